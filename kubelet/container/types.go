@@ -1,0 +1,149 @@
+// Package container holds what the kubelet's parts say to each other about
+// pods and containers in the runtime: the runtime's picture of a pod, its
+// inspected status, results of a sync. It answers to upstream's
+// pkg/kubelet/container.
+package container
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// ContainerID is a container's ID with the runtime that gave it.
+type ContainerID struct {
+	// Type is the runtime's name, from CRI Version ("containerd").
+	Type string
+	// ID is the CRI's container or sandbox ID.
+	ID string
+}
+
+// String returns "type://id", the form of the API; "" for the zero ID.
+func (c ContainerID) String() string {
+	if c.ID == "" {
+		return ""
+	}
+	return c.Type + "://" + c.ID
+}
+
+// State is a container's state as the runtime tells it.
+type State uint8
+
+// The states of a container. A sandbox counts as running (READY) or exited.
+const (
+	StateUnknown State = iota
+	StateCreated
+	StateRunning
+	StateExited
+)
+
+func (s State) String() string {
+	return [...]string{"unknown", "created", "running", "exited"}[s]
+}
+
+// Container is one entry of a runtime listing: a container or a sandbox.
+type Container struct {
+	ID           string // CRI ID
+	Name         string // container name; "" for a sandbox
+	Image        string // image as the runtime shows it
+	ImageID      string
+	ImageRef     string
+	Hash         string // hash annotation, as text
+	PodSandboxID string
+	CreatedAt    int64 // ns since the Unix epoch
+	State        State
+}
+
+// Pod is the runtime's picture of a pod, from listings only.
+type Pod struct {
+	ID        types.UID
+	Name      string
+	Namespace string
+	// Timestamp is the time just before the listing began.
+	Timestamp  time.Time
+	Containers []*Container // newest first
+	Sandboxes  []*Container // newest first
+}
+
+// Status is the inspected status of one container.
+type Status struct {
+	ID           string
+	Name         string
+	State        State
+	CreatedAt    time.Time
+	StartedAt    time.Time
+	FinishedAt   time.Time
+	ExitCode     int32
+	Image        string // the runtime's image.image
+	ImageID      string
+	ImageRef     string
+	Hash         string
+	PodSandboxID string
+	RestartCount int32
+	// Reason is the runtime's: Completed, Error, OOMKilled, ...
+	Reason  string
+	Message string
+}
+
+// PodStatus is the inspected status of a pod in the runtime. One that is in
+// the cache is shared and never written to.
+type PodStatus struct {
+	ID        types.UID
+	Name      string
+	Namespace string
+	// IPs are those of the newest sandbox if that is READY (or, in the cache,
+	// the last known ones).
+	IPs []string
+	// ContainerStatuses are sorted newest creation first.
+	ContainerStatuses []*Status
+	// SandboxStatuses are sorted newest first: attempt, creation time, ID.
+	SandboxStatuses []*runtimeapi.PodSandboxStatus
+	// TimeStamp is the time just before the listing behind this status.
+	TimeStamp time.Time
+}
+
+// FindContainerStatusByName returns the newest status of that name, or nil.
+func (s *PodStatus) FindContainerStatusByName(name string) *Status {
+	for _, c := range s.ContainerStatuses {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// ActiveContainerStatuses returns the statuses in the newest sandbox, if that
+// is READY.
+func (s *PodStatus) ActiveContainerStatuses() []*Status {
+	if len(s.SandboxStatuses) == 0 || s.SandboxStatuses[0].State != runtimeapi.PodSandboxState_SANDBOX_READY {
+		return nil
+	}
+	var out []*Status
+	for _, c := range s.ContainerStatuses {
+		if c.PodSandboxID == s.SandboxStatuses[0].Id {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// RunningContainerStatuses returns the statuses of running containers.
+func (s *PodStatus) RunningContainerStatuses() []*Status {
+	var out []*Status
+	for _, c := range s.ContainerStatuses {
+		if c.State == StateRunning {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// PodFullName is "name_namespace", the key of static pods.
+func PodFullName(pod *v1.Pod) string { return pod.Name + "_" + pod.Namespace }
+
+// PodDesc is "name_namespace(uid)", the form of many messages.
+func PodDesc(pod *v1.Pod) string {
+	return pod.Name + "_" + pod.Namespace + "(" + string(pod.UID) + ")"
+}

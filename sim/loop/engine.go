@@ -1,0 +1,314 @@
+package loop
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// MinLookahead is the least lookahead that NewEngine takes.
+const MinLookahead = time.Millisecond
+
+// EngineOptions configure an Engine.
+type EngineOptions struct {
+	// Seed is given to every loop.
+	Seed uint64
+	// Start is where every loop's clock starts. Zero means Epoch.
+	Start time.Time
+	// Lookahead is the least delay of a message between loops, and so the
+	// length of a window. Zero means 5 ms; under MinLookahead is refused.
+	Lookahead time.Duration
+	// Workers is how many goroutines run loops. Zero means GOMAXPROCS. The
+	// result never depends on it.
+	Workers int
+	// Watchdog is how long (wall clock) a body may run without giving way
+	// before a line on Stderr names its loop. Zero means 20 s; negative means
+	// never.
+	Watchdog time.Duration
+	// Stderr takes the watchdog's lines. Nil means os.Stderr.
+	Stderr io.Writer
+}
+
+// Engine drives many loops in virtual time, in windows of one lookahead. Inside
+// a window each loop that has something due runs alone, on any core; what loops
+// send each other (Loop.Send) is handed over between windows, in the order of
+// sender and sending. A loop with nothing due is not visited.
+type Engine struct {
+	opts       EngineOptions
+	lookahead  int64
+	loops      []*Loop
+	calendar   []calEntry // a binary heap; each loop appears at most once
+	calPos     []int32    // by loop index; -1 when absent
+	due        []*Loop
+	now        int64
+	onWindow   []func(end time.Time)
+	stop       atomic.Bool
+	pool       *workers
+	windows    uint64
+	progress   atomic.Uint64 // windows + 1, for the watchdog
+	progressAt atomic.Int64
+	err        error
+}
+
+type calEntry struct {
+	at  int64
+	idx int32
+}
+
+// message is work that one loop hands to another.
+type message struct {
+	at     int64
+	to     *Loop
+	stream uint64
+	fn     func()
+}
+
+// NewEngine returns an engine without loops.
+func NewEngine(opts EngineOptions) (*Engine, error) {
+	if opts.Lookahead == 0 {
+		opts.Lookahead = 5 * time.Millisecond
+	}
+	if opts.Lookahead < MinLookahead {
+		return nil, fmt.Errorf("loop: a lookahead of %v is under %v", opts.Lookahead, MinLookahead)
+	}
+	if opts.Start.IsZero() {
+		opts.Start = epoch
+	}
+	if opts.Workers <= 0 {
+		opts.Workers = runtime.GOMAXPROCS(0)
+	}
+	if opts.Watchdog == 0 {
+		opts.Watchdog = 20 * time.Second
+	}
+	if opts.Stderr == nil {
+		opts.Stderr = os.Stderr
+	}
+	return &Engine{opts: opts, lookahead: int64(opts.Lookahead), now: opts.Start.UnixNano()}, nil
+}
+
+// NewLoop adds a loop. Loops are added before the run, or between runs.
+func (e *Engine) NewLoop(name string) *Loop {
+	l := New(Options{Name: name, Seed: e.opts.Seed, Start: time.Unix(0, e.now).UTC()})
+	l.engine = e
+	l.index = len(e.loops)
+	e.loops = append(e.loops, l)
+	e.calPos = append(e.calPos, -1)
+	return l
+}
+
+// Lookahead returns the least delay of a message between loops.
+func (e *Engine) Lookahead() time.Duration { return e.opts.Lookahead }
+
+// Now returns the end of the last window, or the limit of the last run.
+func (e *Engine) Now() time.Time { return time.Unix(0, e.now).UTC() }
+
+// Windows returns how many windows were run.
+func (e *Engine) Windows() uint64 { return e.windows }
+
+// Steps returns how many steps all loops took.
+func (e *Engine) Steps() uint64 {
+	var n uint64
+	for _, l := range e.loops {
+		n += l.steps
+	}
+	return n
+}
+
+// OnWindow has fn called after each window, on the goroutine that runs the
+// engine, while no loop runs.
+func (e *Engine) OnWindow(fn func(end time.Time)) { e.onWindow = append(e.onWindow, fn) }
+
+// Stop ends a run after its present window. It may be called from any
+// goroutine.
+func (e *Engine) Stop() { e.stop.Store(true) }
+
+// Send has fn run on the loop to after delay, which is at least the engine's
+// lookahead. What is sent in one stream for one instant runs in the order of
+// sending. It is for use on the loop l.
+func (l *Loop) Send(to *Loop, delay time.Duration, stream uint64, fn func()) {
+	if l.engine == nil || to.engine != l.engine {
+		panic("loop: Send between loops of different engines")
+	}
+	if int64(delay) < l.engine.lookahead {
+		panic(fmt.Sprintf("loop %s: a message to %s after %v, under the lookahead of %v", l.name, to.name, delay, l.engine.opts.Lookahead))
+	}
+	l.outbox = append(l.outbox, message{at: l.now + int64(delay), to: to, stream: stream, fn: fn})
+}
+
+// deliver schedules a message on the loop.
+func (l *Loop) deliver(m *message) {
+	if l.closed {
+		return
+	}
+	var t *Timer
+	if n := len(l.free); n > 0 {
+		t = l.free[n-1]
+		l.free = l.free[:n-1]
+	} else {
+		t = &Timer{g: l.root, idx: -1, pooled: true, name: "message"}
+	}
+	t.fn = m.fn
+	t.stream = m.stream
+	l.schedule(t, m.at)
+}
+
+// RunUntil runs windows until nothing is due before limit, or until a task
+// panics, which it returns, or until Stop. Between runs the caller may act on
+// the loops.
+func (e *Engine) RunUntil(limit time.Time) error {
+	end := limit.UnixNano()
+	for _, l := range e.loops {
+		e.flush(l)
+	}
+	for _, l := range e.loops {
+		e.enter(l)
+	}
+	if e.opts.Workers > 1 && len(e.loops) > 2 {
+		e.pool = startWorkers(e.opts.Workers - 1)
+		defer func() {
+			e.pool.close()
+			e.pool = nil
+		}()
+	}
+	dog := e.startWatchdog()
+	defer dog()
+	for e.err == nil && !e.stop.Load() && len(e.calendar) > 0 && e.calendar[0].at < end {
+		e.window(end)
+	}
+	if e.err == nil && !e.stop.Load() {
+		e.now = max(e.now, end)
+		for _, l := range e.loops {
+			l.now = max(l.now, end)
+		}
+	}
+	return e.err
+}
+
+// Stopped tells whether Stop was called.
+func (e *Engine) Stopped() bool { return e.stop.Load() }
+
+func (e *Engine) window(limit int64) {
+	start := e.calendar[0].at
+	e.progressAt.Store(start)
+	end := min(start+e.lookahead, limit)
+	e.due = e.due[:0]
+	for len(e.calendar) > 0 && e.calendar[0].at < end {
+		e.due = append(e.due, e.loops[e.calPop()])
+	}
+	slices.SortFunc(e.due, func(a, b *Loop) int { return a.index - b.index })
+	if e.pool != nil && len(e.due) >= minParallel {
+		e.pool.run(e.due, end)
+	} else {
+		for _, l := range e.due {
+			l.runUntil(end)
+		}
+	}
+	for _, l := range e.due {
+		e.flush(l)
+		if l.err != nil && e.err == nil {
+			e.err = l.err
+		}
+	}
+	for _, l := range e.due {
+		e.enter(l)
+	}
+	e.now = max(e.now, end)
+	e.windows++
+	e.progress.Store(e.windows)
+	for _, fn := range e.onWindow {
+		fn(time.Unix(0, end).UTC())
+	}
+}
+
+// flush hands over what l has sent.
+func (e *Engine) flush(l *Loop) {
+	for i := range l.outbox {
+		m := &l.outbox[i]
+		m.to.deliver(m)
+		e.enter(m.to)
+		*m = message{}
+	}
+	l.outbox = l.outbox[:0]
+}
+
+// enter puts a loop into the calendar, or moves it to its present place.
+func (e *Engine) enter(l *Loop) {
+	at := l.next()
+	pos := e.calPos[l.index]
+	if at == math.MaxInt64 {
+		if pos >= 0 {
+			e.calRemove(int(pos))
+		}
+		return
+	}
+	if pos < 0 {
+		e.calendar = append(e.calendar, calEntry{})
+		pos = int32(len(e.calendar) - 1)
+	}
+	e.calendar[pos] = calEntry{at: at, idx: int32(l.index)}
+	e.calPos[l.index] = pos
+	e.calFix(int(pos))
+}
+
+func (e *Engine) calLess(a, b int) bool {
+	x, y := e.calendar[a], e.calendar[b]
+	return x.at < y.at || x.at == y.at && x.idx < y.idx
+}
+
+func (e *Engine) calSwap(a, b int) {
+	e.calendar[a], e.calendar[b] = e.calendar[b], e.calendar[a]
+	e.calPos[e.calendar[a].idx] = int32(a)
+	e.calPos[e.calendar[b].idx] = int32(b)
+}
+
+func (e *Engine) calFix(i int) {
+	for i > 0 && e.calLess(i, (i-1)/2) {
+		e.calSwap(i, (i-1)/2)
+		i = (i - 1) / 2
+	}
+	for {
+		c := 2*i + 1
+		if c >= len(e.calendar) {
+			return
+		}
+		if c+1 < len(e.calendar) && e.calLess(c+1, c) {
+			c++
+		}
+		if !e.calLess(c, i) {
+			return
+		}
+		e.calSwap(i, c)
+		i = c
+	}
+}
+
+func (e *Engine) calPop() int {
+	idx := int(e.calendar[0].idx)
+	e.calRemove(0)
+	return idx
+}
+
+func (e *Engine) calRemove(i int) {
+	n := len(e.calendar) - 1
+	e.calPos[e.calendar[i].idx] = -1
+	if i != n {
+		e.calendar[i] = e.calendar[n]
+		e.calPos[e.calendar[i].idx] = int32(i)
+	}
+	e.calendar = e.calendar[:n]
+	if i != n {
+		e.calFix(i)
+	}
+}
+
+// Close closes every loop. No run may be in progress.
+func (e *Engine) Close() {
+	for _, l := range e.loops {
+		l.Close()
+	}
+}

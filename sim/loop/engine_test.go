@@ -1,0 +1,131 @@
+package loop
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// gossip runs nodes that tick, sleep and send each other messages, and returns
+// one hash per loop over all that they saw.
+func gossip(t testing.TB, seed uint64, workers, nodes int, span time.Duration) string {
+	e, err := NewEngine(EngineOptions{Seed: seed, Workers: workers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	loops := make([]*Loop, nodes)
+	seen := make([]uint64, nodes)
+	for i := range loops {
+		loops[i] = e.NewLoop(fmt.Sprint("n", i))
+	}
+	for i, l := range loops {
+		s := l.NewStream()
+		note := func(what uint64) { seen[i] = mix(seen[i] ^ mix(uint64(l.UnixNano())) ^ what) }
+		l.Root().Every("tick", 7*time.Millisecond, 0.5, func() {
+			note(1)
+			to := loops[l.Uint64("to", "", uint64(l.UnixNano()))%uint64(nodes)]
+			for k := range uint64(3) {
+				l.Send(to, 5*time.Millisecond+time.Duration(k%2), s, func() {
+					seen[to.index] = mix(seen[to.index] ^ mix(uint64(to.UnixNano())) ^ uint64(i)<<8 ^ k)
+				})
+			}
+		})
+		l.Root().Go("walk", func(ctx context.Context) {
+			for n := uint64(0); ; n++ {
+				if l.Sleep(ctx, l.Between(0, 10*time.Millisecond, "walk", "", n)) != nil {
+					return
+				}
+				note(2)
+			}
+		})
+	}
+	if err := e.RunUntil(Epoch().Add(span / 2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.RunUntil(Epoch().Add(span)); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", seen)
+}
+
+func TestTheNumberOfWorkersChangesNothing(t *testing.T) {
+	for _, seed := range []uint64{0, 1, 2} {
+		want := gossip(t, seed, 1, 40, time.Second)
+		for _, w := range []int{1, 2, 3, 8} {
+			if got := gossip(t, seed, w, 40, time.Second); got != want {
+				t.Errorf("seed %d, %d workers: another outcome", seed, w)
+			}
+		}
+	}
+	if gossip(t, 1, 2, 40, time.Second) == gossip(t, 2, 2, 40, time.Second) {
+		t.Error("two seeds, one outcome")
+	}
+}
+
+func TestMessagesKeepTheirTime(t *testing.T) {
+	e, _ := NewEngine(EngineOptions{Workers: 1})
+	defer e.Close()
+	a, b := e.NewLoop("a"), e.NewLoop("b")
+	var at time.Duration
+	a.Root().After(3*time.Millisecond, func() {
+		a.Send(b, 9*time.Millisecond, 1, func() { at = b.Now().Sub(Epoch()) })
+	})
+	if err := e.RunUntil(Epoch().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if at != 12*time.Millisecond {
+		t.Errorf("arrived at %v", at)
+	}
+	if !e.Now().Equal(Epoch().Add(time.Second)) || !b.Now().Equal(e.Now()) {
+		t.Errorf("clocks stand at %v, %v", e.Now(), b.Now())
+	}
+}
+
+func TestTooShortALookahead(t *testing.T) {
+	if _, err := NewEngine(EngineOptions{Lookahead: time.Microsecond}); err == nil {
+		t.Error("taken")
+	}
+	e, _ := NewEngine(EngineOptions{Workers: 1})
+	defer e.Close()
+	a, b := e.NewLoop("a"), e.NewLoop("b")
+	a.Root().After(0, func() { a.Send(b, time.Millisecond, 1, func() {}) })
+	err := e.RunUntil(Epoch().Add(time.Second))
+	if err == nil || !strings.Contains(err.Error(), "under the lookahead") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestStopEndsTheRun(t *testing.T) {
+	e, _ := NewEngine(EngineOptions{Workers: 2})
+	defer e.Close()
+	l := e.NewLoop("a")
+	l.Root().Every("t", time.Second, 0, func() {
+		if l.Now().Sub(Epoch()) > time.Minute {
+			e.Stop()
+		}
+	})
+	if err := e.RunUntil(Epoch().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if d := e.Now().Sub(Epoch()); d > 2*time.Minute {
+		t.Errorf("ran to %v", d)
+	}
+}
+
+func TestTheWatchdogBarks(t *testing.T) {
+	var out bytes.Buffer
+	e, _ := NewEngine(EngineOptions{Workers: 1, Watchdog: 5 * time.Millisecond, Stderr: &out})
+	defer e.Close()
+	l := e.NewLoop("a")
+	l.Root().After(time.Second, func() { time.Sleep(50 * time.Millisecond) })
+	if err := e.RunUntil(Epoch().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "does not give way") {
+		t.Errorf("silent: %q", out.String())
+	}
+}

@@ -1,0 +1,102 @@
+package loop
+
+// item is an entry of the timer heap. The key is stored beside the pointer, so
+// that sifting touches one cache line per level.
+type item struct {
+	at  int64
+	tie uint64
+	seq uint64
+	t   *Timer
+}
+
+func (a *item) before(b *item) bool {
+	if a.at != b.at {
+		return a.at < b.at
+	}
+	if a.tie != b.tie {
+		return a.tie < b.tie
+	}
+	return a.seq < b.seq
+}
+
+// heap is a 4-ary heap that keeps each timer's index up to date.
+type heap struct{ items []item }
+
+func (h *heap) len() int { return len(h.items) }
+
+func (h *heap) push(it item) {
+	h.items = append(h.items, it)
+	h.up(len(h.items) - 1)
+}
+
+func (h *heap) popTop() *Timer {
+	t := h.items[0].t
+	h.remove(0)
+	return t
+}
+
+func (h *heap) remove(i int) {
+	n := len(h.items) - 1
+	h.items[i].t.idx = -1
+	last := h.items[n]
+	h.items[n] = item{}
+	h.items = h.items[:n]
+	if i == n {
+		return
+	}
+	h.items[i] = last
+	last.t.idx = int32(i)
+	if !h.up(i) {
+		h.down(i)
+	}
+}
+
+// fix puts item i, whose key has changed, in its place.
+func (h *heap) fix(i int) {
+	if !h.up(i) {
+		h.down(i)
+	}
+}
+
+func (h *heap) up(i int) bool {
+	it := h.items[i]
+	start := i
+	for i > 0 {
+		p := (i - 1) / 4
+		if !it.before(&h.items[p]) {
+			break
+		}
+		h.items[i] = h.items[p]
+		h.items[i].t.idx = int32(i)
+		i = p
+	}
+	h.items[i] = it
+	it.t.idx = int32(i)
+	return i != start
+}
+
+func (h *heap) down(i int) {
+	it := h.items[i]
+	n := len(h.items)
+	for {
+		c := 4*i + 1
+		if c >= n {
+			break
+		}
+		best := c
+		end := min(c+4, n)
+		for j := c + 1; j < end; j++ {
+			if h.items[j].before(&h.items[best]) {
+				best = j
+			}
+		}
+		if !h.items[best].before(&it) {
+			break
+		}
+		h.items[i] = h.items[best]
+		h.items[i].t.idx = int32(i)
+		i = best
+	}
+	h.items[i] = it
+	it.t.idx = int32(i)
+}

@@ -1,0 +1,239 @@
+package loop
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// maxStepsPerInstant bounds the steps at one instant; more is a livelock.
+const maxStepsPerInstant = 1_000_000
+
+// Options configure a Loop.
+type Options struct {
+	// Name tells this loop from others in draws and messages.
+	Name string
+	// Seed decides the order of what is simultaneous, and every draw. With 0
+	// what is simultaneous happens in the order in which it was scheduled.
+	Seed uint64
+	// Start is the time at which the loop's clock begins.
+	// Zero means 2026-01-01T00:00:00Z.
+	Start time.Time
+}
+
+// Epoch is where virtual time starts unless Options.Start says otherwise.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Epoch returns the time at which virtual clocks start: 2026-01-01T00:00:00Z.
+func Epoch() time.Time { return epoch }
+
+// Loop runs tasks and callbacks one at a time on a clock of its own. All its
+// methods but Post are for use on the loop (inside a step) or while no driver
+// runs it.
+type Loop struct {
+	name     string
+	seed     uint64
+	drawBase uint64
+	now      int64 // ns since the Unix epoch
+	seq      uint64
+	streams  uint64
+	heap     heap
+	steps    uint64
+	// instantSteps counts the steps since the clock last jumped.
+	instantSteps int
+	current      *Task
+	groups       []*Group
+	dying        []*Group
+	pool         []*coro
+	taskSeq      uint64
+	err          error
+	closed       bool
+	root         *Group
+	fake         *clocktesting.FakePassiveClock
+
+	// engine side
+	index  int
+	engine *Engine
+	outbox []message
+	free   []*Timer // fired messages
+
+	real *realState
+}
+
+// New returns a loop whose clock stands at opts.Start.
+func New(opts Options) *Loop {
+	if opts.Start.IsZero() {
+		opts.Start = epoch
+	}
+	l := &Loop{
+		name:     opts.Name,
+		seed:     opts.Seed,
+		now:      opts.Start.UnixNano(),
+		drawBase: Hash(opts.Seed, []string{opts.Name}),
+		index:    -1,
+	}
+	l.root = l.NewGroup("loop")
+	return l
+}
+
+// Name returns the loop's name.
+func (l *Loop) Name() string { return l.name }
+
+// Seed returns the loop's seed.
+func (l *Loop) Seed() uint64 { return l.seed }
+
+// Now returns the loop's time, UTC. No two steps see the same.
+func (l *Loop) Now() time.Time { return time.Unix(0, l.now).UTC() }
+
+// UnixNano returns the loop's time in nanoseconds since the Unix epoch.
+func (l *Loop) UnixNano() int64 { return l.now }
+
+// Since returns the time that passed on the loop's clock since t.
+func (l *Loop) Since(t time.Time) time.Duration { return time.Duration(l.now - t.UnixNano()) }
+
+// Steps returns how many steps the loop has taken.
+func (l *Loop) Steps() uint64 { return l.steps }
+
+// Root is a group that lives as long as the loop.
+func (l *Loop) Root() *Group { return l.root }
+
+// Clock returns a passive clock, for libraries that want one, that shows the
+// loop's time.
+func (l *Loop) Clock() clock.PassiveClock {
+	if l.fake == nil {
+		l.fake = clocktesting.NewFakePassiveClock(l.Now())
+	}
+	return l.fake
+}
+
+// NewStream returns a number for use with Group.AfterInStream: what is
+// scheduled in one stream for one instant happens in the order of scheduling.
+func (l *Loop) NewStream() uint64 {
+	l.streams++
+	return l.streams
+}
+
+// next returns when the next step is due; MaxInt64 when nothing is scheduled.
+func (l *Loop) next() int64 {
+	if len(l.heap.items) == 0 {
+		return math.MaxInt64
+	}
+	return l.heap.items[0].at
+}
+
+// schedule puts t into the heap for the time at, or moves it there.
+func (l *Loop) schedule(t *Timer, at int64) {
+	l.seq++
+	it := item{at: at, seq: l.seq, t: t}
+	if l.seed != 0 {
+		it.tie = mix(l.seed ^ mix(t.stream) ^ uint64(at))
+	}
+	if t.idx >= 0 {
+		l.heap.items[t.idx] = it
+		l.heap.fix(int(t.idx))
+		return
+	}
+	l.heap.push(it)
+}
+
+// step takes the next step; the caller knows that there is one.
+func (l *Loop) step() {
+	at := l.heap.items[0].at
+	t := l.heap.popTop()
+	if t.g.dead {
+		return
+	}
+	if at > l.now {
+		l.now = at
+		l.instantSteps = 0
+	} else {
+		l.now++
+		l.instantSteps++
+		if l.instantSteps > maxStepsPerInstant {
+			l.fail(fmt.Errorf("loop %s: %d steps at one instant, %s; the last was %s", l.name, l.instantSteps, l.Now().Format(time.RFC3339Nano), t.what()))
+			return
+		}
+	}
+	if l.fake != nil {
+		l.fake.SetTime(l.Now())
+	}
+	l.steps++
+	if t.task != nil {
+		l.resume(t.task)
+	} else {
+		l.callback(t)
+	}
+	for len(l.dying) > 0 {
+		l.unwindDying()
+	}
+}
+
+func (l *Loop) callback(t *Timer) {
+	defer func() {
+		if v := recover(); v != nil {
+			l.fail(newPanicError(t.what(), v))
+		}
+	}()
+	fn := t.fn
+	if t.pooled {
+		t.fn = nil
+		l.free = append(l.free, t)
+	}
+	fn()
+}
+
+// fail records the first error; it ends the run.
+func (l *Loop) fail(err error) {
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+// Err returns what ended the loop's run early: a panic in a task or callback,
+// or a livelock; else nil.
+func (l *Loop) Err() error { return l.err }
+
+// RunUntil takes every step that is due before limit, in virtual time, and
+// returns the first panic of a task or callback as an error. The clock ends at
+// limit or later.
+func (l *Loop) RunUntil(limit time.Time) error {
+	l.runUntil(limit.UnixNano())
+	if l.err == nil {
+		l.now = max(l.now, limit.UnixNano())
+	}
+	return l.err
+}
+
+func (l *Loop) runUntil(limit int64) {
+	for l.err == nil && len(l.heap.items) > 0 && l.heap.items[0].at < limit {
+		l.step()
+	}
+}
+
+// Close kills every group, unwinds their tasks and frees the coroutines. A
+// closed loop takes no further steps. It must not be called from a step.
+func (l *Loop) Close() {
+	if l.closed {
+		return
+	}
+	l.closed = true
+	for i := len(l.groups) - 1; i >= 0; i-- {
+		l.groups[i].Kill()
+	}
+	for len(l.dying) > 0 {
+		l.unwindDying()
+	}
+	for _, c := range l.pool {
+		c.stop()
+	}
+	l.pool = nil
+	l.heap.items = nil
+	if l.real != nil {
+		l.real.mu.Lock()
+		l.real.closed, l.real.inbox = true, nil
+		l.real.mu.Unlock()
+	}
+}

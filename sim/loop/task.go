@@ -1,0 +1,336 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"time"
+)
+
+// WaitKind says what a parked task waits for.
+type WaitKind uint8
+
+// What a task can wait for.
+const (
+	WaitNone    WaitKind = iota
+	WaitTime             // the clock
+	WaitTask             // another task: a signal, an event, a queue, a semaphore, a call
+	WaitOutside          // an Await off the loop
+)
+
+func (k WaitKind) String() string {
+	return [...]string{"nothing", "time", "task", "outside"}[k]
+}
+
+// errKilled is what a killed task panics with at each of its waits.
+var errKilled = errors.New("loop: task killed")
+
+// errPark is the error of a wait outside any task.
+const errPark = "loop: a callback must not wait; start a task with Group.Go"
+
+// Task is a piece of blocking code on a loop.
+type Task struct {
+	name   string
+	l      *Loop
+	g      *Group
+	fn     func(ctx context.Context)
+	co     *coro
+	wake   Timer
+	ctx    Context
+	onExit func()
+
+	prev, next *Task // the group's list
+	done       bool
+	killed     bool
+	started    bool
+	waitKind   WaitKind
+	waitOn     string
+}
+
+// Name returns the name given to Go.
+func (t *Task) Name() string { return t.name }
+
+// Done tells whether the task has ended.
+func (t *Task) Done() bool { return t.done }
+
+// coro is a coroutine that runs one task after another, so that starting a
+// task needs no new stack.
+type coro struct {
+	resume func() (struct{}, bool)
+	stop   func()
+	yield  func(struct{}) bool
+	task   *Task
+}
+
+const maxPooled = 2
+
+func (l *Loop) newCoro() *coro {
+	if n := len(l.pool); n > 0 {
+		c := l.pool[n-1]
+		l.pool[n-1] = nil
+		l.pool = l.pool[:n-1]
+		return c
+	}
+	c := &coro{}
+	c.resume, c.stop = iter.Pull(func(yield func(struct{}) bool) {
+		c.yield = yield
+		for {
+			c.run()
+			if !yield(struct{}{}) {
+				return
+			}
+		}
+	})
+	return c
+}
+
+// run runs the coroutine's task to its end; its root saves a panic's stack.
+func (c *coro) run() {
+	t := c.task
+	normal := false
+	defer func() {
+		v := recover()
+		switch {
+		case normal:
+		case v == nil:
+			t.l.fail(fmt.Errorf("loop %s: task %s called runtime.Goexit", t.l.name, t.name))
+		case v == any(errKilled):
+		default:
+			t.l.fail(newPanicError("task "+t.name, v))
+		}
+		t.done = true
+	}()
+	if !t.killed {
+		t.fn(&t.ctx)
+	}
+	normal = true
+}
+
+// resume lets a task run until its next wait or its end.
+func (l *Loop) resume(t *Task) {
+	if t.done {
+		return
+	}
+	if t.co == nil {
+		t.co = l.newCoro()
+		t.co.task = t
+		t.started = true
+	}
+	prev := l.current
+	l.current = t
+	t.waitKind = WaitNone
+	t.co.resume()
+	l.current = prev
+	if t.done {
+		l.finish(t)
+	}
+}
+
+func (l *Loop) finish(t *Task) {
+	c := t.co
+	t.co = nil
+	t.fn = nil
+	if t.wake.idx >= 0 {
+		t.wake.Stop()
+	}
+	t.g.unlink(t)
+	if c != nil {
+		c.task = nil
+		if len(l.pool) < maxPooled && !l.closed {
+			l.pool = append(l.pool, c)
+		} else {
+			c.stop()
+		}
+	}
+	if t.onExit != nil {
+		t.onExit()
+	}
+}
+
+// park gives way until something wakes the task.
+func (l *Loop) park(kind WaitKind, on string) {
+	t := l.current
+	if t == nil {
+		panic(errPark)
+	}
+	if t.killed {
+		panic(errKilled)
+	}
+	t.waitKind, t.waitOn = kind, on
+	if !t.co.yield(struct{}{}) || t.killed {
+		t.killed = true
+		panic(errKilled)
+	}
+}
+
+// ready makes a parked task run at the present instant.
+func (t *Task) ready() {
+	if t.done || t.killed {
+		return
+	}
+	if t.wake.idx >= 0 && t.l.heap.items[t.wake.idx].at <= t.l.now {
+		return
+	}
+	t.l.schedule(&t.wake, t.l.now)
+}
+
+// Group is a set of tasks and timers that die together.
+type Group struct {
+	l          *Loop
+	name       string
+	dead       bool
+	first, end *Task
+	onKill     []func()
+}
+
+// NewGroup returns a living group.
+func (l *Loop) NewGroup(name string) *Group {
+	g := &Group{l: l, name: name}
+	// forget dead groups, so that a thousand restarts leave no trace
+	live := l.groups[:0]
+	for _, o := range l.groups {
+		if !o.dead || o.first != nil {
+			live = append(live, o)
+		}
+	}
+	l.groups = append(live, g)
+	return g
+}
+
+// Loop returns the group's loop.
+func (g *Group) Loop() *Loop { return g.l }
+
+// Name returns the group's name.
+func (g *Group) Name() string { return g.name }
+
+// Dead tells whether the group was killed. Boundaries to the outside (a CRI
+// call, an API request) refuse a dead group.
+func (g *Group) Dead() bool { return g.dead }
+
+// OnKill has fn called when the group is killed, before its tasks unwind. It
+// must not wait.
+func (g *Group) OnKill(fn func()) { g.onKill = append(g.onKill, fn) }
+
+// Go starts a task. The name appears in panics and reports. In a dead group
+// nothing is started, and the task returned is done.
+func (g *Group) Go(name string, fn func(ctx context.Context)) *Task {
+	t := &Task{name: name, l: g.l, g: g, fn: fn}
+	t.ctx.l, t.ctx.task = g.l, t
+	if g.dead {
+		t.done = true
+		return t
+	}
+	g.l.taskSeq++
+	t.wake = Timer{g: g, task: t, idx: -1, stream: g.l.NewStream()}
+	t.prev = g.end
+	if g.end != nil {
+		g.end.next = t
+	} else {
+		g.first = t
+	}
+	g.end = t
+	g.l.schedule(&t.wake, g.l.now)
+	return t
+}
+
+func (g *Group) unlink(t *Task) {
+	if t.prev != nil {
+		t.prev.next = t.next
+	} else if g.first == t {
+		g.first = t.next
+	}
+	if t.next != nil {
+		t.next.prev = t.prev
+	} else if g.end == t {
+		g.end = t.prev
+	}
+	t.prev, t.next = nil, nil
+}
+
+// Until runs body as a task, first at once, then again a period after it
+// returned, as apimachinery's wait.JitterUntil does (sliding). Between runs
+// only a timer exists.
+func (g *Group) Until(name string, period time.Duration, jitter float64, body func(ctx context.Context)) *Timer {
+	var n uint64
+	t := g.NewTimer(name, nil)
+	again := func() {
+		t.Reset(g.l.Jitter(period, jitter, "until", name, n))
+		n++
+	}
+	t.fn = func() {
+		g.Go(name, func(ctx context.Context) {
+			body(ctx)
+			again()
+		})
+	}
+	t.Reset(0)
+	return t
+}
+
+// Kill marks the group dead: its timers never fire, its tasks unwind (their
+// defers run) right after the present step, before anything else happens.
+func (g *Group) Kill() {
+	if g.dead {
+		return
+	}
+	g.dead = true
+	for _, fn := range g.onKill {
+		fn()
+	}
+	g.onKill = nil
+	g.l.dying = append(g.l.dying, g)
+}
+
+func (l *Loop) unwindDying() {
+	g := l.dying[0]
+	l.dying = l.dying[1:]
+	for g.first != nil {
+		t := g.first
+		t.killed = true
+		if t.co == nil { // never ran
+			t.done = true
+			l.finish(t)
+			continue
+		}
+		l.resume(t)
+		if !t.done {
+			panic("loop: killed task " + t.name + " did not end")
+		}
+	}
+}
+
+// TaskInfo describes a task that waits.
+type TaskInfo struct {
+	Name, Group, On string
+	Kind            WaitKind
+}
+
+// Waiting lists the tasks that wait, by group and age.
+func (l *Loop) Waiting() []TaskInfo {
+	var out []TaskInfo
+	for _, g := range l.groups {
+		for t := g.first; t != nil; t = t.next {
+			out = append(out, TaskInfo{Name: t.name, Group: g.name, Kind: t.waitKind, On: t.waitOn})
+		}
+	}
+	return out
+}
+
+// PanicError is a panic of a task or callback.
+type PanicError struct {
+	// Where names the task or callback.
+	Where string
+	// Value is what it panicked with.
+	Value any
+	// Stack is the stack at the panic.
+	Stack []byte
+}
+
+func newPanicError(where string, v any) *PanicError {
+	return &PanicError{Where: where, Value: v, Stack: debug.Stack()}
+}
+
+// Error names the task and the value, without the stack.
+func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.Where, e.Value) }
