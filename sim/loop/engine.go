@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -42,8 +41,8 @@ type Engine struct {
 	opts       EngineOptions
 	lookahead  int64
 	loops      []*Loop
-	calendar   []calEntry // a binary heap; each loop appears at most once
-	calPos     []int32    // by loop index; -1 when absent
+	calendar   calendar
+	dueIdx     []int32
 	due        []*Loop
 	now        int64
 	onWindow   []func(end time.Time)
@@ -53,11 +52,6 @@ type Engine struct {
 	progress   atomic.Uint64 // windows + 1, for the watchdog
 	progressAt atomic.Int64
 	err        error
-}
-
-type calEntry struct {
-	at  int64
-	idx int32
 }
 
 // message is work that one loop hands to another.
@@ -88,7 +82,9 @@ func NewEngine(opts EngineOptions) (*Engine, error) {
 	if opts.Stderr == nil {
 		opts.Stderr = os.Stderr
 	}
-	return &Engine{opts: opts, lookahead: int64(opts.Lookahead), now: opts.Start.UnixNano()}, nil
+	e := &Engine{opts: opts, lookahead: int64(opts.Lookahead), now: opts.Start.UnixNano()}
+	e.calendar.base = e.now / e.lookahead
+	return e, nil
 }
 
 // NewLoop adds a loop. Loops are added before the run, or between runs.
@@ -97,7 +93,7 @@ func (e *Engine) NewLoop(name string) *Loop {
 	l.engine = e
 	l.index = len(e.loops)
 	e.loops = append(e.loops, l)
-	e.calPos = append(e.calPos, -1)
+	e.calendar.add()
 	return l
 }
 
@@ -177,8 +173,12 @@ func (e *Engine) RunUntil(limit time.Time) error {
 	}
 	dog := e.startWatchdog()
 	defer dog()
-	for e.err == nil && !e.stop.Load() && len(e.calendar) > 0 && e.calendar[0].at < end {
-		e.window(end)
+	for e.err == nil && !e.stop.Load() {
+		w := e.calendar.next()
+		if w == none || w*e.lookahead >= end {
+			break
+		}
+		e.window(w, end)
 	}
 	if e.err == nil && !e.stop.Load() {
 		e.now = max(e.now, end)
@@ -192,15 +192,18 @@ func (e *Engine) RunUntil(limit time.Time) error {
 // Stopped tells whether Stop was called.
 func (e *Engine) Stopped() bool { return e.stop.Load() }
 
-func (e *Engine) window(limit int64) {
-	start := e.calendar[0].at
-	e.progressAt.Store(start)
-	end := min(start+e.lookahead, limit)
-	e.due = e.due[:0]
-	for len(e.calendar) > 0 && e.calendar[0].at < end {
-		e.due = append(e.due, e.loops[e.calPop()])
+func (e *Engine) window(w, limit int64) {
+	e.progressAt.Store(w * e.lookahead)
+	end := min((w+1)*e.lookahead, limit)
+	e.calendar.advance(w)
+	e.dueIdx = e.calendar.take(w, e.dueIdx[:0])
+	if len(e.dueIdx) == 0 {
+		return
 	}
-	slices.SortFunc(e.due, func(a, b *Loop) int { return a.index - b.index })
+	e.due = e.due[:0]
+	for _, idx := range e.dueIdx {
+		e.due = append(e.due, e.loops[idx])
+	}
 	if e.pool != nil && len(e.due) >= minParallel {
 		e.pool.run(e.due, end)
 	} else {
@@ -239,71 +242,11 @@ func (e *Engine) flush(l *Loop) {
 // enter puts a loop into the calendar, or moves it to its present place.
 func (e *Engine) enter(l *Loop) {
 	at := l.next()
-	pos := e.calPos[l.index]
 	if at == math.MaxInt64 {
-		if pos >= 0 {
-			e.calRemove(int(pos))
-		}
+		e.calendar.enter(int32(l.index), none)
 		return
 	}
-	if pos < 0 {
-		e.calendar = append(e.calendar, calEntry{})
-		pos = int32(len(e.calendar) - 1)
-	}
-	e.calendar[pos] = calEntry{at: at, idx: int32(l.index)}
-	e.calPos[l.index] = pos
-	e.calFix(int(pos))
-}
-
-func (e *Engine) calLess(a, b int) bool {
-	x, y := e.calendar[a], e.calendar[b]
-	return x.at < y.at || x.at == y.at && x.idx < y.idx
-}
-
-func (e *Engine) calSwap(a, b int) {
-	e.calendar[a], e.calendar[b] = e.calendar[b], e.calendar[a]
-	e.calPos[e.calendar[a].idx] = int32(a)
-	e.calPos[e.calendar[b].idx] = int32(b)
-}
-
-func (e *Engine) calFix(i int) {
-	for i > 0 && e.calLess(i, (i-1)/2) {
-		e.calSwap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-	for {
-		c := 2*i + 1
-		if c >= len(e.calendar) {
-			return
-		}
-		if c+1 < len(e.calendar) && e.calLess(c+1, c) {
-			c++
-		}
-		if !e.calLess(c, i) {
-			return
-		}
-		e.calSwap(i, c)
-		i = c
-	}
-}
-
-func (e *Engine) calPop() int {
-	idx := int(e.calendar[0].idx)
-	e.calRemove(0)
-	return idx
-}
-
-func (e *Engine) calRemove(i int) {
-	n := len(e.calendar) - 1
-	e.calPos[e.calendar[i].idx] = -1
-	if i != n {
-		e.calendar[i] = e.calendar[n]
-		e.calPos[e.calendar[i].idx] = int32(i)
-	}
-	e.calendar = e.calendar[:n]
-	if i != n {
-		e.calFix(i)
-	}
+	e.calendar.enter(int32(l.index), max(at/e.lookahead, e.calendar.base))
 }
 
 // Close closes every loop. No run may be in progress.

@@ -53,9 +53,13 @@ type Record struct {
 	Fields []Field
 }
 
-// Sink takes the records of one or more recorders that run on one loop. It
-// must not wait.
-type Sink interface{ Take(*Record) }
+// Sink takes the records of a recorder. It must not wait.
+type Sink interface {
+	// Wants tells whether the sink would take such a record; the record is
+	// only made if so. (It is hashed in any case.)
+	Wants(kind Kind, verb string, fields []Field) bool
+	Take(*Record)
+}
 
 // Recorder makes the records of one loop.
 type Recorder struct {
@@ -87,7 +91,7 @@ func (r *Recorder) Record(kind Kind, object, verb string, fields ...Field) {
 			r.hash = (r.hash ^ uint64(b)) * 1099511628211
 		}
 	}
-	if r.sink != nil {
+	if r.sink != nil && r.sink.Wants(kind, verb, fields) {
 		r.sink.Take(&Record{At: at, Node: r.node, Seq: r.seq, Kind: kind, Object: object, Verb: verb, Fields: append([]Field(nil), fields...)})
 	}
 }

@@ -1,0 +1,29 @@
+// Package apiserver is the Kubernetes API of a simulated cluster, in memory.
+// It answers to kube-apiserver v1.36 (pkg/registry, pkg/apis/core,
+// k8s.io/apiserver/pkg/registry) for pods, nodes, leases, events, configMaps,
+// secrets, namespaces, services and priority classes.
+//
+// # Its parts
+//
+// [Store] is the state machine: a method per verb that takes the time, returns
+// the object and tells its hooks of each change. It has no loop, no latency and
+// no randomness but the seed. [Server] puts a Store on a loop of its own: it
+// takes the requests of nodes, sends watch events to them, and applies faults.
+// [Client] is what a node's kubelet calls; it lives on the node's loop. What a
+// scenario or a controller does, it does on the server's loop, through the
+// Server's own methods ([Server.Apply], [Server.Patch], [Server.Delete], ...).
+//
+// # Objects
+//
+// Every object that the package hands out is shared and must never be written
+// to: an update makes a new object that shares what did not change. The kubelet's
+// calls work on structs; JSON appears only in a user's patch or apply.
+//
+// # What differs from upstream
+//
+// There are no managed fields, no API groups to choose from, no authorization.
+// Admission is Priority, DefaultTolerationSeconds, NamespaceLifecycle and the
+// service account's name; no token volume is injected. Deleting a namespace
+// deletes its contents, which upstream leaves to a controller. Resource versions
+// count the writes, beginning at 1. Unknown fields are errors.
+package apiserver

@@ -1,0 +1,183 @@
+package apiserver
+
+import (
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Object is an API object of one of the kinds that the package stores.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Kind names a kind of object as manifests do.
+type Kind string
+
+// The kinds that the API stores.
+const (
+	KindPod           Kind = "Pod"
+	KindNode          Kind = "Node"
+	KindLease         Kind = "Lease"
+	KindEvent         Kind = "Event"
+	KindConfigMap     Kind = "ConfigMap"
+	KindSecret        Kind = "Secret"
+	KindNamespace     Kind = "Namespace"
+	KindService       Kind = "Service"
+	KindPriorityClass Kind = "PriorityClass"
+)
+
+// kindInfo is what the API knows of a kind.
+type kindInfo struct {
+	kind       Kind
+	resource   string // plural, lower case
+	object     string // how trace records name it
+	group      string
+	version    string
+	namespaced bool
+	newObject  func() Object
+}
+
+// infos returns the kinds in a fixed order: what others need comes first.
+func infos() []kindInfo {
+	return []kindInfo{
+		{KindNamespace, "namespaces", "namespace", "", "v1", false, func() Object { return &v1.Namespace{} }},
+		{KindPriorityClass, "priorityclasses", "priorityclass", "scheduling.k8s.io", "v1", false, func() Object { return &schedulingv1.PriorityClass{} }},
+		{KindNode, "nodes", "node", "", "v1", false, func() Object { return &v1.Node{} }},
+		{KindConfigMap, "configmaps", "configmap", "", "v1", true, func() Object { return &v1.ConfigMap{} }},
+		{KindSecret, "secrets", "secret", "", "v1", true, func() Object { return &v1.Secret{} }},
+		{KindService, "services", "service", "", "v1", true, func() Object { return &v1.Service{} }},
+		{KindLease, "leases", "lease", "coordination.k8s.io", "v1", true, func() Object { return &coordinationv1.Lease{} }},
+		{KindPod, "pods", "pod", "", "v1", true, func() Object { return &v1.Pod{} }},
+		{KindEvent, "events", "event", "", "v1", true, func() Object { return &v1.Event{} }},
+	}
+}
+
+// Kinds returns the kinds that the API stores, in a fixed order.
+func Kinds() []Kind {
+	var out []Kind
+	for _, in := range infos() {
+		out = append(out, in.kind)
+	}
+	return out
+}
+
+// ParseKind finds a kind by its name, plural or short name, in any case
+// ("Pod", "pods", "po", "cm").
+func ParseKind(name string) (Kind, bool) {
+	n := strings.ToLower(name)
+	switch n {
+	case "po":
+		return KindPod, true
+	case "no":
+		return KindNode, true
+	case "ev":
+		return KindEvent, true
+	case "cm":
+		return KindConfigMap, true
+	case "ns":
+		return KindNamespace, true
+	case "svc":
+		return KindService, true
+	case "pc":
+		return KindPriorityClass, true
+	}
+	for _, in := range infos() {
+		if n == in.resource || n == in.object {
+			return in.kind, true
+		}
+	}
+	return "", false
+}
+
+// Namespaced tells whether objects of the kind live in a namespace.
+func (k Kind) Namespaced() bool {
+	switch k {
+	case KindNode, KindNamespace, KindPriorityClass:
+		return false
+	}
+	return true
+}
+
+// KindOf returns the kind of obj; false when the API stores no such thing.
+func KindOf(obj runtime.Object) (Kind, bool) {
+	switch obj.(type) {
+	case *v1.Pod:
+		return KindPod, true
+	case *v1.Node:
+		return KindNode, true
+	case *coordinationv1.Lease:
+		return KindLease, true
+	case *v1.Event:
+		return KindEvent, true
+	case *v1.ConfigMap:
+		return KindConfigMap, true
+	case *v1.Secret:
+		return KindSecret, true
+	case *v1.Namespace:
+		return KindNamespace, true
+	case *v1.Service:
+		return KindService, true
+	case *schedulingv1.PriorityClass:
+		return KindPriorityClass, true
+	}
+	return "", false
+}
+
+// info returns what is known of the kind.
+func (k Kind) info() kindInfo {
+	for _, in := range infos() {
+		if in.kind == k {
+			return in
+		}
+	}
+	return kindInfo{kind: k, resource: strings.ToLower(string(k)) + "s", object: strings.ToLower(string(k))}
+}
+
+func (in kindInfo) gr() schema.GroupResource {
+	return schema.GroupResource{Group: in.group, Resource: in.resource}
+}
+
+func (in kindInfo) gk() schema.GroupKind {
+	return schema.GroupKind{Group: in.group, Kind: string(in.kind)}
+}
+
+// shallow returns a copy of the object's struct; everything below is shared.
+func shallow(obj Object) Object {
+	switch o := obj.(type) {
+	case *v1.Pod:
+		c := *o
+		return &c
+	case *v1.Node:
+		c := *o
+		return &c
+	case *coordinationv1.Lease:
+		c := *o
+		return &c
+	case *v1.Event:
+		c := *o
+		return &c
+	case *v1.ConfigMap:
+		c := *o
+		return &c
+	case *v1.Secret:
+		c := *o
+		return &c
+	case *v1.Namespace:
+		c := *o
+		return &c
+	case *v1.Service:
+		c := *o
+		return &c
+	case *schedulingv1.PriorityClass:
+		c := *o
+		return &c
+	}
+	return obj.DeepCopyObject().(Object)
+}

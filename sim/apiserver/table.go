@@ -1,0 +1,113 @@
+package apiserver
+
+import "k8s.io/apimachinery/pkg/types"
+
+// tableObject is an object held by pointer, so that a hole is the nil pointer.
+type tableObject interface {
+	comparable
+	Object
+}
+
+// table holds the objects of one kind in the order of their creation.
+type table[T tableObject] struct {
+	index map[types.NamespacedName]int32
+	items []T
+	holes int
+}
+
+// anyTable is a table of any kind.
+type anyTable interface {
+	find(namespace, name string) Object
+	put(obj Object)
+	drop(namespace, name string)
+	each(fn func(Object) bool)
+	size() int
+}
+
+func newTable[T tableObject]() *table[T] {
+	return &table[T]{index: map[types.NamespacedName]int32{}}
+}
+
+func (t *table[T]) get(namespace, name string) (T, bool) {
+	i, ok := t.index[types.NamespacedName{Namespace: namespace, Name: name}]
+	if !ok {
+		var zero T
+		return zero, false
+	}
+	return t.items[i], true
+}
+
+func (t *table[T]) set(obj T) {
+	key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	if i, ok := t.index[key]; ok {
+		t.items[i] = obj
+		return
+	}
+	t.index[key] = int32(len(t.items))
+	t.items = append(t.items, obj)
+}
+
+func (t *table[T]) drop(namespace, name string) {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	i, ok := t.index[key]
+	if !ok {
+		return
+	}
+	delete(t.index, key)
+	var zero T
+	t.items[i] = zero
+	t.holes++
+	if t.holes > 64 && t.holes > len(t.items)/2 {
+		t.compact()
+	}
+}
+
+// compact closes the holes that drop left.
+func (t *table[T]) compact() {
+	if t.holes == 0 {
+		return
+	}
+	var zero T
+	n := 0
+	for _, o := range t.items {
+		if o == zero {
+			continue
+		}
+		if t.items[n] != o {
+			t.items[n] = o
+		}
+		t.index[types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}] = int32(n)
+		n++
+	}
+	clear(t.items[n:])
+	t.items = t.items[:n]
+	t.holes = 0
+}
+
+// view returns the objects, oldest first. It is good until the next write.
+func (t *table[T]) view() []T {
+	t.compact()
+	return t.items[:len(t.items):len(t.items)]
+}
+
+func (t *table[T]) find(namespace, name string) Object {
+	if o, ok := t.get(namespace, name); ok {
+		return o
+	}
+	return nil
+}
+
+func (t *table[T]) put(obj Object) { t.set(obj.(T)) }
+
+func (t *table[T]) size() int { return len(t.index) }
+
+// each calls fn for the objects, oldest first, until it says false. fn must
+// not write to the table.
+func (t *table[T]) each(fn func(Object) bool) {
+	var zero T
+	for _, o := range t.items {
+		if o != zero && !fn(o) {
+			return
+		}
+	}
+}
