@@ -42,8 +42,8 @@ type Engine struct {
 	lookahead  int64
 	loops      []*Loop
 	calendar   calendar
-	dueIdx     []int32
-	due        []*Loop
+	due        []int32
+	after      []after // by loop
 	now        int64
 	onWindow   []func(end time.Time)
 	stop       atomic.Bool
@@ -60,6 +60,15 @@ type message struct {
 	to     *Loop
 	stream uint64
 	fn     func()
+}
+
+// after is what the engine needs to know of a loop that has run, put side by
+// side so that it need not touch the loop's own memory, which another core's
+// cache holds.
+type after struct {
+	next int64 // when the next step is due
+	sent bool  // the outbox holds something
+	err  bool
 }
 
 // NewEngine returns an engine without loops.
@@ -94,6 +103,7 @@ func (e *Engine) NewLoop(name string) *Loop {
 	l.index = len(e.loops)
 	e.loops = append(e.loops, l)
 	e.calendar.add()
+	e.after = append(e.after, after{})
 	return l
 }
 
@@ -196,29 +206,31 @@ func (e *Engine) window(w, limit int64) {
 	e.progressAt.Store(w * e.lookahead)
 	end := min((w+1)*e.lookahead, limit)
 	e.calendar.advance(w)
-	e.dueIdx = e.calendar.take(w, e.dueIdx[:0])
-	if len(e.dueIdx) == 0 {
+	e.due = e.calendar.take(w, e.due[:0])
+	if len(e.due) == 0 {
 		return
 	}
-	e.due = e.due[:0]
-	for _, idx := range e.dueIdx {
-		e.due = append(e.due, e.loops[idx])
-	}
 	if e.pool != nil && len(e.due) >= minParallel {
-		e.pool.run(e.due, end)
+		e.pool.run(e, end)
 	} else {
-		for _, l := range e.due {
-			l.runUntil(end)
+		for _, idx := range e.due {
+			e.runLoop(idx, end)
 		}
 	}
-	for _, l := range e.due {
-		e.flush(l)
-		if l.err != nil && e.err == nil {
-			e.err = l.err
+	for _, idx := range e.due {
+		a := &e.after[idx]
+		if a.sent {
+			e.flush(e.loops[idx])
+		}
+		if a.err && e.err == nil {
+			e.err = e.loops[idx].err
 		}
 	}
-	for _, l := range e.due {
-		e.enter(l)
+	for _, idx := range e.due {
+		// A message handed over just now may have put it in for earlier.
+		if at := e.after[idx].next; at != math.MaxInt64 {
+			e.enterEarlier(idx, at)
+		}
 	}
 	e.now = max(e.now, end)
 	e.windows++
@@ -228,12 +240,19 @@ func (e *Engine) window(w, limit int64) {
 	}
 }
 
+// runLoop runs one loop to the end of the window.
+func (e *Engine) runLoop(idx int32, end int64) {
+	l := e.loops[idx]
+	l.runUntil(end)
+	e.after[idx] = after{next: l.next(), sent: len(l.outbox) > 0, err: l.err != nil}
+}
+
 // flush hands over what l has sent.
 func (e *Engine) flush(l *Loop) {
 	for i := range l.outbox {
 		m := &l.outbox[i]
 		m.to.deliver(m)
-		e.enter(m.to)
+		e.enterEarlier(int32(m.to.index), m.at)
 		*m = message{}
 	}
 	l.outbox = l.outbox[:0]
@@ -247,6 +266,14 @@ func (e *Engine) enter(l *Loop) {
 		return
 	}
 	e.calendar.enter(int32(l.index), max(at/e.lookahead, e.calendar.base))
+}
+
+// enterEarlier puts a loop into the calendar unless it is there for an earlier
+// window.
+func (e *Engine) enterEarlier(idx int32, at int64) {
+	if w := max(at/e.lookahead, e.calendar.base); w < e.calendar.slot[idx] {
+		e.calendar.enter(idx, w)
+	}
 }
 
 // Close closes every loop. No run may be in progress.

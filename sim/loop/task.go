@@ -47,6 +47,7 @@ type Task struct {
 	started    bool
 	waitKind   WaitKind
 	waitOn     string
+	waitSince  int64
 }
 
 // Name returns the name given to Go.
@@ -158,7 +159,7 @@ func (l *Loop) park(kind WaitKind, on string) {
 	if t.killed {
 		panic(errKilled)
 	}
-	t.waitKind, t.waitOn = kind, on
+	t.waitKind, t.waitOn, t.waitSince = kind, on, l.now
 	if !t.co.yield(struct{}{}) || t.killed {
 		t.killed = true
 		panic(errKilled)
@@ -305,14 +306,17 @@ func (l *Loop) unwindDying() {
 type TaskInfo struct {
 	Name, Group, On string
 	Kind            WaitKind
+	// For is how long it has waited, on the loop's clock.
+	For time.Duration
 }
 
-// Waiting lists the tasks that wait, by group and age.
+// Waiting lists the tasks that wait, by group and age. One that waits for
+// another task, for long, while nothing else does anything, will never go on.
 func (l *Loop) Waiting() []TaskInfo {
 	var out []TaskInfo
 	for _, g := range l.groups {
 		for t := g.first; t != nil; t = t.next {
-			out = append(out, TaskInfo{Name: t.name, Group: g.name, Kind: t.waitKind, On: t.waitOn})
+			out = append(out, TaskInfo{Name: t.name, Group: g.name, Kind: t.waitKind, On: t.waitOn, For: time.Duration(l.now - t.waitSince)})
 		}
 	}
 	return out

@@ -10,7 +10,7 @@ import (
 
 // minParallel is how many loops must be due for a window to be shared out: with
 // fewer, meeting at the barrier costs more than it wins.
-const minParallel = 4
+const minParallel = 8
 
 // spins is how often a worker looks for the next window before it parks. A
 // window takes tens of microseconds, less than waking a parked thread.
@@ -18,15 +18,24 @@ const spins = 20000
 
 // workers run the due loops of a window together with the engine's own
 // goroutine. They meet at a barrier of atomics that spins briefly, then parks.
+// Each takes the loops of its own range of indices first, so that a loop's
+// memory stays in one core's cache, then helps the others.
 type workers struct {
-	due   []*Loop
+	e     *Engine
 	end   int64
-	next  atomic.Int64
 	left  atomic.Int64
 	epoch atomic.Uint64
 	quit  atomic.Bool
 	w     []*worker
+	parts []part // one per worker, and the engine's own goroutine first
 	wg    sync.WaitGroup
+}
+
+// part is a range of the due list, handed out one by one.
+type part struct {
+	next atomic.Int64
+	end  int64
+	_    [48]byte // one cache line each
 }
 
 type worker struct {
@@ -36,25 +45,31 @@ type worker struct {
 }
 
 func startWorkers(n int) *workers {
-	p := &workers{}
-	for range n {
+	p := &workers{parts: make([]part, n+1)}
+	for i := range n {
 		w := &worker{wake: make(chan struct{}, 1)}
 		p.w = append(p.w, w)
 		p.wg.Add(1)
 		go func() {
 			defer p.wg.Done()
-			p.work(w)
+			p.work(w, i+1)
 		}()
 	}
 	return p
 }
 
-func (p *workers) run(due []*Loop, end int64) {
-	p.due, p.end = due, end
-	p.next.Store(0)
+func (p *workers) run(e *Engine, end int64) {
+	p.e, p.end = e, end
+	n, i := len(p.parts), 0
+	for k := range p.parts {
+		p.parts[k].next.Store(int64(i))
+		for limit := int32((k + 1) * len(e.loops) / n); i < len(e.due) && e.due[i] < limit; i++ {
+		}
+		p.parts[k].end = int64(i)
+	}
 	p.left.Store(int64(len(p.w)))
 	p.signal()
-	p.share()
+	p.share(0)
 	for i := 0; p.left.Load() > 0; i++ {
 		if i > 1000 {
 			runtime.Gosched()
@@ -72,18 +87,21 @@ func (p *workers) signal() {
 	}
 }
 
-// share runs due loops until none is left.
-func (p *workers) share() {
-	for {
-		i := p.next.Add(1) - 1
-		if i >= int64(len(p.due)) {
-			return
+// share runs due loops until none is left, its own part's first.
+func (p *workers) share(own int) {
+	for k := range p.parts {
+		part := &p.parts[(own+k)%len(p.parts)]
+		for {
+			i := part.next.Add(1) - 1
+			if i >= part.end {
+				break
+			}
+			p.e.runLoop(p.e.due[i], p.end)
 		}
-		p.due[i].runUntil(p.end)
 	}
 }
 
-func (p *workers) work(w *worker) {
+func (p *workers) work(w *worker, own int) {
 	var seen uint64
 	for {
 		p.await(w, seen)
@@ -91,7 +109,7 @@ func (p *workers) work(w *worker) {
 			return
 		}
 		seen++
-		p.share()
+		p.share(own)
 		p.left.Add(-1)
 	}
 }
