@@ -96,8 +96,8 @@ func quoteIfNeeded(s string) string {
 	return s
 }
 
-// field returns a record's field, or "".
-func field(fields []trace.Field, key string) string {
+// fieldOf returns a record's field, or "".
+func fieldOf(fields []trace.Field, key string) string {
 	for _, f := range fields {
 		if f.Key == key {
 			return f.Value

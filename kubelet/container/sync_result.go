@@ -89,5 +89,13 @@ func (p *PodSyncResult) Error() error {
 			errs = append(errs, fmt.Errorf("failed to %q for %q with %w: %q", r.Action, r.Target, r.Error, r.Message))
 		}
 	}
-	return utilerrors.NewAggregate(errs)
+	if len(errs) == 0 {
+		return nil
+	}
+	return tree{utilerrors.NewAggregate(errs)}
 }
+
+// tree is an aggregate in which errors.As finds its way too.
+type tree struct{ utilerrors.Aggregate }
+
+func (t tree) Unwrap() []error { return t.Errors() }

@@ -44,20 +44,21 @@ type kindInfo struct {
 	newObject  func() Object
 }
 
-// infos returns the kinds in a fixed order: what others need comes first.
-func infos() []kindInfo {
-	return []kindInfo{
-		{KindNamespace, "namespaces", "namespace", "", "v1", false, func() Object { return &v1.Namespace{} }},
-		{KindPriorityClass, "priorityclasses", "priorityclass", "scheduling.k8s.io", "v1", false, func() Object { return &schedulingv1.PriorityClass{} }},
-		{KindNode, "nodes", "node", "", "v1", false, func() Object { return &v1.Node{} }},
-		{KindConfigMap, "configmaps", "configmap", "", "v1", true, func() Object { return &v1.ConfigMap{} }},
-		{KindSecret, "secrets", "secret", "", "v1", true, func() Object { return &v1.Secret{} }},
-		{KindService, "services", "service", "", "v1", true, func() Object { return &v1.Service{} }},
-		{KindLease, "leases", "lease", "coordination.k8s.io", "v1", true, func() Object { return &coordinationv1.Lease{} }},
-		{KindPod, "pods", "pod", "", "v1", true, func() Object { return &v1.Pod{} }},
-		{KindEvent, "events", "event", "", "v1", true, func() Object { return &v1.Event{} }},
-	}
+// kindTable is read-only. What others need comes first.
+var kindTable = [...]kindInfo{
+	{KindNamespace, "namespaces", "namespace", "", "v1", false, func() Object { return &v1.Namespace{} }},
+	{KindPriorityClass, "priorityclasses", "priorityclass", "scheduling.k8s.io", "v1", false, func() Object { return &schedulingv1.PriorityClass{} }},
+	{KindNode, "nodes", "node", "", "v1", false, func() Object { return &v1.Node{} }},
+	{KindConfigMap, "configmaps", "configmap", "", "v1", true, func() Object { return &v1.ConfigMap{} }},
+	{KindSecret, "secrets", "secret", "", "v1", true, func() Object { return &v1.Secret{} }},
+	{KindService, "services", "service", "", "v1", true, func() Object { return &v1.Service{} }},
+	{KindLease, "leases", "lease", "coordination.k8s.io", "v1", true, func() Object { return &coordinationv1.Lease{} }},
+	{KindPod, "pods", "pod", "", "v1", true, func() Object { return &v1.Pod{} }},
+	{KindEvent, "events", "event", "", "v1", true, func() Object { return &v1.Event{} }},
 }
+
+// infos returns the kinds in a fixed order.
+func infos() []kindInfo { return kindTable[:] }
 
 // Kinds returns the kinds that the API stores, in a fixed order.
 func Kinds() []Kind {
@@ -132,9 +133,9 @@ func KindOf(obj runtime.Object) (Kind, bool) {
 
 // info returns what is known of the kind.
 func (k Kind) info() kindInfo {
-	for _, in := range infos() {
-		if in.kind == k {
-			return in
+	for i := range kindTable {
+		if kindTable[i].kind == k {
+			return kindTable[i]
 		}
 	}
 	return kindInfo{kind: k, resource: strings.ToLower(string(k)) + "s", object: strings.ToLower(string(k))}

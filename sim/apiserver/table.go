@@ -69,14 +69,14 @@ func (t *table[T]) compact() {
 	}
 	var zero T
 	n := 0
-	for _, o := range t.items {
+	for i, o := range t.items {
 		if o == zero {
 			continue
 		}
-		if t.items[n] != o {
+		if i != n {
 			t.items[n] = o
+			t.index[types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}] = int32(n)
 		}
-		t.index[types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}] = int32(n)
 		n++
 	}
 	clear(t.items[n:])

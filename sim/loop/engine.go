@@ -169,6 +169,9 @@ func (l *Loop) deliver(m *message) {
 func (e *Engine) RunUntil(limit time.Time) error {
 	end := limit.UnixNano()
 	for _, l := range e.loops {
+		for len(l.dying) > 0 { // killed between runs
+			l.unwindDying()
+		}
 		e.flush(l)
 	}
 	for _, l := range e.loops {

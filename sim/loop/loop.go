@@ -208,6 +208,9 @@ func (l *Loop) RunUntil(limit time.Time) error {
 }
 
 func (l *Loop) runUntil(limit int64) {
+	for len(l.dying) > 0 { // killed between runs
+		l.unwindDying()
+	}
 	for l.err == nil && len(l.heap.items) > 0 && l.heap.items[0].at < limit {
 		l.step()
 	}

@@ -488,3 +488,20 @@ func TestRealLoop(t *testing.T) {
 		t.Errorf("v %d, err %v", v, werr)
 	}
 }
+
+func TestKilledBetweenRuns(t *testing.T) {
+	l := newTestLoop(t, 0)
+	g := l.NewGroup("victim")
+	var log []string
+	g.Go("t", func(ctx context.Context) {
+		defer func() { log = append(log, "unwound") }()
+		_ = l.Sleep(ctx, time.Hour)
+	})
+	l.Root().After(5*time.Second, func() { log = append(log, "later") })
+	run(t, l, time.Second)
+	g.Kill()
+	run(t, l, time.Minute)
+	if got := strings.Join(log, " "); got != "unwound later" {
+		t.Errorf("got %q", got)
+	}
+}

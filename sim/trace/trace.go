@@ -28,6 +28,7 @@ const (
 	KindEvent   Kind = "event"   // a Kubernetes event, as the API has it
 	KindKubelet Kind = "kubelet" // a kubelet started, stopped, exited
 	KindLog     Kind = "log"     // a kubelet's own log line; not hashed
+	KindWarning Kind = "warning" // what a manifest asks for and nobody acts on; not hashed
 )
 
 // Field is one detail of a record. Values are text; numbers are integers.
@@ -85,7 +86,7 @@ func (r *Recorder) Record(kind Kind, object, verb string, fields ...Field) {
 	}
 	r.seq++
 	at := r.l.UnixNano()
-	if kind != KindLog {
+	if kind != KindLog && kind != KindWarning {
 		r.buf = appendCanonical(r.buf[:0], at, r.node, kind, object, verb, fields)
 		for _, b := range r.buf {
 			r.hash = (r.hash ^ uint64(b)) * 1099511628211

@@ -1,0 +1,60 @@
+# Everything here is a short form of go commands; Go is all that is needed, but
+# for `make race`, whose detector needs gcc.
+
+GO    ?= go
+# The scenario that `make demo` runs.
+DEMO  ?= scenarios/library/first/one-pod.yaml
+# What `make seeds` runs, and with which seeds.
+LIBRARY ?= scenarios/library
+SEEDS ?= 1-20
+# What `make bench` measures, and how.
+BENCH     ?= .
+BENCHTIME ?= 1s
+BENCHPKGS ?= ./sim/... ./fakecri/... ./kubelet/... ./scenarios/...
+# How long `make fuzz` spends on each target.
+FUZZTIME ?= 10s
+# Where goroutines are: the ground, and what stands on its edges.
+RACEPKGS ?= ./sim/loop/... ./sim ./scenarios/... ./cmd/...
+SOURCES   = cmd fakecri internal kubelet scenarios sim
+
+.PHONY: all build demo test lint race seeds bench fuzz clean
+
+all: build
+
+build: ## the drydock command, as bin/drydock
+	$(GO) build -o bin/drydock ./cmd/drydock
+
+demo: ## one library scenario, with its timeline
+	$(GO) run ./cmd/drydock run $(DEMO)
+
+test: ## unit tests and the library's suite
+	$(GO) test -timeout 10m ./...
+
+lint: ## gofmt, go vet, the determinism analyzer; lists what it was told to allow
+	@out="$$(gofmt -l $(SOURCES))"; if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run ./cmd/drydock-lint ./...
+	@echo "where the order of a map is used, and why that cannot be observed:"
+	$(GO) run ./cmd/drydock-lint -list-unordered ./...
+
+race: ## tests of what has goroutines, under the race detector (needs gcc)
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m $(RACEPKGS)
+
+seeds: ## the library under more seeds
+	$(GO) run ./cmd/drydock run --seeds $(SEEDS) $(LIBRARY)
+
+bench: ## the benchmarks that the docs cite
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(BENCHPKGS)
+
+fuzz: ## every fuzz target for a short while
+	@set -e; \
+	grep -rlE --include='*_test.go' '^func Fuzz[A-Z]' $(SOURCES) | while read -r file; do \
+		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+)\(.*/\1/p' "$$file"); do \
+			echo "$$file $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")"; \
+		done; \
+	done
+
+clean: ## what the above made
+	rm -rf bin
+	$(GO) clean

@@ -1,0 +1,88 @@
+// Command drydock runs scenarios: simulated Kubernetes nodes, with full kubelet
+// behaviour, on a virtual clock.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes.
+const (
+	exitOK       = 0
+	exitFailed   = 1 // an expectation failed
+	exitBadInput = 2
+	exitInternal = 3
+)
+
+// codeError is an error with an exit code. One with a nil err was reported.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e *codeError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *codeError) Unwrap() error { return e.err }
+
+func main() {
+	// The simulator's garbage is short-lived; collecting less often is worth
+	// the memory. GOGC in the environment still decides.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// execute runs the command line and returns the exit code.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var ce *codeError
+	if !errors.As(err, &ce) {
+		ce = &codeError{exitBadInput, err} // cobra's own: an unknown flag or command
+	}
+	if ce.err != nil {
+		fmt.Fprintf(stderr, "drydock: %v\n", ce.err)
+	}
+	return ce.code
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "drydock",
+		Short: "The kubelet in dry dock: simulated Kubernetes nodes on a virtual clock",
+		Long: `Drydock runs scenarios: files that say which nodes there are, what happens to
+them and when, and what is expected. Each node has a whole kubelet core, on a
+virtual clock, over an in-memory container runtime, so that hours pass in
+seconds and every run can be repeated.
+
+Exit codes: 0 all expectations held, 1 one failed, 2 bad input, 3 internal error.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(newRun(), newList(), newValidate(), newInit(), newSchema(), newVersion())
+	return root
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drydock-sim/drydock/scenarios"
+)
+
+// runFlags are the flags of drydock run.
+type runFlags struct {
+	sel        selection
+	seed       uint64
+	seedSet    bool
+	seeds      string
+	verify     bool
+	trace      string
+	traceReads bool
+	output     string
+	until      time.Duration
+	verbose    bool
+	workers    int
+
+	stdout, stderr io.Writer
+}
+
+func newRun() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run FILE|DIR...",
+		Short: "Run scenarios and judge their expectations",
+		Example: `  drydock run web.yaml
+  drydock run --seeds 1-200 scenarios/
+  drydock run web.yaml --set 'spec.nodes[0].count=5' --output json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.seedSet = cmd.Flags().Changed("seed")
+			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return f.run(cmd.Context(), args)
+		},
+	}
+	f.sel.flags(cmd)
+	fl := cmd.Flags()
+	fl.Uint64Var(&f.seed, "seed", 0, "run with this seed instead of the scenario's")
+	fl.StringVar(&f.seeds, "seeds", "", "run each scenario with many seeds (\"1-200\", \"3,7,10-20\"), in parallel")
+	fl.BoolVar(&f.verify, "verify", false, "run each scenario several times, on different numbers of cores, and compare the traces' hashes")
+	fl.StringVar(&f.trace, "trace", "", "write every record to this file, as JSON lines (one scenario only)")
+	fl.BoolVar(&f.traceReads, "trace-reads", false, "record CRI calls that only read, too (changes the hash)")
+	fl.StringVarP(&f.output, "output", "o", "text", "text, json or junit")
+	fl.DurationVar(&f.until, "until", 0, "stop at this virtual time")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show everything, also in large scenarios, with the kubelets' log lines")
+	fl.IntVar(&f.workers, "workers", 0, "cores to use (0: all); never changes the outcome")
+	return cmd
+}
+
+func (f *runFlags) check(n int) error {
+	bad := func(format string, args ...any) error {
+		return &codeError{exitBadInput, fmt.Errorf(format, args...)}
+	}
+	switch {
+	case f.output != "text" && f.output != "json" && f.output != "junit":
+		return bad("--output: %q is none of text, json, junit", f.output)
+	case f.until < 0:
+		return bad("--until: %v is negative", f.until)
+	case f.workers < 0:
+		return bad("--workers: %d is negative", f.workers)
+	case f.seeds != "" && f.seedSet:
+		return bad("--seed and --seeds exclude each other")
+	case f.seeds != "" && f.verify:
+		return bad("--seeds and --verify exclude each other")
+	case f.trace != "" && (f.seeds != "" || f.verify):
+		return bad("--trace goes with a single run")
+	case f.trace != "" && n > 1:
+		return bad("--trace goes with a single scenario; %d are selected", n)
+	}
+	return nil
+}
+
+func (f *runFlags) run(ctx context.Context, args []string) error {
+	began := time.Now()
+	list, err := f.sel.load(args)
+	if err != nil {
+		return err
+	}
+	if err := f.check(len(list)); err != nil {
+		return err
+	}
+	loaded := time.Since(began) / time.Duration(len(list))
+	out := newOutput(f, len(list))
+	switch {
+	case f.seeds != "":
+		err = f.runSeeds(ctx, list, out)
+	case f.verify:
+		err = f.runVerify(ctx, list, out)
+	default:
+		err = f.runEach(ctx, list, loaded, out)
+	}
+	if werr := out.close(); err == nil && werr != nil {
+		err = &codeError{exitInternal, werr}
+	}
+	return err
+}
+
+// options are those of a run without output.
+func (f *runFlags) options() scenarios.RunOptions {
+	o := scenarios.RunOptions{Workers: f.workers, Until: f.until, Verbose: f.verbose, TraceReads: f.traceReads, Clock: time.Now}
+	if f.seedSet {
+		o.Seed = &f.seed
+	}
+	return o
+}
+
+// verdict turns results into the exit code.
+type verdict struct{ failed, internal int }
+
+func (v *verdict) add(res *scenarios.Result, err error) {
+	switch {
+	case err != nil:
+		v.internal++
+	case !res.Passed:
+		v.failed++
+	}
+}
+
+func (v *verdict) err() error {
+	switch {
+	case v.internal > 0:
+		return &codeError{code: exitInternal}
+	case v.failed > 0:
+		return &codeError{code: exitFailed}
+	}
+	return nil
+}
+
+func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, loaded time.Duration, out *output) error {
+	var v verdict
+	for _, s := range list {
+		if ctx.Err() != nil {
+			fmt.Fprintf(f.stderr, "drydock: interrupted; the scenarios from %s on were not run\n", s.Metadata.Name)
+			return &codeError{code: exitFailed}
+		}
+		o := f.options()
+		o.Loaded = loaded
+		closeTrace := func() error { return nil }
+		if f.trace != "" {
+			file, err := os.Create(f.trace)
+			if err != nil {
+				return &codeError{exitBadInput, err}
+			}
+			w := bufio.NewWriterSize(file, 1<<20)
+			o.Trace = w
+			closeTrace = func() error {
+				if err := w.Flush(); err != nil {
+					return err
+				}
+				return file.Close()
+			}
+		}
+		out.begin(s, &o)
+		res, err := s.Run(ctx, o)
+		if cerr := closeTrace(); err == nil && cerr != nil {
+			err = fmt.Errorf("%s: %w", f.trace, cerr)
+		}
+		out.end(s, res, err)
+		v.add(res, err)
+	}
+	return v.err()
+}
+
+// runVerify runs each scenario on several numbers of cores, and one of them
+// twice, and compares the hashes.
+func (f *runFlags) runVerify(ctx context.Context, list []*scenarios.Scenario, out *output) error {
+	var v verdict
+	for _, s := range list {
+		var first *scenarios.Result
+		equal := true
+		runs := []int{1, 2, 8, 2}
+		for _, procs := range runs {
+			if ctx.Err() != nil {
+				return &codeError{code: exitFailed}
+			}
+			before := runtime.GOMAXPROCS(procs)
+			o := f.options()
+			o.Workers = procs
+			res, err := s.Run(ctx, o)
+			runtime.GOMAXPROCS(before)
+			if err != nil {
+				out.end(s, res, err)
+				v.internal++
+				equal = false
+				break
+			}
+			if first == nil {
+				first = res
+				out.end(s, res, nil)
+				v.add(res, nil)
+			}
+			if res.Summary.Hash != first.Summary.Hash || res.Summary.Records != first.Summary.Records {
+				out.say("DIFFERS %s: %d records with hash %s on 1 core, %d with %s on %d", s.Metadata.Name, first.Summary.Records, first.Summary.Hash, res.Summary.Records, res.Summary.Hash, procs)
+				equal = false
+				v.failed++
+				break
+			}
+		}
+		if equal {
+			out.say("VERIFIED %s: %d runs, with 1, 2, 8 and 2 cores, have the hash %s", s.Metadata.Name, len(runs), first.Summary.Hash)
+		}
+	}
+	return v.err()
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/drydock-sim/drydock/scenarios"
+)
+
+// selection is which of the scenarios found are meant.
+type selection struct {
+	labels, focus, skip string
+	set                 []string
+}
+
+func (s *selection) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&s.labels, "labels", "l", "", "only scenarios whose labels match this selector (\"area=static,!slow\")")
+	f.StringVar(&s.focus, "focus", "", "only scenarios whose name matches this regular expression")
+	f.StringVar(&s.skip, "skip", "", "no scenarios whose name matches this regular expression")
+	f.StringArrayVar(&s.set, "set", nil, "override a field: 'spec.nodes[*].kubelet.evictionHard[\"memory.available\"]=500Mi' (repeatable)")
+}
+
+// load loads the scenarios of files and directories that are selected.
+func (s *selection) load(paths []string) ([]*scenarios.Scenario, error) {
+	sel, err := labels.Parse(s.labels)
+	if err != nil {
+		return nil, &codeError{exitBadInput, fmt.Errorf("--labels: %w", err)}
+	}
+	focus, err := regexp.Compile(s.focus)
+	if err != nil {
+		return nil, &codeError{exitBadInput, fmt.Errorf("--focus: %w", err)}
+	}
+	skip, err := regexp.Compile(s.skip)
+	if err != nil {
+		return nil, &codeError{exitBadInput, fmt.Errorf("--skip: %w", err)}
+	}
+	all, err := scenarios.LoadPaths(paths, scenarios.LoadOptions{Set: s.set})
+	if err != nil {
+		return nil, &codeError{exitBadInput, err}
+	}
+	var out []*scenarios.Scenario
+	for _, sc := range all {
+		name := sc.Metadata.Name
+		if !sel.Matches(labels.Set(sc.Metadata.Labels)) || !focus.MatchString(name) || s.skip != "" && skip.MatchString(name) {
+			continue
+		}
+		out = append(out, sc)
+	}
+	if len(out) == 0 {
+		return nil, &codeError{exitBadInput, fmt.Errorf("none of the %d scenarios found is selected", len(all))}
+	}
+	return out, nil
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/drydock-sim/drydock/scenarios"
+)
+
+func newList() *cobra.Command {
+	var sel selection
+	cmd := &cobra.Command{
+		Use:   "list FILE|DIR...",
+		Short: "List scenarios with their labels",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, err := sel.load(args)
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
+			fmt.Fprintln(w, "NAME\tNODES\tDURATION\tEXPECTATIONS\tLABELS\tFILE")
+			for _, s := range list {
+				fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%s\n", s.Metadata.Name, len(s.NodeNames()), s.Spec.Duration, len(s.Spec.Expect), labels.Set(s.Metadata.Labels), s.Pos.File)
+			}
+			return w.Flush()
+		},
+	}
+	sel.flags(cmd)
+	return cmd
+}
+
+func newValidate() *cobra.Command {
+	var sel selection
+	cmd := &cobra.Command{
+		Use:   "validate FILE|DIR...",
+		Short: "Check scenarios without running them",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, err := sel.load(args)
+			if err != nil {
+				return err
+			}
+			for _, s := range list {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is valid\n", s.Pos.File, s.Metadata.Name)
+			}
+			return nil
+		},
+	}
+	sel.flags(cmd)
+	return cmd
+}
+
+func newInit() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Write a commented scenario to start from (\"-\": to standard output)",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file := "scenario.yaml"
+			if len(args) > 0 {
+				file = args[0]
+			}
+			if file == "-" {
+				_, err := io.WriteString(cmd.OutOrStdout(), scenarios.Starter())
+				return err
+			}
+			mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+			if force {
+				mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+			}
+			f, err := os.OpenFile(file, mode, 0o644)
+			if os.IsExist(err) {
+				return &codeError{exitBadInput, fmt.Errorf("%s exists; --force replaces it", file)}
+			}
+			if err != nil {
+				return &codeError{exitBadInput, err}
+			}
+			if _, err := f.WriteString(scenarios.Starter()); err != nil {
+				return &codeError{exitInternal, err}
+			}
+			if err := f.Close(); err != nil {
+				return &codeError{exitInternal, err}
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "wrote %s; try: drydock run %s\n", file, file)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "replace the file if it exists")
+	return cmd
+}
+
+func newSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of scenario files, for editors",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(scenarios.Schema())
+			return err
+		},
+	}
+}
+
+// kubernetesVersion is the release whose kubelet Drydock follows.
+const kubernetesVersion = "v1.36"
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) {
+			version := "(devel)"
+			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+				version = info.Main.Version
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "drydock %s, kubelet behaviour of Kubernetes %s, %s\n", version, kubernetesVersion, runtime.Version())
+		},
+	}
+}

@@ -1,0 +1,411 @@
+package fakecri
+
+import (
+	"context"
+	"path"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+const (
+	stateCreated = runtimeapi.ContainerState_CONTAINER_CREATED
+	stateRunning = runtimeapi.ContainerState_CONTAINER_RUNNING
+	stateExited  = runtimeapi.ContainerState_CONTAINER_EXITED
+	stateUnknown = runtimeapi.ContainerState_CONTAINER_UNKNOWN
+)
+
+// container is the record of a container. Before CreateContainer is done it
+// only holds the name and isn't listed.
+type container struct {
+	id      string
+	sandbox *sandbox
+	config  *runtimeapi.ContainerConfig // the request's
+	image   *image                      // what it was made of, still present or not
+
+	createdAt, startedAt, finishedAt int64
+	state                            runtimeapi.ContainerState
+	listed, starting, removing       bool
+	exitCode                         int32
+	reason, message                  string
+	resources                        *runtimeapi.LinuxContainerResources // nil: as in config
+
+	process *process    // nil unless alive
+	exited  *loop.Event // made by who waits for the exit
+	entry   *runtimeapi.Container
+}
+
+func (c *container) subject() subject {
+	md := c.sandbox.config.Metadata
+	return subject{namespace: md.Namespace, pod: md.Name, container: c.config.Metadata.Name, attempt: c.config.Metadata.Attempt, timeout: -1}
+}
+
+// alive tells whether the container has a process.
+func (c *container) alive() bool { return c.state == stateRunning || c.state == stateUnknown }
+
+func (c *container) linuxResources() *runtimeapi.LinuxContainerResources {
+	if c.resources != nil {
+		return c.resources
+	}
+	return c.config.GetLinux().GetResources()
+}
+
+// logPath is the absolute path of the log, or "" when the requests named none.
+func (c *container) logPath() string {
+	dir := c.sandbox.config.LogDirectory
+	if dir == "" || c.config.LogPath == "" {
+		return ""
+	}
+	return path.Join(dir, c.config.LogPath)
+}
+
+func (r *Runtime) containerSubject(id string) subject {
+	if c := r.containerByID[id]; c != nil {
+		return c.subject()
+	}
+	return subject{timeout: -1}
+}
+
+func containerNotFound(id string) error {
+	return status.Errorf(codes.NotFound, "an error occurred when try to find container %q: not found", id)
+}
+
+// CreateContainer makes a container in a READY sandbox, of an image that is
+// present, and returns its id.
+func (c *Client) CreateContainer(ctx context.Context, podSandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+	sub := c.r.sandboxSubject(podSandboxID)
+	sub.container, sub.attempt = config.GetMetadata().GetName(), config.GetMetadata().GetAttempt()
+	return change(ctx, c, mCreateContainer, &sub, func(ctx context.Context, d *daemon) (string, error) {
+		return c.r.createContainer(ctx, d, &sub, podSandboxID, config)
+	})
+}
+
+func (r *Runtime) createContainer(ctx context.Context, d *daemon, sub *subject, sandboxID string, config *runtimeapi.ContainerConfig) (string, error) {
+	if err := checkContainerConfig(config); err != nil {
+		return "", err
+	}
+	s := r.sandboxByID[sandboxID]
+	if s == nil {
+		return "", status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", sandboxID)
+	}
+	if s.state != sandboxReady {
+		return "", notReady(s)
+	}
+	md := config.Metadata
+	for _, o := range s.containers {
+		if om := o.config.Metadata; om.Attempt == md.Attempt && om.Name == md.Name {
+			return "", status.Errorf(codes.AlreadyExists, "failed to reserve container name %q: name is reserved for %q",
+				md.Name+"_"+sandboxName(s.config.Metadata)+"_"+itoa(md.Attempt), o.id)
+		}
+	}
+	c := &container{id: r.newID("container"), sandbox: s, config: config}
+	s.containers = append(s.containers, c)
+	defer func() {
+		if !c.listed {
+			s.containers = deleteItem(s.containers, c)
+		}
+	}()
+	if err := r.gate(ctx, d, mCreateContainer, sub); err != nil {
+		return "", err
+	}
+	img := r.images.find(config.Image.GetImage())
+	if img == nil {
+		return "", status.Errorf(codes.NotFound, "failed to resolve image %q: not found", config.Image.GetImage())
+	}
+	c.image = img
+	if err := r.pause(ctx, mCreateContainer, sub); err != nil {
+		return "", err
+	}
+	if s.state != sandboxReady || !s.listed {
+		return "", notReady(s)
+	}
+	c.createdAt = r.l.UnixNano()
+	c.state = stateCreated
+	c.listed = true
+	r.containerByID[c.id] = c
+	r.containers = append(r.containers, c)
+	s.pod.containers = append(s.pod.containers, c)
+	r.countLabel(config.Labels, s.config.Metadata.Uid, 1)
+	r.containersChanged()
+	return c.id, nil
+}
+
+func notReady(s *sandbox) error {
+	return status.Errorf(codes.FailedPrecondition, "sandbox container %q is not running", s.id)
+}
+
+func checkContainerConfig(config *runtimeapi.ContainerConfig) error {
+	if config.GetMetadata().GetName() == "" {
+		return status.Error(codes.InvalidArgument, "container config must include metadata with a name")
+	}
+	if config.GetImage().GetImage() == "" {
+		return status.Error(codes.InvalidArgument, "container config must include an image")
+	}
+	sc := config.GetLinux().GetSecurityContext()
+	if sc.GetRunAsGroup() != nil && sc.GetRunAsUser() == nil && sc.GetRunAsUsername() == "" {
+		return status.Errorf(codes.InvalidArgument, "user group is specified without user, groupID %d", sc.RunAsGroup.Value)
+	}
+	for _, m := range config.Mounts {
+		if m.RecursiveReadOnly && (!m.Readonly || m.Propagation != runtimeapi.MountPropagation_PROPAGATION_PRIVATE) {
+			return status.Errorf(codes.InvalidArgument, "mount %s: recursive_read_only needs readonly and private propagation", m.ContainerPath)
+		}
+	}
+	return nil
+}
+
+// StartContainer starts a container that is CREATED.
+func (c *Client) StartContainer(ctx context.Context, id string) error {
+	sub := c.r.containerSubject(id)
+	_, err := change(ctx, c, mStartContainer, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
+		return struct{}{}, c.r.startContainer(ctx, d, &sub, id)
+	})
+	return err
+}
+
+func (r *Runtime) startContainer(ctx context.Context, d *daemon, sub *subject, id string) error {
+	c := r.containerByID[id]
+	if c == nil {
+		return containerNotFound(id)
+	}
+	if err := r.checkStart(c); err != nil {
+		return err
+	}
+	if c.starting {
+		return status.Errorf(codes.FailedPrecondition, "failed to set starting state for container %q: container is already in starting state", id)
+	}
+	c.starting = true
+	defer func() { c.starting = false }()
+	if err := r.gate(ctx, d, mStartContainer, sub); err != nil {
+		return err
+	}
+	if err := r.pause(ctx, mStartContainer, sub); err != nil {
+		return err
+	}
+	if !c.listed {
+		return containerNotFound(id)
+	}
+	if err := r.checkStart(c); err != nil {
+		return err
+	}
+	return r.start(c)
+}
+
+func (r *Runtime) checkStart(c *container) error {
+	switch {
+	case c.removing:
+		return status.Errorf(codes.FailedPrecondition, "failed to set starting state for container %q: container is in removing state, can't be started", c.id)
+	case c.state != stateCreated:
+		return status.Errorf(codes.FailedPrecondition, "failed to set starting state for container %q: container is in %s state", c.id, c.state)
+	case c.sandbox.state != sandboxReady:
+		return notReady(c.sandbox)
+	}
+	return nil
+}
+
+// StopContainer sends the stop signal, waits up to timeout seconds and kills
+// what then still runs; a timeout of 0 kills at once. It returns when the
+// process has ended. What is unknown or doesn't run is no error.
+func (c *Client) StopContainer(ctx context.Context, id string, timeout int64) error {
+	sub := c.r.containerSubject(id)
+	sub.timeout = max(timeout, 0)
+	_, err := change(ctx, c, mStopContainer, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
+		return struct{}{}, c.r.stopContainer(ctx, d, &sub, id)
+	})
+	return err
+}
+
+func (r *Runtime) stopContainer(ctx context.Context, d *daemon, sub *subject, id string) error {
+	if err := r.gate(ctx, d, mStopContainer, sub); err != nil {
+		return err
+	}
+	c := r.containerByID[id]
+	if c == nil {
+		return nil
+	}
+	if !c.alive() {
+		return r.shortPause(ctx, mStopContainer, sub)
+	}
+	if sub.timeout > 0 && c.state == stateRunning {
+		r.signal(c, stopSignal(c.config))
+		if err := r.waitExit(ctx, c, time.Duration(sub.timeout)*time.Second); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.state == stateUnknown:
+		r.exit(c, exitStatus{code: unknownExitCode, reason: unknownReason})
+	case c.alive():
+		r.exit(c, exitBySignal(sigKILL))
+	}
+	return r.pause(ctx, mStopContainer, sub)
+}
+
+// waitExit waits until c has exited or d has passed; only the end of ctx is an
+// error.
+func (r *Runtime) waitExit(ctx context.Context, c *container, d time.Duration) error {
+	if !c.alive() {
+		return nil
+	}
+	if c.exited == nil {
+		c.exited = &loop.Event{}
+	}
+	tctx, cancel := loop.WithTimeout(ctx, d)
+	defer cancel()
+	if err := c.exited.Wait(tctx); err != nil {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// RemoveContainer removes a container, killing it first if it runs. It may be
+// repeated, and unknown ids succeed. A container that is being started or
+// removed can't be removed.
+func (c *Client) RemoveContainer(ctx context.Context, id string) error {
+	sub := c.r.containerSubject(id)
+	_, err := change(ctx, c, mRemoveContainer, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
+		return struct{}{}, c.r.removeContainerCall(ctx, d, &sub, id)
+	})
+	return err
+}
+
+func (r *Runtime) removeContainerCall(ctx context.Context, d *daemon, sub *subject, id string) error {
+	if err := r.gate(ctx, d, mRemoveContainer, sub); err != nil {
+		return err
+	}
+	c := r.containerByID[id]
+	switch {
+	case c == nil:
+		return nil
+	case c.starting:
+		return status.Errorf(codes.Unknown, "failed to set removing state for container %q: container is in starting state, can't be removed", id)
+	case c.removing:
+		return status.Errorf(codes.Unknown, "failed to set removing state for container %q: container is already in removing state", id)
+	}
+	c.removing = true
+	defer func() { c.removing = false }()
+	if c.alive() {
+		r.exit(c, exitBySignal(sigKILL))
+	}
+	r.pauseRegardless(mRemoveContainer, sub)
+	r.removeContainer(c)
+	return nil
+}
+
+// removeContainer forgets a container, if it is still there.
+func (r *Runtime) removeContainer(c *container) {
+	if !c.listed {
+		return
+	}
+	if c.alive() {
+		r.exit(c, exitBySignal(sigKILL))
+	}
+	s := c.sandbox
+	c.listed = false
+	delete(r.containerByID, c.id)
+	r.containers = deleteItem(r.containers, c)
+	s.containers = deleteItem(s.containers, c)
+	s.pod.containers = deleteItem(s.pod.containers, c)
+	r.countLabel(c.config.Labels, s.config.Metadata.Uid, -1)
+	r.dropPod(s)
+	r.containersChanged()
+}
+
+// setContainerState makes a change of state visible.
+func (r *Runtime) setContainerState(c *container, state runtimeapi.ContainerState) {
+	c.state = state
+	c.entry = nil
+	r.containersChanged()
+}
+
+// UpdateContainerResources takes over the resources that are set; a memory
+// limit below what the program uses gets it killed.
+func (c *Client) UpdateContainerResources(ctx context.Context, id string, resources *runtimeapi.ContainerResources) error {
+	r, sub := c.r, c.r.containerSubject(id)
+	_, err := change(ctx, c, mUpdateContainerResources, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
+		if err := r.gate(ctx, d, mUpdateContainerResources, &sub); err != nil {
+			return struct{}{}, err
+		}
+		if err := r.pause(ctx, mUpdateContainerResources, &sub); err != nil {
+			return struct{}{}, err
+		}
+		c := r.containerByID[id]
+		switch {
+		case c == nil:
+			return struct{}{}, containerNotFound(id)
+		case c.state != stateRunning && c.state != stateCreated:
+			return struct{}{}, status.Errorf(codes.FailedPrecondition, "failed to update resources: container %q is in %s state", id, c.state)
+		}
+		if lin := resources.GetLinux(); lin != nil {
+			c.resources = mergeResources(c.linuxResources(), lin)
+			if c.process != nil {
+				c.process.limitChanged(r)
+			}
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// mergeResources lays what is set in change over old, as containerd does.
+func mergeResources(old, change *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
+	out := &runtimeapi.LinuxContainerResources{
+		CpuPeriod:              or(change.CpuPeriod, old.GetCpuPeriod()),
+		CpuQuota:               or(change.CpuQuota, old.GetCpuQuota()),
+		CpuShares:              or(change.CpuShares, old.GetCpuShares()),
+		MemoryLimitInBytes:     or(change.MemoryLimitInBytes, old.GetMemoryLimitInBytes()),
+		OomScoreAdj:            or(change.OomScoreAdj, old.GetOomScoreAdj()),
+		CpusetCpus:             or(change.CpusetCpus, old.GetCpusetCpus()),
+		CpusetMems:             or(change.CpusetMems, old.GetCpusetMems()),
+		MemorySwapLimitInBytes: or(change.MemorySwapLimitInBytes, old.GetMemorySwapLimitInBytes()),
+		HugepageLimits:         old.GetHugepageLimits(),
+		Unified:                old.GetUnified(),
+	}
+	if change.HugepageLimits != nil {
+		out.HugepageLimits = change.HugepageLimits
+	}
+	if change.Unified != nil {
+		out.Unified = change.Unified
+	}
+	return out
+}
+
+func or[T comparable](a, b T) T {
+	var zero T
+	if a != zero {
+		return a
+	}
+	return b
+}
+
+// ReopenContainerLog makes the log file of a running container anew, after
+// the caller has renamed it.
+func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
+	r, sub := c.r, c.r.containerSubject(id)
+	_, err := change(ctx, c, mReopenContainerLog, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
+		if err := r.gate(ctx, d, mReopenContainerLog, &sub); err != nil {
+			return struct{}{}, err
+		}
+		if err := r.pause(ctx, mReopenContainerLog, &sub); err != nil {
+			return struct{}{}, err
+		}
+		c := r.containerByID[id]
+		switch {
+		case c == nil:
+			return struct{}{}, containerNotFound(id)
+		case c.state != stateRunning:
+			return struct{}{}, status.Error(codes.FailedPrecondition, "container is not running")
+		}
+		if p := c.logPath(); p != "" && r.opts.Logs != nil {
+			r.opts.Logs.ReopenLog(p)
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+func itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }

@@ -1,0 +1,65 @@
+// Package fakecri is an in-memory container runtime: what the Container
+// Runtime Interface (k8s.io/cri-api, runtime.v1) shows of containerd, without
+// a kernel. It runs in process on a [loop.Loop]; a gRPC server in front of it
+// is another package's job.
+//
+// # A tour
+//
+// [New] makes a [Runtime]: the state that lives on a node's disk and in its
+// processes. [Runtime.StartDaemon] starts its daemon, a group of the loop in
+// which calls are handled; [Runtime.StopDaemon] kills that group, and the
+// containers live on. [Runtime.Client] returns the view of one caller: plain
+// blocking Go that implements RuntimeService and ImageManagerService of
+// k8s.io/cri-api/pkg/apis, plus [Client.Generation].
+//
+//	rt := fakecri.New(fakecri.Options{Loop: l, Recorder: rec})
+//	rt.StartDaemon()
+//	c := rt.Client(kubelet) // a *loop.Group
+//	id, err := c.RunPodSandbox(ctx, config, "")
+//
+// # Calls
+//
+// A call that changes something is a task of the daemon's group, which waits
+// for the method's latency ([DefaultLatencies]) and for what the faults
+// ([Fault]) say. If the caller dies or its deadline passes, the call is
+// cancelled as by a closed connection: RunPodSandbox, CreateContainer and
+// StartContainer roll back and free the name; StopContainer has sent its
+// signal, and no SIGKILL follows; PullImage aborts; StopPodSandbox and the
+// removals complete. Calls that only read run in the caller's task: with no
+// latency and no fault they give way once. A daemon that is down, or goes down
+// during a call, answers Unavailable.
+//
+// Requests are never written to and are kept, not copied: a caller must not
+// change one after the call. What is handed out is shared and must not be
+// changed either; a change of state makes a new object.
+//
+// # Listings
+//
+// [Client.Generation] grows with every change that a listing of sandboxes or
+// containers could show, faults included, so two equal values mean that
+// another listing is a waste of time. While nothing changes, an unfiltered
+// listing returns the very same slice. A listing by the label
+// io.kubernetes.pod.uid looks at that pod only.
+//
+// # Programs
+//
+// What a container does is, in this order: the first [Program] that matches;
+// what [Options.Interpret] makes of it; else it runs until it is stopped and
+// exits 0 on SIGTERM. A stated program is state plus one timer; only an
+// interpreted one has a group and tasks of its own. Nothing here interprets
+// shell scripts; such a container gets the default behaviour and one warning
+// ([Options.Warn]) per image and command.
+//
+// # Behind the kubelet's back
+//
+// Runtime's methods named after what happens, such as
+// [Runtime.StopContainerOutside] and [Runtime.PowerCut], do what happens
+// outside any call.
+//
+// # What is not there
+//
+// ExecSync, Exec, Attach, PortForward, CheckpointContainer,
+// GetContainerEvents and the metric lists return Unimplemented. There is no
+// network, no file system and no user database behind containers. Ids are
+// matched whole, not by prefix.
+package fakecri

@@ -1,0 +1,168 @@
+package fakecri
+
+import (
+	"context"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// ListPodSandbox returns the sandboxes that the filter lets through, in order
+// of creation. What it returns is shared and must not be changed.
+func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
+	if err := c.read(ctx, mListPodSandbox, c.r.selectorSubject(filter.GetLabelSelector())); err != nil {
+		return nil, err
+	}
+	return c.r.listSandboxes(filter), nil
+}
+
+// selectorSubject is the pod that a label selector names.
+func (r *Runtime) selectorSubject(selector map[string]string) subject {
+	sub := subject{timeout: -1}
+	if uid, ok := selector[labelPodUID]; ok && len(r.faults) > 0 {
+		if p := r.pods[uid]; p != nil && len(p.sandboxes) > 0 {
+			md := p.sandboxes[0].config.Metadata
+			sub.namespace, sub.pod = md.Namespace, md.Name
+		}
+	}
+	return sub
+}
+
+func (r *Runtime) listSandboxes(f *runtimeapi.PodSandboxFilter) []*runtimeapi.PodSandbox {
+	if f.GetId() == "" && f.GetState() == nil && len(f.GetLabelSelector()) == 0 {
+		if r.sandboxList == nil {
+			r.sandboxList = make([]*runtimeapi.PodSandbox, len(r.sandboxes))
+			for i, s := range r.sandboxes {
+				r.sandboxList[i] = s.listEntry()
+			}
+		}
+		return r.sandboxList
+	}
+	var out []*runtimeapi.PodSandbox
+	for _, s := range r.sandboxCandidates(f.GetId(), f.GetLabelSelector()) {
+		if s.listed && (f.GetId() == "" || s.id == f.Id) &&
+			(f.GetState() == nil || s.state == f.State.State) &&
+			labelsMatch(s.config.Labels, f.LabelSelector) {
+			out = append(out, s.listEntry())
+		}
+	}
+	return out
+}
+
+// sandboxCandidates narrows down what a filter can match.
+func (r *Runtime) sandboxCandidates(id string, selector map[string]string) []*sandbox {
+	if id != "" {
+		if s := r.sandboxByID[id]; s != nil {
+			return []*sandbox{s}
+		}
+		return nil
+	}
+	if uid, ok := selector[labelPodUID]; ok && r.mislabelled == 0 {
+		if p := r.pods[uid]; p != nil {
+			return p.sandboxes
+		}
+		return nil
+	}
+	return r.sandboxes
+}
+
+func (s *sandbox) listEntry() *runtimeapi.PodSandbox {
+	if s.entry == nil {
+		s.entry = &runtimeapi.PodSandbox{
+			Id:             s.id,
+			Metadata:       s.config.Metadata,
+			State:          s.state,
+			CreatedAt:      s.createdAt,
+			Labels:         s.config.Labels,
+			Annotations:    s.config.Annotations,
+			RuntimeHandler: s.handler,
+		}
+	}
+	return s.entry
+}
+
+// ListContainers returns the containers that the filter lets through, in order
+// of creation. What it returns is shared and must not be changed.
+func (c *Client) ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
+	if err := c.read(ctx, mListContainers, c.r.selectorSubject(filter.GetLabelSelector())); err != nil {
+		return nil, err
+	}
+	return c.r.listContainers(filter), nil
+}
+
+func (r *Runtime) listContainers(f *runtimeapi.ContainerFilter) []*runtimeapi.Container {
+	if f.GetId() == "" && f.GetState() == nil && f.GetPodSandboxId() == "" && len(f.GetLabelSelector()) == 0 {
+		if r.containerList == nil {
+			r.containerList = make([]*runtimeapi.Container, len(r.containers))
+			for i, c := range r.containers {
+				r.containerList[i] = c.listEntry()
+			}
+		}
+		return r.containerList
+	}
+	var out []*runtimeapi.Container
+	for _, c := range r.containerCandidates(f.GetId(), f.GetPodSandboxId(), f.GetLabelSelector()) {
+		if f.GetState() == nil || c.state == f.State.State {
+			out = append(out, c.listEntry())
+		}
+	}
+	return out
+}
+
+// containerCandidates returns the containers of that id, sandbox and labels,
+// each of which may be empty.
+func (r *Runtime) containerCandidates(id, sandboxID string, selector map[string]string) []*container {
+	from := r.containers
+	if id != "" {
+		from = nil
+		if c := r.containerByID[id]; c != nil {
+			from = []*container{c}
+		}
+	} else if sandboxID != "" {
+		from = nil
+		if s := r.sandboxByID[sandboxID]; s != nil {
+			from = s.pod.containers
+		}
+	} else if uid, ok := selector[labelPodUID]; ok && r.mislabelled == 0 {
+		from = nil
+		if p := r.pods[uid]; p != nil {
+			from = p.containers
+		}
+	} else if len(selector) == 0 {
+		return from
+	}
+	var out []*container
+	for _, c := range from {
+		if (sandboxID == "" || c.sandbox.id == sandboxID) && labelsMatch(c.config.Labels, selector) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (c *container) listEntry() *runtimeapi.Container {
+	if c.entry == nil {
+		c.entry = &runtimeapi.Container{
+			Id:           c.id,
+			PodSandboxId: c.sandbox.id,
+			Metadata:     c.config.Metadata,
+			Image:        c.config.Image,
+			ImageRef:     c.image.ref,
+			ImageId:      c.image.id,
+			State:        c.state,
+			CreatedAt:    c.createdAt,
+			Labels:       c.config.Labels,
+			Annotations:  c.config.Annotations,
+		}
+	}
+	return c.entry
+}
+
+// labelsMatch tells whether labels has every pair of the selector.
+func labelsMatch(labels, selector map[string]string) bool {
+	for k, v := range selector { //drydock:unordered all must hold
+		if got, ok := labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,174 @@
+package fakecri
+
+import (
+	"fmt"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+func TestFilters(t *testing.T) {
+	run(t, Options{Images: []Image{appImage}}, func(e *env) {
+		ids := map[string]string{} // by letter
+		names := map[string]string{}
+		add := func(letter, id string) { ids[letter], names[id] = id, letter }
+		add("A", e.sandbox("a", 0))
+		add("B", e.sandbox("b", 0))
+		add("C", e.sandbox("a", 1))
+		add("1", e.create(ids["A"], "a", "x", 0))
+		add("2", e.start(ids["B"], "b", "x", 0))
+		add("3", e.start(ids["A"], "a", "y", 0))
+		add("4", e.start(ids["C"], "a", "x", 1))
+		e.ok(e.c.StopContainer(e.ctx, ids["3"], 0))
+		e.ok(e.c.StopPodSandbox(e.ctx, ids["C"]))
+		ready := &runtimeapi.PodSandboxStateValue{State: sandboxReady}
+		notReady := &runtimeapi.PodSandboxStateValue{State: sandboxNotReady}
+		l := func(kv ...string) map[string]string {
+			out := map[string]string{}
+			for i := 0; i < len(kv); i += 2 {
+				out[kv[i]] = kv[i+1]
+			}
+			return out
+		}
+		for _, tc := range []struct {
+			f    *runtimeapi.PodSandboxFilter
+			want string
+		}{
+			{nil, "ABC"},
+			{&runtimeapi.PodSandboxFilter{}, "ABC"},
+			{&runtimeapi.PodSandboxFilter{Id: ids["B"]}, "B"},
+			{&runtimeapi.PodSandboxFilter{Id: ids["B"], State: notReady}, ""},
+			{&runtimeapi.PodSandboxFilter{Id: "none"}, ""},
+			{&runtimeapi.PodSandboxFilter{Id: ids["1"]}, ""},
+			{&runtimeapi.PodSandboxFilter{State: ready}, "AB"},
+			{&runtimeapi.PodSandboxFilter{State: notReady}, "C"},
+			{&runtimeapi.PodSandboxFilter{LabelSelector: l(labelPodUID, "uid-a")}, "AC"},
+			{&runtimeapi.PodSandboxFilter{LabelSelector: l(labelPodUID, "uid-a"), State: ready}, "A"},
+			{&runtimeapi.PodSandboxFilter{LabelSelector: l(labelPodUID, "uid-a", "app", "b")}, ""},
+			{&runtimeapi.PodSandboxFilter{LabelSelector: l(labelPodUID, "uid-z")}, ""},
+			{&runtimeapi.PodSandboxFilter{LabelSelector: l("app", "b")}, "B"},
+			{&runtimeapi.PodSandboxFilter{LabelSelector: l("app", "")}, ""},
+			{&runtimeapi.PodSandboxFilter{LabelSelector: l("none", "")}, ""},
+		} {
+			got, err := e.c.ListPodSandbox(e.ctx, tc.f)
+			e.ok(err)
+			text := ""
+			for _, s := range got {
+				text += names[s.Id]
+			}
+			if text != tc.want {
+				t.Errorf("sandboxes %v: %q, want %q", tc.f, text, tc.want)
+			}
+		}
+		state := func(s runtimeapi.ContainerState) *runtimeapi.ContainerStateValue {
+			return &runtimeapi.ContainerStateValue{State: s}
+		}
+		for _, tc := range []struct {
+			f    *runtimeapi.ContainerFilter
+			want string
+		}{
+			{nil, "1234"},
+			{&runtimeapi.ContainerFilter{}, "1234"},
+			{&runtimeapi.ContainerFilter{Id: ids["3"]}, "3"},
+			{&runtimeapi.ContainerFilter{Id: ids["3"], PodSandboxId: ids["B"]}, ""},
+			{&runtimeapi.ContainerFilter{Id: "none"}, ""},
+			{&runtimeapi.ContainerFilter{State: state(stateCreated)}, "1"},
+			{&runtimeapi.ContainerFilter{State: state(stateRunning)}, "2"},
+			{&runtimeapi.ContainerFilter{State: state(stateExited)}, "34"},
+			{&runtimeapi.ContainerFilter{State: state(stateUnknown)}, ""},
+			{&runtimeapi.ContainerFilter{PodSandboxId: ids["A"]}, "13"},
+			{&runtimeapi.ContainerFilter{PodSandboxId: ids["A"], State: state(stateExited)}, "3"},
+			{&runtimeapi.ContainerFilter{PodSandboxId: "none"}, ""},
+			{&runtimeapi.ContainerFilter{LabelSelector: l(labelPodUID, "uid-a")}, "134"},
+			{&runtimeapi.ContainerFilter{LabelSelector: l(labelPodUID, "uid-a", "c", "x")}, "14"},
+			{&runtimeapi.ContainerFilter{LabelSelector: l("c", "x")}, "124"},
+			{&runtimeapi.ContainerFilter{LabelSelector: l(labelPodUID, "uid-z")}, ""},
+		} {
+			got, err := e.c.ListContainers(e.ctx, tc.f)
+			e.ok(err)
+			text := ""
+			for _, c := range got {
+				text += names[c.Id]
+			}
+			if text != tc.want {
+				t.Errorf("containers %v: %q, want %q", tc.f, text, tc.want)
+			}
+		}
+	})
+}
+
+// The index by pod uid must not hide what carries another pod's uid label.
+func TestFilterWithForeignLabel(t *testing.T) {
+	run(t, Options{Images: []Image{appImage}}, func(e *env) {
+		cfg := podConfig("a", 0)
+		cfg.Labels = map[string]string{labelPodUID: "uid-b"}
+		sb, err := e.c.RunPodSandbox(e.ctx, cfg, "")
+		e.ok(err)
+		e.create(sb, "c", "main", 0)
+		byUID := func(uid string) string {
+			sel := map[string]string{labelPodUID: uid}
+			ss, err := e.c.ListPodSandbox(e.ctx, &runtimeapi.PodSandboxFilter{LabelSelector: sel})
+			e.ok(err)
+			cs, err := e.c.ListContainers(e.ctx, &runtimeapi.ContainerFilter{LabelSelector: sel})
+			e.ok(err)
+			return fmt.Sprint(len(ss), len(cs))
+		}
+		if got := byUID("uid-a") + "," + byUID("uid-b") + "," + byUID("uid-c"); got != "0 0,1 0,0 1" {
+			t.Errorf("got %s", got)
+		}
+		e.ok(e.c.RemovePodSandbox(e.ctx, sb))
+		if e.rt.mislabelled != 0 {
+			t.Errorf("mislabelled %d", e.rt.mislabelled)
+		}
+	})
+}
+
+func TestGenerationAndSharedLists(t *testing.T) {
+	run(t, Options{Images: []Image{appImage}}, func(e *env) {
+		sb := e.sandbox("a", 0)
+		id := e.start(sb, "a", "main", 0)
+		gen := e.c.Generation()
+		list := func() ([]*runtimeapi.PodSandbox, []*runtimeapi.Container) {
+			ss, err := e.c.ListPodSandbox(e.ctx, nil)
+			e.ok(err)
+			cs, err := e.c.ListContainers(e.ctx, &runtimeapi.ContainerFilter{})
+			e.ok(err)
+			return ss, cs
+		}
+		s1, c1 := list()
+		s2, c2 := list()
+		if &s1[0] != &s2[0] || &c1[0] != &c2[0] || e.c.Generation() != gen {
+			t.Error("nothing changed, but the lists or the generation did")
+		}
+		entry := c1[0]
+		e.ok(e.c.StopContainer(e.ctx, id, 0))
+		if e.c.Generation() <= gen {
+			t.Error("the generation did not grow with an exit")
+		}
+		_, c3 := list()
+		if entry.State != stateRunning || c3[0].State != stateExited || c1[0] != entry {
+			t.Error("an entry that was handed out changed")
+		}
+		gen = e.c.Generation()
+		for name, fn := range map[string]func(){
+			"stop":   func() { e.ok(e.c.StopPodSandbox(e.ctx, sb)) },
+			"create": func() { e.create(e.sandbox("b", 0), "b", "main", 0) },
+			"remove": func() { e.ok(e.c.RemoveContainer(e.ctx, id)) },
+			"daemon": func() { e.rt.StopDaemon(); e.rt.StartDaemon() },
+		} {
+			fn()
+			if e.c.Generation() <= gen {
+				t.Errorf("%s: the generation did not grow", name)
+			}
+			gen = e.c.Generation()
+		}
+		remove := e.rt.AddFault(Fault{Method: "ListContainers", Error: &FaultError{}})
+		if a, b := e.c.Generation(), e.c.Generation(); a == b {
+			t.Error("a faulted listing must not be skipped")
+		}
+		remove()
+		if a, b := e.c.Generation(), e.c.Generation(); a != b {
+			t.Error("the generation grows without a fault")
+		}
+	})
+}

@@ -1,0 +1,91 @@
+package fakecri
+
+import (
+	"strings"
+	"time"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// logState is the progress of a stated program's log lines.
+type logState struct {
+	timer *loop.Timer
+	next  []int64 // per line of the behaviour: when it is due; 0 for no more
+	count []int
+}
+
+func (s *logState) stop() {
+	if s != nil {
+		s.timer.Stop()
+	}
+}
+
+// startLogs begins a program's log lines, if anybody takes them.
+func (r *Runtime) startLogs(p *process) {
+	if r.opts.Logs == nil || len(p.b.Logs) == 0 || p.c.logPath() == "" {
+		return
+	}
+	s := &logState{next: make([]int64, len(p.b.Logs)), count: make([]int, len(p.b.Logs))}
+	for i, l := range p.b.Logs {
+		s.next[i] = p.startedAt + int64(l.At)
+	}
+	p.logs = s
+	s.timer = r.processes.NewTimer("log", func() { r.logDue(p) })
+	r.armLogs(p)
+	r.logDue(p) // what is due at the start, also if the process ends at once
+}
+
+// logDue writes the lines that are due, in their order in the program.
+func (r *Runtime) logDue(p *process) {
+	if p.c.process != p {
+		return
+	}
+	s, now := p.logs, r.l.UnixNano()
+	for i := range p.b.Logs {
+		l := &p.b.Logs[i]
+		for s.next[i] != 0 && s.next[i] <= now {
+			r.writeLog(p.c, l.Stream, l.Text)
+			s.count[i]++
+			if l.Every <= 0 || l.Count > 0 && s.count[i] >= l.Count {
+				s.next[i] = 0
+			} else {
+				s.next[i] += int64(l.Every)
+			}
+		}
+	}
+	r.armLogs(p)
+}
+
+func (r *Runtime) armLogs(p *process) {
+	var at int64
+	for _, n := range p.logs.next {
+		if n != 0 && (at == 0 || n < at) {
+			at = n
+		}
+	}
+	if at == 0 {
+		p.logs.timer.Stop()
+		return
+	}
+	p.logs.timer.Reset(time.Duration(at - r.l.UnixNano()))
+}
+
+// writeLog hands a text to the sink, each line of it in CRI log format.
+func (r *Runtime) writeLog(c *container, stream, text string) {
+	file := c.logPath()
+	if r.opts.Logs == nil || file == "" {
+		return
+	}
+	if stream == "" {
+		stream = "stdout"
+	}
+	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		b := r.l.Now().AppendFormat(make([]byte, 0, 48+len(line)), time.RFC3339Nano)
+		b = append(b, ' ')
+		b = append(b, stream...)
+		b = append(b, " F "...)
+		b = append(b, line...)
+		b = append(b, '\n')
+		r.opts.Logs.WriteLog(file, b)
+	}
+}

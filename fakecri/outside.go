@@ -1,0 +1,207 @@
+package fakecri
+
+import (
+	"fmt"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// This file is what happens behind the kubelet's back. Pods are named
+// "namespace/name"; with several sandboxes or runs the newest is meant. These
+// acts need no daemon and take no time.
+
+// findSandbox returns the newest sandbox of a pod.
+func (r *Runtime) findSandbox(pod string) (*sandbox, error) {
+	for i := len(r.sandboxes) - 1; i >= 0; i-- {
+		md := r.sandboxes[i].config.Metadata
+		if md.Namespace+"/"+md.Name == pod {
+			return r.sandboxes[i], nil
+		}
+	}
+	return nil, fmt.Errorf("node %s has no sandbox of pod %s", r.opts.Node, pod)
+}
+
+// findContainer returns the newest container of a name; with alive the newest
+// that runs.
+func (r *Runtime) findContainer(pod, name string, alive bool) (*container, error) {
+	for i := len(r.containers) - 1; i >= 0; i-- {
+		c := r.containers[i]
+		md := c.sandbox.config.Metadata
+		if c.config.Metadata.Name == name && (!alive || c.alive()) && md.Namespace+"/"+md.Name == pod {
+			return c, nil
+		}
+	}
+	what := "container"
+	if alive {
+		what = "running container"
+	}
+	return nil, fmt.Errorf("node %s has no %s %q of pod %s", r.opts.Node, what, name, pod)
+}
+
+// StopContainerOutside kills a running container, as a StopContainer with a
+// timeout of 0 by somebody else would: exit code 137.
+func (r *Runtime) StopContainerOutside(pod, container string) error {
+	return r.SignalContainerOutside(pod, container, sigKILL)
+}
+
+// SignalContainerOutside sends a signal to a running container. SIGKILL kills;
+// any other counts as the stop signal.
+func (r *Runtime) SignalContainerOutside(pod, container string, signal int) error {
+	c, err := r.findContainer(pod, container, true)
+	if err != nil {
+		return err
+	}
+	r.signal(c, signal)
+	return nil
+}
+
+// ExitContainerOutside has a running container exit by itself with a code.
+func (r *Runtime) ExitContainerOutside(pod, container string, code int32) error {
+	c, err := r.findContainer(pod, container, true)
+	if err != nil {
+		return err
+	}
+	r.exit(c, exitStatus{code: code})
+	return nil
+}
+
+// OOMKillContainerOutside has the OOM killer kill a running container.
+func (r *Runtime) OOMKillContainerOutside(pod, container string) error {
+	c, err := r.findContainer(pod, container, true)
+	if err != nil {
+		return err
+	}
+	r.exit(c, exitByOOM)
+	return nil
+}
+
+// LoseContainerOutside makes the runtime lose track of a running container,
+// which is UNKNOWN then.
+func (r *Runtime) LoseContainerOutside(pod, container string) error {
+	c, err := r.findContainer(pod, container, true)
+	if err != nil {
+		return err
+	}
+	r.setContainerState(c, stateUnknown)
+	return nil
+}
+
+// RemoveContainerOutside removes a container, running or not.
+func (r *Runtime) RemoveContainerOutside(pod, container string) error {
+	c, err := r.findContainer(pod, container, false)
+	if err != nil {
+		return err
+	}
+	r.removeContainer(c)
+	return nil
+}
+
+// StopSandboxOutside stops a pod's sandbox as StopPodSandbox does.
+func (r *Runtime) StopSandboxOutside(pod string) error {
+	s, err := r.findSandbox(pod)
+	if err != nil {
+		return err
+	}
+	s.killAll(r)
+	r.endSandbox(s)
+	return nil
+}
+
+// KillSandboxOutside kills a pod's sandbox process: the sandbox is NOTREADY,
+// its containers die, and its IP stays taken until it is stopped.
+func (r *Runtime) KillSandboxOutside(pod string) error {
+	s, err := r.findSandbox(pod)
+	if err != nil {
+		return err
+	}
+	s.killAll(r)
+	if s.state == sandboxReady {
+		r.setSandboxState(s, sandboxNotReady)
+	}
+	return nil
+}
+
+// RemoveSandboxOutside removes a pod's sandbox with its containers.
+func (r *Runtime) RemoveSandboxOutside(pod string) error {
+	s, err := r.findSandbox(pod)
+	if err != nil {
+		return err
+	}
+	r.removeSandbox(s)
+	return nil
+}
+
+// StopAllOutside kills every container and stops every sandbox, as an orderly
+// shutdown of the runtime's work does: exit code 137. The daemon lives on.
+func (r *Runtime) StopAllOutside() {
+	for _, s := range r.sandboxes {
+		if s.state == sandboxReady || s.ip.IsValid() {
+			r.endSandbox(s)
+		}
+	}
+}
+
+// RemoveImageOutside removes an image by id, tag or digest.
+func (r *Runtime) RemoveImageOutside(name string) error {
+	im := r.images.find(name)
+	if im == nil {
+		return fmt.Errorf("node %s has no image %q", r.opts.Node, name)
+	}
+	r.images.remove(im)
+	return nil
+}
+
+// SetNetworkReady sets the condition NetworkReady, which is true at first.
+func (r *Runtime) SetNetworkReady(ready bool, reason, message string) {
+	r.networkNotReady = nil
+	if !ready {
+		r.networkNotReady = &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Reason: reason, Message: message}
+	}
+	r.gen++
+}
+
+// PowerCut ends every process, the daemon included, at once. Records and
+// images survive: when the daemon is started again, sandboxes are NOTREADY,
+// and what ran is EXITED with code 255 and reason Unknown, as containerd says
+// of what went while it wasn't looking. A container that was not started yet
+// stays CREATED.
+func (r *Runtime) PowerCut() {
+	r.StopDaemon()
+	for _, c := range r.containers {
+		if c.alive() {
+			r.exit(c, exitStatus{code: unknownExitCode, reason: unknownReason})
+			r.lost = append(r.lost, c)
+		}
+	}
+	for _, s := range r.sandboxes {
+		s.netUp = false
+		if s.state == sandboxReady {
+			r.setSandboxState(s, sandboxNotReady)
+		}
+	}
+	r.processes.Kill()
+	r.processes = r.l.NewGroup("processes")
+}
+
+// State counts what there is, for statistics and reports.
+type State struct {
+	Sandboxes, ReadySandboxes     int
+	Containers, RunningContainers int
+	Images                        int
+}
+
+// State returns what there is now. It is no call.
+func (r *Runtime) State() State {
+	st := State{Sandboxes: len(r.sandboxes), Containers: len(r.containers), Images: len(r.images.images)}
+	for _, s := range r.sandboxes {
+		if s.state == sandboxReady {
+			st.ReadySandboxes++
+		}
+	}
+	for _, c := range r.containers {
+		if c.alive() {
+			st.RunningContainers++
+		}
+	}
+	return st
+}

@@ -1,0 +1,177 @@
+package fakecri
+
+import (
+	"fmt"
+	"time"
+)
+
+// Program says what the containers that it matches do.
+type Program struct {
+	// Name shows in errors; it may be empty.
+	Name string
+	// Match says which containers run it.
+	Match Match
+	// Behaviour is what each run of the container does.
+	Behaviour
+	// Attempts, when there are any, says in Behaviour's stead what each run
+	// does, by the container's restart count; the last goes for all later runs.
+	Attempts []Behaviour
+}
+
+// Match selects containers. Its fields are patterns with * and ?, where ""
+// matches everything.
+type Match struct {
+	Namespace, Pod, Container string
+	// Image is compared with the image as the pod writes it, and with its
+	// full name ("docker.io/library/app:1").
+	Image string
+}
+
+// Behaviour is what one run of a container does. Its zero value runs until it
+// is stopped and exits 0 on SIGTERM.
+type Behaviour struct {
+	// RunFor is after how long it exits by itself; 0 means never.
+	RunFor Range
+	// ExitCode is the code it then exits with.
+	ExitCode int32
+	// ExitCodes is ExitCode by the container's restart count; the last goes
+	// for all later runs.
+	ExitCodes []int32
+	// Signal makes it die of that signal instead: the code is 128+Signal.
+	Signal int
+	// OOMKilled makes the end an OOM kill: 137, reason OOMKilled. A program
+	// whose Memory grows over the container's limit is killed without it.
+	OOMKilled bool
+	// StartError makes StartContainer fail with this text; the container is
+	// EXITED then with code 128 and reason StartError.
+	StartError string
+	// OnTerm is what it does on SIGTERM or what else its stop signal is.
+	OnTerm OnTerm
+	// Memory is what it uses, in bytes, by the time since its start. Without
+	// it 1 MiB. CPU is in millicores; without it 0.
+	Memory, CPU Usage
+	// Logs is what it writes.
+	Logs []LogLine
+}
+
+// OnTerm is what a process does on its stop signal. The zero value exits 0 at
+// once.
+type OnTerm struct {
+	// Exit is the code to exit with.
+	Exit int32
+	// After is how long it takes.
+	After Range
+	// Ignore makes it go on as if nothing had happened.
+	Ignore bool
+	// Unhandled makes it die of the signal, 143 for SIGTERM, after After.
+	Unhandled bool
+}
+
+// LogLine is a line that a process writes.
+type LogLine struct {
+	// At is when it is first written, after the process started.
+	At time.Duration
+	// Every is after how long it is written again; 0 means once.
+	Every time.Duration
+	// Count bounds how often; 0 means without bound.
+	Count int
+	// Stream is "stdout" (the default) or "stderr".
+	Stream string
+	// Text is the line, without newline.
+	Text string
+}
+
+// Validate tells what is wrong with the program, naming the field.
+func (p Program) Validate() error {
+	if err := p.Behaviour.validate(); err != nil {
+		return err
+	}
+	for i := range p.Attempts {
+		if err := p.Attempts[i].validate(); err != nil {
+			return fmt.Errorf("attempts[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+func (b *Behaviour) validate() error {
+	forever := b.RunFor.Min <= 0 && b.RunFor.Max <= 0
+	switch {
+	case b.RunFor.Min < 0:
+		return fmt.Errorf("runFor: negative")
+	case forever && b.ExitCode != 0:
+		return fmt.Errorf("exitCode: without runFor the program never exits by itself")
+	case forever && len(b.ExitCodes) > 0:
+		return fmt.Errorf("exitCodes: without runFor the program never exits by itself")
+	case forever && b.Signal != 0:
+		return fmt.Errorf("signal: without runFor the program never exits by itself")
+	case forever && b.OOMKilled:
+		return fmt.Errorf("oomKilled: without runFor the program never exits by itself")
+	case b.ExitCode < 0 || b.ExitCode > 255:
+		return fmt.Errorf("exitCode: %d is not within 0 to 255", b.ExitCode)
+	case b.Signal < 0 || b.Signal > 64:
+		return fmt.Errorf("signal: %d is not within 1 to 64", b.Signal)
+	case b.OnTerm.Exit < 0 || b.OnTerm.Exit > 255:
+		return fmt.Errorf("onTerm.exit: %d is not within 0 to 255", b.OnTerm.Exit)
+	case b.OnTerm.After.Min < 0:
+		return fmt.Errorf("onTerm.after: negative")
+	}
+	for i, c := range b.ExitCodes {
+		if c < 0 || c > 255 {
+			return fmt.Errorf("exitCodes[%d]: %d is not within 0 to 255", i, c)
+		}
+	}
+	if err := b.Memory.validate(); err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
+	if err := b.CPU.validate(); err != nil {
+		return fmt.Errorf("cpu: %w", err)
+	}
+	for i, l := range b.Logs {
+		switch {
+		case l.At < 0 || l.Every < 0 || l.Count < 0:
+			return fmt.Errorf("logs[%d]: negative", i)
+		case l.Stream != "" && l.Stream != "stdout" && l.Stream != "stderr":
+			return fmt.Errorf("logs[%d].stream: %q is neither stdout nor stderr", i, l.Stream)
+		}
+	}
+	return nil
+}
+
+// at returns the behaviour of the run with that restart count.
+func (p *Program) at(attempt uint32) *Behaviour {
+	if n := len(p.Attempts); n > 0 {
+		return &p.Attempts[min(int(attempt), n-1)]
+	}
+	return &p.Behaviour
+}
+
+func (b *Behaviour) exitCode(attempt uint32) int32 {
+	if n := len(b.ExitCodes); n > 0 {
+		return b.ExitCodes[min(int(attempt), n-1)]
+	}
+	return b.ExitCode
+}
+
+// matches tells whether c runs the program.
+func (m *Match) matches(c *container) bool {
+	md := c.sandbox.config.Metadata
+	if !globMatch(m.Namespace, md.Namespace) || !globMatch(m.Pod, md.Name) || !globMatch(m.Container, c.config.Metadata.Name) {
+		return false
+	}
+	if m.Image == "" {
+		return true
+	}
+	if glob(m.Image, c.config.Image.GetUserSpecifiedImage()) || glob(m.Image, c.config.Image.GetImage()) {
+		return true
+	}
+	for _, t := range c.image.tags {
+		if glob(m.Image, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// defaultBehaviour is that of a container with no program.
+var defaultBehaviour = &Behaviour{}

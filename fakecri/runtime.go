@@ -1,0 +1,216 @@
+package fakecri
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/sim/trace"
+)
+
+// labelPodUID is the label by which the kubelet finds a pod's objects.
+const labelPodUID = "io.kubernetes.pod.uid"
+
+// Runtime is one node's container runtime: its records, images and processes.
+// It outlives its daemon, and all but the processes outlive a power cut. Like
+// everything on a loop it is for use by one step at a time.
+type Runtime struct {
+	l      *loop.Loop
+	rec    *trace.Recorder
+	opts   Options
+	lat    [methodCount]Range
+	daemon *daemon // nil while it is down
+
+	gen      uint64
+	imageGen uint64
+	ids      uint64
+
+	sandboxByID   map[string]*sandbox
+	containerByID map[string]*container
+	pods          map[string]*podRecords // by the uid of the sandboxes' metadata
+	// sandboxes and containers are what listings show, in order of creation.
+	sandboxes  []*sandbox
+	containers []*container
+	// mislabelled counts what is listed under a pod uid label that isn't its
+	// pod's uid; unless 0, the index by pod is of no use to that filter.
+	mislabelled int
+
+	// What the unfiltered listings return until something changes.
+	sandboxList   []*runtimeapi.PodSandbox
+	containerList []*runtimeapi.Container
+
+	images imageStore
+	ips    ipPool
+	faults []*fault
+
+	processes *loop.Group // timers of stated programs; dies in a power cut
+	warned    map[string]bool
+	// lost is what a power cut ended and the daemon hasn't found out yet.
+	lost []*container
+
+	networkNotReady *runtimeapi.RuntimeCondition
+	handlers        []*runtimeapi.RuntimeHandler
+	// plainLinux is shared by the statuses of sandboxes that ask for nothing
+	// special.
+	plainLinux *runtimeapi.LinuxPodSandboxStatus
+}
+
+// daemon is one life of the runtime's daemon.
+type daemon struct {
+	g    *loop.Group
+	down loop.Event
+}
+
+// podRecords are the records of one pod.
+type podRecords struct {
+	sandboxes  []*sandbox // those being created included
+	containers []*container
+}
+
+// New returns a runtime whose daemon is down. It panics on options that
+// Options.Validate refuses.
+func New(opts Options) *Runtime {
+	if opts.Loop == nil {
+		panic("fakecri: Options.Loop is required")
+	}
+	if err := opts.Validate(); err != nil {
+		panic(fmt.Errorf("fakecri: %w", err))
+	}
+	opts.setDefaults()
+	r := &Runtime{
+		l:             opts.Loop,
+		rec:           opts.Recorder,
+		opts:          opts,
+		sandboxByID:   map[string]*sandbox{},
+		containerByID: map[string]*container{},
+		pods:          map[string]*podRecords{},
+		gen:           1,
+		imageGen:      1,
+		processes:     opts.Loop.NewGroup("processes"),
+	}
+	for m := range methods {
+		r.lat[m] = methods[m].latency
+		if d, ok := opts.Latency[methods[m].name]; ok {
+			r.lat[m] = d
+		}
+	}
+	features := &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: true}
+	r.handlers = append(r.handlers, &runtimeapi.RuntimeHandler{Features: features})
+	for _, h := range opts.Handlers {
+		r.handlers = append(r.handlers, &runtimeapi.RuntimeHandler{Name: h, Features: features})
+	}
+	r.plainLinux = &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: &runtimeapi.NamespaceOption{}}}
+	r.ips.init(opts.PodCIDR)
+	r.images.init(r)
+	return r
+}
+
+// StartDaemon starts the daemon, unless it is up. After a power cut it finds
+// out what has died, and when it says that happened: now, as containerd does.
+func (r *Runtime) StartDaemon() {
+	if r.daemon != nil {
+		return
+	}
+	for _, c := range r.lost {
+		if c.listed && c.state == runtimeapi.ContainerState_CONTAINER_EXITED {
+			c.finishedAt = r.l.UnixNano()
+		}
+	}
+	r.lost = nil
+	r.daemon = &daemon{g: r.l.NewGroup("runtime")}
+	r.gen++
+}
+
+// StopDaemon kills the daemon: calls in flight are answered Unavailable and
+// leave nothing behind that was not done yet; containers live on.
+func (r *Runtime) StopDaemon() {
+	d := r.daemon
+	if d == nil {
+		return
+	}
+	r.daemon = nil
+	r.gen++
+	d.g.Kill()
+	d.down.Fire()
+}
+
+// DaemonUp tells whether the daemon is up.
+func (r *Runtime) DaemonUp() bool { return r.daemon != nil }
+
+// newID returns a new id of 64 hex digits; none comes twice.
+func (r *Runtime) newID(kind string) string {
+	r.ids++
+	return r.hashID(kind, r.opts.Node, r.l.Seed(), r.ids)
+}
+
+func (r *Runtime) hashID(kind, name string, nums ...uint64) string {
+	b := make([]byte, 0, 128)
+	b = append(b, kind...)
+	b = append(b, 0)
+	b = append(b, name...)
+	b = append(b, 0)
+	for _, n := range nums {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func (r *Runtime) warn(format string, args ...any) {
+	if r.opts.Warn != nil {
+		r.opts.Warn(fmt.Sprintf(format, args...))
+	}
+}
+
+// sandboxesChanged and containersChanged are called at each change that a
+// listing shows.
+func (r *Runtime) sandboxesChanged() {
+	r.gen++
+	r.sandboxList = nil
+}
+
+func (r *Runtime) containersChanged() {
+	r.gen++
+	r.containerList = nil
+}
+
+// generation is Client.Generation.
+func (r *Runtime) generation() uint64 {
+	// A listing that fails, hangs or takes time is not like the one before,
+	// so whoever compares generations has to make it.
+	if r.daemon == nil || len(r.faults) > 0 && r.listingFaulted() ||
+		r.lat[mListPodSandbox].Max > 0 || r.lat[mListContainers].Max > 0 ||
+		r.lat[mListPodSandbox].Min > 0 || r.lat[mListContainers].Min > 0 {
+		r.gen++
+	}
+	return r.gen
+}
+
+// key spreads what a draw is about over the draws of one pod's name.
+func (s *subject) key() uint64 {
+	h := uint64(14695981039346656037)
+	for i := 0; i < len(s.namespace); i++ {
+		h = (h ^ uint64(s.namespace[i])) * 1099511628211
+	}
+	h = (h ^ '/') * 1099511628211
+	for i := 0; i < len(s.container); i++ {
+		h = (h ^ uint64(s.container[i])) * 1099511628211
+	}
+	return h + uint64(s.attempt)
+}
+
+// between draws a duration for a purpose and a subject.
+func (r *Runtime) between(d Range, purpose string, s *subject) (out int64) {
+	if d.Max <= d.Min {
+		return int64(d.Min)
+	}
+	object := s.pod
+	if object == "" {
+		object = s.image
+	}
+	return int64(r.l.Between(d.Min, d.Max, purpose, object, s.key()))
+}

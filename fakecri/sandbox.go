@@ -1,0 +1,339 @@
+package fakecri
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const (
+	sandboxReady    = runtimeapi.PodSandboxState_SANDBOX_READY
+	sandboxNotReady = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+)
+
+// sandbox is the record of a pod sandbox. Before RunPodSandbox is done it only
+// holds the name and isn't listed.
+type sandbox struct {
+	id        string
+	config    *runtimeapi.PodSandboxConfig // the request's
+	handler   string
+	pod       *podRecords
+	createdAt int64
+	state     runtimeapi.PodSandboxState
+	listed    bool
+	removing  bool
+	ip        netip.Addr // invalid without a network of its own
+	// netUp says that the network is still there, so that the status shows
+	// the IP; the IP stays taken until StopPodSandbox either way.
+	netUp bool
+
+	// containers are in order of their requests, those being created included.
+	containers []*container
+
+	entry  *runtimeapi.PodSandbox       // what listings show; nil after a change
+	status *runtimeapi.PodSandboxStatus // what PodSandboxStatus shows; nil after a change
+}
+
+func (s *sandbox) subject() subject {
+	md := s.config.Metadata
+	return subject{namespace: md.Namespace, pod: md.Name, attempt: md.Attempt, timeout: -1}
+}
+
+func (s *sandbox) hostNetwork() bool {
+	return s.config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
+}
+
+// RunPodSandbox makes a sandbox and returns its id; it is READY then.
+func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (string, error) {
+	md := config.GetMetadata()
+	sub := subject{namespace: md.GetNamespace(), pod: md.GetName(), attempt: md.GetAttempt(), timeout: -1}
+	return change(ctx, c, mRunPodSandbox, &sub, func(ctx context.Context, d *daemon) (string, error) {
+		return c.r.runPodSandbox(ctx, d, &sub, config, runtimeHandler)
+	})
+}
+
+func (r *Runtime) runPodSandbox(ctx context.Context, d *daemon, sub *subject, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
+	md := config.GetMetadata()
+	if md.GetName() == "" || md.GetNamespace() == "" || md.GetUid() == "" {
+		return "", status.Error(codes.InvalidArgument, "sandbox config must include metadata with name, namespace and uid")
+	}
+	if err := r.checkHandler(handler); err != nil {
+		return "", err
+	}
+	if err := checkUserns(config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions()); err != nil {
+		return "", err
+	}
+	p := r.pods[md.Uid]
+	if p == nil {
+		p = &podRecords{}
+		r.pods[md.Uid] = p
+	}
+	for _, o := range p.sandboxes {
+		if om := o.config.Metadata; om.Attempt == md.Attempt && om.Name == md.Name && om.Namespace == md.Namespace {
+			return "", status.Errorf(codes.AlreadyExists, "failed to reserve sandbox name %q: name is reserved for %q", sandboxName(md), o.id)
+		}
+	}
+	s := &sandbox{id: r.newID("sandbox"), config: config, handler: handler, pod: p, state: sandboxNotReady}
+	p.sandboxes = append(p.sandboxes, s)
+	defer func() {
+		if !s.listed {
+			r.dropSandbox(s)
+		}
+	}()
+	if err := r.gate(ctx, d, mRunPodSandbox, sub); err != nil {
+		return "", err
+	}
+	if err := r.pause(ctx, mRunPodSandbox, sub); err != nil {
+		return "", err
+	}
+	if !s.hostNetwork() {
+		ip, ok := r.ips.take()
+		if !ok {
+			return "", status.Errorf(codes.Unknown, `failed to setup network for sandbox %q: plugin type="bridge" failed (add): no IP addresses available in range set: %s`, s.id, r.ips.prefix)
+		}
+		s.ip, s.netUp = ip, true
+	}
+	s.state = sandboxReady
+	s.createdAt = r.l.UnixNano()
+	s.listed = true
+	r.sandboxByID[s.id] = s
+	r.sandboxes = append(r.sandboxes, s)
+	if n := len(p.sandboxes); p.sandboxes[n-1] != s { // listings are in order of creation
+		p.sandboxes = append(deleteItem(p.sandboxes, s), s)
+	}
+	r.countLabel(config.Labels, md.Uid, 1)
+	r.sandboxesChanged()
+	return s.id, nil
+}
+
+func sandboxName(md *runtimeapi.PodSandboxMetadata) string {
+	return md.Name + "_" + md.Namespace + "_" + md.Uid + "_" + itoa(md.Attempt)
+}
+
+func (r *Runtime) checkHandler(name string) error {
+	for _, h := range r.handlers {
+		if h.Name == name {
+			return nil
+		}
+	}
+	return status.Errorf(codes.InvalidArgument, "failed to get sandbox runtime: no runtime for %q is configured", name)
+}
+
+// checkUserns refuses the user namespaces that a runtime must refuse.
+func checkUserns(o *runtimeapi.UserNamespace) error {
+	if o == nil {
+		return nil
+	}
+	switch o.Mode {
+	case runtimeapi.NamespaceMode_NODE:
+		return nil
+	case runtimeapi.NamespaceMode_POD:
+		if len(o.Uids) != 1 || len(o.Gids) != 1 {
+			return status.Error(codes.InvalidArgument, "invalid user namespace options: one uid and one gid mapping are needed")
+		}
+		if o.Uids[0].ContainerId != 0 || o.Gids[0].ContainerId != 0 {
+			return status.Error(codes.InvalidArgument, "invalid user namespace options: the mapping must start at container id 0")
+		}
+		return nil
+	}
+	return status.Errorf(codes.InvalidArgument, "invalid user namespace options: mode %s is not supported", o.Mode)
+}
+
+// dropSandbox forgets a sandbox that was never listed.
+func (r *Runtime) dropSandbox(s *sandbox) {
+	s.pod.sandboxes = deleteItem(s.pod.sandboxes, s)
+	r.dropPod(s)
+}
+
+// dropPod forgets the pod of s if nothing of it is left.
+func (r *Runtime) dropPod(s *sandbox) {
+	if len(s.pod.sandboxes) == 0 && len(s.pod.containers) == 0 {
+		delete(r.pods, s.config.Metadata.Uid)
+	}
+}
+
+// StopPodSandbox kills what runs in the sandbox and makes it NOTREADY. It may
+// be repeated, and unknown ids succeed.
+func (c *Client) StopPodSandbox(ctx context.Context, id string) error {
+	sub := c.r.sandboxSubject(id)
+	_, err := change(ctx, c, mStopPodSandbox, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
+		return struct{}{}, c.r.stopPodSandbox(ctx, d, &sub, id)
+	})
+	return err
+}
+
+func (r *Runtime) sandboxSubject(id string) subject {
+	if s := r.sandboxByID[id]; s != nil {
+		return s.subject()
+	}
+	return subject{timeout: -1}
+}
+
+func (r *Runtime) stopPodSandbox(ctx context.Context, d *daemon, sub *subject, id string) error {
+	if err := r.gate(ctx, d, mStopPodSandbox, sub); err != nil {
+		return err
+	}
+	s := r.sandboxByID[id]
+	if s == nil {
+		return nil
+	}
+	if s.state != sandboxReady && !s.ip.IsValid() {
+		return r.shortPause(ctx, mStopPodSandbox, sub)
+	}
+	s.killAll(r)
+	r.pauseRegardless(mStopPodSandbox, sub)
+	r.endSandbox(s)
+	return nil
+}
+
+// killAll kills every running container of the sandbox.
+func (s *sandbox) killAll(r *Runtime) {
+	for _, c := range s.containers {
+		if c.alive() {
+			r.exit(c, exitBySignal(sigKILL))
+		}
+	}
+}
+
+// endSandbox makes a sandbox NOTREADY, with its network torn down.
+func (r *Runtime) endSandbox(s *sandbox) {
+	s.killAll(r) // what was started meanwhile
+	if s.ip.IsValid() {
+		r.ips.free(s.ip)
+		s.ip = netip.Addr{}
+	}
+	s.netUp = false
+	if s.listed {
+		r.setSandboxState(s, sandboxNotReady)
+	}
+}
+
+func (r *Runtime) setSandboxState(s *sandbox, state runtimeapi.PodSandboxState) {
+	s.state = state
+	s.entry, s.status = nil, nil
+	r.sandboxesChanged()
+}
+
+// RemovePodSandbox removes a sandbox with all its containers, stopping it
+// first. It may be repeated, and unknown ids succeed.
+func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
+	r, sub := c.r, c.r.sandboxSubject(id)
+	_, err := change(ctx, c, mRemovePodSandbox, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
+		if err := r.gate(ctx, d, mRemovePodSandbox, &sub); err != nil {
+			return struct{}{}, err
+		}
+		s := r.sandboxByID[id]
+		if s == nil {
+			return struct{}{}, nil
+		}
+		if s.state == sandboxReady {
+			s.killAll(r)
+			r.pauseRegardless(mStopPodSandbox, &sub)
+			r.endSandbox(s)
+		}
+		r.pauseRegardless(mRemovePodSandbox, &sub)
+		r.removeSandbox(s)
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// removeSandbox forgets a sandbox and its containers, if it is still there.
+func (r *Runtime) removeSandbox(s *sandbox) {
+	if !s.listed {
+		return
+	}
+	r.endSandbox(s)
+	for i := len(s.containers) - 1; i >= 0; i-- {
+		if c := s.containers[i]; c.listed {
+			r.removeContainer(c)
+		}
+	}
+	s.listed = false
+	delete(r.sandboxByID, s.id)
+	r.sandboxes = deleteItem(r.sandboxes, s)
+	s.pod.sandboxes = deleteItem(s.pod.sandboxes, s)
+	r.countLabel(s.config.Labels, s.config.Metadata.Uid, -1)
+	r.dropPod(s)
+	r.sandboxesChanged()
+}
+
+// countLabel keeps count of what is listed under another pod uid than its own.
+func (r *Runtime) countLabel(labels map[string]string, uid string, n int) {
+	if v, ok := labels[labelPodUID]; ok && v != uid {
+		r.mislabelled += n
+	}
+}
+
+// PodSandboxStatus returns a sandbox's status; NotFound if there is none.
+func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error) {
+	if err := c.read(ctx, mPodSandboxStatus, c.r.sandboxSubject(id)); err != nil {
+		return nil, err
+	}
+	s := c.r.sandboxByID[id]
+	if s == nil {
+		return nil, status.Errorf(codes.NotFound, "an error occurred when try to find sandbox: not found: %q", id)
+	}
+	resp := &runtimeapi.PodSandboxStatusResponse{Status: s.currentStatus(c.r)}
+	if verbose {
+		resp.Info = map[string]string{"info": `{"runtimeType":"fakecri"}`}
+	}
+	return resp, nil
+}
+
+func (s *sandbox) currentStatus(r *Runtime) *runtimeapi.PodSandboxStatus {
+	if s.status != nil {
+		return s.status
+	}
+	st := &runtimeapi.PodSandboxStatus{
+		Id:             s.id,
+		Metadata:       s.config.Metadata,
+		State:          s.state,
+		CreatedAt:      s.createdAt,
+		Network:        &runtimeapi.PodSandboxNetworkStatus{},
+		Labels:         s.config.Labels,
+		Annotations:    s.config.Annotations,
+		RuntimeHandler: s.handler,
+	}
+	if s.netUp {
+		st.Network.Ip = s.ip.String()
+	}
+	if o := s.config.GetLinux().GetSecurityContext().GetNamespaceOptions(); o != nil {
+		st.Linux = &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: o}}
+	} else {
+		st.Linux = r.plainLinux
+	}
+	s.status = st
+	return st
+}
+
+// UpdatePodSandboxResources takes note of nothing: there are no cgroups. The
+// CRI calls it best effort.
+func (c *Client) UpdatePodSandboxResources(ctx context.Context, req *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+	r, id := c.r, req.GetPodSandboxId()
+	sub := r.sandboxSubject(id)
+	return change(ctx, c, mUpdatePodSandboxResources, &sub, func(ctx context.Context, d *daemon) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+		if err := r.gate(ctx, d, mUpdatePodSandboxResources, &sub); err != nil {
+			return nil, err
+		}
+		if err := r.pause(ctx, mUpdatePodSandboxResources, &sub); err != nil {
+			return nil, err
+		}
+		if r.sandboxByID[id] == nil {
+			return nil, status.Errorf(codes.NotFound, "failed to find sandbox: not found: %q", id)
+		}
+		return &runtimeapi.UpdatePodSandboxResourcesResponse{}, nil
+	})
+}
+
+// deleteItem removes the first v from s, in place.
+func deleteItem[T comparable](s []T, v T) []T {
+	if i := slices.Index(s, v); i >= 0 {
+		return slices.Delete(s, i, i+1)
+	}
+	return s
+}

@@ -1,0 +1,126 @@
+package fakecri
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Version returns the runtime's name and versions.
+func (c *Client) Version(ctx context.Context, _ string) (*runtimeapi.VersionResponse, error) {
+	if err := c.read(ctx, mVersion, subject{timeout: -1}); err != nil {
+		return nil, err
+	}
+	return &runtimeapi.VersionResponse{
+		Version:           "0.1.0",
+		RuntimeName:       c.r.opts.Name,
+		RuntimeVersion:    c.r.opts.Version,
+		RuntimeApiVersion: "v1",
+	}, nil
+}
+
+// Status returns the conditions RuntimeReady and NetworkReady and the runtime
+// handlers.
+func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error) {
+	if err := c.read(ctx, mStatus, subject{timeout: -1}); err != nil {
+		return nil, err
+	}
+	network := c.r.networkNotReady
+	if network == nil {
+		network = &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: true}
+	}
+	resp := &runtimeapi.StatusResponse{
+		Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+			{Type: runtimeapi.RuntimeReady, Status: true},
+			network,
+		}},
+		RuntimeHandlers: c.r.handlers,
+		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},
+	}
+	if verbose {
+		resp.Info = map[string]string{"config": "{}"}
+	}
+	return resp, nil
+}
+
+// RuntimeConfig returns the cgroup driver.
+func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
+	if err := c.read(ctx, mRuntimeConfig, subject{timeout: -1}); err != nil {
+		return nil, err
+	}
+	driver := runtimeapi.CgroupDriver_CGROUPFS
+	if c.r.opts.CgroupDriver == "systemd" {
+		driver = runtimeapi.CgroupDriver_SYSTEMD
+	}
+	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: driver}}, nil
+}
+
+// UpdateRuntimeConfig accepts what it is told and does nothing: pod IPs come
+// from Options.PodCIDR, as if the network were configured elsewhere.
+func (c *Client) UpdateRuntimeConfig(ctx context.Context, _ *runtimeapi.RuntimeConfig) error {
+	sub := subject{timeout: -1}
+	_, err := change(ctx, c, mUpdateRuntimeConfig, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
+		if err := c.r.gate(ctx, d, mUpdateRuntimeConfig, &sub); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, c.r.pause(ctx, mUpdateRuntimeConfig, &sub)
+	})
+	return err
+}
+
+// unimplemented is the answer to what this runtime doesn't do.
+func (c *Client) unimplemented(ctx context.Context, name string) error {
+	if c.g.Dead() {
+		return errDead
+	}
+	if err := c.r.l.Yield(ctx); err != nil {
+		return ctxError(err)
+	}
+	if c.r.daemon == nil {
+		return errDown
+	}
+	return status.Errorf(codes.Unimplemented, "method %s not implemented", name)
+}
+
+// ExecSync is Unimplemented: there is nothing yet to run a command in.
+func (c *Client) ExecSync(ctx context.Context, _ string, _ []string, _ time.Duration) (stdout, stderr []byte, err error) {
+	return nil, nil, c.unimplemented(ctx, "ExecSync")
+}
+
+// Exec is Unimplemented.
+func (c *Client) Exec(ctx context.Context, _ *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
+	return nil, c.unimplemented(ctx, "Exec")
+}
+
+// Attach is Unimplemented.
+func (c *Client) Attach(ctx context.Context, _ *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
+	return nil, c.unimplemented(ctx, "Attach")
+}
+
+// PortForward is Unimplemented.
+func (c *Client) PortForward(ctx context.Context, _ *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
+	return nil, c.unimplemented(ctx, "PortForward")
+}
+
+// CheckpointContainer is Unimplemented.
+func (c *Client) CheckpointContainer(ctx context.Context, _ *runtimeapi.CheckpointContainerRequest) error {
+	return c.unimplemented(ctx, "CheckpointContainer")
+}
+
+// GetContainerEvents is Unimplemented: it needs a channel.
+func (c *Client) GetContainerEvents(ctx context.Context, _ chan *runtimeapi.ContainerEventResponse, _ func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
+	return c.unimplemented(ctx, "GetContainerEvents")
+}
+
+// ListMetricDescriptors is Unimplemented.
+func (c *Client) ListMetricDescriptors(ctx context.Context) ([]*runtimeapi.MetricDescriptor, error) {
+	return nil, c.unimplemented(ctx, "ListMetricDescriptors")
+}
+
+// ListPodSandboxMetrics is Unimplemented.
+func (c *Client) ListPodSandboxMetrics(ctx context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
+	return nil, c.unimplemented(ctx, "ListPodSandboxMetrics")
+}

@@ -1,0 +1,107 @@
+package determinism
+
+import "strings"
+
+// module is the path of the module whose packages are judged.
+const module = "github.com/drydock-sim/drydock"
+
+// relative returns the package's path within the module.
+func relative(path string) (string, bool) {
+	if path == module {
+		return ".", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+// under tells whether pkg is the package dir or below it.
+func under(pkg, dir string) bool {
+	return pkg == dir || strings.HasPrefix(pkg, dir+"/")
+}
+
+// floors, highest first. A package stands on the floor whose directory is the
+// longest that holds it, and imports its own floor and lower ones only.
+var floors = []string{
+	"cmd",
+	"internal/analysis",
+	"scenarios",
+	"sim",
+	"sim/controlplane",
+	"sim/apiserver",
+	"kubelet",
+	"fakecri",
+	"sim/memfs",
+	"sim/trace",
+	"sim/loop",
+}
+
+// floorOf returns the index in floors of the floor that pkg stands on.
+func floorOf(pkg string) (int, bool) {
+	best := -1
+	for i, dir := range floors {
+		if under(pkg, dir) && (best < 0 || len(dir) > len(floors[best])) {
+			best = i
+		}
+	}
+	return best, best >= 0
+}
+
+// strangers are neighbours that meet through interfaces only, though the order
+// of the floors would let them import each other.
+var strangers = []struct{ from, to string }{
+	{"kubelet", "fakecri"},
+	{"kubelet", "sim/memfs"},
+	{"sim/apiserver", "fakecri"},
+}
+
+// edge is where Drydock touches the machine it runs on.
+type edge struct {
+	// dir is a package and those below it.
+	dir string
+	// files, if any, are the only files of the package dir that are an edge.
+	files []string
+	// exempt is what is allowed there.
+	exempt class
+	// sealed keeps deterministic packages from importing it.
+	sealed bool
+}
+
+var edges = []edge{
+	{dir: "cmd", exempt: everything, sealed: true},
+	{dir: "internal/analysis", exempt: everything, sealed: true},
+	// The ground: the real driver, the engine's workers and watchdog.
+	{dir: "sim/loop", exempt: concurrency | clock | contexts | machine},
+	// Scenario files are read from disk.
+	{dir: "scenarios", files: []string{"load.go"}, exempt: machine},
+	{dir: "fakecri/server", exempt: everything, sealed: true},
+	{dir: "kubelet/server", exempt: everything, sealed: true},
+	{dir: "kubelet/clientgo", exempt: everything, sealed: true},
+}
+
+// exemption returns what a file may do that a deterministic one may not.
+func exemption(pkg, file string) class {
+	var out class
+	for _, e := range edges {
+		if len(e.files) == 0 {
+			if under(pkg, e.dir) {
+				out |= e.exempt
+			}
+			continue
+		}
+		for _, f := range e.files {
+			if pkg == e.dir && f == file {
+				out |= e.exempt
+			}
+		}
+	}
+	return out
+}
+
+// isSealed tells whether only edges may import pkg.
+func isSealed(pkg string) bool {
+	for _, e := range edges {
+		if e.sealed && under(pkg, e.dir) {
+			return true
+		}
+	}
+	return false
+}

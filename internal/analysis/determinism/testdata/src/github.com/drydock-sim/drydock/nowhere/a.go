@@ -1,0 +1,1 @@
+package nowhere // want `package nowhere stands on no floor`

@@ -1,0 +1,5 @@
+package scenarios
+
+import "os"
+
+func load() { _, _ = os.ReadFile("x.yaml") }

@@ -1,0 +1,5 @@
+package clock
+
+type PassiveClock interface{}
+
+type RealClock struct{}

@@ -1,0 +1,191 @@
+package kubelet
+
+import (
+	"context"
+	"path"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+)
+
+// cleanMark is what housekeeping last saw, if it found nothing to do.
+//
+// A pass reads the pod manager, the workers' records, the statuses' phases, the
+// runtime's running pods and the pod directories, and nothing else. Each of
+// these moves a number here: pods their manager's generation; records the
+// workers' (also every way by which a status becomes terminal, a rejection
+// aside, which comes with a pod); the runtime its own; directories are made by
+// syncs of pods that are new. So after a pass that found nothing to do, and
+// during which nothing moved, another pass with the same numbers would find
+// nothing to do either, and is left out. Without a runtime generation every
+// pass is run. Back-off entries, which a pass drops 10 minutes after their last
+// use, are reset by their next use at that age anyway.
+type cleanMark struct {
+	valid                  bool
+	pods, workers, runtime uint64
+}
+
+func (kl *Kubelet) cleanMark() cleanMark {
+	m := cleanMark{pods: kl.pods.Generation(), workers: kl.workers.generation}
+	if kl.generation != nil {
+		m.runtime = kl.generation.Generation()
+	}
+	m.valid = m.runtime != 0
+	return m
+}
+
+// housekeepingDue tells whether a pass could find something to do.
+func (kl *Kubelet) housekeepingDue() bool {
+	return !kl.loop.clean.valid || kl.loop.clean != kl.cleanMark()
+}
+
+// handlePodCleanups is one housekeeping pass: records, statuses, directories
+// and mirror pods of pods that are gone are removed, pods without a record are
+// started or finished, what runs without a pod is killed
+// (pkg/kubelet/kubelet_pods.go).
+func (kl *Kubelet) handlePodCleanups(ctx context.Context) error {
+	if !kl.housekeepingDue() {
+		return nil
+	}
+	mark := kl.cleanMark()
+	kl.loop.clean.valid = false
+	kl.housekeepings++
+	pods, _, orphanedMirrors := kl.pods.GetPodsAndMirrorPods()
+	known, acted := kl.workers.SyncKnownPods(func(uid types.UID) bool { _, ok := kl.pods.GetPodByUID(uid); return ok })
+	for _, k := range known {
+		if k.orphan {
+			acted = true // still on its way out
+		}
+	}
+	running, err := kl.runtime.GetPods(ctx, false)
+	if err != nil {
+		return err
+	}
+	kl.statusManager.RemoveOrphanedStatuses(func(uid types.UID) bool {
+		if _, ok := kl.pods.GetPodByUID(uid); ok {
+			return true
+		}
+		_, ok := kl.pods.GetMirrorPodByUID(uid)
+		return ok
+	})
+	kl.cleanUpPodDirs(running)
+	if kl.deleteOrphanedMirrors(ctx, orphanedMirrors) {
+		acted = true
+	}
+	if kl.restartUnknown(pods) {
+		acted = true
+	}
+	if kl.finishRejected(pods, running) {
+		acted = true
+	}
+	if kl.killRuntimeOrphans(running) {
+		acted = true
+	}
+	kl.backOff.GC(kl.l.Now())
+	if !acted && mark == kl.cleanMark() {
+		kl.loop.clean = mark
+	}
+	return nil
+}
+
+// deleteOrphanedMirrors deletes the mirror pods whose static pod is gone and
+// has stopped.
+func (kl *Kubelet) deleteOrphanedMirrors(ctx context.Context, orphaned []*v1.Pod) bool {
+	for _, m := range orphaned {
+		if kl.workers.IsPodForMirrorPodTerminating(nameOf(m)) {
+			continue
+		}
+		if _, err := kl.mirrors.DeleteMirrorPod(ctx, m.Namespace, m.Name, ""); err != nil {
+			kl.logf("Encountered error when deleting mirror pod %s: %v", podName(m), err)
+		}
+	}
+	return len(orphaned) > 0
+}
+
+// restartUnknown starts active pods that the workers have no record of: static
+// pods that came again with the same UID.
+func (kl *Kubelet) restartUnknown(pods []*v1.Pod) (acted bool) {
+	for _, pod := range pods {
+		if kl.workers.Known(pod.UID) || !kl.isActive(pod) {
+			continue
+		}
+		acted = true
+		kl.logf("Pod will be restarted because it is in the desired set and not known to the pod workers (likely due to UID reuse) pod=%s", podName(pod))
+		mirror, _ := kl.pods.GetMirrorPodByPod(pod)
+		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodCreate})
+	}
+	return acted
+}
+
+// finishRejected lets pods that ended without a worker (rejected ones) be
+// deleted from the API.
+func (kl *Kubelet) finishRejected(pods []*v1.Pod, running []*kubecontainer.Pod) (acted bool) {
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil || !kubetypes.IsTerminalPhase(pod.Status.Phase) ||
+			kl.workers.Known(pod.UID) || runs(running, pod.UID) {
+			continue
+		}
+		acted = true
+		kl.logf("Clean up pod that has been rejected or is terminal pod=%s", podName(pod))
+		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, UpdateType: kubetypes.SyncPodKill})
+	}
+	return acted
+}
+
+func runs(running []*kubecontainer.Pod, uid types.UID) bool {
+	for _, r := range running {
+		if r.ID == uid {
+			return true
+		}
+	}
+	return false
+}
+
+// killRuntimeOrphans kills what runs without a worker.
+func (kl *Kubelet) killRuntimeOrphans(running []*kubecontainer.Pod) (acted bool) {
+	for _, r := range running {
+		if kl.workers.Known(r.ID) {
+			continue
+		}
+		acted = true
+		kl.logf("Clean up containers for orphaned pod we had not seen before pod=%s_%s podUID=%s", r.Name, r.Namespace, r.ID)
+		one := int64(1)
+		kl.workers.UpdatePod(UpdatePodOptions{UpdateType: kubetypes.SyncPodKill, RunningPod: r,
+			KillPodOptions: &KillPodOptions{GracePeriodSecondsOverride: &one}})
+	}
+	return acted
+}
+
+// makePodDirs makes a pod's directories, once per life of the kubelet.
+func (kl *Kubelet) makePodDirs(uid types.UID) error {
+	dir := kl.podDir(uid)
+	for _, d := range [...]string{dir, path.Join(dir, "volumes"), path.Join(dir, "plugins")} {
+		if err := kl.fs.MkdirAll(d, 0o750); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (kl *Kubelet) podDir(uid types.UID) string { return path.Join(kl.podsDir, string(uid)) }
+
+// cleanUpPodDirs removes the directories of pods that are neither wanted nor
+// running.
+func (kl *Kubelet) cleanUpPodDirs(running []*kubecontainer.Pod) {
+	dirs, err := kl.fs.ReadDir(kl.podsDir)
+	if err != nil {
+		return
+	}
+	for _, d := range dirs {
+		uid := types.UID(d.Name())
+		if _, ok := kl.pods.GetPodByUID(uid); ok || runs(running, uid) {
+			continue
+		}
+		if err := kl.fs.RemoveAll(kl.podDir(uid)); err != nil {
+			kl.logf("Failed to clean up orphaned pod directory %s: %v", kl.podDir(uid), err)
+		}
+	}
+}

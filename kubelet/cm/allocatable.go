@@ -1,0 +1,220 @@
+// Package cm is the container manager's part of the kubelet: what of the
+// node's resources pods may use. It answers to upstream's pkg/kubelet/cm.
+package cm
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+)
+
+// Reservations are what of a node is not for pods.
+type Reservations struct {
+	System, Kube v1.ResourceList
+	// evictionHard has the hard thresholds that hold room back.
+	evictionHard map[string]string
+}
+
+// NewReservations reads systemReserved, kubeReserved, reservedSystemCPUs and
+// evictionHard of a configuration.
+func NewReservations(cfg *kubeletconfig.KubeletConfiguration) (*Reservations, error) {
+	r := &Reservations{evictionHard: cfg.EvictionHard}
+	var err error
+	if r.System, err = ParseReserved("systemReserved", cfg.SystemReserved); err != nil {
+		return nil, err
+	}
+	if r.Kube, err = ParseReserved("kubeReserved", cfg.KubeReserved); err != nil {
+		return nil, err
+	}
+	if cfg.ReservedSystemCPUs != "" {
+		n, err := CountCPUs(cfg.ReservedSystemCPUs)
+		if err != nil {
+			return nil, fmt.Errorf("reservedSystemCPUs: %w", err)
+		}
+		delete(r.Kube, v1.ResourceCPU)
+		if r.System == nil {
+			r.System = v1.ResourceList{}
+		}
+		r.System[v1.ResourceCPU] = *resource.NewQuantity(int64(n), resource.DecimalSI)
+	}
+	for _, signal := range [...]string{"memory.available", "nodefs.available"} {
+		if _, err := thresholdQuantity(signal, r.evictionHard[signal], 0); err != nil {
+			return nil, fmt.Errorf("evictionHard: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// ParseReserved reads a reservation; field names it in errors.
+func ParseReserved(field string, m map[string]string) (v1.ResourceList, error) {
+	if len(m) == 0 {
+		return nil, nil
+	}
+	keys := make([]string, 0, len(m))
+	for k := range m { //drydock:unordered sorted below
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	out := make(v1.ResourceList, len(m))
+	for _, k := range keys {
+		switch v1.ResourceName(k) {
+		case v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "pid":
+		default:
+			return nil, fmt.Errorf("%s: cannot reserve %q resource", field, k)
+		}
+		q, err := resource.ParseQuantity(m[k])
+		if err != nil {
+			return nil, fmt.Errorf("%s: failed to parse quantity %q for %q resource: %w", field, m[k], k, err)
+		}
+		if q.Sign() < 0 {
+			return nil, fmt.Errorf("%s: resource quantity for %q cannot be negative: %v", field, k, m[k])
+		}
+		out[v1.ResourceName(k)] = q
+	}
+	return out, nil
+}
+
+// CountCPUs counts the CPUs of a list such as "0-3,8".
+func CountCPUs(list string) (int, error) {
+	seen := map[int]bool{}
+	for _, part := range strings.Split(list, ",") {
+		lo, hi, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		a, err := strconv.Atoi(lo)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no list of CPUs", list)
+		}
+		b := a
+		if isRange {
+			if b, err = strconv.Atoi(hi); err != nil || b < a {
+				return 0, fmt.Errorf("%q is no list of CPUs", list)
+			}
+		}
+		if a < 0 || b-a > 1<<16 {
+			return 0, fmt.Errorf("%q is no list of CPUs", list)
+		}
+		for i := a; i <= b; i++ {
+			seen[i] = true
+		}
+	}
+	return len(seen), nil
+}
+
+// thresholdQuantity is an eviction threshold in bytes; "" and the percentages
+// 0% and 100%, which switch a signal off, give 0.
+func thresholdQuantity(signal, value string, capacity int64) (int64, error) {
+	if value == "" || value == "0%" || value == "100%" {
+		return 0, nil
+	}
+	if p, ok := strings.CutSuffix(value, "%"); ok {
+		f, err := strconv.ParseFloat(p, 32)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("eviction threshold %s: %w", signal, err)
+		case f < 0:
+			return 0, fmt.Errorf("eviction percentage threshold %s must be >= 0%%: %s", signal, value)
+		case f > 100:
+			return 0, fmt.Errorf("eviction percentage threshold %s must be <= 100%%: %s", signal, value)
+		}
+		return int64(float64(capacity) * float64(float32(f)/100)), nil
+	}
+	q, err := resource.ParseQuantity(value)
+	if err != nil {
+		return 0, fmt.Errorf("eviction threshold %s: %w", signal, err)
+	}
+	if q.Sign() <= 0 {
+		return 0, fmt.Errorf("eviction threshold %s must be positive: %s", signal, value)
+	}
+	return q.Value(), nil
+}
+
+// HardEviction returns what hard eviction thresholds hold back of a capacity.
+func (r *Reservations) HardEviction(capacity v1.ResourceList) v1.ResourceList {
+	out := v1.ResourceList{}
+	for _, t := range [...]struct {
+		signal string
+		name   v1.ResourceName
+	}{{"memory.available", v1.ResourceMemory}, {"nodefs.available", v1.ResourceEphemeralStorage}} {
+		q := capacity[t.name]
+		if n, err := thresholdQuantity(t.signal, r.evictionHard[t.signal], q.Value()); err == nil && n > 0 {
+			out[t.name] = *resource.NewQuantity(n, resource.BinarySI)
+		}
+	}
+	return out
+}
+
+// Allocatable returns what pods may use of a capacity, for the node's status:
+// less the reservations and the hard eviction thresholds, memory also less all
+// huge pages, never below 0 (pkg/kubelet/nodestatus/setters.go).
+func (r *Reservations) Allocatable(capacity v1.ResourceList) v1.ResourceList {
+	eviction := r.HardEviction(capacity)
+	out := make(v1.ResourceList, len(capacity))
+	for name, c := range capacity { //drydock:unordered fills a map
+		q := c.DeepCopy()
+		for _, l := range [...]v1.ResourceList{r.System, r.Kube, eviction} {
+			if v, ok := l[name]; ok {
+				q.Sub(v)
+			}
+		}
+		if q.Sign() < 0 {
+			q.Set(0)
+		}
+		out[name] = q
+	}
+	mem, ok := out[v1.ResourceMemory]
+	if !ok {
+		return out
+	}
+	for name, c := range capacity { //drydock:unordered subtraction
+		if strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
+			if mem.Sub(c); mem.Sign() < 0 {
+				mem.Set(0)
+			}
+		}
+	}
+	out[v1.ResourceMemory] = mem
+	return out
+}
+
+// Check returns an error if more is reserved than there is, which makes the
+// kubelet exit.
+func (r *Reservations) Check(capacity v1.ResourceList) error {
+	eviction := r.HardEviction(capacity)
+	for _, name := range [...]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage} {
+		c, ok := capacity[name]
+		if !ok {
+			continue
+		}
+		var sum resource.Quantity
+		for _, l := range [...]v1.ResourceList{r.System, r.Kube, eviction} {
+			if v, ok := l[name]; ok {
+				sum.Add(v)
+			}
+		}
+		if c.Cmp(sum) < 0 {
+			return fmt.Errorf("invalid Node Allocatable configuration. Resource %q has a reservation of %v but capacity of %v. Expected capacity >= reservation.", name, &sum, &c) //nolint:revive,staticcheck // upstream's text
+		}
+	}
+	return nil
+}
+
+// PodCapacity returns how many pods a node takes: maxPods, or podsPerCore per
+// core if that is less.
+func PodCapacity(cores int64, cfg *kubeletconfig.KubeletConfiguration) int64 {
+	n := int64(cfg.MaxPods)
+	if cfg.PodsPerCore > 0 && cores < math.MaxInt32 {
+		n = min(n, int64(cfg.PodsPerCore)*cores)
+	}
+	return n
+}
+
+// CheckThreshold judges the value of an eviction threshold.
+func CheckThreshold(signal, value string) error {
+	_, err := thresholdQuantity(signal, value, 0)
+	return err
+}

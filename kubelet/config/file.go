@@ -1,0 +1,174 @@
+package config
+
+import (
+	"bytes"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// FileOptions configure a file source.
+type FileOptions struct {
+	Group *loop.Group
+	FS    filesystem.FS
+	// Path is the folder of manifests, or one manifest (staticPodPath).
+	Path string
+	// Period is the time between full lists (fileCheckFrequency).
+	Period time.Duration
+	// Pods makes pods of manifests.
+	Pods StaticPods
+	// Source is what is fed.
+	Source *Source
+	// Log takes log lines; nil means none.
+	Log func(format string, args ...any)
+}
+
+// fileSource reads static pods from files (pkg/kubelet/config/file.go): a full
+// list at once and every period, and after each change (upstream: inotify)
+// what changed. The two differ in one thing: a file that can't be read or
+// parsed any more keeps its pod after a change and loses it at the next list.
+type fileSource struct {
+	FileOptions
+	entries []fileEntry // by path
+	queued  bool
+}
+
+type fileEntry struct {
+	path string
+	data []byte
+	pod  *v1.Pod // nil if the data gave none
+}
+
+// StartFile feeds a source from files until the group dies.
+func StartFile(opts FileOptions) {
+	f := &fileSource{FileOptions: opts}
+	f.Path = strings.TrimSuffix(f.Path, "/")
+	g := opts.Group
+	g.After(0, f.list)
+	g.Every("config/file", opts.Period, 0, f.list)
+	stop := f.FS.Watch(f.Path, func() {
+		if f.queued || g.Dead() {
+			return
+		}
+		// Not from inside the change: the writer may have more to write.
+		f.queued = true
+		g.After(0, func() { f.queued = false; f.changed() })
+	})
+	g.OnKill(stop)
+}
+
+func (f *fileSource) log(format string, args ...any) {
+	if f.Log != nil {
+		f.Log(format, args...)
+	}
+}
+
+// list reads everything.
+func (f *fileSource) list() {
+	info, err := f.FS.Stat(f.Path)
+	switch {
+	case err != nil:
+		f.entries = nil
+		f.Source.Set(nil)
+	case info.IsDir():
+		f.entries = f.readDir(false)
+		f.send()
+	default:
+		if e, ok := f.readFile(f.Path, false); ok && e.pod != nil {
+			f.entries = []fileEntry{e}
+			f.send()
+		}
+	}
+}
+
+// changed reads everything again after a change.
+func (f *fileSource) changed() {
+	info, err := f.FS.Stat(f.Path)
+	switch {
+	case err != nil:
+		f.entries = nil
+		f.Source.Set(nil)
+	case info.IsDir():
+		f.entries = f.readDir(true)
+		f.send()
+	default:
+		if e, ok := f.readFile(f.Path, true); ok {
+			f.entries = []fileEntry{e}
+			f.send()
+		}
+	}
+}
+
+// readDir reads the regular files of the folder, in the order of their names.
+func (f *fileSource) readDir(keep bool) []fileEntry {
+	dir, err := f.FS.ReadDir(f.Path)
+	if err != nil {
+		f.log("Could not read static pod path %s: %v", f.Path, err)
+		return f.entries
+	}
+	var out []fileEntry
+	for _, d := range dir {
+		if strings.HasPrefix(d.Name(), ".") || d.Type()&^fs.ModePerm != 0 {
+			continue
+		}
+		if e, ok := f.readFile(path.Join(f.Path, d.Name()), keep); ok {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, func(a, b fileEntry) int { return strings.Compare(a.path, b.path) })
+	return out
+}
+
+// readFile makes an entry of one file. Bytes that were read before are not
+// decoded again. With keep, a file that gives no pod any more keeps its old
+// one.
+func (f *fileSource) readFile(name string, keep bool) (fileEntry, bool) {
+	var old *fileEntry
+	for i := range f.entries {
+		if f.entries[i].path == name {
+			old = &f.entries[i]
+		}
+	}
+	data, err := f.FS.ReadFile(name)
+	if err == nil && old != nil && bytes.Equal(data, old.data) {
+		return *old, true
+	}
+	var pod *v1.Pod
+	if err == nil {
+		pod, err = f.Pods.Decode(data, name)
+	}
+	if err != nil {
+		f.log("Could not process manifest file %s: %v", name, err)
+		if keep && old != nil {
+			return *old, true // its data stays, so that the next list looks again
+		}
+		return fileEntry{path: name, data: data}, data != nil
+	}
+	return fileEntry{path: name, data: data, pod: pod}, true
+}
+
+// send states the pods; of two with the same namespace and name the one of the
+// later path counts.
+func (f *fileSource) send() {
+	var pods []*v1.Pod
+	for i, e := range f.entries {
+		if e.pod == nil {
+			continue
+		}
+		later := slices.ContainsFunc(f.entries[i+1:], func(o fileEntry) bool {
+			return o.pod != nil && o.pod.Name == e.pod.Name && o.pod.Namespace == e.pod.Namespace
+		})
+		if !later {
+			pods = append(pods, e.pod)
+		}
+	}
+	SortPods(pods)
+	f.Source.Set(pods)
+}

@@ -1,0 +1,187 @@
+package kubelet
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+)
+
+// orUnset gives a zero value its default.
+func orUnset[T comparable](p *T, def T) {
+	var zero T
+	if *p == zero {
+		*p = def
+	}
+}
+
+// orNil gives a nil pointer its default.
+func orNil[T any](p **T, def T) {
+	if *p == nil {
+		*p = &def
+	}
+}
+
+func orDuration(d *metav1.Duration, def time.Duration) { orUnset(&d.Duration, def) }
+
+// isTrue reads a pointer that may be nil.
+func isTrue(p *bool, def bool) bool {
+	if p == nil {
+		return def
+	}
+	return *p
+}
+
+// hardEvictionDefaults are those of Linux, for signals that a configuration
+// file leaves out.
+func hardEvictionDefaults() map[string]string {
+	return map[string]string{
+		"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%",
+		"imagefs.available": "15%", "imagefs.inodesFree": "5%",
+	}
+}
+
+// SetDefaults fills in what a configuration file leaves out, as loading one
+// with --config does, hard eviction thresholds included
+// (pkg/kubelet/apis/config/v1beta1/defaults.go).
+func SetDefaults(cfg *kubeletconfig.KubeletConfiguration) {
+	setServerDefaults(cfg)
+	setNodeDefaults(cfg)
+	setPodDefaults(cfg)
+	setImageDefaults(cfg)
+	switch {
+	case cfg.EvictionHard == nil:
+		cfg.EvictionHard = hardEvictionDefaults()
+	case isTrue(cfg.MergeDefaultEvictionSettings, false):
+		merged := hardEvictionDefaults()
+		for k, v := range cfg.EvictionHard { //drydock:unordered copies a map
+			merged[k] = v
+		}
+		cfg.EvictionHard = merged
+	}
+	orNil(&cfg.MergeDefaultEvictionSettings, false)
+	orDuration(&cfg.EvictionPressureTransitionPeriod, 5*time.Minute)
+}
+
+func setServerDefaults(cfg *kubeletconfig.KubeletConfiguration) {
+	orNil(&cfg.EnableServer, true)
+	orUnset(&cfg.Address, "0.0.0.0")
+	orUnset(&cfg.Port, 10250)
+	orNil(&cfg.Authentication.Anonymous.Enabled, false)
+	orNil(&cfg.Authentication.Webhook.Enabled, true)
+	orDuration(&cfg.Authentication.Webhook.CacheTTL, 2*time.Minute)
+	orUnset(&cfg.Authorization.Mode, kubeletconfig.KubeletAuthorizationModeWebhook)
+	orDuration(&cfg.Authorization.Webhook.CacheAuthorizedTTL, 5*time.Minute)
+	orDuration(&cfg.Authorization.Webhook.CacheUnauthorizedTTL, 30*time.Second)
+	orNil(&cfg.EventRecordQPS, 50)
+	orUnset(&cfg.EventBurst, 100)
+	orNil(&cfg.EnableDebuggingHandlers, true)
+	orNil(&cfg.HealthzPort, 10248)
+	orUnset(&cfg.HealthzBindAddress, "127.0.0.1")
+	orDuration(&cfg.StreamingConnectionIdleTimeout, 4*time.Hour)
+	orUnset(&cfg.ContentType, "application/vnd.kubernetes.protobuf")
+	orNil(&cfg.KubeAPIQPS, 50)
+	orUnset(&cfg.KubeAPIBurst, 100)
+	orNil(&cfg.EnableSystemLogHandler, true)
+	orNil(&cfg.EnableSystemLogQuery, false)
+	orNil(&cfg.EnableProfilingHandler, true)
+	orNil(&cfg.EnableDebugFlagsHandler, true)
+	orUnset(&cfg.Logging.Format, "text")
+	if cfg.Logging.FlushFrequency.Duration.Duration == 0 {
+		cfg.Logging.FlushFrequency.Duration.Duration = 5 * time.Second
+	}
+}
+
+func setNodeDefaults(cfg *kubeletconfig.KubeletConfiguration) {
+	orNil(&cfg.RegisterNode, true)
+	if cfg.NodeStatusReportFrequency.Duration == 0 {
+		cfg.NodeStatusReportFrequency.Duration = cfg.NodeStatusUpdateFrequency.Duration
+		orDuration(&cfg.NodeStatusReportFrequency, 5*time.Minute)
+	}
+	orDuration(&cfg.NodeStatusUpdateFrequency, 10*time.Second)
+	orUnset(&cfg.NodeLeaseDurationSeconds, 40)
+	orNil(&cfg.NodeStatusMaxImages, 50)
+	orNil(&cfg.OOMScoreAdj, -999)
+	orNil(&cfg.CgroupsPerQOS, true)
+	orUnset(&cfg.CgroupDriver, "cgroupfs")
+	orUnset(&cfg.CPUManagerPolicy, "none")
+	orDuration(&cfg.CPUManagerReconcilePeriod, 10*time.Second)
+	orUnset(&cfg.MemoryManagerPolicy, kubeletconfig.NoneMemoryManagerPolicy)
+	orUnset(&cfg.TopologyManagerPolicy, kubeletconfig.NoneTopologyManagerPolicy)
+	orUnset(&cfg.TopologyManagerScope, kubeletconfig.ContainerTopologyManagerScope)
+	orUnset(&cfg.HairpinMode, kubeletconfig.PromiscuousBridge)
+	orUnset(&cfg.MaxPods, 110)
+	if cfg.PodPidsLimit == nil || *cfg.PodPidsLimit < 0 {
+		limit := int64(-1)
+		cfg.PodPidsLimit = &limit
+	}
+	orNil(&cfg.ResolverConfig, "/etc/resolv.conf")
+	orNil(&cfg.CPUCFSQuota, true)
+	orNil(&cfg.CPUCFSQuotaPeriod, metav1.Duration{Duration: 100 * time.Millisecond})
+	orUnset(&cfg.MaxOpenFiles, 1_000_000)
+	orNil(&cfg.EnableControllerAttachDetach, true)
+	orNil(&cfg.MakeIPTablesUtilChains, true)
+	orNil(&cfg.IPTablesMasqueradeBit, 14)
+	orNil(&cfg.IPTablesDropBit, 15)
+	orNil(&cfg.FailSwapOn, true)
+	orNil(&cfg.FailCgroupV1, true)
+	if cfg.EnforceNodeAllocatable == nil {
+		cfg.EnforceNodeAllocatable = []string{"pods"}
+	}
+	orUnset(&cfg.VolumePluginDir, "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/")
+	orNil(&cfg.MemoryThrottlingFactor, 0.9)
+	orUnset(&cfg.MemoryReservationPolicy, kubeletconfig.NoneMemoryReservationPolicy)
+	orNil(&cfg.LocalStorageCapacityIsolation, true)
+	orUnset(&cfg.ContainerRuntimeEndpoint, "unix:///run/containerd/containerd.sock")
+}
+
+func setPodDefaults(cfg *kubeletconfig.KubeletConfiguration) {
+	orUnset(&cfg.PodLogsDir, "/var/log/pods")
+	orDuration(&cfg.SyncFrequency, time.Minute)
+	orDuration(&cfg.FileCheckFrequency, 20*time.Second)
+	orDuration(&cfg.HTTPCheckFrequency, 20*time.Second)
+	orDuration(&cfg.VolumeStatsAggPeriod, time.Minute)
+	orDuration(&cfg.RuntimeRequestTimeout, 2*time.Minute)
+	orUnset(&cfg.ContainerLogMaxSize, "10Mi")
+	orNil(&cfg.ContainerLogMaxFiles, 5)
+	orNil(&cfg.ContainerLogMaxWorkers, 1)
+	orNil(&cfg.ContainerLogMonitorInterval, metav1.Duration{Duration: 10 * time.Second})
+	orUnset(&cfg.ConfigMapAndSecretChangeDetectionStrategy, kubeletconfig.WatchChangeDetectionStrategy)
+	orNil(&cfg.SeccompDefault, false)
+	orNil(&cfg.CrashLoopBackOff.MaxContainerRestartPeriod, metav1.Duration{Duration: 5 * time.Minute})
+}
+
+func setImageDefaults(cfg *kubeletconfig.KubeletConfiguration) {
+	orNil(&cfg.RegistryPullQPS, 5)
+	orUnset(&cfg.RegistryBurst, 10)
+	orUnset(&cfg.ImagePullCredentialsVerificationPolicy, kubeletconfig.NeverVerifyPreloadedImages)
+	orDuration(&cfg.ImageMinimumGCAge, 2*time.Minute)
+	orNil(&cfg.ImageGCHighThresholdPercent, 85)
+	orNil(&cfg.ImageGCLowThresholdPercent, 80)
+	orNil(&cfg.SerializeImagePulls, cfg.MaxParallelImagePulls == nil || *cfg.MaxParallelImagePulls < 2)
+}
+
+// maxRestartPeriod is the cap of the crash-loop back-off.
+func maxRestartPeriod(cfg *kubeletconfig.KubeletConfiguration) time.Duration {
+	if p := cfg.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil {
+		return p.Duration
+	}
+	return 5 * time.Minute
+}
+
+// heartbeatTimeout is the timeout of requests about the node and its lease.
+func heartbeatTimeout(cfg *kubeletconfig.KubeletConfiguration) time.Duration {
+	t := cfg.NodeStatusUpdateFrequency.Duration
+	if lease := time.Duration(cfg.NodeLeaseDurationSeconds) * time.Second; t <= 0 || lease > 0 && lease < t {
+		t = lease
+	}
+	return t
+}
+
+// declaredFeatures are the node's, sorted: those of gates that are on.
+func declaredFeatures() []string {
+	return []string{
+		"ExtendWebSocketsToKubelet", "InPlacePodLevelResourcesVerticalScaling",
+		"InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits",
+	}
+}

@@ -1,0 +1,186 @@
+package kubelet
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/kubelet/config"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/lifecycle"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+)
+
+// handlePodAdditions takes in pods that are new, oldest first.
+func (kl *Kubelet) handlePodAdditions(ctx context.Context, pods []*v1.Pod) {
+	pods = slices.Clone(pods)
+	slices.SortFunc(pods, func(a, b *v1.Pod) int {
+		if c := a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time); c != 0 {
+			return c
+		}
+		return config.ComparePods(a, b)
+	})
+	active := kl.activePods()
+	for _, pod := range pods {
+		kl.setPod(pod)
+		if kubetypes.IsMirrorPod(pod) {
+			kl.updateStaticOf(pod)
+			continue
+		}
+		if !kl.workers.IsPodTerminationRequested(pod.UID) && !kubetypes.IsTerminalPhase(pod.Status.Phase) {
+			before := kl.l.Steps()
+			active = slices.DeleteFunc(active, func(o *v1.Pod) bool { return o.UID == pod.UID })
+			if r := kl.admit.Admit(ctx, &lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: active}); !r.Admit {
+				kl.rejectPod(pod, r.Reason, r.Message)
+				continue
+			}
+			if kl.l.Steps() != before { // somebody waited, so others may have ended
+				active = slices.DeleteFunc(kl.activePods(), func(o *v1.Pod) bool { return o.UID == pod.UID })
+			}
+		}
+		mirror, _ := kl.pods.GetMirrorPodByPod(pod)
+		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodCreate, StartTime: kl.l.Now()})
+		if kl.isActive(pod) {
+			active = append(active, pod)
+		}
+	}
+}
+
+// setPod stores a pod, or mirror pod, and tells who keeps something about it.
+func (kl *Kubelet) setPod(pod *v1.Pod) {
+	kl.pods.UpdatePod(pod)
+	kl.statusManager.PodChanged(pod.UID)
+	kl.noteDeadline(pod)
+}
+
+func (kl *Kubelet) removePod(pod *v1.Pod) {
+	// The status manager finds a mirror's static pod by the translation that
+	// ends with the removal.
+	uid := kl.pods.TranslatePodUID(pod.UID)
+	kl.pods.RemovePod(pod)
+	kl.statusManager.PodChanged(uid)
+}
+
+// updateStaticOf has the static pod of a mirror pod synced.
+func (kl *Kubelet) updateStaticOf(mirror *v1.Pod) {
+	if pod, ok := kl.pods.GetPodByMirrorPod(mirror); ok {
+		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate, StartTime: kl.l.Now()})
+	}
+}
+
+// rejectPod refuses a pod for good.
+func (kl *Kubelet) rejectPod(pod *v1.Pod, reason, message string) {
+	kl.logf("Pod admission denied pod=%s reason=%s message=%q", podName(pod), reason, message)
+	kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, reason, message)
+	kl.statusManager.SetPodStatus(pod, v1.PodStatus{
+		QOSClass: kl.qosClass(pod),
+		Phase:    v1.PodFailed,
+		Reason:   reason,
+		Message:  "Pod was rejected: " + message,
+	})
+}
+
+// handlePodUpdates takes in pods that changed, or are to be deleted.
+func (kl *Kubelet) handlePodUpdates(pods []*v1.Pod) {
+	for _, pod := range pods {
+		kl.setPod(pod)
+		if kubetypes.IsMirrorPod(pod) {
+			kl.updateStaticOf(pod)
+			continue
+		}
+		mirror, _ := kl.pods.GetMirrorPodByPod(pod)
+		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate, StartTime: kl.l.Now()})
+	}
+}
+
+// handlePodRemoves takes in pods that are gone from their source.
+func (kl *Kubelet) handlePodRemoves(pods []*v1.Pod) {
+	for _, pod := range pods {
+		kl.removePod(pod)
+		if kubetypes.IsMirrorPod(pod) {
+			kl.updateStaticOf(pod)
+			continue
+		}
+		// Before all sources are known it may belong to one of the others;
+		// housekeeping finds it if not.
+		if kl.podConfig.AllReady() {
+			kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, UpdateType: kubetypes.SyncPodKill})
+		}
+	}
+}
+
+// handlePodReconcile takes in pods of which only the status changed.
+func (kl *Kubelet) handlePodReconcile(pods []*v1.Pod) {
+	for _, pod := range pods {
+		kl.setPod(pod)
+		own, mirror, wasMirror := kl.pods.GetPodAndMirrorPod(pod)
+		if wasMirror && own == nil {
+			continue
+		}
+		if needsReadinessReconcile(own) {
+			kl.workers.UpdatePod(UpdatePodOptions{Pod: own, MirrorPod: mirror, UpdateType: kubetypes.SyncPodSync, StartTime: kl.l.Now()})
+		}
+		if own.Status.Phase == v1.PodFailed && own.Status.Reason == reasonEvicted {
+			if status, err := kl.podCache.Get(own.UID); err == nil {
+				kl.deletor.deleteContainersInPod("", status, true)
+			}
+		}
+	}
+}
+
+// handlePodSyncs has pods synced.
+func (kl *Kubelet) handlePodSyncs(pods []*v1.Pod) {
+	for _, pod := range pods {
+		mirror, _ := kl.pods.GetMirrorPodByPod(pod)
+		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodSync, StartTime: kl.l.Now()})
+	}
+}
+
+// isActive tells whether a pod counts as using the node.
+func (kl *Kubelet) isActive(pod *v1.Pod) bool {
+	if kl.workers.IsPodKnownTerminated(pod.UID) {
+		return false
+	}
+	terminal := kubetypes.IsTerminalPhase(pod.Status.Phase) || kubetypes.IsTerminalPhase(kl.podStatus(pod).Phase)
+	return !terminal || kl.workers.IsPodTerminationRequested(pod.UID)
+}
+
+// activePods returns the pods that use the node, in a slice of the caller's.
+func (kl *Kubelet) activePods() []*v1.Pod {
+	all := kl.pods.GetPods()
+	out := make([]*v1.Pod, 0, len(all))
+	for _, pod := range all {
+		if kl.isActive(pod) {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// podStatus is the status manager's status of a pod, or else the API's.
+func (kl *Kubelet) podStatus(pod *v1.Pod) *v1.PodStatus {
+	if s, ok := kl.statusManager.GetPodStatus(pod.UID); ok {
+		return s
+	}
+	return &pod.Status
+}
+
+func podName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+func podNames(pods []*v1.Pod) string {
+	var b strings.Builder
+	for i, p := range pods {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(podName(p))
+	}
+	return b.String()
+}
+
+func nameOf(pod *v1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}

@@ -1,0 +1,249 @@
+// Package kubelet is the node agent: it takes in pods from their sources, keeps
+// one worker per pod that brings the pod's containers to what its spec says,
+// reports the pods' and the node's status, and cleans up. It answers to
+// upstream's pkg/kubelet (kubelet.go, pod_workers.go, kubelet_pods.go) at v1.36
+// and wires up the packages below it, which carry upstream's names.
+//
+// # How it differs
+//
+// All of it runs on one loop, so there are no locks and no goroutines. A worker
+// is its record ([podState], which decides and does nothing) and an entry of
+// the work queue; only a sync in progress is a task. What polling would find
+// unchanged is not polled: see syncLoopState, cleanMark and quietSync for what
+// is left out and why the outcome is the same.
+//
+// # Restart
+//
+// A kubelet keeps nothing of its own on disk. A new one on the same runtime,
+// files and API takes everything over: it admits the pods it is told of, reads
+// the runtime's picture of them, and starts nothing that runs.
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	internalapi "k8s.io/cri-api/pkg/apis"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/config"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/lifecycle"
+	"github.com/drydock-sim/drydock/kubelet/nodelease"
+	"github.com/drydock-sim/drydock/kubelet/nodestatus"
+	"github.com/drydock-sim/drydock/kubelet/pleg"
+	kubepod "github.com/drydock-sim/drydock/kubelet/pod"
+	"github.com/drydock-sim/drydock/kubelet/record"
+	"github.com/drydock-sim/drydock/kubelet/status"
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
+	"github.com/drydock-sim/drydock/kubelet/util/queue"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// Version is the kubelet version that a node reports.
+const Version = "v1.36.3"
+
+// DefaultRootDir is where the kubelet keeps its files (--root-dir).
+const DefaultRootDir = "/var/lib/kubelet"
+
+// FS is the node's file system.
+type FS = filesystem.FS
+
+// EventRecorder records events.
+type EventRecorder interface {
+	Event(ref *v1.ObjectReference, eventtype, reason, message string)
+}
+
+// Client is all that a kubelet needs of the API. Objects handed out are shared
+// and never written to; a call waits in its task.
+type Client interface {
+	config.PodWatcher
+	NodeWatcher
+	kubepod.MirrorAPI
+	status.PodClient
+	nodestatus.Client
+	nodelease.Client
+	record.Client
+}
+
+// Machine tells the facts of the machine. What it returns is shared and never
+// written to.
+type Machine interface {
+	// Capacity returns cpu, memory, ephemeral-storage, hugepages-* and extended
+	// resources of the machine.
+	Capacity() v1.ResourceList
+	// BootID is new after each boot.
+	BootID() string
+	MachineID() string
+	SystemUUID() string
+	KernelVersion() string
+	OSImage() string
+	// NodeIP is the node's address; "" if it has none.
+	NodeIP() string
+}
+
+// Options are what a Kubelet is made of.
+type Options struct {
+	Loop *loop.Loop
+	// Group is the kubelet's process: killing it is a crash of the kubelet.
+	Group    *loop.Group
+	NodeName string
+	// Config is used as it is given; see SetDefaults and Validate. It is not
+	// written to and may be shared.
+	Config *kubeletconfig.KubeletConfiguration
+	// RuntimeService and ImageService are the CRI. If RuntimeService also has a
+	// Generation method (see pleg.Generation), listings that could show nothing
+	// new are left out.
+	RuntimeService internalapi.RuntimeService
+	ImageService   internalapi.ImageManagerService
+	// Client is nil in standalone mode.
+	Client  Client
+	FS      FS
+	Machine Machine
+
+	// NodeLabels are --node-labels.
+	NodeLabels map[string]string
+	// RootDir is --root-dir; "" means DefaultRootDir.
+	RootDir string
+	// Defaulter fills in the API's defaults in static pods; nil means none.
+	Defaulter func(*v1.Pod)
+	// Validator judges static pods as the API would; nil means none.
+	Validator func(*v1.Pod) error
+	// Exit is called when the kubelet cannot go on, as its process would exit
+	// with code 1. The owner is expected to kill Group. nil: nobody is told.
+	Exit func(err error)
+	// Log takes the log lines; nil means that none are made.
+	Log func(format string, args ...any)
+	// NoElide has every periodic body run although nothing changed.
+	NoElide bool
+}
+
+// Kubelet is one node's agent.
+type Kubelet struct {
+	opts     Options
+	l        *loop.Loop
+	g        *loop.Group
+	nodeName string
+	cfg      *kubeletconfig.KubeletConfiguration
+	client   Client
+	fs       FS
+	podsDir  string
+	log      func(format string, args ...any)
+
+	// generation is nil if the runtime has none.
+	generation    pleg.Generation
+	recorder      *record.Recorder
+	node          nodeInformer
+	reserved      *cm.Reservations
+	state         *runtimeState
+	runtimeUp     runtimeUp
+	podConfig     *config.PodConfig
+	pods          *kubepod.Manager
+	mirrors       *kubepod.MirrorClient
+	podCache      *kubecontainer.Cache
+	runtime       *kuberuntime.Manager
+	pleg          *pleg.Generic
+	statusEnv     status.Env
+	statusManager *status.Manager
+	nodeStatus    *nodestatus.Manager
+	lease         *nodelease.Manager
+	reasons       *reasonCache
+	backOff       *kubecontainer.Backoff
+	queue         *queue.WorkQueue
+	workers       *podWorkers
+	deletor       *containerDeletor
+	admit         lifecycle.PodAdmitHandlers
+	images        imageList
+
+	loop          syncLoopState
+	deadlines     deadlines
+	housekeepings uint64
+	runtimeChecks uint64
+}
+
+// New returns a Kubelet that does nothing until Start. It refuses what upstream
+// refuses before it makes any call.
+func New(opts Options) (*Kubelet, error) {
+	if opts.Loop == nil || opts.Group == nil || opts.Config == nil || opts.RuntimeService == nil ||
+		opts.ImageService == nil || opts.FS == nil || opts.Machine == nil {
+		return nil, errors.New("kubelet: Loop, Group, Config, RuntimeService, ImageService, FS and Machine are needed")
+	}
+	name := strings.ToLower(strings.TrimSpace(opts.NodeName))
+	if name == "" {
+		return nil, errors.New("empty hostname is invalid")
+	}
+	if err := Validate(opts.Config); err != nil {
+		return nil, err
+	}
+	if opts.Config.SyncFrequency.Duration <= 0 {
+		return nil, fmt.Errorf("invalid sync frequency %d", opts.Config.SyncFrequency.Duration)
+	}
+	reserved, err := cm.NewReservations(opts.Config)
+	if err != nil {
+		return nil, err
+	}
+	if opts.RootDir == "" {
+		opts.RootDir = DefaultRootDir
+	}
+	kl := &Kubelet{
+		opts: opts, l: opts.Loop, g: opts.Group, nodeName: name, cfg: opts.Config, client: opts.Client, fs: opts.FS,
+		podsDir: path.Join(opts.RootDir, "pods"), log: opts.Log, reserved: reserved,
+	}
+	if gen, ok := opts.RuntimeService.(pleg.Generation); ok && !opts.NoElide {
+		kl.generation = gen
+	}
+	return kl, nil
+}
+
+// Start starts the kubelet as tasks and timers of its group.
+func (kl *Kubelet) Start() {
+	kl.g.Go("kubelet", func(ctx context.Context) {
+		if err := kl.run(ctx); err != nil {
+			kl.exit(err)
+		}
+	})
+}
+
+func (kl *Kubelet) exit(err error) {
+	kl.logf("Failed to run kubelet: %v", err)
+	if kl.opts.Exit != nil {
+		kl.opts.Exit(err)
+	}
+}
+
+// logf makes a log line, if anybody takes them.
+func (kl *Kubelet) logf(format string, args ...any) {
+	if kl.log != nil {
+		kl.log(format, args...)
+	}
+}
+
+// Stats counts what a kubelet has done.
+type Stats struct {
+	// Housekeepings counts the passes that were run, not those left out.
+	Housekeepings uint64
+	// RuntimeChecks counts CRI Status calls.
+	RuntimeChecks uint64
+	// Syncs counts runs of the workers; Resyncs those of them that had nothing
+	// to do and were left out.
+	Syncs, Resyncs uint64
+	PLEG           pleg.Stats
+}
+
+// Stats returns the counts since Start.
+func (kl *Kubelet) Stats() Stats {
+	s := Stats{Housekeepings: kl.housekeepings, RuntimeChecks: kl.runtimeChecks}
+	if kl.workers != nil {
+		s.Syncs, s.Resyncs = kl.workers.runs, kl.workers.quiets
+	}
+	if kl.pleg != nil {
+		s.PLEG = kl.pleg.Stats()
+	}
+	return s
+}

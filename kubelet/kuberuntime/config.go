@@ -1,0 +1,106 @@
+package kuberuntime
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+)
+
+// generateContainerConfig builds what CreateContainer is told. Mounts and
+// devices come with volumes and device managers.
+func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runtimeapi.ContainerConfig, error) {
+	pod, c := s.pod, s.c
+	env := environment(c)
+	user, err := m.imageUser(ctx, c.Image)
+	if err != nil {
+		return nil, err
+	}
+	if err := verifyNonRoot(pod, c, user); err != nil {
+		return nil, err
+	}
+	sec, err := m.securityContext(pod, c, user)
+	if err != nil {
+		return nil, err
+	}
+	if s.targetID != "" && sec.NamespaceOptions.Pid == runtimeapi.NamespaceMode_CONTAINER {
+		sec.NamespaceOptions.Pid = runtimeapi.NamespaceMode_TARGET
+		sec.NamespaceOptions.TargetId = s.targetID
+	}
+	annotations, err := m.containerAnnotations(pod, c, s.restartCount)
+	if err != nil {
+		return nil, err
+	}
+	if m.o.FS != nil {
+		dir := m.containerLogDir(pod, c)
+		if err := m.o.FS.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("create log directory for container %s failed: %w", c.Name, err)
+		}
+	}
+	return &runtimeapi.ContainerConfig{
+		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(s.restartCount)},
+		Image:       &runtimeapi.ImageSpec{Image: s.imageRef, UserSpecifiedImage: c.Image},
+		Command:     expandAll(c.Command, env),
+		Args:        expandAll(c.Args, env),
+		WorkingDir:  c.WorkingDir,
+		Envs:        env,
+		Labels:      containerLabels(pod, c),
+		Annotations: annotations,
+		LogPath:     c.Name + "/" + decimal(s.restartCount) + ".log",
+		Stdin:       c.Stdin,
+		StdinOnce:   c.StdinOnce,
+		Tty:         c.TTY,
+		Linux: &runtimeapi.LinuxContainerConfig{
+			Resources:       m.o.Node.containerResources(pod, c),
+			SecurityContext: sec,
+		},
+	}, nil
+}
+
+func (m *Manager) containerLogDir(pod *v1.Pod, c *v1.Container) string {
+	return m.podLogDir(pod.Namespace, pod.Name, string(pod.UID)) + "/" + c.Name
+}
+
+// imageUser asks the runtime who the image runs as; root if it doesn't say.
+func (m *Manager) imageUser(ctx context.Context, image string) (imageUser, error) {
+	resp, err := m.rt.ImageStatus(ctx, &runtimeapi.ImageSpec{Image: image}, false)
+	if err != nil {
+		return imageUser{}, err
+	}
+	img := resp.GetImage()
+	if img.GetUid() != nil {
+		return imageUser{uid: img.Uid.Value}, nil
+	}
+	return imageUser{name: img.GetUsername()}, nil
+}
+
+// restartCount is one more than that of the newest status; without a status,
+// what the names of the log files tell.
+func (m *Manager) restartCount(pod *v1.Pod, c *v1.Container, status *kubecontainer.PodStatus) int {
+	if s := status.FindContainerStatusByName(c.Name); s != nil {
+		return int(s.RestartCount) + 1
+	}
+	if m.o.FS == nil {
+		return 0
+	}
+	entries, err := m.o.FS.ReadDir(m.containerLogDir(pod, c))
+	if err != nil {
+		return 0 // there is none, or it can't be read
+	}
+	count := 0
+	for _, e := range entries {
+		digits, rest, _ := strings.Cut(e.Name(), ".")
+		if e.IsDir() || rest != "log" && !strings.HasPrefix(rest, "log.") {
+			continue
+		}
+		if n, err := strconv.Atoi(digits); err == nil {
+			count = max(count, n+1)
+		}
+	}
+	return count
+}

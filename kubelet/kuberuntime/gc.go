@@ -1,0 +1,252 @@
+package kuberuntime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// GCPolicy says which dead containers stay. A negative number means no bound.
+type GCPolicy struct {
+	// MinAge is how old a container must be to be removed.
+	MinAge time.Duration
+	// MaxPerPodContainer is how many dead ones each container keeps.
+	MaxPerPodContainer int
+	// MaxContainers is how many dead ones the node keeps.
+	MaxContainers int
+}
+
+// DefaultGCPolicy is the kubelet's unless told otherwise.
+func DefaultGCPolicy() GCPolicy { return GCPolicy{MaxPerPodContainer: 1, MaxContainers: -1} }
+
+// GarbageCollect removes dead containers beyond the policy, sandboxes that
+// nothing needs, and the log directories of pods that are gone. Removals that
+// fail are logged only; the error is that of listings. all, as eviction asks
+// for it, removes what is left of every pod that is terminated (upstream
+// kuberuntime_gc.go).
+func (m *Manager) GarbageCollect(ctx context.Context, policy GCPolicy, allSourcesReady, all bool) error {
+	gc := &collector{m: m, policy: policy, allSourcesReady: allSourcesReady, all: all}
+	return utilerrors.NewAggregate([]error{gc.containers(ctx), gc.sandboxes(ctx), gc.logs(ctx)})
+}
+
+type collector struct {
+	m               *Manager
+	policy          GCPolicy
+	allSourcesReady bool
+	all             bool
+}
+
+// gone tells whether nothing of the pod has to stay.
+func (gc *collector) gone(id types.UID) bool {
+	states := gc.m.o.PodStates
+	if states == nil {
+		return false
+	}
+	return states.ShouldPodContentBeRemoved(id) || gc.all && states.ShouldPodRuntimeBeRemoved(id)
+}
+
+// deadGroup are the dead of one container of one pod, newest first.
+type deadGroup struct {
+	uid  types.UID
+	name string
+	dead []*runtimeapi.Container
+}
+
+func (gc *collector) containers(ctx context.Context) error {
+	listed, err := gc.m.rt.ListContainers(ctx, nil)
+	if err != nil {
+		return err
+	}
+	groups := gc.group(listed)
+	if gc.allSourcesReady {
+		kept := groups[:0]
+		for _, g := range groups {
+			if gc.gone(g.uid) {
+				gc.keep(ctx, &g, 0)
+			} else {
+				kept = append(kept, g)
+			}
+		}
+		groups = kept
+	}
+	if gc.policy.MaxPerPodContainer >= 0 {
+		for i := range groups {
+			gc.keep(ctx, &groups[i], gc.policy.MaxPerPodContainer)
+		}
+	}
+	if gc.policy.MaxContainers >= 0 && total(groups) > gc.policy.MaxContainers {
+		gc.bound(ctx, groups)
+	}
+	return nil
+}
+
+// group sorts what can be removed by pod and container.
+func (gc *collector) group(listed []*runtimeapi.Container) []deadGroup {
+	newest := gc.m.o.Loop.Now().Add(-gc.policy.MinAge).UnixNano()
+	dead := make([]*runtimeapi.Container, 0, 8)
+	for _, c := range listed {
+		if c.State != runtimeapi.ContainerState_CONTAINER_RUNNING && c.CreatedAt <= newest {
+			dead = append(dead, c)
+		}
+	}
+	slices.SortFunc(dead, func(a, b *runtimeapi.Container) int {
+		return cmp.Or(
+			cmp.Compare(a.Labels[labelPodUID], b.Labels[labelPodUID]),
+			cmp.Compare(a.GetMetadata().GetName(), b.GetMetadata().GetName()),
+			cmp.Compare(b.CreatedAt, a.CreatedAt),
+			cmp.Compare(a.Id, b.Id))
+	})
+	var groups []deadGroup
+	for i, c := range dead {
+		id, name := uid(c.Labels[labelPodUID]), c.GetMetadata().GetName()
+		if n := len(groups); n > 0 && groups[n-1].uid == id && groups[n-1].name == name {
+			g := &groups[n-1]
+			g.dead = g.dead[:len(g.dead)+1] // they lie side by side
+			continue
+		}
+		groups = append(groups, deadGroup{uid: id, name: name, dead: dead[i : i+1]})
+	}
+	return groups
+}
+
+func total(groups []deadGroup) int {
+	n := 0
+	for i := range groups {
+		n += len(groups[i].dead)
+	}
+	return n
+}
+
+// keep removes all but the newest n of a group, the oldest first.
+func (gc *collector) keep(ctx context.Context, g *deadGroup, n int) {
+	for i := len(g.dead) - 1; i >= n; i-- {
+		gc.remove(ctx, g.dead[i])
+	}
+	g.dead = g.dead[:min(n, len(g.dead))]
+}
+
+// bound keeps the dead of the whole node within the policy.
+func (gc *collector) bound(ctx context.Context, groups []deadGroup) {
+	limit := gc.policy.MaxContainers
+	each := max(1, limit/len(groups))
+	var flat []*runtimeapi.Container
+	for i := range groups {
+		gc.keep(ctx, &groups[i], each)
+		flat = append(flat, groups[i].dead...)
+	}
+	slices.SortStableFunc(flat, func(a, b *runtimeapi.Container) int {
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.Id, b.Id))
+	})
+	for i := 0; len(flat)-i > limit; i++ {
+		gc.remove(ctx, flat[i])
+	}
+}
+
+func (gc *collector) remove(ctx context.Context, c *runtimeapi.Container) {
+	if c.State == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
+		if err := gc.killUnknown(ctx, c); err != nil {
+			gc.m.o.Log("gc: failed to stop container %s: %v", c.Id, err)
+			return
+		}
+	}
+	if err := gc.m.RemoveContainer(ctx, c.Id); err != nil {
+		gc.m.o.Log("gc: failed to remove container %s: %v", c.Id, err)
+	}
+}
+
+// killUnknown stops a container of which the runtime lost track; what the kill
+// has to know is read from its labels and annotations.
+func (gc *collector) killUnknown(ctx context.Context, c *runtimeapi.Container) error {
+	resp, err := gc.m.rt.ContainerStatus(ctx, c.Id)
+	if err != nil {
+		return err
+	}
+	s := resp.GetStatus()
+	if s == nil {
+		return errors.New("container status is nil")
+	}
+	name := s.Labels[labelContainerName]
+	return gc.m.killContainer(ctx, kill{
+		pod: podOf(name, s.Labels, s.Annotations), id: c.Id, name: name,
+		message: "Container is in unknown state, try killing it before removal", reason: reasonUnknown,
+	})
+}
+
+// sandboxes removes those that are not READY and have no container, but the
+// newest of each pod that is still there.
+func (gc *collector) sandboxes(ctx context.Context) error {
+	containers, err := gc.m.rt.ListContainers(ctx, nil)
+	if err != nil {
+		return err
+	}
+	listed, err := gc.m.rt.ListPodSandbox(ctx, nil)
+	if err != nil {
+		return err
+	}
+	used := make(map[string]bool, len(containers))
+	for _, c := range containers {
+		used[c.PodSandboxId] = true
+	}
+	list := slices.Clone(listed)
+	slices.SortFunc(list, func(a, b *runtimeapi.PodSandbox) int {
+		return cmp.Or(cmp.Compare(a.GetMetadata().GetUid(), b.GetMetadata().GetUid()), cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(a.Id, b.Id))
+	})
+	for from := 0; from < len(list); {
+		id := list[from].GetMetadata().GetUid()
+		to := from + 1
+		for to < len(list) && list[to].GetMetadata().GetUid() == id {
+			to++
+		}
+		last := from + 1 // the newest stays
+		if gc.gone(uid(id)) {
+			last = from
+		}
+		for i := to - 1; i >= last; i-- {
+			if s := list[i]; s.State != runtimeapi.PodSandboxState_SANDBOX_READY && !used[s.Id] {
+				gc.removeSandbox(ctx, s.Id)
+			}
+		}
+		from = to
+	}
+	return nil
+}
+
+func (gc *collector) removeSandbox(ctx context.Context, id string) {
+	if err := gc.m.rt.StopPodSandbox(ctx, id); err != nil {
+		gc.m.o.Log("gc: failed to stop sandbox %s before its removal: %v", id, err)
+		return
+	}
+	if err := gc.m.rt.RemovePodSandbox(ctx, id); err != nil {
+		gc.m.o.Log("gc: failed to remove sandbox %s: %v", id, err)
+	}
+}
+
+// logs removes the log directories of pods that are gone. Links to logs are
+// not kept, so there are none to remove.
+func (gc *collector) logs(context.Context) error {
+	if !gc.allSourcesReady || gc.m.o.FS == nil || gc.m.o.PodStates == nil {
+		return nil
+	}
+	entries, err := gc.m.o.FS.ReadDir(gc.m.o.PodLogsDir)
+	if err != nil {
+		return nil //nolint:nilerr // there is no such directory yet
+	}
+	for _, e := range entries {
+		name := e.Name()
+		id := name[strings.LastIndexByte(name, '_')+1:]
+		if !gc.m.o.PodStates.ShouldPodContentBeRemoved(uid(id)) {
+			continue
+		}
+		if err := gc.m.o.FS.RemoveAll(gc.m.o.PodLogsDir + "/" + name); err != nil {
+			gc.m.o.Log("gc: failed to remove log directory %s: %v", name, err)
+		}
+	}
+	return nil
+}

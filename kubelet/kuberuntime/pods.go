@@ -1,0 +1,166 @@
+package kuberuntime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+)
+
+// GetPods lists the runtime's pods, those with the newest sandbox or container
+// first; all says whether also what is not running. Containers without a
+// sandbox still make a pod.
+func (m *Manager) GetPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error) {
+	var (
+		sandboxes  *runtimeapi.PodSandboxFilter
+		containers *runtimeapi.ContainerFilter
+	)
+	if !all {
+		sandboxes = &runtimeapi.PodSandboxFilter{State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY}}
+		containers = &runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}}
+	}
+	return m.list(ctx, sandboxes, containers)
+}
+
+// GetPod lists one pod; nil if the runtime has nothing of it.
+func (m *Manager) GetPod(ctx context.Context, podUID types.UID) (*kubecontainer.Pod, error) {
+	selector := map[string]string{labelPodUID: string(podUID)}
+	pods, err := m.list(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: selector}, &runtimeapi.ContainerFilter{LabelSelector: selector})
+	if err != nil || len(pods) == 0 {
+		return nil, err
+	}
+	return pods[0], nil
+}
+
+func (m *Manager) list(ctx context.Context, sf *runtimeapi.PodSandboxFilter, cf *runtimeapi.ContainerFilter) ([]*kubecontainer.Pod, error) {
+	at := m.o.Loop.Now()
+	sandboxes, err := m.rt.ListPodSandbox(ctx, sf)
+	if err != nil {
+		return nil, err
+	}
+	containers, err := m.rt.ListContainers(ctx, cf)
+	if err != nil {
+		return nil, err
+	}
+	byUID := make(map[types.UID]*kubecontainer.Pod, len(sandboxes))
+	pods := make([]*kubecontainer.Pod, 0, len(sandboxes))
+	pod := func(id types.UID, name, namespace string) *kubecontainer.Pod {
+		p := byUID[id]
+		if p == nil {
+			p = &kubecontainer.Pod{ID: id, Name: name, Namespace: namespace, Timestamp: at}
+			byUID[id] = p
+			pods = append(pods, p)
+		}
+		return p
+	}
+	// The listing is shared: the order is that of a copy.
+	sandboxes = slices.Clone(sandboxes)
+	slices.SortStableFunc(sandboxes, newerSandbox)
+	for _, s := range sandboxes {
+		if s.GetMetadata() == nil {
+			continue
+		}
+		p := pod(uid(s.Metadata.Uid), s.Metadata.Name, s.Metadata.Namespace)
+		p.Sandboxes = append(p.Sandboxes, listedSandbox(s))
+	}
+	for _, c := range containers {
+		lc := listedContainer(c)
+		if lc == nil {
+			continue
+		}
+		p := pod(uid(c.Labels[labelPodUID]), c.Labels[labelPodName], c.Labels[labelPodNamespace])
+		p.Containers = append(p.Containers, lc)
+	}
+	for _, p := range pods {
+		if len(p.Containers) > 1 {
+			slices.SortFunc(p.Containers, newerListed)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *kubecontainer.Pod) int {
+		return cmp.Or(cmp.Compare(createdAt(b), createdAt(a)), cmp.Compare(a.ID, b.ID))
+	})
+	return pods, nil
+}
+
+// newerSandbox orders by attempt, then creation, newest first, then ID.
+func newerSandbox(a, b *runtimeapi.PodSandbox) int {
+	var attempts int
+	if a.Metadata != nil && b.Metadata != nil {
+		attempts = cmp.Compare(b.Metadata.Attempt, a.Metadata.Attempt)
+	}
+	return cmp.Or(attempts, cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(a.Id, b.Id))
+}
+
+func newerListed(a, b *kubecontainer.Container) int {
+	return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(a.ID, b.ID))
+}
+
+// createdAt is when a pod began in the runtime: its oldest sandbox, or else
+// its oldest container.
+func createdAt(p *kubecontainer.Pod) int64 {
+	if n := len(p.Sandboxes); n > 0 {
+		return p.Sandboxes[n-1].CreatedAt
+	}
+	if n := len(p.Containers); n > 0 {
+		return p.Containers[n-1].CreatedAt
+	}
+	return 0
+}
+
+// GetPodStatus inspects the sandboxes and containers of a listed pod. What is
+// gone meanwhile is left out.
+func (m *Manager) GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*kubecontainer.PodStatus, error) {
+	status := &kubecontainer.PodStatus{ID: pod.ID, Name: pod.Name, Namespace: pod.Namespace, TimeStamp: pod.Timestamp}
+	if n := len(pod.Sandboxes); n > 0 {
+		status.SandboxStatuses = make([]*runtimeapi.PodSandboxStatus, 0, n)
+	}
+	for i, s := range pod.Sandboxes {
+		resp, err := m.rt.PodSandboxStatus(ctx, s.ID)
+		if isNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if resp.GetStatus() == nil {
+			return nil, errors.New("pod sandbox status is nil")
+		}
+		status.SandboxStatuses = append(status.SandboxStatuses, resp.Status)
+		if i == 0 && resp.Status.State == runtimeapi.PodSandboxState_SANDBOX_READY {
+			status.IPs = sandboxIPs(resp.Status)
+		}
+	}
+	if n := len(pod.Containers); n > 0 {
+		status.ContainerStatuses = make([]*kubecontainer.Status, 0, n)
+	}
+	for _, c := range pod.Containers {
+		resp, err := m.rt.ContainerStatus(ctx, c.ID)
+		if isNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if resp.GetStatus() == nil {
+			return nil, errors.New("container status is nil")
+		}
+		s := inspectedContainer(resp.Status)
+		s.PodSandboxID = c.PodSandboxID
+		status.ContainerStatuses = append(status.ContainerStatuses, s)
+	}
+	slices.SortFunc(status.ContainerStatuses, func(a, b *kubecontainer.Status) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return status, nil
+}
+
+func isNotFound(err error) bool {
+	return err != nil && grpcstatus.Code(err) == codes.NotFound
+}

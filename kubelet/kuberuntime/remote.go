@@ -1,0 +1,109 @@
+package kuberuntime
+
+import (
+	"context"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// remote gives each CRI call its deadline: runtimeRequestTimeout, twice that
+// for RunPodSandbox, with the grace period on top for StopContainer, none for
+// PullImage (upstream k8s.io/cri-client).
+type remote struct {
+	rt      RuntimeService
+	im      ImageService
+	timeout time.Duration // below 0: none
+}
+
+func within[T any](ctx context.Context, d time.Duration, call func(ctx context.Context) (T, error)) (T, error) {
+	if d <= 0 {
+		return call(ctx)
+	}
+	ctx, cancel := loop.WithTimeout(ctx, d)
+	defer cancel()
+	return call(ctx)
+}
+
+func (r *remote) do(ctx context.Context, d time.Duration, call func(ctx context.Context) error) error {
+	_, err := within(ctx, d, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
+	return err
+}
+
+func (r *remote) Version(ctx context.Context, v string) (*runtimeapi.VersionResponse, error) {
+	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.VersionResponse, error) { return r.rt.Version(ctx, v) })
+}
+
+func (r *remote) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error) {
+	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.StatusResponse, error) { return r.rt.Status(ctx, verbose) })
+}
+
+func (r *remote) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
+	return within(ctx, 2*r.timeout, func(ctx context.Context) (string, error) { return r.rt.RunPodSandbox(ctx, config, handler) })
+}
+
+func (r *remote) StopPodSandbox(ctx context.Context, id string) error {
+	return r.do(ctx, r.timeout, func(ctx context.Context) error { return r.rt.StopPodSandbox(ctx, id) })
+}
+
+func (r *remote) RemovePodSandbox(ctx context.Context, id string) error {
+	return r.do(ctx, r.timeout, func(ctx context.Context) error { return r.rt.RemovePodSandbox(ctx, id) })
+}
+
+func (r *remote) PodSandboxStatus(ctx context.Context, id string) (*runtimeapi.PodSandboxStatusResponse, error) {
+	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.PodSandboxStatusResponse, error) {
+		return r.rt.PodSandboxStatus(ctx, id, false)
+	})
+}
+
+func (r *remote) ListPodSandbox(ctx context.Context, f *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
+	return within(ctx, r.timeout, func(ctx context.Context) ([]*runtimeapi.PodSandbox, error) { return r.rt.ListPodSandbox(ctx, f) })
+}
+
+func (r *remote) CreateContainer(ctx context.Context, sandbox string, config *runtimeapi.ContainerConfig, sandboxConfig *runtimeapi.PodSandboxConfig) (string, error) {
+	return within(ctx, r.timeout, func(ctx context.Context) (string, error) {
+		return r.rt.CreateContainer(ctx, sandbox, config, sandboxConfig)
+	})
+}
+
+func (r *remote) StartContainer(ctx context.Context, id string) error {
+	return r.do(ctx, r.timeout, func(ctx context.Context) error { return r.rt.StartContainer(ctx, id) })
+}
+
+func (r *remote) StopContainer(ctx context.Context, id string, grace int64) error {
+	d := r.timeout
+	if d > 0 {
+		d += time.Duration(grace) * time.Second
+	}
+	return r.do(ctx, d, func(ctx context.Context) error { return r.rt.StopContainer(ctx, id, grace) })
+}
+
+func (r *remote) RemoveContainer(ctx context.Context, id string) error {
+	return r.do(ctx, r.timeout, func(ctx context.Context) error { return r.rt.RemoveContainer(ctx, id) })
+}
+
+func (r *remote) ListContainers(ctx context.Context, f *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
+	return within(ctx, r.timeout, func(ctx context.Context) ([]*runtimeapi.Container, error) { return r.rt.ListContainers(ctx, f) })
+}
+
+func (r *remote) ContainerStatus(ctx context.Context, id string) (*runtimeapi.ContainerStatusResponse, error) {
+	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.ContainerStatusResponse, error) {
+		return r.rt.ContainerStatus(ctx, id, false)
+	})
+}
+
+func (r *remote) ListImages(ctx context.Context, f *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
+	return within(ctx, r.timeout, func(ctx context.Context) ([]*runtimeapi.Image, error) { return r.im.ListImages(ctx, f) })
+}
+
+func (r *remote) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, verbose bool) (*runtimeapi.ImageStatusResponse, error) {
+	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.ImageStatusResponse, error) {
+		return r.im.ImageStatus(ctx, image, verbose)
+	})
+}
+
+func (r *remote) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, config *runtimeapi.PodSandboxConfig) (string, error) {
+	return r.im.PullImage(ctx, image, auth, config)
+}

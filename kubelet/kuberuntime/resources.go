@@ -1,0 +1,228 @@
+package kuberuntime
+
+import (
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+)
+
+// The constants of CPU shares and quotas, and of OOM scores (upstream
+// pkg/kubelet/cm/helpers_linux.go, pkg/kubelet/qos/policy.go).
+const (
+	minShares     = 2
+	maxShares     = 262144
+	sharesPerCPU  = 1024
+	minQuota      = 1000
+	guaranteedOOM = -997
+	bestEffortOOM = 1000
+)
+
+// systemNodeCritical is the priority class of pods that a node can't do
+// without.
+const systemNodeCritical = "system-node-critical"
+
+func milliToShares(milli int64) int64 {
+	return min(max(milli*sharesPerCPU/1000, minShares), maxShares)
+}
+
+func milliToQuota(milli int64, period time.Duration) int64 {
+	if milli == 0 {
+		return 0
+	}
+	return max(milli*period.Microseconds()/1000, minQuota)
+}
+
+// linuxResources are the cgroup values of requests and limits.
+func (n *NodeConfig) linuxResources(requests, limits v1.ResourceList) *runtimeapi.LinuxContainerResources {
+	out := &runtimeapi.LinuxContainerResources{}
+	cpuLimit := limits.Cpu().MilliValue()
+	shares := cpuLimit
+	if q, ok := requests[v1.ResourceCPU]; ok {
+		shares = q.MilliValue()
+	}
+	out.CpuShares = milliToShares(shares)
+	if !n.NoCPUQuota {
+		out.CpuPeriod = n.CFSPeriod.Microseconds()
+		out.CpuQuota = milliToQuota(cpuLimit, n.CFSPeriod)
+	}
+	out.MemoryLimitInBytes = limits.Memory().Value()
+	return out
+}
+
+// podResources are those of the pod's cgroup, without the overhead.
+func (n *NodeConfig) podResources(pod *v1.Pod) *runtimeapi.LinuxContainerResources {
+	if !hasResources(pod) {
+		return n.linuxResources(nil, nil)
+	}
+	o := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
+	return n.linuxResources(resourcehelper.PodRequests(pod, o), resourcehelper.PodLimits(pod, o))
+}
+
+func hasResources(pod *v1.Pod) bool {
+	if pod.Spec.Resources != nil {
+		return true
+	}
+	for _, list := range [...][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			if len(list[i].Resources.Requests)+len(list[i].Resources.Limits) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// overhead has the pod's overhead as request and limit.
+func (n *NodeConfig) overhead(pod *v1.Pod) *runtimeapi.LinuxContainerResources {
+	if len(pod.Spec.Overhead) == 0 {
+		return &runtimeapi.LinuxContainerResources{}
+	}
+	return n.linuxResources(pod.Spec.Overhead, pod.Spec.Overhead)
+}
+
+// containerResources are those of a container's cgroup. A container without a
+// limit of its own has the pod's.
+func (n *NodeConfig) containerResources(pod *v1.Pod, c *v1.Container) *runtimeapi.LinuxContainerResources {
+	limits := c.Resources.Limits
+	if r := pod.Spec.Resources; r != nil && len(r.Limits) > 0 {
+		limits = v1.ResourceList{}
+		for _, name := range [...]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+			if q, ok := c.Resources.Limits[name]; ok {
+				limits[name] = q
+			} else if q, ok := r.Limits[name]; ok {
+				limits[name] = q
+			}
+		}
+	}
+	out := n.linuxResources(c.Resources.Requests, limits)
+	out.OomScoreAdj = n.oomScore(pod, c)
+	if n.MemoryOOMGroup {
+		out.Unified = map[string]string{"memory.oom.group": "1"}
+	}
+	return out
+}
+
+// oomScore says how willingly the kernel kills a container (upstream
+// qos.GetContainerOOMScoreAdjust).
+func (n *NodeConfig) oomScore(pod *v1.Pod, c *v1.Container) int64 {
+	if isCritical(pod) && pod.Spec.PriorityClassName == systemNodeCritical {
+		return guaranteedOOM
+	}
+	switch qosClass(pod) {
+	case v1.PodQOSGuaranteed:
+		return guaranteedOOM
+	case v1.PodQOSBestEffort:
+		return bestEffortOOM
+	}
+	score := n.burstableScore(c)
+	if _, kind := kubecontainer.FindContainer(pod, c.Name); kind == kubecontainer.KindInit && kubecontainer.IsRestartableInit(c) {
+		score = min(score, n.modestScore(pod))
+	}
+	if score < bestEffortOOM+guaranteedOOM {
+		return bestEffortOOM + guaranteedOOM
+	}
+	if score == bestEffortOOM {
+		return bestEffortOOM - 1
+	}
+	return score
+}
+
+func (n *NodeConfig) burstableScore(c *v1.Container) int64 {
+	if n.MemoryCapacity <= 0 {
+		return bestEffortOOM
+	}
+	return 1000 - 1000*c.Resources.Requests.Memory().Value()/n.MemoryCapacity
+}
+
+// modestScore is the score of the regular container with the smallest request.
+func (n *NodeConfig) modestScore(pod *v1.Pod) int64 {
+	score := int64(0)
+	for i := range pod.Spec.Containers {
+		score = max(score, n.burstableScore(&pod.Spec.Containers[i]))
+	}
+	return score
+}
+
+func isCritical(pod *v1.Pod) bool {
+	if pod.Annotations["kubernetes.io/config.source"] != "" && pod.Annotations["kubernetes.io/config.source"] != "api" {
+		return true
+	}
+	return pod.Spec.Priority != nil && *pod.Spec.Priority >= 2000000000
+}
+
+// qosClass is the pod's class as the API set it, or, for a pod that the API
+// has not seen, as its resources say.
+func qosClass(pod *v1.Pod) v1.PodQOSClass {
+	if pod.Status.QOSClass != "" {
+		return pod.Status.QOSClass
+	}
+	if !hasResources(pod) {
+		return v1.PodQOSBestEffort
+	}
+	if r := pod.Spec.Resources; r != nil {
+		return classOf(r.Requests, r.Limits)
+	}
+	class := v1.PodQOSClass("")
+	for _, list := range [...][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			of := classOf(list[i].Resources.Requests, list[i].Resources.Limits)
+			if class == "" {
+				class = of
+			} else if class != of {
+				return v1.PodQOSBurstable
+			}
+		}
+	}
+	return class
+}
+
+// classOf judges the CPU and memory of one container.
+func classOf(requests, limits v1.ResourceList) v1.PodQOSClass {
+	any, full := false, true
+	for _, name := range [...]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+		r, hasRequest := requests[name]
+		l, hasLimit := limits[name]
+		hasRequest, hasLimit = hasRequest && !r.IsZero(), hasLimit && !l.IsZero()
+		any = any || hasRequest || hasLimit
+		full = full && hasLimit && (!hasRequest || r.Cmp(l) == 0)
+	}
+	switch {
+	case full:
+		return v1.PodQOSGuaranteed
+	case any:
+		return v1.PodQOSBurstable
+	}
+	return v1.PodQOSBestEffort
+}
+
+// cgroupParent is the name of the pod's cgroup.
+func (n *NodeConfig) cgroupParent(pod *v1.Pod) string {
+	if !n.CgroupsPerQOS {
+		return ""
+	}
+	class := ""
+	switch qosClass(pod) {
+	case v1.PodQOSBurstable:
+		class = "burstable"
+	case v1.PodQOSBestEffort:
+		class = "besteffort"
+	}
+	root := strings.TrimSuffix(n.CgroupRoot, "/")
+	id := string(pod.UID)
+	if !n.SystemdCgroups {
+		if class != "" {
+			class = "/" + class
+		}
+		return root + "/kubepods" + class + "/pod" + id
+	}
+	id = strings.ReplaceAll(id, "-", "_")
+	if class == "" {
+		return root + "/kubepods.slice/kubepods-pod" + id + ".slice"
+	}
+	return root + "/kubepods.slice/kubepods-" + class + ".slice/kubepods-" + class + "-pod" + id + ".slice"
+}

@@ -1,0 +1,47 @@
+// Package lifecycle decides which pods a kubelet admits. It answers to
+// upstream's pkg/kubelet/lifecycle and to the scheduler's AdmissionCheck, which
+// upstream's predicate handler calls. Handlers are asked in order and the first
+// refusal wins. Sysctl, AppArmor, topology, eviction and shutdown handlers, and
+// critical pod preemption, have their place in that order and are not built.
+package lifecycle
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// PodAdmitAttributes are what a handler judges.
+type PodAdmitAttributes struct {
+	// Pod is the pod to admit.
+	Pod *v1.Pod
+	// OtherPods are the active pods without Pod.
+	OtherPods []*v1.Pod
+}
+
+// PodAdmitResult is a handler's verdict.
+type PodAdmitResult struct {
+	Admit bool
+	// Reason is one word for the pod's status, if not admitted.
+	Reason string
+	// Message says more.
+	Message string
+}
+
+// PodAdmitHandler judges pods. It may wait.
+type PodAdmitHandler interface {
+	Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAdmitResult
+}
+
+// PodAdmitHandlers are asked in order.
+type PodAdmitHandlers []PodAdmitHandler
+
+// Admit returns the first refusal, if there is one.
+func (h PodAdmitHandlers) Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAdmitResult {
+	for _, o := range h {
+		if r := o.Admit(ctx, attrs); !r.Admit {
+			return r
+		}
+	}
+	return PodAdmitResult{Admit: true}
+}

@@ -1,0 +1,229 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+)
+
+// The operating system and what of it pods can ask for.
+const nodeOS = "linux"
+
+// Failure is why a pod does not fit a node.
+type Failure struct {
+	// Resource is set when the node has too little of something.
+	Resource v1.ResourceName
+	// Predicate is set otherwise: NodeAffinity, NodeName, NodePorts,
+	// TaintToleration.
+	Predicate string
+	// Detail says what the predicate found.
+	Detail                    string
+	Requested, Used, Capacity int64
+}
+
+// result is the verdict of a failure.
+func (f *Failure) result() PodAdmitResult {
+	if f.Resource != "" {
+		return PodAdmitResult{
+			Reason: "OutOf" + string(f.Resource),
+			Message: fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+				f.Resource, f.Requested, f.Used, f.Capacity),
+		}
+	}
+	return PodAdmitResult{Reason: f.Predicate, Message: fmt.Sprintf("Predicate %s failed: %s", f.Predicate, f.Detail)}
+}
+
+// Predicates is the handler that checks whether a pod fits the node.
+type Predicates struct {
+	// Node returns the node as last seen, or built locally; an error refuses
+	// the pod.
+	Node func() (*v1.Node, error)
+	// FreshNode, if set, reads the node from the API: asked once before a pod
+	// is refused for its node selector or affinity alone.
+	FreshNode func(ctx context.Context) (*v1.Node, error)
+}
+
+// Admit tells whether the pod fits; of several failures it tells the first.
+func (p *Predicates) Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAdmitResult {
+	node, err := p.Node()
+	if err != nil || node == nil {
+		return PodAdmitResult{Reason: "InvalidNodeInfo", Message: "Kubelet cannot get node info."}
+	}
+	pod := attrs.Pod
+	if r := checkOS(pod); !r.Admit {
+		return r
+	}
+	if c := pod.Spec.SecurityContext; c != nil && c.SupplementalGroupsPolicy != nil && *c.SupplementalGroupsPolicy == v1.SupplementalGroupsPolicyStrict &&
+		(node.Status.Features == nil || node.Status.Features.SupplementalGroupsPolicy == nil || !*node.Status.Features.SupplementalGroupsPolicy) {
+		return PodAdmitResult{Reason: "SupplementalGroupsPolicyNotSupported", Message: "SupplementalGroupsPolicy=Strict is not supported in this node"}
+	}
+	failures := Check(pod, attrs.OtherPods, node)
+	if p.FreshNode != nil && onlyAffinity(failures) {
+		if fresh, err := p.FreshNode(ctx); err == nil {
+			failures = Check(pod, attrs.OtherPods, fresh)
+		}
+	}
+	if len(failures) == 0 {
+		return PodAdmitResult{Admit: true}
+	}
+	return failures[0].result()
+}
+
+func checkOS(pod *v1.Pod) PodAdmitResult {
+	if os, ok := pod.Labels[v1.LabelOSStable]; ok && os != nodeOS {
+		return PodAdmitResult{
+			Reason:  "PodOSSelectorNodeLabelDoesNotMatch",
+			Message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+		}
+	}
+	if pod.Spec.OS != nil && string(pod.Spec.OS.Name) != nodeOS {
+		return PodAdmitResult{Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}
+	}
+	return PodAdmitResult{Admit: true}
+}
+
+func onlyAffinity(failures []Failure) bool {
+	for _, f := range failures {
+		if f.Predicate != "NodeAffinity" {
+			return false
+		}
+	}
+	return len(failures) > 0
+}
+
+// Check returns all reasons why the pod does not fit beside the others, in the
+// order in which the kubelet tells them.
+func Check(pod *v1.Pod, others []*v1.Pod, node *v1.Node) []Failure {
+	out := checkResources(pod, others, node)
+	if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); !ok || err != nil {
+		out = append(out, Failure{Predicate: "NodeAffinity", Detail: "node(s) didn't match Pod's node affinity/selector"})
+	}
+	if pod.Spec.NodeName != "" && pod.Spec.NodeName != node.Name {
+		out = append(out, Failure{Predicate: "NodeName", Detail: "node(s) didn't match the requested node name"})
+	}
+	if portConflict(pod, others) {
+		out = append(out, Failure{Predicate: "NodePorts", Detail: "node(s) didn't have free ports for the requested pod ports"})
+	}
+	if !kubetypes.IsStaticPod(pod) && !toleratesNoExecute(pod, node.Spec.Taints) {
+		out = append(out, Failure{Predicate: "TaintToleration", Detail: "node(s) had taints that the pod didn't tolerate"})
+	}
+	return out
+}
+
+func checkResources(pod *v1.Pod, others []*v1.Pod, node *v1.Node) []Failure {
+	var out []Failure
+	alloc := node.Status.Allocatable
+	if pods := quantity(alloc, v1.ResourcePods); int64(len(others))+1 > pods {
+		out = append(out, Failure{Resource: v1.ResourcePods, Requested: 1, Used: int64(len(others)), Capacity: pods})
+	}
+	want := podRequests(pod)
+	if want.none() {
+		return out
+	}
+	var used requests
+	for _, o := range others {
+		used.add(podRequests(o))
+	}
+	check := func(name v1.ResourceName, want, used, capacity int64) {
+		if want > 0 && want > capacity-used {
+			out = append(out, Failure{Resource: name, Requested: want, Used: used, Capacity: capacity})
+		}
+	}
+	cpu := alloc[v1.ResourceCPU]
+	check(v1.ResourceCPU, want.milliCPU, used.milliCPU, cpu.MilliValue())
+	check(v1.ResourceMemory, want.memory, used.memory, quantity(alloc, v1.ResourceMemory))
+	check(v1.ResourceEphemeralStorage, want.storage, used.storage, quantity(alloc, v1.ResourceEphemeralStorage))
+	for _, s := range want.scalars {
+		// A resource that the node doesn't know is none of the kubelet's
+		// business; huge pages always are.
+		if _, known := alloc[s.name]; !known && !strings.HasPrefix(string(s.name), v1.ResourceHugePagesPrefix) {
+			continue
+		}
+		check(s.name, s.value, used.scalar(s.name), quantity(alloc, s.name))
+	}
+	return out
+}
+
+func quantity(l v1.ResourceList, name v1.ResourceName) int64 {
+	q := l[name]
+	return q.Value()
+}
+
+func portConflict(pod *v1.Pod, others []*v1.Pod) bool {
+	var want []v1.ContainerPort
+	eachHostPort(pod, func(p *v1.ContainerPort) bool { want = append(want, *p); return false })
+	if len(want) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(others, func(o *v1.Pod) bool {
+		return eachHostPort(o, func(p *v1.ContainerPort) bool {
+			return slices.ContainsFunc(want, func(w v1.ContainerPort) bool { return samePort(&w, p) })
+		})
+	})
+}
+
+// eachHostPort calls f for the host ports of regular containers and sidecars
+// until it returns true.
+func eachHostPort(pod *v1.Pod, f func(*v1.ContainerPort) bool) bool {
+	each := func(c *v1.Container) bool {
+		for i := range c.Ports {
+			if c.Ports[i].HostPort > 0 && f(&c.Ports[i]) {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range pod.Spec.Containers {
+		if each(&pod.Spec.Containers[i]) {
+			return true
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; isSidecar(c) && each(c) {
+			return true
+		}
+	}
+	return false
+}
+
+func samePort(a, b *v1.ContainerPort) bool {
+	protocol := func(p *v1.ContainerPort) v1.Protocol {
+		if p.Protocol == "" {
+			return v1.ProtocolTCP
+		}
+		return p.Protocol
+	}
+	anyIP := func(p *v1.ContainerPort) bool { return p.HostIP == "" || p.HostIP == "0.0.0.0" }
+	return a.HostPort == b.HostPort && protocol(a) == protocol(b) && (anyIP(a) || anyIP(b) || a.HostIP == b.HostIP)
+}
+
+func toleratesNoExecute(pod *v1.Pod, taints []v1.Taint) bool {
+	for i := range taints {
+		if taints[i].Effect != v1.TaintEffectNoExecute {
+			continue
+		}
+		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t v1.Toleration) bool { return tolerates(&t, &taints[i]) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func tolerates(t *v1.Toleration, taint *v1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	switch t.Operator {
+	case "", v1.TolerationOpEqual:
+		return t.Value == taint.Value
+	case v1.TolerationOpExists:
+		return true
+	}
+	return false
+}

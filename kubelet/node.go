@@ -1,0 +1,188 @@
+package kubelet
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/watch"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/nodestatus"
+	"github.com/drydock-sim/drydock/kubelet/status"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// NodeWatcher watches one node and reconnects by itself until the group dies.
+// listed gets nil when there is no such node.
+type NodeWatcher interface {
+	WatchNode(g *loop.Group, nodeName string, listed func(node *v1.Node), event func(t watch.EventType, node *v1.Node))
+}
+
+// nodeInformer has the node's object as the API last showed it.
+type nodeInformer struct {
+	node   *v1.Node
+	synced bool
+	ref    *v1.ObjectReference
+	// hostIPs are those of hostIPsOf.
+	hostIPs   []v1.HostIP
+	hostIPsOf *v1.Node
+	local     *v1.Node
+	resources *nodestatus.Resources
+	machine   *nodestatus.Machine
+}
+
+func (n *nodeInformer) start(g *loop.Group, w NodeWatcher, name string) {
+	w.WatchNode(g, name, func(node *v1.Node) {
+		n.node, n.synced = node, true
+	}, func(t watch.EventType, node *v1.Node) {
+		if t == watch.Deleted {
+			node = nil
+		}
+		n.node = node
+	})
+}
+
+// get returns the node, or nil.
+func (n *nodeInformer) get() *v1.Node { return n.node }
+
+// hasSynced tells whether the first list is done; an empty one counts.
+func (n *nodeInformer) hasSynced() bool { return n.synced }
+
+// addresses are those that the machine implies.
+func (kl *Kubelet) addresses() []v1.NodeAddress {
+	var out []v1.NodeAddress
+	if ip := kl.opts.Machine.NodeIP(); ip != "" {
+		out = append(out, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip})
+	}
+	return append(out, v1.NodeAddress{Type: v1.NodeHostName, Address: kl.nodeName})
+}
+
+// hostIPs returns the node's addresses for pods: the API's, or while the node
+// is not known the machine's. An unchanged list is the same slice.
+func (kl *Kubelet) hostIPs() []v1.HostIP {
+	n := &kl.node
+	if n.hostIPs != nil && n.hostIPsOf == n.node {
+		return n.hostIPs
+	}
+	var ips []v1.HostIP
+	if n.node != nil {
+		ips = status.HostIPs(n.node.Status.Addresses)
+	}
+	if len(ips) == 0 {
+		ips = status.HostIPs(kl.addresses())
+	}
+	if !slices.Equal(ips, n.hostIPs) {
+		n.hostIPs = ips
+	}
+	n.hostIPsOf = n.node
+	return n.hostIPs
+}
+
+func (kl *Kubelet) firstHostIP() string {
+	if ips := kl.hostIPs(); kl.client != nil && len(ips) > 0 {
+		return ips[0].IP
+	}
+	return ""
+}
+
+// nodeResources returns capacity and allocatable. Local storage is known once
+// the runtime has been up.
+func (kl *Kubelet) nodeResources() *nodestatus.Resources {
+	if kl.node.resources == nil {
+		kl.node.resources = kl.computeResources(kl.runtimeUp.once)
+	}
+	return kl.node.resources
+}
+
+func (kl *Kubelet) computeResources(withStorage bool) *nodestatus.Resources {
+	machine := kl.opts.Machine.Capacity()
+	capacity := make(v1.ResourceList, len(machine)+1)
+	for name, q := range machine { //drydock:unordered copies a map
+		if name != v1.ResourceEphemeralStorage || withStorage && isTrue(kl.cfg.LocalStorageCapacityIsolation, true) {
+			capacity[name] = q
+		}
+	}
+	cores := machine[v1.ResourceCPU]
+	capacity[v1.ResourcePods] = *resource.NewQuantity(cm.PodCapacity(cores.Value(), kl.cfg), resource.DecimalSI)
+	return &nodestatus.Resources{Capacity: capacity, Allocatable: kl.reserved.Allocatable(capacity)}
+}
+
+// admissionNode is the node for admission: the API's, or else one built here.
+func (kl *Kubelet) admissionNode() (*v1.Node, error) {
+	if n := kl.node.get(); n != nil && len(n.Status.Allocatable) > 0 {
+		return n, nil
+	}
+	if kl.node.local == nil {
+		n := &v1.Node{}
+		n.Name = kl.nodeName
+		n.Labels = map[string]string{v1.LabelHostname: kl.nodeName, v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64"}
+		for k, v := range kl.opts.NodeLabels { //drydock:unordered copies a map
+			n.Labels[k] = v
+		}
+		res := kl.computeResources(true)
+		n.Status.Capacity, n.Status.Allocatable = res.Capacity, res.Allocatable
+		n.Status.Addresses = kl.addresses()
+		kl.node.local = n
+	}
+	return kl.node.local, nil
+}
+
+// nodeSources says where the node's status comes from.
+func (kl *Kubelet) nodeSources() nodestatus.Sources {
+	addresses := kl.addresses()
+	kl.node.machine = kl.machine()
+	return nodestatus.Sources{
+		Addresses: func(context.Context) ([]v1.NodeAddress, error) { return addresses, nil },
+		Machine:   func() *nodestatus.Machine { return kl.node.machine },
+		Resources: kl.nodeResources,
+		RuntimeVersion: func(ctx context.Context) (string, error) {
+			v, err := kl.runtime.Version(ctx)
+			if err != nil {
+				return "", err
+			}
+			return v.RuntimeVersion, nil
+		},
+		KnownRuntimeVersion: kl.knownRuntimeVersion,
+		Images:              kl.images.get,
+		RuntimeHandlers:     func() []v1.NodeRuntimeHandler { return kl.runtimeUp.handlers },
+		Features:            func() *v1.NodeFeatures { return kl.runtimeUp.features },
+		RuntimeErrors:       kl.state.runtimeErrors,
+		NetworkErrors:       func() error { return kl.state.networkError },
+		StorageErrors:       func() error { return kl.state.storageError },
+		UpdateRuntimeUp:     kl.updateRuntimeUp,
+		Node:                kl.node.get,
+	}
+}
+
+// imageList is the list of images that node status shows.
+type imageList struct {
+	raw  []*runtimeapi.Image
+	list []nodestatus.Image
+}
+
+func (i *imageList) get() []nodestatus.Image { return i.list }
+
+// listImages reads the list of images. An unchanged list, known by its
+// entries' addresses, stays the same slice.
+func (kl *Kubelet) listImages(ctx context.Context) {
+	raw, err := kl.runtime.ListImages(ctx)
+	if err != nil {
+		kl.logf("Failed to update image list: %v", err)
+		return
+	}
+	if slices.Equal(raw, kl.images.raw) {
+		return
+	}
+	list := make([]nodestatus.Image, 0, len(raw))
+	for _, r := range raw {
+		list = append(list, nodestatus.Image{ID: r.Id, RepoDigests: r.RepoDigests, RepoTags: r.RepoTags, Size: int64(r.Size)})
+	}
+	kl.images.raw, kl.images.list = slices.Clone(raw), list
+}
+
+func isUnimplemented(err error) bool { return grpcstatus.Code(err) == codes.Unimplemented }

@@ -1,0 +1,459 @@
+// Package nodestatus registers the node and keeps its status in the API:
+// addresses, capacity, versions, images and conditions. It answers to
+// upstream's pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus.
+//
+// Difference: a periodic update whose inputs are what they were when it last
+// found nothing to send is not computed at all.
+package nodestatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// Constants of upstream's kubelet.
+const (
+	updateRetries  = 5
+	updateJitter   = 0.04
+	fastPeriod     = 100 * time.Millisecond
+	fastWindow     = 120 * time.Second
+	firstBackoff   = 100 * time.Millisecond
+	maxBackoff     = 7 * time.Second
+	defaultTimeout = 10 * time.Second
+)
+
+// Client is what the manager needs of the API (the heartbeat client).
+type Client interface {
+	CreateNode(ctx context.Context, node *v1.Node) (*v1.Node, error)
+	GetNode(ctx context.Context, name string) (*v1.Node, error)
+	PatchNode(ctx context.Context, name string, base, node *v1.Node) (*v1.Node, error)
+}
+
+// Recorder records events.
+type Recorder interface {
+	Event(ref *v1.ObjectReference, eventtype, reason, message string)
+}
+
+// Machine holds the facts of the machine. It is shared and never written to;
+// when a fact changes there is a new one.
+type Machine struct {
+	MachineID, SystemUUID, BootID string
+	KernelVersion, OSImage        string
+	// OperatingSystem and Architecture are Go's names; "" means linux, amd64.
+	OperatingSystem, Architecture string
+	// SwapCapacity is in bytes; nil: no swap.
+	SwapCapacity *int64
+}
+
+// Resources are what the node has and what pods may use of it, without
+// extended resources of others. They are shared and never written to; when one
+// changes there is a new struct.
+type Resources struct{ Capacity, Allocatable v1.ResourceList }
+
+// Image is an image on the node.
+type Image struct {
+	ID                    string
+	RepoDigests, RepoTags []string
+	Size                  int64 // bytes
+}
+
+// Sources are where the status comes from. Functions must not wait unless they
+// take a context. A nil function means that there is none of it.
+type Sources struct {
+	// Addresses returns the node's addresses; on error those in the API stay.
+	// They must not change unless KnownRuntimeVersion is nil.
+	Addresses func(ctx context.Context) ([]v1.NodeAddress, error)
+	Machine   func() *Machine
+	Resources func() *Resources
+	// RuntimeVersion makes the CRI Version call; it returns the version
+	// without the runtime's name.
+	RuntimeVersion func(ctx context.Context) (string, error)
+	// KnownRuntimeVersion returns the answer that RuntimeVersion would give, if
+	// the call can be left out; nil: it never can.
+	KnownRuntimeVersion func() (string, bool)
+	// Images returns the cached list of images, which is shared; a new slice
+	// means that it may have changed.
+	Images func() []Image
+	// RuntimeHandlers are sorted by name. Shared.
+	RuntimeHandlers func() []v1.NodeRuntimeHandler
+	// Features is nil while the runtime's are unknown. Shared.
+	Features func() *v1.NodeFeatures
+	// MemoryPressure, DiskPressure and PIDPressure are the eviction manager's.
+	MemoryPressure, DiskPressure, PIDPressure func() bool
+	// RuntimeErrors, NetworkErrors, StorageErrors and ShutdownErrors make the
+	// node not ready, in this order.
+	RuntimeErrors, NetworkErrors, StorageErrors, ShutdownErrors func() error
+	// SoftRequirements is the container manager's complaint, or nil.
+	SoftRequirements func() error
+	// VolumesInUse returns the volumes, and false while they are not known.
+	VolumesInUse func() ([]v1.UniqueVolumeName, bool)
+	// UpdatePodCIDR hands a new CIDR to the runtime and tells whether it was
+	// new.
+	UpdatePodCIDR func(ctx context.Context, cidr string) (bool, error)
+	// UpdateRuntimeUp checks the runtime now (CRI Status).
+	UpdateRuntimeUp func(ctx context.Context)
+	// Node returns the node as the informer has it, or nil.
+	Node func() *v1.Node
+}
+
+// Options configure a Manager.
+type Options struct {
+	Loop *loop.Loop
+	// Client is nil in standalone mode: nothing is sent.
+	Client   Client
+	Recorder Recorder
+	NodeName string
+	// Hostname is the value of the hostname label; "" means NodeName.
+	Hostname string
+	// Register is registerNode; RegisterTaints, Labels (--node-labels) and
+	// ProviderID are those of a new node.
+	Register       bool
+	RegisterTaints []v1.Taint
+	Labels         map[string]string
+	ProviderID     string
+	// ControllerAttachDetach is enableControllerAttachDetach.
+	ControllerAttachDetach bool
+	// UpdateFrequency and ReportFrequency are nodeStatusUpdateFrequency (10s)
+	// and nodeStatusReportFrequency (5m).
+	UpdateFrequency, ReportFrequency time.Duration
+	// MaxImages is nodeStatusMaxImages: 50 unless set; -1: no cap.
+	MaxImages int32
+	// Port is that of the kubelet's server.
+	Port int32
+	// RuntimeName is the scheme of the runtime's version; KubeletVersion is
+	// reported as it stands.
+	RuntimeName, KubeletVersion string
+	DeclaredFeatures            []string
+	// Timeout is that of one request; 0 means 10s.
+	Timeout time.Duration
+	// RepeatedFailure closes idle connections after repeated failures; may be
+	// nil.
+	RepeatedFailure func()
+	Sources         Sources
+	// Log is told what goes wrong; nil: nobody is.
+	Log func(format string, args ...any)
+}
+
+// Manager keeps one node's status in the API.
+type Manager struct {
+	opts Options
+	ref  *v1.ObjectReference
+	g    *loop.Group
+	// lock is held by one sync or fast update at a time.
+	lock       *loop.Semaphore
+	timer      *loop.Timer
+	rounds     uint64
+	registered bool
+
+	lastReport time.Time
+	delay      time.Duration
+	delays     uint64
+
+	rebooted      bool // the event was sent
+	unschedulable bool
+	images        imageCache
+	version       string // the last answer, "" for none
+
+	// settled is the input of the last update that found nothing to send.
+	settled   inputs
+	isSettled bool
+	fastStart time.Time
+}
+
+// New returns a manager that does nothing until Start.
+func New(opts Options) *Manager {
+	if opts.Hostname == "" {
+		opts.Hostname = opts.NodeName
+	}
+	if opts.UpdateFrequency == 0 {
+		opts.UpdateFrequency = 10 * time.Second
+	}
+	if opts.ReportFrequency == 0 {
+		opts.ReportFrequency = 5 * time.Minute
+	}
+	if opts.MaxImages == 0 {
+		opts.MaxImages = 50
+	}
+	if opts.Timeout == 0 {
+		opts.Timeout = defaultTimeout
+	}
+	return &Manager{
+		opts: opts,
+		ref:  NodeRef(opts.NodeName),
+		lock: loop.NewSemaphore(1),
+	}
+}
+
+// NodeRef is the object of node events: a node without a UID.
+func NodeRef(nodeName string) *v1.ObjectReference {
+	return &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: nodeName}
+}
+
+// Start has the node registered and its status sent by tasks of g: after one
+// check of the runtime, then each update period and up to 4% more; and at
+// first each 100 ms until the node is ready.
+func (m *Manager) Start(g *loop.Group) {
+	if m.opts.Client == nil {
+		return
+	}
+	m.g = g
+	m.timer = g.NewTimer("node-status", m.tick)
+	g.Go("node-status", func(ctx context.Context) {
+		m.updateRuntimeUp(ctx)
+		m.Sync(ctx)
+		m.again()
+	})
+	m.fastStart = m.opts.Loop.Now()
+	g.Go("fast-node-status", m.fast)
+}
+
+func (m *Manager) again() {
+	m.timer.Reset(m.opts.Loop.Jitter(m.opts.UpdateFrequency, updateJitter, "node-status", m.opts.NodeName, m.rounds))
+	m.rounds++
+}
+
+// tick is the periodic update. It starts a task only if there may be something
+// to send.
+func (m *Manager) tick() {
+	if m.nothingToDo() {
+		m.again()
+		return
+	}
+	m.g.Go("node-status", func(ctx context.Context) {
+		m.Sync(ctx)
+		m.again()
+	})
+}
+
+// nothingToDo tells whether an update now would compute what the last one did,
+// which sent nothing.
+func (m *Manager) nothingToDo() bool {
+	if !m.isSettled || m.expired() || m.opts.Sources.KnownRuntimeVersion == nil {
+		return false
+	}
+	version, ok := m.opts.Sources.KnownRuntimeVersion()
+	if !ok || version != m.version {
+		return false
+	}
+	in, ok := m.inputs()
+	return ok && in == m.settled
+}
+
+// Sync registers the node if that is still to do, which waits until it
+// succeeds, and brings its status to the API.
+func (m *Manager) Sync(ctx context.Context) {
+	if m.opts.Client == nil || m.lock.Acquire(ctx) != nil {
+		return
+	}
+	defer m.lock.Release()
+	m.sync(ctx)
+}
+
+func (m *Manager) sync(ctx context.Context) {
+	if m.opts.Register && !m.registered {
+		m.register(ctx)
+	}
+	if err := m.update(ctx); err != nil {
+		m.log("unable to update node status: %v", err)
+	}
+}
+
+func (m *Manager) update(ctx context.Context) error {
+	for i := range updateRetries {
+		err := m.tryUpdate(ctx, i)
+		if err == nil {
+			return nil
+		}
+		if i > 0 && m.opts.RepeatedFailure != nil {
+			m.opts.RepeatedFailure()
+		}
+		m.log("error updating node status, will retry: %v", err)
+	}
+	return errors.New("update node status exceeds retry count")
+}
+
+// tryUpdate computes the status and sends it if it changed or is due. The
+// first try begins with the informer's node, later ones ask the API.
+func (m *Manager) tryUpdate(ctx context.Context, try int) error {
+	node := m.informed()
+	if try > 0 {
+		var err error
+		node, err = request(ctx, m, func(ctx context.Context) (*v1.Node, error) {
+			return m.opts.Client.GetNode(ctx, m.opts.NodeName)
+		})
+		if err != nil {
+			return fmt.Errorf("error getting node %q: %w", m.opts.NodeName, err)
+		}
+	}
+	if node == nil {
+		return fmt.Errorf("error getting node %q: node %q not found", m.opts.NodeName, m.opts.NodeName)
+	}
+	m.isSettled = false
+	next, changed := m.compute(ctx, node)
+	if !changed && !m.expired() {
+		if in, ok := m.inputs(); ok && in.node == node {
+			m.settled, m.isSettled = in, true
+		}
+		return nil
+	}
+	m.delay = 0
+	if changed || m.lastReport.IsZero() {
+		r := m.opts.Loop.Float64("node-report", m.opts.NodeName, m.delays)
+		m.delays++
+		m.delay = time.Duration(float64(m.opts.ReportFrequency) * (r - 0.5))
+	}
+	return m.patch(ctx, node, next)
+}
+
+func (m *Manager) patch(ctx context.Context, base, node *v1.Node) error {
+	_, err := request(ctx, m, func(ctx context.Context) (*v1.Node, error) {
+		return m.opts.Client.PatchNode(ctx, m.opts.NodeName, base, node)
+	})
+	if err != nil {
+		return err
+	}
+	m.lastReport = m.opts.Loop.Now()
+	return nil
+}
+
+// expired tells whether the status is due although it did not change.
+func (m *Manager) expired() bool {
+	return m.lastReport.IsZero() || m.opts.Loop.Since(m.lastReport) >= m.opts.ReportFrequency+m.delay
+}
+
+// fast looks each 100 ms whether the node has become ready, for two minutes at
+// most (upstream fastNodeStatusUpdate).
+func (m *Manager) fast(ctx context.Context) {
+	for !m.fastOnce(ctx) {
+		if m.opts.Loop.Sleep(ctx, fastPeriod) != nil {
+			return
+		}
+	}
+}
+
+// fastOnce tells whether the fast updates are over.
+func (m *Manager) fastOnce(ctx context.Context) bool {
+	if m.lock.Acquire(ctx) != nil {
+		return true
+	}
+	defer m.lock.Release()
+	if m.opts.Loop.Since(m.fastStart) >= fastWindow {
+		m.log("node not ready in time")
+		return true
+	}
+	node := m.informed()
+	if node == nil {
+		return false
+	}
+	ready := findCondition(node.Status.Conditions, v1.NodeReady)
+	if ready == nil {
+		return false
+	}
+	if ready.Status == v1.ConditionTrue {
+		return true
+	}
+	m.updateRuntimeUp(ctx)
+	next, changed := m.compute(ctx, node)
+	if !changed {
+		return false
+	}
+	if ready := findCondition(next.Status.Conditions, v1.NodeReady); ready == nil || ready.Status != v1.ConditionTrue {
+		return false
+	}
+	if err := m.patch(ctx, node, next); err != nil {
+		m.log("error updating node status, will retry with the full update: %v", err)
+		m.sync(ctx)
+	}
+	return true
+}
+
+func (m *Manager) informed() *v1.Node {
+	if m.opts.Sources.Node == nil {
+		return nil
+	}
+	return m.opts.Sources.Node()
+}
+
+func (m *Manager) updateRuntimeUp(ctx context.Context) {
+	if m.opts.Sources.UpdateRuntimeUp != nil {
+		m.opts.Sources.UpdateRuntimeUp(ctx)
+	}
+}
+
+// inputs are what a status is made of, in a form that compares at no cost.
+type inputs struct {
+	node              *v1.Node
+	machine           *Machine
+	resources         *Resources
+	images            *Image
+	imageCount        int
+	handlers          *v1.NodeRuntimeHandler
+	handlerCount      int
+	features          *v1.NodeFeatures
+	memory, disk, pid bool
+	notReady          string
+}
+
+// inputs reads them; false means that they can't tell that nothing changed.
+func (m *Manager) inputs() (inputs, bool) {
+	s := &m.opts.Sources
+	if s.VolumesInUse != nil {
+		return inputs{}, false
+	}
+	in := inputs{node: m.informed()}
+	if s.Machine != nil {
+		in.machine = s.Machine()
+	}
+	if s.Resources != nil {
+		in.resources = s.Resources()
+	}
+	if s.Images != nil {
+		in.images, in.imageCount = identity(s.Images())
+	}
+	if s.RuntimeHandlers != nil {
+		in.handlers, in.handlerCount = identity(s.RuntimeHandlers())
+	}
+	if s.Features != nil {
+		in.features = s.Features()
+	}
+	in.memory, in.disk, in.pid = ask(s.MemoryPressure), ask(s.DiskPressure), ask(s.PIDPressure)
+	if err := utilerrors.NewAggregate(m.readyErrors()); err != nil {
+		in.notReady = err.Error()
+	}
+	return in, in.node != nil
+}
+
+func identity[T any](list []T) (*T, int) {
+	if len(list) == 0 {
+		return nil, 0
+	}
+	return &list[0], len(list)
+}
+
+func ask(f func() bool) bool { return f != nil && f() }
+
+// request makes a request within the heartbeat client's timeout.
+func request[T any](ctx context.Context, m *Manager, fn func(ctx context.Context) (T, error)) (T, error) {
+	ctx, cancel := loop.WithTimeout(ctx, m.opts.Timeout)
+	defer cancel()
+	return fn(ctx)
+}
+
+func (m *Manager) event(eventtype, reason, message string) {
+	if m.opts.Recorder != nil {
+		m.opts.Recorder.Event(m.ref, eventtype, reason, message)
+	}
+}
+
+func (m *Manager) log(format string, args ...any) {
+	if m.opts.Log != nil {
+		m.opts.Log(format, args...)
+	}
+}

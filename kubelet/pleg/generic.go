@@ -1,0 +1,371 @@
+package pleg
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// Runtime is what the PLEG needs of the runtime manager.
+type Runtime interface {
+	// GetPods lists the runtime's pods; all says whether also what is not
+	// running.
+	GetPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error)
+	// GetPod lists one pod: nil without an error if the runtime has none.
+	GetPod(ctx context.Context, uid types.UID) (*kubecontainer.Pod, error)
+	GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*kubecontainer.PodStatus, error)
+}
+
+// Generation is implemented by a runtime client that knows, without a call,
+// whether a listing could show something new.
+type Generation interface {
+	// Generation grows with every change that a listing could show. 0 means
+	// that it is not known, so the real call must be made: a fault or an
+	// outage may be in its way.
+	Generation() uint64
+}
+
+// The defaults of Options, and the bounds that upstream fixes.
+const (
+	DefaultRelistPeriod    = time.Second
+	DefaultRelistThreshold = 3 * time.Minute
+	eventCapacity          = 1000
+	requestCapacity        = 200
+)
+
+// Options are what a Generic is made of.
+type Options struct {
+	Loop    *loop.Loop
+	Runtime Runtime
+	Cache   *kubecontainer.Cache
+	// Generation is optional: nil means that every relist is made.
+	Generation Generation
+	// RelistPeriod is the time from the end of a relist to the next one;
+	// 0 means 1 s.
+	RelistPeriod time.Duration
+	// RelistThreshold is how old the last relist may be in a healthy PLEG;
+	// 0 means 3 min.
+	RelistThreshold time.Duration
+	// Log takes the kubelet's log lines; nil means none.
+	Log func(format string, args ...any)
+}
+
+// Generic is the PLEG that lists the runtime's pods periodically.
+type Generic struct {
+	// Events are for the sync loop. What finds the queue full (1000) is
+	// dropped and counted.
+	Events *loop.Queue[*PodLifecycleEvent]
+
+	o     Options
+	g     *loop.Group
+	timer *loop.Timer
+	busy  bool // a task is at work
+	due   bool // the timer fired while it was
+
+	requests []request
+	pods     []*kubecontainer.Pod // last picture of each pod, by UID
+	reinspec []types.UID          // pods to inspect although nothing changed
+
+	lastRelist  time.Time // start of the last good listing
+	generation  uint64    // before the last good relist; 0 = the next one must be made
+	relists     uint64
+	elided      uint64
+	lostEvents  uint64
+	lostRequest uint64
+}
+
+type request struct {
+	uid types.UID
+	at  time.Time
+}
+
+// New returns a Generic that is not started.
+func New(o Options) *Generic {
+	if o.RelistPeriod == 0 {
+		o.RelistPeriod = DefaultRelistPeriod
+	}
+	if o.RelistThreshold == 0 {
+		o.RelistThreshold = DefaultRelistThreshold
+	}
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	return &Generic{Events: loop.NewQueue[*PodLifecycleEvent](eventCapacity), o: o}
+}
+
+// Start makes the first relist at once, and one again each period after the
+// one before ended, until the group dies.
+func (p *Generic) Start(g *loop.Group) {
+	p.g = g
+	p.timer = g.NewTimer("pleg", p.tick)
+	p.timer.Reset(0)
+}
+
+// Healthy returns an error unless a relist has succeeded within the threshold.
+func (p *Generic) Healthy() error {
+	if p.lastRelist.IsZero() {
+		return errors.New("pleg has yet to be successful")
+	}
+	if elapsed := p.o.Loop.Since(p.lastRelist); elapsed > p.o.RelistThreshold {
+		return fmt.Errorf("pleg was last seen active %v; threshold is %v", elapsed, p.o.RelistThreshold)
+	}
+	return nil
+}
+
+// LastRelist returns when the last good relist began; zero before the first.
+func (p *Generic) LastRelist() time.Time { return p.lastRelist }
+
+// Stats counts what was done.
+type Stats struct {
+	Relists         uint64 // with a listing
+	Elided          uint64 // without one, since nothing could have changed
+	DroppedEvents   uint64
+	DroppedRequests uint64
+}
+
+// Stats returns the counts since the start.
+func (p *Generic) Stats() Stats {
+	return Stats{Relists: p.relists, Elided: p.elided, DroppedEvents: p.lostEvents, DroppedRequests: p.lostRequest}
+}
+
+// RequestReinspect has the pod inspected at the next relist even if nothing
+// changed in the listing; a PodSync event follows.
+func (p *Generic) RequestReinspect(uid types.UID) {
+	if !slices.Contains(p.reinspec, uid) {
+		p.reinspec = append(p.reinspec, uid)
+	}
+}
+
+// RequestRelist has one pod listed and reconciled soon, unless a global relist
+// does so first. Requests beyond 200 are dropped.
+func (p *Generic) RequestRelist(uid types.UID) {
+	if len(p.requests) >= requestCapacity {
+		p.lostRequest++
+		p.o.Log("pleg: relist request of pod %s dropped, the queue is full", uid)
+		return
+	}
+	p.requests = append(p.requests, request{uid, p.o.Loop.Now()})
+	if !p.busy && p.g != nil {
+		p.work()
+	}
+}
+
+func (p *Generic) tick() {
+	switch {
+	case p.busy:
+		p.due = true
+	case p.unchanged() && len(p.requests) == 0:
+		p.elide()
+	default:
+		p.due = true
+		p.work()
+	}
+}
+
+// unchanged tells whether a relist now could show nothing new.
+func (p *Generic) unchanged() bool {
+	if p.o.Generation == nil || p.generation == 0 || len(p.reinspec) > 0 {
+		return false
+	}
+	return p.o.Generation.Generation() == p.generation
+}
+
+// elide does what a relist that finds nothing would.
+func (p *Generic) elide() {
+	p.elided++
+	p.lastRelist = p.o.Loop.Now()
+	p.o.Cache.UpdateTime(p.lastRelist)
+	p.timer.Reset(p.o.RelistPeriod)
+}
+
+// work starts the task that does what there is to do: global relists first,
+// then requests in the order of their arrival.
+func (p *Generic) work() {
+	p.busy = true
+	p.g.Go("pleg", func(ctx context.Context) {
+		defer func() { p.busy = false }()
+		for {
+			if p.due {
+				p.due = false
+				p.relist(ctx)
+				p.timer.Reset(p.o.RelistPeriod)
+				continue
+			}
+			if len(p.requests) == 0 {
+				p.requests = nil
+				return
+			}
+			r := p.requests[0]
+			p.requests = p.requests[1:]
+			p.relistPod(ctx, r)
+		}
+	})
+}
+
+func (p *Generic) relist(ctx context.Context) {
+	if p.unchanged() {
+		p.elided++
+		p.lastRelist = p.o.Loop.Now()
+		p.o.Cache.UpdateTime(p.lastRelist)
+		return
+	}
+	p.relists++
+	start := p.o.Loop.Now()
+	var generation uint64
+	if p.o.Generation != nil {
+		generation = p.o.Generation.Generation()
+	}
+	p.generation = 0
+	listed, err := p.o.Runtime.GetPods(ctx, true)
+	if err != nil {
+		p.o.Log("pleg: unable to retrieve pods: %v", err)
+		return
+	}
+	p.lastRelist = start
+	again := p.reinspec // what is asked for from here on is for the next relist
+	p.reinspec = nil
+	slices.SortFunc(listed, byUID)
+	was := p.pods
+	next := make([]*kubecontainer.Pod, 0, len(listed))
+	for len(was)+len(listed) > 0 {
+		var o, n *kubecontainer.Pod
+		switch {
+		case len(was) == 0 || len(listed) > 0 && listed[0].ID < was[0].ID:
+			n, listed = listed[0], listed[1:]
+		case len(listed) == 0 || was[0].ID < listed[0].ID:
+			o, was = was[0], was[1:]
+		default:
+			o, was = was[0], was[1:]
+			n, listed = listed[0], listed[1:]
+		}
+		if kept := p.reconcile(ctx, o, n, slices.Contains(again, podID(o, n))); kept != nil {
+			next = append(next, kept)
+		}
+	}
+	p.pods = next
+	// A pod whose inspection failed is marked, so the next relist is made.
+	p.generation = generation
+	p.o.Cache.UpdateTime(start)
+}
+
+func byUID(a, b *kubecontainer.Pod) int { return cmp.Compare(a.ID, b.ID) }
+
+// relistPod lists and reconciles one pod.
+func (p *Generic) relistPod(ctx context.Context, r request) {
+	if !p.lastRelist.IsZero() && !r.at.After(p.lastRelist) {
+		return // seen by a global relist since
+	}
+	if p.unchanged() {
+		if _, known := p.find(r.uid); known {
+			p.o.Cache.SetObservedTime(r.uid, p.o.Loop.Now())
+		}
+		return
+	}
+	pod, err := p.o.Runtime.GetPod(ctx, r.uid)
+	if err != nil {
+		p.o.Log("pleg: unable to retrieve pod %s: %v", r.uid, err)
+		return
+	}
+	if pod.IsEmpty() {
+		return
+	}
+	i, known := p.find(r.uid)
+	var was *kubecontainer.Pod
+	if known {
+		was = p.pods[i]
+	}
+	kept := p.reconcile(ctx, was, pod, p.takeReinspect(r.uid))
+	switch {
+	case kept == nil:
+	case known:
+		p.pods[i] = kept
+	default:
+		p.pods = slices.Insert(p.pods, i, kept)
+	}
+	p.o.Cache.SetObservedTime(r.uid, pod.Timestamp)
+}
+
+func (p *Generic) find(uid types.UID) (int, bool) {
+	return slices.BinarySearchFunc(p.pods, uid, func(o *kubecontainer.Pod, uid types.UID) int { return cmp.Compare(o.ID, uid) })
+}
+
+// reconcile compares two pictures of a pod, one of which may be nil, inspects
+// it if that shows something new or is asked for again, sends events and
+// returns the picture to keep.
+func (p *Generic) reconcile(ctx context.Context, was, is *kubecontainer.Pod, again bool) *kubecontainer.Pod {
+	uid := podID(was, is)
+	events := computeEvents(uid, was, is)
+	if len(events) == 0 && !again {
+		if was == nil { // nothing in it
+			return nil
+		}
+		return was
+	}
+	if is == nil {
+		p.o.Cache.Delete(uid)
+	} else if err := p.inspect(ctx, is); err != nil {
+		p.o.Log("pleg: unable to inspect pod %s/%s: %v", is.Namespace, is.Name, err)
+		p.RequestReinspect(uid)
+		return was
+	}
+	if len(events) == 0 {
+		events = []*PodLifecycleEvent{{ID: uid, Type: PodSync}}
+	}
+	for _, e := range events {
+		if e.Type == containerChanged {
+			continue
+		}
+		if !p.Events.TryPut(e) {
+			p.lostEvents++
+			p.o.Log("pleg: event channel is full, event %s of pod %s dropped", e.Type, uid)
+		}
+	}
+	return is
+}
+
+func podID(was, is *kubecontainer.Pod) types.UID {
+	if is != nil {
+		return is.ID
+	}
+	return was.ID
+}
+
+func (p *Generic) takeReinspect(uid types.UID) bool {
+	i := slices.Index(p.reinspec, uid)
+	if i < 0 {
+		return false
+	}
+	p.reinspec = slices.Delete(p.reinspec, i, i+1)
+	return true
+}
+
+// inspect puts the pod's status, or the error, into the cache.
+func (p *Generic) inspect(ctx context.Context, pod *kubecontainer.Pod) error {
+	status, err := p.o.Runtime.GetPodStatus(ctx, pod)
+	if err == nil && len(status.IPs) == 0 && !hasReadySandbox(status) {
+		// What a stopped pod's IPs were stays known.
+		if cached, _ := p.o.Cache.Get(pod.ID); len(cached.IPs) > 0 {
+			status.IPs = cached.IPs
+		}
+	}
+	p.o.Cache.Set(pod.ID, status, err, pod.Timestamp)
+	return err
+}
+
+func hasReadySandbox(s *kubecontainer.PodStatus) bool {
+	for _, b := range s.SandboxStatuses {
+		if b.State == runtimeapi.PodSandboxState_SANDBOX_READY {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,410 @@
+package kubelet
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// workType says which of the sync methods a worker runs.
+type workType uint8
+
+const (
+	syncWork workType = iota
+	terminatingWork
+	terminatedWork
+)
+
+func (t workType) String() string { return [...]string{"sync", "terminating", "terminated"}[t] }
+
+// PodStatusFunc changes the status of a pod that is being killed.
+type PodStatusFunc func(*v1.PodStatus)
+
+// KillPodOptions say how a pod is killed.
+type KillPodOptions struct {
+	// Completed, if given, fires when the pod's containers are stopped, or at
+	// once if that is so already.
+	Completed *loop.Event
+	// Evict marks the pod as evicted: its dead containers may go.
+	Evict bool
+	// PodStatusFunc, if given, is applied to the status before the kill.
+	PodStatusFunc PodStatusFunc
+	// GracePeriodSecondsOverride, if given, may shorten the pod's own period.
+	GracePeriodSecondsOverride *int64
+}
+
+// UpdatePodOptions is an update for a pod worker
+// (pkg/kubelet/pod_workers.go).
+type UpdatePodOptions struct {
+	UpdateType kubetypes.SyncPodType
+	// StartTime is when the update was made, for the latency metric; may be
+	// zero.
+	StartTime time.Time
+	// Pod is the pod as its source has it; nil if only the runtime knows it.
+	Pod *v1.Pod
+	// MirrorPod is the mirror of a static pod, if known.
+	MirrorPod *v1.Pod
+	// RunningPod is the runtime's picture of a pod that no source knows; only
+	// with UpdateType kill.
+	RunningPod *kubecontainer.Pod
+	// KillPodOptions go with UpdateType kill.
+	KillPodOptions *KillPodOptions
+}
+
+// podState is what is recorded of one pod from its first update until its
+// record is removed. Its methods decide; podWorkers acts. Times are
+// nanoseconds since the Unix epoch, 0 for "not yet".
+type podState struct {
+	uid             types.UID
+	name, namespace string
+
+	syncedAt      int64
+	startedAt     int64
+	terminatingAt int64
+	terminatedAt  int64
+	// gracePeriod is the effective one in seconds once terminating.
+	gracePeriod int64
+	// lastRun is when the last run of a sync method ended.
+	lastRun time.Time
+
+	startedTerminating bool
+	deleted            bool
+	evicted            bool
+	finished           bool
+	restartRequested   bool
+	observedRuntime    bool
+	// working: a run, or a wait for the pod cache before it, is in progress.
+	working bool
+	// cancelled: the run in progress was told to give up.
+	cancelled bool
+	removed   bool
+	hasWorker bool
+
+	hasPending, hasActive bool
+	pending, active       UpdatePodOptions
+
+	notify   []*loop.Event
+	statusFn PodStatusFunc
+
+	quiet  quietSync
+	waiter *kubecontainer.CacheWaiter
+	draws  uint64
+}
+
+func (s *podState) fullName() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.namespace, Name: s.name}
+}
+
+func (s *podState) started() bool              { return s.startedAt != 0 }
+func (s *podState) terminationRequested() bool { return s.terminatingAt != 0 }
+func (s *podState) terminated() bool           { return s.terminatedAt != 0 }
+
+func (s *podState) workType() workType {
+	switch {
+	case s.terminated():
+		return terminatedWork
+	case s.terminationRequested():
+		return terminatingWork
+	}
+	return syncWork
+}
+
+// newPodState makes the record of a pod's first update. wasTerminal says that
+// the API has the pod as Succeeded or Failed and that nothing of it runs any
+// more, as after a restart of the kubelet.
+func newPodState(now int64, o *UpdatePodOptions, wasTerminal bool) *podState {
+	s := &podState{syncedAt: now}
+	if o.Pod != nil {
+		s.uid, s.name, s.namespace = o.Pod.UID, o.Pod.Name, o.Pod.Namespace
+	} else {
+		s.uid, s.name, s.namespace = o.RunningPod.ID, o.RunningPod.Name, o.RunningPod.Namespace
+	}
+	if wasTerminal {
+		s.terminatingAt, s.terminatedAt, s.startedTerminating = now, now, true
+	}
+	return s
+}
+
+// runtimeTerminal tells whether nothing of a pod runs.
+func runtimeTerminal(status *kubecontainer.PodStatus) bool {
+	for _, c := range status.ContainerStatuses {
+		if c.State == kubecontainer.StateRunning {
+			return false
+		}
+	}
+	for _, b := range status.SandboxStatuses {
+		if b.State == runtimeapi.PodSandboxState_SANDBOX_READY {
+			return false
+		}
+	}
+	return true
+}
+
+// updateResult says what an update asks of podWorkers.
+type updateResult struct {
+	// accepted: the update is pending now, the worker has to look at it.
+	accepted bool
+	// newWorker: the pod got its worker with this update.
+	newWorker bool
+	// changed: the state changed, as housekeeping could see it.
+	changed bool
+}
+
+// update applies an update to the record, in the order of the rules of
+// upstream's UpdatePod.
+func (s *podState) update(now int64, o UpdatePodOptions) updateResult {
+	isRuntimePod := o.Pod == nil
+	if isRuntimePod {
+		s.observedRuntime = true
+		switch {
+		case s.hasPending && s.pending.Pod != nil:
+			o.Pod, o.RunningPod, isRuntimePod = s.pending.Pod, nil, false
+		case s.hasActive && s.active.Pod != nil:
+			o.Pod, o.RunningPod, isRuntimePod = s.active.Pod, nil, false
+		}
+	} else {
+		o.RunningPod = nil
+	}
+	if s.terminationRequested() && o.UpdateType == kubetypes.SyncPodCreate {
+		s.restartRequested = true
+		return updateResult{changed: true}
+	}
+	if s.finished {
+		return updateResult{}
+	}
+	became := s.beginTerminating(now, &o, isRuntimePod)
+	shortened, drop := s.applyKillOptions(&o, isRuntimePod)
+	if drop {
+		return updateResult{changed: became}
+	}
+	r := updateResult{accepted: true, newWorker: !s.hasWorker, changed: became}
+	s.hasWorker = true
+	if s.hasPending && !s.pending.StartTime.IsZero() {
+		o.StartTime = s.pending.StartTime // the oldest counts
+	}
+	s.pending, s.hasPending = o, true
+	if became || shortened {
+		s.cancelled = true
+	}
+	return r
+}
+
+func (s *podState) beginTerminating(now int64, o *UpdatePodOptions, isRuntimePod bool) bool {
+	if s.terminationRequested() {
+		return false
+	}
+	switch {
+	case isRuntimePod, o.Pod.DeletionTimestamp != nil:
+		s.deleted = true
+	case kubetypes.IsTerminalPhase(o.Pod.Status.Phase):
+	case o.UpdateType == kubetypes.SyncPodKill:
+		if o.KillPodOptions != nil && o.KillPodOptions.Evict {
+			s.evicted = true
+		}
+	default:
+		return false
+	}
+	s.terminatingAt = now
+	return true
+}
+
+// applyKillOptions takes over what an update's kill options hold, by state.
+// drop says that the update is done with that.
+func (s *podState) applyKillOptions(o *UpdatePodOptions, isRuntimePod bool) (shortened, drop bool) {
+	k := o.KillPodOptions
+	switch {
+	case s.terminated():
+		if isRuntimePod {
+			// Housekeeping saw an older picture of the runtime.
+			return false, true
+		}
+		notifyDone(k)
+		o.KillPodOptions = nil
+	case s.terminationRequested():
+		if k == nil {
+			k = &KillPodOptions{}
+		}
+		if k.Completed != nil {
+			s.notify = append(s.notify, k.Completed)
+		}
+		if k.PodStatusFunc != nil {
+			s.statusFn = k.PodStatusFunc
+		}
+		var grace int64
+		grace, shortened = effectiveGracePeriod(s.gracePeriod, o.Pod, k)
+		s.gracePeriod = grace
+		// The grace period passed to the kill is never 0 and already decided.
+		o.KillPodOptions = &KillPodOptions{Evict: k.Evict, GracePeriodSecondsOverride: &grace}
+	default:
+		notifyDone(k)
+		o.KillPodOptions = nil
+	}
+	return shortened, false
+}
+
+func notifyDone(k *KillPodOptions) {
+	if k != nil && k.Completed != nil {
+		k.Completed.Fire()
+	}
+}
+
+// effectiveGracePeriod decides a terminating pod's grace period in seconds, at
+// least 1, given the one decided before (0 for none): it can only shrink.
+func effectiveGracePeriod(previous int64, pod *v1.Pod, k *KillPodOptions) (grace int64, shortened bool) {
+	grace = previous
+	overridden := false
+	lower := func(p *int64) {
+		if p != nil && (grace == 0 || *p < grace) {
+			grace, overridden = *p, true
+		}
+	}
+	if pod != nil {
+		lower(pod.DeletionGracePeriodSeconds)
+	}
+	if k != nil {
+		lower(k.GracePeriodSecondsOverride)
+	}
+	if !overridden && grace == 0 && pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil {
+		grace = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	grace = max(grace, 1)
+	return grace, previous != 0 && grace != previous
+}
+
+// merge makes the update that a run took the active one.
+func (s *podState) merge(o *UpdatePodOptions) {
+	a := &s.active
+	if !s.hasActive {
+		s.hasActive = true
+		*a = *o
+	} else {
+		if o.Pod != nil {
+			a.Pod = o.Pod
+		}
+		if o.RunningPod != nil {
+			a.RunningPod = o.RunningPod
+		}
+		if o.MirrorPod != nil {
+			a.MirrorPod = o.MirrorPod
+		}
+		if k := o.KillPodOptions; k != nil {
+			a.KillPodOptions = k
+		}
+	}
+	if k := a.KillPodOptions; k != nil {
+		a.KillPodOptions = &KillPodOptions{Evict: k.Evict, GracePeriodSecondsOverride: k.GracePeriodSecondsOverride}
+	}
+	// A replayed update is a plain sync.
+	a.UpdateType, a.StartTime = kubetypes.SyncPodSync, time.Time{}
+}
+
+// replay makes the active update pending again, unless another one is pending
+// or nothing was ever run. It tells whether something is pending now that was
+// not before.
+func (s *podState) replay() bool {
+	if s.hasPending || !s.hasActive {
+		return false
+	}
+	s.pending, s.hasPending = s.active, true
+	return true
+}
+
+// runOutcome says what a worker does after a run.
+type runOutcome uint8
+
+const (
+	// runAgainLater: requeue by the result.
+	runAgainLater runOutcome = iota
+	// phaseTransition: the state moved on and the active update is replayed.
+	phaseTransition
+	// workerDone: the pod is finished.
+	workerDone
+	// recordGone: a pod that only the runtime knew is forgotten.
+	recordGone
+)
+
+// complete notes the outcome of a run of the work type. runtimeOnly says that
+// the run was for a pod that only the runtime knew.
+func (s *podState) complete(now int64, work workType, runtimeOnly, isTerminal bool, err error) runOutcome {
+	switch {
+	case err != nil:
+		return runAgainLater
+	case work == terminatedWork:
+		s.finished = true
+		s.hasPending, s.pending = false, UpdatePodOptions{}
+		return workerDone
+	case work == terminatingWork && runtimeOnly:
+		s.terminatedAt, s.finished = now, true
+		s.fireAll()
+		return recordGone
+	case work == terminatingWork:
+		s.terminatedAt = now
+		s.fireAll()
+		s.replay()
+		return phaseTransition
+	case isTerminal:
+		if s.terminatingAt == 0 {
+			s.terminatingAt = now
+		}
+		s.startedTerminating = true
+		s.replay()
+		return phaseTransition
+	}
+	return runAgainLater
+}
+
+func (s *podState) fireAll() {
+	for _, e := range s.notify {
+		e.Fire()
+	}
+	s.notify, s.statusFn = nil, nil
+}
+
+// closeUnstarted ends a static pod that may never start any more.
+func (s *podState) closeUnstarted(now int64) {
+	s.finished = true
+	if s.terminatedAt == 0 {
+		s.terminatedAt = now
+	}
+	s.hasPending, s.pending = false, UpdatePodOptions{}
+}
+
+// knownResult says what SyncKnownPods does with a record.
+type knownResult uint8
+
+const (
+	keepRecord knownResult = iota
+	removeRecord
+	// replayRecord: kept, and the worker is woken with the active update.
+	replayRecord
+)
+
+// syncKnown decides on a record that is orphaned (no source has the pod) or
+// whose restart was asked for.
+func (s *podState) syncKnown(now int64, orphan bool) knownResult {
+	if s.finished {
+		return removeRecord
+	}
+	if !orphan {
+		return keepRecord
+	}
+	s.deleted = true
+	switch {
+	case !s.started() && !s.observedRuntime:
+		return removeRecord
+	case !s.terminationRequested():
+		s.terminatingAt = now
+		s.gracePeriod = 1
+		if s.hasActive && s.active.Pod != nil {
+			s.gracePeriod, _ = effectiveGracePeriod(0, s.active.Pod, nil)
+		}
+	}
+	s.replay()
+	return replayRecord
+}

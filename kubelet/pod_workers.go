@@ -1,0 +1,512 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/events"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+	"github.com/drydock-sim/drydock/kubelet/util/queue"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// The intervals after which a pod is synced again (pkg/kubelet/pod_workers.go).
+const (
+	workerBackOff        = 10 * time.Second
+	networkBackOff       = time.Second
+	workerJitter         = 0.5
+	killPodMinTimeout    = 10 * time.Second
+	networkNotReadyError = "network is not ready"
+)
+
+// podSyncer does the work of the workers.
+type podSyncer interface {
+	// SyncPod brings a pod nearer to its wanted state. isTerminal says that it
+	// has ended by itself; acted that the runtime was changed.
+	SyncPod(ctx context.Context, updateType kubetypes.SyncPodType, pod, mirror *v1.Pod, status *kubecontainer.PodStatus, quiet *quietSync) (isTerminal, acted bool, err error)
+	// Unchanged tells whether SyncPod would have nothing to do, at next to no
+	// cost.
+	Unchanged(quiet *quietSync, pod, mirror *v1.Pod, status *kubecontainer.PodStatus) bool
+	SyncTerminatingPod(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus, grace *int64, statusFn PodStatusFunc) error
+	SyncTerminatingRuntimePod(ctx context.Context, running *kubecontainer.Pod) error
+	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus) error
+}
+
+// podCache is where workers read the runtime's picture of a pod; Notify calls
+// fn at once or once the picture is newer than t.
+type podCache interface {
+	Get(uid types.UID) (*kubecontainer.PodStatus, error)
+	Notify(uid types.UID, t time.Time, fn func(*kubecontainer.PodStatus, error)) *kubecontainer.CacheWaiter
+}
+
+// podWorkersOptions are what podWorkers need.
+type podWorkersOptions struct {
+	Group    *loop.Group
+	Syncer   podSyncer
+	Cache    podCache
+	Queue    *queue.WorkQueue
+	Recorder EventRecorder
+	// Resync is syncFrequency.
+	Resync time.Duration
+	// RequestRelist asks the PLEG for a relist of one pod; may be nil.
+	RequestRelist func(types.UID)
+	Log           func(format string, args ...any)
+	// NoElide has syncs run that would have nothing to do.
+	NoElide bool
+}
+
+// podWorkers holds one record per pod, and runs at most one sync method per
+// pod at a time. A worker that has nothing to do, or waits for a newer picture
+// of its pod, is its record alone; only a run is a task.
+type podWorkers struct {
+	podWorkersOptions
+	l       *loop.Loop
+	pods    map[types.UID]*podState
+	statics staticStarts
+	// syncedOnce: housekeeping has told once which pods there are.
+	syncedOnce bool
+	// generation grows with every change that housekeeping could act on.
+	generation uint64
+	// runs counts the runs, quiets those that were left out.
+	runs, quiets uint64
+}
+
+func newPodWorkers(o podWorkersOptions) *podWorkers {
+	return &podWorkers{podWorkersOptions: o, l: o.Group.Loop(), pods: map[types.UID]*podState{}, statics: newStaticStarts()}
+}
+
+func (w *podWorkers) logf(format string, args ...any) {
+	if w.Log != nil {
+		w.Log(format, args...)
+	}
+}
+
+// UpdatePod tells a pod's worker what is wanted, or changed, or asked for. It
+// never waits.
+func (w *podWorkers) UpdatePod(o UpdatePodOptions) {
+	if o.Pod == nil && (o.RunningPod == nil || o.UpdateType != kubetypes.SyncPodKill) {
+		w.logf("Pod update is ignored, runtime pods can only be killed")
+		return
+	}
+	now := w.l.UnixNano()
+	uid := optionsUID(&o)
+	s := w.pods[uid]
+	if s == nil {
+		s = newPodState(now, &o, w.wasTerminal(o.Pod))
+		w.pods[uid] = s
+		w.generation++
+	}
+	r := s.update(now, o)
+	if r.changed {
+		w.generation++
+		if s.terminationRequested() {
+			w.logf("Pod is marked for graceful deletion, begin teardown pod=%s_%s podUID=%s updateType=%s", s.name, s.namespace, uid, o.UpdateType)
+		}
+	}
+	if !r.accepted {
+		return
+	}
+	if r.newWorker && o.Pod != nil && kubetypes.IsStaticPod(o.Pod) {
+		w.statics.add(s.fullName(), uid)
+	}
+	w.wake(s)
+}
+
+func optionsUID(o *UpdatePodOptions) types.UID {
+	if o.Pod != nil {
+		return o.Pod.UID
+	}
+	return o.RunningPod.ID
+}
+
+// wasTerminal tells whether the API has the pod as ended and the runtime agrees.
+func (w *podWorkers) wasTerminal(pod *v1.Pod) bool {
+	if pod == nil || !kubetypes.IsTerminalPhase(pod.Status.Phase) {
+		return false
+	}
+	status, err := w.Cache.Get(pod.UID)
+	return err == nil && runtimeTerminal(status)
+}
+
+// wake has an idle worker look at its pending update.
+func (w *podWorkers) wake(s *podState) {
+	if s.working || s.removed || !s.hasPending {
+		return
+	}
+	s.working = true
+	w.next(s)
+}
+
+// podRun is one run of a worker.
+type podRun struct {
+	work    workType
+	options UpdatePodOptions
+}
+
+// next takes the pending update of a working record and runs it, at once or
+// when the pod cache is new enough; without one the worker goes idle.
+func (w *podWorkers) next(s *podState) {
+	s.cancelled = false
+	if !s.hasPending || s.removed {
+		s.working = false
+		return
+	}
+	run := podRun{work: s.workType(), options: s.pending}
+	s.pending, s.hasPending = UpdatePodOptions{}, false
+	if !s.started() && !(run.options.RunningPod != nil && run.work == terminatingWork) && !w.start(s, &run) {
+		s.working = false
+		return
+	}
+	s.merge(&run.options)
+	if run.options.RunningPod != nil {
+		w.launch(s, run, nil, nil)
+		return
+	}
+	s.waiter = nil
+	called := false
+	waiter := w.Cache.Notify(s.uid, s.lastRun, func(status *kubecontainer.PodStatus, err error) {
+		called = true
+		s.waiter = nil
+		w.launch(s, run, status, err)
+	})
+	if !called {
+		s.waiter = waiter
+	}
+}
+
+// start decides whether a pod that has not started may do so now.
+func (w *podWorkers) start(s *podState, run *podRun) bool {
+	pod := run.options.Pod
+	switch {
+	case pod == nil:
+		w.logf("Running pod cannot start ever, programmer error podUID=%s", s.uid)
+		return false
+	case !kubetypes.IsStaticPod(pod):
+	case s.terminationRequested():
+		// Housekeeping may forget it, and its name is free.
+		w.logf("Pod cannot start ever pod=%s", kubecontainer.PodDesc(pod))
+		s.closeUnstarted(w.l.UnixNano())
+		w.statics.release(s.fullName(), s.uid)
+		w.generation++
+		return false
+	case !w.statics.allow(s.fullName(), s.uid, w.neverStarts):
+		s.pending, s.hasPending = run.options, true
+		w.enqueue(s, w.jitter(s, workerBackOff))
+		return false
+	}
+	s.startedAt = w.l.UnixNano()
+	w.generation++
+	return true
+}
+
+func (w *podWorkers) neverStarts(uid types.UID) bool {
+	s := w.pods[uid]
+	return s == nil || s.terminationRequested() || s.terminated()
+}
+
+// launch starts the task of a run. A sync that would have nothing to do needs
+// none.
+func (w *podWorkers) launch(s *podState, run podRun, status *kubecontainer.PodStatus, err error) {
+	w.runs++
+	if !w.NoElide && run.work == syncWork && err == nil && run.options.UpdateType == kubetypes.SyncPodSync &&
+		w.Syncer.Unchanged(&s.quiet, s.active.Pod, s.active.MirrorPod, status) {
+		w.quiets++
+		s.lastRun = w.l.Now()
+		w.enqueue(s, w.requeueDelay(s, nil))
+		w.next(s)
+		return
+	}
+	w.Group.Go(taskName(s), func(ctx context.Context) {
+		w.run(ctx, s, run, status, err)
+	})
+}
+
+func taskName(s *podState) string { return "sync/" + s.namespace + "/" + s.name }
+
+// run does one run and what follows from it.
+func (w *podWorkers) run(ctx context.Context, s *podState, run podRun, status *kubecontainer.PodStatus, err error) {
+	runtimeOnly := run.options.RunningPod != nil
+	isTerminal, acted := false, false
+	if err != nil {
+		w.Recorder.Event(kubecontainer.PodRef(run.options.Pod), v1.EventTypeWarning, events.FailedSync, fmt.Sprintf("error determining status: %v", err))
+	} else {
+		isTerminal, acted, err = w.runMethod(ctx, s, &run, status)
+		s.lastRun = w.l.Now()
+		if acted && err == nil && w.RequestRelist != nil {
+			w.RequestRelist(s.uid)
+		}
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		w.logf("Error syncing pod, skipping pod=%s_%s podUID=%s: %v", s.name, s.namespace, s.uid, err)
+	}
+	if s.removed {
+		s.working = false
+		return
+	}
+	switch s.complete(w.l.UnixNano(), run.work, runtimeOnly, isTerminal, err) {
+	case workerDone:
+		w.generation++
+		s.working = false
+		w.statics.release(s.fullName(), s.uid)
+		return
+	case recordGone:
+		w.generation++
+		w.remove(s)
+		return
+	case phaseTransition:
+		w.generation++
+		w.enqueue(s, 0)
+	case runAgainLater:
+		w.enqueue(s, w.requeueDelay(s, err))
+	}
+	w.next(s)
+}
+
+func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *podRun, status *kubecontainer.PodStatus) (isTerminal, acted bool, err error) {
+	pod := s.active.Pod
+	switch run.work {
+	case terminatedWork:
+		return false, false, w.Syncer.SyncTerminatedPod(ctx, pod, status)
+	case terminatingWork:
+		if !s.startedTerminating {
+			s.startedTerminating = true
+			w.generation++
+		}
+		if run.options.RunningPod != nil {
+			return false, false, w.Syncer.SyncTerminatingRuntimePod(ctx, run.options.RunningPod)
+		}
+		var grace *int64
+		if k := run.options.KillPodOptions; k != nil {
+			grace = k.GracePeriodSecondsOverride
+		}
+		return false, false, w.Syncer.SyncTerminatingPod(ctx, pod, status, grace, s.statusFn)
+	}
+	return w.Syncer.SyncPod(ctx, run.options.UpdateType, pod, s.active.MirrorPod, status, &s.quiet)
+}
+
+func (w *podWorkers) enqueue(s *podState, d time.Duration) {
+	w.Queue.Enqueue(s.uid, w.l.UnixNano()+int64(d))
+}
+
+func (w *podWorkers) jitter(s *podState, d time.Duration) time.Duration {
+	s.draws++
+	return w.l.Jitter(d, workerJitter, "requeue", string(s.uid), s.draws)
+}
+
+// requeueDelay is how long until the pod is synced again without another
+// cause.
+func (w *podWorkers) requeueDelay(s *podState, err error) time.Duration {
+	return w.jitter(s, requeueBase(err, w.l.Now(), w.Resync))
+}
+
+// requeueBase is the delay before jitter.
+func requeueBase(err error, now time.Time, resync time.Duration) time.Duration {
+	if err == nil {
+		return resync
+	}
+	if strings.Contains(err.Error(), networkNotReadyError) {
+		return networkBackOff
+	}
+	if expiry, ok := earliestExpiry(err); ok {
+		return min(max(expiry.Sub(now), 0), resync)
+	}
+	return min(workerBackOff, resync)
+}
+
+// earliestExpiry finds the back-off errors in the tree of err.
+func earliestExpiry(err error) (time.Time, bool) {
+	var first time.Time
+	found := false
+	var walk func(error)
+	walk = func(err error) {
+		if b, ok := err.(*kubecontainer.BackoffError); ok { //nolint:errorlint // each node of the tree is looked at
+			if !found || b.Expiry.Before(first) {
+				first, found = b.Expiry, true
+			}
+		}
+		switch u := err.(type) { //nolint:errorlint // walks the tree itself
+		case interface{ Unwrap() []error }:
+			for _, e := range u.Unwrap() {
+				walk(e)
+			}
+		case interface{ Errors() []error }:
+			for _, e := range u.Errors() {
+				walk(e)
+			}
+		case interface{ Unwrap() error }:
+			if e := u.Unwrap(); e != nil {
+				walk(e)
+			}
+		}
+	}
+	walk(err)
+	return first, found
+}
+
+func (w *podWorkers) remove(s *podState) {
+	s.removed, s.working = true, false
+	s.waiter.Stop()
+	s.waiter = nil
+	s.pending, s.hasPending = UpdatePodOptions{}, false
+	delete(w.pods, s.uid)
+	w.statics.release(s.fullName(), s.uid)
+	w.generation++
+}
+
+// knownPod is what SyncKnownPods tells of a record that is kept.
+type knownPod struct {
+	uid       types.UID
+	state     workType
+	orphan    bool
+	hasConfig bool
+	static    bool
+}
+
+// SyncKnownPods tells the workers which pods the sources have. Records of
+// others are driven to their end and removed. It returns the records kept, by
+// UID, and whether it did anything.
+func (w *podWorkers) SyncKnownPods(desired func(types.UID) bool) (known []knownPod, acted bool) {
+	if !w.syncedOnce {
+		w.syncedOnce = true
+		w.generation++
+	}
+	for _, s := range w.sorted() {
+		orphan := !desired(s.uid)
+		if orphan || s.restartRequested {
+			if orphan && !s.deleted {
+				w.generation++
+			}
+			switch s.syncKnown(w.l.UnixNano(), orphan) {
+			case removeRecord:
+				acted = true
+				w.remove(s)
+				continue
+			case replayRecord:
+				acted = true
+				w.wake(s)
+			case keepRecord:
+			}
+		}
+		k := knownPod{uid: s.uid, state: s.workType(), orphan: orphan}
+		if s.hasActive && s.active.Pod != nil {
+			k.hasConfig, k.static = true, kubetypes.IsStaticPod(s.active.Pod)
+		}
+		known = append(known, k)
+	}
+	return known, acted
+}
+
+func (w *podWorkers) sorted() []*podState {
+	out := make([]*podState, 0, len(w.pods))
+	for _, s := range w.pods { //drydock:unordered sorted below
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b *podState) int { return strings.Compare(string(a.uid), string(b.uid)) })
+	return out
+}
+
+// Known tells whether there is a record of the UID.
+func (w *podWorkers) Known(uid types.UID) bool { return w.pods[uid] != nil }
+
+// The predicates below answer for UIDs that are known and, after the first
+// housekeeping, for those that are not.
+
+// IsPodKnownTerminated tells whether the pod's containers are known to be
+// stopped.
+func (w *podWorkers) IsPodKnownTerminated(uid types.UID) bool {
+	s := w.pods[uid]
+	return s != nil && s.terminated()
+}
+
+// CouldHaveRunningContainers tells whether containers of the pod may run.
+func (w *podWorkers) CouldHaveRunningContainers(uid types.UID) bool {
+	if s := w.pods[uid]; s != nil {
+		return !s.terminated()
+	}
+	return !w.syncedOnce
+}
+
+// ShouldPodBeFinished tells whether the pod's clean-up is complete.
+func (w *podWorkers) ShouldPodBeFinished(uid types.UID) bool {
+	if s := w.pods[uid]; s != nil {
+		return s.finished
+	}
+	return w.syncedOnce
+}
+
+// IsPodTerminationRequested tells whether the pod is to end.
+func (w *podWorkers) IsPodTerminationRequested(uid types.UID) bool {
+	s := w.pods[uid]
+	return s != nil && s.terminationRequested()
+}
+
+// ShouldPodContainersBeTerminating tells whether the pod's worker has begun to
+// stop its containers.
+func (w *podWorkers) ShouldPodContainersBeTerminating(uid types.UID) bool {
+	if s := w.pods[uid]; s != nil {
+		return s.startedTerminating
+	}
+	return w.syncedOnce
+}
+
+// ShouldPodRuntimeBeRemoved tells whether what the runtime has of the pod may
+// go.
+func (w *podWorkers) ShouldPodRuntimeBeRemoved(uid types.UID) bool {
+	if s := w.pods[uid]; s != nil {
+		return s.terminated()
+	}
+	return w.syncedOnce
+}
+
+// ShouldPodContentBeRemoved tells whether also its dead containers may go.
+func (w *podWorkers) ShouldPodContentBeRemoved(uid types.UID) bool {
+	if s := w.pods[uid]; s != nil {
+		return s.evicted || s.deleted && s.terminated()
+	}
+	return w.syncedOnce
+}
+
+// IsPodForMirrorPodTerminating tells whether the started static pod of that
+// name is stopping its containers right now.
+func (w *podWorkers) IsPodForMirrorPodTerminating(name types.NamespacedName) bool {
+	uid, ok := w.statics.started[name]
+	if !ok {
+		return false
+	}
+	s := w.pods[uid]
+	return s != nil && s.terminationRequested() && !s.terminated()
+}
+
+// errKillTimeout is what KillPodNow returns when the pod outlives its time.
+var errKillTimeout = errors.New("timeout waiting to kill pod")
+
+// KillPodNow kills a pod and waits until its containers are stopped, at most
+// max(10 s, 1.5 × its grace period).
+func (w *podWorkers) KillPodNow(ctx context.Context, pod *v1.Pod, evict bool, grace *int64, fn PodStatusFunc) error {
+	seconds := int64(0)
+	if grace != nil {
+		seconds = *grace
+	} else if pod.Spec.TerminationGracePeriodSeconds != nil {
+		seconds = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	timeout := max(killPodMinTimeout, time.Duration(seconds+seconds/2)*time.Second)
+	done := &loop.Event{}
+	w.UpdatePod(UpdatePodOptions{Pod: pod, UpdateType: kubetypes.SyncPodKill, KillPodOptions: &KillPodOptions{
+		Completed: done, Evict: evict, PodStatusFunc: fn, GracePeriodSecondsOverride: grace,
+	}})
+	wctx, cancel := loop.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := done.Wait(wctx); err != nil {
+		w.Recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, events.ExceededGracePeriod, "Container runtime did not kill the pod within specified grace period.")
+		return errKillTimeout
+	}
+	return nil
+}

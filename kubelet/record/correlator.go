@@ -1,0 +1,207 @@
+package record
+
+import (
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The defaults of client-go's event correlator.
+const (
+	maxEntries        = 4096
+	aggregateMax      = 10
+	aggregateInterval = 600 * time.Second
+	spamBurst         = 25
+	spamQPS           = float64(float32(1. / 300.))
+	aggregatePrefix   = "(combined from similar events): "
+)
+
+// correlator does what client-go's EventCorrelator does with its defaults:
+// it folds events that differ by their message only into one, counts repeated
+// events, and refuses what one source says too often about one object.
+//
+// One difference, where upstream is random: an aggregate that is full forgets
+// its oldest message instead of any.
+type correlator struct {
+	aggregates lru[aggregate]
+	logs       lru[eventLog]
+	spam       lru[bucket]
+}
+
+// aggregate remembers the messages of similar events, as hashes.
+type aggregate struct {
+	last  int64 // ns
+	first uint64
+	more  []uint64
+}
+
+// eventLog remembers an event that was sent. Its name is that of its object
+// and the stamp.
+type eventLog struct {
+	first int64 // firstTimestamp, ns
+	stamp int64
+	count int32
+}
+
+// bucket is a token bucket of golang.org/x/time/rate.
+type bucket struct {
+	tokens float64
+	last   int64 // ns
+}
+
+func newCorrelator() correlator {
+	return correlator{
+		aggregates: lru[aggregate]{max: maxEntries},
+		logs:       lru[eventLog]{max: maxEntries},
+		spam:       lru[bucket]{max: maxEntries},
+	}
+}
+
+// eventName is client-go's name of an event.
+func eventName(object string, stamp int64) string {
+	b := make([]byte, 0, len(object)+1+16)
+	b = append(b, object...)
+	b = append(b, '.')
+	return string(strconv.AppendInt(b, stamp, 16))
+}
+
+// correlate rewrites ev, which is the caller's own and whose name was made
+// with stamp, to what is to be sent; false means that nothing is. A count
+// above 1 means that an event of that name was sent before. now is in ns.
+func (c *correlator) correlate(ev *v1.Event, stamp, now int64) bool {
+	k, stamp := c.aggregate(ev, stamp, now)
+	c.observe(ev, k, stamp)
+	return c.accept(spamKey(ev), now)
+}
+
+// aggregate is EventAggregator.EventAggregate: it returns the key to count ev
+// under and the stamp in its name.
+func (c *correlator) aggregate(ev *v1.Event, stamp, now int64) (key, int64) {
+	full, similar := eventKeys(ev)
+	var m hasher
+	m.str(ev.Message)
+	local := m.a
+
+	r := c.aggregates.get(similar)
+	switch {
+	case r == nil:
+		c.aggregates.put(similar, aggregate{last: now, first: local})
+		return full, stamp
+	case now-r.last > int64(aggregateInterval):
+		*r = aggregate{last: now, first: local}
+		return full, stamp
+	}
+	r.last = now
+	if r.add(local) < aggregateMax {
+		return full, stamp
+	}
+	r.first, r.more = r.more[0], append(r.more[:0], r.more[1:]...)
+	t := metav1.Time{Time: time.Unix(0, now).UTC().Truncate(time.Second)}
+	*ev = v1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: eventName(ev.InvolvedObject.Name, now), Namespace: ev.Namespace},
+		Count:          1,
+		FirstTimestamp: t,
+		InvolvedObject: ev.InvolvedObject,
+		LastTimestamp:  t,
+		Message:        aggregatePrefix + ev.Message,
+		Type:           ev.Type,
+		Reason:         ev.Reason,
+		Source:         ev.Source,
+	}
+	return similar, now
+}
+
+// add adds a message and returns how many different ones there are.
+func (r *aggregate) add(local uint64) int {
+	if r.first == local {
+		return 1 + len(r.more)
+	}
+	for _, o := range r.more {
+		if o == local {
+			return 1 + len(r.more)
+		}
+	}
+	r.more = append(r.more, local)
+	return 1 + len(r.more)
+}
+
+// observe is eventLogger.eventObserve.
+func (c *correlator) observe(ev *v1.Event, k key, stamp int64) {
+	if l := c.logs.get(k); l != nil && l.count > 0 {
+		l.count++
+		ev.Name = eventName(ev.InvolvedObject.Name, l.stamp)
+		ev.FirstTimestamp = metav1.Time{Time: time.Unix(0, l.first).UTC()}
+		ev.Count = l.count
+		return
+	}
+	c.logs.put(k, eventLog{first: ev.FirstTimestamp.UnixNano(), stamp: stamp, count: ev.Count})
+}
+
+// accept is EventSourceObjectSpamFilter.Filter, the other way round.
+func (c *correlator) accept(k key, now int64) bool {
+	b := c.spam.get(k)
+	if b == nil {
+		c.spam.put(k, bucket{tokens: spamBurst - 1, last: now})
+		return true
+	}
+	tokens := b.tokens
+	if now > b.last {
+		tokens = min(spamBurst, tokens+time.Duration(now-b.last).Seconds()*spamQPS)
+	}
+	tokens--
+	if tokens < 0 && time.Duration(float64(time.Second)*(-tokens/spamQPS)) > 0 {
+		return false
+	}
+	b.tokens, b.last = tokens, now
+	return true
+}
+
+// update is EventCorrelator.UpdateState: it takes over what the server
+// answered. The stamp is the one in the event's name.
+func (c *correlator) update(ev *v1.Event) {
+	n := len(ev.InvolvedObject.Name) + 1
+	if len(ev.Name) < n {
+		return
+	}
+	stamp, err := strconv.ParseInt(ev.Name[n:], 16, 64)
+	if err != nil {
+		return
+	}
+	full, _ := eventKeys(ev)
+	c.logs.put(full, eventLog{first: ev.FirstTimestamp.UnixNano(), stamp: stamp, count: ev.Count})
+}
+
+// eventKeys returns the key of equal events and that of similar ones.
+func eventKeys(ev *v1.Event) (full, similar key) {
+	h := objectKey(ev)
+	h.str(ev.Type)
+	h.str(ev.Reason)
+	similarHash := h
+	similarHash.str(ev.ReportingController)
+	similarHash.str(ev.ReportingInstance)
+	h.str(ev.InvolvedObject.FieldPath)
+	h.str(ev.Message)
+	h.word(1) // the two kinds of keys share a table
+	return key(h), key(similarHash)
+}
+
+func spamKey(ev *v1.Event) key {
+	h := objectKey(ev)
+	h.str(ev.Type)
+	return key(h)
+}
+
+func objectKey(ev *v1.Event) hasher {
+	var h hasher
+	h.str(ev.Source.Component)
+	h.str(ev.Source.Host)
+	o := &ev.InvolvedObject
+	h.str(o.Kind)
+	h.str(o.Namespace)
+	h.str(o.Name)
+	h.str(string(o.UID))
+	h.str(o.APIVersion)
+	return h
+}

@@ -1,0 +1,70 @@
+package kubelet
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// runtimeDownAfter is how long after the last good runtime status the runtime
+// counts as down.
+const runtimeDownAfter = 30 * time.Second
+
+// The texts of runtime errors.
+var (
+	errRuntimeNeverChecked = errors.New("container runtime status check may not have completed yet")
+	errRuntimeDown         = errors.New("container runtime is down")
+	errNetworkUnknown      = errors.New("network state unknown")
+)
+
+// healthCheck is a part whose health the runtime's health includes.
+type healthCheck struct {
+	name    string
+	healthy func() error
+}
+
+// runtimeState is what the kubelet knows of its runtime's health
+// (pkg/kubelet/runtime.go).
+type runtimeState struct {
+	l            *loop.Loop
+	lastSync     int64 // of the last good runtime status, ns; 0 = never
+	runtimeError error
+	networkError error
+	storageError error
+	checks       []healthCheck
+}
+
+func newRuntimeState(l *loop.Loop) *runtimeState {
+	return &runtimeState{l: l, networkError: errNetworkUnknown}
+}
+
+func (s *runtimeState) addHealthCheck(name string, healthy func() error) {
+	s.checks = append(s.checks, healthCheck{name, healthy})
+}
+
+// runtimeErrors returns why pods cannot be synced now, or nil.
+func (s *runtimeState) runtimeErrors() error {
+	var errs []error
+	switch {
+	case s.lastSync == 0:
+		errs = append(errs, errRuntimeNeverChecked)
+	case s.l.UnixNano() >= s.lastSync+int64(runtimeDownAfter):
+		errs = append(errs, errRuntimeDown)
+	}
+	for _, c := range s.checks {
+		if err := c.healthy(); err != nil {
+			errs = append(errs, fmt.Errorf("%s is not healthy: %w", c.name, err))
+		}
+	}
+	if s.runtimeError != nil {
+		errs = append(errs, s.runtimeError)
+	}
+	if errs == nil {
+		return nil
+	}
+	return utilerrors.NewAggregate(errs)
+}

@@ -1,0 +1,135 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/kubelet/events"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// runtimeUp is what the last good runtime status told.
+type runtimeUp struct {
+	lock *loop.Semaphore
+	// once: the runtime has been up, and what depends on it was started.
+	once     bool
+	handlers []v1.NodeRuntimeHandler
+	features *v1.NodeFeatures
+}
+
+// updateRuntimeUp asks the runtime for its status. Its callers come one after
+// another, so a slow first run holds the others.
+func (kl *Kubelet) updateRuntimeUp(ctx context.Context) {
+	u := &kl.runtimeUp
+	if u.lock == nil {
+		u.lock = loop.NewSemaphore(1)
+	}
+	if u.lock.Acquire(ctx) != nil {
+		return
+	}
+	defer u.lock.Release()
+	kl.runtimeChecks++
+	resp, err := kl.runtime.Status(ctx)
+	if err != nil {
+		kl.logf("Container runtime sanity check failed: %v", err)
+		return
+	}
+	conditions := resp.Status.GetConditions()
+	kl.state.networkError = nil
+	if c := runtimeCondition(conditions, runtimeapi.NetworkReady); c == nil || !c.Status {
+		kl.state.networkError = fmt.Errorf("container runtime network not ready: %s", conditionText(c))
+		kl.logf("Container runtime network not ready networkReady=%q", conditionText(c))
+	}
+	if c := runtimeCondition(conditions, runtimeapi.RuntimeReady); c == nil || !c.Status {
+		kl.state.runtimeError = errors.New("container runtime not ready: " + conditionText(c))
+		kl.logf("Container runtime not ready runtimeReady=%q", conditionText(c))
+		return
+	}
+	kl.state.runtimeError = nil
+	u.set(resp)
+	if !u.once {
+		if err := kl.startRuntimeModules(); err != nil {
+			kl.exit(err)
+			return
+		}
+		u.once = true
+		kl.node.resources = nil // local storage is known from now on
+	}
+	kl.state.lastSync = kl.l.UnixNano()
+}
+
+// startRuntimeModules starts what needs the runtime, once.
+func (kl *Kubelet) startRuntimeModules() error {
+	if err := kl.reserved.Check(kl.computeResources(true).Capacity); err != nil {
+		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.KubeletSetupFailed, err.Error())
+		return fmt.Errorf("failed to start ContainerManager: %w", err)
+	}
+	if slices.Contains(kl.cfg.EnforceNodeAllocatable, "pods") {
+		kl.recorder.Event(kl.node.ref, v1.EventTypeNormal, events.NodeAllocatableEnforced, "Updated Node Allocatable limit across pods")
+	}
+	return nil
+}
+
+// set keeps the handlers, sorted by name, and the features; what did not change
+// stays the same object.
+func (u *runtimeUp) set(resp *runtimeapi.StatusResponse) {
+	handlers := make([]v1.NodeRuntimeHandler, 0, len(resp.RuntimeHandlers))
+	for _, h := range resp.RuntimeHandlers {
+		o := v1.NodeRuntimeHandler{Name: h.Name}
+		if f := h.Features; f != nil {
+			rro, userns := f.RecursiveReadOnlyMounts, f.UserNamespaces
+			o.Features = &v1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: &rro, UserNamespaces: &userns}
+		}
+		handlers = append(handlers, o)
+	}
+	slices.SortFunc(handlers, func(a, b v1.NodeRuntimeHandler) int { return strings.Compare(a.Name, b.Name) })
+	if !slices.EqualFunc(handlers, u.handlers, sameHandler) {
+		u.handlers = handlers
+	}
+	if f := resp.Features; f != nil && (u.features == nil || *u.features.SupplementalGroupsPolicy != f.SupplementalGroupsPolicy) {
+		policy := f.SupplementalGroupsPolicy
+		u.features = &v1.NodeFeatures{SupplementalGroupsPolicy: &policy}
+	}
+}
+
+func sameHandler(a, b v1.NodeRuntimeHandler) bool {
+	if a.Name != b.Name || (a.Features == nil) != (b.Features == nil) {
+		return false
+	}
+	return a.Features == nil || *a.Features.RecursiveReadOnlyMounts == *b.Features.RecursiveReadOnlyMounts &&
+		*a.Features.UserNamespaces == *b.Features.UserNamespaces
+}
+
+func runtimeCondition(list []*runtimeapi.RuntimeCondition, t string) *runtimeapi.RuntimeCondition {
+	for _, c := range list {
+		if c.Type == t {
+			return c
+		}
+	}
+	return nil
+}
+
+func conditionText(c *runtimeapi.RuntimeCondition) string {
+	if c == nil {
+		return "<nil>"
+	}
+	return fmt.Sprintf("%s=%t reason:%s message:%s", c.Type, c.Status, c.Reason, c.Message)
+}
+
+// knownRuntimeVersion is what a Version call would return, if that is known
+// without one: the runtime answered its last status check, so it is the one
+// that was asked before. A fault of Version alone is not seen this way.
+func (kl *Kubelet) knownRuntimeVersion() (string, bool) {
+	v := kl.runtime.RuntimeVersion()
+	if kl.generation == nil || v == nil || kl.state.runtimeErrors() != nil ||
+		kl.l.UnixNano()-kl.state.lastSync > int64(2*runtimeUpPeriod) {
+		return "", false
+	}
+	return v.RuntimeVersion, true
+}

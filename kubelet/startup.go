@@ -1,0 +1,306 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/kubelet/config"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/events"
+	"github.com/drydock-sim/drydock/kubelet/images"
+	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/lifecycle"
+	"github.com/drydock-sim/drydock/kubelet/nodelease"
+	"github.com/drydock-sim/drydock/kubelet/nodestatus"
+	"github.com/drydock-sim/drydock/kubelet/pleg"
+	kubepod "github.com/drydock-sim/drydock/kubelet/pod"
+	"github.com/drydock-sim/drydock/kubelet/record"
+	"github.com/drydock-sim/drydock/kubelet/status"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+	"github.com/drydock-sim/drydock/kubelet/util/queue"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// Periods of start-up and of what runs beside the sync loop.
+const (
+	runtimeConfigTries  = 3
+	runtimeConfigPause  = 2 * time.Second
+	runtimeUpPeriod     = 5 * time.Second
+	containerGCPeriod   = time.Minute
+	imageListPeriod     = 30 * time.Second
+	mirrorPollPeriod    = 100 * time.Millisecond
+	defaultCPUPeriod    = 100 * time.Millisecond
+	kubeletRuntimeAPI   = "0.1.0"
+	cgroupDriverSystemd = "systemd"
+)
+
+// run is the kubelet's main task: it connects, builds, starts everything in
+// upstream's order and then is the sync loop.
+func (kl *Kubelet) run(ctx context.Context) error {
+	kl.logf("Kubelet version kubeletVersion=%s", Version)
+	driver, err := kl.connect(ctx)
+	if err != nil {
+		return err
+	}
+	kl.build()
+	kl.startSources()
+	if err := kl.buildRuntime(ctx, driver); err != nil {
+		return err
+	}
+	kl.buildNode()
+	if kl.node.ref == nil {
+		kl.node.ref = nodestatus.NodeRef(kl.nodeName)
+	}
+	kl.recorder.Event(kl.node.ref, v1.EventTypeNormal, events.StartingKubelet, "Starting kubelet.")
+	kl.g.Until("container-gc", containerGCPeriod, 0, kl.collectContainers)
+	if kl.client == nil {
+		kl.logf("No API server defined - no node status update will be sent")
+	}
+	for _, d := range [...]string{kl.opts.RootDir, kl.podsDir, kl.cfg.PodLogsDir} {
+		if err := kl.fs.MkdirAll(d, 0o750); err != nil {
+			kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.KubeletSetupFailed, err.Error())
+			return fmt.Errorf("failed to initialize internal modules: %w", err)
+		}
+	}
+	kl.g.Until("image-list", imageListPeriod, 0, kl.listImages)
+	kl.startNode()
+	kl.g.Until("update-runtime-up", runtimeUpPeriod, 0, kl.updateRuntimeUp)
+	kl.statusManager.Start(kl.g)
+	kl.pleg.Start(kl.g)
+	kl.syncLoop(ctx)
+	return nil
+}
+
+// connect checks that the runtime is there and asks it for its cgroup driver.
+func (kl *Kubelet) connect(ctx context.Context) (driver string, err error) {
+	endpoint := kl.cfg.ContainerRuntimeEndpoint
+	rt := kl.opts.RuntimeService
+	call := func(fn func(ctx context.Context) error) error {
+		cctx, cancel := loop.WithTimeout(ctx, kl.cfg.RuntimeRequestTimeout.Duration)
+		defer cancel()
+		return fn(cctx)
+	}
+	if err := call(func(ctx context.Context) error { _, err := rt.Version(ctx, kubeletRuntimeAPI); return err }); err != nil {
+		return "", fmt.Errorf("validate service connection: validate CRI v1 runtime API for endpoint %q: %w", endpoint, err)
+	}
+	if kl.cfg.ImageServiceEndpoint != "" {
+		endpoint = kl.cfg.ImageServiceEndpoint
+	}
+	if err := call(func(ctx context.Context) error { _, err := kl.opts.ImageService.ImageFsInfo(ctx); return err }); err != nil {
+		return "", fmt.Errorf("validate service connection: validate CRI v1 image API for endpoint %q: %w", endpoint, err)
+	}
+	driver = kl.cfg.CgroupDriver
+	for i := range runtimeConfigTries {
+		var resp *runtimeapi.RuntimeConfigResponse
+		err := call(func(ctx context.Context) (err error) { resp, err = rt.RuntimeConfig(ctx); return err })
+		last := i == runtimeConfigTries-1
+		switch {
+		case err != nil && isUnimplemented(err):
+			kl.logf("CRI implementation should be updated to support RuntimeConfig. Falling back to using cgroupDriver from kubelet config.")
+		case err != nil && last:
+			return "", err
+		case err != nil:
+			if err := kl.l.Sleep(ctx, runtimeConfigPause); err != nil {
+				return "", err
+			}
+		case last && resp.GetLinux() != nil:
+			if driver = "cgroupfs"; resp.Linux.CgroupDriver == runtimeapi.CgroupDriver_SYSTEMD {
+				driver = cgroupDriverSystemd
+			}
+		}
+	}
+	return driver, nil
+}
+
+// build makes what needs no runtime.
+func (kl *Kubelet) build() {
+	cfg := kl.cfg
+	ro := record.Options{Loop: kl.l, Host: kl.nodeName, QPS: 50, Burst: int(cfg.EventBurst), Log: kl.log}
+	if cfg.EventRecordQPS != nil && *cfg.EventRecordQPS > 0 {
+		ro.QPS = float64(*cfg.EventRecordQPS)
+	}
+	if kl.client != nil {
+		ro.Client = kl.client
+	}
+	kl.recorder = record.New(ro)
+	kl.recorder.Start(kl.g)
+	kl.state = newRuntimeState(kl.l)
+	kl.podConfig = config.NewPodConfig(config.Options{Loop: kl.l, Recorder: kl.recorder})
+	kl.pods = kubepod.NewManager()
+	kl.mirrors = kubepod.NewMirrorClient(nil, nil, nil)
+	if kl.client != nil {
+		kl.mirrors = kubepod.NewMirrorClient(kl.client, kl.node.get, kl.log)
+	}
+	kl.podCache = kubecontainer.NewCache()
+	kl.reasons = newReasonCache()
+	kl.queue = queue.NewWorkQueue()
+	kl.workers = newPodWorkers(podWorkersOptions{
+		Group: kl.g, Syncer: kl, Cache: kl.podCache, Queue: kl.queue, Recorder: kl.recorder,
+		Resync: cfg.SyncFrequency.Duration, Log: kl.log, NoElide: kl.opts.NoElide,
+		RequestRelist: func(uid types.UID) { kl.pleg.RequestRelist(uid) },
+	})
+	so := status.Options{Loop: kl.l, PodManager: kl.pods, DeletionSafety: deletionSafety{kl}, Log: kl.log}
+	if kl.client != nil {
+		so.Client = kl.client
+	}
+	kl.statusManager = status.New(so)
+	kl.backOff = kubecontainer.NewBackoff(kubecontainer.BackoffBase, maxRestartPeriod(cfg))
+	kl.deletor = &containerDeletor{
+		start:  func(name string, fn func(context.Context)) { kl.g.Go(name, fn) },
+		remove: func(ctx context.Context, id string) error { return kl.runtime.RemoveContainer(ctx, id) },
+		logf:   kl.logf,
+	}
+	predicates := &lifecycle.Predicates{Node: kl.admissionNode}
+	if kl.client != nil {
+		predicates.FreshNode = func(ctx context.Context) (*v1.Node, error) { return kl.client.GetNode(ctx, kl.nodeName) }
+	}
+	kl.admit = lifecycle.PodAdmitHandlers{predicates}
+}
+
+// deletionSafety answers the status manager.
+type deletionSafety struct{ kl *Kubelet }
+
+// PodCouldHaveRunningContainers is about the API's pod; a mirror stands for its
+// static pod.
+func (d deletionSafety) PodCouldHaveRunningContainers(pod *v1.Pod) bool {
+	return d.kl.workers.CouldHaveRunningContainers(d.kl.pods.TranslatePodUID(pod.UID))
+}
+
+// startSources starts the node informer and the sources of pods.
+func (kl *Kubelet) startSources() {
+	if kl.client != nil {
+		kl.node.start(kl.g, kl.client, kl.nodeName)
+	}
+	if kl.cfg.StaticPodPath != "" {
+		kl.logf("Adding static pod path path=%s", kl.cfg.StaticPodPath)
+		config.StartFile(config.FileOptions{
+			Group: kl.g, FS: kl.fs, Path: kl.cfg.StaticPodPath, Period: kl.cfg.FileCheckFrequency.Duration,
+			Pods:   config.StaticPods{NodeName: kl.nodeName, Defaulter: kl.opts.Defaulter, Validator: kl.opts.Validator},
+			Source: kl.podConfig.Source(kubetypes.FileSource), Log: kl.log,
+		})
+	}
+	if kl.client != nil {
+		kl.logf("Adding apiserver pod source")
+		config.StartAPIServer(kl.g, kl.client, kl.nodeName, kl.node.hasSynced, kl.podConfig.Source(kubetypes.ApiserverSource))
+	}
+}
+
+// buildRuntime makes what needs the runtime.
+func (kl *Kubelet) buildRuntime(ctx context.Context, driver string) error {
+	var err error
+	if kl.runtime, err = kuberuntime.New(kl.runtimeOptions(driver)); err != nil {
+		return err
+	}
+	if err := kl.runtime.Connect(ctx); err != nil {
+		return err
+	}
+	kl.statusEnv = status.Env{
+		RuntimeName: kl.runtime.RuntimeName(), KubeletStart: kl.l.Now(), Reason: kl.reasons.Get,
+		DeadlineExceeded: func(pod *v1.Pod) {
+			kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeNormal, events.DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
+		},
+	}
+	if kl.client != nil {
+		kl.statusEnv.HostIPs = kl.hostIPs
+	}
+	kl.pleg = pleg.New(pleg.Options{Loop: kl.l, Runtime: kl.runtime, Cache: kl.podCache, Generation: kl.generation, Log: kl.log})
+	kl.state.addHealthCheck("PLEG", kl.pleg.Healthy)
+	return nil
+}
+
+func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
+	cfg := kl.cfg
+	mem := kl.opts.Machine.Capacity()[v1.ResourceMemory]
+	o := kuberuntime.Options{
+		Loop: kl.l, Group: kl.g, RuntimeService: kl.opts.RuntimeService, ImageService: kl.opts.ImageService,
+		Recorder: kl.recorder, PodStates: kl.workers, FS: kl.fs, Log: kl.log,
+		SandboxReady:   kl.sandboxReady,
+		RequestTimeout: cfg.RuntimeRequestTimeout.Duration, PodLogsDir: cfg.PodLogsDir, RootDir: kl.opts.RootDir,
+		Node: kuberuntime.NodeConfig{
+			ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
+			CgroupsPerQOS: isTrue(cfg.CgroupsPerQOS, true), CgroupRoot: path.Clean("/" + cfg.CgroupRoot),
+			SystemdCgroups: driver == cgroupDriverSystemd,
+			NoCPUQuota:     !isTrue(cfg.CPUCFSQuota, true), CFSPeriod: defaultCPUPeriod,
+			MemoryCapacity: mem.Value(), SeccompDefault: isTrue(cfg.SeccompDefault, false),
+		},
+		Images: images.Options{Parallel: !isTrue(cfg.SerializeImagePulls, true), QPS: 5, Burst: cfg.RegistryBurst},
+	}
+	if cfg.CPUCFSQuotaPeriod != nil {
+		o.Node.CFSPeriod = cfg.CPUCFSQuotaPeriod.Duration
+	}
+	if cfg.MaxParallelImagePulls != nil {
+		o.Images.MaxParallel = int(*cfg.MaxParallelImagePulls)
+	}
+	if cfg.RegistryPullQPS != nil {
+		o.Images.QPS = *cfg.RegistryPullQPS
+	}
+	return o
+}
+
+// sandboxReady publishes, in the middle of a sync, that a pod's sandbox is
+// ready: as a step of its own right after the runtime manager's.
+func (kl *Kubelet) sandboxReady(pod *v1.Pod) {
+	kl.g.After(0, func() { kl.statusManager.SetReadyToStartContainers(pod) })
+}
+
+// buildNode makes what reports the node.
+func (kl *Kubelet) buildNode() {
+	cfg := kl.cfg
+	o := nodestatus.Options{
+		Loop: kl.l, Recorder: kl.recorder, NodeName: kl.nodeName, Labels: kl.opts.NodeLabels,
+		Register: isTrue(cfg.RegisterNode, true), RegisterTaints: cfg.RegisterWithTaints, ProviderID: cfg.ProviderID,
+		ControllerAttachDetach: isTrue(cfg.EnableControllerAttachDetach, true),
+		UpdateFrequency:        cfg.NodeStatusUpdateFrequency.Duration, ReportFrequency: cfg.NodeStatusReportFrequency.Duration,
+		Port: cfg.Port, RuntimeName: kl.runtime.RuntimeName(), KubeletVersion: Version,
+		DeclaredFeatures: declaredFeatures(), Timeout: heartbeatTimeout(cfg),
+		Sources: kl.nodeSources(), Log: kl.log,
+	}
+	if cfg.NodeStatusMaxImages != nil {
+		o.MaxImages = *cfg.NodeStatusMaxImages
+	}
+	lo := nodelease.Options{Loop: kl.l, NodeName: kl.nodeName, DurationSeconds: cfg.NodeLeaseDurationSeconds, Timeout: heartbeatTimeout(cfg), Log: kl.log}
+	if kl.client != nil {
+		o.Client, lo.Client = kl.client, kl.client
+	}
+	kl.nodeStatus = nodestatus.New(o)
+	kl.lease = nodelease.New(lo)
+}
+
+// startNode starts what needs an API: node status, lease, and the mirrors of
+// the static pods that are known when the node object appears.
+func (kl *Kubelet) startNode() {
+	if kl.client == nil {
+		return
+	}
+	kl.nodeStatus.Start(kl.g)
+	kl.lease.Start(kl.g)
+	var poll *loop.Ticker
+	poll = kl.g.EveryNow("fast-static-pods", mirrorPollPeriod, 0, func() {
+		if kl.node.get() != nil {
+			poll.Stop()
+			kl.g.Go("fast-static-pods", kl.reconcileMirrors)
+		}
+	})
+}
+
+// collectContainers is one pass of container garbage collection.
+func (kl *Kubelet) collectContainers(ctx context.Context) {
+	if err := kl.runtime.GarbageCollect(ctx, kuberuntime.DefaultGCPolicy(), kl.podConfig.AllReady(), false); err != nil {
+		kl.logf("Container garbage collection failed: %v", err)
+		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.ContainerGCFailed, err.Error())
+	}
+}
+
+func (kl *Kubelet) machine() *nodestatus.Machine {
+	m := kl.opts.Machine
+	return &nodestatus.Machine{
+		MachineID: m.MachineID(), SystemUUID: m.SystemUUID(), BootID: m.BootID(),
+		KernelVersion: m.KernelVersion(), OSImage: m.OSImage(),
+	}
+}

@@ -1,0 +1,278 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+)
+
+// mark has the next full batch look at an entry.
+func (m *Manager) mark(e *entry) {
+	if m.opts.Client == nil || e.inMarked {
+		return
+	}
+	e.inMarked = true
+	m.marked = append(m.marked, e)
+	if m.ticker != nil {
+		m.ticker.Unpark()
+	}
+}
+
+// tick is the full batch's clock. It stands still while no entry is marked.
+func (m *Manager) tick() {
+	m.wantFull = true
+	m.wake()
+}
+
+func (m *Manager) wake() {
+	if m.g == nil || m.sending {
+		return
+	}
+	m.sending = true
+	m.g.Go("status", m.send)
+}
+
+// send runs batches until nobody wants one.
+func (m *Manager) send(ctx context.Context) {
+	defer func() { m.sending = false }()
+	m.wantPartial = m.wantPartial || !m.wantFull
+	for m.wantPartial || m.wantFull {
+		full := !m.wantPartial
+		if full {
+			m.wantFull = false
+		} else {
+			m.wantPartial = false
+		}
+		for _, u := range m.batch(full) {
+			m.sync(ctx, &u)
+		}
+		if len(m.marked) == 0 {
+			m.ticker.Park()
+		}
+	}
+}
+
+// update is what one entry's send is about: its state when the batch began.
+type update struct {
+	e        *entry
+	apiUID   types.UID
+	status   *v1.PodStatus
+	version  uint64
+	finished bool
+	since    int64
+}
+
+// sentTo tells whether the newest version has reached the pod of that UID.
+func (e *entry) sentTo(apiUID types.UID) bool {
+	return e.sentUID == apiUID && e.sentVersion >= e.version
+}
+
+func (m *Manager) enqueue(e *entry) {
+	if !e.inUnsent {
+		e.inUnsent = true
+		m.unsent = append(m.unsent, e)
+	}
+}
+
+// batch lists what is to be sent, by the time of its first change, then UID. A
+// static pod without a mirror waits for one.
+func (m *Manager) batch(full bool) []update {
+	m.unsent = keep(m.unsent, func(e *entry) bool {
+		e.inUnsent = !e.gone && !e.sentTo(m.apiUID(e))
+		return e.inUnsent
+	})
+	list := m.unsent
+	if full {
+		m.marked = keep(m.marked, func(e *entry) bool {
+			e.inMarked = !e.gone && m.needsLook(e)
+			return e.inMarked
+		})
+		list = m.marked
+	}
+	var out []update
+	for _, e := range list {
+		if apiUID := m.apiUID(e); apiUID != "" {
+			out = append(out, update{e: e, apiUID: apiUID, status: e.status, version: e.version, finished: e.finished, since: e.firstUnsent})
+		}
+	}
+	slices.SortFunc(out, func(a, b update) int {
+		if c := cmp.Compare(a.since, b.since); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.e.uid), string(b.e.uid))
+	})
+	return out
+}
+
+// keep filters a list in place; an empty one takes no memory.
+func keep(list []*entry, want func(*entry) bool) []*entry {
+	list = slices.DeleteFunc(list, func(e *entry) bool { return !want(e) })
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// needsLook tells whether a full batch sends an entry.
+func (m *Manager) needsLook(e *entry) bool {
+	apiUID := m.apiUID(e)
+	if !e.sentTo(apiUID) {
+		return true
+	}
+	if pod, ok := m.opts.PodManager.GetPodByUID(apiUID); ok && canBeDeleted(pod, e.finished) {
+		return true
+	}
+	if m.needsReconcile(e) {
+		e.sentVersion = 0
+		return true
+	}
+	return false
+}
+
+// apiUID is the UID by which the API knows the entry's pod: for a static pod
+// its mirror's; "" if it has none.
+func (m *Manager) apiUID(e *entry) types.UID {
+	if !e.static {
+		return e.uid
+	}
+	if mirror, ok := m.opts.PodManager.MirrorUID(e.uid); ok {
+		return mirror
+	}
+	if _, known := m.opts.PodManager.GetPodByUID(e.uid); known {
+		return ""
+	}
+	return e.sentUID // removed, and still ending: its mirror goes last
+}
+
+// needsReconcile tells whether somebody changed what the kubelet owns of the
+// status, as far as the pod manager's object shows.
+func (m *Manager) needsReconcile(e *entry) bool {
+	pod, ok := m.opts.PodManager.GetPodByUID(e.uid)
+	if !ok {
+		return false
+	}
+	if kubetypes.IsStaticPod(pod) {
+		if pod, ok = m.opts.PodManager.GetMirrorPodByPod(pod); !ok {
+			return false
+		}
+	}
+	if equalByKubelet(&pod.Status, e.status) {
+		return false
+	}
+	s := pod.Status
+	normalize(pod, &s)
+	return !equalByKubelet(&s, e.status)
+}
+
+// canBeDeleted tells whether a pod has ended for good.
+func canBeDeleted(pod *v1.Pod, finished bool) bool {
+	return finished && pod.DeletionTimestamp != nil && kubetypes.IsTerminalPhase(pod.Status.Phase) && !kubetypes.IsMirrorPod(pod)
+}
+
+// sync sends one status. What fails is tried again by the next batch.
+func (m *Manager) sync(ctx context.Context, u *update) {
+	e := u.e
+	pod, err := m.opts.Client.GetPod(ctx, e.namespace, e.name)
+	if apierrors.IsNotFound(err) {
+		return // the entry goes with the pod
+	}
+	if err != nil {
+		m.log("getting pod %s/%s for its status: %v", e.namespace, e.name, err)
+		return
+	}
+	if m.opts.PodManager.TranslatePodUID(pod.UID) != e.uid {
+		m.log("pod %s/%s was deleted and recreated, its old status is dropped", e.namespace, e.name)
+		m.forget(e)
+		return
+	}
+	running := m.opts.DeletionSafety.PodCouldHaveRunningContainers(pod)
+	merged := merge(&pod.Status, u.status, running, metav1.Time{Time: m.opts.Loop.Now()})
+	if !identical(&pod.Status, &merged) {
+		patched, err := m.opts.Client.PatchPodStatus(ctx, e.namespace, e.name, pod.UID, &pod.Status, &merged)
+		if err != nil {
+			m.log("patching the status of pod %s/%s: %v", e.namespace, e.name, err)
+			return
+		}
+		pod = patched
+	}
+	e.sentUID, e.sentVersion = u.apiUID, u.version
+	if !canBeDeleted(pod, u.finished) {
+		return
+	}
+	uid, zero := pod.UID, int64(0)
+	err = m.opts.Client.DeletePod(ctx, pod.Namespace, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &zero,
+		Preconditions:      &metav1.Preconditions{UID: &uid},
+	})
+	if err != nil {
+		m.log("deleting pod %s/%s: %v", pod.Namespace, pod.Name, err)
+		return
+	}
+	m.forget(e)
+}
+
+// merge puts the kubelet's status over the API's (upstream mergePodStatus):
+// what others own stays, and a phase is not terminal while a container may run.
+func merge(api, own *v1.PodStatus, mayRun bool, now metav1.Time) v1.PodStatus {
+	s := *own
+	ends := kubetypes.IsTerminalPhase(own.Phase) && !kubetypes.IsTerminalPhase(api.Phase)
+	s.Conditions = make([]v1.PodCondition, 0, len(api.Conditions)+len(own.Conditions))
+	for _, c := range api.Conditions {
+		if !ownedByKubelet(c.Type) {
+			s.Conditions = append(s.Conditions, c)
+		}
+	}
+	for _, c := range own.Conditions {
+		switch {
+		case ownedByKubelet(c.Type):
+			s.Conditions = append(s.Conditions, c)
+		case sharedWithKubelet(c.Type) && ends && !mayRun:
+			s.Conditions = mergeShared(s.Conditions, c, now)
+		}
+	}
+	s.ResourceClaimStatuses = api.ResourceClaimStatuses
+	s.ExtendedResourceClaimStatus = api.ExtendedResourceClaimStatus
+	s.NodeAllocatableResourceClaimStatuses = api.NodeAllocatableResourceClaimStatuses
+	if ends && mayRun {
+		s.Phase, s.Reason, s.Message = api.Phase, api.Reason, api.Message
+	}
+	if kubetypes.IsTerminalPhase(s.Phase) {
+		unready(s.Conditions, s.Phase, now)
+	}
+	return s
+}
+
+func mergeShared(list []v1.PodCondition, c v1.PodCondition, now metav1.Time) []v1.PodCondition {
+	have := findCondition(list, c.Type)
+	c.LastTransitionTime = apiTime(now.Time)
+	if have == nil {
+		return append(list, c)
+	}
+	if have.Status == c.Status {
+		c.LastTransitionTime = have.LastTransitionTime
+	}
+	*have = c
+	return list
+}
+
+// unready makes a pod that has ended not ready.
+func unready(list []v1.PodCondition, phase v1.PodPhase, now metav1.Time) {
+	reason := reasonPodCompleted
+	if phase == v1.PodFailed {
+		reason = reasonPodFailed
+	}
+	for _, t := range [...]v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
+		if c := findCondition(list, t); c != nil && c.Status == v1.ConditionTrue {
+			c.Status, c.Reason, c.Message = v1.ConditionFalse, reason, ""
+			c.LastTransitionTime = apiTime(now.Time)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package scenarios
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// LoadError is one thing that is wrong with a scenario, told in one line.
+type LoadError struct {
+	// Pos is where; its File may also be a --set override, without a line.
+	Pos Position
+	// Path is the field, from the root of its document; it may be empty.
+	Path string
+	// Message says what is wrong.
+	Message string
+}
+
+func (e *LoadError) Error() string {
+	s := e.Message
+	if e.Path != "" {
+		s = e.Path + ": " + s
+	}
+	if p := e.Pos.String(); p != "" {
+		s = p + ": " + s
+	}
+	return s
+}
+
+// LoadErrors is all that is wrong, by file and line.
+type LoadErrors []*LoadError
+
+func (l LoadErrors) Error() string {
+	lines := make([]string, len(l))
+	for i, e := range l {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the errors one by one.
+func (l LoadErrors) Unwrap() []error {
+	out := make([]error, len(l))
+	for i, e := range l {
+		out[i] = e
+	}
+	return out
+}
+
+// sorted sorts errors by file and line, without repetitions.
+func (l LoadErrors) sorted() LoadErrors {
+	sort.SliceStable(l, func(i, j int) bool {
+		a, b := l[i].Pos, l[j].Pos
+		if a.File != b.File {
+			return a.File < b.File
+		}
+		if a.Line != b.Line {
+			return a.Line < b.Line
+		}
+		return a.Column < b.Column
+	})
+	var out LoadErrors
+	for _, e := range l {
+		if n := len(out); n > 0 && *out[n-1] == *e {
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// path is the way to a field; the text is made only when it is needed.
+type path struct {
+	up    *path
+	key   string
+	index int    // when key is ""
+	text  string // the whole path, when it is known as a text
+}
+
+func (p *path) field(name string) *path { return &path{up: p, key: name} }
+func (p *path) at(i int) *path          { return &path{up: p, index: i} }
+
+func (p *path) String() string {
+	if p == nil || p.up == nil {
+		if p != nil {
+			return p.text
+		}
+		return ""
+	}
+	head := p.up.String()
+	switch {
+	case p.key == "":
+		return fmt.Sprintf("%s[%d]", head, p.index)
+	case !isPlainKey(p.key):
+		return fmt.Sprintf("%s[%q]", head, p.key)
+	case head == "":
+		return p.key
+	}
+	return head + "." + p.key
+}
+
+func isPlainKey(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !(c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// oneLine makes any text fit into a line.
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(s), " ")
+}

@@ -1,0 +1,420 @@
+package expect
+
+import (
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	v1 "k8s.io/api/core/v1"
+)
+
+const (
+	// coalesceOver is from how many pods on an expression of `by` that must
+	// be evaluated as a whole is not evaluated after every change.
+	coalesceOver = 1000
+	// coalesceFor is how often it is evaluated then, in virtual time. It is
+	// evaluated when it is due in any case.
+	coalesceFor = time.Second
+	// tick is how often an expression that calls time() is evaluated when
+	// nothing else changes.
+	tick = time.Second
+	// never is later than everything.
+	farAway = time.Duration(1<<63 - 1)
+)
+
+// Options change how an engine works.
+type Options struct {
+	// Naive evaluates every expression as a whole after every change: what
+	// the engine's result must equal.
+	Naive bool
+}
+
+// Engine judges a run's expectations. It belongs to one loop and draws
+// nothing: its verdicts follow from what it is told.
+type Engine struct {
+	opts  Options
+	runs  []*run
+	view  *view
+	hist  *history
+	now   time.Duration
+	slots map[Kind]*slotTable
+	// failures that FailedSince has not told yet.
+	fresh []int
+	live  int
+}
+
+// run is the state of one expectation in one run.
+type run struct {
+	x       *Expectation
+	index   int
+	prog    cel.Program
+	deps    deps
+	aggs    []*aggregate
+	counts  []counts
+	table   [][]verdict // by aggregate, by slot
+	verdict Verdict
+	done    bool
+	begun   bool // it was evaluated at least once
+	value   bool
+	err     error
+	// since is when the expression became true, or -1; For.
+	since time.Duration
+	// next is when a coalesced or time-dependent evaluation is due.
+	next time.Duration
+	// due is the next time at which something must be judged.
+	due time.Duration
+}
+
+// slotTable gives each object of a kind a small number.
+type slotTable struct {
+	index map[objKey]int32
+	free  []int32
+	size  int32
+}
+
+func (t *slotTable) slot(k objKey) int32 {
+	if i, ok := t.index[k]; ok {
+		return i
+	}
+	if n := len(t.free); n > 0 {
+		i := t.free[n-1]
+		t.free = t.free[:n-1]
+		t.index[k] = i
+		return i
+	}
+	t.size++
+	t.index[k] = t.size - 1
+	return t.size - 1
+}
+
+func (t *slotTable) drop(k objKey) {
+	if i, ok := t.index[k]; ok {
+		delete(t.index, k)
+		t.free = append(t.free, i)
+	}
+}
+
+// New returns an engine for one run. All expectations must come from one
+// Compiler's kind of state; they may be shared by many engines.
+func New(xs []*Expectation, state State, opts Options) *Engine {
+	e := &Engine{opts: opts, hist: newHistory(), slots: map[Kind]*slotTable{}}
+	for i, x := range xs {
+		if e.view == nil {
+			e.view = newView(x.c.ts, state, e.hist)
+		}
+		r := &run{x: x, index: i, since: -1, next: farAway, prog: x.outer, deps: x.deps, aggs: x.aggs}
+		r.verdict = Verdict{Index: i, Expectation: x, Outcome: Undecided}
+		// What is judged once only is evaluated once only.
+		if opts.Naive || x.Form == At {
+			r.prog, r.deps, r.aggs = x.plainProgram(), x.reads, nil
+		}
+		r.counts = make([]counts, len(r.aggs))
+		r.table = make([][]verdict, len(r.aggs))
+		for _, a := range r.aggs {
+			if e.slots[a.of] == nil {
+				e.slots[a.of] = &slotTable{index: map[objKey]int32{}}
+			}
+		}
+		e.wantHistory(&x.reads)
+		e.runs = append(e.runs, r)
+	}
+	e.live = len(e.runs)
+	return e
+}
+
+// plainProgram is the whole expression without aggregates' counters.
+func (x *Expectation) plainProgram() cel.Program {
+	if len(x.aggs) == 0 {
+		return x.outer
+	}
+	p, err := x.c.env.PlanProgram(x.full)
+	if err != nil {
+		// The same expression was planned when it was compiled.
+		panic("expect: " + err.Error())
+	}
+	return p
+}
+
+func (e *Engine) wantHistory(d *deps) {
+	e.hist.allPods = e.hist.allPods || d.all&readsPodHistory != 0
+	e.hist.allNodes = e.hist.allNodes || d.all&readsNodeHistory != 0
+	for _, k := range d.histPods {
+		e.hist.wantPod(k)
+	}
+	for _, n := range d.histNodes {
+		e.hist.wantNode(n)
+	}
+}
+
+// Begin judges the state at the start, before anything is told by Changed.
+func (e *Engine) Begin() {
+	if e.view == nil {
+		return
+	}
+	for _, p := range e.view.state.Pods() {
+		e.note(Change{Kind: KindPod, New: p})
+	}
+	for _, n := range e.view.state.Nodes() {
+		e.note(Change{Kind: KindNode, New: n})
+	}
+	for _, ev := range e.view.state.Events() {
+		e.note(Change{Kind: KindEvent, New: ev})
+	}
+	for _, r := range e.runs {
+		e.look(r)
+		e.plan(r)
+	}
+}
+
+// Change is one committed change of the cluster's state: New is nil for an
+// object that was removed, Old for one that was created.
+type Change struct {
+	Kind     Kind
+	Old, New any // pointers of the Kind's type, or nil
+}
+
+// Changed tells the engine of a change, right after it; at is the virtual time
+// since the start.
+func (e *Engine) Changed(c Change, at time.Duration) {
+	if e.view == nil || e.live == 0 {
+		return
+	}
+	c = untyped(c)
+	for _, r := range e.runs {
+		if !r.done && r.due < at {
+			e.expire(r, at, false)
+		}
+	}
+	e.setNow(at)
+	touched := e.note(c)
+	for _, r := range e.runs {
+		if r.done || !(touched && r.dirtyAggregates()) && !r.reads(&c) && (r.begun || e.now < r.x.From) {
+			continue
+		}
+		r.clearDirty()
+		e.changed(r)
+		e.plan(r)
+	}
+}
+
+// untyped makes typed nil pointers nil.
+func untyped(c Change) Change {
+	if isNil(c.Old) {
+		c.Old = nil
+	}
+	if isNil(c.New) {
+		c.New = nil
+	}
+	return c
+}
+
+func isNil(v any) bool {
+	switch x := v.(type) {
+	case nil:
+		return true
+	case *v1.Pod:
+		return x == nil
+	case *v1.Node:
+		return x == nil
+	case *v1.Event:
+		return x == nil
+	}
+	return false
+}
+
+func (e *Engine) setNow(at time.Duration) {
+	e.now = max(e.now, at)
+	e.view.now = e.now
+}
+
+// changed evaluates a run's expression, or puts that off.
+func (e *Engine) changed(r *run) {
+	if r.x.Form == At || e.now < r.x.From {
+		return
+	}
+	if r.x.Form == By && !e.opts.Naive && r.deps.all&(readsPods|readsEvents|readsLeases) != 0 && len(e.view.state.Pods()) > coalesceOver {
+		r.next = min(r.next, e.now+coalesceFor)
+		return
+	}
+	e.look(r)
+}
+
+// note brings histories and counters up to date; it says whether a counter
+// changed.
+func (e *Engine) note(c Change) bool {
+	obj := c.New
+	if obj == nil {
+		obj = c.Old
+	}
+	var k objKey
+	switch o := obj.(type) {
+	case *v1.Pod:
+		k = objKey{o.Namespace, o.Name}
+		if !e.hist.isEmpty() {
+			old, _ := c.Old.(*v1.Pod)
+			now, _ := c.New.(*v1.Pod)
+			e.hist.podChanged(old, now, e.now)
+		}
+	case *v1.Node:
+		k.name = o.Name
+		if !e.hist.isEmpty() {
+			now, _ := c.New.(*v1.Node)
+			e.hist.nodeChanged(now, e.now)
+		}
+	case *v1.Event:
+		k = objKey{o.Namespace, o.Name}
+	default:
+		return false
+	}
+	t := e.slots[c.Kind]
+	if t == nil {
+		return false
+	}
+	slot := t.slot(k)
+	touched := false
+	for _, r := range e.runs {
+		if r.done {
+			continue
+		}
+		for i, a := range r.aggs {
+			if a.of == c.Kind && e.count(r, i, slot, c.New) {
+				touched = true
+			}
+		}
+	}
+	if c.New == nil {
+		t.drop(k)
+	}
+	return touched
+}
+
+// count judges one object for one aggregate and counts its verdict; it says
+// whether that changed.
+func (e *Engine) count(r *run, i int, slot int32, obj any) bool {
+	for int(slot) >= len(r.table[i]) {
+		r.table[i] = append(r.table[i], make([]verdict, int(slot)+1-len(r.table[i])+len(r.table[i])/2)...)
+	}
+	v := absent
+	if obj != nil {
+		var err error
+		if v, err = r.aggs[i].judge(e.view, obj); err != nil {
+			r.counts[i].err = err
+		}
+	}
+	old := r.table[i][slot]
+	if old == v {
+		return false
+	}
+	r.table[i][slot] = v
+	c := &r.counts[i]
+	c.n[old]--
+	c.n[v]++
+	c.dirty = true
+	return true
+}
+
+func (r *run) dirtyAggregates() bool {
+	for i := range r.counts {
+		if r.counts[i].dirty {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *run) clearDirty() {
+	for i := range r.counts {
+		r.counts[i].dirty = false
+	}
+}
+
+// reads says whether what is evaluated as a whole depends on the change.
+func (r *run) reads(c *Change) bool {
+	d := &r.deps
+	if d.all&readsTime != 0 {
+		return true
+	}
+	obj := c.New
+	if obj == nil {
+		obj = c.Old
+	}
+	switch o := obj.(type) {
+	case *v1.Pod:
+		if d.all&(readsPods|readsPodHistory) != 0 {
+			return true
+		}
+		for _, k := range d.pods {
+			if k.name == o.Name && k.ns == o.Namespace {
+				return true
+			}
+		}
+		for _, k := range d.histPods {
+			if k.name == o.Name && k.ns == o.Namespace {
+				return true
+			}
+		}
+	case *v1.Node:
+		if d.all&(readsNodes|readsNodeHistory) != 0 {
+			return true
+		}
+		return has(d.nodes, o.Name) || has(d.histNodes, o.Name)
+	case *v1.Event:
+		if d.all&readsEvents != 0 {
+			return true
+		}
+		for _, n := range d.about {
+			if isAbout(o, n) {
+				return true
+			}
+		}
+	default:
+		return d.all&readsLeases != 0 && c.Kind == KindLease
+	}
+	return false
+}
+
+func has(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// eval evaluates a run's expression now.
+func (e *Engine) eval(r *run) {
+	out, _, err := r.prog.Eval(&vars{e.view, r})
+	r.begun = true
+	r.value, r.err = false, err
+	if b, ok := out.(types.Bool); ok && err == nil {
+		r.value = bool(b)
+	}
+	r.next = farAway
+	if r.deps.all&readsTime != 0 {
+		r.next = e.now + tick
+	}
+}
+
+// vars is the variables of an expression.
+type vars struct {
+	state *view
+	r     *run
+}
+
+// ResolveName implements cel.Activation.
+func (v *vars) ResolveName(name string) (any, bool) {
+	if name == stateVar {
+		return v.state, true
+	}
+	for i, a := range v.r.aggs {
+		if a.name == name {
+			return ref.Val(a.value(&v.r.counts[i])), true
+		}
+	}
+	return nil, false
+}
+
+// Parent implements cel.Activation.
+func (v *vars) Parent() cel.Activation { return nil }

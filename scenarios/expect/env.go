@@ -1,0 +1,264 @@
+package expect
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+func sortStrings(s []string) { sort.Strings(s) }
+
+var (
+	podType       = types.NewObjectType("v1.Pod")
+	nodeType      = types.NewObjectType("v1.Node")
+	eventType     = types.NewObjectType("v1.Event")
+	leaseType     = types.NewObjectType("coordination.v1.Lease")
+	podCondType   = types.NewObjectType("v1.PodCondition")
+	nodeCondType  = types.NewObjectType("v1.NodeCondition")
+	cStatusType   = types.NewObjectType("v1.ContainerStatus")
+	criCallType   = types.NewObjectType("drydock.CRICall")
+	transType     = types.NewObjectType("drydock.Transition")
+	cTransType    = types.NewObjectType("drydock.ContainerTransition")
+	nodeTransType = types.NewObjectType("drydock.NodeTransition")
+	// stateType is the type of the hidden first argument of functions that
+	// read the cluster.
+	stateType = types.NewOpaqueType("drydock.state")
+)
+
+// stateVar is the name of the hidden variable; no expression can spell it.
+const stateVar = "@state"
+
+// reads says what of the cluster a function reads.
+type reads uint16
+
+const (
+	readsPods reads = 1 << iota
+	readsNodes
+	readsEvents
+	readsLeases
+	readsCRI
+	readsTime
+	readsPodHistory
+	readsNodeHistory
+	readsNamed // only the object that its first argument names
+)
+
+// stateFunc is a function of expressions that reads the cluster.
+type stateFunc struct {
+	name   string
+	args   []*types.Type
+	result *types.Type
+	reads  reads
+	doc    string
+	impl   func(s *view, args []ref.Val) ref.Val
+}
+
+// id is the one overload of the hidden function.
+func (f *stateFunc) id() string {
+	var b strings.Builder
+	b.WriteString("state_" + f.name)
+	for _, a := range f.args {
+		b.WriteString("_" + strings.ReplaceAll(a.String(), ".", "_"))
+	}
+	return b.String()
+}
+
+func stateFuncs() []*stateFunc {
+	str, list := types.StringType, types.NewListType
+	return []*stateFunc{
+		{"pods", nil, list(podType), readsPods, "all pods", (*view).pods},
+		{"pods", []*types.Type{str}, list(podType), readsPods, "the pods of a namespace", (*view).podsIn},
+		{"pod", []*types.Type{str}, podType, readsPods | readsNamed, "the pod \"namespace/name\", or an empty one", (*view).pod},
+		{"nodes", nil, list(nodeType), readsNodes, "all nodes", (*view).nodes},
+		{"node", []*types.Type{str}, nodeType, readsNodes | readsNamed, "the node of that name, or an empty one", (*view).node},
+		{"events", nil, list(eventType), readsEvents, "all events", (*view).events},
+		{"events", []*types.Type{str}, list(eventType), readsEvents | readsNamed, "the events about \"namespace/name\" of a pod, or about a node's name", (*view).eventsAbout},
+		{"leases", nil, list(leaseType), readsLeases, "all leases", (*view).leases},
+		{"lease", []*types.Type{str}, leaseType, readsLeases, "the lease of the node of that name, or an empty one", (*view).lease},
+		{"criCalls", nil, list(criCallType), readsCRI, "all calls of the container runtime that are over; with at only", (*view).criCalls},
+		{"time", nil, types.DurationType, readsTime, "the virtual time since the start of the run", (*view).time},
+		{"since", []*types.Type{types.TimestampType}, types.DurationType, 0, "a timestamp as a span since the start of the run", (*view).since},
+		{"phases", []*types.Type{str}, list(str), readsPodHistory | readsNamed, "the phases that the pod \"namespace/name\" went through", (*view).phases},
+		{"transitions", []*types.Type{str}, list(transType), readsPodHistory | readsNamed, "the changes of the pod's status, with their times", (*view).transitions},
+		{"containerTransitions", []*types.Type{str, str}, list(cTransType), readsPodHistory | readsNamed, "the changes of a container's state, with their times", (*view).containerTransitions},
+		{"nodeTransitions", []*types.Type{str}, list(nodeTransType), readsNodeHistory | readsNamed, "the changes of the node's conditions, with their times", (*view).nodeTransitions},
+		{"restarts", []*types.Type{str}, types.IntType, readsPods | readsNamed, "how often containers of the pod \"namespace/name\" restarted", (*view).restarts},
+	}
+}
+
+// newEnv makes the environment that expressions are compiled in.
+func newEnv(ts *typeSystem, funcs []*stateFunc) (*cel.Env, error) {
+	opts := []cel.EnvOption{
+		cel.CustomTypeProvider(ts),
+		cel.CustomTypeAdapter(ts),
+		cel.EnableMacroCallTracking(),
+		cel.CrossTypeNumericComparisons(true),
+		cel.HomogeneousAggregateLiterals(),
+		ext.Strings(ext.StringsVersion(2)),
+		ext.Sets(),
+		ext.Math(),
+		library.Lists(),
+		library.Regex(),
+		library.Quantity(),
+		library.URLs(),
+	}
+	for _, f := range funcs {
+		// The visible function is only declared: the compiler replaces calls
+		// of it by calls of the hidden one, which also gets the state.
+		hidden := append([]*types.Type{stateType}, f.args...)
+		impl := f.impl
+		opts = append(opts,
+			cel.Function(f.name, cel.Overload(f.id()+"_visible", f.args, f.result)),
+			cel.Function("@"+f.name, cel.Overload(f.id(), hidden, f.result, cel.FunctionBinding(func(args ...ref.Val) ref.Val {
+				s, ok := args[0].(*view)
+				if !ok {
+					return types.NewErr("no state")
+				}
+				return impl(s, args[1:])
+			}))))
+	}
+	str := types.StringType
+	opts = append(opts,
+		cel.Function("condition",
+			cel.Overload("condition_pod", []*types.Type{podType, str}, podCondType, cel.BinaryBinding(podCondition(ts))),
+			cel.Overload("condition_node", []*types.Type{nodeType, str}, nodeCondType, cel.BinaryBinding(nodeCondition(ts)))),
+		cel.Function("ready",
+			cel.Overload("ready_pod", []*types.Type{podType}, types.BoolType, cel.UnaryBinding(func(v ref.Val) ref.Val { return types.Bool(podReady(v.Value().(*v1.Pod))) })),
+			cel.Overload("ready_node", []*types.Type{nodeType}, types.BoolType, cel.UnaryBinding(nodeReady))),
+		cel.Function("restarts", cel.Overload("restarts_pod", []*types.Type{podType}, types.IntType, cel.UnaryBinding(func(v ref.Val) ref.Val { return types.Int(podRestarts(v.Value().(*v1.Pod))) }))),
+		cel.Function("containerStatus", cel.Overload("container_status_pod", []*types.Type{podType, str}, cStatusType, cel.BinaryBinding(containerStatus(ts)))),
+		cel.Function("exists", cel.Overload("exists_dyn", []*types.Type{types.DynType}, types.BoolType, cel.UnaryBinding(exists))),
+	)
+	return cel.NewEnv(opts...)
+}
+
+func podCondition(ts *typeSystem) func(a, b ref.Val) ref.Val {
+	none := ts.NativeToValue(&v1.PodCondition{})
+	return func(a, b ref.Val) ref.Val {
+		p, want := a.Value().(*v1.Pod), string(b.(types.String))
+		for i := range p.Status.Conditions {
+			if string(p.Status.Conditions[i].Type) == want {
+				return ts.NativeToValue(&p.Status.Conditions[i])
+			}
+		}
+		return none
+	}
+}
+
+func nodeCondition(ts *typeSystem) func(a, b ref.Val) ref.Val {
+	none := ts.NativeToValue(&v1.NodeCondition{})
+	return func(a, b ref.Val) ref.Val {
+		n, want := a.Value().(*v1.Node), string(b.(types.String))
+		for i := range n.Status.Conditions {
+			if string(n.Status.Conditions[i].Type) == want {
+				return ts.NativeToValue(&n.Status.Conditions[i])
+			}
+		}
+		return none
+	}
+}
+
+func containerStatus(ts *typeSystem) func(a, b ref.Val) ref.Val {
+	none := ts.NativeToValue(&v1.ContainerStatus{})
+	return func(a, b ref.Val) ref.Val {
+		p, want := a.Value().(*v1.Pod), string(b.(types.String))
+		for _, l := range statusLists(p) {
+			for i := range l {
+				if l[i].Name == want {
+					return ts.NativeToValue(&l[i])
+				}
+			}
+		}
+		return none
+	}
+}
+
+func statusLists(p *v1.Pod) [3][]v1.ContainerStatus {
+	return [3][]v1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses}
+}
+
+func podReady(p *v1.Pod) bool {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == v1.PodReady {
+			return p.Status.Conditions[i].Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func nodeReady(v ref.Val) ref.Val {
+	n := v.Value().(*v1.Node)
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == v1.NodeReady {
+			return types.Bool(n.Status.Conditions[i].Status == v1.ConditionTrue)
+		}
+	}
+	return types.False
+}
+
+func podRestarts(p *v1.Pod) int {
+	n := 0
+	for _, l := range statusLists(p) {
+		for i := range l {
+			n += int(l[i].RestartCount)
+		}
+	}
+	return n
+}
+
+// exists is false of what is absent: an empty object, text, list or map, and a
+// time that is not set. Fields never come here: exists(p.x) is has(p.x).
+func exists(v ref.Val) ref.Val {
+	switch x := v.(type) {
+	case *objVal:
+		return types.Bool(!isZeroObject(x))
+	case types.String:
+		return types.Bool(x != "")
+	case types.Timestamp:
+		return types.Bool(!x.IsZero())
+	case *listVal:
+		return types.Bool(x.v.Len() > 0)
+	case *mapVal:
+		return types.Bool(x.v.Len() > 0)
+	case types.Null:
+		return types.False
+	}
+	return types.True
+}
+
+func isZeroObject(o *objVal) bool {
+	switch x := o.ptr.(type) {
+	case *v1.Pod:
+		return x.Name == ""
+	case *v1.Node:
+		return x.Name == ""
+	case *coordinationv1.Lease:
+		return x.Name == ""
+	}
+	return reflectIsZero(o.ptr)
+}
+
+// podKey splits "namespace/name"; a name alone is in the namespace default.
+func podKey(s string) objKey {
+	if ns, name, ok := strings.Cut(s, "/"); ok {
+		return objKey{ns, name}
+	}
+	return objKey{"default", s}
+}
+
+// objKey names an object of one kind.
+type objKey struct{ ns, name string }
+
+func (k objKey) String() string {
+	if k.ns == "" {
+		return k.name
+	}
+	return k.ns + "/" + k.name
+}

@@ -1,0 +1,146 @@
+package expect
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// history keeps the transitions that a run's expressions ask for.
+type history struct {
+	allPods, allNodes bool
+	pods              map[objKey]*podHistory
+	nodes             map[string][]*NodeTransition
+}
+
+type podHistory struct {
+	list       []*Transition
+	containers []containerHistory // in the order in which they were seen first
+}
+
+type containerHistory struct {
+	name string
+	list []*ContainerTransition
+}
+
+func (h *podHistory) transitions() []*Transition {
+	if h == nil {
+		return nil
+	}
+	return h.list
+}
+
+func (h *podHistory) container(name string) []*ContainerTransition {
+	if h == nil {
+		return nil
+	}
+	for i := range h.containers {
+		if h.containers[i].name == name {
+			return h.containers[i].list
+		}
+	}
+	return nil
+}
+
+func newHistory() *history {
+	return &history{pods: map[objKey]*podHistory{}, nodes: map[string][]*NodeTransition{}}
+}
+
+func (h *history) wantPod(k objKey)  { h.pods[k] = &podHistory{} }
+func (h *history) wantNode(n string) { h.nodes[n] = []*NodeTransition{} }
+func (h *history) isEmpty() bool {
+	return !h.allPods && !h.allNodes && len(h.pods) == 0 && len(h.nodes) == 0
+}
+
+func (h *history) podChanged(old, now *v1.Pod, at time.Duration) {
+	p := now
+	if p == nil {
+		p = old
+	}
+	k := objKey{p.Namespace, p.Name}
+	ph := h.pods[k]
+	if ph == nil {
+		if !h.allPods {
+			return
+		}
+		ph = &podHistory{}
+		h.pods[k] = ph
+	}
+	t := Transition{Time: at, Phase: string(p.Status.Phase), Reason: p.Status.Reason, Ready: podReady(p), Restarts: podRestarts(p),
+		Deleting: p.DeletionTimestamp != nil, Gone: now == nil, UID: string(p.UID)}
+	last := Transition{Time: -1}
+	if n := len(ph.list); n > 0 {
+		last = *ph.list[n-1]
+	}
+	last.Time = at
+	if len(ph.list) == 0 || last != t {
+		ph.list = append(ph.list, &t)
+	}
+	if now == nil {
+		return
+	}
+	for _, l := range statusLists(p) {
+		for i := range l {
+			ph.containerChanged(&l[i], at)
+		}
+	}
+}
+
+func (h *podHistory) containerChanged(s *v1.ContainerStatus, at time.Duration) {
+	t := ContainerTransition{Time: at, Ready: s.Ready, Restarts: int(s.RestartCount), ContainerID: s.ContainerID}
+	switch {
+	case s.State.Running != nil:
+		t.State = "running"
+	case s.State.Terminated != nil:
+		x := s.State.Terminated
+		t.State, t.Reason, t.Message, t.ExitCode, t.Signal = "terminated", x.Reason, x.Message, int(x.ExitCode), int(x.Signal)
+	default:
+		t.State = "waiting"
+		if w := s.State.Waiting; w != nil {
+			t.Reason, t.Message = w.Reason, w.Message
+		}
+	}
+	var c *containerHistory
+	for i := range h.containers {
+		if h.containers[i].name == s.Name {
+			c = &h.containers[i]
+		}
+	}
+	if c == nil {
+		h.containers = append(h.containers, containerHistory{name: s.Name})
+		c = &h.containers[len(h.containers)-1]
+	}
+	if n := len(c.list); n > 0 {
+		last := *c.list[n-1]
+		last.Time = at
+		if last == t {
+			return
+		}
+	}
+	c.list = append(c.list, &t)
+}
+
+func (h *history) nodeChanged(now *v1.Node, at time.Duration) {
+	if now == nil {
+		return
+	}
+	list, ok := h.nodes[now.Name]
+	if !ok && !h.allNodes {
+		return
+	}
+	for i := range now.Status.Conditions {
+		c := &now.Status.Conditions[i]
+		t := &NodeTransition{Time: at, Type: string(c.Type), Status: string(c.Status), Reason: c.Reason}
+		same := false
+		for j := len(list) - 1; j >= 0; j-- {
+			if list[j].Type == t.Type {
+				same = list[j].Status == t.Status && list[j].Reason == t.Reason
+				break
+			}
+		}
+		if !same {
+			list = append(list, t)
+		}
+	}
+	h.nodes[now.Name] = list
+}

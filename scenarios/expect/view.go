@@ -1,0 +1,180 @@
+package expect
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+)
+
+// view is the cluster at one time, as a value that the functions of
+// expressions get.
+type view struct {
+	ts    *typeSystem
+	state State
+	hist  *history
+	now   time.Duration
+	list  listConversions
+	// empty is what stands for what is not there.
+	emptyPod, emptyNode, emptyLease ref.Val
+}
+
+type listConversions struct{ pods, nodes, events, leases, cri, trans, ctrans, ntrans *conversion }
+
+func newView(ts *typeSystem, state State, hist *history) *view {
+	s := &view{ts: ts, state: state, hist: hist}
+	s.list = listConversions{
+		pods: ts.pointerTo(reflect.TypeFor[v1.Pod]()), nodes: ts.pointerTo(reflect.TypeFor[v1.Node]()),
+		events: ts.pointerTo(reflect.TypeFor[v1.Event]()), leases: ts.pointerTo(reflect.TypeFor[coordinationv1.Lease]()),
+		cri: ts.pointerTo(reflect.TypeFor[CRICall]()), trans: ts.pointerTo(reflect.TypeFor[Transition]()),
+		ctrans: ts.pointerTo(reflect.TypeFor[ContainerTransition]()), ntrans: ts.pointerTo(reflect.TypeFor[NodeTransition]()),
+	}
+	s.emptyPod = ts.NativeToValue(ts.byType[reflect.TypeFor[v1.Pod]()].zero)
+	s.emptyNode = ts.NativeToValue(ts.byType[reflect.TypeFor[v1.Node]()].zero)
+	s.emptyLease = ts.NativeToValue(ts.byType[reflect.TypeFor[coordinationv1.Lease]()].zero)
+	return s
+}
+
+// pointerTo converts elements of a slice of pointers to a known struct.
+func (s *typeSystem) pointerTo(t reflect.Type) *conversion {
+	i := s.byType[t]
+	return &conversion{i.typ, func(v reflect.Value) any {
+		if v.IsNil() {
+			return i.zero
+		}
+		return v.Interface()
+	}}
+}
+
+func (s *view) slice(c *conversion, v any) ref.Val { return &listVal{s.ts, c, reflect.ValueOf(v)} }
+
+func text(v ref.Val) string {
+	s, _ := v.(types.String)
+	return string(s)
+}
+
+func (s *view) pods(_ []ref.Val) ref.Val { return s.slice(s.list.pods, s.state.Pods()) }
+
+func (s *view) podsIn(args []ref.Val) ref.Val {
+	ns := text(args[0])
+	var out []*v1.Pod
+	for _, p := range s.state.Pods() {
+		if p.Namespace == ns {
+			out = append(out, p)
+		}
+	}
+	return s.slice(s.list.pods, out)
+}
+
+func (s *view) findPod(v ref.Val) *v1.Pod {
+	k := podKey(text(v))
+	return s.state.Pod(k.ns, k.name)
+}
+
+func (s *view) pod(args []ref.Val) ref.Val {
+	if p := s.findPod(args[0]); p != nil {
+		return s.ts.NativeToValue(p)
+	}
+	return s.emptyPod
+}
+
+func (s *view) restarts(args []ref.Val) ref.Val {
+	if p := s.findPod(args[0]); p != nil {
+		return types.Int(podRestarts(p))
+	}
+	return types.IntZero
+}
+
+func (s *view) nodes(_ []ref.Val) ref.Val { return s.slice(s.list.nodes, s.state.Nodes()) }
+
+func (s *view) node(args []ref.Val) ref.Val {
+	if n := s.state.Node(text(args[0])); n != nil {
+		return s.ts.NativeToValue(n)
+	}
+	return s.emptyNode
+}
+
+func (s *view) events(_ []ref.Val) ref.Val { return s.slice(s.list.events, s.state.Events()) }
+
+func (s *view) eventsAbout(args []ref.Val) ref.Val {
+	name := text(args[0])
+	var out []*v1.Event
+	for _, e := range s.state.Events() {
+		if isAbout(e, name) {
+			out = append(out, e)
+		}
+	}
+	return s.slice(s.list.events, out)
+}
+
+// isAbout says whether an event is about "namespace/name", or about the node,
+// or the pod in the namespace default, of that name.
+func isAbout(e *v1.Event, name string) bool {
+	o := &e.InvolvedObject
+	if o.Kind == "Node" {
+		return o.Name == name
+	}
+	k := podKey(name)
+	return o.Name == k.name && o.Namespace == k.ns
+}
+
+func (s *view) leases(_ []ref.Val) ref.Val { return s.slice(s.list.leases, s.state.Leases()) }
+
+func (s *view) lease(args []ref.Val) ref.Val {
+	name := text(args[0])
+	for _, l := range s.state.Leases() {
+		if l.Name == name && l.Namespace == v1.NamespaceNodeLease {
+			return s.ts.NativeToValue(l)
+		}
+	}
+	return s.emptyLease
+}
+
+func (s *view) criCalls(_ []ref.Val) ref.Val { return s.slice(s.list.cri, s.state.CRICalls()) }
+func (s *view) time(_ []ref.Val) ref.Val     { return types.Duration{Duration: s.now} }
+
+func (s *view) since(args []ref.Val) ref.Val {
+	t, ok := args[0].(types.Timestamp)
+	if !ok || t.IsZero() {
+		return types.Duration{}
+	}
+	return types.Duration{Duration: t.Sub(s.state.Start())}
+}
+
+func (s *view) phases(args []ref.Val) ref.Val {
+	var out []string
+	for _, t := range s.hist.pods[podKey(text(args[0]))].transitions() {
+		if !t.Gone && t.Phase != "" && (len(out) == 0 || out[len(out)-1] != t.Phase) {
+			out = append(out, t.Phase)
+		}
+	}
+	return types.NewStringList(s.ts, out)
+}
+
+func (s *view) transitions(args []ref.Val) ref.Val {
+	return s.slice(s.list.trans, s.hist.pods[podKey(text(args[0]))].transitions())
+}
+
+func (s *view) containerTransitions(args []ref.Val) ref.Val {
+	return s.slice(s.list.ctrans, s.hist.pods[podKey(text(args[0]))].container(text(args[1])))
+}
+
+func (s *view) nodeTransitions(args []ref.Val) ref.Val {
+	return s.slice(s.list.ntrans, s.hist.nodes[text(args[0])])
+}
+
+func reflectIsZero(ptr any) bool { return reflect.ValueOf(ptr).Elem().IsZero() }
+
+// What follows makes a view a value that can be passed on, and nothing else.
+
+func (s *view) ConvertToNative(t reflect.Type) (any, error) {
+	return nil, fmt.Errorf("no conversion from the state to %v", t)
+}
+func (s *view) ConvertToType(ref.Type) ref.Val { return types.NewErr("the state has no other type") }
+func (s *view) Equal(other ref.Val) ref.Val    { return types.Bool(other == ref.Val(s)) }
+func (s *view) Type() ref.Type                 { return stateType }
+func (s *view) Value() any                     { return s }

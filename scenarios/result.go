@@ -1,0 +1,93 @@
+package scenarios
+
+import (
+	"time"
+
+	"github.com/drydock-sim/drydock/scenarios/expect"
+)
+
+// Result is the outcome of one run of a scenario.
+type Result struct {
+	// Scenario is the scenario's name, File where it was loaded from.
+	Scenario string `json:"scenario"`
+	File     string `json:"file,omitempty"`
+	// Seed repeats the run.
+	Seed uint64 `json:"seed"`
+	// Passed tells that every expectation held and the run was not cut short.
+	Passed bool `json:"passed"`
+	// Interrupted tells that the run was stopped before its end; expectations
+	// that were not decided by then are neither held nor failed.
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Verdicts are those of the expectations, in the scenario's order.
+	Verdicts []Verdict `json:"expectations"`
+	// Warnings say what manifests ask for and is not acted on, each once.
+	Warnings []string `json:"warnings,omitempty"`
+	// Errors are what timeline actions failed with.
+	Errors []string `json:"errors,omitempty"`
+	// Summary is what the run came to.
+	Summary Summary `json:"summary"`
+	// Logs are the kubelets' log lines, kept if an expectation failed.
+	Logs []string `json:"logs,omitempty"`
+}
+
+// Verdict is that of one expectation, with the history of what it is about if
+// it failed.
+type Verdict struct {
+	expect.Verdict
+	// History is the nearby part of the timeline, oldest line first.
+	History []string `json:"history,omitempty"`
+}
+
+// Summary counts what a run did and what it cost.
+type Summary struct {
+	Nodes int `json:"nodes"`
+	// Pods counts the API's pods at the end by phase.
+	Pods map[string]int `json:"pods"`
+	// LeasesRenewed counts the writes of leases, StatusPatches those of pods'
+	// status, APIRequests all requests of nodes, Events those written.
+	LeasesRenewed uint64 `json:"leasesRenewed"`
+	PodWrites     uint64 `json:"podWrites"`
+	NodeWrites    uint64 `json:"nodeWrites"`
+	Events        uint64 `json:"events"`
+	APIRequests   uint64 `json:"apiRequests"`
+	// Syncs counts the runs of pod workers, Resyncs those of them that a
+	// resync timer began, ProbesRun the probes (none yet).
+	Syncs     uint64 `json:"syncs"`
+	Resyncs   uint64 `json:"resyncs"`
+	ProbesRun uint64 `json:"probesRun"`
+	// Records is the length of the trace, Steps those of all loops.
+	Records uint64 `json:"records"`
+	Steps   uint64 `json:"steps"`
+	// Hash is that of the whole trace, 16 hexadecimal digits.
+	Hash string `json:"hash"`
+	// Virtual is how much virtual time passed, SteadyFrom when the nodes were
+	// ready and no pod was pending any more (negative: never).
+	Virtual    time.Duration `json:"virtualNanoseconds"`
+	SteadyFrom time.Duration `json:"steadyFromNanoseconds"`
+	Wall       WallTime      `json:"wall"`
+	// NodeSecondsPerSecond is nodes times virtual seconds by wall seconds: of
+	// the whole run, and of its steady part (0: there was none).
+	NodeSecondsPerSecond       float64 `json:"nodeSecondsPerSecond"`
+	SteadyNodeSecondsPerSecond float64 `json:"steadyNodeSecondsPerSecond"`
+}
+
+// WallTime is where the wall clock's time went.
+type WallTime struct {
+	// Load is from the file to a cluster that can run, Startup until the
+	// steady state, Steady from there to the end.
+	Load    time.Duration `json:"loadNanoseconds"`
+	Startup time.Duration `json:"startupNanoseconds"`
+	Steady  time.Duration `json:"steadyNanoseconds"`
+}
+
+// Total is the sum.
+func (w WallTime) Total() time.Duration { return w.Load + w.Startup + w.Steady }
+
+// Progress is where a run stands.
+type Progress struct {
+	Scenario      string
+	Now, Duration time.Duration
+	Wall          time.Duration
+	Nodes         int
+	Pods          map[string]int
+}

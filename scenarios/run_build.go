@@ -1,0 +1,214 @@
+package scenarios
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/sim"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/trace"
+)
+
+// build puts the cluster together and enters the timeline into the agenda.
+func (r *run) build() error {
+	spec := &r.s.Spec
+	lat := Range{}
+	if spec.API.Latency != nil {
+		lat = *spec.API.Latency
+	}
+	compiled := make([]*expect.Expectation, len(spec.Expect))
+	r.state = &state{phase: map[v1.PodPhase]int{}}
+	for i := range spec.Expect {
+		compiled[i] = spec.Expect[i].Compiled
+		r.state.wantsCalls = r.state.wantsCalls || compiled[i].NeedsCRICalls()
+	}
+	c, err := sim.New(sim.Options{
+		Seed: r.seed, Workers: r.opts.Workers,
+		APILatencyMin: lat.Min, APILatencyMax: lat.Max,
+		Keep: r.keep, TraceReads: r.opts.TraceReads,
+		KubeletLogs: r.opts.Verbose || !r.many,
+	})
+	if err != nil {
+		return err
+	}
+	r.cluster = c
+	r.state.store, r.state.start = c.Store(), c.Start()
+	if r.opts.Timeline != nil {
+		r.line = newTimeline(r.opts.Timeline, c.Start(), r.shown)
+	} else {
+		r.line = newTimeline(discard{}, c.Start(), r.shown)
+	}
+	if r.opts.Trace != nil {
+		r.jsonl = trace.NewJSONWriter(r.opts.Trace, c.Start())
+	}
+	c.Records(r.take)
+	r.engine = expect.New(compiled, r.state, expect.Options{})
+	r.watch()
+	if err := r.addNodes(); err != nil {
+		return err
+	}
+	for i := range spec.API.Faults {
+		r.apiFault(&spec.API.Faults[i], []string{""})
+	}
+	for i := range spec.Timeline {
+		a := &spec.Timeline[i]
+		r.agenda.add(a.At, a.Apply != nil || a.Template != nil, func() error { return r.act(a) })
+	}
+	// The runtime's calls are known up to the last flush of records, so what
+	// judges them looks between runs.
+	for _, x := range compiled {
+		if x.Form == expect.At && x.T != expect.End {
+			r.agenda.add(x.T, false, func() error { return nil })
+		}
+	}
+	r.result.Summary.Wall.Load = r.lap()
+	return nil
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+func (r *run) addNodes() error {
+	spec := &r.s.Spec
+	restart := 10 * time.Second
+	if k := spec.KubeletRestart; k != nil {
+		if restart = k.After; k.Never {
+			restart = -1
+		}
+	}
+	images, programs := fakeImages(spec.Images), fakePrograms(spec.Programs)
+	for i := range spec.Nodes {
+		g := &spec.Nodes[i]
+		for _, name := range g.NodeNames() {
+			_, err := r.cluster.AddNode(sim.NodeOptions{
+				Name: name, Labels: g.Labels, Taints: g.Taints, Capacity: g.Capacity, Kubelet: g.Kubelet,
+				KubeletRestart: restart,
+				Runtime: fakecri.Options{
+					Name: g.Runtime.Name, Version: g.Runtime.Version, Latency: fakeLatency(g.Runtime.Latency),
+					OnlyListedImages: g.Runtime.OnlyListedImages, Images: images, Programs: programs,
+				},
+			})
+			if err != nil {
+				return fmt.Errorf("node %s: %w", name, err)
+			}
+			for _, sp := range g.StaticPods {
+				r.cluster.Node(name).WriteStaticPod(sp.File, sp.Manifest.Content)
+			}
+		}
+	}
+	return nil
+}
+
+// warn keeps a warning, each text once.
+func (r *run) warn(text string) {
+	if !r.warned[text] {
+		r.warned[text] = true
+		r.result.Warnings = append(r.result.Warnings, text)
+	}
+}
+
+// podCount is how many pods the scenario's timeline creates.
+func (s *Scenario) podCount() int {
+	n := 0
+	for i := range s.Spec.Timeline {
+		a := &s.Spec.Timeline[i]
+		switch {
+		case a.Apply != nil:
+			n += len(a.Apply.Objects)
+		case a.Template != nil && a.Template.Replicas != nil:
+			n += *a.Template.Replicas
+		case a.Template != nil && a.Template.PerNode != nil:
+			n += *a.Template.PerNode * len(s.NodeNames())
+		}
+	}
+	for i := range s.Spec.Nodes {
+		n += len(s.Spec.Nodes[i].StaticPods) * len(s.Spec.Nodes[i].NodeNames())
+	}
+	return n
+}
+
+func fakeRange(r *Range) fakecri.Range {
+	if r == nil {
+		return fakecri.Range{}
+	}
+	return fakecri.Range{Min: r.Min, Max: r.Max}
+}
+
+func fakeLatency(in map[string]Range) map[string]fakecri.Range {
+	out := make(map[string]fakecri.Range, len(in))
+	for m, r := range in { //drydock:unordered each key is set once
+		out[m] = fakeRange(&r)
+	}
+	return out
+}
+
+func fakeImages(in []Image) []fakecri.Image {
+	out := make([]fakecri.Image, 0, len(in))
+	for i := range in {
+		im := &in[i]
+		f := fakecri.Image{Name: im.Name, Pull: fakeRange(im.Pull.Takes), Present: im.Present, Pinned: im.Pinned}
+		if im.Size != nil {
+			f.Size = im.Size.Value()
+		}
+		if p := im.Pull.Fails; p != nil {
+			f.Fail = &fakecri.PullFailure{Code: p.Code, Message: p.Message, Times: p.Times, After: fakeRange(im.Pull.Takes)}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func fakePrograms(in []Program) []fakecri.Program {
+	out := make([]fakecri.Program, 0, len(in))
+	for i := range in {
+		p := &in[i]
+		f := fakecri.Program{
+			Match:     fakecri.Match{Namespace: p.Match.Namespace, Pod: p.Match.Pod, Container: p.Match.Container, Image: p.Match.Image},
+			Behaviour: fakeBehaviour(&p.Behaviour),
+		}
+		for k := range p.Attempts {
+			f.Attempts = append(f.Attempts, fakeBehaviour(&p.Attempts[k]))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func fakeBehaviour(b *Behaviour) fakecri.Behaviour {
+	out := fakecri.Behaviour{
+		RunFor: fakeRange(b.RunFor), ExitCode: b.Exit, ExitCodes: b.Exits, Signal: int(b.Signal),
+		OOMKilled: b.OOMKilled, StartError: b.StartError,
+		OnTerm: fakecri.OnTerm{Exit: b.OnTerm.Exit, After: fakeRange(b.OnTerm.After), Ignore: b.OnTerm.Ignore, Unhandled: b.OnTerm.Unhandled},
+		Memory: fakeUsage(b.Memory, false), CPU: fakeUsage(b.CPU, true),
+	}
+	for _, l := range b.Logs {
+		out.Logs = append(out.Logs, fakecri.LogLine{At: l.After, Every: l.Every, Count: l.Count, Stream: l.Stream, Text: l.Line})
+	}
+	return out
+}
+
+// fakeUsage turns a usage into points: bytes, or millicores.
+func fakeUsage(u *Usage, milli bool) fakecri.Usage {
+	if u == nil {
+		return nil
+	}
+	if u.Ramp != nil {
+		from, to := u.Ramp.From.Value(), u.Ramp.To.Value()
+		if milli {
+			from, to = u.Ramp.From.MilliValue(), u.Ramp.To.MilliValue()
+		}
+		return fakecri.Ramp(from, to, u.Ramp.Over)
+	}
+	if milli {
+		return fakecri.Constant(u.Value.MilliValue())
+	}
+	return fakecri.Constant(u.Value.Value())
+}
+
+// removed tells whether a change is the end of an object.
+func removed(c *apiserver.Change) bool { return c.Type == "DELETED" }

@@ -1,0 +1,155 @@
+package scenarios
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/sim/trace"
+)
+
+// state is the cluster as expectations see it.
+type state struct {
+	store      *apiserver.Store
+	start      time.Time
+	wantsCalls bool
+	calls      []*expect.CRICall
+	phase      map[v1.PodPhase]int
+	ready      int
+}
+
+func (s *state) Pods() []*v1.Pod                    { return s.store.Pods() }
+func (s *state) Pod(namespace, name string) *v1.Pod { return s.store.Pod(namespace, name) }
+func (s *state) Nodes() []*v1.Node                  { return s.store.Nodes() }
+func (s *state) Node(name string) *v1.Node          { return s.store.Node(name) }
+func (s *state) Events() []*v1.Event                { return s.store.Events() }
+func (s *state) Leases() []*coordinationv1.Lease    { return s.store.Leases() }
+func (s *state) CRICalls() []*expect.CRICall        { return s.calls }
+func (s *state) Start() time.Time                   { return s.start }
+
+// record keeps a CRI call if an expectation asks for calls.
+func (s *state) record(r *trace.Record) {
+	if r.Kind != trace.KindCRI || !s.wantsCalls {
+		return
+	}
+	attempt, _ := strconv.Atoi(fieldOf(r.Fields, "attempt")) // absent: 0
+	s.calls = append(s.calls, &expect.CRICall{
+		Node: r.Node, Method: r.Verb, Pod: fieldOf(r.Fields, "pod"), Container: fieldOf(r.Fields, "container"),
+		Image: fieldOf(r.Fields, "image"), Attempt: attempt, Error: fieldOf(r.Fields, "error"),
+		At: time.Duration(r.At - s.start.UnixNano()),
+	})
+}
+
+// count keeps the numbers of pods by phase and of ready nodes.
+func (s *state) count(c *apiserver.Change) {
+	switch c.Kind {
+	case apiserver.KindPod:
+		if old, ok := c.Old.(*v1.Pod); ok && old != nil {
+			s.phase[old.Status.Phase]--
+		}
+		if !removed(c) {
+			s.phase[c.New.(*v1.Pod).Status.Phase]++
+		}
+	case apiserver.KindNode:
+		if old, ok := c.Old.(*v1.Node); ok && old != nil && nodeReady(old) {
+			s.ready--
+		}
+		if !removed(c) && nodeReady(c.New.(*v1.Node)) {
+			s.ready++
+		}
+	}
+}
+
+func (s *state) steady(nodes int) bool { return s.phase[v1.PodPending] == 0 && s.ready == nodes }
+
+func (s *state) phases() map[string]int {
+	out := map[string]int{}
+	for p, n := range s.phase { //drydock:unordered each key is set once
+		if n != 0 {
+			out[string(p)] = n
+		}
+	}
+	return out
+}
+
+func nodeReady(n *v1.Node) bool {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == v1.NodeReady {
+			return n.Status.Conditions[i].Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// deadline is the timer on the API's loop that judges what becomes due while
+// the engine runs.
+type deadline struct{ t *loop.Timer }
+
+// watch tells the expectations of every committed change.
+func (r *run) watch() {
+	l := r.cluster.API().Loop()
+	since := func() time.Duration { return l.Since(r.cluster.Start()) }
+	r.timer.t = l.Root().NewTimer("expectations", func() {
+		r.engine.Advance(since())
+		r.setTimer()
+	})
+	r.cluster.Store().OnChange(func(c apiserver.Change) {
+		r.state.count(&c)
+		kind, ok := expectKind(c.Kind)
+		if !ok {
+			return
+		}
+		out := expect.Change{Kind: kind}
+		if c.Old != nil {
+			out.Old = c.Old
+		}
+		if !removed(&c) {
+			out.New = c.New
+		}
+		r.engine.Changed(out, since())
+		r.setTimer()
+	})
+}
+
+func (r *run) setTimer() {
+	at, ok := r.engine.NextDeadline()
+	if !ok || at == math.MaxInt64 {
+		r.timer.t.Stop()
+		return
+	}
+	r.timer.t.ResetAt(r.cluster.Start().Add(at))
+}
+
+func expectKind(k apiserver.Kind) (expect.Kind, bool) {
+	switch k {
+	case apiserver.KindPod:
+		return expect.KindPod, true
+	case apiserver.KindNode:
+		return expect.KindNode, true
+	case apiserver.KindEvent:
+		return expect.KindEvent, true
+	case apiserver.KindLease:
+		return expect.KindLease, true
+	}
+	return "", false
+}
+
+// mentions tells whether a record is about an object.
+func mentions(r *trace.Record, o expect.ObjectRef) bool {
+	name := o.Name
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + o.Name
+	}
+	if o.Kind == expect.KindNode && r.Node == name {
+		return r.Kind != trace.KindCRI
+	}
+	_, object, _ := strings.Cut(r.Object, " ")
+	return object == name || strings.HasPrefix(object, name+"/") || fieldOf(r.Fields, "pod") == name
+}

@@ -1,0 +1,100 @@
+package apiserver
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+const (
+	systemCriticalPriority = int32(2000000000) // the least priority of the system's own classes
+	highestUserPriority    = int32(1000000000)
+
+	// defaultTolerationSeconds is how long a pod tolerates a node that is not
+	// ready or unreachable, unless it says otherwise.
+	defaultTolerationSeconds = int64(300)
+
+	defaultServiceAccount = "default"
+)
+
+// admitPod runs the admission plugins of a pod's creation: ServiceAccount
+// (the name only), DefaultTolerationSeconds and Priority.
+func (s *Store) admitPod(pod *v1.Pod) error {
+	if _, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]; !mirror {
+		if pod.Spec.ServiceAccountName == "" {
+			pod.Spec.ServiceAccountName = defaultServiceAccount
+		}
+		pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
+	}
+	addDefaultTolerations(&pod.Spec)
+	return s.admitPriority(pod)
+}
+
+// addDefaultTolerations is the plugin DefaultTolerationSeconds
+// (plugin/pkg/admission/defaulttolerationseconds).
+func addDefaultTolerations(spec *v1.PodSpec) {
+	var notReady, unreachable bool
+	for _, t := range spec.Tolerations {
+		if t.Effect != v1.TaintEffectNoExecute && t.Effect != "" {
+			continue
+		}
+		notReady = notReady || t.Key == v1.TaintNodeNotReady || t.Key == ""
+		unreachable = unreachable || t.Key == v1.TaintNodeUnreachable || t.Key == ""
+	}
+	add := func(key string) {
+		seconds := defaultTolerationSeconds
+		spec.Tolerations = append(spec.Tolerations, v1.Toleration{
+			Key: key, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute, TolerationSeconds: &seconds})
+	}
+	if !notReady {
+		add(v1.TaintNodeNotReady)
+	}
+	if !unreachable {
+		add(v1.TaintNodeUnreachable)
+	}
+}
+
+// admitPriority is the plugin Priority (plugin/pkg/admission/priority).
+func (s *Store) admitPriority(pod *v1.Pod) error {
+	var priority int32
+	policy := v1.PreemptLowerPriority
+	var class *schedulingv1.PriorityClass
+	if name := pod.Spec.PriorityClassName; name == "" {
+		class = s.defaultPriorityClass()
+	} else {
+		pc, ok := s.priorityClasses.get("", name)
+		if !ok {
+			return apierrors.NewForbidden(KindPod.info().gr(), pod.Name, fmt.Errorf("no PriorityClass with name %v was found", name))
+		}
+		class = pc
+	}
+	if class != nil {
+		pod.Spec.PriorityClassName = class.Name
+		priority = class.Value
+		if class.PreemptionPolicy != nil {
+			policy = *class.PreemptionPolicy
+		}
+	}
+	if p := pod.Spec.Priority; p != nil && *p != priority {
+		return apierrors.NewForbidden(KindPod.info().gr(), pod.Name, fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", *p, priority))
+	}
+	if p := pod.Spec.PreemptionPolicy; p != nil && *p != policy {
+		return apierrors.NewForbidden(KindPod.info().gr(), pod.Name, fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", *p, policy))
+	}
+	pod.Spec.Priority = &priority
+	pod.Spec.PreemptionPolicy = &policy
+	return nil
+}
+
+// defaultPriorityClass is the global default of the least value, or nil.
+func (s *Store) defaultPriorityClass() *schedulingv1.PriorityClass {
+	var least *schedulingv1.PriorityClass
+	for _, pc := range s.priorityClasses.view() {
+		if pc.GlobalDefault && (least == nil || pc.Value < least.Value) {
+			least = pc
+		}
+	}
+	return least
+}

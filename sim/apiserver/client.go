@@ -1,0 +1,200 @@
+package apiserver
+
+import (
+	"context"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// Client is the API as a node sees it. A call waits on the node's loop for the
+// latency both ways; a request that was sent arrives even if its caller dies.
+// Errors are API statuses, or *url.Error when no answer came.
+type Client struct {
+	srv    *Server // only for closures that run on the server's loop
+	server *loop.Loop
+	peer   *peer // the same
+	l      *loop.Loop
+	node   string
+	opts   Options
+	base   uint64
+
+	sends   uint64
+	watches uint64
+}
+
+// Node returns the name of the node that the client belongs to.
+func (c *Client) Node() string { return c.node }
+
+// tell has fn run on the server's loop after a drawn latency.
+func (c *Client) tell(fn func()) {
+	c.sends++
+	d := c.l.Between(c.opts.LatencyMin, c.opts.LatencyMax, "api/request", c.node, c.sends)
+	transmit(c.l, c.server, loop.Hash(0, nil, c.base, c.sends), d, fn)
+}
+
+// post sends a request. answer runs on the server's loop; what it returns runs
+// on the node's.
+func (c *Client) post(r request, answer func(error) func()) {
+	r.sent = c.l.UnixNano()
+	srv, p := c.srv, c.peer
+	c.tell(func() { srv.serve(p, r, answer) })
+}
+
+// answer is where a call waits for its result.
+type answer[T any] struct {
+	done loop.Event
+	v    T
+	err  error
+}
+
+// call sends a request and waits for its answer. fn runs on the server's loop.
+func call[T any](ctx context.Context, c *Client, r request, fn func(s *Store, now time.Time) (T, error)) (T, error) {
+	var zero T
+	if err := ctx.Err(); err != nil {
+		return zero, urlError(&r, err)
+	}
+	a := &answer[T]{}
+	srv := c.srv
+	c.post(r, func(err error) func() {
+		var v T
+		if err == nil {
+			v, err = fn(srv.store, srv.now())
+		}
+		return func() {
+			a.v, a.err = v, err
+			a.done.Fire()
+		}
+	})
+	if err := a.done.Wait(ctx); err != nil {
+		return zero, urlError(&r, err)
+	}
+	if a.err != nil {
+		return zero, a.err
+	}
+	return a.v, nil
+}
+
+// WatchPods lists the pods whose spec.nodeName is nodeName and watches them
+// until g dies. The callbacks run on g's loop and must not wait. After a break
+// it connects again by itself and listed is called anew.
+func (c *Client) WatchPods(g *loop.Group, nodeName string, listed func(pods []*v1.Pod), event func(t watch.EventType, pod *v1.Pod)) {
+	c.watch(g, KindPod, nodeName, func(list []Object) {
+		pods := make([]*v1.Pod, len(list))
+		for i, o := range list {
+			pods[i] = o.(*v1.Pod)
+		}
+		listed(pods)
+	}, func(t watch.EventType, o Object) { event(t, o.(*v1.Pod)) })
+}
+
+// WatchNode is WatchPods for one node; listed gets nil when there is none.
+func (c *Client) WatchNode(g *loop.Group, nodeName string, listed func(node *v1.Node), event func(t watch.EventType, node *v1.Node)) {
+	c.watch(g, KindNode, nodeName, func(list []Object) {
+		if len(list) == 0 {
+			listed(nil)
+			return
+		}
+		listed(list[0].(*v1.Node))
+	}, func(t watch.EventType, o Object) { event(t, o.(*v1.Node)) })
+}
+
+// GetPod returns a pod. Errors: NotFound.
+func (c *Client) GetPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+	return call(ctx, c, request{verb: "get", resource: "pods", namespace: namespace, name: name}, func(s *Store, _ time.Time) (*v1.Pod, error) {
+		return as[*v1.Pod](s.Get(KindPod, namespace, name))
+	})
+}
+
+// CreatePod creates a pod; kubelets create mirror pods.
+func (c *Client) CreatePod(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
+	return call(ctx, c, request{verb: "create", resource: "pods", namespace: pod.Namespace}, func(s *Store, now time.Time) (*v1.Pod, error) {
+		return as[*v1.Pod](s.Create(now, pod))
+	})
+}
+
+// PatchPodStatus is Store.PatchPodStatus.
+func (c *Client) PatchPodStatus(ctx context.Context, namespace, name string, uid types.UID, base, status *v1.PodStatus) (*v1.Pod, error) {
+	return call(ctx, c, request{verb: "patch", resource: "pods/status", namespace: namespace, name: name}, func(s *Store, now time.Time) (*v1.Pod, error) {
+		return s.PatchPodStatus(now, namespace, name, uid, base, status)
+	})
+}
+
+// DeletePod is Store.Delete of a pod.
+func (c *Client) DeletePod(ctx context.Context, namespace, name string, opts metav1.DeleteOptions) error {
+	_, err := call(ctx, c, request{verb: "delete", resource: "pods", namespace: namespace, name: name}, func(s *Store, now time.Time) (Object, error) {
+		return s.Delete(now, KindPod, namespace, name, opts)
+	})
+	return err
+}
+
+// CreateNode registers a node.
+func (c *Client) CreateNode(ctx context.Context, node *v1.Node) (*v1.Node, error) {
+	return call(ctx, c, request{verb: "create", resource: "nodes", heartbeat: true}, func(s *Store, now time.Time) (*v1.Node, error) {
+		return as[*v1.Node](s.Create(now, node))
+	})
+}
+
+// GetNode returns a node. Errors: NotFound.
+func (c *Client) GetNode(ctx context.Context, name string) (*v1.Node, error) {
+	return call(ctx, c, request{verb: "get", resource: "nodes", name: name, heartbeat: true}, func(s *Store, _ time.Time) (*v1.Node, error) {
+		return as[*v1.Node](s.Get(KindNode, "", name))
+	})
+}
+
+// PatchNode is Store.PatchNode.
+func (c *Client) PatchNode(ctx context.Context, name string, base, node *v1.Node) (*v1.Node, error) {
+	return call(ctx, c, request{verb: "patch", resource: "nodes/status", name: name, heartbeat: true}, func(s *Store, now time.Time) (*v1.Node, error) {
+		return s.PatchNode(now, name, base, node)
+	})
+}
+
+// GetLease returns a lease. Errors: NotFound.
+func (c *Client) GetLease(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
+	return call(ctx, c, request{verb: "get", resource: "leases", namespace: namespace, name: name, heartbeat: true}, func(s *Store, _ time.Time) (*coordinationv1.Lease, error) {
+		return as[*coordinationv1.Lease](s.Get(KindLease, namespace, name))
+	})
+}
+
+// CreateLease creates a lease.
+func (c *Client) CreateLease(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return call(ctx, c, request{verb: "create", resource: "leases", namespace: lease.Namespace, heartbeat: true}, func(s *Store, now time.Time) (*coordinationv1.Lease, error) {
+		return as[*coordinationv1.Lease](s.Create(now, lease))
+	})
+}
+
+// UpdateLease is Store.UpdateLease.
+func (c *Client) UpdateLease(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return call(ctx, c, request{verb: "update", resource: "leases", namespace: lease.Namespace, name: lease.Name, heartbeat: true}, func(s *Store, now time.Time) (*coordinationv1.Lease, error) {
+		return s.UpdateLease(now, lease)
+	})
+}
+
+// CreateEvent is Store.CreateEvent.
+func (c *Client) CreateEvent(ctx context.Context, event *v1.Event) (*v1.Event, error) {
+	return call(ctx, c, request{verb: "create", resource: "events", namespace: event.Namespace}, func(s *Store, now time.Time) (*v1.Event, error) {
+		return s.CreateEvent(now, event)
+	})
+}
+
+// PatchEvent is Store.PatchEvent.
+func (c *Client) PatchEvent(ctx context.Context, base, event *v1.Event) (*v1.Event, error) {
+	return call(ctx, c, request{verb: "patch", resource: "events", namespace: event.Namespace, name: event.Name}, func(s *Store, now time.Time) (*v1.Event, error) {
+		return s.PatchEvent(now, base, event)
+	})
+}
+
+// as gives an answer its type.
+func as[T Object](o Object, err error) (T, error) {
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return o.(T), nil
+}

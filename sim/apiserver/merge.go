@@ -1,0 +1,376 @@
+package apiserver
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A kubelet's status patch is the difference between two structs, applied to a
+// third with the semantics of a strategic merge patch: lists with a merge key
+// are merged by it, everything else that differs is replaced.
+
+// mergePodStatus applies the difference base -> status to cur, in wire form.
+// It reports whether anything of cur changed.
+func mergePodStatus(cur, base, status *v1.PodStatus) (v1.PodStatus, bool) {
+	out := *cur
+	changed := false
+	set(&out.ObservedGeneration, base.ObservedGeneration, status.ObservedGeneration, &changed)
+	set(&out.Phase, base.Phase, status.Phase, &changed)
+	set(&out.Message, base.Message, status.Message, &changed)
+	set(&out.Reason, base.Reason, status.Reason, &changed)
+	set(&out.NominatedNodeName, base.NominatedNodeName, status.NominatedNodeName, &changed)
+	set(&out.HostIP, base.HostIP, status.HostIP, &changed)
+	set(&out.PodIP, base.PodIP, status.PodIP, &changed)
+	set(&out.Resize, base.Resize, status.Resize, &changed)
+	set(&out.QOSClass, base.QOSClass, status.QOSClass, &changed)
+	if out.QOSClass == "" {
+		out.QOSClass = cur.QOSClass
+	}
+	setList(&out.HostIPs, base.HostIPs, status.HostIPs, func(a, b *v1.HostIP) bool { return *a == *b }, &changed)
+	setList(&out.PodIPs, base.PodIPs, status.PodIPs, func(a, b *v1.PodIP) bool { return *a == *b }, &changed)
+	if !sameTimePtr(base.StartTime, status.StartTime) && !sameTimePtr(out.StartTime, status.StartTime) {
+		out.StartTime = wirePtr(status.StartTime)
+		changed = true
+	}
+	mergeList(&out.Conditions, base.Conditions, status.Conditions,
+		func(c *v1.PodCondition) v1.PodConditionType { return c.Type }, samePodCondition, wirePodCondition, &changed)
+	for _, l := range []struct{ out, base, status *[]v1.ContainerStatus }{
+		{&out.InitContainerStatuses, &base.InitContainerStatuses, &status.InitContainerStatuses},
+		{&out.ContainerStatuses, &base.ContainerStatuses, &status.ContainerStatuses},
+		{&out.EphemeralContainerStatuses, &base.EphemeralContainerStatuses, &status.EphemeralContainerStatuses},
+	} {
+		was := changed
+		changed = false
+		setList(l.out, *l.base, *l.status, sameContainerStatus, &changed)
+		if changed {
+			*l.out = wireContainerStatuses(*l.out)
+		}
+		changed = changed || was
+	}
+	setDeep(&out.ResourceClaimStatuses, base.ResourceClaimStatuses, status.ResourceClaimStatuses, &changed)
+	setDeep(&out.ExtendedResourceClaimStatus, base.ExtendedResourceClaimStatus, status.ExtendedResourceClaimStatus, &changed)
+	setDeep(&out.AllocatedResources, base.AllocatedResources, status.AllocatedResources, &changed)
+	setDeep(&out.Resources, base.Resources, status.Resources, &changed)
+	setDeep(&out.NodeAllocatableResourceClaimStatuses, base.NodeAllocatableResourceClaimStatuses, status.NodeAllocatableResourceClaimStatuses, &changed)
+	return out, changed
+}
+
+// mergeNodeStatus is mergePodStatus for a node.
+func mergeNodeStatus(cur, base, status *v1.NodeStatus) (v1.NodeStatus, bool) {
+	out := *cur
+	changed := false
+	mergeList(&out.Conditions, base.Conditions, status.Conditions,
+		func(c *v1.NodeCondition) v1.NodeConditionType { return c.Type }, sameNodeCondition, wireNodeCondition, &changed)
+	setList(&out.Addresses, base.Addresses, status.Addresses, func(a, b *v1.NodeAddress) bool { return *a == *b }, &changed)
+	setResources(&out.Capacity, base.Capacity, status.Capacity, &changed)
+	setResources(&out.Allocatable, base.Allocatable, status.Allocatable, &changed)
+	set(&out.Phase, base.Phase, status.Phase, &changed)
+	set(&out.DaemonEndpoints, base.DaemonEndpoints, status.DaemonEndpoints, &changed)
+	setDeep(&out.NodeInfo, base.NodeInfo, status.NodeInfo, &changed)
+	setList(&out.Images, base.Images, status.Images, sameImage, &changed)
+	setList(&out.VolumesInUse, base.VolumesInUse, status.VolumesInUse, func(a, b *v1.UniqueVolumeName) bool { return *a == *b }, &changed)
+	setList(&out.VolumesAttached, base.VolumesAttached, status.VolumesAttached, func(a, b *v1.AttachedVolume) bool { return *a == *b }, &changed)
+	setDeep(&out.Config, base.Config, status.Config, &changed)
+	setDeep(&out.RuntimeHandlers, base.RuntimeHandlers, status.RuntimeHandlers, &changed)
+	setDeep(&out.Features, base.Features, status.Features, &changed)
+	setList(&out.DeclaredFeatures, base.DeclaredFeatures, status.DeclaredFeatures, func(a, b *string) bool { return *a == *b }, &changed)
+	return out, changed
+}
+
+// mergeStringMap applies the difference base -> want to cur. The map returned
+// is cur itself when nothing changes.
+func mergeStringMap(cur, base, want map[string]string) (map[string]string, bool) {
+	var out map[string]string
+	edit := func() map[string]string {
+		if out == nil {
+			out = make(map[string]string, len(cur)+1)
+			for k, v := range cur { //drydock:unordered copies a map
+				out[k] = v
+			}
+		}
+		return out
+	}
+	for k, v := range want { //drydock:unordered fills a map
+		if b, ok := base[k]; ok && b == v {
+			continue
+		}
+		if c, ok := cur[k]; !ok || c != v {
+			edit()[k] = v
+		}
+	}
+	for k := range base { //drydock:unordered deletes from a map
+		if _, ok := want[k]; ok {
+			continue
+		}
+		if _, ok := cur[k]; ok {
+			delete(edit(), k)
+		}
+	}
+	if out == nil {
+		return cur, false
+	}
+	return out, true
+}
+
+// set replaces a field that the patch touches.
+func set[T comparable](out *T, base, v T, changed *bool) {
+	if base != v && *out != v {
+		*out = v
+		*changed = true
+	}
+}
+
+// setDeep is set for what is rarely there, so that comparing may be slow.
+func setDeep[T any](out *T, base, v T, changed *bool) {
+	if !equality.Semantic.DeepEqual(base, v) && !equality.Semantic.DeepEqual(*out, v) {
+		*out = v
+		*changed = true
+	}
+}
+
+func setResources(out *v1.ResourceList, base, v v1.ResourceList, changed *bool) {
+	if !sameResources(base, v) && !sameResources(*out, v) {
+		*out = v
+		*changed = true
+	}
+}
+
+func sameResources(a, b v1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	same := true
+	for name, q := range a { //drydock:unordered all must hold
+		o, ok := b[name]
+		same = same && ok && q.Cmp(o) == 0
+	}
+	return same
+}
+
+// sameList compares two lists; lists that share their memory are the same.
+func sameList[T any](a, b []T, same func(a, b *T) bool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	if len(a) == 0 || &a[0] == &b[0] {
+		return true
+	}
+	for i := range a {
+		if !same(&a[i], &b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func setList[T any](out *[]T, base, v []T, same func(a, b *T) bool, changed *bool) {
+	if !sameList(base, v, same) && !sameList(*out, v, same) {
+		*out = v
+		if len(v) == 0 {
+			*out = nil
+		}
+		*changed = true
+	}
+}
+
+// mergeList merges a list by key, in the order that strategic merge gives it:
+// the patch's order, with what only the server has kept in its place.
+func mergeList[T any, K comparable](out *[]T, base, v []T, key func(*T) K, same func(a, b *T) bool, clean func(*T), changed *bool) {
+	cur := *out
+	if sameList(base, v, same) || sameList(cur, v, same) {
+		return
+	}
+	if len(v) == 0 { // JSON leaves an empty list out: the patch says null
+		*out = nil
+		*changed = *changed || len(cur) > 0
+		return
+	}
+	at := func(list []T, k K) int {
+		for i := range list {
+			if key(&list[i]) == k {
+				return i
+			}
+		}
+		return -1
+	}
+	var ours, theirs []T // the patch's items as they will be; the server's own
+	for i := range v {
+		k := key(&v[i])
+		if b := at(base, k); b >= 0 && same(&base[b], &v[i]) {
+			// untouched by the patch: the server's value, if it still has one
+			if c := at(cur, k); c >= 0 {
+				ours = append(ours, cur[c])
+			}
+			continue
+		}
+		item := v[i]
+		clean(&item)
+		ours = append(ours, item)
+	}
+	for i := range cur {
+		if k := key(&cur[i]); at(v, k) < 0 && at(base, k) < 0 {
+			theirs = append(theirs, cur[i])
+		}
+	}
+	merged := make([]T, 0, len(ours)+len(theirs))
+	for len(ours) > 0 || len(theirs) > 0 {
+		takeTheirs := len(ours) == 0
+		if !takeTheirs && len(theirs) > 0 {
+			l, r := at(cur, key(&theirs[0])), at(cur, key(&ours[0]))
+			takeTheirs = r >= 0 && l < r
+		}
+		if takeTheirs {
+			merged, theirs = append(merged, theirs[0]), theirs[1:]
+		} else {
+			merged, ours = append(merged, ours[0]), ours[1:]
+		}
+	}
+	if sameList(cur, merged, same) {
+		return
+	}
+	*out = merged
+	*changed = true
+}
+
+// sameTime compares times as they are on the wire: in seconds.
+func sameTime(a, b metav1.Time) bool {
+	if a.IsZero() || b.IsZero() {
+		return a.IsZero() == b.IsZero()
+	}
+	return a.Unix() == b.Unix()
+}
+
+func sameTimePtr(a, b *metav1.Time) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return sameTime(*a, *b)
+}
+
+func samePtr[T comparable](a, b *T) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+func samePodCondition(a, b *v1.PodCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message &&
+		a.ObservedGeneration == b.ObservedGeneration &&
+		sameTime(a.LastTransitionTime, b.LastTransitionTime) && sameTime(a.LastProbeTime, b.LastProbeTime)
+}
+
+func sameNodeCondition(a, b *v1.NodeCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message &&
+		sameTime(a.LastTransitionTime, b.LastTransitionTime) && sameTime(a.LastHeartbeatTime, b.LastHeartbeatTime)
+}
+
+func sameImage(a, b *v1.ContainerImage) bool {
+	return a.SizeBytes == b.SizeBytes && sameList(a.Names, b.Names, func(x, y *string) bool { return *x == *y })
+}
+
+func sameContainerStatus(a, b *v1.ContainerStatus) bool {
+	return a.Name == b.Name && a.Ready == b.Ready && a.RestartCount == b.RestartCount &&
+		a.Image == b.Image && a.ImageID == b.ImageID && a.ContainerID == b.ContainerID &&
+		samePtr(a.Started, b.Started) && samePtr(a.StopSignal, b.StopSignal) &&
+		sameState(&a.State, &b.State) && sameState(&a.LastTerminationState, &b.LastTerminationState) &&
+		sameRare(a, b)
+}
+
+// sameRare compares what most container statuses don't have.
+func sameRare(a, b *v1.ContainerStatus) bool {
+	return sameResources(a.AllocatedResources, b.AllocatedResources) &&
+		(a.Resources == b.Resources || equality.Semantic.DeepEqual(a.Resources, b.Resources)) &&
+		(a.User == b.User || equality.Semantic.DeepEqual(a.User, b.User)) &&
+		sameList(a.VolumeMounts, b.VolumeMounts, func(x, y *v1.VolumeMountStatus) bool { return equality.Semantic.DeepEqual(x, y) }) &&
+		sameList(a.AllocatedResourcesStatus, b.AllocatedResourcesStatus, func(x, y *v1.ResourceStatus) bool { return equality.Semantic.DeepEqual(x, y) })
+}
+
+func sameState(a, b *v1.ContainerState) bool {
+	if (a.Waiting == nil) != (b.Waiting == nil) || (a.Running == nil) != (b.Running == nil) || (a.Terminated == nil) != (b.Terminated == nil) {
+		return false
+	}
+	switch {
+	case a.Waiting != nil:
+		return a.Waiting == b.Waiting || *a.Waiting == *b.Waiting
+	case a.Running != nil:
+		return a.Running == b.Running || sameTime(a.Running.StartedAt, b.Running.StartedAt)
+	case a.Terminated != nil:
+		x, y := a.Terminated, b.Terminated
+		return x == y || x.ExitCode == y.ExitCode && x.Signal == y.Signal && x.Reason == y.Reason && x.Message == y.Message &&
+			x.ContainerID == y.ContainerID && sameTime(x.StartedAt, y.StartedAt) && sameTime(x.FinishedAt, y.FinishedAt)
+	}
+	return true
+}
+
+// onWire tells whether a time is as JSON would leave it.
+func onWire(t metav1.Time) bool {
+	return t.Nanosecond() == 0 && (t.IsZero() || t.Location() == time.UTC)
+}
+
+func wirePtr(t *metav1.Time) *metav1.Time {
+	if t == nil || onWire(*t) {
+		return t
+	}
+	c := wire(t.Time)
+	return &c
+}
+
+func wireInPlace(t *metav1.Time) {
+	if !onWire(*t) {
+		*t = wire(t.Time)
+	}
+}
+
+func wirePodCondition(c *v1.PodCondition) {
+	wireInPlace(&c.LastTransitionTime)
+	wireInPlace(&c.LastProbeTime)
+}
+
+func wireNodeCondition(c *v1.NodeCondition) {
+	wireInPlace(&c.LastTransitionTime)
+	wireInPlace(&c.LastHeartbeatTime)
+}
+
+// wireContainerStatuses returns the list with its times in whole seconds; it
+// copies only what it must.
+func wireContainerStatuses(list []v1.ContainerStatus) []v1.ContainerStatus {
+	dirty := func(s *v1.ContainerState) bool {
+		return s.Running != nil && !onWire(s.Running.StartedAt) ||
+			s.Terminated != nil && (!onWire(s.Terminated.StartedAt) || !onWire(s.Terminated.FinishedAt))
+	}
+	clean := func(s *v1.ContainerState) {
+		if s.Running != nil {
+			r := *s.Running
+			wireInPlace(&r.StartedAt)
+			s.Running = &r
+		}
+		if s.Terminated != nil {
+			t := *s.Terminated
+			wireInPlace(&t.StartedAt)
+			wireInPlace(&t.FinishedAt)
+			s.Terminated = &t
+		}
+	}
+	copied := false
+	for i := range list {
+		a, b := dirty(&list[i].State), dirty(&list[i].LastTerminationState)
+		if !a && !b {
+			continue
+		}
+		if !copied {
+			list = append([]v1.ContainerStatus(nil), list...)
+			copied = true
+		}
+		if a {
+			clean(&list[i].State)
+		}
+		if b {
+			clean(&list[i].LastTerminationState)
+		}
+	}
+	return list
+}

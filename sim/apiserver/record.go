@@ -1,0 +1,198 @@
+package apiserver
+
+import (
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/trace"
+)
+
+// record makes the trace record of a write: KindPod for a pod's status,
+// KindNode for a node's conditions, KindEvent for events, else KindAPI.
+func (s *Server) record(c Change) {
+	if s.rec == nil || c.Verb == "expire" {
+		return
+	}
+	switch o := c.New.(type) {
+	case *v1.Pod:
+		if c.Type == watch.Modified && c.Verb == "patch" && c.Subresource == "status" {
+			s.rec.Record(trace.KindPod, "pod "+o.Namespace+"/"+o.Name, "status", s.fields(c, podFields(o))...)
+			return
+		}
+		s.rec.Record(trace.KindAPI, "pod "+o.Namespace+"/"+o.Name, c.Verb, s.fields(c, podWriteFields(c, o))...)
+	case *v1.Node:
+		if c.Type != watch.Deleted {
+			var old []v1.NodeCondition
+			if c.Old != nil {
+				old = c.Old.(*v1.Node).Status.Conditions
+			}
+			if changed := changedConditions(old, o.Status.Conditions); len(changed) > 0 {
+				s.rec.Record(trace.KindNode, "node "+o.Name, c.Verb, s.fields(c, changed)...)
+				return
+			}
+		}
+		s.rec.Record(trace.KindAPI, "node "+o.Name, c.Verb, s.fields(c, nil)...)
+	case *v1.Event:
+		if c.Type == watch.Deleted {
+			s.rec.Record(trace.KindAPI, "event "+o.Namespace+"/"+o.Name, c.Verb, s.fields(c, nil)...)
+			return
+		}
+		s.rec.Record(trace.KindEvent, Reference(&o.InvolvedObject), o.Reason, s.fields(c, eventFields(o))...)
+	default:
+		s.rec.Record(trace.KindAPI, objectName(c.Kind, c.New), c.Verb, s.fields(c, nil)...)
+	}
+}
+
+// Reference names an event's object as the trace does: "pod default/web-0",
+// "node worker-0".
+func Reference(ref *v1.ObjectReference) string {
+	kind := Kind(ref.Kind).info().object
+	if ref.Namespace == "" || !Kind(ref.Kind).Namespaced() {
+		return kind + " " + ref.Name
+	}
+	return kind + " " + ref.Namespace + "/" + ref.Name
+}
+
+func objectName(k Kind, o Object) string {
+	if ns := o.GetNamespace(); ns != "" {
+		return k.info().object + " " + ns + "/" + o.GetName()
+	}
+	return k.info().object + " " + o.GetName()
+}
+
+// fields adds to a record's own fields what every write's record has.
+func (s *Server) fields(c Change, own []trace.Field) []trace.Field {
+	if c.Subresource != "" && c.Subresource != "status" && c.Subresource != "binding" {
+		own = append(own, trace.Str("subresource", c.Subresource))
+	}
+	if c.Type == watch.Deleted {
+		own = append(own, trace.Str("removed", "true"))
+	}
+	if s.by != "" {
+		own = append(own, trace.Str("by", s.by))
+	}
+	return append(own, trace.Field{Key: "version", Value: c.New.GetResourceVersion()})
+}
+
+// podFields is a pod's status as a record has it.
+func podFields(p *v1.Pod) []trace.Field {
+	st := &p.Status
+	out := make([]trace.Field, 0, 8)
+	out = append(out, trace.Str("phase", string(st.Phase)))
+	if st.Reason != "" {
+		out = append(out, trace.Str("reason", st.Reason))
+	}
+	if st.Message != "" {
+		out = append(out, trace.Str("message", st.Message))
+	}
+	b := make([]byte, 0, 128)
+	for i := range st.Conditions {
+		c := &st.Conditions[i]
+		b = appendWord(b, string(c.Type))
+		b = append(b, '=')
+		b = append(b, c.Status...)
+		if c.Reason != "" {
+			b = append(b, '/')
+			b = append(b, c.Reason...)
+		}
+	}
+	out = append(out, trace.Str("conditions", string(b)))
+	b = b[:0]
+	for _, list := range [][]v1.ContainerStatus{st.InitContainerStatuses, st.ContainerStatuses, st.EphemeralContainerStatuses} {
+		for i := range list {
+			b = appendContainer(b, &list[i])
+		}
+	}
+	if len(b) > 0 {
+		out = append(out, trace.Str("containers", string(b)))
+	}
+	if st.PodIP != "" {
+		out = append(out, trace.Str("podIP", st.PodIP))
+	}
+	return out
+}
+
+func appendWord(b []byte, w string) []byte {
+	if len(b) > 0 {
+		b = append(b, ' ')
+	}
+	return append(b, w...)
+}
+
+// appendContainer appends "main=running/ready" or "main=Error(1) restarts=2".
+func appendContainer(b []byte, c *v1.ContainerStatus) []byte {
+	b = appendWord(b, c.Name)
+	b = append(b, '=')
+	switch {
+	case c.State.Running != nil:
+		b = append(b, "running"...)
+	case c.State.Terminated != nil:
+		b = append(b, c.State.Terminated.Reason...)
+		b = append(b, '(')
+		b = strconv.AppendInt(b, int64(c.State.Terminated.ExitCode), 10)
+		b = append(b, ')')
+	case c.State.Waiting != nil:
+		b = append(b, c.State.Waiting.Reason...)
+	}
+	if c.Ready {
+		b = append(b, "/ready"...)
+	}
+	if c.RestartCount > 0 {
+		b = append(b, " restarts="...)
+		b = strconv.AppendInt(b, int64(c.RestartCount), 10)
+	}
+	return b
+}
+
+// podWriteFields is what a write that is no status patch says of a pod.
+func podWriteFields(c Change, p *v1.Pod) []trace.Field {
+	var out []trace.Field
+	switch c.Verb {
+	case "create", "bind":
+		if p.Spec.NodeName != "" {
+			out = append(out, trace.Str("node", p.Spec.NodeName))
+		}
+	case "delete":
+		if p.DeletionGracePeriodSeconds != nil {
+			out = append(out, trace.Int("grace", *p.DeletionGracePeriodSeconds))
+		}
+	}
+	return out
+}
+
+// changedConditions is the conditions that are new or whose status or reason
+// changed.
+func changedConditions(old, now []v1.NodeCondition) []trace.Field {
+	var out []trace.Field
+	for i := range now {
+		c := &now[i]
+		same := false
+		for j := range old {
+			o := &old[j]
+			same = same || o.Type == c.Type && o.Status == c.Status && o.Reason == c.Reason && o.Message == c.Message
+		}
+		if same {
+			continue
+		}
+		text := string(c.Status)
+		if c.Reason != "" {
+			text += "/" + c.Reason
+		}
+		out = append(out, trace.Str(string(c.Type), text))
+		if c.Status != v1.ConditionTrue && c.Type == v1.NodeReady {
+			out = append(out, trace.Str("message", c.Message))
+		}
+	}
+	return out
+}
+
+func eventFields(e *v1.Event) []trace.Field {
+	out := make([]trace.Field, 0, 8)
+	out = append(out, trace.Str("type", e.Type), trace.Str("message", e.Message), trace.Int("count", int64(e.Count)))
+	if e.InvolvedObject.FieldPath != "" {
+		out = append(out, trace.Str("field", e.InvolvedObject.FieldPath))
+	}
+	return append(out, trace.Str("source", e.Source.Component))
+}

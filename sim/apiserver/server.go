@@ -1,0 +1,201 @@
+package apiserver
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/sim/trace"
+)
+
+// Options configure a Server.
+type Options struct {
+	// Loop is the server's own loop.
+	Loop *loop.Loop
+	// Recorder takes a record of each write. Nil records nothing.
+	Recorder *trace.Recorder
+	// LatencyMin and LatencyMax bound the time that a message takes one way.
+	// Zero means 5 ms; a LatencyMax under LatencyMin means LatencyMin. With an
+	// Engine, LatencyMin must not be under its lookahead.
+	LatencyMin, LatencyMax time.Duration
+	// RequestTimeout is when a request that gets no answer fails. Zero means
+	// 30 s, the time that a dial takes to fail.
+	RequestTimeout time.Duration
+	// HeartbeatTimeout is the same for calls on nodes and leases. Zero means
+	// 10 s, what the kubelet's heartbeat client has.
+	HeartbeatTimeout time.Duration
+	// WatchTimeout is when a watch that is cut off breaks. Zero means 45 s
+	// (HTTP/2: 30 s without a frame, then 15 s for a ping). If the partition
+	// heals before, what happened meanwhile is delivered late.
+	WatchTimeout time.Duration
+	// EventTTL is as in StoreOptions.
+	EventTTL time.Duration
+}
+
+// Server is the API on a loop of its own. Its methods are for use on that
+// loop, or while no driver runs it.
+type Server struct {
+	opts     Options
+	l        *loop.Loop
+	rec      *trace.Recorder
+	store    *Store
+	peers    map[string][]*peer // by node name
+	allPeers []*peer            // in the order of their making
+	faults   []*Fault
+	by       string // the node whose request is being served
+	expire   *loop.Timer
+	writes   map[Kind]uint64
+	requests uint64
+}
+
+// New returns a server with an empty cluster: the system namespaces and
+// priority classes only.
+func New(opts Options) *Server {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&opts.LatencyMin, 5*time.Millisecond)
+	opts.LatencyMax = max(opts.LatencyMax, opts.LatencyMin)
+	def(&opts.RequestTimeout, 30*time.Second)
+	def(&opts.HeartbeatTimeout, 10*time.Second)
+	def(&opts.WatchTimeout, 45*time.Second)
+	s := &Server{
+		opts:   opts,
+		l:      opts.Loop,
+		rec:    opts.Recorder,
+		store:  NewStore(StoreOptions{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
+		peers:  map[string][]*peer{},
+		writes: map[Kind]uint64{},
+	}
+	s.expire = s.l.Root().NewTimer("event expiry", s.expireEvents)
+	s.store.OnChange(s.onChange)
+	return s
+}
+
+// Loop returns the server's loop.
+func (s *Server) Loop() *loop.Loop { return s.l }
+
+// Store returns the state machine behind the server.
+func (s *Server) Store() *Store { return s.store }
+
+// Requests returns how many requests of nodes have arrived.
+func (s *Server) Requests() uint64 { return s.requests }
+
+// Writes returns how many writes to objects of a kind were committed.
+func (s *Server) Writes(k Kind) uint64 { return s.writes[k] }
+
+func (s *Server) now() time.Time { return s.l.Now() }
+
+// onChange is the first hook: the trace, then the watches.
+func (s *Server) onChange(c Change) {
+	s.writes[c.Kind]++
+	s.record(c)
+	switch c.Kind {
+	case KindPod:
+		pod := c.New.(*v1.Pod)
+		if pod.Spec.NodeName != "" {
+			s.notify(c, pod.Spec.NodeName)
+		}
+	case KindNode:
+		s.notify(c, c.New.GetName())
+	case KindEvent:
+		if !s.expire.Set() && s.store.opts.EventTTL > 0 {
+			s.expire.Reset(s.store.opts.EventTTL)
+		}
+	}
+}
+
+func (s *Server) expireEvents() {
+	if next := s.store.ExpireEvents(s.now()); !next.IsZero() {
+		s.expire.ResetAt(next)
+	}
+}
+
+// transmit has fn run on to after d. In tests one loop may be both ends.
+func transmit(from, to *loop.Loop, stream uint64, d time.Duration, fn func()) {
+	if from == to {
+		to.Root().AfterInStream(stream, d, fn)
+		return
+	}
+	from.Send(to, d, stream, fn)
+}
+
+// request is what a node asks for, as faults and errors see it.
+type request struct {
+	verb, resource  string
+	namespace, name string
+	heartbeat       bool
+	sent            int64 // ns since the Unix epoch, on the node's clock
+}
+
+func (r *request) timeout(o *Options) time.Duration {
+	if r.heartbeat {
+		return o.HeartbeatTimeout
+	}
+	return o.RequestTimeout
+}
+
+// peer is the server's side of one Client. Only the server's loop touches it.
+type peer struct {
+	node    string
+	c       *Client
+	replies uint64
+	subs    []*subscription
+}
+
+// latency draws how long a message to the peer takes.
+func (s *Server) latency(p *peer) time.Duration {
+	p.replies++
+	return s.l.Between(s.opts.LatencyMin, s.opts.LatencyMax, "api/reply", p.node, p.replies)
+}
+
+// serve handles a request that has arrived. answer runs the request, unless it
+// is given an error, and returns what is to run on the node's loop.
+func (s *Server) serve(p *peer, r request, answer func(error) func()) {
+	s.requests++
+	f := s.fate(p.node, &r)
+	left := max(r.timeout(&s.opts)-time.Duration(s.l.UnixNano()-r.sent), s.opts.LatencyMin)
+	switch {
+	case f.drop:
+		s.reply(p, left, answer(errTimeout(&r)))
+	case f.refuse:
+		s.reply(p, s.latency(p), answer(errRefused(&r)))
+	case f.latency >= left:
+		// The caller gives up before the request is handled.
+		s.reply(p, left, answer(errTimeout(&r)))
+		s.l.Root().After(f.latency, func() { s.handle(p, f, answer) })
+	case f.latency > 0:
+		s.l.Root().After(f.latency, func() { s.reply(p, s.latency(p), s.handle(p, f, answer)) })
+	default:
+		s.reply(p, s.latency(p), s.handle(p, f, answer))
+	}
+}
+
+// handle runs a request and returns what tells the node of it.
+func (s *Server) handle(p *peer, f fate, answer func(error) func()) func() {
+	s.by = p.node
+	defer func() { s.by = "" }()
+	return answer(f.err)
+}
+
+func (s *Server) reply(p *peer, d time.Duration, fn func()) {
+	p.replies++
+	transmit(s.l, p.c.l, loop.Hash(0, nil, p.c.base, p.replies), d, fn)
+}
+
+// Client returns the API as a node's loop sees it. nodeName is what faults
+// and partitions go by.
+func (s *Server) Client(nodeLoop *loop.Loop, nodeName string) *Client {
+	p := &peer{node: nodeName}
+	c := &Client{
+		srv: s, l: nodeLoop, node: nodeName, peer: p, opts: s.opts, server: s.l,
+		base: loop.Hash(nodeLoop.Seed(), []string{"api client", nodeName}, uint64(len(s.allPeers))),
+	}
+	p.c = c
+	s.peers[nodeName] = append(s.peers[nodeName], p)
+	s.allPeers = append(s.allPeers, p)
+	return c
+}

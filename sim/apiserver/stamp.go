@@ -1,0 +1,100 @@
+package apiserver
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Template is a pod that was defaulted, admitted and validated once, to be
+// stamped many times. The pods stamped share everything below their structs.
+type Template struct{ pod *v1.Pod }
+
+// Pod returns the template's pod as it will be stamped. It is shared.
+func (t *Template) Pod() *v1.Pod { return t.pod }
+
+// Stamp says how one pod differs from its template.
+type Stamp struct {
+	// Name is the pod's name. "" generates one from the template's
+	// generateName, or from its name and a dash.
+	Name string
+	// Namespace, when not "", replaces the template's.
+	Namespace string
+	// NodeName, when not "", replaces the template's spec.nodeName.
+	NodeName string
+	// Labels, when not nil, replaces the template's. It is shared.
+	Labels map[string]string
+	// Annotations, when not nil, replaces the template's. It is shared.
+	Annotations map[string]string
+	// OwnerReferences, when not nil, replaces the template's. It is shared.
+	OwnerReferences []metav1.OwnerReference
+}
+
+// NewTemplate defaults, admits and validates a copy of pod. Errors are those
+// of Create.
+func (s *Store) NewTemplate(pod *v1.Pod) (*Template, error) {
+	in := KindPod.info()
+	c := pod.DeepCopy()
+	prefix := c.GenerateName
+	if c.Name == "" && prefix == "" {
+		return nil, apierrors.NewInvalid(in.gk(), "", field.ErrorList{field.Required(field.NewPath("metadata", "name"), "name or generateName is required")})
+	}
+	if c.Name == "" {
+		c.Name = prefix + "xxxxx"
+	}
+	if prefix == "" {
+		prefix = c.Name + "-"
+	}
+	if err := s.prepareCreate(c, in); err != nil {
+		return nil, err
+	}
+	if _, err := s.admitNew(c, in, false); err != nil {
+		return nil, err
+	}
+	c.Name = ""
+	c.GenerateName = prefix
+	return &Template{c}, nil
+}
+
+// CreateFromTemplate stores a pod that shares its template's spec. Errors:
+// NotFound (namespace), Forbidden (namespace is terminating), Invalid (name),
+// AlreadyExists.
+func (s *Store) CreateFromTemplate(now time.Time, t *Template, st Stamp) (*v1.Pod, error) {
+	in := KindPod.info()
+	c := *t.pod
+	c.Name = st.Name
+	if st.Name != "" {
+		c.GenerateName = ""
+	}
+	if st.Namespace != "" {
+		c.Namespace = st.Namespace
+	}
+	if st.NodeName != "" {
+		c.Spec.NodeName = st.NodeName
+	}
+	if st.Labels != nil {
+		c.Labels = st.Labels
+	}
+	if st.Annotations != nil {
+		c.Annotations = st.Annotations
+	}
+	if st.OwnerReferences != nil {
+		c.OwnerReferences = st.OwnerReferences
+	}
+	if err := s.prepareCreate(&c, in); err != nil {
+		return nil, err
+	}
+	for _, msg := range nameCheck(KindPod)(c.Name, false) {
+		return nil, apierrors.NewInvalid(in.gk(), c.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), c.Name, msg)})
+	}
+	if _, ok := s.pods.get(c.Namespace, c.Name); ok {
+		return nil, apierrors.NewAlreadyExists(in.gr(), c.Name)
+	}
+	s.stampMeta(now, &c)
+	s.commit(watch.Added, KindPod, nil, &c, "create", "")
+	return &c, nil
+}

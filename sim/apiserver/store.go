@@ -1,0 +1,392 @@
+package apiserver
+
+import (
+	"encoding/hex"
+	"fmt"
+	"sort"
+	"strconv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// StoreOptions configure a Store.
+type StoreOptions struct {
+	// Seed decides UIDs and generated names.
+	Seed uint64
+	// Start is the creation time of what exists from the beginning (the
+	// system namespaces and priority classes). Zero means loop.Epoch().
+	Start time.Time
+	// EventTTL is how long an event lives after its last write. Zero means one
+	// hour, as kube-apiserver's --event-ttl; negative means for ever.
+	EventTTL time.Duration
+}
+
+// Change is one committed write.
+type Change struct {
+	// Type is watch.Added, watch.Modified or watch.Deleted.
+	Type watch.EventType
+	Kind Kind
+	// Old is the object before the write; nil for Added.
+	Old Object
+	// New is the object after the write. For Deleted it is the last state,
+	// with the resource version of the deletion.
+	New Object
+	// Verb is what was done: "create", "update", "patch", "delete", "bind",
+	// "expire".
+	Verb string
+	// Subresource is "" or what the write was made on: "status", "resize", ...
+	Subresource string
+	// Version is the write's resource version.
+	Version uint64
+}
+
+// Store is the API's state machine. It is for use by one loop at a time.
+type Store struct {
+	opts    StoreOptions
+	version uint64
+	uids    uint64
+	names   uint64
+
+	pods            *table[*v1.Pod]
+	nodes           *table[*v1.Node]
+	leases          *table[*coordinationv1.Lease]
+	events          *table[*v1.Event]
+	configMaps      *table[*v1.ConfigMap]
+	secrets         *table[*v1.Secret]
+	namespaces      *table[*v1.Namespace]
+	services        *table[*v1.Service]
+	priorityClasses *table[*schedulingv1.PriorityClass]
+
+	podsByNode map[string][]*v1.Pod
+	nsPods     map[string]*namespacePods
+	podVersion uint64 // version of the last write to any pod
+
+	expiry  []expiring
+	applied map[objectKey][]byte
+	hooks   []func(Change)
+	pending []Change
+	telling bool
+}
+
+type objectKey struct {
+	kind            Kind
+	namespace, name string
+}
+
+// namespacePods caches the pods of a namespace as of a version.
+type namespacePods struct {
+	version uint64
+	pods    []*v1.Pod
+}
+
+// NewStore returns a store that holds the system namespaces and the two system
+// priority classes.
+func NewStore(opts StoreOptions) *Store {
+	if opts.Start.IsZero() {
+		opts.Start = loop.Epoch()
+	}
+	if opts.EventTTL == 0 {
+		opts.EventTTL = time.Hour
+	}
+	s := &Store{
+		opts:            opts,
+		pods:            newTable[*v1.Pod](),
+		nodes:           newTable[*v1.Node](),
+		leases:          newTable[*coordinationv1.Lease](),
+		events:          newTable[*v1.Event](),
+		configMaps:      newTable[*v1.ConfigMap](),
+		secrets:         newTable[*v1.Secret](),
+		namespaces:      newTable[*v1.Namespace](),
+		services:        newTable[*v1.Service](),
+		priorityClasses: newTable[*schedulingv1.PriorityClass](),
+		podsByNode:      map[string][]*v1.Pod{},
+		nsPods:          map[string]*namespacePods{},
+		applied:         map[objectKey][]byte{},
+	}
+	s.bootstrap()
+	return s
+}
+
+// bootstrap makes what exists in every cluster.
+func (s *Store) bootstrap() {
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, v1.NamespaceNodeLease, metav1.NamespacePublic} {
+		ns := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := s.Create(s.opts.Start, ns); err != nil {
+			panic(err) // a fault of this package
+		}
+	}
+	for _, pc := range []struct {
+		name, text string
+		value      int32
+	}{
+		{"system-cluster-critical", "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.", systemCriticalPriority},
+		{"system-node-critical", "Used for system critical pods that must not be moved from their current node.", systemCriticalPriority + 1000},
+	} {
+		c := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: pc.name}, Value: pc.value, Description: pc.text}
+		if _, err := s.create(s.opts.Start, c, KindPriorityClass.info(), true); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// OnChange has fn called after each committed write, in the order of the
+// writes. A write made by fn is told after fn returned.
+func (s *Store) OnChange(fn func(Change)) { s.hooks = append(s.hooks, fn) }
+
+// Version returns the resource version of the last write.
+func (s *Store) Version() uint64 { return s.version }
+
+func (s *Store) table(k Kind) anyTable {
+	switch k {
+	case KindPod:
+		return s.pods
+	case KindNode:
+		return s.nodes
+	case KindLease:
+		return s.leases
+	case KindEvent:
+		return s.events
+	case KindConfigMap:
+		return s.configMaps
+	case KindSecret:
+		return s.secrets
+	case KindNamespace:
+		return s.namespaces
+	case KindService:
+		return s.services
+	case KindPriorityClass:
+		return s.priorityClasses
+	}
+	return nil
+}
+
+// nextUID returns a new UID: a version-4 UUID that the seed and the number of
+// UIDs made so far decide.
+func (s *Store) nextUID() types.UID {
+	s.uids++
+	var b [16]byte
+	for i := range 2 {
+		h := loop.Hash(s.opts.Seed, []string{"uid"}, s.uids, uint64(i))
+		for j := range 8 {
+			b[i*8+j] = byte(h >> (8 * j))
+		}
+	}
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	var out [36]byte
+	hex.Encode(out[0:8], b[0:4])
+	out[8] = '-'
+	hex.Encode(out[9:13], b[4:6])
+	out[13] = '-'
+	hex.Encode(out[14:18], b[6:8])
+	out[18] = '-'
+	hex.Encode(out[19:23], b[8:10])
+	out[23] = '-'
+	hex.Encode(out[24:36], b[10:16])
+	return types.UID(out[:])
+}
+
+// nameAlphabet is what generated names end in: apimachinery's safe alphabet.
+const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789"
+
+// generateName appends five characters to a prefix, as the API server does.
+func (s *Store) generateName(prefix string) string {
+	if len(prefix) > 58 {
+		prefix = prefix[:58]
+	}
+	s.names++
+	h := loop.Hash(s.opts.Seed, []string{"name", prefix}, s.names)
+	b := []byte(prefix)
+	for range 5 {
+		b = append(b, nameAlphabet[h%uint64(len(nameAlphabet))])
+		h /= uint64(len(nameAlphabet))
+	}
+	return string(b)
+}
+
+// wire cuts a time to whole seconds, UTC, as a trip through JSON does.
+func wire(t time.Time) metav1.Time { return metav1.Time{Time: t.UTC().Truncate(time.Second)} }
+
+// commit puts a new or changed object in its place under the next version.
+// The caller must own obj: its resource version is set here.
+func (s *Store) commit(typ watch.EventType, k Kind, old, obj Object, verb, sub string) {
+	s.version++
+	obj.SetResourceVersion(strconv.FormatUint(s.version, 10))
+	if typ == watch.Deleted {
+		s.table(k).drop(obj.GetNamespace(), obj.GetName())
+	} else {
+		s.table(k).put(obj)
+	}
+	if k == KindPod {
+		s.indexPod(typ, old, obj.(*v1.Pod))
+	}
+	s.tell(Change{Type: typ, Kind: k, Old: old, New: obj, Verb: verb, Subresource: sub, Version: s.version})
+}
+
+// tell calls the hooks; a change made while they run waits for its turn.
+func (s *Store) tell(c Change) {
+	if len(s.hooks) == 0 {
+		return
+	}
+	s.pending = append(s.pending, c)
+	if s.telling {
+		return
+	}
+	s.telling = true
+	defer func() { s.telling = false }()
+	for len(s.pending) > 0 {
+		c := s.pending[0]
+		s.pending[0] = Change{}
+		s.pending = s.pending[1:]
+		for _, fn := range s.hooks {
+			fn(c)
+		}
+	}
+	s.pending = nil
+}
+
+func (s *Store) indexPod(typ watch.EventType, old Object, pod *v1.Pod) {
+	s.podVersion = s.version
+	node := ""
+	if old != nil {
+		node = old.(*v1.Pod).Spec.NodeName
+	}
+	if node != "" {
+		list := s.podsByNode[node]
+		for i, p := range list {
+			if p.UID != pod.UID {
+				continue
+			}
+			if typ != watch.Deleted && pod.Spec.NodeName == node {
+				list[i] = pod
+				return
+			}
+			copy(list[i:], list[i+1:])
+			list[len(list)-1] = nil
+			s.podsByNode[node] = list[:len(list)-1]
+			break
+		}
+	}
+	if typ != watch.Deleted && pod.Spec.NodeName != "" {
+		s.podsByNode[pod.Spec.NodeName] = append(s.podsByNode[pod.Spec.NodeName], pod)
+	}
+}
+
+// Pods returns all pods, oldest first. The slice is good until the next write.
+func (s *Store) Pods() []*v1.Pod { return s.pods.view() }
+
+// PodsOnNode returns the pods with that spec.nodeName in the order in which
+// they came to it. The slice is good until the next write.
+func (s *Store) PodsOnNode(node string) []*v1.Pod { return s.podsByNode[node] }
+
+// PodsInNamespace returns the namespace's pods, oldest first. The slice is
+// good until the next write to any pod.
+func (s *Store) PodsInNamespace(namespace string) []*v1.Pod {
+	c := s.nsPods[namespace]
+	if c == nil {
+		c = &namespacePods{}
+		s.nsPods[namespace] = c
+	} else if c.version == s.podVersion {
+		return c.pods
+	}
+	c.version = s.podVersion
+	c.pods = c.pods[:0]
+	for _, p := range s.pods.view() {
+		if p.Namespace == namespace {
+			c.pods = append(c.pods, p)
+		}
+	}
+	return c.pods
+}
+
+// Nodes returns all nodes, oldest first. The slice is good until the next write.
+func (s *Store) Nodes() []*v1.Node { return s.nodes.view() }
+
+// Leases returns all leases, oldest first. The slice is good until the next write.
+func (s *Store) Leases() []*coordinationv1.Lease { return s.leases.view() }
+
+// Events returns all events, oldest first. The slice is good until the next write.
+func (s *Store) Events() []*v1.Event { return s.events.view() }
+
+// Pod returns a pod, or nil.
+func (s *Store) Pod(namespace, name string) *v1.Pod {
+	p, _ := s.pods.get(namespace, name)
+	return p
+}
+
+// Node returns a node, or nil.
+func (s *Store) Node(name string) *v1.Node {
+	n, _ := s.nodes.get("", name)
+	return n
+}
+
+// Lookup returns an object, or nil.
+func (s *Store) Lookup(k Kind, namespace, name string) Object {
+	t := s.table(k)
+	if t == nil {
+		return nil
+	}
+	if !k.Namespaced() {
+		namespace = ""
+	}
+	return t.find(namespace, name)
+}
+
+// Get returns an object, or a NotFound error.
+func (s *Store) Get(k Kind, namespace, name string) (Object, error) {
+	if s.table(k) == nil {
+		return nil, errNoKind(k)
+	}
+	if o := s.Lookup(k, namespace, name); o != nil {
+		return o, nil
+	}
+	return nil, apierrors.NewNotFound(k.info().gr(), name)
+}
+
+// List returns the objects of a kind in a namespace ("" for all), sorted by
+// namespace and name as the API lists them.
+func (s *Store) List(k Kind, namespace string) ([]Object, error) {
+	t := s.table(k)
+	if t == nil {
+		return nil, errNoKind(k)
+	}
+	var out []Object
+	t.each(func(o Object) bool {
+		if namespace == "" || o.GetNamespace() == namespace {
+			out = append(out, o)
+		}
+		return true
+	})
+	sort.Slice(out, func(i, j int) bool {
+		if a, b := out[i].GetNamespace(), out[j].GetNamespace(); a != b {
+			return a < b
+		}
+		return out[i].GetName() < out[j].GetName()
+	})
+	return out, nil
+}
+
+// podsOfNode returns what a kubelet's list shows: its pods by namespace and name.
+func (s *Store) podsOfNode(node string) []*v1.Pod {
+	out := append([]*v1.Pod(nil), s.podsByNode[node]...)
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].Namespace != out[j].Namespace {
+			return out[i].Namespace < out[j].Namespace
+		}
+		return out[i].Name < out[j].Name
+	})
+	return out
+}
+
+func errNoKind(k Kind) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("no kind %q is served", string(k)))
+}

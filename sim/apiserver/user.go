@@ -1,0 +1,87 @@
+package apiserver
+
+import (
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// What scenarios, controllers and expectations do, they do here: on the
+// server's loop, without latency or faults.
+
+// OnChange has fn called on the server's loop after each committed write, in
+// the order of the writes; the trace has it by then.
+func (s *Server) OnChange(fn func(Change)) { s.store.OnChange(fn) }
+
+// Apply is Store.Apply.
+func (s *Server) Apply(obj Object) (Object, error) { return s.store.Apply(s.now(), obj) }
+
+// Create is Store.Create.
+func (s *Server) Create(obj Object) (Object, error) { return s.store.Create(s.now(), obj) }
+
+// Update is Store.Update.
+func (s *Server) Update(obj Object, sub string) (Object, error) {
+	return s.store.Update(s.now(), obj, sub)
+}
+
+// Patch is Store.Patch.
+func (s *Server) Patch(k Kind, namespace, name string, pt types.PatchType, data []byte, sub string) (Object, error) {
+	return s.store.Patch(s.now(), k, namespace, name, pt, data, sub)
+}
+
+// Delete is Store.Delete.
+func (s *Server) Delete(k Kind, namespace, name string, opts metav1.DeleteOptions) error {
+	_, err := s.store.Delete(s.now(), k, namespace, name, opts)
+	return err
+}
+
+// Bind is Store.Bind.
+func (s *Server) Bind(namespace, name string, uid types.UID, node string) (*v1.Pod, error) {
+	return s.store.Bind(s.now(), namespace, name, uid, node)
+}
+
+// PatchPodStatus is Store.PatchPodStatus.
+func (s *Server) PatchPodStatus(namespace, name string, uid types.UID, base, status *v1.PodStatus) (*v1.Pod, error) {
+	return s.store.PatchPodStatus(s.now(), namespace, name, uid, base, status)
+}
+
+// CreateEvent is Store.CreateEvent.
+func (s *Server) CreateEvent(ev *v1.Event) (*v1.Event, error) {
+	return s.store.CreateEvent(s.now(), ev)
+}
+
+// PatchEvent is Store.PatchEvent.
+func (s *Server) PatchEvent(base, ev *v1.Event) (*v1.Event, error) {
+	return s.store.PatchEvent(s.now(), base, ev)
+}
+
+// NewTemplate is Store.NewTemplate.
+func (s *Server) NewTemplate(pod *v1.Pod) (*Template, error) { return s.store.NewTemplate(pod) }
+
+// CreateFromTemplate is Store.CreateFromTemplate.
+func (s *Server) CreateFromTemplate(t *Template, st Stamp) (*v1.Pod, error) {
+	return s.store.CreateFromTemplate(s.now(), t, st)
+}
+
+// Get is Store.Get.
+func (s *Server) Get(k Kind, namespace, name string) (Object, error) {
+	return s.store.Get(k, namespace, name)
+}
+
+// List is Store.List.
+func (s *Server) List(k Kind, namespace string) ([]Object, error) { return s.store.List(k, namespace) }
+
+// Pod returns a pod, or nil.
+func (s *Server) Pod(namespace, name string) *v1.Pod { return s.store.Pod(namespace, name) }
+
+// Node returns a node, or nil.
+func (s *Server) Node(name string) *v1.Node { return s.store.Node(name) }
+
+// Pods is Store.Pods.
+func (s *Server) Pods() []*v1.Pod { return s.store.Pods() }
+
+// Nodes is Store.Nodes.
+func (s *Server) Nodes() []*v1.Node { return s.store.Nodes() }
+
+// Events is Store.Events.
+func (s *Server) Events() []*v1.Event { return s.store.Events() }

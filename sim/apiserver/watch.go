@@ -1,0 +1,227 @@
+package apiserver
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// subscription is the server's end of one watch.
+type subscription struct {
+	p       *peer
+	id      uint64
+	conn    uint64 // the watcher's connection
+	kind    Kind
+	name    string // nodes: the node's name; pods: their spec.nodeName
+	w       *watcher
+	stream  uint64
+	last    int64 // when the last message arrives
+	stalled bool
+	held    []func()
+	cut     *loop.Timer
+}
+
+// send hands fn to the node's loop after a drawn latency, never before what
+// was sent earlier.
+func (s *Server) send(sub *subscription, fn func()) {
+	if sub.stalled {
+		sub.held = append(sub.held, fn)
+		return
+	}
+	at := s.l.UnixNano() + int64(s.latency(sub.p))
+	sub.last = max(sub.last, at)
+	transmit(s.l, sub.p.c.l, sub.stream, time.Duration(sub.last-s.l.UnixNano()), fn)
+}
+
+// notify sends a change to those who watch the node's objects.
+func (s *Server) notify(c Change, node string) {
+	typ := c.Type
+	if c.Kind == KindPod && typ == watch.Modified && c.Old.(*v1.Pod).Spec.NodeName == "" {
+		typ = watch.Added // it comes into the node's view
+	}
+	obj := c.New
+	for _, p := range s.peers[node] {
+		for _, sub := range p.subs {
+			if sub.kind != c.Kind || sub.name != node {
+				continue
+			}
+			w, conn := sub.w, sub.conn
+			s.send(sub, func() { w.deliver(conn, typ, obj) })
+		}
+	}
+}
+
+// subscribe lists and begins a watch. The list is the first message of the
+// watch's stream.
+func (s *Server) subscribe(p *peer, w *watcher, conn uint64) {
+	sub := &subscription{p: p, id: w.id, conn: conn, kind: w.kind, name: w.name, w: w}
+	sub.stream = loop.Hash(0, nil, p.c.base, w.id, conn)
+	var list []Object
+	if w.kind == KindPod {
+		for _, pod := range s.store.podsOfNode(w.name) {
+			list = append(list, pod)
+		}
+	} else if n := s.store.Lookup(w.kind, "", w.name); n != nil {
+		list = append(list, n)
+	}
+	s.unsubscribe(p, w.id)
+	p.subs = append(p.subs, sub)
+	s.send(sub, func() { w.connected(conn, list) })
+	s.reviewWatches()
+}
+
+func (s *Server) unsubscribe(p *peer, id uint64) {
+	for i, sub := range p.subs {
+		if sub.id == id {
+			sub.drop()
+			p.subs = append(p.subs[:i:i], p.subs[i+1:]...)
+			return
+		}
+	}
+}
+
+func (sub *subscription) drop() {
+	if sub.cut != nil {
+		sub.cut.Stop()
+	}
+	sub.held = nil
+}
+
+// reviewWatches stalls, breaks or resumes watches after faults have changed.
+func (s *Server) reviewWatches() {
+	for _, p := range s.allPeers {
+		for _, sub := range append([]*subscription(nil), p.subs...) {
+			drop, refuse := s.cuts(sub)
+			switch {
+			case refuse && !drop:
+				s.lose(sub)
+			case drop && !sub.stalled:
+				sub.stalled = true
+				sub.cut = s.l.Root().After(s.opts.WatchTimeout, func() { s.lose(sub) })
+			case !drop && sub.stalled:
+				s.resume(sub)
+			}
+		}
+	}
+}
+
+// cuts tells what the faults that always hit do to a watch.
+func (s *Server) cuts(sub *subscription) (drop, refuse bool) {
+	r := request{verb: "watch", resource: sub.kind.info().resource}
+	for _, f := range s.faults {
+		if f.Probability == 0 && (f.Drop || f.Refuse) && f.matches(sub.p.node, &r) {
+			drop = drop || f.Drop
+			refuse = refuse || f.Refuse
+		}
+	}
+	return drop, refuse
+}
+
+// resume delivers what a stalled watch held back.
+func (s *Server) resume(sub *subscription) {
+	held := sub.held
+	sub.drop()
+	sub.stalled = false
+	for _, fn := range held {
+		s.send(sub, fn)
+	}
+}
+
+// lose ends a watch; the node notices that its connection is gone.
+func (s *Server) lose(sub *subscription) {
+	s.unsubscribe(sub.p, sub.id)
+	w, conn := sub.w, sub.conn
+	sub.stalled = false
+	s.send(sub, func() { w.broken(conn) })
+}
+
+// Backoff between connections of a reflector
+// (client-go/tools/cache/reflector.go): doubled from the first to the last,
+// each lengthened by up to its own length, reset after a quiet time.
+const (
+	firstBackoff = 800 * time.Millisecond
+	lastBackoff  = 30 * time.Second
+	backoffReset = 2 * time.Minute
+)
+
+// watcher is the node's end of a watch that reconnects by itself.
+type watcher struct {
+	c      *Client
+	g      *loop.Group
+	id     uint64
+	kind   Kind
+	name   string
+	listed func([]Object)
+	event  func(watch.EventType, Object)
+
+	conn    uint64
+	up      bool
+	retry   *loop.Timer
+	backoff time.Duration
+	lastTry int64
+	draws   uint64
+}
+
+func (c *Client) watch(g *loop.Group, kind Kind, name string, listed func([]Object), event func(watch.EventType, Object)) {
+	c.watches++
+	w := &watcher{c: c, g: g, id: c.watches, kind: kind, name: name, listed: listed, event: event}
+	w.retry = g.NewTimer("watch "+kind.info().resource, w.connect)
+	g.OnKill(w.close)
+	w.connect()
+}
+
+// connect asks the server for a list and a watch.
+func (w *watcher) connect() {
+	w.conn++
+	conn := w.conn
+	w.lastTry = w.c.l.UnixNano()
+	p := w.c.peer
+	srv := w.c.srv
+	w.c.post(request{verb: "watch", resource: w.kind.info().resource}, func(err error) func() {
+		if err == nil {
+			srv.subscribe(p, w, conn)
+			return func() {}
+		}
+		return func() { w.broken(conn) }
+	})
+}
+
+func (w *watcher) current(conn uint64) bool { return conn == w.conn && !w.g.Dead() }
+
+func (w *watcher) connected(conn uint64, list []Object) {
+	if w.current(conn) {
+		w.up = true
+		w.listed(list)
+	}
+}
+
+func (w *watcher) deliver(conn uint64, typ watch.EventType, obj Object) {
+	if w.current(conn) && w.up {
+		w.event(typ, obj)
+	}
+}
+
+// broken sets the next try.
+func (w *watcher) broken(conn uint64) {
+	if !w.current(conn) || w.retry.Set() {
+		return
+	}
+	w.up = false
+	l := w.c.l
+	if w.backoff == 0 || l.UnixNano()-w.lastTry > int64(backoffReset) {
+		w.backoff = firstBackoff
+	} else {
+		w.backoff = min(2*w.backoff, lastBackoff)
+	}
+	w.draws++
+	w.retry.Reset(l.Jitter(w.backoff, 1, "api/backoff", w.kind.info().resource, w.draws))
+}
+
+// close tells the server that nobody watches any more.
+func (w *watcher) close() {
+	p, id, srv := w.c.peer, w.id, w.c.srv
+	w.c.tell(func() { srv.unsubscribe(p, id) })
+}

@@ -1,0 +1,186 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/binder"
+	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/sim/trace"
+)
+
+// Options configure a Cluster.
+type Options struct {
+	// Seed decides the order of what is simultaneous, and every draw.
+	Seed uint64
+	// Workers is how many goroutines run loops. Zero means GOMAXPROCS. The
+	// outcome never depends on it.
+	Workers int
+	// APILatencyMin and APILatencyMax bound how long a message to or from the
+	// API takes, one way. The least of them is the engine's lookahead, so
+	// under 1 ms is refused. Zero means 5 ms.
+	APILatencyMin, APILatencyMax time.Duration
+	// Keep says which records are handed to what Records registers; nil means
+	// all. Every record is hashed in any case.
+	Keep func(kind trace.Kind, verb string, fields []trace.Field) bool
+	// TraceReads has CRI calls that only read recorded too.
+	TraceReads bool
+	// KubeletLogs has the kubelets' log lines recorded (trace.KindLog).
+	KubeletLogs bool
+	// NoBinder leaves pods without a nodeName unbound.
+	NoBinder bool
+	// Stderr takes the engine's watchdog lines. Nil means os.Stderr.
+	Stderr io.Writer
+}
+
+// Cluster is a simulated cluster.
+type Cluster struct {
+	opts      Options
+	engine    *loop.Engine
+	api       *apiserver.Server
+	apiRec    *trace.Recorder
+	nodes     []*Node
+	byName    map[string]*Node
+	recorders []*trace.Recorder
+	collector trace.Collector
+	start     time.Time
+}
+
+// New returns a cluster without nodes.
+func New(opts Options) (*Cluster, error) {
+	if opts.APILatencyMin == 0 {
+		opts.APILatencyMin = 5 * time.Millisecond
+	}
+	opts.APILatencyMax = max(opts.APILatencyMax, opts.APILatencyMin)
+	e, err := loop.NewEngine(loop.EngineOptions{Seed: opts.Seed, Workers: opts.Workers, Lookahead: opts.APILatencyMin, Stderr: opts.Stderr})
+	if err != nil {
+		return nil, fmt.Errorf("the API's latency: %w", err)
+	}
+	c := &Cluster{opts: opts, engine: e, byName: map[string]*Node{}, start: e.Now()}
+	l := e.NewLoop("api")
+	c.apiRec = c.newRecorder(l, "")
+	c.api = apiserver.New(apiserver.Options{Loop: l, Recorder: c.apiRec, LatencyMin: opts.APILatencyMin, LatencyMax: opts.APILatencyMax})
+	if !opts.NoBinder {
+		binder.New(binder.Options{Server: c.api})
+	}
+	return c, nil
+}
+
+func (c *Cluster) newRecorder(l *loop.Loop, node string) *trace.Recorder {
+	r := trace.NewRecorder(l, node, c.collector.NewBuffer(c.opts.Keep))
+	r.SetTraceReads(c.opts.TraceReads)
+	c.recorders = append(c.recorders, r)
+	return r
+}
+
+// API returns the cluster's API.
+func (c *Cluster) API() *apiserver.Server { return c.api }
+
+// Store returns the API's state, for reading.
+func (c *Cluster) Store() *apiserver.Store { return c.api.Store() }
+
+// Engine returns what drives the cluster.
+func (c *Cluster) Engine() *loop.Engine { return c.engine }
+
+// Recorder returns the recorder of the API's loop, for what a scenario does.
+func (c *Cluster) Recorder() *trace.Recorder { return c.apiRec }
+
+// Node returns a node by name, or nil.
+func (c *Cluster) Node(name string) *Node { return c.byName[name] }
+
+// Nodes returns the nodes in the order in which they were added.
+func (c *Cluster) Nodes() []*Node { return c.nodes }
+
+// Start returns the virtual time at which the run began.
+func (c *Cluster) Start() time.Time { return c.start }
+
+// Now returns the virtual time since the start.
+func (c *Cluster) Now() time.Duration { return c.engine.Now().Sub(c.start) }
+
+// At has fn run on the API's loop at a time since the start.
+func (c *Cluster) At(at time.Duration, fn func()) {
+	c.api.Loop().Root().At(c.start.Add(at), fn)
+}
+
+// Records has fn called with every kept record, in order, whenever records
+// are flushed.
+func (c *Cluster) Records(fn func(*trace.Record)) { c.collector.Each(fn) }
+
+// flushEvery is how much virtual time passes between flushes of records.
+const flushEvery = time.Second
+
+// RunUntil runs the cluster to a time since the start. It returns the first
+// panic of a task. After Stop it returns early.
+func (c *Cluster) RunUntil(until time.Duration) error {
+	limit := c.start.Add(until)
+	for now := c.engine.Now(); now.Before(limit) && !c.engine.Stopped(); now = c.engine.Now() {
+		next := now.Add(flushEvery)
+		if next.After(limit) {
+			next = limit
+		}
+		if err := c.engine.RunUntil(next); err != nil {
+			c.collector.Flush(1<<63 - 1)
+			return err
+		}
+		c.collector.Flush(next.UnixNano())
+	}
+	return nil
+}
+
+// Stop ends a run early; it may be called from any goroutine.
+func (c *Cluster) Stop() { c.engine.Stop() }
+
+// Hash returns the hash over all records of the run so far: of each loop in
+// its order, combined in the order of the loops.
+func (c *Cluster) Hash() uint64 {
+	hashes := make([]uint64, len(c.recorders))
+	for i, r := range c.recorders {
+		hashes[i] = r.Hash()
+	}
+	return trace.Combine(hashes)
+}
+
+// RecordCount returns how many records were made.
+func (c *Cluster) RecordCount() uint64 {
+	var n uint64
+	for _, r := range c.recorders {
+		n += r.Count()
+	}
+	return n
+}
+
+// Close flushes the last records, kills everything and frees its memory.
+func (c *Cluster) Close() {
+	c.collector.Flush(1<<63 - 1)
+	c.engine.Close()
+}
+
+// PodsByPhase counts the API's pods.
+func (c *Cluster) PodsByPhase() map[v1.PodPhase]int {
+	out := map[v1.PodPhase]int{}
+	for _, p := range c.Store().Pods() {
+		out[p.Status.Phase]++
+	}
+	return out
+}
+
+// Writes counts the API's committed writes of leases, pods, nodes and events.
+func (c *Cluster) Writes() (leases, pods, nodes, events uint64) {
+	w := c.api.Writes
+	return w(apiserver.KindLease), w(apiserver.KindPod), w(apiserver.KindNode), w(apiserver.KindEvent)
+}
+
+// Syncs counts the runs of all pod workers, and those of them that a resync
+// began and that found nothing to do.
+func (c *Cluster) Syncs() (all, resyncs uint64) {
+	for _, n := range c.nodes {
+		s := n.stats()
+		all += s.Syncs
+		resyncs += s.Resyncs
+	}
+	return all, resyncs
+}

@@ -1,0 +1,16 @@
+// Package memfs is the file system of one simulated node, in memory: static
+// pod manifests, pod directories, logs, checkpoints. It belongs to the node's
+// loop, so it takes no locks, and its calls take no virtual time.
+//
+// Calls, errors and messages are those of package os on Linux for a process of
+// root: a *fs.PathError (or *os.LinkError for Rename and Symlink) around a
+// syscall.Errno, which errors.Is matches with fs.ErrNotExist and the like.
+// Modes are kept, not enforced, and there is no umask; names may have any
+// length; a directory's size is 0. Paths are absolute, separated by slashes, and
+// cleaned as path.Clean does, so ".." is taken by its letters.
+//
+// A node outlives its processes. What is on disk stays through a power cut;
+// what is below a tmpfs ([FS.MountTmpfs]) does not.
+//
+// An empty directory takes 64 bytes and its name; well-known names are shared.
+package memfs

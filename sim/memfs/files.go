@@ -1,0 +1,227 @@
+package memfs
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"syscall"
+)
+
+// ReadFile returns a file's content. The caller must not write to it: it is
+// shared with the file.
+func (f *FS) ReadFile(name string) ([]byte, error) {
+	pl, errno := f.walk(name, true)
+	switch {
+	case errno != 0:
+		return nil, pathError("open", name, errno)
+	case pl.n == nil:
+		return nil, pathError("open", name, syscall.ENOENT)
+	case pl.n.isDir():
+		return nil, pathError("read", name, syscall.EISDIR)
+	}
+	return slices.Clip(pl.n.body.data), nil
+}
+
+// WriteFile creates a file, or replaces what it holds, with a copy of data;
+// perm counts when it creates. The directory must exist.
+func (f *FS) WriteFile(name string, data []byte, perm fs.FileMode) error {
+	return f.WriteShared(name, slices.Clone(data), perm)
+}
+
+// WriteShared is WriteFile, but keeps data itself, which nobody may write to
+// from then on. So a thousand nodes can hold one manifest.
+func (f *FS) WriteShared(name string, data []byte, perm fs.FileMode) error {
+	return f.write(name, perm, func([]byte) []byte { return slices.Clip(data) })
+}
+
+// Append adds a copy of data to the end of a file; perm counts when it creates
+// the file.
+func (f *FS) Append(name string, data []byte, perm fs.FileMode) error {
+	// What readers were given ends at the old length and never changes.
+	return f.write(name, perm, func(old []byte) []byte { return append(old, data...) })
+}
+
+func (f *FS) write(name string, perm fs.FileMode, content func(old []byte) []byte) error {
+	pl, errno := f.walk(name, true)
+	switch {
+	case errno != 0:
+		return pathError("open", name, errno)
+	case pl.n == nil:
+		f.create(pl, perm.Perm(), &body{data: content(nil)})
+	case pl.n.isDir():
+		return pathError("open", name, syscall.EISDIR)
+	default:
+		pl.n.body.data = content(pl.n.body.data)
+		pl.n.mtime = f.l.UnixNano()
+	}
+	f.changed(pl.path, false)
+	return nil
+}
+
+// Mkdir makes a directory; its parent must exist.
+func (f *FS) Mkdir(name string, perm fs.FileMode) error {
+	pl, errno := f.walk(name, false)
+	switch {
+	case errno != 0:
+		return pathError("mkdir", name, errno)
+	case pl.n != nil:
+		return pathError("mkdir", name, syscall.EEXIST)
+	}
+	f.create(pl, fs.ModeDir|perm.Perm(), nil)
+	f.changed(pl.path, false)
+	return nil
+}
+
+// MkdirAll makes a directory and its parents; one that exists is no error.
+func (f *FS) MkdirAll(name string, perm fs.FileMode) error {
+	pl, errno := f.walk(name, true)
+	switch {
+	case errno == 0 && pl.n != nil && pl.n.isDir():
+		return nil
+	case errno == 0 && pl.n != nil:
+		return pathError("mkdir", name, syscall.ENOTDIR)
+	case errno == syscall.EINVAL:
+		return pathError("mkdir", name, errno)
+	}
+	i := len(name)
+	for i > 0 && name[i-1] == '/' {
+		i--
+	}
+	for i > 0 && name[i-1] != '/' {
+		i--
+	}
+	if i > 1 {
+		if err := f.MkdirAll(name[:i-1], perm); err != nil {
+			return err
+		}
+	}
+	if err := f.Mkdir(name, perm); err != nil {
+		if pl, errno := f.walk(name, false); errno == 0 && pl.n != nil && pl.n.isDir() {
+			return nil // a path with ".." in it
+		}
+		return err
+	}
+	return nil
+}
+
+// Remove removes a file, a symbolic link or an empty directory.
+func (f *FS) Remove(name string) error {
+	pl, errno := f.walk(name, false)
+	if errno == 0 {
+		switch {
+		case pl.n == nil:
+			errno = syscall.ENOENT
+		case pl.dir == nil || pl.n.mounted:
+			errno = syscall.EBUSY
+		case len(pl.n.kids) > 0:
+			errno = syscall.ENOTEMPTY
+		}
+	}
+	if errno != 0 {
+		return pathError("remove", name, errno)
+	}
+	f.drop(pl)
+	f.changed(pl.path, true)
+	return nil
+}
+
+// RemoveAll removes a path and what is below it; nothing there is no error. A
+// mount point below it is emptied and stays, which is an error.
+func (f *FS) RemoveAll(name string) error {
+	pl, errno := f.walk(name, false)
+	switch {
+	case errno == syscall.ENOENT || errno == 0 && pl.n == nil:
+		return nil
+	case errno != 0:
+		// As os says it, which opens the parent first.
+		if _, errno := f.walk(path.Dir(name), true); errno != 0 {
+			return pathError("open", path.Dir(name), errno)
+		}
+		return pathError("unlinkat", name, errno)
+	}
+	busy := f.clearTree(pl.n)
+	if pl.dir == nil || busy {
+		f.changed(pl.path, true)
+		return pathError("unlinkat", name, syscall.EBUSY)
+	}
+	f.drop(pl)
+	f.changed(pl.path, true)
+	return nil
+}
+
+// clearTree removes what is below n and tells whether a mount point was in the
+// way.
+func (f *FS) clearTree(n *node) (busy bool) {
+	if !n.isDir() {
+		return false
+	}
+	at := f.shown(n)
+	if len(at.kids) == 0 || len(f.mounts) == 0 {
+		at.kids = nil
+		return n.mounted
+	}
+	kept := at.kids[:0]
+	for _, k := range at.kids {
+		if f.clearTree(k) {
+			kept = append(kept, k)
+		}
+	}
+	clear(at.kids[len(kept):])
+	at.kids = kept
+	return n.mounted || len(kept) > 0
+}
+
+// ReadDir lists a directory, sorted by name.
+func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
+	pl, errno := f.walk(name, true)
+	switch {
+	case errno != 0:
+		return nil, pathError("open", name, errno)
+	case pl.n == nil:
+		return nil, pathError("open", name, syscall.ENOENT)
+	case !pl.n.isDir():
+		return nil, pathError("open", name, syscall.ENOTDIR)
+	}
+	kids := f.shown(pl.n).kids
+	infos := make([]info, len(kids))
+	out := make([]fs.DirEntry, len(kids))
+	for i, k := range kids {
+		infos[i] = f.infoOf(k)
+		out[i] = &infos[i]
+	}
+	return out, nil
+}
+
+// Stat describes what a path leads to.
+func (f *FS) Stat(name string) (fs.FileInfo, error) { return f.stat("stat", name, true) }
+
+// Lstat is Stat, but does not follow a symbolic link at the path's end.
+func (f *FS) Lstat(name string) (fs.FileInfo, error) { return f.stat("lstat", name, false) }
+
+func (f *FS) stat(op, name string, follow bool) (fs.FileInfo, error) {
+	pl, errno := f.walk(name, follow)
+	if errno == 0 && pl.n == nil {
+		errno = syscall.ENOENT
+	}
+	if errno != 0 {
+		return nil, pathError(op, name, errno)
+	}
+	i := f.infoOf(pl.n)
+	i.name = lastElement(name)
+	return &i, nil
+}
+
+// Chmod sets the permission bits.
+func (f *FS) Chmod(name string, mode fs.FileMode) error {
+	pl, errno := f.walk(name, true)
+	if errno == 0 && pl.n == nil {
+		errno = syscall.ENOENT
+	}
+	if errno != 0 {
+		return pathError("chmod", name, errno)
+	}
+	n := f.shown(pl.n)
+	n.mode = n.mode.Type() | mode.Perm()
+	f.changed(pl.path, false)
+	return nil
+}

@@ -1,0 +1,95 @@
+package memfs
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Symlink makes newname a symbolic link to oldname, which need not exist.
+func (f *FS) Symlink(oldname, newname string) error {
+	pl, errno := f.walk(newname, false)
+	switch {
+	case errno != 0:
+	case pl.n != nil:
+		errno = syscall.EEXIST
+	case oldname == "":
+		errno = syscall.ENOENT
+	}
+	if errno != 0 {
+		return &os.LinkError{Op: "symlink", Old: oldname, New: newname, Err: errno}
+	}
+	f.create(pl, fs.ModeSymlink|0o777, &body{target: strings.Clone(oldname)})
+	f.symlinks++
+	f.changed(pl.path, true)
+	return nil
+}
+
+// Readlink returns what a symbolic link says.
+func (f *FS) Readlink(name string) (string, error) {
+	pl, errno := f.walk(name, false)
+	switch {
+	case errno != 0:
+	case pl.n == nil:
+		errno = syscall.ENOENT
+	case !pl.n.isLink():
+		errno = syscall.EINVAL
+	default:
+		return pl.n.body.target, nil
+	}
+	return "", pathError("readlink", name, errno)
+}
+
+// Rename moves a file, a link or a directory, replacing a file or link that is
+// in the place; a directory there is an error. What is below a directory moves
+// with it.
+func (f *FS) Rename(oldname, newname string) error {
+	from, errno := f.walk(oldname, false)
+	to, errno2 := f.walk(newname, false)
+	if errno == 0 {
+		errno = errno2
+	}
+	if errno == 0 && from.n == nil {
+		errno = syscall.ENOENT
+	}
+	if errno == 0 {
+		errno = f.mayRename(from, to, oldname == newname)
+	}
+	if errno != 0 {
+		return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: errno}
+	}
+	if from.n == to.n {
+		return nil
+	}
+	if to.n != nil {
+		to.dir.remove(to.n)
+	}
+	f.drop(from)
+	from.n.name = shared(to.name)
+	to.dir.add(from.n)
+	to.dir.mtime = f.l.UnixNano()
+	f.changed(from.path, true)
+	f.changed(to.path, true)
+	return nil
+}
+
+// mayRename is the rules of os.Rename, then of Linux. Renaming a thing to
+// another name of itself (by way of a link to a directory) does nothing.
+func (f *FS) mayRename(from, to place, sameName bool) syscall.Errno {
+	switch {
+	case to.n != nil && to.n.isDir() && (to.n != from.n || sameName):
+		return syscall.EEXIST
+	case to.n == from.n:
+		return 0
+	case from.dir == nil || from.n.mounted:
+		return syscall.EBUSY
+	case from.n.isDir() && below(to.path, from.path):
+		return syscall.EINVAL
+	case f.mountOf(from.path) != f.mountOf(to.path):
+		return syscall.EXDEV
+	case from.n.isDir() && to.n != nil:
+		return syscall.ENOTDIR
+	}
+	return 0
+}

@@ -1,0 +1,103 @@
+package memfs
+
+import (
+	"io/fs"
+	"slices"
+	"syscall"
+)
+
+// mount is a tmpfs over a directory.
+type mount struct {
+	point *node
+	root  *node
+	path  string
+}
+
+// MountTmpfs puts an empty tmpfs over a directory, which it makes if there is
+// none. What the directory holds is hidden until the tmpfs goes.
+func (f *FS) MountTmpfs(name string) error {
+	if err := f.MkdirAll(name, 0o755); err != nil {
+		return err
+	}
+	pl, errno := f.walk(name, true)
+	if errno != 0 {
+		return pathError("mount", name, errno)
+	}
+	if pl.dir == nil || pl.n.mounted {
+		return pathError("mount", name, syscall.EBUSY)
+	}
+	root := &node{name: pl.n.name, mode: fs.ModeDir | 0o777, mtime: f.l.UnixNano()}
+	pl.n.mounted = true
+	f.mounts = append(f.mounts, mount{pl.n, root, pl.path})
+	f.changed(pl.path, true)
+	return nil
+}
+
+// Unmount takes a tmpfs away, with what it holds.
+func (f *FS) Unmount(name string) error {
+	pl, errno := f.walk(name, true)
+	switch {
+	case errno != 0:
+	case pl.n == nil:
+		errno = syscall.ENOENT
+	case !pl.n.mounted:
+		errno = syscall.EINVAL
+	}
+	if errno != 0 {
+		return pathError("unmount", name, errno)
+	}
+	for _, m := range f.mounts {
+		if m.path != pl.path && below(m.path, pl.path) {
+			return pathError("unmount", name, syscall.EBUSY)
+		}
+	}
+	f.mounts = slices.DeleteFunc(f.mounts, func(m mount) bool { return m.point == pl.n })
+	pl.n.mounted = false
+	f.changed(pl.path, true)
+	return nil
+}
+
+// Mounted tells whether a tmpfs is mounted at a path.
+func (f *FS) Mounted(name string) bool {
+	pl, errno := f.walk(name, true)
+	return errno == 0 && pl.n != nil && pl.n.mounted
+}
+
+// PowerCut loses what a machine without power loses: every tmpfs, with its
+// mount. Those of Options.Tmpfs are there again, empty. Watches stay; whoever
+// died stops theirs.
+func (f *FS) PowerCut() {
+	lost := f.mounts
+	f.mounts = nil
+	for _, m := range lost {
+		m.point.mounted = false
+	}
+	f.mountBoot()
+	for _, m := range lost {
+		f.changed(m.path, true)
+	}
+}
+
+func (f *FS) mountBoot() {
+	for _, p := range f.boot {
+		// A file in the way leaves the directory unmounted, as a failed
+		// mount unit would.
+		_ = f.MountTmpfs(p)
+	}
+}
+
+// mountOf returns the mount that holds what is at a canonical path, or nil for
+// the disk.
+func (f *FS) mountOf(p string) *node {
+	var best *mount
+	for i := range f.mounts {
+		m := &f.mounts[i]
+		if p != m.path && below(p, m.path) && (best == nil || len(m.path) > len(best.path)) {
+			best = m
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return best.root
+}

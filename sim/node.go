@@ -1,0 +1,314 @@
+package sim
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/sim/trace"
+)
+
+// ManifestDir is where a node's static pod manifests are, unless its
+// configuration names another place.
+const ManifestDir = "/etc/kubernetes/manifests"
+
+// DefaultKubeletRestart is after how long a kubelet that exits is started
+// again, as by systemd's RestartSec=10 of kubeadm's unit.
+const DefaultKubeletRestart = 10 * time.Second
+
+// NodeOptions say what a node is made of.
+type NodeOptions struct {
+	Name string
+	// Labels and Taints are what the kubelet registers the node with.
+	Labels map[string]string
+	Taints []v1.Taint
+	// Capacity is what the machine has; what it leaves out is as in
+	// DefaultCapacity. pods sets the kubelet's maxPods instead.
+	Capacity v1.ResourceList
+	// Kubelet is the kubelet's configuration; what it leaves out has
+	// upstream's default. It is not written to.
+	Kubelet *kubeletconfig.KubeletConfiguration
+	// KubeletRestart is after how long a kubelet that exits by itself is
+	// started again. Zero means DefaultKubeletRestart; negative means never.
+	KubeletRestart time.Duration
+	// Runtime configures the container runtime; its Loop, Recorder, Node,
+	// PodCIDR and Warn are set here.
+	Runtime fakecri.Options
+}
+
+// Node is a simulated node: a machine with a disk, on which a container runtime
+// and a kubelet run. Its methods are for use on its loop, or between runs.
+type Node struct {
+	name    string
+	opts    NodeOptions
+	cluster *Cluster
+	l       *loop.Loop
+	rec     *trace.Recorder
+	machine *Machine
+	fs      *memfs.FS
+	rt      *fakecri.Runtime
+	client  *apiserver.Client
+	config  *kubeletconfig.KubeletConfiguration
+
+	group   *loop.Group // the kubelet's; nil while it is down
+	kubelet *kubelet.Kubelet
+	// wanted tells that the kubelet is to run whenever the machine does.
+	wanted bool
+	off    bool
+	timer  *loop.Timer // the next start of the kubelet
+	power  *loop.Timer // the return of the power
+	past   kubelet.Stats
+}
+
+// AddNode adds a node, whose runtime and kubelet start at once. It must not be
+// called while the cluster runs. Errors are of the options.
+func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
+	if opts.Name == "" {
+		return nil, fmt.Errorf("sim: a node needs a name")
+	}
+	if c.byName[opts.Name] != nil {
+		return nil, fmt.Errorf("sim: there are two nodes %s", opts.Name)
+	}
+	if opts.KubeletRestart == 0 {
+		opts.KubeletRestart = DefaultKubeletRestart
+	}
+	config, err := nodeConfig(&opts)
+	if err != nil {
+		return nil, err
+	}
+	index := len(c.nodes)
+	l := c.engine.NewLoop(opts.Name)
+	n := &Node{name: opts.Name, opts: opts, cluster: c, l: l, rec: c.newRecorder(l, opts.Name), config: config, wanted: true}
+	n.machine = newMachine(l, opts.Name, index, opts.Capacity)
+	n.fs = memfs.New(memfs.Options{Loop: l})
+	if err := n.fs.MkdirAll(config.StaticPodPath, 0o755); err != nil {
+		return nil, fmt.Errorf("node %s: staticPodPath: %w", opts.Name, err)
+	}
+	rt := opts.Runtime
+	rt.Loop, rt.Recorder, rt.Node = l, n.rec, opts.Name
+	rt.PodCIDR = fmt.Sprintf("10.%d.%d.0/24", 128+index>>8&127, index&255)
+	rt.Warn = n.warn
+	if err := rt.Validate(); err != nil {
+		return nil, fmt.Errorf("node %s: runtime: %w", opts.Name, err)
+	}
+	n.rt = fakecri.New(rt)
+	n.client = c.api.Client(l, opts.Name)
+	n.timer = l.Root().NewTimer("kubelet start", n.bringUp)
+	n.power = l.Root().NewTimer("power on", n.boot)
+	c.nodes = append(c.nodes, n)
+	c.byName[opts.Name] = n
+	n.rt.StartDaemon()
+	n.bringUp()
+	return n, nil
+}
+
+// nodeConfig completes a copy of the kubelet's configuration.
+func nodeConfig(opts *NodeOptions) (*kubeletconfig.KubeletConfiguration, error) {
+	config := &kubeletconfig.KubeletConfiguration{}
+	if opts.Kubelet != nil {
+		config = opts.Kubelet.DeepCopy()
+	}
+	if pods, ok := opts.Capacity[v1.ResourcePods]; ok && config.MaxPods == 0 {
+		config.MaxPods = int32(pods.Value())
+	}
+	if config.StaticPodPath == "" {
+		config.StaticPodPath = ManifestDir
+	}
+	if len(opts.Taints) > 0 {
+		config.RegisterWithTaints = append(config.RegisterWithTaints[:len(config.RegisterWithTaints):len(config.RegisterWithTaints)], opts.Taints...)
+	}
+	kubelet.SetDefaults(config)
+	if err := kubelet.Validate(config); err != nil {
+		return nil, fmt.Errorf("node %s: %w", opts.Name, err)
+	}
+	return config, nil
+}
+
+// Name returns the node's name.
+func (n *Node) Name() string { return n.name }
+
+// Loop returns the node's loop.
+func (n *Node) Loop() *loop.Loop { return n.l }
+
+// Runtime returns the node's container runtime.
+func (n *Node) Runtime() *fakecri.Runtime { return n.rt }
+
+// FS returns the node's file system.
+func (n *Node) FS() *memfs.FS { return n.fs }
+
+// Machine returns the node's hardware.
+func (n *Node) Machine() *Machine { return n.machine }
+
+// Kubelet returns the running kubelet, or nil.
+func (n *Node) Kubelet() *kubelet.Kubelet { return n.kubelet }
+
+// At has fn run on the node's loop at a time since the start of the run.
+func (n *Node) At(at time.Duration, fn func()) {
+	n.l.Root().At(n.cluster.start.Add(at), fn)
+}
+
+// warn records what a manifest asks for and nobody acts on.
+func (n *Node) warn(text string) { n.rec.Record(trace.KindWarning, "node "+n.name, text) }
+
+// bringUp starts a kubelet process, if one is to run and none does.
+func (n *Node) bringUp() {
+	if n.group != nil || n.off || !n.wanted {
+		return
+	}
+	g := n.l.NewGroup("kubelet")
+	rt := n.rt.Client(g)
+	opts := kubelet.Options{
+		Loop: n.l, Group: g, NodeName: n.name, Config: n.config,
+		RuntimeService: rt, ImageService: rt, Client: n.client, FS: n.fs, Machine: n.machine,
+		NodeLabels: n.opts.Labels,
+		Defaulter:  apiserver.SetPodDefaults,
+		Validator:  func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
+	}
+	if n.cluster.opts.KubeletLogs {
+		opts.Log = func(format string, args ...any) {
+			n.rec.Record(trace.KindLog, "kubelet", strings.TrimRight(fmt.Sprintf(format, args...), "\n"))
+		}
+	}
+	opts.Exit = func(err error) { n.exited(g, err) }
+	k, err := kubelet.New(opts)
+	n.group = g
+	if err != nil {
+		n.exited(g, err)
+		return
+	}
+	n.kubelet = k
+	n.rec.Record(trace.KindKubelet, "node "+n.name, "starts")
+	k.Start()
+}
+
+// exited is the end of a kubelet that could not go on.
+func (n *Node) exited(g *loop.Group, err error) {
+	if n.group != g {
+		return
+	}
+	n.rec.Record(trace.KindKubelet, "node "+n.name, "exits", trace.Str("message", err.Error()))
+	n.end()
+	if n.opts.KubeletRestart > 0 {
+		n.timer.Reset(n.opts.KubeletRestart)
+	}
+}
+
+// end kills the kubelet's process, if there is one.
+func (n *Node) end() {
+	if n.group == nil {
+		return
+	}
+	if n.kubelet != nil {
+		s := n.kubelet.Stats()
+		n.past.Syncs += s.Syncs
+		n.past.Resyncs += s.Resyncs
+	}
+	n.group.Kill()
+	n.group, n.kubelet = nil, nil
+}
+
+// StopKubelet kills the kubelet (SIGKILL); containers live on.
+func (n *Node) StopKubelet() {
+	n.wanted = false
+	n.timer.Stop()
+	if n.group != nil {
+		n.rec.Record(trace.KindKubelet, "node "+n.name, "is killed")
+		n.end()
+	}
+}
+
+// StartKubelet starts the kubelet, unless it runs or the machine is off.
+func (n *Node) StartKubelet() {
+	n.wanted = true
+	n.timer.Stop()
+	n.bringUp()
+}
+
+// RestartKubelet kills the kubelet and starts it again after down.
+func (n *Node) RestartKubelet(down time.Duration) {
+	n.StopKubelet()
+	n.wanted = true
+	n.timer.Reset(down)
+}
+
+// StopRuntime stops the container runtime's daemon; containers live on.
+func (n *Node) StopRuntime() {
+	n.rec.Record(trace.KindFault, "node "+n.name, "runtime daemon stops")
+	n.rt.StopDaemon()
+}
+
+// StartRuntime starts the container runtime's daemon.
+func (n *Node) StartRuntime() {
+	if n.off {
+		return
+	}
+	n.rec.Record(trace.KindFault, "node "+n.name, "runtime daemon starts")
+	n.rt.StartDaemon()
+}
+
+// PowerCut takes the machine's power: every process dies, what is on disk
+// stays, tmpfs is emptied. After d the machine boots, with a new boot ID; with 0
+// it stays off until Boot.
+func (n *Node) PowerCut(d time.Duration) {
+	if n.off {
+		return
+	}
+	n.off = true
+	n.rec.Record(trace.KindFault, "node "+n.name, "power is cut")
+	n.timer.Stop()
+	n.end()
+	n.rt.StopDaemon()
+	n.rt.PowerCut()
+	n.fs.PowerCut()
+	if d > 0 {
+		n.power.Reset(d)
+	}
+}
+
+// Boot gives the machine power again, if it has none: runtime and kubelet start.
+func (n *Node) Boot() {
+	n.power.Stop()
+	n.boot()
+}
+
+func (n *Node) boot() {
+	if !n.off {
+		return
+	}
+	n.off = false
+	n.machine.reboot()
+	n.rec.Record(trace.KindFault, "node "+n.name, "boots")
+	n.rt.StartDaemon()
+	n.bringUp()
+}
+
+// WriteStaticPod writes a manifest into the manifest directory.
+func (n *Node) WriteStaticPod(file string, manifest []byte) error {
+	return n.fs.WriteFile(path.Join(n.config.StaticPodPath, file), manifest, fs.FileMode(0o644))
+}
+
+// RemoveStaticPod removes a manifest from the manifest directory.
+func (n *Node) RemoveStaticPod(file string) error {
+	return n.fs.Remove(path.Join(n.config.StaticPodPath, file))
+}
+
+// stats counts what the node's kubelets have done.
+func (n *Node) stats() kubelet.Stats {
+	s := n.past
+	if n.kubelet != nil {
+		now := n.kubelet.Stats()
+		s.Syncs += now.Syncs
+		s.Resyncs += now.Resyncs
+	}
+	return s
+}
