@@ -26,7 +26,7 @@ type NodeWatcher interface {
 // nodeInformer has the node's object as the API last showed it.
 type nodeInformer struct {
 	node   *v1.Node
-	synced bool
+	synced loop.Event
 	ref    *v1.ObjectReference
 	// hostIPs are those of hostIPsOf.
 	hostIPs   []v1.HostIP
@@ -38,7 +38,10 @@ type nodeInformer struct {
 
 func (n *nodeInformer) start(g *loop.Group, w NodeWatcher, name string) {
 	w.WatchNode(g, name, func(node *v1.Node) {
-		n.node, n.synced = node, true
+		n.node = node
+		if !n.synced.Fired() {
+			n.synced.Fire()
+		}
 	}, func(t watch.EventType, node *v1.Node) {
 		if t == watch.Deleted {
 			node = nil
@@ -51,7 +54,7 @@ func (n *nodeInformer) start(g *loop.Group, w NodeWatcher, name string) {
 func (n *nodeInformer) get() *v1.Node { return n.node }
 
 // hasSynced tells whether the first list is done; an empty one counts.
-func (n *nodeInformer) hasSynced() bool { return n.synced }
+func (n *nodeInformer) hasSynced() bool { return n.synced.Fired() }
 
 // addresses are those that the machine implies.
 func (kl *Kubelet) addresses() []v1.NodeAddress {

@@ -54,7 +54,7 @@ func (kl *Kubelet) updateRuntimeUp(ctx context.Context) {
 	kl.state.runtimeError = nil
 	u.set(resp)
 	if !u.once {
-		if err := kl.startRuntimeModules(); err != nil {
+		if err := kl.startRuntimeModules(ctx); err != nil {
 			kl.exit(err)
 			return
 		}
@@ -65,7 +65,14 @@ func (kl *Kubelet) updateRuntimeUp(ctx context.Context) {
 }
 
 // startRuntimeModules starts what needs the runtime, once.
-func (kl *Kubelet) startRuntimeModules() error {
+func (kl *Kubelet) startRuntimeModules(ctx context.Context) error {
+	if kl.client != nil && kl.node.get() == nil {
+		// The container manager and the DRA manager each ask for the node. While
+		// the API has none they get one built here, whose new conditions show in
+		// events.
+		kl.nodeStatus.InitialNode(ctx)
+		kl.nodeStatus.InitialNode(ctx)
+	}
 	if err := kl.reserved.Check(kl.computeResources(true).Capacity); err != nil {
 		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.KubeletSetupFailed, err.Error())
 		return fmt.Errorf("failed to start ContainerManager: %w", err)

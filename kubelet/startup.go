@@ -2,11 +2,13 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -35,6 +37,11 @@ const (
 	containerGCPeriod   = time.Minute
 	imageListPeriod     = 30 * time.Second
 	mirrorPollPeriod    = 100 * time.Millisecond
+	nodeListWait        = 100 * time.Millisecond
+	csiFirstPause       = 30 * time.Millisecond
+	csiPauseFactor      = 8
+	csiTries            = 6
+	csiPoll             = time.Second
 	defaultCPUPeriod    = 100 * time.Millisecond
 	kubeletRuntimeAPI   = "0.1.0"
 	cgroupDriverSystemd = "systemd"
@@ -54,12 +61,12 @@ func (kl *Kubelet) run(ctx context.Context) error {
 		return err
 	}
 	kl.buildNode()
-	if kl.node.ref == nil {
-		kl.node.ref = nodestatus.NodeRef(kl.nodeName)
-	}
+	kl.waitForNode(ctx)
 	kl.recorder.Event(kl.node.ref, v1.EventTypeNormal, events.StartingKubelet, "Starting kubelet.")
 	kl.g.Until("container-gc", containerGCPeriod, 0, kl.collectContainers)
-	if kl.client == nil {
+	if kl.client != nil {
+		kl.state.storageError = errors.New("CSINode is not yet initialized")
+	} else {
 		kl.logf("No API server defined - no node status update will be sent")
 	}
 	for _, d := range [...]string{kl.opts.RootDir, kl.podsDir, kl.cfg.PodLogsDir} {
@@ -131,6 +138,7 @@ func (kl *Kubelet) build() {
 	kl.recorder = record.New(ro)
 	kl.recorder.Start(kl.g)
 	kl.state = newRuntimeState(kl.l)
+	kl.node.ref = nodestatus.NodeRef(kl.nodeName)
 	kl.podConfig = config.NewPodConfig(config.Options{Loop: kl.l, Recorder: kl.recorder})
 	kl.pods = kubepod.NewManager()
 	kl.mirrors = kubepod.NewMirrorClient(nil, nil, nil)
@@ -280,6 +288,7 @@ func (kl *Kubelet) startNode() {
 	}
 	kl.nodeStatus.Start(kl.g)
 	kl.lease.Start(kl.g)
+	kl.g.Go("csi-node", kl.initializeCSINode)
 	var poll *loop.Ticker
 	poll = kl.g.EveryNow("fast-static-pods", mirrorPollPeriod, 0, func() {
 		if kl.node.get() != nil {
@@ -287,6 +296,45 @@ func (kl *Kubelet) startNode() {
 			kl.g.Go("fast-static-pods", kl.reconcileMirrors)
 		}
 	})
+}
+
+// waitForNode gives the node's first list the time that upstream takes to build
+// itself meanwhile: by when it runs, an API that answers has answered.
+func (kl *Kubelet) waitForNode(ctx context.Context) {
+	if kl.client == nil {
+		return
+	}
+	wctx, cancel := loop.WithTimeout(ctx, nodeListWait)
+	defer cancel()
+	if err := kl.node.synced.Wait(wctx); err != nil {
+		kl.logf("Node informer has not synced yet: %v", err)
+	}
+}
+
+// initializeCSINode stands for the CSINode object, which upstream writes once
+// the API answers and the node is there; until then the node is not ready. The
+// object itself belongs to CSI volumes.
+func (kl *Kubelet) initializeCSINode(ctx context.Context) {
+	_, err := kl.client.GetNode(ctx, kl.nodeName)
+	for err != nil && !apierrors.IsNotFound(err) { // the API does not answer yet
+		if kl.l.Sleep(ctx, csiPoll) != nil {
+			return
+		}
+		_, err = kl.client.GetNode(ctx, kl.nodeName)
+	}
+	pause := csiFirstPause
+	for try := 1; err != nil; try++ {
+		if try == csiTries {
+			kl.exit(fmt.Errorf("failed to initialize CSINode after retrying: %w", err))
+			return
+		}
+		if kl.l.Sleep(ctx, pause) != nil {
+			return
+		}
+		pause *= csiPauseFactor
+		_, err = kl.client.GetNode(ctx, kl.nodeName)
+	}
+	kl.state.storageError = nil
 }
 
 // collectContainers is one pass of container garbage collection.

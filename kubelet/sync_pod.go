@@ -89,7 +89,7 @@ func (kl *Kubelet) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mi
 		return false, false, err
 	}
 	acted = len(result.SyncResults) > 0
-	if !acted {
+	if mirrored := !kubetypes.IsStaticPod(pod) || mirror != nil && mirror.DeletionTimestamp == nil || kl.client == nil; !acted && mirrored {
 		*quiet = quietSync{pod: pod, mirror: mirror, runtime: seen, hostIP: kl.firstHostIP()}
 		quiet.status, _ = kl.statusManager.GetPodStatus(pod.UID)
 	}

@@ -55,3 +55,46 @@ func TestZZ(t *testing.T) {
 	}
 	fmt.Printf("%+v\n", n.Kubelet().Stats())
 }
+
+func TestZZScale(t *testing.T) {
+	if os.Getenv("SCALE") == "" {
+		t.Skip()
+	}
+	nodes := 200
+	c, err := sim.New(sim.Options{NoBinder: true, Keep: func(trace.Kind, string, []trace.Field) bool { return false }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	start := time.Now()
+	for i := range nodes {
+		if _, err := c.AddNode(sim.NodeOptions{Name: fmt.Sprintf("node-%d", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.At(2*time.Second, func() {
+		for i := range nodes {
+			for j := range 30 {
+				pod := &v1.Pod{}
+				pod.Name, pod.Namespace = fmt.Sprintf("p-%d-%d", i, j), "default"
+				pod.Spec.NodeName = fmt.Sprintf("node-%d", i)
+				pod.Spec.Containers = []v1.Container{{Name: "main", Image: "nginx:1"}}
+				if _, err := c.Store().Create(c.API().Loop().Now(), pod); err != nil {
+					fmt.Println("create", err)
+				}
+			}
+		}
+	})
+	if err := c.RunUntil(60 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("start-up", time.Since(start), c.PodsByPhase())
+	start = time.Now()
+	span := 3000 * time.Second
+	if err := c.RunUntil(60*time.Second + span); err != nil {
+		t.Fatal(err)
+	}
+	d := time.Since(start)
+	fmt.Printf("steady %v  %.0f node-seconds/s\n", d, float64(nodes)*span.Seconds()/d.Seconds())
+	fmt.Printf("%+v\n", c.Nodes()[0].Kubelet().Stats())
+}

@@ -144,7 +144,7 @@ func (d *decoder) structure(n *yaml.Node, p *path, v reflect.Value) {
 	for _, name := range t.required {
 		if x := seen[name]; x == nil {
 			d.errorf(n, p.field(name), "must be set")
-		} else if _, val := entry(n, name); val.ShortTag() == "!!null" {
+		} else if _, val := entry(n, name); val.Kind == yaml.ScalarNode && (val.ShortTag() == "!!null" || val.Value == "") {
 			d.errorf(x, p.field(name), "must be set")
 		}
 	}

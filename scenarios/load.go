@@ -114,8 +114,9 @@ func (d *decoder) scenario(doc *yaml.Node, data []byte) *Scenario {
 	}
 	s := &Scenario{Pos: d.pos(doc)}
 	d.l.written = nil
+	before := len(d.l.errs)
 	d.value(doc, root, reflect.ValueOf(s).Elem())
-	v := &validator{d: d, doc: doc, s: s, data: data}
+	v := &validator{d: d, doc: doc, s: s, data: data, before: before}
 	v.validate()
 	return s
 }

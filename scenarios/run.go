@@ -101,7 +101,7 @@ func (s *Scenario) Run(ctx context.Context, opts RunOptions) (*Result, error) {
 			err = fmt.Errorf("writing the trace: %w", werr)
 		}
 	}
-	if r.line != nil && r.line.err != nil && err == nil {
+	if r.line.err != nil && err == nil {
 		err = fmt.Errorf("writing the timeline: %w", r.line.err)
 	}
 	if err != nil {
@@ -191,11 +191,7 @@ func (r *run) take(rec *trace.Record) {
 		}
 	}
 	r.state.record(rec)
-	if r.line == nil {
-		return
-	}
-	r.line.Take(rec)
-	if r.line.keep(rec) {
+	if r.line.Take(rec) {
 		r.history = append(r.history, line{r.line.step, rec})
 	}
 }

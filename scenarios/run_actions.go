@@ -22,7 +22,7 @@ import (
 func (r *run) act(a *Action) error {
 	if err := r.dispatch(a); err != nil {
 		r.result.Errors = append(r.result.Errors, fmt.Sprintf("%s: %v", a.Pos, err))
-		r.note("error", trace.Str("message", err.Error()))
+		r.note("scenario", "error", trace.Str("message", err.Error()))
 	}
 	return nil
 }
@@ -99,9 +99,17 @@ func (r *run) outside(a *Action) error {
 	return fmt.Errorf("the action does nothing")
 }
 
-// note records what the timeline does.
-func (r *run) note(verb string, fields ...trace.Field) {
-	r.cluster.Recorder().Record(trace.KindAction, "scenario", verb, fields...)
+// note records what the timeline does to something.
+func (r *run) note(object, verb string, fields ...trace.Field) {
+	r.cluster.Recorder().Record(trace.KindAction, object, verb, fields...)
+}
+
+// objectName names an API object as records do: "pod default/web".
+func objectName(kind, namespace, name string) string {
+	if namespace == "" {
+		return strings.ToLower(kind) + " " + name
+	}
+	return strings.ToLower(kind) + " " + namespace + "/" + name
 }
 
 // onNodes does something on each of the nodes that are meant.
@@ -121,7 +129,8 @@ func (r *run) apply(a *Apply) error {
 		if !ok {
 			return fmt.Errorf("%s: the API does not serve %T", o.Pos, o.Object)
 		}
-		r.note("apply", trace.Str("object", obj.GetObjectKind().GroupVersionKind().Kind+" "+obj.GetName()))
+		kind := obj.GetObjectKind().GroupVersionKind().Kind
+		r.note(objectName(kind, namespace(kind, obj.GetNamespace()), obj.GetName()), "apply")
 		if pod, ok := obj.(*v1.Pod); ok {
 			r.warnUnsupported(pod)
 		}
@@ -148,7 +157,7 @@ func (r *run) template(t *Template) error {
 		return err
 	}
 	if t.Replicas != nil {
-		r.note("template", trace.Str("pod", pod.Name), trace.Int("replicas", int64(*t.Replicas)))
+		r.note(objectName("Pod", namespace("Pod", pod.Namespace), pod.Name), "template", trace.Int("replicas", int64(*t.Replicas)))
 		for i := range *t.Replicas {
 			if err := stamp(i, ""); err != nil {
 				return err
@@ -160,7 +169,7 @@ func (r *run) template(t *Template) error {
 	if len(t.Node) == 0 {
 		nodes = r.s.SelectNodes(Nodes{"*"})
 	}
-	r.note("template", trace.Str("pod", pod.Name), trace.Int("perNode", int64(*t.PerNode)), trace.Int("nodes", int64(len(nodes))))
+	r.note(objectName("Pod", namespace("Pod", pod.Namespace), pod.Name), "template", trace.Int("perNode", int64(*t.PerNode)), trace.Int("nodes", int64(len(nodes))))
 	i := 0
 	for _, n := range nodes {
 		for range *t.PerNode {
@@ -175,8 +184,9 @@ func (r *run) template(t *Template) error {
 
 func (r *run) patch(p *Patch) error {
 	pt := map[string]types.PatchType{"": types.StrategicMergePatchType, "strategic": types.StrategicMergePatchType, "merge": types.MergePatchType, "json": types.JSONPatchType}[p.Type]
-	r.note("patch", trace.Str("object", p.Kind+" "+p.Name), trace.Str("subresource", p.Subresource))
-	_, err := r.cluster.API().Patch(apiserver.Kind(p.Kind), namespace(p.Kind, p.Namespace), p.Name, pt, p.Patch, p.Subresource)
+	ns := namespace(p.Kind, p.Namespace)
+	r.note(objectName(p.Kind, ns, p.Name), "patch", trace.Str("subresource", p.Subresource))
+	_, err := r.cluster.API().Patch(apiserver.Kind(p.Kind), ns, p.Name, pt, p.Patch, p.Subresource)
 	return err
 }
 
@@ -200,11 +210,11 @@ func (r *run) delete(d *Delete) error {
 		}
 	}
 	for _, name := range names {
-		fields := []trace.Field{trace.Str("object", kind+" "+name)}
+		var fields []trace.Field
 		if d.GracePeriodSeconds != nil {
 			fields = append(fields, trace.Int("grace", *d.GracePeriodSeconds))
 		}
-		r.note("delete", fields...)
+		r.note(objectName(kind, ns, name), "delete", fields...)
 		if err := r.cluster.API().Delete(apiserver.Kind(kind), ns, name, metav1.DeleteOptions{GracePeriodSeconds: d.GracePeriodSeconds}); err != nil {
 			return err
 		}

@@ -37,11 +37,7 @@ func (r *run) build() error {
 	}
 	r.cluster = c
 	r.state.store, r.state.start = c.Store(), c.Start()
-	if r.opts.Timeline != nil {
-		r.line = newTimeline(r.opts.Timeline, c.Start(), r.shown)
-	} else {
-		r.line = newTimeline(discard{}, c.Start(), r.shown)
-	}
+	r.line = newTimeline(r.opts.Timeline, c.Start(), r.shown)
 	if r.opts.Trace != nil {
 		r.jsonl = trace.NewJSONWriter(r.opts.Trace, c.Start())
 	}
@@ -68,10 +64,6 @@ func (r *run) build() error {
 	r.result.Summary.Wall.Load = r.lap()
 	return nil
 }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 func (r *run) addNodes() error {
 	spec := &r.s.Spec

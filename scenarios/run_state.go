@@ -40,8 +40,9 @@ func (s *state) record(r *trace.Record) {
 		return
 	}
 	attempt, _ := strconv.Atoi(fieldOf(r.Fields, "attempt")) // absent: 0
+	pod, container := podOf(r)
 	s.calls = append(s.calls, &expect.CRICall{
-		Node: r.Node, Method: r.Verb, Pod: fieldOf(r.Fields, "pod"), Container: fieldOf(r.Fields, "container"),
+		Node: r.Node, Method: r.Verb, Pod: pod, Container: container,
 		Image: fieldOf(r.Fields, "image"), Attempt: attempt, Error: fieldOf(r.Fields, "error"),
 		At: time.Duration(r.At - s.start.UnixNano()),
 	})
@@ -150,6 +151,10 @@ func mentions(r *trace.Record, o expect.ObjectRef) bool {
 	if o.Kind == expect.KindNode && r.Node == name {
 		return r.Kind != trace.KindCRI
 	}
+	if o.Kind == expect.KindPod {
+		pod, _ := podOf(r)
+		return pod == name
+	}
 	_, object, _ := strings.Cut(r.Object, " ")
-	return object == name || strings.HasPrefix(object, name+"/") || fieldOf(r.Fields, "pod") == name
+	return object == name
 }

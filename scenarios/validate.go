@@ -30,17 +30,43 @@ type validator struct {
 	doc   *yaml.Node
 	s     *Scenario
 	data  []byte
-	names []string // of the nodes
+	names []string // of the nodes; empty if they are not known
+	// before is how many errors there were before this document's.
+	before int
+	// bad are the fields that could not be decoded; what follows from that is
+	// not worth telling.
+	bad []string
 }
 
 // errorf reports an error about a field; its position is that of the field, or
 // of what is nearest above it.
 func (v *validator) errorf(path, format string, args ...any) {
+	if v.isBad(path) {
+		return
+	}
 	v.d.l.errs = append(v.d.l.errs, &LoadError{Pos: v.d.pos(find(v.doc, path)), Path: path, Message: oneLine(fmt.Sprintf(format, args...))})
+}
+
+// isBad says whether the field, something in it or what it is in could not be
+// decoded.
+func (v *validator) isBad(path string) bool {
+	for _, b := range v.bad {
+		long, short := path, b
+		if len(long) < len(short) {
+			long, short = short, long
+		}
+		if rest, ok := strings.CutPrefix(long, short); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *validator) validate() {
 	s := v.s
+	for _, e := range v.d.l.errs[v.before:] {
+		v.bad = append(v.bad, e.Path)
+	}
 	if n := s.Metadata.Name; n != "" {
 		if msgs := validation.IsDNS1123Subdomain(n); len(msgs) > 0 {
 			v.errorf("metadata.name", "%q is no name: %s", short(n), msgs[0])
@@ -48,6 +74,9 @@ func (v *validator) validate() {
 	}
 	if s.Spec.Duration == 0 {
 		s.Spec.Duration = defaultDuration
+	}
+	if v.isBad("spec.duration") {
+		s.Spec.Duration = maxDuration
 	}
 	v.kubeletRestart()
 	v.nodes()
@@ -101,6 +130,11 @@ func (v *validator) nodes() {
 			v.names = append(v.names, name)
 		}
 		v.nodeGroup(at, g)
+	}
+	for i := range sp.Nodes {
+		if at := fmt.Sprintf("spec.nodes[%d]", i); v.isBad(at+".name") || v.isBad(at+".count") {
+			v.names = nil
+		}
 	}
 }
 

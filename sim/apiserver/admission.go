@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 const (
@@ -97,4 +98,21 @@ func (s *Store) defaultPriorityClass() *schedulingv1.PriorityClass {
 		}
 	}
 	return least
+}
+
+// admitResize refuses a resize that the pod's node could never hold
+// (upstream: an admission plugin since v1.36, kubernetes/kubernetes pull 136043).
+func (s *Store) admitResize(pod *v1.Pod) error {
+	node, ok := s.nodes.get("", pod.Spec.NodeName)
+	if !ok {
+		return nil
+	}
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+		want, have := requests[name], node.Status.Allocatable[name]
+		if !have.IsZero() && want.Cmp(have) > 0 {
+			return apierrors.NewForbidden(KindPod.info().gr(), pod.Name, fmt.Errorf("the resize asks for %s %s, more than node %s can allocate (%s)", want.String(), name, node.Name, have.String()))
+		}
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -41,6 +42,8 @@ func TestUserPatch(t *testing.T) {
 		{"status", strategic, `{"status":{"conditions":[{"type":"example.com/gate","status":"True"}]}}`, "status", "", 1},
 		{"bad status", strategic, `{"status":{"conditions":[{"type":"x","status":"Yes"}]}}`, "status", `status.conditions[0].status: Unsupported value: "Yes"`, 1},
 		{"resize", strategic, `{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":"50m"}}}]}}`, "resize", "Pod QOS Class may not change", 1},
+		{"resize within the class", strategic, `{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":"1"}}}]}}`, "resize", "", 2},
+		{"resize over the node", strategic, `{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":"50"}}}]}}`, "resize", `pods "p" is forbidden`, 1},
 		{"ephemeral", strategic, `{"spec":{"ephemeralContainers":[{"name":"dbg","image":"x"}]}}`, "ephemeralcontainers", "", 2},
 		{"unknown field", merge, `{"spec":{"nope":1}}`, "", `unknown field "spec.nope"`, 1},
 		{"wrong version", merge, `{"metadata":{"resourceVersion":"1"}}`, "", "the object has been modified", 1},
@@ -51,7 +54,12 @@ func TestUserPatch(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := NewStore(StoreOptions{})
-			before := mustCreate(t, s, testPod("p", onNode("n"))).(*v1.Pod)
+			mustCreate(t, s, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1.NodeStatus{Capacity: v1.ResourceList{"cpu": resource.MustParse("2")}}})
+			before := mustCreate(t, s, testPod("p", onNode("n"), func(p *v1.Pod) {
+				if strings.HasPrefix(tc.name, "resize w") {
+					p.Spec.Containers[0].Resources.Requests = v1.ResourceList{"cpu": resource.MustParse("100m")}
+				}
+			})).(*v1.Pod)
 			was := before.DeepCopy()
 			_, err := s.Patch(t0, KindPod, "default", "p", tc.pt, []byte(tc.patch), tc.sub)
 			check(t, err, tc.want)

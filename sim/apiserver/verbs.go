@@ -115,6 +115,14 @@ func prepareStatus(obj Object) {
 		o.Status = v1.NamespaceStatus{Phase: v1.NamespaceActive}
 	case *v1.Service:
 		o.Status = v1.ServiceStatus{}
+	case *v1.Node:
+		for i := range o.Status.Conditions {
+			wireNodeCondition(&o.Status.Conditions[i])
+		}
+	case *coordinationv1.Lease:
+		o.Spec = wireLease(o.Spec)
+	case *v1.Event:
+		wireEvent(o)
 	}
 }
 
@@ -166,6 +174,11 @@ func (s *Store) update(now time.Time, obj Object, sub, verb string) (Object, err
 	}
 	if pod, ok := obj.(*v1.Pod); ok && !equality.Semantic.DeepEqual(pod.Spec, old.(*v1.Pod).Spec) {
 		pod.Generation++
+	}
+	if sub == "resize" {
+		if err := s.admitResize(obj.(*v1.Pod)); err != nil {
+			return nil, err
+		}
 	}
 	errs := validateMeta(obj, in)
 	errs = append(errs, validateMetaUpdate(obj, old)...)

@@ -9,7 +9,7 @@ import (
 )
 
 // Near returns the candidate that is close to name, or "" if none is. Of
-// equally close ones it returns the first.
+// equally close ones it returns the one that begins most alike, then the first.
 func Near(name string, candidates []string) string {
 	best, bestD := "", 1+max(1, (len(name)+2)/3)
 	for _, c := range candidates {
@@ -17,11 +17,20 @@ func Near(name string, candidates []string) string {
 			continue
 		}
 		d := levenshtein.Distance(strings.ToLower(name), strings.ToLower(c), nil)
-		if d < bestD {
+		if d < bestD || d == bestD && best != "" && common(name, c) > common(name, best) {
 			best, bestD = c, d
 		}
 	}
 	return best
+}
+
+// common is how many bytes a and b begin with alike.
+func common(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // Suffix returns ` (did you mean "x"?)`, or "" if nothing is close.

@@ -1,0 +1,249 @@
+package kuberuntime
+
+import (
+	"context"
+	"io/fs"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+)
+
+func list(cpu, memory string) v1.ResourceList {
+	out := v1.ResourceList{}
+	if cpu != "" {
+		out[v1.ResourceCPU] = resource.MustParse(cpu)
+	}
+	if memory != "" {
+		out[v1.ResourceMemory] = resource.MustParse(memory)
+	}
+	return out
+}
+
+func TestContainerResources(t *testing.T) {
+	n := NodeConfig{MemoryCapacity: 8 << 30, CFSPeriod: 100 * time.Millisecond}
+	for _, tc := range []struct {
+		name                 string
+		requests, limits     v1.ResourceList
+		shares, quota, bytes int64
+		oom                  int64
+	}{
+		{"none", nil, nil, 2, 0, 0, 1000},
+		{"guaranteed", list("500m", "128Mi"), list("500m", "128Mi"), 512, 50000, 134217728, -997},
+		{"limits only", nil, list("500m", "128Mi"), 512, 50000, 134217728, -997},
+		{"burstable", list("100m", "2Gi"), nil, 102, 0, 0, 750},
+		{"burstable, tiny request", list("1m", "1Mi"), list("", "1Gi"), 2, 0, 1 << 30, 999},
+		{"burstable, nearly all of it", list("", "8Gi"), nil, 2, 0, 0, 3},
+		{"tiny limit", list("1m", ""), list("1m", ""), 2, 1000, 0, 999},
+	} {
+		pod := testPod(v1.RestartPolicyAlways, 0, 1)
+		c := &pod.Spec.Containers[0]
+		c.Resources = v1.ResourceRequirements{Requests: tc.requests, Limits: tc.limits}
+		got := n.containerResources(pod, c)
+		if got.CpuShares != tc.shares || got.CpuQuota != tc.quota || got.CpuPeriod != 100000 || got.MemoryLimitInBytes != tc.bytes || got.OomScoreAdj != tc.oom {
+			t.Errorf("%s: shares %d, quota %d, period %d, memory %d, oom %d", tc.name, got.CpuShares, got.CpuQuota, got.CpuPeriod, got.MemoryLimitInBytes, got.OomScoreAdj)
+		}
+		if box := n.podResources(pod); box.CpuShares != tc.shares || box.MemoryLimitInBytes != tc.bytes || box.OomScoreAdj != 0 {
+			t.Errorf("%s: sandbox shares %d, memory %d", tc.name, box.CpuShares, box.MemoryLimitInBytes)
+		}
+	}
+	critical := testPod(v1.RestartPolicyAlways, 0, 1)
+	critical.Spec.Priority, critical.Spec.PriorityClassName = ptr(int32(2000001000)), systemNodeCritical
+	if got := n.oomScore(critical, &critical.Spec.Containers[0]); got != -997 {
+		t.Errorf("node critical: %d", got)
+	}
+	side := sidecar(testPod(v1.RestartPolicyAlways, 1, 2), 0)
+	side.Spec.InitContainers[0].Resources.Requests = list("", "1Gi")
+	side.Spec.Containers[0].Resources.Requests = list("", "4Gi")
+	side.Spec.Containers[1].Resources.Requests = list("", "2Gi")
+	if got := n.oomScore(side, &side.Spec.InitContainers[0]); got != 750 {
+		t.Errorf("sidecar: %d", got)
+	}
+}
+
+func TestCgroupParent(t *testing.T) {
+	for _, tc := range []struct {
+		class   v1.PodQOSClass
+		systemd bool
+		want    string
+	}{
+		{v1.PodQOSGuaranteed, false, "/kubepods/poda-b"},
+		{v1.PodQOSBurstable, false, "/kubepods/burstable/poda-b"},
+		{v1.PodQOSBestEffort, true, "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-poda_b.slice"},
+		{v1.PodQOSGuaranteed, true, "/kubepods.slice/kubepods-poda_b.slice"},
+	} {
+		pod := &v1.Pod{}
+		pod.UID, pod.Status.QOSClass = "a-b", tc.class
+		n := NodeConfig{CgroupsPerQOS: true, CgroupRoot: "/", SystemdCgroups: tc.systemd}
+		if got := n.cgroupParent(pod); got != tc.want {
+			t.Errorf("%s: %s", tc.class, got)
+		}
+	}
+}
+
+func TestExpand(t *testing.T) {
+	env := []*runtimeapi.KeyValue{{Key: "A", Value: []byte("1")}, {Key: "B", Value: []byte("$(A)")}}
+	for in, want := range map[string]string{
+		"plain": "plain", "$(A)": "1", "x$(A)y$(B)": "x1y$(A)", "$$(A)": "$(A)", "$(C)": "$(C)", "$A": "$A", "$": "$", "$(A": "$(A", "$$": "$", "a$$b$(A)$": "a$b1$",
+	} {
+		if got := expand(in, env); got != want {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+	c := &v1.Container{Env: []v1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "$(A)$(C)"}, {Name: "C", Value: "3"}, {Name: "A", Value: "2"}}}
+	var got []string
+	for _, kv := range environment(c) {
+		got = append(got, kv.Key+"="+string(kv.Value))
+	}
+	if want := []string{"A=2", "B=1$(C)", "C=3"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestDNSConfig(t *testing.T) {
+	n := NodeConfig{ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local", HostDNS: &runtimeapi.DNSConfig{Servers: []string{"127.0.0.1"}, Searches: []string{"corp"}}}
+	five := "5"
+	own := &v1.PodDNSConfig{Nameservers: []string{"10.96.0.10", "1.1.1.1"}, Searches: []string{"corp", "own"}, Options: []v1.PodDNSConfigOption{{Name: "ndots", Value: &five}, {Name: "edns0"}}}
+	own.Options[0].Value = ptr("2")
+	for _, tc := range []struct {
+		policy v1.DNSPolicy
+		host   bool
+		own    *v1.PodDNSConfig
+		want   string
+	}{
+		{v1.DNSClusterFirst, false, nil, "10.96.0.10|ns.svc.cluster.local,svc.cluster.local,cluster.local,corp|ndots:5"},
+		{v1.DNSClusterFirst, true, nil, "127.0.0.1|corp|"},
+		{v1.DNSClusterFirstWithHostNet, true, nil, "10.96.0.10|ns.svc.cluster.local,svc.cluster.local,cluster.local,corp|ndots:5"},
+		{v1.DNSDefault, false, nil, "127.0.0.1|corp|"},
+		{v1.DNSNone, false, own, "10.96.0.10,1.1.1.1|corp,own|ndots:2,edns0"},
+		{v1.DNSClusterFirst, false, own, "10.96.0.10,1.1.1.1|ns.svc.cluster.local,svc.cluster.local,cluster.local,corp,own|ndots:2,edns0"},
+	} {
+		pod := testPod(v1.RestartPolicyAlways, 0, 1)
+		pod.Spec.DNSPolicy, pod.Spec.HostNetwork, pod.Spec.DNSConfig = tc.policy, tc.host, tc.own
+		d := n.dnsConfig(pod)
+		got := strings.Join(d.Servers, ",") + "|" + strings.Join(d.Searches, ",") + "|" + strings.Join(d.Options, ",")
+		if got != tc.want {
+			t.Errorf("%s: %s", tc.policy, got)
+		}
+	}
+}
+
+func TestConfigs(t *testing.T) {
+	r := newRig(t)
+	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
+	pod.Labels = map[string]string{"app": "x"}
+	pod.Spec.SecurityContext = &v1.PodSecurityContext{RunAsUser: ptr(int64(7)), FSGroup: ptr(int64(9)), Sysctls: []v1.Sysctl{{Name: "net/core/a", Value: "1"}}}
+	c := &pod.Spec.Containers[0]
+	c.Ports = []v1.ContainerPort{{ContainerPort: 80, Protocol: v1.ProtocolTCP}, {ContainerPort: 80, Protocol: v1.ProtocolTCP}, {ContainerPort: 53, Protocol: v1.ProtocolUDP, HostPort: 5353}}
+	c.TerminationMessagePath, c.TerminationMessagePolicy = "/dev/termination-log", v1.TerminationMessageReadFile
+	c.Env = []v1.EnvVar{{Name: "A", Value: "1"}}
+	c.Command = []string{"run", "$(A)"}
+	c.Args = []string{"plain"}
+	r.sync(pod)
+	box, cc := r.f.boxConfig, r.f.configs["c0"]
+	if want := map[string]string{"app": "x", "io.kubernetes.pod.name": "p", "io.kubernetes.pod.namespace": "ns", "io.kubernetes.pod.uid": "u"}; !reflect.DeepEqual(box.Labels, want) {
+		t.Errorf("sandbox labels %v", box.Labels)
+	}
+	if len(pod.Labels) != 1 {
+		t.Error("the pod was written to")
+	}
+	if box.LogDirectory != "/var/log/pods/ns_p_u" || box.Hostname != "p" || len(box.PortMappings) != 2 || box.Linux.Sysctls["net.core.a"] != "1" || box.Linux.SecurityContext.RunAsUser.Value != 7 {
+		t.Errorf("%v", box)
+	}
+	if want := map[string]string{
+		annotationHash: kubecontainer.HashContainer(c), annotationRestartCount: "0", annotationTerminationPath: "/dev/termination-log", annotationTerminationPolicy: "File",
+		annotationPodGrace: "30", annotationPorts: `[{"containerPort":80,"protocol":"TCP"},{"containerPort":80,"protocol":"TCP"},{"hostPort":5353,"containerPort":53,"protocol":"UDP"}]`,
+	}; !reflect.DeepEqual(cc.Annotations, want) {
+		t.Errorf("annotations %v", cc.Annotations)
+	}
+	if want := map[string]string{"io.kubernetes.container.name": "c0", "io.kubernetes.pod.name": "p", "io.kubernetes.pod.namespace": "ns", "io.kubernetes.pod.uid": "u"}; !reflect.DeepEqual(cc.Labels, want) {
+		t.Errorf("container labels %v", cc.Labels)
+	}
+	if cc.LogPath != "c0/0.log" || cc.Image.Image != "sha256:img:latest" || cc.Image.UserSpecifiedImage != "img" || strings.Join(cc.Command, " ") != "run 1" {
+		t.Errorf("%v", cc)
+	}
+	if &cc.Args[0] != &c.Args[0] {
+		t.Error("arguments without variables are not shared")
+	}
+	sec := cc.Linux.SecurityContext
+	if sec.RunAsUser.Value != 7 || !reflect.DeepEqual(sec.SupplementalGroups, []int64{9}) || sec.Seccomp.ProfileType != runtimeapi.SecurityProfile_Unconfined || len(sec.MaskedPaths) == 0 {
+		t.Errorf("%v", sec)
+	}
+	r.do(func(ctx context.Context) {
+		s := r.status(ctx).ContainerStatuses[0]
+		if s.Hash != kubecontainer.HashContainer(c) || s.State != kubecontainer.StateRunning || s.PodSandboxID != "box0" || s.StartedAt.IsZero() {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestVerifyNonRoot(t *testing.T) {
+	for _, tc := range []struct {
+		uid  *int64
+		user imageUser
+		want string
+	}{
+		{nil, imageUser{uid: 5}, ""},
+		{ptr(int64(5)), imageUser{}, ""},
+		{ptr(int64(0)), imageUser{}, `container's runAsUser breaks non-root policy (pod: "p_ns(u)", container: c0)`},
+		{nil, imageUser{}, `container has runAsNonRoot and image will run as root (pod: "p_ns(u)", container: c0)`},
+		{nil, imageUser{name: "www"}, `container has runAsNonRoot and image has non-numeric user (www), cannot verify user is non-root (pod: "p_ns(u)", container: c0)`},
+	} {
+		pod := testPod(v1.RestartPolicyAlways, 0, 1)
+		pod.Spec.Containers[0].SecurityContext = &v1.SecurityContext{RunAsNonRoot: ptr(true), RunAsUser: tc.uid}
+		err := verifyNonRoot(pod, &pod.Spec.Containers[0], tc.user)
+		if got := errText(err); got != tc.want {
+			t.Errorf("%s", got)
+		}
+	}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+type testFS struct {
+	fstest.MapFS
+	made []string
+}
+
+func (f *testFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	return f.MapFS.ReadDir(strings.TrimPrefix(name, "/"))
+}
+func (f *testFS) MkdirAll(path string, _ fs.FileMode) error { f.made = append(f.made, path); return nil }
+func (f *testFS) Remove(name string) error {
+	delete(f.MapFS, strings.TrimPrefix(name, "/"))
+	return nil
+}
+func (f *testFS) RemoveAll(path string) error { return f.Remove(path) }
+
+func TestLogDirectory(t *testing.T) {
+	r := newRig(t)
+	files := &testFS{MapFS: fstest.MapFS{}}
+	for _, n := range []string{"0.log", "3.log.20260101-000000", "2.log.gz", "x.log", "9.txt"} {
+		files.MapFS["var/log/pods/ns_p_u/c0/"+n] = &fstest.MapFile{}
+	}
+	r.m.o.FS = files
+	r.sync(withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30))
+	// The names of the logs tell the restart count when no status does.
+	if got := r.f.configs["c0"]; got.Metadata.Attempt != 4 || got.LogPath != "c0/4.log" {
+		t.Errorf("%v", got.Metadata)
+	}
+	if want := []string{"/var/log/pods/ns_p_u", "/var/log/pods/ns_p_u/c0"}; !reflect.DeepEqual(files.made, want) {
+		t.Errorf("%v", files.made)
+	}
+	r.m.removeLogs("/var/log/pods/ns_p_u/c0/3.log")
+	if len(files.MapFS) != 4 {
+		t.Errorf("%d files left", len(files.MapFS))
+	}
+}
