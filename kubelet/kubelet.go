@@ -163,6 +163,8 @@ type Kubelet struct {
 
 	loop          syncLoopState
 	deadlines     deadlines
+	removals      removalCounter
+	gcClean       cleanMark
 	housekeepings uint64
 	runtimeChecks uint64
 }

@@ -224,9 +224,10 @@ func (kl *Kubelet) buildRuntime(ctx context.Context, driver string) error {
 
 func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 	cfg := kl.cfg
+	kl.removals.RuntimeService = kl.opts.RuntimeService
 	mem := kl.opts.Machine.Capacity()[v1.ResourceMemory]
 	o := kuberuntime.Options{
-		Loop: kl.l, Group: kl.g, RuntimeService: kl.opts.RuntimeService, ImageService: kl.opts.ImageService,
+		Loop: kl.l, Group: kl.g, RuntimeService: &kl.removals, ImageService: kl.opts.ImageService,
 		Recorder: kl.recorder, PodStates: kl.workers, FS: kl.fs, Log: kl.log,
 		SandboxReady:   kl.sandboxReady,
 		RequestTimeout: cfg.RuntimeRequestTimeout.Duration, PodLogsDir: cfg.PodLogsDir, RootDir: kl.opts.RootDir,
@@ -335,14 +336,6 @@ func (kl *Kubelet) initializeCSINode(ctx context.Context) {
 		_, err = kl.client.GetNode(ctx, kl.nodeName)
 	}
 	kl.state.storageError = nil
-}
-
-// collectContainers is one pass of container garbage collection.
-func (kl *Kubelet) collectContainers(ctx context.Context) {
-	if err := kl.runtime.GarbageCollect(ctx, kuberuntime.DefaultGCPolicy(), kl.podConfig.AllReady(), false); err != nil {
-		kl.logf("Container garbage collection failed: %v", err)
-		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.ContainerGCFailed, err.Error())
-	}
 }
 
 func (kl *Kubelet) machine() *nodestatus.Machine {

@@ -145,7 +145,7 @@ func (d *decoder) structure(n *yaml.Node, p *path, v reflect.Value) {
 		if x := seen[name]; x == nil {
 			d.errorf(n, p.field(name), "must be set")
 		} else if _, val := entry(n, name); val.Kind == yaml.ScalarNode && (val.ShortTag() == "!!null" || val.Value == "") {
-			d.errorf(x, p.field(name), "must be set")
+			d.errorf(val, p.field(name), "must be set")
 		}
 	}
 }

@@ -103,6 +103,10 @@ func (d *decoder) kubernetes(n *yaml.Node, p *path, v reflect.Value) bool {
 		if q, ok := d.quantity(n, p); ok {
 			*x = q
 		}
+	case *resource.QuantityValue:
+		if q, ok := d.quantity(n, p); ok {
+			x.Quantity = q
+		}
 	case *intstr.IntOrString:
 		if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" {
 			var i int32

@@ -3,6 +3,8 @@ package scenarios
 import (
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/drydock-sim/drydock/scenarios/expect"
 )
 
@@ -28,6 +30,17 @@ type Result struct {
 	Summary Summary `json:"summary"`
 	// Logs are the kubelets' log lines, kept if an expectation failed.
 	Logs []string `json:"logs,omitempty"`
+	// Repeat is the command that repeats the run.
+	Repeat string `json:"repeat,omitempty"`
+	// Final is the cluster at the end of the run.
+	Final Final `json:"-"`
+}
+
+// Final is a cluster's API objects. They are shared and must not be changed.
+type Final struct {
+	Pods   []*v1.Pod
+	Nodes  []*v1.Node
+	Events []*v1.Event
 }
 
 // Verdict is that of one expectation, with the history of what it is about if

@@ -88,6 +88,7 @@ func (s *Scenario) Run(ctx context.Context, opts RunOptions) (*Result, error) {
 		r.end = min(opts.Until, s.Spec.Duration)
 	}
 	r.result = &Result{Scenario: s.Metadata.Name, File: s.Pos.File, Seed: r.seed}
+	r.result.Repeat = fmt.Sprintf("drydock run %s --focus '^%s$' --seed %d", s.Pos.File, s.Metadata.Name, r.seed)
 	r.wallAt = r.now()
 	r.many = s.podCount() > ManyPods
 	if err := r.build(); err != nil {
@@ -259,6 +260,8 @@ func (r *run) finish(early bool) {
 	} else {
 		res.Summary.Wall.Startup = r.lap()
 	}
+	store := r.cluster.Store()
+	res.Final = Final{Pods: store.Pods(), Nodes: store.Nodes(), Events: store.Events()}
 	r.summarize(end)
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sort"
 	"strings"
 	"time"
 
@@ -56,7 +55,7 @@ func (o *output) begin(s *scenarios.Scenario, opts *scenarios.RunOptions) {
 			seed = *opts.Seed
 		}
 		o.say("scenario %s, seed %d", s.Metadata.Name, seed)
-		o.say("  step        time  node         object                             what")
+		o.say("%s", scenarios.TimelineHeader)
 		opts.Timeline = o.f.stdout
 	}
 	if o.bar != nil {
@@ -75,11 +74,20 @@ func (o *output) end(s *scenarios.Scenario, res *scenarios.Result, err error) {
 	}
 	if o.many && err == nil && res.Passed && !o.f.verbose {
 		if o.f.seeds == "" {
-			o.say("PASS %s  (%s, %s virtual in %s, hash %s)", res.Scenario, plural(len(res.Verdicts), "expectation"), res.Summary.Virtual, round(res.Summary.Wall.Total()), res.Summary.Hash)
+			o.say("PASS %s  (%s, %s virtual in %s, hash %s)", res.Scenario, scenarios.Plural(len(res.Verdicts), "expectation"), res.Summary.Virtual, scenarios.RoundWall(res.Summary.Wall.Total()), res.Summary.Hash)
 		}
 		return
 	}
-	writeText(o.f.stdout, o.f, s, res, err)
+	o.text(o.f.stdout, s, res, err)
+}
+
+// text writes what follows the timeline.
+func (o *output) text(w io.Writer, s *scenarios.Scenario, res *scenarios.Result, err error) {
+	res.Repeat = o.f.command(s, res.Seed)
+	if err != nil {
+		fmt.Fprintf(w, "INTERNAL ERROR %v\n", err)
+	}
+	res.WriteText(w, !o.f.verbose)
 }
 
 // add keeps a result for the forms that are written at the end.
@@ -162,7 +170,7 @@ func (o *output) writeJUnit() error {
 		case !r.res.Passed:
 			suite.Failures++
 			var b strings.Builder
-			writeText(&b, o.f, r.s, r.res, nil)
+			o.text(&b, r.s, r.res, nil)
 			c.Failure = &junitMessage{Message: firstFailure(r.res), Text: b.String()}
 		}
 		suite.Cases = append(suite.Cases, c)
@@ -183,143 +191,13 @@ func (o *output) writeJUnit() error {
 func firstFailure(res *scenarios.Result) string {
 	for _, v := range res.Verdicts {
 		if v.Outcome == expect.Failed {
-			return title(&v) + ": " + v.Reason
+			return v.Title() + ": " + v.Reason
 		}
 	}
 	if len(res.Errors) > 0 {
 		return res.Errors[0]
 	}
 	return "interrupted"
-}
-
-// writeText writes the part of the text output that follows the timeline.
-func writeText(w io.Writer, f *runFlags, s *scenarios.Scenario, res *scenarios.Result, err error) {
-	for _, x := range res.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", x)
-	}
-	for _, x := range res.Errors {
-		fmt.Fprintf(w, "error: %s\n", x)
-	}
-	if len(res.Verdicts) > 0 {
-		fmt.Fprintln(w)
-	}
-	for i := range res.Verdicts {
-		writeVerdict(w, f, s, res, &res.Verdicts[i])
-	}
-	if len(res.Logs) > 0 && (err != nil || !res.Passed) && !f.verbose {
-		const show = 20
-		fmt.Fprintf(w, "\nthe kubelets' last log lines (of %d; -v shows all):\n", len(res.Logs))
-		for _, l := range res.Logs[max(0, len(res.Logs)-show):] {
-			fmt.Fprintf(w, "    %s\n", l)
-		}
-	}
-	if err != nil {
-		fmt.Fprintf(w, "INTERNAL ERROR %v\n", err)
-	}
-	fmt.Fprintf(w, "\n%s\n", summaryLine(res, err))
-	if err == nil && !res.Passed {
-		fmt.Fprintf(w, "repeat it: %s\n", f.command(s, res.Seed))
-	}
-}
-
-// title names an expectation: by its name, or by its form and expression.
-func title(v *scenarios.Verdict) string {
-	x := v.Expectation
-	when := string(x.Form)
-	at := func(t time.Duration) string {
-		if t == expect.End {
-			return "end"
-		}
-		return t.String()
-	}
-	switch x.Form {
-	case expect.At, expect.By:
-		when += " " + at(x.T)
-	case expect.For:
-		when += " " + x.Span.String()
-		if x.T != expect.End {
-			when += " by " + at(x.T)
-		}
-	}
-	expr := strings.Join(strings.Fields(x.Expr), " ")
-	if x.Name != "" {
-		return fmt.Sprintf("%s (%s: %s)", x.Name, when, expr)
-	}
-	return when + ": " + expr
-}
-
-func writeVerdict(w io.Writer, f *runFlags, s *scenarios.Scenario, res *scenarios.Result, v *scenarios.Verdict) {
-	word := map[expect.Outcome]string{expect.Held: "ok       ", expect.Failed: "FAILED   ", expect.Undecided: "undecided"}[v.Outcome]
-	fmt.Fprintf(w, "%s %s\n", word, title(v))
-	if v.Outcome == expect.Held {
-		return
-	}
-	fmt.Fprintf(w, "          %s\n", v.Reason)
-	if v.Outcome != expect.Failed {
-		return
-	}
-	for _, x := range v.Values {
-		fmt.Fprintf(w, "          %s = %s\n", x.Expr, x.Value)
-	}
-	if len(v.History) > 0 {
-		fmt.Fprintln(w, "          what led to it:")
-		for _, l := range v.History {
-			fmt.Fprintf(w, "    %s\n", l)
-		}
-	}
-	// The run up to just before the failure.
-	if before := v.At - time.Millisecond; before > 0 {
-		fmt.Fprintf(w, "          the run up to just before: %s --until %v -v\n", f.command(s, res.Seed), before.Truncate(time.Millisecond))
-	}
-}
-
-func summaryLine(res *scenarios.Result, err error) string {
-	s := &res.Summary
-	verdict := "PASS"
-	switch {
-	case err != nil:
-		verdict = "ERROR"
-	case res.Interrupted:
-		verdict = "INTERRUPTED"
-	case !res.Passed:
-		verdict = "FAIL"
-	}
-	var phases []string
-	for p, n := range s.Pods {
-		phases = append(phases, fmt.Sprintf("%d %s", n, p))
-	}
-	sort.Strings(phases)
-	pods := strings.Join(phases, ", ")
-	if pods == "" {
-		pods = "no pods"
-	}
-	rate := fmt.Sprintf("%.0f", s.NodeSecondsPerSecond)
-	if s.SteadyNodeSecondsPerSecond > 0 {
-		rate += fmt.Sprintf(" (steady %.0f)", s.SteadyNodeSecondsPerSecond)
-	}
-	return fmt.Sprintf("%s %s: %s of virtual time in %s (load %s, start-up %s, steady %s), %s node-seconds/s; %s, %s; %d lease renewals, %d syncs, %d resyncs, %d probes, %d records; hash %s, seed %d",
-		verdict, res.Scenario, s.Virtual, round(s.Wall.Total()), round(s.Wall.Load), round(s.Wall.Startup), round(s.Wall.Steady), rate,
-		plural(s.Nodes, "node"), pods, s.LeasesRenewed, s.Syncs, s.Resyncs, s.ProbesRun, s.Records, s.Hash, res.Seed)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// round shortens a wall time to three or four digits.
-func round(d time.Duration) time.Duration {
-	switch {
-	case d > 10*time.Second:
-		return d.Round(100 * time.Millisecond)
-	case d > time.Second:
-		return d.Round(10 * time.Millisecond)
-	case d > 10*time.Millisecond:
-		return d.Round(time.Millisecond)
-	}
-	return d.Round(10 * time.Microsecond)
 }
 
 // progressLine shows where a run stands that takes over a second.

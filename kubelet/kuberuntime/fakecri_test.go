@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/fakecri"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
@@ -40,7 +41,7 @@ type node struct {
 	event []string
 }
 
-func (n *node) Wants(k trace.Kind) bool { return k == trace.KindCRI }
+func (n *node) Wants(k trace.Kind, _ string, _ []trace.Field) bool { return k == trace.KindCRI }
 
 func (n *node) Take(r *trace.Record) {
 	if r.Kind != trace.KindCRI {
@@ -263,5 +264,40 @@ func TestDaemonDownOverFakeCRI(t *testing.T) {
 	n.run(4*time.Minute + 10*time.Second)
 	if err := n.p.Healthy(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What it takes to start a pod on a node with 30 of them, the runtime's share
+// included.
+func BenchmarkStart30Pods(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		l := loop.New(loop.Options{Name: "n"})
+		g := l.NewGroup("kubelet")
+		rt := fakecri.New(fakecri.Options{Loop: l, Images: []fakecri.Image{{Name: "registry.local/app:1", Present: true}}})
+		rt.StartDaemon()
+		client := rt.Client(g)
+		m, err := kuberuntime.New(kuberuntime.Options{Loop: l, Group: g, RuntimeService: client, ImageService: client})
+		if err != nil {
+			b.Fatal(err)
+		}
+		p := pleg.New(pleg.Options{Loop: l, Runtime: m, Cache: kubecontainer.NewCache(), Generation: client})
+		p.Start(g)
+		for i := range 30 {
+			pod := simplePod(v1.RestartPolicyAlways, 30)
+			pod.Name = fmt.Sprintf("p%d", i)
+			pod.UID = types.UID(pod.Name)
+			g.Go("start", func(ctx context.Context) {
+				res := m.SyncPod(ctx, pod, &kubecontainer.PodStatus{ID: pod.UID}, nil, nil, false)
+				if err := res.Error(); err != nil {
+					b.Error(err)
+				}
+				p.RequestRelist(pod.UID)
+			})
+		}
+		if err := l.RunUntil(loop.Epoch().Add(10 * time.Second)); err != nil {
+			b.Fatal(err)
+		}
+		l.Close()
 	}
 }

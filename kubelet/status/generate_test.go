@@ -294,6 +294,8 @@ func TestConditions(t *testing.T) {
 			v1.ContainersReady: "True",
 			v1.PodReady:        `False ReadinessGatesNotReady the status of pod readiness gate "x/a" is not "True", but False, corresponding condition of pod readiness gate "x/b" does not exist.`,
 			"x/a":              "False"}},
+		{"gates of a pod that is not ready anyway", "Always", "a", "", true, []func(*Input){gates}, map[v1.PodConditionType]string{
+			v1.PodReady: "False ContainersNotReady containers with unready status: [a]"}},
 		{"sidecar unready", "Always", "s:s,a", "s exited 1,a running", true, nil, map[v1.PodConditionType]string{
 			v1.ContainersReady: "False ContainersNotReady containers with unready status: [s]", v1.PodInitialized: "True"}},
 	}

@@ -1,0 +1,51 @@
+package kubelet
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	internalapi "k8s.io/cri-api/pkg/apis"
+
+	"github.com/drydock-sim/drydock/kubelet/events"
+	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+)
+
+// removalCounter counts the attempts to remove something from the runtime.
+type removalCounter struct {
+	internalapi.RuntimeService
+	attempts uint64
+}
+
+func (r *removalCounter) RemoveContainer(ctx context.Context, id string) error {
+	r.attempts++
+	return r.RuntimeService.RemoveContainer(ctx, id)
+}
+
+func (r *removalCounter) RemovePodSandbox(ctx context.Context, id string) error {
+	r.attempts++
+	return r.RuntimeService.RemovePodSandbox(ctx, id)
+}
+
+func (r *removalCounter) StopPodSandbox(ctx context.Context, id string) error {
+	r.attempts++
+	return r.RuntimeService.StopPodSandbox(ctx, id)
+}
+
+// collectContainers is one pass of container garbage collection. A pass decides
+// by the runtime's listings, by the workers' records and by whether all sources
+// are known; without a least age, time is no part of it. So after a pass that
+// tried to remove nothing another one over the same is left out.
+func (kl *Kubelet) collectContainers(ctx context.Context) {
+	mark, ready, attempts := kl.cleanMark(), kl.podConfig.AllReady(), kl.removals.attempts
+	mark.pods = 0
+	if mark.valid && ready && mark == kl.gcClean {
+		return
+	}
+	err := kl.runtime.GarbageCollect(ctx, kuberuntime.DefaultGCPolicy(), ready, false)
+	kl.gcClean = mark
+	kl.gcClean.valid = mark.valid && ready && err == nil && attempts == kl.removals.attempts
+	if err != nil {
+		kl.logf("Container garbage collection failed: %v", err)
+		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.ContainerGCFailed, err.Error())
+	}
+}

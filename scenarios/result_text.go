@@ -1,0 +1,142 @@
+package scenarios
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/drydock-sim/drydock/scenarios/expect"
+)
+
+// shownLogs is how many of the kubelets' last log lines WriteText shows.
+const shownLogs = 20
+
+// WriteText writes the result for a reader: warnings, each expectation with
+// its verdict and, where one failed, what was there and what led to it, and one
+// summary line. With logs it also shows the kubelets' last log lines of a run
+// that failed. A writer's errors are lost; the last bytes then are missing.
+func (r *Result) WriteText(w io.Writer, logs bool) {
+	for _, x := range r.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", x)
+	}
+	for _, x := range r.Errors {
+		fmt.Fprintf(w, "error: %s\n", x)
+	}
+	if len(r.Verdicts) > 0 {
+		fmt.Fprintln(w)
+	}
+	for i := range r.Verdicts {
+		r.writeVerdict(w, &r.Verdicts[i])
+	}
+	if logs && len(r.Logs) > 0 && !r.Passed {
+		fmt.Fprintf(w, "\nthe kubelets' last log lines (of %d; -v shows all):\n", len(r.Logs))
+		for _, l := range r.Logs[max(0, len(r.Logs)-shownLogs):] {
+			fmt.Fprintf(w, "    %s\n", l)
+		}
+	}
+	fmt.Fprintf(w, "\n%s\n", r.summaryLine())
+	if !r.Passed {
+		fmt.Fprintf(w, "repeat it: %s\n", r.Repeat)
+	}
+}
+
+// Title names the expectation: by its name if it has one, its form, and its
+// expression in one line.
+func (v *Verdict) Title() string {
+	x := v.Expectation
+	when := string(x.Form)
+	at := func(t time.Duration) string {
+		if t == expect.End {
+			return "end"
+		}
+		return t.String()
+	}
+	switch x.Form {
+	case expect.At, expect.By:
+		when += " " + at(x.T)
+	case expect.For:
+		when += " " + x.Span.String()
+		if x.T != expect.End {
+			when += " by " + at(x.T)
+		}
+	}
+	expr := strings.Join(strings.Fields(x.Expr), " ")
+	if x.Name != "" {
+		return fmt.Sprintf("%s (%s: %s)", x.Name, when, expr)
+	}
+	return when + ": " + expr
+}
+
+func (r *Result) writeVerdict(w io.Writer, v *Verdict) {
+	word := map[expect.Outcome]string{expect.Held: "ok       ", expect.Failed: "FAILED   ", expect.Undecided: "undecided"}[v.Outcome]
+	fmt.Fprintf(w, "%s %s\n", word, v.Title())
+	if v.Outcome == expect.Held {
+		return
+	}
+	fmt.Fprintf(w, "          %s\n", v.Reason)
+	if v.Outcome != expect.Failed {
+		return
+	}
+	for _, x := range v.Values {
+		fmt.Fprintf(w, "          %s = %s\n", x.Expr, x.Value)
+	}
+	if len(v.History) > 0 {
+		fmt.Fprintln(w, "          what led to it:")
+		for _, l := range v.History {
+			fmt.Fprintf(w, "    %s\n", l)
+		}
+	}
+	if before := (v.At - time.Millisecond).Truncate(time.Millisecond); before > 0 {
+		fmt.Fprintf(w, "          the run up to just before: %s --until %v -v\n", r.Repeat, before)
+	}
+}
+
+func (r *Result) summaryLine() string {
+	s := &r.Summary
+	verdict := "PASS"
+	switch {
+	case r.Interrupted:
+		verdict = "INTERRUPTED"
+	case !r.Passed:
+		verdict = "FAIL"
+	}
+	var phases []string
+	for p, n := range s.Pods { //drydock:unordered sorted below
+		phases = append(phases, fmt.Sprintf("%d %s", n, p))
+	}
+	sort.Strings(phases)
+	pods := "no pods"
+	if len(phases) > 0 {
+		pods = "pods " + strings.Join(phases, ", ")
+	}
+	rate := fmt.Sprintf("%.0f", s.NodeSecondsPerSecond)
+	if s.SteadyNodeSecondsPerSecond > 0 {
+		rate += fmt.Sprintf(" (steady %.0f)", s.SteadyNodeSecondsPerSecond)
+	}
+	return fmt.Sprintf("%s %s: %s virtual in %s (load %s, start-up %s, steady %s), %s node-seconds/s; %s, %s; %d lease renewals, %d syncs, %d resyncs, %d probes, %d records; hash %s, seed %d",
+		verdict, r.Scenario, s.Virtual, RoundWall(s.Wall.Total()), RoundWall(s.Wall.Load), RoundWall(s.Wall.Startup), RoundWall(s.Wall.Steady), rate,
+		Plural(s.Nodes, "node"), pods, s.LeasesRenewed, s.Syncs, s.Resyncs, s.ProbesRun, s.Records, s.Hash, r.Seed)
+}
+
+// Plural is "1 node", "2 nodes".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// RoundWall shortens a wall time to three digits or so.
+func RoundWall(d time.Duration) time.Duration {
+	switch {
+	case d > 10*time.Second:
+		return d.Round(100 * time.Millisecond)
+	case d > time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d > 10*time.Millisecond:
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}
