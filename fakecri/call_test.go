@@ -46,14 +46,17 @@ func TestCancelledCalls(t *testing.T) {
 		t.Run(how.name, func(t *testing.T) {
 			opts := Options{Images: []Image{appImage}, Programs: []Program{{Match: Match{Container: "deaf"}, Behaviour: Behaviour{OnTerm: OnTerm{Ignore: true}}}}}
 			e := run(t, opts, func(e *env) {
-				cancel := func(d time.Duration, fn func(ctx context.Context, c *Client) error) { how.call(e, d, fn) }
+				cancel := func(d time.Duration, fn func(ctx context.Context, c *Client) error) {
+					how.call(e, d, fn)
+					e.sleep(time.Millisecond) // for the call to roll back
+				}
 				sandbox := func(ctx context.Context, c *Client) error {
 					_, err := c.RunPodSandbox(ctx, podConfig("web", 0), "")
 					return err
 				}
 				cancel(40*time.Millisecond, sandbox)
 				if n := len(e.rt.sandboxes) + len(e.rt.pods) + len(e.rt.sandboxByID); n != 0 {
-					t.Fatal("a cancelled RunPodSandbox left something behind")
+					e.Fatal("a cancelled RunPodSandbox left something behind")
 				}
 				sb := e.sandbox("web", 0)
 
@@ -63,20 +66,20 @@ func TestCancelledCalls(t *testing.T) {
 				}
 				cancel(5*time.Millisecond, create)
 				if len(e.rt.containers) != 0 || len(e.rt.sandboxByID[sb].containers) != 0 {
-					t.Fatal("a cancelled CreateContainer left something behind")
+					e.Fatal("a cancelled CreateContainer left something behind")
 				}
 				id := e.create(sb, "web", "deaf", 0)
 
 				cancel(20*time.Millisecond, func(ctx context.Context, c *Client) error { return c.StartContainer(ctx, id) })
 				if s := e.status(id); s.State != stateCreated {
-					t.Fatalf("a cancelled StartContainer left it %s", s.State)
+					e.Fatalf("a cancelled StartContainer left it %s", s.State)
 				}
 				e.ok(e.c.StartContainer(e.ctx, id))
 
 				cancel(2*time.Second, func(ctx context.Context, c *Client) error { return c.StopContainer(ctx, id, 3) })
 				e.sleep(time.Minute)
 				if s := e.status(id); s.State != stateRunning {
-					t.Fatal("a cancelled StopContainer killed")
+					e.Fatal("a cancelled StopContainer killed")
 				}
 
 				cancel(100*time.Millisecond, func(ctx context.Context, c *Client) error {
@@ -85,7 +88,7 @@ func TestCancelledCalls(t *testing.T) {
 				})
 				e.sleep(time.Minute)
 				if e.rt.images.find("other:1") != nil {
-					t.Fatal("a cancelled PullImage pulled")
+					e.Fatal("a cancelled PullImage pulled")
 				}
 				if how.name == "the daemon dies" {
 					return
@@ -97,7 +100,7 @@ func TestCancelledCalls(t *testing.T) {
 				cancel(time.Millisecond, func(ctx context.Context, c *Client) error { return c.RemovePodSandbox(ctx, sb) })
 				e.sleep(time.Second)
 				if n := len(e.rt.containers) + len(e.rt.sandboxes) + len(e.rt.pods) + len(e.rt.images.images); n != 0 {
-					t.Fatal("a cancelled removal did not complete")
+					e.Fatal("a cancelled removal did not complete")
 				}
 			})
 			// Each cancelled call is in the trace, once.

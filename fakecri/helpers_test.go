@@ -59,6 +59,16 @@ func run(t testing.TB, opts Options, body func(e *env)) *env {
 	return e
 }
 
+// Fatalf fails the test from within a task, where the testing package's own
+// must not be used: it would end the goroutine, and the loop with it.
+func (e *env) Fatalf(format string, args ...any) {
+	e.Helper()
+	panic(fmt.Sprintf(format, args...))
+}
+
+// Fatal is Fatalf for a text.
+func (e *env) Fatal(args ...any) { e.Fatalf("%s", fmt.Sprint(args...)) }
+
 func podConfig(name string, attempt uint32) *runtimeapi.PodSandboxConfig {
 	return &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "default", Uid: "uid-" + name, Attempt: attempt},

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
 )
@@ -117,6 +118,14 @@ func (d *decoder) kubernetes(n *yaml.Node, p *path, v reflect.Value) bool {
 		} else if s, ok := d.text(n, p); ok {
 			*x = intstr.FromString(s)
 		}
+	case *logsapi.TimeOrMetaDuration:
+		var ns int64
+		if n.ShortTag() == "!!int" && n.Decode(&ns) == nil {
+			x.Duration.Duration = time.Duration(ns)
+			return true
+		}
+		d.value(n, p, reflect.ValueOf(&x.Duration).Elem())
+		x.SerializeAsString = true
 	case *metav1.Time:
 		x.Time = d.timestamp(n, p)
 	case *metav1.MicroTime:

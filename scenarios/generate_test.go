@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/drydock-sim/drydock/scenarios/expect"
 )
@@ -208,6 +209,8 @@ func (g *generator) leaf(t reflect.Type) any {
 		return object{"type": []string{"string", "integer"}}
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime](), reflect.TypeFor[metav1.Duration]():
 		return text
+	case reflect.TypeFor[logsapi.TimeOrMetaDuration]():
+		return object{"type": []string{"string", "integer"}}
 	case reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.FieldsV1]():
 		return object{}
 	}

@@ -24,13 +24,9 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 	if err := verifyNonRoot(pod, c, user); err != nil {
 		return nil, err
 	}
-	sec, err := m.securityContext(pod, c, user)
+	linux, err := m.linuxContainerConfig(pod, c, user, s.targetID)
 	if err != nil {
 		return nil, err
-	}
-	if s.targetID != "" && sec.NamespaceOptions.Pid == runtimeapi.NamespaceMode_CONTAINER {
-		sec.NamespaceOptions.Pid = runtimeapi.NamespaceMode_TARGET
-		sec.NamespaceOptions.TargetId = s.targetID
 	}
 	annotations, err := m.containerAnnotations(pod, c, s.restartCount)
 	if err != nil {
@@ -44,7 +40,7 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 	}
 	return &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(s.restartCount)},
-		Image:       &runtimeapi.ImageSpec{Image: s.imageRef, UserSpecifiedImage: c.Image},
+		Image:       m.imageSpec(s.imageRef, c.Image),
 		Command:     expandAll(c.Command, env),
 		Args:        expandAll(c.Args, env),
 		WorkingDir:  c.WorkingDir,
@@ -55,10 +51,7 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 		Stdin:       c.Stdin,
 		StdinOnce:   c.StdinOnce,
 		Tty:         c.TTY,
-		Linux: &runtimeapi.LinuxContainerConfig{
-			Resources:       m.o.Node.containerResources(pod, c),
-			SecurityContext: sec,
-		},
+		Linux:       linux,
 	}, nil
 }
 

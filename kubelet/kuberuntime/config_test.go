@@ -220,7 +220,10 @@ type testFS struct {
 func (f *testFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	return f.MapFS.ReadDir(strings.TrimPrefix(name, "/"))
 }
-func (f *testFS) MkdirAll(path string, _ fs.FileMode) error { f.made = append(f.made, path); return nil }
+func (f *testFS) MkdirAll(path string, _ fs.FileMode) error {
+	f.made = append(f.made, path)
+	return nil
+}
 func (f *testFS) Remove(name string) error {
 	delete(f.MapFS, strings.TrimPrefix(name, "/"))
 	return nil
@@ -245,5 +248,54 @@ func TestLogDirectory(t *testing.T) {
 	r.m.removeLogs("/var/log/pods/ns_p_u/c0/3.log")
 	if len(files.MapFS) != 4 {
 		t.Errorf("%d files left", len(files.MapFS))
+	}
+}
+
+// What is equal for many pods is one message; what differs is not.
+func TestSharedMessages(t *testing.T) {
+	linux := func(m *Manager, pod *v1.Pod, target string) *runtimeapi.LinuxContainerConfig {
+		out, err := m.linuxContainerConfig(pod, &pod.Spec.Containers[0], imageUser{}, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	plain := func(uid string) *v1.Pod {
+		pod := testPod(v1.RestartPolicyAlways, 0, 1)
+		pod.UID, pod.Spec.SecurityContext = uidType(uid), &v1.PodSecurityContext{}
+		return pod
+	}
+	m := newRig(t).m
+	base := linux(m, plain("a"), "")
+	if linux(m, plain("b"), "") != base {
+		t.Error("plain pods of two manifests don't share")
+	}
+	replica := plain("c")
+	replica.Spec.Containers[0].Resources.Requests = list("1", "1Gi")
+	other := *replica
+	other.UID = "d"
+	if linux(m, replica, "") != linux(m, &other, "") || linux(m, replica, "") == base {
+		t.Error("replicas don't share, or share too much")
+	}
+	user := plain("e")
+	user.Spec.SecurityContext.RunAsUser = ptr(int64(5))
+	host := plain("f")
+	host.Spec.HostPID = true
+	if linux(m, user, "") == base || linux(m, host, "") == base || linux(m, user, "").SecurityContext.RunAsUser.Value != 5 {
+		t.Error("a pod with its own security context shares that of others")
+	}
+	if got := linux(m, plain("g"), "target"); got == base || got.SecurityContext.NamespaceOptions.TargetId != "target" || linux(m, plain("a"), "").SecurityContext.NamespaceOptions.TargetId != "" {
+		t.Error("a target is shared")
+	}
+	one, err := m.sandboxConfig(plain("a"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := m.sandboxConfig(user, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one.Linux.SecurityContext == two.Linux.SecurityContext || one.Linux.Resources != two.Linux.Resources || one.DnsConfig != two.DnsConfig {
+		t.Error("sandboxes share the wrong parts")
 	}
 }

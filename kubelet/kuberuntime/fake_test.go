@@ -26,7 +26,7 @@ type fakeRuntime struct {
 	containers []*runtimeapi.ContainerStatus
 	boxOf      map[string]string
 	absent     map[string]bool          // images
-	fail       map[string]error         // by method
+	fail       map[string]error         // by method, or method and container
 	takes      map[string]time.Duration // by method, or method and container
 	calls      []string
 	reads      bool // write reads down too
@@ -45,6 +45,9 @@ func (f *fakeRuntime) call(ctx context.Context, method, detail string) error {
 	}
 	if err := f.l.Sleep(ctx, d); err != nil {
 		return grpcstatus.FromContextError(err).Err()
+	}
+	if err := f.fail[method+" "+strings.Fields(detail + " .")[0]]; err != nil {
+		return err
 	}
 	return f.fail[method]
 }

@@ -149,6 +149,7 @@ type Manager struct {
 	rt     *remote
 	images *images.Manager
 	hasher kubecontainer.Hasher
+	shared shared
 
 	version     *runtimeapi.VersionResponse
 	versionAt   time.Time
@@ -176,6 +177,10 @@ func New(o Options) (*Manager, error) {
 		o.Log = func(string, ...any) {}
 	}
 	m := &Manager{o: o, rt: &remote{rt: o.RuntimeService, im: o.ImageService, timeout: o.RequestTimeout}}
+	m.shared.noResources = o.Node.linuxResources(nil, nil)
+	m.shared.noOverhead = &runtimeapi.LinuxContainerResources{}
+	m.shared.noSysctls = map[string]string{}
+	m.shared.plainPSC = &v1.PodSecurityContext{}
 	io := o.Images
 	io.Loop, io.ImageService, io.Recorder = o.Loop, m.rt, o.Recorder
 	m.images = images.New(io)

@@ -26,6 +26,9 @@ const (
 // without.
 const systemNodeCritical = "system-node-critical"
 
+// systemCriticalPriority is where the priorities of critical pods begin.
+const systemCriticalPriority = 2000000000
+
 func milliToShares(milli int64) int64 {
 	return min(max(milli*sharesPerCPU/1000, minShares), maxShares)
 }
@@ -56,9 +59,6 @@ func (n *NodeConfig) linuxResources(requests, limits v1.ResourceList) *runtimeap
 
 // podResources are those of the pod's cgroup, without the overhead.
 func (n *NodeConfig) podResources(pod *v1.Pod) *runtimeapi.LinuxContainerResources {
-	if !hasResources(pod) {
-		return n.linuxResources(nil, nil)
-	}
 	o := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
 	return n.linuxResources(resourcehelper.PodRequests(pod, o), resourcehelper.PodLimits(pod, o))
 }
@@ -75,14 +75,6 @@ func hasResources(pod *v1.Pod) bool {
 		}
 	}
 	return false
-}
-
-// overhead has the pod's overhead as request and limit.
-func (n *NodeConfig) overhead(pod *v1.Pod) *runtimeapi.LinuxContainerResources {
-	if len(pod.Spec.Overhead) == 0 {
-		return &runtimeapi.LinuxContainerResources{}
-	}
-	return n.linuxResources(pod.Spec.Overhead, pod.Spec.Overhead)
 }
 
 // containerResources are those of a container's cgroup. A container without a
@@ -110,7 +102,7 @@ func (n *NodeConfig) containerResources(pod *v1.Pod, c *v1.Container) *runtimeap
 // oomScore says how willingly the kernel kills a container (upstream
 // qos.GetContainerOOMScoreAdjust).
 func (n *NodeConfig) oomScore(pod *v1.Pod, c *v1.Container) int64 {
-	if isCritical(pod) && pod.Spec.PriorityClassName == systemNodeCritical {
+	if isNodeCritical(pod) {
 		return guaranteedOOM
 	}
 	switch qosClass(pod) {
@@ -148,11 +140,14 @@ func (n *NodeConfig) modestScore(pod *v1.Pod) int64 {
 	return score
 }
 
-func isCritical(pod *v1.Pod) bool {
-	if pod.Annotations["kubernetes.io/config.source"] != "" && pod.Annotations["kubernetes.io/config.source"] != "api" {
-		return true
+// isNodeCritical tells whether a pod is critical, by being static or by its
+// priority, and of the class system-node-critical.
+func isNodeCritical(pod *v1.Pod) bool {
+	if pod.Spec.PriorityClassName != systemNodeCritical {
+		return false
 	}
-	return pod.Spec.Priority != nil && *pod.Spec.Priority >= 2000000000
+	source := pod.Annotations["kubernetes.io/config.source"]
+	return source != "" && source != "api" || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCriticalPriority
 }
 
 // qosClass is the pod's class as the API set it, or, for a pod that the API

@@ -18,15 +18,17 @@ func networkMode(pod *v1.Pod) runtimeapi.NamespaceMode {
 	return runtimeapi.NamespaceMode_POD
 }
 
-// createPodSandbox makes the pod's log directory and runs a sandbox.
-func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uint32) (id, message string, err error) {
-	config, err := m.sandboxConfig(pod, attempt)
+// createPodSandbox makes the pod's log directory and runs a sandbox. It returns
+// the sandbox's ID and what the runtime was told of it, or an error with the
+// message of the sync's result.
+func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uint32) (id string, config *runtimeapi.PodSandboxConfig, message string, err error) {
+	config, err = m.sandboxConfig(pod, attempt)
 	if err != nil {
-		return "", fmt.Sprintf("Failed to generate sandbox config for pod %q: %v", kubecontainer.PodDesc(pod), err), err
+		return "", nil, fmt.Sprintf("Failed to generate sandbox config for pod %q: %v", kubecontainer.PodDesc(pod), err), err
 	}
 	if m.o.FS != nil {
 		if err := m.o.FS.MkdirAll(config.LogDirectory, 0o755); err != nil {
-			return "", fmt.Sprintf("Failed to create log directory for pod %q: %v", kubecontainer.PodDesc(pod), err), err
+			return "", nil, fmt.Sprintf("Failed to create log directory for pod %q: %v", kubecontainer.PodDesc(pod), err), err
 		}
 	}
 	handler := ""
@@ -36,9 +38,9 @@ func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uin
 	}
 	id, err = m.rt.RunPodSandbox(ctx, config, handler)
 	if err != nil {
-		return "", fmt.Sprintf("Failed to create sandbox for pod %q: %v", kubecontainer.PodDesc(pod), err), err
+		return "", nil, fmt.Sprintf("Failed to create sandbox for pod %q: %v", kubecontainer.PodDesc(pod), err), err
 	}
-	return id, "", nil
+	return id, config, "", nil
 }
 
 func (m *Manager) podLogDir(namespace, name, uid string) string {
@@ -57,7 +59,7 @@ func (m *Manager) sandboxConfig(pod *v1.Pod, attempt uint32) (*runtimeapi.PodSan
 		Labels:       podLabels(pod),
 		Annotations:  pod.Annotations,
 		LogDirectory: m.podLogDir(pod.Namespace, pod.Name, string(pod.UID)),
-		DnsConfig:    m.o.Node.dnsConfig(pod),
+		DnsConfig:    m.dnsConfig(pod),
 		PortMappings: portMappings(pod),
 		Linux:        linux,
 	}
@@ -112,29 +114,52 @@ func protocol(p v1.Protocol) runtimeapi.Protocol {
 }
 
 func (m *Manager) linuxSandboxConfig(pod *v1.Pod) (*runtimeapi.LinuxPodSandboxConfig, error) {
-	sc := pod.Spec.SecurityContext
-	sec := &runtimeapi.LinuxSandboxSecurityContext{
-		Privileged: anyPrivileged(pod),
-		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
+	sec, err := m.sandboxSecurity(pod)
+	if err != nil {
+		return nil, err
 	}
 	out := &runtimeapi.LinuxPodSandboxConfig{
 		CgroupParent:    m.o.Node.cgroupParent(pod),
-		Sysctls:         map[string]string{},
+		Sysctls:         m.shared.noSysctls,
 		SecurityContext: sec,
-		Resources:       m.o.Node.podResources(pod),
-		Overhead:        m.o.Node.overhead(pod),
+		Resources:       m.shared.noResources,
+		Overhead:        m.shared.noOverhead,
 	}
-	if sc == nil {
+	if hasResources(pod) {
+		out.Resources = m.o.Node.podResources(pod)
+	}
+	if len(pod.Spec.Overhead) > 0 {
+		out.Overhead = m.o.Node.linuxResources(pod.Spec.Overhead, pod.Spec.Overhead) // request and limit
+	}
+	if sc := pod.Spec.SecurityContext; sc != nil && len(sc.Sysctls) > 0 {
+		out.Sysctls = make(map[string]string, len(sc.Sysctls))
+		for _, s := range sc.Sysctls {
+			out.Sysctls[strings.ReplaceAll(s.Name, "/", ".")] = s.Value
+		}
+	}
+	return out, nil
+}
+
+func (m *Manager) sandboxSecurity(pod *v1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, error) {
+	sc := m.shared.psc(pod)
+	k := boxKey{sc, namespacesOf(pod), anyPrivileged(pod)}
+	if out, ok := m.shared.boxes.get(k); ok {
 		return out, nil
 	}
-	for _, s := range sc.Sysctls {
-		out.Sysctls[strings.ReplaceAll(s.Name, "/", ".")] = s.Value
+	out := &runtimeapi.LinuxSandboxSecurityContext{
+		Privileged: k.privileged,
+		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
 	}
-	sec.NamespaceOptions = namespaceOptions(pod)
-	sec.RunAsUser, sec.RunAsGroup = int64Value(sc.RunAsUser), int64Value(sc.RunAsGroup)
-	sec.SelinuxOptions = selinux(sc.SELinuxOptions)
-	sec.SupplementalGroups = supplementalGroups(sc)
-	var err error
-	sec.SupplementalGroupsPolicy, err = groupsPolicy(sc)
-	return out, err
+	if sc != nil {
+		out.NamespaceOptions = namespaceOptions(pod)
+		out.RunAsUser, out.RunAsGroup = int64Value(sc.RunAsUser), int64Value(sc.RunAsGroup)
+		out.SelinuxOptions = selinux(sc.SELinuxOptions)
+		out.SupplementalGroups = supplementalGroups(sc)
+		var err error
+		if out.SupplementalGroupsPolicy, err = groupsPolicy(sc); err != nil {
+			return nil, err
+		}
+	}
+	m.shared.boxes.put(k, out)
+	return out, nil
 }

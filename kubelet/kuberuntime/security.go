@@ -84,7 +84,7 @@ func namespaceOptions(pod *v1.Pod) *runtimeapi.NamespaceOption {
 	switch {
 	case pod.Spec.HostPID:
 		out.Pid = runtimeapi.NamespaceMode_NODE
-	case pod.Spec.ShareProcessNamespace != nil && *pod.Spec.ShareProcessNamespace:
+	case isTrue(pod.Spec.ShareProcessNamespace):
 		out.Pid = runtimeapi.NamespaceMode_POD
 	}
 	if pod.Spec.HostIPC {

@@ -20,7 +20,7 @@ type podSync struct {
 	backOff     *kubecontainer.Backoff
 	actions     podActions
 	sandboxID   string
-	config      *runtimeapi.PodSandboxConfig // made when first needed
+	config      *runtimeapi.PodSandboxConfig // of the present sandbox, made when first needed
 	result      kubecontainer.PodSyncResult
 }
 
@@ -60,12 +60,14 @@ func (s *podSync) run(ctx context.Context) {
 	if len(a.EphemeralContainersToStart)+len(a.InitContainersToStart)+len(a.ContainersToStart) == 0 {
 		return
 	}
-	config, err := m.sandboxConfig(s.pod, a.Attempt)
-	if err != nil {
-		s.result.SyncError = fmt.Errorf("GeneratePodSandboxConfig for pod %q failed: %w", kubecontainer.PodDesc(s.pod), err)
-		return
+	if s.config == nil {
+		config, err := m.sandboxConfig(s.pod, a.Attempt)
+		if err != nil {
+			s.result.SyncError = fmt.Errorf("GeneratePodSandboxConfig for pod %q failed: %w", kubecontainer.PodDesc(s.pod), err)
+			return
+		}
+		s.config = config
 	}
-	s.config = config
 	for _, i := range a.EphemeralContainersToStart {
 		e := &s.pod.Spec.EphemeralContainers[i]
 		s.start(ctx, kubecontainer.EphemeralAsContainer(e), e.TargetContainerName)
@@ -130,7 +132,7 @@ func (s *podSync) createSandbox(ctx context.Context) bool {
 	m := s.m
 	r := &kubecontainer.SyncResult{Action: kubecontainer.CreatePodSandbox, Target: kubecontainer.PodDesc(s.pod)}
 	s.result.Add(r)
-	id, message, err := m.createPodSandbox(ctx, s.pod, s.actions.Attempt)
+	id, config, message, err := m.createPodSandbox(ctx, s.pod, s.actions.Attempt)
 	if err != nil {
 		if m.terminationRequested(s.pod.UID) {
 			return false // the sandbox is not wanted any more
@@ -149,7 +151,7 @@ func (s *podSync) createSandbox(ctx context.Context) bool {
 		s.result.SyncError = errors.New("pod sandbox status is nil")
 		return false
 	}
-	s.sandboxID = id
+	s.sandboxID, s.config = id, config
 	if m.o.SandboxReady != nil {
 		m.o.SandboxReady(s.pod)
 	}

@@ -212,14 +212,29 @@ func TestImageThatCantBePulled(t *testing.T) {
 	}
 }
 
-func TestSidecarStartFailureDoesNotStopTheSync(t *testing.T) {
-	r := newRig(t)
-	pod := withGrace(sidecar(testPod(v1.RestartPolicyAlways, 2, 1), 0), 30)
-	r.sync(pod)
-	r.sync(pod)
-	calls, _ := r.took()
-	if want := "RunPodSandbox 0, CreateContainer i0 0, StartContainer i0-0, CreateContainer i1 0, StartContainer i1-0"; calls != want {
-		t.Errorf("%s", calls)
+// The start of a sidecar that fails doesn't keep the others from starting, that
+// of another init container does.
+func TestInitContainerStartFailures(t *testing.T) {
+	for _, restartable := range []bool{true, false} {
+		r := newRig(t)
+		pod := withGrace(testPod(v1.RestartPolicyAlways, 1, 2), 30)
+		if restartable {
+			sidecar(pod, 0)
+		}
+		r.f.fail["CreateContainer i0"] = grpcstatus.Error(codes.Unknown, "no")
+		st := inReady(run("c1")) // initialized, the sidecar and c0 are missing
+		want := "CreateContainer i0 0, CreateContainer c0 0, StartContainer c0-0"
+		if !restartable {
+			st, want = inReady(), "CreateContainer i0 0"
+		}
+		r.do(func(ctx context.Context) {
+			if res := r.m.SyncPod(ctx, pod, st, nil, r.b, false); res.Error() == nil {
+				t.Error("no error")
+			}
+		})
+		if calls, _ := r.took(); calls != want {
+			t.Errorf("sidecar %v: %s", restartable, calls)
+		}
 	}
 }
 

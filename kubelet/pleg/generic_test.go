@@ -198,6 +198,26 @@ func TestRelistBeginsAPeriodAfterTheLastEnded(t *testing.T) {
 	if err := r.p.Healthy(); err != nil {
 		t.Error(err)
 	}
+	if got := r.p.LastRelist().Sub(loop.Epoch()).Round(time.Millisecond); got != 2400*time.Millisecond {
+		t.Errorf("the last relist counts from %v, not from its start", got)
+	}
+}
+
+// A relist of one pod that finds nothing new says when that was.
+func TestRelistOnDemandOfAnUnchangedPod(t *testing.T) {
+	r := newRig(t, false)
+	r.f.set("a", kubecontainer.StateRunning)
+	r.p.Start(r.g)
+	r.run(t, 300*time.Millisecond)
+	r.events()
+	r.takeCalls()
+	served := false
+	r.c.Notify("a", r.l.Now(), func(*kubecontainer.PodStatus, error) { served = true })
+	r.p.RequestRelist("a")
+	r.run(t, 500*time.Millisecond)
+	if got := r.takeCalls(); got != "300ms list a" || !served || r.events() != "" {
+		t.Errorf("calls: %s, served %v", got, served)
+	}
 }
 
 func TestRelistTellsWhatChanged(t *testing.T) {

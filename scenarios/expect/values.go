@@ -268,7 +268,7 @@ func (m *mapVal) Get(key ref.Val) ref.Val {
 
 func (m *mapVal) keys() []string {
 	keys := make([]string, 0, m.v.Len())
-	for _, k := range m.v.MapKeys() {
+	for _, k := range m.v.MapKeys() { //drydock:unordered sorted below
 		keys = append(keys, k.String())
 	}
 	sortStrings(keys)

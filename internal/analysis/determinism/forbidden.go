@@ -21,6 +21,7 @@ var (
 	useLoopTask   = ban{library, "it starts goroutines or reads the wall clock; use the loop's tasks, timers and queues"}
 	useLog        = ban{clock, "it stamps lines with the wall clock; log through the node's log function"}
 	useFS         = ban{machine, "use the file system that the constructor was given"}
+	useOS         = ban{machine, "files, environment and process are the edges' business; use what the constructor was given"}
 	useNet        = ban{machine, "the network is reached through an interface only"}
 	useMachine    = ban{machine, "facts of the machine come from the scenario"}
 )
@@ -179,7 +180,7 @@ var allowedOf = map[string]struct {
 	ban   ban
 	names []string
 }{
-	"os": {useFS, []string{
+	"os": {useOS, []string{
 		"DirEntry", "FileInfo", "FileMode", "LinkError", "PathError", "SyscallError", "Signal",
 		"ErrClosed", "ErrDeadlineExceeded", "ErrExist", "ErrInvalid", "ErrNoDeadline", "ErrNotExist", "ErrPermission", "ErrProcessDone",
 		"Expand", "IsExist", "IsNotExist", "IsPathSeparator", "IsPermission", "IsTimeout",

@@ -11,7 +11,7 @@ import (
 )
 
 func bad() {
-	_, _ = os.ReadFile("/etc/hosts") // want `use of os.ReadFile: use the file system`
+	_, _ = os.ReadFile("/etc/hosts") // want `use of os.ReadFile: files, environment`
 	var f *os.File                   // want `use of os.File`
 	_ = f
 	_ = os.Getenv("HOME")      // want `use of os.Getenv`

@@ -1,0 +1,137 @@
+package kuberuntime
+
+import (
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// shared are parts of CRI messages that are equal for many pods: those made
+// from one template, or those that ask for nothing special. A runtime in
+// process keeps the messages, so sharing them decides what a pod weighs.
+// Nothing writes to a message once it is sent.
+type shared struct {
+	noResources *runtimeapi.LinuxContainerResources
+	noOverhead  *runtimeapi.LinuxContainerResources
+	noSysctls   map[string]string
+	plainPSC    *v1.PodSecurityContext // stands for every one that says nothing
+	boxes       memo[boxKey, *runtimeapi.LinuxSandboxSecurityContext]
+	linux       memo[linuxKey, *runtimeapi.LinuxContainerConfig]
+	dns         memo[dnsKey, *runtimeapi.DNSConfig]
+	images      memo[imageKey, *runtimeapi.ImageSpec]
+}
+
+// boxKey decides a sandbox's security context.
+type boxKey struct {
+	psc        *v1.PodSecurityContext
+	ns         namespaces
+	privileged bool
+}
+
+// linuxKey decides a container's resources and security context. A container
+// is known by its address: replicas share their spec.
+type linuxKey struct {
+	c        *v1.Container // nil: has neither resources nor a security context
+	psc      *v1.PodSecurityContext
+	limits   *v1.ResourceRequirements // the pod's
+	ns       namespaces
+	user     imageUser
+	appArmor string
+	class    v1.PodQOSClass
+	critical bool
+}
+
+type dnsKey struct {
+	policy      v1.DNSPolicy
+	hostNetwork bool
+	namespace   string
+	own         *v1.PodDNSConfig
+}
+
+type imageKey struct{ ref, image string }
+
+// namespaces is what a pod shares with its host or among its containers.
+type namespaces struct{ hostNetwork, hostPID, hostIPC, sharePID bool }
+
+func namespacesOf(pod *v1.Pod) namespaces {
+	return namespaces{pod.Spec.HostNetwork, pod.Spec.HostPID, pod.Spec.HostIPC, isTrue(pod.Spec.ShareProcessNamespace)}
+}
+
+// psc is the pod's security context, one and the same for all that say nothing.
+func (s *shared) psc(pod *v1.Pod) *v1.PodSecurityContext {
+	p := pod.Spec.SecurityContext
+	if p != nil && p.SELinuxOptions == nil && p.WindowsOptions == nil && p.RunAsUser == nil && p.RunAsGroup == nil && p.RunAsNonRoot == nil &&
+		len(p.SupplementalGroups) == 0 && p.SupplementalGroupsPolicy == nil && p.FSGroup == nil && len(p.Sysctls) == 0 &&
+		p.FSGroupChangePolicy == nil && p.SeccompProfile == nil && p.AppArmorProfile == nil && p.SELinuxChangePolicy == nil {
+		return s.plainPSC
+	}
+	return p
+}
+
+// memo remembers the last few values.
+type memo[K comparable, V any] struct {
+	keys [4]K
+	vals [4]V
+	n    int
+}
+
+func (m *memo[K, V]) get(k K) (V, bool) {
+	for i := range min(m.n, len(m.keys)) {
+		if m.keys[i] == k {
+			return m.vals[i], true
+		}
+	}
+	var zero V
+	return zero, false
+}
+
+func (m *memo[K, V]) put(k K, v V) {
+	m.keys[m.n%len(m.keys)], m.vals[m.n%len(m.keys)] = k, v
+	m.n++
+}
+
+// linuxContainerConfig are a container's resources and security context.
+func (m *Manager) linuxContainerConfig(pod *v1.Pod, c *v1.Container, user imageUser, targetID string) (*runtimeapi.LinuxContainerConfig, error) {
+	k := linuxKey{
+		c: c, psc: m.shared.psc(pod), limits: pod.Spec.Resources, ns: namespacesOf(pod), user: user,
+		appArmor: pod.Annotations[appArmorAnnotation+c.Name], class: qosClass(pod), critical: isNodeCritical(pod),
+	}
+	if c.SecurityContext == nil && len(c.Resources.Requests)+len(c.Resources.Limits) == 0 && k.class == v1.PodQOSBestEffort {
+		k.c = nil
+	}
+	if out, ok := m.shared.linux.get(k); ok && targetID == "" {
+		return out, nil
+	}
+	sec, err := m.securityContext(pod, c, user)
+	if err != nil {
+		return nil, err
+	}
+	out := &runtimeapi.LinuxContainerConfig{Resources: m.o.Node.containerResources(pod, c), SecurityContext: sec}
+	if targetID == "" {
+		m.shared.linux.put(k, out)
+	} else if o := sec.NamespaceOptions; o.Pid == runtimeapi.NamespaceMode_CONTAINER {
+		o.Pid, o.TargetId = runtimeapi.NamespaceMode_TARGET, targetID
+	}
+	return out, nil
+}
+
+// dnsConfig is NodeConfig.dnsConfig.
+func (m *Manager) dnsConfig(pod *v1.Pod) *runtimeapi.DNSConfig {
+	k := dnsKey{pod.Spec.DNSPolicy, pod.Spec.HostNetwork, pod.Namespace, pod.Spec.DNSConfig}
+	out, ok := m.shared.dns.get(k)
+	if !ok {
+		out = m.o.Node.dnsConfig(pod)
+		m.shared.dns.put(k, out)
+	}
+	return out
+}
+
+// imageSpec names a container's image by its ID and as the pod does.
+func (m *Manager) imageSpec(ref, image string) *runtimeapi.ImageSpec {
+	k := imageKey{ref, image}
+	out, ok := m.shared.images.get(k)
+	if !ok {
+		out = &runtimeapi.ImageSpec{Image: ref, UserSpecifiedImage: image}
+		m.shared.images.put(k, out)
+	}
+	return out
+}

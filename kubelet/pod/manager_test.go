@@ -1,0 +1,73 @@
+package pod
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+)
+
+func named(name, uid string, annotations map[string]string) *v1.Pod {
+	p := &v1.Pod{}
+	p.Name, p.Namespace, p.UID, p.Annotations = name, "default", types.UID(uid), annotations
+	return p
+}
+
+var (
+	fromFile = map[string]string{kubetypes.ConfigSourceAnnotationKey: "file"}
+	mirrored = map[string]string{kubetypes.ConfigMirrorAnnotationKey: "hash"}
+)
+
+func TestMirrorTranslation(t *testing.T) {
+	for _, order := range [][2]*v1.Pod{
+		{named("s", "static", fromFile), named("s", "mirror", mirrored)},
+		{named("s", "mirror", mirrored), named("s", "static", fromFile)},
+	} {
+		m := NewManager()
+		m.AddPod(order[0])
+		m.AddPod(order[1])
+		if got := m.TranslatePodUID("mirror"); got != "static" {
+			t.Errorf("translated to %s", got)
+		}
+		if got, ok := m.MirrorUID("static"); !ok || got != "mirror" {
+			t.Errorf("mirror UID %s, %t", got, ok)
+		}
+		if m.TranslatePodUID("other") != "other" {
+			t.Error("other UIDs stay")
+		}
+		m.RemovePod(named("s", "static", fromFile))
+		if _, _, orphaned := m.GetPodsAndMirrorPods(); len(orphaned) != 1 {
+			t.Error("the mirror has lost its static pod")
+		}
+		if got, ok := m.MirrorUID("static"); !ok || got != "mirror" {
+			t.Error("the mirror of a removed static pod is known until it goes")
+		}
+		m.RemovePod(named("s", "mirror", mirrored))
+		if _, ok := m.MirrorUID("static"); ok || m.TranslatePodUID("mirror") != "mirror" {
+			t.Error("the translation outlived the mirror")
+		}
+	}
+}
+
+func TestSameNameOtherUID(t *testing.T) {
+	m := NewManager()
+	old, next := named("a", "1", nil), named("a", "2", nil)
+	m.AddPod(old)
+	gen := m.Generation()
+	m.AddPod(next)
+	if m.Generation() == gen || m.Len() != 2 {
+		t.Error("both are known by UID")
+	}
+	if p, _ := m.GetPodByName("default", "a"); p != next {
+		t.Error("the name belongs to the newer one")
+	}
+	m.RemovePod(old)
+	if _, ok := m.GetPodByName("default", "a"); ok {
+		t.Error("removing one forgets the name")
+	}
+	if pods := m.GetPods(); len(pods) != 1 || pods[0] != next {
+		t.Errorf("left %v", pods)
+	}
+}

@@ -1,0 +1,80 @@
+package matchers_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/scenarios"
+	. "github.com/drydock-sim/drydock/scenarios/matchers"
+)
+
+const web = `
+apiVersion: drydock.dev/v1alpha1
+kind: Scenario
+metadata: {name: web}
+spec:
+  duration: 30s
+  nodes: [{name: worker, count: 2}]
+  timeline:
+  - at: 1s
+    apply:
+      manifest:
+        apiVersion: v1
+        kind: Pod
+        metadata: {name: web}
+        spec: {containers: [{name: app, image: "nginx:1"}]}
+  expect:
+  - {by: 10s, that: 'pod("default/web").status.phase == "Running"'}
+`
+
+// A scenario in somebody's own suite: load, run, match.
+func Example() {
+	list, err := scenarios.Parse("web.yaml", []byte(web), scenarios.LoadOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result, err := list[0].Run(context.Background(), scenarios.RunOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("passed:", result.Passed)
+	for _, p := range result.Final.Pods {
+		fmt.Println(p.Name, p.Status.Phase)
+	}
+	// Output:
+	// passed: true
+	// web Running
+}
+
+func TestMatchers(t *testing.T) {
+	g := NewWithT(t)
+	list, err := scenarios.Parse("web.yaml", []byte(web), scenarios.LoadOptions{Set: []string{"spec.nodes[0].count=1"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	result, err := list[0].Run(context.Background(), scenarios.RunOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(result).To(Pass())
+	g.Expect(result).To(HavePodInPhase("default/web", v1.PodRunning))
+	g.Expect(result).To(HaveEvent("default/web", "Started"))
+	g.Expect(result).To(HaveEvent("worker-0", "Starting"))
+
+	g.Expect(result).NotTo(HavePodInPhase("default/web", v1.PodFailed))
+	g.Expect(result).NotTo(HavePodInPhase("default/other", v1.PodRunning))
+	g.Expect(result).NotTo(HaveEvent("default/web", "Evicted"))
+
+	list, err = scenarios.Parse("web.yaml", []byte(web), scenarios.LoadOptions{Set: []string{"spec.expect[0].by=1s"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	result, err = list[0].Run(context.Background(), scenarios.RunOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(result).NotTo(Pass())
+	m := Pass()
+	if ok, _ := m.Match(result); ok {
+		t.Fatal("passes")
+	}
+	g.Expect(m.FailureMessage(result)).To(And(ContainSubstring("did not become true by 1s"), ContainSubstring("repeat it: drydock run web.yaml")))
+}

@@ -1,0 +1,97 @@
+// Package matchers has Gomega matchers for results of scenarios, for suites of
+// their users:
+//
+//	list, err := scenarios.Load("web.yaml", scenarios.LoadOptions{})
+//	Expect(err).NotTo(HaveOccurred())
+//	result, err := list[0].Run(ctx, scenarios.RunOptions{})
+//	Expect(err).NotTo(HaveOccurred())
+//	Expect(result).To(Pass())
+//	Expect(result).To(HavePodInPhase("default/web", v1.PodRunning))
+//	Expect(result).To(HaveEvent("default/web", "Started"))
+package matchers
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/onsi/gomega/types"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/scenarios"
+)
+
+// matcher is a matcher of results by a function that says what is wrong, or "".
+type matcher struct {
+	want  string
+	check func(*scenarios.Result) string
+	wrong string
+}
+
+func (m *matcher) Match(actual any) (bool, error) {
+	r, ok := actual.(*scenarios.Result)
+	if !ok || r == nil {
+		return false, fmt.Errorf("expected a *scenarios.Result, got %T", actual)
+	}
+	m.wrong = m.check(r)
+	return m.wrong == "", nil
+}
+
+func (m *matcher) FailureMessage(actual any) string {
+	return fmt.Sprintf("expected scenario %s to %s, but\n%s", actual.(*scenarios.Result).Scenario, m.want, m.wrong)
+}
+
+func (m *matcher) NegatedFailureMessage(actual any) string {
+	return fmt.Sprintf("expected scenario %s not to %s", actual.(*scenarios.Result).Scenario, m.want)
+}
+
+// Pass matches a result all of whose expectations held. Its message has each
+// expectation that failed, with what led to it and how to repeat the run.
+func Pass() types.GomegaMatcher {
+	return &matcher{want: "pass", check: func(r *scenarios.Result) string {
+		if r.Passed {
+			return ""
+		}
+		var b strings.Builder
+		r.WriteText(&b, true)
+		return b.String()
+	}}
+}
+
+// HavePodInPhase matches a result at whose end the pod "namespace/name" is in a
+// phase.
+func HavePodInPhase(pod string, phase v1.PodPhase) types.GomegaMatcher {
+	return &matcher{want: fmt.Sprintf("end with pod %s %s", pod, phase), check: func(r *scenarios.Result) string {
+		for _, p := range r.Final.Pods {
+			if p.Namespace+"/"+p.Name != pod {
+				continue
+			}
+			if p.Status.Phase != phase {
+				return fmt.Sprintf("it is %s", p.Status.Phase)
+			}
+			return ""
+		}
+		return "there is no such pod"
+	}}
+}
+
+// HaveEvent matches a result at whose end there is an event with a reason about
+// the pod "namespace/name", or about the node of that name.
+func HaveEvent(object, reason string) types.GomegaMatcher {
+	return &matcher{want: fmt.Sprintf("have an event %s about %s", reason, object), check: func(r *scenarios.Result) string {
+		var have []string
+		for _, e := range r.Final.Events {
+			name := e.InvolvedObject.Name
+			if e.InvolvedObject.Kind == "Pod" {
+				name = e.InvolvedObject.Namespace + "/" + name
+			}
+			if name != object {
+				continue
+			}
+			if e.Reason == reason {
+				return ""
+			}
+			have = append(have, e.Reason)
+		}
+		return fmt.Sprintf("there are only: %s", strings.Join(have, ", "))
+	}}
+}
