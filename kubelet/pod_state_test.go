@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
@@ -224,7 +225,7 @@ func TestStaticStarts(t *testing.T) {
 	s.add(name, "a")
 	s.add(name, "b")
 	s.add(name, "c")
-	none := func(uid string) bool { return false }
+	none := func(string) bool { return false }
 	gone := func(dead ...string) func(string) bool {
 		return func(uid string) bool {
 			for _, d := range dead {
@@ -236,7 +237,7 @@ func TestStaticStarts(t *testing.T) {
 		}
 	}
 	allow := func(uid string, f func(string) bool) bool {
-		return s.allow(name, uidOf(uid), func(u uidType) bool { return f(string(u)) })
+		return s.allow(name, types.UID(uid), func(u types.UID) bool { return f(string(u)) })
 	}
 	if allow("b", none) {
 		t.Error("b started before a")

@@ -53,7 +53,7 @@ func newWorld(t *testing.T, noElide bool) *world {
 	w.rec = trace.NewRecorder(w.l, "node-0", w)
 	w.fs = memfs.New(memfs.Options{Loop: w.l})
 	w.rt = fakecri.New(fakecri.Options{Loop: w.l, Recorder: w.rec,
-		Images: []fakecri.Image{{Name: "app:1", Present: true}, {Name: "fails:1", Present: true}},
+		Images:   []fakecri.Image{{Name: "app:1", Present: true}, {Name: "fails:1", Present: true}},
 		Programs: []fakecri.Program{{Match: fakecri.Match{Image: "fails:1"}, Behaviour: fakecri.Behaviour{RunFor: fakecri.Range{Min: time.Second, Max: time.Second}, ExitCode: 1}}},
 	})
 	if err := w.fs.MkdirAll("/etc/manifests", 0o755); err != nil {
@@ -74,8 +74,7 @@ func (w *world) start() {
 		Loop: w.l, Group: w.group, NodeName: "node-0", Config: cfg, RuntimeService: rt, ImageService: rt,
 		FS: w.fs, Machine: machine{}, NoElide: w.noElide,
 		Defaulter: func(p *v1.Pod) {
-			grace := int64(5)
-			p.Spec.RestartPolicy, p.Spec.TerminationGracePeriodSeconds, p.Spec.DNSPolicy = v1.RestartPolicyAlways, &grace, v1.DNSClusterFirst
+			p.Spec.RestartPolicy, p.Spec.DNSPolicy = v1.RestartPolicyAlways, v1.DNSClusterFirst
 			for i := range p.Spec.Containers {
 				p.Spec.Containers[i].ImagePullPolicy = v1.PullIfNotPresent
 			}

@@ -25,10 +25,13 @@ func Unsupported(pod *v1.Pod) []string {
 		unsupportedContainer(fmt.Sprintf("spec.containers[%d]", i), &spec.Containers[i], say)
 	}
 	if len(spec.EphemeralContainers) > 0 {
-		say("spec.ephemeralContainers", "ephemeral containers are not tested yet")
+		say("spec.ephemeralContainers", "ephemeral containers are not supported yet")
 	}
 	for i := range spec.Volumes {
 		say(fmt.Sprintf("spec.volumes[%d] (%s)", i, spec.Volumes[i].Name), "volumes are not mounted yet")
+	}
+	if c := spec.SecurityContext; c != nil && len(c.Sysctls) > 0 {
+		say("spec.securityContext.sysctls", "sysctls are not checked at admission yet")
 	}
 	if len(spec.ImagePullSecrets) > 0 {
 		say("spec.imagePullSecrets", "pull secrets are not read yet")

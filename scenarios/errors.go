@@ -1,9 +1,14 @@
 package scenarios
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // LoadError is one thing that is wrong with a scenario, told in one line.
@@ -112,4 +117,46 @@ func isPlainKey(s string) bool {
 // oneLine makes any text fit into a line.
 func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
+}
+
+// FieldErrors takes an error apart that names fields: an answer of the API
+// (Invalid), or an aggregate of field errors. Any other error comes back as one
+// without a field. It is for LoadOptions' hooks.
+func FieldErrors(err error) field.ErrorList {
+	if err == nil {
+		return nil
+	}
+	var out field.ErrorList
+	var agg utilerrors.Aggregate
+	var one *field.Error
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &agg):
+		for _, e := range agg.Errors() {
+			out = append(out, FieldErrors(e)...)
+		}
+	case errors.As(err, &one):
+		out = append(out, one)
+	case errors.As(err, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) > 0:
+		for _, c := range status.Status().Details.Causes {
+			t := field.ErrorType(c.Type)
+			_, known := fieldErrorTypes()[t]
+			if !known {
+				t = field.ErrorTypeInternal
+			}
+			out = append(out, &field.Error{Type: t, Field: c.Field, BadValue: field.OmitValueType{}, Detail: strings.TrimPrefix(strings.TrimPrefix(c.Message, t.String()), ": ")})
+		}
+	default:
+		out = append(out, &field.Error{Type: field.ErrorTypeForbidden, BadValue: field.OmitValueType{}, Detail: err.Error()})
+	}
+	return out
+}
+
+// fieldErrorTypes are the types of field errors that have a text.
+func fieldErrorTypes() map[field.ErrorType]struct{} {
+	return map[field.ErrorType]struct{}{
+		field.ErrorTypeNotFound: {}, field.ErrorTypeRequired: {}, field.ErrorTypeDuplicate: {}, field.ErrorTypeInvalid: {},
+		field.ErrorTypeNotSupported: {}, field.ErrorTypeForbidden: {}, field.ErrorTypeTooLong: {}, field.ErrorTypeTooMany: {},
+		field.ErrorTypeInternal: {}, field.ErrorTypeTypeInvalid: {},
+	}
 }

@@ -20,10 +20,10 @@ type LoadOptions struct {
 	// docs/scenarios.md. They are applied in their order.
 	Set []string
 	// ValidateObject says what the API would refuse of an object of a
-	// manifest. It must not change the object. Nil accepts everything.
+	// manifest; it gets a copy. Nil means what the simulated API refuses.
 	ValidateObject func(runtime.Object) field.ErrorList
 	// ValidateKubelet says what a kubelet would refuse of its configuration.
-	// It must not change it. Nil accepts everything.
+	// It gets a copy. Nil means what the simulated kubelet refuses.
 	ValidateKubelet func(*kubeletconfig.KubeletConfiguration) field.ErrorList
 	// ReadFile reads files; nil means os.ReadFile.
 	ReadFile func(name string) ([]byte, error)
@@ -50,6 +50,12 @@ func Load(file string, opts LoadOptions) ([]*Scenario, error) {
 func Parse(file string, data []byte, opts LoadOptions) ([]*Scenario, error) {
 	if opts.ReadFile == nil {
 		opts.ReadFile = os.ReadFile
+	}
+	if opts.ValidateObject == nil {
+		opts.ValidateObject = refusedByAPI
+	}
+	if opts.ValidateKubelet == nil {
+		opts.ValidateKubelet = refusedByKubelet
 	}
 	l := &loader{opts: opts, types: map[reflect.Type]*structType{}, sets: map[*yaml.Node]string{}}
 	if l.opts.Compiler == nil {

@@ -48,7 +48,9 @@ func drain(c *PodConfig) []string {
 }
 
 func TestMerge(t *testing.T) {
-	image := func(i string) func(*v1.Pod) { return func(p *v1.Pod) { p.Spec.Containers = []v1.Container{{Image: i}} } }
+	image := func(i string) func(*v1.Pod) {
+		return func(p *v1.Pod) { p.Spec.Containers = []v1.Container{{Image: i}} }
+	}
 	running := func(p *v1.Pod) { p.Status.Phase = v1.PodRunning }
 	label := func(p *v1.Pod) { p.Labels = map[string]string{"a": "b"} }
 	annotation := func(k string) func(*v1.Pod) { return func(p *v1.Pod) { p.Annotations = map[string]string{k: "x"} } }

@@ -259,7 +259,9 @@ func TestUnchangedRelistIsElidedButSeen(t *testing.T) {
 		r.p.Start(r.g)
 		r.run(t, 2500*time.Millisecond)
 		var at []time.Duration
-		served := func(*kubecontainer.PodStatus, error) { at = append(at, r.l.Since(loop.Epoch()).Truncate(time.Millisecond)) }
+		served := func(*kubecontainer.PodStatus, error) {
+			at = append(at, r.l.Since(loop.Epoch()).Truncate(time.Millisecond))
+		}
 		r.c.Notify("a", r.l.Now(), served)
 		r.c.Notify("unknown", r.l.Now(), served)
 		r.run(t, 10500*time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -503,5 +504,26 @@ func TestKilledBetweenRuns(t *testing.T) {
 	run(t, l, time.Minute)
 	if got := strings.Join(log, " "); got != "unwound later" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Goexit is forbidden, but a test's Fatal within a task is one: it must end the
+// test, not hang it.
+func TestGoexitDoesNotHang(t *testing.T) {
+	l := New(Options{})
+	l.Root().Go("fatal", func(context.Context) { runtime.Goexit() })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer l.Close()
+		_ = l.RunUntil(l.Now().Add(time.Minute))
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("hangs")
+	}
+	if err := l.Err(); err == nil || !strings.Contains(err.Error(), "runtime.Goexit") {
+		t.Errorf("error %v", err)
 	}
 }

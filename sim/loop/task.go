@@ -290,7 +290,7 @@ func (l *Loop) unwindDying() {
 	for g.first != nil {
 		t := g.first
 		t.killed = true
-		if t.co == nil { // never ran
+		if t.co == nil || t.done { // never ran, or left by runtime.Goexit
 			t.done = true
 			l.finish(t)
 			continue
