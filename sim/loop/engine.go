@@ -192,6 +192,9 @@ func (e *Engine) RunUntil(limit time.Time) error {
 			break
 		}
 		e.window(w, end)
+		if (w+1)*e.lookahead > end {
+			break // the limit cut the window; what is left of it is not due
+		}
 	}
 	if e.err == nil && !e.stop.Load() {
 		e.now = max(e.now, end)

@@ -85,6 +85,24 @@ func TestMessagesKeepTheirTime(t *testing.T) {
 	}
 }
 
+// A limit within a window ends the run, and the next run goes on from there.
+func TestALimitWithinAWindow(t *testing.T) {
+	e, _ := NewEngine(EngineOptions{Workers: 1, Lookahead: 7 * time.Millisecond})
+	defer e.Close()
+	l := e.NewLoop("a")
+	var at []time.Duration
+	l.Root().Every("t", time.Millisecond, 0, func() { at = append(at, l.Now().Sub(Epoch())) })
+	for ms := range 50 {
+		limit := time.Duration(ms+1)*time.Millisecond + time.Microsecond
+		if err := e.RunUntil(Epoch().Add(limit)); err != nil {
+			t.Fatal(err)
+		}
+		if len(at) != ms+1 || at[ms] > limit {
+			t.Fatalf("after %v: %v", limit, at)
+		}
+	}
+}
+
 func TestTooShortALookahead(t *testing.T) {
 	if _, err := NewEngine(EngineOptions{Lookahead: time.Microsecond}); err == nil {
 		t.Error("taken")
