@@ -57,6 +57,7 @@ type Engine struct {
 // message is work that one loop hands to another.
 type message struct {
 	at     int64
+	sent   int64
 	to     *Loop
 	stream uint64
 	fn     func()
@@ -143,7 +144,7 @@ func (l *Loop) Send(to *Loop, delay time.Duration, stream uint64, fn func()) {
 	if int64(delay) < l.engine.lookahead {
 		panic(fmt.Sprintf("loop %s: a message to %s after %v, under the lookahead of %v", l.name, to.name, delay, l.engine.opts.Lookahead))
 	}
-	l.outbox = append(l.outbox, message{at: l.now + int64(delay), to: to, stream: stream, fn: fn})
+	l.outbox = append(l.outbox, message{at: l.now + int64(delay), sent: l.now, to: to, stream: stream, fn: fn})
 }
 
 // deliver schedules a message on the loop.
@@ -161,6 +162,10 @@ func (l *Loop) deliver(m *message) {
 	t.fn = m.fn
 	t.stream = m.stream
 	l.schedule(t, m.at)
+	if l.seed == 0 { // by the time of sending, wherever runs are cut
+		l.heap.items[t.idx].tie = uint64(m.sent)
+		l.heap.fix(int(t.idx))
+	}
 }
 
 // RunUntil runs windows until nothing is due before limit, or until a task
@@ -199,7 +204,7 @@ func (e *Engine) RunUntil(limit time.Time) error {
 	if e.err == nil && !e.stop.Load() {
 		e.now = max(e.now, end)
 		for _, l := range e.loops {
-			l.now = max(l.now, end)
+			l.reach(end)
 		}
 	}
 	return e.err

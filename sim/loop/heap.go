@@ -51,6 +51,29 @@ func (h *heap) remove(i int) {
 	}
 }
 
+// drop removes a group's timers, and with them what they hold.
+func (h *heap) drop(g *Group) {
+	kept := h.items[:0]
+	for _, it := range h.items {
+		if it.t.g == g {
+			it.t.idx = -1
+			continue
+		}
+		it.t.idx = int32(len(kept))
+		kept = append(kept, it)
+	}
+	if len(kept) == len(h.items) {
+		return
+	}
+	clear(h.items[len(kept):])
+	h.items = kept
+	for i := (len(kept) - 2) / 4; i >= 0; i-- {
+		if len(kept) > 1 {
+			h.down(i)
+		}
+	}
+}
+
 // fix puts item i, whose key has changed, in its place.
 func (h *heap) fix(i int) {
 	if !h.up(i) {

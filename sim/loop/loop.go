@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -39,20 +40,25 @@ type Loop struct {
 	drawBase uint64
 	now      int64 // ns since the Unix epoch
 	seq      uint64
-	streams  uint64
-	heap     heap
-	steps    uint64
+	// stream and streams make the numbers of NewStream: from the step that
+	// asks, and how many it has asked for.
+	stream, streams uint64
+	heap            heap
+	steps           uint64
 	// instantSteps counts the steps since the clock last jumped.
 	instantSteps int
-	current      *Task
-	groups       []*Group
-	dying        []*Group
-	pool         []*coro
-	taskSeq      uint64
-	err          error
-	closed       bool
-	root         *Group
-	fake         *clocktesting.FakePassiveClock
+	// fresh tells that the clock was moved on between runs and no step has
+	// seen its time yet, so that where a run is cut does not show.
+	fresh   bool
+	current *Task
+	groups  []*Group
+	dying   []*Group
+	pool    []*coro
+	taskSeq uint64
+	err     error
+	closed  bool
+	root    *Group
+	fake    *clocktesting.FakePassiveClock
 
 	// engine side
 	index  int
@@ -111,9 +117,12 @@ func (l *Loop) Clock() clock.PassiveClock {
 
 // NewStream returns a number for use with Group.AfterInStream: what is
 // scheduled in one stream for one instant happens in the order of scheduling.
+//
+// It follows from the step that asks and from how many it has asked for, so
+// that one more task or timer elsewhere shifts no other's order.
 func (l *Loop) NewStream() uint64 {
 	l.streams++
-	return l.streams
+	return mix(l.stream + l.streams*0x9e3779b97f4a7c15)
 }
 
 // next returns when the next step is due; MaxInt64 when nothing is scheduled.
@@ -146,10 +155,12 @@ func (l *Loop) step() {
 	if t.g.dead {
 		return
 	}
-	if at > l.now {
+	if at > l.now || l.fresh && at == l.now {
 		l.now = at
 		l.instantSteps = 0
+		l.fresh = false
 	} else {
+		l.fresh = false
 		l.now++
 		l.instantSteps++
 		if l.instantSteps > maxStepsPerInstant {
@@ -161,6 +172,7 @@ func (l *Loop) step() {
 		l.fake.SetTime(l.Now())
 	}
 	l.steps++
+	l.stream, l.streams = mix(t.stream^mix(uint64(at))), 0
 	if t.task != nil {
 		l.resume(t.task)
 	} else {
@@ -202,9 +214,20 @@ func (l *Loop) Err() error { return l.err }
 func (l *Loop) RunUntil(limit time.Time) error {
 	l.runUntil(limit.UnixNano())
 	if l.err == nil {
-		l.now = max(l.now, limit.UnixNano())
+		l.reach(limit.UnixNano())
 	}
 	return l.err
+}
+
+// reach moves the clock on to the end of a run.
+func (l *Loop) reach(at int64) {
+	l.stream, l.streams = uint64(at), 0
+	if at > l.now {
+		l.now, l.fresh = at, true
+		if l.fake != nil {
+			l.fake.SetTime(l.Now())
+		}
+	}
 }
 
 func (l *Loop) runUntil(limit int64) {
@@ -223,8 +246,8 @@ func (l *Loop) Close() {
 		return
 	}
 	l.closed = true
-	for i := len(l.groups) - 1; i >= 0; i-- {
-		l.groups[i].Kill()
+	for _, g := range slices.Backward(slices.Clone(l.groups)) {
+		g.Kill()
 	}
 	for len(l.dying) > 0 {
 		l.unwindDying()

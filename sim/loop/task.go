@@ -122,7 +122,16 @@ func (l *Loop) resume(t *Task) {
 	prev := l.current
 	l.current = t
 	t.waitKind = WaitNone
+	back := false
+	defer func() {
+		if !back { // Goexit goes on through the coroutine into the driver
+			l.current = prev
+			t.co = nil
+			l.finish(t)
+		}
+	}()
 	t.co.resume()
+	back = true
 	l.current = prev
 	if t.done {
 		l.finish(t)
@@ -188,7 +197,7 @@ type Group struct {
 
 // NewGroup returns a living group.
 func (l *Loop) NewGroup(name string) *Group {
-	g := &Group{l: l, name: name}
+	g := &Group{l: l, name: name, dead: l.closed}
 	// forget dead groups, so that a thousand restarts leave no trace
 	live := l.groups[:0]
 	for _, o := range l.groups {
@@ -212,7 +221,13 @@ func (g *Group) Dead() bool { return g.dead }
 
 // OnKill has fn called when the group is killed, before its tasks unwind. It
 // must not wait.
-func (g *Group) OnKill(fn func()) { g.onKill = append(g.onKill, fn) }
+func (g *Group) OnKill(fn func()) {
+	if g.dead {
+		fn()
+		return
+	}
+	g.onKill = append(g.onKill, fn)
+}
 
 // Go starts a task. The name appears in panics and reports. In a dead group
 // nothing is started, and the task returned is done.
@@ -253,7 +268,7 @@ func (g *Group) unlink(t *Task) {
 // Until runs body as a task, first at once, then again a period after it
 // returned, as apimachinery's wait.JitterUntil does (sliding). Between runs
 // only a timer exists.
-func (g *Group) Until(name string, period time.Duration, jitter float64, body func(ctx context.Context)) *Timer {
+func (g *Group) Until(name string, period time.Duration, jitter float64, body func(ctx context.Context)) {
 	var n uint64
 	t := g.NewTimer(name, nil)
 	again := func() {
@@ -267,7 +282,6 @@ func (g *Group) Until(name string, period time.Duration, jitter float64, body fu
 		})
 	}
 	t.Reset(0)
-	return t
 }
 
 // Kill marks the group dead: its timers never fire, its tasks unwind (their
@@ -290,7 +304,7 @@ func (l *Loop) unwindDying() {
 	for g.first != nil {
 		t := g.first
 		t.killed = true
-		if t.co == nil || t.done { // never ran, or left by runtime.Goexit
+		if t.co == nil { // never ran
 			t.done = true
 			l.finish(t)
 			continue
@@ -300,6 +314,7 @@ func (l *Loop) unwindDying() {
 			panic("loop: killed task " + t.name + " did not end")
 		}
 	}
+	l.heap.drop(g)
 }
 
 // TaskInfo describes a task that waits.

@@ -34,6 +34,9 @@ type Waitable interface {
 	// be used up (a Signal).
 	take() bool
 	list() *waiters
+	// pass wakes the next who waits, if there is something for it: for use
+	// by a task that was woken and does not take.
+	pass()
 }
 
 type waiters struct{ tasks []*Task }
@@ -79,6 +82,11 @@ func WaitAny(ctx context.Context, ws ...Waitable) (int, error) {
 		}
 		for i, w := range ws {
 			if w.take() {
+				for j, o := range ws {
+					if j != i {
+						o.pass()
+					}
+				}
 				return i, nil
 			}
 		}
@@ -92,12 +100,20 @@ func waitOn(ctx context.Context, l *Loop, t *Task, ws []Waitable) error {
 	for _, w := range ws {
 		w.list().add(t)
 	}
+	woken := false
 	defer func() {
 		for _, w := range ws {
 			w.list().remove(t)
 		}
+		if !woken { // the context ended, or the task is killed
+			for _, w := range ws {
+				w.pass()
+			}
+		}
 	}()
-	return l.wait(ctx, WaitTask, "one of several")
+	err := l.wait(ctx, WaitTask, "one of several")
+	woken = err == nil
+	return err
 }
 
 // Signal is a wake-up that is remembered until somebody waits for it, like a
@@ -126,6 +142,12 @@ func (s *Signal) take() bool {
 }
 func (s *Signal) list() *waiters { return &s.w }
 
+func (s *Signal) pass() {
+	if s.set {
+		s.w.wakeOne()
+	}
+}
+
 // Event happens once and stays: every wait before and after it returns.
 type Event struct {
 	fired bool
@@ -149,6 +171,7 @@ func (e *Event) Wait(ctx context.Context) error {
 
 func (e *Event) take() bool     { return e.fired }
 func (e *Event) list() *waiters { return &e.w }
+func (e *Event) pass()          {} // it wakes all
 
 // Queue is a bounded first-in first-out queue.
 type Queue[T any] struct {
@@ -184,9 +207,17 @@ func (q *Queue[T]) Put(ctx context.Context, v T) error {
 			panic(errPark)
 		}
 		q.room.add(t)
-		err := func() error {
-			defer q.room.remove(t)
-			return l.wait(ctx, WaitTask, "room in a queue")
+		err := func() (err error) {
+			woken := false
+			defer func() {
+				q.room.remove(t)
+				if !woken && len(q.items) < q.cap {
+					q.room.wakeOne()
+				}
+			}()
+			err = l.wait(ctx, WaitTask, "room in a queue")
+			woken = err == nil
+			return err
 		}()
 		if err != nil {
 			return err
@@ -229,6 +260,12 @@ func (q *Queue[T]) Get(ctx context.Context) (T, error) {
 
 func (q *Queue[T]) take() bool     { return len(q.items) > 0 }
 func (q *Queue[T]) list() *waiters { return &q.w }
+
+func (q *Queue[T]) pass() {
+	if len(q.items) > 0 {
+		q.w.wakeOne()
+	}
+}
 
 // Semaphore lets n tasks pass at a time, in the order of their arrival.
 type Semaphore struct {
@@ -322,6 +359,7 @@ func (w *WaitGroup) Wait(ctx context.Context) error {
 
 func (w *WaitGroup) take() bool     { return w.n == 0 }
 func (w *WaitGroup) list() *waiters { return &w.e.w }
+func (w *WaitGroup) pass()          {} // it wakes all
 
 // ErrGroupDead is what Call returns when the group it calls is dead, or dies
 // before it has answered.
@@ -333,6 +371,9 @@ var ErrGroupDead = errors.New("loop: the group is dead")
 // as it sees fit.
 func Call[T any](ctx context.Context, g *Group, name string, fn func(ctx context.Context) (T, error)) (T, error) {
 	var zero T
+	if From(ctx) != g.l {
+		panic("loop: Call into a group of another loop; use Send")
+	}
 	if g.dead {
 		return zero, ErrGroupDead
 	}
