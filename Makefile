@@ -15,7 +15,7 @@ BENCHPKGS ?= ./sim/... ./fakecri/... ./kubelet/... ./scenarios/...
 FUZZTIME ?= 10s
 # Where goroutines are: the ground, and what stands on its edges.
 RACEPKGS ?= ./sim/loop/... ./sim ./scenarios/... ./cmd/...
-SOURCES   = cmd fakecri internal kubelet scenarios sim
+SOURCES   = cmd fakecri kubelet scenarios sim
 
 .PHONY: all build demo test lint race seeds bench fuzz clean
 

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/packages"
 
-	"github.com/drydock-sim/drydock/internal/analysis/determinism"
+	"github.com/drydock-sim/drydock/cmd/drydock-lint/determinism"
 )
 
 func main() { os.Exit(run(os.Args[1:], ".", os.Stdout, os.Stderr)) }

@@ -71,7 +71,7 @@ func run(pass *analysis.Pass) (any, error) {
 		return []Escape(nil), nil
 	}
 	if _, known := floorOf(pkg); !known && len(pass.Files) > 0 {
-		pass.Reportf(pass.Files[0].Name.Pos(), "package %s stands on no floor: add it to the table in internal/analysis/determinism/policy.go", pkg)
+		pass.Reportf(pass.Files[0].Name.Pos(), "package %s stands on no floor: add it to the table in cmd/drydock-lint/determinism/policy.go", pkg)
 		return []Escape(nil), nil
 	}
 	var found []Escape

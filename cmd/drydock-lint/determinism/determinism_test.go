@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/tools/go/analysis/analysistest"
 
-	"github.com/drydock-sim/drydock/internal/analysis/determinism"
+	"github.com/drydock-sim/drydock/cmd/drydock-lint/determinism"
 )
 
 // Each package of testdata is a rule (what it refuses, marked by want comments,

@@ -22,7 +22,6 @@ func under(pkg, dir string) bool {
 // longest that holds it, and imports its own floor and lower ones only.
 var floors = []string{
 	"cmd",
-	"internal/analysis",
 	"scenarios",
 	"sim",
 	"sim/controlplane",
@@ -67,7 +66,6 @@ type edge struct {
 
 var edges = []edge{
 	{dir: "cmd", exempt: everything, sealed: true},
-	{dir: "internal/analysis", exempt: everything, sealed: true},
 	// The ground: the real driver, the engine's workers and watchdog.
 	{dir: "sim/loop", exempt: concurrency | clock | contexts | machine},
 	// Scenario files are read from disk.
