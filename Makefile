@@ -27,8 +27,9 @@ build: ## the drydock command, as bin/drydock
 demo: ## one library scenario, with its timeline
 	$(GO) run ./cmd/drydock run $(DEMO)
 
-test: ## unit tests and the library's suite
-	$(GO) test -timeout 10m ./...
+test: ## unit tests, then the library as a suite in parallel
+	$(GO) test -timeout 10m $$($(GO) list ./... | grep -v /scenarios/suite)
+	$(GO) tool ginkgo -p --timeout 10m ./scenarios/suite
 
 lint: ## gofmt, go vet, the determinism analyzer; lists what it was told to allow
 	@out="$$(gofmt -l $(SOURCES))"; if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi

@@ -130,6 +130,11 @@ func (r *run) lap() time.Duration {
 // drive runs the cluster to the end. Whatever the timeline does, it does
 // between runs of the engine, when no loop runs and all clocks show its time.
 func (r *run) drive(ctx context.Context) error {
+	r.cluster.Engine().OnWindow(func(time.Time) {
+		if ctx.Err() != nil {
+			r.cluster.Stop()
+		}
+	})
 	r.engine.Begin()
 	for {
 		at := r.cluster.Now()

@@ -30,7 +30,7 @@ func (r *run) build() error {
 		Seed: r.seed, Workers: r.opts.Workers,
 		APILatencyMin: lat.Min, APILatencyMax: lat.Max,
 		Keep: r.keep, TraceReads: r.opts.TraceReads,
-		KubeletLogs: r.opts.Verbose || !r.many,
+		KubeletLogs: true,
 	})
 	if err != nil {
 		return err

@@ -6,13 +6,13 @@
 package suite_test
 
 import (
-	"context"
 	"os"
 	"strconv"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	. "github.com/onsi/gomega/gleak"
 
 	"github.com/drydock-sim/drydock/scenarios"
 	. "github.com/drydock-sim/drydock/scenarios/matchers"
@@ -41,6 +41,7 @@ var _ = Describe("library", func() {
 	}
 	for _, s := range list {
 		It(s.Metadata.Name, func(ctx SpecContext) {
+			before := Goroutines()
 			n := seeds()
 			if s.Metadata.Labels["scale"] != "" {
 				if testing.Short() {
@@ -49,13 +50,18 @@ var _ = Describe("library", func() {
 				n = 1
 			}
 			for i := range n {
-				opts := scenarios.RunOptions{}
+				seed := s.Spec.Seed + uint64(i)
+				one, err := s.Run(ctx, scenarios.RunOptions{Seed: &seed, Workers: 1})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(one).To(Pass())
 				if i > 0 {
-					seed := s.Spec.Seed + uint64(i)
-					opts.Seed = &seed
+					continue
 				}
-				Expect(s.Run(context.WithoutCancel(ctx), opts)).To(Pass())
+				two, err := s.Run(ctx, scenarios.RunOptions{Seed: &seed, Workers: 2})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(two.Summary.Hash).To(Equal(one.Summary.Hash), "the hash on two cores")
 			}
+			Eventually(Goroutines).ShouldNot(HaveLeaked(before))
 		})
 	}
 })

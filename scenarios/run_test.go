@@ -1,0 +1,191 @@
+package scenarios_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/drydock-sim/drydock/scenarios"
+	"github.com/drydock-sim/drydock/scenarios/expect"
+)
+
+const shaken = `
+apiVersion: drydock.dev/v1alpha1
+kind: Scenario
+metadata: {name: shaken}
+spec:
+  duration: 10m
+  nodes: [{name: worker}]
+  programs:
+  - {match: {pod: crash}, runFor: 20s..40s, exit: 1}
+  timeline:
+  - at: 1s
+    template:
+      replicas: 5
+      manifest: &pod
+        apiVersion: v1
+        kind: Pod
+        metadata: {name: web}
+        spec: {containers: [{name: app, image: "app:1"}]}
+  - at: 1s
+    apply:
+      manifest:
+        apiVersion: v1
+        kind: Pod
+        metadata: {name: crash}
+        spec: {containers: [{name: app, image: "app:1"}]}
+  - {at: 1m, restartKubelet: {node: "worker*", down: 5s}}
+  - {at: 2m, powerCut: {node: "worker*", for: 30s}}
+  - {at: 4m, fault: {node: "worker*", partition: {for: 1m}}}
+  - {at: 6m, fault: {node: "worker*", cri: {method: "*", hang: true, for: 30s}}}
+  expect:
+  - {by: end, that: 'pods().filter(p, p.metadata.name != "crash").all(p, ready(p))'}
+`
+
+func parse(t testing.TB, text string, set ...string) *scenarios.Scenario {
+	t.Helper()
+	list, err := scenarios.Parse("test.yaml", []byte(text), scenarios.LoadOptions{Set: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list[0]
+}
+
+func run(t testing.TB, s *scenarios.Scenario, opts scenarios.RunOptions) *scenarios.Result {
+	t.Helper()
+	res, err := s.Run(context.Background(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func TestRunsLeaveNoGoroutine(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	s := parse(t, shaken)
+	for _, until := range []time.Duration{0, 62 * time.Second, 2*time.Minute + time.Second, 250 * time.Second, 370 * time.Second} {
+		run(t, s, scenarios.RunOptions{Until: until, Workers: 2})
+	}
+	goleak.VerifyNone(t, before)
+}
+
+func TestHashesRepeat(t *testing.T) {
+	s := parse(t, shaken, "spec.nodes[0].count=3")
+	hashes := map[uint64]string{}
+	for seed := range uint64(3) {
+		for _, workers := range []int{1, 2, 8, 1} {
+			res := run(t, s, scenarios.RunOptions{Seed: &seed, Workers: workers})
+			if want := hashes[seed]; want != "" && res.Summary.Hash != want {
+				t.Errorf("seed %d, %d workers: hash %s, before %s", seed, workers, res.Summary.Hash, want)
+			}
+			hashes[seed] = res.Summary.Hash
+		}
+	}
+	if hashes[0] == hashes[1] || hashes[1] == hashes[2] {
+		t.Errorf("seeds share a hash: %v", hashes)
+	}
+}
+
+// What is only looked at must not change what happens.
+func TestLookingChangesNothing(t *testing.T) {
+	var timeline, jsonl bytes.Buffer
+	want := run(t, parse(t, shaken), scenarios.RunOptions{}).Summary.Hash
+	got := run(t, parse(t, shaken), scenarios.RunOptions{Timeline: &timeline, Trace: &jsonl, Verbose: true, Clock: time.Now}).Summary.Hash
+	if got != want {
+		t.Error("with a timeline and a trace the hash differs")
+	}
+	if got := run(t, parse(t, shaken, `spec.expect[0].that=time() < duration("1h")`), scenarios.RunOptions{}).Summary.Hash; got != want {
+		t.Error("with another expectation the hash differs")
+	}
+	if n := strings.Count(jsonl.String(), "\n"); n < 100 {
+		t.Errorf("%d lines of trace", n)
+	}
+	if !strings.Contains(timeline.String(), "power is cut") {
+		t.Error("the timeline lacks the power cut")
+	}
+}
+
+func TestInterruptedRun(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := parse(t, shaken)
+	res, err := s.Run(ctx, scenarios.RunOptions{Progress: func(p scenarios.Progress) {
+		if p.Now > 3*time.Minute {
+			cancel()
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !res.Interrupted || res.Passed || res.Summary.Virtual > 4*time.Minute || res.Verdicts[0].Outcome != expect.Held && res.Verdicts[0].Outcome != expect.Undecided {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestFailuresTellWhatLedToThem(t *testing.T) {
+	s := parse(t, shaken, `spec.expect[0]={at: 90s, that: 'restarts("default/crash") == 0'}`)
+	res := run(t, s, scenarios.RunOptions{})
+	v := res.Verdicts[0]
+	if res.Passed || v.Outcome != expect.Failed {
+		t.Fatalf("%+v", v)
+	}
+	if !slices.ContainsFunc(v.History, func(l string) bool { return strings.Contains(l, "process exit") }) {
+		t.Errorf("the history lacks the exit:\n%s", strings.Join(v.History, "\n"))
+	}
+	if len(res.Logs) == 0 {
+		t.Error("no kubelet log lines are kept")
+	}
+	var text bytes.Buffer
+	res.WriteText(&text, true)
+	for _, want := range []string{"FAILED", `restarts("default/crash") = `, "--until 1m29.999s", "--seed 0"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, text.String())
+		}
+	}
+}
+
+func TestWarnsOfWhatIsNotActedOn(t *testing.T) {
+	s := parse(t, strings.Replace(shaken, `image: "app:1"}]}`, `image: "app:1", livenessProbe: {httpGet: {port: 80}}}]}`, 1))
+	res := run(t, s, scenarios.RunOptions{})
+	if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "livenessProbe") {
+		t.Errorf("warnings: %q", res.Warnings)
+	}
+}
+
+func TestFailedActionsFailTheRun(t *testing.T) {
+	s := parse(t, shaken, "spec.timeline[2]={at: 1m, delete: {kind: Pod, name: nobody}}", "spec.expect=[]")
+	res := run(t, s, scenarios.RunOptions{})
+	if res.Passed || len(res.Errors) != 1 || !strings.Contains(res.Errors[0], `"nobody" not found`) {
+		t.Errorf("passed %v, errors %q", res.Passed, res.Errors)
+	}
+}
+
+// BenchmarkOneNode is a one-node scenario of ten virtual minutes as a warm
+// process runs it: loading, start and end included.
+//
+//	go test ./scenarios -run '^$' -bench OneNode -benchtime 20x
+func BenchmarkOneNode(b *testing.B) {
+	data, err := os.ReadFile("library/first/one-pod.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var times []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		list, err := scenarios.Parse("one-pod.yaml", data, scenarios.LoadOptions{Set: []string{"spec.duration=10m"}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if res := run(b, list[0], scenarios.RunOptions{}); !res.Passed {
+			b.Fatal("fails")
+		}
+		times = append(times, time.Since(began))
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Microseconds())/1000, "median-ms")
+}
