@@ -286,16 +286,17 @@ func (r *run) nearby(v expect.Verdict) []string {
 		return len(v.Objects) == 0
 	}
 	var out []string
-	for i := len(r.history) - 1; i >= 0 && len(out) < nearbyLines; i-- {
-		l := r.history[i]
-		if time.Duration(l.r.At-start) <= v.At && about(l) {
-			out = append(out, formatRecord(l.step, start, l.r))
+	var told seen
+	for _, l := range r.history {
+		if time.Duration(l.r.At-start) > v.At {
+			break
 		}
+		if about(l) {
+			out = append(out, told.line(l.step, start, l.r))
+		}
+		told.note(l.r)
 	}
-	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
-		out[i], out[j] = out[j], out[i]
-	}
-	return out
+	return out[max(0, len(out)-nearbyLines):]
 }
 
 func (r *run) summarize(end time.Duration) {

@@ -37,7 +37,7 @@ func (r *run) build() error {
 	}
 	r.cluster = c
 	r.state.store, r.state.start = c.Store(), c.Start()
-	r.line = newTimeline(r.opts.Timeline, c.Start(), r.shown)
+	r.line = newTimeline(r.opts.Timeline, c.Start(), r.shown, r.opts.Verbose)
 	if r.opts.Trace != nil {
 		r.jsonl = trace.NewJSONWriter(r.opts.Trace, c.Start())
 	}

@@ -3,7 +3,6 @@ package scenarios
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -11,39 +10,97 @@ import (
 )
 
 // Timeline writes records as readable lines in fixed columns that diff well:
-// step number, virtual time, node, object, what happened.
+// step number, virtual time, node, object, kind, what happened.
 type Timeline struct {
 	w     io.Writer
 	start int64
 	step  int
 	// keep says which records become lines.
 	keep func(*trace.Record) bool
+	// all has lines too that say nothing new.
+	all  bool
+	seen seen
 	err  error
 }
 
 // newTimeline returns a timeline whose times count from start.
-func newTimeline(w io.Writer, start time.Time, keep func(*trace.Record) bool) *Timeline {
-	return &Timeline{w: w, start: start.UnixNano(), keep: keep}
+func newTimeline(w io.Writer, start time.Time, keep func(*trace.Record) bool, all bool) *Timeline {
+	return &Timeline{w: w, start: start.UnixNano(), keep: keep, all: all}
 }
 
 // Take writes the record's line, if it is one that is kept, and tells whether
 // it is.
 func (t *Timeline) Take(r *trace.Record) bool {
-	if !t.keep(r) {
+	if !t.keep(r) || !t.all && t.seen.nothingNew(r) {
 		return false
 	}
 	t.step++
 	if t.err == nil && t.w != nil {
-		_, t.err = io.WriteString(t.w, formatRecord(t.step, t.start, r)+"\n")
+		_, t.err = io.WriteString(t.w, t.seen.line(t.step, t.start, r)+"\n")
 	}
+	t.seen.note(r)
 	return true
 }
 
 // TimelineHeader names the timeline's columns.
-const TimelineHeader = "  step        time  node         object                             what"
+const TimelineHeader = "  step        time  node         object                             kind     what"
 
-// formatRecord renders one line of a timeline.
-func formatRecord(step int, start int64, r *trace.Record) string {
+// seen is what earlier lines of a timeline said, so that a line can tell what
+// changed.
+type seen struct {
+	conditions map[string]string // of pods, by object
+	deleting   map[string]bool   // pods
+	nodes      map[string]string // conditions of nodes, by object
+	faults     map[string]bool   // that have hit, by node and object
+}
+
+// note remembers what a line said.
+func (s *seen) note(r *trace.Record) {
+	if s.conditions == nil {
+		s.conditions, s.deleting = map[string]string{}, map[string]bool{}
+		s.nodes, s.faults = map[string]string{}, map[string]bool{}
+	}
+	switch r.Kind {
+	case trace.KindPod:
+		s.conditions[r.Object] = fieldOf(r.Fields, "conditions")
+	case trace.KindNode:
+		s.nodes[r.Object] = s.nodeConditions(r)
+	case trace.KindFault:
+		s.faults[r.Node+" "+r.Object] = r.Verb == "hit"
+	case trace.KindAPI:
+		switch {
+		case fieldOf(r.Fields, "removed") != "":
+			delete(s.conditions, r.Object)
+			delete(s.deleting, r.Object)
+		case r.Verb == "delete":
+			s.deleting[r.Object] = true
+		}
+	}
+}
+
+// nothingNew tells that a line would repeat what is known: the kubelet's events
+// that all is well with a node, after their first time; a node that stays not
+// ready with another message; calls that a fault hits after the first; and the
+// end of a grace period, which the removal follows.
+func (s *seen) nothingNew(r *trace.Record) bool {
+	switch r.Kind {
+	case trace.KindEvent:
+		switch r.Verb {
+		case "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID":
+			return fieldOf(r.Fields, "count") != "1"
+		}
+	case trace.KindNode:
+		return s.nodes[r.Object] != "" && s.nodes[r.Object] == s.nodeConditions(r)
+	case trace.KindFault:
+		return r.Verb == "hit" && s.faults[r.Node+" "+r.Object]
+	case trace.KindAPI:
+		return r.Verb == "delete" && fieldOf(r.Fields, "removed") == "" && fieldOf(r.Fields, "grace") == "0"
+	}
+	return false
+}
+
+// line renders one line of a timeline.
+func (s *seen) line(step int, start int64, r *trace.Record) string {
 	node := r.Node
 	if node == "" {
 		node = fieldOf(r.Fields, "by")
@@ -51,8 +108,8 @@ func formatRecord(step int, start int64, r *trace.Record) string {
 	if node == "" {
 		node = "-"
 	}
-	line := fmt.Sprintf("%6d %s  %-12s %-34s %s", step, formatTime(r.At-start), node, r.Object, what(r))
-	return strings.TrimRight(line, " ")
+	text := strings.ReplaceAll(s.what(r), "\n", " ")
+	return strings.TrimRight(fmt.Sprintf("%6d %s  %-12s %-34s %-8s %s", step, formatTime(r.At-start), node, r.Object, kindName(r.Kind), text), " ")
 }
 
 // formatTime is a virtual time in seconds with milliseconds, 11 wide.
@@ -60,84 +117,15 @@ func formatTime(ns int64) string {
 	return fmt.Sprintf("%6d.%03ds", ns/1e9, ns%1e9/1e6)
 }
 
-// prefixes say what kind of act a line tells of.
-func prefix(k trace.Kind) string {
+// kindName is what a timeline calls a kind of act.
+func kindName(k trace.Kind) string {
 	switch k {
-	case trace.KindAction:
-		return "> "
-	case trace.KindFault:
-		return "! "
-	case trace.KindProcess, trace.KindCRI, trace.KindCRIRead, trace.KindAPI, trace.KindEvent, trace.KindKubelet, trace.KindLog:
-		return string(k) + " "
 	case trace.KindPod, trace.KindNode:
-		return "status "
+		return "status"
+	case trace.KindCRIRead:
+		return "cri"
 	}
-	return ""
-}
-
-// what says what happened.
-func what(r *trace.Record) string {
-	var b strings.Builder
-	b.WriteString(prefix(r.Kind))
-	skip := "by version"
-	switch r.Kind {
-	case trace.KindEvent:
-		fmt.Fprintf(&b, "%s %s: %s", fieldOf(r.Fields, "type"), r.Verb, fieldOf(r.Fields, "message"))
-		if n := fieldOf(r.Fields, "count"); n != "1" && n != "" {
-			fmt.Fprintf(&b, " (x%s)", n)
-		}
-		return b.String()
-	case trace.KindPod:
-		podStatus(&b, r.Fields)
-		return b.String()
-	case trace.KindNode:
-		skip += " message"
-	default:
-		b.WriteString(r.Verb)
-	}
-	message := ""
-	for _, f := range r.Fields {
-		switch {
-		case f.Value == "" || strings.Contains(skip, f.Key):
-		case f.Key == "message":
-			message = ": " + f.Value
-		default:
-			b.WriteString(" " + f.Key + "=" + quoteIfNeeded(f.Value))
-		}
-	}
-	return strings.TrimSpace(b.String() + message)
-}
-
-// podStatus writes a pod's status: phase, readiness, containers.
-func podStatus(b *strings.Builder, fields []trace.Field) {
-	b.WriteString(fieldOf(fields, "phase"))
-	if s := fieldOf(fields, "reason"); s != "" {
-		b.WriteString(" " + s)
-	}
-	for _, c := range strings.Fields(fieldOf(fields, "conditions")) {
-		switch {
-		case c == "Ready=True":
-			b.WriteString(", ready")
-		case strings.HasPrefix(c, "Ready="):
-			b.WriteString(", not ready")
-		}
-	}
-	if s := fieldOf(fields, "containers"); s != "" {
-		b.WriteString("; " + s)
-	}
-	if s := fieldOf(fields, "podIP"); s != "" {
-		b.WriteString("; " + s)
-	}
-	if s := fieldOf(fields, "message"); s != "" {
-		b.WriteString(": " + s)
-	}
-}
-
-func quoteIfNeeded(s string) string {
-	if strings.ContainsAny(s, " \t\n\"") {
-		return strconv.Quote(s)
-	}
-	return s
+	return string(k)
 }
 
 // fieldOf returns a record's field, or "".

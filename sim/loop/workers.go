@@ -124,11 +124,18 @@ func (p *workers) await(w *worker, seen uint64) {
 			runtime.Gosched()
 		}
 	}
-	w.parked.Store(true)
-	if p.epoch.Load() != seen && w.parked.CompareAndSwap(true, false) {
-		return
+	for {
+		w.parked.Store(true)
+		if p.epoch.Load() != seen && w.parked.CompareAndSwap(true, false) {
+			return
+		}
+		<-w.wake
+		// The engine may have been slow to wake for an epoch that this worker
+		// has long finished.
+		if p.epoch.Load() != seen {
+			return
+		}
 	}
-	<-w.wake
 }
 
 func (p *workers) close() {
