@@ -138,13 +138,13 @@ func (f *fault) matches(m method, s *subject) bool {
 	if !f.active || !f.methods[m] || f.spent() {
 		return false
 	}
-	if f.Pod != "" && f.Pod != "*" && (s.pod == "" || !glob(f.Pod, s.namespace+"/"+s.pod)) {
+	if f.Pod != "" && f.Pod != "*" && (s.pod == "" || !MatchPattern(f.Pod, s.namespace+"/"+s.pod)) {
 		return false
 	}
-	if f.Container != "" && f.Container != "*" && (s.container == "" || !glob(f.Container, s.container)) {
+	if f.Container != "" && f.Container != "*" && (s.container == "" || !MatchPattern(f.Container, s.container)) {
 		return false
 	}
-	return f.Image == "" || f.Image == "*" || s.image != "" && glob(f.Image, s.image)
+	return f.Image == "" || f.Image == "*" || s.image != "" && MatchPattern(f.Image, s.image)
 }
 
 // hit counts a matching call and tells whether it is one of those to be hit.

@@ -3,10 +3,12 @@ package fakecri
 // globMatch tells whether s matches a pattern in which * stands for any text
 // (also with slashes) and ? for one byte. An empty pattern matches everything.
 func globMatch(pattern, s string) bool {
-	return pattern == "" || glob(pattern, s)
+	return pattern == "" || MatchPattern(pattern, s)
 }
 
-func glob(p, s string) bool {
+// MatchPattern tells whether s matches a pattern in which * stands for any text
+// (also with slashes) and ? for one byte.
+func MatchPattern(p, s string) bool {
 	star, mark := -1, 0
 	i, j := 0, 0
 	for j < len(s) {

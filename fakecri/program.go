@@ -162,11 +162,11 @@ func (m *Match) matches(c *container) bool {
 	if m.Image == "" {
 		return true
 	}
-	if glob(m.Image, c.config.Image.GetUserSpecifiedImage()) || glob(m.Image, c.config.Image.GetImage()) {
+	if MatchPattern(m.Image, c.config.Image.GetUserSpecifiedImage()) || MatchPattern(m.Image, c.config.Image.GetImage()) {
 		return true
 	}
 	for _, t := range c.image.tags {
-		if glob(m.Image, t) {
+		if MatchPattern(m.Image, t) {
 			return true
 		}
 	}

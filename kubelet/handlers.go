@@ -11,6 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
+	"github.com/drydock-sim/drydock/kubelet/qos"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 )
 
@@ -76,7 +77,7 @@ func (kl *Kubelet) rejectPod(pod *v1.Pod, reason, message string) {
 	kl.logf("Pod admission denied pod=%s reason=%s message=%q", podName(pod), reason, message)
 	kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, reason, message)
 	kl.statusManager.SetPodStatus(pod, v1.PodStatus{
-		QOSClass: kl.qosClass(pod),
+		QOSClass: qos.Class(pod),
 		Phase:    v1.PodFailed,
 		Reason:   reason,
 		Message:  "Pod was rejected: " + message,

@@ -1,6 +1,10 @@
 package scenarios
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/drydock-sim/drydock/fakecri"
+)
 
 // NodeNames returns the names of all nodes, group by group.
 func (s *Scenario) NodeNames() []string {
@@ -33,37 +37,11 @@ func (s *Scenario) SelectNodes(sel Nodes) []string {
 	var out []string
 	for _, name := range s.NodeNames() {
 		for _, pattern := range sel {
-			if MatchPattern(pattern, name) {
+			if fakecri.MatchPattern(pattern, name) {
 				out = append(out, name)
 				break
 			}
 		}
 	}
 	return out
-}
-
-// MatchPattern says whether s matches a pattern in which * stands for any text
-// and ? for one byte.
-func MatchPattern(p, s string) bool {
-	star, mark := -1, 0
-	i, j := 0, 0
-	for j < len(s) {
-		switch {
-		case i < len(p) && p[i] == '*':
-			star, mark = i, j
-			i++
-		case i < len(p) && (p[i] == '?' || p[i] == s[j]):
-			i++
-			j++
-		case star >= 0:
-			mark++
-			i, j = star+1, mark
-		default:
-			return false
-		}
-	}
-	for i < len(p) && p[i] == '*' {
-		i++
-	}
-	return i == len(p)
 }

@@ -37,7 +37,7 @@ func TestContainerResources(t *testing.T) {
 	}{
 		{"none", nil, nil, 2, 0, 0, 1000},
 		{"guaranteed", list("500m", "128Mi"), list("500m", "128Mi"), 512, 50000, 134217728, -997},
-		{"limits only", nil, list("500m", "128Mi"), 512, 50000, 134217728, -997},
+		{"limits only (the API would set the requests)", nil, list("500m", "128Mi"), 512, 50000, 134217728, 999},
 		{"burstable", list("100m", "2Gi"), nil, 102, 0, 0, 750},
 		{"burstable, tiny request", list("1m", "1Mi"), list("", "1Gi"), 2, 0, 1 << 30, 999},
 		{"burstable, nearly all of it", list("", "8Gi"), nil, 2, 0, 0, 3},

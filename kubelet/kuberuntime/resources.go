@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/qos"
 )
 
 // The constants of CPU shares and quotas, and of OOM scores (upstream
@@ -105,7 +106,7 @@ func (n *NodeConfig) oomScore(pod *v1.Pod, c *v1.Container) int64 {
 	if isNodeCritical(pod) {
 		return guaranteedOOM
 	}
-	switch qosClass(pod) {
+	switch qos.Class(pod) {
 	case v1.PodQOSGuaranteed:
 		return guaranteedOOM
 	case v1.PodQOSBestEffort:
@@ -150,58 +151,13 @@ func isNodeCritical(pod *v1.Pod) bool {
 	return source != "" && source != "api" || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCriticalPriority
 }
 
-// qosClass is the pod's class as the API set it, or, for a pod that the API
-// has not seen, as its resources say.
-func qosClass(pod *v1.Pod) v1.PodQOSClass {
-	if pod.Status.QOSClass != "" {
-		return pod.Status.QOSClass
-	}
-	if !hasResources(pod) {
-		return v1.PodQOSBestEffort
-	}
-	if r := pod.Spec.Resources; r != nil {
-		return classOf(r.Requests, r.Limits)
-	}
-	class := v1.PodQOSClass("")
-	for _, list := range [...][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range list {
-			of := classOf(list[i].Resources.Requests, list[i].Resources.Limits)
-			if class == "" {
-				class = of
-			} else if class != of {
-				return v1.PodQOSBurstable
-			}
-		}
-	}
-	return class
-}
-
-// classOf judges the CPU and memory of one container.
-func classOf(requests, limits v1.ResourceList) v1.PodQOSClass {
-	any, full := false, true
-	for _, name := range [...]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
-		r, hasRequest := requests[name]
-		l, hasLimit := limits[name]
-		hasRequest, hasLimit = hasRequest && !r.IsZero(), hasLimit && !l.IsZero()
-		any = any || hasRequest || hasLimit
-		full = full && hasLimit && (!hasRequest || r.Cmp(l) == 0)
-	}
-	switch {
-	case full:
-		return v1.PodQOSGuaranteed
-	case any:
-		return v1.PodQOSBurstable
-	}
-	return v1.PodQOSBestEffort
-}
-
 // cgroupParent is the name of the pod's cgroup.
 func (n *NodeConfig) cgroupParent(pod *v1.Pod) string {
 	if !n.CgroupsPerQOS {
 		return ""
 	}
 	class := ""
-	switch qosClass(pod) {
+	switch qos.Class(pod) {
 	case v1.PodQOSBurstable:
 		class = "burstable"
 	case v1.PodQOSBestEffort:

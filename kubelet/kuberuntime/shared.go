@@ -3,6 +3,8 @@ package kuberuntime
 import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/kubelet/qos"
 )
 
 // shared are parts of CRI messages that are equal for many pods: those made
@@ -93,7 +95,7 @@ func (m *memo[K, V]) put(k K, v V) {
 func (m *Manager) linuxContainerConfig(pod *v1.Pod, c *v1.Container, user imageUser, targetID string) (*runtimeapi.LinuxContainerConfig, error) {
 	k := linuxKey{
 		c: c, psc: m.shared.psc(pod), limits: pod.Spec.Resources, ns: namespacesOf(pod), user: user,
-		appArmor: pod.Annotations[appArmorAnnotation+c.Name], class: qosClass(pod), critical: isNodeCritical(pod),
+		appArmor: pod.Annotations[appArmorAnnotation+c.Name], class: qos.Class(pod), critical: isNodeCritical(pod),
 	}
 	if c.SecurityContext == nil && len(c.Resources.Requests)+len(c.Resources.Limits) == 0 && k.class == v1.PodQOSBestEffort {
 		k.c = nil

@@ -17,6 +17,7 @@ import (
 	utilnet "k8s.io/utils/net"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/qos"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 )
 
@@ -114,7 +115,7 @@ func GenerateAPIPodStatus(in Input) v1.PodStatus {
 	s.InitContainerStatuses = settle(w.InitContainerStatuses, old.InitContainerStatuses)
 	s.EphemeralContainerStatuses = settle(w.EphemeralContainerStatuses, old.EphemeralContainerStatuses)
 	s.PodIPs = podIPs(in.Runtime.IPs, in.Env.PrimaryIPv6, old.PodIPs)
-	s.QOSClass = QOSClass(pod)
+	s.QOSClass = qos.Class(pod)
 	g.hostIPs(&s)
 	if len(s.PodIPs) > 0 {
 		s.PodIP = s.PodIPs[0].IP

@@ -70,6 +70,7 @@ type Manager struct {
 	unsent []*entry
 	marked []*entry
 
+	generation  uint64
 	ticker      *loop.Ticker
 	wantPartial bool
 	wantFull    bool
@@ -114,6 +115,9 @@ func (m *Manager) Start(g *loop.Group) {
 		m.wake()
 	}
 }
+
+// Generation grows with every change of a cached status.
+func (m *Manager) Generation() uint64 { return m.generation }
 
 // GetPodStatus returns a pod's cached status, which is shared; a mirror's UID
 // means its static pod.
@@ -306,6 +310,7 @@ func (m *Manager) RemoveOrphanedStatuses(known func(uid types.UID) bool) {
 }
 
 func (m *Manager) forget(e *entry) {
+	m.generation++
 	e.gone = true // the lists drop it at their next batch
 	if m.pods[e.uid] == e {
 		delete(m.pods, e.uid)
@@ -347,6 +352,7 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 	stored := *s
 	e.status = &stored
 	e.version++
+	m.generation++
 	e.finished = finished || e.finished && !kubetypes.IsStaticPod(pod)
 	if m.opts.Client == nil {
 		return

@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
+
+	"github.com/drydock-sim/drydock/kubelet/qos"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -99,7 +101,7 @@ func TestQOS(t *testing.T) {
 			p.Spec.Containers = append(p.Spec.Containers, v1.Container{Resources: r})
 		}
 		p.Spec.Resources = tc.pod
-		if got := PodQOS(p); got != tc.want {
+		if got := qos.Compute(p); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/kubelet/qos"
 )
 
 // ValidatePod checks a defaulted pod as the API server does on creation
@@ -269,8 +271,8 @@ func validatePodUpdate(pod, old *v1.Pod, sub string) field.ErrorList {
 		return validatePodStatusUpdate(pod, old)
 	case "resize":
 		errs := validatePodSpec(&pod.Spec, spec)
-		if PodQOS(pod) != old.Status.QOSClass {
-			errs = append(errs, field.Invalid(spec, PodQOS(pod), "Pod QOS Class may not change as a result of resizing"))
+		if qos.Compute(pod) != old.Status.QOSClass {
+			errs = append(errs, field.Invalid(spec, qos.Compute(pod), "Pod QOS Class may not change as a result of resizing"))
 		}
 		return errs
 	case "ephemeralcontainers":

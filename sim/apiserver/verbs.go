@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/kubelet/qos"
 )
 
 // Create stores a copy of obj after defaulting, admission and validation, in
@@ -104,7 +106,7 @@ func prepareStatus(obj Object) {
 	switch o := obj.(type) {
 	case *v1.Pod:
 		o.Generation = 1
-		o.Status = v1.PodStatus{Phase: v1.PodPending, QOSClass: PodQOS(o)}
+		o.Status = v1.PodStatus{Phase: v1.PodPending, QOSClass: qos.Compute(o)}
 		if len(o.Spec.SchedulingGates) > 0 {
 			o.Status.Conditions = []v1.PodCondition{{
 				Type: v1.PodScheduled, Status: v1.ConditionFalse,
