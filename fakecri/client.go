@@ -36,6 +36,30 @@ func (r *Runtime) Client(g *loop.Group) *Client { return &Client{r: r, g: g} }
 // and takes no time.
 func (c *Client) Generation() uint64 { return c.r.generation() }
 
+// OnChange has fn called, on the loop, whenever Generation or StatusGeneration
+// has changed, or begins to change with each call, until the client's group
+// dies. fn must not wait.
+func (c *Client) OnChange(fn func()) { c.r.watch(c.g, fn) }
+
+// StatusGeneration tells whether Version and Status, called now, would be
+// answered at once, as they were when it last returned the same number. 0: that
+// cannot be told, since the daemon is down, a fault touches them, they take time
+// or calls that only read are traced. It is no call and takes no time.
+func (c *Client) StatusGeneration() uint64 {
+	if !c.r.prompt(mVersion) || !c.r.prompt(mStatus) {
+		return 0
+	}
+	return c.r.gen
+}
+
+// ImageListGeneration is StatusGeneration for ListImages.
+func (c *Client) ImageListGeneration() uint64 {
+	if !c.r.prompt(mListImages) {
+		return 0
+	}
+	return c.r.imageGen
+}
+
 // ImageGeneration grows with every change of the images that are present.
 func (c *Client) ImageGeneration() uint64 { return c.r.imageGen }
 

@@ -170,7 +170,7 @@ func (r *Runtime) AddFault(rule Fault) (remove func()) {
 	f.timer = r.l.Root().NewTimer("cri fault "+f.Name, nil)
 	begin := func() {
 		f.active = true
-		r.gen++
+		r.changed()
 		r.recordFault(f, "begin", nil)
 		if f.For > 0 {
 			f.timer = r.l.Root().After(f.For, func() { r.removeFault(f) })
@@ -195,7 +195,7 @@ func (r *Runtime) removeFault(f *fault) {
 			f.active = false
 			r.recordFault(f, "end", nil)
 		}
-		r.gen++
+		r.changed()
 		f.end.Fire()
 		return
 	}

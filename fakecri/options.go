@@ -63,6 +63,9 @@ type Options struct {
 	Interpret func(ProcessSpec) Main
 	// Logs takes the log lines of programs; nil drops them.
 	Logs LogSink
+	// LogFile is told the absolute path of each container's log file when it
+	// is opened, which makes it if it is not there. It may be nil.
+	LogFile func(path string)
 	// Warn takes one sentence about what is not acted on; nil drops it.
 	Warn func(string)
 }

@@ -157,7 +157,7 @@ func (r *Runtime) SetNetworkReady(ready bool, reason, message string) {
 	if !ready {
 		r.networkNotReady = &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Reason: reason, Message: message}
 	}
-	r.gen++
+	r.changed()
 }
 
 // PowerCut ends every process, the daemon included, at once. Records and

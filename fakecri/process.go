@@ -159,6 +159,9 @@ func shorten(s string, n int) string {
 func (r *Runtime) start(c *container) error {
 	b, main := r.resolve(c)
 	now := r.l.UnixNano()
+	if file := c.logPath(); file != "" && r.opts.LogFile != nil {
+		r.opts.LogFile(file) // before the process, so also if there is none
+	}
 	if b.StartError != "" {
 		c.finishedAt = now
 		c.exitCode, c.reason, c.message = startErrorCode, startErrorReason, b.StartError

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -51,6 +52,8 @@ type Runtime struct {
 	warned    map[string]bool
 	// lost is what a power cut ended and the daemon hasn't found out yet.
 	lost []*container
+
+	watchers []watcher
 
 	networkNotReady *runtimeapi.RuntimeCondition
 	handlers        []*runtimeapi.RuntimeHandler
@@ -122,7 +125,7 @@ func (r *Runtime) StartDaemon() {
 	}
 	r.lost = nil
 	r.daemon = &daemon{g: r.l.NewGroup("runtime")}
-	r.gen++
+	r.changed()
 }
 
 // StopDaemon kills the daemon: calls in flight are answered Unavailable and
@@ -133,7 +136,7 @@ func (r *Runtime) StopDaemon() {
 		return
 	}
 	r.daemon = nil
-	r.gen++
+	r.changed()
 	d.g.Kill()
 	d.down.Fire()
 }
@@ -166,15 +169,40 @@ func (r *Runtime) warn(format string, args ...any) {
 	}
 }
 
+// watcher is told of changes while its group lives.
+type watcher struct {
+	g  *loop.Group
+	fn func()
+}
+
+// changed is called after each change of what a call could answer.
+func (r *Runtime) changed() {
+	r.gen++
+	for _, w := range r.watchers {
+		w.fn()
+	}
+}
+
+// watch is Client.OnChange.
+func (r *Runtime) watch(g *loop.Group, fn func()) {
+	if g.Dead() {
+		return
+	}
+	r.watchers = append(r.watchers, watcher{g, fn})
+	g.OnKill(func() {
+		r.watchers = slices.DeleteFunc(slices.Clone(r.watchers), func(w watcher) bool { return w.g == g })
+	})
+}
+
 // sandboxesChanged and containersChanged are called at each change that a
 // listing shows.
 func (r *Runtime) sandboxesChanged() {
-	r.gen++
+	r.changed()
 	r.sandboxList = nil
 }
 
 func (r *Runtime) containersChanged() {
-	r.gen++
+	r.changed()
 	r.containerList = nil
 }
 
@@ -188,6 +216,19 @@ func (r *Runtime) generation() uint64 {
 		r.gen++
 	}
 	return r.gen
+}
+
+// prompt tells whether a call would be answered at once and leave no trace.
+func (r *Runtime) prompt(m method) bool {
+	if r.daemon == nil || r.lat[m].Max > 0 || r.lat[m].Min > 0 || r.rec.TraceReads() {
+		return false
+	}
+	for _, f := range r.faults {
+		if f.active && f.methods[m] {
+			return false
+		}
+	}
+	return true
 }
 
 // key spreads what a draw is about over the draws of one pod's name.

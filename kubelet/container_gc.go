@@ -31,16 +31,21 @@ func (r *removalCounter) StopPodSandbox(ctx context.Context, id string) error {
 	return r.RuntimeService.StopPodSandbox(ctx, id)
 }
 
-// collectContainers is one pass of container garbage collection. A pass decides
-// by the runtime's listings, by the workers' records and by whether all sources
-// are known; without a least age, time is no part of it. So after a pass that
-// tried to remove nothing another one over the same is left out.
+// nothingToCollect tells whether a pass of container garbage collection now
+// would find nothing to do. A pass decides by the runtime's listings, by the
+// workers' records and by whether all sources are known; without a least age,
+// time is no part of it. So after a pass that tried to remove nothing another
+// one over the same is left out.
+func (kl *Kubelet) nothingToCollect() bool {
+	mark := kl.cleanMark()
+	mark.pods = 0
+	return mark.valid && kl.podConfig.AllReady() && mark == kl.gcClean
+}
+
+// collectContainers is one pass of container garbage collection.
 func (kl *Kubelet) collectContainers(ctx context.Context) {
 	mark, ready, attempts := kl.cleanMark(), kl.podConfig.AllReady(), kl.removals.attempts
 	mark.pods = 0
-	if mark.valid && ready && mark == kl.gcClean {
-		return
-	}
 	err := kl.runtime.GarbageCollect(ctx, kuberuntime.DefaultGCPolicy(), ready, false)
 	kl.gcClean = mark
 	kl.gcClean.valid = mark.valid && ready && err == nil && attempts == kl.removals.attempts

@@ -55,6 +55,7 @@ func (kl *Kubelet) setPod(pod *v1.Pod) {
 	kl.pods.UpdatePod(pod)
 	kl.statusManager.PodChanged(pod.UID)
 	kl.noteDeadline(pod)
+	kl.unparkHousekeeping()
 }
 
 func (kl *Kubelet) removePod(pod *v1.Pod) {
@@ -63,6 +64,7 @@ func (kl *Kubelet) removePod(pod *v1.Pod) {
 	uid := kl.pods.TranslatePodUID(pod.UID)
 	kl.pods.RemovePod(pod)
 	kl.statusManager.PodChanged(uid)
+	kl.unparkHousekeeping()
 }
 
 // updateStaticOf has the static pod of a mirror pod synced.

@@ -136,8 +136,10 @@ type Kubelet struct {
 	podsDir  string
 	log      func(format string, args ...any)
 
-	// generation is nil if the runtime has none.
+	// generation, statuses and imageLists are nil if the runtime has none.
 	generation    pleg.Generation
+	statuses      statusGeneration
+	imageLists    imageListGeneration
 	recorder      *record.Recorder
 	node          nodeInformer
 	reserved      *cm.Reservations
@@ -199,6 +201,8 @@ func New(opts Options) (*Kubelet, error) {
 	}
 	if gen, ok := opts.RuntimeService.(pleg.Generation); ok && !opts.NoElide {
 		kl.generation = gen
+		kl.statuses, _ = opts.RuntimeService.(statusGeneration)
+		kl.imageLists, _ = opts.ImageService.(imageListGeneration)
 	}
 	return kl, nil
 }

@@ -166,18 +166,40 @@ func (kl *Kubelet) nodeSources() nodestatus.Sources {
 type imageList struct {
 	raw  []*runtimeapi.Image
 	list []nodestatus.Image
+	// generation is the runtime's ImageListGeneration from before the last good
+	// list; 0 if it has none.
+	generation uint64
 }
 
+// imageListGeneration is implemented by a runtime client that knows, without a
+// call, whether ListImages would say something new; as statusGeneration.
+type imageListGeneration interface{ ImageListGeneration() uint64 }
+
 func (i *imageList) get() []nodestatus.Image { return i.list }
+
+func (kl *Kubelet) imageListGeneration() uint64 {
+	if kl.imageLists == nil {
+		return 0
+	}
+	return kl.imageLists.ImageListGeneration()
+}
+
+// sameImages tells whether listImages would find the list that it has.
+func (kl *Kubelet) sameImages() bool {
+	return kl.images.generation != 0 && kl.images.generation == kl.imageListGeneration()
+}
 
 // listImages reads the list of images. An unchanged list, known by its
 // entries' addresses, stays the same slice.
 func (kl *Kubelet) listImages(ctx context.Context) {
+	generation := kl.imageListGeneration()
+	kl.images.generation = 0
 	raw, err := kl.runtime.ListImages(ctx)
 	if err != nil {
 		kl.logf("Failed to update image list: %v", err)
 		return
 	}
+	kl.images.generation = generation
 	if slices.Equal(raw, kl.images.raw) {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+	"github.com/drydock-sim/drydock/kubelet/util/queue"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -93,8 +94,16 @@ type podState struct {
 	statusFn PodStatusFunc
 
 	quiet  quietSync
+	item   queue.Item
 	waiter *kubecontainer.CacheWaiter
 	draws  uint64
+}
+
+// idle tells whether the pod has started, is not to end, and nothing is in
+// progress or to be done.
+func (s *podState) idle() bool {
+	return s.started() && s.terminatingAt == 0 && s.terminatedAt == 0 && !s.working && !s.hasPending &&
+		!s.finished && !s.removed && s.active.Pod != nil && s.active.Pod == s.quiet.pod
 }
 
 func (s *podState) fullName() types.NamespacedName {

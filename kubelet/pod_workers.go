@@ -35,6 +35,9 @@ type podSyncer interface {
 	// Unchanged tells whether SyncPod would have nothing to do, at next to no
 	// cost.
 	Unchanged(quiet *quietSync, pod, mirror *v1.Pod, status *kubecontainer.PodStatus) bool
+	// Unmoved tells whether the sync loop would now begin a sync of the pod
+	// that is Unchanged; mirror is what it would go by without a newer one.
+	Unmoved(quiet *quietSync, mirror *v1.Pod) bool
 	SyncTerminatingPod(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus, grace *int64, statusFn PodStatusFunc) error
 	SyncTerminatingRuntimePod(ctx context.Context, running *kubecontainer.Pod) error
 	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus) error
@@ -45,6 +48,8 @@ type podSyncer interface {
 type podCache interface {
 	Get(uid types.UID) (*kubecontainer.PodStatus, error)
 	Notify(uid types.UID, t time.Time, fn func(*kubecontainer.PodStatus, error)) *kubecontainer.CacheWaiter
+	// SeenSince tells whether Notify has something to tell of every pod.
+	SeenSince(t time.Time) bool
 }
 
 // podWorkersOptions are what podWorkers need.
@@ -61,6 +66,8 @@ type podWorkersOptions struct {
 	Log           func(format string, args ...any)
 	// NoElide has syncs run that would have nothing to do.
 	NoElide bool
+	// Changed is told of each change that housekeeping could act on; may be nil.
+	Changed func()
 }
 
 // podWorkers holds one record per pod, and runs at most one sync method per
@@ -73,19 +80,34 @@ type podWorkers struct {
 	statics staticStarts
 	// syncedOnce: housekeeping has told once which pods there are.
 	syncedOnce bool
-	// generation grows with every change that housekeeping could act on.
+	// generation grows with every change that housekeeping could act on; see
+	// changed.
 	generation uint64
+	// woken are the workers that look at their pending update when whoever
+	// woke them gives way: what comes with the same messages is one update.
+	woken  []*podState
+	waking *loop.Timer
 	// runs counts the runs, quiets those that were left out.
 	runs, quiets uint64
 }
 
 func newPodWorkers(o podWorkersOptions) *podWorkers {
-	return &podWorkers{podWorkersOptions: o, l: o.Group.Loop(), pods: map[types.UID]*podState{}, statics: newStaticStarts()}
+	w := &podWorkers{podWorkersOptions: o, l: o.Group.Loop(), pods: map[types.UID]*podState{}, statics: newStaticStarts()}
+	w.waking = o.Group.NewTimer("pod workers", w.startWoken)
+	return w
 }
 
 func (w *podWorkers) logf(format string, args ...any) {
 	if w.Log != nil {
 		w.Log(format, args...)
+	}
+}
+
+// changed notes a change that housekeeping could act on.
+func (w *podWorkers) changed() {
+	w.generation++
+	if w.Changed != nil {
+		w.Changed()
 	}
 }
 
@@ -101,12 +123,14 @@ func (w *podWorkers) UpdatePod(o UpdatePodOptions) {
 	s := w.pods[uid]
 	if s == nil {
 		s = newPodState(now, &o, w.wasTerminal(o.Pod))
+		s.item = queue.Item{UID: uid, Owner: s}
+		w.Queue.Join(&s.item)
 		w.pods[uid] = s
-		w.generation++
+		w.changed()
 	}
 	r := s.update(now, o)
 	if r.changed {
-		w.generation++
+		w.changed()
 		if s.terminationRequested() {
 			w.logf("Pod is marked for graceful deletion, begin teardown pod=%s_%s podUID=%s updateType=%s", s.name, s.namespace, uid, o.UpdateType)
 		}
@@ -142,7 +166,20 @@ func (w *podWorkers) wake(s *podState) {
 		return
 	}
 	s.working = true
-	w.next(s)
+	w.woken = append(w.woken, s)
+	if !w.waking.Set() {
+		w.waking.Reset(0)
+	}
+}
+
+// startWoken has the woken workers look at what is pending, in the order in
+// which they were woken.
+func (w *podWorkers) startWoken() {
+	woken := w.woken
+	w.woken = nil
+	for _, s := range woken {
+		w.next(s)
+	}
 }
 
 // podRun is one run of a worker.
@@ -195,7 +232,7 @@ func (w *podWorkers) start(s *podState, run *podRun) bool {
 		w.logf("Pod cannot start ever pod=%s", kubecontainer.PodDesc(pod))
 		s.closeUnstarted(w.l.UnixNano())
 		w.statics.release(s.fullName(), s.uid)
-		w.generation++
+		w.changed()
 		return false
 	case !w.statics.allow(s.fullName(), s.uid, w.neverStarts):
 		s.pending, s.hasPending = run.options, true
@@ -203,7 +240,7 @@ func (w *podWorkers) start(s *podState, run *podRun) bool {
 		return false
 	}
 	s.startedAt = w.l.UnixNano()
-	w.generation++
+	w.changed()
 	return true
 }
 
@@ -215,15 +252,13 @@ func (w *podWorkers) neverStarts(uid types.UID) bool {
 // launch starts the task of a run. A sync that would have nothing to do needs
 // none.
 func (w *podWorkers) launch(s *podState, run podRun, status *kubecontainer.PodStatus, err error) {
-	w.runs++
 	if !w.NoElide && run.work == syncWork && err == nil && run.options.UpdateType == kubetypes.SyncPodSync &&
 		w.Syncer.Unchanged(&s.quiet, s.active.Pod, s.active.MirrorPod, status) {
-		w.quiets++
-		s.lastRun = w.l.Now()
-		w.enqueue(s, w.requeueDelay(s, nil))
+		w.quietRun(s)
 		w.next(s)
 		return
 	}
+	w.runs++
 	w.Group.Go(taskName(s), func(ctx context.Context) {
 		w.run(ctx, s, run, status, err)
 	})
@@ -253,16 +288,16 @@ func (w *podWorkers) run(ctx context.Context, s *podState, run podRun, status *k
 	}
 	switch s.complete(w.l.UnixNano(), run.work, runtimeOnly, isTerminal, err) {
 	case workerDone:
-		w.generation++
+		w.changed()
 		s.working = false
 		w.statics.release(s.fullName(), s.uid)
 		return
 	case recordGone:
-		w.generation++
+		w.changed()
 		w.remove(s)
 		return
 	case phaseTransition:
-		w.generation++
+		w.changed()
 		w.enqueue(s, 0)
 	case runAgainLater:
 		w.enqueue(s, w.requeueDelay(s, err))
@@ -278,7 +313,7 @@ func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *podRun, st
 	case terminatingWork:
 		if !s.startedTerminating {
 			s.startedTerminating = true
-			w.generation++
+			w.changed()
 		}
 		if run.options.RunningPod != nil {
 			return false, false, w.Syncer.SyncTerminatingRuntimePod(ctx, run.options.RunningPod)
@@ -293,7 +328,38 @@ func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *podRun, st
 }
 
 func (w *podWorkers) enqueue(s *podState, d time.Duration) {
-	w.Queue.Enqueue(s.uid, w.l.UnixNano()+int64(d))
+	w.Queue.Enqueue(&s.item, w.l.UnixNano()+int64(d))
+}
+
+// resyncUnchanged gives what is due, and would have nothing to do, its next
+// time. It is what the sync loop would bring about if it took up these pods
+// now: it would tell the workers of pods that they know, as they are, and these
+// would be idle again within the same step. It stops at the first pod for which
+// that is not certain.
+func (w *podWorkers) resyncUnchanged(now int64) {
+	if w.NoElide {
+		return
+	}
+	for {
+		it, due := w.Queue.First()
+		if it == nil || due >= now {
+			return
+		}
+		s, _ := it.Owner.(*podState)
+		if s == nil || !s.idle() || !w.Cache.SeenSince(s.lastRun) || !w.Syncer.Unmoved(&s.quiet, s.active.MirrorPod) {
+			return
+		}
+		w.quietRun(s)
+	}
+}
+
+// quietRun is a run that is left out.
+func (w *podWorkers) quietRun(s *podState) {
+	w.quiets++
+	w.runs++
+	s.cancelled = false
+	s.lastRun = w.l.Now()
+	w.enqueue(s, w.requeueDelay(s, nil))
 }
 
 func (w *podWorkers) jitter(s *podState, d time.Duration) time.Duration {
@@ -356,9 +422,10 @@ func (w *podWorkers) remove(s *podState) {
 	s.waiter.Stop()
 	s.waiter = nil
 	s.pending, s.hasPending = UpdatePodOptions{}, false
+	w.Queue.Leave(&s.item)
 	delete(w.pods, s.uid)
 	w.statics.release(s.fullName(), s.uid)
-	w.generation++
+	w.changed()
 }
 
 // knownPod is what SyncKnownPods tells of a record that is kept.
@@ -376,13 +443,13 @@ type knownPod struct {
 func (w *podWorkers) SyncKnownPods(desired func(types.UID) bool) (known []knownPod, acted bool) {
 	if !w.syncedOnce {
 		w.syncedOnce = true
-		w.generation++
+		w.changed()
 	}
 	for _, s := range w.sorted() {
 		orphan := !desired(s.uid)
 		if orphan || s.restartRequested {
 			if orphan && !s.deleted {
-				w.generation++
+				w.changed()
 			}
 			switch s.syncKnown(w.l.UnixNano(), orphan) {
 			case removeRecord:

@@ -42,6 +42,7 @@ func (f *fakeSyncer) SyncPod(ctx context.Context, t kubetypes.SyncPodType, pod, 
 func (f *fakeSyncer) Unchanged(*quietSync, *v1.Pod, *v1.Pod, *kubecontainer.PodStatus) bool {
 	return false
 }
+func (f *fakeSyncer) Unmoved(*quietSync, *v1.Pod) bool { return false }
 func (f *fakeSyncer) SyncTerminatingPod(ctx context.Context, _ *v1.Pod, _ *kubecontainer.PodStatus, grace *int64, _ PodStatusFunc) error {
 	if grace == nil {
 		return f.note(ctx, "terminating")

@@ -25,6 +25,9 @@ var (
 type healthCheck struct {
 	name    string
 	healthy func() error
+	// until is the time (ns since the Unix epoch) before which healthy returns
+	// nil unless something is called meanwhile; 0 if it does not now.
+	until func() int64
 }
 
 // runtimeState is what the kubelet knows of its runtime's health
@@ -42,8 +45,22 @@ func newRuntimeState(l *loop.Loop) *runtimeState {
 	return &runtimeState{l: l, networkError: errNetworkUnknown}
 }
 
-func (s *runtimeState) addHealthCheck(name string, healthy func() error) {
-	s.checks = append(s.checks, healthCheck{name, healthy})
+func (s *runtimeState) addHealthCheck(name string, healthy func() error, until func() int64) {
+	s.checks = append(s.checks, healthCheck{name, healthy, until})
+}
+
+// errorsFrom is the time (ns since the Unix epoch) from which on runtimeErrors
+// returns something if nothing is heard of the runtime meanwhile; in the past if
+// it does now.
+func (s *runtimeState) errorsFrom() int64 {
+	if s.lastSync == 0 || s.runtimeError != nil {
+		return 0
+	}
+	at := s.lastSync + int64(runtimeDownAfter)
+	for i := range s.checks {
+		at = min(at, s.checks[i].until())
+	}
+	return at
 }
 
 // runtimeErrors returns why pods cannot be synced now, or nil.

@@ -17,10 +17,44 @@ import (
 // runtimeUp is what the last good runtime status told.
 type runtimeUp struct {
 	lock *loop.Semaphore
+	// generation is the runtime's StatusGeneration from before the last good
+	// status; 0 if it has none.
+	generation uint64
 	// once: the runtime has been up, and what depends on it was started.
 	once     bool
 	handlers []v1.NodeRuntimeHandler
 	features *v1.NodeFeatures
+}
+
+// statusGeneration is implemented by a runtime client that knows, without a
+// call, whether Version and Status would say something new.
+type statusGeneration interface {
+	// StatusGeneration grows with every change that they could show. 0 means
+	// that it is not known, so the real call must be made.
+	StatusGeneration() uint64
+}
+
+// statusGeneration returns the runtime's, 0 if it has none or nothing is to be
+// left out.
+func (kl *Kubelet) statusGeneration() uint64 {
+	if kl.statuses == nil {
+		return 0
+	}
+	return kl.statuses.StatusGeneration()
+}
+
+// runtimeStillUp is updateRuntimeUp for a runtime whose answer is known to be
+// what it was when all was well: that only renews the time of the answer. It
+// tells whether it did so.
+func (kl *Kubelet) runtimeStillUp() bool {
+	u := &kl.runtimeUp
+	if !u.once || u.generation == 0 || u.generation != kl.statusGeneration() || u.lock.Taken() ||
+		kl.state.runtimeError != nil || kl.state.networkError != nil {
+		return false
+	}
+	kl.runtimeChecks++
+	kl.state.lastSync = kl.l.UnixNano()
+	return true
 }
 
 // updateRuntimeUp asks the runtime for its status. Its callers come one after
@@ -35,6 +69,8 @@ func (kl *Kubelet) updateRuntimeUp(ctx context.Context) {
 	}
 	defer u.lock.Release()
 	kl.runtimeChecks++
+	generation := kl.statusGeneration()
+	u.generation = 0
 	resp, err := kl.runtime.Status(ctx)
 	if err != nil {
 		kl.logf("Container runtime sanity check failed: %v", err)
@@ -48,6 +84,7 @@ func (kl *Kubelet) updateRuntimeUp(ctx context.Context) {
 	}
 	if c := runtimeCondition(conditions, runtimeapi.RuntimeReady); c == nil || !c.Status {
 		kl.state.runtimeError = errors.New("container runtime not ready: " + conditionText(c))
+		kl.planSyncTick()
 		kl.logf("Container runtime not ready runtimeReady=%q", conditionText(c))
 		return
 	}
@@ -62,6 +99,7 @@ func (kl *Kubelet) updateRuntimeUp(ctx context.Context) {
 		kl.node.resources = nil // local storage is known from now on
 	}
 	kl.state.lastSync = kl.l.UnixNano()
+	u.generation = generation
 }
 
 // startRuntimeModules starts what needs the runtime, once.
@@ -130,11 +168,11 @@ func conditionText(c *runtimeapi.RuntimeCondition) string {
 }
 
 // knownRuntimeVersion is what a Version call would return, if that is known
-// without one: the runtime answered its last status check, so it is the one
-// that was asked before. A fault of Version alone is not seen this way.
+// without one: the call would be answered, and the runtime answered its last
+// status check, so it is the one that was asked before.
 func (kl *Kubelet) knownRuntimeVersion() (string, bool) {
 	v := kl.runtime.RuntimeVersion()
-	if kl.generation == nil || v == nil || kl.state.runtimeErrors() != nil ||
+	if kl.statusGeneration() == 0 || v == nil || kl.state.runtimeErrors() != nil ||
 		kl.l.UnixNano()-kl.state.lastSync > int64(2*runtimeUpPeriod) {
 		return "", false
 	}

@@ -63,7 +63,7 @@ func (kl *Kubelet) run(ctx context.Context) error {
 	kl.buildNode()
 	kl.waitForNode(ctx)
 	kl.recorder.Event(kl.node.ref, v1.EventTypeNormal, events.StartingKubelet, "Starting kubelet.")
-	kl.g.Until("container-gc", containerGCPeriod, 0, kl.collectContainers)
+	kl.g.UntilUnless("container-gc", containerGCPeriod, 0, kl.nothingToCollect, kl.collectContainers)
 	if kl.client != nil {
 		kl.state.storageError = errors.New("CSINode is not yet initialized")
 	} else {
@@ -75,9 +75,9 @@ func (kl *Kubelet) run(ctx context.Context) error {
 			return fmt.Errorf("failed to initialize internal modules: %w", err)
 		}
 	}
-	kl.g.Until("image-list", imageListPeriod, 0, kl.listImages)
+	kl.g.UntilUnless("image-list", imageListPeriod, 0, kl.sameImages, kl.listImages)
 	kl.startNode()
-	kl.g.Until("update-runtime-up", runtimeUpPeriod, 0, kl.updateRuntimeUp)
+	kl.g.UntilUnless("update-runtime-up", runtimeUpPeriod, 0, kl.runtimeStillUp, kl.updateRuntimeUp)
 	kl.statusManager.Start(kl.g)
 	kl.pleg.Start(kl.g)
 	kl.syncLoop(ctx)
@@ -152,6 +152,7 @@ func (kl *Kubelet) build() {
 		Group: kl.g, Syncer: kl, Cache: kl.podCache, Queue: kl.queue, Recorder: kl.recorder,
 		Resync: cfg.SyncFrequency.Duration, Log: kl.log, NoElide: kl.opts.NoElide,
 		RequestRelist: func(uid types.UID) { kl.pleg.RequestRelist(uid) },
+		Changed:       kl.unparkHousekeeping,
 	})
 	so := status.Options{Loop: kl.l, PodManager: kl.pods, DeletionSafety: deletionSafety{kl}, Log: kl.log}
 	if kl.client != nil {
@@ -218,7 +219,11 @@ func (kl *Kubelet) buildRuntime(ctx context.Context, driver string) error {
 		kl.statusEnv.HostIPs = kl.hostIPs
 	}
 	kl.pleg = pleg.New(pleg.Options{Loop: kl.l, Runtime: kl.runtime, Cache: kl.podCache, Generation: kl.generation, Log: kl.log})
-	kl.state.addHealthCheck("PLEG", kl.pleg.Healthy)
+	if n, ok := kl.generation.(pleg.Notifier); ok {
+		n.OnChange(kl.unparkHousekeeping)
+		kl.loop.notified = true
+	}
+	kl.state.addHealthCheck("PLEG", kl.pleg.Healthy, kl.pleg.HealthyUntil)
 	return nil
 }
 

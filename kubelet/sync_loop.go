@@ -34,9 +34,19 @@ type syncLoopState struct {
 	// may be something to do when it looks.
 	syncTick     loop.Signal
 	housekeeping loop.Signal
-	waiting      bool
-	stamp        time.Time
-	clean        cleanMark
+	// ticker makes syncTick. While the loop waits, ticks before the next that
+	// could find something to do are skipped, see planSyncTick.
+	ticker *loop.Ticker
+	// housekeeper makes housekeeping. It is parked while the loop waits and a
+	// pass would find nothing to do, if the runtime tells of its changes
+	// (notified).
+	housekeeper *loop.Ticker
+	notified    bool
+	waiting     bool
+	// busySince is when the loop last stopped waiting, in ns.
+	busySince int64
+	stamp     time.Time
+	clean     cleanMark
 }
 
 // syncLoop handles one message from one channel at a time. Of several that are
@@ -44,16 +54,10 @@ type syncLoopState struct {
 func (kl *Kubelet) syncLoop(ctx context.Context) {
 	kl.logf("Starting kubelet main sync loop")
 	s := &kl.loop
-	kl.g.Every("sync-tick", syncTickPeriod, 0, func() {
-		if !s.waiting || kl.queue.Due(kl.l.UnixNano()) || kl.deadlines.due(kl.l.UnixNano()) {
-			s.syncTick.Notify()
-		}
-	})
-	kl.g.Every("housekeeping-tick", housekeepingPeriod, 0, func() {
-		if !s.waiting || kl.housekeepingDue() {
-			s.housekeeping.Notify()
-		}
-	})
+	s.busySince = kl.l.UnixNano()
+	s.ticker = kl.g.Every("sync-tick", syncTickPeriod, 0, kl.syncTick)
+	kl.queue.OnEarlier = func(int64) { kl.planSyncTick() }
+	s.housekeeper = kl.g.Every("housekeeping-tick", housekeepingPeriod, 0, kl.housekeepingTick)
 	channels := []loop.Waitable{kl.podConfig.Updates(), kl.pleg.Events, &s.syncTick, &s.housekeeping}
 	delay := syncLoopBaseDelay
 	for {
@@ -66,13 +70,21 @@ func (kl *Kubelet) syncLoop(ctx context.Context) {
 			continue
 		}
 		delay = syncLoopBaseDelay
-		s.stamp = kl.l.Now()
+		if kl.l.UnixNano() != s.busySince { // ticks that were skipped count, too
+			if s.ticker.TickedSince(s.busySince) {
+				s.syncTick.Notify()
+			}
+			if s.housekeeper.TickedSince(s.busySince) {
+				s.housekeeping.Notify()
+			}
+		}
 		s.waiting = true
 		i, err := loop.WaitAny(ctx, channels...)
-		s.waiting = false
+		s.waiting, s.busySince = false, kl.l.UnixNano()
 		if err != nil {
 			return
 		}
+		s.stamp = kl.l.Now()
 		switch i {
 		case 0:
 			kl.handleConfig(ctx)
@@ -85,6 +97,59 @@ func (kl *Kubelet) syncLoop(ctx context.Context) {
 		}
 		s.stamp = kl.l.Now()
 	}
+}
+
+// syncTick is called by the ticker.
+func (kl *Kubelet) syncTick() {
+	s, now := &kl.loop, kl.l.UnixNano()
+	if s.waiting && !kl.opts.NoElide {
+		kl.workers.resyncUnchanged(now)
+		if !kl.queue.Due(now) && !kl.deadlines.due(now) && kl.state.errorsFrom() > now {
+			kl.planSyncTick()
+			return
+		}
+	}
+	s.syncTick.Notify()
+}
+
+// housekeepingTick is called by the ticker.
+func (kl *Kubelet) housekeepingTick() {
+	s := &kl.loop
+	if s.waiting && !kl.housekeepingDue() {
+		if s.notified {
+			s.housekeeper.Park()
+		}
+		return
+	}
+	s.housekeeping.Notify()
+}
+
+// unparkHousekeeping is called at each change that a pass could act on. A loop
+// that is not waiting looks itself whether there was a tick meanwhile.
+func (kl *Kubelet) unparkHousekeeping() {
+	if h := kl.loop.housekeeper; h != nil && h.Parked() {
+		h.SkipTo(kl.l.UnixNano())
+	}
+}
+
+// planSyncTick sets the ticker, while the loop waits, to the next tick that it
+// could not ignore: that which finds a pod due, or passing its deadline, or the
+// runtime in error. Whoever brings one of these forward calls it. A loop that is
+// not waiting looks itself whether there was a tick meanwhile.
+func (kl *Kubelet) planSyncTick() {
+	if !kl.loop.waiting || kl.loop.syncTick.Ready() || kl.opts.NoElide {
+		return
+	}
+	at := kl.state.errorsFrom() - 1
+	if it, due := kl.queue.First(); it != nil {
+		at = min(at, due)
+	}
+	if d := &kl.deadlines; d.stale && d.pods > 0 {
+		at = 0
+	} else if d.pods > 0 {
+		at = min(at, d.next-1)
+	}
+	kl.loop.ticker.SkipTo(at)
 }
 
 func (kl *Kubelet) handleConfig(ctx context.Context) {
@@ -180,6 +245,7 @@ func (kl *Kubelet) noteDeadline(pod *v1.Pod) {
 	if pod.Spec.ActiveDeadlineSeconds != nil {
 		kl.deadlines.pods = max(kl.deadlines.pods, 1)
 		kl.deadlines.stale = true
+		kl.planSyncTick()
 	}
 }
 

@@ -23,7 +23,14 @@ type quietSync struct {
 	runtime     *kubecontainer.PodStatus
 	status      *v1.PodStatus
 	hostIP      string
+	// mark are the numbers under which this was last found to hold.
+	mark quietMark
 }
+
+// quietMark holds numbers that grow with each change of what a quietSync is
+// compared with: the pods and mirror pods, the pod cache's entries, the
+// statuses. While none has grown the comparisons need not be made.
+type quietMark struct{ pods, runtime, statuses uint64 }
 
 // Unchanged tells whether a sync of the pod now would see what the last one
 // saw, which had nothing to do.
@@ -34,6 +41,31 @@ func (kl *Kubelet) Unchanged(q *quietSync, pod, mirror *v1.Pod, runtime *kubecon
 	}
 	s, ok := kl.statusManager.GetPodStatus(pod.UID)
 	return ok && s == q.status
+}
+
+// Unmoved tells whether the sync loop, given the pod as due, would find that it
+// is Unchanged: with the pod and mirror pod of the pod manager, and the entry of
+// the pod cache.
+func (kl *Kubelet) Unmoved(q *quietSync, mirror *v1.Pod) bool {
+	if q.pod == nil || kl.state.networkError != nil || q.hostIP != kl.firstHostIP() {
+		return false
+	}
+	mark := quietMark{kl.pods.Generation(), kl.podCache.Generation(), kl.statusManager.Generation()}
+	if q.mark == mark {
+		return true
+	}
+	if pod, _ := kl.pods.GetPodByUID(q.pod.UID); pod != q.pod {
+		return false
+	}
+	if m, ok := kl.pods.GetMirrorPodByPod(q.pod); ok {
+		mirror = m
+	}
+	runtime, err := kl.podCache.Get(q.pod.UID)
+	if err != nil || !kl.Unchanged(q, q.pod, mirror, runtime) {
+		return false
+	}
+	q.mark = mark
+	return true
 }
 
 // generateStatus is the pod's status as the runtime's picture implies it.
@@ -47,13 +79,6 @@ func (kl *Kubelet) generateStatus(pod *v1.Pod, runtime *kubecontainer.PodStatus,
 func (kl *Kubelet) setStatus(pod *v1.Pod, s v1.PodStatus) {
 	kl.statusManager.SetPodStatus(pod, s)
 	kl.noteDeadline(pod)
-}
-
-func (kl *Kubelet) qosClass(pod *v1.Pod) v1.PodQOSClass {
-	if pod.Status.QOSClass != "" {
-		return pod.Status.QOSClass
-	}
-	return kl.generateStatus(pod, &kubecontainer.PodStatus{ID: pod.UID}, false).QOSClass
 }
 
 // SyncPod brings a pod nearer to its wanted state. The status that it publishes

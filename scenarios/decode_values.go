@@ -160,8 +160,8 @@ func (d *decoder) timestamp(n *yaml.Node, p *path) time.Time {
 	return t.UTC()
 }
 
-// maxDuration bounds the times of a scenario: ten years.
-const maxDuration = 10 * 365 * 24 * time.Hour
+// maxDuration bounds the times of a scenario: a year.
+const maxDuration = 365 * 24 * time.Hour
 
 func (d *decoder) duration(n *yaml.Node, p *path) (time.Duration, bool) {
 	if n.Kind != yaml.ScalarNode {

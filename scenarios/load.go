@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 
@@ -25,7 +26,7 @@ type LoadOptions struct {
 	// ValidateKubelet says what a kubelet would refuse of its configuration.
 	// It gets a copy. Nil means what the simulated kubelet refuses.
 	ValidateKubelet func(*kubeletconfig.KubeletConfiguration) field.ErrorList
-	// ReadFile reads files; nil means os.ReadFile.
+	// ReadFile reads files; nil means from disk, up to 32 MiB each.
 	ReadFile func(name string) ([]byte, error)
 	// Compiler compiles the expectations; nil means a new one. One compiler
 	// may serve many loads, one at a time.
@@ -36,7 +37,7 @@ type LoadOptions struct {
 // LoadErrors, all of it at once.
 func Load(file string, opts LoadOptions) ([]*Scenario, error) {
 	if opts.ReadFile == nil {
-		opts.ReadFile = os.ReadFile
+		opts.ReadFile = readFile
 	}
 	data, err := opts.ReadFile(file)
 	if err != nil {
@@ -49,7 +50,7 @@ func Load(file string, opts LoadOptions) ([]*Scenario, error) {
 // that of the given name.
 func Parse(file string, data []byte, opts LoadOptions) ([]*Scenario, error) {
 	if opts.ReadFile == nil {
-		opts.ReadFile = os.ReadFile
+		opts.ReadFile = readFile
 	}
 	if opts.ValidateObject == nil {
 		opts.ValidateObject = refusedByAPI
@@ -88,6 +89,23 @@ func Parse(file string, data []byte, opts LoadOptions) ([]*Scenario, error) {
 		return nil, l.errs.sorted()
 	}
 	return out, nil
+}
+
+// maxFile bounds the size of the files that are read.
+const maxFile = 32 << 20
+
+// readFile is os.ReadFile that gives up on what is too large, or without end.
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s is larger than %d MiB", name, maxFile>>20)
+	}
+	return data, err
 }
 
 type loader struct {

@@ -53,7 +53,11 @@ func LoadPaths(paths []string, opts LoadOptions) ([]*Scenario, error) {
 func scenarioFiles(p string) ([]string, error) {
 	info, err := os.Stat(p)
 	if err != nil {
-		return nil, fmt.Errorf("%s: no such file or directory", p)
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return nil, fmt.Errorf("%s: %w", p, err)
 	}
 	if !info.IsDir() {
 		return []string{p}, nil
@@ -63,7 +67,7 @@ func scenarioFiles(p string) ([]string, error) {
 		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".yaml") && !strings.HasSuffix(name, ".yml") {
 			return err
 		}
-		data, err := os.ReadFile(name)
+		data, err := readFile(name)
 		if err == nil && isScenario(data) {
 			files = append(files, name)
 		}

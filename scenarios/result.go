@@ -56,8 +56,8 @@ type Summary struct {
 	Nodes int `json:"nodes"`
 	// Pods counts the API's pods at the end by phase.
 	Pods map[string]int `json:"pods"`
-	// LeasesRenewed counts the writes of leases, StatusPatches those of pods'
-	// status, APIRequests all requests of nodes, Events those written.
+	// LeasesRenewed counts the writes of leases, PodWrites and NodeWrites those
+	// of pods and nodes, Events those of events, APIRequests all requests.
 	LeasesRenewed uint64 `json:"leasesRenewed"`
 	PodWrites     uint64 `json:"podWrites"`
 	NodeWrites    uint64 `json:"nodeWrites"`
@@ -75,8 +75,8 @@ type Summary struct {
 	Hash string `json:"hash"`
 	// Virtual is how much virtual time passed, SteadyFrom when the nodes were
 	// ready and no pod was pending any more (negative: never).
-	Virtual    time.Duration `json:"virtualNanoseconds"`
-	SteadyFrom time.Duration `json:"steadyFromNanoseconds"`
+	Virtual    time.Duration `json:"-"`
+	SteadyFrom time.Duration `json:"-"`
 	Wall       WallTime      `json:"wall"`
 	// NodeSecondsPerSecond is nodes times virtual seconds by wall seconds: of
 	// the whole run, and of its steady part (0: there was none).
@@ -88,9 +88,9 @@ type Summary struct {
 type WallTime struct {
 	// Load is from the file to a cluster that can run, Startup until the
 	// steady state, Steady from there to the end.
-	Load    time.Duration `json:"loadNanoseconds"`
-	Startup time.Duration `json:"startupNanoseconds"`
-	Steady  time.Duration `json:"steadyNanoseconds"`
+	Load    time.Duration
+	Startup time.Duration
+	Steady  time.Duration
 }
 
 // Total is the sum.

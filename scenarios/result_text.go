@@ -27,10 +27,12 @@ func (r *Result) WriteText(w io.Writer, logs bool) {
 	if len(r.Verdicts) > 0 {
 		fmt.Fprintln(w)
 	}
+	failed := len(r.Errors) > 0
 	for i := range r.Verdicts {
 		r.writeVerdict(w, &r.Verdicts[i])
+		failed = failed || r.Verdicts[i].Outcome == expect.Failed
 	}
-	if logs && len(r.Logs) > 0 && !r.Passed {
+	if logs && len(r.Logs) > 0 && failed {
 		fmt.Fprintf(w, "\nthe kubelets' last log lines (of %d; -v shows all):\n", len(r.Logs))
 		for _, l := range r.Logs[max(0, len(r.Logs)-shownLogs):] {
 			fmt.Fprintf(w, "    %s\n", l)
@@ -45,28 +47,55 @@ func (r *Result) WriteText(w io.Writer, logs bool) {
 // Title names the expectation: by its name if it has one, its form, and its
 // expression in one line.
 func (v *Verdict) Title() string {
+	text := v.when() + ": " + strings.Join(strings.Fields(v.Expectation.Expr), " ")
+	if name := v.Expectation.Name; name != "" {
+		return name + " (" + text + ")"
+	}
+	return text
+}
+
+// when is the expectation's form with its times: "by 10s", "for 1m by end",
+// "always from 10s".
+func (v *Verdict) when() string {
 	x := v.Expectation
-	when := string(x.Form)
+	out := string(x.Form)
 	at := func(t time.Duration) string {
 		if t == expect.End {
 			return "end"
 		}
-		return t.String()
+		return ShortTime(t)
 	}
 	switch x.Form {
 	case expect.At, expect.By:
-		when += " " + at(x.T)
+		out += " " + at(x.T)
 	case expect.For:
-		when += " " + x.Span.String()
+		out += " " + ShortTime(x.Span)
 		if x.T != expect.End {
-			when += " by " + at(x.T)
+			out += " by " + at(x.T)
 		}
 	}
-	expr := strings.Join(strings.Fields(x.Expr), " ")
-	if x.Name != "" {
-		return fmt.Sprintf("%s (%s: %s)", x.Name, when, expr)
+	if x.From != 0 {
+		out += " from " + at(x.From)
 	}
-	return when + ": " + expr
+	switch x.Form {
+	case expect.Always, expect.Never:
+		if x.Until != 0 && x.Until != expect.End {
+			out += " until " + at(x.Until)
+		}
+	}
+	return out
+}
+
+// ShortTime is a duration without the zeros that Go's form ends in: 2m, 1h30m.
+func ShortTime(d time.Duration) string {
+	s := d.String()
+	if x, ok := strings.CutSuffix(s, "m0s"); ok {
+		s = x + "m"
+	}
+	if x, ok := strings.CutSuffix(s, "h0m"); ok {
+		s = x + "h"
+	}
+	return s
 }
 
 func (r *Result) writeVerdict(w io.Writer, v *Verdict) {
@@ -88,7 +117,7 @@ func (r *Result) writeVerdict(w io.Writer, v *Verdict) {
 			fmt.Fprintf(w, "    %s\n", l)
 		}
 	}
-	if before := (v.At - time.Millisecond).Truncate(time.Millisecond); before > 0 {
+	if before := (v.At - time.Millisecond).Truncate(time.Millisecond); before > 0 && !strings.Contains(r.Repeat, " --until ") {
 		fmt.Fprintf(w, "          the run up to just before: %s --until %v -v\n", r.Repeat, before)
 	}
 }
@@ -101,6 +130,15 @@ func (r *Result) summaryLine() string {
 		verdict = "INTERRUPTED"
 	case !r.Passed:
 		verdict = "FAIL"
+	}
+	undecided := 0
+	for i := range r.Verdicts {
+		if r.Verdicts[i].Outcome == expect.Undecided {
+			undecided++
+		}
+	}
+	if undecided > 0 {
+		verdict += fmt.Sprintf(" (%d undecided)", undecided)
 	}
 	var phases []string
 	for p, n := range s.Pods { //drydock:unordered sorted below
@@ -115,13 +153,13 @@ func (r *Result) summaryLine() string {
 	if s.SteadyNodeSecondsPerSecond > 0 {
 		rate += fmt.Sprintf(" (steady %.0f)", s.SteadyNodeSecondsPerSecond)
 	}
-	return fmt.Sprintf("%s %s: %s virtual in %s (load %s, start-up %s, steady %s), %s node-seconds/s; %s, %s; %d lease renewals, %d syncs, %d resyncs, %d probes, %d records; hash %s, seed %d",
-		verdict, r.Scenario, s.Virtual, RoundWall(s.Wall.Total()), RoundWall(s.Wall.Load), RoundWall(s.Wall.Startup), RoundWall(s.Wall.Steady), rate,
-		Plural(s.Nodes, "node"), pods, s.LeasesRenewed, s.Syncs, s.Resyncs, s.ProbesRun, s.Records, s.Hash, r.Seed)
+	return fmt.Sprintf("%s %s: %s virtual in %s (load %s, start-up %s, steady %s), %s node-seconds/s; %s, %s; %s, %s, %s, %s, %s; hash %s, seed %d",
+		verdict, r.Scenario, ShortTime(s.Virtual), RoundWall(s.Wall.Total()), RoundWall(s.Wall.Load), RoundWall(s.Wall.Startup), RoundWall(s.Wall.Steady), rate,
+		Plural(s.Nodes, "node"), pods, Plural(s.LeasesRenewed, "lease renewal"), Plural(s.Syncs, "sync"), Plural(s.Resyncs, "resync"), Plural(s.ProbesRun, "probe"), Plural(s.Records, "record"), s.Hash, r.Seed)
 }
 
 // Plural is "1 node", "2 nodes".
-func Plural(n int, what string) string {
+func Plural[N int | uint64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

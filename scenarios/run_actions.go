@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"fmt"
-	pathmatch "path"
 	"strings"
 	"time"
 
@@ -95,6 +94,9 @@ func (r *run) outside(a *Action) error {
 	case a.StopSandbox != nil:
 		x := a.StopSandbox
 		return on("stop of the sandbox", x.Node, x.Pod, "", func(rt *fakecri.Runtime, pod, _ string) error { return rt.StopSandboxOutside(pod) })
+	case a.KillSandbox != nil:
+		x := a.KillSandbox
+		return on("kill of the sandbox", x.Node, x.Pod, "", func(rt *fakecri.Runtime, pod, _ string) error { return rt.KillSandboxOutside(pod) })
 	}
 	return fmt.Errorf("the action does nothing")
 }
@@ -204,7 +206,7 @@ func (r *run) delete(d *Delete) error {
 			return err
 		}
 		for _, o := range objs {
-			if ok, _ := pathmatch.Match(d.Name, o.GetName()); ok {
+			if fakecri.MatchPattern(d.Name, o.GetName()) {
 				names = append(names, o.GetName())
 			}
 		}
@@ -259,7 +261,7 @@ func (r *run) apiFault(f *APIFault, nodes []string) {
 		if f.Error != nil {
 			rule.Code, rule.Reason, rule.Message = f.Error.Code, metav1.StatusReason(f.Error.Reason), f.Error.Message
 		}
-		r.during("api fault", n, f.For, r.cluster.API().AddFault(rule))
+		r.during(f.words(), n, f.For, r.cluster.API().AddFault(rule))
 	}
 }
 

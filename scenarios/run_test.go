@@ -134,7 +134,7 @@ func TestFailuresTellWhatLedToThem(t *testing.T) {
 	if res.Passed || v.Outcome != expect.Failed {
 		t.Fatalf("%+v", v)
 	}
-	if !slices.ContainsFunc(v.History, func(l string) bool { return strings.Contains(l, "process exit") }) {
+	if !slices.ContainsFunc(v.History, func(l string) bool { return strings.Contains(l, "exits with code 1") }) {
 		t.Errorf("the history lacks the exit:\n%s", strings.Join(v.History, "\n"))
 	}
 	if len(res.Logs) == 0 {

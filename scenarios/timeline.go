@@ -43,7 +43,7 @@ func (t *Timeline) Take(r *trace.Record) bool {
 }
 
 // TimelineHeader names the timeline's columns.
-const TimelineHeader = "  step        time  node         object                             kind     what"
+const TimelineHeader = "  step        time  node         object                                   kind     what"
 
 // seen is what earlier lines of a timeline said, so that a line can tell what
 // changed.
@@ -109,7 +109,7 @@ func (s *seen) line(step int, start int64, r *trace.Record) string {
 		node = "-"
 	}
 	text := strings.ReplaceAll(s.what(r), "\n", " ")
-	return strings.TrimRight(fmt.Sprintf("%6d %s  %-12s %-34s %-8s %s", step, formatTime(r.At-start), node, r.Object, kindName(r.Kind), text), " ")
+	return strings.TrimRight(fmt.Sprintf("%6d %s  %-12s %-40s %-8s %s", step, formatTime(r.At-start), node, r.Object, kindName(r.Kind), text), " ")
 }
 
 // formatTime is a virtual time in seconds with milliseconds, 11 wide.

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -185,6 +186,25 @@ func faultText(r *trace.Record) string {
 	return withFields(r.Verb, r.Fields)
 }
 
+// words names the fault in a timeline: "error 503 and delay of 2s for patch pods".
+func (f *APIFault) words() string {
+	var what []string
+	switch {
+	case f.Refuse:
+		what = append(what, "refusal of connections")
+	case f.Error != nil:
+		what = append(what, fmt.Sprintf("error %d", f.Error.Code))
+	}
+	if f.Latency > 0 {
+		what = append(what, "delay of "+ShortTime(f.Latency))
+	}
+	out := strings.Join(what, " and ")
+	if about := strings.TrimSpace(f.Verb + " " + f.Resource); about != "" {
+		out += " for " + about
+	}
+	return out
+}
+
 // podStatus is a pod's phase, readiness, containers and IP, and the conditions
 // that changed if nothing of that tells them.
 func (s *seen) podStatus(r *trace.Record) string {
@@ -245,15 +265,17 @@ func containersText(in string) string {
 	return strings.Join(out, ", ")
 }
 
-// changed returns the "Type=Status/Reason" words that are new or differ from
-// those of old, without those of some types.
+// changed returns, as "Type=Status", the conditions ("Type=Status/Reason") whose
+// status is new or differs from that of old, without those of some types.
 func changed(old, now []string, except ...string) []string {
+	known := make([]string, len(old))
+	for i, c := range old {
+		known[i], _, _ = strings.Cut(c, "/")
+	}
 	var out []string
 	for _, c := range now {
-		if has(old, c) {
-			continue
-		}
-		if t, _, _ := strings.Cut(c, "="); !has(except, t) {
+		c, _, _ = strings.Cut(c, "/")
+		if t, _, _ := strings.Cut(c, "="); !has(known, c) && !has(except, t) {
 			out = append(out, c)
 		}
 	}

@@ -43,6 +43,8 @@ type Action struct {
 	RemoveContainer *OnContainer `json:"removeContainer,omitempty"`
 	// Stops a pod's sandbox behind the kubelet's back.
 	StopSandbox *OnSandbox `json:"stopSandbox,omitempty"`
+	// Kills a pod's sandbox process behind the kubelet's back: its containers die with it.
+	KillSandbox *OnSandbox `json:"killSandbox,omitempty"`
 	// Writes a static pod's manifest into a node's manifest directory.
 	WriteStaticPod *WriteStaticPod `json:"writeStaticPod,omitempty"`
 	// Removes a static pod's manifest from a node's manifest directory.
@@ -263,7 +265,7 @@ type Expectation struct {
 	Description string `json:"description,omitempty"`
 	// `that` must be true at this time, or at the `end`.
 	At *Time `json:"at,omitempty"`
-	// `that` must become true at this time at the latest, or by the `end`. Beside `for`: when the span must be over.
+	// `that` must become true at this time at the latest, or by the `end`; it may be true from the start, unless `from` says from when to look. Beside `for`: when the span must be over.
 	By *Time `json:"by,omitempty"`
 	// This must be true all the time, after every change of what it reads.
 	Always string `json:"always,omitempty" cel:""`
@@ -273,7 +275,7 @@ type Expectation struct {
 	For *time.Duration `json:"for,omitempty"`
 	// The expression of `at`, `by` and `for`, in CEL.
 	That string `json:"that,omitempty" cel:""`
-	// From when `always` and `never` look. The start unless said.
+	// From when `by`, `always`, `never` and `for` look. The start unless said.
 	From time.Duration `json:"from,omitempty"`
 	// Until when `always` and `never` look. The end unless said.
 	Until *Time `json:"until,omitempty"`

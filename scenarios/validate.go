@@ -21,7 +21,11 @@ const (
 	defaultDuration       = 10 * time.Minute
 	defaultKubeletRestart = 10 * time.Second
 	defaultRebootDown     = 30 * time.Second
-	maxNodeCount          = 100_000
+
+	// maxNodeCount is as many as have a pod network, a /24 of 10.128.0.0/9, of
+	// their own; maxPods is what a large machine's memory holds.
+	maxNodeCount = 32_768
+	maxPods      = 500_000
 )
 
 // validator checks what decoding cannot see, and fills in defaults.
@@ -73,6 +77,9 @@ func (v *validator) validate() {
 		}
 	}
 	if s.Spec.Duration == 0 {
+		if valueAt(v.doc, "spec.duration") != nil {
+			v.errorf("spec.duration", "must be more than 0s")
+		}
 		s.Spec.Duration = defaultDuration
 	}
 	if v.isBad("spec.duration") {
@@ -93,6 +100,9 @@ func (v *validator) validate() {
 	for i := range s.Spec.Expect {
 		v.expectation(fmt.Sprintf("spec.expect[%d]", i), &s.Spec.Expect[i])
 	}
+	if n := s.podCount(); n > maxPods {
+		v.errorf("spec.timeline", "creates %d objects and pods, more than %d", n, maxPods)
+	}
 	v.objects()
 }
 
@@ -109,6 +119,7 @@ func (v *validator) nodes() {
 		v.errorf("spec.nodes", "there must be at least one node")
 	}
 	seen := map[string]string{}
+	total := 0
 	for i := range sp.Nodes {
 		g, at := &sp.Nodes[i], fmt.Sprintf("spec.nodes[%d]", i)
 		if g.Name != "" {
@@ -120,6 +131,15 @@ func (v *validator) nodes() {
 			v.errorf(at+".count", "%d is not within 1 and %d", *g.Count, maxNodeCount)
 			one := 1
 			g.Count = &one
+		}
+		total++
+		if g.Count != nil {
+			total += *g.Count - 1
+		}
+		if total > maxNodeCount {
+			v.errorf(at+".count", "makes %d nodes with the groups before, more than %d", total, maxNodeCount)
+			one := 1
+			total, g.Count = 0, &one
 		}
 		for _, name := range g.NodeNames() {
 			if other := seen[name]; other != "" {

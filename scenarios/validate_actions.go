@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
 )
 
@@ -73,6 +74,9 @@ func (v *validator) action(at string, a *Action) {
 			c.on.Pod = v.podRef(at+"."+c.field+".pod", c.on.Pod)
 		}
 	}
+	if s := a.KillSandbox; s != nil {
+		s.Pod = v.podRef(at+".killSandbox.pod", s.Pod)
+	}
 	if s := a.StopSandbox; s != nil {
 		s.Pod = v.podRef(at+".stopSandbox.pod", s.Pod)
 	}
@@ -127,6 +131,9 @@ func (a *Action) nodes() []nodeField {
 			add(x.field, &x.on.Node, false)
 		}
 	}
+	if a.KillSandbox != nil {
+		add("killSandbox", &a.KillSandbox.Node, false)
+	}
 	if a.StopSandbox != nil {
 		add("stopSandbox", &a.StopSandbox.Node, false)
 	}
@@ -154,7 +161,7 @@ func (v *validator) selection(at string, sel *Nodes, required bool) {
 	for i, pattern := range *sel {
 		found := false
 		for _, n := range v.names {
-			if MatchPattern(pattern, n) {
+			if fakecri.MatchPattern(pattern, n) {
 				found = true
 				break
 			}
@@ -230,6 +237,12 @@ func (v *validator) template(at string, t *Template) {
 		v.errorf(at+".replicas", "%d is less than 1", *t.Replicas)
 	case t.PerNode != nil && *t.PerNode < 1:
 		v.errorf(at+".perNode", "%d is less than 1", *t.PerNode)
+	case t.Replicas != nil && *t.Replicas > maxPods:
+		v.errorf(at+".replicas", "%d is more than %d", *t.Replicas, maxPods)
+		t.Replicas = nil
+	case t.PerNode != nil && *t.PerNode > maxPods:
+		v.errorf(at+".perNode", "%d is more than %d", *t.PerNode, maxPods)
+		t.PerNode = nil
 	}
 	if len(t.Node) > 0 && t.PerNode == nil {
 		v.errorf(at+".node", "goes with perNode only")
@@ -309,7 +322,7 @@ func (v *validator) fault(at string, f *Fault) {
 	if c.Method != "" {
 		found := false
 		for _, m := range criMethods() {
-			found = found || MatchPattern(c.Method, m)
+			found = found || fakecri.MatchPattern(c.Method, m)
 		}
 		if !found {
 			v.errorf(at+".method", "there is no CRI method %q%s", short(c.Method), suggest.Suffix(c.Method, criMethods()))

@@ -73,10 +73,11 @@ func (v *validator) form(at string, e *Expectation) (src expect.Source, field st
 	if strings.TrimSpace(e.That) == "" {
 		v.errorf(at+".that", "must be set")
 	}
-	for _, f := range []string{"from", "until"} {
-		if has(f) {
-			v.errorf(at+"."+f, "goes with always and never only")
-		}
+	if has("from") && src.Form == expect.At {
+		v.errorf(at+".from", "goes with by, always, never and for only")
+	}
+	if has("until") {
+		v.errorf(at+".until", "goes with always and never only")
 	}
 	return src, "that"
 }
@@ -96,18 +97,21 @@ func (v *validator) times(at string, e *Expectation, src *expect.Source) {
 			v.errorf(at+"."+field, "%v is after the scenario's end: its duration is %v", t, d)
 		}
 	}
+	if src.Form != expect.At {
+		src.From = e.From
+		late("from", src.From)
+	}
 	switch src.Form {
 	case expect.At:
 		late("at", src.T)
-	case expect.By:
-		late("by", src.T)
-	case expect.For:
+	case expect.By, expect.For:
 		late("by", src.T)
 		late("for", src.Span)
+		if src.T != expect.End && src.T < src.From+src.Span {
+			v.errorf(at+".by", "%v is too early: it is looked at from %v on", src.T, src.From+src.Span)
+		}
 	default:
-		src.From = e.From
 		src.Until = e.Until.time()
-		late("from", src.From)
 		late("until", src.Until)
 		if src.Until != expect.End && src.Until < src.From {
 			v.errorf(at+".until", "%v is before from, %v", src.Until, src.From)

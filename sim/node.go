@@ -42,7 +42,7 @@ type NodeOptions struct {
 	// started again. Zero means DefaultKubeletRestart; negative means never.
 	KubeletRestart time.Duration
 	// Runtime configures the container runtime; its Loop, Recorder, Node,
-	// PodCIDR and Warn are set here.
+	// PodCIDR, LogFile and Warn are set here.
 	Runtime fakecri.Options
 }
 
@@ -97,7 +97,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	rt := opts.Runtime
 	rt.Loop, rt.Recorder, rt.Node = l, n.rec, opts.Name
 	rt.PodCIDR = fmt.Sprintf("10.%d.%d.0/24", 128+index>>8&127, index&255)
-	rt.Warn = n.warn
+	rt.Warn, rt.LogFile = n.warn, n.openLog
 	if err := rt.Validate(); err != nil {
 		return nil, fmt.Errorf("node %s: runtime: %w", opts.Name, err)
 	}
@@ -159,6 +159,11 @@ func (n *Node) At(at time.Duration, fn func()) {
 
 // warn records what a manifest asks for and nobody acts on.
 func (n *Node) warn(text string) { n.rec.Record(trace.KindWarning, "node "+n.name, text) }
+
+// openLog makes a container's log file, empty: nobody reads what is in it yet,
+// but a kubelet counts restarts by the files that there are. Without the pod's
+// log directory there is none, as there would be none then.
+func (n *Node) openLog(file string) { _ = n.fs.Append(file, nil, 0o640) }
 
 // bringUp starts a kubelet process, if one is to run and none does.
 func (n *Node) bringUp() {

@@ -10,9 +10,12 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/drydock-sim/drydock/scenarios"
 )
 
 // The exit codes.
@@ -45,9 +48,9 @@ func main() {
 		debug.SetGCPercent(400)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	// The first signal ends a run with what there is; the next one kills.
+	context.AfterFunc(ctx, stop)
+	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // execute runs the command line and returns the exit code.
@@ -65,9 +68,41 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		ce = &codeError{exitBadInput, err} // cobra's own: an unknown flag or command
 	}
 	if ce.err != nil {
-		fmt.Fprintf(stderr, "drydock: %v\n", ce.err)
+		complain(stderr, ce.err)
 	}
 	return ce.code
+}
+
+// maxErrors bounds how many errors of scenarios are shown.
+const maxErrors = 100
+
+// complain writes an error, one line each: what is wrong with scenarios as
+// file:line:column: message, so that editors can follow it.
+func complain(w io.Writer, err error) {
+	var list scenarios.LoadErrors
+	if errors.As(err, &list) {
+		for i, e := range list {
+			if i == maxErrors {
+				fmt.Fprintf(w, "drydock: and %d more errors\n", len(list)-maxErrors)
+				break
+			}
+			if e.Pos.File == "" {
+				fmt.Fprintf(w, "drydock: %v\n", e)
+				continue
+			}
+			fmt.Fprintln(w, e)
+		}
+		return
+	}
+	fmt.Fprintf(w, "drydock: %s\n", strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// someArgs wants at least one file or directory.
+func someArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("%s: name a scenario file or a directory of them; see drydock %s --help", cmd.Name(), cmd.Name())
+	}
+	return nil
 }
 
 func newRoot() *cobra.Command {

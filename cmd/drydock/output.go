@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/drydock-sim/drydock/scenarios"
 	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // output writes results in the form asked for. JSON and JUnit are written as
@@ -20,18 +22,20 @@ import (
 type output struct {
 	f       *runFlags
 	many    bool
+	cut     bool // not everything was run
 	results []namedResult
 	bar     *progressLine
 }
 
 type namedResult struct {
-	s   *scenarios.Scenario
-	res *scenarios.Result
-	err error
+	s     *scenarios.Scenario
+	res   *scenarios.Result
+	err   error
+	seeds *seedCount
 }
 
 func newOutput(f *runFlags, n int) *output {
-	o := &output{f: f, many: n > 1 || f.seeds != "" || f.verify}
+	o := &output{f: f, many: n > 1 || f.seedsSet || f.verify}
 	if file, ok := f.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		o.bar = &progressLine{w: f.stderr}
 	}
@@ -55,6 +59,9 @@ func (o *output) begin(s *scenarios.Scenario, opts *scenarios.RunOptions) {
 			seed = *opts.Seed
 		}
 		o.say("scenario %s, seed %d", s.Metadata.Name, seed)
+		for _, line := range wrap(s.Metadata.Description, 100) {
+			o.say("%s", line)
+		}
 		o.say("%s", scenarios.TimelineHeader)
 		opts.Timeline = o.f.stdout
 	}
@@ -63,22 +70,63 @@ func (o *output) begin(s *scenarios.Scenario, opts *scenarios.RunOptions) {
 	}
 }
 
+// wrap breaks a text into lines of at most width bytes, if its words allow it.
+func wrap(text string, width int) []string {
+	var lines []string
+	for _, word := range strings.Fields(text) {
+		if n := len(lines); n > 0 && len(lines[n-1])+1+len(word) <= width {
+			lines[n-1] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}
+
 // end is called with a scenario's result.
 func (o *output) end(s *scenarios.Scenario, res *scenarios.Result, err error) {
-	if o.bar != nil {
-		o.bar.clear()
-	}
-	o.add(s, res, err)
+	o.clearBar()
+	o.add(namedResult{s: s, res: res, err: err})
 	if o.f.output != "text" {
 		return
 	}
 	if o.many && err == nil && res.Passed && !o.f.verbose {
-		if o.f.seeds == "" {
-			o.say("PASS %s  (%s, %s virtual in %s, hash %s)", res.Scenario, scenarios.Plural(len(res.Verdicts), "expectation"), res.Summary.Virtual, scenarios.RoundWall(res.Summary.Wall.Total()), res.Summary.Hash)
-		}
+		o.say("PASS %s  (%s, %s virtual in %s, hash %s)", res.Scenario, scenarios.Plural(len(res.Verdicts), "expectation"), scenarios.ShortTime(res.Summary.Virtual), scenarios.RoundWall(res.Summary.Wall.Total()), res.Summary.Hash)
 		return
 	}
+	o.title(s, res)
 	o.text(o.f.stdout, s, res, err)
+}
+
+// title says which scenario the text is about that follows, if nothing did.
+func (o *output) title(s *scenarios.Scenario, res *scenarios.Result) {
+	if o.many && !o.f.verbose || o.f.seedsSet || o.f.verify {
+		o.say("\nscenario %s, seed %d", s.Metadata.Name, res.Seed)
+	}
+}
+
+// endSeeds is called with what came of a scenario's seeds.
+func (o *output) endSeeds(s *scenarios.Scenario, c *seedCount) {
+	o.clearBar()
+	if c.res == nil {
+		o.cut = true
+		o.say("INTERRUPTED %s before a run was over", s.Metadata.Name)
+		return
+	}
+	o.add(namedResult{s: s, res: c.res, err: c.err, seeds: c})
+	ran := scenarios.Plural(c.Ran, "seed")
+	if c.Ran < len(o.f.seedList) {
+		ran = fmt.Sprintf("%d of %s, interrupted", c.Ran, scenarios.Plural(len(o.f.seedList), "seed"))
+	}
+	if c.Failed == 0 {
+		o.say("PASS %s: %s", s.Metadata.Name, ran)
+		return
+	}
+	if o.f.output == "text" {
+		o.title(s, c.res)
+		o.text(o.f.stdout, s, c.res, c.err)
+	}
+	o.say("FAIL %s: %d of %s; the first is %d; repeat it: %s", s.Metadata.Name, c.Failed, ran, *c.First, o.f.command(s, *c.First))
 }
 
 // text writes what follows the timeline.
@@ -86,13 +134,23 @@ func (o *output) text(w io.Writer, s *scenarios.Scenario, res *scenarios.Result,
 	res.Repeat = o.f.command(s, res.Seed)
 	if err != nil {
 		fmt.Fprintf(w, "INTERNAL ERROR %v\n", err)
+		var p *loop.PanicError
+		switch {
+		case !errors.As(err, &p):
+		case o.f.verbose:
+			fmt.Fprintf(w, "%s\n", p.Stack)
+		default:
+			fmt.Fprintln(w, "(-v shows the stack)")
+		}
 	}
 	res.WriteText(w, !o.f.verbose)
 }
 
 // add keeps a result for the forms that are written at the end.
-func (o *output) add(s *scenarios.Scenario, res *scenarios.Result, err error) {
-	o.results = append(o.results, namedResult{s, res, err})
+func (o *output) add(r namedResult) {
+	r.res.Repeat = o.f.command(r.s, r.res.Seed)
+	r.res.Final = scenarios.Final{}
+	o.results = append(o.results, r)
 }
 
 // close writes what is written at the end.
@@ -110,27 +168,39 @@ func (o *output) close() error {
 				passed++
 			}
 		}
-		o.say("%d of %d scenarios passed", passed, len(o.results))
+		o.say("\n%d of %d scenarios passed", passed, len(o.results))
 	}
 	return nil
 }
 
+// resultJSON is a result with what the command knows of it.
+type resultJSON struct {
+	*scenarios.Result
+	Seeds *seedCount `json:"seeds,omitempty"`
+	// Error is an internal one.
+	Error string `json:"error,omitempty"`
+}
+
 func (o *output) writeJSON() error {
-	enc := json.NewEncoder(o.f.stdout)
-	enc.SetIndent("", "  ")
-	type out struct {
-		*scenarios.Result
-		Error string `json:"error,omitempty"`
-	}
-	var list []out
+	out := struct {
+		Passed bool `json:"passed"`
+		// Interrupted tells that not everything was run to its end.
+		Interrupted bool         `json:"interrupted,omitempty"`
+		Results     []resultJSON `json:"results"`
+	}{!o.cut, o.cut, []resultJSON{}}
 	for _, r := range o.results {
-		x := out{Result: r.res}
+		x := resultJSON{Result: r.res, Seeds: r.seeds}
 		if r.err != nil {
 			x.Error = r.err.Error()
 		}
-		list = append(list, x)
+		out.Interrupted = out.Interrupted || r.res.Interrupted
+		out.Passed = out.Passed && r.err == nil && r.res.Passed
+		out.Results = append(out.Results, x)
 	}
-	return enc.Encode(map[string]any{"results": list})
+	enc := json.NewEncoder(o.f.stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
 }
 
 type junitSuite struct {
@@ -153,7 +223,7 @@ type junitCase struct {
 
 type junitMessage struct {
 	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
+	Text    string `xml:",cdata"`
 }
 
 func (o *output) writeJUnit() error {
@@ -171,7 +241,7 @@ func (o *output) writeJUnit() error {
 			suite.Failures++
 			var b strings.Builder
 			o.text(&b, r.s, r.res, nil)
-			c.Failure = &junitMessage{Message: firstFailure(r.res), Text: b.String()}
+			c.Failure = &junitMessage{Message: firstFailure(r.res), Text: xmlText(b.String())}
 		}
 		suite.Cases = append(suite.Cases, c)
 	}
@@ -186,6 +256,16 @@ func (o *output) writeJUnit() error {
 	}
 	_, err := io.WriteString(o.f.stdout, "\n")
 	return err
+}
+
+// xmlText leaves out what XML can't hold.
+func xmlText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0xfffe || r == 0xffff {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
 }
 
 func firstFailure(res *scenarios.Result) string {
@@ -209,23 +289,43 @@ type progressLine struct {
 	shown bool
 }
 
-func (p *progressLine) show(x scenarios.Progress) {
+// due tells whether the line is to be written; a run's first call starts its
+// second.
+func (p *progressLine) due(name string, first bool) bool {
 	now := time.Now()
-	if x.Scenario != p.name || x.Now == 0 {
-		p.name, p.began, p.last = x.Scenario, now, now
+	if name != p.name || first {
+		p.name, p.began, p.last = name, now, now
 	}
 	if now.Sub(p.began) < time.Second || now.Sub(p.last) < 200*time.Millisecond {
-		return
+		return false
 	}
-	p.last = now
-	p.shown = true
-	fmt.Fprintf(p.w, "\r\x1b[K%s: %s of %s, %.0fx, %d running, %d pending", x.Scenario, x.Now.Truncate(time.Second), x.Duration,
-		x.Now.Seconds()/now.Sub(p.began).Seconds(), x.Pods["Running"], x.Pods["Pending"])
+	p.last, p.shown = now, true
+	return true
+}
+
+func (p *progressLine) show(x scenarios.Progress) {
+	if p.due(x.Scenario, x.Now == 0) {
+		fmt.Fprintf(p.w, "\r\x1b[K%s: %s of %s, %.0fx, %d running, %d pending", x.Scenario, x.Now.Truncate(time.Second), x.Duration,
+			x.Now.Seconds()/time.Since(p.began).Seconds(), x.Pods["Running"], x.Pods["Pending"])
+	}
 }
 
 func (p *progressLine) clear() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")
 		p.shown = false
+	}
+}
+
+func (o *output) clearBar() {
+	if o.bar != nil {
+		o.bar.clear()
+	}
+}
+
+// seedsDone shows how many seeds of a scenario have run. Calls must not overlap.
+func (o *output) seedsDone(s *scenarios.Scenario, n, of, failed int) {
+	if o.bar != nil && o.bar.due(s.Metadata.Name, n == 1) {
+		fmt.Fprintf(o.bar.w, "\r\x1b[K%s: %d of %d seeds, %d failed", s.Metadata.Name, n, of, failed)
 	}
 }

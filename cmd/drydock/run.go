@@ -14,17 +14,23 @@ import (
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
+// maxWorkers bounds --workers.
+const maxWorkers = 1024
+
 // runFlags are the flags of drydock run.
 type runFlags struct {
 	sel        selection
 	seed       uint64
 	seedSet    bool
 	seeds      string
+	seedsSet   bool
+	seedList   []uint64
 	verify     bool
 	trace      string
 	traceReads bool
 	output     string
 	until      time.Duration
+	untilSet   bool
 	verbose    bool
 	workers    int
 
@@ -39,9 +45,10 @@ func newRun() *cobra.Command {
 		Example: `  drydock run web.yaml
   drydock run --seeds 1-200 scenarios/
   drydock run web.yaml --set 'spec.nodes[0].count=5' --output json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.seedSet = cmd.Flags().Changed("seed")
+			changed := cmd.Flags().Changed
+			f.seedSet, f.seedsSet, f.untilSet = changed("seed"), changed("seeds"), changed("until")
 			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return f.run(cmd.Context(), args)
 		},
@@ -55,47 +62,57 @@ func newRun() *cobra.Command {
 	fl.BoolVar(&f.traceReads, "trace-reads", false, "record CRI calls that only read, too (changes the hash)")
 	fl.StringVarP(&f.output, "output", "o", "text", "text, json or junit")
 	fl.DurationVar(&f.until, "until", 0, "stop at this virtual time")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show everything, also in large scenarios, with the kubelets' log lines")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show everything, also in large scenarios, with the kubelets' log lines; stacks of internal errors")
 	fl.IntVar(&f.workers, "workers", 0, "cores to use (0: all); never changes the outcome")
 	return cmd
 }
 
-func (f *runFlags) check(n int) error {
+// check finds what is wrong with the flags themselves.
+func (f *runFlags) check() error {
 	bad := func(format string, args ...any) error {
 		return &codeError{exitBadInput, fmt.Errorf(format, args...)}
 	}
 	switch {
 	case f.output != "text" && f.output != "json" && f.output != "junit":
 		return bad("--output: %q is none of text, json, junit", f.output)
-	case f.until < 0:
-		return bad("--until: %v is negative", f.until)
+	case f.untilSet && f.until <= 0:
+		return bad("--until: %v is not after the start", f.until)
 	case f.workers < 0:
 		return bad("--workers: %d is negative", f.workers)
-	case f.seeds != "" && f.seedSet:
+	case f.workers > maxWorkers:
+		return bad("--workers: %d is more than %d", f.workers, maxWorkers)
+	case f.seedsSet && f.seedSet:
 		return bad("--seed and --seeds exclude each other")
-	case f.seeds != "" && f.verify:
+	case f.seedsSet && f.verify:
 		return bad("--seeds and --verify exclude each other")
-	case f.trace != "" && (f.seeds != "" || f.verify):
-		return bad("--trace goes with a single run")
-	case f.trace != "" && n > 1:
-		return bad("--trace goes with a single scenario; %d are selected", n)
+	case f.trace != "" && (f.seedsSet || f.verify):
+		return bad("--trace goes with a single run, not with --seeds or --verify")
+	}
+	if f.seedsSet {
+		var err error
+		if f.seedList, err = parseSeeds(f.seeds); err != nil {
+			return &codeError{exitBadInput, err}
+		}
 	}
 	return nil
 }
 
 func (f *runFlags) run(ctx context.Context, args []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
 	began := time.Now()
 	list, err := f.sel.load(args)
 	if err != nil {
 		return err
 	}
-	if err := f.check(len(list)); err != nil {
-		return err
+	if f.trace != "" && len(list) > 1 {
+		return &codeError{exitBadInput, fmt.Errorf("--trace goes with a single scenario; %d are selected", len(list))}
 	}
 	loaded := time.Since(began) / time.Duration(len(list))
 	out := newOutput(f, len(list))
 	switch {
-	case f.seeds != "":
+	case f.seedsSet:
 		err = f.runSeeds(ctx, list, out)
 	case f.verify:
 		err = f.runVerify(ctx, list, out)
@@ -139,12 +156,21 @@ func (v *verdict) err() error {
 	return nil
 }
 
+// interrupted tells which scenarios were not run, and is the error for that.
+func (o *output) interrupted(rest []*scenarios.Scenario) error {
+	o.clearBar()
+	o.cut = true
+	if len(rest) > 0 {
+		fmt.Fprintf(o.f.stderr, "drydock: interrupted; %s not run, from %s on\n", scenarios.Plural(len(rest), "scenario"), rest[0].Metadata.Name)
+	}
+	return &codeError{code: exitFailed}
+}
+
 func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, loaded time.Duration, out *output) error {
 	var v verdict
-	for _, s := range list {
+	for i, s := range list {
 		if ctx.Err() != nil {
-			fmt.Fprintf(f.stderr, "drydock: interrupted; the scenarios from %s on were not run\n", s.Metadata.Name)
-			return &codeError{code: exitFailed}
+			return out.interrupted(list[i:])
 		}
 		o := f.options()
 		o.Loaded = loaded
@@ -152,7 +178,7 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 		if f.trace != "" {
 			file, err := os.Create(f.trace)
 			if err != nil {
-				return &codeError{exitBadInput, err}
+				return &codeError{exitBadInput, fmt.Errorf("--trace: %w", err)}
 			}
 			w := bufio.NewWriterSize(file, 1<<20)
 			o.Trace = w
@@ -178,38 +204,44 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 // twice, and compares the hashes.
 func (f *runFlags) runVerify(ctx context.Context, list []*scenarios.Scenario, out *output) error {
 	var v verdict
-	for _, s := range list {
+	runs := []int{1, 2, 8, 2}
+	for i, s := range list {
 		var first *scenarios.Result
-		equal := true
-		runs := []int{1, 2, 8, 2}
+		var internal error
+		differs := ""
 		for _, procs := range runs {
 			if ctx.Err() != nil {
-				return &codeError{code: exitFailed}
+				return out.interrupted(list[i:])
 			}
 			before := runtime.GOMAXPROCS(procs)
 			o := f.options()
 			o.Workers = procs
 			res, err := s.Run(ctx, o)
 			runtime.GOMAXPROCS(before)
-			if err != nil {
-				out.end(s, res, err)
-				v.internal++
-				equal = false
-				break
+			switch {
+			case res.Interrupted:
+				return out.interrupted(list[i:])
+			case first == nil:
+				first, internal = res, err
+			case err != nil:
+				internal = err
+			case res.Summary.Hash != first.Summary.Hash || res.Summary.Records != first.Summary.Records:
+				differs = fmt.Sprintf("%s with hash %s on 1 core, %d with %s on %d", scenarios.Plural(first.Summary.Records, "record"), first.Summary.Hash, res.Summary.Records, res.Summary.Hash, procs)
 			}
-			if first == nil {
-				first = res
-				out.end(s, res, nil)
-				v.add(res, nil)
-			}
-			if res.Summary.Hash != first.Summary.Hash || res.Summary.Records != first.Summary.Records {
-				out.say("DIFFERS %s: %d records with hash %s on 1 core, %d with %s on %d", s.Metadata.Name, first.Summary.Records, first.Summary.Hash, res.Summary.Records, res.Summary.Hash, procs)
-				equal = false
-				v.failed++
+			if internal != nil || differs != "" {
 				break
 			}
 		}
-		if equal {
+		if differs != "" {
+			first.Passed = false
+			first.Errors = append(first.Errors, "the run does not repeat: "+differs)
+		}
+		out.end(s, first, internal)
+		v.add(first, internal)
+		switch {
+		case differs != "":
+			out.say("DIFFERS %s: %s", s.Metadata.Name, differs)
+		case internal == nil:
 			out.say("VERIFIED %s: %d runs, with 1, 2, 8 and 2 cores, have the hash %s", s.Metadata.Name, len(runs), first.Summary.Hash)
 		}
 	}

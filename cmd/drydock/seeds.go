@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -30,7 +31,7 @@ func parseSeeds(text string) ([]uint64, error) {
 		if b < a {
 			return nil, fmt.Errorf("--seeds: the range %q is empty", part)
 		}
-		if b-a >= maxSeeds || len(out)+int(b-a) >= maxSeeds {
+		if b-a >= maxSeeds || len(out)+int(b-a)+1 > maxSeeds {
 			return nil, fmt.Errorf("--seeds: more than %d seeds", maxSeeds)
 		}
 		for s := a; ; s++ {
@@ -43,35 +44,73 @@ func parseSeeds(text string) ([]uint64, error) {
 	return out, nil
 }
 
+// seedCount is what came of one scenario's seeds.
+type seedCount struct {
+	Ran    int `json:"ran"`
+	Failed int `json:"failed"`
+	// First is the lowest of the seeds that failed, in the order of --seeds.
+	First *uint64 `json:"firstFailing,omitempty"`
+
+	index int // of the result that is kept
+	res   *scenarios.Result
+	err   error
+}
+
+// add counts a run and keeps the result worth showing: that of the first seed
+// that failed, or else that of the first seed.
+func (c *seedCount) add(index int, seed uint64, res *scenarios.Result, err error) {
+	if err == nil && res.Interrupted {
+		return
+	}
+	c.Ran++
+	failed := err != nil || !res.Passed
+	if failed {
+		c.Failed++
+	}
+	switch {
+	case failed && (c.First == nil || index < c.index):
+		c.First = &seed
+	case !failed && c.First == nil && (c.res == nil || index < c.index):
+	default:
+		return
+	}
+	res.Final = scenarios.Final{} // nobody looks at it, and it is large
+	c.index, c.res, c.err = index, res, err
+}
+
 // runSeeds runs each scenario with each seed, one run per core at a time, and
 // reports the first failing seed of each with the command that repeats it.
 func (f *runFlags) runSeeds(ctx context.Context, list []*scenarios.Scenario, out *output) error {
-	seeds, err := parseSeeds(f.seeds)
-	if err != nil {
-		return &codeError{exitBadInput, err}
-	}
 	workers := f.workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	var v verdict
-	for _, s := range list {
-		results := make([]*scenarios.Result, len(seeds))
-		errs := make([]error, len(seeds))
+	for n, s := range list {
+		if ctx.Err() != nil {
+			return out.interrupted(list[n:])
+		}
+		var mu sync.Mutex
 		var wg sync.WaitGroup
+		count := &seedCount{}
 		next := make(chan int)
-		for range min(workers, len(seeds)) {
+		for range min(workers, len(f.seedList)) {
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
 				for i := range next {
 					o := f.options()
-					o.Seed, o.Workers = &seeds[i], 1
-					results[i], errs[i] = s.Run(ctx, o)
+					seed := f.seedList[i]
+					o.Seed, o.Workers = &seed, 1
+					res, err := s.Run(ctx, o)
+					mu.Lock()
+					count.add(i, seed, res, err)
+					out.seedsDone(s, count.Ran, len(f.seedList), count.Failed)
+					mu.Unlock()
 				}
 			}()
 		}
-		for i := range seeds {
+		for i := range f.seedList {
 			if ctx.Err() != nil {
 				break
 			}
@@ -79,47 +118,39 @@ func (f *runFlags) runSeeds(ctx context.Context, list []*scenarios.Scenario, out
 		}
 		close(next)
 		wg.Wait()
-		f.reportSeeds(s, seeds, results, errs, out, &v)
+		out.endSeeds(s, count)
+		if count.res != nil {
+			v.add(count.res, count.err)
+		}
 		if ctx.Err() != nil {
-			return &codeError{code: exitFailed}
+			return out.interrupted(list[n+1:])
 		}
 	}
 	return v.err()
 }
 
-func (f *runFlags) reportSeeds(s *scenarios.Scenario, seeds []uint64, results []*scenarios.Result, errs []error, out *output, v *verdict) {
-	ran, failed, first := 0, 0, -1
-	for i, res := range results {
-		if res == nil || res.Interrupted {
-			continue
-		}
-		ran++
-		if errs[i] != nil || !res.Passed {
-			failed++
-			if first < 0 {
-				first = i
-			}
-		}
-	}
-	if first < 0 {
-		out.say("PASS %s: %d seeds", s.Metadata.Name, ran)
-		out.add(s, results[0], nil)
-		return
-	}
-	v.add(results[first], errs[first])
-	out.end(s, results[first], errs[first])
-	out.say("FAIL %s: %d of %d seeds; the first is %d; repeat it: %s", s.Metadata.Name, failed, ran, seeds[first], f.command(s, seeds[first]))
-}
-
 // command is the command that repeats a run.
 func (f *runFlags) command(s *scenarios.Scenario, seed uint64) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "drydock run %s --focus '^%s$' --seed %d", s.Pos.File, s.Metadata.Name, seed)
+	fmt.Fprintf(&b, "drydock run %s --focus '^%s$' --seed %d", quote(s.Pos.File), s.Metadata.Name, seed)
 	for _, set := range f.sel.set {
-		fmt.Fprintf(&b, " --set '%s'", strings.ReplaceAll(set, "'", `'\''`))
+		b.WriteString(" --set " + quote(set))
 	}
 	if f.until > 0 {
 		fmt.Fprintf(&b, " --until %v", f.until)
 	}
+	if f.traceReads {
+		b.WriteString(" --trace-reads")
+	}
 	return b.String()
+}
+
+var plainWord = regexp.MustCompile(`^[-A-Za-z0-9_./:=,@%+]+$`)
+
+// quote quotes a word for a shell, if it needs that.
+func quote(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -51,7 +51,7 @@ func (s *selection) load(paths []string) ([]*scenarios.Scenario, error) {
 		out = append(out, sc)
 	}
 	if len(out) == 0 {
-		return nil, &codeError{exitBadInput, fmt.Errorf("none of the %d scenarios found is selected", len(all))}
+		return nil, &codeError{exitBadInput, fmt.Errorf("of %s found none is selected", scenarios.Plural(len(all), "scenario"))}
 	}
 	return out, nil
 }

@@ -19,7 +19,7 @@ func newList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list FILE|DIR...",
 		Short: "List scenarios with their labels",
-		Args:  cobra.MinimumNArgs(1),
+		Args:  someArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			list, err := sel.load(args)
 			if err != nil {
@@ -42,7 +42,7 @@ func newValidate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE|DIR...",
 		Short: "Check scenarios without running them",
-		Args:  cobra.MinimumNArgs(1),
+		Args:  someArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			list, err := sel.load(args)
 			if err != nil {

@@ -18,6 +18,27 @@ type Cache struct {
 	global  int64 // every pod is known to be as cached at this time
 	entries map[types.UID]cacheEntry
 	waiters []*CacheWaiter // by arrival
+	// generation grows with every change of an entry's status or error.
+	generation uint64
+	source     Source
+}
+
+// Source is who keeps the cache up to date, if it calls UpdateTime less often
+// than it could while nobody looks.
+type Source interface {
+	// CatchUp makes the calls of UpdateTime that were put off.
+	CatchUp()
+	// Awaited tells that somebody waits for the next call.
+	Awaited()
+}
+
+// SetSource makes the source known.
+func (c *Cache) SetSource(s Source) { c.source = s }
+
+func (c *Cache) catchUp() {
+	if c.source != nil {
+		c.source.CatchUp()
+	}
 }
 
 type cacheEntry struct {
@@ -48,6 +69,18 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
+// Generation grows with every change of what Get returns for some pod.
+func (c *Cache) Generation() uint64 { return c.generation }
+
+// SeenSince tells whether every pod is known to have been seen after t.
+func (c *Cache) SeenSince(t time.Time) bool {
+	if c.global > nanos(t) {
+		return true
+	}
+	c.catchUp()
+	return c.global > nanos(t)
+}
+
 // Len returns the number of pods in the cache.
 func (c *Cache) Len() int { return len(c.entries) }
 
@@ -76,6 +109,9 @@ func (c *Cache) newer(uid types.UID, t int64) bool {
 	if c.global > t {
 		return true
 	}
+	if c.catchUp(); c.global > t {
+		return true
+	}
 	e, ok := c.entries[uid]
 	return ok && (e.modified > t || e.observed > t)
 }
@@ -91,6 +127,9 @@ func (c *Cache) Notify(uid types.UID, t time.Time, fn func(*PodStatus, error)) *
 	}
 	w := &CacheWaiter{c: c, uid: uid, after: after, fn: fn}
 	c.waiters = append(c.waiters, w)
+	if c.source != nil {
+		c.source.Awaited()
+	}
 	return w
 }
 
@@ -138,6 +177,7 @@ func (c *Cache) Set(uid types.UID, status *PodStatus, err error, ts time.Time) {
 		status = &PodStatus{ID: uid}
 	}
 	at := nanos(ts)
+	c.generation++
 	c.entries[uid] = cacheEntry{status: status, err: err, modified: at, observed: at}
 	c.serve(uid, false, at)
 }
@@ -154,7 +194,10 @@ func (c *Cache) SetObservedTime(uid types.UID, ts time.Time) {
 }
 
 // Delete removes the pod's entry; nobody is woken.
-func (c *Cache) Delete(uid types.UID) { delete(c.entries, uid) }
+func (c *Cache) Delete(uid types.UID) {
+	c.generation++
+	delete(c.entries, uid)
+}
 
 // UpdateTime says that all pods were seen at ts, and serves who waits for any
 // pod and a time up to ts.

@@ -34,6 +34,15 @@ type Generation interface {
 	Generation() uint64
 }
 
+// Notifier is a Generation that tells of its changes, so that nobody needs to
+// ask for it meanwhile.
+type Notifier interface {
+	Generation
+	// OnChange has fn called whenever Generation has changed, or has become
+	// unknown or different with each call. fn must not wait.
+	OnChange(fn func())
+}
+
 // The defaults of Options, and the bounds that upstream fixes.
 const (
 	DefaultRelistPeriod    = time.Second
@@ -70,6 +79,12 @@ type Generic struct {
 	timer *loop.Timer
 	busy  bool // a task is at work
 	due   bool // the timer fired while it was
+	// parked: the timer is not set, since the relist at next, and those each
+	// period from then on, would find nothing and nobody waits for them. CatchUp
+	// makes what they leave behind.
+	parked   bool
+	next     int64 // ns since the Unix epoch
+	notifies bool
 
 	requests []request
 	pods     []*kubecontainer.Pod // last picture of each pod, by UID
@@ -108,10 +123,16 @@ func (p *Generic) Start(g *loop.Group) {
 	p.g = g
 	p.timer = g.NewTimer("pleg", p.tick)
 	p.timer.Reset(0)
+	if n, ok := p.o.Generation.(Notifier); ok {
+		p.notifies = true
+		n.OnChange(p.unpark)
+		p.o.Cache.SetSource(p)
+	}
 }
 
 // Healthy returns an error unless a relist has succeeded within the threshold.
 func (p *Generic) Healthy() error {
+	p.CatchUp()
 	if p.lastRelist.IsZero() {
 		return errors.New("pleg has yet to be successful")
 	}
@@ -121,8 +142,21 @@ func (p *Generic) Healthy() error {
 	return nil
 }
 
+// HealthyUntil is the time (ns since the Unix epoch) before which Healthy
+// returns nil whatever happens; 0 if it does not now.
+func (p *Generic) HealthyUntil() int64 {
+	p.CatchUp()
+	if p.lastRelist.IsZero() {
+		return 0
+	}
+	return p.lastRelist.Add(p.o.RelistThreshold).UnixNano() + 1
+}
+
 // LastRelist returns when the last good relist began; zero before the first.
-func (p *Generic) LastRelist() time.Time { return p.lastRelist }
+func (p *Generic) LastRelist() time.Time {
+	p.CatchUp()
+	return p.lastRelist
+}
 
 // Stats counts what was done.
 type Stats struct {
@@ -134,12 +168,14 @@ type Stats struct {
 
 // Stats returns the counts since the start.
 func (p *Generic) Stats() Stats {
+	p.CatchUp()
 	return Stats{Relists: p.relists, Elided: p.elided, DroppedEvents: p.lostEvents, DroppedRequests: p.lostRequest}
 }
 
 // RequestReinspect has the pod inspected at the next relist even if nothing
 // changed in the listing; a PodSync event follows.
 func (p *Generic) RequestReinspect(uid types.UID) {
+	p.unpark()
 	if !slices.Contains(p.reinspec, uid) {
 		p.reinspec = append(p.reinspec, uid)
 	}
@@ -148,6 +184,7 @@ func (p *Generic) RequestReinspect(uid types.UID) {
 // RequestRelist has one pod listed and reconciled soon, unless a global relist
 // does so first. Requests beyond 200 are dropped.
 func (p *Generic) RequestRelist(uid types.UID) {
+	p.unpark()
 	if len(p.requests) >= requestCapacity {
 		p.lostRequest++
 		p.o.Log("pleg: relist request of pod %s dropped, the queue is full", uid)
@@ -179,12 +216,42 @@ func (p *Generic) unchanged() bool {
 	return p.o.Generation.Generation() == p.generation
 }
 
-// elide does what a relist that finds nothing would.
+// elide does what a relist that finds nothing would, and parks if the next
+// could find something only after somebody has called.
 func (p *Generic) elide() {
 	p.elided++
 	p.lastRelist = p.o.Loop.Now()
 	p.o.Cache.UpdateTime(p.lastRelist)
+	if p.notifies && !p.o.Cache.Waiting() {
+		p.parked, p.next = true, p.o.Loop.UnixNano()+int64(p.o.RelistPeriod)
+		return
+	}
 	p.timer.Reset(p.o.RelistPeriod)
+}
+
+// CatchUp elides the relists before now for which a parked PLEG had no timer.
+func (p *Generic) CatchUp() {
+	now, period := p.o.Loop.UnixNano(), int64(p.o.RelistPeriod)
+	if !p.parked || p.next >= now {
+		return
+	}
+	n := (now-1-p.next)/period + 1
+	p.next += n * period
+	p.elided += uint64(n)
+	p.lastRelist = time.Unix(0, p.next-period).UTC()
+	p.o.Cache.UpdateTime(p.lastRelist)
+}
+
+// Awaited sets the timer of the next relist.
+func (p *Generic) Awaited() { p.unpark() }
+
+func (p *Generic) unpark() {
+	if !p.parked {
+		return
+	}
+	p.CatchUp()
+	p.parked = false
+	p.timer.Reset(time.Duration(p.next - p.o.Loop.UnixNano()))
 }
 
 // work starts the task that does what there is to do: global relists first,

@@ -163,9 +163,9 @@ func (e *Engine) plan(r *run) {
 		}
 	case Always, Never:
 		soon(x.Until)
-		if e.now < x.From {
-			soon(x.From)
-		}
+	}
+	if e.now < x.From {
+		soon(x.From)
 	}
 	if r.next != farAway {
 		soon(r.next)

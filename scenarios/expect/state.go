@@ -106,7 +106,8 @@ type Source struct {
 	T time.Duration
 	// Span is how long For must hold.
 	Span time.Duration
-	// From and Until bound Always and Never; Until may be End.
+	// From is when By, Always, Never and For begin to look; Until bounds Always
+	// and Never, and may be End.
 	From, Until time.Duration
 	// Name and Description are the author's words; both may be empty.
 	Name, Description string

@@ -269,6 +269,12 @@ func (g *Group) unlink(t *Task) {
 // returned, as apimachinery's wait.JitterUntil does (sliding). Between runs
 // only a timer exists.
 func (g *Group) Until(name string, period time.Duration, jitter float64, body func(ctx context.Context)) {
+	g.UntilUnless(name, period, jitter, nil, body)
+}
+
+// UntilUnless is Until without the rounds for which skip returns true: such a
+// round is over at once, and no task. skip must not wait; nil skips none.
+func (g *Group) UntilUnless(name string, period time.Duration, jitter float64, skip func() bool, body func(ctx context.Context)) {
 	var n uint64
 	t := g.NewTimer(name, nil)
 	again := func() {
@@ -276,6 +282,10 @@ func (g *Group) Until(name string, period time.Duration, jitter float64, body fu
 		n++
 	}
 	t.fn = func() {
+		if skip != nil && skip() {
+			again()
+			return
+		}
 		g.Go(name, func(ctx context.Context) {
 			body(ctx)
 			again()

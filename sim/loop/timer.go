@@ -132,6 +132,38 @@ func (k *Ticker) arm() {
 	}
 }
 
+// SkipTo has the next tick at the first instant of the grid after t, and after
+// now: those before are left out, or set again. A tick that is due at this
+// instant stays. t is in nanoseconds since the Unix epoch. It is for tickers
+// without jitter, parked ones too.
+func (k *Ticker) SkipTo(t int64) {
+	l := k.timer.g.l
+	if k.timer.g.dead || k.timer.Set() && k.next <= l.now {
+		return
+	}
+	next := k.next + k.period*(floorDiv(max(t, l.now)-k.next, k.period)+1)
+	if next == k.next && k.timer.Set() {
+		return
+	}
+	k.next = next
+	l.schedule(&k.timer, next)
+}
+
+// TickedSince tells whether the grid of a ticker without jitter has an instant
+// after t, up to now, be it that the tick was left out.
+func (k *Ticker) TickedSince(t int64) bool {
+	now := k.timer.g.l.now
+	return floorDiv(now-k.next, k.period) > floorDiv(t-k.next, k.period)
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
 // Stop ends the ticks.
 func (k *Ticker) Stop() { k.timer.Stop() }
 

@@ -129,6 +129,9 @@ func (s *Signal) Notify() {
 	s.w.wakeOne()
 }
 
+// Ready tells whether the signal is set.
+func (s *Signal) Ready() bool { return s.set }
+
 // Wait waits until the signal is set, and uses it up.
 func (s *Signal) Wait(ctx context.Context) error {
 	_, err := WaitAny(ctx, s)
@@ -318,6 +321,9 @@ func (s *Semaphore) Acquire(ctx context.Context) error {
 	ok = true
 	return nil
 }
+
+// Taken tells whether Acquire would have to wait.
+func (s *Semaphore) Taken() bool { return s.free == 0 || len(s.q) > 0 }
 
 // Release gives a place back.
 func (s *Semaphore) Release() {

@@ -1,83 +1,159 @@
 // Package queue holds the work queue that says when a pod is due for its next
-// sync. It answers to upstream's pkg/kubelet/util/queue; a heap beside the map
-// makes "is anything due?" a look at one entry.
+// sync. It answers to upstream's pkg/kubelet/util/queue; the entries are part
+// of their owners' records, so that "is anything due?" is a look at one of them
+// and finds the record without a lookup.
 package queue
 
-import (
-	"container/heap"
+import "k8s.io/apimachinery/pkg/types"
 
-	"k8s.io/apimachinery/pkg/types"
-)
+// Item is a UID's entry in a WorkQueue, waiting or not. It is meant to be a
+// part of its owner's record.
+type Item struct {
+	UID types.UID
+	// Owner is the record that the item is a part of; nil once that is gone.
+	Owner any
+	place int32 // in the heap, from 1; 0: not waiting
+}
 
-// WorkQueue maps UIDs to the times at which they are due (nanoseconds since
-// the Unix epoch).
+// WorkQueue orders items by the times at which they are due (nanoseconds since
+// the Unix epoch), then by UID.
 type WorkQueue struct {
-	byUID map[types.UID]*entry
-	h     entries
+	h []entry
+	// left are the items whose owner has gone before they were due.
+	left map[types.UID]*Item
+	// OnEarlier, if set, is called when the first time at which something is
+	// due has become earlier.
+	OnEarlier func(due int64)
 }
 
 type entry struct {
-	uid types.UID
 	due int64
-	idx int
+	it  *Item
 }
 
 // NewWorkQueue returns an empty queue.
-func NewWorkQueue() *WorkQueue { return &WorkQueue{byUID: map[types.UID]*entry{}} }
+func NewWorkQueue() *WorkQueue { return &WorkQueue{} }
 
-// Enqueue makes uid due at due, in place of an earlier or later time.
-func (q *WorkQueue) Enqueue(uid types.UID, due int64) {
-	if e := q.byUID[uid]; e != nil {
-		e.due = due
-		heap.Fix(&q.h, e.idx)
+// Join makes an item known that is to stand for its UID. What an earlier owner
+// of the UID left in the queue is taken over.
+func (q *WorkQueue) Join(it *Item) {
+	old := q.left[it.UID]
+	if old == nil {
 		return
 	}
-	e := &entry{uid: uid, due: due}
-	q.byUID[uid] = e
-	heap.Push(&q.h, e)
+	delete(q.left, it.UID)
+	it.place = old.place
+	q.h[it.place-1].it = it
+}
+
+// Leave is for an owner that goes: if its item waits, the UID goes on waiting
+// without an owner.
+func (q *WorkQueue) Leave(it *Item) {
+	if it.place == 0 {
+		return
+	}
+	left := &Item{UID: it.UID, place: it.place}
+	it.place = 0
+	q.h[left.place-1].it = left
+	if q.left == nil {
+		q.left = map[types.UID]*Item{}
+	}
+	q.left[left.UID] = left
+}
+
+// Enqueue makes an item due at due, in place of an earlier or later time.
+func (q *WorkQueue) Enqueue(it *Item, due int64) {
+	first := len(q.h) == 0 || due < q.h[0].due
+	if it.place == 0 {
+		q.h = append(q.h, entry{due, it})
+		it.place = int32(len(q.h))
+		q.up(len(q.h) - 1)
+	} else {
+		i := int(it.place) - 1
+		q.h[i].due = due
+		if !q.up(i) {
+			q.down(i)
+		}
+	}
+	if first && q.OnEarlier != nil {
+		q.OnEarlier(due)
+	}
 }
 
 // Due tells whether anything was due before now.
 func (q *WorkQueue) Due(now int64) bool { return len(q.h) > 0 && q.h[0].due < now }
 
-// Len returns how many UIDs are waiting.
+// First returns the item that is due first, and when; nil if none waits.
+func (q *WorkQueue) First() (*Item, int64) {
+	if len(q.h) == 0 {
+		return nil, 0
+	}
+	return q.h[0].it, q.h[0].due
+}
+
+// Len returns how many items are waiting.
 func (q *WorkQueue) Len() int { return len(q.h) }
 
-// Take removes and returns what was due strictly before now, by due time, then
-// UID.
+// Take removes what was due strictly before now and returns the UIDs, by due
+// time, then UID.
 func (q *WorkQueue) Take(now int64) []types.UID {
 	var out []types.UID
 	for q.Due(now) {
-		e := heap.Pop(&q.h).(*entry)
-		delete(q.byUID, e.uid)
-		out = append(out, e.uid)
+		it := q.h[0].it
+		it.place = 0
+		if it.Owner == nil && q.left[it.UID] == it {
+			delete(q.left, it.UID)
+		}
+		out = append(out, it.UID)
+		n := len(q.h) - 1
+		last := q.h[n]
+		q.h[n] = entry{}
+		q.h = q.h[:n]
+		if n > 0 {
+			q.h[0] = last
+			last.it.place = 1
+			q.down(0)
+		}
 	}
 	return out
 }
 
-type entries []*entry
-
-func (h entries) Len() int { return len(h) }
-func (h entries) Less(i, j int) bool {
-	if h[i].due != h[j].due {
-		return h[i].due < h[j].due
+func (e *entry) before(o *entry) bool {
+	if e.due != o.due {
+		return e.due < o.due
 	}
-	return h[i].uid < h[j].uid
+	return e.it.UID < o.it.UID
 }
-func (h entries) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].idx, h[j].idx = i, j
+
+func (q *WorkQueue) swap(i, j int) {
+	q.h[i], q.h[j] = q.h[j], q.h[i]
+	q.h[i].it.place, q.h[j].it.place = int32(i)+1, int32(j)+1
 }
-func (h *entries) Push(x any) {
-	e := x.(*entry)
-	e.idx = len(*h)
-	*h = append(*h, e)
+
+func (q *WorkQueue) up(i int) (moved bool) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !q.h[i].before(&q.h[parent]) {
+			return moved
+		}
+		q.swap(i, parent)
+		i, moved = parent, true
+	}
+	return moved
 }
-func (h *entries) Pop() any {
-	old := *h
-	n := len(old) - 1
-	e := old[n]
-	old[n] = nil
-	*h = old[:n]
-	return e
+
+func (q *WorkQueue) down(i int) {
+	for {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(q.h); c++ {
+			if q.h[c].before(&q.h[least]) {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		q.swap(i, least)
+		i = least
+	}
 }
