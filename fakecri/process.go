@@ -37,7 +37,11 @@ type exitStatus struct {
 
 func exitBySignal(n int) exitStatus { return exitStatus{code: int32(128 + n), signal: n} }
 
-var exitByOOM = exitStatus{code: 137, signal: sigKILL, reason: "OOMKilled"}
+// oomReason is what containerd says of a container in which the OOM killer took
+// a process, whichever.
+const oomReason = "OOMKilled"
+
+var exitByOOM = exitStatus{code: 137, signal: sigKILL, reason: oomReason}
 
 // process is what runs in a container. A stated program is this and a timer.
 type process struct {
@@ -233,6 +237,9 @@ func (p *process) end() (at int64, e exitStatus) {
 			e = exitBySignal(p.b.Signal)
 		default:
 			e = exitStatus{code: p.b.exitCode(attempt)}
+		}
+		if p.b.ChildOOMKilled {
+			e.reason = oomReason
 		}
 	}
 	if p.termAt != 0 && (at == 0 || p.termAt < at) {

@@ -42,6 +42,10 @@ type Behaviour struct {
 	// OOMKilled makes the end an OOM kill: 137, reason OOMKilled. A program
 	// whose Memory grows over the container's limit is killed without it.
 	OOMKilled bool
+	// ChildOOMKilled says that the OOM killer takes a child of the process,
+	// which then goes on to its own end: its exit code stays what it is, the
+	// reason is OOMKilled.
+	ChildOOMKilled bool
 	// StartError makes StartContainer fail with this text; the container is
 	// EXITED then with code 128 and reason StartError.
 	StartError string
@@ -107,6 +111,8 @@ func (b *Behaviour) validate() error {
 		return fmt.Errorf("signal: without runFor the program never exits by itself")
 	case forever && b.OOMKilled:
 		return fmt.Errorf("oomKilled: without runFor the program never exits by itself")
+	case forever && b.ChildOOMKilled:
+		return fmt.Errorf("childOOMKilled: without runFor the program never exits by itself")
 	case b.ExitCode < 0 || b.ExitCode > 255:
 		return fmt.Errorf("exitCode: %d is not within 0 to 255", b.ExitCode)
 	case b.Signal < 0 || b.Signal > 64:

@@ -33,6 +33,8 @@ func TestPrograms(t *testing.T) {
 		{name: "last of codes", b: Behaviour{RunFor: sec(1), ExitCodes: []int32{7, 0}}, attempt: 5, after: time.Second, reason: "Completed"},
 		{name: "a signal", b: Behaviour{RunFor: sec(1), Signal: 11}, after: time.Second, code: 139, reason: "Error"},
 		{name: "an OOM kill", b: Behaviour{RunFor: sec(1), OOMKilled: true}, after: time.Second, code: 137, reason: "OOMKilled"},
+		{name: "an OOM kill of a child", b: Behaviour{RunFor: sec(1), ChildOOMKilled: true}, after: time.Second, reason: "OOMKilled"},
+		{name: "an OOM kill of a child that matters", b: Behaviour{RunFor: sec(1), ExitCode: 2, ChildOOMKilled: true}, after: time.Second, code: 2, reason: "OOMKilled"},
 		{name: "grows over its limit", b: Behaviour{Memory: Ramp(0, 1000, 10*time.Second)}, limit: 499, after: 5 * time.Second, code: 137, reason: "OOMKilled"},
 		{name: "stays under its limit", b: Behaviour{Memory: Ramp(0, 1000, 10*time.Second)}, limit: 1000, stopAt: time.Minute, after: time.Minute, reason: "Completed"},
 		{name: "stopped", b: Behaviour{}, stopAt: 2 * time.Second, after: 2 * time.Second, reason: "Completed"},
@@ -228,6 +230,32 @@ func (s *logSink) WriteLog(path string, line []byte) {
 	s.lines = append(s.lines, path+" "+string(line))
 }
 func (s *logSink) ReopenLog(path string) { s.reopened = append(s.reopened, path) }
+
+func TestLogFiles(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		b    Behaviour
+	}{
+		{"runs", Behaviour{}},
+		{"can't start", Behaviour{StartError: "no such file"}},
+	} {
+		var files []string
+		o := Options{Images: []Image{appImage}, Programs: []Program{{Behaviour: tc.b}}, LogFile: func(path string) { files = append(files, path) }}
+		run(t, o, func(e *env) {
+			sb := e.sandbox("web", 0)
+			for attempt := range uint32(2) {
+				id, err := e.c.CreateContainer(e.ctx, sb, containerConfig("web", "main", attempt), nil)
+				e.ok(err)
+				if err := e.c.StartContainer(e.ctx, id); (err != nil) != (tc.b.StartError != "") {
+					t.Errorf("%s: %v", tc.name, err)
+				}
+			}
+		})
+		if got, want := fmt.Sprint(files), "[/var/log/pods/web/main/0.log /var/log/pods/web/main/1.log]"; got != want {
+			t.Errorf("%s: %s, want %s", tc.name, got, want)
+		}
+	}
+}
 
 func TestLogs(t *testing.T) {
 	var sink logSink

@@ -58,6 +58,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		want   string
 	}{
 		{func(c *kubeletconfig.KubeletConfiguration) { c.MaxPods = -1 }, "maxPods: Invalid value: -1"},
+		{func(c *kubeletconfig.KubeletConfiguration) { c.AllowedUnsafeSysctls = []string{"vm.*"} }, `the sysctls "vm.*" are not known to be namespaced`},
 		{func(c *kubeletconfig.KubeletConfiguration) { c.EvictionHard = map[string]string{"memory.avail": "1Mi"} }, "unsupported eviction signal memory.avail"},
 		{func(c *kubeletconfig.KubeletConfiguration) {
 			c.EvictionHard = map[string]string{"nodefs.available": "120%"}

@@ -160,6 +160,7 @@ type Kubelet struct {
 	queue         *queue.WorkQueue
 	workers       *podWorkers
 	deletor       *containerDeletor
+	sysctls       *lifecycle.Sysctls
 	admit         lifecycle.PodAdmitHandlers
 	images        imageList
 
@@ -192,12 +193,16 @@ func New(opts Options) (*Kubelet, error) {
 	if err != nil {
 		return nil, err
 	}
+	sysctls, err := lifecycle.NewSysctls(opts.Config.AllowedUnsafeSysctls)
+	if err != nil {
+		return nil, err
+	}
 	if opts.RootDir == "" {
 		opts.RootDir = DefaultRootDir
 	}
 	kl := &Kubelet{
 		opts: opts, l: opts.Loop, g: opts.Group, nodeName: name, cfg: opts.Config, client: opts.Client, fs: opts.FS,
-		podsDir: path.Join(opts.RootDir, "pods"), log: opts.Log, reserved: reserved,
+		podsDir: path.Join(opts.RootDir, "pods"), log: opts.Log, reserved: reserved, sysctls: sysctls,
 	}
 	if gen, ok := opts.RuntimeService.(pleg.Generation); ok && !opts.NoElide {
 		kl.generation = gen

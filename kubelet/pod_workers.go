@@ -36,8 +36,8 @@ type podSyncer interface {
 	// cost.
 	Unchanged(quiet *quietSync, pod, mirror *v1.Pod, status *kubecontainer.PodStatus) bool
 	// Unmoved tells whether the sync loop would now begin a sync of the pod
-	// that is Unchanged; mirror is what it would go by without a newer one.
-	Unmoved(quiet *quietSync, mirror *v1.Pod) bool
+	// that is Unchanged.
+	Unmoved(quiet *quietSync) bool
 	SyncTerminatingPod(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus, grace *int64, statusFn PodStatusFunc) error
 	SyncTerminatingRuntimePod(ctx context.Context, running *kubecontainer.Pod) error
 	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus) error
@@ -253,7 +253,7 @@ func (w *podWorkers) neverStarts(uid types.UID) bool {
 // none.
 func (w *podWorkers) launch(s *podState, run podRun, status *kubecontainer.PodStatus, err error) {
 	if !w.NoElide && run.work == syncWork && err == nil && run.options.UpdateType == kubetypes.SyncPodSync &&
-		w.Syncer.Unchanged(&s.quiet, s.active.Pod, s.active.MirrorPod, status) {
+		w.Syncer.Unchanged(&s.quiet, s.active.Pod, run.options.MirrorPod, status) {
 		w.quietRun(s)
 		w.next(s)
 		return
@@ -324,7 +324,7 @@ func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *podRun, st
 		}
 		return false, false, w.Syncer.SyncTerminatingPod(ctx, pod, status, grace, s.statusFn)
 	}
-	return w.Syncer.SyncPod(ctx, run.options.UpdateType, pod, s.active.MirrorPod, status, &s.quiet)
+	return w.Syncer.SyncPod(ctx, run.options.UpdateType, pod, run.options.MirrorPod, status, &s.quiet)
 }
 
 func (w *podWorkers) enqueue(s *podState, d time.Duration) {
@@ -346,7 +346,7 @@ func (w *podWorkers) resyncUnchanged(now int64) {
 			return
 		}
 		s, _ := it.Owner.(*podState)
-		if s == nil || !s.idle() || !w.Cache.SeenSince(s.lastRun) || !w.Syncer.Unmoved(&s.quiet, s.active.MirrorPod) {
+		if s == nil || !s.idle() || !w.Cache.SeenSince(s.lastRun) || !w.Syncer.Unmoved(&s.quiet) {
 			return
 		}
 		w.quietRun(s)

@@ -42,7 +42,7 @@ func (f *fakeSyncer) SyncPod(ctx context.Context, t kubetypes.SyncPodType, pod, 
 func (f *fakeSyncer) Unchanged(*quietSync, *v1.Pod, *v1.Pod, *kubecontainer.PodStatus) bool {
 	return false
 }
-func (f *fakeSyncer) Unmoved(*quietSync, *v1.Pod) bool { return false }
+func (f *fakeSyncer) Unmoved(*quietSync) bool { return false }
 func (f *fakeSyncer) SyncTerminatingPod(ctx context.Context, _ *v1.Pod, _ *kubecontainer.PodStatus, grace *int64, _ PodStatusFunc) error {
 	if grace == nil {
 		return f.note(ctx, "terminating")
@@ -98,6 +98,41 @@ func TestUpdatesCoalesce(t *testing.T) {
 	want(t, f, "0 sync create 1", "2 sync update 4")
 	if w.Queue.Due(w.l.UnixNano()+int64(50*time.Second)) || !w.Queue.Due(w.l.UnixNano()+int64(90*time.Second)) {
 		t.Error("the next sync is not due 60 to 90 s after the last")
+	}
+}
+
+// TestUpdatesOfOneTurn: what the sync loop tells an idle worker before it waits
+// again is one update, as upstream, where the worker's goroutine takes longer to
+// wake than the loop to take what is in its channels.
+func TestUpdatesOfOneTurn(t *testing.T) {
+	type tell func(w *podWorkers)
+	update := func(v string) tell {
+		return func(w *podWorkers) {
+			w.UpdatePod(UpdatePodOptions{Pod: testPod(version(v)), UpdateType: kubetypes.SyncPodUpdate})
+		}
+	}
+	remove := func(w *podWorkers) { w.remove(w.pods["u"]) }
+	for _, c := range []struct {
+		name  string
+		turns [][]tell // a second and a half apart
+		want  []string
+	}{
+		{"one turn", [][]tell{{update("1"), update("2"), update("3")}}, []string{"0 sync update 3"}},
+		{"two turns", [][]tell{{update("1")}, {update("2"), update("3")}}, []string{"0 sync update 1", "2 sync update 3"}},
+		{"forgotten before it woke", [][]tell{{update("1"), remove}}, nil},
+	} {
+		w, f, run := workersWorld(t)
+		f.took = 0
+		for i, turn := range c.turns {
+			run(1.5 * float64(i))
+			for _, fn := range turn {
+				fn(w)
+			}
+		}
+		run(10)
+		if !reflect.DeepEqual(f.lines, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, f.lines, c.want)
+		}
 	}
 }
 

@@ -290,7 +290,15 @@ func TestElisionIsInvisible(t *testing.T) {
 		w.run(400)
 		worlds[i], stats[i] = w, w.kl.Stats()
 	}
-	a, b := worlds[0].records, worlds[1].records
+	sameRecords(t, worlds[0].records, worlds[1].records)
+	if stats[0].Resyncs == 0 || stats[0].PLEG.Elided < 300 || stats[0].Housekeepings >= stats[1].Housekeepings/2 {
+		t.Errorf("little was left out: %+v\nwithout elision: %+v", stats[0], stats[1])
+	}
+}
+
+// sameRecords holds a trace with elision against one without.
+func sameRecords(t *testing.T, a, b []*trace.Record) {
+	t.Helper()
 	for i := range max(len(a), len(b)) {
 		if i >= len(a) || i >= len(b) {
 			t.Fatalf("%d records with elision, %d without", len(a), len(b))
@@ -301,7 +309,64 @@ func TestElisionIsInvisible(t *testing.T) {
 			t.Fatalf("record %d: with elision %+v, without %+v", i, a[i], b[i])
 		}
 	}
-	if stats[0].Resyncs == 0 || stats[0].PLEG.Elided < 300 || stats[0].Housekeepings >= stats[1].Housekeepings/2 {
-		t.Errorf("little was left out: %+v\nwithout elision: %+v", stats[0], stats[1])
+}
+
+// Trouble reaches an idle kubelet, most of whose timers are not set, as soon as
+// one that polls.
+func TestElisionIsInvisibleInTrouble(t *testing.T) {
+	for name, trouble := range map[string]func(w *world){
+		"the daemon is down": func(w *world) {
+			w.rt.StopDaemon()
+			w.run(145)
+			w.write("late", "", "app:1", 5)
+			w.run(150)
+			w.rt.StartDaemon()
+		},
+		"the network is not ready": func(w *world) {
+			w.rt.SetNetworkReady(false, "NetworkPluginNotReady", "cni plugin not initialized")
+			w.run(190)
+			w.rt.SetNetworkReady(true, "", "")
+		},
+		"a listing hangs": func(w *world) {
+			remove := w.rt.AddFault(fakecri.Fault{Method: "ListPodSandbox", Hang: true})
+			w.run(150)
+			remove()
+		},
+		"status fails": func(w *world) {
+			remove := w.rt.AddFault(fakecri.Fault{Method: "Status", Error: &fakecri.FaultError{Code: "Unknown"}})
+			w.run(160)
+			w.write("late", "", "app:1", 5)
+			w.run(170)
+			remove()
+		},
+		"a container dies": func(w *world) {
+			if err := w.rt.StopContainerOutside("default/web-node-0", "main"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a sandbox goes": func(w *world) {
+			if err := w.rt.StopSandboxOutside("default/web-node-0"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the manifest goes": func(w *world) { w.remove("web") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var records [2][]*trace.Record
+			for i := range records {
+				w := newWorld(t, i == 1)
+				w.start()
+				w.run(2)
+				w.write("web", "", "app:1", 5)
+				w.run(100.4)
+				trouble(w)
+				w.run(400)
+				records[i] = w.records
+			}
+			if len(records[0]) < 4 {
+				t.Errorf("%d records", len(records[0]))
+			}
+			sameRecords(t, records[0], records[1])
+		})
 	}
 }

@@ -169,7 +169,8 @@ func (kl *Kubelet) build() {
 	if kl.client != nil {
 		predicates.FreshNode = func(ctx context.Context) (*v1.Node, error) { return kl.client.GetNode(ctx, kl.nodeName) }
 	}
-	kl.admit = lifecycle.PodAdmitHandlers{predicates}
+	predicates.Preemption = &lifecycle.Preemption{Kill: kl.preempt, Log: kl.log}
+	kl.admit = lifecycle.PodAdmitHandlers{kl.sysctls, predicates}
 }
 
 // deletionSafety answers the status manager.

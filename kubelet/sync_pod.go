@@ -46,7 +46,7 @@ func (kl *Kubelet) Unchanged(q *quietSync, pod, mirror *v1.Pod, runtime *kubecon
 // Unmoved tells whether the sync loop, given the pod as due, would find that it
 // is Unchanged: with the pod and mirror pod of the pod manager, and the entry of
 // the pod cache.
-func (kl *Kubelet) Unmoved(q *quietSync, mirror *v1.Pod) bool {
+func (kl *Kubelet) Unmoved(q *quietSync) bool {
 	if q.pod == nil || kl.state.networkError != nil || q.hostIP != kl.firstHostIP() {
 		return false
 	}
@@ -57,9 +57,7 @@ func (kl *Kubelet) Unmoved(q *quietSync, mirror *v1.Pod) bool {
 	if pod, _ := kl.pods.GetPodByUID(q.pod.UID); pod != q.pod {
 		return false
 	}
-	if m, ok := kl.pods.GetMirrorPodByPod(q.pod); ok {
-		mirror = m
-	}
+	mirror, _ := kl.pods.GetMirrorPodByPod(q.pod)
 	runtime, err := kl.podCache.Get(q.pod.UID)
 	if err != nil || !kl.Unchanged(q, q.pod, mirror, runtime) {
 		return false

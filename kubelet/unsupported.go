@@ -30,9 +30,6 @@ func Unsupported(pod *v1.Pod) []string {
 	for i := range spec.Volumes {
 		say(fmt.Sprintf("spec.volumes[%d] (%s)", i, spec.Volumes[i].Name), "volumes are not mounted yet")
 	}
-	if c := spec.SecurityContext; c != nil && len(c.Sysctls) > 0 {
-		say("spec.securityContext.sysctls", "sysctls are not checked at admission yet")
-	}
 	if len(spec.ImagePullSecrets) > 0 {
 		say("spec.imagePullSecrets", "pull secrets are not read yet")
 	}

@@ -13,6 +13,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 )
 
 // Validate judges a configuration with its defaults set. The error, if any, is
@@ -28,6 +29,9 @@ func Validate(cfg *kubeletconfig.KubeletConfiguration) error {
 	v.reserved(cfg)
 	v.eviction(cfg)
 	v.shutdown(cfg)
+	if _, err := lifecycle.NewSysctls(cfg.AllowedUnsafeSysctls); err != nil {
+		v.bad(field.NewPath("allowedUnsafeSysctls"), cfg.AllowedUnsafeSysctls, err.Error())
+	}
 	for i := range cfg.RegisterWithTaints {
 		v.taint(field.NewPath("registerWithTaints").Index(i), &cfg.RegisterWithTaints[i])
 	}

@@ -47,6 +47,8 @@ type Predicates struct {
 	// FreshNode, if set, reads the node from the API: asked once before a pod
 	// is refused for its node selector or affinity alone.
 	FreshNode func(ctx context.Context) (*v1.Node, error)
+	// Preemption, if set, makes room for critical pods.
+	Preemption *Preemption
 }
 
 // Admit tells whether the pod fits; of several failures it tells the first.
@@ -67,6 +69,11 @@ func (p *Predicates) Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAd
 	if p.FreshNode != nil && onlyAffinity(failures) {
 		if fresh, err := p.FreshNode(ctx); err == nil {
 			failures = Check(pod, attrs.OtherPods, fresh)
+		}
+	}
+	if len(failures) > 0 && p.Preemption != nil && kubetypes.IsCriticalPod(pod) {
+		if failures, err = p.Preemption.admit(ctx, pod, attrs.OtherPods, failures); err != nil {
+			return PodAdmitResult{Reason: "UnexpectedAdmissionError", Message: fmt.Sprintf("Unexpected error while attempting to recover from admission failure: %v", err)}
 		}
 	}
 	if len(failures) == 0 {

@@ -412,3 +412,48 @@ func BenchmarkElidedRelist(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// notifying is a runtime that tells of its changes.
+type notifying struct {
+	*fakeRuntime
+	fn func()
+}
+
+func (n *notifying) OnChange(fn func()) { n.fn = fn }
+
+// A relist that can find nothing has no timer, and leaves behind what it would.
+func TestParks(t *testing.T) {
+	r := newRig(t, true)
+	n := &notifying{fakeRuntime: r.f}
+	r.p.o.Generation = n
+	r.f.set("u", kubecontainer.StateRunning)
+	r.p.Start(r.g)
+	r.run(t, 3500*time.Millisecond)
+	steps := r.l.Steps()
+	r.takeCalls()
+	r.run(t, 100500*time.Millisecond)
+	if took := r.l.Steps() - steps; took != 0 {
+		t.Errorf("%d steps while nothing happens", took)
+	}
+	if got := r.p.LastRelist().Sub(loop.Epoch()).Truncate(time.Millisecond); got != 100*time.Second || r.p.Healthy() != nil {
+		t.Errorf("last relist %v, %v", got, r.p.Healthy())
+	}
+	if s := r.p.Stats(); s.Elided != 100 || s.Relists != 1 {
+		t.Errorf("%+v", s)
+	}
+	if !r.c.SeenSince(loop.Epoch().Add(99*time.Second)) || r.c.SeenSince(loop.Epoch().Add(100500*time.Millisecond)) {
+		t.Error("the cache was not kept up to date")
+	}
+	var seen time.Duration
+	r.c.Notify("u", r.l.Now(), func(*kubecontainer.PodStatus, error) { seen = r.l.Since(loop.Epoch()).Truncate(time.Millisecond) })
+	r.run(t, 105500*time.Millisecond)
+	if seen != 101*time.Second {
+		t.Errorf("who waits is served at %v", seen)
+	}
+	r.f.set("u", kubecontainer.StateExited)
+	n.fn()
+	r.run(t, 107500*time.Millisecond)
+	if got := r.takeCalls(); !strings.HasPrefix(got, "1m46s list") {
+		t.Errorf("calls after a change: %s", got)
+	}
+}

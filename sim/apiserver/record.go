@@ -64,6 +64,9 @@ func objectName(k Kind, o Object) string {
 
 // fields adds to a record's own fields what every write's record has.
 func (s *Server) fields(c Change, own []trace.Field) []trace.Field {
+	if own == nil {
+		own = make([]trace.Field, 0, 2)
+	}
 	if c.Subresource != "" && c.Subresource != "status" && c.Subresource != "binding" {
 		own = append(own, trace.Str("subresource", c.Subresource))
 	}

@@ -243,15 +243,14 @@ func (s *Store) tell(c Change) {
 	}
 	s.telling = true
 	defer func() { s.telling = false }()
-	for len(s.pending) > 0 {
-		c := s.pending[0]
-		s.pending[0] = Change{}
-		s.pending = s.pending[1:]
+	for i := 0; i < len(s.pending); i++ { // hooks may add to it
+		c := s.pending[i]
+		s.pending[i] = Change{}
 		for _, fn := range s.hooks {
 			fn(c)
 		}
 	}
-	s.pending = nil
+	s.pending = s.pending[:0]
 }
 
 func (s *Store) indexPod(typ watch.EventType, old Object, pod *v1.Pod) {

@@ -17,11 +17,22 @@ type Context struct {
 	done     chan struct{}
 	timer    *Timer
 	waiters  []*Task
-	after    []*afterFunc
-	unlink   func() bool
+	after    []sequel
+	// up is the context whose end ends this one, if it can end.
+	up *Context
 }
 
-type afterFunc struct{ fn func() }
+// sequel is what a context's end brings about: a call, or the end of a child.
+type sequel struct {
+	fn    *func()
+	child *Context
+}
+
+// timed is a context with room for its timer.
+type timed struct {
+	Context
+	t Timer
+}
 
 type ctxKey struct{}
 
@@ -85,17 +96,19 @@ func (c *Context) AfterFunc(f func()) func() bool {
 		f()
 		return func() bool { return false }
 	}
-	a := &afterFunc{f}
+	a := sequel{fn: &f}
 	c.after = append(c.after, a)
-	return func() bool {
-		for i, o := range c.after {
-			if o == a {
-				c.after = append(c.after[:i], c.after[i+1:]...)
-				return true
-			}
+	return func() bool { return c.unlink(a) }
+}
+
+func (c *Context) unlink(a sequel) bool {
+	for i, o := range c.after {
+		if o == a {
+			c.after = append(c.after[:i], c.after[i+1:]...)
+			return true
 		}
-		return false
 	}
+	return false
 }
 
 func (c *Context) cancel(err error) {
@@ -109,32 +122,40 @@ func (c *Context) cancel(err error) {
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	if c.unlink != nil {
-		c.unlink()
+	if c.up != nil {
+		c.up.unlink(sequel{child: c})
+		c.up = nil
 	}
 	ws := c.waiters
 	c.waiters = nil
 	for _, t := range ws {
 		t.ready()
 	}
-	fns := c.after
+	list := c.after
 	c.after = nil
-	for _, a := range fns {
-		a.fn()
+	for _, a := range list {
+		if a.child != nil {
+			a.child.cancel(c.err)
+		} else {
+			(*a.fn)()
+		}
 	}
 }
 
 // WithCancel returns a context that ends with its parent or when cancelled.
 // The parent must belong to a loop.
 func WithCancel(parent context.Context) (context.Context, context.CancelFunc) {
-	c := child(parent)
+	c := &Context{}
+	c.descend(parent)
 	return c, func() { c.cancel(context.Canceled) }
 }
 
 // WithTimeout is WithCancel with an end d from now on the loop's clock. A d of
 // 0 or less ends it at once.
 func WithTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	c := child(parent)
+	room := &timed{}
+	c := &room.Context
+	c.descend(parent)
 	at := c.l.Now().Add(d)
 	if cur, ok := parent.Deadline(); !ok || at.Before(cur) {
 		c.deadline = at
@@ -145,24 +166,40 @@ func WithTimeout(parent context.Context, d time.Duration) (context.Context, cont
 			if p := own(parent); p.task != nil {
 				g = p.task.g
 			}
-			c.timer = g.After(d, func() { c.cancel(context.DeadlineExceeded) })
+			c.timer = &room.t
+			*c.timer = Timer{g: g, fn: func() { c.cancel(context.DeadlineExceeded) }, idx: -1, stream: c.l.NewStream()}
+			c.timer.Reset(d)
 		}
 	}
 	return c, func() { c.cancel(context.Canceled) }
 }
 
-func child(parent context.Context) *Context {
+// descend makes c a child of parent.
+func (c *Context) descend(parent context.Context) {
 	p := own(parent)
 	if p == nil {
 		panic("loop: the parent context belongs to no loop")
 	}
-	c := &Context{parent: parent, l: p.l, task: p.task}
+	c.parent, c.l, c.task = parent, p.l, p.task
 	if err := parent.Err(); err != nil {
 		c.err = err
-		return c
+		return
 	}
-	c.unlink = p.AfterFunc(func() { c.cancel(p.err) })
-	return c
+	if p.endless() {
+		return
+	}
+	if p.err != nil { // parent hides it
+		c.cancel(p.err)
+		return
+	}
+	c.up = p
+	p.after = append(p.after, sequel{child: c})
+}
+
+// endless tells whether c is a task's own context. That never ends: killing the
+// task's group unwinds the task instead.
+func (c *Context) endless() bool {
+	return c.parent == nil && c.deadline.IsZero() && c.task != nil && c == &c.task.ctx
 }
 
 // Background returns a context of the group that never ends by itself.
@@ -176,9 +213,8 @@ func (l *Loop) wait(ctx context.Context, kind WaitKind, on string) error {
 		l.park(kind, on)
 		return ctx.Err()
 	}
-	// Only a context that can end needs to know who waits. The task's own
-	// context never ends: killing its group unwinds the task instead.
-	if c.parent == nil && c.deadline.IsZero() && c.task != nil && c == &c.task.ctx {
+	// Only a context that can end needs to know who waits.
+	if c.endless() {
 		l.park(kind, on)
 		return nil
 	}

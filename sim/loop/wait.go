@@ -166,10 +166,34 @@ func (e *Event) Fire() {
 // Fired tells whether the event has happened.
 func (e *Event) Fired() bool { return e.fired }
 
-// Wait waits until the event has happened.
+// Wait waits until the event has happened. It is WaitAny for one thing that
+// nobody uses up.
 func (e *Event) Wait(ctx context.Context) error {
-	_, err := WaitAny(ctx, e)
-	return err
+	l := From(ctx)
+	if l == nil {
+		panic("loop: the context belongs to no loop")
+	}
+	t := l.current
+	if t == nil {
+		panic(errPark)
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if e.fired {
+			return nil
+		}
+		if err := e.wait(ctx, l, t); err != nil {
+			return err
+		}
+	}
+}
+
+func (e *Event) wait(ctx context.Context, l *Loop, t *Task) error {
+	e.w.add(t)
+	defer e.w.remove(t)
+	return l.wait(ctx, WaitTask, "one of several")
 }
 
 func (e *Event) take() bool     { return e.fired }
