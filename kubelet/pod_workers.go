@@ -334,7 +334,7 @@ func (w *podWorkers) enqueue(s *podState, d time.Duration) {
 // resyncUnchanged gives what is due, and would have nothing to do, its next
 // time. It is what the sync loop would bring about if it took up these pods
 // now: it would tell the workers of pods that they know, as they are, and these
-// would be idle again within the same step. It stops at the first pod for which
+// would be idle again at the same instant. It stops at the first pod for which
 // that is not certain.
 func (w *podWorkers) resyncUnchanged(now int64) {
 	if w.NoElide {
