@@ -231,6 +231,7 @@ func (l *Loop) reach(at int64) {
 }
 
 func (l *Loop) runUntil(limit int64) {
+	defer l.left()
 	for len(l.dying) > 0 { // killed between runs
 		l.unwindDying()
 	}

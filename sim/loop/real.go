@@ -51,6 +51,7 @@ func (l *Loop) wall() {
 // RunReal runs the loop on the wall clock until ctx ends (it then returns nil)
 // or a task panics. The caller closes the loop afterwards.
 func (l *Loop) RunReal(ctx context.Context) error {
+	defer l.left()
 	timer := time.NewTimer(math.MaxInt64)
 	defer timer.Stop()
 	for l.err == nil {

@@ -119,21 +119,22 @@ func (l *Loop) resume(t *Task) {
 		t.co.task = t
 		t.started = true
 	}
-	prev := l.current
 	l.current = t
 	t.waitKind = WaitNone
-	back := false
-	defer func() {
-		if !back { // Goexit goes on through the coroutine into the driver
-			l.current = prev
-			t.co = nil
-			l.finish(t)
-		}
-	}()
 	t.co.resume()
-	back = true
-	l.current = prev
+	l.current = nil
 	if t.done {
+		l.finish(t)
+	}
+}
+
+// left cleans up after a Goexit, which goes on from a task through its
+// coroutine into the driver: the task has no coroutine any more. It is deferred
+// once a run, not once a step.
+func (l *Loop) left() {
+	if t := l.current; t != nil {
+		l.current = nil
+		t.co = nil
 		l.finish(t)
 	}
 }

@@ -21,7 +21,9 @@ func (l *Loop) Sleep(ctx context.Context, d time.Duration) error {
 	}
 	l.schedule(&t.wake, l.now+int64(max(d, 0)))
 	err := l.wait(ctx, WaitTime, "sleep")
-	t.wake.Stop()
+	if err != nil {
+		t.wake.Stop()
+	}
 	return err
 }
 
