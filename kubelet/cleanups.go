@@ -113,7 +113,7 @@ func (kl *Kubelet) restartUnknown(pods []*v1.Pod) (acted bool) {
 			continue
 		}
 		acted = true
-		kl.logf("Pod will be restarted because it is in the desired set and not known to the pod workers (likely due to UID reuse) pod=%s", podName(pod))
+		kl.logf("Starting a wanted pod that no worker knows (its UID was used before) pod=%s", podName(pod))
 		mirror, _ := kl.pods.GetMirrorPodByPod(pod)
 		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodCreate})
 	}
@@ -129,7 +129,7 @@ func (kl *Kubelet) finishRejected(pods []*v1.Pod, running []*kubecontainer.Pod) 
 			continue
 		}
 		acted = true
-		kl.logf("Clean up pod that has been rejected or is terminal pod=%s", podName(pod))
+		kl.logf("Finishing a pod that was rejected or is terminal, and is deleted pod=%s", podName(pod))
 		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, UpdateType: kubetypes.SyncPodKill})
 	}
 	return acted
