@@ -51,15 +51,16 @@ func StartFile(opts FileOptions) {
 	f := &fileSource{FileOptions: opts}
 	f.Path = strings.TrimSuffix(f.Path, "/")
 	g := opts.Group
-	g.After(0, f.list)
-	g.Every("config/file", opts.Period, 0, f.list)
+	list := func() { f.read(false) }
+	g.After(0, list)
+	g.Every("config/file", opts.Period, 0, list)
 	stop := f.FS.Watch(f.Path, func() {
 		if f.queued || g.Dead() {
 			return
 		}
 		// Not from inside the change: the writer may have more to write.
 		f.queued = true
-		g.After(0, func() { f.queued = false; f.changed() })
+		g.After(0, func() { f.queued = false; f.read(true) })
 	})
 	g.OnKill(stop)
 }
@@ -70,36 +71,20 @@ func (f *fileSource) log(format string, args ...any) {
 	}
 }
 
-// list reads everything.
-func (f *fileSource) list() {
+// read reads everything: at the periodic list, or, with keep, after a change,
+// when a file that gives no pod any more keeps its old one. Where the path is
+// one file, an error leaves all as it was.
+func (f *fileSource) read(keep bool) {
 	info, err := f.FS.Stat(f.Path)
 	switch {
 	case err != nil:
 		f.entries = nil
 		f.Source.Set(nil)
 	case info.IsDir():
-		f.entries = f.readDir(false)
+		f.entries = f.readDir(keep)
 		f.send()
 	default:
-		if e, ok := f.readFile(f.Path, false); ok && e.pod != nil {
-			f.entries = []fileEntry{e}
-			f.send()
-		}
-	}
-}
-
-// changed reads everything again after a change.
-func (f *fileSource) changed() {
-	info, err := f.FS.Stat(f.Path)
-	switch {
-	case err != nil:
-		f.entries = nil
-		f.Source.Set(nil)
-	case info.IsDir():
-		f.entries = f.readDir(true)
-		f.send()
-	default:
-		if e, ok := f.readFile(f.Path, true); ok {
+		if e, ok := f.readFile(f.Path, keep); ok && e.pod != nil {
 			f.entries = []fileEntry{e}
 			f.send()
 		}

@@ -1,6 +1,8 @@
 package status
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
@@ -41,8 +43,8 @@ func fieldsEqual(a, b *v1.PodStatus) bool {
 		a.QOSClass == b.QOSClass &&
 		a.Resize == b.Resize &&
 		a.StartTime.Equal(b.StartTime) &&
-		hostIPsEqual(a.HostIPs, b.HostIPs) &&
-		podIPsEqual(a.PodIPs, b.PodIPs) &&
+		slices.Equal(a.HostIPs, b.HostIPs) &&
+		slices.Equal(a.PodIPs, b.PodIPs) &&
 		containerStatusesEqual(a.ContainerStatuses, b.ContainerStatuses) &&
 		containerStatusesEqual(a.InitContainerStatuses, b.InitContainerStatuses) &&
 		containerStatusesEqual(a.EphemeralContainerStatuses, b.EphemeralContainerStatuses) &&
@@ -77,30 +79,6 @@ func conditionsWithin(a, b []v1.PodCondition) bool {
 		}
 		y := findCondition(b, x.Type)
 		if y == nil || x.Status != y.Status || x.Reason != y.Reason || x.Message != y.Message {
-			return false
-		}
-	}
-	return true
-}
-
-func hostIPsEqual(a, b []v1.HostIP) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
-func podIPsEqual(a, b []v1.PodIP) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@
 package status
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -232,7 +233,7 @@ func podIPs(ips []string, primaryV6 bool, old []v1.PodIP) []v1.PodIP {
 }
 
 func settlePodIPs(ips, old []v1.PodIP) []v1.PodIP {
-	if podIPsEqual(ips, old) {
+	if slices.Equal(ips, old) {
 		return old
 	}
 	return ips

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -223,6 +224,10 @@ func (e *Engine) window(w, limit int64) {
 	}
 	if e.pool != nil && len(e.due) >= minParallel {
 		e.pool.run(e, end)
+		if e.pool.lost.Load() {
+			e.err = e.firstErr()
+			return
+		}
 	} else {
 		for _, idx := range e.due {
 			e.runLoop(idx, end)
@@ -249,6 +254,16 @@ func (e *Engine) window(w, limit int64) {
 	for _, fn := range e.onWindow {
 		fn(time.Unix(0, end).UTC())
 	}
+}
+
+// firstErr returns the error of the first due loop that has one.
+func (e *Engine) firstErr() error {
+	for _, idx := range e.due {
+		if err := e.loops[idx].err; err != nil {
+			return err
+		}
+	}
+	return errors.New("loop: a worker is gone")
 }
 
 // runLoop runs one loop to the end of the window.

@@ -3,7 +3,9 @@ package loop
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +134,37 @@ func TestStopEndsTheRun(t *testing.T) {
 	if d := e.Now().Sub(Epoch()); d > 2*time.Minute {
 		t.Errorf("ran to %v", d)
 	}
+}
+
+// A Goexit in a task takes the goroutine that runs its loop with it; the run
+// must end with an error all the same, not wait for it.
+func TestGoexitInAWorker(t *testing.T) {
+	e, _ := NewEngine(EngineOptions{Workers: 2})
+	for i := range 100 {
+		l := e.NewLoop(fmt.Sprint("n", i))
+		l.Root().Every("t", time.Millisecond, 0, func() {})
+		if i == 99 { // the range of the second worker
+			l.Root().Go("fatal", func(ctx context.Context) {
+				_ = l.Sleep(ctx, 20*time.Millisecond)
+				runtime.Goexit()
+			})
+		}
+	}
+	got := make(chan error, 1)
+	go func() {
+		defer func() { got <- errors.New("the engine's own goroutine exited") }()
+		got <- e.RunUntil(Epoch().Add(time.Second))
+	}()
+	select {
+	case err := <-got:
+		// Which goroutine takes the loop is chance.
+		if err == nil {
+			t.Error("no error")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("hangs")
+	}
+	e.Close()
 }
 
 func TestTheWatchdogBarks(t *testing.T) {

@@ -25,7 +25,7 @@ type Options struct {
 	Start time.Time
 }
 
-// Epoch is where virtual time starts unless Options.Start says otherwise.
+// epoch is what Epoch returns.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Epoch returns the time at which virtual clocks start: 2026-01-01T00:00:00Z.
@@ -54,7 +54,6 @@ type Loop struct {
 	groups  []*Group
 	dying   []*Group
 	pool    []*coro
-	taskSeq uint64
 	err     error
 	closed  bool
 	root    *Group

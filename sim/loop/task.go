@@ -44,7 +44,6 @@ type Task struct {
 	prev, next *Task // the group's list
 	done       bool
 	killed     bool
-	started    bool
 	waitKind   WaitKind
 	waitOn     string
 	waitSince  int64
@@ -117,7 +116,6 @@ func (l *Loop) resume(t *Task) {
 	if t.co == nil {
 		t.co = l.newCoro()
 		t.co.task = t
-		t.started = true
 	}
 	l.current = t
 	t.waitKind = WaitNone
@@ -239,7 +237,6 @@ func (g *Group) Go(name string, fn func(ctx context.Context)) *Task {
 		t.done = true
 		return t
 	}
-	g.l.taskSeq++
 	t.wake = Timer{g: g, task: t, idx: -1, stream: g.l.NewStream()}
 	t.prev = g.end
 	if g.end != nil {

@@ -26,6 +26,7 @@ type workers struct {
 	left  atomic.Int64
 	epoch atomic.Uint64
 	quit  atomic.Bool
+	lost  atomic.Bool // a worker is gone
 	w     []*worker
 	parts []part // one per worker, and the engine's own goroutine first
 	wg    sync.WaitGroup
@@ -109,9 +110,22 @@ func (p *workers) work(w *worker, own int) {
 			return
 		}
 		seen++
-		p.share(own)
-		p.left.Add(-1)
+		p.turn(own)
 	}
+}
+
+// turn is a worker's part of one window. It ends also if a task's Goexit takes
+// the worker's goroutine with it; the run ends with this window then.
+func (p *workers) turn(own int) {
+	whole := false
+	defer func() {
+		if !whole {
+			p.lost.Store(true)
+		}
+		p.left.Add(-1)
+	}()
+	p.share(own)
+	whole = true
 }
 
 // await returns once the epoch is past seen.
