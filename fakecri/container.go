@@ -124,6 +124,15 @@ func (r *Runtime) createContainer(ctx context.Context, d *daemon, sub *subject, 
 	if s.state != sandboxReady || !s.listed {
 		return "", notReady(s)
 	}
+	if err := r.makeMountSources(config.Mounts); err != nil {
+		return "", status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: %v", c.id, err)
+	}
+	if err := r.checkProfile(config.GetLinux().GetSecurityContext()); err != nil {
+		return "", status.Error(codes.Unknown, err.Error())
+	}
+	if err := r.checkUser(c); err != nil {
+		return "", status.Error(codes.Unknown, err.Error())
+	}
 	c.createdAt = r.l.UnixNano()
 	c.state = stateCreated
 	c.listed = true
@@ -192,8 +201,22 @@ func (r *Runtime) startContainer(ctx context.Context, d *daemon, sub *subject, i
 	if err := r.checkStart(c); err != nil {
 		return err
 	}
-	return r.start(c)
+	if err := r.start(c); err != nil {
+		return err
+	}
+	if c.process != nil && c.process.in != nil {
+		// By the time that the call returns the program has been running for
+		// a while.
+		return r.l.Sleep(r.daemonGroup().Background(), r.l.Between(settleMin, settleMax, "settle", sub.pod, sub.key()))
+	}
+	return nil
 }
+
+// What runc and containerd still do after a container's process has begun.
+const (
+	settleMin = 8 * time.Millisecond
+	settleMax = 16 * time.Millisecond
+)
 
 func (r *Runtime) checkStart(c *container) error {
 	switch {
@@ -231,7 +254,7 @@ func (r *Runtime) stopContainer(ctx context.Context, d *daemon, sub *subject, id
 		return r.shortPause(ctx, mStopContainer, sub)
 	}
 	if sub.timeout > 0 && c.state == stateRunning {
-		r.signal(c, stopSignal(c.config))
+		r.signal(c, c.stopSignal())
 		if err := r.waitExit(ctx, c, time.Duration(sub.timeout)*time.Second); err != nil {
 			return err
 		}
@@ -401,7 +424,7 @@ func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 			return struct{}{}, status.Error(codes.FailedPrecondition, "container is not running")
 		}
 		if p := c.logPath(); p != "" && r.opts.Logs != nil {
-			r.opts.Logs.ReopenLog(p)
+			r.opts.Logs.OpenLog(p)
 		}
 		return struct{}{}, nil
 	})

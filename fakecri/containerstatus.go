@@ -44,7 +44,7 @@ func (c *container) status() *runtimeapi.ContainerStatus {
 		StopSignal:  c.config.StopSignal,
 	}
 	if st.StopSignal == runtimeapi.Signal_RUNTIME_DEFAULT {
-		st.StopSignal = runtimeapi.Signal_SIGTERM
+		st.StopSignal = signalNamed(c.stopSignal())
 	}
 	if lin := c.linuxResources(); lin != nil {
 		st.Resources = &runtimeapi.ContainerResources{Linux: lin}

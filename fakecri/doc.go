@@ -44,11 +44,23 @@
 // # Programs
 //
 // What a container does is, in this order: the first [Program] that matches;
-// what [Options.Interpret] makes of it; else it runs until it is stopped and
-// exits 0 on SIGTERM. A stated program is state plus one timer; only an
-// interpreted one has a group and tasks of its own. Nothing here interprets
-// shell scripts; such a container gets the default behaviour and one warning
-// ([Options.Warn]) per image and command.
+// what its image is known to do (nginx serves on port 80); the command itself,
+// interpreted, if its image has it or can be taken to have it; else it runs until
+// it is stopped and exits 0 on SIGTERM.
+//
+// A stated program is state plus one timer. An interpreted container has
+// processes (package kernel) that run the shell (package shell) and applets
+// (package busybox) over the image's files ([Trees]), a writable layer, the
+// request's mounts of the node's files and the namespaces of its sandbox; they
+// are tasks, in groups of their own. A node on which nothing is interpreted has
+// none of that. A script for which there is no shell gets the default behaviour
+// and one warning ([Options.Warn]) per image and command.
+//
+// [Client.ExecSync] runs a command beside an interpreted container's processes;
+// elsewhere the stated program says what comes of it. [Runtime.HTTP],
+// [Runtime.DialTCP] and [Runtime.GRPCHealth] are the pod network as the node
+// sees it, and their Quick variants answer for stated programs without running
+// anything.
 //
 // # Behind the kubelet's back
 //
@@ -58,8 +70,9 @@
 //
 // # What is not there
 //
-// ExecSync, Exec, Attach, PortForward, CheckpointContainer,
-// GetContainerEvents and the metric lists return Unimplemented. There is no
-// network, no file system and no user database behind containers. Ids are
-// matched whole, not by prefix.
+// Exec, Attach, PortForward, CheckpointContainer, GetContainerEvents and the
+// metric lists return Unimplemented. Image volumes are not mounted. Capabilities,
+// seccomp, SELinux, AppArmor, sysctls and user namespaces have no effect. There
+// are no service addresses and there is no DNS. Ids are matched whole, not by
+// prefix.
 package fakecri

@@ -3,6 +3,7 @@ package fakecri
 import (
 	"context"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
 // Image is an entry of the catalogue.
@@ -35,6 +38,23 @@ type Image struct {
 	User string
 	// Entrypoint and Cmd are what a container without command and args runs.
 	Entrypoint, Cmd []string
+	// Env is the image's environment, "NAME=value".
+	Env []string
+	// WorkingDir is the image's working directory. "" is /.
+	WorkingDir string
+	// StopSignal is what stops its containers; 0 means SIGTERM.
+	StopSignal int
+	// Commands are the programs that the image has: names, which are in /bin,
+	// or absolute paths. Those that are known are interpreted, others run until
+	// they are stopped, and everything else is not found. Nil means what a
+	// well-known image has, or else that nothing is known.
+	Commands []string
+	// Standalone says that its busybox finds its applets without PATH, as that
+	// of Debian does: the shell of an image with few Commands has them all.
+	Standalone bool
+	// Bare says that an image with stated Commands has nothing but them and
+	// /tmp: no /etc/passwd, so that nobody in it has a name or a home.
+	Bare bool
 }
 
 // PullFailure says how pulls of an image fail.
@@ -63,6 +83,14 @@ func (im Image) Validate() error {
 	}
 	if im.Size < 0 {
 		return fmt.Errorf("size: negative")
+	}
+	if im.StopSignal < 0 || im.StopSignal > 64 {
+		return fmt.Errorf("stopSignal: %d is not within 1 to 64", im.StopSignal)
+	}
+	for i, c := range im.Commands {
+		if c == "" || strings.Contains(c, "/") && path.Clean(c) != c || strings.Contains(c, "/") && !path.IsAbs(c) {
+			return fmt.Errorf("commands[%d]: %q is neither a name nor an absolute path", i, c)
+		}
 	}
 	if im.Pull.Min < 0 {
 		return fmt.Errorf("pull: negative")
@@ -108,6 +136,8 @@ type imageSource struct {
 	Image
 	id, digest string
 	pulls      uint64
+	known      *knownImage
+	commands   kernel.Commands // what its programs do; made when one is run
 }
 
 type imageStore struct {
@@ -145,7 +175,8 @@ func (st *imageStore) init(r *Runtime) {
 // node.
 func (st *imageStore) newSource(im Image, name string) *imageSource {
 	c, _ := st.canonical(name)
-	src := &imageSource{Image: im}
+	src := &imageSource{Image: im, known: knownImageOf(repository(c))}
+	src.adopt(src.known)
 	if _, digest, ok := strings.Cut(c, "@"); ok {
 		src.digest = digest
 	} else {
@@ -162,6 +193,15 @@ func (st *imageStore) newSource(im Image, name string) *imageSource {
 		st.sources[src.digest] = src
 	}
 	return src
+}
+
+// repository is a canonical name without tag and digest.
+func repository(c string) string {
+	c, _, _ = strings.Cut(c, "@")
+	if i := strings.LastIndexByte(c, ':'); i > strings.LastIndexByte(c, '/') {
+		c = c[:i]
+	}
+	return c
 }
 
 func (st *imageStore) canonical(name string) (string, error) {
@@ -408,8 +448,8 @@ func (c *Client) RemoveImage(ctx context.Context, image *runtimeapi.ImageSpec) e
 // imageFilesystem is where containerd keeps images and writable layers.
 const imageFilesystem = "/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs"
 
-// ImageFsInfo returns what the images take: their sizes' sum, and one inode
-// each.
+// ImageFsInfo returns what the images take, their sizes' sum and one inode each,
+// and the writable layers of containers.
 func (c *Client) ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	if err := c.read(ctx, mImageFsInfo, subject{timeout: -1}); err != nil {
 		return nil, err
@@ -418,12 +458,14 @@ func (c *Client) ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoRespon
 	for _, im := range c.r.images.images {
 		used += uint64(im.source.Size)
 	}
+	layers, inodes := c.r.writableLayers()
+	used += uint64(layers)
 	return &runtimeapi.ImageFsInfoResponse{
 		ImageFilesystems: []*runtimeapi.FilesystemUsage{{
 			Timestamp:  c.r.l.UnixNano(),
 			FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: imageFilesystem},
 			UsedBytes:  &runtimeapi.UInt64Value{Value: used},
-			InodesUsed: &runtimeapi.UInt64Value{Value: uint64(len(c.r.images.images))},
+			InodesUsed: &runtimeapi.UInt64Value{Value: uint64(len(c.r.images.images)) + uint64(inodes)},
 		}},
 	}, nil
 }

@@ -155,7 +155,7 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 		_, _, err := e.c.ExecSync(e.ctx, unknown, []string{"true"}, 0)
-		e.code(err, codes.Unimplemented)
+		e.code(err, codes.NotFound)
 		if got := len(e.rt.listContainers(nil)); got != 2 {
 			t.Errorf("%d containers are listed, want 2", got)
 		}

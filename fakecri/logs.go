@@ -77,15 +77,15 @@ func (r *Runtime) writeLog(c *container, stream, text string) {
 		return
 	}
 	if stream == "" {
-		stream = "stdout"
+		stream = stdoutName
 	}
+	var b []byte
 	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		b := r.l.Now().AppendFormat(make([]byte, 0, 48+len(line)), time.RFC3339Nano)
-		b = append(b, ' ')
-		b = append(b, stream...)
-		b = append(b, " F "...)
-		b = append(b, line...)
-		b = append(b, '\n')
-		r.opts.Logs.WriteLog(file, b)
+		for len(line) > maxLogLine {
+			b = r.appendLog(b, stream, "P", line[:maxLogLine])
+			line = line[maxLogLine:]
+		}
+		b = r.appendLog(b, stream, "F", line)
 	}
+	r.opts.Logs.WriteLog(file, b)
 }

@@ -23,6 +23,7 @@ const (
 	mUpdateContainerResources
 	mUpdatePodSandboxResources
 	mReopenContainerLog
+	mExecSync
 	mContainerStats
 	mListContainerStats
 	mPodSandboxStats
@@ -62,6 +63,7 @@ var methods = [methodCount]struct {
 	mUpdateContainerResources:  {name: "UpdateContainerResources", latency: ms(10, 20)},
 	mUpdatePodSandboxResources: {name: "UpdatePodSandboxResources", latency: ms(1, 5)},
 	mReopenContainerLog:        {name: "ReopenContainerLog", latency: ms(1, 5)},
+	mExecSync:                  {name: "ExecSync", latency: ms(25, 50)}, // then the command runs
 	mContainerStats:            {name: "ContainerStats"},
 	mListContainerStats:        {name: "ListContainerStats"},
 	mPodSandboxStats:           {name: "PodSandboxStats"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/sim/memfs"
 	"github.com/drydock-sim/drydock/sim/trace"
 )
 
@@ -31,11 +32,18 @@ type Options struct {
 	Version string
 	// Node tells this node from others in ids. Default: the loop's name.
 	Node string
+	// Hostname is the machine's own name. Default: Node.
+	Hostname string
+	// Kernel is the version of the machine's kernel. Default "6.1.0".
+	Kernel string
 	// CgroupDriver is "cgroupfs" (the default) or "systemd".
 	CgroupDriver string
 	// Handlers are the runtime handlers besides the default one ("").
 	// Default: "runc".
 	Handlers []string
+	// NoUserNamespaces has the handlers say that they can't give a pod its own
+	// users, as with runc before 1.2.
+	NoUserNamespaces bool
 	// PodCIDR is the prefix that pod IPs come from. Default "10.244.0.0/24".
 	PodCIDR string
 
@@ -58,25 +66,33 @@ type Options struct {
 
 	// Programs say what containers do; the first that matches counts.
 	Programs []Program
-	// Interpret says what a container runs for which no program is stated; it
-	// returns nil for what it can't tell. It may be nil.
-	Interpret func(ProcessSpec) Main
-	// Logs takes the log lines of programs; nil drops them.
+	// NoElide has each lap of a shell's idle loop run, see package shell.
+	NoElide bool
+	// Trees are the files of images; runtimes that have the same Trees share
+	// them. Nil means the runtime's own.
+	Trees *Trees
+	// FS are the node's files, which containers mount and in which a stated
+	// program leaves its termination message. Nil means files of its own.
+	FS *memfs.FS
+	// NodeIP is the node's address, which pods on the host's network have.
+	NodeIP string
+	// Memory in bytes and CPUs are the machine's, which processes see.
+	Memory int64
+	CPUs   int
+	// Logs takes what programs write; nil drops it.
 	Logs LogSink
-	// LogFile is told the absolute path of each container's log file when it
-	// is opened, which makes it if it is not there. It may be nil.
-	LogFile func(path string)
 	// Warn takes one sentence about what is not acted on; nil drops it.
 	Warn func(string)
 }
 
 // LogSink takes what containers write. It must not wait.
 type LogSink interface {
-	// WriteLog appends a line in CRI log format, newline included, to the
+	// WriteLog appends whole lines in CRI log format, newlines included, to the
 	// file at the absolute path, which it makes if need be.
 	WriteLog(path string, line []byte)
-	// ReopenLog makes the file at path anew, empty, if it is not there.
-	ReopenLog(path string)
+	// OpenLog makes the file at path, empty, if it is not there: when a
+	// container starts, and when its log is reopened.
+	OpenLog(path string)
 }
 
 func (o *Options) setDefaults() {
@@ -88,6 +104,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Node == "" && o.Loop != nil {
 		o.Node = o.Loop.Name()
+	}
+	if o.Hostname == "" {
+		o.Hostname = o.Node
 	}
 	if o.CgroupDriver == "" {
 		o.CgroupDriver = "cgroupfs"

@@ -1,6 +1,7 @@
 package fakecri
 
 import (
+	"errors"
 	"fmt"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -10,6 +11,16 @@ import (
 // "namespace/name"; with several sandboxes or runs the newest is meant. These
 // acts need no daemon and take no time.
 
+// ErrNothingThere is in the chain of the errors about a sandbox or container
+// that the runtime doesn't have, or that doesn't run where it would have to.
+var ErrNothingThere = errors.New("nothing there")
+
+// nothing is an error that reads as what and is an [ErrNothingThere].
+type nothing struct{ what string }
+
+func (n *nothing) Error() string        { return n.what }
+func (n *nothing) Is(target error) bool { return target == ErrNothingThere }
+
 // findSandbox returns the newest sandbox of a pod.
 func (r *Runtime) findSandbox(pod string) (*sandbox, error) {
 	for i := len(r.sandboxes) - 1; i >= 0; i-- {
@@ -18,7 +29,7 @@ func (r *Runtime) findSandbox(pod string) (*sandbox, error) {
 			return r.sandboxes[i], nil
 		}
 	}
-	return nil, fmt.Errorf("node %s has no sandbox of pod %s", r.opts.Node, pod)
+	return nil, &nothing{fmt.Sprintf("node %s has no sandbox of pod %s", r.opts.Node, pod)}
 }
 
 // findContainer returns the newest container of a name; with alive the newest
@@ -35,7 +46,7 @@ func (r *Runtime) findContainer(pod, name string, alive bool) (*container, error
 	if alive {
 		what = "running container"
 	}
-	return nil, fmt.Errorf("node %s has no %s %q of pod %s", r.opts.Node, what, name, pod)
+	return nil, &nothing{fmt.Sprintf("node %s has no %s %q of pod %s", r.opts.Node, what, name, pod)}
 }
 
 // StopContainerOutside kills a running container, as a StopContainer with a
@@ -179,6 +190,7 @@ func (r *Runtime) PowerCut() {
 			r.setSandboxState(s, sandboxNotReady)
 		}
 	}
+	r.dropKernel()
 	r.processes.Kill()
 	r.processes = r.l.NewGroup("processes")
 }

@@ -2,6 +2,8 @@ package fakecri
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path"
 	"strconv"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/sim/loop"
 	"github.com/drydock-sim/drydock/sim/trace"
 )
@@ -33,6 +36,7 @@ type exitStatus struct {
 	code            int32
 	signal          int // 0 when it exited by itself
 	reason, message string
+	stderr          string // the last line of it, if that may say why
 }
 
 func exitBySignal(n int) exitStatus { return exitStatus{code: int32(128 + n), signal: n} }
@@ -54,73 +58,7 @@ type process struct {
 	exitAt, termAt, oomAt int64
 	stopSignal            int
 	logs                  *logState
-	main                  *Process // of an interpreted one
-}
-
-// ProcessSpec is what an interpreter gets to know of a container.
-type ProcessSpec struct {
-	// Namespace and Pod name the pod, Attempt is the restart count.
-	Namespace, Pod string
-	Attempt        uint32
-	// Argv is the command line: command and args, or the image's.
-	Argv []string
-	// Config is the request's; it must not be changed.
-	Config *runtimeapi.ContainerConfig
-}
-
-// Main is the body of an interpreted process, a task of the container's own
-// group. It returns the exit code.
-type Main func(ctx context.Context, p *Process) int32
-
-// Process is what an interpreted process has to do with the runtime.
-type Process struct {
-	// Signals has the signals that were sent to it; SIGKILL never comes there.
-	Signals *loop.Queue[int]
-
-	r     *Runtime
-	p     *process
-	group *loop.Group
-	// Memory is what it uses, in bytes, and CPU in millicores, for statistics.
-	Memory, CPU int64
-}
-
-// Log writes a line to the container's log; stream is "stdout" or "stderr".
-func (p *Process) Log(stream, text string) { p.r.writeLog(p.p.c, stream, text) }
-
-// Group is the container's group, for further tasks. It dies with the process.
-func (p *Process) Group() *loop.Group { return p.group }
-
-// argv is the container's command line.
-func (c *container) argv() []string {
-	cmd, args := c.config.Command, c.config.Args
-	if len(cmd) == 0 {
-		cmd = c.image.source.Entrypoint
-		if len(args) == 0 {
-			args = c.image.source.Cmd
-		}
-	}
-	return append(cmd[:len(cmd):len(cmd)], args...)
-}
-
-// resolve says what a container runs.
-func (r *Runtime) resolve(c *container) (*Behaviour, Main) {
-	for i := range r.opts.Programs {
-		if p := &r.opts.Programs[i]; p.Match.matches(c) {
-			return p.at(c.config.Metadata.Attempt), nil
-		}
-	}
-	argv := c.argv()
-	if r.opts.Interpret != nil {
-		md := c.sandbox.config.Metadata
-		spec := ProcessSpec{Namespace: md.Namespace, Pod: md.Name, Attempt: c.config.Metadata.Attempt, Argv: argv, Config: c.config}
-		if m := r.opts.Interpret(spec); m != nil {
-			return defaultBehaviour, m
-		}
-	}
-	if r.opts.Warn != nil && isShellScript(argv) {
-		r.warnScript(c, argv)
-	}
-	return defaultBehaviour, nil
+	in                    *interpreted // of an interpreted one
 }
 
 // isShellScript recognises sh -c '...'.
@@ -136,11 +74,19 @@ func isShellScript(argv []string) bool {
 }
 
 func (r *Runtime) warnScript(c *container, argv []string) {
+	r.warnOnce(c, argv[2], fmt.Sprintf("the script %q is not run and no program is stated for it; it runs until it is stopped and exits 0 on SIGTERM", shorten(argv[2], 60)))
+}
+
+// warnOnce warns of something about a container, once per image and key.
+func (r *Runtime) warnOnce(c *container, key, text string) {
+	if r.opts.Warn == nil {
+		return
+	}
 	image := c.config.Image.GetUserSpecifiedImage()
 	if image == "" {
 		image = c.config.Image.GetImage()
 	}
-	key := image + "\x00" + argv[2]
+	key = image + "\x00" + key
 	if r.warned[key] {
 		return
 	}
@@ -148,8 +94,8 @@ func (r *Runtime) warnScript(c *container, argv []string) {
 		r.warned = map[string]bool{}
 	}
 	r.warned[key] = true
-	r.warn("container %s of pod %s/%s: the script %q of image %s is not run and no program is stated for it; it runs until it is stopped and exits 0 on SIGTERM",
-		c.config.Metadata.Name, c.sandbox.config.Metadata.Namespace, c.sandbox.config.Metadata.Name, shorten(argv[2], 60), image)
+	md := c.sandbox.config.Metadata
+	r.warn("container %s of pod %s/%s, image %s: %s", c.config.Metadata.Name, md.Namespace, md.Name, image, text)
 }
 
 func shorten(s string, n int) string {
@@ -161,23 +107,37 @@ func shorten(s string, n int) string {
 
 // start makes a container's process.
 func (r *Runtime) start(c *container) error {
-	b, main := r.resolve(c)
+	b, interpret := r.resolve(c)
 	now := r.l.UnixNano()
-	if file := c.logPath(); file != "" && r.opts.LogFile != nil {
-		r.opts.LogFile(file) // before the process, so also if there is none
+	if file := c.logPath(); file != "" && r.opts.Logs != nil {
+		r.opts.Logs.OpenLog(file) // before the process, so also if there is none
 	}
 	if b.StartError != "" {
-		c.finishedAt = now
-		c.exitCode, c.reason, c.message = startErrorCode, startErrorReason, b.StartError
-		r.recordProcess(c, "start-failed", exitStatus{code: startErrorCode, reason: startErrorReason, message: b.StartError})
-		r.setContainerState(c, stateExited)
-		return status.Error(codes.Unknown, b.StartError)
+		return r.failStart(c, b.StartError)
 	}
 	p := &process{c: c, b: b, startedAt: now}
+	var late *lateExecError
+	if interpret {
+		in, err := r.startInterpreted(c, func(e kernel.Exit) { r.firstEnded(p, e) })
+		if errors.As(err, &late) {
+			in = late.in
+		} else if err != nil {
+			return r.failStart(c, err.Error())
+		}
+		p.in = in
+	}
 	c.process = p
 	c.startedAt = now
 	r.setContainerState(c, stateRunning)
 	r.recordProcess(c, "start", exitStatus{})
+	if late != nil {
+		_, _ = late.in.stderr.Write(context.Background(), []byte(late.text+"\n"))
+		r.exit(c, exitStatus{code: 1})
+		return nil
+	}
+	if interpret {
+		return nil
+	}
 	sub := c.subject()
 	if b.RunFor.Min > 0 || b.RunFor.Max > 0 {
 		p.exitAt = now + max(r.between(b.RunFor, "run for", &sub), 1)
@@ -185,24 +145,45 @@ func (r *Runtime) start(c *container) error {
 	p.oomAt = p.oomTime(now)
 	p.arm(r)
 	r.startLogs(p)
-	if main != nil {
-		r.startMain(p, main)
-	}
+	r.serve(c)
 	return nil
 }
 
-func (r *Runtime) startMain(p *process, main Main) {
+// failStart ends a container that could not be started.
+func (r *Runtime) failStart(c *container, text string) error {
+	c.finishedAt = r.l.UnixNano()
+	c.exitCode, c.reason, c.message = startErrorCode, startErrorReason, text
+	r.recordProcess(c, "start-failed", exitStatus{code: startErrorCode, reason: startErrorReason, message: text})
+	r.setContainerState(c, stateExited)
+	return status.Error(codes.Unknown, text)
+}
+
+// How long containerd takes to notice that a process has ended: to be told by
+// the shim and to delete the task. Until then the container shows as running.
+const (
+	noticeMin = 30 * time.Millisecond
+	noticeMax = 70 * time.Millisecond
+)
+
+// firstEnded is the end of an interpreted container's first process. A stop
+// that waits for it has that time in its latency.
+func (r *Runtime) firstEnded(p *process, e kernel.Exit) {
 	c := p.c
+	if c.process != p {
+		return
+	}
+	p.in.ended, p.in.endedAt = p.in.exitOf(e), r.l.UnixNano()
+	if c.exited != nil {
+		r.exit(c, p.in.ended)
+		return
+	}
 	sub := c.subject()
-	m := &Process{Signals: loop.NewQueue[int](0), r: r, p: p, Memory: defaultMemory}
-	m.group = r.l.NewGroup(sub.object())
-	p.main = m
-	m.group.Go("main", func(ctx context.Context) {
-		code := main(ctx, m)
+	p.timer = r.processes.NewTimer("process", func() {
 		if c.process == p {
-			r.exit(c, exitStatus{code: code})
+			r.exit(c, p.in.ended)
 		}
 	})
+	p.timer.Reset(r.l.Between(noticeMin, noticeMax, "notice", sub.pod, sub.key()))
 }
 
 // oomTime returns when the program's memory passes the container's limit, in
@@ -221,6 +202,12 @@ func (p *process) oomTime(now int64) int64 {
 
 // limitChanged acts on another memory limit.
 func (p *process) limitChanged(r *Runtime) {
+	if p.in != nil {
+		lin := p.c.linuxResources()
+		p.in.kc.SetCPU(lin.GetCpuShares(), lin.GetCpuQuota(), lin.GetCpuPeriod())
+		p.in.kc.SetMemoryLimit(lin.GetMemoryLimitInBytes())
+		return
+	}
 	p.oomAt = p.oomTime(r.l.UnixNano())
 	p.arm(r)
 }
@@ -267,6 +254,7 @@ func (p *process) arm(r *Runtime) {
 		p.timer = r.processes.NewTimer("process", func() {
 			if p.c.process == p {
 				_, e := p.end()
+				r.lastWords(p)
 				r.exit(p.c, e)
 			}
 		})
@@ -284,8 +272,8 @@ func (r *Runtime) signal(c *container, sig int) {
 		r.exit(c, exitBySignal(sigKILL))
 		return
 	}
-	if p.main != nil {
-		p.main.Signals.TryPut(sig)
+	if p.in != nil {
+		p.in.kc.Signal(sig)
 		return
 	}
 	if p.b.OnTerm.Ignore || p.termAt != 0 {
@@ -299,6 +287,7 @@ func (r *Runtime) signal(c *container, sig int) {
 		if p.b.OnTerm.Unhandled {
 			e = exitBySignal(sig)
 		}
+		r.lastWords(p)
 		r.exit(c, e)
 		return
 	}
@@ -308,12 +297,6 @@ func (r *Runtime) signal(c *container, sig int) {
 
 // exit ends a container's process.
 func (r *Runtime) exit(c *container, e exitStatus) {
-	if e.reason == "" {
-		e.reason = "Completed"
-		if e.code != 0 {
-			e.reason = "Error"
-		}
-	}
 	p := c.process
 	c.process = nil
 	if p != nil {
@@ -323,16 +306,46 @@ func (r *Runtime) exit(c *container, e exitStatus) {
 		p.logs.stop()
 	}
 	c.finishedAt = r.l.UnixNano()
+	if p != nil && p.in != nil && p.in.endedAt != 0 && e.reason != unknownReason {
+		c.finishedAt, e = p.in.endedAt, p.in.ended // whatever came after that
+	}
+	if e.reason == "" {
+		e.reason = "Completed"
+		if e.code != 0 {
+			e.reason = "Error"
+		}
+	}
 	c.exitCode, c.reason, c.message = e.code, e.reason, e.message
 	r.setContainerState(c, stateExited)
+	if p != nil && p.in != nil && e.code != 0 && e.signal == 0 {
+		e.stderr = p.in.stderr.lastLine()
+	}
 	r.recordProcess(c, "exit", e)
 	if c.exited != nil {
 		c.exited.Fire()
 	}
-	if p != nil && p.main != nil {
-		p.main.group.Kill()
+	switch {
+	case p != nil && p.in != nil:
+		p.in.end()
+	case r.machine != nil:
+		r.unserve(c)
 	}
 }
+
+// lastWords writes a stated program's termination message.
+func (r *Runtime) lastWords(p *process) {
+	if p.b.TerminationMessage == "" || r.opts.FS == nil {
+		return
+	}
+	file := p.c.config.Annotations[annotationTerminationPath]
+	for _, m := range p.c.config.Mounts {
+		if m.ContainerPath == file && file != "" && !m.Readonly {
+			_ = r.opts.FS.WriteFile(m.HostPath, []byte(p.b.TerminationMessage), 0o666)
+		}
+	}
+}
+
+const annotationTerminationPath = "io.kubernetes.container.terminationMessagePath"
 
 func (r *Runtime) recordProcess(c *container, verb string, e exitStatus) {
 	if r.rec == nil {
@@ -348,6 +361,9 @@ func (r *Runtime) recordProcess(c *container, verb string, e exitStatus) {
 		if e.message != "" {
 			fields = append(fields, trace.Str("message", e.message))
 		}
+		if e.stderr != "" {
+			fields = append(fields, trace.Str("stderr", e.stderr))
+		}
 	}
 	r.rec.Record(trace.KindProcess, sub.object(), verb, fields...)
 }
@@ -362,9 +378,29 @@ var stopSignals = map[runtimeapi.Signal]int{
 	runtimeapi.Signal_SIGCONT: 18, runtimeapi.Signal_SIGTSTP: 20,
 }
 
-func stopSignal(config *runtimeapi.ContainerConfig) int {
-	if n, ok := stopSignals[config.StopSignal]; ok {
+// stopSignal is the request's, else the image's, else SIGTERM.
+func (c *container) stopSignal() int {
+	if n, ok := stopSignals[c.config.StopSignal]; ok {
 		return n
 	}
-	return sigTERM
+	return or(c.image.source.StopSignal, sigTERM)
+}
+
+// signalNamed is the CRI's name of a signal number; SIGTERM if it has none.
+func signalNamed(n int) runtimeapi.Signal {
+	switch n {
+	case sigTERM:
+		return runtimeapi.Signal_SIGTERM
+	case sigQUIT:
+		return runtimeapi.Signal_SIGQUIT
+	case sigWINCH:
+		return runtimeapi.Signal_SIGWINCH
+	}
+	found := runtimeapi.Signal_SIGTERM
+	for s, k := range stopSignals { //drydock:unordered numbers differ
+		if k == n {
+			found = s
+		}
+	}
+	return found
 }

@@ -56,6 +56,15 @@ type Behaviour struct {
 	Memory, CPU Usage
 	// Logs is what it writes.
 	Logs []LogLine
+	// Ports is what it listens on. A program that says nothing of them (nil)
+	// answers on every port that it is asked on.
+	Ports []Port
+	// Exec says how commands end that are run in the container; the first that
+	// matches counts. Others exit 0.
+	Exec []ExecRule
+	// TerminationMessage is what it writes to its termination message file
+	// before it ends, unless SIGKILL from outside ends it.
+	TerminationMessage string
 }
 
 // OnTerm is what a process does on its stop signal. The zero value exits 0 at
@@ -133,11 +142,14 @@ func (b *Behaviour) validate() error {
 	if err := b.CPU.validate(); err != nil {
 		return fmt.Errorf("cpu: %w", err)
 	}
+	if err := b.validateAnswers(); err != nil {
+		return err
+	}
 	for i, l := range b.Logs {
 		switch {
 		case l.At < 0 || l.Every < 0 || l.Count < 0:
 			return fmt.Errorf("logs[%d]: negative", i)
-		case l.Stream != "" && l.Stream != "stdout" && l.Stream != "stderr":
+		case l.Stream != "" && l.Stream != stdoutName && l.Stream != stderrName:
 			return fmt.Errorf("logs[%d].stream: %q is neither stdout nor stderr", i, l.Stream)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/sim/loop"
 	"github.com/drydock-sim/drydock/sim/trace"
 )
@@ -55,6 +56,14 @@ type Runtime struct {
 
 	watchers []watcher
 
+	trees    *Trees
+	commands kernel.Commands // what interpreted programs do; made for the first
+	// What interpreted processes see of the node; nil while there are none.
+	machine    *kernel.Machine
+	podKernels map[*sandbox]*podKernel
+	bootedAt   int64
+	hadKernel  bool // since the start of the run, whatever was cut since
+
 	networkNotReady *runtimeapi.RuntimeCondition
 	handlers        []*runtimeapi.RuntimeHandler
 	// plainLinux is shared by the statuses of sandboxes that ask for nothing
@@ -94,6 +103,11 @@ func New(opts Options) *Runtime {
 		gen:           1,
 		imageGen:      1,
 		processes:     opts.Loop.NewGroup("processes"),
+		trees:         opts.Trees,
+		bootedAt:      opts.Loop.UnixNano(),
+	}
+	if r.trees != nil {
+		r.trees.prepare(r.l, opts.Images)
 	}
 	for m := range methods {
 		r.lat[m] = methods[m].latency
@@ -101,7 +115,7 @@ func New(opts Options) *Runtime {
 			r.lat[m] = d
 		}
 	}
-	features := &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: true}
+	features := &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: !r.opts.NoUserNamespaces}
 	r.handlers = append(r.handlers, &runtimeapi.RuntimeHandler{Features: features})
 	for _, h := range opts.Handlers {
 		r.handlers = append(r.handlers, &runtimeapi.RuntimeHandler{Name: h, Features: features})
@@ -122,6 +136,9 @@ func (r *Runtime) StartDaemon() {
 		if c.listed && c.state == runtimeapi.ContainerState_CONTAINER_EXITED {
 			c.finishedAt = r.l.UnixNano()
 		}
+	}
+	if r.lost != nil {
+		r.bootedAt = r.l.UnixNano()
 	}
 	r.lost = nil
 	r.daemon = &daemon{g: r.l.NewGroup("runtime")}

@@ -25,7 +25,6 @@ type sandbox struct {
 	createdAt int64
 	state     runtimeapi.PodSandboxState
 	listed    bool
-	removing  bool
 	ip        netip.Addr // invalid without a network of its own
 	// netUp says that the network is still there, so that the status shows
 	// the IP; the IP stays taken until StopPodSandbox either way.
@@ -207,6 +206,9 @@ func (r *Runtime) endSandbox(s *sandbox) {
 		s.ip = netip.Addr{}
 	}
 	s.netUp = false
+	if r.machine != nil {
+		r.dropPodKernel(s)
+	}
 	if s.listed {
 		r.setSandboxState(s, sandboxNotReady)
 	}
@@ -259,6 +261,9 @@ func (r *Runtime) removeSandbox(s *sandbox) {
 	s.pod.sandboxes = deleteItem(s.pod.sandboxes, s)
 	r.countLabel(s.config.Labels, s.config.Metadata.Uid, -1)
 	r.dropPod(s)
+	if r.hadKernel {
+		r.removeSandboxFiles(s)
+	}
 	r.sandboxesChanged()
 }
 
@@ -311,8 +316,8 @@ func (s *sandbox) currentStatus(r *Runtime) *runtimeapi.PodSandboxStatus {
 	return st
 }
 
-// UpdatePodSandboxResources takes note of nothing: there are no cgroups. The
-// CRI calls it best effort.
+// UpdatePodSandboxResources changes the pod's memory limit, which counts where
+// processes are interpreted.
 func (c *Client) UpdatePodSandboxResources(ctx context.Context, req *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	r, id := c.r, req.GetPodSandboxId()
 	sub := r.sandboxSubject(id)
@@ -323,8 +328,12 @@ func (c *Client) UpdatePodSandboxResources(ctx context.Context, req *runtimeapi.
 		if err := r.pause(ctx, mUpdatePodSandboxResources, &sub); err != nil {
 			return nil, err
 		}
-		if r.sandboxByID[id] == nil {
+		s := r.sandboxByID[id]
+		if s == nil {
 			return nil, status.Errorf(codes.NotFound, "failed to find sandbox: not found: %q", id)
+		}
+		if pk := r.podKernels[s]; pk != nil && req.GetResources() != nil {
+			pk.setMemoryLimit(r.machine, req.Resources, req.Overhead)
 		}
 		return &runtimeapi.UpdatePodSandboxResourcesResponse{}, nil
 	})

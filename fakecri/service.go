@@ -2,7 +2,6 @@ package fakecri
 
 import (
 	"context"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -83,11 +82,6 @@ func (c *Client) unimplemented(ctx context.Context, name string) error {
 		return errDown
 	}
 	return status.Errorf(codes.Unimplemented, "method %s not implemented", name)
-}
-
-// ExecSync is Unimplemented: there is nothing yet to run a command in.
-func (c *Client) ExecSync(ctx context.Context, _ string, _ []string, _ time.Duration) (stdout, stderr []byte, err error) {
-	return nil, nil, c.unimplemented(ctx, "ExecSync")
 }
 
 // Exec is Unimplemented.

@@ -17,8 +17,8 @@ func (c *container) usageNow(now int64) (memory, milli, coreNanos int64) {
 		return 0, 0, 0
 	}
 	t := time.Duration(now - p.startedAt)
-	if p.main != nil {
-		return p.main.Memory, p.main.CPU, mulDiv(p.main.CPU, int64(t), 1000)
+	if p.in != nil {
+		return p.in.kc.MemoryUsage(), 0, 0
 	}
 	memory = defaultMemory
 	if len(p.b.Memory) > 0 {
@@ -33,6 +33,7 @@ func uint64Value(v int64) *runtimeapi.UInt64Value {
 
 func (c *container) stats(now int64) *runtimeapi.ContainerStats {
 	memory, milli, coreNanos := c.usageNow(now)
+	bytes, inodes := c.layer()
 	return &runtimeapi.ContainerStats{
 		Attributes: &runtimeapi.ContainerAttributes{
 			Id:          c.id,
@@ -51,10 +52,30 @@ func (c *container) stats(now int64) *runtimeapi.ContainerStats {
 		WritableLayer: &runtimeapi.FilesystemUsage{
 			Timestamp:  now,
 			FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: imageFilesystem},
-			UsedBytes:  uint64Value(0),
-			InodesUsed: uint64Value(0),
+			UsedBytes:  uint64Value(bytes),
+			InodesUsed: uint64Value(inodes),
 		},
 	}
+}
+
+// layer is what a container has written beside its mounts.
+func (c *container) layer() (bytes, inodes int64) {
+	if c.process == nil || c.process.in == nil {
+		return 0, 0
+	}
+	return c.process.in.view.LayerUsage()
+}
+
+// writableLayers is the sum of the containers' layers.
+func (r *Runtime) writableLayers() (bytes, inodes int64) {
+	if r.machine == nil {
+		return 0, 0
+	}
+	for _, c := range r.containers {
+		b, i := c.layer()
+		bytes, inodes = bytes+b, inodes+i
+	}
+	return bytes, inodes
 }
 
 func cpuUsage(now, milli, coreNanos int64) *runtimeapi.CpuUsage {

@@ -64,6 +64,7 @@ func (kl *Kubelet) handlePodCleanups(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	kl.probes.CleanupPods(kl.workers.CouldHaveRunningContainers)
 	kl.statusManager.RemoveOrphanedStatuses(func(uid types.UID) bool {
 		if _, ok := kl.pods.GetPodByUID(uid); ok {
 			return true
@@ -71,7 +72,10 @@ func (kl *Kubelet) handlePodCleanups(ctx context.Context) error {
 		_, ok := kl.pods.GetMirrorPodByUID(uid)
 		return ok
 	})
-	kl.cleanUpPodDirs(running)
+	kl.allocation.RemoveOrphanedPods(func(uid types.UID) bool { _, ok := kl.pods.GetPodByUID(uid); return ok })
+	if kl.cleanUpPodDirs(running) {
+		acted = true
+	}
 	if kl.deleteOrphanedMirrors(ctx, orphanedMirrors) {
 		acted = true
 	}
@@ -173,19 +177,20 @@ func (kl *Kubelet) makePodDirs(uid types.UID) error {
 func (kl *Kubelet) podDir(uid types.UID) string { return path.Join(kl.podsDir, string(uid)) }
 
 // cleanUpPodDirs removes the directories of pods that are neither wanted nor
-// running.
-func (kl *Kubelet) cleanUpPodDirs(running []*kubecontainer.Pod) {
+// running. It tells whether one still holds volumes.
+func (kl *Kubelet) cleanUpPodDirs(running []*kubecontainer.Pod) (again bool) {
 	dirs, err := kl.fs.ReadDir(kl.podsDir)
 	if err != nil {
-		return
+		return false
 	}
 	for _, d := range dirs {
 		uid := types.UID(d.Name())
 		if _, ok := kl.pods.GetPodByUID(uid); ok || runs(running, uid) {
 			continue
 		}
-		if err := kl.fs.RemoveAll(kl.podDir(uid)); err != nil {
-			kl.logf("Failed to clean up orphaned pod directory %s: %v", kl.podDir(uid), err)
+		if kl.removeOrphanedPodDir(uid) {
+			again = true
 		}
 	}
+	return again
 }

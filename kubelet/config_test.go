@@ -96,17 +96,15 @@ func TestUnsupported(t *testing.T) {
 	always := v1.ContainerRestartPolicyAlways
 	pod := testPod(func(p *v1.Pod) {
 		p.Spec.InitContainers = []v1.Container{{RestartPolicy: &always}}
-		p.Spec.Containers = []v1.Container{{LivenessProbe: &v1.Probe{}, Env: []v1.EnvVar{
+		p.Spec.Containers = []v1.Container{{LivenessProbe: &v1.Probe{}, VolumeDevices: []v1.VolumeDevice{{}}, Env: []v1.EnvVar{
 			{Name: "A", ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{}}},
 			{Name: "B", ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{}}},
 		}}}
 		p.Spec.Volumes = []v1.Volume{{Name: "data"}}
 	})
 	got := strings.Join(Unsupported(pod), "\n")
-	want := "spec.initContainers[0].restartPolicy: sidecar containers are not supported yet\n" +
-		"spec.containers[0].livenessProbe: probes are not run yet\n" +
-		"spec.containers[0].env[1].valueFrom: environment from other objects is not read yet\n" +
-		"spec.volumes[0] (data): volumes are not mounted yet"
+	want := "spec.containers[0].volumeDevices: there are no block devices, since there are no persistent volumes yet\n" +
+		"spec.volumes[0] (data): volumes of this kind are not supported yet"
 	if got != want {
 		t.Errorf("got\n%s", got)
 	}

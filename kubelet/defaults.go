@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/ptr"
 )
 
 // orUnset gives a zero value its default.
@@ -23,14 +24,6 @@ func orNil[T any](p **T, def T) {
 }
 
 func orDuration(d *metav1.Duration, def time.Duration) { orUnset(&d.Duration, def) }
-
-// isTrue reads a pointer that may be nil.
-func isTrue(p *bool, def bool) bool {
-	if p == nil {
-		return def
-	}
-	return *p
-}
 
 // hardEvictionDefaults are those of Linux, for signals that a configuration
 // file leaves out.
@@ -52,7 +45,7 @@ func SetDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	switch {
 	case cfg.EvictionHard == nil:
 		cfg.EvictionHard = hardEvictionDefaults()
-	case isTrue(cfg.MergeDefaultEvictionSettings, false):
+	case ptr.Deref(cfg.MergeDefaultEvictionSettings, false):
 		merged := hardEvictionDefaults()
 		for k, v := range cfg.EvictionHard { //drydock:unordered copies a map
 			merged[k] = v

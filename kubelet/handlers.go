@@ -10,7 +10,6 @@ import (
 
 	"github.com/drydock-sim/drydock/kubelet/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/qos"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 )
@@ -24,7 +23,7 @@ func (kl *Kubelet) handlePodAdditions(ctx context.Context, pods []*v1.Pod) {
 		}
 		return config.ComparePods(a, b)
 	})
-	active := kl.activePods()
+	active := kl.allocatedPods()
 	for _, pod := range pods {
 		kl.setPod(pod)
 		if kubetypes.IsMirrorPod(pod) {
@@ -34,20 +33,23 @@ func (kl *Kubelet) handlePodAdditions(ctx context.Context, pods []*v1.Pod) {
 		if !kl.workers.IsPodTerminationRequested(pod.UID) && !kubetypes.IsTerminalPhase(pod.Status.Phase) {
 			before := kl.l.Steps()
 			active = slices.DeleteFunc(active, func(o *v1.Pod) bool { return o.UID == pod.UID })
-			if r := kl.admit.Admit(ctx, &lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: active}); !r.Admit {
+			if r := kl.allocation.AddPod(ctx, active, pod); !r.Admit {
 				kl.rejectPod(pod, r.Reason, r.Message)
 				continue
 			}
 			if kl.l.Steps() != before { // somebody waited, so others may have ended
-				active = slices.DeleteFunc(kl.activePods(), func(o *v1.Pod) bool { return o.UID == pod.UID })
+				active = slices.DeleteFunc(kl.allocatedPods(), func(o *v1.Pod) bool { return o.UID == pod.UID })
 			}
 		}
 		mirror, _ := kl.pods.GetMirrorPodByPod(pod)
 		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodCreate, StartTime: kl.l.Now()})
 		if kl.isActive(pod) {
-			active = append(active, pod)
+			allocated, _ := kl.allocation.UpdatePodFromAllocation(pod)
+			active = append(active, allocated)
 		}
 	}
+	kl.watchLocalStorage(pods)
+	kl.restoreResizes(ctx, pods)
 }
 
 // setPod stores a pod, or mirror pod, and tells who keeps something about it.
@@ -56,6 +58,7 @@ func (kl *Kubelet) setPod(pod *v1.Pod) {
 	kl.statusManager.PodChanged(pod.UID)
 	kl.noteDeadline(pod)
 	kl.unparkHousekeeping()
+	kl.volumes.PodAdded(pod)
 }
 
 func (kl *Kubelet) removePod(pod *v1.Pod) {
@@ -65,6 +68,7 @@ func (kl *Kubelet) removePod(pod *v1.Pod) {
 	kl.pods.RemovePod(pod)
 	kl.statusManager.PodChanged(uid)
 	kl.unparkHousekeeping()
+	kl.volumes.PodsChanged()
 }
 
 // updateStaticOf has the static pod of a mirror pod synced.
@@ -77,6 +81,7 @@ func (kl *Kubelet) updateStaticOf(mirror *v1.Pod) {
 // rejectPod refuses a pod for good.
 func (kl *Kubelet) rejectPod(pod *v1.Pod, reason, message string) {
 	kl.logf("Pod admission denied pod=%s reason=%s message=%q", podName(pod), reason, message)
+	kl.noteRejected(pod.UID)
 	kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, reason, message)
 	kl.statusManager.SetPodStatus(pod, v1.PodStatus{
 		QOSClass: qos.Class(pod),
@@ -87,22 +92,28 @@ func (kl *Kubelet) rejectPod(pod *v1.Pod, reason, message string) {
 }
 
 // handlePodUpdates takes in pods that changed, or are to be deleted.
-func (kl *Kubelet) handlePodUpdates(pods []*v1.Pod) {
+func (kl *Kubelet) handlePodUpdates(ctx context.Context, pods []*v1.Pod) {
 	for _, pod := range pods {
+		old, _ := kl.pods.GetPodByUID(pod.UID)
 		kl.setPod(pod)
 		if kubetypes.IsMirrorPod(pod) {
 			kl.updateStaticOf(pod)
 			continue
 		}
+		kl.resizeUpdated(ctx, old, pod)
 		mirror, _ := kl.pods.GetMirrorPodByPod(pod)
 		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate, StartTime: kl.l.Now()})
 	}
 }
 
 // handlePodRemoves takes in pods that are gone from their source.
-func (kl *Kubelet) handlePodRemoves(pods []*v1.Pod) {
+func (kl *Kubelet) handlePodRemoves(ctx context.Context, pods []*v1.Pod) {
 	for _, pod := range pods {
 		kl.removePod(pod)
+		kl.allocation.RemovePod(pod.UID)
+		kl.cgroups.Forget(pod.UID)
+		delete(kl.rejected, pod.UID)
+		kl.eviction.RemovePod(pod.UID)
 		if kubetypes.IsMirrorPod(pod) {
 			kl.updateStaticOf(pod)
 			continue
@@ -113,11 +124,17 @@ func (kl *Kubelet) handlePodRemoves(pods []*v1.Pod) {
 			kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, UpdateType: kubetypes.SyncPodKill})
 		}
 	}
+	kl.allocation.RetryPendingResizes(ctx, "pods_removed")
 }
 
 // handlePodReconcile takes in pods of which only the status changed.
-func (kl *Kubelet) handlePodReconcile(pods []*v1.Pod) {
+func (kl *Kubelet) handlePodReconcile(ctx context.Context, pods []*v1.Pod) {
+	retry := false
 	for _, pod := range pods {
+		if kl.allocation.HasPendingResizes() && !retry {
+			old, _ := kl.pods.GetPodByUID(pod.UID)
+			retry = freesResources(old, pod)
+		}
 		kl.setPod(pod)
 		own, mirror, wasMirror := kl.pods.GetPodAndMirrorPod(pod)
 		if wasMirror && own == nil {
@@ -132,6 +149,9 @@ func (kl *Kubelet) handlePodReconcile(pods []*v1.Pod) {
 			}
 		}
 	}
+	if retry {
+		kl.allocation.RetryPendingResizes(ctx, "pod_resized")
+	}
 }
 
 // handlePodSyncs has pods synced.
@@ -144,7 +164,7 @@ func (kl *Kubelet) handlePodSyncs(pods []*v1.Pod) {
 
 // isActive tells whether a pod counts as using the node.
 func (kl *Kubelet) isActive(pod *v1.Pod) bool {
-	if kl.workers.IsPodKnownTerminated(pod.UID) {
+	if kl.workers.IsPodKnownTerminated(pod.UID) || kl.rejected[pod.UID] {
 		return false
 	}
 	terminal := kubetypes.IsTerminalPhase(pod.Status.Phase) || kubetypes.IsTerminalPhase(kl.podStatus(pod).Phase)

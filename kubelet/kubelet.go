@@ -14,8 +14,9 @@
 //
 // # Restart
 //
-// A kubelet keeps nothing of its own on disk. A new one on the same runtime,
-// files and API takes everything over: it admits the pods it is told of, reads
+// Of its own a kubelet keeps on disk only which resources it gave to its pods,
+// see package allocation. A new one on the same runtime, files and API takes
+// everything over: it admits the pods it is told of, reads
 // the runtime's picture of them, and starts nothing that runs.
 package kubelet
 
@@ -27,22 +28,31 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	internalapi "k8s.io/cri-api/pkg/apis"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/kubelet/allocation"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/config"
+	"github.com/drydock-sim/drydock/kubelet/configmap"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/eviction"
 	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/nodelease"
 	"github.com/drydock-sim/drydock/kubelet/nodestatus"
 	"github.com/drydock-sim/drydock/kubelet/pleg"
 	kubepod "github.com/drydock-sim/drydock/kubelet/pod"
+	"github.com/drydock-sim/drydock/kubelet/prober"
 	"github.com/drydock-sim/drydock/kubelet/record"
+	"github.com/drydock-sim/drydock/kubelet/runtimeclass"
+	"github.com/drydock-sim/drydock/kubelet/secret"
 	"github.com/drydock-sim/drydock/kubelet/status"
+	"github.com/drydock-sim/drydock/kubelet/token"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 	"github.com/drydock-sim/drydock/kubelet/util/queue"
+	"github.com/drydock-sim/drydock/kubelet/volumemanager"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -70,6 +80,11 @@ type Client interface {
 	nodestatus.Client
 	nodelease.Client
 	record.Client
+	ServiceWatcher
+	runtimeclass.Client
+	configmap.Client
+	secret.Client
+	token.Client
 }
 
 // Machine tells the facts of the machine. What it returns is shared and never
@@ -103,9 +118,14 @@ type Options struct {
 	RuntimeService internalapi.RuntimeService
 	ImageService   internalapi.ImageManagerService
 	// Client is nil in standalone mode.
-	Client  Client
-	FS      FS
+	Client Client
+	FS     FS
+	// Mounter mounts volumes in memory; nil: they are on the disk.
+	Mounter filesystem.Mounter
 	Machine Machine
+	// Network is how probes and lifecycle hooks reach containers; nil: they
+	// fail, but for those that run a command.
+	Network prober.Network
 
 	// NodeLabels are --node-labels.
 	NodeLabels map[string]string
@@ -137,19 +157,26 @@ type Kubelet struct {
 	log      func(format string, args ...any)
 
 	// generation, statuses and imageLists are nil if the runtime has none.
-	generation    pleg.Generation
-	statuses      statusGeneration
-	imageLists    imageListGeneration
-	recorder      *record.Recorder
-	node          nodeInformer
-	reserved      *cm.Reservations
-	state         *runtimeState
-	runtimeUp     runtimeUp
-	podConfig     *config.PodConfig
-	pods          *kubepod.Manager
-	mirrors       *kubepod.MirrorClient
-	podCache      *kubecontainer.Cache
-	runtime       *kuberuntime.Manager
+	generation pleg.Generation
+	statuses   statusGeneration
+	imageLists imageListGeneration
+	recorder   *record.Recorder
+	node       nodeInformer
+	reserved   *cm.Reservations
+	state      *runtimeState
+	runtimeUp  runtimeUp
+	podConfig  *config.PodConfig
+	pods       *kubepod.Manager
+	mirrors    *kubepod.MirrorClient
+	podCache   *kubecontainer.Cache
+	runtime    *kuberuntime.Manager
+	inputs     containerInputs
+	probes     *prober.Manager
+	// configMaps, secrets and tokens are nil without an API.
+	configMaps    *configmap.Manager
+	secrets       *secret.Manager
+	tokens        *token.Manager
+	volumes       *volumemanager.Manager
 	pleg          *pleg.Generic
 	statusEnv     status.Env
 	statusManager *status.Manager
@@ -161,7 +188,10 @@ type Kubelet struct {
 	workers       *podWorkers
 	deletor       *containerDeletor
 	sysctls       *lifecycle.Sysctls
-	admit         lifecycle.PodAdmitHandlers
+	allocation    *allocation.Manager
+	cgroups       *cm.PodCgroups
+	eviction      *eviction.Manager
+	rejected      map[types.UID]bool // pods that were not admitted
 	images        imageList
 
 	loop          syncLoopState
@@ -244,7 +274,9 @@ type Stats struct {
 	// Syncs counts runs of the workers; Resyncs those of them that had nothing
 	// to do and were left out.
 	Syncs, Resyncs uint64
-	PLEG           pleg.Stats
+	// Probes counts the probes that were run.
+	Probes uint64
+	PLEG   pleg.Stats
 }
 
 // Stats returns the counts since Start.
@@ -252,6 +284,9 @@ func (kl *Kubelet) Stats() Stats {
 	s := Stats{Housekeepings: kl.housekeepings, RuntimeChecks: kl.runtimeChecks}
 	if kl.workers != nil {
 		s.Syncs, s.Resyncs = kl.workers.runs, kl.workers.quiets
+	}
+	if kl.probes != nil {
+		s.Probes = kl.probes.Probes()
 	}
 	if kl.pleg != nil {
 		s.PLEG = kl.pleg.Stats()

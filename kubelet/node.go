@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/watch"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/nodestatus"
@@ -106,7 +107,7 @@ func (kl *Kubelet) computeResources(withStorage bool) *nodestatus.Resources {
 	machine := kl.opts.Machine.Capacity()
 	capacity := make(v1.ResourceList, len(machine)+1)
 	for name, q := range machine { //drydock:unordered copies a map
-		if name != v1.ResourceEphemeralStorage || withStorage && isTrue(kl.cfg.LocalStorageCapacityIsolation, true) {
+		if name != v1.ResourceEphemeralStorage || withStorage && ptr.Deref(kl.cfg.LocalStorageCapacityIsolation, true) {
 			capacity[name] = q
 		}
 	}
@@ -202,6 +203,9 @@ func (kl *Kubelet) listImages(ctx context.Context) {
 	kl.images.generation = generation
 	if slices.Equal(raw, kl.images.raw) {
 		return
+	}
+	if kl.images.raw == nil {
+		kl.inputs.pulls.Initialize(raw)
 	}
 	list := make([]nodestatus.Image, 0, len(raw))
 	for _, r := range raw {

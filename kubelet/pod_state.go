@@ -86,6 +86,8 @@ type podState struct {
 	cancelled bool
 	removed   bool
 	hasWorker bool
+	// loud: the next sync is to run even if what quiet holds is unchanged.
+	loud bool
 
 	hasPending, hasActive bool
 	pending, active       UpdatePodOptions

@@ -66,6 +66,9 @@ type podWorkersOptions struct {
 	Log           func(format string, args ...any)
 	// NoElide has syncs run that would have nothing to do.
 	NoElide bool
+	// Cancelled is told when the sync of a pod is to be given up, since the pod
+	// begins to terminate, and at later updates of it; may be nil.
+	Cancelled func(types.UID)
 	// Changed is told of each change that housekeeping could act on; may be nil.
 	Changed func()
 }
@@ -129,6 +132,9 @@ func (w *podWorkers) UpdatePod(o UpdatePodOptions) {
 		w.changed()
 	}
 	r := s.update(now, o)
+	if w.Cancelled != nil && s.terminationRequested() {
+		w.Cancelled(uid)
+	}
 	if r.changed {
 		w.changed()
 		if s.terminationRequested() {
@@ -252,12 +258,13 @@ func (w *podWorkers) neverStarts(uid types.UID) bool {
 // launch starts the task of a run. A sync that would have nothing to do needs
 // none.
 func (w *podWorkers) launch(s *podState, run podRun, status *kubecontainer.PodStatus, err error) {
-	if !w.NoElide && run.work == syncWork && err == nil && run.options.UpdateType == kubetypes.SyncPodSync &&
+	if !w.NoElide && !s.loud && run.work == syncWork && err == nil && run.options.UpdateType == kubetypes.SyncPodSync &&
 		w.Syncer.Unchanged(&s.quiet, s.active.Pod, run.options.MirrorPod, status) {
 		w.quietRun(s)
 		w.next(s)
 		return
 	}
+	s.loud = false
 	w.runs++
 	w.Group.Go(taskName(s), func(ctx context.Context) {
 		w.run(ctx, s, run, status, err)

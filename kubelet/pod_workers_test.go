@@ -25,6 +25,7 @@ type fakeSyncer struct {
 	terminal bool
 	fail     error
 	took     time.Duration
+	same     bool // nothing is ever to do
 }
 
 func (f *fakeSyncer) note(ctx context.Context, what string) error {
@@ -40,7 +41,7 @@ func (f *fakeSyncer) SyncPod(ctx context.Context, t kubetypes.SyncPodType, pod, 
 	return f.terminal, false, err
 }
 func (f *fakeSyncer) Unchanged(*quietSync, *v1.Pod, *v1.Pod, *kubecontainer.PodStatus) bool {
-	return false
+	return f.same
 }
 func (f *fakeSyncer) Unmoved(*quietSync) bool { return false }
 func (f *fakeSyncer) SyncTerminatingPod(ctx context.Context, _ *v1.Pod, _ *kubecontainer.PodStatus, grace *int64, _ PodStatusFunc) error {
@@ -84,6 +85,28 @@ func want(t *testing.T, f *fakeSyncer, lines ...string) {
 	if !reflect.DeepEqual(f.lines, lines) {
 		t.Errorf("got %q, want %q", f.lines, lines)
 	}
+}
+
+// A probe's result has a sync run that would else be left out, also if another
+// one is in progress when it comes.
+func TestDisquiet(t *testing.T) {
+	w, f, run := workersWorld(t)
+	f.same = true
+	pod := testPod(version("1"))
+	sync := UpdatePodOptions{Pod: pod, UpdateType: kubetypes.SyncPodSync}
+	w.UpdatePod(UpdatePodOptions{Pod: pod, UpdateType: kubetypes.SyncPodCreate})
+	run(0.5)
+	w.disquiet(pod.UID)
+	w.UpdatePod(sync)
+	run(10)
+	want(t, f, "0 sync create 1", "2 sync sync 1")
+	w.UpdatePod(sync)
+	run(20)
+	want(t, f, "0 sync create 1", "2 sync sync 1")
+	w.disquiet(pod.UID)
+	w.UpdatePod(sync)
+	run(30)
+	want(t, f, "0 sync create 1", "2 sync sync 1", "20 sync sync 1")
 }
 
 func TestUpdatesCoalesce(t *testing.T) {

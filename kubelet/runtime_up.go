@@ -115,9 +115,13 @@ func (kl *Kubelet) startRuntimeModules(ctx context.Context) error {
 		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.KubeletSetupFailed, err.Error())
 		return fmt.Errorf("failed to start ContainerManager: %w", err)
 	}
+	if err := kl.startContainerLogs(); err != nil {
+		return err
+	}
 	if slices.Contains(kl.cfg.EnforceNodeAllocatable, "pods") {
 		kl.recorder.Event(kl.node.ref, v1.EventTypeNormal, events.NodeAllocatableEnforced, "Updated Node Allocatable limit across pods")
 	}
+	kl.eviction.Start()
 	return nil
 }
 

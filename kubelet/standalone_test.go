@@ -32,6 +32,12 @@ type world struct {
 	exit    error
 }
 
+// nodeLogs keeps containers' logs in the node's files.
+type nodeLogs struct{ fs *memfs.FS }
+
+func (n nodeLogs) OpenLog(file string)                { _ = n.fs.Append(file, nil, 0o640) }
+func (n nodeLogs) WriteLog(file string, lines []byte) { _ = n.fs.Append(file, lines, 0o640) }
+
 func (w *world) Wants(trace.Kind, string, []trace.Field) bool { return true }
 func (w *world) Take(r *trace.Record)                         { w.records = append(w.records, r) }
 
@@ -52,9 +58,9 @@ func newWorld(t *testing.T, noElide bool) *world {
 	t.Cleanup(w.l.Close)
 	w.rec = trace.NewRecorder(w.l, "node-0", w)
 	w.fs = memfs.New(memfs.Options{Loop: w.l})
-	w.rt = fakecri.New(fakecri.Options{Loop: w.l, Recorder: w.rec,
-		Images:   []fakecri.Image{{Name: "app:1", Present: true}, {Name: "fails:1", Present: true}},
-		Programs: []fakecri.Program{{Match: fakecri.Match{Image: "fails:1"}, Behaviour: fakecri.Behaviour{RunFor: fakecri.Range{Min: time.Second, Max: time.Second}, ExitCode: 1}}},
+	w.rt = fakecri.New(fakecri.Options{Loop: w.l, Recorder: w.rec, Logs: nodeLogs{w.fs},
+		Images:   []fakecri.Image{{Name: "app:1", Present: true}, {Name: "fails:1", Present: true}, {Name: "probed:1", Present: true}},
+		Programs: []fakecri.Program{probedProgram, {Match: fakecri.Match{Image: "fails:1"}, Behaviour: fakecri.Behaviour{RunFor: fakecri.Range{Min: time.Second, Max: time.Second}, ExitCode: 1}}},
 	})
 	if err := w.fs.MkdirAll("/etc/manifests", 0o755); err != nil {
 		t.Fatal(err)
@@ -72,9 +78,10 @@ func (w *world) start() {
 	var err error
 	w.kl, err = kubelet.New(kubelet.Options{
 		Loop: w.l, Group: w.group, NodeName: "node-0", Config: cfg, RuntimeService: rt, ImageService: rt,
-		FS: w.fs, Machine: machine{}, NoElide: w.noElide,
+		FS: w.fs, Machine: machine{}, Network: network{w.rt}, NoElide: w.noElide,
 		Defaulter: func(p *v1.Pod) {
-			p.Spec.RestartPolicy, p.Spec.DNSPolicy = v1.RestartPolicyAlways, v1.DNSClusterFirst
+			links := true
+			p.Spec.RestartPolicy, p.Spec.DNSPolicy, p.Spec.EnableServiceLinks = v1.RestartPolicyAlways, v1.DNSDefault, &links
 			for i := range p.Spec.Containers {
 				p.Spec.Containers[i].ImagePullPolicy = v1.PullIfNotPresent
 			}

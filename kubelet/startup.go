@@ -11,13 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/kubelet/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/events"
 	"github.com/drydock-sim/drydock/kubelet/images"
 	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
-	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/nodelease"
 	"github.com/drydock-sim/drydock/kubelet/nodestatus"
 	"github.com/drydock-sim/drydock/kubelet/pleg"
@@ -37,7 +37,7 @@ const (
 	containerGCPeriod   = time.Minute
 	imageListPeriod     = 30 * time.Second
 	mirrorPollPeriod    = 100 * time.Millisecond
-	nodeListWait        = 100 * time.Millisecond
+	buildTime           = 80 * time.Millisecond
 	csiFirstPause       = 30 * time.Millisecond
 	csiPauseFactor      = 8
 	csiTries            = 6
@@ -56,6 +56,11 @@ func (kl *Kubelet) run(ctx context.Context) error {
 		return err
 	}
 	kl.build()
+	kl.buildVolumes()
+	kl.buildEviction()
+	if err := kl.buildAllocation(); err != nil {
+		return err
+	}
 	kl.startSources()
 	if err := kl.buildRuntime(ctx, driver); err != nil {
 		return err
@@ -63,6 +68,7 @@ func (kl *Kubelet) run(ctx context.Context) error {
 	kl.buildNode()
 	kl.waitForNode(ctx)
 	kl.recorder.Event(kl.node.ref, v1.EventTypeNormal, events.StartingKubelet, "Starting kubelet.")
+	kl.checkResolvConf()
 	kl.g.UntilUnless("container-gc", containerGCPeriod, 0, kl.nothingToCollect, kl.collectContainers)
 	if kl.client != nil {
 		kl.state.storageError = errors.New("CSINode is not yet initialized")
@@ -76,9 +82,11 @@ func (kl *Kubelet) run(ctx context.Context) error {
 		}
 	}
 	kl.g.UntilUnless("image-list", imageListPeriod, 0, kl.sameImages, kl.listImages)
+	kl.volumes.Start()
 	kl.startNode()
 	kl.g.UntilUnless("update-runtime-up", runtimeUpPeriod, 0, kl.runtimeStillUp, kl.updateRuntimeUp)
 	kl.statusManager.Start(kl.g)
+	kl.allocation.Run()
 	kl.pleg.Start(kl.g)
 	kl.syncLoop(ctx)
 	return nil
@@ -152,7 +160,8 @@ func (kl *Kubelet) build() {
 		Group: kl.g, Syncer: kl, Cache: kl.podCache, Queue: kl.queue, Recorder: kl.recorder,
 		Resync: cfg.SyncFrequency.Duration, Log: kl.log, NoElide: kl.opts.NoElide,
 		RequestRelist: func(uid types.UID) { kl.pleg.RequestRelist(uid) },
-		Changed:       kl.unparkHousekeeping,
+		Changed:       func() { kl.unparkHousekeeping(); kl.volumes.PodsChanged() },
+		Cancelled:     func(uid types.UID) { kl.probes.Cancel(uid); kl.volumes.CancelWait(uid) },
 	})
 	so := status.Options{Loop: kl.l, PodManager: kl.pods, DeletionSafety: deletionSafety{kl}, Log: kl.log}
 	if kl.client != nil {
@@ -165,12 +174,6 @@ func (kl *Kubelet) build() {
 		remove: func(ctx context.Context, id string) error { return kl.runtime.RemoveContainer(ctx, id) },
 		logf:   kl.logf,
 	}
-	predicates := &lifecycle.Predicates{Node: kl.admissionNode}
-	if kl.client != nil {
-		predicates.FreshNode = func(ctx context.Context) (*v1.Node, error) { return kl.client.GetNode(ctx, kl.nodeName) }
-	}
-	predicates.Preemption = &lifecycle.Preemption{Kill: kl.preempt, Log: kl.log}
-	kl.admit = lifecycle.PodAdmitHandlers{kl.sysctls, predicates}
 }
 
 // deletionSafety answers the status manager.
@@ -204,6 +207,8 @@ func (kl *Kubelet) startSources() {
 // buildRuntime makes what needs the runtime.
 func (kl *Kubelet) buildRuntime(ctx context.Context, driver string) error {
 	var err error
+	kl.buildProbes()
+	kl.buildContainerInputs()
 	if kl.runtime, err = kuberuntime.New(kl.runtimeOptions(driver)); err != nil {
 		return err
 	}
@@ -212,6 +217,8 @@ func (kl *Kubelet) buildRuntime(ctx context.Context, driver string) error {
 	}
 	kl.statusEnv = status.Env{
 		RuntimeName: kl.runtime.RuntimeName(), KubeletStart: kl.l.Now(), Reason: kl.reasons.Get,
+		Probes: kl.probes.ForStatus(),
+		Totals: &status.TotalsMemo{},
 		DeadlineExceeded: func(pod *v1.Pod) {
 			kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeNormal, events.DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
 		},
@@ -236,15 +243,20 @@ func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 		Loop: kl.l, Group: kl.g, RuntimeService: &kl.removals, ImageService: kl.opts.ImageService,
 		Recorder: kl.recorder, PodStates: kl.workers, FS: kl.fs, Log: kl.log,
 		SandboxReady:   kl.sandboxReady,
+		Allocation:     kl.allocation,
+		Cgroups:        kl.cgroups,
+		Reinspect:      func(uid types.UID) { kl.pleg.RequestReinspect(uid) },
+		Probes:         kl.probes.ForRuntime(),
+		Network:        kl.opts.Network,
 		RequestTimeout: cfg.RuntimeRequestTimeout.Duration, PodLogsDir: cfg.PodLogsDir, RootDir: kl.opts.RootDir,
 		Node: kuberuntime.NodeConfig{
-			ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
-			CgroupsPerQOS: isTrue(cfg.CgroupsPerQOS, true), CgroupRoot: path.Clean("/" + cfg.CgroupRoot),
+			CgroupsPerQOS: ptr.Deref(cfg.CgroupsPerQOS, true), CgroupRoot: path.Clean("/" + cfg.CgroupRoot),
 			SystemdCgroups: driver == cgroupDriverSystemd,
-			NoCPUQuota:     !isTrue(cfg.CPUCFSQuota, true), CFSPeriod: defaultCPUPeriod,
-			MemoryCapacity: mem.Value(), SeccompDefault: isTrue(cfg.SeccompDefault, false),
+			StopSignals:    cfg.FeatureGates["ContainerStopSignals"],
+			NoCPUQuota:     !ptr.Deref(cfg.CPUCFSQuota, true), CFSPeriod: defaultCPUPeriod,
+			MemoryCapacity: mem.Value(), SeccompDefault: ptr.Deref(cfg.SeccompDefault, false),
 		},
-		Images: images.Options{Parallel: !isTrue(cfg.SerializeImagePulls, true), QPS: 5, Burst: cfg.RegistryBurst},
+		Images: images.Options{Parallel: !ptr.Deref(cfg.SerializeImagePulls, true), QPS: 5, Burst: cfg.RegistryBurst},
 	}
 	if cfg.CPUCFSQuotaPeriod != nil {
 		o.Node.CFSPeriod = cfg.CPUCFSQuotaPeriod.Duration
@@ -255,6 +267,7 @@ func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 	if cfg.RegistryPullQPS != nil {
 		o.Images.QPS = *cfg.RegistryPullQPS
 	}
+	kl.addContainerInputs(&o)
 	return o
 }
 
@@ -269,8 +282,8 @@ func (kl *Kubelet) buildNode() {
 	cfg := kl.cfg
 	o := nodestatus.Options{
 		Loop: kl.l, Recorder: kl.recorder, NodeName: kl.nodeName, Labels: kl.opts.NodeLabels,
-		Register: isTrue(cfg.RegisterNode, true), RegisterTaints: cfg.RegisterWithTaints, ProviderID: cfg.ProviderID,
-		ControllerAttachDetach: isTrue(cfg.EnableControllerAttachDetach, true),
+		Register: ptr.Deref(cfg.RegisterNode, true), RegisterTaints: cfg.RegisterWithTaints, ProviderID: cfg.ProviderID,
+		ControllerAttachDetach: ptr.Deref(cfg.EnableControllerAttachDetach, true),
 		UpdateFrequency:        cfg.NodeStatusUpdateFrequency.Duration, ReportFrequency: cfg.NodeStatusReportFrequency.Duration,
 		Port: cfg.Port, RuntimeName: kl.runtime.RuntimeName(), KubeletVersion: Version,
 		DeclaredFeatures: declaredFeatures(), Timeout: heartbeatTimeout(cfg),
@@ -306,15 +319,16 @@ func (kl *Kubelet) startNode() {
 }
 
 // waitForNode gives the node's first list the time that upstream takes to build
-// itself meanwhile: by when it runs, an API that answers has answered.
+// itself meanwhile: by when it runs, an API that answers has answered. So the
+// first relist and the sync loop come this much after the pod sources' start,
+// and the relists after that much behind the sources' look for the node, which
+// happens on whole seconds.
 func (kl *Kubelet) waitForNode(ctx context.Context) {
 	if kl.client == nil {
 		return
 	}
-	wctx, cancel := loop.WithTimeout(ctx, nodeListWait)
-	defer cancel()
-	if err := kl.node.synced.Wait(wctx); err != nil {
-		kl.logf("Node informer has not synced yet: %v", err)
+	if kl.l.Sleep(ctx, buildTime) == nil && !kl.node.hasSynced() {
+		kl.logf("Node informer has not synced yet")
 	}
 }
 

@@ -58,7 +58,8 @@ func (kl *Kubelet) syncLoop(ctx context.Context) {
 	s.ticker = kl.g.Every("sync-tick", syncTickPeriod, 0, kl.syncTick)
 	kl.queue.OnEarlier = func(int64) { kl.planSyncTick() }
 	s.housekeeper = kl.g.Every("housekeeping-tick", housekeepingPeriod, 0, kl.housekeepingTick)
-	channels := []loop.Waitable{kl.podConfig.Updates(), kl.pleg.Events, &s.syncTick, &s.housekeeping}
+	channels := []loop.Waitable{kl.podConfig.Updates(), kl.pleg.Events, &s.syncTick,
+		kl.probes.Liveness.Updates(), kl.probes.Readiness.Updates(), kl.probes.Startup.Updates(), &s.housekeeping}
 	delay := syncLoopBaseDelay
 	for {
 		if err := kl.state.runtimeErrors(); err != nil {
@@ -93,6 +94,12 @@ func (kl *Kubelet) syncLoop(ctx context.Context) {
 		case 2:
 			kl.handlePodSyncs(kl.podsDue())
 		case 3:
+			kl.handleLiveness()
+		case 4:
+			kl.handleReadiness()
+		case 5:
+			kl.handleStartup()
+		case 6:
 			kl.handleHousekeeping(ctx)
 		}
 		s.stamp = kl.l.Now()
@@ -164,13 +171,14 @@ func (kl *Kubelet) handleConfig(ctx context.Context) {
 	case kubetypes.ADD:
 		kl.handlePodAdditions(ctx, u.Pods)
 	case kubetypes.UPDATE, kubetypes.DELETE:
-		kl.handlePodUpdates(u.Pods)
+		kl.handlePodUpdates(ctx, u.Pods)
 	case kubetypes.REMOVE:
-		kl.handlePodRemoves(u.Pods)
+		kl.handlePodRemoves(ctx, u.Pods)
 	case kubetypes.RECONCILE:
-		kl.handlePodReconcile(u.Pods)
+		kl.handlePodReconcile(ctx, u.Pods)
 	}
 	kl.podConfig.MarkSeen(u.Source)
+	kl.volumes.SourcesSeen()
 }
 
 func (kl *Kubelet) handlePLEG() {

@@ -36,7 +36,7 @@ type quietMark struct{ pods, runtime, statuses uint64 }
 // saw, which had nothing to do.
 func (kl *Kubelet) Unchanged(q *quietSync, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus) bool {
 	if q.pod == nil || q.pod != pod || q.mirror != mirror || q.runtime != runtime ||
-		pod.Spec.ActiveDeadlineSeconds != nil || kl.state.networkError != nil || q.hostIP != kl.firstHostIP() {
+		pod.Spec.ActiveDeadlineSeconds != nil || kl.state.networkError != nil || q.hostIP != kl.firstHostIP() || !kl.volumes.Settled(pod) {
 		return false
 	}
 	s, ok := kl.statusManager.GetPodStatus(pod.UID)
@@ -47,7 +47,7 @@ func (kl *Kubelet) Unchanged(q *quietSync, pod, mirror *v1.Pod, runtime *kubecon
 // is Unchanged: with the pod and mirror pod of the pod manager, and the entry of
 // the pod cache.
 func (kl *Kubelet) Unmoved(q *quietSync) bool {
-	if q.pod == nil || kl.state.networkError != nil || q.hostIP != kl.firstHostIP() {
+	if q.pod == nil || kl.state.networkError != nil || q.hostIP != kl.firstHostIP() || !kl.volumes.Settled(q.pod) {
 		return false
 	}
 	mark := quietMark{kl.pods.Generation(), kl.podCache.Generation(), kl.statusManager.Generation()}
@@ -69,9 +69,11 @@ func (kl *Kubelet) Unmoved(q *quietSync) bool {
 // generateStatus is the pod's status as the runtime's picture implies it.
 func (kl *Kubelet) generateStatus(pod *v1.Pod, runtime *kubecontainer.PodStatus, terminal bool) v1.PodStatus {
 	old, _ := kl.statusManager.GetPodStatus(pod.UID)
-	return status.GenerateAPIPodStatus(status.Input{
-		Env: &kl.statusEnv, Pod: pod, Runtime: runtime, Old: old, Terminal: terminal, Now: kl.l.Now(),
-	})
+	in := status.Input{Env: &kl.statusEnv, Pod: pod, Runtime: runtime, Old: old, Terminal: terminal, Now: kl.l.Now()}
+	if kl.resizing(pod.UID) {
+		in = kl.resizeInput(in)
+	}
+	return status.GenerateAPIPodStatus(in)
 }
 
 func (kl *Kubelet) setStatus(pod *v1.Pod, s v1.PodStatus) {
@@ -82,9 +84,13 @@ func (kl *Kubelet) setStatus(pod *v1.Pod, s v1.PodStatus) {
 // SyncPod brings a pod nearer to its wanted state. The status that it publishes
 // is that of the world before it acts.
 func (kl *Kubelet) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus, quiet *quietSync) (isTerminal, acted bool, err error) {
-	seen := runtime
+	seen, source := runtime, pod
 	*quiet = quietSync{}
+	pod, _ = kl.allocation.UpdatePodFromAllocation(pod)
+	kl.trackResize(pod, runtime)
+	triggers := kl.probes.Triggers()
 	s := kl.generateStatus(pod, runtime, false)
+	triggered := kl.probes.Triggers() != triggers
 	runtime = withIPs(runtime, s.PodIPs)
 	kl.setStatus(pod, s)
 	if kubetypes.IsTerminalPhase(s.Phase) {
@@ -94,6 +100,7 @@ func (kl *Kubelet) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mi
 		kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, events.NetworkNotReady, fmt.Sprintf("%s: %v", networkNotReadyError, err))
 		return false, false, fmt.Errorf("%s: %w", networkNotReadyError, err)
 	}
+	kl.registerReferences(pod)
 	if kubetypes.IsStaticPod(pod) {
 		kl.reconcileMirror(ctx, pod, mirror)
 	}
@@ -101,19 +108,23 @@ func (kl *Kubelet) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mi
 		kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, events.FailedToMakePodDataDirectories, fmt.Sprintf("error making pod data directories: %v", err))
 		return false, false, err
 	}
-	// Here a pod waits for its volumes, and gets its pull secrets, once they
-	// are built; of a sync only that wait gives up when the pod is deleted.
-	result := kl.runtime.SyncPod(ctx, pod, runtime, nil, kl.backOff, restartingAll(&s))
+	if err := kl.mountVolumes(ctx, pod); err != nil {
+		return false, false, err
+	}
+	kl.probes.AddPod(pod)
+	secrets, missing := kl.pullSecrets(ctx, pod)
+	result := kl.runtime.SyncPod(ctx, pod, runtime, secrets, kl.backOff, restartingAll(&s))
 	kl.reasons.Update(pod.UID, &result)
+	kl.resizeResult(pod, &result)
 	if restartingAll(&s) && result.Error() == nil && removedAny(&result) {
-		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate, StartTime: kl.l.Now()})
+		kl.workers.UpdatePod(UpdatePodOptions{Pod: source, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate, StartTime: kl.l.Now()})
 	}
 	if err := result.Error(); err != nil {
 		return false, false, err
 	}
 	acted = len(result.SyncResults) > 0
-	if mirrored := !kubetypes.IsStaticPod(pod) || mirror != nil && mirror.DeletionTimestamp == nil || kl.client == nil; !acted && mirrored {
-		*quiet = quietSync{pod: pod, mirror: mirror, runtime: seen, hostIP: kl.firstHostIP()}
+	if mirrored := !kubetypes.IsStaticPod(pod) || mirror != nil && mirror.DeletionTimestamp == nil || kl.client == nil; !acted && mirrored && !triggered && !missing && !kl.resizing(pod.UID) && !kl.runtime.Repeats(pod) {
+		*quiet = quietSync{pod: source, mirror: mirror, runtime: seen, hostIP: kl.firstHostIP()}
 		quiet.status, _ = kl.statusManager.GetPodStatus(pod.UID)
 	}
 	return false, acted, nil
@@ -181,16 +192,19 @@ func (kl *Kubelet) reconcileMirrors(ctx context.Context) {
 
 // SyncTerminatingPod stops a pod's containers.
 func (kl *Kubelet) SyncTerminatingPod(ctx context.Context, pod *v1.Pod, runtime *kubecontainer.PodStatus, grace *int64, statusFn PodStatusFunc) error {
+	pod, _ = kl.allocation.UpdatePodFromAllocation(pod)
 	s := kl.generateStatus(pod, runtime, false)
 	if statusFn != nil {
 		s.Conditions = slices.Clone(s.Conditions)
 		statusFn(&s)
 	}
 	kl.setStatus(pod, s)
+	kl.probes.StopLivenessAndStartup(pod)
 	if err := kl.runtime.KillPod(ctx, pod, kubecontainer.RunningPod(runtime), grace); err != nil {
 		kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, events.FailedToKillPod, fmt.Sprintf("error killing pod: %v", err))
 		return fmt.Errorf("error killing terminating pod: %w", err)
 	}
+	kl.probes.RemovePod(pod)
 	stopped, err := kl.readPod(ctx, pod)
 	if err != nil {
 		return err
@@ -236,10 +250,15 @@ func (kl *Kubelet) SyncTerminatingRuntimePod(ctx context.Context, running *kubec
 }
 
 // SyncTerminatedPod releases what a stopped pod still holds and lets its API
-// object be deleted. Volumes and cgroups, once they are built, are waited for
-// between the two steps.
-func (kl *Kubelet) SyncTerminatedPod(_ context.Context, pod *v1.Pod, runtime *kubecontainer.PodStatus) error {
+// object be deleted. Between the two its volumes are taken away.
+func (kl *Kubelet) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, runtime *kubecontainer.PodStatus) error {
+	pod, _ = kl.allocation.UpdatePodFromAllocation(pod)
 	kl.setStatus(pod, kl.generateStatus(pod, runtime, true))
+	if err := kl.unmountVolumes(ctx, pod); err != nil {
+		return err
+	}
+	kl.unregisterReferences(pod)
+	kl.inputs.users.Release(pod.UID)
 	kl.statusManager.TerminatePod(pod)
 	kl.logf("Pod is terminated and will need no more status updates pod=%s podUID=%s", podName(pod), pod.UID)
 	return nil

@@ -16,63 +16,44 @@ func Unsupported(pod *v1.Pod) []string {
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		field := fmt.Sprintf("spec.initContainers[%d]", i)
-		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
-			say(field+".restartPolicy", "sidecar containers are not supported yet")
-		}
 		unsupportedContainer(field, c, say)
 	}
 	for i := range spec.Containers {
 		unsupportedContainer(fmt.Sprintf("spec.containers[%d]", i), &spec.Containers[i], say)
 	}
-	if len(spec.EphemeralContainers) > 0 {
-		say("spec.ephemeralContainers", "ephemeral containers are not supported yet")
-	}
 	for i := range spec.Volumes {
-		say(fmt.Sprintf("spec.volumes[%d] (%s)", i, spec.Volumes[i].Name), "volumes are not mounted yet")
-	}
-	if len(spec.ImagePullSecrets) > 0 {
-		say("spec.imagePullSecrets", "pull secrets are not read yet")
+		unsupportedVolume(fmt.Sprintf("spec.volumes[%d] (%s)", i, spec.Volumes[i].Name), &spec.Volumes[i], say)
 	}
 	if len(spec.ResourceClaims) > 0 {
 		say("spec.resourceClaims", "dynamic resources are not prepared yet")
-	}
-	if spec.RuntimeClassName != nil && *spec.RuntimeClassName != "" {
-		say("spec.runtimeClassName", "runtime classes are not looked up yet")
 	}
 	return out
 }
 
 func unsupportedContainer(field string, c *v1.Container, say func(field, what string)) {
-	for _, p := range [...]struct {
-		name  string
-		probe *v1.Probe
-	}{{"livenessProbe", c.LivenessProbe}, {"readinessProbe", c.ReadinessProbe}, {"startupProbe", c.StartupProbe}} {
-		if p.probe != nil {
-			say(field+"."+p.name, "probes are not run yet")
-		}
-	}
-	if l := c.Lifecycle; l != nil {
-		if l.PostStart != nil {
-			say(field+".lifecycle.postStart", "hooks are not run yet")
-		}
-		if l.PreStop != nil {
-			say(field+".lifecycle.preStop", "hooks are not run yet")
-		}
-	}
-	if len(c.VolumeMounts) > 0 {
-		say(field+".volumeMounts", "volumes are not mounted yet")
-	}
 	if len(c.VolumeDevices) > 0 {
-		say(field+".volumeDevices", "volumes are not mounted yet")
+		say(field+".volumeDevices", "there are no block devices, since there are no persistent volumes yet")
 	}
-	if len(c.EnvFrom) > 0 {
-		say(field+".envFrom", "environment from other objects is not read yet")
-	}
-	for i := range c.Env {
-		v := c.Env[i].ValueFrom
-		if v == nil || v.FieldRef != nil || v.ResourceFieldRef != nil {
-			continue
+}
+
+// unsupportedVolume tells of kinds of volumes that are never mounted: a pod that
+// uses one waits for it.
+func unsupportedVolume(field string, v *v1.Volume, say func(field, what string)) {
+	switch {
+	case v.EmptyDir != nil, v.HostPath != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.Image != nil:
+	case v.Projected != nil:
+		for i := range v.Projected.Sources {
+			s := &v.Projected.Sources[i]
+			if s.ClusterTrustBundle != nil || s.PodCertificate != nil {
+				say(fmt.Sprintf("%s.projected.sources[%d]", field, i), "needs a feature gate that is off")
+			}
 		}
-		say(fmt.Sprintf("%s.env[%d].valueFrom", field, i), "environment from other objects is not read yet")
+	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
+		say(field, "persistent volumes are not supported yet")
+	case v.CSI != nil:
+		say(field, "CSI drivers are not supported yet")
+	case v.GitRepo != nil: // as upstream: it is disabled
+	default:
+		say(field, "volumes of this kind are not supported yet")
 	}
 }

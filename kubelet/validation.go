@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
@@ -162,7 +163,7 @@ func (v *validator) choices(cfg *kubeletconfig.KubeletConfiguration) {
 func (v *validator) images(cfg *kubeletconfig.KubeletConfiguration) {
 	if n := cfg.MaxParallelImagePulls; n != nil {
 		v.check(*n >= 1, "maxParallelImagePulls", *n, "must be a positive number")
-		v.check(*n <= 1 || !isTrue(cfg.SerializeImagePulls, true), "maxParallelImagePulls", *n, "cannot be larger than 1 unless serializeImagePulls is set to false")
+		v.check(*n <= 1 || !ptr.Deref(cfg.SerializeImagePulls, true), "maxParallelImagePulls", *n, "cannot be larger than 1 unless serializeImagePulls is set to false")
 	}
 	minAge, maxAge := cfg.ImageMinimumGCAge.Duration, cfg.ImageMaximumGCAge.Duration
 	v.check(minAge >= 0, "imageMinimumGCAge", minAge.String(), "must not be negative")
@@ -195,7 +196,7 @@ func (v *validator) reserved(cfg *kubeletconfig.KubeletConfiguration) {
 			v.errs = append(v.errs, field.Duplicate(p.Index(i), key))
 		case key == "none" && len(cfg.EnforceNodeAllocatable) > 1:
 			v.bad(p.Index(i), key, "must be alone")
-		case key != "none" && !isTrue(cfg.CgroupsPerQOS, true):
+		case key != "none" && !ptr.Deref(cfg.CgroupsPerQOS, true):
 			v.bad(p.Index(i), key, "is not supported unless cgroupsPerQOS is set to true")
 		case (key == "system-reserved" || key == "system-reserved-compressible") && cfg.SystemReservedCgroup == "":
 			v.bad(p.Index(i), key, "needs systemReservedCgroup")

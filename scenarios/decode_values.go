@@ -77,6 +77,12 @@ func (d *decoder) special(n *yaml.Node, p *path, v reflect.Value) bool {
 			return true
 		}
 		return false
+	case *Port:
+		if n.Kind == yaml.ScalarNode {
+			d.value(n, p, reflect.ValueOf(&x.Port).Elem())
+			return true
+		}
+		return false
 	case *CRIError:
 		if n.Kind == yaml.ScalarNode {
 			s, _ := d.text(n, p)

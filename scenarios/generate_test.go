@@ -226,6 +226,8 @@ func (g *generator) shorthand(t reflect.Type) any {
 		return object{"type": []string{"string", "number"}}
 	case reflect.TypeFor[LogLine]():
 		return object{"type": "string"}
+	case reflect.TypeFor[Port]():
+		return object{"type": "integer", "minimum": 1, "maximum": 65535}
 	case reflect.TypeFor[CRIError]():
 		f, _ := t.FieldByName("Code")
 		return object{"enum": strings.Split(f.Tag.Get("enum"), ",")}

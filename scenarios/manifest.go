@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	v1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,7 @@ func manifestKinds() map[string]manifestKind {
 		"Secret":        {"v1", true, func() runtime.Object { return &v1.Secret{} }},
 		"Namespace":     {"v1", false, func() runtime.Object { return &v1.Namespace{} }},
 		"Service":       {"v1", true, func() runtime.Object { return &v1.Service{} }},
+		"RuntimeClass":  {"node.k8s.io/v1", false, func() runtime.Object { return &nodev1.RuntimeClass{} }},
 		"PriorityClass": {"scheduling.k8s.io/v1", false, func() runtime.Object { return &schedulingv1.PriorityClass{} }},
 	}
 }

@@ -64,7 +64,7 @@ type Summary struct {
 	Events        uint64 `json:"events"`
 	APIRequests   uint64 `json:"apiRequests"`
 	// Syncs counts the runs of pod workers, Resyncs those of them that a
-	// resync timer began, ProbesRun the probes (none yet).
+	// resync timer began, ProbesRun the probes.
 	Syncs     uint64 `json:"syncs"`
 	Resyncs   uint64 `json:"resyncs"`
 	ProbesRun uint64 `json:"probesRun"`

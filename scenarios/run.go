@@ -307,6 +307,7 @@ func (r *run) summarize(end time.Duration) {
 	s.LeasesRenewed, s.PodWrites, s.NodeWrites, s.Events = c.Writes()
 	s.APIRequests = c.API().Requests()
 	s.Syncs, s.Resyncs = c.Syncs()
+	s.ProbesRun = c.Probes()
 	s.Records = c.RecordCount()
 	s.Steps = c.Engine().Steps()
 	s.Hash = fmt.Sprintf("%016x", c.Hash())

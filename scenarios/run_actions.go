@@ -301,7 +301,7 @@ func podKey(pod string) string {
 
 func namespace(kind, ns string) string {
 	switch kind {
-	case "Node", "Namespace", "PriorityClass":
+	case "Node", "Namespace", "PriorityClass", "RuntimeClass":
 		return ""
 	}
 	if ns == "" {

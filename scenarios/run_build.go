@@ -143,7 +143,14 @@ func fakeImages(in []Image) []fakecri.Image {
 	out := make([]fakecri.Image, 0, len(in))
 	for i := range in {
 		im := &in[i]
-		f := fakecri.Image{Name: im.Name, Pull: fakeRange(im.Pull.Takes), Present: im.Present, Pinned: im.Pinned}
+		f := fakecri.Image{
+			Name: im.Name, Pull: fakeRange(im.Pull.Takes), Present: im.Present, Pinned: im.Pinned,
+			Commands: im.Commands, Entrypoint: im.Entrypoint, Cmd: im.Cmd,
+			User: im.User, WorkingDir: im.WorkingDir, StopSignal: int(im.StopSignal),
+		}
+		for _, name := range sortedKeys(im.Env) {
+			f.Env = append(f.Env, name+"="+im.Env[name])
+		}
 		if im.Size != nil {
 			f.Size = im.Size.Value()
 		}
@@ -181,7 +188,31 @@ func fakeBehaviour(b *Behaviour) fakecri.Behaviour {
 	for _, l := range b.Logs {
 		out.Logs = append(out.Logs, fakecri.LogLine{At: l.After, Every: l.Every, Count: l.Count, Stream: l.Stream, Text: l.Line})
 	}
+	fakeAnswers(b, &out)
 	return out
+}
+
+// fakeAnswers translates what a container says to those who ask it something.
+func fakeAnswers(b *Behaviour, out *fakecri.Behaviour) {
+	out.TerminationMessage = b.TerminationMessage
+	if b.Ports != nil {
+		out.Ports = make([]fakecri.Port, len(b.Ports))
+	}
+	for i := range b.Ports {
+		p := &b.Ports[i]
+		q := fakecri.Port{Port: p.Port, After: p.After, Until: p.Until, Latency: fakeRange(p.Latency)}
+		for _, a := range p.HTTP {
+			q.HTTP = append(q.HTTP, fakecri.HTTPAnswer(a))
+		}
+		for _, a := range p.GRPC {
+			q.GRPC = append(q.GRPC, fakecri.GRPCAnswer(a))
+		}
+		out.Ports[i] = q
+	}
+	for i := range b.Exec {
+		x := &b.Exec[i]
+		out.Exec = append(out.Exec, fakecri.ExecRule{Command: x.Command, Exit: x.Exit, Output: x.Output, Takes: fakeRange(x.Takes), After: x.After, Until: x.Until})
+	}
 }
 
 // fakeUsage turns a usage into points: bytes, or millicores.

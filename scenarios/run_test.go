@@ -150,9 +150,9 @@ func TestFailuresTellWhatLedToThem(t *testing.T) {
 }
 
 func TestWarnsOfWhatIsNotActedOn(t *testing.T) {
-	s := parse(t, strings.Replace(shaken, `image: "app:1"}]}`, `image: "app:1", livenessProbe: {httpGet: {port: 80}}}]}`, 1))
+	s := parse(t, strings.Replace(shaken, `image: "app:1"}]}`, `image: "app:1"}], volumes: [{name: disk, csi: {driver: disks.example}}]}`, 1))
 	res := run(t, s, scenarios.RunOptions{})
-	if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "livenessProbe") {
+	if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "spec.volumes[0]") {
 		t.Errorf("warnings: %q", res.Warnings)
 	}
 }

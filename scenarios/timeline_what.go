@@ -138,6 +138,9 @@ func processText(r *trace.Record) string {
 		if m := fieldOf(r.Fields, "message"); m != "" {
 			text += ": " + m
 		}
+		if said := fieldOf(r.Fields, "stderr"); said != "" {
+			text += ", saying " + strconv.Quote(said)
+		}
 		return text
 	}
 	return withFields(r.Verb, r.Fields, "attempt") + attempt

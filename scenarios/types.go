@@ -54,9 +54,9 @@ type Spec struct {
 	KubeletRestart *KubeletRestart `json:"kubeletRestart,omitempty"`
 	// How the Kubernetes API behaves.
 	API API `json:"api,omitempty"`
-	// What is known of container images; any other image can be pulled too, in 1s to 3s.
+	// What is known of container images; any other image can be pulled too, in 1s to 3s. busybox, alpine, debian, ubuntu, nginx, httpd, pause and agnhost, by the last part of the image's name, behave as those images do.
 	Images []Image `json:"images,omitempty"`
-	// What containers do; the first program that matches a container counts. A container without one runs until it is stopped and exits 0 on SIGTERM.
+	// What containers do; the first program that matches a container counts. A container without one whose command is a shell script or another command of busybox runs that command; any other runs until it is stopped, exits 0 on SIGTERM, answers on every port that a probe asks it on, and every command that is run in it exits 0.
 	Programs []Program `json:"programs,omitempty"`
 	// What happens, and when. Actions at the same time happen in the order of the list.
 	Timeline []Action `json:"timeline,omitempty"`
@@ -124,6 +124,20 @@ type Image struct {
 	Present bool `json:"present,omitempty"`
 	// The kubelet's garbage collection leaves it alone.
 	Pinned bool `json:"pinned,omitempty"`
+	// The commands that it has: names, or absolute paths. What busybox has, and sh, is run; others run until they are stopped; whatever else is asked for is not found. Unless said, what a well-known image has, or else every command of busybox.
+	Commands []string `json:"commands,omitempty"`
+	// What a container runs that has no command.
+	Entrypoint []string `json:"entrypoint,omitempty"`
+	// The arguments to the entrypoint of a container that has neither command nor args.
+	Cmd []string `json:"cmd,omitempty"`
+	// Whom its containers run as: a number, or a name that is in its /etc/passwd, or either of both with a group, `1000:1000`. root unless said.
+	User string `json:"user,omitempty"`
+	// The environment of its containers.
+	Env map[string]string `json:"env,omitempty"`
+	// Where its containers' processes start. / unless said.
+	WorkingDir string `json:"workingDir,omitempty"`
+	// The signal that stops its containers. SIGTERM unless said.
+	StopSignal Signal `json:"stopSignal,omitempty"`
 }
 
 // Pull is how pulling an image goes.
@@ -188,6 +202,70 @@ type Behaviour struct {
 	CPU *Usage `json:"cpu,omitempty"`
 	// The lines that it writes: texts, written at its start, or lines with their times.
 	Logs []LogLine `json:"logs,omitempty"`
+	// The ports that it listens on: numbers, or ports with what they answer. Unless said it answers on every port that it is asked on; `[]` says that it listens nowhere.
+	Ports []Port `json:"ports,omitempty"`
+	// How commands end that are run in it, by probes and hooks: the first that matches counts. Others exit 0.
+	Exec []ExecRule `json:"exec,omitempty"`
+	// What it leaves as its termination message when it ends, unless it is killed.
+	TerminationMessage string `json:"terminationMessage,omitempty"`
+}
+
+// Port is a port that a container listens on: a number, or one with what it answers. One that says neither http nor grpc answers 200 to every request and SERVING to every health check.
+type Port struct {
+	// The number.
+	Port int `json:"port" required:""`
+	// When it begins to listen, after the container's start.
+	After time.Duration `json:"after,omitempty"`
+	// When it stops listening, after the container's start. Never unless said.
+	Until time.Duration `json:"until,omitempty"`
+	// How long an answer takes: a time or a range. No time unless said.
+	Latency *Range `json:"latency,omitempty"`
+	// What it answers to HTTP requests: the first that matches counts, and there is 404 for what none matches.
+	HTTP []HTTPAnswer `json:"http,omitempty"`
+	// What it answers to gRPC health checks: the first that matches counts, and a service that none matches is unknown.
+	GRPC []GRPCAnswer `json:"grpc,omitempty"`
+}
+
+// HTTPAnswer is the answer to the HTTP requests that it matches.
+type HTTPAnswer struct {
+	// The path, a pattern in which * stands for any text and ? for one character. Every path unless said.
+	Path string `json:"path,omitempty"`
+	// The status code. 200 unless said.
+	Status int `json:"status,omitempty"`
+	// The body.
+	Body string `json:"body,omitempty"`
+	// From when on it is the answer, after the container's start.
+	After time.Duration `json:"after,omitempty"`
+	// Until when it is the answer, after the container's start. For ever unless said.
+	Until time.Duration `json:"until,omitempty"`
+}
+
+// GRPCAnswer is the answer to the gRPC health checks that it matches.
+type GRPCAnswer struct {
+	// The service, a pattern in which * stands for any text and ? for one character. Every service unless said.
+	Service string `json:"service,omitempty"`
+	// The status. SERVING unless said.
+	Status string `json:"status,omitempty" enum:"SERVING,NOT_SERVING,UNKNOWN,SERVICE_UNKNOWN"`
+	// From when on it is the answer, after the container's start.
+	After time.Duration `json:"after,omitempty"`
+	// Until when it is the answer, after the container's start. For ever unless said.
+	Until time.Duration `json:"until,omitempty"`
+}
+
+// ExecRule is how the commands end that it matches.
+type ExecRule struct {
+	// The command's words, joined by blanks: a pattern in which * stands for any text and ? for one character. Every command unless said.
+	Command string `json:"command,omitempty"`
+	// The exit code, 0 to 255.
+	Exit int32 `json:"exit,omitempty"`
+	// What it writes.
+	Output string `json:"output,omitempty"`
+	// How long it runs: a time or a range. No time unless said.
+	Takes *Range `json:"takes,omitempty"`
+	// From when on it counts, after the container's start.
+	After time.Duration `json:"after,omitempty"`
+	// Until when it counts, after the container's start. For ever unless said.
+	Until time.Duration `json:"until,omitempty"`
 }
 
 // OnTerm is what a container does on its stop signal.

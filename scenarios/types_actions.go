@@ -84,7 +84,7 @@ type Template struct {
 // Patch patches an object in the API.
 type Patch struct {
 	// The object's kind.
-	Kind string `json:"kind" required:"" enum:"Pod,Node,ConfigMap,Secret,Namespace,Service,PriorityClass,Lease,Event"`
+	Kind string `json:"kind" required:"" enum:"Pod,Node,ConfigMap,Secret,Namespace,Service,PriorityClass,RuntimeClass,Lease,Event"`
 	// The object's namespace. default unless said.
 	Namespace string `json:"namespace,omitempty"`
 	// The object's name.
@@ -100,7 +100,7 @@ type Patch struct {
 // Delete deletes an object from the API.
 type Delete struct {
 	// The object's kind. Pod unless said.
-	Kind string `json:"kind,omitempty" enum:"Pod,Node,ConfigMap,Secret,Namespace,Service,PriorityClass,Lease,Event"`
+	Kind string `json:"kind,omitempty" enum:"Pod,Node,ConfigMap,Secret,Namespace,Service,PriorityClass,RuntimeClass,Lease,Event"`
 	// The object's namespace. default unless said.
 	Namespace string `json:"namespace,omitempty"`
 	// The object's name, or a pattern with * and ?.

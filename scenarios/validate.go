@@ -319,6 +319,7 @@ func (v *validator) image(i int) {
 	if f := im.Pull.Fails; f != nil && f.Times < 0 {
 		v.errorf(at+".pull.fails.times", "%d is negative", f.Times)
 	}
+	v.imageConfig(at, im)
 }
 
 // objects asks what the API would refuse.
@@ -363,7 +364,7 @@ func criMethods() []string {
 	return []string{
 		"Version", "RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus", "ListPodSandbox",
 		"CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ListContainers", "ContainerStatus",
-		"UpdateContainerResources", "UpdatePodSandboxResources", "ReopenContainerLog",
+		"UpdateContainerResources", "UpdatePodSandboxResources", "ReopenContainerLog", "ExecSync",
 		"ContainerStats", "ListContainerStats", "PodSandboxStats", "ListPodSandboxStats", "UpdateRuntimeConfig", "Status", "RuntimeConfig",
 		"ListImages", "ImageStatus", "PullImage", "RemoveImage", "ImageFsInfo",
 	}

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/binder"
 	"github.com/drydock-sim/drydock/sim/loop"
@@ -48,6 +49,7 @@ type Cluster struct {
 	recorders []*trace.Recorder
 	collector trace.Collector
 	start     time.Time
+	trees     *fakecri.Trees // which the nodes' runtimes share
 }
 
 // New returns a cluster without nodes.
@@ -60,7 +62,7 @@ func New(opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the API's latency: %w", err)
 	}
-	c := &Cluster{opts: opts, engine: e, byName: map[string]*Node{}, start: e.Now()}
+	c := &Cluster{opts: opts, engine: e, byName: map[string]*Node{}, start: e.Now(), trees: fakecri.NewTrees()}
 	l := e.NewLoop("api")
 	c.apiRec = c.newRecorder(l, "")
 	c.api = apiserver.New(apiserver.Options{Loop: l, Recorder: c.apiRec, LatencyMin: opts.APILatencyMin, LatencyMax: opts.APILatencyMax})
@@ -183,4 +185,12 @@ func (c *Cluster) Syncs() (all, resyncs uint64) {
 		resyncs += s.Resyncs
 	}
 	return all, resyncs
+}
+
+// Probes counts the probes of containers that were run.
+func (c *Cluster) Probes() (n uint64) {
+	for _, node := range c.nodes {
+		n += node.stats().Probes
+	}
+	return n
 }

@@ -16,6 +16,8 @@ type Machine struct {
 	capacity v1.ResourceList
 	ip       string
 	boots    uint64
+	// noAppArmor says that the kernel was built without AppArmor.
+	noAppArmor bool
 }
 
 // DefaultCapacity is what a node has unless it is told otherwise.
@@ -61,6 +63,9 @@ func (m *Machine) OSImage() string { return "Drydock (simulated)" }
 
 // NodeIP is the address of the node.
 func (m *Machine) NodeIP() string { return m.ip }
+
+// AppArmorEnabled tells whether the kernel can enforce AppArmor profiles.
+func (m *Machine) AppArmorEnabled() bool { return !m.noAppArmor }
 
 func (m *Machine) uuid(what string, n uint64) string {
 	a := loop.Hash(m.l.Seed(), []string{what, m.node}, n)

@@ -22,6 +22,13 @@ import (
 // configuration names another place.
 const ManifestDir = "/etc/kubernetes/manifests"
 
+// ClusterDNS and ClusterDomain are what a node's pods look names up with, unless
+// its configuration says something else.
+const (
+	ClusterDNS    = "10.96.0.10"
+	ClusterDomain = "cluster.local"
+)
+
 // DefaultKubeletRestart is after how long a kubelet that exits is started
 // again, as by systemd's RestartSec=10 of kubeadm's unit.
 const DefaultKubeletRestart = 10 * time.Second
@@ -35,6 +42,9 @@ type NodeOptions struct {
 	// Capacity is what the machine has; what it leaves out is as in
 	// DefaultCapacity. pods sets the kubelet's maxPods instead.
 	Capacity v1.ResourceList
+	// NoAppArmor is a machine whose kernel has no AppArmor: pods that ask for
+	// it are refused.
+	NoAppArmor bool
 	// Kubelet is the kubelet's configuration; what it leaves out has
 	// upstream's default. It is not written to.
 	Kubelet *kubeletconfig.KubeletConfiguration
@@ -42,7 +52,8 @@ type NodeOptions struct {
 	// started again. Zero means DefaultKubeletRestart; negative means never.
 	KubeletRestart time.Duration
 	// Runtime configures the container runtime; its Loop, Recorder, Node,
-	// PodCIDR, LogFile and Warn are set here.
+	// PodCIDR, Warn, FS, Logs, Trees, and what it knows of the machine are set
+	// here.
 	Runtime fakecri.Options
 }
 
@@ -90,6 +101,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	l := c.engine.NewLoop(opts.Name)
 	n := &Node{name: opts.Name, opts: opts, cluster: c, l: l, rec: c.newRecorder(l, opts.Name), config: config, wanted: true}
 	n.machine = newMachine(l, opts.Name, index, opts.Capacity)
+	n.machine.noAppArmor = opts.NoAppArmor
 	n.fs = memfs.New(memfs.Options{Loop: l})
 	if err := n.fs.MkdirAll(config.StaticPodPath, 0o755); err != nil {
 		return nil, fmt.Errorf("node %s: staticPodPath: %w", opts.Name, err)
@@ -97,7 +109,9 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	rt := opts.Runtime
 	rt.Loop, rt.Recorder, rt.Node = l, n.rec, opts.Name
 	rt.PodCIDR = fmt.Sprintf("10.%d.%d.0/24", 128+index>>8&127, index&255)
-	rt.Warn, rt.LogFile = n.warn, n.openLog
+	rt.Warn = n.warn
+	rt.FS, rt.Logs, rt.Trees = n.fs, nodeLogs{n.fs}, c.trees
+	rt.NodeIP, rt.Memory, rt.CPUs = n.machine.NodeIP(), n.machine.capacity.Memory().Value(), int(n.machine.capacity.Cpu().Value())
 	if err := rt.Validate(); err != nil {
 		return nil, fmt.Errorf("node %s: runtime: %w", opts.Name, err)
 	}
@@ -123,6 +137,12 @@ func nodeConfig(opts *NodeOptions) (*kubeletconfig.KubeletConfiguration, error) 
 	}
 	if config.StaticPodPath == "" {
 		config.StaticPodPath = ManifestDir
+	}
+	if config.ClusterDNS == nil { // as kubeadm has it; an empty list stays
+		config.ClusterDNS = []string{ClusterDNS}
+		if config.ClusterDomain == "" {
+			config.ClusterDomain = ClusterDomain
+		}
 	}
 	if len(opts.Taints) > 0 {
 		config.RegisterWithTaints = append(config.RegisterWithTaints[:len(config.RegisterWithTaints):len(config.RegisterWithTaints)], opts.Taints...)
@@ -160,10 +180,15 @@ func (n *Node) At(at time.Duration, fn func()) {
 // warn records what a manifest asks for and nobody acts on.
 func (n *Node) warn(text string) { n.rec.Record(trace.KindWarning, "node "+n.name, text) }
 
-// openLog makes a container's log file, empty: nobody reads what is in it yet,
-// but a kubelet counts restarts by the files that there are. Without the pod's
-// log directory there is none, as there would be none then.
-func (n *Node) openLog(file string) { _ = n.fs.Append(file, nil, 0o640) }
+// nodeLogs keeps containers' logs in the node's files. Without the pod's log
+// directory there is none.
+type nodeLogs struct{ fs *memfs.FS }
+
+// OpenLog makes the file, if it is not there.
+func (n nodeLogs) OpenLog(file string) { _ = n.fs.Append(file, nil, 0o640) }
+
+// WriteLog appends to the file.
+func (n nodeLogs) WriteLog(file string, lines []byte) { _ = n.fs.Append(file, lines, 0o640) }
 
 // bringUp starts a kubelet process, if one is to run and none does.
 func (n *Node) bringUp() {
@@ -174,7 +199,8 @@ func (n *Node) bringUp() {
 	rt := n.rt.Client(g)
 	opts := kubelet.Options{
 		Loop: n.l, Group: g, NodeName: n.name, Config: n.config,
-		RuntimeService: rt, ImageService: rt, Client: n.client, FS: n.fs, Machine: n.machine,
+		RuntimeService: rt, ImageService: rt, Client: n.client, FS: n.fs, Mounter: mounter{n.fs}, Machine: n.machine,
+		Network:    podNetwork{n.rt},
 		NodeLabels: n.opts.Labels,
 		Defaulter:  apiserver.SetPodDefaults,
 		Validator:  func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
@@ -217,6 +243,7 @@ func (n *Node) end() {
 		s := n.kubelet.Stats()
 		n.past.Syncs += s.Syncs
 		n.past.Resyncs += s.Resyncs
+		n.past.Probes += s.Probes
 	}
 	n.group.Kill()
 	n.group, n.kubelet = nil, nil
@@ -314,6 +341,7 @@ func (n *Node) stats() kubelet.Stats {
 		now := n.kubelet.Stats()
 		s.Syncs += now.Syncs
 		s.Resyncs += now.Resyncs
+		s.Probes += now.Probes
 	}
 	return s
 }

@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -310,11 +309,4 @@ func ComparePods(a, b *v1.Pod) int {
 		return c
 	}
 	return strings.Compare(string(a.UID), string(b.UID))
-}
-
-// SeenTime returns when a pod was first seen by the kubelet, from its
-// annotation; the zero time when it has none.
-func SeenTime(pod *v1.Pod) time.Time {
-	t, _ := time.Parse(time.RFC3339Nano, pod.Annotations[kubetypes.ConfigFirstSeenAnnotationKey])
-	return t
 }

@@ -235,6 +235,15 @@ func TestFileSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("removed", run(71*time.Second), "REMOVE web-node1")
+	write("a.yaml", fmt.Sprintf(manifest, "", "d"))
+	expect("one of two files", run(72*time.Second), "ADD web-node1")
+	write("b.yaml", fmt.Sprintf(manifest, "", "e"))
+	expect("the other replaces its pod", run(73*time.Second), "REMOVE web-node1", "ADD web-node1")
+	if err := f.Remove("/etc/manifests/a.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	expect("with either file the pod of the name goes", run(74*time.Second), "REMOVE web-node1")
+	expect("the next list finds the file that is left", run(81*time.Second), "ADD web-node1")
 }
 
 func TestDecode(t *testing.T) {

@@ -37,7 +37,9 @@ type FileOptions struct {
 type fileSource struct {
 	FileOptions
 	entries []fileEntry // by path
-	queued  bool
+	// pods are those stated, at most one of a namespace and name.
+	pods   []*v1.Pod
+	queued bool
 }
 
 type fileEntry struct {
@@ -81,12 +83,17 @@ func (f *fileSource) read(keep bool) {
 		f.entries = nil
 		f.Source.Set(nil)
 	case info.IsDir():
+		old := f.entries
 		f.entries = f.readDir(keep)
-		f.send()
+		if keep {
+			f.apply(old)
+		} else {
+			f.list()
+		}
 	default:
 		if e, ok := f.readFile(f.Path, keep); ok && e.pod != nil {
 			f.entries = []fileEntry{e}
-			f.send()
+			f.list()
 		}
 	}
 }
@@ -139,21 +146,62 @@ func (f *fileSource) readFile(name string, keep bool) (fileEntry, bool) {
 	return fileEntry{path: name, data: data, pod: pod}, true
 }
 
-// send states the pods; of two with the same namespace and name the one of the
-// later path counts.
-func (f *fileSource) send() {
+// list states the pods of all files; of two with the same namespace and name
+// the one of the later path counts. That there are none is stated without
+// forgetting which there were, as upstream does.
+func (f *fileSource) list() {
 	var pods []*v1.Pod
-	for i, e := range f.entries {
-		if e.pod == nil {
-			continue
-		}
-		later := slices.ContainsFunc(f.entries[i+1:], func(o fileEntry) bool {
-			return o.pod != nil && o.pod.Name == e.pod.Name && o.pod.Namespace == e.pod.Namespace
-		})
-		if !later {
-			pods = append(pods, e.pod)
+	for _, e := range f.entries {
+		if e.pod != nil {
+			pods = put(pods, e.pod)
 		}
 	}
+	if pods == nil {
+		f.Source.Set(nil)
+		return
+	}
+	f.pods = pods
+	f.send()
+}
+
+// apply states what changed since the entries were old, file by file: the pod
+// of a file that went is gone, even where another file has one of the same
+// namespace and name, until the next list; that of a changed file replaces such
+// a one.
+func (f *fileSource) apply(old []fileEntry) {
+	changed := false
+	for _, o := range old {
+		if o.pod == nil || slices.ContainsFunc(f.entries, func(e fileEntry) bool { return e.path == o.path }) {
+			continue
+		}
+		n := len(f.pods)
+		f.pods = slices.DeleteFunc(slices.Clone(f.pods), func(p *v1.Pod) bool { return sameName(p, o.pod) })
+		changed = changed || len(f.pods) < n
+	}
+	for _, e := range f.entries {
+		before := slices.IndexFunc(old, func(o fileEntry) bool { return o.path == e.path })
+		if e.pod != nil && (before < 0 || old[before].pod != e.pod) {
+			f.pods, changed = put(slices.Clone(f.pods), e.pod), true
+		}
+	}
+	if changed {
+		f.send()
+	}
+}
+
+// put adds a pod, in place of one of its name.
+func put(pods []*v1.Pod, pod *v1.Pod) []*v1.Pod {
+	if i := slices.IndexFunc(pods, func(p *v1.Pod) bool { return sameName(p, pod) }); i >= 0 {
+		pods[i] = pod
+		return pods
+	}
+	return append(pods, pod)
+}
+
+func sameName(a, b *v1.Pod) bool { return a.Name == b.Name && a.Namespace == b.Namespace }
+
+func (f *fileSource) send() {
+	pods := slices.Clone(f.pods)
 	SortPods(pods)
 	f.Source.Set(pods)
 }

@@ -117,16 +117,3 @@ func IsRestartAllSource(c *v1.Container, s *Status) bool {
 	return s != nil && s.State == StateExited &&
 		MatchRestartRule(c, s.ExitCode) == v1.ContainerRestartRuleActionRestartAllContainers
 }
-
-// RestartAllTriggered tells whether the newest status of an init or regular
-// container asks for all of the pod's containers to be restarted.
-func RestartAllTriggered(pod *v1.Pod, status *PodStatus) bool {
-	for _, list := range [...][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			if IsRestartAllSource(&list[i], status.FindContainerStatusByName(list[i].Name)) {
-				return true
-			}
-		}
-	}
-	return false
-}

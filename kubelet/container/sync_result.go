@@ -18,6 +18,7 @@ var (
 	ErrRemoveContainer       = errors.New("RemoveContainerError")
 	ErrCreatePodSandbox      = errors.New("CreatePodSandboxError")
 	ErrConfigPodSandbox      = errors.New("ConfigPodSandboxError")
+	ErrResizePodInPlace      = errors.New("ResizePodInPlaceError")
 	ErrKillPodSandbox        = errors.New("KillPodSandboxError")
 	ErrCreateContainerConfig = errors.New("CreateContainerConfigError")
 	ErrPreCreateHook         = errors.New("PreCreateHookError")
@@ -46,6 +47,7 @@ const (
 	ConfigPodSandbox SyncAction = "ConfigPodSandbox"
 	KillPodSandbox   SyncAction = "KillPodSandbox"
 	RemoveContainer  SyncAction = "RemoveContainer"
+	ResizePodInPlace SyncAction = "ResizePodInPlace"
 )
 
 // SyncResult is the result of one action; Error nil means success.

@@ -85,6 +85,15 @@ type Status struct {
 	// Reason is the runtime's: Completed, Error, OOMKilled, ...
 	Reason  string
 	Message string
+	// Resources are what the runtime reports; nil if it says nothing, or if
+	// nobody asked for it.
+	Resources *Resources
+}
+
+// Resources are a container's resources as a runtime reports them; 0 means
+// that there is none.
+type Resources struct {
+	MilliCPURequest, MilliCPULimit, MemoryLimit int64
 }
 
 // PodStatus is the inspected status of a pod in the runtime. One that is in
@@ -139,9 +148,6 @@ func (s *PodStatus) RunningContainerStatuses() []*Status {
 	}
 	return out
 }
-
-// PodFullName is "name_namespace", the key of static pods.
-func PodFullName(pod *v1.Pod) string { return pod.Name + "_" + pod.Namespace }
 
 // PodDesc is "name_namespace(uid)", the form of many messages.
 func PodDesc(pod *v1.Pod) string {

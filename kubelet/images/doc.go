@@ -2,7 +2,6 @@
 // the container is created: presence, pull policy, pull back-off, and how many
 // pulls run at a time. It answers to upstream's pkg/kubelet/images.
 //
-// Verifying a pod's credentials for an image that is present has its place in
-// [AccessChecker]; without one every pod may use every present image, which is
-// also what upstream's default policy gives for images that no kubelet pulled.
+// Whether a pod may use an image that is present is for a [PullManager] to say;
+// without one every pod may use every image.
 package images

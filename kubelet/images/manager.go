@@ -6,12 +6,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/credentialprovider"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -26,15 +29,21 @@ type EventRecorder interface {
 	Event(ref *v1.ObjectReference, eventtype, reason, message string)
 }
 
-// AccessChecker decides whether a pod may use an image that is present; if it
-// may not, the image is pulled with the pod's credentials.
-type AccessChecker interface {
-	MayAccess(pod *v1.Pod, pullSecrets []v1.Secret, image, imageRef string) bool
+// PullManager remembers pulls and their credentials (upstream's
+// images/pullmanager).
+type PullManager interface {
+	// MustAttemptImagePull tells whether a pod may use an image that is present
+	// only after pulling it; secrets gives its pull secrets for the image.
+	MustAttemptImagePull(image, imageRef string, secrets func() ([]kubeletconfig.ImagePullSecret, error)) bool
+	RecordPullIntent(image string) error
+	// RecordImagePulled: secret is nil if none was needed, or one of the node.
+	RecordImagePulled(image, imageRef string, secret *kubeletconfig.ImagePullSecret)
+	RecordImagePullFailed(image string)
 }
 
-// Keyring finds the credentials for an image.
+// Keyring finds the credentials for an image, by its repository in full.
 type Keyring interface {
-	Lookup(image string, pullSecrets []v1.Secret) []*runtimeapi.AuthConfig
+	Lookup(repository string, pullSecrets []v1.Secret) ([]credentialprovider.Credentials, error)
 }
 
 // Options are what a Manager is made of.
@@ -53,8 +62,12 @@ type Options struct {
 	// BackoffBase and BackoffMax are the pull back-off's; 0 means 10 s and
 	// 5 min.
 	BackoffBase, BackoffMax time.Duration
-	// Access is optional; nil means that present images may be used.
-	Access AccessChecker
+	// Pulls is optional; nil means that every pod may use every image that is
+	// present.
+	Pulls PullManager
+	// GateOff tells that the gate KubeletEnsureSecretPulledImages is off; Pulls
+	// is nil then.
+	GateOff bool
 	// Keyring is optional; nil means that pulls are anonymous.
 	Keyring Keyring
 }
@@ -133,7 +146,12 @@ func (m *Manager) usePresent(ctx context.Context, r Request, spec *runtimeapi.Im
 		return "", msg, true, kubecontainer.ErrImageInspect
 	}
 	ref = resp.GetImage().GetId()
-	if ref != "" && (m.o.Access == nil || m.o.Access.MayAccess(r.Pod, r.PullSecrets, r.Image, ref)) {
+	switch {
+	case ref == "":
+	case m.o.GateOff:
+		m.event(r, v1.EventTypeNormal, "Pulled", "Container image \""+r.Image+"\" already present on machine")
+		return ref, "", true, nil
+	case m.o.Pulls == nil, !m.o.Pulls.MustAttemptImagePull(r.Image, ref, func() ([]kubeletconfig.ImagePullSecret, error) { return m.secretsFor(r) }):
 		m.event(r, v1.EventTypeNormal, "Pulled", "Container image \""+r.Image+"\" already present on machine and can be accessed by the pod")
 		return ref, "", true, nil
 	}
@@ -145,7 +163,57 @@ func (m *Manager) usePresent(ctx context.Context, r Request, spec *runtimeapi.Im
 	return "", "", false, nil
 }
 
+// pull pulls the image unless that is in back-off, and has it recorded.
 func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (ref, message string, err error) { //nolint:revive
+	creds, err := m.credentials(r)
+	if err != nil {
+		return "", err.Error(), err
+	}
+	if m.o.Pulls == nil {
+		ref, _, message, err = m.tryPull(ctx, r, spec, creds)
+		return ref, message, err
+	}
+	if err := m.o.Pulls.RecordPullIntent(r.Image); err != nil {
+		return "", fmt.Sprintf("Failed to record image pull intent for container image %q: %v", r.Image, err), err
+	}
+	ref, with, message, err := m.tryPull(ctx, r, spec, creds)
+	if err != nil {
+		m.o.Pulls.RecordImagePullFailed(r.Image)
+	} else {
+		m.o.Pulls.RecordImagePulled(r.Image, ref, with.Secret)
+	}
+	return ref, message, err
+}
+
+// credentials are those that a pull of the image may be tried with.
+func (m *Manager) credentials(r Request) ([]credentialprovider.Credentials, error) {
+	if m.o.Keyring == nil {
+		return nil, nil
+	}
+	named, err := reference.ParseNormalizedNamed(r.Image)
+	if err != nil {
+		return nil, err
+	}
+	return m.o.Keyring.Lookup(named.Name(), r.PullSecrets)
+}
+
+// secretsFor are the pod's pull secrets that are for the image.
+func (m *Manager) secretsFor(r Request) ([]kubeletconfig.ImagePullSecret, error) {
+	creds, err := m.credentials(r)
+	if err != nil {
+		return nil, err
+	}
+	var out []kubeletconfig.ImagePullSecret
+	for i := range creds {
+		if creds[i].Secret != nil {
+			out = append(out, *creds[i].Secret)
+		}
+	}
+	return out, nil
+}
+
+// tryPull pulls with what of creds works, which it returns.
+func (m *Manager) tryPull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, creds []credentialprovider.Credentials) (ref string, with credentialprovider.Credentials, message string, err error) { //nolint:revive
 	key := kubecontainer.ImagePullKey(r.Pod, r.Image)
 	if m.backoff.InBackOffSinceUpdate(key, m.o.Loop.Now()) {
 		msg := fmt.Sprintf("Back-off pulling image %q", r.Image)
@@ -153,11 +221,11 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 		if last, ok := m.last[key]; ok {
 			msg += ": " + last
 		}
-		return "", msg, kubecontainer.ErrImagePullBackOff
+		return "", with, msg, kubecontainer.ErrImagePullBackOff
 	}
 	start := m.o.Loop.Now()
 	m.event(r, v1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", r.Image))
-	ref, took, perr := m.queue(ctx, r, spec)
+	ref, with, took, perr := m.queue(ctx, r, spec, creds)
 	if perr != nil {
 		text := stripUnknown(perr)
 		m.event(r, v1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %s", r.Image, text))
@@ -165,7 +233,7 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 		m.backoff.Next(key, now, now)
 		msg, reason := explain(r.Image, text)
 		m.last[key] = reason.Error() + ": " + msg
-		return "", msg, reason
+		return "", with, msg, reason
 	}
 	delete(m.last, key)
 	var size uint64
@@ -175,7 +243,7 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	m.event(r, v1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.",
 		r.Image, took.Truncate(time.Millisecond), m.o.Loop.Since(start).Truncate(time.Millisecond), size))
 	m.collect()
-	return ref, "", nil
+	return ref, with, "", nil
 }
 
 // collect forgets the series that have expired, and the errors of those.
@@ -190,30 +258,26 @@ func (m *Manager) collect() {
 }
 
 // queue waits for a slot and pulls; took is without the wait.
-func (m *Manager) queue(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (ref string, took time.Duration, err error) {
+func (m *Manager) queue(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, creds []credentialprovider.Credentials) (ref string, with credentialprovider.Credentials, took time.Duration, err error) { //nolint:revive
 	if m.slots != nil {
 		if err := m.slots.Acquire(ctx); err != nil {
-			return "", 0, err
+			return "", with, 0, err
 		}
 		defer m.slots.Release()
 	}
 	start := m.o.Loop.Now()
-	var auths []*runtimeapi.AuthConfig
-	if m.o.Keyring != nil {
-		auths = m.o.Keyring.Lookup(r.Image, r.PullSecrets)
-	}
-	if len(auths) == 0 {
-		auths = []*runtimeapi.AuthConfig{nil}
+	if len(creds) == 0 {
+		creds = []credentialprovider.Credentials{{}} // none
 	}
 	var errs []error
-	for _, auth := range auths {
-		ref, err := m.pullOnce(ctx, spec, auth, r.SandboxConfig)
+	for _, c := range creds {
+		ref, err := m.pullOnce(ctx, spec, c.Auth, r.SandboxConfig)
 		if err == nil {
-			return ref, m.o.Loop.Since(start), nil
+			return ref, c, m.o.Loop.Since(start), nil
 		}
 		errs = append(errs, err)
 	}
-	return "", 0, joined(errs)
+	return "", with, 0, joined(errs)
 }
 
 func (m *Manager) pullOnce(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, config *runtimeapi.PodSandboxConfig) (string, error) {

@@ -14,8 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/credentialprovider"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -188,7 +190,12 @@ func TestQPS(t *testing.T) {
 
 type ring []*runtimeapi.AuthConfig
 
-func (r ring) Lookup(string, []v1.Secret) []*runtimeapi.AuthConfig { return r }
+func (r ring) Lookup(string, []v1.Secret) (out []credentialprovider.Credentials, err error) {
+	for i, a := range r {
+		out = append(out, credentialprovider.Credentials{Auth: a, Secret: &kubeletconfig.ImagePullSecret{Name: fmt.Sprint("s", i)}})
+	}
+	return out, nil
+}
 
 func TestCredentialsAreTriedInOrder(t *testing.T) {
 	f, m := setUp(t, Options{Keyring: ring{{Username: "a"}, {Username: "b"}}})
@@ -204,12 +211,54 @@ func TestCredentialsAreTriedInOrder(t *testing.T) {
 	}
 }
 
-type refuse struct{}
+// refuse lets no pod use what is there, unless it is told to, and writes down
+// what it hears.
+type refuse struct {
+	told *[]string
+	let  bool
+}
 
-func (refuse) MayAccess(*v1.Pod, []v1.Secret, string, string) bool { return false }
+func (r refuse) MustAttemptImagePull(string, string, func() ([]kubeletconfig.ImagePullSecret, error)) bool {
+	return !r.let
+}
+
+func (r refuse) RecordPullIntent(image string) error {
+	*r.told = append(*r.told, "intent "+image)
+	return nil
+}
+
+func (r refuse) RecordImagePulled(image, ref string, secret *kubeletconfig.ImagePullSecret) {
+	text := "pulled " + image + " as " + ref
+	if secret != nil {
+		text += " with " + secret.Name
+	}
+	*r.told = append(*r.told, text)
+}
+
+func (r refuse) RecordImagePullFailed(image string) { *r.told = append(*r.told, "failed "+image) }
+
+func TestPullsAreRecorded(t *testing.T) {
+	var told []string
+	f, m := setUp(t, Options{Pulls: refuse{told: &told}, Keyring: ring{{Username: "a"}, {Username: "b"}}})
+	f.pullErrs = []error{errors.New("denied"), errors.New("denied"), errors.New("denied")}
+	f.l.Root().Go("pull", func(ctx context.Context) {
+		req := Request{Ref: &v1.ObjectReference{}, Pod: pod("p"), Image: "app:1", Policy: v1.PullIfNotPresent}
+		_, _, _ = m.EnsureImageExists(ctx, req)
+		_, _, _ = m.EnsureImageExists(ctx, req) // in back-off
+		_ = f.l.Sleep(ctx, 20*time.Second)
+		if _, _, err := m.EnsureImageExists(ctx, req); err != nil {
+			t.Error(err)
+		}
+	})
+	f.run(t, time.Minute)
+	want := "intent app:1, failed app:1, intent app:1, failed app:1, intent app:1, pulled app:1 as id-of-app:1 with s1"
+	if got := strings.Join(told, ", "); got != want {
+		t.Error(got)
+	}
+}
 
 func TestImageThatThePodMayNotUse(t *testing.T) {
-	f, m := setUp(t, Options{Access: refuse{}})
+	f, m := setUp(t, Options{Pulls: refuse{told: new([]string)}})
 	f.present["app:1"] = true
 	f.l.Root().Go("pull", func(ctx context.Context) {
 		req := Request{Ref: &v1.ObjectReference{}, Pod: pod("p"), Image: "app:1", Policy: v1.PullIfNotPresent}

@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/kubelet/allocation/state"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 )
 
@@ -16,6 +17,8 @@ const (
 	reasonStartupProbe  killReason = "StartupProbe"
 	reasonLivenessProbe killReason = "LivenessProbe"
 	reasonRestartAll    killReason = "RestartAllContainers"
+
+	reasonFailedPostStartHook killReason = "FailedPostStartHook"
 )
 
 // podActions is what a sync has to do.
@@ -37,6 +40,8 @@ type podActions struct {
 	ContainersToKill []containerToKill
 	// ContainersToReset are removed so that all containers start anew.
 	ContainersToReset []containerToReset
+	// resizes is nil if no resources change.
+	resizes *resizes
 }
 
 type containerToKill struct {
@@ -56,6 +61,8 @@ type actionsInput struct {
 	restartAll bool
 	hasher     *kubecontainer.Hasher
 	probes     ProbeResults // nil: started and alive
+	// resources are what containers were given; nil: what the spec says.
+	resources *state.Entry
 }
 
 // sandboxChanged decides whether the pod needs a new sandbox (upstream
@@ -122,6 +129,7 @@ func computePodActions(in actionsInput) podActions {
 		a.KillPod = true
 		a.InitContainersToStart = nil
 	}
+	a.resizePod(&in)
 	return a
 }
 
@@ -176,7 +184,11 @@ func (a *podActions) forContainers(in actionsInput) (kept int) {
 		}
 		why, reason, restart := a.mustDie(in, c, s)
 		if why == "" {
-			kept++
+			if a.resize(&in, c, s) {
+				kept++
+			} else {
+				a.ContainersToStart = append(a.ContainersToStart, i)
+			}
 			continue
 		}
 		message := "Container " + c.Name + " " + why

@@ -112,8 +112,12 @@ func (w *initWalk) ordinary(i int, c *v1.Container, s *kubecontainer.Status) boo
 		}
 		w.a.kill(s, unknownInit, reasonUnknown)
 		w.start(i)
+	case kubecontainer.StateRunning: // wait
+		if !w.a.resize(&w.in, c, s) {
+			w.start(i)
+		}
 	}
-	return true // running: wait
+	return true
 }
 
 // sidecar decides about an init container that keeps running.
@@ -144,8 +148,17 @@ func (w *initWalk) sidecar(i int, c *v1.Container, s *kubecontainer.Status) {
 		w.start(i)
 		return
 	}
-	if probes != nil && c.LivenessProbe != nil && probes.Liveness(s.ID) == ProbeFailure {
-		w.a.kill(s, "Init container "+c.Name+" failed liveness probe", reasonLivenessProbe)
+	if probes != nil && c.LivenessProbe != nil {
+		switch probes.Liveness(s.ID) {
+		case ProbeNone:
+			return
+		case ProbeFailure:
+			w.a.kill(s, "Init container "+c.Name+" failed liveness probe", reasonLivenessProbe)
+			w.start(i)
+			return
+		}
+	}
+	if !w.a.resize(&w.in, c, s) {
 		w.start(i)
 	}
 }

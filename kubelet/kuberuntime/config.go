@@ -12,11 +12,15 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 )
 
-// generateContainerConfig builds what CreateContainer is told. Mounts and
-// devices come with volumes and device managers.
+// generateContainerConfig builds what CreateContainer is told. Devices come
+// with device managers.
 func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runtimeapi.ContainerConfig, error) {
 	pod, c := s.pod, s.c
-	env := environment(c)
+	opts, err := m.runOptions(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	env := opts.Envs
 	user, err := m.imageUser(ctx, c.Image)
 	if err != nil {
 		return nil, err
@@ -24,7 +28,7 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 	if err := verifyNonRoot(pod, c, user); err != nil {
 		return nil, err
 	}
-	linux, err := m.linuxContainerConfig(pod, c, user, s.targetID)
+	linux, err := m.linuxContainerConfig(ctx, pod, c, user, s.targetID)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +55,9 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 		Stdin:       c.Stdin,
 		StdinOnce:   c.StdinOnce,
 		Tty:         c.TTY,
+		Mounts:      withImages(m.mounts(opts, pod, c, s.restartCount), s.imageVolumes),
 		Linux:       linux,
+		StopSignal:  m.stopSignal(c),
 	}, nil
 }
 

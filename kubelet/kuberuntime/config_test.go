@@ -55,7 +55,7 @@ func TestContainerResources(t *testing.T) {
 		}
 	}
 	critical := testPod(v1.RestartPolicyAlways, 0, 1)
-	critical.Spec.Priority, critical.Spec.PriorityClassName = ptr(int32(2000001000)), systemNodeCritical
+	critical.Spec.Priority, critical.Spec.PriorityClassName = new(int32(2000001000)), systemNodeCritical
 	if got := n.oomScore(critical, &critical.Spec.Containers[0]); got != -997 {
 		t.Errorf("node critical: %d", got)
 	}
@@ -88,50 +88,14 @@ func TestCgroupParent(t *testing.T) {
 	}
 }
 
-func TestExpand(t *testing.T) {
+func TestExpandAll(t *testing.T) {
 	env := []*runtimeapi.KeyValue{{Key: "A", Value: []byte("1")}, {Key: "B", Value: []byte("$(A)")}}
-	for in, want := range map[string]string{
-		"plain": "plain", "$(A)": "1", "x$(A)y$(B)": "x1y$(A)", "$$(A)": "$(A)", "$(C)": "$(C)", "$A": "$A", "$": "$", "$(A": "$(A", "$$": "$", "a$$b$(A)$": "a$b1$",
-	} {
-		if got := expand(in, env); got != want {
-			t.Errorf("%q: %q", in, got)
-		}
+	plain := []string{"a", "b"}
+	if got := expandAll(plain, env); &got[0] != &plain[0] {
+		t.Error("a plain line was copied")
 	}
-	c := &v1.Container{Env: []v1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "$(A)$(C)"}, {Name: "C", Value: "3"}, {Name: "A", Value: "2"}}}
-	var got []string
-	for _, kv := range environment(c) {
-		got = append(got, kv.Key+"="+string(kv.Value))
-	}
-	if want := []string{"A=2", "B=1$(C)", "C=3"}; !reflect.DeepEqual(got, want) {
+	if got, want := expandAll([]string{"$(A)", "x$(B)", "$(C)", "$$(A)"}, env), []string{"1", "x$(A)", "$(C)", "$(A)"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v", got)
-	}
-}
-
-func TestDNSConfig(t *testing.T) {
-	n := NodeConfig{ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local", HostDNS: &runtimeapi.DNSConfig{Servers: []string{"127.0.0.1"}, Searches: []string{"corp"}}}
-	five := "5"
-	own := &v1.PodDNSConfig{Nameservers: []string{"10.96.0.10", "1.1.1.1"}, Searches: []string{"corp", "own"}, Options: []v1.PodDNSConfigOption{{Name: "ndots", Value: &five}, {Name: "edns0"}}}
-	own.Options[0].Value = ptr("2")
-	for _, tc := range []struct {
-		policy v1.DNSPolicy
-		host   bool
-		own    *v1.PodDNSConfig
-		want   string
-	}{
-		{v1.DNSClusterFirst, false, nil, "10.96.0.10|ns.svc.cluster.local,svc.cluster.local,cluster.local,corp|ndots:5"},
-		{v1.DNSClusterFirst, true, nil, "127.0.0.1|corp|"},
-		{v1.DNSClusterFirstWithHostNet, true, nil, "10.96.0.10|ns.svc.cluster.local,svc.cluster.local,cluster.local,corp|ndots:5"},
-		{v1.DNSDefault, false, nil, "127.0.0.1|corp|"},
-		{v1.DNSNone, false, own, "10.96.0.10,1.1.1.1|corp,own|ndots:2,edns0"},
-		{v1.DNSClusterFirst, false, own, "10.96.0.10,1.1.1.1|ns.svc.cluster.local,svc.cluster.local,cluster.local,corp,own|ndots:2,edns0"},
-	} {
-		pod := testPod(v1.RestartPolicyAlways, 0, 1)
-		pod.Spec.DNSPolicy, pod.Spec.HostNetwork, pod.Spec.DNSConfig = tc.policy, tc.host, tc.own
-		d := n.dnsConfig(pod)
-		got := strings.Join(d.Servers, ",") + "|" + strings.Join(d.Searches, ",") + "|" + strings.Join(d.Options, ",")
-		if got != tc.want {
-			t.Errorf("%s: %s", tc.policy, got)
-		}
 	}
 }
 
@@ -139,7 +103,7 @@ func TestConfigs(t *testing.T) {
 	r := newRig(t)
 	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
 	pod.Labels = map[string]string{"app": "x"}
-	pod.Spec.SecurityContext = &v1.PodSecurityContext{RunAsUser: ptr(int64(7)), FSGroup: ptr(int64(9)), Sysctls: []v1.Sysctl{{Name: "net/core/a", Value: "1"}}}
+	pod.Spec.SecurityContext = &v1.PodSecurityContext{RunAsUser: new(int64(7)), FSGroup: new(int64(9)), Sysctls: []v1.Sysctl{{Name: "net/core/a", Value: "1"}}}
 	c := &pod.Spec.Containers[0]
 	c.Ports = []v1.ContainerPort{{ContainerPort: 80, Protocol: v1.ProtocolTCP}, {ContainerPort: 80, Protocol: v1.ProtocolTCP}, {ContainerPort: 53, Protocol: v1.ProtocolUDP, HostPort: 5353}}
 	c.TerminationMessagePath, c.TerminationMessagePolicy = "/dev/termination-log", v1.TerminationMessageReadFile
@@ -191,13 +155,13 @@ func TestVerifyNonRoot(t *testing.T) {
 		want string
 	}{
 		{nil, imageUser{uid: 5}, ""},
-		{ptr(int64(5)), imageUser{}, ""},
-		{ptr(int64(0)), imageUser{}, `container's runAsUser breaks non-root policy (pod: "p_ns(u)", container: c0)`},
+		{new(int64(5)), imageUser{}, ""},
+		{new(int64(0)), imageUser{}, `container's runAsUser breaks non-root policy (pod: "p_ns(u)", container: c0)`},
 		{nil, imageUser{}, `container has runAsNonRoot and image will run as root (pod: "p_ns(u)", container: c0)`},
 		{nil, imageUser{name: "www"}, `container has runAsNonRoot and image has non-numeric user (www), cannot verify user is non-root (pod: "p_ns(u)", container: c0)`},
 	} {
 		pod := testPod(v1.RestartPolicyAlways, 0, 1)
-		pod.Spec.Containers[0].SecurityContext = &v1.SecurityContext{RunAsNonRoot: ptr(true), RunAsUser: tc.uid}
+		pod.Spec.Containers[0].SecurityContext = &v1.SecurityContext{RunAsNonRoot: new(true), RunAsUser: tc.uid}
 		err := verifyNonRoot(pod, &pod.Spec.Containers[0], tc.user)
 		if got := errText(err); got != tc.want {
 			t.Errorf("%s", got)
@@ -229,6 +193,13 @@ func (f *testFS) Remove(name string) error {
 	return nil
 }
 func (f *testFS) RemoveAll(path string) error { return f.Remove(path) }
+func (f *testFS) ReadFile(name string) ([]byte, error) {
+	return f.MapFS.ReadFile(strings.TrimPrefix(name, "/"))
+}
+func (f *testFS) WriteFile(name string, data []byte, perm fs.FileMode) error {
+	f.MapFS[strings.TrimPrefix(name, "/")] = &fstest.MapFile{Data: data, Mode: perm}
+	return nil
+}
 
 func TestLogDirectory(t *testing.T) {
 	r := newRig(t)
@@ -254,7 +225,7 @@ func TestLogDirectory(t *testing.T) {
 // What is equal for many pods is one message; what differs is not.
 func TestSharedMessages(t *testing.T) {
 	linux := func(m *Manager, pod *v1.Pod, target string) *runtimeapi.LinuxContainerConfig {
-		out, err := m.linuxContainerConfig(pod, &pod.Spec.Containers[0], imageUser{}, target)
+		out, err := m.linuxContainerConfig(context.Background(), pod, &pod.Spec.Containers[0], imageUser{}, target)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +249,7 @@ func TestSharedMessages(t *testing.T) {
 		t.Error("replicas don't share, or share too much")
 	}
 	user := plain("e")
-	user.Spec.SecurityContext.RunAsUser = ptr(int64(5))
+	user.Spec.SecurityContext.RunAsUser = new(int64(5))
 	host := plain("f")
 	host.Spec.HostPID = true
 	if linux(m, user, "") == base || linux(m, host, "") == base || linux(m, user, "").SecurityContext.RunAsUser.Value != 5 {
@@ -287,11 +258,11 @@ func TestSharedMessages(t *testing.T) {
 	if got := linux(m, plain("g"), "target"); got == base || got.SecurityContext.NamespaceOptions.TargetId != "target" || linux(m, plain("a"), "").SecurityContext.NamespaceOptions.TargetId != "" {
 		t.Error("a target is shared")
 	}
-	one, err := m.sandboxConfig(plain("a"), 0)
+	one, err := m.sandboxConfig(context.Background(), plain("a"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := m.sandboxConfig(user, 0)
+	two, err := m.sandboxConfig(context.Background(), user, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@
 // computePodActions); CRI messages are built when they are sent, from shared
 // strings.
 //
-// Places left open: lifecycle hooks (killContainer, startContainer), volumes
-// and devices (generateContainerConfig), environment from other objects
-// (environment), in-place resize (SyncPod, between init and regular
-// containers), image volumes, evented status.
+// What a container has beside what its spec says by itself, its environment and
+// mounts, comes from [RuntimeHelper]. Places left open: devices
+// (generateContainerConfig), links to logs in /var/log/containers, evented
+// status.
 package kuberuntime

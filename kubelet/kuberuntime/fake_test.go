@@ -15,6 +15,7 @@ import (
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/images"
+	"github.com/drydock-sim/drydock/kubelet/network/dns"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -177,6 +178,11 @@ func (f *fakeRuntime) ContainerStatus(ctx context.Context, id string, _ bool) (*
 	return nil, grpcstatus.Error(codes.NotFound, "no container")
 }
 
+func (f *fakeRuntime) ExecSync(ctx context.Context, id string, command []string, _ time.Duration) (stdout, stderr []byte, err error) {
+	err = f.call(ctx, "ExecSync", id+" "+strings.Join(command, " "))
+	return []byte("out"), []byte("err"), err
+}
+
 func (f *fakeRuntime) ImageStatus(ctx context.Context, s *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
 	if err := f.call(ctx, "ImageStatus", s.Image); err != nil || f.absent[s.Image] {
 		return &runtimeapi.ImageStatusResponse{}, err
@@ -242,7 +248,8 @@ func newRig(t *testing.T) *rig {
 	var err error
 	r.m, err = New(Options{
 		Loop: l, Group: r.g, RuntimeService: r.f, ImageService: r.f, Recorder: r, PodStates: &r.states,
-		Images: images.Options{QPS: 5, Burst: 10}, Node: NodeConfig{MemoryCapacity: 8 << 30},
+		Images: images.Options{QPS: 5, Burst: 10}, Node: NodeConfig{MemoryCapacity: 8 << 30, DNS: dns.Configurer{ClusterDNS: []string{"10.96.0.10"}}},
+		Helper: plainHelper{},
 	})
 	if err != nil {
 		t.Fatal(err)

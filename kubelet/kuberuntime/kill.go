@@ -41,8 +41,8 @@ type kill struct {
 	order    *terminationOrder
 }
 
-// killContainer stops a container within its grace period. A preStop hook has
-// its place after the event; it counts against the grace.
+// killContainer stops a container within its grace period, which its preStop
+// hook and its turn among the sidecars are part of.
 func (m *Manager) killContainer(ctx context.Context, k kill) error {
 	c, _ := kubecontainer.FindContainer(k.pod, k.name)
 	if c == nil {
@@ -56,6 +56,9 @@ func (m *Manager) killContainer(ctx context.Context, k kill) error {
 	m.event(kubecontainer.ContainerRef(k.pod, c), v1.EventTypeNormal, "Killing", message)
 	if k.override != nil {
 		grace = *k.override
+	}
+	if grace > 0 && c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+		grace -= m.preStop(ctx, k.pod, k.id, c, grace)
 	}
 	if k.order != nil && grace > 0 {
 		grace -= k.order.wait(ctx, m.o.Loop, k.name, grace)

@@ -16,10 +16,8 @@ import (
 
 type uidType = types.UID
 
-func ptr[T any](v T) *T { return &v }
-
 func TestGracePeriod(t *testing.T) {
-	probe := &v1.Probe{TerminationGracePeriodSeconds: ptr(int64(60))}
+	probe := &v1.Probe{TerminationGracePeriodSeconds: new(int64(60))}
 	for _, tc := range []struct {
 		name           string
 		deletion, spec *int64
@@ -28,14 +26,14 @@ func TestGracePeriod(t *testing.T) {
 		want           int64
 	}{
 		{name: "neither", want: 2},
-		{name: "spec", spec: ptr(int64(30)), want: 30},
-		{name: "deletion", deletion: ptr(int64(5)), spec: ptr(int64(30)), want: 5},
-		{name: "deletion 0", deletion: ptr(int64(0)), spec: ptr(int64(30)), want: 0},
-		{name: "liveness", spec: ptr(int64(30)), live: probe, reason: reasonLivenessProbe, want: 60},
-		{name: "liveness without its own", spec: ptr(int64(30)), live: &v1.Probe{}, reason: reasonLivenessProbe, want: 30},
-		{name: "startup, only liveness has its own", spec: ptr(int64(30)), live: probe, startup: &v1.Probe{}, reason: reasonStartupProbe, want: 30},
-		{name: "startup", spec: ptr(int64(30)), startup: probe, reason: reasonStartupProbe, want: 60},
-		{name: "liveness while deleted", deletion: ptr(int64(5)), spec: ptr(int64(30)), live: probe, reason: reasonLivenessProbe, want: 5},
+		{name: "spec", spec: new(int64(30)), want: 30},
+		{name: "deletion", deletion: new(int64(5)), spec: new(int64(30)), want: 5},
+		{name: "deletion 0", deletion: new(int64(0)), spec: new(int64(30)), want: 0},
+		{name: "liveness", spec: new(int64(30)), live: probe, reason: reasonLivenessProbe, want: 60},
+		{name: "liveness without its own", spec: new(int64(30)), live: &v1.Probe{}, reason: reasonLivenessProbe, want: 30},
+		{name: "startup, only liveness has its own", spec: new(int64(30)), live: probe, startup: &v1.Probe{}, reason: reasonStartupProbe, want: 30},
+		{name: "startup", spec: new(int64(30)), startup: probe, reason: reasonStartupProbe, want: 60},
+		{name: "liveness while deleted", deletion: new(int64(5)), spec: new(int64(30)), live: probe, reason: reasonLivenessProbe, want: 5},
 	} {
 		pod := &v1.Pod{}
 		pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = tc.deletion, tc.spec
@@ -50,7 +48,7 @@ func TestKillPod(t *testing.T) {
 		name     string
 		override *int64
 		want     int64
-	}{{"own grace", nil, 30}, {"override", ptr(int64(5)), 5}, {"override below the minimum", ptr(int64(1)), 2}} {
+	}{{"own grace", nil, 30}, {"override", new(int64(5)), 5}, {"override below the minimum", new(int64(1)), 2}} {
 		r := newRig(t)
 		pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 3), 30)
 		r.sync(pod)
@@ -107,7 +105,7 @@ func TestKillErrors(t *testing.T) {
 	}
 	r.f.fail = map[string]error{"StopPodSandbox": fmt.Errorf("boom")}
 	r.do(func(ctx context.Context) {
-		err := r.m.KillPod(ctx, nil, kubecontainer.RunningPod(r.status(ctx)), ptr(int64(1)))
+		err := r.m.KillPod(ctx, nil, kubecontainer.RunningPod(r.status(ctx)), new(int64(1)))
 		if want := `failed to "KillPodSandbox" for "u" with KillPodSandboxError: "boom"`; err == nil || err.Error() != want {
 			t.Error(err)
 		}
@@ -142,7 +140,7 @@ func TestSidecarsEndAfterTheOthers(t *testing.T) {
 	slow.took()
 	slow.f.takes["StopContainer c0-0"] = 100 * time.Second
 	slow.do(func(ctx context.Context) {
-		if err := slow.m.KillPod(ctx, pod, kubecontainer.RunningPod(slow.status(ctx)), ptr(int64(10))); err != nil {
+		if err := slow.m.KillPod(ctx, pod, kubecontainer.RunningPod(slow.status(ctx)), new(int64(10))); err != nil {
 			t.Error(err)
 		}
 	})

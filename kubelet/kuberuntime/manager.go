@@ -11,8 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/kubelet/cm"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/images"
+	"github.com/drydock-sim/drydock/kubelet/lifecycle"
+	"github.com/drydock-sim/drydock/kubelet/network/dns"
+	httpprobe "github.com/drydock-sim/drydock/kubelet/probe/http"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -32,6 +36,7 @@ type RuntimeService interface {
 	RemoveContainer(ctx context.Context, containerID string) error
 	ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error)
 	ContainerStatus(ctx context.Context, containerID string, verbose bool) (*runtimeapi.ContainerStatusResponse, error)
+	ExecSync(ctx context.Context, containerID string, cmd []string, timeout time.Duration) (stdout, stderr []byte, err error)
 }
 
 // ImageService is what the manager needs of the CRI's image service.
@@ -69,8 +74,30 @@ type ProbeResults interface {
 	Startup(containerID string) ProbeResult
 }
 
-// FileSystem is what the manager needs of the node's files: log directories.
+// RuntimeHelper gives what a container's config needs of the rest of the
+// kubelet (upstream kubecontainer.RuntimeHelper).
+type RuntimeHelper interface {
+	// GenerateRunContainerOptions makes a container's environment and mounts.
+	// podIPs are the pod's addresses; files says whether it gets a hosts file
+	// and a place for its termination message. An error is the message of
+	// CreateContainerConfigError.
+	GenerateRunContainerOptions(ctx context.Context, pod *v1.Pod, c *v1.Container, podIPs []string, files bool) (*kubecontainer.RunContainerOptions, error)
+	// GetOrCreateUserNamespaceMappings returns the user namespace of a pod that
+	// does not share its host's.
+	GetOrCreateUserNamespaceMappings(pod *v1.Pod, runtimeHandler string) (*runtimeapi.UserNamespace, error)
+}
+
+// RuntimeClasses finds the runtime handlers of RuntimeClasses.
+type RuntimeClasses interface {
+	// LookupRuntimeHandler returns the handler of a class, "" without a name.
+	LookupRuntimeHandler(ctx context.Context, name *string) (string, error)
+}
+
+// FileSystem is what the manager needs of the node's files: log directories,
+// termination messages, the node's resolv.conf.
 type FileSystem interface {
+	ReadFile(name string) ([]byte, error)
+	WriteFile(name string, data []byte, perm fs.FileMode) error
 	ReadDir(name string) ([]fs.DirEntry, error)
 	MkdirAll(path string, perm fs.FileMode) error
 	Remove(name string) error
@@ -99,8 +126,30 @@ type Options struct {
 	// Probes is nil while nothing probes: every running container counts as
 	// started and alive.
 	Probes ProbeResults
-	// FS is optional; nil means that log directories are left alone.
+	// Network carries the requests of lifecycle hooks; nil: they fail.
+	Network httpprobe.Transport
+	// FS is optional; nil means that log directories are left alone, and that
+	// there are no termination messages.
 	FS FileSystem
+	// Helper is optional; nil means that containers get neither an environment
+	// nor mounts.
+	Helper RuntimeHelper
+	// UsesFiles tells of a container that is to be created in a sandbox whether
+	// it could ever look at its hosts file or write a termination message;
+	// config has its name, attempt, image and command. nil: all could. It keeps
+	// containers small that run nothing real.
+	UsesFiles func(sandboxID string, config *runtimeapi.ContainerConfig) bool
+	// RuntimeClasses is nil without an API: every pod has the default handler.
+	RuntimeClasses RuntimeClasses
+	// NodeRef is the node as the object of events; nil drops those.
+	NodeRef *v1.ObjectReference
+	// Allocation knows which resources containers were given; nil: those of
+	// their spec.
+	Allocation Allocation
+	// Cgroups are the pods' cgroups; nil: a resize only tells the runtime.
+	Cgroups *cm.PodCgroups
+	// Reinspect has a pod inspected again although no listing shows a change.
+	Reinspect func(uid types.UID)
 	// SandboxReady is called when a new sandbox is ready; it must not wait.
 	SandboxReady func(pod *v1.Pod)
 	// Log takes the kubelet's log lines; nil means none.
@@ -121,15 +170,16 @@ type Options struct {
 
 // NodeConfig are the facts and settings of the node that shape CRI configs.
 type NodeConfig struct {
-	// ClusterDNS and ClusterDomain are the kubelet's settings of that name.
-	ClusterDNS    []string
-	ClusterDomain string
-	// HostDNS is what the node's own resolv.conf says; nil: nothing.
-	HostDNS *runtimeapi.DNSConfig
+	// DNS makes the pods' DNS settings.
+	DNS dns.Configurer
+	// ResolvConf is the path of the node's resolv.conf; "" means none.
+	ResolvConf string
 	// CgroupsPerQOS, CgroupRoot and SystemdCgroups shape the cgroup parent.
 	CgroupsPerQOS  bool
 	CgroupRoot     string
 	SystemdCgroups bool
+	// StopSignals is the feature gate ContainerStopSignals.
+	StopSignals bool
 	// NoCPUQuota is cpuCFSQuota: false.
 	NoCPUQuota bool
 	// CFSPeriod is cpuCFSQuotaPeriod; 0 means 100 ms.
@@ -148,8 +198,11 @@ type Manager struct {
 	o      Options
 	rt     *remote
 	images *images.Manager
+	hooks  lifecycle.HandlerRunner
 	hasher kubecontainer.Hasher
 	shared shared
+	// messages counts termination message files made.
+	messages uint64
 
 	version     *runtimeapi.VersionResponse
 	versionAt   time.Time
@@ -184,6 +237,7 @@ func New(o Options) (*Manager, error) {
 	io := o.Images
 	io.Loop, io.ImageService, io.Recorder = o.Loop, m.rt, o.Recorder
 	m.images = images.New(io)
+	m.hooks = lifecycle.HandlerRunner{Loop: o.Loop, Commands: m, HTTP: o.Network, Pods: hookPods{m}, Recorder: o.Recorder}
 	return m, nil
 }
 

@@ -153,6 +153,12 @@ func (m *Manager) GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*ku
 		}
 		s := inspectedContainer(resp.Status)
 		s.PodSandboxID = c.PodSandboxID
+		if s.State == kubecontainer.StateRunning && m.reportsResources(pod.ID) {
+			s.Resources = m.o.Node.reported(resp.Status.GetResources().GetLinux())
+		}
+		if s.State == kubecontainer.StateExited {
+			m.addTerminationMessage(s, resp.Status)
+		}
 		status.ContainerStatuses = append(status.ContainerStatuses, s)
 	}
 	slices.SortFunc(status.ContainerStatuses, func(a, b *kubecontainer.Status) int {

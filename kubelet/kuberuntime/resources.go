@@ -112,9 +112,10 @@ func (n *NodeConfig) oomScore(pod *v1.Pod, c *v1.Container) int64 {
 	case v1.PodQOSBestEffort:
 		return bestEffortOOM
 	}
-	score := n.burstableScore(c)
+	share := unassignedMemory(pod)
+	score := n.burstableScore(c, share)
 	if _, kind := kubecontainer.FindContainer(pod, c.Name); kind == kubecontainer.KindInit && kubecontainer.IsRestartableInit(c) {
-		score = min(score, n.modestScore(pod))
+		score = min(score, n.modestScore(pod, share))
 	}
 	if score < bestEffortOOM+guaranteedOOM {
 		return bestEffortOOM + guaranteedOOM
@@ -125,18 +126,34 @@ func (n *NodeConfig) oomScore(pod *v1.Pod, c *v1.Container) int64 {
 	return score
 }
 
-func (n *NodeConfig) burstableScore(c *v1.Container) int64 {
+// burstableScore goes by the container's memory request and its share of what
+// the pod requests beyond its containers.
+func (n *NodeConfig) burstableScore(c *v1.Container, share int64) int64 {
 	if n.MemoryCapacity <= 0 {
 		return bestEffortOOM
 	}
-	return 1000 - 1000*c.Resources.Requests.Memory().Value()/n.MemoryCapacity
+	return 1000 - 1000*(c.Resources.Requests.Memory().Value()+share)/n.MemoryCapacity
+}
+
+// unassignedMemory is how much of a pod-level memory request, beyond what its
+// containers request, falls to each of them.
+func unassignedMemory(pod *v1.Pod) int64 {
+	if pod.Spec.Resources == nil {
+		return 0
+	}
+	all := pod.Spec.Resources.Requests.Memory().Value()
+	if all == 0 {
+		return 0
+	}
+	sum := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
+	return (all - sum.Memory().Value()) / int64(len(pod.Spec.Containers)+len(pod.Spec.InitContainers))
 }
 
 // modestScore is the score of the regular container with the smallest request.
-func (n *NodeConfig) modestScore(pod *v1.Pod) int64 {
+func (n *NodeConfig) modestScore(pod *v1.Pod, share int64) int64 {
 	score := int64(0)
 	for i := range pod.Spec.Containers {
-		score = max(score, n.burstableScore(&pod.Spec.Containers[i]))
+		score = max(score, n.burstableScore(&pod.Spec.Containers[i], share))
 	}
 	return score
 }

@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/network/dns"
 )
 
 func networkMode(pod *v1.Pod) runtimeapi.NamespaceMode {
@@ -22,7 +23,7 @@ func networkMode(pod *v1.Pod) runtimeapi.NamespaceMode {
 // the sandbox's ID and what the runtime was told of it, or an error with the
 // message of the sync's result.
 func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uint32) (id string, config *runtimeapi.PodSandboxConfig, message string, err error) {
-	config, err = m.sandboxConfig(pod, attempt)
+	config, err = m.sandboxConfig(ctx, pod, attempt)
 	if err != nil {
 		return "", nil, fmt.Sprintf("Failed to generate sandbox config for pod %q: %v", kubecontainer.PodDesc(pod), err), err
 	}
@@ -31,10 +32,9 @@ func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uin
 			return "", nil, fmt.Sprintf("Failed to create log directory for pod %q: %v", kubecontainer.PodDesc(pod), err), err
 		}
 	}
-	handler := ""
-	if pod.Spec.RuntimeClassName != nil {
-		// RuntimeClass objects are not read yet: a class is its handler.
-		handler = *pod.Spec.RuntimeClassName
+	handler, err := m.runtimeHandler(ctx, pod)
+	if err != nil {
+		return "", nil, fmt.Sprintf("Failed to create sandbox for pod %q: %v", kubecontainer.PodDesc(pod), err), err
 	}
 	id, err = m.rt.RunPodSandbox(ctx, config, handler)
 	if err != nil {
@@ -49,8 +49,8 @@ func (m *Manager) podLogDir(namespace, name, uid string) string {
 
 // sandboxConfig builds what RunPodSandbox, CreateContainer and PullImage are
 // told of the sandbox.
-func (m *Manager) sandboxConfig(pod *v1.Pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
-	linux, err := m.linuxSandboxConfig(pod)
+func (m *Manager) sandboxConfig(ctx context.Context, pod *v1.Pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+	linux, err := m.linuxSandboxConfig(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (m *Manager) sandboxConfig(pod *v1.Pod, attempt uint32) (*runtimeapi.PodSan
 		Linux:        linux,
 	}
 	if !pod.Spec.HostNetwork {
-		if config.Hostname, err = m.o.Node.hostname(pod); err != nil {
+		if config.Hostname, err = dns.KernelHostname(pod, m.o.Node.DNS.ClusterDomain); err != nil {
 			return nil, err
 		}
 	}
@@ -113,8 +113,8 @@ func protocol(p v1.Protocol) runtimeapi.Protocol {
 	return runtimeapi.Protocol_TCP
 }
 
-func (m *Manager) linuxSandboxConfig(pod *v1.Pod) (*runtimeapi.LinuxPodSandboxConfig, error) {
-	sec, err := m.sandboxSecurity(pod)
+func (m *Manager) linuxSandboxConfig(ctx context.Context, pod *v1.Pod) (*runtimeapi.LinuxPodSandboxConfig, error) {
+	sec, err := m.sandboxSecurity(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
@@ -140,10 +140,14 @@ func (m *Manager) linuxSandboxConfig(pod *v1.Pod) (*runtimeapi.LinuxPodSandboxCo
 	return out, nil
 }
 
-func (m *Manager) sandboxSecurity(pod *v1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, error) {
+func (m *Manager) sandboxSecurity(ctx context.Context, pod *v1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, error) {
+	users, err := m.userNamespace(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
 	sc := m.shared.psc(pod)
 	k := boxKey{sc, namespacesOf(pod), anyPrivileged(pod)}
-	if out, ok := m.shared.boxes.get(k); ok {
+	if out, ok := m.shared.boxes.get(k); ok && users == nil {
 		return out, nil
 	}
 	out := &runtimeapi.LinuxSandboxSecurityContext{
@@ -151,15 +155,16 @@ func (m *Manager) sandboxSecurity(pod *v1.Pod) (*runtimeapi.LinuxSandboxSecurity
 		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
 	}
 	if sc != nil {
-		out.NamespaceOptions = namespaceOptions(pod)
+		out.NamespaceOptions = namespaceOptions(pod, users)
 		out.RunAsUser, out.RunAsGroup = int64Value(sc.RunAsUser), int64Value(sc.RunAsGroup)
 		out.SelinuxOptions = selinux(sc.SELinuxOptions)
 		out.SupplementalGroups = supplementalGroups(sc)
-		var err error
 		if out.SupplementalGroupsPolicy, err = groupsPolicy(sc); err != nil {
 			return nil, err
 		}
 	}
-	m.shared.boxes.put(k, out)
+	if users == nil {
+		m.shared.boxes.put(k, out)
+	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"k8s.io/utils/ptr"
 )
 
 // What containers must not see, or not write, unless procMount is Unmasked
@@ -75,16 +76,21 @@ func groupsPolicy(sc *v1.PodSecurityContext) (runtimeapi.SupplementalGroupsPolic
 	}
 }
 
-func namespaceOptions(pod *v1.Pod) *runtimeapi.NamespaceOption {
+// namespaceOptions is what the pod shares with its host and among its
+// containers; users is nil unless it has a user namespace of its own.
+func namespaceOptions(pod *v1.Pod, users *runtimeapi.UserNamespace) *runtimeapi.NamespaceOption {
+	if users == nil {
+		users = &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE}
+	}
 	out := &runtimeapi.NamespaceOption{
 		Network:       networkMode(pod),
 		Pid:           runtimeapi.NamespaceMode_CONTAINER,
-		UsernsOptions: &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE},
+		UsernsOptions: users,
 	}
 	switch {
 	case pod.Spec.HostPID:
 		out.Pid = runtimeapi.NamespaceMode_NODE
-	case isTrue(pod.Spec.ShareProcessNamespace):
+	case ptr.Deref(pod.Spec.ShareProcessNamespace, false):
 		out.Pid = runtimeapi.NamespaceMode_POD
 	}
 	if pod.Spec.HostIPC {
@@ -95,7 +101,7 @@ func namespaceOptions(pod *v1.Pod) *runtimeapi.NamespaceOption {
 
 // securityContext is the effective one of a container: its own values over
 // those of the pod.
-func (m *Manager) securityContext(pod *v1.Pod, c *v1.Container, user imageUser) (*runtimeapi.LinuxContainerSecurityContext, error) {
+func (m *Manager) securityContext(pod *v1.Pod, c *v1.Container, user imageUser, users *runtimeapi.UserNamespace) (*runtimeapi.LinuxContainerSecurityContext, error) {
 	own, psc := c.SecurityContext, pod.Spec.SecurityContext
 	if own == nil {
 		own = &v1.SecurityContext{}
@@ -104,9 +110,9 @@ func (m *Manager) securityContext(pod *v1.Pod, c *v1.Container, user imageUser) 
 		psc = &v1.PodSecurityContext{}
 	}
 	out := &runtimeapi.LinuxContainerSecurityContext{
-		NamespaceOptions:   namespaceOptions(pod),
-		Privileged:         isTrue(own.Privileged),
-		ReadonlyRootfs:     isTrue(own.ReadOnlyRootFilesystem),
+		NamespaceOptions:   namespaceOptions(pod, users),
+		Privileged:         ptr.Deref(own.Privileged, false),
+		ReadonlyRootfs:     ptr.Deref(own.ReadOnlyRootFilesystem, false),
 		NoNewPrivs:         own.AllowPrivilegeEscalation != nil && !*own.AllowPrivilegeEscalation,
 		RunAsUser:          int64Value(firstOf(own.RunAsUser, psc.RunAsUser)),
 		RunAsGroup:         int64Value(firstOf(own.RunAsGroup, psc.RunAsGroup)),
@@ -136,8 +142,6 @@ func (m *Manager) securityContext(pod *v1.Pod, c *v1.Container, user imageUser) 
 	m.setAppArmor(out, pod, c, firstOf(own.AppArmorProfile, psc.AppArmorProfile))
 	return out, nil
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }
 
 func firstOf[T any](a, b *T) *T {
 	if a != nil {
@@ -224,7 +228,7 @@ func verifyNonRoot(pod *v1.Pod, c *v1.Container, user imageUser) error {
 	if sc := c.SecurityContext; sc != nil {
 		nonRoot, uid = firstOf(sc.RunAsNonRoot, nonRoot), firstOf(sc.RunAsUser, uid)
 	}
-	if !isTrue(nonRoot) {
+	if !ptr.Deref(nonRoot, false) {
 		return nil
 	}
 	where := fmt.Sprintf("(pod: %q, container: %s)", kubecontainer.PodDesc(pod), c.Name)

@@ -1,9 +1,13 @@
 package kuberuntime
 
 import (
+	"context"
+
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 
+	"github.com/drydock-sim/drydock/kubelet/network/dns"
 	"github.com/drydock-sim/drydock/kubelet/qos"
 )
 
@@ -18,7 +22,8 @@ type shared struct {
 	plainPSC    *v1.PodSecurityContext // stands for every one that says nothing
 	boxes       memo[boxKey, *runtimeapi.LinuxSandboxSecurityContext]
 	linux       memo[linuxKey, *runtimeapi.LinuxContainerConfig]
-	dns         memo[dnsKey, *runtimeapi.DNSConfig]
+	dns         memo[dnsKey, podDNS]
+	resolvConf  resolvConf
 	images      memo[imageKey, *runtimeapi.ImageSpec]
 }
 
@@ -47,6 +52,13 @@ type dnsKey struct {
 	hostNetwork bool
 	namespace   string
 	own         *v1.PodDNSConfig
+	host        *runtimeapi.DNSConfig
+}
+
+// podDNS is what a dnsKey decides.
+type podDNS struct {
+	config   *runtimeapi.DNSConfig
+	warnings []dns.Warning
 }
 
 type imageKey struct{ ref, image string }
@@ -55,7 +67,7 @@ type imageKey struct{ ref, image string }
 type namespaces struct{ hostNetwork, hostPID, hostIPC, sharePID bool }
 
 func namespacesOf(pod *v1.Pod) namespaces {
-	return namespaces{pod.Spec.HostNetwork, pod.Spec.HostPID, pod.Spec.HostIPC, isTrue(pod.Spec.ShareProcessNamespace)}
+	return namespaces{pod.Spec.HostNetwork, pod.Spec.HostPID, pod.Spec.HostIPC, ptr.Deref(pod.Spec.ShareProcessNamespace, false)}
 }
 
 // psc is the pod's security context, one and the same for all that say nothing.
@@ -92,7 +104,12 @@ func (m *memo[K, V]) put(k K, v V) {
 }
 
 // linuxContainerConfig are a container's resources and security context.
-func (m *Manager) linuxContainerConfig(pod *v1.Pod, c *v1.Container, user imageUser, targetID string) (*runtimeapi.LinuxContainerConfig, error) {
+func (m *Manager) linuxContainerConfig(ctx context.Context, pod *v1.Pod, c *v1.Container, user imageUser, targetID string) (*runtimeapi.LinuxContainerConfig, error) {
+	users, err := m.userNamespace(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	own := targetID != "" || users != nil // can't be shared
 	k := linuxKey{
 		c: c, psc: m.shared.psc(pod), limits: pod.Spec.Resources, ns: namespacesOf(pod), user: user,
 		appArmor: pod.Annotations[appArmorAnnotation+c.Name], class: qos.Class(pod), critical: isNodeCritical(pod),
@@ -100,31 +117,20 @@ func (m *Manager) linuxContainerConfig(pod *v1.Pod, c *v1.Container, user imageU
 	if c.SecurityContext == nil && len(c.Resources.Requests)+len(c.Resources.Limits) == 0 && k.class == v1.PodQOSBestEffort {
 		k.c = nil
 	}
-	if out, ok := m.shared.linux.get(k); ok && targetID == "" {
+	if out, ok := m.shared.linux.get(k); ok && !own {
 		return out, nil
 	}
-	sec, err := m.securityContext(pod, c, user)
+	sec, err := m.securityContext(pod, c, user, users)
 	if err != nil {
 		return nil, err
 	}
 	out := &runtimeapi.LinuxContainerConfig{Resources: m.o.Node.containerResources(pod, c), SecurityContext: sec}
-	if targetID == "" {
+	if !own {
 		m.shared.linux.put(k, out)
-	} else if o := sec.NamespaceOptions; o.Pid == runtimeapi.NamespaceMode_CONTAINER {
+	} else if o := sec.NamespaceOptions; targetID != "" && o.Pid == runtimeapi.NamespaceMode_CONTAINER {
 		o.Pid, o.TargetId = runtimeapi.NamespaceMode_TARGET, targetID
 	}
 	return out, nil
-}
-
-// dnsConfig is NodeConfig.dnsConfig.
-func (m *Manager) dnsConfig(pod *v1.Pod) *runtimeapi.DNSConfig {
-	k := dnsKey{pod.Spec.DNSPolicy, pod.Spec.HostNetwork, pod.Namespace, pod.Spec.DNSConfig}
-	out, ok := m.shared.dns.get(k)
-	if !ok {
-		out = m.o.Node.dnsConfig(pod)
-		m.shared.dns.put(k, out)
-	}
-	return out
 }
 
 // imageSpec names a container's image by its ID and as the pod does.

@@ -15,13 +15,15 @@ import (
 
 // start is the start of one container.
 type start struct {
-	pod         *v1.Pod
-	c           *v1.Container
-	status      *kubecontainer.PodStatus
-	sandboxID   string
-	sandbox     *runtimeapi.PodSandboxConfig
-	pullSecrets []v1.Secret
-	target      string // of an ephemeral container: whose processes it shows
+	pod          *v1.Pod
+	c            *v1.Container
+	status       *kubecontainer.PodStatus
+	sandboxID    string
+	sandbox      *runtimeapi.PodSandboxConfig
+	pullSecrets  []v1.Secret
+	podIPs       []string
+	imageVolumes map[string]imageVolume
+	target       string // of an ephemeral container: whose processes it shows
 
 	ref          *v1.ObjectReference
 	imageRef     string
@@ -33,7 +35,7 @@ type start struct {
 // startContainer pulls the image if need be, creates the container and starts
 // it (upstream kuberuntime_container.go startContainer). On failure it returns
 // the short reason and the message that belongs to it, and has sent the
-// events. A postStart hook has its place at the end.
+// events. The postStart hook is the last step.
 func (m *Manager) startContainer(ctx context.Context, s *start) (message string, err error) { //nolint:revive // as upstream
 	s.ref = kubecontainer.ContainerRef(s.pod, s.c)
 	s.imageRef, message, err = m.images.EnsureImageExists(ctx, images.Request{
@@ -65,8 +67,9 @@ func (m *Manager) startContainer(ctx context.Context, s *start) (message string,
 	if err := m.rt.StartContainer(ctx, s.containerID); err != nil {
 		return m.failStart(s, err, kubecontainer.ErrRunContainer)
 	}
+	m.actuated(s.pod, s.c)
 	m.event(s.ref, v1.EventTypeNormal, "Started", "Container started")
-	return "", nil
+	return m.postStart(ctx, s)
 }
 
 func (m *Manager) failStart(s *start, err, reason error) (string, error) {

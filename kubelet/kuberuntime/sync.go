@@ -17,11 +17,14 @@ type podSync struct {
 	pod         *v1.Pod
 	status      *kubecontainer.PodStatus
 	pullSecrets []v1.Secret
+	podIPs      []string
 	backOff     *kubecontainer.Backoff
 	actions     podActions
 	sandboxID   string
 	config      *runtimeapi.PodSandboxConfig // of the present sandbox, made when first needed
-	result      kubecontainer.PodSyncResult
+	// imageVolumes is nil without any.
+	imageVolumes map[string]imageVolume
+	result       kubecontainer.PodSyncResult
 }
 
 // SyncPod brings the pod's sandbox and containers to what its spec says, given
@@ -30,11 +33,11 @@ type podSync struct {
 // anew. It runs in the caller's task and returns when all calls have returned
 // (upstream kuberuntime_manager.go SyncPod).
 func (m *Manager) SyncPod(ctx context.Context, pod *v1.Pod, podStatus *kubecontainer.PodStatus, pullSecrets []v1.Secret, backOff *kubecontainer.Backoff, restartAll bool) kubecontainer.PodSyncResult {
-	a := computePodActions(actionsInput{pod: pod, status: podStatus, restartAll: restartAll, hasher: &m.hasher, probes: m.o.Probes})
-	if a.idle() && !needsPruning(pod, podStatus) {
+	a := computePodActions(actionsInput{pod: pod, status: podStatus, restartAll: restartAll, hasher: &m.hasher, probes: m.o.Probes, resources: m.entry(pod)})
+	if a.idle() && !needsPruning(pod, podStatus) && !m.Repeats(pod) {
 		return kubecontainer.PodSyncResult{}
 	}
-	s := &podSync{m: m, pod: pod, status: podStatus, pullSecrets: pullSecrets, backOff: backOff, actions: a, sandboxID: a.SandboxID}
+	s := &podSync{m: m, pod: pod, status: podStatus, pullSecrets: pullSecrets, backOff: backOff, actions: a, sandboxID: a.SandboxID, podIPs: podStatus.IPs}
 	s.run(ctx)
 	return s.result
 }
@@ -42,7 +45,8 @@ func (m *Manager) SyncPod(ctx context.Context, pod *v1.Pod, podStatus *kubeconta
 // idle tells whether there is nothing to do.
 func (a *podActions) idle() bool {
 	return !a.KillPod && !a.CreateSandbox && len(a.ContainersToKill) == 0 && len(a.ContainersToReset) == 0 &&
-		len(a.InitContainersToStart) == 0 && len(a.ContainersToStart) == 0 && len(a.EphemeralContainersToStart) == 0
+		len(a.InitContainersToStart) == 0 && len(a.ContainersToStart) == 0 && len(a.EphemeralContainersToStart) == 0 &&
+		a.resizes.none()
 }
 
 func (s *podSync) run(ctx context.Context) {
@@ -57,17 +61,18 @@ func (s *podSync) run(ctx context.Context) {
 	if a.CreateSandbox && !s.createSandbox(ctx) {
 		return
 	}
-	if len(a.EphemeralContainersToStart)+len(a.InitContainersToStart)+len(a.ContainersToStart) == 0 {
+	if len(a.EphemeralContainersToStart)+len(a.InitContainersToStart)+len(a.ContainersToStart) == 0 && a.resizes.none() && !m.Repeats(s.pod) {
 		return
 	}
 	if s.config == nil {
-		config, err := m.sandboxConfig(s.pod, a.Attempt)
+		config, err := m.sandboxConfig(ctx, s.pod, a.Attempt)
 		if err != nil {
 			s.result.SyncError = fmt.Errorf("GeneratePodSandboxConfig for pod %q failed: %w", kubecontainer.PodDesc(s.pod), err)
 			return
 		}
 		s.config = config
 	}
+	s.pullVolumes(ctx)
 	for _, i := range a.EphemeralContainersToStart {
 		e := &s.pod.Spec.EphemeralContainers[i]
 		s.start(ctx, kubecontainer.EphemeralAsContainer(e), e.TargetContainerName)
@@ -78,7 +83,9 @@ func (s *podSync) run(ctx context.Context) {
 			return
 		}
 	}
-	// In-place resize has its place here.
+	if !a.resizes.none() {
+		s.resize(ctx)
+	}
 	for _, i := range a.ContainersToStart {
 		_ = s.start(ctx, &s.pod.Spec.Containers[i], "") // its result says it
 	}
@@ -152,6 +159,10 @@ func (s *podSync) createSandbox(ctx context.Context) bool {
 		return false
 	}
 	s.sandboxID, s.config = id, config
+	m.dnsConfig(s.pod) // upstream makes the config once more for the containers
+	if !s.pod.Spec.HostNetwork {
+		s.podIPs = sandboxIPs(resp.Status)
+	}
 	if m.o.SandboxReady != nil {
 		m.o.SandboxReady(s.pod)
 	}
@@ -167,8 +178,12 @@ func (s *podSync) start(ctx context.Context, c *v1.Container, target string) err
 		r.Fail(err, message)
 		return err
 	}
+	if message, err := s.imageVolumeError(c); err != nil {
+		r.Fail(err, message)
+		return err
+	}
 	message, err := s.m.startContainer(ctx, &start{
-		pod: s.pod, c: c, status: s.status, sandboxID: s.sandboxID, sandbox: s.config, pullSecrets: s.pullSecrets, target: target,
+		pod: s.pod, c: c, status: s.status, sandboxID: s.sandboxID, sandbox: s.config, pullSecrets: s.pullSecrets, target: target, podIPs: s.podIPs, imageVolumes: s.imageVolumes,
 	})
 	if err != nil {
 		r.Fail(err, message)

@@ -1,8 +1,8 @@
 // Package lifecycle decides which pods a kubelet admits. It answers to
 // upstream's pkg/kubelet/lifecycle and to the scheduler's AdmissionCheck, which
 // upstream's predicate handler calls. Handlers are asked in order and the first
-// refusal wins. AppArmor, topology, eviction and shutdown handlers have
-// their place in that order and are not built.
+// refusal wins. Topology and shutdown handlers have their place in that order
+// and are not built.
 package lifecycle
 
 import (
@@ -15,9 +15,22 @@ import (
 type PodAdmitAttributes struct {
 	// Pod is the pod to admit.
 	Pod *v1.Pod
-	// OtherPods are the active pods without Pod.
+	// OtherPods are the active pods without Pod, with what they were allocated.
 	OtherPods []*v1.Pod
+	// Operation says what is asked for.
+	Operation Operation
 }
+
+// Operation is what a pod is admitted for.
+type Operation uint8
+
+// The operations.
+const (
+	// AddOperation is a pod that is new to the kubelet.
+	AddOperation Operation = iota
+	// ResizeOperation is other resources for a pod that was admitted.
+	ResizeOperation
+)
 
 // PodAdmitResult is a handler's verdict.
 type PodAdmitResult struct {

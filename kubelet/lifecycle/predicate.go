@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 )
 
@@ -135,7 +136,7 @@ func checkResources(pod *v1.Pod, others []*v1.Pod, node *v1.Node) []Failure {
 	}
 	var used requests
 	for _, o := range others {
-		used.add(podRequests(o))
+		used.add(usedBy(o))
 	}
 	check := func(name v1.ResourceName, want, used, capacity int64) {
 		if want > 0 && want > capacity-used {
@@ -192,7 +193,7 @@ func eachHostPort(pod *v1.Pod, f func(*v1.ContainerPort) bool) bool {
 		}
 	}
 	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; isSidecar(c) && each(c) {
+		if c := &pod.Spec.InitContainers[i]; kubecontainer.IsRestartableInit(c) && each(c) {
 			return true
 		}
 	}
@@ -215,14 +216,15 @@ func toleratesNoExecute(pod *v1.Pod, taints []v1.Taint) bool {
 		if taints[i].Effect != v1.TaintEffectNoExecute {
 			continue
 		}
-		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t v1.Toleration) bool { return tolerates(&t, &taints[i]) }) {
+		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t v1.Toleration) bool { return Tolerates(&t, &taints[i]) }) {
 			return false
 		}
 	}
 	return true
 }
 
-func tolerates(t *v1.Toleration, taint *v1.Taint) bool {
+// Tolerates tells whether a toleration is for a taint.
+func Tolerates(t *v1.Toleration, taint *v1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false
 	}

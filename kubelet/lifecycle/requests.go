@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 )
 
 // requests are what a pod asks of a node, as numbers.
@@ -68,8 +70,63 @@ func (r *requests) addList(l v1.ResourceList) {
 	}
 }
 
-// podRequests aggregates a pod's requests. What a resize in progress uses
-// beside them (the status' resources) does not count yet.
+// usedBy is podRequests of a pod that is on the node already: a container that
+// is being resized counts with the most of what it is to get, was allocated and
+// has, as far as the pod's status tells.
+func usedBy(pod *v1.Pod) requests {
+	if !resizes(pod) {
+		return podRequests(pod)
+	}
+	var r requests
+	r.addList(resource.PodRequests(pod, resource.PodResourcesOptions{
+		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true,
+	}))
+	return r
+}
+
+// resizes tells whether the status of one of the containers that count in the
+// long run, or of the pod, has other requests than the spec. Where the kubelet
+// has found that they are the same, they are the same memory.
+func resizes(pod *v1.Pod) bool {
+	differ := func(c *v1.Container, list []v1.ContainerStatus) bool {
+		for i := range list {
+			s := &list[i]
+			if s.Name == c.Name {
+				return s.Resources != nil && s.Resources != &c.Resources &&
+					(!sameList(s.Resources.Requests, c.Resources.Requests) || !sameList(s.AllocatedResources, c.Resources.Requests))
+			}
+		}
+		return false
+	}
+	for i := range pod.Spec.Containers {
+		if differ(&pod.Spec.Containers[i], pod.Status.ContainerStatuses) {
+			return true
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; kubecontainer.IsRestartableInit(c) && differ(c, pod.Status.InitContainerStatuses) {
+			return true
+		}
+	}
+	if pod.Spec.Resources == nil || pod.Status.Resources == nil {
+		return false
+	}
+	return !sameList(pod.Status.Resources.Requests, pod.Spec.Resources.Requests)
+}
+
+func sameList(a, b v1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, x := range a { //drydock:unordered compares sets
+		if y, ok := b[name]; !ok || x.Cmp(y) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// podRequests aggregates what a pod's spec requests.
 func podRequests(pod *v1.Pod) requests {
 	var r requests
 	if len(pod.Spec.InitContainers) == 0 && pod.Spec.Overhead == nil && pod.Spec.Resources == nil {
@@ -80,8 +137,4 @@ func podRequests(pod *v1.Pod) requests {
 	}
 	r.addList(resource.PodRequests(pod, resource.PodResourcesOptions{}))
 	return r
-}
-
-func isSidecar(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }

@@ -5,8 +5,6 @@
 package pod
 
 import (
-	"slices"
-
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -194,9 +192,4 @@ func (m *Manager) MirrorUID(static types.UID) (types.UID, bool) {
 func (m *Manager) GetMirrorPodByUID(uid types.UID) (*v1.Pod, bool) {
 	p, ok := m.mirrorByUID[uid]
 	return p, ok
-}
-
-// Contains tells whether pods holds a pod of that UID.
-func Contains(pods []*v1.Pod, uid types.UID) bool {
-	return slices.ContainsFunc(pods, func(p *v1.Pod) bool { return p.UID == uid })
 }

@@ -164,9 +164,7 @@ func (g *generation) convert(c *v1.Container, k kind, cs *kubecontainer.Status, 
 	var lost bool
 	s.State, lost = g.state(cs, prev)
 	if k != ephemeral {
-		// While nothing else is actuated (no resize yet), a container has the
-		// resources that were allocated to it.
-		s.Resources = &c.Resources
+		s.Resources = g.resources(c, k, cs, s.ContainerID, prev)
 		s.AllocatedResources = c.Resources.Requests
 	}
 	if prev == nil {
@@ -395,17 +393,17 @@ func (g *generation) probe(st *v1.ContainerStatus, ready bool) {
 	g.protect(st, known)
 }
 
-// protect keeps the readiness of a container that ran before the kubelet did,
-// until a probe says otherwise.
+// protect keeps the readiness of a container that ran before the kubelet did
+// as the API has it, until its probe was run often enough to say otherwise.
 func (g *generation) protect(st *v1.ContainerStatus, known bool) {
-	if !st.State.Running.StartedAt.Time.Before(g.Env.KubeletStart.Add(-startGrace)) {
+	if known || !st.State.Running.StartedAt.Time.Before(g.Env.KubeletStart.Add(-startGrace)) {
 		return
 	}
-	if st.Ready || known {
-		return
+	st.Ready = true
+	if hasReadinessProbe(g.Pod, st.Name) {
+		c := findCondition(g.Pod.Status.Conditions, v1.PodReady)
+		st.Ready = c != nil && c.Status == v1.ConditionTrue
 	}
-	c := findCondition(g.Pod.Status.Conditions, v1.PodReady)
-	st.Ready = c != nil && c.Status == v1.ConditionTrue || !hasReadinessProbe(g.Pod, st.Name)
 }
 
 func hasReadinessProbe(pod *v1.Pod, name string) bool {

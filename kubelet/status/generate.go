@@ -55,6 +55,8 @@ type Env struct {
 	Reason func(uid types.UID, container string) (reason error, message string, ok bool)
 	// Probes has the results of probes; nil: no container has any.
 	Probes ProbeResults
+	// Totals remembers sums of resources; nil: status has no pod-level ones.
+	Totals *TotalsMemo
 	// DeadlineExceeded is told of each generation that finds a pod past its
 	// active deadline, to record the event.
 	DeadlineExceeded func(pod *v1.Pod)
@@ -73,6 +75,15 @@ type Input struct {
 	Terminal bool
 	// ResizeConditions are PodResizePending and PodResizeInProgress, if any.
 	ResizeConditions []v1.PodCondition
+	// Resizing says that containers may have other resources than Pod says, so
+	// that what the runtime reports counts.
+	Resizing bool
+	// ActuatedMemoryRequest returns the memory request in bytes with which a
+	// container was last actuated, 0 if that is not known; nil: not known.
+	ActuatedMemoryRequest func(container string) int64
+	// PodCgroup reads cpu request and limit (millicores) and the memory limit
+	// (bytes) of the pod's cgroup, 0 for none; nil: they are as Pod says.
+	PodCgroup func() (milliRequest, milliLimit, memoryLimit int64)
 	// Now is the time on the node's clock.
 	Now time.Time
 }
@@ -88,8 +99,7 @@ const deadlineMessage = "Pod was active on the node longer than the specified de
 // Kubelet.generateAPIPodStatus). What did not change since in.Old is shared
 // with it; the result must not be written to. Not set here: startTime,
 // observedGeneration and the transition times of conditions (Manager's), claim
-// statuses (the API's). Pod-level resources and device health have no source
-// yet.
+// statuses (the API's). Device health has no source yet.
 func GenerateAPIPodStatus(in Input) v1.PodStatus {
 	pod, old := in.Pod, in.Old
 	if old == nil {
@@ -117,6 +127,7 @@ func GenerateAPIPodStatus(in Input) v1.PodStatus {
 	s.EphemeralContainerStatuses = settle(w.EphemeralContainerStatuses, old.EphemeralContainerStatuses)
 	s.PodIPs = podIPs(in.Runtime.IPs, in.Env.PrimaryIPv6, old.PodIPs)
 	s.QOSClass = qos.Class(pod)
+	g.podResources(&s)
 	g.hostIPs(&s)
 	if len(s.PodIPs) > 0 {
 		s.PodIP = s.PodIPs[0].IP

@@ -470,6 +470,10 @@ func TestProbes(t *testing.T) {
 		{name: "readiness failed", probes: fakeProbes{readiness: map[string]bool{"id-a-running": false}, workers: map[string]bool{"readiness a": true}}, started: true, triggered: true},
 		{name: "kubelet restart keeps ready", probes: fakeProbes{workers: map[string]bool{"readiness a": true}}, mod: []func(*Input){readyAPI, restarted}, started: true, ready: true, triggered: true},
 		{name: "kubelet restart keeps not ready", probes: fakeProbes{workers: map[string]bool{"readiness a": true}}, mod: []func(*Input){restarted}, started: true, triggered: true},
+		{name: "kubelet restart before there are workers, ready", mod: []func(*Input){readyAPI, restarted}, started: true, ready: true},
+		{name: "kubelet restart before there are workers, not ready", mod: []func(*Input){restarted}, started: true},
+		{name: "kubelet restart, and a probe that knows", probes: fakeProbes{readiness: map[string]bool{"id-a-running": false}, workers: map[string]bool{"readiness a": true}},
+			mod: []func(*Input){readyAPI, restarted}, started: true, triggered: true},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

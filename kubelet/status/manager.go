@@ -70,6 +70,9 @@ type Manager struct {
 	unsent []*entry
 	marked []*entry
 
+	// resizes has the pods that have conditions about resizes, nearly none.
+	resizes map[types.UID]resizeConditions
+
 	generation  uint64
 	ticker      *loop.Ticker
 	wantPartial bool
@@ -312,6 +315,7 @@ func (m *Manager) RemoveOrphanedStatuses(known func(uid types.UID) bool) {
 func (m *Manager) forget(e *entry) {
 	m.generation++
 	e.gone = true // the lists drop it at their next batch
+	delete(m.resizes, e.uid)
 	if m.pods[e.uid] == e {
 		delete(m.pods, e.uid)
 	}

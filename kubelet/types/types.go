@@ -4,8 +4,6 @@
 package types
 
 import (
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -74,14 +72,6 @@ const (
 
 func (t SyncPodType) String() string {
 	return [...]string{"sync", "update", "create", "kill"}[t]
-}
-
-// GetPodSource returns where the pod came from.
-func GetPodSource(pod *v1.Pod) (string, error) {
-	if s, ok := pod.Annotations[ConfigSourceAnnotationKey]; ok {
-		return s, nil
-	}
-	return "", fmt.Errorf("cannot get source of pod %q", pod.UID)
 }
 
 // IsStaticPod tells whether the pod comes from a file or a URL.

@@ -39,8 +39,6 @@ type Engine struct {
 	hist  *history
 	now   time.Duration
 	slots map[Kind]*slotTable
-	// failures that FailedSince has not told yet.
-	fresh []int
 	live  int
 }
 

@@ -136,7 +136,6 @@ func (e *Engine) decide(r *run, o Outcome, at time.Duration, reason string) {
 	v.Outcome, v.At, v.Reason = o, at, reason
 	if o == Failed {
 		v.Values, v.Objects = e.explain(r)
-		e.fresh = append(e.fresh, r.index)
 	}
 	r.table, r.counts, r.aggs = nil, nil, nil
 }
@@ -251,16 +250,6 @@ func (e *Engine) Verdicts() []Verdict {
 	for _, r := range e.runs {
 		out = append(out, r.verdict)
 	}
-	return out
-}
-
-// FailedSince returns the expectations that failed since it was last called.
-func (e *Engine) FailedSince() []Verdict {
-	var out []Verdict
-	for _, i := range e.fresh {
-		out = append(out, e.runs[i].verdict)
-	}
-	e.fresh = nil
 	return out
 }
 

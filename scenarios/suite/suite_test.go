@@ -42,13 +42,15 @@ var _ = Describe("library", func() {
 	for _, s := range list {
 		It(s.Metadata.Name, func(ctx SpecContext) {
 			before := Goroutines()
-			n := seeds()
 			if s.Metadata.Labels["scale"] != "" {
 				if testing.Short() {
 					Skip("a large scenario")
 				}
-				n = 1
+				// Once: that the cores don't count is shown by the others.
+				Expect(s.Run(ctx, scenarios.RunOptions{Workers: 2})).To(Pass())
+				return
 			}
+			n := seeds()
 			for i := range n {
 				seed := s.Spec.Seed + uint64(i)
 				one, err := s.Run(ctx, scenarios.RunOptions{Seed: &seed, Workers: 1})

@@ -21,7 +21,7 @@ const (
 )
 
 // admitPod runs the admission plugins of a pod's creation: ServiceAccount
-// (the name only), DefaultTolerationSeconds and Priority.
+// (the name only), DefaultTolerationSeconds, Priority and RuntimeClass.
 func (s *Store) admitPod(pod *v1.Pod) error {
 	if _, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]; !mirror {
 		if pod.Spec.ServiceAccountName == "" {
@@ -30,7 +30,10 @@ func (s *Store) admitPod(pod *v1.Pod) error {
 		pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
 	}
 	addDefaultTolerations(&pod.Spec)
-	return s.admitPriority(pod)
+	if err := s.admitPriority(pod); err != nil {
+		return err
+	}
+	return s.admitRuntimeClass(pod)
 }
 
 // addDefaultTolerations is the plugin DefaultTolerationSeconds

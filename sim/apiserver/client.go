@@ -27,6 +27,8 @@ type Client struct {
 
 	sends   uint64
 	watches uint64
+	// watchers are those of single objects, by the group that they die with.
+	watchers []*groupWatchers
 }
 
 // Node returns the name of the node that the client belongs to.

@@ -106,14 +106,22 @@ func SetPodDefaults(pod *v1.Pod) {
 		setContainerDefaults(&s.Containers[i], s.HostNetwork)
 	}
 	setEphemeralDefaults(s)
-	if s.Resources != nil {
-		requestsFromLimits(s.Resources)
-	}
+	setPodRequestDefaults(s)
 	for i := range s.TopologySpreadConstraints {
 		t := &s.TopologySpreadConstraints[i]
 		setPtr(&t.NodeAffinityPolicy, v1.NodeInclusionPolicyHonor)
 		setPtr(&t.NodeTaintsPolicy, v1.NodeInclusionPolicyIgnore)
 	}
+}
+
+// setResizeDefaults fills in what a resize left out.
+func setResizeDefaults(s *v1.PodSpec) {
+	for _, list := range [...][]v1.Container{s.InitContainers, s.Containers} {
+		for i := range list {
+			requestsFromLimits(&list[i].Resources)
+		}
+	}
+	setPodRequestDefaults(s)
 }
 
 func setEphemeralDefaults(s *v1.PodSpec) {

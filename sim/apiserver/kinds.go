@@ -5,6 +5,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,6 +32,7 @@ const (
 	KindNamespace     Kind = "Namespace"
 	KindService       Kind = "Service"
 	KindPriorityClass Kind = "PriorityClass"
+	KindRuntimeClass  Kind = "RuntimeClass"
 )
 
 // kindInfo is what the API knows of a kind.
@@ -48,6 +50,7 @@ type kindInfo struct {
 var kindTable = [...]kindInfo{
 	{KindNamespace, "namespaces", "namespace", "", "v1", false, func() Object { return &v1.Namespace{} }},
 	{KindPriorityClass, "priorityclasses", "priorityclass", "scheduling.k8s.io", "v1", false, func() Object { return &schedulingv1.PriorityClass{} }},
+	{KindRuntimeClass, "runtimeclasses", "runtimeclass", "node.k8s.io", "v1", false, func() Object { return &nodev1.RuntimeClass{} }},
 	{KindNode, "nodes", "node", "", "v1", false, func() Object { return &v1.Node{} }},
 	{KindConfigMap, "configmaps", "configmap", "", "v1", true, func() Object { return &v1.ConfigMap{} }},
 	{KindSecret, "secrets", "secret", "", "v1", true, func() Object { return &v1.Secret{} }},
@@ -60,47 +63,10 @@ var kindTable = [...]kindInfo{
 // infos returns the kinds in a fixed order.
 func infos() []kindInfo { return kindTable[:] }
 
-// Kinds returns the kinds that the API stores, in a fixed order.
-func Kinds() []Kind {
-	var out []Kind
-	for _, in := range infos() {
-		out = append(out, in.kind)
-	}
-	return out
-}
-
-// ParseKind finds a kind by its name, plural or short name, in any case
-// ("Pod", "pods", "po", "cm").
-func ParseKind(name string) (Kind, bool) {
-	n := strings.ToLower(name)
-	switch n {
-	case "po":
-		return KindPod, true
-	case "no":
-		return KindNode, true
-	case "ev":
-		return KindEvent, true
-	case "cm":
-		return KindConfigMap, true
-	case "ns":
-		return KindNamespace, true
-	case "svc":
-		return KindService, true
-	case "pc":
-		return KindPriorityClass, true
-	}
-	for _, in := range infos() {
-		if n == in.resource || n == in.object {
-			return in.kind, true
-		}
-	}
-	return "", false
-}
-
 // Namespaced tells whether objects of the kind live in a namespace.
 func (k Kind) Namespaced() bool {
 	switch k {
-	case KindNode, KindNamespace, KindPriorityClass:
+	case KindNode, KindNamespace, KindPriorityClass, KindRuntimeClass:
 		return false
 	}
 	return true
@@ -127,6 +93,8 @@ func KindOf(obj runtime.Object) (Kind, bool) {
 		return KindService, true
 	case *schedulingv1.PriorityClass:
 		return KindPriorityClass, true
+	case *nodev1.RuntimeClass:
+		return KindRuntimeClass, true
 	}
 	return "", false
 }
@@ -177,6 +145,9 @@ func shallow(obj Object) Object {
 		c := *o
 		return &c
 	case *schedulingv1.PriorityClass:
+		c := *o
+		return &c
+	case *nodev1.RuntimeClass:
 		c := *o
 		return &c
 	}

@@ -52,7 +52,7 @@ func mergePodStatus(cur, base, status *v1.PodStatus) (v1.PodStatus, bool) {
 	}
 	setDeep(&out.ResourceClaimStatuses, base.ResourceClaimStatuses, status.ResourceClaimStatuses, &changed)
 	setDeep(&out.ExtendedResourceClaimStatus, base.ExtendedResourceClaimStatus, status.ExtendedResourceClaimStatus, &changed)
-	setDeep(&out.AllocatedResources, base.AllocatedResources, status.AllocatedResources, &changed)
+	setResources(&out.AllocatedResources, base.AllocatedResources, status.AllocatedResources, &changed)
 	setDeep(&out.Resources, base.Resources, status.Resources, &changed)
 	setDeep(&out.NodeAllocatableResourceClaimStatuses, base.NodeAllocatableResourceClaimStatuses, status.NodeAllocatableResourceClaimStatuses, &changed)
 	return out, changed

@@ -42,6 +42,9 @@ type Server struct {
 	store    *Store
 	peers    map[string][]*peer // by node name
 	allPeers []*peer            // in the order of their making
+	// byObject are the watches of single objects, and of all services.
+	byObject map[objectKey][]*subscription
+	tokens   uint64 // made so far
 	faults   []*Fault
 	by       string // the node whose request is being served
 	expire   *loop.Timer
@@ -69,6 +72,8 @@ func New(opts Options) *Server {
 		store:  NewStore(StoreOptions{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
 		peers:  map[string][]*peer{},
 		writes: map[Kind]uint64{},
+
+		byObject: map[objectKey][]*subscription{},
 	}
 	s.expire = s.l.Root().NewTimer("event expiry", s.expireEvents)
 	s.store.OnChange(s.onChange)
@@ -101,6 +106,8 @@ func (s *Server) onChange(c Change) {
 		}
 	case KindNode:
 		s.notify(c, c.New.GetName())
+	case KindConfigMap, KindSecret, KindService, KindRuntimeClass:
+		s.notifyObject(c)
 	case KindEvent:
 		if !s.expire.Set() && s.store.opts.EventTTL > 0 {
 			s.expire.Reset(s.store.opts.EventTTL)

@@ -9,6 +9,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,6 +66,7 @@ type Store struct {
 	namespaces      *table[*v1.Namespace]
 	services        *table[*v1.Service]
 	priorityClasses *table[*schedulingv1.PriorityClass]
+	runtimeClasses  *table[*nodev1.RuntimeClass]
 
 	podsByNode map[string][]*v1.Pod
 	nsPods     map[string]*namespacePods
@@ -108,6 +110,7 @@ func NewStore(opts StoreOptions) *Store {
 		namespaces:      newTable[*v1.Namespace](),
 		services:        newTable[*v1.Service](),
 		priorityClasses: newTable[*schedulingv1.PriorityClass](),
+		runtimeClasses:  newTable[*nodev1.RuntimeClass](),
 		podsByNode:      map[string][]*v1.Pod{},
 		nsPods:          map[string]*namespacePods{},
 		applied:         map[objectKey][]byte{},
@@ -165,6 +168,8 @@ func (s *Store) table(k Kind) anyTable {
 		return s.services
 	case KindPriorityClass:
 		return s.priorityClasses
+	case KindRuntimeClass:
+		return s.runtimeClasses
 	}
 	return nil
 }

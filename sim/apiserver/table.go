@@ -21,7 +21,6 @@ type anyTable interface {
 	put(obj Object)
 	drop(namespace, name string)
 	each(fn func(Object) bool)
-	size() int
 }
 
 func newTable[T tableObject]() *table[T] {
@@ -98,8 +97,6 @@ func (t *table[T]) find(namespace, name string) Object {
 }
 
 func (t *table[T]) put(obj Object) { t.set(obj.(T)) }
-
-func (t *table[T]) size() int { return len(t.index) }
 
 // each calls fn for the objects, oldest first, until it says false. fn must
 // not write to the table.

@@ -32,6 +32,7 @@ func validateContainers(s *v1.PodSpec, volumes map[string]*v1.Volume, path *fiel
 		p := path.Child("containers").Index(i)
 		errs = append(errs, containerName(s.Containers[i].Name, names, p)...)
 		errs = append(errs, validateContainer(&s.Containers[i], regular, s.HostNetwork, volumes, p)...)
+		errs = append(errs, validateResizePolicy(&s.Containers[i], s.RestartPolicy, p.Child("resizePolicy"))...)
 	}
 	for i := range s.InitContainers {
 		c := &s.InitContainers[i]
@@ -42,6 +43,7 @@ func validateContainers(s *v1.PodSpec, volumes map[string]*v1.Volume, path *fiel
 		}
 		errs = append(errs, containerName(c.Name, names, p)...)
 		errs = append(errs, validateContainer(c, kind, s.HostNetwork, volumes, p)...)
+		errs = append(errs, validateResizePolicy(c, s.RestartPolicy, p.Child("resizePolicy"))...)
 	}
 	errs = append(errs, validateHostPorts(s, path)...)
 	return append(errs, validateEphemeral(s, volumes, path.Child("ephemeralContainers"))...)
@@ -76,9 +78,17 @@ func validateEphemeral(s *v1.PodSpec, volumes map[string]*v1.Volume, path *field
 			{"ports", len(c.Ports) > 0}, {"livenessProbe", c.LivenessProbe != nil}, {"readinessProbe", c.ReadinessProbe != nil},
 			{"startupProbe", c.StartupProbe != nil}, {"lifecycle", c.Lifecycle != nil},
 			{"resources", len(c.Resources.Limits)+len(c.Resources.Requests) > 0},
+			{"resizePolicy", len(c.ResizePolicy) > 0},
 		} {
 			if f.set {
 				errs = append(errs, field.Forbidden(p.Child(f.name), "cannot be set for an Ephemeral Container"))
+			}
+		}
+		for j, m := range c.VolumeMounts {
+			for _, f := range []struct{ name, value string }{{"subPath", m.SubPath}, {"subPathExpr", m.SubPathExpr}} {
+				if f.value != "" {
+					errs = append(errs, field.Forbidden(p.Child("volumeMounts").Index(j).Child(f.name), "cannot be set for an Ephemeral Container"))
+				}
 			}
 		}
 	}
@@ -153,8 +163,52 @@ func validateRestart(c *v1.Container, kind containerKind, path *field.Path) fiel
 		return field.ErrorList{field.Forbidden(p, "cannot be set for an Ephemeral Container")}
 	}
 	errs := oneOf(*c.RestartPolicy, p, v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyNever, v1.ContainerRestartPolicyOnFailure)
-	if len(c.RestartPolicyRules) > 20 {
-		errs = append(errs, field.TooMany(path.Child("restartPolicyRules"), len(c.RestartPolicyRules), 20))
+	return append(errs, validateRestartRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
+}
+
+// The bounds of a container's restart rules.
+const (
+	maxRestartRules     = 20
+	maxRestartExitCodes = 255
+)
+
+func validateRestartRules(rules []v1.ContainerRestartRule, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(rules) > maxRestartRules {
+		errs = append(errs, field.TooMany(path, len(rules), maxRestartRules))
+	}
+	for i := range rules {
+		p := path.Index(i)
+		errs = append(errs, oneOf(rules[i].Action, p.Child("action"), v1.ContainerRestartRuleActionRestart, v1.ContainerRestartRuleActionRestartAllContainers)...)
+		codes := rules[i].ExitCodes
+		if codes == nil {
+			errs = append(errs, field.Required(p.Child("exitCodes"), "must be specified"))
+			continue
+		}
+		errs = append(errs, oneOf(codes.Operator, p.Child("exitCodes", "operator"), v1.ContainerRestartRuleOnExitCodesOpIn, v1.ContainerRestartRuleOnExitCodesOpNotIn)...)
+		if len(codes.Values) > maxRestartExitCodes {
+			errs = append(errs, field.TooMany(p.Child("exitCodes", "values"), len(codes.Values), maxRestartExitCodes))
+		}
+	}
+	return errs
+}
+
+// validateResizePolicy checks which resources restart a container when they
+// change.
+func validateResizePolicy(c *v1.Container, podPolicy v1.RestartPolicy, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[v1.ResourceName]bool{}
+	for i, r := range c.ResizePolicy {
+		p := path.Index(i)
+		if seen[r.ResourceName] {
+			errs = append(errs, field.Duplicate(p, r.ResourceName))
+		}
+		seen[r.ResourceName] = true
+		errs = append(errs, oneOf(r.ResourceName, p.Child("resourceName"), v1.ResourceCPU, v1.ResourceMemory)...)
+		errs = append(errs, oneOf(r.RestartPolicy, p.Child("restartPolicy"), v1.NotRequired, v1.RestartContainer)...)
+		if podPolicy == v1.RestartPolicyNever && c.RestartPolicy == nil && r.RestartPolicy == v1.RestartContainer {
+			errs = append(errs, field.Invalid(p, r.RestartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'"))
+		}
 	}
 	return errs
 }

@@ -6,6 +6,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -35,6 +36,8 @@ func validateObject(obj Object, system bool) field.ErrorList {
 		return validateLease(o)
 	case *schedulingv1.PriorityClass:
 		return validatePriorityClass(o, system)
+	case *nodev1.RuntimeClass:
+		return validateRuntimeClass(o)
 	}
 	return nil
 }
@@ -79,6 +82,8 @@ func validateUpdate(obj, old Object, sub string) field.ErrorList {
 			errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
 		}
 		return append(errs, immutable(o.PreemptionPolicy, was.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
+	case *nodev1.RuntimeClass:
+		return append(validateRuntimeClass(o), immutable(o.Handler, old.(*nodev1.RuntimeClass).Handler, field.NewPath("handler"))...)
 	}
 	return validateObject(obj, true)
 }

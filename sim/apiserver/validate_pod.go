@@ -9,8 +9,6 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/drydock-sim/drydock/kubelet/qos"
 )
 
 // ValidatePod checks a defaulted pod as the API server does on creation
@@ -37,6 +35,7 @@ func validatePod(pod *v1.Pod) field.ErrorList {
 func validatePodSpec(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	errs, volumes := validateVolumes(s.Volumes, path.Child("volumes"))
 	errs = append(errs, validateContainers(s, volumes, path)...)
+	errs = append(errs, validateSleeps(s, path)...)
 	errs = append(errs, oneOf(s.RestartPolicy, path.Child("restartPolicy"), v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever)...)
 	errs = append(errs, validateDNS(s, path)...)
 	errs = append(errs, metavalidation.ValidateLabels(s.NodeSelector, path.Child("nodeSelector"))...)
@@ -50,9 +49,7 @@ func validatePodSpec(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))
 	}
-	if s.Resources != nil {
-		errs = append(errs, validateResources(s.Resources, path.Child("resources"), true)...)
-	}
+	errs = append(errs, validatePodResources(s, path)...)
 	for i, g := range s.ReadinessGates {
 		for _, msg := range validation.IsQualifiedName(string(g.ConditionType)) {
 			errs = append(errs, field.Invalid(path.Child("readinessGates").Index(i).Child("conditionType"), string(g.ConditionType), msg))
@@ -270,11 +267,7 @@ func validatePodUpdate(pod, old *v1.Pod, sub string) field.ErrorList {
 	case "status":
 		return validatePodStatusUpdate(pod, old)
 	case "resize":
-		errs := validatePodSpec(&pod.Spec, spec)
-		if qos.Compute(pod) != old.Status.QOSClass {
-			errs = append(errs, field.Invalid(spec, qos.Compute(pod), "Pod QOS Class may not change as a result of resizing"))
-		}
-		return errs
+		return validateResize(pod, old)
 	case "ephemeralcontainers":
 		return validateEphemeralUpdate(pod, old)
 	}
@@ -364,6 +357,9 @@ func validatePodStatusUpdate(pod, old *v1.Pod) field.ErrorList {
 }
 
 func validateEphemeralUpdate(pod, old *v1.Pod) field.ErrorList {
+	if isMirror(old) {
+		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
+	}
 	path := field.NewPath("spec", "ephemeralContainers")
 	errs, volumes := validateVolumes(pod.Spec.Volumes, field.NewPath("spec", "volumes"))
 	errs = append(errs, validateEphemeral(&pod.Spec, volumes, path)...)

@@ -72,7 +72,7 @@ func validateResources(r *v1.ResourceRequirements, path *field.Path, pod bool) f
 		case limited && q.Cmp(limit) > 0:
 			errs = append(errs, field.Invalid(p, q.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
 		case !limited && (isExtended(name) || isHugePages(name)):
-			errs = append(errs, field.Required(path.Child("limits"), fmt.Sprintf("Limit must be set for non overcommitable resources")))
+			errs = append(errs, field.Required(path.Child("limits"), "Limit must be set for non overcommitable resources"))
 		}
 	}
 	if pages && !native && !pod {

@@ -171,8 +171,11 @@ func (s *Store) update(now time.Time, obj Object, sub, verb string) (Object, err
 	if err := keepBySubresource(obj, old, sub); err != nil {
 		return nil, err
 	}
-	if sub == "" {
+	switch pod, _ := obj.(*v1.Pod); {
+	case sub == "":
 		setDefaults(obj)
+	case sub == "resize" && pod != nil:
+		setResizeDefaults(&pod.Spec)
 	}
 	if pod, ok := obj.(*v1.Pod); ok && !equality.Semantic.DeepEqual(pod.Spec, old.(*v1.Pod).Spec) {
 		pod.Generation++
@@ -294,31 +297,6 @@ func keepBySubresource(obj, old Object, sub string) error {
 
 func errNoSubresource(k Kind, sub string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s have no subresource %q", k.info().resource, sub))
-}
-
-// resized is old with the containers' resources of spec: what the resize
-// subresource lets through.
-func resized(old, spec *v1.PodSpec) v1.PodSpec {
-	out := *old
-	take := func(dst, src []v1.Container) []v1.Container {
-		dst = append([]v1.Container(nil), dst...)
-		for i := range dst {
-			for j := range src {
-				if src[j].Name == dst[i].Name {
-					dst[i].Resources = src[j].Resources
-					dst[i].ResizePolicy = src[j].ResizePolicy
-				}
-			}
-		}
-		return dst
-	}
-	out.Containers = take(old.Containers, spec.Containers)
-	out.InitContainers = take(old.InitContainers, spec.InitContainers)
-	if len(old.InitContainers) == 0 {
-		out.InitContainers = old.InitContainers
-	}
-	out.Resources = spec.Resources
-	return out
 }
 
 // Bind sets an unscheduled pod's node, as the binding subresource does. uid may

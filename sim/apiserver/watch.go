@@ -11,17 +11,19 @@ import (
 
 // subscription is the server's end of one watch.
 type subscription struct {
-	p       *peer
-	id      uint64
-	conn    uint64 // the watcher's connection
-	kind    Kind
-	name    string // nodes: the node's name; pods: their spec.nodeName
-	w       *watcher
-	stream  uint64
-	last    int64 // when the last message arrives
-	stalled bool
-	held    []func()
-	cut     *loop.Timer
+	p    *peer
+	id   uint64
+	conn uint64 // the watcher's connection
+	kind Kind
+	// namespace and name are what is watched: of nodes the name, of pods their
+	// spec.nodeName, of services nothing (that is, all of them).
+	namespace, name string
+	w               *watcher
+	stream          uint64
+	last            int64 // when the last message arrives
+	stalled         bool
+	held            []func()
+	cut             *loop.Timer
 }
 
 // send hands fn to the node's loop after a drawn latency, never before what
@@ -57,18 +59,12 @@ func (s *Server) notify(c Change, node string) {
 // subscribe lists and begins a watch. The list is the first message of the
 // watch's stream.
 func (s *Server) subscribe(p *peer, w *watcher, conn uint64) {
-	sub := &subscription{p: p, id: w.id, conn: conn, kind: w.kind, name: w.name, w: w}
+	sub := &subscription{p: p, id: w.id, conn: conn, kind: w.kind, namespace: w.namespace, name: w.name, w: w}
 	sub.stream = loop.Hash(0, nil, p.c.base, w.id, conn)
-	var list []Object
-	if w.kind == KindPod {
-		for _, pod := range s.store.podsOfNode(w.name) {
-			list = append(list, pod)
-		}
-	} else if n := s.store.Lookup(w.kind, "", w.name); n != nil {
-		list = append(list, n)
-	}
+	list := s.watched(w)
 	s.unsubscribe(p, w.id)
 	p.subs = append(p.subs, sub)
+	s.indexSubscription(sub)
 	s.send(sub, func() { w.connected(conn, list) })
 	s.reviewWatches()
 }
@@ -77,6 +73,7 @@ func (s *Server) unsubscribe(p *peer, id uint64) {
 	for i, sub := range p.subs {
 		if sub.id == id {
 			sub.drop()
+			s.dropFromIndex(sub)
 			p.subs = append(p.subs[:i:i], p.subs[i+1:]...)
 			return
 		}
@@ -149,13 +146,14 @@ const (
 
 // watcher is the node's end of a watch that reconnects by itself.
 type watcher struct {
-	c      *Client
-	g      *loop.Group
-	id     uint64
-	kind   Kind
-	name   string
-	listed func([]Object)
-	event  func(watch.EventType, Object)
+	c               *Client
+	g               *loop.Group
+	id              uint64
+	kind            Kind
+	namespace, name string
+	listed          func([]Object)
+	event           func(watch.EventType, Object)
+	stopped         bool
 
 	conn    uint64
 	up      bool
@@ -166,10 +164,16 @@ type watcher struct {
 }
 
 func (c *Client) watch(g *loop.Group, kind Kind, name string, listed func([]Object), event func(watch.EventType, Object)) {
-	c.watches++
-	w := &watcher{c: c, g: g, id: c.watches, kind: kind, name: name, listed: listed, event: event}
-	w.retry = g.NewTimer("watch "+kind.info().resource, w.connect)
+	w := &watcher{c: c, g: g, kind: kind, name: name, listed: listed, event: event}
 	g.OnKill(w.close)
+	w.begin()
+}
+
+// begin makes the first connection.
+func (w *watcher) begin() {
+	w.c.watches++
+	w.id = w.c.watches
+	w.retry = w.g.NewTimer("watch "+w.kind.info().resource, w.connect)
 	w.connect()
 }
 
@@ -180,7 +184,7 @@ func (w *watcher) connect() {
 	w.lastTry = w.c.l.UnixNano()
 	p := w.c.peer
 	srv := w.c.srv
-	w.c.post(request{verb: "watch", resource: w.kind.info().resource}, func(err error) func() {
+	w.c.post(request{verb: "watch", resource: w.kind.info().resource, namespace: w.namespace}, func(err error) func() {
 		if err == nil {
 			srv.subscribe(p, w, conn)
 			return func() {}
@@ -189,7 +193,7 @@ func (w *watcher) connect() {
 	})
 }
 
-func (w *watcher) current(conn uint64) bool { return conn == w.conn && !w.g.Dead() }
+func (w *watcher) current(conn uint64) bool { return conn == w.conn && !w.stopped && !w.g.Dead() }
 
 func (w *watcher) connected(conn uint64, list []Object) {
 	if w.current(conn) {

@@ -239,6 +239,10 @@ func (l *Loop) runUntil(limit int64) {
 	}
 }
 
+// Closed tells whether Close was called: groups that die from then on die with
+// the run.
+func (l *Loop) Closed() bool { return l.closed }
+
 // Close kills every group, unwinds their tasks and frees the coroutines. A
 // closed loop takes no further steps. It must not be called from a step.
 func (l *Loop) Close() {

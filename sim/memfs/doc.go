@@ -12,5 +12,10 @@
 // A node outlives its processes. What is on disk stays through a power cut;
 // what is below a tmpfs ([FS.MountTmpfs]) does not.
 //
+// Trees can be shared: [FS.Freeze] makes an [Image], from which other file
+// systems start ([NewFrom]) and own only what they change. [FS.Sub] is a part,
+// as a bind mount shows it, and [Node] is for who walks a tree by himself.
+// Long runs of zeros are not kept, though they count in [FS.Usage].
+//
 // An empty directory takes 64 bytes and its name; well-known names are shared.
 package memfs

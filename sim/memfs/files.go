@@ -19,7 +19,7 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 	case pl.n.isDir():
 		return nil, pathError("read", name, syscall.EISDIR)
 	}
-	return slices.Clip(pl.n.body.data), nil
+	return pl.n.body.content(), nil
 }
 
 // WriteFile creates a file, or replaces what it holds, with a copy of data;
@@ -31,32 +31,56 @@ func (f *FS) WriteFile(name string, data []byte, perm fs.FileMode) error {
 // WriteShared is WriteFile, but keeps data itself, which nobody may write to
 // from then on. So a thousand nodes can hold one manifest.
 func (f *FS) WriteShared(name string, data []byte, perm fs.FileMode) error {
-	return f.write(name, perm, func([]byte) []byte { return slices.Clip(data) })
+	n, pl, err := f.writable(name, perm)
+	if err != nil {
+		return err
+	}
+	defer f.changed(pl.path, false)
+	n.setContent(nil)
+	if room := f.room(pl.path, n, int64(len(data))); room < int64(len(data)) {
+		n.setContent(slices.Clip(data[:room]))
+		return pathError("write", name, syscall.ENOSPC)
+	}
+	n.setContent(slices.Clip(data))
+	return nil
 }
 
 // Append adds a copy of data to the end of a file; perm counts when it creates
 // the file.
 func (f *FS) Append(name string, data []byte, perm fs.FileMode) error {
-	// What readers were given ends at the old length and never changes.
-	return f.write(name, perm, func(old []byte) []byte { return append(old, data...) })
+	n, pl, err := f.writable(name, perm)
+	if err != nil {
+		return err
+	}
+	defer f.changed(pl.path, false)
+	room := f.room(pl.path, n, n.size()+int64(len(data))) - n.size()
+	if room < int64(len(data)) {
+		n.writeAt(data[:max(room, 0)], n.size())
+		return pathError("write", name, syscall.ENOSPC)
+	}
+	n.writeAt(data, n.size())
+	return nil
 }
 
-func (f *FS) write(name string, perm fs.FileMode, content func(old []byte) []byte) error {
+// writable returns a file that may be written to; there is one now, changed at
+// this instant.
+func (f *FS) writable(name string, perm fs.FileMode) (*node, place, error) {
 	pl, errno := f.walk(name, true)
 	switch {
 	case errno != 0:
-		return pathError("open", name, errno)
+		return nil, pl, pathError("open", name, errno)
 	case pl.n == nil:
-		f.create(pl, perm.Perm(), &body{data: content(nil)})
+		return f.create(pl, perm.Perm(), &body{}), pl, nil
 	case pl.n.isDir():
-		return pathError("open", name, syscall.EISDIR)
-	default:
-		pl.n.body.data = content(pl.n.body.data)
-		pl.n.mtime = f.l.UnixNano()
+		return nil, pl, pathError("open", name, syscall.EISDIR)
 	}
-	f.changed(pl.path, false)
-	return nil
+	pl = f.mine(pl, true)
+	f.touch(pl.n)
+	return pl.n, pl, nil
 }
+
+// touch says that a file was changed now.
+func (f *FS) touch(n *node) { n.setTime(f.now()) }
 
 // Mkdir makes a directory; its parent must exist.
 func (f *FS) Mkdir(name string, perm fs.FileMode) error {
@@ -139,6 +163,7 @@ func (f *FS) RemoveAll(name string) error {
 		}
 		return pathError("unlinkat", name, errno)
 	}
+	pl = f.mine(pl, pl.dir == nil)
 	busy := f.clearTree(pl.n)
 	if pl.dir == nil || busy {
 		f.changed(pl.path, true)
@@ -152,11 +177,15 @@ func (f *FS) RemoveAll(name string) error {
 // clearTree removes what is below n and tells whether a mount point was in the
 // way.
 func (f *FS) clearTree(n *node) (busy bool) {
+	if n.frozen {
+		return false // it goes as a whole, and is not written to
+	}
 	if !n.isDir() {
+		n.unname()
 		return false
 	}
 	at := f.shown(n)
-	if len(at.kids) == 0 || len(f.mounts) == 0 {
+	if len(at.kids) == 0 || len(f.all().mounts) == 0 && f.all().linked == 0 {
 		at.kids = nil
 		return n.mounted
 	}
@@ -211,7 +240,7 @@ func (f *FS) stat(op, name string, follow bool) (fs.FileInfo, error) {
 	return &i, nil
 }
 
-// Chmod sets the permission bits.
+// Chmod sets the permission bits, with setuid, setgid and sticky.
 func (f *FS) Chmod(name string, mode fs.FileMode) error {
 	pl, errno := f.walk(name, true)
 	if errno == 0 && pl.n == nil {
@@ -220,8 +249,8 @@ func (f *FS) Chmod(name string, mode fs.FileMode) error {
 	if errno != 0 {
 		return pathError("chmod", name, errno)
 	}
-	n := f.shown(pl.n)
-	n.mode = n.mode.Type() | mode.Perm()
+	pl = f.mine(pl, true)
+	f.shown(pl.n).setMode(mode)
 	f.changed(pl.path, false)
 	return nil
 }

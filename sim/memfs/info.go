@@ -13,15 +13,25 @@ type info struct {
 	size  int64
 	mode  fs.FileMode
 	mtime int64
+	f     *FS
+	n     *node
 }
 
 func (f *FS) infoOf(n *node) info {
 	s := f.shown(n)
-	i := info{name: n.name, mode: s.mode, mtime: s.mtime}
-	if b := s.body; b != nil {
-		i.size = int64(len(b.data) + len(b.target))
-	}
-	return i
+	return info{name: n.name, mode: s.mode, mtime: s.mtime, size: s.size(), f: f, n: s}
+}
+
+// Sys is what FileInfo.Sys returns a pointer to.
+type Sys struct {
+	// UID and GID own the file.
+	UID, GID int
+	// Ino is its inode number, unique within its file system.
+	Ino uint64
+	// Nlink counts its names. A directory has 1.
+	Nlink int
+	// Blocks is what it takes on disk, in units of 512 bytes.
+	Blocks int64
 }
 
 func (i *info) Name() string               { return i.name }
@@ -29,7 +39,7 @@ func (i *info) Size() int64                { return i.size }
 func (i *info) Mode() fs.FileMode          { return i.mode }
 func (i *info) ModTime() time.Time         { return time.Unix(0, i.mtime).UTC() }
 func (i *info) IsDir() bool                { return i.mode.IsDir() }
-func (i *info) Sys() any                   { return nil }
+func (i *info) Sys() any                   { return i.f.sys(i.n) }
 func (i *info) Type() fs.FileMode          { return i.mode.Type() }
 func (i *info) Info() (fs.FileInfo, error) { return i, nil }
 func (i *info) String() string             { return fs.FormatFileInfo(i) }

@@ -21,7 +21,7 @@ func (f *FS) Symlink(oldname, newname string) error {
 		return &os.LinkError{Op: "symlink", Old: oldname, New: newname, Err: errno}
 	}
 	f.create(pl, fs.ModeSymlink|0o777, &body{target: strings.Clone(oldname)})
-	f.symlinks++
+	f.all().symlinks++
 	f.changed(pl.path, true)
 	return nil
 }
@@ -59,16 +59,19 @@ func (f *FS) Rename(oldname, newname string) error {
 	if errno != 0 {
 		return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: errno}
 	}
-	if from.n == to.n {
-		return nil
+	if from.n == to.n || to.n != nil && from.n.body != nil && from.n.body == to.n.body {
+		return nil // also if they are names of one file
 	}
+	from, to = f.mine(from, true), f.mine(to, false)
 	if to.n != nil {
+		to.n.unname()
 		to.dir.remove(to.n)
 	}
-	f.drop(from)
+	from.dir.remove(from.n)
+	from.dir.mtime = f.now()
 	from.n.name = shared(to.name)
 	to.dir.add(from.n)
-	to.dir.mtime = f.l.UnixNano()
+	to.dir.mtime = f.now()
 	f.changed(from.path, true)
 	f.changed(to.path, true)
 	return nil

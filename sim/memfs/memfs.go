@@ -13,7 +13,8 @@ import (
 // Options configure a file system.
 type Options struct {
 	// Loop is the node's loop: it gives modification times and runs what
-	// watches call. Required.
+	// watches call. Nil is for trees that become an Image: all their times are
+	// loop.Epoch, and Watch is not for them.
 	Loop *loop.Loop
 	// Tmpfs are the directories that are a tmpfs whenever the node runs, as
 	// by /etc/fstab: after a power cut they are there, and empty. Nil means
@@ -29,6 +30,15 @@ type FS struct {
 	mounts   []mount
 	watches  []*watch
 	symlinks int // ever made: while it is 0, a clean path is canonical
+	linked   int // hard links ever made: while it is 0, no node counts its names
+	inodes   uint64
+
+	image *Image // what it started from: nodes of it are frozen
+	tmpfs *mount // the whole is a tmpfs: see LimitAll
+
+	// Of what Sub returns: the whole file system, and where this root is in it.
+	whole  *FS
+	prefix string
 }
 
 // New returns a file system with nothing in it but its root and Options.Tmpfs.
@@ -37,7 +47,7 @@ func New(opts Options) *FS {
 	if f.boot == nil {
 		f.boot = []string{"/run"}
 	}
-	f.root = &node{name: "/", mode: fs.ModeDir | 0o755, mtime: f.l.UnixNano()}
+	f.root = &node{name: "/", mode: fs.ModeDir | 0o755, mtime: f.now()}
 	f.mountBoot()
 	return f
 }
@@ -49,14 +59,51 @@ type node struct {
 	mtime   int64 // ns since the Unix epoch
 	mode    fs.FileMode
 	mounted bool    // what is shown is in FS.mounts
-	body    *body   // of files and links
+	frozen  bool    // of an Image, as all below it: never written to
+	body    *body   // of files and links, and of what ext says
 	kids    []*node // of directories, by name
 }
 
 // body is what a file or a symbolic link holds.
 type body struct {
-	data   []byte
+	data   []byte // unless ext.sparse
 	target string
+	ext    *ext
+}
+
+// ext is what few files have.
+type ext struct {
+	uid, gid uint32
+	ino      uint64 // 0 until somebody asks
+	sparse   *sparse
+	names    []*node // of a file with hard links: all its entries
+}
+
+// now is the time for what is written.
+func (f *FS) now() int64 {
+	if f.l == nil {
+		return loop.Epoch().UnixNano()
+	}
+	return f.l.UnixNano()
+}
+
+// all is the whole file system, if f is a part of one.
+func (f *FS) all() *FS {
+	if f.whole != nil {
+		return f.whole
+	}
+	return f
+}
+
+// full is a path of f in the whole file system.
+func (f *FS) full(p string) string {
+	if f.prefix == "" {
+		return p
+	}
+	if p == "/" {
+		return f.prefix
+	}
+	return f.prefix + p
 }
 
 func (n *node) isDir() bool  { return n.mode.IsDir() }
@@ -131,9 +178,10 @@ type place struct {
 // shown is the directory that is seen at n: n, or what is mounted on it.
 func (f *FS) shown(n *node) *node {
 	if n.mounted {
-		for i := len(f.mounts) - 1; i >= 0; i-- {
-			if f.mounts[i].point == n {
-				return f.mounts[i].root
+		mounts := f.all().mounts
+		for i := len(mounts) - 1; i >= 0; i-- {
+			if mounts[i].point == n {
+				return mounts[i].root
 			}
 		}
 	}
@@ -195,17 +243,31 @@ func (f *FS) walkOnce(p string, follow bool) (pl place, next string, errno sysca
 	}
 }
 
-// create puts a new entry where pl leads.
-func (f *FS) create(pl place, mode fs.FileMode, b *body) {
-	now := f.l.UnixNano()
-	pl.dir.add(&node{name: shared(pl.name), mode: mode, mtime: now, body: b})
+// create puts a new entry where pl leads. In a setgid directory it gets that
+// one's group.
+func (f *FS) create(pl place, mode fs.FileMode, b *body) *node {
+	pl = f.mine(pl, false)
+	now := f.now()
+	n := &node{name: shared(pl.name), mode: mode, mtime: now, body: b}
+	if pl.dir.mode&fs.ModeSetgid != 0 {
+		if _, gid := pl.dir.owner(); gid != 0 {
+			n.extended().gid = gid
+		}
+		if n.isDir() {
+			n.mode |= fs.ModeSetgid
+		}
+	}
+	pl.dir.add(n)
 	pl.dir.mtime = now
+	return n
 }
 
 // drop takes an entry out of its directory.
 func (f *FS) drop(pl place) {
+	pl = f.mine(pl, false)
+	pl.n.unname()
 	pl.dir.remove(pl.n)
-	pl.dir.mtime = f.l.UnixNano()
+	pl.dir.mtime = f.now()
 }
 
 func pathError(op, name string, errno syscall.Errno) error {

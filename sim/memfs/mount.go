@@ -11,11 +11,16 @@ type mount struct {
 	point *node
 	root  *node
 	path  string
+	size  int64 // 0 means no limit
 }
 
 // MountTmpfs puts an empty tmpfs over a directory, which it makes if there is
 // none. What the directory holds is hidden until the tmpfs goes.
-func (f *FS) MountTmpfs(name string) error {
+func (f *FS) MountTmpfs(name string) error { return f.MountTmpfsSize(name, 0) }
+
+// MountTmpfsSize is MountTmpfs with a limit in bytes, beyond which writing
+// gives ENOSPC; 0 means none.
+func (f *FS) MountTmpfsSize(name string, size int64) error {
 	if err := f.MkdirAll(name, 0o755); err != nil {
 		return err
 	}
@@ -26,9 +31,10 @@ func (f *FS) MountTmpfs(name string) error {
 	if pl.dir == nil || pl.n.mounted {
 		return pathError("mount", name, syscall.EBUSY)
 	}
-	root := &node{name: pl.n.name, mode: fs.ModeDir | 0o777, mtime: f.l.UnixNano()}
+	pl = f.mine(pl, true)
+	root := &node{name: pl.n.name, mode: fs.ModeDir | 0o777, mtime: f.now()}
 	pl.n.mounted = true
-	f.mounts = append(f.mounts, mount{pl.n, root, pl.path})
+	f.all().mounts = append(f.all().mounts, mount{pl.n, root, f.full(pl.path), size})
 	f.changed(pl.path, true)
 	return nil
 }
@@ -46,12 +52,13 @@ func (f *FS) Unmount(name string) error {
 	if errno != 0 {
 		return pathError("unmount", name, errno)
 	}
-	for _, m := range f.mounts {
-		if m.path != pl.path && below(m.path, pl.path) {
+	all := f.all()
+	for _, m := range all.mounts {
+		if m.path != f.full(pl.path) && below(m.path, f.full(pl.path)) {
 			return pathError("unmount", name, syscall.EBUSY)
 		}
 	}
-	f.mounts = slices.DeleteFunc(f.mounts, func(m mount) bool { return m.point == pl.n })
+	all.mounts = slices.DeleteFunc(all.mounts, func(m mount) bool { return m.point == pl.n })
 	pl.n.mounted = false
 	f.changed(pl.path, true)
 	return nil
@@ -86,18 +93,29 @@ func (f *FS) mountBoot() {
 	}
 }
 
-// mountOf returns the mount that holds what is at a canonical path, or nil for
-// the disk.
+// mountOf returns the root of the mount that holds what is at a canonical path,
+// or nil for the disk.
 func (f *FS) mountOf(p string) *node {
+	if m := f.tmpfsOf(p); m != nil {
+		return m.root
+	}
+	return nil
+}
+
+// tmpfsOf is mountOf for the mount itself. What is mounted at the path counts
+// as held by what is around it.
+func (f *FS) tmpfsOf(p string) *mount {
+	p = f.full(p)
 	var best *mount
-	for i := range f.mounts {
-		m := &f.mounts[i]
+	mounts := f.all().mounts
+	for i := range mounts {
+		m := &mounts[i]
 		if p != m.path && below(p, m.path) && (best == nil || len(m.path) > len(best.path)) {
 			best = m
 		}
 	}
 	if best == nil {
-		return nil
+		return f.all().tmpfs
 	}
-	return best.root
+	return best
 }

@@ -25,6 +25,14 @@ type pair struct {
 	root string
 	log  []string
 	in   []byte
+	// images were made on the way; none may change afterwards.
+	images []image
+	linked bool
+}
+
+type image struct {
+	img *memfs.Image
+	was string
 }
 
 func newPair(t *testing.T, in []byte) *pair {
@@ -85,7 +93,7 @@ func (p *pair) describe(err error) string {
 func (p *pair) step() {
 	a := p.path()
 	real := p.root + a
-	op := p.byte() % 14
+	op := p.byte() % 21
 	p.log = append(p.log, fmt.Sprint(op, " ", a))
 	switch op {
 	case 0, 1:
@@ -112,7 +120,7 @@ func (p *pair) step() {
 		r, err2 := os.ReadFile(real)
 		p.same(err1, err2)
 		if !bytes.Equal(m, r) {
-			p.t.Fatalf("%s holds %q, os %q", a, m, r)
+			p.t.Fatalf("%s holds %.40q (%d), os %.40q (%d)", a, m, len(m), r, len(r))
 		}
 	case 12:
 		m, err1 := p.mem.ReadDir(a)
@@ -126,7 +134,88 @@ func (p *pair) step() {
 		if err1 == nil {
 			p.info(a, m, r)
 		}
+	default:
+		p.stepFile(op, a, real)
 	}
+}
+
+// stepFile is the steps that work on open files, and on more than a name.
+func (p *pair) stepFile(op int, a, real string) {
+	switch op {
+	case 14:
+		size := int64(p.byte()%5) * int64(p.byte()) * 20
+		p.same(p.mem.Truncate(a, size), os.Truncate(real, size))
+	case 15, 16:
+		b := p.path()
+		if len(p.images) > 0 {
+			return // names of a file in an image part when it is written to
+		}
+		p.log = append(p.log, "  to "+b)
+		p.linked = true
+		p.same(p.mem.Link(a, b), os.Link(real, p.root+b))
+	case 17, 18:
+		p.handle(a, real)
+	case 19:
+		mode := fs.FileMode(0o600 + p.byte()%0o100)
+		if p.byte()%3 == 0 {
+			mode |= fs.ModeSticky
+		}
+		if i, err := os.Lstat(real); err != nil || i.Mode()&fs.ModeSymlink == 0 {
+			p.same(p.mem.Chmod(a, mode), os.Chmod(real, mode))
+		}
+	case 20:
+		if p.linked {
+			return
+		}
+		img := p.mem.Freeze()
+		p.images = append(p.images, image{img, dump(memfs.NewFrom(memfs.Options{}, img), "/")})
+	}
+}
+
+// handle writes somewhere into an open file, which is removed meanwhile.
+func (p *pair) handle(a, real string) {
+	flag := []int{os.O_RDWR, os.O_WRONLY | os.O_CREATE, os.O_RDWR | os.O_CREATE | os.O_EXCL, os.O_WRONLY | os.O_TRUNC, os.O_RDONLY}[p.byte()%5]
+	m, err1 := p.mem.Open(a, flag, 0o644)
+	r, err2 := os.OpenFile(real, flag, 0o644)
+	p.same(err1, err2)
+	if err1 != nil {
+		return
+	}
+	defer func() { _ = r.Close() }()
+	off := int64(p.byte()%4) * int64(p.byte()) * 40
+	data := bytes.Repeat([]byte{byte(p.byte() % 2)}, p.byte()%3*3000+p.byte()%5)
+	p.log = append(p.log, fmt.Sprintf("  flag %x, %d bytes at %d", flag, len(data), off))
+	n1, err1 := m.WriteAt(data, off)
+	n2, err2 := r.WriteAt(data, off)
+	p.same(err1, err2)
+	if n1 != n2 {
+		p.t.Fatalf("wrote %d, os %d", n1, n2)
+	}
+	buf1, buf2 := make([]byte, 5000), make([]byte, 5000)
+	n1, err1 = m.ReadAt(buf1, off/2)
+	n2, err2 = r.ReadAt(buf2, off/2)
+	if n1 != n2 || (err1 == nil) != (err2 == nil) || !bytes.Equal(buf1, buf2) {
+		p.t.Fatalf("read %d %v, os %d %v\n%s", n1, err1, n2, err2, strings.Join(p.log, "\n"))
+	}
+}
+
+// dump shows a whole tree.
+func dump(f *memfs.FS, dir string) string {
+	out := ""
+	list, _ := f.ReadDir(dir)
+	for _, e := range list {
+		at := path.Join(dir, e.Name())
+		i, _ := e.Info()
+		out += fmt.Sprintln(at, i.Mode(), i.ModTime())
+		switch e.Type() {
+		case fs.ModeDir:
+			out += dump(f, at)
+		case 0:
+			d, _ := f.ReadFile(at)
+			out += fmt.Sprintf("%q\n", d)
+		}
+	}
+	return out
 }
 
 func (p *pair) append(a string, data []byte) {
@@ -164,6 +253,9 @@ func (p *pair) info(a string, m, r fs.FileInfo) {
 	if m.Name() != r.Name() || m.Mode().Type() != r.Mode().Type() || m.Mode().IsRegular() && m.Size() != r.Size() {
 		p.t.Fatalf("%s: %v, os %v\n%s", a, m, r, strings.Join(p.log, "\n"))
 	}
+	if m.Mode().IsRegular() && (m.Mode() != r.Mode() || len(p.images) == 0 && m.Sys().(*memfs.Sys).Nlink != int(r.Sys().(*syscall.Stat_t).Nlink)) {
+		p.t.Fatalf("%s: %v, os %v\n%s", a, m, r, strings.Join(p.log, "\n"))
+	}
 }
 
 // tree compares everything below dir.
@@ -189,7 +281,7 @@ func (p *pair) tree(dir string) {
 			d2, err2 := os.ReadFile(p.root + at)
 			p.same(err1, err2)
 			if !bytes.Equal(d1, d2) {
-				p.t.Fatalf("%s holds %q, os %q", at, d1, d2)
+				p.t.Fatalf("%s holds %.40q, os %.40q\n%s", at, d1, d2, strings.Join(p.log, "\n"))
 			}
 		}
 	}
@@ -200,10 +292,15 @@ func (p *pair) run() {
 		p.step()
 	}
 	p.tree("/")
+	for _, im := range p.images {
+		if now := dump(memfs.NewFrom(memfs.Options{}, im.img), "/"); now != im.was {
+			p.t.Fatalf("an image changed:\n%s\nwas\n%s\n%s", now, im.was, strings.Join(p.log, "\n"))
+		}
+	}
 }
 
 func TestAgainstOS(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			in := make([]byte, 600)

@@ -19,17 +19,22 @@ type watch struct {
 // step that made the change (so it must not wait), once for all the changes
 // that were made before it runs; after stop it never runs.
 func (f *FS) Watch(name string, fn func()) (stop func()) {
-	w := &watch{path: path.Clean(name), timer: f.l.Root().NewTimer("file watch", fn)}
-	f.watches = append(f.watches, w)
+	all := f.all()
+	w := &watch{path: f.full(path.Clean(name)), timer: f.l.Root().NewTimer("file watch", fn)}
+	all.watches = append(all.watches, w)
 	return func() {
 		w.timer.Stop()
-		f.watches = slices.DeleteFunc(f.watches, func(o *watch) bool { return o == w })
+		all.watches = slices.DeleteFunc(all.watches, func(o *watch) bool { return o == w })
 	}
 }
 
 // changed tells the watches of a change at a canonical path; tree says that
 // what is below it came or went with it.
 func (f *FS) changed(p string, tree bool) {
+	if f.whole != nil {
+		f.whole.changed(f.full(p), tree)
+		return
+	}
 	for _, w := range f.watches {
 		if w.timer.Set() {
 			continue

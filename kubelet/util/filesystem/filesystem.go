@@ -1,7 +1,7 @@
 // Package filesystem declares the files of a node as the kubelet sees them:
-// static pod manifests, pod directories, logs, checkpoints. In a simulation
-// they are in memory (sim/memfs), on a machine they are the OS's. It answers
-// to upstream's pkg/util/filesystem.
+// static pod manifests, pod directories, volumes, logs, checkpoints. In a
+// simulation they are in memory (sim/memfs), on a machine they are the OS's. It
+// answers to upstream's pkg/util/filesystem.
 package filesystem
 
 import "io/fs"
@@ -10,19 +10,51 @@ import "io/fs"
 // time and never wait. Errors match fs.ErrNotExist, fs.ErrExist and the like
 // with errors.Is.
 type FS interface {
+	// ReadFile returns a file's content, which must not be written to.
 	ReadFile(name string) ([]byte, error)
 	// WriteFile creates or replaces a file; its directory must exist.
 	WriteFile(name string, data []byte, perm fs.FileMode) error
+	// Append adds to the end of a file, or creates it.
+	Append(name string, data []byte, perm fs.FileMode) error
 	// ReadDir lists a directory, sorted by name.
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Stat(name string) (fs.FileInfo, error)
+	// Lstat is Stat, but does not follow a symbolic link at the path's end.
+	Lstat(name string) (fs.FileInfo, error)
+	Mkdir(name string, perm fs.FileMode) error
 	// MkdirAll makes a directory and its parents; one that exists is no error.
 	MkdirAll(path string, perm fs.FileMode) error
 	// Remove removes a file or an empty directory.
 	Remove(name string) error
 	// RemoveAll removes a path and what is below it; nothing there is no error.
 	RemoveAll(path string) error
+	// Rename moves a file, a link or a directory; a file or link in the place
+	// is replaced.
+	Rename(oldname, newname string) error
+	// Symlink makes newname a symbolic link to oldname, which need not exist.
+	Symlink(oldname, newname string) error
+	Readlink(name string) (string, error)
+	// Chmod sets the permission bits, and setuid, setgid and sticky.
+	Chmod(name string, mode fs.FileMode) error
+	// Lchown sets the owner and group of a file, or of a symbolic link itself;
+	// -1 leaves one as it is.
+	Lchown(name string, uid, gid int) error
+	// Usage returns the bytes and the number of inodes at and below a path, as
+	// du counts them, without other mounts below it.
+	Usage(name string) (bytes, inodes int64)
 	// Watch has fn called after each change at or below path, also when path
 	// does not exist yet, until stop is called. fn must not wait.
 	Watch(path string, fn func()) (stop func())
+}
+
+// Mounter mounts what volumes need on a node. It answers to the part of
+// k8s.io/mount-utils that the volume plugins in the tree use.
+type Mounter interface {
+	// MountTmpfs puts an empty tmpfs over a directory that exists; size is its
+	// limit in bytes, 0 for none.
+	MountTmpfs(path string, size int64) error
+	// Unmount takes away what is mounted at path.
+	Unmount(path string) error
+	// IsMountPoint tells whether something is mounted at path.
+	IsMountPoint(path string) bool
 }

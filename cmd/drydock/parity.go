@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drydock-sim/drydock/scenarios/parity"
+)
+
+// parityFlags are what `drydock parity` is told.
+type parityFlags struct {
+	json     bool
+	show     string
+	only     []string
+	observed string
+	seed     uint64
+}
+
+// caseResult is what came of one case.
+type caseResult struct {
+	c        *parity.Case
+	replay   *parity.Observation
+	err      error
+	verdict  parity.Verdict
+	warnings []string
+}
+
+// The verdicts on a case.
+const (
+	verdictPass     = "PASS"
+	verdictDiff     = "DIFF"
+	verdictReplayed = "REPLAYED" // there are no runs to compare with
+)
+
+func newParity() *cobra.Command {
+	var f parityFlags
+	cmd := &cobra.Command{
+		Use:   "parity CASE.json...",
+		Short: "Replay recordings of the real kubelet and compare what is seen",
+		Long: `Replays recordings of the real kubelet in virtual time, their containers' own
+shell commands interpreted, and compares statuses, events, CRI calls, timing and
+the node with what was recorded.
+
+A line per case: PASS, DIFF with the first difference, or REPLAYED for a case
+that has no runs to compare with. Exit codes: 0 all compared cases pass, 1 one
+differs, 2 bad input.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("parity: name the files of recordings; see drydock parity --help")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runParity(cmd.OutOrStdout(), cmd.ErrOrStderr(), args, &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.json, "json", false, "print one JSON document instead of lines")
+	flags.StringVar(&f.show, "show", "", "print the two sides of the case of this name next to each other")
+	flags.StringSliceVar(&f.only, "only", nil, "compare only these aspects: status, events, cri, timing, node")
+	flags.StringVar(&f.observed, "observed", "", "write what the replays showed to this directory, as NAME.json in the recordings' form")
+	flags.Uint64Var(&f.seed, "seed", 0, "the seed of what a recording leaves to chance")
+	return cmd
+}
+
+func runParity(stdout, stderr io.Writer, files []string, f *parityFlags) error {
+	aspects, err := parityAspects(f.only)
+	if err != nil {
+		return &codeError{exitBadInput, err}
+	}
+	cases, err := readCases(stderr, files)
+	if err != nil {
+		return err
+	}
+	if f.show != "" && !slices.ContainsFunc(cases, func(c *parity.Case) bool { return c.Name == f.show }) {
+		return &codeError{exitBadInput, fmt.Errorf("--show %s: no such case among the files", f.show)}
+	}
+	if f.observed != "" {
+		if err := os.MkdirAll(f.observed, 0o777); err != nil {
+			return &codeError{exitBadInput, fmt.Errorf("--observed: %w", err)}
+		}
+	}
+	results := replayAll(cases, f.seed)
+	if f.observed != "" {
+		for _, r := range results {
+			if err := writeObserved(f.observed, r); err != nil {
+				return &codeError{exitInternal, fmt.Errorf("--observed: %w", err)}
+			}
+		}
+	}
+	for _, r := range results {
+		r.verdict = r.verdict.Only(aspects)
+	}
+	return reportParity(stdout, stderr, results, f)
+}
+
+func parityAspects(names []string) ([]parity.Aspect, error) {
+	var out []parity.Aspect
+	for _, n := range names {
+		a := parity.Aspect(n)
+		if !slices.Contains(parity.Aspects, a) {
+			return nil, fmt.Errorf("--only %s: no such aspect; there are status, events, cri, timing, node", n)
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// readCases reads all files, telling of each that is no recording.
+func readCases(stderr io.Writer, files []string) ([]*parity.Case, error) {
+	var cases []*parity.Case
+	bad := false
+	byName := map[string]string{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			fmt.Fprintf(stderr, "drydock: %v\n", err)
+			bad = true
+			continue
+		}
+		c, err := parity.Read(data)
+		switch {
+		case err != nil:
+			fmt.Fprintf(stderr, "%s:%v\n", file, spaced(err))
+			bad = true
+		case byName[c.Name] != "":
+			fmt.Fprintf(stderr, "%s: name: %s is the case of %s, too\n", file, c.Name, byName[c.Name])
+			bad = true
+		default:
+			byName[c.Name] = file
+			cases = append(cases, c)
+		}
+	}
+	if bad {
+		return nil, &codeError{exitBadInput, nil}
+	}
+	return cases, nil
+}
+
+// spaced puts a space before an error that doesn't begin with a position, and
+// makes it one line.
+func spaced(err error) string {
+	s := strings.Join(strings.Fields(err.Error()), " ")
+	if s != "" && s[0] >= '0' && s[0] <= '9' {
+		return s
+	}
+	return " " + s
+}
+
+// replayAll replays and judges, as many cases at a time as there are cores.
+func replayAll(cases []*parity.Case, seed uint64) []*caseResult {
+	results := make([]*caseResult, len(cases))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, c := range cases {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			r := &caseResult{c: c}
+			results[i] = r
+			warn := func(text string) {
+				if !slices.Contains(r.warnings, text) {
+					r.warnings = append(r.warnings, text)
+				}
+			}
+			if r.replay, r.err = c.Replay(parity.Options{Seed: seed, Warn: warn}); r.err == nil {
+				r.verdict, r.err = parity.Judge(c, r.replay)
+			}
+		})
+	}
+	wg.Wait()
+	return results
+}
+
+// writeObserved writes a replay in the form of a recording with one run.
+func writeObserved(dir string, r *caseResult) error {
+	if r.replay == nil {
+		return nil
+	}
+	b, err := json.Marshal(struct {
+		Name string                `json:"name"`
+		Runs []*parity.Observation `json:"runs"`
+	}{r.c.Name, []*parity.Observation{r.replay}})
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, b, "", " "); err != nil {
+		return err
+	}
+	out.WriteByte('\n')
+	return os.WriteFile(filepath.Join(dir, r.c.Name+".json"), out.Bytes(), 0o666)
+}
+
+// verdictOf is the word for a result.
+func (r *caseResult) word() string {
+	switch {
+	case r.err != nil || len(r.verdict) > 0:
+		return verdictDiff
+	case !r.c.Compared():
+		return verdictReplayed
+	}
+	return verdictPass
+}
+
+// why is what differs, in words.
+func (r *caseResult) why() string {
+	if r.err != nil {
+		return "replay: " + r.err.Error()
+	}
+	if len(r.verdict) == 0 {
+		return ""
+	}
+	return string(r.verdict[0].Aspect) + ": " + r.verdict[0].Text
+}
+
+// reportParity prints what came of all cases.
+func reportParity(stdout, stderr io.Writer, results []*caseResult, f *parityFlags) error {
+	passed, compared, differ := 0, 0, false
+	for _, r := range results {
+		word := r.word()
+		differ = differ || word == verdictDiff
+		if r.c.Compared() {
+			compared++
+		}
+		if word == verdictPass {
+			passed++
+		}
+		for _, w := range r.warnings {
+			fmt.Fprintf(stderr, "warning: %s: %s\n", r.c.Name, w)
+		}
+		if f.json {
+			continue
+		}
+		if word == verdictDiff {
+			fmt.Fprintf(stdout, "%s %s: %s\n", word, r.c.Name, oneLine(r.why()))
+		} else {
+			fmt.Fprintf(stdout, "%s %s\n", word, r.c.Name)
+		}
+		if r.c.Name == f.show && r.replay != nil {
+			if err := r.c.Show(stdout, r.replay); err != nil {
+				return &codeError{exitInternal, err}
+			}
+		}
+	}
+	if f.json {
+		if err := parityJSON(stdout, results, passed, compared); err != nil {
+			return &codeError{exitInternal, err}
+		}
+	} else {
+		fmt.Fprintf(stdout, "parity: %d of %d cases\n", passed, compared)
+	}
+	if differ {
+		return &codeError{exitFailed, nil}
+	}
+	return nil
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// parityJSON prints the report as JSON.
+func parityJSON(w io.Writer, results []*caseResult, passed, compared int) error {
+	type difference struct {
+		Aspect string `json:"aspect"`
+		Text   string `json:"text"`
+	}
+	type result struct {
+		Name        string       `json:"name"`
+		Verdict     string       `json:"verdict"`
+		Error       string       `json:"error,omitempty"`
+		Differences []difference `json:"differences,omitempty"`
+		Warnings    []string     `json:"warnings,omitempty"`
+	}
+	doc := struct {
+		Cases    []result `json:"cases"`
+		Passed   int      `json:"passed"`
+		Compared int      `json:"compared"`
+	}{[]result{}, passed, compared}
+	for _, r := range results {
+		out := result{Name: r.c.Name, Verdict: r.word(), Warnings: r.warnings}
+		if r.err != nil {
+			out.Error = r.err.Error()
+		}
+		for _, d := range r.verdict {
+			out.Differences = append(out.Differences, difference{string(d.Aspect), d.Text})
+		}
+		doc.Cases = append(doc.Cases, out)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(doc)
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const recordings = "../../scenarios/parity/testdata/recordings"
+
+// copyCase writes a recording's copy, changed, and returns the file.
+func copyCase(t *testing.T, name string, change func(map[string]any)) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(recordings, name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(b, &doc); err != nil {
+		t.Fatal(err)
+	}
+	change(doc)
+	if b, err = json.Marshal(doc); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), name+".json")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestParityVerdicts(t *testing.T) {
+	good := filepath.Join(recordings, "guaranteed-qos.json")
+	code, out, _ := drydock(t, "parity", good)
+	if code != exitOK || out != "PASS guaranteed-qos\nparity: 1 of 1 cases\n" {
+		t.Errorf("exit %d, output %q", code, out)
+	}
+	// Another pod than the recorded one differs, and only where it does.
+	wrong := copyCase(t, "guaranteed-qos", func(doc map[string]any) {
+		for _, run := range doc["runs"].([]any) {
+			for _, e := range run.(map[string]any)["events"].([]any) {
+				if ev := e.(map[string]any); ev["reason"] == "Started" {
+					ev["reason"] = "Begun"
+				}
+			}
+		}
+	})
+	code, out, _ = drydock(t, "parity", wrong)
+	if code != exitFailed || !strings.HasPrefix(out, "DIFF guaranteed-qos: events: event Begun") || !strings.HasSuffix(out, "parity: 0 of 1 cases\n") {
+		t.Errorf("exit %d, output %q", code, out)
+	}
+	if code, out, _ = drydock(t, "parity", "--only", "status,timing", wrong); code != exitOK || !strings.HasPrefix(out, "PASS") {
+		t.Errorf("--only status,timing: exit %d, output %q", code, out)
+	}
+	code, out, _ = drydock(t, "parity", "--json", wrong)
+	var doc struct {
+		Cases []struct {
+			Name, Verdict string
+			Differences   []struct{ Aspect, Text string }
+		}
+		Passed, Compared int
+	}
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || code != exitFailed {
+		t.Fatalf("--json: exit %d, %v", code, err)
+	}
+	if len(doc.Cases) != 1 || doc.Cases[0].Verdict != "DIFF" || doc.Cases[0].Differences[0].Aspect != "events" || doc.Compared != 1 || doc.Passed != 0 {
+		t.Errorf("--json: %+v", doc)
+	}
+}
+
+func TestParityWithoutRuns(t *testing.T) {
+	bare := copyCase(t, "guaranteed-qos", func(doc map[string]any) { doc["runs"] = []any{} })
+	dir := filepath.Join(t.TempDir(), "seen", "here")
+	code, out, errs := drydock(t, "parity", "--observed", dir, bare)
+	if code != exitOK || out != "REPLAYED guaranteed-qos\nparity: 0 of 0 cases\n" {
+		t.Fatalf("exit %d, output %q, %q", code, out, errs)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "guaranteed-qos.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen struct {
+		Name string
+		Runs []struct{ Status, Events, CRI []map[string]any }
+	}
+	if err := json.Unmarshal(b, &seen); err != nil {
+		t.Fatal(err)
+	}
+	if seen.Name != "guaranteed-qos" || len(seen.Runs) != 1 || len(seen.Runs[0].Status) < 5 || len(seen.Runs[0].CRI) < 4 {
+		t.Errorf("observed: %s", b)
+	}
+}
+
+func TestParityShow(t *testing.T) {
+	good := filepath.Join(recordings, "guaranteed-qos.json")
+	code, out, _ := drydock(t, "parity", "--show", "guaranteed-qos", good)
+	if code != exitOK || !strings.Contains(out, "RECORDED guaranteed-qos") || !strings.Contains(out, "RunPodSandbox") {
+		t.Errorf("exit %d, output %q", code, out)
+	}
+}
+
+func TestParityBadInput(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	good := filepath.Join(recordings, "guaranteed-qos.json")
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no file":         {nil, "parity: name the files of recordings"},
+		"absent file":     {[]string{filepath.Join(dir, "none.json")}, "none.json: no such file"},
+		"a directory":     {[]string{dir}, "is a directory"},
+		"not JSON":        {[]string{write("a.json", "{\n  \"name\": \"x\",\n  oops}")}, "a.json:3:"},
+		"another type":    {[]string{write("b.json", "{\"name\": \"x\",\n \"actions\": [{\"at\": \"soon\"}]}")}, "b.json:2:"},
+		"no name":         {[]string{write("c.json", "{}")}, "c.json:1:1: name: required"},
+		"a path as name":  {[]string{write("d.json", `{"name": "../x"}`)}, "cannot be a file's name"},
+		"an array":        {[]string{write("h.json", `[]`)}, "h.json:1:2: a recording is an object"},
+		"no actions":      {[]string{write("i.json", `{"name": "x", "acions": []}`)}, `i.json:1:1: actions: required (did you mean "acions"?)`},
+		"unknown action":  {[]string{write("e.json", `{"name": "x", "actions": [{"at": 1, "action": "explode"}]}`)}, `actions[0]: action: "explode"`},
+		"misspelt action": {[]string{write("j.json", `{"name": "x", "actions": [`+"\n"+` {"at": 1, "action": "creat"}]}`)}, `j.json:2:2: actions[0]: action: "creat" is none that recordings have (did you mean "create"?)`},
+		"pod missing":     {[]string{write("f.json", `{"name": "x", "actions": [{"at": 1, "action": "create"}]}`)}, "f.json:1:27: actions[0]: create: pod: required"},
+		"pod misspelt":    {[]string{write("k.json", `{"name": "x", "actions": [{"at": 1, "action": "create", "pd": {}}]}`)}, `actions[0]: create: pod: required (did you mean "pd"?)`},
+		"nothing to stop": {[]string{write("g.json", `{"name": "x", "actions": [{"at": 1, "action": "stop-sandbox"}]}`)}, "no pod is created"},
+		"the same twice":  {[]string{good, good}, "is the case of"},
+		"unknown aspect":  {[]string{"--only", "looks", good}, "--only looks: no such aspect"},
+		"unknown --show":  {[]string{"--show", "nobody", good}, "--show nobody: no such case"},
+		"a file in place": {[]string{"--observed", good, good}, "--observed: "},
+	} {
+		code, _, errs := drydock(t, append([]string{"parity"}, c.args...)...)
+		if code != exitBadInput || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 || strings.Contains(errs, "goroutine") {
+			t.Errorf("%s: exit %d, stderr %q, want %q", name, code, errs, c.want)
+		}
+	}
+}

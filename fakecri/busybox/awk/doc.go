@@ -1,0 +1,49 @@
+// Package awk is the awk of busybox: a parser and an interpreter that walks the
+// tree. It reaches the world through Host alone, so it knows nothing of
+// processes and files. Text is bytes, as in the C locale. The order of `for (k
+// in a)` is that of busybox's hash table.
+package awk
+
+import (
+	"io"
+	"time"
+)
+
+// Host is what a program needs of its surroundings.
+type Host interface {
+	// Open opens a file for reading; "-" is the standard input.
+	Open(name string) (io.ReadCloser, error)
+	// Create opens a file for writing.
+	Create(name string, appending bool) (io.WriteCloser, error)
+	// PipeFrom starts a shell command whose output is read.
+	PipeFrom(command string) (Pipe, error)
+	// PipeTo starts a shell command whose input is written.
+	PipeTo(command string) (Pipe, error)
+	// System runs a shell command and returns its status.
+	System(command string) int
+	// Stdout is the standard output; Flush empties what it buffers.
+	Stdout() io.Writer
+	Flush()
+	// Environ returns NAME=value pairs.
+	Environ() []string
+	// Now is the time.
+	Now() time.Time
+	// Step is called now and then, so that an endless program gives way.
+	Step()
+}
+
+// Pipe is one end of a shell command. Wait closes it and returns the command's
+// exit status.
+type Pipe interface {
+	io.ReadWriter
+	Wait() int
+}
+
+// Error is a mistake in a program or one of its runs. Its text is what busybox
+// prints after "awk: ".
+type Error struct{ Text string }
+
+// Error returns the text.
+func (e *Error) Error() string { return e.Text }
+
+func fail(text string) { panic(&Error{Text: text}) }

@@ -1,0 +1,253 @@
+package awk
+
+import (
+	"math"
+	"strings"
+)
+
+// maxCalls bounds the depth of calls.
+const maxCalls = 1000
+
+func (in *interp) eval(e *expr) value {
+	switch e.op {
+	case "num":
+		return num(e.num)
+	case "str":
+		return str(e.str)
+	case "regex":
+		return boolean(e.re.Match(in.getRecord()))
+	case "var":
+		if e.slot == vNF {
+			in.splitRecord()
+		}
+		return in.vars[e.slot].value
+	case "local":
+		return in.frame[e.slot].value
+	case "field":
+		return in.field(in.eval(e.a))
+	case "index":
+		return in.arrayOf(e.a).get(in.subscript(e.args)).value
+	case "group":
+		if e.a == nil {
+			return str(in.subscript(e.args))
+		}
+		return in.eval(e.a)
+	case "assign":
+		v := in.eval(e.b)
+		if e.str != "" {
+			v = num(in.arith(e.str, in.eval(e.a).float(), v.float(), e))
+		}
+		in.assign(e.a, v)
+		return v
+	case "?":
+		if in.eval(e.a).truth() {
+			return in.eval(e.b)
+		}
+		return in.eval(e.c)
+	case "||":
+		return boolean(in.eval(e.a).truth() || in.eval(e.b).truth())
+	case "&&":
+		return boolean(in.eval(e.a).truth() && in.eval(e.b).truth())
+	case "in":
+		return boolean(in.arrayOf(e.b).has(in.subscript(e.args)))
+	case "~", "!~":
+		text := in.eval(e.a).text(in.convfmt())
+		return boolean(in.regexp(e.b).Match(text) == (e.op == "~"))
+	case "<", "<=", "==", "!=", ">=", ">":
+		return boolean(in.compare(e))
+	case "cat":
+		return in.concat(e)
+	case "+", "-", "*", "/", "%", "^":
+		a := in.eval(e.a).float()
+		return num(in.arith(e.op, a, in.eval(e.b).float(), e))
+	case "u!":
+		return boolean(!in.eval(e.a).truth())
+	case "u-":
+		return num(-in.eval(e.a).float())
+	case "u+":
+		return num(in.eval(e.a).float())
+	case "pre++", "pre--", "post++", "post--":
+		old := in.eval(e.a).float()
+		v := old + 1
+		if strings.HasSuffix(e.op, "--") {
+			v = old - 1
+		}
+		in.assign(e.a, num(v))
+		if e.op[1] == 'r' {
+			return num(v)
+		}
+		return num(old)
+	case "getline":
+		return in.getline(e)
+	case "call":
+		return in.call(e)
+	case "builtin":
+		return in.builtin(e)
+	}
+	fail("internal error: " + e.op)
+	return value{}
+}
+
+func (in *interp) concat(e *expr) value {
+	if e.a.op != "cat" {
+		a := in.eval(e.a).text(in.convfmt())
+		return str(a + in.eval(e.b).text(in.convfmt()))
+	}
+	// A chain of concatenations is gathered at once.
+	var chain []*expr
+	for e.op == "cat" {
+		chain = append(chain, e.b)
+		e = e.a
+	}
+	var b strings.Builder
+	b.WriteString(in.eval(e).text(in.convfmt()))
+	for i := len(chain) - 1; i >= 0; i-- {
+		b.WriteString(in.eval(chain[i]).text(in.convfmt()))
+	}
+	return str(b.String())
+}
+
+func (in *interp) compare(e *expr) bool {
+	a := in.eval(e.a)
+	b := in.eval(e.b)
+	c := 0
+	if a.numeric() && b.numeric() {
+		x, y := a.float(), b.float()
+		if x < y {
+			c = -1
+		} else if x > y {
+			c = 1
+		}
+	} else {
+		c = strings.Compare(a.text(in.convfmt()), b.text(in.convfmt()))
+	}
+	switch e.op {
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case "==":
+		return c == 0
+	case "!=":
+		return c != 0
+	case ">=":
+		return c >= 0
+	}
+	return c > 0
+}
+
+func (in *interp) arith(op string, a, b float64, e *expr) float64 {
+	switch op {
+	case "+":
+		return a + b
+	case "-":
+		return a - b
+	case "*":
+		return a * b
+	case "/":
+		if b == 0 {
+			fail("cmd. line:" + itoa(max(e.line, 1)) + ": Division by zero")
+		}
+		return a / b
+	case "%":
+		if b == 0 {
+			fail("cmd. line:" + itoa(max(e.line, 1)) + ": Division by zero")
+		}
+		return math.Mod(a, b)
+	}
+	return math.Pow(a, b)
+}
+
+func (in *interp) subscript(args []*expr) string {
+	if len(args) == 1 {
+		return in.eval(args[0]).text(in.convfmt())
+	}
+	parts := make([]string, len(args))
+	for i, a := range args {
+		parts[i] = in.eval(a).text(in.convfmt())
+	}
+	return strings.Join(parts, in.vars[vSUBSEP].value.text(in.convfmt()))
+}
+
+func (in *interp) cellOf(e *expr) *cell {
+	if e.op == "local" {
+		return in.frame[e.slot]
+	}
+	return &in.vars[e.slot]
+}
+
+func (in *interp) arrayOf(e *expr) *array {
+	if e.op == "group" && e.a != nil {
+		return in.arrayOf(e.a)
+	}
+	if e.op != "var" && e.op != "local" {
+		fail("cmd. line:1: Not an array")
+	}
+	return in.cellOf(e).arr()
+}
+
+func (in *interp) assign(e *expr, v value) {
+	switch e.op {
+	case "var":
+		in.setVar(e.slot, v)
+	case "local":
+		in.frame[e.slot].value = v
+	case "index":
+		in.arrayOf(e.a).get(in.subscript(e.args)).value = v
+	case "field":
+		in.setField(in.fieldIndex(in.eval(e.a)), v)
+	}
+}
+
+func (in *interp) setVar(slot int, v value) {
+	if slot == vNF {
+		in.setNF(int(clampInt(v.float())))
+		return
+	}
+	in.vars[slot].value = v
+}
+
+func (in *interp) call(e *expr) value {
+	if in.depth++; in.depth > maxCalls {
+		fail("cmd. line:" + itoa(e.line) + ": call nesting too deep")
+	}
+	f := e.fn
+	frame := make([]*cell, max(len(f.params), len(e.args)))
+	for i := range frame {
+		c := &cell{}
+		if i < len(e.args) {
+			a := e.args[i]
+			if a.op == "var" || a.op == "local" {
+				// May turn out to be an array.
+				from := in.cellOf(a)
+				c.alias = from
+				c.array = from.array
+				c.value = in.eval(a)
+			} else {
+				c.value = in.eval(a)
+			}
+		}
+		frame[i] = c
+	}
+	saved := in.frame
+	in.frame = frame
+	in.ret = value{}
+	in.exec2(f.body)
+	in.frame = saved
+	in.depth--
+	v := in.ret
+	in.ret = value{}
+	return v
+}
+
+// exec2 runs a function's body; an exit within it unwinds by a panic, since
+// expressions have no flow.
+func (in *interp) exec2(body *stmt) {
+	switch f := in.exec(body); f {
+	case flowExit, flowNext, flowNextFile:
+		panic(unwind(f))
+	}
+}
+
+// unwind carries an exit or next out of a function.
+type unwind flow

@@ -1,0 +1,125 @@
+package awk
+
+import (
+	"strings"
+)
+
+// maxFields bounds NF and field numbers.
+const maxFields = 1 << 20
+
+func (in *interp) setRecord(line string) {
+	in.record = line
+	in.split = false
+	in.stale = false
+}
+
+func (in *interp) getRecord() string {
+	if in.stale {
+		in.stale = false
+		ofs := in.vars[vOFS].value.text(in.convfmt())
+		parts := make([]string, len(in.fields))
+		for i, f := range in.fields {
+			parts[i] = f.text(in.convfmt())
+		}
+		in.record = strings.Join(parts, ofs)
+	}
+	return in.record
+}
+
+func (in *interp) splitRecord() {
+	if in.split {
+		return
+	}
+	in.split = true
+	in.fields = in.fields[:0]
+	for _, s := range in.splitText(in.record, in.vars[vFS].value.text(in.convfmt()), in.vars[vRS].value.text("") == "") {
+		in.fields = append(in.fields, inputStr(s))
+	}
+	in.vars[vNF].value = num(float64(len(in.fields)))
+}
+
+func (in *interp) fieldIndex(v value) int {
+	i := v.float()
+	if i < 0 {
+		fail("cmd. line:1: Access to negative field")
+	}
+	if i > maxFields {
+		fail("cmd. line:1: Too many fields")
+	}
+	return int(i)
+}
+
+func (in *interp) field(v value) value {
+	i := in.fieldIndex(v)
+	if i == 0 {
+		return inputStr(in.getRecord())
+	}
+	in.splitRecord()
+	if i > len(in.fields) {
+		return value{}
+	}
+	return in.fields[i-1]
+}
+
+func (in *interp) setField(i int, v value) {
+	if i == 0 {
+		in.setRecord(v.text(in.convfmt()))
+		return
+	}
+	in.splitRecord()
+	if i > len(in.fields) {
+		in.setNF(i)
+	}
+	in.fields[i-1] = v
+	in.stale = true
+}
+
+func (in *interp) setNF(n int) {
+	if n < 0 || n > maxFields {
+		fail("cmd. line:1: Access to negative field")
+	}
+	in.splitRecord()
+	for len(in.fields) < n {
+		in.fields = append(in.fields, value{})
+	}
+	in.fields = in.fields[:n]
+	in.vars[vNF].value = num(float64(n))
+	in.stale = true
+}
+
+// splitText splits by a separator: a single space means runs of white space, a
+// single other character itself, anything longer a regular expression. In
+// paragraph mode a newline separates too.
+func (in *interp) splitText(s, sep string, paragraph bool) []string {
+	if s == "" {
+		return nil
+	}
+	switch {
+	case sep == " ":
+		return strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' })
+	case sep == "":
+		out := make([]string, len(s))
+		for i := range out {
+			out[i] = s[i : i+1]
+		}
+		return out
+	case len(sep) == 1 && sep != `\`:
+		if paragraph {
+			s = strings.ReplaceAll(s, "\n", sep)
+		}
+		return strings.Split(s, sep)
+	}
+	if paragraph {
+		sep = "(" + sep + ")|\n"
+	}
+	var out []string
+	from := 0
+	for _, loc := range in.compiled(sep).FindAll(s) {
+		if loc[0] == loc[1] {
+			continue
+		}
+		out = append(out, s[from:loc[0]])
+		from = loc[1]
+	}
+	return append(out, s[from:])
+}

@@ -1,0 +1,262 @@
+package posix
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// node is a pattern for the backtracking matcher: it is only used for patterns
+// with back-references.
+type node struct {
+	op       byte // one of: '.' single, '(' group, '|' alternation, '&' sequence, '\\' back-reference, '*' repetition, '^' assertion
+	set      *regexp.Regexp
+	n        int // the group's or reference's number
+	min, max int // of a repetition; max < 0 means without bound
+	subs     []*node
+}
+
+// stepsPerMatch bounds the work of one attempt, so that a malicious pattern
+// ends as "no match".
+const stepsPerMatch = 1_000_000
+
+// parseBack parses what a translator wrote.
+func parseBack(s string) (*node, error) {
+	p := &backParser{s: s}
+	n, err := p.alternatives()
+	if err == nil && p.i < len(s) {
+		err = ErrCloseOnly
+	}
+	return n, err
+}
+
+type backParser struct {
+	s      string
+	i      int
+	groups int
+}
+
+func (p *backParser) alternatives() (*node, error) {
+	alt := &node{op: '|'}
+	seq := &node{op: '&'}
+	for p.i < len(p.s) && p.s[p.i] != ')' {
+		if p.s[p.i] == '|' {
+			p.i++
+			alt.subs = append(alt.subs, seq)
+			seq = &node{op: '&'}
+			continue
+		}
+		n, err := p.repeated()
+		if err != nil {
+			return nil, err
+		}
+		seq.subs = append(seq.subs, n)
+	}
+	alt.subs = append(alt.subs, seq)
+	return alt, nil
+}
+
+func (p *backParser) repeated() (*node, error) {
+	n, err := p.single()
+	for err == nil && p.i < len(p.s) {
+		switch p.s[p.i] {
+		case '*':
+			n = &node{op: '*', max: -1, subs: []*node{n}}
+		case '+':
+			n = &node{op: '*', min: 1, max: -1, subs: []*node{n}}
+		case '?':
+			n = &node{op: '*', max: 1, subs: []*node{n}}
+		case '{':
+			end := strings.IndexByte(p.s[p.i:], '}')
+			lo, hi, comma := strings.Cut(p.s[p.i+1:p.i+end], ",")
+			r := &node{op: '*', max: -1, subs: []*node{n}}
+			r.min, _ = strconv.Atoi(lo)
+			if !comma {
+				r.max = r.min
+			} else if hi != "" {
+				r.max, _ = strconv.Atoi(hi)
+			}
+			n = r
+			p.i += end
+		default:
+			return n, nil
+		}
+		p.i++
+	}
+	return n, err
+}
+
+func (p *backParser) single() (*node, error) {
+	s := p.s[p.i:]
+	switch {
+	case strings.HasPrefix(s, "(?:"):
+		p.i += 3
+		return p.closed(&node{op: '&'})
+	case s[0] == '(':
+		p.i++
+		p.groups++
+		return p.closed(&node{op: '(', n: p.groups})
+	case s[0] == '^' || s[0] == '$':
+		p.i++
+		return &node{op: '^', n: int(s[0])}, nil
+	case s[0] == '\\' && len(s) > 1 && s[1] >= '1' && s[1] <= '9':
+		p.i += 2
+		return &node{op: '\\', n: int(s[1] - '0')}, nil
+	case s[0] == '\\' && len(s) > 1 && strings.IndexByte("bBAz", s[1]) >= 0:
+		p.i += 2
+		return &node{op: '^', n: int(s[1])}, nil
+	}
+	end := atomEnd(p.s, p.i)
+	if c := s[0]; c >= 0xc0 {
+		for end < len(p.s) && p.s[end]&0xc0 == 0x80 {
+			end++
+		}
+	}
+	re, err := regexp.Compile("^(?s:" + p.s[p.i:end] + ")")
+	if err != nil {
+		return nil, ErrRepeat
+	}
+	p.i = end
+	return &node{op: '.', set: re}, nil
+}
+
+func (p *backParser) closed(n *node) (*node, error) {
+	sub, err := p.alternatives()
+	if err != nil {
+		return nil, err
+	}
+	if p.i >= len(p.s) {
+		return nil, ErrParen
+	}
+	p.i++
+	n.subs = []*node{sub}
+	return n, nil
+}
+
+// matcher is one attempt.
+type matcher struct {
+	text  string
+	fold  bool
+	locs  []int
+	steps int
+	best  []int
+}
+
+// matchBack matches at one place; the longest match wins.
+func (r *Regexp) matchBack(text string, from int) []int {
+	m := &matcher{text: text, fold: r.fold, locs: make([]int, 2*(r.groups+1))}
+	for i := range m.locs {
+		m.locs[i] = -1
+	}
+	m.locs[0] = from
+	m.match(r.back, from, func(end int) bool {
+		if m.best == nil || end > m.best[1] {
+			m.best = append([]int(nil), m.locs...)
+			m.best[1] = end
+		}
+		return end == len(text)
+	})
+	return m.best
+}
+
+// match matches n at i and calls then for each way it can end, until that
+// returns true.
+func (m *matcher) match(n *node, i int, then func(int) bool) bool {
+	if m.steps++; m.steps > stepsPerMatch {
+		return true
+	}
+	switch n.op {
+	case '.':
+		rest := m.text[i:]
+		if loc := n.set.FindStringIndex(rest); loc != nil {
+			return then(i + loc[1])
+		}
+		if m.fold {
+			if loc := n.set.FindStringIndex(strings.ToLower(rest)); loc != nil {
+				return then(i + loc[1])
+			}
+			if loc := n.set.FindStringIndex(strings.ToUpper(rest)); loc != nil {
+				return then(i + loc[1])
+			}
+		}
+		return false
+	case '^':
+		return m.holds(byte(n.n), i) && then(i)
+	case '\\':
+		lo, hi := m.locs[2*n.n], m.locs[2*n.n+1]
+		if lo < 0 || hi < 0 {
+			return false
+		}
+		end := i + hi - lo
+		if end > len(m.text) {
+			return false
+		}
+		a, b := m.text[lo:hi], m.text[i:end]
+		return (a == b || m.fold && strings.EqualFold(a, b)) && then(end)
+	case '|':
+		for _, sub := range n.subs {
+			if m.match(sub, i, then) {
+				return true
+			}
+		}
+		return false
+	case '&':
+		return m.sequence(n.subs, i, then)
+	case '(':
+		lo, hi := m.locs[2*n.n], m.locs[2*n.n+1]
+		if m.match(n.subs[0], i, func(end int) bool {
+			plo, phi := m.locs[2*n.n], m.locs[2*n.n+1]
+			m.locs[2*n.n], m.locs[2*n.n+1] = i, end
+			if then(end) {
+				return true
+			}
+			m.locs[2*n.n], m.locs[2*n.n+1] = plo, phi
+			return false
+		}) {
+			return true
+		}
+		m.locs[2*n.n], m.locs[2*n.n+1] = lo, hi
+		return false
+	default:
+		return m.repetition(n, i, 0, then)
+	}
+}
+
+func (m *matcher) sequence(subs []*node, i int, then func(int) bool) bool {
+	if len(subs) == 0 {
+		return then(i)
+	}
+	return m.match(subs[0], i, func(end int) bool { return m.sequence(subs[1:], end, then) })
+}
+
+func (m *matcher) repetition(n *node, i, done int, then func(int) bool) bool {
+	if n.max < 0 || done < n.max {
+		if m.match(n.subs[0], i, func(end int) bool {
+			return (end > i || done < n.min) && m.repetition(n, end, done+1, then)
+		}) {
+			return true
+		}
+	}
+	return done >= n.min && then(i)
+}
+
+// holds tells whether an assertion holds at i.
+func (m *matcher) holds(c byte, i int) bool {
+	word := func(i int) bool {
+		if i < 0 || i >= len(m.text) {
+			return false
+		}
+		c := m.text[i]
+		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	}
+	switch c {
+	case '^', 'A':
+		return i == 0
+	case '$', 'z':
+		return i == len(m.text)
+	case 'b':
+		return word(i-1) != word(i)
+	default:
+		return word(i-1) == word(i)
+	}
+}

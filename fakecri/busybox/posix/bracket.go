@@ -1,0 +1,116 @@
+package posix
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// classes are the names that may stand in [: :].
+const classes = " alnum alpha blank cntrl digit graph lower print punct space upper xdigit "
+
+// bracket reads a bracket expression.
+func (t *translator) bracket() error {
+	s := t.src
+	i := t.pos + 1
+	var b strings.Builder
+	b.WriteByte('[')
+	if i < len(s) && s[i] == '^' {
+		b.WriteByte('^')
+		i++
+	}
+	first := true
+	for {
+		if i >= len(s) {
+			return ErrBracket
+		}
+		if s[i] == ']' && !first {
+			break
+		}
+		first = false
+		if strings.HasPrefix(s[i:], "[:") {
+			end := strings.Index(s[i+2:], ":]")
+			if end < 0 {
+				return ErrBracket
+			}
+			name := s[i+2 : i+2+end]
+			if !strings.Contains(classes, " "+name+" ") {
+				return ErrClass
+			}
+			b.WriteString("[:" + name + ":]")
+			i += end + 4
+			continue
+		}
+		lo, n, err := t.member(s[i:])
+		if err != nil {
+			return err
+		}
+		i += n
+		if i+1 < len(s) && s[i] == '-' && s[i+1] != ']' {
+			hi, n, err := t.member(s[i+1:])
+			if err != nil {
+				return err
+			}
+			if hi < lo {
+				return fmt.Errorf("Invalid range end")
+			}
+			fmt.Fprintf(&b, `\x{%x}-\x{%x}`, lo, hi)
+			i += 1 + n
+			continue
+		}
+		fmt.Fprintf(&b, `\x{%x}`, lo)
+	}
+	b.WriteByte(']')
+	t.pos = i + 1
+	t.atom(b.String())
+	return nil
+}
+
+// member reads one character of a bracket expression and returns how long it
+// is written.
+func (t *translator) member(s string) (rune, int, error) {
+	if strings.HasPrefix(s, "[.") || strings.HasPrefix(s, "[=") {
+		end := strings.Index(s[2:], s[1:2]+"]")
+		if end < 0 {
+			return 0, 0, ErrBracket
+		}
+		r, n := utf8.DecodeRuneInString(s[2 : 2+end])
+		if n != end || end == 0 {
+			return 0, 0, fmt.Errorf("Invalid collation character")
+		}
+		return r, end + 4, nil
+	}
+	if s[0] == '\\' && t.flags&Escapes != 0 {
+		if v, n := Unescape(s); n > 0 {
+			return rune(v), n, nil
+		}
+		if len(s) > 1 {
+			return rune(s[1]), 2, nil
+		}
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	if r == utf8.RuneError && n == 1 {
+		r = rune(s[0])
+	}
+	return r, n, nil
+}
+
+// Unescape reads a C escape (\n, \t, \", \/, octal and so on) at the start of s
+// and returns the byte it stands for and its length; 0 if there is none.
+func Unescape(s string) (byte, int) {
+	if len(s) < 2 || s[0] != '\\' {
+		return 0, 0
+	}
+	if i := strings.IndexByte(`abfnrtv"/`, s[1]); i >= 0 {
+		return "\a\b\f\n\r\t\v\"/"[i], 2
+	}
+	v, n := 0, 1
+	for n < len(s) && n < 4 && s[n] >= '0' && s[n] <= '7' {
+		v = v*8 + int(s[n]-'0')
+		n++
+	}
+	if n == 1 {
+		return 0, 0
+	}
+	return byte(v), n
+}

@@ -1,0 +1,448 @@
+// Package posix has what POSIX commands share: printf's conversions, strftime,
+// strerror, and regular expressions, basic and extended, on top of the regexp
+// package: leftmost and longest, by characters of UTF-8. It knows the usual GNU additions (\+ \? \| in basic ones, \w \s
+// \b \< \>). Patterns with back-references run on a small backtracking matcher
+// of its own, since regexp has none.
+package posix
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Flags say how a pattern is read.
+type Flags uint8
+
+// What Flags are made of.
+const (
+	// Extended reads an extended regular expression; without it a basic one.
+	Extended Flags = 1 << iota
+	// Fold ignores case.
+	Fold
+	// Escapes has backslash escapes (\t, \n, \", octal) work everywhere,
+	// brackets included, as awk does.
+	Escapes
+	// Lines has ^ and $ also match at newlines within the text.
+	Lines
+)
+
+// Regexp is a compiled pattern.
+type Regexp struct {
+	re     *regexp.Regexp
+	back   *node
+	groups int
+	fold   bool
+}
+
+// Errors of Compile, worded as regcomp's.
+var (
+	ErrParen     = errors.New("Unmatched ( or \\(")
+	ErrCloseOnly = errors.New("Unmatched ) or \\)")
+	ErrBracket   = errors.New("Unmatched [, [^, [:, [., or [=")
+	ErrBrace     = errors.New("Invalid content of \\{\\}")
+	ErrRepeat    = errors.New("Invalid preceding regular expression")
+	ErrEscape    = errors.New("Trailing backslash")
+	ErrBackRef   = errors.New("Invalid back reference")
+	ErrClass     = errors.New("Invalid character class name")
+)
+
+// Compile reads a pattern.
+func Compile(pattern string, flags Flags) (*Regexp, error) {
+	t := &translator{src: pattern, flags: flags}
+	out, err := t.run()
+	if err != nil {
+		return nil, err
+	}
+	if t.backRef {
+		n, err := parseBack(out)
+		if err != nil {
+			return nil, err
+		}
+		return &Regexp{back: n, groups: t.groups, fold: flags&Fold != 0}, nil
+	}
+	mode := "s"
+	if flags&Fold != 0 {
+		mode += "i"
+	}
+	if flags&Lines != 0 {
+		mode += "m"
+	}
+	re, err := regexp.Compile("(?" + mode + ":" + out + ")")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrRepeat, pattern)
+	}
+	re.Longest()
+	return &Regexp{re: re, groups: t.groups}, nil
+}
+
+// Groups returns the number of groups in parentheses.
+func (r *Regexp) Groups() int { return r.groups }
+
+// Match tells whether the pattern matches somewhere in text.
+func (r *Regexp) Match(text string) bool {
+	if r.re != nil {
+		return r.re.MatchString(text)
+	}
+	return r.Find(text) != nil
+}
+
+// Find returns the places of the first match and of its groups, as
+// regexp.FindStringSubmatchIndex does; nil if there is none.
+func (r *Regexp) Find(text string) []int {
+	if r.re != nil {
+		return r.re.FindStringSubmatchIndex(text)
+	}
+	for from := 0; from <= len(text); from++ {
+		if loc := r.matchBack(text, from); loc != nil {
+			return loc
+		}
+	}
+	return nil
+}
+
+// FindAll returns every match in order, not overlapping; an empty one right
+// after another match does not count.
+func (r *Regexp) FindAll(text string) [][]int {
+	if r.re != nil {
+		return r.re.FindAllStringSubmatchIndex(text, -1)
+	}
+	var out [][]int
+	last := -1
+	for from := 0; from <= len(text); {
+		loc := r.matchBack(text, from)
+		if loc == nil || loc[0] == loc[1] && loc[0] == last {
+			from++
+			continue
+		}
+		out = append(out, loc)
+		last = loc[1]
+		from = loc[1]
+		if loc[0] == loc[1] {
+			from++
+		}
+	}
+	return out
+}
+
+// translator turns a POSIX pattern into regexp's syntax.
+type translator struct {
+	src     string
+	pos     int
+	flags   Flags
+	out     strings.Builder
+	groups  int
+	open    []int // where each open group's text begins, in groups' numbers
+	backRef bool
+	// last tells what stands before the present place, for what repeats it.
+	last atomKind
+}
+
+// atomKind is what a repetition would repeat.
+type atomKind uint8
+
+const (
+	atStart atomKind = iota // nothing: the start of a branch
+	anAnchor
+	anAtom
+	aRepeat
+)
+
+func (t *translator) ext() bool { return t.flags&Extended != 0 }
+
+func (t *translator) atom(s string) {
+	t.out.WriteString(s)
+	t.last = anAtom
+}
+
+func (t *translator) run() (string, error) {
+	for t.pos < len(t.src) {
+		c := t.src[t.pos]
+		var err error
+		switch {
+		case c == '\\':
+			err = t.escape()
+		case c == '[':
+			err = t.bracket()
+		case c == '*':
+			t.pos++
+			err = t.repeat("*", "*")
+		case c == '^':
+			t.pos++
+			if t.ext() || t.last == atStart {
+				t.out.WriteByte('^')
+				t.last = anAnchor
+			} else {
+				t.atom(`\^`)
+			}
+		case c == '$':
+			t.pos++
+			if t.ext() || t.branchEnds() {
+				t.out.WriteByte('$')
+				t.last = anAnchor
+			} else {
+				t.atom(`\$`)
+			}
+		case c == '.':
+			t.pos++
+			t.atom(".")
+		case t.ext() && strings.IndexByte("+?{|()", c) >= 0:
+			t.pos++
+			err = t.special(c)
+		default:
+			n := 1
+			for n < 4 && t.pos+n < len(t.src) && c >= 0xc0 && t.src[t.pos+n]&0xc0 == 0x80 {
+				n++
+			}
+			t.atom(regexp.QuoteMeta(t.src[t.pos : t.pos+n]))
+			t.pos += n
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if len(t.open) > 0 {
+		return "", ErrParen
+	}
+	return t.out.String(), nil
+}
+
+// special handles an operator, written plainly in extended expressions and
+// after a backslash in basic ones.
+func (t *translator) special(c byte) error {
+	switch c {
+	case '+', '?':
+		return t.repeat(string(c), string(c))
+	case '{':
+		return t.interval()
+	case '|':
+		t.out.WriteByte('|')
+		t.last = atStart
+	case '(':
+		t.groups++
+		t.open = append(t.open, t.groups)
+		t.out.WriteByte('(')
+		t.last = atStart
+	case ')':
+		if len(t.open) == 0 {
+			if t.ext() {
+				t.atom(`\)`)
+				return nil
+			}
+			return ErrCloseOnly
+		}
+		t.open = t.open[:len(t.open)-1]
+		t.atom(")")
+	}
+	return nil
+}
+
+// repeat writes a repetition of what stands before, or literal where that is
+// not possible.
+func (t *translator) repeat(op, literal string) error {
+	switch t.last {
+	case atStart:
+		if t.ext() {
+			if op == "*" {
+				return nil // as glibc takes a leading star
+			}
+			return ErrRepeat
+		}
+		t.atom(regexp.QuoteMeta(literal))
+	case anAnchor:
+		if t.ext() {
+			return nil
+		}
+		t.atom(regexp.QuoteMeta(literal))
+	case aRepeat:
+		// x** and the like: (?:x*)*.
+		t.wrapLast()
+		t.out.WriteString(op)
+	default:
+		t.out.WriteString(op)
+		t.last = aRepeat
+	}
+	return nil
+}
+
+// wrapLast puts everything of the present branch's last repeated atom into a
+// group of its own. It is found by scanning back over one atom.
+func (t *translator) wrapLast() {
+	s := t.out.String()
+	at := lastAtom(s)
+	t.out.Reset()
+	t.out.WriteString(s[:at] + "(?:" + s[at:] + ")")
+}
+
+// lastAtom returns where the last atom, with its repetitions, begins.
+func lastAtom(s string) int {
+	at := 0
+	for i := 0; i < len(s); {
+		end := atomEnd(s, i)
+		if strings.IndexByte("*+?{", s[i]) < 0 {
+			at = i
+		}
+		i = end
+	}
+	// An atom that is inside an open group is found by its last part, since
+	// atomEnd enters groups that are not closed.
+	return at
+}
+
+// atomEnd returns the end of the translated atom that begins at i.
+func atomEnd(s string, i int) int {
+	switch s[i] {
+	case '\\':
+		if i+1 < len(s) && s[i+1] == 'x' {
+			if j := strings.IndexByte(s[i:], '}'); j > 0 {
+				return i + j + 1
+			}
+		}
+		return min(i+2, len(s))
+	case '[':
+		for j := i + 1; j < len(s); j++ {
+			if s[j] == '\\' {
+				j++
+			} else if s[j] == '[' && j+1 < len(s) && s[j+1] == ':' {
+				j += strings.Index(s[j:], ":]") + 1
+			} else if s[j] == ']' {
+				return j + 1
+			}
+		}
+		return len(s)
+	case '{':
+		if j := strings.IndexByte(s[i:], '}'); j > 0 {
+			return i + j + 1
+		}
+	case '(':
+		for j := i + 1; j < len(s); {
+			if s[j] == ')' {
+				return j + 1
+			}
+			j = atomEnd(s, j)
+		}
+		return i + 1
+	}
+	return i + 1
+}
+
+// interval reads what follows an opening brace.
+func (t *translator) interval() error {
+	rest := t.src[t.pos:]
+	closing := `\}`
+	if t.ext() {
+		closing = "}"
+	}
+	end := strings.Index(rest, closing)
+	if end < 0 {
+		if t.ext() {
+			t.atom(`\{`)
+			return nil
+		}
+		return errors.New("Unmatched \\{")
+	}
+	body := rest[:end]
+	lo, hi, comma := strings.Cut(body, ",")
+	if lo == "" && comma {
+		lo = "0"
+	}
+	n, err := strconv.Atoi(lo)
+	m := n
+	if err == nil && comma && hi != "" {
+		m, err = strconv.Atoi(hi)
+	}
+	if err != nil || n < 0 || m < n || m > 255 {
+		if t.ext() && err != nil {
+			t.atom(`\{`)
+			return nil
+		}
+		return ErrBrace
+	}
+	op := "{" + strconv.Itoa(n)
+	if comma {
+		op += ","
+		if hi != "" {
+			op += strconv.Itoa(m)
+		}
+	}
+	t.pos += end + len(closing)
+	return t.repeat(op+"}", "{"+body+"}")
+}
+
+// branchEnds tells whether a basic expression's branch ends at the present
+// place, so that a $ before it is an anchor.
+func (t *translator) branchEnds() bool {
+	rest := t.src[t.pos:]
+	return rest == "" || strings.HasPrefix(rest, `\)`) || strings.HasPrefix(rest, `\|`)
+}
+
+// escape reads a backslash and what it applies to.
+func (t *translator) escape() error {
+	if t.pos+1 >= len(t.src) {
+		if t.flags&Escapes != 0 {
+			t.pos++
+			t.atom(`\\`)
+			return nil
+		}
+		return ErrEscape
+	}
+	c := t.src[t.pos+1]
+	if t.flags&Escapes != 0 {
+		if v, n := Unescape(t.src[t.pos:]); n > 0 && c != 'b' {
+			t.pos += n
+			t.atom(quoteByte(v))
+			return nil
+		}
+	}
+	t.pos += 2
+	switch {
+	case !t.ext() && strings.IndexByte("+?{|()", c) >= 0:
+		return t.special(c)
+	case c >= '1' && c <= '9' && t.flags&Escapes == 0:
+		n := int(c - '0')
+		if n > t.groups {
+			return ErrBackRef
+		}
+		for _, o := range t.open {
+			if o == n {
+				return ErrBackRef
+			}
+		}
+		t.backRef = true
+		t.atom(`\` + string(c))
+	case strings.IndexByte("wWsS", c) >= 0:
+		t.atom(map[byte]string{'w': `[_[:alnum:]]`, 'W': `[^_[:alnum:]]`, 's': `[[:space:]]`, 'S': `[^[:space:]]`}[c])
+	case c == 'b' || c == '<' || c == '>':
+		t.out.WriteString(`\b`)
+		t.last = anAnchor
+	case c == 'B':
+		t.out.WriteString(`\B`)
+		t.last = anAnchor
+	case c == '`':
+		t.out.WriteString(`\A`)
+		t.last = anAnchor
+	case c == '\'':
+		t.out.WriteString(`\z`)
+		t.last = anAnchor
+	case c == 'n':
+		t.atom(`\n`)
+	case c == 't':
+		t.atom(`\t`)
+	default:
+		t.atom(regexp.QuoteMeta(string(rune(c))))
+		if c >= 0x80 { // not a byte of its own in regexp's eyes
+			t.pos--
+		}
+	}
+	return nil
+}
+
+// quoteByte returns a pattern for one character.
+func quoteByte(c byte) string {
+	if c < 0x20 || c >= 0x7f {
+		return fmt.Sprintf(`\x{%02x}`, c)
+	}
+	return regexp.QuoteMeta(string(rune(c)))
+}

@@ -1,0 +1,222 @@
+package posix
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Spec is a conversion of C's printf. It formats one argument.
+type Spec struct {
+	Minus, Plus, Space, Alt, Zero bool
+	Width                         int
+	// Prec is the precision, or -1.
+	Prec int
+	Verb byte
+}
+
+// maxWidth bounds widths and precisions.
+const maxWidth = 1 << 16
+
+// parse reads what follows a percent sign and returns its length, 0 if the
+// format ends within it.
+func (s *Spec) parse(f string, star func() int, modifiers string) int {
+	isDigit := func(c byte) bool { return c >= '0' && c <= '9' }
+	i := 0
+	for ; i < len(f); i++ {
+		switch f[i] {
+		case '-':
+			s.Minus = true
+			continue
+		case '+':
+			s.Plus = true
+			continue
+		case ' ':
+			s.Space = true
+			continue
+		case '#':
+			s.Alt = true
+			continue
+		case '0':
+			s.Zero = true
+			continue
+		case '\'':
+			continue
+		}
+		break
+	}
+	number := func() int {
+		if i < len(f) && f[i] == '*' {
+			i++
+			return max(-maxWidth, min(star(), maxWidth))
+		}
+		n := 0
+		for i < len(f) && isDigit(f[i]) {
+			n = min(n*10+int(f[i]-'0'), maxWidth)
+			i++
+		}
+		return n
+	}
+	s.Width = number()
+	if s.Width < 0 {
+		s.Minus = true
+		s.Width = -s.Width
+	}
+	if i < len(f) && f[i] == '.' {
+		i++
+		s.Prec = max(-1, number())
+	}
+	for i < len(f) && strings.IndexByte(modifiers, f[i]) >= 0 {
+		i++
+	}
+	if i >= len(f) {
+		return 0
+	}
+	s.Verb = f[i]
+	return i + 1
+}
+
+// ParseSpec reads the conversion that follows a percent sign. star yields the
+// value of a * and may be called twice; modifiers are the length modifiers that
+// are skipped. It returns 0 if f ends too early.
+func ParseSpec(f string, star func() int, modifiers string) (Spec, int) {
+	s := Spec{Prec: -1}
+	n := s.parse(f, star, modifiers)
+	return s, n
+}
+
+// Pad fills text up to the width, with zeros after a sign or with spaces.
+func (s Spec) Pad(text string, zero bool) string {
+	n := s.Width - len(text)
+	if n <= 0 {
+		return text
+	}
+	switch {
+	case s.Minus:
+		return text + strings.Repeat(" ", n)
+	case zero:
+		sign := 0
+		if text != "" && strings.IndexByte("+- ", text[0]) >= 0 {
+			sign = 1
+		}
+		if strings.HasPrefix(text[sign:], "0x") || strings.HasPrefix(text[sign:], "0X") {
+			sign += 2
+		}
+		return text[:sign] + strings.Repeat("0", n) + text[sign:]
+	}
+	return strings.Repeat(" ", n) + text
+}
+
+func (s Spec) sign(negative bool) string {
+	switch {
+	case negative:
+		return "-"
+	case s.Plus:
+		return "+"
+	case s.Space:
+		return " "
+	}
+	return ""
+}
+
+// digits applies an integer's precision.
+func (s Spec) digits(d string) string {
+	if s.Prec == 0 && d == "0" {
+		return ""
+	}
+	if n := s.Prec - len(d); n > 0 {
+		d = strings.Repeat("0", n) + d
+	}
+	return d
+}
+
+// Int formats a signed integer.
+func (s Spec) Int(n int64) string {
+	d := strconv.FormatInt(n, 10)
+	d = strings.TrimPrefix(d, "-")
+	return s.Pad(s.sign(n < 0)+s.digits(d), s.Zero && s.Prec < 0)
+}
+
+// Uint formats an unsigned integer by the verb: o, u, x or X.
+func (s Spec) Uint(n uint64) string {
+	var d string
+	switch s.Verb {
+	case 'o':
+		d = s.digits(strconv.FormatUint(n, 8))
+		if s.Alt && !strings.HasPrefix(d, "0") {
+			d = "0" + d
+		}
+	case 'x', 'X':
+		d = s.digits(strconv.FormatUint(n, 16))
+		if s.Alt && n != 0 {
+			d = "0x" + d
+		}
+		if s.Verb == 'X' {
+			d = strings.ToUpper(d)
+		}
+	default:
+		d = s.digits(strconv.FormatUint(n, 10))
+	}
+	return s.Pad(d, s.Zero && s.Prec < 0)
+}
+
+// Str formats a string.
+func (s Spec) Str(text string) string {
+	if s.Prec >= 0 && s.Prec < len(text) {
+		text = text[:s.Prec]
+	}
+	return s.Pad(text, false)
+}
+
+// Float formats by the verb: e, f, g, and their capitals.
+func (s Spec) Float(f float64) string {
+	upper := s.Verb >= 'A' && s.Verb <= 'Z'
+	var d string
+	negative := math.Signbit(f)
+	abs := math.Abs(f)
+	switch {
+	case math.IsInf(f, 0):
+		d = "inf"
+	case math.IsNaN(f):
+		d = "nan"
+	default:
+		prec := s.Prec
+		if prec < 0 {
+			prec = 6
+		}
+		d = s.finite(abs, prec)
+	}
+	if upper {
+		d = strings.ToUpper(d)
+	}
+	return s.Pad(s.sign(negative)+d, s.Zero && !math.IsInf(f, 0) && !math.IsNaN(f))
+}
+
+func (s Spec) finite(f float64, prec int) string {
+	switch s.Verb | 0x20 {
+	case 'e':
+		return strconv.FormatFloat(f, 'e', prec, 64)
+	case 'f':
+		return strconv.FormatFloat(f, 'f', prec, 64)
+	case 'a':
+		return strconv.FormatFloat(f, 'x', s.Prec, 64)
+	}
+	// %g: the style follows from the exponent after rounding.
+	if prec == 0 {
+		prec = 1
+	}
+	e := strconv.FormatFloat(f, 'e', prec-1, 64)
+	mantissa, exp, _ := strings.Cut(e, "e")
+	x, _ := strconv.Atoi(exp)
+	if x < -4 || x >= prec {
+		if !s.Alt && strings.Contains(mantissa, ".") {
+			mantissa = strings.TrimRight(strings.TrimRight(mantissa, "0"), ".")
+		}
+		return mantissa + "e" + exp
+	}
+	d := strconv.FormatFloat(f, 'f', prec-1-x, 64)
+	if !s.Alt && strings.Contains(d, ".") {
+		d = strings.TrimRight(strings.TrimRight(d, "0"), ".")
+	}
+	return d
+}

@@ -1,0 +1,28 @@
+package posix
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+)
+
+// Strerror returns an error's text as strerror(3) has it.
+func Strerror(err error) string {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		s := errno.Error()
+		if s != "" && s[0] >= 'a' && s[0] <= 'z' {
+			s = string(rune(s[0]-32)) + s[1:]
+		}
+		return s
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "No such file or directory"
+	case errors.Is(err, fs.ErrPermission):
+		return "Permission denied"
+	case errors.Is(err, fs.ErrExist):
+		return "File exists"
+	}
+	return err.Error()
+}

@@ -1,0 +1,30 @@
+// Package sed is the sed of busybox: a parser of scripts, and the editing of
+// lines. It reaches files through Host alone.
+package sed
+
+import "io"
+
+// Host is what a script needs of its surroundings.
+type Host interface {
+	// Next returns the next line of the input and whether a newline ended it;
+	// ok is false at the end of the last file.
+	Next() (line string, newline, ok bool, err error)
+	// Last tells whether no further line will come.
+	Last() bool
+	// Stdout is where lines go; with in-place editing the present file.
+	Stdout() io.Writer
+	// ReadFile returns a file for the r command.
+	ReadFile(name string) ([]byte, error)
+	// WriteFile opens a file for the w command, emptied.
+	WriteFile(name string) (io.Writer, error)
+	// Step is called now and then, so that an endless script gives way.
+	Step()
+}
+
+// Error is a mistake in a script, as busybox prints it after "sed: ".
+type Error struct{ Text string }
+
+// Error returns the text.
+func (e *Error) Error() string { return e.Text }
+
+func fail(text string) { panic(&Error{Text: text}) }

@@ -1,0 +1,112 @@
+package condition
+
+import (
+	"io/fs"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/sim/memfs"
+)
+
+// IsUnary tells whether op stands before one operand.
+func IsUnary(op string) bool {
+	return len(op) == 2 && op[0] == '-' && strings.IndexByte("bcdefghknprstuwxzGLNOS", op[1]) >= 0
+}
+
+// Unary answers a condition of one operand.
+func (t *Test) Unary(op, a string) bool {
+	switch op[1] {
+	case 'z':
+		return a == ""
+	case 'n':
+		return a != ""
+	case 't':
+		n, ok := t.number(a)
+		if !ok || int64(int32(n)) != n || n < 0 {
+			return false
+		}
+		f := t.Process.FD(int(n))
+		return f != nil && kernel.IsTTY(f)
+	}
+	if a == "" {
+		return false
+	}
+	view := t.Process.View()
+	switch op[1] {
+	case 'h', 'L':
+		fi, err := view.Lstat(a)
+		return err == nil && fi.Mode()&fs.ModeSymlink != 0
+	case 'r':
+		return view.Access(a, 4) == nil
+	case 'w':
+		return view.Access(a, 2) == nil
+	case 'x':
+		return view.Access(a, 1) == nil
+	}
+	fi, err := view.Stat(a)
+	return err == nil && fileIs(op[1], fi, t.Process)
+}
+
+// fileIs answers what is asked of a file that exists, by the letter.
+func fileIs(op byte, fi fs.FileInfo, p *kernel.Process) bool {
+	m := fi.Mode()
+	switch op {
+	case 'e', 'N':
+		return true
+	case 'f':
+		return m.IsRegular()
+	case 'd':
+		return m.IsDir()
+	case 's':
+		return fi.Size() > 0
+	case 'p':
+		return m&fs.ModeNamedPipe != 0
+	case 'S':
+		return m&fs.ModeSocket != 0
+	case 'c':
+		return m&fs.ModeCharDevice != 0
+	case 'b':
+		return m&fs.ModeDevice != 0 && m&fs.ModeCharDevice == 0
+	case 'u':
+		return m&fs.ModeSetuid != 0
+	case 'g':
+		return m&fs.ModeSetgid != 0
+	case 'k':
+		return m&fs.ModeSticky != 0
+	}
+	sys, ok := fi.Sys().(*memfs.Sys)
+	if !ok {
+		return p.Cred.UID == 0
+	}
+	switch op {
+	case 'O':
+		return int(sys.UID) == p.Cred.UID
+	case 'G':
+		return int(sys.GID) == p.Cred.GID
+	}
+	return false
+}
+
+// files compares two files: which is newer, and whether they are one. A file
+// that is missing is neither.
+func (t *Test) files(a, op, b string) bool {
+	view := t.Process.View()
+	x, errX := view.Stat(a)
+	y, errY := view.Stat(b)
+	if errX != nil || errY != nil {
+		return false
+	}
+	// Whole seconds count.
+	switch op {
+	case "-nt":
+		return x.ModTime().Unix() > y.ModTime().Unix()
+	case "-ot":
+		return x.ModTime().Unix() < y.ModTime().Unix()
+	}
+	xs, okX := x.Sys().(*memfs.Sys)
+	ys, okY := y.Sys().(*memfs.Sys)
+	if okX && okY {
+		return xs.Ino == ys.Ino
+	}
+	return a == b
+}

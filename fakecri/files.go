@@ -1,0 +1,18 @@
+package fakecri
+
+import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+// UsesFiles tells whether a container of the config, once created in the
+// sandbox, could read or write the files that a kubelet makes for it and mounts
+// (/etc/hosts, the termination message). A stated program that leaves no
+// message does neither, so a kubelet need not make them. The config's command
+// is as the pod writes it.
+func (c *Client) UsesFiles(podSandboxID string, config *runtimeapi.ContainerConfig) bool {
+	s := c.r.sandboxByID[podSandboxID]
+	img := c.r.images.find(config.Image.GetImage())
+	if s == nil || img == nil {
+		return true
+	}
+	b, interpreted := c.r.resolve(&container{sandbox: s, config: config, image: img})
+	return interpreted || b.TerminationMessage != ""
+}

@@ -1,0 +1,332 @@
+package fakecri
+
+import (
+	"errors"
+	"path"
+	"strings"
+	"syscall"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/busybox"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// interpreted is what a container has besides when its processes are
+// interpreted.
+type interpreted struct {
+	c     *container
+	kc    *kernel.Container
+	view  *kernel.View
+	group *loop.Group
+	pids  *kernel.PIDNamespace
+	net   *kernel.NetNS
+	// cred, env and dir are the first process's; commands that are run in the
+	// container have the same.
+	cred kernel.Cred
+	env  []string
+	dir  string
+
+	stdout, stderr *logStream
+	stdin          kernel.File // the end that an attached client would write to
+	oom            bool
+	// ended is how the first process did, and endedAt when, in nanoseconds
+	// since the epoch; 0 until then.
+	ended   exitStatus
+	endedAt int64
+}
+
+// argv is the container's command line.
+func (c *container) argv() []string {
+	cmd, args := c.config.Command, c.config.Args
+	if len(cmd) == 0 {
+		cmd = c.image.source.Entrypoint
+		if len(args) == 0 {
+			args = c.image.source.Cmd
+		}
+	}
+	return append(cmd[:len(cmd):len(cmd)], args...)
+}
+
+// resolve says what a container runs: a behaviour, or that its processes are
+// interpreted.
+func (r *Runtime) resolve(c *container) (*Behaviour, bool) {
+	for i := range r.opts.Programs {
+		if p := &r.opts.Programs[i]; p.Match.matches(c) {
+			return p.at(c.config.Metadata.Attempt), false
+		}
+	}
+	if len(c.config.Command) == 0 && len(c.config.Args) == 0 && c.image.source.plain() {
+		return defaultBehaviour, false
+	}
+	argv := c.argv()
+	if len(argv) == 0 {
+		return defaultBehaviour, false
+	}
+	src := c.image.source
+	if k := src.known; k != nil && k.daemon != nil && src.Commands == nil {
+		if b := k.daemon(argv); b != nil {
+			return b, false
+		}
+	}
+	trees := r.imageTrees()
+	switch {
+	case src.Commands != nil:
+		return defaultBehaviour, !src.states(argv[0]) || trees.has(path.Base(argv[0]))
+	case src.known != nil && src.known.closed, trees.runs(argv[0]):
+		return defaultBehaviour, true
+	}
+	if r.opts.Warn != nil && isShellScript(argv) {
+		r.warnScript(c, argv)
+	}
+	return defaultBehaviour, false
+}
+
+// plain tells whether a container of the image that names no command has the
+// default behaviour.
+func (src *imageSource) plain() bool {
+	return src.known == nil && src.Commands == nil && len(src.Entrypoint) == 0 && len(src.Cmd) == 0
+}
+
+// states tells whether the image's stated commands have one, by name or path.
+func (src *imageSource) states(command string) bool {
+	for _, c := range src.Commands {
+		if c == command || !path.IsAbs(c) && command == "/bin/"+c {
+			return true
+		}
+	}
+	return false
+}
+
+// tree returns the name of the image's files.
+func (src *imageSource) tree() string {
+	switch {
+	case src.Commands != nil:
+		return commandsTree(src.Commands, src.Bare)
+	case src.known != nil && src.known.tree != "":
+		return src.known.tree
+	}
+	return treeDebian
+}
+
+// runs tells whether an image whose files are not known can be taken to have a
+// command that is interpreted.
+func (t *Trees) runs(command string) bool {
+	if !t.has(path.Base(command)) {
+		return false
+	}
+	switch path.Dir(command) {
+	case ".":
+		return !strings.Contains(command, "/")
+	case "/bin", "/usr/bin", "/sbin", "/usr/sbin":
+		return true
+	}
+	return false
+}
+
+// imageTrees returns the images' files.
+func (r *Runtime) imageTrees() *Trees {
+	if r.trees == nil {
+		r.trees = NewTrees()
+	}
+	if r.trees.applets == nil {
+		r.trees.prepare(r.l, r.opts.Images)
+	}
+	return r.trees
+}
+
+// runcCreate is what containerd says before runc's own words.
+const runcCreate = "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: "
+
+// startInterpreted makes a container's namespaces and starts its first process.
+// done is called when that has ended. The error's text is what StartContainer
+// says.
+func (r *Runtime) startInterpreted(c *container, done func(kernel.Exit)) (*interpreted, error) {
+	pk := r.podKernelOf(c.sandbox)
+	in := &interpreted{c: c, group: r.l.NewGroup(c.sandbox.config.Metadata.Name + "/" + c.config.Metadata.Name), net: pk.net}
+	in.stdout = &logStream{r: r, c: c, name: stdoutName}
+	in.stderr = &logStream{r: r, c: c, name: stderrName}
+	if err := r.enterImage(in, pk); err != nil {
+		in.group.Kill()
+		return nil, err
+	}
+	in.pids = r.pidNamespace(c, pk)
+	in.kc = r.kernel().NewContainer(r.containerOptions(in, pk))
+	fds, held := r.standardFiles(in)
+	in.stdin = held
+	argv := c.argv()
+	_, err := in.kc.Start(kernel.Spec{
+		Argv: argv, Env: in.env, Dir: in.dir, Cred: in.cred, FDs: fds, Tty: c.config.Tty, Done: done,
+	})
+	closeAll(fds)
+	if err == nil {
+		return in, nil
+	}
+	in.end()
+	var xerr *kernel.ExecError
+	if errors.As(err, &xerr) && (xerr.Errno == syscall.ENOEXEC || xerr.Interpreter != "") {
+		return nil, &lateExecError{in: in, text: xerr.Error()}
+	}
+	return nil, errors.New(runcCreate + err.Error())
+}
+
+// lateExecError is of a program that runc finds and the kernel refuses: the
+// container has started by then, and ends with a line on stderr.
+type lateExecError struct {
+	in   *interpreted
+	text string
+}
+
+func (e *lateExecError) Error() string { return e.text }
+
+// standardFiles returns the first three files of a container's process, and the
+// other end of its standard input if somebody could attach to it.
+func (r *Runtime) standardFiles(in *interpreted) (fds []kernel.File, held kernel.File) {
+	m := r.kernel()
+	stdin := m.Null()
+	if in.c.config.Stdin {
+		stdin, held = m.Pipe()
+	}
+	if !in.c.config.Tty {
+		return []kernel.File{stdin, in.stdout, in.stderr}, held
+	}
+	if held == nil {
+		stdin, held = m.Pipe() // nobody types, but the terminal is there
+	}
+	out := terminal{in.stdout}
+	return []kernel.File{terminal{stdin}, out, out}, held
+}
+
+// terminal is the pseudo-terminal of a container that has one.
+type terminal struct{ kernel.File }
+
+// IsTTY is what kernel.IsTTY looks for.
+func (terminal) IsTTY() bool { return true }
+
+// Dup implements kernel.File.
+func (t terminal) Dup() kernel.File { return terminal{t.File.Dup()} }
+
+// Path is the name of the terminal in the container.
+func (terminal) Path() string { return "/dev/pts/0" }
+
+func closeAll(fds []kernel.File) {
+	for _, f := range fds {
+		_ = f.Close()
+	}
+}
+
+func (r *Runtime) containerOptions(in *interpreted, pk *podKernel) kernel.ContainerOptions {
+	c, lin := in.c, in.c.linuxResources()
+	caps, noNew, seccomp := privileges(c.config.GetLinux().GetSecurityContext())
+	var standalone func(string) bool
+	if c.image.source.Standalone {
+		applets := r.commandsOf(c.image.source)
+		standalone = func(name string) bool { return applets[name] != nil && busybox.Debian(name) }
+	}
+	return kernel.ContainerOptions{
+		Standalone:   standalone,
+		Capabilities: caps, NoNewPrivileges: noNew, Seccomp: seccomp, Sysctls: c.sandbox.config.GetLinux().GetSysctls(),
+		Group: in.group, Root: in.view, Net: in.net, PIDs: in.pids, Cgroup: pk.cgroup, ID: c.id,
+		Hostname:    r.hostname(c.sandbox),
+		MemoryLimit: lin.GetMemoryLimitInBytes(),
+		OOMGroup:    lin.GetUnified()["memory.oom.group"] == "1",
+		CPUShares:   lin.GetCpuShares(), CPUQuota: lin.GetCpuQuota(), CPUPeriod: lin.GetCpuPeriod(),
+		Commands: r.commandsOf(c.image.source),
+		OOM:      func(*kernel.Process) { in.oom = true },
+		UnknownCommand: func(name string) {
+			if c.image.source.Commands != nil {
+				return // so the scenario says
+			}
+			r.warnOnce(c, "unknown\x00"+name, "the command "+name+" is not known here; it ends with 127 (a stated program can say what the container does)")
+		},
+		Warn: func(text string) { r.warnOnce(c, text, text) },
+	}
+}
+
+// commandsOf returns what the programs of an image do: commands that it states
+// and nobody knows exit 0.
+func (r *Runtime) commandsOf(src *imageSource) kernel.Commands {
+	t := r.imageTrees()
+	if src.commands != nil {
+		return src.commands
+	}
+	if r.commands == nil {
+		r.commands = t.commands(r.opts.NoElide)
+	}
+	src.commands = r.commands
+	var all kernel.Commands
+	for _, c := range src.Commands {
+		name := path.Base(c)
+		if t.has(name) {
+			continue
+		}
+		if all == nil {
+			all = kernel.Commands{}
+			for n, cmd := range r.commands { //drydock:unordered copies a map
+				all[n] = cmd
+			}
+		}
+		all[name] = statedCommand(name)
+	}
+	if all != nil {
+		src.commands = all
+	}
+	return src.commands
+}
+
+func (r *Runtime) hostname(s *sandbox) string {
+	if h := s.config.Hostname; h != "" {
+		return h
+	}
+	return r.opts.Hostname
+}
+
+// pidNamespace returns the pid namespace that the container asks for.
+func (r *Runtime) pidNamespace(c *container, pk *podKernel) *kernel.PIDNamespace {
+	m := r.kernel()
+	o := c.config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+	switch o.GetPid() {
+	case runtimeapi.NamespaceMode_NODE:
+		return m.HostPIDs()
+	case runtimeapi.NamespaceMode_POD:
+		if o == nil { // POD is the zero value: whoever says nothing gets its own
+			return m.NewPIDs()
+		}
+		if pk.pids == nil {
+			pk.pids = m.NewPIDs()
+			pk.pids.AddStated("/pause")
+		}
+		return pk.pids
+	case runtimeapi.NamespaceMode_TARGET:
+		if t := r.containerByID[o.GetTargetId()]; t != nil && t.process != nil && t.process.in != nil {
+			return t.process.in.pids
+		}
+	}
+	return m.NewPIDs()
+}
+
+// end takes a container's processes and namespaces away. Commands that are
+// still run in it end by SIGKILL.
+func (in *interpreted) end() {
+	if in.kc != nil {
+		in.kc.KillAll()
+	}
+	in.group.Kill()
+	in.stdout.flush()
+	in.stderr.flush()
+	if in.stdin != nil {
+		_ = in.stdin.Close()
+		in.stdin = nil
+	}
+}
+
+// exitOf turns the end of a container's first process into what containerd
+// shows. If the OOM killer took any of its processes, that is the reason.
+func (in *interpreted) exitOf(e kernel.Exit) exitStatus {
+	out := exitStatus{code: int32(e.Code), signal: e.Signal}
+	if in.oom || e.OOM {
+		out.reason = oomReason
+	}
+	return out
+}

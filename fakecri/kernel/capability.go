@@ -1,0 +1,98 @@
+package kernel
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Capabilities is a set of Linux capabilities, a bit each.
+type Capabilities uint64
+
+// The capabilities that change what a process here may do.
+const (
+	capChown = iota
+	capDACOverride
+	_
+	capFowner
+	_
+	capKill
+	// CapSysAdmin is CAP_SYS_ADMIN: mount(2) and much else.
+	CapSysAdmin = 21
+)
+
+// capabilityNames are those of Linux, by number.
+var capabilityNames = strings.Fields(`CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE
+	NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT
+	SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE
+	MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE`)
+
+// DefaultCapabilities are those that containerd gives to a container, which
+// asks for none: chown, dac_override, fsetid, fowner, mknod, net_raw, setgid,
+// setuid, setfcap, setpcap, net_bind_service, sys_chroot, kill, audit_write.
+const DefaultCapabilities Capabilities = 0xa80425fb
+
+// AllCapabilities are those of a privileged container.
+func AllCapabilities() Capabilities { return 1<<len(capabilityNames) - 1 }
+
+// Capability returns the set of one, by its name with or without CAP_, in any
+// case; "ALL" is all of them. false means that there is no such capability.
+func Capability(name string) (Capabilities, bool) {
+	name = strings.TrimPrefix(strings.ToUpper(name), "CAP_")
+	if name == "ALL" {
+		return AllCapabilities(), true
+	}
+	for i, n := range capabilityNames {
+		if n == name {
+			return 1 << i, true
+		}
+	}
+	return 0, false
+}
+
+// has tells whether a capability is in the set.
+func (c Capabilities) has(n int) bool { return c>>n&1 != 0 }
+
+// bounding is the bounding set of the container's processes.
+func (c *Container) bounding() Capabilities {
+	if c == nil {
+		return AllCapabilities()
+	}
+	if c.opts.Capabilities == nil {
+		return DefaultCapabilities
+	}
+	return *c.opts.Capabilities
+}
+
+// effective are the process's capabilities: none unless it is root.
+func (p *Process) effective() Capabilities {
+	if p.Cred.UID != 0 {
+		return 0
+	}
+	return p.c.bounding()
+}
+
+// can tells whether who looks at the View has a capability; the machine itself
+// has all.
+func (v *View) can(n int) bool {
+	if v.p == nil {
+		return true
+	}
+	return v.p.effective().has(n)
+}
+
+// Can tells whether the process has a capability, by its number.
+func (p *Process) Can(n int) bool { return p.effective().has(n) }
+
+// securityLines are the lines of /proc/PID/status about what a process may do.
+func (p *Process) securityLines() string {
+	eff := p.effective()
+	noNew, seccomp := 0, 0
+	if p.c != nil && p.c.opts.NoNewPrivileges {
+		noNew = 1
+	}
+	if p.c != nil && p.c.opts.Seccomp {
+		seccomp = 1
+	}
+	return fmt.Sprintf("CapInh:\t%016x\nCapPrm:\t%016x\nCapEff:\t%016x\nCapBnd:\t%016x\nCapAmb:\t%016x\nNoNewPrivs:\t%d\nSeccomp:\t%d\nSeccomp_filters:\t%d\n",
+		0, eff, eff, p.c.bounding(), 0, noNew, 2*seccomp, seccomp)
+}

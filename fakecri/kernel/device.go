@@ -1,0 +1,102 @@
+package kernel
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"strconv"
+	"syscall"
+)
+
+// device is an open character device. It has no state, so a Dup is itself.
+type device struct {
+	m    *Machine
+	name string
+}
+
+// Null returns an open /dev/null.
+func (m *Machine) Null() File { return device{m, "null"} }
+
+// openDevice opens a device by the name of its driver.
+func (v *View) openDevice(name string) (File, syscall.Errno) {
+	switch name {
+	case "null", "zero", "full", "random", "urandom":
+		return device{v.ns.m, name}, 0
+	case "tty":
+		if v.p != nil && v.p.tty {
+			for _, f := range v.p.fds {
+				if f != nil && IsTTY(f) {
+					return f.Dup(), 0
+				}
+			}
+		}
+	}
+	return nil, syscall.ENXIO
+}
+
+// Read gives nothing, zeros or draws of the loop.
+func (d device) Read(_ context.Context, b []byte) (int, error) {
+	switch d.name {
+	case "null":
+		return 0, io.EOF
+	case "random", "urandom":
+		d.m.random(b)
+	default:
+		clear(b)
+	}
+	return len(b), nil
+}
+
+// Write takes everything; /dev/full nothing.
+func (d device) Write(_ context.Context, b []byte) (int, error) {
+	if d.name == "full" {
+		return 0, syscall.ENOSPC
+	}
+	return len(b), nil
+}
+
+// WriteZeros is of ZeroWriter.
+func (d device) WriteZeros(_ context.Context, n int64) error {
+	if d.name == "full" && n > 0 {
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+// Seek does nothing.
+func (d device) Seek(int64, int) (int64, error) { return 0, nil }
+
+// ReadsZeros tells that it is /dev/zero.
+func (d device) ReadsZeros() bool { return d.name == "zero" || d.name == "full" }
+
+func (d device) Close() error { return nil }
+func (d device) Dup() File    { return d }
+func (d device) Path() string { return "/dev/" + d.name }
+
+// random fills b with the next draws.
+func (m *Machine) random(b []byte) {
+	var word [8]byte
+	for len(b) > 0 {
+		binary.LittleEndian.PutUint64(word[:], m.l.Uint64("urandom", m.opts.Hostname, m.draws))
+		m.draws++
+		b = b[copy(b, word[:]):]
+	}
+}
+
+// uuid draws a random UUID (version 4).
+func (m *Machine) uuid() string {
+	var b [16]byte
+	m.random(b[:])
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	const hex = "0123456789abcdef"
+	out := make([]byte, 0, 36)
+	for i, c := range b {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			out = append(out, '-')
+		}
+		out = append(out, hex[c>>4], hex[c&15])
+	}
+	return string(out)
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,26 @@
+// Package kernel is what processes in the fake runtime see of a machine:
+// processes and signals, files and pipes, mount, pid and network namespaces,
+// and the memory of a container's cgroup. It knows nothing of Kubernetes, the
+// CRI or any command: programs are Go functions ([Command]) that the image of a
+// container names.
+//
+// One [Machine] belongs to one node's loop. A process is a task in a group of
+// its own; what it waits for (time, a pipe, a child, a connection) parks that
+// task, so an idle process is one parked task and its table entries. Death by a
+// signal kills the group: the task unwinds and does nothing more to the world.
+// Whatever a dead process still calls while it unwinds (Close, Free) is
+// harmless.
+//
+// Errors are those of Linux: a [syscall.Errno], mostly inside a *fs.PathError.
+//
+// Files that a program is given (Spec.FDs, Fork, SetFD) follow one rule: a
+// process gets references of its own ([File.Dup]) from Start, Spawn and Fork,
+// and the caller's stay the caller's to close; SetFD takes its reference over.
+//
+// # Executables
+//
+// A file is a program if it begins with "\x7fELF drydock:NAME\n" ([ELF] makes
+// such content): NAME is looked up in the container's Commands; "busybox" means
+// the base of argv[0]. "#!interpreter" scripts run by their interpreter. Whatever
+// else has the execute bit gives ENOEXEC.
+package kernel

@@ -1,0 +1,51 @@
+package kernel
+
+import (
+	"io/fs"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ErrInterrupted is what waits return when a caught signal arrives: EINTR.
+const ErrInterrupted = syscall.EINTR
+
+// ExecError says why a program can't be run.
+type ExecError struct {
+	// Path is the program as it was asked for.
+	Path string
+	// Errno is the reason: ENOENT, EACCES, ENOEXEC, ENOTDIR, ELOOP, EISDIR.
+	Errno syscall.Errno
+	// NotInPath says that a name without a slash was not found in $PATH.
+	NotInPath bool
+	// Interpreter, if not empty, is the missing interpreter of a script.
+	Interpreter string
+}
+
+// Error is the error in runc's words, as they follow "unable to start container
+// process: ".
+func (e *ExecError) Error() string {
+	q := "exec: " + strconv.Quote(e.Path) + ": "
+	switch {
+	case e.NotInPath: // also if there is one without permission
+		return q + "executable file not found in $PATH"
+	case e.Errno == syscall.ENOEXEC, e.Interpreter != "":
+		return "exec " + e.Path + ": " + e.Errno.Error()
+	case e.Errno == syscall.EACCES || e.Errno == syscall.EISDIR:
+		return q + e.Errno.Error()
+	}
+	return q + "stat " + e.Path + ": " + e.Errno.Error()
+}
+
+// Unwrap returns the Errno.
+func (e *ExecError) Unwrap() error { return e.Errno }
+
+func pathError(op, name string, errno syscall.Errno) error {
+	return &fs.PathError{Op: op, Path: name, Err: errno}
+}
+
+// elfHeader begins the files that are programs.
+const elfHeader = "\x7fELF drydock:"
+
+// ELF returns the content of an executable file that is the program name.
+func ELF(name string) []byte { return []byte(elfHeader + strings.ReplaceAll(name, "\n", " ") + "\n") }

@@ -1,0 +1,115 @@
+package kernel
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/sim/memfs"
+)
+
+// fifo is a named pipe that somebody has open.
+type fifo struct {
+	node memfs.Node
+	q    *pipe
+	// opened fires when an end is opened; who opens one waits for the other.
+	opened        *loop.Event
+	reads, writes int // how often an end was opened
+	users         int
+}
+
+// Mkfifo makes a named pipe.
+func (v *View) Mkfifo(name string, perm fs.FileMode) error {
+	return v.create("mkfifo", name, func(f *memfs.FS, rel string) error {
+		return f.Mknod(rel, fs.ModeNamedPipe|perm.Perm()&^v.umask(), "")
+	})
+}
+
+// openFifo opens a named pipe. As on Linux one end waits until the other is
+// opened too, unless it is opened for both.
+func (v *View) openFifo(node memfs.Node, flag int) (File, syscall.Errno) {
+	m := v.ns.m
+	i := slices.IndexFunc(m.fifos, func(f *fifo) bool { return f.node.Same(node) })
+	if i < 0 {
+		i = len(m.fifos)
+		m.fifos = append(m.fifos, &fifo{node: node, q: &pipe{}, opened: &loop.Event{}})
+	}
+	f := m.fifos[i]
+	f.users++
+	reads, writes := f.reads, f.writes
+	end := &fifoEnd{f: f, m: m, refs: 1, read: flag&os.O_WRONLY == 0, write: flag&(os.O_WRONLY|os.O_RDWR) != 0}
+	if end.read {
+		f.q.readers++
+		f.reads++
+	}
+	if end.write {
+		f.q.writers++
+		f.writes++
+	}
+	f.opened.Fire()
+	f.opened = &loop.Event{}
+	ok := false
+	defer func() {
+		if !ok {
+			_ = end.Close()
+		}
+	}()
+	// Whoever came and went meanwhile counts too.
+	for end.read && f.q.writers == 0 && f.writes == writes || end.write && f.q.readers == 0 && f.reads == reads {
+		if v.p == nil || v.p.ctx == nil {
+			return nil, syscall.ENXIO
+		}
+		i, err := loop.WaitAny(v.p.ctx, f.opened, &v.p.signalled)
+		if err != nil || i == 1 {
+			return nil, syscall.EINTR
+		}
+	}
+	ok = true
+	return end, 0
+}
+
+// fifoEnd is an open named pipe.
+type fifoEnd struct {
+	f           *fifo
+	m           *Machine
+	read, write bool
+	refs        int
+}
+
+func (e *fifoEnd) Read(ctx context.Context, b []byte) (int, error) {
+	if !e.read {
+		return 0, errBadFD
+	}
+	return e.f.q.read(ctx, b)
+}
+
+func (e *fifoEnd) Write(ctx context.Context, b []byte) (int, error) {
+	if !e.write {
+		return 0, errBadFD
+	}
+	return e.f.q.write(ctx, b)
+}
+
+func (e *fifoEnd) Close() error {
+	if e.refs--; e.refs != 0 {
+		return nil
+	}
+	if e.read {
+		e.f.q.closeReader()
+	}
+	if e.write {
+		e.f.q.closeWriter()
+	}
+	if e.f.users--; e.f.users == 0 {
+		e.m.fifos = slices.DeleteFunc(e.m.fifos, func(o *fifo) bool { return o == e.f })
+	}
+	return nil
+}
+
+func (e *fifoEnd) Dup() File {
+	e.refs++
+	return e
+}

@@ -1,0 +1,74 @@
+package kernel
+
+import "context"
+
+// File is an open file, pipe, terminal, device or connection: what a file
+// descriptor stands for.
+type File interface {
+	// Read waits for data; 0 and io.EOF at the end. A caught signal of the
+	// process whose context it is cuts a wait short with ErrInterrupted.
+	Read(ctx context.Context, b []byte) (int, error)
+	// Write writes all of b or returns an error. A pipe that nobody reads
+	// gives SIGPIPE to the process whose context it is, and EPIPE if that
+	// survives it.
+	Write(ctx context.Context, b []byte) (int, error)
+	// Close gives one reference up.
+	Close() error
+	// Dup returns one reference more to the same open file (they share the
+	// offset). It may be the same value.
+	Dup() File
+}
+
+// ZeroWriter is a File that takes n zero bytes without being handed them.
+type ZeroWriter interface {
+	WriteZeros(ctx context.Context, n int64) error
+}
+
+// Seeker is a File with an offset. whence is io.SeekStart and so on.
+type Seeker interface {
+	Seek(offset int64, whence int) (int64, error)
+}
+
+// ReaderAt and WriterAt are of Files with positions, without moving the offset.
+type (
+	ReaderAt interface {
+		ReadAt(b []byte, off int64) (int, error)
+	}
+	WriterAt interface {
+		WriteAt(b []byte, off int64) (int, error)
+	}
+	// Truncater is a File whose size can be set.
+	Truncater interface {
+		Truncate(size int64) error
+	}
+)
+
+// IsTTY tells whether a file is a terminal.
+func IsTTY(f File) bool {
+	t, ok := f.(interface{ IsTTY() bool })
+	return ok && t.IsTTY()
+}
+
+// ReadsZeros tells whether a file is an endless source of zeros (/dev/zero), so
+// that a copy may use WriteZeros on the other side.
+func ReadsZeros(f File) bool {
+	z, ok := f.(interface{ ReadsZeros() bool })
+	return ok && z.ReadsZeros()
+}
+
+// Path returns the name that a file was opened by, as /proc/self/fd shows it,
+// or "" if it has none.
+func Path(f File) string {
+	if n, ok := f.(interface{ Path() string }); ok {
+		return n.Path()
+	}
+	return ""
+}
+
+// closedFile is what a dead process has in place of its files.
+type closedFile struct{}
+
+func (closedFile) Read(context.Context, []byte) (int, error)  { return 0, errBadFD }
+func (closedFile) Write(context.Context, []byte) (int, error) { return 0, errBadFD }
+func (closedFile) Close() error                               { return nil }
+func (closedFile) Dup() File                                  { return closedFile{} }

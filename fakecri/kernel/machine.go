@@ -1,0 +1,75 @@
+package kernel
+
+import (
+	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/sim/memfs"
+)
+
+// Options configure a Machine.
+type Options struct {
+	// Loop is the node's loop. Required.
+	Loop *loop.Loop
+	// FS are the node's files. Required.
+	FS *memfs.FS
+	// Hostname is the node's, HostIP its address.
+	Hostname, HostIP string
+	// Memory is what the machine has, in bytes, CPUs how many cores. They show
+	// in /proc only.
+	Memory int64
+	CPUs   int
+	// Disk is the size of the node's disk, in bytes, for Statfs. 0 means
+	// 100 GiB.
+	Disk int64
+	// BootTime is the time since the Unix epoch, in nanoseconds, at which
+	// /proc/uptime is 0. 0 means when the machine was made.
+	BootTime int64
+	// CgroupV2 says which files /sys/fs/cgroup has.
+	CgroupV2 bool
+	// Kernel is the version that uname shows. Empty means 6.1.0.
+	Kernel string
+	// Remote, if any, answers for addresses that no sandbox of the node has.
+	Remote func(ip string, port int) (Handler, bool)
+}
+
+// Machine is the kernel of one node.
+type Machine struct {
+	opts   Options
+	l      *loop.Loop
+	draws  uint64
+	pids   PIDNamespace
+	host   *NetNS
+	nets   []*NetNS
+	mounts []*mount // that every View has; see defaultMounts
+	fifos  []*fifo
+	walked []place // room for a walk along a path
+	ports  int     // the last ephemeral port, counted
+}
+
+// New returns a machine without processes.
+func New(opts Options) *Machine {
+	m := &Machine{opts: opts, l: opts.Loop}
+	if m.opts.BootTime == 0 {
+		m.opts.BootTime = m.l.UnixNano()
+	}
+	if m.opts.Kernel == "" {
+		m.opts.Kernel = "6.1.0"
+	}
+	if m.opts.CPUs == 0 {
+		m.opts.CPUs = 2
+	}
+	if m.opts.Disk == 0 {
+		m.opts.Disk = 100 << 30
+	}
+	m.pids.m = m
+	m.host = &NetNS{m: m, ip: opts.HostIP}
+	return m
+}
+
+// Loop returns the node's loop.
+func (m *Machine) Loop() *loop.Loop { return m.l }
+
+// FS returns the node's files.
+func (m *Machine) FS() *memfs.FS { return m.opts.FS }
+
+// Options returns what the machine was made with, with its defaults.
+func (m *Machine) Options() *Options { return &m.opts }

@@ -1,0 +1,312 @@
+package kernel
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/sim/memfs"
+)
+
+// ViewOptions configure a View.
+type ViewOptions struct {
+	// Image is the image's tree. What a container writes goes to a layer of
+	// its own. Either this or Root is required.
+	Image *memfs.Image
+	// Root is a file system of the container's own.
+	Root *memfs.FS
+	// ReadOnly makes the root read-only.
+	ReadOnly bool
+	// Privileged makes /sys and the cgroups writable.
+	Privileged bool
+	// ShmSize is the size of /dev/shm; 0 means 64 MiB.
+	ShmSize int64
+}
+
+// mounts is a container's mount namespace.
+type mounts struct {
+	m    *Machine
+	c    *Container // who runs in it
+	list []*mount   // oldest first
+}
+
+// mount is a line of the mount table. Those that all containers have alike are
+// shared until one of them is written to.
+type mount struct {
+	path           string // canonical in the container
+	source, fstype string
+	opts           string // besides ro or rw; "" means relatime
+	ro             bool
+	shared         bool
+	// What is mounted: files, or an image whose files come to be with the
+	// first write, or what is made up when it is read.
+	fs    *memfs.FS
+	image *memfs.Image
+	synth synthFS
+	bind  bool
+	size  int64
+}
+
+// synthFS is a file system whose files are made up when they are read.
+type synthFS interface {
+	// lookup returns what a clean path ("/" the top) leads to, nil if nothing.
+	lookup(v *View, rel string) *synth
+	// names lists a directory.
+	names(v *View, rel string) []string
+}
+
+// View is a container's mount namespace as one process, or root, sees it.
+type View struct {
+	ns *mounts
+	p  *Process
+}
+
+const (
+	shmPath    = "/dev/shm"
+	shmOptions = "nosuid,nodev,noexec,relatime,size=65536k"
+	kernelFS   = "nosuid,nodev,noexec,relatime"
+)
+
+// tmpfsOptions are the mount options of a tmpfs of the kubelet's, which keeps
+// it off the swap where the kernel can.
+func (m *Machine) tmpfsOptions(size int64) string {
+	out := "relatime"
+	if size > 0 {
+		out += ",size=" + strconv.FormatInt(size>>10, 10) + "k"
+	}
+	var major, minor int
+	if n, _ := fmt.Sscanf(m.opts.Kernel, "%d.%d", &major, &minor); n == 2 && (major > 6 || major == 6 && minor >= 4) {
+		out += ",noswap"
+	}
+	return out
+}
+
+// device is what is mounted, as mount(8) and df(1) name it.
+func (x *mount) device() string {
+	switch {
+	case !x.bind:
+		return x.source
+	case x.path == shmPath:
+		return "shm"
+	case x.fstype == "tmpfs":
+		return "tmpfs"
+	}
+	return "/dev/vda1"
+}
+
+// defaultMounts are what runc mounts in every container.
+func defaultMounts() []*mount {
+	dev := deviceImage()
+	shm := emptyImage(fs.ModeSticky | 0o777)
+	out := []*mount{
+		{path: "/proc", opts: kernelFS, source: "proc", fstype: "proc", synth: procFS{}},
+		{path: "/dev", opts: "nosuid,size=65536k,mode=755", source: "tmpfs", fstype: "tmpfs", image: dev, size: 64 << 20},
+		{path: "/dev/pts", opts: "nosuid,noexec,relatime,gid=5,mode=620,ptmxmode=666", source: "devpts", fstype: "devpts", image: emptyImage(0o755)},
+		{path: "/dev/mqueue", opts: kernelFS, source: "mqueue", fstype: "mqueue", image: shm},
+		{path: "/sys", opts: kernelFS, source: "sysfs", fstype: "sysfs", ro: true, synth: sysFS{}},
+		{path: "/sys/fs/cgroup", opts: kernelFS, source: "cgroup", fstype: "cgroup", ro: true, synth: cgroupFS{}},
+		{path: "/dev/shm", opts: shmOptions, source: "shm", fstype: "tmpfs", image: shm, size: 64 << 20},
+	}
+	for _, x := range out {
+		x.shared = true
+	}
+	return out
+}
+
+func emptyImage(mode fs.FileMode) *memfs.Image {
+	f := memfs.New(memfs.Options{Tmpfs: []string{}})
+	_ = f.Chmod("/", mode)
+	return f.Freeze()
+}
+
+// NewView returns a mount namespace with the image at /, and /dev, /dev/shm,
+// /proc and /sys as runc mounts them.
+func (m *Machine) NewView(opts ViewOptions) *View {
+	if m.mounts == nil {
+		m.mounts = defaultMounts()
+	}
+	ns := &mounts{m: m, list: make([]*mount, 0, len(m.mounts)+4)}
+	ns.list = append(ns.list, &mount{path: "/", source: "overlay", fstype: "overlay", ro: opts.ReadOnly, fs: opts.Root, image: opts.Image})
+	ns.list = append(ns.list, m.mounts...)
+	for i, x := range ns.list {
+		if opts.Privileged && x.shared && x.ro {
+			own := *x
+			own.ro = false
+			ns.list[i] = &own
+		}
+	}
+	if opts.ShmSize > 0 {
+		i := len(ns.list) - 1
+		shm := *ns.list[i]
+		shm.shared, shm.size = false, opts.ShmSize
+		ns.list[i] = &shm
+	}
+	return &View{ns: ns}
+}
+
+// Bind mounts a file or directory of the node (symbolic links in hostPath are
+// resolved now, on the node) at a path, whose parents are made if there are
+// none.
+func (v *View) Bind(containerPath string, hostFS *memfs.FS, hostPath string, ro bool) error {
+	sub, err := hostFS.Sub(hostPath)
+	if err != nil {
+		return err
+	}
+	x := &mount{path: containerPath, source: hostPath, fstype: "ext4", ro: ro, fs: sub, bind: true}
+	if size, _, ok := hostFS.Limit(hostPath); ok {
+		x.fstype, x.opts = "tmpfs", v.ns.m.tmpfsOptions(size)
+	}
+	if containerPath == shmPath {
+		x.opts = shmOptions
+		v.ns.list = slices.DeleteFunc(v.ns.list, func(o *mount) bool { return o.path == shmPath })
+	}
+	return v.mount(x, sub.Top().Mode().IsDir())
+}
+
+// Tmpfs mounts an empty tmpfs; size in bytes, 0 for no limit.
+func (v *View) Tmpfs(name string, size int64) error {
+	return v.mount(&mount{path: name, source: "tmpfs", fstype: "tmpfs", image: emptyImage(fs.ModeSticky | 0o777), size: size}, true)
+}
+
+// mount adds a mount; dir says that it is a directory.
+func (v *View) mount(x *mount, dir bool) error {
+	root := &View{ns: v.ns}
+	parent, base := path.Split(path.Clean("/" + x.path))
+	if base != "" {
+		ro := v.ns.list[0].ro
+		v.ns.list[0].ro = false // runc makes mount points before it says read-only
+		err := root.MkdirAll(parent, 0o755)
+		v.ns.list[0].ro = ro
+		if err != nil {
+			return err
+		}
+	}
+	at, errno := root.resolve(x.path, true)
+	if errno != 0 {
+		return pathError("mount", x.path, errno)
+	}
+	if at.exists() && at.mode().IsDir() != dir {
+		return pathError("mount", x.path, syscall.ENOTDIR)
+	}
+	x.path = at.path
+	v.ns.list = append(v.ns.list, x)
+	return nil
+}
+
+// Mount is a line of Mounts.
+type Mount struct {
+	// Path is where, Type what: overlay, tmpfs, proc, sysfs, cgroup, ext4 (a
+	// bind of a node's path), devpts, mqueue.
+	Path, Type, Source string
+	// Options are the options besides ro or rw, joined by commas.
+	Options  string
+	ReadOnly bool
+}
+
+// Mounts lists the mounts, oldest first.
+func (v *View) Mounts() []Mount {
+	out := make([]Mount, len(v.ns.list))
+	for i, x := range v.ns.list {
+		opts := x.opts
+		if opts == "" {
+			opts = "relatime"
+		}
+		out[i] = Mount{x.path, x.fstype, x.device(), opts, x.ro}
+	}
+	return out
+}
+
+// LayerUsage tells what the namespace's own layer holds: bytes on disk and
+// inodes that the container wrote beside its mounts.
+func (v *View) LayerUsage() (bytes, inodes int64) {
+	root := v.ns.list[0]
+	if root.fs == nil {
+		return 0, 0
+	}
+	return root.fs.Written()
+}
+
+// at returns the index of what is mounted at a canonical path, or -1.
+func (ns *mounts) at(p string) int {
+	for i := len(ns.list) - 1; i >= 0; i-- {
+		if ns.list[i].path == p {
+			return i
+		}
+	}
+	return -1
+}
+
+// inside tells whether something is mounted at or below a path.
+func (ns *mounts) inside(p string) bool {
+	for _, x := range ns.list {
+		if below(x.path, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// below tells whether a clean path is dir or below it.
+func below(p, dir string) bool {
+	return dir == "/" || strings.HasPrefix(p, dir) && (len(p) == len(dir) || p[len(dir)] == '/')
+}
+
+// files returns the file system of a mount for writing to it.
+func (ns *mounts) files(i int) *memfs.FS {
+	x := ns.list[i]
+	if x.fs != nil {
+		return x.fs
+	}
+	if x.image == nil {
+		return nil
+	}
+	if x.shared {
+		own := *x
+		own.shared = false
+		x = &own
+		ns.list[i] = x
+	}
+	x.fs = memfs.NewFrom(memfs.Options{Loop: ns.m.l}, x.image)
+	if x.fstype == "tmpfs" {
+		x.fs.LimitAll(x.size)
+	}
+	return x.fs
+}
+
+// top returns the directory (or file) that is mounted.
+func (x *mount) top() memfs.Node {
+	switch {
+	case x.fs != nil:
+		return x.fs.Top()
+	case x.image != nil:
+		return x.image.Top()
+	}
+	return memfs.Node{}
+}
+
+// rel is a canonical path in the container as the mount's file system has it.
+func (x *mount) rel(p string) string {
+	if x.path == "/" {
+		return p
+	}
+	if p == x.path {
+		return "/"
+	}
+	return p[len(x.path):]
+}
+
+// pointsIn lists the names of mount points right below a directory.
+func (ns *mounts) pointsIn(dir string) []string {
+	var out []string
+	for _, x := range ns.list {
+		if x.path != "/" && path.Dir(x.path) == dir {
+			out = append(out, path.Base(x.path))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

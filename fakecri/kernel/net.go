@@ -1,0 +1,480 @@
+package kernel
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+const (
+	// hostUnreachable is how long it takes until a connection to an address
+	// that nobody has fails: three ARP requests.
+	hostUnreachable = 3 * time.Second
+	// handshake is what a connection costs.
+	handshake = 100 * time.Microsecond
+	backlog   = 128
+)
+
+// NetNS is a network namespace: a pod's, or the node's.
+type NetNS struct {
+	m      *Machine
+	ip     string
+	open   []*endpoint // by port
+	closed bool
+}
+
+// endpoint is a port that somebody listens on.
+type endpoint struct {
+	port     int
+	listener *Listener
+	handler  Handler
+	gone     bool
+}
+
+// HostNet returns the node's network namespace.
+func (m *Machine) HostNet() *NetNS { return m.host }
+
+// NewNet returns a network namespace with an address. Others of the node reach
+// it by that until Close.
+func (m *Machine) NewNet(ip string) *NetNS {
+	n := &NetNS{m: m, ip: ip}
+	m.nets = append(m.nets, n)
+	return n
+}
+
+// IP returns the namespace's address.
+func (n *NetNS) IP() string { return n.ip }
+
+// Close takes the namespace off the node's network and closes what listens.
+func (n *NetNS) Close() {
+	n.closed = true
+	n.m.nets = slices.DeleteFunc(n.m.nets, func(o *NetNS) bool { return o == n })
+	for _, e := range slices.Clone(n.open) {
+		e.gone = true
+		if e.listener != nil {
+			_ = e.listener.Close()
+		}
+	}
+	n.open = nil
+}
+
+// Answer is what a stated program says to a request.
+type Answer struct {
+	// Data is sent back after After.
+	Data  []byte
+	After time.Duration
+	// Close has the connection closed afterwards.
+	Close bool
+}
+
+// Handler answers for a stated program, without a task: it gets what a client
+// has sent on one connection since the last answer, and returns false as long
+// as that is no whole request. It must not wait, and not keep the slice.
+type Handler func(request []byte) (Answer, bool)
+
+func (n *NetNS) find(port int) (int, bool) {
+	return slices.BinarySearchFunc(n.open, port, func(e *endpoint, port int) int { return e.port - port })
+}
+
+func (n *NetNS) bind(e *endpoint) error {
+	if e.port < 0 || e.port > 65535 {
+		return syscall.EINVAL
+	}
+	if n.closed {
+		return syscall.ENETDOWN
+	}
+	if e.port == 0 {
+		e.port = n.m.ephemeral()
+	}
+	i, taken := n.find(e.port)
+	if taken {
+		return syscall.EADDRINUSE
+	}
+	n.open = slices.Insert(n.open, i, e)
+	return nil
+}
+
+func (n *NetNS) unbind(e *endpoint) {
+	e.gone = true
+	n.open = slices.DeleteFunc(n.open, func(o *endpoint) bool { return o == e })
+}
+
+// ephemeral counts through the ports that the kernel chooses.
+func (m *Machine) ephemeral() int {
+	m.ports = (m.ports + 1) % 28232
+	return 32768 + m.ports
+}
+
+// Serve has a handler answer on a port until the function returned is called.
+// EADDRINUSE if the port is taken.
+func (n *NetNS) Serve(port int, h Handler) (stop func(), err error) {
+	e := &endpoint{port: port, handler: h}
+	if err := n.bind(e); err != nil {
+		return nil, err
+	}
+	return func() { n.unbind(e) }, nil
+}
+
+// Listen opens a port; EADDRINUSE if it is taken. Port 0 is any.
+func (n *NetNS) Listen(port int) (*Listener, error) {
+	l := &Listener{net: n}
+	l.e = &endpoint{port: port, listener: l}
+	if err := n.bind(l.e); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Ports lists the ports that somebody listens on.
+func (n *NetNS) Ports() []int {
+	out := make([]int, len(n.open))
+	for i, e := range n.open {
+		out[i] = e.port
+	}
+	return out
+}
+
+// Listening tells whether somebody listens on a port.
+func (n *NetNS) Listening(port int) bool {
+	_, ok := n.find(port)
+	return ok
+}
+
+// Handler returns the handler that Serve put on a port, or nil.
+func (n *NetNS) Handler(port int) Handler {
+	if i, ok := n.find(port); ok {
+		return n.open[i].handler
+	}
+	return nil
+}
+
+// Route returns the namespace that an address leads to from here, or nil.
+func (n *NetNS) Route(ip string) *NetNS {
+	if ip == "localhost" || ip == "" || ip == n.ip {
+		return n
+	}
+	a, err := netip.ParseAddr(ip)
+	switch {
+	case err != nil:
+		return nil
+	case a.IsLoopback() || a.IsUnspecified():
+		return n
+	case ip == n.m.host.ip:
+		return n.m.host
+	}
+	for _, o := range n.m.nets {
+		if o.ip == ip {
+			return o
+		}
+	}
+	return nil
+}
+
+// Dial connects from this namespace to a port at an IP ("localhost", 127.x and
+// the own address are the namespace itself). ECONNREFUSED if nobody listens
+// there, EHOSTUNREACH after 3 s if no sandbox has the address.
+func (n *NetNS) Dial(ctx context.Context, ip string, port int) (*Conn, error) {
+	l := n.m.l
+	to := n.Route(ip)
+	if to == nil {
+		if n.m.opts.Remote != nil {
+			if h, ok := n.m.opts.Remote(ip, port); ok {
+				if err := l.Sleep(ctx, handshake); err != nil {
+					return nil, err
+				}
+				if h == nil {
+					return nil, syscall.ECONNREFUSED
+				}
+				return n.connect(nil, &endpoint{port: port, handler: h}, ip), nil
+			}
+		}
+		if err := l.Sleep(ctx, hostUnreachable); err != nil {
+			return nil, err
+		}
+		return nil, syscall.EHOSTUNREACH
+	}
+	if err := l.Sleep(ctx, handshake); err != nil {
+		return nil, err
+	}
+	i, ok := to.find(port)
+	if !ok || to.closed || n.closed {
+		return nil, syscall.ECONNREFUSED
+	}
+	e := to.open[i]
+	if e.listener != nil && len(e.listener.queue) >= backlog {
+		if err := l.Sleep(ctx, 127*time.Second); err != nil { // SYNs that are dropped
+			return nil, err
+		}
+		return nil, syscall.ETIMEDOUT
+	}
+	return n.connect(to, e, ip), nil
+}
+
+// connect makes the two ends of a connection.
+func (n *NetNS) connect(to *NetNS, e *endpoint, ip string) *Conn {
+	if ip == "localhost" {
+		ip = "127.0.0.1"
+	}
+	there := &pipe{readers: 1, writers: 1}
+	back := &pipe{readers: 1, writers: 1}
+	local := n.ip
+	if to == n {
+		local = ip
+	}
+	c := &Conn{l: n.m.l, in: back, out: there, refs: 1, localIP: local, localPort: n.m.ephemeral(), remoteIP: ip, remotePort: e.port}
+	if e.handler != nil {
+		c.server = e
+		c.stream = n.m.l.NewStream()
+		return c
+	}
+	s := &Conn{l: n.m.l, in: there, out: back, refs: 1, localIP: ip, localPort: e.port, remoteIP: local, remotePort: c.localPort}
+	e.listener.queue = append(e.listener.queue, s)
+	e.listener.ready.Notify()
+	return c
+}
+
+// Listener is an open port.
+type Listener struct {
+	net    *NetNS
+	e      *endpoint
+	queue  []*Conn
+	ready  loop.Signal
+	closed bool
+	owner  *Process
+}
+
+// Accept waits for a connection. ErrInterrupted as for File.Read; EINVAL when
+// the listener is closed.
+func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
+	for len(l.queue) == 0 {
+		if l.closed {
+			l.ready.Notify()
+			return nil, syscall.EINVAL
+		}
+		if err := wait(ctx, &l.ready); err != nil {
+			return nil, err
+		}
+	}
+	c := l.queue[0]
+	l.queue = l.queue[1:]
+	if len(l.queue) > 0 {
+		l.ready.Notify()
+	}
+	if p := From(ctx); p != nil {
+		p.keep(c)
+	}
+	return c, nil
+}
+
+// Port returns the port.
+func (l *Listener) Port() int { return l.e.port }
+
+// Close frees the port; connections that nobody accepted are reset.
+func (l *Listener) Close() error {
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	l.net.unbind(l.e)
+	for _, c := range l.queue {
+		c.out.reset = true
+		_ = c.Close()
+	}
+	l.queue = nil
+	l.ready.Notify()
+	if l.owner != nil {
+		l.owner.forget(l)
+	}
+	return nil
+}
+
+// Conn is one end of a connection; it is a File.
+type Conn struct {
+	l       *loop.Loop
+	in, out *pipe
+	refs    int
+	outDone bool
+	owner   *Process
+
+	localIP, remoteIP     string
+	localPort, remotePort int
+
+	// Of one whose other end is a stated program.
+	server  *endpoint
+	request []byte
+	stream  uint64
+}
+
+// Read is of File.
+func (c *Conn) Read(ctx context.Context, b []byte) (int, error) {
+	if c.refs == 0 {
+		return 0, errBadFD
+	}
+	return c.in.read(ctx, b)
+}
+
+// Write is of File.
+func (c *Conn) Write(ctx context.Context, b []byte) (int, error) {
+	if c.refs == 0 {
+		return 0, errBadFD
+	}
+	if c.outDone || c.out.readers == 0 {
+		return 0, brokenPipe(ctx)
+	}
+	if c.server == nil {
+		return c.out.write(ctx, b)
+	}
+	c.request = append(c.request, b...)
+	a, ok := Answer{}, true
+	if !c.server.gone {
+		a, ok = c.server.handler(c.request)
+	}
+	if !ok {
+		return len(b), nil
+	}
+	c.request = nil
+	answer := func() {
+		if c.server.gone { // the program has ended meanwhile
+			c.in.reset = true
+			a = Answer{Close: true}
+		}
+		c.in.buf = append(c.in.buf, a.Data...)
+		if a.Close {
+			c.in.writers = 0
+			c.out.readers = 0
+		}
+		c.in.readable.Notify()
+	}
+	if a.After <= 0 {
+		answer()
+	} else {
+		c.l.Root().AfterInStream(c.stream, a.After, answer)
+	}
+	return len(b), nil
+}
+
+// CloseWrite says that no more will be sent.
+func (c *Conn) CloseWrite() error {
+	if !c.outDone {
+		c.outDone = true
+		c.out.closeWriter()
+	}
+	return nil
+}
+
+// Close is of File.
+func (c *Conn) Close() error {
+	if c.refs == 0 {
+		return nil
+	}
+	c.refs--
+	if c.refs > 0 {
+		return nil
+	}
+	if len(c.in.buf) > 0 { // data that nobody will read resets the connection
+		c.out.reset = true
+	}
+	_ = c.CloseWrite()
+	c.in.closeReader()
+	if c.owner != nil {
+		c.owner.forget(c)
+	}
+	return nil
+}
+
+// Dup is of File.
+func (c *Conn) Dup() File {
+	c.refs++
+	return c
+}
+
+// Path is as /proc shows it.
+func (c *Conn) Path() string { return "socket:[1]" }
+
+// LocalIP is the address of this end.
+func (c *Conn) LocalIP() string { return c.localIP }
+
+// LocalPort is the port of this end.
+func (c *Conn) LocalPort() int { return c.localPort }
+
+// RemoteIP is the address of the other end.
+func (c *Conn) RemoteIP() string { return c.remoteIP }
+
+// RemotePort is the port of the other end.
+func (c *Conn) RemotePort() int { return c.remotePort }
+
+// keep has a connection close with the process.
+func (p *Process) keep(c *Conn) {
+	c.owner = p
+	p.owned = append(p.owned, c)
+}
+
+// forget takes what was closed off the process's list.
+func (p *Process) forget(o any) {
+	if p.dead {
+		return // the list is being gone through
+	}
+	for i, x := range p.owned {
+		if any(x) == o {
+			p.owned = slices.Delete(p.owned, i, i+1)
+			return
+		}
+	}
+}
+
+// Listen opens a port in the process's network namespace. It closes with the
+// process. Ports below 1024 are for everybody, as container runtimes set it.
+func (p *Process) Listen(_ context.Context, port int) (*Listener, error) {
+	if p.dead {
+		return nil, errBadFD
+	}
+	l, err := p.c.Net().Listen(port)
+	if err != nil {
+		return nil, err
+	}
+	l.owner = p
+	p.owned = append(p.owned, l)
+	return l, nil
+}
+
+// Dial connects to a port at an IP or a host name that /etc/hosts has (ENOENT
+// if it has not). It closes with the process.
+func (p *Process) Dial(ctx context.Context, host string, port int) (*Conn, error) {
+	ip, ok := p.LookupHost(host)
+	if !ok {
+		return nil, syscall.ENOENT
+	}
+	c, err := p.c.Net().Dial(ctx, ip, port)
+	if err != nil {
+		return nil, err
+	}
+	p.keep(c)
+	return c, nil
+}
+
+// LookupHost returns the address of a name by /etc/hosts, or of an IP itself.
+func (p *Process) LookupHost(host string) (ip string, ok bool) {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return host, true
+	}
+	root := &View{ns: p.view.ns}
+	data, _ := root.ReadFile("/etc/hosts")
+	for line := range strings.Lines(string(data)) {
+		line, _, _ = strings.Cut(line, "#")
+		f := strings.Fields(line)
+		if len(f) > 1 && slices.ContainsFunc(f[1:], func(n string) bool { return strings.EqualFold(n, host) }) {
+			if a, err := netip.ParseAddr(f[0]); err == nil && a.Is4() {
+				return f[0], true
+			}
+		}
+	}
+	if host == "localhost" || p.c != nil && host == p.c.Hostname() {
+		return "127.0.0.1", true
+	}
+	return "", false
+}

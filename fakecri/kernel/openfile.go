@@ -1,0 +1,149 @@
+package kernel
+
+import (
+	"context"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/sim/memfs"
+)
+
+// openFile is an open regular file (or directory). Dups share it.
+type openFile struct {
+	h    *memfs.File
+	path string
+	off  int64
+	refs int
+	flag int
+	// tmpfs says that what is written takes memory.
+	tmpfs bool
+}
+
+func (f *openFile) Read(_ context.Context, b []byte) (int, error) {
+	n, err := f.ReadAt(b, f.off)
+	f.off += int64(n)
+	if n > 0 && err == io.EOF {
+		err = nil
+	}
+	return n, err
+}
+
+func (f *openFile) ReadAt(b []byte, off int64) (int, error) {
+	if f.flag&os.O_WRONLY != 0 {
+		return 0, errBadFD
+	}
+	if len(b) == 0 {
+		return 0, nil
+	}
+	n, err := f.h.ReadAt(b, off)
+	if err != nil && err != io.EOF {
+		return n, execError(err)
+	}
+	return n, err
+}
+
+func (f *openFile) Write(ctx context.Context, b []byte) (int, error) {
+	return f.writeAll(ctx, int64(len(b)), func(from, to int64) (int64, error) {
+		n, err := f.WriteAt(b[from:to], f.off)
+		return int64(n), err
+	})
+}
+
+// writeAll writes n bytes at the offset: at once, or, on a tmpfs, as far as the
+// memory goes until the OOM killer has made room.
+func (f *openFile) writeAll(ctx context.Context, n int64, write func(from, to int64) (int64, error)) (int, error) {
+	if f.flag&os.O_APPEND != 0 {
+		f.off = f.h.Size()
+	}
+	done := int64(0)
+	for {
+		part, taken := n-done, int64(0)
+		var c *Container
+		if p := From(ctx); f.tmpfs && p != nil && !p.dead {
+			c = p.c
+			growth := max(f.off+part-f.h.Size(), 0)
+			if taken = min(growth, c.room()); taken < growth {
+				part -= growth - taken
+			}
+		}
+		m, err := write(done, done+part)
+		f.off += m
+		done += m
+		if c != nil && taken > 0 {
+			c.files += taken
+			c.book(taken)
+		}
+		if err != nil || done == n {
+			return int(done), err
+		}
+		if c == nil {
+			continue
+		}
+		if !c.makeRoom() {
+			return int(done), syscall.ENOMEM
+		}
+		From(ctx).checkAlive()
+	}
+}
+
+func (f *openFile) WriteAt(b []byte, off int64) (int, error) {
+	if f.flag&(os.O_WRONLY|os.O_RDWR) == 0 {
+		return 0, errBadFD
+	}
+	n, err := f.h.WriteAt(b, off)
+	if err != nil {
+		return n, execError(err)
+	}
+	return n, nil
+}
+
+// WriteZeros is of ZeroWriter.
+func (f *openFile) WriteZeros(ctx context.Context, n int64) error {
+	if f.flag&(os.O_WRONLY|os.O_RDWR) == 0 {
+		return errBadFD
+	}
+	_, err := f.writeAll(ctx, n, func(from, to int64) (int64, error) {
+		done, err := f.h.WriteZerosAt(f.off, to-from)
+		if err != nil {
+			err = execError(err)
+		}
+		return done, err
+	})
+	return err
+}
+
+// Seek is of Seeker.
+func (f *openFile) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += f.off
+	case io.SeekEnd:
+		offset += f.h.Size()
+	}
+	if offset < 0 {
+		return f.off, syscall.EINVAL
+	}
+	f.off = offset
+	return offset, nil
+}
+
+// Truncate is of Truncater.
+func (f *openFile) Truncate(size int64) error {
+	if err := f.h.Truncate(size); err != nil {
+		return execError(err)
+	}
+	return nil
+}
+
+func (f *openFile) Close() error {
+	f.refs--
+	return nil
+}
+
+func (f *openFile) Dup() File {
+	f.refs++
+	return f
+}
+
+func (f *openFile) Path() string { return f.path }

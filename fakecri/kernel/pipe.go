@@ -1,0 +1,140 @@
+package kernel
+
+import (
+	"context"
+	"io"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+const (
+	errBadFD = syscall.EBADF
+	// pipeSize is what a pipe holds, as on Linux.
+	pipeSize = 64 << 10
+)
+
+// pipe is a buffer between writers and readers.
+type pipe struct {
+	buf              []byte
+	readers, writers int
+	readable, room   loop.Signal
+	// reset says that the reader of a connection went away with data unread.
+	reset bool
+}
+
+// wait waits on a signal of the pipe, or for a caught signal of the process
+// whose context it is.
+func wait(ctx context.Context, s *loop.Signal) error {
+	p := From(ctx)
+	if p == nil || p.caught == 0 {
+		return s.Wait(ctx)
+	}
+	i, err := loop.WaitAny(ctx, s, &p.signalled)
+	if err == nil && i == 1 {
+		return ErrInterrupted
+	}
+	return err
+}
+
+func (q *pipe) read(ctx context.Context, b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	for len(q.buf) == 0 {
+		if q.writers == 0 {
+			q.readable.Notify() // for the next who waits
+			if q.reset {
+				return 0, syscall.ECONNRESET
+			}
+			return 0, io.EOF
+		}
+		if err := wait(ctx, &q.readable); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, q.buf)
+	q.buf = q.buf[n:]
+	if len(q.buf) == 0 {
+		q.buf = nil
+	} else {
+		q.readable.Notify()
+	}
+	q.room.Notify()
+	return n, nil
+}
+
+func (q *pipe) write(ctx context.Context, b []byte) (int, error) {
+	done := 0
+	for done < len(b) {
+		if q.readers == 0 {
+			q.room.Notify()
+			return done, brokenPipe(ctx)
+		}
+		free := pipeSize - len(q.buf)
+		// Up to a page a write is whole or not yet.
+		if free <= 0 || free < len(b)-done && len(b) <= 4096 {
+			if err := wait(ctx, &q.room); err != nil {
+				if done > 0 {
+					return done, nil
+				}
+				return 0, err
+			}
+			continue
+		}
+		n := min(free, len(b)-done)
+		q.buf = append(q.buf, b[done:done+n]...)
+		done += n
+		q.readable.Notify()
+		if len(q.buf) < pipeSize {
+			q.room.Notify()
+		}
+	}
+	return done, nil
+}
+
+// brokenPipe gives SIGPIPE to whose context it is, which may not return.
+func brokenPipe(ctx context.Context) error {
+	if p := From(ctx); p != nil {
+		p.deliver(SIGPIPE, true)
+		p.checkAlive()
+	}
+	return syscall.EPIPE
+}
+
+func (q *pipe) closeReader() {
+	q.readers--
+	if q.readers == 0 {
+		q.buf = nil
+		q.room.Notify()
+	}
+}
+
+func (q *pipe) closeWriter() {
+	q.writers--
+	if q.writers == 0 {
+		q.readable.Notify()
+	}
+}
+
+type pipeReader struct{ q *pipe }
+
+func (r pipeReader) Read(ctx context.Context, b []byte) (int, error) { return r.q.read(ctx, b) }
+func (r pipeReader) Write(context.Context, []byte) (int, error)      { return 0, errBadFD }
+func (r pipeReader) Close() error                                    { r.q.closeReader(); return nil }
+func (r pipeReader) Dup() File                                       { r.q.readers++; return r }
+func (r pipeReader) Path() string                                    { return "pipe:[1]" }
+
+type pipeWriter struct{ q *pipe }
+
+func (w pipeWriter) Read(context.Context, []byte) (int, error)        { return 0, errBadFD }
+func (w pipeWriter) Write(ctx context.Context, b []byte) (int, error) { return w.q.write(ctx, b) }
+func (w pipeWriter) Close() error                                     { w.q.closeWriter(); return nil }
+func (w pipeWriter) Dup() File                                        { w.q.writers++; return w }
+func (w pipeWriter) Path() string                                     { return "pipe:[1]" }
+
+// Pipe returns the two ends of a pipe of 64 KiB.
+func (m *Machine) Pipe() (r, w File) {
+	q := &pipe{readers: 1, writers: 1}
+	return pipeReader{q}, pipeWriter{q}
+}

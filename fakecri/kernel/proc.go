@@ -1,0 +1,367 @@
+package kernel
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// procFS is /proc. What it shows is by the pid namespace of the container.
+type procFS struct{}
+
+// machineFiles are the files of /proc that are not of a process.
+var machineFiles = map[string]func(v *View) string{
+	"meminfo": (*View).meminfo,
+	"cpuinfo": func(v *View) string {
+		var b strings.Builder
+		for i := range v.ns.m.opts.CPUs {
+			fmt.Fprintf(&b, "processor\t: %d\nvendor_id\t: GenuineIntel\nmodel name\t: Virtual CPU\ncpu MHz\t\t: 2000.000\ncache size\t: 16384 KB\n\n", i)
+		}
+		return b.String()
+	},
+	"uptime": func(v *View) string {
+		up := v.ns.m.uptime().Seconds()
+		return fmt.Sprintf("%.2f %.2f\n", up, up*float64(v.ns.m.opts.CPUs))
+	},
+	"loadavg": func(v *View) string {
+		ns := v.pids()
+		return fmt.Sprintf("0.00 0.00 0.00 1/%d %d\n", len(ns.list), ns.last)
+	},
+	"stat": func(v *View) string {
+		m := v.ns.m
+		total := m.uptime().Milliseconds() / 10 * int64(m.opts.CPUs)
+		return fmt.Sprintf("cpu  0 0 0 %d 0 0 0 0 0 0\nctxt 0\nbtime %d\nprocesses %d\nprocs_running 1\nprocs_blocked 0\n", total, m.opts.BootTime/1e9, m.pids.last)
+	},
+	"version": func(v *View) string {
+		return "Linux version " + v.ns.m.opts.Kernel + " (root@localhost) #1 SMP\n"
+	},
+	"filesystems": func(*View) string {
+		return "nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tcgroup\nnodev\toverlay\n\text4\n"
+	},
+	"cmdline": func(*View) string { return "console=ttyS0\n" },
+	"sys/kernel/hostname": func(v *View) string {
+		if v.ns.c != nil {
+			return v.ns.c.Hostname() + "\n"
+		}
+		return v.ns.m.opts.Hostname + "\n"
+	},
+	"sys/kernel/ostype":                    func(*View) string { return "Linux\n" },
+	"sys/kernel/osrelease":                 func(v *View) string { return v.ns.m.opts.Kernel + "\n" },
+	"sys/kernel/pid_max":                   func(*View) string { return "4194304\n" },
+	"sys/kernel/shm_rmid_forced":           func(*View) string { return "0\n" },
+	"sys/kernel/msgmax":                    func(*View) string { return "8192\n" },
+	"sys/kernel/sem":                       func(*View) string { return "32000\t1024000000\t500\t32000\n" },
+	"sys/kernel/shmall":                    func(*View) string { return "18446744073692774399\n" },
+	"sys/kernel/shmmni":                    func(*View) string { return "4096\n" },
+	"sys/kernel/domainname":                func(*View) string { return "(none)\n" },
+	"sys/net/ipv4/tcp_keepalive_time":      func(*View) string { return "7200\n" },
+	"sys/net/ipv4/tcp_keepalive_intvl":     func(*View) string { return "75\n" },
+	"sys/net/ipv4/tcp_keepalive_probes":    func(*View) string { return "9\n" },
+	"sys/net/ipv4/tcp_fin_timeout":         func(*View) string { return "60\n" },
+	"sys/net/ipv4/tcp_rmem":                func(*View) string { return "4096\t131072\t33554432\n" },
+	"sys/net/ipv4/tcp_wmem":                func(*View) string { return "4096\t16384\t4194304\n" },
+	"sys/net/ipv4/ip_local_reserved_ports": func(*View) string { return "\n" },
+	"sys/kernel/shmmax":                    func(*View) string { return "18446744073692774399\n" },
+	"sys/kernel/random/uuid":               func(v *View) string { return v.ns.m.uuid() + "\n" },
+	"sys/vm/overcommit_memory":             func(*View) string { return "1\n" },
+	"sys/vm/max_map_count":                 func(*View) string { return "65530\n" },
+	"sys/fs/file-max":                      func(*View) string { return "9223372036854775807\n" },
+	"sys/net/core/somaxconn":               func(*View) string { return "4096\n" },
+	"sys/net/ipv4/ip_forward":              func(*View) string { return "1\n" },
+	"sys/net/ipv4/tcp_syncookies":          func(*View) string { return "1\n" },
+	"sys/net/ipv4/ip_local_port_range": func(*View) string {
+		return "32768\t60999\n"
+	},
+	"sys/net/ipv4/ip_unprivileged_port_start": func(*View) string { return "0\n" },
+	"sys/net/ipv4/ping_group_range":           func(*View) string { return "0\t2147483647\n" },
+	"net/dev": func(*View) string {
+		return "Inter-|   Receive                                                |  Transmit\n" +
+			" face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n" +
+			"    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0\n" +
+			"  eth0:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0\n"
+	},
+	"net/tcp": (*View).netTCP,
+}
+
+// processFiles are the names in /proc/PID.
+var processFiles = []string{"cgroup", "cmdline", "comm", "cwd", "environ", "exe", "fd", "limits", "mountinfo", "mounts", "oom_score", "oom_score_adj", "root", "stat", "statm", "status"}
+
+func (m *Machine) uptime() time.Duration {
+	return time.Duration(m.l.UnixNano() - m.opts.BootTime)
+}
+
+// pids is the pid namespace that the View is seen from.
+func (v *View) pids() *PIDNamespace {
+	if v.p != nil {
+		return v.p.ns
+	}
+	if v.ns.c != nil {
+		return v.ns.c.pids
+	}
+	return &v.ns.m.pids
+}
+
+func (procFS) lookup(v *View, rel string) *synth {
+	name := strings.TrimPrefix(rel, "/")
+	switch name {
+	case "":
+		return synthDir()
+	case "self", "thread-self":
+		if v.p == nil {
+			return nil
+		}
+		return synthLink(itoa(v.p.pid))
+	case "mounts":
+		return synthLink("self/mounts")
+	}
+	head, rest, _ := strings.Cut(name, "/")
+	if pid, err := strconv.Atoi(head); err == nil {
+		if p := v.pids().Find(pid); p != nil {
+			return v.procOf(p, rest)
+		}
+		return nil
+	}
+	if key, ok := strings.CutPrefix(name, "sys/"); ok && v.ns.c != nil {
+		if val, ok := v.ns.c.opts.Sysctls[strings.ReplaceAll(key, "/", ".")]; ok {
+			return &synth{mode: 0o644, data: func() string { return val + "\n" }}
+		}
+	}
+	if f, ok := machineFiles[name]; ok {
+		s := synthText(func() string { return f(v) })
+		if strings.HasPrefix(name, "sys/") {
+			s.mode = 0o644
+			s.write = func(string) syscall.Errno { return syscall.EROFS }
+		}
+		return s
+	}
+	for _, f := range sortedKeys(machineFiles) {
+		if strings.HasPrefix(f, name+"/") {
+			return synthDir()
+		}
+	}
+	return nil
+}
+
+func sortedKeys[T any](m map[string]T) []string {
+	out := make([]string, 0, len(m))
+	for k := range m { //drydock:unordered sorted below
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (procFS) names(v *View, rel string) []string {
+	name := strings.TrimPrefix(rel, "/")
+	head, rest, _ := strings.Cut(name, "/")
+	if pid, err := strconv.Atoi(head); err == nil {
+		p := v.pids().Find(pid)
+		switch {
+		case p == nil:
+			return nil
+		case rest == "fd":
+			return p.openNumbers()
+		}
+		return slices.Clone(processFiles)
+	}
+	var out []string
+	if name == "" {
+		for _, p := range v.pids().list {
+			out = append(out, itoa(p.PIDIn(v.pids())))
+		}
+		out = append(out, "self", "thread-self", "mounts")
+	} else {
+		name += "/"
+	}
+	for _, f := range sortedKeys(machineFiles) {
+		if rest, ok := strings.CutPrefix(f, name); ok {
+			next, _, _ := strings.Cut(rest, "/")
+			out = append(out, next)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (p *Process) openNumbers() []string {
+	var out []string
+	for i, f := range p.fds {
+		if f != nil {
+			out = append(out, itoa(i))
+		}
+	}
+	return out
+}
+
+// procOf is /proc/PID/name.
+func (v *View) procOf(p *Process, name string) *synth {
+	s := v.procFile(p, name)
+	if s != nil {
+		s.uid, s.gid = p.Cred.UID, p.Cred.GID
+	}
+	return s
+}
+
+func (v *View) procFile(p *Process, name string) *synth {
+	ns := v.pids()
+	switch name {
+	case "":
+		return synthDir()
+	case "cmdline":
+		return synthText(func() string {
+			if len(p.Argv) == 0 {
+				return ""
+			}
+			return strings.Join(p.Argv, "\x00") + "\x00"
+		})
+	case "environ":
+		s := synthText(func() string { return strings.Join(append(slices.Clone(p.Env), ""), "\x00") })
+		s.mode = 0o400
+		return s
+	case "comm":
+		return synthText(func() string { return p.Comm() + "\n" })
+	case "status":
+		return synthText(func() string { return p.status(ns) })
+	case "stat":
+		return synthText(func() string { return p.stat(ns) })
+	case "statm":
+		return synthText(func() string { return fmt.Sprintf("%d %d 0 0 0 0 0\n", p.mem/4096+100, p.mem/4096) })
+	case "mounts":
+		return synthText(v.mountLines)
+	case "mountinfo":
+		return synthText(v.mountInfo)
+	case "cgroup":
+		return synthText(p.cgroupLines)
+	case "limits":
+		return synthText(func() string {
+			return "Limit                     Soft Limit           Hard Limit           Units     \nMax open files            1048576              1048576              files     \n"
+		})
+	case "oom_score", "oom_score_adj":
+		return &synth{mode: 0o644, data: func() string { return "0\n" }, write: func(string) syscall.Errno { return 0 }}
+	case "cwd":
+		return synthLink(p.Dir)
+	case "root":
+		return synthLink("/")
+	case "exe":
+		return synthLink("/bin/busybox")
+	case "fd":
+		return &synth{mode: fs.ModeDir | 0o500}
+	}
+	if n, ok := strings.CutPrefix(name, "fd/"); ok {
+		fd, err := strconv.Atoi(n)
+		if err != nil || fd < 0 || fd >= len(p.fds) || p.fds[fd] == nil {
+			return nil
+		}
+		target := Path(p.fds[fd])
+		if target == "" {
+			target = "pipe:[1]"
+		}
+		return &synth{mode: fs.ModeSymlink | 0o700, link: target, file: p.fds[fd]}
+	}
+	return nil
+}
+
+// Comm is the process's short name.
+func (p *Process) Comm() string {
+	name := path.Base(strings.TrimPrefix(first(p.Argv), "-"))
+	return name[:min(len(name), 15)]
+}
+
+func (p *Process) status(ns *PIDNamespace) string {
+	pp := 0
+	if p.parent != nil {
+		pp = p.parent.PIDIn(ns)
+	}
+	pid := p.PIDIn(ns)
+	groups := ""
+	for _, g := range p.Cred.Groups {
+		groups += itoa(g) + " "
+	}
+	u, g := p.Cred.UID, p.Cred.GID
+	return fmt.Sprintf("Name:\t%s\nUmask:\t%04o\nState:\tS (sleeping)\nTgid:\t%d\nPid:\t%d\nPPid:\t%d\nTracerPid:\t0\nUid:\t%d\t%d\t%d\t%d\nGid:\t%d\t%d\t%d\t%d\nFDSize:\t64\nGroups:\t%s\nVmSize:\t%8d kB\nVmRSS:\t%8d kB\nThreads:\t1\nSigIgn:\t%016x\nSigCgt:\t%016x\n%s",
+		p.Comm(), p.Umask, pid, pid, pp, u, u, u, u, g, g, g, g, groups, p.mem/1024+400, p.mem/1024, p.ignored, p.caught, p.securityLines())
+}
+
+func (p *Process) stat(ns *PIDNamespace) string {
+	pp := 0
+	if p.parent != nil {
+		pp = p.parent.PIDIn(ns)
+	}
+	start := (p.startedAt - ns.m.opts.BootTime) / int64(10*time.Millisecond)
+	return fmt.Sprintf("%d (%s) S %d %d %d 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 %d %d %d 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+		p.PIDIn(ns), p.Comm(), pp, p.PGIDIn(ns), p.PGIDIn(ns), max(start, 0), p.mem+400<<10, p.mem/4096)
+}
+
+func (v *View) mountLines() string {
+	var b strings.Builder
+	for _, m := range v.Mounts() {
+		how := "rw"
+		if m.ReadOnly {
+			how = "ro"
+		}
+		fmt.Fprintf(&b, "%s %s %s %s,%s 0 0\n", m.Source, m.Path, m.Type, how, m.Options)
+	}
+	return b.String()
+}
+
+func (v *View) mountInfo() string {
+	var b strings.Builder
+	for i, m := range v.Mounts() {
+		how, parent := "rw", 100
+		if m.ReadOnly {
+			how = "ro"
+		}
+		if i == 0 {
+			parent = 99
+		}
+		root := "/"
+		if x := v.ns.list[i]; x.bind {
+			root = x.source
+		}
+		fmt.Fprintf(&b, "%d %d 0:%d %s %s %s,%s - %s %s rw\n", 100+i, parent, 30+i, root, m.Path, how, m.Options, m.Type, m.Source)
+	}
+	return b.String()
+}
+
+func (p *Process) cgroupLines() string {
+	at := "/"
+	if p.c != nil && p.c.opts.ID != "" {
+		at = "/kubepods/" + p.c.opts.ID
+	}
+	if p.ns.m.opts.CgroupV2 {
+		return "0::/\n"
+	}
+	var b strings.Builder
+	for i, c := range []string{"pids", "memory", "cpuset", "cpu,cpuacct", "blkio", "devices", "freezer"} {
+		fmt.Fprintf(&b, "%d:%s:%s\n", 7-i, c, at)
+	}
+	return b.String()
+}
+
+func (v *View) meminfo() string {
+	m := v.ns.m
+	total := m.opts.Memory / 1024
+	used := int64(0)
+	for _, p := range m.pids.list {
+		used += p.mem / 1024
+	}
+	free := max(total-used, 0)
+	return fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\nBuffers:        %8d kB\nCached:         %8d kB\nSwapTotal:      %8d kB\nSwapFree:       %8d kB\nShmem:          %8d kB\nSReclaimable:   %8d kB\n",
+		total, free, free, 0, 0, 0, 0, 0, 0)
+}
+
+func (v *View) netTCP() string {
+	out := "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+	if v.ns.c == nil {
+		return out
+	}
+	for i, port := range v.ns.c.Net().Ports() {
+		out += fmt.Sprintf("%4d: 00000000:%04X 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 0 1 0000000000000000 100 0 0 10 0\n", i, port)
+	}
+	return out
+}

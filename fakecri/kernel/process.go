@@ -1,0 +1,384 @@
+package kernel
+
+import (
+	"context"
+	"io"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// What it costs, in virtual time, to start a program and to fork.
+const (
+	startCost = time.Millisecond
+	forkCost  = 300 * time.Microsecond
+)
+
+// Memory that a program and a forked one take by themselves, in bytes.
+const (
+	programMemory = 512 << 10
+	forkMemory    = 128 << 10
+)
+
+// Command is the body of a program: it runs as a task of the process's own
+// group and returns the exit code.
+type Command func(ctx context.Context, p *Process) int
+
+// Commands are programs by name.
+type Commands map[string]Command
+
+// Cred is whom a process acts as.
+type Cred struct {
+	UID, GID int
+	// Groups are the supplementary groups.
+	Groups []int
+}
+
+// Exit is how a process ended.
+type Exit struct {
+	// Code is the exit code; 128+Signal of one that a signal killed.
+	Code int
+	// Signal is the signal that killed it, 0 if it exited by itself.
+	Signal int
+	// OOM says that the OOM killer did.
+	OOM bool
+}
+
+// Spec says what to run.
+type Spec struct {
+	// Path is the program's file. Empty means Argv[0].
+	Path string
+	// Argv is the command line, Env the environment.
+	Argv, Env []string
+	// Dir is the working directory. Empty means the parent's, or / for the
+	// first process.
+	Dir string
+	// Cred is whom it runs as. Spawn takes the parent's and ignores it.
+	Cred Cred
+	// FDs are its open files by number; nil entries are closed. It gets Dups.
+	FDs []File
+	// Tty says that it has a terminal.
+	Tty bool
+	// Setpgid puts it into a process group of its own (Spawn; what Start
+	// starts always leads one).
+	Setpgid bool
+	// Done, if any, is called once when the process has ended. It must not
+	// wait.
+	Done func(Exit)
+}
+
+// Disposition is what a process does on a signal.
+type Disposition uint8
+
+// The dispositions.
+const (
+	Default Disposition = iota
+	Ignore
+	Catch
+)
+
+// Process is a running program. Its methods are for its own task, except those
+// that only ask.
+type Process struct {
+	// Argv is its command line, Env its environment, Dir the absolute working
+	// directory (Chdir checks it), Cred whom it acts as, Umask what is taken
+	// off the modes of files it creates.
+	Argv, Env []string
+	Dir       string
+	Cred      Cred
+	Umask     uint32
+
+	c     *Container
+	group *loop.Group
+	ctx   context.Context // the body's own; it never ends
+	view  View
+
+	pid, hostPID, pgid int
+	ns                 *PIDNamespace
+	parent             *Process // nil if it is outside
+	children           []*Process
+	fds                []File
+	owned              []io.Closer // listeners and connections
+	tty, stated        bool
+	startedAt          int64 // ns since the Unix epoch
+	mem                int64
+
+	ignored, caught, pendingSet uint64
+	pending                     []uint8
+	signalled, childEnded       loop.Signal
+
+	dead  bool
+	exit  Exit
+	ended loop.Event
+	done  func(Exit)
+}
+
+type processKey struct{}
+
+// processContext is the context of a process's body.
+type processContext struct {
+	context.Context
+	p *Process
+}
+
+// Value finds the process itself.
+func (c *processContext) Value(key any) any {
+	if key == (processKey{}) {
+		return c.p
+	}
+	return c.Context.Value(key)
+}
+
+// From returns the process whose context it is, or nil.
+func From(ctx context.Context) *Process {
+	if c, ok := ctx.(*processContext); ok {
+		return c.p
+	}
+	p, _ := ctx.Value(processKey{}).(*Process)
+	return p
+}
+
+// PID is the process's number in its own pid namespace.
+func (p *Process) PID() int { return p.pid }
+
+// PPID is its parent's number, 0 if that is outside the namespace.
+func (p *Process) PPID() int {
+	if p.parent == nil {
+		return 0
+	}
+	return p.parent.PIDIn(p.ns)
+}
+
+// PGID is its process group.
+func (p *Process) PGID() int { return p.pgid }
+
+// Container is the container it runs in.
+func (p *Process) Container() *Container { return p.c }
+
+// Loop is the node's loop.
+func (p *Process) Loop() *loop.Loop { return p.group.Loop() }
+
+// Group is the process's own group: to kill it is death without a trace, as by
+// a power cut. For further tasks of the program.
+func (p *Process) Group() *loop.Group { return p.group }
+
+// Go starts a further task of the program, whose context is the process's too.
+// It dies with the process, which ends when its body returns.
+func (p *Process) Go(name string, fn func(ctx context.Context)) {
+	p.group.Go(name, func(ctx context.Context) { fn(&processContext{ctx, p}) })
+}
+
+// Now is the time on the loop's clock.
+func (p *Process) Now() time.Time { return p.group.Loop().Now() }
+
+// StartedAt is when it was started.
+func (p *Process) StartedAt() time.Time { return time.Unix(0, p.startedAt).UTC() }
+
+// Tty tells whether it has a terminal.
+func (p *Process) Tty() bool { return p.tty }
+
+// Dead tells whether it has ended; whatever it still does while it unwinds is
+// without effect.
+func (p *Process) Dead() bool { return p.dead }
+
+// Ended tells whether a process has ended, and how.
+func (p *Process) Ended() (Exit, bool) { return p.exit, p.dead }
+
+// FD returns an open file, or nil.
+func (p *Process) FD(n int) File {
+	if p.dead {
+		return closedFile{}
+	}
+	if n < 0 || n >= len(p.fds) {
+		return nil
+	}
+	return p.fds[n]
+}
+
+// SetFD puts a file (its reference is taken over) at a number, closing what was
+// there; nil closes.
+func (p *Process) SetFD(n int, f File) {
+	if p.dead || n < 0 {
+		if f != nil {
+			_ = f.Close()
+		}
+		return
+	}
+	for len(p.fds) <= n {
+		p.fds = append(p.fds, nil)
+	}
+	old := p.fds[n]
+	p.fds[n] = f
+	if old != nil {
+		_ = old.Close()
+	}
+}
+
+// FDs returns the open files by number, nil where there is none. The caller
+// must not write to the slice.
+func (p *Process) FDs() []File { return p.fds }
+
+// View returns the files of the process's mount namespace, with its credentials
+// and umask; relative names are resolved against Dir.
+func (p *Process) View() *View { return &p.view }
+
+// Chdir changes the working directory; ENOENT, ENOTDIR, EACCES.
+func (p *Process) Chdir(name string) error {
+	at, errno := p.view.resolve(name, true)
+	switch {
+	case errno != 0:
+	case !at.exists():
+		errno = syscall.ENOENT
+	case !at.mode().IsDir():
+		errno = syscall.ENOTDIR
+	case !p.view.may(&at, 1):
+		errno = syscall.EACCES
+	}
+	if errno != 0 {
+		return pathError("chdir", name, errno)
+	}
+	p.Dir = at.path
+	return nil
+}
+
+// Sleep waits for d; it returns ErrInterrupted when a caught signal arrives, or
+// has arrived since the last wait that returned it.
+func (p *Process) Sleep(ctx context.Context, d time.Duration) error {
+	if p.caught == 0 {
+		return p.Loop().Sleep(ctx, d)
+	}
+	tctx, cancel := loop.WithTimeout(ctx, d)
+	defer cancel()
+	err := p.signalled.Wait(tctx)
+	switch {
+	case err == nil:
+		return ErrInterrupted
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	if d <= 0 {
+		return p.Loop().Yield(ctx)
+	}
+	return nil
+}
+
+// Step is virtual time that the program itself takes; signals don't cut it
+// short.
+func (p *Process) Step(ctx context.Context, d time.Duration) error { return p.Loop().Sleep(ctx, d) }
+
+// Disposition sets what a signal does. SIGKILL and SIGSTOP stay as they are.
+func (p *Process) Disposition(sig int, d Disposition) {
+	if sig <= 0 || sig > maxSignal || sig == SIGKILL || sig == SIGSTOP {
+		return
+	}
+	b := bit(sig)
+	p.ignored &^= b
+	p.caught &^= b
+	switch d {
+	case Ignore:
+		p.ignored |= b
+	case Catch:
+		p.caught |= b
+	}
+}
+
+// DispositionOf returns what a signal does.
+func (p *Process) DispositionOf(sig int) Disposition {
+	switch {
+	case sig <= 0 || sig > maxSignal:
+		return Default
+	case p.ignored&bit(sig) != 0:
+		return Ignore
+	case p.caught&bit(sig) != 0:
+		return Catch
+	}
+	return Default
+}
+
+// NextSignal takes the oldest caught signal that was not taken yet.
+func (p *Process) NextSignal() (int, bool) {
+	if len(p.pending) == 0 {
+		return 0, false
+	}
+	sig := int(p.pending[0])
+	p.pending = p.pending[1:]
+	if len(p.pending) == 0 {
+		p.pending = nil
+		if p.signalled.Ready() && p.ctx != nil {
+			_ = p.signalled.Wait(p.ctx) // it is ready: this does not wait
+		}
+	}
+	p.pendingSet &^= bit(sig)
+	return sig, true
+}
+
+// Signalled is ready when a caught signal has arrived; being waited for uses it
+// up. It is for loop.WaitAny beside other things.
+func (p *Process) Signalled() loop.Waitable { return &p.signalled }
+
+// Kill sends a signal as kill(2) does: pid > 0 one process, 0 the own group, -1
+// all but the first and itself, < -1 a group; sig 0 only asks. ESRCH, EPERM,
+// EINVAL. If it kills the caller it does not return.
+func (p *Process) Kill(pid, sig int) error {
+	if sig < 0 || sig > maxSignal {
+		return syscall.EINVAL
+	}
+	if p.dead {
+		return syscall.ESRCH
+	}
+	group := -pid
+	if pid == 0 {
+		group = p.PGIDIn(p.ns)
+	}
+	found, allowed := false, false
+	for _, o := range slices.Clone(p.ns.list) {
+		n := o.PIDIn(p.ns)
+		switch {
+		case pid > 0 && n != pid,
+			pid == -1 && (n == 1 || o == p),
+			pid != -1 && pid <= 0 && o.PGIDIn(p.ns) != group:
+			continue
+		}
+		found = true
+		if !p.effective().has(capKill) && p.Cred.UID != o.Cred.UID {
+			continue
+		}
+		allowed = true
+		if sig != 0 && o != p {
+			o.deliver(sig, o.ns == p.ns)
+		}
+		if sig != 0 && o == p {
+			defer p.checkAlive()
+			defer p.deliver(sig, true)
+		}
+	}
+	switch {
+	case !found:
+		return syscall.ESRCH
+	case !allowed:
+		return syscall.EPERM
+	}
+	return nil
+}
+
+// PGIDIn is the process group's number in a namespace.
+func (p *Process) PGIDIn(ns *PIDNamespace) int {
+	if ns == p.ns {
+		return p.pgid
+	}
+	for _, o := range p.ns.list {
+		if o.pid == p.pgid {
+			return o.PIDIn(ns)
+		}
+	}
+	return p.PIDIn(ns)
+}
+
+// checkAlive does not return to a process that has died meanwhile.
+func (p *Process) checkAlive() {
+	if p.dead && p.ctx != nil {
+		_ = p.Loop().Yield(p.ctx)
+	}
+}

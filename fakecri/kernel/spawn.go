@@ -1,0 +1,341 @@
+package kernel
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// defaultPath is what runc searches when the environment has no PATH.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// program is a command that was found in a file.
+type program struct {
+	run  Command
+	argv []string
+}
+
+// StandaloneApplet is what LookPath finds for an applet of a standalone busybox.
+const StandaloneApplet = "/bin/busybox"
+
+// LookPath finds a program as execvp does: a name with a slash is itself, else
+// the first executable file in the directories of pathEnv. The error is
+// syscall.ENOENT, or EACCES if only files without permission were found.
+func (p *Process) LookPath(name, pathEnv string) (string, error) {
+	if c := p.c; c != nil && c.opts.Standalone != nil && c.opts.Standalone(name) {
+		return StandaloneApplet, nil
+	}
+	return p.view.lookPath(name, pathEnv)
+}
+
+func (v *View) lookPath(name, pathEnv string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	err := syscall.ENOENT
+	for _, dir := range strings.Split(pathEnv, ":") {
+		if name == "" {
+			break
+		}
+		if dir == "" {
+			dir = "."
+		}
+		file := path.Join(dir, name)
+		if dir == "." {
+			file = "./" + name
+		}
+		switch v.executable(file) {
+		case 0:
+			return file, nil
+		case syscall.EACCES:
+			err = syscall.EACCES
+		}
+	}
+	return "", err
+}
+
+// executable tells whether a path leads to a file that may be executed.
+func (v *View) executable(name string) syscall.Errno {
+	at, errno := v.resolve(name, true)
+	switch {
+	case errno != 0:
+		return errno
+	case !at.exists():
+		return syscall.ENOENT
+	case at.mode().IsDir():
+		return syscall.EISDIR
+	case !at.mode().IsRegular() || !v.may(&at, 1):
+		return syscall.EACCES
+	}
+	return 0
+}
+
+// program reads what a file is as a program.
+func (v *View) program(c *Container, name string, argv []string, depth int) (program, *ExecError) {
+	fail := func(errno syscall.Errno) (program, *ExecError) {
+		return program{}, &ExecError{Path: name, Errno: errno}
+	}
+	if errno := v.executable(name); errno != 0 {
+		return fail(errno)
+	}
+	at, _ := v.resolve(name, true)
+	head := string(at.head(256))
+	if rest, ok := strings.CutPrefix(head, elfHeader); ok {
+		prog, _, ok := strings.Cut(rest, "\n")
+		if !ok || prog == "" {
+			return fail(syscall.ENOEXEC)
+		}
+		return c.command(prog, argv), nil
+	}
+	rest, ok := strings.CutPrefix(head, "#!")
+	if !ok {
+		return fail(syscall.ENOEXEC)
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	line = strings.Trim(line, " \t")
+	interp, arg, hasArg := strings.Cut(line, " ")
+	if interp == "" || depth > 4 {
+		return fail(syscall.ENOEXEC)
+	}
+	args := []string{interp}
+	if hasArg {
+		args = append(args, strings.Trim(arg, " \t"))
+	}
+	args = append(args, name)
+	if len(argv) > 1 {
+		args = append(args, argv[1:]...)
+	}
+	prog, err := v.program(c, interp, args, depth+1)
+	if err != nil {
+		return program{}, &ExecError{Path: name, Errno: err.Errno, Interpreter: interp}
+	}
+	return prog, nil
+}
+
+// command looks a program up in the container's commands.
+func (c *Container) command(name string, argv []string) program {
+	applet := name
+	if name == "busybox" {
+		applet = strings.TrimPrefix(path.Base(first(argv)), "-")
+		if applet == "busybox" && len(argv) > 1 {
+			applet, argv = argv[1], argv[1:]
+		}
+	}
+	if run := c.opts.Commands[applet]; run != nil {
+		return program{run, argv}
+	}
+	if c.opts.UnknownCommand != nil {
+		c.opts.UnknownCommand(applet)
+	}
+	return program{func(ctx context.Context, p *Process) int {
+		if w := p.FD(2); w != nil {
+			_, _ = w.Write(ctx, []byte(applet+": applet not found\n"))
+		}
+		return 127
+	}, argv}
+}
+
+func first(argv []string) string {
+	if len(argv) == 0 {
+		return ""
+	}
+	return argv[0]
+}
+
+// newProcess makes a process's record and numbers it. It has no task yet.
+func (c *Container) newProcess(name string, parent *Process) *Process {
+	l := c.m.l
+	p := &Process{c: c, parent: parent, ns: c.pids, Umask: 0o022, Dir: "/", startedAt: l.UnixNano()}
+	p.view = View{ns: c.opts.Root.ns, p: p}
+	p.group = l.NewGroup(name)
+	p.group.OnKill(p.vanish)
+	c.pids.add(p)
+	p.pgid = p.pid
+	c.procs = append(c.procs, p)
+	return p
+}
+
+// launch starts the body of a process.
+func (p *Process) launch(name string, forked bool, body Command) {
+	p.group.Go(name, func(ctx context.Context) {
+		p.ctx = &processContext{ctx, p}
+		cost, mem := startCost, int64(programMemory)
+		if forked {
+			cost, mem = forkCost, forkMemory
+		}
+		_ = p.Loop().Sleep(ctx, cost)
+		_ = p.Alloc(p.ctx, mem)
+		code := body(p.ctx, p)
+		p.die(Exit{Code: code & 0xff})
+	})
+}
+
+func dup(fds []File) []File {
+	out := make([]File, len(fds))
+	for i, f := range fds {
+		if f != nil {
+			out[i] = f.Dup()
+		}
+	}
+	return out
+}
+
+// child makes a child with what a fork hands down.
+func (p *Process) child(name string, fds []File) *Process {
+	c := p.c.newProcess(name, p)
+	c.Argv, c.Env, c.Dir, c.Cred, c.Umask = p.Argv, p.Env, p.Dir, p.Cred, p.Umask
+	c.ignored, c.tty, c.pgid = p.ignored, p.tty, p.pgid
+	if fds == nil {
+		fds = p.fds
+	}
+	c.fds = dup(fds)
+	p.children = append(p.children, c)
+	return c
+}
+
+// Spawn forks and runs a program by its path (Spec.Path or Argv[0], without a
+// search: see LookPath). The error is a *ExecError with ENOENT, EACCES, ENOEXEC
+// and the like, and then there is no child. The child takes over the caller's
+// credentials, umask, ignored signals, and, where the spec has none, its
+// directory, environment and FDs.
+func (p *Process) Spawn(ctx context.Context, spec Spec) (*Process, error) {
+	if p.dead || p.c.ended {
+		p.checkAlive()
+		return nil, &ExecError{Path: first(spec.Argv), Errno: syscall.EAGAIN}
+	}
+	file := spec.Path
+	if file == "" {
+		file = first(spec.Argv)
+	}
+	prog, eerr := p.view.program(p.c, file, spec.Argv, 0)
+	if eerr != nil {
+		return nil, eerr
+	}
+	c := p.child(first(spec.Argv), spec.FDs)
+	c.Argv = slices.Clone(prog.argv)
+	if spec.Env != nil {
+		c.Env = spec.Env
+	}
+	if spec.Dir != "" {
+		c.Dir = spec.Dir
+	}
+	if spec.Setpgid {
+		c.pgid = c.pid
+	}
+	c.done = spec.Done
+	c.launch(first(c.Argv), false, prog.run)
+	return c, nil
+}
+
+// Fork makes a child that runs body: a subshell. name is for reports. The child
+// has the parent's command line, environment, directory, credentials, umask and
+// ignored signals; nil fds means the parent's.
+func (p *Process) Fork(name string, fds []File, body Command) *Process {
+	c := p.child(name, fds)
+	if p.dead {
+		c.vanish()
+		return c
+	}
+	c.launch(name, true, body)
+	return c
+}
+
+// Setpgid puts a child (or the process itself) into a process group; 0 means
+// one of its own.
+func (p *Process) Setpgid(child *Process, pgid int) {
+	if pgid == 0 {
+		pgid = child.pid
+	}
+	child.pgid = pgid
+}
+
+// Exec replaces the program in this process, runs it and returns its exit code,
+// which the caller must return at once. An error (*ExecError) means that
+// nothing has happened. path "" means argv[0]; env nil the present one.
+func (p *Process) Exec(ctx context.Context, file string, argv, env []string) (int, error) {
+	if file == "" {
+		file = first(argv)
+	}
+	prog, eerr := p.view.program(p.c, file, argv, 0)
+	if eerr != nil {
+		return 0, eerr
+	}
+	p.Argv = slices.Clone(prog.argv)
+	if env != nil {
+		p.Env = env
+	}
+	p.caught, p.pending, p.pendingSet = 0, nil, 0
+	p.Free(p.mem)
+	if err := p.Loop().Sleep(p.ctx, startCost); err != nil {
+		return 0, err
+	}
+	_ = p.Alloc(ctx, programMemory)
+	return prog.run(p.ctx, p), nil
+}
+
+// Children lists the children that were not reaped, oldest first.
+func (p *Process) Children() []*Process { return slices.Clone(p.children) }
+
+// Wait waits for a child of the caller to end and reaps it. ErrInterrupted says
+// that a caught signal has arrived since the last wait that said so (take it
+// with NextSignal, or wait again); ECHILD that it is no child or was reaped.
+func (p *Process) Wait(ctx context.Context, child *Process) (Exit, error) {
+	for {
+		if !slices.Contains(p.children, child) {
+			return Exit{}, syscall.ECHILD
+		}
+		if child.dead {
+			p.reap(child)
+			return child.exit, nil
+		}
+		i, err := loop.WaitAny(ctx, &child.ended, &p.signalled)
+		switch {
+		case err != nil:
+			return Exit{}, err
+		case i == 1:
+			return Exit{}, ErrInterrupted
+		}
+	}
+}
+
+// WaitAny is Wait for whichever child ends first.
+func (p *Process) WaitAny(ctx context.Context) (*Process, Exit, error) {
+	for {
+		if len(p.children) == 0 {
+			return nil, Exit{}, syscall.ECHILD
+		}
+		for _, c := range p.children {
+			if c.dead {
+				p.reap(c)
+				return c, c.exit, nil
+			}
+		}
+		i, err := loop.WaitAny(ctx, &p.childEnded, &p.signalled)
+		switch {
+		case err != nil:
+			return nil, Exit{}, err
+		case i == 1:
+			return nil, Exit{}, ErrInterrupted
+		}
+	}
+}
+
+func (p *Process) reap(child *Process) {
+	p.children = slices.DeleteFunc(p.children, func(o *Process) bool { return o == child })
+}
+
+// execError is an error of the kernel as it appears in a *fs.PathError.
+func execError(err error) syscall.Errno {
+	if pe, ok := err.(*fs.PathError); ok {
+		err = pe.Err
+	}
+	if errno, ok := err.(syscall.Errno); ok {
+		return errno
+	}
+	return syscall.EIO
+}

@@ -1,0 +1,332 @@
+package kernel
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/drydock-sim/drydock/sim/memfs"
+)
+
+// info describes what is at a place.
+type info struct {
+	name  string
+	mode  fs.FileMode
+	size  int64
+	mtime int64
+	sys   *memfs.Sys
+	of    fs.FileInfo // of memfs, for the rest
+}
+
+func (i *info) Name() string       { return i.name }
+func (i *info) Mode() fs.FileMode  { return i.mode }
+func (i *info) Size() int64        { return i.size }
+func (i *info) IsDir() bool        { return i.mode.IsDir() }
+func (i *info) ModTime() time.Time { return time.Unix(0, i.mtime).UTC() }
+func (i *info) String() string     { return fs.FormatFileInfo(i) }
+func (i *info) Sys() any {
+	if i.of != nil {
+		return i.of.Sys()
+	}
+	return i.sys
+}
+
+// dirSize is what a directory's size shows.
+const dirSize = 4096
+
+func (v *View) info(at *place, name string) fs.FileInfo {
+	if at.syn != nil {
+		return &info{name: name, mode: at.syn.mode, size: int64(len(at.syn.link)), mtime: v.ns.m.l.UnixNano(),
+			sys: &memfs.Sys{UID: at.syn.uid, GID: at.syn.gid, Nlink: 1, Ino: at.syn.ino()}}
+	}
+	of := at.node.Info(name)
+	i := &info{name: name, mode: of.Mode(), size: of.Size(), mtime: of.ModTime().UnixNano(), of: of}
+	switch {
+	case i.mode.IsDir():
+		i.size = dirSize
+	case i.mode&(fs.ModeDevice|fs.ModeNamedPipe) != 0:
+		i.size = 0
+	}
+	return i
+}
+
+// Stat describes what a path leads to; FileInfo.Sys() is a *memfs.Sys.
+func (v *View) Stat(name string) (fs.FileInfo, error) {
+	at, err := v.existing("stat", name, true)
+	if err != nil {
+		return nil, err
+	}
+	if at.syn != nil && at.syn.file != nil { // what an open file is
+		return &info{name: path.Base(name), mode: at.syn.fileMode(), mtime: v.ns.m.l.UnixNano(), sys: &memfs.Sys{Nlink: 1, UID: at.syn.uid, GID: at.syn.gid}}, nil
+	}
+	return v.info(&at, path.Base(name)), nil
+}
+
+// Lstat is Stat without following a link at the end.
+func (v *View) Lstat(name string) (fs.FileInfo, error) {
+	at, err := v.existing("lstat", name, false)
+	if err != nil {
+		return nil, err
+	}
+	return v.info(&at, path.Base(name)), nil
+}
+
+// ReadDir lists a directory, sorted by name.
+func (v *View) ReadDir(name string) ([]fs.DirEntry, error) {
+	at, err := v.existing("open", name, true)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !at.mode().IsDir():
+		return nil, pathError("readdirent", name, syscall.ENOTDIR)
+	case !v.may(&at, 4):
+		return nil, pathError("open", name, syscall.EACCES)
+	}
+	var out []fs.DirEntry
+	for _, n := range v.names(&at) {
+		k := v.child(&at, n)
+		if k.exists() {
+			out = append(out, fs.FileInfoToDirEntry(v.info(&k, n)))
+		}
+	}
+	return out, nil
+}
+
+// names lists a directory with the mount points in it.
+func (v *View) names(at *place) []string {
+	var names []string
+	if x := v.ns.list[at.mnt]; at.syn != nil {
+		names = x.synth.names(v, x.rel(at.path))
+	} else {
+		names = at.node.Names()
+	}
+	if more := v.ns.pointsIn(at.path); len(more) > 0 {
+		names = append(names, more...)
+		slices.Sort(names)
+		names = slices.Compact(names)
+	}
+	return names
+}
+
+// Open opens a file; flag is of os.OpenFile (os.O_RDONLY ...). One end of a
+// named pipe waits until the other is opened.
+func (v *View) Open(name string, flag int, perm fs.FileMode) (File, error) {
+	f, errno := v.open(name, flag, perm)
+	if errno != 0 {
+		return nil, pathError("open", name, errno)
+	}
+	return f, nil
+}
+
+func (v *View) open(name string, flag int, perm fs.FileMode) (File, syscall.Errno) {
+	if flag&os.O_CREATE != 0 && len(name) > 1 && name[len(name)-1] == '/' {
+		if _, errno := v.resolve(unslashed(name), false); errno != 0 {
+			return nil, errno
+		}
+		return nil, syscall.EISDIR
+	}
+	excl := flag&(os.O_CREATE|os.O_EXCL) == os.O_CREATE|os.O_EXCL
+	at, errno := v.resolve(name, !excl)
+	switch {
+	case errno != 0:
+		return nil, errno
+	case !at.exists() && flag&os.O_CREATE == 0:
+		return nil, syscall.ENOENT
+	case !at.exists():
+		f, rel, errno := v.mayCreate(&at)
+		if errno != 0 {
+			return nil, errno
+		}
+		return v.openFile(f, rel, &at, flag, perm&^v.umask(), true)
+	case excl:
+		return nil, syscall.EEXIST
+	}
+	var want fs.FileMode = 4
+	switch {
+	case flag&os.O_RDWR != 0:
+		want = 6
+	case flag&os.O_WRONLY != 0:
+		want = 2
+	}
+	write := want&2 != 0 || flag&os.O_TRUNC != 0
+	switch {
+	case at.syn != nil && at.syn.file != nil:
+		return at.syn.file.Dup(), 0
+	case at.mode().IsDir() && (write || flag&os.O_CREATE != 0):
+		return nil, syscall.EISDIR
+	case !v.may(&at, want):
+		return nil, syscall.EACCES
+	case at.syn != nil:
+		return v.openSynth(&at, write)
+	case at.mode()&fs.ModeDevice != 0:
+		return v.openDevice(at.node.Target())
+	case at.mode()&fs.ModeNamedPipe != 0:
+		return v.openFifo(at.node, flag)
+	case !write:
+		return &openFile{h: at.node.Open(name), path: at.path, refs: 1, flag: flag}, 0
+	}
+	f, rel, errno := v.writable(at.mnt, at.path)
+	if errno != 0 {
+		return nil, errno
+	}
+	return v.openFile(f, rel, &at, flag, perm, false)
+}
+
+func (v *View) umask() fs.FileMode {
+	if v.p == nil {
+		return 0
+	}
+	return fs.FileMode(v.p.Umask)
+}
+
+func (v *View) openFile(f *memfs.FS, rel string, at *place, flag int, perm fs.FileMode, create bool) (File, syscall.Errno) {
+	h, err := f.Open(rel, flag&^(os.O_EXCL|os.O_APPEND), perm)
+	if err != nil {
+		return nil, execError(err)
+	}
+	if create {
+		v.own(f, rel, at)
+	}
+	return &openFile{h: h, path: at.path, refs: 1, flag: flag, tmpfs: v.ns.list[at.mnt].fstype == "tmpfs"}, 0
+}
+
+// own gives a new entry to the process.
+func (v *View) own(f *memfs.FS, rel string, at *place) {
+	cred := v.cred()
+	if cred.UID == 0 && cred.GID == 0 {
+		return
+	}
+	gid := cred.GID
+	if dir := at.dir(); dir.mode()&fs.ModeSetgid != 0 {
+		gid = -1
+	}
+	_ = f.Lchown(rel, cred.UID, gid)
+}
+
+// ReadFile returns a file's content. It does not wait: a pipe or terminal gives
+// EAGAIN.
+func (v *View) ReadFile(name string) ([]byte, error) {
+	if at, errno := v.resolve(name, true); errno == 0 && at.exists() && at.mode()&fs.ModeNamedPipe != 0 {
+		return nil, pathError("read", name, syscall.EAGAIN)
+	}
+	f, err := v.Open(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	switch f := f.(type) {
+	case *openFile:
+		if f.h.Node().Mode().IsDir() {
+			return nil, pathError("read", name, syscall.EISDIR)
+		}
+		out := make([]byte, f.h.Size())
+		n, err := f.h.ReadAt(out, 0)
+		if err == io.EOF {
+			err = nil
+		}
+		return out[:n], err
+	case *synthFile:
+		return f.data, nil
+	case device:
+		if f.name == "null" {
+			return nil, nil
+		}
+	}
+	return nil, pathError("read", name, syscall.EAGAIN)
+}
+
+// WriteFile creates or replaces a file's content.
+func (v *View) WriteFile(name string, data []byte, perm fs.FileMode) error {
+	if at, errno := v.resolve(name, true); errno == 0 && at.exists() && at.mode()&fs.ModeNamedPipe != 0 {
+		return pathError("write", name, syscall.EAGAIN)
+	}
+	f, err := v.Open(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	switch f := f.(type) {
+	case *openFile, *synthFile, device:
+		_, err = f.Write(context.Background(), data) // these never wait
+		return err
+	}
+	return pathError("write", name, syscall.EAGAIN)
+}
+
+// Readlink returns what a symbolic link says.
+func (v *View) Readlink(name string) (string, error) {
+	at, err := v.existing("readlink", name, false)
+	if err != nil {
+		return "", err
+	}
+	if at.mode()&fs.ModeSymlink == 0 {
+		return "", pathError("readlink", name, syscall.EINVAL)
+	}
+	return at.target(), nil
+}
+
+// EvalSymlinks returns the path without symbolic links and dots (realpath).
+func (v *View) EvalSymlinks(name string) (string, error) {
+	at, err := v.existing("lstat", name, true)
+	return at.path, err
+}
+
+// Access tells whether the process may read (4), write (2), execute (1) it.
+func (v *View) Access(name string, mode int) error {
+	at, err := v.existing("access", name, true)
+	if err != nil {
+		return err
+	}
+	if !v.may(&at, fs.FileMode(mode)) {
+		return pathError("access", name, syscall.EACCES)
+	}
+	if mode&2 != 0 && v.ns.list[at.mnt].ro && at.mode()&fs.ModeDevice == 0 {
+		return pathError("access", name, syscall.EROFS)
+	}
+	return nil
+}
+
+// Statfs is what df(1) shows.
+type Statfs struct {
+	Source, Type, MountPoint string
+	// In bytes.
+	Size, Used, Avail int64
+	Files, FreeFiles  int64
+}
+
+// Statfs describes the file system that a path is on.
+func (v *View) Statfs(name string) (Statfs, error) {
+	at, err := v.existing("statfs", name, true)
+	if err != nil {
+		return Statfs{}, err
+	}
+	x := v.ns.list[at.mnt]
+	s := Statfs{Source: x.device(), Type: x.fstype, MountPoint: x.path}
+	switch x.fstype {
+	case "proc", "sysfs", "cgroup", "devpts", "mqueue":
+		return s, nil
+	case "tmpfs":
+		s.Size = x.size
+		if x.fs != nil {
+			if size, used, ok := x.fs.Limit("/"); ok {
+				s.Size, s.Used = size, used
+			}
+		}
+		if s.Size == 0 {
+			s.Size = v.ns.m.opts.Memory / 2
+		}
+	default:
+		s.Size = v.ns.m.opts.Disk
+		s.Used, _ = v.ns.m.opts.FS.Usage("/")
+	}
+	s.Avail = max(s.Size-s.Used, 0)
+	s.Files = s.Size / 16384
+	s.FreeFiles = s.Files
+	return s, nil
+}

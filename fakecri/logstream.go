@@ -1,0 +1,116 @@
+package fakecri
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// The names of the streams in log files.
+const (
+	stdoutName = "stdout"
+	stderrName = "stderr"
+)
+
+// maxLogLine is how long a line of a log file can be: what is longer is split
+// into partial ones (containerd's max_container_log_line_size).
+const maxLogLine = 16 * 1024
+
+// logStream is stdout or stderr of a container: what is written to it goes to
+// the log file, line by line, in CRI log format.
+type logStream struct {
+	r    *Runtime
+	c    *container
+	name string
+	rest []byte // of a line that has not ended
+	tail []byte // what was written last, for lastLine
+}
+
+// Read finds nothing: it is the write end of a pipe.
+func (s *logStream) Read(context.Context, []byte) (int, error) { return 0, io.EOF }
+
+// Close does nothing: the stream ends with the container.
+func (s *logStream) Close() error { return nil }
+
+// Dup returns the same stream.
+func (s *logStream) Dup() kernel.File { return s }
+
+// Write takes b.
+func (s *logStream) Write(_ context.Context, b []byte) (int, error) {
+	if s.name == stderrName {
+		s.remember(b)
+	}
+	if s.r.opts.Logs != nil && s.c.logPath() != "" {
+		s.write(b)
+	}
+	return len(b), nil
+}
+
+// maxTail is how much of stderr is remembered.
+const maxTail = 256
+
+func (s *logStream) remember(b []byte) {
+	s.tail = append(s.tail, b[max(0, len(b)-maxTail):]...)
+	if over := len(s.tail) - maxTail; over > 0 {
+		s.tail = append(s.tail[:0], s.tail[over:]...)
+	}
+}
+
+// lastLine is the last line that was written, without what is more than maxTail
+// before its end.
+func (s *logStream) lastLine() string {
+	t := bytes.TrimRight(s.tail, " \t\r\n")
+	return strings.ToValidUTF8(string(t[bytes.LastIndexByte(t, '\n')+1:]), "?")
+}
+
+func (s *logStream) write(b []byte) {
+	var out []byte
+	for len(b) > 0 {
+		i := bytes.IndexByte(b, '\n')
+		part := b
+		if i >= 0 {
+			part = b[:i]
+		}
+		s.rest = append(s.rest, part...)
+		for len(s.rest) > maxLogLine {
+			out = s.r.appendLog(out, s.name, "P", string(s.rest[:maxLogLine]))
+			s.rest = append(s.rest[:0], s.rest[maxLogLine:]...)
+		}
+		if i < 0 {
+			break
+		}
+		out = s.r.appendLog(out, s.name, "F", string(s.rest))
+		s.rest = s.rest[:0]
+		b = b[i+1:]
+	}
+	if out != nil {
+		s.r.opts.Logs.WriteLog(s.c.logPath(), out)
+	}
+}
+
+// flush writes what is left of a line without an end, which is a partial one.
+func (s *logStream) flush() {
+	if len(s.rest) > 0 {
+		s.r.opts.Logs.WriteLog(s.c.logPath(), s.r.appendLog(nil, s.name, "P", string(s.rest)))
+		s.rest = nil
+	}
+}
+
+// appendLog appends a line in CRI log format.
+func (r *Runtime) appendLog(b []byte, stream, tag string, line string) []byte {
+	if b == nil {
+		b = make([]byte, 0, 48+len(line))
+	}
+	b = r.l.Now().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, ' ')
+	b = append(b, stream...)
+	b = append(b, ' ')
+	b = append(b, tag...)
+	b = append(b, ' ')
+	b = append(b, line...)
+	return append(b, '\n')
+}

@@ -1,0 +1,190 @@
+package fakecri
+
+import (
+	"context"
+	iofs "io/fs"
+	"path"
+	"strings"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// podKernel is what a sandbox has besides while processes of its node are
+// interpreted.
+type podKernel struct {
+	net    *kernel.NetNS
+	pids   *kernel.PIDNamespace    // made when a container shares it
+	cgroup *kernel.Cgroup          // nil without a limit
+	mounts []*runtimeapi.Mount     // made when a container is interpreted
+	served map[*container][]func() // what stops the ports of stated programs
+}
+
+// kernel returns the node's, which is there from the first interpreted process
+// on. From then on stated programs can be talked to by processes too.
+func (r *Runtime) kernel() *kernel.Machine {
+	if r.machine != nil {
+		return r.machine
+	}
+	r.machine = kernel.New(kernel.Options{
+		Loop: r.l, FS: r.nodeFS(), Hostname: r.opts.Hostname, HostIP: r.opts.NodeIP, Kernel: r.opts.Kernel,
+		Memory: r.opts.Memory, CPUs: r.opts.CPUs, BootTime: r.bootedAt,
+	})
+	r.podKernels = map[*sandbox]*podKernel{}
+	r.hadKernel = true
+	for _, s := range r.sandboxes {
+		if s.state == sandboxReady {
+			r.podKernelOf(s)
+			for _, c := range s.containers {
+				r.serve(c)
+			}
+		}
+	}
+	return r.machine
+}
+
+func (r *Runtime) podKernelOf(s *sandbox) *podKernel {
+	m := r.kernel()
+	pk := r.podKernels[s]
+	if pk == nil {
+		pk = &podKernel{}
+		if s.hostNetwork() {
+			pk.net = m.HostNet()
+		} else {
+			pk.net = m.NewNet(s.ip.String())
+		}
+		if lin := s.config.GetLinux(); lin.GetResources().GetMemoryLimitInBytes() > 0 {
+			pk.setMemoryLimit(m, lin.Resources, lin.Overhead)
+		}
+		r.podKernels[s] = pk
+	}
+	return pk
+}
+
+// setMemoryLimit sets the limit of the pod's cgroup: what the pod may use and
+// what its sandbox takes besides.
+func (pk *podKernel) setMemoryLimit(m *kernel.Machine, resources, overhead *runtimeapi.LinuxContainerResources) {
+	limit := resources.GetMemoryLimitInBytes()
+	if limit > 0 {
+		limit += overhead.GetMemoryLimitInBytes()
+	}
+	if pk.cgroup == nil {
+		pk.cgroup = m.NewCgroup(limit)
+		return
+	}
+	pk.cgroup.SetLimit(limit)
+}
+
+// dropPodKernel takes a sandbox's namespaces away.
+func (r *Runtime) dropPodKernel(s *sandbox) {
+	pk := r.podKernels[s]
+	if pk == nil {
+		return
+	}
+	delete(r.podKernels, s)
+	for _, c := range s.containers {
+		pk.unserve(c)
+	}
+	if !s.hostNetwork() {
+		pk.net.Close()
+	}
+	if pk.mounts != nil {
+		fs := r.nodeFS()
+		if shm := sandboxShm(s); fs.Mounted(shm) {
+			_ = fs.Unmount(shm)
+		}
+	}
+}
+
+// removeSandboxFiles removes what writeSandboxFiles wrote.
+func (r *Runtime) removeSandboxFiles(s *sandbox) {
+	_ = r.nodeFS().RemoveAll(path.Dir(sandboxShm(s)))
+	_ = r.nodeFS().RemoveAll(sandboxDir(s))
+}
+
+// dropKernel forgets all that a power cut ends.
+func (r *Runtime) dropKernel() {
+	r.machine, r.podKernels = nil, nil
+}
+
+// Where containerd keeps a sandbox's files.
+func sandboxDir(s *sandbox) string {
+	return "/var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes/" + s.id
+}
+
+func sandboxShm(s *sandbox) string {
+	return "/run/containerd/io.containerd.grpc.v1.cri/sandboxes/" + s.id + "/shm"
+}
+
+// defaultShmSize is that of a pod's /dev/shm, in bytes.
+const defaultShmSize = 64 << 20
+
+// sandboxMounts returns copies of the mounts that each container of the sandbox
+// gets unless its request mounts something else there.
+func (r *Runtime) sandboxMounts(s *sandbox, pk *podKernel) []*runtimeapi.Mount {
+	if pk.mounts == nil {
+		r.writeSandboxFiles(s)
+		dir := sandboxDir(s)
+		for _, name := range []string{"hostname", "hosts", "resolv.conf"} {
+			pk.mounts = append(pk.mounts, &runtimeapi.Mount{ContainerPath: "/etc/" + name, HostPath: path.Join(dir, name)})
+		}
+		fs := r.nodeFS()
+		if shm := sandboxShm(s); fs.MkdirAll(shm, 0o755) == nil && fs.MountTmpfsSize(shm, defaultShmSize) == nil {
+			_ = fs.Chmod(shm, 0o777|iofs.ModeSticky)
+			pk.mounts = append(pk.mounts, &runtimeapi.Mount{ContainerPath: "/dev/shm", HostPath: shm})
+		}
+	}
+	out := make([]*runtimeapi.Mount, len(pk.mounts))
+	for i, m := range pk.mounts {
+		out[i] = &runtimeapi.Mount{ContainerPath: m.ContainerPath, HostPath: m.HostPath}
+	}
+	return out
+}
+
+// writeSandboxFiles writes what containerd writes for a sandbox.
+func (r *Runtime) writeSandboxFiles(s *sandbox) {
+	fs, dir := r.nodeFS(), sandboxDir(s)
+	if fs.MkdirAll(dir, 0o755) != nil {
+		return
+	}
+	hosts, err := fs.ReadFile("/etc/hosts")
+	if err != nil {
+		hosts = []byte("127.0.0.1\tlocalhost\n")
+	}
+	resolv := resolvConf(s.config.DnsConfig)
+	if resolv == "" {
+		host, _ := fs.ReadFile("/etc/resolv.conf")
+		resolv = string(host)
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{"hostname", []byte(r.hostname(s) + "\n")}, {"hosts", hosts}, {"resolv.conf", []byte(resolv)}} {
+		_ = fs.WriteFile(path.Join(dir, f.name), f.data, 0o644)
+	}
+}
+
+// resolvConf is the resolver's configuration as containerd writes it; "" when
+// there is none, and the host's is taken.
+func resolvConf(d *runtimeapi.DNSConfig) string {
+	var b strings.Builder
+	if s := d.GetSearches(); len(s) > 0 {
+		b.WriteString("search " + strings.Join(s, " ") + "\n")
+	}
+	if s := d.GetServers(); len(s) > 0 {
+		b.WriteString("nameserver " + strings.Join(s, "\nnameserver ") + "\n")
+	}
+	if s := d.GetOptions(); len(s) > 0 {
+		b.WriteString("options " + strings.Join(s, " ") + "\n")
+	}
+	return b.String()
+}
+
+// statedCommand is a command that an image states and nobody knows.
+func statedCommand(name string) kernel.Command {
+	return func(_ context.Context, p *kernel.Process) int {
+		p.Container().Warn("the command " + name + " of the image is not interpreted; it exits 0")
+		return 0
+	}
+}

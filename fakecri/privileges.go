@@ -1,0 +1,70 @@
+package fakecri
+
+import (
+	"fmt"
+	"io/fs"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// privileges are what a request gives to a container's processes: capabilities
+// (nil for the usual ones), no_new_privs, and whether system calls are filtered.
+func privileges(sc *runtimeapi.LinuxContainerSecurityContext) (caps *kernel.Capabilities, noNew, seccomp bool) {
+	if sc == nil {
+		return nil, false, false
+	}
+	noNew = sc.NoNewPrivs
+	if sc.Privileged {
+		all := kernel.AllCapabilities()
+		return &all, noNew, false
+	}
+	seccomp = sc.GetSeccomp() != nil && sc.Seccomp.ProfileType != runtimeapi.SecurityProfile_Unconfined
+	if c := sc.Capabilities; c != nil && len(c.AddCapabilities)+len(c.DropCapabilities) > 0 {
+		set := capabilities(c)
+		caps = &set
+	}
+	return caps, noNew, seccomp
+}
+
+// capabilities applies "ALL" of both lists first, as the CRI plugin does.
+func capabilities(c *runtimeapi.Capability) kernel.Capabilities {
+	set := kernel.DefaultCapabilities
+	for i, list := range [][]string{c.AddCapabilities, c.DropCapabilities} {
+		for _, name := range list {
+			if one, _ := kernel.Capability(name); one == kernel.AllCapabilities() {
+				set = one * kernel.Capabilities(1-i)
+			}
+		}
+	}
+	for i, list := range [][]string{c.AddCapabilities, c.DropCapabilities} {
+		for _, name := range list {
+			one, _ := kernel.Capability(name)
+			switch {
+			case one == kernel.AllCapabilities():
+			case i == 0:
+				set |= one
+			default:
+				set &^= one
+			}
+		}
+	}
+	return set
+}
+
+// checkProfile is containerd's error for a seccomp profile that is not on the
+// node.
+func (r *Runtime) checkProfile(sc *runtimeapi.LinuxContainerSecurityContext) error {
+	p := sc.GetSeccomp()
+	if sc.GetPrivileged() || p.GetProfileType() != runtimeapi.SecurityProfile_Localhost || r.opts.FS == nil {
+		return nil
+	}
+	if _, err := r.opts.FS.ReadFile(p.LocalhostRef); err != nil {
+		if info, statErr := r.opts.FS.Stat(p.LocalhostRef); statErr == nil && info.Mode()&fs.ModeType == 0 {
+			return nil
+		}
+		return fmt.Errorf("failed to create containerd container: cannot load seccomp profile %q: %w", p.LocalhostRef, err)
+	}
+	return nil
+}

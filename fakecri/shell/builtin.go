@@ -1,0 +1,469 @@
+package shell
+
+import (
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// builtin is a command that the shell runs itself.
+type builtin struct {
+	// run writes to s.out; flow runs commands itself.
+	run  func(s *shell, argv []string) int
+	flow func(s *shell, argv []string, flags evalFlags) int
+	// special builtins come before functions, keep the assignments before
+	// them, and end the shell when they fail.
+	special bool
+}
+
+// builtinNames are the builtins, in the order of help.
+var builtinNames = [...]string{
+	".", ":", "[", "[[", "alias", "bg", "break", "cd", "chdir", "command", "continue", "echo", "eval", "exec", "exit", "export", "false", "fg",
+	"getopts", "hash", "help", "history", "jobs", "kill", "let", "local", "printf", "pwd", "read", "readonly", "return", "set", "shift",
+	"source", "test", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "wait",
+}
+
+// builtinOf returns the builtin of a name, if there is one.
+func builtinOf(name string) (builtin, bool) {
+	b, ok := specialBuiltin(name)
+	if !ok {
+		b, ok = plainBuiltin(name)
+	}
+	return b, ok
+}
+
+func specialBuiltin(name string) (builtin, bool) {
+	b := builtin{special: true}
+	switch name {
+	case ":":
+		b.run = trueCmd
+	case ".", "source":
+		b.flow = dotCmd
+	case "break", "continue":
+		b.run = breakCmd
+	case "eval":
+		b.flow = evalCmd
+	case "exec":
+		b.flow = func(s *shell, argv []string, _ evalFlags) int { return s.execCmd(argv, &[]savedFD{}) }
+	case "exit":
+		b.run = exitCmd
+	case "export", "readonly":
+		b.run = exportCmd
+	case "local":
+		b.run = localCmd
+	case "return":
+		b.run = returnCmd
+	case "set":
+		b.run = setCmd
+	case "shift":
+		b.run = shiftCmd
+	case "times":
+		b.run = timesCmd
+	case "trap":
+		b.run = trapCmd
+	case "unset":
+		b.run = unsetCmd
+	default:
+		return b, false
+	}
+	return b, true
+}
+
+func plainBuiltin(name string) (builtin, bool) {
+	b := builtin{}
+	switch name {
+	case "true":
+		b.run = trueCmd
+	case "false":
+		b.run = func(*shell, []string) int { return 1 }
+	case "echo":
+		b.run = echoCmd
+	case "printf":
+		b.run = printfCmd
+	case "test", "[", "[[":
+		b.run = testCmd
+	case "cd", "chdir":
+		b.run = cdCmd
+	case "pwd":
+		b.run = pwdCmd
+	case "command":
+		b.flow = commandCmd
+	case "type":
+		b.run = typeCmd
+	case "hash":
+		b.run = hashCmd
+	case "alias":
+		b.run = aliasCmd
+	case "unalias":
+		b.run = unaliasCmd
+	case "wait":
+		b.run = waitCmd
+	case "jobs":
+		b.run = jobsCmd
+	case "fg", "bg":
+		b.run = fgCmd
+	case "kill":
+		b.run = killCmd
+	case "read":
+		b.run = readCmd
+	case "getopts":
+		b.run = getoptsCmd
+	case "umask":
+		b.run = umaskCmd
+	case "ulimit":
+		b.run = ulimitCmd
+	case "let":
+		b.run = letCmd
+	case "help":
+		b.run = helpCmd
+	case "history":
+		b.run = trueCmd
+	default:
+		return b, false
+	}
+	return b, true
+}
+
+func trueCmd(*shell, []string) int { return 0 }
+
+// number reads a number of at least 0, or raises an error.
+func (s *shell) number(t string) (int, bool) {
+	n, err := strconv.ParseUint(t, 10, 31)
+	if err != nil {
+		s.raise("Illegal number: %s", t)
+		return 0, false
+	}
+	return int(n), true
+}
+
+func breakCmd(s *shell, argv []string) int {
+	n := 1
+	if len(argv) > 1 {
+		var ok bool
+		if n, ok = s.number(argv[1]); !ok {
+			return 2
+		}
+		if n == 0 {
+			return s.raise("Illegal number: %s", argv[1])
+		}
+	}
+	if s.loops == 0 {
+		return 0
+	}
+	s.skip, s.skipCount = skipBreak, min(n, s.loops)
+	if argv[0] == "continue" {
+		s.skip = skipContinue
+	}
+	return 0
+}
+
+func returnCmd(s *shell, argv []string) int {
+	status := s.status
+	if len(argv) > 1 {
+		n, ok := s.number(argv[1])
+		if !ok {
+			return 2
+		}
+		status = n & 0xff
+	} else if s.inTrap && s.calls == 0 {
+		status = s.trapStatus
+	}
+	s.skip, s.status = skipReturn, status
+	return status
+}
+
+func exitCmd(s *shell, argv []string) int {
+	status := s.status
+	if s.inTrap {
+		status = s.trapStatus
+	}
+	if len(argv) > 1 {
+		n, ok := s.number(argv[1])
+		if !ok {
+			return 2
+		}
+		status = n & 0xff
+	}
+	if s.inTrap {
+		s.trapStatus = status
+	}
+	s.exit(status)
+	return status
+}
+
+func evalCmd(s *shell, argv []string, flags evalFlags) int {
+	args := argv[1:]
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return 0
+	}
+	command := s.command
+	s.command = "eval"
+	p := s.in.cache.get(strings.Join(args, " "))
+	if p.err != "" && len(p.stmts) == 0 {
+		if p.unsupported != "" {
+			s.warn("a construct that ash does not have: %s", p.unsupported)
+		}
+		return s.fail(2, "%s", p.err)
+	}
+	s.command = command
+	return s.run(p, flags&evalTested)
+}
+
+func dotCmd(s *shell, argv []string, flags evalFlags) int {
+	if len(argv) < 2 {
+		s.exit(2)
+		return 2
+	}
+	name := argv[1]
+	was := s.command
+	s.command = argv[0]
+	path := name
+	if !strings.Contains(name, "/") {
+		path = ""
+		for dir := range strings.SplitSeq(s.vars.value("PATH"), ":") {
+			p := dir + "/" + name
+			if dir == "" {
+				p = name
+			}
+			if fi, err := s.p.View().Stat(p); err == nil && fi.Mode().IsRegular() {
+				path = p
+				break
+			}
+		}
+		if path == "" {
+			return s.fail(2, "%s: not found", name)
+		}
+	}
+	data, err := s.p.View().ReadFile(path)
+	if err != nil {
+		return s.fail(2, "can't open '%s': %s", path, explain(err, ""))
+	}
+	s.command = path
+	args, in, loops := s.args, s.input, s.loops
+	if len(argv) > 2 {
+		s.args = argv[2:]
+	}
+	s.input, s.loops = &input{}, 0
+	s.calls++
+	status := s.run(s.in.cache.get(string(data)), flags&evalTested)
+	s.calls--
+	s.input, s.loops, s.command = in, loops, was
+	if len(argv) > 2 {
+		s.args = args
+	}
+	if s.skip == skipReturn {
+		s.skip = skipNone
+		status = s.status
+	}
+	return status
+}
+
+// execCmd is exec: with a command it replaces the shell, without one the
+// redirections stay.
+func (s *shell) execCmd(argv []string, saved *[]savedFD) int {
+	s.spend(costBuiltin)
+	args := argv[1:]
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	arg0 := ""
+	if len(args) > 1 && args[0] == "-a" {
+		arg0, args = args[1], args[2:]
+	}
+	if len(args) == 0 {
+		s.drop(*saved)
+		*saved = nil
+		return 0
+	}
+	command := s.command
+	s.command = "exec"
+	path, err := s.find(args[0])
+	if err != nil {
+		status := s.cannotRun(args[0], err)
+		s.exit(status)
+		return status
+	}
+	if arg0 != "" {
+		args = append([]string{arg0}, args[1:]...)
+	}
+	status := s.exec(path, args, saved)
+	s.command = command
+	if s.skip == skipNone { // a script without #!
+		s.exit(status)
+	}
+	return status
+}
+
+// commandCmd is command.
+func commandCmd(s *shell, argv []string, flags evalFlags) int {
+	args := argv[1:]
+	verbose, path := byte(0), false
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		o := args[0]
+		args = args[1:]
+		if o == "--" {
+			break
+		}
+		for i := 1; i < len(o); i++ {
+			switch o[i] {
+			case 'v', 'V':
+				verbose = o[i]
+			case 'p':
+				path = true
+			default:
+				s.command = "command"
+				return s.raise("illegal option -%c", o[i])
+			}
+		}
+	}
+	if len(args) == 0 {
+		return 0
+	}
+	if verbose != 0 {
+		s.command = "command"
+		status := s.describe(args[0], verbose == 'V')
+		return status
+	}
+	if b, ok := builtinOf(args[0]); ok {
+		b.special = false
+		if args[0] == "exec" {
+			return s.execCmd(args, &[]savedFD{})
+		}
+		return s.runBuiltin(b, args, flags)
+	}
+	if path {
+		old := s.save("PATH")
+		s.vars.set("PATH", "/sbin:/usr/sbin:/bin:/usr/bin", 0)
+		status := s.external(args, false, &[]savedFD{})
+		s.giveBack(old)
+		return status
+	}
+	return s.external(args, false, &[]savedFD{})
+}
+
+// describe says what a name means as a command.
+func (s *shell) describe(name string, long bool) int {
+	say := func(short, text string) int {
+		if long {
+			s.out = append(s.out, name+text+"\n"...)
+		} else {
+			s.out = append(s.out, short+"\n"...)
+		}
+		return 0
+	}
+	if isKeyword(name) {
+		return say(name, " is a shell keyword")
+	}
+	if a, ok := s.alias[name]; ok {
+		return say("alias "+name+"="+singleQuote(a), " is an alias for "+a)
+	}
+	b, ok := builtinOf(name)
+	if s.funcs[name] != nil && !b.special {
+		return say(name, " is a function")
+	}
+	if ok {
+		if b.special {
+			return say(name, " is a special shell builtin")
+		}
+		return say(name, " is a shell builtin")
+	}
+	path, err := s.find(name)
+	if err == nil && strings.Contains(name, "/") {
+		err = s.p.View().Access(name, 1)
+	}
+	if err == nil && path == kernel.StandaloneApplet {
+		return say(name, " is "+name)
+	}
+	if err == nil {
+		return say(path, " is "+path)
+	}
+	if long {
+		s.out = append(s.out, name+": not found\n"...)
+	}
+	return 127
+}
+
+func isKeyword(name string) bool {
+	switch name {
+	case "!", "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "then", "until", "while", "{", "}":
+		return true
+	}
+	return false
+}
+
+func typeCmd(s *shell, argv []string) int {
+	status := 0
+	for _, name := range argv[1:] {
+		if s.describe(name, true) != 0 {
+			status = 127
+		}
+	}
+	return status
+}
+
+func hashCmd(s *shell, argv []string) int {
+	if len(argv) > 1 && argv[1] == "-r" {
+		s.hashed = nil
+		return 0
+	}
+	status := 0
+	for _, name := range argv[1:] {
+		if _, ok := builtinOf(name); ok || s.funcs[name] != nil {
+			continue
+		}
+		if _, err := s.find(name); err != nil {
+			s.message("%s: %s", name, explain(err, "not found"))
+			status = 1
+		}
+	}
+	return status
+}
+
+func letCmd(s *shell, argv []string) int {
+	if len(argv) < 2 {
+		return s.raise("expression expected")
+	}
+	var v int64
+	for _, t := range argv[1:] {
+		var err error
+		if v, err = evalArith(t, s); err != nil {
+			return s.raise("%v", err)
+		}
+	}
+	return int(truth(v == 0))
+}
+
+func (s *shell) letClause(x *syntax.LetClause) int {
+	argv := []string{"let"}
+	for _, e := range x.Exprs {
+		argv = append(argv, s.arithSource(e))
+	}
+	return s.runBuiltin(builtin{run: letCmd}, argv, 0)
+}
+
+// timeClause is the time that scripts in Bash's grammar have; for ash it is a
+// program, which reports alike.
+func (s *shell) timeClause(x *syntax.TimeClause) int {
+	start := s.p.Now()
+	status := 0
+	if x.Stmt != nil {
+		status = s.stmt(x.Stmt, 0)
+		s.settle()
+	}
+	d := s.p.Now().Sub(start)
+	min := int(d.Minutes())
+	sec := d.Seconds() - float64(min)*60
+	_ = s.write(2, []byte("real\t"+strconv.Itoa(min)+"m "+strconv.FormatFloat(sec, 'f', 2, 64)+"s\nuser\t0m 0.00s\nsys\t0m 0.00s\n"))
+	return status
+}
+
+func helpCmd(s *shell, _ []string) int {
+	s.out = append(s.out, "Built-in commands:\n------------------\n\t"+strings.Join(builtinNames[:], " ")+"\n"...)
+	return 0
+}

@@ -1,0 +1,449 @@
+package shell
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/busybox/posix"
+)
+
+func cdCmd(s *shell, argv []string) int {
+	args := argv[1:]
+	physical := false
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		o := args[0]
+		args = args[1:]
+		if o == "--" {
+			break
+		}
+		for i := 1; i < len(o); i++ {
+			switch o[i] {
+			case 'P', 'L':
+				physical = o[i] == 'P'
+			default:
+				return s.raise("illegal option -%c", o[i])
+			}
+		}
+	}
+	var dest string
+	show := false
+	switch {
+	case len(args) == 0:
+		var ok bool
+		if dest, ok = s.vars.get("HOME"); !ok {
+			return 0
+		}
+	case args[0] == "-":
+		dest, show = s.vars.value("OLDPWD"), true
+	default:
+		dest = args[0]
+	}
+	if dest == "" {
+		dest = "."
+	}
+	try := []string{dest}
+	if first, _, _ := strings.Cut(dest, "/"); first != "" && first != "." && first != ".." {
+		if cdpath := s.vars.value("CDPATH"); cdpath != "" {
+			try = nil
+			for d := range strings.SplitSeq(cdpath, ":") {
+				try = append(try, path.Join(d, dest))
+			}
+			try = append(try, dest)
+		}
+	}
+	var err error
+	for _, d := range try {
+		if err = s.chdir(d, physical); err == nil {
+			if show || d != dest && d[0] == '/' {
+				s.out = append(s.out, s.vars.value("PWD")+"\n"...)
+			}
+			return 0
+		}
+	}
+	return s.raise("can't cd to %s: %s", dest, explain(err, ""))
+}
+
+// chdir changes the directory and PWD with it, by the names that lead there.
+func (s *shell) chdir(dir string, physical bool) error {
+	full := dir
+	if !path.IsAbs(full) {
+		full = s.pwd() + "/" + dir
+	}
+	full = path.Clean(full)
+	if physical {
+		r, err := s.p.View().EvalSymlinks(full)
+		if err != nil {
+			return err
+		}
+		full = r
+	}
+	if err := s.p.Chdir(full); err != nil {
+		return err
+	}
+	old := s.pwd()
+	s.vars.set("OLDPWD", old, flagExport)
+	s.vars.set("PWD", full, flagExport)
+	s.cwd = full
+	return nil
+}
+
+func (s *shell) pwd() string {
+	if s.cwd != "" {
+		return s.cwd
+	}
+	return s.p.Dir
+}
+
+func pwdCmd(s *shell, argv []string) int {
+	dir := s.pwd()
+	if len(argv) > 1 && argv[1] == "-P" {
+		if r, err := s.p.View().EvalSymlinks(dir); err == nil {
+			dir = r
+		}
+	}
+	s.out = append(s.out, dir+"\n"...)
+	return 0
+}
+
+// findJob finds a job by %n, %%, %+, %-; a message says if there is none.
+func (s *shell) findJob(name string) *job {
+	var current, previous *job
+	for _, j := range s.jobs {
+		if current == nil || j.used > current.used {
+			current, previous = j, current
+		} else if previous == nil || j.used > previous.used {
+			previous = j
+		}
+	}
+	var found *job
+	switch name {
+	case "%", "%%", "%+":
+		found = current
+	case "%-":
+		found = previous
+	default:
+		n, err := strconv.Atoi(name[1:])
+		for _, j := range s.jobs {
+			if err == nil && j.number == n {
+				found = j
+			}
+		}
+	}
+	if found == nil {
+		s.raise("%s: no such job", name)
+	}
+	return found
+}
+
+func waitCmd(s *shell, argv []string) int {
+	args := argv[1:]
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	s.settle()
+	if len(args) == 0 {
+		if sig := s.waitJob(nil); sig != 0 {
+			return 128 + sig
+		}
+		return 0
+	}
+	status := 0
+	for _, a := range args {
+		var found *job
+		index := -1
+		if strings.HasPrefix(a, "%") {
+			if found = s.findJob(a); found == nil {
+				return 2
+			}
+		} else {
+			pid, ok := s.number(a)
+			if !ok {
+				return 2
+			}
+			for _, j := range s.jobs {
+				for i, p := range j.pids {
+					if p == pid {
+						found, index = j, i
+					}
+				}
+			}
+		}
+		if found == nil {
+			status = 127
+			continue
+		}
+		if sig := s.waitJob(found); sig != 0 {
+			return 128 + sig
+		}
+		status = found.status()
+		_ = index
+	}
+	return status
+}
+
+func jobsCmd(s *shell, argv []string) int {
+	s.poll()
+	long, pids := false, false
+	for _, a := range argv[1:] {
+		switch a {
+		case "-l":
+			long = true
+		case "-p":
+			pids = true
+		}
+	}
+	list := append([]*job(nil), s.jobs...)
+	for i := len(list) - 1; i >= 0; i-- {
+		j := list[i]
+		at := len(s.jobs) - 1
+		for s.jobs[at] != j {
+			at--
+		}
+		if pids {
+			s.out = append(s.out, strconv.Itoa(j.pids[0])+"\n"...)
+			continue
+		}
+		mark := byte(' ')
+		switch at {
+		case len(s.jobs) - 1:
+			mark = '+'
+		case len(s.jobs) - 2:
+			mark = '-'
+		}
+		line := fmt.Sprintf("[%d]%c  ", j.number, mark)
+		if long {
+			line += strconv.Itoa(j.pids[0]) + " "
+		}
+		state := "Running"
+		if j.done() {
+			ex := j.exits[len(j.exits)-1]
+			switch {
+			case ex.Signal != 0:
+				state = signalText(ex.Signal)
+			case ex.Code != 0:
+				state = fmt.Sprintf("Done(%d)", ex.Code)
+			default:
+				state = "Done"
+			}
+			s.removeJob(j)
+		}
+		s.out = append(s.out, fmt.Sprintf("%-33s\n", line+state)...)
+	}
+	return 0
+}
+
+func fgCmd(s *shell, argv []string) int {
+	if len(argv) > 1 && strings.HasPrefix(argv[1], "%") && s.findJob(argv[1]) == nil {
+		return 2
+	}
+	if len(s.jobs) == 0 {
+		return s.raise("No current job")
+	}
+	return s.raise("job (null) not created under job control")
+}
+
+// killCmd is kill.
+func killCmd(s *shell, argv []string) int {
+	args := argv[1:]
+	sig := 15
+	if len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		o := args[0]
+		if o == "-l" {
+			return s.listSignals(args[1:])
+		}
+		args = args[1:]
+		name := o[1:]
+		switch {
+		case o == "--":
+			name = ""
+		case o == "-s" || o == "-n":
+			if len(args) == 0 {
+				s.plain("bad signal name '%s'", "(null)")
+				return 1
+			}
+			name, args = args[0], args[1:]
+		}
+		if name != "" {
+			n, ok := signalNumber(name)
+			if !ok || name == "EXIT" {
+				s.plain("bad signal name '%s'", name)
+				return 1
+			}
+			sig = n
+		}
+		if len(args) > 0 && args[0] == "--" {
+			args = args[1:]
+		}
+	}
+	if len(args) == 0 {
+		s.plain("you need to specify whom to kill")
+		return 1
+	}
+	status := 0
+	for _, a := range args {
+		var pids []int
+		if strings.HasPrefix(a, "%") {
+			j := s.findJob(a)
+			if j == nil {
+				return 2
+			}
+			pids = j.pids
+		} else {
+			n, err := strconv.Atoi(a)
+			if err != nil {
+				s.plain("invalid number '%s'", a)
+				status = 1
+				continue
+			}
+			pids = []int{n}
+		}
+		s.settle()
+		for _, pid := range pids {
+			if err := s.p.Kill(pid, sig); err != nil {
+				s.plain("can't kill pid %d: %s", pid, explain(err, ""))
+				status = 1
+			}
+		}
+	}
+	return status
+}
+
+func (s *shell) listSignals(args []string) int {
+	if len(args) == 0 {
+		for i := 1; i < len(signals); i++ {
+			s.out = append(s.out, fmt.Sprintf("%2d) %s\n", i, signals[i])...)
+		}
+		return 0
+	}
+	for _, a := range args {
+		n, ok := signalNumber(a)
+		if v, err := strconv.Atoi(a); err == nil && v >= 0 {
+			n, ok = v&0x7f, true
+		}
+		if !ok {
+			s.plain("unknown signal '%s'", a)
+			return 1
+		}
+		if a[0] >= '0' && a[0] <= '9' {
+			s.out = append(s.out, signalName(n)+"\n"...)
+		} else {
+			s.out = append(s.out, strconv.Itoa(n)+"\n"...)
+		}
+	}
+	return 0
+}
+
+func timesCmd(s *shell, _ []string) int {
+	s.out = append(s.out, "0m0.000s 0m0.000s\n0m0.000s 0m0.000s\n"...)
+	return 0
+}
+
+func umaskCmd(s *shell, argv []string) int {
+	args := argv[1:]
+	symbolic := false
+	if len(args) > 0 && args[0] == "-S" {
+		symbolic, args = true, args[1:]
+	}
+	if len(args) == 0 {
+		m := s.p.Umask
+		if !symbolic {
+			s.out = append(s.out, fmt.Sprintf("%04o\n", m)...)
+			return 0
+		}
+		for i, who := range "ugo" {
+			if i > 0 {
+				s.out = append(s.out, ',')
+			}
+			s.out = append(s.out, byte(who), '=')
+			for j, c := range "rwx" {
+				if m>>(6-3*i)&(4>>j) == 0 {
+					s.out = append(s.out, byte(c))
+				}
+			}
+		}
+		s.out = append(s.out, '\n')
+		return 0
+	}
+	a := args[0]
+	// A symbolic mask says what is allowed.
+	flip := uint32(0)
+	if a == "" || a[0] < '0' || a[0] > '9' {
+		flip = 0o777
+	}
+	m, ok := posix.ParseMode(a, s.p.Umask^flip, false, s.p.Umask)
+	if !ok || m > 0o777 {
+		return s.raise("illegal mode: %s", a)
+	}
+	s.p.Umask = m ^ flip
+	return 0
+}
+
+// limits are what ulimit shows: the name, the letter and the value in a
+// container.
+var limits = [...]struct {
+	name   string
+	letter byte
+	value  string
+}{
+	{"core file size (blocks)", 'c', "unlimited"}, {"data seg size (kb)", 'd', "unlimited"}, {"scheduling priority", 'e', "0"},
+	{"file size (blocks)", 'f', "unlimited"}, {"pending signals", 'i', "96365"}, {"max locked memory (kb)", 'l', "8192"},
+	{"max memory size (kb)", 'm', "unlimited"}, {"open files", 'n', "1048576"}, {"POSIX message queues (bytes)", 'q', "819200"},
+	{"real-time priority", 'r', "0"}, {"stack size (kb)", 's', "8192"}, {"cpu time (seconds)", 't', "unlimited"},
+	{"max user processes", 'u', "unlimited"}, {"virtual memory (kb)", 'v', "unlimited"}, {"file locks", 'x', "unlimited"},
+}
+
+// ulimitCmd is ulimit: limits can be set and are shown, and bind nothing.
+func ulimitCmd(s *shell, argv []string) int {
+	letter := byte('f')
+	all := false
+	args := argv[1:]
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		for i := 1; i < len(args[0]); i++ {
+			switch c := args[0][i]; c {
+			case 'H', 'S':
+			case 'a':
+				all = true
+			default:
+				letter = c
+			}
+		}
+		args = args[1:]
+	}
+	known := false
+	for _, l := range limits {
+		if !all && l.letter != letter {
+			continue
+		}
+		known = true
+		value := l.value
+		for _, x := range s.limits {
+			if x.letter == l.letter {
+				value = x.value
+			}
+		}
+		switch {
+		case all:
+			s.out = append(s.out, fmt.Sprintf("%-32s(-%c) %s\n", l.name, l.letter, value)...)
+		case len(args) > 0:
+			if _, ok := s.number(args[0]); !ok && args[0] != "unlimited" {
+				return 2
+			}
+			s.limits = append(s.limits[:len(s.limits):len(s.limits)], limit{l.letter, args[0]})
+			s.warn("ulimit -%c is kept but binds nothing", l.letter)
+		default:
+			s.out = append(s.out, value+"\n"...)
+		}
+	}
+	if !known {
+		return s.raise("illegal option -%c", letter)
+	}
+	return 0
+}
+
+// limit is a limit that a script has set.
+type limit struct {
+	letter byte
+	value  string
+}

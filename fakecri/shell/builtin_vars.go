@@ -1,0 +1,433 @@
+package shell
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// exportCmd is export and readonly.
+func exportCmd(s *shell, argv []string) int {
+	flag := flagExport
+	if argv[0] == "readonly" {
+		flag = flagReadonly
+	}
+	args := argv[1:]
+	negate, list := false, false
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		o := args[0]
+		args = args[1:]
+		switch o {
+		case "--":
+		case "-p":
+			list = true
+			continue
+		case "-n":
+			negate = true
+			continue
+		default:
+			return s.raise("illegal option %s", o)
+		}
+		break
+	}
+	if len(args) == 0 || list {
+		for _, x := range s.vars.sorted(flag, flag) {
+			s.out = append(s.out, argv[0]+" "+x.name...)
+			if x.flags&flagUnset == 0 {
+				s.out = append(s.out, "="+singleQuote(x.value)...)
+			}
+			s.out = append(s.out, '\n')
+		}
+		return 0
+	}
+	for _, a := range args {
+		name, value, has := strings.Cut(a, "=")
+		if !validName(name) {
+			return s.raise("%s: bad variable name", name)
+		}
+		if has {
+			if err := s.trySet(name, value, 0); err != nil {
+				return s.raise("%v", err)
+			}
+		}
+		if negate {
+			if x := s.vars.find(name); x != nil {
+				x.flags &^= flag
+				s.vars.env = nil
+			}
+			continue
+		}
+		s.vars.declare(name, flag)
+	}
+	return 0
+}
+
+func localCmd(s *shell, argv []string) int {
+	if len(s.frames) == 0 {
+		return s.raise("not in a function")
+	}
+	f := s.frames[len(s.frames)-1]
+	for _, a := range argv[1:] {
+		name, value, has := strings.Cut(a, "=")
+		if name == "-" {
+			continue
+		}
+		if !validName(name) {
+			return s.raise("%s: bad variable name", name)
+		}
+		f.saved = append(f.saved, s.save(name))
+		if x := s.vars.find(name); !has && x != nil && x.flags&flagReadonly == 0 {
+			s.vars.unset(name)
+		}
+		if has {
+			if err := s.trySet(name, value, 0); err != nil {
+				return s.raise("%v", err)
+			}
+		}
+	}
+	return 0
+}
+
+func unsetCmd(s *shell, argv []string) int {
+	args := argv[1:]
+	kind := byte(0)
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		o := args[0]
+		args = args[1:]
+		if o == "--" {
+			break
+		}
+		if o != "-v" && o != "-f" {
+			return s.raise("illegal option %s", o)
+		}
+		kind = o[1]
+	}
+	for _, name := range args {
+		if kind != 'f' {
+			if !validName(name) {
+				return s.raise("%s: bad variable name", name)
+			}
+			if x := s.vars.find(name); x != nil {
+				if x.flags&flagReadonly != 0 {
+					return s.raise("%s: is read only", name)
+				}
+				s.vars.unset(name)
+				continue
+			}
+		}
+		if kind != 'v' && s.funcs[name] != nil {
+			s.own()
+			delete(s.funcs, name)
+		}
+	}
+	return 0
+}
+
+func shiftCmd(s *shell, argv []string) int {
+	n := 1
+	if len(argv) > 1 {
+		var ok bool
+		if n, ok = s.number(argv[1]); !ok {
+			return 2
+		}
+	}
+	if n > len(s.args) {
+		return 1
+	}
+	s.args = s.args[n:]
+	return 0
+}
+
+// optionNames are the long names of options in the order of set -o; a letter
+// if there is one.
+var optionNames = [...]struct {
+	name   string
+	letter byte
+}{
+	{"errexit", 'e'}, {"noglob", 'f'}, {"ignoreeof", 'I'}, {"monitor", 'm'}, {"noexec", 'n'}, {"xtrace", 'x'}, {"verbose", 'v'},
+	{"noclobber", 'C'}, {"allexport", 'a'}, {"notify", 'b'}, {"nounset", 'u'}, {"errtrace", 'E'}, {"vi", 'V'}, {"pipefail", 0},
+}
+
+// option returns the option of a letter, or with 0 the one of a long name.
+func (o *options) option(letter byte, name string) *bool {
+	if letter == 0 {
+		for _, x := range optionNames {
+			if x.name == name {
+				if x.letter == 0 {
+					return &o.pipefail
+				}
+				return o.option(x.letter, "")
+			}
+		}
+		return nil
+	}
+	switch letter {
+	case 'e':
+		return &o.errexit
+	case 'f':
+		return &o.noglob
+	case 'I':
+		return &o.ignoreeof
+	case 'm':
+		return &o.monitor
+	case 'n':
+		return &o.noexec
+	case 'x':
+		return &o.xtrace
+	case 'v':
+		return &o.verbose
+	case 'C':
+		return &o.noclobber
+	case 'a':
+		return &o.allexport
+	case 'b':
+		return &o.notify
+	case 'u':
+		return &o.nounset
+	case 'E':
+		return &o.errtrace
+	case 'V':
+		return &o.vi
+	}
+	return nil
+}
+
+// letters is $-.
+func (o *options) letters() string {
+	var b []byte
+	for _, l := range []byte("VEubaCvxcsnmIfe") {
+		switch l {
+		case 'c':
+			if o.fromC {
+				b = append(b, l)
+			}
+		case 's':
+			if o.fromStdin {
+				b = append(b, l)
+			}
+		default:
+			if *o.option(l, "") {
+				b = append(b, l)
+			}
+		}
+	}
+	return string(b)
+}
+
+// setOptions takes options off the front of args. It is also what sh's own
+// command line goes through: then more is called for c, s, i and l.
+func (s *shell) setOptions(args []string, more func(c byte) bool) (rest []string, end, ok bool) {
+	for len(args) > 0 {
+		a := args[0]
+		if len(a) == 0 || a[0] != '-' && a[0] != '+' {
+			break
+		}
+		args = args[1:]
+		on := a[0] == '-'
+		if a == "-" || a == "--" {
+			return args, a == "--", true
+		}
+		for i := 1; i < len(a); i++ {
+			if a[i] == 'o' {
+				if len(args) == 0 {
+					s.listOptions(on)
+					continue
+				}
+				p := s.opts.option(0, args[0])
+				if p == nil {
+					s.message("illegal option %co %s", a[0], args[0])
+					return args, false, false
+				}
+				*p = on
+				args = args[1:]
+				continue
+			}
+			if p := s.opts.option(a[i], ""); p != nil {
+				*p = on
+			} else if more == nil || !more(a[i]) {
+				s.raise("illegal option %c%c", a[0], a[i])
+				return args, false, false
+			}
+		}
+	}
+	return args, false, true
+}
+
+func (s *shell) listOptions(long bool) {
+	for _, x := range optionNames {
+		v := *s.opts.option(0, x.name)
+		switch {
+		case long && v:
+			s.out = append(s.out, fmt.Sprintf("%-16son\n", x.name)...)
+		case long:
+			s.out = append(s.out, fmt.Sprintf("%-16soff\n", x.name)...)
+		case v:
+			s.out = append(s.out, "set -o "+x.name+"\n"...)
+		default:
+			s.out = append(s.out, "set +o "+x.name+"\n"...)
+		}
+	}
+}
+
+func setCmd(s *shell, argv []string) int {
+	if len(argv) == 1 {
+		for _, x := range s.vars.sorted(flagUnset, 0) {
+			value := x.value
+			if x.name == "LINENO" || x.name == "RANDOM" {
+				value = ""
+			}
+			s.out = append(s.out, x.name+"="+singleQuote(value)+"\n"...)
+		}
+		return 0
+	}
+	rest, end, ok := s.setOptions(argv[1:], nil)
+	if !ok {
+		if s.raised {
+			return 2
+		}
+		return 1
+	}
+	if len(rest) > 0 || end {
+		s.args = append([]string(nil), rest...)
+		s.optPos = 0
+		s.vars.set("OPTIND", "1", 0)
+	}
+	return 0
+}
+
+// getoptsCmd is getopts.
+func getoptsCmd(s *shell, argv []string) int {
+	if len(argv) < 3 {
+		return s.raise("usage: getopts optstring var [arg]")
+	}
+	spec, name, args := argv[1], argv[2], s.args
+	if len(argv) > 3 {
+		args = argv[3:]
+	}
+	ind, err := strconv.Atoi(s.vars.value("OPTIND"))
+	if err != nil || ind < 1 {
+		ind, s.optPos = 1, 0
+	}
+	silent := strings.HasPrefix(spec, ":")
+	if silent {
+		spec = spec[1:]
+	}
+	opt, status := "?", 0
+	argument, hasArgument := "", false
+	// While a word of several options is read, OPTIND is already past it.
+	pos := s.optPos
+	word := ""
+	if pos > 0 && ind >= 2 && ind-2 < len(args) && pos < len(args[ind-2]) {
+		word = args[ind-2]
+	} else {
+		pos = 0
+		switch {
+		case ind > len(args), len(args[ind-1]) < 2, args[ind-1][0] != '-':
+			status = 1
+		case args[ind-1] == "--":
+			ind++
+			status = 1
+		default:
+			word = args[ind-1]
+			ind++
+			pos = 1
+		}
+	}
+	if status == 0 {
+		c := word[pos]
+		pos++
+		i := strings.IndexByte(spec, c)
+		switch {
+		case i < 0 || c == ':':
+			if silent {
+				argument, hasArgument = string(c), true
+			} else {
+				_ = s.write(2, []byte("Illegal option -"+string(c)+"\n"))
+			}
+		case i+1 < len(spec) && spec[i+1] == ':':
+			opt = string(c)
+			switch {
+			case pos < len(word):
+				argument, hasArgument = word[pos:], true
+			case ind <= len(args):
+				argument, hasArgument = args[ind-1], true
+				ind++
+			case silent:
+				opt, argument, hasArgument = ":", string(c), true
+			default:
+				opt = "?"
+				_ = s.write(2, []byte("No arg for -"+string(c)+" option\n"))
+			}
+			pos = len(word)
+		default:
+			opt, hasArgument = string(c), true
+		}
+		if pos >= len(word) {
+			pos = 0
+		}
+	}
+	s.vars.unset("OPTARG")
+	for _, v := range [...]struct {
+		name, value string
+		has         bool
+	}{{"OPTARG", argument, hasArgument}, {"OPTIND", strconv.Itoa(ind), true}, {name, opt, true}} {
+		if !v.has {
+			continue
+		}
+		if err := s.trySet(v.name, v.value, 0); err != nil {
+			return s.raise("%v", err)
+		}
+	}
+	s.optPos = pos
+	return status
+}
+
+func aliasCmd(s *shell, argv []string) int {
+	if len(argv) == 1 {
+		names := make([]string, 0, len(s.alias))
+		for n := range s.alias { //drydock:unordered sorted below
+			names = append(names, n)
+		}
+		sortStrings(names)
+		for _, n := range names {
+			s.out = append(s.out, n+"="+singleQuote(s.alias[n])+"\n"...)
+		}
+		return 0
+	}
+	status := 0
+	for _, a := range argv[1:] {
+		name, value, ok := strings.Cut(a, "=")
+		if ok && name != "" {
+			s.own()
+			if s.alias == nil {
+				s.alias = make(map[string]string)
+			}
+			s.alias[name] = value
+			continue
+		}
+		if v, has := s.alias[a]; has {
+			s.out = append(s.out, a+"="+singleQuote(v)+"\n"...)
+			continue
+		}
+		_ = s.write(2, []byte("alias: "+a+" not found\n"))
+		status = 1
+	}
+	return status
+}
+
+func unaliasCmd(s *shell, argv []string) int {
+	s.own()
+	if len(argv) > 1 && argv[1] == "-a" {
+		s.alias = nil
+		return 0
+	}
+	status := 0
+	for _, a := range argv[1:] {
+		if _, ok := s.alias[a]; !ok {
+			_ = s.write(2, []byte("unalias: "+a+": not found\n"))
+			status = 1
+		}
+		delete(s.alias, a)
+	}
+	return status
+}

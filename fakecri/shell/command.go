@@ -1,0 +1,214 @@
+package shell
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// Command returns sh. Its shells share a cache of parsed scripts, so a Command
+// belongs to one loop: make one for each machine.
+//
+// Laps of "while true; do sleep N; done" are not run one by one: the container
+// shows one sleeping process all along, with the process number of the third
+// lap's. Traps run when they would.
+func Command() kernel.Command { return New(Options{}) }
+
+const usage = `Usage: sh [-il] [-|+Cabefmnuvx] [-|+o OPT]... [-c 'SCRIPT' [ARG0 ARGS] | FILE ARGS | -s ARGS]
+
+Unix shell interpreter
+`
+
+// main is what sh does with its command line.
+func (s *shell) main() int {
+	argv := s.p.Argv
+	s.arg0 = "sh"
+	if len(argv) > 0 {
+		s.arg0 = argv[0]
+		argv = argv[1:]
+	}
+	if len(argv) > 0 && argv[0] == "--help" {
+		_ = s.write(2, []byte(usage))
+		return 0
+	}
+	s.importEnv()
+	login := strings.HasPrefix(s.arg0, "-")
+	rest, _, ok := s.setOptions(argv, func(c byte) bool {
+		switch c {
+		case 'c':
+			s.opts.fromC = true
+		case 's':
+			s.opts.fromStdin = true
+		case 'l':
+			login = true
+		case 'i':
+		default:
+			return false
+		}
+		return true
+	})
+	if !ok {
+		return 2
+	}
+	if s.out != nil {
+		s.flush(0)
+	}
+	if login {
+		s.profile()
+	}
+	if s.skip == skipExit {
+		return s.finish(s.status)
+	}
+	if !s.opts.fromC && len(rest) == 0 {
+		s.opts.fromStdin = true
+	}
+	switch {
+	case s.opts.fromC:
+		return s.mainText(rest)
+	case s.opts.fromStdin:
+		s.args = rest
+		return s.mainStdin()
+	}
+	return s.mainFile(rest)
+}
+
+// mainText is sh -c text [arg0 args].
+func (s *shell) mainText(rest []string) int {
+	if len(rest) == 0 {
+		s.message("-c requires an argument")
+		return 2
+	}
+	text := rest[0]
+	if len(rest) > 1 {
+		s.arg0, s.command, s.args = rest[1], rest[1], rest[2:]
+	}
+	flags := evalExit
+	if s.opts.fromStdin {
+		flags = 0
+	}
+	return s.finish(s.end(s.run(s.in.cache.get(text), flags)))
+}
+
+// mainFile is sh file [args].
+func (s *shell) mainFile(rest []string) int {
+	name := rest[0]
+	file := name
+	data, err := s.p.View().ReadFile(file)
+	if err != nil && !strings.Contains(name, "/") {
+		if found, err2 := s.p.LookPath(name, s.vars.value("PATH")); err2 == nil {
+			file = found
+			data, err = s.p.View().ReadFile(file)
+		}
+	}
+	if err != nil {
+		s.message("can't open '%s': %s", name, explain(err, ""))
+		return 2
+	}
+	s.arg0, s.command, s.args = name, name, rest[1:]
+	s.input = &input{}
+	return s.finish(s.end(s.run(s.in.cache.get(string(data)), 0)))
+}
+
+// end takes a return at the end of a script for what it is.
+func (s *shell) end(status int) int {
+	switch s.skip {
+	case skipReturn:
+		s.skip = skipNone
+		return s.status
+	case skipExit:
+		return s.status
+	}
+	s.skip = skipNone
+	return status
+}
+
+// mainStdin runs commands from stdin line by line. It reads in blocks as ash
+// does: what is in the block is gone for the commands.
+func (s *shell) mainStdin() int {
+	s.input = &input{}
+	var buf [1023]byte
+	text, lines, first := "", 0, 1
+	status := 0
+	for {
+		line, err := s.readLine(buf[:])
+		if s.skip == skipExit {
+			return s.finish(s.status)
+		}
+		text += line
+		if line != "" {
+			lines++
+		}
+		eof := err != nil
+		if text == "" && eof {
+			break
+		}
+		p := parse(strings.Repeat("\n", first-1) + text)
+		if p.incomplete && !eof {
+			continue
+		}
+		text, first = "", lines+1
+		status = s.run(p, 0)
+		if s.skip == skipExit {
+			return s.finish(s.status)
+		}
+		if s.skip != skipNone {
+			status = s.end(status)
+			break
+		}
+		if eof {
+			break
+		}
+	}
+	return s.finish(status)
+}
+
+// profile runs what a login shell starts with.
+func (s *shell) profile() {
+	files := []string{"/etc/profile"}
+	if home := s.vars.value("HOME"); home != "" {
+		files = append(files, home+"/.profile")
+	}
+	for _, f := range files {
+		if data, err := s.p.View().ReadFile(f); err == nil && s.skip == skipNone {
+			s.run(s.in.cache.get(string(data)), 0)
+		}
+	}
+}
+
+// importEnv makes the variables that a shell begins with.
+func (s *shell) importEnv() {
+	s.vars.list = make([]variable, 0, len(s.p.Env)+14)
+	v := &s.vars
+	v.set("IFS", defaultIFS, 0)
+	v.set("PATH", "/sbin:/usr/sbin:/bin:/usr/bin", 0)
+	v.set("PS1", `\w \$ `, 0)
+	v.set("PS2", "> ", 0)
+	v.set("PS4", "+ ", 0)
+	v.set("OPTIND", "1", 0)
+	v.set("LINENO", "", flagDynamic)
+	v.set("FUNCNAME", "", 0)
+	v.set("RANDOM", "", flagDynamic)
+	for _, kv := range s.p.Env {
+		name, value, ok := strings.Cut(kv, "=")
+		if ok && validName(name) {
+			v.set(name, value, flagExport)
+		}
+	}
+	v.set("IFS", defaultIFS, 0)
+	v.set("OPTIND", "1", 0)
+	v.set("PPID", strconv.Itoa(s.p.PPID()), 0)
+	level, _ := strconv.Atoi(v.value("SHLVL"))
+	v.set("SHLVL", strconv.Itoa(level+1), flagExport)
+	if _, ok := v.get("HOSTNAME"); !ok {
+		v.set("HOSTNAME", s.p.Container().Hostname(), 0)
+	}
+	s.cwd = s.p.Dir
+	if pwd := v.value("PWD"); pwd != "" && pwd != s.cwd && path.IsAbs(pwd) {
+		if r, err := s.p.View().EvalSymlinks(pwd); err == nil && r == path.Clean(s.cwd) {
+			s.cwd = pwd
+		}
+	}
+	v.set("PWD", s.cwd, flagExport)
+}

@@ -1,0 +1,461 @@
+package shell
+
+import (
+	"fmt"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// evalFlags tell a command about its place.
+type evalFlags uint8
+
+const (
+	// evalExit says that the process has nothing to do after the command, so
+	// that a program may take its place.
+	evalExit evalFlags = 1 << iota
+	// evalTested says that somebody looks at the status, so that set -e must
+	// not.
+	evalTested
+)
+
+// run runs a parsed script. A syntax error in it ends the shell, after the
+// lines before it have run.
+func (s *shell) run(p *program, flags evalFlags) int {
+	if !p.tail || p.err != "" {
+		flags &^= evalExit
+	}
+	status := s.stmts(p.stmts, flags)
+	if p.err != "" && s.skip == skipNone {
+		s.line = p.errLine - 1 + s.in.firstLine(s)
+		if p.unsupported != "" {
+			s.warn("a construct that ash does not have: %s", p.unsupported)
+		}
+		return s.fail(2, "%s", p.err)
+	}
+	return status
+}
+
+// firstLine is the number of a script's first line: ash counts that of sh -c
+// from 0.
+func (*interp) firstLine(s *shell) int {
+	if s.input != nil || !s.opts.fromC {
+		return 1
+	}
+	return 0
+}
+
+// stmts runs commands one after the other; the last one has the flags of all.
+func (s *shell) stmts(list []*syntax.Stmt, flags evalFlags) int {
+	if len(list) == 0 {
+		s.status = 0
+		return 0
+	}
+	for i, st := range list {
+		f := flags
+		if i < len(list)-1 {
+			f &= evalTested
+		}
+		s.stmt(st, f)
+		if s.skip != skipNone {
+			break
+		}
+	}
+	return s.status
+}
+
+// stmt runs one command and then the traps of the signals that came.
+func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
+	if s.skip != skipNone || s.opts.noexec {
+		return s.status
+	}
+	if s.depth++; s.depth > maxDepth {
+		s.depth = 0
+		s.warn("commands nested deeper than %d", maxDepth)
+		s.fail(2, "commands nested too deep")
+		return 2
+	}
+	s.spend(costOther)
+	status, check := 0, false
+	switch {
+	case st.Background:
+		status, check = s.background(st), true
+	case st.Negated:
+		if status = s.command1(st, evalTested); s.skip == skipNone {
+			status = int(truth(status == 0))
+		}
+	default:
+		status = s.command1(st, flags)
+		switch x := st.Cmd.(type) {
+		case *syntax.CallExpr, *syntax.Subshell, *syntax.DeclClause, *syntax.TestClause, *syntax.LetClause, nil:
+			check = true
+		case *syntax.BinaryCmd:
+			check = x.Op == syntax.Pipe
+		}
+	}
+	s.depth--
+	if s.skip == skipExit {
+		return s.status
+	}
+	s.status = status
+	if s.traps.caught {
+		s.dotrap()
+	}
+	if check && status != 0 && s.opts.errexit && flags&evalTested == 0 && s.skip == skipNone {
+		s.exit(status)
+	}
+	return s.status
+}
+
+// command1 runs a command with its redirections; negation is the caller's.
+func (s *shell) command1(st *syntax.Stmt, flags evalFlags) int {
+	switch x := st.Cmd.(type) {
+	case nil:
+		return s.simple(st, nil, flags)
+	case *syntax.CallExpr:
+		return s.simple(st, x, flags)
+	case *syntax.Subshell:
+		return s.subshellCmd(x, st.Redirs, flags)
+	case *syntax.DeclClause:
+		return s.simple(st, declCall(x), flags)
+	}
+	if len(st.Redirs) == 0 {
+		return s.compound(st.Cmd, flags)
+	}
+	s.line = int(st.Pos().Line()) - 1 + s.in.firstLine(s)
+	saved, status := s.redirect(st.Redirs, true)
+	if status == 0 && s.skip == skipNone {
+		status = s.compound(st.Cmd, flags&evalTested)
+	}
+	s.restore(saved)
+	return status
+}
+
+func (s *shell) compound(cmd syntax.Command, flags evalFlags) int {
+	switch x := cmd.(type) {
+	case *syntax.BinaryCmd:
+		return s.binaryCmd(x, flags)
+	case *syntax.Block:
+		return s.stmts(x.Stmts, flags)
+	case *syntax.IfClause:
+		return s.ifClause(x, flags)
+	case *syntax.WhileClause:
+		return s.whileClause(x, flags)
+	case *syntax.ForClause:
+		return s.forClause(x, flags)
+	case *syntax.CaseClause:
+		return s.caseClause(x, flags)
+	case *syntax.FuncDecl:
+		return s.define(x)
+	case *syntax.TestClause:
+		return s.testClause(x)
+	case *syntax.LetClause:
+		return s.letClause(x)
+	case *syntax.TimeClause:
+		return s.timeClause(x)
+	}
+	s.warn("unsupported command %T", cmd)
+	return s.fail(127, "unsupported construct %s", fmt.Sprintf("%T", cmd)[len("*syntax."):])
+}
+
+func (s *shell) binaryCmd(x *syntax.BinaryCmd, flags evalFlags) int {
+	if x.Op == syntax.Pipe {
+		return s.pipeline(x, flags)
+	}
+	status := s.stmt(x.X, evalTested)
+	if s.skip != skipNone || (status == 0) == (x.Op == syntax.OrStmt) {
+		return status
+	}
+	return s.stmt(x.Y, flags)
+}
+
+func (s *shell) ifClause(x *syntax.IfClause, flags evalFlags) int {
+	for ; x != nil; x = x.Else {
+		if len(x.Cond) == 0 { // else
+			return s.stmts(x.Then, flags)
+		}
+		status := s.stmts(x.Cond, evalTested)
+		if s.skip != skipNone {
+			return status
+		}
+		if status == 0 {
+			return s.stmts(x.Then, flags)
+		}
+	}
+	return 0
+}
+
+// looped tells whether a loop ends with what its last lap did.
+func (s *shell) looped() bool {
+	switch s.skip {
+	case skipNone:
+		return false
+	case skipBreak, skipContinue:
+		if s.skipCount--; s.skipCount <= 0 {
+			stop := s.skip == skipBreak
+			s.skip = skipNone
+			return stop
+		}
+	}
+	return true
+}
+
+func (s *shell) whileClause(x *syntax.WhileClause, flags evalFlags) int {
+	flags &= evalTested
+	s.loops++
+	status := 0
+	rest := idle{argv: s.idleLoop(x)}
+	for {
+		if rest.argv != nil && rest.lap(s) {
+			status = 0
+			s.status = 0
+			if s.traps.caught {
+				s.dotrap()
+			}
+			if s.looped() {
+				break
+			}
+			continue
+		}
+		c := s.stmts(x.Cond, evalTested)
+		if s.skip != skipNone {
+			if s.looped() {
+				break
+			}
+			continue
+		}
+		if (c == 0) == x.Until {
+			break
+		}
+		status = s.stmts(x.Do, flags)
+		if s.looped() {
+			break
+		}
+	}
+	s.loops--
+	return status
+}
+
+func (s *shell) forClause(x *syntax.ForClause, flags evalFlags) int {
+	w, ok := x.Loop.(*syntax.WordIter)
+	if !ok {
+		s.warn("unsupported loop %T", x.Loop)
+		return s.fail(2, "syntax error: bad for loop variable")
+	}
+	s.line = int(x.ForPos.Line()) - 1 + s.in.firstLine(s)
+	var items []string
+	if w.InPos.IsValid() {
+		items = s.expandFields(nil, w.Items)
+	} else {
+		items = append(items, s.args...)
+	}
+	if s.skip == skipExit {
+		return s.status
+	}
+	flags &= evalTested
+	s.loops++
+	status := 0
+	for _, it := range items {
+		if !s.setVar(w.Name.Value, it, 0) {
+			break
+		}
+		s.spend(costOther)
+		status = s.stmts(x.Do, flags)
+		if s.looped() {
+			break
+		}
+	}
+	s.loops--
+	return status
+}
+
+func (s *shell) caseClause(x *syntax.CaseClause, flags evalFlags) int {
+	s.line = int(x.Case.Line()) - 1 + s.in.firstLine(s)
+	word := s.expandString(x.Word)
+	if s.skip == skipExit {
+		return s.status
+	}
+	for _, item := range x.Items {
+		for _, p := range item.Patterns {
+			pattern := s.expandPattern(p)
+			if s.skip == skipExit {
+				return s.status
+			}
+			if match(pattern, word) {
+				return s.stmts(item.Stmts, flags)
+			}
+		}
+	}
+	return 0
+}
+
+func (s *shell) define(x *syntax.FuncDecl) int {
+	if x.Name == nil {
+		return s.fail(2, "syntax error: bad function name")
+	}
+	s.own()
+	if s.funcs == nil {
+		s.funcs = make(map[string]*function)
+	}
+	s.funcs[x.Name.Value] = &function{body: x.Body}
+	return 0
+}
+
+// callFunction runs a function with parameters and variables of its own.
+func (s *shell) callFunction(f *function, argv []string, flags evalFlags) int {
+	args, opt := s.args, s.optPos
+	s.args, s.optPos = argv[1:], 0
+	s.frames = append(s.frames, &frame{})
+	s.calls++
+	status := s.stmt(f.body, flags&evalTested)
+	s.calls--
+	s.popFrame()
+	s.args, s.optPos = args, opt
+	if s.skip == skipReturn {
+		s.skip = skipNone
+		status = s.status
+	}
+	return status
+}
+
+// popFrame gives back the variables that were local to a function.
+func (s *shell) popFrame() {
+	f := s.frames[len(s.frames)-1]
+	s.frames = s.frames[:len(s.frames)-1]
+	for i := len(f.saved) - 1; i >= 0; i-- {
+		s.giveBack(f.saved[i])
+	}
+}
+
+// gone marks a variable that did not exist when it was saved.
+const flagGone uint8 = 1 << 7
+
+// save returns what a variable is, for giveBack.
+func (s *shell) save(name string) variable {
+	if x := s.vars.find(name); x != nil {
+		return *x
+	}
+	return variable{name: name, flags: flagGone}
+}
+
+func (s *shell) giveBack(v variable) {
+	if v.flags&flagGone != 0 {
+		s.vars.unset(v.name)
+		return
+	}
+	s.vars.put(v)
+}
+
+// runString runs the text of eval, a trap or an alias.
+func (s *shell) runString(text string, flags evalFlags) int {
+	p := s.in.cache.get(text)
+	return s.run(p, flags)
+}
+
+// subshellCmd is ( ... ). If nothing comes after it, it needs no process.
+func (s *shell) subshellCmd(x *syntax.Subshell, redirs []*syntax.Redirect, flags evalFlags) int {
+	body := func(c *shell) int {
+		if len(redirs) > 0 {
+			if _, status := c.redirect(redirs, false); status != 0 {
+				return status
+			}
+		}
+		return c.stmts(x.Stmts, evalExit|flags&evalTested)
+	}
+	if flags&evalExit != 0 && !s.traps.may {
+		s.traps = traps{}
+		status := body(s)
+		if s.skip != skipExit {
+			s.exit(status)
+		}
+		return s.status
+	}
+	child := s.fork(nil, body)
+	return s.waitForeground(child)
+}
+
+// pipeline runs a | b | c, each in a process of its own.
+func (s *shell) pipeline(x *syntax.BinaryCmd, flags evalFlags) int {
+	procs := s.startPipeline(x, false)
+	status := s.waitPipeline(procs)
+	return status
+}
+
+// startPipeline starts the processes of a pipeline.
+func (s *shell) startPipeline(x *syntax.BinaryCmd, background bool) []*kernel.Process {
+	var parts []*syntax.Stmt
+	for n := syntax.Command(x); ; {
+		b, ok := n.(*syntax.BinaryCmd)
+		if !ok || b.Op != syntax.Pipe {
+			break
+		}
+		parts = append(parts, b.Y)
+		left := b.X
+		if lb, ok := left.Cmd.(*syntax.BinaryCmd); ok && lb.Op == syntax.Pipe && len(left.Redirs) == 0 && !left.Negated {
+			n = lb
+			continue
+		}
+		parts = append(parts, left)
+		break
+	}
+	m := s.p.Container().Machine()
+	procs := make([]*kernel.Process, 0, len(parts))
+	var in kernel.File
+	for i := len(parts) - 1; i >= 0; i-- {
+		st := parts[i]
+		fds := append([]kernel.File(nil), s.p.FDs()...)
+		for len(fds) < 2 {
+			fds = append(fds, nil)
+		}
+		if in != nil {
+			fds[0] = in
+		} else if background {
+			fds[0] = m.Null()
+		}
+		var r, w kernel.File
+		if i > 0 {
+			r, w = m.Pipe()
+			fds[1] = w
+		}
+		child := s.fork(fds, func(c *shell) int { return c.stmt(st, evalExit) })
+		if background {
+			ignoreInterrupts(child)
+		}
+		procs = append(procs, child)
+		if in != nil || background && i == len(parts)-1 {
+			_ = fds[0].Close()
+		}
+		if w != nil {
+			_ = w.Close()
+		}
+		in = r
+	}
+	return procs
+}
+
+// background starts a command with & and does not wait for it.
+func (s *shell) background(st *syntax.Stmt) int {
+	var procs []*kernel.Process
+	if b, ok := st.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.Pipe && len(st.Redirs) == 0 && !st.Negated {
+		procs = s.startPipeline(b, true)
+	} else {
+		fds := append([]kernel.File(nil), s.p.FDs()...)
+		if len(fds) == 0 {
+			fds = append(fds, nil)
+		}
+		null := s.p.Container().Machine().Null()
+		fds[0] = null
+		fg := *st
+		fg.Background = false
+		procs = []*kernel.Process{ignoreInterrupts(s.fork(fds, func(c *shell) int {
+			if sub, ok := fg.Cmd.(*syntax.Subshell); ok && !fg.Negated {
+				return c.subshellCmd(sub, fg.Redirs, evalExit)
+			}
+			return c.stmt(&fg, evalExit)
+		}))}
+		_ = null.Close()
+	}
+	s.addJob(procs)
+	return 0
+}

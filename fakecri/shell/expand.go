@@ -1,0 +1,486 @@
+package shell
+
+import (
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// expander turns words into fields. While it works, the present field is a
+// pattern (see match) unless plain is set, so that what was quoted is not taken
+// for a wildcard later.
+type expander struct {
+	s      *shell
+	fields []string
+	buf    []byte
+	ifs    string
+	// started says that there is a field, even if nothing is in it.
+	started bool
+	// blank says that white space ended the last field: a separator that
+	// follows belongs to the same end.
+	blank bool
+	// meta and escapes say what buf may hold.
+	meta, escapes bool
+	// split has expansions split into fields, and fields matched with files.
+	split bool
+	// plain leaves backslashes out.
+	plain bool
+	// assign has a tilde expanded after each colon.
+	assign bool
+	// operand says that literal text is that of ${x-text}, and split too.
+	operand bool
+}
+
+const defaultIFS = " \t\n"
+
+func (s *shell) ifs() string {
+	if v, ok := s.vars.get("IFS"); ok {
+		return v
+	}
+	return defaultIFS
+}
+
+// simpleLit returns a word's text if nothing in it needs an expansion.
+func simpleLit(w *syntax.Word) (string, bool) {
+	if len(w.Parts) != 1 {
+		return "", false
+	}
+	switch x := w.Parts[0].(type) {
+	case *syntax.Lit:
+		if strings.ContainsAny(x.Value, "\\*?[~") {
+			return "", false
+		}
+		return x.Value, true
+	case *syntax.SglQuoted:
+		return x.Value, !x.Dollar
+	}
+	return "", false
+}
+
+// expandFields expands words as the arguments of a command.
+func (s *shell) expandFields(fields []string, words []*syntax.Word) []string {
+	var e *expander
+	for _, w := range words {
+		if t, ok := simpleLit(w); ok {
+			fields = append(fields, t)
+			continue
+		}
+		if e == nil {
+			e = &expander{s: s, split: true}
+		}
+		e.ifs = s.ifs()
+		e.fields = fields
+		e.word(w.Parts)
+		e.end()
+		e.blank = false
+		fields = e.fields
+		if s.skip == skipExit {
+			return fields
+		}
+	}
+	return fields
+}
+
+// expandString expands a word to one string: no splitting, no file names.
+func (s *shell) expandString(w *syntax.Word) string { return s.expandOne(w, false) }
+
+// expandAssign is expandString for the value of an assignment.
+func (s *shell) expandAssign(w *syntax.Word) string { return s.expandOne(w, true) }
+
+func (s *shell) expandOne(w *syntax.Word, assign bool) string {
+	if w == nil {
+		return ""
+	}
+	if t, ok := simpleLit(w); ok {
+		return t
+	}
+	e := expander{s: s, plain: true, assign: assign}
+	e.word(w.Parts)
+	return string(e.buf)
+}
+
+// expandPattern expands a word to a pattern.
+func (s *shell) expandPattern(w *syntax.Word) string {
+	if w == nil {
+		return ""
+	}
+	e := expander{s: s}
+	e.word(w.Parts)
+	return string(e.buf)
+}
+
+// expandDocument expands the body of a here-document.
+func (s *shell) expandDocument(w *syntax.Word) string {
+	if w == nil {
+		return ""
+	}
+	e := expander{s: s, plain: true}
+	for _, p := range w.Parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			e.quoted(unescapeIn(lit.Value, "$`\\"))
+			continue
+		}
+		e.part(p, true)
+	}
+	return string(e.buf)
+}
+
+// word adds the parts of an unquoted word.
+func (e *expander) word(parts []syntax.WordPart) {
+	for i, p := range parts {
+		if lit, ok := p.(*syntax.Lit); ok && (i == 0 || e.assign) {
+			e.tilde(lit.Value, i == 0, i == len(parts)-1)
+		} else {
+			e.part(p, false)
+		}
+		if e.s.skip == skipExit {
+			return
+		}
+	}
+}
+
+// tilde adds a literal with the tildes in it expanded.
+func (e *expander) tilde(t string, first, last bool) {
+	for t != "" {
+		if first && t[0] == '~' {
+			n := strings.IndexAny(t, "/:")
+			if !e.assign {
+				n = strings.IndexByte(t, '/')
+			}
+			if n < 0 && last {
+				n = len(t)
+			}
+			if n > 0 && !strings.Contains(t[:n], "\\") {
+				if home, ok := e.s.home(t[1:n]); ok {
+					e.quoted(home)
+					t = t[n:]
+				}
+			}
+		}
+		n := len(t)
+		if e.assign {
+			if c := strings.Index(t, ":~"); c >= 0 {
+				n = c + 1
+			}
+		}
+		e.literal(t[:n])
+		t, first = t[n:], true
+	}
+}
+
+// home returns the home directory of a user; "" is $HOME.
+func (s *shell) home(user string) (string, bool) {
+	if user == "" {
+		return s.vars.get("HOME")
+	}
+	data, err := s.p.View().ReadFile("/etc/passwd")
+	if err != nil {
+		return "", false
+	}
+	for line := range strings.SplitSeq(string(data), "\n") {
+		f := strings.Split(line, ":")
+		if len(f) >= 6 && f[0] == user {
+			return f[5], true
+		}
+	}
+	return "", false
+}
+
+// part adds one part of a word; in says that it stands in double quotes.
+func (e *expander) part(p syntax.WordPart, in bool) {
+	switch x := p.(type) {
+	case *syntax.Lit:
+		if in {
+			e.quoted(unescapeIn(x.Value, "$`\"\\"))
+		} else {
+			e.literal(x.Value)
+		}
+	case *syntax.SglQuoted:
+		t := x.Value
+		if x.Dollar {
+			t = dollarQuoted(t)
+		}
+		e.quoted(t)
+	case *syntax.DblQuoted:
+		e.doubleQuoted(x.Parts)
+	case *syntax.ParamExp:
+		e.param(x, in)
+	case *syntax.CmdSubst:
+		e.value(e.s.cmdSubst(x), in)
+	case *syntax.ArithmExp:
+		e.value(e.s.arithmetic(x), in)
+	case *syntax.ProcSubst:
+		e.value(e.s.procSubst(x), true)
+	default:
+		e.s.fail(2, "syntax error: unsupported expansion")
+		e.s.warn("unsupported expansion %T", p)
+	}
+}
+
+// doubleQuoted adds what stands in double quotes: a field even if it is empty,
+// except for "$@" without parameters.
+func (e *expander) doubleQuoted(parts []syntax.WordPart) {
+	none := len(parts) > 0 && len(e.s.args) == 0
+	for _, p := range parts {
+		if pe, ok := p.(*syntax.ParamExp); !ok || pe.Param == nil || pe.Param.Value != "@" || pe.Exp != nil {
+			none = false
+		}
+	}
+	if none {
+		return
+	}
+	e.start()
+	for _, p := range parts {
+		e.part(p, true)
+		if e.s.skip == skipExit {
+			return
+		}
+	}
+}
+
+func (e *expander) start() {
+	e.started = true
+	e.blank = false
+}
+
+// quoted adds text that stands for itself.
+func (e *expander) quoted(t string) {
+	e.start()
+	if e.plain {
+		e.grow(t)
+		return
+	}
+	n := len(e.buf)
+	e.buf = appendEscaped(e.buf, t)
+	if len(e.buf)-n != len(t) {
+		e.escapes = true
+	}
+	e.bound()
+}
+
+func (e *expander) grow(t string) {
+	e.buf = append(e.buf, t...)
+	e.bound()
+}
+
+func (e *expander) bound() {
+	if len(e.buf) > maxString && e.s.skip != skipExit {
+		e.s.fail(2, "out of memory")
+		e.buf = nil
+	}
+}
+
+// literal adds unquoted text of the script.
+func (e *expander) literal(t string) {
+	if e.operand && e.split {
+		e.operandLiteral(t)
+		return
+	}
+	if t == "" {
+		return
+	}
+	e.start()
+	if strings.IndexByte(t, '\\') < 0 {
+		e.meta = e.meta || strings.ContainsAny(t, "*?[")
+		e.grow(t)
+		return
+	}
+	for i := 0; i < len(t); i++ {
+		if t[i] == '\\' && i+1 < len(t) {
+			i++
+			e.quoted(t[i : i+1])
+			continue
+		}
+		if t[i] == '\\' {
+			e.quoted(`\`)
+			continue
+		}
+		e.meta = e.meta || t[i] == '*' || t[i] == '?' || t[i] == '['
+		e.buf = append(e.buf, t[i])
+	}
+	e.bound()
+}
+
+// operandLiteral adds the text of ${x-text}, which is split as a value is.
+func (e *expander) operandLiteral(t string) {
+	for t != "" {
+		n := strings.IndexByte(t, '\\')
+		if n < 0 {
+			e.splitted(t)
+			return
+		}
+		e.splitted(t[:n])
+		if n+1 < len(t) {
+			e.quoted(t[n+1 : n+2])
+			t = t[n+2:]
+			continue
+		}
+		e.quoted(`\`)
+		return
+	}
+}
+
+// value adds what an expansion gave.
+func (e *expander) value(t string, in bool) {
+	switch {
+	case in:
+		e.quoted(t)
+	case e.split:
+		e.splitted(t)
+	case e.plain:
+		e.grow(t)
+	default:
+		e.pattern(t)
+	}
+}
+
+// pattern adds a value in which wildcards work and backslashes don't.
+func (e *expander) pattern(t string) {
+	for i := 0; i < len(t); i++ {
+		switch t[i] {
+		case '*', '?', '[':
+			e.meta = true
+		case '\\':
+			e.escapes = true
+			e.buf = append(e.buf, '\\')
+		}
+		e.buf = append(e.buf, t[i])
+	}
+	e.bound()
+}
+
+// splitted adds a value, split at the characters of IFS.
+func (e *expander) splitted(t string) {
+	i := 0
+	for i < len(t) {
+		j := i
+		for j < len(t) && strings.IndexByte(e.ifs, t[j]) < 0 {
+			j++
+		}
+		if j > i {
+			e.start()
+			e.pattern(t[i:j])
+			if e.s.skip == skipExit {
+				return
+			}
+		}
+		if j == len(t) {
+			return
+		}
+		white := t[j] == ' ' || t[j] == '\t' || t[j] == '\n'
+		switch {
+		case e.started:
+			e.end()
+			e.blank = white
+		case white:
+		case e.blank:
+			e.blank = false
+		default:
+			e.started = true
+			e.end()
+		}
+		i = j + 1
+	}
+}
+
+// end ends the present field, if there is one.
+func (e *expander) end() {
+	if !e.started {
+		return
+	}
+	if e.meta && e.split && !e.s.opts.noglob && hasMeta(string(e.buf)) {
+		if names := e.s.glob(string(e.buf)); len(names) > 0 {
+			e.fields = append(e.fields, names...)
+			e.reset()
+			return
+		}
+	}
+	t := string(e.buf)
+	if e.escapes {
+		t = unescape(t)
+	}
+	e.fields = append(e.fields, t)
+	e.reset()
+}
+
+func (e *expander) reset() {
+	e.buf = e.buf[:0]
+	e.started, e.meta, e.escapes, e.blank = false, false, false, false
+}
+
+// unescapeIn takes the backslashes away that stand before one of chars.
+func unescapeIn(t, chars string) string {
+	if strings.IndexByte(t, '\\') < 0 {
+		return t
+	}
+	b := make([]byte, 0, len(t))
+	for i := 0; i < len(t); i++ {
+		if t[i] == '\\' && i+1 < len(t) && strings.IndexByte(chars, t[i+1]) >= 0 {
+			i++
+		}
+		b = append(b, t[i])
+	}
+	return string(b)
+}
+
+// dollarQuoted reads the escapes of $'...'.
+func dollarQuoted(t string) string {
+	var b []byte
+	for i := 0; i < len(t); i++ {
+		if t[i] != '\\' || i+1 == len(t) {
+			b = append(b, t[i])
+			continue
+		}
+		n := 0
+		b, n = appendEscape(b, t[i:])
+		i += n - 1
+	}
+	if i := strings.IndexByte(string(b), 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b)
+}
+
+// appendEscape adds what the escape at the start of t (a backslash and at least
+// one character more) stands for, and returns how long it is.
+func appendEscape(b []byte, t string) ([]byte, int) {
+	switch c := t[1]; c {
+	case 'n':
+		return append(b, '\n'), 2
+	case 't':
+		return append(b, '\t'), 2
+	case 'r':
+		return append(b, '\r'), 2
+	case 'a':
+		return append(b, 7), 2
+	case 'b':
+		return append(b, 8), 2
+	case 'f':
+		return append(b, 12), 2
+	case 'v':
+		return append(b, 11), 2
+	case 'e':
+		return append(b, 27), 2
+	case '\\', '\'', '"', '?':
+		return append(b, c), 2
+	case 'x':
+		n := 2
+		for n < len(t) && n < 4 && digit(t[n], 16) >= 0 {
+			n++
+		}
+		if n == 2 {
+			return append(b, '\\', 'x'), 2
+		}
+		v, _ := strconv.ParseUint(t[2:n], 16, 8)
+		return append(b, byte(v)), n
+	case '0', '1', '2', '3', '4', '5', '6', '7':
+		n := 1
+		for n < len(t) && n < 4 && digit(t[n], 8) >= 0 {
+			n++
+		}
+		v, _ := strconv.ParseUint(t[1:n], 8, 16)
+		return append(b, byte(v)), n
+	}
+	return append(b, '\\', t[1]), 2
+}

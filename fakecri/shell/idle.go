@@ -1,0 +1,151 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"path"
+	"syscall"
+	"time"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// A container that waits is mostly a loop of short sleeps, so that a trap runs
+// soon. A lap of it changes nothing but the number of the sleeping process, and
+// there may be a hundred thousand such containers. So a loop that was seen to
+// do nothing else is parked: one process stands for all the sleeps, and when a
+// signal comes the end of the lap is computed that would be running.
+
+// idleLaps is how many laps are run, and timed, before a loop is parked.
+const idleLaps = 2
+
+// idleLoop tells whether a loop is one of while true; do sleep N; done, and
+// returns the words of the sleep.
+func (s *shell) idleLoop(x *syntax.WhileClause) []string {
+	if s.in.noElide || len(x.Cond) != 1 || len(x.Do) != 1 || s.opts.xtrace {
+		return nil
+	}
+	cond, body := plainWords(x.Cond[0]), plainWords(x.Do[0])
+	if len(cond) != 1 || len(body) != 2 || body[0] != "sleep" || s.alias != nil {
+		return nil
+	}
+	switch {
+	case x.Until && cond[0] == "false", !x.Until && (cond[0] == "true" || cond[0] == ":"):
+	default:
+		return nil
+	}
+	if s.funcs[cond[0]] != nil || s.funcs["sleep"] != nil {
+		return nil
+	}
+	return body
+}
+
+// plainWords returns the words of a command that is nothing but words.
+func plainWords(st *syntax.Stmt) []string {
+	call, ok := st.Cmd.(*syntax.CallExpr)
+	if !ok || len(st.Redirs) > 0 || st.Negated || st.Background || len(call.Assigns) > 0 || len(call.Args) > 2 {
+		return nil
+	}
+	words := make([]string, 0, 2)
+	for _, w := range call.Args {
+		t, ok := simpleLit(w)
+		if !ok {
+			return nil
+		}
+		words = append(words, t)
+	}
+	return words
+}
+
+// idle times the laps of a loop.
+type idle struct {
+	argv  []string
+	laps  int
+	start time.Time
+	took  time.Duration
+}
+
+// lap is called at the start of each lap. It returns true after it has parked
+// the loop for any number of laps.
+func (i *idle) lap(s *shell) bool {
+	now := s.p.Now()
+	took := now.Sub(i.start)
+	if i.laps++; i.laps > 1 && (took-i.took).Abs() > time.Microsecond {
+		i.laps = min(i.laps, 2)
+	}
+	i.start, i.took = now, took
+	if i.laps <= idleLaps || took <= 0 || !s.isSleep() {
+		return false
+	}
+	i.laps = 0
+	s.park(i.argv, now, took)
+	return true
+}
+
+// isSleep tells whether sleep is the image's own, and not some other program.
+func (s *shell) isSleep() bool {
+	file, err := s.find("sleep")
+	if err != nil || path.Base(file) != "sleep" {
+		return false
+	}
+	data, err := s.p.View().ReadFile(file)
+	return err == nil && (bytes.Equal(data, kernel.ELF("busybox")) || bytes.Equal(data, kernel.ELF("sleep")))
+}
+
+// park waits, in laps that take as long as the last one, until a signal has
+// come and its lap is over, or until somebody has killed the sleep.
+func (s *shell) park(argv []string, start time.Time, lap time.Duration) {
+	child := s.p.Fork(argv[0], nil, func(ctx context.Context, p *kernel.Process) int {
+		for p.Sleep(ctx, math.MaxInt64/4) == nil {
+			continue
+		}
+		return 0
+	})
+	child.Argv = argv
+	child.Env = s.vars.environ()
+	for {
+		p, ex, err := s.p.WaitAny(s.ctx)
+		switch {
+		case errors.Is(err, kernel.ErrInterrupted):
+			since := s.p.Now().Sub(start)
+			end := start.Add((since + lap - 1) / lap * lap)
+			for d := end.Sub(s.p.Now()); d > 0; d = end.Sub(s.p.Now()) {
+				_ = s.p.Sleep(s.ctx, d)
+			}
+			if s.p.Kill(child.PID(), int(syscall.SIGKILL)) == nil {
+				for {
+					if _, err := s.p.Wait(s.ctx, child); !errors.Is(err, kernel.ErrInterrupted) {
+						return
+					}
+				}
+			}
+			return
+		case err != nil:
+			return
+		case p == child:
+			s.tellSignal(ex)
+			return
+		default:
+			s.reap(p, ex)
+		}
+	}
+}
+
+// Options configure New.
+type Options struct {
+	// NoElide has each lap of an idle loop run, see Command.
+	NoElide bool
+}
+
+// New is Command with options.
+func New(opts Options) kernel.Command {
+	in := &interp{noElide: opts.NoElide}
+	return func(ctx context.Context, p *kernel.Process) int {
+		s := &shell{p: p, ctx: ctx, in: in, rootPID: p.PID()}
+		return s.main()
+	}
+}

@@ -1,0 +1,362 @@
+package shell
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// lookup returns the value of a parameter and whether it is set. Of @ and * it
+// is all positional parameters in one string.
+func (s *shell) lookup(name string) (string, bool) {
+	switch name {
+	case "@", "*":
+		sep := " "
+		if ifs, ok := s.vars.get("IFS"); ok {
+			sep = ifs[:min(len(ifs), 1)]
+		}
+		return strings.Join(s.args, sep), len(s.args) > 0
+	case "#":
+		return strconv.Itoa(len(s.args)), true
+	case "?":
+		return strconv.Itoa(s.status), true
+	case "$":
+		return strconv.Itoa(s.rootPID), true
+	case "!":
+		if s.lastBg == 0 {
+			return "", false
+		}
+		return strconv.Itoa(s.lastBg), true
+	case "-":
+		return s.opts.letters(), true
+	case "0":
+		return s.arg0, true
+	case "LINENO":
+		if x := s.vars.find(name); x != nil && x.flags&flagDynamic != 0 {
+			return strconv.Itoa(s.line), true
+		}
+	case "RANDOM":
+		if x := s.vars.find(name); x != nil && x.flags&flagDynamic != 0 {
+			return s.random(), true
+		}
+	case "EPOCHSECONDS":
+		return strconv.FormatInt(s.p.Now().Unix(), 10), true
+	case "EPOCHREALTIME":
+		t := s.p.Now()
+		return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000), true
+	}
+	if name[0] >= '1' && name[0] <= '9' || name[0] == '0' {
+		n, err := strconv.Atoi(name)
+		switch {
+		case err != nil || n > len(s.args):
+			return "", false
+		case n == 0:
+			return s.arg0, true
+		}
+		return s.args[n-1], true
+	}
+	return s.vars.get(name)
+}
+
+// random is $RANDOM: a draw of the loop.
+func (s *shell) random() string {
+	s.randoms++
+	object := s.p.Container().Options().ID + "/" + strconv.Itoa(s.p.PID())
+	return strconv.FormatUint(s.p.Loop().Uint64("shell RANDOM", object, s.randoms)&0x7fff, 10)
+}
+
+// param adds a parameter's expansion.
+func (e *expander) param(pe *syntax.ParamExp, in bool) {
+	s := e.s
+	if pe.Param == nil {
+		s.fail(2, "syntax error: bad substitution")
+		return
+	}
+	name := pe.Param.Value
+	if (name == "@" || name == "*") && pe.Exp == nil && pe.Slice == nil && pe.Repl == nil && !pe.Length {
+		if e.positional(name, in) {
+			return
+		}
+	}
+	value, set := s.lookup(name)
+	if pe.Exp != nil && pe.Exp.Op <= syntax.AssignUnsetOrNull {
+		e.conditional(pe, name, value, set, in)
+		return
+	}
+	if !set && s.opts.nounset && name != "@" && name != "*" {
+		s.fail(2, "%s: parameter not set", name)
+		return
+	}
+	switch {
+	case pe.Length:
+		value = strconv.Itoa(len(value))
+	case pe.Slice != nil:
+		value = s.slice(pe.Slice, value)
+	case pe.Repl != nil:
+		value = s.replace(pe.Repl, value)
+	case pe.Exp != nil:
+		p := s.expandPattern(pe.Exp.Word)
+		if tooLong(value, p, false) {
+			s.warn("a pattern on a value of %d bytes", len(value))
+			s.fail(2, "out of memory")
+			return
+		}
+		switch pe.Exp.Op {
+		case syntax.RemSmallSuffix:
+			value = trimSuffix(value, p, false)
+		case syntax.RemLargeSuffix:
+			value = trimSuffix(value, p, true)
+		case syntax.RemSmallPrefix:
+			value = trimPrefix(value, p, false)
+		case syntax.RemLargePrefix:
+			value = trimPrefix(value, p, true)
+		}
+	}
+	if s.skip != skipExit {
+		e.value(value, in)
+	}
+}
+
+// positional adds $@ or $*; false if that is like any other value.
+func (e *expander) positional(name string, in bool) bool {
+	if !e.split || in && name == "*" {
+		return false
+	}
+	for i, a := range e.s.args {
+		if i > 0 {
+			e.end()
+		}
+		e.value(a, in)
+	}
+	return true
+}
+
+// conditional adds ${x-word} and its like.
+func (e *expander) conditional(pe *syntax.ParamExp, name, value string, set, in bool) {
+	s := e.s
+	op := pe.Exp.Op
+	has := set
+	switch op {
+	case syntax.AlternateUnsetOrNull, syntax.DefaultUnsetOrNull, syntax.ErrorUnsetOrNull, syntax.AssignUnsetOrNull:
+		has = set && value != ""
+	}
+	switch op {
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		if has {
+			e.word1(pe.Exp.Word, in)
+		}
+		return
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull:
+		if !has {
+			e.word1(pe.Exp.Word, in)
+			return
+		}
+	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+		if !has {
+			text := ""
+			if pe.Exp.Word != nil {
+				text = s.expandString(pe.Exp.Word)
+			}
+			if s.skip == skipExit {
+				return
+			}
+			if text == "" {
+				if text = "parameter not set"; op == syntax.ErrorUnsetOrNull {
+					text = "parameter not set or null"
+				}
+			}
+			s.fail(2, "%s: %s", name, text)
+			return
+		}
+	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		if !has {
+			if !validName(name) {
+				s.fail(2, "%s: bad variable name", name)
+				return
+			}
+			value = s.operand(pe.Exp.Word, in)
+			if s.skip == skipExit || !s.setVar(name, value, 0) {
+				return
+			}
+		}
+	}
+	if (name == "@" || name == "*") && e.positional(name, in) {
+		return
+	}
+	e.value(value, in)
+}
+
+// operand expands the word of ${x=word} to a string.
+func (s *shell) operand(w *syntax.Word, in bool) string {
+	e := expander{s: s, plain: true}
+	e.word1(w, in)
+	return string(e.buf)
+}
+
+// word1 adds the word of ${x-word}, which is split where it is not quoted.
+func (e *expander) word1(w *syntax.Word, in bool) {
+	if w == nil {
+		return
+	}
+	if in {
+		for _, p := range w.Parts {
+			switch x := p.(type) {
+			case *syntax.Lit:
+				e.quoted(unescapeIn(x.Value, "$`\"\\}"))
+			case *syntax.DblQuoted:
+				for _, p := range x.Parts {
+					e.part(p, true)
+				}
+			case *syntax.SglQuoted:
+				// Single quotes mean nothing within double ones.
+				e.quoted("'" + e.s.expandText(x.Value) + "'")
+			default:
+				e.part(p, true)
+			}
+		}
+		return
+	}
+	was := e.operand
+	e.operand = true
+	e.word(w.Parts)
+	e.operand = was
+}
+
+// slice is ${x:offset:length}.
+func (s *shell) slice(sl *syntax.Slice, value string) string {
+	r := value
+	off := s.sliceNumber(sl.Offset, 0)
+	if s.skip == skipExit {
+		return ""
+	}
+	n := int64(len(r))
+	if off < 0 {
+		if off += n; off < 0 {
+			off = 0
+		}
+	}
+	off = min(off, n)
+	end := n
+	if sl.Length != nil {
+		l := s.sliceNumber(sl.Length, 0)
+		if s.skip == skipExit {
+			return ""
+		}
+		if l < 0 {
+			end = max(n+l, off)
+		} else if l < n-off {
+			end = off + l
+		}
+	}
+	return r[off:end]
+}
+
+func (s *shell) sliceNumber(x syntax.ArithmExpr, missing int64) int64 {
+	if x == nil {
+		return missing
+	}
+	t := s.arithSource(x)
+	v, err := evalArith(t, s)
+	if err != nil {
+		s.fail(2, "%v", err)
+	}
+	return v
+}
+
+// replace is ${x/pattern/with}.
+func (s *shell) replace(r *syntax.Replace, value string) string {
+	p := s.expandPattern(r.Orig)
+	with := ""
+	if r.With != nil {
+		with = s.expandString(r.With)
+	}
+	if s.skip == skipExit {
+		return ""
+	}
+	if tooLong(value, p, true) {
+		s.warn("a pattern on a value of %d bytes", len(value))
+		s.fail(2, "out of memory")
+		return ""
+	}
+	return replacePattern(value, p, with, r.All)
+}
+
+// arithText is the text of an expression, or a word that expands to it.
+type arithText struct {
+	text string
+	word *syntax.Word
+}
+
+// arithmetic evaluates $((expr)).
+func (s *shell) arithmetic(x *syntax.ArithmExp) string {
+	if x.X == nil {
+		return "0"
+	}
+	t := s.in.cache.arith[x]
+	if t == nil {
+		t = printArith(x.X)
+		s.in.cache.keepArith(x, t)
+	}
+	text := t.text
+	if t.word != nil {
+		if text = s.expandDocument(t.word); s.skip == skipExit {
+			return ""
+		}
+	}
+	v, err := evalArith(text, s)
+	if err != nil {
+		s.fail(2, "%v", err)
+		return ""
+	}
+	return strconv.FormatInt(v, 10)
+}
+
+// arithAssign is an assignment within an expression.
+func (s *shell) arithAssign(name, value string) error { return s.trySet(name, value, 0) }
+
+// arithSource is the text of an expression that is not worth remembering.
+func (s *shell) arithSource(x syntax.ArithmExpr) string {
+	t := printArith(x)
+	if t.word == nil {
+		return t.text
+	}
+	return s.expandDocument(t.word)
+}
+
+// printArith takes an expression back to text: POSIX has it expanded first
+// and read after that, so that $a may hold an operator's operands.
+func printArith(x syntax.ArithmExpr) *arithText {
+	var b strings.Builder
+	word := &syntax.Word{Parts: []syntax.WordPart{&syntax.ArithmExp{X: x}}}
+	if err := syntax.NewPrinter().Print(&b, word); err != nil {
+		return &arithText{text: "?"}
+	}
+	return newArithText(strings.TrimSuffix(strings.TrimPrefix(b.String(), "$(("), "))"))
+}
+
+func newArithText(t string) *arithText {
+	if !strings.ContainsAny(t, "$`\\") {
+		return &arithText{text: t}
+	}
+	w, err := document(t)
+	if err != nil || w == nil {
+		return &arithText{text: t}
+	}
+	return &arithText{word: w}
+}
+
+// document parses text in which only $ and ` are special.
+func document(t string) (*syntax.Word, error) {
+	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Document(strings.NewReader(t))
+}
+
+// expandText expands text as if it stood in double quotes.
+func (s *shell) expandText(t string) string {
+	w, err := document(t)
+	if err != nil {
+		return t
+	}
+	return s.expandDocument(w)
+}

@@ -1,0 +1,498 @@
+package shell
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// program is a parsed script. It is shared and not written to.
+type program struct {
+	stmts []*syntax.Stmt
+	// lines is the number of lines, for messages at the end.
+	lines int
+	// tail says that the last command ends with the text, not with a line: ash
+	// then runs it in place of the shell.
+	tail bool
+	// err is the syntax error that ended the parsing, in ash's words; the
+	// commands of the lines before it run. errLine is its line.
+	err     string
+	errLine int
+	// unsupported names the construct if the error is of this interpreter, not
+	// of the script.
+	unsupported string
+	// incomplete says that more text could make the script right.
+	incomplete bool
+	// ariths are the arithmetic expansions and arithTexts their texts.
+	ariths     []*syntax.ArithmExp
+	arithTexts []*arithText
+}
+
+// parseCache keeps parsed scripts by their text: a node's containers, and the
+// laps of a loop with eval or a trap, share a few.
+type parseCache struct {
+	programs map[string]*program
+	size     int
+	arith    map[*syntax.ArithmExp]*arithText
+}
+
+// cacheBytes bounds the text of cached scripts. Over it the cache starts anew.
+const cacheBytes = 1 << 20
+
+func (c *parseCache) get(src string) *program {
+	if p := c.programs[src]; p != nil {
+		return p
+	}
+	p := parse(src)
+	defer func() {
+		for i, x := range p.ariths {
+			c.keepArith(x, p.arithTexts[i])
+		}
+	}()
+	if c.size += len(src) + 64; c.size > cacheBytes || c.programs == nil {
+		c.programs = make(map[string]*program)
+		c.size = len(src) + 64
+		c.arith = nil
+	}
+	c.programs[src] = p
+	return p
+}
+
+func (c *parseCache) keepArith(x *syntax.ArithmExp, t *arithText) {
+	if c.arith == nil {
+		c.arith = make(map[*syntax.ArithmExp]*arithText)
+	}
+	c.arith[x] = t
+}
+
+// bashHints are texts of constructs that ash takes and POSIX reads as something
+// else.
+var bashHints = []string{"$'", "&>", "<(", ">(", "[[ "}
+
+// parse reads a script as ash would: POSIX, with a few things of Bash.
+func parse(src string) *program {
+	first, second := syntax.LangPOSIX, syntax.LangBash
+	for _, h := range bashHints {
+		if strings.Contains(src, h) {
+			first, second = second, first
+			break
+		}
+	}
+	p, err := parseAs(src, src, first)
+	if err == nil {
+		return p
+	}
+	// The parser reads expressions, where ash has text until it expands it.
+	if blank := blankArith(src); blank != src {
+		if q, err2 := parseAs(blank, src, first); err2 == nil {
+			return q
+		}
+	}
+	q, err2 := parseAs(src, src, second)
+	if err2 == nil {
+		return q
+	}
+	var pe syntax.ParseError
+	if errors.As(err, &pe) && strings.HasPrefix(pe.Text, "unclosed here-document") {
+		// For ash the end of the text ends a here-document, too.
+		if i, j := strings.IndexByte(pe.Text, '`'), strings.LastIndexByte(pe.Text, '`'); i < j && !strings.HasSuffix(src, "\n"+pe.Text[i+1:j]+"\n") {
+			closed := parse(src + "\n" + pe.Text[i+1:j] + "\n")
+			closed.incomplete = true
+			return closed
+		}
+	}
+	if first == syntax.LangBash {
+		// What is no Bash either is told in the words of POSIX.
+		p, err = q, err2
+	}
+	p.fail(src, err)
+	return p
+}
+
+// blankArith puts 0 and spaces in place of what stands in $((...)), so that
+// positions stay what they are.
+func blankArith(src string) string {
+	b := []byte(src)
+	for i := 0; i+2 < len(src); i++ {
+		switch src[i] {
+		case '\\':
+			i++
+		case '\'':
+			if n := strings.IndexByte(src[i+1:], '\''); n >= 0 && strings.Count(src[:i], `"`)%2 == 0 {
+				i += n + 1
+			}
+		case '$':
+			if src[i:i+3] != "$((" {
+				continue
+			}
+			end := arithEnd(src, i+3)
+			if end <= i+3 {
+				continue
+			}
+			for j := i + 3; j < end; j++ {
+				if b[j] != '\n' {
+					b[j] = ' '
+				}
+			}
+			if b[i+3] != '\n' {
+				b[i+3] = '0'
+			}
+			i = end
+		}
+	}
+	return string(b)
+}
+
+// arithEnd finds the )) that ends an expression, -1 if there is none.
+func arithEnd(src string, i int) int {
+	depth := 0
+	for ; i < len(src); i++ {
+		switch src[i] {
+		case '(':
+			depth++
+		case ')':
+			if depth == 0 {
+				if i+1 < len(src) && src[i+1] == ')' {
+					return i
+				}
+				return -1
+			}
+			depth--
+		}
+	}
+	return -1
+}
+
+// parseAs parses src, of which text is what it was before blankArith.
+func parseAs(src, text string, lang syntax.LangVariant) (*program, error) {
+	p := &program{lines: 1 + strings.Count(src, "\n")}
+	parser := syntax.NewParser(syntax.Variant(lang))
+	var first error
+	for st, err := range parser.StmtsSeq(strings.NewReader(src)) {
+		// The sequence may go on after an error, and must not be cut short.
+		switch {
+		case first != nil:
+		case err != nil:
+			first = err
+		default:
+			p.stmts = append(p.stmts, st)
+		}
+	}
+	if first != nil {
+		return p, first
+	}
+	for i, st := range p.stmts {
+		if bad := check(st); bad != "" {
+			p.stmts = p.stmts[:i]
+			return p, unsupportedError{st.Pos(), bad}
+		}
+	}
+	p.texts(text)
+	if n := len(p.stmts); n > 0 {
+		end := int(p.stmts[n-1].End().Offset())
+		p.tail = end <= len(src) && !strings.Contains(src[end:], "\n") && !hasHeredoc(p.stmts[n-1])
+	}
+	return p, nil
+}
+
+// texts remembers the texts of arithmetic expansions. In back quotes, where
+// backslashes come and go, they are printed anew when they are needed.
+func (p *program) texts(src string) {
+	for _, st := range p.stmts {
+		syntax.Walk(st, func(n syntax.Node) bool {
+			if x, ok := n.(*syntax.ArithmExp); ok {
+				from, to := int(x.Left.Offset())+3, int(x.Right.Offset())
+				if from <= to && to <= len(src) && src[from-3:from] == "$((" && !strings.Contains(src[from:to], `\`) {
+					p.ariths = append(p.ariths, x)
+					p.arithTexts = append(p.arithTexts, newArithText(src[from:to]))
+				}
+			}
+			return true
+		})
+	}
+}
+
+// unsupportedError is a construct of Bash that ash has not.
+type unsupportedError struct {
+	pos  syntax.Pos
+	what string
+}
+
+func (e unsupportedError) Error() string { return e.what }
+
+// check names a construct below a node that ash has not, if there is one.
+func check(node syntax.Node) string {
+	bad := ""
+	syntax.Walk(node, func(n syntax.Node) bool {
+		if bad != "" {
+			return false
+		}
+		switch n := n.(type) {
+		case *syntax.ArrayExpr:
+			bad = `"("`
+		case *syntax.Assign:
+			if n.Index != nil {
+				bad = `"["`
+			}
+		case *syntax.ArithmCmd:
+			bad = `"(("`
+		case *syntax.CoprocClause:
+			bad = "coproc"
+		case *syntax.TestDecl:
+			bad = "@test"
+		case *syntax.ExtGlob:
+			bad = `"("`
+		case *syntax.WordIter:
+			if !validName(n.Name.Value) {
+				bad = "bad for loop variable"
+			}
+		case *syntax.ForClause:
+			if _, ok := n.Loop.(*syntax.CStyleLoop); ok {
+				bad = "bad for loop variable"
+			} else if n.Select {
+				bad = `"do"`
+			}
+		case *syntax.CaseItem:
+			if n.Op != syntax.Break {
+				bad = `"` + n.Op.String() + `"`
+			}
+		case *syntax.Redirect:
+			switch n.Op {
+			case syntax.WordHdoc, syntax.AppAll, syntax.RdrAllClob, syntax.AppAllClob, syntax.AppClob:
+				bad = "redirection"
+			}
+			if n.N != nil && strings.HasPrefix(n.N.Value, "{") {
+				bad = "redirection"
+			}
+		case *syntax.BinaryCmd:
+			if n.Op == syntax.PipeAll {
+				bad = `"&"`
+			}
+		case *syntax.ParamExp:
+			if n.Excl || n.Width || n.Index != nil || n.Names != 0 || n.NestedParam != nil || n.Flags != nil ||
+				n.Exp != nil && n.Exp.Op > syntax.RemLargePrefix {
+				bad = "bad substitution"
+			}
+		case *syntax.ArithmExp:
+			if n.Bracket || n.Unsigned {
+				bad = `"$["`
+			}
+		}
+		return true
+	})
+	return bad
+}
+
+func hasHeredoc(node syntax.Node) bool {
+	has := false
+	syntax.Walk(node, func(n syntax.Node) bool {
+		if r, ok := n.(*syntax.Redirect); ok && r.Hdoc != nil {
+			has = true
+		}
+		return !has
+	})
+	return has
+}
+
+var (
+	errReached   = regexp.MustCompile("^reached `?(\\S+?)`? without (?:matching `(\\S+?)`|closing quote `(\\S+?)`)(?: with `(\\S+?)`)?")
+	errMustEnd   = regexp.MustCompile("^`(\\S+)` statement must end with `(\\S+)`")
+	errFollowed  = regexp.MustCompile("^`(.+?)` must be followed by `?(.+?)`?$")
+	errFirstWord = regexp.MustCompile("`([^` ]+)`")
+)
+
+// fail puts a parser's error into ash's words, as far as they can be known from
+// it, and drops the commands that stand on the same line: ash reads by lines.
+func (p *program) fail(src string, err error) {
+	var pe syntax.ParseError
+	var le syntax.LangError
+	var ue unsupportedError
+	pos := syntax.Pos{}
+	switch {
+	case errors.As(err, &ue):
+		pos = ue.pos
+		p.err = "syntax error: unexpected " + ue.what
+		if strings.HasPrefix(ue.what, "bad ") {
+			p.err = "syntax error: " + ue.what
+		}
+	case errors.As(err, &le):
+		pos = le.Pos
+		p.unsupported = le.Feature
+		switch {
+		case strings.Contains(le.Feature, "parameter expansion"), strings.Contains(le.Feature, "expansion"):
+			p.err = "syntax error: bad substitution"
+		case strings.Contains(le.Feature, "c-style"):
+			p.err = "syntax error: bad for loop variable"
+		case strings.Contains(le.Feature, "glob"):
+			p.err = `syntax error: unexpected "("`
+		case inBraces(src, int(pos.Offset())):
+			p.err = "syntax error: bad substitution"
+		default:
+			p.err = "syntax error: unexpected " + nextToken(src, int(pos.Offset()))
+		}
+	case errors.As(err, &pe):
+		pos = pe.Pos
+		p.err = "syntax error: " + describe(src, pe)
+		if pe.Incomplete {
+			p.incomplete = true
+			// The error stands where the construct began; ash finds it at the end.
+			p.errLine = p.lines
+		}
+	default:
+		p.err = "syntax error: " + err.Error()
+		p.unsupported = err.Error()
+	}
+	if p.err == "syntax error: unexpected word" && inBraces(src, int(pos.Offset())) {
+		p.err = "syntax error: bad substitution"
+	}
+	line := int(pos.Line())
+	if p.errLine == 0 {
+		p.errLine = line
+	}
+	for len(p.stmts) > 0 && line > 0 && int(p.stmts[len(p.stmts)-1].End().Line()) >= line {
+		p.stmts = p.stmts[:len(p.stmts)-1]
+	}
+}
+
+// inBraces tells whether a position is within ${...}, or at its start.
+func inBraces(src string, offset int) bool {
+	offset = min(offset, len(src))
+	if strings.HasPrefix(src[offset:], "${") {
+		return true
+	}
+	open := strings.LastIndex(src[:offset], "${")
+	return open >= 0 && !strings.ContainsAny(src[open:offset], "}\n")
+}
+
+// closers are the words that ash expects at the end of what another began.
+var closers = map[string]string{
+	"if": "fi", "then": "fi", "elif": "then", "else": "fi", "while": "do", "until": "do", "do": "done", "for": "do", "case": ";;", "{": "}", "(": ")", "$(": ")",
+}
+
+func describe(src string, e syntax.ParseError) string {
+	t := e.Text
+	offset := int(e.Pos.Offset())
+	switch {
+	case strings.HasPrefix(t, "unclosed here-document"):
+		return "unterminated here-document"
+	case strings.Contains(t, "parameter expansion operator"), strings.Contains(t, "invalid parameter name"),
+		strings.Contains(t, "cannot combine multiple parameter"), strings.Contains(t, "cannot be followed by a word"):
+		return "bad substitution"
+	}
+	if strings.Contains(t, "closing quote \"`\"") {
+		return "EOF in backquote substitution"
+	}
+	if m := errReached.FindStringSubmatch(t); m != nil {
+		switch {
+		case m[3] != "", m[2] == `"`, m[2] == "'":
+			if m[3] == "`" {
+				return "EOF in backquote substitution"
+			}
+			return "unterminated quoted string"
+		case m[2] == "${":
+			return "missing '}'"
+		case m[2] == "$((":
+			return "missing '))'"
+		}
+		return unexpected(m[1], closers[m[2]])
+	}
+	if m := errMustEnd.FindStringSubmatch(t); m != nil {
+		if e.Incomplete {
+			return unexpected("EOF", m[2])
+		}
+		return unexpected(foundInstead(src, offset, m[2]), m[2])
+	}
+	if m := errFollowed.FindStringSubmatch(t); m != nil {
+		if e.Incomplete {
+			want := closers[m[1]]
+			switch m[1] {
+			case "if":
+				want = "then"
+			case "while", "until":
+				want = "do"
+			}
+			return unexpected("EOF", want)
+		}
+		return wanting(m[1], m[2], nextToken(src, offset+len(m[1])))
+	}
+	if strings.HasPrefix(t, "statements must be separated") {
+		return "unexpected " + nextToken(src, offset)
+	}
+	if m := errFirstWord.FindStringSubmatch(t); m != nil {
+		return unexpected(m[1], "")
+	}
+	return "unexpected " + nextToken(src, offset)
+}
+
+// wanting words what was found after something that wants something else.
+func wanting(after, want, found string) string {
+	switch {
+	case strings.HasPrefix(after, "for "):
+		want = "do"
+	case strings.HasPrefix(after, "case "), want == "in":
+		want = "in"
+	case want == ")":
+	default:
+		return "unexpected " + found
+	}
+	return "unexpected " + found + ` (expecting "` + want + `")`
+}
+
+// unexpected words what was found, and what would have been right.
+func unexpected(found, want string) string {
+	switch found {
+	case "EOF":
+		found = "end of file"
+	case "Newl", `\n`:
+		found = "newline"
+	case ">", "<", ">>", "<<", ">&", "<&", "<>", ">|", "&>":
+		found = "redirection"
+	default:
+		found = `"` + found + `"`
+	}
+	if want != "" {
+		return "unexpected " + found + ` (expecting "` + want + `")`
+	}
+	return "unexpected " + found
+}
+
+// foundInstead looks for the closing word that stands where another was due.
+func foundInstead(src string, offset int, want string) string {
+	for _, w := range strings.FieldsFunc(src[min(offset, len(src)):], func(r rune) bool { return strings.ContainsRune(" \t\n;", r) }) {
+		switch w {
+		case "fi", "done", "esac", "}", ")", "then", "do", "else", "elif":
+			if w != want && closers[w] == "" {
+				return w
+			}
+		}
+	}
+	return "EOF"
+}
+
+// nextToken quotes what stands at an offset of the script.
+func nextToken(src string, offset int) string {
+	t := strings.TrimLeft(src[min(offset, len(src)):], " \t")
+	switch {
+	case t == "":
+		return "end of file"
+	case t[0] == '\n':
+		return "newline"
+	case t[0] == '<' || t[0] == '>':
+		return "redirection"
+	case strings.HasPrefix(t, ";;"), strings.HasPrefix(t, "&&"), strings.HasPrefix(t, "||"):
+		return `"` + t[:2] + `"`
+	case strings.IndexByte("();&|", t[0]) >= 0:
+		return `"` + t[:1] + `"`
+	}
+	if i := strings.IndexAny(t, " \t\n;()&|<>"); i > 0 {
+		t = t[:i]
+	}
+	for _, k := range [...]string{"if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in", "{", "}", "!"} {
+		if t == k {
+			return `"` + t + `"`
+		}
+	}
+	return "word"
+}

@@ -1,0 +1,426 @@
+package shell
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// declCall makes of Bash's declaring clauses the simple commands that they are
+// for ash.
+func declCall(x *syntax.DeclClause) *syntax.CallExpr {
+	call := &syntax.CallExpr{Args: []*syntax.Word{{Parts: []syntax.WordPart{x.Variant}}}}
+	for _, a := range x.Args {
+		w := &syntax.Word{}
+		if a.Name != nil {
+			t := *a.Name
+			if !a.Naked {
+				t.Value += "="
+				if a.Append {
+					t.Value = a.Name.Value + "+="
+				}
+			}
+			w.Parts = append(w.Parts, &t)
+		}
+		if a.Value != nil {
+			w.Parts = append(w.Parts, a.Value.Parts...)
+		}
+		call.Args = append(call.Args, w)
+	}
+	return call
+}
+
+// arguments expands the words of a simple command. After export and its like,
+// what looks as an assignment is not split.
+func (s *shell) arguments(words []*syntax.Word) []string {
+	argv := make([]string, 0, len(words)+1)
+	argv = s.expandFields(argv, words[:1])
+	for len(argv) == 0 && len(words) > 1 && s.skip != skipExit {
+		words = words[1:]
+		argv = s.expandFields(argv, words[:1])
+	}
+	if s.skip == skipExit {
+		return argv
+	}
+	rest := words[1:]
+	if len(argv) == 0 {
+		return argv
+	}
+	switch argv[0] {
+	case "export", "readonly", "local":
+	default:
+		return s.expandFields(argv, rest)
+	}
+	for _, w := range rest {
+		name, value := assignment(w)
+		if name == "" {
+			argv = s.expandFields(argv, []*syntax.Word{w})
+		} else {
+			argv = append(argv, name+"="+s.expandAssign(value))
+		}
+		if s.skip == skipExit {
+			break
+		}
+	}
+	return argv
+}
+
+// assignment splits a word of the form name=value.
+func assignment(w *syntax.Word) (string, *syntax.Word) {
+	lit, ok := w.Parts[0].(*syntax.Lit)
+	if !ok {
+		return "", nil
+	}
+	name, value, ok := strings.Cut(lit.Value, "=")
+	if !ok || !validName(name) {
+		return "", nil
+	}
+	parts := w.Parts[1:]
+	if value != "" {
+		l := *lit
+		l.Value = value
+		parts = append([]syntax.WordPart{&l}, parts...)
+	}
+	if len(parts) == 0 {
+		return name, nil
+	}
+	return name, &syntax.Word{Parts: parts}
+}
+
+// simple runs a simple command.
+func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) int {
+	s.line = int(st.Pos().Line()) - 1 + s.in.firstLine(s)
+	var argv []string
+	s.substStatus = 0
+	if call != nil && len(call.Args) > 0 {
+		argv = s.arguments(call.Args)
+		if s.skip == skipExit {
+			return s.status
+		}
+	}
+	if len(argv) > 0 && s.alias != nil {
+		if text, ok := s.aliased(call, argv); ok {
+			return s.runAlias(text, argv, st.Redirs)
+		}
+	}
+	var saved []savedFD
+	if len(st.Redirs) > 0 {
+		var status int
+		if saved, status = s.redirect(st.Redirs, true); status != 0 || s.skip == skipExit {
+			s.restore(saved)
+			if s.skip != skipExit && len(argv) > 0 {
+				if b, _ := builtinOf(argv[0]); b.special {
+					s.exit(status)
+				}
+			}
+			return status
+		}
+	}
+	s.traceTo = nil
+	if s.opts.xtrace {
+		for _, f := range saved {
+			if f.fd == 2 {
+				s.traceTo = f.file
+			}
+		}
+	}
+	status := s.dispatch(call, argv, flags, &saved)
+	s.restore(saved)
+	if len(s.procFDs) > 0 {
+		s.closeProcFDs()
+	}
+	return status
+}
+
+// dispatch runs what the first word names: a special builtin, a function, a
+// builtin or a program.
+func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, saved *[]savedFD) int {
+	if len(argv) == 0 {
+		if call != nil && !s.assign(call.Assigns, 0, nil) {
+			return s.status
+		}
+		if len(s.traced) > 0 {
+			s.trace(nil)
+		}
+		return s.substStatus
+	}
+	b, isBuiltin := builtinOf(argv[0])
+	if b.special {
+		if !s.assign(call.Assigns, 0, nil) {
+			return s.status
+		}
+		s.trace(argv)
+		if argv[0] == "exec" {
+			return s.execCmd(argv, saved)
+		}
+		return s.runBuiltin(b, argv, flags)
+	}
+	f := s.funcs[argv[0]]
+	if !isBuiltin && f == nil {
+		return s.program(call, argv, flags, saved)
+	}
+	var temp []variable
+	if len(call.Assigns) > 0 && !s.assign(call.Assigns, flagExport, &temp) {
+		return s.status
+	}
+	s.trace(argv)
+	status := 0
+	if f != nil {
+		status = s.callFunction(f, argv, flags)
+	} else {
+		status = s.runBuiltin(b, argv, flags)
+	}
+	for i := len(temp) - 1; i >= 0; i-- {
+		s.giveBack(temp[i])
+	}
+	return status
+}
+
+// assign does the assignments before a command. With saved they are undone
+// later; what they were is added to it.
+func (s *shell) assign(list []*syntax.Assign, flags uint8, saved *[]variable) bool {
+	for _, a := range list {
+		if a.Name == nil {
+			continue
+		}
+		value := s.expandAssign(a.Value)
+		if s.skip == skipExit {
+			return false
+		}
+		name := a.Name.Value
+		if a.Append {
+			value = s.vars.value(name) + value
+		}
+		if saved != nil {
+			*saved = append(*saved, s.save(name))
+		}
+		if !s.setVar(name, value, flags) {
+			return false
+		}
+		if s.opts.xtrace {
+			s.traced = append(s.traced, name+"="+maybeQuote(value))
+		}
+	}
+	return true
+}
+
+// trace shows a command, as set -x asks for.
+func (s *shell) trace(argv []string) {
+	if !s.opts.xtrace {
+		return
+	}
+	words := s.traced
+	s.traced = nil
+	defer func() { s.traceTo = nil }()
+	for _, a := range argv {
+		words = append(words, maybeQuote(a))
+	}
+	ps4 := s.vars.value("PS4")
+	line := []byte(ps4 + strings.Join(words, " ") + "\n")
+	if s.traceTo != nil {
+		_, _ = s.traceTo.Write(s.ctx, line)
+	} else {
+		_ = s.write(2, line)
+	}
+}
+
+// runBuiltin runs a builtin and writes what it said.
+func (s *shell) runBuiltin(b builtin, argv []string, flags evalFlags) int {
+	s.spend(costBuiltin)
+	command, raised := s.command, s.raised
+	s.command, s.raised = argv[0], false
+	var status int
+	if b.flow != nil {
+		s.command = command
+		status = b.flow(s, argv, flags)
+	} else {
+		status = b.run(s, argv)
+	}
+	if len(s.out) > 0 {
+		status = s.flush(status)
+	}
+	if s.raised && b.special && s.skip == skipNone {
+		s.exit(status)
+	}
+	s.command, s.raised = command, raised
+	return status
+}
+
+// flush writes what a builtin said to stdout.
+func (s *shell) flush(status int) int {
+	out := s.out
+	s.out = nil
+	err := s.write(1, out)
+	if cap(out) <= 4096 {
+		s.out = out[:0]
+	}
+	if err != nil {
+		s.plain("write error: %s", explain(err, ""))
+		return 1
+	}
+	return status
+}
+
+// program runs a command that is a file.
+func (s *shell) program(call *syntax.CallExpr, argv []string, flags evalFlags, saved *[]savedFD) int {
+	var temp []variable
+	if len(call.Assigns) > 0 {
+		if !s.assign(call.Assigns, flagExport, &temp) {
+			return s.status
+		}
+	}
+	s.trace(argv)
+	status := s.external(argv, flags&evalExit != 0 && !s.traps.may, saved)
+	if s.skip != skipExit {
+		for i := len(temp) - 1; i >= 0; i-- {
+			s.giveBack(temp[i])
+		}
+	}
+	return status
+}
+
+// external finds a program and runs it in a child, or in place of the shell.
+func (s *shell) external(argv []string, replace bool, saved *[]savedFD) int {
+	name := argv[0]
+	path, err := s.find(name)
+	if err != nil {
+		return s.cannotRun(name, err)
+	}
+	if replace {
+		return s.exec(path, argv, saved)
+	}
+	s.settle()
+	child, err := s.p.Spawn(s.ctx, kernel.Spec{Path: path, Argv: argv, Env: s.vars.environ()})
+	if err != nil {
+		if errno(err) == syscall.ENOEXEC {
+			return s.waitForeground(s.fork(nil, func(c *shell) int { return c.script(path, argv) }))
+		}
+		delete(s.hashed, name)
+		return s.cannotRun(name, err)
+	}
+	return s.waitForeground(child)
+}
+
+// exec replaces the shell by a program.
+func (s *shell) exec(path string, argv []string, saved *[]savedFD) int {
+	for _, f := range *saved {
+		if f.file != nil {
+			_ = f.file.Close()
+		}
+	}
+	*saved = nil
+	s.settle()
+	env := s.vars.environ()
+	s.jobs = nil
+	status, err := s.p.Exec(s.ctx, path, argv, env)
+	if err == nil {
+		s.gone = true
+		s.exit(status)
+		return status
+	}
+	if errno(err) == syscall.ENOEXEC {
+		return s.script(path, argv)
+	}
+	status = s.cannotRun(argv[0], err)
+	s.exit(status)
+	return status
+}
+
+// find looks a program up, and remembers where it was.
+func (s *shell) find(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	if name == "" {
+		return "", syscall.EACCES
+	}
+	pathVar := s.vars.value("PATH")
+	if pathVar != s.hashedFor {
+		s.hashed, s.hashedFor = nil, pathVar
+	}
+	if p, ok := s.hashed[name]; ok {
+		return p, nil
+	}
+	p, err := s.p.LookPath(name, pathVar)
+	if err != nil {
+		return "", err
+	}
+	if s.hashed == nil {
+		s.hashed = make(map[string]string)
+	}
+	s.hashed[name] = p
+	return p, nil
+}
+
+// cannotRun says why a program can't be run: 127 if it is not there, else 126.
+func (s *shell) cannotRun(name string, err error) int {
+	e := errno(err)
+	if e == syscall.EISDIR {
+		err = syscall.EACCES
+	}
+	if e == syscall.ENOENT || e == syscall.ENOTDIR {
+		var ee *kernel.ExecError
+		if fn := s.p.Container().Options().UnknownCommand; fn != nil && !strings.Contains(name, "/") && !errors.As(err, &ee) {
+			fn(name)
+		}
+	}
+	s.spend(costSearch)
+	s.message("%s: %s", name, explain(err, "not found"))
+	switch e {
+	case syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG:
+		return 127
+	}
+	if name == "" {
+		return 127
+	}
+	return 126
+}
+
+// script runs a file that is no program as a script, as execvp(3)'s callers do.
+func (s *shell) script(path string, argv []string) int {
+	data, err := s.p.View().ReadFile(path)
+	if err != nil {
+		return s.cannotRun(argv[0], err)
+	}
+	s.arg0, s.args, s.command = argv[0], argv[1:], argv[0]
+	s.funcs, s.alias, s.shared = nil, nil, false
+	s.opts = options{}
+	s.traps = traps{}
+	s.rootPID = s.p.PID()
+	status := s.run(s.in.cache.get(string(data)), 0)
+	if s.skip == skipReturn {
+		s.skip = skipNone
+	}
+	return status
+}
+
+// aliased returns the text of an alias if the command's name, written without
+// quotes, is one.
+func (s *shell) aliased(call *syntax.CallExpr, argv []string) (string, bool) {
+	if call == nil || s.aliases > 0 {
+		return "", false
+	}
+	if lit, ok := call.Args[0].Parts[0].(*syntax.Lit); !ok || lit.Value != argv[0] {
+		return "", false
+	}
+	text, ok := s.alias[argv[0]]
+	return text, ok
+}
+
+func (s *shell) runAlias(text string, argv []string, redirs []*syntax.Redirect) int {
+	for _, a := range argv[1:] {
+		text += " " + singleQuote(a)
+	}
+	saved, status := s.redirect(redirs, true)
+	if status == 0 {
+		s.aliases++
+		status = s.runString(text, 0)
+		s.aliases--
+	}
+	s.restore(saved)
+	return status
+}

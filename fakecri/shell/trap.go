@@ -1,0 +1,289 @@
+package shell
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// trap is what a shell does on a signal; 0 is the end of the shell. An empty
+// action ignores the signal.
+type trap struct {
+	sig    int
+	action string
+}
+
+// traps are a shell's, sorted by signal.
+type traps struct {
+	set []trap
+	// shown is what a command substitution lists: its parent's.
+	shown []trap
+	// caught says that a signal has an action to run, may that something was
+	// trapped, so that programs don't take the shell's place.
+	caught, may bool
+}
+
+func (t *traps) get(sig int) (string, bool) {
+	for _, x := range t.set {
+		if x.sig == sig {
+			return x.action, true
+		}
+	}
+	return "", false
+}
+
+func (t *traps) remove(sig int) {
+	for i, x := range t.set {
+		if x.sig == sig {
+			t.set = append(append([]trap(nil), t.set[:i]...), t.set[i+1:]...)
+			break
+		}
+	}
+	t.recount()
+}
+
+func (t *traps) put(sig int, action string) {
+	t.remove(sig)
+	t.set = append(t.set, trap{sig, action})
+	sort.Slice(t.set, func(i, j int) bool { return t.set[i].sig < t.set[j].sig })
+	t.recount()
+}
+
+func (t *traps) recount() {
+	t.caught = false
+	for _, x := range t.set {
+		if x.action != "" {
+			t.may = true
+			t.caught = t.caught || x.sig != 0
+		}
+	}
+}
+
+// inherit leaves a subshell the signals that its parent ignores.
+func (t *traps) inherit() {
+	var set []trap
+	for _, x := range t.set {
+		if x.action == "" {
+			set = append(set, x)
+		}
+	}
+	t.set, t.caught, t.may = set, false, false
+}
+
+// dotrap runs the traps of the signals that have come.
+func (s *shell) dotrap() {
+	for s.skip == skipNone || s.skip == skipBreak || s.skip == skipContinue {
+		sig := s.nextSignal()
+		if sig == 0 {
+			return
+		}
+		action, ok := s.traps.get(sig)
+		if !ok || action == "" {
+			continue
+		}
+		status, trapStatus, inTrap := s.status, s.trapStatus, s.inTrap
+		skip, count := s.skip, s.skipCount
+		s.skip = skipNone
+		s.trapStatus, s.inTrap = status, true
+		s.runString(action, 0)
+		s.inTrap = inTrap
+		if s.skip == skipExit {
+			return
+		}
+		s.trapStatus = trapStatus
+		if s.skip != skipReturn {
+			s.status = status
+		}
+		if s.skip == skipNone {
+			s.skip, s.skipCount = skip, count
+		}
+	}
+}
+
+// nextSignal takes a signal that has come, 0 if there is none.
+func (s *shell) nextSignal() int {
+	if len(s.pending) > 0 {
+		sig := s.pending[0]
+		s.pending = s.pending[1:]
+		return sig
+	}
+	sig, ok := s.p.NextSignal()
+	if !ok {
+		return 0
+	}
+	return sig
+}
+
+// takeSignals makes the signals that have come wait for dotrap and returns the
+// first.
+func (s *shell) takeSignals() int {
+	for {
+		sig, ok := s.p.NextSignal()
+		if !ok {
+			break
+		}
+		s.pending = append(s.pending, sig)
+	}
+	if len(s.pending) > 0 {
+		return s.pending[0]
+	}
+	return 0
+}
+
+// ignoreInterrupts is done to background commands, before they take a step.
+func ignoreInterrupts(p *kernel.Process) *kernel.Process {
+	p.Disposition(int(syscall.SIGINT), kernel.Ignore)
+	p.Disposition(int(syscall.SIGQUIT), kernel.Ignore)
+	return p
+}
+
+// trapCmd is trap.
+func trapCmd(s *shell, argv []string) int {
+	args := argv[1:]
+	if len(args) > 0 && args[0] == "-l" {
+		return s.raise("illegal option -l")
+	}
+	if len(args) > 0 && args[0] == "-p" {
+		args = args[1:]
+	}
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	} else if len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		return s.raise("illegal option %s", args[0][:2])
+	}
+	if len(args) == 0 {
+		list := s.traps.set
+		if s.traps.shown != nil {
+			list = s.traps.shown
+		}
+		for _, x := range list {
+			s.out = append(s.out, "trap -- "+singleQuote(x.action)+" "+signalName(x.sig)+"\n"...)
+		}
+		return 0
+	}
+	action, reset := "", true
+	if len(args) > 1 {
+		if _, err := strconv.ParseUint(args[0], 10, 31); err != nil {
+			action, reset, args = args[0], args[0] == "-", args[1:]
+		}
+	}
+	s.traps.shown = nil
+	status := 0
+	for _, name := range args {
+		sig, ok := signalNumber(name)
+		if !ok {
+			s.message("%s: invalid signal specification", name)
+			status = 1
+			continue
+		}
+		s.setTrap(sig, action, reset)
+	}
+	return status
+}
+
+// setTrap sets what a signal does. One that the shell was started to ignore
+// stays ignored.
+func (s *shell) setTrap(sig int, action string, reset bool) {
+	_, had := s.traps.get(sig)
+	fixed := sig != 0 && !had && s.p.DispositionOf(sig) == kernel.Ignore
+	if reset {
+		s.traps.remove(sig)
+	} else {
+		s.traps.put(sig, action)
+	}
+	if sig == 0 || fixed {
+		return
+	}
+	d := kernel.Catch
+	switch {
+	case reset:
+		d = kernel.Default
+	case action == "":
+		d = kernel.Ignore
+	}
+	s.p.Disposition(sig, d)
+}
+
+// signals are the names of the signals by number, as Linux has them.
+var signals = [...]string{
+	"EXIT", "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM", "STKFLT",
+	"CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "POLL", "PWR", "SYS",
+}
+
+const maxSignal = 64
+
+// signalName returns a signal's name without SIG, or its number.
+func signalName(n int) string {
+	if n >= 0 && n < len(signals) {
+		return signals[n]
+	}
+	return strconv.Itoa(n)
+}
+
+// signalNumber reads a signal's name, with or without SIG, or its number.
+func signalNumber(name string) (int, bool) {
+	if n, err := strconv.Atoi(name); err == nil {
+		return n, n >= 0 && n <= maxSignal
+	}
+	name = strings.ToUpper(name)
+	name = strings.TrimPrefix(name, "SIG")
+	for i, x := range signals {
+		if x == name {
+			return i, true
+		}
+	}
+	switch name {
+	case "IOT":
+		return 6, true
+	case "CLD":
+		return 17, true
+	case "IO":
+		return 29, true
+	}
+	return 0, false
+}
+
+// signalText is strsignal(3).
+func signalText(sig int) string {
+	switch syscall.Signal(sig) {
+	case 0:
+		return ""
+	case syscall.SIGHUP:
+		return "Hangup"
+	case syscall.SIGKILL:
+		return "Killed"
+	case syscall.SIGTERM:
+		return "Terminated"
+	case syscall.SIGALRM:
+		return "Alarm clock"
+	case syscall.SIGUSR1:
+		return "User defined signal 1"
+	case syscall.SIGUSR2:
+		return "User defined signal 2"
+	case syscall.SIGBUS:
+		return "Bus error"
+	case syscall.SIGSTKFLT:
+		return "Stack fault"
+	case syscall.SIGPWR:
+		return "Power failure"
+	case syscall.SIGFPE:
+		return "Floating point exception"
+	case syscall.SIGTRAP:
+		return "Trace/breakpoint trap"
+	case syscall.SIGXCPU:
+		return "CPU time limit exceeded"
+	case syscall.SIGXFSZ:
+		return "File size limit exceeded"
+	case syscall.SIGVTALRM:
+		return "Virtual timer expired"
+	case syscall.SIGPROF:
+		return "Profiling timer expired"
+	case syscall.SIGPOLL:
+		return "I/O possible"
+	}
+	t := syscall.Signal(sig).String()
+	return strings.ToUpper(t[:1]) + t[1:]
+}

@@ -1,0 +1,217 @@
+package shell
+
+import (
+	"sort"
+	"strings"
+)
+
+// Flags of a variable.
+const (
+	flagExport uint8 = 1 << iota
+	flagReadonly
+	flagUnset   // declared (export x, local x), but without a value
+	flagDynamic // LINENO and RANDOM as long as nobody unset them
+)
+
+// variable is one shell variable.
+type variable struct {
+	name, value string
+	hash        uint32
+	flags       uint8
+}
+
+// vars holds a shell's variables in the order of their making. There are few
+// enough of them that a search over the hashes beats a map, and a copy for a
+// subshell is one allocation.
+type vars struct {
+	list []variable
+	// env is the environment of programs, kept until a variable changes.
+	env []string
+}
+
+// hashName is ash's hash of a variable's name. The order of its table is the
+// order in which env shows what a shell hands on.
+func hashName(name string) uint32 {
+	if name == "" {
+		return 0
+	}
+	h := uint32(name[0]) << 4
+	for i := 0; i < len(name); i++ {
+		h += uint32(name[i])
+	}
+	return h
+}
+
+// tableSize is the number of chains in ash's table of variables.
+const tableSize = 39
+
+func (v *vars) find(name string) *variable {
+	h := hashName(name)
+	for i := range v.list {
+		if x := &v.list[i]; x.hash == h && x.name == name {
+			return x
+		}
+	}
+	return nil
+}
+
+// get returns the value of a variable and whether it has one.
+func (v *vars) get(name string) (string, bool) {
+	x := v.find(name)
+	if x == nil || x.flags&flagUnset != 0 {
+		return "", false
+	}
+	return x.value, true
+}
+
+// value returns the value of a variable, empty if it has none.
+func (v *vars) value(name string) string {
+	s, _ := v.get(name)
+	return s
+}
+
+// set sets a variable, whether or not it is read-only, and adds flags.
+func (v *vars) set(name, value string, flags uint8) {
+	x := v.find(name)
+	if x == nil {
+		v.list = append(v.list, variable{name: name, value: value, hash: hashName(name), flags: flags})
+	} else {
+		x.value = value
+		x.flags = x.flags&^flagUnset | flags
+		flags = x.flags
+	}
+	if flags&flagExport != 0 {
+		v.env = nil
+	}
+}
+
+// declare adds flags to a variable that may have no value.
+func (v *vars) declare(name string, flags uint8) {
+	x := v.find(name)
+	if x == nil {
+		v.list = append(v.list, variable{name: name, hash: hashName(name), flags: flags | flagUnset})
+		return
+	}
+	x.flags |= flags
+	v.env = nil
+}
+
+func (v *vars) unset(name string) {
+	for i := range v.list {
+		if v.list[i].name == name {
+			v.list = append(v.list[:i], v.list[i+1:]...)
+			v.env = nil
+			return
+		}
+	}
+}
+
+// put makes a variable what it was (see frame).
+func (v *vars) put(old variable) {
+	v.env = nil
+	if x := v.find(old.name); x != nil {
+		*x = old
+		return
+	}
+	v.list = append(v.list, old)
+}
+
+func (v *vars) clone() vars {
+	return vars{list: append(make([]variable, 0, len(v.list)+4), v.list...), env: v.env}
+}
+
+// environ returns the exported variables as a program gets them, in ash's
+// order. The slice is shared and must not be written to.
+func (v *vars) environ() []string {
+	if v.env != nil {
+		return v.env
+	}
+	var heads [tableSize]int32 // 1-based index into list
+	next := make([]int32, len(v.list))
+	n := 0
+	for i := len(v.list) - 1; i >= 0; i-- {
+		x := &v.list[i]
+		if x.flags&(flagExport|flagUnset) != flagExport {
+			continue
+		}
+		b := x.hash % tableSize
+		next[i] = heads[b]
+		heads[b] = int32(i + 1)
+		n++
+	}
+	env := make([]string, 0, n)
+	for _, h := range heads {
+		for i := h; i != 0; i = next[i-1] {
+			x := &v.list[i-1]
+			env = append(env, x.name+"="+x.value)
+		}
+	}
+	v.env = env
+	return env
+}
+
+// sorted returns the variables whose flags, under mask, are want, by name.
+func (v *vars) sorted(mask, want uint8) []variable {
+	var out []variable
+	for _, x := range v.list {
+		if x.flags&mask == want {
+			out = append(out, x)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
+	return out
+}
+
+// validName tells whether s can be the name of a variable.
+func validName(s string) bool {
+	if s == "" {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9' {
+			continue
+		}
+		return false
+	}
+	return true
+}
+
+// singleQuote quotes s as ash does in listings: 'it'"'"'s'.
+func singleQuote(s string) string {
+	if !strings.Contains(s, "'") {
+		return "'" + s + "'"
+	}
+	var b strings.Builder
+	for s != "" {
+		n := strings.IndexByte(s, '\'')
+		if n < 0 {
+			n = len(s)
+		}
+		b.WriteByte('\'')
+		b.WriteString(s[:n])
+		b.WriteByte('\'')
+		s = s[n:]
+		q := 0
+		for q < len(s) && s[q] == '\'' {
+			q++
+		}
+		if q > 0 {
+			b.WriteByte('"')
+			b.WriteString(s[:q])
+			b.WriteByte('"')
+			s = s[q:]
+		}
+	}
+	return b.String()
+}
+
+// maybeQuote quotes s where ash does in what set -x shows.
+func maybeQuote(s string) string {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < '+' || c >= ';' && c <= '?' || c == '`' || c == '[' || c == '\\' || c > 'z' {
+			return singleQuote(s)
+		}
+	}
+	return s
+}

@@ -1,0 +1,137 @@
+package credentialprovider
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// DockerConfigEntry are the credentials for one place.
+type DockerConfigEntry struct {
+	Username string
+	Password string
+	Email    string
+}
+
+// DockerConfig are credentials by registry, as in a .dockercfg file.
+type DockerConfig map[string]DockerConfigEntry
+
+// DockerConfigJSON is a config.json file.
+type DockerConfigJSON struct {
+	Auths DockerConfig `json:"auths"`
+}
+
+// UnmarshalJSON reads an entry; auth is "username:password" in base64 and
+// counts more than the other fields.
+func (e *DockerConfigEntry) UnmarshalJSON(data []byte) error {
+	var raw struct {
+		Username string `json:"username"`
+		Password string `json:"password"`
+		Email    string `json:"email"`
+		Auth     string `json:"auth"`
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	*e = DockerConfigEntry{raw.Username, raw.Password, raw.Email}
+	if raw.Auth == "" {
+		return nil
+	}
+	text, err := base64.StdEncoding.DecodeString(raw.Auth)
+	if err != nil {
+		if text, err = base64.RawStdEncoding.DecodeString(raw.Auth); err != nil {
+			return err
+		}
+	}
+	var ok bool
+	if e.Username, e.Password, ok = strings.Cut(string(text), ":"); !ok {
+		return errors.New("unable to parse auth field, must be formatted as base64(username:password)")
+	}
+	return nil
+}
+
+// FromSecrets adds what pull secrets hold to a keyring: those of the types
+// dockerconfigjson and dockercfg. A secret that can't be parsed is an error.
+func (k *Keyring) FromSecrets(secrets []v1.Secret) error {
+	for i := range secrets {
+		s := &secrets[i]
+		var config DockerConfig
+		var err error
+		switch s.Type {
+		case v1.SecretTypeDockerConfigJson:
+			config, err = parseJSON(s.Data[v1.DockerConfigJsonKey])
+		case v1.SecretTypeDockercfg:
+			config, err = parseCfg(s.Data[v1.DockerConfigKey])
+		}
+		if err != nil {
+			return err
+		}
+		k.Add(config, s)
+	}
+	return nil
+}
+
+func parseJSON(data []byte) (DockerConfig, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	var c DockerConfigJSON
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, err
+	}
+	return c.Auths, nil
+}
+
+func parseCfg(data []byte) (DockerConfig, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	var c DockerConfig
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Files reads the node's own docker configuration.
+type Files interface {
+	ReadFile(name string) ([]byte, error)
+}
+
+// Provider makes the keyrings of pulls.
+type Provider struct {
+	FS Files
+	// Paths are where a config.json may be; the first that is there counts.
+	Paths []string
+}
+
+// Lookup returns the credentials for pulling from a repository in its full
+// form, those of the pod's pull secrets before the node's. Errors are of the
+// secrets.
+func (p *Provider) Lookup(repository string, secrets []v1.Secret) ([]Credentials, error) {
+	var pods Keyring
+	if err := pods.FromSecrets(secrets); err != nil {
+		return nil, err // as upstream, which shows it as it is
+	}
+	out := pods.Lookup(repository)
+	if p == nil || p.FS == nil {
+		return out, nil
+	}
+	for _, name := range p.Paths {
+		data, err := p.FS.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		config, err := parseJSON(data)
+		if err != nil {
+			continue
+		}
+		var node Keyring
+		node.Add(config, nil)
+		return append(out[:len(out):len(out)], node.Lookup(repository)...), nil
+	}
+	return out, nil
+}

@@ -1,0 +1,151 @@
+// Package credentialprovider finds the credentials for pulling an image among
+// pods' pull secrets and the node's own configuration. It answers to upstream's
+// pkg/credentialprovider; credential provider plugins are not run.
+package credentialprovider
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+)
+
+// defaultRegistry is what credentials for images without a registry are filed
+// under.
+const defaultRegistry = "index.docker.io"
+
+// Credentials are what a pull may be tried with.
+type Credentials struct {
+	Auth *runtimeapi.AuthConfig
+	// Secret is where they come from; nil means the node's configuration, which
+	// all its pods may use.
+	Secret *kubeletconfig.ImagePullSecret
+}
+
+// Keyring holds credentials by the places that they are for.
+type Keyring struct {
+	byPlace map[string][]Credentials
+	places  []string // longest match first: in reverse order
+}
+
+// Add files the entries of a docker configuration. A place may be a URL; its
+// scheme does not count, nor do the paths /v1/ and /v2/. What can't be read as a
+// place is left out.
+func (k *Keyring) Add(config DockerConfig, secret *v1.Secret) {
+	if k.byPlace == nil {
+		k.byPlace = map[string][]Credentials{}
+	}
+	names := make([]string, 0, len(config))
+	for name := range config { //drydock:unordered sorted below
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		entry := config[name]
+		c := Credentials{Auth: &runtimeapi.AuthConfig{Username: entry.Username, Password: entry.Password}}
+		if secret != nil {
+			c.Secret = &kubeletconfig.ImagePullSecret{
+				UID: string(secret.UID), Namespace: secret.Namespace, Name: secret.Name, CredentialHash: hash(entry),
+			}
+		}
+		place, ok := placeOf(name)
+		if !ok {
+			continue
+		}
+		if k.byPlace[place] == nil {
+			k.places = append(k.places, place)
+		}
+		k.byPlace[place] = append(k.byPlace[place], c)
+	}
+	slices.SortFunc(k.places, func(a, b string) int { return cmp.Compare(b, a) })
+}
+
+func placeOf(name string) (string, bool) {
+	if !strings.HasPrefix(name, "https://") && !strings.HasPrefix(name, "http://") {
+		name = "https://" + name
+	}
+	u, err := url.Parse(name)
+	if err != nil {
+		return "", false
+	}
+	p := u.Path
+	if strings.HasPrefix(p, "/v1/") || strings.HasPrefix(p, "/v2/") {
+		p = p[3:]
+	}
+	if p == "/" {
+		p = ""
+	}
+	return u.Host + p, true
+}
+
+func hash(e DockerConfigEntry) string {
+	b, _ := json.Marshal(e) // it is all text
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Lookup returns the credentials for a repository in its full form
+// ("docker.io/library/app"), those for the most particular place first.
+func (k *Keyring) Lookup(repository string) []Credentials {
+	var out []Credentials
+	for _, place := range k.places {
+		if matches(place, repository) {
+			out = append(out, k.byPlace[place]...)
+		}
+	}
+	if len(out) == 0 && onDefaultRegistry(repository) {
+		out = k.byPlace[defaultRegistry]
+	}
+	return out
+}
+
+// onDefaultRegistry tells whether an image names no registry, or that of
+// Docker.
+func onDefaultRegistry(image string) bool {
+	host, _, more := strings.Cut(image, "/")
+	switch {
+	case host == "":
+		return false
+	case !more, host == "docker.io", host == defaultRegistry:
+		return true
+	}
+	return !strings.ContainsAny(host, ".:")
+}
+
+// matches tells whether an image lies at a place: the same port, each part of
+// the host name by its pattern, and below the path.
+func matches(place, image string) bool {
+	placeHost, placePath, _ := strings.Cut(place, "/")
+	imageHost, imagePath, _ := strings.Cut(image, "/")
+	placeName, placePort := splitPort(placeHost)
+	imageName, imagePort := splitPort(imageHost)
+	if placePort != imagePort || !strings.HasPrefix(imagePath, placePath) {
+		return false
+	}
+	patterns, parts := strings.Split(placeName, "."), strings.Split(imageName, ".")
+	if len(patterns) != len(parts) {
+		return false
+	}
+	for i := range parts {
+		if ok, err := path.Match(patterns[i], parts[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func splitPort(host string) (name, port string) {
+	if n, p, err := net.SplitHostPort(host); err == nil {
+		return n, p
+	}
+	return host, ""
+}

@@ -1,0 +1,173 @@
+// Package dns makes what a pod's resolv.conf says, and its host's name. It
+// answers to upstream's pkg/kubelet/network/dns, and to the functions of
+// pkg/kubelet/kubelet_pods.go that name a pod's host.
+package dns
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// The limits of a resolv.conf (upstream pkg/apis/core/validation).
+const (
+	maxNameservers  = 3
+	maxSearches     = 32
+	maxSearchLength = 2048 // characters of the search line
+	maxSearch       = 253  // characters of one domain
+)
+
+// Configurer makes the DNS settings of a node's pods.
+type Configurer struct {
+	// ClusterDNS and ClusterDomain are the kubelet's settings of that name.
+	ClusterDNS    []string
+	ClusterDomain string
+	// NoResolvConf is resolvConf set to "": pods with the node's settings look
+	// no names up.
+	NoResolvConf bool
+	// NodeIPs are the node's addresses.
+	NodeIPs []string
+}
+
+// Warning is an event that goes with a pod's settings; OnNode tells that it is
+// one of the node too, and that the pod's names the pod before the message.
+type Warning struct {
+	Reason, Message string
+	OnNode          bool
+}
+
+// GetPodDNS returns the pod's settings by its dnsPolicy and dnsConfig; host is
+// what the node's own resolv.conf says. What is beyond the limits is cut, which
+// the warnings tell.
+func (c *Configurer) GetPodDNS(pod *v1.Pod, host *runtimeapi.DNSConfig) (*runtimeapi.DNSConfig, []Warning) {
+	out := &runtimeapi.DNSConfig{}
+	if host == nil {
+		host = &runtimeapi.DNSConfig{}
+	}
+	var warnings []Warning
+	cluster := true
+	switch pod.Spec.DNSPolicy {
+	case v1.DNSNone:
+		return c.limit(merge(out, pod.Spec.DNSConfig), warnings)
+	case v1.DNSDefault:
+		cluster = false
+	case v1.DNSClusterFirst:
+		cluster = !pod.Spec.HostNetwork
+	}
+	if cluster && len(c.ClusterDNS) == 0 {
+		warnings = append(warnings, Warning{Reason: "MissingClusterDNS", OnNode: true, Message: missingClusterDNS})
+		cluster = false
+	}
+	switch {
+	case cluster:
+		out.Servers = slices.Clone(c.ClusterDNS)
+		out.Searches = c.clusterSearches(pod.Namespace, host.Searches)
+		out.Options = []string{"ndots:5"}
+	case c.NoResolvConf:
+		out.Servers, out.Searches = c.nowhere(), []string{"."}
+	default:
+		out.Servers, out.Searches, out.Options = slices.Clone(host.Servers), slices.Clone(host.Searches), slices.Clone(host.Options)
+	}
+	return c.limit(merge(out, pod.Spec.DNSConfig), warnings)
+}
+
+var missingClusterDNS = fmt.Sprintf("kubelet does not have ClusterDNS IP configured and cannot create Pod using %q policy. Falling back to %q policy.",
+	v1.DNSClusterFirst, v1.DNSDefault)
+
+func (c *Configurer) clusterSearches(namespace string, host []string) []string {
+	if c.ClusterDomain == "" {
+		return slices.Clone(host)
+	}
+	svc := "svc." + c.ClusterDomain
+	return unique([]string{namespace + "." + svc, svc, c.ClusterDomain}, host)
+}
+
+// nowhere are the node's own addresses as nameservers, one for each of its IPs.
+func (c *Configurer) nowhere() []string {
+	var out []string
+	for _, ip := range c.NodeIPs {
+		if strings.Contains(ip, ":") {
+			out = append(out, "::1")
+		} else {
+			out = append(out, "127.0.0.1")
+		}
+	}
+	if out == nil {
+		out = []string{"127.0.0.1"}
+	}
+	return out
+}
+
+// merge adds the pod's own dnsConfig.
+func merge(out *runtimeapi.DNSConfig, own *v1.PodDNSConfig) *runtimeapi.DNSConfig {
+	if own == nil {
+		return out
+	}
+	out.Servers = unique(out.Servers, own.Nameservers)
+	out.Searches = unique(out.Searches, own.Searches)
+	for _, o := range own.Options {
+		text := o.Name
+		if o.Value != nil && *o.Value != "" {
+			text += ":" + *o.Value
+		}
+		out.Options = setOption(out.Options, text)
+	}
+	return out
+}
+
+func unique(list, more []string) []string {
+	for _, s := range more {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// setOption adds an option, or replaces the one of its name.
+func setOption(list []string, text string) []string {
+	name, _, _ := strings.Cut(text, ":")
+	for i, old := range list {
+		if n, _, _ := strings.Cut(old, ":"); n == name {
+			list[i] = text
+			return list
+		}
+	}
+	return append(list, text)
+}
+
+// limit cuts what a resolv.conf can't hold.
+func (c *Configurer) limit(out *runtimeapi.DNSConfig, warnings []Warning) (*runtimeapi.DNSConfig, []Warning) {
+	forming := func(format, line string) {
+		warnings = append(warnings, Warning{Reason: "DNSConfigForming", Message: fmt.Sprintf(format, line)})
+	}
+	if len(out.Servers) > maxNameservers {
+		out.Servers = out.Servers[:maxNameservers]
+		forming("Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: %s", strings.Join(out.Servers, " "))
+	}
+	if fits := fitSearches(out.Searches); len(fits) != len(out.Searches) {
+		out.Searches = fits
+		forming("Search Line limits were exceeded, some search paths have been omitted, the applied search line is: %s", strings.Join(fits, " "))
+	}
+	return out, warnings
+}
+
+// fitSearches returns the search paths that fit: the first 32, of these none
+// that is too long by itself, and as many as the line takes.
+func fitSearches(list []string) []string {
+	var out []string
+	length := 0
+	for _, s := range list[:min(len(list), maxSearches)] {
+		if len(s) > maxSearch {
+			continue
+		}
+		if length += len(s); length+len(out) > maxSearchLength {
+			break
+		}
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package prober
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/prober/results"
+)
+
+// ForRuntime shows the results to the runtime manager.
+func (m *Manager) ForRuntime() kuberuntime.ProbeResults { return runtimeView{m} }
+
+type runtimeView struct{ m *Manager }
+
+func (v runtimeView) Liveness(id string) kuberuntime.ProbeResult {
+	return runtimeResult(v.m.Liveness, id)
+}
+func (v runtimeView) Startup(id string) kuberuntime.ProbeResult {
+	return runtimeResult(v.m.Startup, id)
+}
+
+func runtimeResult(m *results.Manager, id string) kuberuntime.ProbeResult {
+	r, ok := m.Get(id)
+	switch {
+	case !ok:
+		return kuberuntime.ProbeNone
+	case r == results.Success:
+		return kuberuntime.ProbeSuccess
+	case r == results.Failure:
+		return kuberuntime.ProbeFailure
+	}
+	return kuberuntime.ProbeUnknown
+}
+
+// StatusView shows the results and workers to status generation.
+type StatusView struct{ m *Manager }
+
+// ForStatus returns the StatusView.
+func (m *Manager) ForStatus() StatusView { return StatusView{m} }
+
+// Startup returns the newest result of a container's startup probe.
+func (v StatusView) Startup(id kubecontainer.ContainerID) (success, known bool) {
+	r, ok := v.m.Startup.Get(id.ID)
+	return r == results.Success, ok
+}
+
+// Readiness returns the newest result of a container's readiness probe.
+func (v StatusView) Readiness(id kubecontainer.ContainerID) (success, known bool) {
+	r, ok := v.m.Readiness.Get(id.ID)
+	return r == results.Success, ok
+}
+
+// HasStartupWorker tells whether a startup probe of that container is run.
+func (v StatusView) HasStartupWorker(uid types.UID, container string) bool {
+	return v.m.has(uid, container, startup)
+}
+
+// HasReadinessWorker tells whether a readiness probe of it is run.
+func (v StatusView) HasReadinessWorker(uid types.UID, container string) bool {
+	return v.m.has(uid, container, readiness)
+}
+
+// TriggerReadiness has the readiness probe run at once.
+func (v StatusView) TriggerReadiness(uid types.UID, container string) {
+	v.m.TriggerReadiness(uid, container)
+}

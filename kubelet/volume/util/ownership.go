@@ -1,0 +1,168 @@
+// Package util is what several volume plugins need: the atomic writer, file
+// ownership and mount points nested in a volume. It answers to upstream's
+// pkg/volume/util.
+package util
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
+)
+
+// The bits that a volume's group gets (pkg/volume/volume_linux.go).
+const (
+	groupReadWrite = 0o660
+	groupRead      = 0o440
+	groupEnter     = 0o110
+)
+
+// SetVolumeOwnership gives a volume's files to the pod's fsGroup: the group may
+// read them and, unless the volume is read-only, write; what is made in a
+// directory belongs to the group. nil does nothing.
+func SetVolumeOwnership(files filesystem.FS, dir string, readOnly bool, fsGroup *int64) error {
+	if fsGroup == nil {
+		return nil
+	}
+	info, err := files.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	return setOwnership(files, dir, info, readOnly, int(*fsGroup))
+}
+
+func setOwnership(files filesystem.FS, name string, info fs.FileInfo, readOnly bool, gid int) error {
+	if info.IsDir() {
+		entries, err := files.ReadDir(name)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			child, err := e.Info()
+			if err != nil {
+				return err
+			}
+			if err := setOwnership(files, path.Join(name, e.Name()), child, readOnly, gid); err != nil {
+				return err
+			}
+		}
+	}
+	if err := files.Lchown(name, -1, gid); err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return nil
+	}
+	mode := info.Mode() | groupReadWrite
+	if readOnly {
+		mode = info.Mode() | groupRead
+	}
+	if info.IsDir() {
+		mode |= groupEnter | fs.ModeSetgid
+	}
+	return files.Chmod(name, mode&(fs.ModePerm|fs.ModeSetgid|fs.ModeSetuid|fs.ModeSticky))
+}
+
+// FSGroup is the group that a pod's volumes belong to; nil for none.
+func FSGroup(pod *v1.Pod) *int64 {
+	if sc := pod.Spec.SecurityContext; sc != nil {
+		return sc.FSGroup
+	}
+	return nil
+}
+
+// FSUser is the user that all of a pod's containers run as, as far as their
+// specs say so; nil if they don't or differ (pkg/volume/util/util.go).
+func FSUser(pod *v1.Pod) *int64 {
+	var user *int64
+	same := true
+	visitContainers(pod, func(c *v1.Container) {
+		var u *int64
+		if sc := pod.Spec.SecurityContext; sc != nil {
+			u = sc.RunAsUser
+		}
+		if c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
+			u = c.SecurityContext.RunAsUser
+		}
+		switch {
+		case u == nil, user != nil && *user != *u:
+			same = false
+		default:
+			user = u
+		}
+	})
+	if !same {
+		return nil
+	}
+	return user
+}
+
+// visitContainers calls fn for each container of a pod.
+func visitContainers(pod *v1.Pod, fn func(c *v1.Container)) {
+	for i := range pod.Spec.InitContainers {
+		fn(&pod.Spec.InitContainers[i])
+	}
+	for i := range pod.Spec.Containers {
+		fn(&pod.Spec.Containers[i])
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		fn((*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+}
+
+// UsedVolumes returns the names of the volumes that any container of a pod
+// mounts or uses as a device; nil for none.
+func UsedVolumes(pod *v1.Pod) map[string]bool {
+	if len(pod.Spec.Volumes) == 0 {
+		return nil
+	}
+	var used map[string]bool
+	use := func(name string) {
+		if used == nil {
+			used = map[string]bool{}
+		}
+		used[name] = true
+	}
+	visitContainers(pod, func(c *v1.Container) {
+		for i := range c.VolumeMounts {
+			use(c.VolumeMounts[i].Name)
+		}
+		for i := range c.VolumeDevices {
+			use(c.VolumeDevices[i].Name)
+		}
+	})
+	return used
+}
+
+// MakeNestedMountpoints makes, in a volume whose content is made by the
+// kubelet, the directories on which containers mount other volumes
+// (pkg/volume/util/nested_volumes.go).
+func MakeNestedMountpoints(files filesystem.FS, name, dir string, pod *v1.Pod) error {
+	var err error
+	visitContainers(pod, func(c *v1.Container) {
+		for i := range c.VolumeMounts {
+			m := &c.VolumeMounts[i]
+			if m.Name != name || m.SubPath != "" || m.SubPathExpr != "" {
+				continue
+			}
+			outer := path.Clean(m.MountPath)
+			for j := range c.VolumeMounts {
+				inner := path.Clean(c.VolumeMounts[j].MountPath)
+				rest, nested := strings.CutPrefix(inner, strings.TrimSuffix(outer, "/")+"/")
+				if j == i || !nested || err != nil {
+					continue
+				}
+				if strings.HasPrefix(rest, "..") {
+					err = fmt.Errorf("invalid container mount point %v", inner)
+					continue
+				}
+				err = files.MkdirAll(path.Join(dir, rest), 0o755)
+			}
+		}
+	})
+	return err
+}

@@ -1,0 +1,49 @@
+package parity
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestMachine holds what containers see of the recorded machine and its images,
+// by what they leave as their termination message.
+func TestMachine(t *testing.T) {
+	for _, tc := range []struct{ name, image, command, spec, want string }{
+		{"environment", "full", "env | sort | grep -v KUBERNETES_", "{}", "HOME=/\nHOSTNAME=case\nPATH=/bin\nPWD=/\nSHLVL=1\n"},
+		{"the API's service", "full", "echo $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT_HTTPS", "{}", "10.96.0.1 443\n"},
+		{"nobody has a name", "full", "id; whoami 2>&1; ls -ld /tmp | awk '{print $1,$3,$4}'", "{}", "uid=0 gid=0 groups=0\nwhoami: unknown uid 0\ndrwxrwxrwt 0 0\n"},
+		{"standalone", "1.35", "seq 3 | sort -r | head -n 1; type seq", "{}", "3\nseq is seq\n"},
+		{"the machine's hosts", "full", "hostname; tail -n 1 /etc/hosts", `{"hostNetwork": true}`, "vm\n127.0.0.1 vm\n"},
+	} {
+		text := `{"name": "case", "duration": 5, "runs": [], "actions": [{"at": 0, "action": "create", "pod": {
+			"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "case", "namespace": "default"}, "spec": {
+			"nodeName": "node-0", "enableServiceLinks": false, "restartPolicy": "Never", "containers": [{"name": "main",
+			"image": "registry.local/busybox:` + tc.image + `", "imagePullPolicy": "IfNotPresent",
+			"command": ["sh", "-c", "{ ` + tc.command + `; } > /dev/termination-log"]}]}}}]}`
+		text = strings.Replace(text, `"spec": {`, `"spec": {`+strings.Trim(tc.spec, "{}")+comma(tc.spec), 1)
+		c, err := Parse([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", tc.name, err)
+		}
+		seen, err := c.Replay(Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", tc.name, err)
+		}
+		all, err := json.Marshal(seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := json.Marshal(tc.want)
+		if !strings.Contains(string(all), string(want)) {
+			t.Errorf("%s: no message %s in %.3000s", tc.name, want, all)
+		}
+	}
+}
+
+func comma(spec string) string {
+	if spec == "{}" {
+		return ""
+	}
+	return ", "
+}

@@ -1,0 +1,272 @@
+package parity
+
+import (
+	"math"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/trace"
+)
+
+// observer sees what the recordings' proxy and watches saw.
+type observer struct {
+	c      *sim.Cluster
+	zero   time.Time
+	pods   map[string]*PodObservation
+	order  []string
+	uids   map[string][]types.UID
+	events map[string]*EventSeen
+	ips    map[string]string // the last pod IP by pod, for events that came before it was published
+	node   Observation
+	warn   func(text string)
+	// watching ends before the calls do.
+	watching bool
+}
+
+func newObserver(c *sim.Cluster, zero time.Duration, warn func(string)) *observer {
+	o := &observer{c: c, warn: warn, watching: true, zero: c.Start().Add(zero), pods: map[string]*PodObservation{}, uids: map[string][]types.UID{}, events: map[string]*EventSeen{}, ips: map[string]string{}}
+	c.API().OnChange(o.change)
+	c.Records(o.record)
+	return o
+}
+
+// result returns what was seen, in the form of a node case or a pod case.
+func (o *observer) result(ofNode bool) *Observation {
+	for _, key := range o.order {
+		if ip := o.ips[key]; ip != "" {
+			for _, e := range o.pods[key].Events {
+				e.Message = strings.ReplaceAll(e.Message, ip, "<pod-ip>")
+			}
+		}
+	}
+	if !ofNode {
+		if len(o.order) == 0 {
+			return &Observation{PodObservation: *newPodObservation()}
+		}
+		p := o.pods[o.order[0]]
+		for i := range p.Status {
+			p.Status[i].UID = "" // only node cases tell the objects of a name apart
+		}
+		return &Observation{PodObservation: *p}
+	}
+	o.node.Pods = o.pods
+	return &o.node
+}
+
+func (o *observer) pod(key string) *PodObservation {
+	p := o.pods[key]
+	if p == nil {
+		p = newPodObservation()
+		o.pods[key], o.order = p, append(o.order, key)
+	}
+	return p
+}
+
+// newPodObservation is one whose lists are empty and not null.
+func newPodObservation() *PodObservation {
+	return &PodObservation{Status: []StatusSeen{}, Events: []*EventSeen{}, CRI: []CallSeen{}}
+}
+
+// at is a time as recordings have it: in tenths of a second, and -1 for
+// whatever was before the case's start.
+func (o *observer) at(t time.Time) float64 {
+	return max(-1, math.Round(t.Sub(o.zero).Seconds()*10)/10)
+}
+
+func (o *observer) change(c apiserver.Change) {
+	if !o.watching {
+		return
+	}
+	at := o.at(o.c.API().Loop().Now())
+	switch obj := c.New.(type) {
+	case *v1.Pod:
+		o.seePod(at, obj, c.Type == watch.Deleted)
+	case *v1.Event:
+		o.seeEvent(at, obj, c.Type == watch.Deleted)
+	case *v1.Node:
+		seen := NodeSeen{At: at, Conditions: map[string][3]string{}}
+		for _, x := range obj.Status.Conditions {
+			seen.Conditions[string(x.Type)] = [3]string{string(x.Status), x.Reason, x.Message}
+		}
+		if n := len(o.node.Node); n > 0 && reflect.DeepEqual(o.node.Node[n-1].Conditions, seen.Conditions) {
+			return
+		} else if n > 0 && at == -1 {
+			o.node.Node = o.node.Node[:0]
+		}
+		o.node.Node = append(o.node.Node, seen)
+	case *coordinationv1.Lease:
+		if at == -1 {
+			o.node.Leases = o.node.Leases[:0]
+		}
+		o.node.Leases = append(o.node.Leases, LeaseSeen{At: at})
+	}
+}
+
+func (o *observer) seePod(at float64, pod *v1.Pod, deleted bool) {
+	key := pod.Namespace + "/" + pod.Name
+	p := o.pod(key)
+	if deleted {
+		p.Status = append(p.Status, StatusSeen{At: at, Deleted: true, Phase: string(pod.Status.Phase)})
+		return
+	}
+	st := &pod.Status
+	if st.PodIP != "" {
+		o.ips[key] = st.PodIP
+	}
+	s := StatusSeen{
+		At: at, Phase: string(st.Phase), Reason: st.Reason, Message: normalise(pod, st.Message), QOSClass: string(st.QOSClass),
+		Conditions: map[string]ConditionSeen{}, HasPodIP: st.PodIP != "",
+		Init: seeContainers(pod, st.InitContainerStatuses), Containers: seeContainers(pod, st.ContainerStatuses), Ephemeral: seeContainers(pod, st.EphemeralContainerStatuses),
+	}
+	for _, c := range st.Conditions {
+		s.Conditions[string(c.Type)] = ConditionSeen{string(c.Status), c.Reason, normalise(pod, c.Message)}
+	}
+	if pod.DeletionTimestamp != nil {
+		s.Deleting = pod.DeletionGracePeriodSeconds
+	}
+	_, s.Mirror = pod.Annotations[v1.MirrorPodAnnotationKey]
+	uids := o.uids[key]
+	i := 0
+	for i < len(uids) && uids[i] != pod.UID {
+		i++
+	}
+	if i == len(uids) {
+		o.uids[key] = append(uids, pod.UID)
+	}
+	s.UID = "uid-" + strconv.Itoa(i+1)
+	if n := len(p.Status); n > 0 {
+		before := p.Status[n-1]
+		if before.At = at; reflect.DeepEqual(before, s) {
+			return
+		}
+	}
+	p.Status = append(p.Status, s)
+}
+
+func seeContainers(pod *v1.Pod, list []v1.ContainerStatus) map[string]ContainerSeen {
+	if len(list) == 0 {
+		return nil
+	}
+	out := map[string]ContainerSeen{}
+	for i := range list {
+		c := &list[i]
+		s := ContainerSeen{State: "waiting", Restarts: c.RestartCount, Ready: c.Ready, Started: c.Started}
+		switch st := &c.State; {
+		case st.Running != nil:
+			s.State = "running"
+		case st.Terminated != nil:
+			t := st.Terminated
+			s.State, s.Reason, s.ExitCode, s.Signal, s.Message = "terminated", t.Reason, &t.ExitCode, t.Signal, normalise(pod, t.Message)
+		case st.Waiting != nil:
+			s.Reason, s.Message = st.Waiting.Reason, normalise(pod, st.Waiting.Message)
+		}
+		if t := c.LastTerminationState.Terminated; t != nil {
+			s.Last = &LastSeen{t.ExitCode, t.Reason}
+		}
+		out[c.Name] = s
+	}
+	return out
+}
+
+func (o *observer) seeEvent(at float64, e *v1.Event, deleted bool) {
+	if deleted {
+		return
+	}
+	ref := &e.InvolvedObject
+	seen := o.events[e.Namespace+"/"+e.Name]
+	if seen == nil {
+		seen = &EventSeen{At: at}
+		o.events[e.Namespace+"/"+e.Name] = seen
+		if ref.Kind == "Node" {
+			o.node.NodeEvents = append(o.node.NodeEvents, seen)
+		} else {
+			p := o.pod(ref.Namespace + "/" + ref.Name)
+			p.Events = append(p.Events, seen)
+		}
+	}
+	seen.Last, seen.Type, seen.Reason, seen.Field, seen.Count = at, e.Type, e.Reason, ref.FieldPath, e.Count
+	about := o.c.API().Pod(ref.Namespace, ref.Name)
+	if about == nil {
+		about = &v1.Pod{}
+	}
+	seen.Message = normalise(about, e.Message)
+}
+
+var (
+	hexID = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+	// A static pod's UID is a hash.
+	uuid = regexp.MustCompile(`\b([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})\b`)
+	span = regexp.MustCompile(`\b[0-9.]+(ms|s)\b`)
+)
+
+// normalise blurs what differs from run to run, as it is in the recordings.
+func normalise(pod *v1.Pod, s string) string {
+	if s == "" {
+		return s
+	}
+	s = uuid.ReplaceAllString(hexID.ReplaceAllString(s, "<id>"), "<uid>")
+	s = strings.ReplaceAll(s, "unix /run/containerd/containerd.sock", "unix <cri-socket>")
+	if pod.Status.PodIP != "" {
+		s = strings.ReplaceAll(s, pod.Status.PodIP, "<pod-ip>")
+	}
+	if strings.Contains(s, "pulled image") {
+		s = span.ReplaceAllString(s, "<$1>")
+	}
+	return s
+}
+
+// record sees the runtime's calls.
+func (o *observer) record(r *trace.Record) {
+	switch {
+	case r.Kind == trace.KindWarning && o.warn != nil:
+		o.warn(r.Verb)
+		return
+	case r.Kind != trace.KindCRI:
+		return
+	}
+	call := CallSeen{At: o.at(time.Unix(0, r.At)), Method: r.Verb}
+	for _, f := range r.Fields {
+		n, _ := strconv.Atoi(f.Value)
+		switch f.Key {
+		case "attempt":
+			call.Attempt = &n
+		case "timeout":
+			call.Timeout = &n
+		case "image":
+			call.Image = f.Value
+		case "error":
+			call.Error = f.Value
+		case "tookMs":
+			call.Took = float64(n/10) / 100
+		case "message":
+			if strings.HasPrefix(f.Value, "connection error") {
+				return // it never came to the proxy
+			}
+		}
+	}
+	kind, name, _ := strings.Cut(r.Object, " ")
+	switch {
+	case r.Verb == "RemoveImage":
+		o.node.Images = append(o.node.Images, ImageSeen{call.At, call.Image})
+	case r.Verb == "PullImage" && kind == "pod":
+		call.Attempt = nil
+		fallthrough
+	case kind == "pod" || kind == "container":
+		parts := strings.Split(name, "/")
+		if len(parts) == 3 {
+			call.Container = parts[2]
+		}
+		p := o.pod(parts[0] + "/" + parts[1])
+		p.CRI = append(p.CRI, call)
+	}
+}

@@ -1,0 +1,146 @@
+package parity
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
+)
+
+// Read is Parse, with errors that say where in the data they are, as
+// line:column, and that guess what was meant.
+func Read(data []byte) (*Case, error) {
+	c, err := Parse(data)
+	fields := fieldsOf(data)
+	switch {
+	case err != nil:
+		return nil, fields.locate(data, err)
+	case fields.top["actions"] == 0:
+		return nil, fields.locate(data, errors.New("actions: required"))
+	}
+	return c, nil
+}
+
+// fields is where the fields of a recording stand.
+type fields struct {
+	top     map[string]int64 // ends of names
+	actions []actionFields
+}
+
+type actionFields struct {
+	offset int64
+	fields map[string]json.RawMessage
+}
+
+// fieldsOf reads as far as it can.
+func fieldsOf(data []byte) fields {
+	f := fields{top: map[string]int64{}}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return f
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		key, ok := name.(string)
+		if err != nil || !ok {
+			return f
+		}
+		f.top[key] = dec.InputOffset()
+		if key == "actions" {
+			err = f.readActions(dec, data)
+		} else {
+			err = dec.Decode(new(json.RawMessage))
+		}
+		if err != nil {
+			return f
+		}
+	}
+	return f
+}
+
+func (f *fields) readActions(dec *json.Decoder, data []byte) error {
+	if open, err := dec.Token(); err != nil || open != json.Delim('[') {
+		return errors.Join(err, errors.ErrUnsupported)
+	}
+	for dec.More() {
+		a := actionFields{offset: dec.InputOffset()}
+		a.offset += int64(max(0, bytes.IndexByte(data[a.offset:], '{')))
+		if err := dec.Decode(&a.fields); err != nil {
+			return err
+		}
+		f.actions = append(f.actions, a)
+	}
+	_, err := dec.Token()
+	return err
+}
+
+// What Parse says of fields: the action's number, the action, the field.
+var ofField = regexp.MustCompile(`^(?:actions\[(\d+)\]: )?(?:[a-z-]+: )?([A-Za-z-]+): `)
+
+// locate puts a position before an error of Parse that has none, and a guess
+// behind it.
+func (f *fields) locate(data []byte, err error) error {
+	m := ofField.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err
+	}
+	if m[1] == "" {
+		return fmt.Errorf("%s: %w%s", lineColumn(data, f.top[m[2]]), err, f.guess(m[2], slices.Sorted(maps.Keys(f.top))))
+	}
+	i, _ := strconv.Atoi(m[1])
+	if i >= len(f.actions) {
+		return err
+	}
+	a, guess := f.actions[i], ""
+	var name string
+	switch _, given := a.fields[m[2]]; {
+	case !given:
+		guess = suggest.Suffix(m[2], slices.Sorted(maps.Keys(a.fields)))
+	case m[2] == "action" && json.Unmarshal(a.fields["action"], &name) == nil:
+		guess = suggest.Suffix(name, slices.Sorted(maps.Keys(actions)))
+	}
+	return fmt.Errorf("%s: %w%s", lineColumn(data, a.offset), err, guess)
+}
+
+// guess is the field that may be the missing one, misspelt.
+func (f *fields) guess(name string, given []string) string {
+	if f.top[name] != 0 {
+		return ""
+	}
+	return suggest.Suffix(name, given)
+}
+
+// position says where in data an error of its decoding is, as line:column, and
+// what it is in words. Other errors stay.
+func position(data []byte, err error) error {
+	var syntax *json.SyntaxError
+	var typ *json.UnmarshalTypeError
+	offset := int64(-1)
+	switch {
+	case errors.As(err, &syntax):
+		offset = syntax.Offset
+	case errors.As(err, &typ):
+		offset = typ.Offset
+		if err = fmt.Errorf("%s: cannot be of JSON's type %s", typ.Field, typ.Value); typ.Field == "" {
+			err = fmt.Errorf("a recording is an object, not of JSON's type %s", typ.Value)
+		}
+	}
+	if offset < 0 || offset > int64(len(data)) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", lineColumn(data, offset), err)
+}
+
+// lineColumn is a place in data, both counted from 1.
+func lineColumn(data []byte, offset int64) string {
+	before := data[:offset]
+	line := 1 + bytes.Count(before, []byte{'\n'})
+	column := len(before) - bytes.LastIndexByte(before, '\n')
+	return fmt.Sprintf("%d:%d", line, column)
+}

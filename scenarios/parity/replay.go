@@ -1,0 +1,215 @@
+package parity
+
+import (
+	"fmt"
+	"io/fs"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/fakecri/busybox"
+	"github.com/drydock-sim/drydock/sim"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+const (
+	recordedNode = "node-0"
+	// recordedHostname is the machine's own name: the kubelet was told another.
+	recordedHostname = "vm"
+	// plainUpBefore and fullUpBefore are how long the node of the pod cases was
+	// up before one of either group. The fractions tell when relists look: not
+	// while a pod starts, or its sandbox alone would be seen, and synced for.
+	plainUpBefore = 58*time.Second + 300*time.Millisecond
+	fullUpBefore  = 58*time.Second + 50*time.Millisecond
+	// In node cases the kubelet was started for the case, nodeUpBefore it, or
+	// idleUpBefore where nothing is done; the node registered anew, and its lease
+	// was there from the case before.
+	nodeUpBefore = 4300 * time.Millisecond
+	idleUpBefore = 1050 * time.Millisecond
+)
+
+// Options say how a case is replayed.
+type Options struct {
+	// Seed decides what a recording leaves to chance: latencies, jitter, the
+	// order of what is simultaneous.
+	Seed uint64
+	// Phase is added to the time between the kubelet's start and the case's.
+	Phase time.Duration
+	// Warn takes what containers ask for and is not simulated; nil drops it.
+	Warn func(text string)
+}
+
+// Replay does on a simulated node what was done on the recorded one, and
+// returns what was seen. It looks at the case's name, actions, configuration and
+// machine only.
+func (c *Case) Replay(opts Options) (*Observation, error) {
+	cl, err := sim.New(sim.Options{Seed: opts.Seed, Workers: 1, NoBinder: true})
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	n, err := cl.AddNode(recordedNodeOptions(c.Config))
+	if err != nil {
+		return nil, err
+	}
+	zero := c.begins() + opts.Phase
+	o := newObserver(cl, zero, opts.Warn)
+	p := &play{c: c, cluster: cl, node: n}
+	if err := p.makeEarlierObjects(); err != nil {
+		return nil, err
+	}
+	for i := range c.Actions {
+		p.schedule(i, zero)
+	}
+	if err := cl.RunUntil(zero + c.watched()); err != nil {
+		return nil, fmt.Errorf("case %s: %w", c.Name, err)
+	}
+	if p.failed != nil {
+		return nil, fmt.Errorf("case %s: %w", c.Name, p.failed)
+	}
+	if !c.ofNode() {
+		o.watching = false
+		if err := p.clear(); err != nil {
+			return nil, fmt.Errorf("case %s: %w", c.Name, err)
+		}
+		if err := cl.RunUntil(zero + c.watched() + clearing); err != nil {
+			return nil, fmt.Errorf("case %s: %w", c.Name, err)
+		}
+	}
+	return o.result(c.ofNode()), nil
+}
+
+// begins is when the case begins, after the node's start.
+func (c *Case) begins() time.Duration {
+	switch {
+	case c.ofNode() && len(c.Actions) == 0:
+		return idleUpBefore
+	case c.ofNode():
+		return nodeUpBefore
+	case c.usesImage(fullImage):
+		return fullUpBefore
+	}
+	return plainUpBefore
+}
+
+// clear deletes by force what pods there are.
+func (p *play) clear() error {
+	api := p.cluster.API()
+	now := int64(0)
+	for _, pod := range api.Pods() {
+		if err := api.Delete(apiserver.KindPod, pod.Namespace, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeEarlierObjects makes what was there before a case: the API's own service,
+// and what cases refer to and another one, which ran before them, had made.
+func (p *play) makeEarlierObjects() error {
+	if err := p.makeMachineFiles(); err != nil {
+		return err
+	}
+	service := &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceDefault, Name: "kubernetes"},
+		Spec:       v1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []v1.ServicePort{{Name: "https", Port: 443, Protocol: v1.ProtocolTCP}}},
+	}
+	if _, err := p.cluster.API().Create(service); err != nil {
+		return err
+	}
+	if p.c.ofNode() {
+		_, err := p.cluster.API().Create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceNodeLease, Name: recordedNode}})
+		return err
+	}
+	const name = "cm-b1"
+	for i := range p.c.Actions {
+		if a := &p.c.Actions[i]; a.Action == "configmap" && a.Name == name {
+			return nil
+		}
+	}
+	_, err := p.cluster.API().Create(&v1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceDefault, Name: name},
+		Data:       map[string]string{"a": "1", "b": "2", "bad-name": "3"},
+	})
+	return err
+}
+
+// makeMachineFiles makes what pods may look for on any machine.
+func (p *play) makeMachineFiles() error {
+	files := p.node.FS()
+	for _, dir := range []string{"/etc", "/tmp", "/var/log", "/var/lib", "/var/run", "/run", "/opt", "/usr", "/home", "/root", "/mnt"} {
+		if err := files.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := files.Chmod("/tmp", fs.ModeSticky|0o777); err != nil {
+		return err
+	}
+	for _, f := range []struct{ name, text string }{
+		{"/etc/hosts", "127.0.0.1 localhost\n127.0.0.1 runsc\n127.0.0.1 " + recordedHostname + "\n"},
+		{"/etc/hostname", recordedHostname + "\n"},
+	} {
+		if err := files.WriteFile(f.name, []byte(f.text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordedNodeOptions describe the machine of the recordings.
+func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOptions {
+	config := &kubeletconfig.KubeletConfiguration{}
+	if added != nil {
+		config = added.DeepCopy()
+	}
+	no, resolv := false, ""
+	config.FailCgroupV1 = &no
+	config.CgroupDriver = "cgroupfs"
+	config.ClusterDNS, config.ClusterDomain, config.ResolverConfig = []string{"10.96.0.10"}, "cluster.local", &resolv
+	if config.EvictionHard == nil {
+		config.EvictionHard = map[string]string{"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"}
+	}
+	refused := func(image string) fakecri.Image {
+		return fakecri.Image{Name: image, Fail: &fakecri.PullFailure{Message: `failed to pull and unpack image "` + image +
+			`": failed to resolve reference "` + image + `": failed to do request: Head "https://` + image + `": dial tcp 127.0.0.1:5999: connect: connection refused`}}
+	}
+	// What is on the machine was put there by hand: no registry has it.
+	present := func(image string, commands []string, aliases ...string) fakecri.Image {
+		return fakecri.Image{
+			Name: image, Aliases: aliases, Present: true, Commands: commands, Bare: true, Standalone: true, Env: []string{"PATH=/bin"},
+			Fail: &fakecri.PullFailure{Message: `failed to pull and unpack image "` + image +
+				`": failed to resolve image: failed to do request: dial tcp: lookup registry.local: no such host`},
+		}
+	}
+	all := []string{"sh", "usemem"}
+	for _, name := range busybox.Applets() {
+		if busybox.Debian(name) {
+			all = append(all, name)
+		}
+	}
+	return sim.NodeOptions{
+		Name: recordedNode, Kubelet: config, KubeletRestart: -1, NoAppArmor: true,
+		Capacity: v1.ResourceList{
+			v1.ResourceCPU:              resource.MustParse("2"),
+			v1.ResourceMemory:           resource.MustParse("24684084Ki"),
+			v1.ResourceEphemeralStorage: resource.MustParse("264212084Ki"),
+		},
+		Runtime: fakecri.Options{
+			OnlyListedImages: true,
+			Hostname:         recordedHostname,
+			Kernel:           "6.18.44",
+			NoUserNamespaces: true,
+			Images: []fakecri.Image{
+				present("registry.local/busybox:1.35", append([]string{"sh"}, busybox.Small()...), "registry.local/busybox:2"),
+				present("registry.local/busybox:full", all),
+				present("registry.local/busybox:mem", all),
+				refused("127.0.0.1:5999/none:1"), refused("127.0.0.1:5999/none:2"), refused("127.0.0.1:5999/none:3"),
+			},
+		},
+	}
+}

@@ -1,0 +1,224 @@
+package parity
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// pair is two statuses that are equal, by their indices.
+type pair struct{ i, j int }
+
+// chain is a list of pairs, shared by the alignments that begin alike.
+type chain struct {
+	before *chain
+	pair
+}
+
+func (c *chain) list() []pair {
+	var out []pair
+	for ; c != nil; c = c.before {
+		out = append(out, c.pair)
+	}
+	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}
+
+// align finds an alignment of two sequences of statuses. What stays unmatched
+// must be short-lived and show no container state that the other side never
+// shows. If there is none, it returns the furthest point.
+func align(a, b []seen) (pairs []pair, ok bool, furthest pair) {
+	skipA, skipB := skippable(a, b), skippable(b, a)
+	type step struct {
+		i, j  int
+		pairs *chain
+	}
+	been := map[pair]bool{}
+	stack := []step{{}}
+	for len(stack) > 0 {
+		s := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		i, j := s.i, s.j
+		if i+j > furthest.i+furthest.j {
+			furthest = pair{i, j}
+		}
+		if i >= len(a) && j >= len(b) || i > 0 && freeTail(a[i:], b[j:], a[i-1]) {
+			return s.pairs.list(), true, pair{}
+		}
+		if been[pair{i, j}] {
+			continue
+		}
+		been[pair{i, j}] = true
+		if j < len(b) && skipB[j] && j > 0 {
+			stack = append(stack, step{i, j + 1, s.pairs})
+		}
+		if i < len(a) && skipA[i] && i > 0 {
+			stack = append(stack, step{i + 1, j, s.pairs})
+		}
+		if i < len(a) && j < len(b) && same(a[i].view, b[j].view) {
+			stack = append(stack, step{i + 1, j + 1, &chain{s.pairs, pair{i, j}}})
+		}
+	}
+	return nil, false, furthest
+}
+
+// skippable tells which statuses of list may be left out beside other.
+func skippable(list, other []seen) []bool {
+	known := map[containerState]bool{}
+	for i := range other {
+		for _, s := range other[i].states {
+			known[s] = true
+		}
+	}
+	out := make([]bool, len(list))
+	for i := range list {
+		out[i] = list[i].lifetime <= short
+		for _, s := range list[i].states {
+			out[i] = out[i] && known[s]
+		}
+	}
+	return out
+}
+
+// freeTail allows for what is left when one side is over: a recording that ends
+// within a restart or retry loop may end a lap earlier or later.
+func freeTail(a, b []seen, last seen) bool {
+	if len(a) > 0 && len(b) > 0 {
+		return false
+	}
+	rest := a
+	if len(rest) == 0 {
+		rest = b
+	}
+	for i := range rest {
+		if truth(rest[i].view, "deleted") || rest[i].view["deleting"] != nil {
+			return false
+		}
+	}
+	return loops(last.view) && len(rest) <= 4
+}
+
+// statusDiff returns the first difference of two runs' statuses, or "".
+func statusDiff(rec, rep object) string {
+	a, b := distinct(rec), distinct(rep)
+	_, ok, at := align(a, b)
+	if ok {
+		return ""
+	}
+	switch i, j := at.i, at.j; {
+	case i >= len(a):
+		return fmt.Sprintf("status %d at %vs is one more than recorded: %s", j+1, b[j].at, brief(b[j].view))
+	case j >= len(b):
+		return fmt.Sprintf("status %d at %vs is missing: %s", i+1, a[i].at, brief(a[i].view))
+	default:
+		d := differ(a[i].view, b[j].view, "")
+		if d == "" {
+			d = "equal, but what follows is not"
+		}
+		return fmt.Sprintf("status %d (recorded at %vs, replayed at %vs): %s", i+1, a[i].at, b[j].at, d)
+	}
+}
+
+// differ returns the first field in which two views differ, with both values.
+func differ(a, b any, path string) string {
+	x, xok := a.(object)
+	y, yok := b.(object)
+	if !xok || !yok {
+		if same(a, b) {
+			return ""
+		}
+		return fmt.Sprintf("%s: recorded %s, replayed %s", path, show(a), show(b))
+	}
+	both := object{}
+	for k := range x { //drydock:unordered fills a map
+		both[k] = nil
+	}
+	for k := range y { //drydock:unordered fills a map
+		both[k] = nil
+	}
+	for _, k := range keysOf(both) {
+		at := k
+		if path != "" {
+			at = path + "." + k
+		}
+		if d := differ(x[k], y[k], at); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+// show is a value as a difference names it.
+func show(v any) string {
+	if v == nil {
+		return "nothing"
+	}
+	return string(encode(v))
+}
+
+// brief is a status in a few words.
+func brief(v object) string {
+	words := []string{text(v, "phase")}
+	if r := text(v, "reason"); r != "" {
+		words = append(words, r)
+	}
+	if truth(v, "deleted") {
+		words = append(words, "deleted")
+	}
+	for _, k := range kinds {
+		list := child(v, k)
+		for _, n := range keysOf(list) {
+			c, _ := list[n].(object)
+			s := n + " " + text(c, "state")
+			if r := text(c, "reason"); r != "" {
+				s += " " + r
+			}
+			words = append(words, fmt.Sprintf("(%s, restarts %v)", s, number(c, "restartCount")))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// waitsOnBackOff tells whether what lies between two statuses is a back-off or
+// a retry.
+func waitsOnBackOff(prev, cur object) bool {
+	if loose.Match(encode(prev)) || loose.Match(encode(cur)) {
+		return true
+	}
+	for _, k := range loopKinds {
+		before := child(prev, k)
+		for n, v := range child(cur, k) { //drydock:unordered any will do
+			c, _ := v.(object)
+			p := child(before, n)
+			if number(c, "restartCount") >= 2 && (!same(c["state"], p["state"]) || !same(c["restartCount"], p["restartCount"])) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// timingDiff returns the first time from one matched status to the next that is
+// not as recorded, or "". waits says that something waited for a mount or a
+// sandbox, so that retries decide.
+func timingDiff(rec, rep object, waits bool) string {
+	a, b := distinct(rec), distinct(rep)
+	pairs, _, _ := align(a, b)
+	for n := 0; n+1 < len(pairs); n++ {
+		p, q := pairs[n], pairs[n+1]
+		ga, gb := a[q.i].at-a[p.i].at, b[q.j].at-b[p.j].at
+		allowed := slack + 0.05*ga
+		if waits || waitsOnBackOff(a[p.i].view, a[q.i].view) {
+			allowed = slack + 16.5
+			if ga >= 100 {
+				allowed = slack + 0.35*ga
+			}
+		}
+		if math.Abs(gb-ga) > allowed && math.Abs(b[q.j].at-a[q.i].at) > allowed {
+			return fmt.Sprintf("status %d: %.1fs after the one before, recorded %.1fs (%s)", q.i+1, gb, ga, brief(a[q.i].view))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,73 @@
+package parity
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+)
+
+// object is a JSON object as it is decoded. What is compared stays in this
+// form, because the rules tell a field that is absent from one that is zero.
+type object = map[string]any
+
+func text(o object, key string) string {
+	s, _ := o[key].(string)
+	return s
+}
+
+func number(o object, key string) float64 {
+	f, _ := o[key].(float64)
+	return f
+}
+
+func truth(o object, key string) bool {
+	b, _ := o[key].(bool)
+	return b
+}
+
+func child(o object, key string) object {
+	c, _ := o[key].(object)
+	return c
+}
+
+// children returns the objects of a list.
+func children(o object, key string) []object {
+	list, _ := o[key].([]any)
+	out := make([]object, 0, len(list))
+	for _, x := range list {
+		c, _ := x.(object)
+		out = append(out, c)
+	}
+	return out
+}
+
+func keysOf(o object) []string {
+	out := make([]string, 0, len(o))
+	for k := range o { //drydock:unordered sorted below
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func same(a, b any) bool { return reflect.DeepEqual(a, b) }
+
+// encode is the JSON of v; what cannot be encoded is not made here.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// asObject turns a typed value into the form that is compared.
+func asObject(v any) (object, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var out object
+	return out, json.NewDecoder(bytes.NewReader(b)).Decode(&out)
+}

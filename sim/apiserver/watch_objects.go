@@ -1,0 +1,187 @@
+package apiserver
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// watched is what a new watch lists.
+func (s *Server) watched(w *watcher) []Object {
+	switch w.kind {
+	case KindPod:
+		pods := s.store.podsOfNode(w.name)
+		list := make([]Object, 0, len(pods))
+		for _, pod := range pods {
+			list = append(list, pod)
+		}
+		return list
+	case KindService, KindRuntimeClass:
+		list, _ := s.store.List(w.kind, "") // the kind is served
+		return list
+	}
+	if o := s.store.Lookup(w.kind, w.namespace, w.name); o != nil {
+		return []Object{o}
+	}
+	return nil
+}
+
+// watchKey is what a watch, or a change, of one object is found by; ok is false
+// for kinds that are watched by node. Services are watched all together, and
+// so are runtime classes.
+func watchKey(k Kind, namespace, name string) (key objectKey, ok bool) {
+	switch k {
+	case KindConfigMap, KindSecret:
+		return objectKey{k, namespace, name}, true
+	case KindService, KindRuntimeClass:
+		return objectKey{kind: k}, true
+	}
+	return objectKey{}, false
+}
+
+func (s *Server) indexSubscription(sub *subscription) {
+	if key, ok := watchKey(sub.kind, sub.namespace, sub.name); ok {
+		s.byObject[key] = append(s.byObject[key], sub)
+	}
+}
+
+func (s *Server) dropFromIndex(sub *subscription) {
+	key, ok := watchKey(sub.kind, sub.namespace, sub.name)
+	if !ok {
+		return
+	}
+	subs := s.byObject[key]
+	if i := slices.Index(subs, sub); i >= 0 {
+		subs = append(subs[:i:i], subs[i+1:]...)
+	}
+	if len(subs) == 0 {
+		delete(s.byObject, key)
+		return
+	}
+	s.byObject[key] = subs
+}
+
+// notifyObject sends a change to those who watch the object.
+func (s *Server) notifyObject(c Change) {
+	key, _ := watchKey(c.Kind, c.New.GetNamespace(), c.New.GetName())
+	typ, obj := c.Type, c.New
+	for _, sub := range s.byObject[key] {
+		w, conn := sub.w, sub.conn
+		s.send(sub, func() { w.deliver(conn, typ, obj) })
+	}
+}
+
+// groupWatchers are the watches of objects that die with one group.
+type groupWatchers struct {
+	g    *loop.Group
+	live []*watcher
+}
+
+// watchObject watches what is named until stop is called or g dies.
+func (c *Client) watchObject(g *loop.Group, kind Kind, namespace, name string, listed func([]Object), event func(watch.EventType, Object)) (stop func()) {
+	w := &watcher{c: c, g: g, kind: kind, namespace: namespace, name: name, listed: listed, event: event}
+	set := c.watchersOf(g)
+	set.live = append(set.live, w)
+	w.begin()
+	return func() {
+		if w.stopped || g.Dead() {
+			return
+		}
+		w.stopped = true
+		w.retry.Stop()
+		set.live = slices.DeleteFunc(set.live, func(o *watcher) bool { return o == w })
+		w.close()
+	}
+}
+
+// watchersOf returns the set of g's watches; one hook closes them all.
+func (c *Client) watchersOf(g *loop.Group) *groupWatchers {
+	for _, s := range c.watchers {
+		if s.g == g {
+			return s
+		}
+	}
+	set := &groupWatchers{g: g}
+	c.watchers = append(c.watchers, set)
+	g.OnKill(func() {
+		for _, w := range set.live {
+			w.close()
+		}
+		set.live = nil
+		c.watchers = slices.DeleteFunc(c.watchers, func(o *groupWatchers) bool { return o == set })
+	})
+	return set
+}
+
+// watchOne is watchObject for an object of type T; listed gets nil when there
+// is none.
+func watchOne[T Object](c *Client, g *loop.Group, kind Kind, namespace, name string, listed func(T), event func(watch.EventType, T)) (stop func()) {
+	return c.watchObject(g, kind, namespace, name, func(list []Object) {
+		var o T
+		if len(list) > 0 {
+			o = list[0].(T)
+		}
+		listed(o)
+	}, func(t watch.EventType, o Object) { event(t, o.(T)) })
+}
+
+// WatchConfigMap lists and watches one configMap until stop is called or g
+// dies. listed gets nil when there is none. The callbacks run on g's loop and
+// must not wait. After a break it connects again by itself and listed is called
+// anew.
+func (c *Client) WatchConfigMap(g *loop.Group, namespace, name string, listed func(*v1.ConfigMap), event func(watch.EventType, *v1.ConfigMap)) (stop func()) {
+	return watchOne(c, g, KindConfigMap, namespace, name, listed, event)
+}
+
+// WatchSecret is WatchConfigMap for a secret.
+func (c *Client) WatchSecret(g *loop.Group, namespace, name string, listed func(*v1.Secret), event func(watch.EventType, *v1.Secret)) (stop func()) {
+	return watchOne(c, g, KindSecret, namespace, name, listed, event)
+}
+
+// WatchServices lists the services of all namespaces, by namespace and name,
+// and watches them until stop is called or g dies; otherwise as
+// WatchConfigMap.
+func (c *Client) WatchServices(g *loop.Group, listed func([]*v1.Service), event func(watch.EventType, *v1.Service)) (stop func()) {
+	return c.watchObject(g, KindService, "", "", func(list []Object) {
+		services := make([]*v1.Service, len(list))
+		for i, o := range list {
+			services[i] = o.(*v1.Service)
+		}
+		listed(services)
+	}, func(t watch.EventType, o Object) { event(t, o.(*v1.Service)) })
+}
+
+// GetConfigMap returns a configMap. Errors: NotFound.
+func (c *Client) GetConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error) {
+	return call(ctx, c, request{verb: "get", resource: "configmaps", namespace: namespace, name: name}, func(s *Store, _ time.Time) (*v1.ConfigMap, error) {
+		return as[*v1.ConfigMap](s.Get(KindConfigMap, namespace, name))
+	})
+}
+
+// GetSecret returns a secret. Errors: NotFound.
+func (c *Client) GetSecret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
+	return call(ctx, c, request{verb: "get", resource: "secrets", namespace: namespace, name: name}, func(s *Store, _ time.Time) (*v1.Secret, error) {
+		return as[*v1.Secret](s.Get(KindSecret, namespace, name))
+	})
+}
+
+// ListServices returns the services of a namespace ("" for all), by namespace
+// and name.
+func (c *Client) ListServices(ctx context.Context, namespace string) ([]*v1.Service, error) {
+	return call(ctx, c, request{verb: "list", resource: "services", namespace: namespace}, func(s *Store, _ time.Time) ([]*v1.Service, error) {
+		list, err := s.List(KindService, namespace)
+		if err != nil {
+			return nil, err
+		}
+		services := make([]*v1.Service, len(list))
+		for i, o := range list {
+			services[i] = o.(*v1.Service)
+		}
+		return services, nil
+	})
+}

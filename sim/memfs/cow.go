@@ -1,0 +1,249 @@
+package memfs
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Image is a tree that never changes any more, so that many file systems, on
+// any loop, can start from it: see FS.Freeze and NewFrom.
+type Image struct {
+	root *node
+	// inos are the inode numbers: frozen nodes have no place for them.
+	inos map[*node]uint64
+}
+
+// Freeze makes an image of what the file system holds. The file system goes on:
+// what it changes from then on is its own. What is mounted goes.
+func (f *FS) Freeze() *Image {
+	for _, m := range f.mounts {
+		m.point.mounted = false
+	}
+	f.mounts = nil
+	img := &Image{root: f.root, inos: map[*node]uint64{}}
+	img.freeze(f.root)
+	f.image = img
+	return img
+}
+
+func (i *Image) freeze(n *node) {
+	if _, ok := i.inos[n]; ok {
+		return
+	}
+	n.frozen = true
+	if e := n.exts(); e != nil && e.ino != 0 {
+		i.inos[n] = e.ino
+	} else if e != nil && len(e.names) > 0 && i.inos[e.names[0]] != 0 {
+		i.inos[n] = i.inos[e.names[0]]
+	} else {
+		i.inos[n] = imageInodes + uint64(len(i.inos))
+	}
+	for _, k := range n.kids {
+		i.freeze(k)
+	}
+}
+
+// imageInodes is where the inode numbers of images begin, so that a container's
+// own files, which count from 1, don't meet them.
+const imageInodes = 1 << 20
+
+// NewFrom returns a file system that holds what the image does. The two share
+// what it does not change: a directory is copied (its entries, not what is in
+// them) when something in it changes, a file when it is opened for writing.
+func NewFrom(opts Options, img *Image) *FS {
+	return &FS{l: opts.Loop, boot: []string{}, root: img.root, image: img, symlinks: 1}
+}
+
+// mine has a file system that started from an image own the directory that pl
+// is in, and with self also the entry, so that they may be written to. pl must
+// be of this moment.
+func (f *FS) mine(pl place, self bool) place {
+	if f.all().image == nil {
+		return pl
+	}
+	if pl.dir == nil {
+		if self && pl.n.frozen {
+			f.root = pl.n.thawed()
+			pl.n = f.root
+		}
+		return pl
+	}
+	if pl.dir.frozen {
+		pl.dir = f.ownDir(path.Dir(pl.path))
+	}
+	if self && pl.n != nil && pl.n.frozen {
+		i, _ := pl.dir.search(pl.name)
+		pl.n = pl.n.thawed()
+		pl.dir.kids[i] = pl.n
+	}
+	return pl
+}
+
+// ownDir owns a directory and those above it.
+func (f *FS) ownDir(p string) *node {
+	if f.root.frozen {
+		f.root = f.root.thawed()
+	}
+	at := f.shown(f.root)
+	for p = strings.TrimPrefix(p, "/"); p != ""; {
+		name, rest, _ := strings.Cut(p, "/")
+		i, _ := at.search(name)
+		k := at.kids[i]
+		if k.frozen {
+			k = k.thawed()
+			at.kids[i] = k
+		}
+		at, p = f.shown(k), rest
+	}
+	return at
+}
+
+// thawed returns a copy that may be written to. Hard links to it part.
+func (n *node) thawed() *node {
+	c := *n
+	c.frozen = false
+	c.kids = slices.Clone(n.kids)
+	if n.body != nil {
+		b := *n.body
+		b.data = slices.Clip(b.data)
+		if n.body.ext != nil {
+			e := *n.body.ext
+			e.ino, e.names = 0, nil
+			e.sparse = e.sparse.clone()
+			b.ext = &e
+		}
+		c.body = &b
+	}
+	return &c
+}
+
+// Written returns what a file system holds beside the image that it started
+// from: bytes as du counts them, and inodes.
+func (f *FS) Written() (bytes, inodes int64) {
+	if f.root.frozen {
+		return 0, 0
+	}
+	u := usage{f: f, skipFrozen: true}
+	u.add(f.root)
+	return u.bytes, u.inodes
+}
+
+// Sub returns the part of the file system at a path, which is resolved now: a
+// rename of the directory, or a link that leads elsewhere later, does not
+// matter, as with a bind mount. If it is a file, "/" names that. Symbolic links
+// are resolved within the part.
+func (f *FS) Sub(name string) (*FS, error) {
+	pl, errno := f.walk(name, true)
+	if errno == 0 && pl.n == nil {
+		errno = syscall.ENOENT
+	}
+	if errno != 0 {
+		return nil, pathError("open", name, errno)
+	}
+	pl = f.mine(pl, true)
+	return &FS{l: f.l, root: f.shown(pl.n), whole: f.all(), prefix: strings.TrimSuffix(f.full(pl.path), "/")}, nil
+}
+
+// Node is a place in the tree, for who walks it by himself, following links and
+// judging permissions in his own way. The zero Node is none. It is of the
+// moment: after a change to the tree, walk again.
+type Node struct {
+	f   *FS
+	img *Image
+	n   *node
+}
+
+// Top returns the root directory (or, of a part that is a file, that).
+func (f *FS) Top() Node { return Node{f: f, n: f.shown(f.root)} }
+
+// Top returns the root directory of an image.
+func (i *Image) Top() Node { return Node{img: i, n: i.root} }
+
+// Exists tells whether there is something.
+func (n Node) Exists() bool { return n.n != nil }
+
+// Lookup returns the entry of a directory, what is mounted there if so; a Node
+// that does not exist if there is none.
+func (n Node) Lookup(name string) Node {
+	k := n.n.child(name)
+	if k != nil && n.f != nil {
+		k = n.f.shown(k)
+	}
+	return Node{n.f, n.img, k}
+}
+
+// Mode returns its type and permissions.
+func (n Node) Mode() fs.FileMode { return n.n.mode }
+
+// Owner returns whom it belongs to.
+func (n Node) Owner() (uid, gid int) {
+	u, g := n.n.owner()
+	return int(u), int(g)
+}
+
+// Target returns what a symbolic link says.
+func (n Node) Target() string {
+	if n.n.body == nil {
+		return ""
+	}
+	return n.n.body.target
+}
+
+// Head returns the first bytes of a file that holds data, up to max.
+func (n Node) Head(max int) []byte {
+	if n.n.body == nil || n.n.isDir() {
+		return nil
+	}
+	b := make([]byte, min(n.n.size(), int64(max)))
+	return b[:n.n.readAt(b, 0)]
+}
+
+// Same tells whether two are one file.
+func (n Node) Same(o Node) bool {
+	return n.n == o.n || n.n != nil && o.n != nil && n.n.body != nil && n.n.body == o.n.body
+}
+
+// Info describes it under a name.
+func (n Node) Info(name string) fs.FileInfo {
+	return &info{name: name, mode: n.n.mode, mtime: n.n.mtime, size: n.n.size(), f: n.owned(), n: n.n}
+}
+
+// owned is a file system to ask for inode numbers.
+func (n Node) owned() *FS {
+	if n.f != nil {
+		return n.f
+	}
+	return &FS{image: n.img}
+}
+
+// Names returns the names of a directory's entries, sorted.
+func (n Node) Names() []string {
+	out := make([]string, len(n.n.kids))
+	for i, k := range n.n.kids {
+		out[i] = k.name
+	}
+	return out
+}
+
+// Open opens a file for reading.
+func (n Node) Open(name string) *File {
+	return &File{f: n.f, n: n.n, name: name}
+}
+
+// Mknod makes a device, or whatever else mode says; driver is told by
+// Node.Target.
+func (f *FS) Mknod(name string, mode fs.FileMode, driver string) error {
+	pl, errno := f.walk(name, false)
+	if errno == 0 && pl.n != nil {
+		errno = syscall.EEXIST
+	}
+	if errno != 0 {
+		return pathError("mknod", name, errno)
+	}
+	f.create(pl, mode, &body{target: driver})
+	f.changed(pl.path, false)
+	return nil
+}

@@ -1,0 +1,188 @@
+package memfs
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// File is an open file. It stays open when the file is removed, and needs no
+// Close.
+type File struct {
+	f    *FS
+	n    *node
+	name string
+	path string
+	flag int
+}
+
+// Open opens a file; flag is of os.OpenFile. A directory can be opened for
+// reading, and then only described.
+func (f *FS) Open(name string, flag int, perm fs.FileMode) (*File, error) {
+	follow := flag&(os.O_CREATE|os.O_EXCL) != os.O_CREATE|os.O_EXCL
+	pl, errno := f.walk(name, follow)
+	write := flag&(os.O_WRONLY|os.O_RDWR) != 0
+	switch {
+	case errno != 0:
+	case pl.n == nil && flag&os.O_CREATE == 0:
+		errno = syscall.ENOENT
+	case pl.n != nil && !follow:
+		errno = syscall.EEXIST
+	case pl.n != nil && pl.n.isDir() && (write || flag&(os.O_CREATE|os.O_TRUNC) != 0):
+		errno = syscall.EISDIR
+	}
+	if errno != 0 {
+		return nil, pathError("open", name, errno)
+	}
+	switch {
+	case pl.n == nil:
+		pl.n = f.create(pl, perm.Perm(), &body{})
+		f.changed(pl.path, false)
+	case flag&os.O_TRUNC != 0:
+		pl = f.mine(pl, true)
+		pl.n.setContent(nil)
+		f.touch(pl.n)
+		f.changed(pl.path, false)
+	case write:
+		pl = f.mine(pl, true)
+	}
+	return &File{f: f, n: f.shown(pl.n), name: name, path: pl.path, flag: flag}, nil
+}
+
+// Node returns the open file as a place in the tree.
+func (h *File) Node() Node { return Node{f: h.f, n: h.n} }
+
+// Stat describes the file.
+func (h *File) Stat() (fs.FileInfo, error) {
+	i := h.f.infoOf(h.n)
+	i.name = lastElement(h.name)
+	return &i, nil
+}
+
+// Size returns the file's size in bytes.
+func (h *File) Size() int64 { return h.n.size() }
+
+// ReadAt is of io.ReaderAt.
+func (h *File) ReadAt(b []byte, off int64) (int, error) {
+	switch {
+	case h.n.isDir():
+		return 0, pathError("read", h.name, syscall.EISDIR)
+	case h.flag&os.O_WRONLY != 0:
+		return 0, pathError("read", h.name, syscall.EBADF)
+	}
+	n := h.n.readAt(b, off)
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// WriteAt is of io.WriterAt. In a full tmpfs what fits is written.
+func (h *File) WriteAt(b []byte, off int64) (int, error) {
+	end, err := h.writeTo(off, int64(len(b)))
+	n := max(end-off, 0)
+	h.n.writeAt(b[:n], off)
+	return int(n), err
+}
+
+// WriteZerosAt writes n zeros, which are not kept. It returns how many fitted.
+func (h *File) WriteZerosAt(off, n int64) (int64, error) {
+	end, err := h.writeTo(off, n)
+	fits := max(end-off, 0)
+	if fits > 0 {
+		h.n.writeZerosAt(off, fits)
+	}
+	return fits, err
+}
+
+// writeTo prepares for writing n bytes and returns where they can end.
+func (h *File) writeTo(off, n int64) (end int64, err error) {
+	if n == 0 {
+		return off, nil
+	}
+	if h.flag&(os.O_WRONLY|os.O_RDWR) == 0 {
+		return off, pathError("write", h.name, syscall.EBADF)
+	}
+	h.f.touch(h.n)
+	h.f.changed(h.path, false)
+	end = h.f.room(h.path, h.n, off+n)
+	if end < off+n {
+		return end, pathError("write", h.name, syscall.ENOSPC)
+	}
+	return end, nil
+}
+
+// Append writes at the end of the file.
+func (h *File) Append(b []byte) (int, error) { return h.WriteAt(b, h.n.size()) }
+
+// Truncate sets the file's size.
+func (h *File) Truncate(size int64) error {
+	if h.flag&(os.O_WRONLY|os.O_RDWR) == 0 || size < 0 {
+		return pathError("truncate", h.name, syscall.EINVAL)
+	}
+	h.n.truncate(size)
+	h.f.touch(h.n)
+	h.f.changed(h.path, false)
+	return nil
+}
+
+// Close does nothing.
+func (h *File) Close() error { return nil }
+
+// Truncate sets a file's size; what is added is a hole.
+func (f *FS) Truncate(name string, size int64) error {
+	pl, errno := f.walk(name, true)
+	switch {
+	case size < 0:
+		errno = syscall.EINVAL
+	case errno != 0:
+	case pl.n == nil:
+		errno = syscall.ENOENT
+	case pl.n.isDir():
+		errno = syscall.EISDIR
+	}
+	if errno != 0 {
+		return pathError("truncate", name, errno)
+	}
+	pl = f.mine(pl, true)
+	pl.n.truncate(size)
+	f.touch(pl.n)
+	f.changed(pl.path, false)
+	return nil
+}
+
+// Link makes newname another name of the file oldname.
+func (f *FS) Link(oldname, newname string) error {
+	from, errno := f.walk(oldname, false)
+	to, errno2 := f.walk(newname, false)
+	switch {
+	case errno != 0:
+	case from.n == nil:
+		errno = syscall.ENOENT
+	case errno2 != 0:
+		errno = errno2
+	case to.n != nil:
+		errno = syscall.EEXIST
+	case f.mountOf(from.path) != f.mountOf(to.path):
+		errno = syscall.EXDEV
+	case from.n.isDir():
+		errno = syscall.EPERM
+	}
+	if errno != 0 {
+		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: errno}
+	}
+	from = f.mine(from, true)
+	to = f.mine(to, false)
+	e := from.n.extended()
+	if len(e.names) == 0 {
+		e.names = append(e.names, from.n)
+	}
+	n := &node{name: shared(to.name), mode: from.n.mode, mtime: from.n.mtime, body: from.n.body}
+	e.names = append(e.names, n)
+	to.dir.add(n)
+	to.dir.mtime = f.now()
+	f.all().linked++
+	f.changed(to.path, true)
+	return nil
+}

@@ -1,0 +1,196 @@
+package memfs_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/sim/memfs"
+)
+
+func TestOwners(t *testing.T) {
+	_, f := newFS(t)
+	must(t, f.MkdirAll("/d", 0o755))
+	must(t, f.Chown("/d", -1, 2000))
+	must(t, f.Chmod("/d", fs.ModeSetgid|0o2775))
+	must(t, f.WriteFile("/d/f", []byte("x"), 0o644))
+	must(t, f.Mkdir("/d/sub", 0o755))
+	must(t, f.Symlink("f", "/d/l"))
+	must(t, f.Chown("/d/l", 7, -1)) // follows
+	must(t, f.Lchown("/d/l", 8, 9))
+	must(t, f.Link("/d/f", "/d/g"))
+	must(t, f.Chmod("/d/g", 0o600))
+	seen := map[uint64]string{}
+	for _, k := range []struct{ name, want string }{
+		{"/d", "0 2000 1 dgrwxrwxr-x"},
+		{"/d/f", "7 2000 2 -rw-------"},
+		{"/d/g", "7 2000 2 -rw-------"},
+		{"/d/sub", "0 2000 1 dgrwxr-xr-x"},
+		{"/d/l", "8 9 1 Lrwxrwxrwx"},
+	} {
+		i, err := f.Lstat(k.name)
+		must(t, err)
+		s := i.Sys().(*memfs.Sys)
+		if got := fmt.Sprint(s.UID, s.GID, s.Nlink, " ", i.Mode()); got != k.want {
+			t.Errorf("%s: %s, want %s", k.name, got, k.want)
+		}
+		if other, ok := seen[s.Ino]; ok && !(k.name == "/d/g" && other == "/d/f") {
+			t.Errorf("%s and %s have one inode", k.name, other)
+		}
+		seen[s.Ino] = k.name
+	}
+	must(t, f.RemoveAll("/d/g"))
+	if i, _ := f.Stat("/d/f"); i.Sys().(*memfs.Sys).Nlink != 1 {
+		t.Error("a removed name counts")
+	}
+	if err := f.Chown("/nosuch", 1, 1); !errors.Is(err, fs.ErrNotExist) || err.Error() != "chown /nosuch: no such file or directory" {
+		t.Error(err)
+	}
+}
+
+func TestTmpfsSize(t *testing.T) {
+	_, f := newFS(t)
+	must(t, f.MountTmpfsSize("/t", 1<<20))
+	must(t, f.WriteFile("/t/a", make([]byte, 1<<19), 0o644))
+	err := f.WriteFile("/t/b", make([]byte, 1<<20), 0o644)
+	if !errors.Is(err, syscall.ENOSPC) || err.Error() != "write /t/b: no space left on device" {
+		t.Error(err)
+	}
+	if i, _ := f.Stat("/t/b"); i.Size() != 1<<19 {
+		t.Errorf("%d bytes fitted", i.Size())
+	}
+	if err := f.Append("/t/a", []byte("x"), 0o644); !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+	sub, err := f.Sub("/t")
+	must(t, err)
+	if err := sub.WriteFile("/c", []byte("x"), 0o644); !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+	must(t, f.Remove("/t/b"))
+	must(t, f.Append("/t/a", []byte("x"), 0o644))
+	if size, used, ok := f.Limit("/t"); size != 1<<20 || used != 1<<19+4096 || !ok {
+		t.Error(size, used, ok)
+	}
+	if _, _, ok := f.Limit("/"); ok {
+		t.Error("the disk is a tmpfs")
+	}
+}
+
+func TestUsage(t *testing.T) {
+	_, f := newFS(t)
+	must(t, f.MkdirAll("/d/e", 0o755))
+	must(t, f.WriteFile("/d/small", []byte("x"), 0o644))
+	must(t, f.WriteFile("/d/e/empty", nil, 0o644))
+	must(t, f.Link("/d/small", "/d/e/again"))
+	must(t, f.Symlink("small", "/d/link"))
+	h, err := f.Open("/d/zeros", os.O_WRONLY|os.O_CREATE, 0o644)
+	must(t, err)
+	if n, err := h.WriteZerosAt(0, 900<<20); n != 900<<20 || err != nil {
+		t.Error(n, err)
+	}
+	must(t, f.Truncate("/d/e/empty", 1<<40)) // a hole
+	must(t, f.MountTmpfs("/d/t"))
+	must(t, f.WriteFile("/d/t/x", make([]byte, 10000), 0o644))
+	for _, k := range []struct {
+		name          string
+		bytes, inodes int64
+	}{
+		{"/d", 3*4096 + 4096 + 900<<20, 7},
+		{"/d/t", 12288, 2},
+		{"/d/small", 4096, 1},
+		{"/nosuch", 0, 0},
+	} {
+		if b, i := f.Usage(k.name); b != k.bytes || i != k.inodes {
+			t.Errorf("%s: %d bytes, %d inodes, want %d, %d", k.name, b, i, k.bytes, k.inodes)
+		}
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if m.HeapAlloc > 200<<20 {
+		t.Errorf("the zeros are kept: %d MB", m.HeapAlloc>>20)
+	}
+}
+
+func TestSubIsAPlaceNotAName(t *testing.T) {
+	l, f := newFS(t)
+	must(t, f.MkdirAll("/a/b", 0o755))
+	must(t, f.WriteFile("/a/file", []byte("one"), 0o644))
+	must(t, f.Symlink("/a", "/link"))
+	dir, err := f.Sub("/link")
+	must(t, err)
+	file, err := f.Sub("/a/file")
+	must(t, err)
+	calls := 0
+	defer f.Watch("/a", func() { calls++ })()
+	must(t, dir.WriteFile("/b/x", []byte("x"), 0o644))
+	run(t, l, time.Second)
+	if got, _ := f.ReadFile("/a/b/x"); string(got) != "x" || calls != 1 {
+		t.Errorf("%q, %d calls", got, calls)
+	}
+	must(t, f.WriteFile("/new", []byte("two"), 0o644))
+	must(t, f.Rename("/new", "/a/file"))
+	if got, _ := file.ReadFile("/"); string(got) != "one" {
+		t.Errorf("%q", got)
+	}
+	must(t, f.Rename("/a", "/z"))
+	if got, _ := dir.ReadFile("/file"); string(got) != "two" {
+		t.Errorf("%q", got)
+	}
+	if err := dir.Remove("/"); !errors.Is(err, syscall.EBUSY) {
+		t.Error(err)
+	}
+	if _, err := f.Sub("/nosuch"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// TestImageIsSharedByLoops is for the race detector: file systems of several
+// loops start from one image and change everything.
+func TestImageIsSharedByLoops(t *testing.T) {
+	base := memfs.New(memfs.Options{Tmpfs: []string{}})
+	must(t, base.MkdirAll("/a/b", 0o755))
+	must(t, base.WriteFile("/a/b/f", []byte("base"), 0o644))
+	must(t, base.Link("/a/b/f", "/a/g"))
+	must(t, base.Chown("/a", 1, 1))
+	img := base.Freeze()
+	done := make(chan string)
+	for range 4 {
+		go func() {
+			l := loop.New(loop.Options{})
+			defer l.Close()
+			f := memfs.NewFrom(memfs.Options{Loop: l}, img)
+			i, _ := f.Stat("/a/g")
+			ino := i.Sys().(*memfs.Sys).Ino
+			_ = f.Append("/a/b/f", []byte("+"), 0o644)
+			_ = f.Chmod("/a/g", 0o600)
+			_ = f.Chown("/a", 2, -1)
+			_ = f.Rename("/a/b", "/c")
+			_ = f.Truncate("/a/g", 1)
+			_ = f.RemoveAll("/a")
+			got, _ := f.ReadFile("/c/f")
+			done <- fmt.Sprint(string(got), ino)
+		}()
+	}
+	first := <-done
+	for range 3 {
+		if got := <-done; got != first {
+			t.Error(got, first)
+		}
+	}
+	if got := memfs.NewFrom(memfs.Options{}, img); got != nil {
+		data, _ := got.ReadFile("/a/g")
+		if string(data) != "base" {
+			t.Errorf("%q", data)
+		}
+	}
+	if b, i := memfs.NewFrom(memfs.Options{}, img).Written(); b != 0 || i != 0 {
+		t.Error(b, i)
+	}
+}

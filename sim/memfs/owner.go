@@ -1,0 +1,139 @@
+package memfs
+
+import (
+	"io/fs"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// exts returns what is kept for few files, or nil.
+func (n *node) exts() *ext {
+	if n.body == nil {
+		return nil
+	}
+	return n.body.ext
+}
+
+// extended makes room for what is kept for few files.
+func (n *node) extended() *ext {
+	if n.body == nil {
+		n.body = &body{}
+	}
+	if n.body.ext == nil {
+		n.body.ext = &ext{}
+	}
+	return n.body.ext
+}
+
+func (n *node) owner() (uid, gid uint32) {
+	if e := n.exts(); e != nil {
+		return e.uid, e.gid
+	}
+	return 0, 0
+}
+
+// setMode sets the bits that Chmod does; all names of a file share them.
+func (n *node) setMode(mode fs.FileMode) {
+	const bits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+	n.mode = n.mode&^bits | mode&bits
+	if e := n.exts(); e != nil {
+		for _, o := range e.names {
+			o.mode = n.mode
+		}
+	}
+}
+
+func (n *node) setTime(t int64) {
+	n.mtime = t
+	if e := n.exts(); e != nil {
+		for _, o := range e.names {
+			o.mtime = t
+		}
+	}
+}
+
+// unname takes a node off the names of its file.
+func (n *node) unname() {
+	if e := n.exts(); e != nil && e.names != nil && !n.frozen {
+		e.names = slices.DeleteFunc(e.names, func(o *node) bool { return o == n })
+	}
+}
+
+// sys is what FileInfo.Sys says.
+func (f *FS) sys(n *node) *Sys {
+	s := &Sys{Nlink: 1, Blocks: n.allocated() / 512}
+	uid, gid := n.owner()
+	s.UID, s.GID = int(uid), int(gid)
+	if e := n.exts(); e != nil && len(e.names) > 0 {
+		s.Nlink = len(e.names)
+	}
+	if f == nil {
+		return s // opened in an image
+	}
+	all := f.all()
+	if n.frozen {
+		if all.image != nil {
+			s.Ino = all.image.inos[n]
+		}
+		return s
+	}
+	e := n.extended()
+	if e.ino == 0 {
+		all.inodes++
+		e.ino = all.inodes
+	}
+	s.Ino = e.ino
+	return s
+}
+
+// Chown sets who owns what a path leads to; -1 leaves one as it is.
+func (f *FS) Chown(name string, uid, gid int) error { return f.chown("chown", name, uid, gid, true) }
+
+// Lchown is Chown, but of a symbolic link itself.
+func (f *FS) Lchown(name string, uid, gid int) error {
+	return f.chown("lchown", name, uid, gid, false)
+}
+
+func (f *FS) chown(op, name string, uid, gid int, follow bool) error {
+	pl, errno := f.walk(name, follow)
+	if errno == 0 && pl.n == nil {
+		errno = syscall.ENOENT
+	}
+	if errno != 0 {
+		return pathError(op, name, errno)
+	}
+	oldUID, oldGID := f.shown(pl.n).owner()
+	if uid < 0 {
+		uid = int(oldUID)
+	}
+	if gid < 0 {
+		gid = int(oldGID)
+	}
+	if uint32(uid) == oldUID && uint32(gid) == oldGID {
+		return nil
+	}
+	pl = f.mine(pl, true)
+	e := f.shown(pl.n).extended()
+	e.uid, e.gid = uint32(uid), uint32(gid)
+	f.changed(pl.path, false)
+	return nil
+}
+
+// Chtimes sets the modification time; the access time is not kept.
+func (f *FS) Chtimes(name string, atime, mtime time.Time) error {
+	pl, errno := f.walk(name, true)
+	if errno == 0 && pl.n == nil {
+		errno = syscall.ENOENT
+	}
+	if errno != 0 {
+		return pathError("chtimes", name, errno)
+	}
+	if mtime.IsZero() {
+		return nil // as os.Chtimes
+	}
+	pl = f.mine(pl, true)
+	f.shown(pl.n).setTime(mtime.UnixNano())
+	f.changed(pl.path, false)
+	return nil
+}
