@@ -71,8 +71,9 @@
 // # What is not there
 //
 // Exec, Attach, PortForward, CheckpointContainer, GetContainerEvents and the
-// metric lists return Unimplemented. Image volumes are not mounted. Capabilities,
-// seccomp, SELinux, AppArmor, sysctls and user namespaces have no effect. There
-// are no service addresses and there is no DNS. Ids are matched whole, not by
-// prefix.
+// metric lists return Unimplemented. Image volumes are not mounted. Of
+// capabilities chown, dac_override, fowner, kill and sys_admin count; seccomp
+// and no_new_privs show in /proc only. SELinux, AppArmor and user namespaces
+// have no effect. There are no service addresses and there is no DNS. Ids are
+// matched whole, not by prefix.
 package fakecri

@@ -227,7 +227,7 @@ func (r *Runtime) containerOptions(in *interpreted, pk *podKernel) kernel.Contai
 	return kernel.ContainerOptions{
 		Standalone:   standalone,
 		Capabilities: caps, NoNewPrivileges: noNew, Seccomp: seccomp, Sysctls: c.sandbox.config.GetLinux().GetSysctls(),
-		Group: in.group, Root: in.view, Net: in.net, PIDs: in.pids, Cgroup: pk.cgroup, ID: c.id,
+		Group: in.group, Root: in.view, Net: in.net, PIDs: in.pids, Cgroup: pk.cgroup, ID: c.id, CgroupPath: r.cgroupPath(c),
 		Hostname:    r.hostname(c.sandbox),
 		MemoryLimit: lin.GetMemoryLimitInBytes(),
 		OOMGroup:    lin.GetUnified()["memory.oom.group"] == "1",
@@ -242,6 +242,15 @@ func (r *Runtime) containerOptions(in *interpreted, pk *podKernel) kernel.Contai
 		},
 		Warn: func(text string) { r.warnOnce(c, text, text) },
 	}
+}
+
+// cgroupPath is where containerd puts a container's cgroup.
+func (r *Runtime) cgroupPath(c *container) string {
+	parent := c.sandbox.config.GetLinux().GetCgroupParent()
+	if r.opts.CgroupDriver == "systemd" {
+		return path.Join("/", parent, "cri-containerd-"+c.id+".scope")
+	}
+	return path.Join("/", parent, c.id)
 }
 
 // commandsOf returns what the programs of an image do: commands that it states

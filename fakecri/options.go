@@ -41,6 +41,9 @@ type Options struct {
 	// Handlers are the runtime handlers besides the default one ("").
 	// Default: "runc".
 	Handlers []string
+	// DiskDevice is what mount(8) and df(1) show of the node's disk. Default
+	// "/dev/vda1".
+	DiskDevice string
 	// NoUserNamespaces has the handlers say that they can't give a pod its own
 	// users, as with runc before 1.2.
 	NoUserNamespaces bool

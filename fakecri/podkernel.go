@@ -28,7 +28,7 @@ func (r *Runtime) kernel() *kernel.Machine {
 		return r.machine
 	}
 	r.machine = kernel.New(kernel.Options{
-		Loop: r.l, FS: r.nodeFS(), Hostname: r.opts.Hostname, HostIP: r.opts.NodeIP, Kernel: r.opts.Kernel,
+		Loop: r.l, FS: r.nodeFS(), Hostname: r.opts.Hostname, HostIP: r.opts.NodeIP, Kernel: r.opts.Kernel, Device: r.opts.DiskDevice,
 		Memory: r.opts.Memory, CPUs: r.opts.CPUs, BootTime: r.bootedAt,
 	})
 	r.podKernels = map[*sandbox]*podKernel{}

@@ -34,14 +34,6 @@ func (d *decoder) special(n *yaml.Node, p *path, v reflect.Value) bool {
 		} else if t, ok := d.duration(n, p); ok {
 			x.After = t
 		}
-	case *Nodes:
-		if n.Kind == yaml.ScalarNode {
-			if s, ok := d.text(n, p); ok {
-				*x = Nodes{s}
-			}
-			return true
-		}
-		return false
 	case *Signal:
 		d.signal(n, p, x)
 	case *JSON:
@@ -54,51 +46,40 @@ func (d *decoder) special(n *yaml.Node, p *path, v reflect.Value) bool {
 		d.staticPods(n, p, x)
 	case *Manifest:
 		d.manifest(n, p, x)
-	case *KubeletRestart:
-		if n.Kind == yaml.ScalarNode {
-			if n.Value != "never" {
-				d.errorf(n, p, "want never or {after: 10s}, got %s", describe(n))
-			}
-			x.Never = true
-			return true
-		}
-		return false
-	case *Usage:
-		if n.Kind == yaml.ScalarNode {
-			if q, ok := d.quantity(n, p); ok {
-				x.Value = &q
-			}
-			return true
-		}
-		return false
-	case *LogLine:
-		if n.Kind == yaml.ScalarNode {
-			x.Line = n.Value
-			return true
-		}
-		return false
-	case *Port:
-		if n.Kind == yaml.ScalarNode {
-			d.value(n, p, reflect.ValueOf(&x.Port).Elem())
-			return true
-		}
-		return false
-	case *CRIError:
-		if n.Kind == yaml.ScalarNode {
-			s, _ := d.text(n, p)
-			x.Code = s
-			d.enum(n, p, reflect.ValueOf(s), d.l.structType(reflect.TypeFor[CRIError]()).fields["code"].enum)
-			return true
-		}
-		return false
-	case *APIError:
-		if n.Kind == yaml.ScalarNode {
-			d.value(n, p, reflect.ValueOf(&x.Code).Elem())
-			return true
-		}
-		return false
 	default:
-		return d.kubernetes(n, p, v)
+		return n.Kind == yaml.ScalarNode && d.shortForm(n, p, v) || d.kubernetes(n, p, v)
+	}
+	return true
+}
+
+// shortForm decodes the types that can be written as a scalar besides.
+func (d *decoder) shortForm(n *yaml.Node, p *path, v reflect.Value) bool {
+	switch x := v.Addr().Interface().(type) {
+	case *Nodes:
+		if s, ok := d.text(n, p); ok {
+			*x = Nodes{s}
+		}
+	case *KubeletRestart:
+		if n.Value != "never" {
+			d.errorf(n, p, "want never or {after: 10s}, got %s", describe(n))
+		}
+		x.Never = true
+	case *Usage:
+		if q, ok := d.quantity(n, p); ok {
+			x.Value = &q
+		}
+	case *LogLine:
+		x.Line = n.Value
+	case *Port:
+		d.value(n, p, reflect.ValueOf(&x.Port).Elem())
+	case *CRIError:
+		s, _ := d.text(n, p)
+		x.Code = s
+		d.enum(n, p, reflect.ValueOf(s), d.l.structType(reflect.TypeFor[CRIError]()).fields["code"].enum)
+	case *APIError:
+		d.value(n, p, reflect.ValueOf(&x.Code).Elem())
+	default:
+		return false
 	}
 	return true
 }

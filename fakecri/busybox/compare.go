@@ -86,7 +86,7 @@ func runDiff(c *call) int {
 		} else {
 			b = join(b, base(a))
 		}
-		fa, fb = d.stat(a), d.stat(b)
+		fa, _ = d.stat(a), d.stat(b)
 		if d.code == 2 {
 			return 2
 		}

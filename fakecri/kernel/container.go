@@ -36,8 +36,10 @@ type ContainerOptions struct {
 	// CPUShares, CPUQuota and CPUPeriod show in /sys/fs/cgroup; 0 means the
 	// kernel's defaults.
 	CPUShares, CPUQuota, CPUPeriod int64
-	// ID is the container's ID, for /proc/self/cgroup.
+	// ID is the container's.
 	ID string
+	// CgroupPath is where its cgroup is, for /proc/PID/cgroup.
+	CgroupPath string
 	// Sysctls are what the sandbox sets, by their names with dots.
 	Sysctls map[string]string
 	// Capabilities are those of its root processes; nil means

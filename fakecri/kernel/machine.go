@@ -20,6 +20,8 @@ type Options struct {
 	// Disk is the size of the node's disk, in bytes, for Statfs. 0 means
 	// 100 GiB.
 	Disk int64
+	// Device is the disk's. Empty means /dev/vda1.
+	Device string
 	// BootTime is the time since the Unix epoch, in nanoseconds, at which
 	// /proc/uptime is 0. 0 means when the machine was made.
 	BootTime int64
@@ -50,6 +52,9 @@ func New(opts Options) *Machine {
 	m := &Machine{opts: opts, l: opts.Loop}
 	if m.opts.BootTime == 0 {
 		m.opts.BootTime = m.l.UnixNano()
+	}
+	if m.opts.Device == "" {
+		m.opts.Device = "/dev/vda1"
 	}
 	if m.opts.Kernel == "" {
 		m.opts.Kernel = "6.1.0"

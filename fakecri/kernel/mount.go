@@ -86,7 +86,7 @@ func (m *Machine) tmpfsOptions(size int64) string {
 }
 
 // device is what is mounted, as mount(8) and df(1) name it.
-func (x *mount) device() string {
+func (m *Machine) device(x *mount) string {
 	switch {
 	case !x.bind:
 		return x.source
@@ -95,7 +95,7 @@ func (x *mount) device() string {
 	case x.fstype == "tmpfs":
 		return "tmpfs"
 	}
-	return "/dev/vda1"
+	return m.opts.Device
 }
 
 // defaultMounts are what runc mounts in every container.
@@ -215,7 +215,7 @@ func (v *View) Mounts() []Mount {
 		if opts == "" {
 			opts = "relatime"
 		}
-		out[i] = Mount{x.path, x.fstype, x.device(), opts, x.ro}
+		out[i] = Mount{x.path, x.fstype, v.ns.m.device(x), opts, x.ro}
 	}
 	return out
 }

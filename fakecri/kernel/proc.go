@@ -330,8 +330,8 @@ func (v *View) mountInfo() string {
 
 func (p *Process) cgroupLines() string {
 	at := "/"
-	if p.c != nil && p.c.opts.ID != "" {
-		at = "/kubepods/" + p.c.opts.ID
+	if p.c != nil && p.c.opts.CgroupPath != "" {
+		at = p.c.opts.CgroupPath
 	}
 	if p.ns.m.opts.CgroupV2 {
 		return "0::/\n"

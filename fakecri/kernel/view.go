@@ -307,7 +307,7 @@ func (v *View) Statfs(name string) (Statfs, error) {
 		return Statfs{}, err
 	}
 	x := v.ns.list[at.mnt]
-	s := Statfs{Source: x.device(), Type: x.fstype, MountPoint: x.path}
+	s := Statfs{Source: v.ns.m.device(x), Type: x.fstype, MountPoint: x.path}
 	switch x.fstype {
 	case "proc", "sysfs", "cgroup", "devpts", "mqueue":
 		return s, nil

@@ -300,77 +300,21 @@ func getoptsCmd(s *shell, argv []string) int {
 	if len(argv) < 3 {
 		return s.raise("usage: getopts optstring var [arg]")
 	}
-	spec, name, args := argv[1], argv[2], s.args
+	g := getopts{s: s, spec: argv[1], args: s.args, opt: "?"}
 	if len(argv) > 3 {
-		args = argv[3:]
+		g.args = argv[3:]
 	}
-	ind, err := strconv.Atoi(s.vars.value("OPTIND"))
-	if err != nil || ind < 1 {
-		ind, s.optPos = 1, 0
-	}
-	silent := strings.HasPrefix(spec, ":")
-	if silent {
-		spec = spec[1:]
-	}
-	opt, status := "?", 0
-	argument, hasArgument := "", false
-	// While a word of several options is read, OPTIND is already past it.
-	pos := s.optPos
-	word := ""
-	if pos > 0 && ind >= 2 && ind-2 < len(args) && pos < len(args[ind-2]) {
-		word = args[ind-2]
-	} else {
-		pos = 0
-		switch {
-		case ind > len(args), len(args[ind-1]) < 2, args[ind-1][0] != '-':
-			status = 1
-		case args[ind-1] == "--":
-			ind++
-			status = 1
-		default:
-			word = args[ind-1]
-			ind++
-			pos = 1
-		}
-	}
-	if status == 0 {
-		c := word[pos]
-		pos++
-		i := strings.IndexByte(spec, c)
-		switch {
-		case i < 0 || c == ':':
-			if silent {
-				argument, hasArgument = string(c), true
-			} else {
-				_ = s.write(2, []byte("Illegal option -"+string(c)+"\n"))
-			}
-		case i+1 < len(spec) && spec[i+1] == ':':
-			opt = string(c)
-			switch {
-			case pos < len(word):
-				argument, hasArgument = word[pos:], true
-			case ind <= len(args):
-				argument, hasArgument = args[ind-1], true
-				ind++
-			case silent:
-				opt, argument, hasArgument = ":", string(c), true
-			default:
-				opt = "?"
-				_ = s.write(2, []byte("No arg for -"+string(c)+" option\n"))
-			}
-			pos = len(word)
-		default:
-			opt, hasArgument = string(c), true
-		}
-		if pos >= len(word) {
-			pos = 0
-		}
+	g.spec, g.silent = strings.CutPrefix(g.spec, ":")
+	status := 1
+	if g.nextWord() {
+		g.nextOption()
+		status = 0
 	}
 	s.vars.unset("OPTARG")
 	for _, v := range [...]struct {
 		name, value string
 		has         bool
-	}{{"OPTARG", argument, hasArgument}, {"OPTIND", strconv.Itoa(ind), true}, {name, opt, true}} {
+	}{{"OPTARG", g.argument, g.hasArgument}, {"OPTIND", strconv.Itoa(g.ind), true}, {argv[2], g.opt, true}} {
 		if !v.has {
 			continue
 		}
@@ -378,8 +322,86 @@ func getoptsCmd(s *shell, argv []string) int {
 			return s.raise("%v", err)
 		}
 	}
-	s.optPos = pos
+	s.optPos = g.pos
 	return status
+}
+
+// getopts is one run of it.
+type getopts struct {
+	s      *shell
+	spec   string // without the colon that asks for silence
+	silent bool
+	args   []string
+	word   string // the argument that is read
+	pos    int    // where in it; 0 if it is read to its end
+	ind    int    // OPTIND: while a word is read, it is already past it
+
+	opt, argument string
+	hasArgument   bool
+}
+
+// nextWord finds the word that has the next option; false if there is none.
+func (g *getopts) nextWord() bool {
+	var err error
+	g.ind, err = strconv.Atoi(g.s.vars.value("OPTIND"))
+	if err != nil || g.ind < 1 {
+		g.ind, g.s.optPos = 1, 0
+	}
+	g.pos = g.s.optPos
+	if g.pos > 0 && g.ind >= 2 && g.ind-2 < len(g.args) && g.pos < len(g.args[g.ind-2]) {
+		g.word = g.args[g.ind-2]
+		return true
+	}
+	g.pos = 0
+	switch {
+	case g.ind > len(g.args), len(g.args[g.ind-1]) < 2, g.args[g.ind-1][0] != '-':
+		return false
+	case g.args[g.ind-1] == "--":
+		g.ind++
+		return false
+	}
+	g.word, g.pos = g.args[g.ind-1], 1
+	g.ind++
+	return true
+}
+
+func (g *getopts) nextOption() {
+	c := g.word[g.pos]
+	g.pos++
+	i := strings.IndexByte(g.spec, c)
+	switch {
+	case i < 0 || c == ':':
+		if g.silent {
+			g.argument, g.hasArgument = string(c), true
+		} else {
+			_ = g.s.write(2, []byte("Illegal option -"+string(c)+"\n"))
+		}
+	case i+1 < len(g.spec) && g.spec[i+1] == ':':
+		g.takeArgument(c)
+		g.pos = len(g.word)
+	default:
+		g.opt, g.hasArgument = string(c), true
+	}
+	if g.pos >= len(g.word) {
+		g.pos = 0
+	}
+}
+
+// takeArgument takes the rest of the word, or the next one, as the option's.
+func (g *getopts) takeArgument(c byte) {
+	g.opt = string(c)
+	switch {
+	case g.pos < len(g.word):
+		g.argument, g.hasArgument = g.word[g.pos:], true
+	case g.ind <= len(g.args):
+		g.argument, g.hasArgument = g.args[g.ind-1], true
+		g.ind++
+	case g.silent:
+		g.opt, g.argument, g.hasArgument = ":", string(c), true
+	default:
+		g.opt = "?"
+		_ = g.s.write(2, []byte("No arg for -"+string(c)+" option\n"))
+	}
 }
 
 func aliasCmd(s *shell, argv []string) int {

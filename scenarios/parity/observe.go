@@ -234,6 +234,9 @@ func (o *observer) record(r *trace.Record) {
 	case r.Kind != trace.KindCRI:
 		return
 	}
+	if r.Verb == "UpdatePodSandboxResources" {
+		return // the recorder and its referee don't know it
+	}
 	call := CallSeen{At: o.at(time.Unix(0, r.At)), Method: r.Verb}
 	for _, f := range r.Fields {
 		n, _ := strconv.Atoi(f.Value)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -91,7 +90,7 @@ func (f *fields) locate(data []byte, err error) error {
 		return err
 	}
 	if m[1] == "" {
-		return fmt.Errorf("%s: %w%s", lineColumn(data, f.top[m[2]]), err, f.guess(m[2], slices.Sorted(maps.Keys(f.top))))
+		return fmt.Errorf("%s: %w%s", lineColumn(data, f.top[m[2]]), err, f.guess(m[2], sortedKeys(f.top)))
 	}
 	i, _ := strconv.Atoi(m[1])
 	if i >= len(f.actions) {
@@ -101,9 +100,9 @@ func (f *fields) locate(data []byte, err error) error {
 	var name string
 	switch _, given := a.fields[m[2]]; {
 	case !given:
-		guess = suggest.Suffix(m[2], slices.Sorted(maps.Keys(a.fields)))
+		guess = suggest.Suffix(m[2], sortedKeys(a.fields))
 	case m[2] == "action" && json.Unmarshal(a.fields["action"], &name) == nil:
-		guess = suggest.Suffix(name, slices.Sorted(maps.Keys(actions)))
+		guess = suggest.Suffix(name, sortedKeys(actions))
 	}
 	return fmt.Errorf("%s: %w%s", lineColumn(data, a.offset), err, guess)
 }
@@ -114,6 +113,15 @@ func (f *fields) guess(name string, given []string) string {
 		return ""
 	}
 	return suggest.Suffix(name, given)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m { //drydock:unordered sorted below
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // position says where in data an error of its decoding is, as line:column, and

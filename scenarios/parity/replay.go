@@ -204,6 +204,7 @@ func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOpti
 			Hostname:         recordedHostname,
 			Kernel:           "6.18.44",
 			NoUserNamespaces: true,
+			DiskDevice:       "/dev/vda",
 			Images: []fakecri.Image{
 				present("registry.local/busybox:1.35", append([]string{"sh"}, busybox.Small()...), "registry.local/busybox:2"),
 				present("registry.local/busybox:full", all),

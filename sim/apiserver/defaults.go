@@ -89,6 +89,9 @@ func SetPodDefaults(pod *v1.Pod) {
 	setDefault(&s.RestartPolicy, v1.RestartPolicyAlways)
 	setDefault(&s.DNSPolicy, v1.DNSClusterFirst)
 	setDefault(&s.SchedulerName, v1.DefaultSchedulerName)
+	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
+		*g = 1 // upstream converts it, where it has refused nothing so far
+	}
 	setPtr(&s.TerminationGracePeriodSeconds, int64(v1.DefaultTerminationGracePeriodSeconds))
 	if s.SecurityContext == nil {
 		s.SecurityContext = &v1.PodSecurityContext{}

@@ -43,9 +43,6 @@ func validatePodSpec(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, validateTolerations(s.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validatePodSecurity(s, path.Child("securityContext"))...)
 	errs = append(errs, validatePodNames(s, path)...)
-	if g := s.TerminationGracePeriodSeconds; g != nil {
-		errs = append(errs, nonNegative(*g, path.Child("terminationGracePeriodSeconds"))...)
-	}
 	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))
 	}
