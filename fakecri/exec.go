@@ -24,7 +24,9 @@ const maxExecOutput = 16 << 20
 // ExecSync runs a command in a container that runs and returns what it wrote.
 // A command that exits other than 0 is an *ExitError; one that runs longer than timeout, if that is not 0, is
 // killed, and the error has the code DeadlineExceeded. If the caller goes away
-// the command is killed too.
+// the command is killed too. Processes that the command leaves behind and that
+// hold its output keep the call waiting, as containerd's
+// drain_exec_sync_io_timeout of 0 has it.
 func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (stdout, stderr []byte, err error) {
 	r := c.r
 	sub := r.containerSubject(id)
@@ -228,19 +230,20 @@ func (r *Runtime) execFailed(err error) error {
 // execInterpreted runs a command as a process of the container.
 func (r *Runtime) execInterpreted(ctx context.Context, in *interpreted, cmd []string, timeout time.Duration) (execResult, error) {
 	var (
-		stdout, stderr capture
-		ended          loop.Event
-		exit           kernel.Exit
+		ended loop.Event
+		exit  kernel.Exit
 	)
+	open := &writers{n: 2}
+	stdout, stderr := &capture{open: open}, &capture{open: open}
 	null := r.kernel().Null()
 	p, err := in.kc.Start(kernel.Spec{
-		Argv: cmd, Env: in.env, Dir: in.dir, Cred: in.cred, FDs: []kernel.File{null, &stdout, &stderr},
+		Argv: cmd, Env: in.env, Dir: in.dir, Cred: in.cred, FDs: []kernel.File{null, stdout, stderr},
 		Done: func(e kernel.Exit) {
 			exit = e
 			ended.Fire()
 		},
 	})
-	_ = null.Close()
+	_, _, _ = null.Close(), stdout.Close(), stderr.Close()
 	if err != nil {
 		return execResult{}, r.execFailed(err)
 	}
@@ -256,13 +259,31 @@ func (r *Runtime) execInterpreted(ctx context.Context, in *interpreted, cmd []st
 		if ctx.Err() != nil {
 			return execResult{}, ctx.Err()
 		}
+		if err := errors.Join(ended.Wait(ctx), open.drained.Wait(ctx)); err != nil {
+			return execResult{}, ctx.Err()
+		}
 		return execResult{}, execTimeout(timeout)
+	}
+	// containerd reads on until nobody holds the command's output any more,
+	// whatever the timeout says: what it left in the background, or what
+	// outlived its SIGKILL, keeps the call waiting.
+	if open.drained.Wait(ctx) != nil {
+		return execResult{}, ctx.Err()
 	}
 	return execResult{stdout: stdout.data, stderr: stderr.data, code: int32(exit.Code)}, nil
 }
 
+// writers counts who holds an exec's output.
+type writers struct {
+	n       int
+	drained loop.Event
+}
+
 // capture keeps what a command writes, up to maxExecOutput.
-type capture struct{ data []byte }
+type capture struct {
+	data []byte
+	open *writers
+}
 
 func (s *capture) Read(context.Context, []byte) (int, error) { return 0, io.EOF }
 
@@ -271,5 +292,16 @@ func (s *capture) Write(_ context.Context, b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (s *capture) Close() error     { return nil }
-func (s *capture) Dup() kernel.File { return s }
+// Close gives up one hold on the stream.
+func (s *capture) Close() error {
+	if s.open.n--; s.open.n == 0 {
+		s.open.drained.Fire()
+	}
+	return nil
+}
+
+// Dup is one more hold on the stream.
+func (s *capture) Dup() kernel.File {
+	s.open.n++
+	return s
+}

@@ -36,11 +36,13 @@ func unsupportedContainer(field string, c *v1.Container, say func(field, what st
 	}
 }
 
-// unsupportedVolume tells of kinds of volumes that are never mounted: a pod that
-// uses one waits for it.
+// unsupportedVolume tells of kinds of volumes that are never mounted (a pod that
+// uses one waits for it), or hold nothing.
 func unsupportedVolume(field string, v *v1.Volume, say func(field, what string)) {
 	switch {
-	case v.EmptyDir != nil, v.HostPath != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.Image != nil:
+	case v.EmptyDir != nil, v.HostPath != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil:
+	case v.Image != nil:
+		say(field, "the image is pulled, but the files in it are not simulated")
 	case v.Projected != nil:
 		for i := range v.Projected.Sources {
 			s := &v.Projected.Sources[i]

@@ -18,6 +18,9 @@ import (
 type Options struct {
 	// Seed decides the order of what is simultaneous, and every draw.
 	Seed uint64
+	// Typical has every span of time that would be drawn from a range be the
+	// middle of it, for a run in which nothing is out of the ordinary.
+	Typical bool
 	// Workers is how many goroutines run loops. Zero means GOMAXPROCS. The
 	// outcome never depends on it.
 	Workers int
@@ -34,6 +37,9 @@ type Options struct {
 	KubeletLogs bool
 	// NoBinder leaves pods without a nodeName unbound.
 	NoBinder bool
+	// NoElide has the kubelets and the shells run every periodic body although
+	// nothing changed. The same acts are to come of it, at many times the cost.
+	NoElide bool
 	// Stderr takes the engine's watchdog lines. Nil means os.Stderr.
 	Stderr io.Writer
 }
@@ -58,7 +64,7 @@ func New(opts Options) (*Cluster, error) {
 		opts.APILatencyMin = 5 * time.Millisecond
 	}
 	opts.APILatencyMax = max(opts.APILatencyMax, opts.APILatencyMin)
-	e, err := loop.NewEngine(loop.EngineOptions{Seed: opts.Seed, Workers: opts.Workers, Lookahead: opts.APILatencyMin, Stderr: opts.Stderr})
+	e, err := loop.NewEngine(loop.EngineOptions{Seed: opts.Seed, Typical: opts.Typical, Workers: opts.Workers, Lookahead: opts.APILatencyMin, Stderr: opts.Stderr})
 	if err != nil {
 		return nil, fmt.Errorf("the API's latency: %w", err)
 	}

@@ -109,7 +109,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	rt := opts.Runtime
 	rt.Loop, rt.Recorder, rt.Node = l, n.rec, opts.Name
 	rt.PodCIDR = fmt.Sprintf("10.%d.%d.0/24", 128+index>>8&127, index&255)
-	rt.Warn = n.warn
+	rt.Warn, rt.NoElide = n.warn, rt.NoElide || c.opts.NoElide
 	rt.FS, rt.Logs, rt.Trees = n.fs, nodeLogs{n.fs}, c.trees
 	rt.NodeIP, rt.Memory, rt.CPUs = n.machine.NodeIP(), n.machine.capacity.Memory().Value(), int(n.machine.capacity.Cpu().Value())
 	if err := rt.Validate(); err != nil {
@@ -202,6 +202,7 @@ func (n *Node) bringUp() {
 		RuntimeService: rt, ImageService: rt, Client: n.client, FS: n.fs, Mounter: mounter{n.fs}, Machine: n.machine,
 		Network:    podNetwork{n.rt},
 		NodeLabels: n.opts.Labels,
+		NoElide:    n.cluster.opts.NoElide,
 		Defaulter:  apiserver.SetPodDefaults,
 		Validator:  func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
 	}

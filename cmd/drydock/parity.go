@@ -69,7 +69,7 @@ differs, 2 bad input.`,
 	flags.StringVar(&f.show, "show", "", "print the two sides of the case of this name next to each other")
 	flags.StringSliceVar(&f.only, "only", nil, "compare only these aspects: status, events, cri, timing, node")
 	flags.StringVar(&f.observed, "observed", "", "write what the replays showed to this directory, as NAME.json in the recordings' form")
-	flags.Uint64Var(&f.seed, "seed", 0, "the seed of what a recording leaves to chance")
+	flags.Uint64Var(&f.seed, "seed", 0, "the seed of what a recording leaves to chance; 0: latencies and jitter are the middle of their range")
 	return cmd
 }
 

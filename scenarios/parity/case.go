@@ -147,7 +147,7 @@ const (
 	// last action, longer if something was started again.
 	nodeWatch    = 70 * time.Second
 	afterAction  = 20 * time.Second
-	afterKubelet = 42 * time.Second
+	afterKubelet = 41 * time.Second
 	afterRuntime = time.Minute
 )
 

@@ -66,7 +66,7 @@ func (s *Server) subscribe(p *peer, w *watcher, conn uint64) {
 	p.subs = append(p.subs, sub)
 	s.indexSubscription(sub)
 	s.send(sub, func() { w.connected(conn, list) })
-	s.reviewWatches()
+	s.reviewWatch(sub)
 }
 
 func (s *Server) unsubscribe(p *peer, id uint64) {
@@ -91,17 +91,21 @@ func (sub *subscription) drop() {
 func (s *Server) reviewWatches() {
 	for _, p := range s.allPeers {
 		for _, sub := range append([]*subscription(nil), p.subs...) {
-			drop, refuse := s.cuts(sub)
-			switch {
-			case refuse && !drop:
-				s.lose(sub)
-			case drop && !sub.stalled:
-				sub.stalled = true
-				sub.cut = s.l.Root().After(s.opts.WatchTimeout, func() { s.lose(sub) })
-			case !drop && sub.stalled:
-				s.resume(sub)
-			}
+			s.reviewWatch(sub)
 		}
+	}
+}
+
+func (s *Server) reviewWatch(sub *subscription) {
+	drop, refuse := s.cuts(sub)
+	switch {
+	case refuse && !drop:
+		s.lose(sub)
+	case drop && !sub.stalled:
+		sub.stalled = true
+		sub.cut = s.l.Root().After(s.opts.WatchTimeout, func() { s.lose(sub) })
+	case !drop && sub.stalled:
+		s.resume(sub)
 	}
 }
 

@@ -18,6 +18,8 @@ const MinLookahead = time.Millisecond
 type EngineOptions struct {
 	// Seed is given to every loop.
 	Seed uint64
+	// Typical is given to every loop, too.
+	Typical bool
 	// Start is where every loop's clock starts. Zero means Epoch.
 	Start time.Time
 	// Lookahead is the least delay of a message between loops, and so the
@@ -100,7 +102,7 @@ func NewEngine(opts EngineOptions) (*Engine, error) {
 
 // NewLoop adds a loop. Loops are added before the run, or between runs.
 func (e *Engine) NewLoop(name string) *Loop {
-	l := New(Options{Name: name, Seed: e.opts.Seed, Start: time.Unix(0, e.now).UTC()})
+	l := New(Options{Name: name, Seed: e.opts.Seed, Typical: e.opts.Typical, Start: time.Unix(0, e.now).UTC()})
 	l.engine = e
 	l.index = len(e.loops)
 	e.loops = append(e.loops, l)

@@ -20,6 +20,9 @@ type Options struct {
 	// Seed decides the order of what is simultaneous, and every draw. With 0
 	// what is simultaneous happens in the order in which it was scheduled.
 	Seed uint64
+	// Typical has Between and Jitter return the middle of their range in place
+	// of a draw.
+	Typical bool
 	// Start is the time at which the loop's clock begins.
 	// Zero means 2026-01-01T00:00:00Z.
 	Start time.Time
@@ -37,6 +40,7 @@ func Epoch() time.Time { return epoch }
 type Loop struct {
 	name     string
 	seed     uint64
+	typical  bool
 	drawBase uint64
 	now      int64 // ns since the Unix epoch
 	seq      uint64
@@ -76,6 +80,7 @@ func New(opts Options) *Loop {
 	l := &Loop{
 		name:     opts.Name,
 		seed:     opts.Seed,
+		typical:  opts.Typical,
 		now:      opts.Start.UnixNano(),
 		drawBase: Hash(opts.Seed, []string{opts.Name}),
 		index:    -1,

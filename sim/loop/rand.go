@@ -41,19 +41,26 @@ func (l *Loop) Float64(purpose, object string, n uint64) float64 {
 }
 
 // Between is the n-th draw for a purpose and an object, uniform in [lo,hi];
-// lo when hi is not above it.
+// lo when hi is not above it. On a typical loop it is the middle.
 func (l *Loop) Between(lo, hi time.Duration, purpose, object string, n uint64) time.Duration {
 	if hi <= lo {
 		return lo
+	}
+	if l.typical {
+		return lo + (hi-lo)/2
 	}
 	return lo + time.Duration(l.Uint64(purpose, object, n)%uint64(hi-lo+1))
 }
 
 // Jitter lengthens d by up to factor×d, as apimachinery's wait.Jitter does
-// with a positive factor: a value in [d, d×(1+factor)).
+// with a positive factor: a value in [d, d×(1+factor)). On a typical loop it is
+// the middle.
 func (l *Loop) Jitter(d time.Duration, factor float64, purpose, object string, n uint64) time.Duration {
 	if factor <= 0 {
 		return d
+	}
+	if l.typical {
+		return d + time.Duration(factor/2*float64(d))
 	}
 	return d + time.Duration(l.Float64(purpose, object, n)*factor*float64(d))
 }

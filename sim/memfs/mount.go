@@ -70,6 +70,15 @@ func (f *FS) Mounted(name string) bool {
 	return errno == 0 && pl.n != nil && pl.n.mounted
 }
 
+// Mounts returns where tmpfs are mounted, in the order of mounting.
+func (f *FS) Mounts() []string {
+	out := make([]string, 0, len(f.all().mounts))
+	for _, m := range f.all().mounts {
+		out = append(out, m.path)
+	}
+	return out
+}
+
 // PowerCut loses what a machine without power loses: every tmpfs, with its
 // mount. Those of Options.Tmpfs are there again, empty. Watches stay; whoever
 // died stops theirs.

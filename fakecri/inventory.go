@@ -1,0 +1,45 @@
+package fakecri
+
+// SandboxInfo is a sandbox as [Runtime.Sandboxes] tells of it.
+type SandboxInfo struct {
+	ID, Namespace, Pod, UID string
+	Attempt                 uint32
+	Ready                   bool
+}
+
+// ContainerInfo is a container as [Runtime.Containers] tells of it. Times are
+// nanoseconds since the Unix epoch, 0 for "not yet".
+type ContainerInfo struct {
+	ID, SandboxID, Namespace, Pod, UID, Name string
+	Attempt                                  uint32
+	// Alive tells whether it has a process.
+	Alive                            bool
+	CreatedAt, StartedAt, FinishedAt int64
+	ExitCode                         int32
+}
+
+// Sandboxes tells of every sandbox, in the order in which they were asked for.
+// It is no call and takes no time.
+func (r *Runtime) Sandboxes() []SandboxInfo {
+	out := make([]SandboxInfo, 0, len(r.sandboxes))
+	for _, s := range r.sandboxes {
+		md := s.config.Metadata
+		out = append(out, SandboxInfo{ID: s.id, Namespace: md.Namespace, Pod: md.Name, UID: md.Uid, Attempt: md.Attempt, Ready: s.state == sandboxReady})
+	}
+	return out
+}
+
+// Containers tells of every container, in the order in which they were asked
+// for. It is no call and takes no time.
+func (r *Runtime) Containers() []ContainerInfo {
+	out := make([]ContainerInfo, 0, len(r.containers))
+	for _, c := range r.containers {
+		md := c.sandbox.config.Metadata
+		out = append(out, ContainerInfo{
+			ID: c.id, SandboxID: c.sandbox.id, Namespace: md.Namespace, Pod: md.Name, UID: md.Uid, Name: c.config.Metadata.Name,
+			Attempt: c.config.Metadata.Attempt, Alive: c.alive(),
+			CreatedAt: c.createdAt, StartedAt: c.startedAt, FinishedAt: c.finishedAt, ExitCode: c.exitCode,
+		})
+	}
+	return out
+}
