@@ -79,6 +79,13 @@ func TestInterpretedEnds(t *testing.T) {
 		{"registry.k8s.io/pause:3.10", nil, 0, 0, "Completed"},
 		{"busybox", []string{"sh", "-c", "dd if=/dev/zero of=/dev/null bs=200M count=5; exit 0"}, 50 << 20, 0, "OOMKilled"},
 		{"busybox", []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=5"}, 50 << 20, 137, "OOMKilled"},
+		{"busybox", []string{"tail", "/dev/zero"}, 50 << 20, 137, "OOMKilled"},
+		{"busybox", []string{"sh", "-c", "tail -n 1 /dev/zero; exit 3"}, 50 << 20, 3, "OOMKilled"},
+		{"busybox", []string{"sh", "-c", "sort /dev/zero; exit 3"}, 50 << 20, 3, "OOMKilled"},
+		{"busybox", []string{"sh", "-c", "grep x /dev/zero; exit 3"}, 50 << 20, 3, "OOMKilled"},
+		{"busybox", []string{"sh", "-c", "awk 'BEGIN { x = \"aaaaaaaa\"; while (1) x = x x }'; exit 3"}, 50 << 20, 3, "OOMKilled"},
+		{"busybox", []string{"sh", "-c", "x=aaaaaaaa; while true; do x=$x$x; done"}, 50 << 20, 137, "OOMKilled"},
+		{"busybox", []string{"sh", "-c", "x=$(head -c 20000000 /dev/zero); exit ${#x}"}, 50 << 20, 0, "Completed"},
 	} {
 		images := []Image{busyboxImage, appImage, {Name: "nginx", Present: true}, {Name: "registry.k8s.io/pause:3.10", Present: true}}
 		run(t, Options{Images: images}, func(e *env) {
@@ -107,7 +114,7 @@ func TestInterpretedStartErrors(t *testing.T) {
 	}{
 		{"busybox", []string{"/no/such"}, `exec: "/no/such": stat /no/such: no such file or directory`},
 		{"busybox", []string{"frobnicate"}, `exec: "frobnicate": executable file not found in $PATH`},
-		{"busybox", []string{"/etc"}, `exec: "/etc": is a directory`},
+		{"busybox", []string{"/etc"}, `exec: "/etc": permission denied`},
 		{"busybox", []string{"/etc/passwd"}, `exec: "/etc/passwd": permission denied`},
 		{"tools:1", []string{"sleep", "1"}, `exec: "sleep": executable file not found in $PATH`},
 		{"tools:1", []string{"/opt/tool"}, ""},
@@ -138,6 +145,10 @@ func TestInterpretedSees(t *testing.T) {
 		want   string
 	}{
 		{script: "hostname; echo $HOSTNAME; pwd; echo $HOME; echo $$", want: "web\nweb\n/\n/root\n1\n"},
+		// busybox's test(1) asks neither mounts nor capabilities.
+		{script: "test -w /tmp; echo $?; test -w /sys; echo $?; test -x /etc/passwd; echo $?; touch /tmp/x", change: func(c *runtimeapi.ContainerConfig) {
+			c.Linux = &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{ReadonlyRootfs: true}}
+		}, want: "0\n0\n1\ntouch: /tmp/x: Read-only file system\n"},
 		{script: "pwd; ls -ld /x/y > /dev/null && echo made", change: func(c *runtimeapi.ContainerConfig) { c.WorkingDir = "/x/y" }, want: "/x/y\nmade\n"},
 		{script: "echo $A-$PATH", change: func(c *runtimeapi.ContainerConfig) {
 			c.Envs = []*runtimeapi.KeyValue{{Key: "A", Value: []byte("1")}, {Key: "PATH", Value: []byte("/bin")}}
@@ -211,6 +222,37 @@ func TestInterpretedLogs(t *testing.T) {
 	want := []string{"stdout F one", "stderr F two", "stdout F three", "stdout P 16384", "stdout F \x00\x00\x00\x00\x00\x00", "stdout P left"}
 	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// How long ExecSync takes where processes outlive the command: containerd reads
+// until nobody holds its output.
+func TestInterpretedExecDrains(t *testing.T) {
+	for _, tc := range []struct {
+		script  string
+		timeout time.Duration
+		takes   time.Duration
+		code    codes.Code
+	}{
+		{"sleep 3", time.Second, time.Second, codes.DeadlineExceeded},
+		{"sleep 3; exit 0", time.Second, 3 * time.Second, codes.DeadlineExceeded},
+		{"sleep 3 | cat", time.Second, 3 * time.Second, codes.DeadlineExceeded},
+		{"sleep 3 >/dev/null 2>&1; exit 0", time.Second, time.Second, codes.DeadlineExceeded},
+		{"x=$(sleep 3 2>/dev/null)", time.Second, time.Second, codes.DeadlineExceeded},
+		{"while true; do sleep 0.4; done", time.Second, 1200 * time.Millisecond, codes.DeadlineExceeded},
+		{"sleep 3 & echo", 0, 3 * time.Second, codes.OK},
+		{"sleep 3 & echo", time.Second, 3 * time.Second, codes.OK},
+		{"sleep 3 >/dev/null 2>&1 & echo", time.Second, 0, codes.OK},
+		{"sleep 100 & echo", time.Second, 10 * time.Second, codes.OK}, // until the container ends
+	} {
+		run(t, Options{Images: []Image{busyboxImage}}, func(e *env) {
+			id, err := e.startCommand(e.sandbox("web", 0), "web", "main", "busybox", "sleep", "10")
+			e.ok(err)
+			took := e.took(func() { _, _, err = e.c.ExecSync(e.ctx, id, []string{"sh", "-c", tc.script}, tc.timeout) })
+			if status.Code(err) != tc.code || took < tc.takes-50*time.Millisecond || took > tc.takes+200*time.Millisecond {
+				t.Errorf("%q: %v after %s, want %s after %s", tc.script, err, took, tc.code, tc.takes)
+			}
+		})
 	}
 }
 

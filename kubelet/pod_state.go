@@ -182,7 +182,9 @@ func (s *podState) update(now int64, o UpdatePodOptions) updateResult {
 	} else {
 		o.RunningPod = nil
 	}
-	if s.terminationRequested() && o.UpdateType == kubetypes.SyncPodCreate {
+	// Not so at the first update: a pod that had ended before the kubelet was
+	// started is still to be finished.
+	if s.hasWorker && s.terminationRequested() && o.UpdateType == kubetypes.SyncPodCreate {
 		s.restartRequested = true
 		return updateResult{changed: true}
 	}

@@ -83,6 +83,9 @@ func (r *lifeRun) act(m *maker) {
 		if m.chance(50) {
 			r.create(at+m.seconds(40), p.pod)
 		}
+		if m.chance(15) {
+			n.At(at+m.seconds(int(*p.pod.Spec.TerminationGracePeriodSeconds)+3), func() { n.RestartKubelet(lasts / 4) })
+		}
 	case 3:
 		r.patch(at, name, "", fmt.Sprintf(`{"metadata":{"labels":{"v":"%d"}}}`, m.IntN(9)))
 	case 4:

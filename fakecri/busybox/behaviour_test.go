@@ -96,9 +96,18 @@ func TestMemory(t *testing.T) {
 // TestScripts is of what has no counterpart to record: processes and the
 // network of the simulation.
 func TestScripts(t *testing.T) {
+	// A program for httpd stands between cgi and ask.
+	const cgi, ask = "mkdir -p /tmp/cgi-bin; cat > /tmp/cgi-bin/a <<'E'\n#!/bin/sh\n", "\nE\nchmod +x /tmp/cgi-bin/a; httpd -p 8080 -h /tmp; "
 	for _, c := range []struct{ script, want string }{
 		{"mkdir /tmp/d; echo hi > /tmp/index.html; httpd -p 8080 -h /tmp; wget -q -O - http://127.0.0.1:8080/", "hi\n"},
 		{"httpd -p 8080 -h /tmp; wget -q -O - http://127.0.0.1:8080/nope; echo $?", "wget: server returned error: HTTP/1.1 404 Not Found\n1\n"},
+		{cgi + "printf 'Status: 503 Busy\\r\\n\\r\\nbad\\n'" + ask + "printf 'GET /cgi-bin/a HTTP/1.0\\r\\n\\r\\n' | nc 127.0.0.1 8080", "HTTP/1.1 503 Busy\r\n\r\nbad\n"},
+		{cgi + "printf 'HTTP/1.0 204 None\\r\\n\\r\\n'" + ask + "printf 'GET /cgi-bin/a HTTP/1.0\\r\\n\\r\\n' | nc 127.0.0.1 8080", "HTTP/1.0 204 None\r\n\r\n"},
+		{cgi + "echo; env | grep -c ^HTTP_; echo $QUERY_STRING $PATH_INFO $SCRIPT_NAME; pwd" + ask + "wget -q -O - 'http://127.0.0.1:8080/cgi-bin/a/x/y?q=1'", "3\nq=1 /x/y /cgi-bin/a\n/tmp/cgi-bin\n"},
+		{cgi + "echo; cat; echo $CONTENT_LENGTH" + ask + "wget -q -O - --post-data hello 'http://127.0.0.1:8080/cgi-bin/a'", "hello5\n"},
+		{cgi + "exit 1" + ask + "printf 'GET /cgi-bin/a HTTP/1.0\\r\\n\\r\\n' | nc 127.0.0.1 8080", ""},
+		{cgi + "exit 1" + ask + "chmod -x /tmp/cgi-bin/a; for x in a b ''; do wget -q http://127.0.0.1:8080/cgi-bin/$x; done", "wget: server returned error: HTTP/1.1 404 Not Found\nwget: server returned error: HTTP/1.1 404 Not Found\nwget: server returned error: HTTP/1.1 403 Forbidden\n"},
+		{"httpd -p 8080 -h /tmp; wget -q -S http://127.0.0.1:8080/no 2>&1 | cut -c3-16", "HTTP/1.1 404 N\net: server ret\n"},
 		{"mkdir /tmp/d; httpd -p 8080 -h /tmp; wget -q http://127.0.0.1:8080/d/; echo $?", "wget: server returned error: HTTP/1.1 404 Not Found\n1\n"},
 		{"cd /tmp; echo x > f; httpd -p 80; wget -O g localhost/f 2>/dev/null; cat g; wget --spider http://localhost/f; wget -S -q -O /dev/null http://localhost/f", "x\nConnecting to localhost (127.0.0.1:80)\nremote file exists\n"},
 		{"httpd -p 8080 -h /tmp; httpd -p 8080 -h /tmp; echo $?; netstat -tln | tail -n 1", "httpd: bind: Address already in use\n1\ntcp        0      0 0.0.0.0:8080            0.0.0.0:*               LISTEN      \n"},

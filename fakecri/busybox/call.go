@@ -25,6 +25,8 @@ type call struct {
 	// work counts what was done since the last Step; see spend.
 	work  int64
 	steps int
+	// held is what hold has counted, in bytes.
+	held int64
 }
 
 // exitStatus is panicked to end an applet from within.

@@ -79,7 +79,7 @@ func (c *call) checkDigests(o *options, fresh func() hash.Hash) int {
 // runCksum prints the CRC of POSIX or, as crc32, that of zip.
 func runCksum(c *call) int {
 	return c.eachInput(c.getopt("").args, plainOpen, func(name string, r io.Reader) error {
-		data, err := io.ReadAll(r)
+		data, err := c.slurp(r)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func runBase64(c *call) int {
 		width = int(c.number(o.str('w')))
 	}
 	return c.eachInput(o.args[:min(1, len(o.args))], plainOpen, func(_ string, r io.Reader) error {
-		data, err := io.ReadAll(r)
+		data, err := c.slurp(r)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 func (c *call) dumped(files []string, skip, length int64) ([]byte, int) {
 	var data []byte
 	code := c.eachInput(files, plainOpen, func(_ string, r io.Reader) error {
-		b, err := io.ReadAll(r)
+		b, err := c.slurp(r)
 		data = append(data, b...)
 		return err
 	})

@@ -2,7 +2,6 @@ package busybox
 
 import (
 	"errors"
-	"io"
 	"strings"
 	"syscall"
 	"time"
@@ -334,7 +333,7 @@ func runXargs(c *call) int {
 	if len(argv) == 0 {
 		argv = []string{"echo"}
 	}
-	data, err := io.ReadAll(c.stdin())
+	data, err := c.slurp(c.stdin())
 	if err != nil {
 		c.die("read error: %s", strerror(err))
 	}

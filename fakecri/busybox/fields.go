@@ -129,7 +129,7 @@ func runPaste(c *call) int {
 			c.die(plainOpen, name, strerror(err))
 		}
 		defer r.Close()
-		ins = append(ins, newLines(r, '\n'))
+		ins = append(ins, c.lines(r, '\n'))
 	}
 	if o.has('s') {
 		for _, l := range ins {

@@ -1,7 +1,6 @@
 package busybox
 
 import (
-	"bufio"
 	"io"
 	"io/fs"
 	"strings"
@@ -241,7 +240,7 @@ func (g *grepper) complain(name string, err error) {
 // file searches one file.
 func (g *grepper) file(name string, r io.Reader) {
 	c, o := g.c, g.o
-	l := &lines{r: bufio.NewReader(r), sep: g.sep}
+	l := c.lines(r, g.sep)
 	var earlier []string // lines that may become context, the last one first in number n-1
 	var n, hits int64
 	pending, lastShown := 0, int64(0)

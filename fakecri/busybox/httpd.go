@@ -2,6 +2,7 @@ package busybox
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -117,19 +118,27 @@ func (s *httpServer) connection(conn *kernel.Conn) {
 		return
 	}
 	length := int64(0)
+	var env []string
 	for {
 		h, err := r.ReadString('\n')
 		if h = strings.TrimRight(h, "\r\n"); h == "" || err != nil {
 			break
 		}
-		if k, v, ok := strings.Cut(h, ":"); ok && strings.EqualFold(k, "Content-Length") {
-			_, _ = fmt.Sscan(v, &length)
+		if k, v, ok := strings.Cut(h, ":"); ok {
+			if v = strings.TrimSpace(v); strings.EqualFold(k, "Content-Length") {
+				_, _ = fmt.Sscan(v, &length)
+			}
+			env = cgiHeader(env, k, v)
 		}
 	}
-	_, _ = io.CopyN(io.Discard, r, min(length, 1<<20))
+	var posted bytes.Buffer
+	_, _ = io.CopyN(&posted, r, min(length, 1<<20))
 	f := strings.Fields(line)
 	if len(f) < 2 {
 		s.answer(conn, 400, "Bad Request", "Unsupported method", true)
+		return
+	}
+	if s.cgi(conn, f[0], f[1], env, posted.Bytes()) {
 		return
 	}
 	if f[0] != "GET" && f[0] != "HEAD" {

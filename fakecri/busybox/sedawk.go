@@ -66,6 +66,7 @@ func (h *awkHost) Stdout() io.Writer { return h.c.out }
 func (h *awkHost) Flush()            { h.c.out.flush() }
 func (h *awkHost) Environ() []string { return h.c.p.Env }
 func (h *awkHost) Now() time.Time    { return h.c.p.Now() }
+func (h *awkHost) Hold(n int)        { h.c.hold(int64(n)) }
 func (h *awkHost) Step()             { h.c.spend(workPerStep / 2) }
 
 // shellPipe is a shell command and the pipe to or from it.
@@ -242,7 +243,7 @@ func (h *sedHost) load() {
 				h.code = 1
 				continue
 			}
-			h.cur, h.l = r, newLines(r, '\n')
+			h.cur, h.l = r, h.c.lines(r, '\n')
 		}
 		var ok bool
 		h.ahead, h.nl, ok = h.l.next()

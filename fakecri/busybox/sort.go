@@ -59,19 +59,24 @@ func runSort(c *call) int {
 	if len(files) == 0 {
 		files = []string{"-"}
 	}
+	// lineCost is what a line takes besides its text, in bytes.
+	const lineCost = 24
+	size := int64(0)
 	for _, name := range files {
 		r, err := c.open(name)
 		if err != nil {
 			c.errorf(plainOpen, name, strerror(err))
 			return 2
 		}
-		l := newLines(r, sep)
+		l := c.lines(r, sep)
 		for {
 			text, _, ok := l.next()
 			if !ok {
 				break
 			}
 			list = append(list, text)
+			size += int64(len(text)) + lineCost
+			c.hold(size)
 		}
 		r.Close()
 	}

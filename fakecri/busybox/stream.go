@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
@@ -129,24 +128,82 @@ func (c *call) create(name string, appending bool) (stream, error) {
 
 // lines reads lines.
 type lines struct {
+	c   *call
 	r   *bufio.Reader
 	sep byte
 	err error
 }
 
-func newLines(r io.Reader, sep byte) *lines { return &lines{r: bufio.NewReader(r), sep: sep} }
+func (c *call) lines(r io.Reader, sep byte) *lines {
+	return &lines{c: c, r: bufio.NewReader(r), sep: sep}
+}
 
 // next returns the next line without its end, and whether it had one.
 func (l *lines) next() (line string, ended, ok bool) {
-	s, err := l.r.ReadString(l.sep)
-	if err != nil && err != io.EOF {
-		l.err = err
+	var long []byte
+	for {
+		b, err := l.r.ReadSlice(l.sep)
+		if err == nil && long == nil {
+			return string(b[:len(b)-1]), true, true
+		}
+		long = append(long, b...)
+		if err == bufio.ErrBufferFull {
+			l.c.hold(int64(len(long)))
+			continue
+		}
+		if err != nil && err != io.EOF {
+			l.err = err
+		}
+		if len(long) == 0 {
+			return "", false, false
+		}
+		if err == nil {
+			long = long[:len(long)-1]
+		}
+		return string(long), err == nil, true
 	}
-	if s == "" {
-		return "", false, false
+}
+
+const (
+	// holdStep is how much more a process keeps before its memory counts.
+	holdStep = 1 << 20
+	// maxHeld is how much it keeps at most; what comes to that is taken to have
+	// no end.
+	maxHeld = 64 << 20
+)
+
+// hold says that the process keeps n bytes of what it has read or made. Beyond
+// maxHeld it takes what memory there is, until the OOM killer comes.
+func (c *call) hold(n int64) {
+	if n < c.held+holdStep {
+		return
 	}
-	text, ended := strings.CutSuffix(s, string(rune(l.sep)))
-	return text, ended, true
+	_ = c.p.Alloc(c.ctx, n-c.held)
+	c.held = n
+	if n < maxHeld {
+		return
+	}
+	for range 1024 {
+		_ = c.p.Alloc(c.ctx, maxHeld)
+	}
+	c.die("out of memory")
+}
+
+// slurp reads to the end.
+func (c *call) slurp(r io.Reader) ([]byte, error) {
+	var out []byte
+	buf := make([]byte, 4096)
+	for {
+		n, err := r.Read(buf)
+		out = append(out, buf[:n]...)
+		c.hold(int64(len(out)))
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+	}
 }
 
 // readAll reads all of a file or of the standard input.
@@ -156,7 +213,7 @@ func (c *call) readAll(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	return io.ReadAll(r)
+	return c.slurp(r)
 }
 
 // eachInput opens the files in turn, or the standard input if there are none,

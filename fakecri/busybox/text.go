@@ -17,7 +17,7 @@ func runCat(c *call) int {
 		n := 0
 		fresh := true
 		return c.eachInput(o.args, cantOpen, func(_ string, r io.Reader) error {
-			l := newLines(r, '\n')
+			l := c.lines(r, '\n')
 			for {
 				text, ended, ok := l.next()
 				if !ok {
@@ -38,7 +38,7 @@ func runCat(c *call) int {
 	ends, tabs := o.has('e') || o.has('A') || o.has('E'), o.has('t') || o.has('A') || o.has('T')
 	if show || ends || tabs {
 		return c.eachInput(o.args, cantOpen, func(_ string, r io.Reader) error {
-			data, err := io.ReadAll(r)
+			data, err := c.slurp(r)
 			c.print(visible(data, show, ends, tabs))
 			return err
 		})
@@ -143,13 +143,13 @@ func runHead(c *call) int {
 		header(name)
 		switch {
 		case unit == 'c' && fromEnd:
-			data, err := io.ReadAll(r)
+			data, err := c.slurp(r)
 			c.print(string(data[:max(0, int64(len(data))-n)]))
 			return err
 		case unit == 'c':
 			return c.headBytes(r, n)
 		}
-		l := newLines(r, '\n')
+		l := c.lines(r, '\n')
 		var kept []string
 		for i := int64(0); fromEnd || i < n; i++ {
 			text, ended, ok := l.next()
@@ -258,7 +258,7 @@ func runTail(c *call) int {
 			return 1
 		}
 		for _, f := range open {
-			data, _ := io.ReadAll(f.r)
+			data, _ := c.slurp(f.r)
 			if len(data) == 0 {
 				continue
 			}
@@ -284,7 +284,7 @@ func (c *call) tail(r io.Reader, n int64, inBytes, fromStart bool) error {
 			_, err := io.CopyBuffer(struct{ io.Writer }{c.out}, struct{ io.Reader }{r}, make([]byte, 4096))
 			return err
 		}
-		l := newLines(r, '\n')
+		l := c.lines(r, '\n')
 		for i := int64(0); i < n; i++ {
 			if _, _, ok := l.next(); !ok {
 				return l.err
@@ -300,6 +300,7 @@ func (c *call) tail(r io.Reader, n int64, inBytes, fromStart bool) error {
 		kept = append(kept, buf[:got]...)
 		if len(kept) > 1<<20 {
 			kept = append([]byte(nil), lastOf(kept, n, inBytes)...)
+			c.hold(int64(len(kept)))
 		}
 		if err == io.EOF {
 			break
@@ -334,7 +335,7 @@ func lastOf(data []byte, n int64, inBytes bool) []byte {
 
 func runTac(c *call) int {
 	return c.eachInput(c.getopt("").args, plainOpen, func(_ string, r io.Reader) error {
-		data, err := io.ReadAll(r)
+		data, err := c.slurp(r)
 		list := strings.SplitAfter(string(data), "\n")
 		for i := len(list) - 1; i >= 0; i-- {
 			c.print(list[i])
@@ -346,7 +347,7 @@ func runTac(c *call) int {
 // eachLine calls fn for each line of the files, or of the standard input.
 func (c *call) eachLine(files []string, openError string, fn func(text string, ended bool)) int {
 	return c.eachInput(files, openError, func(_ string, r io.Reader) error {
-		l := newLines(r, '\n')
+		l := c.lines(r, '\n')
 		for {
 			text, ended, ok := l.next()
 			if !ok || c.out.failed() {

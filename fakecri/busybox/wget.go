@@ -194,9 +194,15 @@ func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (nex
 		w.c.out.flush()
 		w.c.stderr("  " + status + "\n")
 	}
+	// Other answers are told of before their headers are read.
+	proto, rest, _ := strings.Cut(status, " ")
+	ok := len(rest) >= 3 && (rest[0] == '3' || rest[:2] == "20")
 	length, chunked := int64(-1), false
 	location := ""
 	for {
+		if !ok {
+			break
+		}
 		h, err := r.ReadString('\n')
 		h = strings.TrimRight(h, "\r\n")
 		if w.o.has('S') {
@@ -218,7 +224,6 @@ func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (nex
 			location = v
 		}
 	}
-	proto, rest, _ := strings.Cut(status, " ")
 	if !strings.HasPrefix(proto, "HTTP/") && !strings.HasPrefix(proto, "ICY") || len(rest) < 3 {
 		c.die("server returned error: %s", status)
 	}

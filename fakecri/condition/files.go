@@ -2,6 +2,7 @@ package condition
 
 import (
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
@@ -36,12 +37,6 @@ func (t *Test) Unary(op, a string) bool {
 	case 'h', 'L':
 		fi, err := view.Lstat(a)
 		return err == nil && fi.Mode()&fs.ModeSymlink != 0
-	case 'r':
-		return view.Access(a, 4) == nil
-	case 'w':
-		return view.Access(a, 2) == nil
-	case 'x':
-		return view.Access(a, 1) == nil
 	}
 	fi, err := view.Stat(a)
 	return err == nil && fileIs(op[1], fi, t.Process)
@@ -51,6 +46,12 @@ func (t *Test) Unary(op, a string) bool {
 func fileIs(op byte, fi fs.FileInfo, p *kernel.Process) bool {
 	m := fi.Mode()
 	switch op {
+	case 'r':
+		return permitted(fi, p, 4)
+	case 'w':
+		return permitted(fi, p, 2)
+	case 'x':
+		return permitted(fi, p, 1)
 	case 'e', 'N':
 		return true
 	case 'f':
@@ -109,4 +110,23 @@ func (t *Test) files(a, op, b string) bool {
 		return xs.Ino == ys.Ino
 	}
 	return a == b
+}
+
+// permitted tells whether the mode lets a process in, as busybox has it: from
+// the bits alone. It knows neither capabilities nor read-only mounts, and takes
+// root to read and write everything.
+func permitted(fi fs.FileInfo, p *kernel.Process, bit fs.FileMode) bool {
+	mode := fi.Mode().Perm()
+	if p.Cred.UID == 0 {
+		return bit != 1 || mode&0o111 != 0
+	}
+	if sys, ok := fi.Sys().(*memfs.Sys); ok {
+		switch {
+		case sys.UID == p.Cred.UID:
+			bit <<= 6
+		case sys.GID == p.Cred.GID || slices.Contains(p.Cred.Groups, sys.GID):
+			bit <<= 3
+		}
+	}
+	return mode&bit != 0
 }

@@ -14,7 +14,7 @@ const ErrInterrupted = syscall.EINTR
 type ExecError struct {
 	// Path is the program as it was asked for.
 	Path string
-	// Errno is the reason: ENOENT, EACCES, ENOEXEC, ENOTDIR, ELOOP, EISDIR.
+	// Errno is the reason: ENOENT, EACCES, ENOEXEC, ENOTDIR, ELOOP.
 	Errno syscall.Errno
 	// NotInPath says that a name without a slash was not found in $PATH.
 	NotInPath bool
@@ -31,7 +31,7 @@ func (e *ExecError) Error() string {
 		return q + "executable file not found in $PATH"
 	case e.Errno == syscall.ENOEXEC, e.Interpreter != "":
 		return "exec " + e.Path + ": " + e.Errno.Error()
-	case e.Errno == syscall.EACCES || e.Errno == syscall.EISDIR:
+	case e.Errno == syscall.EACCES:
 		return q + e.Errno.Error()
 	}
 	return q + "stat " + e.Path + ": " + e.Errno.Error()

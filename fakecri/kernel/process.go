@@ -100,7 +100,7 @@ type Process struct {
 	parent             *Process // nil if it is outside
 	children           []*Process
 	fds                []File
-	owned              []io.Closer // listeners and connections
+	owned              []io.Closer // listeners, connections, and what Own was told of
 	tty, stated        bool
 	startedAt          int64 // ns since the Unix epoch
 	mem                int64
@@ -214,6 +214,25 @@ func (p *Process) SetFD(n int, f File) {
 	if old != nil {
 		_ = old.Close()
 	}
+}
+
+// Own has what a program keeps open beside its file descriptors closed when the
+// process dies.
+func (p *Process) Own(x io.Closer) {
+	if p.dead {
+		_ = x.Close()
+		return
+	}
+	p.owned = append(p.owned, x)
+}
+
+// Disown undoes one Own; false means that x was not owned, or is closed.
+func (p *Process) Disown(x io.Closer) bool {
+	i := slices.Index(p.owned, x)
+	if i >= 0 {
+		p.owned = slices.Delete(p.owned, i, i+1)
+	}
+	return i >= 0
 }
 
 // FDs returns the open files by number, nil where there is none. The caller

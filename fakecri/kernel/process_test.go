@@ -32,7 +32,7 @@ func TestStartErrorsReadAsRuncs(t *testing.T) {
 		{"nosuch", kernel.Cred{}, "", `exec: "nosuch": executable file not found in $PATH`},
 		{"/plain", kernel.Cred{}, "", `exec: "/plain": permission denied`},
 		{"/private", kernel.Cred{UID: 5}, "", `exec: "/private": permission denied`},
-		{"/bin", kernel.Cred{}, "", `exec: "/bin": is a directory`},
+		{"/bin", kernel.Cred{}, "", `exec: "/bin": permission denied`},
 		{"/binary", kernel.Cred{}, "", `exec /binary: exec format error`},
 		{"/script", kernel.Cred{}, "", `exec /script: no such file or directory`},
 		{"sleep", kernel.Cred{}, "/plain", `chdir to cwd ("/plain") set in config.json failed: not a directory`},

@@ -67,8 +67,6 @@ func (v *View) executable(name string) syscall.Errno {
 		return errno
 	case !at.exists():
 		return syscall.ENOENT
-	case at.mode().IsDir():
-		return syscall.EISDIR
 	case !at.mode().IsRegular() || !v.may(&at, 1):
 		return syscall.EACCES
 	}

@@ -1,12 +1,14 @@
 package shell
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strconv"
 	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
 func cdCmd(s *shell, argv []string) int {
@@ -143,6 +145,9 @@ func waitCmd(s *shell, argv []string) int {
 		args = args[1:]
 	}
 	s.settle()
+	if len(args) == 1 && args[0] == "-n" {
+		return s.waitOne()
+	}
 	if len(args) == 0 {
 		if sig := s.waitJob(nil); sig != 0 {
 			return 128 + sig
@@ -181,6 +186,39 @@ func waitCmd(s *shell, argv []string) int {
 		_ = index
 	}
 	return status
+}
+
+// waitOne is wait -n: it waits for the job that ends next.
+func (s *shell) waitOne() int {
+	running := func() []*job {
+		var out []*job
+		for _, j := range s.jobs {
+			if !j.done() {
+				out = append(out, j)
+			}
+		}
+		return out
+	}
+	for busy := running(); len(busy) > 0; {
+		if sig := s.takeSignals(); sig != 0 {
+			return 128 + sig
+		}
+		p, ex, err := s.p.WaitAny(s.ctx)
+		if err == nil {
+			s.reap(p, ex)
+		} else if !errors.Is(err, kernel.ErrInterrupted) {
+			return 127
+		}
+		if sig := s.takeSignals(); sig != 0 {
+			return 128 + sig
+		}
+		for _, j := range busy {
+			if j.done() {
+				return j.status()
+			}
+		}
+	}
+	return 127
 }
 
 func jobsCmd(s *shell, argv []string) int {

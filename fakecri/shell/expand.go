@@ -266,7 +266,7 @@ func (e *expander) grow(t string) {
 
 func (e *expander) bound() {
 	if len(e.buf) > maxString && e.s.skip != skipExit {
-		e.s.fail(2, "out of memory")
+		e.s.outOfMemory()
 		e.buf = nil
 	}
 }

@@ -100,7 +100,7 @@ func (e *expander) param(pe *syntax.ParamExp, in bool) {
 		p := s.expandPattern(pe.Exp.Word)
 		if tooLong(value, p, false) {
 			s.warn("a pattern on a value of %d bytes", len(value))
-			s.fail(2, "out of memory")
+			s.outOfMemory()
 			return
 		}
 		switch pe.Exp.Op {
@@ -277,7 +277,7 @@ func (s *shell) replace(r *syntax.Replace, value string) string {
 	}
 	if tooLong(value, p, true) {
 		s.warn("a pattern on a value of %d bytes", len(value))
-		s.fail(2, "out of memory")
+		s.outOfMemory()
 		return ""
 	}
 	return replacePattern(value, p, with, r.All)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -112,7 +113,6 @@ func (s *shell) waitPipeline(procs []*kernel.Process) int {
 
 func (s *shell) waitAll(procs []*kernel.Process) []kernel.Exit {
 	exits := make([]kernel.Exit, len(procs))
-	var last kernel.Exit
 	for left := len(procs); left > 0; {
 		p, ex, err := s.p.WaitAny(s.ctx)
 		if errors.Is(err, kernel.ErrInterrupted) {
@@ -124,15 +124,16 @@ func (s *shell) waitAll(procs []*kernel.Process) []kernel.Exit {
 		mine := false
 		for i, q := range procs {
 			if q == p {
-				exits[i], mine, last = ex, true, ex
+				exits[i], mine = ex, true
 				left--
 			}
 		}
-		if !mine {
+		if mine {
+			s.tellSignal(ex)
+		} else {
 			s.reap(p, ex)
 		}
 	}
-	s.tellSignal(last)
 	return exits
 }
 
@@ -227,6 +228,10 @@ func (s *shell) waitJob(j *job) (signal int) {
 			if j != nil && j.done() {
 				s.tellSignal(ex)
 			}
+			// A child that sends a signal and ends at once cuts it short too.
+			if sig := s.takeSignals(); sig != 0 {
+				return sig
+			}
 		}
 	}
 }
@@ -255,8 +260,11 @@ func (s *shell) cmdSubst(x *syntax.CmdSubst) string {
 		return c.stmts(x.Stmts, evalExit)
 	})
 	_ = w.Close()
+	s.p.Own(r)
 	out := s.readAll(r)
-	_ = r.Close()
+	if s.p.Disown(r) {
+		_ = r.Close()
+	}
 	s.substStatus = s.waitForeground(child)
 	s.status = s.substStatus
 	t := strings.TrimRight(string(out), "\n")
@@ -268,18 +276,22 @@ func (s *shell) cmdSubst(x *syntax.CmdSubst) string {
 
 func (s *shell) readAll(f kernel.File) []byte {
 	var out []byte
+	var read int
 	var buf [512]byte
 	for {
 		n, err := f.Read(s.ctx, buf[:])
 		out = append(out, buf[:n]...)
+		if read += n; bytes.IndexByte(buf[:n], 0) >= 0 {
+			out = slices.DeleteFunc(out, func(b byte) bool { return b == 0 }) // as ash drops them
+		}
 		if errors.Is(err, kernel.ErrInterrupted) {
 			continue
 		}
 		if err != nil {
 			return out
 		}
-		if len(out) > maxString {
-			s.fail(2, "out of memory")
+		if len(out) > maxString || read > 128*maxString {
+			s.outOfMemory()
 			return nil
 		}
 	}

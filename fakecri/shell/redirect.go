@@ -73,6 +73,7 @@ func (s *shell) saveFD(saved []savedFD, fd int) []savedFD {
 	f := s.p.FD(fd)
 	if f != nil {
 		f = f.Dup()
+		s.p.Own(f)
 	}
 	return append(saved, savedFD{fd, f})
 }
@@ -83,14 +84,16 @@ func (s *shell) restore(saved []savedFD) {
 		return
 	}
 	for i := len(saved) - 1; i >= 0; i-- {
-		s.p.SetFD(saved[i].fd, saved[i].file)
+		if f := saved[i].file; f == nil || s.p.Disown(f) {
+			s.p.SetFD(saved[i].fd, f)
+		}
 	}
 }
 
 // drop forgets what redirections changed: exec makes them stay.
 func (s *shell) drop(saved []savedFD) {
 	for _, x := range saved {
-		if x.file != nil {
+		if x.file != nil && s.p.Disown(x.file) {
 			_ = x.file.Close()
 		}
 	}

@@ -307,11 +307,7 @@ func (s *shell) external(argv []string, replace bool, saved *[]savedFD) int {
 
 // exec replaces the shell by a program.
 func (s *shell) exec(path string, argv []string, saved *[]savedFD) int {
-	for _, f := range *saved {
-		if f.file != nil {
-			_ = f.file.Close()
-		}
-	}
+	s.drop(*saved)
 	*saved = nil
 	s.settle()
 	env := s.vars.environ()

@@ -225,6 +225,16 @@ func (s *shell) fail(status int, format string, args ...any) int {
 	return status
 }
 
+// outOfMemory is the end of a shell whose text grows beyond maxString, which is
+// taken to have no end: it takes what memory there is, until the OOM killer
+// comes.
+func (s *shell) outOfMemory() {
+	for range 1024 {
+		_ = s.p.Alloc(s.ctx, 64<<20)
+	}
+	s.fail(2, "out of memory")
+}
+
 // raise is an error of a builtin: status 2, and the end of the shell if the
 // builtin is a special one.
 func (s *shell) raise(format string, args ...any) int {

@@ -319,9 +319,24 @@ func (p *Generic) relist(ctx context.Context) {
 		}
 	}
 	p.pods = next
+	p.forgetUnseen(again)
 	// A pod whose inspection failed is marked, so the next relist is made.
 	p.generation = generation
 	p.o.Cache.UpdateTime(start)
+}
+
+// forgetUnseen takes out of the cache what is left of pods whose first
+// inspection failed and which are no longer there: no picture of them was ever
+// kept, so no event tells that they went.
+func (p *Generic) forgetUnseen(uids []types.UID) {
+	for _, uid := range uids {
+		if _, known := p.find(uid); known || slices.Contains(p.reinspec, uid) {
+			continue
+		}
+		if _, err := p.o.Cache.Get(uid); err != nil {
+			p.o.Cache.Delete(uid)
+		}
+	}
 }
 
 func byUID(a, b *kubecontainer.Pod) int { return cmp.Compare(a.ID, b.ID) }

@@ -327,6 +327,24 @@ func TestReinspect(t *testing.T) {
 	}
 }
 
+// The error of a pod that went before it was ever inspected goes with it.
+func TestGoneBeforeItsFirstInspection(t *testing.T) {
+	r := newRig(t, true)
+	r.f.inspectErr = errors.New("boom")
+	r.f.set("a", kubecontainer.StateRunning)
+	r.p.Start(r.g)
+	r.run(t, 1500*time.Millisecond)
+	if _, err := r.c.Get("a"); err == nil {
+		t.Fatal("the inspection did not fail")
+	}
+	delete(r.f.pods, "a")
+	r.f.gen++
+	r.run(t, 3500*time.Millisecond)
+	if _, err := r.c.Get("a"); err != nil || r.c.Len() != 0 {
+		t.Errorf("the cache has %d pods; error %v", r.c.Len(), err)
+	}
+}
+
 func TestRelistOnDemand(t *testing.T) {
 	r := newRig(t, true)
 	r.p.Start(r.g)

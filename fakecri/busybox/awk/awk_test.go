@@ -88,6 +88,8 @@ func (h *testHost) Now() time.Time    { return time.Unix(1767225600, 0).UTC() }
 
 var errLimit = errors.New("too long")
 
+func (h *testHost) Hold(int) {}
+
 func (h *testHost) Step() {
 	if h.steps++; h.limit > 0 && h.steps > h.limit {
 		panic(errLimit)

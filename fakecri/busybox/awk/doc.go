@@ -30,6 +30,8 @@ type Host interface {
 	Now() time.Time
 	// Step is called now and then, so that an endless program gives way.
 	Step()
+	// Hold says that the program keeps a text of n bytes.
+	Hold(n int)
 }
 
 // Pipe is one end of a shell command. Wait closes it and returns the command's

@@ -91,7 +91,9 @@ func (in *interp) eval(e *expr) value {
 func (in *interp) concat(e *expr) value {
 	if e.a.op != "cat" {
 		a := in.eval(e.a).text(in.convfmt())
-		return str(a + in.eval(e.b).text(in.convfmt()))
+		a += in.eval(e.b).text(in.convfmt())
+		in.host.Hold(len(a))
+		return str(a)
 	}
 	// A chain of concatenations is gathered at once.
 	var chain []*expr
@@ -104,6 +106,7 @@ func (in *interp) concat(e *expr) value {
 	for i := len(chain) - 1; i >= 0; i-- {
 		b.WriteString(in.eval(chain[i]).text(in.convfmt()))
 	}
+	in.host.Hold(b.Len())
 	return str(b.String())
 }
 
