@@ -45,7 +45,9 @@ func (w *lifeWatch) changed(c apiserver.Change) {
 		return
 	}
 	old := c.Old.(*v1.Pod)
-	if terminal(old) && old.Status.Phase != now.Status.Phase {
+	// A deadline that passes while a pod is being terminated makes its last
+	// status Failed, whatever it was; upstream looks at it in each status generation.
+	if terminal(old) && old.Status.Phase != now.Status.Phase && now.Status.Reason != "DeadlineExceeded" {
 		w.r.fail("pod %s was %s and is %s", now.Name, old.Status.Phase, now.Status.Phase)
 	}
 	// A mirror pod shows for a moment the static pod that comes after its own.
