@@ -100,7 +100,7 @@ func (f *fields) locate(data []byte, err error) error {
 	var name string
 	switch _, given := a.fields[m[2]]; {
 	case !given:
-		guess = suggest.Suffix(m[2], sortedKeys(a.fields))
+		guess = misspelt(m[2], sortedKeys(a.fields))
 	case m[2] == "action" && json.Unmarshal(a.fields["action"], &name) == nil:
 		guess = suggest.Suffix(name, sortedKeys(actions))
 	}
@@ -112,7 +112,15 @@ func (f *fields) guess(name string, given []string) string {
 	if f.top[name] != 0 {
 		return ""
 	}
-	return suggest.Suffix(name, given)
+	return misspelt(name, given)
+}
+
+// misspelt points to a field that is there and may be meant for a missing one.
+func misspelt(name string, given []string) string {
+	if near := suggest.Near(name, given); near != "" {
+		return fmt.Sprintf(" (is it misspelt as %q?)", near)
+	}
+	return ""
 }
 
 func sortedKeys[V any](m map[string]V) []string {
