@@ -23,6 +23,12 @@ type Options struct {
 	// Typical has Between and Jitter return the middle of their range in place
 	// of a draw.
 	Typical bool
+	// Speed is how many times as fast as the wall clock the clock of NewReal
+	// runs, from the wall clock's time on. 0 means 1.
+	Speed float64
+	// OnPanic, if set, takes the panic of a task or callback, on the loop,
+	// which then goes on; else a panic ends the loop's run.
+	OnPanic func(*PanicError)
 	// Start is the time at which the loop's clock begins.
 	// Zero means 2026-01-01T00:00:00Z.
 	Start time.Time
@@ -69,7 +75,8 @@ type Loop struct {
 	outbox []message
 	free   []*Timer // fired messages
 
-	real *realState
+	real    *realState
+	onPanic func(*PanicError)
 }
 
 // New returns a loop whose clock stands at opts.Start.
@@ -84,6 +91,7 @@ func New(opts Options) *Loop {
 		now:      opts.Start.UnixNano(),
 		drawBase: Hash(opts.Seed, []string{opts.Name}),
 		index:    -1,
+		onPanic:  opts.OnPanic,
 	}
 	l.root = l.NewGroup("loop")
 	return l
@@ -190,7 +198,7 @@ func (l *Loop) step() {
 func (l *Loop) callback(t *Timer) {
 	defer func() {
 		if v := recover(); v != nil {
-			l.fail(newPanicError(t.what(), v))
+			l.panicked(newPanicError(t.what(), v))
 		}
 	}()
 	fn := t.fn
@@ -199,6 +207,15 @@ func (l *Loop) callback(t *Timer) {
 		l.free = append(l.free, t)
 	}
 	fn()
+}
+
+// panicked acts on a panic of a task or callback.
+func (l *Loop) panicked(err *PanicError) {
+	if l.onPanic != nil {
+		l.onPanic(err)
+		return
+	}
+	l.fail(err)
 }
 
 // fail records the first error; it ends the run.

@@ -9,21 +9,69 @@ import (
 
 // realState is what a loop on the wall clock has besides.
 type realState struct {
-	base time.Time
-	wake chan struct{}
+	base  time.Time
+	speed float64
+	wake  chan struct{}
 
 	mu     sync.Mutex
 	inbox  []func()
 	closed bool
 }
 
-// NewReal returns a loop for RunReal: its clock is the wall clock.
+// NewReal returns a loop for RunReal: its clock is the wall clock, or starts
+// there and runs Options.Speed times as fast.
 func NewReal(opts Options) *Loop {
 	now := time.Now()
 	opts.Start = now.UTC()
 	l := New(opts)
-	l.real = &realState{base: now, wake: make(chan struct{}, 1)}
+	l.real = &realState{base: now, speed: opts.Speed, wake: make(chan struct{}, 1)}
+	if !(opts.Speed > 0) {
+		l.real.speed = 1
+	}
 	return l
+}
+
+// Speed is how many times as fast as the wall clock the loop's clock runs: 1
+// unless Options.Speed says otherwise, and on virtual clocks.
+func (l *Loop) Speed() float64 {
+	if l.real == nil {
+		return 1
+	}
+	return l.real.speed
+}
+
+// Wall maps a time of the loop's clock to the wall clock, both in nanoseconds
+// since the Unix epoch. Times before the loop's start stay, and so do all times
+// of a loop that runs at the wall clock's pace or on a virtual clock.
+func (l *Loop) Wall(t int64) int64 {
+	if l.real == nil || l.real.speed == 1 {
+		return t
+	}
+	base := l.real.base.UnixNano()
+	if t <= base {
+		return t
+	}
+	return base + int64(float64(t-base)/l.real.speed)
+}
+
+// outside is how long d of the loop's clock takes on the wall clock, rounded up.
+func (r *realState) outside(d int64) time.Duration {
+	if r.speed == 1 {
+		return time.Duration(d)
+	}
+	f := math.Ceil(float64(d) / r.speed)
+	if f >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(f)
+}
+
+// inside is how far the loop's clock gets in d of the wall clock.
+func (r *realState) inside(d time.Duration) int64 {
+	if r.speed == 1 {
+		return int64(d)
+	}
+	return int64(float64(d) * r.speed)
 }
 
 // Post has fn run on the loop soon. It may be called from any goroutine; after
@@ -43,7 +91,7 @@ func (l *Loop) Post(fn func()) {
 
 // wall moves the loop's clock to the wall clock's time; it never goes back.
 func (l *Loop) wall() {
-	now := l.real.base.UnixNano() + int64(time.Since(l.real.base))
+	now := l.real.base.UnixNano() + l.real.inside(time.Since(l.real.base))
 	l.now = max(l.now+1, now)
 	l.instantSteps = 0
 }
@@ -67,7 +115,7 @@ func (l *Loop) RunReal(ctx context.Context) error {
 		}
 		d := time.Duration(math.MaxInt64)
 		if len(l.heap.items) > 0 {
-			d = time.Duration(l.heap.items[0].at - l.now)
+			d = l.real.outside(l.heap.items[0].at - l.now)
 		}
 		timer.Reset(d)
 		select {
@@ -99,6 +147,16 @@ func (l *Loop) drain() {
 	}
 }
 
+// WithEnd is WithCancel for a context that something outside the loop ends,
+// with the error that its Err is to return: context.Canceled or
+// context.DeadlineExceeded. Like WithCancel's, the function is for use on the
+// loop.
+func WithEnd(parent context.Context) (context.Context, func(err error)) {
+	c := &Context{}
+	c.descend(parent)
+	return c, c.cancel
+}
+
 // awaitReal runs fn on a goroutine. Its context is a plain one, with the
 // caller's deadline, that is cancelled when the caller's ends or unwinds.
 func awaitReal[T any](ctx context.Context, l *Loop, fn func(ctx context.Context) (T, error)) (T, error) {
@@ -111,7 +169,7 @@ func awaitReal[T any](ctx context.Context, l *Loop, fn func(ctx context.Context)
 	if c := own(ctx); c != nil {
 		if at, ok := ctx.Deadline(); ok {
 			var done context.CancelFunc
-			gctx, done = context.WithTimeout(gctx, time.Duration(at.UnixNano()-l.now))
+			gctx, done = context.WithTimeout(gctx, l.real.outside(at.UnixNano()-l.now))
 			defer done()
 		}
 		defer c.AfterFunc(cancel)()

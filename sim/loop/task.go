@@ -98,7 +98,7 @@ func (c *coro) run() {
 			t.l.fail(fmt.Errorf("loop %s: task %s called runtime.Goexit", t.l.name, t.name))
 		case v == any(errKilled):
 		default:
-			t.l.fail(newPanicError("task "+t.name, v))
+			t.l.panicked(newPanicError("task "+t.name, v))
 		}
 		t.done = true
 	}()
