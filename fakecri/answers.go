@@ -26,6 +26,9 @@ type Port struct {
 	// GRPC is what it answers to health checks; the first that matches
 	// counts, and a service that none matches is unknown.
 	GRPC []GRPCAnswer
+
+	// answer, if any, works out the answers of a known image's server.
+	answer func(a asked) (code int, body string)
 }
 
 // HTTPAnswer is the answer to the requests that it matches.

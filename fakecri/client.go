@@ -19,6 +19,8 @@ import (
 type Client struct {
 	r *Runtime
 	g *loop.Group
+	// prompt is for calls that are made in a callback, see Prompt.
+	prompt bool
 }
 
 var (
@@ -89,8 +91,14 @@ func ctxError(err error) error {
 }
 
 // read runs a call that only reads, up to where its answer is made, in the
-// caller's task. It always gives way.
+// caller's task. It gives way, unless the client is one of Prompt.
 func (c *Client) read(ctx context.Context, m method, s subject) error {
+	if c.prompt && c.r.prompt(m) {
+		if c.g.Dead() {
+			return errDead
+		}
+		return nil
+	}
 	err := c.r.read(ctx, c.g, m, &s)
 	if c.r.rec.TraceReads() {
 		c.r.record(trace.KindCRIRead, m, &s, 0, err)

@@ -65,7 +65,7 @@ func (c *container) logPath() string {
 }
 
 func (r *Runtime) containerSubject(id string) subject {
-	if c := r.containerByID[id]; c != nil {
+	if c := r.containerFor(id); c != nil {
 		return c.subject()
 	}
 	return subject{timeout: -1}
@@ -89,12 +89,18 @@ func (r *Runtime) createContainer(ctx context.Context, d *daemon, sub *subject, 
 	if err := checkContainerConfig(config); err != nil {
 		return "", err
 	}
-	s := r.sandboxByID[sandboxID]
-	if s == nil {
+	s, err := r.lookupSandbox(sandboxID)
+	switch {
+	case err != nil:
+		return "", err
+	case s == nil:
 		return "", status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", sandboxID)
 	}
 	if s.state != sandboxReady {
 		return "", notReady(s)
+	}
+	if err := r.checkInSandbox(s, config); err != nil {
+		return "", err
 	}
 	md := config.Metadata
 	for _, o := range s.containers {
@@ -127,11 +133,20 @@ func (r *Runtime) createContainer(ctx context.Context, d *daemon, sub *subject, 
 	if err := r.makeMountSources(config.Mounts); err != nil {
 		return "", status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: %v", c.id, err)
 	}
+	if err := r.checkImageMounts(config.Mounts); err != nil {
+		return "", err
+	}
+	if err := r.checkDevices(c.id, config.Devices); err != nil {
+		return "", err
+	}
 	if err := r.checkProfile(config.GetLinux().GetSecurityContext()); err != nil {
 		return "", status.Error(codes.Unknown, err.Error())
 	}
 	if err := r.checkUser(c); err != nil {
 		return "", status.Error(codes.Unknown, err.Error())
+	}
+	if img.source.commandless(config) {
+		return "", status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: no command specified", c.id)
 	}
 	c.createdAt = r.l.UnixNano()
 	c.state = stateCreated
@@ -141,30 +156,12 @@ func (r *Runtime) createContainer(ctx context.Context, d *daemon, sub *subject, 
 	s.pod.containers = append(s.pod.containers, c)
 	r.countLabel(config.Labels, s.config.Metadata.Uid, 1)
 	r.containersChanged()
+	r.event(eventCreated, c.id, s)
 	return c.id, nil
 }
 
 func notReady(s *sandbox) error {
 	return status.Errorf(codes.FailedPrecondition, "sandbox container %q is not running", s.id)
-}
-
-func checkContainerConfig(config *runtimeapi.ContainerConfig) error {
-	if config.GetMetadata().GetName() == "" {
-		return status.Error(codes.InvalidArgument, "container config must include metadata with a name")
-	}
-	if config.GetImage().GetImage() == "" {
-		return status.Error(codes.InvalidArgument, "container config must include an image")
-	}
-	sc := config.GetLinux().GetSecurityContext()
-	if sc.GetRunAsGroup() != nil && sc.GetRunAsUser() == nil && sc.GetRunAsUsername() == "" {
-		return status.Errorf(codes.InvalidArgument, "user group is specified without user, groupID %d", sc.RunAsGroup.Value)
-	}
-	for _, m := range config.Mounts {
-		if m.RecursiveReadOnly && (!m.Readonly || m.Propagation != runtimeapi.MountPropagation_PROPAGATION_PRIVATE) {
-			return status.Errorf(codes.InvalidArgument, "mount %s: recursive_read_only needs readonly and private propagation", m.ContainerPath)
-		}
-	}
-	return nil
 }
 
 // StartContainer starts a container that is CREATED.
@@ -177,9 +174,9 @@ func (c *Client) StartContainer(ctx context.Context, id string) error {
 }
 
 func (r *Runtime) startContainer(ctx context.Context, d *daemon, sub *subject, id string) error {
-	c := r.containerByID[id]
-	if c == nil {
-		return containerNotFound(id)
+	c, err := r.needContainer(id)
+	if err != nil {
+		return err
 	}
 	if err := r.checkStart(c); err != nil {
 		return err
@@ -246,9 +243,9 @@ func (r *Runtime) stopContainer(ctx context.Context, d *daemon, sub *subject, id
 	if err := r.gate(ctx, d, mStopContainer, sub); err != nil {
 		return err
 	}
-	c := r.containerByID[id]
+	c, err := r.lookupContainer(id)
 	if c == nil {
-		return nil
+		return err
 	}
 	if !c.alive() {
 		return r.shortPause(ctx, mStopContainer, sub)
@@ -300,10 +297,10 @@ func (r *Runtime) removeContainerCall(ctx context.Context, d *daemon, sub *subje
 	if err := r.gate(ctx, d, mRemoveContainer, sub); err != nil {
 		return err
 	}
-	c := r.containerByID[id]
+	c, err := r.lookupContainer(id)
 	switch {
 	case c == nil:
-		return nil
+		return err
 	case c.starting:
 		return status.Errorf(codes.Unknown, "failed to set removing state for container %q: container is in starting state, can't be removed", id)
 	case c.removing:
@@ -336,6 +333,7 @@ func (r *Runtime) removeContainer(c *container) {
 	r.countLabel(c.config.Labels, s.config.Metadata.Uid, -1)
 	r.dropPod(s)
 	r.containersChanged()
+	r.event(eventDeleted, c.id, s)
 }
 
 // setContainerState makes a change of state visible.
@@ -345,26 +343,34 @@ func (r *Runtime) setContainerState(c *container, state runtimeapi.ContainerStat
 	r.containersChanged()
 }
 
-// UpdateContainerResources takes over the resources that are set; a memory
-// limit below what the program uses gets it killed.
+// UpdateContainerResources takes over the resources that are set, all or, with
+// InvalidArgument, none of them; a memory limit below what the program uses gets
+// it killed.
 func (c *Client) UpdateContainerResources(ctx context.Context, id string, resources *runtimeapi.ContainerResources) error {
 	r, sub := c.r, c.r.containerSubject(id)
 	_, err := change(ctx, c, mUpdateContainerResources, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
+		if err := checkResources(resources.GetLinux()); err != nil {
+			return struct{}{}, err
+		}
 		if err := r.gate(ctx, d, mUpdateContainerResources, &sub); err != nil {
 			return struct{}{}, err
 		}
 		if err := r.pause(ctx, mUpdateContainerResources, &sub); err != nil {
 			return struct{}{}, err
 		}
-		c := r.containerByID[id]
+		c, err := r.needContainer(id)
 		switch {
-		case c == nil:
-			return struct{}{}, containerNotFound(id)
+		case err != nil:
+			return struct{}{}, err
 		case c.state != stateRunning && c.state != stateCreated:
 			return struct{}{}, status.Errorf(codes.FailedPrecondition, "failed to update resources: container %q is in %s state", id, c.state)
 		}
 		if lin := resources.GetLinux(); lin != nil {
-			c.resources = mergeResources(c.linuxResources(), lin)
+			merged := mergeResources(c.linuxResources(), lin)
+			if err := checkResources(merged); err != nil {
+				return struct{}{}, err
+			}
+			c.resources = merged
 			if c.process != nil {
 				c.process.limitChanged(r)
 			}
@@ -416,15 +422,15 @@ func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 		if err := r.pause(ctx, mReopenContainerLog, &sub); err != nil {
 			return struct{}{}, err
 		}
-		c := r.containerByID[id]
+		c, err := r.needContainer(id)
 		switch {
-		case c == nil:
-			return struct{}{}, containerNotFound(id)
+		case err != nil:
+			return struct{}{}, err
 		case c.state != stateRunning:
 			return struct{}{}, status.Error(codes.FailedPrecondition, "container is not running")
 		}
-		if p := c.logPath(); p != "" && r.opts.Logs != nil {
-			r.opts.Logs.OpenLog(p)
+		if err := r.openLog(c); err != nil {
+			return struct{}{}, status.Error(codes.Unknown, err.Error())
 		}
 		return struct{}{}, nil
 	})

@@ -41,6 +41,18 @@
 // listing returns the very same slice. A listing by the label
 // io.kubernetes.pod.uid looks at that pod only.
 //
+// # Identity
+//
+// An image is one id with all the names that it was pulled by. Which names are
+// one image says the catalogue ([Image.Aliases]) or, with
+// [Options.ImagesByBaseName], their last element and tag. Sandboxes, containers
+// and images are found by their id, by a beginning of it that no other has, and
+// images by any of their names, of which short ones are completed as containerd
+// does ("busybox" is "docker.io/library/busybox:latest").
+//
+// Requests that containerd, runc or the kernel would refuse for what they say
+// are refused with InvalidArgument and leave nothing behind.
+//
 // # Programs
 //
 // What a container does is, in this order: the first [Program] that matches;
@@ -56,11 +68,24 @@
 // none of that. A script for which there is no shell gets the default behaviour
 // and one warning ([Options.Warn]) per image and command.
 //
+// With [Options.Interpret] a known image's server, and a command that nobody
+// knows, run as a process too, which does what is known of it and no more.
+//
 // [Client.ExecSync] runs a command beside an interpreted container's processes;
 // elsewhere the stated program says what comes of it. [Runtime.HTTP],
 // [Runtime.DialTCP] and [Runtime.GRPCHealth] are the pod network as the node
 // sees it, and their Quick variants answer for stated programs without running
 // anything.
+//
+// # Streams
+//
+// [Client.ExecStream], [Client.AttachStream] and [Client.PortForwardStream] run
+// over files of package kernel, which a streaming server ([Options.Streaming])
+// makes of its clients' connections. A client that goes away leaves the command
+// running, with its input at an end, as under containerd; one that is slow holds
+// up who writes to it, once a pipe, or for one that is attached a megabyte, is
+// full. [Options.OnListen] tells which ports are open, and [Runtime.Dial] and
+// [Runtime.Join] lead connections there.
 //
 // # Behind the kubelet's back
 //
@@ -70,10 +95,10 @@
 //
 // # What is not there
 //
-// Exec, Attach, PortForward, CheckpointContainer, GetContainerEvents and the
-// metric lists return Unimplemented. Image volumes are not mounted. Of
-// capabilities chown, dac_override, fowner, kill and sys_admin count; seccomp
-// and no_new_privs show in /proc only. SELinux, AppArmor and user namespaces
-// have no effect. There are no service addresses and there is no DNS. Ids are
-// matched whole, not by prefix.
+// CheckpointContainer and GetContainerEvents (see [Runtime.OnEvent]) return
+// Unimplemented, and so do Exec, Attach and PortForward without
+// [Options.Streaming]. Network traffic, disk I/O and pressure are counted
+// nowhere and show as 0. Of capabilities chown, dac_override, fowner, kill and
+// sys_admin count; seccomp and no_new_privs show in /proc only. SELinux and
+// AppArmor have no effect. There are no service addresses and there is no DNS.
 package fakecri

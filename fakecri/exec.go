@@ -97,7 +97,7 @@ func (e *ExitError) ExitStatus() int { return e.Code }
 // anything: in a container with a stated program, while the daemon is up and no
 // fault is about ExecSync. took is how long it takes, the timeout at most.
 func (r *Runtime) QuickExecSync(id string, cmd []string, timeout time.Duration) (stdout []byte, took time.Duration, ok bool, err error) {
-	c := r.containerByID[id]
+	c := r.containerFor(id)
 	if r.daemon == nil || r.rec.TraceReads() || r.faulted(mExecSync) || c == nil || c.state != stateRunning || c.process == nil || c.process.in != nil {
 		return nil, 0, false, nil
 	}
@@ -163,7 +163,7 @@ func (r *Runtime) execSync(ctx context.Context, d *daemon, sub *subject, id stri
 
 // execTarget returns the container to run a command in.
 func (r *Runtime) execTarget(id string) (*container, error) {
-	c := r.containerByID[id]
+	c := r.containerFor(id)
 	switch {
 	case c == nil:
 		return nil, execError(codes.NotFound, "failed to find container %q in store: not found", id)

@@ -8,7 +8,7 @@ import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 // message does neither, so a kubelet need not make them. The config's command
 // is as the pod writes it.
 func (c *Client) UsesFiles(podSandboxID string, config *runtimeapi.ContainerConfig) bool {
-	s := c.r.sandboxByID[podSandboxID]
+	s := c.r.sandboxFor(podSandboxID)
 	img := c.r.images.find(config.Image.GetImage())
 	if s == nil || img == nil {
 		return true

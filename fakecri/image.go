@@ -1,16 +1,12 @@
 package fakecri
 
 import (
-	"context"
 	"fmt"
 	"path"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/distribution/reference"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
@@ -19,7 +15,9 @@ import (
 // Image is an entry of the catalogue.
 type Image struct {
 	// Name is a reference as a pod writes it: "app:1", "quay.io/a/b:2",
-	// "app@sha256:...".
+	// "app@sha256:...". With * or ? in it, it is a pattern: every image whose
+	// full name ("docker.io/library/app:1") or short name matches is one of
+	// its own, with what the entry says.
 	Name string
 	// Aliases are other names of the same image: one id, several tags.
 	Aliases []string
@@ -30,6 +28,10 @@ type Image struct {
 	Pull Range
 	// Fail makes pulls fail; nil means that they don't.
 	Fail *PullFailure
+	// Auth is what a pull must be authorised with; nil means nothing.
+	Auth *ImageAuth
+	// Annotations are those of the image's spec in listings.
+	Annotations map[string]string
 	// Present says that the image is there from the start.
 	Present bool
 	// Pinned keeps the kubelet's garbage collection off it.
@@ -57,6 +59,9 @@ type Image struct {
 	Bare bool
 }
 
+// ImageAuth is what the registry of an image lets in.
+type ImageAuth struct{ Username, Password string }
+
 // PullFailure says how pulls of an image fail.
 type PullFailure struct {
 	// Code is a gRPC code; see ParseCode. Default Unknown, as containerd has
@@ -73,8 +78,15 @@ type PullFailure struct {
 
 // Validate tells what is wrong with the entry, naming the field.
 func (im Image) Validate() error {
-	if _, err := canonical(im.Name); err != nil {
-		return fmt.Errorf("name: %q: %w", im.Name, err)
+	switch {
+	case im.pattern():
+		if im.Present || len(im.Aliases) > 0 {
+			return fmt.Errorf("name: %q is a pattern, which has no aliases and is not present", im.Name)
+		}
+	default:
+		if _, err := canonical(im.Name); err != nil {
+			return fmt.Errorf("name: %q: %w", im.Name, err)
+		}
 	}
 	for i, a := range im.Aliases {
 		if _, err := canonical(a); err != nil {
@@ -105,6 +117,9 @@ func (im Image) Validate() error {
 	}
 	return nil
 }
+
+// pattern tells whether the entry is one for all names that match.
+func (im Image) pattern() bool { return strings.ContainsAny(im.Name, "*?") }
 
 // canonical is a reference in full: registry, repository, and digest or else
 // tag ("latest" when there is neither).
@@ -138,11 +153,12 @@ type imageSource struct {
 	pulls      uint64
 	known      *knownImage
 	commands   kernel.Commands // what its programs do; made when one is run
+	users      *users          // of its files; made for the first status
 }
 
 type imageStore struct {
 	r       *Runtime
-	sources map[string]*imageSource // by canonical name, and by digest
+	sources map[string]*imageSource // by canonical name, by digest, and by base name
 	byRef   map[string]*image       // by id, canonical tag and digest
 	images  []*image                // in order of arrival
 	list    []*runtimeapi.Image     // nil after a change
@@ -158,17 +174,50 @@ func (st *imageStore) init(r *Runtime) {
 	st.known = map[string]string{}
 	for i := range r.opts.Images {
 		im := &r.opts.Images[i]
+		if im.pattern() {
+			continue
+		}
 		src := st.newSource(*im, im.Name)
 		for _, name := range append([]string{im.Name}, im.Aliases...) {
 			c, _ := st.canonical(name)
 			if st.sources[c] == nil {
 				st.sources[c] = src
 			}
+			if b := st.baseName(c); b != "" && st.sources[b] == nil {
+				st.sources[b] = src
+			}
 			if im.Present {
 				st.add(src, c)
 			}
 		}
 	}
+	if name := r.opts.SandboxImage; name != "" {
+		c, _ := st.canonical(name)
+		src := st.source(c)
+		if src == nil {
+			src = st.newSource(Image{}, c)
+			st.sources[c] = src
+		}
+		src.Pinned = true
+		st.add(src, c)
+	}
+}
+
+// baseName is what names the same image wherever it comes from, if the runtime
+// goes by that: the last element of the repository's name, and the tag unless
+// all tags of it are known to be one image. "" for a digest.
+func (st *imageStore) baseName(c string) string {
+	if !st.r.opts.ImagesByBaseName || strings.Contains(c, "@") {
+		return ""
+	}
+	base := path.Base(c)
+	if b, ours := testImageBase(c); ours {
+		return b
+	}
+	if name, _, _ := strings.Cut(base, ":"); oneImageOfAllTags(name) {
+		return name
+	}
+	return base
 }
 
 // newSource makes up ids for an image: the same name has the same on every
@@ -177,8 +226,11 @@ func (st *imageStore) newSource(im Image, name string) *imageSource {
 	c, _ := st.canonical(name)
 	src := &imageSource{Image: im, known: knownImageOf(repository(c))}
 	src.adopt(src.known)
+	src.adoptTest(c)
 	if _, digest, ok := strings.Cut(c, "@"); ok {
 		src.digest = digest
+	} else if b := st.baseName(c); b != "" && st.sources[b] == nil {
+		src.digest = "sha256:" + st.r.hashID("manifest", b)
 	} else {
 		src.digest = "sha256:" + st.r.hashID("manifest", c)
 	}
@@ -220,16 +272,36 @@ func (st *imageStore) canonical(name string) (string, error) {
 	return c, nil
 }
 
-// find returns the image that is present under an id, tag or digest, or nil.
+// find returns the image that is present under an id, the unique beginning of
+// one, a tag or a digest, or nil.
 func (st *imageStore) find(name string) *image {
 	if im := st.byRef[name]; im != nil {
 		return im
 	}
-	c, err := st.canonical(name)
-	if err != nil {
+	if c, err := st.canonical(name); err == nil && st.byRef[c] != nil {
+		return st.byRef[c]
+	}
+	return st.byPrefix(name)
+}
+
+// byPrefix finds an image by the beginning of its id, of which crictl prints
+// 13 digits.
+func (st *imageStore) byPrefix(name string) *image {
+	hex := strings.TrimPrefix(name, "sha256:")
+	if hex == "" || len(hex) >= 64 || strings.Trim(hex, "0123456789abcdef") != "" {
 		return nil
 	}
-	return st.byRef[c]
+	var found *image
+	for _, im := range st.images {
+		if !strings.HasPrefix(im.id[len("sha256:"):], hex) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = im
+	}
+	return found
 }
 
 // source returns what a pull of the canonical name brings, or nil.
@@ -242,12 +314,40 @@ func (st *imageStore) source(c string) *imageSource {
 			return src
 		}
 	}
-	if st.r.opts.OnlyListedImages {
-		return nil
+	b := st.baseName(c)
+	if src := st.sources[b]; b != "" && src != nil {
+		return src
 	}
-	src := st.newSource(Image{}, c)
+	template := st.template(c)
+	if template == nil {
+		if st.r.opts.OnlyListedImages {
+			return nil
+		}
+		template = &Image{}
+	}
+	src := st.newSource(*template, c)
 	st.sources[c] = src
+	if b != "" {
+		st.sources[b] = src
+	}
 	return src
+}
+
+// template returns the first pattern of the catalogue that matches a canonical
+// name, or nil.
+func (st *imageStore) template(c string) *Image {
+	for i := range st.r.opts.Images {
+		if im := &st.r.opts.Images[i]; im.pattern() && (MatchPattern(im.Name, c) || MatchPattern(im.Name, familiar(c))) {
+			return im
+		}
+	}
+	return nil
+}
+
+// familiar is a canonical name as people write it.
+func familiar(c string) string {
+	c = strings.TrimPrefix(c, "docker.io/")
+	return strings.TrimPrefix(c, "library/")
 }
 
 // add makes an image present under a canonical name.
@@ -297,7 +397,7 @@ func (im *image) describe() {
 		RepoTags:    im.tags,
 		RepoDigests: im.digests,
 		Size:        uint64(im.source.Size),
-		Spec:        &runtimeapi.ImageSpec{},
+		Spec:        &runtimeapi.ImageSpec{Annotations: im.source.Annotations},
 		Pinned:      im.source.Pinned,
 	}
 	user, group, _ := strings.Cut(im.source.User, ":")
@@ -332,140 +432,4 @@ func (st *imageStore) remove(im *image) {
 	st.images = deleteItem(st.images, im)
 	st.list = nil
 	st.r.imageGen++
-}
-
-// ListImages returns the images that are present, or the one that the filter
-// names by id, tag or digest.
-func (c *Client) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
-	if err := c.read(ctx, mListImages, subject{timeout: -1}); err != nil {
-		return nil, err
-	}
-	st := &c.r.images
-	if name := filter.GetImage().GetImage(); name != "" {
-		if im := st.find(name); im != nil {
-			return []*runtimeapi.Image{im.entry}, nil
-		}
-		return nil, nil
-	}
-	if st.list == nil {
-		st.list = make([]*runtimeapi.Image, 0, len(st.images))
-		for _, im := range st.images {
-			st.list = append(st.list, im.entry)
-		}
-	}
-	return st.list, nil
-}
-
-// ImageStatus returns the image of that id, tag or digest; a nil image when it
-// is not present.
-func (c *Client) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, verbose bool) (*runtimeapi.ImageStatusResponse, error) {
-	name := image.GetImage()
-	if err := c.read(ctx, mImageStatus, subject{image: name, timeout: -1}); err != nil {
-		return nil, err
-	}
-	resp := &runtimeapi.ImageStatusResponse{}
-	if im := c.r.images.find(name); im != nil {
-		resp.Image = im.entry
-		if verbose {
-			resp.Info = map[string]string{"info": `{"chainID":"` + im.source.digest + `"}`}
-		}
-	}
-	return resp, nil
-}
-
-// PullImage makes an image present and returns its id.
-func (c *Client) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, _ *runtimeapi.AuthConfig, sandbox *runtimeapi.PodSandboxConfig) (string, error) {
-	md := sandbox.GetMetadata()
-	sub := subject{namespace: md.GetNamespace(), pod: md.GetName(), attempt: md.GetAttempt(), image: image.GetImage(), timeout: -1}
-	return change(ctx, c, mPullImage, &sub, func(ctx context.Context, d *daemon) (string, error) {
-		return c.r.pullImage(ctx, d, &sub)
-	})
-}
-
-func (r *Runtime) pullImage(ctx context.Context, d *daemon, sub *subject) (string, error) {
-	name, err := r.images.canonical(sub.image)
-	if err != nil {
-		return "", status.Errorf(codes.InvalidArgument, "failed to parse image reference %q: %v", sub.image, err)
-	}
-	if err := r.gate(ctx, d, mPullImage, sub); err != nil {
-		return "", err
-	}
-	if err := r.pause(ctx, mPullImage, sub); err != nil {
-		return "", err
-	}
-	src := r.images.source(name)
-	if src == nil {
-		return "", status.Errorf(codes.NotFound, "failed to pull and unpack image %q: failed to resolve image: %s: not found", name, name)
-	}
-	n := src.pulls
-	src.pulls++
-	if f := src.Fail; f != nil && (f.Times == 0 || n < uint64(f.Times)) {
-		return "", r.failPull(ctx, f, name, n)
-	}
-	took := r.l.Between(src.Pull.Min, src.Pull.Max, "pull", name, n)
-	if r.images.byRef[name] != nil {
-		took /= repeatShare
-	}
-	if err := r.l.Sleep(ctx, took); err != nil {
-		return "", err
-	}
-	return r.images.add(src, name).id, nil
-}
-
-func (r *Runtime) failPull(ctx context.Context, f *PullFailure, name string, n uint64) error {
-	after := f.After
-	if after == (Range{}) {
-		after = Range{Min: 5 * time.Millisecond, Max: 15 * time.Millisecond}
-	}
-	if err := r.l.Sleep(ctx, r.l.Between(after.Min, after.Max, "pull failure", name, n)); err != nil {
-		return err
-	}
-	code, _ := ParseCode(f.Code)
-	msg := f.Message
-	if msg == "" {
-		msg = fmt.Sprintf("failed to pull and unpack image %q: failed to resolve image: %s: not found", name, name)
-	}
-	return status.Error(code, msg)
-}
-
-// RemoveImage removes an image with all its names. What isn't present is no
-// error; containers made of it live on.
-func (c *Client) RemoveImage(ctx context.Context, image *runtimeapi.ImageSpec) error {
-	r, sub := c.r, subject{image: image.GetImage(), timeout: -1}
-	_, err := change(ctx, c, mRemoveImage, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
-		if err := r.gate(ctx, d, mRemoveImage, &sub); err != nil {
-			return struct{}{}, err
-		}
-		if im := r.images.find(sub.image); im != nil {
-			r.pauseRegardless(mRemoveImage, &sub)
-			r.images.remove(im)
-		}
-		return struct{}{}, nil
-	})
-	return err
-}
-
-// imageFilesystem is where containerd keeps images and writable layers.
-const imageFilesystem = "/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs"
-
-// ImageFsInfo returns what the images take, their sizes' sum and one inode each,
-// and the writable layers of containers.
-func (c *Client) ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
-	if err := c.read(ctx, mImageFsInfo, subject{timeout: -1}); err != nil {
-		return nil, err
-	}
-	var used uint64
-	for _, im := range c.r.images.images {
-		used += uint64(im.source.Size)
-	}
-	layers, inodes := c.r.writableLayers()
-	used += uint64(layers)
-	return &runtimeapi.ImageFsInfoResponse{
-		ImageFilesystems: []*runtimeapi.FilesystemUsage{{
-			Timestamp:  c.r.l.UnixNano(),
-			FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: imageFilesystem},
-			UsedBytes:  &runtimeapi.UInt64Value{Value: used},
-			InodesUsed: &runtimeapi.UInt64Value{Value: uint64(len(c.r.images.images)) + uint64(inodes)},
-		}},
-	}, nil
 }

@@ -20,7 +20,6 @@ func TestImages(t *testing.T) {
 		{Name: "flaky:1", Fail: &PullFailure{Times: 2, Message: "no route"}},
 		{Name: "gone:1", Fail: &PullFailure{Code: "NotFound"}},
 	}}
-	spec := func(name string) *runtimeapi.ImageSpec { return &runtimeapi.ImageSpec{Image: name} }
 	run(t, opts, func(e *env) {
 		pull := func(name string) string {
 			t.Helper()

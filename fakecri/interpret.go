@@ -30,7 +30,13 @@ type interpreted struct {
 
 	stdout, stderr *logStream
 	stdin          kernel.File // the end that an attached client would write to
+	tty            *kernel.TTY // of a container with one that clients can attach to
 	oom            bool
+	// Of a program that is stated: its behaviour, how many of its log lines it
+	// has written, and what ends it from within.
+	stated *Behaviour
+	logged int
+	exit   exitRequest
 	// ended is how the first process did, and endedAt when, in nanoseconds
 	// since the epoch; 0 until then.
 	ended   exitStatus
@@ -52,10 +58,8 @@ func (c *container) argv() []string {
 // resolve says what a container runs: a behaviour, or that its processes are
 // interpreted.
 func (r *Runtime) resolve(c *container) (*Behaviour, bool) {
-	for i := range r.opts.Programs {
-		if p := &r.opts.Programs[i]; p.Match.matches(c) {
-			return p.at(c.config.Metadata.Attempt), false
-		}
+	if p := r.programOf(c); p != nil {
+		return p.at(c.config.Metadata.Attempt), false
 	}
 	if len(c.config.Command) == 0 && len(c.config.Args) == 0 && c.image.source.plain() {
 		return defaultBehaviour, false
@@ -66,7 +70,7 @@ func (r *Runtime) resolve(c *container) (*Behaviour, bool) {
 	}
 	src := c.image.source
 	if k := src.known; k != nil && k.daemon != nil && src.Commands == nil {
-		if b := k.daemon(argv); b != nil {
+		if b := k.daemon(c, argv); b != nil {
 			return b, false
 		}
 	}
@@ -81,6 +85,16 @@ func (r *Runtime) resolve(c *container) (*Behaviour, bool) {
 		r.warnScript(c, argv)
 	}
 	return defaultBehaviour, false
+}
+
+// programOf returns the first program that matches the container, or nil.
+func (r *Runtime) programOf(c *container) *Program {
+	for i := range r.opts.Programs {
+		if p := &r.opts.Programs[i]; p.Match.matches(c) {
+			return p
+		}
+	}
+	return nil
 }
 
 // plain tells whether a container of the image that names no command has the
@@ -141,8 +155,9 @@ const runcCreate = "failed to create containerd task: failed to create shim task
 
 // startInterpreted makes a container's namespaces and starts its first process.
 // done is called when that has ended. The error's text is what StartContainer
-// says.
-func (r *Runtime) startInterpreted(c *container, done func(kernel.Exit)) (*interpreted, error) {
+// says. With stated that process does what the behaviour says, whatever its
+// command line is.
+func (r *Runtime) startInterpreted(c *container, stated *Behaviour, done func(kernel.Exit)) (*interpreted, error) {
 	pk := r.podKernelOf(c.sandbox)
 	in := &interpreted{c: c, group: r.l.NewGroup(c.sandbox.config.Metadata.Name + "/" + c.config.Metadata.Name), net: pk.net}
 	in.stdout = &logStream{r: r, c: c, name: stdoutName}
@@ -151,16 +166,26 @@ func (r *Runtime) startInterpreted(c *container, done func(kernel.Exit)) (*inter
 		in.group.Kill()
 		return nil, err
 	}
+	argv := c.argv()
+	if stated != nil {
+		in.stated, argv = stated, c.statedArgv()
+		in.installStated(argv)
+	}
 	in.pids = r.pidNamespace(c, pk)
 	in.kc = r.kernel().NewContainer(r.containerOptions(in, pk))
 	fds, held := r.standardFiles(in)
 	in.stdin = held
-	argv := c.argv()
-	_, err := in.kc.Start(kernel.Spec{
+	p, err := in.kc.Start(kernel.Spec{
 		Argv: argv, Env: in.env, Dir: in.dir, Cred: in.cred, FDs: fds, Tty: c.config.Tty, Done: done,
 	})
 	closeAll(fds)
+	if in.tty != nil {
+		in.tty.SetLeader(p)
+	}
 	if err == nil {
+		if in.stated != nil {
+			in.announce(p)
+		}
 		return in, nil
 	}
 	in.end()
@@ -184,6 +209,11 @@ func (e *lateExecError) Error() string { return e.text }
 // other end of its standard input if somebody could attach to it.
 func (r *Runtime) standardFiles(in *interpreted) (fds []kernel.File, held kernel.File) {
 	m := r.kernel()
+	if in.c.config.Tty && r.opts.Streaming != nil {
+		in.tty = m.NewTTY(in.stdout)
+		slave := in.tty.Slave()
+		return []kernel.File{slave, slave.Dup(), slave.Dup()}, in.tty.Keyboard()
+	}
 	stdin := m.Null()
 	if in.c.config.Stdin {
 		stdin, held = m.Pipe()
@@ -228,11 +258,14 @@ func (r *Runtime) containerOptions(in *interpreted, pk *podKernel) kernel.Contai
 		Standalone:   standalone,
 		Capabilities: caps, NoNewPrivileges: noNew, Seccomp: seccomp, Sysctls: c.sandbox.config.GetLinux().GetSysctls(),
 		Group: in.group, Root: in.view, Net: in.net, PIDs: in.pids, Cgroup: pk.cgroup, ID: c.id, CgroupPath: r.cgroupPath(c),
-		Hostname:    r.hostname(c.sandbox),
+		Hostname:    r.utsName(c.sandbox),
+		OOMScoreAdj: int16(max(-1000, min(1000, lin.GetOomScoreAdj()))), IDMaps: idMaps(c.sandbox),
+		HostIPC:     c.sandbox.config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetIpc() == runtimeapi.NamespaceMode_NODE,
+		Filter:      r.filterOf(c.config.GetLinux().GetSecurityContext()),
 		MemoryLimit: lin.GetMemoryLimitInBytes(),
 		OOMGroup:    lin.GetUnified()["memory.oom.group"] == "1",
 		CPUShares:   lin.GetCpuShares(), CPUQuota: lin.GetCpuQuota(), CPUPeriod: lin.GetCpuPeriod(),
-		Commands: r.commandsOf(c.image.source),
+		Commands: r.commandsFor(in),
 		OOM:      func(*kernel.Process) { in.oom = true },
 		UnknownCommand: func(name string) {
 			if c.image.source.Commands != nil {
@@ -291,6 +324,15 @@ func (r *Runtime) hostname(s *sandbox) string {
 	return r.opts.Hostname
 }
 
+// utsName is what hostname(1) says in a sandbox, which with the host's network
+// is the machine's name.
+func (r *Runtime) utsName(s *sandbox) string {
+	if s.hostNetwork() {
+		return r.opts.Hostname
+	}
+	return r.hostname(s)
+}
+
 // pidNamespace returns the pid namespace that the container asks for.
 func (r *Runtime) pidNamespace(c *container, pk *podKernel) *kernel.PIDNamespace {
 	m := r.kernel()
@@ -308,7 +350,7 @@ func (r *Runtime) pidNamespace(c *container, pk *podKernel) *kernel.PIDNamespace
 		}
 		return pk.pids
 	case runtimeapi.NamespaceMode_TARGET:
-		if t := r.containerByID[o.GetTargetId()]; t != nil && t.process != nil && t.process.in != nil {
+		if t := r.containerFor(o.GetTargetId()); t != nil && t.process != nil && t.process.in != nil {
 			return t.process.in.pids
 		}
 	}

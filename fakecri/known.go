@@ -2,7 +2,6 @@ package fakecri
 
 import (
 	"path"
-	"strconv"
 	"strings"
 )
 
@@ -15,53 +14,145 @@ type knownImage struct {
 	entrypoint, cmd, env []string
 	user, dir            string
 	stopSignal           int
-	daemon               func(argv []string) *Behaviour // what argv does that is not interpreted; nil for nothing known
+	// daemon says what argv does that is not interpreted; nil for nothing known.
+	daemon daemonFunc
+}
+
+type daemonFunc func(c *container, argv []string) *Behaviour
+
+// saying has a server begin with lines on stderr.
+func (d daemonFunc) saying(lines ...string) daemonFunc {
+	var logs []LogLine
+	for _, l := range lines {
+		logs = append(logs, LogLine{Stream: stderrName, Text: l})
+	}
+	return func(c *container, argv []string) *Behaviour {
+		b := d(c, argv)
+		if b == nil {
+			return nil
+		}
+		said := *b
+		said.Logs = logs
+		return &said
+	}
 }
 
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 const (
+	sigINT   = 2
 	sigQUIT  = 3
 	sigWINCH = 28
 )
 
-// knownImages are found by the last element of the repository's name.
+// oneImageOfAllTags tells whether the tags of a repository of that base name are
+// known to be the same image.
+func oneImageOfAllTags(base string) bool { return base == "test-image-tags" }
+
+// testUsers are the users of the test images for image users, by base name.
+var testUsers = map[string]string{
+	"test-image-user-uid":            "1002",
+	"test-image-user-uid-group":      "1003:1003",
+	"test-image-user-username":       "www-data",
+	"test-image-user-username-group": "www-data:www-data",
+}
+
+// distributions are images of which little more is of interest than that they
+// have a shell.
+var distributions = map[string]bool{
+	"debian": true, "ubuntu": true, "fedora": true, "centos": true, "rockylinux": true,
+	"almalinux": true, "amazonlinux": true, "archlinux": true, "opensuse": true, "buildpack-deps": true, "jessie-dnsutils": true,
+}
+
+// services are images of a server: what they run, as whom, and the port.
+var services = map[string]struct {
+	command string
+	user    string
+	port    int
+}{
+	"redis":         {command: "redis-server", port: 6379},
+	"valkey":        {command: "valkey-server", port: 6379},
+	"memcached":     {command: "memcached", user: "11211", port: 11211},
+	"postgres":      {command: "postgres", port: 5432},
+	"mysql":         {command: "mysqld", port: 3306},
+	"mariadb":       {command: "mariadbd", port: 3306},
+	"mongo":         {command: "mongod", port: 27017},
+	"rabbitmq":      {command: "rabbitmq-server", port: 5672},
+	"registry":      {command: "registry", port: 5000},
+	"traefik":       {command: "traefik", port: 80},
+	"haproxy":       {command: "haproxy", port: 80},
+	"caddy":         {command: "caddy", port: 80},
+	"whoami":        {command: "/whoami", port: 80},
+	"etcd":          {command: "etcd", port: 2379},
+	"prometheus":    {command: "/bin/prometheus", user: "65534", port: 9090},
+	"node-exporter": {command: "/bin/node_exporter", user: "65534", port: 9100},
+	"grafana":       {command: "/run.sh", user: "472", port: 3000},
+	"http-echo":     {command: "/http-echo", port: 5678},
+	"echoserver":    {command: "/usr/local/bin/run.sh", port: 8080},
+}
+
+// knownImageOf finds an image by the last element of the repository's name.
 func knownImageOf(repository string) *knownImage {
-	switch name := path.Base(repository); name {
-	case "busybox":
-		return &knownImage{tree: treeBusybox, closed: true, cmd: []string{"sh"}, env: []string{defaultPath}}
-	case "alpine":
-		return &knownImage{tree: treeAlpine, closed: true, cmd: []string{"/bin/sh"}, env: []string{defaultPath}}
-	case "debian", "ubuntu", "fedora", "centos", "rockylinux", "almalinux", "amazonlinux", "archlinux", "opensuse":
-		return &knownImage{tree: treeDebian, cmd: []string{"/bin/bash"}, env: []string{defaultPath}}
-	case "nginx":
-		return &knownImage{
-			tree: treeDebian, entrypoint: []string{"/docker-entrypoint.sh"}, cmd: []string{"nginx", "-g", "daemon off;"},
-			env: []string{defaultPath}, stopSignal: sigQUIT, daemon: serves(80, "nginx", "docker-entrypoint.sh", "nginx-debug"),
-		}
-	case "nginx-unprivileged":
-		return &knownImage{
-			tree: treeDebian, entrypoint: []string{"/docker-entrypoint.sh"}, cmd: []string{"nginx", "-g", "daemon off;"},
-			env: []string{defaultPath}, user: "101", stopSignal: sigQUIT, daemon: serves(8080, "nginx", "docker-entrypoint.sh"),
-		}
-	case "httpd":
+	name := path.Base(repository)
+	env := []string{defaultPath}
+	switch {
+	case name == "busybox":
+		return &knownImage{tree: treeBusybox, closed: true, cmd: []string{"sh"}, env: env}
+	case name == "test-image-predefined-group":
+		return &knownImage{tree: treePredefinedGroup, closed: true, cmd: []string{"sh"}, env: env, user: "1000"}
+	case strings.HasPrefix(name, "test-image-"):
+		return &knownImage{tree: treeBusybox, closed: true, cmd: []string{"sh"}, env: env, user: testUsers[name]}
+	case name == "alpine":
+		return &knownImage{tree: treeAlpine, closed: true, cmd: []string{"/bin/sh"}, env: env}
+	case distributions[name]:
+		return &knownImage{tree: treeDebian, cmd: []string{"/bin/bash"}, env: env}
+	case name == "nginx":
+		return nginx(80, "")
+	case strings.HasPrefix(name, "hostnet-nginx"):
+		return nginx(12003, "") // of a public suite, for pods on the host's network
+	case name == "nginx-unprivileged":
+		return nginx(8080, "101")
+	case name == "httpd":
 		return &knownImage{
 			tree: treeDebian, cmd: []string{"httpd-foreground"}, dir: "/usr/local/apache2",
 			env:        []string{"PATH=/usr/local/apache2/bin:" + strings.TrimPrefix(defaultPath, "PATH="), "HTTPD_PREFIX=/usr/local/apache2"},
-			stopSignal: sigWINCH, daemon: serves(80, "httpd-foreground", "httpd"),
+			stopSignal: sigWINCH, daemon: serves(httpdPage, 80, "httpd-foreground", "httpd").saying(
+				"AH00489: Apache/2.4 (Unix) configured -- resuming normal operations", "AH00094: Command line: 'httpd -D FOREGROUND'"),
 		}
-	case "pause":
-		return &knownImage{tree: treePause, closed: true, entrypoint: []string{"/pause"}, env: []string{defaultPath}, user: "65535:65535", daemon: pauses}
-	case "agnhost":
-		return &knownImage{tree: treeAlpine, entrypoint: []string{"/agnhost"}, cmd: []string{"pause"}, env: []string{defaultPath}, daemon: agnhost}
+	case name == "pause":
+		return &knownImage{tree: treePause, closed: true, entrypoint: []string{"/pause"}, env: env, user: "65535:65535", daemon: pauses}
+	case name == "agnhost":
+		return &knownImage{tree: treeAlpine, entrypoint: []string{"/agnhost"}, cmd: []string{"pause"}, env: env, daemon: agnhost}
+	case name == "nonewprivs":
+		return &knownImage{tree: treeAlpine, entrypoint: []string{"/nnp"}, env: env, user: "1000", daemon: nonewprivs}
+	}
+	if s, ok := services[name]; ok {
+		return &knownImage{tree: treeDebian, cmd: []string{s.command}, env: env, user: s.user, daemon: serves("", s.port, path.Base(s.command))}
 	}
 	return nil
 }
 
-// serves is the behaviour of a web server.
-func serves(port int, names ...string) func([]string) *Behaviour {
-	b := &Behaviour{Ports: []Port{{Port: port}}}
-	return func(argv []string) *Behaviour {
+func nginx(port int, user string) *knownImage {
+	return &knownImage{
+		tree: treeDebian, entrypoint: []string{"/docker-entrypoint.sh"}, cmd: []string{"nginx", "-g", "daemon off;"},
+		env: []string{defaultPath}, user: user, stopSignal: sigQUIT, daemon: serves(nginxPage, port, "nginx", "docker-entrypoint.sh", "nginx-debug"),
+	}
+}
+
+// What the servers' default pages say, in short.
+const (
+	nginxPage = "<!DOCTYPE html>\n<html>\n<head>\n<title>Welcome to nginx!</title>\n</head>\n<body>\n<h1>Welcome to nginx!</h1>\n</body>\n</html>\n"
+	httpdPage = "<html><body><h1>It works!</h1></body></html>\n"
+)
+
+// serves is the behaviour of a web server with one page.
+func serves(page string, port int, names ...string) daemonFunc {
+	p := Port{Port: port}
+	if page != "" {
+		p.HTTP = []HTTPAnswer{{Body: page}}
+	}
+	b := &Behaviour{Ports: []Port{p}}
+	return func(_ *container, argv []string) *Behaviour {
 		for _, n := range names {
 			if path.Base(argv[0]) == n {
 				return b
@@ -74,52 +165,23 @@ func serves(port int, names ...string) func([]string) *Behaviour {
 // silent runs until it is stopped and listens nowhere.
 func silent() *Behaviour { return &Behaviour{Ports: []Port{}} }
 
-func pauses(argv []string) *Behaviour {
+func pauses(_ *container, argv []string) *Behaviour {
 	if argv[0] == "/pause" {
 		return silent()
 	}
 	return nil
 }
 
-// agnhost is what the test image's subcommands do, as far as they are servers.
-func agnhost(argv []string) *Behaviour {
-	if path.Base(argv[0]) != "agnhost" {
+// nonewprivs is a setuid program that says who it has become.
+func nonewprivs(c *container, argv []string) *Behaviour {
+	if path.Base(argv[0]) != "nnp" {
 		return nil
 	}
-	if len(argv) < 2 {
-		return silent()
+	uid := "0"
+	if c.config.GetLinux().GetSecurityContext().GetNoNewPrivs() {
+		uid = "1000"
 	}
-	port := 0
-	switch argv[1] {
-	case "netexec":
-		port = agnhostPort(argv[2:], "--http-port", 8080)
-	case "serve-hostname":
-		port = agnhostPort(argv[2:], "--port", 9376)
-	case "liveness", "test-webserver", "guestbook":
-		port = agnhostPort(argv[2:], "--port", 8080)
-	case "grpc-health-checking":
-		n := agnhostPort(argv[2:], "--port", 5000)
-		return &Behaviour{Ports: []Port{
-			{Port: n, GRPC: []GRPCAnswer{{Status: "SERVING"}}},
-			{Port: agnhostPort(argv[2:], "--http-port", 8080)},
-		}}
-	default:
-		return silent()
-	}
-	return &Behaviour{Ports: []Port{{Port: port, HTTP: []HTTPAnswer{{Status: 200, Body: "NOW: now"}}}}}
-}
-
-func agnhostPort(args []string, flag string, otherwise int) int {
-	for i, a := range args {
-		v, ok := strings.CutPrefix(a, flag+"=")
-		if !ok && a == flag && i+1 < len(args) {
-			v, ok = args[i+1], true
-		}
-		if n, err := strconv.Atoi(v); ok && err == nil && n > 0 && n < 65536 {
-			return n
-		}
-	}
-	return otherwise
+	return &Behaviour{RunFor: ms(20, 20), Ports: []Port{}, Logs: []LogLine{{Text: "Effective uid: " + uid}}}
 }
 
 // adopt fills in what a catalogue's entry leaves open of a known image.

@@ -39,7 +39,7 @@ func (r *Runtime) listSandboxes(f *runtimeapi.PodSandboxFilter) []*runtimeapi.Po
 	}
 	var out []*runtimeapi.PodSandbox
 	for _, s := range r.sandboxCandidates(f.GetId(), f.GetLabelSelector()) {
-		if s.listed && (f.GetId() == "" || s.id == f.Id) &&
+		if s.listed &&
 			(f.GetState() == nil || s.state == f.State.State) &&
 			labelsMatch(s.config.Labels, f.LabelSelector) {
 			out = append(out, s.listEntry())
@@ -51,7 +51,7 @@ func (r *Runtime) listSandboxes(f *runtimeapi.PodSandboxFilter) []*runtimeapi.Po
 // sandboxCandidates narrows down what a filter can match.
 func (r *Runtime) sandboxCandidates(id string, selector map[string]string) []*sandbox {
 	if id != "" {
-		if s := r.sandboxByID[id]; s != nil {
+		if s := r.sandboxFor(id); s != nil {
 			return []*sandbox{s}
 		}
 		return nil
@@ -112,16 +112,19 @@ func (r *Runtime) listContainers(f *runtimeapi.ContainerFilter) []*runtimeapi.Co
 // each of which may be empty.
 func (r *Runtime) containerCandidates(id, sandboxID string, selector map[string]string) []*container {
 	from := r.containers
+	var sb *sandbox
+	if sandboxID != "" {
+		if sb = r.sandboxFor(sandboxID); sb == nil {
+			return nil
+		}
+	}
 	if id != "" {
 		from = nil
-		if c := r.containerByID[id]; c != nil {
+		if c := r.containerFor(id); c != nil {
 			from = []*container{c}
 		}
-	} else if sandboxID != "" {
-		from = nil
-		if s := r.sandboxByID[sandboxID]; s != nil {
-			from = s.pod.containers
-		}
+	} else if sb != nil {
+		from = sb.pod.containers
 	} else if uid, ok := selector[labelPodUID]; ok && r.mislabelled == 0 {
 		from = nil
 		if p := r.pods[uid]; p != nil {
@@ -132,7 +135,7 @@ func (r *Runtime) containerCandidates(id, sandboxID string, selector map[string]
 	}
 	var out []*container
 	for _, c := range from {
-		if (sandboxID == "" || c.sandbox.id == sandboxID) && labelsMatch(c.config.Labels, selector) {
+		if (sb == nil || c.sandbox == sb) && labelsMatch(c.config.Labels, selector) {
 			out = append(out, c)
 		}
 	}

@@ -10,8 +10,14 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"strconv"
 	"syscall"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/drydock-sim/drydock/fakecri/actor"
+	"github.com/drydock-sim/drydock/fakecri/actor/fake"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
@@ -65,6 +71,26 @@ func (t *liveTarget) http(ctx context.Context, req *http.Request) (int, http.Hea
 		return 0, nil, nil, t.brokenBy("read", err)
 	}
 	return resp.StatusCode, resp.Header, body, nil
+}
+
+// health asks for the health of a service.
+func (t *liveTarget) health(ctx context.Context, service string) (string, error) {
+	conn, err := t.connect(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	health, err := fake.AskHealth(ctx, conn, net.JoinHostPort(t.host, strconv.Itoa(t.port)), service)
+	var refused *actor.CallError
+	switch {
+	case err == nil:
+		return health, nil
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case errors.As(err, &refused):
+		return "", status.Error(codes.Code(refused.Code), refused.Message)
+	}
+	return "", errNotGRPC
 }
 
 // brokenBy is how Go's net package reports an error on an open connection.

@@ -22,7 +22,7 @@ func (s *logState) stop() {
 
 // startLogs begins a program's log lines, if anybody takes them.
 func (r *Runtime) startLogs(p *process) {
-	if r.opts.Logs == nil || len(p.b.Logs) == 0 || p.c.logPath() == "" {
+	if len(p.b.Logs) == 0 || r.opts.Streaming == nil && (r.opts.Logs == nil || p.c.logPath() == "") {
 		return
 	}
 	s := &logState{next: make([]int64, len(p.b.Logs)), count: make([]int, len(p.b.Logs))}
@@ -33,6 +33,26 @@ func (r *Runtime) startLogs(p *process) {
 	s.timer = r.processes.NewTimer("log", func() { r.logDue(p) })
 	r.armLogs(p)
 	r.logDue(p) // what is due at the start, also if the process ends at once
+}
+
+// openLog opens a container's log file, for the first time or anew.
+func (r *Runtime) openLog(c *container) error {
+	file := c.logPath()
+	if file == "" || r.opts.Logs == nil {
+		return nil
+	}
+	if l, ok := r.opts.Logs.(LogFiles); ok {
+		return l.ReopenLog(file)
+	}
+	r.opts.Logs.OpenLog(file)
+	return nil
+}
+
+// closeLog gives up the log file of a container that has ended.
+func (r *Runtime) closeLog(c *container) {
+	if l, ok := r.opts.Logs.(LogFiles); ok && c.logPath() != "" {
+		l.CloseLog(c.logPath())
+	}
 }
 
 // logDue writes the lines that are due, in their order in the program.
@@ -72,12 +92,15 @@ func (r *Runtime) armLogs(p *process) {
 
 // writeLog hands a text to the sink, each line of it in CRI log format.
 func (r *Runtime) writeLog(c *container, stream, text string) {
+	if stream == "" {
+		stream = stdoutName
+	}
+	if r.attached != nil {
+		r.show(nil, c, stream, []byte(strings.TrimSuffix(text, "\n")+"\n"))
+	}
 	file := c.logPath()
 	if r.opts.Logs == nil || file == "" {
 		return
-	}
-	if stream == "" {
-		stream = stdoutName
 	}
 	var b []byte
 	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {

@@ -40,12 +40,15 @@ func (s *logStream) Close() error { return nil }
 func (s *logStream) Dup() kernel.File { return s }
 
 // Write takes b.
-func (s *logStream) Write(_ context.Context, b []byte) (int, error) {
+func (s *logStream) Write(ctx context.Context, b []byte) (int, error) {
 	if s.name == stderrName {
 		s.remember(b)
 	}
 	if s.r.opts.Logs != nil && s.c.logPath() != "" {
 		s.write(b)
+	}
+	if s.r.attached != nil {
+		s.r.show(ctx, s.c, s.name, b)
 	}
 	return len(b), nil
 }
@@ -100,12 +103,12 @@ func (s *logStream) flush() {
 	}
 }
 
-// appendLog appends a line in CRI log format.
+// appendLog appends a line in CRI log format, with the time that clients have.
 func (r *Runtime) appendLog(b []byte, stream, tag string, line string) []byte {
 	if b == nil {
 		b = make([]byte, 0, 48+len(line))
 	}
-	b = r.l.Now().AppendFormat(b, time.RFC3339Nano)
+	b = time.Unix(0, r.l.Wall(r.l.UnixNano())).UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, ' ')
 	b = append(b, stream...)
 	b = append(b, ' ')

@@ -24,6 +24,9 @@ const (
 	mUpdatePodSandboxResources
 	mReopenContainerLog
 	mExecSync
+	mExec
+	mAttach
+	mPortForward
 	mContainerStats
 	mListContainerStats
 	mPodSandboxStats
@@ -36,6 +39,9 @@ const (
 	mPullImage
 	mRemoveImage
 	mImageFsInfo
+	mListMetricDescriptors
+	mListPodSandboxMetrics
+	mGetContainerEvents
 	methodCount
 )
 
@@ -64,6 +70,9 @@ var methods = [methodCount]struct {
 	mUpdatePodSandboxResources: {name: "UpdatePodSandboxResources", latency: ms(1, 5)},
 	mReopenContainerLog:        {name: "ReopenContainerLog", latency: ms(1, 5)},
 	mExecSync:                  {name: "ExecSync", latency: ms(25, 50)}, // then the command runs
+	mExec:                      {name: "Exec"},
+	mAttach:                    {name: "Attach"},
+	mPortForward:               {name: "PortForward"},
 	mContainerStats:            {name: "ContainerStats"},
 	mListContainerStats:        {name: "ListContainerStats"},
 	mPodSandboxStats:           {name: "PodSandboxStats"},
@@ -76,6 +85,9 @@ var methods = [methodCount]struct {
 	mPullImage:                 {name: "PullImage"}, // plus the image's own pull time
 	mRemoveImage:               {name: "RemoveImage", latency: ms(10, 30)},
 	mImageFsInfo:               {name: "ImageFsInfo"},
+	mListMetricDescriptors:     {name: "ListMetricDescriptors"},
+	mListPodSandboxMetrics:     {name: "ListPodSandboxMetrics"},
+	mGetContainerEvents:        {name: "GetContainerEvents"}, // until the stream begins
 }
 
 // repeatShare is what part of its latency a stop takes that finds nothing left

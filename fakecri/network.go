@@ -85,10 +85,7 @@ func (r *Runtime) QuickDialTCP(containerID, host string, port int) (took time.Du
 func (r *Runtime) GRPCHealth(ctx context.Context, containerID, host string, port int, service string) (health string, err error) {
 	a := r.ask(containerID, host, port)
 	if a.live != nil {
-		if err := a.live.dial(ctx); err != nil {
-			return "", err
-		}
-		return "", errNotGRPC // no applet speaks HTTP/2
+		return a.live.health(ctx, service)
 	}
 	health, err = a.grpc(service)
 	if werr := r.l.Sleep(ctx, a.took); werr != nil {
@@ -123,6 +120,8 @@ type answer struct {
 	at   time.Duration // since the start of the program
 	took time.Duration
 	live *liveTarget
+	of   *container // whose port it is
+	r    *Runtime
 }
 
 // liveTarget is an address at which interpreted processes may listen.
@@ -146,6 +145,10 @@ func (a *answer) http(req *http.Request) (int, []byte, error) {
 	path := req.URL.Path
 	if path == "" {
 		path = "/"
+	}
+	if a.port.answer != nil {
+		code, body := a.port.answer(asked{a.r, a.of, req, a.at})
+		return code, []byte(body), nil
 	}
 	code, body, speaks := a.port.http(path, a.at)
 	if !speaks {
@@ -183,7 +186,7 @@ func (r *Runtime) ask(containerID, host string, port int) answer {
 		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	addr = addr.Unmap()
-	onHost := addr.IsLoopback() || host == r.opts.NodeIP
+	onHost := addr.IsLoopback() && !r.ips.prefix.Contains(addr) || host == r.opts.NodeIP
 	live := false
 	if c != nil && r.listensAt(c.sandbox, addr, onHost) {
 		if a, ok := r.askContainer(c, port, true, &live); ok {
@@ -249,7 +252,7 @@ func (r *Runtime) askContainer(c *container, port int, own bool, live *bool) (an
 	if p == nil || !c.alive() {
 		return answer{}, false
 	}
-	if p.in != nil {
+	if p.in != nil && p.in.stated == nil {
 		*live = true
 		return answer{}, false
 	}
@@ -261,7 +264,7 @@ func (r *Runtime) askContainer(c *container, port int, own bool, live *bool) (an
 	if found == nil {
 		return answer{}, false
 	}
-	return answer{port: found, at: t, took: r.drawLatency(c, found)}, true
+	return answer{port: found, at: t, took: r.drawLatency(c, found), of: c, r: r}, true
 }
 
 // dialError is how Go's net package reports a failed connect.

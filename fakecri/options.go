@@ -6,6 +6,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/sim/loop"
 	"github.com/drydock-sim/drydock/sim/memfs"
 	"github.com/drydock-sim/drydock/sim/trace"
@@ -60,6 +61,17 @@ type Options struct {
 	// OnlyListedImages makes pulls of anything else fail with NotFound. By
 	// default any well-formed reference can be pulled.
 	OnlyListedImages bool
+	// ImagesByBaseName makes references that end in the same name and tag one
+	// image wherever they are pulled from, as if every registry had a copy:
+	// "docker.io/library/app:1" and "quay.io/x/app:1". By default only names
+	// that are aliases in the catalogue are.
+	ImagesByBaseName bool
+	// SandboxImage is the image of sandboxes, present from the start and pinned.
+	// Empty means that listings show none.
+	SandboxImage string
+	// ImageFilesystem is the mount point that ImageFsInfo and container stats
+	// name. Default: containerd's overlayfs snapshotter's.
+	ImageFilesystem string
 	// ImageSize is the size in bytes of an image that says none.
 	// Default 50 MB.
 	ImageSize int64
@@ -69,6 +81,10 @@ type Options struct {
 
 	// Programs say what containers do; the first that matches counts.
 	Programs []Program
+	// Interpret has containers whose program is that of a known image, or not
+	// known, run as a process too, so that others can be run beside it and be
+	// connected to it. By default nothing is interpreted that need not be.
+	Interpret bool
 	// NoElide has each lap of a shell's idle loop run, see package shell.
 	NoElide bool
 	// Trees are the files of images; runtimes that have the same Trees share
@@ -82,6 +98,17 @@ type Options struct {
 	// Memory in bytes and CPUs are the machine's, which processes see.
 	Memory int64
 	CPUs   int
+	// Host, if any, are the real machine's files, which the host paths of
+	// mounts, termination messages and seccomp profiles are in; FS holds only
+	// what the runtime keeps for itself then. Nil means that FS has them all.
+	Host kernel.HostFS
+	// Streaming gives out the URLs of Exec, Attach and PortForward, which are
+	// Unimplemented without it.
+	Streaming StreamingServer
+	// OnListen, if any, is told of each port that is opened and closed in pods
+	// and on the node's network, with which stated programs then always listen
+	// on theirs. It must not wait.
+	OnListen func(Listening)
 	// Logs takes what programs write; nil drops it.
 	Logs LogSink
 	// Warn takes one sentence about what is not acted on; nil drops it.
@@ -96,6 +123,17 @@ type LogSink interface {
 	// OpenLog makes the file at path, empty, if it is not there: when a
 	// container starts, and when its log is reopened.
 	OpenLog(path string)
+}
+
+// LogFiles is a LogSink with files that stay open, and that can fail to.
+type LogFiles interface {
+	LogSink
+	// ReopenLog is OpenLog that says why it can't: the container is not
+	// started, or keeps its old file.
+	ReopenLog(path string) error
+	// CloseLog tells that nothing more comes for path: its container has
+	// ended.
+	CloseLog(path string)
 }
 
 func (o *Options) setDefaults() {
@@ -119,6 +157,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.PodCIDR == "" {
 		o.PodCIDR = "10.244.0.0/24"
+	}
+	if o.ImageFilesystem == "" {
+		o.ImageFilesystem = imageFilesystem
 	}
 	if o.ImageSize == 0 {
 		o.ImageSize = 50_000_000
@@ -151,6 +192,11 @@ func (o Options) Validate() error {
 		}
 		if o.Latency[name].Min < 0 {
 			return fmt.Errorf("latency[%s]: negative", name)
+		}
+	}
+	if o.SandboxImage != "" {
+		if _, err := canonical(o.SandboxImage); err != nil {
+			return fmt.Errorf("sandboxImage: %q: %w", o.SandboxImage, err)
 		}
 	}
 	for i := range o.Images {

@@ -28,8 +28,8 @@ func (r *Runtime) kernel() *kernel.Machine {
 		return r.machine
 	}
 	r.machine = kernel.New(kernel.Options{
-		Loop: r.l, FS: r.nodeFS(), Hostname: r.opts.Hostname, HostIP: r.opts.NodeIP, Kernel: r.opts.Kernel, Device: r.opts.DiskDevice,
-		Memory: r.opts.Memory, CPUs: r.opts.CPUs, BootTime: r.bootedAt,
+		Loop: r.l, FS: r.nodeFS(), Host: r.opts.Host, Hostname: r.opts.Hostname, HostIP: r.opts.NodeIP, Kernel: r.opts.Kernel, Device: r.opts.DiskDevice,
+		Memory: r.opts.Memory, CPUs: r.opts.CPUs, BootTime: r.bootedAt, OnListen: r.listenHook(),
 	})
 	r.podKernels = map[*sandbox]*podKernel{}
 	r.hadKernel = true
@@ -53,6 +53,7 @@ func (r *Runtime) podKernelOf(s *sandbox) *podKernel {
 			pk.net = m.HostNet()
 		} else {
 			pk.net = m.NewNet(s.ip.String())
+			r.noteNet(pk.net, s)
 		}
 		if lin := s.config.GetLinux(); lin.GetResources().GetMemoryLimitInBytes() > 0 {
 			pk.setMemoryLimit(m, lin.Resources, lin.Overhead)
@@ -88,6 +89,7 @@ func (r *Runtime) dropPodKernel(s *sandbox) {
 	}
 	if !s.hostNetwork() {
 		pk.net.Close()
+		delete(r.sandboxOf, pk.net)
 	}
 	if pk.mounts != nil {
 		fs := r.nodeFS()
@@ -105,6 +107,7 @@ func (r *Runtime) removeSandboxFiles(s *sandbox) {
 
 // dropKernel forgets all that a power cut ends.
 func (r *Runtime) dropKernel() {
+	r.dropListeners()
 	r.machine, r.podKernels = nil, nil
 }
 
@@ -148,13 +151,13 @@ func (r *Runtime) writeSandboxFiles(s *sandbox) {
 	if fs.MkdirAll(dir, 0o755) != nil {
 		return
 	}
-	hosts, err := fs.ReadFile("/etc/hosts")
+	hosts, err := r.readHost("/etc/hosts")
 	if err != nil {
 		hosts = []byte("127.0.0.1\tlocalhost\n")
 	}
 	resolv := resolvConf(s.config.DnsConfig)
 	if resolv == "" {
-		host, _ := fs.ReadFile("/etc/resolv.conf")
+		host, _ := r.readHost("/etc/resolv.conf")
 		resolv = string(host)
 	}
 	for _, f := range []struct {

@@ -53,17 +53,38 @@ func capabilities(c *runtimeapi.Capability) kernel.Capabilities {
 	return set
 }
 
+// idMaps are those of a sandbox with users of its own, nil of any other.
+func idMaps(s *sandbox) *kernel.IDMaps {
+	o := s.config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions()
+	if o.GetMode() != runtimeapi.NamespaceMode_POD || len(o.GetUids()) == 0 {
+		return nil
+	}
+	lines := func(maps []*runtimeapi.IDMapping) string {
+		out := ""
+		for _, m := range maps {
+			out += fmt.Sprintf("%10d %10d %10d\n", m.ContainerId, m.HostId, m.Length)
+		}
+		return out
+	}
+	return &kernel.IDMaps{UID: lines(o.Uids), GID: lines(o.Gids)}
+}
+
 // checkProfile is containerd's error for a seccomp profile that is not on the
 // node.
 func (r *Runtime) checkProfile(sc *runtimeapi.LinuxContainerSecurityContext) error {
 	p := sc.GetSeccomp()
-	if sc.GetPrivileged() || p.GetProfileType() != runtimeapi.SecurityProfile_Localhost || r.opts.FS == nil {
+	if sc.GetPrivileged() || p.GetProfileType() != runtimeapi.SecurityProfile_Localhost || r.opts.FS == nil && r.opts.Host == nil {
 		return nil
 	}
-	if _, err := r.opts.FS.ReadFile(p.LocalhostRef); err != nil {
-		if info, statErr := r.opts.FS.Stat(p.LocalhostRef); statErr == nil && info.Mode()&fs.ModeType == 0 {
+	data, err := r.readHost(p.LocalhostRef)
+	if err == nil && r.opts.Host != nil {
+		_, err = seccompFilter(data)
+	} else if err != nil {
+		if info, statErr := r.statHost(p.LocalhostRef); statErr == nil && info.Mode()&fs.ModeType == 0 {
 			return nil
 		}
+	}
+	if err != nil {
 		return fmt.Errorf("failed to create containerd container: cannot load seccomp profile %q: %w", p.LocalhostRef, err)
 	}
 	return nil

@@ -109,16 +109,20 @@ func shorten(s string, n int) string {
 func (r *Runtime) start(c *container) error {
 	b, interpret := r.resolve(c)
 	now := r.l.UnixNano()
-	if file := c.logPath(); file != "" && r.opts.Logs != nil {
-		r.opts.Logs.OpenLog(file) // before the process, so also if there is none
+	if err := r.openLog(c); err != nil { // before the process, so also if there is none
+		return r.failStart(c, "failed to create containerd task: failed to create container loggers: "+err.Error())
 	}
 	if b.StartError != "" {
 		return r.failStart(c, b.StartError)
 	}
 	p := &process{c: c, b: b, startedAt: now}
 	var late *lateExecError
+	var stated *Behaviour
+	if r.opts.Interpret && !interpret && r.programOf(c) == nil {
+		stated, interpret = b, true
+	}
 	if interpret {
-		in, err := r.startInterpreted(c, func(e kernel.Exit) { r.firstEnded(p, e) })
+		in, err := r.startInterpreted(c, stated, func(e kernel.Exit) { r.firstEnded(p, e) })
 		if errors.As(err, &late) {
 			in = late.in
 		} else if err != nil {
@@ -129,6 +133,7 @@ func (r *Runtime) start(c *container) error {
 	c.process = p
 	c.startedAt = now
 	r.setContainerState(c, stateRunning)
+	r.event(eventStarted, c.id, c.sandbox)
 	r.recordProcess(c, "start", exitStatus{})
 	if late != nil {
 		_, _ = late.in.stderr.Write(context.Background(), []byte(late.text+"\n"))
@@ -136,6 +141,9 @@ func (r *Runtime) start(c *container) error {
 		return nil
 	}
 	if interpret {
+		if stated != nil {
+			r.serve(c)
+		}
 		return nil
 	}
 	sub := c.subject()
@@ -155,6 +163,7 @@ func (r *Runtime) failStart(c *container, text string) error {
 	c.exitCode, c.reason, c.message = startErrorCode, startErrorReason, text
 	r.recordProcess(c, "start-failed", exitStatus{code: startErrorCode, reason: startErrorReason, message: text})
 	r.setContainerState(c, stateExited)
+	r.closeLog(c)
 	return status.Error(codes.Unknown, text)
 }
 
@@ -317,6 +326,7 @@ func (r *Runtime) exit(c *container, e exitStatus) {
 	}
 	c.exitCode, c.reason, c.message = e.code, e.reason, e.message
 	r.setContainerState(c, stateExited)
+	r.event(eventStopped, c.id, c.sandbox)
 	if p != nil && p.in != nil && e.code != 0 && e.signal == 0 {
 		e.stderr = p.in.stderr.lastLine()
 	}
@@ -324,23 +334,30 @@ func (r *Runtime) exit(c *container, e exitStatus) {
 	if c.exited != nil {
 		c.exited.Fire()
 	}
+	if r.attached != nil {
+		r.detachAll(c)
+	}
 	switch {
 	case p != nil && p.in != nil:
+		if p.in.stated != nil {
+			r.unserve(c)
+		}
 		p.in.end()
 	case r.machine != nil:
 		r.unserve(c)
 	}
+	r.closeLog(c)
 }
 
 // lastWords writes a stated program's termination message.
 func (r *Runtime) lastWords(p *process) {
-	if p.b.TerminationMessage == "" || r.opts.FS == nil {
+	if p.b.TerminationMessage == "" || r.opts.FS == nil && r.opts.Host == nil {
 		return
 	}
 	file := p.c.config.Annotations[annotationTerminationPath]
 	for _, m := range p.c.config.Mounts {
 		if m.ContainerPath == file && file != "" && !m.Readonly {
-			_ = r.opts.FS.WriteFile(m.HostPath, []byte(p.b.TerminationMessage), 0o666)
+			r.writeHost(m.HostPath, []byte(p.b.TerminationMessage))
 		}
 	}
 }

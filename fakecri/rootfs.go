@@ -26,21 +26,24 @@ func (r *Runtime) nodeFS() *memfs.FS {
 // makeMountSources makes the missing host paths of a request's mounts as
 // directories, as containerd's CRI plugin does.
 func (r *Runtime) makeMountSources(mounts []*runtimeapi.Mount) error {
-	if r.opts.FS == nil {
+	if r.opts.FS == nil && r.opts.Host == nil {
 		return nil
 	}
 	for _, m := range mounts {
-		if m.HostPath == "" {
+		if m.HostPath == "" && m.Image != nil {
 			continue
 		}
-		_, err := r.opts.FS.Stat(m.HostPath)
+		if m.HostPath == "" {
+			return fmt.Errorf("failed to mkdir %q: mkdir : no such file or directory", m.HostPath)
+		}
+		_, err := r.statHost(m.HostPath)
 		if err == nil {
 			continue
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("failed to stat %q: %w", m.HostPath, err)
 		}
-		if err := r.opts.FS.MkdirAll(m.HostPath, 0o755); err != nil {
+		if err := r.mkdirHost(m.HostPath); err != nil {
 			return fmt.Errorf("failed to mkdir %q: %w", m.HostPath, err)
 		}
 	}
@@ -65,6 +68,9 @@ func (r *Runtime) enterImage(in *interpreted, pk *podKernel) error {
 		in.dir = "/"
 	}
 	if err := r.mountAll(in, pk); err != nil {
+		return err
+	}
+	if err := r.mountOver(in); err != nil {
 		return err
 	}
 	if _, err := in.view.Stat(in.dir); errors.Is(err, fs.ErrNotExist) {
@@ -103,14 +109,26 @@ func (r *Runtime) mountAll(in *interpreted, pk *podKernel) error {
 			mounts = append(mounts, m)
 		}
 	}
+	own := len(mounts)
 	mounts = append(mounts, c.config.Mounts...)
+	memory := r.nodeFS()
+	var ofSandbox []*runtimeapi.Mount
+	if r.opts.Host != nil {
+		ofSandbox = slices.Clone(mounts[:own])
+	}
 	depth := func(m *runtimeapi.Mount) int { return strings.Count(path.Clean(m.ContainerPath), "/") }
 	slices.SortStableFunc(mounts, func(a, b *runtimeapi.Mount) int { return depth(a) - depth(b) })
 	for _, m := range mounts {
-		if m.HostPath == "" {
-			continue // an image volume
+		var err error
+		switch {
+		case m.Image != nil:
+			err = r.mountImage(in.view, m)
+		case r.opts.Host != nil && !slices.Contains(ofSandbox, m):
+			err = in.view.BindHost(m.ContainerPath, r.opts.Host, m.HostPath, m.Readonly)
+		default:
+			err = in.view.Bind(m.ContainerPath, memory, m.HostPath, m.Readonly)
 		}
-		if err := in.view.Bind(m.ContainerPath, r.nodeFS(), m.HostPath, m.Readonly); err != nil {
+		if err != nil {
 			return fmt.Errorf("%serror during container init: error mounting %q to rootfs at %q: %w", runcCreate, m.HostPath, m.ContainerPath, bare(err))
 		}
 	}
@@ -152,11 +170,16 @@ func (r *Runtime) environment(c *container, home string) []string {
 // users are an image's users and groups.
 type users struct{ passwd, group [][]string }
 
-func usersOf(v *kernel.View) users {
+// fileReader is whatever has an image's files.
+type fileReader interface {
+	ReadFile(name string) ([]byte, error)
+}
+
+func usersOf(v fileReader) users {
 	return users{passwd: entries(v, "/etc/passwd"), group: entries(v, "/etc/group")}
 }
 
-func entries(v *kernel.View, file string) (out [][]string) {
+func entries(v fileReader, file string) (out [][]string) {
 	data, err := v.ReadFile(file)
 	if err != nil {
 		return nil
@@ -262,5 +285,6 @@ func (u users) cred(c *container) (kernel.Cred, error) {
 			cred.Groups = append(cred.Groups, int(g))
 		}
 	}
+	slices.Sort(cred.Groups) // so containerd hands them over
 	return cred, nil
 }

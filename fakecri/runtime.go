@@ -54,13 +54,16 @@ type Runtime struct {
 	// lost is what a power cut ended and the daemon hasn't found out yet.
 	lost []*container
 
-	watchers []watcher
+	watchers  []watcher
+	listeners []listener
 
 	trees    *Trees
 	commands kernel.Commands // what interpreted programs do; made for the first
 	// What interpreted processes see of the node; nil while there are none.
 	machine    *kernel.Machine
 	podKernels map[*sandbox]*podKernel
+	sandboxOf  map[*kernel.NetNS]*sandbox   // kept for Options.OnListen only
+	attached   map[*container][]*attachment // nil until a client attaches
 	bootedAt   int64
 	hadKernel  bool // since the start of the run, whatever was cut since
 

@@ -57,13 +57,7 @@ func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandbo
 
 func (r *Runtime) runPodSandbox(ctx context.Context, d *daemon, sub *subject, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	md := config.GetMetadata()
-	if md.GetName() == "" || md.GetNamespace() == "" || md.GetUid() == "" {
-		return "", status.Error(codes.InvalidArgument, "sandbox config must include metadata with name, namespace and uid")
-	}
-	if err := r.checkHandler(handler); err != nil {
-		return "", err
-	}
-	if err := checkUserns(config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions()); err != nil {
+	if err := r.checkSandboxConfig(config, handler); err != nil {
 		return "", err
 	}
 	p := r.pods[md.Uid]
@@ -106,6 +100,8 @@ func (r *Runtime) runPodSandbox(ctx context.Context, d *daemon, sub *subject, co
 	}
 	r.countLabel(config.Labels, md.Uid, 1)
 	r.sandboxesChanged()
+	r.event(eventCreated, s.id, s)
+	r.event(eventStarted, s.id, s)
 	return s.id, nil
 }
 
@@ -120,26 +116,6 @@ func (r *Runtime) checkHandler(name string) error {
 		}
 	}
 	return status.Errorf(codes.InvalidArgument, "failed to get sandbox runtime: no runtime for %q is configured", name)
-}
-
-// checkUserns refuses the user namespaces that a runtime must refuse.
-func checkUserns(o *runtimeapi.UserNamespace) error {
-	if o == nil {
-		return nil
-	}
-	switch o.Mode {
-	case runtimeapi.NamespaceMode_NODE:
-		return nil
-	case runtimeapi.NamespaceMode_POD:
-		if len(o.Uids) != 1 || len(o.Gids) != 1 {
-			return status.Error(codes.InvalidArgument, "invalid user namespace options: one uid and one gid mapping are needed")
-		}
-		if o.Uids[0].ContainerId != 0 || o.Gids[0].ContainerId != 0 {
-			return status.Error(codes.InvalidArgument, "invalid user namespace options: the mapping must start at container id 0")
-		}
-		return nil
-	}
-	return status.Errorf(codes.InvalidArgument, "invalid user namespace options: mode %s is not supported", o.Mode)
 }
 
 // dropSandbox forgets a sandbox that was never listed.
@@ -166,7 +142,7 @@ func (c *Client) StopPodSandbox(ctx context.Context, id string) error {
 }
 
 func (r *Runtime) sandboxSubject(id string) subject {
-	if s := r.sandboxByID[id]; s != nil {
+	if s := r.sandboxFor(id); s != nil {
 		return s.subject()
 	}
 	return subject{timeout: -1}
@@ -176,9 +152,9 @@ func (r *Runtime) stopPodSandbox(ctx context.Context, d *daemon, sub *subject, i
 	if err := r.gate(ctx, d, mStopPodSandbox, sub); err != nil {
 		return err
 	}
-	s := r.sandboxByID[id]
+	s, err := r.lookupSandbox(id)
 	if s == nil {
-		return nil
+		return err
 	}
 	if s.state != sandboxReady && !s.ip.IsValid() {
 		return r.shortPause(ctx, mStopPodSandbox, sub)
@@ -215,9 +191,13 @@ func (r *Runtime) endSandbox(s *sandbox) {
 }
 
 func (r *Runtime) setSandboxState(s *sandbox, state runtimeapi.PodSandboxState) {
+	stopped := s.state == sandboxReady && state != sandboxReady
 	s.state = state
 	s.entry, s.status = nil, nil
 	r.sandboxesChanged()
+	if stopped {
+		r.event(eventStopped, s.id, s)
+	}
 }
 
 // RemovePodSandbox removes a sandbox with all its containers, stopping it
@@ -228,9 +208,9 @@ func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 		if err := r.gate(ctx, d, mRemovePodSandbox, &sub); err != nil {
 			return struct{}{}, err
 		}
-		s := r.sandboxByID[id]
+		s, err := r.lookupSandbox(id)
 		if s == nil {
-			return struct{}{}, nil
+			return struct{}{}, err
 		}
 		if s.state == sandboxReady {
 			s.killAll(r)
@@ -265,6 +245,7 @@ func (r *Runtime) removeSandbox(s *sandbox) {
 		r.removeSandboxFiles(s)
 	}
 	r.sandboxesChanged()
+	r.event(eventDeleted, s.id, s)
 }
 
 // countLabel keeps count of what is listed under another pod uid than its own.
@@ -279,13 +260,13 @@ func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) 
 	if err := c.read(ctx, mPodSandboxStatus, c.r.sandboxSubject(id)); err != nil {
 		return nil, err
 	}
-	s := c.r.sandboxByID[id]
-	if s == nil {
-		return nil, status.Errorf(codes.NotFound, "an error occurred when try to find sandbox: not found: %q", id)
+	s, err := c.r.needSandbox(id)
+	if err != nil {
+		return nil, err
 	}
 	resp := &runtimeapi.PodSandboxStatusResponse{Status: s.currentStatus(c.r)}
 	if verbose {
-		resp.Info = map[string]string{"info": `{"runtimeType":"fakecri"}`}
+		resp.Info = c.r.sandboxInfo(s)
 	}
 	return resp, nil
 }
@@ -328,9 +309,9 @@ func (c *Client) UpdatePodSandboxResources(ctx context.Context, req *runtimeapi.
 		if err := r.pause(ctx, mUpdatePodSandboxResources, &sub); err != nil {
 			return nil, err
 		}
-		s := r.sandboxByID[id]
-		if s == nil {
-			return nil, status.Errorf(codes.NotFound, "failed to find sandbox: not found: %q", id)
+		s, err := r.needSandbox(id)
+		if err != nil {
+			return nil, err
 		}
 		if pk := r.podKernels[s]; pk != nil && req.GetResources() != nil {
 			pk.setMemoryLimit(r.machine, req.Resources, req.Overhead)

@@ -18,7 +18,7 @@ import (
 // ends.
 func (r *Runtime) serve(c *container) {
 	p := c.process
-	if r.machine == nil || p == nil || p.in != nil {
+	if r.machine == nil && r.opts.OnListen == nil || p == nil || p.in != nil && p.in.stated == nil {
 		return
 	}
 	ports := p.b.Ports
@@ -28,6 +28,10 @@ func (r *Runtime) serve(c *container) {
 		}
 	}
 	if len(ports) == 0 {
+		return
+	}
+	if r.machine == nil {
+		r.kernel() // which opens them, as those of all others
 		return
 	}
 	pk := r.podKernelOf(c.sandbox)
@@ -86,14 +90,18 @@ func (r *Runtime) unserve(c *container) {
 // handler answers HTTP requests as a stated program does.
 func (r *Runtime) handler(p *process, port *Port) kernel.Handler {
 	return func(data []byte) (kernel.Answer, bool) {
-		if !bytes.Contains(data, []byte("\r\n\r\n")) && !bytes.Contains(data, []byte("\n\n")) {
+		head := headEnd(data)
+		if head == 0 {
 			return kernel.Answer{}, false
 		}
 		now := r.l.UnixNano()
-		a := answer{port: port, at: time.Duration(now - p.startedAt)}
+		a := answer{port: port, at: time.Duration(now - p.startedAt), of: p.c, r: r}
 		req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(data)))
 		if err != nil {
 			return kernel.Answer{Data: []byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"), Close: true}, true
+		}
+		if !hasBody(req, data[head:]) {
+			return kernel.Answer{}, false
 		}
 		code, body, err := a.http(req)
 		if err != nil {
@@ -105,6 +113,31 @@ func (r *Runtime) handler(p *process, port *Port) kernel.Handler {
 		text := fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", code, http.StatusText(code), len(body), body)
 		return kernel.Answer{Data: []byte(text), After: r.drawLatency(p.c, port), Close: true}, true
 	}
+}
+
+// headEnd is where a request's head ends, 0 if that is not there yet.
+func headEnd(data []byte) int {
+	if i := bytes.Index(data, []byte("\r\n\r\n")); i >= 0 {
+		return i + 4
+	}
+	if i := bytes.Index(data, []byte("\n\n")); i >= 0 {
+		return i + 2
+	}
+	return 0
+}
+
+// maxBody is up to which size a request's body is waited for, in bytes.
+const maxBody = 16 << 20
+
+// hasBody tells whether a request's body is there, as far as it is waited for.
+func hasBody(req *http.Request, body []byte) bool {
+	switch {
+	case len(body) >= maxBody || req.Header.Get("Expect") != "":
+		return true
+	case req.ContentLength < 0: // chunked
+		return bytes.HasSuffix(body, []byte("0\r\n\r\n"))
+	}
+	return int64(len(body)) >= min(req.ContentLength, maxBody)
 }
 
 // drawLatency draws how long an answer takes.

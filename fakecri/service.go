@@ -40,7 +40,7 @@ func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusRe
 		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},
 	}
 	if verbose {
-		resp.Info = map[string]string{"config": "{}"}
+		resp.Info = c.r.statusInfo()
 	}
 	return resp, nil
 }
@@ -84,21 +84,6 @@ func (c *Client) unimplemented(ctx context.Context, name string) error {
 	return status.Errorf(codes.Unimplemented, "method %s not implemented", name)
 }
 
-// Exec is Unimplemented.
-func (c *Client) Exec(ctx context.Context, _ *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
-	return nil, c.unimplemented(ctx, "Exec")
-}
-
-// Attach is Unimplemented.
-func (c *Client) Attach(ctx context.Context, _ *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
-	return nil, c.unimplemented(ctx, "Attach")
-}
-
-// PortForward is Unimplemented.
-func (c *Client) PortForward(ctx context.Context, _ *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
-	return nil, c.unimplemented(ctx, "PortForward")
-}
-
 // CheckpointContainer is Unimplemented.
 func (c *Client) CheckpointContainer(ctx context.Context, _ *runtimeapi.CheckpointContainerRequest) error {
 	return c.unimplemented(ctx, "CheckpointContainer")
@@ -107,14 +92,4 @@ func (c *Client) CheckpointContainer(ctx context.Context, _ *runtimeapi.Checkpoi
 // GetContainerEvents is Unimplemented: it needs a channel.
 func (c *Client) GetContainerEvents(ctx context.Context, _ chan *runtimeapi.ContainerEventResponse, _ func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
 	return c.unimplemented(ctx, "GetContainerEvents")
-}
-
-// ListMetricDescriptors is Unimplemented.
-func (c *Client) ListMetricDescriptors(ctx context.Context) ([]*runtimeapi.MetricDescriptor, error) {
-	return nil, c.unimplemented(ctx, "ListMetricDescriptors")
-}
-
-// ListPodSandboxMetrics is Unimplemented.
-func (c *Client) ListPodSandboxMetrics(ctx context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
-	return nil, c.unimplemented(ctx, "ListPodSandboxMetrics")
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -18,7 +16,9 @@ func (c *container) usageNow(now int64) (memory, milli, coreNanos int64) {
 	}
 	t := time.Duration(now - p.startedAt)
 	if p.in != nil {
-		return p.in.kc.MemoryUsage(), 0, 0
+		// Nobody counts what processes compute: a little for the start, and a
+		// thousandth of a core.
+		return p.in.kc.MemoryUsage(), 1, int64(startCPU + t/1000)
 	}
 	memory = defaultMemory
 	if len(p.b.Memory) > 0 {
@@ -27,35 +27,68 @@ func (c *container) usageNow(now int64) (memory, milli, coreNanos int64) {
 	return memory, p.b.CPU.at(t), p.b.CPU.total(t, 1000)
 }
 
+// startCPU is what an interpreted program has used by the time it runs.
+const startCPU = 20 * time.Millisecond
+
 func uint64Value(v int64) *runtimeapi.UInt64Value {
-	return &runtimeapi.UInt64Value{Value: uint64(v)}
+	return &runtimeapi.UInt64Value{Value: uint64(max(v, 0))}
 }
 
-func (c *container) stats(now int64) *runtimeapi.ContainerStats {
+// usageStats are the parts that a container's and a pod's stats share, in one
+// piece of memory: stats are asked for all the time.
+type usageStats struct {
+	cpu    runtimeapi.CpuUsage
+	memory runtimeapi.MemoryUsage
+	io     runtimeapi.IoUsage
+	values [8]runtimeapi.UInt64Value
+}
+
+// noPressure is shared by all stats: nobody waits for anything here.
+var noPressure = &runtimeapi.PsiStats{Full: &runtimeapi.PsiData{}, Some: &runtimeapi.PsiData{}}
+
+func (u *usageStats) fill(now, memory, milli, coreNanos, limit int64) {
+	v := func(i int, n int64) *runtimeapi.UInt64Value {
+		u.values[i].Value = uint64(max(n, 0))
+		return &u.values[i]
+	}
+	u.cpu.Timestamp, u.cpu.Psi = now, noPressure
+	u.cpu.UsageCoreNanoSeconds, u.cpu.UsageNanoCores = v(0, coreNanos), v(1, milli*1_000_000)
+	u.memory.Timestamp, u.memory.Psi = now, noPressure
+	u.memory.WorkingSetBytes, u.memory.UsageBytes, u.memory.RssBytes = v(2, memory), v(3, memory), v(4, memory)
+	u.memory.AvailableBytes = v(5, limit-memory)
+	u.memory.PageFaults, u.memory.MajorPageFaults = v(6, memory/pageSize), v(7, 0)
+	u.io.Timestamp, u.io.Psi = now, noPressure
+}
+
+const pageSize = 4096
+
+func (c *container) stats(r *Runtime, now int64) *runtimeapi.ContainerStats {
 	memory, milli, coreNanos := c.usageNow(now)
 	bytes, inodes := c.layer()
-	return &runtimeapi.ContainerStats{
-		Attributes: &runtimeapi.ContainerAttributes{
-			Id:          c.id,
-			Metadata:    c.config.Metadata,
-			Labels:      c.config.Labels,
-			Annotations: c.config.Annotations,
-		},
-		Cpu: cpuUsage(now, milli, coreNanos),
-		Memory: &runtimeapi.MemoryUsage{
-			Timestamp:       now,
-			WorkingSetBytes: uint64Value(memory),
-			UsageBytes:      uint64Value(memory),
-			RssBytes:        uint64Value(memory),
-			AvailableBytes:  uint64Value(max(c.linuxResources().GetMemoryLimitInBytes()-memory, 0)),
-		},
-		WritableLayer: &runtimeapi.FilesystemUsage{
-			Timestamp:  now,
-			FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: imageFilesystem},
-			UsedBytes:  uint64Value(bytes),
-			InodesUsed: uint64Value(inodes),
-		},
+	b := &struct {
+		usageStats
+		stats      runtimeapi.ContainerStats
+		attributes runtimeapi.ContainerAttributes
+		layer      runtimeapi.FilesystemUsage
+		fs         runtimeapi.FilesystemIdentifier
+		swap       runtimeapi.SwapUsage
+		more       [4]runtimeapi.UInt64Value
+	}{}
+	lin := c.linuxResources()
+	b.fill(now, memory, milli, coreNanos, lin.GetMemoryLimitInBytes())
+	b.attributes.Id, b.attributes.Metadata = c.id, c.config.Metadata
+	b.attributes.Labels, b.attributes.Annotations = c.config.Labels, c.config.Annotations
+	b.fs.Mountpoint = r.opts.ImageFilesystem
+	b.more[0].Value, b.more[1].Value = uint64(bytes), uint64(inodes)
+	b.layer.Timestamp, b.layer.FsId = now, &b.fs
+	b.layer.UsedBytes, b.layer.InodesUsed = &b.more[0], &b.more[1]
+	if swap := lin.GetMemorySwapLimitInBytes() - lin.GetMemoryLimitInBytes(); swap > 0 {
+		b.more[2].Value = uint64(swap)
 	}
+	b.swap.Timestamp, b.swap.SwapAvailableBytes, b.swap.SwapUsageBytes = now, &b.more[2], &b.more[3]
+	b.stats.Attributes, b.stats.WritableLayer, b.stats.Swap = &b.attributes, &b.layer, &b.swap
+	b.stats.Cpu, b.stats.Memory, b.stats.Io = &b.cpu, &b.memory, &b.io
+	return &b.stats
 }
 
 // layer is what a container has written beside its mounts.
@@ -78,25 +111,17 @@ func (r *Runtime) writableLayers() (bytes, inodes int64) {
 	return bytes, inodes
 }
 
-func cpuUsage(now, milli, coreNanos int64) *runtimeapi.CpuUsage {
-	return &runtimeapi.CpuUsage{
-		Timestamp:            now,
-		UsageCoreNanoSeconds: uint64Value(coreNanos),
-		UsageNanoCores:       uint64Value(milli * 1_000_000),
-	}
-}
-
 // ContainerStats returns what a container uses, from its program; NotFound if
 // there is none.
 func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
 	if err := c.read(ctx, mContainerStats, c.r.containerSubject(id)); err != nil {
 		return nil, err
 	}
-	ctr := c.r.containerByID[id]
-	if ctr == nil {
-		return nil, containerNotFound(id)
+	ctr, err := c.r.needContainer(id)
+	if err != nil {
+		return nil, err
 	}
-	return ctr.stats(c.r.l.UnixNano()), nil
+	return ctr.stats(c.r, c.r.l.UnixNano()), nil
 }
 
 // ListContainerStats returns what the running containers use that the filter
@@ -109,25 +134,46 @@ func (c *Client) ListContainerStats(ctx context.Context, f *runtimeapi.Container
 	now := c.r.l.UnixNano()
 	for _, ctr := range c.r.containerCandidates(f.GetId(), f.GetPodSandboxId(), f.GetLabelSelector()) {
 		if ctr.state == stateRunning {
-			out = append(out, ctr.stats(now))
+			out = append(out, ctr.stats(c.r, now))
 		}
 	}
 	return out, nil
 }
 
-func (s *sandbox) stats(now int64) *runtimeapi.PodSandboxStats {
+// processes is how many processes a container has.
+func (c *container) processes() int {
+	switch {
+	case c.process == nil:
+		return 0
+	case c.process.in != nil:
+		return len(c.process.in.kc.Processes())
+	}
+	return 1
+}
+
+func (s *sandbox) stats(r *Runtime, now int64) *runtimeapi.PodSandboxStats {
 	var memory, milli, coreNanos int64
 	lin := &runtimeapi.LinuxPodSandboxStats{}
+	processes := 0
+	if s.state == sandboxReady {
+		processes = 1 // the sandbox's own
+	}
 	for _, c := range s.containers {
 		if c.listed && c.state == stateRunning {
 			m, u, n := c.usageNow(now)
 			memory, milli, coreNanos = memory+m, milli+u, coreNanos+n
-			lin.Containers = append(lin.Containers, c.stats(now))
+			processes += c.processes()
+			lin.Containers = append(lin.Containers, c.stats(r, now))
 		}
 	}
-	lin.Cpu = cpuUsage(now, milli, coreNanos)
-	lin.Memory = &runtimeapi.MemoryUsage{Timestamp: now, WorkingSetBytes: uint64Value(memory), UsageBytes: uint64Value(memory), RssBytes: uint64Value(memory)}
-	lin.Process = &runtimeapi.ProcessUsage{Timestamp: now, ProcessCount: uint64Value(int64(len(lin.Containers)))}
+	u := &usageStats{}
+	u.fill(now, memory, milli, coreNanos, s.config.GetLinux().GetResources().GetMemoryLimitInBytes())
+	lin.Cpu, lin.Memory, lin.Io = &u.cpu, &u.memory, &u.io
+	lin.Process = &runtimeapi.ProcessUsage{Timestamp: now, ProcessCount: uint64Value(int64(processes))}
+	if !s.hostNetwork() {
+		eth0 := networkUsage("eth0")
+		lin.Network = &runtimeapi.NetworkUsage{Timestamp: now, DefaultInterface: eth0, Interfaces: []*runtimeapi.NetworkInterfaceUsage{eth0}}
+	}
 	return &runtimeapi.PodSandboxStats{
 		Attributes: &runtimeapi.PodSandboxAttributes{
 			Id:          s.id,
@@ -139,17 +185,24 @@ func (s *sandbox) stats(now int64) *runtimeapi.PodSandboxStats {
 	}
 }
 
+// networkUsage is the traffic of an interface, which nobody counts here.
+func networkUsage(name string) *runtimeapi.NetworkInterfaceUsage {
+	return &runtimeapi.NetworkInterfaceUsage{
+		Name: name, RxBytes: uint64Value(0), RxErrors: uint64Value(0), TxBytes: uint64Value(0), TxErrors: uint64Value(0),
+	}
+}
+
 // PodSandboxStats returns the sums over a sandbox's running containers;
 // NotFound if there is no such sandbox.
 func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
 	if err := c.read(ctx, mPodSandboxStats, c.r.sandboxSubject(id)); err != nil {
 		return nil, err
 	}
-	s := c.r.sandboxByID[id]
-	if s == nil {
-		return nil, status.Errorf(codes.NotFound, "an error occurred when trying to find sandbox %s: not found", id)
+	s, err := c.r.needSandbox(id)
+	if err != nil {
+		return nil, err
 	}
-	return s.stats(c.r.l.UnixNano()), nil
+	return s.stats(c.r, c.r.l.UnixNano()), nil
 }
 
 // ListPodSandboxStats returns the sums of the READY sandboxes that the filter
@@ -162,7 +215,7 @@ func (c *Client) ListPodSandboxStats(ctx context.Context, f *runtimeapi.PodSandb
 	now := c.r.l.UnixNano()
 	for _, s := range c.r.sandboxCandidates(f.GetId(), f.GetLabelSelector()) {
 		if s.listed && s.state == sandboxReady && labelsMatch(s.config.Labels, f.GetLabelSelector()) {
-			out = append(out, s.stats(now))
+			out = append(out, s.stats(c.r, now))
 		}
 	}
 	return out, nil

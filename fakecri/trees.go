@@ -33,6 +33,8 @@ const (
 	treeAlpine  = "alpine"
 	treeDebian  = "debian"
 	treePause   = "pause"
+	// treePredefinedGroup is busybox with a user whom a group has.
+	treePredefinedGroup = "predefined-group"
 )
 
 // prepare makes the standard trees, and those of a catalogue.
@@ -42,7 +44,7 @@ func (t *Trees) prepare(l *loop.Loop, images []Image) {
 		t.names = append(busybox.Applets(), "ash", "sh")
 		sort.Strings(t.names)
 	}
-	for _, name := range []string{treeBusybox, treeAlpine, treeDebian, treePause} {
+	for _, name := range append(testTrees(), treeBusybox, treeAlpine, treeDebian, treePause) {
 		t.tree(l, name, nil)
 	}
 	for i := range images {
@@ -78,9 +80,15 @@ func (t *Trees) tree(l *loop.Loop, name string, commands []string) *memfs.Image 
 		err = kernel.PopulateBusybox(f, t.names)
 	case treeAlpine, treeDebian:
 		err = t.populateLinux(f, name)
+	case treePredefinedGroup:
+		err = t.populatePredefinedGroup(f)
 	case treePause:
 		err = f.WriteFile("/pause", kernel.ELF("pause"), 0o755)
 	default:
+		if strings.HasPrefix(name, treeActor) {
+			err = populateActor(f, name)
+			break
+		}
 		err = t.populateStated(f, commands, strings.HasPrefix(name, barePrefix))
 	}
 	if err != nil {
@@ -128,6 +136,28 @@ func (t *Trees) populateLinux(f *memfs.FS, name string) error {
 		}
 	}
 	return nil
+}
+
+func (t *Trees) populatePredefinedGroup(f *memfs.FS) error {
+	if err := kernel.PopulateBusybox(f, t.names); err != nil {
+		return err
+	}
+	for file, line := range map[string]string{ //drydock:unordered each file by itself
+		"/etc/passwd": "default-user:x:1000:1000::/home/default-user:/bin/sh\n",
+		"/etc/group":  "default-user:x:1000:\ngroup-defined-in-image:x:50000:default-user\n",
+	} {
+		data, err := f.ReadFile(file)
+		if err == nil {
+			err = f.WriteFile(file, append(data, line...), 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := f.MkdirAll("/home/default-user", 0o755); err != nil {
+		return err
+	}
+	return f.Chown("/home/default-user", 1000, 1000)
 }
 
 // populateStated makes a tree with just the commands that an image states:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -202,6 +203,9 @@ func runPing(c *call) int {
 	}
 	c.printf("PING %s (%s): %d data bytes\n", host, ip, size)
 	c.out.flush()
+	if !c.p.Container().Bounds(kernel.CapNetRaw) {
+		c.die("permission denied (are you root?)")
+	}
 	alive := c.reachable(ip)
 	sent, received := int64(0), int64(0)
 	for ; count < 0 || sent < count; sent++ {
@@ -287,7 +291,7 @@ func runNetstat(c *call) int {
 	if !o.has('l') && !o.has('a') || o.has('u') && !o.has('t') {
 		return 0
 	}
-	for _, port := range c.p.Container().Net().Ports() {
+	for _, port := range c.p.Container().Net().Listeners() {
 		c.printf("tcp   %6d %6d %-23s %-23s %-12s\n", 0, 0, "0.0.0.0:"+itoa(port), "0.0.0.0:*", "LISTEN")
 	}
 	return 0
@@ -330,6 +334,8 @@ func runIP(c *call) int {
 	ip := net.ParseIP(c.p.Container().Net().IP())
 	object := o.args[0]
 	switch {
+	case strings.HasPrefix("link", object) && len(o.args) > 1 && slices.Contains([]string{"add", "delete", "set"}, o.args[1]):
+		return c.changeLink()
 	case strings.HasPrefix("address", object), strings.HasPrefix("link", object):
 		addr := strings.HasPrefix("address", object)
 		c.print("1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue qlen 1000\n    link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00\n")

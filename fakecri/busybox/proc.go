@@ -216,6 +216,11 @@ func runTop(c *call) int {
 		times = int(c.number(o.str('n')))
 	}
 	n := &names{c: c}
+	// It puts the terminal right before it dies, so that as pid 1 too it ends on
+	// signals.
+	for _, sig := range []int{kernel.SIGHUP, kernel.SIGINT, kernel.SIGQUIT, kernel.SIGTERM} {
+		c.p.Disposition(sig, kernel.Catch)
+	}
 	for i := 0; ; i++ {
 		m := c.meminfo()
 		if !o.has('b') {
@@ -238,6 +243,9 @@ func runTop(c *call) int {
 		c.out.flush()
 		if c.p.Sleep(c.ctx, period) != nil && c.ctx.Err() != nil || c.out.failed() {
 			return 1
+		}
+		if sig, ok := c.p.NextSignal(); ok {
+			return 128 + sig
 		}
 	}
 }

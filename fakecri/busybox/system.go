@@ -60,10 +60,28 @@ func runDate(c *call) int {
 	return 0
 }
 
+// setHostname is hostname with a name or a file that holds one.
+func (c *call) setHostname(o *options) int {
+	name := ""
+	if o.has('F') {
+		data, err := c.view().ReadFile(o.str('F'))
+		if err != nil {
+			c.die("can't open '%s': %s", o.str('F'), strerror(err))
+		}
+		name, _, _ = strings.Cut(string(data), "\n")
+	} else {
+		name = o.args[0]
+	}
+	if err := c.p.SetHostname(name); err != nil {
+		c.die("sethostname: %s", strerror(err))
+	}
+	return 0
+}
+
 func runHostname(c *call) int {
 	o := c.getopt("sidfF:", "short=s", "ip-address=i", "domain=d", "fqdn=f", "file=F:")
 	if len(o.args) > 0 || o.has('F') {
-		c.die("sethostname: Operation not permitted")
+		return c.setHostname(o)
 	}
 	name := c.p.Container().Hostname()
 	if o.has('s') {

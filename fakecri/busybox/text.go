@@ -295,12 +295,14 @@ func (c *call) tail(r io.Reader, n int64, inBytes, fromStart bool) error {
 	}
 	var kept []byte
 	buf := make([]byte, 64<<10)
+	full := 1 << 20
 	for {
 		got, err := r.Read(buf)
 		kept = append(kept, buf[:got]...)
-		if len(kept) > 1<<20 {
+		if len(kept) > full {
 			kept = append([]byte(nil), lastOf(kept, n, inBytes)...)
 			c.hold(int64(len(kept)))
+			full = max(1<<20, 2*len(kept)) // a line without end is not looked through again and again
 		}
 		if err == io.EOF {
 			break

@@ -16,6 +16,10 @@ const (
 	capFowner
 	_
 	capKill
+	// CapNetAdmin is CAP_NET_ADMIN: links, addresses, routes.
+	CapNetAdmin = 12
+	// CapNetRaw is CAP_NET_RAW: raw sockets, which ping uses.
+	CapNetRaw = 13
 	// CapSysAdmin is CAP_SYS_ADMIN: mount(2) and much else.
 	CapSysAdmin = 21
 )
@@ -79,6 +83,9 @@ func (v *View) can(n int) bool {
 	}
 	return v.p.effective().has(n)
 }
+
+// Bounds tells whether the container's processes can have a capability at all.
+func (c *Container) Bounds(n int) bool { return c.bounding().has(n) }
 
 // Can tells whether the process has a capability, by its number.
 func (p *Process) Can(n int) bool { return p.effective().has(n) }

@@ -11,7 +11,10 @@ import (
 )
 
 // create makes an entry that must not be there yet.
-func (v *View) create(op, name string, make func(f *memfs.FS, rel string) error) error {
+func (v *View) create(op, name string, make func(f tree, rel string) error) error {
+	if errno := v.denied(op); errno != 0 {
+		return pathError(op, name, errno)
+	}
 	at, errno := v.resolve(unslashed(name), false)
 	if errno == 0 && at.exists() {
 		errno = syscall.EEXIST
@@ -48,7 +51,7 @@ func unlink(err error) error {
 
 // Mkdir makes a directory.
 func (v *View) Mkdir(name string, perm fs.FileMode) error {
-	return v.create("mkdir", name, func(f *memfs.FS, rel string) error {
+	return v.create("mkdir", name, func(f tree, rel string) error {
 		return f.Mkdir(rel, perm&^v.umask())
 	})
 }
@@ -72,11 +75,14 @@ func (v *View) MkdirAll(name string, perm fs.FileMode) error {
 
 // Symlink makes a symbolic link at name.
 func (v *View) Symlink(target, name string) error {
-	return v.create("symlink", name, func(f *memfs.FS, rel string) error { return f.Symlink(target, rel) })
+	return v.create("symlink", name, func(f tree, rel string) error { return f.Symlink(target, rel) })
 }
 
 // Link makes a hard link at name.
 func (v *View) Link(old, name string) error {
+	if errno := v.denied("link"); errno != 0 {
+		return pathError("link", name, errno)
+	}
 	from, err := v.existing("link", old, false)
 	if err != nil {
 		return err
@@ -85,7 +91,7 @@ func (v *View) Link(old, name string) error {
 	if errno == 0 && at.exists() {
 		errno = syscall.EEXIST
 	}
-	if errno == 0 && (at.dirMnt != from.mnt || from.point || from.syn != nil) {
+	if errno == 0 && (at.dirMnt != from.mnt || from.point || from.syn != nil && !from.syn.real()) {
 		errno = syscall.EXDEV
 	}
 	if errno != 0 {
@@ -98,7 +104,11 @@ func (v *View) Link(old, name string) error {
 	if errno != 0 {
 		return pathError("link", name, errno)
 	}
-	if err := f.Link(v.ns.list[from.mnt].rel(from.path), rel); err != nil {
+	old = v.ns.list[from.mnt].rel(from.path)
+	if from.syn != nil {
+		old = from.syn.name
+	}
+	if err := f.Link(old, rel); err != nil {
 		return pathError("link", name, execError(unlink(err)))
 	}
 	return nil
@@ -111,6 +121,9 @@ func (v *View) Remove(name string) error {
 		return err
 	}
 	f, rel, errno := v.mayRemove(&at)
+	if errno == 0 {
+		errno = v.denied(removal(&at))
+	}
 	if errno == 0 {
 		defer v.freeing(at.mnt, f)()
 	}
@@ -128,6 +141,14 @@ func (v *View) Remove(name string) error {
 	return nil
 }
 
+// removal is the system call that removes what is at a place.
+func removal(at *place) string {
+	if at.mode().IsDir() {
+		return "rmdir"
+	}
+	return "unlink"
+}
+
 // RemoveAll removes a path and what is below it; nothing there is no error. The
 // error is the first of those met; what can be removed is.
 func (v *View) RemoveAll(name string) error {
@@ -138,13 +159,20 @@ func (v *View) RemoveAll(name string) error {
 	case errno != 0:
 		return pathError("unlinkat", name, errno)
 	}
-	if v.can(capDACOverride) && v.can(capFowner) && at.syn == nil && !v.ns.inside(at.path) {
+	if v.can(capDACOverride) && v.can(capFowner) && (at.syn == nil || at.syn.real()) && !v.ns.inside(at.path) {
 		f, rel, errno := v.mayRemove(&at)
+		if errno == 0 {
+			errno = v.denied(removal(&at))
+		}
 		if errno != 0 {
 			return pathError("unlinkat", name, errno)
 		}
 		defer v.freeing(at.mnt, f)()
-		return f.RemoveAll(rel)
+		err := f.RemoveAll(rel)
+		if err != nil && at.syn != nil {
+			return pathError("unlinkat", name, execError(err))
+		}
+		return err
 	}
 	var first error
 	if at.mode().IsDir() {
@@ -174,6 +202,9 @@ func (v *View) Rename(from, to string) error {
 }
 
 func (v *View) rename(from, to string) syscall.Errno {
+	if errno := v.denied("rename"); errno != 0 {
+		return errno
+	}
 	a, errno := v.resolve(unslashed(from), false)
 	if errno != 0 {
 		return errno
@@ -229,10 +260,13 @@ func (v *View) rename(from, to string) syscall.Errno {
 }
 
 // change changes what is at a place; owner says that only its owner may.
-func (v *View) change(op, name string, follow, owner bool, do func(f *memfs.FS, rel string) error) error {
+func (v *View) change(op, name string, follow, owner bool, do func(f tree, rel string) error) error {
 	at, err := v.existing(op, name, follow)
 	if err != nil {
 		return err
+	}
+	if errno := v.denied(op); errno != 0 {
+		return pathError(op, name, errno)
 	}
 	uid, _ := at.owner()
 	if cred := v.cred(); owner && cred.UID != uid && !v.can(capFowner) && !(op == "chown" && v.can(capChown)) {
@@ -253,9 +287,13 @@ func (v *View) change(op, name string, follow, owner bool, do func(f *memfs.FS, 
 
 // freeing watches what a change on a tmpfs gives back; the function returned,
 // called after it, books that.
-func (v *View) freeing(i int, f *memfs.FS) func() {
+func (v *View) freeing(i int, t tree) func() {
 	c := v.ns.c
 	if v.ns.list[i].fstype != "tmpfs" || c == nil || c.files == 0 {
+		return func() {}
+	}
+	f, ok := t.(*memfs.FS)
+	if !ok {
 		return func() {}
 	}
 	_, before, _ := f.Limit("/")
@@ -268,7 +306,7 @@ func (v *View) freeing(i int, f *memfs.FS) func() {
 
 // Chmod sets the permission bits, with setuid, setgid and sticky.
 func (v *View) Chmod(name string, mode fs.FileMode) error {
-	return v.change("chmod", name, true, true, func(f *memfs.FS, rel string) error { return f.Chmod(rel, mode) })
+	return v.change("chmod", name, true, true, func(f tree, rel string) error { return f.Chmod(rel, mode) })
 }
 
 // Chown sets the owner; -1 leaves one as it is. Who is not root may give a file
@@ -292,7 +330,7 @@ func (v *View) chown(name string, uid, gid int, follow bool) error {
 			return pathError("chown", name, syscall.EPERM)
 		}
 	}
-	return v.change("chown", name, follow, true, func(f *memfs.FS, rel string) error {
+	return v.change("chown", name, follow, true, func(f tree, rel string) error {
 		if follow {
 			return f.Chown(rel, uid, gid)
 		}
@@ -304,7 +342,7 @@ func (v *View) chown(name string, uid, gid int, follow bool) error {
 // now, only its owner to something else; the two are not told apart.
 func (v *View) Chtimes(name string, mtime time.Time) error {
 	owner := v.Access(name, 2) != nil
-	return v.change("chtimes", name, true, owner, func(f *memfs.FS, rel string) error {
+	return v.change("chtimes", name, true, owner, func(f tree, rel string) error {
 		return f.Chtimes(rel, mtime, mtime)
 	})
 }
@@ -318,5 +356,5 @@ func (v *View) Truncate(name string, size int64) error {
 	if !v.may(&at, 2) {
 		return pathError("truncate", name, syscall.EACCES)
 	}
-	return v.change("truncate", name, true, false, func(f *memfs.FS, rel string) error { return f.Truncate(rel, size) })
+	return v.change("truncate", name, true, false, func(f tree, rel string) error { return f.Truncate(rel, size) })
 }

@@ -33,6 +33,10 @@ type ContainerOptions struct {
 	Cgroup *Cgroup
 	// OOMGroup has the OOM killer kill all processes (memory.oom.group).
 	OOMGroup bool
+	// OOMScoreAdj shows in /proc/PID/oom_score_adj.
+	OOMScoreAdj int16
+	// HostIPC says that it is in the machine's IPC namespace.
+	HostIPC bool
 	// CPUShares, CPUQuota and CPUPeriod show in /sys/fs/cgroup; 0 means the
 	// kernel's defaults.
 	CPUShares, CPUQuota, CPUPeriod int64
@@ -47,6 +51,10 @@ type ContainerOptions struct {
 	Capabilities *Capabilities
 	// NoNewPrivileges and Seccomp show in /proc/PID/status.
 	NoNewPrivileges, Seccomp bool
+	// Filter is its seccomp filter, as far as it is acted on; nil means none.
+	Filter *Filter
+	// IDMaps are those of its user namespace; nil means the machine's own.
+	IDMaps *IDMaps
 	// Commands are what the image's programs do, by name.
 	Commands Commands
 	// Standalone, if any, names the applets that a busybox runs wherever PATH
@@ -61,6 +69,9 @@ type ContainerOptions struct {
 	// Warn, if any, takes what a command can't do as the real one would.
 	Warn func(text string)
 }
+
+// IDMaps are the contents of /proc/PID/uid_map and gid_map.
+type IDMaps struct{ UID, GID string }
 
 // Container is a cgroup and the namespaces of its processes.
 type Container struct {

@@ -14,6 +14,7 @@ import (
 // fifo is a named pipe that somebody has open.
 type fifo struct {
 	node memfs.Node
+	host string // of the machine's: its path there, and no node
 	q    *pipe
 	// opened fires when an end is opened; who opens one waits for the other.
 	opened        *loop.Event
@@ -23,19 +24,24 @@ type fifo struct {
 
 // Mkfifo makes a named pipe.
 func (v *View) Mkfifo(name string, perm fs.FileMode) error {
-	return v.create("mkfifo", name, func(f *memfs.FS, rel string) error {
+	return v.create("mkfifo", name, func(f tree, rel string) error {
 		return f.Mknod(rel, fs.ModeNamedPipe|perm.Perm()&^v.umask(), "")
 	})
 }
 
 // openFifo opens a named pipe. As on Linux one end waits until the other is
 // opened too, unless it is opened for both.
-func (v *View) openFifo(node memfs.Node, flag int) (File, syscall.Errno) {
-	m := v.ns.m
-	i := slices.IndexFunc(m.fifos, func(f *fifo) bool { return f.node.Same(node) })
+func (v *View) openFifo(at *place, flag int) (File, syscall.Errno) {
+	m, host := v.ns.m, ""
+	if at.syn != nil {
+		host = at.syn.name // what goes through it stays with the interpreted
+	}
+	i := slices.IndexFunc(m.fifos, func(f *fifo) bool {
+		return f.host == host && (host != "" || f.node.Same(at.node))
+	})
 	if i < 0 {
 		i = len(m.fifos)
-		m.fifos = append(m.fifos, &fifo{node: node, q: &pipe{}, opened: &loop.Event{}})
+		m.fifos = append(m.fifos, &fifo{node: at.node, host: host, q: &pipe{}, opened: &loop.Event{}})
 	}
 	f := m.fifos[i]
 	f.users++

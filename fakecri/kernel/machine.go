@@ -11,6 +11,9 @@ type Options struct {
 	Loop *loop.Loop
 	// FS are the node's files. Required.
 	FS *memfs.FS
+	// Host, if any, are the files of the machine that the program runs on; its
+	// /proc is what containers in the machine's namespaces see.
+	Host HostFS
 	// Hostname is the node's, HostIP its address.
 	Hostname, HostIP string
 	// Memory is what the machine has, in bytes, CPUs how many cores. They show
@@ -31,6 +34,9 @@ type Options struct {
 	Kernel string
 	// Remote, if any, answers for addresses that no sandbox of the node has.
 	Remote func(ip string, port int) (Handler, bool)
+	// OnListen, if any, is told of each port that is opened and closed. It
+	// must not wait, and not open or close one.
+	OnListen func(n *NetNS, port int, open bool)
 }
 
 // Machine is the kernel of one node.

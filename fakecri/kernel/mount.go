@@ -160,11 +160,16 @@ func (v *View) Bind(containerPath string, hostFS *memfs.FS, hostPath string, ro 
 	if size, _, ok := hostFS.Limit(hostPath); ok {
 		x.fstype, x.opts = "tmpfs", v.ns.m.tmpfsOptions(size)
 	}
-	if containerPath == shmPath {
+	return v.bind(x, sub.Top().Mode().IsDir())
+}
+
+// bind mounts what is not the container's own.
+func (v *View) bind(x *mount, dir bool) error {
+	if x.path == shmPath {
 		x.opts = shmOptions
 		v.ns.list = slices.DeleteFunc(v.ns.list, func(o *mount) bool { return o.path == shmPath })
 	}
-	return v.mount(x, sub.Top().Mode().IsDir())
+	return v.mount(x, dir)
 }
 
 // Tmpfs mounts an empty tmpfs; size in bytes, 0 for no limit.
@@ -188,6 +193,9 @@ func (v *View) mount(x *mount, dir bool) error {
 	at, errno := root.resolve(x.path, true)
 	if errno != 0 {
 		return pathError("mount", x.path, errno)
+	}
+	if at.path == "/" {
+		return pathError("mount", x.path, syscall.EBUSY) // what is a root stays one
 	}
 	if at.exists() && at.mode().IsDir() != dir {
 		return pathError("mount", x.path, syscall.ENOTDIR)

@@ -59,6 +59,7 @@ func (n *NetNS) Close() {
 		if e.listener != nil {
 			_ = e.listener.Close()
 		}
+		n.unbind(e)
 	}
 	n.open = nil
 }
@@ -96,12 +97,24 @@ func (n *NetNS) bind(e *endpoint) error {
 		return syscall.EADDRINUSE
 	}
 	n.open = slices.Insert(n.open, i, e)
+	n.tell(e.port, true)
 	return nil
 }
 
 func (n *NetNS) unbind(e *endpoint) {
 	e.gone = true
-	n.open = slices.DeleteFunc(n.open, func(o *endpoint) bool { return o == e })
+	i, found := n.find(e.port)
+	if found && n.open[i] == e {
+		n.open = slices.Delete(n.open, i, i+1)
+		n.tell(e.port, false)
+	}
+}
+
+// tell says that a port was opened or closed.
+func (n *NetNS) tell(port int, open bool) {
+	if n.m.opts.OnListen != nil {
+		n.m.opts.OnListen(n, port, open)
+	}
 }
 
 // ephemeral counts through the ports that the kernel chooses.
@@ -162,12 +175,20 @@ func (n *NetNS) Route(ip string) *NetNS {
 	switch {
 	case err != nil:
 		return nil
-	case a.IsLoopback() || a.IsUnspecified():
+	case a.IsUnspecified() || a.IsLoopback() && n.m.netOf(ip) == nil: // sandboxes may have addresses in 127/8
 		return n
 	case ip == n.m.host.ip:
 		return n.m.host
 	}
-	for _, o := range n.m.nets {
+	return n.m.netOf(ip)
+}
+
+// netOf returns the sandbox's namespace that has an address, or nil.
+func (m *Machine) netOf(ip string) *NetNS {
+	if ip == "127.0.0.1" {
+		return nil
+	}
+	for _, o := range m.nets {
 		if o.ip == ip {
 			return o
 		}
@@ -213,6 +234,12 @@ func (n *NetNS) Dial(ctx context.Context, ip string, port int) (*Conn, error) {
 		return nil, syscall.ETIMEDOUT
 	}
 	return n.connect(to, e, ip), nil
+}
+
+// DialHandler connects to a handler that nobody can reach otherwise, as if it
+// served the port of this namespace.
+func (n *NetNS) DialHandler(port int, h Handler) *Conn {
+	return n.connect(n, &endpoint{port: port, handler: h}, "127.0.0.1")
 }
 
 // connect makes the two ends of a connection.

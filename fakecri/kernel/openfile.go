@@ -50,25 +50,29 @@ func (f *openFile) Write(ctx context.Context, b []byte) (int, error) {
 	})
 }
 
-// writeAll writes n bytes at the offset: at once, or, on a tmpfs, as far as the
-// memory goes until the OOM killer has made room.
 func (f *openFile) writeAll(ctx context.Context, n int64, write func(from, to int64) (int64, error)) (int, error) {
 	if f.flag&os.O_APPEND != 0 {
 		f.off = f.h.Size()
 	}
+	return writeAll(ctx, f.h, &f.off, f.tmpfs, n, write)
+}
+
+// writeAll writes n bytes to a file at an offset, which it moves on: at once,
+// or, on a tmpfs, as far as the memory goes until the OOM killer has made room.
+func writeAll(ctx context.Context, h interface{ Size() int64 }, off *int64, tmpfs bool, n int64, write func(from, to int64) (int64, error)) (int, error) {
 	done := int64(0)
 	for {
 		part, taken := n-done, int64(0)
 		var c *Container
-		if p := From(ctx); f.tmpfs && p != nil && !p.dead {
+		if p := From(ctx); tmpfs && p != nil && !p.dead {
 			c = p.c
-			growth := max(f.off+part-f.h.Size(), 0)
+			growth := max(*off+part-h.Size(), 0)
 			if taken = min(growth, c.room()); taken < growth {
 				part -= growth - taken
 			}
 		}
 		m, err := write(done, done+part)
-		f.off += m
+		*off += m
 		done += m
 		if c != nil && taken > 0 {
 			c.files += taken

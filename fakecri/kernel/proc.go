@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -89,7 +90,7 @@ var machineFiles = map[string]func(v *View) string{
 }
 
 // processFiles are the names in /proc/PID.
-var processFiles = []string{"cgroup", "cmdline", "comm", "cwd", "environ", "exe", "fd", "limits", "mountinfo", "mounts", "oom_score", "oom_score_adj", "root", "stat", "statm", "status"}
+var processFiles = []string{"cgroup", "cmdline", "comm", "cwd", "environ", "exe", "fd", "gid_map", "limits", "mountinfo", "mounts", "oom_score", "oom_score_adj", "root", "stat", "statm", "status", "uid_map"}
 
 func (m *Machine) uptime() time.Duration {
 	return time.Duration(m.l.UnixNano() - m.opts.BootTime)
@@ -128,23 +129,39 @@ func (procFS) lookup(v *View, rel string) *synth {
 	}
 	if key, ok := strings.CutPrefix(name, "sys/"); ok && v.ns.c != nil {
 		if val, ok := v.ns.c.opts.Sysctls[strings.ReplaceAll(key, "/", ".")]; ok {
-			return &synth{mode: 0o644, data: func() string { return val + "\n" }}
+			return &synth{mode: 0o644, ro: true, data: func() string { return val + "\n" }}
 		}
 	}
 	if f, ok := machineFiles[name]; ok {
 		s := synthText(func() string { return f(v) })
 		if strings.HasPrefix(name, "sys/") {
-			s.mode = 0o644
-			s.write = func(string) syscall.Errno { return syscall.EROFS }
+			s.mode, s.ro = 0o644, true
 		}
 		return s
 	}
-	for _, f := range sortedKeys(machineFiles) {
+	for f := range machineFiles { //drydock:unordered any of them makes it a directory
+		if strings.HasPrefix(f, name+"/") {
+			return synthDir()
+		}
+	}
+	for _, f := range v.sysctls() {
 		if strings.HasPrefix(f, name+"/") {
 			return synthDir()
 		}
 	}
 	return nil
+}
+
+// sysctls are the files of the sandbox's sysctls.
+func (v *View) sysctls() []string {
+	if v.ns.c == nil || len(v.ns.c.opts.Sysctls) == 0 {
+		return nil
+	}
+	out := sortedKeys(v.ns.c.opts.Sysctls)
+	for i, k := range out {
+		out[i] = "sys/" + strings.ReplaceAll(k, ".", "/")
+	}
+	return out
 }
 
 func sortedKeys[T any](m map[string]T) []string {
@@ -178,7 +195,7 @@ func (procFS) names(v *View, rel string) []string {
 	} else {
 		name += "/"
 	}
-	for _, f := range sortedKeys(machineFiles) {
+	for _, f := range append(sortedKeys(machineFiles), v.sysctls()...) {
 		if rest, ok := strings.CutPrefix(f, name); ok {
 			next, _, _ := strings.Cut(rest, "/")
 			out = append(out, next)
@@ -241,8 +258,12 @@ func (v *View) procFile(p *Process, name string) *synth {
 		return synthText(func() string {
 			return "Limit                     Soft Limit           Hard Limit           Units     \nMax open files            1048576              1048576              files     \n"
 		})
-	case "oom_score", "oom_score_adj":
-		return &synth{mode: 0o644, data: func() string { return "0\n" }, write: func(string) syscall.Errno { return 0 }}
+	case "oom_score":
+		return synthText(func() string { return "0\n" })
+	case "oom_score_adj":
+		return &synth{mode: 0o644, data: p.oomScoreAdj, write: func(string) syscall.Errno { return 0 }}
+	case "uid_map", "gid_map":
+		return synthText(func() string { return p.idMap(name) })
 	case "cwd":
 		return synthLink(p.Dir)
 	case "root":
@@ -266,9 +287,30 @@ func (v *View) procFile(p *Process, name string) *synth {
 	return nil
 }
 
+func (p *Process) oomScoreAdj() string {
+	if p.c == nil {
+		return "0\n"
+	}
+	return itoa(int(p.c.opts.OOMScoreAdj)) + "\n"
+}
+
+// idMap is what uid_map or gid_map says.
+func (p *Process) idMap(name string) string {
+	switch {
+	case p.c != nil && p.c.opts.IDMaps == nil && p.c.m.opts.Host != nil:
+		return p.c.m.hostText("/proc/self/" + name)
+	case p.c == nil || p.c.opts.IDMaps == nil:
+		return fmt.Sprintf("%10d %10d %10d\n", 0, 0, uint32(math.MaxUint32))
+	case name == "uid_map":
+		return p.c.opts.IDMaps.UID
+	}
+	return p.c.opts.IDMaps.GID
+}
+
 // Comm is the process's short name.
 func (p *Process) Comm() string {
-	name := path.Base(strings.TrimPrefix(first(p.Argv), "-"))
+	title, _, _ := strings.Cut(first(p.Argv), ": ") // of "nginx: master process ..."
+	name := path.Base(strings.TrimPrefix(title, "-"))
 	return name[:min(len(name), 15)]
 }
 
@@ -360,7 +402,7 @@ func (v *View) netTCP() string {
 	if v.ns.c == nil {
 		return out
 	}
-	for i, port := range v.ns.c.Net().Ports() {
+	for i, port := range v.ns.c.Net().Listeners() {
 		out += fmt.Sprintf("%4d: 00000000:%04X 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 0 1 0000000000000000 100 0 0 10 0\n", i, port)
 	}
 	return out

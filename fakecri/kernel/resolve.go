@@ -53,7 +53,10 @@ func (at *place) target() string {
 
 // head returns the first bytes of a file that has any of its own.
 func (at *place) head(n int) []byte {
-	if at.syn != nil {
+	switch {
+	case at.syn.real():
+		return at.syn.head(n)
+	case at.syn != nil:
 		return nil
 	}
 	return at.node.Head(n)
@@ -232,10 +235,13 @@ func (v *View) existing(op, name string, follow bool) (place, error) {
 
 // writable returns the files of the mount that a place is on and the path there,
 // or EROFS.
-func (v *View) writable(i int, p string) (*memfs.FS, string, syscall.Errno) {
+func (v *View) writable(i int, p string) (tree, string, syscall.Errno) {
 	x := v.ns.list[i]
 	if x.ro {
 		return nil, "", syscall.EROFS
+	}
+	if h, ok := x.synth.(*hostMount); ok {
+		return h.fs, h.at(x.rel(p)), 0
 	}
 	f := v.ns.files(i)
 	if f == nil {
@@ -245,7 +251,7 @@ func (v *View) writable(i int, p string) (*memfs.FS, string, syscall.Errno) {
 }
 
 // mayCreate tells whether an entry can be made at a place where none is.
-func (v *View) mayCreate(at *place) (*memfs.FS, string, syscall.Errno) {
+func (v *View) mayCreate(at *place) (tree, string, syscall.Errno) {
 	dir := at.dir()
 	if !v.may(&dir, 3) {
 		return nil, "", syscall.EACCES
@@ -254,7 +260,7 @@ func (v *View) mayCreate(at *place) (*memfs.FS, string, syscall.Errno) {
 }
 
 // mayRemove tells whether the entry at a place can be taken away.
-func (v *View) mayRemove(at *place) (*memfs.FS, string, syscall.Errno) {
+func (v *View) mayRemove(at *place) (tree, string, syscall.Errno) {
 	if at.point {
 		return nil, "", syscall.EBUSY
 	}

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"path"
 	"slices"
@@ -333,6 +334,10 @@ func execError(err error) syscall.Errno {
 		err = pe.Err
 	}
 	if errno, ok := err.(syscall.Errno); ok {
+		return errno
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
 		return errno
 	}
 	return syscall.EIO

@@ -14,16 +14,26 @@ type synth struct {
 	link     string        // of a symbolic link
 	file     File          // what a link of /proc/PID/fd stands for
 	data     func() string // of a file
+	ro       bool          // no one may open it for writing
 	write    func(string) syscall.Errno
+	// Of a file of the machine's: where, and its description.
+	host *hostMount
+	name string
+	info fs.FileInfo
 }
 
 func (s *synth) ino() uint64 { return 0xf0000000 }
+
+// real tells whether it is a file of the machine's and not made up.
+func (s *synth) real() bool { return s != nil && s.host != nil }
 
 // fileMode is what the open file behind a link is.
 func (s *synth) fileMode() fs.FileMode {
 	switch f := s.file.(type) {
 	case *openFile:
 		return f.h.Node().Mode()
+	case *hostOpen:
+		return f.h.Mode()
 	case device:
 		return fs.ModeDevice | fs.ModeCharDevice | 0o666
 	case pipeReader, pipeWriter:
@@ -57,10 +67,10 @@ func (v *View) openSynth(at *place, write bool) (File, syscall.Errno) {
 	if s.mode.IsDir() {
 		return &synthFile{s: s, path: at.path, refs: 1}, 0
 	}
-	if write && s.write == nil {
-		if v.ns.list[at.mnt].ro {
-			return nil, syscall.EROFS
-		}
+	switch {
+	case write && (s.ro || v.ns.list[at.mnt].ro):
+		return nil, syscall.EROFS
+	case write && s.write == nil:
 		return nil, syscall.EACCES
 	}
 	f := &synthFile{s: s, path: at.path, refs: 1}

@@ -40,6 +40,10 @@ func (i *info) Sys() any {
 const dirSize = 4096
 
 func (v *View) info(at *place, name string) fs.FileInfo {
+	if at.syn.real() {
+		of := at.syn.info
+		return &info{name: name, mode: of.Mode(), size: of.Size(), mtime: of.ModTime().UnixNano(), of: of}
+	}
 	if at.syn != nil {
 		return &info{name: name, mode: at.syn.mode, size: int64(len(at.syn.link)), mtime: v.ns.m.l.UnixNano(),
 			sys: &memfs.Sys{UID: at.syn.uid, GID: at.syn.gid, Nlink: 1, Ino: at.syn.ino()}}
@@ -162,12 +166,16 @@ func (v *View) open(name string, flag int, perm fs.FileMode) (File, syscall.Errn
 		return nil, syscall.EISDIR
 	case !v.may(&at, want):
 		return nil, syscall.EACCES
-	case at.syn != nil:
-		return v.openSynth(&at, write)
 	case at.mode()&fs.ModeDevice != 0:
-		return v.openDevice(at.node.Target())
+		return v.openDevice(at.target())
+	case at.syn != nil && !at.syn.real():
+		return v.openSynth(&at, write)
 	case at.mode()&fs.ModeNamedPipe != 0:
-		return v.openFifo(at.node, flag)
+		return v.openFifo(&at, flag)
+	case at.mode()&fs.ModeSocket != 0:
+		return nil, syscall.ENXIO
+	case !write && at.syn != nil:
+		return at.syn.host.open(at.syn.name, at.path, flag, 0)
 	case !write:
 		return &openFile{h: at.node.Open(name), path: at.path, refs: 1, flag: flag}, 0
 	}
@@ -185,7 +193,11 @@ func (v *View) umask() fs.FileMode {
 	return fs.FileMode(v.p.Umask)
 }
 
-func (v *View) openFile(f *memfs.FS, rel string, at *place, flag int, perm fs.FileMode, create bool) (File, syscall.Errno) {
+func (v *View) openFile(t tree, rel string, at *place, flag int, perm fs.FileMode, create bool) (File, syscall.Errno) {
+	f, ok := t.(*memfs.FS)
+	if !ok {
+		return v.openHost(rel, at, flag, perm, create)
+	}
 	h, err := f.Open(rel, flag&^(os.O_EXCL|os.O_APPEND), perm)
 	if err != nil {
 		return nil, execError(err)
@@ -197,7 +209,7 @@ func (v *View) openFile(f *memfs.FS, rel string, at *place, flag int, perm fs.Fi
 }
 
 // own gives a new entry to the process.
-func (v *View) own(f *memfs.FS, rel string, at *place) {
+func (v *View) own(f tree, rel string, at *place) {
 	cred := v.cred()
 	if cred.UID == 0 && cred.GID == 0 {
 		return
@@ -231,6 +243,12 @@ func (v *View) ReadFile(name string) ([]byte, error) {
 			err = nil
 		}
 		return out[:n], err
+	case *hostOpen:
+		out, errno := f.all()
+		if errno != 0 {
+			return nil, pathError("read", name, errno)
+		}
+		return out, nil
 	case *synthFile:
 		return f.data, nil
 	case device:
@@ -252,7 +270,7 @@ func (v *View) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	}
 	defer func() { _ = f.Close() }()
 	switch f := f.(type) {
-	case *openFile, *synthFile, device:
+	case *openFile, *hostOpen, *synthFile, device:
 		_, err = f.Write(context.Background(), data) // these never wait
 		return err
 	}
@@ -308,6 +326,11 @@ func (v *View) Statfs(name string) (Statfs, error) {
 	}
 	x := v.ns.list[at.mnt]
 	s := Statfs{Source: v.ns.m.device(x), Type: x.fstype, MountPoint: x.path}
+	if at.syn.real() {
+		of, err := at.syn.host.fs.Statfs(at.syn.name)
+		of.Source, of.Type, of.MountPoint = s.Source, s.Type, s.MountPoint
+		return of, err
+	}
 	switch x.fstype {
 	case "proc", "sysfs", "cgroup", "devpts", "mqueue":
 		return s, nil

@@ -115,6 +115,8 @@ func TestBinds(t *testing.T) {
 		{v.RemoveAll("/deep"), syscall.EBUSY},
 		{v.Bind("/x", r.fs, "/nosuch", false), syscall.ENOENT},
 		{v.Bind("/etc/passwd", r.fs, "/vol", false), syscall.ENOTDIR},
+		{v.Bind("/", r.fs, "/vol", false), syscall.EBUSY},
+		{v.Bind("/etc/..", r.fs, "/vol", false), syscall.EBUSY},
 	} {
 		if !isErrno(k.err, k.want) {
 			t.Errorf("%v, want %v", k.err, k.want)

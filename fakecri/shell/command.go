@@ -131,7 +131,11 @@ func (s *shell) mainStdin() int {
 	var buf [1023]byte
 	text, lines, first := "", 0, 1
 	status := 0
+	prompts := kernel.Prompts(s.p.FD(0))
 	for {
+		if prompts {
+			s.prompt(text != "")
+		}
 		line, err := s.readLine(buf[:])
 		if s.skip == skipExit {
 			return s.finish(s.status)
@@ -162,6 +166,26 @@ func (s *shell) mainStdin() int {
 		}
 	}
 	return s.finish(status)
+}
+
+// prompt asks for a command at a terminal, or for more of one.
+func (s *shell) prompt(more bool) {
+	text := s.vars.value("PS1")
+	if more {
+		text = s.vars.value("PS2")
+	}
+	sign := "$"
+	if s.p.Cred.UID == 0 {
+		sign = "#"
+	}
+	dir := s.cwd
+	if home := s.vars.value("HOME"); home != "" && home != "/" && (dir == home || strings.HasPrefix(dir, home+"/")) {
+		dir = "~" + dir[len(home):]
+	}
+	text = strings.NewReplacer(`\w`, dir, `\W`, path.Base(dir), `\$`, sign, `\h`, s.vars.value("HOSTNAME"), `\u`, s.vars.value("USER"), `\n`, "\n").Replace(text)
+	if f := s.p.FD(2); f != nil {
+		_, _ = f.Write(s.ctx, []byte(text))
+	}
 }
 
 // profile runs what a login shell starts with.

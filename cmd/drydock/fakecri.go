@@ -1,0 +1,349 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/fakecri/server"
+	"github.com/drydock-sim/drydock/scenarios"
+)
+
+// fakecriFlags are the flags of drydock fakecri.
+type fakecriFlags struct {
+	listen      string
+	socketMode  string
+	root        string
+	images      []string
+	onlyListed  bool
+	programs    []string
+	latency     string
+	pullLatency string
+	podCIDR     string
+	seed        uint64
+	seedSet     bool
+	speed       float64
+	cgroups     string
+	faults      string
+	control     string
+	record      string
+	streaming   string
+	name        string
+	verbose     bool
+
+	stdout, stderr io.Writer
+}
+
+const fakecriLong = `Serve an in-memory container runtime on a unix socket: the services of the
+Container Runtime Interface (runtime.v1), for crictl, for kubelets and for
+whoever tests a client of it. It needs no kernel features and no root.
+
+Every well-formed image "pulls". Commands of busybox images are interpreted by
+a shell of our own, well-known images (nginx, httpd, pause, ...) behave; others
+run until they are stopped. Mounts of the host and container logs are real
+files.
+
+--faults FILE sets faults from the start. It has a list of what a scenario's
+action has as fault.cri; from counts from the start, with "at" as in a timeline:
+
+  - method: StopContainer
+    error: {code: Unavailable, message: try later}
+    count: 2
+  - at: 30s
+    fault: {cri: {method: "List*", latency: 2s, for: 10s}}
+
+--control ADDR (unix:///PATH or HOST:PORT on the loopback interface) opens an
+HTTP endpoint that changes things while the runtime runs; answers are JSON:
+
+  GET /state             what there is: sandboxes, containers, images, calls
+  GET /faults            the faults that are set, with their numbers
+  POST /faults           sets faults; the body is as in --faults, YAML or JSON
+  DELETE /faults?id=N    clears a fault; without id all of them
+  POST /daemon           {"down": true} has calls fail as Unavailable while
+                         containers live on; {"up": true} ends that
+
+  curl --unix-socket /tmp/control -d 'method: PullImage
+  hang: true' http://drydock/faults
+
+--speed N runs programs and latencies N times as fast as the wall clock; the
+timeouts of requests, and all times that clients see, stay the wall clock's.
+
+--record FILE appends a line of JSON for every call: time, method, request,
+response, code, error, tookMs; of streams how many messages were sent.
+Credentials are left out, and long outputs are cut.
+
+When it listens it says so on standard output. SIGTERM and SIGINT end it: calls
+in flight get two seconds, and the containers end with it.`
+
+func newFakecri() *cobra.Command {
+	var f fakecriFlags
+	cmd := &cobra.Command{
+		Use:   "fakecri --listen unix:///PATH",
+		Short: "Serve an in-memory container runtime on a CRI socket",
+		Long:  fakecriLong,
+		Example: `  drydock fakecri --listen unix:///tmp/cri.sock
+  crictl --runtime-endpoint unix:///tmp/cri.sock pods
+  drydock fakecri --listen unix:///tmp/cri.sock --latency none --faults faults.yaml --control unix:///tmp/control`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.seedSet = cmd.Flags().Changed("seed")
+			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return f.run(cmd.Context())
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.listen, "listen", "", "where to listen: unix:///PATH, or tcp://HOST:PORT on the loopback interface (required)")
+	fl.StringVar(&f.socketMode, "socket-mode", "0660", "the socket's permissions, in octal")
+	fl.StringVar(&f.root, "root", "", "the runtime's directory, which ImageFsInfo names; made if need be (default: one that is removed in the end)")
+	fl.StringArrayVar(&f.images, "images", nil, "a file with a catalogue of images, as a scenario's spec.images (may be repeated)")
+	fl.BoolVar(&f.onlyListed, "only-listed-images", false, "pulls of images that are not in the catalogue fail")
+	fl.StringArrayVar(&f.programs, "program", nil, "a file with what containers do, as a scenario's spec.programs (may be repeated)")
+	fl.StringVar(&f.latency, "latency", "realistic", "how long calls take: realistic (as on an idle machine) or none")
+	fl.StringVar(&f.pullLatency, "pull-latency", "100ms..300ms", "how long pulls take that the catalogue says nothing about: a time or a range")
+	fl.StringVar(&f.podCIDR, "pod-cidr", server.DefaultPodCIDR, "the pods' addresses; what pods listen on can be reached only within 127.0.0.0/8")
+	fl.Uint64Var(&f.seed, "seed", 0, "decides ids and draws (default: another one each time)")
+	fl.Float64Var(&f.speed, "speed", 1, "how many times as fast as the wall clock programs and latencies run")
+	fl.StringVar(&f.cgroups, "cgroup-driver", "cgroupfs", "what RuntimeConfig says: cgroupfs or systemd")
+	fl.StringVar(&f.faults, "faults", "", "a file with faults that are there from the start")
+	fl.StringVar(&f.control, "control", "", "where to open the control endpoint: unix:///PATH or HOST:PORT")
+	fl.StringVar(&f.record, "record", "", "append every call to this file, as JSON lines")
+	fl.StringVar(&f.streaming, "streaming-address", "127.0.0.1:0", "HOST:PORT on which exec, attach and port-forward are served")
+	fl.StringVar(&f.name, "runtime-name", "fakecri", "the runtime's name, as Version has it")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show what the streaming library logs, and stacks of what goes wrong inside")
+	return cmd
+}
+
+// bad is a mistake of the user.
+func bad(format string, args ...any) error {
+	return &codeError{exitBadInput, fmt.Errorf(format, args...)}
+}
+
+func (f *fakecriFlags) run(ctx context.Context) error {
+	opts, err := f.options()
+	if err != nil {
+		return err
+	}
+	if f.record != "" {
+		file, err := os.OpenFile(f.record, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return bad("--record: %w", err)
+		}
+		defer file.Close()
+		opts.Record = file
+	}
+	lis, err := f.listener()
+	if err != nil {
+		return err
+	}
+	defer lis.Close()
+	var ctl net.Listener
+	if f.control != "" {
+		if ctl, err = controlListener(f.control); err != nil {
+			return err
+		}
+		defer ctl.Close()
+	}
+	cleanup, err := f.makeRoot(&opts)
+	if err != nil {
+		return err
+	}
+	defer cleanup()
+	if !f.verbose { // the streaming library logs each client that goes away as an error
+		klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	}
+	srv, err := server.New(opts)
+	if err != nil {
+		return bad("%w", err)
+	}
+	return f.serve(ctx, srv, lis, ctl)
+}
+
+// serve serves until ctx ends.
+func (f *fakecriFlags) serve(ctx context.Context, srv *server.Server, lis, ctl net.Listener) error {
+	failed := make(chan error, 2)
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		failed <- srv.Serve(lis)
+	}()
+	closeControl := func() {}
+	if ctl != nil {
+		web := &http.Server{Handler: srv.Control(parseControl), ReadHeaderTimeout: 10 * time.Second}
+		closeControl = func() { _ = web.Close() }
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if err := web.Serve(ctl); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("the control endpoint: %w", err)
+			}
+		}()
+		fmt.Fprintf(f.stdout, "drydock fakecri: control endpoint on %s\n", address(ctl))
+	}
+	fmt.Fprintf(f.stdout, "drydock fakecri: ready, listening on %s\n", address(lis))
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	case <-srv.Done():
+		err = fmt.Errorf("the runtime's loop ended: %w", srv.Err())
+	}
+	closeControl()
+	srv.Stop()
+	wg.Wait()
+	if err != nil {
+		return &codeError{exitInternal, err}
+	}
+	return nil
+}
+
+// parseControl reads the body of POST /faults.
+func parseControl(body []byte) ([]fakecri.Fault, error) { return scenarios.ParseFaults("body", body) }
+
+// options are what the flags say, but for the files that are written.
+func (f *fakecriFlags) options() (server.Options, error) {
+	var lock sync.Mutex
+	o := server.Options{
+		Speed: f.speed, Seed: f.seed, StreamAddress: f.streaming, Debug: f.verbose,
+		Warn: func(text string) {
+			lock.Lock()
+			defer lock.Unlock()
+			fmt.Fprintf(f.stderr, "drydock fakecri: %s\n", strings.TrimSpace(text))
+		},
+	}
+	if f.speed < server.MinSpeed || f.speed > server.MaxSpeed {
+		return o, bad("--speed: %v is not within %v and %v", f.speed, server.MinSpeed, server.MaxSpeed)
+	}
+	if !f.seedSet {
+		o.Seed = rand.Uint64()
+	}
+	r := &o.Runtime
+	r.Name, r.PodCIDR, r.CgroupDriver, r.OnlyListedImages = f.name, f.podCIDR, f.cgroups, f.onlyListed
+	r.CPUs, r.NodeIP = runtime.NumCPU(), "127.0.0.1"
+	r.Hostname, _ = os.Hostname()
+	r.Node = r.Hostname
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		r.Memory = int64(info.Totalram) * int64(info.Unit)
+	}
+	switch f.latency {
+	case "realistic":
+	case "none":
+		r.Latency = server.NoLatency()
+	default:
+		return o, bad("--latency: %q is neither realistic nor none", f.latency)
+	}
+	if f.cgroups != "cgroupfs" && f.cgroups != "systemd" {
+		return o, bad("--cgroup-driver: %q is neither cgroupfs nor systemd", f.cgroups)
+	}
+	if f.name == "" {
+		return o, bad("--runtime-name: must not be empty")
+	}
+	var err error
+	if r.ImagePull, err = parseRange(f.pullLatency); err != nil {
+		return o, bad("--pull-latency: %w", err)
+	}
+	if err := f.files(&o); err != nil {
+		return o, err
+	}
+	if err := r.Validate(); err != nil {
+		return o, bad("%w", err)
+	}
+	return o, nil
+}
+
+// files reads the files that flags name.
+func (f *fakecriFlags) files(o *server.Options) error {
+	for _, name := range f.images {
+		list, err := readPart("--images", name, scenarios.ParseImages)
+		if err != nil {
+			return err
+		}
+		o.Runtime.Images = append(o.Runtime.Images, list...)
+	}
+	for _, name := range f.programs {
+		list, err := readPart("--program", name, scenarios.ParsePrograms)
+		if err != nil {
+			return err
+		}
+		o.Runtime.Programs = append(o.Runtime.Programs, list...)
+	}
+	if f.faults != "" {
+		var err error
+		o.Faults, err = readPart("--faults", f.faults, scenarios.ParseFaults)
+		return err
+	}
+	return nil
+}
+
+func readPart[T any](flag, name string, parse func(string, []byte) ([]T, error)) ([]T, error) {
+	data, err := scenarios.ReadPart(name)
+	if err != nil {
+		return nil, bad("%s: %w", flag, err)
+	}
+	list, err := parse(name, data)
+	if err != nil {
+		return nil, &codeError{exitBadInput, err}
+	}
+	return list, nil
+}
+
+// parseRange reads "2s" or "2s..4s"; "none" and 0 are no time at all.
+func parseRange(s string) (fakecri.Range, error) {
+	if s == "none" || s == "0" {
+		return fakecri.Range{Min: 1, Max: 1}, nil // zero would be the default
+	}
+	lo, hi, isRange := strings.Cut(s, "..")
+	if !isRange {
+		hi = lo
+	}
+	a, err := time.ParseDuration(lo)
+	if err == nil {
+		var b time.Duration
+		if b, err = time.ParseDuration(hi); err == nil && a >= 0 && b >= a {
+			return fakecri.Range{Min: max(a, 1), Max: max(b, 1)}, nil
+		}
+	}
+	return fakecri.Range{}, fmt.Errorf("%q is no time: want one such as 2s, a range such as 2s..4s, or none", s)
+}
+
+// makeRoot makes the runtime's directory; the function returned removes it if
+// the user has named none.
+func (f *fakecriFlags) makeRoot(o *server.Options) (func(), error) {
+	if f.root == "" {
+		dir, err := os.MkdirTemp("", "drydock-fakecri-")
+		if err != nil {
+			return nil, &codeError{exitInternal, err}
+		}
+		o.Root = dir
+		return func() { _ = os.RemoveAll(dir) }, nil
+	}
+	dir, err := filepath.Abs(f.root)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o711)
+	}
+	if err != nil {
+		return nil, bad("--root: %w", err)
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, bad("--root: %w", err)
+	}
+	o.Root = dir
+	return func() {}, nil
+}

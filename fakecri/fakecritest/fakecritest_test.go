@@ -1,0 +1,57 @@
+package fakecritest_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/fakecri/fakecritest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestServer(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var sockets []string
+	t.Run("server", func(t *testing.T) {
+		// Two servers of one test do not get in each other's way.
+		a, b := fakecritest.NewServer(t), fakecritest.NewServer(t, fakecritest.WithRuntime(func(o *fakecri.Options) { o.Name = "other" }))
+		for _, s := range []*fakecritest.Server{a, b} {
+			sockets = append(sockets, strings.TrimPrefix(s.Endpoint(), "unix://"))
+		}
+		rt := runtimeapi.NewRuntimeServiceClient(b.Dial())
+		v, err := rt.Version(ctx, &runtimeapi.VersionRequest{})
+		if err != nil || v.RuntimeName != "other" {
+			t.Errorf("Version: %v, %v", v, err)
+		}
+
+		remove := b.Fault(fakecri.Fault{Method: "Status", Error: &fakecri.FaultError{Code: "Aborted"}})
+		for _, want := range []codes.Code{codes.Aborted, codes.OK} {
+			if _, err := rt.Status(ctx, &runtimeapi.StatusRequest{}); status.Code(err) != want {
+				t.Errorf("Status: %v, want %s", err, want)
+			}
+			remove()
+		}
+		b.Do(func(r *fakecri.Runtime) { r.SetNetworkReady(false, "Gone", "no network") })
+		st, err := rt.Status(ctx, &runtimeapi.StatusRequest{})
+		if err != nil || st.Status.Conditions[1].Status || st.Status.Conditions[1].Reason != "Gone" {
+			t.Errorf("Status: %v, %v", st, err)
+		}
+		a.Close()
+		a.Close()
+	})
+	for _, s := range sockets {
+		if _, err := os.Stat(s); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", s, err)
+		}
+	}
+}

@@ -1,0 +1,326 @@
+package fakecri
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// This file is what verbose statuses tell besides: JSON with the names that
+// containerd gives its parts, of which crictl and others read some
+// (".info.pid", ".info.runtimeSpec").
+
+const (
+	snapshotter  = "overlayfs"
+	runtimeType  = "io.containerd.runc.v2"
+	cgroupDriver = "cgroupfs"
+)
+
+// infoMap is one part of a verbose answer.
+func infoMap(v any) map[string]string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return map[string]string{"info": "{}"}
+	}
+	return map[string]string{"info": string(text)}
+}
+
+type runtimeOptionsInfo struct {
+	SystemdCgroup bool
+}
+
+// containerInfo is what ContainerStatus tells besides.
+func (r *Runtime) containerInfo(c *container) map[string]string {
+	return infoMap(struct {
+		SandboxID      string                      `json:"sandboxID"`
+		PID            int                         `json:"pid"`
+		Removing       bool                        `json:"removing"`
+		SnapshotKey    string                      `json:"snapshotKey"`
+		Snapshotter    string                      `json:"snapshotter"`
+		RuntimeType    string                      `json:"runtimeType"`
+		RuntimeOptions runtimeOptionsInfo          `json:"runtimeOptions"`
+		Config         *runtimeapi.ContainerConfig `json:"config"`
+		RuntimeSpec    *specs.Spec                 `json:"runtimeSpec"`
+	}{
+		c.sandbox.id, r.pidOf(c), c.removing, c.id, snapshotter, runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver},
+		c.config, r.runtimeSpec(c),
+	})
+}
+
+// sandboxInfo is what PodSandboxStatus tells besides.
+func (r *Runtime) sandboxInfo(s *sandbox) map[string]string {
+	pid, state := 0, "deleted"
+	if s.state == sandboxReady {
+		pid, state = statedPID(s.id), "running"
+	}
+	type ipConfig struct{ IP, Gateway string }
+	type iface struct {
+		IPConfigs []ipConfig
+		Mac       string
+		Sandbox   string
+	}
+	type cniResult struct {
+		Interfaces map[string]iface
+	}
+	var cni *cniResult
+	if s.netUp {
+		cni = &cniResult{Interfaces: map[string]iface{"eth0": {IPConfigs: []ipConfig{{IP: s.ip.String()}}, Sandbox: "/var/run/netns/cni-" + s.id[:36]}}}
+	}
+	return infoMap(struct {
+		PID                int                          `json:"pid"`
+		ProcessStatus      string                       `json:"processStatus"`
+		NetNamespaceClosed bool                         `json:"netNamespaceClosed"`
+		Image              string                       `json:"image"`
+		SnapshotKey        string                       `json:"snapshotKey"`
+		Snapshotter        string                       `json:"snapshotter"`
+		RuntimeHandler     string                       `json:"runtimeHandler"`
+		RuntimeType        string                       `json:"runtimeType"`
+		RuntimeOptions     runtimeOptionsInfo           `json:"runtimeOptions"`
+		Config             *runtimeapi.PodSandboxConfig `json:"config"`
+		RuntimeSpec        *specs.Spec                  `json:"runtimeSpec"`
+		CNIResult          *cniResult                   `json:"cniResult"`
+	}{
+		pid, state, s.state != sandboxReady && !s.hostNetwork(), or(r.opts.SandboxImage, "registry.k8s.io/pause:3.10.1"), s.id, snapshotter,
+		or(s.handler, "runc"), runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver}, s.config, r.sandboxSpec(s), cni,
+	})
+}
+
+// statedPID makes up a process id for what has no process here: the same for
+// the same id.
+func statedPID(id string) int {
+	n := 0
+	for _, d := range []byte(id[:6]) {
+		n = n*16 + int(d)%16
+	}
+	return 1000 + n%4_000_000
+}
+
+// pidOf is the container's process as the machine numbers it, 0 for none.
+func (r *Runtime) pidOf(c *container) int {
+	switch {
+	case c.process == nil:
+		return 0
+	case c.process.in != nil && c.process.in.kc.First() != nil:
+		return c.process.in.kc.First().PIDIn(r.kernel().HostPIDs())
+	}
+	return statedPID(c.id)
+}
+
+// runtimeSpec is what containerd would hand to runc, as far as it is of use to
+// those who look at it.
+func (r *Runtime) runtimeSpec(c *container) *specs.Spec {
+	sc := c.config.GetLinux().GetSecurityContext()
+	src := c.image.source
+	spec := &specs.Spec{
+		Version:  specs.Version,
+		Hostname: r.utsName(c.sandbox),
+		Root:     &specs.Root{Path: "rootfs", Readonly: sc.GetReadonlyRootfs()},
+		Process: &specs.Process{
+			Terminal:        c.config.Tty,
+			Args:            c.argv(),
+			Env:             r.environment(c, ""),
+			Cwd:             or(or(c.config.WorkingDir, src.WorkingDir), "/"),
+			NoNewPrivileges: sc.GetNoNewPrivs(),
+			User:            specUser(c.user(r)),
+		},
+		Annotations: map[string]string{
+			"io.kubernetes.cri.container-type":    "container",
+			"io.kubernetes.cri.container-name":    c.config.Metadata.Name,
+			"io.kubernetes.cri.image-name":        c.image.spec.Image,
+			"io.kubernetes.cri.sandbox-id":        c.sandbox.id,
+			"io.kubernetes.cri.sandbox-name":      c.sandbox.config.Metadata.Name,
+			"io.kubernetes.cri.sandbox-namespace": c.sandbox.config.Metadata.Namespace,
+			"io.kubernetes.cri.sandbox-uid":       c.sandbox.config.Metadata.Uid,
+		},
+		Linux: &specs.Linux{
+			CgroupsPath:   r.cgroupPath(c),
+			MaskedPaths:   sc.GetMaskedPaths(),
+			ReadonlyPaths: sc.GetReadonlyPaths(),
+			Sysctl:        c.sandbox.config.GetLinux().GetSysctls(),
+			Resources:     specResources(c.linuxResources()),
+			Namespaces:    specNamespaces(sc.GetNamespaceOptions()),
+		},
+	}
+	if lin := c.linuxResources(); lin != nil {
+		adj := int(lin.OomScoreAdj)
+		spec.Process.OOMScoreAdj = &adj
+	}
+	for _, m := range c.config.Mounts {
+		spec.Mounts = append(spec.Mounts, specMount(m))
+	}
+	return spec
+}
+
+func (r *Runtime) sandboxSpec(s *sandbox) *specs.Spec {
+	lin := s.config.GetLinux()
+	return &specs.Spec{
+		Version:  specs.Version,
+		Hostname: r.utsName(s),
+		Root:     &specs.Root{Path: "rootfs", Readonly: true},
+		Process:  &specs.Process{Args: []string{"/pause"}, Cwd: "/", User: specs.User{UID: 65535, GID: 65535}},
+		Annotations: map[string]string{
+			"io.kubernetes.cri.container-type":        "sandbox",
+			"io.kubernetes.cri.sandbox-id":            s.id,
+			"io.kubernetes.cri.sandbox-name":          s.config.Metadata.Name,
+			"io.kubernetes.cri.sandbox-namespace":     s.config.Metadata.Namespace,
+			"io.kubernetes.cri.sandbox-uid":           s.config.Metadata.Uid,
+			"io.kubernetes.cri.sandbox-log-directory": s.config.LogDirectory,
+		},
+		Linux: &specs.Linux{
+			CgroupsPath: path.Join("/", lin.GetCgroupParent(), s.id),
+			Sysctl:      lin.GetSysctls(),
+			Resources:   specResources(lin.GetResources()),
+			Namespaces:  specNamespaces(lin.GetSecurityContext().GetNamespaceOptions()),
+		},
+	}
+}
+
+func specUser(u *runtimeapi.ContainerUser) specs.User {
+	out := specs.User{UID: uint32(u.GetLinux().GetUid()), GID: uint32(u.GetLinux().GetGid())}
+	for _, g := range u.GetLinux().GetSupplementalGroups() {
+		out.AdditionalGids = append(out.AdditionalGids, uint32(g))
+	}
+	return out
+}
+
+func specMount(m *runtimeapi.Mount) specs.Mount {
+	options := []string{"rbind", map[runtimeapi.MountPropagation]string{
+		runtimeapi.MountPropagation_PROPAGATION_PRIVATE:           "rprivate",
+		runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER: "rslave",
+		runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL:     "rshared",
+	}[m.Propagation]}
+	switch {
+	case m.RecursiveReadOnly:
+		options = append(options, "rro")
+	case m.Readonly:
+		options = append(options, "ro")
+	default:
+		options = append(options, "rw")
+	}
+	return specs.Mount{Destination: m.ContainerPath, Type: "bind", Source: m.HostPath, Options: slices.DeleteFunc(options, func(s string) bool { return s == "" })}
+}
+
+func specResources(lin *runtimeapi.LinuxContainerResources) *specs.LinuxResources {
+	if lin == nil {
+		return nil
+	}
+	out := &specs.LinuxResources{CPU: &specs.LinuxCPU{Cpus: lin.CpusetCpus, Mems: lin.CpusetMems}, Memory: &specs.LinuxMemory{}, Unified: lin.Unified}
+	if lin.CpuShares > 0 {
+		n := uint64(lin.CpuShares)
+		out.CPU.Shares = &n
+	}
+	if lin.CpuQuota != 0 {
+		n := lin.CpuQuota
+		out.CPU.Quota = &n
+	}
+	if lin.CpuPeriod > 0 {
+		n := uint64(lin.CpuPeriod)
+		out.CPU.Period = &n
+	}
+	if lin.MemoryLimitInBytes != 0 {
+		n := lin.MemoryLimitInBytes
+		out.Memory.Limit = &n
+	}
+	if lin.MemorySwapLimitInBytes != 0 {
+		n := lin.MemorySwapLimitInBytes
+		out.Memory.Swap = &n
+	}
+	for _, h := range lin.HugepageLimits {
+		out.HugepageLimits = append(out.HugepageLimits, specs.LinuxHugepageLimit{Pagesize: h.PageSize, Limit: h.Limit})
+	}
+	return out
+}
+
+// specNamespaces are those that a container or sandbox doesn't share with the
+// machine.
+func specNamespaces(o *runtimeapi.NamespaceOption) []specs.LinuxNamespace {
+	out := []specs.LinuxNamespace{{Type: specs.UTSNamespace}, {Type: specs.MountNamespace}}
+	for _, n := range []struct {
+		mode runtimeapi.NamespaceMode
+		kind specs.LinuxNamespaceType
+	}{{o.GetPid(), specs.PIDNamespace}, {o.GetIpc(), specs.IPCNamespace}, {o.GetNetwork(), specs.NetworkNamespace}} {
+		if n.mode != runtimeapi.NamespaceMode_NODE {
+			out = append(out, specs.LinuxNamespace{Type: n.kind})
+		}
+	}
+	if u := o.GetUsernsOptions(); u != nil && u.Mode != runtimeapi.NamespaceMode_NODE {
+		out = append(out, specs.LinuxNamespace{Type: specs.UserNamespace})
+	}
+	return out
+}
+
+// info is what ImageStatus tells besides: the image's configuration as the OCI
+// image format has it.
+func (im *image) info() map[string]string {
+	src := im.source
+	type config struct {
+		User         string              `json:"User,omitempty"`
+		ExposedPorts map[string]struct{} `json:"ExposedPorts,omitempty"`
+		Env          []string            `json:"Env,omitempty"`
+		Entrypoint   []string            `json:"Entrypoint,omitempty"`
+		Cmd          []string            `json:"Cmd,omitempty"`
+		WorkingDir   string              `json:"WorkingDir,omitempty"`
+		StopSignal   string              `json:"StopSignal,omitempty"`
+	}
+	type rootfs struct {
+		Type    string   `json:"type"`
+		DiffIDs []string `json:"diff_ids"`
+	}
+	type imageSpec struct {
+		Architecture string `json:"architecture"`
+		OS           string `json:"os"`
+		Config       config `json:"config"`
+		RootFS       rootfs `json:"rootfs"`
+	}
+	c := config{User: src.User, Env: src.Env, Entrypoint: src.Entrypoint, Cmd: src.Cmd, WorkingDir: src.WorkingDir}
+	if src.StopSignal != 0 {
+		c.StopSignal = signalNamed(src.StopSignal).String()
+	}
+	layer := "sha256:" + reverse(strings.TrimPrefix(src.digest, "sha256:"))
+	return infoMap(struct {
+		ChainID   string    `json:"chainID"`
+		ImageSpec imageSpec `json:"imageSpec"`
+	}{layer, imageSpec{"amd64", "linux", c, rootfs{"layers", []string{layer}}}})
+}
+
+// reverse makes the digest of the only layer out of that of the manifest.
+func reverse(s string) string {
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
+}
+
+// statusInfo is what Status tells besides.
+func (r *Runtime) statusInfo() map[string]string {
+	type handler struct {
+		RuntimeType string             `json:"runtimeType"`
+		Options     runtimeOptionsInfo `json:"options"`
+	}
+	handlers := map[string]handler{}
+	for _, h := range r.handlers {
+		if h.Name != "" {
+			handlers[h.Name] = handler{runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver}}
+		}
+	}
+	name := "runc"
+	if len(r.opts.Handlers) > 0 {
+		name = r.opts.Handlers[0]
+	}
+	text, err := json.Marshal(map[string]any{
+		"containerd":   map[string]any{"snapshotter": snapshotter, "defaultRuntimeName": name, "runtimes": handlers},
+		"sandboxImage": r.opts.SandboxImage,
+		"podCIDR":      r.opts.PodCIDR,
+	})
+	if err != nil {
+		text = []byte("{}")
+	}
+	network := "OK"
+	if r.networkNotReady != nil {
+		network = r.networkNotReady.Message
+	}
+	return map[string]string{"config": string(text), "lastCNILoadStatus": network}
+}

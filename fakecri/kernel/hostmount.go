@@ -1,0 +1,134 @@
+package kernel
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/sim/memfs"
+)
+
+// hostMount is a file or directory of the machine's, mounted. It follows its
+// path: whatever is there when a process looks, is what it sees.
+type hostMount struct {
+	fs  HostFS
+	top string // canonical on the machine
+}
+
+// BindHost mounts a file or directory of the machine's, as Bind does one of the
+// node's. Symbolic links in hostPath are resolved now, on the machine; those
+// below it lead where they lead in the container.
+func (v *View) BindHost(containerPath string, host HostFS, hostPath string, ro bool) error {
+	top, err := host.Canonical(path.Clean("/" + hostPath))
+	if err != nil {
+		return pathError("mount", hostPath, execError(err))
+	}
+	info, err := host.Lstat(top)
+	if err != nil {
+		return pathError("mount", hostPath, execError(err))
+	}
+	x := &mount{path: path.Clean("/" + containerPath), source: top, fstype: "ext4", ro: ro, synth: &hostMount{host, top}, bind: true}
+	if s, err := host.Statfs(top); err == nil {
+		x.fstype, x.size = s.Type, s.Size
+	}
+	return v.bind(x, info.IsDir())
+}
+
+// OnHost tells whether what is at a path, or would be made there, is a file of
+// the machine's.
+func (v *View) OnHost(name string) bool {
+	at, errno := v.resolve(name, true)
+	if errno != 0 {
+		return false
+	}
+	i := at.mnt
+	if !at.exists() {
+		i = at.dirMnt
+	}
+	_, ok := v.ns.list[i].synth.(*hostMount)
+	return ok
+}
+
+// at is a path in the mount as the machine has it.
+func (h *hostMount) at(rel string) string {
+	switch {
+	case rel == "/":
+		return h.top
+	case h.top == "/":
+		return rel
+	}
+	return h.top + rel
+}
+
+func (h *hostMount) lookup(_ *View, rel string) *synth {
+	name := h.at(rel)
+	info, err := h.fs.Lstat(name)
+	if err != nil {
+		return nil
+	}
+	s := &synth{host: h, name: name, info: info, mode: info.Mode()}
+	if sys, ok := info.Sys().(*memfs.Sys); ok {
+		s.uid, s.gid = sys.UID, sys.GID
+	}
+	if s.mode&(fs.ModeSymlink|fs.ModeDevice) != 0 {
+		s.link, _ = h.fs.Readlink(name)
+	}
+	return s
+}
+
+func (h *hostMount) names(_ *View, rel string) []string {
+	names, _ := h.fs.Names(h.at(rel))
+	return names
+}
+
+// head returns the first bytes of a real file.
+func (s *synth) head(n int) []byte {
+	if !s.mode.IsRegular() {
+		return nil
+	}
+	f, err := s.host.fs.Open(s.name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil
+	}
+	b := make([]byte, n)
+	n, _ = f.ReadAt(b, 0)
+	_ = f.Close()
+	return b[:n]
+}
+
+// open opens a file by its name on the machine; shown is its path in the
+// container.
+func (h *hostMount) open(name, shown string, flag int, perm fs.FileMode) (*hostOpen, syscall.Errno) {
+	f, err := h.fs.Open(name, flag&^os.O_APPEND, perm)
+	if err != nil {
+		return nil, execError(err)
+	}
+	return &hostOpen{h: f, path: shown, refs: 1, flag: flag}, 0
+}
+
+// openHost opens a real file for writing, which it makes if create says so.
+func (v *View) openHost(name string, at *place, flag int, perm fs.FileMode, create bool) (File, syscall.Errno) {
+	x := v.ns.list[at.mnt]
+	h := x.synth.(*hostMount)
+	const making = os.O_CREATE | os.O_EXCL
+	excl := flag&os.O_EXCL != 0
+	if create {
+		flag |= making
+	} else {
+		flag &^= making
+	}
+	f, errno := h.open(name, at.path, flag, perm)
+	if errno == syscall.EEXIST && create && !excl { // somebody outside was faster
+		create = false
+		f, errno = h.open(name, at.path, flag&^making, perm)
+	}
+	if errno != 0 {
+		return nil, errno
+	}
+	f.tmpfs = x.fstype == "tmpfs"
+	if create {
+		v.own(h.fs, name, at)
+	}
+	return f, 0
+}

@@ -1,0 +1,122 @@
+package kernel
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/sim/memfs"
+)
+
+// This file is what a runtime mounts over what a container has already, in the
+// order of runc: paths that are made read-only, then paths that are masked.
+
+// nullFS is a mount of /dev/null.
+type nullFS struct{}
+
+func (nullFS) lookup(_ *View, rel string) *synth {
+	if rel != "/" {
+		return nil
+	}
+	return &synth{mode: fs.ModeDevice | fs.ModeCharDevice | 0o666, link: "null"}
+}
+
+func (nullFS) names(*View, string) []string { return nil }
+
+// partFS is a directory or file of a synthFS, mounted elsewhere or with other
+// options.
+type partFS struct {
+	of  synthFS
+	top string
+}
+
+func (p partFS) lookup(v *View, rel string) *synth { return p.of.lookup(v, path.Join(p.top, rel)) }
+
+func (p partFS) names(v *View, rel string) []string { return p.of.names(v, path.Join(p.top, rel)) }
+
+// Mask hides what is at a path: a file is /dev/null then, a directory an empty
+// read-only tmpfs. A path where nothing is stays as it is.
+func (v *View) Mask(name string) error {
+	at, there, err := v.over(name)
+	if !there {
+		return err
+	}
+	x := &mount{path: at.path, source: "tmpfs", fstype: "tmpfs", synth: nullFS{}}
+	if at.mode().IsDir() {
+		x.synth, x.image, x.ro = nil, emptyImage(0o755), true
+	}
+	// What was mounted below is hidden too.
+	v.ns.list = slices.DeleteFunc(v.ns.list, func(o *mount) bool { return o.path != x.path && below(o.path, x.path) })
+	v.ns.list = append(v.ns.list, x)
+	return nil
+}
+
+// MakeReadOnly makes what is at a path, and below it, read-only. A path where
+// nothing is stays as it is.
+func (v *View) MakeReadOnly(name string) error {
+	at, there, err := v.over(name)
+	if !there {
+		return err
+	}
+	of := v.ns.list[at.mnt]
+	rel := of.rel(at.path)
+	x := &mount{path: at.path, source: of.source, fstype: of.fstype, opts: of.opts, ro: true, size: of.size}
+	switch h := of.synth.(type) {
+	case nil:
+		if x.fs, err = v.ns.files(at.mnt).Sub(rel); err != nil {
+			return err
+		}
+	case *hostMount:
+		x.synth, x.bind = &hostMount{h.fs, h.at(rel)}, true
+	default:
+		x.synth = partFS{h, rel}
+	}
+	v.ns.list = append(v.ns.list, x)
+	return nil
+}
+
+// over finds what is to be mounted over.
+func (v *View) over(name string) (at place, there bool, err error) {
+	root := &View{ns: v.ns}
+	at, errno := root.resolve(path.Clean("/"+name), true)
+	switch {
+	case errno == syscall.ENOENT || errno == 0 && !at.exists():
+		return at, false, nil
+	case errno != 0:
+		return at, false, pathError("mount", name, errno)
+	}
+	return at, true, nil
+}
+
+// BindImage mounts the files of an image, or the part of them at a path, read-
+// only.
+func (v *View) BindImage(containerPath string, image *memfs.Image, part string) error {
+	x := &mount{path: path.Clean("/" + containerPath), source: "overlay", fstype: "overlay", ro: true, image: image}
+	if part = path.Clean("/" + part); part != "/" {
+		sub, err := memfs.NewFrom(memfs.Options{Loop: v.ns.m.l}, image).Sub(part)
+		if err != nil {
+			return err
+		}
+		x.fs = sub
+	}
+	return v.mount(x, x.top().Mode().IsDir())
+}
+
+// AddDevice makes a device file; driver is what Mknod is told.
+func (v *View) AddDevice(name string, mode fs.FileMode, uid, gid int, driver string) error {
+	name = path.Clean("/" + name)
+	if err := v.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if _, err := v.Lstat(name); err == nil { // runc puts it over what is there
+		if err := v.Remove(name); err != nil {
+			return err
+		}
+	}
+	err := v.create("mknod", name, func(f tree, rel string) error { return f.Mknod(rel, mode, driver) })
+	if err == nil && uid|gid != 0 {
+		err = v.Lchown(name, uid, gid)
+	}
+	return err
+}

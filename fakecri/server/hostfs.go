@@ -1,0 +1,231 @@
+package server
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/sim/memfs"
+)
+
+// hostFS are the files of this machine, as containers that mount them see and
+// change them. It keeps nothing: each call is a system call or two.
+type hostFS struct{}
+
+var _ kernel.HostFS = (*hostFS)(nil)
+
+func newHostFS() *hostFS { return &hostFS{} }
+
+// apply has the runtime's containers mount this machine's files, and see its
+// name where they see the machine's.
+func (h *hostFS) apply(o *fakecri.Options) {
+	if o.Host == nil {
+		o.Host = h
+	}
+	if name, err := os.Hostname(); err == nil && o.Hostname == "" {
+		o.Hostname = name
+	}
+}
+
+// Canonical is filepath.EvalSymlinks.
+func (*hostFS) Canonical(name string) (string, error) { return filepath.EvalSymlinks(name) }
+
+// Lstat implements kernel.HostFS.
+func (*hostFS) Lstat(name string) (fs.FileInfo, error) {
+	i, err := os.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	return hostInfo{i}, nil
+}
+
+// hostInfo is a FileInfo whose Sys is memfs's.
+type hostInfo struct{ fs.FileInfo }
+
+// Sys returns a *memfs.Sys.
+func (i hostInfo) Sys() any {
+	st, ok := i.FileInfo.Sys().(*syscall.Stat_t)
+	if !ok {
+		return &memfs.Sys{Nlink: 1}
+	}
+	return &memfs.Sys{UID: int(st.Uid), GID: int(st.Gid), Ino: st.Ino, Nlink: int(st.Nlink), Blocks: st.Blocks}
+}
+
+// Readlink implements kernel.HostFS.
+func (*hostFS) Readlink(name string) (string, error) {
+	target, err := os.Readlink(name)
+	if !errors.Is(err, syscall.EINVAL) {
+		return target, err
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(name, &st); err != nil {
+		return "", &fs.PathError{Op: "lstat", Path: name, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR {
+		return "", nil
+	}
+	return drivers[unix.Mkdev(unix.Major(st.Rdev), unix.Minor(st.Rdev))], nil
+}
+
+// drivers are the character devices that an interpreted program can use, by
+// their numbers.
+var drivers = map[uint64]string{
+	unix.Mkdev(1, 3): "null", unix.Mkdev(1, 5): "zero", unix.Mkdev(1, 7): "full",
+	unix.Mkdev(1, 8): "random", unix.Mkdev(1, 9): "urandom", unix.Mkdev(5, 0): "tty",
+}
+
+// Names implements kernel.HostFS.
+func (*hostFS) Names(name string) ([]string, error) {
+	d, err := os.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Readdirnames(-1)
+	_ = d.Close()
+	slices.Sort(names)
+	return names, err
+}
+
+// Open implements kernel.HostFS. What became a pipe or a device since the
+// caller looked is opened without waiting and refused.
+func (*hostFS) Open(name string, flag int, perm fs.FileMode) (kernel.HostFile, error) {
+	flag = flag&^os.O_APPEND | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_NOCTTY
+	f, err := os.OpenFile(name, flag, perm.Perm())
+	if err != nil {
+		return nil, err
+	}
+	i, err := f.Stat()
+	if err == nil && !i.Mode().IsRegular() && !i.IsDir() {
+		err = &fs.PathError{Op: "open", Path: name, Err: syscall.ENXIO}
+	}
+	if err == nil && flag&os.O_EXCL != 0 {
+		err = f.Chmod(perm.Perm()) // the view has an umask of its own
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return hostFile{f}, nil
+}
+
+// hostFile is an open file of the machine's.
+type hostFile struct{ *os.File }
+
+func (f hostFile) Size() int64 {
+	if i, err := f.Stat(); err == nil {
+		return i.Size()
+	}
+	return 0
+}
+
+func (f hostFile) Mode() fs.FileMode {
+	if i, err := f.Stat(); err == nil {
+		return i.Mode()
+	}
+	return 0
+}
+
+// WriteZerosAt implements kernel.HostFile. Zeros at the end are allocated, not
+// written, as the loop waits for them.
+func (f hostFile) WriteZerosAt(off, n int64) (int64, error) {
+	if size := f.Size(); off >= size {
+		if err := unix.Fallocate(int(f.Fd()), 0, off, n); err == nil {
+			return n, nil
+		} else if err == unix.ENOSPC {
+			return 0, err
+		}
+	}
+	zeros := make([]byte, min(n, 1<<20))
+	for done := int64(0); done < n; {
+		m, err := f.WriteAt(zeros[:min(n-done, int64(len(zeros)))], off+done)
+		if done += int64(m); err != nil {
+			return done, err
+		}
+	}
+	return n, nil
+}
+
+// Mkdir implements kernel.HostFS; this process's umask doesn't count.
+func (*hostFS) Mkdir(name string, perm fs.FileMode) error {
+	if err := os.Mkdir(name, perm); err != nil {
+		return err
+	}
+	return os.Chmod(name, perm)
+}
+
+// MkdirAll is os.MkdirAll.
+func (*hostFS) MkdirAll(name string, perm fs.FileMode) error { return os.MkdirAll(name, perm) }
+
+// Symlink is os.Symlink.
+func (*hostFS) Symlink(target, name string) error { return os.Symlink(target, name) }
+
+// Link is os.Link.
+func (*hostFS) Link(old, name string) error { return os.Link(old, name) }
+
+// Mknod makes a named pipe; nothing else is made.
+func (*hostFS) Mknod(name string, mode fs.FileMode, _ string) error {
+	if mode&fs.ModeNamedPipe == 0 {
+		return &fs.PathError{Op: "mknod", Path: name, Err: syscall.EPERM}
+	}
+	if err := unix.Mkfifo(name, uint32(mode.Perm())); err != nil {
+		return &fs.PathError{Op: "mknod", Path: name, Err: err}
+	}
+	return os.Chmod(name, mode.Perm())
+}
+
+// Remove is os.Remove.
+func (*hostFS) Remove(name string) error { return os.Remove(name) }
+
+// RemoveAll is os.RemoveAll.
+func (*hostFS) RemoveAll(name string) error { return os.RemoveAll(name) }
+
+// Rename is rename(2).
+func (*hostFS) Rename(old, name string) error { return os.Rename(old, name) }
+
+// Chmod is os.Chmod.
+func (*hostFS) Chmod(name string, mode fs.FileMode) error { return os.Chmod(name, mode) }
+
+// Chown and Lchown are os.Lchown: the caller has resolved links.
+func (*hostFS) Chown(name string, uid, gid int) error { return os.Lchown(name, uid, gid) }
+
+// Lchown is os.Lchown.
+func (*hostFS) Lchown(name string, uid, gid int) error { return os.Lchown(name, uid, gid) }
+
+// Chtimes is os.Chtimes.
+func (*hostFS) Chtimes(name string, atime, mtime time.Time) error {
+	return os.Chtimes(name, atime, mtime)
+}
+
+// Truncate is os.Truncate.
+func (*hostFS) Truncate(name string, size int64) error { return os.Truncate(name, size) }
+
+// Statfs implements kernel.HostFS.
+func (*hostFS) Statfs(name string) (kernel.Statfs, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(name, &st); err != nil {
+		return kernel.Statfs{}, &fs.PathError{Op: "statfs", Path: name, Err: err}
+	}
+	out := kernel.Statfs{
+		Type: fsTypes[int64(st.Type)], Size: int64(st.Blocks) * st.Bsize, Used: int64(st.Blocks-st.Bfree) * st.Bsize,
+		Avail: int64(st.Bavail) * st.Bsize, Files: int64(st.Files), FreeFiles: int64(st.Ffree),
+	}
+	if out.Type == "" {
+		out.Type = "ext4"
+	}
+	return out, nil
+}
+
+// fsTypes are the names of file systems, as mount(8) shows them, by their
+// magic numbers.
+var fsTypes = map[int64]string{
+	unix.TMPFS_MAGIC: "tmpfs", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay",
+	unix.NFS_SUPER_MAGIC: "nfs", unix.PROC_SUPER_MAGIC: "proc", unix.SYSFS_MAGIC: "sysfs",
+}

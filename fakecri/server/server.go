@@ -1,0 +1,264 @@
+// Package server puts a fakecri.Runtime behind a gRPC socket: the runtime.v1
+// services of the Container Runtime Interface, for crictl, kubelets and
+// whoever tests a CRI client without a kernel.
+//
+// A [Server] owns a real-time loop, the runtime on it and a gRPC server. Each
+// call becomes a task of the loop, whose context ends when the client's call
+// does; calls that only read are answered in a callback, without a task.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// Server is a container runtime behind a socket.
+type Server struct {
+	opts  Options
+	loop  *loop.Loop
+	group *loop.Group // of the calls' tasks
+	rt    *fakecri.Runtime
+	// client makes the calls that are tasks, prompt those that are answered
+	// in a callback. Both are for use on the loop.
+	client     *fakecri.Client
+	prompt     *fakecri.Client
+	background context.Context // of callbacks
+
+	grpc    *grpc.Server
+	events  hub
+	faults  faultTable
+	lists   listCache
+	record  *recorder
+	panics  atomic.Int64
+	calls   atomic.Int64
+	running atomic.Int64 // calls
+	streams *streamServer
+	bridge  *bridge
+	logs    *logFiles
+
+	quit    chan struct{} // closed when Stop begins
+	ended   chan struct{} // closed when the loop has ended
+	cancel  context.CancelFunc
+	loopErr error // valid once ended is closed
+	stop    sync.Once
+}
+
+// New returns a server whose runtime runs already: its daemon is up. Stop must
+// be called in the end. The error names the option that is wrong.
+func New(opts Options) (*Server, error) {
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	opts.setDefaults()
+	s := &Server{opts: opts, quit: make(chan struct{}), ended: make(chan struct{})}
+	name := opts.Runtime.Node
+	if name == "" {
+		name = "fakecri"
+	}
+	s.loop = loop.NewReal(loop.Options{Name: name, Seed: opts.Seed, Speed: opts.Speed, OnPanic: s.panicked})
+	if err := s.assemble(); err != nil {
+		s.closeParts()
+		s.loop.Close()
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	go func() {
+		defer close(s.ended)
+		s.loopErr = s.loop.RunReal(ctx)
+		s.loop.Close()
+	}()
+	return s, nil
+}
+
+// assemble makes the runtime and what serves it. The loop doesn't run yet.
+func (s *Server) assemble() error {
+	s.group = s.loop.NewGroup("server")
+	ro := s.opts.Runtime
+	ro.Loop = s.loop
+	if ro.Warn == nil {
+		ro.Warn = s.opts.Warn
+	}
+	s.logs = newLogFiles()
+	s.logs.apply(&ro)
+	newHostFS().apply(&ro)
+	var err error
+	if s.streams, err = newStreaming(s); err != nil {
+		return fmt.Errorf("streaming server: %w", err)
+	}
+	s.streams.apply(&ro)
+	s.bridge = newBridge(s)
+	s.bridge.apply(&ro)
+	ro.ImageFilesystem = s.opts.Root
+	ro.Interpret, ro.ImagesByBaseName = true, true
+	if ro.SandboxImage == "" {
+		ro.SandboxImage = DefaultSandboxImage
+	}
+	if err := ro.Validate(); err != nil {
+		return err
+	}
+	s.rt = fakecri.New(ro)
+	s.client = s.rt.Client(s.group)
+	s.prompt = s.client.Prompt()
+	s.background = s.group.Background()
+	for _, f := range s.opts.Faults {
+		s.addFault(s.rt, f)
+	}
+	s.events.init(s)
+	s.rt.StartDaemon()
+	if s.opts.Record != nil {
+		s.record = newRecorder(s.opts.Record, s.opts.Warn)
+	}
+	s.lists.byItem = s.opts.Speed == 1
+	s.grpc = s.newGRPC()
+	runtimeapi.RegisterRuntimeServiceServer(s.grpc, &runtimeService{s: s})
+	runtimeapi.RegisterImageServiceServer(s.grpc, &imageService{s: s})
+	return nil
+}
+
+// Serve answers calls on lis, which it closes in the end, until Stop; it then
+// returns nil. It may be called for several listeners.
+func (s *Server) Serve(lis net.Listener) error {
+	err := s.grpc.Serve(lis)
+	select {
+	case <-s.quit:
+		return nil
+	default:
+	}
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return err
+}
+
+// Stop ends the server: calls in flight get up to Options.Grace to end, then
+// are cut; the containers end with it. It returns when all is closed, and the
+// record, if there is one, is written.
+func (s *Server) Stop() {
+	s.stop.Do(func() {
+		close(s.quit)
+		s.stopGRPC()
+		s.streamsClose()
+		s.cancel()
+		<-s.ended
+		s.closeParts()
+	})
+}
+
+// stopGRPC ends the calls.
+func (s *Server) stopGRPC() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.grpc.GracefulStop()
+	}()
+	t := time.NewTimer(s.opts.Grace)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+		// Calls that go on when they are cancelled, such as removals, end too.
+		s.loop.Post(s.group.Kill)
+		s.grpc.Stop()
+		<-done
+	}
+}
+
+// streamsClose ends what the streaming server serves while the loop still runs.
+func (s *Server) streamsClose() {
+	if s.streams != nil {
+		s.streams.Close()
+	}
+	if s.bridge != nil {
+		s.bridge.Close()
+	}
+}
+
+// closeParts closes what New opened; the loop has ended, or never ran.
+func (s *Server) closeParts() {
+	select {
+	case <-s.quit:
+	default:
+		s.streamsClose()
+	}
+	if s.logs != nil {
+		s.logs.Close()
+	}
+	if s.record != nil {
+		s.record.close()
+	}
+}
+
+// Runtime returns the runtime. It is for use on the loop, by Do.
+func (s *Server) Runtime() *fakecri.Runtime { return s.rt }
+
+// Loop returns the loop that the runtime runs on.
+func (s *Server) Loop() *loop.Loop { return s.loop }
+
+// errEnded is the error of what needs the loop after its end.
+var errEnded = errors.New("the server has stopped")
+
+// Do runs fn on the loop and waits for it. fn must not wait; Do may be called
+// from any goroutine but the loop's own. After Stop it returns an error and
+// does nothing; if fn panics, that is the error.
+func (s *Server) Do(fn func(*fakecri.Runtime)) error {
+	done := make(chan error, 1)
+	s.loop.Post(func() {
+		var err error
+		defer func() { done <- err }()
+		defer s.recovered("a function on the loop", &err)
+		fn(s.rt)
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-s.ended:
+	}
+	select {
+	case err := <-done:
+		return err
+	default:
+		return errEnded
+	}
+}
+
+// Done is closed when the loop has ended: by Stop, or because something went
+// wrong that Err tells.
+func (s *Server) Done() <-chan struct{} { return s.ended }
+
+// Err returns why the loop ended by itself, once it has; nil otherwise.
+func (s *Server) Err() error {
+	select {
+	case <-s.ended:
+		return s.loopErr
+	default:
+		return nil
+	}
+}
+
+// panicked logs a panic of a task in one line.
+func (s *Server) panicked(err *loop.PanicError) {
+	s.panics.Add(1)
+	s.warn("%s", strings.Join(strings.Fields(err.Error()), " "))
+	if s.opts.Debug {
+		s.warn("%s", err.Stack)
+	}
+}
+
+func (s *Server) warn(format string, args ...any) {
+	if s.opts.Warn != nil {
+		s.opts.Warn(fmt.Sprintf(format, args...))
+	}
+}

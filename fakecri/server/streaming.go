@@ -1,0 +1,305 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"sync"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/cri-streaming/pkg/streaming"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// defaultStreamAddress is where streams are served: on any port, and not for
+// other machines, since whoever has a URL needs nothing else.
+const defaultStreamAddress = "127.0.0.1:0"
+
+// streamServer serves what Exec, Attach and PortForward give URLs for. The
+// protocols are k8s.io/cri-streaming's.
+type streamServer struct {
+	s    *Server
+	lis  *watchedListener
+	impl streaming.Server
+	http *http.Server
+
+	mu     sync.Mutex
+	tokens map[string]bool // of URLs not used yet: whether stdin was asked for
+	closed bool
+
+	ctx    context.Context // of port-forwards, which have no other
+	cancel context.CancelFunc
+	work   sync.WaitGroup // streams and what they started
+	once   sync.Once
+}
+
+func newStreaming(s *Server) (*streamServer, error) {
+	addr := s.opts.StreamAddress
+	if addr == "" {
+		addr = defaultStreamAddress
+	}
+	lis, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	t := &streamServer{s: s, lis: newWatchedListener(lis), tokens: map[string]bool{}}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	config := streaming.DefaultConfig
+	config.Addr = lis.Addr().String()
+	config.BaseURL = &url.URL{Scheme: "http", Host: config.Addr, Path: "/"}
+	if t.impl, err = streaming.NewServer(config, &streamRuntime{t}); err != nil {
+		_ = lis.Close()
+		return nil, err
+	}
+	t.http = &http.Server{Handler: t, ConnContext: t.lis.context}
+	t.work.Add(1)
+	go func() {
+		defer t.work.Done()
+		_ = t.http.Serve(t.lis)
+	}()
+	return t, nil
+}
+
+// apply makes the runtime use it. The runtime is not there yet.
+func (t *streamServer) apply(o *fakecri.Options) { o.Streaming = t }
+
+// Close ends all streams and returns once none of them is at work. A client
+// that vanished before it had made its streams keeps a goroutine of the
+// streaming library for up to half a minute.
+func (t *streamServer) Close() {
+	t.once.Do(func() {
+		t.mu.Lock()
+		t.closed = true
+		t.mu.Unlock()
+		_ = t.http.Close()
+		t.lis.closeAll()
+		t.cancel()
+	})
+	t.work.Wait()
+}
+
+// begin counts one stream, unless the server is closed.
+func (t *streamServer) begin() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.work.Add(1)
+	return true
+}
+
+// GetExec implements fakecri.StreamingServer.
+func (t *streamServer) GetExec(req *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
+	resp, err := t.impl.GetExec(req)
+	if err == nil {
+		t.note(resp.Url, req.Stdin)
+	}
+	return resp, err
+}
+
+// GetAttach implements fakecri.StreamingServer.
+func (t *streamServer) GetAttach(req *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
+	resp, err := t.impl.GetAttach(req)
+	if err == nil {
+		t.note(resp.Url, req.Stdin)
+	}
+	return resp, err
+}
+
+// GetPortForward implements fakecri.StreamingServer.
+func (t *streamServer) GetPortForward(req *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
+	return t.impl.GetPortForward(req)
+}
+
+// maxTokens is how many URLs are remembered; the streaming server itself holds
+// no more than 1000, for a minute.
+const maxTokens = 4096
+
+// note remembers whether a URL's stream has an input: over a websocket that
+// can't be told from the stream.
+func (t *streamServer) note(u string, stdin bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.tokens) >= maxTokens {
+		clear(t.tokens)
+	}
+	t.tokens[path.Base(u)] = stdin
+}
+
+type noStdin struct{}
+
+// ServeHTTP serves a URL that was given out.
+func (t *streamServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token := path.Base(r.URL.Path)
+	t.mu.Lock()
+	stdin, known := t.tokens[token]
+	delete(t.tokens, token)
+	t.mu.Unlock()
+	if known && !stdin {
+		r = r.WithContext(context.WithValue(r.Context(), noStdin{}, true))
+	}
+	t.impl.ServeHTTP(w, r)
+}
+
+// streamRuntime is what the streaming server runs.
+type streamRuntime struct{ t *streamServer }
+
+// Exec implements streaming.Runtime.
+func (x *streamRuntime) Exec(ctx context.Context, id string, cmd []string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
+	if !x.t.begin() {
+		return errStopping
+	}
+	defer x.t.work.Done()
+	s := x.t.s
+	c := x.t.connect(ctx, in, out, errOut, resize, 0)
+	defer c.close()
+	code, err := onLoop(ctx, s, "Exec", func(ctx context.Context, client *fakecri.Client) (int32, error) {
+		return client.ExecStream(ctx, id, cmd, tty, c.streams)
+	})
+	if err != nil {
+		return fmt.Errorf("failed to exec in container: %w", err)
+	}
+	c.flush(ctx)
+	if code != 0 {
+		return &utilexec.CodeExitError{Err: fmt.Errorf("error executing command %v, exit code %d", cmd, code), Code: int(code)}
+	}
+	return nil
+}
+
+// Attach implements streaming.Runtime.
+func (x *streamRuntime) Attach(ctx context.Context, id string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
+	if !x.t.begin() {
+		return errStopping
+	}
+	defer x.t.work.Done()
+	c := x.t.connect(ctx, in, out, errOut, resize, attachPatience)
+	defer c.close()
+	_, err := onLoop(ctx, x.t.s, "Attach", func(ctx context.Context, client *fakecri.Client) (struct{}, error) {
+		return struct{}{}, client.AttachStream(ctx, id, tty, c.streams)
+	})
+	if err != nil {
+		return fmt.Errorf("failed to attach to container: %w", err)
+	}
+	c.flush(ctx)
+	return nil
+}
+
+// PortForward implements streaming.Runtime.
+func (x *streamRuntime) PortForward(_ context.Context, id string, port int32, stream io.ReadWriteCloser) error {
+	if !x.t.begin() {
+		return errStopping
+	}
+	defer x.t.work.Done()
+	s, ctx := x.t.s, x.t.ctx
+	type target struct {
+		ip     string
+		stated bool
+	}
+	to, err := onLoop(ctx, s, "PortForward", func(context.Context, *fakecri.Client) (target, error) {
+		ip, stated, err := s.rt.ForwardTarget(id, port)
+		return target{ip, stated}, err
+	})
+	if err != nil {
+		return fmt.Errorf("failed to execute portforward: %w", err)
+	}
+	var conn net.Conn = &streamConn{ReadWriteCloser: stream}
+	if to.stated {
+		var served bool
+		if conn, served, err = s.bridge.sniff(conn, to.ip, int(port)); served || err != nil {
+			return err
+		}
+	}
+	err = s.relay(ctx, &x.t.work, conn, func(ctx context.Context, c *fakecri.Client, f *duplex) error {
+		return c.PortForwardStream(ctx, id, port, f)
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("failed to execute portforward: %w", err)
+	}
+	return nil
+}
+
+// clientStreams are a client's streams, between its goroutines and the loop.
+type clientStreams struct {
+	t       *streamServer
+	streams fakecri.Streams
+	in      *inlet
+	outs    []*outlet
+	done    chan struct{}
+}
+
+// connect starts what copies between a client and the loop.
+func (t *streamServer) connect(ctx context.Context, in io.Reader, out, errOut io.WriteCloser, resize <-chan remotecommand.TerminalSize, patience time.Duration) *clientStreams {
+	l := t.s.loop
+	c := &clientStreams{t: t, done: make(chan struct{})}
+	if ctx.Value(noStdin{}) != nil {
+		in = nil
+	}
+	if in != nil {
+		c.in = newInlet(l, in)
+		c.streams.Stdin = c.in
+		t.work.Go(c.in.run)
+	}
+	if out != nil {
+		c.streams.Stdout = c.out(l, out, patience)
+	}
+	if errOut != nil {
+		c.streams.Stderr = c.out(l, errOut, patience)
+	}
+	if resize != nil {
+		w := &fakecri.Window{}
+		c.streams.Window = w
+		t.work.Go(func() { c.resizes(w, resize) })
+	}
+	return c
+}
+
+func (c *clientStreams) out(l *loop.Loop, w io.Writer, patience time.Duration) *outlet {
+	o := newOutlet(l, w)
+	o.patience = patience
+	c.outs = append(c.outs, o)
+	c.t.work.Go(o.run)
+	return o
+}
+
+func (c *clientStreams) resizes(w *fakecri.Window, resize <-chan remotecommand.TerminalSize) {
+	for {
+		select {
+		case size, ok := <-resize:
+			if !ok {
+				return
+			}
+			c.t.s.loop.Post(func() { w.Resize(size.Width, size.Height) })
+		case <-c.done:
+			return
+		}
+	}
+}
+
+// flush waits until the client has taken what was written for it.
+func (c *clientStreams) flush(ctx context.Context) {
+	for _, o := range c.outs {
+		o.finish(ctx)
+	}
+}
+
+// close ends what connect started; the input's goroutine ends when the
+// connection does, which the caller closes.
+func (c *clientStreams) close() {
+	close(c.done)
+	if c.in != nil {
+		c.in.stop()
+	}
+	for _, o := range c.outs {
+		o.abandon()
+	}
+}
