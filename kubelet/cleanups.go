@@ -76,6 +76,7 @@ func (kl *Kubelet) handlePodCleanups(ctx context.Context) error {
 	if kl.cleanUpPodDirs(running) {
 		acted = true
 	}
+	kl.cleanUpCgroups(running)
 	if kl.deleteOrphanedMirrors(ctx, orphanedMirrors) {
 		acted = true
 	}

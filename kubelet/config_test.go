@@ -51,47 +51,6 @@ func TestDependentDefaults(t *testing.T) {
 	}
 }
 
-func TestValidateNamesTheField(t *testing.T) {
-	pct := func(n int32) *int32 { return &n }
-	for _, tc := range []struct {
-		change func(*kubeletconfig.KubeletConfiguration)
-		want   string
-	}{
-		{func(c *kubeletconfig.KubeletConfiguration) { c.MaxPods = -1 }, "maxPods: Invalid value: -1"},
-		{func(c *kubeletconfig.KubeletConfiguration) { c.AllowedUnsafeSysctls = []string{"vm.*"} }, `the sysctls "vm.*" are not known to be namespaced`},
-		{func(c *kubeletconfig.KubeletConfiguration) { c.EvictionHard = map[string]string{"memory.avail": "1Mi"} }, "unsupported eviction signal memory.avail"},
-		{func(c *kubeletconfig.KubeletConfiguration) {
-			c.EvictionHard = map[string]string{"nodefs.available": "120%"}
-		}, "evictionHard[nodefs.available]"},
-		{func(c *kubeletconfig.KubeletConfiguration) {
-			c.EvictionSoft = map[string]string{"memory.available": "1Gi"}
-		}, "grace period must be specified"},
-		{func(c *kubeletconfig.KubeletConfiguration) { c.KubeReserved = map[string]string{"gpu": "1"} }, `cannot reserve "gpu" resource`},
-		{func(c *kubeletconfig.KubeletConfiguration) { c.SystemReserved = map[string]string{"cpu": "x"} }, "systemReserved"},
-		{func(c *kubeletconfig.KubeletConfiguration) { c.CPUManagerPolicy = "dynamic" }, "cpuManagerPolicy: Unsupported value"},
-		{func(c *kubeletconfig.KubeletConfiguration) { c.ImageGCLowThresholdPercent = pct(90) }, "imageGCLowThresholdPercent"},
-		{func(c *kubeletconfig.KubeletConfiguration) { c.MaxParallelImagePulls = pct(3) }, "maxParallelImagePulls"},
-		{func(c *kubeletconfig.KubeletConfiguration) {
-			c.CrashLoopBackOff.MaxContainerRestartPeriod = &metav1.Duration{Duration: time.Hour}
-		}, "crashLoopBackOff.maxContainerRestartPeriod"},
-		{func(c *kubeletconfig.KubeletConfiguration) {
-			c.RegisterWithTaints = []v1.Taint{{Key: "a", Effect: "Never"}}
-		}, "registerWithTaints[0].effect"},
-		{func(c *kubeletconfig.KubeletConfiguration) {
-			c.FeatureGates = map[string]bool{"SidecarContainers": false}
-		}, "featureGates[SidecarContainers]"},
-		{func(c *kubeletconfig.KubeletConfiguration) { c.EnforceNodeAllocatable = []string{"none", "pods"} }, "enforceNodeAllocatable[0]"},
-		{func(c *kubeletconfig.KubeletConfiguration) { c.SyncFrequency.Duration = -1 }, "syncFrequency"},
-	} {
-		cfg := &kubeletconfig.KubeletConfiguration{}
-		SetDefaults(cfg)
-		tc.change(cfg)
-		if err := Validate(cfg); err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "invalid configuration: ") {
-			t.Errorf("want %q, got %v", tc.want, err)
-		}
-	}
-}
-
 func TestUnsupported(t *testing.T) {
 	always := v1.ContainerRestartPolicyAlways
 	pod := testPod(func(p *v1.Pod) {

@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
+
+	"github.com/drydock-sim/drydock/kubelet/features"
 )
 
 // orUnset gives a zero value its default.
@@ -35,13 +37,28 @@ func hardEvictionDefaults() map[string]string {
 }
 
 // SetDefaults fills in what a configuration file leaves out, as loading one
-// with --config does, hard eviction thresholds included
-// (pkg/kubelet/apis/config/v1beta1/defaults.go).
+// with --config does: SetBaseDefaults and SetEvictionDefaults.
 func SetDefaults(cfg *kubeletconfig.KubeletConfiguration) {
+	SetEvictionDefaults(cfg)
+	SetBaseDefaults(cfg)
+}
+
+// SetBaseDefaults sets the defaults of v1beta1, among which there are no hard
+// eviction thresholds (pkg/kubelet/apis/config/v1beta1/defaults.go).
+func SetBaseDefaults(cfg *kubeletconfig.KubeletConfiguration) {
+	gates, _ := features.Resolve(cfg.FeatureGates) // Validate tells of errors
 	setServerDefaults(cfg)
 	setNodeDefaults(cfg)
-	setPodDefaults(cfg)
-	setImageDefaults(cfg)
+	setPodDefaults(cfg, gates)
+	setImageDefaults(cfg, gates)
+	orNil(&cfg.MergeDefaultEvictionSettings, false)
+	orDuration(&cfg.EvictionPressureTransitionPeriod, 5*time.Minute)
+}
+
+// SetEvictionDefaults sets the hard eviction thresholds that a configuration
+// file leaves out: all if it has none, otherwise only with
+// mergeDefaultEvictionSettings.
+func SetEvictionDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	switch {
 	case cfg.EvictionHard == nil:
 		cfg.EvictionHard = hardEvictionDefaults()
@@ -52,8 +69,6 @@ func SetDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 		}
 		cfg.EvictionHard = merged
 	}
-	orNil(&cfg.MergeDefaultEvictionSettings, false)
-	orDuration(&cfg.EvictionPressureTransitionPeriod, 5*time.Minute)
 }
 
 func setServerDefaults(cfg *kubeletconfig.KubeletConfiguration) {
@@ -128,7 +143,7 @@ func setNodeDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	orUnset(&cfg.ContainerRuntimeEndpoint, "unix:///run/containerd/containerd.sock")
 }
 
-func setPodDefaults(cfg *kubeletconfig.KubeletConfiguration) {
+func setPodDefaults(cfg *kubeletconfig.KubeletConfiguration, gates features.Gates) {
 	orUnset(&cfg.PodLogsDir, "/var/log/pods")
 	orDuration(&cfg.SyncFrequency, time.Minute)
 	orDuration(&cfg.FileCheckFrequency, 20*time.Second)
@@ -141,13 +156,17 @@ func setPodDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	orNil(&cfg.ContainerLogMonitorInterval, metav1.Duration{Duration: 10 * time.Second})
 	orUnset(&cfg.ConfigMapAndSecretChangeDetectionStrategy, kubeletconfig.WatchChangeDetectionStrategy)
 	orNil(&cfg.SeccompDefault, false)
-	orNil(&cfg.CrashLoopBackOff.MaxContainerRestartPeriod, metav1.Duration{Duration: 5 * time.Minute})
+	if gates.Enabled(features.KubeletCrashLoopBackOffMax) {
+		orNil(&cfg.CrashLoopBackOff.MaxContainerRestartPeriod, metav1.Duration{Duration: 5 * time.Minute})
+	}
 }
 
-func setImageDefaults(cfg *kubeletconfig.KubeletConfiguration) {
+func setImageDefaults(cfg *kubeletconfig.KubeletConfiguration, gates features.Gates) {
 	orNil(&cfg.RegistryPullQPS, 5)
 	orUnset(&cfg.RegistryBurst, 10)
-	orUnset(&cfg.ImagePullCredentialsVerificationPolicy, kubeletconfig.NeverVerifyPreloadedImages)
+	if gates.Enabled(features.KubeletEnsureSecretPulledImages) {
+		orUnset(&cfg.ImagePullCredentialsVerificationPolicy, kubeletconfig.NeverVerifyPreloadedImages)
+	}
 	orDuration(&cfg.ImageMinimumGCAge, 2*time.Minute)
 	orNil(&cfg.ImageGCHighThresholdPercent, 85)
 	orNil(&cfg.ImageGCLowThresholdPercent, 80)

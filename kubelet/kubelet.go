@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -135,6 +136,8 @@ type Options struct {
 	Defaulter func(*v1.Pod)
 	// Validator judges static pods as the API would; nil means none.
 	Validator func(*v1.Pod) error
+	// Fetcher gets the manifests of staticPodURL; nil: they are not got.
+	Fetcher config.Fetcher
 	// Exit is called when the kubelet cannot go on, as its process would exit
 	// with code 1. The owner is expected to kill Group. nil: nobody is told.
 	Exit func(err error)
@@ -142,6 +145,15 @@ type Options struct {
 	Log func(format string, args ...any)
 	// NoElide has every periodic body run although nothing changed.
 	NoElide bool
+	// Durable has what is kept for the next kubelet on the disk at any time, not
+	// only at the end: the process may be killed.
+	Durable bool
+	// Cgroups are the machine's; nil: the runtime makes the pods' on its own, or
+	// there are none.
+	Cgroups cm.Cgroups
+	// ContainerLogsDir is where links to the logs of containers are made; "":
+	// none are.
+	ContainerLogsDir string
 }
 
 // Kubelet is one node's agent.
@@ -190,9 +202,12 @@ type Kubelet struct {
 	sysctls       *lifecycle.Sysctls
 	allocation    *allocation.Manager
 	cgroups       *cm.PodCgroups
-	eviction      *eviction.Manager
-	rejected      map[types.UID]bool // pods that were not admitted
-	images        imageList
+	// orphanCgroups are the pods whose cgroups are being cleaned up.
+	orphanCgroups  map[types.UID]bool
+	systemdCgroups bool
+	eviction       *eviction.Manager
+	rejected       map[types.UID]bool // pods that were not admitted
+	images         imageList
 
 	loop          syncLoopState
 	deadlines     deadlines
@@ -263,6 +278,23 @@ func (kl *Kubelet) logf(format string, args ...any) {
 	if kl.log != nil {
 		kl.log(format, args...)
 	}
+}
+
+// Pods returns the pods with the statuses that the kubelet knows, by namespace
+// and name. They are shared and not to be written to.
+func (kl *Kubelet) Pods() []*v1.Pod {
+	if kl.pods == nil {
+		return nil // it has not got that far
+	}
+	out := slices.Clone(kl.pods.GetPods())
+	for i, pod := range out {
+		if s, ok := kl.statusManager.GetPodStatus(pod.UID); ok {
+			known := *pod
+			known.Status = *s
+			out[i] = &known
+		}
+	}
+	return out
 }
 
 // Stats counts what a kubelet has done.

@@ -51,7 +51,8 @@ func (kl *Kubelet) buildAllocation() error {
 			StaticCPUs:   kl.cfg.CPUManagerPolicy == "static",
 			StaticMemory: kl.cfg.MemoryManagerPolicy == "Static",
 		},
-		Log: kl.log,
+		Durable: kl.opts.Durable,
+		Log:     kl.log,
 	})
 	return err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/runopts"
 	"github.com/drydock-sim/drydock/kubelet/runtimeclass"
 	"github.com/drydock-sim/drydock/kubelet/userns"
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -93,6 +94,7 @@ func (kl *Kubelet) buildContainerInputs() {
 			return f != nil && f.RecursiveReadOnlyMounts != nil && *f.RecursiveReadOnlyMounts
 		},
 	}
+	o.SubPaths, _ = kl.opts.Mounter.(filesystem.SubPather)
 	if kl.client != nil {
 		o.Services, o.ConfigMaps, o.Secrets = &in.services, kl.configMaps, kl.secrets
 		in.services.start(kl.g, kl.client)

@@ -14,6 +14,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/events"
 	"github.com/drydock-sim/drydock/kubelet/secret"
 	"github.com/drydock-sim/drydock/kubelet/token"
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 	"github.com/drydock-sim/drydock/kubelet/volume"
 	volumeconfigmap "github.com/drydock-sim/drydock/kubelet/volume/configmap"
 	"github.com/drydock-sim/drydock/kubelet/volume/downwardapi"
@@ -179,6 +180,12 @@ func (kl *Kubelet) removeOrphanedPodDir(uid types.UID) (again bool) {
 				kl.logf("orphaned pod %q found, but failed to rmdir() subdir at path %v: %v", uid, path.Join(volumes, p.Name()), err)
 				return false
 			}
+		}
+	}
+	if s, ok := kl.opts.Mounter.(filesystem.SubPather); ok {
+		if err := s.CleanSubPaths(path.Join(dir, "volume-subpaths")); err != nil {
+			kl.logf("orphaned pod %q found, but its subPaths can't be unmounted: %v", uid, err)
+			return true
 		}
 	}
 	if err := kl.fs.RemoveAll(dir); err != nil {

@@ -121,6 +121,7 @@ func (kl *Kubelet) startRuntimeModules(ctx context.Context) error {
 	if slices.Contains(kl.cfg.EnforceNodeAllocatable, "pods") {
 		kl.recorder.Event(kl.node.ref, v1.EventTypeNormal, events.NodeAllocatableEnforced, "Updated Node Allocatable limit across pods")
 	}
+	kl.startCgroups()
 	kl.eviction.Start()
 	return nil
 }

@@ -71,12 +71,17 @@ func newWorld(t *testing.T, noElide bool) *world {
 
 func (w *world) start() {
 	w.t.Helper()
+	w.startWith(func(*kubelet.Options) {})
+}
+
+// startWith starts a kubelet with options that change sets.
+func (w *world) startWith(change func(*kubelet.Options)) {
+	w.t.Helper()
 	cfg := &kubeletconfig.KubeletConfiguration{StaticPodPath: "/etc/manifests"}
 	kubelet.SetDefaults(cfg)
 	w.group = w.l.NewGroup("kubelet")
 	rt := w.rt.Client(w.group)
-	var err error
-	w.kl, err = kubelet.New(kubelet.Options{
+	opts := kubelet.Options{
 		Loop: w.l, Group: w.group, NodeName: "node-0", Config: cfg, RuntimeService: rt, ImageService: rt,
 		FS: w.fs, Machine: machine{}, Network: network{w.rt}, NoElide: w.noElide,
 		Defaulter: func(p *v1.Pod) {
@@ -90,8 +95,10 @@ func (w *world) start() {
 		Log: func(format string, args ...any) {
 			w.logs = append(w.logs, fmt.Sprintf("%8.3f ", w.seconds())+fmt.Sprintf(format, args...))
 		},
-	})
-	if err != nil {
+	}
+	change(&opts)
+	var err error
+	if w.kl, err = kubelet.New(opts); err != nil {
 		w.t.Fatal(err)
 	}
 	w.kl.Start()

@@ -16,6 +16,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/events"
+	"github.com/drydock-sim/drydock/kubelet/features"
 	"github.com/drydock-sim/drydock/kubelet/images"
 	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/nodelease"
@@ -55,6 +56,7 @@ func (kl *Kubelet) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	kl.systemdCgroups = driver == cgroupDriverSystemd
 	kl.build()
 	kl.buildVolumes()
 	kl.buildEviction()
@@ -79,6 +81,11 @@ func (kl *Kubelet) run(ctx context.Context) error {
 		if err := kl.fs.MkdirAll(d, 0o750); err != nil {
 			kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.KubeletSetupFailed, err.Error())
 			return fmt.Errorf("failed to initialize internal modules: %w", err)
+		}
+	}
+	if dir := kl.opts.ContainerLogsDir; dir != "" {
+		if err := kl.fs.MkdirAll(dir, 0o755); err != nil {
+			kl.logf("Failed to create directory %q: %v", dir, err)
 		}
 	}
 	kl.g.UntilUnless("image-list", imageListPeriod, 0, kl.sameImages, kl.listImages)
@@ -198,6 +205,15 @@ func (kl *Kubelet) startSources() {
 			Source: kl.podConfig.Source(kubetypes.FileSource), Log: kl.log,
 		})
 	}
+	if kl.cfg.StaticPodURL != "" && kl.opts.Fetcher != nil {
+		kl.logf("Adding pod URL url=%s", kl.cfg.StaticPodURL)
+		config.StartHTTP(config.HTTPOptions{
+			Group: kl.g, Fetcher: kl.opts.Fetcher, URL: kl.cfg.StaticPodURL, Header: kl.cfg.StaticPodURLHeader,
+			Period: kl.cfg.HTTPCheckFrequency.Duration,
+			Pods:   config.StaticPods{NodeName: kl.nodeName, Defaulter: kl.opts.Defaulter, Validator: kl.opts.Validator},
+			Source: kl.podConfig.Source(kubetypes.HTTPSource), Log: kl.log,
+		})
+	}
 	if kl.client != nil {
 		kl.logf("Adding apiserver pod source")
 		config.StartAPIServer(kl.g, kl.client, kl.nodeName, kl.node.hasSynced, kl.podConfig.Source(kubetypes.ApiserverSource))
@@ -239,6 +255,7 @@ func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 	cfg := kl.cfg
 	kl.removals.RuntimeService = kl.opts.RuntimeService
 	mem := kl.opts.Machine.Capacity()[v1.ResourceMemory]
+	gates, _ := features.Resolve(cfg.FeatureGates) // New has judged them
 	o := kuberuntime.Options{
 		Loop: kl.l, Group: kl.g, RuntimeService: &kl.removals, ImageService: kl.opts.ImageService,
 		Recorder: kl.recorder, PodStates: kl.workers, FS: kl.fs, Log: kl.log,
@@ -249,10 +266,11 @@ func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 		Probes:         kl.probes.ForRuntime(),
 		Network:        kl.opts.Network,
 		RequestTimeout: cfg.RuntimeRequestTimeout.Duration, PodLogsDir: cfg.PodLogsDir, RootDir: kl.opts.RootDir,
+		ContainerLogsDir: kl.opts.ContainerLogsDir,
 		Node: kuberuntime.NodeConfig{
 			CgroupsPerQOS: ptr.Deref(cfg.CgroupsPerQOS, true), CgroupRoot: path.Clean("/" + cfg.CgroupRoot),
 			SystemdCgroups: driver == cgroupDriverSystemd,
-			StopSignals:    cfg.FeatureGates["ContainerStopSignals"],
+			StopSignals:    gates.Enabled(features.ContainerStopSignals),
 			NoCPUQuota:     !ptr.Deref(cfg.CPUCFSQuota, true), CFSPeriod: defaultCPUPeriod,
 			MemoryCapacity: mem.Value(), SeccompDefault: ptr.Deref(cfg.SeccompDefault, false),
 		},

@@ -101,6 +101,9 @@ func (kl *Kubelet) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mi
 		return false, false, fmt.Errorf("%s: %w", networkNotReadyError, err)
 	}
 	kl.registerReferences(pod)
+	if err := kl.ensureCgroup(ctx, pod); err != nil {
+		return false, false, err
+	}
 	if kubetypes.IsStaticPod(pod) {
 		kl.reconcileMirror(ctx, pod, mirror)
 	}
@@ -258,6 +261,9 @@ func (kl *Kubelet) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, runtime *
 		return err
 	}
 	kl.unregisterReferences(pod)
+	if err := kl.removeCgroup(ctx, pod.UID); err != nil {
+		return err
+	}
 	kl.inputs.users.Release(pod.UID)
 	kl.statusManager.TerminatePod(pod)
 	kl.logf("Pod is terminated and will need no more status updates pod=%s podUID=%s", podName(pod), pod.UID)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/drydock-sim/drydock/kubelet/allocation/state"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -69,6 +70,9 @@ type Options struct {
 	Event func(pod *v1.Pod, eventtype, reason, message string)
 	// Limits are settings that make resizes infeasible.
 	Limits ResizeLimits
+	// Durable has the checkpoints written soon after every change, as upstream
+	// does, not only at resizes and at the process's end.
+	Durable bool
 	// Log takes log lines; nil means none.
 	Log func(format string, args ...any)
 }
@@ -78,6 +82,9 @@ const (
 	initialRetryDelay = 30 * time.Second
 	retryDelay        = 3 * time.Minute
 )
+
+// checkpointDelay gathers changes of a moment into one write.
+const checkpointDelay = 10 * time.Millisecond
 
 // Manager is one kubelet's allocation manager. It is for use on one loop.
 type Manager struct {
@@ -94,6 +101,9 @@ type Manager struct {
 	since   int64
 	delay   time.Duration
 	started bool
+	// write is the coming write of the checkpoints, files what they say.
+	write *loop.Timer
+	files map[string]string
 }
 
 // New returns a Manager that knows what the checkpoint files say. An error
@@ -174,7 +184,20 @@ func (m *Manager) AddPod(ctx context.Context, active []*v1.Pod, pod *v1.Pod) lif
 	if updated {
 		m.PushPendingResize(pod.UID)
 	}
+	m.changed()
 	return r
+}
+
+// changed has the checkpoints written, if they are to be durable, once the
+// present step is done.
+func (m *Manager) changed() {
+	if !m.o.Durable || m.o.FS == nil {
+		return
+	}
+	if m.write == nil {
+		m.write = m.o.Group.NewTimer("allocation-checkpoint", m.checkpoint)
+	}
+	m.write.Reset(checkpointDelay)
 }
 
 // restore takes over what the checkpoints say of a pod.
@@ -226,6 +249,7 @@ func (m *Manager) RemovePod(uid types.UID) {
 	m.state.Put(uid, nil)
 	delete(m.allocated, uid)
 	delete(m.actuated, uid)
+	m.changed()
 }
 
 // RemoveOrphanedPods forgets what earlier kubelets kept of pods that are not
@@ -297,14 +321,23 @@ func (m *Manager) checkpoint() {
 	for uid, r := range m.actuated { //drydock:unordered copies a map
 		actuated[uid] = r
 	}
-	m.write(state.AllocatedFile, allocated)
-	m.write(state.ActuatedFile, actuated)
+	m.writeFile(state.AllocatedFile, allocated)
+	m.writeFile(state.ActuatedFile, actuated)
 }
 
-func (m *Manager) write(name string, all map[types.UID]state.Resources) {
+func (m *Manager) writeFile(name string, all map[types.UID]state.Resources) {
 	data, err := state.Encode(all)
+	if err == nil && m.o.Durable && m.files[name] == string(data) {
+		return
+	}
 	if err == nil {
-		err = m.o.FS.WriteFile(path.Join(m.o.Dir, name), data, 0o600)
+		err = filesystem.Replace(m.o.FS, path.Join(m.o.Dir, name), data, 0o600)
+	}
+	if err == nil && m.o.Durable {
+		if m.files == nil {
+			m.files = map[string]string{}
+		}
+		m.files[name] = string(data)
 	}
 	if err != nil {
 		m.log("Failed to write pod allocation checkpoint %s: %v", name, err)

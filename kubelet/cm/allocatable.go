@@ -181,6 +181,25 @@ func (r *Reservations) Allocatable(capacity v1.ResourceList) v1.ResourceList {
 	return out
 }
 
+// Enforceable returns what pods may use of a capacity by their cgroup: less the
+// reservations, never below 0.
+func (r *Reservations) Enforceable(capacity v1.ResourceList) v1.ResourceList {
+	out := make(v1.ResourceList, len(capacity))
+	for name, c := range capacity { //drydock:unordered fills a map
+		q := c.DeepCopy()
+		for _, l := range [...]v1.ResourceList{r.System, r.Kube} {
+			if v, ok := l[name]; ok {
+				q.Sub(v)
+			}
+		}
+		if q.Sign() < 0 {
+			q.Set(0)
+		}
+		out[name] = q
+	}
+	return out
+}
+
 // Check returns an error if more is reserved than there is, which makes the
 // kubelet exit.
 func (r *Reservations) Check(capacity v1.ResourceList) error {

@@ -1,6 +1,8 @@
 package cm
 
 import (
+	"context"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -22,6 +24,8 @@ type PodCgroup struct {
 // that of its resources, so nothing is kept of it.
 type PodCgroups struct {
 	pods map[types.UID]PodCgroup
+	// Machine changes a pod's cgroup on the machine; nil: there is none.
+	Machine func(ctx context.Context, pod *v1.Pod, g PodCgroup) error
 }
 
 // Get returns a pod's cgroup: as it was last set, or as a pod's with these
@@ -40,11 +44,16 @@ func (c *PodCgroups) Known(uid types.UID) bool {
 }
 
 // Set changes a pod's cgroup.
-func (c *PodCgroups) Set(uid types.UID, g PodCgroup) error {
+func (c *PodCgroups) Set(ctx context.Context, pod *v1.Pod, g PodCgroup) error {
+	if c.Machine != nil {
+		if err := c.Machine(ctx, pod, g); err != nil {
+			return err
+		}
+	}
 	if c.pods == nil {
 		c.pods = map[types.UID]PodCgroup{}
 	}
-	c.pods[uid] = g
+	c.pods[pod.UID] = g
 	return nil
 }
 

@@ -47,26 +47,35 @@ func (d *StaticPods) Decode(data []byte, path string) (*v1.Pod, error) {
 	if pod.Kind != "Pod" || pod.APIVersion != "v1" {
 		return nil, fmt.Errorf("%s: couldn't parse as pod(it is %q of %q, not a v1 Pod), please check config file", path, pod.Kind, pod.APIVersion)
 	}
-	if d.Defaulter != nil {
-		d.Defaulter(pod)
-	}
-	if err := d.applyDefaults(pod, path); err != nil {
-		return nil, err
-	}
-	if d.Validator != nil {
-		if err := d.Validator(pod); err != nil {
-			return nil, fmt.Errorf("invalid pod: %w", err)
-		}
-	}
-	if err := checkReferences(pod); err != nil {
+	if err := d.finish(pod, origin{path: path}); err != nil {
 		return nil, err
 	}
 	return pod, nil
 }
 
-func (d *StaticPods) applyDefaults(pod *v1.Pod, path string) error {
+// origin says where a manifest came from: one of them is set.
+type origin struct{ path, url string }
+
+// finish makes a pod of what a manifest says: the API's defaults, its own, and
+// all that has to be true of it.
+func (d *StaticPods) finish(pod *v1.Pod, from origin) error {
+	if d.Defaulter != nil {
+		d.Defaulter(pod)
+	}
+	if err := d.applyDefaults(pod, from); err != nil {
+		return err
+	}
+	if d.Validator != nil {
+		if err := d.Validator(pod); err != nil {
+			return fmt.Errorf("invalid pod: %w", err)
+		}
+	}
+	return checkReferences(pod)
+}
+
+func (d *StaticPods) applyDefaults(pod *v1.Pod, from origin) error {
 	if pod.UID == "" {
-		uid, err := d.uid(pod, path)
+		uid, err := d.uid(pod, from)
 		if err != nil {
 			return err
 		}
@@ -84,21 +93,27 @@ func (d *StaticPods) applyDefaults(pod *v1.Pod, path string) error {
 		pod.Annotations = map[string]string{}
 	}
 	pod.Annotations[kubetypes.ConfigHashAnnotationKey] = string(pod.UID)
-	addNoExecute(pod)
+	if from.url == "" {
+		addNoExecute(pod)
+	}
 	pod.Status.Phase = v1.PodPending
 	return nil
 }
 
-// uid hashes the whole manifest, the node's name and the file's path into 32
-// hex digits. Upstream hashes a dump of its internal types, so the digits
-// differ from upstream's.
-func (d *StaticPods) uid(pod *v1.Pod, path string) (types.UID, error) {
+// uid hashes the whole manifest, the node's name and the file's path, or the
+// URL alone, into 32 hex digits. Upstream hashes a dump of its internal types,
+// so the digits differ from upstream's.
+func (d *StaticPods) uid(pod *v1.Pod, from origin) (types.UID, error) {
 	h := fnv.New128a()
 	if err := json.NewEncoder(h).Encode(pod); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(h, "host:%s", d.NodeName)
-	fmt.Fprintf(h, "file:%s", path)
+	if from.url == "" {
+		fmt.Fprintf(h, "host:%s", d.NodeName)
+		fmt.Fprintf(h, "file:%s", from.path)
+	} else {
+		fmt.Fprintf(h, "url:%s", from.url)
+	}
 	return types.UID(hex.EncodeToString(h.Sum(nil))), nil
 }
 

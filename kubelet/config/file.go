@@ -2,7 +2,6 @@ package config
 
 import (
 	"bytes"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -107,15 +106,33 @@ func (f *fileSource) readDir(keep bool) []fileEntry {
 	}
 	var out []fileEntry
 	for _, d := range dir {
-		if strings.HasPrefix(d.Name(), ".") || d.Type()&^fs.ModePerm != 0 {
+		name := path.Join(f.Path, d.Name())
+		if strings.HasPrefix(d.Name(), ".") || d.Type() != 0 && !f.regular(name) {
 			continue
 		}
-		if e, ok := f.readFile(path.Join(f.Path, d.Name()), keep); ok {
+		if e, ok := f.readFile(name, keep); ok {
 			out = append(out, e)
 		}
 	}
 	slices.SortFunc(out, func(a, b fileEntry) int { return strings.Compare(a.path, b.path) })
 	return out
+}
+
+// regular tells whether a name that is not a plain file leads to one, as a
+// symbolic link does, and says so if not.
+func (f *fileSource) regular(name string) bool {
+	info, err := f.FS.Stat(name)
+	switch {
+	case err != nil:
+		f.log("Could not get metadata of manifest %s: %v", name, err)
+	case info.IsDir():
+		f.log("Not recursing into manifest path %s", name)
+	case !info.Mode().IsRegular():
+		f.log("Manifest path %s is not a regular file: %v", name, info.Mode())
+	default:
+		return true
+	}
+	return false
 }
 
 // readFile makes an entry of one file. Bytes that were read before are not

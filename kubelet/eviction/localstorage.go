@@ -11,6 +11,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -53,21 +54,32 @@ func hasEmptyDir(pod *v1.Pod) bool {
 
 // measure looks at a pod's volumes, and sets the next look: after one to two
 // periods.
-func (m *Manager) measure(w *watched) {
+func (m *Manager) measure(ctx context.Context, w *watched) {
 	dir := path.Join(m.o.PodDir(w.uid), "volumes", "kubernetes.io~empty-dir")
-	w.volumes = nil
+	var volumes map[string]int64
 	if entries, err := m.o.FS.ReadDir(dir); err == nil {
-		w.volumes = make(map[string]int64, len(entries))
+		volumes = make(map[string]int64, len(entries))
 		for _, e := range entries {
-			w.volumes[e.Name()] = m.usage(path.Join(dir, e.Name()))
+			volumes[e.Name()] = m.usage(ctx, path.Join(dir, e.Name()))
 		}
 	}
+	if m.watched[w.uid] != w {
+		return // it has gone meanwhile
+	}
+	w.volumes = volumes
 	w.draws++
 	w.timer.Reset(m.o.Loop.Jitter(m.o.VolumeStatsPeriod, 1, "volume-stats", string(w.uid), w.draws))
 }
 
-// usage is what du(1) says of a path, in bytes.
-func (m *Manager) usage(name string) int64 {
+// usage is what du(1) says of a path, in bytes. Where that takes time, it waits.
+func (m *Manager) usage(ctx context.Context, name string) int64 {
+	if u, ok := m.o.FS.(filesystem.UsageWaiter); ok {
+		bytes, _, err := u.UsageWait(ctx, name)
+		if err != nil {
+			return 0
+		}
+		return bytes
+	}
 	u, ok := m.o.FS.(usager)
 	if !ok {
 		return 0
@@ -124,7 +136,7 @@ func (m *Manager) podLimit(ctx context.Context, pod *v1.Pod, w *watched) string 
 			used += w.volumes[v.Name]
 		}
 	}
-	used += m.usage(path.Join(m.o.PodDir(pod.UID), "etc-hosts"))
+	used += m.usage(ctx, path.Join(m.o.PodDir(pod.UID), "etc-hosts"))
 	if used <= limit.Value() {
 		return ""
 	}
@@ -179,7 +191,7 @@ func (m *Manager) containers(ctx context.Context, pod *v1.Pod) []containerUsage 
 		out = append(out, containerUsage{
 			name:  name,
 			layer: int64(s.WritableLayer.GetUsedBytes().GetValue()),
-			logs:  m.usage(path.Join(m.o.LogDir(pod), name)),
+			logs:  m.usage(ctx, path.Join(m.o.LogDir(pod), name)),
 		})
 	}
 	return out

@@ -22,6 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -126,7 +127,13 @@ func (m *Manager) AddPod(pod *v1.Pod) {
 	w := &watched{uid: pod.UID}
 	m.watched[pod.UID] = w
 	if hasEmptyDir(pod) && m.o.VolumeStatsPeriod > 0 {
-		w.timer = m.o.Group.NewTimer("volume-stats", func() { m.measure(w) })
+		w.timer = m.o.Group.NewTimer("volume-stats", func() {
+			if _, slow := m.o.FS.(filesystem.UsageWaiter); slow {
+				m.o.Group.Go("volume-stats", func(ctx context.Context) { m.measure(ctx, w) })
+				return
+			}
+			m.measure(m.o.Group.Background(), w)
+		})
 		// It is noticed by the next refresh of the pods.
 		now, period := m.o.Loop.UnixNano(), int64(m.o.VolumeStatsPeriod)
 		w.timer.Reset(time.Duration(period - (now-m.born)%period))

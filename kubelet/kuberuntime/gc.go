@@ -230,7 +230,7 @@ func (gc *collector) removeSandbox(ctx context.Context, id string) {
 
 // logs removes the log directories of pods that are gone. Links to logs are
 // not kept, so there are none to remove.
-func (gc *collector) logs(context.Context) error {
+func (gc *collector) logs(ctx context.Context) error {
 	if !gc.allSourcesReady || gc.m.o.FS == nil || gc.m.o.PodStates == nil {
 		return nil
 	}
@@ -248,5 +248,6 @@ func (gc *collector) logs(context.Context) error {
 			gc.m.o.Log("gc: failed to remove log directory %s: %v", name, err)
 		}
 	}
+	gc.m.removeDeadLinks(ctx)
 	return nil
 }

@@ -159,6 +159,8 @@ type Options struct {
 	RequestTimeout time.Duration
 	// PodLogsDir is where containers log to; "" means /var/log/pods.
 	PodLogsDir string
+	// ContainerLogsDir is where links to the logs are made; "": none are.
+	ContainerLogsDir string
 	// RootDir is the kubelet's; "" means /var/lib/kubelet.
 	RootDir string
 	// Images says how images are pulled. Its Loop, ImageService and Recorder

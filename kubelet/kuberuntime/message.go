@@ -1,6 +1,7 @@
 package kuberuntime
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/logs"
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 )
 
 // How much of a termination message is taken (upstream
@@ -67,9 +69,28 @@ func (m *Manager) terminationMessage(s *runtimeapi.ContainerStatus, fallback boo
 }
 
 func (m *Manager) lastOfLog(path string) string {
-	data, err := m.o.FS.ReadFile(path)
+	data, err := readTail(m.o.FS, path)
 	if err != nil {
 		return fmt.Sprintf("Error on reading termination message from logs: failed to try resolving symlinks in path %q: %v", path, err)
 	}
 	return string(logs.Tail(data, maxMessageLines, maxMessageLog))
+}
+
+// tailBytes is more than the last lines of a log that a message can have: each
+// entry has some bytes before its content.
+const tailBytes = 64 << 10
+
+// readTail reads a log, or only its end, where a file can be big.
+func readTail(files FileSystem, name string) ([]byte, error) {
+	t, ok := files.(filesystem.Tailer)
+	if !ok {
+		return files.ReadFile(name)
+	}
+	data, err := t.ReadTail(name, tailBytes)
+	if err == nil && len(data) == tailBytes { // it may begin within a line
+		if i := bytes.IndexByte(data, '\n'); i >= 0 {
+			data = data[i+1:]
+		}
+	}
+	return data, err
 }

@@ -23,9 +23,10 @@ func (m *Manager) RemoveContainer(ctx context.Context, id string) error {
 	}
 	m.removeLogs(status.LogPath)
 	// The link to the log is found by the labels, which are read once more.
-	if _, err := m.rt.ContainerStatus(ctx, id); err != nil {
+	if resp, err = m.rt.ContainerStatus(ctx, id); err != nil {
 		return err
 	}
+	m.unlinkLog(resp.GetStatus())
 	return m.rt.RemoveContainer(ctx, id)
 }
 

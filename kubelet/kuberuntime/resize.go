@@ -185,7 +185,7 @@ func (z *resizing) setPod(ctx context.Context, name v1.ResourceName, change cm.P
 		return fmt.Errorf("failed to notify runtime for UpdatePodSandboxResources (resource=%s); resize rejected: %w", name, err)
 	}
 	if z.m.o.Cgroups != nil {
-		if err := z.m.o.Cgroups.Set(z.pod.UID, next); err != nil {
+		if err := z.m.o.Cgroups.Set(ctx, z.pod, next); err != nil {
 			_ = z.tellSandbox(ctx, z.current)
 			return fmt.Errorf("failed to set pod cgroup config for resource=%s: %w", name, err)
 		}

@@ -67,6 +67,7 @@ func (m *Manager) startContainer(ctx context.Context, s *start) (message string,
 	if err := m.rt.StartContainer(ctx, s.containerID); err != nil {
 		return m.failStart(s, err, kubecontainer.ErrRunContainer)
 	}
+	m.linkLog(s, config)
 	m.actuated(s.pod, s.c)
 	m.event(s.ref, v1.EventTypeNormal, "Started", "Container started")
 	return m.postStart(ctx, s)

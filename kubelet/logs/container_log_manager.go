@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -266,7 +267,7 @@ func (m *Manager) rotate(ctx context.Context, id, log string) error {
 		if strings.HasSuffix(name, compressSuffix) {
 			continue
 		}
-		if err := m.compress(name); err != nil {
+		if err := m.compress(ctx, name); err != nil {
 			return fmt.Errorf("failed to compress log %q: %w", name, err)
 		}
 	}
@@ -301,7 +302,17 @@ func (m *Manager) rotated(log string) ([]string, error) {
 	return out, nil
 }
 
-func (m *Manager) compress(name string) error {
+func (m *Manager) compress(ctx context.Context, name string) error {
+	if c, ok := m.o.FS.(filesystem.Compressor); ok {
+		tmp := name + tmpSuffix
+		if err := c.CompressFile(ctx, name, tmp); err != nil {
+			return err
+		}
+		if err := m.o.FS.Rename(tmp, name+compressSuffix); err != nil {
+			return err
+		}
+		return m.o.FS.Remove(name)
+	}
 	info, err := m.o.FS.Stat(name)
 	if err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/network/dns"
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 )
 
 // FS is what is needed of the node's files.
@@ -62,6 +63,8 @@ type Volumes interface {
 // Options are what a Generator is made of.
 type Options struct {
 	FS FS
+	// SubPaths mounts subPaths; nil: the runtime is told of the path itself.
+	SubPaths filesystem.SubPather
 	// PodsDir is where pods have their directories.
 	PodsDir string
 	// ClusterDomain is the kubelet's setting of that name.

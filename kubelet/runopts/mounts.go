@@ -179,18 +179,25 @@ func (r *request) subPath(index int, m *v1.VolumeMount, vol kubecontainer.Volume
 	files := r.g.o.FS
 	prepare := fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q", m.Name, r.c.Name)
 	full := path.Join(vol.Path, sub)
+	var err error
 	if _, err := files.Stat(full); errors.Is(err, fs.ErrNotExist) {
 		info, err := files.Stat(vol.Path)
 		if err != nil {
 			return "", err
 		}
-		if _, inside := r.resolve(vol.Path, path.Dir(full)); !inside || files.MkdirAll(full, info.Mode().Perm()) != nil {
+		if _, inside := r.resolve(vol.Path, path.Dir(full)); !inside || r.makeSubPath(vol.Path, full, info.Mode().Perm()) != nil {
 			return "", fmt.Errorf("failed to create subPath directory for volumeMount %q of container %q", m.Name, r.c.Name)
 		}
 	}
 	real, inside := r.resolve(vol.Path, full)
 	if !inside {
 		return "", prepare
+	}
+	if r.g.o.SubPaths != nil {
+		if full, err = r.bindSubPath(index, m, vol.Path, real); err != nil {
+			return "", fmt.Errorf("%w: %w", prepare, err)
+		}
+		return full, nil
 	}
 	info, err := files.Stat(real)
 	if err != nil {
@@ -213,6 +220,30 @@ func (r *request) subPath(index int, m *v1.VolumeMount, vol kubecontainer.Volume
 		return real, nil // on another file system
 	}
 	return target, nil
+}
+
+// makeSubPath makes the missing directories of a path in a volume.
+func (r *request) makeSubPath(volume, full string, perm fs.FileMode) error {
+	if r.g.o.SubPaths == nil {
+		return r.g.o.FS.MkdirAll(full, perm)
+	}
+	real, inside := r.resolve(volume, full)
+	if !inside {
+		return fs.ErrPermission
+	}
+	sub, _ := below(path.Clean(volume), real)
+	return r.g.o.SubPaths.MakeSubPath(volume, sub, perm)
+}
+
+// bindSubPath mounts a path in a volume where the container gets it from.
+func (r *request) bindSubPath(index int, m *v1.VolumeMount, volume, real string) (string, error) {
+	dir := path.Join(r.g.podDir(r.pod.UID), "volume-subpaths", m.Name, r.c.Name)
+	if err := r.g.o.FS.MkdirAll(dir, 0o750); err != nil {
+		return "", err
+	}
+	sub, _ := below(path.Clean(volume), real)
+	target := path.Join(dir, strconv.Itoa(index))
+	return target, r.g.o.SubPaths.BindSubPath(volume, sub, target)
 }
 
 // maxLinks is how many symbolic links a path may lead over.

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 )
 
 // DefaultIDsPerPod is how many IDs a pod has unless configured.
@@ -91,7 +93,7 @@ func (m *Manager) allocate(uid types.UID) (uint32, error) {
 		if err != nil {
 			return 0, err
 		}
-		if err := m.o.FS.WriteFile(m.file(uid), data, 0o600); err != nil {
+		if err := filesystem.Replace(m.o.FS, m.file(uid), data, 0o600); err != nil {
 			return 0, fmt.Errorf("write user namespace mappings of pod %s: %w", uid, err)
 		}
 		m.byPod[uid], m.owner[id] = id, uid

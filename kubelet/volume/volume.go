@@ -118,6 +118,15 @@ func (h *Host) PluginDir(uid types.UID, plugin string) string {
 	return path.Join(h.PodsDir, string(uid), "plugins", EscapeName(plugin))
 }
 
+// CleanSubPaths takes away what containers have mounted by subPath, below a
+// directory, which goes, too.
+func (h *Host) CleanSubPaths(dir string) error {
+	if s, ok := h.Mounter.(filesystem.SubPather); ok {
+		return s.CleanSubPaths(dir)
+	}
+	return h.FS.RemoveAll(dir)
+}
+
 // Logf makes a log line, if anybody takes them.
 func (h *Host) Logf(format string, args ...any) {
 	if h.Log != nil {

@@ -135,7 +135,7 @@ func (m *Manager) mountDone(p *podVolumes, v *podVolume, r *volume.Request, err 
 // unmount takes a volume away.
 func (m *Manager) unmount(p *podVolumes, v *podVolume) {
 	// What containers mounted of it by subPath goes first.
-	err := m.o.Host.FS.RemoveAll(path.Join(m.o.Host.PodDir(p.uid), "volume-subpaths", v.name))
+	err := m.o.Host.CleanSubPaths(path.Join(m.o.Host.PodDir(p.uid), "volume-subpaths", v.name))
 	if err == nil {
 		err = v.plugin.TearDown(p.uid, v.name)
 	}

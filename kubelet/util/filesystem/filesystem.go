@@ -4,7 +4,10 @@
 // answers to upstream's pkg/util/filesystem.
 package filesystem
 
-import "io/fs"
+import (
+	"context"
+	"io/fs"
+)
 
 // FS is a file system with absolute, slash-separated paths. Its calls take no
 // time and never wait. Errors match fs.ErrNotExist, fs.ErrExist and the like
@@ -57,4 +60,51 @@ type Mounter interface {
 	Unmount(path string) error
 	// IsMountPoint tells whether something is mounted at path.
 	IsMountPoint(path string) bool
+}
+
+// SubPather mounts parts of volumes: a Mounter of a machine on which containers
+// write to volumes while others are made, and could lead a path elsewhere. sub is
+// a clean path below volume, without symbolic links by the time it was looked at.
+type SubPather interface {
+	// MakeSubPath makes the directories of sub that are missing, with exactly
+	// this mode.
+	MakeSubPath(volume, sub string, perm fs.FileMode) error
+	// BindSubPath has target, whose directory exists, show what sub leads to
+	// now, also when its name goes. Over a symbolic link it leads nowhere.
+	BindSubPath(volume, sub, target string) error
+	// CleanSubPaths takes away all that is mounted below dir, and dir; nothing
+	// there is no error.
+	CleanSubPaths(dir string) error
+}
+
+// What a file system on a disk has besides, where its calls take time or a crash
+// can come between.
+type (
+	// Replacer puts a file in place in one step, so that after a crash there is
+	// the old content or the new.
+	Replacer interface {
+		ReplaceFile(name string, data []byte, perm fs.FileMode) error
+	}
+	// Tailer reads at most the last n bytes of a file.
+	Tailer interface {
+		ReadTail(name string, n int64) ([]byte, error)
+	}
+	// Compressor makes a gzipped copy of a file, for use in a task; it waits.
+	Compressor interface {
+		CompressFile(ctx context.Context, from, to string) error
+	}
+	// UsageWaiter is Usage for use in a task; it waits.
+	UsageWaiter interface {
+		UsageWait(ctx context.Context, name string) (bytes, inodes int64, err error)
+	}
+)
+
+// Replace puts a file in place: in one step where files can do that.
+func Replace(files interface {
+	WriteFile(name string, data []byte, perm fs.FileMode) error
+}, name string, data []byte, perm fs.FileMode) error {
+	if r, ok := files.(Replacer); ok {
+		return r.ReplaceFile(name, data, perm)
+	}
+	return files.WriteFile(name, data, perm)
 }

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/real"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// runKubelet is a kubelet in this process, for when no command is given.
+func runKubelet(ctx context.Context, endpoint, dir string) error {
+	no := false
+	cfg := &kubeletconfig.KubeletConfiguration{
+		StaticPodPath: filepath.Join(dir, "manifests"), ContainerRuntimeEndpoint: endpoint,
+		PodLogsDir: filepath.Join(dir, "logs"), FailCgroupV1: &no, FailSwapOn: &no,
+		ContainerLogMaxSize: logSize, CgroupRoot: cgroupRoot(dir), ClusterDNS: []string{"10.96.0.10"},
+	}
+	kubelet.SetDefaults(cfg)
+	if err := kubelet.Validate(cfg); err != nil {
+		return err
+	}
+	return real.Run(ctx, real.Options{
+		Config: cfg, NodeName: "soak", RootDir: filepath.Join(dir, "kubelet"), ContainerLogsDir: filepath.Join(dir, "containers"),
+		Defaulter: apiserver.SetPodDefaults,
+		Validator: func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
+		Log: func(format string, args ...any) {
+			fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05.000 ")+format+"\n", args...)
+		},
+	})
+}

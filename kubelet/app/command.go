@@ -1,0 +1,174 @@
+// Package app is the command line of the kubelet on a real machine: flags,
+// configuration files and how they are laid over each other, validation, and the
+// process around the kubelet of kubelet/real (lock file, health checks,
+// systemd, signals). It answers to upstream's cmd/kubelet/app at v1.36, whose
+// flags, messages and exit codes it has.
+//
+// What can be set and has no effect is told at the start, see [Ignored].
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/klog/v2"
+
+	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/features"
+	"github.com/drydock-sim/drydock/kubelet/real"
+)
+
+// Deps are what the command takes from others.
+type Deps struct {
+	// Defaulter fills in the API's defaults in static pods, Validator judges them
+	// as the API would.
+	Defaulter func(*v1.Pod)
+	Validator func(*v1.Pod) error
+	// Run runs a kubelet; nil means real.Run.
+	Run func(ctx context.Context, o real.Options) error
+}
+
+const long = `The kubelet is the node agent: it makes the containers of the pods that it is
+told of run, restarts and probes them, and removes what is no longer wanted. It
+doesn't touch containers that it didn't create.
+
+Pods come from the API server (--kubeconfig), from manifests in a file or a
+directory (--pod-manifest-path, looked at every 20s and after each change), and
+from a URL (--manifest-url, fetched every 20s). Without --kubeconfig it runs
+standalone.
+
+This is the core that drydock simulates, on the wall clock, with a real
+container runtime behind a CRI socket. Flags and configuration files are those
+of the kubelet of Kubernetes ` + kubelet.Version + `; what has no effect yet is named at the
+start. A stopped kubelet leaves containers running, and the next one takes them
+over.`
+
+// NewCommand returns the command. It parses its flags itself, since those of
+// the command line are read again over configuration files. Its errors are for
+// LogFailure; the exit code is 1.
+func NewCommand(deps Deps) *cobra.Command {
+	if deps.Run == nil {
+		deps.Run = real.Run
+	}
+	cmd := &cobra.Command{
+		Use:                "kubelet",
+		Short:              "Run the kubelet on this machine, on a CRI socket",
+		Long:               long,
+		DisableFlagParsing: true,
+		SilenceErrors:      true,
+		SilenceUsage:       true,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return execute(cmd, args, &deps) }
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		cl, err := newCommandLine(cmd.ErrOrStderr())
+		if err != nil {
+			return
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", cmd.Long, cmd.CommandPath(), cl.set.FlagUsagesWrapped(2))
+	})
+	return cmd
+}
+
+func execute(cmd *cobra.Command, args []string, deps *Deps) error {
+	if err := registerFormats(); err != nil {
+		return err
+	}
+	cl, err := newCommandLine(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if err := cl.parse(args); err != nil {
+		return err
+	}
+	if cl.global.help {
+		return cmd.Help()
+	}
+	switch cl.global.version.text {
+	case "true":
+		fmt.Fprintf(cmd.OutOrStdout(), "Kubernetes %s\n", kubelet.Version)
+		return nil
+	case "raw":
+		fmt.Fprintf(cmd.OutOrStdout(), "version.Info{GitVersion:%q, GoVersion:%q, Compiler:%q, Platform:%q}\n",
+			kubelet.Version, runtime.Version(), runtime.Compiler, runtime.GOOS+"/"+runtime.GOARCH)
+		return nil
+	}
+	if err := cl.load(args); err != nil {
+		return err
+	}
+	if err := startLogging(cl.config); err != nil {
+		return err
+	}
+	defer klog.Flush()
+	cliflag.PrintFlags(cl.set)
+	cl.warn()
+	if err := cl.check(); err != nil {
+		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(100) // a daemon's garbage, not a simulator's
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	if err := run(ctx, cl, deps); err != nil {
+		return fmt.Errorf("failed to run Kubelet: %w", err)
+	}
+	return nil
+}
+
+// warn tells what the configuration says that is doubtful, or does nothing.
+func (cl *commandLine) warn() {
+	if cl.lenient != nil {
+		klog.InfoS("Using lenient decoding as strict decoding failed", "err", cl.lenient)
+	}
+	for _, w := range features.Warnings(cl.config.FeatureGates) {
+		klog.Warningf("Warning: %s", w)
+	}
+	for _, file := range cl.skipped {
+		klog.V(4).InfoS("Skipped file in drop-in directory (does not have .conf extension)", "file", file)
+	}
+	if os.Geteuid() != 0 {
+		klog.ErrorS(errors.New("the user is not root"), "Kubelet running with insufficient permissions")
+	}
+	for _, w := range Ignored(cl.config, cl.set) {
+		klog.Warning(w)
+	}
+}
+
+// untilSignal returns a context that ends at the first SIGTERM or SIGINT. The
+// second one ends the process at once.
+func untilSignal(parent context.Context) (context.Context, func()) {
+	if parent == nil {
+		parent = context.Background()
+	}
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-signals:
+				if n > 0 {
+					os.Exit(1)
+				}
+				cancel()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel()
+	}
+}

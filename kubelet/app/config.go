@@ -1,0 +1,262 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/features"
+)
+
+// NewConfiguration returns what a kubelet without a configuration file starts
+// from: v1beta1's defaults but for those that flags have had of old, and no hard
+// eviction thresholds.
+func NewConfiguration() *kubeletconfig.KubeletConfiguration {
+	c := &kubeletconfig.KubeletConfiguration{}
+	kubelet.SetBaseDefaults(c)
+	*c.Authentication.Anonymous.Enabled = true
+	*c.Authentication.Webhook.Enabled = false
+	c.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeAlwaysAllow
+	c.ReadOnlyPort = 10255
+	return c
+}
+
+// codecs decode the group's kinds. Strict ones refuse unknown and duplicate
+// fields.
+func codecs(strict bool) (serializer.CodecFactory, error) {
+	scheme := runtime.NewScheme()
+	if err := kubeletconfig.AddToScheme(scheme); err != nil {
+		return serializer.CodecFactory{}, err
+	}
+	if strict {
+		return serializer.NewCodecFactory(scheme, serializer.EnableStrict), nil
+	}
+	return serializer.NewCodecFactory(scheme, serializer.DisableStrict), nil
+}
+
+// Decode reads a configuration, YAML or JSON, and sets its defaults. A strict
+// reading comes first; if only that fails, lenient is its error and the
+// configuration what a lenient one gives. Some defaults depend on feature gates:
+// those of the configuration, and else those of gates.
+func Decode(data []byte, gates map[string]bool) (c *kubeletconfig.KubeletConfiguration, lenient, err error) {
+	factory, err := codecs(true)
+	if err != nil {
+		return nil, nil, err
+	}
+	obj, gvk, err := factory.UniversalDeserializer().Decode(data, nil, nil)
+	if err != nil {
+		if !runtime.IsStrictDecodingError(err) {
+			return nil, nil, fmt.Errorf("failed to decode: %w", err)
+		}
+		lenient = err
+		if factory, err = codecs(false); err != nil {
+			return nil, nil, err
+		}
+		if obj, gvk, err = factory.UniversalDeserializer().Decode(data, nil, nil); err != nil {
+			return nil, nil, fmt.Errorf("failed lenient decoding: %w", lenient)
+		}
+	}
+	c, ok := obj.(*kubeletconfig.KubeletConfiguration)
+	if !ok {
+		return nil, nil, fmt.Errorf("failed to cast object to KubeletConfiguration, unexpected type: %v", gvk)
+	}
+	if err := setDefaults(c, gates); err != nil {
+		return nil, nil, fmt.Errorf("failed to decode: %w", err) // upstream panics
+	}
+	return c, lenient, nil
+}
+
+// setDefaults completes a configuration that was read.
+func setDefaults(c *kubeletconfig.KubeletConfiguration, gates map[string]bool) error {
+	c.TypeMeta = metav1.TypeMeta{}
+	own := c.FeatureGates
+	all := maps.Clone(gates)
+	if all == nil {
+		all = map[string]bool{}
+	}
+	maps.Copy(all, own)
+	if _, err := features.Resolve(all); err != nil {
+		return err
+	}
+	c.FeatureGates = all
+	kubelet.SetBaseDefaults(c)
+	c.FeatureGates = own
+	return nil
+}
+
+// LoadFile reads the configuration file of --config: with defaults, hard
+// eviction thresholds among them, and paths relative to the file's directory
+// resolved. What a strict reading says of it goes to warn. For gates see Decode.
+func LoadFile(name string, gates map[string]bool, warn func(error)) (*kubeletconfig.KubeletConfiguration, error) {
+	c, err := loadFile(name, gates, warn)
+	if err != nil {
+		return nil, fmt.Errorf("failed to load Kubelet config file %s, error %w", name, err)
+	}
+	return c, nil
+}
+
+func loadFile(name string, gates map[string]bool, warn func(error)) (*kubeletconfig.KubeletConfiguration, error) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readFile(abs, "kubelet")
+	if err != nil {
+		return nil, err
+	}
+	c, lenient, err := Decode(data, gates)
+	if err != nil {
+		return nil, err
+	}
+	if lenient != nil {
+		warn(lenient)
+	}
+	resolvePaths(c, filepath.Dir(abs))
+	kubelet.SetEvictionDefaults(c)
+	return c, nil
+}
+
+// maxConfig bounds a configuration file in bytes; one that is longer is a
+// mistake.
+const maxConfig = 3 << 20
+
+// readFile reads a configuration file that has something in it; what names its
+// kind in errors.
+func readFile(name, what string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err == nil && info.Mode().IsRegular() && info.Size() > maxConfig {
+		return nil, fmt.Errorf("failed to read %s config file %q, error: larger than %d bytes", what, name, maxConfig)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("failed to read %s config file %q, error: %w", what, name, err)
+	}
+	if len(data) == 0 {
+		return nil, fmt.Errorf("kubelet config file %q was empty", name)
+	}
+	return data, nil
+}
+
+// resolvePaths makes a file's relative paths absolute
+// (pkg/kubelet/apis/config/helpers.go).
+func resolvePaths(c *kubeletconfig.KubeletConfiguration, dir string) {
+	paths := []*string{
+		&c.StaticPodPath, &c.Authentication.X509.ClientCAFile, &c.TLSCertFile, &c.TLSPrivateKeyFile,
+		c.ResolverConfig, &c.VolumePluginDir, &c.PodLogsDir,
+	}
+	for _, p := range paths {
+		if p != nil && *p != "" && !filepath.IsAbs(*p) {
+			*p = filepath.Join(dir, *p)
+		}
+	}
+}
+
+// MergeDir lays the drop-in files of --config-dir over a configuration: those
+// named *.conf, in lexical order, as JSON merge patches. It returns the files
+// that it left out.
+func MergeDir(c *kubeletconfig.KubeletConfiguration, dir string, gates map[string]bool) (merged *kubeletconfig.KubeletConfiguration, skipped []string, err error) {
+	base, err := json.Marshal(c)
+	if err != nil {
+		return nil, nil, fmt.Errorf("failed to marshal base config: %w", err)
+	}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return nil
+		case filepath.Ext(d.Name()) != ".conf":
+			skipped = append(skipped, path)
+			return nil
+		}
+		patch, err := loadDropIn(path)
+		if err != nil {
+			return err
+		}
+		if base, err = jsonpatch.MergePatch(base, patch); err != nil {
+			return fmt.Errorf("failed to merge drop-in and current config: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("failed to walk through kubelet dropin directory %q: %w", dir, err)
+	}
+	merged, err = decodeMerged(base, gates)
+	return merged, skipped, err
+}
+
+func decodeMerged(data []byte, gates map[string]bool) (*kubeletconfig.KubeletConfiguration, error) {
+	c := &kubeletconfig.KubeletConfiguration{}
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, fmt.Errorf("failed to unmarshal merged JSON into kubelet configuration: %w", err)
+	}
+	return c, setDefaults(c, gates)
+}
+
+// loadDropIn reads a drop-in file as JSON.
+func loadDropIn(path string) ([]byte, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readFile(abs, "drop-in kubelet")
+	if err == nil {
+		data, err = decodeDropIn(data)
+	}
+	switch {
+	case errors.Is(err, errNoKind):
+		return nil, fmt.Errorf("failed to load kubelet dropin file, path: %s, no apiVersion/kind", path)
+	case errors.Is(err, errOtherKind):
+		return nil, fmt.Errorf("failed to load kubelet dropin file, path: %s, %w", path, err)
+	case err != nil:
+		return nil, fmt.Errorf("failed to load kubelet dropin file, path: %s, error: %w", path, err)
+	}
+	return data, nil
+}
+
+var (
+	errNoKind    = errors.New("no apiVersion/kind")
+	errOtherKind = errors.New("unknown apiVersion/kind")
+)
+
+// decodeDropIn makes JSON of a drop-in file. Unknown fields stay, for nobody
+// looks at them; duplicate ones are errors.
+func decodeDropIn(data []byte) ([]byte, error) {
+	factory, err := codecs(true)
+	if err != nil {
+		return nil, err
+	}
+	obj, gvk, err := factory.UniversalDeserializer().Decode(data, nil, &unstructured.Unstructured{})
+	switch {
+	case runtime.IsMissingKind(err), runtime.IsMissingVersion(err):
+		return nil, errNoKind
+	case err != nil:
+		return nil, err
+	case gvk == nil || gvk.Empty():
+		return nil, errNoKind
+	case *gvk != wantKind():
+		return nil, fmt.Errorf("%w: %v", errOtherKind, gvk)
+	}
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("%w: %v", errOtherKind, gvk)
+	}
+	return json.Marshal(u.Object)
+}
+
+func wantKind() schema.GroupVersionKind {
+	return kubeletconfig.SchemeGroupVersion.WithKind("KubeletConfiguration")
+}

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/drydock-sim/drydock/kubelet/config"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// fetcher gets manifests by net/http, off the loop.
+type fetcher struct{ client *http.Client }
+
+// fetchLimit bounds a request on its own, should its context not.
+const fetchLimit = 30 * time.Second
+
+func newFetcher() config.Fetcher { return fetcher{&http.Client{Timeout: fetchLimit}} }
+
+// Fetch implements config.Fetcher.
+func (f fetcher) Fetch(ctx context.Context, url string, header map[string][]string, limit int64) (*config.Response, error) {
+	return loop.Await(ctx, func(ctx context.Context) (*config.Response, error) {
+		return f.get(ctx, url, header, limit)
+	})
+}
+
+func (f fetcher) get(ctx context.Context, url string, header map[string][]string, limit int64) (*config.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		for _, v := range values {
+			req.Header.Add(name, v)
+		}
+		if http.CanonicalHeaderKey(name) == "Host" && len(values) > 0 {
+			req.Host = values[0]
+		}
+	}
+	resp, err := f.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", url, err)
+	}
+	return &config.Response{Code: resp.StatusCode, Status: resp.Status, Body: body}, nil
+}

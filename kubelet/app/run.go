@@ -1,0 +1,272 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/tools/clientcmd"
+	certutil "k8s.io/client-go/util/cert"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/klog/v2"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/ptr"
+
+	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/clientgo"
+	"github.com/drydock-sim/drydock/kubelet/features"
+	"github.com/drydock-sim/drydock/kubelet/real"
+	"github.com/drydock-sim/drydock/kubelet/server"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// check judges the configuration, and what of it says how to serve.
+func (cl *commandLine) check() error {
+	c := cl.config
+	if err := kubelet.ValidateConfiguration(c, &kubelet.Host{CgroupV1: cgroupV1()}); err != nil {
+		return fmt.Errorf("failed to validate kubelet configuration, error: %w%s", err, cl.from())
+	}
+	if c.KubeletCgroups != "" && c.KubeReservedCgroup != "" && !strings.HasPrefix(c.KubeletCgroups, c.KubeReservedCgroup) {
+		klog.InfoS("unsupported configuration:KubeletCgroups is not within KubeReservedCgroup")
+	}
+	if err := checkTLS(c); err != nil {
+		return fmt.Errorf("failed to construct kubelet dependencies: %w", err)
+	}
+	return nil
+}
+
+// from names where a configuration came from; upstream has a dump of it here.
+func (cl *commandLine) from() string {
+	switch {
+	case cl.flags.Config != "":
+		return ", path: " + cl.flags.Config
+	case cl.flags.ConfigDir != "":
+		return ", path: " + cl.flags.ConfigDir
+	}
+	return ""
+}
+
+func checkTLS(c *kubeletconfig.KubeletConfiguration) error {
+	if _, err := cliflag.TLSCipherSuites(c.TLSCipherSuites); err != nil {
+		return err
+	}
+	v, err := cliflag.TLSVersion(c.TLSMinVersion)
+	if err != nil {
+		return err
+	}
+	if v == tls.VersionTLS13 && len(c.TLSCipherSuites) != 0 {
+		klog.InfoS("Warning: TLS 1.3 cipher suites are not configurable, ignoring --tls-cipher-suites")
+	}
+	return nil
+}
+
+// run is upstream's run, in its order: what fails first there fails first here.
+func run(ctx context.Context, cl *commandLine, deps *Deps) error {
+	dog, err := newWatchdog()
+	if err != nil {
+		return err
+	}
+	unlock, ctx, err := cl.lock(ctx)
+	if err != nil || ctx.Err() != nil {
+		return ignoreEnd(ctx, err)
+	}
+	defer unlock()
+	name, err := nodeName(cl.flags.HostnameOverride)
+	if err != nil {
+		return err
+	}
+	o := real.Options{
+		Config: cl.config, NodeName: name, NodeLabels: cl.flags.NodeLabels,
+		Defaulter: deps.Defaulter, Validator: deps.Validator, Log: logf,
+		TuneKernel: cl.config.ProtectKernelDefaults, // only then: a kubelet that is tried out changes nothing for good
+	}
+	if err := cl.connect(&o); err != nil {
+		return err
+	}
+	if err := cl.checkHost(); err != nil {
+		return err
+	}
+	if err := cl.finish(&o); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go dog.run(ctx)
+	o.Started = func(h *real.Handle) { cl.started(ctx, h, dog) }
+	return ignoreEnd(ctx, deps.Run(ctx, o))
+}
+
+// ignoreEnd makes the end that was asked for no error.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// lock takes the lock file, if there is one; the context that it returns ends
+// when somebody else wants it, too.
+func (cl *commandLine) lock(ctx context.Context) (unlock func(), _ context.Context, err error) {
+	path := cl.flags.LockFile
+	if path == "" {
+		if cl.flags.ExitOnLockContention {
+			return nil, ctx, errors.New("cannot exit on lock file contention: no lock file specified")
+		}
+		return func() {}, ctx, nil
+	}
+	klog.InfoS("Acquiring file lock", "path", path)
+	f, err := acquireLock(ctx, path)
+	if err != nil {
+		return nil, ctx, err
+	}
+	stop, cancel := func() {}, func() {}
+	if cl.flags.ExitOnLockContention {
+		klog.InfoS("Watching for inotify events", "path", path)
+		ctx, cancel = context.WithCancel(ctx)
+		if stop, err = watchLock(path, cancel); err != nil {
+			cancel()
+			_ = f.Close()
+			return nil, ctx, err
+		}
+	}
+	return func() {
+		stop()
+		cancel()
+		_ = f.Close()
+	}, ctx, nil
+}
+
+// connect says how the API is reached, and checks who may ask the kubelet.
+func (cl *commandLine) connect(o *real.Options) error {
+	c, path := cl.config, cl.flags.Kubeconfig
+	if path == "" {
+		klog.InfoS("Standalone mode, no API client")
+		return checkAuth(c)
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return fmt.Errorf("invalid kubeconfig: %w", err)
+	}
+	o.NewClient = func(l *loop.Loop, _ *loop.Group) (kubelet.Client, error) { return clientgo.New(l, cfg, c) }
+	return checkMode(c)
+}
+
+// checkAuth refuses what needs an API server where there is none
+// (cmd/kubelet/app/auth.go).
+func checkAuth(c *kubeletconfig.KubeletConfiguration) error {
+	if file := c.Authentication.X509.ClientCAFile; file != "" {
+		if _, err := certutil.CertsFromFile(file); err != nil {
+			return fmt.Errorf("unable to load client CA file %s: %w", file, err)
+		}
+	}
+	if ptr.Deref(c.Authentication.Webhook.Enabled, false) {
+		return errors.New("no client provided, cannot use webhook authentication")
+	}
+	if c.Authorization.Mode == kubeletconfig.KubeletAuthorizationModeWebhook {
+		return errors.New("no client provided, cannot use webhook authorization")
+	}
+	return checkMode(c)
+}
+
+func checkMode(c *kubeletconfig.KubeletConfiguration) error {
+	switch c.Authorization.Mode {
+	case kubeletconfig.KubeletAuthorizationModeAlwaysAllow, kubeletconfig.KubeletAuthorizationModeWebhook:
+		return nil
+	case "":
+		return errors.New("no authorization mode specified")
+	}
+	return fmt.Errorf("unknown authorization mode %s", c.Authorization.Mode)
+}
+
+// checkHost refuses what this machine can't do, and values that can't be used.
+func (cl *commandLine) checkHost() error {
+	c := cl.config
+	if ptr.Deref(c.CgroupsPerQOS, true) && c.CgroupRoot == "" {
+		klog.InfoS("--cgroups-per-qos enabled, but --cgroup-root was not specified.  Defaulting to /")
+		c.CgroupRoot = "/"
+	}
+	if c.ReservedSystemCPUs != "" {
+		if err := checkCPUs(c.ReservedSystemCPUs); err != nil {
+			return err
+		}
+	}
+	if errs := features.ErrorsOf(kubelet.ValidateValues(c)); len(errs) > 0 {
+		return utilerrors.NewAggregate(errs)
+	}
+	if c.MemorySwap.SwapBehavior == "LimitedSwap" && cgroupV1() {
+		return errors.New("swap feature is enabled and LimitedSwap but it is only supported with cgroupv2")
+	}
+	if !ptr.Deref(c.FailSwapOn, true) {
+		return nil
+	}
+	on, err := swapOn()
+	if err == nil && on {
+		err = errors.New("running with swap on is not supported, please disable swap or set --fail-swap-on flag to false")
+	}
+	return err
+}
+
+const clouds = `cloud provider %q was specified, but built-in cloud providers are disabled. Please set --cloud-provider=external and migrate to an external cloud provider`
+
+// finish fills in paths and addresses.
+func (cl *commandLine) finish(o *real.Options) error {
+	c := cl.config
+	ips, invalid, err := parseNodeIP(cl.flags.NodeIP)
+	if err != nil {
+		return fmt.Errorf("bad --node-ip %q: %w", cl.flags.NodeIP, err)
+	}
+	if len(invalid) > 0 {
+		klog.InfoS("Could not parse some node IP(s), ignoring them", "IPs", invalid)
+	}
+	if len(ips) > 0 && !ips[0].IsUnspecified() {
+		o.NodeIP = ips[0].String()
+	}
+	if len(ips) > 1 {
+		klog.Warningf("--node-ip: the second address, %s, has no effect yet", ips[1])
+	}
+	if p := cl.flags.CloudProvider; p != "" && p != "external" {
+		return fmt.Errorf("failed to create kubelet: "+clouds, p)
+	}
+	if cl.flags.RootDir == "" {
+		return errors.New("failed to create kubelet: invalid root directory \"\"")
+	}
+	if o.RootDir, err = filepath.Abs(cl.flags.RootDir); err != nil {
+		return err
+	}
+	// The core has absolute paths only; a flag's are relative to where we are.
+	if c.StaticPodPath != "" {
+		if c.StaticPodPath, err = filepath.Abs(c.StaticPodPath); err != nil {
+			return err
+		}
+	}
+	if cl.flags.SeccompDefault {
+		c.SeccompDefault = ptr.To(true)
+	}
+	if c.StaticPodURL != "" {
+		o.Sources = func(_ *loop.Loop, _ *loop.Group, ko *kubelet.Options) error {
+			ko.Fetcher = newFetcher()
+			return nil
+		}
+	}
+	return nil
+}
+
+// started runs what needs a running kubelet: health checks and systemd.
+func (cl *commandLine) started(ctx context.Context, h *real.Handle, dog *watchdog) {
+	c := cl.config
+	syncLoop := server.Check{Name: "syncloop", Check: h.SyncLoopHealthy}
+	log := server.Log(ctx)
+	dog.setChecks([]server.Check{server.Ping(), log, syncLoop})
+	klog.InfoS("Started kubelet")
+	if port := ptr.Deref(c.HealthzPort, 0); port > 0 {
+		address := net.JoinHostPort(c.HealthzBindAddress, strconv.Itoa(int(port)))
+		go server.Serve(ctx, address, server.NewHealthz([]server.Check{server.Ping()}, []server.Check{log, syncLoop}))
+	}
+	notifyReady()
+}

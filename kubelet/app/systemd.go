@@ -1,0 +1,101 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"k8s.io/klog/v2"
+
+	"github.com/drydock-sim/drydock/kubelet/server"
+)
+
+// leastWatchdog is what WATCHDOG_USEC must be more than.
+const leastWatchdog = time.Second
+
+// watchdog tells systemd that the kubelet is well, every half of the interval
+// that systemd asks for (pkg/kubelet/watchdog). Until there are checks it always
+// does.
+type watchdog struct {
+	interval time.Duration // 0: systemd doesn't ask
+	checks   atomic.Pointer[[]server.Check]
+	retry    time.Duration
+}
+
+// newWatchdog reads what systemd asks for.
+func newWatchdog() (*watchdog, error) {
+	d, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		return nil, fmt.Errorf("create health checker: configure watchdog: %w", err)
+	}
+	if d != 0 && d <= leastWatchdog {
+		return nil, fmt.Errorf("create health checker: configure watchdog timeout too small: %v", d)
+	}
+	return &watchdog{interval: d / 2, retry: time.Second}, nil
+}
+
+func (w *watchdog) setChecks(checks []server.Check) { w.checks.Store(&checks) }
+
+// run notifies until ctx ends.
+func (w *watchdog) run(ctx context.Context) {
+	if w.interval <= 0 {
+		klog.InfoS("Systemd watchdog is not enabled")
+		return
+	}
+	klog.InfoS("Starting systemd watchdog with interval", "interval", w.interval)
+	t := time.NewTicker(w.interval)
+	defer t.Stop()
+	for {
+		if err := w.check(); err != nil {
+			klog.ErrorS(err, "Do not notify watchdog this iteration as the kubelet is reportedly not healthy")
+		} else {
+			w.notify(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+func (w *watchdog) check() error {
+	checks := w.checks.Load()
+	if checks == nil {
+		return nil
+	}
+	for _, c := range *checks {
+		if err := c.Check(); err != nil {
+			return fmt.Errorf("checker %s failed: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// notify sends WATCHDOG=1, a second time if the first fails.
+func (w *watchdog) notify(ctx context.Context) {
+	ack, err := daemon.SdNotify(false, daemon.SdNotifyWatchdog)
+	if err != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(w.retry):
+		}
+		ack, err = daemon.SdNotify(false, daemon.SdNotifyWatchdog)
+	}
+	switch {
+	case err != nil:
+		klog.ErrorS(err, "Failed to notify watchdog")
+	case !ack:
+		klog.ErrorS(nil, "Failed to notify watchdog: notification not supported (NOTIFY_SOCKET is unset)")
+	}
+}
+
+// notifyReady tells systemd that the kubelet has started.
+func notifyReady() {
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		klog.ErrorS(err, "Failed to tell systemd that the kubelet is ready")
+	}
+}

@@ -1,0 +1,172 @@
+package clientgo
+
+import (
+	"context"
+	"errors"
+
+	v1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// WatchPods lists the pods that are bound to the node and watches them until g
+// dies. The callbacks run on the loop. After a break that needs a new list,
+// listed is called anew; one that doesn't shows nothing.
+func (c *Client) WatchPods(g *loop.Group, nodeName string, listed func(pods []*v1.Pod), event func(t watch.EventType, pod *v1.Pod)) {
+	pods := c.main.CoreV1().Pods(metav1.NamespaceAll)
+	watchObjects(c, g, "pods", fields.OneTermEqualSelector("spec.nodeName", nodeName), lister{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
+		watch: pods.Watch,
+	}, listed, event)
+}
+
+// WatchNode is WatchPods for one node; listed gets nil when there is none.
+func (c *Client) WatchNode(g *loop.Group, nodeName string, listed func(node *v1.Node), event func(t watch.EventType, node *v1.Node)) {
+	nodes := c.main.CoreV1().Nodes()
+	watchObjects(c, g, "node "+nodeName, byName(nodeName), lister{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) },
+		watch: nodes.Watch,
+	}, first(listed), event)
+}
+
+// WatchServices is WatchPods for the services of all namespaces, until stop is
+// called or g dies.
+func (c *Client) WatchServices(g *loop.Group, listed func([]*v1.Service), event func(watch.EventType, *v1.Service)) (stop func()) {
+	services := c.main.CoreV1().Services(metav1.NamespaceAll)
+	return watchObjects(c, g, "services", fields.Everything(), lister{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return services.List(ctx, o) },
+		watch: services.Watch,
+	}, listed, event)
+}
+
+// WatchRuntimeClasses is WatchServices for runtime classes.
+func (c *Client) WatchRuntimeClasses(g *loop.Group, listed func([]*nodev1.RuntimeClass), event func(watch.EventType, *nodev1.RuntimeClass)) (stop func()) {
+	classes := c.main.NodeV1().RuntimeClasses()
+	return watchObjects(c, g, "runtimeclasses", fields.Everything(), lister{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return classes.List(ctx, o) },
+		watch: classes.Watch,
+	}, listed, event)
+}
+
+// WatchConfigMap is WatchServices for one configMap; listed gets nil when there
+// is none.
+func (c *Client) WatchConfigMap(g *loop.Group, namespace, name string, listed func(*v1.ConfigMap), event func(watch.EventType, *v1.ConfigMap)) (stop func()) {
+	maps := c.main.CoreV1().ConfigMaps(namespace)
+	return watchObjects(c, g, "configmap "+namespace+"/"+name, byName(name), lister{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return maps.List(ctx, o) },
+		watch: maps.Watch,
+	}, first(listed), event)
+}
+
+// WatchSecret is WatchConfigMap for a secret.
+func (c *Client) WatchSecret(g *loop.Group, namespace, name string, listed func(*v1.Secret), event func(watch.EventType, *v1.Secret)) (stop func()) {
+	secrets := c.main.CoreV1().Secrets(namespace)
+	return watchObjects(c, g, "secret "+namespace+"/"+name, byName(name), lister{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return secrets.List(ctx, o) },
+		watch: secrets.Watch,
+	}, first(listed), event)
+}
+
+func byName(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
+
+// first makes of a callback for one object one for a list.
+func first[T any](fn func(*T)) func([]*T) {
+	return func(list []*T) {
+		if len(list) == 0 {
+			fn(nil)
+			return
+		}
+		fn(list[0])
+	}
+}
+
+// lister is how objects of a kind are listed and watched.
+type lister struct {
+	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// watchObjects runs a reflector until stop is called, or g dies.
+func watchObjects[T any](c *Client, g *loop.Group, name string, selector fields.Selector, ls lister, listed func([]*T), event func(watch.EventType, *T)) (stop func()) {
+	if g.Dead() {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	g.OnKill(cancel)
+	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = selector.String()
+			return ls.list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector.String()
+			return ls.watch(ctx, o)
+		},
+	}, c.main)
+	f := &feed[T]{ctx: ctx, l: c.l, g: g, listed: listed, event: event}
+	r := cache.NewReflectorWithOptions(lw, any(new(T)).(runtime.Object), f, cache.ReflectorOptions{Name: name})
+	go r.RunWithContext(ctx)
+	return cancel
+}
+
+// feed is the store of a reflector: it keeps nothing and posts what comes, in
+// its order, to the loop.
+type feed[T any] struct {
+	ctx    context.Context
+	l      *loop.Loop
+	g      *loop.Group
+	listed func([]*T)
+	event  func(watch.EventType, *T)
+}
+
+var errKind = errors.New("clientgo: the watch delivered an object of another kind")
+
+// post has fn run on the loop, unless the watch has been stopped by then.
+func (f *feed[T]) post(fn func()) {
+	f.l.Post(func() {
+		if f.ctx.Err() == nil && !f.g.Dead() {
+			fn()
+		}
+	})
+}
+
+func (f *feed[T]) tell(t watch.EventType, obj any) error {
+	o, ok := obj.(*T)
+	if !ok {
+		return errKind
+	}
+	f.post(func() { f.event(t, o) })
+	return nil
+}
+
+// Add implements cache.ReflectorStore, as the methods below.
+func (f *feed[T]) Add(obj any) error { return f.tell(watch.Added, obj) }
+
+// Update is told of a changed object.
+func (f *feed[T]) Update(obj any) error { return f.tell(watch.Modified, obj) }
+
+// Delete is told of an object's last state.
+func (f *feed[T]) Delete(obj any) error { return f.tell(watch.Deleted, obj) }
+
+// Replace is told of a new list.
+func (f *feed[T]) Replace(list []any, _ string) error {
+	objs := make([]*T, len(list))
+	for i, e := range list {
+		o, ok := e.(*T)
+		if !ok {
+			return errKind
+		}
+		objs[i] = o
+	}
+	f.post(func() { f.listed(objs) })
+	return nil
+}
+
+// Resync does nothing.
+func (f *feed[T]) Resync() error { return nil }

@@ -1,0 +1,193 @@
+// Package features knows the kubelet's feature gates at v1.36: their stages,
+// defaults, locks and dependencies. It answers to upstream's pkg/features and
+// k8s.io/component-base/featuregate, without their global state: a set of gates
+// is a value.
+package features
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+)
+
+// The gates that this module's own code asks for.
+const (
+	ContainerStopSignals                   = "ContainerStopSignals"
+	CPUCFSQuotaPeriod                      = "CustomCPUCFSQuotaPeriod"
+	GracefulNodeShutdown                   = "GracefulNodeShutdown"
+	GracefulNodeShutdownBasedOnPodPriority = "GracefulNodeShutdownBasedOnPodPriority"
+	KubeletCrashLoopBackOffMax             = "KubeletCrashLoopBackOffMax"
+	KubeletEnsureSecretPulledImages        = "KubeletEnsureSecretPulledImages"
+	LoggingAlphaOptions                    = "LoggingAlphaOptions"
+	MemoryQoS                              = "MemoryQoS"
+	RotateKubeletServerCertificate         = "RotateKubeletServerCertificate"
+)
+
+// The gates that stand for all of a stage.
+const (
+	allAlpha = "AllAlpha"
+	allBeta  = "AllBeta"
+)
+
+type stage string
+
+const (
+	alpha      stage = "ALPHA"
+	beta       stage = "BETA"
+	ga         stage = "GA"
+	deprecated stage = "DEPRECATED"
+)
+
+type gate struct {
+	name  string
+	stage stage
+	// on is the default; locked ones keep it.
+	on, locked bool
+	// needs are gates without which this one can't be on.
+	needs []string
+}
+
+func find(name string) (*gate, bool) {
+	i, ok := slices.BinarySearchFunc(known, name, func(g gate, name string) int { return strings.Compare(g.name, name) })
+	if !ok {
+		return nil, false
+	}
+	return &known[i], true
+}
+
+// Gates says which gates are on. The zero value has the defaults.
+type Gates struct{ set map[string]bool }
+
+// Enabled tells whether a gate is on; one that there is not is off.
+func (g Gates) Enabled(name string) bool {
+	if on, ok := g.set[name]; ok {
+		return on
+	}
+	k, ok := find(name)
+	return ok && k.on
+}
+
+// Resolve makes a set of gates of what a configuration says (featureGates,
+// --feature-gates). The error, if any, is an aggregate of upstream's texts, in
+// the order of the gates' names.
+func Resolve(m map[string]bool) (Gates, error) {
+	var errs []error
+	set := make(map[string]bool, len(m))
+	names := sortedNames(m)
+	for _, name := range names {
+		on := m[name]
+		if name == allAlpha || name == allBeta {
+			continue
+		}
+		k, ok := find(name)
+		switch {
+		case !ok:
+			errs = append(errs, fmt.Errorf("unrecognized feature gate: %s", name))
+		case k.locked && k.on != on:
+			errs = append(errs, fmt.Errorf("cannot set feature gate %v to %v, feature is locked to %v", name, on, k.on))
+		default:
+			set[name] = on
+		}
+	}
+	setStage(set, m, allAlpha, alpha)
+	setStage(set, m, allBeta, beta)
+	if len(errs) > 0 {
+		return Gates{}, utilerrors.NewAggregate(errs)
+	}
+	g := Gates{set}
+	for i := range known {
+		k := &known[i]
+		if len(k.needs) == 0 || !g.Enabled(k.name) {
+			continue
+		}
+		if off := slices.DeleteFunc(slices.Clone(k.needs), g.Enabled); len(off) > 0 {
+			errs = append(errs, fmt.Errorf("%s is enabled, but depends on features that are disabled: %v", k.name, off))
+		}
+	}
+	return g, utilerrors.NewAggregate(errs)
+}
+
+// setStage sets the gates of a stage that are not named themselves.
+func setStage(set, m map[string]bool, all string, s stage) {
+	on, ok := m[all]
+	if !ok {
+		return
+	}
+	for i := range known {
+		k := &known[i]
+		if _, named := m[k.name]; k.stage == s && !named {
+			set[k.name] = on
+		}
+	}
+}
+
+// Warnings are upstream's about gates that will go away.
+func Warnings(m map[string]bool) []string {
+	var out []string
+	for _, name := range sortedNames(m) {
+		k, ok := find(name)
+		switch {
+		case !ok:
+		case k.stage == deprecated:
+			out = append(out, fmt.Sprintf("setting deprecated feature gate. It will be removed in a future release. featureGate=%s value=%t", name, m[name]))
+		case k.stage == ga:
+			out = append(out, fmt.Sprintf("setting GA feature gate. It will be removed in a future release. featureGate=%s value=%t", name, m[name]))
+		}
+	}
+	return out
+}
+
+// used are the gates that the kubelet's code asks for.
+var used = []string{
+	ContainerStopSignals, CPUCFSQuotaPeriod, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority,
+	KubeletCrashLoopBackOffMax, KubeletEnsureSecretPulledImages, LoggingAlphaOptions, MemoryQoS, RotateKubeletServerCertificate,
+}
+
+// Unused returns those settings of gates, as name=value and sorted, that differ
+// from the default and that nothing in the kubelet asks for.
+func Unused(m map[string]bool) []string {
+	var out []string
+	for _, name := range sortedNames(m) {
+		k, ok := find(name)
+		if ok && k.on != m[name] && !slices.Contains(used, name) || name == allAlpha && m[name] || name == allBeta && !m[name] {
+			out = append(out, fmt.Sprintf("%s=%t", name, m[name]))
+		}
+	}
+	return out
+}
+
+// Help has a line per gate that can be set, for --feature-gates.
+func Help() []string {
+	out := []string{allAlpha + "=true|false (ALPHA - default=false)", allBeta + "=true|false (BETA - default=false)"}
+	for i := range known {
+		if k := &known[i]; k.stage == alpha || k.stage == beta {
+			out = append(out, fmt.Sprintf("%s=true|false (%s - default=%t)", k.name, k.stage, k.on))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// ErrorsOf takes an aggregate of Resolve apart.
+func ErrorsOf(err error) []error {
+	var agg utilerrors.Aggregate
+	if errors.As(err, &agg) {
+		return agg.Errors()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+func sortedNames(m map[string]bool) []string {
+	names := make([]string, 0, len(m))
+	for name := range m { //drydock:unordered sorted below
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,185 @@
+package kubelet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/cm"
+)
+
+// What a kubelet has on a machine and a simulated one has not: cgroups, links to
+// logs, checkpoints that outlive a kill.
+
+// cgroups writes down what it is asked, with the seconds.
+type cgroups struct {
+	w     *world
+	pods  map[types.UID]bool
+	calls []string
+	fail  error
+}
+
+func (c *cgroups) say(format string, args ...any) error {
+	if c.fail != nil {
+		return c.fail
+	}
+	c.calls = append(c.calls, fmt.Sprintf("%.0f ", c.w.seconds())+fmt.Sprintf(format, args...))
+	return nil
+}
+
+func (c *cgroups) SetRoot(_ context.Context, v cm.RootCgroup) error {
+	return c.say("root %dm %d", v.MilliCPU, v.MemoryLimit>>20)
+}
+
+func (c *cgroups) SetClass(_ context.Context, class v1.PodQOSClass, milliCPU int64) error {
+	if class == v1.PodQOSBestEffort {
+		return c.fail
+	}
+	return c.say("%s %dm", class, milliCPU)
+}
+
+func (c *cgroups) SetPod(_ context.Context, class v1.PodQOSClass, uid types.UID, v cm.PodCgroup) error {
+	if err := c.say("%s pod %dm", class, v.MilliCPU); err != nil {
+		return err
+	}
+	c.pods[uid] = true
+	return nil
+}
+
+func (c *cgroups) PodExists(_ v1.PodQOSClass, uid types.UID) bool { return c.pods[uid] }
+
+func (c *cgroups) Pods() []types.UID {
+	var out []types.UID
+	for uid := range c.pods {
+		out = append(out, uid)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (c *cgroups) ShrinkPod(_ context.Context, uid types.UID) error { return c.say("shrink %s", uid) }
+
+func (c *cgroups) RemovePod(_ context.Context, uid types.UID) error {
+	if !c.pods[uid] {
+		return nil
+	}
+	delete(c.pods, uid)
+	return c.say("remove pod")
+}
+
+// onMachine starts a kubelet as on a machine.
+func (w *world) onMachine(c *cgroups, change func(*kubeletconfig.KubeletConfiguration)) {
+	w.t.Helper()
+	w.startWith(func(o *kubelet.Options) {
+		o.Cgroups, o.ContainerLogsDir, o.Durable, o.NoElide = c, "/var/log/containers", true, true
+		if change != nil {
+			change(o.Config)
+		}
+	})
+}
+
+const requests = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: fixed}\nspec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: app:1, resources: {requests: {cpu: 250m}}}]}\n"
+
+func TestCgroups(t *testing.T) {
+	w := newWorld(t, true)
+	c := &cgroups{w: w, pods: map[types.UID]bool{"orphan": true}}
+	w.onMachine(c, func(cfg *kubeletconfig.KubeletConfiguration) {
+		cfg.KubeReserved = map[string]string{"cpu": "500m", "memory": "1Gi"}
+	})
+	w.run(2)
+	if err := w.fs.WriteFile("/etc/manifests/web.yaml", []byte(requests), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.run(10)
+	w.remove("web")
+	w.run(20)
+	w.expect("cgroups", c.calls, "0 root 1500m 3072", "0 Burstable 0m", "2 Burstable 250m", "2 Burstable pod 250m", "2 remove pod", "11 remove pod")
+}
+
+func TestCgroupThatCannotBeMade(t *testing.T) {
+	w := newWorld(t, true)
+	w.onMachine(&cgroups{w: w, pods: map[types.UID]bool{}, fail: errors.New("no room")}, nil)
+	w.run(2)
+	w.write("web", "", "app:1", 1)
+	w.run(6)
+	if got := w.calls(0, "RunPodSandbox"); len(got) != 0 {
+		t.Errorf("a pod without its cgroup was started: %v", got)
+	}
+	want := "FailedCreatePodContainer about Pod default/web-node-0 : unable to ensure pod container exists: no room"
+	if !slices.ContainsFunc(w.logs, func(l string) bool { return strings.Contains(l, want) }) {
+		t.Errorf("no event in\n%s", strings.Join(w.logs, "\n"))
+	}
+}
+
+// The systemd driver's cgroups are the runtime's to make.
+func TestNoCgroupsWithoutQOS(t *testing.T) {
+	w := newWorld(t, true)
+	c := &cgroups{w: w, pods: map[types.UID]bool{}}
+	w.onMachine(c, func(cfg *kubeletconfig.KubeletConfiguration) {
+		no := false
+		cfg.CgroupsPerQOS, cfg.EnforceNodeAllocatable = &no, []string{"none"}
+	})
+	w.run(2)
+	w.write("web", "", "app:1", 1)
+	w.run(6)
+	w.expect("cgroups", c.calls)
+	w.expect("start", w.calls(0, "StartContainer"), "2 StartContainer container default/web-node-0/main")
+}
+
+func TestLogLinks(t *testing.T) {
+	w := newWorld(t, true)
+	dir := "/var/log/containers"
+	if err := errors.Join(w.fs.MkdirAll(dir, 0o755), w.fs.Symlink("/nowhere", dir+"/old_default_main-abc.log"), w.fs.Symlink("/nowhere", dir+"/other")); err != nil {
+		t.Fatal(err)
+	}
+	links := func() (out []string) {
+		entries, err := w.fs.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			to, _ := w.fs.Readlink(dir + "/" + e.Name())
+			name, _, _ := strings.Cut(e.Name(), "-node-0_default_main-")
+			out = append(out, name+" "+to)
+		}
+		return out
+	}
+	w.onMachine(&cgroups{w: w, pods: map[types.UID]bool{}}, nil)
+	w.run(2)
+	w.write("web", "fixed", "app:1", 1)
+	w.run(10)
+	w.expect("links", links(), "old_default_main-abc.log /nowhere", "other /nowhere", "web /var/log/pods/default_web-node-0_fixed/main/0.log")
+	w.remove("web")
+	w.run(90)
+	w.expect("links after the end", links(), "other /nowhere")
+}
+
+// The checkpoint of a pod is there as soon as the pod runs.
+func TestDurableCheckpoint(t *testing.T) {
+	w := newWorld(t, true)
+	w.onMachine(&cgroups{w: w, pods: map[types.UID]bool{}}, nil)
+	w.run(2)
+	if err := w.fs.WriteFile("/etc/manifests/web.yaml", []byte(requests), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.run(4)
+	for _, name := range []string{"allocated_pods_state", "actuated_pods_state"} {
+		data, err := w.fs.ReadFile("/var/lib/kubelet/" + name)
+		if err != nil || !strings.Contains(string(data), `\"fixed\"`) || !strings.Contains(string(data), "250m") {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+	}
+	w.remove("web")
+	w.run(20)
+	if data, _ := w.fs.ReadFile("/var/lib/kubelet/allocated_pods_state"); strings.Contains(string(data), "fixed") {
+		t.Errorf("a pod that is gone is in %q", data)
+	}
+}

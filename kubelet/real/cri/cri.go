@@ -1,0 +1,109 @@
+// Package cri is a container runtime behind a CRI socket, for a kubelet on a
+// loop: k8s.io/cri-client's services, each call of which runs on a goroutine
+// while the task that makes it waits.
+//
+// A call ends with the caller's context: its deadline (with the gRPC code
+// DeadlineExceeded), its cancellation and the death of its group cancel the
+// request on the wire.
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	internalapi "k8s.io/cri-api/pkg/apis"
+	cri "k8s.io/cri-client/pkg"
+	"k8s.io/klog/v2"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// DefaultTimeout is that of calls without a deadline (runtimeRequestTimeout).
+const DefaultTimeout = 2 * time.Minute
+
+// New connects to the runtime and image services at an endpoint ("unix:///path",
+// or a path) and asks for the runtime's version and its image file system, as
+// upstream does, within timeout; 0 means DefaultTimeout. It is called on a
+// goroutine or before the loop runs, the services' methods in tasks of l. closeAll
+// drops the connections.
+func New(ctx context.Context, l *loop.Loop, endpoint string, timeout time.Duration) (rt internalapi.RuntimeService, im internalapi.ImageManagerService, closeAll func() error, err error) {
+	return NewWithImages(ctx, l, endpoint, endpoint, timeout)
+}
+
+// NewWithImages is New with the image service at an endpoint of its own; "" means
+// the runtime's.
+func NewWithImages(ctx context.Context, l *loop.Loop, endpoint, imageEndpoint string, timeout time.Duration) (internalapi.RuntimeService, internalapi.ImageManagerService, func() error, error) {
+	if endpoint == "" {
+		return nil, nil, nil, errors.New("the container runtime endpoint is empty: it is --container-runtime-endpoint, or containerRuntimeEndpoint of the configuration file")
+	}
+	if imageEndpoint == "" {
+		imageEndpoint = endpoint
+	}
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	ctx = quiet(ctx)
+	r, err := cri.NewRemoteRuntimeService(ctx, withScheme(endpoint), timeout, nil, false)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	i, err := cri.NewRemoteImageService(ctx, withScheme(imageEndpoint), timeout, nil, false)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, r.Close(ctx))
+	}
+	closeAll := func() error { return errors.Join(r.Close(ctx), i.Close(ctx)) }
+	return &runtimeService{l: l, c: r}, &imageService{l: l, c: i}, closeAll, nil
+}
+
+// withScheme makes a URL of a path.
+func withScheme(endpoint string) string {
+	if strings.HasPrefix(endpoint, "/") {
+		return "unix://" + endpoint
+	}
+	return endpoint
+}
+
+// quiet keeps cri-client from logging: who calls it does.
+func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
+
+// call makes one call of a task.
+func call[T any](ctx context.Context, l *loop.Loop, fn func(ctx context.Context) (T, error)) (T, error) {
+	if loop.From(ctx) != l {
+		panic("cri: a call outside a task of the services' loop")
+	}
+	v, err := loop.Await(ctx, func(ctx context.Context) (T, error) { return fn(quiet(ctx)) })
+	return v, statusError(err)
+}
+
+// do is call without a result.
+func do(ctx context.Context, l *loop.Loop, fn func(ctx context.Context) error) error {
+	_, err := call(ctx, l, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) })
+	return err
+}
+
+// statusError is the error of a call that the caller's context ended: that of
+// gRPC, whoever noticed first.
+func statusError(err error) error {
+	switch err { //nolint:errorlint // the loop's own, unwrapped
+	case context.DeadlineExceeded:
+		return grpcstatus.Error(codes.DeadlineExceeded, err.Error())
+	case context.Canceled:
+		return grpcstatus.Error(codes.Canceled, err.Error())
+	}
+	return err
+}
+
+// execError is the error of ExecSync: cri-client says in a type of its own that
+// a command was too late, the kubelet's core goes by the code.
+func execError(err error) error {
+	if errors.Is(err, cri.ErrCommandTimedOut) {
+		return grpcstatus.Error(codes.DeadlineExceeded, fmt.Sprint(err))
+	}
+	return err
+}
