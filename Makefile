@@ -13,16 +13,33 @@ BENCHTIME ?= 1s
 BENCHPKGS ?= ./sim/... ./fakecri/... ./kubelet/... ./scenarios/...
 # How long `make fuzz` spends on each target.
 FUZZTIME ?= 10s
+# How long `make soak` lasts.
+SOAK     ?= 10m
 # Where goroutines are: the ground, and what stands on its edges.
-RACEPKGS ?= ./sim/loop/... ./sim ./scenarios/... ./cmd/...
-SOURCES   = cmd fakecri kubelet scenarios sim
+RACEPKGS ?= ./sim/loop/... ./sim ./scenarios/... ./cmd/... ./fakecri/server/... ./fakecri/fakecritest ./kubelet/real/... \
+	./kubelet/app ./kubelet/server ./kubelet/clientgo ./conformance/...
+# What else `make conformance` passes on, such as --focus.
+CONFORMANCEFLAGS ?=
+SOURCES   = cmd conformance fakecri kubelet scenarios sim
 
-.PHONY: all build demo test lint race seeds bench fuzz clean
+.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri demo test lint race seeds bench fuzz soak clean
 
 all: build
 
-build: ## the drydock command, as bin/drydock
+build: actor ## the drydock command, as bin/drydock
 	$(GO) build -o bin/drydock ./cmd/drydock
+
+actor: ## the test program of the conformance checks, which drydock embeds
+	$(GO) generate ./conformance/images
+
+conformance: build ## the checks of a CRI runtime, on Debian's containerd (root; skipped by name where that can't run)
+	hack/conformance.sh containerd $(CONFORMANCEFLAGS)
+
+conformance-containerd2: build ## the same on containerd 2.x, built from its module
+	hack/conformance.sh containerd2 $(CONFORMANCEFLAGS)
+
+conformance-fakecri: build ## the same on drydock fakecri
+	hack/conformance.sh fakecri $(CONFORMANCEFLAGS)
 
 demo: ## one library scenario, with its timeline
 	$(GO) run ./cmd/drydock run $(DEMO)
@@ -56,6 +73,9 @@ fuzz: ## every fuzz target for a short while
 		done; \
 	done
 
+soak: ## ten static pods on containerd, with the kubelet killed in between; SOAK=10m is how long (needs root)
+	@hack/soak.sh $(SOAK) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+
 clean: ## what the above made
-	rm -rf bin
+	rm -rf bin conformance/images/bin/actor-*
 	$(GO) clean

@@ -73,6 +73,8 @@ func TestBadAnswers(t *testing.T) {
 		"programs: [{match: {}, exec: [{exit: 300}]}]":                          `spec.programs[0].exec[0].exit: the exit code 300 is not within 0 and 255`,
 		"programs: [{match: {}, attempts: [{exec: [{after: 2s, until: 1s}]}]}]": `spec.programs[0].attempts[0].exec[0].until: 1s is not later than after, 2s`,
 		"images: [{name: a, commands: [bin/sh]}]":                               `spec.images[0].commands[0]: "bin/sh" is neither a name nor an absolute path`,
+		"images: [{name: 'a/*', present: true}]":                                `spec.images[0].name: "a/*" stands for many images, which have no aliases and are not present`,
+		"images: [{name: a, aliases: [b, C]}]":                                  `spec.images[0].aliases[1]: "C" is no image`,
 		"images: [{name: a, workingDir: srv}]":                                  `spec.images[0].workingDir: "srv" is no absolute path`,
 		"nodes: [{name: w, runtime: {latency: {ExecSnyc: 1s}}}]":                `there is no CRI method "ExecSnyc" (did you mean "ExecSync"?)`,
 	} {

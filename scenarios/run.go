@@ -36,6 +36,10 @@ type RunOptions struct {
 	Clock func() time.Time
 	// Loaded is how long loading took, for the summary.
 	Loaded time.Duration
+	// Real has the scenario run in real time against a machine outside. Seed
+	// should then be one that no other run on that machine has, since pods' UIDs
+	// are drawn from it.
+	Real *Real
 	// Progress is called now and then while the scenario runs; nil means never.
 	Progress func(Progress)
 }
@@ -91,11 +95,22 @@ func (s *Scenario) Run(ctx context.Context, opts RunOptions) (*Result, error) {
 	r.result.Repeat = fmt.Sprintf("drydock run %s --focus '^%s$' --seed %d", s.Pos.File, s.Metadata.Name, r.seed)
 	r.wallAt = r.now()
 	r.many = s.podCount() > ManyPods
+	if opts.Real != nil && s.Spec.Conformance == nil {
+		opts.Real.Loop.Close()
+		return r.result, fmt.Errorf("scenario %s: is not marked for conformance, so it cannot run in real time", s.Metadata.Name)
+	}
 	if err := r.build(); err != nil {
+		if opts.Real != nil {
+			opts.Real.Loop.Close()
+		}
 		return r.result, fmt.Errorf("scenario %s: %w", s.Metadata.Name, err)
 	}
 	defer r.cluster.Close()
-	err := r.drive(ctx)
+	drive := r.drive
+	if opts.Real != nil {
+		drive = r.driveReal
+	}
+	err := drive(ctx)
 	r.finish(err != nil || r.result.Interrupted)
 	if r.jsonl != nil {
 		if werr := r.jsonl.Close(); err == nil && werr != nil {
@@ -246,7 +261,7 @@ func (r *run) shown(rec *trace.Record) bool {
 func (r *run) finish(early bool) {
 	res := r.result
 	end := r.cluster.Now()
-	early = early || end < r.s.Spec.Duration
+	early = early || end < r.s.Spec.Duration && r.opts.Real == nil // there nothing was left to decide
 	verdicts := r.engine.Finish(end, early)
 	res.Passed = len(res.Errors) == 0 && !res.Interrupted
 	for _, v := range verdicts {
@@ -309,7 +324,7 @@ func (r *run) summarize(end time.Duration) {
 	s.Syncs, s.Resyncs = c.Syncs()
 	s.ProbesRun = c.Probes()
 	s.Records = c.RecordCount()
-	s.Steps = c.Engine().Steps()
+	s.Steps = c.Steps()
 	s.Hash = fmt.Sprintf("%016x", c.Hash())
 	s.Virtual = end
 	s.SteadyFrom = -1

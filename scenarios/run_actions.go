@@ -81,6 +81,9 @@ func (r *run) outside(a *Action) error {
 		}
 		return r.onNodes(verb+" of "+strings.TrimSuffix(pod+"/"+container, "/"), nodes, func(n *sim.Node) error { return do(n.Runtime(), pod, container) })
 	}
+	if r.opts.Real != nil {
+		return r.outsideReal(a)
+	}
 	switch {
 	case a.StopContainer != nil:
 		x := a.StopContainer
@@ -228,16 +231,7 @@ func (r *run) fault(f *Fault) error {
 	nodes := r.s.SelectNodes(f.Node)
 	switch {
 	case f.CRI != nil:
-		rule := fakecri.Fault{
-			Method: f.CRI.Method, Pod: f.CRI.Pod, Container: f.CRI.Container, Image: f.CRI.Image,
-			Latency: fakeRange(f.CRI.Latency), Hang: f.CRI.Hang, For: f.CRI.For, Nth: f.CRI.Nth, Count: f.CRI.Count,
-		}
-		if rule.Pod != "" {
-			rule.Pod = podKey(rule.Pod)
-		}
-		if e := f.CRI.Error; e != nil {
-			rule.Error = &fakecri.FaultError{Code: e.Code, Message: e.Message}
-		}
+		rule := fakeFault(f.CRI)
 		for _, n := range nodes {
 			r.cluster.Node(n).Runtime().AddFault(rule)
 		}
@@ -252,6 +246,21 @@ func (r *run) fault(f *Fault) error {
 		}
 	}
 	return nil
+}
+
+// fakeFault is a fault as the runtime takes it.
+func fakeFault(f *CRIFault) fakecri.Fault {
+	rule := fakecri.Fault{
+		Method: f.Method, Pod: f.Pod, Container: f.Container, Image: f.Image,
+		Latency: fakeRange(f.Latency), Hang: f.Hang, For: f.For, Nth: f.Nth, Count: f.Count,
+	}
+	if rule.Pod != "" && rule.Pod != "*" {
+		rule.Pod = podKey(rule.Pod)
+	}
+	if e := f.Error; e != nil {
+		rule.Error = &fakecri.FaultError{Code: e.Code, Message: e.Message}
+	}
+	return rule
 }
 
 // apiFault makes an API fault act for each of the nodes; "" is everybody.

@@ -10,6 +10,7 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/expect"
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/loop"
 	"github.com/drydock-sim/drydock/sim/trace"
 )
 
@@ -26,8 +27,12 @@ func (r *run) build() error {
 		compiled[i] = spec.Expect[i].Compiled
 		r.state.wantsCalls = r.state.wantsCalls || compiled[i].NeedsCRICalls()
 	}
+	var real *loop.Loop
+	if r.opts.Real != nil {
+		real = r.opts.Real.Loop
+	}
 	c, err := sim.New(sim.Options{
-		Seed: r.seed, Workers: r.opts.Workers,
+		Seed: r.seed, Loop: real, Workers: r.opts.Workers,
 		APILatencyMin: lat.Min, APILatencyMax: lat.Max,
 		Keep: r.keep, TraceReads: r.opts.TraceReads,
 		KubeletLogs: true,
@@ -77,7 +82,12 @@ func (r *run) addNodes() error {
 	for i := range spec.Nodes {
 		g := &spec.Nodes[i]
 		for _, name := range g.NodeNames() {
+			var host *sim.Host
+			if r.opts.Real != nil {
+				host = r.opts.Real.Host
+			}
 			_, err := r.cluster.AddNode(sim.NodeOptions{
+				Host: host,
 				Name: name, Labels: g.Labels, Taints: g.Taints, Capacity: g.Capacity, Kubelet: g.Kubelet,
 				KubeletRestart: restart,
 				Runtime: fakecri.Options{
@@ -144,7 +154,7 @@ func fakeImages(in []Image) []fakecri.Image {
 	for i := range in {
 		im := &in[i]
 		f := fakecri.Image{
-			Name: im.Name, Pull: fakeRange(im.Pull.Takes), Present: im.Present, Pinned: im.Pinned,
+			Name: im.Name, Aliases: im.Aliases, Pull: fakeRange(im.Pull.Takes), Present: im.Present, Pinned: im.Pinned,
 			Commands: im.Commands, Entrypoint: im.Entrypoint, Cmd: im.Cmd,
 			User: im.User, WorkingDir: im.WorkingDir, StopSignal: int(im.StopSignal),
 		}
@@ -153,6 +163,9 @@ func fakeImages(in []Image) []fakecri.Image {
 		}
 		if im.Size != nil {
 			f.Size = im.Size.Value()
+		}
+		if a := im.Auth; a != nil {
+			f.Auth = &fakecri.ImageAuth{Username: a.Username, Password: a.Password}
 		}
 		if p := im.Pull.Fails; p != nil {
 			f.Fail = &fakecri.PullFailure{Code: p.Code, Message: p.Message, Times: p.Times, After: fakeRange(im.Pull.Takes)}

@@ -62,6 +62,8 @@ type Spec struct {
 	Timeline []Action `json:"timeline,omitempty"`
 	// What must be true, and when.
 	Expect []Expectation `json:"expect,omitempty"`
+	// Marks the scenario as one that `drydock conformance` runs against a container runtime outside.
+	Conformance *Conformance `json:"conformance,omitempty"`
 }
 
 // NodeGroup is a number of equal nodes.
@@ -114,12 +116,16 @@ type API struct {
 
 // Image is what is known of a container image.
 type Image struct {
-	// The image, as pods name it: `app:1`, `quay.io/a/b:2`.
+	// The image, as pods name it: `app:1`, `quay.io/a/b:2`. With * or ? in it, every image whose name matches is one of its own, with what is said here.
 	Name string `json:"name" required:""`
+	// Other names of the same image.
+	Aliases []string `json:"aliases,omitempty"`
 	// Its size. 50M unless said.
 	Size *resource.Quantity `json:"size,omitempty"`
 	// How pulling it goes.
 	Pull Pull `json:"pull,omitempty"`
+	// What its pulls must be authorised with. Unless said, nothing.
+	Auth *ImageAuth `json:"auth,omitempty"`
 	// It is on the nodes from the start.
 	Present bool `json:"present,omitempty"`
 	// The kubelet's garbage collection leaves it alone.
@@ -138,6 +144,14 @@ type Image struct {
 	WorkingDir string `json:"workingDir,omitempty"`
 	// The signal that stops its containers. SIGTERM unless said.
 	StopSignal Signal `json:"stopSignal,omitempty"`
+}
+
+// ImageAuth is what an image's registry lets in.
+type ImageAuth struct {
+	// The user's name.
+	Username string `json:"username" required:""`
+	// The password.
+	Password string `json:"password" required:""`
 }
 
 // Pull is how pulling an image goes.

@@ -103,6 +103,7 @@ func (v *validator) validate() {
 	if n := s.podCount(); n > maxPods {
 		v.errorf("spec.timeline", "creates %d objects and pods, more than %d", n, maxPods)
 	}
+	v.conformance()
 	v.objects()
 }
 
@@ -308,10 +309,17 @@ func (v *validator) image(i int) {
 			v.errorf(at+".name", "the image %q is spec.images[%d] too", short(im.Name), j)
 		}
 	}
-	if im.Name != "" {
-		if _, err := reference.ParseNormalizedNamed(im.Name); err != nil {
-			v.errorf(at+".name", "%q is no image: %v", short(im.Name), err)
+	switch {
+	case im.Name == "":
+	case strings.ContainsAny(im.Name, "*?"):
+		if im.Present || len(im.Aliases) > 0 {
+			v.errorf(at+".name", "%q stands for many images, which have no aliases and are not present", short(im.Name))
 		}
+	default:
+		v.reference(at+".name", im.Name)
+	}
+	for k, name := range im.Aliases {
+		v.reference(fmt.Sprintf("%s.aliases[%d]", at, k), name)
 	}
 	if im.Size != nil && im.Size.Sign() < 0 {
 		v.errorf(at+".size", "%s is negative", im.Size.String())
@@ -320,6 +328,13 @@ func (v *validator) image(i int) {
 		v.errorf(at+".pull.fails.times", "%d is negative", f.Times)
 	}
 	v.imageConfig(at, im)
+}
+
+// reference refuses what is no image's name.
+func (v *validator) reference(at, name string) {
+	if _, err := reference.ParseNormalizedNamed(name); err != nil {
+		v.errorf(at, "%q is no image: %v", short(name), err)
+	}
 }
 
 // objects asks what the API would refuse.
@@ -365,7 +380,9 @@ func criMethods() []string {
 		"Version", "RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus", "ListPodSandbox",
 		"CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ListContainers", "ContainerStatus",
 		"UpdateContainerResources", "UpdatePodSandboxResources", "ReopenContainerLog", "ExecSync",
+		"Exec", "Attach", "PortForward",
 		"ContainerStats", "ListContainerStats", "PodSandboxStats", "ListPodSandboxStats", "UpdateRuntimeConfig", "Status", "RuntimeConfig",
 		"ListImages", "ImageStatus", "PullImage", "RemoveImage", "ImageFsInfo",
+		"ListMetricDescriptors", "ListPodSandboxMetrics", "GetContainerEvents",
 	}
 }

@@ -42,6 +42,10 @@ type Options struct {
 	NoElide bool
 	// Stderr takes the engine's watchdog lines. Nil means os.Stderr.
 	Stderr io.Writer
+	// Loop, one of loop.NewReal, has the cluster on the wall clock: the API and
+	// every node are on this one loop, there is no engine, and nodes need a
+	// Host. RunReal runs it; Close closes it.
+	Loop *loop.Loop
 }
 
 // Cluster is a simulated cluster.
@@ -64,18 +68,26 @@ func New(opts Options) (*Cluster, error) {
 		opts.APILatencyMin = 5 * time.Millisecond
 	}
 	opts.APILatencyMax = max(opts.APILatencyMax, opts.APILatencyMin)
+	if opts.Loop != nil {
+		c := &Cluster{opts: opts, byName: map[string]*Node{}, start: opts.Loop.Now()}
+		c.addAPI(opts.Loop)
+		return c, nil
+	}
 	e, err := loop.NewEngine(loop.EngineOptions{Seed: opts.Seed, Typical: opts.Typical, Workers: opts.Workers, Lookahead: opts.APILatencyMin, Stderr: opts.Stderr})
 	if err != nil {
 		return nil, fmt.Errorf("the API's latency: %w", err)
 	}
 	c := &Cluster{opts: opts, engine: e, byName: map[string]*Node{}, start: e.Now(), trees: fakecri.NewTrees()}
-	l := e.NewLoop("api")
+	c.addAPI(e.NewLoop("api"))
+	return c, nil
+}
+
+func (c *Cluster) addAPI(l *loop.Loop) {
 	c.apiRec = c.newRecorder(l, "")
-	c.api = apiserver.New(apiserver.Options{Loop: l, Recorder: c.apiRec, LatencyMin: opts.APILatencyMin, LatencyMax: opts.APILatencyMax})
-	if !opts.NoBinder {
+	c.api = apiserver.New(apiserver.Options{Loop: l, Recorder: c.apiRec, LatencyMin: c.opts.APILatencyMin, LatencyMax: c.opts.APILatencyMax})
+	if !c.opts.NoBinder {
 		binder.New(binder.Options{Server: c.api})
 	}
-	return c, nil
 }
 
 func (c *Cluster) newRecorder(l *loop.Loop, node string) *trace.Recorder {
@@ -91,7 +103,7 @@ func (c *Cluster) API() *apiserver.Server { return c.api }
 // Store returns the API's state, for reading.
 func (c *Cluster) Store() *apiserver.Store { return c.api.Store() }
 
-// Engine returns what drives the cluster.
+// Engine returns what drives the cluster; nil on the wall clock.
 func (c *Cluster) Engine() *loop.Engine { return c.engine }
 
 // Recorder returns the recorder of the API's loop, for what a scenario does.
@@ -106,8 +118,21 @@ func (c *Cluster) Nodes() []*Node { return c.nodes }
 // Start returns the virtual time at which the run began.
 func (c *Cluster) Start() time.Time { return c.start }
 
-// Now returns the virtual time since the start.
-func (c *Cluster) Now() time.Duration { return c.engine.Now().Sub(c.start) }
+// Now returns the time since the start.
+func (c *Cluster) Now() time.Duration {
+	if c.engine == nil {
+		return c.opts.Loop.Since(c.start)
+	}
+	return c.engine.Now().Sub(c.start)
+}
+
+// Steps returns how many steps all loops took.
+func (c *Cluster) Steps() uint64 {
+	if c.engine == nil {
+		return c.opts.Loop.Steps()
+	}
+	return c.engine.Steps()
+}
 
 // At has fn run on the API's loop at a time since the start.
 func (c *Cluster) At(at time.Duration, fn func()) {
@@ -164,6 +189,10 @@ func (c *Cluster) RecordCount() uint64 {
 // Close flushes the last records, kills everything and frees its memory.
 func (c *Cluster) Close() {
 	c.collector.Flush(1<<63 - 1)
+	if c.engine == nil {
+		c.opts.Loop.Close()
+		return
+	}
 	c.engine.Close()
 }
 

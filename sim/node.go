@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"io/fs"
-	"path"
 	"strings"
 	"time"
 
@@ -55,6 +54,9 @@ type NodeOptions struct {
 	// PodCIDR, Warn, FS, Logs, Trees, and what it knows of the machine are set
 	// here.
 	Runtime fakecri.Options
+	// Host is the machine outside that the node is, on the wall clock; then
+	// Capacity, NoAppArmor and Runtime mean nothing.
+	Host *Host
 }
 
 // Node is a simulated node: a machine with a disk, on which a container runtime
@@ -67,6 +69,8 @@ type Node struct {
 	rec     *trace.Recorder
 	machine *Machine
 	fs      *memfs.FS
+	files   manifests        // where static pods go: fs, or the host's
+	named   map[string]named // on a host: what its kubelets made
 	rt      *fakecri.Runtime
 	client  *apiserver.Client
 	config  *kubeletconfig.KubeletConfiguration
@@ -97,12 +101,16 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if opts.Host != nil {
+		return c.addHostNode(opts, config)
+	}
 	index := len(c.nodes)
 	l := c.engine.NewLoop(opts.Name)
 	n := &Node{name: opts.Name, opts: opts, cluster: c, l: l, rec: c.newRecorder(l, opts.Name), config: config, wanted: true}
 	n.machine = newMachine(l, opts.Name, index, opts.Capacity)
 	n.machine.noAppArmor = opts.NoAppArmor
 	n.fs = memfs.New(memfs.Options{Loop: l})
+	n.files = n.fs
 	if err := n.fs.MkdirAll(config.StaticPodPath, 0o755); err != nil {
 		return nil, fmt.Errorf("node %s: staticPodPath: %w", opts.Name, err)
 	}
@@ -147,6 +155,9 @@ func nodeConfig(opts *NodeOptions) (*kubeletconfig.KubeletConfiguration, error) 
 	if len(opts.Taints) > 0 {
 		config.RegisterWithTaints = append(config.RegisterWithTaints[:len(config.RegisterWithTaints):len(config.RegisterWithTaints)], opts.Taints...)
 	}
+	if opts.Host != nil {
+		opts.Host.config(config)
+	}
 	kubelet.SetDefaults(config)
 	if err := kubelet.Validate(config); err != nil {
 		return nil, fmt.Errorf("node %s: %w", opts.Name, err)
@@ -160,13 +171,13 @@ func (n *Node) Name() string { return n.name }
 // Loop returns the node's loop.
 func (n *Node) Loop() *loop.Loop { return n.l }
 
-// Runtime returns the node's container runtime.
+// Runtime returns the node's container runtime; nil on a host.
 func (n *Node) Runtime() *fakecri.Runtime { return n.rt }
 
-// FS returns the node's file system.
+// FS returns the node's file system; nil on a host.
 func (n *Node) FS() *memfs.FS { return n.fs }
 
-// Machine returns the node's hardware.
+// Machine returns the node's hardware; nil on a host.
 func (n *Node) Machine() *Machine { return n.machine }
 
 // Kubelet returns the running kubelet, or nil.
@@ -196,15 +207,20 @@ func (n *Node) bringUp() {
 		return
 	}
 	g := n.l.NewGroup("kubelet")
-	rt := n.rt.Client(g)
 	opts := kubelet.Options{
-		Loop: n.l, Group: g, NodeName: n.name, Config: n.config,
-		RuntimeService: rt, ImageService: rt, Client: n.client, FS: n.fs, Mounter: mounter{n.fs}, Machine: n.machine,
-		Network:    podNetwork{n.rt},
+		Loop: n.l, Group: g, NodeName: n.name, Config: n.config, Client: n.client,
 		NodeLabels: n.opts.Labels,
 		NoElide:    n.cluster.opts.NoElide,
 		Defaulter:  apiserver.SetPodDefaults,
 		Validator:  func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
+	}
+	if h := n.opts.Host; h != nil {
+		opts.RuntimeService, opts.ImageService, opts.FS, opts.Mounter = tracedRuntime{h.RuntimeService, n.l, n.rec, n.named}, tracedImages{h.ImageService, n.l, n.rec}, h.FS, h.Mounter
+		opts.Machine, opts.Network, opts.RootDir = h.Machine, h.Network, h.RootDir
+	} else {
+		rt := n.rt.Client(g)
+		opts.RuntimeService, opts.ImageService, opts.FS, opts.Mounter = rt, rt, n.fs, mounter{n.fs}
+		opts.Machine, opts.Network = n.machine, podNetwork{n.rt}
 	}
 	if n.cluster.opts.KubeletLogs {
 		opts.Log = func(format string, args ...any) {
@@ -327,12 +343,12 @@ func (n *Node) boot() {
 
 // WriteStaticPod writes a manifest into the manifest directory.
 func (n *Node) WriteStaticPod(file string, manifest []byte) error {
-	return n.fs.WriteFile(path.Join(n.config.StaticPodPath, file), manifest, fs.FileMode(0o644))
+	return n.files.WriteFile(n.manifest(file), manifest, fs.FileMode(0o644))
 }
 
 // RemoveStaticPod removes a manifest from the manifest directory.
 func (n *Node) RemoveStaticPod(file string) error {
-	return n.fs.Remove(path.Join(n.config.StaticPodPath, file))
+	return n.files.Remove(n.manifest(file))
 }
 
 // stats counts what the node's kubelets have done.

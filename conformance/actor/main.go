@@ -1,0 +1,17 @@
+// Command actor is the test program of the conformance checks, as it runs in
+// real containers: package fakecri/actor has what it does, here is the machine
+// for it. It must stay small and static: no net/http, no cgo.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/drydock-sim/drydock/fakecri/actor"
+)
+
+func main() {
+	w := newWorld(os.Args)
+	w.mu.Lock()
+	os.Exit(actor.Main(context.Background(), w))
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/actor"
+)
+
+type listener struct {
+	w *world
+	l net.Listener
+}
+
+func (w *world) Listen(ctx context.Context, port int) (actor.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", ":"+strconv.Itoa(port))
+	if err != nil {
+		return nil, err
+	}
+	return &listener{w, l}, nil
+}
+
+func (l *listener) Accept(context.Context) (actor.Conn, error) {
+	var c net.Conn
+	var err error
+	l.w.wait(func() { c, err = l.l.Accept() })
+	if err != nil {
+		return nil, err
+	}
+	return &conn{l.w, c.(*net.TCPConn)}, nil
+}
+
+func (w *world) Dial(ctx context.Context, host string, port int, timeout time.Duration) (actor.Conn, error) {
+	var c net.Conn
+	var err error
+	w.wait(func() {
+		d := net.Dialer{Timeout: timeout}
+		c, err = d.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &conn{w, c.(*net.TCPConn)}, nil
+}
+
+// conn is a connection.
+type conn struct {
+	w *world
+	c *net.TCPConn
+}
+
+func (c *conn) Read(_ context.Context, b []byte) (n int, err error) {
+	c.w.wait(func() { n, err = c.c.Read(b) })
+	return n, err
+}
+
+func (c *conn) Write(_ context.Context, b []byte) (n int, err error) {
+	c.w.wait(func() { n, err = c.c.Write(b) })
+	return n, err
+}
+
+func (c *conn) Close() error      { return c.c.Close() }
+func (c *conn) CloseWrite() error { return c.c.CloseWrite() }
+
+func (c *conn) Remote() string {
+	host, _, _ := net.SplitHostPort(c.c.RemoteAddr().String())
+	return host
+}

@@ -1,0 +1,95 @@
+package conformance
+
+import (
+	"context"
+	"time"
+)
+
+// Level says what it means that a check fails.
+type Level string
+
+// The levels: a kubelet cannot do without what is required.
+const (
+	Required Level = "required"
+	Optional Level = "optional"
+)
+
+// Status is how a check went.
+type Status string
+
+// The statuses. Skipped has a reason.
+const (
+	Passed  Status = "passed"
+	Failed  Status = "failed"
+	Skipped Status = "skipped"
+)
+
+// check is one of the list.
+type check struct {
+	name  string // "cri/sandbox/stop-twice", "kubelet/restart-always"
+	level Level
+	// expect is what must be, in a sentence.
+	expect string
+	// alone has it run while no other check does.
+	alone bool
+	// timeout bounds it; 0 means checkTimeout.
+	timeout time.Duration
+	run     func(ctx context.Context, t *T)
+}
+
+// checkTimeout bounds a direct check.
+const checkTimeout = 2 * time.Minute
+
+// Result is how one check went.
+type Result struct {
+	Name  string `json:"name"`
+	Level Level  `json:"level"`
+	// Expected is what must be; Came is what was instead, one entry for each
+	// thing that was wrong.
+	Expected string   `json:"expected"`
+	Status   Status   `json:"status"`
+	Came     []string `json:"came,omitempty"`
+	// Reason is why it was skipped.
+	Reason string `json:"reason,omitempty"`
+	// History is what the kubelet and the API saw around a failure.
+	History []string `json:"history,omitempty"`
+	// RPCs are the last calls that it made, oldest first, and Omitted how many
+	// there were before them.
+	RPCs     []RPC         `json:"rpcs,omitempty"`
+	Omitted  int           `json:"rpcsOmitted,omitempty"`
+	Duration time.Duration `json:"-"`
+	// Seconds is Duration, for readers of the report.
+	Seconds float64 `json:"durationSeconds"`
+}
+
+// Report is how a run went.
+type Report struct {
+	// Runtime is what the runtime says it is.
+	Runtime struct {
+		Endpoint   string `json:"endpoint"`
+		Name       string `json:"name"`
+		Version    string `json:"version"`
+		APIVersion string `json:"apiVersion"`
+	} `json:"runtime"`
+	Started time.Time `json:"started"`
+	// Seconds is how long it took.
+	Seconds float64  `json:"durationSeconds"`
+	Results []Result `json:"checks"`
+	// Interrupted tells that not all was checked.
+	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// Count tells how many checks of a level have a status; "" is any level.
+func (r *Report) Count(level Level, s Status) int {
+	n := 0
+	for i := range r.Results {
+		if x := &r.Results[i]; x.Status == s && (level == "" || x.Level == level) {
+			n++
+		}
+	}
+	return n
+}
+
+// Conforms tells that every required check that was run has passed, and that
+// none was left out by an interruption.
+func (r *Report) Conforms() bool { return !r.Interrupted && r.Count(Required, Failed) == 0 }

@@ -1,0 +1,17 @@
+package conformance
+
+import "sort"
+
+// checks lists all checks by name; reg, which may be nil for a list that is not
+// run, has their images.
+func checks(reg Registry, dir string) ([]*check, error) {
+	list, err := kubeletChecks(reg, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range [][]*check{runtimeChecks(), sandboxChecks(), containerChecks(), stopChecks(), execChecks(), logChecks(), statsChecks(), imageChecks(), configChecks(), streamChecks()} {
+		list = append(list, part...)
+	}
+	sort.SliceStable(list, func(i, j int) bool { return list[i].name < list[j].name })
+	return list, nil
+}

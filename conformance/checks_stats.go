@@ -1,0 +1,225 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// statsChecks are about usage.
+func statsChecks() []*check {
+	return []*check{
+		{name: "cri/stats/container", level: Required, run: checkContainerStats,
+			expect: "ContainerStats of a running container has its id, metadata and labels, and cpu and memory with their times; memory that is used shows."},
+		{name: "cri/stats/list", level: Required, run: checkListStats,
+			expect: "ListContainerStats has all running containers, and honours the filters id, pod_sandbox_id and label_selector."},
+		{name: "cri/stats/unknown", level: Required, run: checkStatsUnknown,
+			expect: "ContainerStats of an unknown container fails."},
+		{name: "cri/stats/sandbox", level: Optional, run: checkSandboxStats,
+			expect: "PodSandboxStats and ListPodSandboxStats tell of a running pod: its metadata, cpu, memory and containers."},
+		{name: "cri/stats/image-fs", level: Required, run: checkImageFS,
+			expect: "ImageFsInfo names at least one file system with its mount point, and used bytes with a time."},
+		{name: "cri/stats/metrics", level: Optional, run: checkMetrics,
+			expect: "ListMetricDescriptors have names, helps and label keys, and ListPodSandboxMetrics values with as many label values."},
+		{name: "cri/resources/update", level: Required, run: checkUpdateResources,
+			expect: "UpdateContainerResources of a running container succeeds, of an unknown one it fails."},
+		{name: "cri/resources/status", level: Optional, run: checkResourcesStatus,
+			expect: "The status has a container's resources, after an update the new ones."},
+	}
+}
+
+func checkContainerStats(ctx context.Context, t *T) {
+	const used = 24 << 20
+	c := t.start(ctx, t.pod(ctx, nil), nil, "run", "--memory=24Mi")
+	t.eventually(ctx, 20*time.Second, func() string {
+		r, err := t.rt.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: c.id})
+		if err != nil {
+			return "ContainerStats: " + describe(err)
+		}
+		return t.wrongStats(c, r.GetStats(), used)
+	})
+}
+
+// wrongStats says what is missing in the statistics of a container.
+func (t *T) wrongStats(c *container, s *runtimeapi.ContainerStats, memory uint64) string {
+	a := s.GetAttributes()
+	switch {
+	case a.GetId() != c.id:
+		return fmt.Sprintf("attributes.id is %q, not %q", a.GetId(), c.id)
+	case a.GetMetadata().GetName() != c.config.Metadata.Name:
+		return fmt.Sprintf("attributes.metadata.name is %q, not %q", a.GetMetadata().GetName(), c.config.Metadata.Name)
+	case a.GetLabels()[LabelRun] != t.scope.run:
+		return "attributes.labels are not the container's"
+	case s.GetCpu().GetTimestamp() <= 0:
+		return "cpu.timestamp is not set"
+	case s.GetMemory().GetTimestamp() <= 0:
+		return "memory.timestamp is not set"
+	case s.GetCpu().GetUsageCoreNanoSeconds() == nil:
+		return "cpu.usage_core_nano_seconds is not set"
+	case s.GetMemory().GetWorkingSetBytes().GetValue() < memory:
+		return fmt.Sprintf("memory.working_set_bytes is %d, and the process uses %d", s.GetMemory().GetWorkingSetBytes().GetValue(), memory)
+	}
+	return ""
+}
+
+func checkListStats(ctx context.Context, t *T) {
+	value := t.unknownID()[:40]
+	p, q := t.pod(ctx, nil), t.pod(ctx, nil)
+	a := t.start(ctx, p, func(c *runtimeapi.ContainerConfig) { c.Labels["group"] = value }, "run")
+	b, c := t.start(ctx, p, nil, "run"), t.start(ctx, q, nil, "run")
+	all := []string{a.id, b.id, c.id}
+	for _, x := range []struct {
+		what string
+		f    *runtimeapi.ContainerStatsFilter
+		want []string
+	}{
+		{"nothing", nil, all},
+		{"id", &runtimeapi.ContainerStatsFilter{Id: a.id}, []string{a.id}},
+		{"sandbox", &runtimeapi.ContainerStatsFilter{PodSandboxId: p.id}, []string{a.id, b.id}},
+		{"a label", &runtimeapi.ContainerStatsFilter{LabelSelector: map[string]string{"group": value}}, []string{a.id}},
+		{"a label that none has", &runtimeapi.ContainerStatsFilter{LabelSelector: map[string]string{"group": value + "x"}}, nil},
+	} {
+		r, err := t.rt.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{Filter: x.f})
+		t.must(err, "ListContainerStats")
+		var got []string
+		for _, s := range r.Stats {
+			got = append(got, s.GetAttributes().GetId())
+		}
+		t.sameAmong("a list of statistics filtered by "+x.what, all, x.want, got)
+	}
+}
+
+func checkStatsUnknown(ctx context.Context, t *T) {
+	_, err := t.rt.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: t.unknownID()})
+	t.wantError(err, "ContainerStats of an unknown container")
+}
+
+func checkSandboxStats(ctx context.Context, t *T) {
+	c := t.start(ctx, t.pod(ctx, func(c *runtimeapi.PodSandboxConfig) { c.Linux.CgroupParent = t.cgroup(ctx) }), nil, "run")
+	r, err := t.rt.PodSandboxStats(ctx, &runtimeapi.PodSandboxStatsRequest{PodSandboxId: c.pod.id})
+	t.orSkip(err, "PodSandboxStats")
+	s := r.GetStats()
+	if s.GetAttributes().GetId() != c.pod.id || s.GetAttributes().GetMetadata().GetUid() != c.pod.config.Metadata.Uid {
+		t.Errorf("attributes are %v", s.GetAttributes())
+	}
+	if s.GetLinux().GetCpu().GetTimestamp() <= 0 || s.GetLinux().GetMemory().GetTimestamp() <= 0 {
+		t.Errorf("cpu.timestamp is %d and memory.timestamp %d", s.GetLinux().GetCpu().GetTimestamp(), s.GetLinux().GetMemory().GetTimestamp())
+	}
+	found := false
+	for _, x := range s.GetLinux().GetContainers() {
+		found = found || x.GetAttributes().GetId() == c.id
+	}
+	if !found {
+		t.Errorf("the pod's container is not among its containers")
+	}
+	list, err := t.rt.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{Filter: &runtimeapi.PodSandboxStatsFilter{Id: c.pod.id}})
+	t.must(err, "ListPodSandboxStats")
+	if len(list.Stats) != 1 || list.Stats[0].GetAttributes().GetId() != c.pod.id {
+		t.Errorf("a list filtered by the sandbox' id has %d items", len(list.Stats))
+	}
+}
+
+// cgroup is a parent for a sandbox' cgroups, as kubelets give one: without it
+// some runtimes have no statistics of sandboxes. What the runtime makes of it is
+// taken away again, where the run may do that.
+func (t *T) cgroup(ctx context.Context) string {
+	name := "drydock-conformance-" + t.id
+	if r, err := t.rt.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil && r.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD {
+		return strings.ReplaceAll(name, "-", "_") + ".slice"
+	}
+	t.cleanup(func(ctx context.Context) {
+		sandboxes, containers := t.rec.made()
+		t.run.remove(ctx, sandboxes, containers)
+		for _, pattern := range []string{"/sys/fs/cgroup/" + name, "/sys/fs/cgroup/*/" + name} {
+			dirs, _ := filepath.Glob(pattern)
+			for _, d := range dirs {
+				_ = os.Remove(d)
+			}
+		}
+	})
+	return "/" + name
+}
+
+func checkImageFS(ctx context.Context, t *T) {
+	r, err := t.im.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+	t.must(err, "ImageFsInfo")
+	if len(r.ImageFilesystems) == 0 {
+		t.Fatalf("there is no image file system")
+	}
+	fs := r.ImageFilesystems[0]
+	if fs.GetFsId().GetMountpoint() == "" || fs.GetTimestamp() <= 0 || fs.GetUsedBytes() == nil {
+		t.Errorf("its mount point is %q, its timestamp %d, and used_bytes %v", fs.GetFsId().GetMountpoint(), fs.GetTimestamp(), fs.GetUsedBytes())
+	}
+}
+
+func checkMetrics(ctx context.Context, t *T) {
+	d, err := t.rt.ListMetricDescriptors(ctx, &runtimeapi.ListMetricDescriptorsRequest{})
+	t.orSkip(err, "ListMetricDescriptors")
+	keys := map[string]int{}
+	for _, x := range d.Descriptors {
+		if x.Name == "" || x.Help == "" {
+			t.Errorf("a descriptor has the name %q and the help %q", x.Name, x.Help)
+		}
+		keys[x.Name] = len(x.LabelKeys)
+	}
+	c := t.running(ctx)
+	t.eventually(ctx, 30*time.Second, func() string {
+		m, err := t.rt.ListPodSandboxMetrics(ctx, &runtimeapi.ListPodSandboxMetricsRequest{})
+		t.orSkip(err, "ListPodSandboxMetrics")
+		for _, p := range m.PodMetrics {
+			if p.PodSandboxId != c.pod.id {
+				continue
+			}
+			n := 0
+			for _, cm := range p.ContainerMetrics {
+				for _, x := range cm.Metrics {
+					n++
+					if want, ok := keys[x.Name]; !ok || want != len(x.LabelValues) {
+						t.Fatalf("metric %s has %d label values; described: %v, with %d keys", x.Name, len(x.LabelValues), ok, want)
+					}
+				}
+			}
+			if n > 0 {
+				return ""
+			}
+		}
+		return "there is no metric of the container"
+	})
+}
+
+func checkUpdateResources(ctx context.Context, t *T) {
+	c := t.running(ctx)
+	res := &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 50_000, CpuShares: 512, MemoryLimitInBytes: 256 << 20}
+	_, err := t.rt.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id, Linux: res})
+	t.must(err, "UpdateContainerResources")
+	if s := t.status(ctx, c.id); s.State != runs {
+		t.Errorf("after it the container is %s", s.State)
+	}
+	_, err = t.rt.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: t.unknownID(), Linux: res})
+	t.wantError(err, "UpdateContainerResources of an unknown container")
+}
+
+func checkResourcesStatus(ctx context.Context, t *T) {
+	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) {
+		c.Linux.Resources = &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 20_000, CpuShares: 204, MemoryLimitInBytes: 128 << 20}
+	}, "run")
+	got := func() *runtimeapi.LinuxContainerResources { return t.status(ctx, c.id).GetResources().GetLinux() }
+	r := got()
+	if r == nil {
+		t.Skipf("the runtime's status has no resources")
+	}
+	same := func(quota, memory int64) {
+		if r := got(); r.CpuQuota != quota || r.MemoryLimitInBytes != memory {
+			t.Errorf("cpu_quota is %d and memory_limit_in_bytes %d, not %d and %d", r.CpuQuota, r.MemoryLimitInBytes, quota, memory)
+		}
+	}
+	same(20_000, 128<<20)
+	_, err := t.rt.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id, Linux: &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 40_000, CpuShares: 409, MemoryLimitInBytes: 192 << 20}})
+	t.must(err, "UpdateContainerResources")
+	same(40_000, 192<<20)
+}

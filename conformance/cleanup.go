@@ -1,0 +1,182 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// remove takes away containers and sandboxes by their IDs, as far as they are
+// there; what cannot be removed is found by leftovers.
+func (r *run) remove(ctx context.Context, sandboxes, containers []string) {
+	for i := len(containers) - 1; i >= 0; i-- {
+		_, _ = r.clients.rt.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: containers[i]})
+		_, _ = r.clients.rt.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: containers[i]})
+	}
+	for i := len(sandboxes) - 1; i >= 0; i-- {
+		_, _ = r.clients.rt.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandboxes[i]})
+		_, _ = r.clients.rt.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandboxes[i]})
+	}
+}
+
+// owned lists what there is of a scope: what has its labels, and of the
+// candidates, which were made for it, what is there in whatever form.
+func (r *run) owned(ctx context.Context, s scope, sandboxes, containers []string) (boxes, conts []string, err error) {
+	mine := map[string]bool{}
+	for _, id := range append(append([]string(nil), sandboxes...), containers...) {
+		mine[id] = true
+	}
+	bs, err := r.clients.rt.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("ListPodSandbox: %s", describe(err))
+	}
+	for _, b := range bs.GetItems() {
+		if s.has(b.Labels) || mine[b.Id] {
+			boxes = append(boxes, b.Id)
+		}
+	}
+	cs, err := r.clients.rt.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("ListContainers: %s", describe(err))
+	}
+	for _, c := range cs.GetContainers() {
+		if s.has(c.Labels) || mine[c.Id] {
+			conts = append(conts, c.Id)
+		}
+	}
+	return boxes, conts, nil
+}
+
+// clear removes all there is of a scope.
+func (r *run) clear(ctx context.Context, s scope, sandboxes, containers []string) error {
+	boxes, conts, err := r.owned(ctx, s, sandboxes, containers)
+	if err != nil {
+		return err
+	}
+	r.remove(ctx, boxes, conts)
+	return nil
+}
+
+const (
+	// leftoversTimeout bounds the last cleanup, leftoversPatience how long it
+	// tries again.
+	leftoversTimeout  = 2 * time.Minute
+	leftoversPatience = 20 * time.Second
+	// settle is how long a runtime has to notice that a call was cut short.
+	settle = time.Second
+)
+
+// leftovers is the last check: it removes what the run has left, images too, and
+// wants that to work.
+func (r *run) leftovers(ctx context.Context) Result {
+	rec := newRecorder()
+	ctx, cancel := context.WithTimeout(recording(ctx, rec), leftoversTimeout)
+	defer cancel()
+	began := time.Now()
+	res := Result{Name: "cri/leftovers", Level: Required, Status: Passed, Expected: "At the end every sandbox, container and image of the run can be removed, and none is listed any more."}
+	var boxes, conts []string
+	r.mu.Lock()
+	for _, x := range r.recorders {
+		b, c := x.made()
+		boxes, conts = append(boxes, b...), append(conts, c...)
+	}
+	r.mu.Unlock()
+	all := scope{run: r.name}
+	fail := func(format string, args ...any) {
+		res.Status, res.Came = Failed, append(res.Came, fmt.Sprintf(format, args...))
+	}
+	if r.report.Interrupted {
+		// Calls that were cut short may be at work still.
+		pause(ctx, settle)
+	}
+	for deadline := time.Now().Add(leftoversPatience); ; pause(ctx, settle/2) {
+		res.Status, res.Came = Passed, nil
+		if err := r.clear(ctx, all, boxes, conts); err != nil {
+			fail("%v", err)
+		}
+		r.stillThere(ctx, all, boxes, conts, fail)
+		if res.Status == Passed || time.Now().After(deadline) || ctx.Err() != nil {
+			break
+		}
+	}
+	if res.Status == Failed {
+		res.RPCs, res.Omitted = rec.last(reportRPCs)
+	}
+	res.Duration = time.Since(began)
+	res.Seconds = res.Duration.Seconds()
+	return res
+}
+
+// stillThere tells of what is left.
+func (r *run) stillThere(ctx context.Context, s scope, sandboxes, containers []string, fail func(format string, args ...any)) {
+	if b, c, err := r.owned(ctx, s, sandboxes, containers); err != nil {
+		fail("%v", err)
+	} else {
+		if len(b) > 0 {
+			fail("sandboxes that cannot be removed: %s", strings.Join(b, ", "))
+		}
+		if len(c) > 0 {
+			fail("containers that cannot be removed: %s", strings.Join(c, ", "))
+		}
+	}
+	if left, err := r.removeImages(ctx); err != nil {
+		fail("%v", err)
+	} else if len(left) > 0 {
+		fail("images that cannot be removed: %s", strings.Join(left, ", "))
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// prefix is what references to the test images begin with.
+func (r *run) prefix() string { return r.registry.Addr() + "/" }
+
+// notePresent notes the test images that are there before the run: they stay.
+func (r *run) notePresent(ctx context.Context) {
+	r.present = map[string]bool{}
+	list, err := r.clients.im.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+	if err != nil {
+		return // the checks will tell
+	}
+	for _, im := range list.GetImages() {
+		r.present[im.Id] = true
+	}
+}
+
+// removeImages removes what was pulled from the test registry, and returns what
+// is there nevertheless.
+func (r *run) removeImages(ctx context.Context) ([]string, error) {
+	pulled := func() ([]string, error) {
+		list, err := r.clients.im.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+		if err != nil {
+			return nil, fmt.Errorf("ListImages: %s", describe(err))
+		}
+		var out []string
+		for _, im := range list.GetImages() {
+			if !r.present[im.Id] && ours(r.prefix(), im) {
+				out = append(out, im.Id)
+			}
+		}
+		sort.Strings(out)
+		return out, nil
+	}
+	ids, err := pulled()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		_, _ = r.clients.im.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: id}})
+	}
+	return pulled()
+}

@@ -1,0 +1,64 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// maxMessageBytes bounds messages, as cri-client does.
+const maxMessageBytes = 16 << 20
+
+// clients are the socket's services; calls are recorded where their context
+// says.
+type clients struct {
+	rt    runtimeapi.RuntimeServiceClient
+	im    runtimeapi.ImageServiceClient
+	conns []*grpc.ClientConn
+}
+
+func (c *clients) close() {
+	for _, cc := range c.conns {
+		_ = cc.Close()
+	}
+}
+
+func dial(runtime, image string) (*clients, error) {
+	one := func(target string) (*grpc.ClientConn, error) {
+		return grpc.NewClient("unix://"+strings.TrimPrefix(target, "unix://"),
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)),
+			grpc.WithChainUnaryInterceptor(recordUnary), grpc.WithChainStreamInterceptor(recordStream))
+	}
+	c := &clients{}
+	cc, err := one(runtime)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", runtime, err)
+	}
+	c.conns = append(c.conns, cc)
+	c.rt = runtimeapi.NewRuntimeServiceClient(cc)
+	if image != runtime {
+		if cc, err = one(image); err != nil {
+			c.close()
+			return nil, fmt.Errorf("%s: %w", image, err)
+		}
+		c.conns = append(c.conns, cc)
+	}
+	c.im = runtimeapi.NewImageServiceClient(cc)
+	return c, nil
+}
+
+// connectTimeout is how long the runtime has to answer the first call.
+const connectTimeout = 10 * time.Second
+
+// version asks who is there.
+func (c *clients) version(ctx context.Context) (*runtimeapi.VersionResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return c.rt.Version(ctx, &runtimeapi.VersionRequest{Version: "0.1.0"}, grpc.WaitForReady(true))
+}

@@ -1,0 +1,22 @@
+// Package conformance checks what a kubelet needs of a container runtime,
+// against any CRI socket, in real time.
+//
+// There are two kinds of checks in one list. Those named cri/... call the
+// socket directly, one subject each: idempotence, error codes, filters, what is
+// kept of a configuration, states, logs, images. Those named kubelet/... are
+// scenarios of the library (scenarios/library/conformance): a whole kubelet core
+// of its own runs the scenario's pods on the runtime, and its expectations are
+// judged; the same files run in virtual time as ordinary scenarios.
+//
+// Each check is required (a kubelet cannot do without) or optional (features
+// that runtimes may lack). A result says what was expected, what came and which
+// RPCs were made around it.
+//
+// # Guests
+//
+// A run is a guest on the runtime. All it makes carries labels of the run
+// (LabelRun, LabelScope); its kubelets are shown nothing else, and so can end
+// nothing else; its images are pulled from a registry of its own, and only those
+// are removed. Whatever happens (a failed check, a panic, Ctrl-C), what was made
+// is removed at the end, and a last check says whether something is left.
+package conformance

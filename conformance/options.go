@@ -1,0 +1,102 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/drydock-sim/drydock/conformance/images"
+)
+
+// Registry is where the test images come from; images.Registry is one.
+type Registry interface {
+	// Addr is the host and port that references begin with.
+	Addr() string
+	// Ref is the full reference of a test image ("drydock-actor:1", "x/drydock-actor:1").
+	Ref(image string) string
+	// Digest is the digest of the manifest that a test image's name leads to,
+	// ConfigDigest that of its configuration.
+	Digest(image string) string
+	ConfigDigest(image string) string
+	// Pulls tells how often a tag of a repository was asked for.
+	Pulls(repository string) int
+}
+
+var _ Registry = (*images.Registry)(nil)
+
+// Options say what is checked and against what.
+type Options struct {
+	// Endpoint is the runtime's socket, "unix:///path" or a path; ImageEndpoint
+	// that of its image service, the same unless said.
+	Endpoint, ImageEndpoint string
+	// Registry has the test images. nil: one is served at TestRegistry (host and
+	// port; "" is any port of 127.0.0.1), and references name it as
+	// TestRegistryName, if that is not empty.
+	Registry                       Registry
+	TestRegistry, TestRegistryName string
+	// Focus and Skip select checks by name; nil: all, and none.
+	Focus, Skip *regexp.Regexp
+	// Parallel is how many checks run at once. 0 means DefaultParallel.
+	Parallel int
+	// Timeout bounds the whole run; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Dir takes the kubelets' files; "" means a temporary directory.
+	Dir string
+	// Progress is told of each check that has ended, one at a time; nil: nobody.
+	Progress func(Result)
+	// Log takes what went wrong beside the checks; nil drops it.
+	Log func(string)
+}
+
+// What is meant where Options say nothing.
+const (
+	DefaultParallel = 8
+	DefaultTimeout  = 30 * time.Minute
+)
+
+func (o *Options) complete() error {
+	if o.Endpoint == "" {
+		return errors.New("--runtime-endpoint: which runtime? A socket is needed, such as unix:///run/containerd/containerd.sock")
+	}
+	var err error
+	if o.Endpoint, err = endpoint("--runtime-endpoint", o.Endpoint); err != nil {
+		return err
+	}
+	if o.ImageEndpoint == "" {
+		o.ImageEndpoint = o.Endpoint
+	} else if o.ImageEndpoint, err = endpoint("--image-endpoint", o.ImageEndpoint); err != nil {
+		return err
+	}
+	switch {
+	case o.Parallel < 0:
+		return fmt.Errorf("--parallel: %d is negative", o.Parallel)
+	case o.Timeout < 0:
+		return fmt.Errorf("--timeout: %v is negative", o.Timeout)
+	}
+	if o.Parallel == 0 {
+		o.Parallel = DefaultParallel
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	if o.Progress == nil {
+		o.Progress = func(Result) {}
+	}
+	return nil
+}
+
+// endpoint makes "unix:///path" of a socket's name.
+func endpoint(flag, s string) (string, error) {
+	if strings.HasPrefix(s, "/") {
+		return "unix://" + s, nil
+	}
+	if p, ok := strings.CutPrefix(s, "unix://"); ok && strings.HasPrefix(p, "/") && len(p) > 1 {
+		return s, nil
+	}
+	return "", fmt.Errorf("%s: %q is no socket: unix:///PATH is meant", flag, s)
+}

@@ -1,0 +1,210 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/ptr"
+
+	"github.com/drydock-sim/drydock/kubelet/real/cri"
+	"github.com/drydock-sim/drydock/kubelet/real/filesystem"
+	"github.com/drydock-sim/drydock/kubelet/real/machine"
+	"github.com/drydock-sim/drydock/kubelet/real/mount"
+	"github.com/drydock-sim/drydock/kubelet/real/network"
+	"github.com/drydock-sim/drydock/scenarios"
+	"github.com/drydock-sim/drydock/scenarios/expect"
+	library "github.com/drydock-sim/drydock/scenarios/library/conformance"
+	"github.com/drydock-sim/drydock/sim"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// kubeletChecks are the scenarios of the library, their images those of the
+// registry and their host paths below dir; without a registry they are as they
+// stand.
+func kubeletChecks(reg Registry, dir string) ([]*check, error) {
+	names, err := fs.Glob(library.Files, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	compiler, err := expect.NewCompiler()
+	if err != nil {
+		return nil, err
+	}
+	var out []*check
+	for _, file := range names {
+		data, err := fs.ReadFile(library.Files, file)
+		if err != nil {
+			return nil, err
+		}
+		if reg != nil {
+			data = bytes.ReplaceAll(rewriteImages(data, reg), []byte(hostDir), []byte(filepath.Join(dir, "host")))
+		}
+		list, err := scenarios.Parse(file, data, scenarios.LoadOptions{Compiler: compiler, ReadFile: func(name string) ([]byte, error) { return fs.ReadFile(library.Files, name) }})
+		if err != nil {
+			return nil, fmt.Errorf("the library's %w", err)
+		}
+		for _, s := range list {
+			out = append(out, scenarioCheck(s))
+		}
+	}
+	return out, nil
+}
+
+// hostDir is where the library has host paths; a run has a directory of its own.
+const hostDir = "/var/lib/drydock-conformance"
+
+// testImage finds names of test images where a YAML document has them as
+// values or in the texts of expressions.
+var testImage = regexp.MustCompile(`([ '"\[(])((?:[a-z0-9-]+/)*drydock-actor(?::[a-z0-9-]+|@sha256:0{64}))`)
+
+// rewriteImages has a document's test images pulled from the registry; the
+// digest of zeros is that of drydock-actor:1.
+func rewriteImages(data []byte, reg Registry) []byte {
+	return testImage.ReplaceAllFunc(data, func(m []byte) []byte {
+		sub := testImage.FindSubmatch(m)
+		name := string(sub[2])
+		if repo, _, ok := strings.Cut(name, "@"); ok {
+			ref := reg.Ref(repo)
+			return append(bytes.Clone(sub[1]), ref+"@"+reg.Digest("drydock-actor:1")...)
+		}
+		return append(bytes.Clone(sub[1]), reg.Ref(name)...)
+	})
+}
+
+// spare is how much longer than its duration a scenario may take.
+const spare = 2 * time.Minute
+
+func scenarioCheck(s *scenarios.Scenario) *check {
+	c := s.Spec.Conformance
+	out := &check{
+		name: "kubelet/" + strings.TrimPrefix(s.Metadata.Name, "conformance-"), level: Required, expect: strings.Join(strings.Fields(s.Metadata.Description), " "),
+		timeout: s.Spec.Duration + spare,
+	}
+	if c == nil {
+		return out
+	}
+	if c.Level == string(Optional) {
+		out.level = Optional
+	}
+	out.alone = !c.Parallel
+	out.run = func(ctx context.Context, t *T) { t.scenario(ctx, s) }
+	return out
+}
+
+// scenario runs a scenario's node on the runtime and judges its expectations.
+func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
+	for _, need := range s.Spec.Conformance.Needs {
+		if why := t.run.lacks(ctx, need); why != "" {
+			t.Skipf("%s: %s", need, why)
+		}
+	}
+	dir := t.dir()
+	t.scope.name = t.id
+	t.cleanup(func(ctx context.Context) {
+		sandboxes, containers := t.rec.made()
+		if err := t.run.clear(ctx, t.scope, sandboxes, containers); err != nil {
+			t.Errorf("cleanup: %v", err)
+		}
+		unmountBelow(dir)
+	})
+	seed := fnv.New64a()
+	fmt.Fprint(seed, t.id)
+	l := loop.NewReal(loop.Options{Name: t.id, Seed: seed.Sum64()})
+	rt, im, closeCRI, err := cri.NewWithImages(ctx, l, t.run.o.Endpoint, t.run.o.ImageEndpoint, 0)
+	if err != nil {
+		l.Close()
+		t.Fatalf("the kubelet's connection to the runtime: %s", describe(err))
+	}
+	defer closeCRI()
+	host, err := t.host(l, dir)
+	if err != nil {
+		l.Close()
+		t.Fatalf("%v", err)
+	}
+	host.RuntimeService = &scopedRuntime{RuntimeService: rt, scope: t.scope, rec: t.rec}
+	host.ImageService = &scopedImages{ImageManagerService: im, prefix: t.run.prefix(), rec: t.rec}
+	number := l.Seed()
+	res, err := s.Run(ctx, scenarios.RunOptions{Seed: &number, Real: &scenarios.Real{Loop: l, Host: host}})
+	if err != nil {
+		t.Errorf("%v", err)
+	}
+	t.judge(res)
+}
+
+// host is this machine for a kubelet with its files below dir.
+func (t *T) host(l *loop.Loop, dir string) (*sim.Host, error) {
+	h := &sim.Host{
+		RootDir: filepath.Join(dir, "kubelet"), ManifestDir: filepath.Join(dir, "manifests"), LogsDir: filepath.Join(dir, "logs"),
+		FS: filesystem.New(l), Mounter: mount.New(), Network: network.New(l), Config: guest,
+	}
+	if err := os.MkdirAll(h.RootDir, 0o755); err != nil {
+		return nil, err
+	}
+	m, err := machine.New(h.RootDir)
+	if err != nil {
+		return nil, fmt.Errorf("the machine's facts: %w", err)
+	}
+	h.Machine = m
+	return h, nil
+}
+
+// guest leaves the machine's cgroups and other images alone: a check is about
+// the runtime, and others may be at work there.
+func guest(c *kubeletconfig.KubeletConfiguration) {
+	c.FailSwapOn, c.FailCgroupV1 = ptr.To(false), ptr.To(false)
+	c.CgroupsPerQOS, c.EnforceNodeAllocatable = ptr.To(false), []string{"none"}
+	c.ImageGCHighThresholdPercent, c.ImageGCLowThresholdPercent = ptr.To[int32](100), ptr.To[int32](99)
+	c.EvictionHard = map[string]string{"memory.available": "0%"}
+	c.SerializeImagePulls = ptr.To(false)
+}
+
+// judge says what of a scenario's result is not as expected.
+func (t *T) judge(res *scenarios.Result) {
+	if res == nil {
+		return
+	}
+	if res.Interrupted {
+		t.Errorf("the scenario was cut short")
+	}
+	for _, e := range res.Errors {
+		t.Errorf("%s", e)
+	}
+	for i := range res.Verdicts {
+		v := &res.Verdicts[i]
+		if v.Outcome == expect.Held {
+			continue
+		}
+		if v.Outcome == expect.Undecided {
+			if !res.Interrupted {
+				t.Errorf("%s: undecided at the end", v.Expectation.Expr)
+			}
+			continue
+		}
+		text := v.Expectation.Expr
+		if v.Expectation.Name != "" {
+			text = v.Expectation.Name + ": " + text
+		}
+		text = strings.Join(strings.Fields(text), " ") + ": " + v.Reason
+		for _, x := range v.Values {
+			text += fmt.Sprintf("; %s is %s", x.Expr, x.Value)
+		}
+		t.Errorf("%s", text)
+		if t.history == nil {
+			t.history = v.History
+		}
+	}
+	if len(t.came) > 0 {
+		t.history = append(t.history, lastLines(res.Logs, 15)...)
+	}
+}
+
+func lastLines(list []string, n int) []string { return list[max(0, len(list)-n):] }

@@ -1,0 +1,212 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// T is one check while it runs. Its methods that fail or skip do not return.
+type T struct {
+	run  *run
+	name string
+	rec  *recorder
+	rt   runtimeapi.RuntimeServiceClient
+	im   runtimeapi.ImageServiceClient
+	// id tells this check's things from others'.
+	id      string
+	scope   scope
+	n       int
+	came    []string
+	reason  string
+	skipped bool
+	history []string
+	undo    []func(ctx context.Context)
+}
+
+// stop ends a check early.
+type stop struct{}
+
+// Errorf says that something came that should not have.
+func (t *T) Errorf(format string, args ...any) { t.came = append(t.came, fmt.Sprintf(format, args...)) }
+
+// Fatalf is Errorf, and the end of the check.
+func (t *T) Fatalf(format string, args ...any) {
+	t.Errorf(format, args...)
+	panic(stop{})
+}
+
+// Skipf ends the check without a verdict.
+func (t *T) Skipf(format string, args ...any) {
+	t.skipped, t.reason = true, fmt.Sprintf(format, args...)
+	panic(stop{})
+}
+
+// must ends the check if a call that had to work has failed.
+func (t *T) must(err error, what string, args ...any) {
+	if err != nil {
+		t.Fatalf("%s: %v", fmt.Sprintf(what, args...), describe(err))
+	}
+}
+
+// orSkip is must for a method that runtimes may lack.
+func (t *T) orSkip(err error, method string) {
+	if status.Code(err) == codes.Unimplemented {
+		t.Skipf("the runtime does not have %s (Unimplemented)", method)
+	}
+	t.must(err, "%s", method)
+}
+
+// describe is an error of a call: its code and its text.
+func describe(err error) string {
+	if st, ok := status.FromError(err); ok {
+		return st.Code().String() + ": " + st.Message()
+	}
+	return err.Error()
+}
+
+// cleanup has fn called at the check's end, the last first, however it ends.
+func (t *T) cleanup(fn func(ctx context.Context)) { t.undo = append(t.undo, fn) }
+
+// cleanupTimeout bounds the cleanup of a check.
+const cleanupTimeout = 30 * time.Second
+
+// dir returns a directory for the check's files, which goes with it.
+func (t *T) dir() string {
+	t.n++
+	d := filepath.Join(t.run.dir, "checks", fmt.Sprintf("%s-%d", t.id, t.n))
+	if err := os.MkdirAll(d, 0o755); err != nil {
+		t.Fatalf("a directory for the check: %v", err)
+	}
+	t.cleanup(func(context.Context) { _ = os.RemoveAll(d) })
+	return d
+}
+
+// eventually calls fn until it returns "", at first often; what it returned
+// last is the failure after the time limit.
+func (t *T) eventually(ctx context.Context, limit time.Duration, fn func() string) {
+	deadline := time.Now().Add(limit)
+	pause := 20 * time.Millisecond
+	for {
+		wrong := fn()
+		if wrong == "" {
+			return
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			t.Fatalf("after %v: %s", limit, wrong)
+		}
+		t.sleep(ctx, pause)
+		pause = min(2*pause, 500*time.Millisecond)
+	}
+}
+
+// sleep waits; the end of ctx ends the check.
+func (t *T) sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		t.Fatalf("%v", context.Cause(ctx))
+	}
+}
+
+// do runs a check and what it has to clean up.
+func (r *run) do(ctx context.Context, c *check) (res Result) {
+	began := time.Now()
+	limit := c.timeout
+	if limit == 0 {
+		limit = checkTimeout
+	}
+	rec := newRecorder()
+	r.addRecorder(rec)
+	id := r.nextID()
+	t := &T{run: r, name: c.name, rec: rec, rt: r.clients.rt, im: r.clients.im, id: id, scope: scope{run: r.name}}
+	cctx, cancel := context.WithTimeoutCause(recording(ctx, rec), limit, fmt.Errorf("the check took longer than %v", limit))
+	func() {
+		defer cancel()
+		defer t.recover()
+		c.run(cctx, t)
+	}()
+	t.clean(recording(context.WithoutCancel(ctx), rec))
+	res = Result{Name: c.name, Level: c.level, Expected: c.expect, Status: Passed, Came: t.came, History: t.history}
+	switch {
+	case len(t.came) > 0:
+		res.Status = Failed
+	case t.skipped:
+		res.Status, res.Reason = Skipped, t.reason
+	}
+	if ctx.Err() != nil && res.Status == Failed {
+		// What was cut short has not been judged.
+		res.Status, res.Reason, res.Came = Skipped, interrupted(ctx), nil
+	}
+	if res.Status != Skipped {
+		res.RPCs, res.Omitted = rec.last(reportRPCs)
+	}
+	res.Duration = time.Since(began)
+	res.Seconds = res.Duration.Seconds()
+	return res
+}
+
+func interrupted(ctx context.Context) string {
+	if context.Cause(ctx) == context.DeadlineExceeded {
+		return "the run's time was over (--timeout)"
+	}
+	return "interrupted"
+}
+
+// recover takes the end of a check, and a panic of it.
+func (t *T) recover() {
+	switch v := recover(); v.(type) {
+	case nil, stop:
+	default:
+		t.Errorf("internal error: the check panicked: %v, at %s", v, where(string(debug.Stack())))
+	}
+}
+
+// where is the first line of a stack that is this package's.
+func where(stack string) string {
+	for _, l := range strings.Split(stack, "\n") {
+		if i := strings.LastIndex(l, "/conformance/"); i >= 0 && !strings.Contains(l, "/t.go") && strings.Contains(l, ".go:") {
+			l, _, _ = strings.Cut(l[i+1:], " ")
+			return l
+		}
+	}
+	return "an unknown place"
+}
+
+// clean undoes what the check did.
+func (t *T) clean(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
+	defer cancel()
+	for i := len(t.undo) - 1; i >= 0; i-- {
+		func() {
+			defer t.recover()
+			t.undo[i](ctx)
+		}()
+	}
+	sandboxes, containers := t.rec.made()
+	t.run.remove(ctx, sandboxes, containers)
+}
+
+// group runs the functions at once and waits for them.
+func group(fns ...func()) {
+	var wg sync.WaitGroup
+	for _, fn := range fns {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			fn()
+		}()
+	}
+	wg.Wait()
+}
