@@ -81,12 +81,13 @@ func leftOver(t *testing.T, srv *fakecritest.Server) string {
 // TestFakecriConforms runs the direct checks, and unless in a hurry the
 // scenarios too, against the fake runtime behind its socket.
 func TestFakecriConforms(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	srv := fakecritest.NewServer(t)
 	focus := ""
 	if testing.Short() {
 		focus = "^cri/|pod-succeeds|kubelet-restart"
 	}
-	r, err := Run(t.Context(), Options{Endpoint: srv.Endpoint(), Registry: fakeRegistry{}, Focus: regexp.MustCompile(focus), Parallel: 24, Dir: t.TempDir()})
+	r, err := Run(t.Context(), Options{Endpoint: srv.Endpoint(), Registry: fakeRegistry{}, Focus: regexp.MustCompile(focus), Parallel: atOnce, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +115,7 @@ func TestFakecriConforms(t *testing.T) {
 // TestGuest runs checks beside somebody else's pod, which has to stay as it is,
 // and has a run end by interruption; nothing of it may be left.
 func TestGuest(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	srv := fakecritest.NewServer(t)
 	c, err := dial(srv.Endpoint(), srv.Endpoint())
 	if err != nil {
@@ -154,6 +156,7 @@ func TestGuest(t *testing.T) {
 // TestPanicAndLeftovers has a check that panics after it made a pod, and a
 // runtime that removes nothing.
 func TestPanicAndLeftovers(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	srv := fakecritest.NewServer(t)
 	c, err := dial(srv.Endpoint(), srv.Endpoint())
 	if err != nil {

@@ -137,6 +137,7 @@ func (r *run) do(ctx context.Context, c *check) (res Result) {
 		defer t.recover()
 		c.run(cctx, t)
 	}()
+	rpcs, omitted := rec.last(reportRPCs) // before those of the cleanup
 	t.clean(recording(context.WithoutCancel(ctx), rec))
 	res = Result{Name: c.name, Level: c.level, Expected: c.expect, Status: Passed, Came: t.came, History: t.history}
 	switch {
@@ -150,7 +151,7 @@ func (r *run) do(ctx context.Context, c *check) (res Result) {
 		res.Status, res.Reason, res.Came = Skipped, interrupted(ctx), nil
 	}
 	if res.Status != Skipped {
-		res.RPCs, res.Omitted = rec.last(reportRPCs)
+		res.RPCs, res.Omitted = rpcs, omitted
 	}
 	res.Duration = time.Since(began)
 	res.Seconds = res.Duration.Seconds()

@@ -66,6 +66,10 @@ func TestContainerConfigs(t *testing.T) {
 		{"name that is not in the image", withSecurity(&runtimeapi.LinuxContainerSecurityContext{RunAsUsername: "nosuch"}), codes.Unknown},
 		{"target that is not there", withSecurity(&runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_TARGET, TargetId: "none"}}), codes.InvalidArgument},
 		{"userns of its own", withSecurity(&runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: usernsPod(idMap(0, 65536, 65536))}), codes.InvalidArgument},
+		{"unknown groups policy", withSecurity(&runtimeapi.LinuxContainerSecurityContext{SupplementalGroupsPolicy: 9}), codes.InvalidArgument},
+		{"unknown seccomp profile type", withSecurity(&runtimeapi.LinuxContainerSecurityContext{Seccomp: &runtimeapi.SecurityProfile{ProfileType: 9}}), codes.InvalidArgument},
+		{"seccomp profile of nowhere", withSecurity(&runtimeapi.LinuxContainerSecurityContext{Seccomp: &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost}}), codes.InvalidArgument},
+		{"unknown AppArmor profile type", withSecurity(&runtimeapi.LinuxContainerSecurityContext{Apparmor: &runtimeapi.SecurityProfile{ProfileType: -1}}), codes.InvalidArgument},
 		{"unknown stop signal", func(c *runtimeapi.ContainerConfig) { c.StopSignal = 999 }, codes.InvalidArgument},
 		{"stop signal", func(c *runtimeapi.ContainerConfig) { c.StopSignal = runtimeapi.Signal_SIGUSR1 }, codes.OK},
 

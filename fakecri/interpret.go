@@ -273,7 +273,8 @@ func (r *Runtime) containerOptions(in *interpreted, pk *podKernel) kernel.Contai
 			}
 			r.warnOnce(c, "unknown\x00"+name, "the command "+name+" is not known here; it ends with 127 (a stated program can say what the container does)")
 		},
-		Warn: func(text string) { r.warnOnce(c, text, text) },
+		StandIn: in.standIn(),
+		Warn:    func(text string) { r.warnOnce(c, text, text) },
 	}
 }
 

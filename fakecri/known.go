@@ -116,7 +116,7 @@ func knownImageOf(repository string) *knownImage {
 		return &knownImage{
 			tree: treeDebian, cmd: []string{"httpd-foreground"}, dir: "/usr/local/apache2",
 			env:        []string{"PATH=/usr/local/apache2/bin:" + strings.TrimPrefix(defaultPath, "PATH="), "HTTPD_PREFIX=/usr/local/apache2"},
-			stopSignal: sigWINCH, daemon: serves(httpdPage, 80, "httpd-foreground", "httpd").saying(
+			stopSignal: sigWINCH, daemon: httpdRoot.serves(httpdPage, 80, "httpd-foreground", "httpd").saying(
 				"AH00489: Apache/2.4 (Unix) configured -- resuming normal operations", "AH00094: Command line: 'httpd -D FOREGROUND'"),
 		}
 	case name == "pause":
@@ -135,7 +135,7 @@ func knownImageOf(repository string) *knownImage {
 func nginx(port int, user string) *knownImage {
 	return &knownImage{
 		tree: treeDebian, entrypoint: []string{"/docker-entrypoint.sh"}, cmd: []string{"nginx", "-g", "daemon off;"},
-		env: []string{defaultPath}, user: user, stopSignal: sigQUIT, daemon: serves(nginxPage, port, "nginx", "docker-entrypoint.sh", "nginx-debug"),
+		env: []string{defaultPath}, user: user, stopSignal: sigQUIT, daemon: nginxRoot.serves(nginxPage, port, "nginx", "docker-entrypoint.sh", "nginx-debug"),
 	}
 }
 
@@ -151,7 +151,11 @@ func serves(page string, port int, names ...string) daemonFunc {
 	if page != "" {
 		p.HTTP = []HTTPAnswer{{Body: page}}
 	}
-	b := &Behaviour{Ports: []Port{p}}
+	return does(&Behaviour{Ports: []Port{p}}, names...)
+}
+
+// does is a behaviour for some programs.
+func does(b *Behaviour, names ...string) daemonFunc {
 	return func(_ *container, argv []string) *Behaviour {
 		for _, n := range names {
 			if path.Base(argv[0]) == n {

@@ -125,6 +125,9 @@ func (r *Runtime) mountAll(in *interpreted, pk *podKernel) error {
 			err = r.mountImage(in.view, m)
 		case r.opts.Host != nil && !slices.Contains(ofSandbox, m):
 			err = in.view.BindHost(m.ContainerPath, r.opts.Host, m.HostPath, m.Readonly)
+			if err == nil && m.Readonly && !m.RecursiveReadOnly {
+				err = in.view.BindHostBelow(m.ContainerPath, r.opts.Host, m.HostPath)
+			}
 		default:
 			err = in.view.Bind(m.ContainerPath, memory, m.HostPath, m.Readonly)
 		}

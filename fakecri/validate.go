@@ -109,6 +109,20 @@ func checkContainerConfig(config *runtimeapi.ContainerConfig) error {
 	if _, ok := runtimeapi.Signal_name[int32(config.StopSignal)]; !ok {
 		return invalid("stop signal %d is unknown", config.StopSignal)
 	}
+	if _, ok := runtimeapi.SupplementalGroupsPolicy_name[int32(sc.GetSupplementalGroupsPolicy())]; !ok {
+		return invalid("supplemental groups policy %d is unknown", sc.GetSupplementalGroupsPolicy())
+	}
+	for _, p := range []struct {
+		name    string
+		profile *runtimeapi.SecurityProfile
+	}{{"seccomp", sc.GetSeccomp()}, {"AppArmor", sc.GetApparmor()}} {
+		if _, ok := runtimeapi.SecurityProfile_ProfileType_name[int32(p.profile.GetProfileType())]; !ok {
+			return invalid("unknown %s profile type %d", p.name, p.profile.GetProfileType())
+		}
+		if p.profile.GetProfileType() == runtimeapi.SecurityProfile_Localhost && p.profile.LocalhostRef == "" {
+			return invalid("a localhost %s profile needs localhost_ref", p.name)
+		}
+	}
 	if err := checkUserns(sc.GetNamespaceOptions().GetUsernsOptions()); err != nil {
 		return err
 	}

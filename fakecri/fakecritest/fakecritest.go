@@ -51,6 +51,12 @@ func WithSpeed(speed float64) Option {
 	return func(o *server.Options) { o.Speed = speed }
 }
 
+// Isolated keeps what runs in containers off this machine: host paths are in
+// memory, logs are dropped, and pods' ports can't be reached.
+func Isolated() Option {
+	return func(o *server.Options) { o.Isolated = true }
+}
+
 // WithLatency has calls and pulls take what they take on an idle machine.
 func WithLatency() Option {
 	return func(o *server.Options) { o.Runtime.Latency, o.Runtime.ImagePull = nil, fakecri.Range{} }

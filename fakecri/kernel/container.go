@@ -66,6 +66,9 @@ type ContainerOptions struct {
 	// UnknownCommand, if any, is told of a program that Commands has not. What
 	// it runs writes "NAME: applet not found" and exits 127.
 	UnknownCommand func(name string)
+	// StandIn, if any, says what runs in place of a program whose file is not
+	// there, given as a name or a path; nil means that it can't be run.
+	StandIn func(name string) Command
 	// Warn, if any, takes what a command can't do as the real one would.
 	Warn func(text string)
 }
@@ -232,7 +235,7 @@ func (v *View) runcLookup(spec Spec) (string, *ExecError) {
 		name = spec.Argv[0]
 	}
 	if strings.Contains(name, "/") {
-		if errno := v.executable(name); errno != 0 {
+		if errno := v.executable(name); errno != 0 && v.standIn(name, errno) == nil {
 			return "", &ExecError{Path: name, Errno: errno}
 		}
 		return name, nil
@@ -247,6 +250,9 @@ func (v *View) runcLookup(spec Spec) (string, *ExecError) {
 		pathEnv = defaultPath
 	}
 	file, err := v.lookPath(name, pathEnv)
+	if err != nil && v.standIn(name, err) != nil {
+		return standInDir + name, nil
+	}
 	if err != nil {
 		return "", &ExecError{Path: name, Errno: execError(err), NotInPath: true}
 	}

@@ -33,6 +33,7 @@ type HostFS interface {
 	// MkdirAll makes a directory and its parents.
 	MkdirAll(name string, perm fs.FileMode) error
 	// Statfs describes the file system of a path, without Source and MountPoint.
+	// What is mounted below a directory tells an optional method MountsBelow.
 	Statfs(name string) (Statfs, error)
 	tree
 }

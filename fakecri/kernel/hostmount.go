@@ -1,9 +1,11 @@
 package kernel
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 
 	"github.com/drydock-sim/drydock/sim/memfs"
@@ -33,6 +35,34 @@ func (v *View) BindHost(containerPath string, host HostFS, hostPath string, ro b
 		x.fstype, x.size = s.Type, s.Size
 	}
 	return v.bind(x, info.IsDir())
+}
+
+// BindHostBelow mounts what is mounted below a directory of the machine's once
+// more, below where that directory was bound read-only: without being recursive,
+// that leaves the file systems inside as they are. A HostFS that doesn't know of
+// any has none.
+func (v *View) BindHostBelow(containerPath string, host HostFS, hostPath string) error {
+	known, ok := host.(interface {
+		MountsBelow(dir string) ([]string, error)
+	})
+	if !ok {
+		return nil
+	}
+	top, err := host.Canonical(path.Clean("/" + hostPath))
+	if err != nil {
+		return pathError("mount", hostPath, execError(err))
+	}
+	points, err := known.MountsBelow(top)
+	if err != nil {
+		return pathError("mount", hostPath, execError(err))
+	}
+	for _, p := range points {
+		err := v.BindHost(path.Join("/", containerPath, strings.TrimPrefix(p, top)), host, p, false)
+		if err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.EACCES) {
+			return err // and what is hidden can't be reached anyway
+		}
+	}
+	return nil
 }
 
 // OnHost tells whether what is at a path, or would be made there, is a file of

@@ -31,7 +31,27 @@ func (p *Process) LookPath(name, pathEnv string) (string, error) {
 	if c := p.c; c != nil && c.opts.Standalone != nil && c.opts.Standalone(name) {
 		return StandaloneApplet, nil
 	}
-	return p.view.lookPath(name, pathEnv)
+	file, err := p.view.lookPath(name, pathEnv)
+	if err != nil && p.view.standIn(name, err) != nil {
+		return standInDir + name, nil
+	}
+	return file, err
+}
+
+// standInDir is where a program without a file is taken to be.
+const standInDir = "/usr/local/bin/"
+
+// standIn is what runs in place of a program whose file could not be found
+// because of err, or nil. What is missing on a mount of the machine's files is
+// missing.
+func (v *View) standIn(name string, err error) Command {
+	if err != syscall.ENOENT && err != syscall.ENOTDIR || name == "" || v.p == nil || v.p.c == nil || v.p.c.opts.StandIn == nil {
+		return nil
+	}
+	if strings.Contains(name, "/") && v.OnHost(name) {
+		return nil
+	}
+	return v.p.c.opts.StandIn(strings.TrimPrefix(name, standInDir))
 }
 
 func (v *View) lookPath(name, pathEnv string) (string, error) {
@@ -80,6 +100,9 @@ func (v *View) program(c *Container, name string, argv []string, depth int) (pro
 		return program{}, &ExecError{Path: name, Errno: errno}
 	}
 	if errno := v.executable(name); errno != 0 {
+		if run := v.standIn(name, errno); run != nil && depth == 0 {
+			return program{run, argv}, nil
+		}
 		return fail(errno)
 	}
 	at, _ := v.resolve(name, true)

@@ -48,15 +48,17 @@ func refused(addr string) bool {
 }
 
 func TestBridge(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, onHost)
 	sc := sandboxConfig("web")
-	sc.PortMappings = []*runtimeapi.PortMapping{{ContainerPort: 80, HostPort: 18432}, {ContainerPort: 80}, {ContainerPort: 81, HostPort: 18433}}
+	open, shut := freePort(t), freePort(t)
+	mapped := fmt.Sprintf("127.0.0.1:%d", open)
+	sc.PortMappings = []*runtimeapi.PortMapping{{ContainerPort: 80, HostPort: open}, {ContainerPort: 80}, {ContainerPort: 81, HostPort: shut}}
 	sandbox, id := r.webPod(t, sc, nginxConfig())
 	ip := r.podIP(t, sandbox)
 	if !strings.HasPrefix(ip, "127.") {
 		t.Fatalf("the pod's IP is %s", ip)
 	}
-	for _, u := range []string{"http://" + ip + ":80/", "http://127.0.0.1:18432/", "https://" + ip + ":80/"} {
+	for _, u := range []string{"http://" + ip + ":80/", "http://" + mapped + "/", "https://" + ip + ":80/"} {
 		c := http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 		for range 3 {
 			resp, err := c.Get(u)
@@ -71,7 +73,7 @@ func TestBridge(t *testing.T) {
 		}
 		c.CloseIdleConnections()
 	}
-	if !refused("127.0.0.1:18433") {
+	if !refused(fmt.Sprintf("127.0.0.1:%d", shut)) {
 		t.Error("a host port is open though nobody listens in the pod")
 	}
 	resp, err := http.Post("http://"+ip+"/", "text/plain", strings.NewReader(strings.Repeat("x", 1<<20)))
@@ -83,7 +85,7 @@ func TestBridge(t *testing.T) {
 	if _, err := r.rt.StopContainer(testContext(t), &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
 		t.Fatal(err)
 	}
-	for _, addr := range []string{ip + ":80", "127.0.0.1:18432"} {
+	for _, addr := range []string{ip + ":80", mapped} {
 		if !refused(addr) {
 			t.Errorf("%s is open though the container has ended", addr)
 		}
@@ -91,7 +93,7 @@ func TestBridge(t *testing.T) {
 }
 
 func TestBridgeInterpreted(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, onHost)
 	sandbox, id := r.shellPod(t, "live", func(c *runtimeapi.ContainerConfig) {
 		c.Command = []string{"sh", "-c", "mkdir /www; echo live > /www/index.html; echo $$ > /pid; httpd -f -p 8080 -h /www; sleep 3600"}
 	})
@@ -121,7 +123,7 @@ func TestBridgeInterpreted(t *testing.T) {
 }
 
 func TestBridgeBothWays(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, onHost)
 	sandbox, _ := r.shellPod(t, "echo", func(c *runtimeapi.ContainerConfig) {
 		c.Command = []string{"sh", "-c", "while true; do nc -l -p 7000 -e cat; done"}
 	})
@@ -166,7 +168,7 @@ var grpcPod = fakecritest.WithRuntime(func(o *fakecri.Options) {
 })
 
 func TestBridgeGRPC(t *testing.T) {
-	r := newRig(t, grpcPod)
+	r := newRig(t, onHost, grpcPod)
 	sandbox := r.runSandbox(t, "grpc")
 	r.runContainer(t, sandbox, containerConfig("c"))
 	ip := r.podIP(t, sandbox)
@@ -214,7 +216,7 @@ func TestBridgeGRPC(t *testing.T) {
 }
 
 func TestBridgeAgnhost(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, onHost)
 	sandbox, id := r.webPod(t, sandboxConfig("agnhost"), &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "c"}, Image: &runtimeapi.ImageSpec{Image: "agnhost:2"}, Args: []string{"grpc-health-checking"},
 	})
@@ -236,22 +238,22 @@ func TestBridgeAgnhost(t *testing.T) {
 }
 
 func TestBridgeTakenPort(t *testing.T) {
-	lis, err := net.Listen("tcp", "127.0.0.1:18434")
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	defer func() { _ = lis.Close() }()
 	var warned buffer
-	r := newRig(t, fakecritest.WithRuntime(func(o *fakecri.Options) {
+	r := newRig(t, onHost, fakecritest.WithRuntime(func(o *fakecri.Options) {
 		o.Warn = func(s string) { _, _ = io.WriteString(&warned, s+"\n") }
 	}), fakecritest.WithOptions(warnTo(&warned)))
 	sc := sandboxConfig("taken")
-	sc.PortMappings = []*runtimeapi.PortMapping{{ContainerPort: 80, HostPort: 18434}}
+	sc.PortMappings = []*runtimeapi.PortMapping{{ContainerPort: 80, HostPort: int32(lis.Addr().(*net.TCPAddr).Port)}}
 	sandbox, _ := r.webPod(t, sc, nginxConfig())
 	if code, _, err := get(t, "http://"+r.podIP(t, sandbox)); err != nil || code != 200 {
 		t.Errorf("at the pod's IP: %d, %v", code, err)
 	}
-	if !strings.Contains(warned.String(), "127.0.0.1:18434") {
+	if !strings.Contains(warned.String(), lis.Addr().String()) {
 		t.Errorf("warnings are %q", warned.String())
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/fakecri/fakecritest"
+	"github.com/drydock-sim/drydock/fakecri/server"
 )
 
 func TestMain(m *testing.M) {
@@ -43,12 +44,17 @@ type rig struct {
 	img runtimeapi.ImageServiceClient
 }
 
+// newRig has a server that leaves this machine's files and ports alone, unless
+// onHost is among the options.
 func newRig(t testing.TB, opts ...fakecritest.Option) *rig {
 	t.Helper()
-	s := fakecritest.NewServer(t, opts...)
+	s := fakecritest.NewServer(t, append([]fakecritest.Option{fakecritest.Isolated()}, opts...)...)
 	conn := s.Dial()
 	return &rig{s, runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn)}
 }
+
+// onHost lets containers at this machine's files and ports.
+var onHost = fakecritest.WithOptions(func(o *server.Options) { o.Isolated = false })
 
 func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -101,7 +107,7 @@ func (r *rig) runContainer(t testing.TB, sandbox string, config *runtimeapi.Cont
 	return resp.ContainerId
 }
 
-// fill runs pods of one container, a hundred containers to a sandbox.
+// fill runs containers, ten to a sandbox.
 func (r *rig) fill(t testing.TB, containers int) (ids []string) {
 	t.Helper()
 	sandbox := ""

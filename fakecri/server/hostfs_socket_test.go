@@ -15,7 +15,7 @@ import (
 
 // A pod with the files that a kubelet gives it, on this machine's disk.
 func TestKubeletsFiles(t *testing.T) {
-	r := newRig(t, fakecritest.WithRuntime(func(o *fakecri.Options) {
+	r := newRig(t, onHost, fakecritest.WithRuntime(func(o *fakecri.Options) {
 		o.Images = append(o.Images, fakecri.Image{Name: "busybox", Present: true})
 	}))
 	ctx, dir := testContext(t), t.TempDir()
@@ -84,5 +84,35 @@ func TestKubeletsFiles(t *testing.T) {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); string(b) != want {
 			t.Errorf("%s is %q, %v", name, b, err)
 		}
+	}
+}
+
+// An isolated server's containers reach none of this machine's files, whatever
+// paths a request has.
+func TestIsolated(t *testing.T) {
+	r := newRig(t, fakecritest.WithRuntime(func(o *fakecri.Options) {
+		o.Images = append(o.Images, fakecri.Image{Name: "busybox", Present: true})
+	}))
+	dir := t.TempDir()
+	sc := sandboxConfig("isolated")
+	sc.LogDirectory = dir + "/logs"
+	sandbox, err := r.rt.RunPodSandbox(testContext(t), &runtimeapi.RunPodSandboxRequest{Config: sc})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := r.runContainer(t, sandbox.PodSandboxId, &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: "c"}, Image: &runtimeapi.ImageSpec{Image: "busybox"}, LogPath: "c.log",
+		Command: []string{"sh", "-c", "echo hello; sleep 1000"},
+		Mounts:  []*runtimeapi.Mount{{ContainerPath: "/made", HostPath: dir + "/made"}, {ContainerPath: "/root", HostPath: dir}},
+	})
+	if err := os.WriteFile(dir+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.rt.ExecSync(testContext(t), &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: []string{"sh", "-c", "echo text >/made/file; cat /root/made/file; rm -rf /root/file; touch /root/other; ls /root"}})
+	if err != nil || string(out.Stdout) != "text\nmade\nother\n" {
+		t.Errorf("stdout %q, stderr %q, %v", out.GetStdout(), out.GetStderr(), err)
+	}
+	if names, err := filepath.Glob(dir + "/*"); err != nil || len(names) != 1 {
+		t.Errorf("on this machine there are %q, %v; want the test's own file alone", names, err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 // Options configure a Server.
 type Options struct {
-	// Runtime configures the runtime. Loop is ignored, and so are Logs, FS
-	// and what else the server supplies itself: the machine's files, log
-	// files and the streaming server.
+	// Runtime configures the runtime. Loop is ignored, and so is what else the
+	// server supplies itself: the streaming server and, unless Isolated, the
+	// machine's files and ports, and log files.
 	Runtime fakecri.Options
 	// Speed is how many times as fast as the wall clock programs and
 	// latencies run. Timeouts of requests, and all times that clients see,
@@ -42,6 +42,11 @@ type Options struct {
 	Warn func(string)
 	// Debug adds stacks to what Warn is told of panics.
 	Debug bool
+	// Isolated keeps what runs in containers off this machine: host paths are
+	// in memory, or in Runtime.FS or Runtime.Host; logs go to Runtime.Logs, if
+	// anywhere; no port is opened but the streaming server's. It is for requests
+	// whose paths nobody has thought of, as in fuzzing.
+	Isolated bool
 }
 
 // MaxSpeed is the highest Options.Speed; MinSpeed the lowest.

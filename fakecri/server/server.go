@@ -22,6 +22,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/sim/memfs"
 )
 
 // Server is a container runtime behind a socket.
@@ -92,15 +93,22 @@ func (s *Server) assemble() error {
 		ro.Warn = s.opts.Warn
 	}
 	s.logs = newLogFiles()
-	s.logs.apply(&ro)
-	newHostFS().apply(&ro)
+	switch {
+	case !s.opts.Isolated:
+		s.logs.apply(&ro)
+		newHostFS().apply(&ro)
+	case ro.FS == nil && ro.Host == nil:
+		ro.FS = memfs.New(memfs.Options{Loop: s.loop})
+	}
 	var err error
 	if s.streams, err = newStreaming(s); err != nil {
 		return fmt.Errorf("streaming server: %w", err)
 	}
 	s.streams.apply(&ro)
 	s.bridge = newBridge(s)
-	s.bridge.apply(&ro)
+	if !s.opts.Isolated {
+		s.bridge.apply(&ro)
+	}
 	ro.ImageFilesystem = s.opts.Root
 	ro.Interpret, ro.ImagesByBaseName = true, true
 	if ro.SandboxImage == "" {

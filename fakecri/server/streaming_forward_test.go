@@ -100,18 +100,18 @@ func TestPortForward(t *testing.T) {
 }
 
 func TestPortForwardHostNetwork(t *testing.T) {
-	r := newRig(t)
+	r, port := newRig(t, onHost), freePort(t)
 	sc := sandboxConfig("host")
 	sc.Linux.SecurityContext = &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE}}
 	sandbox, _ := r.webPod(t, sc, &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "web"}, Image: &runtimeapi.ImageSpec{Image: "busybox:1"},
-		Command: []string{"sh", "-c", "mkdir /www; echo host > /www/index.html; exec httpd -f -p 18431 -h /www"},
+		Command: []string{"sh", "-c", fmt.Sprintf("mkdir /www; echo host > /www/index.html; exec httpd -f -p %d -h /www", port)},
 	})
 	time.Sleep(50 * time.Millisecond)
-	if code, body, err := get(t, "http://"+r.forwarded(t, sandbox, 18431)); err != nil || code != 200 || body != "host\n" {
+	if code, body, err := get(t, "http://"+r.forwarded(t, sandbox, int(port))); err != nil || code != 200 || body != "host\n" {
 		t.Errorf("%d %q, %v", code, body, err)
 	}
-	if code, body, err := get(t, "http://127.0.0.1:18431/"); err != nil || code != 200 || body != "host\n" {
+	if code, body, err := get(t, fmt.Sprintf("http://127.0.0.1:%d/", port)); err != nil || code != 200 || body != "host\n" {
 		t.Errorf("at 127.0.0.1: %d %q, %v", code, body, err)
 	}
 }

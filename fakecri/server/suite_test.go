@@ -28,7 +28,7 @@ type clientRig struct {
 	t *testing.T
 }
 
-func newClientRig(t *testing.T) *clientRig { return &clientRig{newRig(t), t} }
+func newClientRig(t *testing.T) *clientRig { return &clientRig{newRig(t, onHost), t} }
 
 func (r *clientRig) must(err error) {
 	r.t.Helper()

@@ -32,6 +32,8 @@ import (
 type Client struct {
 	l                       *loop.Loop
 	main, events, heartbeat kubernetes.Interface
+	// watches are the contexts of groups' watches; for use on the loop.
+	watches map[*loop.Group]context.Context
 }
 
 var _ kubelet.Client = (*Client)(nil)

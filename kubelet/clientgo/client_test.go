@@ -139,6 +139,35 @@ func TestWatchConfigMap(t *testing.T) {
 	})
 }
 
+// Watches that come and go leave nothing with their group, whose end ends those
+// that are left.
+func TestWatchesComeAndGo(t *testing.T) {
+	cs := fake.NewClientset()
+	run(t, func(l *loop.Loop, g *loop.Group) {
+		c := NewForClients(l, cs, cs, cs)
+		watch := func() (stop func()) {
+			return c.WatchConfigMap(g, "default", "cm", func(*v1.ConfigMap) {}, func(watch.EventType, *v1.ConfigMap) {})
+		}
+		done := make(chan struct{})
+		l.Post(func() {
+			defer close(done)
+			watch()
+			of := c.watchesOf(g)
+			for range 100 {
+				watch()()
+			}
+			if len(c.watches) != 1 || c.watchesOf(g) != of || of.Err() != nil {
+				t.Errorf("%d contexts; the group's is %v", len(c.watches), of.Err())
+			}
+			g.Kill()
+			if len(c.watches) != 0 || of.Err() == nil {
+				t.Errorf("after the group's end: %d contexts; the group's is %v", len(c.watches), of.Err())
+			}
+		})
+		<-done
+	})
+}
+
 // What a patch holds: only the difference, and the pod's UID.
 func TestPodStatusPatch(t *testing.T) {
 	base := &v1.PodStatus{Phase: v1.PodPending, Conditions: []v1.PodCondition{{Type: "PodScheduled", Status: "True"}}}

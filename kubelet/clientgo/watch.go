@@ -3,6 +3,7 @@ package clientgo
 import (
 	"context"
 	"errors"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -60,7 +61,7 @@ func (c *Client) WatchConfigMap(g *loop.Group, namespace, name string, listed fu
 	maps := c.main.CoreV1().ConfigMaps(namespace)
 	return watchObjects(c, g, "configmap "+namespace+"/"+name, byName(name), lister{
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return maps.List(ctx, o) },
-		watch: maps.Watch,
+		watch: maps.Watch, minTimeout: manyTimeout,
 	}, first(listed), event)
 }
 
@@ -69,7 +70,7 @@ func (c *Client) WatchSecret(g *loop.Group, namespace, name string, listed func(
 	secrets := c.main.CoreV1().Secrets(namespace)
 	return watchObjects(c, g, "secret "+namespace+"/"+name, byName(name), lister{
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return secrets.List(ctx, o) },
-		watch: secrets.Watch,
+		watch: secrets.Watch, minTimeout: manyTimeout,
 	}, first(listed), event)
 }
 
@@ -90,15 +91,21 @@ func first[T any](fn func(*T)) func([]*T) {
 type lister struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	// minTimeout is for how long a watch is asked for at least; 0 means client-go's
+	// five minutes.
+	minTimeout time.Duration
 }
+
+// manyTimeout is the least time of watches of which there may be thousands
+// (pkg/kubelet/util/manager, watch_based_manager.go).
+const manyTimeout = 30 * time.Minute
 
 // watchObjects runs a reflector until stop is called, or g dies.
 func watchObjects[T any](c *Client, g *loop.Group, name string, selector fields.Selector, ls lister, listed func([]*T), event func(watch.EventType, *T)) (stop func()) {
 	if g.Dead() {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	g.OnKill(cancel)
+	ctx, cancel := context.WithCancel(c.watchesOf(g))
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = selector.String()
@@ -110,9 +117,27 @@ func watchObjects[T any](c *Client, g *loop.Group, name string, selector fields.
 		},
 	}, c.main)
 	f := &feed[T]{ctx: ctx, l: c.l, g: g, listed: listed, event: event}
-	r := cache.NewReflectorWithOptions(lw, any(new(T)).(runtime.Object), f, cache.ReflectorOptions{Name: name})
+	r := cache.NewReflectorWithOptions(lw, any(new(T)).(runtime.Object), f, cache.ReflectorOptions{Name: name, MinWatchTimeout: ls.minTimeout})
 	go r.RunWithContext(ctx)
 	return cancel
+}
+
+// watchesOf returns the context of g's watches: one hook ends them all, as
+// there can be no end of watches that are started and stopped while g lives.
+func (c *Client) watchesOf(g *loop.Group) context.Context {
+	if ctx := c.watches[g]; ctx != nil {
+		return ctx
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if c.watches == nil {
+		c.watches = map[*loop.Group]context.Context{}
+	}
+	c.watches[g] = ctx
+	g.OnKill(func() {
+		cancel()
+		delete(c.watches, g)
+	})
+	return ctx
 }
 
 // feed is the store of a reflector: it keeps nothing and posts what comes, in

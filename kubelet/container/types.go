@@ -88,6 +88,9 @@ type Status struct {
 	// Resources are what the runtime reports; nil if it says nothing, or if
 	// nobody asked for it.
 	Resources *Resources
+	// User is whom the first process runs as; nil if the runtime doesn't say.
+	// Containers share it.
+	User *v1.ContainerUser
 }
 
 // Resources are a container's resources as a runtime reports them; 0 means

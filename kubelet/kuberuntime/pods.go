@@ -153,6 +153,7 @@ func (m *Manager) GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*ku
 		}
 		s := inspectedContainer(resp.Status)
 		s.PodSandboxID = c.PodSandboxID
+		s.User = m.shared.user(resp.Status.GetUser())
 		if s.State == kubecontainer.StateRunning && m.reportsResources(pod.ID) {
 			s.Resources = m.o.Node.reported(resp.Status.GetResources().GetLinux())
 		}

@@ -2,6 +2,7 @@ package kuberuntime
 
 import (
 	"context"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -25,6 +26,32 @@ type shared struct {
 	dns         memo[dnsKey, podDNS]
 	resolvConf  resolvConf
 	images      memo[imageKey, *runtimeapi.ImageSpec]
+	users       [4]*v1.ContainerUser // the last few
+	nextUser    int
+}
+
+// user converts what a runtime says of a container's user; nearly all
+// containers of a node have the same few.
+func (s *shared) user(u *runtimeapi.ContainerUser) *v1.ContainerUser {
+	if u == nil {
+		return nil
+	}
+	l := u.GetLinux()
+	for _, have := range s.users {
+		if have == nil || (have.Linux == nil) != (l == nil) {
+			continue
+		}
+		if l == nil || have.Linux.UID == l.Uid && have.Linux.GID == l.Gid && slices.Equal(have.Linux.SupplementalGroups, l.SupplementalGroups) {
+			return have
+		}
+	}
+	out := &v1.ContainerUser{}
+	if l != nil {
+		out.Linux = &v1.LinuxContainerUser{UID: l.Uid, GID: l.Gid, SupplementalGroups: slices.Clone(l.SupplementalGroups)}
+	}
+	s.users[s.nextUser%len(s.users)] = out
+	s.nextUser++
+	return out
 }
 
 // boxKey decides a sandbox's security context.

@@ -204,7 +204,9 @@ func TestTakeover(t *testing.T) {
 	third.end()
 }
 
-func TestRunRefuses(t *testing.T) { // no leak check: cri-client leaves a connection that it could not make
+func TestRunRefuses(t *testing.T) {
+	current := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, current) })
 	for _, tc := range []struct {
 		name string
 		o    Options

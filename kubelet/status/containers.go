@@ -163,10 +163,9 @@ func (g *generation) convert(c *v1.Container, k kind, cs *kubecontainer.Status, 
 	}
 	var lost bool
 	s.State, lost = g.state(cs, prev)
-	if k != ephemeral {
-		s.Resources = g.resources(c, k, cs, s.ContainerID, prev)
-		s.AllocatedResources = c.Resources.Requests
-	}
+	s.Resources = g.resources(c, k, cs, s.ContainerID, prev)
+	s.AllocatedResources = c.Resources.Requests
+	s.User = cs.User
 	if prev == nil {
 		return s
 	}

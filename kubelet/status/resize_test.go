@@ -79,8 +79,8 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestPodTotals: the sum of requests is told of every pod, limits and the like
-// only of one that sets resources of its own.
+// TestPodTotals: the sums of requests and limits are told of every pod, empty
+// ones of a pod that asks for nothing.
 func TestPodTotals(t *testing.T) {
 	env := &Env{RuntimeName: "containerd", Totals: &TotalsMemo{}}
 	p := testPod(v1.RestartPolicyAlways, "a", "b")
@@ -88,8 +88,22 @@ func TestPodTotals(t *testing.T) {
 		p.Spec.Containers[i].Resources.Requests = list("100m", "10Mi")
 	}
 	s := generate(p, runtimeOf(true, "a running", "b running"), func(in *Input) { in.Env = env })
-	if !equality.Semantic.DeepEqual(s.AllocatedResources, list("200m", "20Mi")) || s.Resources != nil {
+	if !equality.Semantic.DeepEqual(s.AllocatedResources, list("200m", "20Mi")) ||
+		!equality.Semantic.DeepEqual(s.Resources, &v1.ResourceRequirements{Requests: list("200m", "20Mi")}) {
 		t.Errorf("got %v, %v", s.AllocatedResources, s.Resources)
+	}
+	none := generate(testPod(v1.RestartPolicyAlways, "a"), runtimeOf(true, "a running"), func(in *Input) { in.Env = env })
+	if none.AllocatedResources != nil || !equality.Semantic.DeepEqual(none.Resources, &v1.ResourceRequirements{}) {
+		t.Errorf("got %v, %v of a pod that asks for nothing", none.AllocatedResources, none.Resources)
+	}
+	gpu := testPod(v1.RestartPolicyAlways, "a")
+	gpu.Spec.Containers[0].Resources.Limits = v1.ResourceList{"example.com/gpu": resource.MustParse("1"), v1.ResourceCPU: resource.MustParse("2")}
+	for phase, want := range map[v1.PodPhase]v1.ResourceList{v1.PodPending: gpu.Spec.Containers[0].Resources.Limits, v1.PodRunning: list("2", "")} {
+		gpu.Status.Phase = phase
+		s = generate(gpu, runtimeOf(true, "a running"), func(in *Input) { in.Env = env })
+		if !equality.Semantic.DeepEqual(s.Resources.Limits, want) {
+			t.Errorf("%s: got limits %v, want %v", phase, s.Resources.Limits, want)
+		}
 	}
 	q := p.DeepCopy()
 	q.Spec.Resources = &v1.ResourceRequirements{Requests: list("500m", ""), Limits: list("1", "")}

@@ -100,9 +100,10 @@ func (o *overlay) set(name v1.ResourceName, reading, least int64) {
 type PodTotals struct {
 	// Requests are status.allocatedResources.
 	Requests v1.ResourceList
-	// Resources are status.resources of a pod that sets pod-level ones, else
-	// nil.
-	Resources *v1.ResourceRequirements
+	// Resources are status.resources, also of a pod that sets no pod-level ones.
+	// Running are those of one that runs: then cgroups are read, which know cpu
+	// and memory only.
+	Resources, Running *v1.ResourceRequirements
 
 	of *v1.Container
 	in *v1.ResourceRequirements
@@ -130,15 +131,33 @@ func (m *TotalsMemo) Of(pod *v1.Pod) *PodTotals {
 	if t.Requests = resourcehelper.PodRequests(pod, o); len(t.Requests) == 0 {
 		t.Requests = nil
 	}
-	if resourcehelper.IsPodLevelResourcesSet(pod) {
-		t.Resources = &v1.ResourceRequirements{Requests: t.Requests}
-		if l := resourcehelper.PodLimits(pod, o); len(l) > 0 {
-			t.Resources.Limits = l
+	t.Resources = &v1.ResourceRequirements{Requests: t.Requests}
+	if l := resourcehelper.PodLimits(pod, o); len(l) > 0 {
+		t.Resources.Limits = l
+	}
+	t.Running = t.Resources
+	if pod.Spec.Resources == nil {
+		if r, l := cpuAndMemory(t.Resources.Requests), cpuAndMemory(t.Resources.Limits); len(r) < len(t.Resources.Requests) || len(l) < len(t.Resources.Limits) {
+			t.Running = &v1.ResourceRequirements{Requests: r, Limits: l}
 		}
 	}
 	m.last[m.n%len(m.last)] = t
 	m.n++
 	return t
+}
+
+// cpuAndMemory returns what a list has of the two, nil for nothing.
+func cpuAndMemory(list v1.ResourceList) v1.ResourceList {
+	var out v1.ResourceList
+	for _, name := range [...]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+		if q, ok := list[name]; ok {
+			if out == nil {
+				out = make(v1.ResourceList, 2)
+			}
+			out[name] = q
+		}
+	}
+	return out
 }
 
 // podResources sets the pod-level resources of a status. Those of a running pod
@@ -152,11 +171,15 @@ func (g *generation) podResources(s *v1.PodStatus) {
 	if resourceListEqual(t.Requests, g.old.AllocatedResources) {
 		s.AllocatedResources = g.old.AllocatedResources
 	}
-	if g.Pod.Status.Phase != v1.PodRunning || t.Resources == nil || g.PodCgroup == nil {
+	if g.Pod.Status.Phase != v1.PodRunning {
+		return
+	}
+	s.Resources = t.Running
+	if t.Running == nil || g.PodCgroup == nil {
 		return
 	}
 	milliRequest, milliLimit, memory := g.PodCgroup()
-	out := *t.Resources
+	out := *t.Running
 	l := overlay{list: out.Limits}
 	l.set(v1.ResourceCPU, milliLimit, minMilliCPULimit)
 	l.set(v1.ResourceMemory, memory, -1)
@@ -164,7 +187,7 @@ func (g *generation) podResources(s *v1.PodStatus) {
 	l = overlay{list: out.Requests}
 	l.set(v1.ResourceCPU, milliRequest, minMilliCPURequest)
 	out.Requests = l.list
-	if !resourcesEqual(&out, t.Resources) {
+	if !resourcesEqual(&out, t.Running) {
 		s.Resources = &out
 	}
 }

@@ -15,10 +15,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	grpcstatus "google.golang.org/grpc/status"
 	internalapi "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	cri "k8s.io/cri-client/pkg"
+	"k8s.io/cri-client/pkg/util"
 	"k8s.io/klog/v2"
 
 	"github.com/drydock-sim/drydock/sim/loop"
@@ -49,6 +53,9 @@ func NewWithImages(ctx context.Context, l *loop.Loop, endpoint, imageEndpoint st
 		timeout = DefaultTimeout
 	}
 	ctx = quiet(ctx)
+	if err := answering(ctx, withScheme(endpoint), withScheme(imageEndpoint), timeout); err != nil {
+		return nil, nil, nil, err
+	}
 	r, err := cri.NewRemoteRuntimeService(ctx, withScheme(endpoint), timeout, nil, false)
 	if err != nil {
 		return nil, nil, nil, err
@@ -59,6 +66,43 @@ func NewWithImages(ctx context.Context, l *loop.Loop, endpoint, imageEndpoint st
 	}
 	closeAll := func() error { return errors.Join(r.Close(ctx), i.Close(ctx)) }
 	return &runtimeService{l: l, c: r}, &imageService{l: l, c: i}, closeAll, nil
+}
+
+// answering asks both services what cri-client's constructors ask, with their
+// errors, over connections of its own: theirs, when nobody answers, are left
+// behind and tried again for ever.
+func answering(ctx context.Context, endpoint, imageEndpoint string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for _, s := range []struct {
+		name, endpoint string
+		ask            func(*grpc.ClientConn) error
+	}{
+		{"runtime", endpoint, func(conn *grpc.ClientConn) error {
+			_, err := runtimeapi.NewRuntimeServiceClient(conn).Version(ctx, &runtimeapi.VersionRequest{})
+			return err
+		}},
+		{"image", imageEndpoint, func(conn *grpc.ClientConn) error {
+			_, err := runtimeapi.NewImageServiceClient(conn).ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+			return err
+		}},
+	} {
+		addr, dial, err := util.GetAddressAndDialer(s.endpoint)
+		if err != nil {
+			return err
+		}
+		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithContextDialer(dial),
+			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"))
+		if err != nil {
+			return err
+		}
+		err = s.ask(conn)
+		_ = conn.Close()
+		if err != nil {
+			return fmt.Errorf("validate service connection: validate CRI v1 %s API for endpoint %q: %w", s.name, s.endpoint, err)
+		}
+	}
+	return nil
 }
 
 // withScheme makes a URL of a path.
