@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -51,6 +53,21 @@ func dial(runtime, image string) (*clients, error) {
 	}
 	c.im = runtimeapi.NewImageServiceClient(cc)
 	return c, nil
+}
+
+// unreachable says why there was no answer, without what gRPC puts around it.
+func unreachable(err error) string {
+	st, ok := status.FromError(err)
+	if !ok {
+		return err.Error()
+	}
+	if _, why, ok := strings.Cut(st.Message(), "Error while dialing: "); ok {
+		return strings.TrimSuffix(why, `"`)
+	}
+	if st.Code() == codes.DeadlineExceeded {
+		return fmt.Sprintf("nothing came within %v", connectTimeout)
+	}
+	return describe(err)
 }
 
 // connectTimeout is how long the runtime has to answer the first call.

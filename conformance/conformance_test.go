@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -236,13 +238,27 @@ func TestOptions(t *testing.T) {
 		{Options{Endpoint: "tcp://127.0.0.1:1"}, "is no socket"},
 		{Options{Endpoint: "/x", ImageEndpoint: "unix://x"}, "--image-endpoint"},
 		{Options{Endpoint: "/x", Parallel: -1}, "--parallel: -1 is negative"},
-		{Options{Endpoint: "/nowhere/at/all"}, "no container runtime answers there"},
+		{Options{Endpoint: os.TempDir()}, "is there and is no socket"},
+		{Options{Endpoint: "/dev/null/x"}, "--runtime-endpoint: stat /dev/null/x: not a directory"},
+		{Options{Endpoint: "/nowhere/at/all"}, "no container runtime answers there: dial unix /nowhere/at/all: connect: no such file or directory"},
+		{Options{Endpoint: silent(t)}, "no container runtime answers there: nothing came within 10s"},
 	} {
 		_, err := Run(ctxOf(t, 2*time.Second), x.o)
 		if err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: %v, want %q", x.o, err, x.want)
 		}
 	}
+}
+
+// silent is a socket that takes connections and says nothing.
+func silent(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "s")
+	lis, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lis.Close() })
+	return path
 }
 
 func ctxOf(t *testing.T, d time.Duration) context.Context {

@@ -3,6 +3,7 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -90,13 +91,19 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// endpoint makes "unix:///path" of a socket's name.
+// endpoint makes "unix:///path" of a socket's name. A socket that is not there
+// may come yet; anything else there won't become one.
 func endpoint(flag, s string) (string, error) {
-	if strings.HasPrefix(s, "/") {
-		return "unix://" + s, nil
+	p := strings.TrimPrefix(s, "unix://")
+	if !strings.HasPrefix(p, "/") || len(p) == 1 {
+		return "", fmt.Errorf("%s: %q is no socket: unix:///PATH is meant", flag, s)
 	}
-	if p, ok := strings.CutPrefix(s, "unix://"); ok && strings.HasPrefix(p, "/") && len(p) > 1 {
-		return s, nil
+	info, err := os.Stat(p)
+	switch {
+	case err == nil && info.Mode()&os.ModeSocket == 0:
+		return "", fmt.Errorf("%s: %s is there and is no socket", flag, p)
+	case err != nil && !os.IsNotExist(err):
+		return "", fmt.Errorf("%s: %w", flag, err)
 	}
-	return "", fmt.Errorf("%s: %q is no socket: unix:///PATH is meant", flag, s)
+	return "unix://" + p, nil
 }

@@ -130,9 +130,6 @@ func forwardStream(ctx context.Context, cc *grpc.ClientConn, ss grpc.ServerStrea
 	}
 }
 
-// good is no misbehaviour.
-func good(c *proxied) (proto.Message, error) { return c.forward() }
-
 // answers changes what a method answers.
 func answers[R proto.Message](method string, edit func(R)) misbehaviour {
 	return func(c *proxied) (proto.Message, error) {

@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	defer r.clients.close()
 	v, err := r.clients.version(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: no container runtime answers there: %s", o.Endpoint, describe(err))
+		return nil, fmt.Errorf("%s: no container runtime answers there: %s", o.Endpoint, unreachable(err))
 	}
 	rt := &r.report.Runtime
 	rt.Endpoint, rt.Name, rt.Version, rt.APIVersion = o.Endpoint, v.GetRuntimeName(), v.GetRuntimeVersion(), v.GetRuntimeApiVersion()

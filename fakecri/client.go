@@ -82,6 +82,9 @@ var (
 	errDead = status.Error(codes.Canceled, "grpc: the client connection is closing")
 )
 
+// IsDown tells whether an error is a call's while the runtime's daemon is down.
+func IsDown(err error) bool { return err == errDown }
+
 // ctxError turns a context's error into a status error; others stay.
 func ctxError(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

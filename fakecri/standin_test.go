@@ -26,6 +26,7 @@ func TestUnknownCommandsInExecs(t *testing.T) {
 		{image: "ghcr.io/acme/api:1", cmd: []string{"sh", "-c", "/app/health && frob || echo no"}, warns: "frob"},
 		{image: "ghcr.io/acme/api:1", cmd: []string{"sh", "-c", "cat /missing; false"}, code: 1},
 		{image: "ghcr.io/acme/api:1", cmd: []string{"/etc/passwd"}, fails: "permission denied"},
+		{image: "nginx:1.27", cmd: []string{"sh", "-c", `. /etc/os-release; echo "$ID $VERSION_ID"`}, out: "debian 12\n"},
 		{image: "nginx:1.27", cmd: []string{"nginx", "-s", "quit"}, warns: "nginx"},
 		{image: "registry.k8s.io/pause:3.10", cmd: []string{"frob"}, fails: "executable file not found in $PATH"},
 	} {

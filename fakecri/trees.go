@@ -114,12 +114,14 @@ func (t *Trees) populateLinux(f *memfs.FS, name string) error {
 	}
 	release := "3.20.0\n"
 	file := "/etc/alpine-release"
+	system := "NAME=\"Alpine Linux\"\nID=alpine\nVERSION_ID=3.20.0\nPRETTY_NAME=\"Alpine Linux v3.20\"\n"
 	users := "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\nbin:x:2:2:bin:/bin:/usr/sbin/nologin\n" +
 		"www-data:x:33:33:www-data:/var/www:/usr/sbin/nologin\nnginx:x:101:101:nginx:/nonexistent:/bin/false\nguest:x:405:100:guest:/dev/null:/sbin/nologin\n" +
 		"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 	groups := "root:x:0:\ndaemon:x:1:\nbin:x:2:\nwww-data:x:33:\nusers:x:100:\nnginx:x:101:\nnogroup:x:65534:\n"
 	if name == treeDebian {
 		release, file = "12.5\n", "/etc/debian_version"
+		system = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nVERSION_CODENAME=bookworm\nID=debian\n"
 		for _, n := range []string{"bash", "dash"} {
 			if err := f.WriteFile("/bin/"+n, kernel.ELF("sh"), 0o755); err != nil {
 				return err
@@ -130,7 +132,7 @@ func (t *Trees) populateLinux(f *memfs.FS, name string) error {
 	if name == treeDebian {
 		t.link(f, "/usr/bin", "bash", "dash")
 	}
-	for file, text := range map[string]string{file: release, "/etc/passwd": users, "/etc/group": groups} { //drydock:unordered each file is written once
+	for file, text := range map[string]string{file: release, "/etc/os-release": system, "/etc/passwd": users, "/etc/group": groups} { //drydock:unordered each file is written once
 		if err := f.WriteFile(file, []byte(text), 0o644); err != nil {
 			return err
 		}

@@ -19,11 +19,12 @@ containerd | containerd2 | fakecri) shift ;;
 esac
 export DRYDOCK="${DRYDOCK:-$(dirname "$here")/bin/drydock}"
 work=$(mktemp -d "${TMPDIR:-/tmp}/drydock-conformance.XXXXXX") || exit 1
-trap 'rm -rf "$work"' EXIT
+trap 'rm -rf --one-file-system "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 if [ "$runtime" = fakecri ]; then
 	"$DRYDOCK" fakecri --listen "unix://$work/cri.sock" --root "$work/root" >"$work/log" 2>&1 &
 	pid=$!
-	trap 'kill $pid 2>/dev/null; wait $pid; rm -rf "$work"' EXIT
+	trap 'kill $pid 2>/dev/null; wait $pid; rm -rf --one-file-system "$work"' EXIT
 	tries=0
 	until grep -q ready "$work/log"; do
 		tries=$((tries + 1))

@@ -195,7 +195,6 @@ remember() {
 up() {
 	dir=$1
 	[ "$(id -u)" = 0 ] || skip "it needs root"
-	case $dir in /*) ;; *) die "up: $dir is not an absolute path" ;; esac
 	[ ${#dir} -le 80 ] || die "up: $dir is too long for the path of a socket"
 	[ ! -e "$dir" ] || die "up: $dir is there already (hack/containerd.sh down removes it)"
 	[ -x "$drydock" ] || die "up: there is no $drydock (make build)"
@@ -253,18 +252,24 @@ give_up() {
 	$how "$text"
 }
 
-# stop ends a process by the number in a file: TERM, and after 10 s KILL.
+# ours tells whether a process is of a folder: its command line names it.
+ours() {
+	alive "$1" && tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -qF -- "$2/"
+}
+
+# stop ends a process by the number in a file of a folder: TERM, and after 10 s
+# KILL. The number may be another's by now.
 stop() {
-	[ -s "$1" ] || return 0
-	pid=$(cat "$1")
-	kill "$pid" 2>/dev/null
+	[ -s "$1/$2" ] || return 0
+	pid=$(cat "$1/$2")
 	tries=0
-	while alive "$pid" && [ $tries -lt 100 ]; do
+	while ours "$pid" "$1" && [ $tries -lt 100 ]; do
+		[ $tries -gt 0 ] || kill "$pid" 2>/dev/null
 		tries=$((tries + 1))
 		sleep 0.1
 	done
-	alive "$pid" && kill -9 "$pid" 2>/dev/null
-	rm -f "$1"
+	ours "$pid" "$1" && kill -9 "$pid" 2>/dev/null
+	rm -f "$1/$2"
 }
 
 down() {
@@ -276,8 +281,8 @@ down() {
 	fi
 	tasks=$dir/state/io.containerd.runtime.v2.task/k8s.io
 	ids=$(ls "$tasks" 2>/dev/null)
-	stop "$dir/containerd.pid"
-	stop "$dir/registry.pid"
+	stop "$dir" containerd.pid
+	stop "$dir" registry.pid
 	# What could not be removed in peace: shims are found by their socket's
 	# name, the containers' processes by their cgroups.
 	for pid in $(running "containerd-shim.*-address $dir/c.sock"); do
@@ -291,7 +296,8 @@ down() {
 	done
 	unmount "$dir"
 	forget "$dir" "$ids"
-	rm -rf "$dir" || die "down: $dir can't be removed"
+	# What is mounted nevertheless is not emptied.
+	rm -rf --one-file-system "$dir" || die "down: $dir can't be removed"
 }
 
 # running lists the processes whose command line fits an expression.
@@ -370,7 +376,16 @@ run() {
 
 [ $# -ge 2 ] || { sed -n '2,/^set /s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 verb=$1
+# Mounts are known by their real paths.
 dir=$2
+case $dir in
+/?*)
+	parent=$(cd "$(dirname "$dir")" 2>/dev/null && pwd -P)
+	dir=${parent:-$(dirname "$dir")}
+	dir=${dir%/}/$(basename "$2")
+	;;
+*) die "$verb: $dir is not the absolute path of a folder" ;;
+esac
 shift 2
 case $verb in
 up) up "$dir" ;;

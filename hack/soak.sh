@@ -50,7 +50,7 @@ export RIG_SUBNET
 # What a failed soak leaves: the kubelet's root directory is a mount.
 clean() {
 	awk -v d="$dir/" 'index($5, d) == 1 { print $5 }' /proc/self/mountinfo | sort -r | while read -r m; do umount -l "$m"; done
-	rm -rf "$dir"
+	rm -rf --one-file-system "$dir"
 }
 trap clean EXIT
 trap 'exit 130' INT TERM

@@ -143,6 +143,9 @@ type Options struct {
 	Exit func(err error)
 	// Log takes the log lines; nil means that none are made.
 	Log func(format string, args ...any)
+	// CgroupV1 says that the machine's cgroups are those of v1, of which the
+	// kubelet warns.
+	CgroupV1 bool
 	// NoElide has every periodic body run although nothing changed.
 	NoElide bool
 	// Durable has what is kept for the next kubelet on the disk at any time, not

@@ -15,6 +15,7 @@ import (
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/credentialprovider"
+	"github.com/drydock-sim/drydock/kubelet/features"
 	"github.com/drydock-sim/drydock/kubelet/images/pullmanager"
 	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/logs"
@@ -132,7 +133,8 @@ func (kl *Kubelet) addContainerInputs(o *kuberuntime.Options) {
 		o.Node.ResolvConf = *r
 	}
 	o.Images.Keyring = &credentialprovider.Provider{FS: kl.fs, Paths: []string{path.Join(kl.opts.RootDir, "config.json"), "/root/.docker/config.json", "/.docker/config.json"}}
-	if gate, ok := kl.cfg.FeatureGates["KubeletEnsureSecretPulledImages"]; gate || !ok {
+	gates, _ := features.Resolve(kl.cfg.FeatureGates) // New has refused what is wrong
+	if gates.Enabled(features.KubeletEnsureSecretPulledImages) {
 		o.Images.Pulls = in.pulls
 	} else {
 		o.Images.GateOff = true

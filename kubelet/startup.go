@@ -70,6 +70,10 @@ func (kl *Kubelet) run(ctx context.Context) error {
 	kl.buildNode()
 	kl.waitForNode(ctx)
 	kl.recorder.Event(kl.node.ref, v1.EventTypeNormal, events.StartingKubelet, "Starting kubelet.")
+	if kl.opts.CgroupV1 {
+		kl.logf("Warning: cgroup check: " + cgroupV1Deprecated)
+		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.CgroupV1, cgroupV1Deprecated)
+	}
 	kl.checkResolvConf()
 	kl.g.UntilUnless("container-gc", containerGCPeriod, 0, kl.nothingToCollect, kl.collectContainers)
 	if kl.client != nil {
@@ -99,6 +103,9 @@ func (kl *Kubelet) run(ctx context.Context) error {
 	return nil
 }
 
+const cgroupV1Deprecated = "cgroup v1 detected. cgroup v1 support is deprecated and will be removed in a future release. " +
+	"Please migrate to cgroup v2. More information at https://git.k8s.io/enhancements/keps/sig-node/5573-remove-cgroup-v1"
+
 // connect checks that the runtime is there and asks it for its cgroup driver.
 func (kl *Kubelet) connect(ctx context.Context) (driver string, err error) {
 	endpoint := kl.cfg.ContainerRuntimeEndpoint
@@ -125,6 +132,7 @@ func (kl *Kubelet) connect(ctx context.Context) (driver string, err error) {
 		switch {
 		case err != nil && isUnimplemented(err):
 			kl.logf("CRI implementation should be updated to support RuntimeConfig. Falling back to using cgroupDriver from kubelet config.")
+			return driver, nil
 		case err != nil && last:
 			return "", err
 		case err != nil:

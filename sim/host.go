@@ -43,9 +43,6 @@ func (h *Host) config(c *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
-// RealLoop tells whether the cluster runs on the wall clock.
-func (c *Cluster) RealLoop() bool { return c.opts.Loop != nil }
-
 // RunReal runs a cluster of the wall clock to a time since its start, or until
 // ctx ends. It returns the first panic of a task. Between runs the caller may
 // act on the cluster.

@@ -27,6 +27,51 @@ type soakPod struct {
 	spec       string
 }
 
+// volumesSpec is of the pod that tells whether its volumes have what they
+// should.
+const volumesSpec = `
+  containers:
+  - name: main
+    image: IMAGE
+    env: [{name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+    command:
+    - sh
+    - -c
+    - |
+      fail() { echo "$1" > /dev/termination-log; exit 1; }
+      grep -q ' /mem tmpfs ' /proc/mounts || fail 'the memory volume is no tmpfs'
+      [ "$(cat /info/name)" = "$NAME" ] || fail 'downward API: name'
+      grep -q 'soak="yes"' /info/labels || fail 'downward API: labels'
+      echo host > /host/volumes || fail 'the host path'
+      [ "$(cat /sub/file)" = sub ] || fail 'subPath'
+      grep -q 10.96.0.10 /etc/resolv.conf || fail '/etc/resolv.conf'
+      [ "$(cat /one)" = sub ] && mkdir /made/it || fail 'a file as subPath, or one that was made'
+      grep -q "$NAME" /etc/hosts || fail '/etc/hosts'
+      while true; do date +%s > /mem/now || fail 'the memory volume'; cp /mem/now /disk/now; sleep 1; done
+    resources: {requests: {cpu: 50m, memory: 16Mi}, limits: {memory: 64Mi}}
+    volumeMounts:
+    - {name: disk, mountPath: /disk}
+    - {name: mem, mountPath: /mem}
+    - {name: info, mountPath: /info}
+    - {name: host, mountPath: /host}
+    - {name: host, mountPath: /sub, subPath: sub}
+    - {name: host, mountPath: /one, subPath: sub/file}
+    - {name: disk, mountPath: /made, subPath: made/deep}
+  - name: reader
+    image: IMAGE
+    command: [sh, -c, "while true; do sleep 5; [ $(($(date +%s) - $(cat /disk/now))) -lt 60 ] || exit 1; done"]
+    securityContext: {runAsUser: 1000, readOnlyRootFilesystem: true}
+    volumeMounts: [{name: disk, mountPath: /disk}]
+  volumes:
+  - {name: disk, emptyDir: {sizeLimit: 10Mi}}
+  - {name: mem, emptyDir: {medium: Memory, sizeLimit: 4Mi}}
+  - {name: host, hostPath: {path: HOST, type: Directory}}
+  - name: info
+    downwardAPI: # a projected volume needs an API, also with a downwardAPI source alone
+      items:
+      - {path: name, fieldRef: {fieldPath: metadata.name}}
+      - {path: labels, fieldRef: {fieldPath: metadata.labels}}`
+
 // pods are the static pods, for an image with busybox's commands and a folder
 // of the host.
 func pods(image, host string) []soakPod {
@@ -103,48 +148,7 @@ func pods(image, host string) []soakPod {
     command: [sh, -c, "[ \"$(echo $(cat /data/order))\" = 'first sidecar second' ] || exit 1; while true; do sleep 1; done"]
     volumeMounts: [{name: data, mountPath: /data}]
   volumes: [{name: data, emptyDir: {}}]`},
-		{name: "volumes", containers: []string{"main", "reader"}, spec: `
-  containers:
-  - name: main
-    image: IMAGE
-    env: [{name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
-    command:
-    - sh
-    - -c
-    - |
-      fail() { echo "$1" > /dev/termination-log; exit 1; }
-      grep -q ' /mem tmpfs ' /proc/mounts || fail 'the memory volume is no tmpfs'
-      [ "$(cat /info/name)" = "$NAME" ] || fail 'downward API: name'
-      grep -q 'soak="yes"' /info/labels || fail 'downward API: labels'
-      echo host > /host/volumes || fail 'the host path'
-      [ "$(cat /sub/file)" = sub ] || fail 'subPath'
-      grep -q 10.96.0.10 /etc/resolv.conf || fail '/etc/resolv.conf'
-      [ "$(cat /one)" = sub ] && mkdir /made/it || fail 'a file as subPath, or one that was made'
-      grep -q "$NAME" /etc/hosts || fail '/etc/hosts'
-      while true; do date +%s > /mem/now || fail 'the memory volume'; cp /mem/now /disk/now; sleep 1; done
-    resources: {requests: {cpu: 50m, memory: 16Mi}, limits: {memory: 64Mi}}
-    volumeMounts:
-    - {name: disk, mountPath: /disk}
-    - {name: mem, mountPath: /mem}
-    - {name: info, mountPath: /info}
-    - {name: host, mountPath: /host}
-    - {name: host, mountPath: /sub, subPath: sub}
-    - {name: host, mountPath: /one, subPath: sub/file}
-    - {name: disk, mountPath: /made, subPath: made/deep}
-  - name: reader
-    image: IMAGE
-    command: [sh, -c, "while true; do sleep 5; [ $(($(date +%s) - $(cat /disk/now))) -lt 60 ] || exit 1; done"]
-    securityContext: {runAsUser: 1000, readOnlyRootFilesystem: true}
-    volumeMounts: [{name: disk, mountPath: /disk}]
-  volumes:
-  - {name: disk, emptyDir: {sizeLimit: 10Mi}}
-  - {name: mem, emptyDir: {medium: Memory, sizeLimit: 4Mi}}
-  - {name: host, hostPath: {path: HOST, type: Directory}}
-  - name: info
-    downwardAPI: # a projected volume needs an API, also with a downwardAPI source alone
-      items:
-      - {path: name, fieldRef: {fieldPath: metadata.name}}
-      - {path: labels, fieldRef: {fieldPath: metadata.labels}}`},
+		{name: "volumes", containers: []string{"main", "reader"}, spec: volumesSpec},
 	}
 	for i := range list {
 		list[i].spec = strings.NewReplacer("IMAGE", image, "HOST", host).Replace(list[i].spec)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"syscall"
 	"text/tabwriter"
@@ -90,13 +89,11 @@ func (f *conformanceFlags) run(cmd *cobra.Command) error {
 	if f.list {
 		return writeChecks(out, list)
 	}
-	for _, file := range []string{f.reportJSON, f.reportXML} {
-		if file == "" {
-			continue
-		}
-		if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
-			return &codeError{exitBadInput, fmt.Errorf("report %s: its directory does not exist", file)}
-		}
+	if err := writable("--report-json", f.reportJSON); err != nil {
+		return err
+	}
+	if err := writable("--report-junit", f.reportXML); err != nil {
+		return err
 	}
 	f.opts.Progress = func(r conformance.Result) {
 		if !f.quiet && !(r.Status == conformance.Skipped && f.opts.Focus != nil && !f.opts.Focus.MatchString(r.Name)) || r.Status == conformance.Failed {
@@ -156,6 +153,25 @@ func writeChecks(out io.Writer, list []conformance.Listed) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, c.Level, c.Expect)
 	}
 	return w.Flush()
+}
+
+// writable tells before the run what would keep a report from being written
+// after it. A file that is there stays as it is until then.
+func writable(flag, file string) error {
+	if file == "" {
+		return nil
+	}
+	_, err := os.Stat(file)
+	made := os.IsNotExist(err)
+	w, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return bad("%s: %w", flag, err)
+	}
+	_ = w.Close()
+	if made {
+		_ = os.Remove(file)
+	}
+	return nil
 }
 
 // writeReport writes a report to a file, if one is wanted.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -168,6 +169,10 @@ func (f *fakecriFlags) run(ctx context.Context) error {
 		klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	}
 	srv, err := server.New(opts)
+	var no *net.OpError
+	if errors.As(err, &no) { // it opens nothing else
+		return bad("--streaming-address: %w", no)
+	}
 	if err != nil {
 		return bad("%w", err)
 	}
@@ -227,7 +232,7 @@ func (f *fakecriFlags) options() (server.Options, error) {
 			fmt.Fprintf(f.stderr, "drydock fakecri: %s\n", strings.TrimSpace(text))
 		},
 	}
-	if f.speed < server.MinSpeed || f.speed > server.MaxSpeed {
+	if !(f.speed >= server.MinSpeed && f.speed <= server.MaxSpeed) { // NaN neither
 		return o, bad("--speed: %v is not within %v and %v", f.speed, server.MinSpeed, server.MaxSpeed)
 	}
 	if !f.seedSet {
@@ -262,8 +267,11 @@ func (f *fakecriFlags) options() (server.Options, error) {
 	if err := f.files(&o); err != nil {
 		return o, err
 	}
+	if _, err := netip.ParsePrefix(f.podCIDR); err != nil {
+		return o, bad("--pod-cidr: %q is no range of addresses such as %s", f.podCIDR, server.DefaultPodCIDR)
+	}
 	if err := r.Validate(); err != nil {
-		return o, bad("%w", err)
+		return o, bad("%s", strings.Replace(err.Error(), "podCIDR:", "--pod-cidr:", 1))
 	}
 	return o, nil
 }

@@ -198,6 +198,11 @@ func TestFakecriMistakes(t *testing.T) {
 	if err := os.WriteFile(plain, []byte("- method: StopContianer\n  hang: true\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
 	for _, tc := range []struct {
 		args []string
 		want string
@@ -212,17 +217,21 @@ func TestFakecriMistakes(t *testing.T) {
 		{[]string{"--listen", "unix:///" + strings.Repeat("x", 200)}, "drydock: --listen: the path /xxx"},
 		{[]string{"--listen", socket, "--socket-mode", "rw"}, `drydock: --socket-mode: "rw" is no mode such as 0660`},
 		{[]string{"--listen", socket, "--speed", "0"}, "drydock: --speed: 0 is not within 0.001 and 10000"},
+		{[]string{"--listen", socket, "--speed", "NaN"}, "drydock: --speed: NaN is not within 0.001 and 10000"},
 		{[]string{"--listen", socket, "--latency", "some"}, `drydock: --latency: "some" is neither realistic nor none`},
 		{[]string{"--listen", socket, "--pull-latency", "4s..2s"}, `drydock: --pull-latency: "4s..2s" is no time`},
 		{[]string{"--listen", socket, "--cgroup-driver", "x"}, `drydock: --cgroup-driver: "x" is neither cgroupfs nor systemd`},
-		{[]string{"--listen", socket, "--pod-cidr", "10.0.0.0"}, "drydock: podCIDR: "},
+		{[]string{"--listen", socket, "--pod-cidr", "10.0.0.0"}, `drydock: --pod-cidr: "10.0.0.0" is no range of addresses such as 127.244.0.0/16`},
+		{[]string{"--listen", socket, "--pod-cidr", "10.0.0.0/32"}, "drydock: --pod-cidr: 10.0.0.0/32 has no room for pods"},
 		{[]string{"--listen", socket, "--control", "0.0.0.0:80"}, "drydock: --control: 0.0.0.0:80 is not an address of the loopback interface"},
 		{[]string{"--listen", socket, "--faults", filepath.Join(dir, "none")}, "drydock: --faults: open "},
 		{[]string{"--listen", socket, "--faults", plain}, plain + `:1:11: faults[0].method: there is no CRI method "StopContianer"`},
 		{[]string{"--listen", socket, "--images", plain}, plain + `:1:3: images[0]`},
 		{[]string{"--listen", socket, "--record", dir}, "drydock: --record: open " + dir},
 		{[]string{"--listen", socket, "--root", plain}, "drydock: --root: mkdir " + plain},
-		{[]string{"--listen", socket, "--streaming-address", "x"}, "drydock: streaming server: "},
+		{[]string{"--listen", socket, "--streaming-address", "x"}, "drydock: --streaming-address: listen tcp: address x: missing port in address"},
+		{[]string{"--listen", socket, "--streaming-address", taken.Addr().String()}, "drydock: --streaming-address: listen tcp " + taken.Addr().String() + ": bind: address already in use"},
+		{[]string{"--listen", socket, "--control", taken.Addr().String()}, "drydock: --control: listen tcp " + taken.Addr().String() + ": bind: address already in use"},
 		{[]string{"--listen", socket, "more"}, "drydock: unknown command"},
 	} {
 		var out notes

@@ -52,13 +52,7 @@ type Options struct {
 	Mark string
 }
 
-// Serve makes the test images and serves them at an address ("" is any port of
-// 127.0.0.1) until Close, or until ctx ends.
-func Serve(ctx context.Context, addr string) (*Registry, error) {
-	return New(ctx, Options{Addr: addr})
-}
-
-// New is Serve with all options.
+// New makes the test images and serves them until Close, or until ctx ends.
 func New(ctx context.Context, o Options) (*Registry, error) {
 	if o.Addr == "" {
 		o.Addr = "127.0.0.1:0"

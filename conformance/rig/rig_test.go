@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -253,7 +254,13 @@ func testStopSignal(t *testing.T, endpoint, registry string) {
 func TestNetwork(t *testing.T) { eachRuntime(t, testNetwork) }
 
 func testNetwork(t *testing.T, endpoint, registry string) {
-	p := newPod(t, endpoint, &runtimeapi.PortMapping{ContainerPort: 8080, HostPort: 38080})
+	lis, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free, most probably still in a moment
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapped := lis.Addr().(*net.TCPAddr)
+	_ = lis.Close()
+	p := newPod(t, endpoint, &runtimeapi.PortMapping{ContainerPort: 8080, HostPort: int32(mapped.Port)})
 	if _, err := p.start(registry+"/drydock/drydock-actor:1", "server", nil, []string{"run", "--http=8080", "--log=" + ready}, false); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +269,7 @@ func testNetwork(t *testing.T, endpoint, registry string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, at := range []string{st.GetStatus().GetNetwork().GetIp() + ":8080", "127.0.0.1:38080"} {
+	for _, at := range []string{st.GetStatus().GetNetwork().GetIp() + ":8080", mapped.String()} {
 		var body []byte
 		resp, err := (&http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + at + "/hostname")
 		if err == nil {

@@ -1,6 +1,7 @@
 package busybox_test
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -93,6 +94,22 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// What fills a container's memory with zeros doesn't fill ours.
+func TestTailOfZeros(t *testing.T) {
+	r := newRig(t, func(o *kernel.ContainerOptions) { o.MemoryLimit = 50 << 20 })
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	p := r.start(r.c, kernel.Cred{}, "", "", "tail", "/dev/zero")
+	r.run(time.Minute)
+	runtime.ReadMemStats(&after)
+	if p.exit == nil || !p.exit.OOM {
+		t.Errorf("%+v", p.exit)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
+		t.Errorf("it took %d bytes", n)
+	}
+}
+
 // TestScripts is of what has no counterpart to record: processes and the
 // network of the simulation.
 func TestScripts(t *testing.T) {
@@ -100,6 +117,8 @@ func TestScripts(t *testing.T) {
 	const cgi, ask = "mkdir -p /tmp/cgi-bin; cat > /tmp/cgi-bin/a <<'E'\n#!/bin/sh\n", "\nE\nchmod +x /tmp/cgi-bin/a; httpd -p 8080 -h /tmp; "
 	for _, c := range []struct{ script, want string }{
 		{"mkdir /tmp/d; echo hi > /tmp/index.html; httpd -p 8080 -h /tmp; wget -q -O - http://127.0.0.1:8080/", "hi\n"},
+		{"(head -c 2000000 /dev/zero; printf 'a\\nb\\n') | tail -n 2 | wc -c; head -c 3000000 /dev/zero | tail -c 9 | wc -c", "2000004\n9\n"},
+		{"head -c 1500000 /dev/zero | tail | wc -c; (head -c 2000000 /dev/zero; echo; echo x) | tail -n 1; head -c 2000000 /dev/zero | tail -n 0 | wc -c", "1500000\nx\n0\n"},
 		{"httpd -p 8080 -h /tmp; wget -q -O - http://127.0.0.1:8080/nope; echo $?", "wget: server returned error: HTTP/1.1 404 Not Found\n1\n"},
 		{cgi + "printf 'Status: 503 Busy\\r\\n\\r\\nbad\\n'" + ask + "printf 'GET /cgi-bin/a HTTP/1.0\\r\\n\\r\\n' | nc 127.0.0.1 8080", "HTTP/1.1 503 Busy\r\n\r\nbad\n"},
 		{cgi + "printf 'HTTP/1.0 204 None\\r\\n\\r\\n'" + ask + "printf 'GET /cgi-bin/a HTTP/1.0\\r\\n\\r\\n' | nc 127.0.0.1 8080", "HTTP/1.0 204 None\r\n\r\n"},

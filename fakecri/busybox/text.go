@@ -1,7 +1,6 @@
 package busybox
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -272,67 +271,6 @@ func runTail(c *call) int {
 			return 1
 		}
 	}
-}
-
-func (c *call) tail(r io.Reader, n int64, inBytes, fromStart bool) error {
-	if fromStart {
-		n = max(0, n-1)
-		if inBytes {
-			if _, err := io.CopyN(io.Discard, r, n); err != nil && err != io.EOF {
-				return err
-			}
-			_, err := io.CopyBuffer(struct{ io.Writer }{c.out}, struct{ io.Reader }{r}, make([]byte, 4096))
-			return err
-		}
-		l := c.lines(r, '\n')
-		for i := int64(0); i < n; i++ {
-			if _, _, ok := l.next(); !ok {
-				return l.err
-			}
-		}
-		_, err := io.CopyBuffer(struct{ io.Writer }{c.out}, struct{ io.Reader }{l.r}, make([]byte, 4096))
-		return err
-	}
-	var kept []byte
-	buf := make([]byte, 64<<10)
-	full := 1 << 20
-	for {
-		got, err := r.Read(buf)
-		kept = append(kept, buf[:got]...)
-		if len(kept) > full {
-			kept = append([]byte(nil), lastOf(kept, n, inBytes)...)
-			c.hold(int64(len(kept)))
-			full = max(1<<20, 2*len(kept)) // a line without end is not looked through again and again
-		}
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-	}
-	_, _ = c.out.Write(lastOf(kept, n, inBytes))
-	return nil
-}
-
-// lastOf returns the last n lines or bytes.
-func lastOf(data []byte, n int64, inBytes bool) []byte {
-	if inBytes {
-		return data[max(0, int64(len(data))-n):]
-	}
-	if n == 0 {
-		return nil
-	}
-	at := len(data)
-	if at > 0 && data[at-1] == '\n' {
-		at--
-	}
-	for ; n > 0; n-- {
-		if at = bytes.LastIndexByte(data[:at], '\n'); at < 0 {
-			return data
-		}
-	}
-	return data[at+1:]
 }
 
 func runTac(c *call) int {

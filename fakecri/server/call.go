@@ -74,6 +74,9 @@ func startTask[T any](s *Server, name string, f *inFlight, reply chan<- result[T
 		if s.panics.Load() != panics && status.Code(res.err) == codes.Unavailable {
 			res.err = errInside // the daemon's task for this call is gone
 		}
+		if fakecri.IsDown(res.err) {
+			res.err = errDown // without the address that containerd would have
+		}
 	})
 	if t.Done() {
 		reply <- result[T]{err: errStopping}

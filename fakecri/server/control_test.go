@@ -72,6 +72,9 @@ func TestControl(t *testing.T) {
 	open := r.subscribe(t, ctx)
 	do("POST", "/daemon", `{"down": true}`, 200)
 	status(codes.Unavailable)
+	if _, err := r.rt.Version(ctx, &runtimeapi.VersionRequest{}); err == nil || !strings.Contains(err.Error(), "the runtime's daemon is down") {
+		t.Errorf("Version while down: %v", err)
+	}
 	_, err := open.Recv()
 	wantCode(t, "an open stream", err, codes.Unavailable)
 	stream, err := r.rt.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})

@@ -2,8 +2,12 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri"
@@ -155,7 +159,7 @@ func (r *runtimeService) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncR
 		stdout, stderr, err := c.ExecSync(ctx, req.ContainerId, req.Cmd, r.s.loopTimeout(req.Timeout))
 		code, ran := exitCode(err)
 		if err != nil && !ran {
-			return nil, err
+			return nil, r.s.wallTimeout(err, req.Timeout)
 		}
 		return &runtimeapi.ExecSyncResponse{Stdout: stdout, Stderr: stderr, ExitCode: code}, nil
 	})
@@ -188,6 +192,18 @@ func (r *runtimeService) CheckpointContainer(ctx context.Context, req *runtimeap
 // maxTimeout is the longest timeout of a stop or exec, about 31 years: a
 // longer one is cut, so that no sum overflows.
 const maxTimeout = 1_000_000_000 * time.Second
+
+// wallTimeout is an error about a timeout on the loop's clock as one about the
+// request's, in seconds of the wall clock.
+func (s *Server) wallTimeout(err error, seconds int64) error {
+	st := status.Convert(err)
+	if s.opts.Speed == 1 || st.Code() != codes.DeadlineExceeded {
+		return err
+	}
+	said := fmt.Sprintf("timeout %s exceeded", s.loopTimeout(seconds))
+	asked := fmt.Sprintf("timeout %s exceeded", time.Duration(seconds)*time.Second)
+	return status.Error(st.Code(), strings.Replace(st.Message(), said, asked, 1))
+}
 
 // loopTimeout is a request's timeout, in seconds of the wall clock, on the
 // loop's clock. It is rounded up to whole seconds.

@@ -353,6 +353,7 @@ func TestSpeed(t *testing.T) {
 		o.Programs = append([]fakecri.Program{
 			{Match: fakecri.Match{Container: "short"}, Behaviour: fakecri.Behaviour{RunFor: fakecri.Range{Min: 100 * time.Second, Max: 100 * time.Second}}},
 			{Match: fakecri.Match{Container: "stubborn"}, Behaviour: fakecri.Behaviour{OnTerm: fakecri.OnTerm{Ignore: true}}},
+			{Match: fakecri.Match{Container: "slow"}, Behaviour: fakecri.Behaviour{Exec: []fakecri.ExecRule{{Takes: fakecri.Range{Min: 20 * time.Hour, Max: 20 * time.Hour}}}}},
 		}, o.Programs...)
 	}))
 	ctx := testContext(t)
@@ -391,6 +392,12 @@ func TestSpeed(t *testing.T) {
 	}
 	if d := time.Since(began); d < 900*time.Millisecond || d > 20*time.Second {
 		t.Errorf("a stop with a timeout of 1s took %v", d)
+	}
+	id = r.runContainer(t, sandbox, containerConfig("slow"))
+	_, err = r.rt.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: []string{"probe"}, Timeout: 1})
+	wantCode(t, "ExecSync", err, codes.DeadlineExceeded)
+	if err == nil || !strings.Contains(err.Error(), "timeout 1s exceeded") {
+		t.Errorf("ExecSync with a timeout of 1s: %v", err)
 	}
 }
 

@@ -86,8 +86,8 @@ func TestPortForward(t *testing.T) {
 	sandbox, _ = r.shellPod(t, "httpd", func(c *runtimeapi.ContainerConfig) {
 		c.Command = []string{"sh", "-c", "mkdir /www; echo interpreted > /www/index.html; exec httpd -f -p 8080 -h /www"}
 	})
-	time.Sleep(50 * time.Millisecond)
 	local = r.forwarded(t, sandbox, 8080)
+	eventually(t, "httpd listens", func() bool { _, _, err := get(t, "http://"+local); return err == nil })
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -107,11 +107,12 @@ func TestPortForwardHostNetwork(t *testing.T) {
 		Metadata: &runtimeapi.ContainerMetadata{Name: "web"}, Image: &runtimeapi.ImageSpec{Image: "busybox:1"},
 		Command: []string{"sh", "-c", fmt.Sprintf("mkdir /www; echo host > /www/index.html; exec httpd -f -p %d -h /www", port)},
 	})
-	time.Sleep(50 * time.Millisecond)
+	at := fmt.Sprintf("http://127.0.0.1:%d/", port)
+	eventually(t, "httpd listens", func() bool { _, _, err := get(t, at); return err == nil })
 	if code, body, err := get(t, "http://"+r.forwarded(t, sandbox, int(port))); err != nil || code != 200 || body != "host\n" {
 		t.Errorf("%d %q, %v", code, body, err)
 	}
-	if code, body, err := get(t, fmt.Sprintf("http://127.0.0.1:%d/", port)); err != nil || code != 200 || body != "host\n" {
+	if code, body, err := get(t, at); err != nil || code != 200 || body != "host\n" {
 		t.Errorf("at 127.0.0.1: %d %q, %v", code, body, err)
 	}
 }

@@ -84,6 +84,7 @@ func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 	o := real.Options{
 		Config: cl.config, NodeName: name, NodeLabels: cl.flags.NodeLabels,
 		Defaulter: deps.Defaulter, Validator: deps.Validator, Log: logf,
+		CgroupV1:   cgroupV1(),
 		TuneKernel: cl.config.ProtectKernelDefaults, // only then: a kubelet that is tried out changes nothing for good
 	}
 	if err := cl.connect(&o); err != nil {

@@ -67,6 +67,8 @@ type Options struct {
 	// TuneKernel has the kernel's settings be as a kubelet wants them, or with
 	// protectKernelDefaults checked only. Without it they are left alone.
 	TuneKernel bool
+	// CgroupV1 is kubelet.Options'.
+	CgroupV1 bool
 	// Wrap, if set, may put something between the kubelet and its runtime.
 	Wrap func(rt internalapi.RuntimeService, im internalapi.ImageManagerService) (internalapi.RuntimeService, internalapi.ImageManagerService)
 	// Log takes log lines, from any goroutine; nil: none are made.
@@ -160,7 +162,8 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		FS: filesystem.New(l), Mounter: mount.New(), Machine: m, Network: network.New(l), Cgroups: newCgroups(o),
 		NodeLabels: o.NodeLabels, RootDir: o.RootDir, ContainerLogsDir: o.ContainerLogsDir,
 		Defaulter: o.Defaulter, Validator: o.Validator, NoElide: true, Durable: true, Log: o.Log,
-		Exit: func(err error) { exit = err; cancel(err) },
+		CgroupV1: o.CgroupV1,
+		Exit:     func(err error) { exit = err; cancel(err) },
 	}
 	if o.NewClient != nil {
 		if ko.Client, err = o.NewClient(l, g); err != nil {

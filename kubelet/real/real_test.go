@@ -177,11 +177,18 @@ func TestTakeover(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(o.RootDir, "allocated_pods_state")); err != nil {
 		t.Error(err)
 	}
+	if first.logged("cgroup v1 detected") {
+		t.Error("it warns of cgroup v1 where there is none")
+	}
+	o.CgroupV1 = true
 	second := start(t, o)
 	if got := second.container(); got != id {
 		t.Errorf("the container was %s, is %s", id, got)
 	}
 	second.end()
+	if !second.logged("cgroup v1 detected") {
+		t.Error("it does not warn of cgroup v1")
+	}
 	steps := make(chan struct{}, 1)
 	steps <- struct{}{}
 	o.watchClock = func(ctx context.Context, step func()) {

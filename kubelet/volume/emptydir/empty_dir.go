@@ -130,7 +130,7 @@ func setUpDir(host *volume.Host, dir string) error {
 		}
 		return host.FS.Chmod(dir, dirMode)
 	}
-	if err := host.FS.MkdirAll(path.Dir(dir), 0o750); err != nil {
+	if err := host.FS.MkdirAll(path.Dir(dir), 0o755); err != nil {
 		return err
 	}
 	return host.FS.MkdirAll(dir, dirMode)
