@@ -255,3 +255,22 @@ func TestRequests(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What a watch heard before it was stopped, and the loop had not come to, is not
+// told.
+func TestStoppedWatchIsSilent(t *testing.T) {
+	told := false
+	run(t, func(l *loop.Loop, g *loop.Group) {
+		ctx, cancel := context.WithCancel(context.Background())
+		f := &feed[v1.Pod]{ctx: ctx, l: l, g: g, event: func(watch.EventType, *v1.Pod) { told = true }}
+		l.Post(func() {
+			if err := f.Add(pod("a", "n1")); err != nil {
+				t.Error(err)
+			}
+			cancel()
+		})
+	})
+	if told {
+		t.Error("a stopped watch told of a pod")
+	}
+}
