@@ -42,13 +42,16 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/nodelease"
+	"github.com/drydock-sim/drydock/kubelet/nodeshutdown"
 	"github.com/drydock-sim/drydock/kubelet/nodestatus"
+	"github.com/drydock-sim/drydock/kubelet/oom"
 	"github.com/drydock-sim/drydock/kubelet/pleg"
 	kubepod "github.com/drydock-sim/drydock/kubelet/pod"
 	"github.com/drydock-sim/drydock/kubelet/prober"
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/kubelet/runtimeclass"
 	"github.com/drydock-sim/drydock/kubelet/secret"
+	"github.com/drydock-sim/drydock/kubelet/stats"
 	"github.com/drydock-sim/drydock/kubelet/status"
 	"github.com/drydock-sim/drydock/kubelet/token"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
@@ -157,6 +160,17 @@ type Options struct {
 	// ContainerLogsDir is where links to the logs of containers are made; "":
 	// none are.
 	ContainerLogsDir string
+	// MachineStats tells what the machine uses; nil: nobody knows, and the node
+	// is never under pressure. One that is a stats.Watcher too is asked only
+	// when it may be low on something.
+	MachineStats stats.Machine
+	// OOM tells whom the kernel killed for want of memory; nil: nobody does.
+	OOM oom.Source
+	// Logind holds up the machine's shutdown; nil: nobody watches for it.
+	Logind nodeshutdown.Logind
+	// GC says how many dead containers are kept; nil: as many as upstream's
+	// flags say unless they are set.
+	GC *kuberuntime.GCPolicy
 }
 
 // Kubelet is one node's agent.

@@ -30,6 +30,7 @@ var floors = []string{
 	"kubelet",
 	"fakecri",
 	"sim/memfs",
+	"sim/usage",
 	"sim/trace",
 	"sim/loop",
 }
