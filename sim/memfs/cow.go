@@ -26,6 +26,7 @@ func (f *FS) Freeze() *Image {
 	img := &Image{root: f.root, inos: map[*node]uint64{}}
 	img.freeze(f.root)
 	f.image = img
+	f.share.Add(Space{}.minus(f.share.used))
 	return img
 }
 
@@ -54,7 +55,9 @@ const imageInodes = 1 << 20
 // what it does not change: a directory is copied (its entries, not what is in
 // them) when something in it changes, a file when it is opened for writing.
 func NewFrom(opts Options, img *Image) *FS {
-	return &FS{l: opts.Loop, boot: []string{}, root: img.root, image: img, symlinks: 1}
+	f := &FS{l: opts.Loop, boot: []string{}, root: img.root, image: img, symlinks: 1}
+	f.share.join(opts.Share)
+	return f
 }
 
 // mine has a file system that started from an image own the directory that pl
@@ -66,7 +69,7 @@ func (f *FS) mine(pl place, self bool) place {
 	}
 	if pl.dir == nil {
 		if self && pl.n.frozen {
-			f.root = pl.n.thawed()
+			f.root = f.thaw(pl.n)
 			pl.n = f.root
 		}
 		return pl
@@ -76,7 +79,7 @@ func (f *FS) mine(pl place, self bool) place {
 	}
 	if self && pl.n != nil && pl.n.frozen {
 		i, _ := pl.dir.search(pl.name)
-		pl.n = pl.n.thawed()
+		pl.n = f.thaw(pl.n)
 		pl.dir.kids[i] = pl.n
 	}
 	return pl
@@ -85,7 +88,7 @@ func (f *FS) mine(pl place, self bool) place {
 // ownDir owns a directory and those above it.
 func (f *FS) ownDir(p string) *node {
 	if f.root.frozen {
-		f.root = f.root.thawed()
+		f.root = f.thaw(f.root)
 	}
 	at := f.shown(f.root)
 	for p = strings.TrimPrefix(p, "/"); p != ""; {
@@ -93,12 +96,21 @@ func (f *FS) ownDir(p string) *node {
 		i, _ := at.search(name)
 		k := at.kids[i]
 		if k.frozen {
-			k = k.thawed()
+			k = f.thaw(k)
 			at.kids[i] = k
 		}
 		at, p = f.shown(k), rest
 	}
 	return at
+}
+
+// thaw returns a copy that may be written to, which takes space of its own.
+func (f *FS) thaw(n *node) *node {
+	c := n.thawed()
+	if c.counted {
+		f.all().share.Add(c.weight())
+	}
+	return c
 }
 
 // thawed returns a copy that may be written to. Hard links to it part.
@@ -111,7 +123,7 @@ func (n *node) thawed() *node {
 		b.data = slices.Clip(b.data)
 		if n.body.ext != nil {
 			e := *n.body.ext
-			e.ino, e.names = 0, nil
+			e.ino, e.names, e.ghosts = 0, nil, nil
 			e.sparse = e.sparse.clone()
 			b.ext = &e
 		}
@@ -123,12 +135,8 @@ func (n *node) thawed() *node {
 // Written returns what a file system holds beside the image that it started
 // from: bytes as du counts them, and inodes.
 func (f *FS) Written() (bytes, inodes int64) {
-	if f.root.frozen {
-		return 0, 0
-	}
-	u := usage{f: f, skipFrozen: true}
-	u.add(f.root)
-	return u.bytes, u.inodes
+	used := f.Used()
+	return used.Bytes, used.Inodes
 }
 
 // Sub returns the part of the file system at a path, which is resolved now: a
@@ -141,6 +149,9 @@ func (f *FS) Sub(name string) (*FS, error) {
 		errno = syscall.ENOENT
 	}
 	if errno != 0 {
+		return nil, pathError("open", name, errno)
+	}
+	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
 		return nil, pathError("open", name, errno)
 	}
 	pl = f.mine(pl, true)
@@ -157,7 +168,12 @@ type Node struct {
 }
 
 // Top returns the root directory (or, of a part that is a file, that).
-func (f *FS) Top() Node { return Node{f: f, n: f.shown(f.root)} }
+func (f *FS) Top() Node {
+	if d := f.all().share.d; d != nil {
+		d.settle()
+	}
+	return Node{f: f, n: f.shown(f.root)}
+}
 
 // Top returns the root directory of an image.
 func (i *Image) Top() Node { return Node{img: i, n: i.root} }
@@ -239,6 +255,9 @@ func (f *FS) Mknod(name string, mode fs.FileMode, driver string) error {
 	pl, errno := f.walk(name, false)
 	if errno == 0 && pl.n != nil {
 		errno = syscall.EEXIST
+	}
+	if errno == 0 {
+		errno = f.noSpace(pl, false, Space{Inodes: 1})
 	}
 	if errno != 0 {
 		return pathError("mknod", name, errno)

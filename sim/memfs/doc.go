@@ -17,5 +17,9 @@
 // as a bind mount shows it, and [Node] is for who walks a tree by himself.
 // Long runs of zeros are not kept, though they count in [FS.Usage].
 //
+// A [Disk] is the space that file systems take ([Options.Share]), with totals kept
+// by change; on a full one writing gives ENOSPC. A [Growth] takes what a curve says
+// without anybody's writing it. What is on a tmpfs takes nothing of a disk.
+//
 // An empty directory takes 64 bytes and its name; well-known names are shared.
 package memfs

@@ -36,12 +36,15 @@ func (f *FS) WriteShared(name string, data []byte, perm fs.FileMode) error {
 		return err
 	}
 	defer f.changed(pl.path, false)
+	before := n.allocated()
 	n.setContent(nil)
-	if room := f.room(pl.path, n, int64(len(data))); room < int64(len(data)) {
-		n.setContent(slices.Clip(data[:room]))
+	f.resized(n, before)
+	room := f.room(pl.path, n, 0, int64(len(data)))
+	n.setContent(slices.Clip(data[:room]))
+	f.resized(n, 0)
+	if room < int64(len(data)) {
 		return pathError("write", name, syscall.ENOSPC)
 	}
-	n.setContent(slices.Clip(data))
 	return nil
 }
 
@@ -53,12 +56,13 @@ func (f *FS) Append(name string, data []byte, perm fs.FileMode) error {
 		return err
 	}
 	defer f.changed(pl.path, false)
-	room := f.room(pl.path, n, n.size()+int64(len(data))) - n.size()
+	before := n.allocated()
+	room := max(f.room(pl.path, n, n.size(), n.size()+int64(len(data)))-n.size(), 0)
+	n.writeAt(data[:min(room, int64(len(data)))], n.size())
+	f.resized(n, before)
 	if room < int64(len(data)) {
-		n.writeAt(data[:max(room, 0)], n.size())
 		return pathError("write", name, syscall.ENOSPC)
 	}
-	n.writeAt(data, n.size())
 	return nil
 }
 
@@ -70,9 +74,15 @@ func (f *FS) writable(name string, perm fs.FileMode) (*node, place, error) {
 	case errno != 0:
 		return nil, pl, pathError("open", name, errno)
 	case pl.n == nil:
+		if errno := f.noSpace(pl, false, Space{Inodes: 1}); errno != 0 {
+			return nil, pl, pathError("open", name, errno)
+		}
 		return f.create(pl, perm.Perm(), &body{}), pl, nil
 	case pl.n.isDir():
 		return nil, pl, pathError("open", name, syscall.EISDIR)
+	}
+	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
+		return nil, pl, pathError("open", name, errno)
 	}
 	pl = f.mine(pl, true)
 	f.touch(pl.n)
@@ -90,6 +100,9 @@ func (f *FS) Mkdir(name string, perm fs.FileMode) error {
 		return pathError("mkdir", name, errno)
 	case pl.n != nil:
 		return pathError("mkdir", name, syscall.EEXIST)
+	}
+	if errno := f.noSpace(pl, false, Space{block, 1}); errno != 0 {
+		return pathError("mkdir", name, errno)
 	}
 	f.create(pl, fs.ModeDir|perm.Perm(), nil)
 	f.changed(pl.path, false)
@@ -139,6 +152,8 @@ func (f *FS) Remove(name string) error {
 			errno = syscall.EBUSY
 		case len(pl.n.kids) > 0:
 			errno = syscall.ENOTEMPTY
+		default:
+			errno = f.noSpace(pl, false, Space{})
 		}
 	}
 	if errno != 0 {
@@ -163,6 +178,9 @@ func (f *FS) RemoveAll(name string) error {
 		}
 		return pathError("unlinkat", name, errno)
 	}
+	if errno := f.noSpace(pl, pl.dir == nil, Space{}); errno != 0 {
+		return pathError("unlinkat", name, errno)
+	}
 	pl = f.mine(pl, pl.dir == nil)
 	busy := f.clearTree(pl.n)
 	if pl.dir == nil || busy {
@@ -181,22 +199,21 @@ func (f *FS) clearTree(n *node) (busy bool) {
 		return false // it goes as a whole, and is not written to
 	}
 	if !n.isDir() {
-		n.unname()
 		return false
 	}
 	at := f.shown(n)
-	if len(at.kids) == 0 || len(f.all().mounts) == 0 && f.all().linked == 0 {
-		at.kids = nil
-		return n.mounted
-	}
 	kept := at.kids[:0]
 	for _, k := range at.kids {
 		if f.clearTree(k) {
 			kept = append(kept, k)
+			continue
 		}
+		f.forget(k)
 	}
 	clear(at.kids[len(kept):])
-	at.kids = kept
+	if at.kids = kept; len(kept) == 0 {
+		at.kids = nil
+	}
 	return n.mounted || len(kept) > 0
 }
 
@@ -247,6 +264,9 @@ func (f *FS) Chmod(name string, mode fs.FileMode) error {
 		errno = syscall.ENOENT
 	}
 	if errno != 0 {
+		return pathError("chmod", name, errno)
+	}
+	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
 		return pathError("chmod", name, errno)
 	}
 	pl = f.mine(pl, true)

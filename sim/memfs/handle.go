@@ -31,6 +31,10 @@ func (f *FS) Open(name string, flag int, perm fs.FileMode) (*File, error) {
 		errno = syscall.EEXIST
 	case pl.n != nil && pl.n.isDir() && (write || flag&(os.O_CREATE|os.O_TRUNC) != 0):
 		errno = syscall.EISDIR
+	case pl.n == nil:
+		errno = f.noSpace(pl, false, Space{Inodes: 1})
+	case write || flag&os.O_TRUNC != 0:
+		errno = f.noSpace(pl, true, Space{})
 	}
 	if errno != 0 {
 		return nil, pathError("open", name, errno)
@@ -41,7 +45,9 @@ func (f *FS) Open(name string, flag int, perm fs.FileMode) (*File, error) {
 		f.changed(pl.path, false)
 	case flag&os.O_TRUNC != 0:
 		pl = f.mine(pl, true)
+		before := pl.n.allocated()
 		pl.n.setContent(nil)
+		f.resized(pl.n, before)
 		f.touch(pl.n)
 		f.changed(pl.path, false)
 	case write:
@@ -82,7 +88,9 @@ func (h *File) ReadAt(b []byte, off int64) (int, error) {
 func (h *File) WriteAt(b []byte, off int64) (int, error) {
 	end, err := h.writeTo(off, int64(len(b)))
 	n := max(end-off, 0)
+	before := h.n.allocated()
 	h.n.writeAt(b[:n], off)
+	h.f.resized(h.n, before)
 	return int(n), err
 }
 
@@ -91,7 +99,9 @@ func (h *File) WriteZerosAt(off, n int64) (int64, error) {
 	end, err := h.writeTo(off, n)
 	fits := max(end-off, 0)
 	if fits > 0 {
+		before := h.n.allocated()
 		h.n.writeZerosAt(off, fits)
+		h.f.resized(h.n, before)
 	}
 	return fits, err
 }
@@ -106,7 +116,7 @@ func (h *File) writeTo(off, n int64) (end int64, err error) {
 	}
 	h.f.touch(h.n)
 	h.f.changed(h.path, false)
-	end = h.f.room(h.path, h.n, off+n)
+	end = h.f.room(h.path, h.n, off, off+n)
 	if end < off+n {
 		return end, pathError("write", h.name, syscall.ENOSPC)
 	}
@@ -121,7 +131,9 @@ func (h *File) Truncate(size int64) error {
 	if h.flag&(os.O_WRONLY|os.O_RDWR) == 0 || size < 0 {
 		return pathError("truncate", h.name, syscall.EINVAL)
 	}
+	before := h.n.allocated()
 	h.n.truncate(size)
+	h.f.resized(h.n, before)
 	h.f.touch(h.n)
 	h.f.changed(h.path, false)
 	return nil
@@ -141,12 +153,16 @@ func (f *FS) Truncate(name string, size int64) error {
 		errno = syscall.ENOENT
 	case pl.n.isDir():
 		errno = syscall.EISDIR
+	default:
+		errno = f.noSpace(pl, true, Space{})
 	}
 	if errno != 0 {
 		return pathError("truncate", name, errno)
 	}
 	pl = f.mine(pl, true)
+	before := pl.n.allocated()
 	pl.n.truncate(size)
+	f.resized(pl.n, before)
 	f.touch(pl.n)
 	f.changed(pl.path, false)
 	return nil
@@ -168,6 +184,8 @@ func (f *FS) Link(oldname, newname string) error {
 		errno = syscall.EXDEV
 	case from.n.isDir():
 		errno = syscall.EPERM
+	default:
+		errno = f.noSpace(from, true, Space{})
 	}
 	if errno != 0 {
 		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: errno}
@@ -178,7 +196,7 @@ func (f *FS) Link(oldname, newname string) error {
 	if len(e.names) == 0 {
 		e.names = append(e.names, from.n)
 	}
-	n := &node{name: shared(to.name), mode: from.n.mode, mtime: from.n.mtime, body: from.n.body}
+	n := &node{name: shared(to.name), mode: from.n.mode, mtime: from.n.mtime, body: from.n.body, counted: from.n.counted}
 	e.names = append(e.names, n)
 	to.dir.add(n)
 	to.dir.mtime = f.now()

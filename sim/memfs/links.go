@@ -16,6 +16,8 @@ func (f *FS) Symlink(oldname, newname string) error {
 		errno = syscall.EEXIST
 	case oldname == "":
 		errno = syscall.ENOENT
+	default:
+		errno = f.noSpace(pl, false, Space{Inodes: 1})
 	}
 	if errno != 0 {
 		return &os.LinkError{Op: "symlink", Old: oldname, New: newname, Err: errno}
@@ -62,9 +64,12 @@ func (f *FS) Rename(oldname, newname string) error {
 	if from.n == to.n || to.n != nil && from.n.body != nil && from.n.body == to.n.body {
 		return nil // also if they are names of one file
 	}
+	if errno := f.noSpace(from, true, Space{}); errno != 0 {
+		return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: errno}
+	}
 	from, to = f.mine(from, true), f.mine(to, false)
 	if to.n != nil {
-		to.n.unname()
+		f.forget(to.n)
 		to.dir.remove(to.n)
 	}
 	from.dir.remove(from.n)

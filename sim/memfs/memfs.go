@@ -20,6 +20,10 @@ type Options struct {
 	// by /etc/fstab: after a power cut they are there, and empty. Nil means
 	// /run.
 	Tmpfs []string
+	// Share is what the space comes from that files take, but for those on a
+	// tmpfs; nil means that there is no end of it. On a full disk writing gives
+	// ENOSPC.
+	Share *Share
 }
 
 // FS is a file system.
@@ -35,6 +39,7 @@ type FS struct {
 
 	image *Image // what it started from: nodes of it are frozen
 	tmpfs *mount // the whole is a tmpfs: see LimitAll
+	share Share  // what is taken, without what is frozen
 
 	// Of what Sub returns: the whole file system, and where this root is in it.
 	whole  *FS
@@ -47,7 +52,9 @@ func New(opts Options) *FS {
 	if f.boot == nil {
 		f.boot = []string{"/run"}
 	}
-	f.root = &node{name: "/", mode: fs.ModeDir | 0o755, mtime: f.now()}
+	f.root = &node{name: "/", mode: fs.ModeDir | 0o755, mtime: f.now(), counted: true}
+	f.share.join(opts.Share)
+	f.share.Add(f.root.weight())
 	f.mountBoot()
 	return f
 }
@@ -60,6 +67,7 @@ type node struct {
 	mode    fs.FileMode
 	mounted bool    // what is shown is in FS.mounts
 	frozen  bool    // of an Image, as all below it: never written to
+	counted bool    // in FS.share, unless frozen: not on a tmpfs, and not removed
 	body    *body   // of files and links, and of what ext says
 	kids    []*node // of directories, by name
 }
@@ -77,6 +85,7 @@ type ext struct {
 	ino      uint64 // 0 until somebody asks
 	sparse   *sparse
 	names    []*node // of a file with hard links: all its entries
+	ghosts   *[]*ghost
 }
 
 // now is the time for what is written.
@@ -197,6 +206,9 @@ func (f *FS) walk(name string, follow bool) (place, syscall.Errno) {
 	if !strings.HasPrefix(name, "/") {
 		return place{}, syscall.EINVAL
 	}
+	if d := f.all().share.d; d != nil {
+		d.settle()
+	}
 	p := path.Clean(name)
 	for range maxLinks {
 		pl, next, errno := f.walkOnce(p, follow)
@@ -248,7 +260,7 @@ func (f *FS) walkOnce(p string, follow bool) (pl place, next string, errno sysca
 func (f *FS) create(pl place, mode fs.FileMode, b *body) *node {
 	pl = f.mine(pl, false)
 	now := f.now()
-	n := &node{name: shared(pl.name), mode: mode, mtime: now, body: b}
+	n := &node{name: shared(pl.name), mode: mode, mtime: now, body: b, counted: pl.dir.counted}
 	if pl.dir.mode&fs.ModeSetgid != 0 {
 		if _, gid := pl.dir.owner(); gid != 0 {
 			n.extended().gid = gid
@@ -259,13 +271,16 @@ func (f *FS) create(pl place, mode fs.FileMode, b *body) *node {
 	}
 	pl.dir.add(n)
 	pl.dir.mtime = now
+	if n.counted {
+		f.all().share.Add(n.weight())
+	}
 	return n
 }
 
 // drop takes an entry out of its directory.
 func (f *FS) drop(pl place) {
 	pl = f.mine(pl, false)
-	pl.n.unname()
+	f.forget(pl.n)
 	pl.dir.remove(pl.n)
 	pl.dir.mtime = f.now()
 }

@@ -31,6 +31,9 @@ func (f *FS) MountTmpfsSize(name string, size int64) error {
 	if pl.dir == nil || pl.n.mounted {
 		return pathError("mount", name, syscall.EBUSY)
 	}
+	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
+		return pathError("mount", name, errno)
+	}
 	pl = f.mine(pl, true)
 	root := &node{name: pl.n.name, mode: fs.ModeDir | 0o777, mtime: f.now()}
 	pl.n.mounted = true

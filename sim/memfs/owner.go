@@ -62,7 +62,7 @@ func (n *node) unname() {
 
 // sys is what FileInfo.Sys says.
 func (f *FS) sys(n *node) *Sys {
-	s := &Sys{Nlink: 1, Blocks: n.allocated() / 512}
+	s := &Sys{Nlink: 1, Blocks: n.weight().Bytes / 512}
 	uid, gid := n.owner()
 	s.UID, s.GID = int(uid), int(gid)
 	if e := n.exts(); e != nil && len(e.names) > 0 {
@@ -113,6 +113,9 @@ func (f *FS) chown(op, name string, uid, gid int, follow bool) error {
 	if uint32(uid) == oldUID && uint32(gid) == oldGID {
 		return nil
 	}
+	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
+		return pathError(op, name, errno)
+	}
 	pl = f.mine(pl, true)
 	e := f.shown(pl.n).extended()
 	e.uid, e.gid = uint32(uid), uint32(gid)
@@ -131,6 +134,9 @@ func (f *FS) Chtimes(name string, atime, mtime time.Time) error {
 	}
 	if mtime.IsZero() {
 		return nil // as os.Chtimes
+	}
+	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
+		return pathError("chtimes", name, errno)
 	}
 	pl = f.mine(pl, true)
 	f.shown(pl.n).setTime(mtime.UnixNano())

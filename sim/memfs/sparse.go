@@ -242,7 +242,7 @@ func (n *node) truncate(size int64) {
 		s.size = size
 	case size <= have:
 		n.body.data = slices.Clip(n.body.data[:size])
-	case size-have < block:
+	case blocks(size) == blocks(have):
 		n.body.data = append(n.body.data, make([]byte, size-have)...)
 	default:
 		n.makeSparse().size = size

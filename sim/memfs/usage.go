@@ -1,16 +1,60 @@
 package memfs
 
-// room returns up to which offset, at most end, a file at a canonical path can
-// be written, by the size of the tmpfs that it is on.
-func (f *FS) room(p string, n *node, end int64) int64 {
+import "sort"
+
+// room returns up to which offset, from off to end, a file at a canonical path
+// can be written, by what is free on the disk or the tmpfs that it is on.
+func (f *FS) room(p string, n *node, off, end int64) int64 {
+	if d := f.all().share.d; d != nil && n.linked() {
+		return n.endWithin(off, end, d.Free().Bytes/block)
+	}
 	m := f.tmpfsOf(p)
 	if m == nil || m.size == 0 {
 		return end
 	}
 	// What the file has may be holes: count its whole length, to be simple.
-	have := (n.size() + block - 1) / block * block
+	have := blocks(n.size()) * block
 	free := m.size - f.tmpfsUsed(m) - (have - n.allocated())
 	return min(end, max(have+max(free, 0), n.size()))
+}
+
+// blocks is how many a file of a length has.
+func blocks(size int64) int64 { return (size + block - 1) / block }
+
+// endWithin returns how far, from off to end, a file can be written with so many
+// more blocks.
+func (n *node) endWithin(off, end, free int64) int64 {
+	if off >= end || blocks(end)-off/block+1 <= free {
+		return end
+	}
+	from := off
+	if n.sparse() == nil && off-n.size() < block {
+		from = min(off, n.size()) // what is between is filled
+	}
+	if n.newBlocks(from, end) <= free {
+		return end
+	}
+	first := off/block + 1
+	fit := sort.Search(int(blocks(end)-first), func(i int) bool { return n.newBlocks(from, (first+int64(i))*block) > free })
+	return max((first+int64(fit)-1)*block, off)
+}
+
+// newBlocks is how many more blocks a file has when it is written to from off to
+// end.
+func (n *node) newBlocks(off, end int64) int64 {
+	from, to := off/block, blocks(end)
+	count := to - from
+	runs := []run{{n: n.size()}}
+	if s := n.sparse(); s != nil {
+		runs = s.runs
+	}
+	for _, r := range runs {
+		if a, b := max(r.off/block, from), min(blocks(r.off+r.n), to); b > a {
+			count -= b - a
+			from = b // runs may share a block
+		}
+	}
+	return count
 }
 
 // LimitAll makes the whole file system a tmpfs of a size in bytes; 0 means
@@ -23,7 +67,7 @@ func (f *FS) tmpfsUsed(m *mount) int64 {
 	if root == nil {
 		root = f.all().root
 	}
-	u := usage{f: f, tmpfs: true}
+	u := tally{f: f, tmpfs: true}
 	u.add(root)
 	return u.bytes
 }
@@ -54,24 +98,20 @@ func (f *FS) Usage(name string) (bytes, inodes int64) {
 	if errno != 0 || pl.n == nil {
 		return 0, 0
 	}
-	u := usage{f: f, tmpfs: pl.n.mounted || f.tmpfsOf(pl.path) != nil}
+	u := tally{f: f, tmpfs: pl.n.mounted || f.tmpfsOf(pl.path) != nil}
 	u.add(f.shown(pl.n))
 	return u.bytes, u.inodes
 }
 
-// usage sums up a tree.
-type usage struct {
+// tally sums up a tree.
+type tally struct {
 	f             *FS
 	tmpfs         bool // directories take nothing
-	skipFrozen    bool
 	bytes, inodes int64
 	seen          map[*body]bool
 }
 
-func (u *usage) add(n *node) {
-	if u.skipFrozen && n.frozen {
-		return
-	}
+func (u *tally) add(n *node) {
 	if e := n.exts(); e != nil && len(e.names) > 1 {
 		if u.seen[n.body] {
 			return
@@ -84,6 +124,10 @@ func (u *usage) add(n *node) {
 	u.inodes++
 	if !u.tmpfs || !n.isDir() {
 		u.bytes += n.allocated()
+	}
+	for _, g := range n.ghosts() {
+		u.bytes += g.used.Bytes
+		u.inodes += g.used.Inodes
 	}
 	for _, k := range n.kids {
 		if !k.mounted {

@@ -1,0 +1,288 @@
+package memfs
+
+import (
+	"math"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// Space is room on a disk.
+type Space struct{ Bytes, Inodes int64 }
+
+func (s Space) plus(o Space) Space  { return Space{s.Bytes + o.Bytes, s.Inodes + o.Inodes} }
+func (s Space) minus(o Space) Space { return Space{s.Bytes - o.Bytes, s.Inodes - o.Inodes} }
+
+// fits tells whether s is no more than free in either way.
+func (s Space) fits(free Space) bool { return s.Bytes <= free.Bytes && s.Inodes <= free.Inodes }
+
+// DiskOptions say what a Disk is.
+type DiskOptions struct {
+	// Loop gives the time to what grows by itself. Required for Grow and Watch.
+	Loop *loop.Loop
+	// Device tells disks apart, as "/dev/vda1".
+	Device string
+	// Size is what the disk has; where it is 0 there is no end.
+	Size Space
+}
+
+// Disk is the space that file systems take from, and whatever else says so
+// ([Share]). All totals are kept by change: nobody counts files.
+type Disk struct {
+	opts  DiskOptions
+	share Share
+
+	growths []*Growth // those that still change, oldest first
+	settled int64     // when they were last brought up to date
+	busy    bool      // they are just now
+	behind  bool      // one got less than it wanted
+	timer   *loop.Timer
+	// How much may be taken, growths aside, until the timer has to be set
+	// anew, and how much has been since it was.
+	slack, drift Space
+
+	floor Space
+	low   func() // of Watch
+}
+
+// NewDisk returns an empty disk.
+func NewDisk(opts DiskOptions) *Disk {
+	d := &Disk{opts: opts}
+	d.share.d = d
+	return d
+}
+
+// Device returns what the disk is called.
+func (d *Disk) Device() string { return d.opts.Device }
+
+// Size returns what the disk has; 0 where there is no end.
+func (d *Disk) Size() Space { return d.opts.Size }
+
+// Used returns what is taken.
+func (d *Disk) Used() Space {
+	d.settle()
+	return d.share.used
+}
+
+// Free returns what can be taken: never below 0, and a great deal where there is
+// no end.
+func (d *Disk) Free() Space {
+	d.settle()
+	return d.free()
+}
+
+func (d *Disk) free() Space {
+	return Space{left(d.opts.Size.Bytes, d.share.used.Bytes), left(d.opts.Size.Inodes, d.share.used.Inodes)}
+}
+
+func left(size, used int64) int64 {
+	if size == 0 {
+		return math.MaxInt64 / 2
+	}
+	return max(size-used, 0)
+}
+
+// Share returns a new part of the disk's space.
+func (d *Disk) Share() *Share { return d.share.Share() }
+
+// Share is what somebody takes of a disk. The zero Share is of none, and only
+// counts.
+type Share struct {
+	up   *Share
+	d    *Disk
+	used Space
+}
+
+// join makes s a part of up.
+func (s *Share) join(up *Share) {
+	if up != nil {
+		s.up, s.d = up, up.d
+	}
+}
+
+// Share returns a new part of the share, which counts in it.
+func (s *Share) Share() *Share { return &Share{up: s, d: s.d} }
+
+// Disk returns that which the share is of, or nil.
+func (s *Share) Disk() *Disk { return s.d }
+
+// Used returns what is taken, by its parts too.
+func (s *Share) Used() Space {
+	if s.d != nil {
+		s.d.settle()
+	}
+	return s.used
+}
+
+// Add takes so much more, full or not; below 0 it gives back.
+func (s *Share) Add(by Space) {
+	for p := s; p != nil; p = p.up {
+		p.used = p.used.plus(by)
+	}
+	if s.d != nil {
+		s.d.moved(by)
+	}
+}
+
+// Clear gives back all that is taken. Parts must be of no use any more.
+func (s *Share) Clear() { s.Add(Space{}.minus(s.used)) }
+
+// Take takes space if there is as much.
+func (s *Share) Take(need Space) bool {
+	if s.d != nil && !need.fits(s.d.Free()) {
+		return false
+	}
+	s.Add(need)
+	return true
+}
+
+// moved is called after each change of what is taken.
+func (d *Disk) moved(by Space) {
+	if d.low != nil && d.isLow() {
+		low := d.low
+		d.low = nil
+		low()
+	}
+	if len(d.growths) == 0 || d.busy {
+		return
+	}
+	if d.behind && (by.Bytes < 0 || by.Inodes < 0) {
+		d.wakeIn(0)
+		return
+	}
+	d.drift = d.drift.plus(by)
+	if !d.drift.fits(d.slack) {
+		d.arm()
+	}
+}
+
+// Below tells whether less than floor is free.
+func (d *Disk) Below(floor Space) bool { return !floor.fits(d.Free()) }
+
+func (d *Disk) isLow() bool { return !d.floor.fits(d.free()) }
+
+// Watch has low called once, when less than floor is free from now on, in the
+// step that takes it, and forgets any earlier Watch. It returns false, and calls
+// nothing, if less is free already. low must not wait; nil only forgets.
+func (d *Disk) Watch(floor Space, low func()) bool {
+	d.settle()
+	d.floor, d.low = floor, nil
+	if low == nil {
+		return true // the timer may be early now, which does no harm
+	}
+	if d.isLow() {
+		return false
+	}
+	d.low = low
+	d.arm()
+	return true
+}
+
+// settle brings what grows by itself up to date.
+func (d *Disk) settle() {
+	if len(d.growths) == 0 || d.busy {
+		return
+	}
+	now := d.opts.Loop.UnixNano()
+	if d.settled == now {
+		return
+	}
+	d.settled, d.busy, d.behind = now, true, false
+	ended := false
+	for i := 0; i < len(d.growths); i++ { // nobody stops one meanwhile
+		g := d.growths[i]
+		g.settle(now)
+		ended = ended || g.over
+		d.behind = d.behind || g.behind
+	}
+	if ended {
+		d.growths = slices.DeleteFunc(d.growths, func(g *Growth) bool { return g.over })
+	}
+	d.busy = false
+}
+
+// wake is the timer.
+func (d *Disk) wake() {
+	d.settled = 0 // there may be more room since
+	d.settle()
+	d.arm()
+}
+
+func (d *Disk) wakeIn(t time.Duration) {
+	if d.timer == nil {
+		d.timer = d.opts.Loop.Root().NewTimer("disk", d.wake)
+	}
+	d.timer.Reset(t)
+}
+
+// noSpace is the errno of a change to an entry of dir that takes need.
+func (s *Share) noSpace(dir *node, need Space) syscall.Errno {
+	if s.d == nil || dir != nil && !dir.counted || need.fits(s.d.free()) {
+		return 0
+	}
+	return syscall.ENOSPC
+}
+
+// weight is what an entry takes.
+func (n *node) weight() Space {
+	s := Space{n.allocated(), 1}
+	for _, g := range n.ghosts() {
+		s = s.plus(g.used)
+	}
+	return s
+}
+
+func (n *node) ghosts() []*ghost {
+	if e := n.exts(); e != nil && e.ghosts != nil {
+		return *e.ghosts
+	}
+	return nil
+}
+
+// resized is called after each change of a file that took so many bytes before.
+func (f *FS) resized(n *node, before int64) {
+	if by := n.allocated() - before; by != 0 && n.linked() {
+		f.all().share.Add(Space{Bytes: by})
+	}
+}
+
+// linked tells whether what a file takes is counted: an open file may have been
+// removed, or have names left.
+func (n *node) linked() bool {
+	if n.counted {
+		return true
+	}
+	if e := n.exts(); e != nil {
+		for _, o := range e.names {
+			if o.counted {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// forget takes an entry off the names of its file, and with the last one what it
+// takes off the disk.
+func (f *FS) forget(n *node) {
+	if n.frozen {
+		return
+	}
+	if n.counted {
+		n.counted = false
+		if e := n.exts(); e == nil || len(e.names) <= 1 {
+			w := n.weight()
+			f.all().share.Add(Space{}.minus(w))
+		}
+	}
+	n.unname()
+}
+
+// Used returns what the file system holds beside what it started from, and
+// without what is on a tmpfs: bytes as du counts them, and inodes.
+func (f *FS) Used() Space { return f.all().share.Used() }
+
+// Disk returns the disk that the file system is on, or nil.
+func (f *FS) Disk() *Disk { return f.all().share.d }

@@ -1,0 +1,320 @@
+package memfs
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/drydock-sim/drydock/sim/usage"
+)
+
+// Growth is something on a disk whose size follows a curve: nothing is written,
+// but the space is taken. On a full disk it gets what is left, and the rest when
+// there is room; a log's growth has lost it then.
+type Growth struct {
+	d             *Disk
+	share         *Share // that counts it, unless it is of files
+	bytes, inodes usage.User
+	got           Space
+	until         int64 // it does not change before
+	behind        bool
+	over          bool // it never changes any more
+
+	// Of files: where it is, and either the directory's part of it, or that it
+	// is a log.
+	f     *FS
+	path  string
+	n     *node
+	ghost *ghost
+	log   bool
+}
+
+// ghost is what a growth takes in a directory.
+type ghost struct {
+	key  string
+	used Space
+}
+
+// Grow takes as much of the share as the curves say, on the clock of
+// loop.UnixNano.
+func (s *Share) Grow(bytes, inodes usage.User) *Growth {
+	return s.d.grow(&Growth{share: s, bytes: bytes, inodes: inodes})
+}
+
+// Grow has a directory, which it makes if there is none, hold as much more as
+// the curves say: of files that can't be seen, but which Usage counts, and which
+// go with the directory. An earlier Growth of the same key there ends, and what
+// it has taken is the beginning of the new one.
+func (f *FS) Grow(dir, key string, bytes, inodes usage.User) (*Growth, error) {
+	if err := f.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	pl, errno := f.walk(dir, true)
+	if errno == 0 {
+		errno = f.noSpace(pl, true, Space{})
+	}
+	if errno != 0 {
+		return nil, pathError("open", dir, errno)
+	}
+	pl = f.mine(pl, true)
+	n := f.shown(pl.n)
+	e := n.extended()
+	if e.ghosts == nil {
+		e.ghosts = &[]*ghost{}
+	}
+	i := slices.IndexFunc(*e.ghosts, func(g *ghost) bool { return g.key == key })
+	if i < 0 {
+		i = len(*e.ghosts)
+		*e.ghosts = append(*e.ghosts, &ghost{key: key})
+	}
+	d, mine := f.disk(), (*e.ghosts)[i]
+	for _, o := range d.growths {
+		if o.ghost == mine {
+			o.Stop()
+			break
+		}
+	}
+	return d.grow(&Growth{f: f, path: pl.path, n: n, ghost: mine, got: mine.used, bytes: bytes, inodes: inodes}), nil
+}
+
+// GrowFile appends to a file as much as a curve rises by: zeros. Where the curve
+// falls nothing happens, and while there is no file it waits.
+func (f *FS) GrowFile(name string, bytes usage.User) *Growth {
+	return f.disk().grow(&Growth{f: f, path: name, log: true, bytes: bytes})
+}
+
+// disk is that of all; one without end if there is none yet.
+func (f *FS) disk() *Disk {
+	all := f.all()
+	if all.share.d == nil {
+		d := NewDisk(DiskOptions{Loop: all.l})
+		all.share.up, all.share.d = &d.share, d
+		d.share.used = all.share.used
+	}
+	return all.share.d
+}
+
+func (d *Disk) grow(g *Growth) *Growth {
+	d.settle()
+	g.d = d
+	d.growths = append(d.growths, g)
+	d.wake()
+	return g
+}
+
+// Used returns what the growth takes, of a log what was written and lost.
+func (g *Growth) Used() Space {
+	g.d.settle()
+	return g.got
+}
+
+// Stop ends the growth. What it has taken stays.
+func (g *Growth) Stop() {
+	g.d.settle()
+	g.over = true
+	g.d.growths = slices.DeleteFunc(g.d.growths, func(o *Growth) bool { return o == g })
+}
+
+// settle takes or gives back what has changed. The disk says when.
+func (g *Growth) settle(now int64) {
+	if now < g.until {
+		return
+	}
+	t := time.Duration(now)
+	want := Space{g.bytes.At(t), g.inodes.At(t)}
+	g.until = min(level(g.bytes, now), level(g.inodes, now))
+	by := want.minus(g.got)
+	if g.log {
+		g.append(by.Bytes)
+		return
+	}
+	if g.n == nil || g.n.counted {
+		free := g.d.free()
+		by = Space{min(by.Bytes, free.Bytes), min(by.Inodes, free.Inodes)}
+	}
+	g.got = g.got.plus(by)
+	g.behind = g.got != want
+	if g.behind {
+		g.until = now
+	}
+	g.over = !g.behind && g.until == math.MaxInt64
+	switch {
+	case by == Space{}:
+	case g.n == nil:
+		g.share.Add(by)
+		return
+	default:
+		g.ghost.used = g.got
+		if g.n.counted {
+			g.f.all().share.Add(by)
+		}
+	}
+	if g.n != nil { // also when the curve only begins to rise
+		g.f.changed(g.path, false)
+	}
+}
+
+// append lets a log grow by n bytes, of which those are lost that don't fit.
+func (g *Growth) append(n int64) {
+	if n > 0 && !g.f.appendZeros(g.path, n) {
+		g.until = 0
+		return // there is no file
+	}
+	g.got.Bytes += max(n, 0)
+	g.over = g.until == math.MaxInt64
+	g.f.changed(g.path, false)
+}
+
+// appendZeros adds to a file that is there, as far as there is room.
+func (f *FS) appendZeros(name string, n int64) bool {
+	pl, errno := f.walk(name, true)
+	if errno != 0 || pl.n == nil || pl.n.isDir() {
+		return false
+	}
+	if f.noSpace(pl, true, Space{}) != 0 {
+		return true // not even for a copy of the file
+	}
+	pl = f.mine(pl, true)
+	before, size := pl.n.allocated(), pl.n.size()
+	if n = f.room(pl.path, pl.n, size, size+n) - size; n > 0 {
+		pl.n.makeSparse().put(size, n, nil)
+		f.resized(pl.n, before)
+		f.touch(pl.n)
+	}
+	return true
+}
+
+// level is until when a curve stays where it is, on the loop's clock; not after
+// now if it doesn't.
+func level(u usage.User, now int64) int64 {
+	t := time.Duration(now) - u.Start
+	end, ok := u.Curve.Next(t, u.Key)
+	switch {
+	case !ok:
+		return math.MaxInt64
+	case u.Curve.At(end-1, u.Key) != u.Curve.At(t, u.Key):
+		return now
+	}
+	return int64(u.Start + end)
+}
+
+// Near a limit, growths are looked at to the millisecond; before that, when half
+// of what is left has gone.
+const (
+	nearBytes  = 1 << 20
+	nearInodes = 64
+	minWake    = time.Millisecond
+)
+
+// arm sets the timer to when growths may next fill the disk, or leave less than
+// the floor, or begin to change files that somebody watches. The slack is how
+// much others may take until then without its being set anew.
+func (d *Disk) arm() {
+	if len(d.growths) == 0 {
+		if d.timer != nil {
+			d.timer.Stop()
+		}
+		return
+	}
+	now := d.opts.Loop.UnixNano()
+	next := int64(math.MaxInt64)
+	d.drift = Space{}
+	size, used := d.opts.Size, d.share.used
+	users := make([]usage.User, len(d.growths))
+	for i, g := range d.growths {
+		users[i] = g.bytes
+		if g.f != nil && g.until > now {
+			next = min(next, g.until)
+		}
+	}
+	at, slack := d.limit(users, now, size.Bytes, used.Bytes, d.floor.Bytes, nearBytes)
+	next, d.slack.Bytes = min(next, at), slack
+	for i, g := range d.growths {
+		users[i] = g.inodes
+	}
+	at, slack = d.limit(users, now, size.Inodes, used.Inodes, d.floor.Inodes, nearInodes)
+	next, d.slack.Inodes = min(next, at), slack
+	if next == math.MaxInt64 {
+		if d.timer != nil {
+			d.timer.Stop()
+		}
+		return
+	}
+	d.wakeIn(max(time.Duration(next-now), minWake))
+}
+
+// limit is when users may come near the next limit of one kind, and how much
+// others may take before.
+func (d *Disk) limit(users []usage.User, now, size, used, floor, near int64) (at, slack int64) {
+	const never = math.MaxInt64
+	if size == 0 {
+		return never, never
+	}
+	limit := size
+	if d.low != nil && used <= size-floor {
+		limit = min(size, size-floor+1)
+	}
+	if used >= limit {
+		return never, 0 // full: whoever gives back says so
+	}
+	var sum, peak int64
+	for _, u := range users {
+		sum += u.At(time.Duration(now))
+		peak += u.Curve.Peak()
+	}
+	budget := limit - used
+	if rise := peak - sum; rise < budget {
+		return never, budget - rise - 1
+	}
+	if budget > near {
+		slack = budget / 2
+		budget -= slack
+	}
+	t, ok := usage.FirstOver(users, sum+budget-1, time.Duration(now))
+	if !ok {
+		return never, slack
+	}
+	return int64(t), slack
+}
+
+// noSpace is the errno of a change where pl leads that takes need, besides what is
+// copied from the image for it; self tells that the entry is written to.
+func (f *FS) noSpace(pl place, self bool, need Space) syscall.Errno {
+	all := f.all()
+	if all.share.d == nil {
+		return 0
+	}
+	if all.image != nil {
+		copied := Space{}
+		if self && pl.n != nil && pl.n.frozen {
+			copied = Space{pl.n.allocated(), 1}
+		}
+		if free := all.share.d.free(); free.Bytes < need.Bytes+copied.Bytes+nearBytes || free.Inodes < need.Inodes+copied.Inodes+nearInodes {
+			copied = copied.plus(f.frozenAbove(pl))
+		}
+		need = need.plus(copied)
+	}
+	dir := pl.dir
+	if dir == nil {
+		dir = pl.n
+	}
+	return all.share.noSpace(dir, need)
+}
+
+// frozenAbove is what copies of the directories above an entry will take.
+func (f *FS) frozenAbove(pl place) (need Space) {
+	at := f.root
+	for p := strings.TrimPrefix(pl.path, "/"); at != nil && p != ""; {
+		if at.frozen {
+			need = need.plus(Space{block, 1})
+		}
+		var name string
+		name, p, _ = strings.Cut(p, "/")
+		if at = at.child(name); at != nil {
+			at = f.shown(at)
+		}
+	}
+	return need
+}
