@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/sim/loop"
 	"github.com/drydock-sim/drydock/sim/trace"
@@ -74,6 +75,8 @@ type subject struct {
 	namespace, pod, container, image string
 	attempt                          uint32
 	timeout                          int64 // seconds; -1: has none
+	// resources are what the call gives to a container.
+	resources *runtimeapi.LinuxContainerResources
 }
 
 var (
@@ -241,6 +244,12 @@ func (r *Runtime) record(kind trace.Kind, m method, s *subject, took int64, err 
 	}
 	if s.image != "" {
 		fields = append(fields, trace.Str("image", s.image))
+	}
+	if r := s.resources; r != nil && r.CpusetCpus != "" {
+		fields = append(fields, trace.Str("cpusetCpus", r.CpusetCpus))
+	}
+	if r := s.resources; r != nil && r.CpusetMems != "" {
+		fields = append(fields, trace.Str("cpusetMems", r.CpusetMems))
 	}
 	if kind == trace.KindCRI {
 		fields = append(fields, trace.Int("tookMs", took/int64(time.Millisecond)))

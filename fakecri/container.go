@@ -80,6 +80,7 @@ func containerNotFound(id string) error {
 func (c *Client) CreateContainer(ctx context.Context, podSandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
 	sub := c.r.sandboxSubject(podSandboxID)
 	sub.container, sub.attempt = config.GetMetadata().GetName(), config.GetMetadata().GetAttempt()
+	sub.resources = config.GetLinux().GetResources()
 	return change(ctx, c, mCreateContainer, &sub, func(ctx context.Context, d *daemon) (string, error) {
 		return c.r.createContainer(ctx, d, &sub, podSandboxID, config)
 	})
@@ -130,6 +131,9 @@ func (r *Runtime) createContainer(ctx context.Context, d *daemon, sub *subject, 
 	if s.state != sandboxReady || !s.listed {
 		return "", notReady(s)
 	}
+	if err := r.rootDirFits("container", c.id); err != nil {
+		return "", status.Error(codes.Unknown, err.Error())
+	}
 	if err := r.makeMountSources(config.Mounts); err != nil {
 		return "", status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: %v", c.id, err)
 	}
@@ -151,6 +155,8 @@ func (r *Runtime) createContainer(ctx context.Context, d *daemon, sub *subject, 
 	c.createdAt = r.l.UnixNano()
 	c.state = stateCreated
 	c.listed = true
+	r.holdImage(img.source)
+	r.containerGen++
 	r.containerByID[c.id] = c
 	r.containers = append(r.containers, c)
 	s.pod.containers = append(s.pod.containers, c)
@@ -326,6 +332,9 @@ func (r *Runtime) removeContainer(c *container) {
 	}
 	s := c.sandbox
 	c.listed = false
+	r.dropLayer(c)
+	r.releaseImage(c.image.source)
+	r.containerGen++
 	delete(r.containerByID, c.id)
 	r.containers = deleteItem(r.containers, c)
 	s.containers = deleteItem(s.containers, c)
@@ -348,6 +357,7 @@ func (r *Runtime) setContainerState(c *container, state runtimeapi.ContainerStat
 // it killed.
 func (c *Client) UpdateContainerResources(ctx context.Context, id string, resources *runtimeapi.ContainerResources) error {
 	r, sub := c.r, c.r.containerSubject(id)
+	sub.resources = resources.GetLinux()
 	_, err := change(ctx, c, mUpdateContainerResources, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
 		if err := checkResources(resources.GetLinux()); err != nil {
 			return struct{}{}, err

@@ -87,6 +87,16 @@
 // full. [Options.OnListen] tells which ports are open, and [Runtime.Dial] and
 // [Runtime.Join] lead connections there.
 //
+// # Disks
+//
+// Images and writable layers take space of [Options.ImageDisk] and
+// [Options.LayerDisk]; logs and mounts, of whatever the node's files do. What a
+// stated program writes is said by curves ([Write], [Behaviour.LogBytes]). A
+// layer stays until its container is removed, and an image's files until the
+// last container has gone that was made of it. On a full disk pulls, sandboxes
+// and containers fail as under containerd, programs get ENOSPC, and logs are
+// lost.
+//
 // # Behind the kubelet's back
 //
 // Runtime's methods named after what happens, such as
@@ -97,7 +107,7 @@
 //
 // CheckpointContainer and GetContainerEvents (see [Runtime.OnEvent]) return
 // Unimplemented, and so do Exec, Attach and PortForward without
-// [Options.Streaming]. Network traffic, disk I/O and pressure are counted
+// [Options.Streaming]. Network traffic, disk throughput and pressure are counted
 // nowhere and show as 0. Of capabilities chown, dac_override, fowner, kill and
 // sys_admin count; seccomp and no_new_privs show in /proc only. SELinux and
 // AppArmor have no effect. There are no service addresses and there is no DNS.

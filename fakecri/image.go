@@ -23,6 +23,9 @@ type Image struct {
 	Aliases []string
 	// Size is in bytes. 0 means Options.ImageSize.
 	Size int64
+	// Unpacked is what it takes on disk, in bytes; 0 means Size. Inodes counts
+	// its files; 0 means 1.
+	Unpacked, Inodes int64
 	// Pull is how long a pull takes. Zero means Options.ImagePull. A pull of
 	// what is present under that name takes an eighth.
 	Pull Range
@@ -93,8 +96,13 @@ func (im Image) Validate() error {
 			return fmt.Errorf("aliases[%d]: %q: %w", i, a, err)
 		}
 	}
-	if im.Size < 0 {
+	switch {
+	case im.Size < 0:
 		return fmt.Errorf("size: negative")
+	case im.Unpacked < 0:
+		return fmt.Errorf("unpacked: negative")
+	case im.Inodes < 0:
+		return fmt.Errorf("inodes: negative")
 	}
 	if im.StopSignal < 0 || im.StopSignal > 64 {
 		return fmt.Errorf("stopSignal: %d is not within 1 to 64", im.StopSignal)
@@ -151,6 +159,7 @@ type imageSource struct {
 	Image
 	id, digest string
 	pulls      uint64
+	holders    int // see Runtime.holdImage
 	known      *knownImage
 	commands   kernel.Commands // what its programs do; made when one is run
 	users      *users          // of its files; made for the first status
@@ -162,6 +171,7 @@ type imageStore struct {
 	byRef   map[string]*image       // by id, canonical tag and digest
 	images  []*image                // in order of arrival
 	list    []*runtimeapi.Image     // nil after a change
+	pulled  []PullCount
 	// known remembers canonical names: to parse one takes microseconds, and
 	// each start of a container asks several times.
 	known map[string]string
@@ -355,6 +365,7 @@ func (st *imageStore) add(src *imageSource, c string) *image {
 	im := st.byRef[src.id]
 	if im == nil {
 		im = &image{id: src.id, source: src}
+		st.r.holdImage(src)
 		st.images = append(st.images, im)
 		st.byRef[src.id] = im
 		st.byRef[strings.TrimPrefix(src.id, "sha256:")] = im
@@ -430,6 +441,7 @@ func (st *imageStore) remove(im *image) {
 		delete(st.byRef, d)
 	}
 	st.images = deleteItem(st.images, im)
+	st.r.releaseImage(im.source)
 	st.list = nil
 	st.r.imageGen++
 }

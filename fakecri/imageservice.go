@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/sim/memfs"
 )
 
 // ListImages returns the images that are present, or the one that the filter
@@ -90,7 +92,13 @@ func (r *Runtime) pullImage(ctx context.Context, d *daemon, sub *subject, auth *
 	if err := r.l.Sleep(ctx, took); err != nil {
 		return "", err
 	}
-	return r.images.add(src, name).id, nil
+	if err := r.imageFits(src, name); err != nil {
+		return "", err
+	}
+	fresh := r.images.byRef[src.id] == nil
+	im := r.images.add(src, name)
+	r.images.countPull(name, src.Size, fresh)
+	return im.id, nil
 }
 
 // admits tells whether a pull with those credentials is let in.
@@ -138,32 +146,32 @@ func (c *Client) RemoveImage(ctx context.Context, image *runtimeapi.ImageSpec) e
 	return err
 }
 
-// imageFilesystem is where containerd keeps images and writable layers.
-const imageFilesystem = "/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs"
+// DefaultImageFilesystem is where containerd keeps images and writable layers.
+const DefaultImageFilesystem = "/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs"
 
-// ImageFsInfo returns what the images take, their sizes' sum and one inode each,
-// and the writable layers of containers, which are on the same file system.
+// ImageFsInfo returns what images take and what containers' writable layers do.
+// On one file system its entry counts both, as containerd's does.
 func (c *Client) ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	if err := c.read(ctx, mImageFsInfo, subject{timeout: -1}); err != nil {
 		return nil, err
 	}
-	var used int64
-	for _, im := range c.r.images.images {
-		used += im.source.Size
+	images, layers, o := c.r.disks.images.Used(), c.r.disks.layers.Used(), &c.r.opts
+	if o.ContainerFilesystem == o.ImageFilesystem {
+		images.Bytes += layers.Bytes
+		images.Inodes += layers.Inodes
 	}
-	layers, inodes := c.r.writableLayers()
 	return &runtimeapi.ImageFsInfoResponse{
-		ImageFilesystems:     []*runtimeapi.FilesystemUsage{c.r.filesystem(used+layers, int64(len(c.r.images.images))+inodes)},
-		ContainerFilesystems: []*runtimeapi.FilesystemUsage{c.r.filesystem(layers, inodes)},
+		ImageFilesystems:     []*runtimeapi.FilesystemUsage{c.r.filesystem(o.ImageFilesystem, images)},
+		ContainerFilesystems: []*runtimeapi.FilesystemUsage{c.r.filesystem(o.ContainerFilesystem, layers)},
 	}, nil
 }
 
-// filesystem is what images or writable layers use of the runtime's disk.
-func (r *Runtime) filesystem(bytes, inodes int64) *runtimeapi.FilesystemUsage {
+// filesystem is what images or writable layers use of a disk.
+func (r *Runtime) filesystem(mountpoint string, used memfs.Space) *runtimeapi.FilesystemUsage {
 	return &runtimeapi.FilesystemUsage{
 		Timestamp:  r.l.UnixNano(),
-		FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: r.opts.ImageFilesystem},
-		UsedBytes:  uint64Value(bytes),
-		InodesUsed: uint64Value(inodes),
+		FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: mountpoint},
+		UsedBytes:  uint64Value(used.Bytes),
+		InodesUsed: uint64Value(used.Inodes),
 	}
 }

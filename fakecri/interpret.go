@@ -16,6 +16,7 @@ import (
 // interpreted is what a container has besides when its processes are
 // interpreted.
 type interpreted struct {
+	r     *Runtime
 	c     *container
 	kc    *kernel.Container
 	view  *kernel.View
@@ -32,11 +33,15 @@ type interpreted struct {
 	stdin          kernel.File // the end that an attached client would write to
 	tty            *kernel.TTY // of a container with one that clients can attach to
 	oom            bool
+	oomCgroup      string // whose limit is passed, while the killer is at work; "": its own
 	// Of a program that is stated: its behaviour, how many of its log lines it
 	// has written, and what ends it from within.
 	stated *Behaviour
 	logged int
 	exit   exitRequest
+	// When somebody last asked for the processor time, and what it was.
+	askedAt, askedCPU int64
+	milli             int64
 	// ended is how the first process did, and endedAt when, in nanoseconds
 	// since the epoch; 0 until then.
 	ended   exitStatus
@@ -159,7 +164,7 @@ const runcCreate = "failed to create containerd task: failed to create shim task
 // command line is.
 func (r *Runtime) startInterpreted(c *container, stated *Behaviour, done func(kernel.Exit)) (*interpreted, error) {
 	pk := r.podKernelOf(c.sandbox)
-	in := &interpreted{c: c, group: r.l.NewGroup(c.sandbox.config.Metadata.Name + "/" + c.config.Metadata.Name), net: pk.net}
+	in := &interpreted{r: r, c: c, group: r.l.NewGroup(c.sandbox.config.Metadata.Name + "/" + c.config.Metadata.Name), net: pk.net}
 	in.stdout = &logStream{r: r, c: c, name: stdoutName}
 	in.stderr = &logStream{r: r, c: c, name: stderrName}
 	if err := r.enterImage(in, pk); err != nil {
@@ -259,14 +264,22 @@ func (r *Runtime) containerOptions(in *interpreted, pk *podKernel) kernel.Contai
 		Capabilities: caps, NoNewPrivileges: noNew, Seccomp: seccomp, Sysctls: c.sandbox.config.GetLinux().GetSysctls(),
 		Group: in.group, Root: in.view, Net: in.net, PIDs: in.pids, Cgroup: pk.cgroup, ID: c.id, CgroupPath: r.cgroupPath(c),
 		Hostname:    r.utsName(c.sandbox),
-		OOMScoreAdj: int16(max(-1000, min(1000, lin.GetOomScoreAdj()))), IDMaps: idMaps(c.sandbox),
+		OOMScoreAdj: oomScoreAdj(c), IDMaps: idMaps(c.sandbox),
 		HostIPC:     c.sandbox.config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetIpc() == runtimeapi.NamespaceMode_NODE,
 		Filter:      r.filterOf(c.config.GetLinux().GetSecurityContext()),
 		MemoryLimit: lin.GetMemoryLimitInBytes(),
 		OOMGroup:    lin.GetUnified()["memory.oom.group"] == "1",
 		CPUShares:   lin.GetCpuShares(), CPUQuota: lin.GetCpuQuota(), CPUPeriod: lin.GetCpuPeriod(),
 		Commands: r.commandsFor(in),
-		OOM:      func(*kernel.Process) { in.oom = true },
+		Forks:    func() bool { return r.mayFork(c) },
+		OOM: func(p *kernel.Process) {
+			in.oom = true
+			cgroup := in.oomCgroup
+			if cgroup == "" {
+				cgroup = r.cgroupPath(c)
+			}
+			r.tellOOM(c, processName(p.Argv), p.PIDIn(r.machine.HostPIDs()), cgroup)
+		},
 		UnknownCommand: func(name string) {
 			if c.image.source.Commands != nil {
 				return // so the scenario says

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/sim/trace"
+	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 func TestLifecycle(t *testing.T) {
@@ -199,7 +200,7 @@ func TestRemoveSandboxAndIPs(t *testing.T) {
 }
 
 func TestUpdateResources(t *testing.T) {
-	run(t, Options{Images: []Image{appImage}, Programs: []Program{{Behaviour: Behaviour{Memory: Constant(100)}}}}, func(e *env) {
+	run(t, Options{Images: []Image{appImage}, Programs: []Program{{Behaviour: Behaviour{Memory: usage.Constant(100)}}}}, func(e *env) {
 		sb := e.sandbox("web", 0)
 		cfg := containerConfig("web", "main", 0)
 		cfg.Linux = &runtimeapi.LinuxContainerConfig{Resources: &runtimeapi.LinuxContainerResources{CpuShares: 512, MemoryLimitInBytes: 200}}

@@ -36,7 +36,7 @@ type measured struct {
 	now, startedAt           int64
 	memory, milli, coreNanos int64
 	layer, inodes            int64
-	processes                int
+	processes                int64
 	lin                      *runtimeapi.LinuxContainerResources
 	oom                      bool
 }
@@ -78,7 +78,7 @@ var metrics = []metric{
 	{name: "container_cpu_system_seconds_total", help: "Cumulative system CPU time consumed, in seconds.", kind: counter, value: func(m *measured, _ []string) int64 { return seconds(m.coreNanos / 4) }},
 	{name: "container_cpu_usage_seconds_total", help: "Cumulative CPU time consumed, in seconds.", kind: counter, value: func(m *measured, _ []string) int64 { return seconds(m.coreNanos) }},
 	{name: "container_cpu_user_seconds_total", help: "Cumulative user CPU time consumed, in seconds.", kind: counter, value: func(m *measured, _ []string) int64 { return seconds(m.coreNanos) - seconds(m.coreNanos/4) }},
-	{name: "container_file_descriptors", help: "Number of open file descriptors of the container.", kind: gauge, value: func(m *measured, _ []string) int64 { return int64(3 * m.processes) }},
+	{name: "container_file_descriptors", help: "Number of open file descriptors of the container.", kind: gauge, value: func(m *measured, _ []string) int64 { return 3 * m.processes }},
 	{name: "container_fs_inodes_free", help: "Number of available inodes.", kind: gauge, keys: disk, values: diskValues, value: func(m *measured, _ []string) int64 { return diskInodes - m.inodes }},
 	{name: "container_fs_inodes_total", help: "Number of inodes.", kind: gauge, keys: disk, values: diskValues, value: func(*measured, []string) int64 { return diskInodes }},
 	{name: "container_fs_limit_bytes", help: "Number of bytes that the container can have on this filesystem.", kind: gauge, keys: disk, values: diskValues, value: func(*measured, []string) int64 { return diskSize }},
@@ -120,7 +120,7 @@ var metrics = []metric{
 	{name: "container_pressure_io_waiting_seconds_total", help: "Time that some process waited for I/O, in seconds.", kind: counter, value: none},
 	{name: "container_pressure_memory_stalled_seconds_total", help: "Time that all processes waited for memory, in seconds.", kind: counter, value: none},
 	{name: "container_pressure_memory_waiting_seconds_total", help: "Time that some process waited for memory, in seconds.", kind: counter, value: none},
-	{name: "container_processes", help: "Number of processes in the container.", kind: gauge, value: func(m *measured, _ []string) int64 { return int64(m.processes) }},
+	{name: "container_processes", help: "Number of processes in the container.", kind: gauge, value: func(m *measured, _ []string) int64 { return m.processes }},
 	{name: "container_sockets", help: "Number of open sockets of the container.", kind: gauge, value: none},
 	{name: "container_spec_cpu_period", help: "CPU period of the container.", kind: gauge, value: func(m *measured, _ []string) int64 { return m.lin.GetCpuPeriod() }},
 	{name: "container_spec_cpu_quota", help: "CPU quota of the container.", kind: gauge, value: func(m *measured, _ []string) int64 { return m.lin.GetCpuQuota() }},
@@ -129,7 +129,7 @@ var metrics = []metric{
 	{name: "container_spec_memory_reservation_limit_bytes", help: "Memory reservation limit of the container, in bytes.", kind: gauge, value: none},
 	{name: "container_spec_memory_swap_limit_bytes", help: "Memory and swap limit of the container, in bytes.", kind: gauge, value: func(m *measured, _ []string) int64 { return m.lin.GetMemorySwapLimitInBytes() }},
 	{name: "container_start_time_seconds", help: "Start time of the container, in seconds since the Unix epoch.", kind: gauge, value: func(m *measured, _ []string) int64 { return seconds(m.startedAt) }},
-	{name: "container_threads", help: "Number of threads in the container.", kind: gauge, value: func(m *measured, _ []string) int64 { return int64(m.processes) }},
+	{name: "container_threads", help: "Number of threads in the container.", kind: gauge, value: func(m *measured, _ []string) int64 { return m.processes }},
 	{name: "container_threads_max", help: "Maximum number of threads in the container, 0 for no limit.", kind: gauge, value: none},
 	{name: "container_ulimits_soft", help: "Soft limits of the container's first process.", kind: gauge, keys: []string{"ulimit"}, values: [][]string{{"max_open_files"}}, value: func(*measured, []string) int64 { return 1_048_576 }},
 }
@@ -183,9 +183,10 @@ func (r *Runtime) sandboxMetrics(s *sandbox) *runtimeapi.PodSandboxMetrics {
 		if !c.listed || c.state != stateRunning {
 			continue
 		}
-		m := &measured{r: r, now: now, startedAt: c.startedAt, lin: c.linuxResources(), processes: c.processes()}
-		m.memory, m.milli, m.coreNanos = c.usageNow(now)
-		m.layer, m.inodes = c.layer()
+		m := &measured{r: r, now: now, startedAt: c.startedAt, lin: c.linuxResources(), processes: c.processes(r)}
+		m.memory, m.milli, m.coreNanos = c.usageNow(r, now)
+		written := r.layerUsed(c)
+		m.layer, m.inodes = written.Bytes, written.Inodes
 		m.oom = c.process != nil && c.process.in != nil && c.process.in.oom
 		labels := []string{r.cgroupPath(c), c.id, c.config.Metadata.Name, md.Name, md.Namespace, c.image.spec.Image}
 		out.ContainerMetrics = append(out.ContainerMetrics, &runtimeapi.ContainerMetrics{ContainerId: c.id, Metrics: m.list(false, labels)})

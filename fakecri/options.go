@@ -72,6 +72,12 @@ type Options struct {
 	// ImageFilesystem is the mount point that ImageFsInfo and container stats
 	// name. Default: containerd's overlayfs snapshotter's.
 	ImageFilesystem string
+	// ContainerFilesystem is the mount point that they name for writable layers.
+	// Default: ImageFilesystem. Another is a split file system, as CRI-O has it.
+	ContainerFilesystem string
+	// ImageDisk and LayerDisk are what images and writable layers take their
+	// space from. Nil means a disk without end.
+	ImageDisk, LayerDisk *memfs.Share
 	// ImageSize is the size in bytes of an image that says none.
 	// Default 50 MB.
 	ImageSize int64
@@ -95,9 +101,16 @@ type Options struct {
 	FS *memfs.FS
 	// NodeIP is the node's address, which pods on the host's network have.
 	NodeIP string
-	// Memory in bytes and CPUs are the machine's, which processes see.
+	// Memory in bytes and CPUs are the machine's, which processes see. When
+	// more memory is used the OOM killer goes to work; 0 means that there is
+	// always enough.
 	Memory int64
 	CPUs   int
+	// MaxPIDs is how many processes the machine can have, PodPIDs how many a
+	// pod can; 0 means any number.
+	MaxPIDs, PodPIDs int64
+	// System is what the machine uses itself, outside containers.
+	System SystemUsage
 	// Host, if any, are the real machine's files, which the host paths of
 	// mounts, termination messages and seccomp profiles are in; FS holds only
 	// what the runtime keeps for itself then. Nil means that FS has them all.
@@ -159,7 +172,10 @@ func (o *Options) setDefaults() {
 		o.PodCIDR = "10.244.0.0/24"
 	}
 	if o.ImageFilesystem == "" {
-		o.ImageFilesystem = imageFilesystem
+		o.ImageFilesystem = DefaultImageFilesystem
+	}
+	if o.ContainerFilesystem == "" {
+		o.ContainerFilesystem = o.ImageFilesystem
 	}
 	if o.ImageSize == 0 {
 		o.ImageSize = 50_000_000

@@ -191,6 +191,7 @@ func (r *Runtime) PowerCut() {
 		}
 	}
 	r.dropKernel()
+	r.cutUse()
 	r.processes.Kill()
 	r.processes = r.l.NewGroup("processes")
 }

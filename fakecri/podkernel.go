@@ -30,6 +30,7 @@ func (r *Runtime) kernel() *kernel.Machine {
 	r.machine = kernel.New(kernel.Options{
 		Loop: r.l, FS: r.nodeFS(), Host: r.opts.Host, Hostname: r.opts.Hostname, HostIP: r.opts.NodeIP, Kernel: r.opts.Kernel, Device: r.opts.DiskDevice,
 		Memory: r.opts.Memory, CPUs: r.opts.CPUs, BootTime: r.bootedAt, OnListen: r.listenHook(),
+		MemoryUsed: func() int64 { return r.NodeUsage().Memory }, Grown: func() { r.grown(false) },
 	})
 	r.podKernels = map[*sandbox]*podKernel{}
 	r.hadKernel = true
@@ -55,26 +56,12 @@ func (r *Runtime) podKernelOf(s *sandbox) *podKernel {
 			pk.net = m.NewNet(s.ip.String())
 			r.noteNet(pk.net, s)
 		}
-		if lin := s.config.GetLinux(); lin.GetResources().GetMemoryLimitInBytes() > 0 {
-			pk.setMemoryLimit(m, lin.Resources, lin.Overhead)
+		if limit := r.podLimit(s); limit > 0 {
+			r.setCgroupLimit(pk, s, limit)
 		}
 		r.podKernels[s] = pk
 	}
 	return pk
-}
-
-// setMemoryLimit sets the limit of the pod's cgroup: what the pod may use and
-// what its sandbox takes besides.
-func (pk *podKernel) setMemoryLimit(m *kernel.Machine, resources, overhead *runtimeapi.LinuxContainerResources) {
-	limit := resources.GetMemoryLimitInBytes()
-	if limit > 0 {
-		limit += overhead.GetMemoryLimitInBytes()
-	}
-	if pk.cgroup == nil {
-		pk.cgroup = m.NewCgroup(limit)
-		return
-	}
-	pk.cgroup.SetLimit(limit)
 }
 
 // dropPodKernel takes a sandbox's namespaces away.

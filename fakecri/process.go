@@ -131,6 +131,9 @@ func (r *Runtime) start(c *container) error {
 		p.in = in
 	}
 	c.process = p
+	if p.in == nil {
+		r.account(p, 1)
+	}
 	c.startedAt = now
 	r.setContainerState(c, stateRunning)
 	r.event(eventStarted, c.id, c.sandbox)
@@ -142,6 +145,7 @@ func (r *Runtime) start(c *container) error {
 	}
 	if interpret {
 		if stated != nil {
+			r.startWrites(p)
 			r.serve(c)
 		}
 		return nil
@@ -150,9 +154,10 @@ func (r *Runtime) start(c *container) error {
 	if b.RunFor.Min > 0 || b.RunFor.Max > 0 {
 		p.exitAt = now + max(r.between(b.RunFor, "run for", &sub), 1)
 	}
-	p.oomAt = p.oomTime(now)
+	p.oomAt = p.oomTime(r, now)
 	p.arm(r)
 	r.startLogs(p)
+	r.startWrites(p)
 	r.serve(c)
 	return nil
 }
@@ -197,12 +202,15 @@ func (r *Runtime) firstEnded(p *process, e kernel.Exit) {
 
 // oomTime returns when the program's memory passes the container's limit, in
 // nanoseconds since the epoch and not before now; 0 for never.
-func (p *process) oomTime(now int64) int64 {
+func (p *process) oomTime(r *Runtime, now int64) int64 {
 	limit := p.c.linuxResources().GetMemoryLimitInBytes()
 	if limit <= 0 {
 		return 0
 	}
-	t, ok := p.b.Memory.over(limit, time.Duration(now-p.startedAt))
+	if p.b.Memory.Peak() <= limit {
+		return 0
+	}
+	t, ok := p.b.Memory.Over(limit, time.Duration(now-p.startedAt), r.noiseKey(p.c))
 	if !ok {
 		return 0
 	}
@@ -217,7 +225,8 @@ func (p *process) limitChanged(r *Runtime) {
 		p.in.kc.SetMemoryLimit(lin.GetMemoryLimitInBytes())
 		return
 	}
-	p.oomAt = p.oomTime(r.l.UnixNano())
+	r.accountCPU(p, 0)
+	p.oomAt = p.oomTime(r, r.l.UnixNano())
 	p.arm(r)
 }
 
@@ -262,13 +271,29 @@ func (p *process) arm(r *Runtime) {
 	if p.timer == nil {
 		p.timer = r.processes.NewTimer("process", func() {
 			if p.c.process == p {
-				_, e := p.end()
-				r.lastWords(p)
-				r.exit(p.c, e)
+				p.ends(r)
 			}
 		})
 	}
 	p.timer.Reset(time.Duration(at - r.l.UnixNano()))
+}
+
+// ends is the process's end by itself, by its stop signal or by its limit.
+func (p *process) ends(r *Runtime) {
+	at, e := p.end()
+	if at == p.oomAt && e.reason == oomReason {
+		// With noise the time is one to look again at.
+		if at := p.oomTime(r, at); at != p.oomAt {
+			p.oomAt = at
+			p.arm(r)
+			return
+		}
+	}
+	if e.reason == oomReason {
+		r.tellOOM(p.c, processName(p.c.argv()), r.statedPID(p.c), r.cgroupPath(p.c))
+	}
+	r.lastWords(p)
+	r.exit(p.c, e)
 }
 
 // signal delivers a signal; one other than SIGKILL counts as the stop signal.
@@ -312,6 +337,9 @@ func (r *Runtime) exit(c *container, e exitStatus) {
 		if p.timer != nil {
 			p.timer.Stop()
 		}
+		if p.in == nil {
+			r.account(p, -1)
+		}
 		p.logs.stop()
 	}
 	c.finishedAt = r.l.UnixNano()
@@ -347,6 +375,7 @@ func (r *Runtime) exit(c *container, e exitStatus) {
 		r.unserve(c)
 	}
 	r.closeLog(c)
+	r.stopWrites(c)
 }
 
 // lastWords writes a stated program's termination message.

@@ -2,7 +2,10 @@ package fakecri
 
 import (
 	"fmt"
+	"path"
 	"time"
+
+	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 // Program says what the containers that it matches do.
@@ -53,7 +56,14 @@ type Behaviour struct {
 	OnTerm OnTerm
 	// Memory is what it uses, in bytes, by the time since its start. Without
 	// it 1 MiB. CPU is in millicores; without it 0.
-	Memory, CPU Usage
+	Memory, CPU *usage.Curve
+	// Processes is how many processes it has, itself included; without it 1.
+	Processes *usage.Curve
+	// Writes is what it writes to files.
+	Writes []Write
+	// LogBytes is the length of its log, besides Logs: it only grows, with zeros
+	// that are not kept. What is written while the disk is full is lost.
+	LogBytes *usage.Curve
 	// Logs is what it writes.
 	Logs []LogLine
 	// Ports is what it listens on. A program that says nothing of them (nil)
@@ -136,14 +146,13 @@ func (b *Behaviour) validate() error {
 			return fmt.Errorf("exitCodes[%d]: %d is not within 0 to 255", i, c)
 		}
 	}
-	if err := b.Memory.validate(); err != nil {
-		return fmt.Errorf("memory: %w", err)
-	}
-	if err := b.CPU.validate(); err != nil {
-		return fmt.Errorf("cpu: %w", err)
-	}
 	if err := b.validateAnswers(); err != nil {
 		return err
+	}
+	for i, w := range b.Writes {
+		if !path.IsAbs(w.Path) {
+			return fmt.Errorf("writes[%d].path: %q is not absolute", i, w.Path)
+		}
 	}
 	for i, l := range b.Logs {
 		switch {

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/sim/trace"
+	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 // How runs end: each program runs, is told to stop after `stopAt` (if any),
@@ -34,8 +35,8 @@ func TestPrograms(t *testing.T) {
 		{name: "an OOM kill", b: Behaviour{RunFor: sec(1), OOMKilled: true}, after: time.Second, code: 137, reason: "OOMKilled"},
 		{name: "an OOM kill of a child", b: Behaviour{RunFor: sec(1), ChildOOMKilled: true}, after: time.Second, reason: "OOMKilled"},
 		{name: "an OOM kill of a child that matters", b: Behaviour{RunFor: sec(1), ExitCode: 2, ChildOOMKilled: true}, after: time.Second, code: 2, reason: "OOMKilled"},
-		{name: "grows over its limit", b: Behaviour{Memory: Ramp(0, 1000, 10*time.Second)}, limit: 499, after: 5 * time.Second, code: 137, reason: "OOMKilled"},
-		{name: "stays under its limit", b: Behaviour{Memory: Ramp(0, 1000, 10*time.Second)}, limit: 1000, stopAt: time.Minute, after: time.Minute, reason: "Completed"},
+		{name: "grows over its limit", b: Behaviour{Memory: usage.Ramp(0, 1000, 10*time.Second)}, limit: 499, after: 5 * time.Second, code: 137, reason: "OOMKilled"},
+		{name: "stays under its limit", b: Behaviour{Memory: usage.Ramp(0, 1000, 10*time.Second)}, limit: 1000, stopAt: time.Minute, after: time.Minute, reason: "Completed"},
 		{name: "stopped", b: Behaviour{}, stopAt: 2 * time.Second, after: 2 * time.Second, reason: "Completed"},
 		{name: "stopped with a code", b: Behaviour{OnTerm: OnTerm{Exit: 5}}, stopAt: 2 * time.Second, after: 2 * time.Second, code: 5, reason: "Error"},
 		{name: "stopped slowly", b: Behaviour{OnTerm: OnTerm{After: sec(4)}}, stopAt: time.Second, after: 5 * time.Second, reason: "Completed"},
@@ -131,7 +132,6 @@ func TestProgramValidate(t *testing.T) {
 		{Program{}, ""},
 		{Program{Behaviour: Behaviour{ExitCode: 1}}, "exitCode: without runFor"},
 		{Program{Behaviour: Behaviour{RunFor: Exactly(1), ExitCode: 256}}, "exitCode: 256"},
-		{Program{Behaviour: Behaviour{Memory: Usage{{At: 5}, {At: 5}}}}, "memory: point 1"},
 		{Program{Attempts: []Behaviour{{}, {Signal: 9}}}, "attempts[1].signal: without runFor"},
 		{Program{Behaviour: Behaviour{Logs: []LogLine{{Stream: "out"}}}}, `logs[0].stream: "out"`},
 	} {
@@ -142,43 +142,10 @@ func TestProgramValidate(t *testing.T) {
 	}
 }
 
-func TestUsage(t *testing.T) {
-	u := Usage{{At: 10, Value: 100}, {At: 20, Value: 200}, {At: 30, Value: 0}}
-	for _, tc := range []struct {
-		t            time.Duration
-		at, integral int64
-	}{{0, 100, 0}, {10, 100, 1000}, {15, 150, 1625}, {20, 200, 2500}, {25, 100, 3250}, {30, 0, 3500}, {99, 0, 3500}} {
-		if u.at(tc.t) != tc.at || u.total(tc.t, 1) != tc.integral {
-			t.Errorf("at %d: %d, %d; want %d, %d", tc.t, u.at(tc.t), u.total(tc.t, 1), tc.at, tc.integral)
-		}
-	}
-	for _, tc := range []struct {
-		limit int64
-		after time.Duration
-		want  time.Duration // -1: never
-	}{{99, 0, 0}, {100, 0, 11}, {149, 0, 15}, {149, 16, 16}, {199, 0, 20}, {200, 0, -1}, {149, 26, -1}} {
-		got, ok := u.over(tc.limit, tc.after)
-		if !ok {
-			got = -1
-		}
-		if got != tc.want {
-			t.Errorf("over %d after %d: %d, want %d", tc.limit, tc.after, got, tc.want)
-		}
-	}
-	// Numbers whose product doesn't fit: 6 TiB over a year, 100 cores for a year.
-	year := 365 * 24 * time.Hour
-	if got := Ramp(0, 6<<40, year).at(year / 2); got != 3<<40 {
-		t.Errorf("half of 6 TiB is %d", got)
-	}
-	if got := Constant(100_000).total(year, 1000); got != int64(year)*100 {
-		t.Errorf("a year of 100 cores is %d", got)
-	}
-}
-
 func TestStats(t *testing.T) {
 	p := []Program{
-		{Match: Match{Container: "main"}, Behaviour: Behaviour{Memory: Ramp(1000, 2000, 10*time.Second), CPU: Constant(250)}},
-		{Match: Match{Container: "side"}, Behaviour: Behaviour{Memory: Constant(500), CPU: Constant(50)}},
+		{Match: Match{Container: "main"}, Behaviour: Behaviour{Memory: usage.Ramp(1000, 2000, 10*time.Second), CPU: usage.Constant(250)}},
+		{Match: Match{Container: "side"}, Behaviour: Behaviour{Memory: usage.Constant(500), CPU: usage.Constant(50)}},
 	}
 	run(t, Options{Images: []Image{appImage}, Programs: p}, func(e *env) {
 		sb := e.sandbox("web", 0)

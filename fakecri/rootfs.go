@@ -57,6 +57,7 @@ func (r *Runtime) enterImage(in *interpreted, pk *podKernel) error {
 	src := c.image.source
 	in.view = r.kernel().NewView(kernel.ViewOptions{
 		Image:      r.imageTrees().tree(r.l, src.tree(), src.Commands),
+		Layer:      r.layerOf(c).share,
 		ReadOnly:   c.config.GetLinux().GetSecurityContext().GetReadonlyRootfs(),
 		Privileged: c.config.GetLinux().GetSecurityContext().GetPrivileged(),
 	})

@@ -29,7 +29,9 @@ type Runtime struct {
 
 	gen      uint64
 	imageGen uint64
-	ids      uint64
+	// containerGen grows when a container's record comes or goes.
+	containerGen uint64
+	ids          uint64
 
 	sandboxByID   map[string]*sandbox
 	containerByID map[string]*container
@@ -46,9 +48,11 @@ type Runtime struct {
 	containerList []*runtimeapi.Container
 
 	images imageStore
+	disks  disks
 	ips    ipPool
 	faults []*fault
 
+	use       accounts
 	processes *loop.Group // timers of stated programs; dies in a power cut
 	warned    map[string]bool
 	// lost is what a power cut ended and the daemon hasn't found out yet.
@@ -125,7 +129,9 @@ func New(opts Options) *Runtime {
 	}
 	r.plainLinux = &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: &runtimeapi.NamespaceOption{}}}
 	r.ips.init(opts.PodCIDR)
+	r.initDisks()
 	r.images.init(r)
+	r.initUse()
 	return r
 }
 

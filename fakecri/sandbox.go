@@ -83,6 +83,9 @@ func (r *Runtime) runPodSandbox(ctx context.Context, d *daemon, sub *subject, co
 	if err := r.pause(ctx, mRunPodSandbox, sub); err != nil {
 		return "", err
 	}
+	if err := r.rootDirFits("sandbox", s.id); err != nil {
+		return "", status.Errorf(codes.Unknown, "failed to start sandbox %q: %v", s.id, err)
+	}
 	if !s.hostNetwork() {
 		ip, ok := r.ips.take()
 		if !ok {
@@ -91,6 +94,8 @@ func (r *Runtime) runPodSandbox(ctx context.Context, d *daemon, sub *subject, co
 		s.ip, s.netUp = ip, true
 	}
 	s.state = sandboxReady
+	r.use.pauses++
+	r.use.lowPIDs.grown(false)
 	s.createdAt = r.l.UnixNano()
 	s.listed = true
 	r.sandboxByID[s.id] = s
@@ -192,6 +197,10 @@ func (r *Runtime) endSandbox(s *sandbox) {
 
 func (r *Runtime) setSandboxState(s *sandbox, state runtimeapi.PodSandboxState) {
 	stopped := s.state == sandboxReady && state != sandboxReady
+	if stopped {
+		r.use.pauses--
+		r.dropUse(s)
+	}
 	s.state = state
 	s.entry, s.status = nil, nil
 	r.sandboxesChanged()
@@ -297,8 +306,7 @@ func (s *sandbox) currentStatus(r *Runtime) *runtimeapi.PodSandboxStatus {
 	return st
 }
 
-// UpdatePodSandboxResources changes the pod's memory limit, which counts where
-// processes are interpreted.
+// UpdatePodSandboxResources changes the pod's memory limit.
 func (c *Client) UpdatePodSandboxResources(ctx context.Context, req *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	r, id := c.r, req.GetPodSandboxId()
 	sub := r.sandboxSubject(id)
@@ -313,8 +321,8 @@ func (c *Client) UpdatePodSandboxResources(ctx context.Context, req *runtimeapi.
 		if err != nil {
 			return nil, err
 		}
-		if pk := r.podKernels[s]; pk != nil && req.GetResources() != nil {
-			pk.setMemoryLimit(r.machine, req.Resources, req.Overhead)
+		if req.GetResources() != nil {
+			r.setPodLimit(s, req.Resources, req.Overhead)
 		}
 		return &runtimeapi.UpdatePodSandboxResourcesResponse{}, nil
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/sim/loop"
 	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 // This file makes a process of a program that is stated, of an image's server
@@ -85,11 +86,9 @@ func (in *interpreted) runStated(ctx context.Context, p *kernel.Process) int {
 	for _, sig := range statedSignals {
 		p.Disposition(sig, kernel.Catch)
 	}
-	if need := defaultMemory - p.Memory(); need > 0 {
-		_ = p.Alloc(ctx, need)
-	}
 	started := p.StartedAt()
 	for {
+		in.follow(ctx, b, p)
 		wait, cancel := in.untilNext(ctx, b, p.Now().Sub(started))
 		i, err := loop.WaitAny(wait, &in.exit.asked, p.Signalled())
 		cancel()
@@ -106,7 +105,7 @@ func (in *interpreted) runStated(ctx context.Context, p *kernel.Process) int {
 			return int(in.exit.code)
 		default:
 			if sig, ok := p.NextSignal(); ok && !b.OnTerm.Ignore && sig == in.c.stopSignal() {
-				_ = p.Step(ctx, b.OnTerm.After.Min)
+				_ = p.Loop().Sleep(ctx, b.OnTerm.After.Min)
 				if b.OnTerm.Unhandled {
 					return 128 + sig
 				}
@@ -130,10 +129,52 @@ func (in *interpreted) untilNext(ctx context.Context, b *Behaviour, now time.Dur
 			next = at
 		}
 	}
+	if at, ok := in.nextUse(b, now); ok && (next < 0 || at < next) {
+		next = at
+	}
 	if next < 0 {
 		return ctx, func() {}
 	}
 	return loop.WithTimeout(ctx, next)
+}
+
+// follow has the process use what its curves say.
+func (in *interpreted) follow(ctx context.Context, b *Behaviour, p *kernel.Process) {
+	now, key := p.Now().Sub(p.StartedAt()), in.r.noiseKey(in.c)
+	if b.CPU != nil {
+		p.BurnAt(b.CPU.At(now, key))
+	}
+	if more := b.memory().At(now, key) - p.Memory(); more > 0 {
+		_ = p.Alloc(ctx, more)
+	} else {
+		p.Free(-more)
+	}
+}
+
+// followPeriod is how often a process looks at a curve that rises or falls.
+const followPeriod = time.Second
+
+// nextUse is after how long the process is to use something else.
+func (in *interpreted) nextUse(b *Behaviour, now time.Duration) (next time.Duration, ok bool) {
+	key := in.r.noiseKey(in.c)
+	for _, c := range [...]*usage.Curve{b.memory(), b.CPU} {
+		at, more := c.Next(now, key)
+		if !more {
+			continue
+		}
+		if at -= now; c.At(now, key) != c.At(now+at-1, key) {
+			at = min(at, followPeriod)
+		}
+		if !ok || at < next {
+			next, ok = at, true
+		}
+	}
+	if limit := in.c.linuxResources().GetMemoryLimitInBytes(); ok && limit > 0 {
+		if at, over := b.memory().Over(limit, now, key); over && at > now {
+			next = min(next, at-now)
+		}
+	}
+	return next, ok
 }
 
 // statedLogs writes the lines that are due.

@@ -9,26 +9,40 @@ import (
 
 // usageNow is what a container uses: memory in bytes, CPU in millicores and,
 // since its start, in core-nanoseconds. Nothing once it has ended.
-func (c *container) usageNow(now int64) (memory, milli, coreNanos int64) {
+func (c *container) usageNow(r *Runtime, now int64) (memory, milli, coreNanos int64) {
 	p := c.process
 	if p == nil {
 		return 0, 0, 0
 	}
-	t := time.Duration(now - p.startedAt)
 	if p.in != nil {
-		// Nobody counts what processes compute: a little for the start, and a
-		// thousandth of a core.
-		return p.in.kc.MemoryUsage(), 1, int64(startCPU + t/1000)
+		return p.in.kc.MemoryUsage(), p.in.milliCPU(now), p.in.coreNanos()
 	}
-	memory = defaultMemory
-	if len(p.b.Memory) > 0 {
-		memory = p.b.Memory.at(t)
+	memory = r.usageOf(p, p.b.memory(), now)
+	if p.b.CPU == nil {
+		return memory, 0, 0
 	}
-	return memory, p.b.CPU.at(t), p.b.CPU.total(t, 1000)
+	return memory, r.usageOf(p, r.cpuOf(p).curve, now), r.cpuTotal(p, now)
 }
 
 // startCPU is what an interpreted program has used by the time it runs.
 const startCPU = 20 * time.Millisecond
+
+// coreNanos is the processor time that the container's processes have used.
+func (in *interpreted) coreNanos() int64 { return int64(startCPU) + in.kc.CPU() }
+
+// milliCPU is what the container uses of processors, in millicores: the mean
+// since somebody last asked, of a second at least.
+func (in *interpreted) milliCPU(now int64) int64 {
+	if in.askedAt == 0 {
+		in.askedAt = in.c.process.startedAt
+	}
+	if d := now - in.askedAt; d >= int64(time.Second) {
+		cpu := in.kc.CPU()
+		in.milli = (cpu - in.askedCPU) / (d / 1000)
+		in.askedAt, in.askedCPU = now, cpu
+	}
+	return in.milli
+}
 
 func uint64Value(v int64) *runtimeapi.UInt64Value {
 	return &runtimeapi.UInt64Value{Value: uint64(max(v, 0))}
@@ -63,8 +77,8 @@ func (u *usageStats) fill(now, memory, milli, coreNanos, limit int64) {
 const pageSize = 4096
 
 func (c *container) stats(r *Runtime, now int64) *runtimeapi.ContainerStats {
-	memory, milli, coreNanos := c.usageNow(now)
-	bytes, inodes := c.layer()
+	memory, milli, coreNanos := c.usageNow(r, now)
+	written := r.layerUsed(c)
 	b := &struct {
 		usageStats
 		stats      runtimeapi.ContainerStats
@@ -78,8 +92,8 @@ func (c *container) stats(r *Runtime, now int64) *runtimeapi.ContainerStats {
 	b.fill(now, memory, milli, coreNanos, lin.GetMemoryLimitInBytes())
 	b.attributes.Id, b.attributes.Metadata = c.id, c.config.Metadata
 	b.attributes.Labels, b.attributes.Annotations = c.config.Labels, c.config.Annotations
-	b.fs.Mountpoint = r.opts.ImageFilesystem
-	b.more[0].Value, b.more[1].Value = uint64(bytes), uint64(inodes)
+	b.fs.Mountpoint = r.opts.ContainerFilesystem
+	b.more[0].Value, b.more[1].Value = uint64(written.Bytes), uint64(written.Inodes)
 	b.layer.Timestamp, b.layer.FsId = now, &b.fs
 	b.layer.UsedBytes, b.layer.InodesUsed = &b.more[0], &b.more[1]
 	if swap := lin.GetMemorySwapLimitInBytes() - lin.GetMemoryLimitInBytes(); swap > 0 {
@@ -89,26 +103,6 @@ func (c *container) stats(r *Runtime, now int64) *runtimeapi.ContainerStats {
 	b.stats.Attributes, b.stats.WritableLayer, b.stats.Swap = &b.attributes, &b.layer, &b.swap
 	b.stats.Cpu, b.stats.Memory, b.stats.Io = &b.cpu, &b.memory, &b.io
 	return &b.stats
-}
-
-// layer is what a container has written beside its mounts.
-func (c *container) layer() (bytes, inodes int64) {
-	if c.process == nil || c.process.in == nil {
-		return 0, 0
-	}
-	return c.process.in.view.LayerUsage()
-}
-
-// writableLayers is the sum of the containers' layers.
-func (r *Runtime) writableLayers() (bytes, inodes int64) {
-	if r.machine == nil {
-		return 0, 0
-	}
-	for _, c := range r.containers {
-		b, i := c.layer()
-		bytes, inodes = bytes+b, inodes+i
-	}
-	return bytes, inodes
 }
 
 // ContainerStats returns what a container uses, from its program; NotFound if
@@ -141,35 +135,36 @@ func (c *Client) ListContainerStats(ctx context.Context, f *runtimeapi.Container
 }
 
 // processes is how many processes a container has.
-func (c *container) processes() int {
-	switch {
-	case c.process == nil:
+func (c *container) processes(r *Runtime) int64 {
+	switch p := c.process; {
+	case p == nil:
 		return 0
-	case c.process.in != nil:
-		return len(c.process.in.kc.Processes())
+	case p.in != nil:
+		return int64(p.in.kc.ProcessCount())
+	default:
+		return r.usageOf(p, r.cappedPIDs(p.b), r.l.UnixNano())
 	}
-	return 1
 }
 
 func (s *sandbox) stats(r *Runtime, now int64) *runtimeapi.PodSandboxStats {
 	var memory, milli, coreNanos int64
 	lin := &runtimeapi.LinuxPodSandboxStats{}
-	processes := 0
+	processes := int64(0)
 	if s.state == sandboxReady {
 		processes = 1 // the sandbox's own
 	}
 	for _, c := range s.containers {
 		if c.listed && c.state == stateRunning {
-			m, u, n := c.usageNow(now)
+			m, u, n := c.usageNow(r, now)
 			memory, milli, coreNanos = memory+m, milli+u, coreNanos+n
-			processes += c.processes()
+			processes += c.processes(r)
 			lin.Containers = append(lin.Containers, c.stats(r, now))
 		}
 	}
 	u := &usageStats{}
 	u.fill(now, memory, milli, coreNanos, s.config.GetLinux().GetResources().GetMemoryLimitInBytes())
 	lin.Cpu, lin.Memory, lin.Io = &u.cpu, &u.memory, &u.io
-	lin.Process = &runtimeapi.ProcessUsage{Timestamp: now, ProcessCount: uint64Value(int64(processes))}
+	lin.Process = &runtimeapi.ProcessUsage{Timestamp: now, ProcessCount: uint64Value(processes)}
 	if !s.hostNetwork() {
 		eth0 := networkUsage("eth0")
 		lin.Network = &runtimeapi.NetworkUsage{Timestamp: now, DefaultInterface: eth0, Interfaces: []*runtimeapi.NetworkInterfaceUsage{eth0}}

@@ -77,7 +77,7 @@ var cgroupV1 = map[string]func(c *Container) string{
 	"cpu,cpuacct/cpu.cfs_quota_us":  func(c *Container) string { return number(orElse(c.opts.CPUQuota, -1)) },
 	"cpu,cpuacct/cpu.cfs_period_us": func(c *Container) string { return number(orElse(c.opts.CPUPeriod, 100000)) },
 	"cpu,cpuacct/cpu.stat":          func(*Container) string { return "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n" },
-	"cpu,cpuacct/cpuacct.usage":     func(*Container) string { return number(0) },
+	"cpu,cpuacct/cpuacct.usage":     func(c *Container) string { return number(c.CPU()) },
 	"cpu,cpuacct/cgroup.procs":      (*Container).cgroupProcs,
 	"cpuset/cpuset.cpus":            func(c *Container) string { return "0-" + itoa(c.m.opts.CPUs-1) + "\n" },
 	"cpuset/cpuset.mems":            func(*Container) string { return "0\n" },

@@ -33,7 +33,8 @@ type ContainerOptions struct {
 	Cgroup *Cgroup
 	// OOMGroup has the OOM killer kill all processes (memory.oom.group).
 	OOMGroup bool
-	// OOMScoreAdj shows in /proc/PID/oom_score_adj.
+	// OOMScoreAdj is what the OOM killer adds, from -1000 to 1000; it shows in
+	// /proc/PID/oom_score_adj.
 	OOMScoreAdj int16
 	// HostIPC says that it is in the machine's IPC namespace.
 	HostIPC bool
@@ -60,8 +61,11 @@ type ContainerOptions struct {
 	// Standalone, if any, names the applets that a busybox runs wherever PATH
 	// leads: FEATURE_SH_STANDALONE, which distributions' static builds have.
 	Standalone func(name string) bool
-	// OOM, if any, is told of each process that the OOM killer takes, before
-	// its Done.
+	// Forks, if any, tells whether there can be another process: without it
+	// there always can.
+	Forks func() bool
+	// OOM, if any, is told of each process that the OOM killer chooses, before
+	// its Done; not of those that go with it.
 	OOM func(victim *Process)
 	// UnknownCommand, if any, is told of a program that Commands has not. What
 	// it runs writes "NAME: applet not found" and exits 127.
@@ -87,6 +91,7 @@ type Container struct {
 	ended      bool
 	used, peak int64
 	files      int64 // of used: what was written to a tmpfs
+	cpu        cpuTime
 	oomKills   int
 }
 
@@ -264,6 +269,9 @@ func (c *Container) First() *Process { return c.first }
 
 // Processes lists the living processes, oldest first.
 func (c *Container) Processes() []*Process { return slices.Clone(c.procs) }
+
+// ProcessCount returns how many there are.
+func (c *Container) ProcessCount() int { return len(c.procs) }
 
 // Signal sends a signal to the first process from outside its pid namespace:
 // SIGKILL always works, others that it has no handler for are lost on pid 1.

@@ -51,6 +51,8 @@ func (p *Process) leave() {
 	p.dead = true
 	c := p.c
 	c.charge(p, -p.mem)
+	c.m.processes--
+	p.burn(-p.burns)
 	for i, f := range p.fds {
 		p.fds[i] = nil
 		if f != nil {

@@ -20,8 +20,14 @@ type Options struct {
 	// in /proc only.
 	Memory int64
 	CPUs   int
-	// Disk is the size of the node's disk, in bytes, for Statfs. 0 means
-	// 100 GiB.
+	// MemoryUsed, if any, is what is used of Memory, for /proc/meminfo. Without
+	// it that is what processes have taken.
+	MemoryUsed func() int64
+	// Grown, if any, is called when processes take more memory or become more.
+	// It must not wait, and not end one.
+	Grown func()
+	// Disk is what Statfs says of the size, in bytes, of a disk without end (see
+	// memfs.Disk). 0 means 100 GiB.
 	Disk int64
 	// Device is the disk's. Empty means /dev/vda1.
 	Device string
@@ -51,6 +57,10 @@ type Machine struct {
 	fifos  []*fifo
 	walked []place // room for a walk along a path
 	ports  int     // the last ephemeral port, counted
+
+	memory    int64 // of all containers
+	processes int   // that run
+	cpu       cpuTime
 }
 
 // New returns a machine without processes.

@@ -10,6 +10,18 @@ import (
 type Cgroup struct {
 	limit, used int64
 	list        []*Container
+	outside     *Outside
+}
+
+// Outside are those in a cgroup that the kernel does not run.
+type Outside struct {
+	// Used is how much memory they take, in bytes.
+	Used func() int64
+	// Kill takes one of all in the cgroup when its limit is passed; false: there
+	// was nobody to take.
+	Kill func() bool
+	// Grown is told that the kernel's processes take more.
+	Grown func()
 }
 
 // NewCgroup returns a cgroup with a memory limit in bytes; 0 means none.
@@ -32,13 +44,31 @@ func (g *Cgroup) remove(c *Container) {
 	g.list = slices.DeleteFunc(g.list, func(o *Container) bool { return o == c })
 }
 
-func (g *Cgroup) over() bool { return g != nil && g.limit > 0 && g.used > g.limit }
+// SetOutside tells of who else is in the cgroup.
+func (g *Cgroup) SetOutside(o Outside) { g.outside = &o }
+
+func (g *Cgroup) over() bool {
+	if g == nil || g.limit <= 0 {
+		return false
+	}
+	used := g.used
+	if g.outside != nil {
+		used += g.outside.Used()
+	}
+	return used > g.limit
+}
 
 func (g *Cgroup) enforce() {
 	for g.over() {
+		if g.outside != nil {
+			if !g.outside.Kill() {
+				return
+			}
+			continue
+		}
 		var victim *Process
 		for _, c := range g.list {
-			victim = biggest(victim, c.procs)
+			victim = worst(victim, c.procs, g.limit)
 		}
 		if victim == nil {
 			return
@@ -56,15 +86,22 @@ func (c *Container) charge(p *Process, n int64) {
 func (c *Container) book(n int64) {
 	c.used += n
 	c.peak = max(c.peak, c.used)
+	c.m.memory += n
 	if g := c.opts.Cgroup; g != nil {
 		g.used += n
+		if n > 0 && g.outside != nil {
+			g.outside.Grown()
+		}
+	}
+	if n > 0 && c.m.opts.Grown != nil {
+		c.m.opts.Grown()
 	}
 }
 
 // enforce has the OOM killer act while a limit is passed.
 func (c *Container) enforce() {
 	for c.opts.MemoryLimit > 0 && c.used > c.opts.MemoryLimit {
-		victim := biggest(nil, c.procs)
+		victim := worst(nil, c.procs, c.opts.MemoryLimit)
 		if victim == nil {
 			break
 		}
@@ -90,7 +127,7 @@ func (c *Container) room() int64 {
 // makeRoom has the OOM killer take one process, because a file on a tmpfs needs
 // memory.
 func (c *Container) makeRoom() bool {
-	victim := biggest(nil, c.procs)
+	victim := worst(nil, c.procs, c.opts.MemoryLimit)
 	if victim == nil {
 		return false
 	}
@@ -107,15 +144,52 @@ func (c *Container) removed(n int64) {
 	}
 }
 
-// biggest returns the process with the most memory, of equals the youngest.
-func biggest(best *Process, list []*Process) *Process {
+// pageSize is that of the machine's memory.
+const pageSize = 4096
+
+// unkillable is the oom_score_adj of what the OOM killer never takes.
+const unkillable = -1000
+
+// Badness is how the OOM killer ranks a process: its memory and the page tables
+// for it in pages, and a thousandth of all memory there is (the machine's, or
+// the limit of the cgroup that has run out) for each point of oom_score_adj
+// (mm/oom_kill.c, oom_badness). false: it is never taken. What is more comes
+// first, and of equals the youngest.
+func Badness(memory int64, adj int16, total int64) (int64, bool) {
+	if adj <= unkillable {
+		return 0, false
+	}
+	pages := (memory + pageSize - 1) / pageSize
+	tables := (pages + pageSize/8 - 1) / (pageSize / 8)
+	return pages + tables + int64(adj)*(total/pageSize/1000), true
+}
+
+// worst returns the process that the OOM killer takes, out of best and a list;
+// nil if it may take none.
+func worst(best *Process, list []*Process, total int64) *Process {
+	var most int64
+	if best != nil {
+		most, _ = Badness(best.mem, best.c.opts.OOMScoreAdj, total)
+	}
 	for _, p := range list {
-		if best == nil || p.mem >= best.mem {
-			best = p
+		if n, ok := Badness(p.mem, p.c.opts.OOMScoreAdj, total); ok && (best == nil || n >= most) {
+			best, most = p, n
 		}
 	}
 	return best
 }
+
+// OOMKill is the OOM killer's work on a process: it dies, and with OOMGroup all
+// of its container.
+func (p *Process) OOMKill() {
+	if !p.dead {
+		p.c.oomKill(p)
+	}
+}
+
+// MemoryUsage returns what all processes and the files on their tmpfs take, in
+// bytes.
+func (m *Machine) MemoryUsage() int64 { return m.memory }
 
 // oomKill kills a process, or with OOMGroup all of the container's.
 func (c *Container) oomKill(victim *Process) {
@@ -128,12 +202,12 @@ func (c *Container) oomKill(victim *Process) {
 		}
 	}
 	c.oomKills++
+	if c.opts.OOM != nil {
+		c.opts.OOM(victim)
+	}
 	for _, p := range victims {
 		if p.dead {
 			continue
-		}
-		if c.opts.OOM != nil {
-			c.opts.OOM(p)
 		}
 		p.die(Exit{Code: 128 + SIGKILL, Signal: SIGKILL, OOM: true})
 	}

@@ -17,6 +17,9 @@ type ViewOptions struct {
 	// Image is the image's tree. What a container writes goes to a layer of
 	// its own. Either this or Root is required.
 	Image *memfs.Image
+	// Layer is what that layer's space comes from; nil means that there is no
+	// end of it.
+	Layer *memfs.Share
 	// Root is a file system of the container's own.
 	Root *memfs.FS
 	// ReadOnly makes the root read-only.
@@ -49,6 +52,7 @@ type mount struct {
 	synth synthFS
 	bind  bool
 	size  int64
+	share *memfs.Share // of the disk, that what is written to image takes from
 }
 
 // synthFS is a file system whose files are made up when they are read.
@@ -130,7 +134,7 @@ func (m *Machine) NewView(opts ViewOptions) *View {
 		m.mounts = defaultMounts()
 	}
 	ns := &mounts{m: m, list: make([]*mount, 0, len(m.mounts)+4)}
-	ns.list = append(ns.list, &mount{path: "/", source: "overlay", fstype: "overlay", ro: opts.ReadOnly, fs: opts.Root, image: opts.Image})
+	ns.list = append(ns.list, &mount{path: "/", source: "overlay", fstype: "overlay", ro: opts.ReadOnly, fs: opts.Root, image: opts.Image, share: opts.Layer})
 	ns.list = append(ns.list, m.mounts...)
 	for i, x := range ns.list {
 		if opts.Privileged && x.shared && x.ro {
@@ -278,7 +282,7 @@ func (ns *mounts) files(i int) *memfs.FS {
 		x = &own
 		ns.list[i] = x
 	}
-	x.fs = memfs.NewFrom(memfs.Options{Loop: ns.m.l}, x.image)
+	x.fs = memfs.NewFrom(memfs.Options{Loop: ns.m.l, Share: x.share}, x.image)
 	if x.fstype == "tmpfs" {
 		x.fs.LimitAll(x.size)
 	}

@@ -84,6 +84,14 @@ func (ns *PIDNamespace) remove(p *Process) {
 	}
 }
 
+// ProcessCount returns how many processes run, on all of the machine.
+func (m *Machine) ProcessCount() int { return m.processes }
+
+// mayFork tells whether the container can have another process.
+func (c *Container) mayFork() bool {
+	return c.opts.Forks == nil || c.opts.Forks()
+}
+
 // init returns the namespace's first process, or nil.
 func (ns *PIDNamespace) init() *Process {
 	if len(ns.list) > 0 && ns.list[0].pid == 1 {

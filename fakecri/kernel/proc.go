@@ -389,8 +389,12 @@ func (v *View) meminfo() string {
 	m := v.ns.m
 	total := m.opts.Memory / 1024
 	used := int64(0)
-	for _, p := range m.pids.list {
-		used += p.mem / 1024
+	if m.opts.MemoryUsed != nil {
+		used = m.opts.MemoryUsed() / 1024
+	} else {
+		for _, p := range m.pids.list {
+			used += p.mem / 1024
+		}
 	}
 	free := max(total-used, 0)
 	return fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\nBuffers:        %8d kB\nCached:         %8d kB\nSwapTotal:      %8d kB\nSwapFree:       %8d kB\nShmem:          %8d kB\nSReclaimable:   %8d kB\n",

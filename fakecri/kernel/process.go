@@ -102,8 +102,9 @@ type Process struct {
 	fds                []File
 	owned              []io.Closer // listeners, connections, and what Own was told of
 	tty, stated        bool
+	refused            bool  // made over a limit of processes
 	startedAt          int64 // ns since the Unix epoch
-	mem                int64
+	mem, burns         int64 // bytes; millicores
 
 	ignored, caught, pendingSet uint64
 	pending                     []uint8
@@ -283,9 +284,18 @@ func (p *Process) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Step is virtual time that the program itself takes; signals don't cut it
-// short.
-func (p *Process) Step(ctx context.Context, d time.Duration) error { return p.Loop().Sleep(ctx, d) }
+// Step is virtual time that the program itself takes, computing; signals don't
+// cut it short.
+func (p *Process) Step(ctx context.Context, d time.Duration) error {
+	if p.c != nil && d > 0 {
+		p.c.cpu.done += int64(d)
+		p.c.m.cpu.done += int64(d)
+	}
+	return p.Loop().Sleep(ctx, d)
+}
+
+// Refused tells of a forked process that it could not have been made: EAGAIN.
+func (p *Process) Refused() bool { return p.refused }
 
 // Disposition sets what a signal does. SIGKILL and SIGSTOP stay as they are.
 func (p *Process) Disposition(sig int, d Disposition) {

@@ -173,12 +173,17 @@ func first(argv []string) string {
 func (c *Container) newProcess(name string, parent *Process) *Process {
 	l := c.m.l
 	p := &Process{c: c, parent: parent, ns: c.pids, Umask: 0o022, Dir: "/", startedAt: l.UnixNano()}
+	p.refused = parent != nil && !c.mayFork()
 	p.view = View{ns: c.opts.Root.ns, p: p}
 	p.group = l.NewGroup(name)
 	p.group.OnKill(p.vanish)
 	c.pids.add(p)
 	p.pgid = p.pid
 	c.procs = append(c.procs, p)
+	c.m.processes++
+	if c.m.opts.Grown != nil {
+		c.m.opts.Grown()
+	}
 	return p
 }
 
@@ -190,7 +195,7 @@ func (p *Process) launch(name string, forked bool, body Command) {
 		if forked {
 			cost, mem = forkCost, forkMemory
 		}
-		_ = p.Loop().Sleep(ctx, cost)
+		_ = p.Step(ctx, cost)
 		_ = p.Alloc(p.ctx, mem)
 		code := body(p.ctx, p)
 		p.die(Exit{Code: code & 0xff})
@@ -238,6 +243,9 @@ func (p *Process) Spawn(ctx context.Context, spec Spec) (*Process, error) {
 	if eerr != nil {
 		return nil, eerr
 	}
+	if !p.c.mayFork() {
+		return nil, &ExecError{Path: file, Errno: syscall.EAGAIN}
+	}
 	c := p.child(first(spec.Argv), spec.FDs)
 	c.Argv = slices.Clone(prog.argv)
 	if spec.Env != nil {
@@ -256,7 +264,8 @@ func (p *Process) Spawn(ctx context.Context, spec Spec) (*Process, error) {
 
 // Fork makes a child that runs body: a subshell. name is for reports. The child
 // has the parent's command line, environment, directory, credentials, umask and
-// ignored signals; nil fds means the parent's.
+// ignored signals; nil fds means the parent's. If there can't be another process
+// the child is Refused: its body says so and ends.
 func (p *Process) Fork(name string, fds []File, body Command) *Process {
 	c := p.child(name, fds)
 	if p.dead {
@@ -293,7 +302,7 @@ func (p *Process) Exec(ctx context.Context, file string, argv, env []string) (in
 	}
 	p.caught, p.pending, p.pendingSet = 0, nil, 0
 	p.Free(p.mem)
-	if err := p.Loop().Sleep(p.ctx, startCost); err != nil {
+	if err := p.Step(p.ctx, startCost); err != nil {
 		return 0, err
 	}
 	_ = p.Alloc(ctx, programMemory)

@@ -318,6 +318,17 @@ type Statfs struct {
 	Files, FreeFiles  int64
 }
 
+// diskOf is the disk that a mount's files are on, or nil.
+func (m *Machine) diskOf(x *mount) *memfs.Disk {
+	switch {
+	case x.fs != nil:
+		return x.fs.Disk()
+	case x.share != nil:
+		return x.share.Disk()
+	}
+	return m.opts.FS.Disk()
+}
+
 // Statfs describes the file system that a path is on.
 func (v *View) Statfs(name string) (Statfs, error) {
 	at, err := v.existing("statfs", name, true)
@@ -345,6 +356,11 @@ func (v *View) Statfs(name string) (Statfs, error) {
 			s.Size = v.ns.m.opts.Memory / 2
 		}
 	default:
+		if d := v.ns.m.diskOf(x); d != nil && d.Size().Bytes > 0 {
+			size, used, free := d.Size(), d.Used(), d.Free()
+			s.Size, s.Used, s.Avail, s.Files, s.FreeFiles = size.Bytes, used.Bytes, free.Bytes, size.Inodes, free.Inodes
+			return s, nil
+		}
 		s.Size = v.ns.m.opts.Disk
 		s.Used, _ = v.ns.m.opts.FS.Usage("/")
 	}

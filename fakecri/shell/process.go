@@ -37,7 +37,7 @@ func (s *shell) fork(fds []kernel.File, body func(c *shell) int) *kernel.Process
 	return s.p.Fork("sh", fds, func(ctx context.Context, p *kernel.Process) int {
 		in := c.in
 		c.ctx, c.p = ctx, p
-		if in.forks >= maxForks {
+		if in.forks >= maxForks || p.Refused() {
 			c.message("can't fork: %s", posix.Strerror(syscall.EAGAIN))
 			return 2
 		}

@@ -73,7 +73,7 @@ func (w *world) Hostname() string { return w.p.Container().Hostname() }
 func (w *world) Dir() string      { return w.p.Dir }
 func (w *world) Now() time.Time   { return w.p.Now() }
 
-func (w *world) Sleep(ctx context.Context, d time.Duration) { _ = w.p.Step(ctx, d) }
+func (w *world) Sleep(ctx context.Context, d time.Duration) { _ = w.p.Loop().Sleep(ctx, d) }
 
 func (w *world) Go(name string, fn func(ctx context.Context)) { w.p.Group().Go(name, fn) }
 
@@ -197,8 +197,8 @@ func (w *world) Alloc(ctx context.Context, n int64) error {
 	return nil
 }
 
-// Burn does nothing: nobody measures an interpreted process's processor time.
-func (w *world) Burn(context.Context, int) {}
+// Burn computes until the process ends.
+func (w *world) Burn(_ context.Context, milli int) { w.p.Burn(int64(milli)) }
 
 // file is a file that the process has opened: it is closed with it.
 type file struct {

@@ -1,0 +1,206 @@
+package fakecri
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/sim/usage"
+)
+
+// Write is what a stated program writes to one place. On a full disk it gets
+// what is left, and the rest when there is room.
+type Write struct {
+	// Path is where, in the container: in a mount it counts for what is mounted
+	// (for a directory of the mount by that path), else for the writable layer.
+	// What can't be written to takes nothing.
+	Path string
+	// Bytes are how many are there, Inodes how many files and directories hold
+	// them: without it one, if there are Bytes.
+	Bytes, Inodes *usage.Curve
+}
+
+func (w Write) inodes() *usage.Curve {
+	if w.Inodes == nil && w.Bytes != nil {
+		return usage.Constant(1)
+	}
+	return w.Inodes
+}
+
+// disks is what the runtime takes of the node's disks.
+type disks struct {
+	images, layers *memfs.Share
+	// written are the writable layers of the containers that have, or had,
+	// processes that can write.
+	written map[*container]*layer
+}
+
+// layer is a container's writable layer. It stays until the container is
+// removed.
+type layer struct {
+	share   *memfs.Share
+	growths []*memfs.Growth // of its process
+}
+
+func (r *Runtime) initDisks() {
+	d := &r.disks
+	d.images, d.layers = r.opts.ImageDisk, r.opts.LayerDisk
+	if d.layers == nil {
+		d.layers = memfs.NewDisk(memfs.DiskOptions{Loop: r.l}).Share()
+	}
+	if d.images == nil {
+		d.images = d.layers.Disk().Share()
+	}
+}
+
+// layerOf is a container's writable layer.
+func (r *Runtime) layerOf(c *container) *layer {
+	l := r.disks.written[c]
+	if l == nil {
+		l = &layer{share: r.disks.layers.Share()}
+		if r.disks.written == nil {
+			r.disks.written = map[*container]*layer{}
+		}
+		r.disks.written[c] = l
+	}
+	return l
+}
+
+// layerUsed is what a container has written beside its mounts.
+func (r *Runtime) layerUsed(c *container) memfs.Space {
+	if l := r.disks.written[c]; l != nil {
+		return l.share.Used()
+	}
+	return memfs.Space{}
+}
+
+// dropLayer gives back what a container's layer takes.
+func (r *Runtime) dropLayer(c *container) {
+	if l := r.disks.written[c]; l != nil {
+		l.stop()
+		l.share.Clear()
+		delete(r.disks.written, c)
+	}
+}
+
+// stop ends what a process writes; what it has written stays.
+func (l *layer) stop() {
+	for _, g := range l.growths {
+		g.Stop()
+	}
+	l.growths = nil
+}
+
+// startWrites begins what a stated program writes.
+func (r *Runtime) startWrites(p *process) {
+	if len(p.b.Writes) == 0 && p.b.LogBytes == nil {
+		return
+	}
+	l := r.layerOf(p.c)
+	for i, w := range p.b.Writes {
+		bytes, inodes := r.user(p, w.Bytes), r.user(p, w.inodes())
+		bytes.Key, inodes.Key = bytes.Key+uint64(2*i+1), inodes.Key+uint64(2*i+2)
+		m := mountOf(p.c.config.Mounts, w.Path)
+		switch {
+		case m == nil && p.c.config.GetLinux().GetSecurityContext().GetReadonlyRootfs():
+		case m == nil:
+			l.growths = append(l.growths, l.share.Grow(bytes, inodes))
+		case m.Readonly || m.HostPath == "" || r.opts.Host != nil:
+		default:
+			dir := path.Join(m.HostPath, strings.TrimPrefix(path.Clean(w.Path), path.Clean(m.ContainerPath)))
+			key := p.c.sandbox.config.Metadata.Uid + "/" + p.c.config.Metadata.Name + "/" + strconv.Itoa(i)
+			if g, err := r.nodeFS().Grow(dir, key, bytes, inodes); err == nil {
+				l.growths = append(l.growths, g)
+			}
+		}
+	}
+	if p.b.LogBytes != nil && r.opts.Logs != nil && r.opts.Host == nil && p.c.logPath() != "" {
+		l.growths = append(l.growths, r.nodeFS().GrowFile(p.c.logPath(), r.user(p, p.b.LogBytes)))
+	}
+}
+
+// stopWrites ends what a container's process writes.
+func (r *Runtime) stopWrites(c *container) {
+	if l := r.disks.written[c]; l != nil {
+		l.stop()
+	}
+}
+
+// mountOf is the mount that a path in a container is in, or nil.
+func mountOf(mounts []*runtimeapi.Mount, p string) (found *runtimeapi.Mount) {
+	p = path.Clean(p)
+	best := -1
+	for _, m := range mounts {
+		at := strings.TrimSuffix(path.Clean(m.ContainerPath), "/")
+		if len(at) > best && strings.HasPrefix(p, at) && (len(p) == len(at) || p[len(at)] == '/') {
+			found, best = m, len(at)
+		}
+	}
+	return found
+}
+
+// space is what an image takes on disk.
+func (src *imageSource) space() memfs.Space {
+	return memfs.Space{Bytes: or(src.Unpacked, src.Size), Inodes: or(src.Inodes, 1)}
+}
+
+// holdImage is called for each that needs an image's files: its record and the
+// containers made of it. The files are there until the last has gone.
+func (r *Runtime) holdImage(src *imageSource) {
+	if src.holders == 0 {
+		r.disks.images.Add(src.space())
+	}
+	src.holders++
+}
+
+func (r *Runtime) releaseImage(src *imageSource) {
+	src.holders--
+	if src.holders == 0 {
+		s := src.space()
+		r.disks.images.Add(memfs.Space{Bytes: -s.Bytes, Inodes: -s.Inodes})
+	}
+}
+
+// imageFits tells whether an image can be unpacked; if not the error is
+// containerd's, of the download or of the first layer.
+func (r *Runtime) imageFits(src *imageSource, name string) error {
+	if src.holders > 0 {
+		return nil
+	}
+	free, need := r.disks.images.Disk().Free(), src.space()
+	if need.Bytes <= free.Bytes && need.Inodes <= free.Inodes {
+		return nil
+	}
+	if src.Size > free.Bytes {
+		return status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to copy: write %s/ingest/%s/data: no space left on device",
+			name, contentStore, r.hashID("ingest", src.digest))
+	}
+	what := "write"
+	if need.Inodes > free.Inodes {
+		what = "mkdir"
+	}
+	layer := r.hashID("layer", src.digest)
+	mount := "/var/lib/containerd/tmpmounts/containerd-mount" + strconv.FormatUint(r.l.Uint64("mount", name, src.pulls)%1e10, 10)
+	return status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to extract layer sha256:%s: mount callback failed on %s: %s %s/usr: no space left on device",
+		name, layer, mount, what, mount)
+}
+
+// contentStore is where containerd keeps what it downloads.
+const contentStore = "/var/lib/containerd/io.containerd.content.v1.content"
+
+// rootDirFits tells whether containerd can make the directory in which it keeps
+// a sandbox's or container's files.
+func (r *Runtime) rootDirFits(kind, id string) error {
+	free := r.disks.layers.Disk().Free()
+	if free.Bytes >= pageSize && free.Inodes > 0 {
+		return nil
+	}
+	dir := "/var/lib/containerd/io.containerd.grpc.v1.cri/" + kind + "s/" + id
+	return fmt.Errorf("failed to create %s root directory %q: mkdir %s: no space left on device", kind, dir, dir)
+}

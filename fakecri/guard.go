@@ -1,0 +1,148 @@
+package fakecri
+
+import (
+	"math"
+	"time"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/sim/usage"
+)
+
+// noLimit is the limit of a guard that watches nothing.
+const noLimit = math.MaxInt64
+
+// How much more than now interpreted processes may use before a guard looks
+// again: they say what they take only when they take it.
+const (
+	memorySlack = 16 << 20
+	pidSlack    = 16
+)
+
+// demand is what is used of something, by whom it is used.
+type demand struct {
+	*ledger
+	// extra is used by interpreted processes and sandboxes, own by the machine.
+	extra int64
+	own   usage.User
+}
+
+// bound is an amount that will not be exceeded while nobody else comes.
+func (d demand) bound() int64 { return d.peak + d.extra + d.own.Curve.Peak() }
+
+func (d demand) now(at time.Duration) int64 { return d.ledger.now(at) + d.extra + d.own.At(at) }
+
+// guard acts when more than a limit is used. When that will be is computed from
+// the curves: while their peaks together fit below the limit it costs a
+// comparison whenever a container starts, else a timer.
+type guard struct {
+	r      *Runtime
+	name   string
+	limit  int64
+	demand func() demand
+	// passed is called when more is used. false: nothing could be done about it.
+	passed func() bool
+	slack  int64
+
+	timer *loop.Timer
+	armed bool
+	told  int64 // the extra up to which the timer's time holds
+}
+
+// retry is after how long a guard tries again that could do nothing.
+const retry = time.Second
+
+// grown is called when there may be more users (started) or a larger extra. What
+// has to be done is done in a step of its own.
+func (g *guard) grown(started bool) {
+	if g.limit == noLimit {
+		return
+	}
+	d := g.demand()
+	if d.bound() <= g.limit || !started && g.armed && d.extra <= g.told {
+		return
+	}
+	g.reset(0, d.extra)
+}
+
+func (g *guard) reset(after time.Duration, told int64) {
+	if g.timer == nil {
+		g.timer = g.r.processes.NewTimer(g.name, g.look)
+	}
+	g.armed, g.told = true, told
+	g.timer.Reset(after)
+}
+
+func (g *guard) look() {
+	g.armed = false
+	for g.limit != noLimit {
+		now := time.Duration(g.r.l.UnixNano())
+		d := g.demand()
+		sum := d.now(now)
+		if sum > g.limit {
+			if !g.passed() {
+				g.reset(retry, noLimit)
+				return
+			}
+			continue
+		}
+		if d.bound() <= g.limit {
+			return
+		}
+		slack := int64(0)
+		if g.r.machine != nil {
+			slack = min(g.slack, (g.limit-sum)/2)
+		}
+		users := append(d.users[:len(d.users):len(d.users)], d.own)
+		if at, ok := usage.FirstOver(users, g.limit-slack-d.fixed-d.extra, now+1); ok {
+			g.reset(at-now, d.extra+slack)
+		} else {
+			g.armed, g.told = true, d.extra+slack
+		}
+		return
+	}
+}
+
+// stop ends a guard's timer; with its group dead the next is made anew.
+func (g *guard) stop() {
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	g.timer, g.armed = nil, false
+}
+
+// WatchUsage has changed called once when more than these is used: memory of the
+// machine and of all pods in bytes, and processes; noLimit or more for what
+// nobody wants to know. It returns false, and watches nothing, if more is used
+// already. It forgets what was watched before.
+func (r *Runtime) WatchUsage(memory, podsMemory, pids int64, changed func()) bool {
+	a := &r.use
+	watches := [...]struct {
+		g     *guard
+		limit int64
+	}{{&a.lowMemory, memory}, {&a.lowPodsMemory, podsMemory}, {&a.lowPIDs, pids}}
+	for _, w := range watches {
+		w.g.stop()
+		w.g.limit = noLimit
+	}
+	if changed == nil {
+		return true
+	}
+	now := time.Duration(r.l.UnixNano())
+	for _, w := range watches {
+		if d := w.g.demand(); w.limit < noLimit && d.bound() > w.limit && d.now(now) > w.limit {
+			return false
+		}
+	}
+	fire := func() bool {
+		for _, w := range watches {
+			w.g.limit = noLimit
+		}
+		changed()
+		return true
+	}
+	for _, w := range watches {
+		w.g.limit, w.g.passed = w.limit, fire
+		w.g.grown(true)
+	}
+	return true
+}
