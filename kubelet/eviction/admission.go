@@ -16,14 +16,10 @@ import (
 // under pressure of memory alone only those that ask for nothing and do not
 // tolerate it.
 func (m *Manager) Admit(_ context.Context, attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
-	var conditions []v1.NodeConditionType
-	if m.o.NodeConditions != nil {
-		conditions = m.o.NodeConditions()
-	}
-	return judge(attrs.Pod, conditions)
+	return admit(attrs.Pod, m.pressure.reported)
 }
 
-func judge(pod *v1.Pod, conditions []v1.NodeConditionType) lifecycle.PodAdmitResult {
+func admit(pod *v1.Pod, conditions []v1.NodeConditionType) lifecycle.PodAdmitResult {
 	admitted := lifecycle.PodAdmitResult{Admit: true}
 	if len(conditions) == 0 || kubetypes.IsCriticalPod(pod) {
 		return admitted
@@ -33,7 +29,7 @@ func judge(pod *v1.Pod, conditions []v1.NodeConditionType) lifecycle.PodAdmitRes
 			return admitted
 		}
 	}
-	return lifecycle.PodAdmitResult{Reason: Reason, Message: fmt.Sprintf("The node had condition: %v. ", conditions)}
+	return lifecycle.PodAdmitResult{Reason: Reason, Message: fmt.Sprintf(nodeConditionMessage, conditions)}
 }
 
 // toleratesMemoryPressure tells whether a toleration is for the taint that the

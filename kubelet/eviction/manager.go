@@ -1,28 +1,32 @@
-// Package eviction ends pods that use more of the node than they may. It
-// answers to upstream's pkg/kubelet/eviction and, for the usage of volumes, to
-// pkg/kubelet/server/stats.
+// Package eviction ends pods when the node runs out of something, and pods that
+// use more of its disk than they may. It answers to upstream's
+// pkg/kubelet/eviction at v1.36.
 //
-// So far it judges what each pod may use of the node's disk: sizeLimit of
-// emptyDirs and ephemeral-storage limits of pods and containers. Thresholds of
-// the node have their place in synchronize, after that; their conditions come
-// in through Options.NodeConditions, which admission heeds already.
+// Each pass compares what is left of memory, disk, inodes and processes with the
+// configured thresholds, sets the node's conditions, frees what nobody needs and
+// then evicts at most one pod; pods over a limit of their own on local storage
+// go at once, however many they are. Decisions are functions over values:
+// thresholds, observations, ranks, messages.
 //
-// Upstream looks at all pods every 10 s. Here only those are looked at that
-// have a limit, on the same grid of time; without any there is no timer.
+// # How it differs
+//
+// Upstream looks every 10 s, at everything. Here passes are on that grid of time,
+// too, but a machine that can tell beforehand when it may be low on something
+// (stats.Watcher) is left alone until then: if nothing is met and no condition is
+// reported, only pods with a limit on local storage are looked at, and without
+// any there is no timer.
 package eviction
 
 import (
 	"context"
-	"io/fs"
 	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
-	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
-	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
+	"github.com/drydock-sim/drydock/kubelet/stats"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -37,138 +41,181 @@ const (
 	// startCost is what upstream starts before this manager (cAdvisor, the
 	// container manager), while relists have begun: passes and relists, whose
 	// periods fit, never fall together.
-	startCost           = 70 * time.Millisecond
-	localGracePeriod    = int64(1)
-	volumeStatsFallback = time.Minute
+	startCost = 70 * time.Millisecond
+	// hardGracePeriod is that of pods which are evicted at once, in seconds.
+	hardGracePeriod = int64(1)
 )
 
-// FS is what the manager needs of the node's files.
-type FS interface {
-	ReadDir(name string) ([]fs.DirEntry, error)
-}
-
-// usager is a file system that knows how much is below a path.
-type usager interface {
-	// Usage returns bytes and inodes.
-	Usage(name string) (bytes, inodes int64)
-}
-
-// Stats are the CRI's.
+// Stats are the statistics that the manager decides by.
 type Stats interface {
-	ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error)
+	// Summary has those of the node and of all pods; force has the node's made
+	// anew.
+	Summary(ctx context.Context, force bool) (*statsapi.Summary, error)
+	// Pods has those of some pods.
+	Pods(ctx context.Context, pods []*v1.Pod) ([]statsapi.PodStats, error)
+	// Filesystems says how images and containers lie on the machine's.
+	Filesystems(ctx context.Context) (stats.Filesystems, error)
 }
 
 // Options are what a Manager is made of.
 type Options struct {
 	Loop  *loop.Loop
 	Group *loop.Group
-	// FS without a method Usage(name) (bytes, inodes int64) shows no usage.
-	FS FS
-	// Stats has what containers wrote; nil: nothing.
+	// Config is the kubelet's; see Thresholds for what is wrong with it.
+	Config Config
+	// Stats has statistics of pods and, with Node, of the node; without Node
+	// nothing of the node is ever low.
 	Stats Stats
-	// PodDir and LogDir are a pod's directories.
-	PodDir func(uid types.UID) string
-	LogDir func(pod *v1.Pod) string
-	// VolumeStatsPeriod is volumeStatsAggPeriod; below 0 volumes are not
-	// looked at, 0 means a minute.
-	VolumeStatsPeriod time.Duration
+	Node  bool
+	// Volumes look at pods' volumes: at those of pods with a limit always, at
+	// others only while the node is low on disk, or with AllVolumes always, too.
+	Volumes    *stats.Volumes
+	AllVolumes bool
+	// Came is when the kubelet was told of a pod, in ns.
+	Came func(uid types.UID) int64
+	// Watcher, if there is one, tells when something may be low.
+	Watcher stats.Watcher
+	// Memcg tells when a cgroup's usage passes a limit; nil: nobody does.
+	Memcg stats.MemcgNotifier
+	// PodsCgroup is the path of the cgroup that holds all pods.
+	PodsCgroup string
 	// ActivePods returns the pods that use the node with what they were
 	// allocated, by namespace and name, in a slice of the caller's.
 	ActivePods func() []*v1.Pod
+	// DeleteUnusedContainers and DeleteUnusedImages free what no pod needs; nil:
+	// nothing can be freed.
+	DeleteUnusedContainers, DeleteUnusedImages func(ctx context.Context) error
 	// Kill ends a pod and waits for its end, or for the time that it is given.
 	Kill func(ctx context.Context, pod *v1.Pod, grace int64, status func(*v1.PodStatus)) error
 	// Finished tells whether nothing of a pod is left.
 	Finished func(uid types.UID) bool
-	// Event records an event about a pod.
-	Event func(pod *v1.Pod, eventtype, reason, message string)
-	// NodeConditions are the pressures that the node reports; nil: none.
-	NodeConditions func() []v1.NodeConditionType
+	// Event records an event about a pod, with annotations if not nil.
+	Event func(pod *v1.Pod, annotations map[string]string, eventtype, reason, message string)
+	// NodeEvent records an event about the node.
+	NodeEvent func(eventtype, reason, message string)
 	// Log takes log lines; nil means none.
 	Log func(format string, args ...any)
 }
 
 // Manager evicts pods. It is for use on one loop.
 type Manager struct {
-	o Options
-	// watched are the pods that have a limit, by UID.
-	watched map[types.UID]*watched
+	o       Options
 	started bool
-	// timer is set to the next pass while there is a pod to look at; passes are
-	// every monitoringInterval from base, in ns.
+	// limited are the pods that have a limit on local storage.
+	limited map[types.UID]struct{}
+
+	// thresholds are all; from the second pass on with those of the file system
+	// of the writable layers.
+	thresholds  []Threshold
+	layout      Layout
+	layoutKnown bool
+	// since is since when thresholds have been met, met those of them that were
+	// met for their grace period, both at the last pass.
+	since    []firstObserved
+	met      []Threshold
+	seen     observations
+	pressure pressure
+	memcg    memcg
+	// lent are the pods whose volumes are looked at while the disk is low.
+	lent    []types.UID
+	evicted map[Signal]uint64
+
+	// timer is set to the next pass while there is something to look at; passes
+	// are every monitoringInterval from base, in ns.
 	timer *loop.Timer
 	base  int64
 	busy  bool
-	// refreshes of the pods whose volumes are looked at begin with born.
-	born int64
+	// quiet: the machine tells when it may be low, so it need not be asked.
+	quiet bool
 }
 
-// New returns a Manager that does nothing until Start.
-func New(o Options) *Manager {
-	if o.VolumeStatsPeriod == 0 {
-		o.VolumeStatsPeriod = volumeStatsFallback
+// New returns a Manager that does nothing until Start. Errors are of the
+// configured thresholds.
+func New(o Options) (*Manager, error) {
+	thresholds, err := o.Config.Thresholds()
+	if err != nil {
+		return nil, err
 	}
-	return &Manager{o: o, watched: map[types.UID]*watched{}, born: o.Loop.UnixNano()}
+	return &Manager{o: o, thresholds: thresholds, limited: map[types.UID]struct{}{}, evicted: map[Signal]uint64{}}, nil
 }
 
-// Start begins the passes, the first one now.
+// Start begins the passes, the first one once what upstream starts before has
+// been started.
 func (m *Manager) Start() {
 	m.started = true
 	m.base = m.o.Loop.UnixNano() + int64(startCost)
-	m.timer = m.o.Group.NewTimer("eviction", func() { m.o.Group.Go("eviction", m.pass) })
-	m.arm()
+	m.timer = m.o.Group.NewTimer("eviction", m.wake)
+	m.quiet = !m.o.Node
+	if m.nothing() {
+		return
+	}
+	m.timer.Reset(startCost)
+}
+
+// nothing tells whether passes have nothing to do whatever happens.
+func (m *Manager) nothing() bool {
+	return len(m.thresholds) == 0 && !m.o.Config.LocalStorage
+}
+
+// Evictions returns how many pods were evicted, by the signal.
+func (m *Manager) Evictions() map[Signal]uint64 {
+	if len(m.evicted) == 0 {
+		return nil
+	}
+	out := make(map[Signal]uint64, len(m.evicted))
+	for s, n := range m.evicted { //drydock:unordered copies a map
+		out[s] = n
+	}
+	return out
 }
 
 // AddPod has a pod looked at if it has a limit; it is called for each pod that
 // the kubelet is told of, and may be repeated.
 func (m *Manager) AddPod(pod *v1.Pod) {
-	if !limited(pod) || m.watched[pod.UID] != nil {
-		return
+	limit := m.o.Config.LocalStorage && hasLimit(pod)
+	if limit || m.o.AllVolumes {
+		m.o.Volumes.Add(pod, m.o.Loop.UnixNano())
 	}
-	w := &watched{uid: pod.UID}
-	m.watched[pod.UID] = w
-	if hasEmptyDir(pod) && m.o.VolumeStatsPeriod > 0 {
-		w.timer = m.o.Group.NewTimer("volume-stats", func() {
-			if _, slow := m.o.FS.(filesystem.UsageWaiter); slow {
-				m.o.Group.Go("volume-stats", func(ctx context.Context) { m.measure(ctx, w) })
-				return
-			}
-			m.measure(m.o.Group.Background(), w)
-		})
-		// It is noticed by the next refresh of the pods.
-		now, period := m.o.Loop.UnixNano(), int64(m.o.VolumeStatsPeriod)
-		w.timer.Reset(time.Duration(period - (now-m.born)%period))
+	if limit {
+		m.limited[pod.UID] = struct{}{}
+		m.arm()
 	}
-	m.arm()
 }
 
 // RemovePod forgets a pod that is gone.
 func (m *Manager) RemovePod(uid types.UID) {
-	w := m.watched[uid]
-	if w == nil {
-		return
-	}
-	if w.timer != nil {
-		w.timer.Stop()
-	}
-	delete(m.watched, uid)
-	if len(m.watched) == 0 && m.timer != nil {
+	delete(m.limited, uid)
+	m.o.Volumes.Remove(uid)
+	if m.idle() && m.timer != nil {
 		m.timer.Stop()
 	}
 }
 
+// idle tells whether a pass would find nothing to look at.
+func (m *Manager) idle() bool { return m.nothing() || m.quiet && len(m.limited) == 0 }
+
 // arm sets the next pass, if there is anything to look at.
 func (m *Manager) arm() {
-	if !m.started || m.busy || len(m.watched) == 0 || m.timer.Set() {
+	if !m.started || m.busy || m.idle() || m.timer.Set() {
 		return
 	}
 	since := m.o.Loop.UnixNano() - m.base
+	if since < 0 {
+		m.timer.Reset(time.Duration(-since))
+		return
+	}
 	n := since/int64(monitoringInterval) + 1
 	m.timer.Reset(time.Duration(n*int64(monitoringInterval) - since))
 }
 
+// wake is the timer's.
+func (m *Manager) wake() {
+	m.busy = true
+	m.o.Group.Go("eviction", m.pass)
+}
+
 // pass is one turn of the loop; after an eviction the next follows at once.
 func (m *Manager) pass(ctx context.Context) {
-	m.busy = true
 	defer func() {
 		m.busy = false
 		m.arm()
@@ -176,16 +223,77 @@ func (m *Manager) pass(ctx context.Context) {
 	for {
 		evicted := m.synchronize(ctx)
 		if len(evicted) == 0 {
-			return
+			break
 		}
 		m.waitForCleanup(ctx, evicted)
 		m.base = m.o.Loop.UnixNano()
 	}
+	m.rest()
 }
 
-// synchronize evicts the pods that are over their limits and returns them.
-func (m *Manager) synchronize(ctx context.Context) []types.UID {
-	return m.localStorageEviction(ctx)
+// rest leaves the machine alone if it can tell when it may be low, and nothing
+// is going on.
+func (m *Manager) rest() {
+	if m.quiet || !m.layoutKnown || len(m.since) > 0 || len(m.met) > 0 || len(m.pressure.reported) > 0 {
+		return
+	}
+	m.forgetVolumes()
+	if m.o.Watcher == nil {
+		return
+	}
+	m.quiet = m.o.Watcher.Watch(m.floor(), func() {
+		m.quiet = false
+		m.arm()
+	})
+}
+
+// floor are the amounts below which a threshold is met.
+func (m *Manager) floor() stats.Floor {
+	var f stats.Floor
+	for i := range m.thresholds {
+		t := &m.thresholds[i]
+		o, ok := m.seen[t.Signal]
+		if !ok || t.Inert {
+			continue
+		}
+		q := t.Value.of(o.capacity)
+		if at := m.floorOf(&f, t.Signal); at != nil {
+			*at = max(*at, q.Value())
+		}
+	}
+	return f
+}
+
+// floorOf is the amount in f that a signal is about. Unless the layout is
+// split, containers are where images are.
+func (m *Manager) floorOf(f *stats.Floor, s Signal) *int64 {
+	switch s {
+	case MemoryAvailable:
+		return &f.Memory
+	case AllocatableMemoryAvailable:
+		return &f.PodsMemory
+	case NodeFsAvailable:
+		return &f.RootBytes
+	case NodeFsInodesFree:
+		return &f.RootInodes
+	case ImageFsAvailable:
+		return &f.ImageBytes
+	case ImageFsInodesFree:
+		return &f.ImageInodes
+	case ContainerFsAvailable:
+		if m.layout.Split {
+			return &f.ContainerBytes
+		}
+		return &f.ImageBytes
+	case ContainerFsInodesFree:
+		if m.layout.Split {
+			return &f.ContainerInodes
+		}
+		return &f.ImageInodes
+	case PIDAvailable:
+		return &f.PIDs
+	}
+	return nil
 }
 
 // waitForCleanup waits until nothing of the pods is left, but not for long.
@@ -198,22 +306,6 @@ func (m *Manager) waitForCleanup(ctx context.Context, pods []types.UID) {
 			return
 		}
 	}
-}
-
-// evict ends a pod unless it is critical; it tells whether it did.
-func (m *Manager) evict(ctx context.Context, pod *v1.Pod, grace int64, message string) bool {
-	if kubetypes.IsCriticalPod(pod) {
-		m.log("Eviction manager: cannot evict a critical pod pod=%s/%s", pod.Namespace, pod.Name)
-		return false
-	}
-	m.o.Event(pod, v1.EventTypeWarning, Reason, message)
-	err := m.o.Kill(ctx, pod, grace, func(s *v1.PodStatus) {
-		s.Phase, s.Reason, s.Message = v1.PodFailed, Reason, message
-	})
-	if err != nil {
-		m.log("Eviction manager: pod failed to evict pod=%s/%s: %v", pod.Namespace, pod.Name, err)
-	}
-	return true
 }
 
 func (m *Manager) log(format string, args ...any) {

@@ -1,0 +1,165 @@
+package stats
+
+import (
+	"context"
+	"path"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// VolumesOptions are what Volumes are made of.
+type VolumesOptions struct {
+	Loop  *loop.Loop
+	Group *loop.Group
+	FS    FS
+	// Period is volumeStatsAggPeriod; 0 or less: volumes are not looked at.
+	Period time.Duration
+	// PodDir is a pod's directory.
+	PodDir func(uid types.UID) string
+}
+
+// Volumes look how much there is in pods' volumes, one pod at a time: when a
+// pod is noticed, which happens each period, and then every one to two periods.
+// So what they say of a volume is up to two periods old (upstream
+// pkg/kubelet/server/stats: fsResourceAnalyzer, volumeStatCalculator).
+//
+// Only the pods are looked at of which somebody wants to know.
+type Volumes struct {
+	o    VolumesOptions
+	born int64 // ns; refreshes begin with it
+	pods map[types.UID]*podVolumes
+}
+
+type podVolumes struct {
+	pod   *v1.Pod
+	timer *loop.Timer
+	draws uint64
+	// found is what was found last; nil: nobody has looked yet.
+	found []statsapi.VolumeStats
+}
+
+// NewVolumes returns Volumes that look at no pod.
+func NewVolumes(o VolumesOptions) *Volumes {
+	return &Volumes{o: o, born: o.Loop.UnixNano(), pods: map[types.UID]*podVolumes{}}
+}
+
+// Add has a pod's volumes looked at, from the next refresh on: or, if there was
+// one since the pod came (in ns), as if it had been since then. It may be
+// repeated.
+func (v *Volumes) Add(pod *v1.Pod, came int64) {
+	if v.o.Period <= 0 || v.pods[pod.UID] != nil || !measurable(pod) {
+		return
+	}
+	p := &podVolumes{pod: pod}
+	v.pods[pod.UID] = p
+	p.timer = v.o.Group.NewTimer("volume-stats", func() { v.due(p) })
+	now, period := v.o.Loop.UnixNano(), int64(v.o.Period)
+	last := now - (now-v.born)%period
+	if came >= last {
+		p.timer.Reset(time.Duration(last + period - now))
+		return
+	}
+	v.due(p)
+}
+
+// Remove forgets a pod.
+func (v *Volumes) Remove(uid types.UID) {
+	if p := v.pods[uid]; p != nil {
+		p.timer.Stop()
+		delete(v.pods, uid)
+	}
+}
+
+// Watched tells whether a pod's volumes are looked at.
+func (v *Volumes) Watched(uid types.UID) bool { return v.pods[uid] != nil }
+
+// Get returns what was found in a pod's volumes, which is shared.
+func (v *Volumes) Get(uid types.UID) []statsapi.VolumeStats {
+	if p := v.pods[uid]; p != nil {
+		return p.found
+	}
+	return nil
+}
+
+// ephemeral tells whether a volume counts as the pod's local storage.
+func (v *Volumes) ephemeral(uid types.UID, name string) bool {
+	p := v.pods[uid]
+	if p == nil {
+		return false
+	}
+	for i := range p.pod.Spec.Volumes {
+		if s := &p.pod.Spec.Volumes[i]; s.Name == name {
+			return s.EmptyDir != nil && s.EmptyDir.Medium == v1.StorageMediumDefault || s.ConfigMap != nil || s.GitRepo != nil
+		}
+	}
+	return false
+}
+
+// due measures: by a task where that takes time.
+func (v *Volumes) due(p *podVolumes) {
+	if _, slow := v.o.FS.(filesystem.UsageWaiter); slow {
+		v.o.Group.Go("volume-stats", func(ctx context.Context) { v.measure(ctx, p) })
+		return
+	}
+	v.measure(v.o.Group.Background(), p)
+}
+
+// measure looks at a pod's volumes, and sets the next look.
+func (v *Volumes) measure(ctx context.Context, p *podVolumes) {
+	var found []statsapi.VolumeStats
+	for i := range p.pod.Spec.Volumes {
+		s := &p.pod.Spec.Volumes[i]
+		plugin := pluginOf(s)
+		if plugin == "" {
+			continue
+		}
+		b, n := usageOf(ctx, v.o.FS, path.Join(v.o.PodDir(p.pod.UID), "volumes", plugin, s.Name))
+		if b == 0 && n == 0 {
+			continue // it is not there
+		}
+		bytes, inodes := uint64(b), uint64(n)
+		found = append(found, statsapi.VolumeStats{Name: s.Name, FsStats: statsapi.FsStats{Time: at(v.o.Loop.UnixNano()), UsedBytes: &bytes, InodesUsed: &inodes}})
+	}
+	if v.pods[p.pod.UID] != p {
+		return // it has gone meanwhile
+	}
+	p.found = found
+	p.draws++
+	p.timer.Reset(v.o.Loop.Jitter(v.o.Period, 1, "volume-stats", string(p.pod.UID), p.draws))
+}
+
+// measurable tells whether a pod has a volume that can hold more over time.
+func measurable(pod *v1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if s := &pod.Spec.Volumes[i]; s.EmptyDir != nil || s.ConfigMap != nil || s.GitRepo != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// pluginOf is the directory of a volume's plugin in the pod's; "" if it has no
+// statistics.
+func pluginOf(s *v1.Volume) string {
+	switch {
+	case s.EmptyDir != nil:
+		return "kubernetes.io~empty-dir"
+	case s.ConfigMap != nil:
+		return "kubernetes.io~configmap"
+	case s.Secret != nil:
+		return "kubernetes.io~secret"
+	case s.DownwardAPI != nil:
+		return "kubernetes.io~downward-api"
+	case s.Projected != nil:
+		return "kubernetes.io~projected"
+	case s.GitRepo != nil:
+		return "kubernetes.io~git-repo"
+	}
+	return ""
+}
