@@ -228,8 +228,8 @@ func (gc *collector) removeSandbox(ctx context.Context, id string) {
 	}
 }
 
-// logs removes the log directories of pods that are gone. Links to logs are
-// not kept, so there are none to remove.
+// logs removes the log directories of pods that are gone, and links to logs that
+// are not there.
 func (gc *collector) logs(ctx context.Context) error {
 	if !gc.allSourcesReady || gc.m.o.FS == nil || gc.m.o.PodStates == nil {
 		return nil

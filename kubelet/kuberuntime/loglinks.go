@@ -11,6 +11,8 @@ import (
 
 const (
 	logLinkSuffix = ".log"
+	// minIDLength is with how few characters a runtime can find a container.
+	minIDLength = 6
 	// maxLinkName is the longest name of a file, in bytes.
 	maxLinkName = 255
 )
@@ -58,7 +60,7 @@ func (m *Manager) unlinkLog(status *runtimeapi.ContainerStatus) {
 }
 
 // removeDeadLinks removes links that lead nowhere, but those of containers that
-// run: their logs may be about to be rotated.
+// have not exited: their logs may be about to be rotated.
 func (m *Manager) removeDeadLinks(ctx context.Context) {
 	files, ok := m.o.FS.(linker)
 	if m.o.ContainerLogsDir == "" || !ok {
@@ -75,8 +77,11 @@ func (m *Manager) removeDeadLinks(ctx context.Context) {
 			continue
 		}
 		id := base[strings.LastIndexByte(base, '-')+1:]
-		if resp, err := m.rt.ContainerStatus(ctx, id); err == nil && resp.GetStatus().GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
-			continue
+		if len(id) >= minIDLength {
+			resp, err := m.rt.ContainerStatus(ctx, id)
+			if s := resp.GetStatus(); err == nil && (s == nil || s.State != runtimeapi.ContainerState_CONTAINER_EXITED) {
+				continue
+			}
 		}
 		if err := m.o.FS.Remove(link); err != nil {
 			m.o.Log("Failed to remove container log dead symlink %s: %v", link, err)

@@ -1,0 +1,186 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	"k8s.io/utils/ptr"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/features"
+	"github.com/drydock-sim/drydock/kubelet/images"
+	"github.com/drydock-sim/drydock/kubelet/stats"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// Periods of image garbage collection (pkg/kubelet/kubelet.go,
+// images/image_gc_manager.go).
+const (
+	imageGCPeriod     = 5 * time.Minute
+	imageDetectPeriod = 5 * time.Minute
+	// imageGCHead is a part of what upstream needs to start its modules, while
+	// which the first pass is made.
+	imageGCHead = time.Millisecond
+)
+
+// imageUseGeneration is implemented by a runtime client that knows, without a
+// call, whether there are other images or uses of images; 0: it cannot tell now.
+type imageUseGeneration interface{ ImageUseGeneration() uint64 }
+
+// buildImageGC makes what removes unused images.
+func (kl *Kubelet) buildImageGC() {
+	cfg := kl.cfg
+	rt := &imageGCRuntime{kl: kl}
+	o := images.GCOptions{
+		Loop: kl.l, Runtime: rt, Recorder: kl.recorder, NodeRef: kl.node.ref, Log: kl.log,
+		Policy: images.GCPolicy{
+			HighThresholdPercent: int(ptr.Deref(cfg.ImageGCHighThresholdPercent, 85)),
+			LowThresholdPercent:  int(ptr.Deref(cfg.ImageGCLowThresholdPercent, 80)),
+			MinAge:               cfg.ImageMinimumGCAge.Duration, MaxAge: cfg.ImageMaximumGCAge.Duration,
+		},
+		FsStats: rt.fsStats,
+	}
+	if gates, _ := features.Resolve(cfg.FeatureGates); gates.Enabled(features.KubeletEnsureSecretPulledImages) { // New has judged them
+		o.Collected = kl.inputs.pulls.Prune
+	}
+	if g, ok := kl.opts.ImageService.(imageUseGeneration); ok && !kl.opts.NoElide {
+		o.UseGeneration = g.ImageUseGeneration
+	}
+	if p, ok := kl.opts.MachineStats.(stats.Prober); ok && !kl.opts.NoElide {
+		o.Below = func(floor int64) bool { return p.Below(stats.Floor{ImageBytes: floor}) }
+	}
+	kl.imageGC = images.NewGC(o)
+}
+
+// startImageGC starts the garbage collection of images: if nobody knows the
+// disks there is none. The first pass, if the runtime answers at once, comes
+// before anything is said of the node's state.
+func (kl *Kubelet) startImageGC(ctx context.Context) {
+	if kl.opts.MachineStats == nil {
+		return
+	}
+	if kl.imageGC.Off() {
+		kl.logf("ImageGCHighThresholdPercent is set 100 and ImageMaximumGCAge is 0, Disable image GC")
+		return
+	}
+	var first loop.Event
+	kl.g.UntilUnless("image-gc", imageGCPeriod, 0, kl.imageGC.Idle, func(ctx context.Context) {
+		kl.imageGC.Collect(ctx)
+		if !first.Fired() {
+			first.Fire()
+		}
+	})
+	head, cancel := loop.WithTimeout(ctx, imageGCHead)
+	defer cancel()
+	_ = first.Wait(head) // a runtime that is slow holds up nothing
+}
+
+// startImageDetection has the images and their uses looked at.
+func (kl *Kubelet) startImageDetection() {
+	if kl.opts.MachineStats != nil {
+		kl.g.UntilUnless("image-detection", imageDetectPeriod, 0, kl.imageGC.Unchanged, kl.imageGC.Detect)
+	}
+}
+
+// DeleteUnusedImages removes the images that nothing uses and that are known for
+// imageMinimumGCAge, for eviction.
+func (kl *Kubelet) DeleteUnusedImages(ctx context.Context) error {
+	return kl.imageGC.DeleteUnusedImages(ctx)
+}
+
+// imageGCRuntime answers the image garbage collection.
+type imageGCRuntime struct {
+	kl *Kubelet
+	// looked is false until the first look at the file system; containers tells
+	// that there was one before it.
+	looked, containers bool
+}
+
+// within gives a call the deadline of CRI calls.
+func (r *imageGCRuntime) within(ctx context.Context, call func(ctx context.Context) error) error {
+	if d := r.kl.cfg.RuntimeRequestTimeout.Duration; d > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = loop.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	return call(ctx)
+}
+
+func (r *imageGCRuntime) ListImages(ctx context.Context) ([]*runtimeapi.Image, error) {
+	return r.kl.runtime.ListImages(ctx)
+}
+
+func (r *imageGCRuntime) GetPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error) {
+	return r.kl.runtime.GetPods(ctx, all)
+}
+
+func (r *imageGCRuntime) RemoveImage(ctx context.Context, id string) error {
+	return r.within(ctx, func(ctx context.Context) error {
+		return r.kl.opts.ImageService.RemoveImage(ctx, &runtimeapi.ImageSpec{Image: id})
+	})
+}
+
+func (r *imageGCRuntime) ImageMounts(ctx context.Context, containerID string) ([]string, error) {
+	r.containers = true
+	var resp *runtimeapi.ContainerStatusResponse
+	err := r.within(ctx, func(ctx context.Context) (err error) {
+		resp, err = r.kl.opts.RuntimeService.ContainerStatus(ctx, containerID, false)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if resp.GetStatus() == nil {
+		return nil, errors.New("container status is nil")
+	}
+	var out []string
+	for _, m := range resp.Status.Mounts {
+		if id := m.GetImage().GetImage(); id != "" {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+// fsStats are those of the file system with the images: its use as the runtime
+// says, its size as the machine does.
+//
+// Upstream's first pass races with cAdvisor's first look at the file systems. In
+// recordings it loses where no container has to be asked about first, as on most
+// nodes that are new, and then the size is not known yet.
+func (r *imageGCRuntime) fsStats(ctx context.Context) (*statsapi.FsStats, error) {
+	kl := r.kl
+	var resp *runtimeapi.ImageFsInfoResponse
+	err := r.within(ctx, func(ctx context.Context) (err error) {
+		resp, err = kl.opts.ImageService.ImageFsInfo(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(resp.GetImageFilesystems()) == 0 {
+		return nil, errors.New("imageFs information is unavailable")
+	}
+	fs := resp.ImageFilesystems[0]
+	out := &statsapi.FsStats{}
+	if fs.UsedBytes != nil {
+		out.UsedBytes = &fs.UsedBytes.Value
+	}
+	if early := !r.looked && !r.containers; early {
+		r.looked = true
+		return out, nil
+	}
+	r.looked = true
+	disk, err := kl.opts.MachineStats.Filesystem(ctx, fs.GetFsId().GetMountpoint())
+	if err != nil {
+		return nil, fmt.Errorf("get filesystem info: Failed to get the info of the filesystem with mountpoint: %w", err)
+	}
+	if disk != nil {
+		out.CapacityBytes, out.AvailableBytes = disk.CapacityBytes, disk.AvailableBytes
+	}
+	return out, nil
+}
