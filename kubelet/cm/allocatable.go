@@ -17,6 +17,9 @@ import (
 // Reservations are what of a node is not for pods.
 type Reservations struct {
 	System, Kube v1.ResourceList
+	// IgnoreEviction is --experimental-allocatable-ignore-eviction: hard
+	// eviction thresholds hold nothing back.
+	IgnoreEviction bool
 	// evictionHard has the hard thresholds that hold room back.
 	evictionHard map[string]string
 }
@@ -136,6 +139,9 @@ func thresholdQuantity(signal, value string, capacity int64) (int64, error) {
 // HardEviction returns what hard eviction thresholds hold back of a capacity.
 func (r *Reservations) HardEviction(capacity v1.ResourceList) v1.ResourceList {
 	out := v1.ResourceList{}
+	if r.IgnoreEviction {
+		return out
+	}
 	for _, t := range [...]struct {
 		signal string
 		name   v1.ResourceName
@@ -200,10 +206,29 @@ func (r *Reservations) Enforceable(capacity v1.ResourceList) v1.ResourceList {
 	return out
 }
 
+// Total is what of a capacity is not for pods: the reservations and what hard
+// eviction thresholds hold back; what is 0 is left out.
+func (r *Reservations) Total(capacity v1.ResourceList) v1.ResourceList {
+	out, eviction := v1.ResourceList{}, r.HardEviction(capacity)
+	for name := range capacity { //drydock:unordered fills a map
+		var sum resource.Quantity
+		for _, l := range [...]v1.ResourceList{r.System, r.Kube, eviction} {
+			if v, ok := l[name]; ok {
+				sum.Add(v)
+			}
+		}
+		if !sum.IsZero() {
+			out[name] = sum
+		}
+	}
+	return out
+}
+
 // Check returns an error if more is reserved than there is, which makes the
 // kubelet exit.
 func (r *Reservations) Check(capacity v1.ResourceList) error {
 	eviction := r.HardEviction(capacity)
+	var faults []string
 	for _, name := range [...]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage} {
 		c, ok := capacity[name]
 		if !ok {
@@ -216,10 +241,13 @@ func (r *Reservations) Check(capacity v1.ResourceList) error {
 			}
 		}
 		if c.Cmp(sum) < 0 {
-			return fmt.Errorf("invalid Node Allocatable configuration. Resource %q has a reservation of %v but capacity of %v. Expected capacity >= reservation.", name, &sum, &c) //nolint:revive,staticcheck // upstream's text
+			faults = append(faults, fmt.Sprintf("Resource %q has a reservation of %v but capacity of %v. Expected capacity >= reservation.", name, &sum, &c))
 		}
 	}
-	return nil
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("invalid Node Allocatable configuration. %s", strings.Join(faults, " "))
 }
 
 // PodCapacity returns how many pods a node takes: maxPods, or podsPerCore per

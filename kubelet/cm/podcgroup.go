@@ -18,6 +18,11 @@ type PodCgroup struct {
 	MilliCPU, MilliCPULimit int64
 	// MemoryLimit in bytes.
 	MemoryLimit int64
+	// Hugepages are limits in bytes by the size of the pages in bytes; sizes
+	// that are not there may not be used.
+	Hugepages map[int64]int64
+	// MemoryMin and MemoryLow are those of cgroup v2, in bytes.
+	MemoryMin, MemoryLow int64
 }
 
 // PodCgroups holds the cgroups of the pods that were resized; any other's is
@@ -65,10 +70,10 @@ func (c *PodCgroups) Forget(uid types.UID) { delete(c.pods, uid) }
 func ForPod(pod *v1.Pod) PodCgroup {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
-	g := PodCgroup{MilliCPU: requests.Cpu().MilliValue()}
+	g := PodCgroup{MilliCPU: requests.Cpu().MilliValue(), Hugepages: HugepageLimits(requests)}
 	class := qos.Class(pod)
 	if class == v1.PodQOSBestEffort {
-		return PodCgroup{}
+		return PodCgroup{Hugepages: g.Hugepages}
 	}
 	if class == v1.PodQOSGuaranteed || limited(pod, v1.ResourceCPU) {
 		g.MilliCPULimit = limits.Cpu().MilliValue()
