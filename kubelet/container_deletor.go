@@ -12,8 +12,8 @@ const (
 	// deletorCapacity bounds the containers that wait for their removal; what
 	// comes beyond is left to garbage collection.
 	deletorCapacity = 50
-	// deadContainersToKeep per container name (--maximum-dead-containers-per-container, at least 1).
-	deadContainersToKeep = 1
+	// minDeadContainerInPod stay per container name, whatever the policy says.
+	minDeadContainerInPod = 1
 )
 
 // containerDeletor removes dead containers one at a time
@@ -23,15 +23,17 @@ type containerDeletor struct {
 	start  func(name string, fn func(ctx context.Context))
 	remove func(ctx context.Context, id string) error
 	logf   func(format string, args ...any)
-	queue  []string
-	busy   bool
+	// keep is how many dead containers stay per container name.
+	keep  int
+	queue []string
+	busy  bool
 }
 
 // deleteContainersInPod queues the exited containers of a pod that are not to
 // be kept: all of them with removeAll, else those with the name of the one
 // with the given ID beyond the newest.
 func (d *containerDeletor) deleteContainersInPod(filterID string, status *kubecontainer.PodStatus, removeAll bool) {
-	keep := deadContainersToKeep
+	keep := d.keep
 	if removeAll {
 		filterID, keep = "", 0
 	}

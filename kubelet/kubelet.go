@@ -35,10 +35,15 @@ import (
 
 	"github.com/drydock-sim/drydock/kubelet/allocation"
 	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/cm/cpumanager"
+	"github.com/drydock-sim/drydock/kubelet/cm/memorymanager"
+	"github.com/drydock-sim/drydock/kubelet/cm/topologymanager"
 	"github.com/drydock-sim/drydock/kubelet/config"
 	"github.com/drydock-sim/drydock/kubelet/configmap"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/eviction"
+	"github.com/drydock-sim/drydock/kubelet/features"
+	"github.com/drydock-sim/drydock/kubelet/images"
 	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/nodelease"
@@ -154,9 +159,9 @@ type Options struct {
 	// Durable has what is kept for the next kubelet on the disk at any time, not
 	// only at the end: the process may be killed.
 	Durable bool
-	// Cgroups are the machine's; nil: the runtime makes the pods' on its own, or
-	// there are none.
-	Cgroups cm.Cgroups
+	// Cgroups are the machine's; nil: there are none, or none that this kubelet
+	// may make. If they are no cm.Cgroups, the runtime makes the pods'.
+	Cgroups cm.NodeCgroups
 	// ContainerLogsDir is where links to the logs of containers are made; "":
 	// none are.
 	ContainerLogsDir string
@@ -168,6 +173,9 @@ type Options struct {
 	OOM oom.Source
 	// Logind holds up the machine's shutdown; nil: nobody watches for it.
 	Logind nodeshutdown.Logind
+	// AllocatableIgnoresEviction is --experimental-allocatable-ignore-eviction:
+	// what hard eviction thresholds hold back is for pods, too.
+	AllocatableIgnoresEviction bool
 	// GC says how many dead containers are kept; nil: as many as upstream's
 	// flags say unless they are set.
 	GC *kuberuntime.GCPolicy
@@ -192,6 +200,7 @@ type Kubelet struct {
 	recorder   *record.Recorder
 	node       nodeInformer
 	reserved   *cm.Reservations
+	gates      features.Gates
 	state      *runtimeState
 	runtimeUp  runtimeUp
 	podConfig  *config.PodConfig
@@ -219,12 +228,21 @@ type Kubelet struct {
 	sysctls       *lifecycle.Sysctls
 	allocation    *allocation.Manager
 	cgroups       *cm.PodCgroups
+	// The managers of what containers have for themselves.
+	topologyManager *topologymanager.Manager
+	cpuManager      *cpumanager.Manager
+	memoryManager   *memorymanager.Manager
+	cpuReconciled   cpuMark
 	// orphanCgroups are the pods whose cgroups are being cleaned up.
 	orphanCgroups  map[types.UID]bool
 	systemdCgroups bool
+	stats          *stats.Provider
+	volumeStats    *stats.Volumes
 	eviction       *eviction.Manager
-	rejected       map[types.UID]bool // pods that were not admitted
+	shutdown       *nodeshutdown.Manager // nil: the machine's shutdown is not held up
+	rejected       map[types.UID]bool    // pods that were not admitted
 	images         imageList
+	imageGC        *images.GCManager
 
 	loop          syncLoopState
 	deadlines     deadlines
@@ -251,10 +269,14 @@ func New(opts Options) (*Kubelet, error) {
 	if opts.Config.SyncFrequency.Duration <= 0 {
 		return nil, fmt.Errorf("invalid sync frequency %d", opts.Config.SyncFrequency.Duration)
 	}
+	if gc := opts.GC; gc != nil && gc.MinAge < 0 {
+		return nil, fmt.Errorf("invalid minimum garbage collection age: %v", gc.MinAge)
+	}
 	reserved, err := cm.NewReservations(opts.Config)
 	if err != nil {
 		return nil, err
 	}
+	reserved.IgnoreEviction = opts.AllocatableIgnoresEviction
 	sysctls, err := lifecycle.NewSysctls(opts.Config.AllowedUnsafeSysctls)
 	if err != nil {
 		return nil, err
@@ -262,8 +284,13 @@ func New(opts Options) (*Kubelet, error) {
 	if opts.RootDir == "" {
 		opts.RootDir = DefaultRootDir
 	}
+	gates, err := features.Resolve(opts.Config.FeatureGates)
+	if err != nil {
+		return nil, err
+	}
 	kl := &Kubelet{
-		opts: opts, l: opts.Loop, g: opts.Group, nodeName: name, cfg: opts.Config, client: opts.Client, fs: opts.FS,
+		gates: gates,
+		opts:  opts, l: opts.Loop, g: opts.Group, nodeName: name, cfg: opts.Config, client: opts.Client, fs: opts.FS,
 		podsDir: path.Join(opts.RootDir, "pods"), log: opts.Log, reserved: reserved, sysctls: sysctls,
 	}
 	if gen, ok := opts.RuntimeService.(pleg.Generation); ok && !opts.NoElide {
@@ -325,7 +352,10 @@ type Stats struct {
 	Syncs, Resyncs uint64
 	// Probes counts the probes that were run.
 	Probes uint64
-	PLEG   pleg.Stats
+	// Evictions counts evicted pods by the signal (metric kubelet_evictions);
+	// nil: there were none.
+	Evictions map[eviction.Signal]uint64
+	PLEG      pleg.Stats
 }
 
 // Stats returns the counts since Start.
@@ -336,6 +366,9 @@ func (kl *Kubelet) Stats() Stats {
 	}
 	if kl.probes != nil {
 		s.Probes = kl.probes.Probes()
+	}
+	if kl.eviction != nil {
+		s.Evictions = kl.eviction.Evictions()
 	}
 	if kl.pleg != nil {
 		s.PLEG = kl.pleg.Stats()

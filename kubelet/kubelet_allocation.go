@@ -11,6 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/events"
+	"github.com/drydock-sim/drydock/kubelet/features"
 	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/status"
@@ -30,9 +31,8 @@ func (kl *Kubelet) buildAllocation() error {
 	kl.allocation, err = allocation.New(allocation.Options{
 		Loop: kl.l, Group: kl.g, FS: kl.fs, Dir: kl.opts.RootDir,
 		Handlers: lifecycle.PodAdmitHandlers{
-			// The topology is judged third once it is built; shutdown comes
-			// last.
-			kl.eviction, kl.sysctls, predicates, lifecycle.AppArmor{Disabled: kl.noAppArmor()}, lifecycle.NewDeclaredFeatures(declaredFeatures()),
+			kl.eviction, kl.sysctls, kl.topologyManager, predicates, lifecycle.AppArmor{Disabled: kl.noAppArmor()},
+			lifecycle.PodFeatures{NoPodLevelResources: !kl.gates.Enabled(features.PodLevelResources)}, lifecycle.NewDeclaredFeatures(declaredFeatures()), kl.shutdown,
 		},
 		Status:       kl.statusManager,
 		ActivePods:   kl.activePods,

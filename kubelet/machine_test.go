@@ -25,6 +25,10 @@ type cgroups struct {
 	pods  map[types.UID]bool
 	calls []string
 	fail  error
+	// rootFails is how often the root's values are refused; used is what the
+	// pods of each class use.
+	rootFails int
+	used      int64
 }
 
 func (c *cgroups) say(format string, args ...any) error {
@@ -35,16 +39,39 @@ func (c *cgroups) say(format string, args ...any) error {
 	return nil
 }
 
-func (c *cgroups) SetRoot(_ context.Context, v cm.RootCgroup) error {
-	return c.say("root %dm %d", v.MilliCPU, v.MemoryLimit>>20)
+func (c *cgroups) SetRoot(_ context.Context, v cm.NodeCgroup) error {
+	if c.rootFails > 0 {
+		c.rootFails--
+		return errors.New("device or resource busy")
+	}
+	return c.say("root %d %d", *v.CPUShares, *v.MemoryLimit>>20)
 }
 
-func (c *cgroups) SetClass(_ context.Context, class v1.PodQOSClass, milliCPU int64) error {
-	if class == v1.PodQOSBestEffort {
+func (c *cgroups) SetReserved(_ context.Context, name string, v cm.NodeCgroup) error {
+	if name == "/none" {
+		return errors.New("cgroup [\"none\"] has some missing paths: /sys/fs/cgroup/none")
+	}
+	memory := int64(-1)
+	if v.MemoryLimit != nil {
+		memory = *v.MemoryLimit >> 20
+	}
+	return c.say("%s %d %d", name, *v.CPUShares, memory)
+}
+
+func (c *cgroups) SetClass(_ context.Context, class v1.PodQOSClass, v cm.ClassCgroup) error {
+	if v.MemoryLimit != nil && *v.MemoryLimit < c.used {
+		return errors.New("device or resource busy")
+	}
+	if class == v1.PodQOSBestEffort && v.MemoryLimit == nil {
 		return c.fail
 	}
-	return c.say("%s %dm", class, milliCPU)
+	if v.MemoryLimit != nil {
+		return c.say("%s %d %d", class, v.CPUShares, *v.MemoryLimit>>20)
+	}
+	return c.say("%s %d", class, v.CPUShares)
 }
+
+func (c *cgroups) ClassMemory(context.Context, v1.PodQOSClass) (int64, error) { return c.used, nil }
 
 func (c *cgroups) SetPod(_ context.Context, class v1.PodQOSClass, uid types.UID, v cm.PodCgroup) error {
 	if err := c.say("%s pod %dm", class, v.MilliCPU); err != nil {
@@ -101,7 +128,90 @@ func TestCgroups(t *testing.T) {
 	w.run(10)
 	w.remove("web")
 	w.run(20)
-	w.expect("cgroups", c.calls, "0 root 1500m 3072", "0 Burstable 0m", "2 Burstable 250m", "2 Burstable pod 250m", "2 remove pod", "11 remove pod")
+	w.expect("cgroups", c.calls, "0 root 1536 3072", "0 Burstable 2", "2 Burstable 256", "2 Burstable pod 250m", "2 remove pod", "11 remove pod")
+}
+
+// nodeEvents are the events about the node with a reason, in order.
+func (w *world) nodeEvents(reasons ...string) []string {
+	var out []string
+	for _, l := range w.logs {
+		for _, r := range reasons {
+			if i := strings.Index(l, r+" about Node"); i >= 0 {
+				out = append(out, l[i:])
+			}
+		}
+	}
+	return out
+}
+
+// TestNodeAllocatable: what the reserved cgroups and all pods get, and the
+// events of it.
+func TestNodeAllocatable(t *testing.T) {
+	w := newWorld(t, true)
+	c := &cgroups{w: w, pods: map[types.UID]bool{}, rootFails: 2}
+	w.onMachine(c, func(cfg *kubeletconfig.KubeletConfiguration) {
+		cfg.EnforceNodeAllocatable = []string{"pods", "system-reserved", "kube-reserved-compressible"}
+		cfg.SystemReservedCgroup, cfg.KubeReservedCgroup = "/system.slice", "/daemons"
+		cfg.KubeReserved = map[string]string{"cpu": "500m", "memory": "1Gi"}
+		cfg.SystemReserved = map[string]string{"cpu": "100m", "memory": "512Mi"}
+	})
+	w.run(200)
+	want := []string{"0 /system.slice 102 512", "0 /daemons 512 -1", "120 root 1433 2560"}
+	var got []string
+	for _, call := range c.calls {
+		if !strings.Contains(call, "Burstable") {
+			got = append(got, call)
+		}
+	}
+	w.expect("cgroups", got, want...)
+	const node = "about Node /node-0 : "
+	w.expect("events", w.nodeEvents("NodeAllocatableEnforced", "FailedNodeAllocatableEnforcement"),
+		"FailedNodeAllocatableEnforcement "+node+`Failed to update Node Allocatable Limits ["kubepods"]: device or resource busy`,
+		"NodeAllocatableEnforced "+node+"Updated limits on system reserved cgroup /system.slice",
+		"NodeAllocatableEnforced "+node+"Updated limits on kube reserved cgroup /daemons",
+		"FailedNodeAllocatableEnforcement "+node+`Failed to update Node Allocatable Limits ["kubepods"]: device or resource busy`,
+		"NodeAllocatableEnforced "+node+"Updated Node Allocatable limit across pods")
+}
+
+// TestReservedCgroupThatIsNotThere: the kubelet does not start without it.
+func TestReservedCgroupThatIsNotThere(t *testing.T) {
+	w := newWorld(t, true)
+	w.onMachine(&cgroups{w: w, pods: map[types.UID]bool{}}, func(cfg *kubeletconfig.KubeletConfiguration) {
+		cfg.EnforceNodeAllocatable = []string{"pods", "kube-reserved"}
+		cfg.KubeReservedCgroup, cfg.KubeReserved = "/none", map[string]string{"cpu": "500m"}
+	})
+	w.run(2)
+	text := `Failed to enforce Kube Reserved Cgroup Limits on "/none": cgroup ["none"] has some missing paths: /sys/fs/cgroup/none`
+	if got := w.nodeEvents("FailedNodeAllocatableEnforcement"); len(got) != 1 || !strings.HasSuffix(got[0], text) {
+		t.Errorf("events %q", got)
+	}
+	if w.exit == nil || w.exit.Error() != "failed to start ContainerManager: "+text {
+		t.Errorf("it ended with %v", w.exit)
+	}
+}
+
+// TestQOSReserved: memory that lower classes may not use; what they use already
+// is the limit where it is more.
+func TestQOSReserved(t *testing.T) {
+	w := newWorld(t, true)
+	c := &cgroups{w: w, pods: map[types.UID]bool{}, used: 3500 << 20}
+	w.onMachine(c, func(cfg *kubeletconfig.KubeletConfiguration) {
+		cfg.FeatureGates = map[string]bool{"QOSReserved": true}
+		cfg.QOSReserved = map[string]string{"memory": "50%"}
+	})
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: NAME, uid: NAME}\nspec: {containers: [{name: main, image: app:1, resources: RES}]}\n"
+	for name, res := range map[string]string{"burst": "{requests: {memory: 1Gi, cpu: 500m}}", "guar": "{requests: {memory: 512Mi, cpu: 1}, limits: {memory: 512Mi, cpu: 1}}"} {
+		if err := w.fs.WriteFile("/etc/manifests/"+name+".yaml", []byte(strings.NewReplacer("NAME", name, "RES", res).Replace(pod)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.run(10)
+	// 4096 MiB less half of 512, and less half of 1024: below what is used.
+	for _, want := range []string{"Burstable 512 3840", "BestEffort 2 3500"} {
+		if !slices.ContainsFunc(c.calls, func(call string) bool { return strings.HasSuffix(call, want) }) {
+			t.Errorf("no %q in %q", want, c.calls)
+		}
+	}
 }
 
 func TestCgroupThatCannotBeMade(t *testing.T) {

@@ -155,9 +155,13 @@ func (kl *Kubelet) nodeSources() nodestatus.Sources {
 		Images:              kl.images.get,
 		RuntimeHandlers:     func() []v1.NodeRuntimeHandler { return kl.runtimeUp.handlers },
 		Features:            func() *v1.NodeFeatures { return kl.runtimeUp.features },
+		MemoryPressure:      func() bool { return kl.eviction.Under(v1.NodeMemoryPressure) },
+		DiskPressure:        func() bool { return kl.eviction.Under(v1.NodeDiskPressure) },
+		PIDPressure:         func() bool { return kl.eviction.Under(v1.NodePIDPressure) },
 		RuntimeErrors:       kl.state.runtimeErrors,
 		NetworkErrors:       func() error { return kl.state.networkError },
 		StorageErrors:       func() error { return kl.state.storageError },
+		ShutdownErrors:      kl.shutdown.ShutdownStatus,
 		UpdateRuntimeUp:     kl.updateRuntimeUp,
 		Node:                kl.node.get,
 	}

@@ -490,6 +490,14 @@ func (w *podWorkers) sorted() []*podState {
 // Known tells whether there is a record of the UID.
 func (w *podWorkers) Known(uid types.UID) bool { return w.pods[uid] != nil }
 
+// Since is when the first update of a pod came, in ns; now, if none did.
+func (w *podWorkers) Since(uid types.UID) int64 {
+	if s := w.pods[uid]; s != nil {
+		return s.syncedAt
+	}
+	return w.l.UnixNano()
+}
+
 // The predicates below answer for UIDs that are known and, after the first
 // housekeeping, for those that are not.
 

@@ -115,14 +115,17 @@ func (kl *Kubelet) startRuntimeModules(ctx context.Context) error {
 		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.KubeletSetupFailed, err.Error())
 		return fmt.Errorf("failed to start ContainerManager: %w", err)
 	}
+	if err := kl.startManagers(); err != nil {
+		return fmt.Errorf("failed to start ContainerManager: %w", err)
+	}
 	if err := kl.startContainerLogs(); err != nil {
 		return err
 	}
-	if slices.Contains(kl.cfg.EnforceNodeAllocatable, "pods") {
-		kl.recorder.Event(kl.node.ref, v1.EventTypeNormal, events.NodeAllocatableEnforced, "Updated Node Allocatable limit across pods")
+	if err := kl.startCgroups(ctx); err != nil {
+		return fmt.Errorf("failed to start ContainerManager: %w", err)
 	}
-	kl.startCgroups()
 	kl.eviction.Start()
+	kl.startShutdown(ctx)
 	return nil
 }
 

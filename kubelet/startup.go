@@ -58,8 +58,17 @@ func (kl *Kubelet) run(ctx context.Context) error {
 	}
 	kl.systemdCgroups = driver == cgroupDriverSystemd
 	kl.build()
+	if err := kl.checkSwap(); err != nil {
+		return err
+	}
 	kl.buildVolumes()
-	kl.buildEviction()
+	if err := kl.buildEviction(); err != nil {
+		return err
+	}
+	kl.buildShutdown()
+	if err := kl.buildManagers(); err != nil {
+		return err
+	}
 	if err := kl.buildAllocation(); err != nil {
 		return err
 	}
@@ -76,6 +85,8 @@ func (kl *Kubelet) run(ctx context.Context) error {
 	}
 	kl.checkResolvConf()
 	kl.g.UntilUnless("container-gc", containerGCPeriod, 0, kl.nothingToCollect, kl.collectContainers)
+	kl.buildImageGC()
+	kl.startImageGC(ctx)
 	if kl.client != nil {
 		kl.state.storageError = errors.New("CSINode is not yet initialized")
 	} else {
@@ -92,6 +103,10 @@ func (kl *Kubelet) run(ctx context.Context) error {
 			kl.logf("Failed to create directory %q: %v", dir, err)
 		}
 	}
+	if err := kl.watchOOM(); err != nil {
+		return err
+	}
+	kl.startImageDetection()
 	kl.g.UntilUnless("image-list", imageListPeriod, 0, kl.sameImages, kl.listImages)
 	kl.volumes.Start()
 	kl.startNode()
@@ -188,6 +203,7 @@ func (kl *Kubelet) build() {
 		start:  func(name string, fn func(context.Context)) { kl.g.Go(name, fn) },
 		remove: func(ctx context.Context, id string) error { return kl.runtime.RemoveContainer(ctx, id) },
 		logf:   kl.logf,
+		keep:   max(kl.gcPolicy().MaxPerPodContainer, minDeadContainerInPod),
 	}
 }
 
@@ -270,6 +286,7 @@ func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 		SandboxReady:   kl.sandboxReady,
 		Allocation:     kl.allocation,
 		Cgroups:        kl.cgroups,
+		Affinity:       kl.affinity(),
 		Reinspect:      func(uid types.UID) { kl.pleg.RequestReinspect(uid) },
 		Probes:         kl.probes.ForRuntime(),
 		Network:        kl.opts.Network,
@@ -293,6 +310,7 @@ func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 	if cfg.RegistryPullQPS != nil {
 		o.Images.QPS = *cfg.RegistryPullQPS
 	}
+	kl.addMemory(&o.Node)
 	kl.addContainerInputs(&o)
 	return o
 }
@@ -386,8 +404,12 @@ func (kl *Kubelet) initializeCSINode(ctx context.Context) {
 
 func (kl *Kubelet) machine() *nodestatus.Machine {
 	m := kl.opts.Machine
-	return &nodestatus.Machine{
+	out := &nodestatus.Machine{
 		MachineID: m.MachineID(), SystemUUID: m.SystemUUID(), BootID: m.BootID(),
 		KernelVersion: m.KernelVersion(), OSImage: m.OSImage(),
 	}
+	if s := kl.swap(); s.Capacity > 0 {
+		out.SwapCapacity = &s.Capacity
+	}
+	return out
 }

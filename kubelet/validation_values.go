@@ -13,6 +13,8 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/cm/cpumanager"
+	"github.com/drydock-sim/drydock/kubelet/cm/topologymanager"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 )
 
@@ -149,6 +151,14 @@ func (v *validator) managers(cfg *kubeletconfig.KubeletConfiguration) {
 			continue
 		}
 		v.errs = append(v.errs, &fault{fmt.Sprintf(c.text, c.got, c.allowed), field.NotSupported(field.NewPath(c.name), c.got, c.allowed)})
+	}
+	if _, err := cpumanager.ParseOptions(cfg.CPUManagerPolicy, cfg.CPUManagerPolicyOptions, v.gates); err != nil {
+		v.add(fieldPath("cpuManagerPolicyOptions"), cfg.CPUManagerPolicyOptions, err.Error(), err.Error())
+	}
+	if cfg.TopologyManagerPolicy != topologymanager.PolicyNone {
+		if _, err := topologymanager.ParseOptions(cfg.TopologyManagerPolicyOptions); err != nil {
+			v.add(fieldPath("topologyManagerPolicyOptions"), cfg.TopologyManagerPolicyOptions, err.Error(), err.Error())
+		}
 	}
 	if _, err := lifecycle.NewSysctls(cfg.AllowedUnsafeSysctls); err != nil {
 		v.add(fieldPath("allowedUnsafeSysctls"), cfg.AllowedUnsafeSysctls, err.Error(), err.Error())

@@ -325,15 +325,11 @@ func TestIgnored(t *testing.T) {
 	if got := Ignored(cl.config, cl.set); len(got) != 1 || !strings.HasPrefix(got[0], "enableServer") {
 		t.Errorf("of an empty file: %v", got)
 	}
-	cl, _, err = commandOf(t, "--enable-server=false", "--cpu-manager-policy=static", "--image-credential-provider-config=x", "--log-cadvisor-usage", "--read-only-port=0", "--max-pods=3", "--system-reserved-cgroup=/s", "--enforce-node-allocatable=pods,system-reserved", "--version=v1.36.3-x", "--feature-gates=EventedPLEG=true,AllAlpha=true,CRIListStreaming=false,ContainerStopSignals=true", "--eviction-hard=memory.available<1Gi")
+	cl, _, err = commandOf(t, "--enable-server=false", "--image-credential-provider-config=x", "--log-cadvisor-usage", "--read-only-port=0", "--max-pods=3", "--system-reserved-cgroup=/s", "--enforce-node-allocatable=pods,system-reserved", "--version=v1.36.3-x", "--feature-gates=EventedPLEG=true,AllAlpha=true,CRIListStreaming=false,ContainerStopSignals=true", "--eviction-hard=memory.available<1Gi")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		`cpuManagerPolicy: "static" has no effect: no CPUs, memory or devices are assigned yet`,
-		`evictionHard: {"memory.available":"1Gi"} has no effect: nodes don't evict for their own pressure yet; it is only subtracted from what the node offers`,
-		`systemReservedCgroup: "/s" has no effect: it is subtracted from what the node offers, but no cgroup enforces it`,
-		`enforceNodeAllocatable: "system-reserved" has no effect: it is subtracted from what the node offers, but no cgroup enforces it`,
 		"featureGates: AllAlpha=true,EventedPLEG=true has no effect: this kubelet has what is on by default",
 		"--image-credential-provider-config has no effect: image credential provider plugins are not run yet",
 		"--log-cadvisor-usage has no effect: there is no cAdvisor in this kubelet",

@@ -24,16 +24,10 @@ type ignoredField struct {
 }
 
 const (
-	noServer   = "the kubelet's API is not served yet"
-	noManager  = "no CPUs, memory or devices are assigned yet"
-	noPressure = "nodes don't evict for their own pressure yet"
-	noEnforce  = "it is subtracted from what the node offers, but no cgroup enforces it"
-	noShutdown = "the machine's shutdown is not watched yet"
-	noImageGC  = "unused images are not removed yet"
-	noMetrics  = "there are no metrics yet"
-	noEffect   = "it has none in upstream's kubelet either"
-	noMemory   = "memory limits are set without it"
-	noPlugin   = "volume plugins are not run yet"
+	noServer  = "the kubelet's API is not served yet"
+	noMetrics = "there are no metrics yet"
+	noEffect  = "it has none in upstream's kubelet either"
+	noPlugin  = "volume plugins are not run yet"
 )
 
 // ignoredFields are told in this order. A subsystem that gets built takes its
@@ -59,45 +53,15 @@ var ignoredFields = []ignoredField{
 	{"enableProfilingHandler", noServer, nil},
 	{"enableDebugFlagsHandler", noServer, nil},
 	{"streamingConnectionIdleTimeout", noEffect, nil},
-	{"imageMinimumGCAge", noImageGC, nil},
-	{"imageMaximumGCAge", noImageGC, nil},
-	{"imageGCHighThresholdPercent", noImageGC, nil},
-	{"imageGCLowThresholdPercent", noImageGC, nil},
 	{"kubeletCgroups", "the kubelet stays in the cgroups it was started in", nil},
 	{"systemCgroups", "processes are not moved between cgroups", nil},
-	{"cpuManagerPolicy", noManager, nil},
-	{"cpuManagerPolicyOptions", noManager, nil},
-	{"cpuManagerReconcilePeriod", noManager, nil},
-	{"memoryManagerPolicy", noManager, nil},
-	{"reservedMemory", noManager, nil},
-	{"topologyManagerPolicy", noManager, nil},
-	{"topologyManagerScope", noManager, nil},
-	{"topologyManagerPolicyOptions", noManager, nil},
-	{"qosReserved", noMemory, nil},
-	{"singleProcessOOMKill", "the kernel's default stays", nil},
 	{"hairpinMode", noEffect, nil},
 	{"podCIDR", "the container runtime's network decides", nil},
-	{"evictionHard", noPressure + "; it is only subtracted from what the node offers", nil},
-	{"evictionSoft", noPressure, nil},
-	{"evictionSoftGracePeriod", noPressure, nil},
-	{"evictionMinimumReclaim", noPressure, nil},
-	{"evictionPressureTransitionPeriod", noPressure, nil},
-	{"evictionMaxPodGracePeriod", noPressure, nil},
-	{"kernelMemcgNotification", noPressure, nil},
-	{"protectKernelDefaults", "kernel parameters are neither checked nor set", nil},
 	{"makeIPTablesUtilChains", "iptables rules are not made", nil},
 	{"iptablesMasqueradeBit", noEffect, nil},
 	{"iptablesDropBit", noEffect, nil},
-	{"memorySwap.swapBehavior", "containers get no swap", []any{"NoSwap"}},
 	{"showHiddenMetricsForVersion", noMetrics, nil},
-	{"systemReservedCgroup", noEnforce, nil},
-	{"kubeReservedCgroup", noEnforce, nil},
 	{"volumePluginDir", noPlugin, nil},
-	{"shutdownGracePeriod", noShutdown, nil},
-	{"shutdownGracePeriodCriticalPods", noShutdown, nil},
-	{"shutdownGracePeriodByPodPriority", noShutdown, nil},
-	{"memoryThrottlingFactor", noMemory, nil},
-	{"memoryReservationPolicy", noMemory, nil},
 	{"tracing", "nothing is traced", nil},
 }
 
@@ -109,11 +73,7 @@ var ignoredFlags = []struct{ name, why string }{
 	{"runtime-cgroups", "there are no statistics of the runtime yet"},
 	{"image-credential-provider-config", "image credential provider plugins are not run yet"},
 	{"image-credential-provider-bin-dir", "image credential provider plugins are not run yet"},
-	{"minimum-container-ttl-duration", "dead containers are removed at its default"},
-	{"maximum-dead-containers-per-container", "dead containers are removed at its default"},
-	{"maximum-dead-containers", "dead containers are removed at its default"},
 	{"experimental-mounter-path", "the system's mount is used"},
-	{"experimental-allocatable-ignore-eviction", "hard eviction thresholds are subtracted"},
 	{"housekeeping-interval", "there is no cAdvisor in this kubelet"},
 }
 
@@ -138,11 +98,6 @@ func Ignored(c *kubeletconfig.KubeletConfiguration, fs *pflag.FlagSet) []string 
 		}
 		text, _ := json.Marshal(v)
 		out = append(out, fmt.Sprintf("%s: %s has no effect: %s", f.field, text, f.why))
-	}
-	for _, f := range c.EnforceNodeAllocatable {
-		if f != "pods" && f != "none" {
-			out = append(out, fmt.Sprintf("enforceNodeAllocatable: %q has no effect: %s", f, noEnforce))
-		}
 	}
 	if gates := features.Unused(c.FeatureGates); len(gates) > 0 {
 		out = append(out, fmt.Sprintf("featureGates: %s has no effect: this kubelet has what is on by default", strings.Join(gates, ",")))

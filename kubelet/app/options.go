@@ -11,6 +11,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
 )
 
 // Flags are the flags that are no fields of a KubeletConfiguration
@@ -84,6 +85,11 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	} {
 		fs.Lookup(d.name).Deprecated = d.text
 	}
+}
+
+// gcPolicy says which dead containers stay.
+func (f *Flags) gcPolicy() *kuberuntime.GCPolicy {
+	return &kuberuntime.GCPolicy{MinAge: f.MinimumContainerTTL, MaxPerPodContainer: int(f.MaxDeadPerContainer), MaxContainers: int(f.MaxDead)}
 }
 
 // What labels of kubernetes.io and k8s.io a kubelet may give its node

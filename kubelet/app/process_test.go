@@ -186,7 +186,7 @@ func TestExitCodes(t *testing.T) {
 		{"--sync-frequency=-1ns", "ends", 1, "", "failed to run Kubelet: invalid sync frequency -1"},
 		{"--reserved-cpus=4095", "ends", 1, "", "failed to run Kubelet: reserved-cpus: 4095 is not a subset of online-cpus: "},
 		{"--tls-min-version=x", "ends", 1, "", `failed to construct kubelet dependencies: unknown tls version \"x\"`},
-		{"--cpu-manager-policy=static", "ends", 0, "nodeName", `cpuManagerPolicy: "static" has no effect: no CPUs, memory or devices are assigned yet`},
+		{"--cpu-manager-policy-options=full-pcpus-only=true", "ends", 1, "", "failed to run Kubelet: None policy: received unsupported options=map[full-pcpus-only:true]"},
 		{"--feature-gates=CustomCPUCFSQuotaPeriod=true", "ends", 0, "nodeName", "setting GA feature gate. It will be removed in a future release. featureGate=CustomCPUCFSQuotaPeriod value=true"},
 		{"", "fails", 1, "nodeName", "failed to run Kubelet: the runtime is gone"},
 	} {

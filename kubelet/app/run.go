@@ -87,6 +87,7 @@ func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 		CgroupV1:   cgroupV1(),
 		TuneKernel: cl.config.ProtectKernelDefaults, // only then: a kubelet that is tried out changes nothing for good
 	}
+	o.GC, o.AllocatableIgnoresEviction = cl.flags.gcPolicy(), cl.flags.AllocatableIgnoresEvictions
 	if err := cl.connect(&o); err != nil {
 		return err
 	}

@@ -16,6 +16,9 @@ import (
 // The gates that this module's own code asks for.
 const (
 	ContainerStopSignals                   = "ContainerStopSignals"
+	CPUManagerPolicyAlphaOptions           = "CPUManagerPolicyAlphaOptions"
+	CPUManagerPolicyBetaOptions            = "CPUManagerPolicyBetaOptions"
+	DisableCPUQuotaWithExclusiveCPUs       = "DisableCPUQuotaWithExclusiveCPUs"
 	CPUCFSQuotaPeriod                      = "CustomCPUCFSQuotaPeriod"
 	GracefulNodeShutdown                   = "GracefulNodeShutdown"
 	GracefulNodeShutdownBasedOnPodPriority = "GracefulNodeShutdownBasedOnPodPriority"
@@ -23,6 +26,8 @@ const (
 	KubeletEnsureSecretPulledImages        = "KubeletEnsureSecretPulledImages"
 	LoggingAlphaOptions                    = "LoggingAlphaOptions"
 	MemoryQoS                              = "MemoryQoS"
+	PodLevelResources                      = "PodLevelResources"
+	QOSReserved                            = "QOSReserved"
 	RotateKubeletServerCertificate         = "RotateKubeletServerCertificate"
 )
 
@@ -142,8 +147,8 @@ func Warnings(m map[string]bool) []string {
 
 // used are the gates that the kubelet's code asks for.
 var used = []string{
-	ContainerStopSignals, CPUCFSQuotaPeriod, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority,
-	KubeletCrashLoopBackOffMax, KubeletEnsureSecretPulledImages, LoggingAlphaOptions, MemoryQoS, RotateKubeletServerCertificate,
+	ContainerStopSignals, CPUCFSQuotaPeriod, CPUManagerPolicyAlphaOptions, CPUManagerPolicyBetaOptions, DisableCPUQuotaWithExclusiveCPUs, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority,
+	KubeletCrashLoopBackOffMax, KubeletEnsureSecretPulledImages, LoggingAlphaOptions, MemoryQoS, PodLevelResources, QOSReserved, RotateKubeletServerCertificate,
 }
 
 // Unused returns those settings of gates, as name=value and sorted, that differ

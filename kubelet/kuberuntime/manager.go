@@ -146,6 +146,8 @@ type Options struct {
 	// Allocation knows which resources containers were given; nil: those of
 	// their spec.
 	Allocation Allocation
+	// Affinity says on which CPUs and NUMA nodes containers run; nil: on any.
+	Affinity Affinity
 	// Cgroups are the pods' cgroups; nil: a resize only tells the runtime.
 	Cgroups *cm.PodCgroups
 	// Reinspect has a pod inspected again although no listing shows a change.
@@ -193,6 +195,13 @@ type NodeConfig struct {
 	// MemoryOOMGroup sets memory.oom.group: cgroup v2 without
 	// singleProcessOOMKill.
 	MemoryOOMGroup bool
+	// Swap says how containers may swap.
+	Swap SwapConfig
+	// MemoryQoS is the feature gate of that name on cgroup v2; nil: it is off.
+	MemoryQoS *MemoryQoS
+	// plain is what is set of memory where only the two above say something
+	// that is the same for all containers; shared.
+	plain map[string]string
 }
 
 // Manager drives one node's runtime.
@@ -231,6 +240,7 @@ func New(o Options) (*Manager, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
+	o.Node.plain = o.Node.unified()
 	m := &Manager{o: o, rt: &remote{rt: o.RuntimeService, im: o.ImageService, timeout: o.RequestTimeout}}
 	m.shared.noResources = o.Node.linuxResources(nil, nil)
 	m.shared.noOverhead = &runtimeapi.LinuxContainerResources{}

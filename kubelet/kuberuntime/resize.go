@@ -203,13 +203,13 @@ func (z *resizing) tellSandbox(ctx context.Context, g cm.PodCgroup) error {
 		PodSandboxId: z.sandboxID,
 		Overhead:     n.linuxResources(over, over),
 		Resources: &runtimeapi.LinuxContainerResources{
-			CpuShares:          milliToShares(max(g.MilliCPU-over.Cpu().MilliValue(), 0)),
+			CpuShares:          cm.MilliCPUToShares(max(g.MilliCPU-over.Cpu().MilliValue(), 0)),
 			MemoryLimitInBytes: max(g.MemoryLimit-over.Memory().Value(), 0),
 		},
 	}
 	if !n.NoCPUQuota {
 		req.Resources.CpuPeriod = n.CFSPeriod.Microseconds()
-		req.Resources.CpuQuota = milliToQuota(max(g.MilliCPULimit-over.Cpu().MilliValue(), 0), n.CFSPeriod)
+		req.Resources.CpuQuota = cm.MilliCPUToQuota(max(g.MilliCPULimit-over.Cpu().MilliValue(), 0), n.CFSPeriod)
 	}
 	_, err := within(ctx, z.m.rt.timeout, func(ctx context.Context) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 		return z.rt.UpdatePodSandboxResources(ctx, req)
@@ -233,6 +233,9 @@ func (z *resizing) updateContainers(ctx context.Context, name v1.ResourceName, l
 		c := *u.c
 		c.Resources = mixed(&u.c.Resources, &had, name)
 		linux := z.m.o.Node.containerResources(z.pod, &c)
+		if a := z.m.o.Affinity; a != nil && a.NoQuota(z.pod, c.Name) {
+			linux.CpuQuota = noQuota(linux)
+		}
 		err := z.m.rt.do(ctx, z.m.rt.timeout, func(ctx context.Context) error {
 			return z.rt.UpdateContainerResources(ctx, u.id, &runtimeapi.ContainerResources{Linux: linux})
 		})
@@ -339,8 +342,6 @@ func (n *NodeConfig) reported(r *runtimeapi.LinuxContainerResources) *kubecontai
 	if r.CpuQuota > 0 && r.CpuPeriod > 0 {
 		out.MilliCPULimit = r.CpuQuota * 1000 / r.CpuPeriod
 	}
-	if r.CpuShares >= minShares {
-		out.MilliCPURequest = (r.CpuShares*1000 + sharesPerCPU - 1) / sharesPerCPU
-	}
+	out.MilliCPURequest = cm.SharesToMilliCPU(r.CpuShares)
 	return out
 }

@@ -1,24 +1,18 @@
 package kuberuntime
 
 import (
-	"strings"
-	"time"
-
 	v1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/kubelet/cm"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/qos"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 )
 
-// The constants of CPU shares and quotas, and of OOM scores (upstream
-// pkg/kubelet/cm/helpers_linux.go, pkg/kubelet/qos/policy.go).
+// The bounds of OOM scores (upstream pkg/kubelet/qos/policy.go).
 const (
-	minShares     = 2
-	maxShares     = 262144
-	sharesPerCPU  = 1024
-	minQuota      = 1000
 	guaranteedOOM = -997
 	bestEffortOOM = 1000
 )
@@ -26,20 +20,6 @@ const (
 // systemNodeCritical is the priority class of pods that a node can't do
 // without.
 const systemNodeCritical = "system-node-critical"
-
-// systemCriticalPriority is where the priorities of critical pods begin.
-const systemCriticalPriority = 2000000000
-
-func milliToShares(milli int64) int64 {
-	return min(max(milli*sharesPerCPU/1000, minShares), maxShares)
-}
-
-func milliToQuota(milli int64, period time.Duration) int64 {
-	if milli == 0 {
-		return 0
-	}
-	return max(milli*period.Microseconds()/1000, minQuota)
-}
 
 // linuxResources are the cgroup values of requests and limits.
 func (n *NodeConfig) linuxResources(requests, limits v1.ResourceList) *runtimeapi.LinuxContainerResources {
@@ -49,10 +29,10 @@ func (n *NodeConfig) linuxResources(requests, limits v1.ResourceList) *runtimeap
 	if q, ok := requests[v1.ResourceCPU]; ok {
 		shares = q.MilliValue()
 	}
-	out.CpuShares = milliToShares(shares)
+	out.CpuShares = cm.MilliCPUToShares(shares)
 	if !n.NoCPUQuota {
 		out.CpuPeriod = n.CFSPeriod.Microseconds()
-		out.CpuQuota = milliToQuota(cpuLimit, n.CFSPeriod)
+		out.CpuQuota = cm.MilliCPUToQuota(cpuLimit, n.CFSPeriod)
 	}
 	out.MemoryLimitInBytes = limits.Memory().Value()
 	return out
@@ -94,9 +74,7 @@ func (n *NodeConfig) containerResources(pod *v1.Pod, c *v1.Container) *runtimeap
 	}
 	out := n.linuxResources(c.Resources.Requests, limits)
 	out.OomScoreAdj = n.oomScore(pod, c)
-	if n.MemoryOOMGroup {
-		out.Unified = map[string]string{"memory.oom.group": "1"}
-	}
+	n.memoryResources(out, pod, c)
 	return out
 }
 
@@ -158,14 +136,10 @@ func (n *NodeConfig) modestScore(pod *v1.Pod, share int64) int64 {
 	return score
 }
 
-// isNodeCritical tells whether a pod is critical, by being static or by its
-// priority, and of the class system-node-critical.
+// isNodeCritical tells whether a pod is critical and of the class
+// system-node-critical.
 func isNodeCritical(pod *v1.Pod) bool {
-	if pod.Spec.PriorityClassName != systemNodeCritical {
-		return false
-	}
-	source := pod.Annotations["kubernetes.io/config.source"]
-	return source != "" && source != "api" || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCriticalPriority
+	return pod.Spec.PriorityClassName == systemNodeCritical && kubetypes.IsCriticalPod(pod)
 }
 
 // cgroupParent is the name of the pod's cgroup.
@@ -173,24 +147,5 @@ func (n *NodeConfig) cgroupParent(pod *v1.Pod) string {
 	if !n.CgroupsPerQOS {
 		return ""
 	}
-	class := ""
-	switch qos.Class(pod) {
-	case v1.PodQOSBurstable:
-		class = "burstable"
-	case v1.PodQOSBestEffort:
-		class = "besteffort"
-	}
-	root := strings.TrimSuffix(n.CgroupRoot, "/")
-	id := string(pod.UID)
-	if !n.SystemdCgroups {
-		if class != "" {
-			class = "/" + class
-		}
-		return root + "/kubepods" + class + "/pod" + id
-	}
-	id = strings.ReplaceAll(id, "-", "_")
-	if class == "" {
-		return root + "/kubepods.slice/kubepods-pod" + id + ".slice"
-	}
-	return root + "/kubepods.slice/kubepods-" + class + ".slice/kubepods-" + class + "-pod" + id + ".slice"
+	return cm.Names{Root: n.CgroupRoot, Systemd: n.SystemdCgroups}.Pod(qos.Class(pod), pod.UID)
 }

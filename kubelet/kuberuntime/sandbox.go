@@ -127,6 +127,9 @@ func (m *Manager) linuxSandboxConfig(ctx context.Context, pod *v1.Pod) (*runtime
 	}
 	if hasResources(pod) {
 		out.Resources = m.o.Node.podResources(pod)
+		if m.o.Affinity != nil && m.o.Affinity.NoQuota(pod, "") {
+			out.Resources.CpuQuota = noQuota(out.Resources)
+		}
 	}
 	if len(pod.Spec.Overhead) > 0 {
 		out.Overhead = m.o.Node.linuxResources(pod.Spec.Overhead, pod.Spec.Overhead) // request and limit

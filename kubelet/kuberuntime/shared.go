@@ -72,6 +72,7 @@ type linuxKey struct {
 	appArmor string
 	class    v1.PodQOSClass
 	critical bool
+	place    placement
 }
 
 type dnsKey struct {
@@ -140,6 +141,7 @@ func (m *Manager) linuxContainerConfig(ctx context.Context, pod *v1.Pod, c *v1.C
 	k := linuxKey{
 		c: c, psc: m.shared.psc(pod), limits: pod.Spec.Resources, ns: namespacesOf(pod), user: user,
 		appArmor: pod.Annotations[appArmorAnnotation+c.Name], class: qos.Class(pod), critical: isNodeCritical(pod),
+		place: m.placement(pod, c),
 	}
 	if c.SecurityContext == nil && len(c.Resources.Requests)+len(c.Resources.Limits) == 0 && k.class == v1.PodQOSBestEffort {
 		k.c = nil
@@ -152,6 +154,7 @@ func (m *Manager) linuxContainerConfig(ctx context.Context, pod *v1.Pod, c *v1.C
 		return nil, err
 	}
 	out := &runtimeapi.LinuxContainerConfig{Resources: m.o.Node.containerResources(pod, c), SecurityContext: sec}
+	k.place.apply(out.Resources)
 	if !own {
 		m.shared.linux.put(k, out)
 	} else if o := sec.NamespaceOptions; targetID != "" && o.Pid == runtimeapi.NamespaceMode_CONTAINER {

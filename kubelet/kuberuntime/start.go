@@ -64,6 +64,9 @@ func (m *Manager) startContainer(ctx context.Context, s *start) (message string,
 		return m.failStart(s, err, kubecontainer.ErrCreateContainer)
 	}
 	m.event(s.ref, v1.EventTypeNormal, "Created", "Container created")
+	if m.o.Affinity != nil {
+		m.o.Affinity.Created(s.pod, s.c)
+	}
 	if err := m.rt.StartContainer(ctx, s.containerID); err != nil {
 		return m.failStart(s, err, kubecontainer.ErrRunContainer)
 	}

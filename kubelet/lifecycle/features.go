@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/component-helpers/resource"
+
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 )
 
@@ -37,4 +39,19 @@ func (f *DeclaredFeatures) Admit(_ context.Context, attrs *PodAdmitAttributes) P
 		return PodAdmitResult{Admit: true}
 	}
 	return PodAdmitResult{Reason: "PodFeatureUnsupported", Message: "Pod requires node features that are not available: " + strings.Join(missing, ", ")}
+}
+
+// PodFeatures is the handler that refuses pods for what the kubelet's feature
+// gates have off (upstream podFeaturesAdmitHandler).
+type PodFeatures struct {
+	// NoPodLevelResources says that the gate PodLevelResources is off.
+	NoPodLevelResources bool
+}
+
+// Admit refuses a pod with resources of its own, if need be.
+func (f PodFeatures) Admit(_ context.Context, attrs *PodAdmitAttributes) PodAdmitResult {
+	if f.NoPodLevelResources && resource.IsPodLevelResourcesSet(attrs.Pod) {
+		return PodAdmitResult{Reason: "PodLevelResourcesNotSupported", Message: "PodLevelResources feature gate is disabled"}
+	}
+	return PodAdmitResult{Admit: true}
 }

@@ -1,8 +1,8 @@
 // Package lifecycle decides which pods a kubelet admits. It answers to
 // upstream's pkg/kubelet/lifecycle and to the scheduler's AdmissionCheck, which
 // upstream's predicate handler calls. Handlers are asked in order and the first
-// refusal wins. Topology and shutdown handlers have their place in that order
-// and are not built.
+// refusal wins; those of eviction, the topology manager and the shutdown manager
+// are in the packages of that name.
 package lifecycle
 
 import (

@@ -35,6 +35,10 @@ func TestCompute(t *testing.T) {
 		{"an init container without", v1.PodSpec{InitContainers: []v1.Container{{}}, Containers: []v1.Container{full}}, v1.PodQOSBurstable},
 		{"no memory", v1.PodSpec{Containers: []v1.Container{with(list("1", ""), list("1", ""))}}, v1.PodQOSBurstable},
 		{"request below limit", v1.PodSpec{Containers: []v1.Container{with(list("500m", "1Gi"), list("1", "1Gi"))}}, v1.PodQOSBurstable},
+		{"only what is neither cpu nor memory", v1.PodSpec{Containers: []v1.Container{with(nil, v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("1Gi")})}}, v1.PodQOSBestEffort},
+		{"ephemeral containers don't count", v1.PodSpec{Containers: []v1.Container{full}, EphemeralContainers: []v1.EphemeralContainer{{}}}, v1.PodQOSGuaranteed},
+		{"the pod's own limits lack memory", v1.PodSpec{Resources: &v1.ResourceRequirements{Requests: list("1", ""), Limits: list("1", "")}, Containers: []v1.Container{full}}, v1.PodQOSBurstable},
+		{"the pod's own requests only", v1.PodSpec{Resources: &v1.ResourceRequirements{Requests: list("1", "1Gi")}, Containers: []v1.Container{full}}, v1.PodQOSBurstable},
 		{"the pod's own resources decide", v1.PodSpec{Resources: &full.Resources, Containers: []v1.Container{{}}}, v1.PodQOSGuaranteed},
 	} {
 		if got := Compute(&v1.Pod{Spec: tc.spec}); got != tc.want {

@@ -23,12 +23,16 @@ import (
 
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/real/cgroups"
 	"github.com/drydock-sim/drydock/kubelet/real/cri"
 	"github.com/drydock-sim/drydock/kubelet/real/filesystem"
+	"github.com/drydock-sim/drydock/kubelet/real/kmsg"
+	"github.com/drydock-sim/drydock/kubelet/real/logind"
 	"github.com/drydock-sim/drydock/kubelet/real/machine"
 	"github.com/drydock-sim/drydock/kubelet/real/mount"
 	"github.com/drydock-sim/drydock/kubelet/real/network"
+	"github.com/drydock-sim/drydock/kubelet/real/stats"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -69,6 +73,9 @@ type Options struct {
 	TuneKernel bool
 	// CgroupV1 is kubelet.Options'.
 	CgroupV1 bool
+	// GC and AllocatableIgnoresEviction are kubelet.Options'.
+	GC                         *kuberuntime.GCPolicy
+	AllocatableIgnoresEviction bool
 	// Wrap, if set, may put something between the kubelet and its runtime.
 	Wrap func(rt internalapi.RuntimeService, im internalapi.ImageManagerService) (internalapi.RuntimeService, internalapi.ImageManagerService)
 	// Log takes log lines, from any goroutine; nil: none are made.
@@ -162,8 +169,17 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		FS: filesystem.New(l), Mounter: mount.New(), Machine: m, Network: network.New(l), Cgroups: newCgroups(o),
 		NodeLabels: o.NodeLabels, RootDir: o.RootDir, ContainerLogsDir: o.ContainerLogsDir,
 		Defaulter: o.Defaulter, Validator: o.Validator, NoElide: true, Durable: true, Log: o.Log,
-		CgroupV1: o.CgroupV1,
-		Exit:     func(err error) { exit = err; cancel(err) },
+		CgroupV1: o.CgroupV1, GC: o.GC, AllocatableIgnoresEviction: o.AllocatableIgnoresEviction,
+		OOM:  kmsg.New(l, g, o.log),
+		Exit: func(err error) { exit = err; cancel(err) },
+	}
+	bus := logind.New(l, g, logind.Options{})
+	defer func() { _ = bus.Close() }()
+	ko.Logind = bus
+	if ms, err := stats.New(l); err == nil {
+		ko.MachineStats = ms
+	} else {
+		o.log("What the machine uses is not known, so the node is never under pressure: %v", err)
 	}
 	if o.NewClient != nil {
 		if ko.Client, err = o.NewClient(l, g); err != nil {
@@ -204,7 +220,7 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 
 // newCgroups returns the pods' cgroups, or nil where the kubelet may not make
 // any: the runtime makes them then, without limits of their own.
-func newCgroups(o *Options) cm.Cgroups {
+func newCgroups(o *Options) cm.NodeCgroups {
 	cfg := o.Config
 	if !ptr.Deref(cfg.CgroupsPerQOS, true) {
 		return nil

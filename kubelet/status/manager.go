@@ -78,6 +78,8 @@ type Manager struct {
 	wantPartial bool
 	wantFull    bool
 	sending     bool
+	// progress is Flush's; nil: nobody waits.
+	progress *loop.Signal
 }
 
 // entry is the cached status of one pod.
@@ -319,6 +321,7 @@ func (m *Manager) forget(e *entry) {
 	if m.pods[e.uid] == e {
 		delete(m.pods, e.uid)
 	}
+	m.progressed()
 }
 
 // store is the one way into the cache (upstream updateStatusInternal). The

@@ -193,7 +193,9 @@ func (m *Manager) sync(ctx context.Context, u *update) {
 		m.forget(e)
 		return
 	}
-	running := m.opts.DeletionSafety.PodCouldHaveRunningContainers(pod)
+	// A newer status has come meanwhile: if the pod ends, how is its to say. It
+	// follows, and a phase that has ended never changes.
+	running := m.opts.DeletionSafety.PodCouldHaveRunningContainers(pod) || e.version > u.version
 	merged := merge(&pod.Status, u.status, running, metav1.Time{Time: m.opts.Loop.Now()})
 	if !identical(&pod.Status, &merged) {
 		patched, err := m.opts.Client.PatchPodStatus(ctx, e.namespace, e.name, pod.UID, &pod.Status, &merged)
@@ -204,6 +206,7 @@ func (m *Manager) sync(ctx context.Context, u *update) {
 		pod = patched
 	}
 	e.sentUID, e.sentVersion = u.apiUID, u.version
+	m.progressed()
 	if !canBeDeleted(pod, u.finished) {
 		return
 	}

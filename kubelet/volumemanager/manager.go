@@ -20,6 +20,7 @@ package volumemanager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -332,13 +333,37 @@ func (m *Manager) GetMetrics(uid types.UID, name string) (Metrics, bool) {
 	return Metrics{Used: bytes, Inodes: inodes}, true
 }
 
-// WaitForAllPodsUnmount waits until nothing of the pods is mounted any more.
+// WaitForAllPodsUnmount waits until nothing of the pods is mounted any more, for
+// each as WaitForUnmount does, all at once. It needs no task for a pod that has
+// nothing mounted.
 func (m *Manager) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) error {
-	var errs []error
+	var (
+		errs []error
+		wait loop.WaitGroup
+	)
+	left := time.Duration(-1)
+	if end, ok := ctx.Deadline(); ok {
+		left = end.Sub(m.l.Now())
+	}
 	for _, pod := range pods {
-		if err := m.WaitForUnmount(ctx, pod); err != nil {
-			errs = append(errs, err)
+		if m.pods[pod.UID] == nil {
+			continue
 		}
+		wait.Add(1)
+		m.o.Group.Go("wait for unmount", func(own context.Context) {
+			defer wait.Done()
+			if left >= 0 {
+				var cancel context.CancelFunc
+				own, cancel = withTimeout(own, left)
+				defer cancel()
+			}
+			if err := m.WaitForUnmount(own, pod); err != nil {
+				errs = append(errs, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err))
+			}
+		})
+	}
+	if err := wait.Wait(ctx); err != nil {
+		return errors.Join(append(errs, err)...)
 	}
 	return errors.Join(errs...)
 }

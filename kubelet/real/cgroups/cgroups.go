@@ -35,7 +35,6 @@ import (
 
 const (
 	mountRoot = "/sys/fs/cgroup"
-	kubepods  = "kubepods"
 	podPrefix = "pod"
 	procs     = "cgroup.procs"
 
@@ -60,10 +59,14 @@ type Options struct {
 type Cgroups struct {
 	o       Options
 	unified bool
-	// top is the path of kubepods in each hierarchy; mounts are the hierarchies'
-	// mount points.
-	top    string
+	// names are the paths in each hierarchy; mounts are the hierarchies' mount
+	// points.
+	names  cm.Names
 	mounts []string
+	// cpus are all of the machine's, as a list; "" where nobody assigns them.
+	cpus string
+	// pages are the sizes of huge pages in bytes that can be limited.
+	pages []int64
 }
 
 var _ cm.Cgroups = (*Cgroups)(nil)
@@ -74,7 +77,7 @@ func New(o Options) (*Cgroups, error) {
 	if o.CFSPeriod == 0 {
 		o.CFSPeriod = 100 * time.Millisecond
 	}
-	c := &Cgroups{o: o, top: path.Join("/", o.Root, kubepods)}
+	c := &Cgroups{o: o, names: cm.Names{Root: o.Root}}
 	switch cgroupsv3.Mode() {
 	case cgroupsv3.Unified:
 		c.unified, c.mounts = true, []string{mountRoot}
@@ -86,10 +89,66 @@ func New(o Options) (*Cgroups, error) {
 	default:
 		return nil, errors.New("no cgroups are mounted at " + mountRoot)
 	}
-	if err := c.write(c.top, values{}); err != nil {
+	c.cpus, c.pages = c.allCPUs(), c.hugepages()
+	if err := c.write(c.names.Pods(), values{}); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// file is the first of a cgroup's file in the hierarchies; "" if it is in none.
+func (c *Cgroups) file(name string, of ...string) string {
+	for _, m := range c.mounts {
+		for _, f := range of {
+			file := filepath.Join(m, name, f)
+			if _, err := os.Stat(file); err == nil {
+				return file
+			}
+		}
+	}
+	return ""
+}
+
+// allCPUs are those of the topmost cgroup.
+func (c *Cgroups) allCPUs() string {
+	data, err := os.ReadFile(c.file("/", "cpuset.cpus.effective", "cpuset.cpus"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// hugepages are the sizes that a controller limits.
+func (c *Cgroups) hugepages() []int64 {
+	if c.unified {
+		data, _ := os.ReadFile(filepath.Join(mountRoot, "cgroup.controllers"))
+		if !slices.Contains(strings.Fields(string(data)), "hugetlb") {
+			return nil
+		}
+	} else if !slices.ContainsFunc(c.mounts, func(m string) bool { return filepath.Base(m) == "hugetlb" }) {
+		return nil
+	}
+	entries, err := os.ReadDir("/sys/kernel/mm/hugepages")
+	if err != nil {
+		return nil
+	}
+	var out []int64
+	for _, e := range entries { // hugepages-2048kB
+		if kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB"), 10, 64); err == nil {
+			out = append(out, kb<<10)
+		}
+	}
+	return out
+}
+
+// pageSize is a size of huge pages as the kernel's files are named: 2MB.
+func pageSize(bytes int64) string {
+	units := [...]string{"B", "KB", "MB", "GB", "TB"}
+	i := 0
+	for ; bytes >= 1024 && bytes%1024 == 0 && i < len(units)-1; i++ {
+		bytes /= 1024
+	}
+	return strconv.FormatInt(bytes, 10) + units[i]
 }
 
 // hierarchies are the directories of cgroup v1 below root, each once.
@@ -108,9 +167,30 @@ func hierarchies(root string) ([]string, error) {
 	return out, nil
 }
 
-// values are what a cgroup is given. 0 leaves as it is; below 0 is no limit.
+// values are what a cgroup is given. 0, nil and "" leave as it is; below 0 is no
+// limit.
 type values struct {
 	shares, quota, memory, pids int64
+	cpus                        string
+	// pages are limits of huge pages in bytes by their size.
+	pages    map[int64]int64
+	min, low *int64
+}
+
+// unboundedPages is the limit of huge pages of a class: none.
+const unboundedPages = 1 << 62
+
+// limits are those of all sizes of huge pages: those that are not in some have
+// the limit other.
+func (c *Cgroups) limits(some map[int64]int64, other int64) map[int64]int64 {
+	out := make(map[int64]int64, len(c.pages))
+	for _, size := range c.pages {
+		out[size] = other
+		if n, ok := some[size]; ok {
+			out[size] = n
+		}
+	}
+	return out
 }
 
 // write makes a cgroup, with those above it, or changes it.
@@ -128,7 +208,12 @@ func (c *Cgroups) write(name string, v values) error {
 }
 
 func (c *Cgroups) v1(v values) *specs.LinuxResources {
-	r := &specs.LinuxResources{CPU: &specs.LinuxCPU{}, Memory: &specs.LinuxMemory{}}
+	r := &specs.LinuxResources{CPU: &specs.LinuxCPU{Cpus: v.cpus}, Memory: &specs.LinuxMemory{}}
+	for _, size := range c.pages {
+		if n, ok := v.pages[size]; ok {
+			r.HugepageLimits = append(r.HugepageLimits, specs.LinuxHugepageLimit{Pagesize: pageSize(size), Limit: uint64(n)})
+		}
+	}
 	if v.shares > 0 {
 		shares := uint64(v.shares)
 		r.CPU.Shares = &shares
@@ -147,9 +232,17 @@ func (c *Cgroups) v1(v values) *specs.LinuxResources {
 }
 
 func (c *Cgroups) v2(v values) *cgroup2.Resources {
-	r := &cgroup2.Resources{CPU: &cgroup2.CPU{}, Memory: &cgroup2.Memory{}, Pids: &cgroup2.Pids{}}
+	r := &cgroup2.Resources{CPU: &cgroup2.CPU{Cpus: v.cpus}, Memory: &cgroup2.Memory{Min: v.min, Low: v.low}, Pids: &cgroup2.Pids{}}
+	for _, size := range c.pages {
+		if n, ok := v.pages[size]; ok {
+			if r.HugeTlb == nil {
+				r.HugeTlb = &cgroup2.HugeTlb{}
+			}
+			*r.HugeTlb = append(*r.HugeTlb, cgroup2.HugeTlbEntry{HugePageSize: pageSize(size), Limit: uint64(n)})
+		}
+	}
 	if v.shares > 0 {
-		weight := sharesToWeight(v.shares)
+		weight := cm.CPUSharesToCPUWeight(v.shares)
 		r.CPU.Weight = &weight
 	}
 	if v.quota != 0 {
@@ -173,49 +266,12 @@ func (c *Cgroups) v2(v values) *cgroup2.Resources {
 	return r
 }
 
-// The bounds of cpu.shares and cpu.weight.
-const (
-	minShares = 2
-	maxShares = 262144
-	maxWeight = 10000
-	minQuota  = 1000 // µs
-)
-
-// milliToShares is cm.MilliCPUToShares of upstream.
-func milliToShares(milli int64) int64 {
-	return min(max(milli*1024/1000, minShares), maxShares)
-}
-
-// milliToQuota is cm.MilliCPUToQuota of upstream; without a limit there is no
-// quota.
+// milliToQuota is the quota in µs; without a limit there is none.
 func (c *Cgroups) milliToQuota(milli int64) int64 {
 	if milli <= 0 || c.o.NoCPUQuota {
 		return -1
 	}
-	return max(milli*c.o.CFSPeriod.Microseconds()/1000, minQuota)
-}
-
-// sharesToWeight is cm.CpuSharesToCpuWeight of upstream.
-func sharesToWeight(shares int64) uint64 {
-	if shares >= maxShares {
-		return maxWeight
-	}
-	return uint64(1 + ((max(shares, minShares)-minShares)*9999)/262142)
-}
-
-// class is the path of the cgroup of a class.
-func (c *Cgroups) class(class v1.PodQOSClass) string {
-	switch class {
-	case v1.PodQOSBurstable:
-		return path.Join(c.top, "burstable")
-	case v1.PodQOSBestEffort:
-		return path.Join(c.top, "besteffort")
-	}
-	return c.top
-}
-
-func (c *Cgroups) pod(class v1.PodQOSClass, uid types.UID) string {
-	return path.Join(c.class(class), podPrefix+string(uid))
+	return cm.MilliCPUToQuota(milli, c.o.CFSPeriod)
 }
 
 // await runs what touches the kernel on a goroutine.
@@ -224,24 +280,98 @@ func await(ctx context.Context, fn func() error) error {
 	return err
 }
 
-// SetRoot implements cm.Cgroups.
-func (c *Cgroups) SetRoot(ctx context.Context, v cm.RootCgroup) error {
+// SetRoot implements cm.NodeCgroups.
+func (c *Cgroups) SetRoot(ctx context.Context, v cm.NodeCgroup) error {
+	return await(ctx, func() error { return c.write(c.names.Pods(), c.node(v)) })
+}
+
+// SetReserved implements cm.NodeCgroups.
+func (c *Cgroups) SetReserved(ctx context.Context, name string, v cm.NodeCgroup) error {
 	return await(ctx, func() error {
-		return c.write(c.top, values{shares: milliToShares(v.MilliCPU), memory: orUnlimited(v.MemoryLimit), pids: v.Pids})
+		var missing []string
+		for _, m := range c.mounts {
+			if dir := filepath.Join(m, name); c.needed(m) && !isDir(dir) {
+				missing = append(missing, dir)
+			}
+		}
+		if len(missing) > 0 {
+			return fmt.Errorf("cgroup %q has some missing paths: %v", strings.Split(strings.Trim(name, "/"), "/"), strings.Join(missing, ", "))
+		}
+		return c.write(path.Join("/", name), c.node(v))
 	})
 }
 
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// needed tells whether a cgroup that lacks a hierarchy is not there (upstream's
+// allowlistControllers).
+func (c *Cgroups) needed(mount string) bool {
+	if c.unified {
+		return true
+	}
+	switch filepath.Base(mount) {
+	case "cpu", "cpuacct", "cpu,cpuacct", "cpuset", "memory", "pids":
+		return true
+	}
+	return false
+}
+
+func (c *Cgroups) node(v cm.NodeCgroup) values {
+	out := values{min: v.MemoryMin, pages: v.Hugepages}
+	if v.CPUShares != nil {
+		out.shares = *v.CPUShares
+	}
+	if v.MemoryLimit != nil {
+		out.memory = orUnlimited(*v.MemoryLimit)
+	}
+	if v.Pids != nil {
+		out.pids = *v.Pids
+	}
+	if v.AllCPUs {
+		out.cpus = c.cpus
+	}
+	return out
+}
+
 // SetClass implements cm.Cgroups.
-func (c *Cgroups) SetClass(ctx context.Context, class v1.PodQOSClass, milliCPU int64) error {
-	return await(ctx, func() error { return c.write(c.class(class), values{shares: milliToShares(milliCPU)}) })
+func (c *Cgroups) SetClass(ctx context.Context, class v1.PodQOSClass, v cm.ClassCgroup) error {
+	return await(ctx, func() error {
+		out := values{shares: v.CPUShares, min: v.MemoryMin, low: v.MemoryLow, pages: c.limits(nil, unboundedPages)}
+		if v.MemoryLimit != nil {
+			out.memory = orUnlimited(*v.MemoryLimit)
+		}
+		return c.write(c.names.Class(class), out)
+	})
+}
+
+// ClassMemory implements cm.Cgroups.
+func (c *Cgroups) ClassMemory(ctx context.Context, class v1.PodQOSClass) (int64, error) {
+	return loop.Await(ctx, func(context.Context) (int64, error) {
+		data, err := os.ReadFile(c.file(c.names.Class(class), "memory.usage_in_bytes", "memory.current"))
+		if err != nil {
+			return 0, err
+		}
+		return strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	})
 }
 
 // SetPod implements cm.Cgroups.
 func (c *Cgroups) SetPod(ctx context.Context, class v1.PodQOSClass, uid types.UID, v cm.PodCgroup) error {
 	return await(ctx, func() error {
-		return c.write(c.pod(class, uid), values{
-			shares: milliToShares(v.MilliCPU), quota: c.milliToQuota(v.MilliCPULimit), memory: orUnlimited(v.MemoryLimit), pids: c.o.PodPids,
-		})
+		out := values{
+			shares: cm.MilliCPUToShares(v.MilliCPU), quota: c.milliToQuota(v.MilliCPULimit), memory: orUnlimited(v.MemoryLimit),
+			pids: c.o.PodPids, pages: c.limits(v.Hugepages, 0),
+		}
+		if v.MemoryMin > 0 {
+			out.min = &v.MemoryMin
+		}
+		if v.MemoryLow > 0 {
+			out.low = &v.MemoryLow
+		}
+		return c.write(c.names.Pod(class, uid), out)
 	})
 }
 
@@ -254,13 +384,9 @@ func orUnlimited(limit int64) int64 {
 
 // PodExists implements cm.Cgroups.
 func (c *Cgroups) PodExists(class v1.PodQOSClass, uid types.UID) bool {
-	name := c.pod(class, uid)
+	name := c.names.Pod(class, uid)
 	for _, m := range c.mounts {
-		switch filepath.Base(m) {
-		case "unified", "systemd": // nobody needs these
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(m, name)); err != nil {
+		if c.needed(m) && !isDir(filepath.Join(m, name)) {
 			return false
 		}
 	}
@@ -274,7 +400,7 @@ func (c *Cgroups) Pods() []types.UID {
 	var out []types.UID
 	for _, m := range c.mounts {
 		for _, class := range classes {
-			entries, err := os.ReadDir(filepath.Join(m, c.class(class)))
+			entries, err := os.ReadDir(filepath.Join(m, c.names.Class(class)))
 			if err != nil {
 				continue
 			}
@@ -294,7 +420,7 @@ func (c *Cgroups) dirs(uid types.UID) []string {
 	var out []string
 	for _, m := range c.mounts {
 		for _, class := range classes {
-			dir := filepath.Join(m, c.pod(class, uid))
+			dir := filepath.Join(m, c.names.Pod(class, uid))
 			if _, err := os.Stat(dir); err == nil {
 				out = append(out, dir)
 			}
@@ -308,7 +434,7 @@ func (c *Cgroups) ShrinkPod(ctx context.Context, uid types.UID) error {
 	return await(ctx, func() error {
 		for _, class := range classes {
 			if c.PodExists(class, uid) {
-				return c.write(c.pod(class, uid), values{shares: minShares})
+				return c.write(c.names.Pod(class, uid), values{shares: cm.MinShares})
 			}
 		}
 		return nil

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/cgroups/v3/cgroup2"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,17 +20,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
-func TestConversions(t *testing.T) {
-	for milli, want := range map[int64]int64{0: 2, 1: 2, 100: 102, 1000: 1024, 750: 768, 1 << 40: 262144} {
-		if got := milliToShares(milli); got != want {
-			t.Errorf("%dm are %d shares, want %d", milli, got, want)
-		}
-	}
-	for shares, want := range map[int64]uint64{0: 1, 2: 1, 102: 4, 768: 30, 1024: 39, 262144: 10000, 1 << 40: 10000} {
-		if got := sharesToWeight(shares); got != want {
-			t.Errorf("%d shares are weight %d, want %d", shares, got, want)
-		}
-	}
+func TestQuota(t *testing.T) {
 	for _, tc := range []struct {
 		milli, want int64
 		o           Options
@@ -44,13 +35,10 @@ func TestConversions(t *testing.T) {
 	}
 }
 
-func TestPaths(t *testing.T) {
-	c := &Cgroups{top: "/a/kubepods"}
-	for class, want := range map[v1.PodQOSClass]string{
-		v1.PodQOSGuaranteed: "/a/kubepods/podu-1", v1.PodQOSBurstable: "/a/kubepods/burstable/podu-1", v1.PodQOSBestEffort: "/a/kubepods/besteffort/podu-1",
-	} {
-		if got := c.pod(class, "u-1"); got != want {
-			t.Errorf("%s: %s", class, got)
+func TestPageSize(t *testing.T) {
+	for bytes, want := range map[int64]string{2 << 20: "2MB", 1 << 30: "1GB", 64 << 10: "64KB", 16 << 30: "16GB"} {
+		if got := pageSize(bytes); got != want {
+			t.Errorf("%d: %s, want %s", bytes, got, want)
 		}
 	}
 }
@@ -61,6 +49,20 @@ func TestV2Values(t *testing.T) {
 	r := c.v2(values{shares: 102, quota: 25000, memory: 1 << 20, pids: 10})
 	if *r.CPU.Weight != 4 || r.CPU.Max != "25000 100000" || *r.Memory.Max != 1<<20 || r.Pids.Max != 10 {
 		t.Errorf("got %+v %+v", r.CPU, r.Memory)
+	}
+	if r.HugeTlb != nil || r.Memory.Min != nil || r.Memory.Low != nil || r.CPU.Cpus != "" {
+		t.Errorf("more than was asked for: %+v %+v", r.HugeTlb, r.Memory)
+	}
+	c.pages = []int64{2 << 20, 1 << 30}
+	low := int64(4096)
+	r = c.v2(values{cpus: "0-1", low: &low, pages: c.limits(map[int64]int64{2 << 20: 64 << 20, 512: 1}, 0)})
+	if got := *r.HugeTlb; len(got) != 2 || got[0] != (cgroup2.HugeTlbEntry{HugePageSize: "2MB", Limit: 64 << 20}) ||
+		got[1] != (cgroup2.HugeTlbEntry{HugePageSize: "1GB"}) || r.CPU.Cpus != "0-1" || *r.Memory.Low != 4096 {
+		t.Errorf("got %+v %+v", got, r.CPU)
+	}
+	v1 := c.v1(values{cpus: "0-1", pages: c.limits(nil, unboundedPages)})
+	if len(v1.HugepageLimits) != 2 || v1.HugepageLimits[1].Limit != 1<<62 || v1.CPU.Cpus != "0-1" {
+		t.Errorf("v1: %+v %+v", v1.HugepageLimits, v1.CPU)
 	}
 	if r = c.v2(values{quota: -1, memory: -1}); r.CPU.Weight != nil || r.CPU.Max != "max 100000" || *r.Memory.Max != math.MaxInt64 {
 		t.Errorf("unlimited: %+v %+v", r.CPU, r.Memory)
@@ -109,13 +111,14 @@ func TestOnThisMachine(t *testing.T) {
 		return "none"
 	}
 	onLoop(t, func(ctx context.Context) {
-		if err := c.SetRoot(ctx, cm.RootCgroup{MilliCPU: 2000, MemoryLimit: 8 << 30}); err != nil {
+		setNode(ctx, t, c, root, read)
+		if err := c.SetClass(ctx, v1.PodQOSBurstable, cm.ClassCgroup{CPUShares: 768}); err != nil {
 			t.Error(err)
 		}
-		if err := c.SetClass(ctx, v1.PodQOSBurstable, 750); err != nil {
-			t.Error(err)
+		if n, err := c.ClassMemory(ctx, v1.PodQOSBurstable); n < 0 || n > 1<<20 || err != nil {
+			t.Errorf("nothing uses %d bytes, %v", n, err)
 		}
-		if got := read("cpu.shares", "cpu.weight", c.class(v1.PodQOSBurstable)); got != "768" && got != "30" {
+		if got := read("cpu.shares", "cpu.weight", c.names.Class(v1.PodQOSBurstable)); got != "768" && got != "30" {
 			t.Errorf("the shares of burstable pods are %s", got)
 		}
 		if c.PodExists(v1.PodQOSBurstable, "u-1") {
@@ -127,7 +130,7 @@ func TestOnThisMachine(t *testing.T) {
 		if err := c.SetPod(ctx, v1.PodQOSGuaranteed, "u-0", cm.PodCgroup{MilliCPU: 100}); err != nil {
 			t.Error(err)
 		}
-		pod := c.pod(v1.PodQOSBurstable, "u-1")
+		pod := c.names.Pod(v1.PodQOSBurstable, "u-1")
 		if got := read("memory.limit_in_bytes", "memory.max", pod); got != fmt.Sprint(64<<20) {
 			t.Errorf("the memory limit is %s", got)
 		}
@@ -148,6 +151,38 @@ func TestOnThisMachine(t *testing.T) {
 		}
 		removeBusy(ctx, t, c)
 	})
+}
+
+// setNode sets the cgroup of all pods and one that is reserved.
+func setNode(ctx context.Context, t *testing.T, c *Cgroups, root string, read func(v1name, v2name, name string) string) {
+	t.Helper()
+	shares, memory, pids := int64(2048), int64(8<<30), int64(3000)
+	v := cm.NodeCgroup{CPUShares: &shares, MemoryLimit: &memory, Pids: &pids, AllCPUs: true}
+	if err := c.SetRoot(ctx, v); err != nil {
+		t.Error(err)
+	}
+	check := func(name string) {
+		t.Helper()
+		for file, want := range map[[2]string]string{
+			{"cpu.shares", "cpu.weight"}: "2048", {"memory.limit_in_bytes", "memory.max"}: fmt.Sprint(memory), {"pids.max", "pids.max"}: "3000", {"cpuset.cpus", "cpuset.cpus"}: c.cpus,
+		} {
+			if got := read(file[0], file[1], name); got != want && got != "none" && got != "79" {
+				t.Errorf("%s of %s is %s, want %s", file[0], name, got, want)
+			}
+		}
+	}
+	check(c.names.Pods())
+	reserved := root + "/daemons"
+	if err := c.SetReserved(ctx, reserved, v); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("cgroup %q has some missing paths: /", []string{root[1:], "daemons"})) {
+		t.Errorf("a cgroup that is not there: %v", err)
+	}
+	if err := c.write(reserved, values{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetReserved(ctx, reserved, v); err != nil {
+		t.Error(err)
+	}
+	check(reserved)
 }
 
 // removeBusy removes a pod's cgroup in which something still runs, in a cgroup

@@ -21,6 +21,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/cm"
 )
 
 // Machine are the facts of this machine, read once: upstream reads them at the
@@ -30,6 +31,8 @@ type Machine struct {
 	bootID, id, uuid    string
 	kernel, os, address string
 	appArmor            bool
+	topology            *cm.Topology
+	swap                cm.Swap
 }
 
 var _ kubelet.Machine = (*Machine)(nil)
@@ -71,6 +74,9 @@ func read(root, rootDir string) (*Machine, error) {
 		os:      osImage(root),
 		address: defaultAddress(),
 	}
+	if m.topology, err = readTopology(filepath.Join(root, "sys/devices/system"), int64(*mem.MemTotalBytes)); err != nil {
+		return nil, err
+	}
 	if enabled := firstLine(filepath.Join(root, "sys/module/apparmor/parameters/enabled")); enabled == "Y" {
 		_, err := os.Stat(filepath.Join(root, "sys/kernel/security/apparmor"))
 		m.appArmor = err == nil
@@ -78,6 +84,7 @@ func read(root, rootDir string) (*Machine, error) {
 	if m.uuid == "" {
 		m.uuid = m.id
 	}
+	m.readSwap(root, mem.SwapTotalBytes)
 	total, err := fsSize(rootDir)
 	if err != nil {
 		return nil, fmt.Errorf("machine facts: %w", err)
