@@ -35,6 +35,10 @@ type Options struct {
 	TraceReads bool
 	// KubeletLogs has the kubelets' log lines recorded (trace.KindLog).
 	KubeletLogs bool
+	// Metrics has the run measured, for Cluster.Metrics.
+	Metrics bool
+	// Census has it noted which pods there were, for Cluster.Census.
+	Census bool
 	// NoBinder leaves pods without a nodeName unbound.
 	NoBinder bool
 	// NoElide has the kubelets and the shells run every periodic body although
@@ -60,6 +64,8 @@ type Cluster struct {
 	collector trace.Collector
 	start     time.Time
 	trees     *fakecri.Trees // which the nodes' runtimes share
+	meter     *meter         // nil unless wanted
+	gone      *departed      // nil unless wanted
 }
 
 // New returns a cluster without nodes.
@@ -88,10 +94,11 @@ func (c *Cluster) addAPI(l *loop.Loop) {
 	if !c.opts.NoBinder {
 		binder.New(binder.Options{Server: c.api})
 	}
+	c.measure(l)
 }
 
 func (c *Cluster) newRecorder(l *loop.Loop, node string) *trace.Recorder {
-	r := trace.NewRecorder(l, node, c.collector.NewBuffer(c.opts.Keep))
+	r := trace.NewRecorder(l, node, c.collector.NewBuffer(c.keep()))
 	r.SetTraceReads(c.opts.TraceReads)
 	c.recorders = append(c.recorders, r)
 	return r

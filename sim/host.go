@@ -10,7 +10,10 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/oom"
 	"github.com/drydock-sim/drydock/kubelet/prober"
+	"github.com/drydock-sim/drydock/kubelet/stats"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 	"github.com/drydock-sim/drydock/sim/memfs"
 )
@@ -27,6 +30,11 @@ type Host struct {
 	Mounter filesystem.Mounter
 	Machine kubelet.Machine
 	Network prober.Network
+	// Cgroups, Stats and OOM are kubelet.Options' Cgroups, MachineStats and OOM;
+	// without them pods have the runtime's cgroups, and there is no pressure.
+	Cgroups cm.NodeCgroups
+	Stats   stats.Machine
+	OOM     oom.Source
 	// RootDir is the kubelet's root directory, ManifestDir where its static pods
 	// are, and LogsDir where the runtime is to write containers' logs. All are
 	// absolute, and no other kubelet's.

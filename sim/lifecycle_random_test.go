@@ -47,7 +47,7 @@ func (r *lifeRun) fail(format string, args ...any) {
 // newLifeRun draws a cluster and all that happens to it.
 func newLifeRun(t *testing.T, seed uint64, noElide bool) *lifeRun {
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 1)), objects: []string{"early", "late", "later"}}
-	c, err := sim.New(sim.Options{Seed: seed, Workers: 1, APILatencyMax: 20 * time.Millisecond, NoElide: noElide, KubeletLogs: *lifecycleTrace != ""})
+	c, err := sim.New(sim.Options{Seed: seed, Workers: 1, APILatencyMax: 20 * time.Millisecond, NoElide: noElide, Census: true, KubeletLogs: *lifecycleTrace != ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,6 +145,17 @@ func (r *lifeRun) settled() {
 	for _, p := range r.c.Store().Pods() {
 		r.settledPod(p)
 	}
+	// What was seen in the API only finds the same.
+	census := r.c.Census()
+	for _, l := range census.Leaks {
+		if r.deletes || l.What != "task" {
+			r.fail("census: %s", l)
+		}
+	}
+	// Pods that ended before a restart of the kubelet have no worker.
+	if n := len(r.c.Store().Pods()); census.Pods != n || n > 0 && (census.Workers == 0 || census.Statuses < n) {
+		r.fail("census: %d pods, %d workers, %d statuses; the API has %d pods", census.Pods, census.Workers, census.Statuses, n)
+	}
 }
 
 func (r *lifeRun) settledRuntime(n *sim.Node, api map[string]*v1.Pod) {
@@ -201,10 +212,10 @@ func (r *lifeRun) settledKubelet(n *sim.Node, api map[string]*v1.Pod) {
 		r.fail("%s: its kubelet does not run", n.Name())
 		return
 	}
-	for _, l := range leaks(n.Kubelet(), gone, keptByDesign) {
+	for _, l := range sim.Leaks(n.Kubelet(), gone) {
 		r.fail("%s: kubelet%s", n.Name(), l)
 	}
-	for _, l := range leaks(n.Runtime(), gone, keptByDesign) {
+	for _, l := range sim.Leaks(n.Runtime(), gone) {
 		r.fail("%s: runtime%s", n.Name(), l)
 	}
 	for _, w := range n.Loop().Waiting() {
@@ -212,12 +223,6 @@ func (r *lifeRun) settledKubelet(n *sim.Node, api map[string]*v1.Pod) {
 			r.fail("%s: task %s of %s waits for %s %s since %s", n.Name(), w.Name, w.Group, w.Kind, w.On, w.For)
 		}
 	}
-}
-
-// keptByDesign are places that keep what is gone for a while, or in bounded
-// number, as upstream does.
-func keptByDesign(path string) bool {
-	return path == ".reasons.byKey"
 }
 
 // daemons are the groups of which no task may wait for long, whatever runs.

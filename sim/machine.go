@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -18,6 +19,9 @@ type Machine struct {
 	boots    uint64
 	// noAppArmor says that the kernel was built without AppArmor.
 	noAppArmor bool
+	topology   *cm.Topology // nil: nothing is said of it
+	disks      *machineDisks
+	swap       int64 // bytes
 }
 
 // DefaultCapacity is what a node has unless it is told otherwise.
@@ -66,6 +70,10 @@ func (m *Machine) NodeIP() string { return m.ip }
 
 // AppArmorEnabled tells whether the kernel can enforce AppArmor profiles.
 func (m *Machine) AppArmorEnabled() bool { return !m.noAppArmor }
+
+// Swap is what the machine has of it. Nothing is ever swapped out: what a
+// container may swap is only told to the runtime.
+func (m *Machine) Swap() cm.Swap { return cm.Swap{Capacity: m.swap, Controller: true, Noswap: true} }
 
 func (m *Machine) uuid(what string, n uint64) string {
 	a := loop.Hash(m.l.Seed(), []string{what, m.node}, n)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/loop"
 	"github.com/drydock-sim/drydock/sim/memfs"
@@ -41,19 +43,41 @@ type NodeOptions struct {
 	// Capacity is what the machine has; what it leaves out is as in
 	// DefaultCapacity. pods sets the kubelet's maxPods instead.
 	Capacity v1.ResourceList
+	// Topology is where the machine's CPUs and memory are; nil: each CPU is a core
+	// of one socket, and all is in one NUMA node. It and Capacity must agree where
+	// both say something.
+	Topology *cm.Topology
 	// NoAppArmor is a machine whose kernel has no AppArmor: pods that ask for
 	// it are refused.
 	NoAppArmor bool
+	// Swap of the machine in bytes. The kubelet starts on one that has some only
+	// with failSwapOn: false.
+	Swap int64
 	// Kubelet is the kubelet's configuration; what it leaves out has
 	// upstream's default. It is not written to.
 	Kubelet *kubeletconfig.KubeletConfiguration
 	// KubeletRestart is after how long a kubelet that exits by itself is
 	// started again. Zero means DefaultKubeletRestart; negative means never.
 	KubeletRestart time.Duration
+	// Filesystems are the machine's disks.
+	Filesystems Filesystems
 	// Runtime configures the container runtime; its Loop, Recorder, Node,
 	// PodCIDR, Warn, FS, Logs, Trees, and what it knows of the machine are set
 	// here.
 	Runtime fakecri.Options
+	// InhibitDelay is logind's InhibitDelayMaxSec, for how long a shutdown can be
+	// held up unless a kubelet overrides it. Zero means DefaultInhibitDelay.
+	InhibitDelay time.Duration
+	// Usage is what the machine uses itself, outside pods.
+	Usage MachineUsage
+	// StatsDelay is for how long after its first container was made nothing is
+	// known to be in a pod's cgroup: cAdvisor looks at a new cgroup at once, and
+	// then after 10 to 20 s. Zero means that the cgroups are always counted.
+	StatsDelay time.Duration
+	// PIDMax is the kernel's pid_max, ThreadsMax its threads-max: there can be as
+	// many processes as the smaller says. Zero means what Linux and systemd set:
+	// 4194304, and an eighth of the memory in kernel stacks.
+	PIDMax, ThreadsMax int64
 	// Host is the machine outside that the node is, on the wall clock; then
 	// Capacity, NoAppArmor and Runtime mean nothing.
 	Host *Host
@@ -82,6 +106,7 @@ type Node struct {
 	off    bool
 	timer  *loop.Timer // the next start of the kubelet
 	power  *loop.Timer // the return of the power
+	logind logind
 	past   kubelet.Stats
 }
 
@@ -101,6 +126,9 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := opts.Filesystems.validate(); err != nil {
+		return nil, fmt.Errorf("node %s: %w", opts.Name, err)
+	}
 	if opts.Host != nil {
 		return c.addHostNode(opts, config)
 	}
@@ -108,18 +136,28 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	l := c.engine.NewLoop(opts.Name)
 	n := &Node{name: opts.Name, opts: opts, cluster: c, l: l, rec: c.newRecorder(l, opts.Name), config: config, wanted: true}
 	n.machine = newMachine(l, opts.Name, index, opts.Capacity)
-	n.machine.noAppArmor = opts.NoAppArmor
-	n.fs = memfs.New(memfs.Options{Loop: l})
+	n.machine.noAppArmor, n.machine.swap = opts.NoAppArmor, opts.Swap
+	if err := n.machine.setTopology(opts.Topology, opts.Capacity); err != nil {
+		return nil, fmt.Errorf("node %s: %w", opts.Name, err)
+	}
+	rt := opts.Runtime
+	n.machine.disks = newDisks(l, opts.Filesystems, n.machine.capacity, &rt)
+	n.setDiskUsage(opts.Usage)
+	n.fs = memfs.New(memfs.Options{Loop: l, Share: n.machine.disks.root.Share()})
 	n.files = n.fs
 	if err := n.fs.MkdirAll(config.StaticPodPath, 0o755); err != nil {
 		return nil, fmt.Errorf("node %s: staticPodPath: %w", opts.Name, err)
 	}
-	rt := opts.Runtime
 	rt.Loop, rt.Recorder, rt.Node = l, n.rec, opts.Name
 	rt.PodCIDR = fmt.Sprintf("10.%d.%d.0/24", 128+index>>8&127, index&255)
 	rt.Warn, rt.NoElide = n.warn, rt.NoElide || c.opts.NoElide
 	rt.FS, rt.Logs, rt.Trees = n.fs, nodeLogs{n.fs}, c.trees
 	rt.NodeIP, rt.Memory, rt.CPUs = n.machine.NodeIP(), n.machine.capacity.Memory().Value(), int(n.machine.capacity.Cpu().Value())
+	rt.System = fakecri.SystemUsage{Memory: opts.Usage.Memory, CPU: opts.Usage.CPU, PIDs: opts.Usage.PIDs}
+	rt.MaxPIDs = opts.maxPIDs(rt.Memory)
+	if limit := config.PodPidsLimit; limit != nil && *limit > 0 {
+		rt.PodPIDs = *limit
+	}
 	if err := rt.Validate(); err != nil {
 		return nil, fmt.Errorf("node %s: runtime: %w", opts.Name, err)
 	}
@@ -127,6 +165,10 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	n.client = c.api.Client(l, opts.Name)
 	n.timer = l.Root().NewTimer("kubelet start", n.bringUp)
 	n.power = l.Root().NewTimer("power on", n.boot)
+	n.logind = logind{
+		l: l, fs: n.fs, initial: cmp.Or(opts.InhibitDelay, DefaultInhibitDelay),
+		turnOff: func(off time.Duration) { n.turnOff("shuts down", off) }, isOff: func() bool { return n.off },
+	}
 	c.nodes = append(c.nodes, n)
 	c.byName[opts.Name] = n
 	n.rt.StartDaemon()
@@ -157,6 +199,9 @@ func nodeConfig(opts *NodeOptions) (*kubeletconfig.KubeletConfiguration, error) 
 	}
 	if opts.Host != nil {
 		opts.Host.config(config)
+	}
+	if opts.Filesystems.Container != nil && config.ContainerRuntimeEndpoint == "" {
+		config.ContainerRuntimeEndpoint = crioSocket
 	}
 	kubelet.SetDefaults(config)
 	if err := kubelet.Validate(config); err != nil {
@@ -217,10 +262,15 @@ func (n *Node) bringUp() {
 	if h := n.opts.Host; h != nil {
 		opts.RuntimeService, opts.ImageService, opts.FS, opts.Mounter = tracedRuntime{h.RuntimeService, n.l, n.rec, n.named}, tracedImages{h.ImageService, n.l, n.rec}, h.FS, h.Mounter
 		opts.Machine, opts.Network, opts.RootDir = h.Machine, h.Network, h.RootDir
+		opts.Cgroups, opts.MachineStats, opts.OOM = h.Cgroups, h.Stats, h.OOM
 	} else {
 		rt := n.rt.Client(g)
 		opts.RuntimeService, opts.ImageService, opts.FS, opts.Mounter = rt, rt, n.fs, mounter{n.fs}
 		opts.Machine, opts.Network = n.machine, podNetwork{n.rt}
+		machine := machineStats{n, g}
+		opts.MachineStats, opts.OOM = machine, machine
+		opts.Cgroups = cgroups{memory: n.rt.SetPodsMemoryLimit, pids: n.rt.SetPodsPIDLimit}
+		opts.Logind = logindClient{&n.logind, g}
 	}
 	if n.cluster.opts.KubeletLogs {
 		opts.Log = func(format string, args ...any) {
@@ -308,14 +358,17 @@ func (n *Node) StartRuntime() {
 // PowerCut takes the machine's power: every process dies, what is on disk
 // stays, tmpfs is emptied. After d the machine boots, with a new boot ID; with 0
 // it stays off until Boot.
-func (n *Node) PowerCut(d time.Duration) {
+func (n *Node) PowerCut(d time.Duration) { n.turnOff("power is cut", d) }
+
+func (n *Node) turnOff(verb string, d time.Duration) {
 	if n.off {
 		return
 	}
 	n.off = true
-	n.rec.Record(trace.KindFault, "node "+n.name, "power is cut")
+	n.rec.Record(trace.KindFault, "node "+n.name, verb)
 	n.timer.Stop()
 	n.end()
+	n.logind.poweredOff()
 	n.rt.StopDaemon()
 	n.rt.PowerCut()
 	n.fs.PowerCut()
