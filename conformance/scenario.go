@@ -162,6 +162,7 @@ func (t *T) host(l *loop.Loop, dir string) (*sim.Host, error) {
 func guest(c *kubeletconfig.KubeletConfiguration) {
 	c.FailSwapOn, c.FailCgroupV1 = ptr.To(false), ptr.To(false)
 	c.CgroupsPerQOS, c.EnforceNodeAllocatable = ptr.To(false), []string{"none"}
+	c.SingleProcessOOMKill = ptr.To(true) // cgroup v1 knows nothing else
 	c.ImageGCHighThresholdPercent, c.ImageGCLowThresholdPercent = ptr.To[int32](100), ptr.To[int32](99)
 	c.EvictionHard = map[string]string{"memory.available": "0%"}
 	c.SerializeImagePulls = ptr.To(false)

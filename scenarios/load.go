@@ -136,7 +136,7 @@ func (d *decoder) scenario(doc *yaml.Node, data []byte) *Scenario {
 		d.errorf(version, root.field("apiVersion"), "must be %s, not %q", APIVersion, short(version.Value))
 		return nil
 	}
-	s := &Scenario{Pos: d.pos(doc)}
+	s := &Scenario{Pos: d.pos(doc), doc: doc}
 	d.l.written = nil
 	before := len(d.l.errs)
 	d.value(doc, root, reflect.ValueOf(s).Elem())

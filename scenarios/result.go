@@ -15,7 +15,8 @@ type Result struct {
 	File     string `json:"file,omitempty"`
 	// Seed repeats the run.
 	Seed uint64 `json:"seed"`
-	// Passed tells that every expectation held and the run was not cut short.
+	// Passed tells that every expectation held, the run was not cut short, and a
+	// census found no leak.
 	Passed bool `json:"passed"`
 	// Interrupted tells that the run was stopped before its end; expectations
 	// that were not decided by then are neither held nor failed.
@@ -28,6 +29,9 @@ type Result struct {
 	Errors []string `json:"errors,omitempty"`
 	// Summary is what the run came to.
 	Summary Summary `json:"summary"`
+	// Metrics and Census are there if RunOptions asked for them.
+	Metrics *Metrics `json:"metrics,omitempty"`
+	Census  *Census  `json:"census,omitempty"`
 	// Logs are the kubelets' log lines, kept if an expectation failed.
 	Logs []string `json:"logs,omitempty"`
 	// Repeat is the command that repeats the run.

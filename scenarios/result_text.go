@@ -38,6 +38,12 @@ func (r *Result) WriteText(w io.Writer, logs bool) {
 			fmt.Fprintf(w, "    %s\n", l)
 		}
 	}
+	if r.Metrics != nil {
+		r.Metrics.writeText(w)
+	}
+	if r.Census != nil {
+		r.Census.writeText(w)
+	}
 	fmt.Fprintf(w, "\n%s\n", r.summaryLine())
 	if !r.Passed {
 		fmt.Fprintf(w, "repeat it: %s\n", r.Repeat)

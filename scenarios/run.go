@@ -40,6 +40,9 @@ type RunOptions struct {
 	// should then be one that no other run on that machine has, since pods' UIDs
 	// are drawn from it.
 	Real *Real
+	// Metrics has the result tell what was done to pods and nodes, Census what
+	// nodes keep of pods that are gone: then a leak fails the run.
+	Metrics, Census bool
 	// Progress is called now and then while the scenario runs; nil means never.
 	Progress func(Progress)
 }
@@ -271,6 +274,13 @@ func (r *run) finish(early bool) {
 			out.History = r.nearby(v)
 		}
 		res.Verdicts = append(res.Verdicts, out)
+	}
+	if m := r.cluster.Metrics(); m != nil {
+		res.Metrics = &Metrics{*m}
+	}
+	if c := r.cluster.Census(); c != nil {
+		res.Census = &Census{*c}
+		res.Passed = res.Passed && len(c.Leaks) == 0
 	}
 	if !res.Passed {
 		res.Logs = r.logs

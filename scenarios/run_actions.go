@@ -56,12 +56,17 @@ func (r *run) dispatch(a *Action) error {
 		return r.onNodes("stop runtime", a.StopRuntime.Node, func(n *sim.Node) error { n.StopRuntime(); return nil })
 	case a.StartRuntime != nil:
 		return r.onNodes("start runtime", a.StartRuntime.Node, func(n *sim.Node) error { n.StartRuntime(); return nil })
+	case a.Usage != nil:
+		return r.onNodes("usage", a.Usage.Node, func(n *sim.Node) error { n.SetUsage(a.Usage.machine()); return nil })
 	case a.WriteStaticPod != nil:
 		w := a.WriteStaticPod
 		return r.onNodes("write static pod "+w.File, w.Node, func(n *sim.Node) error { return n.WriteStaticPod(w.File, w.Manifest.Content) })
 	case a.RemoveStaticPod != nil:
 		w := a.RemoveStaticPod
 		return r.onNodes("remove static pod "+w.File, w.Node, func(n *sim.Node) error { return n.RemoveStaticPod(w.File) })
+	}
+	if _, sel := a.shutdownNodes(); sel != nil {
+		return r.shutdown(a, *sel)
 	}
 	return r.outside(a)
 }
@@ -157,31 +162,33 @@ func (r *run) template(t *Template) error {
 	if err != nil {
 		return err
 	}
-	stamp := func(i int, node string) error {
-		_, err := api.CreateFromTemplate(tpl, apiserver.Stamp{Name: fmt.Sprintf("%s-%d", pod.Name, i), NodeName: node})
-		return err
-	}
+	var nodes []string // of each pod
 	if t.Replicas != nil {
 		r.note(objectName("Pod", namespace("Pod", pod.Namespace), pod.Name), "template", trace.Int("replicas", int64(*t.Replicas)))
-		for i := range *t.Replicas {
-			if err := stamp(i, ""); err != nil {
-				return err
+		nodes = make([]string, *t.Replicas)
+	} else {
+		on := r.s.SelectNodes(t.Node)
+		if len(t.Node) == 0 {
+			on = r.s.SelectNodes(Nodes{"*"})
+		}
+		r.note(objectName("Pod", namespace("Pod", pod.Namespace), pod.Name), "template", trace.Int("perNode", int64(*t.PerNode)), trace.Int("nodes", int64(len(on))))
+		for _, n := range on {
+			for range *t.PerNode {
+				nodes = append(nodes, n)
 			}
 		}
-		return nil
 	}
-	nodes := r.s.SelectNodes(t.Node)
-	if len(t.Node) == 0 {
-		nodes = r.s.SelectNodes(Nodes{"*"})
+	stamp := func(i int, node string) (string, error) {
+		name := fmt.Sprintf("%s-%d", pod.Name, i)
+		_, err := api.CreateFromTemplate(tpl, apiserver.Stamp{Name: name, NodeName: node})
+		return name, err
 	}
-	r.note(objectName("Pod", namespace("Pod", pod.Namespace), pod.Name), "template", trace.Int("perNode", int64(*t.PerNode)), trace.Int("nodes", int64(len(nodes))))
-	i := 0
-	for _, n := range nodes {
-		for range *t.PerNode {
-			if err := stamp(i, n); err != nil {
-				return err
-			}
-			i++
+	if t.Lifetime != nil {
+		return r.churn(t, namespace("Pod", pod.Namespace), nodes, stamp)
+	}
+	for i, n := range nodes {
+		if _, err := stamp(i, n); err != nil {
+			return err
 		}
 	}
 	return nil

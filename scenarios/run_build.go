@@ -35,13 +35,13 @@ func (r *run) build() error {
 		Seed: r.seed, Loop: real, Workers: r.opts.Workers,
 		APILatencyMin: lat.Min, APILatencyMax: lat.Max,
 		Keep: r.keep, TraceReads: r.opts.TraceReads,
-		KubeletLogs: true,
+		KubeletLogs: true, Metrics: r.opts.Metrics, Census: r.opts.Census,
 	})
 	if err != nil {
 		return err
 	}
 	r.cluster = c
-	r.state.store, r.state.start = c.Store(), c.Start()
+	r.state.cluster, r.state.store, r.state.start = c, c.Store(), c.Start()
 	r.line = newTimeline(r.opts.Timeline, c.Start(), r.shown, r.opts.Verbose)
 	if r.opts.Trace != nil {
 		r.jsonl = trace.NewJSONWriter(r.opts.Trace, c.Start())
@@ -88,8 +88,9 @@ func (r *run) addNodes() error {
 			}
 			_, err := r.cluster.AddNode(sim.NodeOptions{
 				Host: host,
-				Name: name, Labels: g.Labels, Taints: g.Taints, Capacity: g.Capacity, Kubelet: g.Kubelet,
+				Name: name, Labels: g.Labels, Taints: g.Taints, Capacity: g.Capacity, Topology: g.machineTopology(), Kubelet: g.Kubelet,
 				KubeletRestart: restart,
+				Filesystems:    simFilesystems(g), Usage: g.Usage.machine(),
 				Runtime: fakecri.Options{
 					Name: g.Runtime.Name, Version: g.Runtime.Version, Latency: fakeLatency(g.Runtime.Latency),
 					OnlyListedImages: g.Runtime.OnlyListedImages, Images: images, Programs: programs,
@@ -196,7 +197,10 @@ func fakeBehaviour(b *Behaviour) fakecri.Behaviour {
 		RunFor: fakeRange(b.RunFor), ExitCode: b.Exit, ExitCodes: b.Exits, Signal: int(b.Signal),
 		OOMKilled: b.OOMKilled, StartError: b.StartError,
 		OnTerm: fakecri.OnTerm{Exit: b.OnTerm.Exit, After: fakeRange(b.OnTerm.After), Ignore: b.OnTerm.Ignore, Unhandled: b.OnTerm.Unhandled},
-		Memory: fakeUsage(b.Memory, false), CPU: fakeUsage(b.CPU, true),
+		Memory: b.Memory.curve(), CPU: b.CPU.curve(), Processes: b.Processes.curve(), LogBytes: b.LogBytes.curve(),
+	}
+	for _, w := range b.Writes {
+		out.Writes = append(out.Writes, fakecri.Write{Path: w.Path, Bytes: w.Bytes.curve(), Inodes: w.Inodes.curve()})
 	}
 	for _, l := range b.Logs {
 		out.Logs = append(out.Logs, fakecri.LogLine{At: l.After, Every: l.Every, Count: l.Count, Stream: l.Stream, Text: l.Line})
@@ -226,24 +230,6 @@ func fakeAnswers(b *Behaviour, out *fakecri.Behaviour) {
 		x := &b.Exec[i]
 		out.Exec = append(out.Exec, fakecri.ExecRule{Command: x.Command, Exit: x.Exit, Output: x.Output, Takes: fakeRange(x.Takes), After: x.After, Until: x.Until})
 	}
-}
-
-// fakeUsage turns a usage into points: bytes, or millicores.
-func fakeUsage(u *Usage, milli bool) fakecri.Usage {
-	if u == nil {
-		return nil
-	}
-	if u.Ramp != nil {
-		from, to := u.Ramp.From.Value(), u.Ramp.To.Value()
-		if milli {
-			from, to = u.Ramp.From.MilliValue(), u.Ramp.To.MilliValue()
-		}
-		return fakecri.Ramp(from, to, u.Ramp.Over)
-	}
-	if milli {
-		return fakecri.Constant(u.Value.MilliValue())
-	}
-	return fakecri.Constant(u.Value.Value())
 }
 
 // removed tells whether a change is the end of an object.

@@ -8,8 +8,10 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/loop"
 	"github.com/drydock-sim/drydock/sim/trace"
@@ -17,6 +19,7 @@ import (
 
 // state is the cluster as expectations see it.
 type state struct {
+	cluster    *sim.Cluster
 	store      *apiserver.Store
 	start      time.Time
 	wantsCalls bool
@@ -34,6 +37,34 @@ func (s *state) Leases() []*coordinationv1.Lease    { return s.store.Leases() }
 func (s *state) CRICalls() []*expect.CRICall        { return s.calls }
 func (s *state) Start() time.Time                   { return s.start }
 
+// NodeUsage is for use between runs, when no node's loop is running.
+func (s *state) NodeUsage(name string) *expect.NodeUsage {
+	n := s.cluster.Node(name)
+	if n == nil {
+		return nil
+	}
+	u := n.Usage()
+	if u == nil {
+		return nil
+	}
+	return &expect.NodeUsage{
+		Memory: u.Memory, MemoryAvailable: u.MemoryAvailable, PodsMemory: u.PodsMemory, MilliCPU: u.MilliCPU, PIDs: u.PIDs, PIDsAvailable: u.PIDsAvailable,
+		Nodefs: fsUsage(&u.Nodefs), Imagefs: fsUsage(&u.Imagefs), Containerfs: fsUsage(&u.Containerfs),
+	}
+}
+
+func fsUsage(f *statsapi.FsStats) expect.FilesystemUsage {
+	n := func(v *uint64) int64 {
+		if v == nil {
+			return 0
+		}
+		return int64(*v)
+	}
+	return expect.FilesystemUsage{
+		Used: n(f.UsedBytes), Available: n(f.AvailableBytes), Capacity: n(f.CapacityBytes), Inodes: n(f.Inodes), InodesFree: n(f.InodesFree), InodesUsed: n(f.InodesUsed),
+	}
+}
+
 // record keeps a CRI call if an expectation asks for calls.
 func (s *state) record(r *trace.Record) {
 	if r.Kind != trace.KindCRI || !s.wantsCalls {
@@ -44,6 +75,7 @@ func (s *state) record(r *trace.Record) {
 	s.calls = append(s.calls, &expect.CRICall{
 		Node: r.Node, Method: r.Verb, Pod: pod, Container: container,
 		Image: fieldOf(r.Fields, "image"), Attempt: attempt, Error: fieldOf(r.Fields, "error"),
+		CpusetCpus: fieldOf(r.Fields, "cpusetCpus"), CpusetMems: fieldOf(r.Fields, "cpusetMems"),
 		At: time.Duration(r.At - s.start.UnixNano()),
 	})
 }

@@ -92,6 +92,12 @@ func callText(r *trace.Record) string {
 	if t := fieldOf(r.Fields, "timeout"); t != "" {
 		notes = append(notes, "timeout "+t+"s")
 	}
+	if s := fieldOf(r.Fields, "cpusetCpus"); s != "" {
+		notes = append(notes, "CPUs "+s)
+	}
+	if s := fieldOf(r.Fields, "cpusetMems"); s != "" {
+		notes = append(notes, "memory of NUMA nodes "+s)
+	}
 	if len(notes) > 0 {
 		text += " (" + strings.Join(notes, ", ") + ")"
 	}

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"time"
 
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
@@ -28,6 +29,8 @@ type Scenario struct {
 
 	// Pos is where the document begins.
 	Pos Position `json:"-"`
+
+	doc *yaml.Node // as written, with overrides
 }
 
 // Metadata is what the scenario is called and how it is selected.
@@ -78,8 +81,14 @@ type NodeGroup struct {
 	Taints []v1.Taint `json:"taints,omitempty"`
 	// What a machine has: cpu, memory, pods, ephemeral-storage, hugepages. Unless said: cpu 4, memory 16Gi, ephemeral-storage 100Gi, and pods as the kubelet's maxPods says.
 	Capacity v1.ResourceList `json:"capacity,omitempty"`
+	// Where the machine's CPUs and memory are, for the CPU, memory and topology managers. Unless said, every CPU is a core of one socket and one NUMA node.
+	Topology *Topology `json:"topology,omitempty"`
 	// The kubelets' KubeletConfiguration (kubelet.config.k8s.io/v1beta1), as in a real cluster; what is not said has upstream's default.
 	Kubelet *kubeletconfig.KubeletConfiguration `json:"kubelet,omitempty"`
+	// The machine's disks. One with everything on it, of the capacity's ephemeral-storage, unless said.
+	Filesystems *Filesystems `json:"filesystems,omitempty"`
+	// What the machine uses outside of all pods: the system, daemons, other people's files.
+	Usage *MachineUsage `json:"usage,omitempty"`
 	// The container runtime.
 	Runtime Runtime `json:"runtime,omitempty"`
 	// Manifests of static pods that are there from the start: file name to manifest.
@@ -210,10 +219,16 @@ type Behaviour struct {
 	StartError string `json:"startError,omitempty"`
 	// What it does on SIGTERM, or on what else its stop signal is. It exits 0 at once unless said.
 	OnTerm OnTerm `json:"onTerm,omitempty"`
-	// How much memory it uses: an amount, or a ramp.
+	// How much memory it uses. 1Mi unless said.
 	Memory *Usage `json:"memory,omitempty"`
-	// How much CPU it uses: an amount in cores, or a ramp.
+	// How much CPU it uses, in cores. None unless said.
 	CPU *Usage `json:"cpu,omitempty"`
+	// How many processes it has, its first included. One unless said.
+	Processes *Usage `json:"processes,omitempty"`
+	// What it writes into its files.
+	Writes []Write `json:"writes,omitempty"`
+	// How large its log is beside the lines of `logs`: bytes that nobody reads. It only grows.
+	LogBytes *Usage `json:"logBytes,omitempty"`
 	// The lines that it writes: texts, written at its start, or lines with their times.
 	Logs []LogLine `json:"logs,omitempty"`
 	// The ports that it listens on: numbers, or ports with what they answer. Unless said it answers on every port that it is asked on; `[]` says that it listens nowhere.
@@ -292,24 +307,6 @@ type OnTerm struct {
 	Ignore bool `json:"ignore,omitempty"`
 	// It dies of the signal, as a process without a handler does: exit code 143 for SIGTERM.
 	Unhandled bool `json:"unhandled,omitempty"`
-}
-
-// Usage is how much a container uses: an amount, or a ramp.
-type Usage struct {
-	// Always this much; the same as writing just the amount.
-	Value *resource.Quantity `json:"value,omitempty"`
-	// From one amount to another.
-	Ramp *Ramp `json:"ramp,omitempty"`
-}
-
-// Ramp goes evenly from one amount to another after the container's start, and stays there.
-type Ramp struct {
-	// The amount at the start.
-	From resource.Quantity `json:"from" required:""`
-	// The amount at the end.
-	To resource.Quantity `json:"to" required:""`
-	// How long it takes.
-	Over time.Duration `json:"over" required:""`
 }
 
 // LogLine is a line that a container writes.

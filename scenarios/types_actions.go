@@ -25,6 +25,12 @@ type Action struct {
 	PowerCut *PowerCut `json:"powerCut,omitempty"`
 	// Reboots a machine: all its processes die, and it comes back with a new boot ID.
 	Reboot *Reboot `json:"reboot,omitempty"`
+	// Shuts a machine down in good order: systemd-logind tells of it, a kubelet with shutdownGracePeriod ends its pods while it holds the shutdown up, and then the machine turns off.
+	Shutdown *Shutdown `json:"shutdown,omitempty"`
+	// Calls a shutdown off that is still held up.
+	CancelShutdown *OnNodes `json:"cancelShutdown,omitempty"`
+	// Turns a machine on that is off.
+	Boot *OnNodes `json:"boot,omitempty"`
 	// Kills a kubelet and starts it again; containers live on.
 	RestartKubelet *RestartKubelet `json:"restartKubelet,omitempty"`
 	// Kills a kubelet; containers live on.
@@ -35,6 +41,8 @@ type Action struct {
 	StopRuntime *OnNodes `json:"stopRuntime,omitempty"`
 	// Starts the container runtime's daemon again.
 	StartRuntime *OnNodes `json:"startRuntime,omitempty"`
+	// Changes what machines use outside of all pods.
+	Usage *UsageChange `json:"usage,omitempty"`
 	// Stops a container behind the kubelet's back, with SIGTERM.
 	StopContainer *OnContainer `json:"stopContainer,omitempty"`
 	// Kills a container behind the kubelet's back, with SIGKILL.
@@ -77,6 +85,10 @@ type Template struct {
 	PerNode *int `json:"perNode,omitempty"`
 	// Only for these nodes, with perNode. All nodes unless said.
 	Node Nodes `json:"node,omitempty"`
+	// How long each pod lives: a time or a range from which each draws. Then it is deleted, and once it is gone another takes its place, with the next number. For ever unless said.
+	Lifetime *Range `json:"lifetime,omitempty"`
+	// When that ends: pods that are there then stay. The scenario's end unless said.
+	Until time.Duration `json:"until,omitempty"`
 	// The pod. Its name gets -0, -1 and so on behind it.
 	Manifest Manifest `json:"manifest" required:""`
 }

@@ -180,7 +180,12 @@ func (v *validator) nodeGroup(at string, g *NodeGroup) {
 			v.errorf(fmt.Sprintf("%s.taints[%d].effect", at, i), "%q is none of %s%s", t.Effect, strings.Join(effects, ", "), suggest.Suffix(string(t.Effect), effects))
 		}
 	}
+	v.topology(at, g)
 	v.capacity(at, g)
+	v.filesystems(at+".filesystems", g)
+	if g.Usage != nil {
+		v.machineUsage(at+".usage", g.Usage, g.Filesystems != nil && g.Filesystems.Imagefs != nil)
+	}
 	if g.Kubelet != nil {
 		v.kubelet(at+".kubelet", g.Kubelet)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -66,6 +67,9 @@ func (v *validator) action(at string, a *Action) {
 	for _, n := range a.nodes() {
 		v.selection(at+"."+n.field, n.sel, n.required)
 	}
+	if a.Usage != nil {
+		v.usageChange(at+".usage", a.Usage)
+	}
 	for _, c := range []struct {
 		field string
 		on    *OnContainer
@@ -111,6 +115,12 @@ func (a *Action) nodes() []nodeField {
 	}
 	if a.Reboot != nil {
 		add("reboot", &a.Reboot.Node, true)
+	}
+	if a.Usage != nil {
+		add("usage", &a.Usage.Node, true)
+	}
+	if field, sel := a.shutdownNodes(); sel != nil {
+		add(field, sel, true)
 	}
 	if a.RestartKubelet != nil {
 		add("restartKubelet", &a.RestartKubelet.Node, true)
@@ -246,6 +256,14 @@ func (v *validator) template(at string, t *Template) {
 	}
 	if len(t.Node) > 0 && t.PerNode == nil {
 		v.errorf(at+".node", "goes with perNode only")
+	}
+	switch {
+	case t.Lifetime != nil && t.Lifetime.Min < time.Second:
+		v.errorf(at+".lifetime", "%v is less than 1s", t.Lifetime.Min)
+	case t.Lifetime == nil && t.Until != 0:
+		v.errorf(at+".until", "goes with lifetime only")
+	case t.Until < 0:
+		v.errorf(at+".until", "%v is negative", t.Until)
 	}
 	switch {
 	case len(t.Manifest.Objects) > 1:

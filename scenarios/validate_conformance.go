@@ -42,6 +42,16 @@ func (v *validator) conformance() {
 			v.errorf(fmt.Sprintf("spec.nodes[%d].runtime", i), outside+"it is not described")
 		}
 	}
+	for i := range sp.Nodes {
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{{"usage", sp.Nodes[i].Usage != nil}, {"filesystems", sp.Nodes[i].Filesystems != nil}} {
+			if f.set {
+				v.errorf(fmt.Sprintf("spec.nodes[%d].%s", i, f.name), outside+"the machine is as it is")
+			}
+		}
+	}
 	for i := range sp.Timeline {
 		at := fmt.Sprintf("spec.timeline[%d]", i)
 		if name := sp.Timeline[i].simulatedOnly(); name != "" {
@@ -65,6 +75,11 @@ func (a *Action) simulatedOnly() string {
 		return "powerCut"
 	case a.Reboot != nil:
 		return "reboot"
+	case a.Shutdown != nil, a.CancelShutdown != nil, a.Boot != nil:
+		field, _ := a.shutdownNodes()
+		return field
+	case a.Usage != nil:
+		return "usage"
 	case a.StopRuntime != nil:
 		return "stopRuntime"
 	case a.StartRuntime != nil:

@@ -49,8 +49,7 @@ func (v *validator) behaviour(at string, b *Behaviour) {
 	} else if o.Unhandled && o.Exit != 0 {
 		v.errorf(at+".onTerm.unhandled", "a container that dies of the signal has no exit code of its own")
 	}
-	v.usage(at+".memory", b.Memory)
-	v.usage(at+".cpu", b.CPU)
+	v.uses(at, b)
 	v.answers(at, b)
 	for i := range b.Logs {
 		if b.Logs[i].Count < 0 {
@@ -113,27 +112,5 @@ func (v *validator) imageConfig(at string, im *Image) {
 func (v *validator) exitCode(at string, c int32) {
 	if c < 0 || c > 255 {
 		v.errorf(at, "the exit code %d is not within 0 and 255", c)
-	}
-}
-
-func (v *validator) usage(at string, u *Usage) {
-	switch {
-	case u == nil:
-	case (u.Value == nil) == (u.Ramp == nil):
-		v.errorf(at, "needs exactly one of value and ramp")
-	case u.Value != nil:
-		if u.Value.Sign() < 0 {
-			v.errorf(at, "%s is negative", u.Value.String())
-		}
-	default:
-		if u.Ramp.From.Sign() < 0 {
-			v.errorf(at+".ramp.from", "%s is negative", u.Ramp.From.String())
-		}
-		if u.Ramp.To.Sign() < 0 {
-			v.errorf(at+".ramp.to", "%s is negative", u.Ramp.To.String())
-		}
-		if u.Ramp.Over == 0 {
-			v.errorf(at+".ramp.over", "must be more than 0s")
-		}
 	}
 }

@@ -32,6 +32,8 @@ type runFlags struct {
 	until      time.Duration
 	untilSet   bool
 	verbose    bool
+	metrics    bool
+	census     bool
 	workers    int
 
 	stdout, stderr io.Writer
@@ -63,6 +65,8 @@ func newRun() *cobra.Command {
 	fl.StringVarP(&f.output, "output", "o", "text", "text, json or junit")
 	fl.DurationVar(&f.until, "until", 0, "stop at this virtual time")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show everything, also in large scenarios, with the kubelets' log lines; stacks of internal errors")
+	fl.BoolVar(&f.metrics, "metrics", false, "tell of evictions, OOM kills, restarts, pressure, image pulls and the pods' availability")
+	fl.BoolVar(&f.census, "census", false, "look at the end for what nodes keep of pods that are gone; a leak fails the run")
 	fl.IntVar(&f.workers, "workers", 0, "cores to use (0: all); never changes the outcome")
 	return cmd
 }
@@ -127,7 +131,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 
 // options are those of a run without output.
 func (f *runFlags) options() scenarios.RunOptions {
-	o := scenarios.RunOptions{Workers: f.workers, Until: f.until, Verbose: f.verbose, TraceReads: f.traceReads, Clock: time.Now}
+	o := scenarios.RunOptions{Workers: f.workers, Until: f.until, Verbose: f.verbose, TraceReads: f.traceReads, Metrics: f.metrics, Census: f.census, Clock: time.Now}
 	if f.seedSet {
 		o.Seed = &f.seed
 	}

@@ -142,6 +142,9 @@ func (f *runFlags) command(s *scenarios.Scenario, seed uint64) string {
 	if f.traceReads {
 		b.WriteString(" --trace-reads")
 	}
+	if f.census {
+		b.WriteString(" --census")
+	}
 	return b.String()
 }
 

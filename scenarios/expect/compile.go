@@ -27,7 +27,7 @@ type Compiler struct {
 
 // NewCompiler returns a compiler.
 func NewCompiler() (*Compiler, error) {
-	ts, err := newTypeSystem(v1.Pod{}, v1.Node{}, v1.Event{}, coordinationv1.Lease{}, CRICall{}, Transition{}, ContainerTransition{}, NodeTransition{})
+	ts, err := newTypeSystem(v1.Pod{}, v1.Node{}, v1.Event{}, coordinationv1.Lease{}, CRICall{}, Transition{}, ContainerTransition{}, NodeTransition{}, NodeUsage{})
 	if err != nil {
 		return nil, fmt.Errorf("expect: %w", err)
 	}
@@ -102,8 +102,13 @@ func (c *Compiler) Compile(src Source) (*Expectation, []*Error) {
 	}
 	x.full = rw.ast
 	x.reads = c.dependencies(x.full.Expr())
-	if x.reads.all&readsCRI != 0 && src.Form != At {
-		return nil, []*Error{{1, 1, fmt.Sprintf("criCalls() can be used with at only, not with %s", src.Form)}}
+	for _, f := range []struct {
+		what reads
+		name string
+	}{{readsCRI, "criCalls()"}, {readsUsage, "usage()"}} {
+		if x.reads.all&f.what != 0 && src.Form != At {
+			return nil, []*Error{{1, 1, fmt.Sprintf("%s can be used with at only, not with %s", f.name, src.Form)}}
+		}
 	}
 	outer := newRewriter(c, celast.Copy(x.full))
 	outer.aggregates(outer.ast.Expr())

@@ -27,6 +27,7 @@ var (
 	transType     = types.NewObjectType("drydock.Transition")
 	cTransType    = types.NewObjectType("drydock.ContainerTransition")
 	nodeTransType = types.NewObjectType("drydock.NodeTransition")
+	nodeUsageType = types.NewObjectType("drydock.NodeUsage")
 	// stateType is the type of the hidden first argument of functions that
 	// read the cluster.
 	stateType = types.NewOpaqueType("drydock.state")
@@ -47,6 +48,7 @@ const (
 	readsTime
 	readsPodHistory
 	readsNodeHistory
+	readsUsage
 	readsNamed // only the object that its first argument names
 )
 
@@ -83,6 +85,7 @@ func stateFuncs() []*stateFunc {
 		{"leases", nil, list(leaseType), readsLeases, "all leases", (*view).leases},
 		{"lease", []*types.Type{str}, leaseType, readsLeases, "the lease of the node of that name, or an empty one", (*view).lease},
 		{"criCalls", nil, list(criCallType), readsCRI, "all calls of the container runtime that are over; with at only", (*view).criCalls},
+		{"usage", []*types.Type{str}, nodeUsageType, readsUsage, "what the machine of the node of that name uses; with at only", (*view).nodeUsage},
 		{"time", nil, types.DurationType, readsTime, "the virtual time since the start of the run", (*view).time},
 		{"since", []*types.Type{types.TimestampType}, types.DurationType, 0, "a timestamp as a span since the start of the run", (*view).since},
 		{"phases", []*types.Type{str}, list(str), readsPodHistory | readsNamed, "the phases that the pod \"namespace/name\" went through", (*view).phases},

@@ -34,7 +34,8 @@ func Functions() []Function {
 }
 
 // TypeFields lists the fields of one of the types that only expressions have:
-// CRICall, Transition, ContainerTransition, NodeTransition.
+// CRICall, Transition, ContainerTransition, NodeTransition, NodeUsage,
+// FilesystemUsage.
 func (c *Compiler) TypeFields(name string) []string {
 	if i := c.ts.byName["drydock."+name]; i != nil {
 		return i.names

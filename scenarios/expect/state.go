@@ -27,14 +27,18 @@ type State interface {
 
 // CRICall is one call of the container runtime that is over.
 type CRICall struct {
-	Node      string        `json:"node"`
-	Method    string        `json:"method"`
-	Pod       string        `json:"pod"`       // namespace/name, or ""
-	Container string        `json:"container"` // or ""
-	Image     string        `json:"image"`     // or ""
-	Attempt   int           `json:"attempt"`
-	Error     string        `json:"error"` // the gRPC code, or ""
-	At        time.Duration `json:"at"`    // since the start of the run
+	Node      string `json:"node"`
+	Method    string `json:"method"`
+	Pod       string `json:"pod"`       // namespace/name, or ""
+	Container string `json:"container"` // or ""
+	Image     string `json:"image"`     // or ""
+	Attempt   int    `json:"attempt"`
+	Error     string `json:"error"` // the gRPC code, or ""
+	// CpusetCpus and CpusetMems are the lists of CPUs and NUMA nodes that a
+	// container is given, such as "0,2-3"; "" where the call says nothing of them.
+	CpusetCpus string        `json:"cpusetCpus"`
+	CpusetMems string        `json:"cpusetMems"`
+	At         time.Duration `json:"at"` // since the start of the run
 }
 
 // Kind says what sort of object a Change is of.

@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/drydock-sim/drydock/sim"
 )
 
 // Case is a recording: what was done, and what the real kubelet then showed.
@@ -72,6 +74,9 @@ func Parse(data []byte) (*Case, error) {
 	}
 	if strings.ContainsAny(c.Name, "/\\") || c.Name == "." || c.Name == ".." {
 		return nil, fmt.Errorf("name: %q cannot be a file's name", c.Name)
+	}
+	if err := c.Machine.use(&sim.NodeOptions{}); err != nil {
+		return nil, err
 	}
 	for i := range c.Actions {
 		if err := c.check(&c.Actions[i]); err != nil {
@@ -149,12 +154,27 @@ const (
 	afterAction  = 20 * time.Second
 	afterKubelet = 41 * time.Second
 	afterRuntime = time.Minute
+	// Cases of evictions were watched until the pressure had been over for long.
+	memoryWatch = 150 * time.Second
+	softWatch   = 130 * time.Second
+	diskWatch   = 170 * time.Second
+	// That of image garbage collection was watched over its second pass.
+	imageGCWatch = 326 * time.Second
 )
 
 // watched is how long the case was watched, from its start.
 func (c *Case) watched() time.Duration {
 	end := seconds(c.Duration)
-	if c.ofNode() {
+	switch {
+	case c.Machine.NodefsAvailable != "":
+		end = max(end, diskWatch)
+	case c.Machine.drifts(c.Config):
+		end = max(end, softWatch)
+	case c.Machine.MemoryAvailable != "":
+		end = max(end, memoryWatch)
+	case c.Config != nil && c.Config.ImageGCHighThresholdPercent != nil:
+		end = max(end, imageGCWatch)
+	case c.ofNode():
 		end = max(end, nodeWatch)
 	}
 	for i := range c.Actions {

@@ -47,3 +47,29 @@ func comma(spec string) string {
 	}
 	return ", "
 }
+
+// TestMachineBlock: what a case says was available is what the machine leaves.
+func TestMachineBlock(t *testing.T) {
+	const text = `{
+"name": "node-x", "actions": [],
+"machine": {"nodefs.availableBeforePods": "10Gi", "memory.availableBeforePods": "AMOUNT"}}`
+	if _, err := Read([]byte(strings.Replace(text, "AMOUNT", "much", 1))); err == nil || err.Error() != `3:10: machine: memory.availableBeforePods: "much" is no quantity` {
+		t.Errorf("got %v", err)
+	}
+	c, err := Read([]byte(strings.Replace(text, "AMOUNT", "2Gi", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.nodeOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := o.Capacity["ephemeral-storage"]
+	memory := o.Capacity["memory"]
+	if got, want := o.Usage.Disk.At(0, 0), disk.Value()-10*(1<<30); got != want {
+		t.Errorf("disk: uses %d, want %d", got, want)
+	}
+	if got, want := o.Usage.Memory.At(0, 0), memory.Value()-2*(1<<30)-uncounted; got != want {
+		t.Errorf("memory: uses %d, want %d", got, want)
+	}
+}

@@ -26,6 +26,7 @@ type observer struct {
 	order  []string
 	uids   map[string][]types.UID
 	events map[string]*EventSeen
+	images map[string]string // the names of the images that were there at first, by id
 	ips    map[string]string // the last pod IP by pod, for events that came before it was published
 	node   Observation
 	warn   func(text string)
@@ -35,6 +36,12 @@ type observer struct {
 
 func newObserver(c *sim.Cluster, zero time.Duration, warn func(string)) *observer {
 	o := &observer{c: c, warn: warn, watching: true, zero: c.Start().Add(zero), pods: map[string]*PodObservation{}, uids: map[string][]types.UID{}, events: map[string]*EventSeen{}, ips: map[string]string{}}
+	o.images = map[string]string{}
+	for _, n := range c.Nodes() {
+		for _, i := range n.Runtime().PresentImages() {
+			o.images[i.ID] = i.Names[0]
+		}
+	}
 	c.API().OnChange(o.change)
 	c.Records(o.record)
 	return o
@@ -260,6 +267,9 @@ func (o *observer) record(r *trace.Record) {
 	kind, name, _ := strings.Cut(r.Object, " ")
 	switch {
 	case r.Verb == "RemoveImage":
+		if name := o.images[call.Image]; name != "" {
+			call.Image = name
+		}
 		o.node.Images = append(o.node.Images, ImageSeen{call.At, call.Image})
 	case r.Verb == "PullImage" && kind == "pod":
 		call.Attempt = nil

@@ -15,6 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/busybox"
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 const (
@@ -31,6 +32,11 @@ const (
 	// was there from the case before.
 	nodeUpBefore = 4300 * time.Millisecond
 	idleUpBefore = 1050 * time.Millisecond
+	// roomUpBefore is for cases of a machine that is low on something, told by
+	// the garbage collection of containers, each minute from the kubelet's start on.
+	roomUpBefore = 14700 * time.Millisecond
+
+	caseImageGC = "node-image-gc"
 )
 
 // Options say how a case is replayed.
@@ -49,12 +55,17 @@ type Options struct {
 // returns what was seen. It looks at the case's name, actions, configuration and
 // machine only.
 func (c *Case) Replay(opts Options) (*Observation, error) {
-	cl, err := sim.New(sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, NoBinder: true})
+	// A relist that is left out takes no time.
+	cl, err := sim.New(sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, NoBinder: true, NoElide: c.Machine.drifts(c.Config)})
 	if err != nil {
 		return nil, err
 	}
 	defer cl.Close()
-	n, err := cl.AddNode(recordedNodeOptions(c.Config))
+	options, err := c.nodeOptions()
+	if err != nil {
+		return nil, err
+	}
+	n, err := cl.AddNode(options)
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +101,8 @@ func (c *Case) begins() time.Duration {
 	switch {
 	case c.ofNode() && len(c.Actions) == 0:
 		return idleUpBefore
+	case c.Name == caseImageGC, c.Machine.low():
+		return roomUpBefore
 	case c.ofNode():
 		return nodeUpBefore
 	case c.usesImage(fullImage):
@@ -162,14 +175,31 @@ func (p *play) makeMachineFiles() error {
 	return nil
 }
 
+// nodeOptions describe the machine as it was for the case.
+func (c *Case) nodeOptions() (sim.NodeOptions, error) {
+	o := recordedNodeOptions(c.Config)
+	if c.Name == caseImageGC { // images that no pod uses
+		for i := int64(1); i <= 3; i++ {
+			o.Runtime.Images = append(o.Runtime.Images, fakecri.Image{
+				Name: fmt.Sprintf("registry.local/unused:%d", i), Present: true, Size: i * 30_000_000,
+			})
+		}
+		// With the images 72% of the disk were in use at first, and 73% at last.
+		limit := o.Capacity.StorageEphemeral().Value() / 100 * 72
+		o.Usage.Disk = usage.Ramp(limit-300_000_000, limit, 5*time.Minute)
+	}
+	err := c.Machine.use(&o)
+	return o, err
+}
+
 // recordedNodeOptions describe the machine of the recordings.
 func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOptions {
 	config := &kubeletconfig.KubeletConfiguration{}
 	if added != nil {
 		config = added.DeepCopy()
 	}
-	no, resolv := false, ""
-	config.FailCgroupV1 = &no
+	no, yes, resolv := false, true, ""
+	config.FailCgroupV1, config.SingleProcessOOMKill = &no, &yes
 	config.CgroupDriver = "cgroupfs"
 	config.ClusterDNS, config.ClusterDomain, config.ResolverConfig = []string{"10.96.0.10"}, "cluster.local", &resolv
 	if config.EvictionHard == nil {
@@ -186,6 +216,10 @@ func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOpti
 			Fail: &fakecri.PullFailure{Message: `failed to pull and unpack image "` + image +
 				`": failed to resolve image: failed to do request: dial tcp: lookup registry.local: no such host`},
 		}
+	}
+	sized := func(im fakecri.Image, bytes int64) fakecri.Image {
+		im.Size = bytes
+		return im
 	}
 	all := []string{"sh", "usemem"}
 	for _, name := range busybox.Applets() {
@@ -208,8 +242,9 @@ func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOpti
 			DiskDevice:       "/dev/vda",
 			Images: []fakecri.Image{
 				present("registry.local/busybox:1.35", append([]string{"sh"}, busybox.Small()...), "registry.local/busybox:2"),
-				present("registry.local/busybox:full", all),
-				present("registry.local/busybox:mem", all),
+				// One image: what was removed has one name only, and the other was
+				// not left.
+				sized(present("registry.local/busybox:mem", all, "registry.local/busybox:full"), 2_786_660),
 				refused("127.0.0.1:5999/none:1"), refused("127.0.0.1:5999/none:2"), refused("127.0.0.1:5999/none:3"),
 			},
 		},

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drydock-sim/drydock/scenarios"
+)
+
+// compareFlags are the flags of drydock compare.
+type compareFlags struct {
+	set, aSet, bSet []string
+	focus           string
+	seed            uint64
+	seeds           string
+	seedList        []uint64 // nil: the scenario's
+	output          string
+	until           time.Duration
+	workers         int
+
+	stdout, stderr io.Writer
+}
+
+func newCompare() *cobra.Command {
+	var f compareFlags
+	cmd := &cobra.Command{
+		Use:   "compare A.yaml [B.yaml]",
+		Short: "Run a workload under two configurations and show what differs",
+		Long: `Compare runs two scenarios, or one with two sets of overrides, with the same
+seeds, and shows side by side what became of pods and nodes: evictions by QoS
+class and resource, OOM kills, restarts, time under pressure, image pulls, and
+for how much of the time for which pods were asked they were ready.
+
+The two should differ in the kubelets' configuration only. Where machines or
+workloads differ too, a warning says so.
+
+Exit codes: 0 all expectations held on both sides, 1 one failed, 2 bad input, 3 internal error.`,
+		Example: `  drydock compare web.yaml --b-set 'spec.nodes[0].kubelet.evictionHard["memory.available"]=500Mi'
+  drydock compare today.yaml tomorrow.yaml --seeds 1-20 -o json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return fmt.Errorf("compare: name one or two scenario files; see drydock compare --help")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return f.run(cmd.Context(), args, cmd.Flags().Changed)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.set, "set", nil, "override a field on both sides, as drydock run's --set (repeatable)")
+	fl.StringArrayVar(&f.aSet, "a-set", nil, "override a field on side A (repeatable)")
+	fl.StringArrayVar(&f.bSet, "b-set", nil, "override a field on side B (repeatable)")
+	fl.StringVar(&f.focus, "focus", "", "the scenario in a file of several whose name matches this regular expression")
+	fl.Uint64Var(&f.seed, "seed", 0, "run with this seed instead of A's")
+	fl.StringVar(&f.seeds, "seeds", "", "run with many seeds (\"1-20\", \"3,7,10-20\"): means, and from the least to the most")
+	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	fl.DurationVar(&f.until, "until", 0, "stop at this virtual time")
+	fl.IntVar(&f.workers, "workers", 0, "cores to use (0: all); never changes the outcome")
+	return cmd
+}
+
+func (f *compareFlags) check(args []string, changed func(string) bool) error {
+	bad := func(format string, args ...any) error {
+		return &codeError{exitBadInput, fmt.Errorf(format, args...)}
+	}
+	switch {
+	case f.output != "text" && f.output != "json":
+		return bad("--output: %q is none of text, json", f.output)
+	case changed("seed") && changed("seeds"):
+		return bad("--seed and --seeds exclude each other")
+	case changed("until") && f.until <= 0:
+		return bad("--until: %v is not after the start", f.until)
+	case f.workers < 0 || f.workers > maxWorkers:
+		return bad("--workers: %d is not within 0 and %d", f.workers, maxWorkers)
+	case len(args) == 1 && len(f.aSet)+len(f.bSet) == 0:
+		return bad("compare: A and B are the same: name a second file, or say what differs with --a-set or --b-set")
+	}
+	if changed("seed") {
+		f.seedList = []uint64{f.seed}
+	}
+	if changed("seeds") {
+		var err error
+		if f.seedList, err = parseSeeds(f.seeds); err != nil {
+			return &codeError{exitBadInput, err}
+		}
+	}
+	return nil
+}
+
+func (f *compareFlags) run(ctx context.Context, args []string, changed func(string) bool) error {
+	if err := f.check(args, changed); err != nil {
+		return err
+	}
+	a, aSel, err := f.load(args[0], "--a-set", f.aSet)
+	if err != nil {
+		return err
+	}
+	b, bSel, err := f.load(args[len(args)-1], "--b-set", f.bSet)
+	if err != nil {
+		return err
+	}
+	c := scenarios.Compare(a, b)
+	c.A.Set, c.B.Set = f.aSet, f.bSet
+	c.Seeds = f.seedList
+	if c.Seeds == nil {
+		c.Seeds = []uint64{a.Spec.Seed}
+	}
+	if err := f.runAll(ctx, c, [2]*runFlags{aSel, bSel}); err != nil {
+		return err
+	}
+	if f.output == "json" {
+		enc := json.NewEncoder(f.stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(c)
+	} else {
+		c.WriteText(f.stdout)
+	}
+	switch {
+	case err != nil:
+		return &codeError{exitInternal, err}
+	case !c.Passed():
+		return &codeError{code: exitFailed}
+	}
+	return nil
+}
+
+// load loads the one scenario of a side, with the flag's overrides; the flags
+// returned are those of drydock run that repeat its runs.
+func (f *compareFlags) load(file, flag string, own []string) (*scenarios.Scenario, *runFlags, error) {
+	sel := selection{focus: f.focus, set: slices.Concat(f.set, own)}
+	list, err := sel.load([]string{file})
+	var wrong scenarios.LoadErrors
+	if errors.As(err, &wrong) {
+		for _, e := range wrong { // name the flag that it was
+			if arg, ok := strings.CutPrefix(e.Pos.File, "--set "); ok && slices.ContainsFunc(own, func(s string) bool { return arg == "'"+s+"'" }) {
+				e.Pos.File = flag + " " + arg
+			}
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(list) > 1 {
+		return nil, nil, &codeError{exitBadInput, fmt.Errorf("compare: there are %d scenarios in %s, the first two called %s and %s: select one with --focus", len(list), file, list[0].Metadata.Name, list[1].Metadata.Name)}
+	}
+	return list[0], &runFlags{sel: sel, until: f.until}, nil
+}
+
+// runAll runs both sides with every seed, some runs at a time.
+func (f *compareFlags) runAll(ctx context.Context, c *scenarios.Comparison, flags [2]*runFlags) error {
+	type job struct{ side, seed int }
+	sides := [2]*scenarios.Side{&c.A, &c.B}
+	var jobs []job
+	for side, s := range sides {
+		s.Runs = make([]*scenarios.Result, len(c.Seeds))
+		for i := range c.Seeds {
+			jobs = append(jobs, job{side, i})
+		}
+	}
+	workers := f.workers
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	atOnce := min(workers, len(jobs))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var failed error
+	next := make(chan job)
+	for range atOnce {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for j := range next {
+				s, seed := sides[j.side], c.Seeds[j.seed]
+				res, err := s.Scenario.Run(ctx, scenarios.RunOptions{Seed: &seed, Workers: max(workers/atOnce, 1), Until: f.until, Metrics: true, Clock: time.Now})
+				res.Final, res.Logs = scenarios.Final{}, nil
+				res.Repeat = flags[j.side].command(s.Scenario, seed)
+				s.Runs[j.seed] = res
+				if err != nil || res.Interrupted {
+					mu.Lock()
+					if failed == nil && err != nil {
+						failed = &codeError{exitInternal, err}
+					} else if failed == nil {
+						failed = &codeError{exitFailed, fmt.Errorf("compare: interrupted")}
+					}
+					mu.Unlock()
+				}
+			}
+		}()
+	}
+	for _, j := range jobs {
+		mu.Lock()
+		stop := failed != nil
+		mu.Unlock()
+		if stop || ctx.Err() != nil {
+			break
+		}
+		next <- j
+	}
+	close(next)
+	wg.Wait()
+	if failed == nil && ctx.Err() != nil {
+		failed = &codeError{exitFailed, fmt.Errorf("compare: interrupted")}
+	}
+	return failed
+}

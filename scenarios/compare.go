@@ -1,0 +1,364 @@
+package scenarios
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Comparison is what two scenarios came to, run with the same seeds.
+type Comparison struct {
+	A, B Side
+	// Seeds are those of the runs, in their order.
+	Seeds []uint64
+	// Differences are in what the scenarios' documents say.
+	Differences []Difference
+	// Warnings say why the figures may differ for other reasons than the
+	// kubelets' configuration.
+	Warnings []string
+}
+
+// Side is one side of a comparison.
+type Side struct {
+	Scenario *Scenario
+	// Set are the overrides, for the reader.
+	Set []string
+	// Runs are the results, with metrics, one for each seed.
+	Runs []*Result
+}
+
+// Difference is a field that two documents do not agree on; "" is absent.
+type Difference struct {
+	Path string `json:"path"`
+	A    string `json:"a"`
+	B    string `json:"b"`
+}
+
+// Compare finds the differences of two scenarios. The runs are the caller's to
+// add.
+func Compare(a, b *Scenario) *Comparison {
+	c := &Comparison{A: Side{Scenario: a}, B: Side{Scenario: b}, Differences: differences(a, b)}
+	var machines, workload []string
+	for _, d := range c.Differences {
+		switch part := partOf(d.Path); part {
+		case "configuration":
+		case "machines":
+			machines = append(machines, d.Path)
+		default:
+			workload = append(workload, d.Path)
+		}
+	}
+	if len(machines) > 0 {
+		c.Warnings = append(c.Warnings, "A and B do not have the same machines: "+some(machines))
+	}
+	if len(workload) > 0 {
+		c.Warnings = append(c.Warnings, "A and B do not have the same workload: "+some(workload))
+	}
+	return c
+}
+
+// some names the first few of many.
+func some(list []string) string {
+	const most = 5
+	if len(list) > most {
+		return strings.Join(list[:most], ", ") + fmt.Sprintf(" and %d more", len(list)-most)
+	}
+	return strings.Join(list, ", ")
+}
+
+// partOf says what a field is a part of: the configuration, the machines, or
+// the workload.
+func partOf(path string) string {
+	rest, node := strings.CutPrefix(path, "spec.nodes[")
+	if !node {
+		switch {
+		case path == "spec.kubeletRestart" || strings.HasPrefix(path, "spec.kubeletRestart."):
+			return "configuration"
+		case path == "spec.nodes":
+			return "machines"
+		}
+		return "workload"
+	}
+	_, field, _ := strings.Cut(rest, "]")
+	field = strings.TrimPrefix(field, ".")
+	for _, f := range []string{"kubelet", "runtime"} {
+		if field == f || strings.HasPrefix(field, f+".") || strings.HasPrefix(field, f+"[") {
+			return "configuration"
+		}
+	}
+	if strings.HasPrefix(field, "staticPods") {
+		return "workload"
+	}
+	return "machines"
+}
+
+// differences compares two documents field by field, except what makes no
+// difference to what happens: names, descriptions, expectations, the seed.
+func differences(a, b *Scenario) []Difference {
+	left, right := map[string]string{}, map[string]string{}
+	flatten(a.doc, "", left)
+	flatten(b.doc, "", right)
+	paths := maps.Clone(left)
+	maps.Copy(paths, right)
+	var out []Difference
+	for _, p := range sortedKeys(paths) {
+		if left[p] == right[p] || strings.HasPrefix(p, "metadata.") || strings.HasPrefix(p, "spec.expect[") || p == "spec.expect" || p == "spec.seed" {
+			continue
+		}
+		out = append(out, Difference{p, left[p], right[p]})
+	}
+	return append(out, unseen(a, b, out)...)
+}
+
+// unseen are differences in files that the documents name.
+func unseen(a, b *Scenario, told []Difference) []Difference {
+	var out []Difference
+	note := func(path string, same bool) {
+		known := slices.ContainsFunc(told, func(d Difference) bool { return strings.HasPrefix(d.Path, path) })
+		if !same && !known {
+			out = append(out, Difference{path, "(in " + a.Pos.File + ")", "(in " + b.Pos.File + ", with another content)"})
+		}
+	}
+	note("spec.programs", reflect.DeepEqual(a.Spec.Programs, b.Spec.Programs))
+	for i := range min(len(a.Spec.Timeline), len(b.Spec.Timeline)) {
+		x, y := a.Spec.Timeline[i].Apply, b.Spec.Timeline[i].Apply
+		if x == nil || y == nil {
+			continue
+		}
+		left, errA := objectsJSON(x)
+		right, errB := objectsJSON(y)
+		note(fmt.Sprintf("spec.timeline[%d].apply", i), errA == nil && errB == nil && left == right)
+	}
+	return out
+}
+
+func objectsJSON(a *Apply) (string, error) {
+	var b strings.Builder
+	for _, o := range a.Objects {
+		data, err := encodeJSON(o.Object)
+		if err != nil {
+			return "", err
+		}
+		b.Write(data)
+	}
+	return b.String(), nil
+}
+
+// flatten notes each scalar of a document by its path, as --set writes it.
+func flatten(n *yaml.Node, at string, into map[string]string) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		if len(n.Content) == 0 {
+			into[at] = "{}"
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			next := at + "." + key
+			if !isPlainKey(key) {
+				next = fmt.Sprintf("%s[%q]", at, key)
+			}
+			flatten(n.Content[i+1], strings.TrimPrefix(next, "."), into)
+		}
+	case yaml.SequenceNode:
+		if len(n.Content) == 0 {
+			into[at] = "[]"
+		}
+		for i, e := range n.Content {
+			flatten(e, fmt.Sprintf("%s[%d]", at, i), into)
+		}
+	default:
+		if n.Value == "" && n.ShortTag() == "!!str" {
+			into[at] = `""`
+			return
+		}
+		into[at] = n.Value
+	}
+}
+
+// spread is a figure over the seeds.
+type spread struct {
+	Mean  float64 `json:"mean"`
+	Least float64 `json:"least"`
+	Most  float64 `json:"most"`
+}
+
+func spreadOf(values []float64) spread {
+	if len(values) == 0 {
+		return spread{}
+	}
+	s := spread{Least: values[0], Most: values[0]}
+	for _, v := range values {
+		s.Mean += v
+		s.Least, s.Most = min(s.Least, v), max(s.Most, v)
+	}
+	s.Mean /= float64(len(values))
+	if s.Least == s.Most {
+		s.Mean = s.Least // whatever the sum was rounded to
+	}
+	return s
+}
+
+// comparedFigure is a figure on both sides.
+type comparedFigure struct {
+	name, part string
+	in         measure
+	a, b       spread
+}
+
+// figures are those of both sides, in the order of Metrics.figures; what one run
+// has and another has not is 0 there.
+func (c *Comparison) figures() []comparedFigure {
+	type key struct{ name, part string }
+	var order []comparedFigure
+	index := map[key]int{}
+	sides := [2]map[key][]float64{{}, {}}
+	for i, s := range []*Side{&c.A, &c.B} {
+		for k, r := range s.Runs {
+			for _, f := range r.Metrics.figures() {
+				id := key{f.name, f.part}
+				if _, ok := index[id]; !ok {
+					index[id] = len(order)
+					order = append(order, comparedFigure{name: f.name, part: f.part, in: f.in})
+				}
+				values := sides[i][id]
+				for len(values) < k {
+					values = append(values, 0)
+				}
+				sides[i][id] = append(values, f.value)
+			}
+		}
+	}
+	for i := range order {
+		f := &order[i]
+		for k, s := range []*Side{&c.A, &c.B} {
+			values := sides[k][key{f.name, f.part}]
+			for len(values) < len(s.Runs) {
+				values = append(values, 0)
+			}
+			if k == 0 {
+				f.a = spreadOf(values)
+			} else {
+				f.b = spreadOf(values)
+			}
+		}
+	}
+	return grouped(order)
+}
+
+// grouped puts parts behind the figure that they are parts of, by name.
+func grouped(list []comparedFigure) []comparedFigure {
+	var out []comparedFigure
+	for _, f := range list {
+		if f.part != "" {
+			continue
+		}
+		out = append(out, f)
+		var parts []comparedFigure
+		for _, p := range list {
+			if p.name == f.name && p.part != "" {
+				parts = append(parts, p)
+			}
+		}
+		slices.SortFunc(parts, func(a, b comparedFigure) int { return strings.Compare(a.part, b.part) })
+		out = append(out, parts...)
+	}
+	return out
+}
+
+// podFigures is how the pods of one name fared on one side: means over the
+// seeds.
+type podFigures struct {
+	Evictions    float64 `json:"evictions"`
+	OOMKills     float64 `json:"oomKills"`
+	Restarts     float64 `json:"restarts"`
+	Availability float64 `json:"availability"`
+}
+
+// divide makes means of sums.
+func (f *podFigures) divide(runs int) {
+	n := float64(max(runs, 1))
+	*f = podFigures{f.Evictions / n, f.OOMKills / n, f.Restarts / n, f.Availability / n}
+}
+
+type comparedPod struct {
+	Pod string     `json:"pod"`
+	QoS string     `json:"qos,omitempty"`
+	A   podFigures `json:"a"`
+	B   podFigures `json:"b"`
+}
+
+// differ tells whether a pod fared differently enough to show.
+func (p *comparedPod) differ() bool {
+	d := p.A.Availability - p.B.Availability
+	return p.A.Evictions != p.B.Evictions || p.A.OOMKills != p.B.OOMKills || p.A.Restarts != p.B.Restarts || d > 0.001 || d < -0.001
+}
+
+// pods are those that something happened to on a side, or that were not as
+// available on the one as on the other: by name.
+func (c *Comparison) pods() []comparedPod {
+	all := map[string]*comparedPod{}
+	happened := map[string]bool{}
+	pod := func(name string) *comparedPod {
+		if all[name] == nil {
+			all[name] = &comparedPod{Pod: name}
+		}
+		return all[name]
+	}
+	for i, s := range []*Side{&c.A, &c.B} {
+		of := func(name string) *podFigures {
+			if i == 0 {
+				return &pod(name).A
+			}
+			return &pod(name).B
+		}
+		for _, r := range s.Runs {
+			m := r.Metrics
+			for _, e := range m.Evictions {
+				of(e.Pod).Evictions++
+			}
+			for _, k := range m.OOMKills {
+				of(k.Pod).OOMKills++
+			}
+			for _, x := range m.Restarts {
+				of(x.Pod).Restarts += float64(x.Restarts)
+			}
+			for _, a := range m.Availability {
+				pod(a.Pod).QoS = string(a.QoS)
+				if a.Asked > 0 {
+					of(a.Pod).Availability += a.Ready.Seconds() / a.Asked.Seconds()
+				}
+			}
+			for _, name := range m.podsOf() {
+				happened[name] = true
+			}
+		}
+	}
+	var out []comparedPod
+	for _, name := range sortedKeys(all) {
+		p := all[name]
+		p.A.divide(len(c.A.Runs))
+		p.B.divide(len(c.B.Runs))
+		if happened[name] || p.differ() {
+			out = append(out, *p)
+		}
+	}
+	return out
+}
+
+// Passed tells whether every expectation held in every run.
+func (c *Comparison) Passed() bool { return c.A.failed() == 0 && c.B.failed() == 0 }
+
+// failed counts the runs that did not pass.
+func (s *Side) failed() int {
+	n := 0
+	for _, r := range s.Runs {
+		if !r.Passed {
+			n++
+		}
+	}
+	return n
+}

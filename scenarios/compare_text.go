@@ -1,0 +1,258 @@
+package scenarios
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/drydock-sim/drydock/scenarios/expect"
+)
+
+// What a text of a comparison shows of long lists.
+const (
+	shownDifferences = 20
+	shownPods        = 30
+)
+
+// WriteText writes the comparison for a reader. A writer's errors are lost.
+func (c *Comparison) WriteText(w io.Writer) {
+	for _, s := range []struct {
+		name string
+		*Side
+	}{{"A", &c.A}, {"B", &c.B}} {
+		fmt.Fprintf(w, "%s: scenario %s in %s", s.name, s.Scenario.Metadata.Name, s.Scenario.Pos.File)
+		if len(s.Set) > 0 {
+			fmt.Fprintf(w, ", with %s", strings.Join(s.Set, ", "))
+		}
+		fmt.Fprintln(w)
+	}
+	c.writeDifferences(w)
+	for _, x := range c.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", x)
+	}
+	many := len(c.Seeds) > 1
+	if many {
+		fmt.Fprintf(w, "\n%s, %s: means, and from the least to the most where seeds differ\n\n", Plural(len(c.Seeds), "seed"), seedsText(c.Seeds))
+	} else {
+		fmt.Fprintf(w, "\nseed %s\n\n", seedsText(c.Seeds))
+	}
+	c.writeFigures(w)
+	c.writePods(w)
+	if !many {
+		c.A.writeEvictions(w, "A")
+		c.B.writeEvictions(w, "B")
+	}
+	fmt.Fprintln(w)
+	c.A.writeVerdicts(w, "A")
+	c.B.writeVerdicts(w, "B")
+}
+
+func (c *Comparison) writeDifferences(w io.Writer) {
+	if len(c.Differences) == 0 {
+		fmt.Fprintln(w, "They say the same.")
+		return
+	}
+	fmt.Fprintln(w, "They differ in:")
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for i, d := range c.Differences {
+		if i == shownDifferences {
+			t.Flush()
+			fmt.Fprintf(w, "  and %d more\n", len(c.Differences)-i)
+			return
+		}
+		say := func(s string) string {
+			if s == "" {
+				return "(not set)"
+			}
+			return oneLine(short(s))
+		}
+		fmt.Fprintf(t, "  %s\tA: %s\tB: %s\n", d.Path, say(d.A), say(d.B))
+	}
+	t.Flush()
+}
+
+func (c *Comparison) writeFigures(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintf(t, "\tA\tB\tB - A\n")
+	for _, f := range c.figures() {
+		name := f.name
+		if f.part != "" {
+			name = "  " + f.part
+		}
+		diff := "="
+		if d := f.b.Mean - f.a.Mean; d > 0 {
+			diff = "+" + f.in.text(d)
+		} else if d < 0 {
+			diff = "-" + f.in.text(-d)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, f.a.text(f.in), f.b.text(f.in), diff)
+	}
+	t.Flush()
+	fmt.Fprintln(w, "Times are sums over the nodes. Availability is for how much of the time for which pods were asked they were ready.")
+}
+
+func (s spread) text(in measure) string {
+	if s.Least == s.Most {
+		return in.text(s.Mean)
+	}
+	return fmt.Sprintf("%s (%s to %s)", in.text(s.Mean), in.text(s.Least), in.text(s.Most))
+}
+
+func (c *Comparison) writePods(w io.Writer) {
+	pods := c.pods()
+	if len(pods) == 0 {
+		return
+	}
+	// Those that fared differently first.
+	slices.SortStableFunc(pods, func(a, b comparedPod) int {
+		if x, y := a.differ(), b.differ(); x != y {
+			if x {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Pod, b.Pod)
+	})
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "pod\tQoS\tevicted A / B\tOOM killed A / B\trestarts A / B\tavailable A / B")
+	two := func(in measure, a, b float64) string { return in.text(a) + " / " + in.text(b) }
+	for _, p := range pods[:min(len(pods), shownPods)] {
+		qos := p.QoS
+		if qos == "" {
+			qos = "-"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Pod, qos, two(counted, p.A.Evictions, p.B.Evictions), two(counted, p.A.OOMKills, p.B.OOMKills),
+			two(counted, p.A.Restarts, p.B.Restarts), two(shared, p.A.Availability, p.B.Availability))
+	}
+	t.Flush()
+	if len(pods) > shownPods {
+		fmt.Fprintf(w, "and %d more pods (-o json has them all)\n", len(pods)-shownPods)
+	}
+}
+
+func (s *Side) writeEvictions(w io.Writer, name string) {
+	m := s.Runs[0].Metrics
+	if len(m.Evictions) > 0 {
+		fmt.Fprintln(w)
+	}
+	for i, e := range m.Evictions {
+		if i == shownEnds {
+			fmt.Fprintf(w, "%s: and %d more evictions\n", name, len(m.Evictions)-i)
+			return
+		}
+		fmt.Fprintf(w, "%s: %s  evicted %s (%s) on %s: %s\n", name, formatTime(int64(e.At)), e.Pod, e.QoS, e.Node, strings.TrimSpace(e.Message))
+	}
+}
+
+// writeVerdicts says whether the side's expectations held, and which did not.
+func (s *Side) writeVerdicts(w io.Writer, name string) {
+	n := len(s.Scenario.Spec.Expect)
+	failed := s.failed()
+	if failed == 0 {
+		if n > 0 {
+			fmt.Fprintf(w, "%s: %s held\n", name, Plural(n, "expectation"))
+		} else {
+			fmt.Fprintf(w, "%s: there are no expectations\n", name)
+		}
+		return
+	}
+	runs := ""
+	if len(s.Runs) > 1 {
+		runs = fmt.Sprintf(" in %d of %d runs", failed, len(s.Runs))
+	}
+	fmt.Fprintf(w, "%s: FAILED%s\n", name, runs)
+	told := map[string]bool{}
+	tell := func(r *Result, what string) {
+		if !told[what] {
+			told[what] = true
+			fmt.Fprintf(w, "    seed %d: %s\n", r.Seed, what)
+		}
+	}
+	for _, r := range s.Runs {
+		for _, e := range r.Errors {
+			tell(r, e)
+		}
+		for i := range r.Verdicts {
+			if v := &r.Verdicts[i]; v.Outcome == expect.Failed {
+				tell(r, clip(v.Title(), 160))
+			}
+		}
+	}
+	for _, r := range s.Runs {
+		if !r.Passed {
+			fmt.Fprintf(w, "    repeat it: %s\n", r.Repeat)
+			return
+		}
+	}
+}
+
+// clip shortens a text that fills more than a line or two.
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "..."
+	}
+	return s
+}
+
+// seedsText writes seeds as --seeds takes them.
+func seedsText(seeds []uint64) string {
+	var parts []string
+	for i := 0; i < len(seeds); {
+		k := i
+		for k+1 < len(seeds) && seeds[k+1] == seeds[k]+1 {
+			k++
+		}
+		part := strconv.FormatUint(seeds[i], 10)
+		if k > i {
+			part += "-" + strconv.FormatUint(seeds[k], 10)
+		}
+		parts = append(parts, part)
+		i = k + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+type sideJSON struct {
+	File     string    `json:"file"`
+	Scenario string    `json:"scenario"`
+	Set      []string  `json:"set,omitempty"`
+	Passed   bool      `json:"passed"`
+	Runs     []*Result `json:"runs"`
+}
+
+type figureJSON struct {
+	Name string `json:"name"`
+	// Part tells of which part of the figure it is; it may be empty.
+	Part string `json:"part,omitempty"`
+	// Unit is count, seconds, bytes or share (of 1).
+	Unit string  `json:"unit"`
+	A    spread  `json:"a"`
+	B    spread  `json:"b"`
+	Diff float64 `json:"difference"`
+}
+
+// MarshalJSON writes the comparison with all runs; times are seconds.
+func (c *Comparison) MarshalJSON() ([]byte, error) {
+	side := func(s *Side) sideJSON {
+		return sideJSON{s.Scenario.Pos.File, s.Scenario.Metadata.Name, s.Set, s.failed() == 0, s.Runs}
+	}
+	figures := []figureJSON{}
+	for _, f := range c.figures() {
+		unit := [...]string{counted: "count", timed: "seconds", sized: "bytes", shared: "share"}[f.in]
+		figures = append(figures, figureJSON{f.name, f.part, unit, f.a, f.b, f.b.Mean - f.a.Mean})
+	}
+	return encodeJSON(struct {
+		Passed      bool          `json:"passed"`
+		Seeds       []uint64      `json:"seeds"`
+		Differences []Difference  `json:"differences"`
+		Warnings    []string      `json:"warnings,omitempty"`
+		Figures     []figureJSON  `json:"figures"`
+		Pods        []comparedPod `json:"pods"`
+		A           sideJSON      `json:"a"`
+		B           sideJSON      `json:"b"`
+	}{c.Passed(), c.Seeds, append([]Difference{}, c.Differences...), c.Warnings, figures, append([]comparedPod{}, c.pods()...), side(&c.A), side(&c.B)})
+}
