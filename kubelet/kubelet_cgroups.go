@@ -232,11 +232,17 @@ func (kl *Kubelet) updateClassCgroups(ctx context.Context, c cm.Cgroups) {
 
 // setPodCgroup makes a pod's cgroup, or changes it.
 func (kl *Kubelet) setPodCgroup(ctx context.Context, c cm.Cgroups, pod *v1.Pod, g cm.PodCgroup) error {
+	return c.SetPod(ctx, qos.Class(pod), pod.UID, kl.podCgroup(pod, g))
+}
+
+// podCgroup is what a pod's cgroup gets: no quota if it has CPUs for itself, and
+// what of its memory is protected.
+func (kl *Kubelet) podCgroup(pod *v1.Pod, g cm.PodCgroup) cm.PodCgroup {
 	kl.protectMemory(pod, &g)
 	if a := kl.affinity(); a != nil && a.NoQuota(pod, "") {
 		g.MilliCPULimit = 0
 	}
-	return c.SetPod(ctx, qos.Class(pod), pod.UID, g)
+	return g
 }
 
 // protectMemory adds what of a pod's memory is not reclaimed.
@@ -329,9 +335,7 @@ func (kl *Kubelet) Cgroups(ctx context.Context) []cm.Cgroup {
 			continue
 		}
 		pod, _ = kl.allocation.UpdatePodFromAllocation(pod)
-		g := kl.cgroups.Get(pod)
-		kl.protectMemory(pod, &g)
-		t.AddPod(qos.Class(pod), pod.UID, g)
+		t.AddPod(qos.Class(pod), pod.UID, kl.podCgroup(pod, kl.cgroups.Get(pod)))
 	}
 	for _, r := range kl.reservedCgroups() {
 		if slices.Contains(kl.cfg.EnforceNodeAllocatable, r.key) {

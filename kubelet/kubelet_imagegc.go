@@ -44,7 +44,7 @@ func (kl *Kubelet) buildImageGC() {
 		},
 		FsStats: rt.fsStats,
 	}
-	if gates, _ := features.Resolve(cfg.FeatureGates); gates.Enabled(features.KubeletEnsureSecretPulledImages) { // New has judged them
+	if kl.gates.Enabled(features.KubeletEnsureSecretPulledImages) {
 		o.Collected = kl.inputs.pulls.Prune
 	}
 	if g, ok := kl.opts.ImageService.(imageUseGeneration); ok && !kl.opts.NoElide {

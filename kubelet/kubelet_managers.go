@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/utils/cpuset"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -64,7 +63,7 @@ func (kl *Kubelet) buildManagers() error {
 		return fmt.Errorf("new %s policy error: %w", cfg.CPUManagerPolicy, err)
 	}
 	if cfg.ReservedSystemCPUs != "" {
-		if cc.ReservedCPUs, err = cpuset.Parse(cfg.ReservedSystemCPUs); err != nil {
+		if cc.ReservedCPUs, err = cm.ParseCPUs(cfg.ReservedSystemCPUs); err != nil {
 			return err
 		}
 	}

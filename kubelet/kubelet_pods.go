@@ -133,8 +133,7 @@ func (kl *Kubelet) addContainerInputs(o *kuberuntime.Options) {
 		o.Node.ResolvConf = *r
 	}
 	o.Images.Keyring = &credentialprovider.Provider{FS: kl.fs, Paths: []string{path.Join(kl.opts.RootDir, "config.json"), "/root/.docker/config.json", "/.docker/config.json"}}
-	gates, _ := features.Resolve(kl.cfg.FeatureGates) // New has refused what is wrong
-	if gates.Enabled(features.KubeletEnsureSecretPulledImages) {
+	if kl.gates.Enabled(features.KubeletEnsureSecretPulledImages) {
 		o.Images.Pulls = in.pulls
 	} else {
 		o.Images.GateOff = true

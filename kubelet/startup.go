@@ -279,7 +279,6 @@ func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 	cfg := kl.cfg
 	kl.removals.RuntimeService = kl.opts.RuntimeService
 	mem := kl.opts.Machine.Capacity()[v1.ResourceMemory]
-	gates, _ := features.Resolve(cfg.FeatureGates) // New has judged them
 	o := kuberuntime.Options{
 		Loop: kl.l, Group: kl.g, RuntimeService: &kl.removals, ImageService: kl.opts.ImageService,
 		Recorder: kl.recorder, PodStates: kl.workers, FS: kl.fs, Log: kl.log,
@@ -295,7 +294,7 @@ func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 		Node: kuberuntime.NodeConfig{
 			CgroupsPerQOS: ptr.Deref(cfg.CgroupsPerQOS, true), CgroupRoot: path.Clean("/" + cfg.CgroupRoot),
 			SystemdCgroups: driver == cgroupDriverSystemd,
-			StopSignals:    gates.Enabled(features.ContainerStopSignals),
+			StopSignals:    kl.gates.Enabled(features.ContainerStopSignals),
 			NoCPUQuota:     !ptr.Deref(cfg.CPUCFSQuota, true), CFSPeriod: defaultCPUPeriod,
 			MemoryCapacity: mem.Value(), SeccompDefault: ptr.Deref(cfg.SeccompDefault, false),
 		},

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
-	"k8s.io/utils/cpuset"
 	"k8s.io/utils/ptr"
 
+	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/features"
 )
 
@@ -119,7 +119,7 @@ func (v *validator) reserved(cfg *kubeletconfig.KubeletConfiguration) {
 		if cfg.SystemReservedCgroup != "" || cfg.KubeReservedCgroup != "" {
 			v.say("reservedSystemCPUs", s, "can't use reservedSystemCPUs (--reserved-cpus) with systemReservedCgroup (--system-reserved-cgroup) or kubeReservedCgroup (--kube-reserved-cgroup)")
 		}
-		if _, err := cpuset.Parse(s); err != nil {
+		if _, err := cm.ParseCPUs(s); err != nil {
 			v.say("reservedSystemCPUs", s, "unable to parse reservedSystemCPUs (--reserved-cpus) %v, error: %v", s, err)
 		}
 	}

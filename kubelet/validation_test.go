@@ -145,6 +145,7 @@ var validationCases = []struct {
 	{"kubeReserved", `--kube-reserved value failed to parse: cannot reserve "gpu" resource`, func(c *configuration) { c.KubeReserved = map[string]string{"gpu": "1"} }},
 	{"evictionHard[memory.avail]", "unsupported eviction signal memory.avail", func(c *configuration) { c.EvictionHard = map[string]string{"memory.avail": "1Mi"} }},
 	{"evictionHard[nodefs.available]", "eviction percentage threshold nodefs.available must be <= 100%: 120%", func(c *configuration) { c.EvictionHard = map[string]string{"nodefs.available": "120%"} }},
+	{"evictionHard[pid.available]", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'", func(c *configuration) { c.EvictionHard = map[string]string{"pid.available": ""} }},
 	{"evictionSoft[memory.available]", "grace period must be specified for the soft eviction threshold memory.available", func(c *configuration) { c.EvictionSoft = map[string]string{"memory.available": "1Gi"} }},
 	{"evictionMinimumReclaim[memory.available]", "negative eviction minimum reclaim specified for memory.available", func(c *configuration) { c.EvictionMinimumReclaim = map[string]string{"memory.available": "-1Gi"} }},
 	{"qosReserved[cpu]", `--qos-reserved value failed to parse: cannot reserve "cpu" resource`, func(c *configuration) { c.QOSReserved = map[string]string{"cpu": "10%"} }},

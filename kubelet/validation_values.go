@@ -15,6 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/cm/cpumanager"
 	"github.com/drydock-sim/drydock/kubelet/cm/topologymanager"
+	"github.com/drydock-sim/drydock/kubelet/eviction/api"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 )
 
@@ -71,27 +72,12 @@ func (v *validator) eviction(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 	for _, s := range sets.List(sets.KeySet(cfg.EvictionMinimumReclaim)) {
 		text := cfg.EvictionMinimumReclaim[s]
-		if v.signal("evictionMinimumReclaim", s, text) {
-			v.reclaim(s, text)
+		if !v.signal("evictionMinimumReclaim", s, text) {
+			continue
 		}
-	}
-}
-
-func (v *validator) reclaim(signal, text string) {
-	const name = "evictionMinimumReclaim"
-	if p, ok := strings.CutSuffix(text, "%"); ok {
-		f, err := strconv.ParseFloat(p, 32)
-		if err != nil {
-			v.entry(name, signal, text, err.Error())
-		} else if f <= 0 {
-			v.entry(name, signal, text, fmt.Sprintf("eviction percentage minimum reclaim %v must be positive: %s", signal, text))
+		if _, err := api.ParseMinimumReclaim(s, text); err != nil {
+			v.entry("evictionMinimumReclaim", s, text, err.Error())
 		}
-		return
-	}
-	if err := quantityFault(text); err != nil {
-		v.entry(name, signal, text, err.Error())
-	} else if strings.HasPrefix(text, "-") {
-		v.entry(name, signal, text, "negative eviction minimum reclaim specified for "+signal)
 	}
 }
 
@@ -113,7 +99,7 @@ func (v *validator) thresholds(name string, m map[string]string) {
 		if !v.signal(name, s, m[s]) {
 			continue
 		}
-		if err := cm.CheckThreshold(s, m[s]); err != nil {
+		if _, _, err := api.ParseThreshold(s, m[s]); err != nil {
 			v.entry(name, s, m[s], err.Error())
 		}
 	}

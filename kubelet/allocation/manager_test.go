@@ -3,7 +3,6 @@ package allocation
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -15,25 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/kubelet/allocation/state"
+	"github.com/drydock-sim/drydock/kubelet/checkpointmanager/checkpointtest"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/status"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
-// files is a file system of one directory.
-type files map[string][]byte
-
-func (f files) ReadFile(name string) ([]byte, error) {
-	if data, ok := f[name]; ok {
-		return data, nil
-	}
-	return nil, fs.ErrNotExist
-}
-
-func (f files) WriteFile(name string, data []byte, _ fs.FileMode) error {
-	f[name] = data
-	return nil
-}
+type files = checkpointtest.Files
 
 // node has room for a number of millicores.
 type node struct {

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/utils/cpuset"
 	netutils "k8s.io/utils/net"
+
+	"github.com/drydock-sim/drydock/kubelet/cm"
 )
 
 // cgroupV1 tells whether the unified hierarchy is not what is mounted.
@@ -43,7 +45,7 @@ func swapOn() (bool, error) {
 
 // checkCPUs refuses reserved CPUs that the machine doesn't have.
 func checkCPUs(list string) error {
-	want, err := cpuset.Parse(list)
+	want, err := cm.ParseCPUs(list)
 	if err != nil {
 		return fmt.Errorf("unable to parse reserved-cpus list: %w", err)
 	}

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"math"
 	"sort"
-	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/drydock-sim/drydock/kubelet/eviction/api"
 )
 
 // Reservations are what of a node is not for pods.
@@ -20,14 +21,15 @@ type Reservations struct {
 	// IgnoreEviction is --experimental-allocatable-ignore-eviction: hard
 	// eviction thresholds hold nothing back.
 	IgnoreEviction bool
-	// evictionHard has the hard thresholds that hold room back.
-	evictionHard map[string]string
+	// memory and nodefs are the hard eviction thresholds that hold room back; nil:
+	// there is none.
+	memory, nodefs *api.ThresholdValue
 }
 
 // NewReservations reads systemReserved, kubeReserved, reservedSystemCPUs and
 // evictionHard of a configuration.
 func NewReservations(cfg *kubeletconfig.KubeletConfiguration) (*Reservations, error) {
-	r := &Reservations{evictionHard: cfg.EvictionHard}
+	r := &Reservations{}
 	var err error
 	if r.System, err = ParseReserved("systemReserved", cfg.SystemReserved); err != nil {
 		return nil, err
@@ -36,7 +38,7 @@ func NewReservations(cfg *kubeletconfig.KubeletConfiguration) (*Reservations, er
 		return nil, err
 	}
 	if cfg.ReservedSystemCPUs != "" {
-		n, err := CountCPUs(cfg.ReservedSystemCPUs)
+		cpus, err := ParseCPUs(cfg.ReservedSystemCPUs)
 		if err != nil {
 			return nil, fmt.Errorf("reservedSystemCPUs: %w", err)
 		}
@@ -44,14 +46,30 @@ func NewReservations(cfg *kubeletconfig.KubeletConfiguration) (*Reservations, er
 		if r.System == nil {
 			r.System = v1.ResourceList{}
 		}
-		r.System[v1.ResourceCPU] = *resource.NewQuantity(int64(n), resource.DecimalSI)
+		r.System[v1.ResourceCPU] = *resource.NewQuantity(int64(cpus.Size()), resource.DecimalSI)
 	}
-	for _, signal := range [...]string{"memory.available", "nodefs.available"} {
-		if _, err := thresholdQuantity(signal, r.evictionHard[signal], 0); err != nil {
-			return nil, fmt.Errorf("evictionHard: %w", err)
-		}
+	if r.memory, err = holdsBack("memory.available", cfg.EvictionHard); err != nil {
+		return nil, err
+	}
+	if r.nodefs, err = holdsBack("nodefs.available", cfg.EvictionHard); err != nil {
+		return nil, err
 	}
 	return r, nil
+}
+
+func holdsBack(signal string, hard map[string]string) (*api.ThresholdValue, error) {
+	text := hard[signal]
+	if text == "" {
+		return nil, nil
+	}
+	v, on, err := api.ParseThreshold(signal, text)
+	if err != nil {
+		return nil, fmt.Errorf("evictionHard: %w", err)
+	}
+	if !on {
+		return nil, nil
+	}
+	return &v, nil
 }
 
 // ParseReserved reads a reservation; field names it in errors.
@@ -83,59 +101,6 @@ func ParseReserved(field string, m map[string]string) (v1.ResourceList, error) {
 	return out, nil
 }
 
-// CountCPUs counts the CPUs of a list such as "0-3,8".
-func CountCPUs(list string) (int, error) {
-	seen := map[int]bool{}
-	for _, part := range strings.Split(list, ",") {
-		lo, hi, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		a, err := strconv.Atoi(lo)
-		if err != nil {
-			return 0, fmt.Errorf("%q is no list of CPUs", list)
-		}
-		b := a
-		if isRange {
-			if b, err = strconv.Atoi(hi); err != nil || b < a {
-				return 0, fmt.Errorf("%q is no list of CPUs", list)
-			}
-		}
-		if a < 0 || b-a > 1<<16 {
-			return 0, fmt.Errorf("%q is no list of CPUs", list)
-		}
-		for i := a; i <= b; i++ {
-			seen[i] = true
-		}
-	}
-	return len(seen), nil
-}
-
-// thresholdQuantity is an eviction threshold in bytes; "" and the percentages
-// 0% and 100%, which switch a signal off, give 0.
-func thresholdQuantity(signal, value string, capacity int64) (int64, error) {
-	if value == "" || value == "0%" || value == "100%" {
-		return 0, nil
-	}
-	if p, ok := strings.CutSuffix(value, "%"); ok {
-		f, err := strconv.ParseFloat(p, 32)
-		switch {
-		case err != nil:
-			return 0, fmt.Errorf("eviction threshold %s: %w", signal, err)
-		case f < 0:
-			return 0, fmt.Errorf("eviction percentage threshold %s must be >= 0%%: %s", signal, value)
-		case f > 100:
-			return 0, fmt.Errorf("eviction percentage threshold %s must be <= 100%%: %s", signal, value)
-		}
-		return int64(float64(capacity) * float64(float32(f)/100)), nil
-	}
-	q, err := resource.ParseQuantity(value)
-	if err != nil {
-		return 0, fmt.Errorf("eviction threshold %s: %w", signal, err)
-	}
-	if q.Sign() <= 0 {
-		return 0, fmt.Errorf("eviction threshold %s must be positive: %s", signal, value)
-	}
-	return q.Value(), nil
-}
-
 // HardEviction returns what hard eviction thresholds hold back of a capacity.
 func (r *Reservations) HardEviction(capacity v1.ResourceList) v1.ResourceList {
 	out := v1.ResourceList{}
@@ -143,12 +108,15 @@ func (r *Reservations) HardEviction(capacity v1.ResourceList) v1.ResourceList {
 		return out
 	}
 	for _, t := range [...]struct {
-		signal string
-		name   v1.ResourceName
-	}{{"memory.available", v1.ResourceMemory}, {"nodefs.available", v1.ResourceEphemeralStorage}} {
+		value *api.ThresholdValue
+		name  v1.ResourceName
+	}{{r.memory, v1.ResourceMemory}, {r.nodefs, v1.ResourceEphemeralStorage}} {
+		if t.value == nil {
+			continue
+		}
 		q := capacity[t.name]
-		if n, err := thresholdQuantity(t.signal, r.evictionHard[t.signal], q.Value()); err == nil && n > 0 {
-			out[t.name] = *resource.NewQuantity(n, resource.BinarySI)
+		if held := t.value.Of(q.Value()); held.Sign() > 0 {
+			out[t.name] = *resource.NewQuantity(held.Value(), resource.BinarySI)
 		}
 	}
 	return out
@@ -258,10 +226,4 @@ func PodCapacity(cores int64, cfg *kubeletconfig.KubeletConfiguration) int64 {
 		n = min(n, int64(cfg.PodsPerCore)*cores)
 	}
 	return n
-}
-
-// CheckThreshold judges the value of an eviction threshold.
-func CheckThreshold(signal, value string) error {
-	_, err := thresholdQuantity(signal, value, 0)
-	return err
 }

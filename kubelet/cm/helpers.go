@@ -38,15 +38,6 @@ func MilliCPUToQuota(milli int64, period time.Duration) int64 {
 	return max(milli*period.Microseconds()/1000, minQuota)
 }
 
-// QuotaToMilliCPU returns what a CFS quota in µs of a period stands for; 0 for
-// none (-1).
-func QuotaToMilliCPU(quota int64, period time.Duration) int64 {
-	if quota == -1 || period <= 0 {
-		return 0
-	}
-	return quota * 1000 / period.Microseconds()
-}
-
 // CPUSharesToCPUWeight returns the cpu.weight of cgroup v2 for the cpu.shares of
 // v1. Runtimes may convert otherwise for containers.
 func CPUSharesToCPUWeight(shares int64) uint64 {
@@ -54,9 +45,4 @@ func CPUSharesToCPUWeight(shares int64) uint64 {
 		return maxWeight
 	}
 	return uint64(1 + (max(shares, MinShares)-MinShares)*9999/262142)
-}
-
-// CPUWeightToCPUShares is the other way round.
-func CPUWeightToCPUShares(weight uint64) int64 {
-	return int64((max(weight, 1)-1)*262142/9999 + MinShares)
 }

@@ -3,6 +3,7 @@ package cm
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -59,6 +60,20 @@ func (t *Topology) All() cpuset.CPUSet {
 	return cpuset.New(ids...)
 }
 
+// maxCPUs is more than any machine has.
+const maxCPUs = 1 << 16
+
+// ParseCPUs reads a list of CPUs such as "0-3,8". Unlike cpuset.Parse it does not
+// make room for IDs that no machine has.
+func ParseCPUs(list string) (cpuset.CPUSet, error) {
+	for _, id := range strings.FieldsFunc(list, func(r rune) bool { return r < '0' || r > '9' }) {
+		if n, err := strconv.Atoi(id); err != nil || n >= maxCPUs {
+			return cpuset.New(), fmt.Errorf("%q has CPU %s, but IDs are less than %d", list, id, maxCPUs)
+		}
+	}
+	return cpuset.Parse(list)
+}
+
 // NodeIDs are the IDs of the NUMA nodes, ascending.
 func (t *Topology) NodeIDs() []int {
 	out := make([]int, len(t.Nodes))
@@ -71,7 +86,7 @@ func (t *Topology) NodeIDs() []int {
 // FlatTopology is that of a machine of which only the capacity is known: all CPUs
 // are cores of one socket, all memory is in one NUMA node.
 func FlatTopology(capacity v1.ResourceList) *Topology {
-	t, err := Layout{CoresPerSocket: int(max(capacity.Cpu().Value(), 1))}.New()
+	t, err := Layout{CoresPerSocket: int(min(max(capacity.Cpu().Value(), 1), maxCPUs))}.New()
 	if err != nil {
 		return &Topology{Nodes: make([]NUMANode, 1)} // there is no such capacity
 	}
@@ -105,8 +120,10 @@ const (
 	remoteDistance = 20
 )
 
-// maxNodes is how many NUMA nodes a mask has bits for.
-const maxNodes = 64
+// maxNodes is how many NUMA nodes a regular machine can have: managers compare
+// all combinations of two sets of them, and upstream's refuse more than 8 unless
+// told otherwise.
+const maxNodes = 12
 
 // New makes the topology, without memory. The error says which number does not
 // go with which.
@@ -124,6 +141,8 @@ func (l Layout) New() (*Topology, error) {
 	switch {
 	case min(l.Sockets, l.CoresPerSocket, l.ThreadsPerCore, l.NUMANodes, l.UncoreCaches) < 0:
 		return nil, fmt.Errorf("numbers of a topology can't be negative")
+	case max(sockets, cores, threads) > maxCPUs || sockets*cores*threads > maxCPUs:
+		return nil, fmt.Errorf("%d sockets of %d cores of %d threads are more than %d CPUs", sockets, cores, threads, maxCPUs)
 	case nodes > maxNodes:
 		return nil, fmt.Errorf("%d NUMA nodes are more than %d", nodes, maxNodes)
 	case nodes%sockets != 0 && sockets%nodes != 0:

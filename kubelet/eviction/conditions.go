@@ -31,7 +31,7 @@ func (p *pressure) update(met []Threshold, now int64, period time.Duration) {
 	}
 	var reported []v1.NodeConditionType
 	for k, c := range conditions {
-		if p.last[k] != 0 && now-p.last[k] < int64(period) {
+		if p.last[k] != 0 && now-p.last[k]+instant < int64(period) {
 			reported = append(reported, c)
 		}
 	}

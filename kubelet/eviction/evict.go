@@ -4,8 +4,8 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 )
 
@@ -17,14 +17,10 @@ func (m *Manager) evict(ctx context.Context, pod *v1.Pod, grace int64, message s
 		return false
 	}
 	m.o.Event(pod, annotations, v1.EventTypeWarning, Reason, message)
-	now := metav1.NewTime(m.o.Loop.Now()).Rfc3339Copy()
 	err := m.o.Kill(ctx, pod, grace, func(s *v1.PodStatus) {
 		s.Phase, s.Reason, s.Message = v1.PodFailed, Reason, message
 		if disruption {
-			setCondition(s, v1.PodCondition{
-				Type: v1.DisruptionTarget, Status: v1.ConditionTrue, ObservedGeneration: pod.Generation,
-				Reason: v1.PodReasonTerminationByKubelet, Message: message, LastTransitionTime: now,
-			})
+			lifecycle.SetDisruptionTarget(s, pod, message, m.o.Loop.Now())
 		}
 	})
 	if err != nil {
@@ -33,19 +29,4 @@ func (m *Manager) evict(ctx context.Context, pod *v1.Pod, grace int64, message s
 		m.log("Eviction manager: pod is evicted successfully pod=%s/%s", pod.Namespace, pod.Name)
 	}
 	return true
-}
-
-// setCondition puts a condition in the place of that of its type, whose time
-// stays if the status does. The slice is the status's own.
-func setCondition(s *v1.PodStatus, c v1.PodCondition) {
-	for i := range s.Conditions {
-		if old := &s.Conditions[i]; old.Type == c.Type {
-			if old.Status == c.Status {
-				c.LastTransitionTime = old.LastTransitionTime
-			}
-			*old = c
-			return
-		}
-	}
-	s.Conditions = append(s.Conditions, c)
 }

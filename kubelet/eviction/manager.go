@@ -121,7 +121,8 @@ type Manager struct {
 	evicted map[Signal]uint64
 
 	// timer is set to the next pass while there is something to look at; passes
-	// are every monitoringInterval from base, in ns.
+	// are every monitoringInterval from base, in ns, which is the end of the last
+	// that took time.
 	timer *loop.Timer
 	base  int64
 	busy  bool
@@ -221,8 +222,12 @@ func (m *Manager) pass(ctx context.Context) {
 		m.arm()
 	}()
 	for {
+		began := m.o.Loop.UnixNano()
 		evicted := m.synchronize(ctx)
 		if len(evicted) == 0 {
+			if now := m.o.Loop.UnixNano(); now > began {
+				m.base = now // the interval is between passes
+			}
 			break
 		}
 		m.waitForCleanup(ctx, evicted)
@@ -256,7 +261,7 @@ func (m *Manager) floor() stats.Floor {
 		if !ok || t.Inert {
 			continue
 		}
-		q := t.Value.of(o.capacity)
+		q := t.Value.Of(o.capacity)
 		if at := m.floorOf(&f, t.Signal); at != nil {
 			*at = max(*at, q.Value())
 		}

@@ -45,7 +45,7 @@ func (m *Manager) refreshNotifiers(s *statsapi.Summary) {
 			continue
 		}
 		capacity := int64(*usage.AvailableBytes + *usage.WorkingSetBytes)
-		quantity := t.Value.of(capacity)
+		quantity := t.Value.Of(capacity)
 		level := capacity - quantity.Value() + int64(*usage.UsageBytes) - int64(*usage.WorkingSetBytes)
 		stop, err := m.o.Memcg.NotifyMemory(cgroup, level, m.notified)
 		if err != nil {

@@ -78,7 +78,7 @@ func thresholdOf(name v1.ResourceName, thresholds []Threshold, seen observations
 		t := &thresholds[i]
 		f := t.Signal.facts()
 		if o, seen := seen[t.Signal]; seen && f.resource == name {
-			return t.Value.of(o.capacity), *resource.NewQuantity(o.available, f.format), true
+			return t.Value.Of(o.capacity), *resource.NewQuantity(o.available, f.format), true
 		}
 	}
 	return want, have, false

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/drydock-sim/drydock/kubelet/eviction/api"
 )
 
 // podLevel gives a pod resources of its own.
@@ -182,7 +184,7 @@ func TestMessage(t *testing.T) {
 			marks: map[string]string{"offending_pod": "D", "offending_pod_usage": "600Mi", "offending_containers": "main", "offending_containers_usage": "600Mi", "starved_resource": "memory"}},
 	} {
 		hundred := resource.MustParse("100Mi")
-		thresholds := []Threshold{{Signal: PIDAvailable, Value: Value{Quantity: &hundred}}, {Signal: MemoryAvailable, Value: Value{Quantity: &hundred}}}
+		thresholds := []Threshold{{Signal: PIDAvailable, Value: api.ThresholdValue{Quantity: &hundred}}, {Signal: MemoryAvailable, Value: api.ThresholdValue{Quantity: &hundred}}}
 		seen := observations{MemoryAvailable: {available: 80 * mi, capacity: 8 * gi}, PIDAvailable: {available: 1}}
 		got, marks := evictionMessage(v1.ResourceMemory, tc.pod, tc.stats, thresholds, seen)
 		if got != tc.want {

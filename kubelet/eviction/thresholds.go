@@ -4,54 +4,30 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"github.com/drydock-sim/drydock/kubelet/eviction/api"
 )
 
 // Threshold is an amount of a signal below which the node is low.
 type Threshold struct {
 	Signal Signal
-	Value  Value
+	Value  api.ThresholdValue
 	// Grace is how long it has to be met before pods are evicted; 0 is a hard
 	// threshold.
 	Grace time.Duration
 	// MinReclaim is how much more than Value has to be there for the threshold
 	// to count as met no more, once it was acted on; nil: nothing.
-	MinReclaim *Value
+	MinReclaim *api.ThresholdValue
 	// Inert thresholds are never met: they stand where upstream copies one that
 	// was not configured.
 	Inert bool
 }
 
-// Value is a quantity, or a share of the capacity.
-type Value struct {
-	Quantity *resource.Quantity
-	// Share is from 0 to 1; it counts if there is no Quantity.
-	Share float32
-}
-
-// of returns the quantity that the value is of a capacity.
-func (v *Value) of(capacity int64) resource.Quantity {
-	if v.Quantity != nil {
-		return v.Quantity.DeepCopy()
-	}
-	return *resource.NewQuantity(int64(float64(capacity)*float64(v.Share)), resource.BinarySI)
-}
-
-func (v *Value) equal(o *Value) bool {
-	if v.Quantity != nil && o.Quantity != nil {
-		return v.Quantity.Cmp(*o.Quantity) == 0
-	}
-	return v.Quantity == nil && o.Quantity == nil && v.Share == o.Share
-}
-
 // same tells whether thresholds are one and the same (upstream compareThreshold
 // and compareThresholdValue); minimum reclaim is no part of it.
 func (t *Threshold) same(o *Threshold) bool {
-	return t.Signal == o.Signal && t.Inert == o.Inert && t.Grace == o.Grace && t.Value.equal(&o.Value)
+	return t.Signal == o.Signal && t.Inert == o.Inert && t.Grace == o.Grace && t.Value.Equal(&o.Value)
 }
 
 func (t *Threshold) hard() bool { return t.Grace == 0 }
@@ -135,39 +111,10 @@ func parseStatement(name, text string) (Threshold, bool, error) {
 	if t.Signal.facts() == nil {
 		return t, false, fmt.Errorf("unsupported eviction signal %v", name)
 	}
-	if text == "0%" || text == "100%" {
-		return t, false, nil
-	}
-	if strings.HasSuffix(text, "%") {
-		share, err := parsePercentage(text)
-		switch {
-		case err != nil:
-			return t, false, err
-		case share < 0:
-			return t, false, fmt.Errorf("eviction percentage threshold %v must be >= 0%%: %s", name, text)
-		case share > 1:
-			return t, false, fmt.Errorf("eviction percentage threshold %v must be <= 100%%: %s", name, text)
-		}
-		t.Value.Share = share
-		return t, true, nil
-	}
-	q, err := resource.ParseQuantity(text)
-	if err != nil {
-		return t, false, err
-	}
-	if q.Sign() <= 0 {
-		return t, false, fmt.Errorf("eviction threshold %v must be positive: %s", name, text)
-	}
-	t.Value.Quantity = &q
-	return t, true, nil
-}
-
-func parsePercentage(text string) (float32, error) {
-	f, err := strconv.ParseFloat(strings.TrimRight(text, "%"), 32)
-	if err != nil {
-		return 0, err
-	}
-	return float32(f) / 100, nil
+	var on bool
+	var err error
+	t.Value, on, err = api.ParseThreshold(name, text)
+	return t, on, err
 }
 
 func parseGrace(text string) (time.Duration, error) {
@@ -181,29 +128,16 @@ func parseGrace(text string) (time.Duration, error) {
 	return d, nil
 }
 
-func parseReclaim(name string, m map[string]string) (*Value, error) {
+func parseReclaim(name string, m map[string]string) (*api.ThresholdValue, error) {
 	text, ok := m[name]
 	if !ok {
 		return nil, nil
 	}
-	if strings.HasSuffix(text, "%") {
-		share, err := parsePercentage(text)
-		if err != nil {
-			return nil, err
-		}
-		if share <= 0 {
-			return nil, fmt.Errorf("eviction percentage minimum reclaim %v must be positive: %s", name, text)
-		}
-		return &Value{Share: share}, nil
-	}
-	q, err := resource.ParseQuantity(text)
+	v, err := api.ParseMinimumReclaim(name, text)
 	if err != nil {
 		return nil, err
 	}
-	if q.Sign() < 0 {
-		return nil, fmt.Errorf("negative eviction minimum reclaim specified for %v", name)
-	}
-	return &Value{Quantity: &q}, nil
+	return &v, nil
 }
 
 // withContainerFs returns the thresholds with those on the file system of the
@@ -254,9 +188,9 @@ func met(all []Threshold, seen observations, reclaim bool) []Threshold {
 		if !ok || t.Inert {
 			continue
 		}
-		want := t.Value.of(o.capacity)
+		want := t.Value.Of(o.capacity)
 		if reclaim && t.MinReclaim != nil {
-			want.Add(t.MinReclaim.of(o.capacity))
+			want.Add(t.MinReclaim.Of(o.capacity))
 		}
 		if want.CmpInt64(o.available) > 0 {
 			out = append(out, *t)
@@ -305,11 +239,17 @@ func since(list []Threshold, before []firstObserved, now int64) []firstObserved 
 	return out
 }
 
+// instant is how far apart times may be, in ns, that count as the same. Passes
+// are on a grid, and a span of several of its periods may lack the nanoseconds
+// that the steps before the first of them took; upstream's passes drift, so that
+// there a span is never short.
+const instant = int64(100 * time.Microsecond)
+
 // graceOver returns the thresholds that have been met for their grace period.
 func graceOver(list []firstObserved, now int64) []Threshold {
 	var out []Threshold
 	for i := range list {
-		if now-list[i].at >= int64(list[i].Grace) {
+		if now-list[i].at+instant >= int64(list[i].Grace) {
 			out = append(out, list[i].Threshold)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/drydock-sim/drydock/kubelet/eviction/api"
 )
 
 type m = map[string]string
@@ -50,11 +52,11 @@ func TestThresholds(t *testing.T) {
 }
 
 func describe(list []Threshold) string {
-	value := func(v *Value) string {
+	value := func(v *api.ThresholdValue) string {
 		if v.Quantity != nil {
 			return v.Quantity.String()
 		}
-		return fmt.Sprint(v.Share)
+		return fmt.Sprint(v.Percentage)
 	}
 	var out []string
 	for i := range list {
@@ -88,7 +90,7 @@ func TestPercentage(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatal(err)
 		}
-		if got := th.Value.of(tc.capacity); got.String() != tc.want {
+		if got := th.Value.Of(tc.capacity); got.String() != tc.want {
 			t.Errorf("%s of %d: %s, want %s", tc.text, tc.capacity, got.String(), tc.want)
 		}
 	}
@@ -166,8 +168,8 @@ func TestMet(t *testing.T) {
 // have news.
 func TestBookkeeping(t *testing.T) {
 	one, two := resource.MustParse("1Gi"), resource.MustParse("2Gi")
-	hard := Threshold{Signal: MemoryAvailable, Value: Value{Quantity: &one}}
-	soft := Threshold{Signal: MemoryAvailable, Value: Value{Quantity: &two}, Grace: time.Minute}
+	hard := Threshold{Signal: MemoryAvailable, Value: api.ThresholdValue{Quantity: &one}}
+	soft := Threshold{Signal: MemoryAvailable, Value: api.ThresholdValue{Quantity: &two}, Grace: time.Minute}
 	s := int64(time.Second)
 	first := since([]Threshold{soft}, nil, 10*s)
 	first = since([]Threshold{hard, soft}, first, 69*s)
@@ -194,6 +196,27 @@ func TestBookkeeping(t *testing.T) {
 	} {
 		if got := updated([]Threshold{hard}, tc.seen, tc.last); len(got) != tc.want {
 			t.Errorf("%v after %v: %d", tc.seen, tc.last, len(got))
+		}
+	}
+}
+
+// Spans of whole periods of the loop are over when the pass comes, though the
+// steps before the pass in which they began took some nanoseconds more.
+func TestSpansOfWholePeriods(t *testing.T) {
+	const first, jitter = int64(10 * time.Second), int64(5)
+	for _, tc := range []struct {
+		after int64
+		want  bool
+	}{{30 * int64(time.Second), true}, {30*int64(time.Second) - jitter, true}, {29 * int64(time.Second), false}} {
+		soft := []firstObserved{{Threshold{Signal: MemoryAvailable, Grace: 30 * time.Second}, first}}
+		if got := len(graceOver(soft, first+tc.after)) == 1; got != tc.want {
+			t.Errorf("grace period over after %v: %v", time.Duration(tc.after), got)
+		}
+		var p pressure
+		p.update([]Threshold{{Signal: MemoryAvailable}}, first, 30*time.Second)
+		p.update(nil, first+tc.after, 30*time.Second)
+		if got := len(p.reported) == 0; got != tc.want {
+			t.Errorf("condition gone after %v: %v", time.Duration(tc.after), got)
 		}
 	}
 }

@@ -52,7 +52,9 @@ type GCOptions struct {
 	FsStats func(ctx context.Context) (*statsapi.FsStats, error)
 	// Collected is told of a pass that has looked for what to remove: since when
 	// it ran, and which of the images that it looked at are left (upstream
-	// PostImageGCHook).
+	// PostImageGCHook). Images that it did not look at, because they are used or
+	// pinned or enough was freed before, are not among them: upstream drops their
+	// pull records, too, so that who uses them next has to show credentials.
 	Collected func(left []string, since time.Time)
 	// UseGeneration tells, without a call, whether a listing of images,
 	// containers and what they mount would show other images or other uses of

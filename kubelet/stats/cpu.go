@@ -62,7 +62,7 @@ func (p *Provider) cpu(s *runtimeapi.ContainerStats, force bool) *statsapi.CPUSt
 	}
 	out := &statsapi.CPUStats{Time: at(c.Timestamp), UsageCoreNanoSeconds: number(c.UsageCoreNanoSeconds), UsageNanoCores: number(c.UsageNanoCores)}
 	if out.UsageNanoCores == nil {
-		out.UsageNanoCores = p.cores.rate(s.Attributes.Id, c, force, p.o.Loop.UnixNano())
+		out.UsageNanoCores = p.cores.rate(s.GetAttributes().GetId(), c, force, p.o.Loop.UnixNano())
 	}
 	return out
 }

@@ -91,25 +91,35 @@ func (p *Provider) Summary(ctx context.Context, force bool) (*statsapi.Summary, 
 	if err := p.node(ctx, &s.Node); err != nil {
 		return nil, err
 	}
-	created := map[string]int64{}
-	running := &runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}}
-	containers, err := p.o.Runtime.ListContainers(ctx, running)
-	if err != nil {
-		return nil, fmt.Errorf("failed to list pod stats: failed to list all containers: %w", err)
+	created, err := p.running(ctx, nil)
+	if err == nil {
+		s.Pods, err = p.pods(ctx, nil, created, force, s.Node.Fs)
 	}
-	for _, c := range containers {
-		created[c.Id] = c.CreatedAt
-	}
-	s.Pods, err = p.pods(ctx, nil, created, force, s.Node.Fs)
 	if err != nil {
 		return nil, fmt.Errorf("failed to list pod stats: %w", err)
 	}
-	return s, p.processes(ctx, s.Pods)
+	p.processes(ctx, s.Pods)
+	return s, nil
+}
+
+// running returns when the containers that run were created, in ns.
+func (p *Provider) running(ctx context.Context, selector map[string]string) (map[string]int64, error) {
+	containers, err := p.o.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{
+		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}, LabelSelector: selector,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("failed to list all containers: %w", err)
+	}
+	created := make(map[string]int64, len(containers))
+	for _, c := range containers {
+		created[c.Id] = c.CreatedAt
+	}
+	return created, nil
 }
 
 // processes counts those of pods whose cgroup nobody looks into: the runtime
-// knows.
-func (p *Provider) processes(ctx context.Context, pods []statsapi.PodStats) error {
+// knows. Upstream never asks it, so nothing fails if it does not say.
+func (p *Provider) processes(ctx context.Context, pods []statsapi.PodStats) {
 	byUID := map[string]*statsapi.PodStats{}
 	for i := range pods {
 		if pods[i].ProcessStats == nil {
@@ -117,11 +127,11 @@ func (p *Provider) processes(ctx context.Context, pods []statsapi.PodStats) erro
 		}
 	}
 	if len(byUID) == 0 {
-		return nil
+		return
 	}
 	list, err := p.o.Runtime.ListPodSandboxStats(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("failed to list pod stats: failed to list pod sandbox stats: %w", err)
+		return
 	}
 	for _, s := range list {
 		n := number(s.GetLinux().GetProcess().GetProcessCount())
@@ -129,16 +139,27 @@ func (p *Provider) processes(ctx context.Context, pods []statsapi.PodStats) erro
 			pod.ProcessStats = &statsapi.ProcessStats{ProcessCount: n}
 		}
 	}
-	return nil
 }
 
 // Pods returns the statistics of some pods, without the file systems that they
-// are on.
+// are on. It fails when those of the node would.
 func (p *Provider) Pods(ctx context.Context, pods []*v1.Pod) ([]statsapi.PodStats, error) {
-	if len(pods) == 1 {
-		return p.pods(ctx, &runtimeapi.ContainerStatsFilter{LabelSelector: map[string]string{labelPodUID: string(pods[0].UID)}}, nil, false, nil)
+	if p.o.Machine != nil {
+		if _, err := p.Filesystems(ctx); err != nil {
+			return nil, fmt.Errorf("failed to get imageFs stats: %w", err)
+		}
 	}
-	return p.pods(ctx, nil, nil, false, nil)
+	var selector map[string]string
+	var filter *runtimeapi.ContainerStatsFilter
+	if len(pods) == 1 {
+		selector = map[string]string{labelPodUID: string(pods[0].UID)}
+		filter = &runtimeapi.ContainerStatsFilter{LabelSelector: selector}
+	}
+	created, err := p.running(ctx, selector)
+	if err != nil {
+		return nil, err
+	}
+	return p.pods(ctx, filter, created, false, nil)
 }
 
 // pods asks the runtime. created, if given, has the running containers, and
@@ -244,7 +265,7 @@ func (p *Provider) cgroup(ctx context.Context, s *statsapi.PodStats, uid types.U
 }
 
 func (p *Provider) container(ctx context.Context, s *runtimeapi.ContainerStats, pod *statsapi.PodStats, force bool, disks map[string]*Filesystem) statsapi.ContainerStats {
-	name := s.Attributes.Labels[labelContainerName]
+	name := s.GetAttributes().GetLabels()[labelContainerName]
 	c := statsapi.ContainerStats{Name: name, CPU: p.cpu(s, force), Memory: p.memory(s), Swap: p.swap(s)}
 	if l := s.WritableLayer; l != nil {
 		fs := &statsapi.FsStats{Time: at(l.Timestamp), UsedBytes: number(l.UsedBytes), InodesUsed: number(l.InodesUsed)}

@@ -8,7 +8,7 @@ import (
 	"hash/fnv"
 	"io"
 
-	"k8s.io/apimachinery/pkg/util/dump"
+	"k8s.io/utils/dump"
 )
 
 // ErrCorrupt is the error of a checkpoint whose checksum is not that of its

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/cpuset"
 
+	"github.com/drydock-sim/drydock/kubelet/checkpointmanager"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/cm/cpumanager/state"
 	"github.com/drydock-sim/drydock/kubelet/cm/topologymanager"
@@ -46,7 +47,7 @@ type Config struct {
 	TopologyPolicy string
 	Affinity       func(container string) topologymanager.Hint
 	// FS and Dir say where the checkpoint is; a nil FS: nowhere.
-	FS  state.FS
+	FS  checkpointmanager.FS
 	Dir string
 	// ActivePods are those that have a right to what they were given.
 	ActivePods func() []*v1.Pod

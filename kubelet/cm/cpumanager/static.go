@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/cpuset"
 
 	"github.com/drydock-sim/drydock/kubelet/cm/cpumanager/state"
@@ -131,17 +132,10 @@ func (p *static) available(s *state.State) cpuset.CPUSet { return s.Default().Di
 // that is whole and the pod Guaranteed by its containers' resources.
 func exclusive(pod *v1.Pod, c *v1.Container) int {
 	q := c.Resources.Requests[v1.ResourceCPU]
-	if q.Value()*1000 != q.MilliValue() || q.IsZero() || podLevel(pod) || qos.Class(pod) != v1.PodQOSGuaranteed {
+	if q.Value()*1000 != q.MilliValue() || q.IsZero() || resourcehelper.IsPodLevelResourcesSet(pod) || qos.Class(pod) != v1.PodQOSGuaranteed {
 		return 0
 	}
 	return int(q.Value())
-}
-
-// podLevel tells whether a pod has resources of its own (upstream
-// resourcehelper.IsPodLevelResourcesSet).
-func podLevel(pod *v1.Pod) bool {
-	r := pod.Spec.Resources
-	return r != nil && len(r.Requests)+len(r.Limits) > 0
 }
 
 // reuse notes which CPUs of init containers later ones may have. Those of

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -14,24 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/cpuset"
 
+	"github.com/drydock-sim/drydock/kubelet/checkpointmanager/checkpointtest"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/cm/topologymanager"
 	"github.com/drydock-sim/drydock/kubelet/features"
 )
 
-type files map[string][]byte
-
-func (f files) ReadFile(name string) ([]byte, error) {
-	if data, ok := f[name]; ok {
-		return data, nil
-	}
-	return nil, fs.ErrNotExist
-}
-
-func (f files) WriteFile(name string, data []byte, _ fs.FileMode) error {
-	f[name] = data
-	return nil
-}
+type files = checkpointtest.Files
 
 func layout(t *testing.T, l cm.Layout) *cm.Topology {
 	t.Helper()

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/kubelet/checkpointmanager"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/cm/memorymanager/state"
 	"github.com/drydock-sim/drydock/kubelet/cm/topologymanager"
@@ -41,7 +42,7 @@ type Config struct {
 	// being admitted; nil: it has none.
 	Affinity func(container string) topologymanager.Hint
 	// FS and Dir say where the checkpoint is; a nil FS: nowhere.
-	FS  state.FS
+	FS  checkpointmanager.FS
 	Dir string
 	// ActivePods are those that have a right to what they were given.
 	ActivePods func() []*v1.Pod

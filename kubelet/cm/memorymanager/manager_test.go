@@ -2,7 +2,6 @@ package memorymanager
 
 import (
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -12,23 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/kubelet/checkpointmanager/checkpointtest"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/cm/topologymanager"
 )
 
-type files map[string][]byte
-
-func (f files) ReadFile(name string) ([]byte, error) {
-	if data, ok := f[name]; ok {
-		return data, nil
-	}
-	return nil, fs.ErrNotExist
-}
-
-func (f files) WriteFile(name string, data []byte, _ fs.FileMode) error {
-	f[name] = data
-	return nil
-}
+type files = checkpointtest.Files
 
 const gi = 1 << 30
 

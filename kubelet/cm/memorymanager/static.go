@@ -3,7 +3,6 @@ package memorymanager
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/cm/memorymanager/state"
@@ -54,8 +54,7 @@ type request []struct {
 }
 
 func managed(pod *v1.Pod) bool {
-	r := pod.Spec.Resources
-	return qos.Class(pod) == v1.PodQOSGuaranteed && (r == nil || len(r.Requests)+len(r.Limits) == 0)
+	return qos.Class(pod) == v1.PodQOSGuaranteed && !resourcehelper.IsPodLevelResourcesSet(pod)
 }
 
 func isMemory(name v1.ResourceName) bool {
@@ -221,12 +220,12 @@ func sameMachine(a, b state.NUMANodeMap) bool {
 	}
 	for id, x := range a { //drydock:unordered compares maps
 		y := b[id]
-		if y == nil || x.NumberOfAssignments != y.NumberOfAssignments || NewMask(x.Cells) != NewMask(y.Cells) || len(x.MemoryMap) != len(y.MemoryMap) {
+		if x == nil || y == nil || x.NumberOfAssignments != y.NumberOfAssignments || NewMask(x.Cells) != NewMask(y.Cells) || len(x.MemoryMap) != len(y.MemoryMap) {
 			return false
 		}
 		for name, t := range x.MemoryMap { //drydock:unordered compares maps
 			u := y.MemoryMap[name]
-			if u == nil || t.TotalMemSize != u.TotalMemSize || t.SystemReserved != u.SystemReserved || t.Allocatable != u.Allocatable {
+			if t == nil || u == nil || t.TotalMemSize != u.TotalMemSize || t.SystemReserved != u.SystemReserved || t.Allocatable != u.Allocatable {
 				return false
 			}
 			free, reserved := int64(0), int64(0)
@@ -244,18 +243,3 @@ func sameMachine(a, b state.NUMANodeMap) bool {
 
 // NewMask is the mask of a block's or group's nodes.
 func NewMask(nodes []int) topologymanager.Mask { return topologymanager.NewMask(nodes...) }
-
-// clone copies what assign and release change.
-func clone(m state.NUMANodeMap) state.NUMANodeMap {
-	out := make(state.NUMANodeMap, len(m))
-	for id, n := range m { //drydock:unordered copies a map
-		c := *n
-		c.MemoryMap = maps.Clone(n.MemoryMap)
-		for name, t := range c.MemoryMap { //drydock:unordered copies a map
-			u := *t
-			c.MemoryMap[name] = &u
-		}
-		out[id] = &c
-	}
-	return out
-}

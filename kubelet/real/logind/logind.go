@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -111,7 +112,8 @@ func (d *Logind) CurrentInhibitDelay(ctx context.Context) (time.Duration, error)
 		if !ok {
 			return 0, errors.New("InhibitDelayMaxUSec from logind is not a uint64 as expected")
 		}
-		return time.Duration(usec) * time.Microsecond, nil
+		// "infinity" is the greatest number.
+		return time.Duration(min(usec, math.MaxInt64/uint64(time.Microsecond))) * time.Microsecond, nil
 	})
 }
 

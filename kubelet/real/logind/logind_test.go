@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -229,6 +230,16 @@ func TestRefusals(t *testing.T) {
 		}
 		if _, err := d.InhibitShutdown(ctx); err == nil || !strings.HasPrefix(err.Error(), "failed creating systemd inhibitor: ") {
 			t.Errorf("refused: %v", err)
+		}
+	})
+}
+
+func TestInfiniteDelay(t *testing.T) {
+	connect, _ := privateBus(t)
+	startLogind(t, connect, uint64(math.MaxUint64), false)
+	onLoop(t, Options{Connect: connect}, func(ctx context.Context, d *Logind) {
+		if got, err := d.CurrentInhibitDelay(ctx); err != nil || got < 24*365*time.Hour {
+			t.Errorf("the delay is %v, %v", got, err)
 		}
 	})
 }

@@ -3,7 +3,6 @@
 package state
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,18 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/cpuset"
 
+	"github.com/drydock-sim/drydock/kubelet/checkpointmanager"
 	"github.com/drydock-sim/drydock/kubelet/checkpointmanager/checksum"
-	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 )
 
 // File is the name of the checkpoint in the kubelet's root directory.
 const File = "cpu_manager_state"
-
-// FS is where the checkpoint is kept.
-type FS interface {
-	ReadFile(name string) ([]byte, error)
-	WriteFile(name string, data []byte, perm fs.FileMode) error
-}
 
 // CPUManagerCheckpoint is the content of the file; the type's name counts in the
 // checksum.
@@ -37,7 +30,7 @@ type CPUManagerCheckpoint struct {
 
 // State is which CPUs belong to which containers.
 type State struct {
-	files   FS
+	files   checkpointmanager.FS
 	file    string
 	policy  string
 	shared  cpuset.CPUSet
@@ -46,17 +39,18 @@ type State struct {
 
 // New takes over what the checkpoint in a directory says, or begins one. nil
 // files: there is none. The error is upstream's.
-func New(files FS, dir, policy string) (*State, error) {
+func New(files checkpointmanager.FS, dir, policy string) (*State, error) {
 	s := &State{files: files, file: path.Join(dir, File), policy: policy, entries: map[types.UID]map[string]cpuset.CPUSet{}}
 	if files == nil {
 		return s, nil
 	}
-	data, err := files.ReadFile(s.file)
+	c := CPUManagerCheckpoint{Entries: map[string]map[string]string{}} // one that is nil has another checksum
+	err := checkpointmanager.Read(files, s.file, &c, &c.Checksum)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return s, s.Store()
 	case err == nil:
-		err = s.restore(data)
+		err = s.restore(&c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("could not restore state from checkpoint: %w, please drain this node and delete the CPU manager checkpoint file %q before restarting Kubelet", err, s.file)
@@ -64,15 +58,7 @@ func New(files FS, dir, policy string) (*State, error) {
 	return s, nil
 }
 
-func (s *State) restore(data []byte) error {
-	c := CPUManagerCheckpoint{Entries: map[string]map[string]string{}} // one that is nil has another checksum
-	if err := json.Unmarshal(data, &c); err != nil {
-		return err
-	}
-	sum := c.Checksum
-	if c.Checksum = 0; sum != checksum.New(&c) {
-		return checksum.ErrCorrupt
-	}
+func (s *State) restore(c *CPUManagerCheckpoint) error {
 	if c.PolicyName != s.policy {
 		return fmt.Errorf("configured policy %q differs from state checkpoint policy %q", s.policy, c.PolicyName)
 	}
@@ -106,15 +92,7 @@ func (s *State) Store() error {
 		}
 		c.Entries[string(pod)] = out
 	}
-	c.Checksum = checksum.New(&c)
-	data, err := json.Marshal(&c)
-	if err == nil {
-		err = filesystem.Replace(s.files, s.file, data, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("writing checkpoint %s: %w", s.file, err)
-	}
-	return nil
+	return checkpointmanager.Write(s.files, s.file, &c, &c.Checksum)
 }
 
 // Default is the set of the containers that have none of their own.

@@ -7,21 +7,11 @@ import (
 	"testing"
 
 	"k8s.io/utils/cpuset"
+
+	"github.com/drydock-sim/drydock/kubelet/checkpointmanager/checkpointtest"
 )
 
-type files map[string][]byte
-
-func (f files) ReadFile(name string) ([]byte, error) {
-	if data, ok := f[name]; ok {
-		return data, nil
-	}
-	return nil, fs.ErrNotExist
-}
-
-func (f files) WriteFile(name string, data []byte, _ fs.FileMode) error {
-	f[name] = data
-	return nil
-}
+type files = checkpointtest.Files
 
 // What a real kubelet writes for policy none, to the byte.
 func TestCheckpointOfPolicyNone(t *testing.T) {

@@ -5,7 +5,6 @@
 package state
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,18 +13,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/drydock-sim/drydock/kubelet/checkpointmanager"
 	"github.com/drydock-sim/drydock/kubelet/checkpointmanager/checksum"
-	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 )
 
 // File is the name of the checkpoint in the kubelet's root directory.
 const File = "memory_manager_state"
-
-// FS is where the checkpoint is kept.
-type FS interface {
-	ReadFile(name string) ([]byte, error)
-	WriteFile(name string, data []byte, perm fs.FileMode) error
-}
 
 // MemoryTable is one type of memory of a NUMA node, in bytes.
 type MemoryTable struct {
@@ -72,45 +65,31 @@ type MemoryManagerCheckpoint struct {
 type State struct {
 	Machine NUMANodeMap
 	Entries ContainerMemoryAssignments
-	files   FS
+	files   checkpointmanager.FS
 	file    string
 	policy  string
 }
 
 // New takes over what the checkpoint in a directory says, or begins one. nil
 // files: there is none. The error is upstream's.
-func New(files FS, dir, policy string) (*State, error) {
+func New(files checkpointmanager.FS, dir, policy string) (*State, error) {
 	s := &State{Machine: NUMANodeMap{}, Entries: ContainerMemoryAssignments{}, files: files, file: path.Join(dir, File), policy: policy}
 	if files == nil {
 		return s, nil
 	}
-	data, err := files.ReadFile(s.file)
+	c := MemoryManagerCheckpoint{MachineState: NUMANodeMap{}, Entries: ContainerMemoryAssignments{}}
+	err := checkpointmanager.Read(files, s.file, &c, &c.Checksum)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return s, s.Store()
-	case err == nil:
-		err = s.restore(data)
+	case err == nil && c.PolicyName != policy:
+		err = fmt.Errorf("configured policy %q differs from state checkpoint policy %q", policy, c.PolicyName)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("could not restore state from checkpoint: %w, please drain this node and delete the memory manager checkpoint file %q before restarting Kubelet", err, s.file)
 	}
-	return s, nil
-}
-
-func (s *State) restore(data []byte) error {
-	c := MemoryManagerCheckpoint{MachineState: NUMANodeMap{}, Entries: ContainerMemoryAssignments{}}
-	if err := json.Unmarshal(data, &c); err != nil {
-		return err
-	}
-	sum := c.Checksum
-	if c.Checksum = 0; sum != checksum.New(&c) {
-		return checksum.ErrCorrupt
-	}
-	if c.PolicyName != s.policy {
-		return fmt.Errorf("configured policy %q differs from state checkpoint policy %q", s.policy, c.PolicyName)
-	}
 	s.Machine, s.Entries = c.MachineState, c.Entries
-	return nil
+	return s, nil
 }
 
 // Store writes the checkpoint.
@@ -119,15 +98,7 @@ func (s *State) Store() error {
 		return nil
 	}
 	c := MemoryManagerCheckpoint{PolicyName: s.policy, MachineState: s.Machine, Entries: s.Entries}
-	c.Checksum = checksum.New(&c)
-	data, err := json.Marshal(&c)
-	if err == nil {
-		err = filesystem.Replace(s.files, s.file, data, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("writing checkpoint %s: %w", s.file, err)
-	}
-	return nil
+	return checkpointmanager.Write(s.files, s.file, &c, &c.Checksum)
 }
 
 // Blocks are those of a container; nil: it has none.
