@@ -19,7 +19,8 @@ import (
 type Write struct {
 	// Path is where, in the container: in a mount it counts for what is mounted
 	// (for a directory of the mount by that path), else for the writable layer.
-	// What can't be written to takes nothing.
+	// What can't be written to takes nothing; what is on a tmpfs is memory that
+	// the program uses.
 	Path string
 	// Bytes are how many are there, Inodes how many files and directories hold
 	// them: without it one, if there are Bytes.
@@ -111,18 +112,57 @@ func (r *Runtime) startWrites(p *process) {
 		case m == nil && p.c.config.GetLinux().GetSecurityContext().GetReadonlyRootfs():
 		case m == nil:
 			l.growths = append(l.growths, l.share.Grow(bytes, inodes))
-		case m.Readonly || m.HostPath == "" || r.opts.Host != nil:
+		case m.Readonly || m.HostPath == "":
+		case r.opts.Host != nil:
+			r.warnOnce(p.c, "writes\x00"+w.Path, "what its program writes to "+w.Path+" is left out: mounts are this machine's own directories (commands of the shell write there)")
 		default:
 			dir := path.Join(m.HostPath, strings.TrimPrefix(path.Clean(w.Path), path.Clean(m.ContainerPath)))
+			if size, _, ok := r.nodeFS().Limit(m.HostPath); ok && size > 0 {
+				bytes.Curve = bytes.Curve.Capped(size)
+			}
 			key := p.c.sandbox.config.Metadata.Uid + "/" + p.c.config.Metadata.Name + "/" + strconv.Itoa(i)
 			if g, err := r.nodeFS().Grow(dir, key, bytes, inodes); err == nil {
 				l.growths = append(l.growths, g)
 			}
 		}
 	}
-	if p.b.LogBytes != nil && r.opts.Logs != nil && r.opts.Host == nil && p.c.logPath() != "" {
+	if p.b.LogBytes == nil || r.opts.Logs == nil || p.c.logPath() == "" {
+		return
+	}
+	if r.opts.Host != nil {
+		r.warnOnce(p.c, "logBytes", "its program's logBytes are left out: the log is a file of this machine (logs are written)")
+	} else {
 		l.growths = append(l.growths, r.nodeFS().GrowFile(p.c.logPath(), r.user(p, p.b.LogBytes)))
 	}
+}
+
+// withMemory is a program's behaviour with what it writes to memory (an emptyDir
+// of medium Memory) added to the memory that it uses. That is charged to it as
+// long as it runs: after its end only the files are left.
+func (r *Runtime) withMemory(c *container, b *Behaviour) *Behaviour {
+	if len(b.Writes) == 0 || r.opts.Host != nil {
+		return b
+	}
+	memory := b.memory()
+	for _, w := range b.Writes {
+		m := mountOf(c.config.Mounts, w.Path)
+		if m == nil || m.Readonly || m.HostPath == "" {
+			continue
+		}
+		if size, _, ok := r.nodeFS().Limit(m.HostPath); ok {
+			more := w.Bytes
+			if size > 0 {
+				more = more.Capped(size)
+			}
+			memory = memory.Plus(more)
+		}
+	}
+	if memory == b.memory() {
+		return b
+	}
+	with := *b
+	with.Memory = memory
+	return &with
 }
 
 // stopWrites ends what a container's process writes.

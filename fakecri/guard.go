@@ -41,7 +41,10 @@ type guard struct {
 	demand func() demand
 	// passed is called when more is used. false: nothing could be done about it.
 	passed func() bool
-	slack  int64
+	// inner, if any, has the limits inside acted on that are passed, too: what is
+	// charged passes these first. false: none is.
+	inner func() bool
+	slack int64
 
 	timer *loop.Timer
 	armed bool
@@ -79,7 +82,7 @@ func (g *guard) look() {
 		d := g.demand()
 		sum := d.now(now)
 		if sum > g.limit {
-			if !g.passed() {
+			if !g.act() {
 				g.reset(retry, noLimit)
 				return
 			}
@@ -101,6 +104,15 @@ func (g *guard) look() {
 		return
 	}
 }
+
+// over tells whether more than the limit is used at an instant.
+func (g *guard) over(now int64) bool {
+	return g.limit != noLimit && g.demand().now(time.Duration(now)) > g.limit
+}
+
+// act does what has to be done when more than the limit is used; false: nothing
+// could be.
+func (g *guard) act() bool { return g.inner != nil && g.inner() || g.passed() }
 
 // stop ends a guard's timer; with its group dead the next is made anew.
 func (g *guard) stop() {

@@ -1,5 +1,7 @@
 package fakecri
 
+import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 // SandboxInfo is a sandbox as [Runtime.Sandboxes] tells of it.
 type SandboxInfo struct {
 	ID, Namespace, Pod, UID string
@@ -16,6 +18,8 @@ type ContainerInfo struct {
 	Alive                            bool
 	CreatedAt, StartedAt, FinishedAt int64
 	ExitCode                         int32
+	// Resources are those it was made with or last updated to, not to be written to.
+	Resources *runtimeapi.LinuxContainerResources
 }
 
 // Sandboxes tells of every sandbox, in the order in which they were asked for.
@@ -38,8 +42,36 @@ func (r *Runtime) Containers() []ContainerInfo {
 		out = append(out, ContainerInfo{
 			ID: c.id, SandboxID: c.sandbox.id, Namespace: md.Namespace, Pod: md.Name, UID: md.Uid, Name: c.config.Metadata.Name,
 			Attempt: c.config.Metadata.Attempt, Alive: c.alive(),
-			CreatedAt: c.createdAt, StartedAt: c.startedAt, FinishedAt: c.finishedAt, ExitCode: c.exitCode,
+			CreatedAt: c.createdAt, StartedAt: c.startedAt, FinishedAt: c.finishedAt, ExitCode: c.exitCode, Resources: c.linuxResources(),
 		})
 	}
 	return out
+}
+
+// PodUsage is what the containers of a pod use.
+type PodUsage struct {
+	Memory    int64 // bytes
+	Processes int64 // with those of sandboxes
+}
+
+// PodUsage returns what a pod uses, by its UID, and whether it has a sandbox. It
+// is no call and takes no time.
+func (r *Runtime) PodUsage(uid string) (PodUsage, bool) {
+	u, there, now := PodUsage{}, false, r.l.UnixNano()
+	for _, s := range r.sandboxes {
+		if s.config.Metadata.Uid != uid {
+			continue
+		}
+		there = true
+		if s.state == sandboxReady {
+			u.Processes++
+		}
+		for _, c := range s.containers {
+			if c.process != nil && c.alive() {
+				u.Memory += c.memoryNow(r, now)
+				u.Processes += c.processes(r)
+			}
+		}
+	}
+	return u, there
 }

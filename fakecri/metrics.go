@@ -5,6 +5,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/sim/memfs"
 )
 
 // This file is the metrics that a kubelet takes from its runtime in the place
@@ -36,6 +38,8 @@ type measured struct {
 	now, startedAt           int64
 	memory, milli, coreNanos int64
 	layer, inodes            int64
+	disk                     memfs.Space // that the layer is on
+	inodesFree               int64
 	processes                int64
 	lin                      *runtimeapi.LinuxContainerResources
 	oom                      bool
@@ -53,8 +57,8 @@ var (
 	failures   = [][]string{{"pgfault", "container"}, {"pgmajfault", "container"}, {"pgfault", "hierarchy"}, {"pgmajfault", "hierarchy"}}
 )
 
-// diskSize is what the disk of writable layers is taken to hold, in bytes, and
-// diskInodes how many files.
+// diskSize is what a disk of writable layers that has no end is taken to hold, in
+// bytes, and diskInodes how many files.
 const (
 	diskSize   = 100 << 30
 	diskInodes = 6_553_600
@@ -79,9 +83,9 @@ var metrics = []metric{
 	{name: "container_cpu_usage_seconds_total", help: "Cumulative CPU time consumed, in seconds.", kind: counter, value: func(m *measured, _ []string) int64 { return seconds(m.coreNanos) }},
 	{name: "container_cpu_user_seconds_total", help: "Cumulative user CPU time consumed, in seconds.", kind: counter, value: func(m *measured, _ []string) int64 { return seconds(m.coreNanos) - seconds(m.coreNanos/4) }},
 	{name: "container_file_descriptors", help: "Number of open file descriptors of the container.", kind: gauge, value: func(m *measured, _ []string) int64 { return 3 * m.processes }},
-	{name: "container_fs_inodes_free", help: "Number of available inodes.", kind: gauge, keys: disk, values: diskValues, value: func(m *measured, _ []string) int64 { return diskInodes - m.inodes }},
-	{name: "container_fs_inodes_total", help: "Number of inodes.", kind: gauge, keys: disk, values: diskValues, value: func(*measured, []string) int64 { return diskInodes }},
-	{name: "container_fs_limit_bytes", help: "Number of bytes that the container can have on this filesystem.", kind: gauge, keys: disk, values: diskValues, value: func(*measured, []string) int64 { return diskSize }},
+	{name: "container_fs_inodes_free", help: "Number of available inodes.", kind: gauge, keys: disk, values: diskValues, value: func(m *measured, _ []string) int64 { return m.inodesFree }},
+	{name: "container_fs_inodes_total", help: "Number of inodes.", kind: gauge, keys: disk, values: diskValues, value: func(m *measured, _ []string) int64 { return m.disk.Inodes }},
+	{name: "container_fs_limit_bytes", help: "Number of bytes that the container can have on this filesystem.", kind: gauge, keys: disk, values: diskValues, value: func(m *measured, _ []string) int64 { return m.disk.Bytes }},
 	{name: "container_fs_reads_bytes_total", help: "Cumulative count of bytes read.", kind: counter, keys: disk, values: diskValues, value: none},
 	{name: "container_fs_reads_total", help: "Cumulative count of reads completed.", kind: counter, keys: disk, values: diskValues, value: none},
 	{name: "container_fs_usage_bytes", help: "Number of bytes that the container has on this filesystem.", kind: gauge, keys: disk, values: diskValues, value: func(m *measured, _ []string) int64 { return m.layer }},
@@ -187,6 +191,9 @@ func (r *Runtime) sandboxMetrics(s *sandbox) *runtimeapi.PodSandboxMetrics {
 		m.memory, m.milli, m.coreNanos = c.usageNow(r, now)
 		written := r.layerUsed(c)
 		m.layer, m.inodes = written.Bytes, written.Inodes
+		d := r.disks.layers.Disk()
+		m.disk = memfs.Space{Bytes: or(d.Size().Bytes, diskSize), Inodes: or(d.Size().Inodes, diskInodes)}
+		m.inodesFree = min(d.Free().Inodes, m.disk.Inodes-written.Inodes)
 		m.oom = c.process != nil && c.process.in != nil && c.process.in.oom
 		labels := []string{r.cgroupPath(c), c.id, c.config.Metadata.Name, md.Name, md.Namespace, c.image.spec.Image}
 		out.ContainerMetrics = append(out.ContainerMetrics, &runtimeapi.ContainerMetrics{ContainerId: c.id, Metrics: m.list(false, labels)})

@@ -142,6 +142,28 @@ func (r *Runtime) podsOOM() bool {
 	return r.oomKill(root, r.use.pods.limit, func(*container) bool { return true })
 }
 
+// innerOOM acts on the limits of containers, of pods and, for the machine, of all
+// pods that are passed at this instant; false if none is. s, if not nil, is the
+// pod that is looked at.
+func (r *Runtime) innerOOM(s *sandbox, machine bool) bool {
+	now := r.l.UnixNano()
+	for _, c := range r.containers {
+		if s != nil && c.sandbox != s {
+			continue
+		}
+		if p := c.process; p != nil && p.in == nil && p.oomAt != 0 && p.oomAt <= now {
+			if p.ends(r); c.process != p {
+				return true
+			}
+		}
+		if g := r.use.podGuards[c.sandbox]; s == nil && g != nil && g.over(now) && g.act() {
+			return true
+		}
+	}
+	g := &r.use.pods
+	return machine && g.over(now) && g.act()
+}
+
 // podLimit is the memory limit of a pod's cgroup, 0 for none.
 func (r *Runtime) podLimit(s *sandbox) int64 {
 	if n, ok := r.use.podLimits[s]; ok {
@@ -191,7 +213,7 @@ func (r *Runtime) guardPod(s *sandbox) {
 			return
 		}
 		g = &guard{r: r, name: "pod memory", limit: limit, demand: func() demand { return r.podDemand(s) }, slack: memorySlack}
-		g.passed = func() bool { return r.podOOM(s) }
+		g.passed, g.inner = func() bool { return r.podOOM(s) }, func() bool { return r.innerOOM(s, false) }
 		if r.use.podGuards == nil {
 			r.use.podGuards = map[*sandbox]*guard{}
 		}

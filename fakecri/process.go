@@ -115,6 +115,9 @@ func (r *Runtime) start(c *container) error {
 	if b.StartError != "" {
 		return r.failStart(c, b.StartError)
 	}
+	if !interpret {
+		b = r.withMemory(c, b)
+	}
 	p := &process{c: c, b: b, startedAt: now}
 	var late *lateExecError
 	var stated *Behaviour

@@ -14,14 +14,22 @@ func (c *container) usageNow(r *Runtime, now int64) (memory, milli, coreNanos in
 	if p == nil {
 		return 0, 0, 0
 	}
+	memory = c.memoryNow(r, now)
 	if p.in != nil {
-		return p.in.kc.MemoryUsage(), p.in.milliCPU(now), p.in.coreNanos()
+		return memory, p.in.milliCPU(now), p.in.coreNanos()
 	}
-	memory = r.usageOf(p, p.b.memory(), now)
 	if p.b.CPU == nil {
 		return memory, 0, 0
 	}
 	return memory, r.usageOf(p, r.cpuOf(p).curve, now), r.cpuTotal(p, now)
+}
+
+// memoryNow is what a container that has started uses of memory, in bytes.
+func (c *container) memoryNow(r *Runtime, now int64) int64 {
+	if p := c.process; p.in == nil {
+		return r.usageOf(p, p.b.memory(), now)
+	}
+	return c.process.in.kc.MemoryUsage()
 }
 
 // startCPU is what an interpreted program has used by the time it runs.

@@ -157,11 +157,11 @@ func (r *Runtime) initUse() {
 	a.system = r.opts.System
 	a.memorySince, a.cpuSince, a.pidsSince, a.cpuAt = now, now, now, now
 	a.maxPIDs, a.podPIDLimit = r.opts.MaxPIDs, r.opts.PodPIDs
-	a.node = guard{r: r, name: "memory", limit: noLimit, demand: r.memoryDemand, passed: r.nodeOOM, slack: memorySlack}
+	a.node = guard{r: r, name: "memory", limit: noLimit, demand: r.memoryDemand, passed: r.nodeOOM, inner: func() bool { return r.innerOOM(nil, true) }, slack: memorySlack}
 	if r.opts.Memory > 0 {
 		a.node.limit = r.opts.Memory
 	}
-	a.pods = guard{r: r, name: "pods memory", limit: noLimit, demand: r.podsMemoryDemand, passed: r.podsOOM, slack: memorySlack}
+	a.pods = guard{r: r, name: "pods memory", limit: noLimit, demand: r.podsMemoryDemand, passed: r.podsOOM, inner: func() bool { return r.innerOOM(nil, false) }, slack: memorySlack}
 	a.lowMemory = guard{r: r, name: "low memory", limit: noLimit, demand: r.memoryDemand, slack: memorySlack}
 	a.lowPodsMemory = guard{r: r, name: "low pods memory", limit: noLimit, demand: r.podsMemoryDemand, slack: memorySlack}
 	a.lowPIDs = guard{r: r, name: "low pids", limit: noLimit, demand: r.pidsDemand, slack: pidSlack}

@@ -58,6 +58,7 @@ func (o *NodeOptions) maxPIDs(memory int64) int64 {
 type machineStats struct {
 	n *Node
 	g *loop.Group // the kubelet's
+	s *sampler    // nil: pods' cgroups are not counted
 }
 
 var (
@@ -108,9 +109,10 @@ func (m machineStats) Swap(context.Context) (*statsapi.SwapStats, error) {
 	return &statsapi.SwapStats{Time: metav1.NewTime(m.n.l.Now()), SwapAvailableBytes: amount(m.n.machine.swap), SwapUsageBytes: amount(0)}, nil
 }
 
-// Cgroup implements stats.Machine. Only the cgroup of all pods is counted.
+// Cgroup implements stats.Machine. Only the cgroup of all pods is counted, and
+// those of pods if there is a sampler.
 func (m machineStats) Cgroup(_ context.Context, path string) (*stats.Cgroup, error) {
-	if c := m.uncounted(path); c != nil {
+	if c := m.sampled(path); c != nil {
 		return c, nil
 	}
 	if !strings.HasSuffix(path, "kubepods") && !strings.HasSuffix(path, "kubepods.slice") {

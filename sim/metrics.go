@@ -107,6 +107,7 @@ const (
 	rejectedPrefix    = "Pod was rejected: "
 	underPressure     = "The node had condition: " // of an event about a pod that was not let in
 	lowOnPrefix       = "The node was low on resource: "
+	preemptedMessage  = "Pod was preempted by Kubelet to accommodate a critical pod." // of the condition
 	terminatedMessage = "Pod was terminated in response to imminent node shutdown."
 )
 
@@ -309,10 +310,12 @@ func restartsBetween(old, now *v1.Pod) (n int64) {
 // end notes what a pod's status tells of its end.
 func (m *meter) end(p *v1.Pod, at time.Duration) {
 	st := &p.Status
-	if st.Phase != v1.PodFailed || st.Reason == "" || m.ended[kubeletUID(p)] {
+	if st.Phase != v1.PodFailed && st.Phase != v1.PodSucceeded || m.ended[kubeletUID(p)] {
 		return
 	}
 	switch {
+	case st.Reason == "":
+		m.disrupted(p, at)
 	case strings.HasPrefix(st.Message, rejectedPrefix):
 		m.note(&m.out.Rejections, p, at, st.Reason, strings.TrimPrefix(st.Message, rejectedPrefix))
 	case st.Reason == reasonEvicted:
@@ -321,6 +324,23 @@ func (m *meter) end(p *v1.Pod, at time.Duration) {
 		m.note(&m.out.Preemptions, p, at, st.Reason, st.Message)
 	case st.Reason == reasonTerminated && st.Message == terminatedMessage:
 		m.note(&m.out.Shutdowns, p, at, st.Reason, st.Message)
+	}
+}
+
+// disrupted notes pods whose containers all ended well when they were told to:
+// what is left then of the reason is the condition.
+func (m *meter) disrupted(p *v1.Pod, at time.Duration) {
+	for i := range p.Status.Conditions {
+		c := &p.Status.Conditions[i]
+		if c.Type != v1.DisruptionTarget || c.Status != v1.ConditionTrue || c.Reason != v1.PodReasonTerminationByKubelet {
+			continue
+		}
+		switch c.Message {
+		case preemptedMessage:
+			m.note(&m.out.Preemptions, p, at, reasonPreempting, c.Message)
+		case terminatedMessage:
+			m.note(&m.out.Shutdowns, p, at, reasonTerminated, c.Message)
+		}
 	}
 }
 

@@ -58,6 +58,11 @@ func mirror(p *v1.Pod) {
 func phase(ph v1.PodPhase, reason, message string) podOption {
 	return func(p *v1.Pod) { p.Status.Phase, p.Status.Reason, p.Status.Message = ph, reason, message }
 }
+func disrupted(message string) podOption {
+	return func(p *v1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: message})
+	}
+}
 func restarted(counts ...int32) podOption {
 	return func(p *v1.Pod) {
 		for i, n := range counts {
@@ -223,6 +228,15 @@ func TestMetrics(t *testing.T) {
 		{"shut down", func(t *meterTest) {
 			t.pod(0, "a", "1")
 			t.pod(2, "a", "1", phase(v1.PodFailed, "Terminated", "Pod was terminated in response to imminent node shutdown."))
+		}, "shut down 2 default/a Burstable Terminated; default/a 0/100"},
+		{"preempted, ended well", func(t *meterTest) {
+			t.pod(0, "a", "1")
+			t.pod(2, "a", "1", phase(v1.PodSucceeded, "", ""), disrupted("Pod was preempted by Kubelet to accommodate a critical pod."))
+		}, "preempted 2 default/a Burstable Preempting; default/a 0/100"},
+		{"shut down, ended well", func(t *meterTest) {
+			t.pod(0, "a", "1")
+			t.pod(2, "a", "1", phase(v1.PodSucceeded, "", ""), disrupted("Pod was terminated in response to imminent node shutdown."))
+			t.pod(3, "a", "1", phase(v1.PodSucceeded, "", ""), disrupted("Pod was terminated in response to imminent node shutdown."))
 		}, "shut down 2 default/a Burstable Terminated; default/a 0/100"},
 		{"pressure twice, the second lasting", func(t *meterTest) {
 			t.node(0, v1.NodeReady)

@@ -70,10 +70,9 @@ type NodeOptions struct {
 	InhibitDelay time.Duration
 	// Usage is what the machine uses itself, outside pods.
 	Usage MachineUsage
-	// StatsDelay is for how long after its first container was made nothing is
-	// known to be in a pod's cgroup: cAdvisor looks at a new cgroup at once, and
-	// then after 10 to 20 s. Zero means that the cgroups are always counted.
-	StatsDelay time.Duration
+	// Sampling is how often pods' cgroups are looked at; zero: whenever a kubelet
+	// asks.
+	Sampling Sampling
 	// PIDMax is the kernel's pid_max, ThreadsMax its threads-max: there can be as
 	// many processes as the smaller says. Zero means what Linux and systemd set:
 	// 4194304, and an eighth of the memory in kernel stacks.
@@ -142,12 +141,12 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	}
 	rt := opts.Runtime
 	n.machine.disks = newDisks(l, opts.Filesystems, n.machine.capacity, &rt)
-	n.setDiskUsage(opts.Usage)
 	n.fs = memfs.New(memfs.Options{Loop: l, Share: n.machine.disks.root.Share()})
 	n.files = n.fs
 	if err := n.fs.MkdirAll(config.StaticPodPath, 0o755); err != nil {
 		return nil, fmt.Errorf("node %s: staticPodPath: %w", opts.Name, err)
 	}
+	n.setDiskUsage(opts.Usage) // last: a machine may be full from the start
 	rt.Loop, rt.Recorder, rt.Node = l, n.rec, opts.Name
 	rt.PodCIDR = fmt.Sprintf("10.%d.%d.0/24", 128+index>>8&127, index&255)
 	rt.Warn, rt.NoElide = n.warn, rt.NoElide || c.opts.NoElide
@@ -267,7 +266,10 @@ func (n *Node) bringUp() {
 		rt := n.rt.Client(g)
 		opts.RuntimeService, opts.ImageService, opts.FS, opts.Mounter = rt, rt, n.fs, mounter{n.fs}
 		opts.Machine, opts.Network = n.machine, podNetwork{n.rt}
-		machine := machineStats{n, g}
+		machine := machineStats{n, g, n.newSampler(g)}
+		if machine.s != nil {
+			opts.RuntimeService = sampledRuntime{rt, machine.s}
+		}
 		opts.MachineStats, opts.OOM = machine, machine
 		opts.Cgroups = cgroups{memory: n.rt.SetPodsMemoryLimit, pids: n.rt.SetPodsPIDLimit}
 		opts.Logind = logindClient{&n.logind, g}

@@ -27,6 +27,7 @@ import (
 var (
 	pressureSeeds = flag.Int("pressure.seeds", 60, "how many seeds TestRandomPressure runs")
 	pressureFirst = flag.Int("pressure.first", 0, "the first seed of TestRandomPressure")
+	pressureEach  = flag.Uint64("pressure.each", 10, "every how many seeds TestRandomPressure compares with a run in which nothing is left out")
 	pressureTrace = flag.String("pressure.trace", "", "log the records about what has this in its name, with -v")
 )
 
@@ -53,6 +54,7 @@ type pressRun struct {
 	seed   uint64
 	c      *sim.Cluster
 	n      *sim.Node
+	did    pressureActs
 	config *kubeletconfig.KubeletConfiguration
 }
 
@@ -176,13 +178,13 @@ func (m pressMaker) pod(i int) *pressPod {
 	return p
 }
 
-func newPressRun(t *testing.T, seed uint64) *pressRun {
+func newPressRun(t *testing.T, seed uint64, noElide bool) *pressRun {
 	m := pressMaker{rand.New(rand.NewPCG(seed, 5))}
-	c, err := sim.New(sim.Options{Seed: seed, Workers: 1, KubeletLogs: true})
+	c, err := sim.New(sim.Options{Seed: seed, Workers: 1, NoElide: noElide, Census: true, KubeletLogs: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &pressRun{seed: seed, c: c, config: m.config()}
+	r := &pressRun{seed: seed, c: c, config: m.config(), did: pressureActs{}}
 	r.init(c)
 	opts := sim.NodeOptions{
 		Name: "n0", Kubelet: r.config, PIDMax: 900,
@@ -284,13 +286,30 @@ func TestRandomPressure(t *testing.T) {
 }
 
 func randomPressure(t *testing.T, seed uint64) tally {
-	r := newPressRun(t, seed)
+	r := runPressure(t, seed, false)
 	defer r.c.Close()
+	if seed%*pressureEach == 0 {
+		all := runPressure(t, seed, true)
+		r.sameAs(t, all)
+		all.c.Close()
+	}
+	r.judge()
+	r.settled(r.c, r.n)
+	r.cleared(t)
+	for _, f := range r.failures {
+		t.Errorf("seed %d: %s", seed, f)
+	}
+	return r.seen
+}
+
+func runPressure(t *testing.T, seed uint64, noElide bool) *pressRun {
+	r := newPressRun(t, seed, noElide)
 	r.c.Records(func(rec *trace.Record) {
 		if *pressureTrace != "" && strings.Contains(rec.Object+rec.Verb+fmt.Sprint(rec.Fields), *pressureTrace) {
 			t.Logf("%9.4f %s %s %s %s %v", float64(rec.At-r.c.Start().UnixNano())/1e9, rec.Node, rec.Kind, rec.Object, rec.Verb, rec.Fields)
 		}
 		r.record(rec)
+		r.did.record(rec)
 	})
 	for now := time.Duration(0); now <= pressureEnd; now += time.Second {
 		if err := r.c.RunUntil(now); err != nil {
@@ -299,10 +318,5 @@ func randomPressure(t *testing.T, seed uint64) tally {
 		r.accounts(r.n)
 		r.conditions(r.c.Store().Node("n0"), r.config.EvictionPressureTransitionPeriod.Duration)
 	}
-	r.judge()
-	r.settled(r.c, r.n)
-	for _, f := range r.failures {
-		t.Errorf("seed %d: %s", seed, f)
-	}
-	return r.seen
+	return r
 }

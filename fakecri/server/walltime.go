@@ -2,9 +2,12 @@ package server
 
 import (
 	"reflect"
+	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // wallTimes returns m with the times in it on the wall clock. Where the loop's
@@ -25,6 +28,14 @@ var timeFields = map[protoreflect.Name]bool{
 }
 
 func (s *Server) toWall(m protoreflect.Message) {
+	switch x := m.Interface().(type) {
+	case *runtimeapi.CpuUsage: // per second of the client's it is the rate that the program has
+		if total := x.UsageCoreNanoSeconds; total != nil {
+			total.Value = s.wallAmount(total.Value)
+		}
+	case *runtimeapi.Metric:
+		s.metricToWall(x)
+	}
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
 		case f.IsMap():
@@ -39,4 +50,19 @@ func (s *Server) toWall(m protoreflect.Message) {
 		}
 		return true
 	})
+}
+
+// wallAmount is the client's share of what adds up with the loop's time.
+func (s *Server) wallAmount(v uint64) uint64 { return uint64(float64(v) / s.opts.Speed) }
+
+// metricToWall changes a metric whose value is a time or grows with it.
+func (s *Server) metricToWall(m *runtimeapi.Metric) {
+	switch {
+	case m.Value == nil:
+	case m.Name == "container_start_time_seconds", m.Name == "container_last_seen":
+		at := time.Duration(m.Value.Value) * time.Second
+		m.Value.Value = uint64(time.Duration(s.loop.Wall(int64(at))) / time.Second)
+	case strings.HasPrefix(m.Name, "container_cpu_") && m.MetricType == runtimeapi.MetricType_COUNTER:
+		m.Value.Value = s.wallAmount(m.Value.Value)
+	}
 }

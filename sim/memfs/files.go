@@ -48,6 +48,20 @@ func (f *FS) WriteShared(name string, data []byte, perm fs.FileMode) error {
 	return nil
 }
 
+// ReplaceFile is WriteFile in one step, as with a temporary file that is renamed:
+// while there is no room for both contents the old one stays.
+func (f *FS) ReplaceFile(name string, data []byte, perm fs.FileMode) error {
+	tmp := name + ".tmp"
+	err := f.WriteFile(tmp, data, perm)
+	if err == nil {
+		err = f.Rename(tmp, name)
+	}
+	if err != nil {
+		_ = f.Remove(tmp)
+	}
+	return err
+}
+
 // Append adds a copy of data to the end of a file; perm counts when it creates
 // the file.
 func (f *FS) Append(name string, data []byte, perm fs.FileMode) error {

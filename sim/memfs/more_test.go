@@ -54,6 +54,31 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// What is put in place is the old content or the new, also when there is no room.
+func TestReplaceFile(t *testing.T) {
+	_, f := newFS(t)
+	must(t, f.MountTmpfsSize("/t", 1<<20))
+	must(t, f.ReplaceFile("/t/state", []byte("old"), 0o600))
+	fill := 0
+	for f.WriteFile(fmt.Sprint("/t/fill", fill), make([]byte, 1<<12), 0o644) == nil {
+		fill++
+	}
+	if err := f.ReplaceFile("/t/state", []byte("newer"), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("on a full disk: %v", err)
+	}
+	if b, err := f.ReadFile("/t/state"); err != nil || string(b) != "old" {
+		t.Errorf("%q, %v are left of it", b, err)
+	}
+	must(t, f.Remove("/t/fill0"))
+	must(t, f.Remove("/t/fill1"))
+	must(t, f.ReplaceFile("/t/state", []byte("newer"), 0o600))
+	entries, err := f.ReadDir("/t")
+	must(t, err)
+	if b, _ := f.ReadFile("/t/state"); string(b) != "newer" || len(entries) != fill {
+		t.Errorf("%q, %d files", b, len(entries))
+	}
+}
+
 func TestTmpfsSize(t *testing.T) {
 	_, f := newFS(t)
 	must(t, f.MountTmpfsSize("/t", 1<<20))

@@ -13,7 +13,7 @@ import (
 // ParseCSV reads points from lines of two columns: a time since the start, in
 // seconds ("1.5") or with a unit ("90s"), and an amount, read by amount (nil: a
 // whole number). Empty lines and what follows a "#" are skipped, and so is a
-// first line whose time is none. Errors begin with "line N: ".
+// first line of titles, which begins like no number. Errors begin with "line N: ".
 func ParseCSV(r io.Reader, amount func(string) (int64, error)) ([]Point, error) {
 	if amount == nil {
 		amount = func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
@@ -32,11 +32,12 @@ func ParseCSV(r io.Reader, amount func(string) (int64, error)) ([]Point, error) 
 			return nil, fmt.Errorf("line %d: %d columns; a time and an amount are wanted", n, len(columns))
 		}
 		at, err := parseTime(strings.TrimSpace(columns[0]))
-		if err != nil && header {
+		if first := header; first {
 			header = false
-			continue
+			if err != nil && !strings.ContainsAny(text[:1], "0123456789+-.") {
+				continue
+			}
 		}
-		header = false
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
