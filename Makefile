@@ -22,7 +22,7 @@ RACEPKGS ?= ./sim/loop/... ./sim ./scenarios/... ./cmd/... ./fakecri/server/... 
 CONFORMANCEFLAGS ?=
 SOURCES   = cmd conformance fakecri kubelet scenarios sim
 
-.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri demo test lint race seeds bench fuzz soak clean
+.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint race seeds bench fuzz soak clean
 
 all: build
 
@@ -60,6 +60,9 @@ race: ## tests of what has goroutines, under the race detector (needs gcc)
 
 seeds: ## the library under more seeds
 	$(GO) run ./cmd/drydock run --seeds $(SEEDS) $(LIBRARY)
+
+day: ## a hundred nodes for a day, with churn and pressure, and a census of what is left
+	$(GO) run ./cmd/drydock run -q --census scenarios/long
 
 bench: ## the benchmarks that the docs cite
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(BENCHPKGS)
