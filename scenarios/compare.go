@@ -20,6 +20,8 @@ type Comparison struct {
 	// Warnings say why the figures may differ for other reasons than the
 	// kubelets' configuration.
 	Warnings []string
+	// Interrupted tells that not all runs are there, or not to their ends.
+	Interrupted bool
 }
 
 // Side is one side of a comparison.
@@ -59,6 +61,49 @@ func Compare(a, b *Scenario) *Comparison {
 		c.Warnings = append(c.Warnings, "A and B do not have the same workload: "+some(workload))
 	}
 	return c
+}
+
+// KeepWhole drops the seeds for which a run is missing or was interrupted, and
+// tells whether there were none. If nothing is left, the seeds that began on both
+// sides stay. A warning says so.
+func (c *Comparison) KeepWhole() bool {
+	all := len(c.Seeds)
+	kept := c.seedsWith(func(r *Result) bool { return r != nil && !r.Interrupted })
+	if len(kept) == all {
+		return true
+	}
+	c.Interrupted = true
+	text := fmt.Sprintf("cut short: the figures are those of %d of %d seeds", len(kept), all)
+	if len(kept) == 0 {
+		kept = c.seedsWith(func(r *Result) bool { return r != nil })
+		text = "cut short: no run came to its end"
+	}
+	keep := func(s *Side) {
+		var runs []*Result
+		for _, i := range kept {
+			runs = append(runs, s.Runs[i])
+		}
+		s.Runs = runs
+	}
+	keep(&c.A)
+	keep(&c.B)
+	var seeds []uint64
+	for _, i := range kept {
+		seeds = append(seeds, c.Seeds[i])
+	}
+	c.Seeds = seeds
+	c.Warnings = append(c.Warnings, text)
+	return false
+}
+
+// seedsWith are the indices of the seeds for which both sides' runs are good.
+func (c *Comparison) seedsWith(good func(*Result) bool) (out []int) {
+	for i := range c.Seeds {
+		if good(c.A.Runs[i]) && good(c.B.Runs[i]) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // some names the first few of many.
@@ -202,11 +247,32 @@ func spreadOf(values []float64) spread {
 	return s
 }
 
-// comparedFigure is a figure on both sides.
+// comparedFigure is a figure on both sides; diff is B - A seed by seed, better
+// and worse count the seeds for which B is.
 type comparedFigure struct {
-	name, part string
-	in         measure
-	a, b       spread
+	name, part    string
+	in            measure
+	a, b, diff    spread
+	better, worse int
+}
+
+// compare fills in the figure from the values of both sides, by seed.
+func (f *comparedFigure) compare(a, b []float64) {
+	f.a, f.b = spreadOf(a), spreadOf(b)
+	var diffs []float64
+	for i := range min(len(a), len(b)) {
+		d := b[i] - a[i]
+		diffs = append(diffs, d)
+		switch {
+		case d == 0:
+		case (d > 0) == (f.in == shared): // of all else less is better
+			f.better++
+		default:
+			f.worse++
+		}
+	}
+	f.diff = spreadOf(diffs)
+	f.diff.Mean = f.b.Mean - f.a.Mean
 }
 
 // figures are those of both sides, in the order of Metrics.figures; what one run
@@ -234,17 +300,14 @@ func (c *Comparison) figures() []comparedFigure {
 	}
 	for i := range order {
 		f := &order[i]
+		var values [2][]float64
 		for k, s := range []*Side{&c.A, &c.B} {
-			values := sides[k][key{f.name, f.part}]
-			for len(values) < len(s.Runs) {
-				values = append(values, 0)
-			}
-			if k == 0 {
-				f.a = spreadOf(values)
-			} else {
-				f.b = spreadOf(values)
+			values[k] = sides[k][key{f.name, f.part}]
+			for len(values[k]) < len(s.Runs) {
+				values[k] = append(values[k], 0)
 			}
 		}
+		f.compare(values[0], values[1])
 	}
 	return grouped(order)
 }
@@ -269,88 +332,10 @@ func grouped(list []comparedFigure) []comparedFigure {
 	return out
 }
 
-// podFigures is how the pods of one name fared on one side: means over the
-// seeds.
-type podFigures struct {
-	Evictions    float64 `json:"evictions"`
-	OOMKills     float64 `json:"oomKills"`
-	Restarts     float64 `json:"restarts"`
-	Availability float64 `json:"availability"`
-}
-
-// divide makes means of sums.
-func (f *podFigures) divide(runs int) {
-	n := float64(max(runs, 1))
-	*f = podFigures{f.Evictions / n, f.OOMKills / n, f.Restarts / n, f.Availability / n}
-}
-
-type comparedPod struct {
-	Pod string     `json:"pod"`
-	QoS string     `json:"qos,omitempty"`
-	A   podFigures `json:"a"`
-	B   podFigures `json:"b"`
-}
-
-// differ tells whether a pod fared differently enough to show.
-func (p *comparedPod) differ() bool {
-	d := p.A.Availability - p.B.Availability
-	return p.A.Evictions != p.B.Evictions || p.A.OOMKills != p.B.OOMKills || p.A.Restarts != p.B.Restarts || d > 0.001 || d < -0.001
-}
-
-// pods are those that something happened to on a side, or that were not as
-// available on the one as on the other: by name.
-func (c *Comparison) pods() []comparedPod {
-	all := map[string]*comparedPod{}
-	happened := map[string]bool{}
-	pod := func(name string) *comparedPod {
-		if all[name] == nil {
-			all[name] = &comparedPod{Pod: name}
-		}
-		return all[name]
-	}
-	for i, s := range []*Side{&c.A, &c.B} {
-		of := func(name string) *podFigures {
-			if i == 0 {
-				return &pod(name).A
-			}
-			return &pod(name).B
-		}
-		for _, r := range s.Runs {
-			m := r.Metrics
-			for _, e := range m.Evictions {
-				of(e.Pod).Evictions++
-			}
-			for _, k := range m.OOMKills {
-				of(k.Pod).OOMKills++
-			}
-			for _, x := range m.Restarts {
-				of(x.Pod).Restarts += float64(x.Restarts)
-			}
-			for _, a := range m.Availability {
-				pod(a.Pod).QoS = string(a.QoS)
-				if a.Asked > 0 {
-					of(a.Pod).Availability += a.Ready.Seconds() / a.Asked.Seconds()
-				}
-			}
-			for _, name := range m.podsOf() {
-				happened[name] = true
-			}
-		}
-	}
-	var out []comparedPod
-	for _, name := range sortedKeys(all) {
-		p := all[name]
-		p.A.divide(len(c.A.Runs))
-		p.B.divide(len(c.B.Runs))
-		if happened[name] || p.differ() {
-			out = append(out, *p)
-		}
-	}
-	return out
-}
-
 // Passed tells whether every expectation held in every run.
-func (c *Comparison) Passed() bool { return c.A.failed() == 0 && c.B.failed() == 0 }
+func (c *Comparison) Passed() bool {
+	return !c.Interrupted && c.A.failed() == 0 && c.B.failed() == 0
+}
 
 // failed counts the runs that did not pass.
 func (s *Side) failed() int {

@@ -1,12 +1,14 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/drydock-sim/drydock/scenarios/expect"
 )
@@ -82,16 +84,73 @@ func (c *Comparison) writeFigures(w io.Writer) {
 		if f.part != "" {
 			name = "  " + f.part
 		}
-		diff := "="
-		if d := f.b.Mean - f.a.Mean; d > 0 {
-			diff = "+" + f.in.text(d)
-		} else if d < 0 {
-			diff = "-" + f.in.text(-d)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, f.a.text(f.in), f.b.text(f.in), diff)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, f.a.text(f.in), f.b.text(f.in), f.difference())
 	}
 	t.Flush()
 	fmt.Fprintln(w, "Times are sums over the nodes. Availability is for how much of the time for which pods were asked they were ready.")
+	if cut := func(r *Result) bool { return r.Interrupted }; !slices.ContainsFunc(c.A.Runs, cut) && !slices.ContainsFunc(c.B.Runs, cut) {
+		c.writeBalance(w)
+	}
+}
+
+// difference writes B - A, and from the least to the most where seeds differ.
+func (f *comparedFigure) difference() string {
+	if f.diff.Least == f.diff.Most {
+		return f.signed(f.diff.Mean)
+	}
+	end := func(d float64) string {
+		if d == 0 {
+			return f.in.text(0)
+		}
+		return f.signed(d)
+	}
+	return fmt.Sprintf("%s (%s to %s)", f.signed(f.diff.Mean), end(f.diff.Least), end(f.diff.Most))
+}
+
+func (f *comparedFigure) signed(d float64) string {
+	sign, zero := "+", f.in.text(0)
+	if d < 0 {
+		sign, d = "-", -d
+	}
+	if s := f.in.text(d); s != zero {
+		return sign + s
+	}
+	return "="
+}
+
+// writeBalance says in which figures B does better than A, and in which worse.
+func (c *Comparison) writeBalance(w io.Writer) {
+	var better, worse []string
+	for _, f := range c.figures() {
+		if f.part != "" || f.diff.Mean == 0 {
+			continue
+		}
+		good := (f.diff.Mean > 0) == (f.in == shared)
+		seeds, in := "", f.better
+		if !good {
+			in = f.worse
+		}
+		if n := len(c.Seeds); n > 1 {
+			seeds = fmt.Sprintf(" for %d of %d seeds", in, n)
+		}
+		text := fmt.Sprintf("%s (%s%s)", f.name, f.signed(f.diff.Mean), seeds)
+		if good {
+			better = append(better, text)
+		} else {
+			worse = append(worse, text)
+		}
+	}
+	for _, l := range []struct {
+		word string
+		list []string
+	}{{"better", better}, {"worse", worse}} {
+		if len(l.list) > 0 {
+			fmt.Fprintf(w, "B does %s than A in: %s\n", l.word, strings.Join(l.list, ", "))
+		}
+	}
+	if len(better)+len(worse) == 0 {
+		fmt.Fprintln(w, "B does neither better nor worse than A in any of these.")
+	}
 }
 
 func (s spread) text(in measure) string {
@@ -106,27 +165,27 @@ func (c *Comparison) writePods(w io.Writer) {
 	if len(pods) == 0 {
 		return
 	}
-	// Those that fared differently first.
-	slices.SortStableFunc(pods, func(a, b comparedPod) int {
-		if x, y := a.differ(), b.differ(); x != y {
-			if x {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.Pod, b.Pod)
-	})
+	if len(pods) > shownPods {
+		pods = c.podGroups()
+	}
+	slices.SortStableFunc(pods, func(a, b comparedPod) int { return cmp.Compare(b.weight(), a.weight()) })
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "pod\tQoS\tevicted A / B\tOOM killed A / B\trestarts A / B\tavailable A / B")
 	two := func(in measure, a, b float64) string { return in.text(a) + " / " + in.text(b) }
+	available := func(f podFigures) string {
+		if f.Runs == 0 {
+			return "-"
+		}
+		return shared.text(f.Availability)
+	}
 	for _, p := range pods[:min(len(pods), shownPods)] {
 		qos := p.QoS
 		if qos == "" {
 			qos = "-"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Pod, qos, two(counted, p.A.Evictions, p.B.Evictions), two(counted, p.A.OOMKills, p.B.OOMKills),
-			two(counted, p.A.Restarts, p.B.Restarts), two(shared, p.A.Availability, p.B.Availability))
+			two(counted, p.A.Restarts, p.B.Restarts), available(p.A)+" / "+available(p.B))
 	}
 	t.Flush()
 	if len(pods) > shownPods {
@@ -150,13 +209,18 @@ func (s *Side) writeEvictions(w io.Writer, name string) {
 
 // writeVerdicts says whether the side's expectations held, and which did not.
 func (s *Side) writeVerdicts(w io.Writer, name string) {
-	n := len(s.Scenario.Spec.Expect)
+	n, undecided := len(s.Scenario.Spec.Expect), s.undecided()
 	failed := s.failed()
 	if failed == 0 {
-		if n > 0 {
-			fmt.Fprintf(w, "%s: %s held\n", name, Plural(n, "expectation"))
-		} else {
+		switch {
+		case n == 0:
 			fmt.Fprintf(w, "%s: there are no expectations\n", name)
+		case undecided == n:
+			fmt.Fprintf(w, "%s: %s, not decided by then\n", name, Plural(n, "expectation"))
+		case undecided > 0:
+			fmt.Fprintf(w, "%s: %s held, %d not decided by then\n", name, Plural(n-undecided, "expectation"), undecided)
+		default:
+			fmt.Fprintf(w, "%s: %s held\n", name, Plural(n, "expectation"))
 		}
 		return
 	}
@@ -164,7 +228,11 @@ func (s *Side) writeVerdicts(w io.Writer, name string) {
 	if len(s.Runs) > 1 {
 		runs = fmt.Sprintf(" in %d of %d runs", failed, len(s.Runs))
 	}
-	fmt.Fprintf(w, "%s: FAILED%s\n", name, runs)
+	word := "FAILED"
+	if !slices.ContainsFunc(s.Runs, func(r *Result) bool { return !r.Passed && !r.onlyCut() }) {
+		word = "cut short"
+	}
+	fmt.Fprintf(w, "%s: %s%s\n", name, word, runs)
 	told := map[string]bool{}
 	tell := func(r *Result, what string) {
 		if !told[what] {
@@ -173,6 +241,9 @@ func (s *Side) writeVerdicts(w io.Writer, name string) {
 		}
 	}
 	for _, r := range s.Runs {
+		if r.Interrupted {
+			tell(r, "interrupted at "+ShortTime(r.Summary.Virtual.Truncate(time.Millisecond)))
+		}
 		for _, e := range r.Errors {
 			tell(r, e)
 		}
@@ -188,6 +259,24 @@ func (s *Side) writeVerdicts(w io.Writer, name string) {
 			return
 		}
 	}
+}
+
+// onlyCut tells that a run was interrupted and nothing had failed by then.
+func (r *Result) onlyCut() bool {
+	return r.Interrupted && len(r.Errors) == 0 && !slices.ContainsFunc(r.Verdicts, func(v Verdict) bool { return v.Outcome == expect.Failed })
+}
+
+// undecided counts the expectations that were not decided in some run.
+func (s *Side) undecided() int {
+	not := map[int]bool{}
+	for _, r := range s.Runs {
+		for i := range r.Verdicts {
+			if r.Verdicts[i].Outcome == expect.Undecided {
+				not[i] = true
+			}
+		}
+	}
+	return len(not)
 }
 
 // clip shortens a text that fills more than a line or two.
@@ -229,10 +318,11 @@ type figureJSON struct {
 	// Part tells of which part of the figure it is; it may be empty.
 	Part string `json:"part,omitempty"`
 	// Unit is count, seconds, bytes or share (of 1).
-	Unit string  `json:"unit"`
-	A    spread  `json:"a"`
-	B    spread  `json:"b"`
-	Diff float64 `json:"difference"`
+	Unit string `json:"unit"`
+	A    spread `json:"a"`
+	B    spread `json:"b"`
+	// Diff is B - A, seed by seed.
+	Diff spread `json:"difference"`
 }
 
 // MarshalJSON writes the comparison with all runs; times are seconds.
@@ -243,10 +333,11 @@ func (c *Comparison) MarshalJSON() ([]byte, error) {
 	figures := []figureJSON{}
 	for _, f := range c.figures() {
 		unit := [...]string{counted: "count", timed: "seconds", sized: "bytes", shared: "share"}[f.in]
-		figures = append(figures, figureJSON{f.name, f.part, unit, f.a, f.b, f.b.Mean - f.a.Mean})
+		figures = append(figures, figureJSON{f.name, f.part, unit, f.a, f.b, f.diff})
 	}
 	return encodeJSON(struct {
 		Passed      bool          `json:"passed"`
+		Interrupted bool          `json:"interrupted,omitempty"`
 		Seeds       []uint64      `json:"seeds"`
 		Differences []Difference  `json:"differences"`
 		Warnings    []string      `json:"warnings,omitempty"`
@@ -254,5 +345,5 @@ func (c *Comparison) MarshalJSON() ([]byte, error) {
 		Pods        []comparedPod `json:"pods"`
 		A           sideJSON      `json:"a"`
 		B           sideJSON      `json:"b"`
-	}{c.Passed(), c.Seeds, append([]Difference{}, c.Differences...), c.Warnings, figures, append([]comparedPod{}, c.pods()...), side(&c.A), side(&c.B)})
+	}{c.Passed(), c.Interrupted, c.Seeds, append([]Difference{}, c.Differences...), c.Warnings, figures, append([]comparedPod{}, c.pods()...), side(&c.A), side(&c.B)})
 }

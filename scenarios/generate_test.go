@@ -41,6 +41,11 @@ func TestGenerated(t *testing.T) {
 	doc = g.between(doc, "fields", g.fields())
 	doc = g.between(doc, "functions", g.functions())
 	doc = g.between(doc, "starter", "```yaml\n"+starter+"```\n")
+	pressure, err := os.ReadFile("library/first/under-pressure.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc = g.between(doc, "pressure", "```yaml\n"+string(pressure)+"```\n")
 	g.compare("../docs/scenarios.md", doc)
 }
 
@@ -466,7 +471,7 @@ func (g *generator) functions() string {
 		g.t.Fatal(err)
 	}
 	b.WriteString("\n")
-	for _, name := range []string{"Transition", "ContainerTransition", "NodeTransition", "CRICall", "NodeUsage", "FilesystemUsage"} {
+	for _, name := range []string{"Transition", "ContainerTransition", "NodeTransition", "CRICall", "NodeUsage", "FilesystemUsage", "Cgroup", "ContainerResources"} {
 		fmt.Fprintf(&b, "- `%s` has `%s`.\n", name, strings.Join(c.TypeFields(name), "`, `"))
 	}
 	return b.String()

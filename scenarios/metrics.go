@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -237,13 +238,15 @@ const shownEnds = 20
 // writeText writes the metrics of one run for a reader.
 func (m *Metrics) writeText(w io.Writer) {
 	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, f := range m.figures() {
-		if f.part == "" {
-			fmt.Fprintf(w, "%-24s %s\n", f.name, f.in.text(f.value))
-		} else {
-			fmt.Fprintf(w, "  %-22s %s\n", f.part, f.in.text(f.value))
+		name := f.name
+		if f.part != "" {
+			name = "  " + f.part
 		}
+		fmt.Fprintf(t, "%s\t%s\n", name, f.in.text(f.value))
 	}
+	t.Flush()
 	for _, l := range []struct {
 		what string
 		ends []sim.PodEnd

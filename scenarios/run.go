@@ -312,12 +312,17 @@ func (r *run) nearby(v expect.Verdict) []string {
 	}
 	var out []string
 	var told seen
+	last := &trace.Record{}
 	for _, l := range r.history {
 		if time.Duration(l.r.At-start) > v.At {
 			break
 		}
-		if about(l) {
+		if about(l) && l.r.Verb != "ReopenContainerLog" { // of logs that grow, every ten seconds
+			if l.r.Kind == trace.KindEvent && last.Kind == l.r.Kind && last.Verb == l.r.Verb && last.Object == l.r.Object {
+				out = out[:len(out)-1] // the same event again, with how often
+			}
 			out = append(out, told.line(l.step, start, l.r))
+			last = l.r
 		}
 		told.note(l.r)
 	}

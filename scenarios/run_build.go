@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/scenarios/expect"
@@ -91,8 +92,9 @@ func (r *run) addNodes() error {
 				Name: name, Labels: g.Labels, Taints: g.Taints, Capacity: g.Capacity, Topology: g.machineTopology(), Kubelet: g.Kubelet,
 				KubeletRestart: restart,
 				Filesystems:    simFilesystems(g), Usage: g.Usage.machine(),
+				Swap: amountOf(g.Swap), PIDMax: int64(ptr.Deref(g.PIDMax, 0)), ThreadsMax: int64(ptr.Deref(g.ThreadsMax, 0)), InhibitDelay: g.InhibitDelay,
 				Runtime: fakecri.Options{
-					Name: g.Runtime.Name, Version: g.Runtime.Version, Latency: fakeLatency(g.Runtime.Latency),
+					Name: g.Runtime.Name, Version: g.Runtime.Version, CgroupDriver: g.Runtime.CgroupDriver, Latency: fakeLatency(g.Runtime.Latency),
 					OnlyListedImages: g.Runtime.OnlyListedImages, Images: images, Programs: programs,
 				},
 			})
@@ -162,9 +164,7 @@ func fakeImages(in []Image) []fakecri.Image {
 		for _, name := range sortedKeys(im.Env) {
 			f.Env = append(f.Env, name+"="+im.Env[name])
 		}
-		if im.Size != nil {
-			f.Size = im.Size.Value()
-		}
+		f.Size, f.Unpacked, f.Inodes = amountOf(im.Size), amountOf(im.Unpacked), amountOf(im.Inodes)
 		if a := im.Auth; a != nil {
 			f.Auth = &fakecri.ImageAuth{Username: a.Username, Password: a.Password}
 		}

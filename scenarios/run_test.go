@@ -149,6 +149,26 @@ func TestFailuresTellWhatLedToThem(t *testing.T) {
 	}
 }
 
+// TestHistoryTellsRepeatedEventsOnce has a node that stays low on memory: that the
+// kubelet says so every ten seconds must not hide what it did about it.
+func TestHistoryTellsRepeatedEventsOnce(t *testing.T) {
+	res := run(t, parse(t, `apiVersion: drydock.dev/v1alpha1
+kind: Scenario
+metadata: {name: low}
+spec:
+  duration: 3m
+  nodes: [{name: worker, capacity: {memory: 4Gi}, usage: {memory: {steps: [{value: 0}, {at: 1m, value: 4000Mi}]}}}]
+  timeline:
+  - {at: 1s, apply: {manifest: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: main, image: "web:1"}]}}}}
+  expect:
+  - {at: end, that: 'usage("worker").memoryAvailable > 4000000000'}
+`), scenarios.RunOptions{})
+	text := strings.Join(res.Verdicts[0].History, "\n")
+	if !strings.Contains(text, "Evicted: The node was low on resource: memory") || strings.Count(text, "EvictionThresholdMet") > 4 {
+		t.Errorf("history:\n%s", text)
+	}
+}
+
 func TestWarnsOfWhatIsNotActedOn(t *testing.T) {
 	s := parse(t, strings.Replace(shaken, `image: "app:1"}]}`, `image: "app:1"}], volumes: [{name: disk, csi: {driver: disks.example}}]}`, 1))
 	res := run(t, s, scenarios.RunOptions{})

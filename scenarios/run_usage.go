@@ -1,6 +1,8 @@
 package scenarios
 
 import (
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/usage"
 )
@@ -40,6 +42,14 @@ func simFilesystems(g *NodeGroup) sim.Filesystems {
 	return out
 }
 
+// amountOf is 0 for what is not said.
+func amountOf(q *resource.Quantity) int64 {
+	if q == nil {
+		return 0
+	}
+	return q.Value()
+}
+
 // containerfsNodefs has writable layers on the nodefs.
 const containerfsNodefs = "nodefs"
 
@@ -47,12 +57,5 @@ func (f *Filesystem) size() *sim.Filesystem {
 	if f == nil {
 		return nil
 	}
-	out := &sim.Filesystem{}
-	if f.Capacity != nil {
-		out.Capacity = f.Capacity.Value()
-	}
-	if f.Inodes != nil {
-		out.Inodes = f.Inodes.Value()
-	}
-	return out
+	return &sim.Filesystem{Capacity: amountOf(f.Capacity), Inodes: amountOf(f.Inodes)}
 }

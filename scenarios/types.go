@@ -87,6 +87,14 @@ type NodeGroup struct {
 	Kubelet *kubeletconfig.KubeletConfiguration `json:"kubelet,omitempty"`
 	// The machine's disks. One with everything on it, of the capacity's ephemeral-storage, unless said.
 	Filesystems *Filesystems `json:"filesystems,omitempty"`
+	// Swap space. None unless said; a kubelet starts on a machine that has some only with failSwapOn: false.
+	Swap *resource.Quantity `json:"swap,omitempty"`
+	// How many process numbers the kernel gives out: its pid_max. 4194304 unless said.
+	PIDMax *int `json:"pidMax,omitempty"`
+	// How many threads the kernel lets there be: its threads-max. As many as fit an eighth of the memory unless said; the smaller of both counts.
+	ThreadsMax *int `json:"threadsMax,omitempty"`
+	// For how long logind has a shutdown held up: its InhibitDelayMaxSec. 5s unless said; a kubelet whose configuration needs more raises it.
+	InhibitDelay time.Duration `json:"inhibitDelay,omitempty"`
 	// What the machine uses outside of all pods: the system, daemons, other people's files.
 	Usage *MachineUsage `json:"usage,omitempty"`
 	// The container runtime.
@@ -101,6 +109,8 @@ type Runtime struct {
 	Name string `json:"name,omitempty"`
 	// The runtime's version. 2.4.2 unless said.
 	Version string `json:"version,omitempty"`
+	// How it makes cgroups, which the kubelet follows. cgroupfs unless said.
+	CgroupDriver string `json:"cgroupDriver,omitempty" enum:"cgroupfs,systemd"`
 	// How long CRI calls take, by method: a time (`2s`) or a range from which each call draws (`2s..4s`). Methods that are not named take what they take on an idle machine.
 	Latency map[string]Range `json:"latency,omitempty" keys:"cri"`
 	// Pulls of images that the scenario does not list fail.
@@ -131,6 +141,10 @@ type Image struct {
 	Aliases []string `json:"aliases,omitempty"`
 	// Its size. 50M unless said.
 	Size *resource.Quantity `json:"size,omitempty"`
+	// How many bytes it takes on disk once it is unpacked. Its size unless said.
+	Unpacked *resource.Quantity `json:"unpacked,omitempty"`
+	// How many files and directories that is. One unless said.
+	Inodes *resource.Quantity `json:"inodes,omitempty"`
 	// How pulling it goes.
 	Pull Pull `json:"pull,omitempty"`
 	// What its pulls must be authorised with. Unless said, nothing.

@@ -87,7 +87,7 @@ type Template struct {
 	Node Nodes `json:"node,omitempty"`
 	// How long each pod lives: a time or a range from which each draws. Then it is deleted, and once it is gone another takes its place, with the next number. For ever unless said.
 	Lifetime *Range `json:"lifetime,omitempty"`
-	// When that ends: pods that are there then stay. The scenario's end unless said.
+	// When that ends, after the scenario's start: pods that are there then stay. The scenario's end unless said.
 	Until time.Duration `json:"until,omitempty"`
 	// The pod. Its name gets -0, -1 and so on behind it.
 	Manifest Manifest `json:"manifest" required:""`

@@ -183,6 +183,7 @@ func (v *validator) nodeGroup(at string, g *NodeGroup) {
 	v.topology(at, g)
 	v.capacity(at, g)
 	v.filesystems(at+".filesystems", g)
+	v.machine(at, g)
 	if g.Usage != nil {
 		v.machineUsage(at+".usage", g.Usage, g.Filesystems != nil && g.Filesystems.Imagefs != nil)
 	}
@@ -250,7 +251,18 @@ func (v *validator) kubelet(at string, c *kubeletconfig.KubeletConfiguration) {
 		return
 	}
 	for _, e := range v.d.l.opts.ValidateKubelet(c.DeepCopy()) {
-		v.errorf(joinPath(at, e.Field), "%s", e.ErrorBody())
+		near := ""
+		if signal, ok := strings.CutPrefix(e.Detail, "unsupported eviction signal "); ok {
+			near = suggest.Suffix(signal, evictionSignals())
+		}
+		v.errorf(joinPath(at, e.Field), "%s%s", e.ErrorBody(), near)
+	}
+}
+
+func evictionSignals() []string {
+	return []string{
+		"memory.available", "allocatableMemory.available", "pid.available", "nodefs.available", "nodefs.inodesFree",
+		"imagefs.available", "imagefs.inodesFree", "containerfs.available", "containerfs.inodesFree",
 	}
 }
 
@@ -326,9 +338,9 @@ func (v *validator) image(i int) {
 	for k, name := range im.Aliases {
 		v.reference(fmt.Sprintf("%s.aliases[%d]", at, k), name)
 	}
-	if im.Size != nil && im.Size.Sign() < 0 {
-		v.errorf(at+".size", "%s is negative", im.Size.String())
-	}
+	v.positive(at+".size", im.Size, bytesUnit(), 0)
+	v.positive(at+".unpacked", im.Unpacked, bytesUnit(), 1)
+	v.positive(at+".inodes", im.Inodes, countUnit(), 1)
 	if f := im.Pull.Fails; f != nil && f.Times < 0 {
 		v.errorf(at+".pull.fails.times", "%d is negative", f.Times)
 	}

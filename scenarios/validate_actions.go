@@ -51,6 +51,9 @@ func (v *validator) action(at string, a *Action) {
 	}
 	if a.Template != nil {
 		v.template(at+".template", a.Template)
+		if u := a.Template.Until; u > 0 && u <= a.At {
+			v.errorf(at+".template.until", "%v is not after the action's time, %v", u, a.At)
+		}
 	}
 	if a.Patch != nil {
 		v.patch(at+".patch", a.Patch)
@@ -183,13 +186,12 @@ func (v *validator) selection(at string, sel *Nodes, required bool) {
 		if len(*sel) > 1 {
 			where = fmt.Sprintf("%s[%d]", at, i)
 		}
-		candidates := v.names
-		if len(candidates) > 2000 {
-			candidates = candidates[:2000]
-		}
-		v.errorf(where, "there is no node %q%s", short(pattern), suggest.Suffix(pattern, candidates))
+		v.errorf(where, "there is no node %q%s", short(pattern), suggest.Suffix(pattern, v.names[:min(len(v.names), mostCandidates)]))
 	}
 }
+
+// mostCandidates is how many names are looked at for one that was meant.
+const mostCandidates = 2000
 
 // podRef writes a pod's name in full.
 func (v *validator) podRef(at, pod string) string {

@@ -38,15 +38,19 @@ func (v *validator) conformance() {
 		v.errorf("spec.api.faults", outside+"there are no faults")
 	}
 	for i := range sp.Nodes {
-		if r := &sp.Nodes[i].Runtime; r.Latency != nil || r.OnlyListedImages || r.Name != "" || r.Version != "" {
+		if r := &sp.Nodes[i].Runtime; r.Latency != nil || r.OnlyListedImages || r.Name != "" || r.Version != "" || r.CgroupDriver != "" {
 			v.errorf(fmt.Sprintf("spec.nodes[%d].runtime", i), outside+"it is not described")
 		}
 	}
 	for i := range sp.Nodes {
+		g := &sp.Nodes[i]
 		for _, f := range []struct {
 			name string
 			set  bool
-		}{{"usage", sp.Nodes[i].Usage != nil}, {"filesystems", sp.Nodes[i].Filesystems != nil}} {
+		}{
+			{"usage", g.Usage != nil}, {"filesystems", g.Filesystems != nil}, {"swap", g.Swap != nil},
+			{"pidMax", g.PIDMax != nil}, {"threadsMax", g.ThreadsMax != nil}, {"inhibitDelay", g.InhibitDelay != 0},
+		} {
 			if f.set {
 				v.errorf(fmt.Sprintf("spec.nodes[%d].%s", i, f.name), outside+"the machine is as it is")
 			}

@@ -1,12 +1,15 @@
 package scenarios
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
 )
 
 func (v *validator) expectation(at string, e *Expectation) {
@@ -26,6 +29,16 @@ func (v *validator) expectation(at string, e *Expectation) {
 		v.d.l.errs = append(v.d.l.errs, &LoadError{Pos: pos, Path: path, Message: oneLine(err.Message)})
 	}
 	e.Compiled = x
+	if x == nil || len(v.names) == 0 {
+		return
+	}
+	for _, m := range x.Machines() {
+		if !slices.Contains(v.names, m.Text) {
+			pos := v.exprPos(valueAt(v.doc, path), m.Line, m.Column)
+			near := suggest.Suffix(m.Text, v.names[:min(len(v.names), mostCandidates)])
+			v.d.l.errs = append(v.d.l.errs, &LoadError{Pos: pos, Path: path, Message: fmt.Sprintf("there is no node %q%s", short(m.Text), near)})
+		}
+	}
 }
 
 // form finds the expectation's time form and the field with its expression.

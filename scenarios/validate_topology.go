@@ -33,7 +33,7 @@ func (v *validator) topology(at string, g *NodeGroup) {
 		{"sockets", t.Sockets, true}, {"coresPerSocket", t.CoresPerSocket, true}, {"threadsPerCore", t.ThreadsPerCore, true},
 		{"numaNodes", t.NUMANodes, false}, {"uncoreCaches", t.UncoreCaches, false},
 	} {
-		if f.n < 0 || f.n > maxCPUs {
+		if f.n < 0 || f.n > maxCPUs || f.n == 0 && valueAt(v.doc, at+"."+f.name) != nil {
 			v.errorf(at+"."+f.name, "must be between 1 and %d", maxCPUs)
 		} else if f.cpus {
 			cpus *= max(f.n, 1)

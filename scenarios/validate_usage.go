@@ -31,6 +31,8 @@ const (
 	maxCores  = 1_000_000
 	// defaultNoiseEvery is how long a draw of noise lasts.
 	defaultNoiseEvery = 10 * time.Second
+	// minSpan is the shortest period or draw of noise.
+	minSpan = time.Millisecond
 )
 
 func bytesUnit() unit {
@@ -220,7 +222,14 @@ func (v *validator) shape(at string, u *Usage, in unit) *usage.Curve {
 		p := u.Periodic
 		at += ".periodic"
 		low, high := v.amount(at+".low", p.Low, in), v.amount(at+".high", p.High, in)
-		if p.Phase >= p.Period && p.Phase > 0 {
+		switch {
+		case high < low:
+			v.errorf(at+".high", "%s is less than low, %s", p.High.String(), p.Low.String())
+			return nil
+		case p.Period < minSpan:
+			v.errorf(at+".period", "%v is less than %v", p.Period, minSpan)
+			return nil
+		case p.Phase >= p.Period:
 			v.errorf(at+".phase", "%v is not within the period, %v", p.Phase, p.Period)
 		}
 		shape := map[string]usage.Shape{"square": usage.Square, "sine": usage.Sine}[p.Shape] // else Triangle
@@ -283,8 +292,12 @@ func (v *validator) modified(at string, u *Usage, c *usage.Curve, in unit) *usag
 		}
 	}
 	if n := u.Noise; n != nil {
-		if n.Every == 0 && valueAt(v.doc, at+".noise.every") == nil {
+		switch set := valueAt(v.doc, at+".noise.every") != nil; {
+		case !set:
 			n.Every = defaultNoiseEvery
+		case n.Every < minSpan:
+			v.errorf(at+".noise.every", "%v is less than %v", n.Every, minSpan)
+			return c
 		}
 		with, err := c.WithNoise(v.amount(at+".noise.amplitude", n.Amplitude, in), n.Every)
 		if err != nil {

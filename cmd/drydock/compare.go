@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,11 @@ for how much of the time for which pods were asked they were ready.
 The two should differ in the kubelets' configuration only. Where machines or
 workloads differ too, a warning says so.
 
-Exit codes: 0 all expectations held on both sides, 1 one failed, 2 bad input, 3 internal error.`,
+Ctrl-C ends it with the seeds that both sides were through with; of a single
+seed, with what there is so far.
+
+Exit codes: 0 all expectations held on both sides, 1 one failed or the comparison was interrupted, 2 bad input,
+3 internal error.`,
 		Example: `  drydock compare web.yaml --b-set 'spec.nodes[0].kubelet.evictionHard["memory.available"]=500Mi'
   drydock compare today.yaml tomorrow.yaml --seeds 1-20 -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -68,6 +73,7 @@ Exit codes: 0 all expectations held on both sides, 1 one failed, 2 bad input, 3 
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
 	fl.DurationVar(&f.until, "until", 0, "stop at this virtual time")
 	fl.IntVar(&f.workers, "workers", 0, "cores to use (0: all); never changes the outcome")
+	complete(cmd, "text", "json")
 	return cmd
 }
 
@@ -117,8 +123,9 @@ func (f *compareFlags) run(ctx context.Context, args []string, changed func(stri
 	if c.Seeds == nil {
 		c.Seeds = []uint64{a.Spec.Seed}
 	}
-	if err := f.runAll(ctx, c, [2]*runFlags{aSel, bSel}); err != nil {
-		return err
+	failed := f.runAll(ctx, c, [2]*runFlags{aSel, bSel})
+	if len(c.Seeds) == 0 {
+		return failed
 	}
 	if f.output == "json" {
 		enc := json.NewEncoder(f.stdout)
@@ -131,6 +138,8 @@ func (f *compareFlags) run(ctx context.Context, args []string, changed func(stri
 	switch {
 	case err != nil:
 		return &codeError{exitInternal, err}
+	case failed != nil:
+		return failed
 	case !c.Passed():
 		return &codeError{code: exitFailed}
 	}
@@ -159,16 +168,17 @@ func (f *compareFlags) load(file, flag string, own []string) (*scenarios.Scenari
 	return list[0], &runFlags{sel: sel, until: f.until}, nil
 }
 
-// runAll runs both sides with every seed, some runs at a time.
+// runAll runs both sides with every seed, some runs at a time, and keeps what
+// can be compared: the seeds for which both sides came to their ends.
 func (f *compareFlags) runAll(ctx context.Context, c *scenarios.Comparison, flags [2]*runFlags) error {
 	type job struct{ side, seed int }
 	sides := [2]*scenarios.Side{&c.A, &c.B}
 	var jobs []job
-	for side, s := range sides {
+	for i := range c.Seeds {
+		jobs = append(jobs, job{0, i}, job{1, i})
+	}
+	for _, s := range sides {
 		s.Runs = make([]*scenarios.Result, len(c.Seeds))
-		for i := range c.Seeds {
-			jobs = append(jobs, job{side, i})
-		}
 	}
 	workers := f.workers
 	if workers == 0 {
@@ -186,18 +196,15 @@ func (f *compareFlags) runAll(ctx context.Context, c *scenarios.Comparison, flag
 			for j := range next {
 				s, seed := sides[j.side], c.Seeds[j.seed]
 				res, err := s.Scenario.Run(ctx, scenarios.RunOptions{Seed: &seed, Workers: max(workers/atOnce, 1), Until: f.until, Metrics: true, Clock: time.Now})
+				if err != nil {
+					mu.Lock()
+					failed = cmp.Or(failed, error(&codeError{exitInternal, err}))
+					mu.Unlock()
+					continue
+				}
 				res.Final, res.Logs = scenarios.Final{}, nil
 				res.Repeat = flags[j.side].command(s.Scenario, seed)
 				s.Runs[j.seed] = res
-				if err != nil || res.Interrupted {
-					mu.Lock()
-					if failed == nil && err != nil {
-						failed = &codeError{exitInternal, err}
-					} else if failed == nil {
-						failed = &codeError{exitFailed, fmt.Errorf("compare: interrupted")}
-					}
-					mu.Unlock()
-				}
 			}
 		}()
 	}
@@ -212,7 +219,7 @@ func (f *compareFlags) runAll(ctx context.Context, c *scenarios.Comparison, flag
 	}
 	close(next)
 	wg.Wait()
-	if failed == nil && ctx.Err() != nil {
+	if !c.KeepWhole() && failed == nil {
 		failed = &codeError{exitFailed, fmt.Errorf("compare: interrupted")}
 	}
 	return failed

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 )
 
 // compared has a container that is restarted when it exits, so that the back-off
@@ -77,6 +80,39 @@ func TestCompareBadInput(t *testing.T) {
 		code, out, errs := drydock(t, append([]string{"compare"}, tt.args...)...)
 		if code != exitBadInput || out != "" || !strings.Contains(errs, tt.want) {
 			t.Errorf("%v: code %d, %s%s", tt.args, code, errs, out)
+		}
+	}
+}
+
+// TestInterruptedCompare has what there is shown when a comparison is stopped.
+func TestInterruptedCompare(t *testing.T) {
+	file := write(t, "a.yaml", compared)
+	for _, args := range [][]string{
+		{"--set", "spec.duration=8000h"},
+		{"--set", "spec.duration=8000h", "-o", "json"},
+		{"--seeds", "1-100000"},
+		{"--seeds", "1-100000", "-o", "json"},
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		var out, errs bytes.Buffer
+		code := execute(ctx, append([]string{"compare", file, "--b-set", shortBackOff}, args...), &out, &errs)
+		cancel()
+		if code != exitFailed || !strings.Contains(errs.String(), "compare: interrupted") {
+			t.Errorf("%v: code %d, %s", args, code, errs.String())
+		}
+		if args[len(args)-1] != "json" {
+			if s := out.String(); !strings.Contains(s, "warning: cut short: ") || !strings.Contains(s, "\ncontainer restarts") {
+				t.Errorf("%v:\n%s", args, s)
+			}
+			continue
+		}
+		var doc struct {
+			Passed, Interrupted bool
+			Warnings            []string
+			Seeds               []uint64
+		}
+		if err := json.Unmarshal(out.Bytes(), &doc); err != nil || doc.Passed || !doc.Interrupted || len(doc.Warnings) != 1 || len(doc.Seeds) == 0 {
+			t.Errorf("%v: %v %+v", args, err, doc)
 		}
 	}
 }

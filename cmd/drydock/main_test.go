@@ -428,6 +428,27 @@ func TestInitWritesAScenarioThatPasses(t *testing.T) {
 	}
 }
 
+func TestCompletion(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{""}, []string{"compare\t", "run\t", "validate\t", "kubelet\t"}},
+		{[]string{"compare", ""}, []string{"yaml\n", "yml\n", ":8\n"}},
+		{[]string{"compare", "a.yaml", "-o", ""}, []string{"text\n", "json\n", ":4\n"}},
+		{[]string{"compare", "--"}, []string{"--a-set\t", "--b-set\t", "--seeds\t"}},
+		{[]string{"run", "-o", ""}, []string{"junit\n"}},
+		{[]string{"run", "--c"}, []string{"--census\t"}},
+	} {
+		code, out, _ := drydock(t, append([]string{"__complete"}, tt.args...)...)
+		for _, want := range tt.want {
+			if code != exitOK || !strings.Contains(out, want) {
+				t.Errorf("%v: code %d, no %q in\n%s", tt.args, code, want, out)
+			}
+		}
+	}
+}
+
 func TestSmallCommands(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"version", "kubelet behaviour of Kubernetes v1.36"},

@@ -68,6 +68,7 @@ func newRun() *cobra.Command {
 	fl.BoolVar(&f.metrics, "metrics", false, "tell of evictions, OOM kills, restarts, pressure, image pulls and the pods' availability")
 	fl.BoolVar(&f.census, "census", false, "look at the end for what nodes keep of pods that are gone; a leak fails the run")
 	fl.IntVar(&f.workers, "workers", 0, "cores to use (0: all); never changes the outcome")
+	complete(cmd, "text", "json", "junit")
 	return cmd
 }
 

@@ -14,6 +14,20 @@ import (
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
+// complete has a shell offer YAML files as arguments, and the formats that a
+// command's --output takes.
+func complete(cmd *cobra.Command, formats ...string) {
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+	}
+	if len(formats) == 0 {
+		return
+	}
+	if err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
 func newList() *cobra.Command {
 	var sel selection
 	cmd := &cobra.Command{
@@ -34,6 +48,7 @@ func newList() *cobra.Command {
 		},
 	}
 	sel.flags(cmd)
+	complete(cmd)
 	return cmd
 }
 
@@ -55,6 +70,7 @@ func newValidate() *cobra.Command {
 		},
 	}
 	sel.flags(cmd)
+	complete(cmd)
 	return cmd
 }
 

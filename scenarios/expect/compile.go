@@ -27,7 +27,8 @@ type Compiler struct {
 
 // NewCompiler returns a compiler.
 func NewCompiler() (*Compiler, error) {
-	ts, err := newTypeSystem(v1.Pod{}, v1.Node{}, v1.Event{}, coordinationv1.Lease{}, CRICall{}, Transition{}, ContainerTransition{}, NodeTransition{}, NodeUsage{})
+	ts, err := newTypeSystem(v1.Pod{}, v1.Node{}, v1.Event{}, coordinationv1.Lease{}, CRICall{}, Transition{}, ContainerTransition{}, NodeTransition{}, NodeUsage{},
+		Cgroup{}, ContainerResources{})
 	if err != nil {
 		return nil, fmt.Errorf("expect: %w", err)
 	}
@@ -105,7 +106,7 @@ func (c *Compiler) Compile(src Source) (*Expectation, []*Error) {
 	for _, f := range []struct {
 		what reads
 		name string
-	}{{readsCRI, "criCalls()"}, {readsUsage, "usage()"}} {
+	}{{readsCRI, "criCalls()"}, {readsUsage, "usage()"}, {readsCgroups, "cgroups()"}, {readsResources, "containerResources()"}} {
 		if x.reads.all&f.what != 0 && src.Form != At {
 			return nil, []*Error{{1, 1, fmt.Sprintf("%s can be used with at only, not with %s", f.name, src.Form)}}
 		}

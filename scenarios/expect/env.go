@@ -28,6 +28,8 @@ var (
 	cTransType    = types.NewObjectType("drydock.ContainerTransition")
 	nodeTransType = types.NewObjectType("drydock.NodeTransition")
 	nodeUsageType = types.NewObjectType("drydock.NodeUsage")
+	cgroupType    = types.NewObjectType("drydock.Cgroup")
+	resourcesType = types.NewObjectType("drydock.ContainerResources")
 	// stateType is the type of the hidden first argument of functions that
 	// read the cluster.
 	stateType = types.NewOpaqueType("drydock.state")
@@ -49,6 +51,8 @@ const (
 	readsPodHistory
 	readsNodeHistory
 	readsUsage
+	readsCgroups
+	readsResources
 	readsNamed // only the object that its first argument names
 )
 
@@ -86,6 +90,8 @@ func stateFuncs() []*stateFunc {
 		{"lease", []*types.Type{str}, leaseType, readsLeases, "the lease of the node of that name, or an empty one", (*view).lease},
 		{"criCalls", nil, list(criCallType), readsCRI, "all calls of the container runtime that are over; with at only", (*view).criCalls},
 		{"usage", []*types.Type{str}, nodeUsageType, readsUsage, "what the machine of the node of that name uses; with at only", (*view).nodeUsage},
+		{"cgroups", []*types.Type{str}, list(cgroupType), readsCgroups, "the cgroups of the node of that name, but for those of containers; with at only", (*view).cgroups},
+		{"containerResources", []*types.Type{str, str}, resourcesType, readsResources, "what the runtime was told to give the pod's container of that name, or an empty one; with at only", (*view).containerResources},
 		{"time", nil, types.DurationType, readsTime, "the virtual time since the start of the run", (*view).time},
 		{"since", []*types.Type{types.TimestampType}, types.DurationType, 0, "a timestamp as a span since the start of the run", (*view).since},
 		{"phases", []*types.Type{str}, list(str), readsPodHistory | readsNamed, "the phases that the pod \"namespace/name\" went through", (*view).phases},

@@ -35,7 +35,7 @@ func Functions() []Function {
 
 // TypeFields lists the fields of one of the types that only expressions have:
 // CRICall, Transition, ContainerTransition, NodeTransition, NodeUsage,
-// FilesystemUsage.
+// FilesystemUsage, Cgroup, ContainerResources.
 func (c *Compiler) TypeFields(name string) []string {
 	if i := c.ts.byName["drydock."+name]; i != nil {
 		return i.names

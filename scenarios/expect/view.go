@@ -23,7 +23,7 @@ type view struct {
 	emptyPod, emptyNode, emptyLease ref.Val
 }
 
-type listConversions struct{ pods, nodes, events, leases, cri, trans, ctrans, ntrans *conversion }
+type listConversions struct{ pods, nodes, events, leases, cri, trans, ctrans, ntrans, cgroups *conversion }
 
 func newView(ts *typeSystem, state State, hist *history) *view {
 	s := &view{ts: ts, state: state, hist: hist}
@@ -32,6 +32,7 @@ func newView(ts *typeSystem, state State, hist *history) *view {
 		events: ts.pointerTo(reflect.TypeFor[v1.Event]()), leases: ts.pointerTo(reflect.TypeFor[coordinationv1.Lease]()),
 		cri: ts.pointerTo(reflect.TypeFor[CRICall]()), trans: ts.pointerTo(reflect.TypeFor[Transition]()),
 		ctrans: ts.pointerTo(reflect.TypeFor[ContainerTransition]()), ntrans: ts.pointerTo(reflect.TypeFor[NodeTransition]()),
+		cgroups: ts.pointerTo(reflect.TypeFor[Cgroup]()),
 	}
 	s.emptyPod = ts.NativeToValue(ts.byType[reflect.TypeFor[v1.Pod]()].zero)
 	s.emptyNode = ts.NativeToValue(ts.byType[reflect.TypeFor[v1.Node]()].zero)

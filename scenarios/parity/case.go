@@ -31,12 +31,6 @@ type Case struct {
 	runs []object
 }
 
-// Machine is what the recorded machine had free, as quantities.
-type Machine struct {
-	MemoryAvailable string `json:"memory.availableBeforePods,omitempty"`
-	NodefsAvailable string `json:"nodefs.availableBeforePods,omitempty"`
-}
-
 // Action is something done to the recorded node or through the API.
 type Action struct {
 	// At is in seconds after the case's start.
@@ -115,6 +109,12 @@ func (c *Case) Compared() bool { return len(c.runs) > 0 }
 // ran alone.
 func (c *Case) ofNode() bool { return strings.HasPrefix(c.Name, "node-") }
 
+// collectsImages tells whether the case says when images are removed.
+func (c *Case) collectsImages() bool {
+	k := c.Config
+	return k != nil && (k.ImageGCHighThresholdPercent != nil || k.ImageGCLowThresholdPercent != nil || k.ImageMinimumGCAge.Duration != 0 || k.ImageMaximumGCAge.Duration != 0)
+}
+
 // target is the pod that an action is about: unless it says, that of the case.
 func (c *Case) target(a *Action) types.NamespacedName {
 	if a.Name != "" {
@@ -155,9 +155,9 @@ const (
 	afterKubelet = 41 * time.Second
 	afterRuntime = time.Minute
 	// Cases of evictions were watched until the pressure had been over for long.
-	memoryWatch = 150 * time.Second
-	softWatch   = 130 * time.Second
-	diskWatch   = 170 * time.Second
+	evictionWatch = 150 * time.Second
+	softWatch     = 130 * time.Second
+	diskWatch     = 170 * time.Second
 	// That of image garbage collection was watched over its second pass.
 	imageGCWatch = 326 * time.Second
 )
@@ -166,15 +166,16 @@ const (
 func (c *Case) watched() time.Duration {
 	end := seconds(c.Duration)
 	switch {
-	case c.Machine.NodefsAvailable != "":
+	case !c.ofNode():
+	case c.Machine.NodefsAvailable+c.Machine.NodefsInodesFree+c.Machine.ImagefsAvailable+c.Machine.ImagefsInodesFree != "":
 		end = max(end, diskWatch)
-	case c.Machine.drifts(c.Config):
+	case c.Config != nil && len(c.Config.EvictionSoft) > 0:
 		end = max(end, softWatch)
-	case c.Machine.MemoryAvailable != "":
-		end = max(end, memoryWatch)
-	case c.Config != nil && c.Config.ImageGCHighThresholdPercent != nil:
+	case c.Machine != Machine{}:
+		end = max(end, evictionWatch)
+	case c.collectsImages():
 		end = max(end, imageGCWatch)
-	case c.ofNode():
+	default:
 		end = max(end, nodeWatch)
 	}
 	for i := range c.Actions {

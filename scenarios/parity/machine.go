@@ -1,77 +1,144 @@
 package parity
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/usage"
 )
 
-// What the recorded machine used itself, beside what a case says.
+// What the recorded machine used itself and how fast it was, where a case says
+// nothing else.
 const (
+	// memoryAvailable and diskAvailable are as the cases have them that say: all
+	// were recorded on the same machine.
+	memoryAvailable Amount = "23350Mi"
+	diskAvailable   Amount = "71417Mi"
+	// maxPIDs is the kernel's threads-max for that memory.
+	maxPIDs = 192844
 	// uncounted is what was more available by the kubelet's statistics than a
-	// case says, which has it of /proc/meminfo: that counts some page cache and
-	// slab as in use. It is what both evictions for want of memory imply.
+	// case says, which has it of /proc/meminfo: that counts the kernel's own
+	// memory as in use. It is what both evictions for want of memory imply.
 	uncounted = 170 << 20
 	// settling is what kubelet, runtime and kernel took from the kubelet's start
-	// on: the threshold of node-memory-eviction, which was missed by 1 MiB, was not
-	// met 4 s after the last pod's start, and was 10 s later.
+	// on: in node-memory-eviction the pods had used what they do for a pass that
+	// found enough available, and 10 s later 1 MiB was missing.
 	settling     = 12 << 20
 	settlingOver = 40 * time.Second
-	// statsDelay was chance, of 10 to 20 s: in node-memory-eviction a pod whose
-	// first container was made 14.7 s before the eviction was counted, and one 14.1 s
-	// before, which used more, was not.
-	statsDelay = 14500 * time.Millisecond
-	// listing is what each of a relist's two calls took where soft thresholds are
-	// about: in node-soft-eviction, 75 s after the kubelet's start, a relist fell
-	// between a container's end and the last look at its pod, which is chance.
-	listing = 1300 * time.Microsecond
+	// listing is what each of a relist's two calls took, by which relists drift: the
+	// next is a second after the end of one.
+	listing = 500 * time.Microsecond
+	// measuring is what a pass of the eviction manager took to get the statistics,
+	// by which its passes drift, more than relists do: pod cases, long after the
+	// kubelet's start, show passes 0.2 s after relists, node cases right after them.
+	measuring = 14 * time.Millisecond
 )
 
-// low tells whether the machine was to be low on something.
-func (m *Machine) low() bool { return *m != Machine{} }
-
-// drifts tells whether relists are to take time.
-func (m *Machine) drifts(c *kubeletconfig.KubeletConfiguration) bool {
-	return m.low() && c != nil && len(c.EvictionSoft) > 0
+// housekeeping is when cAdvisor looks at pods' cgroups, see [sim.Sampling]. When
+// it looks for the second time is drawn by the real one, of 10 to 20 s, for each
+// pod, and decides who goes first when several use too much. Here it is the same
+// for all pods and seeds: what node-memory-eviction leaves open, where a pod
+// that was made 14.8 s before a pass had been looked at, and one made 14.2 s
+// before it, which used more, had not.
+var housekeeping = sim.Sampling{
+	First: fakecri.Range{Min: 14500 * time.Millisecond, Max: 14500 * time.Millisecond},
+	Then:  fakecri.Range{Min: 10 * time.Second, Max: 20 * time.Second},
 }
 
-// use has the machine use so much that what the case says is available.
+// Amount is a quantity, as a JSON string or number.
+type Amount string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *Amount) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' {
+		return json.Unmarshal(data, (*string)(a))
+	}
+	var n json.Number
+	if err := json.Unmarshal(data, &n); err != nil {
+		return err
+	}
+	*a = Amount(n)
+	return nil
+}
+
+// Machine is what the recorded machine had free, by signals of eviction; "" is
+// what it usually had. There was one disk, for images, too.
+type Machine struct {
+	MemoryAvailable   Amount `json:"memory.availableBeforePods,omitempty"`
+	NodefsAvailable   Amount `json:"nodefs.availableBeforePods,omitempty"`
+	NodefsInodesFree  Amount `json:"nodefs.inodesFreeBeforePods,omitempty"`
+	ImagefsAvailable  Amount `json:"imagefs.availableBeforePods,omitempty"`
+	ImagefsInodesFree Amount `json:"imagefs.inodesFreeBeforePods,omitempty"`
+	PIDAvailable      Amount `json:"pid.availableBeforePods,omitempty"`
+}
+
+// use has the machine use so much that what the case says is available. What it
+// says of inodes and processes may be more than a machine of this size has by
+// default: then it has more.
 func (m *Machine) use(o *sim.NodeOptions) error {
-	used := func(field, available string, name v1.ResourceName) (int64, error) {
-		q, err := resource.ParseQuantity(available)
-		if err != nil {
-			return 0, fmt.Errorf("machine: %s: %q is no quantity", field, available)
-		}
-		capacity := o.Capacity[name]
-		return max(capacity.Value()-q.Value(), 0), nil
+	memory, err := quantity("memory.availableBeforePods", m.MemoryAvailable, memoryAvailable)
+	if err != nil {
+		return err
 	}
-	if m.low() {
-		o.StatsDelay = statsDelay
+	memory = max(o.Capacity.Memory().Value()-memory-uncounted, 0)
+	if o.Usage.Memory, err = usage.Steps(settle(memory)); err != nil {
+		return fmt.Errorf("machine: memory: %w", err)
 	}
-	if m.drifts(o.Kubelet) {
-		o.Runtime.Latency = map[string]fakecri.Range{"ListPodSandbox": {Min: listing, Max: listing}, "ListContainers": {Min: listing, Max: listing}}
+	disk, err := quantity("nodefs.availableBeforePods", m.NodefsAvailable, diskAvailable)
+	if err == nil && m.NodefsAvailable == "" {
+		disk, err = quantity("imagefs.availableBeforePods", m.ImagefsAvailable, diskAvailable)
 	}
-	if m.MemoryAvailable != "" {
-		n, err := used("memory.availableBeforePods", m.MemoryAvailable, v1.ResourceMemory)
-		if err != nil {
-			return err
-		}
-		n = max(n-uncounted, 0)
-		o.Usage.Memory = usage.Ramp(n, n+settling, settlingOver)
+	if err != nil {
+		return err
 	}
-	if m.NodefsAvailable != "" {
-		n, err := used("nodefs.availableBeforePods", m.NodefsAvailable, v1.ResourceEphemeralStorage)
-		if err != nil {
-			return err
-		}
-		o.Usage.Disk = usage.Constant(n)
+	capacity := o.Capacity.StorageEphemeral().Value()
+	o.Usage.Disk = usage.Constant(max(capacity-disk, 0))
+	inodes, err := quantity("nodefs.inodesFreeBeforePods", m.NodefsInodesFree, "0")
+	if err == nil && m.NodefsInodesFree == "" {
+		inodes, err = quantity("imagefs.inodesFreeBeforePods", m.ImagefsInodesFree, "0")
+	}
+	if err != nil {
+		return err
+	}
+	if inodes > 0 {
+		there := max(capacity/(16<<10), inodes)
+		o.Filesystems.Root = &sim.Filesystem{Inodes: there}
+		o.Usage.Inodes = usage.Constant(there - inodes)
+	}
+	pids, err := quantity("pid.availableBeforePods", m.PIDAvailable, "0")
+	if err != nil {
+		return err
+	}
+	if pids > 0 {
+		o.PIDMax, o.ThreadsMax = max(maxPIDs, pids), max(maxPIDs, pids)
+		o.Usage.PIDs = usage.Constant(o.PIDMax - pids)
 	}
 	return nil
+}
+
+// settle grows from used to settling more, MiB by MiB: memory is in pages.
+func settle(used int64) []usage.Point {
+	const steps = settling >> 20
+	points := make([]usage.Point, 0, steps+1)
+	for i := int64(0); i <= steps; i++ {
+		points = append(points, usage.Point{At: time.Duration(i) * settlingOver / steps, Value: used + i<<20})
+	}
+	return points
+}
+
+// quantity reads an amount, or what is there if none is given.
+func quantity(field string, a, usually Amount) (int64, error) {
+	if a == "" {
+		a = usually
+	}
+	q, err := resource.ParseQuantity(string(a))
+	if err != nil {
+		return 0, fmt.Errorf("machine: %s: %q is no quantity", field, a)
+	}
+	return q.Value(), nil
 }

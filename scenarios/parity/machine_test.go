@@ -2,6 +2,7 @@ package parity
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -71,5 +72,73 @@ func TestMachineBlock(t *testing.T) {
 	}
 	if got, want := o.Usage.Memory.At(0, 0), memory.Value()-2*(1<<30)-uncounted; got != want {
 		t.Errorf("memory: uses %d, want %d", got, want)
+	}
+}
+
+// TestMachineSignals: every signal of eviction may be what a case says was left.
+func TestMachineSignals(t *testing.T) {
+	c, err := Read([]byte(`{"name": "node-x", "actions": [], "machine": {
+"nodefs.inodesFreeBeforePods": "20M", "pid.availableBeforePods": 1000}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.nodeOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if free := o.Filesystems.Root.Inodes - o.Usage.Inodes.At(0, 0); free != 20_000_000 {
+		t.Errorf("inodes: %d free, want 20M", free)
+	}
+	if left := o.PIDMax - o.Usage.PIDs.At(0, 0); left != 1000 || o.PIDMax != maxPIDs {
+		t.Errorf("processes: %d of %d left, want 1000 of %d", left, o.PIDMax, maxPIDs)
+	}
+	if _, err := Read([]byte(`{"name": "node-x", "actions": [], "machine": {"pid.availableBeforePods": []}}`)); err == nil {
+		t.Error("a list is taken for a quantity")
+	}
+}
+
+// TestNames: nothing depends on what a case is called.
+func TestNames(t *testing.T) {
+	for _, name := range []string{"node-image-gc", "node-soft-eviction", "node-memory-eviction"} {
+		c := readCase(t, recordings+"/"+name+".json")
+		seen, err := c.Replay(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Name = "node-other"
+		other, err := c.Replay(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := encode(seen), encode(other); !slices.Equal(a, b) {
+			t.Errorf("%s: under another name the replay is another", name)
+		}
+	}
+}
+
+// TestPriorityClasses: the recorded cluster has two more.
+func TestPriorityClasses(t *testing.T) {
+	memory := func(class, name, bytes string) string {
+		return `{"at": 0, "action": "create", "pod": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "` + name + `", "namespace": "default"}, "spec": {"nodeName": "node-0",
+ "priorityClassName": "` + class + `", "containers": [{"name": "main", "image": "registry.local/busybox:mem", "command": ["usemem", "` + bytes + `"]}]}}}`
+	}
+	c, err := Read([]byte(`{"name": "node-x", "machine": {"memory.availableBeforePods": "20Gi"},
+"config": {"evictionHard": {"memory.available": "20000Mi", "nodefs.available": "1%", "imagefs.available": "1%"}},
+"actions": [` + memory("high", "high", "600000000") + "," + memory("low", "low", "300000000") + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := c.Replay(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"low": true, "high": false} {
+		evicted := false
+		for _, e := range seen.Pods["default/"+name].Events {
+			evicted = evicted || e.Reason == "Evicted"
+		}
+		if evicted != want {
+			t.Errorf("%s: evicted %v, want %v", name, evicted, want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
@@ -15,7 +16,6 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/busybox"
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 const (
@@ -25,18 +25,14 @@ const (
 	// plainUpBefore and fullUpBefore are how long the node of the pod cases was
 	// up before one of either group. The fractions tell when relists look: not
 	// while a pod starts, or its sandbox alone would be seen, and synced for.
-	plainUpBefore = 58*time.Second + 300*time.Millisecond
-	fullUpBefore  = 58*time.Second + 50*time.Millisecond
-	// In node cases the kubelet was started for the case, nodeUpBefore it, or
-	// idleUpBefore where nothing is done; the node registered anew, and its lease
-	// was there from the case before.
-	nodeUpBefore = 4300 * time.Millisecond
+	plainUpBefore = 58*time.Second + 400*time.Millisecond
+	fullUpBefore  = 58*time.Second + 100*time.Millisecond
+	// In node cases the kubelet was started for the case, nodeUpBefore it, which
+	// the garbage collection of containers shows each minute, or idleUpBefore where
+	// nothing is done; the node registered anew, and its lease was there from the
+	// case before.
+	nodeUpBefore = 14700 * time.Millisecond
 	idleUpBefore = 1050 * time.Millisecond
-	// roomUpBefore is for cases of a machine that is low on something, told by
-	// the garbage collection of containers, each minute from the kubelet's start on.
-	roomUpBefore = 14700 * time.Millisecond
-
-	caseImageGC = "node-image-gc"
 )
 
 // Options say how a case is replayed.
@@ -55,8 +51,8 @@ type Options struct {
 // returns what was seen. It looks at the case's name, actions, configuration and
 // machine only.
 func (c *Case) Replay(opts Options) (*Observation, error) {
-	// A relist that is left out takes no time.
-	cl, err := sim.New(sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, NoBinder: true, NoElide: c.Machine.drifts(c.Config)})
+	// Relists take time (see listing); one that is left out would not.
+	cl, err := sim.New(sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, NoBinder: true, NoElide: true})
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +97,6 @@ func (c *Case) begins() time.Duration {
 	switch {
 	case c.ofNode() && len(c.Actions) == 0:
 		return idleUpBefore
-	case c.Name == caseImageGC, c.Machine.low():
-		return roomUpBefore
 	case c.ofNode():
 		return nodeUpBefore
 	case c.usesImage(fullImage):
@@ -135,6 +129,11 @@ func (p *play) makeEarlierObjects() error {
 	}
 	if _, err := p.cluster.API().Create(service); err != nil {
 		return err
+	}
+	for _, class := range []schedulingv1.PriorityClass{{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Value: 10}, {ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 1000}} {
+		if _, err := p.cluster.API().Create(&class); err != nil {
+			return err
+		}
 	}
 	if p.c.ofNode() {
 		_, err := p.cluster.API().Create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceNodeLease, Name: recordedNode}})
@@ -178,15 +177,12 @@ func (p *play) makeMachineFiles() error {
 // nodeOptions describe the machine as it was for the case.
 func (c *Case) nodeOptions() (sim.NodeOptions, error) {
 	o := recordedNodeOptions(c.Config)
-	if c.Name == caseImageGC { // images that no pod uses
+	if c.collectsImages() { // images that no pod uses
 		for i := int64(1); i <= 3; i++ {
 			o.Runtime.Images = append(o.Runtime.Images, fakecri.Image{
 				Name: fmt.Sprintf("registry.local/unused:%d", i), Present: true, Size: i * 30_000_000,
 			})
 		}
-		// With the images 72% of the disk were in use at first, and 73% at last.
-		limit := o.Capacity.StorageEphemeral().Value() / 100 * 72
-		o.Usage.Disk = usage.Ramp(limit-300_000_000, limit, 5*time.Minute)
 	}
 	err := c.Machine.use(&o)
 	return o, err
@@ -228,7 +224,7 @@ func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOpti
 		}
 	}
 	return sim.NodeOptions{
-		Name: recordedNode, Kubelet: config, KubeletRestart: -1, NoAppArmor: true,
+		Name: recordedNode, Kubelet: config, KubeletRestart: -1, NoAppArmor: true, Sampling: housekeeping,
 		Capacity: v1.ResourceList{
 			v1.ResourceCPU:              resource.MustParse("2"),
 			v1.ResourceMemory:           resource.MustParse("24684084Ki"),
@@ -236,6 +232,11 @@ func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOpti
 		},
 		Runtime: fakecri.Options{
 			OnlyListedImages: true,
+			Latency: map[string]fakecri.Range{
+				"ListPodSandbox":     {Min: listing, Max: listing},
+				"ListContainers":     {Min: listing, Max: listing},
+				"ListContainerStats": {Min: measuring, Max: measuring},
+			},
 			Hostname:         recordedHostname,
 			Kernel:           "6.18.44",
 			NoUserNamespaces: true,

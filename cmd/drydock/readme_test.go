@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestReadme runs the commands whose output the README shows.
+func TestReadme(t *testing.T) {
+	t.Chdir("../..")
+	data, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := string(data)
+	// How long it took is another every time.
+	wall := regexp.MustCompile(` virtual in .* node-seconds/s;`)
+	for _, tt := range []struct {
+		mark string
+		code int
+		args []string
+	}{
+		{"demo", exitOK, []string{"run", "scenarios/library/first/one-pod.yaml"}},
+		{"compare", exitFailed, []string{
+			"compare", "scenarios/library/first/under-pressure.yaml", "--seeds", "1-10",
+			"--a-set", `spec.nodes[*].kubelet.evictionHard["memory.available"]=100Mi`,
+		}},
+	} {
+		begin, end := "<!-- "+tt.mark+": generated -->\n```\n", "```\n<!-- end of "+tt.mark+" -->\n"
+		i, j := strings.Index(readme, begin)+len(begin), strings.Index(readme, end)
+		if i < len(begin) || j < i {
+			t.Fatalf("the README has no place for %s", tt.mark)
+		}
+		code, out, errs := drydock(t, tt.args...)
+		if code != tt.code || errs != "" {
+			t.Errorf("%v: code %d, %s", tt.args, code, errs)
+		}
+		if have := readme[i:j]; wall.ReplaceAllString(have, "") != wall.ReplaceAllString(out, "") {
+			readme = readme[:i] + out + readme[j:]
+			if !*update {
+				t.Errorf("the README does not show what drydock %s prints now; go test ./cmd/drydock -run TestReadme -update writes it", strings.Join(tt.args, " "))
+			}
+		}
+	}
+	if *update && readme != string(data) {
+		if err := os.WriteFile("README.md", []byte(readme), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
