@@ -47,6 +47,8 @@ type disks struct {
 type layer struct {
 	share   *memfs.Share
 	growths []*memfs.Growth // of its process
+	// measured is what was in it when it was last measured (Options.LayerPeriod).
+	measured memfs.Space
 }
 
 func (r *Runtime) initDisks() {
@@ -58,6 +60,17 @@ func (r *Runtime) initDisks() {
 	if d.images == nil {
 		d.images = d.layers.Disk().Share()
 	}
+	if r.opts.LayerPeriod > 0 {
+		r.l.Root().After(r.opts.LayerFirst, r.measureLayers)
+	}
+}
+
+// measureLayers does, and again each period.
+func (r *Runtime) measureLayers() {
+	for _, l := range r.disks.written { //drydock:unordered each by itself
+		l.measured = l.share.Used()
+	}
+	r.l.Root().After(r.opts.LayerPeriod, r.measureLayers)
 }
 
 // layerOf is a container's writable layer.
@@ -77,6 +90,17 @@ func (r *Runtime) layerOf(c *container) *layer {
 func (r *Runtime) layerUsed(c *container) memfs.Space {
 	if l := r.disks.written[c]; l != nil {
 		return l.share.Used()
+	}
+	return memfs.Space{}
+}
+
+// layerMeasured is what statistics say a container has written.
+func (r *Runtime) layerMeasured(c *container) memfs.Space {
+	if r.opts.LayerPeriod <= 0 {
+		return r.layerUsed(c)
+	}
+	if l := r.disks.written[c]; l != nil {
+		return l.measured
 	}
 	return memfs.Space{}
 }

@@ -363,3 +363,27 @@ func TestRandomDisk(t *testing.T) {
 		t.Errorf("the disk was full after %d acts only", full)
 	}
 }
+
+// TestLayerPeriod: statistics tell of a layer as it was measured last.
+func TestLayerPeriod(t *testing.T) {
+	l := loop.New(loop.Options{Name: "n"})
+	defer l.Close()
+	start := l.Now()
+	r := New(Options{Loop: l, LayerPeriod: 10 * time.Second, LayerFirst: 4 * time.Second})
+	c := &container{}
+	layer := r.layerOf(c)
+	layer.share.Add(memfs.Space{Bytes: 100})
+	for _, tc := range []struct {
+		at    time.Duration
+		add   int64
+		bytes int64
+	}{{time.Second, 0, 0}, {5 * time.Second, 50, 100}, {13 * time.Second, 0, 100}, {15 * time.Second, 0, 150}} {
+		if err := l.RunUntil(start.Add(tc.at)); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.layerMeasured(c).Bytes; got != tc.bytes {
+			t.Errorf("after %v: %d bytes, want %d", tc.at, got, tc.bytes)
+		}
+		layer.share.Add(memfs.Space{Bytes: tc.add})
+	}
+}

@@ -54,6 +54,11 @@ type Options struct {
 	// Latency is how long a CRI method takes, by its name; what is not named
 	// takes what DefaultLatencies says.
 	Latency map[string]Range
+	// LayerPeriod is how often the writable layers are measured that statistics
+	// tell of, as containerd does each 10 s (stats_collect_period); a layer that
+	// was not yet has nothing in it. LayerFirst is when first. Without a period
+	// they are measured whenever somebody asks.
+	LayerPeriod, LayerFirst time.Duration
 
 	// Images is the catalogue: what can be pulled, how it pulls, and what is
 	// there from the start.

@@ -86,7 +86,7 @@ const pageSize = 4096
 
 func (c *container) stats(r *Runtime, now int64) *runtimeapi.ContainerStats {
 	memory, milli, coreNanos := c.usageNow(r, now)
-	written := r.layerUsed(c)
+	written := r.layerMeasured(c)
 	b := &struct {
 		usageStats
 		stats      runtimeapi.ContainerStats

@@ -30,13 +30,17 @@ const (
 	// found enough available, and 10 s later 1 MiB was missing.
 	settling     = 12 << 20
 	settlingOver = 40 * time.Second
-	// listing is what each of a relist's two calls took, by which relists drift: the
-	// next is a second after the end of one.
-	listing = 500 * time.Microsecond
-	// measuring is what a pass of the eviction manager took to get the statistics,
-	// by which its passes drift, more than relists do: pod cases, long after the
-	// kubelet's start, show passes 0.2 s after relists, node cases right after them.
-	measuring = 14 * time.Millisecond
+	// listing is what each of a relist's two calls took, measuring what a pass of
+	// the eviction manager did to get the statistics. The next of either begins a
+	// second, or ten, after the end of one, so both drift. In node cases relists
+	// go from right before a pass to right behind it within 75 s; in pod cases,
+	// more than 10 minutes after the kubelet's start, passes were 1.1 s later than
+	// without, and 0.2 s behind a relist.
+	listing   = 1500 * time.Microsecond
+	measuring = 15 * time.Millisecond
+	// layersAt is when containerd measured writable layers, each 10 s: it was
+	// chance. In node-disk-eviction it did in the 5 s before a pass.
+	layersAt = 8500 * time.Millisecond
 )
 
 // housekeeping is when cAdvisor looks at pods' cgroups, see [sim.Sampling]. When

@@ -23,10 +23,12 @@ const (
 	// recordedHostname is the machine's own name: the kubelet was told another.
 	recordedHostname = "vm"
 	// plainUpBefore and fullUpBefore are how long the node of the pod cases was
-	// up before one of either group. The fractions tell when relists look: not
-	// while a pod starts, or its sandbox alone would be seen, and synced for.
-	plainUpBefore = 58*time.Second + 400*time.Millisecond
-	fullUpBefore  = 58*time.Second + 100*time.Millisecond
+	// up before one of either group: long enough for relists and passes of the
+	// eviction manager to drift (see listing). Containers were collected about 3 s
+	// after a case's start, for the minutes; the fractions tell when relists look:
+	// not while a pod starts, or its sandbox alone would be seen, and synced for.
+	plainUpBefore = 10*time.Minute + 56*time.Second + 550*time.Millisecond
+	fullUpBefore  = 10*time.Minute + 56*time.Second
 	// In node cases the kubelet was started for the case, nodeUpBefore it, which
 	// the garbage collection of containers shows each minute, or idleUpBefore where
 	// nothing is done; the node registered anew, and its lease was there from the
@@ -232,6 +234,8 @@ func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOpti
 		},
 		Runtime: fakecri.Options{
 			OnlyListedImages: true,
+			LayerPeriod:      10 * time.Second,
+			LayerFirst:       layersAt,
 			Latency: map[string]fakecri.Range{
 				"ListPodSandbox":     {Min: listing, Max: listing},
 				"ListContainers":     {Min: listing, Max: listing},
