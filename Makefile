@@ -18,6 +18,8 @@ SOAK     ?= 10m
 # Where goroutines are: the ground, and what stands on its edges.
 RACEPKGS ?= ./sim/loop/... ./sim ./scenarios/... ./cmd/... ./fakecri/server/... ./fakecri/fakecritest ./kubelet/real/... \
 	./kubelet/app ./kubelet/server ./kubelet/clientgo ./conformance/...
+# What else `make day` passes on, such as --seeds 1-3.
+DAYFLAGS ?=
 # What else `make conformance` passes on, such as --focus.
 CONFORMANCEFLAGS ?=
 SOURCES   = cmd conformance fakecri kubelet scenarios sim
@@ -62,7 +64,7 @@ seeds: ## the library under more seeds
 	$(GO) run ./cmd/drydock run --seeds $(SEEDS) $(LIBRARY)
 
 day: ## a hundred nodes for a day, with churn and pressure, and a census of what is left
-	$(GO) run ./cmd/drydock run -q --census scenarios/long
+	$(GO) run ./cmd/drydock run --census $(DAYFLAGS) scenarios/long
 
 bench: ## the benchmarks that the docs cite
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(BENCHPKGS)

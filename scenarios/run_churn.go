@@ -64,7 +64,6 @@ func (c *churn) end(node, name string) {
 	if c.over() {
 		return
 	}
-	c.r.note(objectName("Pod", c.namespace, name), "delete")
 	if err := c.r.cluster.API().Delete(apiserver.KindPod, c.namespace, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		c.failed(name, err)
 		return
