@@ -14,6 +14,22 @@ func (c *Client) ImageUseGeneration() uint64 {
 	return c.r.imageGen + c.r.containerGen
 }
 
+// MountedImages returns the ids of the images that a container mounts, as its
+// status says. ok is false if that has to be asked for, as when a call would
+// take time, or fail.
+func (c *Client) MountedImages(containerID string) (ids []string, ok bool) {
+	ctr, _ := c.r.lookupContainer(containerID)
+	if ctr == nil || c.g.Dead() || !c.r.prompt(mContainerStatus) {
+		return nil, false
+	}
+	for _, m := range ctr.config.Mounts {
+		if id := m.GetImage().GetImage(); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids, true
+}
+
 // ImageInfo is an image as [Runtime.PresentImages] tells of it.
 type ImageInfo struct {
 	ID string

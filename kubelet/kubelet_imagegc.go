@@ -31,10 +31,19 @@ const (
 // call, whether there are other images or uses of images; 0: it cannot tell now.
 type imageUseGeneration interface{ ImageUseGeneration() uint64 }
 
+// imageMounts is implemented by a runtime client that knows, without a call,
+// which images a container mounts; ok is false if it can't tell now.
+type imageMounts interface {
+	MountedImages(containerID string) (ids []string, ok bool)
+}
+
 // buildImageGC makes what removes unused images.
 func (kl *Kubelet) buildImageGC() {
 	cfg := kl.cfg
 	rt := &imageGCRuntime{kl: kl}
+	if !kl.opts.NoElide {
+		rt.known, _ = kl.opts.RuntimeService.(imageMounts)
+	}
 	o := images.GCOptions{
 		Loop: kl.l, Runtime: rt, Recorder: kl.recorder, NodeRef: kl.node.ref, Log: kl.log,
 		Policy: images.GCPolicy{
@@ -95,6 +104,8 @@ func (kl *Kubelet) DeleteUnusedImages(ctx context.Context) error {
 // imageGCRuntime answers the image garbage collection.
 type imageGCRuntime struct {
 	kl *Kubelet
+	// known is nil if the runtime has to be asked for each container.
+	known imageMounts
 	// looked is false until the first look at the file system; containers tells
 	// that there was one before it.
 	looked, containers bool
@@ -126,6 +137,11 @@ func (r *imageGCRuntime) RemoveImage(ctx context.Context, id string) error {
 
 func (r *imageGCRuntime) ImageMounts(ctx context.Context, containerID string) ([]string, error) {
 	r.containers = true
+	if r.known != nil {
+		if ids, ok := r.known.MountedImages(containerID); ok {
+			return ids, nil
+		}
+	}
 	var resp *runtimeapi.ContainerStatusResponse
 	err := r.within(ctx, func(ctx context.Context) (err error) {
 		resp, err = r.kl.opts.RuntimeService.ContainerStatus(ctx, containerID, false)
