@@ -56,6 +56,9 @@ func NewWithImages(ctx context.Context, l *loop.Loop, endpoint, imageEndpoint st
 	if err := answering(ctx, withScheme(endpoint), withScheme(imageEndpoint), timeout); err != nil {
 		return nil, nil, nil, err
 	}
+	// They answer. A caller that gives up from here on must not make the
+	// constructors fail, since then they leave their connections behind.
+	ctx = context.WithoutCancel(ctx)
 	r, err := cri.NewRemoteRuntimeService(ctx, withScheme(endpoint), timeout, nil, false)
 	if err != nil {
 		return nil, nil, nil, err

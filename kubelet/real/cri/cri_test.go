@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,9 +27,14 @@ type server struct {
 	// ended gets the error of a call's context that the server saw end.
 	ended chan error
 	wait  chan struct{}
+	// version, if any, is called in each Version.
+	version func(ctx context.Context)
 }
 
-func (s *server) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+func (s *server) Version(ctx context.Context, _ *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+	if s.version != nil {
+		s.version(ctx)
+	}
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "test", RuntimeVersion: "1", RuntimeApiVersion: "v1"}, nil
 }
 
@@ -189,6 +195,34 @@ func TestDeathOfTheGroup(t *testing.T) {
 		_ = l.Sleep(ctx, 50*time.Millisecond)
 	})
 	ended(t, s)
+}
+
+// TestGivenUpWhileConnecting has the caller give up when the runtime has just
+// answered: no connection is left behind.
+func TestGivenUpWhileConnecting(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t, goleak.IgnoreCurrent()) })
+	s, sock := serve(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var calls atomic.Int32
+	s.version = func(ctx context.Context) {
+		if calls.Add(1) == 2 { // that of cri-client's constructor
+			cancel()
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond): // the call goes on
+			}
+		}
+	}
+	l := loop.NewReal(loop.Options{Name: t.Name()})
+	defer l.Close()
+	_, _, closeAll, err := New(ctx, l, sock, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closeAll(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestNoRuntime(t *testing.T) {
