@@ -267,8 +267,10 @@ func dropPartial(s *runtimeapi.ContainerStatus) {
 	_ = os.WriteFile(s.LogPath, []byte(out.String()), 0o640)
 }
 
-// atOnce is how many runs there are at a time: most of what they do is wait.
-const atOnce = 48
+// atOnce is how many runs there are at a time: most of what they do is wait. Their
+// kubelets watch files, and a user has 128 instances of inotify, which tests of
+// other packages need too.
+const atOnce = 24
 
 // TestEveryCheckCanFail runs each required check against a runtime that
 // misbehaves in just that way, and wants it to fail; and wants each required
