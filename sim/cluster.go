@@ -9,7 +9,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/controlplane/binder"
+	"github.com/drydock-sim/drydock/sim/controlplane"
 	"github.com/drydock-sim/drydock/sim/loop"
 	"github.com/drydock-sim/drydock/sim/trace"
 )
@@ -39,8 +39,8 @@ type Options struct {
 	Metrics bool
 	// Census has it noted which pods there were, for Cluster.Census.
 	Census bool
-	// NoBinder leaves pods without a nodeName unbound.
-	NoBinder bool
+	// ControlPlane is which controllers there are. The zero value is all.
+	ControlPlane controlplane.Options
 	// NoElide has the kubelets and the shells run every periodic body although
 	// nothing changed. The same acts are to come of it, at many times the cost.
 	NoElide bool
@@ -54,18 +54,20 @@ type Options struct {
 
 // Cluster is a simulated cluster.
 type Cluster struct {
-	opts      Options
-	engine    *loop.Engine
-	api       *apiserver.Server
-	apiRec    *trace.Recorder
-	nodes     []*Node
-	byName    map[string]*Node
-	recorders []*trace.Recorder
-	collector trace.Collector
-	start     time.Time
-	trees     *fakecri.Trees // which the nodes' runtimes share
-	meter     *meter         // nil unless wanted
-	gone      *departed      // nil unless wanted
+	opts   Options
+	engine *loop.Engine
+	api    *apiserver.Server
+
+	controlPlane *controlplane.ControlPlane
+	apiRec       *trace.Recorder
+	nodes        []*Node
+	byName       map[string]*Node
+	recorders    []*trace.Recorder
+	collector    trace.Collector
+	start        time.Time
+	trees        *fakecri.Trees // which the nodes' runtimes share
+	meter        *meter         // nil unless wanted
+	gone         *departed      // nil unless wanted
 }
 
 // New returns a cluster without nodes.
@@ -79,6 +81,9 @@ func New(opts Options) (*Cluster, error) {
 		c.addAPI(opts.Loop)
 		return c, nil
 	}
+	if err := opts.ControlPlane.Validate(); err != nil {
+		return nil, err
+	}
 	e, err := loop.NewEngine(loop.EngineOptions{Seed: opts.Seed, Typical: opts.Typical, Workers: opts.Workers, Lookahead: opts.APILatencyMin, Stderr: opts.Stderr})
 	if err != nil {
 		return nil, fmt.Errorf("the API's latency: %w", err)
@@ -91,9 +96,7 @@ func New(opts Options) (*Cluster, error) {
 func (c *Cluster) addAPI(l *loop.Loop) {
 	c.apiRec = c.newRecorder(l, "")
 	c.api = apiserver.New(apiserver.Options{Loop: l, Recorder: c.apiRec, LatencyMin: c.opts.APILatencyMin, LatencyMax: c.opts.APILatencyMax})
-	if !c.opts.NoBinder {
-		binder.New(binder.Options{Server: c.api})
-	}
+	c.controlPlane = controlplane.New(c.api, c.opts.ControlPlane)
 	c.measure(l)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/busybox"
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane"
 )
 
 const (
@@ -54,7 +55,7 @@ type Options struct {
 // machine only.
 func (c *Case) Replay(opts Options) (*Observation, error) {
 	// Relists take time (see listing); one that is left out would not.
-	cl, err := sim.New(sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, NoBinder: true, NoElide: true})
+	cl, err := sim.New(sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, ControlPlane: controlplane.Options{Disable: []string{"*"}}, NoElide: true})
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,14 @@ package apiserver
 import (
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,6 +38,17 @@ const (
 	KindService       Kind = "Service"
 	KindPriorityClass Kind = "PriorityClass"
 	KindRuntimeClass  Kind = "RuntimeClass"
+
+	KindDeployment              Kind = "Deployment"
+	KindReplicaSet              Kind = "ReplicaSet"
+	KindStatefulSet             Kind = "StatefulSet"
+	KindDaemonSet               Kind = "DaemonSet"
+	KindControllerRevision      Kind = "ControllerRevision"
+	KindJob                     Kind = "Job"
+	KindCronJob                 Kind = "CronJob"
+	KindPodDisruptionBudget     Kind = "PodDisruptionBudget"
+	KindHorizontalPodAutoscaler Kind = "HorizontalPodAutoscaler"
+	KindEndpointSlice           Kind = "EndpointSlice"
 )
 
 // kindInfo is what the API knows of a kind.
@@ -55,6 +71,16 @@ var kindTable = [...]kindInfo{
 	{KindConfigMap, "configmaps", "configmap", "", "v1", true, func() Object { return &v1.ConfigMap{} }},
 	{KindSecret, "secrets", "secret", "", "v1", true, func() Object { return &v1.Secret{} }},
 	{KindService, "services", "service", "", "v1", true, func() Object { return &v1.Service{} }},
+	{KindPodDisruptionBudget, "poddisruptionbudgets", "poddisruptionbudget", "policy", "v1", true, func() Object { return &policyv1.PodDisruptionBudget{} }},
+	{KindControllerRevision, "controllerrevisions", "controllerrevision", "apps", "v1", true, func() Object { return &appsv1.ControllerRevision{} }},
+	{KindDaemonSet, "daemonsets", "daemonset", "apps", "v1", true, func() Object { return &appsv1.DaemonSet{} }},
+	{KindStatefulSet, "statefulsets", "statefulset", "apps", "v1", true, func() Object { return &appsv1.StatefulSet{} }},
+	{KindDeployment, "deployments", "deployment", "apps", "v1", true, func() Object { return &appsv1.Deployment{} }},
+	{KindReplicaSet, "replicasets", "replicaset", "apps", "v1", true, func() Object { return &appsv1.ReplicaSet{} }},
+	{KindCronJob, "cronjobs", "cronjob", "batch", "v1", true, func() Object { return &batchv1.CronJob{} }},
+	{KindJob, "jobs", "job", "batch", "v1", true, func() Object { return &batchv1.Job{} }},
+	{KindHorizontalPodAutoscaler, "horizontalpodautoscalers", "horizontalpodautoscaler", "autoscaling", "v2", true, func() Object { return &autoscalingv2.HorizontalPodAutoscaler{} }},
+	{KindEndpointSlice, "endpointslices", "endpointslice", "discovery.k8s.io", "v1", true, func() Object { return &discoveryv1.EndpointSlice{} }},
 	{KindLease, "leases", "lease", "coordination.k8s.io", "v1", true, func() Object { return &coordinationv1.Lease{} }},
 	{KindPod, "pods", "pod", "", "v1", true, func() Object { return &v1.Pod{} }},
 	{KindEvent, "events", "event", "", "v1", true, func() Object { return &v1.Event{} }},
@@ -95,6 +121,26 @@ func KindOf(obj runtime.Object) (Kind, bool) {
 		return KindPriorityClass, true
 	case *nodev1.RuntimeClass:
 		return KindRuntimeClass, true
+	case *appsv1.Deployment:
+		return KindDeployment, true
+	case *appsv1.ReplicaSet:
+		return KindReplicaSet, true
+	case *appsv1.StatefulSet:
+		return KindStatefulSet, true
+	case *appsv1.DaemonSet:
+		return KindDaemonSet, true
+	case *appsv1.ControllerRevision:
+		return KindControllerRevision, true
+	case *batchv1.Job:
+		return KindJob, true
+	case *batchv1.CronJob:
+		return KindCronJob, true
+	case *policyv1.PodDisruptionBudget:
+		return KindPodDisruptionBudget, true
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return KindHorizontalPodAutoscaler, true
+	case *discoveryv1.EndpointSlice:
+		return KindEndpointSlice, true
 	}
 	return "", false
 }
@@ -148,6 +194,36 @@ func shallow(obj Object) Object {
 		c := *o
 		return &c
 	case *nodev1.RuntimeClass:
+		c := *o
+		return &c
+	case *appsv1.Deployment:
+		c := *o
+		return &c
+	case *appsv1.ReplicaSet:
+		c := *o
+		return &c
+	case *appsv1.StatefulSet:
+		c := *o
+		return &c
+	case *appsv1.DaemonSet:
+		c := *o
+		return &c
+	case *appsv1.ControllerRevision:
+		c := *o
+		return &c
+	case *batchv1.Job:
+		c := *o
+		return &c
+	case *batchv1.CronJob:
+		c := *o
+		return &c
+	case *policyv1.PodDisruptionBudget:
+		c := *o
+		return &c
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		c := *o
+		return &c
+	case *discoveryv1.EndpointSlice:
 		c := *o
 		return &c
 	}

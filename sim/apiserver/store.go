@@ -67,6 +67,7 @@ type Store struct {
 	services        *table[*v1.Service]
 	priorityClasses *table[*schedulingv1.PriorityClass]
 	runtimeClasses  *table[*nodev1.RuntimeClass]
+	workloads       map[Kind]anyTable // the kinds that only controllers know
 
 	podsByNode map[string][]*v1.Pod
 	nsPods     map[string]*namespacePods
@@ -111,6 +112,7 @@ func NewStore(opts StoreOptions) *Store {
 		services:        newTable[*v1.Service](),
 		priorityClasses: newTable[*schedulingv1.PriorityClass](),
 		runtimeClasses:  newTable[*nodev1.RuntimeClass](),
+		workloads:       newWorkloadTables(),
 		podsByNode:      map[string][]*v1.Pod{},
 		nsPods:          map[string]*namespacePods{},
 		applied:         map[objectKey][]byte{},
@@ -170,6 +172,9 @@ func (s *Store) table(k Kind) anyTable {
 		return s.priorityClasses
 	case KindRuntimeClass:
 		return s.runtimeClasses
+	}
+	if t, ok := s.workloads[k]; ok {
+		return t
 	}
 	return nil
 }

@@ -125,6 +125,8 @@ func prepareStatus(obj Object) {
 		o.Spec = wireLease(o.Spec)
 	case *v1.Event:
 		wireEvent(o)
+	default:
+		resetStatus(obj)
 	}
 }
 
@@ -136,8 +138,9 @@ func (s *Store) stampMeta(now time.Time, obj Object) {
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetManagedFields(nil)
 	obj.SetSelfLink("")
-	if _, ok := obj.(*v1.Pod); !ok {
-		obj.SetGeneration(0) // of the kinds stored only pods have one
+	obj.SetGeneration(0)
+	if hasGeneration(obj) {
+		obj.SetGeneration(1)
 	}
 }
 
@@ -180,6 +183,7 @@ func (s *Store) update(now time.Time, obj Object, sub, verb string) (Object, err
 	if pod, ok := obj.(*v1.Pod); ok && !equality.Semantic.DeepEqual(pod.Spec, old.(*v1.Pod).Spec) {
 		pod.Generation++
 	}
+	countGeneration(obj, old)
 	if sub == "resize" {
 		if err := s.admitResize(obj.(*v1.Pod)); err != nil {
 			return nil, err
@@ -287,7 +291,7 @@ func keepBySubresource(obj, old Object, sub string) error {
 			o.Status = old.(*v1.Service).Status
 		}
 	default:
-		if sub != "" {
+		if !keepWorkloadPart(obj, old, sub) {
 			k, _ := KindOf(obj)
 			return errNoSubresource(k, sub)
 		}

@@ -68,6 +68,9 @@ func (t *Timer) Stop() bool {
 	return true
 }
 
+// When returns when a timer that is set fires.
+func (t *Timer) When() time.Time { return time.Unix(0, t.g.l.heap.items[t.idx].at).UTC() }
+
 // Set tells whether the timer is set.
 func (t *Timer) Set() bool { return t.idx >= 0 }
 
