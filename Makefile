@@ -22,7 +22,7 @@ RACEPKGS ?= ./sim/loop/... ./sim ./scenarios/... ./cmd/... ./fakecri/server/... 
 DAYFLAGS ?=
 # What else `make conformance` passes on, such as --focus.
 CONFORMANCEFLAGS ?=
-SOURCES   = cmd conformance fakecri kubelet scenarios sim
+SOURCES   = cmd conformance fakecri kubelet scale scenarios sim
 
 .PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint race seeds bench fuzz soak clean
 

@@ -39,7 +39,7 @@ func TestStatedPorts(t *testing.T) {
 		ask := func(at time.Duration, path string, want string) {
 			e.Helper()
 			e.sleep(time.Duration(e.status(id).StartedAt) + at - time.Duration(e.l.UnixNano()))
-			code, _, body, took, ok, err := e.rt.QuickHTTP(id, get(t, "http://"+ip+path))
+			code, _, body, took, _, ok, err := e.rt.QuickHTTP(id, get(t, "http://"+ip+path))
 			got := fmt.Sprint(code, " ", string(body), " ", took, " ", err)
 			if !ok || got != want {
 				t.Errorf("%s at %s: %v %q, want %q", path, at, ok, got, want)
@@ -61,7 +61,7 @@ func TestStatedPorts(t *testing.T) {
 		ask(10*time.Second, ":81/any", "200  300ms <nil>")
 		ask(20*time.Second, ":81/any", refused(81))
 		ask(20*time.Second, ":83/", refused(83))
-		if took, ok, err := e.rt.QuickDialTCP(id, ip, 80); took != 0 || !ok || err != nil {
+		if took, _, ok, err := e.rt.QuickDialTCP(id, ip, 80); took != 0 || !ok || err != nil {
 			t.Errorf("dial: %s %v %v", took, ok, err)
 		}
 		if err := e.rt.DialTCP(e.ctx, id, "127.0.0.1", 80); err == nil || err.Error() != "dial tcp 127.0.0.1:80: connect: connection refused" {

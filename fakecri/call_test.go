@@ -65,7 +65,7 @@ func TestCancelledCalls(t *testing.T) {
 					return err
 				}
 				cancel(5*time.Millisecond, create)
-				if len(e.rt.containers) != 0 || len(e.rt.sandboxByID[sb].containers) != 0 {
+				if len(e.rt.containers) != 0 || len(e.rt.sandboxFor(sb).containers) != 0 {
 					e.Fatal("a cancelled CreateContainer left something behind")
 				}
 				id := e.create(sb, "web", "deaf", 0)

@@ -117,7 +117,7 @@ func (r *Runtime) read(ctx context.Context, g *loop.Group, m method, s *subject)
 		return errDead
 	}
 	d := r.daemon
-	wait := time.Duration(r.between(r.lat[m], methods[m].name, s))
+	wait := time.Duration(r.between(r.latency(m), methods[m].name, s))
 	if d == nil {
 		wait = 0
 	}
@@ -209,12 +209,12 @@ func (r *Runtime) gate(ctx context.Context, d *daemon, m method, s *subject) err
 
 // pause passes a call's latency.
 func (r *Runtime) pause(ctx context.Context, m method, s *subject) error {
-	return r.l.Sleep(ctx, time.Duration(r.between(r.lat[m], methods[m].name, s)))
+	return r.l.Sleep(ctx, time.Duration(r.between(r.latency(m), methods[m].name, s)))
 }
 
 // shortPause passes the latency of a stop that found nothing to stop.
 func (r *Runtime) shortPause(ctx context.Context, m method, s *subject) error {
-	return r.l.Sleep(ctx, time.Duration(r.between(r.lat[m], methods[m].name, s)/repeatShare))
+	return r.l.Sleep(ctx, time.Duration(r.between(r.latency(m), methods[m].name, s)/repeatShare))
 }
 
 // pauseRegardless passes a call's latency also if the call is cancelled.
@@ -235,7 +235,7 @@ func (r *Runtime) record(kind trace.Kind, m method, s *subject, took int64, err 
 	if r.rec == nil {
 		return
 	}
-	fields := make([]trace.Field, 0, 6)
+	fields := r.fields[:0]
 	if s.timeout >= 0 {
 		fields = append(fields, trace.Int("timeout", s.timeout))
 	}
@@ -259,6 +259,7 @@ func (r *Runtime) record(kind trace.Kind, m method, s *subject, took int64, err 
 		fields = append(fields, trace.Str("error", st.Code().String()), trace.Str("message", st.Message()))
 	}
 	r.rec.Record(kind, s.object(), methods[m].name, fields...)
+	r.fields = fields[:0] // a recorder keeps a copy, if any
 }
 
 // object names the subject as the trace does.

@@ -37,7 +37,6 @@ type container struct {
 
 	process *process    // nil unless alive
 	exited  *loop.Event // made by who waits for the exit
-	entry   *runtimeapi.Container
 }
 
 func (c *container) subject() subject {
@@ -157,11 +156,11 @@ func (r *Runtime) createContainer(ctx context.Context, d *daemon, sub *subject, 
 	c.listed = true
 	r.holdImage(img.source)
 	r.containerGen++
-	r.containerByID[c.id] = c
+	r.containerByID.add(c)
 	r.containers = append(r.containers, c)
 	s.pod.containers = append(s.pod.containers, c)
 	r.countLabel(config.Labels, s.config.Metadata.Uid, 1)
-	r.containersChanged()
+	r.changed()
 	r.event(eventCreated, c.id, s)
 	return c.id, nil
 }
@@ -335,21 +334,20 @@ func (r *Runtime) removeContainer(c *container) {
 	r.dropLayer(c)
 	r.releaseImage(c.image.source)
 	r.containerGen++
-	delete(r.containerByID, c.id)
+	r.containerByID.drop(c)
 	r.containers = deleteItem(r.containers, c)
 	s.containers = deleteItem(s.containers, c)
 	s.pod.containers = deleteItem(s.pod.containers, c)
 	r.countLabel(c.config.Labels, s.config.Metadata.Uid, -1)
 	r.dropPod(s)
-	r.containersChanged()
+	r.changed()
 	r.event(eventDeleted, c.id, s)
 }
 
 // setContainerState makes a change of state visible.
 func (r *Runtime) setContainerState(c *container, state runtimeapi.ContainerState) {
 	c.state = state
-	c.entry = nil
-	r.containersChanged()
+	r.changed()
 }
 
 // UpdateContainerResources takes over the resources that are set, all or, with

@@ -37,8 +37,7 @@
 //
 // [Client.Generation] grows with every change that a listing of sandboxes or
 // containers could show, faults included, so two equal values mean that
-// another listing is a waste of time. While nothing changes, an unfiltered
-// listing returns the very same slice. A listing by the label
+// another listing is a waste of time; listings are not kept. A listing by the label
 // io.kubernetes.pod.uid looks at that pod only.
 //
 // # Identity

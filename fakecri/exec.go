@@ -103,7 +103,7 @@ func (r *Runtime) QuickExecSync(id string, cmd []string, timeout time.Duration) 
 	}
 	sub := c.subject()
 	sub.attempt += uint32(r.l.UnixNano()) // each has a latency of its own
-	took = time.Duration(r.between(r.lat[mExecSync], "ExecSync", &sub))
+	took = time.Duration(r.between(r.latency(mExecSync), "ExecSync", &sub))
 	out, runs, err := r.statedExec(c, cmd)
 	if err == nil && timeout > 0 && runs > timeout {
 		return nil, took + timeout, true, execTimeout(timeout)

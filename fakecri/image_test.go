@@ -109,7 +109,7 @@ func TestImages(t *testing.T) {
 		cid, err := e.c.CreateContainer(e.ctx, e.sandbox("web", 0), cfg, nil)
 		e.ok(err)
 		st := e.status(cid)
-		if st.ImageId != id || e.rt.containers[0].listEntry().ImageId != id || st.User.Linux.Uid != 1003 || st.User.Linux.Gid != 7 {
+		if st.ImageId != id || e.rt.listContainers(nil)[0].ImageId != id || st.User.Linux.Uid != 1003 || st.User.Linux.Gid != 7 {
 			t.Errorf("container %+v", st)
 		}
 	})

@@ -63,6 +63,11 @@ func (c *container) argv() []string {
 // resolve says what a container runs: a behaviour, or that its processes are
 // interpreted.
 func (r *Runtime) resolve(c *container) (*Behaviour, bool) {
+	if f := r.opts.Behave; f != nil {
+		if b := f(c.sandbox.config, c.config); b != nil {
+			return b, false
+		}
+	}
 	if p := r.programOf(c); p != nil {
 		return p.at(c.config.Metadata.Attempt), false
 	}

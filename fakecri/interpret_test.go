@@ -307,12 +307,12 @@ func TestExecCallerDies(t *testing.T) {
 		other := e.rt.Client(g)
 		g.Go("exec", func(ctx context.Context) { _, _, _ = other.ExecSync(ctx, id, []string{"sleep", "4321"}, 0) })
 		e.sleep(time.Second)
-		if n := len(e.rt.containerByID[id].process.in.kc.Processes()); n != 2 {
+		if n := len(e.rt.containerFor(id).process.in.kc.Processes()); n != 2 {
 			t.Errorf("%d processes", n)
 		}
 		g.Kill()
 		e.sleep(time.Second)
-		if n := len(e.rt.containerByID[id].process.in.kc.Processes()); n != 1 {
+		if n := len(e.rt.containerFor(id).process.in.kc.Processes()); n != 1 {
 			t.Errorf("%d processes after the caller's death", n)
 		}
 	})
@@ -342,7 +342,7 @@ func TestInterpretedNetwork(t *testing.T) {
 			t.Errorf("%d %v", code, err)
 		}
 		e.ok(e.rt.DialTCP(e.ctx, id, ip, 80))
-		if _, ok, _ := e.rt.QuickDialTCP(id, ip, 80); ok {
+		if _, _, ok, _ := e.rt.QuickDialTCP(id, ip, 80); ok {
 			t.Error("answered without dialling")
 		}
 		out, _, err := e.c.ExecSync(e.ctx, id, []string{"wget", "-q", "-O", "-", "http://" + apiIP + ":9000/"}, 0)
@@ -446,7 +446,7 @@ func TestUnknownUser(t *testing.T) {
 		sb := e.sandbox("web", 0)
 		id, err := e.startCommand(sb, "web", "a", "busybox", "sleep", "100")
 		e.ok(err)
-		if got := e.rt.containerByID[id].process.in.cred.UID; got != 33 {
+		if got := e.rt.containerFor(id).process.in.cred.UID; got != 33 {
 			t.Errorf("uid %d", got)
 		}
 		cfg := containerConfig("web", "b", 0)

@@ -29,20 +29,22 @@ func (r *Runtime) selectorSubject(selector map[string]string) subject {
 
 func (r *Runtime) listSandboxes(f *runtimeapi.PodSandboxFilter) []*runtimeapi.PodSandbox {
 	if f.GetId() == "" && f.GetState() == nil && len(f.GetLabelSelector()) == 0 {
-		if r.sandboxList == nil {
-			r.sandboxList = make([]*runtimeapi.PodSandbox, len(r.sandboxes))
-			for i, s := range r.sandboxes {
-				r.sandboxList[i] = s.listEntry()
-			}
+		out := make([]*runtimeapi.PodSandbox, len(r.sandboxes))
+		entries := make([]runtimeapi.PodSandbox, len(out))
+		for i, s := range r.sandboxes {
+			out[i] = &entries[i]
+			s.listEntry(out[i])
 		}
-		return r.sandboxList
+		return out
 	}
 	var out []*runtimeapi.PodSandbox
 	for _, s := range r.sandboxCandidates(f.GetId(), f.GetLabelSelector()) {
 		if s.listed &&
 			(f.GetState() == nil || s.state == f.State.State) &&
 			labelsMatch(s.config.Labels, f.LabelSelector) {
-			out = append(out, s.listEntry())
+			e := &runtimeapi.PodSandbox{}
+			s.listEntry(e)
+			out = append(out, e)
 		}
 	}
 	return out
@@ -65,19 +67,16 @@ func (r *Runtime) sandboxCandidates(id string, selector map[string]string) []*sa
 	return r.sandboxes
 }
 
-func (s *sandbox) listEntry() *runtimeapi.PodSandbox {
-	if s.entry == nil {
-		s.entry = &runtimeapi.PodSandbox{
-			Id:             s.id,
-			Metadata:       s.config.Metadata,
-			State:          s.state,
-			CreatedAt:      s.createdAt,
-			Labels:         s.config.Labels,
-			Annotations:    s.config.Annotations,
-			RuntimeHandler: s.handler,
-		}
-	}
-	return s.entry
+// listEntry makes what listings show. It is not kept: whoever lists has the
+// runtime's generation to know when it is worth while.
+func (s *sandbox) listEntry(e *runtimeapi.PodSandbox) {
+	e.Id = s.id
+	e.Metadata = s.config.Metadata
+	e.State = s.state
+	e.CreatedAt = s.createdAt
+	e.Labels = s.config.Labels
+	e.Annotations = s.config.Annotations
+	e.RuntimeHandler = s.handler
 }
 
 // ListContainers returns the containers that the filter lets through, in order
@@ -91,18 +90,20 @@ func (c *Client) ListContainers(ctx context.Context, filter *runtimeapi.Containe
 
 func (r *Runtime) listContainers(f *runtimeapi.ContainerFilter) []*runtimeapi.Container {
 	if f.GetId() == "" && f.GetState() == nil && f.GetPodSandboxId() == "" && len(f.GetLabelSelector()) == 0 {
-		if r.containerList == nil {
-			r.containerList = make([]*runtimeapi.Container, len(r.containers))
-			for i, c := range r.containers {
-				r.containerList[i] = c.listEntry()
-			}
+		out := make([]*runtimeapi.Container, len(r.containers))
+		entries := make([]runtimeapi.Container, len(out))
+		for i, c := range r.containers {
+			out[i] = &entries[i]
+			c.listEntry(out[i])
 		}
-		return r.containerList
+		return out
 	}
 	var out []*runtimeapi.Container
 	for _, c := range r.containerCandidates(f.GetId(), f.GetPodSandboxId(), f.GetLabelSelector()) {
 		if f.GetState() == nil || c.state == f.State.State {
-			out = append(out, c.listEntry())
+			e := &runtimeapi.Container{}
+			c.listEntry(e)
+			out = append(out, e)
 		}
 	}
 	return out
@@ -142,22 +143,17 @@ func (r *Runtime) containerCandidates(id, sandboxID string, selector map[string]
 	return out
 }
 
-func (c *container) listEntry() *runtimeapi.Container {
-	if c.entry == nil {
-		c.entry = &runtimeapi.Container{
-			Id:           c.id,
-			PodSandboxId: c.sandbox.id,
-			Metadata:     c.config.Metadata,
-			Image:        c.config.Image,
-			ImageRef:     c.image.ref,
-			ImageId:      c.image.id,
-			State:        c.state,
-			CreatedAt:    c.createdAt,
-			Labels:       c.config.Labels,
-			Annotations:  c.config.Annotations,
-		}
-	}
-	return c.entry
+func (c *container) listEntry(e *runtimeapi.Container) {
+	e.Id = c.id
+	e.PodSandboxId = c.sandbox.id
+	e.Metadata = c.config.Metadata
+	e.Image = c.config.Image
+	e.ImageRef = c.image.ref
+	e.ImageId = c.image.id
+	e.State = c.state
+	e.CreatedAt = c.createdAt
+	e.Labels = c.config.Labels
+	e.Annotations = c.config.Annotations
 }
 
 // labelsMatch tells whether labels has every pair of the selector.

@@ -43,18 +43,19 @@ func (r *Runtime) HTTP(ctx context.Context, containerID string, req *http.Reques
 }
 
 // QuickHTTP is HTTP where the answer is known without running anything; took is
-// how long it takes. Else ok is false, and HTTP must be called.
-func (r *Runtime) QuickHTTP(containerID string, req *http.Request) (code int, header http.Header, body []byte, took time.Duration, ok bool, err error) {
+// how long it takes. Else ok is false, and HTTP must be called. holds means
+// that the answer stays the same until OnAnswerChange tells otherwise.
+func (r *Runtime) QuickHTTP(containerID string, req *http.Request) (code int, header http.Header, body []byte, took time.Duration, holds, ok bool, err error) {
 	host, port, err := hostPort(req)
 	if err != nil {
-		return 0, nil, nil, 0, true, err
+		return 0, nil, nil, 0, false, true, err
 	}
 	a := r.ask(containerID, host, port)
 	if a.live != nil {
-		return 0, nil, nil, 0, false, nil
+		return 0, nil, nil, 0, false, false, nil
 	}
 	code, body, err = a.http(req)
-	return code, nil, body, a.took, true, err
+	return code, nil, body, a.took, a.holds(containerID), true, err
 }
 
 // DialTCP opens a connection and closes it again.
@@ -70,12 +71,12 @@ func (r *Runtime) DialTCP(ctx context.Context, containerID, host string, port in
 }
 
 // QuickDialTCP is DialTCP where the answer is known without running anything.
-func (r *Runtime) QuickDialTCP(containerID, host string, port int) (took time.Duration, ok bool, err error) {
+func (r *Runtime) QuickDialTCP(containerID, host string, port int) (took time.Duration, holds, ok bool, err error) {
 	a := r.ask(containerID, host, port)
 	if a.live != nil {
-		return 0, false, nil
+		return 0, false, false, nil
 	}
-	return a.dialTook(), true, a.err
+	return a.dialTook(), a.holds(containerID), true, a.err
 }
 
 // GRPCHealth asks for the health of a service and returns its serving status,
@@ -96,13 +97,13 @@ func (r *Runtime) GRPCHealth(ctx context.Context, containerID, host string, port
 
 // QuickGRPCHealth is GRPCHealth where the answer is known without running
 // anything.
-func (r *Runtime) QuickGRPCHealth(containerID, host string, port int, service string) (health string, took time.Duration, ok bool, err error) {
+func (r *Runtime) QuickGRPCHealth(containerID, host string, port int, service string) (health string, took time.Duration, holds, ok bool, err error) {
 	a := r.ask(containerID, host, port)
 	if a.live != nil {
-		return "", 0, false, nil
+		return "", 0, false, false, nil
 	}
 	health, err = a.grpc(service)
-	return health, a.took, true, err
+	return health, a.took, a.holds(containerID), true, err
 }
 
 var (
@@ -177,7 +178,7 @@ const unreachableAfter = 3 * time.Second
 
 // ask finds out who answers at an address.
 func (r *Runtime) ask(containerID, host string, port int) answer {
-	c := r.containerByID[containerID]
+	c := r.containerFor(containerID)
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
 		if host != "localhost" {

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"time"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/sim/loop"
 	"github.com/drydock-sim/drydock/sim/memfs"
@@ -92,6 +94,10 @@ type Options struct {
 
 	// Programs say what containers do; the first that matches counts.
 	Programs []Program
+	// Behave, if any, is asked before Programs what a run of a container does;
+	// nil means that it does not say. It must always answer the same, may be
+	// called from several loops at once, and what it returns is not written to.
+	Behave func(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) *Behaviour
 	// Interpret has containers whose program is that of a known image, or not
 	// known, run as a process too, so that others can be run beside it and be
 	// connected to it. By default nothing is interpreted that need not be.

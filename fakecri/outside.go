@@ -186,6 +186,7 @@ func (r *Runtime) PowerCut() {
 	}
 	for _, s := range r.sandboxes {
 		s.netUp = false
+		r.networkDown(s)
 		if s.state == sandboxReady {
 			r.setSandboxState(s, sandboxNotReady)
 		}

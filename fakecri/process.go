@@ -59,6 +59,8 @@ type process struct {
 	stopSignal            int
 	logs                  *logState
 	in                    *interpreted // of an interpreted one
+	// relied: somebody takes it that the answers of its ports stay as they are.
+	relied bool
 }
 
 // isShellScript recognises sh -c '...'.
@@ -344,6 +346,7 @@ func (r *Runtime) exit(c *container, e exitStatus) {
 			r.account(p, -1)
 		}
 		p.logs.stop()
+		r.answersChanged(c, p)
 	}
 	c.finishedAt = r.l.UnixNano()
 	if p != nil && p.in != nil && p.in.endedAt != 0 && e.reason != unknownReason {

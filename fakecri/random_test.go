@@ -3,6 +3,7 @@ package fakecri
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"runtime"
 	"testing"
 	"time"
@@ -112,7 +113,7 @@ func checkFilters(rt *Runtime) {
 		panic("a filtered listing of containers is not the whole, filtered")
 	}
 	for i := range got {
-		if got[i] != want[i] {
+		if !reflect.DeepEqual(got[i], want[i]) {
 			panic("a filtered listing has other entries or another order")
 		}
 	}
@@ -134,7 +135,7 @@ func randomCall(ctx context.Context, rt *Runtime, c *Client, draw func(string, i
 	var sb, id string
 	if n := len(rt.sandboxes); n > 0 {
 		sb = rt.sandboxes[draw("sandbox", n)].id
-		pod = rt.sandboxByID[sb].config.Metadata.Name
+		pod = rt.sandboxFor(sb).config.Metadata.Name
 	}
 	if n := len(rt.containers); n > 0 {
 		id = rt.containers[draw("id", n)].id

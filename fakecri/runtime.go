@@ -23,8 +23,9 @@ const labelPodUID = "io.kubernetes.pod.uid"
 type Runtime struct {
 	l      *loop.Loop
 	rec    *trace.Recorder
+	fields []trace.Field // of the record being made: memory for the next
 	opts   Options
-	lat    [methodCount]Range
+	lat    []Range // by method; nil: all are as usual
 	daemon *daemon // nil while it is down
 
 	gen      uint64
@@ -33,8 +34,8 @@ type Runtime struct {
 	containerGen uint64
 	ids          uint64
 
-	sandboxByID   map[string]*sandbox
-	containerByID map[string]*container
+	sandboxByID   byID[*sandbox]
+	containerByID byID[*container]
 	pods          map[string]*podRecords // by the uid of the sandboxes' metadata
 	// sandboxes and containers are what listings show, in order of creation.
 	sandboxes  []*sandbox
@@ -42,10 +43,6 @@ type Runtime struct {
 	// mislabelled counts what is listed under a pod uid label that isn't its
 	// pod's uid; unless 0, the index by pod is of no use to that filter.
 	mislabelled int
-
-	// What the unfiltered listings return until something changes.
-	sandboxList   []*runtimeapi.PodSandbox
-	containerList []*runtimeapi.Container
 
 	images imageStore
 	disks  disks
@@ -58,8 +55,9 @@ type Runtime struct {
 	// lost is what a power cut ended and the daemon hasn't found out yet.
 	lost []*container
 
-	watchers  []watcher
-	listeners []listener
+	watchers       []watcher
+	answerWatchers []answerWatcher
+	listeners      []listener
 
 	trees    *Trees
 	commands kernel.Commands // what interpreted programs do; made for the first
@@ -73,9 +71,8 @@ type Runtime struct {
 
 	networkNotReady *runtimeapi.RuntimeCondition
 	handlers        []*runtimeapi.RuntimeHandler
-	// plainLinux is shared by the statuses of sandboxes that ask for nothing
-	// special.
-	plainLinux *runtimeapi.LinuxPodSandboxStatus
+	// linux is shared by the statuses of sandboxes with the same namespaces.
+	linux *runtimeapi.LinuxPodSandboxStatus
 }
 
 // daemon is one life of the runtime's daemon.
@@ -101,25 +98,26 @@ func New(opts Options) *Runtime {
 	}
 	opts.setDefaults()
 	r := &Runtime{
-		l:             opts.Loop,
-		rec:           opts.Recorder,
-		opts:          opts,
-		sandboxByID:   map[string]*sandbox{},
-		containerByID: map[string]*container{},
-		pods:          map[string]*podRecords{},
-		gen:           1,
-		imageGen:      1,
-		processes:     opts.Loop.NewGroup("processes"),
-		trees:         opts.Trees,
-		bootedAt:      opts.Loop.UnixNano(),
+		l:         opts.Loop,
+		rec:       opts.Recorder,
+		opts:      opts,
+		pods:      map[string]*podRecords{},
+		gen:       1,
+		imageGen:  1,
+		processes: opts.Loop.NewGroup("processes"),
+		trees:     opts.Trees,
+		bootedAt:  opts.Loop.UnixNano(),
 	}
 	if r.trees != nil {
 		r.trees.prepare(r.l, opts.Images)
 	}
-	for m := range methods {
-		r.lat[m] = methods[m].latency
-		if d, ok := opts.Latency[methods[m].name]; ok {
-			r.lat[m] = d
+	if len(opts.Latency) > 0 {
+		r.lat = make([]Range, methodCount)
+		for m := range methods {
+			r.lat[m] = methods[m].latency
+			if d, ok := opts.Latency[methods[m].name]; ok {
+				r.lat[m] = d
+			}
 		}
 	}
 	features := &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: !r.opts.NoUserNamespaces}
@@ -127,12 +125,20 @@ func New(opts Options) *Runtime {
 	for _, h := range opts.Handlers {
 		r.handlers = append(r.handlers, &runtimeapi.RuntimeHandler{Name: h, Features: features})
 	}
-	r.plainLinux = &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: &runtimeapi.NamespaceOption{}}}
+	r.linux = &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: &runtimeapi.NamespaceOption{}}}
 	r.ips.init(opts.PodCIDR)
 	r.initDisks()
 	r.images.init(r)
 	r.initUse()
 	return r
+}
+
+// latency is how long a method takes.
+func (r *Runtime) latency(m method) Range {
+	if r.lat == nil {
+		return methods[m].latency
+	}
+	return r.lat[m]
 }
 
 // StartDaemon starts the daemon, unless it is up. After a power cut it finds
@@ -220,25 +226,13 @@ func (r *Runtime) watch(g *loop.Group, fn func()) {
 	})
 }
 
-// sandboxesChanged and containersChanged are called at each change that a
-// listing shows.
-func (r *Runtime) sandboxesChanged() {
-	r.changed()
-	r.sandboxList = nil
-}
-
-func (r *Runtime) containersChanged() {
-	r.changed()
-	r.containerList = nil
-}
-
 // generation is Client.Generation.
 func (r *Runtime) generation() uint64 {
 	// A listing that fails, hangs or takes time is not like the one before,
 	// so whoever compares generations has to make it.
 	if r.daemon == nil || len(r.faults) > 0 && r.listingFaulted() ||
-		r.lat[mListPodSandbox].Max > 0 || r.lat[mListContainers].Max > 0 ||
-		r.lat[mListPodSandbox].Min > 0 || r.lat[mListContainers].Min > 0 {
+		r.latency(mListPodSandbox).Max > 0 || r.latency(mListContainers).Max > 0 ||
+		r.latency(mListPodSandbox).Min > 0 || r.latency(mListContainers).Min > 0 {
 		r.gen++
 	}
 	return r.gen
@@ -246,7 +240,7 @@ func (r *Runtime) generation() uint64 {
 
 // prompt tells whether a call would be answered at once and leave no trace.
 func (r *Runtime) prompt(m method) bool {
-	if r.daemon == nil || r.lat[m].Max > 0 || r.lat[m].Min > 0 || r.rec.TraceReads() {
+	if r.daemon == nil || r.latency(m).Max > 0 || r.latency(m).Min > 0 || r.rec.TraceReads() {
 		return false
 	}
 	for _, f := range r.faults {

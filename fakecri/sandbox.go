@@ -33,7 +33,6 @@ type sandbox struct {
 	// containers are in order of their requests, those being created included.
 	containers []*container
 
-	entry  *runtimeapi.PodSandbox       // what listings show; nil after a change
 	status *runtimeapi.PodSandboxStatus // what PodSandboxStatus shows; nil after a change
 }
 
@@ -98,13 +97,13 @@ func (r *Runtime) runPodSandbox(ctx context.Context, d *daemon, sub *subject, co
 	r.use.lowPIDs.grown(false)
 	s.createdAt = r.l.UnixNano()
 	s.listed = true
-	r.sandboxByID[s.id] = s
+	r.sandboxByID.add(s)
 	r.sandboxes = append(r.sandboxes, s)
 	if n := len(p.sandboxes); p.sandboxes[n-1] != s { // listings are in order of creation
 		p.sandboxes = append(deleteItem(p.sandboxes, s), s)
 	}
 	r.countLabel(config.Labels, md.Uid, 1)
-	r.sandboxesChanged()
+	r.changed()
 	r.event(eventCreated, s.id, s)
 	r.event(eventStarted, s.id, s)
 	return s.id, nil
@@ -187,6 +186,7 @@ func (r *Runtime) endSandbox(s *sandbox) {
 		s.ip = netip.Addr{}
 	}
 	s.netUp = false
+	r.networkDown(s)
 	if r.machine != nil {
 		r.dropPodKernel(s)
 	}
@@ -202,8 +202,8 @@ func (r *Runtime) setSandboxState(s *sandbox, state runtimeapi.PodSandboxState) 
 		r.dropUse(s)
 	}
 	s.state = state
-	s.entry, s.status = nil, nil
-	r.sandboxesChanged()
+	s.status = nil
+	r.changed()
 	if stopped {
 		r.event(eventStopped, s.id, s)
 	}
@@ -245,7 +245,7 @@ func (r *Runtime) removeSandbox(s *sandbox) {
 		}
 	}
 	s.listed = false
-	delete(r.sandboxByID, s.id)
+	r.sandboxByID.drop(s)
 	r.sandboxes = deleteItem(r.sandboxes, s)
 	s.pod.sandboxes = deleteItem(s.pod.sandboxes, s)
 	r.countLabel(s.config.Labels, s.config.Metadata.Uid, -1)
@@ -253,7 +253,7 @@ func (r *Runtime) removeSandbox(s *sandbox) {
 	if r.hadKernel {
 		r.removeSandboxFiles(s)
 	}
-	r.sandboxesChanged()
+	r.changed()
 	r.event(eventDeleted, s.id, s)
 }
 
@@ -297,13 +297,25 @@ func (s *sandbox) currentStatus(r *Runtime) *runtimeapi.PodSandboxStatus {
 	if s.netUp {
 		st.Network.Ip = s.ip.String()
 	}
-	if o := s.config.GetLinux().GetSecurityContext().GetNamespaceOptions(); o != nil {
-		st.Linux = &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: o}}
-	} else {
-		st.Linux = r.plainLinux
+	o := s.config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+	if o == nil {
+		o = &runtimeapi.NamespaceOption{}
 	}
+	if !sameNamespaces(o, r.linux.Namespaces.Options) {
+		r.linux = &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: o}}
+	}
+	st.Linux = r.linux
 	s.status = st
 	return st
+}
+
+// sameNamespaces tells whether a and b are the same; false of those with a user
+// namespace, whose mappings are their own.
+func sameNamespaces(a, b *runtimeapi.NamespaceOption) bool {
+	plain := func(u *runtimeapi.UserNamespace) bool { return len(u.GetUids()) == 0 && len(u.GetGids()) == 0 }
+	return a.Network == b.Network && a.Pid == b.Pid && a.Ipc == b.Ipc && a.TargetId == b.TargetId &&
+		(a.UsernsOptions == nil) == (b.UsernsOptions == nil) && a.UsernsOptions.GetMode() == b.UsernsOptions.GetMode() &&
+		plain(a.UsernsOptions) && plain(b.UsernsOptions)
 }
 
 // UpdatePodSandboxResources changes the pod's memory limit.

@@ -174,7 +174,7 @@ func TestAttachSlowClient(t *testing.T) {
 		}
 		e.ok(e.c.StopContainer(e.ctx, id, 1))
 		e.ok(done.Wait(e.ctx))
-		if e.rt.attached[e.rt.containerByID[id]] != nil {
+		if e.rt.attached[e.rt.containerFor(id)] != nil {
 			t.Error("clients are left")
 		}
 	})

@@ -361,7 +361,11 @@ type Stats struct {
 // Stats returns the counts since Start.
 func (kl *Kubelet) Stats() Stats {
 	s := Stats{Housekeepings: kl.housekeepings, RuntimeChecks: kl.runtimeChecks}
+	if kl.runtimeUp.rounds != nil {
+		s.RuntimeChecks += uint64(kl.runtimeUp.rounds.LeftOut())
+	}
 	if kl.workers != nil {
+		kl.catchUpResyncs()
 		s.Syncs, s.Resyncs = kl.workers.runs, kl.workers.quiets
 	}
 	if kl.probes != nil {

@@ -82,6 +82,7 @@ func (kl *Kubelet) buildEviction() error {
 		},
 		NodeEvent: func(eventtype, reason, message string) { kl.recorder.Event(kl.node.ref, eventtype, reason, message) },
 		Log:       kl.log,
+		Changed:   func() { kl.nodeStatus.Unpark() },
 	}
 	if kl.opts.AllocatableIgnoresEviction {
 		o.Config.Allocatable = false

@@ -17,6 +17,7 @@ import (
 func (kl *Kubelet) buildProbes() {
 	kl.probes = prober.New(prober.Options{
 		Loop: kl.l, Group: kl.g, Statuses: kl.statusManager, Recorder: kl.recorder, Network: kl.opts.Network, Runner: commandRunner{kl},
+		NoElide: kl.opts.NoElide,
 	})
 }
 

@@ -35,10 +35,13 @@ type nodeInformer struct {
 	local     *v1.Node
 	resources *nodestatus.Resources
 	machine   *nodestatus.Machine
+	// before is called before each change of the node.
+	before func()
 }
 
 func (n *nodeInformer) start(g *loop.Group, w NodeWatcher, name string) {
 	w.WatchNode(g, name, func(node *v1.Node) {
+		n.before()
 		n.node = node
 		if !n.synced.Fired() {
 			n.synced.Fire()
@@ -47,6 +50,7 @@ func (n *nodeInformer) start(g *loop.Group, w NodeWatcher, name string) {
 		if t == watch.Deleted {
 			node = nil
 		}
+		n.before()
 		n.node = node
 	})
 }
@@ -164,7 +168,15 @@ func (kl *Kubelet) nodeSources() nodestatus.Sources {
 		ShutdownErrors:      kl.shutdown.ShutdownStatus,
 		UpdateRuntimeUp:     kl.updateRuntimeUp,
 		Node:                kl.node.get,
+		Steady:              kl.nodeSteady,
 	}
+}
+
+// nodeSteady tells that what the node's status shows changes only together with
+// a call of nodeStatus.Unpark: by the runtime, the API's node, the list of
+// images, the eviction manager and the shutdown manager.
+func (kl *Kubelet) nodeSteady() bool {
+	return kl.loop.notified && kl.state.assured && kl.pleg.Parked() && kl.state.storageError == nil
 }
 
 // imageList is the list of images that node status shows.
@@ -216,6 +228,7 @@ func (kl *Kubelet) listImages(ctx context.Context) {
 		list = append(list, nodestatus.Image{ID: r.Id, RepoDigests: r.RepoDigests, RepoTags: r.RepoTags, Size: int64(r.Size)})
 	}
 	kl.images.raw, kl.images.list = slices.Clone(raw), list
+	kl.nodeStatus.Unpark()
 }
 
 func isUnimplemented(err error) bool { return grpcstatus.Code(err) == codes.Unimplemented }

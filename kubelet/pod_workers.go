@@ -38,6 +38,8 @@ type podSyncer interface {
 	// Unmoved tells whether the sync loop would now begin a sync of the pod
 	// that is Unchanged.
 	Unmoved(quiet *quietSync) bool
+	// Fixed tells whether a pod that is Unmoved stays so until Stir is called.
+	Fixed(pod *v1.Pod) bool
 	SyncTerminatingPod(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus, grace *int64, statusFn PodStatusFunc) error
 	SyncTerminatingRuntimePod(ctx context.Context, running *kubecontainer.Pod) error
 	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus) error
@@ -69,6 +71,8 @@ type podWorkersOptions struct {
 	// Cancelled is told when the sync of a pod is to be given up, since the pod
 	// begins to terminate, and at later updates of it; may be nil.
 	Cancelled func(types.UID)
+	// Stir is called before anything about a pod changes here; may be nil.
+	Stir func()
 	// Changed is told of each change that housekeeping could act on; may be nil.
 	Changed func()
 }
@@ -120,6 +124,9 @@ func (w *podWorkers) UpdatePod(o UpdatePodOptions) {
 	if o.Pod == nil && (o.RunningPod == nil || o.UpdateType != kubetypes.SyncPodKill) {
 		w.logf("Pod update is ignored, runtime pods can only be killed")
 		return
+	}
+	if w.Stir != nil {
+		w.Stir()
 	}
 	now := w.l.UnixNano()
 	uid := optionsUID(&o)
@@ -260,7 +267,7 @@ func (w *podWorkers) neverStarts(uid types.UID) bool {
 func (w *podWorkers) launch(s *podState, run podRun, status *kubecontainer.PodStatus, err error) {
 	if !w.NoElide && !s.loud && run.work == syncWork && err == nil && run.options.UpdateType == kubetypes.SyncPodSync &&
 		w.Syncer.Unchanged(&s.quiet, s.active.Pod, run.options.MirrorPod, status) {
-		w.quietRun(s)
+		w.quietRun(s, w.l.UnixNano())
 		w.next(s)
 		return
 	}
@@ -336,37 +343,6 @@ func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *podRun, st
 
 func (w *podWorkers) enqueue(s *podState, d time.Duration) {
 	w.Queue.Enqueue(&s.item, w.l.UnixNano()+int64(d))
-}
-
-// resyncUnchanged gives what is due, and would have nothing to do, its next
-// time. It is what the sync loop would bring about if it took up these pods
-// now: it would tell the workers of pods that they know, as they are, and these
-// would be idle again at the same instant. It stops at the first pod for which
-// that is not certain.
-func (w *podWorkers) resyncUnchanged(now int64) {
-	if w.NoElide {
-		return
-	}
-	for {
-		it, due := w.Queue.First()
-		if it == nil || due >= now {
-			return
-		}
-		s, _ := it.Owner.(*podState)
-		if s == nil || !s.idle() || !w.Cache.SeenSince(s.lastRun) || !w.Syncer.Unmoved(&s.quiet) {
-			return
-		}
-		w.quietRun(s)
-	}
-}
-
-// quietRun is a run that is left out.
-func (w *podWorkers) quietRun(s *podState) {
-	w.quiets++
-	w.runs++
-	s.cancelled = false
-	s.lastRun = w.l.Now()
-	w.enqueue(s, w.requeueDelay(s, nil))
 }
 
 func (w *podWorkers) jitter(s *podState, d time.Duration) time.Duration {

@@ -44,6 +44,7 @@ func (f *fakeSyncer) Unchanged(*quietSync, *v1.Pod, *v1.Pod, *kubecontainer.PodS
 	return f.same
 }
 func (f *fakeSyncer) Unmoved(*quietSync) bool { return false }
+func (f *fakeSyncer) Fixed(*v1.Pod) bool      { return false }
 func (f *fakeSyncer) SyncTerminatingPod(ctx context.Context, _ *v1.Pod, _ *kubecontainer.PodStatus, grace *int64, _ PodStatusFunc) error {
 	if grace == nil {
 		return f.note(ctx, "terminating")

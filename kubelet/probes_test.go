@@ -28,17 +28,17 @@ func (n network) GRPCHealth(ctx context.Context, id, host string, port int, serv
 }
 
 func (n network) QuickHTTP(id string, req *http.Request) (a prober.HTTPAnswer, ok bool) {
-	a.Status, a.Header, a.Body, a.Took, ok, a.Err = n.rt.QuickHTTP(id, req)
+	a.Status, a.Header, a.Body, a.Took, a.Holds, ok, a.Err = n.rt.QuickHTTP(id, req)
 	return a, ok
 }
 
 func (n network) QuickTCP(id, host string, port int) (a prober.TCPAnswer, ok bool) {
-	a.Took, ok, a.Err = n.rt.QuickDialTCP(id, host, port)
+	a.Took, a.Holds, ok, a.Err = n.rt.QuickDialTCP(id, host, port)
 	return a, ok
 }
 
 func (n network) QuickGRPC(id, host string, port int, service string) (a prober.GRPCAnswer, ok bool) {
-	a.Status, a.Took, ok, a.Err = n.rt.QuickGRPCHealth(id, host, port, service)
+	a.Status, a.Took, a.Holds, ok, a.Err = n.rt.QuickGRPCHealth(id, host, port, service)
 	return a, ok
 }
 

@@ -17,6 +17,9 @@ import (
 // runtimeUp is what the last good runtime status told.
 type runtimeUp struct {
 	lock *loop.Semaphore
+	// rounds are those of updateRuntimeUp, left out while the runtime tells of
+	// its changes and was found well.
+	rounds *loop.Rounds
 	// generation is the runtime's StatusGeneration from before the last good
 	// status; 0 if it has none.
 	generation uint64
@@ -54,7 +57,25 @@ func (kl *Kubelet) runtimeStillUp() bool {
 	}
 	kl.runtimeChecks++
 	kl.state.lastSync = kl.l.UnixNano()
+	if kl.loop.notified { // it stays so until the runtime tells of a change
+		u.rounds.Park()
+		kl.state.assured = true
+	}
 	return true
+}
+
+// runtimeChanged is called when the runtime may answer otherwise than before.
+func (kl *Kubelet) runtimeChanged() {
+	kl.stir()
+	if u := &kl.runtimeUp; kl.state.assured {
+		n, last := u.rounds.Unpark()
+		kl.runtimeChecks += uint64(n)
+		kl.state.lastSync = max(kl.state.lastSync, last)
+		kl.state.assured = false
+		kl.planSyncTick()
+		kl.nodeStatus.Unpark()
+	}
+	kl.unparkHousekeeping()
 }
 
 // updateRuntimeUp asks the runtime for its status. Its callers come one after
@@ -181,7 +202,7 @@ func conditionText(c *runtimeapi.RuntimeCondition) string {
 func (kl *Kubelet) knownRuntimeVersion() (string, bool) {
 	v := kl.runtime.RuntimeVersion()
 	if kl.statusGeneration() == 0 || v == nil || kl.state.runtimeErrors() != nil ||
-		kl.l.UnixNano()-kl.state.lastSync > int64(2*runtimeUpPeriod) {
+		!kl.state.assured && kl.l.UnixNano()-kl.state.lastSync > int64(2*runtimeUpPeriod) {
 		return "", false
 	}
 	return v.RuntimeVersion, true

@@ -110,7 +110,7 @@ func (kl *Kubelet) run(ctx context.Context) error {
 	kl.g.UntilUnless("image-list", imageListPeriod, 0, kl.sameImages, kl.listImages)
 	kl.volumes.Start()
 	kl.startNode()
-	kl.g.UntilUnless("update-runtime-up", runtimeUpPeriod, 0, kl.runtimeStillUp, kl.updateRuntimeUp)
+	kl.runtimeUp.rounds = kl.g.UntilUnless("update-runtime-up", runtimeUpPeriod, 0, kl.runtimeStillUp, kl.updateRuntimeUp)
 	kl.statusManager.Start(kl.g)
 	kl.allocation.Run()
 	kl.pleg.Start(kl.g)
@@ -190,6 +190,7 @@ func (kl *Kubelet) build() {
 		Group: kl.g, Syncer: kl, Cache: kl.podCache, Queue: kl.queue, Recorder: kl.recorder,
 		Resync: cfg.SyncFrequency.Duration, Log: kl.log, NoElide: kl.opts.NoElide,
 		RequestRelist: func(uid types.UID) { kl.pleg.RequestRelist(uid) },
+		Stir:          kl.stir,
 		Changed:       func() { kl.unparkHousekeeping(); kl.volumes.PodsChanged() },
 		Cancelled:     func(uid types.UID) { kl.probes.Cancel(uid); kl.volumes.CancelWait(uid) },
 	})
@@ -198,6 +199,7 @@ func (kl *Kubelet) build() {
 		so.Client = kl.client
 	}
 	kl.statusManager = status.New(so)
+	kl.pods.BeforeChange, kl.podCache.BeforeChange, kl.statusManager.BeforeChange = kl.stir, kl.stir, kl.stir
 	kl.backOff = kubecontainer.NewBackoff(kubecontainer.BackoffBase, maxRestartPeriod(cfg))
 	kl.deletor = &containerDeletor{
 		start:  func(name string, fn func(context.Context)) { kl.g.Go(name, fn) },
@@ -219,6 +221,7 @@ func (d deletionSafety) PodCouldHaveRunningContainers(pod *v1.Pod) bool {
 // startSources starts the node informer and the sources of pods.
 func (kl *Kubelet) startSources() {
 	if kl.client != nil {
+		kl.node.before = func() { kl.stir(); kl.nodeStatus.Unpark() }
 		kl.node.start(kl.g, kl.client, kl.nodeName)
 	}
 	if kl.cfg.StaticPodPath != "" {
@@ -268,7 +271,7 @@ func (kl *Kubelet) buildRuntime(ctx context.Context, driver string) error {
 	}
 	kl.pleg = pleg.New(pleg.Options{Loop: kl.l, Runtime: kl.runtime, Cache: kl.podCache, Generation: kl.generation, Log: kl.log})
 	if n, ok := kl.generation.(pleg.Notifier); ok {
-		n.OnChange(kl.unparkHousekeeping)
+		n.OnChange(kl.runtimeChanged)
 		kl.loop.notified = true
 	}
 	kl.state.addHealthCheck("PLEG", kl.pleg.Healthy, kl.pleg.HealthyUntil)

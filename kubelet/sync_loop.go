@@ -43,6 +43,8 @@ type syncLoopState struct {
 	housekeeper *loop.Ticker
 	notified    bool
 	waiting     bool
+	// lazy: resyncs may be put off, see stir; catchingUp: and are being run.
+	lazy, catchingUp bool
 	// busySince is when the loop last stopped waiting, in ns.
 	busySince int64
 	stamp     time.Time
@@ -81,6 +83,7 @@ func (kl *Kubelet) syncLoop(ctx context.Context) {
 		}
 		s.waiting = true
 		i, err := loop.WaitAny(ctx, channels...)
+		kl.stir()
 		s.waiting, s.busySince = false, kl.l.UnixNano()
 		if err != nil {
 			return
@@ -110,11 +113,16 @@ func (kl *Kubelet) syncLoop(ctx context.Context) {
 func (kl *Kubelet) syncTick() {
 	s, now := &kl.loop, kl.l.UnixNano()
 	if s.waiting && !kl.opts.NoElide {
-		kl.workers.resyncUnchanged(now)
+		kl.loop.catchingUp = true
+		kl.workers.resyncUnchanged(now, s.ticker.After)
+		kl.loop.catchingUp = false
 		if !kl.queue.Due(now) && !kl.deadlines.due(now) && kl.state.errorsFrom() > now {
+			kl.loop.lazy = false
 			kl.planSyncTick()
+			kl.beLazy()
 			return
 		}
+		kl.loop.lazy = false
 	}
 	s.syncTick.Notify()
 }
@@ -144,7 +152,11 @@ func (kl *Kubelet) unparkHousekeeping() {
 // runtime in error. Whoever brings one of these forward calls it. A loop that is
 // not waiting looks itself whether there was a tick meanwhile.
 func (kl *Kubelet) planSyncTick() {
-	if !kl.loop.waiting || kl.loop.syncTick.Ready() || kl.opts.NoElide {
+	if !kl.loop.waiting || kl.loop.syncTick.Ready() || kl.opts.NoElide || kl.loop.catchingUp {
+		return
+	}
+	if kl.loop.lazy {
+		kl.stir()
 		return
 	}
 	at := kl.state.errorsFrom() - 1

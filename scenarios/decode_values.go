@@ -78,6 +78,8 @@ func (d *decoder) shortForm(n *yaml.Node, p *path, v reflect.Value) bool {
 		d.enum(n, p, reflect.ValueOf(s), d.l.structType(reflect.TypeFor[CRIError]()).fields["code"].enum)
 	case *APIError:
 		d.value(n, p, reflect.ValueOf(&x.Code).Elem())
+	case Shorthand:
+		d.value(n, p, reflect.ValueOf(x.Shorthand()).Elem())
 	default:
 		return false
 	}

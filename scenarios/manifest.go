@@ -7,8 +7,13 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,6 +38,16 @@ func manifestKinds() map[string]manifestKind {
 		"Service":       {"v1", true, func() runtime.Object { return &v1.Service{} }},
 		"RuntimeClass":  {"node.k8s.io/v1", false, func() runtime.Object { return &nodev1.RuntimeClass{} }},
 		"PriorityClass": {"scheduling.k8s.io/v1", false, func() runtime.Object { return &schedulingv1.PriorityClass{} }},
+
+		"Deployment":              {"apps/v1", true, func() runtime.Object { return &appsv1.Deployment{} }},
+		"ReplicaSet":              {"apps/v1", true, func() runtime.Object { return &appsv1.ReplicaSet{} }},
+		"StatefulSet":             {"apps/v1", true, func() runtime.Object { return &appsv1.StatefulSet{} }},
+		"DaemonSet":               {"apps/v1", true, func() runtime.Object { return &appsv1.DaemonSet{} }},
+		"Job":                     {"batch/v1", true, func() runtime.Object { return &batchv1.Job{} }},
+		"CronJob":                 {"batch/v1", true, func() runtime.Object { return &batchv1.CronJob{} }},
+		"PodDisruptionBudget":     {"policy/v1", true, func() runtime.Object { return &policyv1.PodDisruptionBudget{} }},
+		"HorizontalPodAutoscaler": {"autoscaling/v2", true, func() runtime.Object { return &autoscalingv2.HorizontalPodAutoscaler{} }},
+		"EndpointSlice":           {"discovery.k8s.io/v1", true, func() runtime.Object { return &discoveryv1.EndpointSlice{} }},
 	}
 }
 

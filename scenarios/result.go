@@ -105,6 +105,8 @@ type Progress struct {
 	Scenario      string
 	Now, Duration time.Duration
 	Wall          time.Duration
-	Nodes         int
+	Nodes, Ready  int
 	Pods          map[string]int
+	// Requests have arrived at the API.
+	Requests uint64
 }

@@ -43,6 +43,9 @@ type RunOptions struct {
 	// Metrics has the result tell what was done to pods and nodes, Census what
 	// nodes keep of pods that are gone: then a leak fails the run.
 	Metrics, Census bool
+	// Attach, if any, is called with the cluster before its nodes are added, for
+	// whoever wants to collect something of the run.
+	Attach func(*sim.Cluster)
 	// Progress is called now and then while the scenario runs; nil means never.
 	Progress func(Progress)
 }
@@ -178,7 +181,7 @@ func (r *run) drive(ctx context.Context) error {
 }
 
 func (r *run) progress(at time.Duration) Progress {
-	return Progress{Scenario: r.s.Metadata.Name, Now: at, Duration: r.end, Nodes: len(r.cluster.Nodes()), Pods: r.state.phases()}
+	return Progress{Scenario: r.s.Metadata.Name, Now: at, Duration: r.end, Nodes: len(r.cluster.Nodes()), Ready: r.state.ready, Pods: r.state.phases(), Requests: r.cluster.API().Requests()}
 }
 
 // noteSteady notes when start-up is over: everything of the timeline was
@@ -198,6 +201,9 @@ type steadiness struct {
 
 // take is called with every kept record, in order.
 func (r *run) take(rec *trace.Record) {
+	if !r.keep(rec.Kind, rec.Verb, rec.Fields) {
+		return // somebody else's: of metrics, a report
+	}
 	if r.jsonl != nil {
 		r.jsonl.Write(rec)
 	}

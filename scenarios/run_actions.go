@@ -13,6 +13,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane"
 	"github.com/drydock-sim/drydock/sim/trace"
 )
 
@@ -45,9 +46,9 @@ func (r *run) dispatch(a *Action) error {
 		if down == 0 {
 			down = 30 * time.Second
 		}
-		return r.onNodes("reboot", a.Reboot.Node, func(n *sim.Node) error { n.PowerCut(down); return nil })
+		return r.onNodesOver("reboot", a.Reboot.Node, a.Reboot.Over, func(n *sim.Node) error { n.PowerCut(down); return nil })
 	case a.RestartKubelet != nil:
-		return r.onNodes("restart kubelet", a.RestartKubelet.Node, func(n *sim.Node) error { n.RestartKubelet(a.RestartKubelet.Down); return nil })
+		return r.onNodesOver("restart kubelet", a.RestartKubelet.Node, a.RestartKubelet.Over, func(n *sim.Node) error { n.RestartKubelet(a.RestartKubelet.Down); return nil })
 	case a.StopKubelet != nil:
 		return r.onNodes("stop kubelet", a.StopKubelet.Node, func(n *sim.Node) error { n.StopKubelet(); return nil })
 	case a.StartKubelet != nil:
@@ -64,6 +65,9 @@ func (r *run) dispatch(a *Action) error {
 	case a.RemoveStaticPod != nil:
 		w := a.RemoveStaticPod
 		return r.onNodes("remove static pod "+w.File, w.Node, func(n *sim.Node) error { return n.RemoveStaticPod(w.File) })
+	}
+	if done, err := r.controlPlaneAction(a); done {
+		return err
 	}
 	if _, sel := a.shutdownNodes(); sel != nil {
 		return r.shutdown(a, *sel)
@@ -129,6 +133,21 @@ func (r *run) onNodes(verb string, nodes Nodes, do func(*sim.Node) error) error 
 		if err := do(r.cluster.Node(name)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// onNodesOver is onNodes with the nodes one after another, spread over a time.
+func (r *run) onNodesOver(verb string, nodes Nodes, over time.Duration, do func(*sim.Node) error) error {
+	if over == 0 {
+		return r.onNodes(verb, nodes, do)
+	}
+	names, now := r.s.SelectNodes(nodes), r.cluster.Now()
+	for i, name := range names {
+		r.agenda.add(now+over*time.Duration(i)/time.Duration(len(names)), false, func() error {
+			r.note("node "+name, verb)
+			return do(r.cluster.Node(name))
+		})
 	}
 	return nil
 }
@@ -221,13 +240,14 @@ func (r *run) delete(d *Delete) error {
 			}
 		}
 	}
+	background := metav1.DeletePropagationBackground // kubectl's --cascade
 	for _, name := range names {
 		var fields []trace.Field
 		if d.GracePeriodSeconds != nil {
 			fields = append(fields, trace.Int("grace", *d.GracePeriodSeconds))
 		}
 		r.note(objectName(kind, ns, name), "delete", fields...)
-		if err := r.cluster.API().Delete(apiserver.Kind(kind), ns, name, metav1.DeleteOptions{GracePeriodSeconds: d.GracePeriodSeconds}); err != nil {
+		if err := r.cluster.API().Delete(apiserver.Kind(kind), ns, name, metav1.DeleteOptions{GracePeriodSeconds: d.GracePeriodSeconds, PropagationPolicy: &background}); err != nil {
 			return err
 		}
 	}
@@ -236,6 +256,9 @@ func (r *run) delete(d *Delete) error {
 
 func (r *run) fault(f *Fault) error {
 	nodes := r.s.SelectNodes(f.Node)
+	if f.Component != "" {
+		nodes = controlplane.Clients(f.Component)
+	}
 	switch {
 	case f.CRI != nil:
 		rule := fakeFault(f.CRI)
@@ -243,7 +266,7 @@ func (r *run) fault(f *Fault) error {
 			r.cluster.Node(n).Runtime().AddFault(rule)
 		}
 	case f.API != nil:
-		if len(f.Node) == 0 {
+		if len(f.Node) == 0 && f.Component == "" {
 			nodes = []string{""}
 		}
 		r.apiFault(f.API, nodes)
@@ -293,8 +316,11 @@ func (r *run) warnUnsupported(pod *v1.Pod) {
 // never.
 func (r *run) during(what, node string, d time.Duration, end func()) {
 	object := "api"
-	if node != "" {
+	switch {
+	case r.cluster.Node(node) != nil:
 		object = "node " + node
+	case node != "":
+		object = "component " + node
 	}
 	r.cluster.Recorder().Record(trace.KindFault, object, what+" begins")
 	if d == 0 {
@@ -316,8 +342,7 @@ func podKey(pod string) string {
 }
 
 func namespace(kind, ns string) string {
-	switch kind {
-	case "Node", "Namespace", "PriorityClass", "RuntimeClass":
+	if !apiserver.Kind(kind).Namespaced() {
 		return ""
 	}
 	if ns == "" {

@@ -34,9 +34,10 @@ func (r *run) build() error {
 	}
 	c, err := sim.New(sim.Options{
 		Seed: r.seed, Loop: real, Workers: r.opts.Workers,
-		APILatencyMin: lat.Min, APILatencyMax: lat.Max,
+		APILatencyMin: lat.Min, APILatencyMax: lat.Max, APILoad: spec.API.Load.options(),
 		Keep: r.keep, TraceReads: r.opts.TraceReads,
-		KubeletLogs: true, Metrics: r.opts.Metrics, Census: r.opts.Census,
+		ControlPlane: spec.ControlPlane.options(),
+		KubeletLogs:  true, Metrics: r.opts.Metrics, Census: r.opts.Census,
 	})
 	if err != nil {
 		return err
@@ -48,6 +49,9 @@ func (r *run) build() error {
 		r.jsonl = trace.NewJSONWriter(r.opts.Trace, c.Start())
 	}
 	c.Records(r.take)
+	if r.opts.Attach != nil {
+		r.opts.Attach(c)
+	}
 	r.engine = expect.New(compiled, r.state, expect.Options{})
 	r.watch()
 	if err := r.addNodes(); err != nil {
@@ -124,7 +128,9 @@ func (s *Scenario) podCount() int {
 		a := &s.Spec.Timeline[i]
 		switch {
 		case a.Apply != nil:
-			n += len(a.Apply.Objects)
+			for _, o := range a.Apply.Objects {
+				n += s.podsOf(o.Object)
+			}
 		case a.Template != nil && a.Template.Replicas != nil:
 			n += *a.Template.Replicas
 		case a.Template != nil && a.Template.PerNode != nil:

@@ -6,8 +6,13 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/drydock-sim/drydock/scenarios/expect"
@@ -36,6 +41,48 @@ func (s *state) Events() []*v1.Event                { return s.store.Events() }
 func (s *state) Leases() []*coordinationv1.Lease    { return s.store.Leases() }
 func (s *state) CRICalls() []*expect.CRICall        { return s.calls }
 func (s *state) Start() time.Time                   { return s.start }
+
+// Objects lists the objects of a kind that has no method of its own.
+func (s *state) Objects(k expect.Kind) any {
+	switch k {
+	case expect.KindDeployment:
+		return apiserver.Objects[*appsv1.Deployment](s.store, apiserver.KindDeployment)
+	case expect.KindReplicaSet:
+		return apiserver.Objects[*appsv1.ReplicaSet](s.store, apiserver.KindReplicaSet)
+	case expect.KindStatefulSet:
+		return apiserver.Objects[*appsv1.StatefulSet](s.store, apiserver.KindStatefulSet)
+	case expect.KindDaemonSet:
+		return apiserver.Objects[*appsv1.DaemonSet](s.store, apiserver.KindDaemonSet)
+	case expect.KindControllerRevision:
+		return apiserver.Objects[*appsv1.ControllerRevision](s.store, apiserver.KindControllerRevision)
+	case expect.KindJob:
+		return apiserver.Objects[*batchv1.Job](s.store, apiserver.KindJob)
+	case expect.KindCronJob:
+		return apiserver.Objects[*batchv1.CronJob](s.store, apiserver.KindCronJob)
+	case expect.KindPodDisruptionBudget:
+		return apiserver.Objects[*policyv1.PodDisruptionBudget](s.store, apiserver.KindPodDisruptionBudget)
+	case expect.KindHorizontalPodAutoscaler:
+		return apiserver.Objects[*autoscalingv2.HorizontalPodAutoscaler](s.store, apiserver.KindHorizontalPodAutoscaler)
+	case expect.KindEndpointSlice:
+		return apiserver.Objects[*discoveryv1.EndpointSlice](s.store, apiserver.KindEndpointSlice)
+	case expect.KindService:
+		return apiserver.Objects[*v1.Service](s.store, apiserver.KindService)
+	default:
+		return apiserver.Objects[*v1.Namespace](s.store, apiserver.KindNamespace)
+	}
+}
+
+// Object returns one of them, or a lease; nil if it is not there.
+func (s *state) Object(k expect.Kind, namespace, name string) any {
+	for ak, ek := range expectKinds() { //drydock:unordered at most one fits
+		if ek == k {
+			if o := s.store.Lookup(ak, namespace, name); o != nil {
+				return o
+			}
+		}
+	}
+	return nil
+}
 
 // NodeUsage is for use between runs, when no node's loop is running.
 func (s *state) NodeUsage(name string) *expect.NodeUsage {
@@ -133,9 +180,15 @@ func (r *run) watch() {
 		r.engine.Advance(since())
 		r.setTimer()
 	})
+	wanted := map[apiserver.Kind]expect.Kind{}
+	for ak, ek := range expectKinds() { //drydock:unordered each key is set once
+		if r.engine.Wants(ek) {
+			wanted[ak] = ek
+		}
+	}
 	r.cluster.Store().OnChange(func(c apiserver.Change) {
 		r.state.count(&c)
-		kind, ok := expectKind(c.Kind)
+		kind, ok := wanted[c.Kind]
 		if !ok {
 			return
 		}
@@ -160,18 +213,16 @@ func (r *run) setTimer() {
 	r.timer.t.ResetAt(r.cluster.Start().Add(at))
 }
 
-func expectKind(k apiserver.Kind) (expect.Kind, bool) {
-	switch k {
-	case apiserver.KindPod:
-		return expect.KindPod, true
-	case apiserver.KindNode:
-		return expect.KindNode, true
-	case apiserver.KindEvent:
-		return expect.KindEvent, true
-	case apiserver.KindLease:
-		return expect.KindLease, true
+// expectKinds are the kinds that expectations can be about.
+func expectKinds() map[apiserver.Kind]expect.Kind {
+	return map[apiserver.Kind]expect.Kind{
+		apiserver.KindPod: expect.KindPod, apiserver.KindNode: expect.KindNode, apiserver.KindEvent: expect.KindEvent, apiserver.KindLease: expect.KindLease,
+		apiserver.KindDeployment: expect.KindDeployment, apiserver.KindReplicaSet: expect.KindReplicaSet, apiserver.KindStatefulSet: expect.KindStatefulSet,
+		apiserver.KindDaemonSet: expect.KindDaemonSet, apiserver.KindControllerRevision: expect.KindControllerRevision,
+		apiserver.KindJob: expect.KindJob, apiserver.KindCronJob: expect.KindCronJob,
+		apiserver.KindPodDisruptionBudget: expect.KindPodDisruptionBudget, apiserver.KindHorizontalPodAutoscaler: expect.KindHorizontalPodAutoscaler,
+		apiserver.KindEndpointSlice: expect.KindEndpointSlice, apiserver.KindService: expect.KindService, apiserver.KindNamespace: expect.KindNamespace,
 	}
-	return "", false
 }
 
 // mentions tells whether a record is about an object.
@@ -187,6 +238,5 @@ func mentions(r *trace.Record, o expect.ObjectRef) bool {
 		pod, _ := podOf(r)
 		return pod == name
 	}
-	_, object, _ := strings.Cut(r.Object, " ")
-	return object == name
+	return r.Object == strings.ToLower(string(o.Kind))+" "+name
 }

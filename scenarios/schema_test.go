@@ -80,7 +80,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"two actions":              head + oneNode + "  timeline: [{at: 1s, reboot: {}, stopKubelet: {}}]\n",
 		"missing name":             head + "  nodes: [{count: 3}]\n",
 		"CRI method":               head + "  nodes: [{name: a, runtime: {latency: {RunSandbox: 1s}}}]\n",
-		"kind":                     head + oneNode + "  timeline: [{at: 1s, apply: {manifest: {apiVersion: v1, kind: Deployment}}}]\n",
+		"kind":                     head + oneNode + "  timeline: [{at: 1s, apply: {manifest: {apiVersion: v1, kind: Deploymnt}}}]\n",
 	} {
 		if strings.HasPrefix(doc, " ") {
 			doc = head + doc

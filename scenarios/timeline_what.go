@@ -72,7 +72,7 @@ func eventText(r *trace.Record) string {
 		b.WriteString(" (" + strings.TrimSuffix(c, "}") + ")")
 	}
 	b.WriteString(": " + fieldOf(r.Fields, "message"))
-	if n := fieldOf(r.Fields, "count"); n != "1" && n != "" {
+	if n := fieldOf(r.Fields, "count"); n != "1" && n != "0" && n != "" {
 		b.WriteString(" (x" + n + ")")
 	}
 	return b.String()

@@ -57,6 +57,8 @@ type Spec struct {
 	KubeletRestart *KubeletRestart `json:"kubeletRestart,omitempty"`
 	// How the Kubernetes API behaves.
 	API API `json:"api,omitempty"`
+	// The control plane: a scheduler and all of kube-controller-manager's controllers unless said.
+	ControlPlane *ControlPlane `json:"controlPlane,omitempty"`
 	// What is known of container images; any other image can be pulled too, in 1s to 3s. busybox, alpine, debian, ubuntu, nginx, httpd, pause and agnhost, by the last part of the image's name, behave as those images do.
 	Images []Image `json:"images,omitempty"`
 	// What containers do; the first program that matches a container counts. A container without one whose command is a shell script or another command of busybox runs that command; any other runs until it is stopped, exits 0 on SIGTERM, answers on every port that a probe asks it on, and every command that is run in it exits 0.
@@ -127,6 +129,8 @@ type KubeletRestart struct {
 
 // API is how the Kubernetes API behaves.
 type API struct {
+	// What requests cost the API server. Unless said, each is answered at once.
+	Load *APILoad `json:"load,omitempty"`
 	// How long a message takes one way, between a node and the API: a time or a range. 5ms unless said; less than 1ms is refused.
 	Latency *Range `json:"latency,omitempty"`
 	// Faults that are there from the start.

@@ -19,8 +19,24 @@ type Action struct {
 	Patch *Patch `json:"patch,omitempty"`
 	// Deletes an object from the API.
 	Delete *Delete `json:"delete,omitempty"`
-	// Makes the runtime or the API fail, or cuts a node off.
+	// Sets how many replicas a workload has, as kubectl scale does.
+	Scale *Scale `json:"scale,omitempty"`
+	// Restarts, undoes, pauses or resumes a workload's rollout, as kubectl rollout does.
+	Rollout *Rollout `json:"rollout,omitempty"`
+	// Asks the API to evict a pod, which a PodDisruptionBudget may refuse.
+	Evict *Evict `json:"evict,omitempty"`
+	// Empties nodes, as kubectl drain does.
+	Drain *Drain `json:"drain,omitempty"`
+	// Marks nodes as unschedulable, as kubectl cordon does.
+	Cordon *OnNodes `json:"cordon,omitempty"`
+	// Marks nodes as schedulable again, as kubectl uncordon does.
+	Uncordon *OnNodes `json:"uncordon,omitempty"`
+	// Makes the runtime or the API fail, or cuts a node or a component of the control plane off.
 	Fault *Fault `json:"fault,omitempty"`
+	// Stops a component of the control plane: what it knew is lost.
+	StopComponent *StopComponent `json:"stopComponent,omitempty"`
+	// Starts a component of the control plane that was stopped.
+	StartComponent *StartComponent `json:"startComponent,omitempty"`
 	// Cuts a machine's power: all its processes die, its disk stays, its tmpfs goes. When the power is back the machine boots.
 	PowerCut *PowerCut `json:"powerCut,omitempty"`
 	// Reboots a machine: all its processes die, and it comes back with a new boot ID.
@@ -96,7 +112,7 @@ type Template struct {
 // Patch patches an object in the API.
 type Patch struct {
 	// The object's kind.
-	Kind string `json:"kind" required:"" enum:"Pod,Node,ConfigMap,Secret,Namespace,Service,PriorityClass,RuntimeClass,Lease,Event"`
+	Kind string `json:"kind" required:"" enum:"Pod,Node,ConfigMap,Secret,Namespace,Service,PriorityClass,RuntimeClass,Lease,Event,Deployment,ReplicaSet,StatefulSet,DaemonSet,ControllerRevision,Job,CronJob,PodDisruptionBudget,HorizontalPodAutoscaler,EndpointSlice"`
 	// The object's namespace. default unless said.
 	Namespace string `json:"namespace,omitempty"`
 	// The object's name.
@@ -112,7 +128,7 @@ type Patch struct {
 // Delete deletes an object from the API.
 type Delete struct {
 	// The object's kind. Pod unless said.
-	Kind string `json:"kind,omitempty" enum:"Pod,Node,ConfigMap,Secret,Namespace,Service,PriorityClass,RuntimeClass,Lease,Event"`
+	Kind string `json:"kind,omitempty" enum:"Pod,Node,ConfigMap,Secret,Namespace,Service,PriorityClass,RuntimeClass,Lease,Event,Deployment,ReplicaSet,StatefulSet,DaemonSet,ControllerRevision,Job,CronJob,PodDisruptionBudget,HorizontalPodAutoscaler,EndpointSlice"`
 	// The object's namespace. default unless said.
 	Namespace string `json:"namespace,omitempty"`
 	// The object's name, or a pattern with * and ?.
@@ -121,15 +137,17 @@ type Delete struct {
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 }
 
-// Fault makes the runtime or the API fail, or cuts a node off. It has exactly one of cri, api and partition.
+// Fault makes the runtime or the API fail, or cuts a node or a component of the control plane off. It has exactly one of cri, api and partition.
 type Fault struct {
 	// The nodes that it hits: a name, a pattern with * and ?, or a list of them. May be left out if there is one node only, and for api, where it means everybody.
 	Node Nodes `json:"node,omitempty"`
+	// The component of the control plane that it hits instead of nodes, for api and partition: kube-scheduler, kube-controller-manager, or one controller, such as job-controller.
+	Component string `json:"component,omitempty"`
 	// Calls of the container runtime are slow, hang or fail.
 	CRI *CRIFault `json:"cri,omitempty"`
 	// Requests to the API are slow or fail.
 	API *APIFault `json:"api,omitempty"`
-	// The node and the API do not reach each other.
+	// The node, or the component, and the API do not reach each other.
 	Partition *Partition `json:"partition,omitempty"`
 }
 
@@ -197,7 +215,7 @@ type APIError struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Partition cuts nodes off from the API.
+// Partition cuts nodes, or a component of the control plane, off from the API.
 type Partition struct {
 	// How long. To the end unless said.
 	For time.Duration `json:"for,omitempty"`
@@ -223,6 +241,8 @@ type Reboot struct {
 	Node Nodes `json:"node,omitempty"`
 	// How long it takes until the kubelet starts. 30s unless said.
 	Down time.Duration `json:"down,omitempty"`
+	// The time over which that is spread evenly, one node after another, in their order. All at once unless said.
+	Over time.Duration `json:"over,omitempty"`
 }
 
 // RestartKubelet kills a kubelet and starts it again.
@@ -231,6 +251,8 @@ type RestartKubelet struct {
 	Node Nodes `json:"node,omitempty"`
 	// How long it is down. It starts again at once unless said.
 	Down time.Duration `json:"down,omitempty"`
+	// The time over which that is spread evenly, one node after another, in their order. All at once unless said.
+	Over time.Duration `json:"over,omitempty"`
 }
 
 // OnContainer names a container.

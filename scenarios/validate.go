@@ -22,9 +22,8 @@ const (
 	defaultKubeletRestart = 10 * time.Second
 	defaultRebootDown     = 30 * time.Second
 
-	// maxNodeCount is as many as have a pod network, a /24 of 10.128.0.0/9, of
-	// their own; maxPods is what a large machine's memory holds.
-	maxNodeCount = 32_768
+	// maxNodeCount and maxPods are what a large machine's memory holds.
+	maxNodeCount = 100_000
 	maxPods      = 500_000
 )
 
@@ -88,6 +87,7 @@ func (v *validator) validate() {
 	v.kubeletRestart()
 	v.nodes()
 	v.api()
+	v.controlPlane()
 	for i := range s.Spec.Images {
 		v.image(i)
 	}

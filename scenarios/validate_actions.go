@@ -10,6 +10,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
+	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
 // Kind returns the name of the action's one field besides at, such as
@@ -64,8 +65,15 @@ func (v *validator) action(at string, a *Action) {
 	if a.Fault != nil {
 		v.fault(at+".fault", a.Fault)
 	}
+	v.controlPlaneAction(at, a)
 	if r := a.Reboot; r != nil && r.Down == 0 && valueAt(v.doc, at+".reboot.down") == nil {
 		r.Down = defaultRebootDown
+	}
+	if r := a.Reboot; r != nil {
+		v.over(at+".reboot.over", a.At, r.Over)
+	}
+	if r := a.RestartKubelet; r != nil {
+		v.over(at+".restartKubelet.over", a.At, r.Over)
 	}
 	for _, n := range a.nodes() {
 		v.selection(at+"."+n.field, n.sel, n.required)
@@ -95,6 +103,16 @@ func (v *validator) action(at string, a *Action) {
 	}
 }
 
+// over checks the time over which an action is spread.
+func (v *validator) over(at string, begin, over time.Duration) {
+	switch d := v.s.Spec.Duration; {
+	case over < 0:
+		v.errorf(at, "%v is negative", over)
+	case over > 0 && begin <= d && begin+over > d:
+		v.errorf(at, "%v from %v on is after the scenario's end: its duration is %v", over, begin, d)
+	}
+}
+
 type nodeField struct {
 	field    string
 	sel      *Nodes
@@ -111,7 +129,10 @@ func (a *Action) nodes() []nodeField {
 		add("template", &a.Template.Node, false)
 	}
 	if a.Fault != nil {
-		add("fault", &a.Fault.Node, a.Fault.API == nil)
+		add("fault", &a.Fault.Node, a.Fault.API == nil && a.Fault.Component == "")
+	}
+	if a.Drain != nil {
+		add("drain", &a.Drain.Node, true)
 	}
 	if a.PowerCut != nil {
 		add("powerCut", &a.PowerCut.Node, true)
@@ -131,7 +152,7 @@ func (a *Action) nodes() []nodeField {
 	for _, x := range []struct {
 		field string
 		on    *OnNodes
-	}{{"stopKubelet", a.StopKubelet}, {"startKubelet", a.StartKubelet}, {"stopRuntime", a.StopRuntime}, {"startRuntime", a.StartRuntime}} {
+	}{{"cordon", a.Cordon}, {"uncordon", a.Uncordon}, {"stopKubelet", a.StopKubelet}, {"startKubelet", a.StartKubelet}, {"stopRuntime", a.StopRuntime}, {"startRuntime", a.StartRuntime}} {
 		if x.on != nil {
 			add(x.field, &x.on.Node, true)
 		}
@@ -308,7 +329,7 @@ func (v *validator) delete(at string, d *Delete) {
 
 // namespace returns the namespace that is meant.
 func (v *validator) namespace(at, kind, ns string) string {
-	namespaced := kind == "Lease" || kind == "Event" || manifestKinds()[kind].namespaced
+	namespaced := apiserver.Kind(kind).Namespaced()
 	if ns != "" && !namespaced {
 		v.errorf(at+".namespace", "a %s has no namespace", kind)
 	}
@@ -328,6 +349,7 @@ func (v *validator) fault(at string, f *Fault) {
 	if n != 1 {
 		v.errorf(at, "needs exactly one of cri, api and partition")
 	}
+	v.faultComponent(at, f)
 	if f.API != nil {
 		v.apiFault(at+".api", f.API)
 	}

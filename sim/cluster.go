@@ -28,6 +28,9 @@ type Options struct {
 	// API takes, one way. The least of them is the engine's lookahead, so
 	// under 1 ms is refused. Zero means 5 ms.
 	APILatencyMin, APILatencyMax time.Duration
+	// APILoad is what requests cost the API server. Nil has each handled as it
+	// arrives, in no time.
+	APILoad *apiserver.Load
 	// Keep says which records are handed to what Records registers; nil means
 	// all. Every record is hashed in any case.
 	Keep func(kind trace.Kind, verb string, fields []trace.Field) bool
@@ -67,7 +70,8 @@ type Cluster struct {
 	start        time.Time
 	trees        *fakecri.Trees // which the nodes' runtimes share
 	meter        *meter         // nil unless wanted
-	gone         *departed      // nil unless wanted
+	alsoKeep     []func(trace.Kind, string, []trace.Field) bool
+	gone         *departed // nil unless wanted
 }
 
 // New returns a cluster without nodes.
@@ -95,8 +99,12 @@ func New(opts Options) (*Cluster, error) {
 
 func (c *Cluster) addAPI(l *loop.Loop) {
 	c.apiRec = c.newRecorder(l, "")
-	c.api = apiserver.New(apiserver.Options{Loop: l, Recorder: c.apiRec, LatencyMin: c.opts.APILatencyMin, LatencyMax: c.opts.APILatencyMax})
-	c.controlPlane = controlplane.New(c.api, c.opts.ControlPlane)
+	c.api = apiserver.New(apiserver.Options{Loop: l, Recorder: c.apiRec, LatencyMin: c.opts.APILatencyMin, LatencyMax: c.opts.APILatencyMax, Load: c.opts.APILoad})
+	control := c.opts.ControlPlane
+	if c.opts.Loop == nil {
+		control.Metrics = newMetricsServer(c, l)
+	}
+	c.controlPlane = controlplane.New(c.api, control)
 	c.measure(l)
 }
 
@@ -109,6 +117,9 @@ func (c *Cluster) newRecorder(l *loop.Loop, node string) *trace.Recorder {
 
 // API returns the cluster's API.
 func (c *Cluster) API() *apiserver.Server { return c.api }
+
+// ControlPlane returns the cluster's control plane.
+func (c *Cluster) ControlPlane() *controlplane.ControlPlane { return c.controlPlane }
 
 // Store returns the API's state, for reading.
 func (c *Cluster) Store() *apiserver.Store { return c.api.Store() }

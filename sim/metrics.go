@@ -186,15 +186,29 @@ func (c *Cluster) measure(l *loop.Loop) {
 	}
 }
 
-// keep is Options.Keep, and what the metrics want.
+// keep is Options.Keep, and what the metrics and KeepAlso want.
 func (c *Cluster) keep() func(trace.Kind, string, []trace.Field) bool {
 	keep := c.opts.Keep
-	if keep == nil || !c.opts.Metrics {
-		return keep
+	if keep == nil {
+		return nil
 	}
 	return func(kind trace.Kind, verb string, fields []trace.Field) bool {
-		return measured(kind, verb, fields) || keep(kind, verb, fields)
+		if c.opts.Metrics && measured(kind, verb, fields) {
+			return true
+		}
+		for _, also := range c.alsoKeep {
+			if also(kind, verb, fields) {
+				return true
+			}
+		}
+		return keep(kind, verb, fields)
 	}
+}
+
+// KeepAlso has records that fn wants kept beside those that Options.Keep does.
+// It is for use between runs; fn is called on every loop.
+func (c *Cluster) KeepAlso(fn func(kind trace.Kind, verb string, fields []trace.Field) bool) {
+	c.alsoKeep = append(c.alsoKeep, fn)
 }
 
 // Metrics tells what the run came to so far. It is for use between runs, and nil

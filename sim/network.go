@@ -6,6 +6,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/kubelet/prober"
+	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // podNetwork is the pod network of a node, as its kubelet sees it.
@@ -30,18 +31,23 @@ func (n podNetwork) GRPCHealth(ctx context.Context, containerID, host string, po
 
 // QuickHTTP is HTTP for stated programs.
 func (n podNetwork) QuickHTTP(containerID string, req *http.Request) (a prober.HTTPAnswer, ok bool) {
-	a.Status, a.Header, a.Body, a.Took, ok, a.Err = n.rt.QuickHTTP(containerID, req)
+	a.Status, a.Header, a.Body, a.Took, a.Holds, ok, a.Err = n.rt.QuickHTTP(containerID, req)
 	return a, ok
 }
 
 // QuickTCP is DialTCP for stated programs.
 func (n podNetwork) QuickTCP(containerID, host string, port int) (a prober.TCPAnswer, ok bool) {
-	a.Took, ok, a.Err = n.rt.QuickDialTCP(containerID, host, port)
+	a.Took, a.Holds, ok, a.Err = n.rt.QuickDialTCP(containerID, host, port)
 	return a, ok
 }
 
 // QuickGRPC is GRPCHealth for stated programs.
 func (n podNetwork) QuickGRPC(containerID, host string, port int, service string) (a prober.GRPCAnswer, ok bool) {
-	a.Status, a.Took, ok, a.Err = n.rt.QuickGRPCHealth(containerID, host, port, service)
+	a.Status, a.Took, a.Holds, ok, a.Err = n.rt.QuickGRPCHealth(containerID, host, port, service)
 	return a, ok
+}
+
+// OnAnswerChange tells when an answer holds no longer.
+func (n podNetwork) OnAnswerChange(g *loop.Group, fn func(containerID string)) {
+	n.rt.OnAnswerChange(g, fn)
 }

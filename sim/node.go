@@ -148,7 +148,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	}
 	n.setDiskUsage(opts.Usage) // last: a machine may be full from the start
 	rt.Loop, rt.Recorder, rt.Node = l, n.rec, opts.Name
-	rt.PodCIDR = fmt.Sprintf("10.%d.%d.0/24", 128+index>>8&127, index&255)
+	rt.PodCIDR = podCIDR(index)
 	rt.Warn, rt.NoElide = n.warn, rt.NoElide || c.opts.NoElide
 	rt.FS, rt.Logs, rt.Trees = n.fs, nodeLogs{n.fs}, c.trees
 	rt.NodeIP, rt.Memory, rt.CPUs = n.machine.NodeIP(), n.machine.capacity.Memory().Value(), int(n.machine.capacity.Cpu().Value())
@@ -173,6 +173,15 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	n.rt.StartDaemon()
 	n.bringUp()
 	return n, nil
+}
+
+// podCIDR is the prefix of the pods of the node with that index: a /24 of
+// 10.128.0.0/9, and once those are used up, from 11.0.0.0 on.
+func podCIDR(index int) string {
+	if n := index - 1<<15; n >= 0 {
+		return fmt.Sprintf("%d.%d.%d.0/24", 11+n>>16, n>>8&255, n&255)
+	}
+	return fmt.Sprintf("10.%d.%d.0/24", 128+index>>8, index&255)
 }
 
 // nodeConfig completes a copy of the kubelet's configuration.
@@ -280,6 +289,7 @@ func (n *Node) bringUp() {
 		}
 	}
 	opts.Exit = func(err error) { n.exited(g, err) }
+	n.client.SetLimits(float64(*n.config.KubeAPIQPS), int(n.config.KubeAPIBurst))
 	k, err := kubelet.New(opts)
 	n.group = g
 	if err != nil {

@@ -118,6 +118,6 @@ Exit codes: 0 all expectations held, 1 one failed, 2 bad input, 3 internal error
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newCompare(), newList(), newValidate(), newInit(), newSchema(), newParity(), newFakecri(), newConformance(), newRig(), newKubelet(), newVersion())
+	root.AddCommand(newRun(), newScale(), newCompare(), newList(), newValidate(), newInit(), newSchema(), newParity(), newFakecri(), newConformance(), newRig(), newKubelet(), newVersion())
 	return root
 }

@@ -34,6 +34,7 @@ type runFlags struct {
 	verbose    bool
 	metrics    bool
 	census     bool
+	report     string
 	workers    int
 
 	stdout, stderr io.Writer
@@ -67,6 +68,7 @@ func newRun() *cobra.Command {
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show everything, also in large scenarios, with the kubelets' log lines; stacks of internal errors")
 	fl.BoolVar(&f.metrics, "metrics", false, "tell of evictions, OOM kills, restarts, pressure, image pulls and the pods' availability")
 	fl.BoolVar(&f.census, "census", false, "look at the end for what nodes keep of pods that are gone; a leak fails the run")
+	fl.StringVar(&f.report, "report", "", "write a report to this directory: index.html and CSV files (one scenario only)")
 	fl.IntVar(&f.workers, "workers", 0, "cores to use (0: all); never changes the outcome")
 	complete(cmd, "text", "json", "junit")
 	return cmd
@@ -93,6 +95,9 @@ func (f *runFlags) check() error {
 	case f.trace != "" && (f.seedsSet || f.verify):
 		return bad("--trace goes with a single run, not with --seeds or --verify")
 	}
+	if f.report != "" && (f.seedsSet || f.verify) {
+		return bad("--report goes with a single run, not with --seeds or --verify")
+	}
 	if f.seedsSet {
 		var err error
 		if f.seedList, err = parseSeeds(f.seeds); err != nil {
@@ -113,6 +118,9 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	}
 	if f.trace != "" && len(list) > 1 {
 		return &codeError{exitBadInput, fmt.Errorf("--trace goes with a single scenario; %d are selected", len(list))}
+	}
+	if f.report != "" && len(list) > 1 {
+		return &codeError{exitBadInput, fmt.Errorf("--report goes with a single scenario; %d are selected", len(list))}
 	}
 	loaded := time.Since(began) / time.Duration(len(list))
 	out := newOutput(f, len(list))
@@ -194,8 +202,19 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 				return file.Close()
 			}
 		}
+		rep := &reporter{}
+		if f.report != "" {
+			var err error
+			if rep, err = newScenarioReporter(f.report, s); err != nil {
+				return err
+			}
+			o.Attach = rep.attach
+		}
 		out.begin(s, &o)
 		res, err := s.Run(ctx, o)
+		if rerr := rep.write(nil, partial(res, err)); err == nil && rerr != nil {
+			err = rerr
+		}
 		if cerr := closeTrace(); err == nil && cerr != nil {
 			err = fmt.Errorf("%s: %w", f.trace, cerr)
 		}

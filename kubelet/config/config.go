@@ -197,10 +197,10 @@ func (s *Source) merge(b *batch, old, pod *v1.Pod, seen string) {
 			s.pods[pod.UID] = old
 			return
 		}
-		p := *old
-		p.Status = pod.Status
-		s.pods[pod.UID] = &p
-		b.reconciles = append(b.reconciles, &p)
+		// Who holds the pod goes by what it asks for; its status is the status
+		// manager's affair. So it stays the same object, as upstream's does.
+		old.Status = pod.Status
+		b.reconciles = append(b.reconciles, old)
 		return
 	}
 	// Other metadata (owners, finalizers, resourceVersion) stays as first seen.

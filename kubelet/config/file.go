@@ -29,6 +29,10 @@ type FileOptions struct {
 	Log func(format string, args ...any)
 }
 
+// Exact is implemented by file systems whose Watch tells of every change there
+// is, so that a list without one finds nothing.
+type Exact interface{ WatchesAll() }
+
 // fileSource reads static pods from files (pkg/kubelet/config/file.go): a full
 // list at once and every period, and after each change (upstream: inotify)
 // what changed. The two differ in one thing: a file that can't be read or
@@ -39,6 +43,8 @@ type fileSource struct {
 	// pods are those stated, at most one of a namespace and name.
 	pods   []*v1.Pod
 	queued bool
+	// same: a list would find what the last one found, without a complaint.
+	same, complained bool
 }
 
 type fileEntry struct {
@@ -52,10 +58,19 @@ func StartFile(opts FileOptions) {
 	f := &fileSource{FileOptions: opts}
 	f.Path = strings.TrimSuffix(f.Path, "/")
 	g := opts.Group
-	list := func() { f.read(false) }
+	_, exact := f.FS.(Exact)
+	list := func() {
+		if f.same {
+			return
+		}
+		f.complained = false
+		f.read(false)
+		f.same = exact && !f.complained
+	}
 	g.After(0, list)
 	g.Every("config/file", opts.Period, 0, list)
 	stop := f.FS.Watch(f.Path, func() {
+		f.same = false
 		if f.queued || g.Dead() {
 			return
 		}
@@ -67,6 +82,7 @@ func StartFile(opts FileOptions) {
 }
 
 func (f *fileSource) log(format string, args ...any) {
+	f.complained = true
 	if f.Log != nil {
 		f.Log(format, args...)
 	}

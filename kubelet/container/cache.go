@@ -21,6 +21,8 @@ type Cache struct {
 	// generation grows with every change of an entry's status or error.
 	generation uint64
 	source     Source
+	// BeforeChange, if set, is called before each such change.
+	BeforeChange func()
 }
 
 // Source is who keeps the cache up to date, if it calls UpdateTime less often
@@ -71,6 +73,13 @@ func nanos(t time.Time) int64 {
 
 // Generation grows with every change of what Get returns for some pod.
 func (c *Cache) Generation() uint64 { return c.generation }
+
+func (c *Cache) change() {
+	if c.BeforeChange != nil {
+		c.BeforeChange()
+	}
+	c.generation++
+}
 
 // SeenSince tells whether every pod is known to have been seen after t.
 func (c *Cache) SeenSince(t time.Time) bool {
@@ -177,7 +186,7 @@ func (c *Cache) Set(uid types.UID, status *PodStatus, err error, ts time.Time) {
 		status = &PodStatus{ID: uid}
 	}
 	at := nanos(ts)
-	c.generation++
+	c.change()
 	c.entries[uid] = cacheEntry{status: status, err: err, modified: at, observed: at}
 	c.serve(uid, false, at)
 }
@@ -195,7 +204,7 @@ func (c *Cache) SetObservedTime(uid types.UID, ts time.Time) {
 
 // Delete removes the pod's entry; nobody is woken.
 func (c *Cache) Delete(uid types.UID) {
-	c.generation++
+	c.change()
 	delete(c.entries, uid)
 }
 

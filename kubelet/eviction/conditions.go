@@ -1,6 +1,7 @@
 package eviction
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,8 +20,8 @@ type pressure struct {
 }
 
 // update notes that thresholds are met now, and reports the conditions of which
-// that was so less than a period ago.
-func (p *pressure) update(met []Threshold, now int64, period time.Duration) {
+// that was so less than a period ago. It tells whether these are others.
+func (p *pressure) update(met []Threshold, now int64, period time.Duration) (changed bool) {
 	for i := range met {
 		f := met[i].Signal.facts()
 		for k, c := range conditions {
@@ -35,7 +36,9 @@ func (p *pressure) update(met []Threshold, now int64, period time.Duration) {
 			reported = append(reported, c)
 		}
 	}
+	changed = !slices.Equal(reported, p.reported)
 	p.reported = reported
+	return changed
 }
 
 // Under tells whether the node reports a condition.

@@ -93,6 +93,8 @@ type Options struct {
 	Event func(pod *v1.Pod, annotations map[string]string, eventtype, reason, message string)
 	// NodeEvent records an event about the node.
 	NodeEvent func(eventtype, reason, message string)
+	// Changed is told when the node's conditions have changed; may be nil.
+	Changed func()
 	// Log takes log lines; nil means none.
 	Log func(format string, args ...any)
 }

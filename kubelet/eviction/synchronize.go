@@ -90,7 +90,9 @@ func (m *Manager) judge(thresholds []Threshold, seen observations) []Threshold {
 		list = union(list, met(m.met, seen, true))
 	}
 	m.since = since(list, m.since, now)
-	m.pressure.update(list, now, m.o.Config.PressureTransition)
+	if m.pressure.update(list, now, m.o.Config.PressureTransition) && m.o.Changed != nil {
+		m.o.Changed()
+	}
 	due := graceOver(m.since, now)
 	m.met = due
 	due = updated(due, seen, m.seen)

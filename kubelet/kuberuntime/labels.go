@@ -47,7 +47,23 @@ func containerLabels(pod *v1.Pod, c *v1.Container) map[string]string {
 	}
 }
 
+// containerAnnotations are shared by the containers of replicas.
 func (m *Manager) containerAnnotations(pod *v1.Pod, c *v1.Container, restartCount int) (map[string]string, error) {
+	if pod.DeletionGracePeriodSeconds != nil {
+		return m.newContainerAnnotations(pod, c, restartCount)
+	}
+	k := annotationsKey{c, restartCount, pod.Spec.TerminationGracePeriodSeconds}
+	if a, ok := m.shared.annotations.get(k); ok {
+		return a, nil
+	}
+	a, err := m.newContainerAnnotations(pod, c, restartCount)
+	if err == nil {
+		m.shared.annotations.put(k, a)
+	}
+	return a, err
+}
+
+func (m *Manager) newContainerAnnotations(pod *v1.Pod, c *v1.Container, restartCount int) (map[string]string, error) {
 	a := map[string]string{
 		annotationHash:              m.hasher.Hash(c),
 		annotationRestartCount:      decimal(restartCount),

@@ -126,9 +126,16 @@ func (m *Manager) linuxSandboxConfig(ctx context.Context, pod *v1.Pod) (*runtime
 		Overhead:        m.shared.noOverhead,
 	}
 	if hasResources(pod) {
-		out.Resources = m.o.Node.podResources(pod)
-		if m.o.Affinity != nil && m.o.Affinity.NoQuota(pod, "") {
+		k := podKeyOf(pod)
+		unlimited := m.o.Affinity != nil && m.o.Affinity.NoQuota(pod, "")
+		shared, ok := m.shared.pods.get(k)
+		if out.Resources = shared; !ok || unlimited {
+			out.Resources = m.o.Node.podResources(pod)
+		}
+		if unlimited {
 			out.Resources.CpuQuota = noQuota(out.Resources)
+		} else if !ok {
+			m.shared.pods.put(k, out.Resources)
 		}
 	}
 	if len(pod.Spec.Overhead) > 0 {

@@ -26,6 +26,8 @@ type shared struct {
 	dns         memo[dnsKey, podDNS]
 	resolvConf  resolvConf
 	images      memo[imageKey, *runtimeapi.ImageSpec]
+	annotations memo[annotationsKey, map[string]string]
+	pods        memo[podKey, *runtimeapi.LinuxContainerResources]
 	users       [4]*v1.ContainerUser // the last few
 	nextUser    int
 }
@@ -90,6 +92,28 @@ type podDNS struct {
 }
 
 type imageKey struct{ ref, image string }
+
+// annotationsKey decides a container's annotations, but while its pod is being
+// deleted.
+type annotationsKey struct {
+	c        *v1.Container
+	restarts int
+	grace    *int64
+}
+
+// podKey decides the resources of a pod's cgroup.
+type podKey struct {
+	containers, init *v1.Container // the first of each
+	own              *v1.ResourceRequirements
+}
+
+func podKeyOf(pod *v1.Pod) podKey {
+	k := podKey{containers: &pod.Spec.Containers[0], own: pod.Spec.Resources}
+	if len(pod.Spec.InitContainers) > 0 {
+		k.init = &pod.Spec.InitContainers[0]
+	}
+	return k
+}
 
 // namespaces is what a pod shares with its host or among its containers.
 type namespaces struct{ hostNetwork, hostPID, hostIPC, sharePID bool }

@@ -36,6 +36,13 @@ type Client interface {
 	GetNode(ctx context.Context, name string) (*v1.Node, error)
 }
 
+// Renewer is a Client that renews a lease without a task: it is updated as it
+// was last answered, with another renew time. answer is called once, on the
+// manager's loop, or never if no answer comes.
+type Renewer interface {
+	RenewLease(lease *coordinationv1.Lease, at time.Time, answer func(*coordinationv1.Lease, error))
+}
+
 // Options configure a Manager.
 type Options struct {
 	Loop *loop.Loop
@@ -61,6 +68,17 @@ type Manager struct {
 	// What every lease says, shared; it must not keep the manager alive.
 	holder   *string
 	duration *int32
+
+	// What a renewal without a task needs; renewer is nil if there are none.
+	renewer  Renewer
+	rounds   *loop.Rounds
+	deadline *loop.Timer
+	answer   func(*coordinationv1.Lease, error)
+	asked    bool
+	failures uint64
+	g        *loop.Group
+	// failed is why the round's first update, made without a task, failed.
+	failed error
 }
 
 // New returns a manager that does nothing until Start.
@@ -72,7 +90,9 @@ func New(opts Options) *Manager {
 		opts.Timeout = defaultTimeout
 	}
 	holder, duration := opts.NodeName, opts.DurationSeconds
-	return &Manager{opts: opts, holder: &holder, duration: &duration}
+	m := &Manager{opts: opts, holder: &holder, duration: &duration}
+	m.renewer, _ = opts.Client.(Renewer)
+	return m
 }
 
 // Start has the lease renewed by tasks of g, at once and then each quarter of
@@ -82,7 +102,46 @@ func (m *Manager) Start(g *loop.Group) {
 		return
 	}
 	interval := time.Duration(float64(time.Duration(m.opts.DurationSeconds)*time.Second) * renewFraction)
-	g.Until("node-lease", interval, renewJitter, m.sync)
+	m.g = g
+	m.deadline = g.NewTimer("node-lease timeout", func() { m.answered(nil, context.DeadlineExceeded) })
+	m.rounds = g.UntilUnless("node-lease", interval, renewJitter, m.renew, m.sync)
+}
+
+// renew begins a round without a task, if its first update will most likely be
+// all there is to it.
+func (m *Manager) renew() bool {
+	l := m.latest
+	if m.renewer == nil || m.asked || l == nil || len(l.OwnerReferences) == 0 || l.Spec.LeaseDurationSeconds != m.duration {
+		return false
+	}
+	if m.answer == nil {
+		n := m.failures
+		m.answer = func(l *coordinationv1.Lease, err error) {
+			if n == m.failures && !m.g.Dead() { // else it comes too late
+				m.answered(l, err)
+			}
+		}
+	}
+	m.asked = true
+	m.rounds.Hold()
+	m.deadline.Reset(m.opts.Timeout)
+	m.renewer.RenewLease(l, m.opts.Loop.Now(), m.answer)
+	return true
+}
+
+// answered ends a renewal; one that failed goes on as a task.
+func (m *Manager) answered(lease *coordinationv1.Lease, err error) {
+	m.asked = false
+	m.deadline.Stop()
+	if err != nil {
+		m.failed = err
+		m.failures++
+		m.answer = nil
+		m.rounds.Run()
+		return
+	}
+	m.latest = lease
+	m.rounds.Done()
 }
 
 // sync is one round.
@@ -104,18 +163,15 @@ func (m *Manager) sync(ctx context.Context) {
 	}
 }
 
-// update tries up to five times in a row to renew the lease.
+// update tries up to five times in a row to renew the lease; a renewal that
+// failed without a task was the first.
 func (m *Manager) update(ctx context.Context, base *coordinationv1.Lease) error {
 	for i := range maxUpdates {
-		next, err := m.renewed(ctx, base)
+		sent, err := m.tryUpdate(ctx, base)
 		if err == nil {
-			next, err = request(ctx, m, func(ctx context.Context) (*coordinationv1.Lease, error) {
-				return m.opts.Client.UpdateLease(ctx, next)
-			})
-			if err == nil {
-				m.latest = next
-				return nil
-			}
+			return nil
+		}
+		if sent {
 			m.log("failed to update lease: %v", err)
 			if apierrors.IsConflict(err) { // somebody wrote it: begin with theirs
 				base, _ = m.ensure(ctx)
@@ -127,6 +183,25 @@ func (m *Manager) update(ctx context.Context, base *coordinationv1.Lease) error 
 		}
 	}
 	return fmt.Errorf("failed %d attempts to update lease", maxUpdates)
+}
+
+// tryUpdate renews the lease; sent tells whether it came to a request.
+func (m *Manager) tryUpdate(ctx context.Context, base *coordinationv1.Lease) (sent bool, err error) {
+	if err := m.failed; err != nil {
+		m.failed = nil
+		return true, err
+	}
+	next, err := m.renewed(ctx, base)
+	if err != nil {
+		return false, err
+	}
+	next, err = request(ctx, m, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return m.opts.Client.UpdateLease(ctx, next)
+	})
+	if err == nil {
+		m.latest = next
+	}
+	return true, err
 }
 
 // ensure reads the lease, or creates it, and waits as long as the API doesn't

@@ -101,6 +101,9 @@ type Sources struct {
 	UpdateRuntimeUp func(ctx context.Context)
 	// Node returns the node as the informer has it, or nil.
 	Node func() *v1.Node
+	// Steady tells that all of the above stays as it is until Unpark is called;
+	// nil: it never does.
+	Steady func() bool
 }
 
 // Options configure a Manager.
@@ -150,6 +153,7 @@ type Manager struct {
 	lock       *loop.Semaphore
 	timer      *loop.Timer
 	rounds     uint64
+	parked     leftOut
 	registered bool
 
 	lastReport time.Time
@@ -215,15 +219,57 @@ func (m *Manager) Start(g *loop.Group) {
 }
 
 func (m *Manager) again() {
-	m.timer.Reset(m.opts.Loop.Jitter(m.opts.UpdateFrequency, updateJitter, "node-status", m.opts.NodeName, m.rounds))
+	m.timer.Reset(m.nextWait())
+}
+
+// nextWait draws the time to the next tick.
+func (m *Manager) nextWait() time.Duration {
 	m.rounds++
+	return m.opts.Loop.Jitter(m.opts.UpdateFrequency, updateJitter, "node-status", m.opts.NodeName, m.rounds-1)
+}
+
+// leftOut are the ticks that are not run: those after from, the first of which
+// is drawn with the number rounds.
+type leftOut struct {
+	from   int64 // ns since the Unix epoch; 0: all are run
+	rounds uint64
+}
+
+// park leaves out the ticks until the status is due although it did not change.
+func (m *Manager) park() {
+	m.parked = leftOut{m.opts.Loop.UnixNano(), m.rounds}
+	m.skipTo(m.lastReport.Add(m.opts.ReportFrequency + m.delay).UnixNano())
+}
+
+// skipTo sets the timer to the first tick at a time or later.
+func (m *Manager) skipTo(t int64) {
+	at := m.parked.from
+	m.rounds = m.parked.rounds
+	for at == m.parked.from || at < t {
+		at += int64(m.nextWait()) + 1 // a tick is at least 1 ns late
+	}
+	m.timer.Reset(time.Duration(at - m.opts.Loop.UnixNano()))
+}
+
+// Unpark is called when something that the status shows may be another; else see
+// Sources.Steady.
+func (m *Manager) Unpark() {
+	if m != nil && m.parked.from != 0 {
+		m.skipTo(m.opts.Loop.UnixNano())
+		m.parked.from = 0
+	}
 }
 
 // tick is the periodic update. It starts a task only if there may be something
 // to send.
 func (m *Manager) tick() {
+	m.parked.from = 0
 	if m.nothingToDo() {
-		m.again()
+		if m.opts.Sources.Steady != nil && m.opts.Sources.Steady() {
+			m.park()
+		} else {
+			m.again()
+		}
 		return
 	}
 	m.g.Go("node-status", func(ctx context.Context) {
@@ -253,6 +299,7 @@ func (m *Manager) Sync(ctx context.Context) {
 		return
 	}
 	defer m.lock.Release()
+	m.Unpark()
 	m.sync(ctx)
 }
 

@@ -242,6 +242,9 @@ func (p *Generic) CatchUp() {
 	p.o.Cache.UpdateTime(p.lastRelist)
 }
 
+// Parked tells whether relists find nothing until the runtime tells of a change.
+func (p *Generic) Parked() bool { return p.parked }
+
 // Awaited sets the timer of the next relist.
 func (p *Generic) Awaited() { p.unpark() }
 

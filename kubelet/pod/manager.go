@@ -29,6 +29,8 @@ type Manager struct {
 	mirrorOf    map[types.UID]types.UID // the other way round
 	generation  uint64
 	sorted      []*v1.Pod // GetPods, until a pod is added or removed
+	// BeforeChange, if set, is called before each change.
+	BeforeChange func()
 }
 
 // NewManager returns a Manager without pods.
@@ -43,12 +45,19 @@ func NewManager() *Manager {
 // Generation grows with every change.
 func (m *Manager) Generation() uint64 { return m.generation }
 
+func (m *Manager) change() {
+	if m.BeforeChange != nil {
+		m.BeforeChange()
+	}
+	m.generation++
+}
+
 // AddPod stores a pod, in place of an earlier one of the same UID.
 func (m *Manager) AddPod(pod *v1.Pod) { m.UpdatePod(pod) }
 
 // UpdatePod stores a pod, in place of an earlier one of the same UID.
 func (m *Manager) UpdatePod(pod *v1.Pod) {
-	m.generation++
+	m.change()
 	n := fullName(pod)
 	if kubetypes.IsMirrorPod(pod) {
 		m.mirrorByUID[pod.UID] = pod
@@ -77,7 +86,7 @@ func (m *Manager) translate(mirror, static types.UID) {
 // RemovePod forgets a pod, or a mirror pod. Its full name is forgotten even if
 // that belongs to a pod with another UID by now, as upstream does.
 func (m *Manager) RemovePod(pod *v1.Pod) {
-	m.generation++
+	m.change()
 	n := fullName(pod)
 	if kubetypes.IsMirrorPod(pod) {
 		delete(m.mirrorByUID, pod.UID)

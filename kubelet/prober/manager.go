@@ -36,6 +36,8 @@ type Options struct {
 	// Network is nil if there is none: ports can't be probed then.
 	Network  Network
 	Recorder EventRecorder
+	// NoElide has every tick run although nothing changed.
+	NoElide bool
 }
 
 // Manager has the probes of a kubelet's pods.
@@ -48,11 +50,16 @@ type Manager struct {
 	probes, triggers             uint64
 	// header is that of the requests which add none, shared by them.
 	header http.Header
+	// parked are the workers whose ticks are left out; parks: there may be any.
+	parked []*worker
+	parks  bool
 }
 
 // New returns a Manager without workers. The kubelet counts as started now.
 func New(o Options) *Manager {
-	return &Manager{o: o, start: o.Loop.Now(), Liveness: results.NewManager(), Readiness: results.NewManager(), Startup: results.NewManager()}
+	m := &Manager{o: o, start: o.Loop.Now(), Liveness: results.NewManager(), Readiness: results.NewManager(), Startup: results.NewManager()}
+	m.notified()
+	return m
 }
 
 // hasProbes tells whether a container is probed at all.
@@ -181,8 +188,16 @@ func (m *Manager) TriggerReadiness(uid types.UID, name string) {
 // Triggers counts the calls of TriggerReadiness.
 func (m *Manager) Triggers() uint64 { return m.triggers }
 
-// Probes counts the probes that were run.
-func (m *Manager) Probes() uint64 { return m.probes }
+// Probes counts the probes that were run, or left out as unchanged.
+func (m *Manager) Probes() uint64 {
+	n, now := m.probes, m.o.Loop.UnixNano()
+	for _, w := range m.parked {
+		if w.runs {
+			n += uint64(w.missed(now))
+		}
+	}
+	return n
+}
 
 // Workers returns how many workers there are.
 func (m *Manager) Workers() int {

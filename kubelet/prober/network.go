@@ -8,6 +8,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/probe/grpc"
 	httpprobe "github.com/drydock-sim/drydock/kubelet/probe/http"
 	"github.com/drydock-sim/drydock/kubelet/probe/tcp"
+	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // Runner runs the commands of exec probes.
@@ -35,12 +36,16 @@ type HTTPAnswer struct {
 	httpprobe.Response
 	Err  error
 	Took time.Duration
+	// Holds means that the answer stays what it is, and takes as long, until
+	// an AnswerNotifier tells otherwise.
+	Holds bool
 }
 
 // TCPAnswer is what becomes of a connection after Took; nil: it is made.
 type TCPAnswer struct {
-	Err  error
-	Took time.Duration
+	Err   error
+	Took  time.Duration
+	Holds bool // see HTTPAnswer
 }
 
 // GRPCAnswer is the health status that a server tells after Took.
@@ -48,4 +53,11 @@ type GRPCAnswer struct {
 	Status string
 	Err    error
 	Took   time.Duration
+	Holds  bool // see HTTPAnswer
+}
+
+// AnswerNotifier is a Network that tells when an answer of a container's that
+// was said to hold may be another; fn is called until g dies.
+type AnswerNotifier interface {
+	OnAnswerChange(g *loop.Group, fn func(containerID string))
 }

@@ -52,9 +52,7 @@ func (w *worker) run(s *v1.PodStatus) {
 // done ends a probe in the step in which it began: fire goes on from there.
 func (w *worker) done(o outcome) {
 	w.probing = false
-	if r, ok := w.tell(o); ok {
-		w.count(r)
-	}
+	w.take(o)
 }
 
 // later ends a probe when its answer, which took that long, has arrived.
@@ -129,6 +127,7 @@ func (w *worker) runHTTP(h *v1.HTTPGetAction, ip string, timeout time.Duration) 
 		default:
 			o.result, o.output = httpprobe.Judge(&a.Response)
 		}
+		o.holds = a.Holds
 		w.later(a.Took, o)
 		return
 	}
@@ -166,6 +165,7 @@ func (w *worker) runTCP(t *v1.TCPSocketAction, ip string, timeout time.Duration)
 		} else {
 			o.result, o.output = tcp.Judge(a.Err)
 		}
+		o.holds = a.Holds
 		w.later(a.Took, o)
 		return
 	}
@@ -190,6 +190,7 @@ func (w *worker) runGRPC(host string, port int, service string, timeout time.Dur
 		}
 		var o outcome
 		o.result, o.output = grpc.Judge(a.Status, a.Err, host, port, timeout)
+		o.holds = a.Holds
 		w.later(a.Took, o)
 		return
 	}

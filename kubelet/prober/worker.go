@@ -63,6 +63,12 @@ type worker struct {
 	stopped   bool
 	cancelled bool
 	ended     bool
+	// rests: the next tick would do what the last did, see park.
+	rests bool
+	// runs: resting, it leaves out probes that Probes counts.
+	runs bool
+	// parked is its place among the manager's parked workers and 1; 0: none.
+	parked int32
 
 	// next is when the ticker's next tick is due, in ns. One that is due while
 	// a probe is in progress is kept, further ones are dropped.
@@ -82,6 +88,8 @@ type outcome struct {
 	result probe.Result
 	output string
 	err    error
+	// holds: the same comes of the next probe, see HTTPAnswer.
+	holds bool
 }
 
 func newWorker(m *Manager, pod *v1.Pod, c *v1.Container, t probeType) *worker {
@@ -111,6 +119,7 @@ func (w *worker) begin() {
 // answer has arrived.
 func (w *worker) fire() {
 	now := w.m.o.Loop.UnixNano()
+	w.rests = false
 	switch {
 	case w.ended:
 		return
@@ -147,6 +156,8 @@ func (w *worker) arm() {
 		w.end()
 	case w.triggered || wait <= 0:
 		w.timer.Reset(0)
+	case w.rests && w.m.parks:
+		w.park()
 	default:
 		w.timer.Reset(time.Duration(wait))
 	}
@@ -158,6 +169,7 @@ func (w *worker) trigger() {
 	}
 	w.triggered = true
 	if w.begun && !w.probing {
+		w.unpark()
 		w.timer.Reset(0)
 	}
 }
@@ -193,6 +205,7 @@ func (w *worker) cancelCommands() {
 // end drops the worker and its result. One that ended by itself stays on
 // record, see revived.
 func (w *worker) end() {
+	w.unpark()
 	w.ended = true
 	w.timer.Stop()
 	if w.containerID != "" {
@@ -222,6 +235,8 @@ func (w *worker) set(r results.Result) {
 // doProbe is one tick: it looks whether the container is to be probed and
 // begins that. false ends the worker.
 func (w *worker) doProbe() bool {
+	// Whatever ends the look at the status, the same status ends it again.
+	w.rests, w.runs = true, false
 	status, ok := w.m.o.Statuses.GetPodStatus(w.pod.UID)
 	if !ok {
 		return true // not created yet, or deleted already
@@ -249,12 +264,14 @@ func (w *worker) doProbe() bool {
 	}
 	age := w.m.o.Loop.Since(c.State.Running.StartedAt.Time)
 	if int32(age/time.Second) < w.spec().InitialDelaySeconds {
+		w.rests = false
 		return true
 	}
 	if started := c.Started != nil && *c.Started; started == (w.probeType == startup) {
 		return true // a startup probe is over once started, the others begin then
 	}
 	w.m.probes++
+	w.rests, w.runs = false, true
 	w.run(status)
 	return true
 }
@@ -295,10 +312,22 @@ func (w *worker) finish(o outcome) {
 	if w.ended {
 		return
 	}
-	if r, ok := w.tell(o); ok {
+	w.take(o)
+	w.arm()
+}
+
+// take takes in an outcome.
+func (w *worker) take(o outcome) {
+	r, ok := w.tell(o)
+	if ok {
 		w.count(r)
 	}
-	w.arm()
+	switch {
+	case w.onHold: // only another container ends that
+		w.rests, w.runs = true, false
+	case o.holds && o.err == nil && o.result == probe.Success:
+		w.rests = w.resultRun >= w.spec().SuccessThreshold
+	}
 }
 
 // count stores a result once there were enough of it in a row.

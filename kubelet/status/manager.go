@@ -73,6 +73,11 @@ type Manager struct {
 	// resizes has the pods that have conditions about resizes, nearly none.
 	resizes map[types.UID]resizeConditions
 
+	// onChange is told whose cached status is a new one.
+	onChange func(uid types.UID)
+	// BeforeChange, if set, is called before each change of a cached status.
+	BeforeChange func()
+
 	generation  uint64
 	ticker      *loop.Ticker
 	wantPartial bool
@@ -123,6 +128,16 @@ func (m *Manager) Start(g *loop.Group) {
 
 // Generation grows with every change of a cached status.
 func (m *Manager) Generation() uint64 { return m.generation }
+
+func (m *Manager) change() {
+	if m.BeforeChange != nil {
+		m.BeforeChange()
+	}
+	m.generation++
+}
+
+// OnStatusChange has fn called with the UID of each pod that gets a new status.
+func (m *Manager) OnStatusChange(fn func(uid types.UID)) { m.onChange = fn }
 
 // GetPodStatus returns a pod's cached status, which is shared; a mirror's UID
 // means its static pod.
@@ -315,7 +330,7 @@ func (m *Manager) RemoveOrphanedStatuses(known func(uid types.UID) bool) {
 }
 
 func (m *Manager) forget(e *entry) {
-	m.generation++
+	m.change()
 	e.gone = true // the lists drop it at their next batch
 	delete(m.resizes, e.uid)
 	if m.pods[e.uid] == e {
@@ -357,9 +372,12 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 		e.firstUnsent = now.UnixNano()
 	}
 	stored := *s
+	m.change()
 	e.status = &stored
 	e.version++
-	m.generation++
+	if m.onChange != nil {
+		m.onChange(e.uid)
+	}
 	e.finished = finished || e.finished && !kubetypes.IsStaticPod(pod)
 	if m.opts.Client == nil {
 		return

@@ -312,6 +312,19 @@ func (m *Manager) Settled(pod *v1.Pod) bool {
 	return true
 }
 
+// Fixed tells whether the volumes of a pod that is Settled show the same as long
+// as the pod does: none goes by another object.
+func (m *Manager) Fixed(pod *v1.Pod) bool {
+	if len(pod.Spec.Volumes) == 0 {
+		return true
+	}
+	p := m.pods[pod.UID]
+	if p == nil {
+		return false
+	}
+	return !slices.ContainsFunc(p.volumes, func(v *podVolume) bool { _, ok := v.plugin.(volume.Remounter); return ok })
+}
+
 // Metrics is what a volume holds.
 type Metrics struct {
 	// Used is in bytes, Inodes a number.

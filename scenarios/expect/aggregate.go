@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // aggKind is what an aggregate says of the verdicts over all objects.
@@ -128,8 +129,13 @@ func (w *rewriter) matchRange(e celast.Expr) *aggregate {
 			a.of = KindNode
 		case "@events":
 			a.of = KindEvent
+		case "@leases":
+			a.of = KindLease
 		default:
-			return nil
+			var ok bool
+			if a.of, ok = kindByFunc(c.FunctionName()[1:]); !ok || c.FunctionName()[0] != '@' {
+				return nil
+			}
 		}
 		if args := c.Args(); len(args) == 2 {
 			if args[1].Kind() != celast.LiteralKind {
@@ -281,6 +287,8 @@ func (a *aggregate) applies(obj any) bool {
 		return o.Namespace == a.only
 	case *v1.Event:
 		return isAbout(o, a.only)
+	case metav1.Object:
+		return o.GetNamespace() == a.only
 	}
 	return true
 }

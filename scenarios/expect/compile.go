@@ -2,6 +2,7 @@ package expect
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -27,8 +28,12 @@ type Compiler struct {
 
 // NewCompiler returns a compiler.
 func NewCompiler() (*Compiler, error) {
-	ts, err := newTypeSystem(v1.Pod{}, v1.Node{}, v1.Event{}, coordinationv1.Lease{}, CRICall{}, Transition{}, ContainerTransition{}, NodeTransition{}, NodeUsage{},
-		Cgroup{}, ContainerResources{})
+	roots := []any{v1.Pod{}, v1.Node{}, v1.Event{}, coordinationv1.Lease{}, CRICall{}, Transition{}, ContainerTransition{}, NodeTransition{}, NodeUsage{},
+		Cgroup{}, ContainerResources{}}
+	for _, k := range objectKinds() {
+		roots = append(roots, reflect.Zero(k.goType).Interface())
+	}
+	ts, err := newTypeSystem(roots...)
 	if err != nil {
 		return nil, fmt.Errorf("expect: %w", err)
 	}
@@ -79,6 +84,13 @@ type deps struct {
 	about     []string // events about these
 	histPods  []objKey
 	histNodes []string
+	kinds     []Kind      // whose objects are read as a whole
+	objects   []ObjectRef // of such a kind, by name
+}
+
+// wholes tells whether anything that there may be many of is read as a whole.
+func (d *deps) wholes() bool {
+	return d.all&(readsPods|readsEvents|readsLeases) != 0 || len(d.kinds) > 0
 }
 
 // Compile checks an expectation's expression. All errors have a position
@@ -285,6 +297,9 @@ func (c *Compiler) dependencies(root celast.Expr) deps {
 		what := f.reads &^ readsNamed
 		if f.reads&readsNamed == 0 || args[1].Kind() != celast.LiteralKind {
 			d.all |= what
+			if what&readsObjects != 0 {
+				d.kinds = append(d.kinds, f.kind)
+			}
 			return
 		}
 		name := string(args[1].AsLiteral().(types.String))
@@ -299,6 +314,11 @@ func (c *Compiler) dependencies(root celast.Expr) deps {
 			d.histPods = append(d.histPods, podKey(name))
 		case readsNodeHistory:
 			d.histNodes = append(d.histNodes, name)
+		case readsLeases:
+			d.objects = append(d.objects, ObjectRef{KindLease, v1.NamespaceNodeLease, name})
+		case readsObjects:
+			k := namedKey(f.kind, name)
+			d.objects = append(d.objects, ObjectRef{f.kind, k.ns, k.name})
 		}
 	}))
 	return d

@@ -1,12 +1,15 @@
 package expect
 
 import (
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -159,6 +162,18 @@ func (e *Engine) Begin() {
 	for _, ev := range e.view.state.Events() {
 		e.note(Change{Kind: KindEvent, New: ev})
 	}
+	kinds := []Kind{KindLease}
+	for _, k := range objectKinds() {
+		kinds = append(kinds, k.kind)
+	}
+	for _, k := range kinds {
+		if e.slots[k] == nil {
+			continue
+		}
+		for _, o := range e.objectsOf(k) {
+			e.note(Change{Kind: k, New: o})
+		}
+	}
 	for _, r := range e.runs {
 		e.look(r)
 		e.plan(r)
@@ -218,7 +233,8 @@ func isNil(v any) bool {
 	case *v1.Event:
 		return x == nil
 	}
-	return false
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
 }
 
 func (e *Engine) setNow(at time.Duration) {
@@ -231,7 +247,7 @@ func (e *Engine) changed(r *run) {
 	if r.x.Form == At || e.now < r.x.From {
 		return
 	}
-	if r.x.Form == By && !e.opts.Naive && r.deps.all&(readsPods|readsEvents|readsLeases) != 0 && len(e.view.state.Pods()) > coalesceOver {
+	if r.x.Form == By && !e.opts.Naive && r.deps.wholes() && len(e.view.state.Pods()) > coalesceOver {
 		r.next = min(r.next, e.now+coalesceFor)
 		return
 	}
@@ -262,6 +278,11 @@ func (e *Engine) note(c Change) bool {
 		}
 	case *v1.Event:
 		k = objKey{o.Namespace, o.Name}
+	case metav1.Object:
+		if e.slots[c.Kind] == nil {
+			return false
+		}
+		k = objKey{o.GetNamespace(), o.GetName()}
 	default:
 		return false
 	}
@@ -367,9 +388,18 @@ func (r *run) reads(c *Change) bool {
 			}
 		}
 	default:
-		return d.all&readsLeases != 0 && c.Kind == KindLease
+		return d.readsObject(c.Kind, obj)
 	}
 	return false
+}
+
+// readsObject is reads for the kinds that have no case there.
+func (d *deps) readsObject(kind Kind, obj any) bool {
+	if kind == KindLease && d.all&readsLeases != 0 || slices.Contains(d.kinds, kind) {
+		return true
+	}
+	o, ok := obj.(metav1.Object)
+	return ok && slices.Contains(d.objects, ObjectRef{kind, o.GetNamespace(), o.GetName()})
 }
 
 func has(list []string, s string) bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
@@ -53,7 +53,8 @@ const (
 	readsUsage
 	readsCgroups
 	readsResources
-	readsNamed // only the object that its first argument names
+	readsObjects // of the function's kind
+	readsNamed   // only the object that its first argument names
 )
 
 // stateFunc is a function of expressions that reads the cluster.
@@ -62,6 +63,7 @@ type stateFunc struct {
 	args   []*types.Type
 	result *types.Type
 	reads  reads
+	kind   Kind // with readsObjects
 	doc    string
 	impl   func(s *view, args []ref.Val) ref.Val
 }
@@ -78,28 +80,28 @@ func (f *stateFunc) id() string {
 
 func stateFuncs() []*stateFunc {
 	str, list := types.StringType, types.NewListType
-	return []*stateFunc{
-		{"pods", nil, list(podType), readsPods, "all pods", (*view).pods},
-		{"pods", []*types.Type{str}, list(podType), readsPods, "the pods of a namespace", (*view).podsIn},
-		{"pod", []*types.Type{str}, podType, readsPods | readsNamed, "the pod \"namespace/name\", or an empty one", (*view).pod},
-		{"nodes", nil, list(nodeType), readsNodes, "all nodes", (*view).nodes},
-		{"node", []*types.Type{str}, nodeType, readsNodes | readsNamed, "the node of that name, or an empty one", (*view).node},
-		{"events", nil, list(eventType), readsEvents, "all events", (*view).events},
-		{"events", []*types.Type{str}, list(eventType), readsEvents | readsNamed, "the events about \"namespace/name\" of a pod, or about a node's name", (*view).eventsAbout},
-		{"leases", nil, list(leaseType), readsLeases, "all leases", (*view).leases},
-		{"lease", []*types.Type{str}, leaseType, readsLeases, "the lease of the node of that name, or an empty one", (*view).lease},
-		{"criCalls", nil, list(criCallType), readsCRI, "all calls of the container runtime that are over; with at only", (*view).criCalls},
-		{"usage", []*types.Type{str}, nodeUsageType, readsUsage, "what the machine of the node of that name uses; with at only", (*view).nodeUsage},
-		{"cgroups", []*types.Type{str}, list(cgroupType), readsCgroups, "the cgroups of the node of that name, but for those of containers; with at only", (*view).cgroups},
-		{"containerResources", []*types.Type{str, str}, resourcesType, readsResources, "what the runtime was told to give the pod's container of that name, or an empty one; with at only", (*view).containerResources},
-		{"time", nil, types.DurationType, readsTime, "the virtual time since the start of the run", (*view).time},
-		{"since", []*types.Type{types.TimestampType}, types.DurationType, 0, "a timestamp as a span since the start of the run", (*view).since},
-		{"phases", []*types.Type{str}, list(str), readsPodHistory | readsNamed, "the phases that the pod \"namespace/name\" went through", (*view).phases},
-		{"transitions", []*types.Type{str}, list(transType), readsPodHistory | readsNamed, "the changes of the pod's status, with their times", (*view).transitions},
-		{"containerTransitions", []*types.Type{str, str}, list(cTransType), readsPodHistory | readsNamed, "the changes of a container's state, with their times", (*view).containerTransitions},
-		{"nodeTransitions", []*types.Type{str}, list(nodeTransType), readsNodeHistory | readsNamed, "the changes of the node's conditions, with their times", (*view).nodeTransitions},
-		{"restarts", []*types.Type{str}, types.IntType, readsPods | readsNamed, "how often containers of the pod \"namespace/name\" restarted", (*view).restarts},
-	}
+	return append([]*stateFunc{
+		{"pods", nil, list(podType), readsPods, "", "all pods", (*view).pods},
+		{"pods", []*types.Type{str}, list(podType), readsPods, "", "the pods of a namespace", (*view).podsIn},
+		{"pod", []*types.Type{str}, podType, readsPods | readsNamed, "", "the pod \"namespace/name\", or an empty one", (*view).pod},
+		{"nodes", nil, list(nodeType), readsNodes, "", "all nodes", (*view).nodes},
+		{"node", []*types.Type{str}, nodeType, readsNodes | readsNamed, "", "the node of that name, or an empty one", (*view).node},
+		{"events", nil, list(eventType), readsEvents, "", "all events", (*view).events},
+		{"events", []*types.Type{str}, list(eventType), readsEvents | readsNamed, "", "the events about \"namespace/name\" of a pod, or about a node's name", (*view).eventsAbout},
+		{"leases", nil, list(leaseType), readsLeases, "", "all leases", (*view).leases},
+		{"lease", []*types.Type{str}, leaseType, readsLeases | readsNamed, "", "the lease of the node of that name, or an empty one", (*view).lease},
+		{"criCalls", nil, list(criCallType), readsCRI, "", "all calls of the container runtime that are over; with at only", (*view).criCalls},
+		{"usage", []*types.Type{str}, nodeUsageType, readsUsage, "", "what the machine of the node of that name uses; with at only", (*view).nodeUsage},
+		{"cgroups", []*types.Type{str}, list(cgroupType), readsCgroups, "", "the cgroups of the node of that name, but for those of containers; with at only", (*view).cgroups},
+		{"containerResources", []*types.Type{str, str}, resourcesType, readsResources, "", "what the runtime was told to give the pod's container of that name, or an empty one; with at only", (*view).containerResources},
+		{"time", nil, types.DurationType, readsTime, "", "the virtual time since the start of the run", (*view).time},
+		{"since", []*types.Type{types.TimestampType}, types.DurationType, 0, "", "a timestamp as a span since the start of the run", (*view).since},
+		{"phases", []*types.Type{str}, list(str), readsPodHistory | readsNamed, "", "the phases that the pod \"namespace/name\" went through", (*view).phases},
+		{"transitions", []*types.Type{str}, list(transType), readsPodHistory | readsNamed, "", "the changes of the pod's status, with their times", (*view).transitions},
+		{"containerTransitions", []*types.Type{str, str}, list(cTransType), readsPodHistory | readsNamed, "", "the changes of a container's state, with their times", (*view).containerTransitions},
+		{"nodeTransitions", []*types.Type{str}, list(nodeTransType), readsNodeHistory | readsNamed, "", "the changes of the node's conditions, with their times", (*view).nodeTransitions},
+		{"restarts", []*types.Type{str}, types.IntType, readsPods | readsNamed, "", "how often containers of the pod \"namespace/name\" restarted", (*view).restarts},
+	}, objectFuncs()...)
 }
 
 // newEnv makes the environment that expressions are compiled in.
@@ -135,9 +137,9 @@ func newEnv(ts *typeSystem, funcs []*stateFunc) (*cel.Env, error) {
 	}
 	str := types.StringType
 	opts = append(opts,
-		cel.Function("condition",
+		cel.Function("condition", append(conditionFuncs(ts),
 			cel.Overload("condition_pod", []*types.Type{podType, str}, podCondType, cel.BinaryBinding(podCondition(ts))),
-			cel.Overload("condition_node", []*types.Type{nodeType, str}, nodeCondType, cel.BinaryBinding(nodeCondition(ts)))),
+			cel.Overload("condition_node", []*types.Type{nodeType, str}, nodeCondType, cel.BinaryBinding(nodeCondition(ts))))...),
 		cel.Function("ready",
 			cel.Overload("ready_pod", []*types.Type{podType}, types.BoolType, cel.UnaryBinding(func(v ref.Val) ref.Val { return types.Bool(podReady(v.Value().(*v1.Pod))) })),
 			cel.Overload("ready_node", []*types.Type{nodeType}, types.BoolType, cel.UnaryBinding(nodeReady))),
@@ -243,13 +245,8 @@ func exists(v ref.Val) ref.Val {
 }
 
 func isZeroObject(o *objVal) bool {
-	switch x := o.ptr.(type) {
-	case *v1.Pod:
-		return x.Name == ""
-	case *v1.Node:
-		return x.Name == ""
-	case *coordinationv1.Lease:
-		return x.Name == ""
+	if x, ok := o.ptr.(metav1.Object); ok {
+		return x.GetName() == ""
 	}
 	return reflectIsZero(o.ptr)
 }

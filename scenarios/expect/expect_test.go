@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -25,6 +27,8 @@ type cluster struct {
 	events []*v1.Event
 	leases []*coordinationv1.Lease
 	calls  []*CRICall
+
+	deployments []*appsv1.Deployment
 }
 
 func (c *cluster) Pods() []*v1.Pod                 { return c.pods }
@@ -33,6 +37,29 @@ func (c *cluster) Events() []*v1.Event             { return c.events }
 func (c *cluster) Leases() []*coordinationv1.Lease { return c.leases }
 func (c *cluster) CRICalls() []*CRICall            { return c.calls }
 func (c *cluster) Start() time.Time                { return start }
+func (c *cluster) Objects(k Kind) any {
+	switch k {
+	case KindDeployment:
+		return c.deployments
+	case KindJob:
+		return []*batchv1.Job(nil)
+	default:
+		return []*v1.Namespace(nil)
+	}
+}
+func (c *cluster) Object(k Kind, ns, name string) any {
+	for _, l := range c.leases {
+		if k == KindLease && l.Namespace == ns && l.Name == name {
+			return l
+		}
+	}
+	for _, d := range c.deployments {
+		if k == KindDeployment && d.Namespace == ns && d.Name == name {
+			return d
+		}
+	}
+	return nil
+}
 func (c *cluster) Pod(ns, name string) *v1.Pod {
 	for _, p := range c.pods {
 		if p.Namespace == ns && p.Name == name {
@@ -151,7 +178,7 @@ func TestExpressions(t *testing.T) {
 		`since(pod("web").metadata.creationTimestamp) == duration("3s")`,
 		`pod("web").metadata.creationTimestamp < events()[0].lastTimestamp`,
 		`since(lease("worker-0").spec.renewTime) == duration("1m") && lease("worker-0").spec.leaseDurationSeconds == 40`,
-		`leases().size() == 1`,
+		`leases().size() == 1 && leases().all(l, l.spec.leaseDurationSeconds == 40) && !exists(lease("none"))`,
 		`criCalls().exists(c, c.method == "StartContainer" && c.at < duration("5s") && c.error == "")`,
 		`pod("web").spec.containers[0].resources.requests["memory"].compareTo(quantity("500Mi")) > 0`,
 		`pod("web").spec.containers[0].resources.requests["cpu"] == quantity("0")`,
@@ -186,7 +213,7 @@ func TestCompileErrors(t *testing.T) {
 	for _, tt := range []struct{ form, expr, want string }{
 		{"at", `pod("web").status.fase == "Running"`, `1:18: v1.PodStatus has no field "fase" (did you mean "phase"?)`},
 		{"at", `pods().all(p, p.status.phase == 3)`, `1:30: found no matching overload for '_==_' applied to '(string, int)'`},
-		{"at", `pds().size() == 1`, `1:4: there is no "pds" (did you mean "pods"?)`},
+		{"at", `podz().size() == 1`, `1:5: there is no "podz" (did you mean "pods"?)`},
 		{"at", `pod(3).status.phase == ""`, `1:4: found no matching overload for 'pod' applied to '(int)'`},
 		{"at", `pod("web").status.phase`, `1:1: an expectation must be true or false, but this is of type string`},
 		{"always", `criCalls().size() == 0`, `1:1: criCalls() can be used with at only, not with always`},

@@ -2,6 +2,7 @@ package expect
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +50,9 @@ func (e *Engine) explain(r *run) ([]Value, []ObjectRef) {
 	}
 	for _, n := range x.reads.histNodes {
 		ex.object(KindNode, "", n)
+	}
+	for _, o := range x.reads.objects {
+		ex.object(o.Kind, o.Namespace, o.Name)
 	}
 	for _, n := range x.reads.about {
 		if e.view.state.Node(n) != nil {
@@ -189,6 +193,15 @@ func (e *Engine) objectsOf(k Kind) []any {
 	case KindEvent:
 		for _, ev := range e.view.state.Events() {
 			out = append(out, ev)
+		}
+	case KindLease:
+		for _, l := range e.view.state.Leases() {
+			out = append(out, l)
+		}
+	default:
+		list := reflect.ValueOf(e.view.state.Objects(k))
+		for i := range list.Len() {
+			out = append(out, list.Index(i).Interface())
 		}
 	}
 	return out

@@ -18,6 +18,11 @@ type State interface {
 	Node(name string) *v1.Node
 	Events() []*v1.Event
 	Leases() []*coordinationv1.Lease
+	// Objects returns the objects of one of the kinds that have no method of
+	// their own, as a slice of pointers of the Kind's type.
+	Objects(k Kind) any
+	// Object returns one of them, or a lease; nil if it is not there.
+	Object(k Kind, namespace, name string) any
 	// CRICalls returns the calls made so far, in their order. It is asked for
 	// only if NeedsCRICalls said so.
 	CRICalls() []*CRICall

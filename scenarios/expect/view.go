@@ -23,7 +23,10 @@ type view struct {
 	emptyPod, emptyNode, emptyLease ref.Val
 }
 
-type listConversions struct{ pods, nodes, events, leases, cri, trans, ctrans, ntrans, cgroups *conversion }
+type listConversions struct {
+	pods, nodes, events, leases, cri, trans, ctrans, ntrans, cgroups *conversion
+	objects                                                          map[Kind]*conversion
+}
 
 func newView(ts *typeSystem, state State, hist *history) *view {
 	s := &view{ts: ts, state: state, hist: hist}
@@ -32,7 +35,10 @@ func newView(ts *typeSystem, state State, hist *history) *view {
 		events: ts.pointerTo(reflect.TypeFor[v1.Event]()), leases: ts.pointerTo(reflect.TypeFor[coordinationv1.Lease]()),
 		cri: ts.pointerTo(reflect.TypeFor[CRICall]()), trans: ts.pointerTo(reflect.TypeFor[Transition]()),
 		ctrans: ts.pointerTo(reflect.TypeFor[ContainerTransition]()), ntrans: ts.pointerTo(reflect.TypeFor[NodeTransition]()),
-		cgroups: ts.pointerTo(reflect.TypeFor[Cgroup]()),
+		cgroups: ts.pointerTo(reflect.TypeFor[Cgroup]()), objects: map[Kind]*conversion{},
+	}
+	for _, k := range objectKinds() {
+		s.list.objects[k.kind] = ts.pointerTo(k.goType)
 	}
 	s.emptyPod = ts.NativeToValue(ts.byType[reflect.TypeFor[v1.Pod]()].zero)
 	s.emptyNode = ts.NativeToValue(ts.byType[reflect.TypeFor[v1.Node]()].zero)
@@ -127,10 +133,8 @@ func (s *view) leases(_ []ref.Val) ref.Val { return s.slice(s.list.leases, s.sta
 
 func (s *view) lease(args []ref.Val) ref.Val {
 	name := text(args[0])
-	for _, l := range s.state.Leases() {
-		if l.Name == name && l.Namespace == v1.NamespaceNodeLease {
-			return s.ts.NativeToValue(l)
-		}
+	if l := s.state.Object(KindLease, v1.NamespaceNodeLease, name); l != nil {
+		return s.ts.NativeToValue(l)
 	}
 	return s.emptyLease
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/time/rate"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,8 @@ type Client struct {
 
 	sends   uint64
 	watches uint64
+	renewal *renewal      // of the lease
+	limiter *rate.Limiter // nil: no limit
 	// watchers are those of single objects, by the group that they die with.
 	watchers []*groupWatchers
 }
@@ -56,11 +59,28 @@ type answer[T any] struct {
 	err  error
 }
 
-// call sends a request and waits for its answer. fn runs on the server's loop.
+// call makes a request, again as long as the server asks for that, as client-go
+// does. fn runs on the server's loop.
 func call[T any](ctx context.Context, c *Client, r request, fn func(s *Store, now time.Time) (T, error)) (T, error) {
+	for try := 0; ; try++ {
+		v, err := callOnce(ctx, c, r, fn)
+		d, again := retry(err, try)
+		if !again || c.l.Sleep(ctx, d) != nil {
+			return v, err
+		}
+	}
+}
+
+// callOnce sends a request and waits for its answer.
+func callOnce[T any](ctx context.Context, c *Client, r request, fn func(s *Store, now time.Time) (T, error)) (T, error) {
 	var zero T
 	if err := ctx.Err(); err != nil {
 		return zero, urlError(&r, err)
+	}
+	if c.limiter != nil && limited(&r) {
+		if err := throttle(ctx, c.l, c.limiter, &r); err != nil {
+			return zero, err
+		}
 	}
 	a := &answer[T]{}
 	srv := c.srv
@@ -69,6 +89,7 @@ func call[T any](ctx context.Context, c *Client, r request, fn func(s *Store, no
 		if err == nil {
 			v, err = fn(srv.store, srv.now())
 		}
+		srv.outcome = err
 		return func() {
 			a.v, a.err = v, err
 			a.done.Fire()

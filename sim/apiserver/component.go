@@ -47,12 +47,20 @@ func (c *Component) Server() *Server { return c.s }
 // Do makes a request: fn runs when it arrives at the server. The error is that
 // of fn, of a fault (an API status, or *url.Error when no answer came), or of ctx.
 func (c *Component) Do(ctx context.Context, req Request, fn func(s *Server) error) error {
+	for try := 0; ; try++ {
+		err := c.do(ctx, req, fn)
+		d, again := retry(err, try)
+		if !again || c.s.l.Sleep(ctx, d) != nil {
+			return err
+		}
+	}
+}
+
+func (c *Component) do(ctx context.Context, req Request, fn func(s *Server) error) error {
 	r := request{verb: req.Verb, resource: req.Resource, namespace: req.Namespace, name: req.Name}
 	if c.limiter != nil {
-		if d := c.limiter.ReserveN(c.s.now(), 1).DelayFrom(c.s.now()); d > 0 {
-			if err := c.s.l.Sleep(ctx, d); err != nil {
-				return urlError(&r, err)
-			}
+		if err := throttle(ctx, c.s.l, c.limiter, &r); err != nil {
+			return err
 		}
 	}
 	r.sent = c.s.l.UnixNano()
@@ -69,15 +77,20 @@ func (c *Component) Do(ctx context.Context, req Request, fn func(s *Server) erro
 // serve is Server.serve for a caller on the same loop.
 func (c *Component) serve(ctx context.Context, r *request, fn func(s *Server) error) error {
 	c.s.requests++
+	arrived := c.s.l.UnixNano()
+	series := c.s.stats.series(c.name, r.verb, r.resource)
+	c.s.stats.arrive(series, arrived, r.throttled)
 	f := c.s.fate(c.name, r)
 	left := max(r.timeout(&c.s.opts)-time.Duration(c.s.l.UnixNano()-r.sent), c.s.opts.LatencyMin)
 	switch {
 	case f.drop:
+		c.s.stats.answered(series, arrived, 0, 0)
 		if err := c.s.l.Sleep(ctx, left); err != nil {
 			return urlError(r, err)
 		}
 		return errTimeout(r)
 	case f.refuse:
+		c.s.stats.answered(series, arrived, 0, 0)
 		return errRefused(r)
 	case f.latency > 0:
 		if err := c.s.l.Sleep(ctx, min(f.latency, left)); err != nil {
@@ -87,10 +100,39 @@ func (c *Component) serve(ctx context.Context, r *request, fn func(s *Server) er
 			return errTimeout(r)
 		}
 	}
-	if f.err != nil {
-		return f.err
+	service, err := c.wait(ctx, r, left-f.latency)
+	if err == nil {
+		if err = f.err; err == nil {
+			err = fn(c.s)
+		}
 	}
-	return fn(c.s)
+	c.s.outcome = err
+	c.s.answered(series, arrived, service)
+	if service > 0 {
+		if e := c.s.l.Sleep(ctx, service); e != nil && err == nil {
+			err = urlError(r, e)
+		}
+	}
+	return err
+}
+
+// wait waits until there are seats for a request and returns its service time.
+func (c *Component) wait(ctx context.Context, r *request, left time.Duration) (service time.Duration, err error) {
+	if c.s.flow == nil {
+		return 0, nil
+	}
+	var done loop.Event
+	c.s.flow.admit(c.name, "", r, left, func(d time.Duration) {
+		service = d
+		done.Fire()
+	}, func(e error) {
+		err = e
+		done.Fire()
+	})
+	if e := done.Wait(ctx); e != nil {
+		return 0, urlError(r, e)
+	}
+	return service, err
 }
 
 func (c *Component) latency(purpose string) time.Duration {

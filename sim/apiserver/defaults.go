@@ -2,7 +2,11 @@ package apiserver
 
 import (
 	"github.com/distribution/reference"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -47,6 +51,22 @@ func setDefaults(obj Object) {
 			p := v1.PreemptLowerPriority
 			o.PreemptionPolicy = &p
 		}
+	case *appsv1.Deployment:
+		setDeploymentDefaults(o)
+	case *appsv1.ReplicaSet:
+		setReplicaSetDefaults(o)
+	case *appsv1.StatefulSet:
+		setStatefulSetDefaults(o)
+	case *appsv1.DaemonSet:
+		setDaemonSetDefaults(o)
+	case *batchv1.Job:
+		setJobDefaults(o)
+	case *batchv1.CronJob:
+		setCronJobDefaults(o)
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		setHPADefaults(o)
+	case *discoveryv1.EndpointSlice:
+		setEndpointSliceDefaults(o)
 	}
 }
 
@@ -84,14 +104,19 @@ func setServiceDefaults(s *v1.ServiceSpec) {
 // server's decoding does: also static pods get it. Admission's defaults
 // (tolerations, priority, service account) are not among them.
 func SetPodDefaults(pod *v1.Pod) {
-	s := &pod.Spec
-	setPtr(&s.EnableServiceLinks, true)
+	setPtr(&pod.Spec.EnableServiceLinks, true)
+	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
+		*g = 1 // upstream converts it, where it has refused nothing so far
+	}
+	setPodSpecDefaults(&pod.Spec, false)
+}
+
+// setPodSpecDefaults fills in a pod's spec, or a template's, which has fewer
+// defaults.
+func setPodSpecDefaults(s *v1.PodSpec, template bool) {
 	setDefault(&s.RestartPolicy, v1.RestartPolicyAlways)
 	setDefault(&s.DNSPolicy, v1.DNSClusterFirst)
 	setDefault(&s.SchedulerName, v1.DefaultSchedulerName)
-	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
-		*g = 1 // upstream converts it, where it has refused nothing so far
-	}
 	setPtr(&s.TerminationGracePeriodSeconds, int64(v1.DefaultTerminationGracePeriodSeconds))
 	if s.SecurityContext == nil {
 		s.SecurityContext = &v1.PodSecurityContext{}
@@ -102,14 +127,18 @@ func SetPodDefaults(pod *v1.Pod) {
 	for i := range s.Volumes {
 		setVolumeDefaults(&s.Volumes[i])
 	}
-	for i := range s.InitContainers {
-		setContainerDefaults(&s.InitContainers[i], s.HostNetwork)
-	}
-	for i := range s.Containers {
-		setContainerDefaults(&s.Containers[i], s.HostNetwork)
+	for _, list := range [...][]v1.Container{s.InitContainers, s.Containers} {
+		for i := range list {
+			setContainerDefaults(&list[i], s.HostNetwork && !template)
+			if !template {
+				requestsFromLimits(&list[i].Resources)
+			}
+		}
 	}
 	setEphemeralDefaults(s)
-	setPodRequestDefaults(s)
+	if !template {
+		setPodRequestDefaults(s)
+	}
 	for i := range s.TopologySpreadConstraints {
 		t := &s.TopologySpreadConstraints[i]
 		setPtr(&t.NodeAffinityPolicy, v1.NodeInclusionPolicyHonor)
@@ -148,7 +177,6 @@ func setContainerDefaults(c *v1.Container, hostNetwork bool) {
 		}
 	}
 	setEnvDefaults(c)
-	requestsFromLimits(&c.Resources)
 	setProbeDefaults(c.LivenessProbe)
 	setProbeDefaults(c.ReadinessProbe)
 	setProbeDefaults(c.StartupProbe)

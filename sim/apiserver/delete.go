@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -105,16 +106,15 @@ func (s *Store) Delete(now time.Time, k Kind, namespace, name string, opts metav
 		return nil, err
 	}
 	in := k.info()
-	if p := opts.Preconditions; p != nil {
-		if p.UID != nil && *p.UID != obj.GetUID() {
-			return nil, apierrors.NewConflict(in.gr(), name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
-		}
-		if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
-			return nil, apierrors.NewConflict(in.gr(), name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
-		}
+	if err := checkPreconditions(in, obj, opts.Preconditions); err != nil {
+		return nil, err
 	}
 	if ns, ok := obj.(*v1.Namespace); ok {
 		return s.deleteNamespace(now, ns)
+	}
+	old := obj
+	if k != KindEvent {
+		obj = withPropagation(obj, k, opts.PropagationPolicy)
 	}
 	d := decideDelete(now, obj, opts.GracePeriodSeconds)
 	if d.mark {
@@ -126,8 +126,10 @@ func (s *Store) Delete(now time.Time, k Kind, namespace, name string, opts metav
 		if d.bump {
 			c.SetGeneration(c.GetGeneration() + 1)
 		}
-		s.commit(watch.Modified, k, obj, c, "delete", "")
+		s.commit(watch.Modified, k, old, c, "delete", "")
 		obj = c
+	} else if obj != old && !d.remove { // its finalizers are others
+		s.commit(watch.Modified, k, old, obj, "delete", "")
 	}
 	if d.remove {
 		obj = s.remove(k, obj, "delete")
@@ -135,70 +137,106 @@ func (s *Store) Delete(now time.Time, k Kind, namespace, name string, opts metav
 	return obj, nil
 }
 
-// remove takes an object out of the store, and with the last object of a
-// namespace that is being deleted the namespace. It returns what watchers see.
+// withPropagation returns the object with the finalizers that have the garbage
+// collector orphan its dependents, or delete them first
+// (deletionFinalizersForGarbageCollection). Without a policy, dependents are
+// deleted in the background, but for those of batch/v1's Job, which are orphaned
+// (pkg/registry/batch/job/strategy.go).
+func withPropagation(obj Object, k Kind, policy *metav1.DeletionPropagation) Object {
+	had := obj.GetFinalizers()
+	orphan, foreground := contains(had, metav1.FinalizerOrphanDependents), contains(had, metav1.FinalizerDeleteDependents)
+	switch {
+	case policy != nil:
+		orphan, foreground = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
+	case k == KindJob:
+		orphan = orphan || !foreground
+	}
+	var list []string
+	for _, f := range had {
+		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
+			list = append(list, f)
+		}
+	}
+	if orphan {
+		list = append(list, metav1.FinalizerOrphanDependents)
+	}
+	if foreground {
+		list = append(list, metav1.FinalizerDeleteDependents)
+	}
+	if slices.Equal(had, list) {
+		return obj
+	}
+	c := shallow(obj)
+	c.SetFinalizers(list)
+	return c
+}
+
+// checkPreconditions returns a Conflict when a deletion is meant for another
+// object, or another version of it, than the stored one.
+func checkPreconditions(in kindInfo, obj Object, p *metav1.Preconditions) error {
+	switch {
+	case p == nil:
+	case p.UID != nil && *p.UID != obj.GetUID():
+		return apierrors.NewConflict(in.gr(), obj.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
+	case p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion():
+		return apierrors.NewConflict(in.gr(), obj.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
+	}
+	return nil
+}
+
+// remove takes an object out of the store. It returns what watchers see.
 func (s *Store) remove(k Kind, obj Object, verb string) Object {
 	old := s.Lookup(k, obj.GetNamespace(), obj.GetName())
 	c := shallow(obj)
 	delete(s.applied, objectKey{k, obj.GetNamespace(), obj.GetName()})
 	s.commit(watch.Deleted, k, old, c, verb, "")
-	if ns, ok := s.namespaces.get("", obj.GetNamespace()); ok && ns.Status.Phase == v1.NamespaceTerminating {
-		s.finishNamespace(ns)
-	}
 	return c
 }
 
-// deleteNamespace marks a namespace as terminating and deletes what is in it
-// (upstream: the namespace controller).
+// deleteNamespace marks a namespace as terminating, and removes one without
+// finalizers (pkg/registry/core/namespace/storage/storage.go). Its content is the
+// namespace controller's.
 func (s *Store) deleteNamespace(now time.Time, ns *v1.Namespace) (Object, error) {
 	switch ns.Name {
 	case metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic:
 		return nil, apierrors.NewForbidden(KindNamespace.info().gr(), ns.Name, fmt.Errorf("this namespace may not be deleted"))
 	}
-	if ns.DeletionTimestamp != nil {
-		return ns, nil
+	if ns.DeletionTimestamp == nil {
+		c := *ns
+		at := wire(now)
+		c.DeletionTimestamp = &at
+		c.Status.Phase = v1.NamespaceTerminating
+		s.commit(watch.Modified, KindNamespace, ns, &c, "delete", "")
+		ns = &c
 	}
-	c := *ns
-	at := wire(now)
-	c.DeletionTimestamp = &at
-	c.Status.Phase = v1.NamespaceTerminating
-	s.commit(watch.Modified, KindNamespace, ns, &c, "delete", "")
-	for _, in := range infos() {
-		if !in.namespaced {
-			continue
-		}
-		list, err := s.List(in.kind, ns.Name)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range list {
-			if _, err := s.Delete(now, in.kind, ns.Name, o.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-				return nil, err
-			}
-		}
-	}
-	if cur, ok := s.namespaces.get("", ns.Name); ok {
-		return s.finishNamespace(cur), nil
-	}
-	return &c, nil
+	return s.finishNamespace(ns), nil
 }
 
-// finishNamespace removes a terminating namespace that holds nothing more.
+// FinalizeNamespace takes the finalizer kubernetes off a namespace, as an update
+// of its subresource finalize does: one that is being deleted goes if that was
+// the last. Errors: NotFound.
+func (s *Store) FinalizeNamespace(name string) error {
+	ns, ok := s.namespaces.get("", name)
+	if !ok {
+		return apierrors.NewNotFound(KindNamespace.info().gr(), name)
+	}
+	c := *ns
+	c.Spec.Finalizers = slices.DeleteFunc(slices.Clone(ns.Spec.Finalizers), func(f v1.FinalizerName) bool { return f == v1.FinalizerKubernetes })
+	s.commit(watch.Modified, KindNamespace, ns, &c, "update", "finalize")
+	s.finishNamespace(&c)
+	return nil
+}
+
+// finishNamespace removes a namespace that is being deleted and that nothing
+// holds.
 func (s *Store) finishNamespace(ns *v1.Namespace) *v1.Namespace {
-	for _, in := range infos() {
-		if !in.namespaced {
-			continue
-		}
-		empty := true
-		s.table(in.kind).each(func(o Object) bool {
-			empty = o.GetNamespace() != ns.Name
-			return empty
-		})
-		if !empty {
-			return ns
-		}
+	if ns.DeletionTimestamp == nil || len(ns.Spec.Finalizers)+len(ns.Finalizers) > 0 {
+		return ns
 	}
 	c := *ns
 	s.commit(watch.Deleted, KindNamespace, ns, &c, "delete", "")
 	return &c
 }
+
+// FinalizeNamespace is Store.FinalizeNamespace.
+func (s *Server) FinalizeNamespace(name string) error { return s.store.FinalizeNamespace(name) }

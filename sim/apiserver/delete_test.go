@@ -155,16 +155,22 @@ func TestNamespaceDeletion(t *testing.T) {
 	if _, err := s.Delete(t0, KindNamespace, "", "team", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if s.Lookup(KindConfigMap, "team", "c") != nil || s.Pod("team", "p").DeletionTimestamp == nil {
-		t.Error("contents are not being deleted")
+	if ns := s.Lookup(KindNamespace, "", "team").(*v1.Namespace); ns.DeletionTimestamp == nil || ns.Status.Phase != v1.NamespaceTerminating {
+		t.Error("the namespace is not terminating")
+	}
+	if s.Lookup(KindConfigMap, "team", "c") == nil || s.Pod("team", "p").DeletionTimestamp != nil {
+		t.Error("the API server deletes the contents itself")
 	}
 	if _, err := s.Create(t0, testPod("q", func(p *v1.Pod) { p.Namespace = "team" })); !apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
 		t.Errorf("create in a terminating namespace: %v", err)
 	}
-	if _, err := s.Delete(t0, KindPod, "team", "p", metav1.DeleteOptions{GracePeriodSeconds: ptr(int64(0))}); err != nil {
+	if _, err := s.Delete(t0, KindNamespace, "", "team", metav1.DeleteOptions{}); err != nil || s.Lookup(KindNamespace, "", "team") == nil {
+		t.Errorf("second delete: %v", err)
+	}
+	if err := s.FinalizeNamespace("team"); err != nil {
 		t.Fatal(err)
 	}
 	if s.Lookup(KindNamespace, "", "team") != nil {
-		t.Error("the namespace outlived its contents")
+		t.Error("the namespace outlived its finalizer")
 	}
 }

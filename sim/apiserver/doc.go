@@ -17,7 +17,10 @@
 //
 // Every object that the package hands out is shared and must never be written
 // to: an update makes a new object that shares what did not change. The kubelet's
-// calls work on structs; JSON appears only in a user's patch or apply.
+// calls work on structs; JSON appears only in a user's patch or apply. What a
+// status patch brings is taken over, not copied, where it is stored as it came.
+// Events are stored packed and made anew when somebody asks, so their pointers
+// say nothing about identity.
 //
 // # What differs from upstream
 //

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,17 +12,22 @@ import (
 
 // expiring is an event write whose time to live began at a time.
 type expiring struct {
-	namespace, name string
-	version         string
-	at              int64 // Unix seconds at which it expires
+	event   *storedEvent
+	version uint64
+	at      int64 // Unix seconds at which it expires
 }
 
 // noteExpiry starts an event's time to live anew.
 func (s *Store) noteExpiry(now time.Time, ev *v1.Event) {
-	if s.opts.EventTTL < 0 {
-		return
+	if i, ok := s.events.slot(ev.Namespace, ev.Name); ok {
+		s.noteStored(now, s.events.items[i])
 	}
-	s.expiry = append(s.expiry, expiring{ev.Namespace, ev.Name, ev.ResourceVersion, now.Add(s.opts.EventTTL).Unix()})
+}
+
+func (s *Store) noteStored(now time.Time, x *storedEvent) {
+	if s.opts.EventTTL >= 0 {
+		s.expiry = append(s.expiry, expiring{x, x.version, now.Add(s.opts.EventTTL).Unix()})
+	}
 }
 
 // ExpireEvents removes the events whose time to live has passed. It returns
@@ -29,10 +35,9 @@ func (s *Store) noteExpiry(now time.Time, ev *v1.Event) {
 func (s *Store) ExpireEvents(now time.Time) time.Time {
 	i := 0
 	for ; i < len(s.expiry) && s.expiry[i].at <= now.Unix(); i++ {
-		x := s.expiry[i]
 		// A later write of the same event has a later entry.
-		if ev, ok := s.events.get(x.namespace, x.name); ok && ev.ResourceVersion == x.version {
-			s.remove(KindEvent, ev, "expire")
+		if x := s.expiry[i]; x.event.version == x.version {
+			s.remove(KindEvent, s.events.unpack(x.event), "expire")
 		}
 	}
 	clear(s.expiry[:i])
@@ -42,6 +47,16 @@ func (s *Store) ExpireEvents(now time.Time) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(s.expiry[0].at, 0).UTC()
+}
+
+// commitEvent is commit for what stores events in quantity; uid is the number
+// of a new event's UID.
+func (s *Store) commitEvent(now time.Time, typ watch.EventType, old Object, ev *v1.Event, uid uint64, verb string) {
+	s.version++
+	ev.ResourceVersion = strconv.FormatUint(s.version, 10)
+	x := s.events.set(ev, uid)
+	s.noteStored(now, x)
+	s.tell(Change{Type: typ, Kind: KindEvent, Old: old, New: ev, Verb: verb, Version: s.version})
 }
 
 // CreateEvent stores an event of a component. The event is copied, not kept.
@@ -55,12 +70,11 @@ func (s *Store) CreateEvent(now time.Time, ev *v1.Event) (*v1.Event, error) {
 	if errs := append(validateMeta(&c, in), validateEvent(&c)...); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.gk(), c.Name, errs)
 	}
-	if _, ok := s.events.get(c.Namespace, c.Name); ok {
+	if _, ok := s.events.slot(c.Namespace, c.Name); ok {
 		return nil, apierrors.NewAlreadyExists(in.gr(), c.Name)
 	}
 	s.stampMeta(now, &c)
-	s.commit(watch.Added, KindEvent, nil, &c, "create", "")
-	s.noteExpiry(now, &c)
+	s.commitEvent(now, watch.Added, nil, &c, s.uids, "create")
 	return &c, nil
 }
 
@@ -88,8 +102,7 @@ func (s *Store) PatchEvent(now time.Time, base, ev *v1.Event) (*v1.Event, error)
 	if c.Count == old.Count && c.LastTimestamp.Equal(&old.LastTimestamp) && c.Message == old.Message && c.Series == old.Series {
 		return old, nil
 	}
-	s.commit(watch.Modified, KindEvent, old, &c, "patch", "")
-	s.noteExpiry(now, &c)
+	s.commitEvent(now, watch.Modified, old, &c, 0, "patch")
 	return &c, nil
 }
 
@@ -110,9 +123,12 @@ func wireEvent(ev *v1.Event) {
 // first.
 func (s *Store) EventsFor(uid types.UID) []*v1.Event {
 	var out []*v1.Event
-	for _, e := range s.events.view() {
-		if e.InvolvedObject.UID == uid {
-			out = append(out, e)
+	for i, x := range s.events.items {
+		if x == nil || x.class != nil && x.objectUID != uid {
+			continue
+		}
+		if ev := s.events.at(int32(i)); ev.InvolvedObject.UID == uid {
+			out = append(out, ev)
 		}
 	}
 	return out

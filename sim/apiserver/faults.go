@@ -126,7 +126,7 @@ const serverAddress = "https://kubernetes.default.svc:443"
 func urlError(r *request, err error) error {
 	method := map[string]string{
 		"get": http.MethodGet, "list": http.MethodGet, "watch": http.MethodGet, "create": http.MethodPost,
-		"update": http.MethodPut, "patch": http.MethodPatch, "delete": http.MethodDelete,
+		"update": http.MethodPut, "patch": http.MethodPatch, "delete": http.MethodDelete, "deletecollection": http.MethodDelete,
 	}[r.verb]
 	u := serverAddress + "/api/v1"
 	if r.resource == "leases" {

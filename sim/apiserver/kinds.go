@@ -89,6 +89,15 @@ var kindTable = [...]kindInfo{
 // infos returns the kinds in a fixed order.
 func infos() []kindInfo { return kindTable[:] }
 
+// Kinds returns all kinds, what others need first.
+func Kinds() []Kind {
+	out := make([]Kind, len(kindTable))
+	for i := range kindTable {
+		out[i] = kindTable[i].kind
+	}
+	return out
+}
+
 // Namespaced tells whether objects of the kind live in a namespace.
 func (k Kind) Namespaced() bool {
 	switch k {
@@ -96,6 +105,16 @@ func (k Kind) Namespaced() bool {
 		return false
 	}
 	return true
+}
+
+// Resource returns the kind's plural, as requests name it: "pods".
+func (k Kind) Resource() string { return k.info().resource }
+
+// APIVersion returns the group and version in which the kind is served:
+// "v1", "apps/v1".
+func (k Kind) APIVersion() string {
+	in := k.info()
+	return in.gk().WithVersion(in.version).GroupVersion().String()
 }
 
 // KindOf returns the kind of obj; false when the API stores no such thing.

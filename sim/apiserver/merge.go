@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -50,11 +51,11 @@ func mergePodStatus(cur, base, status *v1.PodStatus) (v1.PodStatus, bool) {
 		}
 		changed = changed || was
 	}
-	setDeep(&out.ResourceClaimStatuses, base.ResourceClaimStatuses, status.ResourceClaimStatuses, &changed)
+	setDeepList(&out.ResourceClaimStatuses, base.ResourceClaimStatuses, status.ResourceClaimStatuses, &changed)
 	setDeep(&out.ExtendedResourceClaimStatus, base.ExtendedResourceClaimStatus, status.ExtendedResourceClaimStatus, &changed)
 	setResources(&out.AllocatedResources, base.AllocatedResources, status.AllocatedResources, &changed)
 	setDeep(&out.Resources, base.Resources, status.Resources, &changed)
-	setDeep(&out.NodeAllocatableResourceClaimStatuses, base.NodeAllocatableResourceClaimStatuses, status.NodeAllocatableResourceClaimStatuses, &changed)
+	setDeepList(&out.NodeAllocatableResourceClaimStatuses, base.NodeAllocatableResourceClaimStatuses, status.NodeAllocatableResourceClaimStatuses, &changed)
 	return out, changed
 }
 
@@ -74,7 +75,7 @@ func mergeNodeStatus(cur, base, status *v1.NodeStatus) (v1.NodeStatus, bool) {
 	setList(&out.VolumesInUse, base.VolumesInUse, status.VolumesInUse, func(a, b *v1.UniqueVolumeName) bool { return *a == *b }, &changed)
 	setList(&out.VolumesAttached, base.VolumesAttached, status.VolumesAttached, func(a, b *v1.AttachedVolume) bool { return *a == *b }, &changed)
 	setDeep(&out.Config, base.Config, status.Config, &changed)
-	setDeep(&out.RuntimeHandlers, base.RuntimeHandlers, status.RuntimeHandlers, &changed)
+	setDeepList(&out.RuntimeHandlers, base.RuntimeHandlers, status.RuntimeHandlers, &changed)
 	setDeep(&out.Features, base.Features, status.Features, &changed)
 	setList(&out.DeclaredFeatures, base.DeclaredFeatures, status.DeclaredFeatures, func(a, b *string) bool { return *a == *b }, &changed)
 	return out, changed
@@ -123,12 +124,18 @@ func set[T comparable](out *T, base, v T, changed *bool) {
 	}
 }
 
-// setDeep is set for what is rarely there, so that comparing may be slow.
-func setDeep[T any](out *T, base, v T, changed *bool) {
-	if !equality.Semantic.DeepEqual(base, v) && !equality.Semantic.DeepEqual(*out, v) {
+// setDeep is set for what is rarely there or mostly the same pointers, so that
+// comparing may be slow.
+func setDeep[T comparable](out *T, base, v T, changed *bool) {
+	if base != v && *out != v && !equality.Semantic.DeepEqual(base, v) && !equality.Semantic.DeepEqual(*out, v) {
 		*out = v
 		*changed = true
 	}
+}
+
+// setDeepList is setDeep for a list.
+func setDeepList[T any](out *[]T, base, v []T, changed *bool) {
+	setList(out, base, v, func(a, b *T) bool { return equality.Semantic.DeepEqual(a, b) }, changed)
 }
 
 func setResources(out *v1.ResourceList, base, v v1.ResourceList, changed *bool) {
@@ -178,7 +185,7 @@ func setList[T any](out *[]T, base, v []T, same func(a, b *T) bool, changed *boo
 
 // mergeList merges a list by key, in the order that strategic merge gives it:
 // the patch's order, with what only the server has kept in its place.
-func mergeList[T any, K comparable](out *[]T, base, v []T, key func(*T) K, same func(a, b *T) bool, clean func(*T), changed *bool) {
+func mergeList[T, K comparable](out *[]T, base, v []T, key func(*T) K, same func(a, b *T) bool, clean func(T) T, changed *bool) {
 	cur := *out
 	if sameList(base, v, same) || sameList(cur, v, same) {
 		return
@@ -196,6 +203,11 @@ func mergeList[T any, K comparable](out *[]T, base, v []T, key func(*T) K, same 
 		}
 		return -1
 	}
+	if mergesToItself(cur, base, v, key, same, clean) {
+		*out = slices.Clip(v)
+		*changed = true
+		return
+	}
 	var ours, theirs []T // the patch's items as they will be; the server's own
 	for i := range v {
 		k := key(&v[i])
@@ -206,9 +218,7 @@ func mergeList[T any, K comparable](out *[]T, base, v []T, key func(*T) K, same 
 			}
 			continue
 		}
-		item := v[i]
-		clean(&item)
-		ours = append(ours, item)
+		ours = append(ours, clean(v[i]))
 	}
 	for i := range cur {
 		if k := key(&cur[i]); at(v, k) < 0 && at(base, k) < 0 {
@@ -233,6 +243,37 @@ func mergeList[T any, K comparable](out *[]T, base, v []T, key func(*T) K, same 
 	}
 	*out = merged
 	*changed = true
+}
+
+// mergesToItself tells that what v makes of cur is v, so that it need not be
+// copied: the server has nothing of its own, and nothing that v leaves alone is
+// otherwise there.
+func mergesToItself[T, K comparable](cur, base, v []T, key func(*T) K, same func(a, b *T) bool, clean func(T) T) bool {
+	find := func(list []T, k K) *T {
+		for i := range list {
+			if key(&list[i]) == k {
+				return &list[i]
+			}
+		}
+		return nil
+	}
+	for i := range v {
+		k := key(&v[i])
+		if b := find(base, k); b != nil && same(b, &v[i]) {
+			if c := find(cur, k); c == nil || !same(c, &v[i]) {
+				return false
+			}
+		}
+		if clean(v[i]) != v[i] {
+			return false
+		}
+	}
+	for i := range cur {
+		if k := key(&cur[i]); find(v, k) == nil && find(base, k) == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // sameTime compares times as they are on the wire: in seconds.
@@ -325,14 +366,16 @@ func wireInPlace(t *metav1.Time) {
 	}
 }
 
-func wirePodCondition(c *v1.PodCondition) {
+func wirePodCondition(c v1.PodCondition) v1.PodCondition {
 	wireInPlace(&c.LastTransitionTime)
 	wireInPlace(&c.LastProbeTime)
+	return c
 }
 
-func wireNodeCondition(c *v1.NodeCondition) {
+func wireNodeCondition(c v1.NodeCondition) v1.NodeCondition {
 	wireInPlace(&c.LastTransitionTime)
 	wireInPlace(&c.LastHeartbeatTime)
+	return c
 }
 
 // wireContainerStatuses returns the list with its times in whole seconds; it

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -149,6 +150,9 @@ func Validate(obj Object) error {
 		c.SetName(c.GetGenerateName() + "xxxxx")
 	}
 	setDefaults(c)
+	if job, ok := c.(*batchv1.Job); ok {
+		generateJobSelector(job, job.UID)
+	}
 	if errs := append(validateMeta(c, in), validateObject(c, false)...); len(errs) > 0 {
 		return apierrors.NewInvalid(in.gk(), c.GetName(), errs)
 	}

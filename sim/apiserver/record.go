@@ -18,7 +18,7 @@ func (s *Server) record(c Change) {
 	switch o := c.New.(type) {
 	case *v1.Pod:
 		if c.Type == watch.Modified && c.Verb == "patch" && c.Subresource == "status" {
-			s.rec.Record(trace.KindPod, "pod "+o.Namespace+"/"+o.Name, "status", s.fields(c, podFields(o))...)
+			s.rec.Record(trace.KindPod, "pod "+o.Namespace+"/"+o.Name, "status", s.fields(c, s.podFields(o))...)
 			return
 		}
 		s.rec.Record(trace.KindAPI, "pod "+o.Namespace+"/"+o.Name, c.Verb, s.fields(c, podWriteFields(c, o))...)
@@ -39,7 +39,7 @@ func (s *Server) record(c Change) {
 			s.rec.Record(trace.KindAPI, "event "+o.Namespace+"/"+o.Name, c.Verb, s.fields(c, nil)...)
 			return
 		}
-		s.rec.Record(trace.KindEvent, Reference(&o.InvolvedObject), o.Reason, s.fields(c, eventFields(o))...)
+		s.rec.Record(trace.KindEvent, Reference(&o.InvolvedObject), o.Reason, s.fields(c, eventFields(s.own[:0], o))...)
 	default:
 		s.rec.Record(trace.KindAPI, objectName(c.Kind, c.New), c.Verb, s.fields(c, nil)...)
 	}
@@ -65,7 +65,7 @@ func objectName(k Kind, o Object) string {
 // fields adds to a record's own fields what every write's record has.
 func (s *Server) fields(c Change, own []trace.Field) []trace.Field {
 	if own == nil {
-		own = make([]trace.Field, 0, 2)
+		own = s.own[:0]
 	}
 	if c.Subresource != "" && c.Subresource != "status" && c.Subresource != "binding" {
 		own = append(own, trace.Str("subresource", c.Subresource))
@@ -76,21 +76,22 @@ func (s *Server) fields(c Change, own []trace.Field) []trace.Field {
 	if s.by != "" {
 		own = append(own, trace.Str("by", s.by))
 	}
-	return append(own, trace.Field{Key: "version", Value: c.New.GetResourceVersion()})
+	own = append(own, trace.Field{Key: "version", Value: c.New.GetResourceVersion()})
+	s.own = own[:0] // a recorder keeps a copy, if any
+	return own
 }
 
 // podFields is a pod's status as a record has it.
-func podFields(p *v1.Pod) []trace.Field {
+func (s *Server) podFields(p *v1.Pod) []trace.Field {
 	st := &p.Status
-	out := make([]trace.Field, 0, 8)
-	out = append(out, trace.Str("phase", string(st.Phase)))
+	out := append(s.own[:0], trace.Str("phase", string(st.Phase)))
 	if st.Reason != "" {
 		out = append(out, trace.Str("reason", st.Reason))
 	}
 	if st.Message != "" {
 		out = append(out, trace.Str("message", st.Message))
 	}
-	b := make([]byte, 0, 128)
+	b := s.text[:0]
 	for i := range st.Conditions {
 		c := &st.Conditions[i]
 		b = appendWord(b, string(c.Type))
@@ -111,6 +112,7 @@ func podFields(p *v1.Pod) []trace.Field {
 	if len(b) > 0 {
 		out = append(out, trace.Str("containers", string(b)))
 	}
+	s.text = b
 	if st.PodIP != "" {
 		out = append(out, trace.Str("podIP", st.PodIP))
 	}
@@ -191,8 +193,7 @@ func changedConditions(old, now []v1.NodeCondition) []trace.Field {
 	return out
 }
 
-func eventFields(e *v1.Event) []trace.Field {
-	out := make([]trace.Field, 0, 8)
+func eventFields(out []trace.Field, e *v1.Event) []trace.Field {
 	out = append(out, trace.Str("type", e.Type), trace.Str("message", e.Message), trace.Int("count", int64(e.Count)))
 	if e.InvolvedObject.FieldPath != "" {
 		out = append(out, trace.Str("field", e.InvolvedObject.FieldPath))

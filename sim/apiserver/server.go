@@ -31,6 +31,9 @@ type Options struct {
 	WatchTimeout time.Duration
 	// EventTTL is as in StoreOptions.
 	EventTTL time.Duration
+	// Load says what requests cost the server. Nil has each handled as it
+	// arrives, in no time.
+	Load *Load
 }
 
 // Server is the API on a loop of its own. Its methods are for use on that
@@ -39,6 +42,8 @@ type Server struct {
 	opts     Options
 	l        *loop.Loop
 	rec      *trace.Recorder
+	own      []trace.Field // of the record being made: memory for the next
+	text     []byte        // the same
 	store    *Store
 	peers    map[string][]*peer // by node name
 	allPeers []*peer            // in the order of their making
@@ -50,6 +55,11 @@ type Server struct {
 	expire   *loop.Timer
 	writes   map[Kind]uint64
 	requests uint64
+	stats    *stats
+	flow     *flow // nil without a load model
+	// informers are the components that hear of every change of a kind.
+	informers map[Kind][]string
+	outcome   error // of the request that was handled last
 }
 
 // New returns a server with an empty cluster: the system namespaces and
@@ -72,10 +82,16 @@ func New(opts Options) *Server {
 		store:  NewStore(StoreOptions{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
 		peers:  map[string][]*peer{},
 		writes: map[Kind]uint64{},
+		stats:  newStats(opts.Loop.UnixNano()),
+
+		informers: map[Kind][]string{},
 
 		byObject: map[objectKey][]*subscription{},
 	}
 	s.expire = s.l.Root().NewTimer("event expiry", s.expireEvents)
+	if opts.Load != nil {
+		s.flow = newFlow(s, *opts.Load)
+	}
 	s.store.OnChange(s.onChange)
 	return s
 }
@@ -86,7 +102,7 @@ func (s *Server) Loop() *loop.Loop { return s.l }
 // Store returns the state machine behind the server.
 func (s *Server) Store() *Store { return s.store }
 
-// Requests returns how many requests of nodes have arrived.
+// Requests returns how many requests of nodes and components have arrived.
 func (s *Server) Requests() uint64 { return s.requests }
 
 // Writes returns how many writes to objects of a kind were committed.
@@ -97,6 +113,9 @@ func (s *Server) now() time.Time { return s.l.Now() }
 // onChange is the first hook: the trace, then the watches.
 func (s *Server) onChange(c Change) {
 	s.writes[c.Kind]++
+	for _, user := range s.informers[c.Kind] {
+		s.stats.sent(user, c.Kind.info().resource, s.l.UnixNano(), 1)
+	}
 	s.record(c)
 	switch c.Kind {
 	case KindPod:
@@ -136,6 +155,7 @@ type request struct {
 	namespace, name string
 	heartbeat       bool
 	sent            int64 // ns since the Unix epoch, on the node's clock
+	throttled       time.Duration
 }
 
 func (r *request) timeout(o *Options) time.Duration {
@@ -163,22 +183,57 @@ func (s *Server) latency(p *peer) time.Duration {
 // is given an error, and returns what is to run on the node's loop.
 func (s *Server) serve(p *peer, r request, answer func(error) func()) {
 	s.requests++
+	arrived := s.l.UnixNano()
+	series := s.stats.series(UserKubelet, r.verb, r.resource)
+	s.stats.arrive(series, arrived, r.throttled)
 	f := s.fate(p.node, &r)
 	left := max(r.timeout(&s.opts)-time.Duration(s.l.UnixNano()-r.sent), s.opts.LatencyMin)
 	switch {
 	case f.drop:
+		s.stats.answered(series, arrived, 0, 0)
 		s.reply(p, left, answer(errTimeout(&r)))
 	case f.refuse:
+		s.stats.answered(series, arrived, 0, 0)
 		s.reply(p, s.latency(p), answer(errRefused(&r)))
 	case f.latency >= left:
 		// The caller gives up before the request is handled.
 		s.reply(p, left, answer(errTimeout(&r)))
-		s.l.Root().After(f.latency, func() { s.handle(p, f, answer) })
+		s.l.Root().After(f.latency, func() {
+			s.handle(p, f, answer)
+			s.answered(series, arrived, 0)
+		})
 	case f.latency > 0:
-		s.l.Root().After(f.latency, func() { s.reply(p, s.latency(p), s.handle(p, f, answer)) })
+		s.l.Root().After(f.latency, func() { s.execute(p, r, series, arrived, left-f.latency, f, answer) })
 	default:
-		s.reply(p, s.latency(p), s.handle(p, f, answer))
+		s.execute(p, r, series, arrived, left, f, answer)
 	}
+}
+
+// execute handles a request once there are seats for it.
+func (s *Server) execute(p *peer, r request, series *RequestStats, arrived int64, left time.Duration, f fate, answer func(error) func()) {
+	if s.flow != nil {
+		s.queue(p, r, series, arrived, left, f, answer)
+		return
+	}
+	s.reply(p, s.latency(p), s.handle(p, f, answer))
+	s.answered(series, arrived, 0)
+}
+
+func (s *Server) queue(p *peer, r request, series *RequestStats, arrived int64, left time.Duration, f fate, answer func(error) func()) {
+	s.flow.admit(UserKubelet, p.node, &r, left-s.opts.LatencyMin, func(service time.Duration) {
+		s.reply(p, s.latency(p)+service, s.handle(p, f, answer))
+		s.answered(series, arrived, service)
+	}, func(err error) {
+		s.reply(p, s.latency(p), answer(err))
+		s.outcome = err
+		s.answered(series, arrived, 0)
+	})
+}
+
+// answered counts the answer to the request that was handled last; it leaves
+// after the request's service time.
+func (s *Server) answered(series *RequestStats, arrived int64, service time.Duration) {
+	s.stats.answered(series, arrived, time.Duration(s.l.UnixNano()-arrived)+service, codeOf(series.Verb, s.outcome))
 }
 
 // handle runs a request and returns what tells the node of it.

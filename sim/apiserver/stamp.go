@@ -22,12 +22,17 @@ type Stamp struct {
 	// Name is the pod's name. "" generates one from the template's
 	// generateName, or from its name and a dash.
 	Name string
+	// GenerateName, when not "", replaces the template's. A Name wins.
+	GenerateName string
 	// Namespace, when not "", replaces the template's.
 	Namespace string
 	// NodeName, when not "", replaces the template's spec.nodeName.
 	NodeName string
 	// Labels, when not nil, replaces the template's. It is shared.
 	Labels map[string]string
+	// Hostname and Affinity, when not empty, replace the template's.
+	Hostname string
+	Affinity *v1.Affinity
 	// Annotations, when not nil, replaces the template's. It is shared.
 	Annotations map[string]string
 	// OwnerReferences, when not nil, replaces the template's. It is shared.
@@ -67,6 +72,9 @@ func (s *Store) CreateFromTemplate(now time.Time, t *Template, st Stamp) (*v1.Po
 	in := KindPod.info()
 	c := *t.pod
 	c.Name = st.Name
+	if st.GenerateName != "" {
+		c.GenerateName = st.GenerateName
+	}
 	if st.Name != "" {
 		c.GenerateName = ""
 	}
@@ -75,6 +83,12 @@ func (s *Store) CreateFromTemplate(now time.Time, t *Template, st Stamp) (*v1.Po
 	}
 	if st.NodeName != "" {
 		c.Spec.NodeName = st.NodeName
+	}
+	if st.Hostname != "" {
+		c.Spec.Hostname = st.Hostname
+	}
+	if st.Affinity != nil {
+		c.Spec.Affinity = st.Affinity
 	}
 	if st.Labels != nil {
 		c.Labels = st.Labels

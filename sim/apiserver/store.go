@@ -60,7 +60,7 @@ type Store struct {
 	pods            *table[*v1.Pod]
 	nodes           *table[*v1.Node]
 	leases          *table[*coordinationv1.Lease]
-	events          *table[*v1.Event]
+	events          *eventTable
 	configMaps      *table[*v1.ConfigMap]
 	secrets         *table[*v1.Secret]
 	namespaces      *table[*v1.Namespace]
@@ -72,6 +72,8 @@ type Store struct {
 	podsByNode map[string][]*v1.Pod
 	nsPods     map[string]*namespacePods
 	podVersion uint64 // version of the last write to any pod
+
+	taintNewNodes bool // see TaintNewNodes
 
 	expiry  []expiring
 	applied map[objectKey][]byte
@@ -105,7 +107,7 @@ func NewStore(opts StoreOptions) *Store {
 		pods:            newTable[*v1.Pod](),
 		nodes:           newTable[*v1.Node](),
 		leases:          newTable[*coordinationv1.Lease](),
-		events:          newTable[*v1.Event](),
+		events:          newEventTable(opts.Seed),
 		configMaps:      newTable[*v1.ConfigMap](),
 		secrets:         newTable[*v1.Secret](),
 		namespaces:      newTable[*v1.Namespace](),
@@ -183,9 +185,14 @@ func (s *Store) table(k Kind) anyTable {
 // UIDs made so far decide.
 func (s *Store) nextUID() types.UID {
 	s.uids++
+	return uidOf(s.opts.Seed, s.uids)
+}
+
+// uidOf is the UID with that number.
+func uidOf(seed, number uint64) types.UID {
 	var b [16]byte
 	for i := range 2 {
-		h := loop.Hash(s.opts.Seed, []string{"uid"}, s.uids, uint64(i))
+		h := loop.Hash(seed, []string{"uid"}, number, uint64(i))
 		for j := range 8 {
 			b[i*8+j] = byte(h >> (8 * j))
 		}
@@ -323,7 +330,8 @@ func (s *Store) Nodes() []*v1.Node { return s.nodes.view() }
 // Leases returns all leases, oldest first. The slice is good until the next write.
 func (s *Store) Leases() []*coordinationv1.Lease { return s.leases.view() }
 
-// Events returns all events, oldest first. The slice is good until the next write.
+// Events returns all events, oldest first. The slice is good until the next
+// write. From the first call on the store keeps the events at full size.
 func (s *Store) Events() []*v1.Event { return s.events.view() }
 
 // Pod returns a pod, or nil.

@@ -1,7 +1,5 @@
 package apiserver
 
-import "k8s.io/apimachinery/pkg/types"
-
 // tableObject is an object held by pointer, so that a hole is the nil pointer.
 type tableObject interface {
 	comparable
@@ -10,7 +8,7 @@ type tableObject interface {
 
 // table holds the objects of one kind in the order of their creation.
 type table[T tableObject] struct {
-	index map[types.NamespacedName]int32
+	names names
 	items []T
 	holes int
 }
@@ -23,12 +21,18 @@ type anyTable interface {
 	each(fn func(Object) bool)
 }
 
-func newTable[T tableObject]() *table[T] {
-	return &table[T]{index: map[types.NamespacedName]int32{}}
+func newTable[T tableObject]() *table[T] { return &table[T]{names: newNames()} }
+
+// slot returns where the object of that name is.
+func (t *table[T]) slot(namespace, name string) (int32, bool) {
+	return t.names.find(namespace, name, func(slot int32) bool {
+		o := t.items[slot]
+		return o.GetName() == name && o.GetNamespace() == namespace
+	})
 }
 
 func (t *table[T]) get(namespace, name string) (T, bool) {
-	i, ok := t.index[types.NamespacedName{Namespace: namespace, Name: name}]
+	i, ok := t.slot(namespace, name)
 	if !ok {
 		var zero T
 		return zero, false
@@ -37,22 +41,21 @@ func (t *table[T]) get(namespace, name string) (T, bool) {
 }
 
 func (t *table[T]) set(obj T) {
-	key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
-	if i, ok := t.index[key]; ok {
+	namespace, name := obj.GetNamespace(), obj.GetName()
+	if i, ok := t.slot(namespace, name); ok {
 		t.items[i] = obj
 		return
 	}
-	t.index[key] = int32(len(t.items))
+	t.names.add(namespace, name, int32(len(t.items)))
 	t.items = append(t.items, obj)
 }
 
 func (t *table[T]) drop(namespace, name string) {
-	key := types.NamespacedName{Namespace: namespace, Name: name}
-	i, ok := t.index[key]
+	i, ok := t.slot(namespace, name)
 	if !ok {
 		return
 	}
-	delete(t.index, key)
+	t.names.drop(namespace, name, i)
 	var zero T
 	t.items[i] = zero
 	t.holes++
@@ -74,7 +77,7 @@ func (t *table[T]) compact() {
 		}
 		if i != n {
 			t.items[n] = o
-			t.index[types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}] = int32(n)
+			t.names.move(o.GetNamespace(), o.GetName(), int32(i), int32(n))
 		}
 		n++
 	}

@@ -14,24 +14,33 @@ import (
 
 // validateMeta checks an object's metadata (ValidateObjectMeta).
 func validateMeta(obj Object, in kindInfo) field.ErrorList {
-	path := field.NewPath("metadata")
+	child := func(name string) *field.Path { return field.NewPath("metadata", name) } // of what there is only
 	var errs field.ErrorList
 	if name := obj.GetName(); name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "name or generateName is required"))
+		errs = append(errs, field.Required(child("name"), "name or generateName is required"))
 	} else {
 		for _, msg := range nameCheck(in.kind)(name, false) {
-			errs = append(errs, field.Invalid(path.Child("name"), name, msg))
+			errs = append(errs, field.Invalid(child("name"), name, msg))
 		}
 	}
 	if in.namespaced {
 		for _, msg := range apivalidation.ValidateNamespaceName(obj.GetNamespace(), false) {
-			errs = append(errs, field.Invalid(path.Child("namespace"), obj.GetNamespace(), msg))
+			errs = append(errs, field.Invalid(child("namespace"), obj.GetNamespace(), msg))
 		}
 	}
-	errs = append(errs, metavalidation.ValidateLabels(obj.GetLabels(), path.Child("labels"))...)
-	errs = append(errs, apivalidation.ValidateAnnotations(obj.GetAnnotations(), path.Child("annotations"))...)
-	errs = append(errs, apivalidation.ValidateOwnerReferences(obj.GetOwnerReferences(), path.Child("ownerReferences"))...)
-	return append(errs, validateFinalizers(obj.GetFinalizers(), path.Child("finalizers"))...)
+	if m := obj.GetLabels(); len(m) > 0 {
+		errs = append(errs, metavalidation.ValidateLabels(m, child("labels"))...)
+	}
+	if m := obj.GetAnnotations(); len(m) > 0 {
+		errs = append(errs, apivalidation.ValidateAnnotations(m, child("annotations"))...)
+	}
+	if list := obj.GetOwnerReferences(); len(list) > 0 {
+		errs = append(errs, apivalidation.ValidateOwnerReferences(list, child("ownerReferences"))...)
+	}
+	if list := obj.GetFinalizers(); len(list) > 0 {
+		errs = append(errs, validateFinalizers(list, child("finalizers"))...)
+	}
+	return errs
 }
 
 func validateFinalizers(list []string, path *field.Path) field.ErrorList {
@@ -54,6 +63,8 @@ func nameCheck(k Kind) func(string, bool) []string {
 		return apivalidation.ValidateNamespaceName
 	case KindService:
 		return apivalidation.NameIsDNS1035Label
+	case KindStatefulSet:
+		return apivalidation.NameIsDNSLabel
 	}
 	return apivalidation.NameIsDNSSubdomain
 }

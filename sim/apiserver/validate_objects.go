@@ -4,9 +4,14 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -38,6 +43,26 @@ func validateObject(obj Object, system bool) field.ErrorList {
 		return validatePriorityClass(o, system)
 	case *nodev1.RuntimeClass:
 		return validateRuntimeClass(o)
+	case *policyv1.PodDisruptionBudget:
+		return validateDisruptionBudget(o)
+	case *appsv1.Deployment:
+		return validateDeployment(o)
+	case *appsv1.ReplicaSet:
+		return validateReplicaSet(o)
+	case *appsv1.StatefulSet:
+		return validateStatefulSet(o)
+	case *appsv1.DaemonSet:
+		return validateDaemonSet(o)
+	case *appsv1.ControllerRevision:
+		return validateControllerRevision(o)
+	case *batchv1.Job:
+		return validateJob(o)
+	case *batchv1.CronJob:
+		return validateCronJob(o, nil)
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return validateHPA(o)
+	case *discoveryv1.EndpointSlice:
+		return validateEndpointSlice(o)
 	}
 	return nil
 }
@@ -84,6 +109,20 @@ func validateUpdate(obj, old Object, sub string) field.ErrorList {
 		return append(errs, immutable(o.PreemptionPolicy, was.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
 	case *nodev1.RuntimeClass:
 		return append(validateRuntimeClass(o), immutable(o.Handler, old.(*nodev1.RuntimeClass).Handler, field.NewPath("handler"))...)
+	case *appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet, *appsv1.DaemonSet, *appsv1.ControllerRevision:
+		return validateAppsUpdate(obj, old, sub)
+	case *batchv1.Job:
+		if sub != "" {
+			return nil
+		}
+		return validateJobUpdate(o, old.(*batchv1.Job))
+	case *batchv1.CronJob:
+		if sub != "" {
+			return nil
+		}
+		return validateCronJob(o, old.(*batchv1.CronJob))
+	case *discoveryv1.EndpointSlice:
+		return append(validateEndpointSlice(o), immutable(o.AddressType, old.(*discoveryv1.EndpointSlice).AddressType, field.NewPath("addressType"))...)
 	}
 	return validateObject(obj, true)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -82,10 +83,17 @@ func (s *Store) prepareCreate(obj Object, in kindInfo) error {
 // admitNew defaults, admits and validates.
 func (s *Store) admitNew(obj Object, in kindInfo, system bool) (Object, error) {
 	setDefaults(obj)
+	if job, ok := obj.(*batchv1.Job); ok { // its selector is made of its UID
+		job.UID = s.nextUID()
+		generateJobSelector(job, job.UID)
+	}
 	if pod, ok := obj.(*v1.Pod); ok {
 		if err := s.admitPod(pod); err != nil {
 			return nil, err
 		}
+	}
+	if node, ok := obj.(*v1.Node); ok {
+		s.admitNode(node)
 	}
 	prepareStatus(obj)
 	errs := validateMeta(obj, in)
@@ -119,7 +127,7 @@ func prepareStatus(obj Object) {
 		o.Status = v1.ServiceStatus{}
 	case *v1.Node:
 		for i := range o.Status.Conditions {
-			wireNodeCondition(&o.Status.Conditions[i])
+			o.Status.Conditions[i] = wireNodeCondition(o.Status.Conditions[i])
 		}
 	case *coordinationv1.Lease:
 		o.Spec = wireLease(o.Spec)
@@ -132,7 +140,9 @@ func prepareStatus(obj Object) {
 
 // stampMeta sets what the server decides of a new object's metadata.
 func (s *Store) stampMeta(now time.Time, obj Object) {
-	obj.SetUID(s.nextUID())
+	if _, ok := obj.(*batchv1.Job); !ok { // a job has it from admission
+		obj.SetUID(s.nextUID())
+	}
 	obj.SetCreationTimestamp(wire(now))
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
@@ -183,7 +193,9 @@ func (s *Store) update(now time.Time, obj Object, sub, verb string) (Object, err
 	if pod, ok := obj.(*v1.Pod); ok && !equality.Semantic.DeepEqual(pod.Spec, old.(*v1.Pod).Spec) {
 		pod.Generation++
 	}
-	countGeneration(obj, old)
+	if sub == "" {
+		countGeneration(obj, old)
+	}
 	if sub == "resize" {
 		if err := s.admitResize(obj.(*v1.Pod)); err != nil {
 			return nil, err
@@ -327,6 +339,7 @@ func (s *Store) Bind(now time.Time, namespace, name string, uid types.UID, node 
 	}
 	c := *pod
 	c.Spec.NodeName = node
+	c.Status.NominatedNodeName = "" // ClearingNominatedNodeNameAfterBinding
 	c.Status.Conditions = withCondition(c.Status.Conditions, v1.PodCondition{
 		Type: v1.PodScheduled, Status: v1.ConditionTrue, ObservedGeneration: pod.Generation, LastTransitionTime: wire(now)})
 	s.commit(watch.Modified, KindPod, pod, &c, "bind", "binding")

@@ -28,12 +28,15 @@ type subscription struct {
 
 // send hands fn to the node's loop after a drawn latency, never before what
 // was sent earlier.
-func (s *Server) send(sub *subscription, fn func()) {
+func (s *Server) send(sub *subscription, fn func()) { s.sendAfter(sub, 0, fn) }
+
+// sendAfter is send for what waits for d before.
+func (s *Server) sendAfter(sub *subscription, d time.Duration, fn func()) {
 	if sub.stalled {
 		sub.held = append(sub.held, fn)
 		return
 	}
-	at := s.l.UnixNano() + int64(s.latency(sub.p))
+	at := s.l.UnixNano() + int64(s.latency(sub.p)+d)
 	sub.last = max(sub.last, at)
 	transmit(s.l, sub.p.c.l, sub.stream, time.Duration(sub.last-s.l.UnixNano()), fn)
 }
@@ -44,14 +47,18 @@ func (s *Server) notify(c Change, node string) {
 	if c.Kind == KindPod && typ == watch.Modified && c.Old.(*v1.Pod).Spec.NodeName == "" {
 		typ = watch.Added // it comes into the node's view
 	}
-	obj := c.New
+	obj, resource := c.New, "pods"
+	if c.Kind == KindNode {
+		resource = "nodes"
+	}
 	for _, p := range s.peers[node] {
 		for _, sub := range p.subs {
 			if sub.kind != c.Kind || sub.name != node {
 				continue
 			}
 			w, conn := sub.w, sub.conn
-			s.send(sub, func() { w.deliver(conn, typ, obj) })
+			s.stats.sent(UserKubelet, resource, s.l.UnixNano(), 1)
+			s.sendAfter(sub, s.fanOut(c.Kind), func() { w.deliver(conn, typ, obj) })
 		}
 	}
 }
@@ -189,6 +196,7 @@ func (w *watcher) connect() {
 	p := w.c.peer
 	srv := w.c.srv
 	w.c.post(request{verb: "watch", resource: w.kind.info().resource, namespace: w.namespace}, func(err error) func() {
+		srv.outcome = err
 		if err == nil {
 			srv.subscribe(p, w, conn)
 			return func() {}

@@ -58,6 +58,15 @@ func specs(obj, old Object) (is, was any, ok bool) {
 
 // countGeneration sets the generation of an object that takes old's place.
 func countGeneration(obj, old Object) {
+	switch o := obj.(type) {
+	case *appsv1.Deployment: // annotations count too (pkg/registry/apps/deployment/strategy.go)
+		if !equality.Semantic.DeepEqual(o.Annotations, old.GetAnnotations()) {
+			o.Generation = old.GetGeneration() + 1
+			return
+		}
+	case *appsv1.DaemonSet:
+		countTemplateGeneration(o, old.(*appsv1.DaemonSet))
+	}
 	if is, was, ok := specs(obj, old); ok && !equality.Semantic.DeepEqual(is, was) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
@@ -83,6 +92,7 @@ func resetStatus(obj Object) {
 		o.Status = appsv1.StatefulSetStatus{}
 	case *appsv1.DaemonSet:
 		o.Status = appsv1.DaemonSetStatus{}
+		countTemplateGeneration(o, nil)
 	case *batchv1.Job:
 		o.Status = batchv1.JobStatus{}
 	case *batchv1.CronJob:

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -35,7 +36,10 @@ const (
 	HorizontalPodAutoscaler = "horizontal-pod-autoscaler-controller"
 )
 
-// Names returns all of the above, sorted.
+// ControllerManager is the process that all controllers but the scheduler are in.
+const ControllerManager = "kube-controller-manager"
+
+// Names returns the names of all parts, sorted.
 func Names() []string {
 	names := []string{
 		Scheduler, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, NodeLifecycle, TaintEviction,
@@ -78,6 +82,9 @@ type Options struct {
 	// Scheduler and ControllerManager bound what the two components ask of the
 	// API.
 	Scheduler, ControllerManager Client
+	// Metrics is what pods use, for autoscaling. Nil is a cluster without
+	// metrics-server.
+	Metrics podautoscaler.Metrics
 }
 
 // Validate returns an error that names the first name in Disable that there is
@@ -99,23 +106,21 @@ func (o *Options) Enabled(name string) bool {
 // ControlPlane is a running control plane. The two components die separately.
 type ControlPlane struct {
 	opts      Options
+	srv       *apiserver.Server
+	hooks     map[string]apiserver.Hooks // of the components that run
 	scheduler *loop.Group
 	manager   *loop.Group
 }
 
 // New starts a control plane on the server's loop.
 func New(srv *apiserver.Server, opts Options) *ControlPlane {
-	c := &ControlPlane{opts: opts}
-	c.scheduler = srv.Loop().NewGroup(Scheduler)
-	c.manager = srv.Loop().NewGroup("kube-controller-manager")
-	c.startScheduler(srv)
-	c.startWorkloads(srv)
-	c.startLifecycle(srv)
-	c.startServices(srv)
+	c := &ControlPlane{opts: opts, srv: srv, hooks: map[string]apiserver.Hooks{}}
+	c.Start(Scheduler)
+	c.Start(ControllerManager)
 	return c
 }
 
-// component returns the API for one of the controller manager.s controllers: each
+// component returns the API for one of the controller manager's controllers: each
 // has a client of its own with the same QPS and burst, as upstream
 // (clientbuilder, one client per controller).
 func (c *ControlPlane) component(srv *apiserver.Server, name string) *apiserver.Component {

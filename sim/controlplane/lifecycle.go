@@ -1,6 +1,61 @@
 package controlplane
 
-import "github.com/drydock-sim/drydock/sim/apiserver"
+import (
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/controller"
+	"github.com/drydock-sim/drydock/sim/controlplane/disruption"
+	"github.com/drydock-sim/drydock/sim/controlplane/garbagecollector"
+	"github.com/drydock-sim/drydock/sim/controlplane/namespace"
+	"github.com/drydock-sim/drydock/sim/controlplane/nodelifecycle"
+	"github.com/drydock-sim/drydock/sim/controlplane/podgc"
+	"github.com/drydock-sim/drydock/sim/controlplane/tainteviction"
+	"github.com/drydock-sim/drydock/sim/controlplane/ttlafterfinished"
+)
 
 // startLifecycle starts what looks after nodes' and objects' ends.
-func (c *ControlPlane) startLifecycle(*apiserver.Server) {}
+func (c *ControlPlane) startLifecycle(srv *apiserver.Server) {
+	election := c.leaderElection(srv)
+	if c.opts.Enabled(NodeLifecycle) {
+		srv.TaintNewNodes()
+		nodelifecycle.New(nodelifecycle.Options{Group: c.manager, API: c.component(srv, NodeLifecycle), Election: election})
+	}
+	if c.opts.Enabled(TaintEviction) {
+		tainteviction.New(tainteviction.Options{Group: c.manager, API: c.component(srv, TaintEviction), Election: election})
+	}
+	if c.opts.Enabled(PodGarbageCollector) {
+		podgc.New(podgc.Options{Group: c.manager, API: c.component(srv, PodGarbageCollector)})
+	}
+	if c.opts.Enabled(Namespace) {
+		// One discovery-driven client does all deletions: 20 times the QPS and
+		// 100 times the burst (cmd/kube-controller-manager/app/core.go).
+		namespace.New(namespace.Options{Group: c.manager, API: c.fasterComponent(srv, Namespace, 20, 100)})
+	}
+	if c.opts.Enabled(Disruption) {
+		disruption.New(disruption.Options{Group: c.manager, API: c.component(srv, Disruption)})
+	}
+	if c.opts.Enabled(GarbageCollector) {
+		// Each deletion takes two requests.
+		garbagecollector.New(garbagecollector.Options{Group: c.manager, API: c.fasterComponent(srv, GarbageCollector, 2, 1)})
+	}
+	if c.opts.Enabled(TTLAfterFinished) {
+		ttlafterfinished.New(ttlafterfinished.Options{Group: c.manager, API: c.component(srv, TTLAfterFinished)})
+	}
+}
+
+// fasterComponent is component for a controller whose client has a multiple of
+// the others' QPS and burst.
+func (c *ControlPlane) fasterComponent(srv *apiserver.Server, name string, qps float64, burst int) *apiserver.Component {
+	m := c.opts.ControllerManager.or(controllerManagerClient)
+	return srv.Component(name, m.QPS*qps, m.Burst*burst)
+}
+
+// leaderElection has the controller manager begin anew after it was cut off the
+// API for too long.
+func (c *ControlPlane) leaderElection(srv *apiserver.Server) *controller.Election {
+	return controller.NewElection(srv.Loop().Root(), srv.Component(ControllerManager, -1, 0), func() {
+		if _, runs := c.hooks[ControllerManager]; runs {
+			c.Stop(ControllerManager)
+			c.Start(ControllerManager)
+		}
+	})
+}

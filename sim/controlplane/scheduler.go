@@ -2,11 +2,19 @@ package controlplane
 
 import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/controlplane/binder"
+	"github.com/drydock-sim/drydock/sim/controlplane/scheduler"
 )
 
+// startScheduler starts the scheduler with its two clients: one for its events,
+// with the same limits (cmd/kube-scheduler/app/options, createClients).
 func (c *ControlPlane) startScheduler(srv *apiserver.Server) {
-	if c.opts.Enabled(Scheduler) {
-		binder.New(binder.Options{Server: srv})
+	if !c.opts.Enabled(Scheduler) {
+		return
 	}
+	m := c.opts.Scheduler.or(schedulerClient)
+	scheduler.New(scheduler.Options{
+		Group:  c.scheduler,
+		API:    srv.Component(Scheduler, m.QPS, m.Burst),
+		Events: srv.Component(Scheduler, m.QPS, m.Burst),
+	})
 }

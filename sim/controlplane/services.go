@@ -1,6 +1,17 @@
 package controlplane
 
-import "github.com/drydock-sim/drydock/sim/apiserver"
+import (
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/endpointslice"
+	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
+)
 
 // startServices starts what looks after EndpointSlices and autoscaling.
-func (c *ControlPlane) startServices(*apiserver.Server) {}
+func (c *ControlPlane) startServices(srv *apiserver.Server) {
+	if c.opts.Enabled(EndpointSlice) {
+		endpointslice.New(endpointslice.Options{Group: c.manager, API: c.component(srv, EndpointSlice)})
+	}
+	if c.opts.Enabled(HorizontalPodAutoscaler) {
+		podautoscaler.New(podautoscaler.Options{Group: c.manager, API: c.component(srv, HorizontalPodAutoscaler), Metrics: c.opts.Metrics})
+	}
+}

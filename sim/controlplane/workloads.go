@@ -1,6 +1,52 @@
 package controlplane
 
-import "github.com/drydock-sim/drydock/sim/apiserver"
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/controller"
+	"github.com/drydock-sim/drydock/sim/controlplane/cronjob"
+	"github.com/drydock-sim/drydock/sim/controlplane/daemon"
+	"github.com/drydock-sim/drydock/sim/controlplane/deployment"
+	"github.com/drydock-sim/drydock/sim/controlplane/job"
+	"github.com/drydock-sim/drydock/sim/controlplane/replicaset"
+	"github.com/drydock-sim/drydock/sim/controlplane/statefulset"
+)
 
 // startWorkloads starts what looks after Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs.
-func (c *ControlPlane) startWorkloads(*apiserver.Server) {}
+func (c *ControlPlane) startWorkloads(srv *apiserver.Server) {
+	on := func(names ...string) bool {
+		for _, n := range names {
+			if c.opts.Enabled(n) {
+				return true
+			}
+		}
+		return false
+	}
+	if !on(Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob) {
+		return
+	}
+	pods := controller.NewPods(srv)
+	sets := controller.NewOwned[*appsv1.ReplicaSet](srv, apiserver.KindReplicaSet)
+	if on(ReplicaSet) {
+		replicaset.New(replicaset.Options{Group: c.manager, API: c.component(srv, ReplicaSet), Pods: pods, ReplicaSets: sets})
+	}
+	if on(Deployment) {
+		deployment.New(deployment.Options{Group: c.manager, API: c.component(srv, Deployment), Pods: pods, ReplicaSets: sets})
+	}
+	revisions := controller.NewOwned[*appsv1.ControllerRevision](srv, apiserver.KindControllerRevision)
+	if on(StatefulSet) {
+		statefulset.New(statefulset.Options{Group: c.manager, API: c.component(srv, StatefulSet), Pods: pods, Revisions: revisions})
+	}
+	if on(DaemonSet) {
+		daemon.New(daemon.Options{Group: c.manager, API: c.component(srv, DaemonSet), Pods: pods, Revisions: revisions})
+	}
+	if on(Job) {
+		job.New(job.Options{Group: c.manager, API: c.component(srv, Job), Pods: pods})
+	}
+	if on(CronJob) {
+		jobs := controller.NewOwned[*batchv1.Job](srv, apiserver.KindJob)
+		cronjob.New(cronjob.Options{Group: c.manager, API: c.component(srv, CronJob), Jobs: jobs})
+	}
+}

@@ -51,6 +51,7 @@ type Engine struct {
 	onWindow   []func(end time.Time)
 	stop       atomic.Bool
 	pool       *workers
+	coros      []workerCoros // by worker
 	windows    uint64
 	progress   atomic.Uint64 // windows + 1, for the watchdog
 	progressAt atomic.Int64
@@ -64,6 +65,11 @@ type message struct {
 	to     *Loop
 	stream uint64
 	fn     func()
+}
+
+type workerCoros struct {
+	coros
+	_ [104]byte // keeps two workers' off one cache line
 }
 
 // after is what the engine needs to know of a loop that has run, put side by
@@ -95,7 +101,7 @@ func NewEngine(opts EngineOptions) (*Engine, error) {
 	if opts.Stderr == nil {
 		opts.Stderr = os.Stderr
 	}
-	e := &Engine{opts: opts, lookahead: int64(opts.Lookahead), now: opts.Start.UnixNano()}
+	e := &Engine{opts: opts, lookahead: int64(opts.Lookahead), now: opts.Start.UnixNano(), coros: make([]workerCoros, opts.Workers)}
 	e.calendar.base = e.now / e.lookahead
 	return e, nil
 }
@@ -232,7 +238,7 @@ func (e *Engine) window(w, limit int64) {
 		}
 	} else {
 		for _, idx := range e.due {
-			e.runLoop(idx, end)
+			e.runLoop(idx, end, 0)
 		}
 	}
 	for _, idx := range e.due {
@@ -268,10 +274,13 @@ func (e *Engine) firstErr() error {
 	return errors.New("loop: a worker is gone")
 }
 
-// runLoop runs one loop to the end of the window.
-func (e *Engine) runLoop(idx int32, end int64) {
+// runLoop runs one loop to the end of the window on a worker; 0 is the engine's
+// own goroutine.
+func (e *Engine) runLoop(idx int32, end int64, worker int) {
 	l := e.loops[idx]
+	l.pool = &e.coros[worker].coros
 	l.runUntil(end)
+	l.pool = &l.own
 	e.after[idx] = after{next: l.next(), sent: len(l.outbox) > 0, err: l.err != nil}
 }
 
@@ -308,5 +317,8 @@ func (e *Engine) enterEarlier(idx int32, at int64) {
 func (e *Engine) Close() {
 	for _, l := range e.loops {
 		l.Close()
+	}
+	for i := range e.coros {
+		e.coros[i].close()
 	}
 }

@@ -63,7 +63,8 @@ type Loop struct {
 	current *Task
 	groups  []*Group
 	dying   []*Group
-	pool    []*coro
+	own     coros
+	pool    *coros // own, or that of the engine's worker
 	err     error
 	closed  bool
 	root    *Group
@@ -93,6 +94,7 @@ func New(opts Options) *Loop {
 		index:    -1,
 		onPanic:  opts.OnPanic,
 	}
+	l.pool = &l.own
 	l.root = l.NewGroup("loop")
 	return l
 }
@@ -278,10 +280,7 @@ func (l *Loop) Close() {
 	for len(l.dying) > 0 {
 		l.unwindDying()
 	}
-	for _, c := range l.pool {
-		c.stop()
-	}
-	l.pool = nil
+	l.own.close()
 	l.heap.items = nil
 	if l.real != nil {
 		l.real.mu.Lock()

@@ -64,13 +64,43 @@ type coro struct {
 	task   *Task
 }
 
-const maxPooled = 2
+// maxPooled is how many idle coroutines a pool keeps.
+const maxPooled = 512
+
+// coros is a pool of idle coroutines, whose stacks have grown already. It
+// belongs to whoever runs loops: a loop that runs alone, or one of an engine's
+// workers, which lends it to the loop that it runs. Which coroutine a task gets
+// can't be observed.
+type coros struct{ free []*coro }
+
+func (p *coros) take() *coro {
+	n := len(p.free)
+	if n == 0 {
+		return nil
+	}
+	c := p.free[n-1]
+	p.free[n-1] = nil
+	p.free = p.free[:n-1]
+	return c
+}
+
+func (p *coros) put(c *coro) {
+	if len(p.free) < maxPooled {
+		p.free = append(p.free, c)
+	} else {
+		c.stop()
+	}
+}
+
+func (p *coros) close() {
+	for _, c := range p.free {
+		c.stop()
+	}
+	p.free = nil
+}
 
 func (l *Loop) newCoro() *coro {
-	if n := len(l.pool); n > 0 {
-		c := l.pool[n-1]
-		l.pool[n-1] = nil
-		l.pool = l.pool[:n-1]
+	if c := l.pool.take(); c != nil {
 		return c
 	}
 	c := &coro{}
@@ -147,10 +177,10 @@ func (l *Loop) finish(t *Task) {
 	t.g.unlink(t)
 	if c != nil {
 		c.task = nil
-		if len(l.pool) < maxPooled && !l.closed {
-			l.pool = append(l.pool, c)
-		} else {
+		if l.closed {
 			c.stop()
+		} else {
+			l.pool.put(c)
 		}
 	}
 	if t.onExit != nil {
@@ -270,26 +300,92 @@ func (g *Group) Until(name string, period time.Duration, jitter float64, body fu
 	g.UntilUnless(name, period, jitter, nil, body)
 }
 
+// Rounds are those of an UntilUnless.
+type Rounds struct {
+	timer  *Timer
+	again  func()
+	body   func(ctx context.Context)
+	held   bool
+	period int64
+	parked bool
+	next   int64 // of parked rounds
+}
+
+// Park is for a skip function that returns true: the next rounds would be
+// skipped, too, until Unpark. It is for rounds without jitter.
+func (r *Rounds) Park() { r.parked = true }
+
+// Unpark sets the next round of parked ones, a whole number of periods after
+// the last. It returns how many were left out and when the last of them would
+// have been, in nanoseconds since the Unix epoch.
+func (r *Rounds) Unpark() (n, last int64) {
+	if !r.parked {
+		return 0, 0
+	}
+	n = r.LeftOut()
+	r.parked = false
+	next := r.next + n*r.period
+	r.timer.Reset(time.Duration(next - r.timer.g.l.now))
+	return n, next - r.period
+}
+
+// LeftOut is how many rounds before now have been left out since Park.
+func (r *Rounds) LeftOut() int64 {
+	if late := r.timer.g.l.now - r.next; r.parked && late > 0 {
+		return (late-1)/r.period + 1
+	}
+	return 0
+}
+
+// Hold is for a skip function that returns true: the round goes on without a
+// task, until Done or Run.
+func (r *Rounds) Hold() { r.held = true }
+
+// Done ends a round that is held.
+func (r *Rounds) Done() {
+	r.held = false
+	r.again()
+}
+
+// Run has a round that is held go on as a task.
+func (r *Rounds) Run() {
+	r.held = false
+	r.timer.g.Go(r.timer.name, func(ctx context.Context) {
+		r.body(ctx)
+		r.again()
+	})
+}
+
+// Parked tells whether the rounds are parked.
+func (r *Rounds) Parked() bool { return r != nil && r.parked }
+
 // UntilUnless is Until without the rounds for which skip returns true: such a
 // round is over at once, and no task. skip must not wait; nil skips none.
-func (g *Group) UntilUnless(name string, period time.Duration, jitter float64, skip func() bool, body func(ctx context.Context)) {
+func (g *Group) UntilUnless(name string, period time.Duration, jitter float64, skip func() bool, body func(ctx context.Context)) *Rounds {
 	var n uint64
 	t := g.NewTimer(name, nil)
-	again := func() {
+	r := &Rounds{timer: t, period: int64(period) + 1} // a round begins at least 1 ns late
+	r.body = body
+	r.again = func() {
+		if r.held {
+			return
+		}
+		if r.parked {
+			r.next = g.l.now + r.period - 1
+			return
+		}
 		t.Reset(g.l.Jitter(period, jitter, "until", name, n))
 		n++
 	}
 	t.fn = func() {
 		if skip != nil && skip() {
-			again()
+			r.again()
 			return
 		}
-		g.Go(name, func(ctx context.Context) {
-			body(ctx)
-			again()
-		})
+		r.Run()
 	}
 	t.Reset(0)
+	return r
 }
 
 // Kill marks the group dead: its timers never fire, its tasks unwind (their

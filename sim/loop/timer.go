@@ -159,6 +159,10 @@ func (k *Ticker) TickedSince(t int64) bool {
 	return floorDiv(now-k.next, k.period) > floorDiv(t-k.next, k.period)
 }
 
+// After returns the first instant of a grid of ticks without jitter after t. Both
+// are in nanoseconds since the Unix epoch.
+func (k *Ticker) After(t int64) int64 { return k.next + k.period*(floorDiv(t-k.next, k.period)+1) }
+
 func floorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {

@@ -97,7 +97,7 @@ func (p *workers) share(own int) {
 			if i >= part.end {
 				break
 			}
-			p.e.runLoop(p.e.due[i], p.end)
+			p.e.runLoop(p.e.due[i], p.end, own)
 		}
 	}
 }

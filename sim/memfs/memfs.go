@@ -118,8 +118,19 @@ func (f *FS) full(p string) string {
 func (n *node) isDir() bool  { return n.mode.IsDir() }
 func (n *node) isLink() bool { return n.mode&fs.ModeSymlink != 0 }
 
+// search is slices.BinarySearchFunc, whose comparing function costs more than
+// the comparing.
 func (n *node) search(name string) (int, bool) {
-	return slices.BinarySearchFunc(n.kids, name, func(k *node, name string) int { return strings.Compare(k.name, name) })
+	lo, hi := 0, len(n.kids)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if n.kids[mid].name < name {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, lo < len(n.kids) && n.kids[lo].name == name
 }
 
 // child returns the entry of that name, or nil.

@@ -28,6 +28,9 @@ func (f *FS) Watch(name string, fn func()) (stop func()) {
 	}
 }
 
+// WatchesAll says that Watch misses nothing (kubelet/config.Exact).
+func (f *FS) WatchesAll() {}
+
 // changed tells the watches of a change at a canonical path; tree says that
 // what is below it came or went with it.
 func (f *FS) changed(p string, tree bool) {

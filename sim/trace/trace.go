@@ -57,7 +57,7 @@ type Record struct {
 // Sink takes the records of a recorder. It must not wait.
 type Sink interface {
 	// Wants tells whether the sink would take such a record; the record is
-	// only made if so. (It is hashed in any case.)
+	// only made if so. (It is hashed in any case.) It must not keep the fields.
 	Wants(kind Kind, verb string, fields []Field) bool
 	Take(*Record)
 }
@@ -79,7 +79,8 @@ func NewRecorder(l *loop.Loop, node string, sink Sink) *Recorder {
 	return &Recorder{l: l, node: node, sink: sink, hash: 14695981039346656037}
 }
 
-// Record makes a record of what happens now. A nil Recorder makes none.
+// Record makes a record of what happens now. A nil Recorder makes none. The
+// fields are the caller's again afterwards: a record that is kept has a copy.
 func (r *Recorder) Record(kind Kind, object, verb string, fields ...Field) {
 	if r == nil {
 		return

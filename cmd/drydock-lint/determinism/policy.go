@@ -23,6 +23,7 @@ func under(pkg, dir string) bool {
 var floors = []string{
 	"cmd",
 	"conformance",
+	"scale",
 	"scenarios",
 	"sim",
 	"sim/controlplane",

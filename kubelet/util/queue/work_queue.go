@@ -91,6 +91,9 @@ func (q *WorkQueue) First() (*Item, int64) {
 	return q.h[0].it, q.h[0].due
 }
 
+// At returns one of the Len items, in no particular order, and when it is due.
+func (q *WorkQueue) At(i int) (*Item, int64) { return q.h[i].it, q.h[i].due }
+
 // Len returns how many items are waiting.
 func (q *WorkQueue) Len() int { return len(q.h) }
 

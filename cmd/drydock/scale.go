@@ -1,0 +1,339 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/drydock-sim/drydock/scale"
+	"github.com/drydock-sim/drydock/scenarios"
+)
+
+// exitInterrupted is that of a run that a signal ended: 128 and SIGINT.
+const exitInterrupted = 130
+
+// scaleFlags are the flags of drydock scale.
+type scaleFlags struct {
+	cfg                                  scale.Config
+	churn, createRate                    rate
+	workload, trace, traceNodes, cluster string
+	kubelet                              string
+	traceFrom                            time.Duration
+	traceSpeed                           float64
+	report                               string
+	memory                               string
+	progress                             time.Duration
+	json, verify                         bool
+
+	nodesSet, rateSet bool
+	stdout, stderr    io.Writer
+}
+
+// rate is a number of events a second, written as "20/s", "1200/m" or "20".
+type rate float64
+
+func (r *rate) String() string { return strconv.FormatFloat(float64(*r), 'g', -1, 64) + "/s" }
+func (r *rate) Type() string   { return "rate" }
+
+// Set parses a rate.
+func (r *rate) Set(s string) error {
+	n, unit, _ := strings.Cut(s, "/")
+	per := map[string]float64{"": 1, "s": 1, "m": 60, "h": 3600}[unit]
+	f, err := strconv.ParseFloat(n, 64)
+	if err != nil || per == 0 || !(f >= 0 && f <= 1e9) {
+		return fmt.Errorf("%q is no rate such as 20/s, 90/m or 100/h", s)
+	}
+	*r = rate(f / per)
+	return nil
+}
+
+func newScale() *cobra.Command {
+	f := scaleFlags{cfg: scale.DefaultConfig()}
+	f.createRate = rate(f.cfg.CreateRate)
+	cmd := &cobra.Command{
+		Use:   "scale [SCENARIO]",
+		Short: "Run a large cluster: thousands of nodes, with pods that come and go",
+		Long: `Runs a cluster of many nodes, with a whole kubelet on each and the control
+plane, on a virtual clock. Pods are those of a generated workload, of a trace, of
+a real cluster, or of a scenario file. docs/scale.md has the rest.
+
+Unless said, the scheduler and the controllers may ask the API 100 times a
+second, as in Kubernetes' own tests of 5,000 nodes (their defaults are 50 and 20).
+
+Exit codes: 0 the run went to its end, 1 an expectation of the scenario failed or
+runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
+		Example: `  drydock scale --nodes 5000 --pods-per-node 30 --for 1h --churn 20/s --seed 7
+  drydock scale --workload mixed.yaml --nodes 500 --report out/
+  drydock scale --from-cluster cluster.yaml --for 30m
+  drydock scale --trace openb_pod_list_default.csv --trace-nodes openb_node_list_all_node.csv --trace-speed 60`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			f.nodesSet, f.rateSet = cmd.Flags().Changed("nodes"), cmd.Flags().Changed("create-rate")
+			if len(args) == 1 {
+				return f.runScenario(cmd, args[0])
+			}
+			return f.run(cmd.Context())
+		},
+	}
+	f.flags(cmd)
+	return cmd
+}
+
+func (f *scaleFlags) flags(cmd *cobra.Command) {
+	fl, c := cmd.Flags(), &f.cfg
+	fl.IntVar(&c.Nodes, "nodes", c.Nodes, "how many nodes")
+	fl.IntVar(&c.PodsPerNode, "pods-per-node", c.PodsPerNode, "how many pods there are at first, by node")
+	fl.DurationVar(&c.For, "for", 0, "how long to run once the pods run, in virtual time (default 1h; with --trace: to its end)")
+	fl.DurationVar(&c.Startup, "startup-timeout", 0, "how long start-up may take, in virtual time (default: what the rates make of it, and 10m)")
+	fl.Var(&f.churn, "churn", "how many running pods are deleted and replaced")
+	fl.Var(&f.createRate, "create-rate", "how fast the first pods are created; 0: all at once")
+	fl.BoolVar(&c.Bound, "pods-bound", false, "create pods with their node's name, all at once unless --create-rate is given, without the scheduler")
+	fl.Float64Var(&c.Probes, "probes", c.Probes, "share of the generated pods that have a readiness and a liveness probe")
+	fl.Uint64Var(&c.Seed, "seed", 0, "seed of everything that is drawn")
+	fl.IntVar(&c.Workers, "workers", 0, "cores to use (0: all); never changes the outcome")
+	fl.StringVar(&f.workload, "workload", "", "a Workload: classes of pods with stated distributions")
+	fl.StringVar(&f.trace, "trace", "", "a trace of pods in CSV, Drydock's or Alibaba's cluster-trace-gpu-v2023")
+	fl.StringVar(&f.traceNodes, "trace-nodes", "", "the trace's nodes in CSV (Alibaba's openb_node_list)")
+	fl.DurationVar(&f.traceFrom, "trace-from", 0, "where in the trace to begin; what lives then arrives at once")
+	fl.Float64Var(&f.traceSpeed, "trace-speed", 1, "how many times faster than written the trace goes")
+	fl.StringVar(&f.cluster, "from-cluster", "", "nodes and pods to begin with, from `kubectl get nodes,pods -A -o yaml` or json")
+	fl.StringVar(&f.kubelet, "kubelet-config", "", "the kubelets' KubeletConfiguration")
+	fl.StringSliceVar(&c.ControlPlane.Disable, "disable", nil, "controllers to leave out, by their names upstream; * is all, with the scheduler")
+	fl.Float64Var(&c.ControlPlane.Scheduler.QPS, "scheduler-qps", scale.ScaleQPS, "how often the scheduler may ask the API a second; negative: without limit")
+	fl.IntVar(&c.ControlPlane.Scheduler.Burst, "scheduler-burst", scale.ScaleBurst, "how often at once")
+	fl.Float64Var(&c.ControlPlane.ControllerManager.QPS, "controller-manager-qps", scale.ScaleQPS, "how often each controller may ask the API a second; negative: without limit")
+	fl.IntVar(&c.ControlPlane.ControllerManager.Burst, "controller-manager-burst", scale.ScaleBurst, "how often at once")
+	fl.StringVar(&f.report, "report", "", "write a report to this directory: index.html and CSV files")
+	fl.StringVar(&f.memory, "memory", "", "what the process is to stay below if it can (\"20Gi\"); garbage is collected more often for it (default: from the number of pods; GOGC in the environment turns this off)")
+	fl.DurationVar(&f.progress, "progress", 5*time.Second, "how often to tell where the run stands, where there is no terminal; 0: never")
+	fl.BoolVar(&f.json, "json", false, "write the result as JSON")
+	fl.BoolVar(&f.verify, "verify", false, "run on 1, 2 and 4 cores and compare the traces' hashes")
+	for _, name := range []string{"workload", "kubelet-config", "from-cluster"} {
+		_ = cmd.MarkFlagFilename(name, "yaml", "yml", "json")
+	}
+	_ = cmd.MarkFlagDirname("report")
+}
+
+func badInput(format string, args ...any) error {
+	return &codeError{exitBadInput, fmt.Errorf(format, args...)}
+}
+
+// maxInput bounds the size of the files that are read.
+const maxInput = 8 << 30
+
+// load reads the files that the flags name into the configuration.
+func (f *scaleFlags) load() error {
+	c := &f.cfg
+	c.Churn, c.CreateRate = float64(f.churn), float64(f.createRate)
+	if c.Bound && !f.rateSet {
+		c.CreateRate = 0
+	}
+	if f.kubelet != "" {
+		data, err := scenarios.ReadFile(f.kubelet)
+		if err != nil {
+			return badInput("--kubelet-config: %w", err)
+		}
+		if c.Kubelet, err = scenarios.ParseKubeletConfiguration(f.kubelet, data); err != nil {
+			return &codeError{exitBadInput, err}
+		}
+	}
+	if f.workload != "" {
+		data, err := scenarios.ReadFile(f.workload)
+		if err != nil {
+			return badInput("--workload: %w", err)
+		}
+		if c.Workload, err = scale.ParseWorkload(f.workload, data); err != nil {
+			return &codeError{exitBadInput, err}
+		}
+		if c.Probes > 0 {
+			return badInput("--probes is about the default workload; a workload file says itself which pods have probes")
+		}
+	}
+	if err := f.loadCluster(); err != nil {
+		return err
+	}
+	if err := f.loadTrace(); err != nil {
+		return err
+	}
+	switch {
+	case c.Workers > maxWorkers:
+		return badInput("--workers: %d is more than %d", c.Workers, maxWorkers)
+	case f.progress < 0:
+		return badInput("--progress: %v is negative", f.progress)
+	case f.verify && f.report != "":
+		return badInput("--verify and --report exclude each other")
+	}
+	if err := c.Validate(); err != nil {
+		return &codeError{exitBadInput, err}
+	}
+	return nil
+}
+
+func (f *scaleFlags) loadCluster() error {
+	if f.cluster == "" {
+		return nil
+	}
+	if f.nodesSet {
+		return badInput("--nodes and --from-cluster exclude each other: the file has the nodes")
+	}
+	file, err := os.Open(f.cluster)
+	if err != nil {
+		return badInput("--from-cluster: %w", err)
+	}
+	defer file.Close()
+	if f.cfg.Snapshot, err = scale.ReadSnapshot(f.cluster, io.LimitReader(file, maxInput)); err != nil {
+		return &codeError{exitBadInput, err}
+	}
+	return nil
+}
+
+func (f *scaleFlags) loadTrace() error {
+	if f.traceSpeed <= 0 {
+		return badInput("--trace-speed: %v is not more than 0", f.traceSpeed)
+	}
+	if f.trace == "" {
+		if f.traceNodes != "" || f.traceFrom != 0 || f.traceSpeed != 1 {
+			return badInput("--trace-nodes, --trace-from and --trace-speed go with --trace")
+		}
+		return nil
+	}
+	file, err := os.Open(f.trace)
+	if err != nil {
+		return badInput("--trace: %w", err)
+	}
+	defer file.Close()
+	if f.cfg.Trace, err = scale.ReadTrace(f.trace, io.LimitReader(file, maxInput)); err != nil {
+		return &codeError{exitBadInput, err}
+	}
+	f.cfg.Trace.Cut(f.traceFrom, f.traceSpeed)
+	if f.traceNodes == "" {
+		return nil
+	}
+	nodes, err := os.Open(f.traceNodes)
+	if err != nil {
+		return badInput("--trace-nodes: %w", err)
+	}
+	defer nodes.Close()
+	shapes, n, err := scale.ReadTraceNodes(f.traceNodes, nodes)
+	if err != nil {
+		return &codeError{exitBadInput, err}
+	}
+	f.cfg.Shapes = shapes
+	if !f.nodesSet {
+		f.cfg.Nodes = n
+	}
+	return nil
+}
+
+// memoryTarget is what the process is to stay below, in bytes.
+func (f *scaleFlags) memoryTarget() (int64, error) {
+	if f.memory == "" {
+		return 0, nil
+	}
+	q, err := resource.ParseQuantity(f.memory)
+	if err != nil || q.Sign() <= 0 {
+		return 0, badInput("--memory: %q is no quantity such as 20Gi", f.memory)
+	}
+	return q.Value(), nil
+}
+
+// pods is how many pods the run is about.
+func (f *scaleFlags) pods() int {
+	n := 0
+	if t := f.cfg.Trace; t != nil {
+		n += t.Pods()
+	}
+	if s := f.cfg.Snapshot; s != nil {
+		n += len(s.Pods)
+	}
+	if f.cfg.Trace == nil && (f.cfg.Snapshot == nil || f.cfg.Workload != nil) {
+		n += f.cfg.Nodes * f.cfg.PodsPerNode
+	}
+	return n
+}
+
+func (f *scaleFlags) run(ctx context.Context) error {
+	target, err := f.memoryTarget()
+	if err != nil {
+		return err
+	}
+	if err := f.load(); err != nil {
+		return err
+	}
+	pace := newPacer(target, f.cfg.Nodes, f.pods())
+	if f.verify {
+		return f.runVerify(ctx, pace)
+	}
+	rep, err := newReporter(f.report, f.title(), f.facts())
+	if err != nil {
+		return err
+	}
+	f.head()
+	show := newScaleProgress(f.stderr, f.progress)
+	res, err := scale.Run(ctx, f.cfg, scale.Options{Clock: time.Now, Attach: rep.attach, Progress: func(p scale.Progress) {
+		pace.adjust()
+		show.show(p)
+	}})
+	show.close()
+	var config *scale.ConfigError
+	if errors.As(err, &config) {
+		return &codeError{exitBadInput, err}
+	}
+	// Whatever went wrong, what there is is shown.
+	werr := f.write(res, err, pace, rep)
+	switch {
+	case err != nil:
+		return &codeError{exitInternal, err}
+	case werr != nil:
+		return &codeError{exitInternal, werr}
+	case res.Interrupted:
+		return &codeError{code: exitInterrupted}
+	}
+	return nil
+}
+
+// runVerify compares runs on several numbers of cores.
+func (f *scaleFlags) runVerify(ctx context.Context, pace *pacer) error {
+	var first *scale.Result
+	for _, procs := range []int{1, 2, 4} {
+		before := runtime.GOMAXPROCS(procs)
+		cfg := f.cfg
+		cfg.Workers = procs
+		show := newScaleProgress(f.stderr, f.progress)
+		res, err := scale.Run(ctx, cfg, scale.Options{Clock: time.Now, Progress: func(p scale.Progress) {
+			pace.adjust()
+			show.show(p)
+		}})
+		show.close()
+		runtime.GOMAXPROCS(before)
+		var config *scale.ConfigError
+		switch {
+		case errors.As(err, &config):
+			return &codeError{exitBadInput, err}
+		case err != nil:
+			return &codeError{exitInternal, err}
+		case res.Interrupted:
+			fmt.Fprintln(f.stderr, "drydock: interrupted")
+			return &codeError{code: exitInterrupted}
+		}
+		fmt.Fprintf(f.stdout, "%d workers: hash %016x, %d records, %s of wall time\n", procs, res.Hash, res.Records, scenarios.RoundWall(res.Wall.Total()))
+		if first == nil {
+			first = res
+		} else if first.Hash != res.Hash || first.Records != res.Records {
+			fmt.Fprintln(f.stdout, "DIFFERS: the run does not repeat")
+			return &codeError{code: exitFailed}
+		}
+	}
+	fmt.Fprintf(f.stdout, "VERIFIED: runs with 1, 2 and 4 workers have the hash %016x\n", first.Hash)
+	return nil
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"syscall"
+	"time"
+)
+
+// pacer has garbage collected as seldom as memory allows: it sets the collector's
+// percentage so that the heap grows to a target before the next collection.
+type pacer struct {
+	target  float64 // bytes; 0: hands off
+	percent int
+	samples []metrics.Sample
+	last    time.Time
+	gc0     float64
+}
+
+// What a cluster may take beside its live heap unless --memory says otherwise.
+const (
+	bytesPerPod  = 15 << 10
+	bytesPerNode = 100 << 10
+	leastTarget  = 5 << 29
+)
+
+const (
+	metricLive = "/gc/heap/live:bytes"
+	metricGC   = "/cpu/classes/gc/total:cpu-seconds"
+)
+
+// newPacer returns a pacer for a cluster of that size, or for target bytes if
+// that is not 0.
+func newPacer(target int64, nodes, pods int) *pacer {
+	p := &pacer{target: float64(target), samples: []metrics.Sample{{Name: metricLive}, {Name: metricGC}}}
+	if target == 0 {
+		p.target = float64(max(leastTarget, pods*bytesPerPod+nodes*bytesPerNode))
+	} else {
+		debug.SetMemoryLimit(target)
+	}
+	if os.Getenv("GOGC") != "" {
+		p.target = 0
+	}
+	p.gc0 = p.collecting()
+	return p
+}
+
+// adjust is called now and then.
+func (p *pacer) adjust() {
+	if p.target == 0 || time.Since(p.last) < 200*time.Millisecond {
+		return
+	}
+	p.last = time.Now()
+	live := max(p.live(), 16<<20)
+	percent := int((p.target - live) / live * 100)
+	// Under 50 a collection costs more than what it wins.
+	if percent = min(max(percent, 50), 400); percent != p.percent {
+		p.percent = percent
+		debug.SetGCPercent(percent)
+	}
+}
+
+// live is the heap that the last collection left, in bytes.
+func (p *pacer) live() float64 {
+	metrics.Read(p.samples[:1])
+	return float64(p.samples[0].Value.Uint64())
+}
+
+// collecting is the processor time of garbage collection so far, in seconds, as
+// of the last collection.
+func (p *pacer) collecting() float64 {
+	metrics.Read(p.samples[1:])
+	return p.samples[1].Value.Float64() - p.gc0
+}
+
+// peakRSS is the most memory that the process has had, in bytes.
+func peakRSS() int64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return u.Maxrss << 10
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/drydock-sim/drydock/scale"
+	"github.com/drydock-sim/drydock/scale/report"
+	"github.com/drydock-sim/drydock/scenarios"
+)
+
+// source says where the pods come from.
+func (f *scaleFlags) source() string {
+	c := &f.cfg
+	switch {
+	case c.Trace != nil:
+		return fmt.Sprintf("trace %s: %s over %s", f.trace, scenarios.Plural(c.Trace.Pods(), "pod"), scenarios.ShortTime(c.Trace.End().Truncate(time.Second)))
+	case c.Snapshot != nil && c.Workload != nil:
+		return fmt.Sprintf("cluster %s and workload %s", f.cluster, f.workload)
+	case c.Snapshot != nil:
+		return fmt.Sprintf("cluster %s: %s", f.cluster, scenarios.Plural(len(c.Snapshot.Pods), "pod"))
+	case c.Workload != nil:
+		return "workload " + f.workload
+	}
+	return fmt.Sprintf("%d idle web servers by node", c.PodsPerNode)
+}
+
+func (f *scaleFlags) title() string { return fmt.Sprintf("drydock scale: %d nodes", f.nodes()) }
+
+func (f *scaleFlags) nodes() int {
+	if s := f.cfg.Snapshot; s != nil {
+		return len(s.Nodes)
+	}
+	return f.cfg.Nodes
+}
+
+// limits are those of the control plane's clients, as text.
+func (f *scaleFlags) limits() string {
+	text := func(qps float64, burst int) string {
+		if qps < 0 {
+			return "without limit"
+		}
+		return fmt.Sprintf("%g/s, burst %d", qps, burst)
+	}
+	s, m := f.cfg.ControlPlane.Scheduler, f.cfg.ControlPlane.ControllerManager
+	out := "scheduler " + text(s.QPS, s.Burst) + "; controllers " + text(m.QPS, m.Burst)
+	if s == m && s.QPS == scale.ScaleQPS && s.Burst == scale.ScaleBurst {
+		out += " (as in Kubernetes' tests of 5,000 nodes; defaults are 50/s and 20/s)"
+	}
+	return out
+}
+
+func (f *scaleFlags) facts() []report.Fact {
+	c := &f.cfg
+	out := []report.Fact{{Name: "Nodes", Value: strconv.Itoa(f.nodes())}, {Name: "Pods", Value: f.source()}, {Name: "API clients", Value: f.limits()}, {Name: "Seed", Value: strconv.FormatUint(c.Seed, 10)}}
+	switch {
+	case c.Bound:
+		out = append(out, report.Fact{Name: "Scheduling", Value: "none: pods are created with their node's name"})
+	case c.Trace == nil && (c.Snapshot == nil || c.Workload != nil) && c.CreateRate > 0:
+		out = append(out, report.Fact{Name: "Creation", Value: f.createRate.String()})
+	}
+	if c.Churn > 0 {
+		out = append(out, report.Fact{Name: "Churn", Value: f.churn.String()})
+	}
+	return out
+}
+
+// head tells what is run.
+func (f *scaleFlags) head() {
+	w := f.stdout
+	if f.json {
+		w = f.stderr
+	}
+	for _, x := range f.facts() {
+		fmt.Fprintf(w, "%-12s %s\n", x.Name+":", x.Value)
+	}
+}
+
+// cost is what a run took of the machine.
+type cost struct {
+	LiveBytes     int64   `json:"liveHeapBytes"`
+	PeakRSSBytes  int64   `json:"peakRSSBytes"`
+	CollectionCPU float64 `json:"collectionCPUSeconds"`
+}
+
+func (p *pacer) cost() cost {
+	return cost{LiveBytes: int64(p.live()), PeakRSSBytes: peakRSS(), CollectionCPU: p.collecting()}
+}
+
+// write writes what came of the run, in the form asked for.
+func (f *scaleFlags) write(res *scale.Result, failed error, pace *pacer, rep *reporter) error {
+	partial := ""
+	switch {
+	case failed != nil:
+		partial = failed.Error()
+	case res.Interrupted:
+		partial = "interrupted after " + scenarios.ShortTime(res.Virtual)
+	}
+	c := pace.cost()
+	if f.json {
+		out := struct {
+			Result *scale.Result `json:"result"`
+			Cost   cost          `json:"cost"`
+			Error  string        `json:"error,omitempty"`
+		}{Result: res, Cost: c}
+		if failed != nil {
+			out.Error = failed.Error()
+		}
+		enc := json.NewEncoder(f.stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(out); err != nil {
+			return err
+		}
+		return rep.write(nil, partial)
+	}
+	fmt.Fprintln(f.stdout)
+	err := rep.write(f.stdout, partial)
+	f.summary(res, &c)
+	return err
+}
+
+// summary tells what the run came to and what it cost.
+func (f *scaleFlags) summary(res *scale.Result, c *cost) {
+	w := f.stdout
+	all, steady := res.NodeSecondsPerSecond()
+	fmt.Fprintf(w, "\n%s, %d ready; pods: %d created, %d started, %d ended, %d deleted; %s\n", scenarios.Plural(res.Nodes, "node"), res.Ready, res.Created, res.Started, res.Ended, res.Deleted, scenarios.Plural(int(res.Restarts), "restart"))
+	fmt.Fprintf(w, "at the end: %d running, %d pending, %d succeeded, %d failed\n", res.Pods.Running, res.Pods.Pending, res.Pods.Succeeded, res.Pods.Failed)
+	if res.StartedAt > 0 && res.Wanted > 0 {
+		fmt.Fprintf(w, "start-up: %s of virtual time in %s, %s pods/s of wall time\n", scenarios.ShortTime(res.StartedAt), scenarios.RoundWall(res.Wall.Startup), grouped(res.StartsPerSecond()))
+	}
+	fmt.Fprintf(w, "%s virtual in %s: %s node-seconds/s", scenarios.ShortTime(res.Virtual), scenarios.RoundWall(res.Wall.Total()), grouped(all))
+	if steady > 0 {
+		fmt.Fprintf(w, ", %s after start-up", grouped(steady))
+	}
+	fmt.Fprintf(w, "\n%s API requests, %s leases renewed, %s pod writes, %s events; %s syncs, %s probes\n", grouped(float64(res.Requests)), grouped(float64(res.Leases)), grouped(float64(res.PodWrites)), grouped(float64(res.Events)), grouped(float64(res.Syncs)), grouped(float64(res.Probes)))
+	const mib = 1 << 20
+	fmt.Fprintf(w, "memory: %s MiB peak, %s MiB live heap; %.1f s of processor time collecting garbage\n", grouped(float64(c.PeakRSSBytes/mib)), grouped(float64(c.LiveBytes/mib)), c.CollectionCPU)
+	fmt.Fprintf(w, "%s records; hash %016x\n", grouped(float64(res.Records)), res.Hash)
+	for _, x := range res.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", x)
+	}
+	for _, x := range res.Errors {
+		fmt.Fprintf(w, "refused: %s\n", x)
+	}
+	if more := res.Refused - len(res.Errors); more > 0 {
+		fmt.Fprintf(w, "refused: and %d more\n", more)
+	}
+	if res.Interrupted {
+		fmt.Fprintln(w, "INTERRUPTED")
+	}
+}
+
+// runScenario runs a scenario file as drydock run does, with the progress, the
+// report and the memory of a large run.
+func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
+	allowed := map[string]bool{"seed": true, "workers": true, "report": true, "memory": true, "progress": true, "json": true, "for": true, "verify": true}
+	bad := ""
+	cmd.Flags().Visit(func(fl *pflag.Flag) {
+		if !allowed[fl.Name] && bad == "" {
+			bad = fl.Name
+		}
+	})
+	switch {
+	case bad != "":
+		return badInput("--%s is not for a scenario file, which says that itself", bad)
+	case f.verify && f.report != "":
+		return badInput("--verify and --report exclude each other")
+	case f.cfg.Workers < 0 || f.cfg.Workers > maxWorkers:
+		return badInput("--workers: %d is not within 0 and %d", f.cfg.Workers, maxWorkers)
+	}
+	target, err := f.memoryTarget()
+	if err != nil {
+		return err
+	}
+	r := runFlags{seed: f.cfg.Seed, seedSet: cmd.Flags().Changed("seed"), until: f.cfg.For, workers: f.cfg.Workers, output: "text", stdout: f.stdout, stderr: f.stderr, verify: f.verify}
+	if f.json {
+		r.output = "json"
+	}
+	began := time.Now()
+	list, err := r.sel.load([]string{file})
+	if err != nil {
+		return err
+	}
+	if len(list) != 1 {
+		return badInput("%s has %d scenarios; drydock scale runs one", filepath.Base(file), len(list))
+	}
+	s, out := list[0], newOutput(&r, 1)
+	if f.verify {
+		err := r.runVerify(cmd.Context(), list, out)
+		if cerr := out.close(); err == nil && cerr != nil {
+			err = &codeError{exitInternal, cerr}
+		}
+		return err
+	}
+	rep, err := newScenarioReporter(f.report, s)
+	if err != nil {
+		return err
+	}
+	pace := newPacer(target, len(s.NodeNames()), s.PodCount())
+	show := newScaleProgress(f.stderr, f.progress)
+	o := r.options()
+	o.Loaded = time.Since(began)
+	o.Attach = rep.attach
+	o.Progress = func(p scenarios.Progress) {
+		pace.adjust()
+		show.show(scale.Progress{
+			Phase: scale.PhaseSteady, Now: p.Now, Until: p.Duration, Nodes: p.Nodes, Ready: p.Ready, Requests: p.Requests,
+			Pods: scale.Pods{Pending: p.Pods["Pending"], Running: p.Pods["Running"], Succeeded: p.Pods["Succeeded"], Failed: p.Pods["Failed"]},
+		})
+	}
+	res, err := s.Run(cmd.Context(), o)
+	show.close()
+	text := f.stdout
+	if f.json {
+		text = nil
+	}
+	werr := rep.write(text, partial(res, err))
+	out.end(s, res, err)
+	if cerr := out.close(); werr == nil {
+		werr = cerr
+	}
+	var v verdict
+	v.add(res, err)
+	switch {
+	case res.Interrupted && err == nil:
+		return &codeError{code: exitInterrupted}
+	case werr != nil:
+		return &codeError{exitInternal, werr}
+	}
+	return v.err()
+}

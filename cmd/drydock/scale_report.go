@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/drydock-sim/drydock/scale/report"
+	"github.com/drydock-sim/drydock/scenarios"
+	"github.com/drydock-sim/drydock/sim"
+)
+
+// reporter collects a run's report and writes it to a directory, if one is
+// wanted.
+type reporter struct {
+	dir       string
+	opts      report.Options
+	collector *report.Collector
+}
+
+// newReporter makes the directory, so that a mistake shows before the run.
+func newReporter(dir, title string, facts []report.Fact) (*reporter, error) {
+	if dir != "" {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, badInput("--report: %w", err)
+		}
+		probe, err := os.CreateTemp(dir, ".drydock-*")
+		if err != nil {
+			return nil, badInput("--report: %w", err)
+		}
+		probe.Close()
+		os.Remove(probe.Name())
+	}
+	return &reporter{dir: dir, opts: report.Options{Title: title, Facts: facts}}, nil
+}
+
+// newScenarioReporter is newReporter for a scenario.
+func newScenarioReporter(dir string, s *scenarios.Scenario) (*reporter, error) {
+	return newReporter(dir, s.Metadata.Name, []report.Fact{{Name: "Scenario", Value: s.Pos.File}, {Name: "Nodes", Value: strconv.Itoa(len(s.NodeNames()))}})
+}
+
+// partial says why a scenario's run ended before its time; "" if it did not.
+func partial(res *scenarios.Result, err error) string {
+	switch {
+	case res.Interrupted:
+		return "interrupted after " + scenarios.ShortTime(res.Summary.Virtual)
+	case err != nil:
+		return err.Error()
+	}
+	return ""
+}
+
+// attach begins to collect.
+func (r *reporter) attach(c *sim.Cluster) { r.collector = report.Attach(c, r.opts) }
+
+// write writes the report, and its text to w unless that is nil. partial says why
+// the run ended before its time; "" if it did not.
+func (r *reporter) write(w io.Writer, partial string) error {
+	if r.collector == nil {
+		return nil
+	}
+	rep := r.collector.Report()
+	rep.Partial = partial
+	if w != nil {
+		if err := rep.Text(w); err != nil {
+			return err
+		}
+	}
+	if r.dir == "" {
+		return nil
+	}
+	err := rep.WriteDir(func(name string) (io.WriteCloser, error) { return os.Create(filepath.Join(r.dir, name)) })
+	if err == nil && w != nil {
+		fmt.Fprintf(w, "\nreport: %s\n", filepath.Join(r.dir, "index.html"))
+	}
+	return err
+}

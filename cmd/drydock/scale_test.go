@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestScaleBadInput(t *testing.T) {
+	trace := write(t, "t.csv", "arrival,cpu\nsoon,1\n0,x\n")
+	for _, tt := range []struct{ args, want string }{
+		{"--nodes 0", "nodes: there must be one at least"},
+		{"--nodes many", `invalid argument "many"`},
+		{"--nodes 200000", "nodes: 200000 is not within 0 and 100000"},
+		{"--churn 20/d", `"20/d" is no rate such as 20/s`},
+		{"--churn -1", `"-1" is no rate`},
+		{"--for -1m", "a time is negative"},
+		{"--probes 2", "share of probes: 2 is not within 0 and 1"},
+		{"--workers 5000", "--workers: 5000 is more than"},
+		{"--workload no.yaml", "--workload: open no.yaml: no such file"},
+		{"--workload " + crash, crash + ":1:1: want a document that begins with"},
+		{"--from-cluster no.yaml", "--from-cluster: open no.yaml: no such file"},
+		{"--from-cluster " + crash, "there are no nodes in this file"},
+		{"--from-cluster x --nodes 3", "exclude each other: the file has the nodes"},
+		{"--trace " + trace, trace + `:2:1: arrival: "soon" is no time`},
+		{"--trace-speed 2", "go with --trace"},
+		{"--trace-speed 0", "--trace-speed: 0 is not more than 0"},
+		{"--kubelet-config " + write(t, "k.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPds: 3\n"), `k.yaml:3:1: maxPds: unknown field "maxPds" (did you mean "maxPods"?)`},
+		{"--disable foo", `no controller is called "foo"`},
+		{"--memory lots", `--memory: "lots" is no quantity`},
+		{"--report /dev/null/x", "--report: mkdir /dev/null"},
+		{"--verify --report " + t.TempDir(), "exclude each other"},
+		{"no.yaml", "no.yaml: no such file or directory"},
+		{crash + " --nodes 3", "--nodes is not for a scenario file"},
+		{"testdata", "has 2 scenarios; drydock scale runs one"},
+		{"a b", "accepts at most 1 arg"},
+	} {
+		code, stdout, stderr := drydock(t, append([]string{"scale"}, strings.Fields(tt.args)...)...)
+		if code != exitBadInput || stdout != "" || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q, want %q", tt.args, code, stdout, stderr, tt.want)
+		}
+	}
+}
+
+// scaleJSON is what users may rely on.
+type scaleJSON struct {
+	Result struct {
+		Interrupted, Settled        bool
+		Nodes, PodsWanted           int
+		Pods                        map[string]int
+		VirtualSeconds              float64
+		Hash                        string
+		Wall                        struct{ SetupSeconds, StartupSeconds, SteadySeconds float64 }
+		SteadyNodeSecondsPerSecond  float64
+		APIRequests, PodsStarted    uint64
+		Warnings                    []string
+		NodesReadyAtSeconds         float64
+		StartedAtSeconds, ProbesRun float64
+	}
+	Cost struct{ LiveHeapBytes, PeakRSSBytes int64 }
+}
+
+func TestScaleJSONAndReport(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	code, stdout, stderr := drydock(t, strings.Fields("scale --nodes 5 --pods-per-node 4 --for 2m --probes 0.5 --json --report "+dir)...)
+	var d scaleJSON
+	if err := json.Unmarshal([]byte(stdout), &d); err != nil || code != exitOK {
+		t.Fatalf("exit code %d, %v:\n%s%s", code, err, stdout, stderr)
+	}
+	r := d.Result
+	if r.Nodes != 5 || r.PodsWanted != 20 || r.Pods["running"] != 20 || !r.Settled || r.Interrupted || len(r.Hash) != 16 || r.VirtualSeconds != r.StartedAtSeconds+120 || r.ProbesRun == 0 || d.Cost.PeakRSSBytes == 0 {
+		t.Errorf("%+v", d)
+	}
+	if !strings.Contains(stderr, "scheduler 100/s, burst 100; controllers 100/s, burst 100 (as in Kubernetes' tests of 5,000 nodes") || !strings.Contains(stderr, "steady: ") {
+		t.Errorf("stderr:\n%s", stderr)
+	}
+	for _, name := range []string{"index.html", "slos.csv"} {
+		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || len(b) == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestScaleVerifies(t *testing.T) {
+	code, stdout, _ := drydock(t, strings.Fields("scale --nodes 4 --pods-per-node 3 --for 1m --churn 30/m --verify --progress 0")...)
+	if code != exitOK || !strings.Contains(stdout, "VERIFIED: runs with 1, 2 and 4 workers have the hash") {
+		t.Errorf("exit code %d:\n%s", code, stdout)
+	}
+}
+
+func TestScaleInterrupted(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	dir := t.TempDir()
+	var out, errs bytes.Buffer
+	code := execute(ctx, strings.Fields("scale --nodes 20 --pods-per-node 2 --for 80000h --report "+dir), &out, &errs)
+	if code != exitInterrupted || !strings.Contains(out.String(), "INTERRUPTED") || !strings.Contains(out.String(), "Partial: interrupted") {
+		t.Errorf("exit code %d:\n%s%s", code, &out, &errs)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "index.html")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestScaleRunsAScenario(t *testing.T) {
+	dir := t.TempDir()
+	code, stdout, stderr := drydock(t, "scale", crash, "--seed", "3", "--report", dir)
+	if code != exitOK || !strings.Contains(stdout, "scenario crash") && !strings.Contains(stdout, "it is gone in the end") {
+		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "index.html")); err != nil {
+		t.Error(err)
+	}
+	fails := write(t, "fails.yaml", head+"  duration: 10s\n  expect: [{at: 5s, that: 'size(pods()) == 1'}]\n")
+	dir = t.TempDir()
+	if code, _, stderr := drydock(t, "run", crash, "--report", dir); code != exitOK {
+		t.Errorf("run --report: exit code %d: %s", code, stderr)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "index.html")); err != nil {
+		t.Error(err)
+	}
+	if code, _, _ := drydock(t, "scale", fails); code != exitFailed {
+		t.Errorf("exit code %d of a scenario that fails", code)
+	}
+}

@@ -1,0 +1,79 @@
+package fakecri
+
+import (
+	"slices"
+	"time"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// This file says which answers of stated programs stay as they are, so that who
+// asks again and again need not.
+
+// answerWatcher is told while its group lives.
+type answerWatcher struct {
+	g  *loop.Group
+	fn func(containerID string)
+}
+
+// OnAnswerChange has fn called, on the loop, when an answer of a container's
+// that was said to hold may be another, until g dies.
+func (r *Runtime) OnAnswerChange(g *loop.Group, fn func(containerID string)) {
+	if g.Dead() {
+		return
+	}
+	r.answerWatchers = append(r.answerWatchers, answerWatcher{g, fn})
+	g.OnKill(func() {
+		r.answerWatchers = slices.DeleteFunc(slices.Clone(r.answerWatchers), func(w answerWatcher) bool { return w.g == g })
+	})
+}
+
+// answersChanged is called when a container's process p is gone or its network.
+func (r *Runtime) answersChanged(c *container, p *process) {
+	if p == nil || !p.relied {
+		return
+	}
+	p.relied = false
+	for _, w := range r.answerWatchers {
+		w.fn(c.id)
+	}
+}
+
+func (r *Runtime) networkDown(s *sandbox) {
+	for _, c := range s.containers {
+		r.answersChanged(c, c.process)
+	}
+}
+
+// holds tells whether the answer stays the same while its container's process
+// and network last, and notes that somebody relies on that. Only the container
+// that was asked itself counts: any other could get a rival.
+func (a *answer) holds(containerID string) bool {
+	if a.err != nil || a.port == nil || a.port.answer != nil || a.of.id != containerID || a.r.opts.NoElide {
+		return false
+	}
+	if l := a.port.Latency; l.Max > l.Min {
+		return false
+	}
+	p := a.of.process
+	for i := range p.b.Ports {
+		if x := &p.b.Ports[i]; !settled(a.at, x.After, x.Until) {
+			return false
+		}
+	}
+	for i := range a.port.HTTP {
+		if x := &a.port.HTTP[i]; !settled(a.at, x.After, x.Until) {
+			return false
+		}
+	}
+	for i := range a.port.GRPC {
+		if x := &a.port.GRPC[i]; !settled(a.at, x.After, x.Until) {
+			return false
+		}
+	}
+	p.relied = true
+	return true
+}
+
+// settled tells whether a span, see during, begins and ends no more after t.
+func settled(t, after, until time.Duration) bool { return t >= after && (until == 0 || t >= until) }

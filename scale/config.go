@@ -1,0 +1,159 @@
+package scale
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/drydock-sim/drydock/sim"
+	"github.com/drydock-sim/drydock/sim/controlplane"
+)
+
+// Bounds of a Config.
+const (
+	MaxNodes   = 100_000
+	MaxPods    = 1_000_000
+	maxRate    = 1e6 // per second
+	maxPerNode = 10_000
+)
+
+// Config says what is run. DefaultConfig has what is meant by default.
+type Config struct {
+	// Nodes is how many there are, PodsPerNode how many pods are wanted at first
+	// by node. A Snapshot and a Trace bring their own.
+	Nodes, PodsPerNode int
+	// For is how long the cluster runs once start-up is over; 0 is an hour, or
+	// with a Trace until its last row is over.
+	For time.Duration
+	// Startup bounds how long start-up may take; 0: what creating and binding the
+	// pods takes at the rates given, and ten minutes.
+	Startup time.Duration
+	// Churn is how many running pods are deleted and replaced a second.
+	Churn float64
+	// CreateRate is how many pods a second are created at first; 0: all at once.
+	CreateRate float64
+	// Bound has pods be created with their node's name, so that nothing is
+	// scheduled.
+	Bound bool
+	Seed  uint64
+	// Workers is how many cores are used; 0: all. The outcome never depends on it.
+	Workers int
+	// Kubelet is every kubelet's configuration; nil: upstream's defaults.
+	Kubelet *kubeletconfig.KubeletConfiguration
+	// ControlPlane is which controllers there are, and what they may ask.
+	ControlPlane controlplane.Options
+	// Workload, Trace and Snapshot are where pods come from: any of them. Without
+	// any it is DefaultWorkload(Probes).
+	Workload *Workload
+	Trace    *Trace
+	Snapshot *Snapshot
+	// Shapes are what the nodes are, by weight; nil: the Workload's.
+	Shapes []NodeShape
+	// Probes is the share of the default workload's pods that have probes.
+	Probes float64
+}
+
+// Limits of the control plane's clients in Kubernetes' tests of 5,000 nodes
+// (kubernetes/test-infra sig-scalability presets: --kube-api-qps=100 of
+// kube-scheduler, --kube-api-qps=100 --kube-api-burst=100 of
+// kube-controller-manager). kube-scheduler's burst is 100 by default.
+const (
+	ScaleQPS   = 100
+	ScaleBurst = 100
+)
+
+// DefaultConfig is a thousand nodes with thirty pods each, whose control plane
+// may ask as much as in Kubernetes' own tests of large clusters. Pods are
+// created a little slower than they can be bound.
+func DefaultConfig() Config {
+	limits := controlplane.Client{QPS: ScaleQPS, Burst: ScaleBurst}
+	return Config{
+		Nodes: 1000, PodsPerNode: 30, CreateRate: 90, Probes: 0,
+		ControlPlane: controlplane.Options{Scheduler: limits, ControllerManager: limits},
+	}
+}
+
+// Validate returns the first thing that is wrong with the numbers.
+func (c *Config) Validate() error {
+	if err := c.ControlPlane.Validate(); err != nil {
+		return err
+	}
+	for _, x := range []struct {
+		what   string
+		v, max float64
+	}{
+		{"nodes", float64(c.Nodes), MaxNodes}, {"pods per node", float64(c.PodsPerNode), maxPerNode}, {"churn", c.Churn, maxRate},
+		{"create rate", c.CreateRate, maxRate}, {"share of probes", c.Probes, 1},
+	} {
+		if !(x.v >= 0 && x.v <= x.max) {
+			return fmt.Errorf("%s: %v is not within 0 and %v", x.what, x.v, x.max)
+		}
+	}
+	switch {
+	case c.Nodes == 0 && c.Snapshot == nil:
+		return errors.New("nodes: there must be one at least")
+	case c.For < 0 || c.Startup < 0:
+		return errors.New("a time is negative")
+	case c.Workers < 0:
+		return fmt.Errorf("workers: %d is negative", c.Workers)
+	case c.Trace != nil && c.Snapshot != nil, c.Trace != nil && c.Workload != nil:
+		return errors.New("a trace excludes a workload and a snapshot of a cluster")
+	case c.Bound && (c.Trace != nil || c.Snapshot != nil):
+		return errors.New("bound pods are for generated workloads: a trace and a snapshot say where their pods are")
+	case c.Churn > 0 && c.Workload == nil && (c.Trace != nil || c.Snapshot != nil):
+		return errors.New("churn: replaces pods of a generated workload, and there is none")
+	}
+	if n := c.Nodes * c.PodsPerNode; n > MaxPods {
+		return fmt.Errorf("%d pods are more than %d", n, MaxPods)
+	}
+	return nil
+}
+
+// Options say how a run is watched.
+type Options struct {
+	// Clock is the wall clock; nil leaves all wall times 0.
+	Clock func() time.Time
+	// Attach, if any, is called with the cluster before anything happens.
+	Attach func(*sim.Cluster)
+	// Progress is called after each virtual second, while no loop runs.
+	Progress func(Progress)
+}
+
+// Phase is where a run stands.
+type Phase string
+
+// The phases of a run, in their order.
+const (
+	PhaseNodes   Phase = "nodes"
+	PhaseStartup Phase = "start-up"
+	PhaseSteady  Phase = "steady"
+	PhaseDone    Phase = "done"
+)
+
+// Pods counts pods by phase.
+type Pods struct {
+	Pending   int `json:"pending"`
+	Running   int `json:"running"`
+	Succeeded int `json:"succeeded"`
+	Failed    int `json:"failed"`
+	Unknown   int `json:"unknown,omitempty"`
+}
+
+// Total is the sum.
+func (p Pods) Total() int { return p.Pending + p.Running + p.Succeeded + p.Failed + p.Unknown }
+
+// Progress is where a run stands.
+type Progress struct {
+	Phase Phase
+	// Now is the virtual time since the start; Until when the run ends, 0 while
+	// that is not known.
+	Now, Until time.Duration
+	// Nodes and Ready count nodes, Wanted the pods wanted at first.
+	Nodes, Ready, Wanted int
+	Pods                 Pods
+	// Requests of nodes and the control plane have arrived at the API.
+	Requests uint64
+	Steps    uint64
+}

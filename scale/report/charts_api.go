@@ -1,0 +1,148 @@
+package report
+
+import (
+	"slices"
+	"time"
+
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// maxSeries is how many lines a chart has before the rest are summed up.
+const maxSeries = 7
+
+// spread returns a curve of at most 201 points through the sorted values.
+func spread(nodes []Node, value func(*Node) float64) (xy plotter.XYs) {
+	v := make([]float64, len(nodes))
+	for i := range nodes {
+		v[i] = value(&nodes[i])
+	}
+	slices.Sort(v)
+	n := min(len(v), 201)
+	for i := range n {
+		at := i * (len(v) - 1) / max(n-1, 1)
+		xy = append(xy, plotter.XY{X: 100 * float64(at+1) / float64(len(v)), Y: v[at]})
+	}
+	return xy
+}
+
+// overAPI returns a line of a value per interval of the API's statistics.
+func (r *Report) overAPI(name string, n int, value func(i int) float64) line {
+	u := unitFor(r.For)
+	l := line{name: name}
+	for i := range n {
+		end := min(time.Duration(i+1)*r.API.Interval, r.For)
+		l.xy = append(l.xy, plotter.XY{X: u.at(end), Y: value(i)})
+	}
+	return l
+}
+
+// intervals is how many there are in the API's statistics.
+func (r *Report) intervals() int {
+	return int((r.For + r.API.Interval - 1) / r.API.Interval)
+}
+
+// seconds is the length of an interval of the API's statistics; the last is cut.
+func (r *Report) seconds(i int) float64 {
+	return (min(time.Duration(i+1)*r.API.Interval, r.For) - time.Duration(i)*r.API.Interval).Seconds()
+}
+
+func get[T any](s []T, i int) (v T) {
+	if i < len(s) {
+		return s[i]
+	}
+	return v
+}
+
+func (r *Report) apiRequests() *chart {
+	c := &chart{id: "api-requests", title: "API requests", about: "Requests per second by verb and resource, the most frequent apart.", yLabel: "requests per second", stacked: true, file: fileAPIOver}
+	calls := Calls(r.API)
+	for n, x := range calls {
+		if n >= maxSeries {
+			break
+		}
+		c.lines = append(c.lines, r.overAPI(x.name(), r.intervals(), func(i int) float64 { return float64(get(x.Over, i)) / r.seconds(i) }))
+	}
+	if len(calls) > maxSeries {
+		c.lines = append(c.lines, r.overAPI("all others", r.intervals(), func(i int) float64 {
+			var sum uint64
+			for _, x := range calls[maxSeries:] {
+				sum += get(x.Over, i)
+			}
+			return float64(sum) / r.seconds(i)
+		}))
+	}
+	return r.timed(c)
+}
+
+// sumOver sums up a value of all requests per interval.
+func (r *Report) sumOver(value func(q *apiserver.RequestInterval) uint32) func(i int) float64 {
+	return func(i int) float64 {
+		var sum float64
+		for k := range r.API.Requests {
+			if q := &r.API.Requests[k]; i < len(q.Over) {
+				sum += float64(value(&q.Over[i]))
+			}
+		}
+		return sum / r.seconds(i)
+	}
+}
+
+func (r *Report) apiErrors() *chart {
+	c := &chart{id: "api-errors", title: "API errors", about: "Requests per second without an answer or with a code of 400 or more, and those among them with 429.", yLabel: "requests per second", file: fileAPIOver}
+	c.lines = []line{
+		r.overAPI("Errors", r.intervals(), r.sumOver(func(q *apiserver.RequestInterval) uint32 { return q.Errors })),
+		r.overAPI("Rejected (429)", r.intervals(), r.sumOver(func(q *apiserver.RequestInterval) uint32 { return q.Rejected })),
+	}
+	return r.timed(c)
+}
+
+func (r *Report) apiLatency() *chart {
+	c := &chart{id: "api-latency", title: "Slowest API requests", about: "The longest latency at the server in each interval: of calls that change something, of other calls.", yLabel: "seconds", file: fileAPIOver}
+	worst := func(mutating bool) func(i int) float64 {
+		return func(i int) float64 {
+			var most time.Duration
+			for k := range r.API.Requests {
+				if q := &r.API.Requests[k]; i < len(q.Over) && isMutating(q.Verb) == mutating {
+					most = max(most, q.Over[i].LatencyMax)
+				}
+			}
+			return most.Seconds()
+		}
+	}
+	c.lines = []line{r.overAPI("Mutating", r.intervals(), worst(true)), r.overAPI("Reading", r.intervals(), worst(false))}
+	return r.timed(c)
+}
+
+func (r *Report) apiWatches() *chart {
+	c := &chart{id: "api-watches", title: "Watch events sent", about: "Events per second by resource.", yLabel: "events per second", stacked: true, file: fileWatches}
+	byResource := map[string][]float64{}
+	var names []string
+	for k := range r.API.Watches {
+		w := &r.API.Watches[k]
+		sum := byResource[w.Resource]
+		if sum == nil {
+			names = append(names, w.Resource)
+			sum = make([]float64, r.intervals())
+			byResource[w.Resource] = sum
+		}
+		for i := range min(len(w.Over), len(sum)) {
+			sum[i] += float64(w.Over[i]) / r.seconds(i)
+		}
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		c.lines = append(c.lines, r.overAPI(n, r.intervals(), func(i int) float64 { return byResource[n][i] }))
+	}
+	return r.timed(c)
+}
+
+func (r *Report) apiLevels() *chart {
+	c := &chart{id: "api-levels", title: "Queued requests by priority level", about: "The most requests in the queues of each priority level in each interval.", yLabel: "requests", file: fileLevels}
+	for k := range r.API.Levels {
+		l := &r.API.Levels[k]
+		c.lines = append(c.lines, r.overAPI(l.Name, r.intervals(), func(i int) float64 { return float64(get(l.Over, i).MaxQueued) }))
+	}
+	return r.timed(c)
+}

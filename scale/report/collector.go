@@ -1,0 +1,105 @@
+package report
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/trace"
+)
+
+// Options configure a Collector.
+type Options struct {
+	// Title heads the report. Empty means "Drydock".
+	Title string
+	// Facts are shown at its top.
+	Facts []Fact
+	// MaxPods bounds how many starts are kept, at 32 bytes each. Beyond it every second
+	// one is dropped, and so on: percentiles are then those of a sample. Zero means
+	// 1,000,000.
+	MaxPods int
+}
+
+// Collector collects what a report tells. Its methods are for use between runs.
+type Collector struct {
+	c       *sim.Cluster
+	opts    Options
+	start   int64 // of the run, ns since the Unix epoch
+	deliver func() time.Duration
+
+	over    series
+	totals  Counts
+	starts  starts
+	pending map[podKey]*startingPod
+	peak    int      // of pending
+	running []podKey // those in pending that run, first in first out
+	nodes   []nodeStats
+	byName  map[string]int
+}
+
+// Attach begins to collect. It is for use before the run, best before nodes are
+// added.
+func Attach(c *sim.Cluster, opts Options) *Collector {
+	if opts.Title == "" {
+		opts.Title = "Drydock"
+	}
+	if opts.MaxPods <= 0 {
+		opts.MaxPods = 1_000_000
+	}
+	k := &Collector{
+		c: c, opts: opts, start: c.Start().UnixNano(),
+		// A component of its own draws from nobody else's latencies.
+		deliver: c.API().Component("report", 0, 0).Delivery,
+		over:    series{width: firstInterval},
+		starts:  starts{limit: opts.MaxPods, stride: 1},
+		pending: map[podKey]*startingPod{},
+		byName:  map[string]int{},
+	}
+	c.KeepAlso(wants)
+	c.Records(k.record)
+	c.API().OnChange(k.change)
+	return k
+}
+
+func (k *Collector) now() time.Duration {
+	return time.Duration(k.c.API().Loop().UnixNano() - k.start)
+}
+
+// change takes a committed write to the API.
+func (k *Collector) change(c apiserver.Change) {
+	if len(k.running) > 0 {
+		k.settled(k.now())
+	}
+	switch c.Kind {
+	case apiserver.KindPod:
+		now := k.now()
+		k.over.at(now)
+		old, _ := c.Old.(*v1.Pod)
+		k.pod(old, c.New.(*v1.Pod), c.Type == watch.Deleted, now)
+	case apiserver.KindNode:
+		now := k.now()
+		k.over.at(now)
+		old, _ := c.Old.(*v1.Node)
+		k.node(old, c.New.(*v1.Node), c.Type == watch.Deleted, now)
+	}
+}
+
+// wants tells which records are wanted: those of a pod's start, and OOM kills.
+func wants(kind trace.Kind, verb string, fields []trace.Field) bool {
+	switch kind {
+	case trace.KindCRI:
+		return verb == "RunPodSandbox" || verb == "PullImage" || verb == "StartContainer"
+	case trace.KindProcess:
+		if verb == "exit" {
+			for _, f := range fields {
+				if f.Key == "reason" {
+					return f.Value == "OOMKilled"
+				}
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,148 @@
+package report
+
+import (
+	"time"
+)
+
+// Phase is what the charts call the state of a pod: its phase, Pending in two.
+type Phase uint8
+
+// The phases, in the order of a pod's life.
+const (
+	Unscheduled Phase = iota // Pending, without a node
+	Starting                 // Pending, bound to a node
+	Running
+	Succeeded
+	Failed
+	Unknown
+	phases
+)
+
+func (p Phase) String() string {
+	return [...]string{"Unscheduled", "Starting", "Running", "Succeeded", "Failed", "Unknown"}[p]
+}
+
+// NodeState is what the charts count nodes by. A node can be in several.
+type NodeState uint8
+
+// The states of nodes.
+const (
+	Ready          NodeState = iota // condition Ready is True
+	NotReady                        // Ready is False
+	ReadyUnknown                    // Ready is Unknown, or not there
+	MemoryPressure                  // the condition is True, as the next two
+	DiskPressure
+	PIDPressure
+	Unschedulable // spec.unschedulable
+	nodeStates
+)
+
+func (s NodeState) String() string {
+	return [...]string{"Ready", "NotReady", "Unknown", "MemoryPressure", "DiskPressure", "PIDPressure", "Unschedulable"}[s]
+}
+
+// Eviction is the cause by which a pod was made to end before it would have.
+type Eviction uint8
+
+// The kinds of evictions: the reasons of the condition DisruptionTarget
+// (k8s.io/api/core/v1 PodReason...), those of the kubelet told apart.
+const (
+	NodePressure        Eviction = iota // the kubelet's eviction manager
+	KubeletPreemption                   // by the kubelet, for a critical pod
+	NodeShutdown                        // by the kubelet
+	SchedulerPreemption                 // PreemptionByScheduler
+	TaintManager                        // DeletionByTaintManager
+	EvictionAPI                         // EvictionByEvictionAPI
+	PodGC                               // DeletionByPodGC
+	OtherEviction
+	evictions
+)
+
+func (e Eviction) String() string {
+	return [...]string{
+		"Node pressure", "Kubelet preemption", "Node shutdown", "Scheduler preemption", "Taint", "Eviction API", "Pod GC", "Other",
+	}[e]
+}
+
+// Counts is how often things happened in some span of time.
+type Counts struct {
+	// Created, Scheduled, Started and Deleted count pods; Rejected those that a
+	// kubelet did not admit.
+	Created, Scheduled, Started, Deleted, Rejected uint64
+	// Restarts and OOMKills count containers.
+	Restarts, OOMKills uint64
+	// Evictions count pods, by Eviction.
+	Evictions [evictions]uint64
+}
+
+// Evicted sums up Evictions.
+func (c *Counts) Evicted() (n uint64) {
+	for _, e := range c.Evictions {
+		n += e
+	}
+	return n
+}
+
+func (c *Counts) add(o *Counts) {
+	c.Created += o.Created
+	c.Scheduled += o.Scheduled
+	c.Started += o.Started
+	c.Deleted += o.Deleted
+	c.Rejected += o.Rejected
+	c.Restarts += o.Restarts
+	c.OOMKills += o.OOMKills
+	for i := range c.Evictions {
+		c.Evictions[i] += o.Evictions[i]
+	}
+}
+
+// Gauges is how things are at a time.
+type Gauges struct {
+	// Pods count the pods by Phase; Terminating those among them that have a
+	// deletionTimestamp.
+	Pods        [phases]int64
+	Terminating int64
+	// Nodes count the nodes by NodeState.
+	Nodes [nodeStates]int64
+}
+
+// Interval is what happened in one interval, and how things were at its end.
+type Interval struct {
+	Counts
+	Gauges
+}
+
+// Intervals begin with a second and are doubled when there are too many.
+const (
+	firstInterval = time.Second
+	maxIntervals  = 720
+)
+
+// series is the intervals of a run.
+type series struct {
+	width time.Duration
+	done  []Interval // those before the present one
+	now   Interval
+}
+
+// at brings the series to a time: counts go to the interval that has it.
+func (s *series) at(t time.Duration) {
+	for t >= s.width*time.Duration(len(s.done)+1) {
+		s.done = append(s.done, s.now)
+		s.now.Counts = Counts{}
+		if len(s.done) == maxIntervals {
+			s.widen()
+		}
+	}
+}
+
+// widen makes each two intervals one.
+func (s *series) widen() {
+	for i := 0; i < len(s.done); i += 2 {
+		both := s.done[i+1]
+		both.Counts.add(&s.done[i].Counts)
+		s.done[i/2] = both
+	}
+	s.done = s.done[:len(s.done)/2]
+	s.width *= 2
+}

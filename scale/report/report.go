@@ -1,0 +1,71 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// Fact is a line about the run that the report shows as it is: "seed", "7".
+type Fact struct{ Name, Value string }
+
+// Report is what happened up to a time. It shares nothing with the run.
+type Report struct {
+	// Title heads the page.
+	Title string
+	// Facts are Options.Facts and what the collector adds; more can be appended.
+	Facts []Fact
+	// Partial says why the run ended before its time ("interrupted"), or is "".
+	Partial string
+	// For is the virtual time that the report covers, from the start of the run.
+	For time.Duration
+	// Startup is of the pods that have started.
+	Startup Startup
+	// SLOs are the verdicts, the pods' startup first.
+	SLOs []SLO
+	// Interval is the width of the intervals in Over.
+	Interval time.Duration
+	// Over has one entry per interval, from the start of the run.
+	Over []Interval
+	// Nodes are in the order of their first appearance.
+	Nodes []Node
+	// Totals sums up Over.
+	Totals Counts
+	// API is what the API server had to do.
+	API *apiserver.Stats
+}
+
+// WriteDir writes index.html and the CSV files, each into what create returns
+// for its name.
+func (r *Report) WriteDir(create func(name string) (io.WriteCloser, error)) error {
+	for _, f := range r.files() {
+		w, err := create(f.name)
+		if err != nil {
+			return fmt.Errorf("report: %w", err)
+		}
+		err = f.write(w)
+		if cerr := w.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return fmt.Errorf("report: writing %s: %w", f.name, err)
+		}
+	}
+	return nil
+}
+
+// file is one of a report's files.
+type file struct {
+	name  string
+	write func(io.Writer) error
+}
+
+func (r *Report) files() []file {
+	out := []file{{"index.html", r.writeHTML}}
+	for _, t := range r.tables() {
+		out = append(out, file{t.File, t.writeCSV})
+	}
+	return out
+}

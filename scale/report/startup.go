@@ -1,0 +1,95 @@
+package report
+
+import (
+	"time"
+)
+
+// Part is one of the spans that a pod's start is made of. They follow each other
+// and add up to the time from its creation until a watcher has seen it run.
+type Part uint8
+
+// The parts of a start.
+const (
+	// Scheduling is from creation to the binding to a node.
+	Scheduling Part = iota
+	// Sandbox is until the pod's sandbox is ready: the kubelet hears of the pod, admits
+	// it, mounts its volumes and has the runtime make the sandbox.
+	Sandbox
+	// Pulling is the waiting for images and their pulls.
+	Pulling
+	// Init is from the first init container's start to the first other
+	// container's, pulls left out.
+	Init
+	// Containers is the making and starting of the containers.
+	Containers
+	// Reporting is from the last container's start until a watcher has the status that
+	// says so: the kubelet's relist, its status write, the watch.
+	Reporting
+	parts
+)
+
+func (p Part) String() string {
+	return [...]string{"Scheduling", "Sandbox", "Image pull", "Init", "Containers", "Reporting"}[p]
+}
+
+// tick is the resolution of what is kept of a start.
+const tick = 100 * time.Microsecond
+
+// start is what is kept of a pod that has started. It is 32 bytes.
+type start struct {
+	created uint32 // ticks since the start of the run
+	parts   [parts]uint32
+	node    uint32 // index, and above nodeBits flags
+}
+
+const (
+	nodeBits = 24
+	// stateful and unschedulable pods are not among those that the SLO is about.
+	stateful      = 1 << 31
+	unschedulable = 1 << 30
+	// untold pods have no records in the trace: all after Scheduling counts as
+	// Containers.
+	untold = 1 << 29
+)
+
+func (s *start) total() (t time.Duration) {
+	for _, p := range s.parts {
+		t += time.Duration(p) * tick
+	}
+	return t
+}
+
+// sli is the latency that the SLO is about: without pulls and init containers.
+func (s *start) sli() time.Duration {
+	return s.total() - time.Duration(s.parts[Pulling]+s.parts[Init])*tick
+}
+
+// counts tells whether the SLO is about the pod.
+func (s *start) counts() bool { return s.node&(stateful|unschedulable) == 0 }
+
+// ticks cuts a span to the resolution and to what fits: 4.9 days.
+func ticks(d time.Duration) uint32 {
+	return uint32(min(max(d/tick, 0), 1<<32-1))
+}
+
+// starts keeps records of starts: all up to limit, then every second, fourth, ...
+type starts struct {
+	limit, stride, seen int
+	list                []start
+}
+
+func (s *starts) add(x start) {
+	if s.seen%s.stride == 0 {
+		if len(s.list) == s.limit {
+			for i := 0; 2*i < len(s.list); i++ {
+				s.list[i] = s.list[2*i]
+			}
+			s.list = s.list[:(len(s.list)+1)/2]
+			s.stride *= 2
+		}
+		if s.seen%s.stride == 0 {
+			s.list = append(s.list, x)
+		}
+	}
+	s.seen++
+}

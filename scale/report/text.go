@@ -1,0 +1,67 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+)
+
+// Text writes the report's figures for a terminal. It returns the writer's error.
+func (r *Report) Text(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "%s: %v of virtual time\n", r.Title, r.For)
+	if r.Partial != "" {
+		fmt.Fprintf(b, "Partial: %s\n", r.Partial)
+	}
+	t := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
+	for _, f := range r.Facts {
+		fmt.Fprintf(t, "  %s\t%s\n", f.Name, f.Value)
+	}
+	t.Flush()
+	last := r.last()
+	fmt.Fprintf(b, "\nPods: %d created, %d scheduled, %d started, %d deleted, %d rejected; at the end", r.Totals.Created, r.Totals.Scheduled, r.Totals.Started, r.Totals.Deleted, r.Totals.Rejected)
+	for p := range phases {
+		if n := last.Pods[p]; n > 0 {
+			fmt.Fprintf(b, " %s %d", p, n)
+		}
+	}
+	fmt.Fprintf(b, "\nContainers: %d restarts, %d OOM kills. Evictions: %d", r.Totals.Restarts, r.Totals.OOMKills, r.Totals.Evicted())
+	for e := range evictions {
+		if n := r.Totals.Evictions[e]; n > 0 {
+			fmt.Fprintf(b, ", %s %d", e, n)
+		}
+	}
+	fmt.Fprintf(b, "\nNodes at the end: %d Ready, %d NotReady, %d Unknown\n\n", last.Nodes[Ready], last.Nodes[NotReady], last.Nodes[ReadyUnknown])
+	fmt.Fprintln(t, "Start of pods\tcount\tmean\tp50\tp90\tp99\tmax")
+	r.startupText(t)
+	t.Flush()
+	fmt.Fprintln(b, "\nSLOs")
+	for i := range r.SLOs {
+		s := &r.SLOs[i]
+		if s.Count == 0 || s.Unmodelled {
+			fmt.Fprintf(t, "  %s\t%s\n", s.Name, s.Verdict())
+			continue
+		}
+		fmt.Fprintf(t, "  %s\t%s\tp99 %v\tat most %v\t%s\n", s.Name, s.Verdict(), round(s.P99), s.Limit, s.Worst)
+	}
+	t.Flush()
+	return b.Flush()
+}
+
+func (r *Report) startupText(w io.Writer) {
+	line := func(name string, p Percentiles) {
+		fmt.Fprintf(w, "  %s\t%d\t%v\t%v\t%v\t%v\t%v\n", name, p.Count, round(p.Mean), round(p.P50), round(p.P90), round(p.P99), round(p.Max))
+	}
+	line("all", r.Startup.Total)
+	line("SLO", r.Startup.SLI)
+	for p := range parts {
+		line(p.String(), r.Startup.Parts[p])
+	}
+}
+
+// last is how things were at the end.
+func (r *Report) last() *Interval { return &r.Over[len(r.Over)-1] }
+
+func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

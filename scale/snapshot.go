@@ -1,0 +1,248 @@
+package scale
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drydock-sim/drydock/scenarios"
+)
+
+// Snapshot is the nodes and pods of a real cluster, as a state to begin with.
+type Snapshot struct {
+	Nodes []*v1.Node
+	Pods  []*v1.Pod
+	// Static are static pods by their node, from their mirrors.
+	Static map[string][]*v1.Pod
+	// Notes say what of the file is left out or taken otherwise, each once.
+	Notes []string
+}
+
+// ReadSnapshot reads what `kubectl get nodes,pods -A -o yaml` or -o json prints:
+// a List, or several documents. Unknown fields are passed over, since the cluster
+// may be newer; objects of other kinds are left out. Errors are
+// scenarios.LoadErrors.
+func ReadSnapshot(file string, in io.Reader) (*Snapshot, error) {
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	s := &Snapshot{}
+	notes := map[string]int{}
+	bad := func(format string, args ...any) (*Snapshot, error) {
+		return nil, scenarios.LoadErrors{fileError(file, 0, format, args...)}
+	}
+	if t := bytes.TrimLeft(data, " \t\r\n"); len(t) > 0 && t[0] == '{' {
+		dec := json.NewDecoder(bytes.NewReader(data))
+		for n := 1; ; n++ {
+			var doc json.RawMessage
+			if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return bad("document %d: bad JSON: %v", n, err)
+			}
+			if err := s.add(doc, notes); err != nil {
+				return bad("document %d: %v", n, err)
+			}
+		}
+	} else {
+		r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+		for n := 1; ; n++ {
+			text, err := r.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return bad("document %d: %v", n, err)
+			}
+			doc, err := yaml.YAMLToJSON(text)
+			if err != nil {
+				return bad("document %d: bad YAML: %s", n, strings.TrimPrefix(err.Error(), "yaml: "))
+			}
+			if err := s.add(doc, notes); err != nil {
+				return bad("document %d: %v", n, err)
+			}
+		}
+	}
+	if len(s.Nodes) == 0 {
+		return bad("there are no nodes in this file: it is to hold what `kubectl get nodes,pods -A -o yaml` prints")
+	}
+	s.settle(notes)
+	for _, text := range slices.Sorted(maps.Keys(notes)) { //drydock:unordered sorted at once
+		s.Notes = append(s.Notes, fmt.Sprintf("%s (%d)", text, notes[text]))
+	}
+	return s, nil
+}
+
+// add takes one document: a list or an object.
+func (s *Snapshot) add(doc []byte, notes map[string]int) error {
+	var head struct {
+		metav1.TypeMeta `json:",inline"`
+		Items           []json.RawMessage `json:"items"`
+	}
+	if len(bytes.TrimSpace(doc)) == 0 || string(bytes.TrimSpace(doc)) == "null" {
+		return nil
+	}
+	if err := json.Unmarshal(doc, &head); err != nil {
+		return fmt.Errorf("is no Kubernetes object: %w", err)
+	}
+	switch {
+	case head.Kind == "":
+		return errors.New("is no Kubernetes object: it has no kind")
+	case strings.HasSuffix(head.Kind, "List"):
+		for i, item := range head.Items {
+			if head.Kind != "List" { // of NodeList and PodList the items may name no kind
+				var m struct{ Kind string }
+				if json.Unmarshal(item, &m) == nil && m.Kind == "" {
+					if err := s.object(strings.TrimSuffix(head.Kind, "List"), item, notes); err != nil {
+						return fmt.Errorf("items[%d]: %w", i, err)
+					}
+					continue
+				}
+			}
+			if err := s.add(item, notes); err != nil {
+				return fmt.Errorf("items[%d]: %w", i, err)
+			}
+		}
+		return nil
+	}
+	return s.object(head.Kind, doc, notes)
+}
+
+func (s *Snapshot) object(kind string, doc []byte, notes map[string]int) error {
+	switch kind {
+	case "Node":
+		n := &v1.Node{}
+		if err := json.Unmarshal(doc, n); err != nil {
+			return fmt.Errorf("node: %w", err)
+		}
+		if n.Name == "" {
+			return errors.New("node: metadata.name: must be set")
+		}
+		s.Nodes = append(s.Nodes, n)
+	case "Pod":
+		p := &v1.Pod{}
+		if err := json.Unmarshal(doc, p); err != nil {
+			return fmt.Errorf("pod: %w", err)
+		}
+		if p.Name == "" {
+			return errors.New("pod: metadata.name: must be set")
+		}
+		s.Pods = append(s.Pods, p)
+	default:
+		notes["objects of other kinds than Node and Pod are left out"]++
+	}
+	return nil
+}
+
+// annotationMirror marks mirror pods (pkg/kubelet/types ConfigMirrorAnnotationKey).
+const annotationMirror = "kubernetes.io/config.mirror"
+
+// settle leaves out what is no state to begin with.
+func (s *Snapshot) settle(notes map[string]int) {
+	nodes := map[string]bool{}
+	s.Nodes = slices.DeleteFunc(s.Nodes, func(n *v1.Node) bool {
+		if nodes[n.Name] {
+			notes["nodes are there twice"]++
+			return true
+		}
+		nodes[n.Name] = true
+		return false
+	})
+	s.Static = map[string][]*v1.Pod{}
+	pods := map[string]bool{}
+	s.Pods = slices.DeleteFunc(s.Pods, func(p *v1.Pod) bool {
+		if p.Namespace == "" {
+			p.Namespace = metav1.NamespaceDefault
+		}
+		key := p.Namespace + "/" + p.Name
+		why := ""
+		switch {
+		case pods[key]:
+			why = "pods are there twice"
+		case p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed:
+			why = "pods that have ended are left out"
+		case p.DeletionTimestamp != nil:
+			why = "pods that are being deleted are left out"
+		case p.Annotations[annotationMirror] != "" && !nodes[p.Spec.NodeName]:
+			why = "mirror pods of nodes that are not in the file are left out"
+		}
+		pods[key] = true
+		if why != "" {
+			notes[why]++
+			return true
+		}
+		if p.Annotations[annotationMirror] != "" {
+			s.Static[p.Spec.NodeName] = append(s.Static[p.Spec.NodeName], static(p, notes))
+			return true
+		}
+		if p.Spec.NodeName != "" && !nodes[p.Spec.NodeName] {
+			notes["pods are on nodes that are not in the file: they are scheduled anew"]++
+			p.Spec.NodeName = ""
+		}
+		return false
+	})
+	for _, p := range s.Pods {
+		strip(p, notes)
+	}
+}
+
+// static is the manifest that a mirror pod is of.
+func static(p *v1.Pod, notes map[string]int) *v1.Pod {
+	strip(p, notes)
+	p.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	p.Name = strings.TrimSuffix(p.Name, "-"+p.Spec.NodeName)
+	p.Spec.NodeName = ""
+	p.Annotations = maps.Clone(p.Annotations)
+	for _, a := range []string{annotationMirror, "kubernetes.io/config.hash", "kubernetes.io/config.seen", "kubernetes.io/config.source"} {
+		delete(p.Annotations, a)
+	}
+	return p
+}
+
+// strip brings a pod to what a client would create it from.
+func strip(p *v1.Pod, notes map[string]int) {
+	if len(p.OwnerReferences) > 0 && p.Annotations[annotationMirror] == "" {
+		notes["pods belong to controllers that are not there: what ends is not replaced"]++
+	}
+	p.ObjectMeta = metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, Labels: p.Labels, Annotations: p.Annotations}
+	p.Status = v1.PodStatus{}
+	p.Spec.EphemeralContainers = nil
+	p.Spec.SchedulingGates = nil
+	for i := range p.Spec.Volumes {
+		v := &p.Spec.Volumes[i]
+		if v.PersistentVolumeClaim != nil || v.CSI != nil || v.Ephemeral != nil || v.NFS != nil || v.ISCSI != nil || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.AzureDisk != nil || v.RBD != nil || v.CephFS != nil {
+			notes["volumes of storage outside the node are taken as empty directories"]++
+			v.VolumeSource = v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}
+		}
+	}
+	// The API server's own volume has a random name in each pod; with one name,
+	// pods of one template share a spec.
+	for i := range p.Spec.Volumes {
+		old := p.Spec.Volumes[i].Name
+		if !strings.HasPrefix(old, "kube-api-access-") {
+			continue
+		}
+		p.Spec.Volumes[i].Name = "kube-api-access"
+		for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+			for k := range list {
+				for m := range list[k].VolumeMounts {
+					if list[k].VolumeMounts[m].Name == old {
+						list[k].VolumeMounts[m].Name = "kube-api-access"
+					}
+				}
+			}
+		}
+	}
+}

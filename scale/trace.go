@@ -1,0 +1,381 @@
+package scale
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/drydock-sim/drydock/scenarios"
+)
+
+// Trace is pods with their arrivals, requests, usage and lifetimes. Two formats
+// are read, told apart by their columns; docs/scale.md describes them.
+type Trace struct {
+	rows []row // by arrival
+}
+
+// row is a pod of a trace.
+type row struct {
+	namespace, name string
+	arrival         time.Duration
+	// lifetime is from the arrival to the deletion; 0: for ever.
+	lifetime time.Duration
+	// runFor is after how long the container exits by itself; 0: never.
+	runFor time.Duration
+	exit   int32
+	cpu    int64 // millicores, used
+	memory int64 // bytes, used
+	image  string
+	shape  *shape
+}
+
+// shape is what rows have in common: they share a spec.
+type shape struct {
+	labels           map[string]string
+	requests, limits v1.ResourceList
+	selector         map[string]string
+	affinity         *v1.Affinity
+}
+
+// cellError is what is wrong with a cell.
+func cellError(file string, rec *csv.Reader, field int, column, format string, args ...any) *scenarios.LoadError {
+	line, col := rec.FieldPos(field)
+	return &scenarios.LoadError{Pos: scenarios.Position{File: file, Line: line, Column: col}, Path: column, Message: fmt.Sprintf(format, args...)}
+}
+
+// fileError is what is wrong with a whole file.
+func fileError(file string, line int, format string, args ...any) *scenarios.LoadError {
+	e := &scenarios.LoadError{Pos: scenarios.Position{File: file}, Message: fmt.Sprintf(format, args...)}
+	var syntax *csv.ParseError
+	for _, a := range args {
+		if err, ok := a.(error); ok && errors.As(err, &syntax) {
+			e.Pos.Line, e.Pos.Column, e.Message = syntax.Line, syntax.Column, syntax.Err.Error()
+			return e
+		}
+	}
+	if line > 0 {
+		e.Pos.Line, e.Pos.Column = line, 1
+	}
+	return e
+}
+
+// maxTraceErrors bounds how many errors of a trace are told.
+const maxTraceErrors = 20
+
+// ReadTrace reads a trace in CSV. Errors are scenarios.LoadErrors: what is wrong,
+// with file, line and column.
+func ReadTrace(file string, in io.Reader) (*Trace, error) {
+	rec := csv.NewReader(in)
+	rec.ReuseRecord, rec.TrimLeadingSpace, rec.Comment = true, true, '#'
+	header, err := rec.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, scenarios.LoadErrors{fileError(file, 0, "there is no line of column names")}
+	}
+	if err != nil {
+		return nil, scenarios.LoadErrors{fileError(file, 0, "%v", err)}
+	}
+	header = slices.Clone(header)
+	header[0] = strings.TrimPrefix(header[0], "\ufeff")
+	p := &traceParser{file: file, rec: rec, columns: map[string]int{}, shapes: map[string]*shape{}, names: map[string]int{}}
+	for i, h := range header {
+		h = strings.TrimSpace(h)
+		if _, twice := p.columns[h]; twice {
+			return nil, scenarios.LoadErrors{cellError(file, rec, i, h, "the column is there twice")}
+		}
+		p.columns[h] = i
+		p.order = append(p.order, h)
+	}
+	read := p.own
+	if _, ok := p.columns["cpu_milli"]; ok {
+		read = p.openb
+	}
+	if err := p.checkColumns(); err != nil {
+		return nil, scenarios.LoadErrors{err}
+	}
+	t := &Trace{}
+	for {
+		p.cells, err = rec.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			p.errs = append(p.errs, fileError(file, 0, "%v", err))
+			break
+		}
+		if r, ok := read(); ok {
+			t.rows = append(t.rows, r)
+		}
+		if len(p.errs) >= maxTraceErrors || len(t.rows) > MaxPods {
+			break
+		}
+	}
+	switch {
+	case len(p.errs) > 0:
+		return nil, p.errs
+	case len(t.rows) == 0:
+		return nil, scenarios.LoadErrors{fileError(file, 0, "there are no pods in this trace")}
+	case len(t.rows) > MaxPods:
+		return nil, scenarios.LoadErrors{fileError(file, 0, "more than %d pods", MaxPods)}
+	}
+	slices.SortStableFunc(t.rows, func(a, b row) int { return int(min(max(a.arrival-b.arrival, -1), 1)) })
+	return t, nil
+}
+
+// Pods is how many pods there are.
+func (t *Trace) Pods() int { return len(t.rows) }
+
+// End is when the last pod that ends has ended, or the last one arrives.
+func (t *Trace) End() time.Duration {
+	var end time.Duration
+	for i := range t.rows {
+		r := &t.rows[i]
+		end = max(end, r.arrival+max(r.lifetime, r.runFor))
+	}
+	return end
+}
+
+// Cut leaves out what is over before from, has what lives then arrive at once,
+// and makes all times shorter by a factor of speed, which is positive.
+func (t *Trace) Cut(from time.Duration, speed float64) {
+	scaled := func(d time.Duration) time.Duration {
+		if d == 0 {
+			return 0
+		}
+		return max(time.Duration(float64(d)/speed), time.Millisecond)
+	}
+	kept := t.rows[:0]
+	for _, r := range t.rows {
+		past := max(from-r.arrival, 0)
+		if r.lifetime > 0 && r.lifetime <= past || r.runFor > 0 && r.runFor <= past {
+			continue
+		}
+		if r.lifetime > 0 {
+			r.lifetime = scaled(r.lifetime - past)
+		}
+		if r.runFor > 0 {
+			r.runFor = scaled(r.runFor - past)
+		}
+		r.arrival = scaled(max(r.arrival-from, 0))
+		kept = append(kept, r)
+	}
+	t.rows = kept
+}
+
+// traceParser reads one file.
+type traceParser struct {
+	file    string
+	rec     *csv.Reader
+	columns map[string]int
+	order   []string
+	cells   []string
+	errs    scenarios.LoadErrors
+	shapes  map[string]*shape
+	names   map[string]int
+}
+
+// The columns of Drydock's own format. A column whose name has a slash is an
+// extended resource.
+var ownColumns = []string{
+	"name", "namespace", "arrival", "lifetime", "run_for", "exit_code", "cpu", "memory", "cpu_limit", "memory_limit", "cpu_usage", "memory_usage", "image", "node_selector",
+}
+
+// openbColumns are those of Alibaba's cluster-trace-gpu-v2023, openb_pod_list_*.csv.
+var openbColumns = []string{
+	"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time",
+}
+
+func (p *traceParser) checkColumns() *scenarios.LoadError {
+	known, required := ownColumns, []string{"arrival"}
+	if _, ok := p.columns["cpu_milli"]; ok {
+		known, required = openbColumns, []string{"name", "cpu_milli", "memory_mib", "creation_time"}
+	}
+	for i, c := range p.order {
+		extended := strings.Contains(c, "/") && len(validation.IsQualifiedName(c)) == 0
+		if !slices.Contains(known, c) && (!extended || &known[0] != &ownColumns[0]) && c != "" {
+			return cellError(p.file, p.rec, i, c, "there is no such column: there are %s", strings.Join(known, ", "))
+		}
+	}
+	for _, c := range required {
+		if _, ok := p.columns[c]; !ok {
+			return fileError(p.file, 1, "%s: the column is missing", c)
+		}
+	}
+	return nil
+}
+
+// cell is a cell's text; "" if it is empty or the column is not there.
+func (p *traceParser) cell(column string) string {
+	i, ok := p.columns[column]
+	if !ok {
+		return ""
+	}
+	s := strings.TrimSpace(p.cells[i])
+	if s == "nan" || s == "NaN" {
+		return ""
+	}
+	return s
+}
+
+func (p *traceParser) bad(column, format string, args ...any) {
+	p.errs = append(p.errs, cellError(p.file, p.rec, p.columns[column], column, format, args...))
+}
+
+// time reads seconds, or a duration with a unit; ok is false for an empty cell.
+func (p *traceParser) time(column string) (d time.Duration, ok bool) {
+	s := p.cell(column)
+	if s == "" {
+		return 0, false
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(f) {
+		if f < 0 || f > maxSpan.Seconds() {
+			p.bad(column, "%s is not within 0 and ten years", s)
+			return 0, false
+		}
+		return seconds(f), true
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 || d > maxSpan {
+		p.bad(column, "%q is no time such as 90 (seconds) or 1m30s", s)
+		return 0, false
+	}
+	return d, true
+}
+
+func (p *traceParser) quantity(column string) (q resource.Quantity, ok bool) {
+	s := p.cell(column)
+	if s == "" {
+		return q, false
+	}
+	q, err := resource.ParseQuantity(s)
+	if err != nil || q.Sign() < 0 {
+		p.bad(column, "%q is no quantity such as 500m or 1Gi", s)
+		return q, false
+	}
+	return q, true
+}
+
+func (p *traceParser) whole(column string, most int64) (n int64, ok bool) {
+	s := p.cell(column)
+	if s == "" {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(s, 64) // pandas writes 3.0
+	if err != nil || f != math.Trunc(f) || f < 0 || f > float64(most) {
+		p.bad(column, "%q is no whole number within 0 and %d", s, most)
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// own reads a row of Drydock's format.
+func (p *traceParser) own() (row, bool) {
+	before := len(p.errs)
+	r := row{namespace: p.cell("namespace"), image: p.cell("image")}
+	r.arrival, _ = p.time("arrival")
+	if p.cell("arrival") == "" {
+		p.bad("arrival", "must be set")
+	}
+	r.lifetime, _ = p.time("lifetime")
+	r.runFor, _ = p.time("run_for")
+	if code, ok := p.whole("exit_code", 255); ok {
+		if r.exit = int32(code); r.runFor == 0 {
+			p.bad("exit_code", "needs run_for")
+		}
+	}
+	requests, limits := v1.ResourceList{}, v1.ResourceList{}
+	set := func(list v1.ResourceList, name v1.ResourceName, column string) {
+		if q, ok := p.quantity(column); ok && !q.IsZero() {
+			list[name] = q
+		}
+	}
+	set(requests, v1.ResourceCPU, "cpu")
+	set(requests, v1.ResourceMemory, "memory")
+	set(limits, v1.ResourceCPU, "cpu_limit")
+	set(limits, v1.ResourceMemory, "memory_limit")
+	for _, c := range p.order {
+		if strings.Contains(c, "/") {
+			set(requests, v1.ResourceName(c), c)
+			set(limits, v1.ResourceName(c), c) // extended resources have both
+		}
+	}
+	if q, ok := p.quantity("cpu_usage"); ok {
+		r.cpu = q.MilliValue()
+	}
+	if q, ok := p.quantity("memory_usage"); ok {
+		r.memory = q.Value()
+	}
+	r.shape = p.shape(shape{requests: requests, limits: limits, selector: p.selector()}, "")
+	r.name = p.name(&r)
+	return r, len(p.errs) == before
+}
+
+// selector reads "key=value;key=value".
+func (p *traceParser) selector() map[string]string {
+	s := p.cell("node_selector")
+	if s == "" {
+		return nil
+	}
+	out := map[string]string{}
+	for _, part := range strings.Split(s, ";") {
+		k, v, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok || len(validation.IsQualifiedName(k)) > 0 || len(validation.IsValidLabelValue(v)) > 0 {
+			p.bad("node_selector", "%q is no label such as disk=ssd", part)
+			return nil
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// name is the row's name, or one by its number.
+func (p *traceParser) name(r *row) string {
+	if r.namespace == "" {
+		r.namespace = metav1.NamespaceDefault
+	} else if msgs := validation.IsDNS1123Label(r.namespace); len(msgs) > 0 {
+		p.bad("namespace", "%q: %s", r.namespace, msgs[0])
+	}
+	line, _ := p.rec.FieldPos(0)
+	name := strings.ReplaceAll(strings.ToLower(p.cell("name")), "_", "-")
+	if name == "" {
+		name = fmt.Sprintf("pod-%d", line)
+	}
+	if msgs := validation.IsDNS1123Subdomain(name); len(msgs) > 0 {
+		p.bad("name", "%q: %s", name, msgs[0])
+	}
+	if first := p.names[r.namespace+"/"+name]; first > 0 {
+		p.bad("name", "%q is on line %d too", name, first)
+	}
+	p.names[r.namespace+"/"+name] = line
+	return name
+}
+
+// shape returns the shape that all rows share that ask for the same; affinity
+// tells affinities apart.
+func (p *traceParser) shape(s shape, affinity string) *shape {
+	key := fmt.Sprint(listKey(s.requests), "|", listKey(s.limits), "|", s.labels, "|", s.selector, "|", affinity)
+	if p.shapes[key] == nil {
+		p.shapes[key] = &s
+	}
+	return p.shapes[key]
+}
+
+// listKey writes amounts so that equal ones are equal.
+func listKey(l v1.ResourceList) string {
+	var parts []string
+	for name, q := range l { //drydock:unordered sorted below
+		parts = append(parts, string(name)+"="+q.String())
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}

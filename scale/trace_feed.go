@@ -1,0 +1,120 @@
+package scale
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/usage"
+)
+
+// traceFeed replays a trace: its times begin when the nodes are ready.
+type traceFeed struct {
+	r         *run
+	t         *Trace
+	byName    map[string]*row // by namespace/name; only read once the run began
+	templates map[templateKey]*apiserver.Template
+	next      int
+}
+
+// templateKey is what pods have in common that share a spec.
+type templateKey struct {
+	shape            *shape
+	namespace, image string
+	exits            bool
+}
+
+func (f *traceFeed) prepare() error {
+	f.byName = make(map[string]*row, len(f.t.rows))
+	f.templates = map[templateKey]*apiserver.Template{}
+	for i := range f.t.rows {
+		r := &f.t.rows[i]
+		f.byName[r.namespace+"/"+r.name] = r
+		if err := f.r.namespace(r.namespace); err != nil {
+			return err
+		}
+		if _, err := f.template(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *traceFeed) begin() {}
+
+func (f *traceFeed) steady() { f.arrive() }
+
+// arrive creates the rows that are due, and comes back for the next.
+func (f *traceFeed) arrive() {
+	began := f.r.result.steadyFrom
+	for ; f.next < len(f.t.rows); f.next++ {
+		r := &f.t.rows[f.next]
+		if wait := began + r.arrival - f.r.now(); wait > 0 {
+			f.r.after(wait, f.arrive)
+			return
+		}
+		f.create(r)
+	}
+}
+
+func (f *traceFeed) create(r *row) {
+	t, err := f.template(r)
+	if err == nil {
+		_, err = f.r.cluster.API().CreateFromTemplate(t, apiserver.Stamp{Name: r.name})
+	}
+	if err != nil {
+		f.r.failed(r.namespace, r.name, err)
+		return
+	}
+	f.r.result.Created++
+	if r.lifetime > 0 {
+		f.r.after(r.lifetime, func() { f.r.delete(r.namespace, r.name) })
+	}
+}
+
+func (f *traceFeed) template(r *row) (*apiserver.Template, error) {
+	k := templateKey{r.shape, r.namespace, r.image, r.runFor > 0}
+	if t := f.templates[k]; t != nil {
+		return t, nil
+	}
+	c := v1.Container{Name: "app", Image: r.image, Resources: v1.ResourceRequirements{Requests: r.shape.requests, Limits: r.shape.limits}}
+	if c.Image == "" {
+		c.Image = defaultImage
+	}
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "trace-", Namespace: r.namespace, Labels: r.shape.labels},
+		Spec:       v1.PodSpec{Containers: []v1.Container{c}, NodeSelector: r.shape.selector, Affinity: r.shape.affinity},
+	}
+	if k.exits {
+		pod.Spec.RestartPolicy = v1.RestartPolicyNever
+	}
+	t, err := f.r.cluster.API().NewTemplate(pod)
+	if err != nil {
+		return nil, fmt.Errorf("pod %s/%s of the trace: %w", r.namespace, r.name, err)
+	}
+	f.templates[k] = t
+	return t, nil
+}
+
+// behave is called on the nodes' loops.
+func (f *traceFeed) behave(pod *runtimeapi.PodSandboxConfig, _ *runtimeapi.ContainerConfig) *fakecri.Behaviour {
+	r := f.byName[pod.Metadata.Namespace+"/"+pod.Metadata.Name]
+	if r == nil || r.runFor == 0 && r.cpu == 0 && r.memory == 0 {
+		return nil
+	}
+	b := &fakecri.Behaviour{ExitCode: r.exit}
+	if r.runFor > 0 {
+		b.RunFor = fakecri.Exactly(r.runFor)
+	}
+	if r.cpu > 0 {
+		b.CPU = usage.Constant(r.cpu)
+	}
+	if r.memory > 0 {
+		b.Memory = usage.Constant(r.memory)
+	}
+	return b
+}

@@ -1,0 +1,179 @@
+package scale
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/drydock-sim/drydock/scenarios"
+)
+
+// What GPUs of Alibaba's trace become: an extended resource in thousandths of a
+// GPU, and a label of the node.
+const (
+	ResourceGPUMilli = "alibabacloud.com/gpu-milli"
+	LabelGPUModel    = "alibabacloud.com/gpu-card-model"
+	LabelQOS         = "alibabacloud.com/qos"
+)
+
+// openb reads a row of Alibaba's cluster-trace-gpu-v2023 (openb_pod_list_*.csv).
+// A GPU that is shared counts by its thousandths, wherever on the node they are.
+func (p *traceParser) openb() (row, bool) {
+	before := len(p.errs)
+	r := row{}
+	requests, limits := v1.ResourceList{}, v1.ResourceList{}
+	if n, ok := p.whole("cpu_milli", 1e9); ok && n > 0 {
+		requests[v1.ResourceCPU] = *resource.NewMilliQuantity(n, resource.DecimalSI)
+	}
+	if n, ok := p.whole("memory_mib", 1e9); ok && n > 0 {
+		requests[v1.ResourceMemory] = *resource.NewQuantity(n<<20, resource.BinarySI)
+	}
+	if n, ok := p.whole("num_gpu", 1000); ok && n > 0 {
+		milli := int64(1000)
+		if m, ok := p.whole("gpu_milli", 1000); ok && m > 0 {
+			milli = m
+		}
+		q := *resource.NewQuantity(n*milli, resource.DecimalSI)
+		requests[ResourceGPUMilli], limits[ResourceGPUMilli] = q, q
+	}
+	qos := p.cell("qos")
+	if qos == "Guaranteed" {
+		limits = requests
+	}
+	var labels map[string]string
+	if qos != "" {
+		if len(validation.IsValidLabelValue(qos)) > 0 {
+			p.bad("qos", "%q can be no label's value", qos)
+		}
+		labels = map[string]string{LabelQOS: qos}
+	}
+	p.openbTimes(&r)
+	r.shape = p.shape(shape{requests: requests, limits: limits, labels: labels, affinity: p.gpuAffinity()}, p.cell("gpu_spec"))
+	r.name = p.name(&r)
+	return r, len(p.errs) == before
+}
+
+// openbTimes maps creation, scheduling and deletion. What succeeded or failed
+// exited by itself, having run since it was scheduled; what did not was deleted.
+func (p *traceParser) openbTimes(r *row) {
+	r.arrival, _ = p.time("creation_time")
+	if p.cell("creation_time") == "" {
+		p.bad("creation_time", "must be set")
+	}
+	deleted, ok := p.time("deletion_time")
+	if !ok {
+		return
+	}
+	if deleted < r.arrival {
+		p.bad("deletion_time", "is before creation_time")
+		return
+	}
+	ran := r.arrival
+	if scheduled, ok := p.time("scheduled_time"); ok && scheduled >= r.arrival && scheduled <= deleted {
+		ran = scheduled
+	}
+	switch phase := p.cell("pod_phase"); phase {
+	case "Succeeded", "Failed":
+		r.runFor = max(deleted-ran, time.Millisecond)
+		if phase == "Failed" {
+			r.exit = 1
+		}
+	case "", "Running", "Pending", "Unknown":
+		r.lifetime = max(deleted-r.arrival, time.Millisecond)
+	default:
+		p.bad("pod_phase", "%q is none of Pending, Running, Succeeded, Failed", phase)
+	}
+}
+
+// gpuAffinity is that to the models that gpu_spec lists ("V100M16|V100M32").
+func (p *traceParser) gpuAffinity() *v1.Affinity {
+	spec := p.cell("gpu_spec")
+	if spec == "" {
+		return nil
+	}
+	models := strings.Split(strings.ReplaceAll(spec, `\|`, "|"), "|")
+	for _, m := range models {
+		if len(validation.IsValidLabelValue(m)) > 0 {
+			p.bad("gpu_spec", "%q can be no label's value", m)
+			return nil
+		}
+	}
+	return &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{
+		NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{{Key: LabelGPUModel, Operator: v1.NodeSelectorOpIn, Values: models}}}},
+	}}}
+}
+
+// ReadTraceNodes reads the nodes of Alibaba's cluster-trace-gpu-v2023
+// (openb_node_list_*.csv: sn, cpu_milli, memory_mib, gpu, model). Equal nodes are
+// one shape, whose weight is how many there are.
+func ReadTraceNodes(file string, in io.Reader) ([]NodeShape, int, error) {
+	rec := csv.NewReader(in)
+	rec.TrimLeadingSpace = true
+	header, err := rec.Read()
+	if err != nil {
+		return nil, 0, scenarios.LoadErrors{fileError(file, 0, "%v", err)}
+	}
+	p := &traceParser{file: file, rec: rec, columns: map[string]int{}}
+	for i, h := range header {
+		p.columns[strings.TrimPrefix(strings.TrimSpace(h), "\ufeff")] = i
+	}
+	for _, c := range []string{"sn", "cpu_milli", "memory_mib"} {
+		if _, ok := p.columns[c]; !ok {
+			return nil, 0, scenarios.LoadErrors{fileError(file, 1, "%s: the column is missing", c)}
+		}
+	}
+	type kind struct {
+		cpu, memory, gpus int64
+		model             string
+	}
+	count, order := map[kind]int{}, []kind{}
+	total := 0
+	for {
+		p.cells, err = rec.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, 0, scenarios.LoadErrors{fileError(file, 0, "%v", err)}
+		}
+		k := kind{model: p.cell("model")}
+		k.cpu, _ = p.whole("cpu_milli", 1e9)
+		k.memory, _ = p.whole("memory_mib", 1e9)
+		k.gpus, _ = p.whole("gpu", 1000)
+		if len(p.errs) > 0 {
+			return nil, 0, p.errs
+		}
+		if k.cpu == 0 || k.memory == 0 {
+			return nil, 0, scenarios.LoadErrors{cellError(file, rec, p.columns["cpu_milli"], "cpu_milli, memory_mib", "must be more than 0")}
+		}
+		if count[k] == 0 {
+			order = append(order, k)
+		}
+		count[k]++
+		total++
+	}
+	slices.SortStableFunc(order, func(a, b kind) int { return count[b] - count[a] })
+	var out []NodeShape
+	for i, k := range order {
+		w := float64(count[k])
+		s := NodeShape{Name: fmt.Sprintf("openb-%d", i), Weight: &w, Capacity: v1.ResourceList{
+			v1.ResourceCPU: *resource.NewMilliQuantity(k.cpu, resource.DecimalSI), v1.ResourceMemory: *resource.NewQuantity(k.memory<<20, resource.BinarySI),
+		}}
+		if k.gpus > 0 {
+			s.Capacity[ResourceGPUMilli] = *resource.NewQuantity(k.gpus*1000, resource.DecimalSI)
+		}
+		if k.model != "" {
+			s.Labels = map[string]string{LabelGPUModel: k.model}
+		}
+		out = append(out, s)
+	}
+	return out, total, nil
+}

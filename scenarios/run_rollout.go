@@ -1,0 +1,171 @@
+package scenarios
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/trace"
+)
+
+const (
+	restartedAt        = "kubectl.kubernetes.io/restartedAt" // k8s.io/kubectl polymorphichelpers/objectrestarter.go
+	revisionAnnotation = "deployment.kubernetes.io/revision" // pkg/controller/deployment/util.RevisionAnnotation
+	lastApplied        = "kubectl.kubernetes.io/last-applied-configuration"
+)
+
+// rollout does one of kubectl's rollout commands.
+func (r *run) rollout(o *Rollout) error {
+	r.note(objectName(o.Kind, o.Namespace, o.Name), "rollout "+o.Command)
+	obj, err := r.cluster.API().Get(apiserver.Kind(o.Kind), o.Namespace, o.Name)
+	if err != nil {
+		return err
+	}
+	d, _ := obj.(*appsv1.Deployment)
+	paused := d != nil && d.Spec.Paused
+	switch o.Command {
+	case "restart":
+		if paused {
+			return fmt.Errorf("deployments.apps %q can't restart paused deployment (run rollout resume first)", o.Name)
+		}
+		return r.patchWorkload(o, map[string]any{"template": map[string]any{"metadata": map[string]any{
+			"annotations": map[string]any{restartedAt: r.timeNow().UTC().Format(time.RFC3339)}}}})
+	case "pause":
+		if paused {
+			return fmt.Errorf("deployments.apps %q is already paused", o.Name)
+		}
+		return r.patchWorkload(o, map[string]any{"paused": true})
+	case "resume":
+		if !paused {
+			return fmt.Errorf("deployments.apps %q is not paused", o.Name)
+		}
+		return r.patchWorkload(o, map[string]any{"paused": nil})
+	}
+	if d != nil {
+		return r.undoDeployment(o, d)
+	}
+	return r.undoRevision(o, obj)
+}
+
+func (r *run) patchWorkload(o *Rollout, spec map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		return fmt.Errorf("rollout %s of %s %s/%s: %w", o.Command, o.Kind, o.Namespace, o.Name, err)
+	}
+	_, err = r.cluster.API().Patch(apiserver.Kind(o.Kind), o.Namespace, o.Name, types.StrategicMergePatchType, patch, "")
+	return err
+}
+
+// undoDeployment gives a Deployment the template of one of its ReplicaSets
+// (k8s.io/kubectl/pkg/polymorphichelpers/rollback.go).
+func (r *run) undoDeployment(o *Rollout, d *appsv1.Deployment) error {
+	if d.Spec.Paused {
+		return fmt.Errorf("you cannot rollback a paused deployment; resume it first with 'kubectl rollout resume' and try again")
+	}
+	rs, err := r.revisionOf(o, d)
+	if err != nil {
+		return err
+	}
+	template := rs.Spec.Template
+	template.Labels = maps.Clone(template.Labels)
+	delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	if equality.Semantic.DeepEqual(template, d.Spec.Template) {
+		r.note(objectName(o.Kind, o.Namespace, o.Name), "skipped rollback", trace.Int("revision", revision(rs)))
+		return nil
+	}
+	up := *d
+	up.Spec.Template = template
+	up.Annotations = map[string]string{}
+	own := func(k string) bool { // annotations that don't go with a revision
+		switch k {
+		case lastApplied, revisionAnnotation, "deployment.kubernetes.io/revision-history", "deployment.kubernetes.io/desired-replicas",
+			"deployment.kubernetes.io/max-replicas", appsv1.DeprecatedRollbackTo:
+			return true
+		}
+		return false
+	}
+	for k, v := range d.Annotations { //drydock:unordered copies a map
+		if own(k) {
+			up.Annotations[k] = v
+		}
+	}
+	for k, v := range rs.Annotations { //drydock:unordered copies a map
+		if !own(k) {
+			up.Annotations[k] = v
+		}
+	}
+	_, err = r.cluster.API().Update(&up, "")
+	return err
+}
+
+// revision is the number of a ReplicaSet's revision; 0 if it has none.
+func revision(rs *appsv1.ReplicaSet) int64 {
+	n, err := strconv.ParseInt(rs.Annotations[revisionAnnotation], 10, 64)
+	if err != nil {
+		return 0 // kubectl leaves such a ReplicaSet out
+	}
+	return n
+}
+
+// revisionOf returns the ReplicaSet of the revision that undo goes back to.
+func (r *run) revisionOf(o *Rollout, d *appsv1.Deployment) (*appsv1.ReplicaSet, error) {
+	var last, previous *appsv1.ReplicaSet
+	for _, rs := range apiserver.Objects[*appsv1.ReplicaSet](r.cluster.Store(), apiserver.KindReplicaSet) {
+		n := revision(rs)
+		if !metav1.IsControlledBy(rs, d) || n == 0 {
+			continue
+		}
+		switch {
+		case o.ToRevision > 0:
+			if n == o.ToRevision {
+				return rs, nil
+			}
+		case last == nil || n > revision(last):
+			last, previous = rs, last
+		case previous == nil || n > revision(previous):
+			previous = rs
+		}
+	}
+	switch {
+	case o.ToRevision > 0:
+		return nil, fmt.Errorf("unable to find specified revision %d in history", o.ToRevision)
+	case previous == nil:
+		return nil, fmt.Errorf("no rollout history found for deployment %q", o.Name)
+	}
+	return previous, nil
+}
+
+// undoRevision applies a ControllerRevision's patch to a StatefulSet or a
+// DaemonSet.
+func (r *run) undoRevision(o *Rollout, owner apiserver.Object) error {
+	var last, previous *appsv1.ControllerRevision
+	for _, c := range apiserver.Objects[*appsv1.ControllerRevision](r.cluster.Store(), apiserver.KindControllerRevision) {
+		switch {
+		case !metav1.IsControlledBy(c, owner):
+		case o.ToRevision > 0:
+			if c.Revision == o.ToRevision {
+				previous = c
+			}
+		case last == nil || c.Revision > last.Revision:
+			last, previous = c, last
+		case previous == nil || c.Revision > previous.Revision:
+			previous = c
+		}
+	}
+	switch {
+	case previous == nil && o.ToRevision > 0:
+		return fmt.Errorf("unable to find specified revision %d in history", o.ToRevision)
+	case previous == nil:
+		return fmt.Errorf("no last revision to roll back to")
+	}
+	_, err := r.cluster.API().Patch(apiserver.Kind(o.Kind), o.Namespace, o.Name, types.StrategicMergePatchType, previous.Data.Raw, "")
+	return err
+}

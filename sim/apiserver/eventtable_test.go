@@ -1,0 +1,142 @@
+package apiserver
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+	"unsafe"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+func kubeletEvent(i int) *v1.Event {
+	pod := fmt.Sprint("web-", i/3)
+	at := metav1.Time{Time: t0.Add(time.Duration(i) * time.Millisecond)}
+	return &v1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", pod, at.UnixNano()), Namespace: "default"},
+		InvolvedObject:      v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "default", Name: pod, UID: "u", ResourceVersion: "17", FieldPath: "spec.containers{app}"},
+		Reason:              []string{"Pulled", "Created", "Started"}[i%3],
+		Message:             "something",
+		Type:                v1.EventTypeNormal,
+		Count:               1,
+		FirstTimestamp:      at,
+		LastTimestamp:       at,
+		Source:              v1.EventSource{Component: "kubelet", Host: "n"},
+		ReportingController: "kubelet",
+		ReportingInstance:   "n",
+	}
+}
+
+// TestStoredEvents compares what the store tells of events with what it told
+// its hooks, for plain events and for such as need room of their own.
+func TestStoredEvents(t *testing.T) {
+	if size := unsafe.Sizeof(storedEvent{}); size > 112 {
+		t.Errorf("a storedEvent is %d bytes", size)
+	}
+	odd := map[string]func(*v1.Event){
+		"plain":              func(*v1.Event) {},
+		"another name":       func(e *v1.Event) { e.Name = "named-by-hand" },
+		"upper case stamp":   func(e *v1.Event) { e.Name = "web-0.0a1" },
+		"another object":     func(e *v1.Event) { e.InvolvedObject.Name = "other" },
+		"long stamp":         func(e *v1.Event) { e.Name = "web-0.fffffffffffffffff" },
+		"no version":         func(e *v1.Event) { e.InvolvedObject.ResourceVersion = "" },
+		"strange version":    func(e *v1.Event) { e.InvolvedObject.ResourceVersion = "007" },
+		"version of letters": func(e *v1.Event) { e.InvolvedObject.ResourceVersion = "abc" },
+		"no times":           func(e *v1.Event) { e.FirstTimestamp, e.LastTimestamp = metav1.Time{}, metav1.Time{} },
+		"before 1970":        func(e *v1.Event) { e.FirstTimestamp = metav1.Unix(-5, 0) },
+		"at 1970":            func(e *v1.Event) { e.FirstTimestamp = metav1.Unix(0, 0) },
+		"after 2106":         func(e *v1.Event) { e.LastTimestamp = metav1.Unix(1<<33, 0) },
+		"labels":             func(e *v1.Event) { e.Labels = map[string]string{"a": "b"} },
+		"annotations":        func(e *v1.Event) { e.Annotations = map[string]string{"a": "b"} },
+		"owners": func(e *v1.Event) {
+			e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "b"}}
+		},
+		"finalizers":           func(e *v1.Event) { e.Finalizers = []string{"a/b"} },
+		"event time":           func(e *v1.Event) { e.EventTime = metav1.MicroTime{Time: t0.Add(1500)} },
+		"series":               func(e *v1.Event) { e.Series = &v1.EventSeries{Count: 3} },
+		"related":              func(e *v1.Event) { e.Related = &v1.ObjectReference{Name: "a"} },
+		"action":               func(e *v1.Event) { e.Action = "Binding" },
+		"another controller":   func(e *v1.Event) { e.ReportingController, e.ReportingInstance = "a", "b" },
+		"a generated name":     func(e *v1.Event) { e.Name, e.GenerateName = "", "web-" },
+		"another reason, type": func(e *v1.Event) { e.Reason, e.Type, e.Message, e.Count = "Killing", "Warning", "other", 7 },
+	}
+	for name, change := range odd {
+		t.Run(name, func(t *testing.T) {
+			s := NewStore(StoreOptions{Seed: 3})
+			told := map[string]*v1.Event{}
+			s.OnChange(func(c Change) {
+				if c.Type == watch.Deleted {
+					delete(told, c.New.GetName())
+				} else {
+					told[c.New.GetName()] = c.New.(*v1.Event)
+				}
+			})
+			for i := range 5 {
+				ev := kubeletEvent(i)
+				if i == 1 {
+					change(ev)
+				}
+				if _, err := s.CreateEvent(t0, ev); err != nil {
+					t.Fatal(err)
+				}
+			}
+			check := func(when string) {
+				t.Helper()
+				n := 0
+				s.table(KindEvent).each(func(o Object) bool {
+					n++
+					if got := o.(*v1.Event); !reflect.DeepEqual(got, told[got.Name]) {
+						t.Errorf("%s: stored\n%+v, told\n%+v", when, got, told[got.Name])
+					}
+					return true
+				})
+				if n != len(told) {
+					t.Errorf("%s: %d events, told of %d", when, n, len(told))
+				}
+			}
+			check("created")
+			for _, ev := range told {
+				next := *ev
+				next.Count, next.LastTimestamp = ev.Count+1, metav1.Time{Time: t0.Add(time.Minute)}
+				if _, err := s.PatchEvent(t0.Add(time.Minute), ev, &next); err != nil {
+					t.Fatal(err)
+				}
+			}
+			check("patched")
+			if len(s.Events()) != 5 {
+				t.Errorf("%d events", len(s.Events()))
+			}
+			check("listed")
+			first := s.Events()[0]
+			if _, err := s.Delete(t0, KindEvent, first.Namespace, first.Name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			check("deleted")
+			if next := s.ExpireEvents(t0.Add(time.Hour)); next.Unix() != t0.Add(time.Hour+time.Minute).Unix() || len(s.Events()) != 4 {
+				t.Errorf("next %v, %d events: a later write did not start the time to live anew", next, len(s.Events()))
+			}
+			if next := s.ExpireEvents(t0.Add(time.Hour + time.Minute)); !next.IsZero() || len(s.Events()) != 0 || len(told) != 0 {
+				t.Errorf("next %v, %d events left", next, len(s.Events()))
+			}
+		})
+	}
+}
+
+// TestEventsArePacked counts what is kept of a kubelet's events.
+func TestEventsArePacked(t *testing.T) {
+	s := NewStore(StoreOptions{})
+	for i := range 300 {
+		if _, err := s.CreateEvent(t0, kubeletEvent(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := s.events; len(e.whole) != 0 || e.views != nil || len(e.classes) != 3 || len(e.sources) != 1 || len(e.messages) != 1 {
+		t.Errorf("%d whole, %d views, %d classes, %d sources, %d messages", len(e.whole), len(e.views), len(e.classes), len(e.sources), len(e.messages))
+	}
+	if ev, _ := s.events.get("default", kubeletEvent(4).Name); ev == nil || ev.Reason != "Created" {
+		t.Errorf("found %+v", ev)
+	}
+}

@@ -1,0 +1,215 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+func loaded(load *Load) (*loop.Loop, *Server) {
+	l := loop.New(loop.Options{Seed: 1})
+	return l, New(Options{Loop: l, Load: load})
+}
+
+func run(t *testing.T, l *loop.Loop, d time.Duration) {
+	t.Helper()
+	if err := l.RunUntil(l.Now().Add(d)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Stats) level(name string) *LevelStats {
+	for i := range s.Levels {
+		if s.Levels[i].Name == name {
+			return &s.Levels[i]
+		}
+	}
+	return nil
+}
+
+func (s *Stats) request(user, verb, resource string) *RequestStats {
+	for i := range s.Requests {
+		if r := &s.Requests[i]; r.User == user && r.Verb == verb && r.Resource == resource {
+			return r
+		}
+	}
+	return &RequestStats{}
+}
+
+// TestNominalSeats has upstream's shares of 600 seats.
+func TestNominalSeats(t *testing.T) {
+	l, s := loaded(&Load{})
+	defer l.Close()
+	want := map[string]int{"catch-all": 13, "global-default": 49, "leader-election": 25, "node-high": 98, "system": 74, "workload-high": 98, "workload-low": 245}
+	for _, lv := range s.Stats().Levels {
+		if lv.Seats != want[lv.Name] {
+			t.Errorf("%s has %d seats, want %d", lv.Name, lv.Seats, want[lv.Name])
+		}
+		delete(want, lv.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
+	}
+}
+
+// TestBorrowing has idle levels lend what they may, and a busy one keep what it
+// is entitled to.
+func TestBorrowing(t *testing.T) {
+	low, target := []float64{10, 20, 70}, []float64{50, 20, 70}
+	got := fairShares(200, low, target)
+	if sum := got[0] + got[1] + got[2]; sum < 199.9 || sum > 200.1 {
+		t.Errorf("shares %v have the sum %v", got, sum)
+	}
+	for i := range got {
+		if got[i] < low[i] {
+			t.Errorf("share %d is %v, below %v", i, got[i], low[i])
+		}
+	}
+	l, s := loaded(&Load{})
+	defer l.Close()
+	run(t, l, 11*time.Second)
+	total := 0
+	for _, lv := range s.flow.levels {
+		total += lv.limit
+	}
+	if total < 595 || total > 605 {
+		t.Errorf("the limits come to %d", total)
+	}
+	if lv := s.flow.byName["node-high"]; lv.limit <= lv.nominal {
+		t.Errorf("idle, node-high has %d of %d: workload-low lends nothing", lv.limit, lv.nominal)
+	}
+}
+
+// ask has one node get a pod n times at once.
+func ask(l *loop.Loop, c *Client, n int, done func(err error, took time.Duration)) {
+	for i := range n {
+		l.Root().Go(fmt.Sprintf("get %d", i), func(ctx context.Context) {
+			begin := l.Now()
+			_, err := callOnce(ctx, c, request{verb: "get", resource: "pods", namespace: "default", name: "p"}, func(s *Store, _ time.Time) (*v1.Pod, error) {
+				return as[*v1.Pod](s.Get(KindPod, "default", "p"))
+			})
+			done(err, l.Since(begin))
+		})
+	}
+}
+
+// TestQueues overloads one level from one node: what finds neither a seat nor a
+// place in the six queues of its hand is refused, another node of the level waits
+// for one round at most, and heartbeats of a third don't wait.
+func TestQueues(t *testing.T) {
+	l, s := loaded(&Load{Get: 100 * time.Millisecond})
+	defer l.Close()
+	if _, err := s.Create(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c"}}); err != nil {
+		t.Fatal(err)
+	}
+	noisy, quiet, beat := s.Client(l, "a"), s.Client(l, "b"), s.Client(l, "c")
+	var ok, refused int
+	ask(l, noisy, 500, func(err error, _ time.Duration) {
+		if apierrors.IsTooManyRequests(err) {
+			refused++
+		} else {
+			ok++
+		}
+	})
+	var quietTook, beatTook time.Duration
+	l.Root().After(10*time.Millisecond, func() {
+		ask(l, quiet, 1, func(_ error, took time.Duration) { quietTook = took })
+		l.Root().Go("heartbeat", func(ctx context.Context) {
+			begin := l.Now()
+			if _, err := beat.GetNode(ctx, "c"); err != nil {
+				t.Error(err)
+			}
+			beatTook = l.Since(begin)
+		})
+	})
+	run(t, l, 5*time.Second)
+	// 74 seats and 6 queues of 50.
+	if ok != 374 || refused != 126 {
+		t.Errorf("%d answered and %d refused, want 374 and 126", ok, refused)
+	}
+	if quietTook > 400*time.Millisecond {
+		t.Errorf("the quiet node waited %v behind the noisy one", quietTook)
+	}
+	if beatTook > 170*time.Millisecond {
+		t.Errorf("a heartbeat took %v", beatTook)
+	}
+	st := s.Stats()
+	lv := st.level("system")
+	if lv.MaxSeats != 74 || lv.MaxQueued < 300 || lv.Dispatched != 375 || len(lv.Rejected) != 1 || lv.Rejected[0] != (ReasonCount{"queue-full", 126}) {
+		t.Errorf("system: %d seats at most, %d queued, %d dispatched, rejected %v", lv.MaxSeats, lv.MaxQueued, lv.Dispatched, lv.Rejected)
+	}
+	r := st.request(UserKubelet, "get", "pods")
+	if r.Total != 501 || len(r.Codes) != 2 || r.Codes[1] != (CodeCount{http.StatusTooManyRequests, 126}) || r.Over[0].Rejected != 126 {
+		t.Errorf("get pods: %d, codes %v", r.Total, r.Codes)
+	}
+	if q := r.Latency.Quantile(0.99); q < 300*time.Millisecond || q > 700*time.Millisecond {
+		t.Errorf("p99 is %v", q)
+	}
+}
+
+// TestQueueTimeout has a request wait for longer than it may: it is refused with
+// the time to ask again, and the client does.
+func TestQueueTimeout(t *testing.T) {
+	l, s := loaded(&Load{MaxRequestsInflight: 1, MaxMutatingRequestsInflight: 1, Get: 4 * time.Second, QueueWait: time.Second})
+	defer l.Close()
+	c := s.Client(l, "a")
+	answers := 0
+	for range 2 {
+		l.Root().Go("get", func(ctx context.Context) {
+			if _, err := c.GetPod(ctx, "default", "p"); !apierrors.IsNotFound(err) {
+				t.Errorf("got %v", err)
+			}
+			answers++
+		})
+	}
+	run(t, l, 30*time.Second)
+	if answers != 2 {
+		t.Fatalf("%d answers", answers)
+	}
+	if lv := s.Stats().level("system"); len(lv.Rejected) != 1 || lv.Rejected[0].Reason != "time-out" || lv.Dispatched != 2 {
+		t.Errorf("dispatched %d, rejected %v", lv.Dispatched, lv.Rejected)
+	}
+}
+
+// TestClientLimits has a kubelet's client wait for its bucket, but not its
+// heartbeats and events.
+func TestClientLimits(t *testing.T) {
+	l, s := loaded(nil)
+	defer l.Close()
+	c := s.Client(l, "a")
+	c.SetLimits(2, 3)
+	var took [7]time.Duration
+	for i := range took {
+		l.Root().Go("get", func(ctx context.Context) {
+			_, _ = c.GetPod(ctx, "default", "p")
+			took[i] = l.Since(s.store.opts.Start)
+		})
+	}
+	beat := time.Duration(0)
+	l.Root().Go("beat", func(ctx context.Context) {
+		_, _ = c.GetNode(ctx, "a")
+		beat = l.Since(s.store.opts.Start)
+	})
+	run(t, l, 10*time.Second)
+	slices.Sort(took[:]) // who comes first is the seed's
+	for i, want := range []time.Duration{0, 0, 0, 500, 1000, 1500, 2000} {
+		if got := took[i] - 10*time.Millisecond; got < want*time.Millisecond || got > want*time.Millisecond+time.Millisecond {
+			t.Errorf("request %d was answered after %v, want %v ms and the way", i, took[i], int64(want))
+		}
+	}
+	if beat > 11*time.Millisecond {
+		t.Errorf("the heartbeat took %v", beat)
+	}
+	if r := s.Stats().request(UserKubelet, "get", "pods"); r.Throttled.Count != 4 || r.Throttled.Max < 1990*time.Millisecond {
+		t.Errorf("throttled: %d, at most %v", r.Throttled.Count, r.Throttled.Max)
+	}
+}

@@ -1,0 +1,132 @@
+package apiserver
+
+import (
+	"time"
+)
+
+// Load is a model of what requests cost the API server, and of API priority and
+// fairness, which shares its seats out (k8s.io/apiserver/pkg/util/flowcontrol with
+// the configuration of pkg/apis/flowcontrol/bootstrap/default.go).
+//
+// A request that gets a seat keeps it for its service time; one that gets none
+// waits in a queue of its priority level, and is refused with code 429 when the
+// queue is full or the wait too long. A request is executed when it gets its
+// seats: its service time delays the answer, not the write.
+//
+// The zero value of each field means its default. The service times are of the
+// order that a control plane with etcd on a fast disk shows; to calibrate them,
+// take the mean of apiserver_request_sli_duration_seconds by verb of a cluster that
+// is not overloaded.
+type Load struct {
+	// MaxRequestsInflight and MaxMutatingRequestsInflight are kube-apiserver's
+	// flags. Their sum is how many seats there are: by default 400 and 200.
+	MaxRequestsInflight, MaxMutatingRequestsInflight int
+	// Get, List, Write and Watch are mean service times: of one object, of a list
+	// of none, of create, update, patch and delete, and of what begins a watch. By
+	// default 1 ms, 2 ms, 4 ms and 2 ms. Each request's is drawn evenly from half
+	// of it to one and a half.
+	Get, List, Write, Watch time.Duration
+	// Object is what each object in a list, or at the beginning of a watch, adds:
+	// 20 µs.
+	Object time.Duration
+	// WatchEvent is how long the dispatch of an event to one watch keeps those of
+	// the same kind waiting: 5 µs.
+	WatchEvent time.Duration
+	// Cores is how many requests can be executed at full speed at a time; more
+	// share it, so that their service times grow. 0 is no limit.
+	Cores int
+	// QueueWait is the longest wait in a queue: 15 s, a quarter of
+	// --request-timeout.
+	QueueWait time.Duration
+}
+
+// withDefaults returns the model with its defaults filled in.
+func (d Load) withDefaults() Load {
+	setDefault(&d.MaxRequestsInflight, 400)
+	setDefault(&d.MaxMutatingRequestsInflight, 200)
+	setDefault(&d.Get, time.Millisecond)
+	setDefault(&d.List, 2*time.Millisecond)
+	setDefault(&d.Write, 4*time.Millisecond)
+	setDefault(&d.Watch, 2*time.Millisecond)
+	setDefault(&d.Object, 20*time.Microsecond)
+	setDefault(&d.WatchEvent, 5*time.Microsecond)
+	setDefault(&d.QueueWait, 15*time.Second)
+	return d
+}
+
+// What a request weighs (k8s.io/apiserver/pkg/util/flowcontrol/request/config.go).
+// The seats that a write takes for its watch events are left out: upstream adds
+// them from 10 watches of an object on, which here only services have.
+const (
+	objectsPerSeat = 100
+	maximumSeats   = 10
+)
+
+// cost returns a request's mean service time and its seats. objects is how many
+// it lists.
+func (d *Load) cost(verb string, objects int) (time.Duration, int) {
+	switch verb {
+	case "get":
+		return d.Get, 1
+	case "list":
+		return d.List + time.Duration(objects)*d.Object, listSeats(objects)
+	case "watch":
+		return d.Watch + time.Duration(objects)*d.Object, listSeats(objects)
+	}
+	return d.Write, 1
+}
+
+func listSeats(objects int) int {
+	return min(max((objects+objectsPerSeat-1)/objectsPerSeat, 1), maximumSeats)
+}
+
+// objects estimates how many objects a request lists.
+func (s *Server) objects(node string, r *request) int {
+	if r.verb != "list" && r.verb != "watch" {
+		return 0
+	}
+	switch r.resource {
+	case "pods":
+		return len(s.store.podsByNode[node])
+	case "services":
+		return len(s.store.services.view())
+	}
+	return 1
+}
+
+// fanOut returns how long an event of a kind waits for the dispatch of those
+// before it.
+func (s *Server) fanOut(k Kind) time.Duration {
+	if s.flow == nil {
+		return 0
+	}
+	now := s.l.UnixNano()
+	busy := max(s.flow.dispatching[k], now) + int64(s.flow.load.WatchEvent)
+	s.flow.dispatching[k] = busy
+	return time.Duration(busy - now)
+}
+
+// flowOf returns the priority level of a request and the flow that it belongs to,
+// as the bootstrap flow schemas say: nodes' calls on nodes and leases are
+// system-node-high's, their others system-nodes', both by user;
+// kube-controller-manager's controllers (with service accounts of their own in
+// kube-system, as kubeadm has it) and the scheduler go by namespace; whoever else
+// asks is a service account.
+func flowOf(user, node string, r *request) (level, schema, distinguisher string) {
+	switch {
+	case user == UserKubelet && r.heartbeat:
+		return "node-high", "system-node-high", node
+	case user == UserKubelet:
+		return "system", "system-nodes", node
+	case user == "kube-scheduler":
+		return "workload-high", "kube-scheduler", r.namespace
+	case systemController(user):
+		return "workload-high", "kube-system-service-accounts", r.namespace
+	}
+	return "workload-low", "service-accounts", user
+}
+
+func systemController(user string) bool {
+	const suffix = "-controller"
+	return user == "kube-controller-manager" || len(user) > len(suffix) && user[len(user)-len(suffix):] == suffix
+}

@@ -1,0 +1,42 @@
+package apiserver
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWorkloadsRefused holds what is refused of a manifest, and how.
+func TestWorkloadsRefused(t *testing.T) {
+	const tmpl = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: m, image: x}]}}"
+	const job = "template: {spec: {restartPolicy: Never, containers: [{name: m, image: x}]}}"
+	for _, tc := range []struct{ kind, version, spec, want string }{
+		{"Deployment", "apps/v1", tmpl, ""},
+		{"Deployment", "apps/v1", strings.Replace(tmpl, "{a: b}}, t", "{a: c}}, t", 1), "`selector` does not match template `labels`"},
+		{"Deployment", "apps/v1", "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}, " + tmpl, "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"},
+		{"Deployment", "apps/v1", "strategy: {type: Recreate, rollingUpdate: {}}, " + tmpl, "may not be specified when strategy `type` is 'Recreate'"},
+		{"Deployment", "apps/v1", "minReadySeconds: 600, " + tmpl, "must be greater than minReadySeconds"},
+		{"ReplicaSet", "apps/v1", "replicas: -1, " + tmpl, "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
+		{"DaemonSet", "apps/v1", "updateStrategy: {rollingUpdate: {maxSurge: 1}}, " + tmpl, "may not be set when maxUnavailable is non-zero"},
+		{"StatefulSet", "apps/v1", tmpl, ""},
+		{"StatefulSet", "apps/v1", "volumeClaimTemplates: [{metadata: {name: d}}], " + tmpl, "spec.volumeClaimTemplates: Forbidden: persistent volume claims are not simulated"},
+		{"StatefulSet", "apps/v1", "podManagementPolicy: Any, " + tmpl, "must be 'OrderedReady' or 'Parallel'"},
+		{"Job", "batch/v1", job, ""},
+		{"Job", "batch/v1", strings.Replace(job, "Never", "Always", 1), `spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"`},
+		{"Job", "batch/v1", "completionMode: Indexed, " + job, ""},
+		{"Job", "batch/v1", "completionMode: Indexed, parallelism: 2, " + job, "spec.completions: Required value: when completion mode is Indexed"},
+		{"Job", "batch/v1", "backoffLimitPerIndex: 1, " + job, "requires indexed completion mode"},
+		{"Job", "batch/v1", "podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: In, values: [3, 1]}}]}, " + job, "must be ordered"},
+		{"CronJob", "batch/v1", "schedule: '* * * * *', jobTemplate: {spec: {" + job + "}}", ""},
+		{"CronJob", "batch/v1", "schedule: '* * *', jobTemplate: {spec: {" + job + "}}", "spec.schedule: Invalid value"},
+		{"CronJob", "batch/v1", "timeZone: Europe/Rome, schedule: '* * * * *', jobTemplate: {spec: {" + job + "}}", "knows no time zone but UTC"},
+	} {
+		obj, err := Decode([]byte("apiVersion: " + tc.version + "\nkind: " + tc.kind + "\nmetadata: {name: x}\nspec: {" + tc.spec + "}\n"))
+		if err != nil {
+			t.Fatalf("%s %s: %v", tc.kind, tc.spec, err)
+		}
+		switch err := Validate(obj); {
+		case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+			t.Errorf("%s {%s}: %v; want %q", tc.kind, tc.spec, err, tc.want)
+		}
+	}
+}

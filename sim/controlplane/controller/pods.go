@@ -1,0 +1,65 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// WithPodCondition returns a status with a condition set, and whether that
+// changes anything; a transition time moves only with the condition's status
+// (pkg/api/v1/pod UpdatePodCondition).
+func WithPodCondition(st *v1.PodStatus, cond v1.PodCondition, now time.Time) (v1.PodStatus, bool) {
+	out := *st
+	cond.LastTransitionTime = metav1.Time{Time: now.UTC().Truncate(time.Second)}
+	i := slices.IndexFunc(st.Conditions, func(c v1.PodCondition) bool { return c.Type == cond.Type })
+	if i < 0 {
+		out.Conditions = append(slices.Clone(st.Conditions), cond)
+		return out, true
+	}
+	old := &st.Conditions[i]
+	if old.Status == cond.Status {
+		cond.LastTransitionTime = old.LastTransitionTime
+	}
+	if old.Status == cond.Status && old.Reason == cond.Reason && old.Message == cond.Message && old.ObservedGeneration == cond.ObservedGeneration {
+		return out, false
+	}
+	out.Conditions = slices.Clone(st.Conditions)
+	out.Conditions[i] = cond
+	return out, true
+}
+
+// PatchPodStatus sends what differs between a pod's status and another to the
+// API. Errors: NotFound; Conflict when the pod was replaced.
+func PatchPodStatus(ctx context.Context, api *apiserver.Component, pod *v1.Pod, status *v1.PodStatus) error {
+	req := apiserver.Request{Verb: "patch", Resource: "pods/status", Namespace: pod.Namespace, Name: pod.Name}
+	err := api.Do(ctx, req, func(s *apiserver.Server) error {
+		_, err := s.PatchPodStatus(pod.Namespace, pod.Name, pod.UID, &pod.Status, status)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("patching the status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// PodReady tells whether a pod's condition Ready is True.
+func PodReady(pod *v1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == v1.PodReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// PodTerminated tells whether a pod has ended.
+func PodTerminated(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+}

@@ -1,0 +1,3 @@
+// Package deployment rolls Deployments out: it makes and scales their
+// ReplicaSets. It answers to pkg/controller/deployment at v1.36.
+package deployment

@@ -1,0 +1,112 @@
+package job
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// Back-off of pods that fail (backoff_utils.go).
+const (
+	firstBackoff = 10 * time.Second
+	lastBackoff  = 10 * time.Minute
+)
+
+// failures are a job's since its last success.
+type failures struct {
+	n    int
+	last time.Time
+}
+
+// with adds pods that have ended since.
+func (f failures) with(succeeded, failed []*v1.Pod) failures {
+	since := time.Time{}
+	if len(succeeded) > 0 {
+		f = failures{}
+		for _, p := range succeeded {
+			if t := finishedAt(p); t.After(since) {
+				since = t
+			}
+		}
+	}
+	for _, p := range failed {
+		t := finishedAt(p)
+		if len(succeeded) > 0 && !t.After(since) {
+			continue
+		}
+		f.n++
+		if t.After(f.last) {
+			f.last = t
+		}
+	}
+	return f
+}
+
+// left is how long no pod is created.
+func (f failures) left(l *loop.Loop) time.Duration { return backoffLeft(l, f.n, f.last) }
+
+// backoffLeft is what is left of the back-off after n failures.
+func backoffLeft(l *loop.Loop, n int, last time.Time) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	d := lastBackoff
+	if n < 8 {
+		d = min(firstBackoff<<(n-1), lastBackoff)
+	}
+	return max(d-l.Since(last), 0)
+}
+
+// finishedAt is when a pod ended, as far as it tells.
+func finishedAt(p *v1.Pod) time.Time {
+	if t, ok := containersFinished(p); ok {
+		return t
+	}
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == v1.PodReady && c.Status == v1.ConditionFalse && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime.Time
+		}
+	}
+	if p.DeletionTimestamp != nil {
+		grace := int64(0)
+		if g := p.DeletionGracePeriodSeconds; g != nil {
+			grace = *g
+		}
+		return p.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
+	}
+	return p.CreationTimestamp.Time
+}
+
+// containersFinished is when the last container or sidecar ended; false when one
+// has not.
+func containersFinished(p *v1.Pod) (time.Time, bool) {
+	var last time.Time
+	see := func(st *v1.ContainerStatus) bool {
+		t := st.State.Terminated
+		if t == nil || t.FinishedAt.IsZero() {
+			return false
+		}
+		if t.FinishedAt.After(last) {
+			last = t.FinishedAt.Time
+		}
+		return true
+	}
+	for i := range p.Status.ContainerStatuses {
+		if !see(&p.Status.ContainerStatuses[i]) {
+			return time.Time{}, false
+		}
+	}
+	for i := range p.Status.InitContainerStatuses {
+		st := &p.Status.InitContainerStatuses[i]
+		sidecar := slices.ContainsFunc(p.Spec.InitContainers, func(c v1.Container) bool {
+			return c.Name == st.Name && c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+		})
+		if sidecar && !see(st) {
+			return time.Time{}, false
+		}
+	}
+	return last, !last.IsZero()
+}

@@ -1,0 +1,11 @@
+// Package nodelifecycle finds out which nodes are alive. It answers to
+// upstream's pkg/controller/nodelifecycle: nodes whose kubelet is not heard of
+// get conditions Unknown, their pods get Ready=False, conditions become
+// NoSchedule taints at once and NoExecute taints at a rate that the state of
+// the node's zone decides.
+//
+// Upstream looks at every node every five seconds. Here a pass runs at those
+// of the same instants at which a node has changed or its grace period ends;
+// at all others it would have found nothing. A lease's renewal costs a map
+// lookup.
+package nodelifecycle

@@ -1,0 +1,232 @@
+package podautoscaler
+
+import (
+	"math"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	v1 "k8s.io/api/core/v1"
+)
+
+// recommendation is what the metrics said at a time.
+type recommendation struct {
+	replicas int32
+	at       time.Time
+}
+
+// scaleEvent is a change of the replicas, up or down.
+type scaleEvent struct {
+	change int32
+	at     time.Time
+}
+
+// history is what the controller remembers of one autoscaler.
+type history struct {
+	recommendations  []recommendation
+	ups, downs       []scaleEvent
+	stop             func() // ends the watch of its metrics
+	selector, target string
+}
+
+// limited is why the replicas are not what the metrics say.
+type limited struct{ reason, message string }
+
+var (
+	withinRange      = limited{"DesiredWithinRange", "the desired count is within the acceptable range"}
+	scaleUpLimit     = limited{"ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate"}
+	scaleDownLimit   = limited{"ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate"}
+	tooMany          = limited{"TooManyReplicas", "the desired replica count is more than the maximum replica count"}
+	tooFew           = limited{"TooFewReplicas", "the desired replica count is less than the minimum replica count"}
+	readyForNewScale = limited{"ReadyForNewScale", "recommended size matches current size"}
+	downStabilized   = limited{"ScaleDownStabilized", "recent recommendations were higher than current one, applying the highest recent recommendation"}
+	upStabilized     = limited{"ScaleUpStabilized", "recent recommendations were lower than current one, applying the lowest recent recommendation"}
+)
+
+// normalize bounds what the metrics say (normalizeDesiredReplicas and
+// normalizeDesiredReplicasWithBehaviors), and says so in the conditions.
+func (r *run) normalize(current, desired, least int32) int32 {
+	rules := r.hpa.Spec.Behavior
+	var stable int32
+	var why limited
+	if rules == nil {
+		stable, why = r.h.stabilizeDown(r.now, desired), downStabilized
+	} else {
+		stable, why = r.h.stabilize(r.now, current, desired, window(rules.ScaleUp, 0), window(rules.ScaleDown, r.c.downscaleWindow))
+	}
+	if stable == desired {
+		why = readyForNewScale
+	}
+	r.condition(autoscalingv2.AbleToScale, v1.ConditionTrue, why.reason, why.message)
+	var out int32
+	if rules == nil {
+		out, why = bound(current, stable, least, r.hpa.Spec.MaxReplicas)
+	} else {
+		out, why = r.h.rate(r.now, rules, current, stable, least, r.hpa.Spec.MaxReplicas)
+	}
+	status := v1.ConditionFalse
+	if out != stable {
+		status = v1.ConditionTrue
+	}
+	r.condition(autoscalingv2.ScalingLimited, status, why.reason, why.message)
+	return out
+}
+
+func window(rules *autoscalingv2.HPAScalingRules, def time.Duration) time.Duration {
+	if rules == nil || rules.StabilizationWindowSeconds == nil {
+		return def
+	}
+	return time.Duration(*rules.StabilizationWindowSeconds) * time.Second
+}
+
+// stabilizeDown returns the highest of the recommendations of the last 5 minutes.
+func (h *history) stabilizeDown(now time.Time, desired int32) int32 {
+	return h.highest(now, desired, DownscaleStabilization)
+}
+
+func (h *history) highest(now time.Time, desired int32, window time.Duration) int32 {
+	out := desired
+	kept := h.recommendations[:0]
+	for _, r := range h.recommendations {
+		if r.at.After(now.Add(-window)) {
+			out = max(out, r.replicas)
+			kept = append(kept, r)
+		}
+	}
+	h.recommendations = append(kept, recommendation{desired, now})
+	return out
+}
+
+// stabilize moves the current replicas no further than the recommendations of each
+// direction's window agree on.
+func (h *history) stabilize(now time.Time, current, desired int32, up, down time.Duration) (int32, limited) {
+	least, most := desired, desired
+	kept := h.recommendations[:0]
+	for _, r := range h.recommendations {
+		if r.at.After(now.Add(-up)) {
+			least = min(least, r.replicas)
+		}
+		if r.at.After(now.Add(-down)) {
+			most = max(most, r.replicas)
+		}
+		if r.at.After(now.Add(-max(up, down))) {
+			kept = append(kept, r)
+		}
+	}
+	h.recommendations = append(kept, recommendation{desired, now})
+	out := min(max(current, least), most)
+	if desired >= current {
+		return out, upStabilized
+	}
+	return out, downStabilized
+}
+
+// bound is convertDesiredReplicasWithRules: at most twice the replicas, or 4.
+func bound(current, desired, least, most int32) (int32, limited) {
+	allowed, why := most, tooMany
+	if limit := max(2*current, 4); most > limit {
+		allowed, why = limit, scaleUpLimit
+	}
+	switch {
+	case desired < least:
+		return least, tooFew
+	case desired > allowed:
+		return allowed, why
+	}
+	return desired, withinRange
+}
+
+// rate is convertDesiredReplicasWithBehaviorRate.
+func (h *history) rate(now time.Time, rules *autoscalingv2.HorizontalPodAutoscalerBehavior, current, desired, least, most int32) (int32, limited) {
+	switch {
+	case desired > current:
+		limit := max(h.limit(now, rules.ScaleUp, current, true), current)
+		allowed, why := most, tooMany
+		if most > limit {
+			allowed, why = limit, scaleUpLimit
+		}
+		if desired > allowed {
+			return allowed, why
+		}
+	case desired < current:
+		limit := min(h.limit(now, rules.ScaleDown, current, false), current)
+		allowed, why := least, tooFew
+		if least < limit {
+			allowed, why = limit, scaleDownLimit
+		}
+		if desired < allowed {
+			return allowed, why
+		}
+	}
+	return desired, withinRange
+}
+
+// limit is where the policies stop a change (calculateScaleUpLimitWithScalingRules,
+// calculateScaleDownLimitWithBehaviors).
+func (h *history) limit(now time.Time, rules *autoscalingv2.HPAScalingRules, current int32, up bool) int32 {
+	if *rules.SelectPolicy == autoscalingv2.DisabledPolicySelect {
+		return current
+	}
+	furthest := *rules.SelectPolicy != autoscalingv2.MinChangePolicySelect
+	var out int32
+	for i := range rules.Policies {
+		p := &rules.Policies[i]
+		period := time.Duration(p.PeriodSeconds) * time.Second
+		start := current - changed(h.ups, now, period) + changed(h.downs, now, period)
+		var n int32
+		switch {
+		case p.Type == autoscalingv2.PodsScalingPolicy && up:
+			n = start + p.Value
+		case p.Type == autoscalingv2.PodsScalingPolicy:
+			n = start - p.Value
+		case up:
+			n = int32(math.Ceil(float64(start) * (1 + float64(p.Value)/100)))
+		default:
+			n = int32(float64(start) * (1 - float64(p.Value)/100))
+		}
+		switch {
+		case i == 0:
+			out = n
+		case up == furthest:
+			out = max(out, n)
+		default:
+			out = min(out, n)
+		}
+	}
+	return out
+}
+
+// changed adds up the changes within a period.
+func changed(events []scaleEvent, now time.Time, period time.Duration) (sum int32) {
+	for _, e := range events {
+		if e.at.After(now.Add(-period)) {
+			sum += e.change
+		}
+	}
+	return sum
+}
+
+// scaled remembers a change for the policies.
+func (h *history) scaled(now time.Time, rules *autoscalingv2.HorizontalPodAutoscalerBehavior, was, is int32) {
+	if rules == nil {
+		return
+	}
+	if is > was {
+		h.ups = append(recent(h.ups, now, rules.ScaleUp), scaleEvent{is - was, now})
+	} else {
+		h.downs = append(recent(h.downs, now, rules.ScaleDown), scaleEvent{was - is, now})
+	}
+}
+
+func recent(events []scaleEvent, now time.Time, rules *autoscalingv2.HPAScalingRules) []scaleEvent {
+	longest := int32(0)
+	for _, p := range rules.Policies {
+		longest = max(longest, p.PeriodSeconds)
+	}
+	kept := events[:0]
+	for _, e := range events {
+		if e.at.After(now.Add(-time.Duration(longest) * time.Second)) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,312 @@
+package podautoscaler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/kubelet/record"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/controller"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// Upstream's defaults (pkg/controller/podautoscaler/config/v1alpha1/defaults.go).
+const (
+	// SyncPeriod is --horizontal-pod-autoscaler-sync-period.
+	SyncPeriod = 15 * time.Second
+	// DownscaleStabilization is --horizontal-pod-autoscaler-downscale-stabilization.
+	DownscaleStabilization = 5 * time.Minute
+	// Tolerance is --horizontal-pod-autoscaler-tolerance.
+	Tolerance = 0.1
+	// ConcurrentSyncs is --concurrent-horizontal-pod-autoscaler-syncs.
+	ConcurrentSyncs = 5
+)
+
+// Options configure a Controller.
+type Options struct {
+	Group *loop.Group
+	API   *apiserver.Component
+	// Metrics is what pods use. Nil is a cluster without metrics-server.
+	Metrics Metrics
+}
+
+// Controller is the HorizontalPodAutoscaler controller.
+type Controller struct {
+	api             *apiserver.Component
+	store           *apiserver.Store
+	l               *loop.Loop
+	metrics         Metrics
+	queue           *controller.Queue
+	recorder        *record.Recorder
+	histories       map[controller.Key]*history
+	downscaleWindow time.Duration
+}
+
+// New starts a controller.
+func New(opts Options) *Controller {
+	c := &Controller{
+		api: opts.API, store: opts.API.Server().Store(), l: opts.Group.Loop(), metrics: opts.Metrics,
+		histories: map[controller.Key]*history{}, downscaleWindow: DownscaleStabilization,
+	}
+	c.recorder = controller.NewRecorder(opts.Group, opts.API, "horizontal-pod-autoscaler")
+	c.queue = controller.NewQueue(controller.QueueOptions{
+		Group: opts.Group, Name: "horizontal pod autoscalers", Workers: ConcurrentSyncs, Sync: c.sync,
+	})
+	opts.API.Server().OnChange(c.onChange)
+	opts.Group.OnKill(func() {
+		for _, h := range c.histories { //drydock:unordered each ends its own watch
+			h.end()
+		}
+	})
+	return c
+}
+
+// onChange has every autoscaler wait in the queue for the next period.
+func (c *Controller) onChange(ch apiserver.Change) {
+	if ch.Kind != apiserver.KindHorizontalPodAutoscaler {
+		return
+	}
+	hpa := ch.New.(*autoscalingv2.HorizontalPodAutoscaler)
+	key := controller.KeyOf(hpa)
+	if ch.Type == watch.Deleted {
+		if h := c.histories[key]; h != nil {
+			h.end()
+			delete(c.histories, key)
+		}
+		return
+	}
+	c.queue.AddAfter(key, SyncPeriod)
+	if ch.Type == watch.Added {
+		// metrics-server has known the pods all along.
+		if scale, err := c.store.GetScale(apiserver.Kind(hpa.Spec.ScaleTargetRef.Kind), hpa.Namespace, hpa.Spec.ScaleTargetRef.Name); err == nil {
+			if selector, err := labels.Parse(scale.Status.Selector); err == nil {
+				c.track(c.history(key), hpa.Namespace, scale.Status.Selector, selector)
+			}
+		}
+	}
+}
+
+func (c *Controller) history(key controller.Key) *history {
+	h := c.histories[key]
+	if h == nil {
+		h = &history{}
+		c.histories[key] = h
+	}
+	return h
+}
+
+// track has the metrics of a target's pods kept.
+func (c *Controller) track(h *history, namespace, text string, selector labels.Selector) {
+	if c.metrics == nil || h.stop != nil && h.selector == text {
+		return
+	}
+	h.end()
+	h.selector = text
+	h.stop = c.metrics.Watch(namespace, func(pod *v1.Pod) bool { return selector.Matches(labels.Set(pod.Labels)) })
+}
+
+func (h *history) end() {
+	if h.stop != nil {
+		h.stop()
+		h.stop = nil
+	}
+}
+
+func (c *Controller) podsOf(namespace string, selector labels.Selector) []*v1.Pod {
+	var out []*v1.Pod
+	for _, pod := range c.store.PodsInNamespace(namespace) {
+		if selector.Matches(labels.Set(pod.Labels)) {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// sync looks at one autoscaler, and again after a period whatever came of it.
+func (c *Controller) sync(ctx context.Context, key controller.Key) error {
+	hpa, _ := c.store.Lookup(apiserver.KindHorizontalPodAutoscaler, key.Namespace, key.Name).(*autoscalingv2.HorizontalPodAutoscaler)
+	if hpa == nil {
+		return nil
+	}
+	copied := *hpa
+	copied.Status.Conditions = slices.Clone(hpa.Status.Conditions)
+	r := &run{c: c, key: key, hpa: &copied, was: hpa, h: c.history(key), now: c.l.Now()}
+	r.reconcile(ctx)
+	c.queue.AddAfter(key, SyncPeriod)
+	return nil
+}
+
+// run is one look at one autoscaler.
+type run struct {
+	c        *Controller
+	key      controller.Key
+	hpa, was *autoscalingv2.HorizontalPodAutoscaler
+	h        *history
+	now      time.Time
+}
+
+func (r *run) event(typ, reason, message string) {
+	r.c.recorder.Event(controller.Reference(r.was), typ, reason, message)
+}
+
+// condition sets a condition; its time moves with its status (setCondition).
+func (r *run) condition(typ autoscalingv2.HorizontalPodAutoscalerConditionType, status v1.ConditionStatus, reason, message string) {
+	conds := &r.hpa.Status.Conditions
+	i := slices.IndexFunc(*conds, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return c.Type == typ })
+	if i < 0 {
+		*conds = append(*conds, autoscalingv2.HorizontalPodAutoscalerCondition{Type: typ})
+		i = len(*conds) - 1
+	}
+	cond := &(*conds)[i]
+	if cond.Status != status {
+		cond.LastTransitionTime = r.time()
+	}
+	cond.Status, cond.Reason, cond.Message = status, reason, message
+}
+
+func (r *run) time() metav1.Time { return metav1.Time{Time: r.now.UTC().Truncate(time.Second)} }
+
+// reconcile is reconcileAutoscaler.
+func (r *run) reconcile(ctx context.Context) {
+	spec, ref := &r.hpa.Spec, r.hpa.Spec.ScaleTargetRef
+	scale, err := r.getScale(ctx, ref)
+	if err != nil {
+		r.event(v1.EventTypeWarning, "FailedGetScale", err.Error())
+		r.condition(autoscalingv2.AbleToScale, v1.ConditionFalse, "FailedGetScale", fmt.Sprintf("the HPA controller was unable to get the target's current scale: %v", err))
+		r.updateStatus(ctx)
+		return
+	}
+	r.condition(autoscalingv2.AbleToScale, v1.ConditionTrue, "SucceededGetScale", "the HPA controller was able to get the target's current scale")
+	current := scale.Spec.Replicas
+	if len(r.h.recommendations) == 0 {
+		r.h.recommendations = append(r.h.recommendations, recommendation{current, r.now})
+	}
+	least := int32(1)
+	if spec.MinReplicas != nil {
+		least = *spec.MinReplicas
+	}
+	var desired int32
+	var reason string
+	var statuses []autoscalingv2.MetricStatus
+	rescale := true
+	switch {
+	case current == 0 && least != 0:
+		rescale = false
+		r.condition(autoscalingv2.ScalingActive, v1.ConditionFalse, "ScalingDisabled", "scaling is disabled since the replica count of the target is zero")
+	case current > spec.MaxReplicas:
+		desired, reason = spec.MaxReplicas, "Current number of replicas above Spec.MaxReplicas"
+	case current < least:
+		desired, reason = least, "Current number of replicas below Spec.MinReplicas"
+	default:
+		out, err := r.compute(scale)
+		if err != nil && out.replicas == -1 {
+			r.setStatus(current, r.hpa.Status.DesiredReplicas, out.statuses, false)
+			r.updateStatus(ctx)
+			r.event(v1.EventTypeWarning, "FailedComputeMetricsReplicas", err.Error())
+			return
+		}
+		statuses = out.statuses
+		desired = out.replicas
+		switch {
+		case desired > current:
+			reason = out.metric + " above target"
+		case desired < current:
+			reason = "All metrics below target"
+		}
+		desired = r.normalize(current, desired, least)
+		rescale = desired != current
+	}
+	if !rescale {
+		r.setStatus(current, current, statuses, false)
+		r.updateStatus(ctx)
+		return
+	}
+	scale.Spec.Replicas = desired
+	if err := r.updateScale(ctx, ref, scale); err != nil {
+		r.event(v1.EventTypeWarning, "FailedRescale", fmt.Sprintf("New size: %d; reason: %s; error: %v", desired, reason, err))
+		r.condition(autoscalingv2.AbleToScale, v1.ConditionFalse, "FailedUpdateScale", fmt.Sprintf("the HPA controller was unable to update the target scale: %v", err))
+		r.setStatus(current, r.hpa.Status.DesiredReplicas, statuses, false)
+		r.updateStatus(ctx)
+		return
+	}
+	r.condition(autoscalingv2.AbleToScale, v1.ConditionTrue, "SucceededRescale", fmt.Sprintf("the HPA controller was able to update the target scale to %d", desired))
+	r.event(v1.EventTypeNormal, "SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", desired, reason))
+	r.h.scaled(r.now, spec.Behavior, current, desired)
+	r.setStatus(current, desired, statuses, true)
+	r.updateStatus(ctx)
+}
+
+// resources by the kinds that can be scaled.
+func plural(kind string) string {
+	switch apiserver.Kind(kind) {
+	case apiserver.KindDeployment:
+		return "deployments"
+	case apiserver.KindReplicaSet:
+		return "replicasets"
+	case apiserver.KindStatefulSet:
+		return "statefulsets"
+	}
+	return ""
+}
+
+func (r *run) getScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference) (scale *autoscalingv1.Scale, err error) {
+	resource := plural(ref.Kind)
+	if resource == "" {
+		return nil, fmt.Errorf("unable to determine resource for scale target reference: no matches for kind %q in group %q", ref.Kind, group(ref.APIVersion))
+	}
+	err = r.c.api.Do(ctx, apiserver.Request{Verb: "get", Resource: resource + "/scale", Namespace: r.hpa.Namespace, Name: ref.Name}, func(s *apiserver.Server) error {
+		scale, err = s.GetScale(apiserver.Kind(ref.Kind), r.hpa.Namespace, ref.Name)
+		return err
+	})
+	return scale, err
+}
+
+func group(apiVersion string) string {
+	for i := range apiVersion {
+		if apiVersion[i] == '/' {
+			return apiVersion[:i]
+		}
+	}
+	return ""
+}
+
+func (r *run) updateScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference, scale *autoscalingv1.Scale) error {
+	return r.c.api.Do(ctx, apiserver.Request{Verb: "update", Resource: plural(ref.Kind) + "/scale", Namespace: r.hpa.Namespace, Name: ref.Name}, func(s *apiserver.Server) error {
+		_, err := s.UpdateScale(apiserver.Kind(ref.Kind), scale)
+		return err
+	})
+}
+
+func (r *run) setStatus(current, desired int32, statuses []autoscalingv2.MetricStatus, rescaled bool) {
+	st := &r.hpa.Status
+	st.CurrentReplicas, st.DesiredReplicas, st.CurrentMetrics = current, desired, statuses
+	if rescaled {
+		now := r.time()
+		st.LastScaleTime = &now
+	}
+}
+
+// updateStatus writes the status if it has changed (updateStatusIfNeeded).
+func (r *run) updateStatus(ctx context.Context) {
+	if equality.Semantic.DeepEqual(r.was.Status, r.hpa.Status) {
+		return
+	}
+	err := r.c.api.Do(ctx, apiserver.Request{Verb: "update", Resource: "horizontalpodautoscalers/status", Namespace: r.hpa.Namespace, Name: r.hpa.Name}, func(s *apiserver.Server) error {
+		_, err := s.Update(r.hpa, "status")
+		return err
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		r.event(v1.EventTypeWarning, "FailedUpdateStatus", err.Error())
+	}
+}

@@ -1,0 +1,10 @@
+// Package podautoscaler scales workloads by HorizontalPodAutoscalers
+// (autoscaling/v2) on the resources that their pods use. It answers to upstream's
+// pkg/controller/podautoscaler: horizontal.go decides, replica_calculator.go
+// counts.
+//
+// Resource and ContainerResource metrics come from a Metrics, which stands for
+// metrics-server. There are no custom and no external metrics: Object, Pods and
+// External sources fail as in a cluster without their APIs. Scaling to zero
+// (HPAScaleToZero) is off, as upstream's default.
+package podautoscaler

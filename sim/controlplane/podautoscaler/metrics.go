@@ -1,0 +1,222 @@
+package podautoscaler
+
+import (
+	"errors"
+	"fmt"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// computed is what all metrics say together.
+type computed struct {
+	replicas int32 // -1: nothing
+	metric   string
+	statuses []autoscalingv2.MetricStatus
+}
+
+// metricError is a metric that says nothing, and what the condition ScalingActive
+// is to tell of it.
+type metricError struct {
+	reason, message string
+	err             error
+}
+
+// compute takes the highest of what the metrics propose. An error together with
+// replicas means that some metrics failed, and that the others want more replicas
+// (computeReplicasForMetrics).
+func (r *run) compute(scale *autoscalingv1.Scale) (computed, error) {
+	none := computed{replicas: -1}
+	if scale.Status.Selector == "" {
+		const text = "selector is required"
+		r.event(v1.EventTypeWarning, "SelectorRequired", text)
+		r.condition(autoscalingv2.ScalingActive, v1.ConditionFalse, "InvalidSelector", "the HPA target's scale is missing a selector")
+		return none, errors.New(text)
+	}
+	selector, err := labels.Parse(scale.Status.Selector)
+	if err != nil {
+		text := fmt.Sprintf("couldn't convert selector into a corresponding internal selector object: %v", err)
+		r.event(v1.EventTypeWarning, "InvalidSelector", text)
+		r.condition(autoscalingv2.ScalingActive, v1.ConditionFalse, "InvalidSelector", text)
+		return none, errors.New(text)
+	}
+	r.c.track(r.h, r.hpa.Namespace, scale.Status.Selector, selector)
+	pods := r.c.podsOf(r.hpa.Namespace, selector)
+	var out computed
+	var first *metricError
+	var failed int
+	for i := range r.hpa.Spec.Metrics {
+		n, name, status, bad := r.metric(&r.hpa.Spec.Metrics[i], scale.Spec.Replicas, pods)
+		if bad != nil {
+			if failed++; first == nil {
+				first = bad
+			}
+			continue
+		}
+		out.statuses = append(out.statuses, status)
+		if out.replicas == 0 || n > out.replicas {
+			out.replicas, out.metric = n, name
+		}
+	}
+	if first != nil {
+		err = fmt.Errorf("invalid metrics (%v invalid out of %v), first error is: %w", failed, len(r.hpa.Spec.Metrics), first.err)
+	}
+	if failed >= len(r.hpa.Spec.Metrics) || failed > 0 && out.replicas < scale.Spec.Replicas {
+		r.condition(autoscalingv2.ScalingActive, v1.ConditionFalse, first.reason, first.message)
+		return computed{replicas: -1, statuses: out.statuses}, err
+	}
+	r.condition(autoscalingv2.ScalingActive, v1.ConditionTrue, "ValidMetricFound", fmt.Sprintf("the HPA was able to successfully calculate a replica count from %s", out.metric))
+	return out, err
+}
+
+// unable is getUnableComputeReplicaCountCondition.
+func (r *run) unable(reason string, err error) *metricError {
+	r.event(v1.EventTypeWarning, reason, err.Error())
+	return &metricError{reason: reason, message: fmt.Sprintf("the HPA was unable to compute the replica count: %v", err), err: err}
+}
+
+// metric is what one metric proposes, its name in messages, and its status
+// (computeReplicasForMetric).
+func (r *run) metric(m *autoscalingv2.MetricSpec, current int32, pods []*v1.Pod) (int32, string, autoscalingv2.MetricStatus, *metricError) {
+	status := autoscalingv2.MetricStatus{Type: m.Type}
+	switch m.Type {
+	case autoscalingv2.ResourceMetricSourceType:
+		n, name, value, err := r.resource(m.Resource.Name, "", &m.Resource.Target, current, pods)
+		if err != nil {
+			bad := r.unable("FailedGetResourceMetric", err)
+			bad.err = fmt.Errorf("failed to get %s resource metric value: %w", m.Resource.Name, err)
+			return 0, "", status, bad
+		}
+		status.Resource = &autoscalingv2.ResourceMetricStatus{Name: m.Resource.Name, Current: value}
+		return n, name, status, nil
+	case autoscalingv2.ContainerResourceMetricSourceType:
+		s := m.ContainerResource
+		n, name, value, err := r.resource(s.Name, s.Container, &s.Target, current, pods)
+		if err != nil {
+			bad := r.unable("FailedGetContainerResourceMetric", err)
+			bad.err = fmt.Errorf("failed to get %s container metric value: %w", s.Name, err)
+			return 0, "", status, bad
+		}
+		status.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{Name: s.Name, Container: s.Container, Current: value}
+		return n, name, status, nil
+	case autoscalingv2.PodsMetricSourceType:
+		err := fmt.Errorf("unable to get metric %s: unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered", m.Pods.Metric.Name)
+		bad := r.unable("FailedGetPodsMetric", err)
+		bad.err = fmt.Errorf("failed to get pods metric value: %w", err)
+		return 0, "", status, bad
+	case autoscalingv2.ObjectMetricSourceType:
+		o := m.Object.DescribedObject
+		err := fmt.Errorf("unable to get metric %s: %s on %s %s/unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered", m.Object.Metric.Name, o.Kind, r.hpa.Namespace, o.Name)
+		bad := r.unable("FailedGetObjectMetric", err)
+		bad.err = fmt.Errorf("failed to get object metric value: %w", err)
+		return 0, "", status, bad
+	case autoscalingv2.ExternalMetricSourceType:
+		name := m.External.Metric.Name
+		err := fmt.Errorf("unable to get external metric %s/%s/%v: unable to fetch metrics from external metrics API: no external metrics API (external.metrics.k8s.io) registered", r.hpa.Namespace, name, m.External.Metric.Selector)
+		bad := r.unable("FailedGetExternalMetric", err)
+		bad.err = fmt.Errorf("failed to get %s external metric value: %w", name, err)
+		return 0, "", status, bad
+	}
+	err := fmt.Errorf("unknown metric source type %q", string(m.Type))
+	return 0, "", status, &metricError{reason: "InvalidMetricSourceType", message: fmt.Sprintf("the HPA was unable to compute the replica count: %v", err), err: err}
+}
+
+// resource is computeStatusForResourceMetricGeneric.
+func (r *run) resource(name v1.ResourceName, container string, target *autoscalingv2.MetricTarget, current int32, pods []*v1.Pod) (int32, string, autoscalingv2.MetricValueStatus, error) {
+	what := fmt.Sprintf("%s resource", name)
+	if container != "" {
+		what = fmt.Sprintf("%s container resource", name)
+	}
+	var value autoscalingv2.MetricValueStatus
+	s, err := r.sample(name, container, pods)
+	if err != nil {
+		err = fmt.Errorf("unable to get metrics for resource %s: %w", name, err)
+	}
+	tol := r.tolerances()
+	if target.AverageValue != nil {
+		if err == nil {
+			var p proposal
+			if p, err = s.replicasFor(current, target.AverageValue.MilliValue(), tol); err == nil {
+				value.AverageValue = resource.NewMilliQuantity(p.value, resource.DecimalSI)
+				return p.replicas, what, value, nil
+			}
+		}
+		return 0, "", value, fmt.Errorf("failed to get %s usage: %w", name, err)
+	}
+	if target.AverageUtilization == nil {
+		return 0, "", value, errors.New("invalid resource metric source: neither an average utilization target nor an average value (usage) target was set")
+	}
+	if err == nil && len(pods) > 0 {
+		s.requests, err = podRequests(pods, container, name)
+	}
+	if err != nil {
+		return 0, "", value, fmt.Errorf("failed to get %s utilization: %w", name, err)
+	}
+	p, err := s.replicasFor(current, int64(*target.AverageUtilization), tol)
+	if err != nil {
+		return 0, "", value, fmt.Errorf("failed to get %s utilization: %w", name, err)
+	}
+	value.AverageUtilization = &p.utilization
+	value.AverageValue = resource.NewMilliQuantity(p.value, resource.DecimalSI)
+	return p.replicas, what + " utilization (percentage of request)", value, nil
+}
+
+// sample asks the metrics API for the pods' metrics (metrics/client.go
+// GetResourceMetric).
+func (r *run) sample(name v1.ResourceName, container string, pods []*v1.Pod) (*sample, error) {
+	s := &sample{metrics: make(map[string]podMetric, len(pods)), pods: pods, resource: name, now: r.now}
+	if r.c.metrics == nil {
+		return nil, errors.New("unable to fetch metrics from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)")
+	}
+	any := false
+	for _, pod := range pods {
+		pm, ok := r.c.metrics.PodMetrics(pod)
+		if !ok {
+			continue
+		}
+		any = true
+		m := podMetric{timestamp: pm.Timestamp, window: pm.Window}
+		found := container == ""
+		for _, c := range pm.Containers {
+			if container != "" && c.Name != container {
+				continue
+			}
+			found = true
+			switch name {
+			case v1.ResourceCPU:
+				m.value += c.MilliCPU
+			case v1.ResourceMemory:
+				m.value += c.Memory * 1000
+			default:
+				found = false
+			}
+		}
+		if container != "" && !found {
+			return nil, fmt.Errorf("failed to get container metrics: container %s not present in metrics for pod %s/%s", container, pod.Namespace, pod.Name)
+		}
+		if found {
+			s.metrics[pod.Name] = m
+		}
+	}
+	if !any {
+		return nil, errors.New("no metrics returned from resource metrics API")
+	}
+	return s, nil
+}
+
+// tolerances are the flag's, unless the rules have their own.
+func (r *run) tolerances() tolerances {
+	t := tolerances{Tolerance, Tolerance}
+	if b := r.hpa.Spec.Behavior; b != nil {
+		if b.ScaleDown != nil && b.ScaleDown.Tolerance != nil {
+			t.down = b.ScaleDown.Tolerance.AsApproximateFloat64()
+		}
+		if b.ScaleUp != nil && b.ScaleUp.Tolerance != nil {
+			t.up = b.ScaleUp.Tolerance.AsApproximateFloat64()
+		}
+	}
+	return t
+}

@@ -1,0 +1,235 @@
+package podautoscaler
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Metrics stands for the resource metrics API (metrics.k8s.io).
+type Metrics interface {
+	// Watch has the pods of a namespace that match kept track of, until the
+	// function returned is called.
+	Watch(namespace string, match func(*v1.Pod) bool) (stop func())
+	// PodMetrics returns the last metrics of a pod; false when there are none.
+	PodMetrics(pod *v1.Pod) (PodMetrics, bool)
+}
+
+// PodMetrics is what a pod's containers used at a time.
+type PodMetrics struct {
+	Timestamp  time.Time
+	Window     time.Duration // what CPU is the mean of
+	Containers []ContainerMetrics
+}
+
+// ContainerMetrics is what a container used.
+type ContainerMetrics struct {
+	Name     string
+	MilliCPU int64
+	Memory   int64 // bytes, the working set
+}
+
+// podMetric is a pod's sample, in thousandths.
+type podMetric struct {
+	timestamp time.Time
+	window    time.Duration
+	value     int64
+}
+
+// sample is the metrics of the pods of one target.
+type sample struct {
+	metrics  map[string]podMetric
+	requests map[string]int64 // thousandths; nil for plain values
+	pods     []*v1.Pod
+	resource v1.ResourceName
+	now      time.Time
+}
+
+// tolerances say how far a ratio may be from 1.
+type tolerances struct{ down, up float64 }
+
+func (t tolerances) within(ratio float64) bool { return 1-t.down <= ratio && ratio <= 1+t.up }
+
+// proposal is what one metric says.
+type proposal struct {
+	replicas    int32
+	utilization int32 // percent of the requests
+	value       int64 // mean per pod, in thousandths
+}
+
+// How long a pod's samples are doubted after its start
+// (--horizontal-pod-autoscaler-cpu-initialization-period and
+// -initial-readiness-delay).
+const (
+	CPUInitializationPeriod = 5 * time.Minute
+	InitialReadinessDelay   = 30 * time.Second
+)
+
+// group sorts the pods (groupPods): those whose sample counts, those that have none
+// yet, and those that are not ready. Samples of pods that don't count are taken out
+// of the sample.
+func (s *sample) group() (ready int, unready, missing []string) {
+	for _, pod := range s.pods {
+		m, found := s.metrics[pod.Name]
+		switch {
+		case pod.DeletionTimestamp != nil || pod.Status.Phase == v1.PodFailed:
+			delete(s.metrics, pod.Name)
+		case pod.Status.Phase == v1.PodPending:
+			unready = append(unready, pod.Name)
+			delete(s.metrics, pod.Name)
+		case !found:
+			missing = append(missing, pod.Name)
+		case s.resource == v1.ResourceCPU && s.unready(pod, m):
+			unready = append(unready, pod.Name)
+			delete(s.metrics, pod.Name)
+		default:
+			ready++
+		}
+	}
+	return ready, unready, missing
+}
+
+// unready tells whether a sample of CPU is from a pod's start: in its first five
+// minutes, unless it is ready and was for a whole window; later, only when it never
+// was ready.
+func (s *sample) unready(pod *v1.Pod, m podMetric) bool {
+	var cond *v1.PodCondition
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == v1.PodReady {
+			cond = &pod.Status.Conditions[i]
+		}
+	}
+	if cond == nil || pod.Status.StartTime == nil {
+		return true
+	}
+	start := pod.Status.StartTime.Time
+	if start.Add(CPUInitializationPeriod).After(s.now) {
+		return cond.Status == v1.ConditionFalse || m.timestamp.Before(cond.LastTransitionTime.Add(m.window))
+	}
+	return cond.Status == v1.ConditionFalse && start.Add(InitialReadinessDelay).After(cond.LastTransitionTime.Time)
+}
+
+// ratio returns the usage by the target; target is percent of the requests, or a
+// value per pod in thousandths.
+func (s *sample) ratio(target int64) (float64, proposal, error) {
+	var total, requested, n int64
+	for name, m := range s.metrics { //drydock:unordered sums
+		if s.requests != nil {
+			request, ok := s.requests[name]
+			if !ok {
+				continue
+			}
+			requested += request
+		}
+		total += m.value
+		n++
+	}
+	if s.requests == nil {
+		p := proposal{value: total / n}
+		return float64(p.value) / float64(target), p, nil
+	}
+	if requested == 0 {
+		return 0, proposal{}, errors.New("no metrics returned matched known pods")
+	}
+	p := proposal{utilization: int32(total * 100 / requested), value: total / n}
+	return float64(p.utilization) / float64(target), p, nil
+}
+
+// replicasFor counts the replicas that bring the usage to the target
+// (GetResourceReplicas, calcPlainMetricReplicas).
+func (s *sample) replicasFor(current int32, target int64, tol tolerances) (proposal, error) {
+	if len(s.pods) == 0 {
+		return proposal{}, errors.New("no pods returned by selector while calculating replica count")
+	}
+	ready, unready, missing := s.group()
+	if len(s.metrics) == 0 {
+		return proposal{}, errors.New("did not receive metrics for targeted pods (pods might be unready)")
+	}
+	ratio, p, err := s.ratio(target)
+	if err != nil {
+		return proposal{}, err
+	}
+	p.replicas = current
+	up := ratio > 1
+	if (len(unready) == 0 || !up) && len(missing) == 0 {
+		if !tol.within(ratio) {
+			p.replicas = ceil(ratio * float64(ready))
+		}
+		return p, nil
+	}
+	for _, name := range missing {
+		switch {
+		case ratio < 1 && s.requests != nil: // as if it used all that it asks for, or the target if that is more
+			s.metrics[name] = podMetric{value: s.requests[name] * max(100, target) / 100}
+		case ratio < 1:
+			s.metrics[name] = podMetric{value: target}
+		case up || s.requests == nil:
+			s.metrics[name] = podMetric{}
+		}
+	}
+	if up {
+		for _, name := range unready {
+			s.metrics[name] = podMetric{}
+		}
+	}
+	again, _, err := s.ratio(target)
+	if err != nil {
+		return p, err
+	}
+	if tol.within(again) || ratio < 1 && again > 1 || up && again < 1 {
+		return p, nil
+	}
+	n := ceil(again * float64(len(s.metrics)))
+	if again < 1 && n > current || again > 1 && n < current {
+		return p, nil
+	}
+	p.replicas = n
+	return p, nil
+}
+
+func ceil(x float64) int32 { return int32(min(math.Ceil(x), math.MaxInt32)) }
+
+// podRequests returns what the pods ask of a resource, in thousandths
+// (calculatePodRequests): all containers, sidecars included, or the named one.
+func podRequests(pods []*v1.Pod, container string, resource v1.ResourceName) (map[string]int64, error) {
+	out := make(map[string]int64, len(pods))
+	for _, pod := range pods {
+		if container == "" && pod.Spec.Resources != nil {
+			if q, ok := pod.Spec.Resources.Requests[resource]; ok {
+				out[pod.Name] = q.MilliValue()
+				continue
+			}
+		}
+		var sum int64
+		add := func(c *v1.Container) error {
+			if container != "" && c.Name != container {
+				return nil
+			}
+			q, ok := c.Resources.Requests[resource]
+			if !ok {
+				return fmt.Errorf("missing request for %s in container %s of Pod %s", resource, c.Name, pod.Name)
+			}
+			sum += q.MilliValue()
+			return nil
+		}
+		for i := range pod.Spec.Containers {
+			if err := add(&pod.Spec.Containers[i]); err != nil {
+				return nil, err
+			}
+		}
+		for i := range pod.Spec.InitContainers {
+			c := &pod.Spec.InitContainers[i]
+			if c.RestartPolicy == nil || *c.RestartPolicy != v1.ContainerRestartPolicyAlways {
+				continue
+			}
+			if err := add(c); err != nil {
+				return nil, err
+			}
+		}
+		out[pod.Name] = sum
+	}
+	return out, nil
+}

@@ -1,0 +1,80 @@
+package scheduler
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// BenchmarkSchedule places 30 pods on each of 5,000 nodes in three zones: plain
+// pods, pods that a service spreads, pods with affinity between them. The rate
+// has the API's share in it: binding, and the writing of events.
+func BenchmarkSchedule(b *testing.B) {
+	for _, tc := range []struct {
+		name string
+		pods int
+		edit func(*v1.Pod)
+		svc  bool
+	}{
+		{"plain", 150_000, func(*v1.Pod) {}, false},
+		{"service", 150_000, func(*v1.Pod) {}, true},
+		{"spread", 10_000, func(p *v1.Pod) {
+			p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: v1.LabelTopologyZone, WhenUnsatisfiable: v1.DoNotSchedule,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "p"}}}}
+		}, false},
+		{"anti-affinity", 5_000, func(p *v1.Pod) {
+			p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
+				TopologyKey: v1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "p"}}}}}}
+		}, false},
+	} {
+		b.Run(tc.name, func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				r := benchRig(b, 5000)
+				if tc.svc {
+					if _, err := r.srv.Create(&v1.Service{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1.ServiceSpec{Selector: map[string]string{"app": "p"},
+						Ports: []v1.ServicePort{{Port: 80}}}}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"app": "p"}}, Spec: v1.PodSpec{Containers: []v1.Container{{
+					Name: "main", Image: "app:1", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("128Mi")}}}}}}
+				tc.edit(pod)
+				tmpl, err := r.srv.NewTemplate(pod)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for i := range tc.pods {
+					if _, err := r.srv.CreateFromTemplate(tmpl, apiserver.Stamp{Name: fmt.Sprintf("p-%d", i)}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.StartTimer()
+				r.run(10 * time.Second)
+				b.StopTimer()
+				if k := r.s.Pending(); k > 0 {
+					b.Fatalf("%d pods are pending", k)
+				}
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(tc.pods*b.N)/b.Elapsed().Seconds(), "pods/s")
+		})
+	}
+}
+
+func benchRig(b *testing.B, nodes int) *rig {
+	r := newRig(b)
+	for i := range nodes {
+		r.node(fmt.Sprintf("n%d", i), func(n *v1.Node) {
+			n.Labels = map[string]string{v1.LabelHostname: n.Name, v1.LabelTopologyZone: fmt.Sprintf("z%d", i%3), v1.LabelTopologyRegion: "r"}
+			n.Status.Allocatable = v1.ResourceList{"cpu": resource.MustParse("16"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("110")}
+		})
+	}
+	return r
+}

@@ -1,0 +1,223 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// maxRequests bounds how many requests are under way, or wait for the client's
+// rate limit, as tasks. The others wait in their order.
+const maxRequests = 2000
+
+// noteLimit is how long an event's note can be (truncateMessage).
+const noteLimit = 1024
+
+// pump makes requests in the order in which they were given, many at a time.
+type pump struct {
+	group   *loop.Group
+	name    string
+	waiting []func(context.Context)
+	running int
+}
+
+func (p *pump) add(fn func(context.Context)) {
+	p.waiting = append(p.waiting, fn)
+	if p.running < maxRequests {
+		p.running++
+		p.group.Go(p.name, p.work)
+	}
+}
+
+func (p *pump) work(ctx context.Context) {
+	defer func() { p.running-- }()
+	for len(p.waiting) > 0 {
+		fn := p.waiting[0]
+		p.waiting[0] = nil
+		if p.waiting = p.waiting[1:]; len(p.waiting) == 0 {
+			p.waiting = nil
+		}
+		fn(ctx)
+	}
+}
+
+// bind asks the API to bind a pod where it was placed (DefaultBinder).
+func (s *Scheduler) bind(q *queued, a *assumption) {
+	s.requests.add(func(ctx context.Context) {
+		req := apiserver.Request{Verb: "create", Resource: "pods/binding", Namespace: q.namespace, Name: q.name}
+		err := s.opts.API.Do(ctx, req, func(srv *apiserver.Server) error {
+			_, err := srv.Bind(q.namespace, q.name, q.uid, a.node.name)
+			return err
+		})
+		if err != nil {
+			s.notBound(q, a, err)
+			return
+		}
+		s.recorder.event(a.pod, v1.EventTypeNormal, "Scheduled", "Binding", fmt.Sprintf("Successfully assigned %s/%s to %s", q.namespace, q.name, a.node.name))
+	})
+}
+
+// notBound has a pod tried again whose binding failed (handleBindingCycleError).
+func (s *Scheduler) notBound(q *queued, a *assumption, err error) {
+	if s.assumed[q.uid] != a {
+		return // gone, or bound after all
+	}
+	s.unassume(a)
+	pod := s.podOf(q)
+	if pod == nil || s.pending[q.uid] != q {
+		return
+	}
+	q.timestamp = s.l.UnixNano()
+	q.rejectors = 0
+	q.errors++
+	s.queue.put(q, errorBackoff)
+	s.tell(pod, v1.PodReasonSchedulerError, fmt.Sprintf("running Bind plugin %q: %v", "DefaultBinder", err), true, "")
+	s.wake(backoffWindow)
+}
+
+// tell says why a pod has no node: an event, and its condition and nominated node
+// when they change.
+func (s *Scheduler) tell(pod *v1.Pod, reason, message string, nominate bool, nominated string) {
+	note := message
+	if len(note) > noteLimit {
+		const more = " ..."
+		note = note[:noteLimit-len(more)] + more
+	}
+	s.recorder.event(pod, v1.EventTypeWarning, "FailedScheduling", "Scheduling", note)
+	cond := v1.PodCondition{
+		Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: pod.Generation,
+	}
+	status := pod.Status
+	if !s.setCondition(&status, cond) && (!nominate || status.NominatedNodeName == nominated) {
+		return
+	}
+	if nominate {
+		status.NominatedNodeName = nominated
+	}
+	s.requests.add(func(ctx context.Context) {
+		// A pod that is gone needs no status; one that is bound keeps the server's.
+		_ = s.patchStatus(ctx, pod, &status)
+	})
+}
+
+func (s *Scheduler) patchStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error {
+	req := apiserver.Request{Verb: "patch", Resource: "pods/status", Namespace: pod.Namespace, Name: pod.Name}
+	return s.opts.API.Do(ctx, req, func(srv *apiserver.Server) error {
+		_, err := srv.PatchPodStatus(pod.Namespace, pod.Name, pod.UID, &pod.Status, status)
+		return err
+	})
+}
+
+// setCondition is podutil.UpdatePodCondition: it reports whether anything
+// changed. The list is copied.
+func (s *Scheduler) setCondition(status *v1.PodStatus, c v1.PodCondition) bool {
+	c.LastTransitionTime = metav1.NewTime(s.l.Now())
+	for i := range status.Conditions {
+		old := &status.Conditions[i]
+		if old.Type != c.Type {
+			continue
+		}
+		if old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+		if old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message && old.ObservedGeneration == c.ObservedGeneration {
+			return false
+		}
+		list := append([]v1.PodCondition(nil), status.Conditions...)
+		list[i] = c
+		status.Conditions = list
+		return true
+	}
+	status.Conditions = append(status.Conditions[:len(status.Conditions):len(status.Conditions)], c)
+	return true
+}
+
+// evict deletes the victims behind the cycle, the last when the others are
+// deleted (preemption.Executor).
+func (s *Scheduler) evict(q *queued, pod *v1.Pod, c *candidate) {
+	var victims []*v1.Pod
+	for _, p := range c.victims {
+		if p.DeletionTimestamp == nil {
+			victims = append(victims, p)
+		}
+	}
+	lower := s.lowerNominated(q, c.node)
+	if len(victims) == 0 {
+		return
+	}
+	q.preempting = true
+	s.opts.Group.Go("kube-scheduler preemption", func(ctx context.Context) {
+		for _, p := range lower {
+			status := p.Status
+			status.NominatedNodeName = ""
+			_ = s.patchStatus(ctx, p, &status) // upstream goes on too
+		}
+		failed := false
+		var done loop.WaitGroup
+		for _, v := range victims[:len(victims)-1] {
+			done.Add(1)
+			s.opts.Group.Go("kube-scheduler eviction", func(ctx context.Context) {
+				defer done.Done()
+				failed = s.evictPod(ctx, q, pod, v, c.node.name, false) != nil || failed
+			})
+		}
+		if done.Wait(ctx) == nil && !failed {
+			failed = s.evictPod(ctx, q, pod, victims[len(victims)-1], c.node.name, true) != nil
+		}
+		q.preempting = false
+		if failed && q.place == unschedulable {
+			s.queue.put(q, active)
+			s.wake(0)
+		}
+	})
+}
+
+// lowerNominated returns the pods of lower priority that wait for the same node.
+func (s *Scheduler) lowerNominated(q *queued, n *nodeInfo) []*v1.Pod {
+	var out []*v1.Pod
+	for _, o := range n.nominated {
+		if o.priority < q.priority {
+			if p := s.podOf(o); p != nil {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// evictPod marks and deletes one victim. With the last one's deletion the
+// preemptor may be woken.
+func (s *Scheduler) evictPod(ctx context.Context, q *queued, preemptor, victim *v1.Pod, node string, last bool) error {
+	if a := s.assumed[victim.UID]; a != nil {
+		victim = a.pod // still being bound: it is deleted by name all the same
+	}
+	status := victim.Status
+	changed := s.setCondition(&status, v1.PodCondition{
+		Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler,
+		Message:            fmt.Sprintf("%s: preempting to accommodate a higher priority pod", preemptor.Spec.SchedulerName),
+		ObservedGeneration: victim.Generation,
+	})
+	if changed {
+		if err := s.patchStatus(ctx, victim, &status); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	req := apiserver.Request{Verb: "delete", Resource: "pods", Namespace: victim.Namespace, Name: victim.Name}
+	err := s.opts.API.Do(ctx, req, func(srv *apiserver.Server) error {
+		if last {
+			q.preempting = false
+		}
+		return srv.Delete(apiserver.KindPod, victim.Namespace, victim.Name, metav1.DeleteOptions{})
+	})
+	if err != nil {
+		return err
+	}
+	s.recorder.related(victim, preemptor, v1.EventTypeNormal, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %v on node %v", preemptor.UID, node))
+	return nil
+}

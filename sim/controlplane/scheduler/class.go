@@ -1,0 +1,242 @@
+package scheduler
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// What a container that requests nothing counts for in the scores of use
+// (pkg/scheduler/util/pod_resources.go).
+const (
+	defaultMilliCPU = 100
+	defaultMemory   = 200 << 20
+)
+
+// maxClasses bounds how many classes are remembered, maxEntries what they
+// remember of nodes together.
+const (
+	maxClasses = 8192
+	maxEntries = 2 << 20
+)
+
+// classKey says what pods of one class share. All of it is shared and never
+// written to, so the same address is the same value; a class holds on to it.
+type classKey struct {
+	containers, init *v1.Container
+	affinity         *v1.Affinity
+	tolerations      *v1.Toleration
+	spread           *v1.TopologySpreadConstraint
+	resources        *v1.ResourceRequirements
+	selector         uintptr
+	overhead         uintptr
+	numTolerations   int
+	namespace        string
+	labels           *labelSet // where the labels matter
+}
+
+// class is what pods that share a spec have in common.
+type class struct {
+	pod      *v1.Pod // holds on to what the key points to
+	request  request
+	affinity nodeaffinity.RequiredNodeAffinity
+	// selective: affinity says something.
+	selective bool
+	// named: only nodes of these names can pass, sorted (metadata.name in
+	// matchFields); conflict: none can.
+	named     []string
+	onlyNamed bool
+	preferred *nodeaffinity.PreferredSchedulingTerms
+	ports     []hostPort
+	// images are those of all containers and image volumes; containers is how
+	// many there are, the init containers with them.
+	images     []string
+	containers int
+	// prefer are the tolerations of PreferNoSchedule taints.
+	prefer []v1.Toleration
+
+	hard, soft []constraint // pod topology spread
+	required   []*term      // pod affinity
+	anti       []*tally     // by required anti-affinity
+	preferring []weighted   // preferred pod affinity, or anti-affinity with a weight below 0
+	// together counts the pods that match all of required, by the key of each.
+	together []*tally
+	selfAll  bool       // the pod matches all of required itself
+	carries  []*carrier // what pods of the class say of others
+
+	entries []entry // by nodeInfo.slot; nil when not remembered
+	uses    int
+	failed  failure
+	hint    hintMemo
+}
+
+// request is what a pod asks a node for.
+type request struct {
+	amounts
+	ext []extended
+	// scoreCPU and scoreMemory are the same with defaults for containers that
+	// ask for nothing.
+	scoreCPU, scoreMemory int64
+}
+
+func (r *request) nothing() bool { return r.amounts == amounts{} && len(r.ext) == 0 }
+
+// requestOf returns a pod's request (pkg/scheduler/framework/types.go,
+// PodInfo.CalculateResource).
+func requestOf(pod *v1.Pod) request {
+	opts := resourcehelper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
+	reqs := resourcehelper.PodRequests(pod, opts)
+	r := request{amounts: amountsOf(reqs), ext: extendedOf(reqs)}
+	opts.NonMissingContainerRequests = v1.ResourceList{
+		v1.ResourceCPU:    *resource.NewMilliQuantity(defaultMilliCPU, resource.DecimalSI),
+		v1.ResourceMemory: *resource.NewQuantity(defaultMemory, resource.BinarySI),
+	}
+	full := resourcehelper.PodRequests(pod, opts)
+	r.scoreCPU, r.scoreMemory = milli(full.Cpu()), full.Memory().Value()
+	return r
+}
+
+// class returns what pods that share p's spec have in common.
+func (s *Scheduler) class(p *v1.Pod, ls *labelSet) *class {
+	k := classKey{
+		containers: &p.Spec.Containers[0], affinity: p.Spec.Affinity, resources: p.Spec.Resources,
+		selector: reflect.ValueOf(p.Spec.NodeSelector).Pointer(), overhead: reflect.ValueOf(p.Spec.Overhead).Pointer(),
+		numTolerations: len(p.Spec.Tolerations), namespace: p.Namespace,
+	}
+	if len(p.Spec.InitContainers) > 0 {
+		k.init = &p.Spec.InitContainers[0]
+	}
+	if len(p.Spec.Tolerations) > 0 {
+		k.tolerations = &p.Spec.Tolerations[0]
+	}
+	if len(p.Spec.TopologySpreadConstraints) > 0 {
+		k.spread = &p.Spec.TopologySpreadConstraints[0]
+	}
+	if k.spread != nil || k.affinity != nil && (k.affinity.PodAffinity != nil || k.affinity.PodAntiAffinity != nil) {
+		k.labels = ls
+	}
+	c := s.classes[k]
+	if c == nil {
+		if len(s.classes) >= maxClasses {
+			s.forgetClasses()
+		}
+		c = s.newClass(p, ls)
+		s.classes[k] = c
+	}
+	return c
+}
+
+// forgetClasses empties the memory of classes. What queued pods hold on to is
+// looked up again.
+func (s *Scheduler) forgetClasses() {
+	clear(s.classes)
+	s.cached = s.cached[:0]
+	s.epoch++
+}
+
+func (s *Scheduler) newClass(p *v1.Pod, ls *labelSet) *class {
+	c := &class{
+		pod: p, request: requestOf(p), affinity: nodeaffinity.GetRequiredNodeAffinity(p),
+		selective:  len(p.Spec.NodeSelector) > 0,
+		containers: len(p.Spec.InitContainers) + len(p.Spec.Containers),
+		prefer:     preferTolerations(p.Spec.Tolerations),
+	}
+	for i := range p.Spec.InitContainers {
+		ct := &p.Spec.InitContainers[i]
+		c.images = append(c.images, normalizedImage(ct.Image))
+		if ct.RestartPolicy != nil && *ct.RestartPolicy == v1.ContainerRestartPolicyAlways {
+			c.ports = append(c.ports, hostPorts(ct.Ports)...)
+		}
+	}
+	for i := range p.Spec.Containers {
+		c.images = append(c.images, normalizedImage(p.Spec.Containers[i].Image))
+		c.ports = append(c.ports, hostPorts(p.Spec.Containers[i].Ports)...)
+	}
+	for i := range p.Spec.Volumes {
+		if im := p.Spec.Volumes[i].Image; im != nil {
+			c.images = append(c.images, normalizedImage(im.Reference))
+		}
+	}
+	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil {
+		if req := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; req != nil {
+			c.selective = true
+			c.named, c.onlyNamed = namesOf(req.NodeSelectorTerms)
+		}
+		if pref := a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution; len(pref) > 0 {
+			// Terms were validated at admission.
+			c.preferred, _ = nodeaffinity.NewPreferredSchedulingTerms(pref)
+		}
+	}
+	s.setSpread(c, p, ls)
+	s.setAffinity(c, p, ls)
+	return c
+}
+
+// namesOf returns the names of the only nodes that can match, when each term
+// names some (nodeaffinity/node_affinity.go, PreFilter).
+func namesOf(terms []v1.NodeSelectorTerm) ([]string, bool) {
+	var all []string
+	for _, t := range terms {
+		var names []string
+		found := false
+		for _, r := range t.MatchFields {
+			if r.Key != metav1.ObjectNameField || r.Operator != v1.NodeSelectorOpIn {
+				continue
+			}
+			if !found {
+				names, found = slices.Clone(r.Values), true
+				continue
+			}
+			names = slices.DeleteFunc(names, func(n string) bool { return !slices.Contains(r.Values, n) })
+		}
+		if !found {
+			return nil, false
+		}
+		all = append(all, names...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), len(terms) > 0
+}
+
+// normalizedImage appends the tag that an image without one has
+// (imagelocality/image_locality.go).
+func normalizedImage(name string) string {
+	if strings.LastIndex(name, ":") <= strings.LastIndex(name, "/") {
+		return name + ":latest"
+	}
+	return name
+}
+
+type hostPort struct {
+	protocol v1.Protocol
+	ip       string
+	port     int32
+}
+
+func hostPorts(list []v1.ContainerPort) []hostPort {
+	var out []hostPort
+	for _, p := range list {
+		if p.HostPort <= 0 {
+			continue
+		}
+		h := hostPort{p.Protocol, p.HostIP, p.HostPort}
+		if h.ip == "" {
+			h.ip = "0.0.0.0"
+		}
+		if h.protocol == "" {
+			h.protocol = v1.ProtocolTCP
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+func (h hostPort) conflicts(o hostPort) bool {
+	return h.port == o.port && h.protocol == o.protocol && (h.ip == o.ip || h.ip == "0.0.0.0" || o.ip == "0.0.0.0")
+}

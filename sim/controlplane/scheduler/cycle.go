@@ -1,0 +1,223 @@
+package scheduler
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// How many feasible nodes are looked for (pkg/scheduler/schedule_one.go).
+const (
+	minFeasibleNodes   = 100
+	minFeasiblePercent = 5
+)
+
+// feasibleToFind is numFeasibleNodesToFind with percentageOfNodesToScore 0.
+func feasibleToFind(nodes int) int {
+	if nodes < minFeasibleNodes {
+		return nodes
+	}
+	percent := max(50-nodes/125, minFeasiblePercent)
+	return max(nodes*percent/100, minFeasibleNodes)
+}
+
+// cycle is the scheduling of one pod.
+type cycle struct {
+	s      *Scheduler
+	q      *queued
+	pod    *v1.Pod
+	c      *class
+	labels *labelSet
+
+	spread   []spreadState
+	affinity affinityState
+	affine   bool // InterPodAffinity has something to filter by
+
+	images       []imagePart
+	spreadScores []int64
+	scratch      entry
+}
+
+// failure is why a pod fits nowhere.
+type failure struct {
+	version  uint64 // Scheduler.version that it is of; 0: none
+	priority int32
+	message  string
+	plugins  plugins
+}
+
+// result is a cycle's outcome: a node, or a failure.
+type result struct {
+	node *nodeInfo
+	failure
+	// nominate: the pod's nominated node is to be set to nominated, "" for none.
+	nominate  bool
+	nominated string
+	victims   *candidate
+	noNodes   bool
+}
+
+func (s *Scheduler) newCycle(q *queued, pod *v1.Pod) *cycle {
+	ls := s.labelsOf(pod)
+	cy := &s.cycle
+	*cy = cycle{s: s, q: q, pod: pod, labels: ls, c: s.class(pod, ls), spread: cy.spread[:0],
+		affinity: affinityState{existing: cy.affinity.existing[:0], scores: cy.affinity.scores[:0]}}
+	s.remember(cy.c)
+	cy.setSpreadState()
+	cy.setAffinityState()
+	cy.affine = len(cy.c.required) > 0 || len(cy.c.anti) > 0 || len(cy.affinity.existing) > 0
+	return cy
+}
+
+// remember gives a class that is seen again a memory of nodes. The class that
+// has had one for longest gives way.
+func (s *Scheduler) remember(c *class) {
+	if c.entries != nil {
+		if len(c.entries) < len(s.slots) {
+			c.entries = append(c.entries, make([]entry, len(s.slots)-len(c.entries))...)
+		}
+		return
+	}
+	if c.uses++; c.uses < 3 {
+		return
+	}
+	for len(s.cached) > 0 && (len(s.cached)+1)*len(s.slots) > maxEntries {
+		s.cached[0].entries, s.cached[0].uses = nil, 0
+		s.cached = slices.Delete(s.cached, 0, 1)
+	}
+	c.entries = make([]entry, len(s.slots))
+	s.cached = append(s.cached, c)
+}
+
+// run finds a node for the pod.
+func (cy *cycle) run() result {
+	s, c := cy.s, cy.c
+	all := s.tree.nodes()
+	if len(all) == 0 {
+		return result{noNodes: true, nominate: true, failure: failure{message: "no nodes available to schedule pods"}}
+	}
+	if c.onlyNamed && len(c.named) == 0 {
+		return cy.failed(nil, "", "pod affinity terms conflict", nodeAffinity)
+	}
+	if f := &c.failed; f.version == s.version && f.priority == cy.q.priority && cy.q.nominated == nil && len(cy.affinity.existing) == 0 {
+		// It looked at every node: the next pod begins where this one did.
+		return result{failure: *f, nominate: true}
+	}
+	if n := cy.q.nominated; n != nil && n.node != nil && cy.filterNominated(n) == 0 {
+		return result{node: n}
+	}
+	nodes, absent := all, ""
+	if c.onlyNamed {
+		nodes, absent = cy.named(), "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+	}
+	feasible, seen := cy.feasible(nodes)
+	s.start = (s.start + len(feasible) + len(seen)) % len(all)
+	switch len(feasible) {
+	case 0:
+		var p plugins
+		for _, v := range seen {
+			p |= v.plugins()
+		}
+		if c.onlyNamed && len(seen) < len(all) {
+			p |= nodeAffinity
+		}
+		return cy.failed(seen, absent, "", p)
+	case 1:
+		return result{node: feasible[0]}
+	}
+	return result{node: cy.pick(feasible, cy.score(feasible))}
+}
+
+// named returns the nodes that the pod's affinity names.
+func (cy *cycle) named() []*nodeInfo {
+	var out []*nodeInfo
+	for _, name := range cy.c.named {
+		if n := cy.s.nodes[name]; n != nil && n.node != nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// feasible returns as many nodes as are to be scored that take the pod, and the
+// verdicts on those looked at that don't.
+func (cy *cycle) feasible(nodes []*nodeInfo) ([]*nodeInfo, []verdict) {
+	s := cy.s
+	want := feasibleToFind(len(nodes))
+	out, seen := s.feasibleScratch[:0], s.seenScratch[:0]
+	s.refused = s.refused[:0]
+	cluster := len(cy.spread) > 0 || cy.affine
+	at := 0
+	if len(nodes) > 0 {
+		at = s.start % len(nodes)
+	}
+	for range nodes {
+		n := nodes[at]
+		if at++; at == len(nodes) {
+			at = 0
+		}
+		var v verdict
+		if len(n.nominated) > 0 {
+			v = cy.filterNominated(n)
+		} else if v = cy.entry(n).why; v == 0 && cluster {
+			v = cy.filterCluster(n)
+		}
+		if v != 0 {
+			seen = append(seen, v)
+			s.refused = append(s.refused, n)
+			continue
+		}
+		// Upstream's workers stop at the one too many, which is not processed.
+		if out = append(out, n); len(out) == want {
+			break
+		}
+	}
+	s.feasibleScratch, s.seenScratch = out, seen
+	return out, seen
+}
+
+// pick returns one of the nodes with the best score, by lot.
+func (cy *cycle) pick(feasible []*nodeInfo, totals []int64) *nodeInfo {
+	best, ties := int64(-1), uint64(0)
+	for _, t := range totals {
+		switch {
+		case t > best:
+			best, ties = t, 1
+		case t == best:
+			ties++
+		}
+	}
+	k := uint64(0)
+	if ties > 1 {
+		k = cy.s.l.Uint64("scheduler/host", string(cy.q.uid), uint64(cy.q.attempts)) % ties
+	}
+	for i, t := range totals {
+		if t != best {
+			continue
+		}
+		if k == 0 {
+			return feasible[i]
+		}
+		k--
+	}
+	return nil
+}
+
+// failed runs preemption and words why the pod fits nowhere.
+func (cy *cycle) failed(seen []verdict, absent, prefilter string, p plugins) result {
+	s := cy.s
+	total := len(s.tree.nodes())
+	r := result{failure: failure{plugins: p, priority: cy.q.priority}}
+	refused := s.refused
+	if prefilter != "" {
+		refused = nil
+	}
+	post := cy.preempt(&r, refused, seen)
+	r.message = fitError(cy.c, total, seen, absent, prefilter, post)
+	// Others' anti-affinity goes by labels, which a class need not share.
+	if r.victims == nil && r.nominate && r.nominated == "" && len(cy.affinity.existing) == 0 {
+		r.version = s.version
+		cy.c.failed = r.failure
+	}
+	return r
+}

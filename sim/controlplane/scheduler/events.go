@@ -1,0 +1,239 @@
+package scheduler
+
+import (
+	v1 "k8s.io/api/core/v1"
+	corev1helper "k8s.io/component-helpers/scheduling/corev1"
+)
+
+// eventKind is what happened to the cluster.
+type eventKind uint8
+
+const (
+	nodeChange  eventKind = iota // a node came or changed
+	nodeDelete                   // a node went
+	podGone                      // a pod on a node ended or went
+	podShrunk                    // a pod on a node asks for less
+	podPlaced                    // a pod was bound to a node
+	podRelabel                   // a pod on a node changed its labels
+	selfUpdated                  // the pending pod itself changed
+)
+
+// event is a change that may make pods schedulable.
+type event struct {
+	kind    eventKind
+	node    *nodeInfo
+	oldNode *v1.Node // nil: the node is new
+	pod     *v1.Pod
+	oldPod  *v1.Pod // of a change of labels
+}
+
+// hintMemo is a class's answer to an event.
+type hintMemo struct {
+	event     uint64
+	rejectors plugins
+	queue     bool
+}
+
+// moved puts the pods back that an event may help, as the plugins' queueing
+// hints say (MoveAllToActiveOrBackoffQueue).
+func (s *Scheduler) moved(ev event) {
+	if len(s.queue.unschedulable) == 0 {
+		return
+	}
+	s.events++
+	now, woken := s.l.UnixNano(), false
+	for i := len(s.queue.unschedulable) - 1; i >= 0; i-- {
+		q := s.queue.unschedulable[i]
+		if q.preempting || ev.kind == podPlaced && q.rejectors&(podTopologySpread|interPodAffinity) == 0 {
+			continue
+		}
+		p := s.podOf(q)
+		if p == nil {
+			continue
+		}
+		ls := s.labelsOf(p)
+		c := s.class(p, ls)
+		if c.hint.event != s.events || c.hint.rejectors != q.rejectors {
+			c.hint = hintMemo{s.events, q.rejectors, s.helps(&ev, q.rejectors, p, c, ls)}
+		}
+		if c.hint.queue {
+			s.queue.requeue(q, now)
+			woken = true
+		}
+	}
+	if woken {
+		s.wake(s.delivery())
+	}
+}
+
+// helps tells whether an event may undo one of the rejections.
+func (s *Scheduler) helps(ev *event, by plugins, p *v1.Pod, c *class, ls *labelSet) bool {
+	if by == 0 {
+		return true
+	}
+	switch ev.kind {
+	case nodeChange:
+		return s.nodeHelps(ev, by, c)
+	case nodeDelete:
+		return by&podTopologySpread != 0 && hasAnyKeys(c.hard, ev.oldNode)
+	case podShrunk:
+		return by&nodeResourcesFit != 0
+	case podGone:
+		if by&nodeResourcesFit != 0 {
+			return true
+		}
+		if by&nodePorts != 0 && conflict(c.ports, s.class(ev.pod, s.labelsOf(ev.pod)).ports) {
+			return true
+		}
+	}
+	if by&podTopologySpread != 0 && s.spreadHelps(ev, p, c) {
+		return true
+	}
+	return by&interPodAffinity != 0 && s.affinityHelps(ev, c, ls)
+}
+
+func conflict(a, b []hostPort) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x.conflicts(y) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nodeHelps is the hints of a node that came or changed.
+func (s *Scheduler) nodeHelps(ev *event, by plugins, c *class) bool {
+	n, old := ev.node, ev.oldNode
+	tol := c.pod.Spec.Tolerations
+	if by&nodeUnschedulable != 0 && !n.node.Spec.Unschedulable && (old == nil || old.Spec.Unschedulable) {
+		return true
+	}
+	if by&taintToleration != 0 && !untolerated(n.node.Spec.Taints, tol) && (old == nil || untolerated(old.Spec.Taints, tol)) {
+		return true
+	}
+	if by&nodeAffinity != 0 && affinityMatches(c, n.node) && (old == nil || !affinityMatches(c, old)) {
+		return true
+	}
+	if by&nodePorts != 0 && old == nil {
+		return true
+	}
+	if by&nodeResourcesFit != 0 && fits(&c.request, n) == 0 && (old == nil || grew(&c.request, old, n)) {
+		return true
+	}
+	relabelled := old == nil || !sameLabels(old.Labels, n.node.Labels)
+	if by&podTopologySpread != 0 && (relabelled || !sameTaints(old.Spec.Taints, n.node.Spec.Taints)) &&
+		(hasKeys(c.hard, n) || old != nil && hasAnyKeys(c.hard, old)) {
+		return true
+	}
+	return by&interPodAffinity != 0 && relabelled
+}
+
+func affinityMatches(c *class, node *v1.Node) bool {
+	ok, err := c.affinity.Match(node)
+	return err == nil && ok
+}
+
+// grew tells whether a node has more than before of something that is requested.
+func grew(r *request, old *v1.Node, n *nodeInfo) bool {
+	was := amountsOf(old.Status.Allocatable)
+	if n.maxPods > old.Status.Allocatable.Pods().Value() ||
+		r.cpu > 0 && n.alloc.cpu > was.cpu || r.memory > 0 && n.alloc.memory > was.memory || r.storage > 0 && n.alloc.storage > was.storage {
+		return true
+	}
+	ext := extendedOf(old.Status.Allocatable)
+	for _, e := range r.ext {
+		if amountOf(n.allocExt, e.name) > amountOf(ext, e.name) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasAnyKeys(list []constraint, node *v1.Node) bool {
+	if node == nil {
+		return false
+	}
+	for i := range list {
+		if _, ok := node.Labels[list[i].key.name]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// spreadHelps: a pod that counts for a constraint came, went or changed.
+func (s *Scheduler) spreadHelps(ev *event, p *v1.Pod, c *class) bool {
+	if ev.pod == nil || ev.pod.Namespace != p.Namespace {
+		return false
+	}
+	counts := func(o *v1.Pod) bool {
+		if o == nil {
+			return false
+		}
+		ls := s.labelsOf(o)
+		for i := range c.hard {
+			if c.hard[i].tally.matches(s, ls) {
+				return true
+			}
+		}
+		return false
+	}
+	return counts(ev.pod) || counts(ev.oldPod)
+}
+
+// affinityHelps: a pod that affinity wants came, or one that keeps off went.
+func (s *Scheduler) affinityHelps(ev *event, c *class, ls *labelSet) bool {
+	matched := func(o *v1.Pod, terms []*term) bool {
+		if o == nil {
+			return false
+		}
+		of := s.labelsOf(o)
+		for _, t := range terms {
+			if !t.matches(s, of) {
+				return false
+			}
+		}
+		return len(terms) > 0
+	}
+	for _, t := range c.anti {
+		if ev.kind == podGone && matched(ev.pod, t.terms) || ev.kind == podRelabel && matched(ev.oldPod, t.terms) && !matched(ev.pod, t.terms) {
+			return true
+		}
+	}
+	if ev.kind != podGone {
+		return matched(ev.pod, c.required) && !matched(ev.oldPod, c.required)
+	}
+	for _, k := range s.class(ev.pod, s.labelsOf(ev.pod)).carries {
+		if k.kind == carriesAnti && k.term.matches(s, ls) {
+			return true
+		}
+	}
+	return false
+}
+
+// updated tells whether a change of a pending pod may make it schedulable; what
+// it asks for is read anew in any case.
+func (s *Scheduler) updated(q *queued, p, old *v1.Pod) bool {
+	if prio := corev1helper.PodPriority(p); prio != q.priority {
+		at := q.place
+		s.queue.put(q, nowhere)
+		q.priority = prio
+		s.queue.put(q, at)
+	}
+	if p.Status.NominatedNodeName != old.Status.NominatedNodeName {
+		s.nominate(q, p.Status.NominatedNodeName)
+		return old.Status.NominatedNodeName != "" && p.Status.NominatedNodeName == ""
+	}
+	if !sameLabels(p.Labels, old.Labels) {
+		return q.rejectors&(interPodAffinity|podTopologySpread) != 0
+	}
+	if len(p.Spec.Tolerations) != len(old.Spec.Tolerations) {
+		return q.rejectors&(taintToleration|nodeUnschedulable|podTopologySpread) != 0
+	}
+	if &p.Spec.Containers[0] != &old.Spec.Containers[0] {
+		return q.rejectors&nodeResourcesFit != 0
+	}
+	return false
+}

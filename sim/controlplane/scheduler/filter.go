@@ -1,0 +1,261 @@
+package scheduler
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	corev1helper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
+)
+
+// verdict says why a node is no place for a pod: a bit for each reason. Zero: it
+// is one.
+type verdict uint64
+
+// The reasons, in the order of the plugins. Those from whyExtended on are about
+// the class's extended resources, in their order.
+const (
+	whyUnschedulable verdict = 1 << iota
+	whyTaint
+	whyNodeAffinity
+	whyPorts
+	whyPods
+	whyCPU
+	whyMemory
+	whyStorage
+	whySpreadLabel
+	whySpread
+	whyAffinity
+	whyAnti
+	whyExistingAnti
+	whyNoVictims
+
+	whyExtended  = 16
+	maxExtended  = 46
+	unresolvable = verdict(1 << 63) // removing pods from the node would not help
+)
+
+// reasonText are upstream's words (pkg/scheduler/framework/plugins/*).
+func reasonText(c *class, bit int) string {
+	switch verdict(1) << bit {
+	case whyUnschedulable:
+		return "node(s) were unschedulable"
+	case whyTaint:
+		return "node(s) had untolerated taint(s)"
+	case whyNodeAffinity:
+		return "node(s) didn't match Pod's node affinity/selector"
+	case whyPorts:
+		return "node(s) didn't have free ports for the requested pod ports"
+	case whyPods:
+		return "Too many pods"
+	case whyCPU:
+		return "Insufficient cpu"
+	case whyMemory:
+		return "Insufficient memory"
+	case whyStorage:
+		return "Insufficient ephemeral-storage"
+	case whySpreadLabel:
+		return "node(s) didn't match pod topology spread constraints (missing required label)"
+	case whySpread:
+		return "node(s) didn't match pod topology spread constraints"
+	case whyAffinity:
+		return "node(s) didn't match pod affinity rules"
+	case whyAnti:
+		return "node(s) didn't match pod anti-affinity rules"
+	case whyExistingAnti:
+		return "node(s) didn't satisfy existing pods anti-affinity rules"
+	case whyNoVictims:
+		return "No preemption victims found for incoming pod"
+	}
+	return "Insufficient " + string(c.request.ext[bit-whyExtended].name)
+}
+
+// plugins is a set of the filters that rejected a pod.
+type plugins uint16
+
+const (
+	nodeUnschedulable plugins = 1 << iota
+	taintToleration
+	nodeAffinity
+	nodePorts
+	nodeResourcesFit
+	podTopologySpread
+	interPodAffinity
+)
+
+// plugins returns who a verdict comes from.
+func (v verdict) plugins() plugins {
+	var p plugins
+	set := func(bits verdict, plugin plugins) {
+		if v&bits != 0 {
+			p |= plugin
+		}
+	}
+	set(whyUnschedulable, nodeUnschedulable)
+	set(whyTaint, taintToleration)
+	set(whyNodeAffinity, nodeAffinity)
+	set(whyPorts, nodePorts)
+	set(whyPods|whyCPU|whyMemory|whyStorage|(1<<62-1)&^(1<<whyExtended-1), nodeResourcesFit)
+	set(whySpread|whySpreadLabel, podTopologySpread)
+	set(whyAffinity|whyAnti|whyExistingAnti, interPodAffinity)
+	return p
+}
+
+// filterNode runs the filters that look at the pod's class and the node alone.
+func filterNode(c *class, n *nodeInfo) verdict {
+	tolerations := c.pod.Spec.Tolerations
+	if n.node.Spec.Unschedulable && !tolerates(tolerations, &v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}) {
+		return whyUnschedulable | unresolvable
+	}
+	if untolerated(n.node.Spec.Taints, tolerations) {
+		return whyTaint | unresolvable
+	}
+	if c.selective {
+		if ok, err := c.affinity.Match(n.node); err != nil || !ok {
+			return whyNodeAffinity | unresolvable
+		}
+	}
+	for _, p := range c.ports {
+		if slices.ContainsFunc(n.ports, p.conflicts) {
+			return whyPorts
+		}
+	}
+	return fits(&c.request, n)
+}
+
+// fits is NodeResourcesFit.Filter.
+func fits(r *request, n *nodeInfo) verdict {
+	var v verdict
+	if n.pods+1 > n.maxPods {
+		v |= whyPods
+	}
+	if r.nothing() {
+		return v
+	}
+	short := func(need, used, alloc int64, why verdict) {
+		if need > 0 && need > alloc-used {
+			v |= why
+			if need > alloc {
+				v |= unresolvable
+			}
+		}
+	}
+	used := n.requested()
+	short(r.cpu, used.cpu, n.alloc.cpu, whyCPU)
+	short(r.memory, used.memory, n.alloc.memory, whyMemory)
+	short(r.storage, used.storage, n.alloc.storage, whyStorage)
+	for i, e := range r.ext {
+		short(e.amount, n.extUsed(e.name), amountOf(n.allocExt, e.name), 1<<(whyExtended+min(i, maxExtended-1)))
+	}
+	return v
+}
+
+func tolerates(list []v1.Toleration, t *v1.Taint) bool {
+	return corev1helper.TolerationsTolerateTaint(klog.Logger{}, list, t, false)
+}
+
+// untolerated tells whether a taint keeps new pods with the tolerations off.
+func untolerated(taints []v1.Taint, list []v1.Toleration) bool {
+	for i := range taints {
+		t := &taints[i]
+		if (t.Effect == v1.TaintEffectNoSchedule || t.Effect == v1.TaintEffectNoExecute) && !tolerates(list, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// filter runs all filters as the node stands.
+func (cy *cycle) filter(n *nodeInfo) verdict {
+	if v := cy.entry(n).why; v != 0 {
+		return v
+	}
+	return cy.filterCluster(n)
+}
+
+// filterCluster runs the filters that look at other nodes' pods too.
+func (cy *cycle) filterCluster(n *nodeInfo) verdict {
+	if len(cy.spread) > 0 {
+		if v := cy.filterSpread(n); v != 0 {
+			return v
+		}
+	}
+	if cy.affine {
+		return cy.filterAffinity(n)
+	}
+	return 0
+}
+
+// filterNominated runs all filters with the pods of no lower priority that are
+// nominated to the node, then without them: the pod must fit either way
+// (framework.RunFilterPluginsWithNominatedPods).
+func (cy *cycle) filterNominated(n *nodeInfo) verdict {
+	var added []*v1.Pod
+	for _, q := range n.nominated {
+		if q.priority < cy.q.priority || q.uid == cy.q.uid {
+			continue
+		}
+		if p := cy.s.podOf(q); p != nil {
+			added = append(added, p)
+		}
+	}
+	if len(added) == 0 {
+		return cy.filter(n)
+	}
+	for _, p := range added {
+		cy.move(p, n, 1)
+	}
+	v := cy.filter(n)
+	for _, p := range added {
+		cy.move(p, n, -1)
+	}
+	if v != 0 {
+		return v
+	}
+	return cy.filter(n)
+}
+
+// move puts a pod on a node, or takes it off, for what follows in the cycle.
+func (cy *cycle) move(p *v1.Pod, n *nodeInfo, sign int64) {
+	ls := cy.s.place(p, n, sign)
+	if p.DeletionTimestamp == nil { // others don't count for spreading
+		cy.adjustSpread(ls, n, sign)
+	}
+}
+
+// fitError words why a pod fits nowhere (framework.FitError). absent is said of
+// the nodes that were not looked at.
+func fitError(c *class, total int, seen []verdict, absent, prefilter, postfilter string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "0/%d nodes are available:", total)
+	if prefilter != "" {
+		fmt.Fprintf(&b, " %s.", prefilter)
+	} else {
+		var counts [64]int
+		for _, v := range seen {
+			for v &^= unresolvable; v != 0; v &= v - 1 {
+				counts[bits.TrailingZeros64(uint64(v))]++
+			}
+		}
+		var parts []string
+		for bit, k := range counts {
+			if k > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", k, reasonText(c, bit)))
+			}
+		}
+		if len(seen) < total && absent != "" {
+			parts = append(parts, fmt.Sprintf("%d %s", total-len(seen), absent))
+		}
+		slices.Sort(parts)
+		if len(parts) > 0 {
+			fmt.Fprintf(&b, " %s.", strings.Join(parts, ", "))
+		}
+	}
+	if postfilter != "" {
+		b.WriteString(" " + postfilter)
+	}
+	return b.String()
+}

@@ -1,0 +1,313 @@
+package scheduler
+
+import (
+	"container/heap"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helper "k8s.io/component-helpers/scheduling/corev1"
+)
+
+// The queue's times (pkg/scheduler/backend/queue, apis/config/v1/defaults.go).
+const (
+	podInitialBackoff = time.Second
+	podMaxBackoff     = 10 * time.Second
+	// backoffWindow is what ends of back-off are rounded down to.
+	backoffWindow = time.Second
+	// A pod stays unschedulable for no longer than this without a try; it is
+	// looked for every flushInterval.
+	maxInUnschedulable = 5 * time.Minute
+	flushInterval      = 30 * time.Second
+)
+
+// place is where a pod that has no node is.
+type place uint8
+
+const (
+	nowhere       place = iota // being scheduled or bound
+	gated                      // it has scheduling gates
+	arriving                   // not yet heard of
+	active                     // to be tried
+	backingOff                 // to be tried when nothing is active, or when its back-off ends
+	errorBackoff               // to be tried when its back-off ends
+	unschedulable              // until something changes
+)
+
+// queued is a pod without a node.
+type queued struct {
+	namespace, name string
+	uid             types.UID
+	priority        int32
+	place           place
+	index           int    // in its heap or list
+	seq             uint64 // of its coming, for ties
+	timestamp       int64  // ns, of its last coming to a queue
+	attempts        int
+	// unschedulable and errors count tries for the back-off.
+	unschedulable, errors int
+	backoffUntil          int64 // ns; 0: to be computed
+	rejectors             plugins
+	nominated             *nodeInfo
+	// preempting: its evictions are under way, so nothing wakes it.
+	preempting bool
+	flushed    bool
+}
+
+func (q *queued) before(o *queued) bool {
+	if q.priority != o.priority {
+		return q.priority > o.priority
+	}
+	if q.timestamp != o.timestamp {
+		return q.timestamp < o.timestamp
+	}
+	return q.seq < o.seq
+}
+
+// backoffEnd returns when the pod's back-off ends: 0 when it has none.
+func (q *queued) backoffEnd() int64 {
+	count := q.unschedulable
+	if q.errors > 0 {
+		count = q.errors
+	}
+	if count == 0 {
+		return 0
+	}
+	if q.backoffUntil == 0 {
+		d := podMaxBackoff
+		if count < 5 {
+			d = min(podInitialBackoff<<(count-1), podMaxBackoff)
+		}
+		q.backoffUntil = window(q.timestamp + int64(d))
+	}
+	return q.backoffUntil
+}
+
+func window(ns int64) int64 { return ns - ns%int64(backoffWindow) }
+
+// podHeap is a heap of pods, in the order of less.
+type podHeap struct {
+	items []*queued
+	less  func(a, b *queued) bool
+}
+
+func (h *podHeap) Len() int           { return len(h.items) }
+func (h *podHeap) Less(i, j int) bool { return h.less(h.items[i], h.items[j]) }
+func (h *podHeap) Push(x any)         { q := x.(*queued); q.index = len(h.items); h.items = append(h.items, q) }
+func (h *podHeap) Swap(i, j int) {
+	h.items[i], h.items[j] = h.items[j], h.items[i]
+	h.items[i].index, h.items[j].index = i, j
+}
+func (h *podHeap) Pop() any {
+	k := len(h.items) - 1
+	q := h.items[k]
+	h.items[k] = nil
+	h.items = h.items[:k]
+	return q
+}
+
+// queue holds the pods that have no node.
+type queue struct {
+	active, backoff, errors podHeap
+	unschedulable           []*queued
+	seq                     uint64
+}
+
+func newQueue() queue {
+	active := func(a, b *queued) bool { return a.before(b) }
+	byEnd := func(a, b *queued) bool {
+		if x, y := a.backoffEnd(), b.backoffEnd(); x != y {
+			return x < y
+		}
+		return a.before(b)
+	}
+	return queue{active: podHeap{less: active}, backoff: podHeap{less: byEnd}, errors: podHeap{less: byEnd}}
+}
+
+// put moves a pod to a place.
+func (u *queue) put(q *queued, to place) {
+	switch q.place {
+	case active:
+		heap.Remove(&u.active, q.index)
+	case backingOff:
+		heap.Remove(&u.backoff, q.index)
+	case errorBackoff:
+		heap.Remove(&u.errors, q.index)
+	case unschedulable:
+		k := len(u.unschedulable) - 1
+		last := u.unschedulable[k]
+		u.unschedulable[q.index], last.index = last, q.index
+		u.unschedulable[k] = nil
+		u.unschedulable = u.unschedulable[:k]
+	}
+	q.place = to
+	switch to {
+	case active:
+		heap.Push(&u.active, q)
+	case backingOff:
+		heap.Push(&u.backoff, q)
+	case errorBackoff:
+		heap.Push(&u.errors, q)
+	case unschedulable:
+		q.index = len(u.unschedulable)
+		u.unschedulable = append(u.unschedulable, q)
+	}
+}
+
+// pop takes the next pod to be tried; nil when there is none. When nothing is
+// active, the first that backs off is tried early (KEP-5142).
+func (u *queue) pop(now int64) *queued {
+	for _, h := range []*podHeap{&u.backoff, &u.errors} {
+		for len(h.items) > 0 && h.items[0].backoffEnd() < window(now) {
+			u.put(h.items[0], active)
+		}
+	}
+	var q *queued
+	switch {
+	case len(u.active.items) > 0:
+		q = u.active.items[0]
+	case len(u.backoff.items) > 0:
+		q = u.backoff.items[0]
+	default:
+		return nil
+	}
+	u.put(q, nowhere)
+	q.attempts++
+	q.backoffUntil = 0
+	return q
+}
+
+// requeue puts a pod where it is tried again: at once, or after its back-off.
+func (u *queue) requeue(q *queued, now int64) {
+	switch end := q.backoffEnd(); {
+	case end == 0 || end < window(now):
+		u.put(q, active)
+	case q.rejectors == 0:
+		u.put(q, errorBackoff)
+	default:
+		u.put(q, backingOff)
+	}
+}
+
+// known notes a pod that the scheduler is to place, and how it has changed.
+func (s *Scheduler) known(p, old *v1.Pod) {
+	q := s.pending[p.UID]
+	if q == nil {
+		s.queue.seq++
+		q = &queued{namespace: p.Namespace, name: p.Name, uid: p.UID, priority: corev1helper.PodPriority(p), seq: s.queue.seq}
+		s.pending[p.UID] = q
+		s.nominate(q, p.Status.NominatedNodeName)
+		if len(p.Spec.SchedulingGates) > 0 {
+			q.place = gated
+			return
+		}
+		s.arrive(q)
+		return
+	}
+	if old == nil || q.place == nowhere {
+		return
+	}
+	if q.place == gated {
+		if len(p.Spec.SchedulingGates) == 0 {
+			s.arrive(q)
+		}
+		return
+	}
+	if s.updated(q, p, old) && q.place == unschedulable && !q.preempting {
+		s.queue.requeue(q, s.l.UnixNano())
+		s.wake(s.delivery())
+	}
+}
+
+// arrive has the queue hear of a pod after the watch's latency, in order.
+func (s *Scheduler) arrive(q *queued) {
+	q.place = arriving
+	at := max(s.l.UnixNano()+int64(s.delivery()), s.lastArrival)
+	s.lastArrival = at
+	s.arrivals = append(s.arrivals, arrival{q, at})
+	if len(s.arrivals) == 1 {
+		s.wake(time.Duration(at - s.l.UnixNano()))
+	}
+}
+
+type arrival struct {
+	q  *queued
+	at int64
+}
+
+// admit takes in the pods whose arrival has come.
+func (s *Scheduler) admit(now int64) {
+	i := 0
+	for ; i < len(s.arrivals) && s.arrivals[i].at <= now; i++ {
+		if q := s.arrivals[i].q; q.place == arriving {
+			q.timestamp = now
+			s.queue.put(q, active)
+		}
+		s.arrivals[i] = arrival{}
+	}
+	if s.arrivals = s.arrivals[i:]; len(s.arrivals) == 0 {
+		s.arrivals = nil
+	}
+}
+
+// forget drops a pod that has a node or is gone.
+func (s *Scheduler) forget(uid types.UID) {
+	q := s.pending[uid]
+	if q == nil {
+		return
+	}
+	s.queue.put(q, nowhere)
+	s.nominate(q, "")
+	delete(s.pending, uid)
+}
+
+// nominate sets the node that a pod waits for; "" for none.
+func (s *Scheduler) nominate(q *queued, node string) {
+	if q.nominated != nil {
+		if q.nominated.name == node {
+			return
+		}
+		n := q.nominated
+		for i, o := range n.nominated {
+			if o == q {
+				n.nominated = append(n.nominated[:i:i], n.nominated[i+1:]...)
+				break
+			}
+		}
+		q.nominated = nil
+		s.version++
+		s.release(n)
+	}
+	if node != "" {
+		q.nominated = s.info(node)
+		q.nominated.nominated = append(q.nominated.nominated, q)
+		s.version++
+	}
+}
+
+// flush has pods tried again that were left alone for five minutes.
+func (s *Scheduler) flush() {
+	now := s.l.UnixNano()
+	for i := len(s.queue.unschedulable) - 1; i >= 0; i-- {
+		q := s.queue.unschedulable[i]
+		if now-q.timestamp > int64(maxInUnschedulable) && !q.preempting {
+			s.queue.requeue(q, now)
+		}
+	}
+	s.wake(0)
+	s.armFlush()
+}
+
+// armFlush sets the timer of the next flush that finds something. Flushes are
+// at multiples of their interval after the scheduler's start.
+func (s *Scheduler) armFlush() {
+	if len(s.queue.unschedulable) == 0 || s.flusher.Set() {
+		return
+	}
+	oldest := s.queue.unschedulable[0].timestamp
+	for _, q := range s.queue.unschedulable {
+		oldest = min(oldest, q.timestamp)
+	}
+	due := max(oldest+int64(maxInUnschedulable), s.l.UnixNano()) - s.started
+	s.flusher.Reset(time.Duration(s.started + (due/int64(flushInterval)+1)*int64(flushInterval) - s.l.UnixNano()))
+}

@@ -1,0 +1,464 @@
+package scheduler
+
+import (
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1helper "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// batch is how many pods are tried in one step of the loop.
+const batch = 256
+
+// Options configure a Scheduler.
+type Options struct {
+	// Group is what it dies with. It runs on the group's loop, the API's.
+	Group *loop.Group
+	// API is where it reads, binds and evicts. Events is where its events go:
+	// kube-scheduler has a client of its own for them, with the same limits.
+	// Nil means API.
+	API, Events *apiserver.Component
+	// SchedulerNames are the profiles, all with the default plugins. Nil means
+	// default-scheduler.
+	SchedulerNames []string
+	// CycleTime is how long the scheduling of one pod takes. Zero takes no time.
+	CycleTime time.Duration
+}
+
+// Scheduler assigns pods to nodes.
+type Scheduler struct {
+	opts   Options
+	server *apiserver.Server
+	l      *loop.Loop
+	queue  queue
+	// pending are the pods without a node, also those being bound.
+	pending     map[types.UID]*queued
+	arrivals    []arrival
+	lastArrival int64 // ns
+	timer       *loop.Timer
+	flusher     *loop.Timer
+	started     int64 // ns
+	requests    pump
+	recorder    *recorder
+
+	nodes   map[string]*nodeInfo
+	slots   []*nodeInfo
+	free    []int
+	lastGen []uint32 // by slot: gen of the last node that had it
+	tree    nodeTree
+	start   int // index into the nodes where the next search begins
+	assumed map[types.UID]*assumption
+	resized map[types.UID]*request // what pods ask for while that is not what their class does
+	// priorities counts the pods on nodes by priority.
+	priorities map[int32]int
+
+	labelSets      map[string]*labelSet
+	byIdentity     map[identity]*labelSet
+	tallies        []*tally
+	tallyByID      map[string]*tally
+	carriers       []*carrier
+	carrierByID    map[string]*carrier
+	keys           []*topoKey
+	keyByName      map[string]*topoKey
+	hostname       *topoKey // of the default spreading
+	zone           *topoKey
+	relabelScratch []int32
+	services       map[string]int // by namespace
+	images         map[string]*imageState
+
+	classes map[classKey]*class
+	cached  []*class // those that remember nodes, the longest first
+
+	version     uint64 // of all that decides where pods fit
+	imageGen    uint32
+	selectorGen uint64 // of services and controllers
+	epoch       uint64 // of classes
+	events      uint64
+
+	cycle           cycle
+	feasibleScratch []*nodeInfo
+	refused         []*nodeInfo
+	seenScratch     []verdict
+	totalScratch    []int64
+	rawScratch      []rawScores
+	spreadScratch   []int64
+	zoneScratch     []float64
+	imageScratch    []imagePart
+}
+
+// assumption is a pod that is placed and not yet bound.
+type assumption struct {
+	pod  *v1.Pod
+	node *nodeInfo
+}
+
+// New returns a scheduler that works from now on, also on the pods that are
+// there.
+func New(opts Options) *Scheduler {
+	if opts.SchedulerNames == nil {
+		opts.SchedulerNames = []string{v1.DefaultSchedulerName}
+	}
+	if opts.Events == nil {
+		opts.Events = opts.API
+	}
+	s := &Scheduler{
+		opts: opts, server: opts.API.Server(), l: opts.Group.Loop(), queue: newQueue(),
+		pending: map[types.UID]*queued{}, nodes: map[string]*nodeInfo{}, assumed: map[types.UID]*assumption{},
+		resized: map[types.UID]*request{}, priorities: map[int32]int{},
+		labelSets: map[string]*labelSet{}, byIdentity: map[identity]*labelSet{},
+		tallyByID: map[string]*tally{}, keyByName: map[string]*topoKey{}, carrierByID: map[string]*carrier{},
+		services: map[string]int{}, images: map[string]*imageState{}, classes: map[classKey]*class{},
+		version: 1, selectorGen: 1, imageGen: 1, epoch: 1,
+	}
+	s.started = s.l.UnixNano()
+	s.hostname, s.zone = s.topoKey(v1.LabelHostname), s.topoKey(v1.LabelTopologyZone)
+	s.timer = opts.Group.NewTimer("kube-scheduler", s.step)
+	s.flusher = opts.Group.NewTimer("kube-scheduler flush", s.flush)
+	s.requests = pump{group: opts.Group, name: "kube-scheduler request"}
+	s.recorder = newRecorder(opts.Group, opts.Events)
+	for _, n := range s.server.Nodes() {
+		s.setNode(n)
+	}
+	for _, svc := range apiserver.Objects[*v1.Service](s.server.Store(), apiserver.KindService) {
+		s.services[svc.Namespace]++
+	}
+	for _, p := range s.server.Pods() {
+		s.onPod(p, nil)
+	}
+	s.server.OnChange(s.onChange)
+	return s
+}
+
+// Pending returns how many pods wait for a node, those being bound with them.
+func (s *Scheduler) Pending() int { return len(s.pending) }
+
+// QueueLengths returns how many pods wait to be tried, back off, and are
+// unschedulable until something changes.
+func (s *Scheduler) QueueLengths() (active, backoff, unschedulable int) {
+	return len(s.queue.active.items) + len(s.arrivals), len(s.queue.backoff.items) + len(s.queue.errors.items), len(s.queue.unschedulable)
+}
+
+func (s *Scheduler) onChange(c apiserver.Change) {
+	if s.opts.Group.Dead() {
+		return
+	}
+	switch c.Kind {
+	case apiserver.KindPod:
+		pod, _ := c.New.(*v1.Pod)
+		old, _ := c.Old.(*v1.Pod)
+		if c.Type == watch.Deleted {
+			pod = nil
+		}
+		s.onPod(pod, old)
+	case apiserver.KindNode:
+		if c.Type == watch.Deleted {
+			s.dropNode(c.New.GetName())
+		} else {
+			s.setNode(c.New.(*v1.Node))
+		}
+	case apiserver.KindService:
+		s.onService(&c)
+	case apiserver.KindReplicaSet, apiserver.KindStatefulSet:
+		if c.Type != watch.Modified || controllerSelector(c.New) != controllerSelector(c.Old) {
+			s.selectorGen++
+		}
+	case apiserver.KindNamespace:
+		if c.Type == watch.Modified && !sameLabels(c.New.GetLabels(), c.Old.GetLabels()) {
+			s.forgetTallies()
+			s.version++
+		}
+	}
+}
+
+func (s *Scheduler) onService(c *apiserver.Change) {
+	switch c.Type {
+	case watch.Added:
+		s.services[c.New.GetNamespace()]++
+	case watch.Deleted:
+		s.services[c.New.GetNamespace()]--
+	default:
+		if sameLabels(c.New.(*v1.Service).Spec.Selector, c.Old.(*v1.Service).Spec.Selector) {
+			return
+		}
+	}
+	s.selectorGen++
+}
+
+// controllerSelector returns what identifies a controller's selector.
+func controllerSelector(o apiserver.Object) string {
+	switch o := o.(type) {
+	case *appsv1.ReplicaSet:
+		if o.Spec.Selector != nil {
+			return labels.Set(o.Spec.Selector.MatchLabels).String()
+		}
+	case *appsv1.StatefulSet:
+		if o.Spec.Selector != nil {
+			return labels.Set(o.Spec.Selector.MatchLabels).String()
+		}
+	}
+	return ""
+}
+
+// holds tells whether a pod takes up room on a node.
+func holds(p *v1.Pod) bool {
+	return p != nil && p.Spec.NodeName != "" && p.Status.Phase != v1.PodSucceeded && p.Status.Phase != v1.PodFailed
+}
+
+// ours tells whether a pod is to be placed.
+func (s *Scheduler) ours(p *v1.Pod) bool {
+	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && slices.Contains(s.opts.SchedulerNames, p.Spec.SchedulerName)
+}
+
+// onPod takes a pod's change over; pod is nil when it is gone.
+func (s *Scheduler) onPod(pod, old *v1.Pod) {
+	was, is := holds(old), holds(pod)
+	switch {
+	case is && !was:
+		s.arrived(pod)
+	case was && !is:
+		n := s.info(old.Spec.NodeName)
+		s.dropLabels(s.place(old, n, -1))
+		delete(s.resized, old.UID)
+		s.version++
+		s.moved(event{kind: podGone, node: n, pod: old})
+		s.release(n)
+	case is && was:
+		s.changed(pod, old)
+	}
+	if pod == nil || !s.ours(pod) {
+		uid := types.UID("")
+		if pod != nil {
+			uid = pod.UID
+		} else {
+			uid = old.UID
+		}
+		if a := s.assumed[uid]; a != nil && (pod == nil || pod.Spec.NodeName == "") {
+			s.unassume(a)
+		}
+		s.forget(uid)
+		return
+	}
+	s.known(pod, old)
+}
+
+// arrived counts a pod that has a node now, by our hand or another's.
+func (s *Scheduler) arrived(pod *v1.Pod) {
+	if a := s.assumed[pod.UID]; a != nil {
+		if a.node.name == pod.Spec.NodeName && sameLabels(a.pod.Labels, pod.Labels) {
+			delete(s.assumed, pod.UID)
+			a.node.assumed = slices.DeleteFunc(a.node.assumed, func(p *v1.Pod) bool { return p == a.pod })
+			s.moved(event{kind: podPlaced, node: a.node, pod: pod})
+			return
+		}
+		s.unassume(a)
+	}
+	n := s.info(pod.Spec.NodeName)
+	s.place(pod, n, 1)
+	s.version++
+	s.moved(event{kind: podPlaced, node: n, pod: pod})
+}
+
+// unassume takes a pod off the node that it was not bound to.
+func (s *Scheduler) unassume(a *assumption) {
+	delete(s.assumed, a.pod.UID)
+	a.node.assumed = slices.DeleteFunc(a.node.assumed, func(p *v1.Pod) bool { return p == a.pod })
+	s.place(a.pod, a.node, -1)
+	s.version++
+	s.moved(event{kind: podGone, node: a.node, pod: a.pod})
+	s.release(a.node)
+}
+
+// changed takes over a change of a pod on a node.
+func (s *Scheduler) changed(pod, old *v1.Pod) {
+	n := s.info(pod.Spec.NodeName)
+	if !sameLabels(pod.Labels, old.Labels) {
+		s.dropLabels(s.place(old, n, -1))
+		s.place(pod, n, 1)
+		s.version++
+		s.moved(event{kind: podRelabel, node: n, pod: pod, oldPod: old})
+	} else if pod.DeletionTimestamp != nil && old.DeletionTimestamp == nil {
+		s.populate(s.labelsOf(pod), n, -1, 1)
+		s.version++
+	}
+	if &pod.Spec.Containers[0] != &old.Spec.Containers[0] || pod.Spec.Resources != old.Spec.Resources || resizing(pod) || resizing(old) {
+		s.resize(pod, old, n)
+	}
+}
+
+func resizing(p *v1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodResizePending || c.Type == v1.PodResizeInProgress
+	})
+}
+
+// resize counts anew what a pod asks for.
+func (s *Scheduler) resize(pod, old *v1.Pod, n *nodeInfo) {
+	was := *s.requestOf(old, s.class(old, s.labelsOf(old)))
+	is := requestOf(pod)
+	if c := s.class(pod, s.labelsOf(pod)); c.request.equal(&is) {
+		delete(s.resized, pod.UID)
+	} else {
+		s.resized[pod.UID] = &is
+	}
+	if was.equal(&is) {
+		return
+	}
+	n.count(&was, nil, -1)
+	n.count(&is, nil, 1)
+	s.version++
+	s.moved(event{kind: podShrunk, node: n, pod: pod})
+}
+
+func (r *request) equal(o *request) bool {
+	return r.amounts == o.amounts && r.scoreCPU == o.scoreCPU && r.scoreMemory == o.scoreMemory && slices.Equal(r.ext, o.ext)
+}
+
+// requestOf returns what a pod on a node is counted with.
+func (s *Scheduler) requestOf(p *v1.Pod, c *class) *request {
+	if len(s.resized) > 0 {
+		if r := s.resized[p.UID]; r != nil {
+			return r
+		}
+	}
+	return &c.request
+}
+
+// place counts a pod in on a node (sign 1) or out (-1).
+func (s *Scheduler) place(p *v1.Pod, n *nodeInfo, sign int64) *labelSet {
+	ls := s.labelsOf(p)
+	c := s.class(p, ls)
+	n.count(s.requestOf(p, c), c.ports, sign)
+	live, dying := int32(sign), int32(0)
+	if p.DeletionTimestamp != nil {
+		live, dying = 0, live
+	}
+	s.populate(ls, n, live, dying)
+	for _, k := range c.carries {
+		k.add(n, int32(sign))
+	}
+	s.priorities[corev1helper.PodPriority(p)] += int(sign)
+	return ls
+}
+
+// lowest returns the lowest priority of the pods on nodes; false: there are none.
+func (s *Scheduler) lowest() (int32, bool) {
+	var low int32
+	found := false
+	for p, k := range s.priorities { //drydock:unordered minimum
+		if k > 0 && (!found || p < low) {
+			low, found = p, true
+		}
+	}
+	return low, found
+}
+
+// podsOn returns the pods that take up room on a node, also those that are to be
+// bound to it. The slice is good until the next write.
+func (s *Scheduler) podsOn(n *nodeInfo) []*v1.Pod {
+	var out []*v1.Pod
+	for _, p := range s.server.Store().PodsOnNode(n.name) {
+		if holds(p) {
+			out = append(out, p)
+		}
+	}
+	return append(out, n.assumed...)
+}
+
+// podOf returns the pod that waits; nil when it is gone.
+func (s *Scheduler) podOf(q *queued) *v1.Pod {
+	p := s.server.Pod(q.namespace, q.name)
+	if p == nil || p.UID != q.uid {
+		return nil
+	}
+	return p
+}
+
+// delivery draws how late a change is heard of.
+func (s *Scheduler) delivery() time.Duration { return s.opts.API.Delivery() }
+
+// wake has the queue worked on after d at the latest.
+func (s *Scheduler) wake(d time.Duration) {
+	if !s.timer.Set() || s.timer.When().Sub(s.l.Now()) > d {
+		s.timer.Reset(d)
+	}
+}
+
+// step tries the next pods.
+func (s *Scheduler) step() {
+	if s.opts.API.Cut() {
+		s.timer.Reset(time.Second) // nothing new is heard
+		return
+	}
+	now := s.l.UnixNano()
+	s.admit(now)
+	s.trimTallies()
+	for range batch {
+		q := s.queue.pop(now)
+		if q == nil {
+			break
+		}
+		s.schedule(q)
+		if s.opts.CycleTime > 0 {
+			break
+		}
+	}
+	s.armFlush()
+	if len(s.queue.active.items)+len(s.queue.backoff.items) > 0 {
+		s.wake(s.opts.CycleTime)
+	}
+	if len(s.arrivals) > 0 {
+		s.wake(max(0, time.Duration(s.arrivals[0].at-now)))
+	}
+	if len(s.queue.errors.items) > 0 {
+		s.wake(max(0, time.Duration(s.queue.errors.items[0].backoffEnd()+int64(backoffWindow)-now)))
+	}
+}
+
+// schedule is one cycle: the pod is placed, or told why not.
+func (s *Scheduler) schedule(q *queued) {
+	pod := s.podOf(q)
+	if pod == nil || !s.ours(pod) || s.assumed[q.uid] != nil {
+		return
+	}
+	r := s.newCycle(q, pod).run()
+	if r.node == nil {
+		s.refuse(q, pod, &r)
+		return
+	}
+	s.nominate(q, "")
+	a := &assumption{pod, r.node}
+	s.assumed[q.uid] = a
+	r.node.assumed = append(r.node.assumed, pod)
+	s.place(pod, r.node, 1)
+	s.version++
+	s.bind(q, a)
+}
+
+// refuse puts a pod aside that fits nowhere (handleSchedulingFailure).
+func (s *Scheduler) refuse(q *queued, pod *v1.Pod, r *result) {
+	q.timestamp = s.l.UnixNano()
+	q.rejectors = r.plugins
+	if r.plugins == 0 {
+		q.errors++
+		s.queue.put(q, errorBackoff)
+	} else {
+		q.unschedulable++
+		q.errors = 0
+		s.queue.put(q, unschedulable)
+	}
+	if r.nominate {
+		s.nominate(q, r.nominated)
+	}
+	if r.victims != nil {
+		s.evict(q, pod, r.victims)
+	}
+	s.tell(pod, v1.PodReasonUnschedulable, r.message, r.nominate, r.nominated)
+}

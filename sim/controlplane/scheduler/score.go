@@ -1,0 +1,216 @@
+package scheduler
+
+import (
+	"math"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+const maxNodeScore = 100
+
+// Weights of the default plugins (pkg/scheduler/apis/config/v1/default_plugins.go).
+const (
+	weightTaintToleration   = 3
+	weightNodeAffinity      = 2
+	weightPodTopologySpread = 2
+	weightInterPodAffinity  = 2
+	// NodeResourcesFit, NodeResourcesBalancedAllocation and ImageLocality have 1.
+)
+
+// Bounds of the images' sizes that count (plugins/imagelocality).
+const (
+	imageMin          = 23 << 20
+	imageContainerMax = 1000 << 20
+)
+
+// entry is what a class remembers of a node.
+type entry struct {
+	why       verdict
+	gen       uint32 // nodeInfo.gen that the rest is of; 0: none
+	imageGen  uint32 // Scheduler.imageGen that images is of
+	preferred int32  // NodeAffinity's raw score
+	taints    int16  // TaintToleration's
+	resources int16  // NodeResourcesFit's and NodeResourcesBalancedAllocation's together
+	images    int16
+}
+
+// entry returns what the class knows of a node, brought up to date.
+func (cy *cycle) entry(n *nodeInfo) *entry {
+	e := &cy.scratch
+	if n.slot < len(cy.c.entries) {
+		e = &cy.c.entries[n.slot]
+		if e.gen == n.gen {
+			return e
+		}
+	}
+	*e = entry{gen: n.gen, why: filterNode(cy.c, n), imageGen: cy.s.imageGen - 1}
+	if e.why == 0 {
+		e.resources = int16(leastAllocated(&cy.c.request, n) + balanced(&cy.c.request, n))
+		e.taints = int16(intolerable(n.node.Spec.Taints, cy.c.prefer))
+		if cy.c.preferred != nil {
+			e.preferred = int32(cy.c.preferred.Score(n.node))
+		}
+	}
+	return e
+}
+
+// leastAllocated is NodeResourcesFit's default strategy.
+func leastAllocated(r *request, n *nodeInfo) int64 {
+	var total, weights int64
+	for _, x := range [2][2]int64{
+		{sum(n.scoreCPU.value(), r.scoreCPU), n.alloc.cpu},
+		{sum(n.scoreMemory.value(), r.scoreMemory), n.alloc.memory},
+	} {
+		if x[1] == 0 {
+			continue
+		}
+		weights++
+		if x[0] <= x[1] {
+			total += percent(x[1]-x[0], x[1])
+		}
+	}
+	if weights == 0 {
+		return 0
+	}
+	return total / weights
+}
+
+// balanced is NodeResourcesBalancedAllocation; pods that request neither CPU nor
+// memory are not scored.
+func balanced(r *request, n *nodeInfo) int64 {
+	if r.cpu == 0 && r.memory == 0 {
+		return 0
+	}
+	used := n.requested()
+	with := balance(sum(used.cpu, r.cpu), sum(used.memory, r.memory), n)
+	without := balance(used.cpu, used.memory, n)
+	return maxNodeScore/2 + (maxNodeScore/2+with-without)/2
+}
+
+func balance(cpu, memory int64, n *nodeInfo) int64 {
+	if n.alloc.cpu == 0 || n.alloc.memory == 0 {
+		return maxNodeScore
+	}
+	a := min(float64(cpu)/float64(n.alloc.cpu), 1)
+	b := min(float64(memory)/float64(n.alloc.memory), 1)
+	return int64((1 - math.Abs((a-b)/2)) * maxNodeScore)
+}
+
+// preferTolerations returns the tolerations that TaintToleration's score is of.
+func preferTolerations(list []v1.Toleration) []v1.Toleration {
+	var out []v1.Toleration
+	for _, t := range list {
+		if t.Effect == "" || t.Effect == v1.TaintEffectPreferNoSchedule {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// intolerable counts the PreferNoSchedule taints that are not tolerated.
+func intolerable(taints []v1.Taint, prefer []v1.Toleration) int {
+	k := 0
+	for i := range taints {
+		if taints[i].Effect == v1.TaintEffectPreferNoSchedule && !tolerates(prefer, &taints[i]) {
+			k++
+		}
+	}
+	return k
+}
+
+// imagePart is what one image of the pod counts for on the nodes that have it.
+type imagePart struct {
+	state *imageState
+	size  int64
+}
+
+// setImages finds the pod's images that could count; none when they are too small
+// together.
+func (cy *cycle) setImages() {
+	cy.images = cy.s.imageScratch[:0]
+	var all int64
+	for _, name := range cy.c.images {
+		if st := cy.s.images[name]; st != nil && st.nodes > 0 {
+			size := int64(float64(st.size) * (float64(st.nodes) / float64(cy.s.tree.size)))
+			cy.images = append(cy.images, imagePart{st, size})
+			all += size
+		}
+	}
+	if all <= imageMin {
+		cy.images = cy.images[:0]
+	}
+	cy.s.imageScratch = cy.images
+}
+
+// imageLocality is ImageLocality.Score.
+func (cy *cycle) imageLocality(n *nodeInfo, e *entry) int64 {
+	if len(cy.images) == 0 {
+		return 0
+	}
+	if e.imageGen == cy.s.imageGen {
+		return int64(e.images)
+	}
+	var size int64
+	for _, im := range cy.images {
+		if n.images[im.state] {
+			size += im.size
+		}
+	}
+	most := int64(imageContainerMax) * int64(cy.c.containers)
+	size = min(max(size, imageMin), most)
+	e.imageGen, e.images = cy.s.imageGen, int16(maxNodeScore*(size-imageMin)/(most-imageMin))
+	return int64(e.images)
+}
+
+// score fills cy.totals for the feasible nodes: the plugins' scores, normalised
+// and weighted.
+func (cy *cycle) score(feasible []*nodeInfo) []int64 {
+	totals := growTo(&cy.s.totalScratch, len(feasible))
+	raw := growTo(&cy.s.rawScratch, len(feasible))
+	cy.setImages()
+	var mostTaints, mostPreferred int64
+	for i, n := range feasible {
+		e := cy.entry(n)
+		totals[i] = int64(e.resources) + cy.imageLocality(n, e)
+		raw[i] = rawScores{taints: int64(e.taints), preferred: int64(e.preferred)}
+		mostTaints, mostPreferred = max(mostTaints, raw[i].taints), max(mostPreferred, raw[i].preferred)
+	}
+	for i := range totals {
+		tolerable := int64(maxNodeScore)
+		if mostTaints > 0 {
+			tolerable -= maxNodeScore * raw[i].taints / mostTaints
+		}
+		totals[i] += weightTaintToleration * tolerable
+		if mostPreferred > 0 {
+			totals[i] += weightNodeAffinity * (maxNodeScore * raw[i].preferred / mostPreferred)
+		}
+	}
+	if cy.scoreSpread(feasible) {
+		for i := range totals {
+			totals[i] += weightPodTopologySpread * cy.spreadScores[i]
+		}
+	}
+	if len(cy.affinity.scores) > 0 {
+		cy.addAffinityScores(feasible, totals)
+	}
+	return totals
+}
+
+type rawScores struct{ taints, preferred int64 }
+
+// addAffinityScores normalises InterPodAffinity's scores between their least and
+// their most.
+func (cy *cycle) addAffinityScores(feasible []*nodeInfo, totals []int64) {
+	scores := make([]int64, len(feasible))
+	low, high := int64(math.MaxInt64), int64(math.MinInt64)
+	for i, n := range feasible {
+		scores[i] = cy.scoreAffinity(n)
+		low, high = min(low, scores[i]), max(high, scores[i])
+	}
+	if high <= low {
+		return
+	}
+	for i := range totals {
+		totals[i] += weightInterPodAffinity * int64(maxNodeScore*(float64(scores[i]-low)/float64(high-low)))
+	}
+}

@@ -1,0 +1,472 @@
+package scheduler
+
+import (
+	"math"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// constraint is one of a pod's topology spread constraints.
+type constraint struct {
+	key           *topoKey
+	maxSkew       int64
+	minDomains    int64
+	tally         *tally
+	self          int64 // 1 when the pod matches its own selector
+	honorAffinity bool
+	honorTaints   bool
+}
+
+// The constraints of pods without any, where a service or a controller says
+// which pods belong together (podtopologyspread/plugin.go, systemDefaultConstraints).
+const (
+	defaultHostnameSkew = 3
+	defaultZoneSkew     = 5
+)
+
+// setSpread reads a class's topology spread constraints.
+func (s *Scheduler) setSpread(c *class, p *v1.Pod, ls *labelSet) {
+	for i := range p.Spec.TopologySpreadConstraints {
+		t := &p.Spec.TopologySpreadConstraints[i]
+		sel := selectorOf(t.LabelSelector)
+		if t.LabelSelector != nil {
+			sel = withKeys(sel, p.Labels, t.MatchLabelKeys, selection.In)
+		}
+		if sel.Empty() { // counts nothing, as upstream's countPodsMatchSelector
+			sel = labels.Nothing()
+		}
+		m := newTerm(t.TopologyKey, []string{p.Namespace}, nil, sel)
+		k := constraint{
+			key: s.topoKey(t.TopologyKey), maxSkew: int64(t.MaxSkew), minDomains: 1, tally: s.tally(t.TopologyKey, []*term{m}, true),
+			honorAffinity: t.NodeAffinityPolicy == nil || *t.NodeAffinityPolicy == v1.NodeInclusionPolicyHonor,
+			honorTaints:   t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == v1.NodeInclusionPolicyHonor,
+		}
+		if t.MinDomains != nil {
+			k.minDomains = int64(*t.MinDomains)
+		}
+		if selectorMatches(t.LabelSelector, sel, ls) {
+			k.self = 1
+		}
+		if t.WhenUnsatisfiable == v1.DoNotSchedule {
+			c.hard = append(c.hard, k)
+		} else {
+			c.soft = append(c.soft, k)
+		}
+	}
+}
+
+// selectorMatches tells whether a constraint's selector matches the pod itself:
+// an empty one does, though it counts no pods.
+func selectorMatches(given *metav1.LabelSelector, sel labels.Selector, ls *labelSet) bool {
+	if given != nil && len(given.MatchLabels) == 0 && len(given.MatchExpressions) == 0 {
+		return true
+	}
+	return sel.Matches(ls.labels)
+}
+
+// counted tells whether a node's pods count for a constraint (matchNodeInclusionPolicies).
+func (k *constraint) counted(c *class, n *nodeInfo) bool {
+	if k.honorAffinity && c.selective {
+		if ok, err := c.affinity.Match(n.node); err != nil || !ok {
+			return false
+		}
+	}
+	return !k.honorTaints || !untolerated(n.node.Spec.Taints, c.pod.Spec.Tolerations)
+}
+
+func hasKeys(list []constraint, n *nodeInfo) bool {
+	for i := range list {
+		if n.topo[list[i].key.id] == none {
+			return false
+		}
+	}
+	return true
+}
+
+// everywhere tells whether the pods of all nodes count for all constraints:
+// then the tallies say all there is to know.
+func (s *Scheduler) everywhere(c *class, list []constraint) bool {
+	for i := range list {
+		if list[i].key.present != s.tree.size || list[i].honorTaints || list[i].honorAffinity && c.selective {
+			return false
+		}
+	}
+	return true
+}
+
+// spreadState is what PodTopologySpread's filter knows of one constraint in a
+// cycle.
+type spreadState struct {
+	*constraint
+	// domains are the pods by the number of the key's value, of the nodes that
+	// count; absent where there is no such node. Nil: those of the tally.
+	domains []int64
+	number  int64 // of domains
+	least   int64
+	stale   bool // least is to be computed
+}
+
+const absent = -1
+
+// setSpreadState is PodTopologySpread.PreFilter.
+func (cy *cycle) setSpreadState() {
+	hard := cy.c.hard
+	if len(hard) == 0 {
+		return
+	}
+	all := cy.s.everywhere(cy.c, hard)
+	for i := range hard {
+		st := spreadState{constraint: &hard[i], stale: true, number: int64(hard[i].key.domains)}
+		if !all {
+			st.number, st.domains = 0, slices.Repeat([]int64{absent}, len(hard[i].key.nodes))
+		}
+		cy.spread = append(cy.spread, st)
+	}
+	if all {
+		return
+	}
+	for _, n := range cy.s.tree.nodes() {
+		if !hasKeys(hard, n) {
+			continue
+		}
+		for i := range cy.spread {
+			st := &cy.spread[i]
+			if !st.counted(cy.c, n) {
+				continue
+			}
+			d := &st.domains[n.topo[st.key.id]]
+			if *d == absent {
+				*d = 0
+				st.number++
+			}
+			*d += int64(st.tally.at(n.slot))
+		}
+	}
+}
+
+// adjustSpread takes over a pod that preemption moves in or out.
+func (cy *cycle) adjustSpread(ls *labelSet, n *nodeInfo, delta int64) {
+	if len(cy.spread) == 0 || !hasKeys(cy.c.hard, n) {
+		return
+	}
+	for i := range cy.spread {
+		st := &cy.spread[i]
+		st.stale = true // the tally has moved too
+		if st.domains != nil && st.tally.matches(cy.s, ls) && st.counted(cy.c, n) {
+			st.domains[n.topo[st.key.id]] += delta
+		}
+	}
+}
+
+// pods returns how many pods count in a node's domain; false: it has none.
+func (st *spreadState) pods(n *nodeInfo) (int64, bool) {
+	if st.domains == nil {
+		pods, ok := st.tally.of(n)
+		return int64(pods), ok
+	}
+	v := n.topo[st.key.id]
+	if v == none {
+		return 0, false
+	}
+	return max(st.domains[v], 0), true
+}
+
+// min returns the fewest pods of a domain; 0 while there are fewer domains than
+// minDomains.
+func (st *spreadState) min() int64 {
+	if st.number < st.minDomains {
+		return 0
+	}
+	if !st.stale {
+		return st.least
+	}
+	st.stale, st.least = false, math.MaxInt32
+	switch {
+	case st.domains != nil:
+		for _, pods := range st.domains {
+			if pods != absent {
+				st.least = min(st.least, pods)
+			}
+		}
+	case st.number > 0 && int64(st.tally.used) < st.number:
+		st.least = 0
+	case st.number > 0:
+		st.least = int64(st.tally.least())
+	}
+	return st.least
+}
+
+// filterSpread is PodTopologySpread.Filter.
+func (cy *cycle) filterSpread(n *nodeInfo) verdict {
+	for i := range cy.spread {
+		st := &cy.spread[i]
+		pods, ok := st.pods(n)
+		if !ok {
+			return whySpreadLabel | unresolvable
+		}
+		if pods+st.self-st.min() > st.maxSkew {
+			return whySpread
+		}
+	}
+	return 0
+}
+
+// defaultSpread remembers what the default constraints count for the pods of an
+// owner.
+type defaultSpread struct {
+	owner types.UID
+	gen   uint64
+	tally *tally // by zone; nil: nothing selects the pod
+}
+
+// defaultTally returns the count behind the default constraints: the pods that
+// the pod's services and its controller select (plugins/helper/spread.go).
+func (s *Scheduler) defaultTally(p *v1.Pod, ls *labelSet) *tally {
+	owner := metav1.GetControllerOfNoCopy(p)
+	if owner == nil && s.services[p.Namespace] == 0 {
+		return nil
+	}
+	var uid types.UID
+	if owner != nil {
+		uid = owner.UID
+	}
+	d := &ls.spread
+	if d.gen == s.selectorGen && d.owner == uid {
+		return d.tally
+	}
+	*d = defaultSpread{owner: uid, gen: s.selectorGen}
+	if sel := s.defaultSelector(p, owner); !sel.Empty() {
+		m := newTerm(v1.LabelTopologyZone, []string{p.Namespace}, nil, sel)
+		d.tally = s.tally(m.key, []*term{m}, true)
+	}
+	return d.tally
+}
+
+func (s *Scheduler) defaultSelector(p *v1.Pod, owner *metav1.OwnerReference) labels.Selector {
+	set := labels.Set{}
+	if s.services[p.Namespace] > 0 {
+		for _, o := range s.listServices(p.Namespace) {
+			if sel := o.Spec.Selector; sel != nil && labels.SelectorFromSet(sel).Matches(labels.Set(p.Labels)) {
+				for k, v := range sel { //drydock:unordered of equal keys all values match the pod
+					set[k] = v
+				}
+			}
+		}
+	}
+	sel := labels.SelectorFromSet(set)
+	if len(set) == 0 {
+		sel = labels.NewSelector()
+	}
+	if owner == nil {
+		return sel
+	}
+	var more *metav1.LabelSelector
+	switch owner.Kind {
+	case "ReplicaSet":
+		if rs, ok := s.server.Store().Lookup(apiserver.KindReplicaSet, p.Namespace, owner.Name).(*appsv1.ReplicaSet); ok {
+			more = rs.Spec.Selector
+		}
+	case "StatefulSet":
+		if ss, ok := s.server.Store().Lookup(apiserver.KindStatefulSet, p.Namespace, owner.Name).(*appsv1.StatefulSet); ok {
+			more = ss.Spec.Selector
+		}
+	}
+	if more == nil {
+		return sel
+	}
+	if o, err := metav1.LabelSelectorAsSelector(more); err == nil {
+		if r, ok := o.Requirements(); ok {
+			sel = sel.Add(r...)
+		}
+	}
+	return sel
+}
+
+func (s *Scheduler) listServices(namespace string) []*v1.Service {
+	var out []*v1.Service
+	list, _ := s.server.Store().List(apiserver.KindService, namespace) // the kind is served
+	for _, o := range list {
+		out = append(out, o.(*v1.Service))
+	}
+	return out
+}
+
+func topologyWeight(size int) float64 { return math.Log(float64(size + 2)) }
+
+func scoreForCount(count int64, maxSkew int64, weight float64) float64 {
+	return float64(count)*weight + float64(maxSkew-1)
+}
+
+// invalid marks nodes that PodTopologySpread leaves out of its scores.
+const invalid = -1
+
+// scoreSpread fills cy.spreadScores for the feasible nodes, normalised; false
+// when the plugin has nothing to say (podtopologyspread/scoring.go).
+func (cy *cycle) scoreSpread(feasible []*nodeInfo) bool {
+	if len(cy.pod.Spec.TopologySpreadConstraints) > 0 {
+		if len(cy.c.soft) == 0 {
+			return false
+		}
+		cy.scoreSoft(feasible)
+	} else {
+		t := cy.s.defaultTally(cy.pod, cy.labels)
+		if t == nil {
+			return false
+		}
+		cy.scoreDefault(t, feasible)
+	}
+	low, high := int64(math.MaxInt64), int64(0)
+	for _, v := range cy.spreadScores {
+		if v != invalid {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	for i, v := range cy.spreadScores {
+		switch {
+		case v == invalid:
+			cy.spreadScores[i] = 0
+		case high == 0:
+			cy.spreadScores[i] = maxNodeScore
+		default:
+			cy.spreadScores[i] = maxNodeScore * (high + low - v) / high
+		}
+	}
+	return true
+}
+
+// scoreDefault scores by the default constraints: hostname, then zone. Nodes
+// without a zone are one more domain, which counts for the weight only.
+func (cy *cycle) scoreDefault(t *tally, feasible []*nodeInfo) {
+	s := cy.s
+	zones := growTo(&s.zoneScratch, len(s.zone.nodes)+1) // by the zone's number, plus 1
+	for i := range zones {
+		zones[i] = absent
+	}
+	size := 0
+	for _, n := range feasible {
+		if z := &zones[n.topo[s.zone.id]+1]; *z == absent {
+			*z = 0
+			size++
+		}
+	}
+	if cy.c.selective { // only nodes that the pod's node affinity matches count
+		for _, n := range s.tree.nodes() {
+			z := &zones[n.topo[s.zone.id]+1]
+			if pods := t.at(n.slot); pods > 0 && *z != absent && affinityMatches(cy.c, n.node) {
+				*z += float64(pods)
+			}
+		}
+	} else {
+		for i, pods := range t.byValue {
+			if zones[i+1] != absent {
+				zones[i+1] = float64(pods)
+			}
+		}
+	}
+	hostWeight, zoneWeight := topologyWeight(len(feasible)), topologyWeight(size)
+	for i := range zones {
+		zones[i] = scoreForCount(int64(zones[i]), defaultZoneSkew, zoneWeight)
+	}
+	zones[0] = 0
+	out := growTo(&s.spreadScratch, len(feasible))
+	for i, n := range feasible {
+		var v float64
+		if n.topo[s.hostname.id] != none {
+			v = scoreForCount(int64(t.at(n.slot)), defaultHostnameSkew, hostWeight)
+		}
+		out[i] = int64(math.Round(v + zones[n.topo[s.zone.id]+1]))
+	}
+	cy.spreadScores = out
+}
+
+// scoreSoft scores by the pod's own constraints that may be violated. Nodes
+// that lack one of the keys are left out.
+func (cy *cycle) scoreSoft(feasible []*nodeInfo) {
+	s, soft := cy.s, cy.c.soft
+	out := growTo(&s.spreadScratch, len(feasible))
+	domains := make([][]int64, len(soft))
+	size := make([]int, len(soft))
+	left := 0
+	for j := range soft {
+		domains[j] = slices.Repeat([]int64{absent}, len(soft[j].key.nodes))
+	}
+	for i, n := range feasible {
+		out[i] = 0
+		if !hasKeys(soft, n) {
+			out[i] = invalid
+			left++
+			continue
+		}
+		for j := range soft {
+			if d := &domains[j][n.topo[soft[j].key.id]]; *d == absent {
+				*d = 0
+				size[j]++
+			}
+		}
+	}
+	weights := make([]float64, len(soft))
+	for j := range soft {
+		weights[j] = topologyWeight(size[j])
+		if soft[j].key == s.hostname {
+			weights[j] = topologyWeight(len(feasible) - left)
+		}
+	}
+	cy.countSoft(domains)
+	for i, n := range feasible {
+		if out[i] == invalid {
+			continue
+		}
+		var v float64
+		for j := range soft {
+			pods := domains[j][n.topo[soft[j].key.id]]
+			if soft[j].key == s.hostname {
+				pods = int64(soft[j].tally.at(n.slot))
+			}
+			v += scoreForCount(pods, soft[j].maxSkew, weights[j])
+		}
+		out[i] = int64(math.Round(v))
+	}
+	cy.spreadScores = out
+}
+
+// countSoft fills the domains that are not absent.
+func (cy *cycle) countSoft(domains [][]int64) {
+	s, soft := cy.s, cy.c.soft
+	if s.everywhere(cy.c, soft) {
+		for j := range soft {
+			for v, pods := range soft[j].tally.byValue {
+				if domains[j][v] != absent {
+					domains[j][v] = int64(pods)
+				}
+			}
+		}
+		return
+	}
+	for _, n := range s.tree.nodes() {
+		if !hasKeys(soft, n) {
+			continue
+		}
+		for j := range soft {
+			if d := &domains[j][n.topo[soft[j].key.id]]; *d != absent && soft[j].counted(cy.c, n) {
+				*d += int64(soft[j].tally.at(n.slot))
+			}
+		}
+	}
+}
+
+// growTo returns a slice of length n in the place of *buf.
+func growTo[T any](buf *[]T, n int) []T {
+	if cap(*buf) < n {
+		*buf = make([]T, n, n+n/2)
+	}
+	*buf = (*buf)[:n]
+	return *buf
+}

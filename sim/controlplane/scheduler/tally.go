@@ -1,0 +1,367 @@
+package scheduler
+
+import (
+	"reflect"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// labelSet is a namespace with a set of labels that pods there have.
+type labelSet struct {
+	namespace string
+	labels    labels.Set
+	key       string
+	at        map[*nodeInfo]population
+	tallies   []*tally   // those that count pods with these labels
+	carriers  []*carrier // those whose term matches pods with these labels
+	seen      int        // how many of Scheduler.carriers were looked at
+	epoch     uint64     // of Scheduler.epoch when carriers was made
+	spread    defaultSpread
+}
+
+// population counts pods on a node: those that live, those being deleted.
+type population struct{ live, dying int32 }
+
+// topoKey is a topology key that something counts by. Its values are numbered.
+type topoKey struct {
+	name    string
+	id      int // index into nodeInfo.topo
+	numbers map[string]int32
+	nodes   []int32 // how many nodes have each value
+	present int     // how many nodes have the key
+	domains int     // how many values some node has
+}
+
+// none is the number of no value.
+const none int32 = -1
+
+// topoKey returns what is kept of a topology key.
+func (s *Scheduler) topoKey(name string) *topoKey {
+	k := s.keyByName[name]
+	if k == nil {
+		k = &topoKey{name: name, id: len(s.keys), numbers: map[string]int32{}}
+		s.keyByName[name] = k
+		s.keys = append(s.keys, k)
+		for _, n := range s.slots {
+			if n != nil {
+				n.topo = append(n.topo, none)
+				k.set(n, n.node)
+			}
+		}
+	}
+	return k
+}
+
+// set takes the value of a node over; nil: it is gone.
+func (k *topoKey) set(n *nodeInfo, node *v1.Node) {
+	if old := n.topo[k.id]; old != none {
+		k.present--
+		if k.nodes[old]--; k.nodes[old] == 0 {
+			k.domains--
+		}
+		n.topo[k.id] = none
+	}
+	if node == nil {
+		return
+	}
+	v, ok := node.Labels[k.name]
+	if !ok {
+		return
+	}
+	i, ok := k.numbers[v]
+	if !ok {
+		i = int32(len(k.nodes))
+		k.numbers[v] = i
+		k.nodes = append(k.nodes, 0)
+	}
+	n.topo[k.id] = i
+	k.present++
+	if k.nodes[i]++; k.nodes[i] == 1 {
+		k.domains++
+	}
+}
+
+// counts are numbers of pods by node and by the value of a topology key.
+type counts struct {
+	key     *topoKey
+	byNode  []int32 // by slot
+	byValue []int32 // by the value's number
+	total   int64   // on nodes that have the key
+	used    int     // values with pods
+	// held counts values by their number of pods, without those that have none;
+	// low is the least of those numbers. Nil: nobody has asked.
+	held map[int32]int
+	low  int32
+}
+
+func (c *counts) at(slot int) int32 {
+	if slot < len(c.byNode) {
+		return c.byNode[slot]
+	}
+	return 0
+}
+
+// of returns the pods with the same value as a node; false: it has none.
+func (c *counts) of(n *nodeInfo) (int32, bool) {
+	v := n.topo[c.key.id]
+	if v == none {
+		return 0, false
+	}
+	if int(v) < len(c.byValue) {
+		return c.byValue[v], true
+	}
+	return 0, true
+}
+
+func (c *counts) add(n *nodeInfo, delta int32) {
+	for n.slot >= len(c.byNode) {
+		c.byNode = append(c.byNode, make([]int32, n.slot+1-len(c.byNode))...)
+	}
+	c.byNode[n.slot] += delta
+	c.shift(n.topo[c.key.id], delta)
+}
+
+func (c *counts) shift(value, delta int32) {
+	if value == none {
+		return
+	}
+	for int(value) >= len(c.byValue) {
+		c.byValue = append(c.byValue, make([]int32, len(c.key.nodes)-len(c.byValue))...)
+	}
+	was := c.byValue[value]
+	is := was + delta
+	c.byValue[value] = is
+	c.total += int64(delta)
+	if was == 0 && is != 0 {
+		c.used++
+	} else if was != 0 && is == 0 {
+		c.used--
+	}
+	if c.held != nil {
+		c.hold(was, -1)
+		c.hold(is, 1)
+	}
+}
+
+func (c *counts) hold(pods int32, sign int) {
+	if pods == 0 {
+		return
+	}
+	if c.held[pods] += sign; c.held[pods] == 0 {
+		delete(c.held, pods)
+	}
+	if sign > 0 && (pods < c.low || len(c.held) == 1) {
+		c.low = pods
+	}
+}
+
+// least returns the fewest pods that a value has which has any.
+func (c *counts) least() int32 {
+	if c.held == nil {
+		c.held = map[int32]int{}
+		for _, pods := range c.byValue {
+			c.hold(pods, 1)
+		}
+	}
+	for len(c.held) > 0 && c.held[c.low] == 0 {
+		c.low++
+	}
+	return c.low
+}
+
+// relabel moves a node's pods to the value that it has now.
+func (c *counts) relabel(n *nodeInfo, was []int32) {
+	if pods := c.at(n.slot); pods != 0 && was[c.key.id] != n.topo[c.key.id] {
+		c.shift(was[c.key.id], -pods)
+		c.shift(n.topo[c.key.id], pods)
+	}
+}
+
+// tally counts the pods that all of some terms match.
+type tally struct {
+	counts
+	terms []*term
+	live  bool // pods that are being deleted don't count
+}
+
+func (t *tally) matches(s *Scheduler, ls *labelSet) bool {
+	for _, m := range t.terms {
+		if !m.matches(s, ls) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *tally) share(p population) int32 {
+	if t.live {
+		return p.live
+	}
+	return p.live + p.dying
+}
+
+// carrier counts the pods that say one thing of others: a term of pod affinity
+// or anti-affinity.
+type carrier struct {
+	counts
+	term   *term
+	kind   carried
+	weight int64 // for scores; below 0 for anti-affinity
+	id     string
+}
+
+type carried uint8
+
+const (
+	carriesAnti     carried = iota // required anti-affinity
+	carriesAffinity                // required affinity
+	carriesPreferred
+)
+
+// labelsOf returns the labelSet of a pod.
+func (s *Scheduler) labelsOf(p *v1.Pod) *labelSet {
+	// Maps of labels are shared by replicas and never written to.
+	id := identity{p.Namespace, reflect.ValueOf(p.Labels).Pointer()}
+	if ls := s.byIdentity[id]; ls != nil {
+		return ls
+	}
+	key := p.Namespace + "/" + labels.Set(p.Labels).String()
+	ls := s.labelSets[key]
+	if ls == nil {
+		ls = &labelSet{namespace: p.Namespace, labels: p.Labels, key: key, at: map[*nodeInfo]population{}}
+		for _, t := range s.tallies {
+			if t.matches(s, ls) {
+				ls.tallies = append(ls.tallies, t)
+			}
+		}
+		s.labelSets[key] = ls
+	}
+	// Only the map that the set holds on to keeps its address.
+	if reflect.ValueOf(ls.labels).Pointer() == id.labels {
+		s.byIdentity[id] = ls
+	}
+	return ls
+}
+
+type identity struct {
+	namespace string
+	labels    uintptr
+}
+
+// dropLabels forgets a set that no pod on a node has.
+func (s *Scheduler) dropLabels(ls *labelSet) {
+	if len(ls.at) == 0 && s.labelSets[ls.key] == ls {
+		delete(s.labelSets, ls.key)
+		delete(s.byIdentity, identity{ls.namespace, reflect.ValueOf(ls.labels).Pointer()})
+	}
+}
+
+// populate counts a pod in (1) or out (-1) of what looks at labels.
+func (s *Scheduler) populate(ls *labelSet, n *nodeInfo, live, dying int32) {
+	p := ls.at[n]
+	p.live += live
+	p.dying += dying
+	if p == (population{}) {
+		delete(ls.at, n)
+	} else {
+		ls.at[n] = p
+	}
+	for _, t := range ls.tallies {
+		if d := t.share(population{live, dying}); d != 0 {
+			t.add(n, d)
+		}
+	}
+}
+
+// tally returns the count of the pods that terms match, by a topology key.
+func (s *Scheduler) tally(key string, terms []*term, live bool) *tally {
+	var b strings.Builder
+	b.WriteString(key)
+	if live {
+		b.WriteString("\x00live")
+	}
+	for _, m := range terms {
+		b.WriteByte(0)
+		b.WriteString(m.id)
+	}
+	id := b.String()
+	if t := s.tallyByID[id]; t != nil {
+		return t
+	}
+	t := &tally{counts: counts{key: s.topoKey(key)}, terms: terms, live: live}
+	s.tallyByID[id] = t
+	s.tallies = append(s.tallies, t)
+	for _, ls := range s.labelSets { //drydock:unordered sums
+		if !t.matches(s, ls) {
+			continue
+		}
+		ls.tallies = append(ls.tallies, t)
+		for n, p := range ls.at { //drydock:unordered sums
+			if d := t.share(p); d != 0 {
+				t.add(n, d)
+			}
+		}
+	}
+	return t
+}
+
+// trimTallies forgets all tallies when they have become many: those in use are
+// made again.
+func (s *Scheduler) trimTallies() {
+	if len(s.tallies)*len(s.slots) > 16<<20 && len(s.tallies) > 256 {
+		s.forgetTallies()
+	}
+}
+
+func (s *Scheduler) forgetTallies() {
+	s.tallies = nil
+	clear(s.tallyByID)
+	for _, ls := range s.labelSets { //drydock:unordered each is emptied
+		ls.tallies = nil
+		ls.spread = defaultSpread{}
+	}
+	s.forgetClasses()
+}
+
+// carrier returns the count of the pods that say the same of others.
+func (s *Scheduler) carrier(kind carried, m *term, weight int64) *carrier {
+	id := strings.Join([]string{string(rune('a' + kind)), m.key, m.id, itoa(weight)}, "\x00")
+	c := s.carrierByID[id]
+	if c == nil {
+		c = &carrier{counts: counts{key: s.topoKey(m.key)}, term: m, kind: kind, weight: weight, id: id}
+		s.carrierByID[id] = c
+		s.carriers = append(s.carriers, c)
+	}
+	return c
+}
+
+// carriersOf returns what pods on nodes may say of pods with these labels.
+func (s *Scheduler) carriersOf(ls *labelSet) []*carrier {
+	if ls.epoch != s.epoch {
+		ls.carriers, ls.seen, ls.epoch = nil, 0, s.epoch
+	}
+	for ; ls.seen < len(s.carriers); ls.seen++ {
+		if c := s.carriers[ls.seen]; c.term.matches(s, ls) {
+			ls.carriers = append(ls.carriers, c)
+		}
+	}
+	return ls.carriers
+}
+
+// relabel keeps the counts by topology value when a node's labels change; nil:
+// it is gone.
+func (s *Scheduler) relabel(n *nodeInfo, node *v1.Node) {
+	s.relabelScratch = append(s.relabelScratch[:0], n.topo...)
+	was := s.relabelScratch
+	for _, k := range s.keys {
+		k.set(n, node)
+	}
+	for _, t := range s.tallies {
+		t.relabel(n, was)
+	}
+	for _, c := range s.carriers {
+		c.relabel(n, was)
+	}
+}

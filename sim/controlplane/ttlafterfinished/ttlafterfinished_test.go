@@ -1,0 +1,72 @@
+package ttlafterfinished
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+func TestTTL(t *testing.T) {
+	l := loop.New(loop.Options{Name: "api", Seed: 5})
+	defer l.Close()
+	srv := apiserver.New(apiserver.Options{Loop: l})
+	New(Options{Group: l.NewGroup("manager"), API: srv.Component("ttl-after-finished-controller", -1, 0)})
+	deleted := map[string]time.Duration{}
+	srv.OnChange(func(ch apiserver.Change) {
+		if ch.Kind == apiserver.KindJob && ch.New.GetDeletionTimestamp() != nil && deleted[ch.New.GetName()] == 0 {
+			deleted[ch.New.GetName()] = l.Since(loop.Epoch()).Truncate(time.Second)
+		}
+	})
+	secs := func(n int32) *int32 { return &n }
+	for _, j := range []struct {
+		name string
+		ttl  *int32
+		end  batchv1.JobConditionType
+	}{{"completed", secs(60), batchv1.JobComplete}, {"failed", secs(0), batchv1.JobFailed}, {"forever", nil, batchv1.JobComplete}, {"running", secs(1), ""}, {"given-more-time", secs(60), batchv1.JobComplete}} {
+		made, err := srv.Create(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: j.name}, Spec: batchv1.JobSpec{TTLSecondsAfterFinished: j.ttl,
+			Template: v1.PodTemplateSpec{Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, Containers: []v1.Container{{Name: "a", Image: "a:1"}}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j.end == "" {
+			continue
+		}
+		l.Root().At(loop.Epoch().Add(10*time.Second), func() {
+			job := made.DeepCopyObject().(*batchv1.Job)
+			now := metav1.Time{Time: l.Now()}
+			criterion := batchv1.JobSuccessCriteriaMet
+			if j.end == batchv1.JobFailed {
+				criterion = batchv1.JobFailureTarget
+			} else {
+				job.Status.CompletionTime = &now
+			}
+			job.Status.StartTime = &now
+			job.Status.Conditions = []batchv1.JobCondition{{Type: criterion, Status: v1.ConditionTrue, LastTransitionTime: now}, {Type: j.end, Status: v1.ConditionTrue, LastTransitionTime: now}}
+			if _, err := srv.Update(job, "status"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	l.Root().At(loop.Epoch().Add(30*time.Second), func() {
+		job := srv.Store().Lookup(apiserver.KindJob, "default", "given-more-time").DeepCopyObject().(*batchv1.Job)
+		job.Spec.TTLSecondsAfterFinished = secs(100)
+		if _, err := srv.Update(job, ""); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := l.RunUntil(loop.Epoch().Add(5 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]time.Duration{"completed": 70 * time.Second, "failed": 10 * time.Second, "given-more-time": 110 * time.Second}
+	for _, name := range []string{"completed", "failed", "forever", "running", "given-more-time"} {
+		if deleted[name] != want[name] {
+			t.Errorf("%s was deleted at %v, want %v", name, deleted[name], want[name])
+		}
+	}
+}
