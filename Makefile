@@ -10,13 +10,13 @@ SEEDS ?= 1-20
 # What `make bench` measures, and how.
 BENCH     ?= .
 BENCHTIME ?= 1s
-BENCHPKGS ?= ./sim/... ./fakecri/... ./kubelet/... ./scenarios/...
+BENCHPKGS ?= ./sim/... ./fakecri/... ./kubelet/... ./scenarios/... ./scale/...
 # How long `make fuzz` spends on each target.
 FUZZTIME ?= 10s
 # How long `make soak` lasts.
 SOAK     ?= 10m
 # Where goroutines are: the ground, and what stands on its edges.
-RACEPKGS ?= ./sim/loop/... ./sim ./scenarios/... ./cmd/... ./fakecri/server/... ./fakecri/fakecritest ./kubelet/real/... \
+RACEPKGS ?= ./sim/loop/... ./sim ./scale ./scenarios/... ./cmd/... ./fakecri/server/... ./fakecri/fakecritest ./kubelet/real/... \
 	./kubelet/app ./kubelet/server ./kubelet/clientgo ./conformance/...
 # What else `make day` passes on, such as --seeds 1-3.
 DAYFLAGS ?=
@@ -63,7 +63,7 @@ race: ## tests of what has goroutines, under the race detector (needs gcc)
 seeds: ## the library under more seeds
 	$(GO) run ./cmd/drydock run --seeds $(SEEDS) $(LIBRARY)
 
-day: ## a hundred nodes for a day, with churn and pressure, and a census of what is left
+day: ## a hundred nodes for a day, and 5,000 that lose a rack, the API or their kubelets; with a census of what is left
 	$(GO) run ./cmd/drydock run --census $(DAYFLAGS) scenarios/long
 
 bench: ## the benchmarks that the docs cite

@@ -146,11 +146,7 @@ func change[T any](ctx context.Context, c *Client, m method, s *subject, fn func
 	start := r.l.UnixNano()
 	d := r.daemon
 	if d == nil {
-		if err := r.l.Yield(ctx); err != nil {
-			return zero, ctxError(err)
-		}
-		r.record(trace.KindCRI, m, s, r.l.UnixNano()-start, errDown)
-		return zero, errDown
+		return zero, c.down(ctx, m, s)
 	}
 	v, err := loop.Call(ctx, d.g, methods[m].name, func(ctx context.Context) (T, error) {
 		v, err := fn(ctx, d)
@@ -166,6 +162,16 @@ func change[T any](ctx context.Context, c *Client, m method, s *subject, fn func
 		return zero, ctxError(err)
 	}
 	return v, nil
+}
+
+// down is a call that changes something while there is no daemon.
+func (c *Client) down(ctx context.Context, m method, s *subject) error {
+	start := c.r.l.UnixNano()
+	if err := c.r.l.Yield(ctx); err != nil {
+		return ctxError(err)
+	}
+	c.r.record(trace.KindCRI, m, s, c.r.l.UnixNano()-start, errDown)
+	return errDown
 }
 
 // gate is where faults act: what it returns is the call's error.
@@ -209,7 +215,12 @@ func (r *Runtime) gate(ctx context.Context, d *daemon, m method, s *subject) err
 
 // pause passes a call's latency.
 func (r *Runtime) pause(ctx context.Context, m method, s *subject) error {
-	return r.l.Sleep(ctx, time.Duration(r.between(r.latency(m), methods[m].name, s)))
+	return r.l.Sleep(ctx, r.latencyOf(m, s))
+}
+
+// latencyOf draws a call's latency.
+func (r *Runtime) latencyOf(m method, s *subject) time.Duration {
+	return time.Duration(r.between(r.latency(m), methods[m].name, s))
 }
 
 // shortPause passes the latency of a stop that found nothing to stop.

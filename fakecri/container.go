@@ -60,7 +60,7 @@ func (c *container) logPath() string {
 	if dir == "" || c.config.LogPath == "" {
 		return ""
 	}
-	return path.Join(dir, c.config.LogPath)
+	return path.Clean(dir + "/" + c.config.LogPath)
 }
 
 func (r *Runtime) containerSubject(id string) subject {
@@ -80,81 +80,71 @@ func (c *Client) CreateContainer(ctx context.Context, podSandboxID string, confi
 	sub := c.r.sandboxSubject(podSandboxID)
 	sub.container, sub.attempt = config.GetMetadata().GetName(), config.GetMetadata().GetAttempt()
 	sub.resources = config.GetLinux().GetResources()
-	return change(ctx, c, mCreateContainer, &sub, func(ctx context.Context, d *daemon) (string, error) {
-		return c.r.createContainer(ctx, d, &sub, podSandboxID, config)
-	})
+	return c.act(ctx, mCreateContainer, &sub, &containerCreation{r: c.r, sandboxID: podSandboxID, config: config})
 }
 
-func (r *Runtime) createContainer(ctx context.Context, d *daemon, sub *subject, sandboxID string, config *runtimeapi.ContainerConfig) (string, error) {
+// containerCreation is a CreateContainer.
+type containerCreation struct {
+	r         *Runtime
+	sandboxID string
+	config    *runtimeapi.ContainerConfig
+	c         *container
+}
+
+func (a *containerCreation) begin() error {
+	r, config := a.r, a.config
 	if err := checkContainerConfig(config); err != nil {
-		return "", err
+		return err
 	}
-	s, err := r.lookupSandbox(sandboxID)
+	s, err := r.lookupSandbox(a.sandboxID)
 	switch {
 	case err != nil:
-		return "", err
+		return err
 	case s == nil:
-		return "", status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", sandboxID)
+		return status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", a.sandboxID)
 	}
 	if s.state != sandboxReady {
-		return "", notReady(s)
+		return notReady(s)
 	}
 	if err := r.checkInSandbox(s, config); err != nil {
-		return "", err
+		return err
 	}
 	md := config.Metadata
 	for _, o := range s.containers {
 		if om := o.config.Metadata; om.Attempt == md.Attempt && om.Name == md.Name {
-			return "", status.Errorf(codes.AlreadyExists, "failed to reserve container name %q: name is reserved for %q",
+			return status.Errorf(codes.AlreadyExists, "failed to reserve container name %q: name is reserved for %q",
 				md.Name+"_"+sandboxName(s.config.Metadata)+"_"+itoa(md.Attempt), o.id)
 		}
 	}
-	c := &container{id: r.newID("container"), sandbox: s, config: config}
-	s.containers = append(s.containers, c)
-	defer func() {
-		if !c.listed {
-			s.containers = deleteItem(s.containers, c)
-		}
-	}()
-	if err := r.gate(ctx, d, mCreateContainer, sub); err != nil {
-		return "", err
+	a.c = &container{id: r.newID("container"), sandbox: s, config: config}
+	s.containers = append(s.containers, a.c)
+	return nil
+}
+
+func (a *containerCreation) undo() {
+	if c := a.c; c != nil && !c.listed {
+		c.sandbox.containers = deleteItem(c.sandbox.containers, c)
 	}
-	img := r.images.find(config.Image.GetImage())
+}
+
+func (a *containerCreation) admit() error {
+	img := a.r.images.find(a.config.Image.GetImage())
 	if img == nil {
-		return "", status.Errorf(codes.NotFound, "failed to resolve image %q: not found", config.Image.GetImage())
+		return status.Errorf(codes.NotFound, "failed to resolve image %q: not found", a.config.Image.GetImage())
 	}
-	c.image = img
-	if err := r.pause(ctx, mCreateContainer, sub); err != nil {
-		return "", err
-	}
-	if s.state != sandboxReady || !s.listed {
-		return "", notReady(s)
-	}
-	if err := r.rootDirFits("container", c.id); err != nil {
-		return "", status.Error(codes.Unknown, err.Error())
-	}
-	if err := r.makeMountSources(config.Mounts); err != nil {
-		return "", status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: %v", c.id, err)
-	}
-	if err := r.checkImageMounts(config.Mounts); err != nil {
-		return "", err
-	}
-	if err := r.checkDevices(c.id, config.Devices); err != nil {
-		return "", err
-	}
-	if err := r.checkProfile(config.GetLinux().GetSecurityContext()); err != nil {
-		return "", status.Error(codes.Unknown, err.Error())
-	}
-	if err := r.checkUser(c); err != nil {
-		return "", status.Error(codes.Unknown, err.Error())
-	}
-	if img.source.commandless(config) {
-		return "", status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: no command specified", c.id)
+	a.c.image = img
+	return nil
+}
+
+func (a *containerCreation) end() (string, time.Duration, error) {
+	r, c, s, config := a.r, a.c, a.c.sandbox, a.config
+	if err := r.checkCreation(c); err != nil {
+		return "", 0, err
 	}
 	c.createdAt = r.l.UnixNano()
 	c.state = stateCreated
 	c.listed = true
-	r.holdImage(img.source)
+	r.holdImage(c.image.source)
 	r.containerGen++
 	r.containerByID.add(c)
 	r.containers = append(r.containers, c)
@@ -162,7 +152,37 @@ func (r *Runtime) createContainer(ctx context.Context, d *daemon, sub *subject, 
 	r.countLabel(config.Labels, s.config.Metadata.Uid, 1)
 	r.changed()
 	r.event(eventCreated, c.id, s)
-	return c.id, nil
+	return c.id, 0, nil
+}
+
+// checkCreation finds out whether a container can be created, after the latency.
+func (r *Runtime) checkCreation(c *container) error {
+	s, config := c.sandbox, c.config
+	if s.state != sandboxReady || !s.listed {
+		return notReady(s)
+	}
+	if err := r.rootDirFits("container", c.id); err != nil {
+		return status.Error(codes.Unknown, err.Error())
+	}
+	if err := r.makeMountSources(config.Mounts); err != nil {
+		return status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: %v", c.id, err)
+	}
+	if err := r.checkImageMounts(config.Mounts); err != nil {
+		return err
+	}
+	if err := r.checkDevices(c.id, config.Devices); err != nil {
+		return err
+	}
+	if err := r.checkProfile(config.GetLinux().GetSecurityContext()); err != nil {
+		return status.Error(codes.Unknown, err.Error())
+	}
+	if err := r.checkUser(c); err != nil {
+		return status.Error(codes.Unknown, err.Error())
+	}
+	if c.image.source.commandless(config) {
+		return status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: no command specified", c.id)
+	}
+	return nil
 }
 
 func notReady(s *sandbox) error {
@@ -172,46 +192,59 @@ func notReady(s *sandbox) error {
 // StartContainer starts a container that is CREATED.
 func (c *Client) StartContainer(ctx context.Context, id string) error {
 	sub := c.r.containerSubject(id)
-	_, err := change(ctx, c, mStartContainer, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
-		return struct{}{}, c.r.startContainer(ctx, d, &sub, id)
-	})
+	_, err := c.act(ctx, mStartContainer, &sub, &containerStart{r: c.r, sub: &sub, id: id})
 	return err
 }
 
-func (r *Runtime) startContainer(ctx context.Context, d *daemon, sub *subject, id string) error {
-	c, err := r.needContainer(id)
+// containerStart is a StartContainer.
+type containerStart struct {
+	r   *Runtime
+	sub *subject
+	id  string
+	c   *container
+}
+
+func (a *containerStart) begin() error {
+	c, err := a.r.needContainer(a.id)
 	if err != nil {
 		return err
 	}
-	if err := r.checkStart(c); err != nil {
+	if err := a.r.checkStart(c); err != nil {
 		return err
 	}
 	if c.starting {
-		return status.Errorf(codes.FailedPrecondition, "failed to set starting state for container %q: container is already in starting state", id)
+		return status.Errorf(codes.FailedPrecondition, "failed to set starting state for container %q: container is already in starting state", a.id)
 	}
 	c.starting = true
-	defer func() { c.starting = false }()
-	if err := r.gate(ctx, d, mStartContainer, sub); err != nil {
-		return err
+	a.c = c
+	return nil
+}
+
+func (a *containerStart) admit() error { return nil }
+
+func (a *containerStart) undo() {
+	if a.c != nil {
+		a.c.starting = false
 	}
-	if err := r.pause(ctx, mStartContainer, sub); err != nil {
-		return err
-	}
+}
+
+func (a *containerStart) end() (string, time.Duration, error) {
+	r, c := a.r, a.c
 	if !c.listed {
-		return containerNotFound(id)
+		return "", 0, containerNotFound(a.id)
 	}
 	if err := r.checkStart(c); err != nil {
-		return err
+		return "", 0, err
 	}
 	if err := r.start(c); err != nil {
-		return err
+		return "", 0, err
 	}
 	if c.process != nil && c.process.in != nil {
 		// By the time that the call returns the program has been running for
 		// a while.
-		return r.l.Sleep(r.daemonGroup().Background(), r.l.Between(settleMin, settleMax, "settle", sub.pod, sub.key()))
+		return "", r.l.Between(settleMin, settleMax, "settle", a.sub.pod, a.sub.key()), nil
 	}
-	return nil
+	return "", 0, nil
 }
 
 // What runc and containerd still do after a container's process has begun.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -49,15 +50,21 @@ func (s *sandbox) hostNetwork() bool {
 func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (string, error) {
 	md := config.GetMetadata()
 	sub := subject{namespace: md.GetNamespace(), pod: md.GetName(), attempt: md.GetAttempt(), timeout: -1}
-	return change(ctx, c, mRunPodSandbox, &sub, func(ctx context.Context, d *daemon) (string, error) {
-		return c.r.runPodSandbox(ctx, d, &sub, config, runtimeHandler)
-	})
+	return c.act(ctx, mRunPodSandbox, &sub, &sandboxRun{r: c.r, config: config, handler: runtimeHandler})
 }
 
-func (r *Runtime) runPodSandbox(ctx context.Context, d *daemon, sub *subject, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
-	md := config.GetMetadata()
-	if err := r.checkSandboxConfig(config, handler); err != nil {
-		return "", err
+// sandboxRun is a RunPodSandbox.
+type sandboxRun struct {
+	r       *Runtime
+	config  *runtimeapi.PodSandboxConfig
+	handler string
+	s       *sandbox
+}
+
+func (a *sandboxRun) begin() error {
+	r, md := a.r, a.config.GetMetadata()
+	if err := r.checkSandboxConfig(a.config, a.handler); err != nil {
+		return err
 	}
 	p := r.pods[md.Uid]
 	if p == nil {
@@ -66,29 +73,31 @@ func (r *Runtime) runPodSandbox(ctx context.Context, d *daemon, sub *subject, co
 	}
 	for _, o := range p.sandboxes {
 		if om := o.config.Metadata; om.Attempt == md.Attempt && om.Name == md.Name && om.Namespace == md.Namespace {
-			return "", status.Errorf(codes.AlreadyExists, "failed to reserve sandbox name %q: name is reserved for %q", sandboxName(md), o.id)
+			return status.Errorf(codes.AlreadyExists, "failed to reserve sandbox name %q: name is reserved for %q", sandboxName(md), o.id)
 		}
 	}
-	s := &sandbox{id: r.newID("sandbox"), config: config, handler: handler, pod: p, state: sandboxNotReady}
-	p.sandboxes = append(p.sandboxes, s)
-	defer func() {
-		if !s.listed {
-			r.dropSandbox(s)
-		}
-	}()
-	if err := r.gate(ctx, d, mRunPodSandbox, sub); err != nil {
-		return "", err
+	a.s = &sandbox{id: r.newID("sandbox"), config: a.config, handler: a.handler, pod: p, state: sandboxNotReady}
+	p.sandboxes = append(p.sandboxes, a.s)
+	return nil
+}
+
+func (a *sandboxRun) admit() error { return nil }
+
+func (a *sandboxRun) undo() {
+	if a.s != nil && !a.s.listed {
+		a.r.dropSandbox(a.s)
 	}
-	if err := r.pause(ctx, mRunPodSandbox, sub); err != nil {
-		return "", err
-	}
+}
+
+func (a *sandboxRun) end() (string, time.Duration, error) {
+	r, s := a.r, a.s
 	if err := r.rootDirFits("sandbox", s.id); err != nil {
-		return "", status.Errorf(codes.Unknown, "failed to start sandbox %q: %v", s.id, err)
+		return "", 0, status.Errorf(codes.Unknown, "failed to start sandbox %q: %v", s.id, err)
 	}
 	if !s.hostNetwork() {
 		ip, ok := r.ips.take()
 		if !ok {
-			return "", status.Errorf(codes.Unknown, `failed to setup network for sandbox %q: plugin type="bridge" failed (add): no IP addresses available in range set: %s`, s.id, r.ips.prefix)
+			return "", 0, status.Errorf(codes.Unknown, `failed to setup network for sandbox %q: plugin type="bridge" failed (add): no IP addresses available in range set: %s`, s.id, r.ips.prefix)
 		}
 		s.ip, s.netUp = ip, true
 	}
@@ -99,14 +108,14 @@ func (r *Runtime) runPodSandbox(ctx context.Context, d *daemon, sub *subject, co
 	s.listed = true
 	r.sandboxByID.add(s)
 	r.sandboxes = append(r.sandboxes, s)
-	if n := len(p.sandboxes); p.sandboxes[n-1] != s { // listings are in order of creation
-		p.sandboxes = append(deleteItem(p.sandboxes, s), s)
+	if n := len(s.pod.sandboxes); s.pod.sandboxes[n-1] != s { // listings are in order of creation
+		s.pod.sandboxes = append(deleteItem(s.pod.sandboxes, s), s)
 	}
-	r.countLabel(config.Labels, md.Uid, 1)
+	r.countLabel(a.config.Labels, a.config.Metadata.Uid, 1)
 	r.changed()
 	r.event(eventCreated, s.id, s)
 	r.event(eventStarted, s.id, s)
-	return s.id, nil
+	return s.id, 0, nil
 }
 
 func sandboxName(md *runtimeapi.PodSandboxMetadata) string {

@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"path"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -167,7 +166,7 @@ func (kl *Kubelet) killRuntimeOrphans(running []*kubecontainer.Pod) (acted bool)
 // makePodDirs makes a pod's directories, once per life of the kubelet.
 func (kl *Kubelet) makePodDirs(uid types.UID) error {
 	dir := kl.podDir(uid)
-	for _, d := range [...]string{dir, path.Join(dir, "volumes"), path.Join(dir, "plugins")} {
+	for _, d := range [...]string{dir, dir + "/volumes", dir + "/plugins"} {
 		if err := kl.fs.MkdirAll(d, 0o750); err != nil {
 			return err
 		}
@@ -175,7 +174,7 @@ func (kl *Kubelet) makePodDirs(uid types.UID) error {
 	return nil
 }
 
-func (kl *Kubelet) podDir(uid types.UID) string { return path.Join(kl.podsDir, string(uid)) }
+func (kl *Kubelet) podDir(uid types.UID) string { return kl.podsDir + "/" + string(uid) }
 
 // cleanUpPodDirs removes the directories of pods that are neither wanted nor
 // running. It tells whether one still holds volumes.

@@ -161,12 +161,12 @@ func (kl *Kubelet) resizing(uid types.UID) bool {
 }
 
 // resizeInput adds to the input of a status what is known of a resize.
-func (kl *Kubelet) resizeInput(in status.Input) status.Input {
+func (kl *Kubelet) resizeInput(in *status.Input) {
 	pod := in.Pod
 	in.ResizeConditions = kl.statusManager.ResizeConditions(pod.UID)
 	e := kl.allocation.State().Get(pod.UID)
 	if e == nil {
-		return in
+		return
 	}
 	in.Resizing = true
 	in.ActuatedMemoryRequest = func(container string) int64 {
@@ -179,5 +179,4 @@ func (kl *Kubelet) resizeInput(in status.Input) status.Input {
 			return g.MilliCPU, g.MilliCPULimit, g.MemoryLimit
 		}
 	}
-	return in
 }

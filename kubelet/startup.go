@@ -167,8 +167,15 @@ func (kl *Kubelet) connect(ctx context.Context) (driver string, err error) {
 func (kl *Kubelet) build() {
 	cfg := kl.cfg
 	ro := record.Options{Loop: kl.l, Host: kl.nodeName, QPS: 50, Burst: int(cfg.EventBurst), Log: kl.log}
-	if cfg.EventRecordQPS != nil && *cfg.EventRecordQPS > 0 {
+	if cfg.EventRecordQPS != nil {
 		ro.QPS = float64(*cfg.EventRecordQPS)
+	}
+	// client-go takes 0 for its own defaults, not for no limit (rest/config.go).
+	if ro.QPS == 0 {
+		ro.QPS = 5
+	}
+	if ro.Burst == 0 {
+		ro.Burst = 10
 	}
 	if kl.client != nil {
 		ro.Client = kl.client

@@ -66,18 +66,18 @@ func (kl *Kubelet) Unmoved(q *quietSync) bool {
 	return true
 }
 
-// generateStatus is the pod's status as the runtime's picture implies it.
-func (kl *Kubelet) generateStatus(pod *v1.Pod, runtime *kubecontainer.PodStatus, terminal bool) v1.PodStatus {
+// generateStatus makes s the pod's status as the runtime's picture implies it.
+func (kl *Kubelet) generateStatus(s *v1.PodStatus, pod *v1.Pod, runtime *kubecontainer.PodStatus, terminal bool) {
 	old, _ := kl.statusManager.GetPodStatus(pod.UID)
 	in := status.Input{Env: &kl.statusEnv, Pod: pod, Runtime: runtime, Old: old, Terminal: terminal, Now: kl.l.Now()}
 	if kl.resizing(pod.UID) {
-		in = kl.resizeInput(in)
+		kl.resizeInput(&in)
 	}
-	return status.GenerateAPIPodStatus(in)
+	*s = status.GenerateAPIPodStatus(&in)
 }
 
-func (kl *Kubelet) setStatus(pod *v1.Pod, s v1.PodStatus) {
-	kl.statusManager.SetPodStatus(pod, s)
+func (kl *Kubelet) setStatus(pod *v1.Pod, s *v1.PodStatus) {
+	kl.statusManager.SetPodStatus(pod, *s)
 	kl.noteDeadline(pod)
 }
 
@@ -89,10 +89,11 @@ func (kl *Kubelet) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mi
 	pod, _ = kl.allocation.UpdatePodFromAllocation(pod)
 	kl.trackResize(pod, runtime)
 	triggers := kl.probes.Triggers()
-	s := kl.generateStatus(pod, runtime, false)
+	var s v1.PodStatus
+	kl.generateStatus(&s, pod, runtime, false)
 	triggered := kl.probes.Triggers() != triggers
 	runtime = withIPs(runtime, s.PodIPs)
-	kl.setStatus(pod, s)
+	kl.setStatus(pod, &s)
 	if kubetypes.IsTerminalPhase(s.Phase) {
 		return true, false, nil
 	}
@@ -196,12 +197,13 @@ func (kl *Kubelet) reconcileMirrors(ctx context.Context) {
 // SyncTerminatingPod stops a pod's containers.
 func (kl *Kubelet) SyncTerminatingPod(ctx context.Context, pod *v1.Pod, runtime *kubecontainer.PodStatus, grace *int64, statusFn PodStatusFunc) error {
 	pod, _ = kl.allocation.UpdatePodFromAllocation(pod)
-	s := kl.generateStatus(pod, runtime, false)
+	var s v1.PodStatus
+	kl.generateStatus(&s, pod, runtime, false)
 	if statusFn != nil {
 		s.Conditions = slices.Clone(s.Conditions)
 		statusFn(&s)
 	}
-	kl.setStatus(pod, s)
+	kl.setStatus(pod, &s)
 	kl.probes.StopLivenessAndStartup(pod)
 	if err := kl.runtime.KillPod(ctx, pod, kubecontainer.RunningPod(runtime), grace); err != nil {
 		kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, events.FailedToKillPod, fmt.Sprintf("error killing pod: %v", err))
@@ -222,7 +224,8 @@ func (kl *Kubelet) SyncTerminatingPod(ctx context.Context, pod *v1.Pod, runtime 
 	if len(alive) > 0 {
 		return fmt.Errorf("detected running containers after a successful KillPod, CRI violation: %v", alive)
 	}
-	kl.setStatus(pod, kl.generateStatus(pod, stopped, true))
+	kl.generateStatus(&s, pod, stopped, true)
+	kl.setStatus(pod, &s)
 	return nil
 }
 
@@ -256,7 +259,9 @@ func (kl *Kubelet) SyncTerminatingRuntimePod(ctx context.Context, running *kubec
 // object be deleted. Between the two its volumes are taken away.
 func (kl *Kubelet) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, runtime *kubecontainer.PodStatus) error {
 	pod, _ = kl.allocation.UpdatePodFromAllocation(pod)
-	kl.setStatus(pod, kl.generateStatus(pod, runtime, true))
+	var s v1.PodStatus
+	kl.generateStatus(&s, pod, runtime, true)
+	kl.setStatus(pod, &s)
 	if err := kl.unmountVolumes(ctx, pod); err != nil {
 		return err
 	}

@@ -3,11 +3,13 @@ package scale
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/sim"
+	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane"
 )
 
@@ -53,19 +55,23 @@ type Config struct {
 	Shapes []NodeShape
 	// Probes is the share of the default workload's pods that have probes.
 	Probes float64
+	// APILoad is what requests cost the API server; nil: nothing, so that API
+	// latencies are those of the network alone.
+	APILoad *apiserver.Load
 }
 
-// Limits of the control plane's clients in Kubernetes' tests of 5,000 nodes
-// (kubernetes/test-infra sig-scalability presets: --kube-api-qps=100 of
-// kube-scheduler, --kube-api-qps=100 --kube-api-burst=100 of
-// kube-controller-manager). kube-scheduler's burst is 100 by default.
+// Limits of the control plane's clients in sig-scalability's tests on GCE, which
+// go up to 5,000 nodes: --kube-api-qps=100 --kube-api-burst=100 of kube-scheduler
+// and kube-controller-manager (kubernetes/test-infra,
+// config/jobs/kubernetes/sig-scalability/sig-scalability-presets.yaml,
+// preset-e2e-scalability-common). Its jobs on kops have 500.
 const (
 	ScaleQPS   = 100
 	ScaleBurst = 100
 )
 
 // DefaultConfig is a thousand nodes with thirty pods each, whose control plane
-// may ask as much as in Kubernetes' own tests of large clusters. Pods are
+// may ask as much as in sig-scalability's tests on GCE. Pods are
 // created a little slower than they can be bound.
 func DefaultConfig() Config {
 	limits := controlplane.Client{QPS: ScaleQPS, Burst: ScaleBurst}
@@ -81,21 +87,23 @@ func (c *Config) Validate() error {
 		return err
 	}
 	for _, x := range []struct {
-		what   string
-		v, max float64
+		what        string
+		v, min, max float64
 	}{
-		{"nodes", float64(c.Nodes), MaxNodes}, {"pods per node", float64(c.PodsPerNode), maxPerNode}, {"churn", c.Churn, maxRate},
-		{"create rate", c.CreateRate, maxRate}, {"share of probes", c.Probes, 1},
+		{"nodes", float64(c.Nodes), 1, MaxNodes}, {"pods per node", float64(c.PodsPerNode), 0, maxPerNode}, {"churn", c.Churn, 0, maxRate},
+		{"create rate", c.CreateRate, 0, maxRate}, {"share of probes", c.Probes, 0, 1},
 	} {
-		if !(x.v >= 0 && x.v <= x.max) {
-			return fmt.Errorf("%s: %v is not within 0 and %v", x.what, x.v, x.max)
+		if !(x.v >= x.min && x.v <= x.max) && !(x.what == "nodes" && c.Snapshot != nil) {
+			return fmt.Errorf("%s: %s is not within %v and %.0f", x.what, strconv.FormatFloat(x.v, 'f', -1, 64), x.min, x.max)
 		}
 	}
 	switch {
-	case c.Nodes == 0 && c.Snapshot == nil:
-		return errors.New("nodes: there must be one at least")
-	case c.For < 0 || c.Startup < 0:
-		return errors.New("a time is negative")
+	case c.For < 0:
+		return fmt.Errorf("for: %v is negative", c.For)
+	case c.Startup < 0:
+		return fmt.Errorf("startup timeout: %v is negative", c.Startup)
+	case c.ControlPlane.Scheduler.Burst < 0 || c.ControlPlane.ControllerManager.Burst < 0:
+		return errors.New("a burst is negative; it is a qps that is negative for no limit")
 	case c.Workers < 0:
 		return fmt.Errorf("workers: %d is negative", c.Workers)
 	case c.Trace != nil && c.Snapshot != nil, c.Trace != nil && c.Workload != nil:

@@ -120,7 +120,7 @@ func (g *generator) watch() {
 		}
 		g.r.result.Created++
 		if g.r.cfg.Churn > 0 && c.End != endExit && c.Controller != kindDaemonSet {
-			g.pool = append(g.pool, member{class: c.index, name: pod.Name})
+			g.join(member{class: c.index, name: pod.Name})
 		}
 		if c.Lifetime != nil && c.End != endExit {
 			uid := pod.UID

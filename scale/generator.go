@@ -3,6 +3,7 @@ package scale
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ type generator struct {
 	nodes   []string // for bound pods
 	// pool has the pods that churn picks from; some may be gone.
 	pool  []member
+	most  int    // of the pool, before those that are gone are dropped
 	churn uint64 // draws
 	// controllers tells that some pods are made by controllers.
 	controllers bool
@@ -44,6 +46,10 @@ type class struct {
 	arrivals  uint64 // draws
 	templates map[amounts]*apiserver.Template
 }
+
+// maxTemplates bounds how many templates of a class are remembered: its requests
+// may be spread over orders of magnitude.
+const maxTemplates = 4096
 
 // member is one pod: the class and its number there, or its name if a controller
 // made it.
@@ -239,7 +245,7 @@ func (g *generator) stamp(c *class, node string, stays bool) {
 	}
 	g.r.result.Created++
 	if g.r.cfg.Churn > 0 && stays && c.End != endExit {
-		g.pool = append(g.pool, member{class: c.index, n: n})
+		g.join(member{class: c.index, n: n})
 	}
 	if c.Lifetime != nil && c.End != endExit {
 		g.r.after(c.lifetime(g.r.cfg.Seed, n), func() {
@@ -248,6 +254,20 @@ func (g *generator) stamp(c *class, node string, stays bool) {
 			}
 		})
 	}
+}
+
+// join puts a pod into the pool. Pods that ended by themselves leave it when there
+// are many.
+func (g *generator) join(m member) {
+	const few = 1024
+	if len(g.pool) >= max(g.most, 2*g.wanted, few) {
+		g.pool = slices.DeleteFunc(g.pool, func(m member) bool {
+			c := g.classes[m.class]
+			return g.r.cluster.API().Pod(c.namespace(), m.podName(c)) == nil
+		})
+		g.most = 2 * len(g.pool)
+	}
+	g.pool = append(g.pool, m)
 }
 
 func (c *Class) lifetime(seed, n uint64) time.Duration {
@@ -262,6 +282,9 @@ func (g *generator) template(c *class, a amounts) (*apiserver.Template, error) {
 	t, err := g.r.cluster.API().NewTemplate(c.pod(a))
 	if err != nil {
 		return nil, fmt.Errorf("class %s: %w", c.Name, err)
+	}
+	if len(c.templates) == maxTemplates {
+		clear(c.templates)
 	}
 	c.templates[a] = t
 	return t, nil

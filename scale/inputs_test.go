@@ -69,6 +69,7 @@ func TestTraceMistakes(t *testing.T) {
 		{"arrival,name\n0,a\n1,a\n", `t.csv:3:3: name: "a" is on line 2 too`},
 		{"arrival,name\n0,a b\n", `name: "a b"`},
 		{"arrival,name\n0\n", "t.csv:2:1: wrong number of fields"},
+		{"arrival,cpu,cpu_limit\n0,2,1\n", "t.csv:2:5: cpu_limit: is less than what is requested"},
 		{"arrival,node_selector\n0,ssd\n", "is no label such as disk=ssd"},
 		{"name,cpu_milli,memory_mib,creation_time,deletion_time\na,1,1,10,5\n", "deletion_time: is before creation_time"},
 		{"name,cpu_milli,memory_mib\na,1,1\n", "creation_time: the column is missing"},

@@ -92,7 +92,7 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 
 func (r *run) build() error {
 	c, err := sim.New(sim.Options{
-		Seed: r.cfg.Seed, Workers: r.cfg.Workers, ControlPlane: r.cfg.ControlPlane,
+		Seed: r.cfg.Seed, Workers: r.cfg.Workers, ControlPlane: r.cfg.ControlPlane, APILoad: r.cfg.APILoad,
 		Keep: func(trace.Kind, string, []trace.Field) bool { return false },
 	})
 	if err != nil {
@@ -301,7 +301,7 @@ func (r *run) drive(ctx context.Context) error {
 			return err
 		}
 		if r.result.Settled = settled(); !r.result.Settled {
-			r.warn(fmt.Sprintf("start-up is not over after %v: of %d pods wanted, %d were created, and %d are pending", r.startupWithin().Truncate(time.Second), r.wanted, r.counts.added, r.counts.pods.Pending))
+			r.warn(fmt.Sprintf("start-up is not over after %s: %s wanted, %d pending, %d not created yet", scenarios.ShortTime(r.startupWithin()), scenarios.Plural(r.wanted, "pod"), r.counts.pods.Pending, max(r.wanted-int(r.counts.added)-r.result.Refused, 0)))
 		}
 	} else {
 		r.result.Settled = true
@@ -345,7 +345,7 @@ func (r *run) startupWithin() time.Duration {
 		}
 		d += seconds(float64(r.wanted) / q)
 	}
-	return d
+	return d.Round(time.Second)
 }
 
 // run runs until a time, or until done. over tells that the run was stopped.
@@ -362,10 +362,19 @@ func (r *run) run(ctx context.Context, until time.Duration, done func() bool) (o
 		case now >= until || done():
 			return false, nil
 		}
-		if err := r.cluster.RunUntil(min(now+step, until)); err != nil {
+		if err := r.cluster.RunUntil(min(now+r.step(), until)); err != nil {
 			return true, err
 		}
 	}
+}
+
+// step is how long to run until the next look at where the run stands, which
+// takes time for each node.
+func (r *run) step() time.Duration {
+	if r.phase != PhaseSteady {
+		return step
+	}
+	return max(step, time.Duration(len(r.cluster.Nodes()))*time.Millisecond)
 }
 
 func (r *run) progress() Progress {

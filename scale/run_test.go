@@ -249,8 +249,8 @@ func TestBadConfigs(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		{func(c *Config) { c.Nodes = 0 }, "nodes: there must be one at least"},
-		{func(c *Config) { c.Nodes = MaxNodes + 1 }, "nodes: 100001 is not within 0 and 100000"},
+		{func(c *Config) { c.Nodes = 0 }, "nodes: 0 is not within 1 and 100000"},
+		{func(c *Config) { c.Nodes = MaxNodes + 1 }, "nodes: 100001 is not within 1 and 100000"},
 		{func(c *Config) { c.Probes = 1.5 }, "share of probes: 1.5 is not within 0 and 1"},
 		{func(c *Config) { c.Nodes, c.PodsPerNode = 100000, 100 }, "10000000 pods are more than"},
 		{func(c *Config) { c.ControlPlane.Disable = []string{"x"} }, `no controller is called "x"`},

@@ -95,7 +95,7 @@ func (s *Snapshot) add(doc []byte, notes map[string]int) error {
 		return nil
 	}
 	if err := json.Unmarshal(doc, &head); err != nil {
-		return fmt.Errorf("is no Kubernetes object: %w", err)
+		return errors.New("is no Kubernetes object") // the error is about types of this program
 	}
 	switch {
 	case head.Kind == "":
@@ -125,7 +125,7 @@ func (s *Snapshot) object(kind string, doc []byte, notes map[string]int) error {
 	case "Node":
 		n := &v1.Node{}
 		if err := json.Unmarshal(doc, n); err != nil {
-			return fmt.Errorf("node: %w", err)
+			return fmt.Errorf("node%s: %w", nameOf(doc), fieldError(err))
 		}
 		if n.Name == "" {
 			return errors.New("node: metadata.name: must be set")
@@ -134,7 +134,7 @@ func (s *Snapshot) object(kind string, doc []byte, notes map[string]int) error {
 	case "Pod":
 		p := &v1.Pod{}
 		if err := json.Unmarshal(doc, p); err != nil {
-			return fmt.Errorf("pod: %w", err)
+			return fmt.Errorf("pod%s: %w", nameOf(doc), fieldError(err))
 		}
 		if p.Name == "" {
 			return errors.New("pod: metadata.name: must be set")
@@ -146,8 +146,66 @@ func (s *Snapshot) object(kind string, doc []byte, notes map[string]int) error {
 	return nil
 }
 
+// nameOf is the name of an object that can't be read, if it has one, with a space
+// before it.
+func nameOf(doc []byte) string {
+	var head struct {
+		Metadata struct{ Namespace, Name string }
+	}
+	if json.Unmarshal(doc, &head) != nil || head.Metadata.Name == "" {
+		return ""
+	}
+	if ns := head.Metadata.Namespace; ns != "" {
+		return " " + ns + "/" + head.Metadata.Name
+	}
+	return " " + head.Metadata.Name
+}
+
+// fieldError says of an error of decoding which field is wrong, and how.
+func fieldError(err error) error {
+	var e *json.UnmarshalTypeError
+	if !errors.As(err, &e) {
+		return err
+	}
+	// The field is preceded by the name of the Go type that has it.
+	_, field, _ := strings.Cut(e.Field, ".")
+	if field == "" || e.Struct == "" || !strings.HasPrefix(e.Field, e.Struct) {
+		field = e.Field
+	}
+	return fmt.Errorf("%s: is a %s; want %s", field, e.Value, e.Type)
+}
+
 // annotationMirror marks mirror pods (pkg/kubelet/types ConfigMirrorAnnotationKey).
 const annotationMirror = "kubernetes.io/config.mirror"
+
+// hosts has a container's probes and hooks ask the pod itself: the addresses that
+// they name are those of the real cluster.
+func hosts(c *v1.Container, notes map[string]int) {
+	clear := func(h *v1.HTTPGetAction, t *v1.TCPSocketAction) {
+		if h != nil && h.Host != "" || t != nil && t.Host != "" {
+			notes["probes and hooks name hosts: they ask their pods"]++
+		}
+		if h != nil {
+			h.Host = ""
+		}
+		if t != nil {
+			t.Host = ""
+		}
+	}
+	for _, p := range []*v1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+		if p != nil {
+			clear(p.HTTPGet, p.TCPSocket)
+		}
+	}
+	if c.Lifecycle == nil {
+		return
+	}
+	for _, h := range []*v1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
+		if h != nil {
+			clear(h.HTTPGet, h.TCPSocket)
+		}
+	}
+}
 
 // settle leaves out what is no state to begin with.
 func (s *Snapshot) settle(notes map[string]int) {
@@ -220,6 +278,11 @@ func strip(p *v1.Pod, notes map[string]int) {
 	p.Status = v1.PodStatus{}
 	p.Spec.EphemeralContainers = nil
 	p.Spec.SchedulingGates = nil
+	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range list {
+			hosts(&list[i], notes)
+		}
+	}
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
 		if v.PersistentVolumeClaim != nil || v.CSI != nil || v.Ephemeral != nil || v.NFS != nil || v.ISCSI != nil || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.AzureDisk != nil || v.RBD != nil || v.CephFS != nil {

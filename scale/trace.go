@@ -303,6 +303,11 @@ func (p *traceParser) own() (row, bool) {
 	set(requests, v1.ResourceMemory, "memory")
 	set(limits, v1.ResourceCPU, "cpu_limit")
 	set(limits, v1.ResourceMemory, "memory_limit")
+	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+		if l, ok := limits[name]; ok && l.Cmp(requests[name]) < 0 {
+			p.bad(string(name)+"_limit", "is less than what is requested")
+		}
+	}
 	for _, c := range p.order {
 		if strings.Contains(c, "/") {
 			set(requests, v1.ResourceName(c), c)

@@ -118,6 +118,9 @@ func ReadTraceNodes(file string, in io.Reader) ([]NodeShape, int, error) {
 	rec := csv.NewReader(in)
 	rec.TrimLeadingSpace = true
 	header, err := rec.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, 0, scenarios.LoadErrors{fileError(file, 0, "there is no line of column names")}
+	}
 	if err != nil {
 		return nil, 0, scenarios.LoadErrors{fileError(file, 0, "%v", err)}
 	}

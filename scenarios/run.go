@@ -174,10 +174,16 @@ func (r *run) drive(ctx context.Context) error {
 			r.result.Interrupted = true
 			return nil
 		}
-		if err := r.cluster.RunUntil(min(r.agenda.next(), at+time.Second, r.end)); err != nil {
+		if err := r.cluster.RunUntil(min(r.agenda.next(), at+r.step(), r.end)); err != nil {
 			return err
 		}
 	}
+}
+
+// step is how long to run until the next look at where the run stands, which
+// takes time for each node.
+func (r *run) step() time.Duration {
+	return max(time.Second, time.Duration(len(r.cluster.Nodes()))*time.Millisecond)
 }
 
 func (r *run) progress(at time.Duration) Progress {

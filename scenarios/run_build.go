@@ -34,7 +34,7 @@ func (r *run) build() error {
 	}
 	c, err := sim.New(sim.Options{
 		Seed: r.seed, Loop: real, Workers: r.opts.Workers,
-		APILatencyMin: lat.Min, APILatencyMax: lat.Max, APILoad: spec.API.Load.options(),
+		APILatencyMin: lat.Min, APILatencyMax: lat.Max, APILoad: spec.API.Load.options(), EventLimits: spec.API.EventRateLimit.options(),
 		Keep: r.keep, TraceReads: r.opts.TraceReads,
 		ControlPlane: spec.ControlPlane.options(),
 		KubeletLogs:  true, Metrics: r.opts.Metrics, Census: r.opts.Census,

@@ -131,6 +131,8 @@ type KubeletRestart struct {
 type API struct {
 	// What requests cost the API server. Unless said, each is answered at once.
 	Load *APILoad `json:"load,omitempty"`
+	// The admission plugin EventRateLimit, which refuses events with code 429. Off unless said.
+	EventRateLimit *EventRateLimit `json:"eventRateLimit,omitempty"`
 	// How long a message takes one way, between a node and the API: a time or a range. 5ms unless said; less than 1ms is refused.
 	Latency *Range `json:"latency,omitempty"`
 	// Faults that are there from the start.

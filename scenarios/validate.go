@@ -296,6 +296,7 @@ func (v *validator) api() {
 	if a.Latency != nil && a.Latency.Min < time.Millisecond {
 		v.errorf("spec.api.latency", "%v is less than 1ms", a.Latency.Min)
 	}
+	v.eventRateLimit("spec.api.eventRateLimit", a.EventRateLimit)
 	for i := range a.Faults {
 		v.apiFault(fmt.Sprintf("spec.api.faults[%d]", i), &a.Faults[i])
 	}

@@ -5,62 +5,213 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/loop"
 	"github.com/drydock-sim/drydock/sim/trace"
 )
 
-// BenchmarkCluster measures a cluster of nodes with 30 pods each: bytes of live
-// heap per pod, all in; pods started per wall second; and node-seconds per wall
-// second once they run. An iteration is ten virtual minutes. DRYDOCK_BENCH_NODES
-// replaces the default number of nodes.
+// BenchmarkCluster measures a cluster of nodes with 30 pods each, a third of them
+// probed, the whole control plane on:
 //
-//	go test ./sim -run '^$' -bench Cluster -benchtime 3x
+//	starts/s   pods per wall second, from their creation to all Running
+//	node-s/s   node-seconds per wall second once they run; an iteration is ten
+//	           virtual minutes
+//	kernel     the rate of a bare event kernel with 4.5 timer events per
+//	           node-second on as many cores, measured right after
+//	of-kernel  the one by the other
+//	B/pod      live heap, less that of the cluster without pods
+//	heapB/pod  all live heap by pod
+//	rssB/pod   the process's peak resident memory by pod
+//	gc-s       processor time that the collector took, start-up included
+//
+// DRYDOCK_BENCH_NODES replaces the default number of nodes. Kubernetes' published
+// limit for an hour is
+//
+//	DRYDOCK_BENCH_NODES=5000 go test ./sim -run '^$' -bench Cluster/nodes=5000/workers=2 -benchtime 6x
 func BenchmarkCluster(b *testing.B) {
-	nodes := 1000
-	if n, err := strconv.Atoi(os.Getenv("DRYDOCK_BENCH_NODES")); err == nil {
-		nodes = n
-	}
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as cmd/drydock does
+	nodes := benchNodes(1000)
+	defer collectSeldom(nodes)()
 	for _, workers := range []int{1, 2} {
 		b.Run(fmt.Sprintf("nodes=%d/workers=%d", nodes, workers), func(b *testing.B) { benchCluster(b, nodes, workers) })
 	}
 }
 
+// BenchmarkNodes is BenchmarkCluster for clusters of several sizes: what a
+// node-second costs must not depend on their number.
+func BenchmarkNodes(b *testing.B) {
+	for _, nodes := range []int{100, 1000, 5000, 10000} {
+		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
+			defer collectSeldom(nodes)()
+			benchCluster(b, nodes, 1)
+		})
+	}
+}
+
+// BenchmarkChurn measures a virtual minute in which a hundred pods a second end
+// and are replaced, and one in which none do.
+func BenchmarkChurn(b *testing.B) {
+	nodes := benchNodes(1000)
+	defer collectSeldom(nodes)()
+	for _, rate := range []int{0, 100} {
+		b.Run(fmt.Sprintf("nodes=%d/rate=%d", nodes, rate), func(b *testing.B) { benchChurn(b, nodes, rate) })
+	}
+}
+
+// collectSeldom has garbage grow to what 20 KB of resident memory per pod allow,
+// or a gigabyte.
+func collectSeldom(nodes int) (restore func()) {
+	percent := debug.SetGCPercent(400)
+	limit := debug.SetMemoryLimit(max(1<<30, int64(nodes)*podsPerNode*17<<10))
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
+}
+
+func benchNodes(n int) int {
+	if v, err := strconv.Atoi(os.Getenv("DRYDOCK_BENCH_NODES")); err == nil {
+		return v
+	}
+	return n
+}
+
 const podsPerNode = 30
 
 func benchCluster(b *testing.B, nodes, workers int) {
-	c := newBenchCluster(b, nodes, workers)
+	collected := gcSeconds()
+	c, until, m := startBenchCluster(b, nodes, workers)
 	defer c.Close()
-	until := 30 * time.Second
-	mustRun(b, c, until)
-	empty := liveHeap()
-	stamp(b, c)
-	began := time.Now()
-	until += 30 * time.Second
-	mustRun(b, c, until)
-	started := time.Since(began)
-	if got := c.PodsByPhase()[v1.PodRunning]; got != nodes*podsPerNode {
-		b.Fatalf("%d pods run", got)
-	}
-	perPod := float64(liveHeap()-empty) / float64(nodes*podsPerNode)
+	pods := float64(nodes * podsPerNode)
 	b.ResetTimer()
 	for range b.N {
 		until += 10 * time.Minute
 		mustRun(b, c, until)
 	}
-	b.ReportMetric(float64(nodes)*600*float64(b.N)/b.Elapsed().Seconds(), "node-s/s")
-	b.ReportMetric(perPod, "B/pod")
-	b.ReportMetric(float64(nodes*podsPerNode)/started.Seconds(), "starts/s")
+	b.StopTimer()
+	rate := float64(nodes) * 600 * float64(b.N) / b.Elapsed().Seconds()
+	kernel := kernelRate(nodes, workers)
+	b.ReportMetric(rate, "node-s/s")
+	b.ReportMetric(kernel, "kernel")
+	b.ReportMetric(rate/kernel, "of-kernel")
+	b.ReportMetric(m.perPod, "B/pod")
+	b.ReportMetric(m.heap/pods, "heapB/pod")
+	b.ReportMetric(pods/m.started.Seconds(), "starts/s")
+	b.ReportMetric(peakRSS()/pods, "rssB/pod")
+	b.ReportMetric(gcSeconds()-collected, "gc-s")
+}
+
+// started is what the start of a cluster's pods came to.
+type started struct {
+	perPod, heap float64 // bytes
+	started      time.Duration
+}
+
+// startBenchCluster returns a cluster whose pods all run, and its time.
+func startBenchCluster(b *testing.B, nodes, workers int) (*sim.Cluster, time.Duration, started) {
+	b.Helper()
+	c := newBenchCluster(b, nodes, workers)
+	until := 30 * time.Second
+	mustRun(b, c, until)
+	empty := liveHeap()
+	began := time.Now()
+	stamp(b, c, until)
+	var out started
+	for c.PodsByPhase()[v1.PodRunning] < nodes*podsPerNode {
+		if until += time.Second; until > 5*time.Minute {
+			b.Fatalf("after %v %v", until, c.PodsByPhase())
+		}
+		mustRun(b, c, until)
+	}
+	out.started = time.Since(began)
+	until += 2 * time.Minute // the last statuses and syncs of the start
+	mustRun(b, c, until)
+	out.heap = float64(liveHeap())
+	out.perPod = (out.heap - float64(empty)) / float64(nodes*podsPerNode)
+	return c, until, out
+}
+
+func benchChurn(b *testing.B, nodes, rate int) {
+	c, until, _ := startBenchCluster(b, nodes, 0)
+	defer c.Close()
+	next := 0
+	templates := []*apiserver.Template{benchTemplate(b, c, true), benchTemplate(b, c, false), benchTemplate(b, c, false)}
+	// Each pod is deleted with its grace period and another created in its place.
+	replace := func(at time.Duration) {
+		c.At(at, func() {
+			n := next % len(c.Nodes())
+			old := fmt.Sprintf("web-%d", next)
+			next++
+			if err := c.API().Delete(apiserver.KindPod, "default", old, metav1.DeleteOptions{}); err != nil {
+				b.Error(err)
+			}
+			t := templates[next%len(templates)]
+			if _, err := c.API().CreateFromTemplate(t, apiserver.Stamp{Name: fmt.Sprintf("web-%d", nodes*podsPerNode+next-1), NodeName: c.Nodes()[n].Name()}); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	b.ResetTimer()
+	for range b.N {
+		for i := range 60 * rate {
+			replace(until + time.Duration(i)*time.Second/time.Duration(rate))
+		}
+		until += time.Minute
+		mustRun(b, c, until)
+	}
+	b.ReportMetric(float64(nodes)*60*float64(b.N)/b.Elapsed().Seconds(), "node-s/s")
+	if rate > 0 {
+		b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(60*rate*b.N), "us/replacement")
+	}
+}
+
+// kernelRate measures timers alone: each node is a loop with 4.5 timer events a
+// second that touch one word of state.
+func kernelRate(nodes, workers int) float64 {
+	e, err := loop.NewEngine(loop.EngineOptions{Seed: 1, Workers: workers})
+	if err != nil {
+		panic(err)
+	}
+	defer e.Close()
+	for i := range nodes {
+		l := e.NewLoop(fmt.Sprint("n", i))
+		n := new(int)
+		body := func() { *n++ }
+		for k := range 9 {
+			l.Root().After(l.Between(0, 2*time.Second, "phase", "", uint64(k)), func() { l.Root().Every("t", 2*time.Second, 0, body) })
+		}
+	}
+	at := loop.Epoch().Add(4 * time.Second)
+	_ = e.RunUntil(at)
+	runtime.GC()
+	began := time.Now()
+	_ = e.RunUntil(at.Add(100 * time.Second))
+	return float64(nodes) * 100 / time.Since(began).Seconds()
+}
+
+func gcSeconds() float64 {
+	s := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
+	metrics.Read(s)
+	return s[0].Value.Float64()
+}
+
+// peakRSS is in bytes.
+func peakRSS() float64 {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+	return float64(r.Maxrss) * 1024
 }
 
 func newBenchCluster(b *testing.B, nodes, workers int) *sim.Cluster {
@@ -82,23 +233,42 @@ func newBenchCluster(b *testing.B, nodes, workers int) *sim.Cluster {
 	return c
 }
 
-// stamp creates the pods, bound to their nodes.
-func stamp(b *testing.B, c *sim.Cluster) {
+// benchTemplate is of a pod of one container, which may have a readiness probe.
+func benchTemplate(b *testing.B, c *sim.Cluster, probed bool) *apiserver.Template {
 	b.Helper()
 	requests := v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m"), v1.ResourceMemory: resource.MustParse("128Mi")}
+	app := v1.Container{Name: "app", Image: "app:1", Resources: v1.ResourceRequirements{Requests: requests}}
+	if probed {
+		app.Ports = []v1.ContainerPort{{ContainerPort: 8080}}
+		app.ReadinessProbe = &v1.Probe{ProbeHandler: v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}}
+	}
 	t, err := c.API().NewTemplate(&v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web"}},
-		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "app:1", Resources: v1.ResourceRequirements{Requests: requests}}}},
+		Spec:       v1.PodSpec{Containers: []v1.Container{app}},
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	for i, n := range c.Nodes() {
-		for k := range podsPerNode {
-			if _, err := c.API().CreateFromTemplate(t, apiserver.Stamp{Name: fmt.Sprintf("web-%d", i*podsPerNode+k), NodeName: n.Name()}); err != nil {
-				b.Fatal(err)
-			}
+	return t
+}
+
+// stamp has the pods created, bound to their nodes: from a time on each node
+// gets one every second.
+func stamp(b *testing.B, c *sim.Cluster, from time.Duration) {
+	b.Helper()
+	plain, probed := benchTemplate(b, c, false), benchTemplate(b, c, true)
+	for k := range podsPerNode {
+		t := plain
+		if k%3 == 0 {
+			t = probed
 		}
+		c.At(from+time.Duration(k)*time.Second, func() {
+			for i, n := range c.Nodes() {
+				if _, err := c.API().CreateFromTemplate(t, apiserver.Stamp{Name: fmt.Sprintf("web-%d", k*len(c.Nodes())+i), NodeName: n.Name()}); err != nil {
+					b.Error(err)
+				}
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -11,14 +12,16 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane"
 )
 
 // Census counts what nodes keep of pods, and names what they keep of pods that
-// the API no longer has.
+// the API no longer has, and what the control plane keeps of objects that are gone.
 type Census struct {
 	// At is when it was taken, since the start of the run.
 	At time.Duration
@@ -34,25 +37,34 @@ type Census struct {
 	// Down are nodes without a running kubelet: nobody cleans up there, and
 	// nothing is told of them.
 	Down []string
-	// Leaks are in the order of the nodes.
+	// Leaks are in the order of the nodes; the control plane's come last.
 	Leaks []Leak
 }
 
-// Leak is something that is left on a node.
+// Leak is something that is left on a node, or in the control plane.
 type Leak struct {
+	// Node is the node's name, or "control plane", which no node is called.
 	Node string
 	// What it is: sandbox, container, "running container", "volume directory",
-	// "log directory", mount, "image record", kubelet, runtime, task or timer.
+	// "log directory", mount, "image record", kubelet, runtime, controller, task or
+	// timer.
 	What string
 	// Name is its name, or where it is kept.
 	Name string
-	// Pod is the pod that it was of, if that is known.
+	// Pod is the pod that it was of, in the control plane any object, if that is
+	// known.
 	Pod string
 }
 
+const controlPlaneLeak = "control plane"
+
 func (l Leak) String() string {
 	s := fmt.Sprintf("%s: %s %s", l.Node, l.What, l.Name)
-	if l.Pod != "" {
+	switch {
+	case l.Pod == "":
+	case l.Node == controlPlaneLeak:
+		s += " of " + l.Pod
+	default:
 		s += " of pod " + l.Pod
 	}
 	return s
@@ -62,20 +74,25 @@ func (l Leak) String() string {
 // what upstream cleans up periodically takes up to two minutes.
 const CensusSettles = 3 * time.Minute
 
-// departed are the pods that left the API.
+// departed are the pods that left the API, and when other objects did.
 type departed struct {
 	at         map[string]time.Duration // by UID; a static pod's too
 	names      map[string]string        // namespace/name by UID
 	containers map[string]string        // UID by container ID
+	objects    map[string]time.Duration // by UID, pods left out
 }
 
 func newDeparted() *departed {
-	return &departed{at: map[string]time.Duration{}, names: map[string]string{}, containers: map[string]string{}}
+	return &departed{at: map[string]time.Duration{}, names: map[string]string{}, containers: map[string]string{}, objects: map[string]time.Duration{}}
 }
 
 func (d *departed) change(c *apiserver.Change, at time.Duration) {
 	p, ok := c.New.(*v1.Pod)
 	if !ok {
+		if c.Type == watch.Deleted && c.Kind != apiserver.KindEvent {
+			uid := string(c.New.GetUID())
+			d.objects[uid], d.names[uid] = at, c.New.GetNamespace()+"/"+c.New.GetName()
+		}
 		return
 	}
 	uid := kubeletUID(p)
@@ -125,6 +142,7 @@ func (c *Cluster) Census() *Census {
 	for _, n := range c.nodes {
 		t.node(n)
 	}
+	t.controlPlane()
 	return t.out
 }
 
@@ -158,6 +176,34 @@ func (t *censusTaker) node(n *Node) {
 		t.leak(n, "runtime", l.String(), l.key)
 	}
 	t.loop(n)
+}
+
+// controlPlane finds what the scheduler and the controllers keep of objects that
+// are gone: by UID, and by the keys that no object has any more.
+func (t *censusTaker) controlPlane() {
+	gone, have := maps.Clone(t.gone), map[string]bool{}
+	for uid, at := range t.c.gone.objects { //drydock:unordered each is judged for itself
+		if t.out.At-at >= CensusSettles {
+			gone[uid] = true
+		}
+	}
+	for _, k := range apiserver.WatchedKinds() {
+		list, err := t.c.Store().List(k, "")
+		if err != nil {
+			continue // no such table
+		}
+		for _, obj := range list {
+			have[obj.GetNamespace()+"/"+obj.GetName()] = true
+		}
+	}
+	for uid, name := range t.c.gone.names { //drydock:unordered makes a set
+		if gone[uid] && !have[name] {
+			gone[name] = true
+		}
+	}
+	for _, l := range walkControlPlane(t.c.controlPlane, gone).found {
+		t.out.Leaks = append(t.out.Leaks, Leak{Node: controlPlaneLeak, What: "controller", Name: l.String(), Pod: t.c.gone.names[l.key]})
+	}
 }
 
 // runtime counts sandboxes, containers and images.
@@ -277,8 +323,12 @@ func Leaks(root any, gone map[string]bool) []string {
 	return out
 }
 
-// keptByDesign are the places of what is kept for a while, or in bounded number.
-func keptByDesign(at string) bool { return at == ".reasons.byKey" }
+// keptByDesign are the places of what is kept for a while, or in bounded number:
+// a kubelet's reasons; keys that a controller looks at again later; the scheduler's
+// classes; and what was recorded just now.
+func keptByDesign(at string) bool {
+	return at == ".reasons.byKey" || strings.HasSuffix(at, ".waiting") || at == "[].classes" || at == "[].recorder.byKey"
+}
 
 type leakVisit struct {
 	p uintptr
@@ -291,25 +341,35 @@ type foundLeak struct{ at, key, text string }
 func (l foundLeak) String() string { return l.at + " has " + l.text }
 
 type leakWalker struct {
-	gone  map[string]bool
-	seen  map[leakVisit]bool
-	found []foundLeak
-	// sizes are those of the maps of structs: by the struct's type and the field.
+	gone map[string]bool
+	// inside tells whether values of a type are looked into.
+	inside func(reflect.Type) bool
+	seen   map[leakVisit]bool
+	found  []foundLeak
+	// sizes are those of the maps and slices of structs: by the struct's type and
+	// the field.
 	sizes map[string]int
 }
 
+// walkLeaks walks a kubelet or a runtime. The ground and API objects are not
+// looked into.
 func walkLeaks(root any, gone map[string]bool) *leakWalker {
-	w := &leakWalker{gone: gone, seen: map[leakVisit]bool{}, sizes: map[string]int{}}
+	return walk(root, gone, func(t reflect.Type) bool {
+		pkg := t.PkgPath()
+		return !strings.HasPrefix(pkg, "k8s.io/") && !strings.Contains(pkg, "/sim/") && !strings.HasSuffix(pkg, "/sim") && pkg != "time" && pkg != "reflect"
+	})
+}
+
+// walkControlPlane walks the parts of a control plane that run.
+func walkControlPlane(c *controlplane.ControlPlane, gone map[string]bool) *leakWalker {
+	return walk(c.Parts(), gone, func(t reflect.Type) bool { return strings.Contains(t.PkgPath(), "/sim/controlplane/") })
+}
+
+func walk(root any, gone map[string]bool, inside func(reflect.Type) bool) *leakWalker {
+	w := &leakWalker{gone: gone, inside: inside, seen: map[leakVisit]bool{}, sizes: map[string]int{}}
 	w.walk(reflect.ValueOf(root), "")
 	slices.SortFunc(w.found, func(a, b foundLeak) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.text, b.text)) })
 	return w
-}
-
-// inside tells whether values of a type are looked into: those of the kubelet
-// and the runtime are, the ground and API objects are not.
-func inside(t reflect.Type) bool {
-	pkg := t.PkgPath()
-	return !strings.HasPrefix(pkg, "k8s.io/") && !strings.Contains(pkg, "/sim/") && !strings.HasSuffix(pkg, "/sim") && pkg != "time" && pkg != "reflect"
 }
 
 // ofGone is what is gone that a value names.
@@ -326,6 +386,12 @@ func (w *leakWalker) ofGone(v reflect.Value) (string, bool) {
 			}
 		}
 	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[types.NamespacedName]() {
+			// The garbage collector's have a kind before the namespace.
+			ns := v.Field(0).String()
+			key := ns[strings.LastIndexByte(ns, '/')+1:] + "/" + v.Field(1).String()
+			return key, w.gone[key]
+		}
 		for i := range v.NumField() {
 			if key, ok := w.ofGone(v.Field(i)); ok {
 				return key, true
@@ -340,7 +406,7 @@ func (w *leakWalker) named(v reflect.Value) (string, bool) {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
-	if v.Kind() != reflect.Struct || !inside(v.Type()) {
+	if v.Kind() != reflect.Struct || !w.inside(v.Type()) && !strings.HasPrefix(v.Type().PkgPath(), "k8s.io/api/") {
 		return "", false
 	}
 	for _, name := range []string{"uid", "UID"} {
@@ -375,12 +441,12 @@ func (w *leakWalker) walk(v reflect.Value, at string) {
 		w.walk(v.Elem(), at)
 	case reflect.Struct:
 		// A kubelet reaches its runtime, which is looked at for itself.
-		if !inside(v.Type()) || at != "" && v.Type() == reflect.TypeFor[fakecri.Runtime]() {
+		if !w.inside(v.Type()) || at != "" && v.Type() == reflect.TypeFor[fakecri.Runtime]() {
 			return
 		}
 		for i := range v.NumField() {
 			name := v.Type().Field(i).Name
-			if f := v.Field(i); f.Kind() == reflect.Map {
+			if f := v.Field(i); f.Kind() == reflect.Map || f.Kind() == reflect.Slice {
 				w.sizes[v.Type().String()+"."+name] += f.Len()
 			}
 			w.walk(v.Field(i), at+"."+name)
@@ -388,6 +454,8 @@ func (w *leakWalker) walk(v reflect.Value, at string) {
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); { //drydock:unordered what is found is sorted
 			if key, ok := w.ofGone(it.Key()); ok {
+				w.tell(at, key, fmt.Sprint(it.Key()))
+			} else if key, ok := w.named(it.Value()); ok {
 				w.tell(at, key, fmt.Sprint(it.Key()))
 			}
 			w.walk(it.Value(), at+"[]")

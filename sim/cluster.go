@@ -31,6 +31,9 @@ type Options struct {
 	// APILoad is what requests cost the API server. Nil has each handled as it
 	// arrives, in no time.
 	APILoad *apiserver.Load
+	// EventLimits are those of the admission plugin EventRateLimit; none leaves
+	// it out.
+	EventLimits []apiserver.EventLimit
 	// Keep says which records are handed to what Records registers; nil means
 	// all. Every record is hashed in any case.
 	Keep func(kind trace.Kind, verb string, fields []trace.Field) bool
@@ -67,11 +70,16 @@ type Cluster struct {
 	byName       map[string]*Node
 	recorders    []*trace.Recorder
 	collector    trace.Collector
-	start        time.Time
-	trees        *fakecri.Trees // which the nodes' runtimes share
-	meter        *meter         // nil unless wanted
-	alsoKeep     []func(trace.Kind, string, []trace.Field) bool
-	gone         *departed // nil unless wanted
+
+	// nextFlush is when records are flushed next, flushEvery how long after the
+	// last time.
+	nextFlush  time.Time
+	flushEvery time.Duration
+	start      time.Time
+	trees      *fakecri.Trees // which the nodes' runtimes share
+	meter      *meter         // nil unless wanted
+	alsoKeep   []func(trace.Kind, string, []trace.Field) bool
+	gone       *departed // nil unless wanted
 }
 
 // New returns a cluster without nodes.
@@ -92,14 +100,15 @@ func New(opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the API's latency: %w", err)
 	}
-	c := &Cluster{opts: opts, engine: e, byName: map[string]*Node{}, start: e.Now(), trees: fakecri.NewTrees()}
+	c := &Cluster{opts: opts, engine: e, byName: map[string]*Node{}, start: e.Now(), trees: fakecri.NewTrees(), flushEvery: minFlush}
+	e.OnWindow(c.flushRecords)
 	c.addAPI(e.NewLoop("api"))
 	return c, nil
 }
 
 func (c *Cluster) addAPI(l *loop.Loop) {
 	c.apiRec = c.newRecorder(l, "")
-	c.api = apiserver.New(apiserver.Options{Loop: l, Recorder: c.apiRec, LatencyMin: c.opts.APILatencyMin, LatencyMax: c.opts.APILatencyMax, Load: c.opts.APILoad})
+	c.api = apiserver.New(apiserver.Options{Loop: l, Recorder: c.apiRec, LatencyMin: c.opts.APILatencyMin, LatencyMax: c.opts.APILatencyMax, Load: c.opts.APILoad, EventLimits: c.opts.EventLimits})
 	control := c.opts.ControlPlane
 	if c.opts.Loop == nil {
 		control.Metrics = newMetricsServer(c, l)
@@ -164,24 +173,35 @@ func (c *Cluster) At(at time.Duration, fn func()) {
 // are flushed.
 func (c *Cluster) Records(fn func(*trace.Record)) { c.collector.Each(fn) }
 
-// flushEvery is how much virtual time passes between flushes of records.
-const flushEvery = time.Second
+// Records are flushed after minFlush to maxFlush of virtual time: seldom while
+// there are few, since a flush looks at every node's.
+const (
+	minFlush = time.Second
+	maxFlush = time.Minute
+)
+
+// flushRecords is called after each window.
+func (c *Cluster) flushRecords(end time.Time) {
+	if end.Before(c.nextFlush) {
+		return
+	}
+	if n := c.collector.Flush(end.UnixNano()); n < len(c.recorders) {
+		c.flushEvery = min(2*c.flushEvery, maxFlush)
+	} else {
+		c.flushEvery = minFlush
+	}
+	c.nextFlush = end.Add(c.flushEvery)
+}
 
 // RunUntil runs the cluster to a time since the start. It returns the first
 // panic of a task. After Stop it returns early.
 func (c *Cluster) RunUntil(until time.Duration) error {
 	limit := c.start.Add(until)
-	for now := c.engine.Now(); now.Before(limit) && !c.engine.Stopped(); now = c.engine.Now() {
-		next := now.Add(flushEvery)
-		if next.After(limit) {
-			next = limit
-		}
-		if err := c.engine.RunUntil(next); err != nil {
-			c.collector.Flush(1<<63 - 1)
-			return err
-		}
-		c.collector.Flush(next.UnixNano())
+	if err := c.engine.RunUntil(limit); err != nil {
+		c.collector.Flush(1<<63 - 1)
+		return err
 	}
+	c.collector.Flush(limit.UnixNano())
 	return nil
 }
 

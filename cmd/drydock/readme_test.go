@@ -16,7 +16,7 @@ func TestReadme(t *testing.T) {
 	}
 	readme := string(data)
 	// How long it took is another every time.
-	wall := regexp.MustCompile(` virtual in .* node-seconds/s;`)
+	wall := regexp.MustCompile(` virtual in .* node-seconds/s;|in \S+ of wall time, .*|memory: .*`)
 	for _, tt := range []struct {
 		mark string
 		code int
@@ -27,6 +27,7 @@ func TestReadme(t *testing.T) {
 			"compare", "scenarios/library/first/under-pressure.yaml", "--seeds", "1-10",
 			"--a-set", `spec.nodes[*].kubelet.evictionHard["memory.available"]=100Mi`,
 		}},
+		{"scale", exitOK, strings.Fields("scale --nodes 100 --pods-per-node 10 --for 10m --churn 1/s --api-load --progress 0")},
 	} {
 		begin, end := "<!-- "+tt.mark+": generated -->\n```\n", "```\n<!-- end of "+tt.mark+" -->\n"
 		i, j := strings.Index(readme, begin)+len(begin), strings.Index(readme, end)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -219,6 +220,9 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 			err = fmt.Errorf("%s: %w", f.trace, cerr)
 		}
 		out.end(s, res, err)
+		if f.report != "" && f.output == "text" {
+			fmt.Fprintf(f.stdout, "report: %s\n", filepath.Join(f.report, "index.html"))
+		}
 		v.add(res, err)
 	}
 	return v.err()

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/drydock-sim/drydock/scale"
 	"github.com/drydock-sim/drydock/scenarios"
+	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
 // exitInterrupted is that of a run that a signal ended: 128 and SIGINT.
@@ -33,6 +35,8 @@ type scaleFlags struct {
 	memory                               string
 	progress                             time.Duration
 	json, verify                         bool
+	apiLoad                              bool
+	server                               apiserver.Load
 
 	nodesSet, rateSet bool
 	stdout, stderr    io.Writer
@@ -66,8 +70,10 @@ func newScale() *cobra.Command {
 plane, on a virtual clock. Pods are those of a generated workload, of a trace, of
 a real cluster, or of a scenario file. docs/scale.md has the rest.
 
-Unless said, the scheduler and the controllers may ask the API 100 times a
-second, as in Kubernetes' own tests of 5,000 nodes (their defaults are 50 and 20).
+Times are virtual unless they are said to be wall time. Unless said, the scheduler
+and each controller may ask the API 100 times a second, as in sig-scalability's
+tests on GCE (upstream's defaults are 50 and 20), and what the API server does
+takes no time (--api-load).
 
 Exit codes: 0 the run went to its end, 1 an expectation of the scenario failed or
 runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
@@ -82,6 +88,9 @@ runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
 			if len(args) == 1 {
 				return f.runScenario(cmd, args[0])
 			}
+			if err := f.control(cmd.Flags()); err != nil {
+				return err
+			}
 			return f.run(cmd.Context())
 		},
 	}
@@ -92,11 +101,11 @@ runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
 func (f *scaleFlags) flags(cmd *cobra.Command) {
 	fl, c := cmd.Flags(), &f.cfg
 	fl.IntVar(&c.Nodes, "nodes", c.Nodes, "how many nodes")
-	fl.IntVar(&c.PodsPerNode, "pods-per-node", c.PodsPerNode, "how many pods there are at first, by node")
+	fl.IntVar(&c.PodsPerNode, "pods-per-node", c.PodsPerNode, "how many pods there are at first, for each node")
 	fl.DurationVar(&c.For, "for", 0, "how long to run once the pods run, in virtual time (default 1h; with --trace: to its end)")
 	fl.DurationVar(&c.Startup, "startup-timeout", 0, "how long start-up may take, in virtual time (default: what the rates make of it, and 10m)")
-	fl.Var(&f.churn, "churn", "how many running pods are deleted and replaced")
-	fl.Var(&f.createRate, "create-rate", "how fast the first pods are created; 0: all at once")
+	fl.Var(&f.churn, "churn", "how many running pods are deleted and replaced, in virtual time")
+	fl.Var(&f.createRate, "create-rate", "how fast the first pods are created, in virtual time; 0: all at once")
 	fl.BoolVar(&c.Bound, "pods-bound", false, "create pods with their node's name, all at once unless --create-rate is given, without the scheduler")
 	fl.Float64Var(&c.Probes, "probes", c.Probes, "share of the generated pods that have a readiness and a liveness probe")
 	fl.Uint64Var(&c.Seed, "seed", 0, "seed of everything that is drawn")
@@ -106,13 +115,17 @@ func (f *scaleFlags) flags(cmd *cobra.Command) {
 	fl.StringVar(&f.traceNodes, "trace-nodes", "", "the trace's nodes in CSV (Alibaba's openb_node_list)")
 	fl.DurationVar(&f.traceFrom, "trace-from", 0, "where in the trace to begin; what lives then arrives at once")
 	fl.Float64Var(&f.traceSpeed, "trace-speed", 1, "how many times faster than written the trace goes")
-	fl.StringVar(&f.cluster, "from-cluster", "", "nodes and pods to begin with, from `kubectl get nodes,pods -A -o yaml` or json")
+	fl.StringVar(&f.cluster, "from-cluster", "", "nodes and pods to begin with, from kubectl get nodes,pods -A -o yaml or json")
 	fl.StringVar(&f.kubelet, "kubelet-config", "", "the kubelets' KubeletConfiguration")
 	fl.StringSliceVar(&c.ControlPlane.Disable, "disable", nil, "controllers to leave out, by their names upstream; * is all, with the scheduler")
 	fl.Float64Var(&c.ControlPlane.Scheduler.QPS, "scheduler-qps", scale.ScaleQPS, "how often the scheduler may ask the API a second; negative: without limit")
-	fl.IntVar(&c.ControlPlane.Scheduler.Burst, "scheduler-burst", scale.ScaleBurst, "how often at once")
+	fl.IntVar(&c.ControlPlane.Scheduler.Burst, "scheduler-burst", scale.ScaleBurst, "how often the scheduler may ask at once")
 	fl.Float64Var(&c.ControlPlane.ControllerManager.QPS, "controller-manager-qps", scale.ScaleQPS, "how often each controller may ask the API a second; negative: without limit")
-	fl.IntVar(&c.ControlPlane.ControllerManager.Burst, "controller-manager-burst", scale.ScaleBurst, "how often at once")
+	fl.IntVar(&c.ControlPlane.ControllerManager.Burst, "controller-manager-burst", scale.ScaleBurst, "how often each controller may ask at once")
+	fl.BoolVar(&f.apiLoad, "api-load", false, "requests take the API server time, and its seats (API priority and fairness); docs/scale.md says how much")
+	fl.IntVar(&f.server.MaxRequestsInflight, "max-requests-inflight", 400, "kube-apiserver's flag; with --api-load")
+	fl.IntVar(&f.server.MaxMutatingRequestsInflight, "max-mutating-requests-inflight", 200, "kube-apiserver's flag; with --api-load")
+	fl.IntVar(&f.server.Cores, "api-cores", 0, "how many requests the API server answers at full speed at a time (0: any number); with --api-load")
 	fl.StringVar(&f.report, "report", "", "write a report to this directory: index.html and CSV files")
 	fl.StringVar(&f.memory, "memory", "", "what the process is to stay below if it can (\"20Gi\"); garbage is collected more often for it (default: from the number of pods; GOGC in the environment turns this off)")
 	fl.DurationVar(&f.progress, "progress", 5*time.Second, "how often to tell where the run stands, where there is no terminal; 0: never")
@@ -170,8 +183,8 @@ func (f *scaleFlags) load() error {
 		return badInput("--workers: %d is more than %d", c.Workers, maxWorkers)
 	case f.progress < 0:
 		return badInput("--progress: %v is negative", f.progress)
-	case f.verify && f.report != "":
-		return badInput("--verify and --report exclude each other")
+	case f.verify && (f.report != "" || f.json):
+		return badInput("--verify excludes --report and --json: it tells of several runs")
 	}
 	if err := c.Validate(); err != nil {
 		return &codeError{exitBadInput, err}
@@ -235,6 +248,32 @@ func (f *scaleFlags) loadTrace() error {
 	return nil
 }
 
+// control looks at what is said of the control plane and the API server.
+func (f *scaleFlags) control(fl *pflag.FlagSet) error {
+	for _, name := range []string{"scheduler-qps", "controller-manager-qps", "scheduler-burst", "controller-manager-burst"} {
+		if v := fl.Lookup(name).Value.String(); v == "0" {
+			return badInput("--%s: 0 would let nothing through; a negative qps is no limit", name)
+		}
+	}
+	for _, name := range []string{"max-requests-inflight", "max-mutating-requests-inflight", "api-cores"} {
+		switch {
+		case !fl.Changed(name):
+		case !f.apiLoad:
+			return badInput("--%s goes with --api-load", name)
+		case fl.Lookup(name).Value.String() == "0" && name != "api-cores", fl.Lookup(name).Value.String()[0] == '-':
+			return badInput("--%s: %s is not more than 0", name, fl.Lookup(name).Value)
+		}
+	}
+	if f.apiLoad {
+		f.cfg.APILoad = &f.server
+	}
+	return nil
+}
+
+// leastMemory is what a run may be asked to stay below, in bytes: with less the
+// collector would run all the time. An amount below it usually lacks its unit.
+const leastMemory = 256 << 20
+
 // memoryTarget is what the process is to stay below, in bytes.
 func (f *scaleFlags) memoryTarget() (int64, error) {
 	if f.memory == "" {
@@ -243,6 +282,9 @@ func (f *scaleFlags) memoryTarget() (int64, error) {
 	q, err := resource.ParseQuantity(f.memory)
 	if err != nil || q.Sign() <= 0 {
 		return 0, badInput("--memory: %q is no quantity such as 20Gi", f.memory)
+	}
+	if q.Value() < leastMemory {
+		return 0, badInput("--memory: %s is less than 256Mi", f.memory)
 	}
 	return q.Value(), nil
 }
@@ -279,6 +321,7 @@ func (f *scaleFlags) run(ctx context.Context) error {
 		return err
 	}
 	f.head()
+	rep.told = true
 	show := newScaleProgress(f.stderr, f.progress)
 	res, err := scale.Run(ctx, f.cfg, scale.Options{Clock: time.Now, Attach: rep.attach, Progress: func(p scale.Progress) {
 		pace.adjust()
@@ -326,7 +369,7 @@ func (f *scaleFlags) runVerify(ctx context.Context, pace *pacer) error {
 			fmt.Fprintln(f.stderr, "drydock: interrupted")
 			return &codeError{code: exitInterrupted}
 		}
-		fmt.Fprintf(f.stdout, "%d workers: hash %016x, %d records, %s of wall time\n", procs, res.Hash, res.Records, scenarios.RoundWall(res.Wall.Total()))
+		fmt.Fprintf(f.stdout, "%s: hash %016x, %d records, %s of wall time\n", scenarios.Plural(procs, "worker"), res.Hash, res.Records, scenarios.RoundWall(res.Wall.Total()))
 		if first == nil {
 			first = res
 		} else if first.Hash != res.Hash || first.Records != res.Records {

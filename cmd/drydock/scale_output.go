@@ -28,10 +28,10 @@ func (f *scaleFlags) source() string {
 	case c.Workload != nil:
 		return "workload " + f.workload
 	}
-	return fmt.Sprintf("%d idle web servers by node", c.PodsPerNode)
+	return fmt.Sprintf("%d idle web servers for each node", c.PodsPerNode)
 }
 
-func (f *scaleFlags) title() string { return fmt.Sprintf("drydock scale: %d nodes", f.nodes()) }
+func (f *scaleFlags) title() string { return "drydock scale: " + scenarios.Plural(f.nodes(), "node") }
 
 func (f *scaleFlags) nodes() int {
 	if s := f.cfg.Snapshot; s != nil {
@@ -51,7 +51,7 @@ func (f *scaleFlags) limits() string {
 	s, m := f.cfg.ControlPlane.Scheduler, f.cfg.ControlPlane.ControllerManager
 	out := "scheduler " + text(s.QPS, s.Burst) + "; controllers " + text(m.QPS, m.Burst)
 	if s == m && s.QPS == scale.ScaleQPS && s.Burst == scale.ScaleBurst {
-		out += " (as in Kubernetes' tests of 5,000 nodes; defaults are 50/s and 20/s)"
+		out += " each (as in sig-scalability's tests on GCE; upstream's defaults are 50/s and 20/s)"
 	}
 	return out
 }
@@ -64,6 +64,11 @@ func (f *scaleFlags) facts() []report.Fact {
 		out = append(out, report.Fact{Name: "Scheduling", Value: "none: pods are created with their node's name"})
 	case c.Trace == nil && (c.Snapshot == nil || c.Workload != nil) && c.CreateRate > 0:
 		out = append(out, report.Fact{Name: "Creation", Value: f.createRate.String()})
+	}
+	if l := c.APILoad; l != nil {
+		out = append(out, report.Fact{Name: "API server", Value: fmt.Sprintf("%d seats for requests; service times are assumed (docs/scale.md)", l.MaxRequestsInflight+l.MaxMutatingRequestsInflight)})
+	} else {
+		out = append(out, report.Fact{Name: "API server", Value: "takes no time (see --api-load)"})
 	}
 	if c.Churn > 0 {
 		out = append(out, report.Fact{Name: "Churn", Value: f.churn.String()})
@@ -120,6 +125,7 @@ func (f *scaleFlags) write(res *scale.Result, failed error, pace *pacer, rep *re
 		}
 		return rep.write(nil, partial)
 	}
+	// head has told the facts.
 	fmt.Fprintln(f.stdout)
 	err := rep.write(f.stdout, partial)
 	f.summary(res, &c)
@@ -130,19 +136,18 @@ func (f *scaleFlags) write(res *scale.Result, failed error, pace *pacer, rep *re
 func (f *scaleFlags) summary(res *scale.Result, c *cost) {
 	w := f.stdout
 	all, steady := res.NodeSecondsPerSecond()
-	fmt.Fprintf(w, "\n%s, %d ready; pods: %d created, %d started, %d ended, %d deleted; %s\n", scenarios.Plural(res.Nodes, "node"), res.Ready, res.Created, res.Started, res.Ended, res.Deleted, scenarios.Plural(int(res.Restarts), "restart"))
-	fmt.Fprintf(w, "at the end: %d running, %d pending, %d succeeded, %d failed\n", res.Pods.Running, res.Pods.Pending, res.Pods.Succeeded, res.Pods.Failed)
+	fmt.Fprintln(w, "\nThe simulation")
 	if res.StartedAt > 0 && res.Wanted > 0 {
-		fmt.Fprintf(w, "start-up: %s of virtual time in %s, %s pods/s of wall time\n", scenarios.ShortTime(res.StartedAt), scenarios.RoundWall(res.Wall.Startup), grouped(res.StartsPerSecond()))
+		fmt.Fprintf(w, "  start-up: %s of virtual time in %s of wall time, %s pods/s\n", scenarios.ShortTime(res.StartedAt), scenarios.RoundWall(res.Wall.Startup), grouped(res.StartsPerSecond()))
 	}
-	fmt.Fprintf(w, "%s virtual in %s: %s node-seconds/s", scenarios.ShortTime(res.Virtual), scenarios.RoundWall(res.Wall.Total()), grouped(all))
+	fmt.Fprintf(w, "  all: %s of virtual time in %s of wall time, %s node-seconds/s", scenarios.ShortTime(res.Virtual), scenarios.RoundWall(res.Wall.Total()), grouped(all))
 	if steady > 0 {
-		fmt.Fprintf(w, ", %s after start-up", grouped(steady))
+		fmt.Fprintf(w, " (%s after start-up)", grouped(steady))
 	}
-	fmt.Fprintf(w, "\n%s API requests, %s leases renewed, %s pod writes, %s events; %s syncs, %s probes\n", grouped(float64(res.Requests)), grouped(float64(res.Leases)), grouped(float64(res.PodWrites)), grouped(float64(res.Events)), grouped(float64(res.Syncs)), grouped(float64(res.Probes)))
+	fmt.Fprintf(w, "\n  %s API requests, %s leases renewed, %s pod writes, %s events; %s syncs, %s probes\n", grouped(float64(res.Requests)), grouped(float64(res.Leases)), grouped(float64(res.PodWrites)), grouped(float64(res.Events)), grouped(float64(res.Syncs)), grouped(float64(res.Probes)))
 	const mib = 1 << 20
-	fmt.Fprintf(w, "memory: %s MiB peak, %s MiB live heap; %.1f s of processor time collecting garbage\n", grouped(float64(c.PeakRSSBytes/mib)), grouped(float64(c.LiveBytes/mib)), c.CollectionCPU)
-	fmt.Fprintf(w, "%s records; hash %016x\n", grouped(float64(res.Records)), res.Hash)
+	fmt.Fprintf(w, "  memory: %s MiB peak, %s MiB live heap; %.1f s of processor time collecting garbage\n", grouped(float64(c.PeakRSSBytes/mib)), grouped(float64(c.LiveBytes/mib)), c.CollectionCPU)
+	fmt.Fprintf(w, "  %s records; seed %d, hash %016x\n", grouped(float64(res.Records)), res.Seed, res.Hash)
 	for _, x := range res.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", x)
 	}
@@ -186,6 +191,11 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 	began := time.Now()
 	list, err := r.sel.load([]string{file})
 	if err != nil {
+		if head, rerr := scenarios.ReadFile(file); rerr == nil {
+			if _, werr := scale.ParseWorkload(file, head); werr == nil {
+				return badInput("%s is a Workload: drydock scale --workload %s", file, file)
+			}
+		}
 		return err
 	}
 	if len(list) != 1 {

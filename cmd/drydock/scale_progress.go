@@ -65,6 +65,9 @@ func (s *scaleProgress) clock() string {
 	if s.p.Until > 0 {
 		t += " of " + scenarios.ShortTime(s.p.Until.Truncate(time.Second))
 	}
+	if s.rate == 0 {
+		return t // too early to tell
+	}
 	return t + fmt.Sprintf(", %s node-s/s", grouped(s.rate))
 }
 

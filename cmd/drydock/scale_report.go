@@ -18,6 +18,7 @@ type reporter struct {
 	dir       string
 	opts      report.Options
 	collector *report.Collector
+	told      bool // the facts were written already
 }
 
 // newReporter makes the directory, so that a mistake shows before the run.
@@ -64,7 +65,11 @@ func (r *reporter) write(w io.Writer, partial string) error {
 	rep := r.collector.Report()
 	rep.Partial = partial
 	if w != nil {
-		if err := rep.Text(w); err != nil {
+		text := *rep
+		if r.told {
+			text.Facts = nil
+		}
+		if err := text.Text(w); err != nil {
 			return err
 		}
 	}

@@ -14,12 +14,22 @@ import (
 func TestScaleBadInput(t *testing.T) {
 	trace := write(t, "t.csv", "arrival,cpu\nsoon,1\n0,x\n")
 	for _, tt := range []struct{ args, want string }{
-		{"--nodes 0", "nodes: there must be one at least"},
+		{"--nodes 0", "nodes: 0 is not within 1 and 100000"},
 		{"--nodes many", `invalid argument "many"`},
-		{"--nodes 200000", "nodes: 200000 is not within 0 and 100000"},
+		{"--nodes 200000", "nodes: 200000 is not within 1 and 100000"},
 		{"--churn 20/d", `"20/d" is no rate such as 20/s`},
 		{"--churn -1", `"-1" is no rate`},
-		{"--for -1m", "a time is negative"},
+		{"--nodes 1000000000", "nodes: 1000000000 is not within"},
+		{"--for -1m", "for: -1m0s is negative"},
+		{"--startup-timeout -5s", "startup timeout: -5s is negative"},
+		{"--scheduler-qps 0", "--scheduler-qps: 0 would let nothing through"},
+		{"--controller-manager-burst -3", "a burst is negative"},
+		{"--api-cores 3", "--api-cores goes with --api-load"},
+		{"--api-load --max-requests-inflight 0", "--max-requests-inflight: 0 is not more than 0"},
+		{"--memory 20", "--memory: 20 is less than 256Mi"},
+		{"--trace-nodes /dev/null --trace " + write(t, "ok.csv", "arrival\n0\n"), "/dev/null: there is no line of column names"},
+		{"--from-cluster " + write(t, "wide.txt", "NAME STATUS\nn1 Ready\n"), "wide.txt: document 1: is no Kubernetes object"},
+		{"--from-cluster " + write(t, "c.yaml", "kind: Pod\nmetadata: {name: p, namespace: x}\nspec: {priority: high}\n"), "c.yaml: document 1: pod x/p: spec.priority: is a string; want int32"},
 		{"--probes 2", "share of probes: 2 is not within 0 and 1"},
 		{"--workers 5000", "--workers: 5000 is more than"},
 		{"--workload no.yaml", "--workload: open no.yaml: no such file"},
@@ -34,10 +44,12 @@ func TestScaleBadInput(t *testing.T) {
 		{"--disable foo", `no controller is called "foo"`},
 		{"--memory lots", `--memory: "lots" is no quantity`},
 		{"--report /dev/null/x", "--report: mkdir /dev/null"},
-		{"--verify --report " + t.TempDir(), "exclude each other"},
+		{"--verify --report " + t.TempDir(), "--verify excludes --report and --json"},
+		{"--verify --json", "--verify excludes --report and --json"},
 		{"no.yaml", "no.yaml: no such file or directory"},
 		{crash + " --nodes 3", "--nodes is not for a scenario file"},
 		{"testdata", "has 2 scenarios; drydock scale runs one"},
+		{"../../scale/testdata/mixed.yaml", "is a Workload: drydock scale --workload ../../scale/testdata/mixed.yaml"},
 		{"a b", "accepts at most 1 arg"},
 	} {
 		code, stdout, stderr := drydock(t, append([]string{"scale"}, strings.Fields(tt.args)...)...)
@@ -76,12 +88,26 @@ func TestScaleJSONAndReport(t *testing.T) {
 	if r.Nodes != 5 || r.PodsWanted != 20 || r.Pods["running"] != 20 || !r.Settled || r.Interrupted || len(r.Hash) != 16 || r.VirtualSeconds != r.StartedAtSeconds+120 || r.ProbesRun == 0 || d.Cost.PeakRSSBytes == 0 {
 		t.Errorf("%+v", d)
 	}
-	if !strings.Contains(stderr, "scheduler 100/s, burst 100; controllers 100/s, burst 100 (as in Kubernetes' tests of 5,000 nodes") || !strings.Contains(stderr, "steady: ") {
+	if !strings.Contains(stderr, "scheduler 100/s, burst 100; controllers 100/s, burst 100 each (as in sig-scalability's tests on GCE; upstream's defaults are 50/s and 20/s)") || !strings.Contains(stderr, "steady: ") {
 		t.Errorf("stderr:\n%s", stderr)
 	}
 	for _, name := range []string{"index.html", "slos.csv"} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || len(b) == 0 {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestScaleAPILoad wants a verdict on the API where requests take time, and else
+// to be told that there is none.
+func TestScaleAPILoad(t *testing.T) {
+	for _, tt := range []struct{ flags, head, slo string }{
+		{"", "takes no time (see --api-load)", "not modelled  requests took the API server no time"},
+		{"--api-load --max-requests-inflight 50", "250 seats for requests", "p99 6ms"},
+	} {
+		code, stdout, _ := drydock(t, append(strings.Fields("scale --nodes 5 --pods-per-node 4 --for 1m --progress 0"), strings.Fields(tt.flags)...)...)
+		if code != exitOK || !strings.Contains(stdout, "API server:  "+tt.head) || !strings.Contains(stdout, tt.slo) || strings.Count(stdout, "API server") != strings.Count(stdout, "API server:")+strings.Count(stdout, "requests took the API server") {
+			t.Errorf("%s: exit code %d:\n%s", tt.flags, code, stdout)
 		}
 	}
 }
@@ -118,8 +144,8 @@ func TestScaleRunsAScenario(t *testing.T) {
 	}
 	fails := write(t, "fails.yaml", head+"  duration: 10s\n  expect: [{at: 5s, that: 'size(pods()) == 1'}]\n")
 	dir = t.TempDir()
-	if code, _, stderr := drydock(t, "run", crash, "--report", dir); code != exitOK {
-		t.Errorf("run --report: exit code %d: %s", code, stderr)
+	if code, stdout, stderr := drydock(t, "run", crash, "--report", dir); code != exitOK || !strings.Contains(stdout, "report: "+filepath.Join(dir, "index.html")) {
+		t.Errorf("run --report: exit code %d: %s%s", code, stdout, stderr)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "index.html")); err != nil {
 		t.Error(err)

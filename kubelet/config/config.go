@@ -250,11 +250,18 @@ func (s *Source) send(b *batch, first bool) {
 // sameWish tells whether nothing that a pod asks for differs. It is strict deep
 // equality; what both share is recognised by its address.
 func sameWish(old, pod *v1.Pod) bool {
-	return reflect.DeepEqual(&old.Spec, &pod.Spec) &&
+	return sameSpec(old, pod) &&
 		reflect.DeepEqual(old.Labels, pod.Labels) &&
 		reflect.DeepEqual(old.DeletionTimestamp, pod.DeletionTimestamp) &&
 		reflect.DeepEqual(old.DeletionGracePeriodSeconds, pod.DeletionGracePeriodSeconds) &&
 		sameAnnotations(old.Annotations, pod.Annotations)
+}
+
+// sameSpec is strict deep equality. An API server that counts a pod's generations
+// (since v1.33) counts each change of its spec, so that there is nothing to walk
+// through while the number stays; one that doesn't leaves it at 0.
+func sameSpec(old, pod *v1.Pod) bool {
+	return old.Generation != 0 && old.Generation == pod.Generation || reflect.DeepEqual(&old.Spec, &pod.Spec)
 }
 
 func isLocal(key string) bool {
@@ -262,23 +269,29 @@ func isLocal(key string) bool {
 		key == kubetypes.ConfigFirstSeenAnnotationKey
 }
 
-func sameAnnotations(old, cur map[string]string) bool {
-	n := 0
-	for k, v := range cur { //drydock:unordered compares two maps
-		if isLocal(k) {
-			continue
+// locals counts the annotations that are the kubelet's own.
+func locals(m map[string]string) (n int) {
+	for _, key := range [...]string{kubetypes.ConfigSourceAnnotationKey, kubetypes.ConfigMirrorAnnotationKey, kubetypes.ConfigFirstSeenAnnotationKey} {
+		if _, ok := m[key]; ok {
+			n++
 		}
-		if o, ok := old[k]; !ok || o != v {
+	}
+	return n
+}
+
+func sameAnnotations(old, cur map[string]string) bool {
+	if len(cur)-locals(cur) != len(old)-locals(old) {
+		return false
+	}
+	if len(cur) == 0 {
+		return true
+	}
+	for k, v := range cur { //drydock:unordered compares two maps
+		if o, ok := old[k]; !isLocal(k) && (!ok || o != v) {
 			return false
 		}
-		n++
 	}
-	for k := range old { //drydock:unordered counts
-		if !isLocal(k) {
-			n--
-		}
-	}
-	return n == 0
+	return true
 }
 
 func mergeAnnotations(old, cur map[string]string) map[string]string {

@@ -79,6 +79,9 @@ type Manager struct {
 	slots   *loop.Semaphore // nil: no bound
 	bucket  *bucket         // nil: no limit
 	last    map[uint64]string
+	// present is the last message of an image that was present: pods of one
+	// kind come together, and each event keeps its message.
+	present string
 }
 
 // New returns a Manager.
@@ -152,7 +155,7 @@ func (m *Manager) usePresent(ctx context.Context, r Request, spec *runtimeapi.Im
 		m.event(r, v1.EventTypeNormal, "Pulled", "Container image \""+r.Image+"\" already present on machine")
 		return ref, "", true, nil
 	case m.o.Pulls == nil, !m.o.Pulls.MustAttemptImagePull(r.Image, ref, func() ([]kubeletconfig.ImagePullSecret, error) { return m.secretsFor(r) }):
-		m.event(r, v1.EventTypeNormal, "Pulled", "Container image \""+r.Image+"\" already present on machine and can be accessed by the pod")
+		m.event(r, v1.EventTypeNormal, "Pulled", m.presentMessage(r.Image))
 		return ref, "", true, nil
 	}
 	if r.Policy == v1.PullNever {
@@ -161,6 +164,14 @@ func (m *Manager) usePresent(ctx context.Context, r Request, spec *runtimeapi.Im
 		return "", msg, true, kubecontainer.ErrImageNeverPull
 	}
 	return "", "", false, nil
+}
+
+func (m *Manager) presentMessage(image string) string {
+	const before, after = "Container image \"", "\" already present on machine and can be accessed by the pod"
+	if p := m.present; len(p) != len(before)+len(image)+len(after) || p[len(before):len(before)+len(image)] != image {
+		m.present = before + image + after
+	}
+	return m.present
 }
 
 // pull pulls the image unless that is in back-off, and has it recorded.

@@ -49,12 +49,12 @@ func imageID(id, ref string) string {
 	return ref
 }
 
-// listedContainer converts an entry of a listing; nil if it is not whole.
-func listedContainer(c *runtimeapi.Container) *kubecontainer.Container {
+// listedContainer converts an entry of a listing; false if it is not whole.
+func listedContainer(c *runtimeapi.Container) (kubecontainer.Container, bool) {
 	if c == nil || c.Id == "" || c.Image == nil || c.Metadata == nil {
-		return nil
+		return kubecontainer.Container{}, false
 	}
-	return &kubecontainer.Container{
+	return kubecontainer.Container{
 		ID:           c.Id,
 		Name:         c.Metadata.Name,
 		Image:        c.Image.Image,
@@ -64,11 +64,11 @@ func listedContainer(c *runtimeapi.Container) *kubecontainer.Container {
 		PodSandboxID: c.PodSandboxId,
 		CreatedAt:    c.CreatedAt,
 		State:        containerState(c.State),
-	}
+	}, true
 }
 
-func listedSandbox(s *runtimeapi.PodSandbox) *kubecontainer.Container {
-	return &kubecontainer.Container{ID: s.Id, CreatedAt: s.CreatedAt, State: sandboxState(s.State)}
+func listedSandbox(s *runtimeapi.PodSandbox) kubecontainer.Container {
+	return kubecontainer.Container{ID: s.Id, CreatedAt: s.CreatedAt, State: sandboxState(s.State)}
 }
 
 // inspectedContainer converts the status of a container. Numbers that are

@@ -51,10 +51,14 @@ func (m *Manager) list(ctx context.Context, sf *runtimeapi.PodSandboxFilter, cf 
 	}
 	byUID := make(map[types.UID]*kubecontainer.Pod, len(sandboxes))
 	pods := make([]*kubecontainer.Pod, 0, len(sandboxes))
+	// Whoever keeps the pods of a listing keeps all of them: they, and what is
+	// in them, are made in one piece each.
+	room := newListing(len(sandboxes), len(containers))
 	pod := func(id types.UID, name, namespace string) *kubecontainer.Pod {
 		p := byUID[id]
 		if p == nil {
-			p = &kubecontainer.Pod{ID: id, Name: name, Namespace: namespace, Timestamp: at}
+			p = room.pod()
+			*p = kubecontainer.Pod{ID: id, Name: name, Namespace: namespace, Timestamp: at}
 			byUID[id] = p
 			pods = append(pods, p)
 		}
@@ -68,15 +72,15 @@ func (m *Manager) list(ctx context.Context, sf *runtimeapi.PodSandboxFilter, cf 
 			continue
 		}
 		p := pod(uid(s.Metadata.Uid), s.Metadata.Name, s.Metadata.Namespace)
-		p.Sandboxes = append(p.Sandboxes, listedSandbox(s))
+		p.Sandboxes = room.add(p.Sandboxes, listedSandbox(s))
 	}
 	for _, c := range containers {
-		lc := listedContainer(c)
-		if lc == nil {
+		lc, ok := listedContainer(c)
+		if !ok {
 			continue
 		}
 		p := pod(uid(c.Labels[labelPodUID]), c.Labels[labelPodName], c.Labels[labelPodNamespace])
-		p.Containers = append(p.Containers, lc)
+		p.Containers = room.add(p.Containers, lc)
 	}
 	for _, p := range pods {
 		if len(p.Containers) > 1 {
@@ -87,6 +91,40 @@ func (m *Manager) list(ctx context.Context, sf *runtimeapi.PodSandboxFilter, cf 
 		return cmp.Or(cmp.Compare(createdAt(b), createdAt(a)), cmp.Compare(a.ID, b.ID))
 	})
 	return pods, nil
+}
+
+// listing is room for what one listing shows. Pods beyond it, of containers
+// without a sandbox, are made one by one.
+type listing struct {
+	pods []kubecontainer.Pod
+	all  []kubecontainer.Container
+	refs []*kubecontainer.Container
+}
+
+func newListing(sandboxes, containers int) listing {
+	n := sandboxes + containers
+	return listing{make([]kubecontainer.Pod, sandboxes), make([]kubecontainer.Container, n), make([]*kubecontainer.Container, n)}
+}
+
+func (l *listing) pod() *kubecontainer.Pod {
+	if len(l.pods) == 0 {
+		return &kubecontainer.Pod{}
+	}
+	p := &l.pods[0]
+	l.pods = l.pods[1:]
+	return p
+}
+
+// add appends to a list; each but the first of a list moves it.
+func (l *listing) add(list []*kubecontainer.Container, c kubecontainer.Container) []*kubecontainer.Container {
+	p := &l.all[0]
+	l.all = l.all[1:]
+	*p = c
+	if list == nil {
+		list = l.refs[:0:1]
+		l.refs = l.refs[1:]
+	}
+	return append(list, p)
 }
 
 // newerSandbox orders by attempt, then creation, newest first, then ID.

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -34,14 +35,19 @@ func ownedByKubelet(t v1.PodConditionType) bool {
 // sharedWithKubelet tells whether the kubelet and others write them.
 func sharedWithKubelet(t v1.PodConditionType) bool { return t == v1.DisruptionTarget }
 
+// ownConditions is how many conditions the kubelet gives to every pod.
+const ownConditions = 5
+
 // conditions makes the pod's conditions, without times; g.old's are shared if
-// they say the same.
-func (g *generation) conditions(s *v1.PodStatus) []v1.PodCondition {
-	var room [12]v1.PodCondition
+// they say the same. ready is ContainersReady.
+func (g *generation) conditions(s *v1.PodStatus, ready *v1.PodCondition) []v1.PodCondition {
+	// Room for what an ordinary pod has, and no more, as with scratchSize.
+	var room [6]v1.PodCondition
 	list := room[:0]
-	for _, c := range g.Pod.Status.Conditions {
-		if !ownedByKubelet(c.Type) {
-			list = append(list, c)
+	others := g.Pod.Status.Conditions
+	for i := range others {
+		if !ownedByKubelet(others[i].Type) {
+			list = append(list, others[i])
 		}
 	}
 	if !g.Terminal {
@@ -54,19 +60,17 @@ func (g *generation) conditions(s *v1.PodStatus) []v1.PodCondition {
 			list = append(list, *c)
 		}
 	}
-	gen := g.Pod.Generation
-	ready := containersReady(&g.Pod.Spec, s.InitContainerStatuses, s.ContainerStatuses, s.Phase)
-	own := [...]v1.PodCondition{
-		g.readyToStart(),
-		g.initializedCondition(s),
-		readyCondition(&g.Pod.Spec, list, &ready),
-		ready,
-		{Type: v1.PodScheduled, Status: v1.ConditionTrue},
-	}
+	n := len(list)
+	list = slices.Grow(list, ownConditions)[:n+ownConditions]
+	own := list[n:]
+	g.readyToStart(&own[0])
+	g.initializedCondition(&own[1], s)
+	own[2] = readyCondition(&g.Pod.Spec, list[:n], ready)
+	own[3] = *ready
+	own[4].Type, own[4].Status = v1.PodScheduled, v1.ConditionTrue
 	for i := range own {
-		own[i].ObservedGeneration = gen
+		own[i].ObservedGeneration = g.Pod.Generation
 	}
-	list = append(list, own[:]...)
 	if kubecontainer.HasRestartAllRule(g.Pod) {
 		list = append(list, g.restartingCondition(s.Phase))
 	}
@@ -95,13 +99,12 @@ func conditionsSame(a, b []v1.PodCondition) bool {
 	return true
 }
 
-// readyToStart is PodReadyToStartContainers: the pod's sandbox is good.
-func (g *generation) readyToStart() v1.PodCondition {
-	c := v1.PodCondition{Type: v1.PodReadyToStartContainers, Status: v1.ConditionFalse}
+// readyToStart makes c PodReadyToStartContainers: the pod's sandbox is good.
+func (g *generation) readyToStart(c *v1.PodCondition) {
+	c.Type, c.Status = v1.PodReadyToStartContainers, v1.ConditionFalse
 	if g.sandboxGood() {
 		c.Status = v1.ConditionTrue
 	}
-	return c
 }
 
 // sandboxGood tells whether a sync would need no new sandbox (upstream
@@ -126,13 +129,13 @@ func (g *generation) sandboxGood() bool {
 	return g.Pod.Spec.HostNetwork || list[0].Network == nil || list[0].Network.Ip != ""
 }
 
-// initializedCondition is Initialized.
-func (g *generation) initializedCondition(s *v1.PodStatus) v1.PodCondition {
-	c := v1.PodCondition{Type: v1.PodInitialized, Status: v1.ConditionTrue}
+// initializedCondition makes c Initialized.
+func (g *generation) initializedCondition(c *v1.PodCondition, s *v1.PodStatus) {
+	c.Type, c.Status = v1.PodInitialized, v1.ConditionTrue
 	spec := &g.Pod.Spec
 	if len(spec.InitContainers) > 0 && len(s.InitContainerStatuses) == 0 && len(s.ContainerStatuses) == 0 {
 		c.Status, c.Reason = v1.ConditionFalse, reasonUnknownStatuses
-		return c
+		return
 	}
 	var unknown, incomplete []string
 	for i := range spec.InitContainers {
@@ -147,17 +150,16 @@ func (g *generation) initializedCondition(s *v1.PodStatus) v1.PodCondition {
 	}
 	if s.Phase == v1.PodSucceeded && len(unknown) == 0 {
 		c.Reason = reasonPodCompleted
-		return c
+		return
 	}
 	if len(unknown)+len(incomplete) == 0 || anyStarted(s.ContainerStatuses) {
-		return c
+		return
 	}
 	if was := findCondition(g.old.Conditions, v1.PodInitialized); was != nil && was.Status == v1.ConditionTrue {
-		return c
+		return
 	}
 	c.Status, c.Reason = v1.ConditionFalse, reasonNotInitialized
 	c.Message = names("containers with unknown status", unknown, "containers with incomplete status", incomplete)
-	return c
 }
 
 // anyStarted tells whether any container runs or has ended.

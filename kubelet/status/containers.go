@@ -32,7 +32,9 @@ const (
 	ephemeral
 )
 
-const scratchSize = 4
+// scratchSize is kept small: the scratch space stands in the deepest stack of
+// each pod's start, and a stack that must grow costs more than all the rest.
+const scratchSize = 2
 
 // container returns the i-th container of a kind, or nil.
 func (k kind) container(spec *v1.PodSpec, i int) *v1.Container {

@@ -100,12 +100,12 @@ const deadlineMessage = "Pod was active on the node longer than the specified de
 // with it; the result must not be written to. Not set here: startTime,
 // observedGeneration and the transition times of conditions (Manager's), claim
 // statuses (the API's). Device health has no source yet.
-func GenerateAPIPodStatus(in Input) v1.PodStatus {
+func GenerateAPIPodStatus(in *Input) v1.PodStatus {
 	pod, old := in.Pod, in.Old
 	if old == nil {
 		old = &pod.Status
 	}
-	g := generation{Input: in, old: old}
+	g := generation{Input: *in, old: old}
 	g.restartingAll = g.isRestartingAll()
 
 	// w is worked on in scratch space; what of it changed is copied out of
@@ -121,7 +121,8 @@ func GenerateAPIPodStatus(in Input) v1.PodStatus {
 	w.Phase = s.Phase
 	g.probes(&w)
 
-	s.Conditions = g.conditions(&w)
+	ready := containersReady(&pod.Spec, w.InitContainerStatuses, w.ContainerStatuses, w.Phase)
+	s.Conditions = g.conditions(&w, &ready)
 	s.ContainerStatuses = settle(w.ContainerStatuses, old.ContainerStatuses)
 	s.InitContainerStatuses = settle(w.InitContainerStatuses, old.InitContainerStatuses)
 	s.EphemeralContainerStatuses = settle(w.EphemeralContainerStatuses, old.EphemeralContainerStatuses)

@@ -80,7 +80,7 @@ func generate(pod *v1.Pod, r *kubecontainer.PodStatus, mod ...func(*Input)) v1.P
 	for _, f := range mod {
 		f(&in)
 	}
-	return GenerateAPIPodStatus(in)
+	return GenerateAPIPodStatus(&in)
 }
 
 func terminal(in *Input) { in.Terminal = true }
@@ -387,7 +387,7 @@ func TestUnchangedSharesEverything(t *testing.T) {
 	}
 	env := &Env{RuntimeName: "containerd"}
 	if n := testing.AllocsPerRun(100, func() {
-		GenerateAPIPodStatus(Input{Env: env, Pod: pod, Runtime: r, Old: &first, Now: t0})
+		GenerateAPIPodStatus(&Input{Env: env, Pod: pod, Runtime: r, Old: &first, Now: t0})
 	}); n > 0 {
 		t.Errorf("%v allocations for an unchanged status", n)
 	}
@@ -495,10 +495,10 @@ func BenchmarkUnchanged(b *testing.B) {
 	pod := testPod(v1.RestartPolicyAlways, "a")
 	r := runtimeOf(true, "a running")
 	env := &Env{RuntimeName: "containerd"}
-	m.SetPodStatus(pod, GenerateAPIPodStatus(Input{Env: env, Pod: pod, Runtime: r, Now: t0}))
+	m.SetPodStatus(pod, GenerateAPIPodStatus(&Input{Env: env, Pod: pod, Runtime: r, Now: t0}))
 	b.ReportAllocs()
 	for b.Loop() {
 		old, _ := m.GetPodStatus(pod.UID)
-		m.SetPodStatus(pod, GenerateAPIPodStatus(Input{Env: env, Pod: pod, Runtime: r, Old: old, Now: t0}))
+		m.SetPodStatus(pod, GenerateAPIPodStatus(&Input{Env: env, Pod: pod, Runtime: r, Old: old, Now: t0}))
 	}
 }

@@ -357,7 +357,8 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 	}
 	now := metav1.Time{Time: m.opts.Loop.Now()}
 	if s.StartTime.IsZero() {
-		s.StartTime = &now
+		began := now
+		s.StartTime = &began
 	}
 	s.Conditions = transitions(s.Conditions, old.Conditions, now)
 	normalize(pod, s)

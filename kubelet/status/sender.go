@@ -227,20 +227,9 @@ func (m *Manager) sync(ctx context.Context, u *update) {
 func merge(api, own *v1.PodStatus, mayRun bool, now metav1.Time) v1.PodStatus {
 	s := *own
 	ends := kubetypes.IsTerminalPhase(own.Phase) && !kubetypes.IsTerminalPhase(api.Phase)
-	s.Conditions = make([]v1.PodCondition, 0, len(api.Conditions)+len(own.Conditions))
-	for _, c := range api.Conditions {
-		if !ownedByKubelet(c.Type) {
-			s.Conditions = append(s.Conditions, c)
-		}
-	}
-	for _, c := range own.Conditions {
-		switch {
-		case ownedByKubelet(c.Type):
-			s.Conditions = append(s.Conditions, c)
-		case sharedWithKubelet(c.Type) && ends && !mayRun:
-			s.Conditions = mergeShared(s.Conditions, c, now)
-		}
-	}
+	if kubetypes.IsTerminalPhase(own.Phase) || !onlyOwned(api.Conditions) || !onlyOwned(own.Conditions) {
+		s.Conditions = mergeConditions(api.Conditions, own.Conditions, ends && !mayRun, now)
+	} // else the list stays that of own, which nobody writes to: of most pods there is one list
 	s.ResourceClaimStatuses = api.ResourceClaimStatuses
 	s.ExtendedResourceClaimStatus = api.ExtendedResourceClaimStatus
 	s.NodeAllocatableResourceClaimStatuses = api.NodeAllocatableResourceClaimStatuses
@@ -251,6 +240,47 @@ func merge(api, own *v1.PodStatus, mayRun bool, now metav1.Time) v1.PodStatus {
 		unready(s.Conditions, s.Phase, now)
 	}
 	return s
+}
+
+// onlyOwned tells whether all of the conditions are the kubelet's alone.
+func onlyOwned(list []v1.PodCondition) bool {
+	for i := range list {
+		if !ownedByKubelet(list[i].Type) {
+			return false
+		}
+	}
+	return true
+}
+
+// mergeConditions returns a list of its own: what others own of the API's
+// conditions, and what the kubelet owns of its own. Those that both write are
+// taken over if shared says so.
+func mergeConditions(api, own []v1.PodCondition, shared bool, now metav1.Time) []v1.PodCondition {
+	out := make([]v1.PodCondition, 0, len(own)+foreign(api)) // the API may keep it
+	for i := range api {
+		if !ownedByKubelet(api[i].Type) {
+			out = append(out, api[i])
+		}
+	}
+	for i := range own {
+		switch c := &own[i]; {
+		case ownedByKubelet(c.Type):
+			out = append(out, *c)
+		case shared && sharedWithKubelet(c.Type):
+			out = mergeShared(out, *c, now)
+		}
+	}
+	return out
+}
+
+// foreign is how many conditions are not the kubelet's, nor shared with it.
+func foreign(list []v1.PodCondition) (n int) {
+	for i := range list {
+		if t := list[i].Type; !ownedByKubelet(t) && !sharedWithKubelet(t) {
+			n++
+		}
+	}
+	return n
 }
 
 func mergeShared(list []v1.PodCondition, c v1.PodCondition, now metav1.Time) []v1.PodCondition {

@@ -11,7 +11,7 @@ import (
 // Text writes the report's figures for a terminal. It returns the writer's error.
 func (r *Report) Text(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%s: %v of virtual time\n", r.Title, r.For)
+	fmt.Fprintf(b, "%s: %v of virtual time\n", r.Title, r.For.Round(time.Millisecond))
 	if r.Partial != "" {
 		fmt.Fprintf(b, "Partial: %s\n", r.Partial)
 	}
@@ -40,8 +40,12 @@ func (r *Report) Text(w io.Writer) error {
 	fmt.Fprintln(b, "\nSLOs")
 	for i := range r.SLOs {
 		s := &r.SLOs[i]
-		if s.Count == 0 || s.Unmodelled {
+		switch {
+		case s.Count == 0:
 			fmt.Fprintf(t, "  %s\t%s\n", s.Name, s.Verdict())
+			continue
+		case s.Unmodelled:
+			fmt.Fprintf(t, "  %s\t%s\trequests took the API server no time\n", s.Name, s.Verdict())
 			continue
 		}
 		fmt.Fprintf(t, "  %s\t%s\tp99 %v\tat most %v\t%s\n", s.Name, s.Verdict(), round(s.P99), s.Limit, s.Worst)

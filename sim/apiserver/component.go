@@ -24,14 +24,13 @@ type Component struct {
 	s       *Server
 	name    string
 	limiter *rate.Limiter // nil: no limit
-	base    uint64
 	n       uint64
 }
 
 // Component returns the API for a component. qps and burst are client-go's;
 // qps of 0 or less is no limit.
 func (s *Server) Component(name string, qps float64, burst int) *Component {
-	c := &Component{s: s, name: name, base: loop.Hash(s.l.Seed(), []string{"component", name})}
+	c := &Component{s: s, name: name}
 	if qps > 0 {
 		c.limiter = rate.NewLimiter(rate.Limit(qps), max(burst, 1))
 	}
@@ -103,7 +102,9 @@ func (c *Component) serve(ctx context.Context, r *request, fn func(s *Server) er
 	service, err := c.wait(ctx, r, left-f.latency)
 	if err == nil {
 		if err = f.err; err == nil {
+			c.s.component = c.name
 			err = fn(c.s)
+			c.s.component = ""
 		}
 	}
 	c.s.outcome = err

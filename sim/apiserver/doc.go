@@ -25,8 +25,8 @@
 // # What differs from upstream
 //
 // There are no managed fields, no API groups to choose from, no authorization.
-// Admission is Priority, DefaultTolerationSeconds, NamespaceLifecycle and the
-// service account's name; no token volume is injected. Deleting a namespace
-// deletes its contents, which upstream leaves to a controller. Resource versions
+// Admission is Priority, DefaultTolerationSeconds, NamespaceLifecycle, the
+// service account's name (no token volume is injected) and, where there are
+// limits, EventRateLimit. Resource versions
 // count the writes, beginning at 1. Unknown fields are errors.
 package apiserver

@@ -60,6 +60,7 @@ func (s *Store) commitEvent(now time.Time, typ watch.EventType, old Object, ev *
 }
 
 // CreateEvent stores an event of a component. The event is copied, not kept.
+// Errors: TooManyRequests when there are limits on events.
 func (s *Store) CreateEvent(now time.Time, ev *v1.Event) (*v1.Event, error) {
 	in := KindEvent.info()
 	c := *ev
@@ -70,6 +71,11 @@ func (s *Store) CreateEvent(now time.Time, ev *v1.Event) (*v1.Event, error) {
 	if errs := append(validateMeta(&c, in), validateEvent(&c)...); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.gk(), c.Name, errs)
 	}
+	if s.admitEvent != nil {
+		if err := s.admitEvent(now, &c); err != nil {
+			return nil, err
+		}
+	}
 	if _, ok := s.events.slot(c.Namespace, c.Name); ok {
 		return nil, apierrors.NewAlreadyExists(in.gr(), c.Name)
 	}
@@ -79,7 +85,7 @@ func (s *Store) CreateEvent(now time.Time, ev *v1.Event) (*v1.Event, error) {
 }
 
 // PatchEvent writes what differs between base and ev (count, lastTimestamp,
-// message) to the stored event. Errors: NotFound.
+// message) to the stored event. Errors: NotFound; TooManyRequests as CreateEvent.
 func (s *Store) PatchEvent(now time.Time, base, ev *v1.Event) (*v1.Event, error) {
 	old, ok := s.events.get(ev.Namespace, ev.Name)
 	if !ok {
@@ -99,6 +105,11 @@ func (s *Store) PatchEvent(now time.Time, base, ev *v1.Event) (*v1.Event, error)
 		c.Series = ev.Series
 	}
 	wireEvent(&c)
+	if s.admitEvent != nil {
+		if err := s.admitEvent(now, &c); err != nil {
+			return nil, err
+		}
+	}
 	if c.Count == old.Count && c.LastTimestamp.Equal(&old.LastTimestamp) && c.Message == old.Message && c.Series == old.Series {
 		return old, nil
 	}

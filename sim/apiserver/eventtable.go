@@ -27,6 +27,7 @@ type eventTable struct {
 	classes  map[eventClass]*eventClass
 	sources  map[eventSource]*eventSource
 	messages map[string]string // of recent events, to share them
+	most     int               // classes and sources from which on those without an event are dropped
 }
 
 // storedEvent is what an event has of its own: 112 bytes, an allocator's size
@@ -56,8 +57,12 @@ type eventClass struct {
 // eventSource is who tells of an event.
 type eventSource struct{ component, host, controller, instance string }
 
-// sharedMessages bounds eventTable.messages.
-const sharedMessages = 1024
+// sharedMessages bounds eventTable.messages; fewClasses is how many classes and
+// sources are kept in any case.
+const (
+	sharedMessages = 1024
+	fewClasses     = 1024
+)
 
 func newEventTable(seed uint64) *eventTable {
 	return &eventTable{
@@ -315,10 +320,24 @@ func (t *eventTable) compact() {
 	}
 	t.holes = 0
 	if n == 0 {
-		clear(t.classes)
-		clear(t.sources)
 		clear(t.messages)
 	}
+	if n == 0 || len(t.classes)+len(t.sources) > max(t.most, fewClasses) {
+		t.trim()
+	}
+}
+
+// trim drops the classes and sources that no event has: namespaces and nodes come
+// and go.
+func (t *eventTable) trim() {
+	clear(t.classes)
+	clear(t.sources)
+	for _, x := range t.items {
+		if x != nil && x.class != nil {
+			t.classes[*x.class], t.sources[*x.source] = x.class, x.source
+		}
+	}
+	t.most = 2 * (len(t.classes) + len(t.sources))
 }
 
 // view returns the events, oldest first. It is good until the next write.

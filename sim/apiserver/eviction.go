@@ -21,7 +21,7 @@ const maxDisruptedPods = 2000
 // the one PodDisruptionBudget that selects it allows that, which takes one
 // disruption from the budget (pkg/registry/core/pod/storage/eviction.go).
 // Errors: NotFound; TooManyRequests (429) with the cause DisruptionBudget when
-// the budget does not allow it; InternalError (500) for a pod with more than one
+// the budget does not allow it; a status 500 for a pod with more than one
 // budget; Conflict when a precondition does not hold.
 func (s *Store) Evict(now time.Time, namespace, name string, opts metav1.DeleteOptions) error {
 	o, err := s.Get(KindPod, namespace, name)
@@ -35,7 +35,7 @@ func (s *Store) Evict(now time.Time, namespace, name string, opts metav1.DeleteO
 	}
 	pdbs := s.budgetsOf(pod)
 	if len(pdbs) > 1 {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError,
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500,
 			Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}}
 	}
 	if len(pdbs) == 1 && !evictable(pod, pdbs[0]) {
@@ -146,7 +146,7 @@ func (s *Store) evict(now time.Time, pod *v1.Pod, opts metav1.DeleteOptions) err
 	c := *pod
 	c.Status.Conditions = withCondition(pod.Status.Conditions, v1.PodCondition{
 		Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
-		ObservedGeneration: pod.Generation, LastTransitionTime: wire(now)})
+		LastTransitionTime: wire(now)})
 	if !sameList(pod.Status.Conditions, c.Status.Conditions, samePodCondition) {
 		s.commit(watch.Modified, KindPod, pod, &c, "update", "eviction")
 	}

@@ -1,24 +1,31 @@
 package apiserver
 
-import "k8s.io/apimachinery/pkg/watch"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// hook is a function that is told of changes; its address tells it from others.
+type hook struct{ fn func(Change) }
 
 // Hooks are functions that were given to OnChange together.
 type Hooks struct {
-	s        *Store
-	from, to int
+	s     *Store
+	hooks []*hook
 }
 
 // Hooked returns the hooks that register gives to OnChange.
 func (s *Store) Hooked(register func()) Hooks {
 	from := len(s.hooks)
 	register()
-	return Hooks{s, from, len(s.hooks)}
+	return Hooks{s, slices.Clone(s.hooks[from:])}
 }
 
 // List tells the hooks of all objects that there are, as an informer's first
 // list does. It is for use while no change is being told.
 func (h Hooks) List() {
-	if h.from == h.to {
+	if len(h.hooks) == 0 {
 		return
 	}
 	for _, in := range infos() {
@@ -28,8 +35,8 @@ func (h Hooks) List() {
 		}
 		for _, obj := range objs {
 			c := Change{Type: watch.Added, Kind: in.kind, New: obj, Verb: "list", Version: h.s.version}
-			for _, fn := range h.s.hooks[h.from:h.to] {
-				fn(c)
+			for _, k := range h.hooks {
+				k.fn(c)
 			}
 		}
 	}
@@ -37,7 +44,8 @@ func (h Hooks) List() {
 
 // Remove has the hooks told of nothing any more.
 func (h Hooks) Remove() {
-	for i := h.from; i < h.to; i++ {
-		h.s.hooks[i] = func(Change) {}
+	for _, k := range h.hooks {
+		k.fn = func(Change) {} // a change may be being told
 	}
+	h.s.hooks = slices.DeleteFunc(slices.Clone(h.s.hooks), func(k *hook) bool { return slices.Contains(h.hooks, k) })
 }

@@ -34,6 +34,9 @@ type Options struct {
 	// Load says what requests cost the server. Nil has each handled as it
 	// arrives, in no time.
 	Load *Load
+	// EventLimits are those of the admission plugin EventRateLimit; none leaves
+	// it out, as kube-apiserver does by default.
+	EventLimits []EventLimit
 }
 
 // Server is the API on a loop of its own. Its methods are for use on that
@@ -52,11 +55,14 @@ type Server struct {
 	tokens   uint64 // made so far
 	faults   []*Fault
 	by       string // the node whose request is being served
-	expire   *loop.Timer
-	writes   map[Kind]uint64
-	requests uint64
-	stats    *stats
-	flow     *flow // nil without a load model
+	// component is the same of a component's.
+	component   string
+	eventLimits []*eventLimiter
+	expire      *loop.Timer
+	writes      map[Kind]uint64
+	requests    uint64
+	stats       *stats
+	flow        *flow // nil without a load model
 	// informers are the components that hear of every change of a kind.
 	informers map[Kind][]string
 	outcome   error // of the request that was handled last
@@ -91,6 +97,10 @@ func New(opts Options) *Server {
 	s.expire = s.l.Root().NewTimer("event expiry", s.expireEvents)
 	if opts.Load != nil {
 		s.flow = newFlow(s, *opts.Load)
+	}
+	for _, limit := range opts.EventLimits {
+		s.eventLimits = append(s.eventLimits, newEventLimiter(limit))
+		s.store.admitEvent = s.admitEvent
 	}
 	s.store.OnChange(s.onChange)
 	return s

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,7 +13,14 @@ import (
 
 // Template is a pod that was defaulted, admitted and validated once, to be
 // stamped many times. The pods stamped share everything below their structs.
-type Template struct{ pod *v1.Pod }
+type Template struct {
+	pod *v1.Pod
+	// keys are the labels that complete its selectors; spread and affinity are
+	// those before that. Only pods with other values don't share the result.
+	keys     []string
+	spread   []v1.TopologySpreadConstraint
+	affinity *v1.Affinity
+}
 
 // Pod returns the template's pod as it will be stamped. It is shared.
 func (t *Template) Pod() *v1.Pod { return t.pod }
@@ -57,12 +65,23 @@ func (s *Store) NewTemplate(pod *v1.Pod) (*Template, error) {
 	if err := s.prepareCreate(c, in); err != nil {
 		return nil, err
 	}
+	t := &Template{pod: c, keys: namedLabelKeys(&c.Spec), spread: c.Spec.TopologySpreadConstraints, affinity: c.Spec.Affinity}
 	if _, err := s.admitNew(c, in, false); err != nil {
 		return nil, err
 	}
 	c.Name = ""
 	c.GenerateName = prefix
-	return &Template{c}, nil
+	return t, nil
+}
+
+// remerges tells whether a pod's labels complete selectors differently from the
+// template's.
+func (t *Template) remerges(pod *v1.Pod, st Stamp) bool {
+	return len(t.keys) > 0 && (st.Affinity != nil || slices.ContainsFunc(t.keys, func(k string) bool {
+		was, had := t.pod.Labels[k]
+		is, has := pod.Labels[k]
+		return was != is || had != has
+	}))
 }
 
 // CreateFromTemplate stores a pod that shares its template's spec. Errors:
@@ -92,6 +111,13 @@ func (s *Store) CreateFromTemplate(now time.Time, t *Template, st Stamp) (*v1.Po
 	}
 	if st.Labels != nil {
 		c.Labels = st.Labels
+	}
+	if t.remerges(&c, st) {
+		c.Spec.TopologySpreadConstraints = t.spread
+		if st.Affinity == nil {
+			c.Spec.Affinity = t.affinity
+		}
+		mergeLabelKeys(&c)
 	}
 	if st.Annotations != nil {
 		c.Annotations = st.Annotations

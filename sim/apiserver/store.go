@@ -73,11 +73,12 @@ type Store struct {
 	nsPods     map[string]*namespacePods
 	podVersion uint64 // version of the last write to any pod
 
-	taintNewNodes bool // see TaintNewNodes
+	taintNewNodes bool                                    // see TaintNewNodes
+	admitEvent    func(now time.Time, ev *v1.Event) error // nil without limits on events
 
 	expiry  []expiring
 	applied map[objectKey][]byte
-	hooks   []func(Change)
+	hooks   []*hook
 	pending []Change
 	telling bool
 }
@@ -147,7 +148,7 @@ func (s *Store) bootstrap() {
 
 // OnChange has fn called after each committed write, in the order of the
 // writes. A write made by fn is told after fn returned.
-func (s *Store) OnChange(fn func(Change)) { s.hooks = append(s.hooks, fn) }
+func (s *Store) OnChange(fn func(Change)) { s.hooks = append(s.hooks, &hook{fn}) }
 
 // Version returns the resource version of the last write.
 func (s *Store) Version() uint64 { return s.version }
@@ -263,8 +264,8 @@ func (s *Store) tell(c Change) {
 	for i := 0; i < len(s.pending); i++ { // hooks may add to it
 		c := s.pending[i]
 		s.pending[i] = Change{}
-		for _, fn := range s.hooks {
-			fn(c)
+		for _, k := range s.hooks {
+			k.fn(c)
 		}
 	}
 	s.pending = s.pending[:0]

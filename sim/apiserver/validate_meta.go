@@ -18,12 +18,12 @@ func validateMeta(obj Object, in kindInfo) field.ErrorList {
 	var errs field.ErrorList
 	if name := obj.GetName(); name == "" {
 		errs = append(errs, field.Required(child("name"), "name or generateName is required"))
-	} else {
+	} else if in.kind != KindEvent || !plainSubdomain(name) { // events come in masses, the longest of names
 		for _, msg := range nameCheck(in.kind)(name, false) {
 			errs = append(errs, field.Invalid(child("name"), name, msg))
 		}
 	}
-	if in.namespaced {
+	if in.namespaced && !plainLabel(obj.GetNamespace()) {
 		for _, msg := range apivalidation.ValidateNamespaceName(obj.GetNamespace(), false) {
 			errs = append(errs, field.Invalid(child("namespace"), obj.GetNamespace(), msg))
 		}
@@ -54,6 +54,34 @@ func validateFinalizers(list []string, path *field.Path) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// plainLabel recognises a DNS-1123 label, for which the regular expressions of a
+// full check, which finds words for what is wrong, would be a waste.
+func plainLabel(s string) bool {
+	if len(s) == 0 || len(s) > validation.DNS1123LabelMaxLength || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// plainSubdomain is plainLabel for DNS-1123 subdomains.
+func plainSubdomain(s string) bool {
+	if len(s) > validation.DNS1123SubdomainMaxLength {
+		return false
+	}
+	for more := true; more; {
+		var label string
+		if label, s, more = strings.Cut(s, "."); !plainLabel(label) {
+			return false
+		}
+	}
+	return true
 }
 
 // nameCheck is the rule for names of a kind.

@@ -115,6 +115,7 @@ func prepareStatus(obj Object) {
 	case *v1.Pod:
 		o.Generation = 1
 		o.Status = v1.PodStatus{Phase: v1.PodPending, QOSClass: qos.Compute(o)}
+		mergeLabelKeys(o)
 		if len(o.Spec.SchedulingGates) > 0 {
 			o.Status.Conditions = []v1.PodCondition{{
 				Type: v1.PodScheduled, Status: v1.ConditionFalse,

@@ -110,11 +110,12 @@ type ControlPlane struct {
 	hooks     map[string]apiserver.Hooks // of the components that run
 	scheduler *loop.Group
 	manager   *loop.Group
+	parts     map[string][]any // the scheduler, or the controllers, of the components that run
 }
 
 // New starts a control plane on the server's loop.
 func New(srv *apiserver.Server, opts Options) *ControlPlane {
-	c := &ControlPlane{opts: opts, srv: srv, hooks: map[string]apiserver.Hooks{}}
+	c := &ControlPlane{opts: opts, srv: srv, hooks: map[string]apiserver.Hooks{}, parts: map[string][]any{}}
 	c.Start(Scheduler)
 	c.Start(ControllerManager)
 	return c
@@ -126,4 +127,15 @@ func New(srv *apiserver.Server, opts Options) *ControlPlane {
 func (c *ControlPlane) component(srv *apiserver.Server, name string) *apiserver.Component {
 	m := c.opts.ControllerManager.or(controllerManagerClient)
 	return srv.Component(name, m.QPS, m.Burst)
+}
+
+// keep takes note of a part that was started, for Parts.
+func (c *ControlPlane) keep(component string, parts ...any) {
+	c.parts[component] = append(c.parts[component], parts...)
+}
+
+// Parts returns the scheduler and the controllers that run, and the indexes that
+// they share, for a census of what they keep.
+func (c *ControlPlane) Parts() []any {
+	return slices.Concat(c.parts[Scheduler], c.parts[ControllerManager])
 }

@@ -17,28 +17,28 @@ func (c *ControlPlane) startLifecycle(srv *apiserver.Server) {
 	election := c.leaderElection(srv)
 	if c.opts.Enabled(NodeLifecycle) {
 		srv.TaintNewNodes()
-		nodelifecycle.New(nodelifecycle.Options{Group: c.manager, API: c.component(srv, NodeLifecycle), Election: election})
+		c.keep(ControllerManager, nodelifecycle.New(nodelifecycle.Options{Group: c.manager, API: c.component(srv, NodeLifecycle), Election: election}))
 	}
 	if c.opts.Enabled(TaintEviction) {
-		tainteviction.New(tainteviction.Options{Group: c.manager, API: c.component(srv, TaintEviction), Election: election})
+		c.keep(ControllerManager, tainteviction.New(tainteviction.Options{Group: c.manager, API: c.component(srv, TaintEviction), Election: election}))
 	}
 	if c.opts.Enabled(PodGarbageCollector) {
-		podgc.New(podgc.Options{Group: c.manager, API: c.component(srv, PodGarbageCollector)})
+		c.keep(ControllerManager, podgc.New(podgc.Options{Group: c.manager, API: c.component(srv, PodGarbageCollector)}))
 	}
 	if c.opts.Enabled(Namespace) {
 		// One discovery-driven client does all deletions: 20 times the QPS and
 		// 100 times the burst (cmd/kube-controller-manager/app/core.go).
-		namespace.New(namespace.Options{Group: c.manager, API: c.fasterComponent(srv, Namespace, 20, 100)})
+		c.keep(ControllerManager, namespace.New(namespace.Options{Group: c.manager, API: c.fasterComponent(srv, Namespace, 20, 100)}))
 	}
 	if c.opts.Enabled(Disruption) {
-		disruption.New(disruption.Options{Group: c.manager, API: c.component(srv, Disruption)})
+		c.keep(ControllerManager, disruption.New(disruption.Options{Group: c.manager, API: c.component(srv, Disruption)}))
 	}
 	if c.opts.Enabled(GarbageCollector) {
 		// Each deletion takes two requests.
-		garbagecollector.New(garbagecollector.Options{Group: c.manager, API: c.fasterComponent(srv, GarbageCollector, 2, 1)})
+		c.keep(ControllerManager, garbagecollector.New(garbagecollector.Options{Group: c.manager, API: c.fasterComponent(srv, GarbageCollector, 2, 1)}))
 	}
 	if c.opts.Enabled(TTLAfterFinished) {
-		ttlafterfinished.New(ttlafterfinished.Options{Group: c.manager, API: c.component(srv, TTLAfterFinished)})
+		c.keep(ControllerManager, ttlafterfinished.New(ttlafterfinished.Options{Group: c.manager, API: c.component(srv, TTLAfterFinished)}))
 	}
 }
 
@@ -50,10 +50,11 @@ func (c *ControlPlane) fasterComponent(srv *apiserver.Server, name string, qps f
 }
 
 // leaderElection has the controller manager begin anew after it was cut off the
-// API for too long.
+// API for too long, unless it has been stopped meanwhile.
 func (c *ControlPlane) leaderElection(srv *apiserver.Server) *controller.Election {
+	manager := c.manager
 	return controller.NewElection(srv.Loop().Root(), srv.Component(ControllerManager, -1, 0), func() {
-		if _, runs := c.hooks[ControllerManager]; runs {
+		if !manager.Dead() {
 			c.Stop(ControllerManager)
 			c.Start(ControllerManager)
 		}

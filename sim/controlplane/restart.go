@@ -33,6 +33,7 @@ func (c *ControlPlane) Stop(component string) {
 		return
 	}
 	delete(c.hooks, component)
+	delete(c.parts, component)
 	hooks.Remove()
 	c.srv.Informers(component)
 	if component == Scheduler {

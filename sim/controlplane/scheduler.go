@@ -12,9 +12,9 @@ func (c *ControlPlane) startScheduler(srv *apiserver.Server) {
 		return
 	}
 	m := c.opts.Scheduler.or(schedulerClient)
-	scheduler.New(scheduler.Options{
+	c.keep(Scheduler, scheduler.New(scheduler.Options{
 		Group:  c.scheduler,
 		API:    srv.Component(Scheduler, m.QPS, m.Burst),
 		Events: srv.Component(Scheduler, m.QPS, m.Burst),
-	})
+	}))
 }

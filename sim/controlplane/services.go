@@ -9,9 +9,9 @@ import (
 // startServices starts what looks after EndpointSlices and autoscaling.
 func (c *ControlPlane) startServices(srv *apiserver.Server) {
 	if c.opts.Enabled(EndpointSlice) {
-		endpointslice.New(endpointslice.Options{Group: c.manager, API: c.component(srv, EndpointSlice)})
+		c.keep(ControllerManager, endpointslice.New(endpointslice.Options{Group: c.manager, API: c.component(srv, EndpointSlice)}))
 	}
 	if c.opts.Enabled(HorizontalPodAutoscaler) {
-		podautoscaler.New(podautoscaler.Options{Group: c.manager, API: c.component(srv, HorizontalPodAutoscaler), Metrics: c.opts.Metrics})
+		c.keep(ControllerManager, podautoscaler.New(podautoscaler.Options{Group: c.manager, API: c.component(srv, HorizontalPodAutoscaler), Metrics: c.opts.Metrics}))
 	}
 }

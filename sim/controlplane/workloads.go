@@ -30,23 +30,23 @@ func (c *ControlPlane) startWorkloads(srv *apiserver.Server) {
 	pods := controller.NewPods(srv)
 	sets := controller.NewOwned[*appsv1.ReplicaSet](srv, apiserver.KindReplicaSet)
 	if on(ReplicaSet) {
-		replicaset.New(replicaset.Options{Group: c.manager, API: c.component(srv, ReplicaSet), Pods: pods, ReplicaSets: sets})
+		c.keep(ControllerManager, replicaset.New(replicaset.Options{Group: c.manager, API: c.component(srv, ReplicaSet), Pods: pods, ReplicaSets: sets}))
 	}
 	if on(Deployment) {
-		deployment.New(deployment.Options{Group: c.manager, API: c.component(srv, Deployment), Pods: pods, ReplicaSets: sets})
+		c.keep(ControllerManager, deployment.New(deployment.Options{Group: c.manager, API: c.component(srv, Deployment), Pods: pods, ReplicaSets: sets}))
 	}
 	revisions := controller.NewOwned[*appsv1.ControllerRevision](srv, apiserver.KindControllerRevision)
 	if on(StatefulSet) {
-		statefulset.New(statefulset.Options{Group: c.manager, API: c.component(srv, StatefulSet), Pods: pods, Revisions: revisions})
+		c.keep(ControllerManager, statefulset.New(statefulset.Options{Group: c.manager, API: c.component(srv, StatefulSet), Pods: pods, Revisions: revisions}))
 	}
 	if on(DaemonSet) {
-		daemon.New(daemon.Options{Group: c.manager, API: c.component(srv, DaemonSet), Pods: pods, Revisions: revisions})
+		c.keep(ControllerManager, daemon.New(daemon.Options{Group: c.manager, API: c.component(srv, DaemonSet), Pods: pods, Revisions: revisions}))
 	}
 	if on(Job) {
-		job.New(job.Options{Group: c.manager, API: c.component(srv, Job), Pods: pods})
+		c.keep(ControllerManager, job.New(job.Options{Group: c.manager, API: c.component(srv, Job), Pods: pods}))
 	}
 	if on(CronJob) {
 		jobs := controller.NewOwned[*batchv1.Job](srv, apiserver.KindJob)
-		cronjob.New(cronjob.Options{Group: c.manager, API: c.component(srv, CronJob), Jobs: jobs})
+		c.keep(ControllerManager, cronjob.New(cronjob.Options{Group: c.manager, API: c.component(srv, CronJob), Jobs: jobs}))
 	}
 }

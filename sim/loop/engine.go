@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// keptMessages is for how many messages an inbox or outbox always keeps room.
+const keptMessages = 8
+
 // MinLookahead is the least lookahead that NewEngine takes.
 const MinLookahead = time.Millisecond
 
@@ -46,7 +49,8 @@ type Engine struct {
 	loops      []*Loop
 	calendar   calendar
 	due        []int32
-	after      []after // by loop
+	after      []after     // by loop
+	inbox      [][]message // by loop: what it takes in when it runs next
 	now        int64
 	onWindow   []func(end time.Time)
 	stop       atomic.Bool
@@ -69,7 +73,7 @@ type message struct {
 
 type workerCoros struct {
 	coros
-	_ [104]byte // keeps two workers' off one cache line
+	_ [80]byte // keeps two workers' off one cache line
 }
 
 // after is what the engine needs to know of a loop that has run, put side by
@@ -114,6 +118,7 @@ func (e *Engine) NewLoop(name string) *Loop {
 	e.loops = append(e.loops, l)
 	e.calendar.add()
 	e.after = append(e.after, after{})
+	e.inbox = append(e.inbox, nil)
 	return l
 }
 
@@ -161,13 +166,8 @@ func (l *Loop) deliver(m *message) {
 	if l.closed {
 		return
 	}
-	var t *Timer
-	if n := len(l.free); n > 0 {
-		t = l.free[n-1]
-		l.free = l.free[:n-1]
-	} else {
-		t = &Timer{g: l.root, idx: -1, pooled: true, name: "message"}
-	}
+	t := l.pool.takeMessage()
+	t.g = l.root
 	t.fn = m.fn
 	t.stream = m.stream
 	l.schedule(t, m.at)
@@ -189,8 +189,14 @@ func (e *Engine) RunUntil(limit time.Time) error {
 		e.flush(l)
 	}
 	for _, l := range e.loops {
+		e.takeIn(l)
 		e.enter(l)
 	}
+	defer func() {
+		for _, l := range e.loops {
+			e.takeIn(l)
+		}
+	}()
 	if e.opts.Workers > 1 && len(e.loops) > 2 {
 		e.pool = startWorkers(e.opts.Workers - 1)
 		defer func() {
@@ -279,20 +285,45 @@ func (e *Engine) firstErr() error {
 func (e *Engine) runLoop(idx int32, end int64, worker int) {
 	l := e.loops[idx]
 	l.pool = &e.coros[worker].coros
+	e.takeIn(l)
 	l.runUntil(end)
 	l.pool = &l.own
 	e.after[idx] = after{next: l.next(), sent: len(l.outbox) > 0, err: l.err != nil}
 }
 
-// flush hands over what l has sent.
+// flush hands over what l has sent. Those who get it take it in on their own
+// worker: here it would cost a visit of each, one after another.
 func (e *Engine) flush(l *Loop) {
 	for i := range l.outbox {
 		m := &l.outbox[i]
-		m.to.deliver(m)
-		e.enterEarlier(int32(m.to.index), m.at)
+		idx := int32(m.to.index)
+		e.inbox[idx] = append(e.inbox[idx], *m)
+		e.enterEarlier(idx, m.at)
 		*m = message{}
 	}
-	l.outbox = l.outbox[:0]
+	l.outbox = emptied(l.outbox)
+}
+
+// emptied returns the list without its messages, and without its room if that
+// was by far too much: a burst must not cost memory for ever.
+func emptied(list []message) []message {
+	if cap(list) > keptMessages && len(list) < cap(list)/4 {
+		return nil
+	}
+	return list[:0]
+}
+
+// takeIn schedules what a loop was sent.
+func (e *Engine) takeIn(l *Loop) {
+	in := e.inbox[l.index]
+	if len(in) == 0 {
+		return
+	}
+	for i := range in {
+		l.deliver(&in[i])
+		in[i] = message{}
+	}
+	e.inbox[l.index] = emptied(in)
 }
 
 // enter puts a loop into the calendar, or moves it to its present place.

@@ -180,3 +180,36 @@ func TestTheWatchdogBarks(t *testing.T) {
 		t.Errorf("silent: %q", out.String())
 	}
 }
+
+// A message runs at the time that its sender gave it, however its window is run.
+func TestMessagesArriveOnTime(t *testing.T) {
+	for _, workers := range []int{1, 2} {
+		e, err := NewEngine(EngineOptions{Seed: 3, Workers: workers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		var loops []*Loop
+		late := make([]time.Duration, 20)
+		for i := range late {
+			loops = append(loops, e.NewLoop(fmt.Sprint("l", i)))
+		}
+		for i, l := range loops {
+			to := loops[(i+1)%len(loops)]
+			l.Root().Every("send", 7*time.Millisecond, 0, func() {
+				for _, d := range []time.Duration{5 * time.Millisecond, 9 * time.Millisecond, 40 * time.Millisecond} {
+					due := l.Now().Add(d)
+					l.Send(to, d, uint64(d), func() { late[to.index] = max(late[to.index], to.Now().Sub(due)) })
+				}
+			})
+		}
+		if err := e.RunUntil(Epoch().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range late {
+			if d <= 0 || d > time.Microsecond {
+				t.Errorf("workers=%d: to loop %d a message was up to %v late", workers, i, d)
+			}
+		}
+	}
+}

@@ -74,7 +74,6 @@ type Loop struct {
 	index  int
 	engine *Engine
 	outbox []message
-	free   []*Timer // fired messages
 
 	real    *realState
 	onPanic func(*PanicError)
@@ -206,7 +205,7 @@ func (l *Loop) callback(t *Timer) {
 	fn := t.fn
 	if t.pooled {
 		t.fn = nil
-		l.free = append(l.free, t)
+		l.pool.putMessage(t)
 	}
 	fn()
 }

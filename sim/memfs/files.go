@@ -133,6 +133,8 @@ func (f *FS) MkdirAll(name string, perm fs.FileMode) error {
 		return pathError("mkdir", name, syscall.ENOTDIR)
 	case errno == syscall.EINVAL:
 		return pathError("mkdir", name, errno)
+	case errno == 0: // the directory above is there
+		return f.mkdirAt(name, perm)
 	}
 	i := len(name)
 	for i > 0 && name[i-1] == '/' {
@@ -146,6 +148,11 @@ func (f *FS) MkdirAll(name string, perm fs.FileMode) error {
 			return err
 		}
 	}
+	return f.mkdirAt(name, perm)
+}
+
+// mkdirAt is the last step of MkdirAll.
+func (f *FS) mkdirAt(name string, perm fs.FileMode) error {
 	if err := f.Mkdir(name, perm); err != nil {
 		if pl, errno := f.walk(name, false); errno == 0 && pl.n != nil && pl.n.isDir() {
 			return nil // a path with ".." in it

@@ -44,8 +44,9 @@ func (b *Buffer) Wants(kind Kind, verb string, fields []Field) bool {
 func (c *Collector) Each(fn func(*Record)) { c.take = append(c.take, fn) }
 
 // Flush hands on, in order, what was recorded before the time before (in
-// nanoseconds since the Unix epoch). No loop may run meanwhile.
-func (c *Collector) Flush(before int64) {
+// nanoseconds since the Unix epoch), and returns how many records that were. No
+// loop may run meanwhile.
+func (c *Collector) Flush(before int64) int {
 	type entry struct {
 		r   *Record
 		idx int
@@ -80,6 +81,7 @@ func (c *Collector) Flush(before int64) {
 			fn(e.r)
 		}
 	}
+	return len(all)
 }
 
 // Combine makes one hash of the hashes of several recorders, in their order.

@@ -62,6 +62,9 @@ type Manager struct {
 	intents map[string]int
 	// records are those read or written; nil: there is none.
 	records map[string]*kubeletconfig.ImagePulledRecord
+	// last is the image that was asked for last, and its trimmed name: pods of
+	// one kind come together.
+	last struct{ image, name string }
 }
 
 // New returns a Manager. Nothing is read before the first image is asked for.
@@ -137,7 +140,7 @@ func (m *Manager) MustAttemptImagePull(image, ref string, secrets func() ([]kube
 	if ref == "" {
 		return true
 	}
-	name := trimmed(image)
+	name := m.trimmed(image)
 	if !m.mustVerify(image, name, ref) {
 		return false
 	}
@@ -197,7 +200,7 @@ func (m *Manager) mustVerify(image, name, ref string) bool {
 func (m *Manager) record(image, ref string, creds *kubeletconfig.ImagePullCredentials) {
 	old, err := m.read(ref)
 	rec := &kubeletconfig.ImagePulledRecord{TypeMeta: typeMeta("ImagePulledRecord"), ImageRef: ref, LastUpdatedTime: metav1.Time{Time: m.o.Now()}}
-	name := trimmed(image)
+	name := m.trimmed(image)
 	if old != nil && err == nil {
 		if creds == nil || known(old.CredentialMapping[name], creds) {
 			return
@@ -319,9 +322,14 @@ func fileName(key string) string {
 }
 
 // trimmed is an image's name without tag and digest.
-func trimmed(image string) string {
-	if named, err := reference.ParseNormalizedNamed(image); err == nil {
-		return named.Name()
+func (m *Manager) trimmed(image string) string {
+	if m.last.image == image {
+		return m.last.name
 	}
-	return image
+	name := image
+	if named, err := reference.ParseNormalizedNamed(image); err == nil {
+		name = named.Name()
+	}
+	m.last.image, m.last.name = image, name
+	return name
 }

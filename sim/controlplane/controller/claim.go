@@ -36,6 +36,9 @@ func (c *Claims) Review(key Key) {
 	c.due[key] = struct{}{}
 }
 
+// Forget drops what is due for a controller that is gone.
+func (c *Claims) Forget(key Key) { delete(c.due, key) }
+
 // Selects tells whether a selector matches labels; none and one that is empty
 // match nothing.
 func Selects(sel *metav1.LabelSelector, set map[string]string) bool {
@@ -124,10 +127,7 @@ func (c *Claims) adopt(ctx context.Context, owner apiserver.Object, p *v1.Pod) e
 // fresh reads the owner from the API (RecheckDeletionTimestamp).
 func (c *Claims) fresh(ctx context.Context, owner apiserver.Object) (obj apiserver.Object, err error) {
 	k, _ := apiserver.KindOf(owner)
-	err = c.Control.API.Do(ctx, apiserver.Request{Verb: "get", Resource: k.Resource(), Namespace: owner.GetNamespace(), Name: owner.GetName()}, func(s *apiserver.Server) (err error) {
-		obj, err = s.Get(k, owner.GetNamespace(), owner.GetName())
-		return err
-	})
+	obj, err = Get[apiserver.Object](ctx, c.Control.API, k, KeyOf(owner))
 	if err == nil && obj.GetUID() != owner.GetUID() {
 		err = fmt.Errorf("original %v %v/%v is gone: got uid %v, wanted %v", k, owner.GetNamespace(), owner.GetName(), obj.GetUID(), owner.GetUID())
 	}

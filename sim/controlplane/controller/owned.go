@@ -333,7 +333,9 @@ func (p *Pods) change(c apiserver.Change) {
 
 func (p *Pods) countOrphan(ch PodChange, from, to *metav1.OwnerReference) {
 	if ch.Old != nil && from == nil {
-		p.orphans[ch.Old.Namespace]--
+		if p.orphans[ch.Old.Namespace]--; p.orphans[ch.Old.Namespace] == 0 {
+			delete(p.orphans, ch.Old.Namespace)
+		}
 	}
 	if ch.New != nil && to == nil {
 		p.orphans[ch.New.Namespace]++

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -17,7 +16,7 @@ import (
 // (pkg/api/v1/pod UpdatePodCondition).
 func WithPodCondition(st *v1.PodStatus, cond v1.PodCondition, now time.Time) (v1.PodStatus, bool) {
 	out := *st
-	cond.LastTransitionTime = metav1.Time{Time: now.UTC().Truncate(time.Second)}
+	cond.LastTransitionTime = WireTime(now)
 	i := slices.IndexFunc(st.Conditions, func(c v1.PodCondition) bool { return c.Type == cond.Type })
 	if i < 0 {
 		out.Conditions = append(slices.Clone(st.Conditions), cond)
@@ -51,15 +50,28 @@ func PatchPodStatus(ctx context.Context, api *apiserver.Component, pod *v1.Pod, 
 
 // PodReady tells whether a pod's condition Ready is True.
 func PodReady(pod *v1.Pod) bool {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == v1.PodReady {
-			return c.Status == v1.ConditionTrue
-		}
+	c := readyCondition(pod)
+	return c != nil && c.Status == v1.ConditionTrue
+}
+
+// ReadySince returns when a pod's condition Ready became True; zero when it is not.
+func ReadySince(pod *v1.Pod) time.Time {
+	if c := readyCondition(pod); c != nil && c.Status == v1.ConditionTrue {
+		return c.LastTransitionTime.Time
 	}
-	return false
+	return time.Time{}
 }
 
 // PodTerminated tells whether a pod has ended.
 func PodTerminated(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+}
+
+func readyCondition(p *v1.Pod) *v1.PodCondition {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == v1.PodReady {
+			return c
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -23,6 +24,9 @@ func KeyOf(obj apiserver.Object) Key {
 const (
 	DefaultBaseDelay = 5 * time.Millisecond
 	DefaultMaxDelay  = 1000 * time.Second
+	// RetryQPS and RetryBurst bound the retries of all keys of a queue together.
+	RetryQPS   = 10 // per second
+	RetryBurst = 100
 )
 
 // QueueOptions configure a Queue.
@@ -41,6 +45,8 @@ type QueueOptions struct {
 	Sync func(ctx context.Context, key Key) error
 	// BaseDelay and MaxDelay bound the back-off. Zero means the defaults.
 	BaseDelay, MaxDelay time.Duration
+	// PerKeyOnly has no bound on the retries of all keys together.
+	PerKeyOnly bool
 }
 
 // Queue holds the keys that wait for a sync: each once, in the order of adding,
@@ -52,6 +58,7 @@ type Queue struct {
 	state    map[Key]keyState
 	waiting  map[Key]*loop.Timer
 	failures map[Key]int
+	retries  *rate.Limiter // nil: PerKeyOnly
 	running  int
 }
 
@@ -72,7 +79,11 @@ func NewQueue(opts QueueOptions) *Queue {
 	if opts.MaxDelay == 0 {
 		opts.MaxDelay = DefaultMaxDelay
 	}
-	return &Queue{opts: opts, l: opts.Group.Loop(), state: map[Key]keyState{}, waiting: map[Key]*loop.Timer{}, failures: map[Key]int{}}
+	q := &Queue{opts: opts, l: opts.Group.Loop(), state: map[Key]keyState{}, waiting: map[Key]*loop.Timer{}, failures: map[Key]int{}}
+	if !opts.PerKeyOnly {
+		q.retries = rate.NewLimiter(RetryQPS, RetryBurst)
+	}
+	return q
 }
 
 // Len returns how many keys wait or are being synced.
@@ -123,13 +134,18 @@ func (q *Queue) AddAfter(key Key, d time.Duration) {
 	q.waiting[key] = t
 }
 
-// AddRateLimited has key synced after the back-off of its failures so far.
+// AddRateLimited has key synced after the back-off of its failures so far, and
+// no sooner than the bound on all retries lets it.
 func (q *Queue) AddRateLimited(key Key) {
 	n := q.failures[key]
 	q.failures[key] = n + 1
 	d := q.opts.MaxDelay
-	if n < 40 {
+	if n < 30 { // beyond, the shift could overflow
 		d = min(q.opts.BaseDelay<<n, q.opts.MaxDelay)
+	}
+	if q.retries != nil {
+		now := q.l.Now()
+		d = max(d, q.retries.ReserveN(now, 1).DelayFrom(now))
 	}
 	q.AddAfter(key, d)
 }

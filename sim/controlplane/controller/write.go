@@ -53,10 +53,31 @@ func Delete(ctx context.Context, api *apiserver.Component, obj apiserver.Object,
 	})
 }
 
+// Get asks the API for an object, past what is known already.
+func Get[T apiserver.Object](ctx context.Context, api *apiserver.Component, k apiserver.Kind, key Key) (obj T, err error) {
+	err = api.Do(ctx, apiserver.Request{Verb: "get", Resource: k.Resource(), Namespace: key.Namespace, Name: key.Name}, func(s *apiserver.Server) error {
+		o, err := s.Get(k, key.Namespace, key.Name)
+		if err == nil {
+			obj = o.(T)
+		}
+		return err
+	})
+	return obj, err
+}
+
 // Lookup returns an object of type T from the API's state; false when there is none.
 func Lookup[T apiserver.Object](api *apiserver.Component, k apiserver.Kind, key Key) (T, bool) {
 	obj, ok := api.Server().Store().Lookup(k, key.Namespace, key.Name).(T)
 	return obj, ok
+}
+
+// Gone tells whether an object is no longer there; another one of its name is
+// another object. What a sync keeps of an object it has to drop when the object
+// went during the sync's waits.
+func Gone(api *apiserver.Component, obj apiserver.Object) bool {
+	k, _ := apiserver.KindOf(obj)
+	is := api.Server().Store().Lookup(k, obj.GetNamespace(), obj.GetName())
+	return is == nil || is.GetUID() != obj.GetUID()
 }
 
 // WireTime is a time as it is in objects: whole seconds, UTC.
@@ -112,13 +133,4 @@ func NextAvailable(pods []*v1.Pod, minReady int32, now time.Time) (time.Duration
 		}
 	}
 	return first, first > 0
-}
-
-func readyCondition(p *v1.Pod) *v1.PodCondition {
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == v1.PodReady {
-			return c
-		}
-	}
-	return nil
 }

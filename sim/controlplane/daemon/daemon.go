@@ -42,7 +42,7 @@ type Controller struct {
 	nodes   *controller.Queue // nodes that have changed
 	control *controller.PodControl
 	claims  controller.Claims
-	history history.History
+	history *history.History
 	adopt   map[controller.Key]struct{}
 	fits    map[types.UID]*placement
 	backoff backoff
@@ -53,7 +53,7 @@ func New(opts Options) *Controller {
 	c := &Controller{opts: opts, l: opts.Group.Loop(), adopt: map[controller.Key]struct{}{}, fits: map[types.UID]*placement{}}
 	c.control = &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "daemonset-controller")}
 	c.claims = controller.Claims{Pods: opts.Pods, Control: c.control}
-	c.history = history.History{API: opts.API, Revisions: opts.Revisions}
+	c.history = history.NewHistory(opts.API, opts.Revisions)
 	c.backoff = backoff{l: c.l}
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "daemonset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
 	c.nodes = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "daemonset nodes", Delay: opts.API.Delivery, Sync: c.syncNode})
@@ -74,11 +74,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 			c.claims.Review(key)
 			c.adopt[key] = struct{}{}
 		case ch.Type == "DELETED":
-			uid := ch.New.GetUID()
-			c.control.Forget(uid)
-			c.history.Forget(uid)
-			delete(c.fits, uid)
-			c.backoff.forget(uid)
+			c.forget(ch.New.GetUID())
 		case ch.Subresource == "status":
 			return // its own writing
 		}
@@ -168,12 +164,30 @@ func (c *Controller) syncNode(_ context.Context, key controller.Key) error {
 	return nil
 }
 
+// forget drops what is kept of a set that is gone.
+func (c *Controller) forget(uid types.UID) {
+	c.control.Forget(uid)
+	c.history.Forget(uid)
+	delete(c.fits, uid)
+	c.backoff.forget(uid)
+}
+
 // sync is syncDaemonSet.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	ds, ok := c.get(key)
-	if !ok || ds.DeletionTimestamp != nil {
+	if !ok {
+		c.claims.Forget(key)
+		delete(c.adopt, key)
 		return nil
 	}
+	if ds.DeletionTimestamp != nil {
+		return nil
+	}
+	defer func() {
+		if controller.Gone(c.opts.API, ds) {
+			c.forget(ds.UID)
+		}
+	}()
 	if err := c.claims.Sync(ctx, ds, ds.Spec.Selector, nil); err != nil {
 		return err
 	}

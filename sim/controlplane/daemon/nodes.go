@@ -148,13 +148,17 @@ type backoffEntry struct {
 type backoff struct {
 	l       *loop.Loop
 	entries map[backoffKey]backoffEntry
+	most    int // entries from which on those that are over are dropped (Backoff.GC)
 }
+
+// over tells whether an entry has no effect any more.
+func (b *backoff) over(e backoffEntry) bool { return b.l.Since(e.last) > 2*lastBackoff }
 
 // left tells whether the last failure is too recent, and how long a back-off
 // lasts.
 func (b *backoff) left(k backoffKey) (time.Duration, bool) {
 	e, ok := b.entries[k]
-	if !ok || b.l.Since(e.last) > 2*lastBackoff {
+	if !ok || b.over(e) {
 		return 0, false
 	}
 	return e.wait, b.l.Since(e.last) < e.wait
@@ -165,8 +169,16 @@ func (b *backoff) next(k backoffKey) {
 	if b.entries == nil {
 		b.entries = map[backoffKey]backoffEntry{}
 	}
+	if len(b.entries) >= max(b.most, 64) {
+		for k, e := range b.entries { //drydock:unordered deletes
+			if b.over(e) {
+				delete(b.entries, k)
+			}
+		}
+		b.most = 2 * len(b.entries)
+	}
 	e, ok := b.entries[k]
-	if !ok || b.l.Since(e.last) > 2*lastBackoff {
+	if !ok || b.over(e) {
 		e.wait = firstBackoff
 	} else {
 		e.wait = min(2*e.wait, lastBackoff)

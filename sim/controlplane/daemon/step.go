@@ -39,7 +39,7 @@ type step struct {
 
 // revise finds or stores the revision of the present template (constructHistory).
 func (s *step) revise(ctx context.Context) error {
-	h, ds := &s.c.history, s.ds
+	h, ds := s.c.history, s.ds
 	raw, err := h.Patch(ds, &ds.Spec.Template)
 	if err != nil {
 		return err

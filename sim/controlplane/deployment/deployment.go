@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -70,14 +71,14 @@ func (c *Controller) onReplicaSet(owner *metav1.OwnerReference, old, rs *appsv1.
 	if owner != nil {
 		if owner.Kind == string(apiserver.KindDeployment) {
 			key := controller.Key{Namespace: obj.Namespace, Name: owner.Name}
-			if old != nil && rs != nil && !sameLabels(old.Labels, rs.Labels) {
+			if old != nil && rs != nil && !maps.Equal(old.Labels, rs.Labels) {
 				c.claim[key] = struct{}{}
 			}
 			c.queue.Add(key)
 		}
 		return
 	}
-	if rs == nil || old != nil && sameLabels(old.Labels, rs.Labels) && metav1.GetControllerOfNoCopy(old) == nil {
+	if rs == nil || old != nil && maps.Equal(old.Labels, rs.Labels) && metav1.GetControllerOfNoCopy(old) == nil {
 		return
 	}
 	for _, d := range apiserver.Objects[*appsv1.Deployment](c.opts.API.Server().Store(), apiserver.KindDeployment) {

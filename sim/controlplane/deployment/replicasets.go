@@ -34,8 +34,6 @@ func own(key string) bool {
 	return false
 }
 
-func sameLabels(a, b map[string]string) bool { return maps.Equal(a, b) }
-
 func without(m map[string]string, key string) map[string]string {
 	out := maps.Clone(m)
 	delete(out, key)

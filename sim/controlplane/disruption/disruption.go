@@ -196,7 +196,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	failed.Status.Conditions = slices.Clone(pdb.Status.Conditions)
 	meta.SetStatusCondition(&failed.Status.Conditions, metav1.Condition{
 		Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: err.Error(),
-		ObservedGeneration: pdb.Status.ObservedGeneration, LastTransitionTime: c.now()})
+		ObservedGeneration: pdb.Status.ObservedGeneration, LastTransitionTime: controller.WireTime(c.l.Now())})
 	return c.update(ctx, &failed)
 }
 
@@ -247,11 +247,8 @@ func (c *Controller) writeStatus(ctx context.Context, pdb *policyv1.PodDisruptio
 }
 
 func (c *Controller) update(ctx context.Context, pdb *policyv1.PodDisruptionBudget) error {
-	req := apiserver.Request{Verb: "update", Resource: "poddisruptionbudgets/status", Namespace: pdb.Namespace, Name: pdb.Name}
-	return c.api.Do(ctx, req, func(s *apiserver.Server) error {
-		_, err := s.Update(pdb, "status")
-		return err
-	})
+	_, err := controller.Update(ctx, c.api, pdb, "status")
+	return err
 }
 
 // disruptedPods returns the evictions that were allowed and are still to
@@ -298,8 +295,4 @@ func healthyPods(b *budget, disrupted map[string]metav1.Time, now time.Time) (n 
 		}
 	}
 	return n
-}
-
-func (c *Controller) now() metav1.Time {
-	return metav1.Time{Time: c.l.Now().UTC().Truncate(time.Second)}
 }

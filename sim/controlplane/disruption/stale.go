@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/controller"
 )
 
@@ -57,9 +56,6 @@ func (c *Controller) syncStale(ctx context.Context, key controller.Key) error {
 	}
 	update := *pod
 	update.Status = st
-	req := apiserver.Request{Verb: "update", Resource: "pods/status", Namespace: pod.Namespace, Name: pod.Name}
-	return c.api.Do(ctx, req, func(s *apiserver.Server) error {
-		_, err := s.Update(&update, "status")
-		return err
-	})
+	_, err := controller.Update(ctx, c.api, &update, "status")
+	return err
 }

@@ -65,11 +65,7 @@ func request(verb string, it item) apiserver.Request {
 
 // get asks the API for an object; nil when there is none.
 func (c *Controller) get(ctx context.Context, it item) (apiserver.Object, error) {
-	var obj apiserver.Object
-	err := c.api.Do(ctx, request("get", it), func(s *apiserver.Server) (err error) {
-		obj, err = s.Get(it.kind, it.namespace, it.name)
-		return err
-	})
+	obj, err := controller.Get[apiserver.Object](ctx, c.api, it.kind, controller.Key{Namespace: it.namespace, Name: it.name})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -146,7 +142,9 @@ func (c *Controller) classify(ctx context.Context, obj apiserver.Object) (solid,
 		case err != nil:
 			return nil, nil, nil, err
 		case owner == nil || owner.GetUID() != r.UID:
-			c.absent[r.UID] = true
+			if c.owned[r.UID] != nil { // the dependent may have gone meanwhile
+				c.absent[r.UID] = true
+			}
 			dangling = append(dangling, r.UID)
 		case deletingDependents(owner):
 			waiting = append(waiting, r.UID)

@@ -33,9 +33,8 @@ type Revision = appsv1.ControllerRevision
 
 // History is the revisions of one controller's objects.
 type History struct {
-	API       *apiserver.Component
-	Revisions *controller.Owned[*Revision]
-
+	api       *apiserver.Component
+	revisions *controller.Owned[*Revision]
 	templates map[types.UID]*v1.PodTemplateSpec // by revision
 	made      map[types.UID]encoded             // by owner
 }
@@ -46,9 +45,20 @@ type encoded struct {
 	raw        []byte
 }
 
+// NewHistory returns the history of one controller's objects.
+func NewHistory(api *apiserver.Component, revisions *controller.Owned[*Revision]) *History {
+	h := &History{api: api, revisions: revisions, templates: map[types.UID]*v1.PodTemplateSpec{}, made: map[types.UID]encoded{}}
+	revisions.OnChange(func(_ *metav1.OwnerReference, old, r *Revision) {
+		if r == nil {
+			delete(h.templates, old.UID)
+		}
+	})
+	return h
+}
+
 // List returns the owner's revisions, oldest first.
 func (h *History) List(owner types.UID) []*Revision {
-	list := slices.Clone(h.Revisions.Of(owner))
+	list := slices.Clone(h.revisions.Of(owner))
 	slices.SortStableFunc(list, func(a, b *Revision) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
@@ -73,9 +83,6 @@ func (h *History) Patch(owner apiserver.Object, t *v1.PodTemplateSpec) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	if h.made == nil {
-		h.made = map[types.UID]encoded{}
-	}
 	h.made[owner.GetUID()] = encoded{owner.GetGeneration(), raw}
 	return raw, nil
 }
@@ -95,9 +102,6 @@ func (h *History) Template(r *Revision) (*v1.PodTemplateSpec, error) {
 	}
 	if err := json.Unmarshal(r.Data.Raw, &data); err != nil {
 		return nil, fmt.Errorf("controller revision %s/%s: %w", r.Namespace, r.Name, err)
-	}
-	if h.templates == nil {
-		h.templates = map[types.UID]*v1.PodTemplateSpec{}
 	}
 	h.templates[r.UID] = &data.Spec.Template
 	return &data.Spec.Template, nil
@@ -139,11 +143,11 @@ func revisionName(owner, hash string) string { return owner[:min(len(owner), 223
 func (h *History) Create(ctx context.Context, owner apiserver.Object, r *Revision, collisions *int32) (*Revision, error) {
 	for {
 		r.Name = revisionName(owner.GetName(), Hash(r.Data.Raw, collisions))
-		made, err := controller.Create(ctx, h.API, r)
+		made, err := controller.Create(ctx, h.api, r)
 		if !apierrors.IsAlreadyExists(err) {
 			return made, err
 		}
-		is, ok := controller.Lookup[*Revision](h.API, apiserver.KindControllerRevision, controller.KeyOf(r))
+		is, ok := controller.Lookup[*Revision](h.api, apiserver.KindControllerRevision, controller.KeyOf(r))
 		if ok && Equal(is, r.Data.Raw) {
 			return is, nil
 		}
@@ -158,13 +162,12 @@ func (h *History) Renumber(ctx context.Context, r *Revision, number int64) (*Rev
 	}
 	next := *r
 	next.Revision = number
-	return controller.Update(ctx, h.API, &next, "")
+	return controller.Update(ctx, h.api, &next, "")
 }
 
 // Delete deletes a revision; it may be gone already.
 func (h *History) Delete(ctx context.Context, r *Revision) error {
-	delete(h.templates, r.UID)
-	err := controller.Delete(ctx, h.API, r, metav1.DeleteOptions{})
+	err := controller.Delete(ctx, h.api, r, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -175,7 +178,7 @@ func (h *History) Delete(ctx context.Context, r *Revision) error {
 // has.
 func (h *History) Adopt(ctx context.Context, owner apiserver.Object, sel *metav1.LabelSelector) error {
 	var orphans []*Revision
-	for _, r := range apiserver.Objects[*Revision](h.API.Server().Store(), apiserver.KindControllerRevision) {
+	for _, r := range apiserver.Objects[*Revision](h.api.Server().Store(), apiserver.KindControllerRevision) {
 		if r.Namespace == owner.GetNamespace() && metav1.GetControllerOfNoCopy(r) == nil && controller.Selects(sel, r.Labels) {
 			orphans = append(orphans, r)
 		}
@@ -183,7 +186,7 @@ func (h *History) Adopt(ctx context.Context, owner apiserver.Object, sel *metav1
 	for _, r := range orphans {
 		next := *r
 		next.OwnerReferences = append(slices.Clone(r.OwnerReferences), controller.OwnerReference(owner))
-		if _, err := controller.Update(ctx, h.API, &next, ""); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := controller.Update(ctx, h.api, &next, ""); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func New(opts Options) *Controller {
 	c.control = &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "job-controller")}
 	c.claims = controller.Claims{Pods: opts.Pods, Control: c.control, Finalizer: batchv1.JobTrackingFinalizer}
 	queue := controller.QueueOptions{
-		Group: opts.Group, Name: "job", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync, BaseDelay: firstAPIBackoff, MaxDelay: lastAPIBackoff,
+		Group: opts.Group, Name: "job", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync, BaseDelay: firstAPIBackoff, MaxDelay: lastAPIBackoff, PerKeyOnly: true,
 	}
 	c.queue = controller.NewQueue(queue)
 	queue.Name, queue.Workers, queue.Sync = "job orphan pods", 1, c.syncOrphan
@@ -78,6 +78,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 		c.queue.Add(key)
 	case ch.Type == "DELETED":
 		c.control.Forget(job.UID)
+		c.claims.Forget(key)
 		delete(c.backoff, key)
 		c.freePods(job.UID)
 	case finished(job):

@@ -240,18 +240,9 @@ func leastActive(a, b *v1.Pod) int {
 		return c
 	}
 	if aReady && bReady {
-		if c := readySince(b).Compare(readySince(a)); c != 0 {
+		if c := controller.ReadySince(b).Compare(controller.ReadySince(a)); c != 0 {
 			return c
 		}
 	}
 	return cmp.Or(cmp.Compare(restarts(b), restarts(a)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time))
-}
-
-func readySince(p *v1.Pod) time.Time {
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == v1.PodReady {
-			return c.LastTransitionTime.Time
-		}
-	}
-	return time.Time{}
 }

@@ -37,9 +37,15 @@ type state struct {
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	stored, ok := c.get(key)
 	if !ok {
+		c.claims.Forget(key)
 		delete(c.backoff, key)
 		return nil
 	}
+	defer func() {
+		if controller.Gone(c.opts.API, stored) {
+			c.control.Forget(stored.UID)
+		}
+	}()
 	if managedElsewhere(stored) {
 		return nil
 	}

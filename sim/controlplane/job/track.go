@@ -33,7 +33,9 @@ func (s *state) track(ctx context.Context, key controller.Key, write bool) error
 		if err := s.writeStatus(ctx); err != nil {
 			return fmt.Errorf("adding uncounted pods to status: %w", err)
 		}
-		s.c.backoff[key] = s.record
+		if !controller.Gone(s.c.opts.API, s.job) {
+			s.c.backoff[key] = s.record
+		}
 		write = false
 	}
 	freed := make([]bool, len(free))
@@ -94,7 +96,7 @@ func (s *state) countFreed(waiting map[types.UID]bool) bool {
 // counted. full: more are left for the next sync.
 func (s *state) collect() (free []*v1.Pod, full, added bool) {
 	uncounted := s.job.Status.UncountedTerminatedPods
-	var newDone []int
+	newDone := 0
 	for _, p := range s.pods {
 		lost := failed(p, s.job)
 		if !tracked(p) || !s.freeable(p, lost) {
@@ -106,7 +108,7 @@ func (s *state) collect() (free []*v1.Pod, full, added bool) {
 		case p.Status.Phase == v1.PodSucceeded && !s.uncountedFailed[p.UID]:
 			if indexed(s.job) {
 				if s.indexCounts(i) && !s.before.has(i) {
-					newDone = append(newDone, i)
+					newDone++
 					added = true
 				}
 			} else if !s.uncountedSucceeded[p.UID] {
@@ -122,13 +124,10 @@ func (s *state) collect() (free []*v1.Pod, full, added bool) {
 				added = true
 			}
 		}
-		if len(newDone)+len(uncounted.Succeeded)+len(uncounted.Failed) >= maxUncounted {
+		if newDone+len(uncounted.Succeeded)+len(uncounted.Failed) >= maxUncounted {
 			full = true
 			break
 		}
-	}
-	if indexed(s.job) {
-		s.done = s.before.with(newDone)
 	}
 	return free, full, added
 }

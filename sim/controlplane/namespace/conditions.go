@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/controller"
 )
 
 // conditionsOf are a namespace's conditions after a pass
@@ -35,6 +34,9 @@ func conditionsOf(left *remains) []v1.NamespaceCondition {
 		errs := slices.Sorted(slices.Values(left.errs))
 		set(2, "ContentDeletionFailed", fmt.Sprintf("Failed to delete all resource types, %d remaining: %v", n, strings.Join(errs, ", ")))
 	}
+	if left.pods {
+		return list
+	}
 	if len(left.resources) > 0 {
 		set(3, "SomeResourcesRemain", "Some resources are remaining: "+sortedText(left.resources, "%s has %d resource instances"))
 	}
@@ -50,7 +52,7 @@ func (c *Controller) updateConditions(ctx context.Context, name string, left *re
 	if ns == nil {
 		return nil
 	}
-	now := metav1.Time{Time: c.l.Now().UTC().Truncate(time.Second)}
+	now := controller.WireTime(c.l.Now())
 	update := *ns
 	update.Status.Conditions = slices.Clone(ns.Status.Conditions)
 	changed := false

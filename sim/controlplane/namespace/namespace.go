@@ -85,12 +85,12 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	if err := c.updateConditions(ctx, ns.Name, left); err != nil {
 		return err
 	}
+	if len(left.errs) > 0 {
+		return fmt.Errorf("emptying namespace %s: %s", ns.Name, strings.Join(left.errs, ", "))
+	}
 	if left.estimate > 0 {
 		c.queue.AddAfter(key, time.Duration(left.estimate/2+1)*time.Second)
 		return nil
-	}
-	if len(left.errs) > 0 {
-		return fmt.Errorf("emptying namespace %s: %s", ns.Name, strings.Join(left.errs, ", "))
 	}
 	req := apiserver.Request{Verb: "update", Resource: "namespaces/finalize", Name: ns.Name}
 	err = c.api.Do(ctx, req, func(s *apiserver.Server) error { return s.FinalizeNamespace(ns.Name) })
@@ -106,6 +106,9 @@ type remains struct {
 	resources  map[string]int // instances, by "resource.group"
 	finalizers map[string]int // instances, by finalizer
 	errs       []string
+	// pods is that there are still pods, which the rest waits for: upstream's
+	// conditions do not tell what remains then.
+	pods bool
 }
 
 // deleteAll deletes what is in a namespace: pods, and when they are gone the
@@ -116,6 +119,7 @@ func (c *Controller) deleteAll(ctx context.Context, ns *v1.Namespace) (*remains,
 		return nil, err
 	}
 	if left.resources["pods."] > 0 {
+		left.pods = true
 		return left, nil
 	}
 	for _, k := range apiserver.Kinds() {

@@ -88,6 +88,7 @@ type health struct {
 	known        bool // a pass has seen it
 	dirty        bool
 	retry        bool // its pods are still to be marked (nodesToRetry)
+	untaint      bool // NoExecute taints of another process's time are to be taken
 	deleted      bool
 	uncounted    bool // excluded from the zone's state
 }
@@ -239,13 +240,5 @@ func excluded(n *v1.Node) bool {
 }
 
 func (c *Controller) get(ctx context.Context, name string) (*v1.Node, error) {
-	var node *v1.Node
-	err := c.api.Do(ctx, apiserver.Request{Verb: "get", Resource: "nodes", Name: name}, func(s *apiserver.Server) error {
-		o, err := s.Get(apiserver.KindNode, "", name)
-		if err == nil {
-			node = o.(*v1.Node)
-		}
-		return err
-	})
-	return node, err
+	return controller.Get[*v1.Node](ctx, c.api, apiserver.KindNode, controller.Key{Name: name})
 }

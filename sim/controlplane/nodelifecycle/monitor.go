@@ -8,9 +8,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/controller"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -120,6 +120,7 @@ func (c *Controller) expired(now int64, work []*health) []*health {
 
 // run works on the nodes, several at a time, and closes the pass.
 func (c *Controller) run(ctx context.Context, work, untaint []*health) {
+	c.untaintNew(ctx, work)
 	var wg loop.WaitGroup
 	next := 0
 	for range min(updateWorkers, len(work)) {
@@ -155,6 +156,21 @@ func (c *Controller) run(ctx context.Context, work, untaint []*health) {
 	c.wake()
 }
 
+// untaintNew takes the NoExecute taints of nodes that this process has not seen
+// before, one after the other: they come back at the zones' rates.
+func (c *Controller) untaintNew(ctx context.Context, work []*health) {
+	for _, h := range work {
+		node := c.api.Server().Node(h.name)
+		if !h.untaint || node == nil {
+			continue
+		}
+		h.untaint = false
+		if c.removeTaints(ctx, node, v1.TaintNodeUnreachable, v1.TaintNodeNotReady) == nil && h.zone != nil {
+			h.zone.remove(h)
+		}
+	}
+}
+
 // forget tells of the nodes that are gone.
 func (c *Controller) forget() {
 	if len(c.gone) == 0 {
@@ -181,12 +197,13 @@ func (c *Controller) look(h *health) (work bool) {
 	if !h.known {
 		h.known = true
 		c.nodeEvent(h, "RegisteredNode", fmt.Sprintf("Registered Node %v in Controller", h.name))
+		h.untaint = hasNoExecute(node)
 	}
 	h.setReady(readyStatus(node))
 	if h.ready != v1.ConditionUnknown {
 		c.expiry = min(c.expiry, c.deadline(h))
 	}
-	if h.retry {
+	if h.retry || h.untaint {
 		return true
 	}
 	switch h.ready {
@@ -223,7 +240,7 @@ func (c *Controller) process(ctx context.Context, h *health) {
 		c.touch(h) // the next pass looks again
 		return
 	}
-	switch observed {
+	switch h.ready { // as it is now
 	case v1.ConditionTrue:
 		if c.removeTaints(ctx, node, v1.TaintNodeUnreachable, v1.TaintNodeNotReady) == nil {
 			h.zone.remove(h)
@@ -234,6 +251,9 @@ func (c *Controller) process(ctx context.Context, h *health) {
 		c.swapOrQueue(ctx, h, node, v1.TaintNodeNotReady, v1.TaintNodeUnreachable)
 	case v1.ConditionUnknown:
 		c.swapOrQueue(ctx, h, node, v1.TaintNodeUnreachable, v1.TaintNodeNotReady)
+	default:
+		h.retry = false
+		return
 	}
 	lost := h.ready != v1.ConditionTrue && observed == v1.ConditionTrue
 	if lost {
@@ -295,7 +315,7 @@ func (c *Controller) updateHealth(ctx context.Context, h *health) (node *v1.Node
 func markUnknown(node *v1.Node, now time.Time) *v1.Node {
 	c := *node
 	c.Status.Conditions = slices.Clone(node.Status.Conditions)
-	at := metav1.Time{Time: now.UTC().Truncate(time.Second)}
+	at := controller.WireTime(now)
 	for _, t := range []v1.NodeConditionType{v1.NodeReady, v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure} {
 		cond := condition(&c, t)
 		switch {

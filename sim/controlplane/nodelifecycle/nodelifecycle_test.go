@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/loop"
@@ -283,5 +284,60 @@ func TestMasterDisruption(t *testing.T) {
 	}
 	if n := r.srv.Node("late-0"); len(n.Spec.Taints) != 0 {
 		t.Errorf("the node that is back has taints %v", n.Spec.Taints)
+	}
+}
+
+// TestTaintedInTheSamePass: the pass that finds a node lost queues it for the
+// NoExecute taint, for which a zone at rest has a token.
+func TestTaintedInTheSamePass(t *testing.T) {
+	r := newRig(t, 5)
+	var lost, tainted time.Duration
+	r.srv.OnChange(func(ch apiserver.Change) {
+		n, ok := ch.New.(*v1.Node)
+		if !ok || n.Name != "lost" {
+			return
+		}
+		if lost == 0 && readyStatus(n) == v1.ConditionUnknown {
+			lost = r.l.Since(loop.Epoch())
+		}
+		if tainted == 0 && hasTaint(n, v1.TaintNodeUnreachable, v1.TaintEffectNoExecute) {
+			tainted = r.l.Since(loop.Epoch())
+		}
+	})
+	r.node("well", nil)
+	r.node("lost", nil)
+	r.renewEach(2*time.Minute, "well")
+	r.until(2 * time.Minute)
+	if lost == 0 || tainted < lost || tainted > lost+evictionPeriod+50*time.Millisecond {
+		t.Errorf("lost at %v, tainted NoExecute at %v", lost, tainted)
+	}
+}
+
+// TestNewProcess: a new process takes the NoExecute taints of the nodes that it
+// finds, and gives them anew at the zone's rate.
+func TestNewProcess(t *testing.T) {
+	r := newRig(t, 6)
+	for i := range 4 {
+		r.node(fmt.Sprint("well-", i), nil)
+		r.node(fmt.Sprint("lost-", i), nil)
+	}
+	r.renewEach(5*time.Minute, "well-0", "well-1", "well-2", "well-3")
+	r.until(2 * time.Minute)
+	if n := r.count(v1.TaintNodeUnreachable, v1.TaintEffectNoExecute); n != 4 {
+		t.Fatalf("%d of 4 lost nodes are tainted", n)
+	}
+	r.c.g.Kill()
+	r.c = New(Options{Group: r.l.NewGroup("next manager"), API: r.srv.Component("node-lifecycle-controller", -1, 0)})
+	for _, n := range r.srv.Nodes() {
+		r.c.onChange(apiserver.Change{Type: watch.Added, Kind: apiserver.KindNode, New: n, Verb: "list"})
+	}
+	for _, step := range []struct {
+		after   time.Duration
+		tainted int
+	}{{time.Second, 1}, {9 * time.Second, 1}, {11 * time.Second, 2}, {32 * time.Second, 4}} {
+		r.until(2*time.Minute + step.after)
+		if n := r.count(v1.TaintNodeUnreachable, v1.TaintEffectNoExecute); n != step.tainted {
+			t.Errorf("%v after the start %d nodes are tainted, want %d", step.after, n, step.tainted)
+		}
 	}
 }

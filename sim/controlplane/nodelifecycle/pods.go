@@ -9,7 +9,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/controller"
@@ -55,6 +54,6 @@ func notReady(pod *v1.Pod, now time.Time) *v1.Pod {
 	c.Status.Conditions = slices.Clone(pod.Status.Conditions)
 	cond := &c.Status.Conditions[i]
 	cond.Status, cond.ObservedGeneration = v1.ConditionFalse, pod.Generation
-	cond.LastTransitionTime = metav1.Time{Time: now.UTC().Truncate(time.Second)}
+	cond.LastTransitionTime = controller.WireTime(now)
 	return &c
 }

@@ -7,7 +7,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/controller"
@@ -76,7 +75,7 @@ func (c *Controller) syncConditionTaints(ctx context.Context, key controller.Key
 // swapTaints adds taints to a node and then removes others
 // (SwapNodeControllerTaint). false: not all of it was done.
 func (c *Controller) swapTaints(ctx context.Context, node *v1.Node, add, remove []string, effect v1.TaintEffect) bool {
-	now := metav1.Time{Time: c.l.Now().UTC().Truncate(time.Second)}
+	now := controller.WireTime(c.l.Now())
 	if len(add) > 0 {
 		err := c.updateTaints(ctx, node.Name, func(taints []v1.Taint) []v1.Taint {
 			out := slices.Clone(taints)

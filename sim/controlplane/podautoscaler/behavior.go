@@ -6,6 +6,7 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // recommendation is what the metrics said at a time.
@@ -26,6 +27,7 @@ type history struct {
 	ups, downs       []scaleEvent
 	stop             func() // ends the watch of its metrics
 	selector, target string
+	selects          labels.Selector // nil before the first look
 }
 
 // limited is why the replicas are not what the metrics say.

@@ -61,7 +61,7 @@ func New(opts Options) *Controller {
 	}
 	c.recorder = controller.NewRecorder(opts.Group, opts.API, "horizontal-pod-autoscaler")
 	c.queue = controller.NewQueue(controller.QueueOptions{
-		Group: opts.Group, Name: "horizontal pod autoscalers", Workers: ConcurrentSyncs, Sync: c.sync,
+		Group: opts.Group, Name: "horizontal pod autoscalers", Workers: ConcurrentSyncs, Sync: c.sync, PerKeyOnly: true,
 	})
 	opts.API.Server().OnChange(c.onChange)
 	opts.Group.OnKill(func() {
@@ -91,7 +91,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 		// metrics-server has known the pods all along.
 		if scale, err := c.store.GetScale(apiserver.Kind(hpa.Spec.ScaleTargetRef.Kind), hpa.Namespace, hpa.Spec.ScaleTargetRef.Name); err == nil {
 			if selector, err := labels.Parse(scale.Status.Selector); err == nil {
-				c.track(c.history(key), hpa.Namespace, scale.Status.Selector, selector)
+				c.track(key, c.history(key), scale.Status.Selector, selector)
 			}
 		}
 	}
@@ -107,13 +107,14 @@ func (c *Controller) history(key controller.Key) *history {
 }
 
 // track has the metrics of a target's pods kept.
-func (c *Controller) track(h *history, namespace, text string, selector labels.Selector) {
-	if c.metrics == nil || h.stop != nil && h.selector == text {
-		return
+func (c *Controller) track(key controller.Key, h *history, text string, selector labels.Selector) {
+	h.selects = selector
+	if c.metrics == nil || h.stop != nil && h.selector == text || c.histories[key] != h {
+		return // the last: the autoscaler has gone during a wait
 	}
 	h.end()
 	h.selector = text
-	h.stop = c.metrics.Watch(namespace, func(pod *v1.Pod) bool { return selector.Matches(labels.Set(pod.Labels)) })
+	h.stop = c.metrics.Watch(key.Namespace, func(pod *v1.Pod) bool { return selector.Matches(labels.Set(pod.Labels)) })
 }
 
 func (h *history) end() {
@@ -130,6 +131,19 @@ func (c *Controller) podsOf(namespace string, selector labels.Selector) []*v1.Po
 			out = append(out, pod)
 		}
 	}
+	return out
+}
+
+// selecting returns the autoscalers that select one of the pods, by name
+// (hpasControllingPodsUnderSelector).
+func (c *Controller) selecting(namespace string, pods []*v1.Pod) []string {
+	var out []string
+	for key, h := range c.histories { //drydock:unordered is sorted
+		if key.Namespace == namespace && h.selects != nil && slices.ContainsFunc(pods, func(p *v1.Pod) bool { return h.selects.Matches(labels.Set(p.Labels)) }) {
+			out = append(out, key.String())
+		}
+	}
+	slices.Sort(out)
 	return out
 }
 
@@ -175,7 +189,7 @@ func (r *run) condition(typ autoscalingv2.HorizontalPodAutoscalerConditionType, 
 	cond.Status, cond.Reason, cond.Message = status, reason, message
 }
 
-func (r *run) time() metav1.Time { return metav1.Time{Time: r.now.UTC().Truncate(time.Second)} }
+func (r *run) time() metav1.Time { return controller.WireTime(r.now) }
 
 // reconcile is reconcileAutoscaler.
 func (r *run) reconcile(ctx context.Context) {
@@ -302,10 +316,7 @@ func (r *run) updateStatus(ctx context.Context) {
 	if equality.Semantic.DeepEqual(r.was.Status, r.hpa.Status) {
 		return
 	}
-	err := r.c.api.Do(ctx, apiserver.Request{Verb: "update", Resource: "horizontalpodautoscalers/status", Namespace: r.hpa.Namespace, Name: r.hpa.Name}, func(s *apiserver.Server) error {
-		_, err := s.Update(r.hpa, "status")
-		return err
-	})
+	_, err := controller.Update(ctx, r.c.api, r.hpa, "status")
 	if err != nil && !apierrors.IsNotFound(err) {
 		r.event(v1.EventTypeWarning, "FailedUpdateStatus", err.Error())
 	}

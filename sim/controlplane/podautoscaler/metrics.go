@@ -43,8 +43,14 @@ func (r *run) compute(scale *autoscalingv1.Scale) (computed, error) {
 		r.condition(autoscalingv2.ScalingActive, v1.ConditionFalse, "InvalidSelector", text)
 		return none, errors.New(text)
 	}
-	r.c.track(r.h, r.hpa.Namespace, scale.Status.Selector, selector)
+	r.c.track(r.key, r.h, scale.Status.Selector, selector)
 	pods := r.c.podsOf(r.hpa.Namespace, selector)
+	if all := r.c.selecting(r.hpa.Namespace, pods); len(all) > 1 {
+		text := fmt.Sprintf("pods by selector %v are controlled by multiple HPAs: %v", scale.Status.Selector, all)
+		r.event(v1.EventTypeWarning, "AmbiguousSelector", text)
+		r.condition(autoscalingv2.ScalingActive, v1.ConditionFalse, "AmbiguousSelector", text)
+		return none, errors.New(text)
+	}
 	var out computed
 	var first *metricError
 	var failed int

@@ -162,8 +162,7 @@ func (c *Controller) pass() {
 	}
 }
 
-// gc is a pass. Pods are deleted one after the other; upstream's deletions of
-// pods that have ended are all begun at once, and wait for the client's limit.
+// gc is a pass.
 func (c *Controller) gc(ctx context.Context) {
 	if c.threshold > 0 && c.terminated > c.threshold {
 		c.gcTerminated(ctx)
@@ -187,9 +186,21 @@ func (c *Controller) gcTerminated(ctx context.Context) {
 		}
 	}
 	slices.SortFunc(pods, byEvictionAndCreation)
-	for _, p := range pods[:max(len(pods)-c.threshold, 0)] {
-		c.markFailedAndDelete(ctx, p, nil)
+	c.deleteAtOnce(ctx, pods[:max(len(pods)-c.threshold, 0)])
+}
+
+// deleteAtOnce begins all deletions at the same time; it is the client's limit
+// that they wait for.
+func (c *Controller) deleteAtOnce(ctx context.Context, pods []*v1.Pod) {
+	var wg loop.WaitGroup
+	for _, p := range pods {
+		wg.Add(1)
+		c.g.Go("pod garbage collection", func(ctx context.Context) {
+			defer wg.Done()
+			c.markFailedAndDelete(ctx, p, nil)
+		})
 	}
+	_ = wg.Wait(ctx) // fails when the process ends
 }
 
 func (c *Controller) gcTerminating(ctx context.Context) {
@@ -205,9 +216,7 @@ func (c *Controller) gcTerminating(ctx context.Context) {
 		}
 	}
 	slices.SortFunc(pods, byEvictionAndCreation)
-	for _, p := range pods {
-		c.markFailedAndDelete(ctx, p, nil)
-	}
+	c.deleteAtOnce(ctx, pods)
 }
 
 // gcOrphaned deletes the pods of nodes that have been missing for the
@@ -238,10 +247,7 @@ func (c *Controller) gcOrphaned(ctx context.Context) {
 }
 
 func (c *Controller) gone(ctx context.Context, node string) bool {
-	err := c.api.Do(ctx, apiserver.Request{Verb: "get", Resource: "nodes", Name: node}, func(s *apiserver.Server) error {
-		_, err := s.Get(apiserver.KindNode, "", node)
-		return err
-	})
+	_, err := controller.Get[*v1.Node](ctx, c.api, apiserver.KindNode, controller.Key{Name: node})
 	return apierrors.IsNotFound(err)
 }
 
@@ -278,16 +284,13 @@ func (c *Controller) markFailedAndDelete(ctx context.Context, listed *v1.Pod, co
 			cond.ObservedGeneration = pod.Generation
 			st, _ = controller.WithPodCondition(&st, *cond, c.l.Now())
 		}
-		st.Phase = v1.PodFailed
+		st.Phase, st.ObservedGeneration = v1.PodFailed, pod.Generation
 		if controller.PatchPodStatus(ctx, c.api, pod, &st) != nil {
 			return
 		}
 	}
 	none := int64(0)
-	req := apiserver.Request{Verb: "delete", Resource: "pods", Namespace: pod.Namespace, Name: pod.Name}
-	_ = c.api.Do(ctx, req, func(s *apiserver.Server) error {
-		return s.Delete(apiserver.KindPod, pod.Namespace, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &none})
-	})
+	_ = controller.Delete(ctx, c.api, pod, metav1.DeleteOptions{GracePeriodSeconds: &none})
 }
 
 // byEvictionAndCreation puts pods that a kubelet evicted first, then the

@@ -29,7 +29,7 @@ func rank(pods []*v1.Pod, onNode map[string]int, now time.Time) {
 			return c
 		}
 		if aReady && bReady {
-			if at, bt := readySince(a), readySince(b); !at.Equal(bt) {
+			if at, bt := controller.ReadySince(a), controller.ReadySince(b); !at.Equal(bt) {
 				return youngest(at, bt, now, a, b)
 			}
 		}
@@ -78,16 +78,6 @@ func deletionCost(p *v1.Pod) int32 {
 		return 0
 	}
 	return int32(n)
-}
-
-// readySince is when the pod's condition Ready became True; zero when it is not.
-func readySince(p *v1.Pod) time.Time {
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == v1.PodReady && c.Status == v1.ConditionTrue {
-			return c.LastTransitionTime.Time
-		}
-	}
-	return time.Time{}
 }
 
 // youngest orders by logarithmic age, youngest first, and pods of like age by

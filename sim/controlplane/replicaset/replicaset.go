@@ -109,8 +109,14 @@ func (c *Controller) get(key controller.Key) (*appsv1.ReplicaSet, bool) {
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	rs, ok := c.get(key)
 	if !ok {
+		c.claims.Forget(key)
 		return nil
 	}
+	defer func() {
+		if controller.Gone(c.opts.API, rs) {
+			c.control.Forget(rs.UID)
+		}
+	}()
 	if err := c.claims.Sync(ctx, rs, rs.Spec.Selector, func(p *v1.Pod) bool {
 		return controller.StateOf(p)&controller.PodActive != 0 || metav1.IsControlledBy(p, rs)
 	}); err != nil {

@@ -57,12 +57,8 @@ func affinityTerm(p *v1.Pod, t *v1.PodAffinityTerm) *term {
 	if t.NamespaceSelector != nil {
 		nsSelector = selectorOf(t.NamespaceSelector)
 	}
-	selector := selectorOf(t.LabelSelector)
-	if t.LabelSelector != nil {
-		selector = withKeys(selector, p.Labels, t.MatchLabelKeys, selection.In)
-		selector = withKeys(selector, p.Labels, t.MismatchLabelKeys, selection.NotIn)
-	}
-	return newTerm(t.TopologyKey, namespaces, nsSelector, selector)
+	// The API server has completed it by matchLabelKeys and mismatchLabelKeys.
+	return newTerm(t.TopologyKey, namespaces, nsSelector, selectorOf(t.LabelSelector))
 }
 
 func selectorOf(ls *metav1.LabelSelector) labels.Selector {
@@ -73,14 +69,15 @@ func selectorOf(ls *metav1.LabelSelector) labels.Selector {
 	return sel
 }
 
-// withKeys adds what matchLabelKeys and mismatchLabelKeys mean for a pod.
-func withKeys(sel labels.Selector, have labels.Set, keys []string, op selection.Operator) labels.Selector {
+// withKeys adds what matchLabelKeys mean for a pod: the API server has done so
+// for the labels that it was created with.
+func withKeys(sel labels.Selector, have labels.Set, keys []string) labels.Selector {
 	for _, k := range keys {
 		v, ok := have[k]
 		if !ok {
 			continue
 		}
-		if r, err := labels.NewRequirement(k, op, []string{v}); err == nil {
+		if r, err := labels.NewRequirement(k, selection.In, []string{v}); err == nil {
 			sel = sel.Add(*r)
 		}
 	}

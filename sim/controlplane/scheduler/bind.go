@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/controller"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -93,8 +94,8 @@ func (s *Scheduler) tell(pod *v1.Pod, reason, message string, nominate bool, nom
 	cond := v1.PodCondition{
 		Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: pod.Generation,
 	}
-	status := pod.Status
-	if !s.setCondition(&status, cond) && (!nominate || status.NominatedNodeName == nominated) {
+	status, changed := controller.WithPodCondition(&pod.Status, cond, s.l.Now())
+	if !changed && (!nominate || status.NominatedNodeName == nominated) {
 		return
 	}
 	if nominate {
@@ -102,40 +103,8 @@ func (s *Scheduler) tell(pod *v1.Pod, reason, message string, nominate bool, nom
 	}
 	s.requests.add(func(ctx context.Context) {
 		// A pod that is gone needs no status; one that is bound keeps the server's.
-		_ = s.patchStatus(ctx, pod, &status)
+		_ = controller.PatchPodStatus(ctx, s.opts.API, pod, &status)
 	})
-}
-
-func (s *Scheduler) patchStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error {
-	req := apiserver.Request{Verb: "patch", Resource: "pods/status", Namespace: pod.Namespace, Name: pod.Name}
-	return s.opts.API.Do(ctx, req, func(srv *apiserver.Server) error {
-		_, err := srv.PatchPodStatus(pod.Namespace, pod.Name, pod.UID, &pod.Status, status)
-		return err
-	})
-}
-
-// setCondition is podutil.UpdatePodCondition: it reports whether anything
-// changed. The list is copied.
-func (s *Scheduler) setCondition(status *v1.PodStatus, c v1.PodCondition) bool {
-	c.LastTransitionTime = metav1.NewTime(s.l.Now())
-	for i := range status.Conditions {
-		old := &status.Conditions[i]
-		if old.Type != c.Type {
-			continue
-		}
-		if old.Status == c.Status {
-			c.LastTransitionTime = old.LastTransitionTime
-		}
-		if old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message && old.ObservedGeneration == c.ObservedGeneration {
-			return false
-		}
-		list := append([]v1.PodCondition(nil), status.Conditions...)
-		list[i] = c
-		status.Conditions = list
-		return true
-	}
-	status.Conditions = append(status.Conditions[:len(status.Conditions):len(status.Conditions)], c)
-	return true
 }
 
 // evict deletes the victims behind the cycle, the last when the others are
@@ -156,7 +125,7 @@ func (s *Scheduler) evict(q *queued, pod *v1.Pod, c *candidate) {
 		for _, p := range lower {
 			status := p.Status
 			status.NominatedNodeName = ""
-			_ = s.patchStatus(ctx, p, &status) // upstream goes on too
+			_ = controller.PatchPodStatus(ctx, s.opts.API, p, &status) // upstream goes on too
 		}
 		failed := false
 		var done loop.WaitGroup
@@ -197,14 +166,13 @@ func (s *Scheduler) evictPod(ctx context.Context, q *queued, preemptor, victim *
 	if a := s.assumed[victim.UID]; a != nil {
 		victim = a.pod // still being bound: it is deleted by name all the same
 	}
-	status := victim.Status
-	changed := s.setCondition(&status, v1.PodCondition{
+	status, changed := controller.WithPodCondition(&victim.Status, v1.PodCondition{
 		Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonPreemptionByScheduler,
 		Message:            fmt.Sprintf("%s: preempting to accommodate a higher priority pod", preemptor.Spec.SchedulerName),
 		ObservedGeneration: victim.Generation,
-	})
+	}, s.l.Now())
 	if changed {
-		if err := s.patchStatus(ctx, victim, &status); err != nil && !apierrors.IsNotFound(err) {
+		if err := controller.PatchPodStatus(ctx, s.opts.API, victim, &status); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}

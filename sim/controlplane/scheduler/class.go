@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -43,8 +44,12 @@ type classKey struct {
 
 // class is what pods that share a spec have in common.
 type class struct {
-	pod      *v1.Pod // holds on to what the key points to
-	request  request
+	pod     *v1.Pod // holds on to what the key points to
+	request request
+	// own is what NodeResourcesFit scores a node with for the pod itself: pod-level
+	// requests are left out, as upstream's scorer is made without their gate. On
+	// its node the pod counts with request.
+	own      amounts
 	affinity nodeaffinity.RequiredNodeAffinity
 	// selective: affinity says something.
 	selective bool
@@ -70,10 +75,11 @@ type class struct {
 	selfAll  bool       // the pod matches all of required itself
 	carries  []*carrier // what pods of the class say of others
 
-	entries []entry // by nodeInfo.slot; nil when not remembered
-	uses    int
-	failed  failure
-	hint    hintMemo
+	entries    []entry // by nodeInfo.slot; nil when not remembered
+	inclusions []inclusion
+	uses       int
+	failed     failure
+	hint       hintMemo
 }
 
 // request is what a pod asks a node for.
@@ -93,13 +99,26 @@ func requestOf(pod *v1.Pod) request {
 	opts := resourcehelper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
 	reqs := resourcehelper.PodRequests(pod, opts)
 	r := request{amounts: amountsOf(reqs), ext: extendedOf(reqs)}
+	full := withDefaults(pod, opts, reqs)
+	r.scoreCPU, r.scoreMemory = full.cpu, full.memory
+	return r
+}
+
+// withDefaults is a pod's request with defaults for containers that ask for
+// nothing; with pod-level requests only for what reqs, the request without
+// defaults, has nothing of.
+func withDefaults(pod *v1.Pod, opts resourcehelper.PodResourcesOptions, reqs v1.ResourceList) amounts {
 	opts.NonMissingContainerRequests = v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewMilliQuantity(defaultMilliCPU, resource.DecimalSI),
 		v1.ResourceMemory: *resource.NewQuantity(defaultMemory, resource.BinarySI),
 	}
-	full := resourcehelper.PodRequests(pod, opts)
-	r.scoreCPU, r.scoreMemory = milli(full.Cpu()), full.Memory().Value()
-	return r
+	if resourcehelper.IsPodLevelRequestsSet(pod) {
+		maps.DeleteFunc(opts.NonMissingContainerRequests, func(name v1.ResourceName, _ resource.Quantity) bool {
+			_, has := reqs[name]
+			return has
+		})
+	}
+	return amountsOf(resourcehelper.PodRequests(pod, opts))
 }
 
 // class returns what pods that share p's spec have in common.
@@ -143,6 +162,7 @@ func (s *Scheduler) forgetClasses() {
 func (s *Scheduler) newClass(p *v1.Pod, ls *labelSet) *class {
 	c := &class{
 		pod: p, request: requestOf(p), affinity: nodeaffinity.GetRequiredNodeAffinity(p),
+		own:        withDefaults(p, resourcehelper.PodResourcesOptions{SkipPodLevelResources: true}, nil),
 		selective:  len(p.Spec.NodeSelector) > 0,
 		containers: len(p.Spec.InitContainers) + len(p.Spec.Containers),
 		prefer:     preferTolerations(p.Spec.Tolerations),

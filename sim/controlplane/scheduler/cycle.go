@@ -82,7 +82,7 @@ func (s *Scheduler) remember(c *class) {
 		return
 	}
 	for len(s.cached) > 0 && (len(s.cached)+1)*len(s.slots) > maxEntries {
-		s.cached[0].entries, s.cached[0].uses = nil, 0
+		s.cached[0].entries, s.cached[0].inclusions, s.cached[0].uses = nil, nil, 0
 		s.cached = slices.Delete(s.cached, 0, 1)
 	}
 	c.entries = make([]entry, len(s.slots))

@@ -22,6 +22,7 @@
 // nodes that upstream samples (500 of 5,000) and the recomputing of one.
 // Topology spread and inter-pod affinity count pods per node and per topology
 // value as pods come and go (tally); only constraints that leave nodes out go
-// over all of them. Why a class fits nowhere is remembered until something
-// changes, so the next pod of it costs a lookup.
+// over all of them, with what the class remembers of each. Why a class fits
+// nowhere is remembered until something changes, so the next pod of it costs a
+// lookup.
 package scheduler

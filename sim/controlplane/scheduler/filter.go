@@ -220,10 +220,7 @@ func (cy *cycle) filterNominated(n *nodeInfo) verdict {
 
 // move puts a pod on a node, or takes it off, for what follows in the cycle.
 func (cy *cycle) move(p *v1.Pod, n *nodeInfo, sign int64) {
-	ls := cy.s.place(p, n, sign)
-	if p.DeletionTimestamp == nil { // others don't count for spreading
-		cy.adjustSpread(ls, n, sign)
-	}
+	cy.adjustSpread(cy.s.place(p, n, sign), n, sign, p.DeletionTimestamp != nil)
 }
 
 // fitError words why a pod fits nowhere (framework.FitError). absent is said of

@@ -15,9 +15,12 @@ type nodeInfo struct {
 	node *v1.Node // nil: pods name it, but it is not there
 	slot int      // index into what is kept by node; free again when the node goes
 	// gen counts the changes of what the node's own filters and scores see.
-	gen  uint32
-	zone string  // topology.GetZoneKey
-	topo []int32 // the numbers of its topology values, by topoKey.id
+	gen uint32
+	// static is another number whenever the node's labels or taints, or the node
+	// itself, are.
+	static uint32
+	zone   string  // topology.GetZoneKey
+	topo   []int32 // the numbers of its topology values, by topoKey.id
 
 	alloc    amounts
 	allocExt []extended
@@ -36,6 +39,7 @@ type nodeInfo struct {
 
 // imageState is an image that some nodes have.
 type imageState struct {
+	name  string
 	size  int64
 	nodes int
 }
@@ -114,6 +118,10 @@ func (s *Scheduler) setNode(node *v1.Node) {
 	}
 	s.setImages(n, node)
 	n.node = node
+	if old == nil || !sameLabels(old.Labels, node.Labels) || !sameTaints(old.Spec.Taints, node.Spec.Taints) {
+		s.statics++
+		n.static = s.statics
+	}
 	n.alloc, n.allocExt = amountsOf(node.Status.Allocatable), extendedOf(node.Status.Allocatable)
 	n.maxPods = node.Status.Allocatable.Pods().Value()
 	zone := topology.GetZoneKey(node)
@@ -201,9 +209,19 @@ func (s *Scheduler) setImages(n *nodeInfo, node *v1.Node) {
 	if node != nil && n.node != nil && sameImages(n.node.Status.Images, node.Status.Images) {
 		return
 	}
+	var unused []*imageState
 	for st := range n.images { //drydock:unordered each is counted down
-		st.nodes--
+		if st.nodes--; st.nodes == 0 {
+			unused = append(unused, st)
+		}
 	}
+	defer func() {
+		for _, st := range unused {
+			if st.nodes == 0 {
+				delete(s.images, st.name)
+			}
+		}
+	}()
 	clear(n.images)
 	n.gen++
 	s.imageGen++
@@ -215,7 +233,7 @@ func (s *Scheduler) setImages(n *nodeInfo, node *v1.Node) {
 		for _, name := range im.Names {
 			st := s.images[name]
 			if st == nil {
-				st = &imageState{}
+				st = &imageState{name: name}
 				s.images[name] = st
 			}
 			// The size that was reported last counts for all nodes.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/controller"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
@@ -95,16 +96,11 @@ func (r *recorder) arm(t *loop.Timer, period time.Duration) {
 	}
 }
 
-func reference(p *v1.Pod) *v1.ObjectReference {
-	return &v1.ObjectReference{
-		Kind: "Pod", APIVersion: "v1", Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}
-}
-
 func (r *recorder) make(pod, related *v1.Pod, typ, reason, action, note string) *v1.Event {
 	now := r.l.Now()
 	ev := &v1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: pod.Namespace, Name: fmt.Sprintf("%s.%x", pod.Name, now.UnixNano())},
-		InvolvedObject:      *reference(pod),
+		InvolvedObject:      *controller.Reference(pod),
 		Type:                typ,
 		Reason:              reason,
 		Action:              action,
@@ -116,7 +112,7 @@ func (r *recorder) make(pod, related *v1.Pod, typ, reason, action, note string) 
 	if related != nil {
 		ev.ReportingController = related.Spec.SchedulerName
 		ev.ReportingInstance = related.Spec.SchedulerName + "-control-plane"
-		ev.Related = reference(related)
+		ev.Related = controller.Reference(related)
 	}
 	return ev
 }

@@ -53,6 +53,7 @@ type Scheduler struct {
 	slots   []*nodeInfo
 	free    []int
 	lastGen []uint32 // by slot: gen of the last node that had it
+	statics uint32   // the last nodeInfo.static
 	tree    nodeTree
 	start   int // index into the nodes where the next search begins
 	assumed map[types.UID]*assumption
@@ -82,6 +83,7 @@ type Scheduler struct {
 	selectorGen uint64 // of services and controllers
 	epoch       uint64 // of classes
 	events      uint64
+	trimmed     int64 // ns, when trimTallies last had something to do
 
 	cycle           cycle
 	feasibleScratch []*nodeInfo
@@ -183,7 +185,11 @@ func (s *Scheduler) onService(c *apiserver.Change) {
 	case watch.Added:
 		s.services[c.New.GetNamespace()]++
 	case watch.Deleted:
-		s.services[c.New.GetNamespace()]--
+		if ns := c.New.GetNamespace(); s.services[ns] > 1 {
+			s.services[ns]--
+		} else {
+			delete(s.services, ns)
+		}
 	default:
 		if sameLabels(c.New.(*v1.Service).Spec.Selector, c.Old.(*v1.Service).Spec.Selector) {
 			return
@@ -244,9 +250,15 @@ func (s *Scheduler) onPod(pod, old *v1.Pod) {
 			s.unassume(a)
 		}
 		s.forget(uid)
+		if pod == nil && old.Spec.NodeName == "" {
+			s.dropLabels(s.labelsOf(old))
+		}
 		return
 	}
 	s.known(pod, old)
+	if old != nil && !sameLabels(old.Labels, pod.Labels) {
+		s.dropLabels(s.labelsOf(old))
+	}
 }
 
 // arrived counts a pod that has a node now, by our hand or another's.
@@ -344,7 +356,10 @@ func (s *Scheduler) place(p *v1.Pod, n *nodeInfo, sign int64) *labelSet {
 	for _, k := range c.carries {
 		k.add(n, int32(sign))
 	}
-	s.priorities[corev1helper.PodPriority(p)] += int(sign)
+	priority := corev1helper.PodPriority(p)
+	if s.priorities[priority] += int(sign); s.priorities[priority] == 0 {
+		delete(s.priorities, priority)
+	}
 	return ls
 }
 
@@ -399,7 +414,7 @@ func (s *Scheduler) step() {
 	}
 	now := s.l.UnixNano()
 	s.admit(now)
-	s.trimTallies()
+	s.trimTallies(now)
 	for range batch {
 		q := s.queue.pop(now)
 		if q == nil {

@@ -45,7 +45,7 @@ func (cy *cycle) entry(n *nodeInfo) *entry {
 	}
 	*e = entry{gen: n.gen, why: filterNode(cy.c, n), imageGen: cy.s.imageGen - 1}
 	if e.why == 0 {
-		e.resources = int16(leastAllocated(&cy.c.request, n) + balanced(&cy.c.request, n))
+		e.resources = int16(leastAllocated(&cy.c.own, n) + balanced(&cy.c.request, n))
 		e.taints = int16(intolerable(n.node.Spec.Taints, cy.c.prefer))
 		if cy.c.preferred != nil {
 			e.preferred = int32(cy.c.preferred.Score(n.node))
@@ -55,11 +55,11 @@ func (cy *cycle) entry(n *nodeInfo) *entry {
 }
 
 // leastAllocated is NodeResourcesFit's default strategy.
-func leastAllocated(r *request, n *nodeInfo) int64 {
+func leastAllocated(own *amounts, n *nodeInfo) int64 {
 	var total, weights int64
 	for _, x := range [2][2]int64{
-		{sum(n.scoreCPU.value(), r.scoreCPU), n.alloc.cpu},
-		{sum(n.scoreMemory.value(), r.scoreMemory), n.alloc.memory},
+		{sum(n.scoreCPU.value(), own.cpu), n.alloc.cpu},
+		{sum(n.scoreMemory.value(), own.memory), n.alloc.memory},
 	} {
 		if x[1] == 0 {
 			continue

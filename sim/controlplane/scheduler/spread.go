@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -21,6 +20,7 @@ type constraint struct {
 	minDomains    int64
 	tally         *tally
 	self          int64 // 1 when the pod matches its own selector
+	everything    bool  // the selector is empty
 	honorAffinity bool
 	honorTaints   bool
 }
@@ -38,16 +38,17 @@ func (s *Scheduler) setSpread(c *class, p *v1.Pod, ls *labelSet) {
 		t := &p.Spec.TopologySpreadConstraints[i]
 		sel := selectorOf(t.LabelSelector)
 		if t.LabelSelector != nil {
-			sel = withKeys(sel, p.Labels, t.MatchLabelKeys, selection.In)
+			sel = withKeys(sel, p.Labels, t.MatchLabelKeys)
 		}
-		if sel.Empty() { // counts nothing, as upstream's countPodsMatchSelector
+		everything := sel.Empty()
+		if everything { // counts nothing, as upstream's countPodsMatchSelector
 			sel = labels.Nothing()
 		}
 		m := newTerm(t.TopologyKey, []string{p.Namespace}, nil, sel)
 		k := constraint{
 			key: s.topoKey(t.TopologyKey), maxSkew: int64(t.MaxSkew), minDomains: 1, tally: s.tally(t.TopologyKey, []*term{m}, true),
-			honorAffinity: t.NodeAffinityPolicy == nil || *t.NodeAffinityPolicy == v1.NodeInclusionPolicyHonor,
-			honorTaints:   t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == v1.NodeInclusionPolicyHonor,
+			everything: everything, honorAffinity: t.NodeAffinityPolicy == nil || *t.NodeAffinityPolicy == v1.NodeInclusionPolicyHonor,
+			honorTaints: t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == v1.NodeInclusionPolicyHonor,
 		}
 		if t.MinDomains != nil {
 			k.minDomains = int64(*t.MinDomains)
@@ -74,12 +75,38 @@ func selectorMatches(given *metav1.LabelSelector, sel labels.Selector, ls *label
 
 // counted tells whether a node's pods count for a constraint (matchNodeInclusionPolicies).
 func (k *constraint) counted(c *class, n *nodeInfo) bool {
-	if k.honorAffinity && c.selective {
-		if ok, err := c.affinity.Match(n.node); err != nil || !ok {
-			return false
-		}
+	if !(k.honorAffinity && c.selective) && !k.honorTaints {
+		return true
 	}
-	return !k.honorTaints || !untolerated(n.node.Spec.Taints, c.pod.Spec.Tolerations)
+	in := c.inclusion(n)
+	return (in.selected || !k.honorAffinity) && (in.tolerated || !k.honorTaints)
+}
+
+// inclusion is what a node's part in spreading goes by.
+type inclusion struct {
+	of        uint32 // nodeInfo.static that the rest is of; 0: none
+	selected  bool   // by the pod's node selector and affinity
+	tolerated bool   // its taints
+}
+
+// inclusion looks at a node. Classes that remember nodes do so until its labels
+// or taints change, as spreading asks of all nodes for each pod.
+func (c *class) inclusion(n *nodeInfo) inclusion {
+	known := n.slot < len(c.entries)
+	if known && c.inclusions == nil {
+		c.inclusions = make([]inclusion, len(c.entries), cap(c.entries))
+	}
+	if known && n.slot < len(c.inclusions) && c.inclusions[n.slot].of == n.static {
+		return c.inclusions[n.slot]
+	}
+	in := inclusion{n.static, affinityMatches(c, n.node), !untolerated(n.node.Spec.Taints, c.pod.Spec.Tolerations)}
+	if known {
+		if more := len(c.entries) - len(c.inclusions); more > 0 {
+			c.inclusions = append(c.inclusions, make([]inclusion, more)...)
+		}
+		c.inclusions[n.slot] = in
+	}
+	return in
 }
 
 func hasKeys(list []constraint, n *nodeInfo) bool {
@@ -112,9 +139,13 @@ type spreadState struct {
 	number  int64 // of domains
 	least   int64
 	stale   bool // least is to be computed
+	// shift is what preemption has added to the pods of the value shifted beyond
+	// what the tally counts.
+	shift   int64
+	shifted int32
 }
 
-const absent = -1
+const absent = math.MinInt64
 
 // setSpreadState is PodTopologySpread.PreFilter.
 func (cy *cycle) setSpreadState() {
@@ -152,31 +183,43 @@ func (cy *cycle) setSpreadState() {
 	}
 }
 
-// adjustSpread takes over a pod that preemption moves in or out.
-func (cy *cycle) adjustSpread(ls *labelSet, n *nodeInfo, delta int64) {
+// adjustSpread takes over a pod that preemption moves in or out. Moving pods that
+// are being deleted counts, though the pods themselves don't; so does moving any
+// where the selector is empty (filtering.go, updateWithPod).
+func (cy *cycle) adjustSpread(ls *labelSet, n *nodeInfo, delta int64, dying bool) {
 	if len(cy.spread) == 0 || !hasKeys(cy.c.hard, n) {
 		return
 	}
 	for i := range cy.spread {
 		st := &cy.spread[i]
 		st.stale = true // the tally has moved too
-		if st.domains != nil && st.tally.matches(cy.s, ls) && st.counted(cy.c, n) {
-			st.domains[n.topo[st.key.id]] += delta
+		matches := st.everything && ls.namespace == cy.labels.namespace || st.tally.matches(cy.s, ls)
+		switch v := n.topo[st.key.id]; {
+		case !matches || !st.counted(cy.c, n):
+		case st.domains != nil:
+			st.domains[v] += delta
+		case dying || st.everything:
+			st.shift, st.shifted = st.shift+delta, v
 		}
 	}
 }
 
 // pods returns how many pods count in a node's domain; false: it has none.
 func (st *spreadState) pods(n *nodeInfo) (int64, bool) {
-	if st.domains == nil {
-		pods, ok := st.tally.of(n)
-		return int64(pods), ok
-	}
 	v := n.topo[st.key.id]
-	if v == none {
+	switch {
+	case v == none:
 		return 0, false
+	case st.domains == nil:
+		pods, _ := st.tally.of(n)
+		if st.shift != 0 && v == st.shifted {
+			return int64(pods) + st.shift, true
+		}
+		return int64(pods), true
+	case st.domains[v] == absent:
+		return 0, true
 	}
-	return max(st.domains[v], 0), true
+	return st.domains[v], true
 }
 
 // min returns the fewest pods of a domain; 0 while there are fewer domains than
@@ -193,6 +236,19 @@ func (st *spreadState) min() int64 {
 	case st.domains != nil:
 		for _, pods := range st.domains {
 			if pods != absent {
+				st.least = min(st.least, pods)
+			}
+		}
+	case st.shift != 0:
+		for v, nodes := range st.key.nodes {
+			pods := int64(0)
+			if v < len(st.tally.byValue) {
+				pods = int64(st.tally.byValue[v])
+			}
+			if int32(v) == st.shifted {
+				pods += st.shift
+			}
+			if nodes > 0 {
 				st.least = min(st.least, pods)
 			}
 		}
@@ -360,7 +416,7 @@ func (cy *cycle) scoreDefault(t *tally, feasible []*nodeInfo) {
 	if cy.c.selective { // only nodes that the pod's node affinity matches count
 		for _, n := range s.tree.nodes() {
 			z := &zones[n.topo[s.zone.id]+1]
-			if pods := t.at(n.slot); pods > 0 && *z != absent && affinityMatches(cy.c, n.node) {
+			if pods := t.at(n.slot); pods > 0 && *z != absent && cy.c.inclusion(n).selected {
 				*z += float64(pods)
 			}
 		}

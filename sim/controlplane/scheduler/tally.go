@@ -2,7 +2,9 @@ package scheduler
 
 import (
 	"reflect"
+	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -29,9 +31,11 @@ type topoKey struct {
 	name    string
 	id      int // index into nodeInfo.topo
 	numbers map[string]int32
-	nodes   []int32 // how many nodes have each value
-	present int     // how many nodes have the key
-	domains int     // how many values some node has
+	values  []string // by number
+	free    []int32  // numbers of values that no node has any more
+	nodes   []int32  // how many nodes have each value
+	present int      // how many nodes have the key
+	domains int      // how many values some node has
 }
 
 // none is the number of no value.
@@ -60,6 +64,8 @@ func (k *topoKey) set(n *nodeInfo, node *v1.Node) {
 		k.present--
 		if k.nodes[old]--; k.nodes[old] == 0 {
 			k.domains--
+			delete(k.numbers, k.values[old])
+			k.free = append(k.free, old)
 		}
 		n.topo[k.id] = none
 	}
@@ -72,9 +78,14 @@ func (k *topoKey) set(n *nodeInfo, node *v1.Node) {
 	}
 	i, ok := k.numbers[v]
 	if !ok {
-		i = int32(len(k.nodes))
+		if last := len(k.free) - 1; last >= 0 {
+			i, k.free = k.free[last], k.free[:last]
+			k.values[i] = v
+		} else {
+			i = int32(len(k.nodes))
+			k.nodes, k.values = append(k.nodes, 0), append(k.values, v)
+		}
 		k.numbers[v] = i
-		k.nodes = append(k.nodes, 0)
 	}
 	n.topo[k.id] = i
 	k.present++
@@ -307,12 +318,33 @@ func (s *Scheduler) tally(key string, terms []*term, live bool) *tally {
 	return t
 }
 
-// trimTallies forgets all tallies when they have become many: those in use are
-// made again.
-func (s *Scheduler) trimTallies() {
-	if len(s.tallies)*len(s.slots) > 16<<20 && len(s.tallies) > 256 {
-		s.forgetTallies()
+// Tallies and carriers are forgotten when there are many for the labels that pods
+// have, at most once in a while: all may be in use.
+const (
+	fewTallies      = 1024
+	talliesPerSet   = 8
+	trimInterval    = 10 * time.Minute
+	maxTallyEntries = 16 << 20 // of all tallies, by node
+)
+
+// trimTallies forgets all tallies, and the carriers that no pod has, when they
+// have become many: those in use are made again.
+func (s *Scheduler) trimTallies(now int64) {
+	switch most := max(fewTallies, talliesPerSet*len(s.labelSets)); {
+	case len(s.tallies)*len(s.slots) > maxTallyEntries && len(s.tallies) > 256:
+	case max(len(s.tallies), len(s.carriers)) > most && now-s.trimmed >= int64(trimInterval):
+	default:
+		return
 	}
+	s.trimmed = now
+	s.forgetTallies()
+	s.carriers = slices.DeleteFunc(s.carriers, func(c *carrier) bool {
+		if slices.ContainsFunc(c.byNode, func(pods int32) bool { return pods != 0 }) {
+			return false
+		}
+		delete(s.carrierByID, c.id)
+		return true
+	})
 }
 
 func (s *Scheduler) forgetTallies() {

@@ -37,7 +37,7 @@ type Controller struct {
 	control *controller.PodControl
 	events  *record.Recorder
 	claims  controller.Claims
-	history history.History
+	history *history.History
 	adopt   map[controller.Key]struct{} // whose revisions may have no controller
 }
 
@@ -48,7 +48,7 @@ func New(opts Options) *Controller {
 	// Its events are worded differently: the pod control tells none.
 	c.control = &controller.PodControl{Group: opts.Group, API: opts.API}
 	c.claims = controller.Claims{Pods: opts.Pods, Control: c.control}
-	c.history = history.History{API: opts.API, Revisions: opts.Revisions}
+	c.history = history.NewHistory(opts.API, opts.Revisions)
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "statefulset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
 	opts.API.Server().OnChange(c.onChange)
 	opts.Pods.OnChange(apiserver.KindStatefulSet, c.onPod)
@@ -66,8 +66,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 		c.claims.Review(key)
 		c.adopt[key] = struct{}{}
 	case "DELETED":
-		c.control.Forget(ch.New.GetUID())
-		c.history.Forget(ch.New.GetUID())
+		c.forget(ch.New.GetUID())
 	}
 	c.queue.Add(key)
 }
@@ -103,12 +102,25 @@ func (c *Controller) get(key controller.Key) (*appsv1.StatefulSet, bool) {
 	return controller.Lookup[*appsv1.StatefulSet](c.opts.API, apiserver.KindStatefulSet, key)
 }
 
+// forget drops what is kept of a set that is gone.
+func (c *Controller) forget(uid types.UID) {
+	c.control.Forget(uid)
+	c.history.Forget(uid)
+}
+
 // sync brings a set one step further and writes its status.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	set, ok := c.get(key)
 	if !ok {
+		c.claims.Forget(key)
+		delete(c.adopt, key)
 		return nil
 	}
+	defer func() {
+		if controller.Gone(c.opts.API, set) {
+			c.forget(set.UID)
+		}
+	}()
 	if _, ok := c.adopt[key]; ok && set.DeletionTimestamp == nil {
 		if err := c.history.Adopt(ctx, set, set.Spec.Selector); err != nil {
 			return err
@@ -149,7 +161,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 // revise finds the revision that the pods are to get, and stores it if it is
 // new (getStatefulSetRevisions).
 func (u *update) revise(ctx context.Context, list []*history.Revision) error {
-	h, set := &u.c.history, u.set
+	h, set := u.c.history, u.set
 	if n := set.Status.CollisionCount; n != nil {
 		u.collisions = *n
 	}

@@ -54,7 +54,7 @@ type Controller struct {
 type eviction struct {
 	key     controller.Key
 	created time.Time
-	timer   *loop.Timer // nil once it has been deleted
+	timer   *loop.Timer // nil for one that is deleted at once, or was
 }
 
 // New starts a controller.
@@ -211,10 +211,13 @@ func (c *Controller) schedule(key controller.Key, created time.Time, wait time.D
 		return
 	}
 	e := &eviction{key: key, created: created}
-	e.timer = c.g.NewTimer("evict pod", func() {
-		c.g.Go("evict pod", func(ctx context.Context) { c.evict(ctx, e) })
-	})
 	c.work[key] = e
+	evict := func() { c.g.Go("evict pod", func(ctx context.Context) { c.evict(ctx, e) }) }
+	if wait <= 0 {
+		evict()
+		return
+	}
+	e.timer = c.g.NewTimer("evict pod", evict)
 	e.timer.Reset(wait)
 }
 
@@ -260,15 +263,7 @@ func (c *Controller) evict(ctx context.Context, e *eviction) {
 
 // delete marks a pod as disrupted and deletes it (addConditionAndDeletePod).
 func (c *Controller) delete(ctx context.Context, key controller.Key) error {
-	var pod *v1.Pod
-	req := apiserver.Request{Verb: "get", Resource: "pods", Namespace: key.Namespace, Name: key.Name}
-	err := c.api.Do(ctx, req, func(s *apiserver.Server) error {
-		o, err := s.Get(apiserver.KindPod, key.Namespace, key.Name)
-		if err == nil {
-			pod = o.(*v1.Pod)
-		}
-		return err
-	})
+	pod, err := controller.Get[*v1.Pod](ctx, c.api, apiserver.KindPod, key)
 	if err != nil {
 		return fmt.Errorf("deleting pod %s: %w", key, err)
 	}
@@ -281,11 +276,7 @@ func (c *Controller) delete(ctx context.Context, key controller.Key) error {
 			return err
 		}
 	}
-	req.Verb = "delete"
-	err = c.api.Do(ctx, req, func(s *apiserver.Server) error {
-		return s.Delete(apiserver.KindPod, key.Namespace, key.Name, metav1.DeleteOptions{})
-	})
-	if err != nil {
+	if err := controller.Delete(ctx, c.api, pod, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("deleting pod %s: %w", key, err)
 	}
 	return nil

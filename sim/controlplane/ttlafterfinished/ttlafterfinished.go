@@ -55,20 +55,12 @@ func (c *Controller) add(job *batchv1.Job) {
 
 // sync deletes a job whose time is over; dependents go first.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
-	job, _ := c.api.Server().Store().Lookup(apiserver.KindJob, key.Namespace, key.Name).(*batchv1.Job)
-	if job == nil || !c.expired(job, key) {
+	job, ok := controller.Lookup[*batchv1.Job](c.api, apiserver.KindJob, key)
+	if !ok || !c.expired(job, key) {
 		return nil
 	}
 	// A job may have been given a new time to live that the cache does not show.
-	var fresh *batchv1.Job
-	req := apiserver.Request{Verb: "get", Resource: "jobs", Namespace: key.Namespace, Name: key.Name}
-	err := c.api.Do(ctx, req, func(s *apiserver.Server) error {
-		o, err := s.Get(apiserver.KindJob, key.Namespace, key.Name)
-		if err == nil {
-			fresh = o.(*batchv1.Job)
-		}
-		return err
-	})
+	fresh, err := controller.Get[*batchv1.Job](ctx, c.api, apiserver.KindJob, key)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -79,10 +71,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 		return nil
 	}
 	policy := metav1.DeletePropagationForeground
-	req.Verb = "delete"
-	err = c.api.Do(ctx, req, func(s *apiserver.Server) error {
-		return s.Delete(apiserver.KindJob, key.Namespace, key.Name, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &fresh.UID}})
-	})
+	err = controller.Delete(ctx, c.api, fresh, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &fresh.UID}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting job %s: %w", key, err)
 	}

@@ -1,0 +1,50 @@
+package apiserver
+
+import (
+	"fmt"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drydock-sim/drydock/sim/loop"
+)
+
+// TestHooksAreRemoved has components come and go: what they registered is told of
+// what there is and of changes, and of nothing once they are gone, also when they
+// go while a change is being told.
+func TestHooksAreRemoved(t *testing.T) {
+	s := NewStore(StoreOptions{})
+	create := func(name string) {
+		t.Helper()
+		if _, err := s.Create(loop.Epoch(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var heard []string
+	hear := func(who string) func(Change) {
+		return func(c Change) { heard = append(heard, who+" "+c.Verb+" "+c.New.GetName()) }
+	}
+	var first Hooks
+	s.OnChange(func(c Change) {
+		if c.New.GetName() == "last" {
+			first.Remove()
+		}
+	})
+	first = s.Hooked(func() { s.OnChange(hear("a")); s.OnChange(hear("b")) })
+	second := s.Hooked(func() { s.OnChange(hear("c")) })
+	create("one")
+	create("last")
+	if got := fmt.Sprint(heard); got != "[a create one b create one c create one c create last]" {
+		t.Errorf("heard %s", got)
+	}
+	heard = nil
+	second.List()
+	if got := fmt.Sprint(heard[:2]); got != "[c list default c list kube-node-lease]" {
+		t.Errorf("listed %s", got)
+	}
+	second.Remove()
+	if len(s.hooks) != 1 {
+		t.Errorf("%d hooks are left", len(s.hooks))
+	}
+}
