@@ -274,7 +274,7 @@ func (r *run) after(d time.Duration, fn func()) { r.cluster.API().Loop().Root().
 
 // drive goes through the phases.
 func (r *run) drive(ctx context.Context) error {
-	r.cluster.Engine().OnWindow(func(time.Time) {
+	r.cluster.Engine().OnWindow(func(time.Time, []int32) {
 		if ctx.Err() != nil {
 			r.cluster.Stop()
 		}

@@ -151,7 +151,7 @@ func (r *run) lap() time.Duration {
 // drive runs the cluster to the end. Whatever the timeline does, it does
 // between runs of the engine, when no loop runs and all clocks show its time.
 func (r *run) drive(ctx context.Context) error {
-	r.cluster.Engine().OnWindow(func(time.Time) {
+	r.cluster.Engine().OnWindow(func(time.Time, []int32) {
 		if ctx.Err() != nil {
 			r.cluster.Stop()
 		}

@@ -71,15 +71,15 @@ type Cluster struct {
 	recorders    []*trace.Recorder
 	collector    trace.Collector
 
-	// nextFlush is when records are flushed next, flushEvery how long after the
-	// last time.
-	nextFlush  time.Time
-	flushEvery time.Duration
-	start      time.Time
-	trees      *fakecri.Trees // which the nodes' runtimes share
-	meter      *meter         // nil unless wanted
-	alsoKeep   []func(trace.Kind, string, []trace.Field) bool
-	gone       *departed // nil unless wanted
+	// buffers are the recorders', by their loop's index; nextFlush is when
+	// records are flushed next.
+	buffers   []*trace.Buffer
+	nextFlush time.Time
+	start     time.Time
+	trees     *fakecri.Trees // which the nodes' runtimes share
+	meter     *meter         // nil unless wanted
+	alsoKeep  []func(trace.Kind, string, []trace.Field) bool
+	gone      *departed // nil unless wanted
 }
 
 // New returns a cluster without nodes.
@@ -100,7 +100,7 @@ func New(opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the API's latency: %w", err)
 	}
-	c := &Cluster{opts: opts, engine: e, byName: map[string]*Node{}, start: e.Now(), trees: fakecri.NewTrees(), flushEvery: minFlush}
+	c := &Cluster{opts: opts, engine: e, byName: map[string]*Node{}, start: e.Now(), trees: fakecri.NewTrees()}
 	e.OnWindow(c.flushRecords)
 	c.addAPI(e.NewLoop("api"))
 	return c, nil
@@ -118,7 +118,14 @@ func (c *Cluster) addAPI(l *loop.Loop) {
 }
 
 func (c *Cluster) newRecorder(l *loop.Loop, node string) *trace.Recorder {
-	r := trace.NewRecorder(l, node, c.collector.NewBuffer(c.keep()))
+	buffer := c.collector.NewBuffer(c.keep())
+	r := trace.NewRecorder(l, node, buffer)
+	if c.engine != nil {
+		for len(c.buffers) <= l.Index() {
+			c.buffers = append(c.buffers, nil)
+		}
+		c.buffers[l.Index()] = buffer
+	}
 	r.SetTraceReads(c.opts.TraceReads)
 	c.recorders = append(c.recorders, r)
 	return r
@@ -173,24 +180,20 @@ func (c *Cluster) At(at time.Duration, fn func()) {
 // are flushed.
 func (c *Cluster) Records(fn func(*trace.Record)) { c.collector.Each(fn) }
 
-// Records are flushed after minFlush to maxFlush of virtual time: seldom while
-// there are few, since a flush looks at every node's.
-const (
-	minFlush = time.Second
-	maxFlush = time.Minute
-)
+// flushEvery is how much virtual time passes between flushes of records.
+const flushEvery = time.Second
 
-// flushRecords is called after each window.
-func (c *Cluster) flushRecords(end time.Time) {
-	if end.Before(c.nextFlush) {
-		return
+// flushRecords is called after each window, with the loops that ran in it.
+func (c *Cluster) flushRecords(end time.Time, ran []int32) {
+	for _, idx := range ran {
+		if b := c.buffers[idx]; b != nil {
+			c.collector.Note(b)
+		}
 	}
-	if n := c.collector.Flush(end.UnixNano()); n < len(c.recorders) {
-		c.flushEvery = min(2*c.flushEvery, maxFlush)
-	} else {
-		c.flushEvery = minFlush
+	if !end.Before(c.nextFlush) {
+		c.collector.FlushNoted(end.UnixNano())
+		c.nextFlush = end.Add(flushEvery)
 	}
-	c.nextFlush = end.Add(c.flushEvery)
 }
 
 // RunUntil runs the cluster to a time since the start. It returns the first

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -48,6 +49,36 @@ func TestReadme(t *testing.T) {
 	if *update && readme != string(data) {
 		if err := os.WriteFile("README.md", []byte(readme), 0o644); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestDocsNameFiles wants the scenarios that the documents name, or link to, to
+// be there.
+func TestDocsNameFiles(t *testing.T) {
+	t.Chdir("../..")
+	docs, err := filepath.Glob("docs/*.md")
+	if err != nil || len(docs) == 0 {
+		t.Fatal(docs, err)
+	}
+	for _, tt := range []struct {
+		dir  string
+		name *regexp.Regexp
+		docs []string
+	}{
+		{".", regexp.MustCompile(`\b(scenarios/(?:library|long)/[a-z0-9/-]+\.yaml)`), append(docs, "README.md")},
+		{"scenarios/library", regexp.MustCompile(`\]\(([a-z0-9./-]+\.yaml)\)`), []string{"scenarios/library/README.md"}},
+	} {
+		for _, doc := range tt.docs {
+			data, err := os.ReadFile(doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range tt.name.FindAllSubmatch(data, -1) {
+				if _, err := os.Stat(filepath.Join(tt.dir, string(m[1]))); err != nil {
+					t.Errorf("%s: %v", doc, err)
+				}
+			}
 		}
 	}
 }

@@ -155,7 +155,9 @@ const (
 	backoffReset = 2 * time.Minute
 )
 
-// watcher is the node's end of a watch that reconnects by itself.
+// watcher is the node's end of a watch that reconnects by itself. List and watch
+// are one request, as those of client-go's reflectors are (WatchListClient, on by
+// default from 1.35 on).
 type watcher struct {
 	c               *Client
 	g               *loop.Group

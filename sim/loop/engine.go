@@ -52,7 +52,7 @@ type Engine struct {
 	after      []after     // by loop
 	inbox      [][]message // by loop: what it takes in when it runs next
 	now        int64
-	onWindow   []func(end time.Time)
+	onWindow   []func(end time.Time, ran []int32)
 	stop       atomic.Bool
 	pool       *workers
 	coros      []workerCoros // by worker
@@ -141,8 +141,9 @@ func (e *Engine) Steps() uint64 {
 }
 
 // OnWindow has fn called after each window, on the goroutine that runs the
-// engine, while no loop runs.
-func (e *Engine) OnWindow(fn func(end time.Time)) { e.onWindow = append(e.onWindow, fn) }
+// engine, while no loop runs. ran are the indices of the loops that ran in it,
+// good until fn returns.
+func (e *Engine) OnWindow(fn func(end time.Time, ran []int32)) { e.onWindow = append(e.onWindow, fn) }
 
 // Stop ends a run after its present window. It may be called from any
 // goroutine.
@@ -266,7 +267,7 @@ func (e *Engine) window(w, limit int64) {
 	e.windows++
 	e.progress.Store(e.windows)
 	for _, fn := range e.onWindow {
-		fn(time.Unix(0, end).UTC())
+		fn(time.Unix(0, end).UTC(), e.due)
 	}
 }
 

@@ -101,6 +101,9 @@ func New(opts Options) *Loop {
 // Name returns the loop's name.
 func (l *Loop) Name() string { return l.name }
 
+// Index returns the number of a loop of an engine: they are numbered from 0.
+func (l *Loop) Index() int { return l.index }
+
 // Seed returns the loop's seed.
 func (l *Loop) Seed() uint64 { return l.seed }
 

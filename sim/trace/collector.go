@@ -14,6 +14,7 @@ import (
 // while loops run; Flush, between windows, merges them.
 type Collector struct {
 	buffers []*Buffer
+	noted   []*Buffer // those that may hold records, see Note
 	take    []func(*Record)
 }
 
@@ -22,6 +23,7 @@ type Buffer struct {
 	index   int
 	keep    func(kind Kind, verb string, fields []Field) bool
 	records []*Record
+	noted   bool
 }
 
 // NewBuffer returns the sink for one more recorder. keep says which records
@@ -43,16 +45,38 @@ func (b *Buffer) Wants(kind Kind, verb string, fields []Field) bool {
 // Each has fn called with every record, in order, at each Flush.
 func (c *Collector) Each(fn func(*Record)) { c.take = append(c.take, fn) }
 
+// Note tells FlushNoted of a buffer.
+func (c *Collector) Note(b *Buffer) {
+	if !b.noted && len(b.records) > 0 {
+		b.noted = true
+		c.noted = append(c.noted, b)
+	}
+}
+
 // Flush hands on, in order, what was recorded before the time before (in
-// nanoseconds since the Unix epoch), and returns how many records that were. No
-// loop may run meanwhile.
-func (c *Collector) Flush(before int64) int {
+// nanoseconds since the Unix epoch). No loop may run meanwhile.
+func (c *Collector) Flush(before int64) { c.flush(c.buffers, before) }
+
+// FlushNoted is Flush of the buffers noted, without a look at the others.
+func (c *Collector) FlushNoted(before int64) {
+	c.flush(c.noted, before)
+	left := c.noted[:0]
+	for _, b := range c.noted {
+		if b.noted = len(b.records) > 0; b.noted {
+			left = append(left, b)
+		}
+	}
+	clear(c.noted[len(left):])
+	c.noted = left
+}
+
+func (c *Collector) flush(buffers []*Buffer, before int64) {
 	type entry struct {
 		r   *Record
 		idx int
 	}
 	var all []entry
-	for _, b := range c.buffers {
+	for _, b := range buffers {
 		n := 0
 		for n < len(b.records) && b.records[n].At < before {
 			all = append(all, entry{b.records[n], b.index})
@@ -81,7 +105,6 @@ func (c *Collector) Flush(before int64) int {
 			fn(e.r)
 		}
 	}
-	return len(all)
 }
 
 // Combine makes one hash of the hashes of several recorders, in their order.
