@@ -74,7 +74,7 @@ func BenchmarkChurn(b *testing.B) {
 // or a gigabyte.
 func collectSeldom(nodes int) (restore func()) {
 	percent := debug.SetGCPercent(400)
-	limit := debug.SetMemoryLimit(max(1<<30, int64(nodes)*podsPerNode*17<<10))
+	limit := debug.SetMemoryLimit(max(1<<30, int64(nodes)*podsPerNode*19<<10))
 	return func() {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
