@@ -20,6 +20,7 @@ import (
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/sim/loop/hugepages"
 	"github.com/drydock-sim/drydock/sim/trace"
 )
 
@@ -75,7 +76,9 @@ func BenchmarkChurn(b *testing.B) {
 func collectSeldom(nodes int) (restore func()) {
 	percent := debug.SetGCPercent(400)
 	limit := debug.SetMemoryLimit(max(1<<30, int64(nodes)*podsPerNode*19<<10))
+	stop := hugepages.Keep(100 * time.Millisecond)
 	return func() {
+		stop()
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	}

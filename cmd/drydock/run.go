@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drydock-sim/drydock/scenarios"
+	"github.com/drydock-sim/drydock/sim/loop/hugepages"
 )
 
 // maxWorkers bounds --workers.
@@ -51,6 +52,7 @@ func newRun() *cobra.Command {
   drydock run web.yaml --set 'spec.nodes[0].count=5' --output json`,
 		Args: someArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			defer hugepages.Keep(100 * time.Millisecond)()
 			changed := cmd.Flags().Changed
 			f.seedSet, f.seedsSet, f.untilSet = changed("seed"), changed("seeds"), changed("until")
 			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()

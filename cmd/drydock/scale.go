@@ -18,6 +18,7 @@ import (
 	"github.com/drydock-sim/drydock/scale"
 	"github.com/drydock-sim/drydock/scenarios"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/loop/hugepages"
 )
 
 // exitInterrupted is that of a run that a signal ended: 128 and SIGINT.
@@ -83,6 +84,7 @@ runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
   drydock scale --trace openb_pod_list_default.csv --trace-nodes openb_node_list_all_node.csv --trace-speed 60`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			defer hugepages.Keep(100 * time.Millisecond)()
 			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			f.nodesSet, f.rateSet = cmd.Flags().Changed("nodes"), cmd.Flags().Changed("create-rate")
 			if len(args) == 1 {
