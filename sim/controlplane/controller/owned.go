@@ -3,6 +3,7 @@ package controller
 import (
 	"maps"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,6 +144,21 @@ type PodChange struct {
 // Relabeled tells whether the pod's labels have changed.
 func (c *PodChange) Relabeled() bool {
 	return c.Old != nil && c.New != nil && !maps.Equal(c.Old.Labels, c.New.Labels)
+}
+
+// Deleted tells whether the change is that the pod's deletion began. It is for
+// changes of a pod that does not Matter: one that was there and is.
+func (c *PodChange) Deleted() bool {
+	return (c.Old.DeletionTimestamp == nil) != (c.New.DeletionTimestamp == nil)
+}
+
+// AddOnceAvailable has the owner of a pod that became ready synced again when it
+// has been so for minReadySeconds, since its status changes then (upstream adds
+// a second, as clocks differ).
+func (q *Queue) AddOnceAvailable(owner Key, ch PodChange, minReadySeconds int32) {
+	if minReadySeconds > 0 && ch.Old != nil && ch.Is&PodIsReady != 0 && ch.Was&PodIsReady == 0 {
+		q.AddAfter(owner, time.Duration(minReadySeconds+1)*time.Second)
+	}
 }
 
 // Matters tells whether a controller that counts pods has to look again.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -106,7 +105,7 @@ func (c *Controller) forgetNode(name string) {
 }
 
 func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
-	if !ch.Matters() && (ch.Old.DeletionTimestamp == nil) == (ch.New.DeletionTimestamp == nil) {
+	if !ch.Matters() && !ch.Deleted() {
 		return
 	}
 	ds, ok := c.get(owner)
@@ -117,9 +116,7 @@ func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.Po
 		c.claims.Review(owner)
 	}
 	c.queue.Add(owner)
-	if ds.Spec.MinReadySeconds > 0 && ch.Old != nil && ch.Is&controller.PodIsReady != 0 && ch.Was&controller.PodIsReady == 0 {
-		c.queue.AddAfter(owner, time.Duration(ds.Spec.MinReadySeconds+1)*time.Second)
-	}
+	c.queue.AddOnceAvailable(owner, ch, ds.Spec.MinReadySeconds)
 }
 
 func (c *Controller) onOrphan(pod *v1.Pod) {

@@ -118,7 +118,7 @@ func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.Po
 	if ch.Relabeled() {
 		c.claims.Review(owner)
 	}
-	if ch.Matters() || tracked(ch.Old) != tracked(ch.New) || (ch.Old.DeletionTimestamp == nil) != (ch.New.DeletionTimestamp == nil) ||
+	if ch.Matters() || tracked(ch.Old) != tracked(ch.New) || ch.Deleted() ||
 		job.Spec.Template.Spec.RestartPolicy == v1.RestartPolicyOnFailure && restarts(ch.Old) != restarts(ch.New) {
 		c.queue.AddAfter(owner, batchPeriod)
 	}

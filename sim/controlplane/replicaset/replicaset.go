@@ -84,11 +84,7 @@ func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.Po
 		c.claims.Review(owner)
 	}
 	c.queue.Add(owner)
-	// The status changes again when the pod has been ready for long enough
-	// (upstream adds a second, as clocks differ).
-	if rs.Spec.MinReadySeconds > 0 && ch.Is&controller.PodIsReady != 0 && ch.Was&controller.PodIsReady == 0 && ch.Old != nil {
-		c.queue.AddAfter(owner, time.Duration(rs.Spec.MinReadySeconds+1)*time.Second)
-	}
+	c.queue.AddOnceAvailable(owner, ch, rs.Spec.MinReadySeconds)
 }
 
 // onOrphan finds who might adopt a pod.

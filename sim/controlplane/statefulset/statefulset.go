@@ -73,7 +73,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 
 func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
 	// A pod that ends but is not deleted yet counts until it is gone.
-	if !ch.Matters() && (ch.Old.DeletionTimestamp == nil) == (ch.New.DeletionTimestamp == nil) {
+	if !ch.Matters() && !ch.Deleted() {
 		return
 	}
 	set, ok := c.get(owner)
@@ -84,9 +84,7 @@ func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.Po
 		c.claims.Review(owner)
 	}
 	c.queue.Add(owner)
-	if set.Spec.MinReadySeconds > 0 && ch.Old != nil && ch.Is&controller.PodIsReady != 0 && ch.Was&controller.PodIsReady == 0 {
-		c.queue.AddAfter(owner, time.Duration(set.Spec.MinReadySeconds+1)*time.Second)
-	}
+	c.queue.AddOnceAvailable(owner, ch, set.Spec.MinReadySeconds)
 }
 
 func (c *Controller) onOrphan(pod *v1.Pod) {
