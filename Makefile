@@ -24,7 +24,7 @@ DAYFLAGS ?=
 CONFORMANCEFLAGS ?=
 SOURCES   = cmd conformance fakecri kubelet scale scenarios sim
 
-.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint race seeds bench fuzz soak clean
+.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint race seeds bench fuzz soak verify clean
 
 all: build
 
@@ -65,6 +65,9 @@ seeds: ## the library under more seeds
 
 day: ## a hundred nodes for a day, and 5,000 that lose a rack, the API or their kubelets; with a census of what is left
 	$(GO) run ./cmd/drydock run --census $(DAYFLAGS) scenarios/long
+
+verify: ## a thousand nodes with churn and faults on 1, 2 and 4 cores: one hash
+	$(GO) run ./cmd/drydock run --verify scenarios/long/faults-and-churn.yaml
 
 bench: ## the benchmarks that the docs cite
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(BENCHPKGS)

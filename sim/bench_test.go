@@ -37,6 +37,8 @@ import (
 //	heapB/pod  all live heap by pod
 //	rssB/pod   the process's peak resident memory by pod
 //	gc-s       processor time that the collector took, start-up included
+//	steady-gc-s  what of it fell to steady state
+//	garbageB/node-s  bytes that a node-second of steady state allocates
 //
 // DRYDOCK_BENCH_NODES replaces the default number of nodes. Kubernetes' published
 // limit for an hour is
@@ -98,13 +100,17 @@ func benchCluster(b *testing.B, nodes, workers int) {
 	c, until, m := startBenchCluster(b, nodes, workers)
 	defer c.Close()
 	pods := float64(nodes * podsPerNode)
+	atStart, allocated := gcSeconds(), allocatedBytes()
 	b.ResetTimer()
 	for range b.N {
 		until += 10 * time.Minute
 		mustRun(b, c, until)
 	}
 	b.StopTimer()
-	rate := float64(nodes) * 600 * float64(b.N) / b.Elapsed().Seconds()
+	nodeSeconds := float64(nodes) * 600 * float64(b.N)
+	b.ReportMetric(gcSeconds()-atStart, "steady-gc-s")
+	b.ReportMetric((allocatedBytes()-allocated)/nodeSeconds, "garbageB/node-s")
+	rate := nodeSeconds / b.Elapsed().Seconds()
 	kernel := kernelRate(nodes, workers)
 	b.ReportMetric(rate, "node-s/s")
 	b.ReportMetric(kernel, "kernel")
@@ -208,6 +214,12 @@ func gcSeconds() float64 {
 	s := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
 	metrics.Read(s)
 	return s[0].Value.Float64()
+}
+
+func allocatedBytes() float64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return float64(s[0].Value.Uint64())
 }
 
 // peakRSS is in bytes.

@@ -234,7 +234,7 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 // twice, and compares the hashes.
 func (f *runFlags) runVerify(ctx context.Context, list []*scenarios.Scenario, out *output) error {
 	var v verdict
-	runs := []int{1, 2, 8, 2}
+	runs := []int{1, 2, 4, 2}
 	for i, s := range list {
 		var first *scenarios.Result
 		var internal error
