@@ -22,6 +22,7 @@ type Client struct {
 	g *loop.Group
 	// prompt is for calls that are made in a callback, see Prompt.
 	prompt bool
+	lister *lister // nil until it lists changes
 }
 
 var (

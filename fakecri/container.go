@@ -25,12 +25,13 @@ const (
 type container struct {
 	id      string
 	sandbox *sandbox
-	config  *runtimeapi.ContainerConfig // the request's
+	config  *runtimeapi.ContainerConfig // the request's: see whole
 	image   *image                      // what it was made of, still present or not
 
 	createdAt, startedAt, finishedAt int64
 	state                            runtimeapi.ContainerState
 	listed, starting, removing       bool
+	lean                             bool // config lacks the labels: see CreateContainerOf
 	exitCode                         int32
 	reason, message                  string
 	resources                        *runtimeapi.LinuxContainerResources // nil: as in config
@@ -40,7 +41,7 @@ type container struct {
 }
 
 func (c *container) subject() subject {
-	md := c.sandbox.config.Metadata
+	md := c.sandbox.metadata
 	return subject{namespace: md.Namespace, pod: md.Name, container: c.config.Metadata.Name, attempt: c.config.Metadata.Attempt, timeout: -1}
 }
 
@@ -56,8 +57,11 @@ func (c *container) linuxResources() *runtimeapi.LinuxContainerResources {
 
 // logPath is the absolute path of the log, or "" when the requests named none.
 func (c *container) logPath() string {
-	dir := c.sandbox.config.LogDirectory
-	if dir == "" || c.config.LogPath == "" {
+	if c.config.LogPath == "" {
+		return ""
+	}
+	dir := c.sandbox.logDirectory()
+	if dir == "" {
 		return ""
 	}
 	return path.Clean(dir + "/" + c.config.LogPath)
@@ -77,10 +81,14 @@ func containerNotFound(id string) error {
 // CreateContainer makes a container in a READY sandbox, of an image that is
 // present, and returns its id.
 func (c *Client) CreateContainer(ctx context.Context, podSandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+	return c.createContainer(ctx, podSandboxID, config, false)
+}
+
+func (c *Client) createContainer(ctx context.Context, podSandboxID string, config *runtimeapi.ContainerConfig, lean bool) (string, error) {
 	sub := c.r.sandboxSubject(podSandboxID)
 	sub.container, sub.attempt = config.GetMetadata().GetName(), config.GetMetadata().GetAttempt()
 	sub.resources = config.GetLinux().GetResources()
-	return c.act(ctx, mCreateContainer, &sub, &containerCreation{r: c.r, sandboxID: podSandboxID, config: config})
+	return c.act(ctx, mCreateContainer, &sub, &containerCreation{r: c.r, sandboxID: podSandboxID, config: config, lean: lean})
 }
 
 // containerCreation is a CreateContainer.
@@ -88,6 +96,7 @@ type containerCreation struct {
 	r         *Runtime
 	sandboxID string
 	config    *runtimeapi.ContainerConfig
+	lean      bool
 	c         *container
 }
 
@@ -113,10 +122,10 @@ func (a *containerCreation) begin() error {
 	for _, o := range s.containers {
 		if om := o.config.Metadata; om.Attempt == md.Attempt && om.Name == md.Name {
 			return status.Errorf(codes.AlreadyExists, "failed to reserve container name %q: name is reserved for %q",
-				md.Name+"_"+sandboxName(s.config.Metadata)+"_"+itoa(md.Attempt), o.id)
+				md.Name+"_"+sandboxName(s.metadata)+"_"+itoa(md.Attempt), o.id)
 		}
 	}
-	a.c = &container{id: r.newID("container"), sandbox: s, config: config}
+	a.c = &container{id: r.newID("container"), sandbox: s, config: config, lean: a.lean}
 	s.containers = append(s.containers, a.c)
 	return nil
 }
@@ -137,7 +146,7 @@ func (a *containerCreation) admit() error {
 }
 
 func (a *containerCreation) end() (string, time.Duration, error) {
-	r, c, s, config := a.r, a.c, a.c.sandbox, a.config
+	r, c, s := a.r, a.c, a.c.sandbox
 	if err := r.checkCreation(c); err != nil {
 		return "", 0, err
 	}
@@ -149,8 +158,8 @@ func (a *containerCreation) end() (string, time.Duration, error) {
 	r.containerByID.add(c)
 	r.containers = append(r.containers, c)
 	s.pod.containers = append(s.pod.containers, c)
-	r.countLabel(config.Labels, s.config.Metadata.Uid, 1)
-	r.changed()
+	r.countLabel(c, s.metadata.Uid, 1)
+	r.containerChanged(c)
 	r.event(eventCreated, c.id, s)
 	return c.id, 0, nil
 }
@@ -371,16 +380,16 @@ func (r *Runtime) removeContainer(c *container) {
 	r.containers = deleteItem(r.containers, c)
 	s.containers = deleteItem(s.containers, c)
 	s.pod.containers = deleteItem(s.pod.containers, c)
-	r.countLabel(c.config.Labels, s.config.Metadata.Uid, -1)
+	r.countLabel(c, s.metadata.Uid, -1)
 	r.dropPod(s)
-	r.changed()
+	r.containerChanged(c)
 	r.event(eventDeleted, c.id, s)
 }
 
 // setContainerState makes a change of state visible.
 func (r *Runtime) setContainerState(c *container, state runtimeapi.ContainerState) {
 	c.state = state
-	r.changed()
+	r.containerChanged(c)
 }
 
 // UpdateContainerResources takes over the resources that are set, all or, with

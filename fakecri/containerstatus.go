@@ -12,10 +12,7 @@ import (
 
 // ContainerStatus returns a container's status; NotFound if there is none.
 func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.ContainerStatusResponse, error) {
-	if err := c.read(ctx, mContainerStatus, c.r.containerSubject(id)); err != nil {
-		return nil, err
-	}
-	ctr, err := c.r.needContainer(id)
+	ctr, err := c.readContainer(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +23,23 @@ func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (
 	return resp, nil
 }
 
+// readContainer makes the call ContainerStatus and finds the container.
+func (c *Client) readContainer(ctx context.Context, id string) (*container, error) {
+	if err := c.read(ctx, mContainerStatus, c.r.containerSubject(id)); err != nil {
+		return nil, err
+	}
+	return c.r.needContainer(id)
+}
+
 func (c *container) status(r *Runtime) *runtimeapi.ContainerStatus {
+	st := c.leanStatus(r)
+	st.Labels, st.LogPath = c.labels(), c.logPath()
+	return st
+}
+
+// leanStatus is a new status with the labels of config, and without the log's
+// path until the container has exited.
+func (c *container) leanStatus(r *Runtime) *runtimeapi.ContainerStatus {
 	st := &runtimeapi.ContainerStatus{
 		Id:          c.id,
 		Metadata:    c.config.Metadata,
@@ -43,12 +56,14 @@ func (c *container) status(r *Runtime) *runtimeapi.ContainerStatus {
 		Labels:      c.config.Labels,
 		Annotations: c.config.Annotations,
 		Mounts:      r.mountsShown(c),
-		LogPath:     c.logPath(),
 		User:        c.user(r),
 		StopSignal:  c.config.StopSignal,
 	}
 	if st.StopSignal == runtimeapi.Signal_RUNTIME_DEFAULT {
 		st.StopSignal = signalNamed(c.stopSignal())
+	}
+	if c.state == stateExited {
+		st.LogPath = c.logPath()
 	}
 	if lin := c.linuxResources(); lin != nil {
 		st.Resources = &runtimeapi.ContainerResources{Linux: lin}
@@ -62,25 +77,20 @@ func (c *container) status(r *Runtime) *runtimeapi.ContainerStatus {
 // user is whom the container runs as: its process, else what the request and
 // the image's files come to.
 func (c *container) user(r *Runtime) *runtimeapi.ContainerUser {
-	u := &runtimeapi.LinuxContainerUser{}
-	set := func(cred kernel.Cred) {
-		u.Uid, u.Gid = int64(cred.UID), int64(cred.GID)
-		u.SupplementalGroups = make([]int64, len(cred.Groups))
-		for i, g := range cred.Groups {
-			u.SupplementalGroups[i] = int64(g)
-		}
-	}
 	if p := c.process; p != nil && p.in != nil {
-		set(p.in.cred)
-		return &runtimeapi.ContainerUser{Linux: u}
+		return userOf(p.in.cred)
 	}
 	if users := r.imageUsers(c.image.source); users != nil {
 		if cred, err := users.cred(c); err == nil {
-			set(cred)
-			return &runtimeapi.ContainerUser{Linux: u}
+			return userOf(cred)
 		}
 	}
 	sc := c.config.GetLinux().GetSecurityContext()
+	plain := sc.GetRunAsUser() == nil && sc.GetRunAsGroup() == nil && len(sc.GetSupplementalGroups()) == 0
+	if plain && c.image.user != nil {
+		return c.image.user
+	}
+	u := &runtimeapi.LinuxContainerUser{}
 	u.Uid, u.Gid = c.image.uid, c.image.gid
 	if v := sc.GetRunAsUser(); v != nil {
 		u.Uid, u.Gid = v.Value, 0
@@ -91,6 +101,18 @@ func (c *container) user(r *Runtime) *runtimeapi.ContainerUser {
 	u.SupplementalGroups = append([]int64{u.Gid}, sc.GetSupplementalGroups()...)
 	slices.Sort(u.SupplementalGroups) // as containerd hands them over
 	u.SupplementalGroups = slices.Compact(u.SupplementalGroups)
+	out := &runtimeapi.ContainerUser{Linux: u}
+	if plain {
+		c.image.user = out
+	}
+	return out
+}
+
+func userOf(cred kernel.Cred) *runtimeapi.ContainerUser {
+	u := &runtimeapi.LinuxContainerUser{Uid: int64(cred.UID), Gid: int64(cred.GID), SupplementalGroups: make([]int64, len(cred.Groups))}
+	for i, g := range cred.Groups {
+		u.SupplementalGroups[i] = int64(g)
+	}
 	return &runtimeapi.ContainerUser{Linux: u}
 }
 

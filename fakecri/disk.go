@@ -144,7 +144,7 @@ func (r *Runtime) startWrites(p *process) {
 			if size, _, ok := r.nodeFS().Limit(m.HostPath); ok && size > 0 {
 				bytes.Curve = bytes.Curve.Capped(size)
 			}
-			key := p.c.sandbox.config.Metadata.Uid + "/" + p.c.config.Metadata.Name + "/" + strconv.Itoa(i)
+			key := p.c.sandbox.metadata.Uid + "/" + p.c.config.Metadata.Name + "/" + strconv.Itoa(i)
 			if g, err := r.nodeFS().Grow(dir, key, bytes, inodes); err == nil {
 				l.growths = append(l.growths, g)
 			}

@@ -13,6 +13,9 @@ func (c *Client) UsesFiles(podSandboxID string, config *runtimeapi.ContainerConf
 	if s == nil || img == nil {
 		return true
 	}
-	b, interpreted := c.r.resolve(&container{sandbox: s, config: config, image: img})
+	made := &c.r.unmade
+	made.sandbox, made.config, made.image = s, config, img
+	b, interpreted := c.r.resolve(made)
+	*made = container{}
 	return interpreted || b.TerminationMessage != ""
 }

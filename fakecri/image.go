@@ -148,9 +148,11 @@ type image struct {
 	tags, digests []string
 	source        *imageSource
 	uid, gid      int64
-	spec          *runtimeapi.ImageSpec // how container statuses show it
-	ref           string                // a digested reference
-	entry         *runtimeapi.Image     // what listings show
+	spec          *runtimeapi.ImageSpec           // how container statuses show it
+	ref           string                          // a digested reference
+	entry         *runtimeapi.Image               // what listings show; replaced with status
+	user          *runtimeapi.ContainerUser       // of containers that say nothing of theirs; made for the first status
+	status        *runtimeapi.ImageStatusResponse // made of entry when first asked for
 }
 
 // imageSource is what can be pulled: an entry of the catalogue, or what is
@@ -175,10 +177,14 @@ type imageStore struct {
 	// known remembers canonical names: to parse one takes microseconds, and
 	// each start of a container asks several times.
 	known map[string]string
+	table *imageTable // set while init runs only; nil: nothing is shared
 }
 
 func (st *imageStore) init(r *Runtime) {
 	st.r = r
+	if r.trees != nil {
+		st.table = r.trees.table
+	}
 	st.sources = map[string]*imageSource{}
 	st.byRef = map[string]*image{}
 	st.known = map[string]string{}
@@ -211,6 +217,10 @@ func (st *imageStore) init(r *Runtime) {
 		src.Pinned = true
 		st.add(src, c)
 	}
+	for _, im := range st.images {
+		st.table.share(im)
+	}
+	st.table = nil // from now on other runtimes may run on other cores
 }
 
 // baseName is what names the same image wherever it comes from, if the runtime
@@ -244,7 +254,8 @@ func (st *imageStore) newSource(im Image, name string) *imageSource {
 	} else {
 		src.digest = "sha256:" + st.r.hashID("manifest", c)
 	}
-	src.id = "sha256:" + st.r.hashID("image", src.digest)
+	src.digest = st.table.text(src.digest)
+	src.id = st.table.text("sha256:" + st.r.hashID("image", src.digest))
 	if src.Size == 0 {
 		src.Size = st.r.opts.ImageSize
 	}
@@ -277,7 +288,7 @@ func (st *imageStore) canonical(name string) (string, error) {
 	if len(st.known) > 1000 {
 		st.known = map[string]string{}
 	}
-	c := n.String()
+	c := st.table.text(n.String())
 	st.known[name] = c
 	return c, nil
 }
@@ -380,7 +391,7 @@ func (st *imageStore) add(src *imageSource, c string) *image {
 	} else {
 		im.tags = appendNew(im.tags, c)
 		repo = repo[:strings.LastIndexByte(repo, ':')]
-		d := repo + "@" + src.digest
+		d := st.table.text(repo + "@" + src.digest)
 		im.digests = appendNew(im.digests, d)
 		st.byRef[d] = im
 	}
@@ -425,7 +436,7 @@ func (im *image) describe() {
 		name = im.tags[0]
 	}
 	im.spec = &runtimeapi.ImageSpec{Image: name}
-	im.entry = e
+	im.entry, im.status = e, nil
 }
 
 func (st *imageStore) remove(im *image) {

@@ -43,14 +43,16 @@ func (c *Client) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, v
 	if err := c.read(ctx, mImageStatus, subject{image: name, timeout: -1}); err != nil {
 		return nil, err
 	}
-	resp := &runtimeapi.ImageStatusResponse{}
-	if im := c.r.images.find(name); im != nil {
-		resp.Image = im.entry
-		if verbose {
-			resp.Info = im.info()
-		}
+	im := c.r.images.find(name)
+	switch {
+	case im == nil:
+		return &runtimeapi.ImageStatusResponse{}, nil
+	case verbose:
+		return &runtimeapi.ImageStatusResponse{Image: im.entry, Info: im.info()}, nil
+	case im.status == nil:
+		im.status = &runtimeapi.ImageStatusResponse{Image: im.entry}
 	}
-	return resp, nil
+	return im.status, nil
 }
 
 // PullImage makes an image present and returns its id.

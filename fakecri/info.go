@@ -47,7 +47,7 @@ func (r *Runtime) containerInfo(c *container) map[string]string {
 		RuntimeSpec    *specs.Spec                 `json:"runtimeSpec"`
 	}{
 		c.sandbox.id, r.pidOf(c), c.removing, c.id, snapshotter, runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver},
-		c.config, r.runtimeSpec(c),
+		c.whole(), r.runtimeSpec(c),
 	})
 }
 
@@ -85,7 +85,7 @@ func (r *Runtime) sandboxInfo(s *sandbox) map[string]string {
 		CNIResult          *cniResult                   `json:"cniResult"`
 	}{
 		pid, state, s.state != sandboxReady && !s.hostNetwork(), or(r.opts.SandboxImage, "registry.k8s.io/pause:3.10.1"), s.id, snapshotter,
-		or(s.handler, "runc"), runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver}, s.config, r.sandboxSpec(s), cni,
+		or(s.handler, "runc"), runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver}, s.whole(), r.sandboxSpec(s), cni,
 	})
 }
 
@@ -132,9 +132,9 @@ func (r *Runtime) runtimeSpec(c *container) *specs.Spec {
 			"io.kubernetes.cri.container-name":    c.config.Metadata.Name,
 			"io.kubernetes.cri.image-name":        c.image.spec.Image,
 			"io.kubernetes.cri.sandbox-id":        c.sandbox.id,
-			"io.kubernetes.cri.sandbox-name":      c.sandbox.config.Metadata.Name,
-			"io.kubernetes.cri.sandbox-namespace": c.sandbox.config.Metadata.Namespace,
-			"io.kubernetes.cri.sandbox-uid":       c.sandbox.config.Metadata.Uid,
+			"io.kubernetes.cri.sandbox-name":      c.sandbox.metadata.Name,
+			"io.kubernetes.cri.sandbox-namespace": c.sandbox.metadata.Namespace,
+			"io.kubernetes.cri.sandbox-uid":       c.sandbox.metadata.Uid,
 		},
 		Linux: &specs.Linux{
 			CgroupsPath:   r.cgroupPath(c),
@@ -156,7 +156,7 @@ func (r *Runtime) runtimeSpec(c *container) *specs.Spec {
 }
 
 func (r *Runtime) sandboxSpec(s *sandbox) *specs.Spec {
-	lin := s.config.GetLinux()
+	lin := s.whole().GetLinux()
 	return &specs.Spec{
 		Version:  specs.Version,
 		Hostname: r.utsName(s),
@@ -165,10 +165,10 @@ func (r *Runtime) sandboxSpec(s *sandbox) *specs.Spec {
 		Annotations: map[string]string{
 			"io.kubernetes.cri.container-type":        "sandbox",
 			"io.kubernetes.cri.sandbox-id":            s.id,
-			"io.kubernetes.cri.sandbox-name":          s.config.Metadata.Name,
-			"io.kubernetes.cri.sandbox-namespace":     s.config.Metadata.Namespace,
-			"io.kubernetes.cri.sandbox-uid":           s.config.Metadata.Uid,
-			"io.kubernetes.cri.sandbox-log-directory": s.config.LogDirectory,
+			"io.kubernetes.cri.sandbox-name":          s.metadata.Name,
+			"io.kubernetes.cri.sandbox-namespace":     s.metadata.Namespace,
+			"io.kubernetes.cri.sandbox-uid":           s.metadata.Uid,
+			"io.kubernetes.cri.sandbox-log-directory": s.logDirectory(),
 		},
 		Linux: &specs.Linux{
 			CgroupsPath: path.Join("/", lin.GetCgroupParent(), s.id),

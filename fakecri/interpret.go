@@ -64,7 +64,7 @@ func (c *container) argv() []string {
 // interpreted.
 func (r *Runtime) resolve(c *container) (*Behaviour, bool) {
 	if f := r.opts.Behave; f != nil {
-		if b := f(c.sandbox.config, c.config); b != nil {
+		if b := f(c.sandbox.whole(), c.whole()); b != nil {
 			return b, false
 		}
 	}
@@ -169,7 +169,7 @@ const runcCreate = "failed to create containerd task: failed to create shim task
 // command line is.
 func (r *Runtime) startInterpreted(c *container, stated *Behaviour, done func(kernel.Exit)) (*interpreted, error) {
 	pk := r.podKernelOf(c.sandbox)
-	in := &interpreted{r: r, c: c, group: r.l.NewGroup(c.sandbox.config.Metadata.Name + "/" + c.config.Metadata.Name), net: pk.net}
+	in := &interpreted{r: r, c: c, group: r.l.NewGroup(c.sandbox.metadata.Name + "/" + c.config.Metadata.Name), net: pk.net}
 	in.stdout = &logStream{r: r, c: c, name: stdoutName}
 	in.stderr = &logStream{r: r, c: c, name: stderrName}
 	if err := r.enterImage(in, pk); err != nil {
@@ -298,7 +298,7 @@ func (r *Runtime) containerOptions(in *interpreted, pk *podKernel) kernel.Contai
 
 // cgroupPath is where containerd puts a container's cgroup.
 func (r *Runtime) cgroupPath(c *container) string {
-	parent := c.sandbox.config.GetLinux().GetCgroupParent()
+	parent := c.sandbox.whole().GetLinux().GetCgroupParent()
 	if r.opts.CgroupDriver == "systemd" {
 		return path.Join("/", parent, "cri-containerd-"+c.id+".scope")
 	}
@@ -337,7 +337,7 @@ func (r *Runtime) commandsOf(src *imageSource) kernel.Commands {
 }
 
 func (r *Runtime) hostname(s *sandbox) string {
-	if h := s.config.Hostname; h != "" {
+	if h := s.hostname(); h != "" {
 		return h
 	}
 	return r.opts.Hostname

@@ -27,7 +27,7 @@ type ContainerInfo struct {
 func (r *Runtime) Sandboxes() []SandboxInfo {
 	out := make([]SandboxInfo, 0, len(r.sandboxes))
 	for _, s := range r.sandboxes {
-		md := s.config.Metadata
+		md := s.metadata
 		out = append(out, SandboxInfo{ID: s.id, Namespace: md.Namespace, Pod: md.Name, UID: md.Uid, Attempt: md.Attempt, Ready: s.state == sandboxReady})
 	}
 	return out
@@ -38,7 +38,7 @@ func (r *Runtime) Sandboxes() []SandboxInfo {
 func (r *Runtime) Containers() []ContainerInfo {
 	out := make([]ContainerInfo, 0, len(r.containers))
 	for _, c := range r.containers {
-		md := c.sandbox.config.Metadata
+		md := c.sandbox.metadata
 		out = append(out, ContainerInfo{
 			ID: c.id, SandboxID: c.sandbox.id, Namespace: md.Namespace, Pod: md.Name, UID: md.Uid, Name: c.config.Metadata.Name,
 			Attempt: c.config.Metadata.Attempt, Alive: c.alive(),
@@ -59,7 +59,7 @@ type PodUsage struct {
 func (r *Runtime) PodUsage(uid string) (PodUsage, bool) {
 	u, there, now := PodUsage{}, false, r.l.UnixNano()
 	for _, s := range r.sandboxes {
-		if s.config.Metadata.Uid != uid {
+		if s.metadata.Uid != uid {
 			continue
 		}
 		there = true

@@ -17,7 +17,7 @@ func (r *Runtime) ContainerUsages(uid string) []ContainerUsage {
 	var out []ContainerUsage
 	now := r.l.UnixNano()
 	for _, s := range r.sandboxes {
-		if s.config.Metadata.Uid != uid {
+		if s.metadata.Uid != uid {
 			continue
 		}
 		for _, c := range s.containers {

@@ -17,10 +17,15 @@ func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandb
 
 // selectorSubject is the pod that a label selector names.
 func (r *Runtime) selectorSubject(selector map[string]string) subject {
+	return r.podSubject(selector[labelPodUID])
+}
+
+// podSubject is the pod of that UID, if there is one.
+func (r *Runtime) podSubject(uid string) subject {
 	sub := subject{timeout: -1}
-	if uid, ok := selector[labelPodUID]; ok && len(r.faults) > 0 {
+	if uid != "" && len(r.faults) > 0 {
 		if p := r.pods[uid]; p != nil && len(p.sandboxes) > 0 {
-			md := p.sandboxes[0].config.Metadata
+			md := p.sandboxes[0].metadata
 			sub.namespace, sub.pod = md.Namespace, md.Name
 		}
 	}
@@ -41,7 +46,7 @@ func (r *Runtime) listSandboxes(f *runtimeapi.PodSandboxFilter) []*runtimeapi.Po
 	for _, s := range r.sandboxCandidates(f.GetId(), f.GetLabelSelector()) {
 		if s.listed &&
 			(f.GetState() == nil || s.state == f.State.State) &&
-			labelsMatch(s.config.Labels, f.LabelSelector) {
+			labelsMatch(s, f.LabelSelector) {
 			e := &runtimeapi.PodSandbox{}
 			s.listEntry(e)
 			out = append(out, e)
@@ -70,8 +75,17 @@ func (r *Runtime) sandboxCandidates(id string, selector map[string]string) []*sa
 // listEntry makes what listings show. It is not kept: whoever lists has the
 // runtime's generation to know when it is worth while.
 func (s *sandbox) listEntry(e *runtimeapi.PodSandbox) {
+	s.leanEntry(e)
+	if s.own != nil {
+		whole := s.whole()
+		e.Labels, e.Annotations = whole.Labels, whole.Annotations
+	}
+}
+
+// leanEntry is listEntry with the labels and annotations of config.
+func (s *sandbox) leanEntry(e *runtimeapi.PodSandbox) {
 	e.Id = s.id
-	e.Metadata = s.config.Metadata
+	e.Metadata = s.metadata
 	e.State = s.state
 	e.CreatedAt = s.createdAt
 	e.Labels = s.config.Labels
@@ -136,7 +150,7 @@ func (r *Runtime) containerCandidates(id, sandboxID string, selector map[string]
 	}
 	var out []*container
 	for _, c := range from {
-		if (sb == nil || c.sandbox == sb) && labelsMatch(c.config.Labels, selector) {
+		if (sb == nil || c.sandbox == sb) && labelsMatch(c, selector) {
 			out = append(out, c)
 		}
 	}
@@ -144,6 +158,12 @@ func (r *Runtime) containerCandidates(id, sandboxID string, selector map[string]
 }
 
 func (c *container) listEntry(e *runtimeapi.Container) {
+	c.leanEntry(e)
+	e.Labels = c.labels()
+}
+
+// leanEntry is listEntry with the labels of config.
+func (c *container) leanEntry(e *runtimeapi.Container) {
 	e.Id = c.id
 	e.PodSandboxId = c.sandbox.id
 	e.Metadata = c.config.Metadata
@@ -154,14 +174,4 @@ func (c *container) listEntry(e *runtimeapi.Container) {
 	e.CreatedAt = c.createdAt
 	e.Labels = c.config.Labels
 	e.Annotations = c.config.Annotations
-}
-
-// labelsMatch tells whether labels has every pair of the selector.
-func labelsMatch(labels, selector map[string]string) bool {
-	for k, v := range selector { //drydock:unordered all must hold
-		if got, ok := labels[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
 }

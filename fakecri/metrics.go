@@ -177,7 +177,7 @@ func (c *Client) ListPodSandboxMetrics(ctx context.Context) ([]*runtimeapi.PodSa
 
 func (r *Runtime) sandboxMetrics(s *sandbox) *runtimeapi.PodSandboxMetrics {
 	now := r.l.UnixNano()
-	md := s.config.Metadata
+	md := s.metadata
 	labels := []string{s.id, s.id, "", md.Name, md.Namespace, r.opts.SandboxImage}
 	out := &runtimeapi.PodSandboxMetrics{PodSandboxId: s.id}
 	if !s.hostNetwork() {

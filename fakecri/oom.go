@@ -224,7 +224,7 @@ func (r *Runtime) guardPod(s *sandbox) {
 
 // podOOM is a pod's memory passing the limit of its cgroup.
 func (r *Runtime) podOOM(s *sandbox) bool {
-	parent := path.Join("/", s.config.GetLinux().GetCgroupParent())
+	parent := path.Join("/", s.whole().GetLinux().GetCgroupParent())
 	return r.oomKill(parent, r.podLimit(s), func(c *container) bool { return c.sandbox == s })
 }
 

@@ -24,7 +24,7 @@ func (n *nothing) Is(target error) bool { return target == ErrNothingThere }
 // findSandbox returns the newest sandbox of a pod.
 func (r *Runtime) findSandbox(pod string) (*sandbox, error) {
 	for i := len(r.sandboxes) - 1; i >= 0; i-- {
-		md := r.sandboxes[i].config.Metadata
+		md := r.sandboxes[i].metadata
 		if md.Namespace+"/"+md.Name == pod {
 			return r.sandboxes[i], nil
 		}
@@ -37,7 +37,7 @@ func (r *Runtime) findSandbox(pod string) (*sandbox, error) {
 func (r *Runtime) findContainer(pod, name string, alive bool) (*container, error) {
 	for i := len(r.containers) - 1; i >= 0; i-- {
 		c := r.containers[i]
-		md := c.sandbox.config.Metadata
+		md := c.sandbox.metadata
 		if c.config.Metadata.Name == name && (!alive || c.alive()) && md.Namespace+"/"+md.Name == pod {
 			return c, nil
 		}

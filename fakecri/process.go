@@ -96,7 +96,7 @@ func (r *Runtime) warnOnce(c *container, key, text string) {
 		r.warned = map[string]bool{}
 	}
 	r.warned[key] = true
-	md := c.sandbox.config.Metadata
+	md := c.sandbox.metadata
 	r.warn("container %s of pod %s/%s, image %s: %s", c.config.Metadata.Name, md.Namespace, md.Name, image, text)
 }
 

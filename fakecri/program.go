@@ -182,7 +182,7 @@ func (b *Behaviour) exitCode(attempt uint32) int32 {
 
 // matches tells whether c runs the program.
 func (m *Match) matches(c *container) bool {
-	md := c.sandbox.config.Metadata
+	md := c.sandbox.metadata
 	if !globMatch(m.Namespace, md.Namespace) || !globMatch(m.Pod, md.Name) || !globMatch(m.Container, c.config.Metadata.Name) {
 		return false
 	}

@@ -32,6 +32,8 @@ func randomRun(t *testing.T, seed uint64, steps int) uint64 {
 	seen := map[string]bool{}   // ids that were ever listed
 	gone := map[string]bool{}   // ids that were listed and are no more
 	last := map[string]string{} // state of what is listed
+	changes := newMirror(rt.Client(l.Root()))
+	checks := 0
 	check := func() {
 		now := map[string]string{}
 		ready := map[string]bool{}
@@ -74,6 +76,10 @@ func randomRun(t *testing.T, seed uint64, steps int) uint64 {
 			}
 		}
 		checkFilters(rt)
+		checks++
+		if err := changes.list([...]string{"", "uid-p0", "uid-p1", ""}[checks%4]); err != nil {
+			panic(err)
+		}
 	}
 	for caller := range 3 {
 		name := fmt.Sprint("caller ", caller)

@@ -15,7 +15,13 @@ import (
 )
 
 // labelPodUID is the label by which the kubelet finds a pod's objects.
-const labelPodUID = "io.kubernetes.pod.uid"
+// The labels by which kubelets know their sandboxes and containers.
+const (
+	labelPodName       = "io.kubernetes.pod.name"
+	labelPodNamespace  = "io.kubernetes.pod.namespace"
+	labelPodUID        = "io.kubernetes.pod.uid"
+	labelContainerName = "io.kubernetes.container.name"
+)
 
 // Runtime is one node's container runtime: its records, images and processes.
 // It outlives its daemon, and all but the processes outlive a power cut. Like
@@ -40,8 +46,8 @@ type Runtime struct {
 	// sandboxes and containers are what listings show, in order of creation.
 	sandboxes  []*sandbox
 	containers []*container
-	// mislabelled counts what is listed under a pod uid label that isn't its
-	// pod's uid; unless 0, the index by pod is of no use to that filter.
+	// mislabelled counts what is listed without its pod's uid as its label;
+	// unless 0, the index by pod is of no use to that filter.
 	mislabelled int
 
 	images imageStore
@@ -55,7 +61,12 @@ type Runtime struct {
 	// lost is what a power cut ended and the daemon hasn't found out yet.
 	lost []*container
 
+	// unmade is the container that UsesFiles is about; it asks for each that is
+	// made.
+	unmade container
+
 	watchers       []watcher
+	listers        []*lister
 	answerWatchers []answerWatcher
 	listeners      []listener
 

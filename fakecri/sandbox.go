@@ -20,16 +20,18 @@ const (
 // holds the name and isn't listed.
 type sandbox struct {
 	id        string
-	config    *runtimeapi.PodSandboxConfig // the request's
+	config    *runtimeapi.PodSandboxConfig // the request's, or what replicas share of it: see whole
+	metadata  *runtimeapi.PodSandboxMetadata
+	own       SandboxConfig // nil: config is the whole
 	handler   string
 	pod       *podRecords
 	createdAt int64
 	state     runtimeapi.PodSandboxState
 	listed    bool
-	ip        netip.Addr // invalid without a network of its own
 	// netUp says that the network is still there, so that the status shows
 	// the IP; the IP stays taken until StopPodSandbox either way.
 	netUp bool
+	ip    netip.Addr // invalid without a network of its own
 
 	// containers are in order of their requests, those being created included.
 	containers []*container
@@ -38,7 +40,7 @@ type sandbox struct {
 }
 
 func (s *sandbox) subject() subject {
-	md := s.config.Metadata
+	md := s.metadata
 	return subject{namespace: md.Namespace, pod: md.Name, attempt: md.Attempt, timeout: -1}
 }
 
@@ -48,22 +50,26 @@ func (s *sandbox) hostNetwork() bool {
 
 // RunPodSandbox makes a sandbox and returns its id; it is READY then.
 func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (string, error) {
-	md := config.GetMetadata()
+	return c.runPodSandbox(ctx, &sandbox{config: config, metadata: config.GetMetadata(), handler: runtimeHandler})
+}
+
+// runPodSandbox runs what has its configuration and handler only.
+func (c *Client) runPodSandbox(ctx context.Context, s *sandbox) (string, error) {
+	md := s.metadata
 	sub := subject{namespace: md.GetNamespace(), pod: md.GetName(), attempt: md.GetAttempt(), timeout: -1}
-	return c.act(ctx, mRunPodSandbox, &sub, &sandboxRun{r: c.r, config: config, handler: runtimeHandler})
+	return c.act(ctx, mRunPodSandbox, &sub, &sandboxRun{r: c.r, s: s})
 }
 
 // sandboxRun is a RunPodSandbox.
 type sandboxRun struct {
-	r       *Runtime
-	config  *runtimeapi.PodSandboxConfig
-	handler string
-	s       *sandbox
+	r        *Runtime
+	s        *sandbox
+	reserved bool
 }
 
 func (a *sandboxRun) begin() error {
-	r, md := a.r, a.config.GetMetadata()
-	if err := r.checkSandboxConfig(a.config, a.handler); err != nil {
+	r, s, md := a.r, a.s, a.s.metadata
+	if err := r.checkSandboxConfig(s); err != nil {
 		return err
 	}
 	p := r.pods[md.Uid]
@@ -72,19 +78,20 @@ func (a *sandboxRun) begin() error {
 		r.pods[md.Uid] = p
 	}
 	for _, o := range p.sandboxes {
-		if om := o.config.Metadata; om.Attempt == md.Attempt && om.Name == md.Name && om.Namespace == md.Namespace {
+		if om := o.metadata; om.Attempt == md.Attempt && om.Name == md.Name && om.Namespace == md.Namespace {
 			return status.Errorf(codes.AlreadyExists, "failed to reserve sandbox name %q: name is reserved for %q", sandboxName(md), o.id)
 		}
 	}
-	a.s = &sandbox{id: r.newID("sandbox"), config: a.config, handler: a.handler, pod: p, state: sandboxNotReady}
-	p.sandboxes = append(p.sandboxes, a.s)
+	s.id, s.pod, s.state = r.newID("sandbox"), p, sandboxNotReady
+	a.reserved = true
+	p.sandboxes = append(p.sandboxes, s)
 	return nil
 }
 
 func (a *sandboxRun) admit() error { return nil }
 
 func (a *sandboxRun) undo() {
-	if a.s != nil && !a.s.listed {
+	if a.reserved && !a.s.listed {
 		a.r.dropSandbox(a.s)
 	}
 }
@@ -111,8 +118,8 @@ func (a *sandboxRun) end() (string, time.Duration, error) {
 	if n := len(s.pod.sandboxes); s.pod.sandboxes[n-1] != s { // listings are in order of creation
 		s.pod.sandboxes = append(deleteItem(s.pod.sandboxes, s), s)
 	}
-	r.countLabel(a.config.Labels, a.config.Metadata.Uid, 1)
-	r.changed()
+	r.countLabel(s, s.metadata.Uid, 1)
+	r.sandboxChanged(s)
 	r.event(eventCreated, s.id, s)
 	r.event(eventStarted, s.id, s)
 	return s.id, 0, nil
@@ -140,7 +147,7 @@ func (r *Runtime) dropSandbox(s *sandbox) {
 // dropPod forgets the pod of s if nothing of it is left.
 func (r *Runtime) dropPod(s *sandbox) {
 	if len(s.pod.sandboxes) == 0 && len(s.pod.containers) == 0 {
-		delete(r.pods, s.config.Metadata.Uid)
+		delete(r.pods, s.metadata.Uid)
 	}
 }
 
@@ -212,7 +219,7 @@ func (r *Runtime) setSandboxState(s *sandbox, state runtimeapi.PodSandboxState) 
 	}
 	s.state = state
 	s.status = nil
-	r.changed()
+	r.sandboxChanged(s)
 	if stopped {
 		r.event(eventStopped, s.id, s)
 	}
@@ -257,28 +264,25 @@ func (r *Runtime) removeSandbox(s *sandbox) {
 	r.sandboxByID.drop(s)
 	r.sandboxes = deleteItem(r.sandboxes, s)
 	s.pod.sandboxes = deleteItem(s.pod.sandboxes, s)
-	r.countLabel(s.config.Labels, s.config.Metadata.Uid, -1)
+	r.countLabel(s, s.metadata.Uid, -1)
 	r.dropPod(s)
 	if r.hadKernel {
 		r.removeSandboxFiles(s)
 	}
-	r.changed()
+	r.sandboxChanged(s)
 	r.event(eventDeleted, s.id, s)
 }
 
-// countLabel keeps count of what is listed under another pod uid than its own.
-func (r *Runtime) countLabel(labels map[string]string, uid string, n int) {
-	if v, ok := labels[labelPodUID]; ok && v != uid {
+// countLabel keeps count of what is listed without its pod's uid as its label.
+func (r *Runtime) countLabel(of labelled, uid string, n int) {
+	if v, _ := of.label(labelPodUID); v != uid {
 		r.mislabelled += n
 	}
 }
 
 // PodSandboxStatus returns a sandbox's status; NotFound if there is none.
 func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error) {
-	if err := c.read(ctx, mPodSandboxStatus, c.r.sandboxSubject(id)); err != nil {
-		return nil, err
-	}
-	s, err := c.r.needSandbox(id)
+	s, err := c.readSandbox(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -289,13 +293,34 @@ func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) 
 	return resp, nil
 }
 
+// readSandbox makes the call PodSandboxStatus and finds the sandbox.
+func (c *Client) readSandbox(ctx context.Context, id string) (*sandbox, error) {
+	if err := c.read(ctx, mPodSandboxStatus, c.r.sandboxSubject(id)); err != nil {
+		return nil, err
+	}
+	return c.r.needSandbox(id)
+}
+
 func (s *sandbox) currentStatus(r *Runtime) *runtimeapi.PodSandboxStatus {
+	lean := s.leanStatus(r)
+	if s.own == nil {
+		return lean
+	}
+	whole := s.whole()
+	return &runtimeapi.PodSandboxStatus{
+		Id: lean.Id, Metadata: lean.Metadata, State: lean.State, CreatedAt: lean.CreatedAt, Network: lean.Network, Linux: lean.Linux,
+		Labels: whole.Labels, Annotations: whole.Annotations, RuntimeHandler: lean.RuntimeHandler,
+	}
+}
+
+// leanStatus is the status with the labels and annotations of config. It is kept.
+func (s *sandbox) leanStatus(r *Runtime) *runtimeapi.PodSandboxStatus {
 	if s.status != nil {
 		return s.status
 	}
 	st := &runtimeapi.PodSandboxStatus{
 		Id:             s.id,
-		Metadata:       s.config.Metadata,
+		Metadata:       s.metadata,
 		State:          s.state,
 		CreatedAt:      s.createdAt,
 		Network:        &runtimeapi.PodSandboxNetworkStatus{},

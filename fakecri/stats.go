@@ -99,7 +99,7 @@ func (c *container) stats(r *Runtime, now int64) *runtimeapi.ContainerStats {
 	lin := c.linuxResources()
 	b.fill(now, memory, milli, coreNanos, lin.GetMemoryLimitInBytes())
 	b.attributes.Id, b.attributes.Metadata = c.id, c.config.Metadata
-	b.attributes.Labels, b.attributes.Annotations = c.config.Labels, c.config.Annotations
+	b.attributes.Labels, b.attributes.Annotations = c.labels(), c.config.Annotations
 	b.fs.Mountpoint = r.opts.ContainerFilesystem
 	b.more[0].Value, b.more[1].Value = uint64(written.Bytes), uint64(written.Inodes)
 	b.layer.Timestamp, b.layer.FsId = now, &b.fs
@@ -177,12 +177,13 @@ func (s *sandbox) stats(r *Runtime, now int64) *runtimeapi.PodSandboxStats {
 		eth0 := networkUsage("eth0")
 		lin.Network = &runtimeapi.NetworkUsage{Timestamp: now, DefaultInterface: eth0, Interfaces: []*runtimeapi.NetworkInterfaceUsage{eth0}}
 	}
+	whole := s.whole()
 	return &runtimeapi.PodSandboxStats{
 		Attributes: &runtimeapi.PodSandboxAttributes{
 			Id:          s.id,
-			Metadata:    s.config.Metadata,
-			Labels:      s.config.Labels,
-			Annotations: s.config.Annotations,
+			Metadata:    s.metadata,
+			Labels:      whole.Labels,
+			Annotations: whole.Annotations,
 		},
 		Linux: lin,
 	}
@@ -217,7 +218,7 @@ func (c *Client) ListPodSandboxStats(ctx context.Context, f *runtimeapi.PodSandb
 	var out []*runtimeapi.PodSandboxStats
 	now := c.r.l.UnixNano()
 	for _, s := range c.r.sandboxCandidates(f.GetId(), f.GetLabelSelector()) {
-		if s.listed && s.state == sandboxReady && labelsMatch(s.config.Labels, f.GetLabelSelector()) {
+		if s.listed && s.state == sandboxReady && labelsMatch(s, f.GetLabelSelector()) {
 			out = append(out, s.stats(c.r, now))
 		}
 	}

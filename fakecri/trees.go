@@ -14,7 +14,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/memfs"
 )
 
-// Trees are the files of images and the applets that they have. Runtimes on
+// Trees are the files of images, the applets that they have, and what is said of
+// them. Runtimes on
 // several loops may share one, so that a thousand nodes have one copy of busybox: it
 // must only be handed to New while none of them runs.
 type Trees struct {
@@ -22,10 +23,11 @@ type Trees struct {
 	// applets are all programs but the shell, names those of busybox.
 	applets kernel.Commands
 	names   []string
+	table   *imageTable
 }
 
 // NewTrees returns what New fills.
-func NewTrees() *Trees { return &Trees{images: map[string]*memfs.Image{}} }
+func NewTrees() *Trees { return &Trees{images: map[string]*memfs.Image{}, table: newImageTable()} }
 
 // The names of trees. That of an image with stated commands is their list.
 const (
@@ -43,9 +45,9 @@ func (t *Trees) prepare(l *loop.Loop, images []Image) {
 		t.applets = busybox.Commands()
 		t.names = append(busybox.Applets(), "ash", "sh")
 		sort.Strings(t.names)
-	}
-	for _, name := range append(testTrees(), treeBusybox, treeAlpine, treeDebian, treePause) {
-		t.tree(l, name, nil)
+		for _, name := range append(testTrees(), treeBusybox, treeAlpine, treeDebian, treePause) {
+			t.tree(l, name, nil)
+		}
 	}
 	for i := range images {
 		if images[i].Commands != nil {

@@ -21,16 +21,16 @@ func invalid(format string, args ...any) error {
 const maxHostname = 64
 
 // checkSandboxConfig refuses a sandbox's configuration.
-func (r *Runtime) checkSandboxConfig(config *runtimeapi.PodSandboxConfig, handler string) error {
-	md := config.GetMetadata()
+func (r *Runtime) checkSandboxConfig(s *sandbox) error {
+	md, config, handler := s.metadata, s.config, s.handler
 	if md.GetName() == "" || md.GetNamespace() == "" || md.GetUid() == "" {
 		return invalid("sandbox config must include metadata with name, namespace and uid")
 	}
 	if err := r.checkHandler(handler); err != nil {
 		return err
 	}
-	if len(config.Hostname) > maxHostname {
-		return invalid("hostname %q is longer than %d characters", config.Hostname, maxHostname)
+	if name := s.hostname(); len(name) > maxHostname {
+		return invalid("hostname %q is longer than %d characters", name, maxHostname)
 	}
 	for i, p := range config.PortMappings {
 		if p.GetContainerPort() < 0 || p.GetContainerPort() > 65535 || p.GetHostPort() < 0 || p.GetHostPort() > 65535 {

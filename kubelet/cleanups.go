@@ -1,7 +1,10 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
+	"io/fs"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,7 +62,7 @@ func (kl *Kubelet) handlePodCleanups(ctx context.Context) error {
 			acted = true // still on its way out
 		}
 	}
-	running, err := kl.runtime.GetPods(ctx, false)
+	running, err := kl.runtime.ListPods(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -139,21 +142,22 @@ func (kl *Kubelet) finishRejected(pods []*v1.Pod, running []*kubecontainer.Pod) 
 	return acted
 }
 
-func runs(running []*kubecontainer.Pod, uid types.UID) bool {
-	for _, r := range running {
-		if r.ID == uid {
-			return true
-		}
-	}
-	return false
+// runs tells whether a pod of a listing, which is by UID, runs.
+func runs(listed []*kubecontainer.Pod, uid types.UID) bool {
+	i, ok := slices.BinarySearchFunc(listed, uid, func(p *kubecontainer.Pod, uid types.UID) int { return cmp.Compare(p.ID, uid) })
+	return ok && listed[i].Runs()
 }
 
 // killRuntimeOrphans kills what runs without a worker.
 func (kl *Kubelet) killRuntimeOrphans(running []*kubecontainer.Pod) (acted bool) {
+	var orphans []*kubecontainer.Pod
 	for _, r := range running {
-		if kl.workers.Known(r.ID) {
-			continue
+		if !kl.workers.Known(r.ID) && r.Runs() {
+			orphans = append(orphans, r.Running())
 		}
+	}
+	slices.SortFunc(orphans, kubecontainer.NewerPod)
+	for _, r := range orphans {
 		acted = true
 		kl.logf("Clean up containers for orphaned pod we had not seen before pod=%s_%s podUID=%s", r.Name, r.Namespace, r.ID)
 		one := int64(1)
@@ -163,15 +167,29 @@ func (kl *Kubelet) killRuntimeOrphans(running []*kubecontainer.Pod) (acted bool)
 	return acted
 }
 
-// makePodDirs makes a pod's directories, once per life of the kubelet.
+// makePodDirs makes a pod's directories, if they are not there.
 func (kl *Kubelet) makePodDirs(uid types.UID) error {
-	dir := kl.podDir(uid)
-	for _, d := range [...]string{dir, dir + "/volumes", dir + "/plugins"} {
-		if err := kl.fs.MkdirAll(d, 0o750); err != nil {
+	dir, names := kl.podDir(uid), podDirNames[:]
+	if files, ok := kl.fs.(dirMaker); ok {
+		return files.MkdirAllIn(dir, 0o750, names)
+	}
+	if err := kl.fs.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := kl.fs.MkdirAll(dir+"/"+name, 0o750); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+var podDirNames = [...]string{"volumes", "plugins"}
+
+// dirMaker is a file system that makes a directory with others in it at once,
+// which is done at each sync and mostly finds them made.
+type dirMaker interface {
+	MkdirAllIn(dir string, perm fs.FileMode, names []string) error
 }
 
 func (kl *Kubelet) podDir(uid types.UID) string { return kl.podsDir + "/" + string(uid) }

@@ -129,13 +129,15 @@ func (kl *Kubelet) handlePodRemoves(ctx context.Context, pods []*v1.Pod) {
 
 // handlePodReconcile takes in pods of which only the status changed.
 func (kl *Kubelet) handlePodReconcile(ctx context.Context, pods []*v1.Pod) {
-	retry := false
+	retry := "" // why
 	for _, pod := range pods {
-		if kl.allocation.HasPendingResizes() && !retry {
+		stored := kl.storedPod(pod.UID)
+		if retry == "" && kl.allocation.HasPendingResizes() {
 			old, _ := kl.pods.GetPodByUID(pod.UID)
 			retry = freesResources(old, pod)
 		}
 		kl.setPod(pod)
+		kl.replacePod(stored, pod)
 		own, mirror, wasMirror := kl.pods.GetPodAndMirrorPod(pod)
 		if wasMirror && own == nil {
 			continue
@@ -149,8 +151,8 @@ func (kl *Kubelet) handlePodReconcile(ctx context.Context, pods []*v1.Pod) {
 			}
 		}
 	}
-	if retry {
-		kl.allocation.RetryPendingResizes(ctx, "pod_resized")
+	if retry != "" {
+		kl.allocation.RetryPendingResizes(ctx, retry)
 	}
 }
 

@@ -100,7 +100,7 @@ type Client interface {
 // written to.
 type Machine interface {
 	// Capacity returns cpu, memory, ephemeral-storage, hugepages-* and extended
-	// resources of the machine.
+	// resources of the machine, the same for good.
 	Capacity() v1.ResourceList
 	// BootID is new after each boot.
 	BootID() string
@@ -121,6 +121,9 @@ type Options struct {
 	// Config is used as it is given; see SetDefaults and Validate. It is not
 	// written to and may be shared.
 	Config *kubeletconfig.KubeletConfiguration
+	// Settings are those of Config, Machine's capacity and
+	// AllocatableIgnoresEviction; nil: New works them out.
+	Settings *Settings
 	// RuntimeService and ImageService are the CRI. If RuntimeService also has a
 	// Generation method (see pleg.Generation), listings that could show nothing
 	// new are left out.
@@ -188,6 +191,7 @@ type Kubelet struct {
 	g        *loop.Group
 	nodeName string
 	cfg      *kubeletconfig.KubeletConfiguration
+	settings *Settings
 	client   Client
 	fs       FS
 	podsDir  string
@@ -263,35 +267,23 @@ func New(opts Options) (*Kubelet, error) {
 	if name == "" {
 		return nil, errors.New("empty hostname is invalid")
 	}
-	if err := Validate(opts.Config); err != nil {
-		return nil, err
-	}
-	if opts.Config.SyncFrequency.Duration <= 0 {
-		return nil, fmt.Errorf("invalid sync frequency %d", opts.Config.SyncFrequency.Duration)
+	settings := opts.Settings
+	if settings == nil {
+		var err error
+		if settings, err = NewSettings(opts.Config, opts.Machine.Capacity(), opts.AllocatableIgnoresEviction); err != nil {
+			return nil, err
+		}
 	}
 	if gc := opts.GC; gc != nil && gc.MinAge < 0 {
 		return nil, fmt.Errorf("invalid minimum garbage collection age: %v", gc.MinAge)
 	}
-	reserved, err := cm.NewReservations(opts.Config)
-	if err != nil {
-		return nil, err
-	}
-	reserved.IgnoreEviction = opts.AllocatableIgnoresEviction
-	sysctls, err := lifecycle.NewSysctls(opts.Config.AllowedUnsafeSysctls)
-	if err != nil {
-		return nil, err
-	}
 	if opts.RootDir == "" {
 		opts.RootDir = DefaultRootDir
 	}
-	gates, err := features.Resolve(opts.Config.FeatureGates)
-	if err != nil {
-		return nil, err
-	}
 	kl := &Kubelet{
-		gates: gates,
-		opts:  opts, l: opts.Loop, g: opts.Group, nodeName: name, cfg: opts.Config, client: opts.Client, fs: opts.FS,
-		podsDir: path.Join(opts.RootDir, "pods"), log: opts.Log, reserved: reserved, sysctls: sysctls,
+		settings: settings, gates: settings.gates, reserved: settings.reserved, sysctls: settings.sysctls,
+		opts: opts, l: opts.Loop, g: opts.Group, nodeName: name, cfg: opts.Config, client: opts.Client, fs: opts.FS,
+		podsDir: path.Join(opts.RootDir, "pods"), log: opts.Log,
 	}
 	if gen, ok := opts.RuntimeService.(pleg.Generation); ok && !opts.NoElide {
 		kl.generation = gen

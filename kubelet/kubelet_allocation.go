@@ -32,7 +32,7 @@ func (kl *Kubelet) buildAllocation() error {
 		Loop: kl.l, Group: kl.g, FS: kl.fs, Dir: kl.opts.RootDir,
 		Handlers: lifecycle.PodAdmitHandlers{
 			kl.eviction, kl.sysctls, kl.topologyManager, predicates, lifecycle.AppArmor{Disabled: kl.noAppArmor()},
-			lifecycle.PodFeatures{NoPodLevelResources: !kl.gates.Enabled(features.PodLevelResources)}, lifecycle.NewDeclaredFeatures(declaredFeatures()), kl.shutdown,
+			lifecycle.PodFeatures{NoPodLevelResources: !kl.gates.Enabled(features.PodLevelResources)}, lifecycle.NewDeclaredFeatures(kl.settings.declared), kl.shutdown,
 		},
 		Status:       kl.statusManager,
 		ActivePods:   kl.activePods,
@@ -114,18 +114,25 @@ func (kl *Kubelet) resizeUpdated(ctx context.Context, old, pod *v1.Pod) {
 	kl.allocation.RetryPendingResizes(ctx, "pod_updated")
 }
 
-// freesResources tells whether a change of a pod's status may make room for a
-// pending resize: the pod has ended, or what it uses has shrunk.
-func freesResources(old, pod *v1.Pod) bool {
+// freesResources tells how a change of a pod's status may make room for a
+// pending resize: the pod has ended (pod_terminated), or what it uses has shrunk
+// (pod_resized); "" if it has not.
+func freesResources(old, pod *v1.Pod) string {
 	if kubetypes.IsTerminalPhase(pod.Status.Phase) {
-		return old == nil || !kubetypes.IsTerminalPhase(old.Status.Phase)
+		if old == nil || !kubetypes.IsTerminalPhase(old.Status.Phase) {
+			return "pod_terminated"
+		}
+		return ""
 	}
 	if old == nil {
-		return false
+		return ""
 	}
 	o := resourcehelper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
 	was, is := resourcehelper.PodRequests(old, o), resourcehelper.PodRequests(pod, o)
-	return is.Cpu().Cmp(*was.Cpu()) < 0 || is.Memory().Cmp(*was.Memory()) < 0
+	if is.Cpu().Cmp(*was.Cpu()) < 0 || is.Memory().Cmp(*was.Memory()) < 0 {
+		return "pod_resized"
+	}
+	return ""
 }
 
 // trackResize brings the condition PodResizeInProgress up to what containers

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,7 +93,7 @@ func (kl *Kubelet) enforcePods(ctx context.Context, c cm.NodeCgroups) {
 
 // rootCgroup are the values of the cgroup of all pods.
 func (kl *Kubelet) rootCgroup(ctx context.Context) cm.NodeCgroup {
-	res := kl.computeResources(true).Capacity
+	res := maps.Clone(kl.settings.resources.all.Capacity)
 	if n := kl.maxPIDs(ctx); n > 0 {
 		res[cm.PIDs] = *resource.NewQuantity(n, resource.DecimalSI)
 	}
@@ -179,7 +180,7 @@ func (kl *Kubelet) qosPolicy() cm.QOSPolicy {
 	if p, ok := kl.cfg.QOSReserved["memory"]; ok && kl.gates.Enabled(features.QOSReserved) {
 		if n, err := strconv.ParseInt(strings.TrimSuffix(p, "%"), 10, 64); err == nil { // New has judged it
 			out.ReservedMemory = n
-			mem := kl.reserved.Enforceable(kl.computeResources(true).Capacity)[v1.ResourceMemory]
+			mem := kl.reserved.Enforceable(kl.settings.resources.all.Capacity)[v1.ResourceMemory]
 			out.Allocatable = mem.Value()
 		}
 	}

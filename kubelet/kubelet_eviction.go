@@ -69,7 +69,7 @@ func (kl *Kubelet) podLogDir(namespace, name string, uid types.UID) string {
 func (kl *Kubelet) buildEviction() error {
 	kl.buildStats()
 	o := eviction.Options{
-		Loop: kl.l, Group: kl.g, Config: evictionConfig(kl.cfg),
+		Loop: kl.l, Group: kl.g, Config: kl.settings.eviction, Thresholds: kl.settings.thresholds,
 		Stats: kl.stats, Node: kl.opts.MachineStats != nil, Volumes: kl.volumeStats, Came: kl.workers.Since,
 		DeleteUnusedContainers: kl.DeleteAllUnusedContainers, DeleteUnusedImages: kl.DeleteUnusedImages,
 		ActivePods: kl.allocatedPods,
@@ -83,9 +83,6 @@ func (kl *Kubelet) buildEviction() error {
 		NodeEvent: func(eventtype, reason, message string) { kl.recorder.Event(kl.node.ref, eventtype, reason, message) },
 		Log:       kl.log,
 		Changed:   func() { kl.nodeStatus.Unpark() },
-	}
-	if kl.opts.AllocatableIgnoresEviction {
-		o.Config.Allocatable = false
 	}
 	if ptr.Deref(kl.cfg.CgroupsPerQOS, true) {
 		o.PodsCgroup = kl.cgroupNames().Pods()

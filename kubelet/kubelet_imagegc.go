@@ -125,8 +125,8 @@ func (r *imageGCRuntime) ListImages(ctx context.Context) ([]*runtimeapi.Image, e
 	return r.kl.runtime.ListImages(ctx)
 }
 
-func (r *imageGCRuntime) GetPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error) {
-	return r.kl.runtime.GetPods(ctx, all)
+func (r *imageGCRuntime) GetPods(ctx context.Context) ([]*kubecontainer.Pod, error) {
+	return r.kl.runtime.GetPods(ctx)
 }
 
 func (r *imageGCRuntime) RemoveImage(ctx context.Context, id string) error {

@@ -51,7 +51,7 @@ func (kl *Kubelet) buildManagers() error {
 	if kl.topologyManager, err = topologymanager.New(topo, cfg.TopologyManagerPolicy, cfg.TopologyManagerScope, to); err != nil {
 		return err
 	}
-	reserved := kl.reserved.Total(kl.opts.Machine.Capacity())
+	reserved := kl.settings.withheld
 	cc := cpumanager.Config{
 		Topology: topo, Policy: cfg.CPUManagerPolicy, ReservedMilliCPU: reserved.Cpu().MilliValue(),
 		TopologyPolicy: cfg.TopologyManagerPolicy, Affinity: kl.topologyManager.GetAffinity,

@@ -52,7 +52,7 @@ func (kl *Kubelet) addMemory(n *kuberuntime.NodeConfig) {
 	s := kl.swap()
 	n.Swap = kuberuntime.SwapConfig{Controller: s.Controller, CgroupV1: kl.opts.CgroupV1 || s.CgroupV1, Limited: kl.cfg.MemorySwap.SwapBehavior == limitedSwap, Capacity: s.Capacity}
 	if kl.memoryQoS() {
-		mem := kl.reserved.Enforceable(kl.computeResources(true).Capacity)[v1.ResourceMemory]
+		mem := kl.reserved.Enforceable(kl.settings.resources.all.Capacity)[v1.ResourceMemory]
 		n.MemoryQoS = &kuberuntime.MemoryQoS{ThrottlingFactor: ptr.Deref(kl.cfg.MemoryThrottlingFactor, 0.9), Tiered: kl.tieredMemory(), Allocatable: mem.Value()}
 	}
 }

@@ -84,7 +84,7 @@ func (kl *Kubelet) buildContainerInputs() {
 	in.kl = kl
 	o := runopts.Options{
 		FS: kl.fs, PodsDir: kl.podsDir, ClusterDomain: kl.cfg.ClusterDomain, Volumes: kl.volumes,
-		HostIPs:     kl.hostIPs,
+		HostIPs: kl.hostIPs, Annotated: kl.annotated,
 		Allocatable: func() v1.ResourceList { return kl.nodeResources().Allocatable },
 		RecursiveReadOnly: func(class string) bool {
 			handler := ""

@@ -42,6 +42,7 @@ func (kl *Kubelet) buildVolumes() {
 	host := &volume.Host{
 		FS: kl.fs, Mounter: kl.opts.Mounter, PodsDir: kl.podsDir,
 		NodeAllocatable: func() v1.ResourceList { return kl.nodeResources().Allocatable },
+		Annotated:       kl.annotated,
 		Now:             kl.l.Now,
 		Random: func(object string, n uint64) uint32 {
 			return uint32(kl.l.Uint64("volume/timestamp-dir", object, n) >> 32)

@@ -7,12 +7,9 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/watch"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/utils/ptr"
 
-	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/nodestatus"
 	"github.com/drydock-sim/drydock/kubelet/status"
 	"github.com/drydock-sim/drydock/sim/loop"
@@ -33,7 +30,6 @@ type nodeInformer struct {
 	hostIPs   []v1.HostIP
 	hostIPsOf *v1.Node
 	local     *v1.Node
-	resources *nodestatus.Resources
 	machine   *nodestatus.Machine
 	// before is called before each change of the node.
 	before func()
@@ -91,33 +87,21 @@ func (kl *Kubelet) hostIPs() []v1.HostIP {
 	return n.hostIPs
 }
 
-func (kl *Kubelet) firstHostIP() string {
+// firstHost is the node's first address: the same object until it changes.
+func (kl *Kubelet) firstHost() *v1.HostIP {
 	if ips := kl.hostIPs(); kl.client != nil && len(ips) > 0 {
-		return ips[0].IP
+		return &ips[0]
 	}
-	return ""
+	return nil
 }
 
 // nodeResources returns capacity and allocatable. Local storage is known once
 // the runtime has been up.
 func (kl *Kubelet) nodeResources() *nodestatus.Resources {
-	if kl.node.resources == nil {
-		kl.node.resources = kl.computeResources(kl.runtimeUp.once)
+	if !kl.runtimeUp.once {
+		return kl.settings.resources.noStorage
 	}
-	return kl.node.resources
-}
-
-func (kl *Kubelet) computeResources(withStorage bool) *nodestatus.Resources {
-	machine := kl.opts.Machine.Capacity()
-	capacity := make(v1.ResourceList, len(machine)+1)
-	for name, q := range machine { //drydock:unordered copies a map
-		if name != v1.ResourceEphemeralStorage || withStorage && ptr.Deref(kl.cfg.LocalStorageCapacityIsolation, true) {
-			capacity[name] = q
-		}
-	}
-	cores := machine[v1.ResourceCPU]
-	capacity[v1.ResourcePods] = *resource.NewQuantity(cm.PodCapacity(cores.Value(), kl.cfg), resource.DecimalSI)
-	return &nodestatus.Resources{Capacity: capacity, Allocatable: kl.reserved.Allocatable(capacity)}
+	return kl.settings.resources.all
 }
 
 // admissionNode is the node for admission: the API's, or else one built here.
@@ -132,7 +116,7 @@ func (kl *Kubelet) admissionNode() (*v1.Node, error) {
 		for k, v := range kl.opts.NodeLabels { //drydock:unordered copies a map
 			n.Labels[k] = v
 		}
-		res := kl.computeResources(true)
+		res := kl.settings.resources.all
 		n.Status.Capacity, n.Status.Allocatable = res.Capacity, res.Allocatable
 		n.Status.Addresses = kl.addresses()
 		kl.node.local = n

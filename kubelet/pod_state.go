@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/kubelet/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 	"github.com/drydock-sim/drydock/kubelet/util/queue"
@@ -65,14 +66,16 @@ type podState struct {
 	uid             types.UID
 	name, namespace string
 
-	syncedAt      int64
-	startedAt     int64
-	terminatingAt int64
-	terminatedAt  int64
+	syncedAt int64
 	// gracePeriod is the effective one in seconds once terminating.
 	gracePeriod int64
 	// lastRun is when the last run of a sync method ended.
-	lastRun time.Time
+	lastRun int64
+	// first is what is kept of the pod's first version; nil if that is what its
+	// object says, or the API never had it.
+	first *config.FirstSeen
+
+	isStarted, isTerminating, isTerminated bool
 
 	startedTerminating bool
 	deleted            bool
@@ -86,25 +89,85 @@ type podState struct {
 	cancelled bool
 	removed   bool
 	hasWorker bool
+	// hasActive: active is what the last run went by.
+	hasActive bool
 	// loud: the next sync is to run even if what quiet holds is unchanged.
 	loud bool
+	// draws counts the jitters drawn.
+	draws uint32
 
-	hasPending, hasActive bool
-	pending, active       UpdatePodOptions
-
-	notify   []*loop.Event
-	statusFn PodStatusFunc
+	// pending is the update that the worker is yet to look at; nil: none.
+	pending *UpdatePodOptions
+	// run is the run in progress, or waited for; nil: none.
+	run    *podRun
+	active activeUpdate
+	ending *ending // nil: nobody waits
 
 	quiet  quietSync
 	item   queue.Item
 	waiter *kubecontainer.CacheWaiter
-	draws  uint64
+}
+
+// activeUpdate is what remains of an update that a run took.
+type activeUpdate struct {
+	Pod, MirrorPod *v1.Pod
+	RunningPod     *kubecontainer.Pod
+	KillPodOptions *KillPodOptions
+}
+
+// ending is what kills have asked for beside the kill.
+type ending struct {
+	notify   []*loop.Event
+	statusFn PodStatusFunc
+}
+
+// lastRunTime is lastRun; zero: there was none.
+func (s *podState) lastRunTime() time.Time {
+	if s.lastRun == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, s.lastRun).UTC()
+}
+
+// statusFn is what the last kill with one wants done to the status.
+func (s *podState) statusFn() PodStatusFunc {
+	if s.ending == nil {
+		return nil
+	}
+	return s.ending.statusFn
+}
+
+// replacePod puts the next version of a pod's object, or its mirror's, in the
+// place of the old one.
+func (s *podState) replacePod(old, pod *v1.Pod) {
+	replace := func(p **v1.Pod) {
+		if *p == old {
+			*p = pod
+		}
+	}
+	for _, o := range [...]*UpdatePodOptions{s.pending, s.run.update()} {
+		if o != nil {
+			replace(&o.Pod)
+			replace(&o.MirrorPod)
+		}
+	}
+	replace(&s.active.Pod)
+	replace(&s.active.MirrorPod)
+	replace(&s.quiet.pod)
+	replace(&s.quiet.mirror)
+}
+
+// replaceStatus is replacePod for the pod's cached status.
+func (s *podState) replaceStatus(old, status *v1.PodStatus) {
+	if s.quiet.status == old {
+		s.quiet.status = status
+	}
 }
 
 // idle tells whether the pod has started, is not to end, and nothing is in
 // progress or to be done.
 func (s *podState) idle() bool {
-	return s.started() && s.terminatingAt == 0 && s.terminatedAt == 0 && !s.working && !s.hasPending &&
+	return s.started() && !s.terminationRequested() && !s.terminated() && !s.working && s.pending == nil &&
 		!s.finished && !s.removed && s.active.Pod != nil && s.active.Pod == s.quiet.pod
 }
 
@@ -112,9 +175,9 @@ func (s *podState) fullName() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.namespace, Name: s.name}
 }
 
-func (s *podState) started() bool              { return s.startedAt != 0 }
-func (s *podState) terminationRequested() bool { return s.terminatingAt != 0 }
-func (s *podState) terminated() bool           { return s.terminatedAt != 0 }
+func (s *podState) started() bool              { return s.isStarted }
+func (s *podState) terminationRequested() bool { return s.isTerminating }
+func (s *podState) terminated() bool           { return s.isTerminated }
 
 func (s *podState) workType() workType {
 	switch {
@@ -137,7 +200,7 @@ func newPodState(now int64, o *UpdatePodOptions, wasTerminal bool) *podState {
 		s.uid, s.name, s.namespace = o.RunningPod.ID, o.RunningPod.Name, o.RunningPod.Namespace
 	}
 	if wasTerminal {
-		s.terminatingAt, s.terminatedAt, s.startedTerminating = now, now, true
+		s.isTerminating, s.isTerminated, s.startedTerminating = true, true, true
 	}
 	return s
 }
@@ -169,12 +232,12 @@ type updateResult struct {
 
 // update applies an update to the record, in the order of the rules of
 // upstream's UpdatePod.
-func (s *podState) update(now int64, o UpdatePodOptions) updateResult {
+func (s *podState) update(o UpdatePodOptions) updateResult {
 	isRuntimePod := o.Pod == nil
 	if isRuntimePod {
 		s.observedRuntime = true
 		switch {
-		case s.hasPending && s.pending.Pod != nil:
+		case s.pending != nil && s.pending.Pod != nil:
 			o.Pod, o.RunningPod, isRuntimePod = s.pending.Pod, nil, false
 		case s.hasActive && s.active.Pod != nil:
 			o.Pod, o.RunningPod, isRuntimePod = s.active.Pod, nil, false
@@ -191,24 +254,24 @@ func (s *podState) update(now int64, o UpdatePodOptions) updateResult {
 	if s.finished {
 		return updateResult{}
 	}
-	became := s.beginTerminating(now, &o, isRuntimePod)
+	became := s.beginTerminating(&o, isRuntimePod)
 	shortened, drop := s.applyKillOptions(&o, isRuntimePod)
 	if drop {
 		return updateResult{changed: became}
 	}
 	r := updateResult{accepted: true, newWorker: !s.hasWorker, changed: became}
 	s.hasWorker = true
-	if s.hasPending && !s.pending.StartTime.IsZero() {
+	if s.pending != nil && !s.pending.StartTime.IsZero() {
 		o.StartTime = s.pending.StartTime // the oldest counts
 	}
-	s.pending, s.hasPending = o, true
+	s.pending = &o
 	if became || shortened {
 		s.cancelled = true
 	}
 	return r
 }
 
-func (s *podState) beginTerminating(now int64, o *UpdatePodOptions, isRuntimePod bool) bool {
+func (s *podState) beginTerminating(o *UpdatePodOptions, isRuntimePod bool) bool {
 	if s.terminationRequested() {
 		return false
 	}
@@ -223,7 +286,7 @@ func (s *podState) beginTerminating(now int64, o *UpdatePodOptions, isRuntimePod
 	default:
 		return false
 	}
-	s.terminatingAt = now
+	s.isTerminating = true
 	return true
 }
 
@@ -243,11 +306,14 @@ func (s *podState) applyKillOptions(o *UpdatePodOptions, isRuntimePod bool) (sho
 		if k == nil {
 			k = &KillPodOptions{}
 		}
+		if s.ending == nil && (k.Completed != nil || k.PodStatusFunc != nil) {
+			s.ending = &ending{}
+		}
 		if k.Completed != nil {
-			s.notify = append(s.notify, k.Completed)
+			s.ending.notify = append(s.ending.notify, k.Completed)
 		}
 		if k.PodStatusFunc != nil {
-			s.statusFn = k.PodStatusFunc
+			s.ending.statusFn = k.PodStatusFunc
 		}
 		var grace int64
 		grace, shortened = effectiveGracePeriod(s.gracePeriod, o.Pod, k)
@@ -295,7 +361,7 @@ func (s *podState) merge(o *UpdatePodOptions) {
 	a := &s.active
 	if !s.hasActive {
 		s.hasActive = true
-		*a = *o
+		*a = activeUpdate{Pod: o.Pod, MirrorPod: o.MirrorPod, RunningPod: o.RunningPod, KillPodOptions: o.KillPodOptions}
 	} else {
 		if o.Pod != nil {
 			a.Pod = o.Pod
@@ -313,18 +379,17 @@ func (s *podState) merge(o *UpdatePodOptions) {
 	if k := a.KillPodOptions; k != nil {
 		a.KillPodOptions = &KillPodOptions{Evict: k.Evict, GracePeriodSecondsOverride: k.GracePeriodSecondsOverride}
 	}
-	// A replayed update is a plain sync.
-	a.UpdateType, a.StartTime = kubetypes.SyncPodSync, time.Time{}
 }
 
-// replay makes the active update pending again, unless another one is pending
+// replay makes the active update pending again, as a plain sync, unless another one is pending
 // or nothing was ever run. It tells whether something is pending now that was
 // not before.
 func (s *podState) replay() bool {
-	if s.hasPending || !s.hasActive {
+	if s.pending != nil || !s.hasActive {
 		return false
 	}
-	s.pending, s.hasPending = s.active, true
+	a := &s.active
+	s.pending = &UpdatePodOptions{Pod: a.Pod, MirrorPod: a.MirrorPod, RunningPod: a.RunningPod, KillPodOptions: a.KillPodOptions}
 	return true
 }
 
@@ -344,27 +409,25 @@ const (
 
 // complete notes the outcome of a run of the work type. runtimeOnly says that
 // the run was for a pod that only the runtime knew.
-func (s *podState) complete(now int64, work workType, runtimeOnly, isTerminal bool, err error) runOutcome {
+func (s *podState) complete(work workType, runtimeOnly, isTerminal bool, err error) runOutcome {
 	switch {
 	case err != nil:
 		return runAgainLater
 	case work == terminatedWork:
 		s.finished = true
-		s.hasPending, s.pending = false, UpdatePodOptions{}
+		s.pending = nil
 		return workerDone
 	case work == terminatingWork && runtimeOnly:
-		s.terminatedAt, s.finished = now, true
+		s.isTerminated, s.finished = true, true
 		s.fireAll()
 		return recordGone
 	case work == terminatingWork:
-		s.terminatedAt = now
+		s.isTerminated = true
 		s.fireAll()
 		s.replay()
 		return phaseTransition
 	case isTerminal:
-		if s.terminatingAt == 0 {
-			s.terminatingAt = now
-		}
+		s.isTerminating = true
 		s.startedTerminating = true
 		s.replay()
 		return phaseTransition
@@ -373,19 +436,20 @@ func (s *podState) complete(now int64, work workType, runtimeOnly, isTerminal bo
 }
 
 func (s *podState) fireAll() {
-	for _, e := range s.notify {
+	if s.ending == nil {
+		return
+	}
+	for _, e := range s.ending.notify {
 		e.Fire()
 	}
-	s.notify, s.statusFn = nil, nil
+	s.ending = nil
 }
 
 // closeUnstarted ends a static pod that may never start any more.
-func (s *podState) closeUnstarted(now int64) {
+func (s *podState) closeUnstarted() {
 	s.finished = true
-	if s.terminatedAt == 0 {
-		s.terminatedAt = now
-	}
-	s.hasPending, s.pending = false, UpdatePodOptions{}
+	s.isTerminated = true
+	s.pending = nil
 }
 
 // knownResult says what SyncKnownPods does with a record.
@@ -400,7 +464,7 @@ const (
 
 // syncKnown decides on a record that is orphaned (no source has the pod) or
 // whose restart was asked for.
-func (s *podState) syncKnown(now int64, orphan bool) knownResult {
+func (s *podState) syncKnown(orphan bool) knownResult {
 	if s.finished {
 		return removeRecord
 	}
@@ -412,7 +476,7 @@ func (s *podState) syncKnown(now int64, orphan bool) knownResult {
 	case !s.started() && !s.observedRuntime:
 		return removeRecord
 	case !s.terminationRequested():
-		s.terminatingAt = now
+		s.isTerminating = true
 		s.gracePeriod = 1
 		if s.hasActive && s.active.Pod != nil {
 			s.gracePeriod, _ = effectiveGracePeriod(0, s.active.Pod, nil)

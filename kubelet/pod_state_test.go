@@ -61,22 +61,22 @@ func TestUpdateTransitions(t *testing.T) {
 		{name: "runtime only", update: UpdatePodOptions{RunningPod: running, UpdateType: kubetypes.SyncPodKill},
 			accepted: true, work: terminatingWork, want: func(s *podState) bool { return s.deleted && s.observedRuntime && s.pending.Pod == nil }},
 		{name: "runtime only of a known pod is an ordinary kill",
-			prepare:  func(s *podState) { s.active, s.hasActive = UpdatePodOptions{Pod: testPod()}, true },
+			prepare:  func(s *podState) { s.active, s.hasActive = activeUpdate{Pod: testPod()}, true },
 			update:   UpdatePodOptions{RunningPod: running, UpdateType: kubetypes.SyncPodKill},
 			accepted: true, work: terminatingWork,
 			want: func(s *podState) bool { return !s.deleted && s.pending.Pod != nil && s.pending.RunningPod == nil }},
-		{name: "a create while terminating asks for a restart", prepare: func(s *podState) { s.terminatingAt, s.hasWorker = 1, true },
+		{name: "a create while terminating asks for a restart", prepare: func(s *podState) { s.isTerminating, s.hasWorker = true, true },
 			update: UpdatePodOptions{Pod: testPod(), UpdateType: kubetypes.SyncPodCreate},
-			work:   terminatingWork, want: func(s *podState) bool { return s.restartRequested && !s.hasPending }},
-		{name: "the first create of a pod that has ended finishes it", prepare: func(s *podState) { s.terminatingAt, s.terminatedAt, s.startedTerminating = 1, 1, true },
+			work:   terminatingWork, want: func(s *podState) bool { return s.restartRequested && s.pending == nil }},
+		{name: "the first create of a pod that has ended finishes it", prepare: func(s *podState) { s.isTerminating, s.isTerminated, s.startedTerminating = true, true, true },
 			update:   UpdatePodOptions{Pod: testPod(), UpdateType: kubetypes.SyncPodCreate},
 			accepted: true, work: terminatedWork, want: func(s *podState) bool { return !s.restartRequested }},
-		{name: "finished drops everything", prepare: func(s *podState) { s.terminatingAt, s.terminatedAt, s.finished = 1, 1, true },
+		{name: "finished drops everything", prepare: func(s *podState) { s.isTerminating, s.isTerminated, s.finished = true, true, true },
 			update: UpdatePodOptions{Pod: testPod(), UpdateType: kubetypes.SyncPodUpdate}, work: terminatedWork,
-			want: func(s *podState) bool { return !s.hasPending }},
-		{name: "terminated ignores the runtime", prepare: func(s *podState) { s.terminatingAt, s.terminatedAt = 1, 1 },
+			want: func(s *podState) bool { return s.pending == nil }},
+		{name: "terminated ignores the runtime", prepare: func(s *podState) { s.isTerminating, s.isTerminated = true, true },
 			update: UpdatePodOptions{RunningPod: running, UpdateType: kubetypes.SyncPodKill}, work: terminatedWork},
-		{name: "a shorter grace period cancels", prepare: func(s *podState) { s.terminatingAt, s.gracePeriod = 1, 30 },
+		{name: "a shorter grace period cancels", prepare: func(s *podState) { s.isTerminating, s.gracePeriod = true, 30 },
 			update:   UpdatePodOptions{Pod: testPod(deleted(5)), UpdateType: kubetypes.SyncPodUpdate},
 			accepted: true, work: terminatingWork, want: func(s *podState) bool { return s.gracePeriod == 5 && s.cancelled }},
 	} {
@@ -85,7 +85,7 @@ func TestUpdateTransitions(t *testing.T) {
 			if tc.prepare != nil {
 				tc.prepare(s)
 			}
-			r := s.update(7, tc.update)
+			r := s.update(tc.update)
 			if r.accepted != tc.accepted || s.workType() != tc.work {
 				t.Errorf("accepted %t in state %s, want %t in %s", r.accepted, s.workType(), tc.accepted, tc.work)
 			}
@@ -103,22 +103,22 @@ func TestCompletionListeners(t *testing.T) {
 	}
 	s := newPodState(1, &UpdatePodOptions{Pod: testPod()}, false)
 	o, first := kill()
-	s.update(2, o)
+	s.update(o)
 	o, second := kill()
-	s.update(3, o) // coalesces with the first, whose listener must not be lost
+	s.update(o) // coalesces with the first, whose listener must not be lost
 	if first.Fired() || second.Fired() {
 		t.Fatal("told before the containers are stopped")
 	}
-	s.merge(&s.pending)
-	s.hasPending = false
-	if got := s.complete(4, terminatingWork, false, false, nil); got != phaseTransition || !first.Fired() || !second.Fired() {
+	s.merge(s.pending)
+	s.pending = nil
+	if got := s.complete(terminatingWork, false, false, nil); got != phaseTransition || !first.Fired() || !second.Fired() {
 		t.Errorf("outcome %d, listeners %t %t", got, first.Fired(), second.Fired())
 	}
-	if !s.hasPending || s.workType() != terminatedWork {
+	if s.pending == nil || s.workType() != terminatedWork {
 		t.Error("the active update was not replayed for the terminated run")
 	}
 	o, third := kill()
-	s.update(5, o)
+	s.update(o)
 	if !third.Fired() {
 		t.Error("a terminated pod's listener is told at once")
 	}
@@ -167,7 +167,7 @@ func TestComplete(t *testing.T) {
 		{"terminated", terminatedWork, false, false, nil, workerDone, syncWork},
 	} {
 		s := newPodState(1, &UpdatePodOptions{Pod: testPod()}, false)
-		if got := s.complete(5, tc.work, tc.runtimeOnly, tc.isTerminal, tc.err); got != tc.want || s.workType() != tc.state {
+		if got := s.complete(tc.work, tc.runtimeOnly, tc.isTerminal, tc.err); got != tc.want || s.workType() != tc.state {
 			t.Errorf("%s: outcome %d in state %s, want %d in %s", tc.name, got, s.workType(), tc.want, tc.state)
 		}
 	}
@@ -184,15 +184,15 @@ func TestSyncKnown(t *testing.T) {
 		{"finished with a wish to restart goes", podState{finished: true, restartRequested: true}, false, removeRecord},
 		{"one that is to restart but not finished stays", podState{restartRequested: true}, false, keepRecord},
 		{"an orphan that never started goes", podState{}, true, removeRecord},
-		{"an orphan that the runtime has stays", podState{observedRuntime: true, terminatingAt: 1}, true, replayRecord},
-		{"a started orphan is told to end", podState{startedAt: 1}, true, replayRecord},
+		{"an orphan that the runtime has stays", podState{observedRuntime: true, isTerminating: true}, true, replayRecord},
+		{"a started orphan is told to end", podState{isStarted: true}, true, replayRecord},
 	} {
 		s := tc.state
-		s.active, s.hasActive = UpdatePodOptions{Pod: testPod()}, true
-		if got := s.syncKnown(9, tc.orphan); got != tc.want {
+		s.active, s.hasActive = activeUpdate{Pod: testPod()}, true
+		if got := s.syncKnown(tc.orphan); got != tc.want {
 			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
 		}
-		if tc.want == replayRecord && (s.terminatingAt == 0 || !s.hasPending || !s.deleted) {
+		if tc.want == replayRecord && (!s.isTerminating || s.pending == nil || !s.deleted) {
 			t.Errorf("%s: not told to end: %+v", tc.name, s)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/kubelet/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/events"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
@@ -73,6 +74,8 @@ type podWorkersOptions struct {
 	Cancelled func(types.UID)
 	// Stir is called before anything about a pod changes here; may be nil.
 	Stir func()
+	// FirstSeen returns what is kept of a pod's first version; may be nil.
+	FirstSeen func(types.UID, types.NamespacedName) *config.FirstSeen
 	// Changed is told of each change that housekeeping could act on; may be nil.
 	Changed func()
 }
@@ -138,7 +141,10 @@ func (w *podWorkers) UpdatePod(o UpdatePodOptions) {
 		w.pods[uid] = s
 		w.changed()
 	}
-	r := s.update(now, o)
+	if s.first == nil && o.Pod != nil && w.FirstSeen != nil {
+		s.first = w.FirstSeen(uid, nameOf(o.Pod))
+	}
+	r := s.update(o)
 	if w.Cancelled != nil && s.terminationRequested() {
 		w.Cancelled(uid)
 	}
@@ -175,7 +181,7 @@ func (w *podWorkers) wasTerminal(pod *v1.Pod) bool {
 
 // wake has an idle worker look at its pending update.
 func (w *podWorkers) wake(s *podState) {
-	if s.working || s.removed || !s.hasPending {
+	if s.working || s.removed || s.pending == nil {
 		return
 	}
 	s.working = true
@@ -198,31 +204,41 @@ func (w *podWorkers) startWoken() {
 // podRun is one run of a worker.
 type podRun struct {
 	work    workType
-	options UpdatePodOptions
+	options *UpdatePodOptions
+}
+
+// update is what the run goes by; nil without a run.
+func (r *podRun) update() *UpdatePodOptions {
+	if r == nil {
+		return nil
+	}
+	return r.options
 }
 
 // next takes the pending update of a working record and runs it, at once or
 // when the pod cache is new enough; without one the worker goes idle.
 func (w *podWorkers) next(s *podState) {
 	s.cancelled = false
-	if !s.hasPending || s.removed {
+	s.run = nil
+	if s.pending == nil || s.removed {
 		s.working = false
 		return
 	}
-	run := podRun{work: s.workType(), options: s.pending}
-	s.pending, s.hasPending = UpdatePodOptions{}, false
-	if !s.started() && !(run.options.RunningPod != nil && run.work == terminatingWork) && !w.start(s, &run) {
+	run := &podRun{work: s.workType(), options: s.pending}
+	s.pending = nil
+	if !s.started() && !(run.options.RunningPod != nil && run.work == terminatingWork) && !w.start(s, run) {
 		s.working = false
 		return
 	}
-	s.merge(&run.options)
+	s.run = run
+	s.merge(run.options)
 	if run.options.RunningPod != nil {
 		w.launch(s, run, nil, nil)
 		return
 	}
 	s.waiter = nil
 	called := false
-	waiter := w.Cache.Notify(s.uid, s.lastRun, func(status *kubecontainer.PodStatus, err error) {
+	waiter := w.Cache.Notify(s.uid, s.lastRunTime(), func(status *kubecontainer.PodStatus, err error) {
 		called = true
 		s.waiter = nil
 		w.launch(s, run, status, err)
@@ -243,16 +259,16 @@ func (w *podWorkers) start(s *podState, run *podRun) bool {
 	case s.terminationRequested():
 		// Housekeeping may forget it, and its name is free.
 		w.logf("Pod cannot start ever pod=%s", kubecontainer.PodDesc(pod))
-		s.closeUnstarted(w.l.UnixNano())
+		s.closeUnstarted()
 		w.statics.release(s.fullName(), s.uid)
 		w.changed()
 		return false
 	case !w.statics.allow(s.fullName(), s.uid, w.neverStarts):
-		s.pending, s.hasPending = run.options, true
+		s.pending = run.options
 		w.enqueue(s, w.jitter(s, workerBackOff))
 		return false
 	}
-	s.startedAt = w.l.UnixNano()
+	s.isStarted = true
 	w.changed()
 	return true
 }
@@ -264,7 +280,7 @@ func (w *podWorkers) neverStarts(uid types.UID) bool {
 
 // launch starts the task of a run. A sync that would have nothing to do needs
 // none.
-func (w *podWorkers) launch(s *podState, run podRun, status *kubecontainer.PodStatus, err error) {
+func (w *podWorkers) launch(s *podState, run *podRun, status *kubecontainer.PodStatus, err error) {
 	if !w.NoElide && !s.loud && run.work == syncWork && err == nil && run.options.UpdateType == kubetypes.SyncPodSync &&
 		w.Syncer.Unchanged(&s.quiet, s.active.Pod, run.options.MirrorPod, status) {
 		w.quietRun(s, w.l.UnixNano())
@@ -273,7 +289,7 @@ func (w *podWorkers) launch(s *podState, run podRun, status *kubecontainer.PodSt
 	}
 	s.loud = false
 	w.runs++
-	w.Group.Go(taskName(s), func(ctx context.Context) {
+	w.Group.Start(taskName(s), func(ctx context.Context) {
 		w.run(ctx, s, run, status, err)
 	})
 }
@@ -281,14 +297,14 @@ func (w *podWorkers) launch(s *podState, run podRun, status *kubecontainer.PodSt
 func taskName(s *podState) string { return "sync/" + s.namespace + "/" + s.name }
 
 // run does one run and what follows from it.
-func (w *podWorkers) run(ctx context.Context, s *podState, run podRun, status *kubecontainer.PodStatus, err error) {
+func (w *podWorkers) run(ctx context.Context, s *podState, run *podRun, status *kubecontainer.PodStatus, err error) {
 	runtimeOnly := run.options.RunningPod != nil
 	isTerminal, acted := false, false
 	if err != nil {
 		w.Recorder.Event(kubecontainer.PodRef(run.options.Pod), v1.EventTypeWarning, events.FailedSync, fmt.Sprintf("error determining status: %v", err))
 	} else {
-		isTerminal, acted, err = w.runMethod(ctx, s, &run, status)
-		s.lastRun = w.l.Now()
+		isTerminal, acted, err = w.runMethod(ctx, s, run, status)
+		s.lastRun = w.l.UnixNano()
 		if acted && err == nil && w.RequestRelist != nil {
 			w.RequestRelist(s.uid)
 		}
@@ -300,7 +316,7 @@ func (w *podWorkers) run(ctx context.Context, s *podState, run podRun, status *k
 		s.working = false
 		return
 	}
-	switch s.complete(w.l.UnixNano(), run.work, runtimeOnly, isTerminal, err) {
+	switch s.complete(run.work, runtimeOnly, isTerminal, err) {
 	case workerDone:
 		w.changed()
 		s.working = false
@@ -336,9 +352,19 @@ func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *podRun, st
 		if k := run.options.KillPodOptions; k != nil {
 			grace = k.GracePeriodSecondsOverride
 		}
-		return false, false, w.Syncer.SyncTerminatingPod(ctx, pod, status, grace, s.statusFn)
+		return false, false, w.Syncer.SyncTerminatingPod(ctx, pod, status, grace, s.statusFn())
 	}
-	return w.Syncer.SyncPod(ctx, run.options.UpdateType, pod, run.options.MirrorPod, status, &s.quiet)
+	mirror := run.options.MirrorPod
+	isTerminal, acted, err = w.Syncer.SyncPod(ctx, run.options.UpdateType, pod, mirror, status, &s.quiet)
+	// Objects that were replaced meanwhile differ in nothing that the sync
+	// decides by.
+	if s.quiet.pod == pod {
+		s.quiet.pod = s.active.Pod
+	}
+	if s.quiet.mirror == mirror {
+		s.quiet.mirror = run.options.MirrorPod
+	}
+	return isTerminal, acted, err
 }
 
 func (w *podWorkers) enqueue(s *podState, d time.Duration) {
@@ -347,7 +373,7 @@ func (w *podWorkers) enqueue(s *podState, d time.Duration) {
 
 func (w *podWorkers) jitter(s *podState, d time.Duration) time.Duration {
 	s.draws++
-	return w.l.Jitter(d, workerJitter, "requeue", string(s.uid), s.draws)
+	return w.l.Jitter(d, workerJitter, "requeue", string(s.uid), uint64(s.draws))
 }
 
 // requeueDelay is how long until the pod is synced again without another
@@ -404,7 +430,7 @@ func (w *podWorkers) remove(s *podState) {
 	s.removed, s.working = true, false
 	s.waiter.Stop()
 	s.waiter = nil
-	s.pending, s.hasPending = UpdatePodOptions{}, false
+	s.pending, s.run = nil, nil
 	w.Queue.Leave(&s.item)
 	delete(w.pods, s.uid)
 	w.statics.release(s.fullName(), s.uid)
@@ -434,7 +460,7 @@ func (w *podWorkers) SyncKnownPods(desired func(types.UID) bool) (known []knownP
 			if orphan && !s.deleted {
 				w.changed()
 			}
-			switch s.syncKnown(w.l.UnixNano(), orphan) {
+			switch s.syncKnown(orphan) {
 			case removeRecord:
 				acted = true
 				w.remove(s)

@@ -63,7 +63,7 @@ func (w *podWorkers) resyncUnchanged(now int64, tick func(int64) int64) {
 			return
 		}
 		s, _ := it.Owner.(*podState)
-		if s == nil || !s.idle() || !w.Cache.SeenSince(s.lastRun) || !w.Syncer.Unmoved(&s.quiet) {
+		if s == nil || !s.idle() || !w.Cache.SeenSince(s.lastRunTime()) || !w.Syncer.Unmoved(&s.quiet) {
 			return
 		}
 		at := tick(due)
@@ -79,7 +79,7 @@ func (w *podWorkers) quietRun(s *podState, at int64) {
 	w.quiets++
 	w.runs++
 	s.cancelled = false
-	s.lastRun = time.Unix(0, at).UTC()
+	s.lastRun = at
 	w.Queue.Enqueue(&s.item, at+int64(w.requeueDelay(s, nil)))
 }
 

@@ -116,8 +116,7 @@ func (kl *Kubelet) updateRuntimeUp(ctx context.Context) {
 			kl.exit(err)
 			return
 		}
-		u.once = true
-		kl.node.resources = nil // local storage is known from now on
+		u.once = true // local storage is known from now on
 	}
 	kl.state.lastSync = kl.l.UnixNano()
 	u.generation = generation
@@ -132,7 +131,7 @@ func (kl *Kubelet) startRuntimeModules(ctx context.Context) error {
 		kl.nodeStatus.InitialNode(ctx)
 		kl.nodeStatus.InitialNode(ctx)
 	}
-	if err := kl.reserved.Check(kl.computeResources(true).Capacity); err != nil {
+	if err := kl.reserved.Check(kl.settings.resources.all.Capacity); err != nil {
 		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.KubeletSetupFailed, err.Error())
 		return fmt.Errorf("failed to start ContainerManager: %w", err)
 	}

@@ -179,6 +179,7 @@ func (kl *Kubelet) build() {
 	}
 	if kl.client != nil {
 		ro.Client = kl.client
+		ro.PodVersion = kl.firstVersion
 	}
 	kl.recorder = record.New(ro)
 	kl.recorder.Start(kl.g)
@@ -198,6 +199,7 @@ func (kl *Kubelet) build() {
 		Resync: cfg.SyncFrequency.Duration, Log: kl.log, NoElide: kl.opts.NoElide,
 		RequestRelist: func(uid types.UID) { kl.pleg.RequestRelist(uid) },
 		Stir:          kl.stir,
+		FirstSeen:     kl.podConfig.FirstSeen,
 		Changed:       func() { kl.unparkHousekeeping(); kl.volumes.PodsChanged() },
 		Cancelled:     func(uid types.UID) { kl.probes.Cancel(uid); kl.volumes.CancelWait(uid) },
 	})
@@ -206,6 +208,7 @@ func (kl *Kubelet) build() {
 		so.Client = kl.client
 	}
 	kl.statusManager = status.New(so)
+	kl.statusManager.Shared = kl.workers.replaceStatus
 	kl.pods.BeforeChange, kl.podCache.BeforeChange, kl.statusManager.BeforeChange = kl.stir, kl.stir, kl.stir
 	kl.backOff = kubecontainer.NewBackoff(kubecontainer.BackoffBase, maxRestartPeriod(cfg))
 	kl.deletor = &containerDeletor{
@@ -289,10 +292,18 @@ func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 	cfg := kl.cfg
 	kl.removals.RuntimeService = kl.opts.RuntimeService
 	mem := kl.opts.Machine.Capacity()[v1.ResourceMemory]
+	var changes kuberuntime.ChangeLister
+	var lean kuberuntime.LeanRuntime
+	if !kl.opts.NoElide {
+		changes, _ = kl.opts.RuntimeService.(kuberuntime.ChangeLister)
+		lean, _ = kl.opts.RuntimeService.(kuberuntime.LeanRuntime)
+	}
 	o := kuberuntime.Options{
+		Changes: changes, Lean: lean,
 		Loop: kl.l, Group: kl.g, RuntimeService: &kl.removals, ImageService: kl.opts.ImageService,
 		Recorder: kl.recorder, PodStates: kl.workers, FS: kl.fs, Log: kl.log,
 		SandboxReady:   kl.sandboxReady,
+		Annotator:      kl.annotator,
 		Allocation:     kl.allocation,
 		Cgroups:        kl.cgroups,
 		Affinity:       kl.affinity(),
@@ -336,10 +347,10 @@ func (kl *Kubelet) buildNode() {
 	o := nodestatus.Options{
 		Loop: kl.l, Recorder: kl.recorder, NodeName: kl.nodeName, Labels: kl.opts.NodeLabels,
 		Register: ptr.Deref(cfg.RegisterNode, true), RegisterTaints: cfg.RegisterWithTaints, ProviderID: cfg.ProviderID,
-		ControllerAttachDetach: ptr.Deref(cfg.EnableControllerAttachDetach, true),
-		UpdateFrequency:        cfg.NodeStatusUpdateFrequency.Duration, ReportFrequency: cfg.NodeStatusReportFrequency.Duration,
+		Annotations: kl.settings.annotations, Ref: kl.node.ref,
+		UpdateFrequency: cfg.NodeStatusUpdateFrequency.Duration, ReportFrequency: cfg.NodeStatusReportFrequency.Duration,
 		Port: cfg.Port, RuntimeName: kl.runtime.RuntimeName(), KubeletVersion: Version,
-		DeclaredFeatures: declaredFeatures(), Timeout: heartbeatTimeout(cfg),
+		DeclaredFeatures: kl.settings.declared, Timeout: heartbeatTimeout(cfg),
 		Sources: kl.nodeSources(), Log: kl.log,
 	}
 	if cfg.NodeStatusMaxImages != nil {

@@ -22,7 +22,7 @@ type quietSync struct {
 	pod, mirror *v1.Pod
 	runtime     *kubecontainer.PodStatus
 	status      *v1.PodStatus
-	hostIP      string
+	host        *v1.HostIP // the node's first; nil: none
 	// mark are the numbers under which this was last found to hold.
 	mark quietMark
 }
@@ -36,7 +36,7 @@ type quietMark struct{ pods, runtime, statuses uint64 }
 // saw, which had nothing to do.
 func (kl *Kubelet) Unchanged(q *quietSync, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus) bool {
 	if q.pod == nil || q.pod != pod || q.mirror != mirror || q.runtime != runtime ||
-		pod.Spec.ActiveDeadlineSeconds != nil || kl.state.networkError != nil || q.hostIP != kl.firstHostIP() || !kl.volumes.Settled(pod) {
+		pod.Spec.ActiveDeadlineSeconds != nil || kl.state.networkError != nil || q.host != kl.firstHost() || !kl.volumes.Settled(pod) {
 		return false
 	}
 	s, ok := kl.statusManager.GetPodStatus(pod.UID)
@@ -47,7 +47,7 @@ func (kl *Kubelet) Unchanged(q *quietSync, pod, mirror *v1.Pod, runtime *kubecon
 // is Unchanged: with the pod and mirror pod of the pod manager, and the entry of
 // the pod cache.
 func (kl *Kubelet) Unmoved(q *quietSync) bool {
-	if q.pod == nil || kl.state.networkError != nil || q.hostIP != kl.firstHostIP() || !kl.volumes.Settled(q.pod) {
+	if q.pod == nil || kl.state.networkError != nil || q.host != kl.firstHost() || !kl.volumes.Settled(q.pod) {
 		return false
 	}
 	mark := quietMark{kl.pods.Generation(), kl.podCache.Generation(), kl.statusManager.Generation()}
@@ -128,7 +128,7 @@ func (kl *Kubelet) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mi
 	}
 	acted = len(result.SyncResults) > 0
 	if mirrored := !kubetypes.IsStaticPod(pod) || mirror != nil && mirror.DeletionTimestamp == nil || kl.client == nil; !acted && mirrored && !triggered && !missing && !kl.resizing(pod.UID) && !kl.runtime.Repeats(pod) {
-		*quiet = quietSync{pod: source, mirror: mirror, runtime: seen, hostIP: kl.firstHostIP()}
+		*quiet = quietSync{pod: source, mirror: mirror, runtime: seen, host: kl.firstHost()}
 		quiet.status, _ = kl.statusManager.GetPodStatus(pod.UID)
 	}
 	return false, acted, nil

@@ -68,6 +68,7 @@ type Cluster struct {
 	apiRec       *trace.Recorder
 	nodes        []*Node
 	byName       map[string]*Node
+	models       []model // of the nodes, the latest last
 	recorders    []*trace.Recorder
 	collector    trace.Collector
 

@@ -63,7 +63,8 @@ func (c *Cluster) RunReal(ctx context.Context, until time.Duration) error {
 // addHostNode is AddNode for a machine outside.
 func (c *Cluster) addHostNode(opts NodeOptions, config *kubeletconfig.KubeletConfiguration) (*Node, error) {
 	l, h := c.opts.Loop, opts.Host
-	n := &Node{name: opts.Name, opts: opts, cluster: c, l: l, rec: c.newRecorder(l, opts.Name), config: config, wanted: true, files: h.FS, named: map[string]named{}}
+	n := newNode(c, l, &opts, config)
+	n.files, n.named = h.FS, map[string]named{}
 	for _, dir := range []string{h.RootDir, h.ManifestDir, h.LogsDir} {
 		if err := h.FS.MkdirAll(dir, 0o755); err != nil {
 			return nil, err

@@ -42,7 +42,7 @@ type sampledPod struct {
 
 // newSampler returns nil unless the node's options want one.
 func (n *Node) newSampler(g *loop.Group) *sampler {
-	if n.opts.Sampling.First == (fakecri.Range{}) {
+	if n.looks.First == (fakecri.Range{}) {
 		return nil
 	}
 	s := &sampler{n: n, g: g, pods: map[string]*sampledPod{}}
@@ -70,9 +70,9 @@ func (s *sampler) look(p *sampledPod) {
 		delete(s.pods, p.uid)
 		return
 	}
-	wait := s.n.opts.Sampling.Then
+	wait := s.n.looks.Then
 	if p.looks == 0 {
-		wait = s.n.opts.Sampling.First
+		wait = s.n.looks.First
 	} else if seen == p.seen {
 		wait.Min, wait.Max = wait.Min*3/2, wait.Max*3/2 // maxHousekeepingInterval is 15 s
 	}
@@ -106,4 +106,10 @@ type sampledRuntime struct {
 func (r sampledRuntime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	r.s.add(config.GetMetadata().GetUid())
 	return r.Client.RunPodSandbox(ctx, config, handler)
+}
+
+// RunPodSandboxOf is what a kubelet calls in its place if it can.
+func (r sampledRuntime) RunPodSandboxOf(ctx context.Context, config fakecri.SandboxConfig, handler string) (string, error) {
+	r.s.add(config.Metadata().GetUid())
+	return r.Client.RunPodSandboxOf(ctx, config, handler)
 }

@@ -86,7 +86,10 @@ type NodeOptions struct {
 // and a kubelet run. Its methods are for use on its loop, or between runs.
 type Node struct {
 	name    string
-	opts    NodeOptions
+	labels  map[string]string // to register with
+	host    *Host             // nil: a simulated machine
+	restart time.Duration     // NodeOptions.KubeletRestart
+	looks   Sampling
 	cluster *Cluster
 	l       *loop.Loop
 	rec     *trace.Recorder
@@ -97,6 +100,8 @@ type Node struct {
 	rt      *fakecri.Runtime
 	client  *apiserver.Client
 	config  *kubeletconfig.KubeletConfiguration
+	// settings are those of config and the machine; nil: the kubelet works them out.
+	settings *kubelet.Settings
 
 	group   *loop.Group // the kubelet's; nil while it is down
 	kubelet *kubelet.Kubelet
@@ -133,7 +138,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	}
 	index := len(c.nodes)
 	l := c.engine.NewLoop(opts.Name)
-	n := &Node{name: opts.Name, opts: opts, cluster: c, l: l, rec: c.newRecorder(l, opts.Name), config: config, wanted: true}
+	n := newNode(c, l, &opts, config)
 	n.machine = newMachine(l, opts.Name, index, opts.Capacity)
 	n.machine.noAppArmor, n.machine.swap = opts.NoAppArmor, opts.Swap
 	if err := n.machine.setTopology(opts.Topology, opts.Capacity); err != nil {
@@ -141,6 +146,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	}
 	rt := opts.Runtime
 	n.machine.disks = newDisks(l, opts.Filesystems, n.machine.capacity, &rt)
+	n.share()
 	n.fs = memfs.New(memfs.Options{Loop: l, Share: n.machine.disks.root.Share()})
 	n.files = n.fs
 	if err := n.fs.MkdirAll(config.StaticPodPath, 0o755); err != nil {
@@ -173,6 +179,13 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	n.rt.StartDaemon()
 	n.bringUp()
 	return n, nil
+}
+
+func newNode(c *Cluster, l *loop.Loop, opts *NodeOptions, config *kubeletconfig.KubeletConfiguration) *Node {
+	return &Node{
+		name: opts.Name, labels: opts.Labels, host: opts.Host, restart: opts.KubeletRestart, looks: opts.Sampling,
+		cluster: c, l: l, rec: c.newRecorder(l, opts.Name), config: config, wanted: true,
+	}
 }
 
 // podCIDR is the prefix of the pods of the node with that index: a /24 of
@@ -262,12 +275,12 @@ func (n *Node) bringUp() {
 	g := n.l.NewGroup("kubelet")
 	opts := kubelet.Options{
 		Loop: n.l, Group: g, NodeName: n.name, Config: n.config, Client: n.client,
-		NodeLabels: n.opts.Labels,
-		NoElide:    n.cluster.opts.NoElide,
-		Defaulter:  apiserver.SetPodDefaults,
-		Validator:  func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
+		NodeLabels: n.labels, Settings: n.settings,
+		NoElide:   n.cluster.opts.NoElide,
+		Defaulter: apiserver.SetPodDefaults,
+		Validator: func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
 	}
-	if h := n.opts.Host; h != nil {
+	if h := n.host; h != nil {
 		opts.RuntimeService, opts.ImageService, opts.FS, opts.Mounter = tracedRuntime{h.RuntimeService, n.l, n.rec, n.named}, tracedImages{h.ImageService, n.l, n.rec}, h.FS, h.Mounter
 		opts.Machine, opts.Network, opts.RootDir = h.Machine, h.Network, h.RootDir
 		opts.Cgroups, opts.MachineStats, opts.OOM = h.Cgroups, h.Stats, h.OOM
@@ -308,8 +321,8 @@ func (n *Node) exited(g *loop.Group, err error) {
 	}
 	n.rec.Record(trace.KindKubelet, "node "+n.name, "exits", trace.Str("message", err.Error()))
 	n.end()
-	if n.opts.KubeletRestart > 0 {
-		n.timer.Reset(n.opts.KubeletRestart)
+	if n.restart > 0 {
+		n.timer.Reset(n.restart)
 	}
 }
 

@@ -272,7 +272,7 @@ func (f *runFlags) runVerify(ctx context.Context, list []*scenarios.Scenario, ou
 		case differs != "":
 			out.say("DIFFERS %s: %s", s.Metadata.Name, differs)
 		case internal == nil:
-			out.say("VERIFIED %s: %d runs, with 1, 2, 8 and 2 cores, have the hash %s", s.Metadata.Name, len(runs), first.Summary.Hash)
+			out.say("VERIFIED %s: %d runs, with 1, 2, 4 and 2 cores, have the hash %s", s.Metadata.Name, len(runs), first.Summary.Hash)
 		}
 	}
 	return v.err()

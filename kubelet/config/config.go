@@ -1,15 +1,19 @@
 // Package config turns the pods of several sources (the API, files) into one
 // stream of messages for the sync loop. It answers to upstream's
 // pkg/kubelet/config. Where upstream hands out deep copies, this package hands
-// out pods that share everything with the source's objects but the Pod struct
-// itself and its annotations, and that nobody writes to.
+// out the API's own objects, which nobody writes to: the kubelet keeps no object
+// of its own for a pod. What upstream's copies say beside is kept as a
+// [FirstSeen]. Static pods and mirror pods are copied, to bear the kubelet's
+// annotations.
 package config
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,7 +65,7 @@ func (c *PodConfig) Source(name string) *Source {
 			return s
 		}
 	}
-	s := &Source{c: c, name: name, pods: map[types.UID]*v1.Pod{}}
+	s := &Source{c: c, name: name, pods: map[types.NamespacedName]known{}}
 	c.sources = append(c.sources, s)
 	return s
 }
@@ -90,9 +94,59 @@ func (c *PodConfig) AllReady() bool {
 type Source struct {
 	c            *PodConfig
 	name         string
-	pods         map[types.UID]*v1.Pod
-	byKey        map[types.NamespacedName]types.UID // only once Upsert was used
+	pods         map[types.NamespacedName]known
 	hasSet, seen bool
+}
+
+// known is what is stored of a pod.
+type known struct {
+	pod   *v1.Pod
+	first *FirstSeen // nil if the pod's annotations say it
+}
+
+// FirstSeen is what upstream's copy of a pod of the API keeps from the pod's
+// first version, however the API's object changes.
+type FirstSeen struct {
+	// At is when the pod came, in ns since the Unix epoch.
+	At int64
+	// ResourceVersion goes into the references of the pod's events.
+	ResourceVersion string
+}
+
+// Annotations are the pod's with those that upstream's kubelet puts on its copy
+// of it; of a pod that bears them already (f is nil) its own.
+func (f *FirstSeen) Annotations(pod *v1.Pod) map[string]string {
+	if f == nil {
+		return pod.Annotations
+	}
+	return f.Annotate(pod.Annotations)
+}
+
+// Annotate returns a copy of a pod's annotations with those of Annotations.
+func (f *FirstSeen) Annotate(annotations map[string]string) map[string]string {
+	return annotate(annotations, kubetypes.ApiserverSource, seenText(f.At))
+}
+
+func seenText(ns int64) string { return time.Unix(0, ns).UTC().Format(seenLayout) }
+
+// annotate returns a copy of the annotations with source and time.
+func annotate(annotations map[string]string, source, seen string) map[string]string {
+	out := make(map[string]string, len(annotations)+2)
+	maps.Copy(out, annotations)
+	out[kubetypes.ConfigSourceAnnotationKey] = source
+	out[kubetypes.ConfigFirstSeenAnnotationKey] = seen
+	return out
+}
+
+// FirstSeen returns what is kept of the first version of a pod of the API; nil
+// if there is no such pod, or its annotations say it.
+func (c *PodConfig) FirstSeen(uid types.UID, name types.NamespacedName) *FirstSeen {
+	for _, s := range c.sources {
+		if k := s.pods[name]; s.name == kubetypes.ApiserverSource && k.pod != nil && k.pod.UID == uid {
+			return k.first
+		}
+	}
+	return nil
 }
 
 // batch collects the messages of one update.
@@ -103,26 +157,25 @@ func (s *Source) Set(pods []*v1.Pod) {
 	var b batch
 	first := !s.hasSet
 	s.hasSet = true
-	names := make(map[types.NamespacedName]struct{}, len(pods))
 	old := s.pods
-	s.pods = make(map[types.UID]*v1.Pod, len(pods))
-	if s.byKey != nil {
-		s.byKey = make(map[types.NamespacedName]types.UID, len(pods))
-	}
-	seen := s.c.l.Now().Format(seenLayout)
+	s.pods = make(map[types.NamespacedName]known, len(pods))
 	for _, pod := range pods {
-		key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-		if _, dup := names[key]; dup {
+		key := keyOf(pod)
+		if _, dup := s.pods[key]; dup {
 			s.c.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, "FailedValidation",
 				fmt.Sprintf("Error validating pod %s from %s due to duplicate pod name %q, ignoring", kubecontainer.PodDesc(pod), s.name, pod.Name))
 			continue
 		}
-		names[key] = struct{}{}
-		s.merge(&b, old[pod.UID], pod, seen)
-		delete(old, pod.UID)
+		was := old[key]
+		if was.pod != nil && was.pod.UID == pod.UID {
+			delete(old, key)
+		} else {
+			was = known{}
+		}
+		s.merge(&b, was, pod)
 	}
-	for _, pod := range old { //drydock:unordered sorted below
-		b.removes = append(b.removes, pod)
+	for _, k := range old { //drydock:unordered sorted below
+		b.removes = append(b.removes, k.pod)
 	}
 	SortPods(b.removes)
 	s.send(&b, first)
@@ -133,14 +186,12 @@ func (s *Source) Set(pods []*v1.Pod) {
 // and name and another UID it takes the place.
 func (s *Source) Upsert(pod *v1.Pod) {
 	var b batch
-	s.index()
-	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-	if uid, ok := s.byKey[key]; ok && uid != pod.UID {
-		b.removes = append(b.removes, s.pods[uid])
-		delete(s.pods, uid)
+	old := s.pods[keyOf(pod)]
+	if old.pod != nil && old.pod.UID != pod.UID {
+		b.removes = append(b.removes, old.pod)
+		old = known{}
 	}
-	s.merge(&b, s.pods[pod.UID], pod, "")
-	s.byKey[key] = pod.UID
+	s.merge(&b, old, pod)
 	first := !s.hasSet
 	s.hasSet = true
 	s.send(&b, first)
@@ -149,75 +200,92 @@ func (s *Source) Upsert(pod *v1.Pod) {
 // Delete states that a pod of the source is gone, whatever its UID.
 func (s *Source) Delete(namespace, name string) {
 	var b batch
-	s.index()
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	if uid, ok := s.byKey[key]; ok {
-		b.removes = append(b.removes, s.pods[uid])
-		delete(s.pods, uid)
-		delete(s.byKey, key)
+	if k, ok := s.pods[key]; ok {
+		b.removes = append(b.removes, k.pod)
+		delete(s.pods, key)
 	}
 	first := !s.hasSet
 	s.hasSet = true
 	s.send(&b, first)
 }
 
-func (s *Source) index() {
-	if s.byKey != nil {
-		return
-	}
-	s.byKey = make(map[types.NamespacedName]types.UID, len(s.pods))
-	for uid, pod := range s.pods { //drydock:unordered fills a map
-		s.byKey[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = uid
-	}
+func keyOf(pod *v1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
 // merge compares one pod with what is stored of it, stores what came and notes
 // what to tell.
-func (s *Source) merge(b *batch, old, pod *v1.Pod, seen string) {
-	if s.byKey != nil {
-		s.byKey[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = pod.UID
-	}
-	if old == nil {
-		if seen == "" {
-			seen = s.c.l.Now().Format(seenLayout)
-		}
-		p := *pod
-		p.Annotations = make(map[string]string, len(pod.Annotations)+2)
-		for k, v := range pod.Annotations { //drydock:unordered copies a map
-			p.Annotations[k] = v
-		}
-		p.Annotations[kubetypes.ConfigSourceAnnotationKey] = s.name
-		p.Annotations[kubetypes.ConfigFirstSeenAnnotationKey] = seen
-		s.pods[pod.UID] = &p
-		b.adds = append(b.adds, &p)
+func (s *Source) merge(b *batch, old known, pod *v1.Pod) {
+	key := keyOf(pod)
+	if old.pod == nil {
+		k := s.first(pod)
+		s.pods[key] = k
+		b.adds = append(b.adds, k.pod)
 		return
 	}
-	if sameWish(old, pod) {
-		if reflect.DeepEqual(&old.Status, &pod.Status) {
-			s.pods[pod.UID] = old
-			return
-		}
-		// Who holds the pod goes by what it asks for; its status is the status
-		// manager's affair. So it stays the same object, as upstream's does.
-		old.Status = pod.Status
-		b.reconciles = append(b.reconciles, old)
+	same := sameWish(old.pod, pod)
+	if same && sameStatus(&old.pod.Status, &pod.Status) {
+		s.pods[key] = old
 		return
 	}
-	// Other metadata (owners, finalizers, resourceVersion) stays as first seen.
-	p := *old
+	k := old.next(pod)
+	s.pods[key] = k
+	switch {
+	case same:
+		b.reconciles = append(b.reconciles, k.pod)
+	case pod.DeletionTimestamp != nil:
+		b.deletes = append(b.deletes, k.pod)
+	default:
+		b.updates = append(b.updates, k.pod)
+	}
+}
+
+// first is what is stored of a pod that is new: the API's object itself, unless
+// it bears annotations that are the kubelet's own.
+func (s *Source) first(pod *v1.Pod) known {
+	now := s.c.l.UnixNano()
+	if s.name == kubetypes.ApiserverSource && locals(pod.Annotations) == 0 {
+		return known{pod: pod, first: &FirstSeen{At: now, ResourceVersion: pod.ResourceVersion}}
+	}
+	p := *pod
+	p.Annotations = annotate(pod.Annotations, s.name, seenText(now))
+	return known{pod: &p}
+}
+
+// next is what is stored of a pod's next version. In a copy, other metadata
+// (owners, finalizers, resourceVersion) stays as first seen; of an object of the
+// API nobody looks at these, but see FirstSeen.
+func (k known) next(pod *v1.Pod) known {
+	if k.first != nil && locals(pod.Annotations) == 0 {
+		return known{pod: pod, first: k.first}
+	}
+	p := *k.pod
+	if k.first != nil { // somebody has given it annotations that are the kubelet's
+		p.ResourceVersion = k.first.ResourceVersion
+	}
+	p.Annotations = mergeAnnotations(k.first.Annotations(k.pod), pod.Annotations)
 	p.Spec = pod.Spec
 	p.Labels = pod.Labels
 	p.DeletionTimestamp = pod.DeletionTimestamp
 	p.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 	p.Generation = pod.Generation
 	p.Status = pod.Status
-	p.Annotations = mergeAnnotations(old.Annotations, pod.Annotations)
-	s.pods[pod.UID] = &p
-	if pod.DeletionTimestamp != nil {
-		b.deletes = append(b.deletes, &p)
-	} else {
-		b.updates = append(b.updates, &p)
+	return known{pod: &p}
+}
+
+// sameStatus is strict deep equality. Most statuses that differ do so in what is
+// seen without a walk through them.
+func sameStatus(a, b *v1.PodStatus) bool {
+	if a.Phase != b.Phase || a.PodIP != b.PodIP || len(a.Conditions) != len(b.Conditions) {
+		return false
 	}
+	for i := range a.Conditions {
+		if a.Conditions[i].Status != b.Conditions[i].Status {
+			return false
+		}
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // send passes the messages on: REMOVE, ADD, UPDATE, DELETE, RECONCILE, empty

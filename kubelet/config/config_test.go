@@ -138,26 +138,80 @@ func TestFirstEmptyUpdateAndReadiness(t *testing.T) {
 	}
 }
 
+// What upstream's copy of a pod keeps from the first version is kept, whether
+// the pod is the API's own object or, since it bears annotations that are the
+// kubelet's, a copy; and nobody's object is written to.
 func TestStoredPodsKeepWhatTheySawFirst(t *testing.T) {
-	c := NewPodConfig(Options{Loop: loop.New(loop.Options{}), Recorder: &events{}})
-	s := c.Source("api")
-	shared := aPod("a", "1")
-	s.Set([]*v1.Pod{shared})
-	first, _ := c.Updates().TryGet()
-	s.Set([]*v1.Pod{aPod("a", "1", func(p *v1.Pod) { p.Labels, p.Generation = map[string]string{"x": "y"}, 2 })})
-	second, _ := c.Updates().TryGet()
-	if shared.Annotations != nil {
-		t.Error("the source's object was written to")
+	version := func(v string) func(*v1.Pod) { return func(p *v1.Pod) { p.ResourceVersion = v } }
+	running := func(p *v1.Pod) { p.Status.Phase = v1.PodRunning }
+	labelled := func(p *v1.Pod) { p.Labels, p.Generation = map[string]string{"x": "y"}, 2 }
+	annotated := func(kv ...string) func(*v1.Pod) {
+		return func(p *v1.Pod) {
+			p.Annotations = map[string]string{}
+			for i := 0; i < len(kv); i += 2 {
+				p.Annotations[kv[i]] = kv[i+1]
+			}
+		}
 	}
-	a, b := first.Pods[0], second.Pods[0]
-	if a.Labels != nil || b.Labels["x"] != "y" || b.Generation != 2 {
-		t.Error("messages must not share what changes")
-	}
-	if got := a.Annotations[kubetypes.ConfigFirstSeenAnnotationKey]; got != "2026-01-01T00:00:00.000000000Z" || b.Annotations[kubetypes.ConfigFirstSeenAnnotationKey] != got {
-		t.Errorf("seen %q", got)
-	}
-	if a.Annotations[kubetypes.ConfigSourceAnnotationKey] != "api" {
-		t.Error("no source")
+	const seen = "2026-01-01T00:00:00.000000000Z"
+	source, first, mirror := kubetypes.ConfigSourceAnnotationKey, kubetypes.ConfigFirstSeenAnnotationKey, kubetypes.ConfigMirrorAnnotationKey
+	for _, tc := range []struct {
+		name, source string
+		versions     []*v1.Pod
+		own          bool // the last object is the source's
+		want         map[string]string
+	}{
+		{"of the API", "api", []*v1.Pod{aPod("a", "1", version("5")), aPod("a", "1", version("6"), running)}, true,
+			map[string]string{source: "api", first: seen}},
+		{"changed", "api", []*v1.Pod{aPod("a", "1", version("5")), aPod("a", "1", version("6"), labelled, annotated("k", "v"))}, true,
+			map[string]string{source: "api", first: seen, "k": "v"}},
+		{"a mirror", "api", []*v1.Pod{aPod("a", "1", version("5"), annotated(mirror, "h", source, "file", first, "x")),
+			aPod("a", "1", version("6"), running, annotated(mirror, "h", source, "file", first, "x"))}, false,
+			map[string]string{source: "api", first: seen, mirror: "h"}},
+		{"made to look static", "api", []*v1.Pod{aPod("a", "1", version("5")), aPod("a", "1", version("6"), running),
+			aPod("a", "1", version("7"), labelled, running, annotated(source, "file", "k", "v"))}, false,
+			map[string]string{source: "api", first: seen, "k": "v"}},
+		{"of a file", "file", []*v1.Pod{aPod("a", "1"), aPod("a", "1", labelled)}, false, map[string]string{source: "file", first: seen}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := loop.New(loop.Options{})
+			t.Cleanup(l.Close)
+			c := NewPodConfig(Options{Loop: l, Recorder: &events{}})
+			s := c.Source(tc.source)
+			var got *v1.Pod
+			for i, pod := range tc.versions {
+				before, sent := pod.DeepCopy(), got
+				s.Set([]*v1.Pod{pod})
+				u, ok := c.Updates().TryGet()
+				if !ok || len(u.Pods) != 1 {
+					t.Fatalf("version %d: got %+v", i, u)
+				}
+				got = u.Pods[0]
+				if !reflect.DeepEqual(pod, before) {
+					t.Error("the source's object was written to")
+				}
+				if got == sent {
+					t.Error("messages must not share what changes")
+				}
+				if err := l.RunUntil(l.Now().Add(time.Second)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			last := tc.versions[len(tc.versions)-1]
+			if (got == last) != tc.own {
+				t.Errorf("the source's own object: %v", got == last)
+			}
+			if got.Status.Phase != last.Status.Phase || got.Labels["x"] != last.Labels["x"] || got.Generation != last.Generation {
+				t.Errorf("got %+v", got)
+			}
+			f := c.FirstSeen("1", keyOf(got))
+			if a := f.Annotations(got); !reflect.DeepEqual(a, tc.want) {
+				t.Errorf("annotations %v, want %v", a, tc.want)
+			}
+			if kept := got.ResourceVersion; f != nil && f.ResourceVersion != "5" || f == nil && kept != tc.versions[0].ResourceVersion {
+				t.Errorf("resourceVersion %q, %+v", kept, f)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,8 @@
 package container
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -97,7 +99,7 @@ func ContainerRef(pod *v1.Pod, c *v1.Container) *v1.ObjectReference {
 // RunningPod is the picture of a pod for a kill, from its status: the running
 // containers and all sandboxes.
 func RunningPod(s *PodStatus) *Pod {
-	p := &Pod{ID: s.ID, Name: s.Name, Namespace: s.Namespace, Timestamp: s.TimeStamp}
+	p := &Pod{ID: s.ID, Name: s.Name, Namespace: s.Namespace}
 	for _, c := range s.ContainerStatuses {
 		if c.State == StateRunning {
 			p.Containers = append(p.Containers, &Container{
@@ -130,3 +132,44 @@ func (p *Pod) ToAPIPod() *v1.Pod {
 
 // IsEmpty tells whether the runtime has nothing of the pod.
 func (p *Pod) IsEmpty() bool { return p == nil || len(p.Containers)+len(p.Sandboxes) == 0 }
+
+// Running returns the pod with what runs of it alone, nil if nothing does.
+func (p *Pod) Running() *Pod {
+	containers, sandboxes := running(p.Containers), running(p.Sandboxes)
+	if len(containers)+len(sandboxes) == 0 {
+		return nil
+	}
+	return &Pod{ID: p.ID, Name: p.Name, Namespace: p.Namespace, Containers: containers, Sandboxes: sandboxes}
+}
+
+func running(list []*Container) []*Container {
+	var out []*Container
+	for _, c := range list {
+		if c.State == StateRunning {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Runs tells whether something of the pod runs.
+func (p *Pod) Runs() bool {
+	runs := func(c *Container) bool { return c.State == StateRunning }
+	return slices.ContainsFunc(p.Containers, runs) || slices.ContainsFunc(p.Sandboxes, runs)
+}
+
+// NewerPod orders the pods of a listing: the newest first, by their oldest
+// sandbox or, without one, their oldest container; then by UID.
+func NewerPod(a, b *Pod) int {
+	return cmp.Or(cmp.Compare(b.createdAt(), a.createdAt()), cmp.Compare(a.ID, b.ID))
+}
+
+func (p *Pod) createdAt() int64 {
+	if n := len(p.Sandboxes); n > 0 {
+		return p.Sandboxes[n-1].CreatedAt
+	}
+	if n := len(p.Containers); n > 0 {
+		return p.Containers[n-1].CreatedAt
+	}
+	return 0
+}

@@ -58,11 +58,9 @@ type Container struct {
 
 // Pod is the runtime's picture of a pod, from listings only.
 type Pod struct {
-	ID        types.UID
-	Name      string
-	Namespace string
-	// Timestamp is the time just before the listing began.
-	Timestamp  time.Time
+	ID         types.UID
+	Name       string
+	Namespace  string
 	Containers []*Container // newest first
 	Sandboxes  []*Container // newest first
 }
@@ -112,8 +110,6 @@ type PodStatus struct {
 	ContainerStatuses []*Status
 	// SandboxStatuses are sorted newest first: attempt, creation time, ID.
 	SandboxStatuses []*runtimeapi.PodSandboxStatus
-	// TimeStamp is the time just before the listing behind this status.
-	TimeStamp time.Time
 }
 
 // FindContainerStatusByName returns the newest status of that name, or nil.

@@ -41,7 +41,7 @@ func (m *Manager) localStorageEviction(ctx context.Context, pods []*v1.Pod, stat
 			fn     func(*v1.Pod, *statsapi.PodStats) string
 		}{{EmptyDirFsLimit, overEmptyDir}, {EphemeralPodFsLimit, overPodLimit}, {EphemeralContainerLimit, m.overContainerLimit}} {
 			if message := check.fn(pod, s); message != "" && m.evict(ctx, pod, hardGracePeriod, message, nil, false) {
-				m.evicted[check.signal]++
+				m.count(check.signal)
 				evicted = append(evicted, pod.UID)
 				break
 			}

@@ -104,7 +104,9 @@ func (n *machine) Watch(f stats.Floor, changed func()) bool {
 	n.floor, n.watching = f, nil
 	s, _ := n.Summary(context.Background(), false)
 	seen := observe(s)
-	if seen[MemoryAvailable].available < f.Memory || seen[NodeFsAvailable].available < f.RootBytes {
+	memory, _ := seen.of(MemoryAvailable)
+	disk, _ := seen.of(NodeFsAvailable)
+	if memory.available < f.Memory || disk.available < f.RootBytes {
 		return false
 	}
 	n.watching = changed

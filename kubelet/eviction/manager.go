@@ -63,6 +63,8 @@ type Options struct {
 	Group *loop.Group
 	// Config is the kubelet's; see Thresholds for what is wrong with it.
 	Config Config
+	// Thresholds are those of Config; nil: New reads them.
+	Thresholds *ThresholdSet
 	// Stats has statistics of pods and, with Node, of the node; without Node
 	// nothing of the node is ever low.
 	Stats Stats
@@ -103,7 +105,7 @@ type Options struct {
 type Manager struct {
 	o       Options
 	started bool
-	// limited are the pods that have a limit on local storage.
+	// limited are the pods that have a limit on local storage; nil before the first.
 	limited map[types.UID]struct{}
 
 	// thresholds are all; from the second pass on with those of the file system
@@ -120,7 +122,7 @@ type Manager struct {
 	memcg    memcg
 	// lent are the pods whose volumes are looked at while the disk is low.
 	lent    []types.UID
-	evicted map[Signal]uint64
+	evicted map[Signal]uint64 // nil before the first
 
 	// timer is set to the next pass while there is something to look at; passes
 	// are every monitoringInterval from base, in ns, which is the end of the last
@@ -135,11 +137,13 @@ type Manager struct {
 // New returns a Manager that does nothing until Start. Errors are of the
 // configured thresholds.
 func New(o Options) (*Manager, error) {
-	thresholds, err := o.Config.Thresholds()
-	if err != nil {
-		return nil, err
+	if o.Thresholds == nil {
+		var err error
+		if o.Thresholds, err = NewThresholdSet(&o.Config); err != nil {
+			return nil, err
+		}
 	}
-	return &Manager{o: o, thresholds: thresholds, limited: map[types.UID]struct{}{}, evicted: map[Signal]uint64{}}, nil
+	return &Manager{o: o, thresholds: o.Thresholds.configured}, nil
 }
 
 // Start begins the passes, the first one once what upstream starts before has
@@ -172,6 +176,14 @@ func (m *Manager) Evictions() map[Signal]uint64 {
 	return out
 }
 
+// count counts an evicted pod.
+func (m *Manager) count(s Signal) {
+	if m.evicted == nil {
+		m.evicted = map[Signal]uint64{}
+	}
+	m.evicted[s]++
+}
+
 // AddPod has a pod looked at if it has a limit; it is called for each pod that
 // the kubelet is told of, and may be repeated.
 func (m *Manager) AddPod(pod *v1.Pod) {
@@ -180,6 +192,9 @@ func (m *Manager) AddPod(pod *v1.Pod) {
 		m.o.Volumes.Add(pod, m.o.Loop.UnixNano())
 	}
 	if limit {
+		if m.limited == nil {
+			m.limited = map[types.UID]struct{}{}
+		}
 		m.limited[pod.UID] = struct{}{}
 		m.arm()
 	}
@@ -259,7 +274,7 @@ func (m *Manager) floor() stats.Floor {
 	var f stats.Floor
 	for i := range m.thresholds {
 		t := &m.thresholds[i]
-		o, ok := m.seen[t.Signal]
+		o, ok := m.seen.of(t.Signal)
 		if !ok || t.Inert {
 			continue
 		}

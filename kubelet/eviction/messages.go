@@ -77,7 +77,7 @@ func thresholdOf(name v1.ResourceName, thresholds []Threshold, seen observations
 	for i := range thresholds {
 		t := &thresholds[i]
 		f := t.Signal.facts()
-		if o, seen := seen[t.Signal]; seen && f.resource == name {
+		if o, seen := seen.of(t.Signal); seen && f.resource == name {
 			return t.Value.Of(o.capacity), *resource.NewQuantity(o.available, f.format), true
 		}
 	}

@@ -1,8 +1,6 @@
 package eviction
 
 import (
-	"time"
-
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,17 +10,54 @@ import (
 // observation is how much there was of a signal: bytes, inodes or processes.
 type observation struct {
 	available, capacity int64
-	// time is the statistic's; zero: it does not say.
-	time time.Time
+	// at is the statistic's time in ns since the Unix epoch; 0: it does not say.
+	at int64
 }
 
 // observations are what was seen in a pass. A signal whose statistics lack
-// something is absent.
-type observations map[Signal]observation
+// something is absent. They are few, and every node keeps its last ones.
+type observations []observed
+
+type observed struct {
+	signal Signal
+	observation
+}
+
+// of returns what was seen of a signal.
+func (o observations) of(s Signal) (observation, bool) {
+	for i := range o {
+		if o[i].signal == s {
+			return o[i].observation, true
+		}
+	}
+	return observation{}, false
+}
+
+// add notes a signal, of which the last statistic counts.
+func (o *observations) add(s Signal, available, capacity int64, t metav1.Time) {
+	entry := observed{s, observation{available, capacity, nanos(t)}}
+	for i := range *o {
+		if (*o)[i].signal == s {
+			(*o)[i] = entry
+			return
+		}
+	}
+	*o = append(*o, entry)
+}
+
+func nanos(t metav1.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// mostObservations is how many signals there are of a node.
+const mostObservations = 9
 
 // observe reads the signals out of a summary (makeSignalObservations).
 func observe(s *statsapi.Summary) observations {
-	out := observations{}
+	out := make(observations, 0, mostObservations)
 	if m := s.Node.Memory; m != nil {
 		out.memory(MemoryAvailable, m)
 	}
@@ -37,18 +72,18 @@ func observe(s *statsapi.Summary) observations {
 		out.filesystem(ContainerFsAvailable, ContainerFsInodesFree, r.ContainerFs)
 	}
 	if r := s.Node.Rlimit; r != nil && r.MaxPID != nil && r.NumOfRunningProcesses != nil {
-		out[PIDAvailable] = observation{*r.MaxPID - *r.NumOfRunningProcesses, *r.MaxPID, r.Time.Time}
+		out.add(PIDAvailable, *r.MaxPID-*r.NumOfRunningProcesses, *r.MaxPID, r.Time)
 	}
 	return out
 }
 
-func (o observations) memory(s Signal, m *statsapi.MemoryStats) {
+func (o *observations) memory(s Signal, m *statsapi.MemoryStats) {
 	if m.AvailableBytes != nil && m.WorkingSetBytes != nil {
-		o[s] = observation{int64(*m.AvailableBytes), int64(*m.AvailableBytes + *m.WorkingSetBytes), m.Time.Time}
+		o.add(s, int64(*m.AvailableBytes), int64(*m.AvailableBytes+*m.WorkingSetBytes), m.Time)
 	}
 }
 
-func (o observations) filesystem(bytes, inodes Signal, fs *statsapi.FsStats) {
+func (o *observations) filesystem(bytes, inodes Signal, fs *statsapi.FsStats) {
 	if fs == nil {
 		return
 	}
@@ -56,9 +91,9 @@ func (o observations) filesystem(bytes, inodes Signal, fs *statsapi.FsStats) {
 	o.pair(inodes, fs.InodesFree, fs.Inodes, fs.Time)
 }
 
-func (o observations) pair(s Signal, available, capacity *uint64, t metav1.Time) {
+func (o *observations) pair(s Signal, available, capacity *uint64, t metav1.Time) {
 	if available != nil && capacity != nil {
-		o[s] = observation{int64(*available), int64(*capacity), t.Time}
+		o.add(s, int64(*available), int64(*capacity), t)
 	}
 }
 

@@ -185,7 +185,7 @@ func TestMessage(t *testing.T) {
 	} {
 		hundred := resource.MustParse("100Mi")
 		thresholds := []Threshold{{Signal: PIDAvailable, Value: api.ThresholdValue{Quantity: &hundred}}, {Signal: MemoryAvailable, Value: api.ThresholdValue{Quantity: &hundred}}}
-		seen := observations{MemoryAvailable: {available: 80 * mi, capacity: 8 * gi}, PIDAvailable: {available: 1}}
+		seen := observations{{MemoryAvailable, observation{available: 80 * mi, capacity: 8 * gi}}, {PIDAvailable, observation{available: 1}}}
 		got, marks := evictionMessage(v1.ResourceMemory, tc.pod, tc.stats, thresholds, seen)
 		if got != tc.want {
 			t.Errorf("%s: got %q", tc.name, got)

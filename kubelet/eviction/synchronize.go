@@ -74,7 +74,7 @@ func (m *Manager) detectLayout(ctx context.Context) bool {
 	}
 	m.layout, m.layoutKnown = Layout{Dedicated: fs.Dedicated, Split: fs.Split}, true
 	var messages []string
-	m.thresholds, messages = withContainerFs(m.thresholds, m.layout)
+	m.thresholds, messages = m.o.Thresholds.with(m.layout)
 	for _, text := range messages {
 		m.log("Eviction manager: %s", text)
 	}
@@ -123,7 +123,7 @@ func (m *Manager) relieve(ctx context.Context, due []Threshold, seen observation
 	for _, pod := range active {
 		message, annotations := evictionMessage(name, pod, stats(pod), due, seen)
 		if m.evict(ctx, pod, m.gracePeriod(t, pod), message, annotations, true) {
-			m.evicted[t.Signal]++
+			m.count(t.Signal)
 			return []types.UID{pod.UID}
 		}
 	}

@@ -140,6 +140,40 @@ func parseReclaim(name string, m map[string]string) (*api.ThresholdValue, error)
 	return &v, nil
 }
 
+// ThresholdSet are the thresholds of a configuration in all forms that a manager
+// needs. It is shared and never written to.
+type ThresholdSet struct {
+	configured []Threshold
+	// on are the thresholds once the file systems' layout is known.
+	on [len(layouts)]struct {
+		thresholds []Threshold
+		messages   []string
+	}
+}
+
+// NewThresholdSet reads a configuration's thresholds; errors are those of
+// Config.Thresholds.
+func NewThresholdSet(c *Config) (*ThresholdSet, error) {
+	configured, err := c.Thresholds()
+	if err != nil {
+		return nil, err
+	}
+	s := &ThresholdSet{configured: configured}
+	for i, l := range layouts {
+		s.on[i].thresholds, s.on[i].messages = withContainerFs(configured, l)
+	}
+	return s, nil
+}
+
+// layouts are all that there are.
+var layouts = [...]Layout{{}, {Dedicated: true}, {Split: true}, {Dedicated: true, Split: true}}
+
+// with returns the thresholds on a layout, and what to tell of them.
+func (s *ThresholdSet) with(l Layout) (thresholds []Threshold, messages []string) {
+	on := &s.on[slices.Index(layouts[:], l)]
+	return on.thresholds, on.messages
+}
+
 // withContainerFs returns the thresholds with those on the file system of the
 // writable layers, which are not configured: they are copies of the root's, or
 // with a dedicated, unsplit image file system of that one's. The messages name
@@ -184,7 +218,7 @@ func met(all []Threshold, seen observations, reclaim bool) []Threshold {
 	var out []Threshold
 	for i := range all {
 		t := &all[i]
-		o, ok := seen[t.Signal]
+		o, ok := seen.of(t.Signal)
 		if !ok || t.Inert {
 			continue
 		}
@@ -261,12 +295,12 @@ func graceOver(list []firstObserved, now int64) []Threshold {
 func updated(list []Threshold, now, last observations) []Threshold {
 	var out []Threshold
 	for i := range list {
-		o, ok := now[list[i].Signal]
+		o, ok := now.of(list[i].Signal)
 		if !ok {
 			continue
 		}
-		before, known := last[list[i].Signal]
-		if !known || o.time.IsZero() || o.time.After(before.time) {
+		before, known := last.of(list[i].Signal)
+		if !known || o.at == 0 || o.at > before.at {
 			out = append(out, list[i])
 		}
 	}

@@ -153,7 +153,7 @@ func TestMet(t *testing.T) {
 		{150*mi - 1, 149, true, "memory.available nodefs.available"},
 		{150 * mi, 150, true, ""},
 	} {
-		seen := observations{MemoryAvailable: {available: tc.memory, capacity: gi}, NodeFsAvailable: {available: tc.disk, capacity: 1000}}
+		seen := observations{{MemoryAvailable, observation{available: tc.memory, capacity: gi}}, {NodeFsAvailable, observation{available: tc.disk, capacity: 1000}}}
 		var got []string
 		for _, th := range met(list, seen, tc.reclaim) {
 			got = append(got, string(th.Signal))
@@ -183,16 +183,17 @@ func TestBookkeeping(t *testing.T) {
 	if got := graceOver(first, 75*s); len(got) != 0 {
 		t.Errorf("a threshold that was met again: %+v", got)
 	}
-	now := start
+	now := start.UnixNano()
+	memoryAt := func(t int64) observations { return observations{{MemoryAvailable, observation{at: t}}} }
 	for _, tc := range []struct {
 		seen, last observations
 		want       int
 	}{
 		{observations{}, observations{}, 0},
-		{observations{MemoryAvailable: {time: now}}, observations{}, 1},
-		{observations{MemoryAvailable: {time: now}}, observations{MemoryAvailable: {time: now}}, 0},
-		{observations{MemoryAvailable: {time: now.Add(1)}}, observations{MemoryAvailable: {time: now}}, 1},
-		{observations{MemoryAvailable: {}}, observations{MemoryAvailable: {time: now}}, 1},
+		{memoryAt(now), observations{}, 1},
+		{memoryAt(now), memoryAt(now), 0},
+		{memoryAt(now + 1), memoryAt(now), 1},
+		{memoryAt(0), memoryAt(now), 1},
 	} {
 		if got := updated([]Threshold{hard}, tc.seen, tc.last); len(got) != tc.want {
 			t.Errorf("%v after %v: %d", tc.seen, tc.last, len(got))

@@ -34,7 +34,7 @@ type GCPolicy struct {
 // GCRuntime is what garbage collection needs of the runtime. Its methods wait.
 type GCRuntime interface {
 	ListImages(ctx context.Context) ([]*runtimeapi.Image, error)
-	GetPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error)
+	GetPods(ctx context.Context) ([]*kubecontainer.Pod, error)
 	// ImageMounts are the images that are mounted in a container, by id.
 	ImageMounts(ctx context.Context, containerID string) ([]string, error)
 	RemoveImage(ctx context.Context, id string) error
@@ -205,7 +205,7 @@ func (m *GCManager) detect(ctx context.Context, at time.Time) error {
 
 // used are the ids of the images that a container has or mounts, dead or alive.
 func (m *GCManager) used(ctx context.Context) (map[string]bool, error) {
-	pods, err := m.o.Runtime.GetPods(ctx, true)
+	pods, err := m.o.Runtime.GetPods(ctx)
 	if err != nil {
 		return nil, err
 	}

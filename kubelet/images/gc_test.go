@@ -42,10 +42,7 @@ func (f *gcFake) ListImages(context.Context) ([]*runtimeapi.Image, error) {
 	return f.images, f.listErr
 }
 
-func (f *gcFake) GetPods(_ context.Context, all bool) ([]*kubecontainer.Pod, error) {
-	if !all {
-		return nil, errors.New("dead containers use images, too")
-	}
+func (f *gcFake) GetPods(context.Context) ([]*kubecontainer.Pod, error) {
 	p := &kubecontainer.Pod{}
 	for i, id := range f.used {
 		p.Containers = append(p.Containers, &kubecontainer.Container{ID: fmt.Sprint("c", i), ImageID: id, State: kubecontainer.StateExited})

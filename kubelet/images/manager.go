@@ -68,6 +68,9 @@ type Options struct {
 	// GateOff tells that the gate KubeletEnsureSecretPulledImages is off; Pulls
 	// is nil then.
 	GateOff bool
+	// NoAnnotations: the runtime does not look at the annotations of an image's
+	// spec, and is not told of them.
+	NoAnnotations bool
 	// Keyring is optional; nil means that pulls are anonymous.
 	Keyring Keyring
 }
@@ -82,6 +85,8 @@ type Manager struct {
 	// present is the last message of an image that was present: pods of one
 	// kind come together, and each event keeps its message.
 	present string
+	// lastSpec is the last one without annotations.
+	lastSpec *runtimeapi.ImageSpec
 }
 
 // New returns a Manager.
@@ -113,8 +118,12 @@ type Request struct {
 	Image       string // as in the pod's spec
 	Policy      v1.PullPolicy
 	PullSecrets []v1.Secret
-	// SandboxConfig goes with a pull.
-	SandboxConfig *runtimeapi.PodSandboxConfig
+	// Sandbox tells what the runtime is told of the pod's sandbox; nil: nothing.
+	Sandbox interface {
+		Config() *runtimeapi.PodSandboxConfig
+		// Annotations are those of Config.
+		Annotations() map[string]string
+	}
 }
 
 // EnsureImageExists returns the reference (the image ID) of the image that is
@@ -128,7 +137,7 @@ func (m *Manager) EnsureImageExists(ctx context.Context, r Request) (imageRef, m
 		m.event(r, v1.EventTypeWarning, "InspectFailed", msg)
 		return "", msg, kubecontainer.ErrInvalidImageName
 	}
-	spec := &runtimeapi.ImageSpec{Image: image, Annotations: r.Pod.Annotations}
+	spec := m.spec(r, image)
 	if r.Policy != v1.PullAlways {
 		ref, msg, done, err := m.usePresent(ctx, r, spec)
 		if done {
@@ -136,6 +145,22 @@ func (m *Manager) EnsureImageExists(ctx context.Context, r Request) (imageRef, m
 		}
 	}
 	return m.pull(ctx, r, spec)
+}
+
+// spec names an image to the runtime. One that does not look at annotations gets
+// the same for all pods.
+func (m *Manager) spec(r Request, image string) *runtimeapi.ImageSpec {
+	if m.o.NoAnnotations {
+		if m.lastSpec.GetImage() != image {
+			m.lastSpec = &runtimeapi.ImageSpec{Image: image}
+		}
+		return m.lastSpec
+	}
+	spec := &runtimeapi.ImageSpec{Image: image}
+	if r.Sandbox != nil {
+		spec.Annotations = r.Sandbox.Annotations()
+	}
+	return spec
 }
 
 // usePresent looks for the image on the machine; done is false if it has to
@@ -152,10 +177,10 @@ func (m *Manager) usePresent(ctx context.Context, r Request, spec *runtimeapi.Im
 	switch {
 	case ref == "":
 	case m.o.GateOff:
-		m.event(r, v1.EventTypeNormal, "Pulled", "Container image \""+r.Image+"\" already present on machine")
+		m.event(r, v1.EventTypeNormal, "Pulled", m.presentMessage(r.Image, ""))
 		return ref, "", true, nil
 	case m.o.Pulls == nil, !m.o.Pulls.MustAttemptImagePull(r.Image, ref, func() ([]kubeletconfig.ImagePullSecret, error) { return m.secretsFor(r) }):
-		m.event(r, v1.EventTypeNormal, "Pulled", m.presentMessage(r.Image))
+		m.event(r, v1.EventTypeNormal, "Pulled", m.presentMessage(r.Image, " and can be accessed by the pod"))
 		return ref, "", true, nil
 	}
 	if r.Policy == v1.PullNever {
@@ -166,10 +191,12 @@ func (m *Manager) usePresent(ctx context.Context, r Request, spec *runtimeapi.Im
 	return "", "", false, nil
 }
 
-func (m *Manager) presentMessage(image string) string {
-	const before, after = "Container image \"", "\" already present on machine and can be accessed by the pod"
-	if p := m.present; len(p) != len(before)+len(image)+len(after) || p[len(before):len(before)+len(image)] != image {
-		m.present = before + image + after
+// presentMessage is the same string for pods of one image that come together. end
+// is the same throughout a manager's life.
+func (m *Manager) presentMessage(image, end string) string {
+	const before, after = "Container image \"", "\" already present on machine"
+	if p := m.present; len(p) != len(before)+len(image)+len(after)+len(end) || p[len(before):len(before)+len(image)] != image {
+		m.present = before + image + after + end
 	}
 	return m.present
 }
@@ -280,9 +307,13 @@ func (m *Manager) queue(ctx context.Context, r Request, spec *runtimeapi.ImageSp
 	if len(creds) == 0 {
 		creds = []credentialprovider.Credentials{{}} // none
 	}
+	var sandbox *runtimeapi.PodSandboxConfig
+	if r.Sandbox != nil {
+		sandbox = r.Sandbox.Config()
+	}
 	var errs []error
 	for _, c := range creds {
-		ref, err := m.pullOnce(ctx, spec, c.Auth, r.SandboxConfig)
+		ref, err := m.pullOnce(ctx, spec, c.Auth, sandbox)
 		if err == nil {
 			return ref, c, m.o.Loop.Since(start), nil
 		}

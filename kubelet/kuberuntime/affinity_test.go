@@ -38,12 +38,8 @@ func TestAffinity(t *testing.T) {
 		if got := out.Resources; got.CpusetCpus != tc.cpus || got.CpusetMems != "1" || got.CpuQuota != tc.quota || got.CpuPeriod != tc.period {
 			t.Errorf("%+v: got %v", tc, got)
 		}
-		box, err := m.linuxSandboxConfig(context.Background(), pod)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if box.Resources.CpuQuota != tc.forPod {
-			t.Errorf("%+v: the pod's quota is %d", tc, box.Resources.CpuQuota)
+		if got := m.sandboxResources(pod).CpuQuota; got != tc.forPod {
+			t.Errorf("%+v: the pod's quota is %d", tc, got)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 )
 
-// generateContainerConfig builds what CreateContainer is told. Devices come
-// with device managers.
+// generateContainerConfig builds what CreateContainer is told, for a lean runtime
+// without labels. Devices come with device managers.
 func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runtimeapi.ContainerConfig, error) {
 	pod, c := s.pod, s.c
 	opts, err := m.runOptions(ctx, s)
@@ -37,11 +37,33 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 		return nil, err
 	}
 	if m.o.FS != nil {
-		dir := m.containerLogDir(pod, c)
-		if err := m.o.FS.MkdirAll(dir, 0o755); err != nil {
+		if err := m.o.FS.MkdirAll(s.logDir, 0o755); err != nil {
 			return nil, fmt.Errorf("create log directory for container %s failed: %w", c.Name, err)
 		}
 	}
+	mounts := withImages(m.mounts(opts, pod, c, s.restartCount), s.imageVolumes)
+	if m.rt.lean == nil || len(mounts) > 0 || pod.DeletionGracePeriodSeconds != nil {
+		config := m.newContainerConfig(s, env, mounts, annotations, linux)
+		if m.rt.lean == nil {
+			config.Labels = containerLabels(pod, c)
+		}
+		return config, nil
+	}
+	k := containerKey{c: c, image: m.imageSpec(s.imageRef, c.Image), linux: linux, envs: len(env), restarts: s.restartCount, grace: pod.Spec.TerminationGracePeriodSeconds}
+	if len(env) > 0 {
+		k.env = env[0]
+	}
+	config, ok := m.shared.containers.get(k)
+	if !ok {
+		config = m.newContainerConfig(s, env, nil, annotations, linux)
+		m.shared.containers.put(k, config)
+	}
+	return config, nil
+}
+
+// newContainerConfig is without labels.
+func (m *Manager) newContainerConfig(s *start, env []*runtimeapi.KeyValue, mounts []*runtimeapi.Mount, annotations map[string]string, linux *runtimeapi.LinuxContainerConfig) *runtimeapi.ContainerConfig {
+	c := s.c
 	return &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(s.restartCount)},
 		Image:       m.imageSpec(s.imageRef, c.Image),
@@ -49,25 +71,24 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 		Args:        expandAll(c.Args, env),
 		WorkingDir:  c.WorkingDir,
 		Envs:        env,
-		Labels:      containerLabels(pod, c),
 		Annotations: annotations,
 		LogPath:     c.Name + "/" + decimal(s.restartCount) + ".log",
 		Stdin:       c.Stdin,
 		StdinOnce:   c.StdinOnce,
 		Tty:         c.TTY,
-		Mounts:      withImages(m.mounts(opts, pod, c, s.restartCount), s.imageVolumes),
+		Mounts:      mounts,
 		Linux:       linux,
 		StopSignal:  m.stopSignal(c),
-	}, nil
+	}
 }
 
 func (m *Manager) containerLogDir(pod *v1.Pod, c *v1.Container) string {
-	return m.podLogDir(pod.Namespace, pod.Name, string(pod.UID)) + "/" + c.Name
+	return m.o.PodLogsDir + "/" + pod.Namespace + "_" + pod.Name + "_" + string(pod.UID) + "/" + c.Name
 }
 
 // imageUser asks the runtime who the image runs as; root if it doesn't say.
 func (m *Manager) imageUser(ctx context.Context, image string) (imageUser, error) {
-	resp, err := m.rt.ImageStatus(ctx, &runtimeapi.ImageSpec{Image: image}, false)
+	resp, err := m.rt.ImageStatus(ctx, m.imageSpec(image, ""), false)
 	if err != nil {
 		return imageUser{}, err
 	}
@@ -80,14 +101,14 @@ func (m *Manager) imageUser(ctx context.Context, image string) (imageUser, error
 
 // restartCount is one more than that of the newest status; without a status,
 // what the names of the log files tell.
-func (m *Manager) restartCount(pod *v1.Pod, c *v1.Container, status *kubecontainer.PodStatus) int {
+func (m *Manager) restartCount(logDir string, c *v1.Container, status *kubecontainer.PodStatus) int {
 	if s := status.FindContainerStatusByName(c.Name); s != nil {
 		return int(s.RestartCount) + 1
 	}
 	if m.o.FS == nil {
 		return 0
 	}
-	entries, err := m.o.FS.ReadDir(m.containerLogDir(pod, c))
+	entries, err := m.o.FS.ReadDir(logDir)
 	if err != nil {
 		return 0 // there is none, or it can't be read
 	}

@@ -79,10 +79,9 @@ func TestCgroupParent(t *testing.T) {
 		{v1.PodQOSBestEffort, true, "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-poda_b.slice"},
 		{v1.PodQOSGuaranteed, true, "/kubepods.slice/kubepods-poda_b.slice"},
 	} {
-		pod := &v1.Pod{}
-		pod.UID, pod.Status.QOSClass = "a-b", tc.class
 		n := NodeConfig{CgroupsPerQOS: true, CgroupRoot: "/", SystemdCgroups: tc.systemd}
-		if got := n.cgroupParent(pod); got != tc.want {
+		cgroups := n.podCgroups(tc.class)
+		if got := cgroups.parent("a-b"); got != tc.want {
 			t.Errorf("%s: %s", tc.class, got)
 		}
 	}
@@ -266,7 +265,8 @@ func TestSharedMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one.Linux.SecurityContext == two.Linux.SecurityContext || one.Linux.Resources != two.Linux.Resources || one.DnsConfig != two.DnsConfig {
+	a, b := one.Config(), two.Config()
+	if a.Linux.SecurityContext == b.Linux.SecurityContext || a.Linux.Resources != b.Linux.Resources || a.DnsConfig != b.DnsConfig {
 		t.Error("sandboxes share the wrong parts")
 	}
 }

@@ -2,6 +2,7 @@ package kuberuntime
 
 import (
 	"encoding/json"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -74,10 +75,14 @@ func listedSandbox(s *runtimeapi.PodSandbox) kubecontainer.Container {
 // inspectedContainer converts the status of a container. Numbers that are
 // missing or malformed read as 0.
 func inspectedContainer(s *runtimeapi.ContainerStatus) *kubecontainer.Status {
+	name, ok := s.Labels[labelContainerName]
+	if !ok && s.Labels == nil { // of a lean runtime
+		name = s.GetMetadata().GetName()
+	}
 	restarts, _ := strconv.ParseInt(s.Annotations[annotationRestartCount], 10, 32)
 	out := &kubecontainer.Status{
 		ID:           s.Id,
-		Name:         s.Labels[labelContainerName],
+		Name:         name,
 		State:        containerState(s.State),
 		CreatedAt:    nsTime(s.CreatedAt),
 		Image:        s.GetImage().GetImage(),
@@ -110,7 +115,8 @@ func sandboxIPs(s *runtimeapi.PodSandboxStatus) []string {
 		ips = append(ips, ip.GetIp())
 	}
 	for _, ip := range ips {
-		if netutils.ParseIPSloppy(ip) == nil {
+		a, err := netip.ParseAddr(ip) // allocates nothing
+		if (err != nil || a.Zone() != "") && netutils.ParseIPSloppy(ip) == nil {
 			return nil
 		}
 	}

@@ -47,7 +47,7 @@ func (s *podSync) pullVolumes(ctx context.Context) {
 		}
 		ref, message, err := s.m.images.EnsureImageExists(ctx, images.Request{
 			Ref: kubecontainer.PodRef(s.pod), Pod: s.pod, Image: v.Image.Reference, Policy: v.Image.PullPolicy,
-			PullSecrets: s.pullSecrets, SandboxConfig: s.config,
+			PullSecrets: s.pullSecrets, Sandbox: s.config,
 		})
 		s.imageVolumes[v.Name] = imageVolume{&runtimeapi.ImageSpec{Image: ref, UserSpecifiedImage: v.Image.Reference}, message, err}
 	}

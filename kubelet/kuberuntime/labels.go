@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 )
@@ -26,15 +27,16 @@ const (
 	annotationPodGrace          = "io.kubernetes.pod.terminationGracePeriod"
 )
 
-func podLabels(pod *v1.Pod) map[string]string {
-	labels := make(map[string]string, len(pod.Labels)+3)
+// podLabels are a sandbox's labels: the pod's and three of the kubelet's.
+func podLabels(own map[string]string, pod *runtimeapi.PodSandboxMetadata) map[string]string {
+	labels := make(map[string]string, len(own)+3)
 	//drydock:unordered a map is made of a map
-	for k, v := range pod.Labels {
+	for k, v := range own {
 		labels[k] = v
 	}
 	labels[labelPodName] = pod.Name
 	labels[labelPodNamespace] = pod.Namespace
-	labels[labelPodUID] = string(pod.UID)
+	labels[labelPodUID] = pod.Uid
 	return labels
 }
 

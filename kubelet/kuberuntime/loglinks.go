@@ -37,7 +37,7 @@ func (m *Manager) linkLog(s *start, config *runtimeapi.ContainerConfig) {
 	if m.o.ContainerLogsDir == "" || !ok {
 		return
 	}
-	log := s.sandbox.LogDirectory + "/" + config.LogPath
+	log := s.sandbox.LogDirectory() + "/" + config.LogPath
 	if _, err := files.Stat(log); errors.Is(err, fs.ErrNotExist) {
 		return
 	}

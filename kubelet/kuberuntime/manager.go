@@ -87,6 +87,12 @@ type RuntimeHelper interface {
 	GetOrCreateUserNamespaceMappings(pod *v1.Pod, runtimeHandler string) (*runtimeapi.UserNamespace, error)
 }
 
+// Annotator makes a pod's annotations as runtimes see them, of its own, which it
+// does not write to.
+type Annotator interface {
+	Annotate(annotations map[string]string) map[string]string
+}
+
 // RuntimeClasses finds the runtime handlers of RuntimeClasses.
 type RuntimeClasses interface {
 	// LookupRuntimeHandler returns the handler of a class, "" without a name.
@@ -118,6 +124,11 @@ type Options struct {
 	Group          *loop.Group
 	RuntimeService RuntimeService
 	ImageService   ImageService
+	// Changes is RuntimeService, if that lists changes; nil: it lists everything
+	// each time.
+	Changes ChangeLister
+	// Lean is RuntimeService, if that is one; nil: messages are whole.
+	Lean LeanRuntime
 	// Recorder takes events; nil drops them.
 	Recorder images.EventRecorder
 	// PodStates is asked during syncs and garbage collection. nil means that
@@ -154,6 +165,9 @@ type Options struct {
 	Reinspect func(uid types.UID)
 	// SandboxReady is called when a new sandbox is ready; it must not wait.
 	SandboxReady func(pod *v1.Pod)
+	// Annotator tells how to make the annotations of a pod that the runtime is
+	// told of; nil, or a nil result: they are the pod's own.
+	Annotator func(uid types.UID) Annotator
 	// Log takes the kubelet's log lines; nil means none.
 	Log func(format string, args ...any)
 
@@ -212,6 +226,8 @@ type Manager struct {
 	hooks  lifecycle.HandlerRunner
 	hasher kubecontainer.Hasher
 	shared shared
+	// pictures stay empty without a ChangeLister.
+	pictures pictures
 	// messages counts termination message files made.
 	messages uint64
 
@@ -241,12 +257,13 @@ func New(o Options) (*Manager, error) {
 		o.Log = func(string, ...any) {}
 	}
 	o.Node.plain = o.Node.unified()
-	m := &Manager{o: o, rt: &remote{rt: o.RuntimeService, im: o.ImageService, timeout: o.RequestTimeout}}
+	m := &Manager{o: o, rt: &remote{rt: o.RuntimeService, changes: o.Changes, lean: o.Lean, im: o.ImageService, timeout: o.RequestTimeout}}
 	m.shared.noResources = o.Node.linuxResources(nil, nil)
 	m.shared.noOverhead = &runtimeapi.LinuxContainerResources{}
 	m.shared.noSysctls = map[string]string{}
 	m.shared.plainPSC = &v1.PodSecurityContext{}
 	io := o.Images
+	io.NoAnnotations = o.Lean != nil
 	io.Loop, io.ImageService, io.Recorder = o.Loop, m.rt, o.Recorder
 	m.images = images.New(io)
 	m.hooks = lifecycle.HandlerRunner{Loop: o.Loop, Commands: m, HTTP: o.Network, Pods: hookPods{m}, Recorder: o.Recorder}

@@ -21,15 +21,28 @@ func (m *Manager) runOptions(ctx context.Context, s *start) (*kubecontainer.RunC
 	return m.o.Helper.GenerateRunContainerOptions(ctx, s.pod, s.c, s.podIPs, m.usesFiles(s))
 }
 
+// filesKey decides what usesFiles says of a container.
+type filesKey struct {
+	c        *v1.Container
+	image    *runtimeapi.ImageSpec
+	restarts int
+}
+
 // usesFiles tells whether the container needs the files that are made for it.
 func (m *Manager) usesFiles(s *start) bool {
 	if m.o.UsesFiles == nil {
 		return true
 	}
-	return m.o.UsesFiles(s.sandboxID, &runtimeapi.ContainerConfig{
-		Metadata: &runtimeapi.ContainerMetadata{Name: s.c.Name, Attempt: uint32(s.restartCount)},
-		Image:    m.imageSpec(s.imageRef, s.c.Image), Command: s.c.Command, Args: s.c.Args,
-	})
+	k := filesKey{s.c, m.imageSpec(s.imageRef, s.c.Image), s.restartCount}
+	config, ok := m.shared.files.get(k)
+	if !ok {
+		config = &runtimeapi.ContainerConfig{
+			Metadata: &runtimeapi.ContainerMetadata{Name: s.c.Name, Attempt: uint32(s.restartCount)},
+			Image:    k.image, Command: s.c.Command, Args: s.c.Args,
+		}
+		m.shared.files.put(k, config)
+	}
+	return m.o.UsesFiles(s.sandboxID, config)
 }
 
 // mounts are the container's mounts with, at the end, that of the file that

@@ -15,9 +15,31 @@ import (
 )
 
 // GetPods lists the runtime's pods, those with the newest sandbox or container
-// first; all says whether also what is not running. Containers without a
-// sandbox still make a pod.
-func (m *Manager) GetPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error) {
+// first, also what is not running. Containers without a sandbox still make a
+// pod. What it returns is shared, but for the slice.
+func (m *Manager) GetPods(ctx context.Context) ([]*kubecontainer.Pod, error) {
+	pods, err := m.ListPods(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	pods = slices.Clone(pods)
+	slices.SortFunc(pods, kubecontainer.NewerPod)
+	return pods, nil
+}
+
+// ListPods is GetPods by UID. The slice is shared, and the same until a pod has
+// changed; so is each pod, if the runtime is a ChangeLister. all says whether also
+// what is not running is asked for; it may be among what is returned in any case.
+func (m *Manager) ListPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error) {
+	if m.listsChanges() {
+		o, err := m.update(ctx, "")
+		if err != nil {
+			return nil, err
+		}
+		if m.listsChanges() {
+			return m.pictures.finished(o), nil
+		}
+	}
 	var (
 		sandboxes  *runtimeapi.PodSandboxFilter
 		containers *runtimeapi.ContainerFilter
@@ -29,8 +51,19 @@ func (m *Manager) GetPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, 
 	return m.list(ctx, sandboxes, containers)
 }
 
-// GetPod lists one pod; nil if the runtime has nothing of it.
+func (m *Manager) listsChanges() bool { return m.rt.changes != nil && m.rt.changes.ListsChanges() }
+
+// GetPod lists one pod; nil if the runtime has nothing of it. It is shared.
 func (m *Manager) GetPod(ctx context.Context, podUID types.UID) (*kubecontainer.Pod, error) {
+	if m.listsChanges() {
+		o, err := m.update(ctx, podUID)
+		if err != nil {
+			return nil, err
+		}
+		if m.listsChanges() {
+			return m.pictures.finishedPod(o, podUID), nil
+		}
+	}
 	selector := map[string]string{labelPodUID: string(podUID)}
 	pods, err := m.list(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: selector}, &runtimeapi.ContainerFilter{LabelSelector: selector})
 	if err != nil || len(pods) == 0 {
@@ -39,8 +72,8 @@ func (m *Manager) GetPod(ctx context.Context, podUID types.UID) (*kubecontainer.
 	return pods[0], nil
 }
 
+// list makes pictures of what the runtime lists now, by UID.
 func (m *Manager) list(ctx context.Context, sf *runtimeapi.PodSandboxFilter, cf *runtimeapi.ContainerFilter) ([]*kubecontainer.Pod, error) {
-	at := m.o.Loop.Now()
 	sandboxes, err := m.rt.ListPodSandbox(ctx, sf)
 	if err != nil {
 		return nil, err
@@ -58,7 +91,7 @@ func (m *Manager) list(ctx context.Context, sf *runtimeapi.PodSandboxFilter, cf 
 		p := byUID[id]
 		if p == nil {
 			p = room.pod()
-			*p = kubecontainer.Pod{ID: id, Name: name, Namespace: namespace, Timestamp: at}
+			*p = kubecontainer.Pod{ID: id, Name: name, Namespace: namespace}
 			byUID[id] = p
 			pods = append(pods, p)
 		}
@@ -87,9 +120,7 @@ func (m *Manager) list(ctx context.Context, sf *runtimeapi.PodSandboxFilter, cf 
 			slices.SortFunc(p.Containers, newerListed)
 		}
 	}
-	slices.SortFunc(pods, func(a, b *kubecontainer.Pod) int {
-		return cmp.Or(cmp.Compare(createdAt(b), createdAt(a)), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(pods, func(a, b *kubecontainer.Pod) int { return cmp.Compare(a.ID, b.ID) })
 	return pods, nil
 }
 
@@ -140,63 +171,51 @@ func newerListed(a, b *kubecontainer.Container) int {
 	return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(a.ID, b.ID))
 }
 
-// createdAt is when a pod began in the runtime: its oldest sandbox, or else
-// its oldest container.
-func createdAt(p *kubecontainer.Pod) int64 {
-	if n := len(p.Sandboxes); n > 0 {
-		return p.Sandboxes[n-1].CreatedAt
-	}
-	if n := len(p.Containers); n > 0 {
-		return p.Containers[n-1].CreatedAt
-	}
-	return 0
-}
-
 // GetPodStatus inspects the sandboxes and containers of a listed pod. What is
 // gone meanwhile is left out.
 func (m *Manager) GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*kubecontainer.PodStatus, error) {
-	status := &kubecontainer.PodStatus{ID: pod.ID, Name: pod.Name, Namespace: pod.Namespace, TimeStamp: pod.Timestamp}
+	status := &kubecontainer.PodStatus{ID: pod.ID, Name: pod.Name, Namespace: pod.Namespace}
 	if n := len(pod.Sandboxes); n > 0 {
 		status.SandboxStatuses = make([]*runtimeapi.PodSandboxStatus, 0, n)
 	}
 	for i, s := range pod.Sandboxes {
-		resp, err := m.rt.PodSandboxStatus(ctx, s.ID)
+		box, err := m.rt.PodSandboxStatus(ctx, s.ID)
 		if isNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if resp.GetStatus() == nil {
+		if box == nil {
 			return nil, errors.New("pod sandbox status is nil")
 		}
-		status.SandboxStatuses = append(status.SandboxStatuses, resp.Status)
-		if i == 0 && resp.Status.State == runtimeapi.PodSandboxState_SANDBOX_READY {
-			status.IPs = sandboxIPs(resp.Status)
+		status.SandboxStatuses = append(status.SandboxStatuses, box)
+		if i == 0 && box.State == runtimeapi.PodSandboxState_SANDBOX_READY {
+			status.IPs = sandboxIPs(box)
 		}
 	}
 	if n := len(pod.Containers); n > 0 {
 		status.ContainerStatuses = make([]*kubecontainer.Status, 0, n)
 	}
 	for _, c := range pod.Containers {
-		resp, err := m.rt.ContainerStatus(ctx, c.ID)
+		seen, err := m.rt.inspect(ctx, c.ID)
 		if isNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if resp.GetStatus() == nil {
+		if seen == nil {
 			return nil, errors.New("container status is nil")
 		}
-		s := inspectedContainer(resp.Status)
+		s := inspectedContainer(seen)
 		s.PodSandboxID = c.PodSandboxID
-		s.User = m.shared.user(resp.Status.GetUser())
+		s.User = m.shared.user(seen.GetUser())
 		if s.State == kubecontainer.StateRunning && m.reportsResources(pod.ID) {
-			s.Resources = m.o.Node.reported(resp.Status.GetResources().GetLinux())
+			s.Resources = m.o.Node.reported(seen.GetResources().GetLinux())
 		}
 		if s.State == kubecontainer.StateExited {
-			m.addTerminationMessage(s, resp.Status)
+			m.addTerminationMessage(s, seen)
 		}
 		status.ContainerStatuses = append(status.ContainerStatuses, s)
 	}

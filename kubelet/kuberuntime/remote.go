@@ -14,6 +14,8 @@ import (
 // PullImage (upstream k8s.io/cri-client).
 type remote struct {
 	rt      RuntimeService
+	changes ChangeLister // nil if there is none
+	lean    LeanRuntime  // nil: rt gets and gives whole messages
 	im      ImageService
 	timeout time.Duration // below 0: none
 }
@@ -22,9 +24,7 @@ func within[T any](ctx context.Context, d time.Duration, call func(ctx context.C
 	if d <= 0 {
 		return call(ctx)
 	}
-	ctx, cancel := loop.WithTimeout(ctx, d)
-	defer cancel()
-	return call(ctx)
+	return loop.Within(ctx, d, call)
 }
 
 func (r *remote) do(ctx context.Context, d time.Duration, call func(ctx context.Context) error) error {
@@ -40,8 +40,13 @@ func (r *remote) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusRe
 	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.StatusResponse, error) { return r.rt.Status(ctx, verbose) })
 }
 
-func (r *remote) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
-	return within(ctx, 2*r.timeout, func(ctx context.Context) (string, error) { return r.rt.RunPodSandbox(ctx, config, handler) })
+func (r *remote) RunPodSandbox(ctx context.Context, config *sandboxConfig, handler string) (string, error) {
+	return within(ctx, 2*r.timeout, func(ctx context.Context) (string, error) {
+		if r.lean != nil {
+			return r.lean.RunPodSandboxOf(ctx, config, handler)
+		}
+		return r.rt.RunPodSandbox(ctx, config.Config(), handler)
+	})
 }
 
 func (r *remote) StopPodSandbox(ctx context.Context, id string) error {
@@ -52,9 +57,15 @@ func (r *remote) RemovePodSandbox(ctx context.Context, id string) error {
 	return r.do(ctx, r.timeout, func(ctx context.Context) error { return r.rt.RemovePodSandbox(ctx, id) })
 }
 
-func (r *remote) PodSandboxStatus(ctx context.Context, id string) (*runtimeapi.PodSandboxStatusResponse, error) {
-	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.PodSandboxStatusResponse, error) {
-		return r.rt.PodSandboxStatus(ctx, id, false)
+// PodSandboxStatus may lack labels and annotations. It is nil if the runtime
+// answers without one.
+func (r *remote) PodSandboxStatus(ctx context.Context, id string) (*runtimeapi.PodSandboxStatus, error) {
+	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.PodSandboxStatus, error) {
+		if r.lean != nil {
+			return r.lean.LeanPodSandboxStatus(ctx, id)
+		}
+		resp, err := r.rt.PodSandboxStatus(ctx, id, false)
+		return resp.GetStatus(), err
 	})
 }
 
@@ -62,9 +73,13 @@ func (r *remote) ListPodSandbox(ctx context.Context, f *runtimeapi.PodSandboxFil
 	return within(ctx, r.timeout, func(ctx context.Context) ([]*runtimeapi.PodSandbox, error) { return r.rt.ListPodSandbox(ctx, f) })
 }
 
-func (r *remote) CreateContainer(ctx context.Context, sandbox string, config *runtimeapi.ContainerConfig, sandboxConfig *runtimeapi.PodSandboxConfig) (string, error) {
+// CreateContainer takes a config without labels where the runtime is lean.
+func (r *remote) CreateContainer(ctx context.Context, id string, config *runtimeapi.ContainerConfig, sandbox *sandboxConfig) (string, error) {
 	return within(ctx, r.timeout, func(ctx context.Context) (string, error) {
-		return r.rt.CreateContainer(ctx, sandbox, config, sandboxConfig)
+		if r.lean != nil {
+			return r.lean.CreateContainerOf(ctx, id, config)
+		}
+		return r.rt.CreateContainer(ctx, id, config, sandbox.Config())
 	})
 }
 
@@ -94,6 +109,17 @@ func (r *remote) ContainerStatus(ctx context.Context, id string) (*runtimeapi.Co
 	})
 }
 
+// inspect is ContainerStatus, maybe without labels.
+func (r *remote) inspect(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
+	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.ContainerStatus, error) {
+		if r.lean != nil {
+			return r.lean.LeanContainerStatus(ctx, id)
+		}
+		resp, err := r.rt.ContainerStatus(ctx, id, false)
+		return resp.GetStatus(), err
+	})
+}
+
 func (r *remote) ListImages(ctx context.Context, f *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
 	return within(ctx, r.timeout, func(ctx context.Context) ([]*runtimeapi.Image, error) { return r.im.ListImages(ctx, f) })
 }
@@ -106,4 +132,25 @@ func (r *remote) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, v
 
 func (r *remote) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, config *runtimeapi.PodSandboxConfig) (string, error) {
 	return r.im.PullImage(ctx, image, auth, config)
+}
+
+// changedPods is what a ChangeLister returns.
+type changedPods[T any] struct {
+	pods  []*runtimeapi.PodSandboxMetadata
+	lists [][]T // what each has
+	all   bool
+}
+
+func (r *remote) ListPodSandboxChanges(ctx context.Context, podUID string) (changedPods[*runtimeapi.PodSandbox], error) {
+	return within(ctx, r.timeout, func(ctx context.Context) (c changedPods[*runtimeapi.PodSandbox], err error) {
+		c.pods, c.lists, c.all, err = r.changes.ListPodSandboxChanges(ctx, podUID)
+		return c, err
+	})
+}
+
+func (r *remote) ListContainersChanges(ctx context.Context, podUID string) (changedPods[*runtimeapi.Container], error) {
+	return within(ctx, r.timeout, func(ctx context.Context) (c changedPods[*runtimeapi.Container], err error) {
+		c.pods, c.lists, c.all, err = r.changes.ListContainersChanges(ctx, podUID)
+		return c, err
+	})
 }

@@ -2,6 +2,7 @@ package kuberuntime
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -142,10 +143,20 @@ func isNodeCritical(pod *v1.Pod) bool {
 	return pod.Spec.PriorityClassName == systemNodeCritical && kubetypes.IsCriticalPod(pod)
 }
 
-// cgroupParent is the name of the pod's cgroup.
-func (n *NodeConfig) cgroupParent(pod *v1.Pod) string {
-	if !n.CgroupsPerQOS {
+// podCgroups names the cgroups of the pods of a class.
+type podCgroups struct {
+	names cm.Names
+	class v1.PodQOSClass
+	none  bool // pods have no cgroups of their own
+}
+
+func (n *NodeConfig) podCgroups(class v1.PodQOSClass) podCgroups {
+	return podCgroups{cm.Names{Root: n.CgroupRoot, Systemd: n.SystemdCgroups}, class, !n.CgroupsPerQOS}
+}
+
+func (p *podCgroups) parent(uid types.UID) string {
+	if p.none {
 		return ""
 	}
-	return cm.Names{Root: n.CgroupRoot, Systemd: n.SystemdCgroups}.Pod(qos.Class(pod), pod.UID)
+	return p.names.Pod(p.class, uid)
 }

@@ -10,6 +10,7 @@ import (
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/network/dns"
+	"github.com/drydock-sim/drydock/kubelet/qos"
 )
 
 func networkMode(pod *v1.Pod) runtimeapi.NamespaceMode {
@@ -22,13 +23,13 @@ func networkMode(pod *v1.Pod) runtimeapi.NamespaceMode {
 // createPodSandbox makes the pod's log directory and runs a sandbox. It returns
 // the sandbox's ID and what the runtime was told of it, or an error with the
 // message of the sync's result.
-func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uint32) (id string, config *runtimeapi.PodSandboxConfig, message string, err error) {
+func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uint32) (id string, config *sandboxConfig, message string, err error) {
 	config, err = m.sandboxConfig(ctx, pod, attempt)
 	if err != nil {
 		return "", nil, fmt.Sprintf("Failed to generate sandbox config for pod %q: %v", kubecontainer.PodDesc(pod), err), err
 	}
 	if m.o.FS != nil {
-		if err := m.o.FS.MkdirAll(config.LogDirectory, 0o755); err != nil {
+		if err := m.o.FS.MkdirAll(config.LogDirectory(), 0o755); err != nil {
 			return "", nil, fmt.Sprintf("Failed to create log directory for pod %q: %v", kubecontainer.PodDesc(pod), err), err
 		}
 	}
@@ -44,31 +45,61 @@ func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uin
 }
 
 func (m *Manager) podLogDir(namespace, name, uid string) string {
-	return m.o.PodLogsDir + "/" + namespace + "_" + name + "_" + uid
+	return podLogDir(m.o.PodLogsDir, namespace, name, uid)
+}
+
+func podLogDir(logsDir, namespace, name, uid string) string {
+	return logsDir + "/" + namespace + "_" + name + "_" + uid
 }
 
 // sandboxConfig builds what RunPodSandbox, CreateContainer and PullImage are
 // told of the sandbox.
-func (m *Manager) sandboxConfig(ctx context.Context, pod *v1.Pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
-	linux, err := m.linuxSandboxConfig(ctx, pod)
+func (m *Manager) sandboxConfig(ctx context.Context, pod *v1.Pod, attempt uint32) (*sandboxConfig, error) {
+	template, err := m.sandboxTemplate(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
-	config := &runtimeapi.PodSandboxConfig{
-		Metadata:     &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: attempt},
-		Labels:       podLabels(pod),
-		Annotations:  pod.Annotations,
-		LogDirectory: m.podLogDir(pod.Namespace, pod.Name, string(pod.UID)),
-		DnsConfig:    m.dnsConfig(pod),
-		PortMappings: portMappings(pod),
-		Linux:        linux,
+	config := &sandboxConfig{
+		sandboxTemplate: template,
+		metadata:        runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: attempt},
+		labels:          pod.Labels,
+		annotations:     pod.Annotations,
+	}
+	if m.o.Annotator != nil {
+		config.annotator = m.o.Annotator(pod.UID)
 	}
 	if !pod.Spec.HostNetwork {
-		if config.Hostname, err = dns.KernelHostname(pod, m.o.Node.DNS.ClusterDomain); err != nil {
+		if config.hostname, err = dns.KernelHostname(pod, m.o.Node.DNS.ClusterDomain); err != nil {
 			return nil, err
 		}
 	}
 	return config, nil
+}
+
+func (m *Manager) sandboxTemplate(ctx context.Context, pod *v1.Pod) (*sandboxTemplate, error) {
+	security, err := m.sandboxSecurity(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	resources := m.sandboxResources(pod)
+	k := templateKey{&pod.Spec.Containers[0], m.dnsConfig(pod), security, resources, qos.Class(pod)}
+	own := len(pod.Spec.Overhead) > 0 || pod.Spec.SecurityContext != nil && len(pod.Spec.SecurityContext.Sysctls) > 0
+	if out, ok := m.shared.templates.get(k); ok && !own {
+		return out, nil
+	}
+	out := &sandboxTemplate{
+		shared: &runtimeapi.PodSandboxConfig{
+			DnsConfig:    k.dns,
+			PortMappings: portMappings(pod),
+			Linux:        m.linuxSandboxConfig(pod, security, resources),
+		},
+		logsDir: m.o.PodLogsDir,
+		cgroups: m.o.Node.podCgroups(k.class),
+	}
+	if !own {
+		m.shared.templates.put(k, out)
+	}
+	return out, nil
 }
 
 // portMappings are those of the regular containers. A repeated name, or a
@@ -113,30 +144,13 @@ func protocol(p v1.Protocol) runtimeapi.Protocol {
 	return runtimeapi.Protocol_TCP
 }
 
-func (m *Manager) linuxSandboxConfig(ctx context.Context, pod *v1.Pod) (*runtimeapi.LinuxPodSandboxConfig, error) {
-	sec, err := m.sandboxSecurity(ctx, pod)
-	if err != nil {
-		return nil, err
-	}
+// linuxSandboxConfig is without the cgroup parent.
+func (m *Manager) linuxSandboxConfig(pod *v1.Pod, security *runtimeapi.LinuxSandboxSecurityContext, resources *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxPodSandboxConfig {
 	out := &runtimeapi.LinuxPodSandboxConfig{
-		CgroupParent:    m.o.Node.cgroupParent(pod),
 		Sysctls:         m.shared.noSysctls,
-		SecurityContext: sec,
-		Resources:       m.shared.noResources,
+		SecurityContext: security,
+		Resources:       resources,
 		Overhead:        m.shared.noOverhead,
-	}
-	if hasResources(pod) {
-		k := podKeyOf(pod)
-		unlimited := m.o.Affinity != nil && m.o.Affinity.NoQuota(pod, "")
-		shared, ok := m.shared.pods.get(k)
-		if out.Resources = shared; !ok || unlimited {
-			out.Resources = m.o.Node.podResources(pod)
-		}
-		if unlimited {
-			out.Resources.CpuQuota = noQuota(out.Resources)
-		} else if !ok {
-			m.shared.pods.put(k, out.Resources)
-		}
 	}
 	if len(pod.Spec.Overhead) > 0 {
 		out.Overhead = m.o.Node.linuxResources(pod.Spec.Overhead, pod.Spec.Overhead) // request and limit
@@ -147,7 +161,26 @@ func (m *Manager) linuxSandboxConfig(ctx context.Context, pod *v1.Pod) (*runtime
 			out.Sysctls[strings.ReplaceAll(s.Name, "/", ".")] = s.Value
 		}
 	}
-	return out, nil
+	return out
+}
+
+// sandboxResources are those of the pod's cgroup.
+func (m *Manager) sandboxResources(pod *v1.Pod) *runtimeapi.LinuxContainerResources {
+	if !hasResources(pod) {
+		return m.shared.noResources
+	}
+	if m.o.Affinity != nil && m.o.Affinity.NoQuota(pod, "") {
+		out := m.o.Node.podResources(pod)
+		out.CpuQuota = noQuota(out)
+		return out
+	}
+	k := podKeyOf(pod)
+	out, ok := m.shared.pods.get(k)
+	if !ok {
+		out = m.o.Node.podResources(pod)
+		m.shared.pods.put(k, out)
+	}
+	return out
 }
 
 func (m *Manager) sandboxSecurity(ctx context.Context, pod *v1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, error) {

@@ -28,6 +28,9 @@ type shared struct {
 	images      memo[imageKey, *runtimeapi.ImageSpec]
 	annotations memo[annotationsKey, map[string]string]
 	pods        memo[podKey, *runtimeapi.LinuxContainerResources]
+	templates   memo[templateKey, *sandboxTemplate]
+	containers  memo[containerKey, *runtimeapi.ContainerConfig]
+	files       memo[filesKey, *runtimeapi.ContainerConfig]
 	users       [4]*v1.ContainerUser // the last few
 	nextUser    int
 }
@@ -133,17 +136,24 @@ func (s *shared) psc(pod *v1.Pod) *v1.PodSecurityContext {
 	return p
 }
 
-// memo remembers the last few values.
+// memo remembers the last few values, in an array no longer than it has to be:
+// most nodes have one or two.
 type memo[K comparable, V any] struct {
-	keys [4]K
-	vals [4]V
-	n    int
+	entries []memoEntry[K, V]
+	n       int // values put
 }
 
+type memoEntry[K comparable, V any] struct {
+	key K
+	val V
+}
+
+const memoEntries = 4
+
 func (m *memo[K, V]) get(k K) (V, bool) {
-	for i := range min(m.n, len(m.keys)) {
-		if m.keys[i] == k {
-			return m.vals[i], true
+	for i := range m.entries {
+		if m.entries[i].key == k {
+			return m.entries[i].val, true
 		}
 	}
 	var zero V
@@ -151,7 +161,11 @@ func (m *memo[K, V]) get(k K) (V, bool) {
 }
 
 func (m *memo[K, V]) put(k K, v V) {
-	m.keys[m.n%len(m.keys)], m.vals[m.n%len(m.keys)] = k, v
+	if e := (memoEntry[K, V]{k, v}); len(m.entries) < memoEntries {
+		m.entries = append(m.entries, e)
+	} else {
+		m.entries[m.n%memoEntries] = e
+	}
 	m.n++
 }
 

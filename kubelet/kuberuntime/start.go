@@ -7,7 +7,6 @@ import (
 
 	grpcstatus "google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/images"
@@ -19,7 +18,7 @@ type start struct {
 	c            *v1.Container
 	status       *kubecontainer.PodStatus
 	sandboxID    string
-	sandbox      *runtimeapi.PodSandboxConfig
+	sandbox      *sandboxConfig
 	pullSecrets  []v1.Secret
 	podIPs       []string
 	imageVolumes map[string]imageVolume
@@ -27,6 +26,7 @@ type start struct {
 
 	ref          *v1.ObjectReference
 	imageRef     string
+	logDir       string
 	restartCount int
 	targetID     string
 	containerID  string
@@ -39,13 +39,14 @@ type start struct {
 func (m *Manager) startContainer(ctx context.Context, s *start) (message string, err error) { //nolint:revive // as upstream
 	s.ref = kubecontainer.ContainerRef(s.pod, s.c)
 	s.imageRef, message, err = m.images.EnsureImageExists(ctx, images.Request{
-		Ref: s.ref, Pod: s.pod, Image: s.c.Image, Policy: s.c.ImagePullPolicy, PullSecrets: s.pullSecrets, SandboxConfig: s.sandbox,
+		Ref: s.ref, Pod: s.pod, Image: s.c.Image, Policy: s.c.ImagePullPolicy, PullSecrets: s.pullSecrets, Sandbox: s.sandbox,
 	})
 	if err != nil {
 		m.startFailed(s, "Error: "+err.Error())
 		return message, err
 	}
-	s.restartCount = m.restartCount(s.pod, s.c, s.status)
+	s.logDir = m.containerLogDir(s.pod, s.c)
+	s.restartCount = m.restartCount(s.logDir, s.c, s.status)
 	if s.target != "" {
 		t := s.status.FindContainerStatusByName(s.target)
 		if t == nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 )
@@ -21,7 +20,7 @@ type podSync struct {
 	backOff     *kubecontainer.Backoff
 	actions     podActions
 	sandboxID   string
-	config      *runtimeapi.PodSandboxConfig // of the present sandbox, made when first needed
+	config      *sandboxConfig // of the present sandbox, made when first needed
 	// imageVolumes is nil without any.
 	imageVolumes map[string]imageVolume
 	result       kubecontainer.PodSyncResult
@@ -148,20 +147,20 @@ func (s *podSync) createSandbox(ctx context.Context) bool {
 		m.event(kubecontainer.PodRef(s.pod), v1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))
 		return false
 	}
-	resp, err := m.rt.PodSandboxStatus(ctx, id)
+	status, err := m.rt.PodSandboxStatus(ctx, id)
 	if err != nil {
 		m.event(kubecontainer.PodRef(s.pod), v1.EventTypeWarning, "FailedPodSandBoxStatus", fmt.Sprintf("Unable to get pod sandbox status: %v", err))
 		s.result.SyncError = err
 		return false
 	}
-	if resp.GetStatus() == nil {
+	if status == nil {
 		s.result.SyncError = errors.New("pod sandbox status is nil")
 		return false
 	}
 	s.sandboxID, s.config = id, config
 	m.dnsConfig(s.pod) // upstream makes the config once more for the containers
 	if !s.pod.Spec.HostNetwork {
-		s.podIPs = sandboxIPs(resp.Status)
+		s.podIPs = sandboxIPs(status)
 	}
 	if m.o.SandboxReady != nil {
 		m.o.SandboxReady(s.pod)

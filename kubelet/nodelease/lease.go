@@ -38,9 +38,10 @@ type Client interface {
 
 // Renewer is a Client that renews a lease without a task: it is updated as it
 // was last answered, with another renew time. answer is called once, on the
-// manager's loop, or never if no answer comes.
+// manager's loop, or never if no answer comes. It is given the lease, or nil and
+// the new version of the one that was given, if nothing else has changed.
 type Renewer interface {
-	RenewLease(lease *coordinationv1.Lease, at time.Time, answer func(*coordinationv1.Lease, error))
+	RenewLease(lease *coordinationv1.Lease, at time.Time, answer func(updated *coordinationv1.Lease, version string, err error))
 }
 
 // Options configure a Manager.
@@ -63,8 +64,12 @@ type Options struct {
 // Manager renews one lease.
 type Manager struct {
 	opts Options
-	// latest is the lease as the API last returned it.
-	latest *coordinationv1.Lease
+	// latest is the lease as the API last returned it. If version is not "", it has
+	// been renewed since: at renewedAt (ns since the Unix epoch), which made it that
+	// version.
+	latest    *coordinationv1.Lease
+	version   string
+	renewedAt int64
 	// What every lease says, shared; it must not keep the manager alive.
 	holder   *string
 	duration *int32
@@ -73,8 +78,9 @@ type Manager struct {
 	renewer  Renewer
 	rounds   *loop.Rounds
 	deadline *loop.Timer
-	answer   func(*coordinationv1.Lease, error)
+	answer   func(*coordinationv1.Lease, string, error)
 	asked    bool
+	askedAt  int64
 	failures uint64
 	g        *loop.Group
 	// failed is why the round's first update, made without a task, failed.
@@ -103,7 +109,7 @@ func (m *Manager) Start(g *loop.Group) {
 	}
 	interval := time.Duration(float64(time.Duration(m.opts.DurationSeconds)*time.Second) * renewFraction)
 	m.g = g
-	m.deadline = g.NewTimer("node-lease timeout", func() { m.answered(nil, context.DeadlineExceeded) })
+	m.deadline = g.NewTimer("node-lease timeout", func() { m.answered(nil, "", context.DeadlineExceeded) })
 	m.rounds = g.UntilUnless("node-lease", interval, renewJitter, m.renew, m.sync)
 }
 
@@ -116,13 +122,13 @@ func (m *Manager) renew() bool {
 	}
 	if m.answer == nil {
 		n := m.failures
-		m.answer = func(l *coordinationv1.Lease, err error) {
+		m.answer = func(updated *coordinationv1.Lease, version string, err error) {
 			if n == m.failures && !m.g.Dead() { // else it comes too late
-				m.answered(l, err)
+				m.answered(updated, version, err)
 			}
 		}
 	}
-	m.asked = true
+	m.asked, m.askedAt = true, m.opts.Loop.UnixNano()
 	m.rounds.Hold()
 	m.deadline.Reset(m.opts.Timeout)
 	m.renewer.RenewLease(l, m.opts.Loop.Now(), m.answer)
@@ -130,7 +136,7 @@ func (m *Manager) renew() bool {
 }
 
 // answered ends a renewal; one that failed goes on as a task.
-func (m *Manager) answered(lease *coordinationv1.Lease, err error) {
+func (m *Manager) answered(updated *coordinationv1.Lease, version string, err error) {
 	m.asked = false
 	m.deadline.Stop()
 	if err != nil {
@@ -140,12 +146,28 @@ func (m *Manager) answered(lease *coordinationv1.Lease, err error) {
 		m.rounds.Run()
 		return
 	}
-	m.latest = lease
+	if updated != nil {
+		m.latest, m.version = updated, ""
+	} else {
+		m.version, m.renewedAt = version, m.askedAt
+	}
 	m.rounds.Done()
+}
+
+// catchUp makes latest what the renewals without a task have made of the lease.
+func (m *Manager) catchUp() {
+	if m.version == "" {
+		return
+	}
+	next := *m.latest
+	next.ResourceVersion = m.version
+	next.Spec.RenewTime = &metav1.MicroTime{Time: time.Unix(0, m.renewedAt).UTC().Truncate(time.Microsecond)}
+	m.latest, m.version = &next, ""
 }
 
 // sync is one round.
 func (m *Manager) sync(ctx context.Context) {
+	m.catchUp()
 	if m.latest != nil {
 		err := m.update(ctx, m.latest)
 		if err == nil {

@@ -3,6 +3,7 @@ package nodelease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,10 @@ type fakeAPI struct {
 	fail   map[string]error
 	hang   bool
 	closed int
+
+	versions int
+	// stored is the lease that was stored last; base is the one that was answered last.
+	stored, base *coordinationv1.Lease
 }
 
 func (f *fakeAPI) call(ctx context.Context, verb string) error {
@@ -70,8 +75,11 @@ func (f *fakeAPI) UpdateLease(ctx context.Context, lease *coordinationv1.Lease) 
 	if lease.ResourceVersion != f.lease.ResourceVersion {
 		return nil, apierrors.NewConflict(leases, lease.Name, errors.New("changed"))
 	}
-	f.lease = lease
-	return lease, nil
+	next := *lease
+	f.versions++
+	next.ResourceVersion = fmt.Sprint(f.versions)
+	f.lease, f.stored, f.base = &next, &next, &next
+	return &next, nil
 }
 
 func (f *fakeAPI) GetNode(ctx context.Context, name string) (*v1.Node, error) {
@@ -87,10 +95,22 @@ func (f *fakeAPI) GetNode(ctx context.Context, name string) (*v1.Node, error) {
 // quickAPI renews leases without a task.
 type quickAPI struct{ *fakeAPI }
 
-func (q quickAPI) RenewLease(lease *coordinationv1.Lease, at time.Time, answer func(*coordinationv1.Lease, error)) {
+func (q quickAPI) RenewLease(lease *coordinationv1.Lease, at time.Time, answer func(*coordinationv1.Lease, string, error)) {
 	next := *lease
 	next.Spec.RenewTime = &metav1.MicroTime{Time: at}
-	q.l.Root().Go("renewal", func(ctx context.Context) { answer(q.UpdateLease(ctx, &next)) })
+	known := lease == q.base && q.lease == q.stored && q.lease != nil
+	if known {
+		next.ResourceVersion = q.lease.ResourceVersion
+	}
+	q.l.Root().Go("renewal", func(ctx context.Context) {
+		updated, err := q.UpdateLease(ctx, &next)
+		if err == nil && known {
+			q.base = lease
+			answer(nil, updated.ResourceVersion, nil)
+			return
+		}
+		answer(updated, "", err)
+	})
 }
 
 // both runs a test with tasks for all requests, and without one for renewals.
@@ -229,7 +249,7 @@ func BenchmarkRenewal(b *testing.B) {
 func TestLateAnswer(t *testing.T) {
 	f := begin(t, func(f *fakeAPI) Client { return quickAPI{f} })
 	f.run(t, 5*time.Second)
-	var late func(*coordinationv1.Lease, error)
+	var late func(*coordinationv1.Lease, string, error)
 	m := New(Options{Loop: f.l, NodeName: "n", Client: lateAPI{f, &late}})
 	m.Start(f.l.NewGroup("kubelet"))
 	f.run(t, 30*time.Second)
@@ -241,7 +261,7 @@ func TestLateAnswer(t *testing.T) {
 	for m.asked == false {
 		f.run(t, time.Second)
 	}
-	first(&coordinationv1.Lease{}, nil)
+	first(&coordinationv1.Lease{}, "", nil)
 	if !m.asked || m.latest == before && before == nil || len(m.latest.Name) == 0 {
 		t.Errorf("a late answer ended a renewal: %v", m.latest)
 	}
@@ -250,11 +270,31 @@ func TestLateAnswer(t *testing.T) {
 // lateAPI keeps the answers of renewals.
 type lateAPI struct {
 	*fakeAPI
-	answer *func(*coordinationv1.Lease, error)
+	answer *func(*coordinationv1.Lease, string, error)
 }
 
-func (a lateAPI) RenewLease(_ *coordinationv1.Lease, _ time.Time, answer func(*coordinationv1.Lease, error)) {
+func (a lateAPI) RenewLease(_ *coordinationv1.Lease, _ time.Time, answer func(*coordinationv1.Lease, string, error)) {
 	if *a.answer == nil {
 		*a.answer = answer
+	}
+}
+
+// A renewal that fails goes on from the version that those before it have made,
+// though only that was answered: it meets no conflict.
+func TestFailureAfterRenewals(t *testing.T) {
+	f := begin(t, func(f *fakeAPI) Client { return quickAPI{f} })
+	f.run(t, time.Minute)
+	if f.versions < 4 || f.base == f.stored {
+		t.Fatalf("%d versions; the last was answered in full: %v", f.versions, f.base == f.stored)
+	}
+	f.fail = map[string]error{"put": apierrors.NewInternalError(errors.New("down"))}
+	for f.calls = nil; len(f.calls) == 0; {
+		f.run(t, time.Millisecond/2)
+	}
+	f.run(t, 3*time.Millisecond/4)
+	f.fail = nil // only the first try has failed
+	was := f.versions
+	if got := f.run(t, 5*time.Second); got != "" || f.versions != was+1 {
+		t.Errorf("calls %q, %d versions after %d: want the put that was under way to succeed", got, f.versions, was)
 	}
 }

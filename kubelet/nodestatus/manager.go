@@ -113,6 +113,8 @@ type Options struct {
 	Client   Client
 	Recorder Recorder
 	NodeName string
+	// Ref is the object of the node's events; nil means NodeRef(NodeName).
+	Ref *v1.ObjectReference
 	// Hostname is the value of the hostname label; "" means NodeName.
 	Hostname string
 	// Register is registerNode; RegisterTaints, Labels (--node-labels) and
@@ -121,8 +123,8 @@ type Options struct {
 	RegisterTaints []v1.Taint
 	Labels         map[string]string
 	ProviderID     string
-	// ControllerAttachDetach is enableControllerAttachDetach.
-	ControllerAttachDetach bool
+	// Annotations are what the function of that name returns. Shared.
+	Annotations map[string]string
 	// UpdateFrequency and ReportFrequency are nodeStatusUpdateFrequency (10s)
 	// and nodeStatusReportFrequency (5m).
 	UpdateFrequency, ReportFrequency time.Duration
@@ -147,7 +149,6 @@ type Options struct {
 // Manager keeps one node's status in the API.
 type Manager struct {
 	opts Options
-	ref  *v1.ObjectReference
 	g    *loop.Group
 	// lock is held by one sync or fast update at a time.
 	lock       *loop.Semaphore
@@ -188,11 +189,10 @@ func New(opts Options) *Manager {
 	if opts.Timeout == 0 {
 		opts.Timeout = defaultTimeout
 	}
-	return &Manager{
-		opts: opts,
-		ref:  NodeRef(opts.NodeName),
-		lock: loop.NewSemaphore(1),
+	if opts.Ref == nil {
+		opts.Ref = NodeRef(opts.NodeName)
 	}
+	return &Manager{opts: opts, lock: loop.NewSemaphore(1)}
 }
 
 // NodeRef is the object of node events: a node without a UID.
@@ -272,7 +272,7 @@ func (m *Manager) tick() {
 		}
 		return
 	}
-	m.g.Go("node-status", func(ctx context.Context) {
+	m.g.Start("node-status", func(ctx context.Context) {
 		m.Sync(ctx)
 		m.again()
 	})
@@ -343,7 +343,8 @@ func (m *Manager) tryUpdate(ctx context.Context, try int) error {
 		return fmt.Errorf("error getting node %q: node %q not found", m.opts.NodeName, m.opts.NodeName)
 	}
 	m.isSettled = false
-	next, changed := m.compute(ctx, node)
+	var next v1.Node // on the stack: most of the time it is not sent
+	changed := m.compute(ctx, node, &next)
 	if !changed && !m.expired() {
 		if in, ok := m.inputs(); ok && in.node == node {
 			m.settled, m.isSettled = in, true
@@ -359,9 +360,9 @@ func (m *Manager) tryUpdate(ctx context.Context, try int) error {
 	return m.patch(ctx, node, next)
 }
 
-func (m *Manager) patch(ctx context.Context, base, node *v1.Node) error {
+func (m *Manager) patch(ctx context.Context, base *v1.Node, node v1.Node) error {
 	_, err := request(ctx, m, func(ctx context.Context) (*v1.Node, error) {
-		return m.opts.Client.PatchNode(ctx, m.opts.NodeName, base, node)
+		return m.opts.Client.PatchNode(ctx, m.opts.NodeName, base, &node)
 	})
 	if err != nil {
 		return err
@@ -407,8 +408,8 @@ func (m *Manager) fastOnce(ctx context.Context) bool {
 		return true
 	}
 	m.updateRuntimeUp(ctx)
-	next, changed := m.compute(ctx, node)
-	if !changed {
+	var next v1.Node
+	if !m.compute(ctx, node, &next) {
 		return false
 	}
 	if ready := findCondition(next.Status.Conditions, v1.NodeReady); ready == nil || ready.Status != v1.ConditionTrue {
@@ -495,7 +496,7 @@ func request[T any](ctx context.Context, m *Manager, fn func(ctx context.Context
 
 func (m *Manager) event(eventtype, reason, message string) {
 	if m.opts.Recorder != nil {
-		m.opts.Recorder.Event(m.ref, eventtype, reason, message)
+		m.opts.Recorder.Event(m.opts.Ref, eventtype, reason, message)
 	}
 }
 

@@ -113,7 +113,7 @@ func newWorld(t testing.TB) *world {
 	less := v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("7Gi"), "pods": resource.MustParse("110"), "ephemeral-storage": resource.MustParse("90Gi")}
 	w.resources = &Resources{Capacity: list, Allocatable: less}
 	w.opts = Options{
-		Loop: l, Client: w, Recorder: w, NodeName: "n", Register: true, ControllerAttachDetach: true, Port: 10250,
+		Loop: l, Client: w, Recorder: w, NodeName: "n", Register: true, Annotations: Annotations(true), Port: 10250,
 		RuntimeName: "containerd", KubeletVersion: "v1.36.3", Labels: map[string]string{"zone": "a"}, DeclaredFeatures: []string{"F"},
 		Sources: Sources{
 			Addresses: func(context.Context) ([]v1.NodeAddress, error) {

@@ -13,6 +13,15 @@ import (
 // attachDetachAnnotation says that the control plane attaches volumes.
 const attachDetachAnnotation = "volumes.kubernetes.io/controller-managed-attach-detach"
 
+// Annotations returns those of a new node: all that says that the control plane
+// attaches volumes (enableControllerAttachDetach).
+func Annotations(controllerAttachDetach bool) map[string]string {
+	if !controllerAttachDetach {
+		return nil
+	}
+	return map[string]string{attachDetachAnnotation: "true"}
+}
+
 // InitialNode builds the node as it is registered, with all of its status; so
 // it emits the events of new conditions (upstream Kubelet.initialNode).
 func (m *Manager) InitialNode(ctx context.Context) *v1.Node {
@@ -27,10 +36,8 @@ func (m *Manager) InitialNode(ctx context.Context) *v1.Node {
 		labelBetaArch:      arch,
 	}
 	maps.Copy(node.Labels, m.opts.Labels)
-	if m.opts.ControllerAttachDetach {
-		node.Annotations = map[string]string{attachDetachAnnotation: "true"}
-	}
-	node.Spec.Taints = append([]v1.Taint(nil), m.opts.RegisterTaints...)
+	node.Annotations = m.opts.Annotations
+	node.Spec.Taints = m.opts.RegisterTaints
 	node.Spec.ProviderID = m.opts.ProviderID
 	m.set(ctx, node)
 	return node

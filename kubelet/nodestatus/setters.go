@@ -20,20 +20,20 @@ import (
 // maxNamesPerImage bounds the names of one image in the status.
 const maxNamesPerImage = 5
 
-// compute returns the node as it should be, a copy that shares what did not
-// change, and whether that is to be sent.
-func (m *Manager) compute(ctx context.Context, node *v1.Node) (*v1.Node, bool) {
-	next := *node
+// compute makes next the node as it should be, which shares what did not change,
+// and tells whether that is to be sent.
+func (m *Manager) compute(ctx context.Context, node, next *v1.Node) bool {
+	*next = *node
 	changed := m.podCIDR(ctx, node)
 	os, arch := m.platform()
 	for _, l := range [...][2]string{{v1.LabelOSStable, os}, {v1.LabelArchStable, arch}} {
 		if next.Labels[l[0]] != l[1] {
-			setLabel(&next, l[0], l[1])
+			setLabel(next, l[0], l[1])
 			changed = true
 		}
 	}
-	m.set(ctx, &next)
-	return &next, changed || statusChanged(&node.Status, &next.Status)
+	m.set(ctx, next)
+	return changed || statusChanged(&node.Status, &next.Status)
 }
 
 // setLabel sets a label in a copy of the node's map.
@@ -79,7 +79,7 @@ func (m *Manager) set(ctx context.Context, node *v1.Node) {
 		st.Features = s.Features()
 	}
 	now := metav1.NewTime(m.opts.Loop.Now().Truncate(time.Second))
-	st.Conditions = append(make([]v1.NodeCondition, 0, len(st.Conditions)+4), st.Conditions...)
+	st.Conditions = append(make([]v1.NodeCondition, 0, max(len(st.Conditions), len(pressures)+1)), st.Conditions...)
 	for i := range pressures {
 		m.setPressure(st, &pressures[i], now)
 	}
@@ -137,10 +137,14 @@ func (m *Manager) setMachine(node *v1.Node) {
 	st.Allocatable = allocatable(st.Capacity, r.Allocatable, st.Allocatable)
 }
 
-// overlay returns base with what over says; base itself if that adds nothing.
+// overlay returns base with what over says: base itself if that adds nothing,
+// over itself if that says all.
 func overlay(base, over v1.ResourceList) v1.ResourceList {
 	if contains(base, over) {
 		return base
+	}
+	if covers(over, base) {
+		return over
 	}
 	out := make(v1.ResourceList, len(base)+len(over))
 	maps.Copy(out, base)
@@ -158,15 +162,34 @@ func contains(base, over v1.ResourceList) bool {
 	return true
 }
 
+// covers tells whether over has an entry for each of base.
+func covers(over, base v1.ResourceList) bool {
+	for k := range base { //drydock:unordered compares sets
+		if _, ok := over[k]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // allocatable returns what pods may use: own, and all of what else there is
 // capacity of, that is, extended resources of others. It returns old if that
 // says so.
 func allocatable(capacity, own, old v1.ResourceList) v1.ResourceList {
-	want := overlay(capacity, own)
-	if len(want) == len(old) && contains(old, want) {
+	n := len(own)
+	same := contains(old, own)
+	for k, v := range capacity { //drydock:unordered compares sets
+		if _, ok := own[k]; ok {
+			continue
+		}
+		n++
+		have, ok := old[k]
+		same = same && ok && have.Cmp(v) == 0
+	}
+	if same && n == len(old) {
 		return old
 	}
-	return want
+	return overlay(capacity, own)
 }
 
 func (m *Manager) setVersions(ctx context.Context, node *v1.Node) {
@@ -347,12 +370,24 @@ func statusChanged(a, b *v1.NodeStatus) bool {
 			return true
 		}
 	}
-	x, y := *a, *b
-	x.Conditions, y.Conditions = nil, nil
-	if p, n := identity(x.Images); n == len(y.Images) && n > 0 && p == &y.Images[0] {
-		x.Images, y.Images = nil, nil
-	}
-	return !apiequality.Semantic.DeepEqual(&x, &y)
+	return a.Phase != b.Phase || a.DaemonEndpoints != b.DaemonEndpoints ||
+		!sameResources(a.Capacity, b.Capacity) || !sameResources(a.Allocatable, b.Allocatable) ||
+		!slices.Equal(a.Addresses, b.Addresses) || !slices.Equal(a.VolumesInUse, b.VolumesInUse) ||
+		!slices.Equal(a.VolumesAttached, b.VolumesAttached) || !slices.Equal(a.DeclaredFeatures, b.DeclaredFeatures) ||
+		!sameDeep(a.NodeInfo, b.NodeInfo) || !sameDeep(a.Config, b.Config) || !sameDeep(a.Features, b.Features) ||
+		!sameLists(a.Images, b.Images) || !sameLists(a.RuntimeHandlers, b.RuntimeHandlers)
+}
+
+func sameResources(a, b v1.ResourceList) bool { return len(a) == len(b) && contains(a, b) }
+
+// sameDeep compares what mostly is the same pointers.
+func sameDeep[T comparable](a, b T) bool { return a == b || apiequality.Semantic.DeepEqual(a, b) }
+
+// sameLists compares lists that mostly are the same memory.
+func sameLists[T any](a, b []T) bool {
+	p, n := identity(a)
+	q, k := identity(b)
+	return p == q && n == k || apiequality.Semantic.DeepEqual(a, b)
 }
 
 func findCondition(list []v1.NodeCondition, t v1.NodeConditionType) *v1.NodeCondition {

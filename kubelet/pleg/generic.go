@@ -17,9 +17,10 @@ import (
 
 // Runtime is what the PLEG needs of the runtime manager.
 type Runtime interface {
-	// GetPods lists the runtime's pods; all says whether also what is not
-	// running.
-	GetPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error)
+	// ListPods lists the runtime's pods by UID; all asks also for what is not
+	// running. What it returns is shared; the same pointer is a pod that is as it
+	// was.
+	ListPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error)
 	// GetPod lists one pod: nil without an error if the runtime has none.
 	GetPod(ctx context.Context, uid types.UID) (*kubecontainer.Pod, error)
 	GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*kubecontainer.PodStatus, error)
@@ -261,7 +262,7 @@ func (p *Generic) unpark() {
 // then requests in the order of their arrival.
 func (p *Generic) work() {
 	p.busy = true
-	p.g.Go("pleg", func(ctx context.Context) {
+	p.g.Start("pleg", func(ctx context.Context) {
 		defer func() { p.busy = false }()
 		for {
 			if p.due {
@@ -295,7 +296,7 @@ func (p *Generic) relist(ctx context.Context) {
 		generation = p.o.Generation.Generation()
 	}
 	p.generation = 0
-	listed, err := p.o.Runtime.GetPods(ctx, true)
+	listed, err := p.o.Runtime.ListPods(ctx, true)
 	if err != nil {
 		p.o.Log("pleg: unable to retrieve pods: %v", err)
 		return
@@ -303,25 +304,9 @@ func (p *Generic) relist(ctx context.Context) {
 	p.lastRelist = start
 	again := p.reinspec // what is asked for from here on is for the next relist
 	p.reinspec = nil
-	slices.SortFunc(listed, byUID)
-	was := p.pods
-	next := make([]*kubecontainer.Pod, 0, len(listed))
-	for len(was)+len(listed) > 0 {
-		var o, n *kubecontainer.Pod
-		switch {
-		case len(was) == 0 || len(listed) > 0 && listed[0].ID < was[0].ID:
-			n, listed = listed[0], listed[1:]
-		case len(listed) == 0 || was[0].ID < listed[0].ID:
-			o, was = was[0], was[1:]
-		default:
-			o, was = was[0], was[1:]
-			n, listed = listed[0], listed[1:]
-		}
-		if kept := p.reconcile(ctx, o, n, slices.Contains(again, podID(o, n))); kept != nil {
-			next = append(next, kept)
-		}
+	for _, c := range p.changes(listed, again) {
+		p.keep(podID(c.was, c.is), p.reconcile(ctx, start, c))
 	}
-	p.pods = next
 	p.forgetUnseen(again)
 	// A pod whose inspection failed is marked, so the next relist is made.
 	p.generation = generation
@@ -342,7 +327,55 @@ func (p *Generic) forgetUnseen(uids []types.UID) {
 	}
 }
 
-func byUID(a, b *kubecontainer.Pod) int { return cmp.Compare(a.ID, b.ID) }
+// change is a pod that a listing shows otherwise than the picture kept of it,
+// either of which may be nil, or that is to be inspected again all the same.
+type change struct {
+	was, is *kubecontainer.Pod
+	again   bool
+}
+
+// changes compares a listing with the pictures, by UID.
+func (p *Generic) changes(listed []*kubecontainer.Pod, again []types.UID) []change {
+	var out []change
+	for was := p.pods; len(was)+len(listed) > 0; {
+		var c change
+		switch {
+		case len(was) > 0 && len(listed) > 0 && was[0] == listed[0]: // nothing new, for next to nothing
+			c.was, c.is = was[0], was[0]
+		case len(was) == 0 || len(listed) > 0 && listed[0].ID < was[0].ID:
+			c.is = listed[0]
+		case len(listed) == 0 || was[0].ID < listed[0].ID:
+			c.was = was[0]
+		default:
+			c.was, c.is = was[0], listed[0]
+		}
+		if c.was != nil {
+			was = was[1:]
+		}
+		if c.is != nil {
+			listed = listed[1:]
+		}
+		c.again = len(again) > 0 && slices.Contains(again, podID(c.was, c.is))
+		if c.was != c.is || c.again {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// keep makes a picture the one to compare the next listing with; nil: there is
+// none.
+func (p *Generic) keep(uid types.UID, pod *kubecontainer.Pod) {
+	i, known := p.find(uid)
+	switch {
+	case known && pod == nil:
+		p.pods = slices.Delete(p.pods, i, i+1)
+	case known:
+		p.pods[i] = pod
+	case pod != nil:
+		p.pods = slices.Insert(p.pods, i, pod)
+	}
+}
 
 // relistPod lists and reconciles one pod.
 func (p *Generic) relistPod(ctx context.Context, r request) {
@@ -355,6 +388,7 @@ func (p *Generic) relistPod(ctx context.Context, r request) {
 		}
 		return
 	}
+	at := p.o.Loop.Now()
 	pod, err := p.o.Runtime.GetPod(ctx, r.uid)
 	if err != nil {
 		p.o.Log("pleg: unable to retrieve pod %s: %v", r.uid, err)
@@ -363,41 +397,38 @@ func (p *Generic) relistPod(ctx context.Context, r request) {
 	if pod.IsEmpty() {
 		return
 	}
-	i, known := p.find(r.uid)
-	var was *kubecontainer.Pod
-	if known {
-		was = p.pods[i]
+	c := change{is: pod}
+	if i, known := p.find(r.uid); known {
+		c.was = p.pods[i]
 	}
-	kept := p.reconcile(ctx, was, pod, p.takeReinspect(r.uid))
-	switch {
-	case kept == nil:
-	case known:
-		p.pods[i] = kept
-	default:
-		p.pods = slices.Insert(p.pods, i, kept)
-	}
-	p.o.Cache.SetObservedTime(r.uid, pod.Timestamp)
+	c.again = p.takeReinspect(r.uid)
+	p.keep(r.uid, p.reconcile(ctx, at, c))
+	p.o.Cache.SetObservedTime(r.uid, at)
 }
 
 func (p *Generic) find(uid types.UID) (int, bool) {
 	return slices.BinarySearchFunc(p.pods, uid, func(o *kubecontainer.Pod, uid types.UID) int { return cmp.Compare(o.ID, uid) })
 }
 
-// reconcile compares two pictures of a pod, one of which may be nil, inspects
-// it if that shows something new or is asked for again, sends events and
-// returns the picture to keep.
-func (p *Generic) reconcile(ctx context.Context, was, is *kubecontainer.Pod, again bool) *kubecontainer.Pod {
+// reconcile inspects a pod if the listing that began at that time shows something
+// new of it, or if that is asked for again, sends events and returns the picture
+// to keep.
+func (p *Generic) reconcile(ctx context.Context, at time.Time, c change) *kubecontainer.Pod {
+	was, is := c.was, c.is
 	uid := podID(was, is)
-	events := computeEvents(uid, was, is)
-	if len(events) == 0 && !again {
-		if was == nil { // nothing in it
+	var events []*PodLifecycleEvent
+	if was != is {
+		events = computeEvents(uid, was, is)
+	}
+	if len(events) == 0 && !c.again {
+		if is.IsEmpty() {
 			return nil
 		}
-		return was
+		return is
 	}
 	if is == nil {
 		p.o.Cache.Delete(uid)
-	} else if err := p.inspect(ctx, is); err != nil {
+	} else if err := p.inspect(ctx, is, at); err != nil {
 		p.o.Log("pleg: unable to inspect pod %s/%s: %v", is.Namespace, is.Name, err)
 		p.RequestReinspect(uid)
 		return was
@@ -433,8 +464,9 @@ func (p *Generic) takeReinspect(uid types.UID) bool {
 	return true
 }
 
-// inspect puts the pod's status, or the error, into the cache.
-func (p *Generic) inspect(ctx context.Context, pod *kubecontainer.Pod) error {
+// inspect puts the status of a pod that was listed at that time, or the error, into
+// the cache.
+func (p *Generic) inspect(ctx context.Context, pod *kubecontainer.Pod, at time.Time) error {
 	status, err := p.o.Runtime.GetPodStatus(ctx, pod)
 	if err == nil && len(status.IPs) == 0 && !hasReadySandbox(status) {
 		// What a stopped pod's IPs were stays known.
@@ -442,7 +474,7 @@ func (p *Generic) inspect(ctx context.Context, pod *kubecontainer.Pod) error {
 			status.IPs = cached.IPs
 		}
 	}
-	p.o.Cache.Set(pod.ID, status, err, pod.Timestamp)
+	p.o.Cache.Set(pod.ID, status, err, at)
 	return err
 }
 

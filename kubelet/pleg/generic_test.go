@@ -1,10 +1,12 @@
 package pleg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,10 +113,10 @@ func (f *fakeRuntime) pod(uid types.UID) *kubecontainer.Pod {
 	if !ok {
 		return nil
 	}
-	return &kubecontainer.Pod{ID: uid, Timestamp: f.l.Now(), Containers: []*kubecontainer.Container{{ID: string(uid) + "-c", State: s}}}
+	return &kubecontainer.Pod{ID: uid, Containers: []*kubecontainer.Container{{ID: string(uid) + "-c", State: s}}}
 }
 
-func (f *fakeRuntime) GetPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error) {
+func (f *fakeRuntime) ListPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error) {
 	f.note("list")
 	var out []*kubecontainer.Pod
 	for _, uid := range f.order {
@@ -122,6 +124,7 @@ func (f *fakeRuntime) GetPods(ctx context.Context, all bool) ([]*kubecontainer.P
 			out = append(out, p)
 		}
 	}
+	slices.SortFunc(out, func(a, b *kubecontainer.Pod) int { return cmp.Compare(a.ID, b.ID) })
 	return out, errors.Join(f.l.Sleep(ctx, f.latency), f.listErr)
 }
 
@@ -136,7 +139,7 @@ func (f *fakeRuntime) GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) 
 	if err := errors.Join(f.l.Yield(ctx), f.inspectErr); err != nil {
 		return nil, err
 	}
-	s := &kubecontainer.PodStatus{ID: pod.ID, TimeStamp: pod.Timestamp, SandboxStatuses: []*runtimeapi.PodSandboxStatus{{State: runtimeapi.PodSandboxState_SANDBOX_NOTREADY}}}
+	s := &kubecontainer.PodStatus{ID: pod.ID, SandboxStatuses: []*runtimeapi.PodSandboxStatus{{State: runtimeapi.PodSandboxState_SANDBOX_NOTREADY}}}
 	if !f.noIP {
 		s.IPs = []string{"10.0.0.1"}
 	}

@@ -17,11 +17,11 @@ type name = types.NamespacedName
 
 func fullName(pod *v1.Pod) name { return name{Namespace: pod.Namespace, Name: pod.Name} }
 
-// Manager indexes pods by UID and by full name, and knows which mirror pod
-// belongs to which static pod. The pods are shared and never written to.
+// Manager indexes pods by UID, static and mirror pods also by full name, and
+// knows which mirror pod belongs to which static pod. The pods are shared and never written to.
 type Manager struct {
 	byUID        map[types.UID]*v1.Pod
-	byName       map[name]*v1.Pod
+	staticByName map[name]*v1.Pod
 	mirrorByUID  map[types.UID]*v1.Pod
 	mirrorByName map[name]*v1.Pod
 	// translation maps the UID of a mirror pod to that of its static pod.
@@ -36,7 +36,7 @@ type Manager struct {
 // NewManager returns a Manager without pods.
 func NewManager() *Manager {
 	return &Manager{
-		byUID: map[types.UID]*v1.Pod{}, byName: map[name]*v1.Pod{},
+		byUID: map[types.UID]*v1.Pod{}, staticByName: map[name]*v1.Pod{},
 		mirrorByUID: map[types.UID]*v1.Pod{}, mirrorByName: map[name]*v1.Pod{},
 		translation: map[types.UID]types.UID{}, mirrorOf: map[types.UID]types.UID{},
 	}
@@ -62,14 +62,17 @@ func (m *Manager) UpdatePod(pod *v1.Pod) {
 	if kubetypes.IsMirrorPod(pod) {
 		m.mirrorByUID[pod.UID] = pod
 		m.mirrorByName[n] = pod
-		if p, ok := m.byName[n]; ok {
+		if p, ok := m.staticByName[n]; ok {
 			m.translate(pod.UID, p.UID)
 		}
 		return
 	}
 	m.sorted = nil
 	m.byUID[pod.UID] = pod
-	m.byName[n] = pod
+	if _, taken := m.staticByName[n]; !taken && !kubetypes.IsStaticPod(pod) {
+		return
+	}
+	m.staticByName[n] = pod
 	if mirror, ok := m.mirrorByName[n]; ok {
 		m.translate(mirror.UID, pod.UID)
 	}
@@ -99,7 +102,7 @@ func (m *Manager) RemovePod(pod *v1.Pod) {
 	}
 	m.sorted = nil
 	delete(m.byUID, pod.UID)
-	delete(m.byName, n)
+	delete(m.staticByName, n)
 }
 
 // Len returns the number of pods that are no mirrors.
@@ -126,7 +129,7 @@ func (m *Manager) GetPodsAndMirrorPods() (pods, mirrors, orphaned []*v1.Pod) {
 	}
 	config.SortPods(mirrors)
 	for _, p := range mirrors {
-		if _, ok := m.byName[fullName(p)]; !ok {
+		if _, ok := m.staticByName[fullName(p)]; !ok {
 			orphaned = append(orphaned, p)
 		}
 	}
@@ -154,15 +157,9 @@ func (m *Manager) GetPodByUID(uid types.UID) (*v1.Pod, bool) {
 	return p, ok
 }
 
-// GetPodByName returns the pod (no mirror) of that name.
-func (m *Manager) GetPodByName(namespace, podName string) (*v1.Pod, bool) {
-	p, ok := m.byName[name{Namespace: namespace, Name: podName}]
-	return p, ok
-}
-
 // GetPodByMirrorPod returns the static pod of a mirror pod.
 func (m *Manager) GetPodByMirrorPod(mirror *v1.Pod) (*v1.Pod, bool) {
-	p, ok := m.byName[fullName(mirror)]
+	p, ok := m.staticByName[fullName(mirror)]
 	return p, ok
 }
 
@@ -176,7 +173,7 @@ func (m *Manager) GetMirrorPodByPod(pod *v1.Pod) (*v1.Pod, bool) {
 // wasMirror says which was given. For any other pod the mirror is nil.
 func (m *Manager) GetPodAndMirrorPod(p *v1.Pod) (pod, mirror *v1.Pod, wasMirror bool) {
 	if kubetypes.IsMirrorPod(p) {
-		return m.byName[fullName(p)], p, true
+		return m.staticByName[fullName(p)], p, true
 	}
 	return p, m.mirrorByName[fullName(p)], false
 }

@@ -53,18 +53,18 @@ func TestMirrorTranslation(t *testing.T) {
 
 func TestSameNameOtherUID(t *testing.T) {
 	m := NewManager()
-	old, next := named("a", "1", nil), named("a", "2", nil)
+	old, next, mirror := named("a", "1", fromFile), named("a", "2", fromFile), named("a", "3", mirrored)
 	m.AddPod(old)
 	gen := m.Generation()
 	m.AddPod(next)
 	if m.Generation() == gen || m.Len() != 2 {
 		t.Error("both are known by UID")
 	}
-	if p, _ := m.GetPodByName("default", "a"); p != next {
+	if p, _ := m.GetPodByMirrorPod(mirror); p != next {
 		t.Error("the name belongs to the newer one")
 	}
 	m.RemovePod(old)
-	if _, ok := m.GetPodByName("default", "a"); ok {
+	if _, ok := m.GetPodByMirrorPod(mirror); ok {
 		t.Error("removing one forgets the name")
 	}
 	if pods := m.GetPods(); len(pods) != 1 || pods[0] != next {

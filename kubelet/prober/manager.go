@@ -158,6 +158,15 @@ func (m *Manager) Cancel(uid types.UID) {
 	}
 }
 
+// ReplacePod takes over the next version of a pod's object, which wants the same.
+func (m *Manager) ReplacePod(old, pod *v1.Pod) {
+	for _, w := range m.pods[pod.UID] {
+		if w.pod == old {
+			w.pod = pod
+		}
+	}
+}
+
 // RemovePod stops all workers of a pod.
 func (m *Manager) RemovePod(pod *v1.Pod) { m.removeUID(pod.UID) }
 

@@ -67,7 +67,7 @@ func (w *worker) later(took time.Duration, o outcome) {
 
 // task runs a probe that takes a task.
 func (w *worker) task(fn func(ctx context.Context) outcome) {
-	w.m.o.Group.Go("probe/"+w.pod.Namespace+"/"+w.pod.Name, func(ctx context.Context) {
+	w.m.o.Group.Start("probe/"+w.pod.Namespace+"/"+w.pod.Name, func(ctx context.Context) {
 		w.finish(fn(ctx))
 	})
 }
@@ -78,7 +78,7 @@ func (w *worker) runExec(command []string, timeout time.Duration) {
 		return
 	}
 	id := w.containerID
-	w.m.o.Group.Go("probe/"+w.pod.Namespace+"/"+w.pod.Name, func(ctx context.Context) {
+	w.m.o.Group.Start("probe/"+w.pod.Namespace+"/"+w.pod.Name, func(ctx context.Context) {
 		ctx, cancel := loop.WithCancel(ctx)
 		defer cancel()
 		if w.cancelled {

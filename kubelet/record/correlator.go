@@ -1,6 +1,7 @@
 package record
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,20 +29,23 @@ type correlator struct {
 	aggregates lru[aggregate]
 	logs       lru[eventLog]
 	spam       lru[bucket]
+	// more are the second message and those after it of aggregates that have so
+	// many, as hashes.
+	more map[key][]uint64
 }
 
-// aggregate remembers the messages of similar events, as hashes.
+// aggregate remembers similar events and the hash of their first message: most
+// have no other.
 type aggregate struct {
 	last  int64 // ns
 	first uint64
-	more  []uint64
 }
 
 // eventLog remembers an event that was sent. Its name is that of its object
 // and the stamp.
 type eventLog struct {
-	first int64 // firstTimestamp, ns
 	stamp int64
+	first uint32 // firstTimestamp, s since the Unix epoch
 	count int32
 }
 
@@ -71,33 +75,39 @@ func eventName(object string, stamp int64) string {
 // with stamp, to what is to be sent; false means that nothing is. A count
 // above 1 means that an event of that name was sent before. now is in ns.
 func (c *correlator) correlate(ev *v1.Event, stamp, now int64) bool {
-	k, stamp := c.aggregate(ev, stamp, now)
+	keys := keysOf(ev)
+	k, stamp := c.aggregate(ev, keys, stamp, now)
 	c.observe(ev, k, stamp)
-	return c.accept(spamKey(ev), now)
+	return c.accept(keys.source, now)
 }
 
 // aggregate is EventAggregator.EventAggregate: it returns the key to count ev
 // under and the stamp in its name.
-func (c *correlator) aggregate(ev *v1.Event, stamp, now int64) (key, int64) {
-	full, similar := eventKeys(ev)
+func (c *correlator) aggregate(ev *v1.Event, keys eventKeys, stamp, now int64) (key, int64) {
+	similar := keys.similar
 	var m hasher
 	m.str(ev.Message)
-	local := m.a
+	local := uint64(m)
 
 	r := c.aggregates.get(similar)
 	switch {
 	case r == nil:
-		c.aggregates.put(similar, aggregate{last: now, first: local})
-		return full, stamp
+		if old, full := c.aggregates.put(similar, aggregate{last: now, first: local}); full {
+			delete(c.more, old)
+		}
+		return keys.full, stamp
 	case now-r.last > int64(aggregateInterval):
 		*r = aggregate{last: now, first: local}
-		return full, stamp
+		delete(c.more, similar)
+		return keys.full, stamp
 	}
 	r.last = now
-	if r.add(local) < aggregateMax {
-		return full, stamp
+	if c.messages(similar, r.first, local) < aggregateMax {
+		return keys.full, stamp
 	}
-	r.first, r.more = r.more[0], append(r.more[:0], r.more[1:]...)
+	more := c.more[similar]
+	r.first = more[0]
+	c.more[similar] = append(more[:0], more[1:]...)
 	t := metav1.Time{Time: time.Unix(0, now).UTC().Truncate(time.Second)}
 	*ev = v1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: eventName(ev.InvolvedObject.Name, now), Namespace: ev.Namespace},
@@ -113,18 +123,18 @@ func (c *correlator) aggregate(ev *v1.Event, stamp, now int64) (key, int64) {
 	return similar, now
 }
 
-// add adds a message and returns how many different ones there are.
-func (r *aggregate) add(local uint64) int {
-	if r.first == local {
-		return 1 + len(r.more)
-	}
-	for _, o := range r.more {
-		if o == local {
-			return 1 + len(r.more)
+// messages adds a message to an aggregate and returns how many different ones
+// it has.
+func (c *correlator) messages(similar key, first, local uint64) int {
+	more := c.more[similar]
+	if first != local && !slices.Contains(more, local) {
+		more = append(more, local)
+		if c.more == nil {
+			c.more = map[key][]uint64{}
 		}
+		c.more[similar] = more
 	}
-	r.more = append(r.more, local)
-	return 1 + len(r.more)
+	return 1 + len(more)
 }
 
 // observe is eventLogger.eventObserve.
@@ -132,11 +142,11 @@ func (c *correlator) observe(ev *v1.Event, k key, stamp int64) {
 	if l := c.logs.get(k); l != nil && l.count > 0 {
 		l.count++
 		ev.Name = eventName(ev.InvolvedObject.Name, l.stamp)
-		ev.FirstTimestamp = metav1.Time{Time: time.Unix(0, l.first).UTC()}
+		ev.FirstTimestamp = metav1.Time{Time: time.Unix(int64(l.first), 0).UTC()}
 		ev.Count = l.count
 		return
 	}
-	c.logs.put(k, eventLog{first: ev.FirstTimestamp.UnixNano(), stamp: stamp, count: ev.Count})
+	c.logs.put(k, eventLog{first: uint32(ev.FirstTimestamp.Unix()), stamp: stamp, count: ev.Count})
 }
 
 // accept is EventSourceObjectSpamFilter.Filter, the other way round.
@@ -169,31 +179,15 @@ func (c *correlator) update(ev *v1.Event) {
 	if err != nil {
 		return
 	}
-	full, _ := eventKeys(ev)
-	c.logs.put(full, eventLog{first: ev.FirstTimestamp.UnixNano(), stamp: stamp, count: ev.Count})
+	c.logs.put(keysOf(ev).full, eventLog{first: uint32(ev.FirstTimestamp.Unix()), stamp: stamp, count: ev.Count})
 }
 
-// eventKeys returns the key of equal events and that of similar ones.
-func eventKeys(ev *v1.Event) (full, similar key) {
-	h := objectKey(ev)
-	h.str(ev.Type)
-	h.str(ev.Reason)
-	similarHash := h
-	similarHash.str(ev.ReportingController)
-	similarHash.str(ev.ReportingInstance)
-	h.str(ev.InvolvedObject.FieldPath)
-	h.str(ev.Message)
-	h.word(1) // the two kinds of keys share a table
-	return key(h), key(similarHash)
-}
+// eventKeys are what an event is counted under: full equal events, similar those
+// that may differ by their message, source those of one type that one source
+// sends about one object.
+type eventKeys struct{ full, similar, source key }
 
-func spamKey(ev *v1.Event) key {
-	h := objectKey(ev)
-	h.str(ev.Type)
-	return key(h)
-}
-
-func objectKey(ev *v1.Event) hasher {
+func keysOf(ev *v1.Event) (k eventKeys) {
 	var h hasher
 	h.str(ev.Source.Component)
 	h.str(ev.Source.Host)
@@ -203,5 +197,16 @@ func objectKey(ev *v1.Event) hasher {
 	h.str(o.Name)
 	h.str(string(o.UID))
 	h.str(o.APIVersion)
-	return h
+	h.str(ev.Type)
+	k.source = key(h)
+	h.str(ev.Reason)
+	similar := h
+	similar.str(ev.ReportingController)
+	similar.str(ev.ReportingInstance)
+	k.similar = key(similar)
+	h.str(o.FieldPath)
+	h.str(ev.Message)
+	h.word(1) // the two kinds of keys share a table
+	k.full = key(h)
+	return k
 }

@@ -1,15 +1,12 @@
 package record
 
-import (
-	"math/bits"
-)
-
-// key is a 128-bit hash. Keys are compared instead of the texts behind them,
-// which would cost hundreds of bytes per event.
-type key struct{ a, b uint64 }
+// key is a 64-bit hash. Keys are compared instead of the texts behind them,
+// which would cost hundreds of bytes per event. Among the 4096 entries that there
+// can be, two share one with a probability of 2^-41.
+type key uint64
 
 // hasher builds a key out of strings, each closed by its length.
-type hasher key
+type hasher uint64
 
 func (h *hasher) str(s string) {
 	n := len(s)
@@ -26,10 +23,7 @@ func (h *hasher) str(s string) {
 	h.word(uint64(n))
 }
 
-func (h *hasher) word(w uint64) {
-	h.a = mix(h.a ^ w)
-	h.b = mix(bits.RotateLeft64(h.b, 29) + w*0x9e3779b97f4a7c15)
-}
+func (h *hasher) word(w uint64) { *h = hasher(mix(uint64(*h) ^ w)) }
 
 // mix is the SplitMix64 finaliser, a bijection.
 func mix(z uint64) uint64 {
@@ -41,14 +35,21 @@ func mix(z uint64) uint64 {
 
 // lru maps keys to values and forgets the least recently used beyond max
 // entries, as k8s.io/utils/lru does. It takes memory only for what it holds:
-// entries stand in one slice and are linked by number.
+// entries stand in slabs, which stay where they are when there are more, and are
+// linked by number. Values without pointers make it nothing for the collector to
+// look into.
 type lru[T any] struct {
 	max     int
-	entries []entry[T]
+	n       int // entries
+	slabs   []*[slab]entry[T]
 	buckets []uint16 // number of the first entry, plus one
 	newest  uint16   // entry number plus one; 0 is none
 	oldest  uint16
 }
+
+// slab is how many entries are allocated at once: few, since most of a thousand
+// nodes' recorders have a dozen.
+const slab = 8
 
 type entry[T any] struct {
 	key                key
@@ -56,64 +57,66 @@ type entry[T any] struct {
 	newer, older, next uint16 // recency list, bucket chain: entry number plus one
 }
 
+// at returns the entry of a number plus one.
+func (c *lru[T]) at(i uint16) *entry[T] { return &c.slabs[(i-1)/slab][(i-1)%slab] }
+
 // get returns the value of k, which becomes the most recently used, or nil.
 func (c *lru[T]) get(k key) *T {
 	if len(c.buckets) == 0 {
 		return nil
 	}
-	for i := c.buckets[c.bucket(k)]; i != 0; i = c.entries[i-1].next {
-		if c.entries[i-1].key == k {
+	for i := c.buckets[c.bucket(k)]; i != 0; i = c.at(i).next {
+		if c.at(i).key == k {
 			c.touch(i)
-			return &c.entries[i-1].val
+			return &c.at(i).val
 		}
 	}
 	return nil
 }
 
-// put sets the value of k, which becomes the most recently used. The pointer
-// holds until the next put.
-func (c *lru[T]) put(k key, v T) *T {
+// put sets the value of k, which becomes the most recently used. It returns the
+// key that was forgotten for that, if one was.
+func (c *lru[T]) put(k key, v T) (forgotten key, full bool) {
 	if p := c.get(k); p != nil {
 		*p = v
-		return p
+		return 0, false
 	}
 	var i uint16
-	if len(c.entries) < c.max {
-		c.grow()
-		c.entries = append(c.entries, entry[T]{})
-		i = uint16(len(c.entries))
-	} else {
+	if full = c.n == c.max; full {
 		i = c.oldest
+		forgotten = c.at(i).key
 		c.unlink(i)
 		c.unchain(i)
+	} else {
+		c.grow()
+		c.n++
+		i = uint16(c.n)
 	}
-	e := &c.entries[i-1]
+	e := c.at(i)
 	*e = entry[T]{key: k, val: v}
 	b := c.bucket(k)
 	e.next, c.buckets[b] = c.buckets[b], i
 	c.linkNewest(i)
-	return &e.val
+	return forgotten, full
 }
 
-func (c *lru[T]) len() int { return len(c.entries) }
+func (c *lru[T]) len() int { return c.n }
 
-func (c *lru[T]) bucket(k key) int { return int(k.a & uint64(len(c.buckets)-1)) }
+func (c *lru[T]) bucket(k key) int { return int(k) & (len(c.buckets) - 1) }
 
-// grow makes room for one more entry: the slice by a quarter at a time, since
-// doubling would leave half of it unused in thousands of recorders.
+// grow makes room for one more entry.
 func (c *lru[T]) grow() {
-	if n := len(c.entries); n == cap(c.entries) {
-		bigger := make([]entry[T], n, min(c.max, n+max(4, n/4)))
-		copy(bigger, c.entries)
-		c.entries = bigger
+	if c.n == slab*len(c.slabs) {
+		c.slabs = append(c.slabs, new([slab]entry[T]))
 	}
-	if len(c.entries) < len(c.buckets) {
+	if c.n < len(c.buckets) {
 		return
 	}
-	c.buckets = make([]uint16, max(8, 2*len(c.buckets)))
-	for i := range c.entries {
-		b := c.bucket(c.entries[i].key)
-		c.entries[i].next, c.buckets[b] = c.buckets[b], uint16(i+1)
+	c.buckets = make([]uint16, max(slab, 2*len(c.buckets)))
+	for i := uint16(1); int(i) <= c.n; i++ {
+		e := c.at(i)
+		b := c.bucket(e.key)
+		e.next, c.buckets[b] = c.buckets[b], i
 	}
 }
 
@@ -125,10 +128,10 @@ func (c *lru[T]) touch(i uint16) {
 }
 
 func (c *lru[T]) linkNewest(i uint16) {
-	e := &c.entries[i-1]
+	e := c.at(i)
 	e.newer, e.older = 0, c.newest
 	if c.newest != 0 {
-		c.entries[c.newest-1].newer = i
+		c.at(c.newest).newer = i
 	} else {
 		c.oldest = i
 	}
@@ -136,23 +139,23 @@ func (c *lru[T]) linkNewest(i uint16) {
 }
 
 func (c *lru[T]) unlink(i uint16) {
-	e := &c.entries[i-1]
+	e := c.at(i)
 	if e.newer != 0 {
-		c.entries[e.newer-1].older = e.older
+		c.at(e.newer).older = e.older
 	} else {
 		c.newest = e.older
 	}
 	if e.older != 0 {
-		c.entries[e.older-1].newer = e.newer
+		c.at(e.older).newer = e.newer
 	} else {
 		c.oldest = e.newer
 	}
 }
 
 func (c *lru[T]) unchain(i uint16) {
-	p := &c.buckets[c.bucket(c.entries[i-1].key)]
+	p := &c.buckets[c.bucket(c.at(i).key)]
 	for *p != i {
-		p = &c.entries[*p-1].next
+		p = &c.at(*p).next
 	}
-	*p = c.entries[i-1].next
+	*p = c.at(i).next
 }

@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/sim/loop"
 )
@@ -24,7 +25,9 @@ const (
 	retryDelay  = 10 * time.Second
 )
 
-// Client is what the recorder needs of the API.
+// Client is what the recorder needs of the API. The events given are the
+// recorder's again once an answer has come: they are not kept. When none comes
+// (an error that is no API status) they are not written to any more.
 type Client interface {
 	CreateEvent(ctx context.Context, event *v1.Event) (*v1.Event, error)
 	PatchEvent(ctx context.Context, base, event *v1.Event) (*v1.Event, error)
@@ -44,6 +47,9 @@ type Options struct {
 	// limit. The kubelet's are eventRecordQPS (50) and eventBurst (100).
 	QPS   float64
 	Burst int
+	// PodVersion returns the resourceVersion that references to a pod have; ""
+	// leaves that of the reference. May be nil.
+	PodVersion func(uid types.UID) string
 	// Log is told of each event and of what goes wrong; nil means nobody is.
 	Log func(format string, args ...any)
 }
@@ -53,7 +59,12 @@ type Recorder struct {
 	opts    Options
 	g       *loop.Group
 	queue   []pending
+	done    int // of the queue's, they were taken
 	sending bool
+	run     func(context.Context) // send, as a function
+	// spare is the event that was written last, for the next: most of a pod's are
+	// written one by one, and an event is 640 bytes.
+	spare   *v1.Event
 	corr    correlator
 	stamp   int64
 	tokens  float64
@@ -65,6 +76,7 @@ type Recorder struct {
 // pending is an event that was not yet correlated.
 type pending struct {
 	ref                        *v1.ObjectReference
+	version                    string // replaces the reference's resourceVersion
 	eventtype, reason, message string
 	annotations                map[string]string
 	stamp                      int64
@@ -75,7 +87,9 @@ func New(opts Options) *Recorder {
 	if opts.Component == "" {
 		opts.Component = "kubelet"
 	}
-	return &Recorder{opts: opts, corr: newCorrelator(), tokens: float64(opts.Burst)}
+	r := &Recorder{opts: opts, corr: newCorrelator(), tokens: float64(opts.Burst)}
+	r.run = r.send
+	return r
 }
 
 // Start has events written by a task of g, those recorded before it included.
@@ -111,12 +125,18 @@ func (r *Recorder) AnnotatedEvent(ref *v1.ObjectReference, annotations map[strin
 	if r.opts.Client == nil {
 		return
 	}
-	if len(r.queue) >= queueLength {
+	if len(r.queue)-r.done >= queueLength {
 		r.dropped++
 		r.log("too many queued events, dropped %s about %s/%s", reason, ref.Namespace, ref.Name)
 		return
 	}
-	r.queue = append(r.queue, pending{ref: ref, eventtype: eventtype, reason: reason, message: message, annotations: annotations, stamp: r.nextStamp()})
+	version := ref.ResourceVersion
+	if r.opts.PodVersion != nil && ref.Kind == "Pod" {
+		if v := r.opts.PodVersion(ref.UID); v != "" {
+			version = v
+		}
+	}
+	r.enqueue(pending{ref: ref, version: version, eventtype: eventtype, reason: reason, message: message, annotations: annotations, stamp: r.nextStamp()})
 	r.wake()
 }
 
@@ -131,38 +151,63 @@ func (r *Recorder) nextStamp() int64 {
 }
 
 func (r *Recorder) wake() {
-	if r.sending || r.g == nil || len(r.queue) == 0 {
+	if r.sending || r.g == nil || r.done == len(r.queue) {
 		return
 	}
 	r.sending = true
-	r.g.Go("events", r.send)
+	r.g.Start("events", r.run)
 }
 
 func (r *Recorder) send(ctx context.Context) {
 	defer func() { r.sending = false }()
-	for len(r.queue) > 0 {
-		p := r.queue[0]
-		r.queue[0] = pending{}
-		r.queue = r.queue[1:]
-		if len(r.queue) == 0 {
-			r.queue = nil
+	for r.done < len(r.queue) {
+		p := r.dequeue()
+		ev := r.spare
+		if ev == nil {
+			ev = new(v1.Event)
 		}
-		ev := r.event(&p)
-		if !r.corr.correlate(ev, p.stamp, r.nextStamp()) {
-			continue
+		r.spare = nil
+		r.event(&p, ev)
+		if !r.corr.correlate(ev, p.stamp, r.nextStamp()) || r.write(ctx, ev) {
+			*ev = v1.Event{} // keeps nothing of the object
+			r.spare = ev
 		}
-		r.write(ctx, ev)
 	}
 }
 
+// keptQueue is for how many events the queue always keeps room.
+const keptQueue = 4
+
+func (r *Recorder) enqueue(p pending) {
+	if r.done > 0 && len(r.queue) == cap(r.queue) {
+		n := copy(r.queue, r.queue[r.done:])
+		clear(r.queue[n:])
+		r.queue, r.done = r.queue[:n], 0
+	}
+	r.queue = append(r.queue, p)
+}
+
+func (r *Recorder) dequeue() pending {
+	p := r.queue[r.done]
+	r.queue[r.done] = pending{}
+	r.done++
+	if r.done == len(r.queue) {
+		r.queue, r.done = r.queue[:0], 0
+		if cap(r.queue) > keptQueue {
+			r.queue = nil
+		}
+	}
+	return p
+}
+
 // event is client-go's makeEvent.
-func (r *Recorder) event(p *pending) *v1.Event {
+func (r *Recorder) event(p *pending, to *v1.Event) {
 	ns := p.ref.Namespace
 	if ns == "" {
 		ns = metav1.NamespaceDefault
 	}
 	t := metav1.Time{Time: time.Unix(0, p.stamp).UTC().Truncate(time.Second)}
-	return &v1.Event{
+	*to = v1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Name: eventName(p.ref.Name, p.stamp), Namespace: ns, Annotations: p.annotations},
 		InvolvedObject:      *p.ref,
 		Reason:              p.reason,
@@ -175,14 +220,17 @@ func (r *Recorder) event(p *pending) *v1.Event {
 		ReportingController: r.opts.Component,
 		ReportingInstance:   r.opts.Host,
 	}
+	to.InvolvedObject.ResourceVersion = p.version
 }
 
-// write writes one event; everything else waits while it is tried again.
-func (r *Recorder) write(ctx context.Context, ev *v1.Event) {
+// write writes one event; everything else waits while it is tried again. It tells
+// whether nobody else has the event any more.
+func (r *Recorder) write(ctx context.Context, ev *v1.Event) bool {
+	lost := false // a request whose answer was
 	for tries := 1; !r.writeOnce(ctx, ev); tries++ {
 		if tries >= maxTries {
 			r.log("unable to write event %s/%s: retry limit exceeded", ev.Namespace, ev.Name)
-			return
+			return false
 		}
 		delay := retryDelay
 		if tries == 1 { // so that clients don't come back all at once
@@ -190,9 +238,11 @@ func (r *Recorder) write(ctx context.Context, ev *v1.Event) {
 			r.retries++
 		}
 		if r.opts.Loop.Sleep(ctx, delay) != nil {
-			return
+			return false
 		}
+		lost = true
 	}
+	return !lost
 }
 
 // writeOnce tells whether the event was written or is given up.

@@ -41,7 +41,8 @@ func (f *fakeAPI) CreateEvent(ctx context.Context, e *v1.Event) (*v1.Event, erro
 	if f.stored[e.Name] != nil {
 		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, e.Name)
 	}
-	f.stored[e.Name] = e
+	kept := *e // the event is the recorder's
+	f.stored[e.Name] = &kept
 	return e, nil
 }
 
@@ -52,7 +53,8 @@ func (f *fakeAPI) PatchEvent(ctx context.Context, base, e *v1.Event) (*v1.Event,
 	if f.stored[e.Name] == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "events"}, e.Name)
 	}
-	f.stored[e.Name] = e
+	kept := *e // the event is the recorder's
+	f.stored[e.Name] = &kept
 	return e, nil
 }
 

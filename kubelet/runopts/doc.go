@@ -78,6 +78,9 @@ type Options struct {
 	Volumes Volumes
 	// HostIPs are the node's addresses.
 	HostIPs func() []v1.HostIP
+	// Annotated returns a pod with the annotations that containers see; nil: it
+	// bears them.
+	Annotated func(pod *v1.Pod) *v1.Pod
 	// Allocatable is what the node has for pods.
 	Allocatable func() v1.ResourceList
 	// RecursiveReadOnly tells whether a runtime handler ("" is the default one)

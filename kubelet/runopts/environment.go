@@ -269,7 +269,11 @@ func (r *request) field(ref *v1.ObjectFieldSelector) (string, error) {
 	case "status.podIPs":
 		return strings.Join(r.podIPs, ","), nil
 	}
-	return fieldpath.ExtractFieldPathAsString(r.pod, name)
+	pod := r.pod
+	if r.g.o.Annotated != nil && strings.HasPrefix(name, "metadata.annotations") {
+		pod = r.g.o.Annotated(pod)
+	}
+	return fieldpath.ExtractFieldPathAsString(pod, name)
 }
 
 func (g *Generator) hostIPs() []string {

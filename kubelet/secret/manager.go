@@ -63,6 +63,10 @@ func (m *Manager) Peek(namespace, name string) (s *v1.Secret, ok bool) {
 // RegisterPod notes what a pod refers to, at each sync of it.
 func (m *Manager) RegisterPod(pod *v1.Pod) { m.store.RegisterPod(pod) }
 
+// ReplacePod takes over the next version of a pod's object, which refers to the
+// same.
+func (m *Manager) ReplacePod(old, pod *v1.Pod) { m.store.ReplacePod(old, pod) }
+
 // UnregisterPod forgets a pod.
 func (m *Manager) UnregisterPod(pod *v1.Pod) { m.store.UnregisterPod(pod.UID) }
 

@@ -37,9 +37,10 @@ type Volumes struct {
 }
 
 type podVolumes struct {
-	pod   *v1.Pod
-	timer *loop.Timer
-	draws uint64
+	uid     types.UID
+	volumes []v1.Volume
+	timer   *loop.Timer
+	draws   uint64
 	// found is what was found last; nil: nobody has looked yet.
 	found []statsapi.VolumeStats
 }
@@ -56,7 +57,7 @@ func (v *Volumes) Add(pod *v1.Pod, came int64) {
 	if v.o.Period <= 0 || v.pods[pod.UID] != nil || !measurable(pod) {
 		return
 	}
-	p := &podVolumes{pod: pod}
+	p := &podVolumes{uid: pod.UID, volumes: pod.Spec.Volumes}
 	v.pods[pod.UID] = p
 	p.timer = v.o.Group.NewTimer("volume-stats", func() { v.due(p) })
 	now, period := v.o.Loop.UnixNano(), int64(v.o.Period)
@@ -93,8 +94,8 @@ func (v *Volumes) ephemeral(uid types.UID, name string) bool {
 	if p == nil {
 		return false
 	}
-	for i := range p.pod.Spec.Volumes {
-		if s := &p.pod.Spec.Volumes[i]; s.Name == name {
+	for i := range p.volumes {
+		if s := &p.volumes[i]; s.Name == name {
 			return s.EmptyDir != nil && s.EmptyDir.Medium == v1.StorageMediumDefault || s.ConfigMap != nil || s.GitRepo != nil
 		}
 	}
@@ -113,25 +114,25 @@ func (v *Volumes) due(p *podVolumes) {
 // measure looks at a pod's volumes, and sets the next look.
 func (v *Volumes) measure(ctx context.Context, p *podVolumes) {
 	var found []statsapi.VolumeStats
-	for i := range p.pod.Spec.Volumes {
-		s := &p.pod.Spec.Volumes[i]
+	for i := range p.volumes {
+		s := &p.volumes[i]
 		plugin := pluginOf(s)
 		if plugin == "" {
 			continue
 		}
-		b, n := usageOf(ctx, v.o.FS, path.Join(v.o.PodDir(p.pod.UID), "volumes", plugin, s.Name))
+		b, n := usageOf(ctx, v.o.FS, path.Join(v.o.PodDir(p.uid), "volumes", plugin, s.Name))
 		if b == 0 && n == 0 {
 			continue // it is not there
 		}
 		bytes, inodes := uint64(b), uint64(n)
 		found = append(found, statsapi.VolumeStats{Name: s.Name, FsStats: statsapi.FsStats{Time: at(v.o.Loop.UnixNano()), UsedBytes: &bytes, InodesUsed: &inodes}})
 	}
-	if v.pods[p.pod.UID] != p {
+	if v.pods[p.uid] != p {
 		return // it has gone meanwhile
 	}
 	p.found = found
 	p.draws++
-	p.timer.Reset(v.o.Loop.Jitter(v.o.Period, 1, "volume-stats", string(p.pod.UID), p.draws))
+	p.timer.Reset(v.o.Loop.Jitter(v.o.Period, 1, "volume-stats", string(p.uid), p.draws))
 }
 
 // measurable tells whether a pod has a volume that can hold more over time.

@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -77,6 +78,9 @@ type Manager struct {
 	onChange func(uid types.UID)
 	// BeforeChange, if set, is called before each change of a cached status.
 	BeforeChange func()
+	// Shared, if set, is told that a cached status is another object by now,
+	// which says the same.
+	Shared func(uid types.UID, old, status *v1.PodStatus)
 
 	generation  uint64
 	ticker      *loop.Ticker
@@ -150,7 +154,9 @@ func (m *Manager) GetPodStatus(uid types.UID) (*v1.PodStatus, bool) {
 }
 
 // SetPodStatus stores a pod's new status and has it sent if it says something
-// new. The status is shared from now on. A deleted pod's is always sent anew.
+// new. The status is shared from now on; its conditions, unless they are the
+// list of the cached status or of the pod, are to be nobody else's, since their
+// transition times are set here. A deleted pod's is always sent anew.
 func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) {
 	status.ObservedGeneration = pod.Generation
 	m.store(pod, &status, pod.DeletionTimestamp != nil, false)
@@ -172,61 +178,78 @@ func (m *Manager) SetReadyToStartContainers(pod *v1.Pod) {
 // what follows from it for the pod. It is ignored for a container that the
 // cached status doesn't have.
 func (m *Manager) SetContainerReadiness(uid types.UID, id kubecontainer.ContainerID, ready bool) {
-	pod, status := m.withContainer(uid, id, func(c *v1.ContainerStatus) bool {
-		changed := c.Ready != ready
-		c.Ready = ready
-		return changed
-	})
-	if pod == nil {
+	var status v1.PodStatus
+	pod, c := m.findContainer(uid, id, &status)
+	if pod == nil || c.status().Ready == ready {
 		return
 	}
+	c.copied().Ready = ready
 	cr := containersReady(&pod.Spec, status.InitContainerStatuses, status.ContainerStatuses, status.Phase)
 	cr.ObservedGeneration = pod.Generation
 	status.Conditions = withCondition(status.Conditions, readyCondition(&pod.Spec, status.Conditions, &cr))
-	status.Conditions = withCondition(status.Conditions, cr)
-	m.store(pod, status, false, false)
+	status.Conditions = putCondition(status.Conditions, cr)
+	m.store(pod, &status, false, false)
 }
 
 // SetContainerStartup sets whether a container has started, as a probe found
 // it.
 func (m *Manager) SetContainerStartup(uid types.UID, id kubecontainer.ContainerID, started bool) {
-	pod, status := m.withContainer(uid, id, func(c *v1.ContainerStatus) bool {
-		changed := c.Started == nil || *c.Started != started
-		c.Started = &startedFalse
-		if started {
-			c.Started = &startedTrue
-		}
-		return changed
-	})
-	if pod != nil {
-		m.store(pod, status, false, false)
+	var status v1.PodStatus
+	pod, c := m.findContainer(uid, id, &status)
+	if pod == nil {
+		return
 	}
+	if was := c.status().Started; was != nil && *was == started {
+		return
+	}
+	value := &startedFalse
+	if started {
+		value = &startedTrue
+	}
+	c.copied().Started = value
+	m.store(pod, &status, false, false)
 }
 
-// withContainer returns a copy of the pod's status in which change was applied
-// to the container, or nothing if that changed nothing.
-func (m *Manager) withContainer(uid types.UID, id kubecontainer.ContainerID, change func(*v1.ContainerStatus) bool) (*v1.Pod, *v1.PodStatus) {
+// containerAt is the place of a container's status in a pod's.
+type containerAt struct {
+	list *[]v1.ContainerStatus
+	i    int
+}
+
+func (c containerAt) status() *v1.ContainerStatus { return &(*c.list)[c.i] }
+
+// copied is the container's status in a copy of its list, which takes the
+// list's place.
+func (c containerAt) copied() *v1.ContainerStatus {
+	*c.list = slices.Clone(*c.list)
+	return c.status()
+}
+
+// findContainer makes s a copy of the pod's status, whose lists are shared, and
+// finds the container in it; no pod if either is not known.
+func (m *Manager) findContainer(uid types.UID, id kubecontainer.ContainerID, s *v1.PodStatus) (*v1.Pod, containerAt) {
 	pod, ok := m.opts.PodManager.GetPodByUID(uid)
 	e := m.pods[uid]
 	if !ok || e == nil {
 		m.log("pod %s or its status is not known, dropped a probe's result for %s", uid, id)
-		return nil, nil
+		return nil, containerAt{}
 	}
-	status, text := *e.status, id.String()
-	for _, list := range [...]*[]v1.ContainerStatus{&status.ContainerStatuses, &status.InitContainerStatuses, &status.EphemeralContainerStatuses} {
+	*s = *e.status
+	for _, list := range [...]*[]v1.ContainerStatus{&s.ContainerStatuses, &s.InitContainerStatuses, &s.EphemeralContainerStatuses} {
 		for i := range *list {
-			if (*list)[i].ContainerID != text {
-				continue
+			if bears((*list)[i].ContainerID, id) {
+				return pod, containerAt{list: list, i: i}
 			}
-			*list = slices.Clone(*list)
-			if !change(&(*list)[i]) {
-				return nil, nil
-			}
-			return pod, &status
 		}
 	}
-	m.log("container %s is not in the status of pod %s, dropped a probe's result", text, uid)
-	return nil, nil
+	m.log("container %s is not in the status of pod %s, dropped a probe's result", id, uid)
+	return nil, containerAt{}
+}
+
+// bears tells whether the text of the API is that of the ID.
+func bears(text string, id kubecontainer.ContainerID) bool {
+	kind, rest, ok := strings.Cut(text, "://")
+	return ok && kind == id.Type && rest == id.ID
 }
 
 // TerminatePod says that a pod's containers are stopped and its resources are
@@ -317,7 +340,28 @@ func (m *Manager) PodChanged(uid types.UID) {
 	if !e.sentTo(m.apiUID(e)) { // a static pod's mirror was replaced
 		m.enqueue(e)
 	}
+	m.share(e)
 	m.mark(e)
+}
+
+// share makes the status in the API's object the cached one if it says exactly
+// the same, so that there is one in memory.
+func (m *Manager) share(e *entry) {
+	pod, ok := m.opts.PodManager.GetPodByUID(e.uid)
+	if !ok || e.static || e.status == &pod.Status || claimed(e.status) || claimed(&pod.Status) || !identical(e.status, &pod.Status) {
+		return
+	}
+	old := e.status
+	e.status = &pod.Status
+	if m.Shared != nil {
+		m.Shared(e.uid, old, e.status)
+	}
+}
+
+// claimed tells whether a status has anything about claims, which identical
+// does not look at.
+func claimed(s *v1.PodStatus) bool {
+	return s.ResourceClaimStatuses != nil || s.ExtendedResourceClaimStatus != nil || s.NodeAllocatableResourceClaimStatuses != nil
 }
 
 // RemoveOrphanedStatuses forgets the pods that are not known any more.
@@ -344,6 +388,7 @@ func (m *Manager) forget(e *entry) {
 func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 	e := m.pods[pod.UID]
 	old := m.oldStatus(pod, e)
+	shared := sameList(s.Conditions, old.Conditions) || sameList(s.Conditions, pod.Status.Conditions)
 	if old.StartTime != nil {
 		s.StartTime = old.StartTime
 	}
@@ -360,7 +405,10 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 		began := now
 		s.StartTime = &began
 	}
-	s.Conditions = transitions(s.Conditions, old.Conditions, now)
+	if shared {
+		s.Conditions = slices.Clone(s.Conditions)
+	}
+	setTransitions(s.Conditions, old.Conditions, now)
 	normalize(pod, s)
 	if e != nil && !force && equalByKubelet(old, s) {
 		return
@@ -401,11 +449,15 @@ func (m *Manager) oldStatus(pod *v1.Pod, e *entry) *v1.PodStatus {
 	return &pod.Status
 }
 
-// transitions sets the transition times of the conditions that the manager
-// keeps them for, in a copy.
-func transitions(list, old []v1.PodCondition, now metav1.Time) []v1.PodCondition {
+// sameList tells whether two lists are in the same memory.
+func sameList(a, b []v1.PodCondition) bool {
+	return len(a) > 0 && len(b) > 0 && &a[0] == &b[0]
+}
+
+// setTransitions sets the transition times of the conditions that the manager
+// keeps them for.
+func setTransitions(list, old []v1.PodCondition, now metav1.Time) {
 	now = apiTime(now.Time)
-	list = slices.Clone(list)
 	for i := range list {
 		c := &list[i]
 		if !managedTransition(c.Type) {
@@ -416,18 +468,25 @@ func transitions(list, old []v1.PodCondition, now metav1.Time) []v1.PodCondition
 			c.LastTransitionTime = o.LastTransitionTime
 		}
 	}
-	return list
 }
 
 // withCondition returns a copy of the list with c in place of its type's.
 func withCondition(list []v1.PodCondition, c v1.PodCondition) []v1.PodCondition {
-	out := make([]v1.PodCondition, 0, len(list)+1)
-	out = append(out, list...)
-	if have := findCondition(out, c.Type); have != nil {
-		*have = c
-		return out
+	n := len(list)
+	if findCondition(list, c.Type) == nil {
+		n++
 	}
-	return append(out, c)
+	out := make([]v1.PodCondition, 0, n) // the API may keep it
+	return putCondition(append(out, list...), c)
+}
+
+// putCondition puts c in place of its type's in the list itself.
+func putCondition(list []v1.PodCondition, c v1.PodCondition) []v1.PodCondition {
+	if have := findCondition(list, c.Type); have != nil {
+		*have = c
+		return list
+	}
+	return append(list, c)
 }
 
 // illegalTransition tells why a container may not go from ended to not ended,

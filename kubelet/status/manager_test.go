@@ -445,7 +445,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("held back: %+v", held)
 	}
 	s := merge(api, own, false, now)
-	if s.Phase != v1.PodFailed || s.Reason != "Evicted" || conditionText(&s, v1.PodReady) != "False PodFailed" || conditionText(&s, "x/y") != "True" {
+	if s.Phase != v1.PodFailed || s.Reason != "Evicted" || conditionText(s, v1.PodReady) != "False PodFailed" || conditionText(s, "x/y") != "True" {
 		t.Errorf("merged: %+v", s)
 	}
 	if c := findCondition(s.Conditions, v1.DisruptionTarget); c == nil || !c.LastTransitionTime.Equal(&now) || len(s.ResourceClaimStatuses) != 1 {

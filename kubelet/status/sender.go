@@ -37,7 +37,7 @@ func (m *Manager) wake() {
 		return
 	}
 	m.sending = true
-	m.g.Go("status", m.send)
+	m.g.Start("status", m.send)
 }
 
 // send runs batches until nobody wants one.
@@ -197,8 +197,8 @@ func (m *Manager) sync(ctx context.Context, u *update) {
 	// follows, and a phase that has ended never changes.
 	running := m.opts.DeletionSafety.PodCouldHaveRunningContainers(pod) || e.version > u.version
 	merged := merge(&pod.Status, u.status, running, metav1.Time{Time: m.opts.Loop.Now()})
-	if !identical(&pod.Status, &merged) {
-		patched, err := m.opts.Client.PatchPodStatus(ctx, e.namespace, e.name, pod.UID, &pod.Status, &merged)
+	if !identical(&pod.Status, merged) {
+		patched, err := m.opts.Client.PatchPodStatus(ctx, e.namespace, e.name, pod.UID, &pod.Status, merged)
 		if err != nil {
 			m.log("patching the status of pod %s/%s: %v", e.namespace, e.name, err)
 			return
@@ -224,12 +224,16 @@ func (m *Manager) sync(ctx context.Context, u *update) {
 
 // merge puts the kubelet's status over the API's (upstream mergePodStatus):
 // what others own stays, and a phase is not terminal while a container may run.
-func merge(api, own *v1.PodStatus, mayRun bool, now metav1.Time) v1.PodStatus {
+// If others own nothing it is the kubelet's itself, which nobody writes to.
+func merge(api, own *v1.PodStatus, mayRun bool, now metav1.Time) *v1.PodStatus {
+	if !kubetypes.IsTerminalPhase(own.Phase) && !claimed(api) && !claimed(own) && onlyOwned(api.Conditions) && onlyOwned(own.Conditions) {
+		return own
+	}
 	s := *own
 	ends := kubetypes.IsTerminalPhase(own.Phase) && !kubetypes.IsTerminalPhase(api.Phase)
 	if kubetypes.IsTerminalPhase(own.Phase) || !onlyOwned(api.Conditions) || !onlyOwned(own.Conditions) {
 		s.Conditions = mergeConditions(api.Conditions, own.Conditions, ends && !mayRun, now)
-	} // else the list stays that of own, which nobody writes to: of most pods there is one list
+	} // else the list stays that of own
 	s.ResourceClaimStatuses = api.ResourceClaimStatuses
 	s.ExtendedResourceClaimStatus = api.ExtendedResourceClaimStatus
 	s.NodeAllocatableResourceClaimStatuses = api.NodeAllocatableResourceClaimStatuses
@@ -239,7 +243,7 @@ func merge(api, own *v1.PodStatus, mayRun bool, now metav1.Time) v1.PodStatus {
 	if kubetypes.IsTerminalPhase(s.Phase) {
 		unready(s.Conditions, s.Phase, now)
 	}
-	return s
+	return &s
 }
 
 // onlyOwned tells whether all of the conditions are the kubelet's alone.

@@ -52,6 +52,9 @@ type Host struct {
 	Tokens     Tokens
 	// NodeAllocatable returns what the node's pods may use.
 	NodeAllocatable func() v1.ResourceList
+	// Annotated returns a pod with the annotations that containers see; nil: it
+	// bears them.
+	Annotated func(pod *v1.Pod) *v1.Pod
 	// Now is the time by the node's clock.
 	Now func() time.Time
 	// Random draws a number for an object, of which it is the n-th.

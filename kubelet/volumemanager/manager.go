@@ -228,6 +228,14 @@ func (m *Manager) PodAdded(pod *v1.Pod) {
 	}
 }
 
+// ReplacePod takes over the next version of a pod's object, with the same
+// volumes.
+func (m *Manager) ReplacePod(old, pod *v1.Pod) {
+	if p := m.pods[pod.UID]; p != nil && p.pod == old {
+		p.pod = pod
+	}
+}
+
 // record returns the record of a pod, a new one if need be.
 func (m *Manager) record(uid types.UID) *podVolumes {
 	p := m.pods[uid]

@@ -28,7 +28,9 @@ type Client struct {
 
 	sends   uint64
 	watches uint64
-	renewal *renewal      // of the lease
+	renewal *renewal  // of the lease
+	idle    *exchange // for the next requests
+	idles   int
 	limiter *rate.Limiter // nil: no limit
 	// watchers are those of single objects, by the group that they die with.
 	watchers []*groupWatchers
@@ -42,66 +44,6 @@ func (c *Client) tell(fn func()) {
 	c.sends++
 	d := c.l.Between(c.opts.LatencyMin, c.opts.LatencyMax, "api/request", c.node, c.sends)
 	transmit(c.l, c.server, loop.Hash(0, nil, c.base, c.sends), d, fn)
-}
-
-// post sends a request. answer runs on the server's loop; what it returns runs
-// on the node's.
-func (c *Client) post(r request, answer func(error) func()) {
-	r.sent = c.l.UnixNano()
-	srv, p := c.srv, c.peer
-	c.tell(func() { srv.serve(p, r, answer) })
-}
-
-// answer is where a call waits for its result.
-type answer[T any] struct {
-	done loop.Event
-	v    T
-	err  error
-}
-
-// call makes a request, again as long as the server asks for that, as client-go
-// does. fn runs on the server's loop.
-func call[T any](ctx context.Context, c *Client, r request, fn func(s *Store, now time.Time) (T, error)) (T, error) {
-	for try := 0; ; try++ {
-		v, err := callOnce(ctx, c, r, fn)
-		d, again := retry(err, try)
-		if !again || c.l.Sleep(ctx, d) != nil {
-			return v, err
-		}
-	}
-}
-
-// callOnce sends a request and waits for its answer.
-func callOnce[T any](ctx context.Context, c *Client, r request, fn func(s *Store, now time.Time) (T, error)) (T, error) {
-	var zero T
-	if err := ctx.Err(); err != nil {
-		return zero, urlError(&r, err)
-	}
-	if c.limiter != nil && limited(&r) {
-		if err := throttle(ctx, c.l, c.limiter, &r); err != nil {
-			return zero, err
-		}
-	}
-	a := &answer[T]{}
-	srv := c.srv
-	c.post(r, func(err error) func() {
-		var v T
-		if err == nil {
-			v, err = fn(srv.store, srv.now())
-		}
-		srv.outcome = err
-		return func() {
-			a.v, a.err = v, err
-			a.done.Fire()
-		}
-	})
-	if err := a.done.Wait(ctx); err != nil {
-		return zero, urlError(&r, err)
-	}
-	if a.err != nil {
-		return zero, a.err
-	}
-	return a.v, nil
 }
 
 // WatchPods lists the pods whose spec.nodeName is nodeName and watches them
@@ -130,8 +72,8 @@ func (c *Client) WatchNode(g *loop.Group, nodeName string, listed func(node *v1.
 
 // GetPod returns a pod. Errors: NotFound.
 func (c *Client) GetPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
-	return call(ctx, c, request{verb: "get", resource: "pods", namespace: namespace, name: name}, func(s *Store, _ time.Time) (*v1.Pod, error) {
-		return as[*v1.Pod](s.Get(KindPod, namespace, name))
+	return ask[*v1.Pod](ctx, c, request{verb: "get", resource: "pods", namespace: namespace, name: name}, args{}, func(s *Store, _ time.Time, r *request, _ *args) (any, error) {
+		return s.Get(KindPod, r.namespace, r.name)
 	})
 }
 
@@ -144,8 +86,9 @@ func (c *Client) CreatePod(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
 
 // PatchPodStatus is Store.PatchPodStatus.
 func (c *Client) PatchPodStatus(ctx context.Context, namespace, name string, uid types.UID, base, status *v1.PodStatus) (*v1.Pod, error) {
-	return call(ctx, c, request{verb: "patch", resource: "pods/status", namespace: namespace, name: name}, func(s *Store, now time.Time) (*v1.Pod, error) {
-		return s.PatchPodStatus(now, namespace, name, uid, base, status)
+	a := args{uid: uid, base: base, status: status}
+	return ask[*v1.Pod](ctx, c, request{verb: "patch", resource: "pods/status", namespace: namespace, name: name}, a, func(s *Store, now time.Time, r *request, a *args) (any, error) {
+		return s.PatchPodStatus(now, r.namespace, r.name, a.uid, a.base, a.status)
 	})
 }
 
@@ -160,7 +103,8 @@ func (c *Client) DeletePod(ctx context.Context, namespace, name string, opts met
 // CreateNode registers a node.
 func (c *Client) CreateNode(ctx context.Context, node *v1.Node) (*v1.Node, error) {
 	return call(ctx, c, request{verb: "create", resource: "nodes", heartbeat: true}, func(s *Store, now time.Time) (*v1.Node, error) {
-		return as[*v1.Node](s.Create(now, node))
+		c := *node // it shares what the kubelet has of its machine, to which neither writes
+		return as[*v1.Node](s.create(now, &c, KindNode.info(), false))
 	})
 }
 
@@ -199,10 +143,11 @@ func (c *Client) UpdateLease(ctx context.Context, lease *coordinationv1.Lease) (
 	})
 }
 
-// CreateEvent is Store.CreateEvent.
+// CreateEvent is Store.PostEvent: the event returned is the one given, without
+// what the server adds. It is read until there is an answer.
 func (c *Client) CreateEvent(ctx context.Context, event *v1.Event) (*v1.Event, error) {
-	return call(ctx, c, request{verb: "create", resource: "events", namespace: event.Namespace}, func(s *Store, now time.Time) (*v1.Event, error) {
-		return s.CreateEvent(now, event)
+	return ask[*v1.Event](ctx, c, request{verb: "create", resource: "events", namespace: event.Namespace}, args{event: event}, func(s *Store, now time.Time, _ *request, a *args) (any, error) {
+		return a.event, s.PostEvent(now, a.event)
 	})
 }
 

@@ -10,78 +10,175 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
+// Events expire in the order of their last writes. Most have just one: those
+// stand in the table in that order already, and their creation times tell the
+// rest. Others queue.
+
+// expiries is what is known of expiry beyond the table.
+type expiries struct {
+	// queue has the writes of events that were written again, and of those that the
+	// table holds whole.
+	queue []expiring
+	// again are the events of the first sort, by the number of their UIDs, with the
+	// version of the last write.
+	again map[uint64]uint64
+}
+
 // expiring is an event write whose time to live began at a time.
 type expiring struct {
-	event   *storedEvent
-	version uint64
-	at      int64 // Unix seconds at which it expires
+	namespace, name string
+	uid             uint64 // its number; 0: the table holds it whole
+	version         uint64
+	at              int64 // Unix seconds at which it expires
 }
 
 // noteExpiry starts an event's time to live anew.
 func (s *Store) noteExpiry(now time.Time, ev *v1.Event) {
-	if i, ok := s.events.slot(ev.Namespace, ev.Name); ok {
-		s.noteStored(now, s.events.items[i])
+	if slot, ok := s.events.slot(ev.Namespace, ev.Name); ok {
+		s.noteStored(now, slot, false)
 	}
 }
 
-func (s *Store) noteStored(now time.Time, x *storedEvent) {
-	if s.opts.EventTTL >= 0 {
-		s.expiry = append(s.expiry, expiring{x, x.version, now.Add(s.opts.EventTTL).Unix()})
+// noteStored starts the time to live of the event in a slot; created tells that
+// it was just made.
+func (s *Store) noteStored(now time.Time, slot int32, created bool) {
+	x := s.events.item(slot)
+	if s.opts.EventTTL < 0 || created && x.class != nil {
+		return
 	}
+	namespace, name := s.events.key(slot)
+	s.expiry.queue = append(s.expiry.queue, expiring{namespace, name, x.uid, x.version, now.Add(s.opts.EventTTL).Unix()})
+	if x.class == nil {
+		return
+	}
+	if s.expiry.again == nil {
+		s.expiry.again = map[uint64]uint64{}
+	}
+	s.expiry.again[x.uid] = x.version
 }
 
 // ExpireEvents removes the events whose time to live has passed. It returns
 // when to call it next; the zero time when no event is stored.
 func (s *Store) ExpireEvents(now time.Time) time.Time {
-	i := 0
-	for ; i < len(s.expiry) && s.expiry[i].at <= now.Unix(); i++ {
-		// A later write of the same event has a later entry.
-		if x := s.expiry[i]; x.event.version == x.version {
-			s.remove(KindEvent, s.events.unpack(x.event), "expire")
+	created, more := s.expireCreated(now.Unix())
+	written, again := s.expireWritten(now.Unix())
+	switch {
+	case more && (!again || created < written):
+		return time.Unix(created, 0).UTC()
+	case again:
+		return time.Unix(written, 0).UTC()
+	}
+	return time.Time{}
+}
+
+// expireCreated removes the events that were written once, and returns when the
+// next of them expires.
+func (s *Store) expireCreated(now int64) (at int64, more bool) {
+	t, ttl := s.events, int64(s.opts.EventTTL/time.Second)
+	if ttl < 0 {
+		return 0, false
+	}
+	for t.head < t.n {
+		x := t.item(int32(t.head))
+		_, queued := s.expiry.again[x.uid]
+		switch at = int64(x.created) + ttl; {
+		case x.version == 0 || x.class == nil || queued:
+			t.head++
+		case at > now:
+			return at, true
+		default:
+			t.head++ // before it may go down as holes are closed
+			s.remove(KindEvent, t.unpack(int32(t.head-1)), "expire")
 		}
 	}
-	clear(s.expiry[:i])
-	s.expiry = s.expiry[i:]
-	if len(s.expiry) == 0 {
-		s.expiry = nil
-		return time.Time{}
+	return 0, false
+}
+
+// expireWritten is expireCreated for the queue.
+func (s *Store) expireWritten(now int64) (at int64, more bool) {
+	q := &s.expiry
+	for len(q.queue) > 0 && q.queue[0].at <= now {
+		e := q.queue[0]
+		q.queue[0] = expiring{}
+		q.queue = q.queue[1:]
+		if q.again[e.uid] == e.version {
+			delete(q.again, e.uid)
+		}
+		// A later write of the same event has a later entry.
+		if slot, ok := s.events.slot(e.namespace, e.name); ok && s.events.item(slot).version == e.version {
+			s.remove(KindEvent, s.events.unpack(slot), "expire")
+		}
 	}
-	return time.Unix(s.expiry[0].at, 0).UTC()
+	if len(q.queue) == 0 {
+		q.queue = nil
+		return 0, false
+	}
+	return q.queue[0].at, true
 }
 
 // commitEvent is commit for what stores events in quantity; uid is the number
-// of a new event's UID.
-func (s *Store) commitEvent(now time.Time, typ watch.EventType, old Object, ev *v1.Event, uid uint64, verb string) {
+// of a new event's UID. kept tells whether the store needs ev on.
+func (s *Store) commitEvent(now time.Time, typ watch.EventType, old Object, ev *v1.Event, uid uint64, verb string) (kept bool) {
 	s.version++
 	ev.ResourceVersion = strconv.FormatUint(s.version, 10)
-	x := s.events.set(ev, uid)
-	s.noteStored(now, x)
+	slot := s.events.set(ev, uid)
+	s.noteStored(now, slot, typ == watch.Added)
+	kept = s.events.item(slot).class == nil
 	s.tell(Change{Type: typ, Kind: KindEvent, Old: old, New: ev, Verb: verb, Version: s.version})
+	return kept
 }
 
 // CreateEvent stores an event of a component. The event is copied, not kept.
 // Errors: TooManyRequests when there are limits on events.
 func (s *Store) CreateEvent(now time.Time, ev *v1.Event) (*v1.Event, error) {
-	in := KindEvent.info()
 	c := *ev
-	if err := s.prepareCreate(&c, in); err != nil {
+	if _, err := s.createEvent(now, &c); err != nil {
 		return nil, err
 	}
-	wireEvent(&c)
-	if errs := append(validateMeta(&c, in), validateEvent(&c)...); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(in.gk(), c.Name, errs)
+	return &c, nil
+}
+
+// PostEvent is CreateEvent for who doesn't want to see what was stored: that is
+// made only if hooks that are busy with another change are told later, or the
+// store keeps events at full size.
+func (s *Store) PostEvent(now time.Time, ev *v1.Event) error {
+	if s.telling || s.events.views != nil {
+		_, err := s.CreateEvent(now, ev)
+		return err
+	}
+	c := s.spareEvent
+	if c == nil {
+		c = new(v1.Event)
+	}
+	s.spareEvent = nil // a hook may post one
+	*c = *ev
+	if kept, err := s.createEvent(now, c); !kept {
+		s.spareEvent = c
+		return err
+	}
+	return nil
+}
+
+// createEvent takes ev over; kept tells whether the store needs it on.
+func (s *Store) createEvent(now time.Time, ev *v1.Event) (kept bool, err error) {
+	in := KindEvent.info()
+	if err := s.prepareCreate(ev, in); err != nil {
+		return false, err
+	}
+	wireEvent(ev)
+	if errs := append(validateMeta(ev, in), validateEvent(ev)...); len(errs) > 0 {
+		return false, apierrors.NewInvalid(in.gk(), ev.Name, errs)
 	}
 	if s.admitEvent != nil {
-		if err := s.admitEvent(now, &c); err != nil {
-			return nil, err
+		if err := s.admitEvent(now, ev); err != nil {
+			return false, err
 		}
 	}
-	if _, ok := s.events.slot(c.Namespace, c.Name); ok {
-		return nil, apierrors.NewAlreadyExists(in.gr(), c.Name)
+	if _, ok := s.events.slot(ev.Namespace, ev.Name); ok {
+		return false, apierrors.NewAlreadyExists(in.gr(), ev.Name)
 	}
-	s.stampMeta(now, &c)
-	s.commitEvent(now, watch.Added, nil, &c, s.uids, "create")
-	return &c, nil
+	s.stampMeta(now, ev)
+	return s.commitEvent(now, watch.Added, nil, ev, s.uids, "create"), nil
 }
 
 // PatchEvent writes what differs between base and ev (count, lastTimestamp,
@@ -134,11 +231,11 @@ func wireEvent(ev *v1.Event) {
 // first.
 func (s *Store) EventsFor(uid types.UID) []*v1.Event {
 	var out []*v1.Event
-	for i, x := range s.events.items {
-		if x == nil || x.class != nil && x.objectUID != uid {
+	for i := range int32(s.events.n) {
+		if x := s.events.item(i); x.version == 0 || x.class != nil && x.objectUID != uid {
 			continue
 		}
-		if ev := s.events.at(int32(i)); ev.InvolvedObject.UID == uid {
+		if ev := s.events.at(i); ev.InvolvedObject.UID == uid {
 			out = append(out, ev)
 		}
 	}

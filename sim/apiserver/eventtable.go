@@ -17,12 +17,18 @@ import (
 type eventTable struct {
 	seed  uint64
 	names names
-	items []*storedEvent // nil: a hole
-	holes int
+	// chunks hold n items and holes. They stand in them by value, since millions of
+	// objects of their own would be the garbage collector's to mark.
+	chunks [][]storedEvent
+	n      int
+	holes  int
+	// head is the first item that has not yet been looked at for its expiry.
+	head int
 	// views are the items' events, once all have been asked for.
 	views []*v1.Event
-	// whole are the events with something that a storedEvent has no room for.
-	whole map[*storedEvent]*v1.Event
+	// whole are the events with something that a storedEvent has no room for, by
+	// their slots.
+	whole map[int32]*v1.Event
 
 	classes  map[eventClass]*eventClass
 	sources  map[eventSource]*eventSource
@@ -30,8 +36,10 @@ type eventTable struct {
 	most     int               // classes and sources from which on those without an event are dropped
 }
 
-// storedEvent is what an event has of its own: 112 bytes, an allocator's size
-// class.
+// eventChunk is how many items are allocated at once.
+const eventChunk = 128
+
+// storedEvent is what an event has of its own: 112 bytes.
 type storedEvent struct {
 	class         *eventClass // nil: see eventTable.whole
 	source        *eventSource
@@ -41,7 +49,7 @@ type storedEvent struct {
 	objectVersion uint64 // involvedObject.resourceVersion; 0: none
 	stamp         uint64 // in hex the end of the event's name
 	uid           uint64 // the number of the event's UID
-	version       uint64 // of the last write; 0: the event is gone
+	version       uint64 // of the last write; 0: a hole
 	// Seconds since the Unix epoch; 0: none.
 	created, first, last uint32
 	count                int32
@@ -66,7 +74,7 @@ const (
 
 func newEventTable(seed uint64) *eventTable {
 	return &eventTable{
-		seed: seed, names: newNames(), whole: map[*storedEvent]*v1.Event{},
+		seed: seed, names: newNames(), whole: map[int32]*v1.Event{},
 		classes: map[eventClass]*eventClass{}, sources: map[eventSource]*eventSource{}, messages: map[string]string{},
 	}
 }
@@ -105,10 +113,16 @@ func plainEvent(ev *v1.Event) bool {
 		ev.EventTime.IsZero() && ev.Series == nil && ev.Related == nil
 }
 
+// item returns what is in a slot. It moves when the table is compacted.
+func (t *eventTable) item(slot int32) *storedEvent {
+	return &t.chunks[slot/eventChunk][slot%eventChunk]
+}
+
 // unpack is the event that pack was given.
-func (t *eventTable) unpack(x *storedEvent) *v1.Event {
+func (t *eventTable) unpack(slot int32) *v1.Event {
+	x := t.item(slot)
 	if x.class == nil {
-		return t.whole[x]
+		return t.whole[slot]
 	}
 	c, src := x.class, x.source
 	ev := &v1.Event{
@@ -208,13 +222,14 @@ func (t *eventTable) share(message string) string {
 }
 
 func (t *eventTable) slot(namespace, name string) (int32, bool) {
-	return t.names.find(namespace, name, func(slot int32) bool { return t.has(t.items[slot], namespace, name) })
+	return t.names.find(namespace, name, func(slot int32) bool { return t.has(slot, namespace, name) })
 }
 
 // has tells whether an event has that name.
-func (t *eventTable) has(x *storedEvent, namespace, name string) bool {
+func (t *eventTable) has(slot int32, namespace, name string) bool {
+	x := t.item(slot)
 	if x.class == nil {
-		ev := t.whole[x]
+		ev := t.whole[slot]
 		return ev.Name == name && ev.Namespace == namespace
 	}
 	object, stamp, ok := cutEventName(name)
@@ -222,9 +237,10 @@ func (t *eventTable) has(x *storedEvent, namespace, name string) bool {
 }
 
 // key is the name of an event.
-func (t *eventTable) key(x *storedEvent) (namespace, name string) {
+func (t *eventTable) key(slot int32) (namespace, name string) {
+	x := t.item(slot)
 	if x.class == nil {
-		ev := t.whole[x]
+		ev := t.whole[slot]
 		return ev.Namespace, ev.Name
 	}
 	return x.class.namespace, x.name()
@@ -243,51 +259,59 @@ func (t *eventTable) at(slot int32) *v1.Event {
 	if t.views != nil {
 		return t.views[slot]
 	}
-	return t.unpack(t.items[slot])
+	return t.unpack(slot)
 }
 
-// set stores an event; uid is the number of a new event's UID, 0 for others.
-func (t *eventTable) set(ev *v1.Event, uid uint64) *storedEvent {
-	i, ok := t.slot(ev.Namespace, ev.Name)
+// set stores an event and returns its slot; uid is the number of a new event's
+// UID, 0 for others.
+func (t *eventTable) set(ev *v1.Event, uid uint64) int32 {
+	slot, ok := t.slot(ev.Namespace, ev.Name)
 	if !ok {
-		i = int32(len(t.items))
-		t.names.add(ev.Namespace, ev.Name, i)
-		t.items = append(t.items, &storedEvent{})
-		if t.views != nil {
-			t.views = append(t.views, nil)
-		}
+		slot = t.append()
+		t.names.add(ev.Namespace, ev.Name, slot)
 	}
-	x := t.items[i]
+	x := t.item(slot)
 	if ok && x.class != nil {
 		uid = x.uid
 	}
 	if t.pack(ev, uid, x) {
-		delete(t.whole, x)
+		delete(t.whole, slot)
 	} else {
 		version, _ := parseVersion(ev.ResourceVersion)
 		*x = storedEvent{version: version}
-		t.whole[x] = ev
+		t.whole[slot] = ev
 	}
 	if t.views != nil {
-		t.views[i] = ev
+		t.views[slot] = ev
 	}
-	return x
+	return slot
+}
+
+// append makes a slot.
+func (t *eventTable) append() int32 {
+	if t.n == eventChunk*len(t.chunks) {
+		t.chunks = append(t.chunks, make([]storedEvent, eventChunk))
+	}
+	t.n++
+	if t.views != nil {
+		t.views = append(t.views, nil)
+	}
+	return int32(t.n - 1)
 }
 
 func (t *eventTable) drop(namespace, name string) {
-	i, ok := t.slot(namespace, name)
+	slot, ok := t.slot(namespace, name)
 	if !ok {
 		return
 	}
-	t.names.drop(namespace, name, i)
-	delete(t.whole, t.items[i])
-	t.items[i].version = 0
-	t.items[i] = nil
+	t.names.drop(namespace, name, slot)
+	delete(t.whole, slot)
+	*t.item(slot) = storedEvent{}
 	if t.views != nil {
-		t.views[i] = nil
+		t.views[slot] = nil
 	}
 	t.holes++
-	if t.holes > 64 && t.holes > len(t.items)/2 {
+	if t.holes > 64 && t.holes > t.n/2 {
 		t.compact()
 	}
 }
@@ -297,28 +321,31 @@ func (t *eventTable) compact() {
 	if t.holes == 0 {
 		return
 	}
-	n := 0
-	for i, x := range t.items {
-		if x == nil {
+	n, head := int32(0), 0
+	for i := range int32(t.n) {
+		x := t.item(i)
+		if x.version == 0 {
 			continue
 		}
 		if i != n {
-			t.items[n] = x
+			namespace, name := t.key(i)
+			t.names.move(namespace, name, i, n)
+			*t.item(n) = *x
+			if ev, ok := t.whole[i]; ok {
+				delete(t.whole, i)
+				t.whole[n] = ev
+			}
 			if t.views != nil {
 				t.views[n] = t.views[i]
 			}
-			namespace, name := t.key(x)
-			t.names.move(namespace, name, int32(i), int32(n))
 		}
 		n++
+		if int(i) < t.head {
+			head++
+		}
 	}
-	clear(t.items[n:])
-	t.items = t.items[:n]
-	if t.views != nil {
-		clear(t.views[n:])
-		t.views = t.views[:n]
-	}
-	t.holes = 0
+	t.cut(int(n))
+	t.head, t.holes = head, 0
 	if n == 0 {
 		clear(t.messages)
 	}
@@ -327,13 +354,28 @@ func (t *eventTable) compact() {
 	}
 }
 
+// cut drops what is behind the first n items.
+func (t *eventTable) cut(n int) {
+	chunks := (n + eventChunk - 1) / eventChunk
+	clear(t.chunks[chunks:])
+	t.chunks = t.chunks[:chunks]
+	if rest := n % eventChunk; rest != 0 {
+		clear(t.chunks[chunks-1][rest:])
+	}
+	if t.views != nil {
+		clear(t.views[n:])
+		t.views = t.views[:n]
+	}
+	t.n = n
+}
+
 // trim drops the classes and sources that no event has: namespaces and nodes come
 // and go.
 func (t *eventTable) trim() {
 	clear(t.classes)
 	clear(t.sources)
-	for _, x := range t.items {
-		if x != nil && x.class != nil {
+	for i := range int32(t.n) {
+		if x := t.item(i); x.class != nil {
 			t.classes[*x.class], t.sources[*x.source] = x.class, x.source
 		}
 	}
@@ -343,13 +385,13 @@ func (t *eventTable) trim() {
 // view returns the events, oldest first. It is good until the next write.
 func (t *eventTable) view() []*v1.Event {
 	t.compact()
-	if len(t.items) == 0 {
+	if t.n == 0 {
 		return nil // who looks before there is anything need not look again
 	}
 	if t.views == nil {
-		t.views = make([]*v1.Event, len(t.items))
-		for i, x := range t.items {
-			t.views[i] = t.unpack(x)
+		t.views = make([]*v1.Event, t.n)
+		for i := range t.views {
+			t.views[i] = t.unpack(int32(i))
 		}
 	}
 	return t.views[:len(t.views):len(t.views)]
@@ -367,8 +409,8 @@ func (t *eventTable) put(obj Object) { t.set(obj.(*v1.Event), 0) }
 // each calls fn for the events, oldest first, until it says false. fn must not
 // write to the table.
 func (t *eventTable) each(fn func(Object) bool) {
-	for i, x := range t.items {
-		if x != nil && !fn(t.at(int32(i))) {
+	for i := range int32(t.n) {
+		if t.item(i).version != 0 && !fn(t.at(i)) {
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"testing"
 	"time"
@@ -71,7 +72,8 @@ func TestStoredEvents(t *testing.T) {
 				if c.Type == watch.Deleted {
 					delete(told, c.New.GetName())
 				} else {
-					told[c.New.GetName()] = c.New.(*v1.Event)
+					ev := *c.New.(*v1.Event)
+					told[ev.Name] = &ev
 				}
 			})
 			for i := range 5 {
@@ -79,7 +81,7 @@ func TestStoredEvents(t *testing.T) {
 				if i == 1 {
 					change(ev)
 				}
-				if _, err := s.CreateEvent(t0, ev); err != nil {
+				if err := s.PostEvent(t0, ev); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -138,5 +140,82 @@ func TestEventsArePacked(t *testing.T) {
 	}
 	if ev, _ := s.events.get("default", kubeletEvent(4).Name); ev == nil || ev.Reason != "Created" {
 		t.Errorf("found %+v", ev)
+	}
+}
+
+// TestEventExpiry compares what expires when with a list of all last writes, while
+// events come, are written again and go, and holes are closed.
+func TestEventExpiry(t *testing.T) {
+	const ttl = 20 * time.Second
+	s := NewStore(StoreOptions{EventTTL: ttl})
+	rnd := rand.New(rand.NewPCG(3, 4))
+	want := map[string]int64{} // by name: when it expires
+	expired := 0
+	s.OnChange(func(c Change) {
+		name := c.New.GetName()
+		if c.Verb == "expire" {
+			expired++
+			if _, ok := want[name]; !ok {
+				t.Errorf("%s expires, which is not there", name)
+			}
+			delete(want, name)
+		}
+	})
+	now := t0
+	for i := range 5000 {
+		now = now.Add(time.Duration(rnd.Int64N(int64(200 * time.Millisecond))))
+		if i%1000 > 900 {
+			now = now.Add(time.Second)
+		}
+		next := s.ExpireEvents(now)
+		earliest := int64(0)
+		for name, at := range want {
+			if at <= now.Unix() {
+				t.Fatalf("step %d: %s is still there at %v", i, name, now)
+			}
+			if earliest == 0 || at < earliest {
+				earliest = at
+			}
+		}
+		if earliest != 0 && (next.IsZero() || next.Unix() > earliest) {
+			t.Fatalf("step %d: next %v, want %v at the latest", i, next, time.Unix(earliest, 0).UTC())
+		}
+		ev := kubeletEvent(i)
+		if rnd.IntN(6) == 0 {
+			ev.Labels = map[string]string{"whole": "yes"}
+		}
+		if err := s.PostEvent(now, ev); err != nil {
+			t.Fatal(err)
+		}
+		want[ev.Name] = now.Add(ttl).Unix()
+		other := kubeletEvent(max(0, i-rnd.IntN(40)))
+		if _, ok := want[other.Name]; !ok {
+			continue
+		}
+		switch rnd.IntN(6) {
+		case 0:
+			if _, err := s.Delete(now, KindEvent, other.Namespace, other.Name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			delete(want, other.Name)
+		case 1, 2:
+			old, _ := s.events.get(other.Namespace, other.Name)
+			again := *old
+			again.Count++
+			if _, err := s.PatchEvent(now, old, &again); err != nil {
+				t.Fatal(err)
+			}
+			want[other.Name] = now.Add(ttl).Unix()
+		}
+		if rnd.IntN(50) == 0 {
+			s.events.compact()
+		}
+	}
+	if expired < 1000 {
+		t.Errorf("only %d events expired", expired)
+	}
+	if next := s.ExpireEvents(now.Add(ttl + time.Second)); !next.IsZero() || len(want) != 0 || s.events.n != s.events.holes || len(s.expiry.again) != 0 || len(s.expiry.queue) != 0 {
+		t.Errorf("next %v; left are %d events, %d slots of which %d holes, %d written again, %d in the queue",
+			next, len(want), s.events.n, s.events.holes, len(s.expiry.again), len(s.expiry.queue))
 	}
 }

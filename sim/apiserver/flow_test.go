@@ -89,12 +89,12 @@ func TestBorrowing(t *testing.T) {
 	}
 }
 
-// ask has one node get a pod n times at once.
-func ask(l *loop.Loop, c *Client, n int, done func(err error, took time.Duration)) {
+// askMany has one node get a pod n times at once.
+func askMany(l *loop.Loop, c *Client, n int, done func(err error, took time.Duration)) {
 	for i := range n {
 		l.Root().Go(fmt.Sprintf("get %d", i), func(ctx context.Context) {
 			begin := l.Now()
-			_, err := callOnce(ctx, c, request{verb: "get", resource: "pods", namespace: "default", name: "p"}, func(s *Store, _ time.Time) (*v1.Pod, error) {
+			_, err := c.askOnce(ctx, request{verb: "get", resource: "pods", namespace: "default", name: "p"}, args{}, func(s *Store, _ time.Time, _ *request, _ *args) (any, error) {
 				return as[*v1.Pod](s.Get(KindPod, "default", "p"))
 			})
 			done(err, l.Since(begin))
@@ -113,7 +113,7 @@ func TestQueues(t *testing.T) {
 	}
 	noisy, quiet, beat := s.Client(l, "a"), s.Client(l, "b"), s.Client(l, "c")
 	var ok, refused int
-	ask(l, noisy, 500, func(err error, _ time.Duration) {
+	askMany(l, noisy, 500, func(err error, _ time.Duration) {
 		if apierrors.IsTooManyRequests(err) {
 			refused++
 		} else {
@@ -122,7 +122,7 @@ func TestQueues(t *testing.T) {
 	})
 	var quietTook, beatTook time.Duration
 	l.Root().After(10*time.Millisecond, func() {
-		ask(l, quiet, 1, func(_ error, took time.Duration) { quietTook = took })
+		askMany(l, quiet, 1, func(_ error, took time.Duration) { quietTook = took })
 		l.Root().Go("heartbeat", func(ctx context.Context) {
 			begin := l.Now()
 			if _, err := beat.GetNode(ctx, "c"); err != nil {

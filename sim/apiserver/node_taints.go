@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -27,7 +28,7 @@ func (s *Store) admitNode(n *v1.Node) {
 			return
 		}
 	}
-	n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: v1.TaintNodeNotReady, Effect: v1.TaintEffectNoSchedule})
+	n.Spec.Taints = append(slices.Clip(n.Spec.Taints), v1.Taint{Key: v1.TaintNodeNotReady, Effect: v1.TaintEffectNoSchedule})
 }
 
 // PatchNodeTaints replaces a node's taints. They must be valid, and are shared.

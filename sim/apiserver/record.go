@@ -18,10 +18,10 @@ func (s *Server) record(c Change) {
 	switch o := c.New.(type) {
 	case *v1.Pod:
 		if c.Type == watch.Modified && c.Verb == "patch" && c.Subresource == "status" {
-			s.rec.Record(trace.KindPod, "pod "+o.Namespace+"/"+o.Name, "status", s.fields(c, s.podFields(o))...)
+			s.rec.RecordObject(trace.KindPod, objectOf(c.Kind, o), "status", s.fields(c, s.podFields(o))...)
 			return
 		}
-		s.rec.Record(trace.KindAPI, "pod "+o.Namespace+"/"+o.Name, c.Verb, s.fields(c, podWriteFields(c, o))...)
+		s.rec.RecordObject(trace.KindAPI, objectOf(c.Kind, o), c.Verb, s.fields(c, podWriteFields(c, o))...)
 	case *v1.Node:
 		if c.Type != watch.Deleted {
 			var old []v1.NodeCondition
@@ -39,27 +39,25 @@ func (s *Server) record(c Change) {
 			s.rec.Record(trace.KindAPI, "event "+o.Namespace+"/"+o.Name, c.Verb, s.fields(c, nil)...)
 			return
 		}
-		s.rec.Record(trace.KindEvent, Reference(&o.InvolvedObject), o.Reason, s.fields(c, eventFields(s.own[:0], o))...)
+		s.rec.RecordObject(trace.KindEvent, involved(&o.InvolvedObject), o.Reason, s.fields(c, eventFields(s.own[:0], o))...)
 	default:
-		s.rec.Record(trace.KindAPI, objectName(c.Kind, c.New), c.Verb, s.fields(c, nil)...)
+		s.rec.RecordObject(trace.KindAPI, objectOf(c.Kind, c.New), c.Verb, s.fields(c, nil)...)
 	}
 }
 
-// Reference names an event's object as the trace does: "pod default/web-0",
+// involved names an event's object as the trace does: "pod default/web-0",
 // "node worker-0".
-func Reference(ref *v1.ObjectReference) string {
-	kind := Kind(ref.Kind).info().object
-	if ref.Namespace == "" || !Kind(ref.Kind).Namespaced() {
-		return kind + " " + ref.Name
+func involved(ref *v1.ObjectReference) trace.Object {
+	k := Kind(ref.Kind)
+	o := trace.Object{Kind: k.info().object, Name: ref.Name}
+	if k.Namespaced() {
+		o.Namespace = ref.Namespace
 	}
-	return kind + " " + ref.Namespace + "/" + ref.Name
+	return o
 }
 
-func objectName(k Kind, o Object) string {
-	if ns := o.GetNamespace(); ns != "" {
-		return k.info().object + " " + ns + "/" + o.GetName()
-	}
-	return k.info().object + " " + o.GetName()
+func objectOf(k Kind, o Object) trace.Object {
+	return trace.Object{Kind: k.info().object, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
 // fields adds to a record's own fields what every write's record has.
@@ -102,7 +100,7 @@ func (s *Server) podFields(p *v1.Pod) []trace.Field {
 			b = append(b, c.Reason...)
 		}
 	}
-	out = append(out, trace.Str("conditions", string(b)))
+	out = append(out, trace.Str("conditions", s.sharedText(b)))
 	b = b[:0]
 	for _, list := range [][]v1.ContainerStatus{st.InitContainerStatuses, st.ContainerStatuses, st.EphemeralContainerStatuses} {
 		for i := range list {
@@ -110,13 +108,30 @@ func (s *Server) podFields(p *v1.Pod) []trace.Field {
 		}
 	}
 	if len(b) > 0 {
-		out = append(out, trace.Str("containers", string(b)))
+		out = append(out, trace.Str("containers", s.sharedText(b)))
 	}
 	s.text = b
 	if st.PodIP != "" {
 		out = append(out, trace.Str("podIP", st.PodIP))
 	}
 	return out
+}
+
+// sharedTexts bounds Server.texts.
+const sharedTexts = 1024
+
+// sharedText is b as a string: conditions and containers read the same for all
+// pods of a kind.
+func (s *Server) sharedText(b []byte) string {
+	if text, ok := s.texts[string(b)]; ok {
+		return text
+	}
+	if len(s.texts) == sharedTexts {
+		clear(s.texts)
+	}
+	text := string(b)
+	s.texts[text] = text
+	return text
 }
 
 func appendWord(b []byte, w string) []byte {

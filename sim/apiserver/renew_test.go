@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -8,12 +9,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // A renewal is an update: of the newest version only, in a new version, with the
-// time cut to microseconds; what was handed out before stays as it was.
+// time cut to microseconds; what was handed out before stays as it was, whoever
+// looks between renewals.
 func TestRenewLease(t *testing.T) {
 	s := NewStore(StoreOptions{})
 	at := loop.Epoch()
@@ -22,20 +25,53 @@ func TestRenewLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := o.(*coordinationv1.Lease)
-	second, err := s.RenewLease(at, first, at.Add(1234567*time.Nanosecond))
-	if err != nil {
-		t.Fatal(err)
+	old, told := first, ""
+	s.OnChange(func(c Change) {
+		was, is := c.Old.(*coordinationv1.Lease), c.New.(*coordinationv1.Lease)
+		if c.Verb != "update" || c.Type != watch.Modified || !reflect.DeepEqual(was, old) {
+			t.Errorf("told of a %s from %v, it was %v", c.Verb, was, old)
+		}
+		told, old = is.ResourceVersion, is.DeepCopy()
+	})
+	get := func() *coordinationv1.Lease {
+		l, err := s.Get(KindLease, v1.NamespaceNodeLease, "n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.(*coordinationv1.Lease)
 	}
-	if got := second.Spec.RenewTime.Sub(at); got != 1234*time.Microsecond {
-		t.Errorf("renewed at %v", got)
+	var seen, copies []*coordinationv1.Lease
+	for i := range 6 {
+		at = at.Add(10*time.Second + 1234567*time.Nanosecond)
+		updated, version, err := s.RenewLease(at, first, at)
+		if err != nil || updated != nil || version != told {
+			t.Fatalf("renewal %d: %v, version %q (told %q), %v", i, updated, version, told, err)
+		}
+		if i%2 == 0 {
+			continue
+		}
+		got := get()
+		if got.ResourceVersion != version || !got.Spec.RenewTime.Time.Equal(at.Truncate(time.Microsecond)) || !reflect.DeepEqual(got, old) || got != get() {
+			t.Errorf("renewal %d: stored is %v", i, got)
+		}
+		seen, copies = append(seen, got), append(copies, got.DeepCopy())
 	}
-	if first.Spec.RenewTime != nil || first.ResourceVersion == second.ResourceVersion {
-		t.Errorf("the first version is %v, the second %v", first, second)
+	if first.Spec.RenewTime != nil || !reflect.DeepEqual(seen, copies) {
+		t.Errorf("what was handed out has changed: %v, %v, which was %v", first, seen, copies)
 	}
-	if _, err := s.RenewLease(at, first, at); !apierrors.IsConflict(err) {
+	if len(s.Leases()) != 1 || s.Leases()[0] != get() {
+		t.Errorf("leases %v", s.Leases())
+	}
+	mine := *get()
+	if _, err := s.UpdateLease(at, &mine); err != nil {
+		t.Errorf("an update of the newest version: %v", err)
+	}
+	if _, _, err := s.RenewLease(at, first, at); !apierrors.IsConflict(err) {
 		t.Errorf("an old version is renewed with %v", err)
 	}
-	if got, _ := s.Get(KindLease, v1.NamespaceNodeLease, "n"); got != Object(second) {
-		t.Errorf("stored is %v", got)
+	mine = *get()
+	updated, version, err := s.RenewLease(at, &mine, at)
+	if err != nil || updated != get() || version != "" {
+		t.Errorf("a copy of the newest version is renewed to %v, %q, %v", updated, version, err)
 	}
 }

@@ -47,6 +47,7 @@ type Server struct {
 	rec      *trace.Recorder
 	own      []trace.Field // of the record being made: memory for the next
 	text     []byte        // the same
+	texts    map[string]string
 	store    *Store
 	peers    map[string][]*peer // by node name
 	allPeers []*peer            // in the order of their making
@@ -88,6 +89,7 @@ func New(opts Options) *Server {
 		store:  NewStore(StoreOptions{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
 		peers:  map[string][]*peer{},
 		writes: map[Kind]uint64{},
+		texts:  map[string]string{},
 		stats:  newStats(opts.Loop.UnixNano()),
 
 		informers: map[Kind][]string{},
@@ -189,52 +191,59 @@ func (s *Server) latency(p *peer) time.Duration {
 	return s.l.Between(s.opts.LatencyMin, s.opts.LatencyMax, "api/reply", p.node, p.replies)
 }
 
-// serve handles a request that has arrived. answer runs the request, unless it
-// is given an error, and returns what is to run on the node's loop.
-func (s *Server) serve(p *peer, r request, answer func(error) func()) {
+// caller is who made a request.
+type caller interface {
+	// handle runs the request, unless it is given an error, and returns what is to
+	// run on the node's loop. It runs on the server's.
+	handle(err error) func()
+}
+
+// serve handles a request that has arrived. r is read until it is answered and
+// handled, whichever is last.
+func (s *Server) serve(p *peer, r *request, from caller) {
 	s.requests++
 	arrived := s.l.UnixNano()
 	series := s.stats.series(UserKubelet, r.verb, r.resource)
 	s.stats.arrive(series, arrived, r.throttled)
-	f := s.fate(p.node, &r)
+	f := s.fate(p.node, r)
 	left := max(r.timeout(&s.opts)-time.Duration(s.l.UnixNano()-r.sent), s.opts.LatencyMin)
 	switch {
 	case f.drop:
 		s.stats.answered(series, arrived, 0, 0)
-		s.reply(p, left, answer(errTimeout(&r)))
+		s.reply(p, left, from.handle(errTimeout(r)))
 	case f.refuse:
 		s.stats.answered(series, arrived, 0, 0)
-		s.reply(p, s.latency(p), answer(errRefused(&r)))
+		s.reply(p, s.latency(p), from.handle(errRefused(r)))
 	case f.latency >= left:
 		// The caller gives up before the request is handled.
-		s.reply(p, left, answer(errTimeout(&r)))
+		s.reply(p, left, from.handle(errTimeout(r)))
 		s.l.Root().After(f.latency, func() {
-			s.handle(p, f, answer)
+			s.handle(p, f, from)
 			s.answered(series, arrived, 0)
 		})
 	case f.latency > 0:
-		s.l.Root().After(f.latency, func() { s.execute(p, r, series, arrived, left-f.latency, f, answer) })
+		s.l.Root().After(f.latency, func() { s.execute(p, r, series, arrived, left-f.latency, f, from) })
 	default:
-		s.execute(p, r, series, arrived, left, f, answer)
+		s.execute(p, r, series, arrived, left, f, from)
 	}
 }
 
 // execute handles a request once there are seats for it.
-func (s *Server) execute(p *peer, r request, series *RequestStats, arrived int64, left time.Duration, f fate, answer func(error) func()) {
+func (s *Server) execute(p *peer, r *request, series *RequestStats, arrived int64, left time.Duration, f fate, from caller) {
 	if s.flow != nil {
-		s.queue(p, r, series, arrived, left, f, answer)
+		s.queue(p, r, series, arrived, left, f, from)
 		return
 	}
-	s.reply(p, s.latency(p), s.handle(p, f, answer))
+	s.reply(p, s.latency(p), s.handle(p, f, from))
 	s.answered(series, arrived, 0)
 }
 
-func (s *Server) queue(p *peer, r request, series *RequestStats, arrived int64, left time.Duration, f fate, answer func(error) func()) {
-	s.flow.admit(UserKubelet, p.node, &r, left-s.opts.LatencyMin, func(service time.Duration) {
-		s.reply(p, s.latency(p)+service, s.handle(p, f, answer))
+func (s *Server) queue(p *peer, r *request, series *RequestStats, arrived int64, left time.Duration, f fate, from caller) {
+	s.flow.admit(UserKubelet, p.node, r, left-s.opts.LatencyMin, func(service time.Duration) {
+		s.reply(p, s.latency(p)+service, s.handle(p, f, from))
 		s.answered(series, arrived, service)
 	}, func(err error) {
-		s.reply(p, s.latency(p), answer(err))
+		s.reply(p, s.latency(p), from.handle(err))
 		s.outcome = err
 		s.answered(series, arrived, 0)
 	})
@@ -247,10 +256,10 @@ func (s *Server) answered(series *RequestStats, arrived int64, service time.Dura
 }
 
 // handle runs a request and returns what tells the node of it.
-func (s *Server) handle(p *peer, f fate, answer func(error) func()) func() {
+func (s *Server) handle(p *peer, f fate, from caller) func() {
 	s.by = p.node
 	defer func() { s.by = "" }()
-	return answer(f.err)
+	return from.handle(f.err)
 }
 
 func (s *Server) reply(p *peer, d time.Duration, fn func()) {

@@ -39,7 +39,8 @@ type Change struct {
 	// Old is the object before the write; nil for Added.
 	Old Object
 	// New is the object after the write. For Deleted it is the last state,
-	// with the resource version of the deletion.
+	// with the resource version of the deletion. An event or a lease is good until
+	// the hook returns, as Old is; who keeps one copies it.
 	New Object
 	// Verb is what was done: "create", "update", "patch", "delete", "bind",
 	// "expire".
@@ -59,7 +60,7 @@ type Store struct {
 
 	pods            *table[*v1.Pod]
 	nodes           *table[*v1.Node]
-	leases          *table[*coordinationv1.Lease]
+	leases          *leaseTable
 	events          *eventTable
 	configMaps      *table[*v1.ConfigMap]
 	secrets         *table[*v1.Secret]
@@ -76,7 +77,10 @@ type Store struct {
 	taintNewNodes bool                                    // see TaintNewNodes
 	admitEvent    func(now time.Time, ev *v1.Event) error // nil without limits on events
 
-	expiry  []expiring
+	spareEvent  *v1.Event // memory for PostEvent
+	spareLeases spareLeases
+
+	expiry  expiries
 	applied map[objectKey][]byte
 	hooks   []*hook
 	pending []Change
@@ -107,7 +111,7 @@ func NewStore(opts StoreOptions) *Store {
 		opts:            opts,
 		pods:            newTable[*v1.Pod](),
 		nodes:           newTable[*v1.Node](),
-		leases:          newTable[*coordinationv1.Lease](),
+		leases:          newLeaseTable(),
 		events:          newEventTable(opts.Seed),
 		configMaps:      newTable[*v1.ConfigMap](),
 		secrets:         newTable[*v1.Secret](),

@@ -50,6 +50,9 @@ func (s *Server) CreateEvent(ev *v1.Event) (*v1.Event, error) {
 	return s.store.CreateEvent(s.now(), ev)
 }
 
+// PostEvent is Store.PostEvent.
+func (s *Server) PostEvent(ev *v1.Event) error { return s.store.PostEvent(s.now(), ev) }
+
 // PatchEvent is Store.PatchEvent.
 func (s *Server) PatchEvent(base, ev *v1.Event) (*v1.Event, error) {
 	return s.store.PatchEvent(s.now(), base, ev)

@@ -43,24 +43,25 @@ func (s *Server) sendAfter(sub *subscription, d time.Duration, fn func()) {
 
 // notify sends a change to those who watch the node's objects.
 func (s *Server) notify(c Change, node string) {
-	typ := c.Type
-	if c.Kind == KindPod && typ == watch.Modified && c.Old.(*v1.Pod).Spec.NodeName == "" {
-		typ = watch.Added // it comes into the node's view
-	}
-	obj, resource := c.New, "pods"
+	typ, resource := c.Type, "pods"
 	if c.Kind == KindNode {
 		resource = "nodes"
+	} else if typ == watch.Modified && c.Old.(*v1.Pod).Spec.NodeName == "" {
+		typ = watch.Added // it comes into the node's view
 	}
 	for _, p := range s.peers[node] {
 		for _, sub := range p.subs {
-			if sub.kind != c.Kind || sub.name != node {
-				continue
+			if sub.kind == c.Kind && sub.name == node {
+				s.stats.sent(UserKubelet, resource, s.l.UnixNano(), 1)
+				s.sendAfter(sub, s.fanOut(c.Kind), delivery(sub.w, sub.conn, typ, c.New))
 			}
-			w, conn := sub.w, sub.conn
-			s.stats.sent(UserKubelet, resource, s.l.UnixNano(), 1)
-			s.sendAfter(sub, s.fanOut(c.Kind), func() { w.deliver(conn, typ, obj) })
 		}
 	}
+}
+
+// delivery is a watch event on its way to the node.
+func delivery(w *watcher, conn uint64, typ watch.EventType, obj Object) func() {
+	return func() { w.deliver(conn, typ, obj) }
 }
 
 // subscribe lists and begins a watch. The list is the first message of the
@@ -193,18 +194,30 @@ func (w *watcher) begin() {
 // connect asks the server for a list and a watch.
 func (w *watcher) connect() {
 	w.conn++
-	conn := w.conn
 	w.lastTry = w.c.l.UnixNano()
-	p := w.c.peer
-	srv := w.c.srv
-	w.c.post(request{verb: "watch", resource: w.kind.info().resource, namespace: w.namespace}, func(err error) func() {
-		srv.outcome = err
-		if err == nil {
-			srv.subscribe(p, w, conn)
-			return func() {}
-		}
-		return func() { w.broken(conn) }
-	})
+	x := &connection{w: w, conn: w.conn}
+	x.req = request{verb: "watch", resource: w.kind.info().resource, namespace: w.namespace, sent: w.lastTry}
+	w.c.tell(x.arrive)
+}
+
+// connection is the request that begins a watch.
+type connection struct {
+	w    *watcher
+	conn uint64
+	req  request
+}
+
+func (x *connection) arrive() { x.w.c.srv.serve(x.w.c.peer, &x.req, x) }
+
+// handle is that of caller. There is no answer but the watch's first message.
+func (x *connection) handle(err error) func() {
+	w := x.w
+	w.c.srv.outcome = err
+	if err == nil {
+		w.c.srv.subscribe(w.c.peer, w, x.conn)
+		return func() {}
+	}
+	return func() { w.broken(x.conn) }
 }
 
 func (w *watcher) current(conn uint64) bool { return conn == w.conn && !w.stopped && !w.g.Dead() }

@@ -69,13 +69,11 @@ func (s *Server) dropFromIndex(sub *subscription) {
 // notifyObject sends a change to those who watch the object.
 func (s *Server) notifyObject(c Change) {
 	key, _ := watchKey(c.Kind, c.New.GetNamespace(), c.New.GetName())
-	typ, obj := c.Type, c.New
 	if n := len(s.byObject[key]); n > 0 {
 		s.stats.sent(UserKubelet, c.Kind.info().resource, s.l.UnixNano(), n)
 	}
 	for _, sub := range s.byObject[key] {
-		w, conn := sub.w, sub.conn
-		s.sendAfter(sub, s.fanOut(c.Kind), func() { w.deliver(conn, typ, obj) })
+		s.sendAfter(sub, s.fanOut(c.Kind), delivery(sub.w, sub.conn, c.Type, c.New))
 	}
 }
 

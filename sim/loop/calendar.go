@@ -11,17 +11,31 @@ import (
 const slots = 4096
 
 // calendar knows in which window each loop next has something due. Windows are
-// numbered by time/lookahead. Near ones are slots of a wheel, so that putting a
-// loop in and taking it out cost no more than a store; far ones wait in a heap.
-//
-// A loop that moves leaves a stale entry behind; window tells it by comparing
-// with slot.
+// numbered by time/lookahead. Near ones are slots of a wheel, each the list of its
+// loops, so that putting a loop in and taking it out cost no more than some stores
+// and no memory; far ones wait in a heap, where a loop that moves leaves a stale
+// entry behind.
 type calendar struct {
-	wheel [slots][]int32
-	full  [slots / 64]uint64 // a bit for each slot that holds an entry
+	wheel [slots]int32       // the first loop's number, plus 1
+	full  [slots / 64]uint64 // a bit for each slot that has a loop
 	base  int64              // the number of the first window of the wheel
-	slot  []int64            // by loop: the window it is entered for, or none
+	seats []seat             // by loop
 	far   []farEntry         // a binary heap, by window
+}
+
+// seat is what the engine needs to know of a loop between its runs: one cache
+// line, so that it need not touch the loop's own memory, which another core's
+// cache may hold.
+type seat struct {
+	loop  *Loop
+	inbox []message // what it takes in when it runs next
+	due   int64     // when its next step was due after its last run
+	w     int64     // the window it is entered for, or none
+	// prev and next are its neighbours in the wheel, plus 1.
+	prev, next int32
+	near       bool // in the wheel
+	sent       bool // its outbox holds something
+	failed     bool
 }
 
 type farEntry struct {
@@ -31,15 +45,19 @@ type farEntry struct {
 
 const none = math.MaxInt64
 
-func (c *calendar) add() { c.slot = append(c.slot, none) }
+func (c *calendar) add(l *Loop) { c.seats = append(c.seats, seat{loop: l, w: none}) }
 
 // enter puts a loop down for window w, wherever it was before; w is not before
 // the window that is due next.
 func (c *calendar) enter(idx int32, w int64) {
-	if c.slot[idx] == w {
+	s := &c.seats[idx]
+	if s.w == w {
 		return
 	}
-	c.slot[idx] = w
+	if s.near {
+		c.unlink(s)
+	}
+	s.w = w
 	switch {
 	case w == none:
 	case w < c.base+slots:
@@ -50,16 +68,35 @@ func (c *calendar) enter(idx int32, w int64) {
 }
 
 func (c *calendar) put(idx int32, w int64) {
-	s := w & (slots - 1)
-	c.wheel[s] = append(c.wheel[s], idx)
-	c.full[s/64] |= 1 << (s % 64)
+	at := w & (slots - 1)
+	s := &c.seats[idx]
+	s.near, s.prev, s.next = true, 0, c.wheel[at]
+	if s.next != 0 {
+		c.seats[s.next-1].prev = idx + 1
+	}
+	c.wheel[at] = idx + 1
+	c.full[at/64] |= 1 << (at % 64)
+}
+
+// unlink takes a loop out of the wheel.
+func (c *calendar) unlink(s *seat) {
+	at := s.w & (slots - 1)
+	if s.next != 0 {
+		c.seats[s.next-1].prev = s.prev
+	}
+	if s.prev != 0 {
+		c.seats[s.prev-1].next = s.next
+	} else if c.wheel[at] = s.next; s.next == 0 {
+		c.full[at/64] &^= 1 << (at % 64)
+	}
+	s.near = false
 }
 
 // next returns the number of the next window that may have something due, or
 // none. It moves the wheel there.
 func (c *calendar) next() int64 {
 	w := c.scan()
-	for len(c.far) > 0 && c.slot[c.far[0].idx] != c.far[0].w {
+	for len(c.far) > 0 && c.stale(c.far[0]) {
 		c.popFar()
 	}
 	if len(c.far) > 0 && c.far[0].w < w {
@@ -73,12 +110,13 @@ func (c *calendar) next() int64 {
 func (c *calendar) advance(w int64) {
 	c.base = w
 	for len(c.far) > 0 && c.far[0].w < c.base+slots {
-		f := c.popFar()
-		if c.slot[f.idx] == f.w {
+		if f := c.popFar(); !c.stale(f) {
 			c.put(f.idx, f.w)
 		}
 	}
 }
+
+func (c *calendar) stale(f farEntry) bool { return c.seats[f.idx].near || c.seats[f.idx].w != f.w }
 
 // scan finds the first slot of the wheel, from base on, that holds an entry.
 func (c *calendar) scan() int64 {
@@ -99,18 +137,17 @@ func (c *calendar) scan() int64 {
 	return none
 }
 
-// take empties window w's slot into due: the loops entered for it, in order,
-// each once.
+// take empties window w's slot into due: the loops entered for it, in order.
 func (c *calendar) take(w int64, due []int32) []int32 {
-	s := w & (slots - 1)
-	for _, idx := range c.wheel[s] {
-		if c.slot[idx] == w {
-			c.slot[idx] = none
-			due = append(due, idx)
-		}
+	at := w & (slots - 1)
+	for n := c.wheel[at]; n != 0; {
+		s := &c.seats[n-1]
+		due = append(due, n-1)
+		s.w, s.near = none, false
+		n = s.next
 	}
-	c.wheel[s] = c.wheel[s][:0]
-	c.full[s/64] &^= 1 << (s % 64)
+	c.wheel[at] = 0
+	c.full[at/64] &^= 1 << (at % 64)
 	slices.Sort(due)
 	return due
 }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -16,7 +17,7 @@ type Context struct {
 	deadline time.Time
 	done     chan struct{}
 	timer    *Timer
-	waiters  []*Task
+	waiters  waiters
 	after    []sequel
 	// up is the context whose end ends this one, if it can end.
 	up *Context
@@ -31,10 +32,24 @@ type sequel struct {
 // timed is a context with room for its timer.
 type timed struct {
 	Context
-	t Timer
+	t      Timer
+	expire func()
+}
+
+// idle tells whether nobody waits for c's end or is told of it.
+func (c *Context) idle() bool {
+	return c.done == nil && len(c.after) == 0 && len(c.waiters.tasks) == 0
+}
+
+// reuse makes a context that is idle as good as new.
+func (c *Context) reuse() {
+	*c = Context{after: c.after, waiters: waiters{tasks: c.waiters.tasks}}
 }
 
 type ctxKey struct{}
+
+// errNoLoop is the panic of a child of a context that no loop made.
+const errNoLoop = "loop: the parent context belongs to no loop"
 
 // From returns the loop that ctx belongs to, or nil.
 func From(ctx context.Context) *Loop {
@@ -104,7 +119,7 @@ func (c *Context) AfterFunc(f func()) func() bool {
 func (c *Context) unlink(a sequel) bool {
 	for i, o := range c.after {
 		if o == a {
-			c.after = append(c.after[:i], c.after[i+1:]...)
+			c.after = slices.Delete(c.after, i, i+1)
 			return true
 		}
 	}
@@ -126,13 +141,9 @@ func (c *Context) cancel(err error) {
 		c.up.unlink(sequel{child: c})
 		c.up = nil
 	}
-	ws := c.waiters
-	c.waiters = nil
-	for _, t := range ws {
-		t.ready()
-	}
+	c.waiters.wakeAll()
 	list := c.after
-	c.after = nil
+	c.after = nil // one that has just ended takes no more
 	for _, a := range list {
 		if a.child != nil {
 			a.child.cancel(c.err)
@@ -153,8 +164,14 @@ func WithCancel(parent context.Context) (context.Context, context.CancelFunc) {
 // WithTimeout is WithCancel with an end d from now on the loop's clock. A d of
 // 0 or less ends it at once.
 func WithTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	room := &timed{}
-	c := &room.Context
+	r := &timed{}
+	r.expire = func() { r.cancel(context.DeadlineExceeded) }
+	r.begin(parent, d)
+	return &r.Context, func() { r.cancel(context.Canceled) }
+}
+
+func (r *timed) begin(parent context.Context, d time.Duration) {
+	c := &r.Context
 	c.descend(parent)
 	at := c.l.Now().Add(d)
 	if cur, ok := parent.Deadline(); !ok || at.Before(cur) {
@@ -166,19 +183,46 @@ func WithTimeout(parent context.Context, d time.Duration) (context.Context, cont
 			if p := own(parent); p.task != nil {
 				g = p.task.g
 			}
-			c.timer = &room.t
-			*c.timer = Timer{g: g, fn: func() { c.cancel(context.DeadlineExceeded) }, idx: -1, stream: c.l.NewStream()}
+			c.timer = &r.t
+			*c.timer = Timer{g: g, fn: r.expire, idx: -1, stream: c.l.NewStream()}
 			c.timer.Reset(d)
 		}
 	}
-	return c, func() { c.cancel(context.Canceled) }
+}
+
+// Within calls fn with a context that ends with its parent, d from now on the
+// loop's clock, or when fn returns. It is WithTimeout without garbage: the context
+// must not be used from then on.
+func Within[T any](parent context.Context, d time.Duration, fn func(ctx context.Context) (T, error)) (T, error) {
+	l := From(parent)
+	if l == nil {
+		panic(errNoLoop)
+	}
+	r := l.pool.timeouts.take()
+	if r == nil {
+		r = &timed{}
+		r.expire = func() { r.cancel(context.DeadlineExceeded) }
+	}
+	r.begin(parent, d)
+	defer r.release()
+	return fn(&r.Context)
+}
+
+// release ends a context of Within.
+func (r *timed) release() {
+	l := r.l
+	r.cancel(context.Canceled)
+	if r.idle() {
+		r.reuse()
+		l.pool.timeouts.put(r, maxPooled)
+	}
 }
 
 // descend makes c a child of parent.
 func (c *Context) descend(parent context.Context) {
 	p := own(parent)
 	if p == nil {
-		panic("loop: the parent context belongs to no loop")
+		panic(errNoLoop)
 	}
 	c.parent, c.l, c.task = parent, p.l, p.task
 	if err := parent.Err(); err != nil {
@@ -225,17 +269,8 @@ func (l *Loop) wait(ctx context.Context, kind WaitKind, on string) error {
 	if t == nil {
 		panic(errPark)
 	}
-	c.waiters = append(c.waiters, t)
-	defer c.forget(t)
+	c.waiters.add(t)
+	defer c.waiters.remove(t)
 	l.park(kind, on)
 	return c.err
-}
-
-func (c *Context) forget(t *Task) {
-	for i, o := range c.waiters {
-		if o == t {
-			c.waiters = append(c.waiters[:i], c.waiters[i+1:]...)
-			return
-		}
-	}
 }

@@ -49,13 +49,12 @@ type Engine struct {
 	loops      []*Loop
 	calendar   calendar
 	due        []int32
-	after      []after     // by loop
-	inbox      [][]message // by loop: what it takes in when it runs next
 	now        int64
 	onWindow   []func(end time.Time, ran []int32)
 	stop       atomic.Bool
 	pool       *workers
-	coros      []workerCoros // by worker
+	pools      []workerPool // by worker
+	idle       pool         // of loops that act between runs
 	windows    uint64
 	progress   atomic.Uint64 // windows + 1, for the watchdog
 	progressAt atomic.Int64
@@ -71,18 +70,10 @@ type message struct {
 	fn     func()
 }
 
-type workerCoros struct {
-	coros
-	_ [80]byte // keeps two workers' off one cache line
-}
-
-// after is what the engine needs to know of a loop that has run, put side by
-// side so that it need not touch the loop's own memory, which another core's
-// cache holds.
-type after struct {
-	next int64 // when the next step is due
-	sent bool  // the outbox holds something
-	err  bool
+type workerPool struct {
+	pool
+	fetched uint64
+	_       [128]byte // keeps two workers' off one cache line
 }
 
 // NewEngine returns an engine without loops.
@@ -105,20 +96,18 @@ func NewEngine(opts EngineOptions) (*Engine, error) {
 	if opts.Stderr == nil {
 		opts.Stderr = os.Stderr
 	}
-	e := &Engine{opts: opts, lookahead: int64(opts.Lookahead), now: opts.Start.UnixNano(), coros: make([]workerCoros, opts.Workers)}
+	e := &Engine{opts: opts, lookahead: int64(opts.Lookahead), now: opts.Start.UnixNano(), pools: make([]workerPool, opts.Workers)}
 	e.calendar.base = e.now / e.lookahead
 	return e, nil
 }
 
 // NewLoop adds a loop. Loops are added before the run, or between runs.
 func (e *Engine) NewLoop(name string) *Loop {
-	l := New(Options{Name: name, Seed: e.opts.Seed, Typical: e.opts.Typical, Start: time.Unix(0, e.now).UTC()})
+	l := newLoop(Options{Name: name, Seed: e.opts.Seed, Typical: e.opts.Typical, Start: time.Unix(0, e.now).UTC()}, &e.idle)
 	l.engine = e
 	l.index = len(e.loops)
 	e.loops = append(e.loops, l)
-	e.calendar.add()
-	e.after = append(e.after, after{})
-	e.inbox = append(e.inbox, nil)
+	e.calendar.add(l)
 	return l
 }
 
@@ -190,12 +179,12 @@ func (e *Engine) RunUntil(limit time.Time) error {
 		e.flush(l)
 	}
 	for _, l := range e.loops {
-		e.takeIn(l)
+		e.calendar.seats[l.index].takeIn()
 		e.enter(l)
 	}
 	defer func() {
-		for _, l := range e.loops {
-			e.takeIn(l)
+		for i := range e.calendar.seats {
+			e.calendar.seats[i].takeIn()
 		}
 	}()
 	if e.opts.Workers > 1 && len(e.loops) > 2 {
@@ -244,22 +233,20 @@ func (e *Engine) window(w, limit int64) {
 			return
 		}
 	} else {
-		for _, idx := range e.due {
-			e.runLoop(idx, end, 0)
-		}
+		e.runLoops(e.due, end, 0)
 	}
 	for _, idx := range e.due {
-		a := &e.after[idx]
-		if a.sent {
-			e.flush(e.loops[idx])
+		s := &e.calendar.seats[idx]
+		if s.sent {
+			e.flush(s.loop)
 		}
-		if a.err && e.err == nil {
-			e.err = e.loops[idx].err
+		if s.failed && e.err == nil {
+			e.err = s.loop.err
 		}
 	}
 	for _, idx := range e.due {
 		// A message handed over just now may have put it in for earlier.
-		if at := e.after[idx].next; at != math.MaxInt64 {
+		if at := e.calendar.seats[idx].due; at != math.MaxInt64 {
 			e.enterEarlier(idx, at)
 		}
 	}
@@ -281,15 +268,46 @@ func (e *Engine) firstErr() error {
 	return errors.New("loop: a worker is gone")
 }
 
+// ahead is for how many loops memory is fetched at a time.
+const ahead = 8
+
+// runLoops runs some of the loops that are due, one after another.
+func (e *Engine) runLoops(due []int32, end int64, worker int) {
+	for i, idx := range due {
+		if i%ahead == 0 {
+			e.fetch(due[i:min(i+ahead, len(due))], worker)
+		}
+		e.runLoop(idx, end, worker)
+	}
+}
+
+// fetch reads what the next steps of some loops begin with. Of thousands of loops
+// nothing is in the cache, each pointer to follow waits for memory, and here the
+// processor follows those of several loops at a time.
+func (e *Engine) fetch(due []int32, worker int) {
+	var sum uint64
+	for _, idx := range due {
+		s := &e.calendar.seats[idx]
+		if items := s.loop.heap.items; len(items) > 0 {
+			sum += items[0].t.stream + items[len(items)-1].seq
+		}
+		if len(s.inbox) > 0 {
+			sum += s.inbox[0].stream
+		}
+	}
+	e.pools[worker].fetched = sum // so that it isn't left out
+}
+
 // runLoop runs one loop to the end of the window on a worker; 0 is the engine's
 // own goroutine.
 func (e *Engine) runLoop(idx int32, end int64, worker int) {
-	l := e.loops[idx]
-	l.pool = &e.coros[worker].coros
-	e.takeIn(l)
+	s := &e.calendar.seats[idx]
+	l := s.loop
+	l.pool = &e.pools[worker].pool
+	s.takeIn()
 	l.runUntil(end)
-	l.pool = &l.own
-	e.after[idx] = after{next: l.next(), sent: len(l.outbox) > 0, err: l.err != nil}
+	l.pool = &e.idle
+	s.due, s.sent, s.failed = l.next(), len(l.outbox) > 0, l.err != nil
 }
 
 // flush hands over what l has sent. Those who get it take it in on their own
@@ -298,7 +316,8 @@ func (e *Engine) flush(l *Loop) {
 	for i := range l.outbox {
 		m := &l.outbox[i]
 		idx := int32(m.to.index)
-		e.inbox[idx] = append(e.inbox[idx], *m)
+		s := &e.calendar.seats[idx]
+		s.inbox = append(s.inbox, *m)
 		e.enterEarlier(idx, m.at)
 		*m = message{}
 	}
@@ -315,16 +334,15 @@ func emptied(list []message) []message {
 }
 
 // takeIn schedules what a loop was sent.
-func (e *Engine) takeIn(l *Loop) {
-	in := e.inbox[l.index]
-	if len(in) == 0 {
+func (s *seat) takeIn() {
+	if len(s.inbox) == 0 {
 		return
 	}
-	for i := range in {
-		l.deliver(&in[i])
-		in[i] = message{}
+	for i := range s.inbox {
+		s.loop.deliver(&s.inbox[i])
+		s.inbox[i] = message{}
 	}
-	e.inbox[l.index] = emptied(in)
+	s.inbox = emptied(s.inbox)
 }
 
 // enter puts a loop into the calendar, or moves it to its present place.
@@ -340,7 +358,7 @@ func (e *Engine) enter(l *Loop) {
 // enterEarlier puts a loop into the calendar unless it is there for an earlier
 // window.
 func (e *Engine) enterEarlier(idx int32, at int64) {
-	if w := max(at/e.lookahead, e.calendar.base); w < e.calendar.slot[idx] {
+	if w := max(at/e.lookahead, e.calendar.base); w < e.calendar.seats[idx].w {
 		e.calendar.enter(idx, w)
 	}
 }
@@ -350,7 +368,8 @@ func (e *Engine) Close() {
 	for _, l := range e.loops {
 		l.Close()
 	}
-	for i := range e.coros {
-		e.coros[i].close()
+	for i := range e.pools {
+		e.pools[i].close()
 	}
+	e.idle.close()
 }

@@ -41,13 +41,24 @@ func (h *heap) remove(i int) {
 	last := h.items[n]
 	h.items[n] = item{}
 	h.items = h.items[:n]
-	if i == n {
-		return
+	if i < n {
+		h.items[i] = last
+		last.t.idx = int32(i)
+		if !h.up(i) {
+			h.down(i)
+		}
 	}
-	h.items[i] = last
-	last.t.idx = int32(i)
-	if !h.up(i) {
-		h.down(i)
+	h.shrink()
+}
+
+// keptTimers is for how many timers a heap always keeps room.
+const keptTimers = 16
+
+// shrink gives back most of the room of a burst: a node that starts its pods has
+// several times the timers that it has later.
+func (h *heap) shrink() {
+	if n := cap(h.items); n > keptTimers && len(h.items) <= n/4 {
+		h.items = append(make([]item, 0, max(n/2, keptTimers)), h.items...)
 	}
 }
 
@@ -72,6 +83,7 @@ func (h *heap) drop(g *Group) {
 			h.down(i)
 		}
 	}
+	h.shrink()
 }
 
 // fix puts item i, whose key has changed, in its place.

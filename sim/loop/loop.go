@@ -44,43 +44,49 @@ func Epoch() time.Time { return epoch }
 // methods but Post are for use on the loop (inside a step) or while no driver
 // runs it.
 type Loop struct {
-	name     string
-	seed     uint64
-	typical  bool
-	drawBase uint64
-	now      int64 // ns since the Unix epoch
-	seq      uint64
+	// What each step touches stands first, side by side.
+	now  int64 // ns since the Unix epoch
+	heap heap
+	seed uint64
+	seq  uint64
 	// stream and streams make the numbers of NewStream: from the step that
 	// asks, and how many it has asked for.
 	stream, streams uint64
-	heap            heap
 	steps           uint64
+	err             error
+	current         *Task
+	dying           []*Group
+	pool            *pool // that of the engine's worker; own of a loop without engine
+	fake            *clocktesting.FakePassiveClock
+	outbox          []message
 	// instantSteps counts the steps since the clock last jumped.
-	instantSteps int
+	instantSteps int32
 	// fresh tells that the clock was moved on between runs and no step has
 	// seen its time yet, so that where a run is cut does not show.
 	fresh   bool
-	current *Task
-	groups  []*Group
-	dying   []*Group
-	own     coros
-	pool    *coros // own, or that of the engine's worker
-	err     error
+	typical bool
 	closed  bool
-	root    *Group
-	fake    *clocktesting.FakePassiveClock
 
-	// engine side
-	index  int
-	engine *Engine
-	outbox []message
-
-	real    *realState
-	onPanic func(*PanicError)
+	drawBase uint64
+	root     *Group
+	name     string
+	groups   []*Group
+	index    int
+	engine   *Engine
+	own      *pool // nil in an engine
+	real     *realState
+	onPanic  func(*PanicError)
 }
 
 // New returns a loop whose clock stands at opts.Start.
 func New(opts Options) *Loop {
+	own := &pool{}
+	l := newLoop(opts, own)
+	l.own = own
+	return l
+}
+
+func newLoop(opts Options, p *pool) *Loop {
 	if opts.Start.IsZero() {
 		opts.Start = epoch
 	}
@@ -93,7 +99,7 @@ func New(opts Options) *Loop {
 		index:    -1,
 		onPanic:  opts.OnPanic,
 	}
-	l.pool = &l.own
+	l.pool = p
 	l.root = l.NewGroup("loop")
 	return l
 }
@@ -282,7 +288,9 @@ func (l *Loop) Close() {
 	for len(l.dying) > 0 {
 		l.unwindDying()
 	}
-	l.own.close()
+	if l.own != nil {
+		l.own.close()
+	}
 	l.heap.items = nil
 	if l.real != nil {
 		l.real.mu.Lock()

@@ -51,15 +51,17 @@ func CallSteps(ctx context.Context, g *Group, name string, step func(err error) 
 	if g.dead {
 		return ErrGroupDead
 	}
-	c := &stepped{step: step}
-	c.cctx = Context{l: g.l, task: &c.task}
-	c.task = Task{name: name, l: g.l, g: g, steps: c, onExit: c.exit}
-	g.add(&c.task)
-	defer func() {
-		if !c.e.fired {
-			c.giveUp()
-		}
-	}()
+	c := g.l.pool.calls.take()
+	if c == nil {
+		c = &stepped{}
+		c.task.onExit = c.exit
+	}
+	c.step = step
+	c.cctx.l, c.cctx.task = g.l, &c.task
+	t := &c.task
+	t.name, t.l, t.g, t.steps, t.done = name, g.l, g, c, false
+	g.add(t)
+	defer c.leave()
 	if err := c.e.Wait(ctx); err != nil {
 		return err
 	}
@@ -75,14 +77,33 @@ type stepped struct {
 	err  error
 	// cut tells that the present wait ends when the caller gives up.
 	cut, answered bool
+	left          bool // the caller has
 }
 
-// giveUp tells the call that its caller is not there any more.
-func (c *stepped) giveUp() {
+// leave is what the caller does last. One that has no answer gives up, which it
+// tells the call.
+func (c *stepped) leave() {
+	if c.e.fired {
+		c.release()
+		return
+	}
+	c.left = true
 	c.cctx.cancel(context.Canceled)
 	if c.cut {
 		c.task.ready()
 	}
+}
+
+// release lets another call have what this one was made of, once it has ended
+// and its caller left.
+func (c *stepped) release() {
+	l := c.task.l
+	if !c.cctx.idle() || l.closed {
+		return
+	}
+	c.cctx.reuse()
+	*c = stepped{cctx: c.cctx, task: Task{onExit: c.task.onExit, done: true}, e: Event{w: waiters{tasks: c.e.w.tasks}}}
+	l.pool.calls.put(c, maxPooled)
 }
 
 // run takes a step, and tells whether the call goes on as a task.
@@ -127,4 +148,7 @@ func (c *stepped) exit() {
 		c.err = ErrGroupDead
 	}
 	c.e.Fire()
+	if c.left {
+		c.release()
+	}
 }

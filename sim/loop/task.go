@@ -45,6 +45,7 @@ type Task struct {
 	prev, next *Task // the group's list
 	done       bool
 	killed     bool
+	pooled     bool // of Start: serves another task once it has ended
 	waitKind   WaitKind
 	waitOn     string
 	waitSince  int64
@@ -65,67 +66,8 @@ type coro struct {
 	task   *Task
 }
 
-// maxPooled is how many idle coroutines a pool keeps, maxMessages how many
-// timers of messages.
-const (
-	maxPooled   = 2048
-	maxMessages = 4096
-)
-
-// coros is a pool of idle coroutines, whose stacks have grown already, and of
-// fired timers of messages. It belongs to whoever runs loops: a loop that runs alone, or one of an engine's
-// workers, which lends it to the loop that it runs. Which coroutine a task gets
-// can't be observed.
-type coros struct {
-	free     []*coro
-	messages []*Timer
-}
-
-func (p *coros) takeMessage() *Timer {
-	n := len(p.messages)
-	if n == 0 {
-		return &Timer{idx: -1, pooled: true, name: "message"}
-	}
-	t := p.messages[n-1]
-	p.messages[n-1] = nil
-	p.messages = p.messages[:n-1]
-	return t
-}
-
-func (p *coros) putMessage(t *Timer) {
-	if t.g = nil; len(p.messages) < maxMessages {
-		p.messages = append(p.messages, t)
-	}
-}
-
-func (p *coros) take() *coro {
-	n := len(p.free)
-	if n == 0 {
-		return nil
-	}
-	c := p.free[n-1]
-	p.free[n-1] = nil
-	p.free = p.free[:n-1]
-	return c
-}
-
-func (p *coros) put(c *coro) {
-	if len(p.free) < maxPooled {
-		p.free = append(p.free, c)
-	} else {
-		c.stop()
-	}
-}
-
-func (p *coros) close() {
-	for _, c := range p.free {
-		c.stop()
-	}
-	p.free = nil
-}
-
 func (l *Loop) newCoro() *coro {
-	if c := l.pool.take(); c != nil {
+	if c := l.pool.coros.take(); c != nil {
 		return c
 	}
 	c := &coro{}
@@ -223,11 +165,14 @@ func (l *Loop) finish(t *Task) {
 		if l.closed {
 			c.stop()
 		} else {
-			l.pool.put(c)
+			l.pool.putCoro(c)
 		}
 	}
 	if t.onExit != nil {
 		t.onExit()
+	}
+	if t.pooled && t.ctx.idle() {
+		l.pool.tasks.put(t, maxPooled)
 	}
 }
 
@@ -314,6 +259,22 @@ func (g *Group) Go(name string, fn func(ctx context.Context)) *Task {
 	return t
 }
 
+// Start is Go for a task that nobody asks about. What it is made of serves other
+// tasks once it has ended: its context must not be used from then on.
+func (g *Group) Start(name string, fn func(ctx context.Context)) {
+	if g.dead {
+		return
+	}
+	t := g.l.pool.tasks.take()
+	if t == nil {
+		t = &Task{pooled: true}
+		t.ctx.task = t
+	}
+	t.name, t.l, t.g, t.fn, t.ctx.l = name, g.l, g, fn, g.l
+	t.done, t.killed, t.waitKind = false, false, WaitNone
+	g.add(t)
+}
+
 // add makes t a task of a living group; it runs at once.
 func (g *Group) add(t *Task) {
 	t.wake = Timer{g: g, task: t, idx: -1, stream: g.l.NewStream()}
@@ -352,7 +313,7 @@ func (g *Group) Until(name string, period time.Duration, jitter float64, body fu
 type Rounds struct {
 	timer  *Timer
 	again  func()
-	body   func(ctx context.Context)
+	run    func(ctx context.Context) // a round, as a task
 	held   bool
 	period int64
 	parked bool
@@ -398,10 +359,7 @@ func (r *Rounds) Done() {
 // Run has a round that is held go on as a task.
 func (r *Rounds) Run() {
 	r.held = false
-	r.timer.g.Go(r.timer.name, func(ctx context.Context) {
-		r.body(ctx)
-		r.again()
-	})
+	r.timer.g.Start(r.timer.name, r.run)
 }
 
 // Parked tells whether the rounds are parked.
@@ -413,7 +371,6 @@ func (g *Group) UntilUnless(name string, period time.Duration, jitter float64, s
 	var n uint64
 	t := g.NewTimer(name, nil)
 	r := &Rounds{timer: t, period: int64(period) + 1} // a round begins at least 1 ns late
-	r.body = body
 	r.again = func() {
 		if r.held {
 			return
@@ -424,6 +381,10 @@ func (g *Group) UntilUnless(name string, period time.Duration, jitter float64, s
 		}
 		t.Reset(g.l.Jitter(period, jitter, "until", name, n))
 		n++
+	}
+	r.run = func(ctx context.Context) {
+		body(ctx)
+		r.again()
 	}
 	t.fn = func() {
 		if skip != nil && skip() {

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -41,16 +42,22 @@ type Waitable interface {
 	pass()
 }
 
-type waiters struct{ tasks []*Task }
+// waiters are tasks that wait, in the order of their coming. There is mostly one.
+type waiters struct {
+	tasks []*Task
+	one   [1]*Task // room for it
+}
 
-func (w *waiters) add(t *Task) { w.tasks = append(w.tasks, t) }
+func (w *waiters) add(t *Task) {
+	if w.tasks == nil {
+		w.tasks = w.one[:0]
+	}
+	w.tasks = append(w.tasks, t)
+}
 
 func (w *waiters) remove(t *Task) {
-	for i, o := range w.tasks {
-		if o == t {
-			w.tasks = append(w.tasks[:i], w.tasks[i+1:]...)
-			return
-		}
+	if i := slices.Index(w.tasks, t); i >= 0 {
+		w.tasks = slices.Delete(w.tasks, i, i+1)
 	}
 }
 
@@ -168,6 +175,9 @@ func (e *Event) Fire() {
 // Fired tells whether the event has happened.
 func (e *Event) Fired() bool { return e.fired }
 
+// Reset makes it an event that has not happened. Nobody may be waiting for it.
+func (e *Event) Reset() { e.fired = false }
+
 // Wait waits until the event has happened. It is WaitAny for one thing that
 // nobody uses up.
 func (e *Event) Wait(ctx context.Context) error {
@@ -205,6 +215,7 @@ func (e *Event) pass()          {} // it wakes all
 // Queue is a bounded first-in first-out queue.
 type Queue[T any] struct {
 	items []T
+	head  int // where the oldest item is
 	cap   int
 	w     waiters // who waits for an item
 	room  waiters // who waits for room
@@ -215,12 +226,18 @@ type Queue[T any] struct {
 func NewQueue[T any](capacity int) *Queue[T] { return &Queue[T]{cap: capacity} }
 
 // Len returns the number of items in the queue.
-func (q *Queue[T]) Len() int { return len(q.items) }
+func (q *Queue[T]) Len() int { return len(q.items) - q.head }
+
+// keptItems is for how many items an empty queue keeps room.
+const keptItems = 4
 
 // TryPut adds v unless the queue is full.
 func (q *Queue[T]) TryPut(v T) bool {
-	if q.cap > 0 && len(q.items) >= q.cap {
+	if q.cap > 0 && q.Len() >= q.cap {
 		return false
+	}
+	if q.head > 0 && len(q.items) == cap(q.items) && q.head >= len(q.items)/2 {
+		q.items, q.head = slices.Delete(q.items, 0, q.head), 0
 	}
 	q.items = append(q.items, v)
 	q.w.wakeOne()
@@ -240,7 +257,7 @@ func (q *Queue[T]) Put(ctx context.Context, v T) error {
 			woken := false
 			defer func() {
 				q.room.remove(t)
-				if !woken && len(q.items) < q.cap {
+				if !woken && q.Len() < q.cap {
 					q.room.wakeOne()
 				}
 			}()
@@ -258,15 +275,17 @@ func (q *Queue[T]) Put(ctx context.Context, v T) error {
 // TryGet takes the oldest item, if there is one.
 func (q *Queue[T]) TryGet() (T, bool) {
 	var v T
-	if len(q.items) == 0 {
+	if q.Len() == 0 {
 		return v, false
 	}
-	v = q.items[0]
 	var zero T
-	q.items[0] = zero
-	q.items = q.items[1:]
-	if len(q.items) == 0 {
-		q.items = nil
+	v, q.items[q.head] = q.items[q.head], zero
+	q.head++
+	if q.Len() == 0 {
+		q.items, q.head = q.items[:0], 0
+		if cap(q.items) > keptItems {
+			q.items = nil
+		}
 	} else {
 		q.w.wakeOne()
 	}
@@ -287,11 +306,11 @@ func (q *Queue[T]) Get(ctx context.Context) (T, error) {
 	}
 }
 
-func (q *Queue[T]) take() bool     { return len(q.items) > 0 }
+func (q *Queue[T]) take() bool     { return q.Len() > 0 }
 func (q *Queue[T]) list() *waiters { return &q.w }
 
 func (q *Queue[T]) pass() {
-	if len(q.items) > 0 {
+	if q.Len() > 0 {
 		q.w.wakeOne()
 	}
 }

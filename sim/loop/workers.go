@@ -2,41 +2,54 @@ package loop
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// minParallel is how many loops must be due for a window to be shared out: with
-// fewer, meeting at the barrier costs more than it wins.
-const minParallel = 8
+// minParallel is how many loops must be due for a window to be shared out, minWake
+// for how many a worker that is parked is woken: with fewer, that costs more than
+// it wins.
+const (
+	minParallel = 3
+	minWake     = 8
+)
 
 // spins is how often a worker looks for the next window before it parks. A
 // window takes tens of microseconds, less than waking a parked thread.
-const spins = 20000
+const spins = 50000
 
 // workers run the due loops of a window together with the engine's own
-// goroutine. They meet at a barrier of atomics that spins briefly, then parks.
-// Each takes the loops of its own range of indices first, so that a loop's
-// memory stays in one core's cache, then helps the others.
+// goroutine. Nobody waits for a worker that is late: the window is open until all
+// its loops are handed out, who comes by then helps, and the engine waits for those
+// who came. Workers spin between windows, for a while, then park. Each takes the
+// loops of its own range of indices first, so that a loop's memory stays in one
+// core's cache, then helps the others.
 type workers struct {
-	e     *Engine
-	end   int64
-	left  atomic.Int64
+	e   *Engine
+	end int64
+	_   [64]byte // what follows is written while workers read the above
+	// epoch is odd while a window is open; over means that the run ends.
 	epoch atomic.Uint64
-	quit  atomic.Bool
+	// busy is how many workers have come. One that comes looks at the epoch again,
+	// so that none is in a window that the engine has seen the end of.
+	busy  atomic.Int64
 	lost  atomic.Bool // a worker is gone
 	w     []*worker
 	parts []part // one per worker, and the engine's own goroutine first
 	wg    sync.WaitGroup
 }
 
-// part is a range of the due list, handed out one by one.
+const over = math.MaxUint64
+
+// part is a range of the due list, handed out some loops at a time: several, so
+// that their memory is fetched at once, but few enough that others can help.
 type part struct {
-	next atomic.Int64
-	end  int64
-	_    [48]byte // one cache line each
+	next      atomic.Int64
+	end, take int64
+	_         [40]byte // one cache line each
 }
 
 type worker struct {
@@ -63,26 +76,29 @@ func (p *workers) run(e *Engine, end int64) {
 	p.e, p.end = e, end
 	n, i := len(p.parts), 0
 	for k := range p.parts {
-		p.parts[k].next.Store(int64(i))
+		part, first := &p.parts[k], i
 		for limit := int32((k + 1) * len(e.loops) / n); i < len(e.due) && e.due[i] < limit; i++ {
 		}
-		p.parts[k].end = int64(i)
+		part.end, part.take = int64(i), int64(min(max((i-first)/2, 1), ahead))
+		part.next.Store(int64(first))
 	}
-	p.left.Store(int64(len(p.w)))
-	p.signal()
+	p.epoch.Add(1)
+	if len(e.due) >= minWake {
+		p.wake()
+	}
 	p.share(0)
-	for i := 0; p.left.Load() > 0; i++ {
+	p.epoch.Add(1)
+	for i := 0; p.busy.Load() > 0; i++ {
 		if i > 1000 {
 			runtime.Gosched()
 		}
 	}
 }
 
-// signal begins a new epoch and wakes who is parked.
-func (p *workers) signal() {
-	p.epoch.Add(1)
+// wake wakes who is parked.
+func (p *workers) wake() {
 	for _, w := range p.w {
-		if w.parked.CompareAndSwap(true, false) {
+		if w.parked.Load() && w.parked.CompareAndSwap(true, false) {
 			w.wake <- struct{}{}
 		}
 	}
@@ -93,68 +109,65 @@ func (p *workers) share(own int) {
 	for k := range p.parts {
 		part := &p.parts[(own+k)%len(p.parts)]
 		for {
-			i := part.next.Add(1) - 1
+			i := part.next.Add(part.take) - part.take
 			if i >= part.end {
 				break
 			}
-			p.e.runLoop(p.e.due[i], p.end, own)
+			p.e.runLoops(p.e.due[i:min(i+part.take, part.end)], p.end, own)
 		}
 	}
 }
 
 func (p *workers) work(w *worker, own int) {
-	var seen uint64
-	for {
-		p.await(w, seen)
-		if p.quit.Load() {
+	for epoch := uint64(0); ; {
+		if epoch = p.await(w, epoch); epoch == over {
 			return
 		}
-		seen++
-		p.turn(own)
+		p.turn(epoch, own)
 	}
 }
 
 // turn is a worker's part of one window. It ends also if a task's Goexit takes
 // the worker's goroutine with it; the run ends with this window then.
-func (p *workers) turn(own int) {
+func (p *workers) turn(epoch uint64, own int) {
 	whole := false
+	p.busy.Add(1)
 	defer func() {
 		if !whole {
 			p.lost.Store(true)
 		}
-		p.left.Add(-1)
+		p.busy.Add(-1)
 	}()
-	p.share(own)
+	if p.epoch.Load() == epoch {
+		p.share(own)
+	}
 	whole = true
 }
 
-// await returns once the epoch is past seen.
-func (p *workers) await(w *worker, seen uint64) {
-	for i := 0; i < spins; i++ {
-		if p.epoch.Load() != seen {
-			return
+// await returns the epoch of the next open window after seen, or over.
+func (p *workers) await(w *worker, seen uint64) uint64 {
+	for i := 1; ; i++ {
+		if epoch := p.epoch.Load(); epoch != seen && epoch%2 == 1 {
+			return epoch
 		}
-		if i%1000 == 999 {
+		if i%1000 == 0 {
 			runtime.Gosched()
 		}
-	}
-	for {
+		if i < spins {
+			continue
+		}
+		i = 0
 		w.parked.Store(true)
-		if p.epoch.Load() != seen && w.parked.CompareAndSwap(true, false) {
-			return
+		if epoch := p.epoch.Load(); epoch != seen && epoch%2 == 1 && w.parked.CompareAndSwap(true, false) {
+			return epoch
 		}
 		<-w.wake
-		// The engine may have been slow to wake for an epoch that this worker
-		// has long finished.
-		if p.epoch.Load() != seen {
-			return
-		}
 	}
 }
 
 func (p *workers) close() {
-	p.quit.Store(true)
-	p.signal()
+	p.epoch.Store(over)
+	p.wake()
 	p.wg.Wait()
 }
 

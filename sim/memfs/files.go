@@ -151,6 +151,25 @@ func (f *FS) MkdirAll(name string, perm fs.FileMode) error {
 	return f.mkdirAt(name, perm)
 }
 
+// MkdirAllIn is MkdirAll of a directory and of entries of it.
+func (f *FS) MkdirAllIn(dir string, perm fs.FileMode, names []string) error {
+	if err := f.MkdirAll(dir, perm); err != nil {
+		return err
+	}
+	pl, errno := f.walk(dir, true)
+	for _, name := range names {
+		if errno == 0 && pl.n != nil {
+			if k := f.shown(pl.n).child(name); k != nil && k.isDir() {
+				continue
+			}
+		}
+		if err := f.MkdirAll(dir+"/"+name, perm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // mkdirAt is the last step of MkdirAll.
 func (f *FS) mkdirAt(name string, perm fs.FileMode) error {
 	if err := f.Mkdir(name, perm); err != nil {

@@ -219,3 +219,32 @@ func TestImageIsSharedByLoops(t *testing.T) {
 		t.Error(b, i)
 	}
 }
+
+func TestMkdirAllIn(t *testing.T) {
+	_, f := newFS(t)
+	for range 2 { // the second time all is there
+		if err := f.MkdirAllIn("/a/b", 0o750, []string{"x", "y"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.RemoveAll("/a/b/y"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.MkdirAllIn("/a/b", 0o750, []string{"x", "y"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{"/a/b/x", "/a/b/y"} {
+		if info, err := f.Stat(p); err != nil || !info.IsDir() || info.Mode().Perm() != 0o750 {
+			t.Errorf("%s: %v %v", p, info, err)
+		}
+	}
+	if err := f.RemoveAll("/a/b/x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.WriteFile("/a/b/x", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.MkdirAllIn("/a/b", 0o750, []string{"x"}); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("a file in the way: %v", err)
+	}
+}

@@ -70,6 +70,7 @@ type Recorder struct {
 	seq   uint64
 	hash  uint64
 	buf   []byte
+	name  []byte
 	reads bool
 }
 
@@ -82,19 +83,46 @@ func NewRecorder(l *loop.Loop, node string, sink Sink) *Recorder {
 // Record makes a record of what happens now. A nil Recorder makes none. The
 // fields are the caller's again afterwards: a record that is kept has a copy.
 func (r *Recorder) Record(kind Kind, object, verb string, fields ...Field) {
+	r.RecordObject(kind, Object{Name: object}, verb, fields...)
+}
+
+// Object is the object of a record in parts.
+type Object struct{ Kind, Namespace, Name string }
+
+// String is how records name the object: "pod default/web-0", "node worker-0".
+func (o Object) String() string { return string(o.append(nil)) }
+
+func (o Object) append(b []byte) []byte {
+	if o.Kind != "" {
+		b = append(append(b, o.Kind...), ' ')
+	}
+	if o.Namespace != "" {
+		b = append(append(b, o.Namespace...), '/')
+	}
+	return append(b, o.Name...)
+}
+
+// RecordObject is Record for an object whose name is put together only if the
+// record is kept.
+func (r *Recorder) RecordObject(kind Kind, object Object, verb string, fields ...Field) {
 	if r == nil {
 		return
 	}
 	r.seq++
 	at := r.l.UnixNano()
 	if kind != KindLog && kind != KindWarning {
-		r.buf = appendCanonical(r.buf[:0], at, r.node, kind, object, verb, fields)
+		r.name = object.append(r.name[:0])
+		r.buf = appendCanonical(r.buf[:0], at, r.node, kind, r.name, verb, fields)
 		for _, b := range r.buf {
 			r.hash = (r.hash ^ uint64(b)) * 1099511628211
 		}
 	}
 	if r.sink != nil && r.sink.Wants(kind, verb, fields) {
-		r.sink.Take(&Record{At: at, Node: r.node, Seq: r.seq, Kind: kind, Object: object, Verb: verb, Fields: append([]Field(nil), fields...)})
+		name := object.Name
+		if object.Kind != "" || object.Namespace != "" {
+			name = object.String()
+		}
+		r.sink.Take(&Record{At: at, Node: r.node, Seq: r.seq, Kind: kind, Object: name, Verb: verb, Fields: append([]Field(nil), fields...)})
 	}
 }
 
@@ -112,7 +140,7 @@ func (r *Recorder) Hash() uint64 { return r.hash }
 
 // appendCanonical appends the one encoding of a record: each part with its
 // length before it, so that no two records have the same bytes.
-func appendCanonical(b []byte, at int64, node string, kind Kind, object, verb string, fields []Field) []byte {
+func appendCanonical(b []byte, at int64, node string, kind Kind, object []byte, verb string, fields []Field) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(at))
 	b = appendString(b, node)
 	b = appendString(b, string(kind))
@@ -126,7 +154,7 @@ func appendCanonical(b []byte, at int64, node string, kind Kind, object, verb st
 	return b
 }
 
-func appendString(b []byte, s string) []byte {
+func appendString[T string | []byte](b []byte, s T) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s)))
 	return append(b, s...)
 }

@@ -70,7 +70,9 @@ type container struct {
 
 // Manager is one kubelet's CPU manager. It is for use on one loop.
 type Manager struct {
-	c      Config
+	// c and state are nil once a manager with policy none has started: it never
+	// asks for them again, and most kubelets have one.
+	c      *Config
 	policy *static // nil: policy none
 	state  *state.State
 	// told is what the runtime was last told of containers.
@@ -84,8 +86,9 @@ type Manager struct {
 // New returns a manager that knows what the checkpoint says. The error is
 // upstream's; the kubelet can't start then.
 func New(c Config) (*Manager, error) {
-	m := &Manager{c: c, told: map[container]cpuset.CPUSet{}}
+	m := &Manager{c: &c}
 	if c.Policy == PolicyStatic {
+		m.told = map[container]cpuset.CPUSet{}
 		if c.ReservedMilliCPU == 0 {
 			// Upstream has another text for a reservation that is there and 0,
 			// which can't be.
@@ -113,6 +116,9 @@ func (m *Manager) Start() error {
 	}
 	if err != nil {
 		return fmt.Errorf("start cpu manager error: %w", err)
+	}
+	if m.policy == nil {
+		m.c, m.state = nil, nil
 	}
 	return nil
 }
@@ -234,6 +240,9 @@ func (m *Manager) Started(pod *v1.Pod, c *v1.Container) {
 // each running container whose CPUs are not those that it was last told. It
 // returns false if there is something left to do that no change will announce.
 func (m *Manager) Reconcile(ctx context.Context) (done bool) {
+	if m.policy == nil {
+		return true
+	}
 	done = m.c.SourcesReady()
 	m.admitting = nil
 	m.removeStale()

@@ -54,7 +54,9 @@ type Config struct {
 
 // Manager is one kubelet's memory manager. It is for use on one loop.
 type Manager struct {
-	c         Config
+	// c and state are nil once a manager with policy None has started: it never
+	// asks for them again, and most kubelets have one.
+	c         *Config
 	policy    *static // nil: policy None
 	state     *state.State
 	admitting *v1.Pod
@@ -62,7 +64,7 @@ type Manager struct {
 
 // New returns a manager. The error is upstream's; the kubelet can't start then.
 func New(c Config) (*Manager, error) {
-	m := &Manager{c: c}
+	m := &Manager{c: &c}
 	if c.Policy != PolicyStatic {
 		return m, nil
 	}
@@ -125,6 +127,9 @@ func (m *Manager) Start() error {
 	}
 	if err != nil {
 		return fmt.Errorf("start memory manager error: %w", err)
+	}
+	if m.policy == nil {
+		m.c, m.state = nil, nil
 	}
 	return nil
 }

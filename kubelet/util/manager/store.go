@@ -72,10 +72,11 @@ type Options[T Object] struct {
 // Store keeps the objects that registered pods refer to. Objects are shared and
 // never written to.
 type Store[T Object] struct {
-	o     Options[T]
-	l     *loop.Loop
-	items map[types.NamespacedName]*item[T]
-	// pods are those registered that refer to anything.
+	o Options[T]
+	l *loop.Loop
+	// items and pods, those registered that refer to anything, are nil before the
+	// first.
+	items  map[types.NamespacedName]*item[T]
 	pods   map[types.UID]*v1.Pod
 	start  int64
 	idle   *loop.Timer
@@ -103,7 +104,7 @@ type item[T Object] struct {
 // New returns an empty Store.
 func New[T Object](o Options[T]) *Store[T] {
 	l := o.Group.Loop()
-	s := &Store[T]{o: o, l: l, items: map[types.NamespacedName]*item[T]{}, pods: map[types.UID]*v1.Pod{}, start: l.UnixNano()}
+	s := &Store[T]{o: o, l: l, start: l.UnixNano()}
 	s.idle = o.Group.NewTimer("idle "+o.Kind+" watches", s.stopIdle)
 	return s
 }
@@ -128,11 +129,22 @@ func (s *Store[T]) RegisterPod(pod *v1.Pod) {
 		s.addReference(types.NamespacedName{Namespace: pod.Namespace, Name: name})
 	})
 	if any {
+		if s.pods == nil {
+			s.pods = map[types.UID]*v1.Pod{}
+		}
 		s.pods[pod.UID] = pod
 	} else {
 		delete(s.pods, pod.UID)
 	}
 	s.release(old)
+}
+
+// ReplacePod takes over the next version of a pod's object, which refers to the
+// same.
+func (s *Store[T]) ReplacePod(old, pod *v1.Pod) {
+	if s.pods[pod.UID] == old {
+		s.pods[pod.UID] = pod
+	}
 }
 
 // UnregisterPod forgets what a pod refers to.
@@ -154,6 +166,9 @@ func (s *Store[T]) addReference(key types.NamespacedName) {
 	it := s.items[key]
 	if it == nil {
 		it = &item[T]{key: key}
+		if s.items == nil {
+			s.items = map[types.NamespacedName]*item[T]{}
+		}
 		s.items[key] = it
 		if s.o.Strategy == kubeletconfig.WatchChangeDetectionStrategy {
 			it.lastRead = s.l.UnixNano()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,7 +98,11 @@ func CollectData(host *volume.Host, items []v1.DownwardAPIVolumeFile, pod *v1.Po
 		var err error
 		switch {
 		case item.FieldRef != nil:
-			value, err = fieldpath.ExtractFieldPathAsString(pod, item.FieldRef.FieldPath)
+			seen := pod
+			if host.Annotated != nil && strings.HasPrefix(item.FieldRef.FieldPath, "metadata.annotations") {
+				seen = host.Annotated(pod)
+			}
+			value, err = fieldpath.ExtractFieldPathAsString(seen, item.FieldRef.FieldPath)
 		case item.ResourceFieldRef != nil:
 			value, err = resourceValue(host, item.ResourceFieldRef, pod)
 		}

@@ -31,12 +31,12 @@ func Reference(obj apiserver.Object) *v1.ObjectReference {
 // eventClient writes events as requests of a component.
 type eventClient struct{ api *apiserver.Component }
 
-func (c eventClient) CreateEvent(ctx context.Context, ev *v1.Event) (made *v1.Event, err error) {
-	err = c.api.Do(ctx, eventRequest("create", ev), func(s *apiserver.Server) (err error) {
-		made, err = s.CreateEvent(ev)
-		return err
-	})
-	return made, err
+func (c eventClient) CreateEvent(ctx context.Context, ev *v1.Event) (*v1.Event, error) {
+	err := c.api.Do(ctx, eventRequest("create", ev), func(s *apiserver.Server) error { return s.PostEvent(ev) })
+	if err != nil {
+		return nil, err
+	}
+	return ev, nil
 }
 
 func (c eventClient) PatchEvent(ctx context.Context, base, ev *v1.Event) (made *v1.Event, err error) {

@@ -168,7 +168,7 @@ func (q *Queue) enqueue(key Key) {
 	q.ready = append(q.ready, key)
 	if q.running < q.opts.Workers {
 		q.running++
-		q.opts.Group.Go(q.opts.Name, q.work)
+		q.opts.Group.Start(q.opts.Name, q.work)
 	}
 }
 

@@ -32,10 +32,26 @@ func (i item) compare(o item) int {
 	return strings.Compare(i.name, o.name)
 }
 
-// owned is what is known of an owner's dependents.
+// owned is what is known of an owner's dependents. Each node owns its lease, so
+// that most have one that is no pod; few have more than a handful.
 type owned struct {
 	pods   int
-	others map[item]bool
+	others []item
+}
+
+func (o *owned) add(it item) {
+	if !slices.Contains(o.others, it) {
+		o.others = append(o.others, it)
+	}
+}
+
+func (o *owned) remove(it item) {
+	if i := slices.Index(o.others, it); i >= 0 {
+		last := len(o.others) - 1
+		o.others[i] = o.others[last]
+		o.others[last] = item{}
+		o.others = o.others[:last]
+	}
 }
 
 // onChange keeps the counts and notes what is to be looked at (processGraphChanges).
@@ -101,12 +117,9 @@ func (c *Controller) count(k apiserver.Kind, obj apiserver.Object, refs []metav1
 		case k == apiserver.KindPod:
 			o.pods += by
 		case by < 0:
-			delete(o.others, itemOf(k, obj))
+			o.remove(itemOf(k, obj))
 		default:
-			if o.others == nil {
-				o.others = map[item]bool{}
-			}
-			o.others[itemOf(k, obj)] = true
+			o.add(itemOf(k, obj))
 		}
 		if o.pods == 0 && len(o.others) == 0 {
 			delete(c.owned, uid)
@@ -194,9 +207,7 @@ func (c *Controller) dependents(o apiserver.Object) []item {
 		return nil
 	}
 	out := make([]item, 0, own.pods+len(own.others))
-	for d := range own.others { //drydock:unordered is sorted
-		out = append(out, d)
-	}
+	out = append(out, own.others...)
 	slices.SortFunc(out, item.compare)
 	var pods []item
 	all := c.store.Pods()

@@ -121,10 +121,7 @@ func (r *recorder) make(pod, related *v1.Pod, typ, reason, action, note string) 
 func (r *recorder) create(ev *v1.Event) {
 	r.requests.add(func(ctx context.Context) {
 		req := apiserver.Request{Verb: "create", Resource: "events", Namespace: ev.Namespace, Name: ev.Name}
-		_ = r.api.Do(ctx, req, func(srv *apiserver.Server) error {
-			_, err := srv.CreateEvent(ev)
-			return err
-		})
+		_ = r.api.Do(ctx, req, func(srv *apiserver.Server) error { return srv.PostEvent(ev) })
 	})
 }
 

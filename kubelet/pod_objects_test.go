@@ -1,0 +1,65 @@
+package kubelet
+
+import (
+	"context"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+)
+
+// quietSyncer is a fakeSyncer whose syncs have nothing to do.
+type quietSyncer struct{ *fakeSyncer }
+
+func (q quietSyncer) SyncPod(ctx context.Context, t kubetypes.SyncPodType, pod, mirror *v1.Pod, status *kubecontainer.PodStatus, quiet *quietSync) (bool, bool, error) {
+	terminal, acted, err := q.fakeSyncer.SyncPod(ctx, t, pod, mirror, status, quiet)
+	*quiet = quietSync{pod: pod, mirror: mirror}
+	return terminal, acted, err
+}
+
+// Of a pod whose object is replaced no record keeps the old one: not while an
+// update is pending, nor while a run is waited for or in progress, nor after.
+func TestReplacedObjectsAreNotKept(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		at   float64 // when it is replaced; the runs begin at 0 and 2, each for a second
+	}{
+		{"before the run", 0}, {"during the run", 0.5}, {"waiting for the cache", 1.0000005}, {"during the second", 2.5}, {"idle", 10},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w, f, run := workersWorld(t)
+			w.Syncer = quietSyncer{f}
+			old, mirror := testPod(), testPod()
+			next, nextMirror := testPod(), testPod()
+			w.UpdatePod(UpdatePodOptions{Pod: old, MirrorPod: mirror, UpdateType: kubetypes.SyncPodCreate})
+			if tc.at > 0 {
+				run(0.25)
+				w.UpdatePod(UpdatePodOptions{Pod: old, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate})
+				run(tc.at)
+			}
+			w.replacePod("u", old, next)
+			w.replacePod("u", mirror, nextMirror)
+			s := w.pods["u"]
+			for _, o := range [...]*UpdatePodOptions{s.pending, s.run.update()} {
+				if o != nil && (o.Pod != next || o.MirrorPod != nextMirror) {
+					t.Error("an update has the old object")
+				}
+			}
+			run(20)
+			if s.active.Pod != next || s.active.MirrorPod != nextMirror || s.quiet.pod != next || s.quiet.mirror != nextMirror {
+				t.Errorf("the old object is kept: active %t %t, quiet %t %t", s.active.Pod == old, s.active.MirrorPod == mirror, s.quiet.pod == old, s.quiet.mirror == mirror)
+			}
+			if s.pending != nil || s.run != nil {
+				t.Error("an idle record keeps an update or a run")
+			}
+			cached, shared := &v1.PodStatus{}, &v1.PodStatus{}
+			s.quiet.status = cached
+			w.replaceStatus("u", cached, shared)
+			if s.quiet.status != shared {
+				t.Error("the old status is kept")
+			}
+		})
+	}
+}
