@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -31,13 +32,14 @@ type nodeInformer struct {
 	hostIPsOf *v1.Node
 	local     *v1.Node
 	machine   *nodestatus.Machine
-	// before is called before each change of the node.
-	before func()
+	// before is called before each change of the node; matters says whether it
+	// may be one for pods' syncs.
+	before func(matters bool)
 }
 
 func (n *nodeInformer) start(g *loop.Group, w NodeWatcher, name string) {
 	w.WatchNode(g, name, func(node *v1.Node) {
-		n.before()
+		n.before(n.differs(node))
 		n.node = node
 		if !n.synced.Fired() {
 			n.synced.Fire()
@@ -46,9 +48,18 @@ func (n *nodeInformer) start(g *loop.Group, w NodeWatcher, name string) {
 		if t == watch.Deleted {
 			node = nil
 		}
-		n.before()
+		n.before(n.differs(node))
 		n.node = node
 	})
+}
+
+// differs tells whether a pod's sync, quiet before, could have something to do
+// with the new node. Most changes of a node are the kubelet's own heartbeats.
+func (n *nodeInformer) differs(node *v1.Node) bool {
+	was := n.node
+	return was == nil || node == nil || was.UID != node.UID || was.DeletionTimestamp != node.DeletionTimestamp ||
+		!slices.Equal(was.Status.Addresses, node.Status.Addresses) ||
+		!maps.Equal(was.Annotations, node.Annotations) || !maps.Equal(was.Labels, node.Labels)
 }
 
 // get returns the node, or nil.

@@ -12,8 +12,9 @@ import (
 // run when they are due: they are caught up with, in their order and at their
 // times, right before something changes (stir), or when somebody looks.
 
-// lazyResync bounds how long resyncs are put off.
-const lazyResync = 10 * time.Minute
+// lazyResync bounds how long resyncs are put off: what is caught up with at once
+// finds the node's pods in the processor's cache.
+const lazyResync = time.Hour
 
 // stir is called before a change of anything that quiet resyncs go by: the pods,
 // the pod cache, the statuses, a worker's record, the runtime, the node.

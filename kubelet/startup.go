@@ -231,7 +231,12 @@ func (d deletionSafety) PodCouldHaveRunningContainers(pod *v1.Pod) bool {
 // startSources starts the node informer and the sources of pods.
 func (kl *Kubelet) startSources() {
 	if kl.client != nil {
-		kl.node.before = func() { kl.stir(); kl.nodeStatus.Unpark() }
+		kl.node.before = func(matters bool) {
+			if matters {
+				kl.stir()
+			}
+			kl.nodeStatus.Unpark()
+		}
 		kl.node.start(kl.g, kl.client, kl.nodeName)
 	}
 	if kl.cfg.StaticPodPath != "" {

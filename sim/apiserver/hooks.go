@@ -7,7 +7,31 @@ import (
 )
 
 // hook is a function that is told of changes; its address tells it from others.
-type hook struct{ fn func(Change) }
+type hook struct {
+	fn    func(Change)
+	kinds []Kind // none: all
+}
+
+func (h *hook) wants(k Kind) bool { return len(h.kinds) == 0 || slices.Contains(h.kinds, k) }
+
+// hooksOf returns the hooks that are told of a kind. Most are not told of the
+// kinds that change most often: events, leases and pods.
+func (s *Store) hooksOf(k Kind) []*hook {
+	list, ok := s.byKind[k]
+	if ok {
+		return list
+	}
+	for _, h := range s.hooks {
+		if h.wants(k) {
+			list = append(list, h)
+		}
+	}
+	if s.byKind == nil {
+		s.byKind = map[Kind][]*hook{}
+	}
+	s.byKind[k] = list
+	return list
+}
 
 // Hooks are functions that were given to OnChange together.
 type Hooks struct {
@@ -36,7 +60,9 @@ func (h Hooks) List() {
 		for _, obj := range objs {
 			c := Change{Type: watch.Added, Kind: in.kind, New: obj, Verb: "list", Version: h.s.version}
 			for _, k := range h.hooks {
-				k.fn(c)
+				if k.wants(in.kind) {
+					k.fn(c)
+				}
 			}
 		}
 	}
@@ -48,4 +74,5 @@ func (h Hooks) Remove() {
 		k.fn = func(Change) {} // a change may be being told
 	}
 	h.s.hooks = slices.DeleteFunc(slices.Clone(h.s.hooks), func(k *hook) bool { return slices.Contains(h.hooks, k) })
+	h.s.byKind = nil
 }

@@ -83,6 +83,7 @@ type Store struct {
 	expiry  expiries
 	applied map[objectKey][]byte
 	hooks   []*hook
+	byKind  map[Kind][]*hook // hooks by what they are told of, found when first needed
 	pending []Change
 	telling bool
 }
@@ -150,9 +151,13 @@ func (s *Store) bootstrap() {
 	}
 }
 
-// OnChange has fn called after each committed write, in the order of the
-// writes. A write made by fn is told after fn returned.
-func (s *Store) OnChange(fn func(Change)) { s.hooks = append(s.hooks, &hook{fn}) }
+// OnChange has fn called after each committed write of an object of these kinds
+// (of any kind, if none is given), in the order of the writes. A write made by fn
+// is told after fn returned.
+func (s *Store) OnChange(fn func(Change), kinds ...Kind) {
+	s.hooks = append(s.hooks, &hook{fn, kinds})
+	s.byKind = nil
+}
 
 // Version returns the resource version of the last write.
 func (s *Store) Version() uint64 { return s.version }
@@ -256,7 +261,7 @@ func (s *Store) commit(typ watch.EventType, k Kind, old, obj Object, verb, sub s
 
 // tell calls the hooks; a change made while they run waits for its turn.
 func (s *Store) tell(c Change) {
-	if len(s.hooks) == 0 {
+	if len(s.hooksOf(c.Kind)) == 0 {
 		return
 	}
 	s.pending = append(s.pending, c)
@@ -268,7 +273,7 @@ func (s *Store) tell(c Change) {
 	for i := 0; i < len(s.pending); i++ { // hooks may add to it
 		c := s.pending[i]
 		s.pending[i] = Change{}
-		for _, k := range s.hooks {
+		for _, k := range s.hooksOf(c.Kind) {
 			k.fn(c)
 		}
 	}

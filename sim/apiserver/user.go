@@ -11,7 +11,7 @@ import (
 
 // OnChange has fn called on the server's loop after each committed write, in
 // the order of the writes; the trace has it by then.
-func (s *Server) OnChange(fn func(Change)) { s.store.OnChange(fn) }
+func (s *Server) OnChange(fn func(Change), kinds ...Kind) { s.store.OnChange(fn, kinds...) }
 
 // Apply is Store.Apply.
 func (s *Server) Apply(obj Object) (Object, error) { return s.store.Apply(s.now(), obj) }

@@ -18,7 +18,6 @@ type Owned[T interface {
 	comparable
 	apiserver.Object
 }] struct {
-	kind  apiserver.Kind
 	sets  map[types.UID][]T
 	heard []func(owner *metav1.OwnerReference, old, obj T)
 }
@@ -28,8 +27,8 @@ func NewOwned[T interface {
 	comparable
 	apiserver.Object
 }](srv *apiserver.Server, kind apiserver.Kind) *Owned[T] {
-	o := &Owned[T]{kind: kind, sets: map[types.UID][]T{}}
-	srv.OnChange(o.change)
+	o := &Owned[T]{sets: map[types.UID][]T{}}
+	srv.OnChange(o.change, kind)
 	return o
 }
 
@@ -45,9 +44,6 @@ func (o *Owned[T]) OnChange(fn func(owner *metav1.OwnerReference, old, obj T)) {
 }
 
 func (o *Owned[T]) change(c apiserver.Change) {
-	if c.Kind != o.kind {
-		return
-	}
 	var none, was, is T
 	var from, to *metav1.OwnerReference
 	if c.Old != nil {
@@ -278,7 +274,7 @@ type Pods struct {
 // NewPods returns the index of the server's pods, kept by its changes.
 func NewPods(srv *apiserver.Server) *Pods {
 	p := &Pods{sets: map[types.UID]*PodSet{}, orphans: map[string]int{}, heard: map[string][]func(Key, types.UID, PodChange){}}
-	srv.OnChange(p.change)
+	srv.OnChange(p.change, apiserver.KindPod)
 	return p
 }
 
@@ -298,9 +294,6 @@ func (p *Pods) OnOrphan(fn func(pod *v1.Pod)) { p.stray = append(p.stray, fn) }
 func (p *Pods) Orphans(namespace string) int { return p.orphans[namespace] }
 
 func (p *Pods) change(c apiserver.Change) {
-	if c.Kind != apiserver.KindPod {
-		return
-	}
 	ch := PodChange{}
 	var from, to *metav1.OwnerReference
 	if c.Old != nil {

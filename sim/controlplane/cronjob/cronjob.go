@@ -54,7 +54,7 @@ func New(opts Options) *Controller {
 	c := &Controller{opts: opts, l: opts.Group.Loop()}
 	c.events = controller.NewRecorder(opts.Group, opts.API, "cronjob-controller")
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "cronjob", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
-	opts.API.Server().OnChange(c.onChange)
+	opts.API.Server().OnChange(c.onChange, apiserver.KindCronJob)
 	opts.Jobs.OnChange(func(owner *metav1.OwnerReference, old, job *batchv1.Job) {
 		if owner != nil && owner.Kind == string(apiserver.KindCronJob) {
 			if job == nil {
@@ -67,9 +67,6 @@ func New(opts Options) *Controller {
 }
 
 func (c *Controller) onChange(ch apiserver.Change) {
-	if ch.Kind != apiserver.KindCronJob {
-		return
-	}
 	cj := ch.New.(*batchv1.CronJob)
 	key := controller.KeyOf(cj)
 	if ch.Type == "MODIFIED" && ch.Old.(*batchv1.CronJob).Spec.Schedule != cj.Spec.Schedule {

@@ -56,7 +56,7 @@ func New(opts Options) *Controller {
 	c.backoff = backoff{l: c.l}
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "daemonset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
 	c.nodes = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "daemonset nodes", Delay: opts.API.Delivery, Sync: c.syncNode})
-	opts.API.Server().OnChange(c.onChange)
+	opts.API.Server().OnChange(c.onChange, apiserver.KindNode, apiserver.KindDaemonSet)
 	opts.Pods.OnChange(apiserver.KindDaemonSet, c.onPod)
 	opts.Pods.OnOrphan(c.onOrphan)
 	return c

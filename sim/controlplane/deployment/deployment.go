@@ -46,16 +46,13 @@ func New(opts Options) *Controller {
 	c := &Controller{opts: opts, l: opts.Group.Loop(), claim: map[controller.Key]struct{}{}}
 	c.events = controller.NewRecorder(opts.Group, opts.API, "deployment-controller")
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "deployment", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
-	opts.API.Server().OnChange(c.onChange)
+	opts.API.Server().OnChange(c.onChange, apiserver.KindDeployment)
 	opts.ReplicaSets.OnChange(c.onReplicaSet)
 	opts.Pods.OnChange(apiserver.KindReplicaSet, c.onPod)
 	return c
 }
 
 func (c *Controller) onChange(ch apiserver.Change) {
-	if ch.Kind != apiserver.KindDeployment {
-		return
-	}
 	key := controller.KeyOf(ch.New)
 	if ch.Type == "ADDED" {
 		c.claim[key] = struct{}{}

@@ -69,7 +69,7 @@ func New(opts Options) *Controller {
 	c.recorder = controller.NewRecorder(c.g, c.api, "controllermanager")
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: c.g, Name: "sync disruption budget", Delay: c.api.Delivery, Sync: c.sync})
 	c.stale = controller.NewQueue(controller.QueueOptions{Group: c.g, Name: "clear stale disruption", Sync: c.syncStale})
-	c.api.Server().OnChange(c.onChange)
+	c.api.Server().OnChange(c.onChange, apiserver.KindPodDisruptionBudget, apiserver.KindPod)
 	return c
 }
 

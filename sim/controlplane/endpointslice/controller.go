@@ -66,7 +66,7 @@ func New(opts Options) *Controller {
 		Group: opts.Group, Name: "endpoint slices", Workers: ConcurrentServiceEndpointSyncs, Delay: opts.API.Delivery,
 		Sync: c.sync, BaseDelay: defaultSyncBackOff, MaxDelay: maxSyncBackOff,
 	})
-	opts.API.Server().OnChange(c.onChange)
+	opts.API.Server().OnChange(c.onChange, apiserver.KindPod, apiserver.KindService, apiserver.KindEndpointSlice, apiserver.KindNode)
 	return c
 }
 

@@ -60,16 +60,13 @@ func New(opts Options) *Controller {
 	c.queue = controller.NewQueue(queue)
 	queue.Name, queue.Workers, queue.Sync = "job orphan pods", 1, c.syncOrphan
 	c.orphans = controller.NewQueue(queue)
-	opts.API.Server().OnChange(c.onChange)
+	opts.API.Server().OnChange(c.onChange, apiserver.KindJob)
 	opts.Pods.OnChange(apiserver.KindJob, c.onPod)
 	opts.Pods.OnOrphan(c.onOrphan)
 	return c
 }
 
 func (c *Controller) onChange(ch apiserver.Change) {
-	if ch.Kind != apiserver.KindJob {
-		return
-	}
 	job := ch.New.(*batchv1.Job)
 	key := controller.KeyOf(job)
 	switch {

@@ -52,10 +52,10 @@ func New(opts Options) *Controller {
 	// nsControllerRateLimiter
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "empty namespace", Workers: workers, Sync: c.sync, BaseDelay: 5 * time.Millisecond, MaxDelay: 60 * time.Second})
 	c.api.Server().OnChange(func(ch apiserver.Change) {
-		if ch.Kind == apiserver.KindNamespace && ch.Type != watch.Deleted {
+		if ch.Type != watch.Deleted {
 			c.add(ch.New.(*v1.Namespace))
 		}
-	})
+	}, apiserver.KindNamespace)
 	return c
 }
 

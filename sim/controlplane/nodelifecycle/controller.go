@@ -108,7 +108,7 @@ func New(opts Options) *Controller {
 	c.pass = c.g.NewTimer("node monitor", c.monitor)
 	c.tainter = c.g.NewTimer("taint nodes", c.taintNodes)
 	c.taints = controller.NewQueue(controller.QueueOptions{Group: c.g, Name: "taint node by condition", Workers: updateWorkers, Delay: c.api.Delivery, Sync: c.syncConditionTaints})
-	c.api.Server().OnChange(c.onChange)
+	c.api.Server().OnChange(c.onChange, apiserver.KindLease, apiserver.KindNode)
 	return c
 }
 

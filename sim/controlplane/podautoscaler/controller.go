@@ -63,7 +63,7 @@ func New(opts Options) *Controller {
 	c.queue = controller.NewQueue(controller.QueueOptions{
 		Group: opts.Group, Name: "horizontal pod autoscalers", Workers: ConcurrentSyncs, Sync: c.sync, PerKeyOnly: true,
 	})
-	opts.API.Server().OnChange(c.onChange)
+	opts.API.Server().OnChange(c.onChange, apiserver.KindHorizontalPodAutoscaler)
 	opts.Group.OnKill(func() {
 		for _, h := range c.histories { //drydock:unordered each ends its own watch
 			h.end()
@@ -74,9 +74,6 @@ func New(opts Options) *Controller {
 
 // onChange has every autoscaler wait in the queue for the next period.
 func (c *Controller) onChange(ch apiserver.Change) {
-	if ch.Kind != apiserver.KindHorizontalPodAutoscaler {
-		return
-	}
 	hpa := ch.New.(*autoscalingv2.HorizontalPodAutoscaler)
 	key := controller.KeyOf(hpa)
 	if ch.Type == watch.Deleted {

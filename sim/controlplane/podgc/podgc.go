@@ -69,7 +69,7 @@ func New(opts Options) *Controller {
 	}
 	c.ticker = c.g.Every("pod garbage collection", CheckPeriod, 0, c.pass)
 	c.review()
-	c.api.Server().OnChange(c.onChange)
+	c.api.Server().OnChange(c.onChange, apiserver.KindPod, apiserver.KindNode)
 	return c
 }
 

@@ -49,16 +49,13 @@ func New(opts Options) *Controller {
 	c.control = &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "replicaset-controller")}
 	c.claims = controller.Claims{Pods: opts.Pods, Control: c.control}
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "replicaset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
-	opts.API.Server().OnChange(c.onChange)
+	opts.API.Server().OnChange(c.onChange, apiserver.KindReplicaSet)
 	opts.Pods.OnChange(apiserver.KindReplicaSet, c.onPod)
 	opts.Pods.OnOrphan(c.onOrphan)
 	return c
 }
 
 func (c *Controller) onChange(ch apiserver.Change) {
-	if ch.Kind != apiserver.KindReplicaSet {
-		return
-	}
 	rs := ch.New.(*appsv1.ReplicaSet)
 	key := controller.KeyOf(rs)
 	switch {

@@ -135,7 +135,7 @@ func New(opts Options) *Scheduler {
 	for _, p := range s.server.Pods() {
 		s.onPod(p, nil)
 	}
-	s.server.OnChange(s.onChange)
+	s.server.OnChange(s.onChange, apiserver.KindPod, apiserver.KindNode, apiserver.KindService, apiserver.KindReplicaSet, apiserver.KindStatefulSet, apiserver.KindNamespace)
 	return s
 }
 

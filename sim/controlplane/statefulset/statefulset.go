@@ -50,16 +50,13 @@ func New(opts Options) *Controller {
 	c.claims = controller.Claims{Pods: opts.Pods, Control: c.control}
 	c.history = history.NewHistory(opts.API, opts.Revisions)
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "statefulset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
-	opts.API.Server().OnChange(c.onChange)
+	opts.API.Server().OnChange(c.onChange, apiserver.KindStatefulSet)
 	opts.Pods.OnChange(apiserver.KindStatefulSet, c.onPod)
 	opts.Pods.OnOrphan(c.onOrphan)
 	return c
 }
 
 func (c *Controller) onChange(ch apiserver.Change) {
-	if ch.Kind != apiserver.KindStatefulSet {
-		return
-	}
 	key := controller.KeyOf(ch.New)
 	switch ch.Type {
 	case "ADDED":

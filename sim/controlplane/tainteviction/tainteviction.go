@@ -64,7 +64,7 @@ func New(opts Options) *Controller {
 		tainted: map[string][]v1.Taint{}, work: map[controller.Key]*eviction{},
 	}
 	c.recorder = controller.NewRecorder(c.g, c.api, "taint-eviction-controller")
-	c.api.Server().OnChange(c.onChange)
+	c.api.Server().OnChange(c.onChange, apiserver.KindNode, apiserver.KindPod)
 	return c
 }
 

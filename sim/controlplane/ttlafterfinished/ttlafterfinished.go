@@ -40,10 +40,10 @@ func New(opts Options) *Controller {
 	c := &Controller{api: opts.API, l: opts.Group.Loop()}
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "job ttl", Workers: workers, Delay: c.api.Delivery, Sync: c.sync})
 	c.api.Server().OnChange(func(ch apiserver.Change) {
-		if ch.Kind == apiserver.KindJob && ch.Type != watch.Deleted {
+		if ch.Type != watch.Deleted {
 			c.add(ch.New.(*batchv1.Job))
 		}
-	})
+	}, apiserver.KindJob)
 	return c
 }
 
