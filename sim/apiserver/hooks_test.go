@@ -48,3 +48,40 @@ func TestHooksAreRemoved(t *testing.T) {
 		t.Errorf("%d hooks are left", len(s.hooks))
 	}
 }
+
+// TestHooksHearTheirKinds has a hook named for kinds told of these alone, in
+// changes and in its first list, whenever it comes.
+func TestHooksHearTheirKinds(t *testing.T) {
+	s := NewStore(StoreOptions{})
+	var heard []string
+	hear := func(who string) func(Change) {
+		return func(c Change) { heard = append(heard, fmt.Sprint(who, " ", c.Kind, " ", c.New.GetName())) }
+	}
+	create := func(objs ...Object) {
+		t.Helper()
+		for _, obj := range objs {
+			if _, err := s.Create(loop.Epoch(), obj); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	named := metav1.ObjectMeta{Name: "x", Namespace: "default"}
+	s.OnChange(hear("nodes"), KindNode)
+	create(&v1.ConfigMap{ObjectMeta: named}, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+	both := s.Hooked(func() { s.OnChange(hear("both"), KindNode, KindSecret) })
+	create(&v1.Secret{ObjectMeta: named}, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
+	if got := fmt.Sprint(heard); got != "[nodes Node a both Secret x nodes Node b both Node b]" {
+		t.Errorf("heard %s", got)
+	}
+	heard = nil
+	both.List()
+	if got := fmt.Sprint(heard); got != "[both Node a both Node b both Secret x]" {
+		t.Errorf("listed %s", got)
+	}
+	heard = nil
+	both.Remove()
+	create(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
+	if got := fmt.Sprint(heard); got != "[nodes Node c]" {
+		t.Errorf("heard %s after one was removed", got)
+	}
+}
