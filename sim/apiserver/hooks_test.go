@@ -84,4 +84,7 @@ func TestHooksHearTheirKinds(t *testing.T) {
 	if got := fmt.Sprint(heard); got != "[nodes Node c]" {
 		t.Errorf("heard %s after one was removed", got)
 	}
+	if n := len(s.hooksOf(KindNode)); n != 1 {
+		t.Errorf("%d hooks of nodes are kept", n)
+	}
 }

@@ -422,3 +422,34 @@ func (r *rig) event(pod, reason string) *v1.Event {
 	}
 	return out
 }
+
+// TestNamespaceLabels: whom a namespaceSelector means changes with the labels of
+// namespaces, also for pods like those that were placed before.
+func TestNamespaceLabels(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.srv.Create(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}); err != nil {
+		t.Fatal(err)
+	}
+	r.node("a")
+	r.pod("web", func(p *v1.Pod) { p.Namespace, p.Labels = "other", map[string]string{"app": "web"} })
+	apart := func(p *v1.Pod) {
+		p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
+			TopologyKey:       "name",
+			LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}},
+		}}}}
+	}
+	r.pod("before", apart)
+	r.run(time.Second)
+	if r.nodeOf("before") != "a" {
+		t.Fatalf("not bound: %v", r.srv.Pod("default", "before").Status.Conditions)
+	}
+	if _, err := r.srv.Patch(apiserver.KindNamespace, "", "other", types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"x"}}}`), ""); err != nil {
+		t.Fatal(err)
+	}
+	r.pod("after", apart)
+	r.run(time.Second)
+	if n := r.nodeOf("after"); n != "" {
+		t.Errorf("bound to %s beside a pod of the namespace", n)
+	}
+}
