@@ -367,16 +367,6 @@ func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *podRun, st
 	return isTerminal, acted, err
 }
 
-// enqueue has the pod due later. While resyncs are put off the queue's first item
-// may lie in the past, and nobody would learn that this one comes before the next
-// tick: so they are made first.
-func (w *podWorkers) enqueue(s *podState, d time.Duration) {
-	if w.Stir != nil {
-		w.Stir()
-	}
-	w.Queue.Enqueue(&s.item, w.l.UnixNano()+int64(d))
-}
-
 func (w *podWorkers) jitter(s *podState, d time.Duration) time.Duration {
 	s.draws++
 	return w.l.Jitter(d, workerJitter, "requeue", string(s.uid), uint64(s.draws))

@@ -84,6 +84,16 @@ func (w *podWorkers) quietRun(s *podState, at int64) {
 	w.Queue.Enqueue(&s.item, at+int64(w.requeueDelay(s, nil)))
 }
 
+// enqueue has the pod due later. While resyncs are put off the queue's first item
+// may lie in the past, and nobody would learn that this one comes before the next
+// tick: so they are made first.
+func (w *podWorkers) enqueue(s *podState, d time.Duration) {
+	if w.Stir != nil {
+		w.Stir()
+	}
+	w.Queue.Enqueue(&s.item, w.l.UnixNano()+int64(d))
+}
+
 // firstThatMoves is when the first pod is due whose resync can't be put off,
 // in nanoseconds since the Unix epoch. It gives up looking when that is soon.
 func (w *podWorkers) firstThatMoves() int64 {
