@@ -21,6 +21,8 @@ type act interface {
 	end() (answer string, settle time.Duration, err error)
 	// undo runs last, however the call ended, if begin ran at all.
 	undo()
+	// call is the call itself, a part of the act, so that a call is one object.
+	call() *acting
 }
 
 // acting is a call of an act. It runs in steps; where a fault is about, which
@@ -28,14 +30,16 @@ type act interface {
 type acting struct {
 	r      *Runtime
 	a      act
+	sub    subject
 	m      method
-	s      *subject
+	stage  stage
 	d      *daemon
 	start  int64
-	stage  stage
 	answer string
 	err    error
 }
+
+func (x *acting) call() *acting { return x }
 
 // stage is what the next step of an acting does.
 type stage uint8
@@ -46,20 +50,20 @@ const (
 	stageSettled
 )
 
-// act makes a call of a, on the daemon.
-func (c *Client) act(ctx context.Context, m method, s *subject, a act) (string, error) {
-	r := c.r
-	x := &acting{r: r, a: a, m: m, s: s, d: r.daemon, start: r.l.UnixNano()}
+// act makes a call of a, which says what it is about, on the daemon.
+func (c *Client) act(ctx context.Context, m method, a act) (string, error) {
+	r, x := c.r, a.call()
+	x.r, x.a, x.m, x.d, x.start = r, a, m, r.daemon, r.l.UnixNano()
 	if c.g.Dead() {
 		return "", errDead
 	}
 	if x.d == nil {
-		return "", c.down(ctx, m, s)
+		return "", c.down(ctx, m, &x.sub)
 	}
-	err := loop.CallSteps(ctx, x.d.g, methods[m].name, x.step)
+	err := loop.CallSteps(ctx, x.d.g, methods[m].name, x)
 	switch {
 	case errors.Is(err, loop.ErrGroupDead):
-		r.record(trace.KindCRI, m, s, r.l.UnixNano()-x.start, errLost)
+		r.record(trace.KindCRI, m, &x.sub, r.l.UnixNano()-x.start, errLost)
 		return "", errLost
 	case err != nil:
 		return "", ctxError(err)
@@ -69,7 +73,8 @@ func (c *Client) act(ctx context.Context, m method, s *subject, a act) (string, 
 	return x.answer, nil
 }
 
-func (x *acting) step(err error) loop.Next {
+// Step takes the call's next step.
+func (x *acting) Step(err error) loop.Next {
 	switch {
 	case errors.Is(err, loop.ErrGroupDead):
 		if x.stage != stageBegin {
@@ -97,7 +102,7 @@ func (x *acting) begin() loop.Next {
 	if err := x.a.admit(); err != nil {
 		return x.finish(err)
 	}
-	return loop.StepAfter(x.r.latencyOf(x.m, x.s))
+	return loop.StepAfter(x.r.latencyOf(x.m, &x.sub))
 }
 
 func (x *acting) end() loop.Next {
@@ -118,12 +123,12 @@ func (x *acting) task(ctx context.Context) {
 			x.a.undo()
 		}
 	}()
-	err := x.r.gate(ctx, x.d, x.m, x.s)
+	err := x.r.gate(ctx, x.d, x.m, &x.sub)
 	if err == nil {
 		err = x.a.admit()
 	}
 	if err == nil {
-		err = x.r.pause(ctx, x.m, x.s)
+		err = x.r.pause(ctx, x.m, &x.sub)
 	}
 	var settle time.Duration
 	if err == nil {
@@ -139,6 +144,6 @@ func (x *acting) task(ctx context.Context) {
 func (x *acting) finish(err error) loop.Next {
 	x.a.undo()
 	x.err = ctxError(err)
-	x.r.record(trace.KindCRI, x.m, x.s, x.r.l.UnixNano()-x.start, x.err)
+	x.r.record(trace.KindCRI, x.m, &x.sub, x.r.l.UnixNano()-x.start, x.err)
 	return loop.Finish()
 }

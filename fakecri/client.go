@@ -270,19 +270,23 @@ func (r *Runtime) record(kind trace.Kind, m method, s *subject, took int64, err 
 		st, _ := status.FromError(err)
 		fields = append(fields, trace.Str("error", st.Code().String()), trace.Str("message", st.Message()))
 	}
-	r.rec.Record(kind, s.object(), methods[m].name, fields...)
+	r.rec.RecordObject(kind, s.object(), methods[m].name, fields...)
 	r.fields = fields[:0] // a recorder keeps a copy, if any
 }
 
 // object names the subject as the trace does.
-func (s *subject) object() string {
+func (s *subject) object() trace.Object {
 	switch {
+	case s.container != "" && (s.pod == "" || s.namespace == ""): // both places show
+		return trace.Object{Name: "container " + s.namespace + "/" + s.pod + "/" + s.container}
 	case s.container != "":
-		return "container " + s.namespace + "/" + s.pod + "/" + s.container
+		return trace.Object{Kind: "container", Namespace: s.namespace, Name: s.pod, Part: s.container}
+	case s.pod != "" && s.namespace == "":
+		return trace.Object{Name: "pod /" + s.pod}
 	case s.pod != "":
-		return "pod " + s.namespace + "/" + s.pod
+		return trace.Object{Kind: "pod", Namespace: s.namespace, Name: s.pod}
 	case s.image != "":
-		return "image " + s.image
+		return trace.Object{Kind: "image", Name: s.image}
 	}
-	return "runtime"
+	return trace.Object{Name: "runtime"}
 }

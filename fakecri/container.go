@@ -88,12 +88,12 @@ func (c *Client) createContainer(ctx context.Context, podSandboxID string, confi
 	sub := c.r.sandboxSubject(podSandboxID)
 	sub.container, sub.attempt = config.GetMetadata().GetName(), config.GetMetadata().GetAttempt()
 	sub.resources = config.GetLinux().GetResources()
-	return c.act(ctx, mCreateContainer, &sub, &containerCreation{r: c.r, sandboxID: podSandboxID, config: config, lean: lean})
+	return c.act(ctx, mCreateContainer, &containerCreation{acting: acting{sub: sub}, sandboxID: podSandboxID, config: config, lean: lean})
 }
 
 // containerCreation is a CreateContainer.
 type containerCreation struct {
-	r         *Runtime
+	acting
 	sandboxID string
 	config    *runtimeapi.ContainerConfig
 	lean      bool
@@ -200,17 +200,15 @@ func notReady(s *sandbox) error {
 
 // StartContainer starts a container that is CREATED.
 func (c *Client) StartContainer(ctx context.Context, id string) error {
-	sub := c.r.containerSubject(id)
-	_, err := c.act(ctx, mStartContainer, &sub, &containerStart{r: c.r, sub: &sub, id: id})
+	_, err := c.act(ctx, mStartContainer, &containerStart{acting: acting{sub: c.r.containerSubject(id)}, id: id})
 	return err
 }
 
 // containerStart is a StartContainer.
 type containerStart struct {
-	r   *Runtime
-	sub *subject
-	id  string
-	c   *container
+	acting
+	id string
+	c  *container
 }
 
 func (a *containerStart) begin() error {

@@ -86,23 +86,23 @@ func (c *container) user(r *Runtime) *runtimeapi.ContainerUser {
 		}
 	}
 	sc := c.config.GetLinux().GetSecurityContext()
-	plain := sc.GetRunAsUser() == nil && sc.GetRunAsGroup() == nil && len(sc.GetSupplementalGroups()) == 0
-	if plain && c.image.user != nil {
-		return c.image.user
-	}
-	u := &runtimeapi.LinuxContainerUser{}
-	u.Uid, u.Gid = c.image.uid, c.image.gid
+	uid, gid := c.image.uid, c.image.gid
 	if v := sc.GetRunAsUser(); v != nil {
-		u.Uid, u.Gid = v.Value, 0
+		uid, gid = v.Value, 0
 	}
 	if v := sc.GetRunAsGroup(); v != nil {
-		u.Gid = v.Value
+		gid = v.Value
 	}
-	u.SupplementalGroups = append([]int64{u.Gid}, sc.GetSupplementalGroups()...)
+	alone := len(sc.GetSupplementalGroups()) == 0
+	if last := c.image.user; alone && last != nil && last.Linux.Uid == uid && last.Linux.Gid == gid {
+		return last
+	}
+	u := &runtimeapi.LinuxContainerUser{Uid: uid, Gid: gid}
+	u.SupplementalGroups = append([]int64{gid}, sc.GetSupplementalGroups()...)
 	slices.Sort(u.SupplementalGroups) // as containerd hands them over
 	u.SupplementalGroups = slices.Compact(u.SupplementalGroups)
 	out := &runtimeapi.ContainerUser{Linux: u}
-	if plain {
+	if alone {
 		c.image.user = out
 	}
 	return out

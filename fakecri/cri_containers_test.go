@@ -3,6 +3,7 @@ package fakecri
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -175,6 +176,46 @@ func checkEcho(t *testing.T, st *runtimeapi.ContainerStatus, sent *runtimeapi.Co
 	if sent.StopSignal != 0 && st.StopSignal != sent.StopSignal || st.StopSignal == 0 {
 		t.Errorf("stop signal %v", st.StopSignal)
 	}
+}
+
+// TestUsersOfOneImage has containers of one image, whose files are not known, run
+// as different users by turns.
+func TestUsersOfOneImage(t *testing.T) {
+	run(t, Options{Images: []Image{{Name: "app:1", Present: true, User: "7"}}}, func(e *env) {
+		sb := e.sandbox("web", 0)
+		type whom struct {
+			uid, gid int64
+			groups   string
+		}
+		want := map[string]whom{}
+		check := func(when string, id string) {
+			u := e.status(id).User.GetLinux()
+			if got := (whom{u.GetUid(), u.GetGid(), jsonOf(u.GetSupplementalGroups())}); got != want[id] {
+				t.Errorf("%s: user %v, want %v", when, got, want[id])
+			}
+		}
+		for i, tc := range []struct {
+			sc *runtimeapi.LinuxContainerSecurityContext
+			whom
+		}{
+			{nil, whom{7, 0, "[0]"}},
+			{&runtimeapi.LinuxContainerSecurityContext{RunAsUser: int64Value(1000)}, whom{1000, 0, "[0]"}},
+			{&runtimeapi.LinuxContainerSecurityContext{RunAsUser: int64Value(1000), RunAsGroup: int64Value(5)}, whom{1000, 5, "[5]"}},
+			{&runtimeapi.LinuxContainerSecurityContext{RunAsUser: int64Value(1000), RunAsGroup: int64Value(5), SupplementalGroups: []int64{3}}, whom{1000, 5, "[3,5]"}},
+			{&runtimeapi.LinuxContainerSecurityContext{RunAsUser: int64Value(1000), RunAsGroup: int64Value(5)}, whom{1000, 5, "[5]"}},
+			{nil, whom{7, 0, "[0]"}},
+		} {
+			cfg := shellConfig("c" + strconv.Itoa(i))
+			cfg.Image, cfg.Linux.SecurityContext = spec("app:1"), tc.sc
+			id, err := e.c.CreateContainer(e.ctx, sb, cfg, nil)
+			e.ok(err)
+			want[id] = tc.whom
+			check("first", id)
+		}
+		for id := range want {
+			check("again", id)
+		}
+	})
 }
 
 func TestContainerUsers(t *testing.T) {

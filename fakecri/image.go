@@ -151,7 +151,7 @@ type image struct {
 	spec          *runtimeapi.ImageSpec           // how container statuses show it
 	ref           string                          // a digested reference
 	entry         *runtimeapi.Image               // what listings show; replaced with status
-	user          *runtimeapi.ContainerUser       // of containers that say nothing of theirs; made for the first status
+	user          *runtimeapi.ContainerUser       // of the last container shown without supplementary groups
 	status        *runtimeapi.ImageStatusResponse // made of entry when first asked for
 }
 

@@ -93,7 +93,7 @@ func (r *Runtime) oomKill(cgroup string, total int64, in func(*container) bool) 
 	}
 	if r.rec != nil {
 		sub := c.subject()
-		r.rec.Record(trace.KindProcess, sub.object(), "oom-kill", trace.Str("cgroup", cgroup), trace.Str("process", name), trace.Int("pid", int64(pid)))
+		r.rec.RecordObject(trace.KindProcess, sub.object(), "oom-kill", trace.Str("cgroup", cgroup), trace.Str("process", name), trace.Int("pid", int64(pid)))
 	}
 	if worst.p != nil {
 		c.process.in.oomCgroup = cgroup

@@ -404,7 +404,7 @@ func (r *Runtime) recordProcess(c *container, verb string, e exitStatus) {
 		return
 	}
 	sub := c.subject()
-	fields := append(make([]trace.Field, 0, 5), trace.Str("attempt", strconv.FormatUint(uint64(sub.attempt), 10)))
+	fields := append(r.fields[:0], trace.Str("attempt", strconv.FormatUint(uint64(sub.attempt), 10)))
 	if verb != "start" {
 		fields = append(fields, trace.Int("code", int64(e.code)), trace.Str("reason", e.reason))
 		if e.signal != 0 {
@@ -417,7 +417,8 @@ func (r *Runtime) recordProcess(c *container, verb string, e exitStatus) {
 			fields = append(fields, trace.Str("stderr", e.stderr))
 		}
 	}
-	r.rec.Record(trace.KindProcess, sub.object(), verb, fields...)
+	r.rec.RecordObject(trace.KindProcess, sub.object(), verb, fields...)
+	r.fields = fields[:0]
 }
 
 // stopSignals are the Linux numbers of the signals that a request can name.

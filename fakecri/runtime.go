@@ -96,6 +96,15 @@ type daemon struct {
 type podRecords struct {
 	sandboxes  []*sandbox // those being created included
 	containers []*container
+
+	oneSandbox   [1]*sandbox // room for what most pods have
+	oneContainer [1]*container
+}
+
+func newPodRecords() *podRecords {
+	p := &podRecords{}
+	p.sandboxes, p.containers = p.oneSandbox[:0], p.oneContainer[:0]
+	return p
 }
 
 // New returns a runtime whose daemon is down. It panics on options that
@@ -203,7 +212,9 @@ func (r *Runtime) hashID(kind, name string, nums ...uint64) string {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
+	var id [2 * sha256.Size]byte
+	hex.Encode(id[:], sum[:])
+	return string(id[:])
 }
 
 func (r *Runtime) warn(format string, args ...any) {

@@ -57,12 +57,12 @@ func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandbo
 func (c *Client) runPodSandbox(ctx context.Context, s *sandbox) (string, error) {
 	md := s.metadata
 	sub := subject{namespace: md.GetNamespace(), pod: md.GetName(), attempt: md.GetAttempt(), timeout: -1}
-	return c.act(ctx, mRunPodSandbox, &sub, &sandboxRun{r: c.r, s: s})
+	return c.act(ctx, mRunPodSandbox, &sandboxRun{acting: acting{sub: sub}, s: s})
 }
 
 // sandboxRun is a RunPodSandbox.
 type sandboxRun struct {
-	r        *Runtime
+	acting
 	s        *sandbox
 	reserved bool
 }
@@ -74,7 +74,7 @@ func (a *sandboxRun) begin() error {
 	}
 	p := r.pods[md.Uid]
 	if p == nil {
-		p = &podRecords{}
+		p = newPodRecords()
 		r.pods[md.Uid] = p
 	}
 	for _, o := range p.sandboxes {

@@ -62,7 +62,6 @@ type Options struct {
 	Method  string
 	Data    string
 	Service string
-	Follow  bool
 }
 
 func (o *Options) defaults() {

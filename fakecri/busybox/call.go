@@ -147,7 +147,7 @@ func (c *call) sized(s string, suffixes map[string]int64) int64 {
 	return n * factor
 }
 
-// suffixes of head, tail, dd and truncate.
+// sizeSuffixes are those of head, tail, dd and truncate.
 func sizeSuffixes() map[string]int64 {
 	return map[string]int64{
 		"c": 1, "w": 2, "b": 512, "kB": 1000, "k": 1 << 10, "K": 1 << 10, "MB": 1000000, "M": 1 << 20, "m": 1 << 20,

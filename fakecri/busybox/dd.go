@@ -17,7 +17,7 @@ type ddRun struct {
 	ifName, ofName                  string
 	ibs, obs                        int64
 	count, skip, seek               int64
-	notrunc, noerror, sync          bool
+	notrunc, sync                   bool
 	fullblock, appending            bool
 	skipBytes, countBytes, seekByte bool
 	quiet                           bool
@@ -93,8 +93,7 @@ func (d *ddRun) flag(f string) bool {
 	switch f {
 	case "notrunc":
 		d.notrunc = true
-	case "noerror":
-		d.noerror = true
+	case "noerror": // there are no bad blocks to go on after
 	case "sync":
 		d.sync = true
 	case "fsync", "swab", "direct":

@@ -217,8 +217,8 @@ func (c *call) readAll(name string) ([]byte, error) {
 }
 
 // eachInput opens the files in turn, or the standard input if there are none,
-// and hands them to fn. What can't be opened or read is reported in the words of
-// openError ("can't open '%s': %s") and readError.
+// and hands them to fn. What can't be opened is reported in the words of openError
+// (cantOpen or plainOpen), what can't be read in those of plainOpen.
 func (c *call) eachInput(files []string, openError string, fn func(name string, r io.Reader) error) int {
 	if len(files) == 0 {
 		files = []string{"-"}

@@ -11,7 +11,6 @@ type account struct {
 	id, gid int
 	members []string
 	home    string
-	shell   string
 }
 
 // accounts reads /etc/passwd or /etc/group; what is not there is empty.
@@ -36,7 +35,7 @@ func (c *call) accounts(file string) []account {
 			a.members = strings.Split(f[3], ",")
 		}
 		if len(f) > 6 {
-			a.home, a.shell = f[5], f[6]
+			a.home = f[5]
 		}
 		out = append(out, a)
 	}
@@ -57,7 +56,7 @@ type names struct {
 func (n *names) user(id int) string  { return n.find(&n.users, passwdFile, id) }
 func (n *names) group(id int) string { return n.find(&n.groups, groupFile, id) }
 
-// known tells whether an ID has a name.
+// knownUser and knownGroup tell whether an ID has a name.
 func (n *names) knownUser(id int) (string, bool)  { n.user(id); s, ok := n.users[id]; return s, ok }
 func (n *names) knownGroup(id int) (string, bool) { n.group(id); s, ok := n.groups[id]; return s, ok }
 

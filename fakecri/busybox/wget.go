@@ -197,32 +197,9 @@ func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (nex
 	// Other answers are told of before their headers are read.
 	proto, rest, _ := strings.Cut(status, " ")
 	ok := len(rest) >= 3 && (rest[0] == '3' || rest[:2] == "20")
-	length, chunked := int64(-1), false
-	location := ""
-	for {
-		if !ok {
-			break
-		}
-		h, err := r.ReadString('\n')
-		h = strings.TrimRight(h, "\r\n")
-		if w.o.has('S') {
-			w.c.stderr("  " + h + "\n")
-		}
-		if h == "" || err != nil {
-			break
-		}
-		k, v, _ := strings.Cut(h, ":")
-		v = strings.TrimSpace(v)
-		switch strings.ToLower(k) {
-		case "content-length":
-			if n, ok := parseUint(v); ok {
-				length = int64(n)
-			}
-		case "transfer-encoding":
-			chunked = strings.EqualFold(v, "chunked")
-		case "location":
-			location = v
-		}
+	head := answerHead{length: -1}
+	if ok {
+		w.readHead(r, &head)
 	}
 	if !strings.HasPrefix(proto, "HTTP/") && !strings.HasPrefix(proto, "ICY") || len(rest) < 3 {
 		c.die("server returned error: %s", status)
@@ -231,8 +208,8 @@ func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (nex
 	case number == "200" || number == "201" || number == "202" || number == "203" || number == "206":
 	case number == "204":
 		return "", 0
-	case rest[0] == '3' && location != "":
-		return location, 0
+	case rest[0] == '3' && head.location != "":
+		return head.location, 0
 	default:
 		c.die("server returned error: %s", status)
 	}
@@ -240,8 +217,41 @@ func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (nex
 		w.note("remote file exists\n")
 		return "", 0
 	}
-	w.save(r, name, length, chunked, timedOut)
+	w.save(r, name, head.length, head.chunked, timedOut)
 	return "", 0
+}
+
+// answerHead is what counts of an answer's headers; length is -1 if none is given.
+type answerHead struct {
+	length   int64
+	chunked  bool
+	location string
+}
+
+// readHead reads the headers, and the empty line after them.
+func (w *wgetRun) readHead(r *bufio.Reader, to *answerHead) {
+	for {
+		h, err := r.ReadString('\n')
+		h = strings.TrimRight(h, "\r\n")
+		if w.o.has('S') {
+			w.c.stderr("  " + h + "\n")
+		}
+		if h == "" || err != nil {
+			return
+		}
+		k, v, _ := strings.Cut(h, ":")
+		v = strings.TrimSpace(v)
+		switch strings.ToLower(k) {
+		case "content-length":
+			if n, ok := parseUint(v); ok {
+				to.length = int64(n)
+			}
+		case "transfer-encoding":
+			to.chunked = strings.EqualFold(v, "chunked")
+		case "location":
+			to.location = v
+		}
+	}
 }
 
 func (w *wgetRun) save(r *bufio.Reader, name string, length int64, chunked bool, timedOut func()) {

@@ -55,3 +55,29 @@ func TestServer(t *testing.T) {
 		}
 	}
 }
+
+// TestFaults sets faults from the start and for one call, and takes them back.
+func TestFaults(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	unavailable := &fakecri.FaultError{Code: "Unavailable"}
+	s := fakecritest.NewServer(t,
+		fakecritest.WithFaults(fakecri.Fault{Method: "Status", Error: unavailable}),
+		fakecritest.WithFaults(fakecri.Fault{Method: "Version", Error: unavailable}))
+	rt := runtimeapi.NewRuntimeServiceClient(s.Dial())
+	check := func(when string, wantStatus, wantVersion codes.Code) {
+		t.Helper()
+		if _, err := rt.Status(ctx, &runtimeapi.StatusRequest{}); status.Code(err) != wantStatus {
+			t.Errorf("%s: Status: %v, want %s", when, err, wantStatus)
+		}
+		if _, err := rt.Version(ctx, &runtimeapi.VersionRequest{}); status.Code(err) != wantVersion {
+			t.Errorf("%s: Version: %v, want %s", when, err, wantVersion)
+		}
+	}
+	check("from the start", codes.Unavailable, codes.Unavailable)
+	s.ClearFaults()
+	check("cleared", codes.OK, codes.OK)
+	s.FailNext("Version", "Aborted", "try %s", "later")
+	check("next", codes.OK, codes.Aborted)
+	check("after it", codes.OK, codes.OK)
+}

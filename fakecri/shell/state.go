@@ -88,8 +88,7 @@ type shell struct {
 	limits     []limit
 	cwd        string // the directory by the names that led there
 	// rootPID is $$, which a subshell does not change.
-	rootPID  int
-	subshell bool
+	rootPID int
 
 	skip      skip
 	skipCount int
@@ -149,7 +148,6 @@ func (s *shell) clone() *shell {
 		// be put back.
 		c.frames = []*frame{{}}
 	}
-	c.subshell = true
 	return &c
 }
 

@@ -36,6 +36,8 @@ type seat struct {
 	near       bool // in the wheel
 	sent       bool // its outbox holds something
 	failed     bool
+	marked     bool
+	calm       uint8 // see emptied
 }
 
 type farEntry struct {

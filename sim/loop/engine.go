@@ -11,8 +11,13 @@ import (
 	"time"
 )
 
-// keptMessages is for how many messages an inbox or outbox always keeps room.
-const keptMessages = 8
+const (
+	// keptMessages is for how many messages an inbox or outbox always keeps room.
+	keptMessages = 8
+	// calmMessages is how often one in use is found to need less than a quarter of
+	// its room before that is given back: it is used far less often than a heap.
+	calmMessages = 32
+)
 
 // MinLookahead is the least lookahead that NewEngine takes.
 const MinLookahead = time.Millisecond
@@ -49,8 +54,9 @@ type Engine struct {
 	loops      []*Loop
 	calendar   calendar
 	due        []int32
+	marked     []int32 // of them, those that have been marked
 	now        int64
-	onWindow   []func(end time.Time, ran []int32)
+	onWindow   []func(end time.Time, marked []int32)
 	stop       atomic.Bool
 	pool       *workers
 	pools      []workerPool // by worker
@@ -130,9 +136,16 @@ func (e *Engine) Steps() uint64 {
 }
 
 // OnWindow has fn called after each window, on the goroutine that runs the
-// engine, while no loop runs. ran are the indices of the loops that ran in it,
-// good until fn returns.
-func (e *Engine) OnWindow(fn func(end time.Time, ran []int32)) { e.onWindow = append(e.onWindow, fn) }
+// engine, while no loop runs. marked are the indices of the loops that ran in it
+// and had Loop.Mark called, then or before; good until fn returns.
+func (e *Engine) OnWindow(fn func(end time.Time, marked []int32)) {
+	e.onWindow = append(e.onWindow, fn)
+}
+
+// Mark has the functions of Engine.OnWindow told of this loop, once, so that they
+// need not look at each loop that ran. It is for use on the loop or while no loop
+// runs.
+func (l *Loop) Mark() { l.marked = true }
 
 // Stop ends a run after its present window. It may be called from any
 // goroutine.
@@ -235,8 +248,12 @@ func (e *Engine) window(w, limit int64) {
 	} else {
 		e.runLoops(e.due, end, 0)
 	}
+	e.marked = e.marked[:0]
 	for _, idx := range e.due {
 		s := &e.calendar.seats[idx]
+		if s.marked {
+			e.marked = append(e.marked, idx)
+		}
 		if s.sent {
 			e.flush(s.loop)
 		}
@@ -254,7 +271,7 @@ func (e *Engine) window(w, limit int64) {
 	e.windows++
 	e.progress.Store(e.windows)
 	for _, fn := range e.onWindow {
-		fn(time.Unix(0, end).UTC(), e.due)
+		fn(time.Unix(0, end).UTC(), e.marked)
 	}
 }
 
@@ -289,7 +306,7 @@ func (e *Engine) fetch(due []int32, worker int) {
 	for _, idx := range due {
 		s := &e.calendar.seats[idx]
 		if items := s.loop.heap.items; len(items) > 0 {
-			sum += items[0].t.stream + items[len(items)-1].seq
+			sum += items[0].t.stream + items[len(items)-1].tie
 		}
 		if len(s.inbox) > 0 {
 			sum += s.inbox[0].stream
@@ -307,12 +324,16 @@ func (e *Engine) runLoop(idx int32, end int64, worker int) {
 	s.takeIn()
 	l.runUntil(end)
 	l.pool = &e.idle
-	s.due, s.sent, s.failed = l.next(), len(l.outbox) > 0, l.err != nil
+	s.due, s.sent, s.failed, s.marked = l.next(), len(l.outbox) > 0, l.err != nil, l.marked
+	l.marked = false
 }
 
 // flush hands over what l has sent. Those who get it take it in on their own
 // worker: here it would cost a visit of each, one after another.
 func (e *Engine) flush(l *Loop) {
+	if len(l.outbox) == 0 {
+		return
+	}
 	for i := range l.outbox {
 		m := &l.outbox[i]
 		idx := int32(m.to.index)
@@ -321,16 +342,21 @@ func (e *Engine) flush(l *Loop) {
 		e.enterEarlier(idx, m.at)
 		*m = message{}
 	}
-	l.outbox = emptied(l.outbox)
+	l.outbox = emptied(l.outbox, &l.calm)
 }
 
 // emptied returns the list without its messages, and without its room if that
-// was by far too much: a burst must not cost memory for ever.
-func emptied(list []message) []message {
-	if cap(list) > keptMessages && len(list) < cap(list)/4 {
-		return nil
+// has been by far too much for a while: a burst must not cost memory for ever.
+func emptied(list []message, calm *uint8) []message {
+	if cap(list) <= keptMessages || len(list) >= cap(list)/4 {
+		*calm = 0
+		return list[:0]
 	}
-	return list[:0]
+	if *calm++; *calm < calmMessages {
+		return list[:0]
+	}
+	*calm = 0
+	return nil
 }
 
 // takeIn schedules what a loop was sent.
@@ -342,7 +368,7 @@ func (s *seat) takeIn() {
 		s.loop.deliver(&s.inbox[i])
 		s.inbox[i] = message{}
 	}
-	s.inbox = emptied(s.inbox)
+	s.inbox = emptied(s.inbox, &s.calm)
 }
 
 // enter puts a loop into the calendar, or moves it to its present place.

@@ -1,11 +1,11 @@
 package loop
 
 // item is an entry of the timer heap. The key is stored beside the pointer, so
-// that sifting touches one cache line per level.
+// that sifting touches one or two cache lines per level; what is left to decide
+// by the timer's own seq is rare.
 type item struct {
 	at  int64
 	tie uint64
-	seq uint64
 	t   *Timer
 }
 
@@ -16,15 +16,21 @@ func (a *item) before(b *item) bool {
 	if a.tie != b.tie {
 		return a.tie < b.tie
 	}
-	return a.seq < b.seq
+	return a.t.seq < b.t.seq
 }
 
 // heap is a 4-ary heap that keeps each timer's index up to date.
-type heap struct{ items []item }
+type heap struct {
+	items []item
+	calm  uint8 // counts the removals since a quarter of the room was last in use
+}
 
 func (h *heap) len() int { return len(h.items) }
 
 func (h *heap) push(it item) {
+	if h.items == nil {
+		h.items = make([]item, 0, keptTimers)
+	}
 	h.items = append(h.items, it)
 	h.up(len(h.items) - 1)
 }
@@ -51,14 +57,26 @@ func (h *heap) remove(i int) {
 	h.shrink()
 }
 
-// keptTimers is for how many timers a heap always keeps room.
-const keptTimers = 16
+const (
+	// keptTimers is for how many timers a heap always keeps room.
+	keptTimers = 16
+	// calmEnough is how many timers are removed, no more than a quarter of the room
+	// being in use, before most of it is given back: bursts come again, one for
+	// each pod.
+	calmEnough = 250
+)
 
 // shrink gives back most of the room of a burst: a node that starts its pods has
 // several times the timers that it has later.
 func (h *heap) shrink() {
-	if n := cap(h.items); n > keptTimers && len(h.items) <= n/4 {
+	n := cap(h.items)
+	if n <= keptTimers || len(h.items) > n/4 {
+		h.calm = 0
+		return
+	}
+	if h.calm++; h.calm >= calmEnough {
 		h.items = append(make([]item, 0, max(n/2, keptTimers)), h.items...)
+		h.calm = 0
 	}
 }
 

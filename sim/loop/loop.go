@@ -59,6 +59,7 @@ type Loop struct {
 	pool            *pool // that of the engine's worker; own of a loop without engine
 	fake            *clocktesting.FakePassiveClock
 	outbox          []message
+	limit           int64 // no step of the present run is due then or later
 	// instantSteps counts the steps since the clock last jumped.
 	instantSteps int32
 	// fresh tells that the clock was moved on between runs and no step has
@@ -66,6 +67,8 @@ type Loop struct {
 	fresh   bool
 	typical bool
 	closed  bool
+	marked  bool
+	calm    uint8 // of the outbox, see emptied
 
 	drawBase uint64
 	root     *Group
@@ -158,16 +161,22 @@ func (l *Loop) next() int64 {
 // schedule puts t into the heap for the time at, or moves it there.
 func (l *Loop) schedule(t *Timer, at int64) {
 	l.seq++
-	it := item{at: at, seq: l.seq, t: t}
-	if l.seed != 0 {
-		it.tie = mix(l.seed ^ mix(t.stream) ^ uint64(at))
-	}
+	t.seq = l.seq
+	it := item{at: at, tie: l.tie(t.stream, at), t: t}
 	if t.idx >= 0 {
 		l.heap.items[t.idx] = it
 		l.heap.fix(int(t.idx))
 		return
 	}
 	l.heap.push(it)
+}
+
+// tie is the seed's word on the order of steps at one instant.
+func (l *Loop) tie(stream uint64, at int64) uint64 {
+	if l.seed == 0 {
+		return 0
+	}
+	return mix(l.seed ^ mix(stream) ^ uint64(at))
 }
 
 // step takes the next step; the caller knows that there is one.
@@ -190,11 +199,7 @@ func (l *Loop) step() {
 			return
 		}
 	}
-	if l.fake != nil {
-		l.fake.SetTime(l.Now())
-	}
-	l.steps++
-	l.stream, l.streams = mix(t.stream^mix(uint64(at))), 0
+	l.begin(t.stream, at)
 	if t.task != nil {
 		l.resume(t.task)
 	} else {
@@ -203,6 +208,38 @@ func (l *Loop) step() {
 	for len(l.dying) > 0 {
 		l.unwindDying()
 	}
+}
+
+// begin makes the loop's own records of a step; its clock has moved.
+func (l *Loop) begin(stream uint64, at int64) {
+	if l.fake != nil {
+		l.fake.SetTime(l.Now())
+	}
+	l.steps++
+	l.stream, l.streams = mix(stream^mix(uint64(at))), 0
+}
+
+// goesOn tells whether the next step of all is the waking of the task that runs,
+// at a time that it sleeps until, and begins that step if so: a task that need not
+// give way saves two changes of stacks.
+func (l *Loop) goesOn(t *Task, at int64) bool {
+	if at >= l.limit || l.err != nil || len(l.dying) > 0 || l.instantSteps >= maxStepsPerInstant {
+		return false
+	}
+	l.seq++
+	t.wake.seq = l.seq
+	it := item{at: at, tie: l.tie(t.wake.stream, at), t: &t.wake}
+	if len(l.heap.items) > 0 && !it.before(&l.heap.items[0]) {
+		return false
+	}
+	if at > l.now {
+		l.now, l.instantSteps = at, 0
+	} else {
+		l.now++
+		l.instantSteps++
+	}
+	l.begin(t.wake.stream, at)
+	return true
 }
 
 func (l *Loop) callback(t *Timer) {
@@ -263,6 +300,7 @@ func (l *Loop) reach(at int64) {
 
 func (l *Loop) runUntil(limit int64) {
 	defer l.left()
+	l.limit = limit
 	for len(l.dying) > 0 { // killed between runs
 		l.unwindDying()
 	}

@@ -14,7 +14,10 @@ import (
 // die, once with what ended before and once with everything new.
 func TestReuseChangesNothing(t *testing.T) {
 	for seed := range uint64(40) {
-		reused, again := lifeOfTasks(seed, false), lifeOfTasks(seed, true)
+		reused, again := lifeOfTasks(seed, func(l *Loop) { l.step() }), lifeOfTasks(seed, func(l *Loop) {
+			*l.pool = pool{coros: l.pool.coros}
+			l.step()
+		})
 		if !slices.Equal(reused, again) {
 			for i := range reused {
 				if i >= len(again) || reused[i] != again[i] {
@@ -29,20 +32,50 @@ func TestReuseChangesNothing(t *testing.T) {
 	}
 }
 
-// lifeOfTasks returns what happens, to the nanosecond.
-func lifeOfTasks(seed uint64, fresh bool) []string {
+// TestGoingOnChangesNothing runs them once with each step taken by the driver, so
+// that every sleep gives way, and once as they run always.
+func TestGoingOnChangesNothing(t *testing.T) {
+	for seed := range uint64(40) {
+		apart := lifeOfTasks(seed, func(l *Loop) { l.step() })
+		wentOn := false
+		whole := lifeOfTasks(seed, func(l *Loop) {
+			before, driven := l.Steps(), uint64(0)
+			limit := min(l.heap.items[0].at+int64(5*time.Millisecond), endOfLife)
+			l.limit = limit
+			for len(l.heap.items) > 0 && l.heap.items[0].at < limit {
+				l.step()
+				driven++
+			}
+			wentOn = wentOn || l.Steps()-before > driven
+		})
+		for i := range min(len(apart), len(whole)) {
+			if apart[i] != whole[i] {
+				t.Fatalf("seed %d, line %d: step by step %q, at once %q", seed, i, apart[i:min(i+3, len(apart))], whole[i:min(i+3, len(whole))])
+			}
+		}
+		if len(apart) != len(whole) || !wentOn {
+			t.Fatalf("seed %d: %d lines step by step, %d at once; went on: %v", seed, len(apart), len(whole), wentOn)
+		}
+	}
+}
+
+var endOfLife = Epoch().Add(time.Second).UnixNano()
+
+// lifeOfTasks returns what happens, to the nanosecond, while drive takes the
+// steps that are due.
+func lifeOfTasks(seed uint64, drive func(l *Loop)) []string {
 	var lines []string
 	l := New(Options{Seed: seed})
 	defer l.Close()
 	r := rand.New(rand.NewPCG(seed, 1))
 	note := func(format string, args ...any) {
-		lines = append(lines, fmt.Sprintf("%d ", l.Since(Epoch()))+fmt.Sprintf(format, args...))
+		lines = append(lines, fmt.Sprintf("%d step %d stream %x ", l.Since(Epoch()), l.Steps(), l.NewStream())+fmt.Sprintf(format, args...))
 	}
 	ms := func(n int) time.Duration { return time.Duration(r.IntN(n)) * time.Millisecond }
 	callers, callees := l.NewGroup("callers"), l.NewGroup("callees")
 	call := func(ctx context.Context, name string) {
 		stage, last, wait, kind := 0, 1+r.IntN(3), ms(20), r.IntN(4)
-		err := CallSteps(ctx, callees, name, func(err error) Next {
+		err := CallSteps(ctx, callees, name, StepsFunc(func(err error) Next {
 			note("%s step %d: %v", name, stage, err)
 			stage++
 			switch {
@@ -57,13 +90,16 @@ func lifeOfTasks(seed uint64, fresh bool) []string {
 				return StepAfterAnyway(wait)
 			}
 			return StepAfter(wait)
-		})
+		}))
 		note("%s: %v", name, err)
 	}
 	body := func(name string) func(ctx context.Context) {
 		return func(ctx context.Context) {
 			defer note("%s ends", name)
 			note("%s slept: %v", name, l.Sleep(ctx, ms(10)))
+			for range r.IntN(4) {
+				note("%s gave way: %v", name, l.Sleep(ctx, ms(2)))
+			}
 			v, err := Within(ctx, ms(30), func(ctx context.Context) (int, error) {
 				inner, cancel := WithCancel(ctx)
 				if r.IntN(2) == 0 {
@@ -93,11 +129,8 @@ func lifeOfTasks(seed uint64, fresh bool) []string {
 			callers.Start(fmt.Sprint("t", n), body(fmt.Sprint("t", n)))
 		}
 	})
-	for l.UnixNano() < Epoch().Add(time.Second).UnixNano() {
-		if fresh {
-			*l.pool = pool{coros: l.pool.coros}
-		}
-		l.step()
+	for l.heap.items[0].at < endOfLife {
+		drive(l)
 	}
 	return lines
 }
@@ -122,7 +155,7 @@ func TestNoGarbage(t *testing.T) {
 			_, _ = Within(ctx, time.Second, func(ctx context.Context) (int, error) { return 0, l.Sleep(ctx, time.Millisecond) })
 		},
 		"call": func(ctx context.Context) {
-			_, _ = Within(ctx, time.Second, func(ctx context.Context) (int, error) { return 0, CallSteps(ctx, g, "call", step) })
+			_, _ = Within(ctx, time.Second, func(ctx context.Context) (int, error) { return 0, CallSteps(ctx, g, "call", StepsFunc(step)) })
 		},
 		"queue": func(ctx context.Context) {
 			q.TryPut(1)
@@ -224,5 +257,67 @@ func TestCalendar(t *testing.T) {
 				t.Fatalf("seed %d: in window %d %v are due, not %v", seed, w, got, expected)
 			}
 		}
+	}
+}
+
+// TestManyYieldsAreNoLivelock has one task alone give way more often than the loop
+// may step at one instant, but at two of them.
+func TestManyYieldsAreNoLivelock(t *testing.T) {
+	l := New(Options{})
+	defer l.Close()
+	n := 0
+	l.Root().Go("yielder", func(ctx context.Context) {
+		for range 2 {
+			_ = l.Sleep(ctx, time.Millisecond)
+			for range maxStepsPerInstant * 2 / 3 {
+				_ = l.Yield(ctx)
+				n++
+			}
+		}
+	})
+	if err := l.RunUntil(Epoch().Add(time.Minute)); err != nil {
+		t.Errorf("after %d times %v", n, err)
+	}
+}
+
+// TestRoomIsGivenBack has bursts of timers and messages keep their room for a
+// while, but not for ever.
+func TestRoomIsGivenBack(t *testing.T) {
+	e, err := NewEngine(EngineOptions{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	from, to := e.NewLoop("from"), e.NewLoop("to")
+	burst := func(n int) {
+		from.Root().After(0, func() {
+			for range n {
+				from.Send(to, e.Lookahead(), 0, func() {})
+			}
+		})
+		if err := e.RunUntil(e.Now().Add(4 * e.Lookahead())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	room := func() [3]int {
+		return [3]int{cap(from.outbox), cap(e.calendar.seats[to.index].inbox), cap(to.heap.items)}
+	}
+	burst(1000)
+	if full := room(); min(full[0], full[1], full[2]) < 500 {
+		t.Errorf("after a burst room for %v", full)
+	}
+	for range 20 * calmEnough {
+		burst(1)
+	}
+	if r := room(); r[0] > keptMessages || r[1] > keptMessages || r[2] > keptTimers {
+		t.Errorf("long after it room for %v", r)
+	}
+	burst(100)
+	kept := room()
+	for range calmMessages / 2 {
+		burst(1)
+	}
+	if again := room(); again != kept {
+		t.Errorf("soon after it room for %v, then %v", kept, again)
 	}
 }

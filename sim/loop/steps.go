@@ -35,16 +35,26 @@ func StepAfterAnyway(d time.Duration) Next { return Next{kind: nextWaitAnyway, w
 // have to wait for something.
 func Continue(task func(ctx context.Context)) Next { return Next{kind: nextTask, task: task} }
 
+// Steps is the work of a call of CallSteps.
+type Steps interface {
+	// Step runs a step and says what comes next. It must not wait. err is nil, or
+	// tells that the wait before was cut short since the caller gave up, or, if it
+	// is ErrGroupDead, that the group was killed: what Step then returns is
+	// ignored, it only cleans up.
+	Step(err error) Next
+}
+
+// StepsFunc is a function as Steps.
+type StepsFunc func(err error) Next
+
+// Step calls f.
+func (f StepsFunc) Step(err error) Next { return f(err) }
+
 // CallSteps is Call for work that waits for time only. It runs as steps, which
 // need no coroutine: a coroutine costs 3 to 4 KB and there may be one for each of
 // 150,000 pods that start. The steps take place when, and in the order in which,
 // those of a Call would.
-//
-// step runs each step and says what comes next. It must not wait. err is nil, or
-// tells that the wait before was cut short since the caller gave up, or, if it
-// is ErrGroupDead, that g was killed: what step then returns is ignored, it only
-// cleans up.
-func CallSteps(ctx context.Context, g *Group, name string, step func(err error) Next) error {
+func CallSteps(ctx context.Context, g *Group, name string, work Steps) error {
 	if From(ctx) != g.l {
 		panic("loop: CallSteps into a group of another loop; use Send")
 	}
@@ -56,7 +66,7 @@ func CallSteps(ctx context.Context, g *Group, name string, step func(err error) 
 		c = &stepped{}
 		c.task.onExit = c.exit
 	}
-	c.step = step
+	c.work = work
 	c.cctx.l, c.cctx.task = g.l, &c.task
 	t := &c.task
 	t.name, t.l, t.g, t.steps, t.done = name, g.l, g, c, false
@@ -72,7 +82,7 @@ func CallSteps(ctx context.Context, g *Group, name string, step func(err error) 
 type stepped struct {
 	task Task
 	cctx Context // of the call, once it runs as a task; ends when the caller gives up
-	step func(err error) Next
+	work Steps
 	e    Event
 	err  error
 	// cut tells that the present wait ends when the caller gives up.
@@ -120,9 +130,9 @@ func (c *stepped) run() (asTask bool) {
 		err = c.cctx.err
 	}
 	c.cut = false
-	next := c.step(err)
+	next := c.work.Step(err)
 	if next.kind == nextWait && c.cctx.err != nil { // as a Sleep of a context that has ended
-		next = c.step(c.cctx.err)
+		next = c.work.Step(c.cctx.err)
 	}
 	switch next.kind {
 	case nextDone:

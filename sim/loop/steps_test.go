@@ -43,7 +43,7 @@ func (s *service) call(ctx context.Context, name string) error {
 		return err
 	}
 	stage := 0
-	return loop.CallSteps(ctx, s.g, name, func(err error) loop.Next {
+	return loop.CallSteps(ctx, s.g, name, loop.StepsFunc(func(err error) loop.Next {
 		stage++
 		switch {
 		case errors.Is(err, loop.ErrGroupDead):
@@ -65,7 +65,7 @@ func (s *service) call(ctx context.Context, name string) error {
 		}
 		s.note("%s ends", name)
 		return loop.Finish()
-	})
+	}))
 }
 
 func (s *service) second(ctx context.Context, name string) error {
@@ -134,10 +134,10 @@ func TestCallStepsCleansUp(t *testing.T) {
 	var got []error
 	var answer error
 	l.Root().Go("caller", func(ctx context.Context) {
-		answer = loop.CallSteps(ctx, g, "call", func(err error) loop.Next {
+		answer = loop.CallSteps(ctx, g, "call", loop.StepsFunc(func(err error) loop.Next {
 			got = append(got, err)
 			return loop.StepAfter(time.Hour)
-		})
+		}))
 	})
 	l.Root().After(time.Second, g.Kill)
 	if err := l.RunUntil(loop.Epoch().Add(time.Minute)); err != nil {

@@ -419,7 +419,7 @@ func (l *Loop) unwindDying() {
 		t.killed = true
 		if t.co == nil { // never ran, or runs in steps
 			if t.steps != nil {
-				t.steps.step(ErrGroupDead)
+				t.steps.work.Step(ErrGroupDead)
 			}
 			t.done = true
 			l.finish(t)

@@ -9,6 +9,7 @@ type Timer struct {
 	fn     func()
 	task   *Task
 	stream uint64
+	seq    uint64 // grows with each time that the timer is set; decides last
 	idx    int32
 	pooled bool // a message: the timer goes back to the loop once fired
 	name   string

@@ -20,7 +20,11 @@ func (l *Loop) Sleep(ctx context.Context, d time.Duration) error {
 	if t.killed {
 		panic(errKilled)
 	}
-	l.schedule(&t.wake, l.now+int64(max(d, 0)))
+	at := l.now + int64(max(d, 0))
+	if c := own(ctx); t.wake.idx < 0 && (c == nil || c.err == nil) && l.goesOn(t, at) {
+		return nil
+	}
+	l.schedule(&t.wake, at)
 	err := l.wait(ctx, WaitTime, "sleep")
 	if err != nil {
 		t.wake.Stop()

@@ -2,6 +2,7 @@ package memfs
 
 import (
 	"io/fs"
+	"iter"
 	"path"
 	"slices"
 	"syscall"
@@ -13,9 +14,9 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 	pl, errno := f.walk(name, true)
 	switch {
 	case errno != 0:
-		return nil, pathError("open", name, errno)
+		return nil, f.missing(name, errno)
 	case pl.n == nil:
-		return nil, pathError("open", name, syscall.ENOENT)
+		return nil, f.missing(name, syscall.ENOENT)
 	case pl.n.isDir():
 		return nil, pathError("read", name, syscall.EISDIR)
 	}
@@ -115,26 +116,41 @@ func (f *FS) Mkdir(name string, perm fs.FileMode) error {
 	case pl.n != nil:
 		return pathError("mkdir", name, syscall.EEXIST)
 	}
+	_, err := f.mkdirAt(pl, name, perm)
+	return err
+}
+
+// mkdirAt makes a directory where a walk found none; it returns the place with
+// it.
+func (f *FS) mkdirAt(pl place, name string, perm fs.FileMode) (place, error) {
 	if errno := f.noSpace(pl, false, Space{block, 1}); errno != 0 {
-		return pathError("mkdir", name, errno)
+		return pl, pathError("mkdir", name, errno)
 	}
-	f.create(pl, fs.ModeDir|perm.Perm(), nil)
+	pl.n = f.create(pl, fs.ModeDir|perm.Perm(), nil)
 	f.changed(pl.path, false)
-	return nil
+	return pl, nil
 }
 
 // MkdirAll makes a directory and its parents; one that exists is no error.
 func (f *FS) MkdirAll(name string, perm fs.FileMode) error {
+	_, err := f.mkdirAll(name, perm)
+	return err
+}
+
+// mkdirAll is MkdirAll; it returns where the directory is.
+func (f *FS) mkdirAll(name string, perm fs.FileMode) (place, error) {
 	pl, errno := f.walk(name, true)
 	switch {
 	case errno == 0 && pl.n != nil && pl.n.isDir():
-		return nil
+		return pl, nil
 	case errno == 0 && pl.n != nil:
-		return pathError("mkdir", name, syscall.ENOTDIR)
+		return pl, pathError("mkdir", name, syscall.ENOTDIR)
 	case errno == syscall.EINVAL:
-		return pathError("mkdir", name, errno)
-	case errno == 0: // the directory above is there
-		return f.mkdirAt(name, perm)
+		return pl, pathError("mkdir", name, errno)
+	case errno == 0 && pl.path == name: // the directory above is there
+		return f.mkdirAt(pl, name, perm)
+	case errno == 0: // by way of links, or it is one that leads nowhere
+		return f.mkdirLast(name, perm)
 	}
 	i := len(name)
 	for i > 0 && name[i-1] == '/' {
@@ -145,40 +161,59 @@ func (f *FS) MkdirAll(name string, perm fs.FileMode) error {
 	}
 	if i > 1 {
 		if err := f.MkdirAll(name[:i-1], perm); err != nil {
-			return err
+			return pl, err
 		}
 	}
-	return f.mkdirAt(name, perm)
+	return f.mkdirLast(name, perm)
 }
 
-// MkdirAllIn is MkdirAll of a directory and of entries of it.
-func (f *FS) MkdirAllIn(dir string, perm fs.FileMode, names []string) error {
-	if err := f.MkdirAll(dir, perm); err != nil {
-		return err
-	}
-	pl, errno := f.walk(dir, true)
-	for _, name := range names {
-		if errno == 0 && pl.n != nil {
-			if k := f.shown(pl.n).child(name); k != nil && k.isDir() {
-				continue
+// MkdirAllIn is MkdirAll of a directory, an entry of parent, and of entries of it.
+// If all are there it allocates nothing.
+func (f *FS) MkdirAllIn(parent, dir string, perm fs.FileMode, names []string) error {
+	if in, errno := f.walk(parent, true); errno == 0 && in.n != nil {
+		if at := f.shown(in.n).child(dir); at != nil && at.isDir() {
+			at = f.shown(at)
+			made := func(name string) bool { k := at.child(name); return k != nil && k.isDir() }
+			if !slices.ContainsFunc(names, func(name string) bool { return !made(name) }) {
+				return nil
 			}
 		}
-		if err := f.MkdirAll(dir+"/"+name, perm); err != nil {
+	}
+	return f.mkdirsIn(parent+"/"+dir, perm, names)
+}
+
+// mkdirsIn makes a directory, and entries of it.
+func (f *FS) mkdirsIn(dir string, perm fs.FileMode, names []string) error {
+	pl, err := f.mkdirAll(dir, perm)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		at := f.shown(pl.n)
+		if k := at.child(name); k != nil && k.isDir() {
+			continue
+		} else if k != nil || at.frozen || pl.path == "/" {
+			if err := f.MkdirAll(dir+"/"+name, perm); err != nil {
+				return err
+			}
+			continue
+		}
+		full := pl.path + "/" + name
+		if _, err := f.mkdirAt(place{dir: at, name: name, path: full}, full, perm); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mkdirAt is the last step of MkdirAll.
-func (f *FS) mkdirAt(name string, perm fs.FileMode) error {
-	if err := f.Mkdir(name, perm); err != nil {
-		if pl, errno := f.walk(name, false); errno == 0 && pl.n != nil && pl.n.isDir() {
-			return nil // a path with ".." in it
-		}
-		return err
+// mkdirLast is the last step of MkdirAll.
+func (f *FS) mkdirLast(name string, perm fs.FileMode) (place, error) {
+	err := f.Mkdir(name, perm)
+	pl, errno := f.walk(name, false)
+	if err != nil && errno == 0 && pl.n != nil && pl.n.isDir() {
+		err = nil // a path with ".." in it
 	}
-	return nil
+	return pl, err
 }
 
 // Remove removes a file, a symbolic link or an empty directory.
@@ -259,16 +294,10 @@ func (f *FS) clearTree(n *node) (busy bool) {
 
 // ReadDir lists a directory, sorted by name.
 func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
-	pl, errno := f.walk(name, true)
-	switch {
-	case errno != 0:
+	kids, errno := f.entries(name)
+	if errno != 0 {
 		return nil, pathError("open", name, errno)
-	case pl.n == nil:
-		return nil, pathError("open", name, syscall.ENOENT)
-	case !pl.n.isDir():
-		return nil, pathError("open", name, syscall.ENOTDIR)
 	}
-	kids := f.shown(pl.n).kids
 	infos := make([]info, len(kids))
 	out := make([]fs.DirEntry, len(kids))
 	for i, k := range kids {
@@ -276,6 +305,59 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 		out[i] = &infos[i]
 	}
 	return out, nil
+}
+
+// entries are those of a directory.
+func (f *FS) entries(name string) ([]*node, syscall.Errno) {
+	pl, errno := f.walk(name, true)
+	switch {
+	case errno != 0:
+		return nil, errno
+	case pl.n == nil:
+		return nil, syscall.ENOENT
+	case !pl.n.isDir():
+		return nil, syscall.ENOTDIR
+	}
+	return f.shown(pl.n).kids, 0
+}
+
+// Names goes over the names of a directory's entries, sorted, without a list of
+// them being made; there are none if it can't be read. The directory must not
+// change meanwhile.
+func (f *FS) Names(name string) iter.Seq[string] {
+	kids, _ := f.entries(name)
+	return func(yield func(string) bool) {
+		for _, k := range kids {
+			if !yield(k.name) {
+				return
+			}
+		}
+	}
+}
+
+// AnyFile tells whether match holds for the name and size of an entry that lies
+// levels of directories below dir, without a list being made. known is false if
+// there are links among the directories, which it doesn't follow.
+func (f *FS) AnyFile(dir string, levels int, match func(name string, size int64) bool) (found, known bool) {
+	kids, _ := f.entries(dir)
+	return f.anyFile(kids, levels, match)
+}
+
+func (f *FS) anyFile(kids []*node, levels int, match func(name string, size int64) bool) (found, known bool) {
+	for _, k := range kids {
+		switch at := f.shown(k); {
+		case levels == 0:
+			found, known = match(k.name, at.size()), true
+		case k.isLink():
+			found, known = false, false
+		default:
+			found, known = f.anyFile(at.kids, levels-1, match)
+		}
+		if found || !known {
+			return found, known
+		}
+	}
+	return false, true
 }
 
 // Stat describes what a path leads to.

@@ -36,6 +36,7 @@ type FS struct {
 	symlinks int // ever made: while it is 0, a clean path is canonical
 	linked   int // hard links ever made: while it is 0, no node counts its names
 	inodes   uint64
+	absent   *fs.PathError // see missing
 
 	image *Image // what it started from: nodes of it are frozen
 	tmpfs *mount // the whole is a tmpfs: see LimitAll
@@ -294,6 +295,15 @@ func (f *FS) drop(pl place) {
 	f.forget(pl.n)
 	pl.dir.remove(pl.n)
 	pl.dir.mtime = f.now()
+}
+
+// missing is the error of opening what is not there. Who polls a file that is
+// not there gets the same error again.
+func (f *FS) missing(name string, errno syscall.Errno) error {
+	if last := f.absent; last == nil || last.Path != name || last.Err != error(errno) {
+		f.absent = &fs.PathError{Op: "open", Path: name, Err: errno}
+	}
+	return f.absent
 }
 
 func pathError(op, name string, errno syscall.Errno) error {

@@ -223,14 +223,24 @@ func TestImageIsSharedByLoops(t *testing.T) {
 func TestMkdirAllIn(t *testing.T) {
 	_, f := newFS(t)
 	for range 2 { // the second time all is there
-		if err := f.MkdirAllIn("/a/b", 0o750, []string{"x", "y"}); err != nil {
+		if err := f.MkdirAllIn("/a", "b", 0o750, []string{"x", "y"}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	names := []string{"x", "y"}
+	if n := testing.AllocsPerRun(10, func() { _ = f.MkdirAllIn("/a", "b", 0o750, names) }); n != 0 {
+		t.Errorf("%v allocations when all is there", n)
+	}
+	if err := f.MkdirAllIn("/a", "c", 0o750, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Stat("/a/c"); err != nil {
+		t.Error(err)
 	}
 	if err := f.RemoveAll("/a/b/y"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.MkdirAllIn("/a/b", 0o750, []string{"x", "y"}); err != nil {
+	if err := f.MkdirAllIn("/a", "b", 0o750, []string{"x", "y"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range []string{"/a/b/x", "/a/b/y"} {
@@ -244,7 +254,7 @@ func TestMkdirAllIn(t *testing.T) {
 	if err := f.WriteFile("/a/b/x", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.MkdirAllIn("/a/b", 0o750, []string{"x"}); !errors.Is(err, syscall.ENOTDIR) {
+	if err := f.MkdirAllIn("/a", "b", 0o750, []string{"x"}); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("a file in the way: %v", err)
 	}
 }

@@ -86,10 +86,12 @@ func (r *Recorder) Record(kind Kind, object, verb string, fields ...Field) {
 	r.RecordObject(kind, Object{Name: object}, verb, fields...)
 }
 
-// Object is the object of a record in parts.
-type Object struct{ Kind, Namespace, Name string }
+// Object is the object of a record in parts. Part is a part of the one named, as
+// a container is of its pod.
+type Object struct{ Kind, Namespace, Name, Part string }
 
-// String is how records name the object: "pod default/web-0", "node worker-0".
+// String is how records name the object: "pod default/web-0", "node worker-0",
+// "container default/web-0/main".
 func (o Object) String() string { return string(o.append(nil)) }
 
 func (o Object) append(b []byte) []byte {
@@ -99,7 +101,11 @@ func (o Object) append(b []byte) []byte {
 	if o.Namespace != "" {
 		b = append(append(b, o.Namespace...), '/')
 	}
-	return append(b, o.Name...)
+	b = append(b, o.Name...)
+	if o.Part != "" {
+		b = append(append(b, '/'), o.Part...)
+	}
+	return b
 }
 
 // RecordObject is Record for an object whose name is put together only if the
@@ -119,9 +125,10 @@ func (r *Recorder) RecordObject(kind Kind, object Object, verb string, fields ..
 	}
 	if r.sink != nil && r.sink.Wants(kind, verb, fields) {
 		name := object.Name
-		if object.Kind != "" || object.Namespace != "" {
+		if object != (Object{Name: name}) {
 			name = object.String()
 		}
+		r.l.Mark() // for who collects records
 		r.sink.Take(&Record{At: at, Node: r.node, Seq: r.seq, Kind: kind, Object: name, Verb: verb, Fields: append([]Field(nil), fields...)})
 	}
 }

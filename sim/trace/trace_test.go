@@ -2,6 +2,8 @@ package trace
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,5 +69,54 @@ func TestJSONLines(t *testing.T) {
 	want := `{"t":1.500000000,"node":"n","kind":"event","object":"pod a/b","verb":"Pulled","message":"say \"hi\""}` + "\n"
 	if out.String() != want {
 		t.Errorf("got %s", out.String())
+	}
+}
+
+func TestObject(t *testing.T) {
+	for want, o := range map[string]Object{
+		"pod default/web-0":            {Kind: "pod", Namespace: "default", Name: "web-0"},
+		"container default/web-0/main": {Kind: "container", Namespace: "default", Name: "web-0", Part: "main"},
+		"node worker-0":                {Kind: "node", Name: "worker-0"},
+		"runtime":                      {Name: "runtime"},
+	} {
+		if got := o.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestRecordMarks has the engine tell of the loops that recorded something that is
+// kept, in the window in which they did.
+func TestRecordMarks(t *testing.T) {
+	e, err := loop.NewEngine(loop.EngineOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var told []string
+	e.OnWindow(func(end time.Time, marked []int32) {
+		told = append(told, fmt.Sprint(end.Sub(loop.Epoch()), marked))
+	})
+	var c Collector
+	for i := range 3 {
+		l := e.NewLoop(fmt.Sprint("n", i))
+		r := NewRecorder(l, l.Name(), c.NewBuffer(func(_ Kind, verb string, _ []Field) bool { return verb == "kept" }))
+		if i == 2 {
+			r.Record(KindAPI, "before the run", "kept")
+		}
+		l.Root().Every("t", time.Second, 0, func() {
+			verb := "kept"
+			if l.Since(loop.Epoch()) > time.Duration(2-i)*time.Second {
+				verb = "dropped"
+			}
+			r.Record(KindAPI, "x", verb)
+		})
+	}
+	if err := e.RunUntil(loop.Epoch().Add(4 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"1.005s [0 1 2]", "2.005s [0]", "3.005s []"}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }

@@ -33,7 +33,7 @@ func (r *reader) close() {
 	}
 }
 
-// record returns the next record without its separator.
+// recordOf returns the next record without its separator.
 func (in *interp) recordOf(r *reader) (string, bool) {
 	rs := in.vars[vRS].value.text("")
 	searched := 0
