@@ -11,6 +11,7 @@ import (
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 )
 
 // cleanMark is what housekeeping last saw, if it found nothing to do.
@@ -56,12 +57,9 @@ func (kl *Kubelet) handlePodCleanups(ctx context.Context) error {
 	kl.loop.clean.valid = false
 	kl.housekeepings++
 	pods, _, orphanedMirrors := kl.pods.GetPodsAndMirrorPods()
-	known, acted := kl.workers.SyncKnownPods(func(uid types.UID) bool { _, ok := kl.pods.GetPodByUID(uid); return ok })
-	for _, k := range known {
-		if k.orphan {
-			acted = true // still on its way out
-		}
-	}
+	wanted := func(uid types.UID) bool { _, ok := kl.pods.GetPodByUID(uid); return ok }
+	orphans, acted := kl.workers.SyncKnownPods(wanted)
+	acted = acted || orphans // which are on their way out
 	running, err := kl.runtime.ListPods(ctx, false)
 	if err != nil {
 		return err
@@ -74,7 +72,7 @@ func (kl *Kubelet) handlePodCleanups(ctx context.Context) error {
 		_, ok := kl.pods.GetMirrorPodByUID(uid)
 		return ok
 	})
-	kl.allocation.RemoveOrphanedPods(func(uid types.UID) bool { _, ok := kl.pods.GetPodByUID(uid); return ok })
+	kl.allocation.RemoveOrphanedPods(wanted)
 	if kl.cleanUpPodDirs(running) {
 		acted = true
 	}
@@ -169,10 +167,11 @@ func (kl *Kubelet) killRuntimeOrphans(running []*kubecontainer.Pod) (acted bool)
 
 // makePodDirs makes a pod's directories, if they are not there.
 func (kl *Kubelet) makePodDirs(uid types.UID) error {
-	dir, names := kl.podDir(uid), podDirNames[:]
+	names := podDirNames[:]
 	if files, ok := kl.fs.(dirMaker); ok {
-		return files.MkdirAllIn(dir, 0o750, names)
+		return files.MkdirAllIn(kl.podsDir, string(uid), 0o750, names)
 	}
+	dir := kl.podDir(uid)
 	if err := kl.fs.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}
@@ -189,7 +188,7 @@ var podDirNames = [...]string{"volumes", "plugins"}
 // dirMaker is a file system that makes a directory with others in it at once,
 // which is done at each sync and mostly finds them made.
 type dirMaker interface {
-	MkdirAllIn(dir string, perm fs.FileMode, names []string) error
+	MkdirAllIn(parent, dir string, perm fs.FileMode, names []string) error
 }
 
 func (kl *Kubelet) podDir(uid types.UID) string { return kl.podsDir + "/" + string(uid) }
@@ -197,15 +196,14 @@ func (kl *Kubelet) podDir(uid types.UID) string { return kl.podsDir + "/" + stri
 // cleanUpPodDirs removes the directories of pods that are neither wanted nor
 // running. It tells whether one still holds volumes.
 func (kl *Kubelet) cleanUpPodDirs(running []*kubecontainer.Pod) (again bool) {
-	dirs, err := kl.fs.ReadDir(kl.podsDir)
-	if err != nil {
-		return false
-	}
-	for _, d := range dirs {
-		uid := types.UID(d.Name())
-		if _, ok := kl.pods.GetPodByUID(uid); ok || runs(running, uid) {
-			continue
+	var orphaned []types.UID
+	for name := range filesystem.Names(kl.fs, kl.podsDir) {
+		uid := types.UID(name)
+		if _, ok := kl.pods.GetPodByUID(uid); !ok && !runs(running, uid) {
+			orphaned = append(orphaned, uid)
 		}
+	}
+	for _, uid := range orphaned {
 		if kl.removeOrphanedPodDir(uid) {
 			again = true
 		}

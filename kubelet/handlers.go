@@ -10,6 +10,7 @@ import (
 
 	"github.com/drydock-sim/drydock/kubelet/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/qos"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 )
@@ -23,8 +24,9 @@ func (kl *Kubelet) handlePodAdditions(ctx context.Context, pods []*v1.Pod) {
 		}
 		return config.ComparePods(a, b)
 	})
-	active := kl.allocatedPods()
-	for _, pod := range pods {
+	from := 0 // pods from here on come last among those that the next is beside
+	for i, pod := range pods {
+		usage := kl.usage()
 		kl.setPod(pod)
 		if kubetypes.IsMirrorPod(pod) {
 			kl.updateStaticOf(pod)
@@ -32,21 +34,18 @@ func (kl *Kubelet) handlePodAdditions(ctx context.Context, pods []*v1.Pod) {
 		}
 		if !kl.workers.IsPodTerminationRequested(pod.UID) && !kubetypes.IsTerminalPhase(pod.Status.Phase) {
 			before := kl.l.Steps()
-			active = slices.DeleteFunc(active, func(o *v1.Pod) bool { return o.UID == pod.UID })
-			if r := kl.allocation.AddPod(ctx, active, pod); !r.Admit {
+			others := func() []*v1.Pod { return kl.podsBeside(pod, pods[from:i]) }
+			if r := kl.allocation.AddPod(ctx, others, usage, pod); !r.Admit {
 				kl.rejectPod(pod, r.Reason, r.Message)
 				continue
 			}
-			if kl.l.Steps() != before { // somebody waited, so others may have ended
-				active = slices.DeleteFunc(kl.allocatedPods(), func(o *v1.Pod) bool { return o.UID == pod.UID })
+			if kl.l.Steps() != before { // somebody waited
+				from = i + 1
 			}
 		}
+		kl.committed.Add(pod)
 		mirror, _ := kl.pods.GetMirrorPodByPod(pod)
-		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodCreate, StartTime: kl.l.Now()})
-		if kl.isActive(pod) {
-			allocated, _ := kl.allocation.UpdatePodFromAllocation(pod)
-			active = append(active, allocated)
-		}
+		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodCreate})
 	}
 	kl.watchLocalStorage(pods)
 	kl.restoreResizes(ctx, pods)
@@ -62,6 +61,7 @@ func (kl *Kubelet) setPod(pod *v1.Pod) {
 }
 
 func (kl *Kubelet) removePod(pod *v1.Pod) {
+	kl.counted = false
 	// The status manager finds a mirror's static pod by the translation that
 	// ends with the removal.
 	uid := kl.pods.TranslatePodUID(pod.UID)
@@ -74,7 +74,7 @@ func (kl *Kubelet) removePod(pod *v1.Pod) {
 // updateStaticOf has the static pod of a mirror pod synced.
 func (kl *Kubelet) updateStaticOf(mirror *v1.Pod) {
 	if pod, ok := kl.pods.GetPodByMirrorPod(mirror); ok {
-		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate, StartTime: kl.l.Now()})
+		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate})
 	}
 }
 
@@ -95,6 +95,7 @@ func (kl *Kubelet) rejectPod(pod *v1.Pod, reason, message string) {
 func (kl *Kubelet) handlePodUpdates(ctx context.Context, pods []*v1.Pod) {
 	for _, pod := range pods {
 		old, _ := kl.pods.GetPodByUID(pod.UID)
+		kl.counted = false
 		kl.setPod(pod)
 		if kubetypes.IsMirrorPod(pod) {
 			kl.updateStaticOf(pod)
@@ -102,7 +103,7 @@ func (kl *Kubelet) handlePodUpdates(ctx context.Context, pods []*v1.Pod) {
 		}
 		kl.resizeUpdated(ctx, old, pod)
 		mirror, _ := kl.pods.GetMirrorPodByPod(pod)
-		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate, StartTime: kl.l.Now()})
+		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate})
 	}
 }
 
@@ -136,6 +137,9 @@ func (kl *Kubelet) handlePodReconcile(ctx context.Context, pods []*v1.Pod) {
 			old, _ := kl.pods.GetPodByUID(pod.UID)
 			retry = freesResources(old, pod)
 		}
+		if stored == nil || lifecycle.Resizes(stored) || lifecycle.Resizes(pod) {
+			kl.counted = false
+		}
 		kl.setPod(pod)
 		kl.replacePod(stored, pod)
 		own, mirror, wasMirror := kl.pods.GetPodAndMirrorPod(pod)
@@ -143,7 +147,7 @@ func (kl *Kubelet) handlePodReconcile(ctx context.Context, pods []*v1.Pod) {
 			continue
 		}
 		if needsReadinessReconcile(own) {
-			kl.workers.UpdatePod(UpdatePodOptions{Pod: own, MirrorPod: mirror, UpdateType: kubetypes.SyncPodSync, StartTime: kl.l.Now()})
+			kl.workers.UpdatePod(UpdatePodOptions{Pod: own, MirrorPod: mirror, UpdateType: kubetypes.SyncPodSync})
 		}
 		if own.Status.Phase == v1.PodFailed && own.Status.Reason == reasonEvicted {
 			if status, err := kl.podCache.Get(own.UID); err == nil {
@@ -159,9 +163,13 @@ func (kl *Kubelet) handlePodReconcile(ctx context.Context, pods []*v1.Pod) {
 // handlePodSyncs has pods synced.
 func (kl *Kubelet) handlePodSyncs(pods []*v1.Pod) {
 	for _, pod := range pods {
-		mirror, _ := kl.pods.GetMirrorPodByPod(pod)
-		kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodSync, StartTime: kl.l.Now()})
+		kl.handlePodSync(pod)
 	}
+}
+
+func (kl *Kubelet) handlePodSync(pod *v1.Pod) {
+	mirror, _ := kl.pods.GetMirrorPodByPod(pod)
+	kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodSync})
 }
 
 // isActive tells whether a pod counts as using the node.
@@ -173,15 +181,15 @@ func (kl *Kubelet) isActive(pod *v1.Pod) bool {
 	return !terminal || kl.workers.IsPodTerminationRequested(pod.UID)
 }
 
-// activePods returns the pods that use the node, in a slice of the caller's.
+// activePods returns the pods that use the node, in a slice of the caller's with
+// room for one more.
 func (kl *Kubelet) activePods() []*v1.Pod {
-	all := kl.pods.GetPods()
-	out := make([]*v1.Pod, 0, len(all))
-	for _, pod := range all {
+	out := make([]*v1.Pod, 0, kl.pods.Len()+1)
+	kl.pods.Each(func(pod *v1.Pod) {
 		if kl.isActive(pod) {
 			out = append(out, pod)
 		}
-	}
+	})
 	return out
 }
 

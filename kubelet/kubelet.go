@@ -245,6 +245,8 @@ type Kubelet struct {
 	eviction       *eviction.Manager
 	shutdown       *nodeshutdown.Manager // nil: the machine's shutdown is not held up
 	rejected       map[types.UID]bool    // pods that were not admitted
+	committed      lifecycle.Usage       // see usage; good while counted
+	counted        bool
 	images         imageList
 	imageGC        *images.GCManager
 

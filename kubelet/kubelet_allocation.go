@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,7 +41,7 @@ func (kl *Kubelet) buildAllocation() error {
 		Admitted:     kl.admittedPods,
 		SourcesReady: kl.podConfig.AllReady,
 		Sync: func(pod *v1.Pod) {
-			kl.handlePodSyncs([]*v1.Pod{pod})
+			kl.handlePodSync(pod)
 			kl.pleg.RequestRelist(pod.UID)
 		},
 		Event: func(pod *v1.Pod, eventtype, reason, message string) {
@@ -75,19 +76,52 @@ func (kl *Kubelet) noteRejected(uid types.UID) {
 
 // admittedPods are those that checkpoints have entries of.
 func (kl *Kubelet) admittedPods() []*v1.Pod {
-	all := kl.pods.GetPods()
-	out := make([]*v1.Pod, 0, len(all))
-	for _, pod := range all {
+	out := make([]*v1.Pod, 0, kl.pods.Len())
+	kl.pods.Each(func(pod *v1.Pod) {
 		if kl.workers.Known(pod.UID) && !kl.rejected[pod.UID] {
 			out = append(out, pod)
 		}
-	}
+	})
 	return out
 }
 
 // allocatedPods are the active pods with what they were allocated, in a slice
 // of the caller's.
 func (kl *Kubelet) allocatedPods() []*v1.Pod { return kl.allocation.AllocatedPods(kl.activePods()) }
+
+// usage is at least what the active pods use of the node: what all pods do that the
+// pod manager has, but for rejected ones. nil: that takes a look at each. Whoever
+// changes what a pod uses sets counted to false.
+func (kl *Kubelet) usage() *lifecycle.Usage {
+	if kl.allocation.State().Len() > 0 {
+		return nil // pods may use other than they request
+	}
+	if !kl.counted {
+		kl.counted, kl.committed = true, lifecycle.Usage{}
+		kl.pods.Each(func(pod *v1.Pod) {
+			if !kl.rejected[pod.UID] {
+				kl.committed.Add(pod)
+			}
+		})
+	}
+	return &kl.committed
+}
+
+// podsBeside are the allocated pods that use the node beside the pod, those that
+// came with it last. What all pods use is counted anew then.
+func (kl *Kubelet) podsBeside(pod *v1.Pod, came []*v1.Pod) []*v1.Pod {
+	kl.counted = false
+	with := func(list []*v1.Pod, uid types.UID) bool {
+		return slices.ContainsFunc(list, func(o *v1.Pod) bool { return o.UID == uid })
+	}
+	out := slices.DeleteFunc(kl.activePods(), func(o *v1.Pod) bool { return o.UID == pod.UID || with(came, o.UID) })
+	for _, o := range came {
+		if !kubetypes.IsMirrorPod(o) && kl.isActive(o) {
+			out = append(out, o)
+		}
+	}
+	return kl.allocation.AllocatedPods(out)
+}
 
 // restoreResizes takes over, after pods were added, what an earlier kubelet
 // left of their resizes.

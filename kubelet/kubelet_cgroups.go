@@ -330,12 +330,9 @@ func (kl *Kubelet) Cgroups(ctx context.Context) []cm.Cgroup {
 	t.Node(t.Names.Pods(), root)
 	t.AddClass(v1.PodQOSBurstable, p.Burstable(&r))
 	t.AddClass(v1.PodQOSBestEffort, p.BestEffort(&r))
-	for _, s := range kl.workers.sorted() {
-		pod := s.active.Pod
-		if pod == nil || !s.started() || s.finished {
-			continue
-		}
-		pod, _ = kl.allocation.UpdatePodFromAllocation(pod)
+	running := kl.workers.sorted(func(s *podState) bool { return s.active.Pod != nil && s.started() && !s.finished })
+	for _, s := range running {
+		pod, _ := kl.allocation.UpdatePodFromAllocation(s.active.Pod)
 		t.AddPod(qos.Class(pod), pod.UID, kl.podCgroup(pod, kl.cgroups.Get(pod)))
 	}
 	for _, r := range kl.reservedCgroups() {

@@ -42,7 +42,7 @@ func TestReplacedObjectsAreNotKept(t *testing.T) {
 			w.replacePod("u", old, next)
 			w.replacePod("u", mirror, nextMirror)
 			s := w.pods["u"]
-			for _, o := range [...]*UpdatePodOptions{s.pending, s.run.update()} {
+			for _, o := range [...]*UpdatePodOptions{s.pending, s.run} {
 				if o != nil && (o.Pod != next || o.MirrorPod != nextMirror) {
 					t.Error("an update has the old object")
 				}

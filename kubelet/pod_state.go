@@ -45,9 +45,6 @@ type KillPodOptions struct {
 // (pkg/kubelet/pod_workers.go).
 type UpdatePodOptions struct {
 	UpdateType kubetypes.SyncPodType
-	// StartTime is when the update was made, for the latency metric; may be
-	// zero.
-	StartTime time.Time
 	// Pod is the pod as its source has it; nil if only the runtime knows it.
 	Pod *v1.Pod
 	// MirrorPod is the mirror of a static pod, if known.
@@ -57,13 +54,14 @@ type UpdatePodOptions struct {
 	RunningPod *kubecontainer.Pod
 	// KillPodOptions go with UpdateType kill.
 	KillPodOptions *KillPodOptions
+	// work is that of the run that took the update.
+	work workType
 }
 
 // podState is what is recorded of one pod from its first update until its
 // record is removed. Its methods decide; podWorkers acts. Times are
 // nanoseconds since the Unix epoch, 0 for "not yet".
 type podState struct {
-	uid             types.UID
 	name, namespace string
 
 	syncedAt int64
@@ -98,13 +96,13 @@ type podState struct {
 
 	// pending is the update that the worker is yet to look at; nil: none.
 	pending *UpdatePodOptions
-	// run is the run in progress, or waited for; nil: none.
-	run    *podRun
+	// run is what the run in progress, or waited for, goes by; nil: there is none.
+	run    *UpdatePodOptions
 	active activeUpdate
 	ending *ending // nil: nobody waits
 
 	quiet  quietSync
-	item   queue.Item
+	item   queue.Item // has the pod's UID
 	waiter *kubecontainer.CacheWaiter
 }
 
@@ -145,7 +143,7 @@ func (s *podState) replacePod(old, pod *v1.Pod) {
 			*p = pod
 		}
 	}
-	for _, o := range [...]*UpdatePodOptions{s.pending, s.run.update()} {
+	for _, o := range [...]*UpdatePodOptions{s.pending, s.run} {
 		if o != nil {
 			replace(&o.Pod)
 			replace(&o.MirrorPod)
@@ -171,6 +169,8 @@ func (s *podState) idle() bool {
 		!s.finished && !s.removed && s.active.Pod != nil && s.active.Pod == s.quiet.pod
 }
 
+func (s *podState) uid() types.UID { return s.item.UID }
+
 func (s *podState) fullName() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.namespace, Name: s.name}
 }
@@ -195,9 +195,9 @@ func (s *podState) workType() workType {
 func newPodState(now int64, o *UpdatePodOptions, wasTerminal bool) *podState {
 	s := &podState{syncedAt: now}
 	if o.Pod != nil {
-		s.uid, s.name, s.namespace = o.Pod.UID, o.Pod.Name, o.Pod.Namespace
+		s.item.UID, s.name, s.namespace = o.Pod.UID, o.Pod.Name, o.Pod.Namespace
 	} else {
-		s.uid, s.name, s.namespace = o.RunningPod.ID, o.RunningPod.Name, o.RunningPod.Namespace
+		s.item.UID, s.name, s.namespace = o.RunningPod.ID, o.RunningPod.Name, o.RunningPod.Namespace
 	}
 	if wasTerminal {
 		s.isTerminating, s.isTerminated, s.startedTerminating = true, true, true
@@ -261,10 +261,10 @@ func (s *podState) update(o UpdatePodOptions) updateResult {
 	}
 	r := updateResult{accepted: true, newWorker: !s.hasWorker, changed: became}
 	s.hasWorker = true
-	if s.pending != nil && !s.pending.StartTime.IsZero() {
-		o.StartTime = s.pending.StartTime // the oldest counts
+	if s.pending == nil {
+		s.pending = new(UpdatePodOptions)
 	}
-	s.pending = &o
+	*s.pending = o
 	if became || shortened {
 		s.cancelled = true
 	}

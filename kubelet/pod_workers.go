@@ -50,6 +50,8 @@ type podSyncer interface {
 // fn at once or once the picture is newer than t.
 type podCache interface {
 	Get(uid types.UID) (*kubecontainer.PodStatus, error)
+	// TryGetNewerThan is Get if ok: if the picture is newer than t.
+	TryGetNewerThan(uid types.UID, t time.Time) (status *kubecontainer.PodStatus, err error, ok bool)
 	Notify(uid types.UID, t time.Time, fn func(*kubecontainer.PodStatus, error)) *kubecontainer.CacheWaiter
 	// SeenSince tells whether Notify has something to tell of every pod.
 	SeenSince(t time.Time) bool
@@ -136,7 +138,7 @@ func (w *podWorkers) UpdatePod(o UpdatePodOptions) {
 	s := w.pods[uid]
 	if s == nil {
 		s = newPodState(now, &o, w.wasTerminal(o.Pod))
-		s.item = queue.Item{UID: uid, Owner: s}
+		s.item.Owner = s
 		w.Queue.Join(&s.item)
 		w.pods[uid] = s
 		w.changed()
@@ -199,21 +201,14 @@ func (w *podWorkers) startWoken() {
 	for _, s := range woken {
 		w.next(s)
 	}
-}
-
-// podRun is one run of a worker.
-type podRun struct {
-	work    workType
-	options *UpdatePodOptions
-}
-
-// update is what the run goes by; nil without a run.
-func (r *podRun) update() *UpdatePodOptions {
-	if r == nil {
-		return nil
+	if w.woken == nil && cap(woken) <= keptWoken {
+		clear(woken)
+		w.woken = woken[:0]
 	}
-	return r.options
 }
+
+// keptWoken is for how many workers the list of those that were woken keeps room.
+const keptWoken = 4
 
 // next takes the pending update of a working record and runs it, at once or
 // when the pod cache is new enough; without one the worker goes idle.
@@ -224,47 +219,47 @@ func (w *podWorkers) next(s *podState) {
 		s.working = false
 		return
 	}
-	run := &podRun{work: s.workType(), options: s.pending}
+	run := s.pending
+	run.work = s.workType()
 	s.pending = nil
-	if !s.started() && !(run.options.RunningPod != nil && run.work == terminatingWork) && !w.start(s, run) {
+	if !s.started() && !(run.RunningPod != nil && run.work == terminatingWork) && !w.start(s, run) {
 		s.working = false
 		return
 	}
 	s.run = run
-	s.merge(run.options)
-	if run.options.RunningPod != nil {
+	s.merge(run)
+	if run.RunningPod != nil {
 		w.launch(s, run, nil, nil)
 		return
 	}
-	s.waiter = nil
-	called := false
-	waiter := w.Cache.Notify(s.uid, s.lastRunTime(), func(status *kubecontainer.PodStatus, err error) {
-		called = true
+	since := s.lastRunTime()
+	if status, err, ok := w.Cache.TryGetNewerThan(s.uid(), since); ok {
+		w.launch(s, run, status, err)
+		return
+	}
+	s.waiter = w.Cache.Notify(s.uid(), since, func(status *kubecontainer.PodStatus, err error) {
 		s.waiter = nil
 		w.launch(s, run, status, err)
 	})
-	if !called {
-		s.waiter = waiter
-	}
 }
 
 // start decides whether a pod that has not started may do so now.
-func (w *podWorkers) start(s *podState, run *podRun) bool {
-	pod := run.options.Pod
+func (w *podWorkers) start(s *podState, run *UpdatePodOptions) bool {
+	pod := run.Pod
 	switch {
 	case pod == nil:
-		w.logf("Running pod cannot start ever, programmer error podUID=%s", s.uid)
+		w.logf("Running pod cannot start ever, programmer error podUID=%s", s.uid())
 		return false
 	case !kubetypes.IsStaticPod(pod):
 	case s.terminationRequested():
 		// Housekeeping may forget it, and its name is free.
 		w.logf("Pod cannot start ever pod=%s", kubecontainer.PodDesc(pod))
 		s.closeUnstarted()
-		w.statics.release(s.fullName(), s.uid)
+		w.statics.release(s.fullName(), s.uid())
 		w.changed()
 		return false
-	case !w.statics.allow(s.fullName(), s.uid, w.neverStarts):
-		s.pending = run.options
+	case !w.statics.allow(s.fullName(), s.uid(), w.neverStarts):
+		s.pending = run
 		w.enqueue(s, w.jitter(s, workerBackOff))
 		return false
 	}
@@ -280,9 +275,9 @@ func (w *podWorkers) neverStarts(uid types.UID) bool {
 
 // launch starts the task of a run. A sync that would have nothing to do needs
 // none.
-func (w *podWorkers) launch(s *podState, run *podRun, status *kubecontainer.PodStatus, err error) {
-	if !w.NoElide && !s.loud && run.work == syncWork && err == nil && run.options.UpdateType == kubetypes.SyncPodSync &&
-		w.Syncer.Unchanged(&s.quiet, s.active.Pod, run.options.MirrorPod, status) {
+func (w *podWorkers) launch(s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
+	if !w.NoElide && !s.loud && run.work == syncWork && err == nil && run.UpdateType == kubetypes.SyncPodSync &&
+		w.Syncer.Unchanged(&s.quiet, s.active.Pod, run.MirrorPod, status) {
 		w.quietRun(s, w.l.UnixNano())
 		w.next(s)
 		return
@@ -297,20 +292,20 @@ func (w *podWorkers) launch(s *podState, run *podRun, status *kubecontainer.PodS
 func taskName(s *podState) string { return "sync/" + s.namespace + "/" + s.name }
 
 // run does one run and what follows from it.
-func (w *podWorkers) run(ctx context.Context, s *podState, run *podRun, status *kubecontainer.PodStatus, err error) {
-	runtimeOnly := run.options.RunningPod != nil
+func (w *podWorkers) run(ctx context.Context, s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
+	runtimeOnly := run.RunningPod != nil
 	isTerminal, acted := false, false
 	if err != nil {
-		w.Recorder.Event(kubecontainer.PodRef(run.options.Pod), v1.EventTypeWarning, events.FailedSync, fmt.Sprintf("error determining status: %v", err))
+		w.Recorder.Event(kubecontainer.PodRef(run.Pod), v1.EventTypeWarning, events.FailedSync, fmt.Sprintf("error determining status: %v", err))
 	} else {
 		isTerminal, acted, err = w.runMethod(ctx, s, run, status)
 		s.lastRun = w.l.UnixNano()
 		if acted && err == nil && w.RequestRelist != nil {
-			w.RequestRelist(s.uid)
+			w.RequestRelist(s.uid())
 		}
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
-		w.logf("Error syncing pod, skipping pod=%s_%s podUID=%s: %v", s.name, s.namespace, s.uid, err)
+		w.logf("Error syncing pod, skipping pod=%s_%s podUID=%s: %v", s.name, s.namespace, s.uid(), err)
 	}
 	if s.removed {
 		s.working = false
@@ -320,7 +315,7 @@ func (w *podWorkers) run(ctx context.Context, s *podState, run *podRun, status *
 	case workerDone:
 		w.changed()
 		s.working = false
-		w.statics.release(s.fullName(), s.uid)
+		w.statics.release(s.fullName(), s.uid())
 		return
 	case recordGone:
 		w.changed()
@@ -335,7 +330,7 @@ func (w *podWorkers) run(ctx context.Context, s *podState, run *podRun, status *
 	w.next(s)
 }
 
-func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *podRun, status *kubecontainer.PodStatus) (isTerminal, acted bool, err error) {
+func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus) (isTerminal, acted bool, err error) {
 	pod := s.active.Pod
 	switch run.work {
 	case terminatedWork:
@@ -345,31 +340,31 @@ func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *podRun, st
 			s.startedTerminating = true
 			w.changed()
 		}
-		if run.options.RunningPod != nil {
-			return false, false, w.Syncer.SyncTerminatingRuntimePod(ctx, run.options.RunningPod)
+		if run.RunningPod != nil {
+			return false, false, w.Syncer.SyncTerminatingRuntimePod(ctx, run.RunningPod)
 		}
 		var grace *int64
-		if k := run.options.KillPodOptions; k != nil {
+		if k := run.KillPodOptions; k != nil {
 			grace = k.GracePeriodSecondsOverride
 		}
 		return false, false, w.Syncer.SyncTerminatingPod(ctx, pod, status, grace, s.statusFn())
 	}
-	mirror := run.options.MirrorPod
-	isTerminal, acted, err = w.Syncer.SyncPod(ctx, run.options.UpdateType, pod, mirror, status, &s.quiet)
+	mirror := run.MirrorPod
+	isTerminal, acted, err = w.Syncer.SyncPod(ctx, run.UpdateType, pod, mirror, status, &s.quiet)
 	// Objects that were replaced meanwhile differ in nothing that the sync
 	// decides by.
 	if s.quiet.pod == pod {
 		s.quiet.pod = s.active.Pod
 	}
 	if s.quiet.mirror == mirror {
-		s.quiet.mirror = run.options.MirrorPod
+		s.quiet.mirror = run.MirrorPod
 	}
 	return isTerminal, acted, err
 }
 
 func (w *podWorkers) jitter(s *podState, d time.Duration) time.Duration {
 	s.draws++
-	return w.l.Jitter(d, workerJitter, "requeue", string(s.uid), uint64(s.draws))
+	return w.l.Jitter(d, workerJitter, "requeue", string(s.uid()), uint64(s.draws))
 }
 
 // requeueDelay is how long until the pod is synced again without another
@@ -428,60 +423,48 @@ func (w *podWorkers) remove(s *podState) {
 	s.waiter = nil
 	s.pending, s.run = nil, nil
 	w.Queue.Leave(&s.item)
-	delete(w.pods, s.uid)
-	w.statics.release(s.fullName(), s.uid)
+	delete(w.pods, s.uid())
+	w.statics.release(s.fullName(), s.uid())
 	w.changed()
 }
 
-// knownPod is what SyncKnownPods tells of a record that is kept.
-type knownPod struct {
-	uid       types.UID
-	state     workType
-	orphan    bool
-	hasConfig bool
-	static    bool
-}
-
 // SyncKnownPods tells the workers which pods the sources have. Records of
-// others are driven to their end and removed. It returns the records kept, by
-// UID, and whether it did anything.
-func (w *podWorkers) SyncKnownPods(desired func(types.UID) bool) (known []knownPod, acted bool) {
+// others are driven to their end and removed. It tells whether it did anything,
+// and whether such a record is left.
+func (w *podWorkers) SyncKnownPods(desired func(types.UID) bool) (orphans, acted bool) {
 	if !w.syncedOnce {
 		w.syncedOnce = true
 		w.changed()
 	}
-	for _, s := range w.sorted() {
-		orphan := !desired(s.uid)
-		if orphan || s.restartRequested {
-			if orphan && !s.deleted {
-				w.changed()
-			}
-			switch s.syncKnown(orphan) {
-			case removeRecord:
-				acted = true
-				w.remove(s)
-				continue
-			case replayRecord:
-				acted = true
-				w.wake(s)
-			case keepRecord:
-			}
+	for _, s := range w.sorted(func(s *podState) bool { return s.restartRequested || !desired(s.uid()) }) {
+		orphan := !desired(s.uid())
+		if orphan && !s.deleted {
+			w.changed()
 		}
-		k := knownPod{uid: s.uid, state: s.workType(), orphan: orphan}
-		if s.hasActive && s.active.Pod != nil {
-			k.hasConfig, k.static = true, kubetypes.IsStaticPod(s.active.Pod)
+		switch s.syncKnown(orphan) {
+		case removeRecord:
+			acted = true
+			w.remove(s)
+			continue
+		case replayRecord:
+			acted = true
+			w.wake(s)
+		case keepRecord:
 		}
-		known = append(known, k)
+		orphans = orphans || orphan
 	}
-	return known, acted
+	return orphans, acted
 }
 
-func (w *podWorkers) sorted() []*podState {
-	out := make([]*podState, 0, len(w.pods))
+// sorted returns the records of which want is true, by UID.
+func (w *podWorkers) sorted(want func(*podState) bool) []*podState {
+	var out []*podState
 	for _, s := range w.pods { //drydock:unordered sorted below
-		out = append(out, s)
+		if want(s) {
+			out = append(out, s)
+		}
 	}
-	slices.SortFunc(out, func(a, b *podState) int { return strings.Compare(string(a.uid), string(b.uid)) })
+	slices.SortFunc(out, func(a, b *podState) int { return strings.Compare(string(a.uid()), string(b.uid())) })
 	return out
 }
 

@@ -203,7 +203,7 @@ func (kl *Kubelet) handlePLEG() {
 			if kl.log != nil {
 				kl.log("SyncLoop (PLEG): event for pod pod=%s event=%s %s", podName(pod), e.Type, e.Data)
 			}
-			kl.handlePodSyncs([]*v1.Pod{pod})
+			kl.handlePodSync(pod)
 		}
 	}
 	if e.Type == pleg.ContainerDied {

@@ -121,7 +121,7 @@ func (kl *Kubelet) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mi
 	kl.reasons.Update(pod.UID, &result)
 	kl.resizeResult(pod, &result)
 	if restartingAll(&s) && result.Error() == nil && removedAny(&result) {
-		kl.workers.UpdatePod(UpdatePodOptions{Pod: source, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate, StartTime: kl.l.Now()})
+		kl.workers.UpdatePod(UpdatePodOptions{Pod: source, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate})
 	}
 	if err := result.Error(); err != nil {
 		return false, false, err

@@ -184,9 +184,9 @@ func (c *Cluster) Records(fn func(*trace.Record)) { c.collector.Each(fn) }
 // flushEvery is how much virtual time passes between flushes of records.
 const flushEvery = time.Second
 
-// flushRecords is called after each window, with the loops that ran in it.
-func (c *Cluster) flushRecords(end time.Time, ran []int32) {
-	for _, idx := range ran {
+// flushRecords is called after each window, with the loops that recorded something.
+func (c *Cluster) flushRecords(end time.Time, marked []int32) {
+	for _, idx := range marked {
 		if b := c.buffers[idx]; b != nil {
 			c.collector.Note(b)
 		}

@@ -46,7 +46,7 @@ func (noPods) PodCouldHaveRunningContainers(pod *v1.Pod) bool { return false }
 
 func (n *node) Admit(_ context.Context, attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
 	sum := milli(attrs.Pod)
-	for _, o := range attrs.OtherPods {
+	for _, o := range attrs.OtherPods() {
 		sum += milli(o)
 	}
 	if sum > n.room {
@@ -104,7 +104,7 @@ func priority(v int32) func(*v1.Pod) { return func(p *v1.Pod) { p.Spec.Priority 
 
 func (n *node) add(t *testing.T, p *v1.Pod) lifecycle.PodAdmitResult {
 	t.Helper()
-	r := n.m.AddPod(context.Background(), n.m.AllocatedPods(slices.Clone(n.pods)), p)
+	r := n.m.AddPod(context.Background(), func() []*v1.Pod { return n.m.AllocatedPods(slices.Clone(n.pods)) }, nil, p)
 	if r.Admit {
 		n.pods = append(n.pods, p)
 	}

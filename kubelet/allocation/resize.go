@@ -187,8 +187,10 @@ func (m *Manager) canResize(ctx context.Context, pod, allocated *v1.Pod) lifecyc
 	if r := m.o.Limits.admit(pod, allocated); !r.Admit {
 		return r
 	}
-	others := m.AllocatedPods(m.o.ActivePods())
-	others = slices.DeleteFunc(others, func(o *v1.Pod) bool { return o.UID == pod.UID })
+	others := func() []*v1.Pod {
+		all := m.AllocatedPods(m.o.ActivePods())
+		return slices.DeleteFunc(all, func(o *v1.Pod) bool { return o.UID == pod.UID })
+	}
 	return m.o.Handlers.Admit(ctx, &lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others, Operation: lifecycle.ResizeOperation})
 }
 

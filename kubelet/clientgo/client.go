@@ -103,7 +103,7 @@ func (c *Client) DeletePod(ctx context.Context, namespace, name string, opts met
 // PatchPodStatus sends the difference of two statuses for the pod with that
 // UID, and returns the pod as it is then. Errors: NotFound; Conflict when the pod
 // has another UID.
-func (c *Client) PatchPodStatus(ctx context.Context, namespace, name string, uid types.UID, base, status *v1.PodStatus) (*v1.Pod, error) {
+func (c *Client) PatchPodStatus(ctx context.Context, namespace, name string, uid types.UID, base, status *v1.PodStatus, _ *v1.Pod) (*v1.Pod, error) {
 	patch, err := podStatusPatch(uid, base, status)
 	if err != nil {
 		return nil, fmt.Errorf("pod %s/%s: status patch: %w", namespace, name, err)

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 )
 
 // GCPolicy says which dead containers stay. A negative number means no bound.
@@ -52,19 +54,27 @@ func (gc *collector) gone(id types.UID) bool {
 	return states.ShouldPodContentBeRemoved(id) || gc.all && states.ShouldPodRuntimeBeRemoved(id)
 }
 
+// deadContainer is one that does not run.
+type deadContainer struct {
+	id, name  string
+	pod       types.UID
+	createdAt int64 // ns since the Unix epoch
+	unknown   bool  // the runtime lost track of it
+}
+
 // deadGroup are the dead of one container of one pod, newest first.
 type deadGroup struct {
 	uid  types.UID
 	name string
-	dead []*runtimeapi.Container
+	dead []deadContainer
 }
 
 func (gc *collector) containers(ctx context.Context) error {
-	listed, err := gc.m.rt.ListContainers(ctx, nil)
+	dead, err := gc.dead(ctx)
 	if err != nil {
 		return err
 	}
-	groups := gc.group(listed)
+	groups := group(dead)
 	if gc.allSourcesReady {
 		kept := groups[:0]
 		for _, g := range groups {
@@ -87,31 +97,46 @@ func (gc *collector) containers(ctx context.Context) error {
 	return nil
 }
 
-// group sorts what can be removed by pod and container.
-func (gc *collector) group(listed []*runtimeapi.Container) []deadGroup {
+// dead lists the containers that do not run and are old enough.
+func (gc *collector) dead(ctx context.Context) (dead []deadContainer, err error) {
 	newest := gc.m.o.Loop.Now().Add(-gc.policy.MinAge).UnixNano()
-	dead := make([]*runtimeapi.Container, 0, 8)
+	pods, told, err := gc.m.listContainerChanges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if told {
+		for _, pod := range pods {
+			for _, c := range pod.Containers {
+				if c.State != kubecontainer.StateRunning && c.CreatedAt <= newest {
+					dead = append(dead, deadContainer{c.ID, c.Name, pod.ID, c.CreatedAt, c.State == kubecontainer.StateUnknown})
+				}
+			}
+		}
+		return dead, nil
+	}
+	listed, err := gc.m.rt.ListContainers(ctx, nil)
 	for _, c := range listed {
 		if c.State != runtimeapi.ContainerState_CONTAINER_RUNNING && c.CreatedAt <= newest {
-			dead = append(dead, c)
+			unknown := c.State == runtimeapi.ContainerState_CONTAINER_UNKNOWN
+			dead = append(dead, deadContainer{c.Id, c.GetMetadata().GetName(), uid(c.Labels[labelPodUID]), c.CreatedAt, unknown})
 		}
 	}
-	slices.SortFunc(dead, func(a, b *runtimeapi.Container) int {
-		return cmp.Or(
-			cmp.Compare(a.Labels[labelPodUID], b.Labels[labelPodUID]),
-			cmp.Compare(a.GetMetadata().GetName(), b.GetMetadata().GetName()),
-			cmp.Compare(b.CreatedAt, a.CreatedAt),
-			cmp.Compare(a.Id, b.Id))
+	return dead, err
+}
+
+// group sorts what can be removed by pod and container.
+func group(dead []deadContainer) []deadGroup {
+	slices.SortFunc(dead, func(a, b deadContainer) int {
+		return cmp.Or(cmp.Compare(a.pod, b.pod), cmp.Compare(a.name, b.name), cmp.Compare(b.createdAt, a.createdAt), cmp.Compare(a.id, b.id))
 	})
 	var groups []deadGroup
 	for i, c := range dead {
-		id, name := uid(c.Labels[labelPodUID]), c.GetMetadata().GetName()
-		if n := len(groups); n > 0 && groups[n-1].uid == id && groups[n-1].name == name {
+		if n := len(groups); n > 0 && groups[n-1].uid == c.pod && groups[n-1].name == c.name {
 			g := &groups[n-1]
 			g.dead = g.dead[:len(g.dead)+1] // they lie side by side
 			continue
 		}
-		groups = append(groups, deadGroup{uid: id, name: name, dead: dead[i : i+1]})
+		groups = append(groups, deadGroup{uid: c.pod, name: c.name, dead: dead[i : i+1]})
 	}
 	return groups
 }
@@ -136,35 +161,35 @@ func (gc *collector) keep(ctx context.Context, g *deadGroup, n int) {
 func (gc *collector) bound(ctx context.Context, groups []deadGroup) {
 	limit := gc.policy.MaxContainers
 	each := max(1, limit/len(groups))
-	var flat []*runtimeapi.Container
+	var flat []deadContainer
 	for i := range groups {
 		gc.keep(ctx, &groups[i], each)
 		flat = append(flat, groups[i].dead...)
 	}
-	slices.SortStableFunc(flat, func(a, b *runtimeapi.Container) int {
-		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.Id, b.Id))
+	slices.SortStableFunc(flat, func(a, b deadContainer) int {
+		return cmp.Or(cmp.Compare(a.createdAt, b.createdAt), cmp.Compare(a.id, b.id))
 	})
 	for i := 0; len(flat)-i > limit; i++ {
 		gc.remove(ctx, flat[i])
 	}
 }
 
-func (gc *collector) remove(ctx context.Context, c *runtimeapi.Container) {
-	if c.State == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
-		if err := gc.killUnknown(ctx, c); err != nil {
-			gc.m.o.Log("gc: failed to stop container %s: %v", c.Id, err)
+func (gc *collector) remove(ctx context.Context, c deadContainer) {
+	if c.unknown {
+		if err := gc.killUnknown(ctx, c.id); err != nil {
+			gc.m.o.Log("gc: failed to stop container %s: %v", c.id, err)
 			return
 		}
 	}
-	if err := gc.m.RemoveContainer(ctx, c.Id); err != nil {
-		gc.m.o.Log("gc: failed to remove container %s: %v", c.Id, err)
+	if err := gc.m.RemoveContainer(ctx, c.id); err != nil {
+		gc.m.o.Log("gc: failed to remove container %s: %v", c.id, err)
 	}
 }
 
 // killUnknown stops a container of which the runtime lost track; what the kill
 // has to know is read from its labels and annotations.
-func (gc *collector) killUnknown(ctx context.Context, c *runtimeapi.Container) error {
-	resp, err := gc.m.rt.ContainerStatus(ctx, c.Id)
+func (gc *collector) killUnknown(ctx context.Context, id string) error {
+	resp, err := gc.m.rt.ContainerStatus(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -174,48 +199,98 @@ func (gc *collector) killUnknown(ctx context.Context, c *runtimeapi.Container) e
 	}
 	name := s.Labels[labelContainerName]
 	return gc.m.killContainer(ctx, kill{
-		pod: podOf(name, s.Labels, s.Annotations), id: c.Id, name: name,
+		pod: podOf(name, s.Labels, s.Annotations), id: id, name: name,
 		message: "Container is in unknown state, try killing it before removal", reason: reasonUnknown,
 	})
+}
+
+// listedBox is a sandbox of a listing.
+type listedBox struct {
+	id          string
+	pod         types.UID
+	createdAt   int64 // ns since the Unix epoch
+	ready, used bool  // used: it has a container
 }
 
 // sandboxes removes those that are not READY and have no container, but the
 // newest of each pod that is still there.
 func (gc *collector) sandboxes(ctx context.Context) error {
-	containers, err := gc.m.rt.ListContainers(ctx, nil)
+	list, err := gc.boxes(ctx)
 	if err != nil {
 		return err
 	}
-	listed, err := gc.m.rt.ListPodSandbox(ctx, nil)
-	if err != nil {
-		return err
-	}
-	used := make(map[string]bool, len(containers))
-	for _, c := range containers {
-		used[c.PodSandboxId] = true
-	}
-	list := slices.Clone(listed)
-	slices.SortFunc(list, func(a, b *runtimeapi.PodSandbox) int {
-		return cmp.Or(cmp.Compare(a.GetMetadata().GetUid(), b.GetMetadata().GetUid()), cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(a.Id, b.Id))
+	slices.SortFunc(list, func(a, b listedBox) int {
+		return cmp.Or(cmp.Compare(a.pod, b.pod), cmp.Compare(b.createdAt, a.createdAt), cmp.Compare(a.id, b.id))
 	})
 	for from := 0; from < len(list); {
-		id := list[from].GetMetadata().GetUid()
+		id := list[from].pod
 		to := from + 1
-		for to < len(list) && list[to].GetMetadata().GetUid() == id {
+		for to < len(list) && list[to].pod == id {
 			to++
 		}
 		last := from + 1 // the newest stays
-		if gc.gone(uid(id)) {
+		if gc.gone(id) {
 			last = from
 		}
 		for i := to - 1; i >= last; i-- {
-			if s := list[i]; s.State != runtimeapi.PodSandboxState_SANDBOX_READY && !used[s.Id] {
-				gc.removeSandbox(ctx, s.Id)
+			if s := list[i]; !s.ready && !s.used {
+				gc.removeSandbox(ctx, s.id)
 			}
 		}
 		from = to
 	}
 	return nil
+}
+
+// boxes lists the sandboxes; it may leave out those of pods that have none but
+// READY ones.
+func (gc *collector) boxes(ctx context.Context) (list []listedBox, err error) {
+	before, told, err := gc.m.listContainerChanges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if told {
+		pods, told, err := gc.m.listSandboxChanges(ctx)
+		if told || err != nil {
+			return pictured(pods, before), err
+		}
+	}
+	containers, err := gc.m.rt.ListContainers(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := gc.m.rt.ListPodSandbox(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	used := make(map[string]bool, len(containers))
+	for _, c := range containers {
+		used[c.PodSandboxId] = true
+	}
+	for _, s := range listed {
+		ready := s.State == runtimeapi.PodSandboxState_SANDBOX_READY
+		list = append(list, listedBox{s.Id, uid(s.GetMetadata().GetUid()), s.CreatedAt, ready, used[s.Id]})
+	}
+	return list, nil
+}
+
+// pictured is boxes by the pictures of the pods, and by those from when the
+// containers were listed.
+func pictured(pods, before []*kubecontainer.Pod) (list []listedBox) {
+	for _, pod := range pods {
+		if !slices.ContainsFunc(pod.Sandboxes, func(s *kubecontainer.Container) bool { return s.State != kubecontainer.StateRunning }) {
+			continue
+		}
+		var containers []*kubecontainer.Container
+		if was := findPod(before, pod.ID); was != nil {
+			containers = was.Containers
+		}
+		for _, s := range pod.Sandboxes {
+			used := slices.ContainsFunc(containers, func(c *kubecontainer.Container) bool { return c.PodSandboxID == s.ID })
+			list = append(list, listedBox{s.ID, pod.ID, s.CreatedAt, s.State == kubecontainer.StateRunning, used})
+		}
+	}
+	return list
 }
 
 func (gc *collector) removeSandbox(ctx context.Context, id string) {

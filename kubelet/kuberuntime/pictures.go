@@ -33,8 +33,10 @@ type pictures struct {
 	lent bool
 	// own are pods of the list that nobody was handed, and may be written to.
 	own []*kubecontainer.Pod
-	// open are the listings that have made the first of their two calls.
-	open []*openListing
+	// open are the listings that have made the first of their two calls; spare is
+	// one that was finished.
+	open  []*openListing
+	spare *openListing
 }
 
 // openListing is one whose sandboxes were listed, but not its containers.
@@ -51,8 +53,30 @@ func (p *pictures) lend() []*kubecontainer.Pod {
 	return p.pods
 }
 
+// begin opens a listing.
+func (p *pictures) begin() *openListing {
+	o := p.spare
+	if p.spare = nil; o == nil {
+		o = &openListing{}
+	}
+	p.open = append(p.open, o)
+	return o
+}
+
+// close ends a listing that has made its calls, or failed to.
+func (p *pictures) close(o *openListing) {
+	p.open = slices.DeleteFunc(p.open, func(other *openListing) bool { return other == o })
+}
+
+// done takes a listing back that nobody needs any more.
+func (p *pictures) done(o *openListing) {
+	*o = openListing{}
+	p.spare = o
+}
+
 // finishedPod is finished for one pod; nil if there is nothing of it.
 func (p *pictures) finishedPod(o *openListing, id types.UID) *kubecontainer.Pod {
+	defer p.done(o)
 	pod := findPod(p.pods, id)
 	if pod != nil {
 		p.own = slices.DeleteFunc(p.own, func(o *kubecontainer.Pod) bool { return o == pod })
@@ -126,6 +150,7 @@ func (p *pictures) keepOpen() {
 // finished returns what a listing shows: the sandboxes of its first call, the
 // containers of its second, which was made now.
 func (p *pictures) finished(o *openListing) []*kubecontainer.Pod {
+	defer p.done(o)
 	if !o.kept {
 		return p.lend()
 	}
@@ -241,13 +266,39 @@ func (m *Manager) update(ctx context.Context, podUID types.UID) (*openListing, e
 		return nil, err
 	}
 	p.setSandboxes(&sandboxes)
-	o := &openListing{}
-	p.open = append(p.open, o)
-	defer func() { p.open = slices.DeleteFunc(p.open, func(other *openListing) bool { return other == o }) }()
+	o := p.begin()
+	defer p.close(o)
 	containers, err := m.rt.ListContainersChanges(ctx, string(podUID))
 	if err != nil {
 		return nil, err
 	}
 	p.setContainers(&containers)
 	return o, nil
+}
+
+// listContainerChanges lists all containers by what has changed; told: the
+// pictures, which are shared, show them. If not, the runtime can't tell changes.
+func (m *Manager) listContainerChanges(ctx context.Context) (pods []*kubecontainer.Pod, told bool, err error) {
+	if !m.listsChanges() {
+		return nil, false, nil
+	}
+	containers, err := m.rt.ListContainersChanges(ctx, "")
+	if err != nil {
+		return nil, false, err
+	}
+	m.pictures.setContainers(&containers)
+	return m.pictures.lend(), m.listsChanges(), nil
+}
+
+// listSandboxChanges is listContainerChanges of sandboxes.
+func (m *Manager) listSandboxChanges(ctx context.Context) (pods []*kubecontainer.Pod, told bool, err error) {
+	if !m.listsChanges() {
+		return nil, false, nil
+	}
+	sandboxes, err := m.rt.ListPodSandboxChanges(ctx, "")
+	if err != nil {
+		return nil, false, err
+	}
+	m.pictures.setSandboxes(&sandboxes)
+	return m.pictures.lend(), m.listsChanges(), nil
 }

@@ -15,8 +15,12 @@ import (
 type PodAdmitAttributes struct {
 	// Pod is the pod to admit.
 	Pod *v1.Pod
-	// OtherPods are the active pods without Pod, with what they were allocated.
-	OtherPods []*v1.Pod
+	// OtherPods returns the active pods without Pod, with what they were allocated;
+	// nil: there are none.
+	OtherPods func() []*v1.Pod
+	// Usage, if set, is no less than what OtherPods use: a pod that fits beside it
+	// fits beside them, and nobody needs to look at them.
+	Usage *Usage
 	// Operation says what is asked for.
 	Operation Operation
 }

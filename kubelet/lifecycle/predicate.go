@@ -66,14 +66,21 @@ func (p *Predicates) Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAd
 		(node.Status.Features == nil || node.Status.Features.SupplementalGroupsPolicy == nil || !*node.Status.Features.SupplementalGroupsPolicy) {
 		return PodAdmitResult{Reason: "SupplementalGroupsPolicyNotSupported", Message: "SupplementalGroupsPolicy=Strict is not supported in this node"}
 	}
-	failures := Check(pod, attrs.OtherPods, node)
+	if attrs.Usage != nil && fitsBeside(pod, attrs.Usage, node) {
+		return PodAdmitResult{Admit: true}
+	}
+	var others []*v1.Pod
+	if attrs.OtherPods != nil {
+		others = attrs.OtherPods()
+	}
+	failures := Check(pod, others, node)
 	if p.FreshNode != nil && onlyAffinity(failures) {
 		if fresh, err := p.FreshNode(ctx); err == nil {
-			failures = Check(pod, attrs.OtherPods, fresh)
+			failures = Check(pod, others, fresh)
 		}
 	}
 	if len(failures) > 0 && p.Preemption != nil && kubetypes.IsCriticalPod(pod) {
-		if failures, err = p.Preemption.admit(ctx, pod, attrs.OtherPods, failures); err != nil {
+		if failures, err = p.Preemption.admit(ctx, pod, others, failures); err != nil {
 			return PodAdmitResult{Reason: "UnexpectedAdmissionError", Message: fmt.Sprintf("Unexpected error while attempting to recover from admission failure: %v", err)}
 		}
 	}
@@ -108,14 +115,29 @@ func onlyAffinity(failures []Failure) bool {
 // Check returns all reasons why the pod does not fit beside the others, in the
 // order in which the kubelet tells them.
 func Check(pod *v1.Pod, others []*v1.Pod, node *v1.Node) []Failure {
-	out := checkResources(pod, others, node)
+	out := checkResources(pod, len(others), func() requests { return sumUsed(others) }, node)
+	ports := portConflict(pod, others)
+	return checkNode(out, pod, ports, node)
+}
+
+// fitsBeside tells whether Check finds nothing beside any pods that take no more
+// than that of the node; it may not tell so of a pod that wants ports of the node.
+func fitsBeside(pod *v1.Pod, u *Usage, node *v1.Node) bool {
+	ports := eachHostPort(pod, func(*v1.ContainerPort) bool { return true })
+	out := checkResources(pod, u.pods, func() requests { return u.requests }, node)
+	return len(checkNode(out, pod, ports, node)) == 0
+}
+
+// checkNode appends the reasons that are not about resources. ports tells that the
+// pod's ports are taken.
+func checkNode(out []Failure, pod *v1.Pod, ports bool, node *v1.Node) []Failure {
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); !ok || err != nil {
 		out = append(out, Failure{Predicate: "NodeAffinity", Detail: "node(s) didn't match Pod's node affinity/selector"})
 	}
 	if pod.Spec.NodeName != "" && pod.Spec.NodeName != node.Name {
 		out = append(out, Failure{Predicate: "NodeName", Detail: "node(s) didn't match the requested node name"})
 	}
-	if portConflict(pod, others) {
+	if ports {
 		out = append(out, Failure{Predicate: "NodePorts", Detail: "node(s) didn't have free ports for the requested pod ports"})
 	}
 	if !kubetypes.IsStaticPod(pod) && !toleratesNoExecute(pod, node.Spec.Taints) {
@@ -124,20 +146,18 @@ func Check(pod *v1.Pod, others []*v1.Pod, node *v1.Node) []Failure {
 	return out
 }
 
-func checkResources(pod *v1.Pod, others []*v1.Pod, node *v1.Node) []Failure {
+// checkResources is about a number of other pods, and what they use.
+func checkResources(pod *v1.Pod, others int, usage func() requests, node *v1.Node) []Failure {
 	var out []Failure
 	alloc := node.Status.Allocatable
-	if pods := quantity(alloc, v1.ResourcePods); int64(len(others))+1 > pods {
-		out = append(out, Failure{Resource: v1.ResourcePods, Requested: 1, Used: int64(len(others)), Capacity: pods})
+	if pods := quantity(alloc, v1.ResourcePods); int64(others)+1 > pods {
+		out = append(out, Failure{Resource: v1.ResourcePods, Requested: 1, Used: int64(others), Capacity: pods})
 	}
 	want := podRequests(pod)
 	if want.none() {
 		return out
 	}
-	var used requests
-	for _, o := range others {
-		used.add(usedBy(o))
-	}
+	used := usage()
 	check := func(name v1.ResourceName, want, used, capacity int64) {
 		if want > 0 && want > capacity-used {
 			out = append(out, Failure{Resource: name, Requested: want, Used: used, Capacity: capacity})

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -93,7 +94,7 @@ func TestPredicates(t *testing.T) {
 				n = node()
 			}
 			p := &Predicates{Node: func() (*v1.Node, error) { return n, nil }}
-			r := p.Admit(context.Background(), &PodAdmitAttributes{Pod: tc.pod, OtherPods: tc.others})
+			r := p.Admit(context.Background(), &PodAdmitAttributes{Pod: tc.pod, OtherPods: func() []*v1.Pod { return tc.others }})
 			if r.Admit != (tc.reason == "") || r.Reason != tc.reason || r.Message != tc.message {
 				t.Errorf("got %+v", r)
 			}
@@ -110,5 +111,49 @@ func TestAffinityAsksTheAPIOnce(t *testing.T) {
 	r := p.Admit(context.Background(), &PodAdmitAttributes{Pod: pod(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })})
 	if !r.Admit || asked != 1 {
 		t.Errorf("got %+v after %d requests", r, asked)
+	}
+}
+
+// A pod is judged alike with and without what others use at most; they are looked
+// at only if that does not do.
+func TestAdmitByUsage(t *testing.T) {
+	n := &v1.Node{}
+	n.Name = "n"
+	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse("2"), v1.ResourcePods: resource.MustParse("4"), "example.com/x": resource.MustParse("3")}
+	p := &Predicates{Node: func() (*v1.Node, error) { return n, nil }}
+	port := func(p *v1.Pod) { p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80}} }
+	cpu := func(q string) func(*v1.Pod) { return wants(map[v1.ResourceName]string{"cpu": q}) }
+	x := func(q string) func(*v1.Pod) { return wants(map[v1.ResourceName]string{"example.com/x": q}) }
+	for _, tc := range []struct {
+		name   string
+		pod    *v1.Pod
+		others []*v1.Pod
+		ended  []*v1.Pod // count in the usage only
+		looks  bool
+	}{
+		{"fits", pod(cpu("1")), []*v1.Pod{pod(cpu("500m")), pod(cpu("500m"))}, nil, false},
+		{"too much", pod(cpu("1")), []*v1.Pod{pod(cpu("500m")), pod(cpu("501m"))}, nil, true},
+		{"others have ended", pod(cpu("1")), []*v1.Pod{pod(cpu("500m"))}, []*v1.Pod{pod(cpu("2"))}, true},
+		{"others have ended, there is room", pod(cpu("1")), []*v1.Pod{pod(cpu("500m"))}, []*v1.Pod{pod(cpu("500m"))}, false},
+		{"too many", pod(), []*v1.Pod{pod(), pod(), pod(), pod()}, nil, true},
+		{"nearly too many", pod(), []*v1.Pod{pod(), pod(), pod()}, nil, false},
+		{"other resources", pod(x("2")), []*v1.Pod{pod(x("1"))}, nil, false},
+		{"too much of others", pod(x("2")), []*v1.Pod{pod(x("2"))}, nil, true},
+		{"a port", pod(port), []*v1.Pod{pod(port)}, nil, true},
+		{"a free port", pod(port), []*v1.Pod{pod()}, nil, true},
+		{"of another node", pod(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), nil, nil, true},
+	} {
+		var u Usage
+		for _, o := range slices.Concat(tc.others, tc.ended) {
+			u.Add(o)
+		}
+		looks := false
+		others := func() []*v1.Pod { looks = true; return tc.others }
+		want := p.Admit(context.Background(), &PodAdmitAttributes{Pod: tc.pod, OtherPods: others})
+		looks = false
+		got := p.Admit(context.Background(), &PodAdmitAttributes{Pod: tc.pod, OtherPods: others, Usage: &u})
+		if got != want || looks != tc.looks {
+			t.Errorf("%s: %+v, not %+v; looks: %t", tc.name, got, want, looks)
+		}
 	}
 }

@@ -60,7 +60,7 @@ func TestPreemption(t *testing.T) {
 			return errors.New("a failure is the victim's own")
 		}
 		p := &Predicates{Node: func() (*v1.Node, error) { return n, nil }, Preemption: &Preemption{Kill: kill}}
-		r := p.Admit(context.Background(), &PodAdmitAttributes{Pod: c.pod, OtherPods: c.others})
+		r := p.Admit(context.Background(), &PodAdmitAttributes{Pod: c.pod, OtherPods: func() []*v1.Pod { return c.others }})
 		if !slices.Equal(killed, c.killed) || r.Reason != c.reason || r.Admit != (c.reason == "") {
 			t.Errorf("%s: killed %v, %+v", c.name, killed, r)
 		}

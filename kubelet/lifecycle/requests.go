@@ -84,6 +84,53 @@ func usedBy(pod *v1.Pod) requests {
 	return r
 }
 
+// sumUsed is the sum of usedBy. Replicas share their containers, and with them
+// what they request.
+func sumUsed(pods []*v1.Pod) requests {
+	var (
+		used, each requests
+		of         *v1.Pod // each is of this pod and its like
+	)
+	for _, pod := range pods {
+		switch {
+		case !plain(pod) || resizes(pod):
+			used.add(usedBy(pod))
+			continue
+		case of == nil || !sameContainers(of, pod):
+			of, each = pod, podRequests(pod)
+		}
+		used.add(each)
+	}
+	return used
+}
+
+// Usage is what pods that are on a node take of it. The zero Usage is that of none.
+type Usage struct {
+	pods     int
+	requests requests
+}
+
+// Add adds what a pod takes.
+func (u *Usage) Add(pod *v1.Pod) {
+	u.pods++
+	u.requests.add(usedBy(pod))
+}
+
+// Resizes tells whether what a pod takes follows from its status, too: it has been
+// given, or allocated, other resources than it requests.
+func Resizes(pod *v1.Pod) bool { return resizes(pod) }
+
+// plain tells whether a pod requests what its regular containers do.
+func plain(pod *v1.Pod) bool {
+	return len(pod.Spec.InitContainers) == 0 && pod.Spec.Overhead == nil && pod.Spec.Resources == nil
+}
+
+// sameContainers tells whether two pods' containers are the same memory.
+func sameContainers(a, b *v1.Pod) bool {
+	x, y := a.Spec.Containers, b.Spec.Containers
+	return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
+}
+
 // resizes tells whether the status of one of the containers that count in the
 // long run, or of the pod, has other requests than the spec. Where the kubelet
 // has found that they are the same, they are the same memory.
@@ -129,7 +176,7 @@ func sameList(a, b v1.ResourceList) bool {
 // podRequests aggregates what a pod's spec requests.
 func podRequests(pod *v1.Pod) requests {
 	var r requests
-	if len(pod.Spec.InitContainers) == 0 && pod.Spec.Overhead == nil && pod.Spec.Resources == nil {
+	if plain(pod) {
 		for i := range pod.Spec.Containers {
 			r.addList(pod.Spec.Containers[i].Resources.Requests)
 		}

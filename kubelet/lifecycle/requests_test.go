@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"reflect"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -92,5 +93,34 @@ func TestDeclaredFeatures(t *testing.T) {
 	r = NewDeclaredFeatures([]string{"RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"}).Admit(context.Background(), &PodAdmitAttributes{Pod: p})
 	if !r.Admit {
 		t.Errorf("%+v", r)
+	}
+}
+
+// The sum over replicas that share their containers is that over each.
+func TestSumUsed(t *testing.T) {
+	small, big := pod(wants(map[v1.ResourceName]string{"cpu": "100m"})), pod(wants(map[v1.ResourceName]string{"cpu": "1", "example.com/x": "2"}))
+	with := func(o *v1.Pod, change func(*v1.Pod)) *v1.Pod {
+		p := *o
+		if change != nil {
+			change(&p)
+		}
+		return &p
+	}
+	resized := func(p *v1.Pod) {
+		p.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "main", Resources: &v1.ResourceRequirements{Requests: big.Spec.Containers[0].Resources.Requests}}}
+	}
+	pods := []*v1.Pod{
+		small, with(small, nil), with(small, resized), with(small, nil), big, with(big, nil), small,
+		with(big, func(p *v1.Pod) { p.Spec.Overhead = small.Spec.Containers[0].Resources.Requests }),
+		with(big, func(p *v1.Pod) { p.Spec.InitContainers = small.Spec.Containers }),
+		with(big, func(p *v1.Pod) { p.Spec.Containers = append(big.Spec.Containers[:1:1], small.Spec.Containers...) }),
+		with(big, func(p *v1.Pod) { p.Spec.Containers = nil }), with(big, nil),
+	}
+	var want requests
+	for _, p := range pods {
+		want.add(usedBy(p))
+	}
+	if got := sumUsed(pods); !reflect.DeepEqual(got, want) || got.milliCPU != 7600 {
+		t.Errorf("%+v, not %+v", got, want)
 	}
 }

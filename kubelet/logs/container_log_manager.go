@@ -144,8 +144,21 @@ func (m *Manager) tick() {
 	})
 }
 
+// finder is a file system that can look through directories without listing them.
+type finder interface {
+	// AnyFile tells whether match holds for something that lies so many levels
+	// of directories below dir; known is false if it can't tell.
+	AnyFile(dir string, levels int, match func(name string, size int64) bool) (found, known bool)
+}
+
 // anyTooBig looks for a log that is to be rotated, whoever writes it.
 func (m *Manager) anyTooBig() bool {
+	if f, ok := m.o.FS.(finder); ok {
+		// Below the directories of pods and containers.
+		if found, known := f.AnyFile(m.o.Dir, 2, m.tooBig); known {
+			return found
+		}
+	}
 	for _, pod := range m.readDir(m.o.Dir) {
 		podDir := m.o.Dir + "/" + pod.Name()
 		for _, c := range m.readDir(podDir) {
@@ -153,16 +166,17 @@ func (m *Manager) anyTooBig() bool {
 				continue
 			}
 			for _, f := range m.readDir(podDir + "/" + c.Name()) {
-				if !strings.HasSuffix(f.Name(), logSuffix) {
-					continue
-				}
-				if info, err := f.Info(); err == nil && info.Size() >= m.o.MaxSize {
+				if info, err := f.Info(); err == nil && m.tooBig(f.Name(), info.Size()) {
 					return true
 				}
 			}
 		}
 	}
 	return false
+}
+
+func (m *Manager) tooBig(name string, size int64) bool {
+	return strings.HasSuffix(name, logSuffix) && size >= m.o.MaxSize
 }
 
 func (m *Manager) readDir(name string) []fs.DirEntry {

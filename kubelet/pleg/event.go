@@ -50,11 +50,11 @@ func convertState(s kubecontainer.State) plegState {
 }
 
 // appendTransition appends the events of one container's change of state.
-func appendTransition(events []*PodLifecycleEvent, uid types.UID, id string, was, is plegState) []*PodLifecycleEvent {
+func appendTransition(events []PodLifecycleEvent, uid types.UID, id string, was, is plegState) []PodLifecycleEvent {
 	if was == is {
 		return events
 	}
-	add := func(t EventType) { events = append(events, &PodLifecycleEvent{ID: uid, Type: t, Data: id}) }
+	add := func(t EventType) { events = append(events, PodLifecycleEvent{ID: uid, Type: t, Data: id}) }
 	switch is {
 	case running:
 		add(ContainerStarted)
@@ -74,8 +74,8 @@ func appendTransition(events []*PodLifecycleEvent, uid types.UID, id string, was
 // computeEvents compares two pictures of a pod, either of which may be nil:
 // the containers and then the sandboxes of the old one and then of the new
 // one, each ID once.
-func computeEvents(uid types.UID, was, is *kubecontainer.Pod) []*PodLifecycleEvent {
-	var events []*PodLifecycleEvent
+func computeEvents(uid types.UID, was, is *kubecontainer.Pod) []PodLifecycleEvent {
+	var events []PodLifecycleEvent
 	for _, c := range containersOf(was) {
 		events = appendTransition(events, uid, c.ID, convertState(c.State), stateIn(containersOf(is), c.ID))
 	}

@@ -73,7 +73,7 @@ type Options struct {
 type Generic struct {
 	// Events are for the sync loop. What finds the queue full (1000) is
 	// dropped and counted.
-	Events *loop.Queue[*PodLifecycleEvent]
+	Events *loop.Queue[PodLifecycleEvent]
 
 	o     Options
 	g     *loop.Group
@@ -115,7 +115,7 @@ func New(o Options) *Generic {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
-	return &Generic{Events: loop.NewQueue[*PodLifecycleEvent](eventCapacity), o: o}
+	return &Generic{Events: loop.NewQueue[PodLifecycleEvent](eventCapacity), o: o}
 }
 
 // Start makes the first relist at once, and one again each period after the
@@ -416,7 +416,7 @@ func (p *Generic) find(uid types.UID) (int, bool) {
 func (p *Generic) reconcile(ctx context.Context, at time.Time, c change) *kubecontainer.Pod {
 	was, is := c.was, c.is
 	uid := podID(was, is)
-	var events []*PodLifecycleEvent
+	var events []PodLifecycleEvent
 	if was != is {
 		events = computeEvents(uid, was, is)
 	}
@@ -434,7 +434,7 @@ func (p *Generic) reconcile(ctx context.Context, at time.Time, c change) *kubeco
 		return was
 	}
 	if len(events) == 0 {
-		events = []*PodLifecycleEvent{{ID: uid, Type: PodSync}}
+		events = []PodLifecycleEvent{{ID: uid, Type: PodSync}}
 	}
 	for _, e := range events {
 		if e.Type == containerChanged {

@@ -5,6 +5,8 @@
 package pod
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,7 +30,10 @@ type Manager struct {
 	translation map[types.UID]types.UID
 	mirrorOf    map[types.UID]types.UID // the other way round
 	generation  uint64
-	sorted      []*v1.Pod // GetPods, until a pod is added or removed
+	// sorted is what GetPods returns; nil until somebody asks. lent: somebody has
+	// it, so that the next change needs another.
+	sorted []*v1.Pod
+	lent   bool
 	// BeforeChange, if set, is called before each change.
 	BeforeChange func()
 }
@@ -67,7 +72,7 @@ func (m *Manager) UpdatePod(pod *v1.Pod) {
 		}
 		return
 	}
-	m.sorted = nil
+	m.resort(m.byUID[pod.UID], pod)
 	m.byUID[pod.UID] = pod
 	if _, taken := m.staticByName[n]; !taken && !kubetypes.IsStaticPod(pod) {
 		return
@@ -100,9 +105,31 @@ func (m *Manager) RemovePod(pod *v1.Pod) {
 		delete(m.translation, pod.UID)
 		return
 	}
-	m.sorted = nil
+	m.resort(m.byUID[pod.UID], nil)
 	delete(m.byUID, pod.UID)
 	delete(m.staticByName, n)
+}
+
+// resort puts a pod in the place of an old one of its UID; either may be nil.
+func (m *Manager) resort(old, pod *v1.Pod) {
+	if m.sorted == nil || old == pod {
+		return
+	}
+	if m.lent {
+		m.sorted, m.lent = slices.Clone(m.sorted), false
+	}
+	if old != nil {
+		i := slices.Index(m.sorted, old) // looks into no pod
+		if pod != nil && fullName(old) == fullName(pod) {
+			m.sorted[i] = pod
+			return
+		}
+		m.sorted = slices.Delete(m.sorted, i, i+1)
+	}
+	if pod != nil {
+		i, _ := slices.BinarySearchFunc(m.sorted, pod, config.ComparePods)
+		m.sorted = slices.Insert(m.sorted, i, pod)
+	}
 }
 
 // Len returns the number of pods that are no mirrors.
@@ -111,14 +138,28 @@ func (m *Manager) Len() int { return len(m.byUID) }
 // GetPods returns the pods that are no mirrors, by namespace, name, UID. The
 // slice is shared and must not be changed.
 func (m *Manager) GetPods() []*v1.Pod {
-	if m.sorted == nil {
-		m.sorted = make([]*v1.Pod, 0, len(m.byUID))
-		for _, p := range m.byUID { //drydock:unordered sorted below
-			m.sorted = append(m.sorted, p)
-		}
-		config.SortPods(m.sorted)
-	}
+	m.sort()
+	m.lent = true
 	return m.sorted
+}
+
+// Each calls fn for the pods of GetPods, none of which may be changed meanwhile.
+func (m *Manager) Each(fn func(*v1.Pod)) {
+	m.sort()
+	for _, p := range m.sorted {
+		fn(p)
+	}
+}
+
+func (m *Manager) sort() {
+	if m.sorted != nil {
+		return
+	}
+	m.sorted = make([]*v1.Pod, 0, len(m.byUID))
+	for _, p := range m.byUID { //drydock:unordered sorted below
+		m.sorted = append(m.sorted, p)
+	}
+	config.SortPods(m.sorted)
 }
 
 // GetPodsAndMirrorPods returns both kinds, each by namespace, name, UID, and
@@ -140,11 +181,11 @@ func (m *Manager) GetPodsAndMirrorPods() (pods, mirrors, orphaned []*v1.Pod) {
 // each with its mirror pod or nil.
 func (m *Manager) GetStaticPodToMirrorPodMap() []StaticPod {
 	var out []StaticPod
-	for _, p := range m.GetPods() {
+	m.Each(func(p *v1.Pod) {
 		if kubetypes.IsStaticPod(p) {
 			out = append(out, StaticPod{Pod: p, Mirror: m.mirrorByName[fullName(p)]})
 		}
-	}
+	})
 	return out
 }
 

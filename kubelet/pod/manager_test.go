@@ -1,11 +1,16 @@
 package pod
 
 import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/kubelet/config"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 )
 
@@ -69,5 +74,43 @@ func TestSameNameOtherUID(t *testing.T) {
 	}
 	if pods := m.GetPods(); len(pods) != 1 || pods[0] != next {
 		t.Errorf("left %v", pods)
+	}
+}
+
+// The list stays sorted through changes of any kind, and whoever has one sees no
+// later change in it.
+func TestGetPodsAfterChanges(t *testing.T) {
+	m, fresh := NewManager(), map[types.UID]*v1.Pod{}
+	r := rand.New(rand.NewPCG(1, 2))
+	var lists [][]*v1.Pod
+	var were [][]*v1.Pod
+	for i := range 2000 {
+		uid := types.UID(strconv.Itoa(r.IntN(12)))
+		if old := fresh[uid]; old != nil && r.IntN(3) == 0 {
+			m.RemovePod(old)
+			delete(fresh, uid)
+		} else {
+			p := named(strconv.Itoa(r.IntN(4)), string(uid), nil)
+			if old != nil && r.IntN(4) > 0 {
+				p.Name = old.Name // as most updates
+			}
+			m.UpdatePod(p)
+			fresh[uid] = p
+		}
+		want := slices.Collect(maps.Values(fresh))
+		config.SortPods(want)
+		var got []*v1.Pod
+		m.Each(func(p *v1.Pod) { got = append(got, p) })
+		if !slices.Equal(got, want) {
+			t.Fatalf("change %d: %d pods, not %d", i, len(got), len(want))
+		}
+		if r.IntN(5) == 0 {
+			lists, were = append(lists, m.GetPods()), append(were, want)
+		}
+	}
+	for i := range lists {
+		if !slices.Equal(lists[i], were[i]) {
+			t.Errorf("list %d was written to", i)
+		}
 	}
 }

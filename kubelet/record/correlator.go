@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // The defaults of client-go's event correlator.
@@ -85,8 +87,8 @@ func (c *correlator) correlate(ev *v1.Event, stamp, now int64) bool {
 // under and the stamp in its name.
 func (c *correlator) aggregate(ev *v1.Event, keys eventKeys, stamp, now int64) (key, int64) {
 	similar := keys.similar
-	var m hasher
-	m.str(ev.Message)
+	var m loop.Hasher
+	m.Str(ev.Message)
 	local := uint64(m)
 
 	r := c.aggregates.get(similar)
@@ -188,25 +190,25 @@ func (c *correlator) update(ev *v1.Event) {
 type eventKeys struct{ full, similar, source key }
 
 func keysOf(ev *v1.Event) (k eventKeys) {
-	var h hasher
-	h.str(ev.Source.Component)
-	h.str(ev.Source.Host)
+	var h loop.Hasher
+	h.Str(ev.Source.Component)
+	h.Str(ev.Source.Host)
 	o := &ev.InvolvedObject
-	h.str(o.Kind)
-	h.str(o.Namespace)
-	h.str(o.Name)
-	h.str(string(o.UID))
-	h.str(o.APIVersion)
-	h.str(ev.Type)
+	h.Str(o.Kind)
+	h.Str(o.Namespace)
+	h.Str(o.Name)
+	h.Str(string(o.UID))
+	h.Str(o.APIVersion)
+	h.Str(ev.Type)
 	k.source = key(h)
-	h.str(ev.Reason)
+	h.Str(ev.Reason)
 	similar := h
-	similar.str(ev.ReportingController)
-	similar.str(ev.ReportingInstance)
+	similar.Str(ev.ReportingController)
+	similar.Str(ev.ReportingInstance)
 	k.similar = key(similar)
-	h.str(o.FieldPath)
-	h.str(ev.Message)
-	h.word(1) // the two kinds of keys share a table
+	h.Str(o.FieldPath)
+	h.Str(ev.Message)
+	h.Word(1) // the two kinds of keys share a table
 	k.full = key(h)
 	return k
 }

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientrecord "k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 func testEvent(object, uid, field, eventtype, reason, message string, at time.Time) *v1.Event {
@@ -114,8 +116,8 @@ func TestLRU(t *testing.T) {
 	var want []int // newest last
 	rnd := rand.New(rand.NewPCG(1, 1))
 	k := func(i int) key {
-		var h hasher
-		h.str(fmt.Sprint(i))
+		var h loop.Hasher
+		h.Str(fmt.Sprint(i))
 		return key(h)
 	}
 	for range 20000 {

@@ -5,34 +5,6 @@ package record
 // can be, two share one with a probability of 2^-41.
 type key uint64
 
-// hasher builds a key out of strings, each closed by its length.
-type hasher uint64
-
-func (h *hasher) str(s string) {
-	n := len(s)
-	for len(s) >= 8 {
-		h.word(uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56)
-		s = s[8:]
-	}
-	var w uint64
-	for i := 0; i < len(s); i++ {
-		w |= uint64(s[i]) << (8 * i)
-	}
-	h.word(w)
-	h.word(uint64(n))
-}
-
-func (h *hasher) word(w uint64) { *h = hasher(mix(uint64(*h) ^ w)) }
-
-// mix is the SplitMix64 finaliser, a bijection.
-func mix(z uint64) uint64 {
-	z += 0x9e3779b97f4a7c15
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
-	return z ^ (z >> 31)
-}
-
 // lru maps keys to values and forgets the least recently used beyond max
 // entries, as k8s.io/utils/lru does. It takes memory only for what it holds:
 // entries stand in slabs, which stay where they are when there are more, and are

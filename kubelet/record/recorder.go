@@ -256,7 +256,7 @@ func (r *Recorder) writeOnce(ctx context.Context, ev *v1.Event) bool {
 		r.throttle(ctx)
 		answer, err = r.opts.Client.PatchEvent(ctx, &base, ev)
 	}
-	if ev.Count <= 1 || apierrors.IsNotFound(err) { // also when it has expired
+	if ev.Count <= 1 || err != nil && apierrors.IsNotFound(err) { // also when it has expired
 		r.throttle(ctx)
 		answer, err = r.opts.Client.CreateEvent(ctx, ev)
 	}

@@ -179,7 +179,8 @@ func containersReady(spec *v1.PodSpec, inits, containers []v1.ContainerStatus, p
 		c.Reason = reasonUnknownStatuses
 		return c
 	}
-	var unknown, unready []string
+	var room [2][4]string
+	unknown, unready := room[0][:0], room[1][:0]
 	look := func(name string, list []v1.ContainerStatus) {
 		if st := findStatus(list, name); st == nil {
 			unknown = append(unknown, name)

@@ -10,6 +10,7 @@
 package status
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -231,8 +232,8 @@ func podIPs(ips []string, primaryV6 bool, old []v1.PodIP) []v1.PodIP {
 	n := 0
 	for _, v6 := range [...]bool{primaryV6, !primaryV6} {
 		for _, ip := range ips {
-			if p := utilnet.ParseIPSloppy(ip); p != nil && utilnet.IsIPv6(p) == v6 {
-				out[n].IP = p.String()
+			if text, is6 := canonicalIP(ip); text != "" && is6 == v6 {
+				out[n].IP = text
 				n++
 				break
 			}
@@ -242,6 +243,23 @@ func podIPs(ips []string, primaryV6 bool, old []v1.PodIP) []v1.PodIP {
 		return nil
 	}
 	return settlePodIPs(append([]v1.PodIP(nil), out[:n]...), old)
+}
+
+// canonicalIP returns an address as net.IP writes it, and whether it is IPv6; ""
+// if it is none. One that is written so already, as a runtime's are, needs no
+// memory.
+func canonicalIP(ip string) (text string, is6 bool) {
+	if a, err := netip.ParseAddr(ip); err == nil && a.Zone() == "" && !a.Is4In6() {
+		var room [40]byte // of the longest, and a byte more
+		if string(a.AppendTo(room[:0])) == ip {
+			return ip, a.Is6()
+		}
+	}
+	p := utilnet.ParseIPSloppy(ip)
+	if p == nil {
+		return "", false
+	}
+	return p.String(), utilnet.IsIPv6(p)
 }
 
 func settlePodIPs(ips, old []v1.PodIP) []v1.PodIP {

@@ -41,7 +41,10 @@ type DeletionSafety interface {
 // PodClient is what the manager needs of the API.
 type PodClient interface {
 	GetPod(ctx context.Context, namespace, name string) (*v1.Pod, error)
-	PatchPodStatus(ctx context.Context, namespace, name string, uid types.UID, base, status *v1.PodStatus) (*v1.Pod, error)
+	// PatchPodStatus sends the difference of two statuses. room, if not nil, is a
+	// pod that has nothing but status in it. The client may make the API's object
+	// of it, as long as it has no name yet: the caller looks at the status only.
+	PatchPodStatus(ctx context.Context, namespace, name string, uid types.UID, base, status *v1.PodStatus, room *v1.Pod) (*v1.Pod, error)
 	DeletePod(ctx context.Context, namespace, name string, opts metav1.DeleteOptions) error
 }
 
@@ -87,6 +90,8 @@ type Manager struct {
 	wantPartial bool
 	wantFull    bool
 	sending     bool
+	run         func(context.Context) // send, as a function
+	updates     []update              // of the batch being sent: memory for the next
 	// progress is Flush's; nil: nobody waits.
 	progress *loop.Signal
 }
@@ -96,7 +101,10 @@ type entry struct {
 	uid             types.UID
 	namespace, name string
 	// status is shared: it is replaced, never written to.
-	status  *v1.PodStatus
+	status *v1.PodStatus
+	// room is the pod that status was made in, for PodClient.PatchPodStatus; nil
+	// if it is in another.
+	room    *v1.Pod
 	version uint64
 	// firstUnsent is when the oldest change that was not sent came in, in ns.
 	firstUnsent int64
@@ -111,7 +119,9 @@ type entry struct {
 
 // New returns a manager that sends nothing until Start.
 func New(opts Options) *Manager {
-	return &Manager{opts: opts, pods: map[types.UID]*entry{}}
+	m := &Manager{opts: opts, pods: map[types.UID]*entry{}}
+	m.run = m.send
+	return m
 }
 
 // Start has statuses sent by a task of g, which exists while there is
@@ -352,7 +362,7 @@ func (m *Manager) share(e *entry) {
 		return
 	}
 	old := e.status
-	e.status = &pod.Status
+	e.status, e.room = &pod.Status, nil
 	if m.Shared != nil {
 		m.Shared(e.uid, old, e.status)
 	}
@@ -402,7 +412,7 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 	}
 	now := metav1.Time{Time: m.opts.Loop.Now()}
 	if s.StartTime.IsZero() {
-		began := now
+		began := apiTime(now.Time)
 		s.StartTime = &began
 	}
 	if shared {
@@ -420,9 +430,8 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 	if e.sentVersion >= e.version {
 		e.firstUnsent = now.UnixNano()
 	}
-	stored := *s
 	m.change()
-	e.status = &stored
+	e.setStatus(s, m.opts.Client != nil)
 	e.version++
 	if m.onChange != nil {
 		m.onChange(e.uid)
@@ -435,6 +444,19 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 	m.mark(e)
 	m.wantPartial = true
 	m.wake()
+}
+
+// setStatus takes a copy of s, in one piece with the API's object to be if it is
+// to be sent.
+func (e *entry) setStatus(s *v1.PodStatus, send bool) {
+	s.Conditions = slices.Clip(s.Conditions)
+	if !send {
+		c := *s
+		e.status = &c
+		return
+	}
+	e.room = &v1.Pod{Status: *s}
+	e.status = &e.room.Status
 }
 
 func (m *Manager) oldStatus(pod *v1.Pod, e *entry) *v1.PodStatus {

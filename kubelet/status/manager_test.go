@@ -32,6 +32,7 @@ type world struct {
 	calls   []string
 	latency time.Duration
 	fail    map[string]error // by verb; kept until removed
+	rooms   []*v1.Pod        // of patches
 }
 
 func (w *world) call(ctx context.Context, verb, name string) error {
@@ -52,7 +53,7 @@ func (w *world) GetPod(ctx context.Context, ns, name string) (*v1.Pod, error) {
 	return nil, apierrors.NewNotFound(podResource, name)
 }
 
-func (w *world) PatchPodStatus(ctx context.Context, ns, name string, uid types.UID, base, s *v1.PodStatus) (*v1.Pod, error) {
+func (w *world) PatchPodStatus(ctx context.Context, ns, name string, uid types.UID, base, s *v1.PodStatus, room *v1.Pod) (*v1.Pod, error) {
 	if err := w.call(ctx, "patch", name); err != nil {
 		return nil, err
 	}
@@ -63,10 +64,15 @@ func (w *world) PatchPodStatus(ctx context.Context, ns, name string, uid types.U
 	if p.UID != uid {
 		return nil, apierrors.NewConflict(podResource, name, errors.New("uid"))
 	}
+	w.rooms = append(w.rooms, room)
 	next := *p
 	next.Status = *s
 	w.api[name] = &next
-	return &next, nil
+	if room != nil && room.Name == "" {
+		*room = next
+		w.api[name] = room
+	}
+	return w.api[name], nil
 }
 
 func (w *world) DeletePod(ctx context.Context, ns, name string, o metav1.DeleteOptions) error {

@@ -37,12 +37,12 @@ func (m *Manager) wake() {
 		return
 	}
 	m.sending = true
-	m.g.Start("status", m.send)
+	m.g.Start("status", m.run)
 }
 
 // send runs batches until nobody wants one.
 func (m *Manager) send(ctx context.Context) {
-	defer func() { m.sending = false }()
+	defer m.sent()
 	m.wantPartial = m.wantPartial || !m.wantFull
 	for m.wantPartial || m.wantFull {
 		full := !m.wantPartial
@@ -51,12 +51,25 @@ func (m *Manager) send(ctx context.Context) {
 		} else {
 			m.wantPartial = false
 		}
-		for _, u := range m.batch(full) {
-			m.sync(ctx, &u)
+		list := m.batch(full)
+		for i := range list {
+			m.sync(ctx, &list[i])
 		}
 		if len(m.marked) == 0 {
 			m.ticker.Park()
 		}
+	}
+}
+
+// keptUpdates is for how many updates there is always memory.
+const keptUpdates = 4
+
+// sent ends send, also when its task is killed.
+func (m *Manager) sent() {
+	m.sending = false
+	clear(m.updates)
+	if m.updates = m.updates[:0]; cap(m.updates) > keptUpdates {
+		m.updates = nil
 	}
 }
 
@@ -65,6 +78,7 @@ type update struct {
 	e        *entry
 	apiUID   types.UID
 	status   *v1.PodStatus
+	room     *v1.Pod
 	version  uint64
 	finished bool
 	since    int64
@@ -83,7 +97,8 @@ func (m *Manager) enqueue(e *entry) {
 }
 
 // batch lists what is to be sent, by the time of its first change, then UID. A
-// static pod without a mirror waits for one.
+// static pod without a mirror waits for one. The list is good until the next
+// batch.
 func (m *Manager) batch(full bool) []update {
 	m.unsent = keep(m.unsent, func(e *entry) bool {
 		e.inUnsent = !e.gone && !e.sentTo(m.apiUID(e))
@@ -97,10 +112,11 @@ func (m *Manager) batch(full bool) []update {
 		})
 		list = m.marked
 	}
-	var out []update
+	clear(m.updates)
+	out := m.updates[:0]
 	for _, e := range list {
 		if apiUID := m.apiUID(e); apiUID != "" {
-			out = append(out, update{e: e, apiUID: apiUID, status: e.status, version: e.version, finished: e.finished, since: e.firstUnsent})
+			out = append(out, update{e: e, apiUID: apiUID, status: e.status, room: e.room, version: e.version, finished: e.finished, since: e.firstUnsent})
 		}
 	}
 	slices.SortFunc(out, func(a, b update) int {
@@ -109,13 +125,15 @@ func (m *Manager) batch(full bool) []update {
 		}
 		return strings.Compare(string(a.e.uid), string(b.e.uid))
 	})
+	m.updates = out
 	return out
 }
 
-// keep filters a list in place; an empty one takes no memory.
+// keep filters a list in place; an empty one keeps no more memory than
+// keptUpdates need.
 func keep(list []*entry, want func(*entry) bool) []*entry {
 	list = slices.DeleteFunc(list, func(e *entry) bool { return !want(e) })
-	if len(list) == 0 {
+	if len(list) == 0 && cap(list) > keptUpdates {
 		return nil
 	}
 	return list
@@ -181,10 +199,10 @@ func canBeDeleted(pod *v1.Pod, finished bool) bool {
 func (m *Manager) sync(ctx context.Context, u *update) {
 	e := u.e
 	pod, err := m.opts.Client.GetPod(ctx, e.namespace, e.name)
-	if apierrors.IsNotFound(err) {
-		return // the entry goes with the pod
-	}
 	if err != nil {
+		if apierrors.IsNotFound(err) {
+			return // the entry goes with the pod
+		}
 		m.log("getting pod %s/%s for its status: %v", e.namespace, e.name, err)
 		return
 	}
@@ -195,10 +213,15 @@ func (m *Manager) sync(ctx context.Context, u *update) {
 	}
 	// A newer status has come meanwhile: if the pod ends, how is its to say. It
 	// follows, and a phase that has ended never changes.
-	running := m.opts.DeletionSafety.PodCouldHaveRunningContainers(pod) || e.version > u.version
+	running := kubetypes.IsTerminalPhase(u.status.Phase) && // only then it matters
+		(e.version > u.version || m.opts.DeletionSafety.PodCouldHaveRunningContainers(pod))
 	merged := merge(&pod.Status, u.status, running, metav1.Time{Time: m.opts.Loop.Now()})
 	if !identical(&pod.Status, merged) {
-		patched, err := m.opts.Client.PatchPodStatus(ctx, e.namespace, e.name, pod.UID, &pod.Status, merged)
+		room := u.room
+		if merged != u.status {
+			room = nil
+		}
+		patched, err := m.opts.Client.PatchPodStatus(ctx, e.namespace, e.name, pod.UID, &pod.Status, merged, room)
 		if err != nil {
 			m.log("patching the status of pod %s/%s: %v", e.namespace, e.name, err)
 			return

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -96,5 +97,70 @@ func TestTransitionTimesOfSharedLists(t *testing.T) {
 	m.TerminatePod(p)
 	if ended, _ := m.GetPodStatus(p.UID); ended == cached || !cached.Conditions[0].LastTransitionTime.Equal(&began) || sameList(cached.Conditions, ended.Conditions) {
 		t.Error("the cached status was written to")
+	}
+}
+
+// A status is sent in the pod that it was made in, if it is sent as it is: then
+// the API's object has the cached one from the beginning. What is sent again, or
+// merged, is not the API's to take.
+func TestStatusIsSentInItsPod(t *testing.T) {
+	m, w, _ := newManager(t)
+	p := w.add(testPod(v1.RestartPolicyAlways, "a"))
+	set(m, p, "a running")
+	w.run(t, time.Second)
+	first, _ := m.GetPodStatus(p.UID)
+	if len(w.rooms) != 1 || w.rooms[0] != w.api["p"] || first != &w.api["p"].Status {
+		t.Fatalf("%d patches, the cached status is the API's: %t", len(w.rooms), first == &w.api["p"].Status)
+	}
+	m.Shared = func(types.UID, *v1.PodStatus, *v1.PodStatus) { t.Error("that is no other object") }
+	w.echo(m, "p")
+	m.Shared = nil
+
+	other := *w.api["p"] // somebody else writes what is the kubelet's
+	other.Status.Phase = v1.PodPending
+	w.api["p"] = &other
+	w.echo(m, "p")
+	w.run(t, 20*time.Second)
+	if len(w.rooms) != 2 || w.rooms[1] != nil && w.rooms[1].Name == "" {
+		t.Errorf("sent again %v", w.rooms[1:])
+	}
+	if now, _ := m.GetPodStatus(p.UID); now != first || first.Phase != v1.PodRunning {
+		t.Error("the cached status is another")
+	}
+
+	other = *w.api["p"]
+	other.Status.Conditions = append(other.Status.Conditions[:len(other.Status.Conditions):len(other.Status.Conditions)], v1.PodCondition{Type: "x/y", Status: "True"})
+	w.api["p"] = &other
+	w.echo(m, "p")
+	set(m, p, "a exited 1")
+	w.run(t, time.Second)
+	if len(w.rooms) != 3 || w.rooms[2] != nil {
+		t.Errorf("merged, %d patches", len(w.rooms))
+	}
+}
+
+// The memory of a batch is used again by the next, and holds on to no pod between
+// the two; that of a large one goes.
+func TestBatchesLeaveNothing(t *testing.T) {
+	m, w, _ := newManager(t)
+	for n := range 3 * keptUpdates {
+		p := testPod(v1.RestartPolicyAlways, "a")
+		p.Name, p.UID = fmt.Sprint("p", n), types.UID(fmt.Sprint("u", n))
+		set(m, w.add(p), "a running")
+		w.run(t, time.Second)
+		for i, u := range m.updates[:cap(m.updates)] {
+			if u != (update{}) || m.sending {
+				t.Fatalf("after pod %d: update %d is of %v", n, i, u.e.name)
+			}
+		}
+	}
+	for n := range 3 * keptUpdates {
+		uid := types.UID(fmt.Sprint("u", n))
+		p, _ := w.GetPodByUID(uid)
+		set(m, p, "a exited 1")
+	}
+	w.run(t, 2*syncPeriod) // the next batch finds that all were sent
+	if cap(m.updates) > keptUpdates || cap(m.unsent) > keptUpdates {
+		t.Errorf("memory for %d updates and %d unsent is kept", cap(m.updates), cap(m.unsent))
 	}
 }

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -60,6 +61,16 @@ func addDefaultTolerations(spec *v1.PodSpec) {
 	}
 }
 
+// admissionName is what errors of admission call a new object. Upstream generates
+// names after it, so an object without one goes by its generateName
+// (apiserver pkg/admission/errors.go).
+func admissionName(obj Object) string {
+	if g := obj.GetGenerateName(); g != "" && strings.HasPrefix(obj.GetName(), g) {
+		return g
+	}
+	return obj.GetName()
+}
+
 // admitPriority is the plugin Priority (plugin/pkg/admission/priority).
 func (s *Store) admitPriority(pod *v1.Pod) error {
 	var priority int32
@@ -70,7 +81,7 @@ func (s *Store) admitPriority(pod *v1.Pod) error {
 	} else {
 		pc, ok := s.priorityClasses.get("", name)
 		if !ok {
-			return apierrors.NewForbidden(KindPod.info().gr(), pod.Name, fmt.Errorf("no PriorityClass with name %v was found", name))
+			return apierrors.NewForbidden(KindPod.info().gr(), admissionName(pod), fmt.Errorf("no PriorityClass with name %v was found", name))
 		}
 		class = pc
 	}
@@ -82,10 +93,10 @@ func (s *Store) admitPriority(pod *v1.Pod) error {
 		}
 	}
 	if p := pod.Spec.Priority; p != nil && *p != priority {
-		return apierrors.NewForbidden(KindPod.info().gr(), pod.Name, fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", *p, priority))
+		return apierrors.NewForbidden(KindPod.info().gr(), admissionName(pod), fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", *p, priority))
 	}
 	if p := pod.Spec.PreemptionPolicy; p != nil && *p != policy {
-		return apierrors.NewForbidden(KindPod.info().gr(), pod.Name, fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", *p, policy))
+		return apierrors.NewForbidden(KindPod.info().gr(), admissionName(pod), fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", *p, policy))
 	}
 	pod.Spec.Priority = &priority
 	pod.Spec.PreemptionPolicy = &policy

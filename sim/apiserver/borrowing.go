@@ -48,17 +48,18 @@ func (d *demand) close(n int) (high int) {
 	return high
 }
 
-// adjust shares the server's seats out anew: no level gets less than it wanted at
+// adjust shares the levels' seats out anew: no level gets less than it wanted at
 // most in the last period, up to its nominal seats, nor than it does not lend; the
 // rest goes in proportion to the demands.
 func (f *flow) adjust() {
 	now := f.s.l.UnixNano()
-	total := f.load.MaxRequestsInflight + f.load.MaxMutatingRequestsInflight
+	total := 0 // of the nominal seats, which are rounded up
 	low := make([]float64, len(f.levels))
 	target := make([]float64, len(f.levels))
 	var sum float64
 	for i, lv := range f.levels {
 		lv.release(now)
+		total += lv.nominal
 		high := lv.demand.close(lv.inUse + lv.waiting)
 		least := lv.nominal - int(math.Round(float64(lv.nominal)*float64(lv.cfg.lendable)/100))
 		low[i] = float64(max(least, min(lv.nominal, high)))

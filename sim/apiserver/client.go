@@ -84,11 +84,12 @@ func (c *Client) CreatePod(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
 	})
 }
 
-// PatchPodStatus is Store.PatchPodStatus.
-func (c *Client) PatchPodStatus(ctx context.Context, namespace, name string, uid types.UID, base, status *v1.PodStatus) (*v1.Pod, error) {
-	a := args{uid: uid, base: base, status: status}
+// PatchPodStatus is Store.PatchPodStatus. room, if not nil, is a pod that has
+// nothing but status in it, which the server may make its own.
+func (c *Client) PatchPodStatus(ctx context.Context, namespace, name string, uid types.UID, base, status *v1.PodStatus, room *v1.Pod) (*v1.Pod, error) {
+	a := args{uid: uid, base: base, status: status, room: room}
 	return ask[*v1.Pod](ctx, c, request{verb: "patch", resource: "pods/status", namespace: namespace, name: name}, a, func(s *Store, now time.Time, r *request, a *args) (any, error) {
-		return s.PatchPodStatus(now, r.namespace, r.name, a.uid, a.base, a.status)
+		return s.patchPodStatus(r.namespace, r.name, a.uid, a.base, a.status, a.room)
 	})
 }
 

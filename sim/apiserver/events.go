@@ -88,7 +88,7 @@ func (s *Store) expireCreated(now int64) (at int64, more bool) {
 			return at, true
 		default:
 			t.head++ // before it may go down as holes are closed
-			s.remove(KindEvent, t.unpack(int32(t.head-1)), "expire")
+			s.expireEvent(int32(t.head - 1))
 		}
 	}
 	return 0, false
@@ -106,7 +106,7 @@ func (s *Store) expireWritten(now int64) (at int64, more bool) {
 		}
 		// A later write of the same event has a later entry.
 		if slot, ok := s.events.slot(e.namespace, e.name); ok && s.events.item(slot).version == e.version {
-			s.remove(KindEvent, s.events.unpack(slot), "expire")
+			s.expireEvent(slot)
 		}
 	}
 	if len(q.queue) == 0 {
@@ -114,6 +114,23 @@ func (s *Store) expireWritten(now int64) (at int64, more bool) {
 		return 0, false
 	}
 	return q.queue[0].at, true
+}
+
+// expireEvent removes the event in a slot. It is made of what the table has only
+// if somebody wants to see it.
+func (s *Store) expireEvent(slot int32) {
+	s.version++
+	c := Change{Type: watch.Deleted, Kind: KindEvent, Verb: "expire", Version: s.version}
+	if s.showExpiry() {
+		old := s.events.at(slot)
+		last := *old
+		last.ResourceVersion = strconv.FormatUint(s.version, 10)
+		c.Old, c.New = old, &last
+	}
+	namespace, name := s.events.key(slot)
+	delete(s.applied, objectKey{KindEvent, namespace, name})
+	s.events.dropAt(slot, namespace, name)
+	s.tell(c)
 }
 
 // commitEvent is commit for what stores events in quantity; uid is the number

@@ -300,10 +300,13 @@ func (t *eventTable) append() int32 {
 }
 
 func (t *eventTable) drop(namespace, name string) {
-	slot, ok := t.slot(namespace, name)
-	if !ok {
-		return
+	if slot, ok := t.slot(namespace, name); ok {
+		t.dropAt(slot, namespace, name)
 	}
+}
+
+// dropAt is drop of what is in a slot.
+func (t *eventTable) dropAt(slot int32, namespace, name string) {
 	t.names.drop(namespace, name, slot)
 	delete(t.whole, slot)
 	*t.item(slot) = storedEvent{}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -217,5 +219,42 @@ func TestEventExpiry(t *testing.T) {
 	if next := s.ExpireEvents(now.Add(ttl + time.Second)); !next.IsZero() || len(want) != 0 || s.events.n != s.events.holes || len(s.expiry.again) != 0 || len(s.expiry.queue) != 0 {
 		t.Errorf("next %v; left are %d events, %d slots of which %d holes, %d written again, %d in the queue",
 			next, len(want), s.events.n, s.events.holes, len(s.expiry.again), len(s.expiry.queue))
+	}
+}
+
+// TestExpiryUnseen has events expire while nobody wants to see them, and while
+// somebody does: that is all the difference.
+func TestExpiryUnseen(t *testing.T) {
+	run := func(seen bool) (trail []string) {
+		r := newRig(t, 1, Options{EventTTL: time.Minute})
+		s := r.srv.Store()
+		s.hooks = append(s.hooks, &hook{bare: true, kinds: []Kind{KindEvent}, fn: func(c Change) {
+			if (c.New != nil) != (seen || c.Type != watch.Deleted) || (c.New != nil) != (c.Old != nil || c.Type == watch.Added) {
+				t.Errorf("seen %t: told %s of %v, %v", seen, c.Verb, c.Old, c.New)
+			}
+			trail = append(trail, fmt.Sprint(c.Type, c.Verb, c.Version))
+		}})
+		if seen {
+			r.srv.OnChange(func(c Change) {
+				if c.New.GetResourceVersion() != fmt.Sprint(c.Version) || c.Old != nil && (c.Old.GetName() != c.New.GetName() || c.Old.GetResourceVersion() == c.New.GetResourceVersion()) {
+					t.Errorf("told %s %d of %v, %v", c.Verb, c.Version, c.Old, c.New)
+				}
+			}, KindEvent)
+		}
+		for i := range 5 {
+			ev := kubeletEvent(i)
+			if i == 3 {
+				ev.Labels = map[string]string{"whole": "yes"}
+			}
+			if err := s.PostEvent(r.srv.now(), ev); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.run(3 * time.Minute)
+		return append(trail, fmt.Sprint(s.Version(), r.srv.Writes(KindEvent), s.events.n-s.events.holes))
+	}
+	unseen, seen := run(false), run(true)
+	if !slices.Equal(unseen, seen) || len(seen) != 11 || !strings.HasSuffix(seen[10], " 10 0") {
+		t.Errorf("unseen %v\nseen   %v", unseen, seen)
 	}
 }

@@ -20,10 +20,14 @@ const maxDisruptedPods = 2000
 // Evict is a create on the pod's subresource eviction: the pod is deleted if
 // the one PodDisruptionBudget that selects it allows that, which takes one
 // disruption from the budget (pkg/registry/core/pod/storage/eviction.go).
-// Errors: NotFound; TooManyRequests (429) with the cause DisruptionBudget when
-// the budget does not allow it; a status 500 for a pod with more than one
-// budget; Conflict when a precondition does not hold.
+// Errors: NotFound; Forbidden in a namespace that is terminating;
+// TooManyRequests (429) with the cause DisruptionBudget when the budget does not
+// allow it; a status 500 for a pod with more than one budget; Conflict when a
+// precondition does not hold.
 func (s *Store) Evict(now time.Time, namespace, name string, opts metav1.DeleteOptions) error {
+	if err := s.namespaceTakes(KindPod.info(), namespace, name); err != nil {
+		return err
+	}
 	o, err := s.Get(KindPod, namespace, name)
 	if err != nil {
 		return err

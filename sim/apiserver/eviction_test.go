@@ -116,3 +116,21 @@ func TestValidateDisruptionBudget(t *testing.T) {
 		}
 	}
 }
+
+// TestTerminatingNamespace: evictions and bindings are created, and nothing is in
+// a namespace that ends.
+func TestTerminatingNamespace(t *testing.T) {
+	s := NewStore(StoreOptions{})
+	mustCreate(t, s, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
+	mustCreate(t, s, testPod("p", func(p *v1.Pod) { p.Namespace = "team" }))
+	if _, err := s.Delete(t0, KindNamespace, "", "team", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, bind := s.Bind(t0, "team", "p", "", "n")
+	for name, err := range map[string]error{"evict": s.Evict(t0, "team", "p", metav1.DeleteOptions{}), "bind": bind} {
+		if !apierrors.IsForbidden(err) || !apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) ||
+			err.Error() != `pods "p" is forbidden: unable to create new content in namespace team because it is being terminated` {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

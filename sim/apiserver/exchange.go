@@ -35,6 +35,7 @@ type exchange struct {
 type args struct {
 	uid          types.UID
 	base, status *v1.PodStatus
+	room         *v1.Pod
 	event        *v1.Event
 }
 

@@ -31,7 +31,7 @@ func TestExchangesAreUsedAgain(t *testing.T) {
 				name := fmt.Sprint("p", (i+n)%6)
 				switch {
 				case n == 3:
-					if _, err := r.c.PatchPodStatus(ctx, "default", fmt.Sprint("p", i), "", &v1.PodStatus{}, status); err == nil {
+					if _, err := r.c.PatchPodStatus(ctx, "default", fmt.Sprint("p", i), "", &v1.PodStatus{}, status, nil); err == nil {
 						t.Errorf("a patch was answered")
 					}
 					continue

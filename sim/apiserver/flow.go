@@ -51,15 +51,17 @@ type level struct {
 	stats   *LevelStats
 	nominal int
 	limit   int // the seats that it may use now
-	inUse   int
-	queued  int // requests in queues
-	waiting int // their seats
-	ends    endHeap
-	queues  []flowQueue
-	virtual float64
-	next    int // the queue after the one that was served last
-	timer   *loop.Timer
-	demand  demand
+	// maxSeats is the most that one request takes, if there are queues.
+	maxSeats int
+	inUse    int
+	queued   int // requests in queues
+	waiting  int // their seats
+	ends     endHeap
+	queues   []flowQueue
+	virtual  float64
+	next     int // the queue after the one that was served last
+	timer    *loop.Timer
+	demand   demand
 }
 
 // flowQueue holds requests of the flows that were dealt it, oldest first.
@@ -108,13 +110,17 @@ func newFlow(s *Server, load Load) *flow {
 	total := f.load.MaxRequestsInflight + f.load.MaxMutatingRequestsInflight
 	for _, c := range configs {
 		nominal := int(math.Ceil(float64(total) * float64(c.shares) / float64(shares)))
-		lv := &level{f: f, cfg: c, nominal: nominal, limit: nominal, queues: make([]flowQueue, c.queues), stats: &LevelStats{Name: c.name, Seats: nominal}}
+		lv := &level{f: f, cfg: c, nominal: nominal, maxSeats: 1, queues: make([]flowQueue, c.queues), stats: &LevelStats{Name: c.name, Seats: nominal}}
+		if c.queues > 0 {
+			lv.maxSeats = max(1, min(int(math.Ceil(float64(nominal)*maxSeatsShare)), nominal/c.handSize))
+		}
 		lv.demand.at = s.l.UnixNano()
 		lv.timer = s.l.Root().NewTimer("priority level "+c.name, lv.turn)
 		f.levels = append(f.levels, lv)
 		f.byName[c.name] = lv
 		s.stats.levels = append(s.stats.levels, lv.stats)
 	}
+	f.adjust() // before there is any demand, as upstream
 	s.l.Root().Every("seats of priority levels", borrowingPeriod, 0, f.adjust)
 	return f
 }
@@ -124,7 +130,7 @@ func newFlow(s *Server, load Load) *flow {
 func (f *flow) admit(user, node string, r *request, left time.Duration, start func(time.Duration), refuse func(error)) {
 	name, fs, distinguisher := flowOf(user, node, r)
 	lv := f.byName[name]
-	service, seats := f.load.cost(r.verb, f.s.objects(node, r))
+	service, seats := f.load.service(r.verb, f.s.objects(node, r)), f.s.seats(lv, r)
 	now := f.s.l.UnixNano()
 	j := &job{seats: seats, service: service, arrived: now, deadline: now + int64(f.load.QueueWait), start: start, refuse: refuse, r: r}
 	if left < f.load.QueueWait {

@@ -76,6 +76,12 @@ func TestBorrowing(t *testing.T) {
 	}
 	l, s := loaded(&Load{})
 	defer l.Close()
+	// At first nobody wants anything: all have what they don't lend, times 602/258.
+	for name, want := range map[string]int{"catch-all": 30, "leader-election": 58, "node-high": 170, "system": 117, "workload-low": 56} {
+		if lv := s.flow.byName[name]; lv.limit != want {
+			t.Errorf("%s begins with %d seats, want %d", name, lv.limit, want)
+		}
+	}
 	run(t, l, 11*time.Second)
 	total := 0
 	for _, lv := range s.flow.levels {
@@ -86,6 +92,41 @@ func TestBorrowing(t *testing.T) {
 	}
 	if lv := s.flow.byName["node-high"]; lv.limit <= lv.nominal {
 		t.Errorf("idle, node-high has %d of %d: workload-low lends nothing", lv.limit, lv.nominal)
+	}
+}
+
+// TestListSeats has lists weigh what the cluster stores of their resource, up to a
+// level's most.
+func TestListSeats(t *testing.T) {
+	tests := []struct {
+		seats          int // of the server
+		pods           int
+		verb, resource string
+		want           int
+	}{
+		{600, 0, "list", "pods", 1},
+		{600, 24, "list", "pods", 1},
+		{600, 25, "list", "pods", 2},
+		{600, 200, "watch", "pods", 9},
+		{600, 300, "watch", "pods", 10},
+		{600, 300, "get", "pods", 1},
+		{600, 300, "patch", "pods/status", 1},
+		{600, 300, "watch", "services", 1},
+		{200, 300, "list", "pods", 4}, // 25 nominal seats: 15 %, and no more than a hand's share
+		{24, 300, "list", "pods", 1},
+	}
+	for _, tt := range tests {
+		l, s := loaded(&Load{MaxRequestsInflight: tt.seats / 2, MaxMutatingRequestsInflight: tt.seats / 2})
+		for i := range tt.pods {
+			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", i), Namespace: "default"}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "i"}}}}
+			if _, err := s.Create(pod); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := s.seats(s.flow.byName["system"], &request{verb: tt.verb, resource: tt.resource}); got != tt.want {
+			t.Errorf("%s of %s with %d pods on a server of %d seats takes %d, want %d", tt.verb, tt.resource, tt.pods, tt.seats, got, tt.want)
+		}
+		l.Close()
 	}
 }
 
@@ -132,9 +173,9 @@ func TestQueues(t *testing.T) {
 		})
 	})
 	run(t, l, 5*time.Second)
-	// 74 seats and 6 queues of 50.
-	if ok != 374 || refused != 126 {
-		t.Errorf("%d answered and %d refused, want 374 and 126", ok, refused)
+	// 117 seats, of which 43 are others' that idle, and 6 queues of 50.
+	if ok != 417 || refused != 83 {
+		t.Errorf("%d answered and %d refused, want 417 and 83", ok, refused)
 	}
 	if quietTook > 400*time.Millisecond {
 		t.Errorf("the quiet node waited %v behind the noisy one", quietTook)
@@ -144,11 +185,11 @@ func TestQueues(t *testing.T) {
 	}
 	st := s.Stats()
 	lv := st.level("system")
-	if lv.MaxSeats != 74 || lv.MaxQueued < 300 || lv.Dispatched != 375 || len(lv.Rejected) != 1 || lv.Rejected[0] != (ReasonCount{"queue-full", 126}) {
+	if lv.MaxSeats != 117 || lv.MaxQueued < 300 || lv.Dispatched != 418 || len(lv.Rejected) != 1 || lv.Rejected[0] != (ReasonCount{"queue-full", 83}) {
 		t.Errorf("system: %d seats at most, %d queued, %d dispatched, rejected %v", lv.MaxSeats, lv.MaxQueued, lv.Dispatched, lv.Rejected)
 	}
 	r := st.request(UserKubelet, "get", "pods")
-	if r.Total != 501 || len(r.Codes) != 2 || r.Codes[1] != (CodeCount{http.StatusTooManyRequests, 126}) || r.Over[0].Rejected != 126 {
+	if r.Total != 501 || len(r.Codes) != 2 || r.Codes[1] != (CodeCount{http.StatusTooManyRequests, 83}) || r.Over[0].Rejected != 83 {
 		t.Errorf("get pods: %d, codes %v", r.Total, r.Codes)
 	}
 	if q := r.Latency.Quantile(0.99); q < 300*time.Millisecond || q > 700*time.Millisecond {
@@ -163,7 +204,7 @@ func TestQueueTimeout(t *testing.T) {
 	defer l.Close()
 	c := s.Client(l, "a")
 	answers := 0
-	for range 2 {
+	for range 3 { // the level has one seat, and borrows one
 		l.Root().Go("get", func(ctx context.Context) {
 			if _, err := c.GetPod(ctx, "default", "p"); !apierrors.IsNotFound(err) {
 				t.Errorf("got %v", err)
@@ -172,10 +213,10 @@ func TestQueueTimeout(t *testing.T) {
 		})
 	}
 	run(t, l, 30*time.Second)
-	if answers != 2 {
+	if answers != 3 {
 		t.Fatalf("%d answers", answers)
 	}
-	if lv := s.Stats().level("system"); len(lv.Rejected) != 1 || lv.Rejected[0].Reason != "time-out" || lv.Dispatched != 2 {
+	if lv := s.Stats().level("system"); len(lv.Rejected) != 1 || lv.Rejected[0].Reason != "time-out" || lv.Dispatched != 3 {
 		t.Errorf("dispatched %d, rejected %v", lv.Dispatched, lv.Rejected)
 	}
 }

@@ -10,6 +10,9 @@ import (
 type hook struct {
 	fn    func(Change)
 	kinds []Kind // none: all
+	// bare says that it need not see events that expire: those are packed, and
+	// as many go as came an hour ago.
+	bare bool
 }
 
 func (h *hook) wants(k Kind) bool { return len(h.kinds) == 0 || slices.Contains(h.kinds, k) }
@@ -17,20 +20,26 @@ func (h *hook) wants(k Kind) bool { return len(h.kinds) == 0 || slices.Contains(
 // hooksOf returns the hooks that are told of a kind. Most are not told of the
 // kinds that change most often: events, leases and pods.
 func (s *Store) hooksOf(k Kind) []*hook {
-	list, ok := s.byKind[k]
-	if ok {
+	i := k.index()
+	if s.byKind == nil {
+		s.byKind = make([][]*hook, len(kindTable))
+	}
+	if list := s.byKind[i]; list != nil {
 		return list
 	}
+	list := []*hook{} // so that none are found again, too
 	for _, h := range s.hooks {
 		if h.wants(k) {
 			list = append(list, h)
 		}
 	}
-	if s.byKind == nil {
-		s.byKind = map[Kind][]*hook{}
-	}
-	s.byKind[k] = list
+	s.byKind[i] = list
 	return list
+}
+
+// showExpiry tells whether anybody wants to see the events that expire.
+func (s *Store) showExpiry() bool {
+	return slices.ContainsFunc(s.hooksOf(KindEvent), func(h *hook) bool { return !h.bare })
 }
 
 // Hooks are functions that were given to OnChange together.

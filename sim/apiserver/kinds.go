@@ -62,7 +62,8 @@ type kindInfo struct {
 	newObject  func() Object
 }
 
-// kindTable is read-only. What others need comes first.
+// kindTable is read-only. What others need comes first, what is asked for most
+// often last.
 var kindTable = [...]kindInfo{
 	{KindNamespace, "namespaces", "namespace", "", "v1", false, func() Object { return &v1.Namespace{} }},
 	{KindPriorityClass, "priorityclasses", "priorityclass", "scheduling.k8s.io", "v1", false, func() Object { return &schedulingv1.PriorityClass{} }},
@@ -108,7 +109,12 @@ func (k Kind) Namespaced() bool {
 }
 
 // Resource returns the kind's plural, as requests name it: "pods".
-func (k Kind) Resource() string { return k.info().resource }
+func (k Kind) Resource() string {
+	if i := k.index(); i >= 0 {
+		return kindTable[i].resource
+	}
+	return k.info().resource
+}
 
 // APIVersion returns the group and version in which the kind is served:
 // "v1", "apps/v1".
@@ -164,12 +170,19 @@ func KindOf(obj runtime.Object) (Kind, bool) {
 	return "", false
 }
 
+// index returns the kind's place in kindTable; -1 if it is none of them.
+func (k Kind) index() int {
+	i := len(kindTable) - 1
+	for i >= 0 && kindTable[i].kind != k {
+		i--
+	}
+	return i
+}
+
 // info returns what is known of the kind.
 func (k Kind) info() kindInfo {
-	for i := range kindTable {
-		if kindTable[i].kind == k {
-			return kindTable[i]
-		}
+	if i := k.index(); i >= 0 {
+		return kindTable[i]
 	}
 	return kindInfo{kind: k, resource: strings.ToLower(string(k)) + "s", object: strings.ToLower(string(k))}
 }

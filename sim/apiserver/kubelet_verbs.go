@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -15,6 +16,14 @@ import (
 // means any. It makes no new version when nothing changes. Errors: NotFound;
 // Conflict when the pod has another UID.
 func (s *Store) PatchPodStatus(now time.Time, namespace, name string, uid types.UID, base, status *v1.PodStatus) (*v1.Pod, error) {
+	return s.patchPodStatus(namespace, name, uid, base, status, nil)
+}
+
+// patchPodStatus is PatchPodStatus. room, if not nil, is a pod that has nothing
+// but status in it: it becomes the stored one if the patch makes it say just that,
+// which spares a status and whoever sent it the comparison with what comes back.
+// One with a name has been taken already, by a request that was made again.
+func (s *Store) patchPodStatus(namespace, name string, uid types.UID, base, status *v1.PodStatus, room *v1.Pod) (*v1.Pod, error) {
 	old, ok := s.pods.get(namespace, name)
 	if !ok {
 		return nil, apierrors.NewNotFound(KindPod.info().gr(), name)
@@ -29,10 +38,32 @@ func (s *Store) PatchPodStatus(now time.Time, namespace, name string, uid types.
 	if !changed {
 		return old, nil
 	}
-	c := *old
-	c.Status = merged
-	s.commit(watch.Modified, KindPod, old, &c, "patch", "status")
-	return &c, nil
+	c := room
+	if c == nil || c.Name != "" || !onePodStatus(&merged, &c.Status) {
+		c = &v1.Pod{Status: merged}
+	}
+	c.TypeMeta, c.ObjectMeta, c.Spec = old.TypeMeta, old.ObjectMeta, old.Spec
+	s.commit(watch.Modified, KindPod, old, c, "patch", "status")
+	return c, nil
+}
+
+// onePodStatus tells whether two statuses are the same down to the memory of
+// their lists and maps.
+func onePodStatus(a, b *v1.PodStatus) bool {
+	return a.ObservedGeneration == b.ObservedGeneration && a.Phase == b.Phase && a.Message == b.Message && a.Reason == b.Reason &&
+		a.NominatedNodeName == b.NominatedNodeName && a.HostIP == b.HostIP && a.PodIP == b.PodIP && a.Resize == b.Resize && a.QOSClass == b.QOSClass &&
+		(a.StartTime == b.StartTime || a.StartTime != nil && b.StartTime != nil && *a.StartTime == *b.StartTime) &&
+		oneList(a.Conditions, b.Conditions) && oneList(a.HostIPs, b.HostIPs) && oneList(a.PodIPs, b.PodIPs) &&
+		oneList(a.InitContainerStatuses, b.InitContainerStatuses) && oneList(a.ContainerStatuses, b.ContainerStatuses) &&
+		oneList(a.EphemeralContainerStatuses, b.EphemeralContainerStatuses) &&
+		oneList(a.ResourceClaimStatuses, b.ResourceClaimStatuses) && a.ExtendedResourceClaimStatus == b.ExtendedResourceClaimStatus &&
+		oneList(a.NodeAllocatableResourceClaimStatuses, b.NodeAllocatableResourceClaimStatuses) &&
+		a.Resources == b.Resources && reflect.ValueOf(a.AllocatedResources).Pointer() == reflect.ValueOf(b.AllocatedResources).Pointer()
+}
+
+// oneList tells whether two lists are one.
+func oneList[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 && (a == nil) == (b == nil) || len(a) > 0 && &a[0] == &b[0])
 }
 
 // PatchNode applies the difference base -> node of labels, annotations and

@@ -18,7 +18,7 @@ type leaseTable struct{ slots *table[*leaseSlot] }
 type leaseSlot struct {
 	*coordinationv1.Lease
 	// base is the lease as it was last answered to who renews it; renewals since
-	// were not.
+	// were not. nil once the table has another slot of that name, or none.
 	base    *coordinationv1.Lease
 	version string // of the last renewal
 	at      int64  // its time, ns since the Unix epoch, in whole microseconds
@@ -67,10 +67,21 @@ func (t *leaseTable) find(namespace, name string) Object {
 
 func (t *leaseTable) put(obj Object) {
 	lease := obj.(*coordinationv1.Lease)
+	t.retire(lease.Namespace, lease.Name)
 	t.slots.set(&leaseSlot{Lease: lease, base: lease})
 }
 
-func (t *leaseTable) drop(namespace, name string) { t.slots.drop(namespace, name) }
+func (t *leaseTable) drop(namespace, name string) {
+	t.retire(namespace, name)
+	t.slots.drop(namespace, name)
+}
+
+// retire tells who remembers a slot that it is not in the table any more.
+func (t *leaseTable) retire(namespace, name string) {
+	if x, ok := t.slots.get(namespace, name); ok {
+		x.base = nil
+	}
+}
 
 // each is that of table.
 func (t *leaseTable) each(fn func(Object) bool) {
@@ -96,11 +107,16 @@ type spareLeases struct {
 	oldAt, nowAt metav1.MicroTime
 }
 
-// RenewLease is UpdateLease of a lease, as it was last answered, with another
-// renew time. If nobody else has written it, only the version is answered.
-func (s *Store) RenewLease(now time.Time, lease *coordinationv1.Lease, at time.Time) (updated *coordinationv1.Lease, version string, err error) {
-	x, ok := s.leases.slots.get(lease.Namespace, lease.Name)
-	if !ok || x.base != lease || s.telling {
+// renewLease is UpdateLease of a lease, as it was last answered, with another
+// renew time. If nobody else has written it, only the version is answered. found
+// keeps its slot for the next renewal; nil is none.
+func (s *Store) renewLease(now time.Time, lease *coordinationv1.Lease, at time.Time, found **leaseSlot) (updated *coordinationv1.Lease, version string, err error) {
+	x := *found
+	if x == nil || x.base != lease {
+		x, _ = s.leases.slots.get(lease.Namespace, lease.Name)
+		*found = x
+	}
+	if x == nil || x.base != lease || s.telling {
 		c := *lease
 		c.Spec.RenewTime = &metav1.MicroTime{Time: at}
 		updated, err = s.UpdateLease(now, &c)

@@ -54,31 +54,56 @@ func (d Load) withDefaults() Load {
 	return d
 }
 
-// What a request weighs (k8s.io/apiserver/pkg/util/flowcontrol/request/config.go).
-// The seats that a write takes for its watch events are left out: upstream adds
-// them from 10 watches of an object on, which here only services have.
+// What a request weighs (k8s.io/apiserver/pkg/util/flowcontrol/request). A list is
+// served from the watch cache: of what is stored of its resource, in the whole
+// cluster, no more than cacheMemory is taken to be in use at once, and each
+// bytesPerSeat is a seat (the feature SizeBasedListCostEstimate), up to the most that
+// the priority level lets one request have. The seats that a write takes for its watch
+// events are left out: upstream adds them from 10 watches of an object on, which here
+// only services have.
 const (
-	objectsPerSeat = 100
-	maximumSeats   = 10
+	bytesPerSeat = 100_000
+	cacheMemory  = 1_000_000
+	// podSize and serviceSize are what upstream estimates from what is stored: here
+	// they are what such objects commonly take in etcd, in bytes. Kubelets list
+	// nothing else that is not few or one.
+	podSize     = 4096
+	serviceSize = 1024
+	// maxSeatsShare is the share of a level's nominal seats that one request may
+	// have (priorityLevelMaxSeatsPercent).
+	maxSeatsShare = 0.15
 )
 
-// cost returns a request's mean service time and its seats. objects is how many
-// it lists.
-func (d *Load) cost(verb string, objects int) (time.Duration, int) {
+// service returns a request's mean service time. objects is how many it lists.
+func (d *Load) service(verb string, objects int) time.Duration {
 	switch verb {
 	case "get":
-		return d.Get, 1
+		return d.Get
 	case "list":
-		return d.List + time.Duration(objects)*d.Object, listSeats(objects)
+		return d.List + time.Duration(objects)*d.Object
 	case "watch":
-		return d.Watch + time.Duration(objects)*d.Object, listSeats(objects)
+		return d.Watch + time.Duration(objects)*d.Object
 	}
-	return d.Write, 1
+	return d.Write
 }
 
-func listSeats(objects int) int {
-	return min(max((objects+objectsPerSeat-1)/objectsPerSeat, 1), maximumSeats)
+// seats returns how many seats of a level a request takes.
+func (s *Server) seats(lv *level, r *request) int {
+	if r.verb != "list" && r.verb != "watch" {
+		return 1
+	}
+	bytes := 0
+	switch r.resource {
+	case "pods":
+		bytes = stored(s.store.pods) * podSize
+	case "services":
+		bytes = stored(s.store.services) * serviceSize
+	}
+	n := (min(bytes, cacheMemory) + bytesPerSeat - 1) / bytesPerSeat
+	return min(max(n, 1), lv.maxSeats)
 }
+
+func stored[T tableObject](t *table[T]) int { return len(t.items) - t.holes }
 
 // objects estimates how many objects a request lists.
 func (s *Server) objects(node string, r *request) int {

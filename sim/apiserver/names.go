@@ -18,7 +18,10 @@ type names struct {
 
 func newNames() names {
 	return names{slots: map[uint64]int32{}, hash: func(namespace, name string) uint64 {
-		return loop.Hash(0, []string{namespace, name})
+		var h loop.Hasher
+		h.Str(namespace)
+		h.Str(name)
+		return uint64(h)
 	}}
 }
 

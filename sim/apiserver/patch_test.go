@@ -241,6 +241,77 @@ func TestPatchPodStatus(t *testing.T) {
 	}
 }
 
+// TestPatchTakesRoom has a status sent in a pod, which becomes the stored one if
+// it says just what the patch comes to, and only once.
+func TestPatchTakesRoom(t *testing.T) {
+	gate := v1.PodCondition{Type: "x/gate", Status: v1.ConditionTrue}
+	for _, tc := range []struct {
+		name  string
+		api   func(*v1.PodStatus) // what others wrote after base was read
+		taken bool
+	}{
+		{"as it was read", func(*v1.PodStatus) {}, true},
+		{"others' condition", func(st *v1.PodStatus) { st.Conditions = []v1.PodCondition{gate} }, false},
+		{"others' field", func(st *v1.PodStatus) { st.NominatedNodeName = "m" }, false},
+		{"others' claim", func(st *v1.PodStatus) { st.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "c"}} }, false},
+		{"others' sums", func(st *v1.PodStatus) {
+			st.AllocatedResources = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := NewStore(StoreOptions{})
+			p := mustCreate(t, s, testPod("p", onNode("n"))).(*v1.Pod)
+			others := p.Status
+			tc.api(&others)
+			old, err := s.PatchPodStatus(t0, "default", "p", "", nil, &others)
+			if err != nil {
+				t.Fatal(err)
+			}
+			was := *old
+			began := wire(t0)
+			room := &v1.Pod{Status: p.Status}
+			room.Status.Phase, room.Status.StartTime = v1.PodRunning, &began
+			room.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: began}}
+			want := NewStore(StoreOptions{})
+			_ = mustCreate(t, want, testPod("p", onNode("n")))
+			if _, err := want.PatchPodStatus(t0, "default", "p", "", nil, &others); err != nil {
+				t.Fatal(err)
+			}
+			plain, err := want.PatchPodStatus(t0, "default", "p", "", &p.Status, &room.Status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.patchPodStatus("default", "p", p.UID, &p.Status, &room.Status, room)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (got == room) != tc.taken || (room.Name != "") != tc.taken {
+				t.Errorf("taken: %t, named %q", got == room, room.Name)
+			}
+			if !equality.Semantic.DeepEqual(got, plain) {
+				t.Errorf("with room %+v\nwithout %+v", got, plain)
+			}
+			if !equality.Semantic.DeepEqual(old, &was) || s.PodsOnNode("n")[0] != got || s.Pod("default", "p") != got {
+				t.Error("the old object was written to, or the new one is not found")
+			}
+			// The same request again, after somebody else's write.
+			others = got.Status
+			others.Phase = v1.PodPending
+			if _, err := s.PatchPodStatus(t0, "default", "p", "", nil, &others); err != nil {
+				t.Fatal(err)
+			}
+			kept := *got
+			again, err := s.patchPodStatus("default", "p", p.UID, &p.Status, &room.Status, room)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.taken && (again == room || !equality.Semantic.DeepEqual(got, &kept)) {
+				t.Error("the room of an object was taken again")
+			}
+		})
+	}
+}
+
 func TestPatchNode(t *testing.T) {
 	s := NewStore(StoreOptions{})
 	n := mustCreate(t, s, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "1", "b": "2"}}}).(*v1.Node)

@@ -21,7 +21,7 @@ func (s *Server) record(c Change) {
 			s.rec.RecordObject(trace.KindPod, objectOf(c.Kind, o), "status", s.fields(c, s.podFields(o))...)
 			return
 		}
-		s.rec.RecordObject(trace.KindAPI, objectOf(c.Kind, o), c.Verb, s.fields(c, podWriteFields(c, o))...)
+		s.rec.RecordObject(trace.KindAPI, objectOf(c.Kind, o), c.Verb, s.fields(c, podWriteFields(s.own[:0], c, o))...)
 	case *v1.Node:
 		if c.Type != watch.Deleted {
 			var old []v1.NodeCondition
@@ -167,8 +167,7 @@ func appendContainer(b []byte, c *v1.ContainerStatus) []byte {
 }
 
 // podWriteFields is what a write that is no status patch says of a pod.
-func podWriteFields(c Change, p *v1.Pod) []trace.Field {
-	var out []trace.Field
+func podWriteFields(out []trace.Field, c Change, p *v1.Pod) []trace.Field {
 	switch c.Verb {
 	case "create", "bind":
 		if p.Spec.NodeName != "" {
@@ -208,10 +207,19 @@ func changedConditions(old, now []v1.NodeCondition) []trace.Field {
 	return out
 }
 
+// eventFields tells of an event. One of events.k8s.io has its count in a series
+// and its source in reportingController, which kubectl shows in their places.
 func eventFields(out []trace.Field, e *v1.Event) []trace.Field {
-	out = append(out, trace.Str("type", e.Type), trace.Str("message", e.Message), trace.Int("count", int64(e.Count)))
+	count, source := e.Count, e.Source.Component
+	if e.Series != nil {
+		count = e.Series.Count
+	}
+	if source == "" {
+		source = e.ReportingController
+	}
+	out = append(out, trace.Str("type", e.Type), trace.Str("message", e.Message), trace.Int("count", int64(count)))
 	if e.InvolvedObject.FieldPath != "" {
 		out = append(out, trace.Str("field", e.InvolvedObject.FieldPath))
 	}
-	return append(out, trace.Str("source", e.Source.Component))
+	return append(out, trace.Str("source", source))
 }

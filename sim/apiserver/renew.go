@@ -18,6 +18,7 @@ type renewal struct {
 	busy   bool
 	req    request
 	answer func(*coordinationv1.Lease, string, error)
+	slot   *leaseSlot // for the server only
 	// What was answered.
 	stored  *coordinationv1.Lease
 	version string
@@ -53,7 +54,7 @@ func (r *renewal) handle(err error) func() {
 	var stored *coordinationv1.Lease
 	var version string
 	if err == nil {
-		stored, version, err = s.store.RenewLease(s.now(), r.lease, r.at)
+		stored, version, err = s.store.renewLease(s.now(), r.lease, r.at, &r.slot)
 	}
 	s.outcome = err
 	if err != nil {

@@ -40,10 +40,11 @@ func TestRenewLease(t *testing.T) {
 		}
 		return l.(*coordinationv1.Lease)
 	}
+	var slot *leaseSlot
 	var seen, copies []*coordinationv1.Lease
 	for i := range 6 {
 		at = at.Add(10*time.Second + 1234567*time.Nanosecond)
-		updated, version, err := s.RenewLease(at, first, at)
+		updated, version, err := s.renewLease(at, first, at, &slot)
 		if err != nil || updated != nil || version != told {
 			t.Fatalf("renewal %d: %v, version %q (told %q), %v", i, updated, version, told, err)
 		}
@@ -66,12 +67,55 @@ func TestRenewLease(t *testing.T) {
 	if _, err := s.UpdateLease(at, &mine); err != nil {
 		t.Errorf("an update of the newest version: %v", err)
 	}
-	if _, _, err := s.RenewLease(at, first, at); !apierrors.IsConflict(err) {
+	if _, _, err := s.renewLease(at, first, at, &slot); !apierrors.IsConflict(err) {
 		t.Errorf("an old version is renewed with %v", err)
 	}
 	mine = *get()
-	updated, version, err := s.RenewLease(at, &mine, at)
+	updated, version, err := s.renewLease(at, &mine, at, &slot)
 	if err != nil || updated != get() || version != "" {
 		t.Errorf("a copy of the newest version is renewed to %v, %q, %v", updated, version, err)
+	}
+}
+
+// TestRenewalForgetsItsSlot has the slot that a renewal remembers leave the table:
+// the next renewal is of what is there now.
+func TestRenewalForgetsItsSlot(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		do   func(t *testing.T, s *Store, lease *coordinationv1.Lease)
+		want func(error) bool
+	}{
+		{"deleted", func(t *testing.T, s *Store, lease *coordinationv1.Lease) {
+			if _, err := s.Delete(t0, KindLease, lease.Namespace, lease.Name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}, apierrors.IsNotFound},
+		{"made anew", func(t *testing.T, s *Store, lease *coordinationv1.Lease) {
+			if _, err := s.Delete(t0, KindLease, lease.Namespace, lease.Name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			mustCreate(t, s, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name}})
+		}, apierrors.IsConflict},
+		{"written", func(t *testing.T, s *Store, lease *coordinationv1.Lease) {
+			c := *s.Lookup(KindLease, lease.Namespace, lease.Name).(*coordinationv1.Lease)
+			c.Labels = map[string]string{"a": "b"}
+			if _, err := s.UpdateLease(t0, &c); err != nil {
+				t.Fatal(err)
+			}
+		}, apierrors.IsConflict},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := NewStore(StoreOptions{})
+			lease := mustCreate(t, s, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceNodeLease, Name: "n"}}).(*coordinationv1.Lease)
+			var slot *leaseSlot
+			if _, _, err := s.renewLease(t0, lease, t0, &slot); err != nil || slot == nil {
+				t.Fatal(slot, err)
+			}
+			tc.do(t, s, lease)
+			before := s.Version()
+			if _, _, err := s.renewLease(t0, lease, t0, &slot); !tc.want(err) || s.Version() != before {
+				t.Errorf("renewed with %v", err)
+			}
+		})
 	}
 }

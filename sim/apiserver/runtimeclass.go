@@ -83,5 +83,5 @@ func schedule(pod *v1.Pod, rc *nodev1.RuntimeClass) error {
 }
 
 func forbidden(pod *v1.Pod, text string) error {
-	return apierrors.NewForbidden(KindPod.info().gr(), pod.Name, fmt.Errorf("%s", text))
+	return apierrors.NewForbidden(KindPod.info().gr(), admissionName(pod), fmt.Errorf("%s", text))
 }

@@ -60,13 +60,25 @@ type Server struct {
 	component   string
 	eventLimits []*eventLimiter
 	expire      *loop.Timer
-	writes      map[Kind]uint64
+	traffic     [len(kindTable)]traffic
 	requests    uint64
 	stats       *stats
 	flow        *flow // nil without a load model
-	// informers are the components that hear of every change of a kind.
-	informers map[Kind][]string
-	outcome   error // of the request that was handled last
+	outcome     error // of the request that was handled last
+}
+
+// traffic is what changes of one kind come to.
+type traffic struct {
+	writes uint64
+	// informers are the components that hear of every change.
+	informers []informers
+	toNodes   *WatchStats // nil before the first event
+}
+
+// informers are those of one component.
+type informers struct {
+	user   string
+	events *WatchStats // nil before the first event
 }
 
 // New returns a server with an empty cluster: the system namespaces and
@@ -83,16 +95,13 @@ func New(opts Options) *Server {
 	def(&opts.HeartbeatTimeout, 10*time.Second)
 	def(&opts.WatchTimeout, 45*time.Second)
 	s := &Server{
-		opts:   opts,
-		l:      opts.Loop,
-		rec:    opts.Recorder,
-		store:  NewStore(StoreOptions{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
-		peers:  map[string][]*peer{},
-		writes: map[Kind]uint64{},
-		texts:  map[string]string{},
-		stats:  newStats(opts.Loop.UnixNano()),
-
-		informers: map[Kind][]string{},
+		opts:  opts,
+		l:     opts.Loop,
+		rec:   opts.Recorder,
+		store: NewStore(StoreOptions{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
+		peers: map[string][]*peer{},
+		texts: map[string]string{},
+		stats: newStats(opts.Loop.UnixNano()),
 
 		byObject: map[objectKey][]*subscription{},
 	}
@@ -104,7 +113,7 @@ func New(opts Options) *Server {
 		s.eventLimits = append(s.eventLimits, newEventLimiter(limit))
 		s.store.admitEvent = s.admitEvent
 	}
-	s.store.OnChange(s.onChange)
+	s.store.hooks = append(s.store.hooks, &hook{fn: s.onChange, bare: true}) // the first
 	return s
 }
 
@@ -118,15 +127,18 @@ func (s *Server) Store() *Store { return s.store }
 func (s *Server) Requests() uint64 { return s.requests }
 
 // Writes returns how many writes to objects of a kind were committed.
-func (s *Server) Writes(k Kind) uint64 { return s.writes[k] }
+func (s *Server) Writes(k Kind) uint64 { return s.traffic[k.index()].writes }
 
 func (s *Server) now() time.Time { return s.l.Now() }
 
-// onChange is the first hook: the trace, then the watches.
+// onChange is the first hook: the trace, then the watches. Of an event that
+// expires it may not get to see the object.
 func (s *Server) onChange(c Change) {
-	s.writes[c.Kind]++
-	for _, user := range s.informers[c.Kind] {
-		s.stats.sent(user, c.Kind.info().resource, s.l.UnixNano(), 1)
+	t := &s.traffic[c.Kind.index()]
+	t.writes++
+	for i := range t.informers {
+		u := &t.informers[i]
+		s.stats.sent(&u.events, u.user, c.Kind, s.l.UnixNano(), 1)
 	}
 	s.record(c)
 	switch c.Kind {

@@ -199,7 +199,7 @@ func TestFaults(t *testing.T) {
 	r.srv.AddFault(Fault{Verb: "get", Resource: "pods", Latency: 2 * time.Second})
 	r.srv.AddFault(Fault{Resource: "leases", Latency: time.Minute})
 	r.g.Go("call", func(ctx context.Context) {
-		_, err := r.c.PatchPodStatus(ctx, "default", "p", p.UID, &p.Status, &st)
+		_, err := r.c.PatchPodStatus(ctx, "default", "p", p.UID, &p.Status, &st, nil)
 		r.note("patch: conflict %v", apierrors.IsConflict(err))
 		_, err = r.c.GetPod(ctx, "default", "p")
 		r.note("get %v", err)
@@ -209,7 +209,7 @@ func TestFaults(t *testing.T) {
 	r.run(30 * time.Second)
 	remove()
 	r.g.Go("again", func(ctx context.Context) {
-		got, err := r.c.PatchPodStatus(ctx, "default", "p", p.UID, &p.Status, &st)
+		got, err := r.c.PatchPodStatus(ctx, "default", "p", p.UID, &p.Status, &st, nil)
 		r.note("%v %v", got.Status.Phase, err)
 	})
 	r.run(2 * time.Minute)

@@ -20,6 +20,7 @@ type Template struct {
 	keys     []string
 	spread   []v1.TopologySpreadConstraint
 	affinity *v1.Affinity
+	classes  uint64 // Store.classes that admission read
 }
 
 // Pod returns the template's pod as it will be stamped. It is shared.
@@ -47,8 +48,12 @@ type Stamp struct {
 	OwnerReferences []metav1.OwnerReference
 }
 
+// Stale tells whether a class has changed since the template was admitted, so
+// that a new one may turn out otherwise: another priority, say, or refused.
+func (s *Store) Stale(t *Template) bool { return t.classes != s.classes }
+
 // NewTemplate defaults, admits and validates a copy of pod. Errors are those
-// of Create.
+// of Create; a Name beside a GenerateName is for them alone.
 func (s *Store) NewTemplate(pod *v1.Pod) (*Template, error) {
 	in := KindPod.info()
 	c := pod.DeepCopy()
@@ -58,6 +63,8 @@ func (s *Store) NewTemplate(pod *v1.Pod) (*Template, error) {
 	}
 	if c.Name == "" {
 		c.Name = prefix + "xxxxx"
+	} else {
+		c.GenerateName = ""
 	}
 	if prefix == "" {
 		prefix = c.Name + "-"
@@ -65,7 +72,7 @@ func (s *Store) NewTemplate(pod *v1.Pod) (*Template, error) {
 	if err := s.prepareCreate(c, in); err != nil {
 		return nil, err
 	}
-	t := &Template{pod: c, keys: namedLabelKeys(&c.Spec), spread: c.Spec.TopologySpreadConstraints, affinity: c.Spec.Affinity}
+	t := &Template{pod: c, keys: namedLabelKeys(&c.Spec), spread: c.Spec.TopologySpreadConstraints, affinity: c.Spec.Affinity, classes: s.classes}
 	if _, err := s.admitNew(c, in, false); err != nil {
 		return nil, err
 	}

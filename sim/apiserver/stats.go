@@ -131,28 +131,34 @@ type stats struct {
 	requests map[statsKey]*RequestStats
 	watches  map[statsKey]*WatchStats
 	levels   []*LevelStats
-	// The last series of each kind: leases follow on leases.
-	lastKey   statsKey
-	lastReq   *RequestStats
-	lastWatch *WatchStats
+	// recent are series of requests, by a hash that tells the frequent ones apart:
+	// their three names cost more to look up than the request to count.
+	recent [16]*RequestStats
 }
 
 func newStats(start int64) *stats {
 	return &stats{start: start, interval: int64(statsInterval), requests: map[statsKey]*RequestStats{}, watches: map[statsKey]*WatchStats{}}
 }
 
+// recentSeries is the place in stats.recent of a verb and a resource, none of
+// which is empty: those of a pod's start differ.
+func recentSeries(verb, resource string) int {
+	return (3*int(verb[0]) + int(resource[0]) + len(resource)) % 16
+}
+
 // series returns a request's counters.
 func (st *stats) series(user, verb, resource string) *RequestStats {
-	k := statsKey{user, verb, resource}
-	if st.lastReq != nil && st.lastKey == k {
-		return st.lastReq
+	recent := &st.recent[recentSeries(verb, resource)]
+	if r := *recent; r != nil && r.Resource == resource && r.Verb == verb && r.User == user {
+		return r
 	}
+	k := statsKey{user, verb, resource}
 	r := st.requests[k]
 	if r == nil {
 		r = &RequestStats{User: user, Verb: verb, Resource: resource}
 		st.requests[k] = r
 	}
-	st.lastKey, st.lastReq = k, r
+	*recent = r
 	return r
 }
 
@@ -212,17 +218,24 @@ func (r *RequestStats) count(code int32) {
 	r.Codes = append(r.Codes, CodeCount{code, 1})
 }
 
-// sent counts watch events.
-func (st *stats) sent(user, resource string, now int64, n int) {
-	w := st.lastWatch
-	if w == nil || w.User != user || w.Resource != resource {
-		k := statsKey{user: user, resource: resource}
-		if w = st.watches[k]; w == nil {
-			w = &WatchStats{User: user, Resource: resource}
-			st.watches[k] = w
-		}
-		st.lastWatch = w
+// watch returns the counters of a resource's watch events to a user.
+func (st *stats) watch(user, resource string) *WatchStats {
+	k := statsKey{user: user, resource: resource}
+	w := st.watches[k]
+	if w == nil {
+		w = &WatchStats{User: user, Resource: resource}
+		st.watches[k] = w
 	}
+	return w
+}
+
+// sent counts n watch events of a kind to a user; series has those counted
+// before.
+func (st *stats) sent(series **WatchStats, user string, k Kind, now int64, n int) {
+	if *series == nil {
+		*series = st.watch(user, k.Resource())
+	}
+	w := *series
 	w.Events += uint64(n)
 	*at(&w.Over, st.slot(now)) += uint32(n)
 }
@@ -282,12 +295,12 @@ func codeOf(verb string, err error) int32 {
 // others: each change of theirs is one event, however many of the component's
 // controllers hear of it.
 func (s *Server) Informers(user string, kinds ...Kind) {
-	for _, in := range kindTable {
-		users := slices.DeleteFunc(s.informers[in.kind], func(u string) bool { return u == user })
-		if slices.Contains(kinds, in.kind) {
-			users = append(users, user)
+	for i := range kindTable {
+		t := &s.traffic[i]
+		t.informers = slices.DeleteFunc(t.informers, func(u informers) bool { return u.user == user })
+		if slices.Contains(kinds, kindTable[i].kind) {
+			t.informers = append(t.informers, informers{user: user})
 		}
-		s.informers[in.kind] = users
 	}
 }
 

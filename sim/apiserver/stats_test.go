@@ -48,11 +48,12 @@ func TestHistogramQuantiles(t *testing.T) {
 func TestIntervalsWiden(t *testing.T) {
 	st := newStats(0)
 	r := st.series(UserKubelet, "update", "leases")
+	var pods *WatchStats
 	for i := range int64(5000) {
 		at := i * int64(10*time.Second)
 		st.arrive(r, at, 0)
 		st.answered(r, at, time.Duration(i), 200)
-		st.sent(UserKubelet, "pods", at, 2)
+		st.sent(&pods, UserKubelet, KindPod, at, 2)
 	}
 	if time.Duration(st.interval) != 160*time.Second || len(r.Over) != 313 {
 		t.Fatalf("%d intervals of %v", len(r.Over), time.Duration(st.interval))
@@ -85,5 +86,26 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	count()
 	if n := testing.AllocsPerRun(100, count); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Series that share a place among the recent ones are counted apart.
+func TestSeriesShareAPlace(t *testing.T) {
+	st := newStats(0)
+	if recentSeries("patch", "events") != recentSeries("patch", "pods/status") {
+		t.Fatal("they share none")
+	}
+	for range 3 {
+		for _, k := range []statsKey{{UserKubelet, "patch", "events"}, {"a", "patch", "events"}, {UserKubelet, "patch", "pods/status"}} {
+			st.series(k.user, k.verb, k.resource).Total++
+		}
+	}
+	for k, r := range st.requests {
+		if (statsKey{r.User, r.Verb, r.Resource}) != k || r.Total != 3 {
+			t.Errorf("%v: %d of %s %s %s", k, r.Total, r.User, r.Verb, r.Resource)
+		}
+	}
+	if len(st.requests) != 3 {
+		t.Errorf("%d series", len(st.requests))
 	}
 }

@@ -57,6 +57,7 @@ type Store struct {
 	version uint64
 	uids    uint64
 	names   uint64
+	classes uint64 // counts the changes of what admission reads: priority and runtime classes
 
 	pods            *table[*v1.Pod]
 	nodes           *table[*v1.Node]
@@ -83,7 +84,7 @@ type Store struct {
 	expiry  expiries
 	applied map[objectKey][]byte
 	hooks   []*hook
-	byKind  map[Kind][]*hook // hooks by what they are told of, found when first needed
+	byKind  [][]*hook // hooks by what they are told of, as in kindTable; found when first needed
 	pending []Change
 	telling bool
 }
@@ -155,7 +156,7 @@ func (s *Store) bootstrap() {
 // (of any kind, if none is given), in the order of the writes. A write made by fn
 // is told after fn returned.
 func (s *Store) OnChange(fn func(Change), kinds ...Kind) {
-	s.hooks = append(s.hooks, &hook{fn, kinds})
+	s.hooks = append(s.hooks, &hook{fn: fn, kinds: kinds})
 	s.byKind = nil
 }
 
@@ -247,6 +248,9 @@ func wire(t time.Time) metav1.Time { return metav1.Time{Time: t.UTC().Truncate(t
 // The caller must own obj: its resource version is set here.
 func (s *Store) commit(typ watch.EventType, k Kind, old, obj Object, verb, sub string) {
 	s.version++
+	if k == KindPriorityClass || k == KindRuntimeClass {
+		s.classes++
+	}
 	obj.SetResourceVersion(strconv.FormatUint(s.version, 10))
 	if typ == watch.Deleted {
 		s.table(k).drop(obj.GetNamespace(), obj.GetName())
@@ -261,15 +265,19 @@ func (s *Store) commit(typ watch.EventType, k Kind, old, obj Object, verb, sub s
 
 // tell calls the hooks; a change made while they run waits for its turn.
 func (s *Store) tell(c Change) {
-	if len(s.hooksOf(c.Kind)) == 0 {
+	hooks := s.hooksOf(c.Kind)
+	if len(hooks) == 0 {
 		return
 	}
-	s.pending = append(s.pending, c)
 	if s.telling {
+		s.pending = append(s.pending, c)
 		return
 	}
 	s.telling = true
 	defer func() { s.telling = false }()
+	for _, k := range hooks {
+		k.fn(c)
+	}
 	for i := 0; i < len(s.pending); i++ { // hooks may add to it
 		c := s.pending[i]
 		s.pending[i] = Change{}
@@ -283,13 +291,14 @@ func (s *Store) tell(c Change) {
 func (s *Store) indexPod(typ watch.EventType, old Object, pod *v1.Pod) {
 	s.podVersion = s.version
 	node := ""
-	if old != nil {
-		node = old.(*v1.Pod).Spec.NodeName
+	was, _ := old.(*v1.Pod)
+	if was != nil {
+		node = was.Spec.NodeName
 	}
 	if node != "" {
 		list := s.podsByNode[node]
 		for i, p := range list {
-			if p.UID != pod.UID {
+			if p != was { // the list has the stored ones
 				continue
 			}
 			if typ != watch.Deleted && pod.Spec.NodeName == node {

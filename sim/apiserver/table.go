@@ -11,6 +11,7 @@ type table[T tableObject] struct {
 	names names
 	items []T
 	holes int
+	last  int32 // the slot found last: who writes an object has looked it up before
 }
 
 // anyTable is a table of any kind.
@@ -25,10 +26,21 @@ func newTable[T tableObject]() *table[T] { return &table[T]{names: newNames()} }
 
 // slot returns where the object of that name is.
 func (t *table[T]) slot(namespace, name string) (int32, bool) {
-	return t.names.find(namespace, name, func(slot int32) bool {
-		o := t.items[slot]
-		return o.GetName() == name && o.GetNamespace() == namespace
-	})
+	if int(t.last) < len(t.items) && t.has(t.last, namespace, name) {
+		return t.last, true
+	}
+	slot, ok := t.names.find(namespace, name, func(slot int32) bool { return t.has(slot, namespace, name) })
+	if ok {
+		t.last = slot
+	}
+	return slot, ok
+}
+
+// has tells whether an object of that name is in a slot.
+func (t *table[T]) has(slot int32, namespace, name string) bool {
+	var hole T
+	o := t.items[slot]
+	return o != hole && o.GetName() == name && o.GetNamespace() == namespace
 }
 
 func (t *table[T]) get(namespace, name string) (T, bool) {

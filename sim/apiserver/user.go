@@ -61,6 +61,9 @@ func (s *Server) PatchEvent(base, ev *v1.Event) (*v1.Event, error) {
 // NewTemplate is Store.NewTemplate.
 func (s *Server) NewTemplate(pod *v1.Pod) (*Template, error) { return s.store.NewTemplate(pod) }
 
+// Stale is Store.Stale.
+func (s *Server) Stale(t *Template) bool { return s.store.Stale(t) }
+
 // CreateFromTemplate is Store.CreateFromTemplate.
 func (s *Server) CreateFromTemplate(t *Template, st Stamp) (*v1.Pod, error) {
 	return s.store.CreateFromTemplate(s.now(), t, st)

@@ -237,6 +237,10 @@ func validateService(s *v1.Service) field.ErrorList {
 		errs = append(errs, portRange(p.Port, path.Child("port"))...)
 		errs = append(errs, oneOf(p.Protocol, path.Child("protocol"), v1.ProtocolSCTP, v1.ProtocolTCP, v1.ProtocolUDP)...)
 	}
+	if t := s.Spec.TrafficDistribution; t != nil {
+		errs = append(errs, oneOf(*t, spec.Child("trafficDistribution"), v1.ServiceTrafficDistributionPreferClose,
+			v1.ServiceTrafficDistributionPreferSameZone, v1.ServiceTrafficDistributionPreferSameNode)...)
+	}
 	return append(errs, metavalidation.ValidateLabels(s.Spec.Selector, spec.Child("selector"))...)
 }
 

@@ -52,11 +52,7 @@ func validatePodSpec(s *v1.PodSpec, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(path.Child("readinessGates").Index(i).Child("conditionType"), string(g.ConditionType), msg))
 		}
 	}
-	for i, g := range s.SchedulingGates {
-		for _, msg := range validation.IsQualifiedName(g.Name) {
-			errs = append(errs, field.Invalid(path.Child("schedulingGates").Index(i).Child("name"), g.Name, msg))
-		}
-	}
+	errs = append(errs, validateScheduling(s, path)...)
 	if s.OS != nil {
 		errs = append(errs, oneOf(s.OS.Name, path.Child("os", "name"), v1.Linux, v1.Windows)...)
 	}

@@ -28,7 +28,11 @@ func TestWorkloadsRefused(t *testing.T) {
 		{"Job", "batch/v1", "podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: In, values: [3, 1]}}]}, " + job, "must be ordered"},
 		{"CronJob", "batch/v1", "schedule: '* * * * *', jobTemplate: {spec: {" + job + "}}", ""},
 		{"CronJob", "batch/v1", "schedule: '* * *', jobTemplate: {spec: {" + job + "}}", "spec.schedule: Invalid value"},
-		{"CronJob", "batch/v1", "timeZone: Europe/Rome, schedule: '* * * * *', jobTemplate: {spec: {" + job + "}}", "knows no time zone but UTC"},
+		{"CronJob", "batch/v1", "timeZone: Europe/Rome, schedule: '* * * * *', jobTemplate: {spec: {" + job + "}}", ""},
+		{"CronJob", "batch/v1", "timeZone: Europe/Drydock, schedule: '* * * * *', jobTemplate: {spec: {" + job + "}}", "unknown time zone Europe/Drydock"},
+		{"CronJob", "batch/v1", "timeZone: local, schedule: '* * * * *', jobTemplate: {spec: {" + job + "}}", "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"},
+		{"CronJob", "batch/v1", "timeZone: '', schedule: '* * * * *', jobTemplate: {spec: {" + job + "}}", "timeZone must be nil or non-empty string"},
+		{"CronJob", "batch/v1", "schedule: 'TZ=UTC', jobTemplate: {spec: {" + job + "}}", "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"},
 	} {
 		obj, err := Decode([]byte("apiVersion: " + tc.version + "\nkind: " + tc.kind + "\nmetadata: {name: x}\nspec: {" + tc.spec + "}\n"))
 		if err != nil {

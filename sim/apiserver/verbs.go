@@ -67,14 +67,21 @@ func (s *Store) prepareCreate(obj Object, in kindInfo) error {
 	if !in.namespaced {
 		return nil
 	}
-	ns, ok := s.namespaces.get("", obj.GetNamespace())
+	return s.namespaceTakes(in, obj.GetNamespace(), admissionName(obj))
+}
+
+// namespaceTakes tells whether a namespace is there and not about to end
+// (the plugin NamespaceLifecycle). It is asked of evictions and bindings too, which
+// are created. Errors: NotFound; Forbidden with the cause NamespaceTerminating.
+func (s *Store) namespaceTakes(in kindInfo, namespace, name string) error {
+	ns, ok := s.namespaces.get("", namespace)
 	if !ok {
-		return apierrors.NewNotFound(KindNamespace.info().gr(), obj.GetNamespace())
+		return apierrors.NewNotFound(KindNamespace.info().gr(), namespace)
 	}
 	if ns.Status.Phase == v1.NamespaceTerminating {
-		err := apierrors.NewForbidden(in.gr(), obj.GetName(), fmt.Errorf("unable to create new content in namespace %s because it is being terminated", obj.GetNamespace()))
+		err := apierrors.NewForbidden(in.gr(), name, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace))
 		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
-			Type: v1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", obj.GetNamespace()), Field: "metadata.namespace"})
+			Type: v1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", namespace), Field: "metadata.namespace"})
 		return err
 	}
 	return nil
@@ -116,12 +123,6 @@ func prepareStatus(obj Object) {
 		o.Generation = 1
 		o.Status = v1.PodStatus{Phase: v1.PodPending, QOSClass: qos.Compute(o)}
 		mergeLabelKeys(o)
-		if len(o.Spec.SchedulingGates) > 0 {
-			o.Status.Conditions = []v1.PodCondition{{
-				Type: v1.PodScheduled, Status: v1.ConditionFalse,
-				Reason: v1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates",
-			}}
-		}
 	case *v1.Namespace:
 		o.Status = v1.NamespaceStatus{Phase: v1.NamespaceActive}
 	case *v1.Service:
@@ -139,12 +140,19 @@ func prepareStatus(obj Object) {
 	}
 }
 
-// stampMeta sets what the server decides of a new object's metadata.
+// stampMeta sets what the server decides of a new object when it is stored: its
+// metadata, and the condition of a gated pod.
 func (s *Store) stampMeta(now time.Time, obj Object) {
 	if _, ok := obj.(*batchv1.Job); !ok { // a job has it from admission
 		obj.SetUID(s.nextUID())
 	}
 	obj.SetCreationTimestamp(wire(now))
+	if pod, ok := obj.(*v1.Pod); ok && len(pod.Spec.SchedulingGates) > 0 { // applySchedulingGatedCondition
+		pod.Status.Conditions = []v1.PodCondition{{
+			Type: v1.PodScheduled, Status: v1.ConditionFalse, LastTransitionTime: wire(now),
+			Reason: v1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates",
+		}}
+	}
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetManagedFields(nil)
@@ -317,17 +325,22 @@ func errNoSubresource(k Kind, sub string) error {
 }
 
 // Bind sets an unscheduled pod's node, as the binding subresource does. uid may
-// be "". Errors: NotFound, Conflict (already bound, being deleted, another UID).
+// be "". Errors: NotFound, Forbidden (the namespace is terminating), Conflict
+// (already bound, being deleted, another UID).
 func (s *Store) Bind(now time.Time, namespace, name string, uid types.UID, node string) (*v1.Pod, error) {
 	in := KindPod.info()
+	if err := s.namespaceTakes(in, namespace, name); err != nil {
+		return nil, err
+	}
 	pod, ok := s.pods.get(namespace, name)
 	if !ok {
 		return nil, apierrors.NewNotFound(in.gr(), name)
 	}
-	var why string
+	gr, why := in.gr(), ""
+	gr.Resource = "pods/binding"
 	switch {
 	case uid != "" && pod.UID != uid:
-		why = fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, pod.UID)
+		gr, why = in.gr(), fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, pod.UID)
 	case pod.DeletionTimestamp != nil:
 		why = fmt.Sprintf("pod %s is being deleted, cannot be assigned to a host", name)
 	case pod.Spec.NodeName != "":
@@ -336,7 +349,7 @@ func (s *Store) Bind(now time.Time, namespace, name string, uid types.UID, node 
 		why = fmt.Sprintf("pod %s has non-empty .spec.schedulingGates", name)
 	}
 	if why != "" {
-		return nil, apierrors.NewConflict(in.gr(), name, fmt.Errorf("%s", why))
+		return nil, apierrors.NewConflict(gr, name, fmt.Errorf("%s", why))
 	}
 	c := *pod
 	c.Spec.NodeName = node

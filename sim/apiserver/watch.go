@@ -43,16 +43,14 @@ func (s *Server) sendAfter(sub *subscription, d time.Duration, fn func()) {
 
 // notify sends a change to those who watch the node's objects.
 func (s *Server) notify(c Change, node string) {
-	typ, resource := c.Type, "pods"
-	if c.Kind == KindNode {
-		resource = "nodes"
-	} else if typ == watch.Modified && c.Old.(*v1.Pod).Spec.NodeName == "" {
+	typ := c.Type
+	if c.Kind == KindPod && typ == watch.Modified && c.Old.(*v1.Pod).Spec.NodeName == "" {
 		typ = watch.Added // it comes into the node's view
 	}
 	for _, p := range s.peers[node] {
 		for _, sub := range p.subs {
 			if sub.kind == c.Kind && sub.name == node {
-				s.stats.sent(UserKubelet, resource, s.l.UnixNano(), 1)
+				s.stats.sent(&s.traffic[c.Kind.index()].toNodes, UserKubelet, c.Kind, s.l.UnixNano(), 1)
 				s.sendAfter(sub, s.fanOut(c.Kind), delivery(sub.w, sub.conn, typ, c.New))
 			}
 		}

@@ -70,7 +70,7 @@ func (s *Server) dropFromIndex(sub *subscription) {
 func (s *Server) notifyObject(c Change) {
 	key, _ := watchKey(c.Kind, c.New.GetNamespace(), c.New.GetName())
 	if n := len(s.byObject[key]); n > 0 {
-		s.stats.sent(UserKubelet, c.Kind.info().resource, s.l.UnixNano(), n)
+		s.stats.sent(&s.traffic[c.Kind.index()].toNodes, UserKubelet, c.Kind, s.l.UnixNano(), n)
 	}
 	for _, sub := range s.byObject[key] {
 		s.sendAfter(sub, s.fanOut(c.Kind), delivery(sub.w, sub.conn, c.Type, c.New))

@@ -12,11 +12,12 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
@@ -117,42 +118,55 @@ func (n *Network) DialTCP(ctx context.Context, _, host string, port int) error {
 	return err
 }
 
-// GRPCHealth implements kubelet/probe/grpc.HealthClient. A connection that can't
-// be made is tried again until the context ends.
+// GRPCHealth implements kubelet/probe/grpc.HealthClient. As upstream's, it dials
+// until the connection can be used or the context ends, and asks after that.
 func (n *Network) GRPCHealth(ctx context.Context, _, host string, port int, service string) (string, error) {
-	return loop.Await(ctx, func(ctx context.Context) (string, error) {
+	// Outside of the call, since the caller may go on before it is over.
+	var connected atomic.Bool
+	answer, err := loop.Await(ctx, func(ctx context.Context) (string, error) {
 		ctx, cancel := ahead(ctx)
 		defer cancel()
-		var (
-			mu      sync.Mutex
-			dialErr error // the last, while there was no connection
-		)
 		conn, err := grpc.NewClient("passthrough:///"+address(host, port),
 			grpc.WithUserAgent(userAgent),
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithNoProxy(),
 			grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-				c, err := dialer().DialContext(ctx, "tcp", addr)
-				mu.Lock()
-				defer mu.Unlock()
-				dialErr = err
-				return c, err
+				return dialer().DialContext(ctx, "tcp", addr)
 			}))
 		if err != nil {
 			return "", err
 		}
 		defer func() { _ = conn.Close() }()
-		resp, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
+		if err := connect(ctx, conn); err != nil {
+			return "", err
+		}
+		connected.Store(true)
+		resp, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
 		if err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			if dialErr != nil {
-				return "", dialErr
-			}
 			return "", err
 		}
 		return resp.GetStatus().String(), nil
 	})
+	if errors.Is(err, context.DeadlineExceeded) && !connected.Load() {
+		err = &net.OpError{Op: "dial", Net: "tcp", Err: err}
+	}
+	return answer, err
+}
+
+// connect waits until the connection can be used, or ctx ends.
+func connect(ctx context.Context, conn *grpc.ClientConn) error {
+	for {
+		s := conn.GetState()
+		switch s {
+		case connectivity.Ready:
+			return nil
+		case connectivity.Idle:
+			conn.Connect()
+		}
+		if !conn.WaitForStateChange(ctx, s) {
+			return ctx.Err()
+		}
+	}
 }
 
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }

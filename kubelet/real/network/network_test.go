@@ -145,6 +145,12 @@ func TestGRPC(t *testing.T) {
 	bare := grpc.NewServer()
 	defer bare.Stop()
 	goodPort, barePort := serve(good), serve(bare)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes connections
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	silentPort := silent.Addr().(*net.TCPAddr).Port
 	for _, tc := range []struct {
 		name, service string
 		port          int
@@ -156,6 +162,7 @@ func TestGRPC(t *testing.T) {
 		{"does not serve", "sick", goodPort, 5 * time.Second, probe.Failure, `service unhealthy (responded with "NOT_SERVING")`},
 		{"unknown service", "none", goodPort, 5 * time.Second, probe.Failure, "unknown service"},
 		{"no health service", "", barePort, 5 * time.Second, probe.Failure, "this server does not implement the grpc health protocol"},
+		{"no HTTP/2", "", silentPort, 300 * time.Millisecond, probe.Failure, `timeout: failed to connect service "127.0.0.1:` + strconv.Itoa(silentPort) + `" within 300ms`},
 		{"nobody", "", 1, 300 * time.Millisecond, probe.Failure, `timeout: failed to connect service "127.0.0.1:1" within 300ms: context deadline exceeded`},
 	} {
 		onLoop(t, func(ctx context.Context, n *Network) {

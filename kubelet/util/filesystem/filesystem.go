@@ -7,6 +7,7 @@ package filesystem
 import (
 	"context"
 	"io/fs"
+	"iter"
 )
 
 // FS is a file system with absolute, slash-separated paths. Its calls take no
@@ -107,4 +108,28 @@ func Replace(files interface {
 		return r.ReplaceFile(name, data, perm)
 	}
 	return files.WriteFile(name, data, perm)
+}
+
+// Names goes over the names of a directory's entries, sorted; there are none if
+// it can't be read. The directory must not change meanwhile. Files that can do so
+// without making a list have a method of that name.
+func Names(files interface {
+	ReadDir(name string) ([]fs.DirEntry, error)
+}, dir string) iter.Seq[string] {
+	if n, ok := files.(interface {
+		Names(dir string) iter.Seq[string]
+	}); ok {
+		return n.Names(dir)
+	}
+	return func(yield func(string) bool) {
+		list, err := files.ReadDir(dir)
+		if err != nil {
+			return
+		}
+		for _, e := range list {
+			if !yield(e.Name()) {
+				return
+			}
+		}
+	}
 }

@@ -81,6 +81,10 @@ type Store[T Object] struct {
 	start  int64
 	idle   *loop.Timer
 	idleAt int64
+	// What add, made once, adds references for, and whether it added any.
+	namespace string
+	refers    bool
+	add       func(name string)
 }
 
 // item is one object that pods refer to.
@@ -106,6 +110,10 @@ func New[T Object](o Options[T]) *Store[T] {
 	l := o.Group.Loop()
 	s := &Store[T]{o: o, l: l, start: l.UnixNano()}
 	s.idle = o.Group.NewTimer("idle "+o.Kind+" watches", s.stopIdle)
+	s.add = func(name string) {
+		s.refers = true
+		s.addReference(types.NamespacedName{Namespace: s.namespace, Name: name})
+	}
 	return s
 }
 
@@ -123,12 +131,9 @@ func (s *Store[T]) RegisterPod(pod *v1.Pod) {
 	if old == pod && s.o.Strategy != kubeletconfig.TTLCacheChangeDetectionStrategy {
 		return
 	}
-	any := false
-	s.o.References(pod, func(name string) {
-		any = true
-		s.addReference(types.NamespacedName{Namespace: pod.Namespace, Name: name})
-	})
-	if any {
+	s.namespace, s.refers = pod.Namespace, false
+	s.o.References(pod, s.add)
+	if s.refers {
 		if s.pods == nil {
 			s.pods = map[types.UID]*v1.Pod{}
 		}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func (p *PodControl) Create(ctx context.Context, owner apiserver.Object, t *v1.P
 		return nil, errors.New("unable to create pods, no labels")
 	}
 	err = p.API.Do(ctx, apiserver.Request{Verb: "create", Resource: "pods", Namespace: owner.GetNamespace(), Name: st.Name}, func(s *apiserver.Server) error {
-		made, err := p.template(s, owner, t)
+		made, err := p.template(s, owner, t, st)
 		if err == nil {
 			pod, err = s.CreateFromTemplate(made, st)
 		}
@@ -75,15 +76,16 @@ func (p *PodControl) Create(ctx context.Context, owner apiserver.Object, t *v1.P
 	return pod, nil
 }
 
-// template returns the owner's template as the server has admitted it.
-func (p *PodControl) template(s *apiserver.Server, owner apiserver.Object, t *v1.PodTemplateSpec) (*apiserver.Template, error) {
-	if c := p.templates[owner.GetUID()]; c != nil && (c.src == t || equality.Semantic.DeepEqual(c.src, t)) {
+// template returns the owner's template as the server has admitted it. The stamp is
+// for errors: they name the pod that was to be.
+func (p *PodControl) template(s *apiserver.Server, owner apiserver.Object, t *v1.PodTemplateSpec, st apiserver.Stamp) (*apiserver.Template, error) {
+	if c := p.templates[owner.GetUID()]; c != nil && !s.Stale(c.made) && (c.src == t || equality.Semantic.DeepEqual(c.src, t)) {
 		c.src = t
 		return c.made, nil
 	}
 	made, err := s.NewTemplate(&v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: owner.GetNamespace(), GenerateName: PodPrefix(owner.GetName()),
+			Namespace: owner.GetNamespace(), Name: st.Name, GenerateName: cmp.Or(st.GenerateName, PodPrefix(owner.GetName())),
 			Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers,
 			OwnerReferences: []metav1.OwnerReference{OwnerReference(owner)},
 		},

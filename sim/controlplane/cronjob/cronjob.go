@@ -1,5 +1,6 @@
 // Package cronjob starts Jobs at the times of a schedule. It answers to
-// pkg/controller/cronjob (the second version) at v1.36. All time is UTC.
+// pkg/controller/cronjob (the second version) at v1.36. A schedule without a
+// time zone is in UTC.
 package cronjob
 
 import (
@@ -14,12 +15,14 @@ import (
 	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/apiserver/timezone"
 	"github.com/drydock-sim/drydock/sim/controlplane/controller"
 	"github.com/drydock-sim/drydock/sim/loop"
 )
@@ -47,11 +50,12 @@ type Controller struct {
 	l      *loop.Loop
 	queue  *controller.Queue
 	events *record.Recorder
+	zones  map[string]*time.Location // those that schedules have named
 }
 
 // New starts a controller.
 func New(opts Options) *Controller {
-	c := &Controller{opts: opts, l: opts.Group.Loop()}
+	c := &Controller{opts: opts, l: opts.Group.Loop(), zones: map[string]*time.Location{}}
 	c.events = controller.NewRecorder(opts.Group, opts.API, "cronjob-controller")
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "cronjob", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindCronJob)
@@ -69,14 +73,37 @@ func New(opts Options) *Controller {
 func (c *Controller) onChange(ch apiserver.Change) {
 	cj := ch.New.(*batchv1.CronJob)
 	key := controller.KeyOf(cj)
-	if ch.Type == "MODIFIED" && ch.Old.(*batchv1.CronJob).Spec.Schedule != cj.Spec.Schedule {
-		if schedule, err := cron.ParseStandard(cj.Spec.Schedule); err == nil {
+	if ch.Type == "MODIFIED" && rescheduled(ch.Old.(*batchv1.CronJob), cj) {
+		if schedule, _, err := c.schedule(cj); err == nil {
 			// a shorter wait must not be lost in the queue's longer one
 			c.queue.AddAfter(key, next(cj, c.l.Now(), schedule))
 		}
 		return
 	}
 	c.queue.Add(key)
+}
+
+func rescheduled(old, cj *batchv1.CronJob) bool {
+	return old.Spec.Schedule != cj.Spec.Schedule || !equality.Semantic.DeepEqual(old.Spec.TimeZone, cj.Spec.TimeZone)
+}
+
+// schedule returns a cron job's schedule and the zone that it is in.
+func (c *Controller) schedule(cj *batchv1.CronJob) (cron.Schedule, *time.Location, error) {
+	zone := time.UTC
+	if z := cj.Spec.TimeZone; z != nil {
+		if zone = c.zones[*z]; zone == nil {
+			var err error
+			if zone, err = timezone.Load(*z); err != nil {
+				return nil, nil, err // validation has refused it
+			}
+			c.zones[*z] = zone
+		}
+	}
+	s, err := cron.ParseStandard(cj.Spec.Schedule)
+	if spec, ok := s.(*cron.SpecSchedule); ok { // an interval ("@every 5m") has no zone
+		spec.Location = zone
+	}
+	return s, zone, err
 }
 
 // sync is one look at a cron job: its history, its jobs, its schedule.
@@ -188,7 +215,7 @@ func (r *run) sync(ctx context.Context) (time.Duration, error) {
 	if cj.DeletionTimestamp != nil || cj.Spec.Suspend != nil && *cj.Spec.Suspend {
 		return 0, nil
 	}
-	schedule, err := cron.ParseStandard(cj.Spec.Schedule)
+	schedule, zone, err := r.c.schedule(cj)
 	if err != nil {
 		r.event(v1.EventTypeWarning, "UnparseableSchedule", "unparseable schedule: %q : %s", cj.Spec.Schedule, err)
 		return 0, nil
@@ -223,7 +250,7 @@ func (r *run) sync(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	if done, err := r.start(ctx, name, due.at); !done {
+	if done, err := r.start(ctx, name, due.at.In(zone)); !done {
 		return 0, err
 	}
 	return next(cj, now, schedule), nil
@@ -279,12 +306,12 @@ func (r *run) replace(ctx context.Context) error {
 	return nil
 }
 
-// start creates the job of a scheduled time; false when the sync ends with that.
+// start creates the job of a scheduled time, in the schedule's zone; false when the sync ends with that.
 func (r *run) start(ctx context.Context, name string, at time.Time) (bool, error) {
 	cj := r.cj
 	annotations := map[string]string{}
 	maps.Copy(annotations, cj.Spec.JobTemplate.Annotations)
-	annotations[batchv1.CronJobScheduledTimestampAnnotation] = at.UTC().Format(time.RFC3339)
+	annotations[batchv1.CronJobScheduledTimestampAnnotation] = at.Format(time.RFC3339)
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: cj.Namespace, Labels: maps.Clone(cj.Spec.JobTemplate.Labels), Annotations: annotations,
@@ -312,7 +339,7 @@ func (r *run) start(ctx context.Context, name string, at time.Time) (bool, error
 		r.event(v1.EventTypeNormal, "SuccessfulCreate", "Created job %v", made.Name)
 	}
 	cj.Status.Active = append(cj.Status.Active, *controller.Reference(made))
-	cj.Status.LastScheduleTime = &metav1.Time{Time: at}
+	cj.Status.LastScheduleTime = &metav1.Time{Time: at.UTC()}
 	r.changed = true
 	return true, nil
 }

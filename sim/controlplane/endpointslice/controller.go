@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -53,6 +54,10 @@ type Controller struct {
 	recorder *record.Recorder
 	index    index
 	writing  bool
+	// topology looks, after a change of the nodes, for services whose hints no
+	// longer suit them: there are auto that have hints by the zones' CPUs.
+	topology *controller.Queue
+	auto     int
 }
 
 // New starts a controller.
@@ -66,6 +71,7 @@ func New(opts Options) *Controller {
 		Group: opts.Group, Name: "endpoint slices", Workers: ConcurrentServiceEndpointSyncs, Delay: opts.API.Delivery,
 		Sync: c.sync, BaseDelay: defaultSyncBackOff, MaxDelay: maxSyncBackOff,
 	})
+	c.topology = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "topology of nodes", Delay: opts.API.Delivery, Sync: c.checkTopology})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindPod, apiserver.KindService, apiserver.KindEndpointSlice, apiserver.KindNode)
 	return c
 }
@@ -84,6 +90,9 @@ func (c *Controller) onChange(ch apiserver.Change) {
 		if len(c.index.byLabel) > 0 && ch.Type == watch.Added {
 			c.nodeAdded(ch.New.GetName())
 		}
+		if c.auto > 0 && topologyDiffers(ch) {
+			c.topology.Add(controller.Key{})
+		}
 	}
 }
 
@@ -91,6 +100,9 @@ func (c *Controller) serviceChanged(ch apiserver.Change) {
 	svc := ch.New.(*v1.Service)
 	key := controller.KeyOf(svc)
 	old, _ := ch.Old.(*v1.Service)
+	if old != nil && autoTopology(old) {
+		c.auto--
+	}
 	if ch.Type == watch.Deleted {
 		if selects(svc) {
 			c.index.drop(svc)
@@ -98,13 +110,44 @@ func (c *Controller) serviceChanged(ch apiserver.Change) {
 		c.queue.Add(key)
 		return
 	}
+	if autoTopology(svc) {
+		c.auto++
+	}
+	var was *service
 	if selects(old) && (!selects(svc) || !maps.Equal(old.Spec.Selector, svc.Spec.Selector)) {
-		c.index.drop(old)
+		was = c.index.drop(old)
 	}
 	if selects(svc) && c.index.services[key] == nil {
-		c.index.put(svc, c.store.PodsInNamespace(svc.Namespace))
+		c.index.put(svc, c.store.PodsInNamespace(svc.Namespace), was)
 	}
 	c.queue.Add(key)
+}
+
+// topologyDiffers tells whether a change of a node can change what zones there are
+// and how large they are (updateNode).
+func topologyDiffers(ch apiserver.Change) bool {
+	if ch.Type != watch.Modified {
+		return true
+	}
+	old, node := ch.Old.(*v1.Node), ch.New.(*v1.Node)
+	return nodeReady(old) != nodeReady(node) || old.Labels[v1.LabelTopologyZone] != node.Labels[v1.LabelTopologyZone]
+}
+
+// checkTopology has the services synced whose hints leave a zone with too few
+// endpoints (checkNodeTopologyDistribution).
+func (c *Controller) checkTopology(context.Context, controller.Key) error {
+	ratios := zoneRatios(c.store.Nodes())
+	var keys []controller.Key
+	for key, s := range c.index.services { //drydock:unordered sorted below
+		if s.hints.overloaded(ratios) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b controller.Key) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		c.queue.Add(key)
+	}
+	return nil
 }
 
 // podChanged is AddPod, UpdatePod and DeletePod.
@@ -196,8 +239,12 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 		return nil // the garbage collector deletes the slices of a service that is gone
 	}
 	pods := c.pods(s)
-	p := planner{svc: svc, max: c.max, trigger: s.triggers.next(svc, pods), node: c.store.Node}
-	err := c.carryOut(ctx, svc, p.reconcile(pods, c.slices(key)))
+	p := planner{svc: svc, max: c.max, trigger: s.triggers.next(svc, pods), node: c.store.Node, nodes: c.store.Nodes, hints: &s.hints}
+	plan := p.reconcile(pods, c.slices(key))
+	err := c.carryOut(ctx, svc, plan)
+	for _, e := range plan.events {
+		c.recorder.Event(controller.Reference(svc), e.typ, e.reason, e.message)
+	}
 	if err == nil {
 		return nil
 	}

@@ -18,6 +18,7 @@ type service struct {
 	selector labels.Selector
 	pods     map[string]struct{} // the names of those that the selector takes
 	triggers triggers
+	hints    hinted
 }
 
 // labelKey is the one requirement of a selector by which it is found.
@@ -51,11 +52,12 @@ func selects(svc *v1.Service) bool {
 	return svc != nil && len(svc.Spec.Selector) > 0 && svc.Spec.Type != v1.ServiceTypeExternalName
 }
 
-// put takes a service in, with the namespace's pods.
-func (x *index) put(svc *v1.Service, pods []*v1.Pod) {
+// put takes a service in, with the namespace's pods. was is what drop returned of
+// it, or nil.
+func (x *index) put(svc *v1.Service, pods []*v1.Pod, was *service) {
 	s := &service{key: controller.KeyOf(svc), selector: labels.SelectorFromSet(svc.Spec.Selector), pods: map[string]struct{}{}}
-	if old := x.services[s.key]; old != nil {
-		s.triggers = old.triggers
+	if was != nil {
+		s.triggers, s.hints = was.triggers, was.hints
 	}
 	x.services[s.key] = s
 	a := anchor(svc.Namespace, svc.Spec.Selector)
@@ -67,9 +69,11 @@ func (x *index) put(svc *v1.Service, pods []*v1.Pod) {
 	}
 }
 
-// drop forgets a service; svc is its last version that was put.
-func (x *index) drop(svc *v1.Service) {
+// drop forgets a service and returns what was known of it; svc is its last version
+// that was put.
+func (x *index) drop(svc *v1.Service) *service {
 	key := controller.KeyOf(svc)
+	was := x.services[key]
 	a := anchor(svc.Namespace, svc.Spec.Selector)
 	rest := slices.DeleteFunc(x.byLabel[a], func(s *service) bool { return s.key == key })
 	if len(rest) == 0 {
@@ -78,6 +82,7 @@ func (x *index) drop(svc *v1.Service) {
 		x.byLabel[a] = rest
 	}
 	delete(x.services, key)
+	return was
 }
 
 // of returns the services whose selector takes a pod, by name. The slice is good

@@ -3,6 +3,7 @@ package endpointslice
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ const managedBy = "endpointslice-controller.k8s.io"
 // plan is what makes a service's slices what they should be.
 type plan struct {
 	create, update, remove []*discoveryv1.EndpointSlice
+	events                 []event // about hints
 	// err tells of pods that were left out because their node is unknown.
 	err error
 }
@@ -29,6 +31,8 @@ type planner struct {
 	max     int // endpoints per slice
 	trigger time.Time
 	node    func(name string) *v1.Node
+	nodes   func() []*v1.Node
+	hints   *hinted // of the service; nil is none, and keeps none
 	plan
 }
 
@@ -68,7 +72,7 @@ func (p *planner) family(family discoveryv1.AddressType, pods []*v1.Pod, existin
 		}
 		known := false
 		for _, g := range groups {
-			if known = samePorts(g.ports, es.Ports); known {
+			if known = ownedBy(es, p.svc) && samePorts(g.ports, es.Ports); known {
 				g.slices = append(g.slices, es)
 				break
 			}
@@ -83,10 +87,37 @@ func (p *planner) family(family discoveryv1.AddressType, pods []*v1.Pod, existin
 	if len(groups) == 0 {
 		p.placeholder(family, &done)
 	}
+	p.hint(family, unchanged(family, existing, &done), &done)
 	p.finalize(&done)
 	p.create = append(p.create, done.create...)
 	p.update = append(p.update, done.update...)
 	p.remove = append(p.remove, done.remove...)
+}
+
+// ownedBy tells whether a slice is this service's, not one of an earlier service of
+// its name that the garbage collector is about to delete.
+func ownedBy(es *discoveryv1.EndpointSlice, svc *v1.Service) bool {
+	return slices.ContainsFunc(es.OwnerReferences, func(r metav1.OwnerReference) bool {
+		return r.UID == svc.UID && r.Kind == string(apiserver.KindService) && r.APIVersion == "v1"
+	})
+}
+
+// unchanged returns the slices of a family that a plan leaves alone.
+func unchanged(family discoveryv1.AddressType, existing []*discoveryv1.EndpointSlice, p *plan) []*discoveryv1.EndpointSlice {
+	var out []*discoveryv1.EndpointSlice
+	touched := make(map[string]bool, len(p.update)+len(p.remove))
+	for _, es := range p.update {
+		touched[es.Name] = true
+	}
+	for _, es := range p.remove {
+		touched[es.Name] = true
+	}
+	for _, es := range existing {
+		if es.AddressType == family && !touched[es.Name] {
+			out = append(out, es)
+		}
+	}
+	return out
 }
 
 // groups makes the wanted endpoints, by their ports, in the order of the pods.
@@ -150,6 +181,7 @@ func (p *planner) group(family discoveryv1.AddressType, g *portGroup, out *plan)
 			rest = append(rest, g.endpoints[i])
 		}
 	}
+	slices.SortStableFunc(changed, func(a, b *discoveryv1.EndpointSlice) int { return len(b.Endpoints) - len(a.Endpoints) })
 	for _, es := range changed {
 		n := min(p.max-len(es.Endpoints), len(rest))
 		if n > 0 {
@@ -198,8 +230,8 @@ func keep(have []discoveryv1.Endpoint, wanted map[endpointKey]*discoveryv1.Endpo
 
 // roomFor returns the slice that n more endpoints fill best, or nil
 // (utils.go getSliceToFill).
-func (p *planner) roomFor(slices []*discoveryv1.EndpointSlice, n int) (best *discoveryv1.EndpointSlice) {
-	for _, es := range slices {
+func (p *planner) roomFor(list []*discoveryv1.EndpointSlice, n int) (best *discoveryv1.EndpointSlice) {
+	for _, es := range list {
 		if len(es.Endpoints)+n <= p.max && (best == nil || len(es.Endpoints) > len(best.Endpoints)) {
 			best = es
 		}
@@ -210,7 +242,7 @@ func (p *planner) roomFor(slices []*discoveryv1.EndpointSlice, n int) (best *dis
 // placeholder keeps one empty slice for a service without endpoints.
 func (p *planner) placeholder(family discoveryv1.AddressType, out *plan) {
 	for i, es := range out.remove {
-		if len(es.Endpoints) == 0 && len(es.Ports) == 0 {
+		if len(es.Endpoints) == 0 && len(es.Ports) == 0 && ownedBy(es, p.svc) {
 			out.remove = append(out.remove[:i:i], out.remove[i+1:]...)
 			if meta, relabelled := p.meta(es); relabelled {
 				c := *es
@@ -229,7 +261,7 @@ func (p *planner) finalize(out *plan) {
 	var remove []*discoveryv1.EndpointSlice
 	for _, es := range out.remove {
 		n := len(out.create)
-		if n == 0 || !metav1.IsControlledBy(es, p.svc) {
+		if n == 0 || !ownedBy(es, p.svc) {
 			remove = append(remove, es)
 			continue
 		}

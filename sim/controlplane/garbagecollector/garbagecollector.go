@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/controller"
 	"github.com/drydock-sim/drydock/sim/loop"
@@ -31,16 +32,20 @@ type Controller struct {
 
 	toDelete, toOrphan *controller.Queue // of keys made by keyOf
 
-	owned  map[types.UID]*owned
-	absent map[types.UID]bool // owners that are gone (absentOwnerCache), while they have dependents
+	owned map[types.UID]*owned
+	// absent are the owners that are gone, by what references say of them
+	// (absentOwnerCache), while they have dependents.
+	absent   map[types.UID][]item
+	recorder *record.Recorder
 }
 
 // New starts a controller.
 func New(opts Options) *Controller {
-	c := &Controller{api: opts.API, store: opts.API.Server().Store(), owned: map[types.UID]*owned{}, absent: map[types.UID]bool{}}
+	c := &Controller{api: opts.API, store: opts.API.Server().Store(), owned: map[types.UID]*owned{}, absent: map[types.UID][]item{}}
+	c.recorder = controller.NewRecorder(opts.Group, opts.API, "garbage-collector-controller")
 	c.toDelete = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "collect garbage", Workers: workers, Delay: c.api.Delivery, Sync: c.attemptToDelete})
 	c.toOrphan = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "orphan dependents", Workers: workers, Delay: c.api.Delivery, Sync: c.attemptToOrphan})
-	c.api.Server().OnChange(c.onChange)
+	c.api.Server().OnChange(c.onChange, apiserver.WatchedKinds()...)
 	return c
 }
 
@@ -99,6 +104,8 @@ func (c *Controller) attemptToDelete(ctx context.Context, key controller.Key) er
 	}
 	solid, dangling, waiting, err := c.classify(ctx, obj)
 	switch {
+	case errors.Is(err, errUnresolvable):
+		return nil
 	case err != nil:
 		return err
 	case len(solid) > 0:
@@ -119,6 +126,10 @@ func (c *Controller) attemptToDelete(ctx context.Context, key controller.Key) er
 	return c.delete(ctx, it, obj, policy)
 }
 
+// errUnresolvable is of an object without a namespace that names an owner in one:
+// it is left alone (namespacedOwnerOfClusterScopedObjectErr).
+var errUnresolvable = errors.New("cluster-scoped objects cannot refer to namespaced owners")
+
 // classify sorts an object's owners: there, gone, and waiting for their
 // dependents (classifyReferences).
 func (c *Controller) classify(ctx context.Context, obj apiserver.Object) (solid, dangling, waiting []types.UID, err error) {
@@ -129,22 +140,20 @@ func (c *Controller) classify(ctx context.Context, obj apiserver.Object) (solid,
 		if k == "" {
 			return nil, nil, nil, fmt.Errorf("no matches for kind %q in version %q", r.Kind, r.APIVersion)
 		}
-		if c.absent[r.UID] {
+		it, ok := referenced(obj, r, k)
+		if !ok {
+			return nil, nil, nil, errUnresolvable
+		}
+		if slices.Contains(c.absent[r.UID], it) {
 			dangling = append(dangling, r.UID)
 			continue
 		}
-		ns := obj.GetNamespace()
-		if !k.Namespaced() {
-			ns = ""
-		}
-		owner, err := c.get(ctx, item{k, ns, r.Name})
+		owner, err := c.get(ctx, it)
 		switch {
 		case err != nil:
 			return nil, nil, nil, err
 		case owner == nil || owner.GetUID() != r.UID:
-			if c.owned[r.UID] != nil { // the dependent may have gone meanwhile
-				c.absent[r.UID] = true
-			}
+			c.isAbsent(r.UID, it)
 			dangling = append(dangling, r.UID)
 		case deletingDependents(owner):
 			waiting = append(waiting, r.UID)

@@ -207,3 +207,42 @@ func TestRandomTrees(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnerElsewhere has an object name an owner of another namespace: it is deleted,
+// with an event, and those that name the owner rightly keep it.
+func TestOwnerElsewhere(t *testing.T) {
+	r := newRig(t, 1)
+	if _, err := r.srv.Create(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}); err != nil {
+		t.Fatal(err)
+	}
+	owner, gone := r.make(deployment("web")), r.make(deployment("old"))
+	r.make(replicaSet("both"), owner, gone)
+	stray := r.make(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stray", Namespace: "other"}}, owner)
+	node := r.make(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, owner)
+	r.run(time.Second)
+	if r.srv.Store().Lookup(apiserver.KindConfigMap, "other", "stray") != nil {
+		t.Error("the object in another namespace is still there")
+	}
+	// Now the garbage collector looks at what the owner rightly owns.
+	if err := r.srv.Delete(apiserver.KindDeployment, "default", "old", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.run(time.Second)
+	both := r.srv.Store().Lookup(apiserver.KindReplicaSet, "default", "both")
+	if both == nil || len(both.GetOwnerReferences()) != 1 || both.GetOwnerReferences()[0].UID != owner.GetUID() {
+		t.Errorf("the ReplicaSet of the remaining owner is %v", both)
+	}
+	if r.srv.Store().Lookup(apiserver.KindNode, "", "n") == nil {
+		t.Error("a node that names an owner in a namespace is gone")
+	}
+	got := map[string]string{}
+	for _, ev := range r.srv.Events() {
+		got[ev.InvolvedObject.Name] = ev.Type + " " + ev.Reason + ": " + ev.Message
+	}
+	for _, o := range []apiserver.Object{stray, node} {
+		want := fmt.Sprintf("Warning OwnerRefInvalidNamespace: ownerRef [apps/v1/Deployment, namespace: %s, name: web, uid: %s] does not exist in namespace %q", o.GetNamespace(), owner.GetUID(), o.GetNamespace())
+		if got[o.GetName()] != want {
+			t.Errorf("event about %s: %q, want %q", o.GetName(), got[o.GetName()], want)
+		}
+	}
+}

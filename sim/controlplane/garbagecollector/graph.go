@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/controller"
 )
 
 // item names an object.
@@ -56,9 +57,6 @@ func (o *owned) remove(it item) {
 
 // onChange keeps the counts and notes what is to be looked at (processGraphChanges).
 func (c *Controller) onChange(ch apiserver.Change) {
-	if ch.Kind == apiserver.KindEvent { // ignoredResources
-		return
-	}
 	is := ch.New.GetOwnerReferences()
 	switch ch.Type {
 	case watch.Added:
@@ -87,7 +85,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 			c.unblocked(ch.New, is)
 		}
 		if dependents := c.dependents(ch.New); len(dependents) > 0 {
-			c.absent[ch.New.GetUID()] = true
+			c.isAbsent(ch.New.GetUID(), itemOf(ch.Kind, ch.New))
 			for _, d := range dependents {
 				c.later(c.toDelete, d)
 			}
@@ -130,13 +128,46 @@ func (c *Controller) count(k apiserver.Kind, obj apiserver.Object, refs []metav1
 
 // lacksOwner tells whether one of the owners that a new object names is not
 // there.
-func (c *Controller) lacksOwner(obj apiserver.Object, refs []metav1.OwnerReference) bool {
+func (c *Controller) lacksOwner(obj apiserver.Object, refs []metav1.OwnerReference) (lacks bool) {
 	for i := range refs {
 		if k := kindOf(&refs[i]); k != "" && c.owner(obj, &refs[i], k) == nil {
-			return true
+			c.reportElsewhere(obj, &refs[i], k)
+			lacks = true
 		}
 	}
-	return false
+	return lacks
+}
+
+// referenced returns where a dependent says that its owner is; false when it can't be
+// there: what has no namespace can't have an owner in one.
+func referenced(dependent apiserver.Object, r *metav1.OwnerReference, k apiserver.Kind) (item, bool) {
+	it := item{k, dependent.GetNamespace(), r.Name}
+	if !k.Namespaced() {
+		it.namespace = ""
+	}
+	return it, !k.Namespaced() || it.namespace != ""
+}
+
+// isAbsent remembers that an owner is not where its dependents say, unless they have
+// all gone meanwhile. There may be another with that UID: where it is.
+func (c *Controller) isAbsent(uid types.UID, it item) {
+	if c.owned[uid] != nil && !slices.Contains(c.absent[uid], it) {
+		c.absent[uid] = append(c.absent[uid], it)
+	}
+}
+
+// reportElsewhere tells of an owner that is there, but not in the dependent's
+// namespace (reportInvalidNamespaceOwnerRef).
+func (c *Controller) reportElsewhere(dependent apiserver.Object, r *metav1.OwnerReference, k apiserver.Kind) {
+	if !k.Namespaced() {
+		return
+	}
+	list, _ := c.store.List(k, "") // rare enough
+	ns := dependent.GetNamespace()
+	if slices.ContainsFunc(list, func(o apiserver.Object) bool { return o.GetUID() == r.UID && o.GetNamespace() != ns }) {
+		c.recorder.Eventf(controller.Reference(dependent), v1.EventTypeWarning, "OwnerRefInvalidNamespace", "ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
+			r.APIVersion, r.Kind, ns, r.Name, r.UID, ns)
+	}
 }
 
 // kindOf returns the kind of an owner; "" for one that the API does not serve,
@@ -151,7 +182,11 @@ func kindOf(r *metav1.OwnerReference) apiserver.Kind {
 // owner returns the owner that is named, nil when it is gone or another has its
 // name.
 func (c *Controller) owner(dependent apiserver.Object, r *metav1.OwnerReference, k apiserver.Kind) apiserver.Object {
-	o := c.store.Lookup(k, dependent.GetNamespace(), r.Name)
+	it, ok := referenced(dependent, r, k)
+	if !ok {
+		return nil
+	}
+	o := c.store.Lookup(k, it.namespace, r.Name)
 	if o == nil || o.GetUID() != r.UID {
 		return nil
 	}

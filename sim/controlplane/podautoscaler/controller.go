@@ -2,6 +2,7 @@ package podautoscaler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,8 +12,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/kubelet/record"
@@ -86,7 +89,11 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	c.queue.AddAfter(key, SyncPeriod)
 	if ch.Type == watch.Added {
 		// metrics-server has known the pods all along.
-		if scale, err := c.store.GetScale(apiserver.Kind(hpa.Spec.ScaleTargetRef.Kind), hpa.Namespace, hpa.Spec.ScaleTargetRef.Name); err == nil {
+		ref := hpa.Spec.ScaleTargetRef
+		if _, err := scaleOf(ref); err != nil {
+			return
+		}
+		if scale, err := c.store.GetScale(apiserver.Kind(ref.Kind), hpa.Namespace, ref.Name); err == nil {
 			if selector, err := labels.Parse(scale.Status.Selector); err == nil {
 				c.track(key, c.history(key), scale.Status.Selector, selector)
 			}
@@ -105,7 +112,6 @@ func (c *Controller) history(key controller.Key) *history {
 
 // track has the metrics of a target's pods kept.
 func (c *Controller) track(key controller.Key, h *history, text string, selector labels.Selector) {
-	h.selects = selector
 	if c.metrics == nil || h.stop != nil && h.selector == text || c.histories[key] != h {
 		return // the last: the autoscaler has gone during a wait
 	}
@@ -258,42 +264,44 @@ func (r *run) reconcile(ctx context.Context) {
 	r.updateStatus(ctx)
 }
 
-// resources by the kinds that can be scaled.
-func plural(kind string) string {
-	switch apiserver.Kind(kind) {
-	case apiserver.KindDeployment:
-		return "deployments"
-	case apiserver.KindReplicaSet:
-		return "replicasets"
-	case apiserver.KindStatefulSet:
-		return "statefulsets"
+// scaleOf returns the resource whose scale a reference is about, with its
+// subresource. Errors are those of a kind that the API does not serve, or that has
+// no scale.
+func scaleOf(ref autoscalingv2.CrossVersionObjectReference) (string, error) {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return "", err
 	}
-	return ""
+	kind := apiserver.Kind(ref.Kind)
+	// Any version of the group will do.
+	if served, _ := schema.ParseGroupVersion(kind.APIVersion()); kind.APIVersion() == "" || served.Group != gv.Group {
+		return "", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: gv.Group, Kind: ref.Kind}}
+	}
+	switch kind {
+	case apiserver.KindDeployment, apiserver.KindReplicaSet, apiserver.KindStatefulSet:
+		return kind.Resource() + "/scale", nil
+	}
+	return "", errors.New("the server could not find the requested resource")
 }
 
 func (r *run) getScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference) (scale *autoscalingv1.Scale, err error) {
-	resource := plural(ref.Kind)
-	if resource == "" {
-		return nil, fmt.Errorf("unable to determine resource for scale target reference: no matches for kind %q in group %q", ref.Kind, group(ref.APIVersion))
+	resource, err := scaleOf(ref)
+	if err != nil {
+		return nil, err
 	}
-	err = r.c.api.Do(ctx, apiserver.Request{Verb: "get", Resource: resource + "/scale", Namespace: r.hpa.Namespace, Name: ref.Name}, func(s *apiserver.Server) error {
+	err = r.c.api.Do(ctx, apiserver.Request{Verb: "get", Resource: resource, Namespace: r.hpa.Namespace, Name: ref.Name}, func(s *apiserver.Server) error {
 		scale, err = s.GetScale(apiserver.Kind(ref.Kind), r.hpa.Namespace, ref.Name)
 		return err
 	})
 	return scale, err
 }
 
-func group(apiVersion string) string {
-	for i := range apiVersion {
-		if apiVersion[i] == '/' {
-			return apiVersion[:i]
-		}
-	}
-	return ""
-}
-
 func (r *run) updateScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference, scale *autoscalingv1.Scale) error {
-	return r.c.api.Do(ctx, apiserver.Request{Verb: "update", Resource: plural(ref.Kind) + "/scale", Namespace: r.hpa.Namespace, Name: ref.Name}, func(s *apiserver.Server) error {
+	resource, err := scaleOf(ref)
+	if err != nil {
+		return err
+	}
+	return r.c.api.Do(ctx, apiserver.Request{Verb: "update", Resource: resource, Namespace: r.hpa.Namespace, Name: ref.Name}, func(s *apiserver.Server) error {
 		_, err := s.UpdateScale(apiserver.Kind(ref.Kind), scale)
 		return err
 	})

@@ -43,6 +43,7 @@ func (r *run) compute(scale *autoscalingv1.Scale) (computed, error) {
 		r.condition(autoscalingv2.ScalingActive, v1.ConditionFalse, "InvalidSelector", text)
 		return none, errors.New(text)
 	}
+	r.h.selects = selector
 	r.c.track(r.key, r.h, scale.Status.Selector, selector)
 	pods := r.c.podsOf(r.hpa.Namespace, selector)
 	if all := r.c.selecting(r.hpa.Namespace, pods); len(all) > 1 {

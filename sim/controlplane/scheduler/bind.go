@@ -64,33 +64,40 @@ func (s *Scheduler) bind(q *queued, a *assumption) {
 	})
 }
 
-// notBound has a pod tried again whose binding failed (handleBindingCycleError).
+// notBound has a pod tried again whose binding failed (handleBindingCycleError). Of
+// one that is gone, or bound after all, there is only the event.
 func (s *Scheduler) notBound(q *queued, a *assumption, err error) {
-	if s.assumed[q.uid] != a {
-		return // gone, or bound after all
+	message := fmt.Sprintf("running Bind plugin %q: %v", "DefaultBinder", err)
+	known := s.assumed[q.uid] == a
+	if known {
+		s.unassume(a)
 	}
-	s.unassume(a)
 	pod := s.podOf(q)
-	if pod == nil || s.pending[q.uid] != q {
+	if !known || pod == nil || s.pending[q.uid] != q {
+		s.failedScheduling(a.pod, message)
 		return
 	}
 	q.timestamp = s.l.UnixNano()
 	q.rejectors = 0
 	q.errors++
 	s.queue.put(q, errorBackoff)
-	s.tell(pod, v1.PodReasonSchedulerError, fmt.Sprintf("running Bind plugin %q: %v", "DefaultBinder", err), true, "")
+	s.tell(pod, v1.PodReasonSchedulerError, message, true, "")
 	s.wake(backoffWindow)
+}
+
+// failedScheduling records the event that a pod was not scheduled.
+func (s *Scheduler) failedScheduling(pod *v1.Pod, message string) {
+	if len(message) > noteLimit {
+		const more = " ..."
+		message = message[:noteLimit-len(more)] + more
+	}
+	s.recorder.event(pod, v1.EventTypeWarning, "FailedScheduling", "Scheduling", message)
 }
 
 // tell says why a pod has no node: an event, and its condition and nominated node
 // when they change.
 func (s *Scheduler) tell(pod *v1.Pod, reason, message string, nominate bool, nominated string) {
-	note := message
-	if len(note) > noteLimit {
-		const more = " ..."
-		note = note[:noteLimit-len(more)] + more
-	}
-	s.recorder.event(pod, v1.EventTypeWarning, "FailedScheduling", "Scheduling", note)
+	s.failedScheduling(pod, message)
 	cond := v1.PodCondition{
 		Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: pod.Generation,
 	}
@@ -120,31 +127,55 @@ func (s *Scheduler) evict(q *queued, pod *v1.Pod, c *candidate) {
 	if len(victims) == 0 {
 		return
 	}
-	q.preempting = true
+	q.preempting, q.lastVictim = true, nil
 	s.opts.Group.Go("kube-scheduler preemption", func(ctx context.Context) {
-		for _, p := range lower {
-			status := p.Status
-			status.NominatedNodeName = ""
-			_ = controller.PatchPodStatus(ctx, s.opts.API, p, &status) // upstream goes on too
-		}
-		failed := false
+		failed := s.denominate(ctx, lower) != nil // goes on all the same
+		lost := false
 		var done loop.WaitGroup
 		for _, v := range victims[:len(victims)-1] {
 			done.Add(1)
 			s.opts.Group.Go("kube-scheduler eviction", func(ctx context.Context) {
 				defer done.Done()
-				failed = s.evictPod(ctx, q, pod, v, c.node.name, false) != nil || failed
+				lost = s.evictPod(ctx, pod, v, c.node.name) != nil || lost
 			})
 		}
-		if done.Wait(ctx) == nil && !failed {
-			failed = s.evictPod(ctx, q, pod, victims[len(victims)-1], c.node.name, true) != nil
+		if done.Wait(ctx) == nil && !lost {
+			q.lastVictim = victims[len(victims)-1]
+			lost = s.evictPod(ctx, pod, q.lastVictim, c.node.name) != nil
 		}
-		q.preempting = false
-		if failed && q.place == unschedulable {
+		q.preempting, q.lastVictim = false, nil
+		if (failed || lost) && q.place == unschedulable {
 			s.queue.put(q, active)
 			s.wake(0)
 		}
 	})
+}
+
+// preempting tells whether a pod's evictions are under way. It is over when the
+// last victim is being deleted or gone, even if that was not answered yet
+// (preemption.Executor.IsPodRunningPreemption).
+func (s *Scheduler) preempting(q *queued) bool {
+	if !q.preempting || q.lastVictim == nil {
+		return q.preempting
+	}
+	p := s.server.Pod(q.lastVictim.Namespace, q.lastVictim.Name)
+	return p != nil && p.DeletionTimestamp == nil
+}
+
+// denominate takes the nominated nodes of pods away. It returns the last error.
+func (s *Scheduler) denominate(ctx context.Context, pods []*v1.Pod) error {
+	var last error
+	for _, p := range pods {
+		if p.Status.NominatedNodeName == "" {
+			continue
+		}
+		status := p.Status
+		status.NominatedNodeName = ""
+		if err := controller.PatchPodStatus(ctx, s.opts.API, p, &status); err != nil {
+			last = err
+		}
+	}
+	return last
 }
 
 // lowerNominated returns the pods of lower priority that wait for the same node.
@@ -160,9 +191,8 @@ func (s *Scheduler) lowerNominated(q *queued, n *nodeInfo) []*v1.Pod {
 	return out
 }
 
-// evictPod marks and deletes one victim. With the last one's deletion the
-// preemptor may be woken.
-func (s *Scheduler) evictPod(ctx context.Context, q *queued, preemptor, victim *v1.Pod, node string, last bool) error {
+// evictPod marks and deletes one victim. One that is gone needs nothing.
+func (s *Scheduler) evictPod(ctx context.Context, preemptor, victim *v1.Pod, node string) error {
 	if a := s.assumed[victim.UID]; a != nil {
 		victim = a.pod // still being bound: it is deleted by name all the same
 	}
@@ -172,20 +202,25 @@ func (s *Scheduler) evictPod(ctx context.Context, q *queued, preemptor, victim *
 		ObservedGeneration: victim.Generation,
 	}, s.l.Now())
 	if changed {
-		if err := controller.PatchPodStatus(ctx, s.opts.API, victim, &status); err != nil && !apierrors.IsNotFound(err) {
-			return err
+		if err := controller.PatchPodStatus(ctx, s.opts.API, victim, &status); err != nil {
+			return ignoreGone(err)
 		}
 	}
 	req := apiserver.Request{Verb: "delete", Resource: "pods", Namespace: victim.Namespace, Name: victim.Name}
 	err := s.opts.API.Do(ctx, req, func(srv *apiserver.Server) error {
-		if last {
-			q.preempting = false
-		}
 		return srv.Delete(apiserver.KindPod, victim.Namespace, victim.Name, metav1.DeleteOptions{})
 	})
 	if err != nil {
-		return err
+		return ignoreGone(err)
 	}
 	s.recorder.related(victim, preemptor, v1.EventTypeNormal, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %v on node %v", preemptor.UID, node))
 	return nil
+}
+
+// ignoreGone drops the error that there is no such pod.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

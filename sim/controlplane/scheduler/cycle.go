@@ -97,7 +97,7 @@ func (cy *cycle) run() result {
 		return result{noNodes: true, nominate: true, failure: failure{message: "no nodes available to schedule pods"}}
 	}
 	if c.onlyNamed && len(c.named) == 0 {
-		return cy.failed(nil, "", "pod affinity terms conflict", nodeAffinity)
+		return cy.conflict()
 	}
 	if f := &c.failed; f.version == s.version && f.priority == cy.q.priority && cy.q.nominated == nil && len(cy.affinity.existing) == 0 {
 		// It looked at every node: the next pod begins where this one did.
@@ -118,10 +118,10 @@ func (cy *cycle) run() result {
 		for _, v := range seen {
 			p |= v.plugins()
 		}
-		if c.onlyNamed && len(seen) < len(all) {
+		if c.onlyNamed {
 			p |= nodeAffinity
 		}
-		return cy.failed(seen, absent, "", p)
+		return cy.failed(seen, absent, p)
 	case 1:
 		return result{node: feasible[0]}
 	}
@@ -203,17 +203,22 @@ func (cy *cycle) pick(feasible []*nodeInfo, totals []int64) *nodeInfo {
 	return nil
 }
 
+// conflict refuses a pod whose node affinity leaves no node. Upstream ends the
+// pre-filters there, so that the first post-filter, DynamicResources, finds none of
+// its state in the cycle: its error is told, and nobody preempts.
+func (cy *cycle) conflict() result {
+	return result{failure: failure{
+		plugins: nodeAffinity, priority: cy.q.priority,
+		message: fitError(cy.c, len(cy.s.tree.nodes()), nil, "", "pod affinity terms conflict", "not found"),
+	}}
+}
+
 // failed runs preemption and words why the pod fits nowhere.
-func (cy *cycle) failed(seen []verdict, absent, prefilter string, p plugins) result {
+func (cy *cycle) failed(seen []verdict, absent string, p plugins) result {
 	s := cy.s
-	total := len(s.tree.nodes())
 	r := result{failure: failure{plugins: p, priority: cy.q.priority}}
-	refused := s.refused
-	if prefilter != "" {
-		refused = nil
-	}
-	post := cy.preempt(&r, refused, seen)
-	r.message = fitError(cy.c, total, seen, absent, prefilter, post)
+	post := cy.preempt(&r, s.refused, seen)
+	r.message = fitError(cy.c, len(s.tree.nodes()), seen, absent, "", post)
 	// Others' anti-affinity goes by labels, which a class need not share.
 	if r.victims == nil && r.nominate && r.nominated == "" && len(cy.affinity.existing) == 0 {
 		r.version = s.version

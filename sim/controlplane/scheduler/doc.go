@@ -9,10 +9,11 @@
 // score, the offset of preemption) the seed decides.
 //
 // Not here, because Drydock has nothing for them to act on: the plugins of
-// volumes and of dynamic resources, gang scheduling and extenders. The order in
-// which upstream's 16 workers finish is that of one worker. Opportunistic batching
-// (KEP-5598), which spares upstream work for pods of which one fits on a node, is
-// left out: such pods are scheduled in full.
+// volumes and of dynamic resources (what the latter adds to each refusal is said all
+// the same), gang scheduling and extenders. The order in which upstream's 16 workers
+// finish is that of one worker. Opportunistic batching (KEP-5598), which spares
+// upstream work for pods of which one fits on a node, is left out: such pods are
+// scheduled in full.
 //
 // # Cost
 //

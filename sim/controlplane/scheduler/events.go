@@ -1,7 +1,10 @@
 package scheduler
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	corev1helper "k8s.io/component-helpers/scheduling/corev1"
 )
 
@@ -15,7 +18,7 @@ const (
 	podShrunk                    // a pod on a node asks for less
 	podPlaced                    // a pod was bound to a node
 	podRelabel                   // a pod on a node changed its labels
-	selfUpdated                  // the pending pod itself changed
+	denominated                  // a pod without a node lost the one it was nominated to
 )
 
 // event is a change that may make pods schedulable.
@@ -25,6 +28,7 @@ type event struct {
 	oldNode *v1.Node // nil: the node is new
 	pod     *v1.Pod
 	oldPod  *v1.Pod // of a change of labels
+	freed   request // of podShrunk: what the pod asks for less than before
 }
 
 // hintMemo is a class's answer to an event.
@@ -44,7 +48,12 @@ func (s *Scheduler) moved(ev event) {
 	now, woken := s.l.UnixNano(), false
 	for i := len(s.queue.unschedulable) - 1; i >= 0; i-- {
 		q := s.queue.unschedulable[i]
-		if q.preempting || ev.kind == podPlaced && q.rejectors&(podTopologySpread|interPodAffinity) == 0 {
+		if s.preempting(q) || ev.kind == podPlaced && q.rejectors&(podTopologySpread|interPodAffinity) == 0 {
+			continue
+		}
+		// Only pods of no higher priority made room for the nominated one
+		// (getLEPriorityPreCheck).
+		if ev.kind == denominated && q.priority > corev1helper.PodPriority(ev.pod) {
 			continue
 		}
 		p := s.podOf(q)
@@ -75,15 +84,18 @@ func (s *Scheduler) helps(ev *event, by plugins, p *v1.Pod, c *class, ls *labelS
 	case nodeChange:
 		return s.nodeHelps(ev, by, c)
 	case nodeDelete:
-		return by&podTopologySpread != 0 && hasAnyKeys(c.hard, ev.oldNode)
+		return by&podTopologySpread != 0 && hasKeyLabels(c.hard, ev.oldNode)
 	case podShrunk:
-		return by&nodeResourcesFit != 0
-	case podGone:
+		return by&nodeResourcesFit != 0 && c.request.overlaps(&ev.freed)
+	case podGone, denominated:
 		if by&nodeResourcesFit != 0 {
 			return true
 		}
 		if by&nodePorts != 0 && conflict(c.ports, s.class(ev.pod, s.labelsOf(ev.pod)).ports) {
 			return true
+		}
+		if ev.kind == denominated {
+			return false // it counted for no topology
 		}
 	}
 	if by&podTopologySpread != 0 && s.spreadHelps(ev, p, c) {
@@ -119,15 +131,35 @@ func (s *Scheduler) nodeHelps(ev *event, by plugins, c *class) bool {
 	if by&nodePorts != 0 && old == nil {
 		return true
 	}
-	if by&nodeResourcesFit != 0 && fits(&c.request, n) == 0 && (old == nil || grew(&c.request, old, n)) {
+	if by&nodeResourcesFit != 0 && fitsEmpty(&c.request, n) && (old == nil || grew(&c.request, old, n)) {
 		return true
 	}
-	relabelled := old == nil || !sameLabels(old.Labels, n.node.Labels)
-	if by&podTopologySpread != 0 && (relabelled || !sameTaints(old.Spec.Taints, n.node.Spec.Taints)) &&
-		(hasKeys(c.hard, n) || old != nil && hasAnyKeys(c.hard, old)) {
+	if by&podTopologySpread != 0 && domainsChanged(c.hard, old, n.node) {
 		return true
 	}
-	return by&interPodAffinity != 0 && relabelled
+	return by&interPodAffinity != 0 && (old == nil || !sameLabels(old.Labels, n.node.Labels))
+}
+
+// fitsEmpty tells whether the node would do if nothing else ran there: that is
+// all that the hint asks (noderesources/fit.go, isFit).
+func fitsEmpty(r *request, n *nodeInfo) bool {
+	return fits(r, &nodeInfo{alloc: n.alloc, allocExt: n.allocExt, maxPods: n.maxPods}) == 0
+}
+
+// domainsChanged tells whether a node that came or changed is another one for
+// topology spread constraints (podtopologyspread/plugin.go,
+// isSchedulableAfterNodeChange).
+func domainsChanged(list []constraint, old, node *v1.Node) bool {
+	was, is := hasKeyLabels(list, old), hasKeyLabels(list, node)
+	if was != is || !is {
+		return was != is
+	}
+	for i := range list {
+		if key := list[i].key.name; old.Labels[key] != node.Labels[key] {
+			return true
+		}
+	}
+	return !sameTaints(old.Spec.Taints, node.Spec.Taints)
 }
 
 func affinityMatches(c *class, node *v1.Node) bool {
@@ -151,7 +183,8 @@ func grew(r *request, old *v1.Node, n *nodeInfo) bool {
 	return false
 }
 
-func hasAnyKeys(list []constraint, node *v1.Node) bool {
+// hasKeyLabels is hasKeys of an object; nil has none.
+func hasKeyLabels(list []constraint, node *v1.Node) bool {
 	if node == nil {
 		return false
 	}
@@ -224,16 +257,31 @@ func (s *Scheduler) updated(q *queued, p, old *v1.Pod) bool {
 	}
 	if p.Status.NominatedNodeName != old.Status.NominatedNodeName {
 		s.nominate(q, p.Status.NominatedNodeName)
-		return old.Status.NominatedNodeName != "" && p.Status.NominatedNodeName == ""
 	}
-	if !sameLabels(p.Labels, old.Labels) {
-		return q.rejectors&(interPodAffinity|podTopologySpread) != 0
+	c := s.class(p, s.labelsOf(p))
+	if !sameLabels(p.Labels, old.Labels) &&
+		(q.rejectors&interPodAffinity != 0 || q.rejectors&podTopologySpread != 0 && selfChanged(c.hard, p.Labels, old.Labels)) {
+		return true
 	}
-	if len(p.Spec.Tolerations) != len(old.Spec.Tolerations) {
-		return q.rejectors&(taintToleration|nodeUnschedulable|podTopologySpread) != 0
+	if len(p.Spec.Tolerations) != len(old.Spec.Tolerations) && tolerationHelps(q.rejectors, c) {
+		return true
 	}
-	if &p.Spec.Containers[0] != &old.Spec.Containers[0] {
-		return q.rejectors&nodeResourcesFit != 0
+	return &p.Spec.Containers[0] != &old.Spec.Containers[0] && q.rejectors&nodeResourcesFit != 0
+}
+
+// selfChanged tells whether a pod matches one of its own constraints that it did
+// not match before, or the other way round.
+func selfChanged(list []constraint, is, was labels.Set) bool {
+	return slices.ContainsFunc(list, func(k constraint) bool { return k.selector.Matches(is) != k.selector.Matches(was) })
+}
+
+// tolerationHelps tells whether a new toleration may undo one of the rejections.
+func tolerationHelps(by plugins, c *class) bool {
+	switch {
+	case by&taintToleration != 0:
+		return true
+	case by&nodeUnschedulable != 0 && tolerates(c.pod.Spec.Tolerations, &v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}):
+		return true
 	}
-	return false
+	return by&podTopologySpread != 0 && slices.ContainsFunc(c.hard, func(k constraint) bool { return k.honorTaints })
 }

@@ -27,10 +27,11 @@ type candidate struct {
 	violations int       // victims whose disruption budget allows none
 }
 
-// preempt is DefaultPreemption.PostFilter: it sets what is to be done in r and
-// returns what there is to say of it.
+// preempt is the PostFilter of DynamicResources, which finds no claims, and of
+// DefaultPreemption: it sets what is to be done in r and returns what there is to
+// say of it.
 func (cy *cycle) preempt(r *result, refused []*nodeInfo, seen []verdict) string {
-	const prefix = "preemption: "
+	const prefix = "no new claims to deallocate, preemption: "
 	if why := cy.ineligible(refused, seen); why != "" {
 		return prefix + why
 	}

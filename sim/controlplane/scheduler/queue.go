@@ -49,9 +49,10 @@ type queued struct {
 	backoffUntil          int64 // ns; 0: to be computed
 	rejectors             plugins
 	nominated             *nodeInfo
-	// preempting: its evictions are under way, so nothing wakes it.
+	// preempting: its evictions are under way, so nothing wakes it
+	// (Scheduler.preempting).
 	preempting bool
-	flushed    bool
+	lastVictim *v1.Pod // the last of them, from when its turn comes
 }
 
 func (q *queued) before(o *queued) bool {
@@ -213,9 +214,12 @@ func (s *Scheduler) known(p, old *v1.Pod) {
 		}
 		return
 	}
-	if s.updated(q, p, old) && q.place == unschedulable && !q.preempting {
+	if s.updated(q, p, old) && q.place == unschedulable && !s.preempting(q) {
 		s.queue.requeue(q, s.l.UnixNano())
 		s.wake(s.delivery())
+	}
+	if was := old.Status.NominatedNodeName; was != "" && was != p.Status.NominatedNodeName {
+		s.moved(event{kind: denominated, pod: old})
 	}
 }
 
@@ -250,15 +254,17 @@ func (s *Scheduler) admit(now int64) {
 	}
 }
 
-// forget drops a pod that has a node or is gone.
-func (s *Scheduler) forget(uid types.UID) {
+// forget drops a pod that has a node or is gone. It returns false for one that it
+// does not know.
+func (s *Scheduler) forget(uid types.UID) bool {
 	q := s.pending[uid]
 	if q == nil {
-		return
+		return false
 	}
 	s.queue.put(q, nowhere)
 	s.nominate(q, "")
 	delete(s.pending, uid)
+	return true
 }
 
 // nominate sets the node that a pod waits for; "" for none.
@@ -290,7 +296,7 @@ func (s *Scheduler) flush() {
 	now := s.l.UnixNano()
 	for i := len(s.queue.unschedulable) - 1; i >= 0; i-- {
 		q := s.queue.unschedulable[i]
-		if now-q.timestamp > int64(maxInUnschedulable) && !q.preempting {
+		if now-q.timestamp > int64(maxInUnschedulable) && !s.preempting(q) {
 			s.queue.requeue(q, now)
 		}
 	}

@@ -240,23 +240,31 @@ func (s *Scheduler) onPod(pod, old *v1.Pod) {
 		s.changed(pod, old)
 	}
 	if pod == nil || !s.ours(pod) {
-		uid := types.UID("")
-		if pod != nil {
-			uid = pod.UID
-		} else {
-			uid = old.UID
-		}
-		if a := s.assumed[uid]; a != nil && (pod == nil || pod.Spec.NodeName == "") {
-			s.unassume(a)
-		}
-		s.forget(uid)
-		if pod == nil && old.Spec.NodeName == "" {
-			s.dropLabels(s.labelsOf(old))
-		}
+		s.leaves(pod, old)
 		return
 	}
 	s.known(pod, old)
 	if old != nil && !sameLabels(old.Labels, pod.Labels) {
+		s.dropLabels(s.labelsOf(old))
+	}
+}
+
+// leaves drops a pod that is not to be placed any more: it has a node, is being
+// deleted or gone, or was never ours. Room that was kept for it is free.
+func (s *Scheduler) leaves(pod, old *v1.Pod) {
+	last := old
+	if pod != nil {
+		last = pod
+	}
+	unbound := last.Spec.NodeName == ""
+	a := s.assumed[last.UID]
+	if a != nil && unbound {
+		s.unassume(a)
+	}
+	if s.forget(last.UID) && unbound && a == nil && old != nil && old.Status.NominatedNodeName != "" {
+		s.moved(event{kind: denominated, pod: old})
+	}
+	if pod == nil && unbound {
 		s.dropLabels(s.labelsOf(old))
 	}
 }
@@ -326,7 +334,24 @@ func (s *Scheduler) resize(pod, old *v1.Pod, n *nodeInfo) {
 	n.count(&was, nil, -1)
 	n.count(&is, nil, 1)
 	s.version++
-	s.moved(event{kind: podShrunk, node: n, pod: pod})
+	s.moved(event{kind: podShrunk, node: n, pod: pod, freed: was.beyond(&is)})
+}
+
+// beyond returns what r asks for more than o.
+func (r *request) beyond(o *request) request {
+	out := request{amounts: amounts{cpu: max(r.cpu-o.cpu, 0), memory: max(r.memory-o.memory, 0), storage: max(r.storage-o.storage, 0)}}
+	for _, e := range r.ext {
+		if more := e.amount - amountOf(o.ext, e.name); more > 0 {
+			out.ext = append(out.ext, extended{e.name, more})
+		}
+	}
+	return out
+}
+
+// overlaps tells whether both ask for some of the same resource.
+func (r *request) overlaps(o *request) bool {
+	return r.cpu > 0 && o.cpu > 0 || r.memory > 0 && o.memory > 0 || r.storage > 0 && o.storage > 0 ||
+		slices.ContainsFunc(r.ext, func(e extended) bool { return amountOf(o.ext, e.name) > 0 })
 }
 
 func (r *request) equal(o *request) bool {

@@ -107,8 +107,8 @@ func TestLeastRequested(t *testing.T) {
 
 // What preemption adds to a refusal on one node.
 const (
-	noHelp    = " preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
-	noVictims = " preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+	noHelp    = " no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+	noVictims = " no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
 )
 
 func named(p *v1.Pod, node string) {
@@ -156,11 +156,11 @@ func TestFilters(t *testing.T) {
 		{"no room at all", func(n *v1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("8E") }, requests("cpu", "8E"), requests("cpu", "8E"), "0/1 nodes are available: 1 Insufficient cpu." + noVictims},
 		{"named", none, nil, func(p *v1.Pod) { named(p, "b") }, "0/1 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity]." + noHelp},
 		{"named and here", none, nil, func(p *v1.Pod) { named(p, "a") }, ""},
-		{"named contradictorily", none, nil, func(p *v1.Pod) { named(p, "a"); namedToo(p, "b") }, "0/1 nodes are available: pod affinity terms conflict." + noHelp},
+		{"named contradictorily", none, nil, func(p *v1.Pod) { named(p, "a"); namedToo(p, "b") }, "0/1 nodes are available: pod affinity terms conflict. not found"},
 		{"never preempts", none, requests("cpu", "1"), func(p *v1.Pod) {
 			requests("cpu", "1500m")(p)
 			p.Spec.PriorityClassName = "meek"
-		}, "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never."},
+		}, "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."},
 		{"host port", none, hostPort, hostPort, "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports." + noVictims},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

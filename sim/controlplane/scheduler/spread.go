@@ -19,6 +19,7 @@ type constraint struct {
 	maxSkew       int64
 	minDomains    int64
 	tally         *tally
+	selector      labels.Selector
 	self          int64 // 1 when the pod matches its own selector
 	everything    bool  // the selector is empty
 	honorAffinity bool
@@ -40,13 +41,14 @@ func (s *Scheduler) setSpread(c *class, p *v1.Pod, ls *labelSet) {
 		if t.LabelSelector != nil {
 			sel = withKeys(sel, p.Labels, t.MatchLabelKeys)
 		}
+		given := sel
 		everything := sel.Empty()
 		if everything { // counts nothing, as upstream's countPodsMatchSelector
 			sel = labels.Nothing()
 		}
 		m := newTerm(t.TopologyKey, []string{p.Namespace}, nil, sel)
 		k := constraint{
-			key: s.topoKey(t.TopologyKey), maxSkew: int64(t.MaxSkew), minDomains: 1, tally: s.tally(t.TopologyKey, []*term{m}, true),
+			key: s.topoKey(t.TopologyKey), maxSkew: int64(t.MaxSkew), minDomains: 1, tally: s.tally(t.TopologyKey, []*term{m}, true), selector: given,
 			everything: everything, honorAffinity: t.NodeAffinityPolicy == nil || *t.NodeAffinityPolicy == v1.NodeInclusionPolicyHonor,
 			honorTaints: t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == v1.NodeInclusionPolicyHonor,
 		}

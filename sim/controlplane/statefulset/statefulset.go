@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -212,15 +211,13 @@ func (u *update) truncate(ctx context.Context, list []*history.Revision) error {
 	return nil
 }
 
-// deletePod deletes one of the set's pods and tells of it.
+// deletePod deletes one of the set's pods and tells of it. A pod that is gone is
+// a NotFound error.
 func (u *update) deletePod(ctx context.Context, p *v1.Pod) error {
 	ns := p.Namespace
 	err := u.c.opts.API.Do(ctx, apiserver.Request{Verb: "delete", Resource: "pods", Namespace: ns, Name: p.Name}, func(s *apiserver.Server) error {
 		return s.Delete(apiserver.KindPod, ns, p.Name, metav1.DeleteOptions{})
 	})
-	if apierrors.IsNotFound(err) {
-		err = nil
-	}
 	u.tell("Delete", p.Name, err)
 	return err
 }

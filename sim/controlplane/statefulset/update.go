@@ -215,12 +215,8 @@ func (u *update) replica(ctx context.Context, i int, monotonic bool) (bool, erro
 		return true, u.deletePod(ctx, p)
 	}
 	if !created(p) {
-		made, err := u.create(ctx, p)
-		if err != nil {
-			return true, err
-		}
-		_ = made // the status counts it when it is heard of
-		return monotonic, nil
+		err := u.create(ctx, p) // the status counts it when it is heard of
+		return monotonic || err != nil, err
 	}
 	if monotonic && (terminating(p) || !runningReady(p) || !u.available(p)) {
 		return true, nil
@@ -246,14 +242,14 @@ func identity(labels map[string]string, p *v1.Pod) map[string]string {
 }
 
 // create makes a pod that is missing.
-func (u *update) create(ctx context.Context, p *v1.Pod) (*v1.Pod, error) {
+func (u *update) create(ctx context.Context, p *v1.Pod) error {
 	revision := u.updated
 	if revisionOf(p) == u.current.Name {
 		revision = u.current
 	}
 	t, err := u.c.history.Template(revision)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if t.Spec.Subdomain != u.set.Spec.ServiceName || t.Spec.Hostname != "" {
 		own := *t
@@ -262,11 +258,11 @@ func (u *update) create(ctx context.Context, p *v1.Pod) (*v1.Pod, error) {
 	}
 	labels := identity(t.Labels, p)
 	labels[appsv1.StatefulSetRevisionLabel] = revision.Name
-	made, err := u.c.control.Create(ctx, u.set, t, apiserver.Stamp{Name: p.Name, Hostname: p.Name, Labels: labels})
+	_, err = u.c.control.Create(ctx, u.set, t, apiserver.Stamp{Name: p.Name, Hostname: p.Name, Labels: labels})
 	if !apierrors.IsAlreadyExists(err) {
 		u.tell("Create", p.Name, err)
 	}
-	return made, err
+	return err
 }
 
 // condemn deletes a pod that is not wanted, once those above it are gone and
@@ -308,7 +304,7 @@ func (u *update) replace(ctx context.Context) error {
 	for i := len(u.replicas) - 1; i >= least && most > 0; i-- {
 		p := u.replicas[i]
 		if revisionOf(p) != u.updated.Name && !terminating(p) {
-			if err := u.deletePod(ctx, p); err != nil {
+			if err := u.deletePod(ctx, p); err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}
 			u.status.CurrentReplicas--
@@ -348,12 +344,12 @@ func (u *update) writeStatus(ctx context.Context) error {
 	return apierrors.NewConflict(appsv1.Resource("statefulsets"), u.set.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
-// tell records what became of a request about a pod.
+// tell records what became of a request about a pod (recordPodEvent).
 func (u *update) tell(verb, pod string, err error) {
-	ref := controller.Reference(u.set)
+	ref, what := controller.Reference(u.set), strings.ToLower(verb)
 	if err == nil {
-		u.c.events.Eventf(ref, v1.EventTypeNormal, "Successful"+verb, "%s Pod %s in StatefulSet %s successful", verb, pod, u.set.Name)
+		u.c.events.Eventf(ref, v1.EventTypeNormal, "Successful"+verb, "%s Pod %s in StatefulSet %s successful", what, pod, u.set.Name)
 		return
 	}
-	u.c.events.Eventf(ref, v1.EventTypeWarning, "Failed"+verb, "%s Pod %s in StatefulSet %s failed error: %s", verb, pod, u.set.Name, err)
+	u.c.events.Eventf(ref, v1.EventTypeWarning, "Failed"+verb, "%s Pod %s in StatefulSet %s failed error: %s", what, pod, u.set.Name, err)
 }
