@@ -3,6 +3,7 @@ package scale
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -32,7 +33,8 @@ type Config struct {
 	// Startup bounds how long start-up may take; 0: what creating and binding the
 	// pods takes at the rates given, and ten minutes.
 	Startup time.Duration
-	// Churn is how many running pods are deleted and replaced a second.
+	// Churn is how many pods are deleted and replaced a second, of those that have no
+	// end of their own.
 	Churn float64
 	// CreateRate is how many pods a second are created at first; 0: all at once.
 	CreateRate float64
@@ -102,6 +104,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("for: %v is negative", c.For)
 	case c.Startup < 0:
 		return fmt.Errorf("startup timeout: %v is negative", c.Startup)
+	case c.For > maxSpan, c.Startup > maxSpan:
+		return errors.New("for and startup timeout: more than ten years are too long")
 	case c.ControlPlane.Scheduler.Burst < 0 || c.ControlPlane.ControllerManager.Burst < 0:
 		return errors.New("a burst is negative; it is a qps that is negative for no limit")
 	case c.Workers < 0:
@@ -112,6 +116,9 @@ func (c *Config) Validate() error {
 		return errors.New("bound pods are for generated workloads: a trace and a snapshot say where their pods are")
 	case c.Churn > 0 && c.Workload == nil && (c.Trace != nil || c.Snapshot != nil):
 		return errors.New("churn: replaces pods of a generated workload, and there is none")
+	}
+	if w := c.Workload; w != nil && c.Churn > 0 && !slices.ContainsFunc(w.Spec.Classes, func(c Class) bool { return c.churns() && (c.Share > 0 || c.Count > 0 || c.Controller != "") }) {
+		return errors.New("churn: no class of the workload has pods that it could replace: there at first or a controller's, without a lifetime of their own, and no DaemonSet's")
 	}
 	if n := c.Nodes * c.PodsPerNode; n > MaxPods {
 		return fmt.Errorf("%d pods are more than %d", n, MaxPods)

@@ -119,7 +119,7 @@ func (g *generator) watch() {
 			return
 		}
 		g.r.result.Created++
-		if g.r.cfg.Churn > 0 && c.End != endExit && c.Controller != kindDaemonSet {
+		if g.r.cfg.Churn > 0 && c.churns() {
 			g.join(member{class: c.index, name: pod.Name})
 		}
 		if c.Lifetime != nil && c.End != endExit {

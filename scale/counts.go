@@ -7,8 +7,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// counts follow the API's changes. started counts pods that have once left
-// Pending.
+// counts follow the API's changes. started counts pods that left Pending, but for
+// those that failed before any of their containers ran: rejected ones.
 type counts struct {
 	pods           Pods
 	ready          int
@@ -63,22 +63,43 @@ func (c *counts) pod(ch *apiserver.Change) {
 	is := pod.Status.Phase
 	*c.pods.of(is)++
 	if is != was {
-		if was == "" || was == v1.PodPending {
-			if is != "" && is != v1.PodPending {
-				c.started++
-			}
+		if (was == "" || was == v1.PodPending) && is != "" && is != v1.PodPending && (is != v1.PodFailed || ran(pod)) {
+			c.started++
 		}
 		if is == v1.PodSucceeded || is == v1.PodFailed {
 			c.ended++
 		}
 	}
-	if old != nil && len(pod.Status.ContainerStatuses) > 0 && len(old.Status.ContainerStatuses) == len(pod.Status.ContainerStatuses) {
-		for i := range pod.Status.ContainerStatuses {
-			if d := pod.Status.ContainerStatuses[i].RestartCount - old.Status.ContainerStatuses[i].RestartCount; d > 0 {
-				c.restarts += uint64(d)
+	if old != nil {
+		c.restarts += restarts(old.Status.InitContainerStatuses, pod.Status.InitContainerStatuses) + restarts(old.Status.ContainerStatuses, pod.Status.ContainerStatuses)
+	}
+}
+
+// ran tells whether a container of a pod has run.
+func ran(p *v1.Pod) bool {
+	for _, list := range [][]v1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for i := range list {
+			if list[i].ContainerID != "" {
+				return true
 			}
 		}
 	}
+	return false
+}
+
+// restarts is by how much the restart counts grew.
+func restarts(old, now []v1.ContainerStatus) uint64 {
+	if len(old) == 0 || len(now) == 0 || &old[0] == &now[0] {
+		return 0 // none, or the same list
+	}
+	sum := 0
+	for i := range now {
+		sum += int(now[i].RestartCount)
+	}
+	for i := range old {
+		sum -= int(old[i].RestartCount)
+	}
+	return uint64(max(sum, 0))
 }
 
 func isReady(n *v1.Node) bool {

@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/loop"
 	"github.com/drydock-sim/drydock/sim/usage"
@@ -97,12 +98,18 @@ func newGenerator(r *run, w *Workload, total int) *generator {
 // prepare makes the namespaces and checks that the API takes the pods.
 func (g *generator) prepare() error {
 	g.watch()
+	needs := newNeeds(g.r)
 	for _, c := range g.classes {
 		if err := g.r.namespace(c.namespace()); err != nil {
 			return err
 		}
-		if _, err := g.template(c, c.amounts(g.r.cfg.Seed, 0)); err != nil {
+		t, err := g.template(c, c.amounts(g.r.cfg.Seed, 0))
+		if err != nil {
 			return err
+		}
+		needs.configs(t.Pod())
+		for _, what := range kubelet.Unsupported(t.Pod()) {
+			g.r.warn(fmt.Sprintf("class %s: pod.%s", c.Name, what))
 		}
 	}
 	return nil
@@ -244,7 +251,7 @@ func (g *generator) stamp(c *class, node string, stays bool) {
 		return
 	}
 	g.r.result.Created++
-	if g.r.cfg.Churn > 0 && stays && c.End != endExit {
+	if g.r.cfg.Churn > 0 && stays && c.churns() {
 		g.join(member{class: c.index, n: n})
 	}
 	if c.Lifetime != nil && c.End != endExit {
@@ -255,6 +262,10 @@ func (g *generator) stamp(c *class, node string, stays bool) {
 		})
 	}
 }
+
+// churns tells whether churn takes the class's pods: those without an end of their
+// own.
+func (c *Class) churns() bool { return c.Lifetime == nil && c.Controller != kindDaemonSet }
 
 // join puts a pod into the pool. Pods that ended by themselves leave it when there
 // are many.

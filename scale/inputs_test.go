@@ -73,12 +73,60 @@ func TestTraceMistakes(t *testing.T) {
 		{"arrival,node_selector\n0,ssd\n", "is no label such as disk=ssd"},
 		{"name,cpu_milli,memory_mib,creation_time,deletion_time\na,1,1,10,5\n", "deletion_time: is before creation_time"},
 		{"name,cpu_milli,memory_mib\na,1,1\n", "creation_time: the column is missing"},
+		{"arrival,image\n0,a\n1,Bad Image!\n", `t.csv:3:3: image: "Bad Image!": `},
+		{"arrival,example.com/gpu\n0,1.5\n", `t.csv:2:3: example.com/gpu: "1.5" is no whole number`},
+		{"arrival,cpu_usage\n0,1e30\n", "t.csv:2:3: cpu_usage: 1e30 is more than 1Pi"},
 	} {
 		_, err := ReadTrace("t.csv", strings.NewReader(tt.text))
 		var list scenarios.LoadErrors
 		if !errors.As(err, &list) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: %v, want %q", tt.text, err, tt.want)
 		}
+	}
+}
+
+// Spreadsheets begin a file with a byte order mark, quote names, and end lines with
+// CR and LF.
+func TestTraceForms(t *testing.T) {
+	for _, text := range []string{
+		"arrival,cpu\n1,2\n", "\ufeffarrival,cpu\n1,2\n", "\ufeff\"arrival\",\"cpu\"\r\n\"1\",\"2\"\r\n", "\ufeff# from a spreadsheet\narrival,cpu\n1,2", " cpu , arrival \n2,1s\n",
+	} {
+		tr, err := ReadTrace("t.csv", strings.NewReader(text))
+		if err != nil || tr.Pods() != 1 || tr.rows[0].arrival != time.Second || tr.rows[0].shape.requests.Cpu().Value() != 2 {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	nodes := "\ufeff\"sn\",\"cpu_milli\",\"memory_mib\"\r\nx,1000,2000\r\n"
+	if shapes, n, err := ReadTraceNodes("n.csv", strings.NewReader(nodes)); err != nil || n != 1 || shapes[0].Capacity.Cpu().Value() != 1 {
+		t.Errorf("%v %v", shapes, err)
+	}
+	for text, want := range map[string]string{"sn,cpu_milli,memory_mib\n": "n.csv: there are no nodes in this file", "sn,cpu_milli\n": "memory_mib: the column is missing", "sn,cpu_milli,memory_mib\nx,-1,1\n": "n.csv:2:3: cpu_milli: "} {
+		if _, _, err := ReadTraceNodes("n.csv", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A cell of 0 is not an empty one: times end at once, a request stays below its
+// limit.
+func TestTraceZeros(t *testing.T) {
+	tr, err := ReadTrace("t.csv", strings.NewReader("arrival,lifetime,run_for,exit_code,cpu,cpu_limit,memory\n0,0,,,0,1,\n1,,0,1,,,0\n2,,,,,1,\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleted, exits, empty := &tr.rows[0], &tr.rows[1], &tr.rows[2]
+	if deleted.lifetime != time.Millisecond || deleted.runFor != 0 || exits.runFor != time.Millisecond || exits.exit != 1 || exits.lifetime != 0 || empty.lifetime != 0 || empty.runFor != 0 {
+		t.Errorf("%+v %+v %+v", deleted, exits, empty)
+	}
+	if q, said := deleted.shape.requests[v1.ResourceCPU]; !said || !q.IsZero() {
+		t.Errorf("%+v", deleted.shape)
+	}
+	if _, said := empty.shape.requests[v1.ResourceCPU]; said || empty.shape == deleted.shape {
+		t.Errorf("%+v", empty.shape)
+	}
+	tr.Cut(0, 1e-300)
+	if at := tr.rows[2].arrival; at != maxSpan {
+		t.Errorf("the last arrives at %v", at)
 	}
 }
 
@@ -154,12 +202,17 @@ func TestSnapshotForms(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":           "c: there are no nodes in this file",
-		"a: [":       "c: document 1: bad YAML",
-		"{":          "c: document 1: bad JSON",
-		"a: 1":       "c: document 1: is no Kubernetes object: it has no kind",
-		"kind: Node": "metadata.name: must be set",
-		"kind: List\nitems: [{kind: Node, metadata: {name: 3}}]": "c: document 1: items[0]: node: ",
+		"":     "c: there are no nodes in this file",
+		"a: [": "c:1:1: bad YAML",
+		"---\na: 1\n---\nkind: Node\nmetadata: {name: n}\nb: *x\n": "c:2:1: is no Kubernetes object: it has no kind",
+		"kind: Service\n---\n# of nodes\nkind: Node\n  x: [\n":     "c:5:1: bad YAML: mapping values are not allowed in this context",
+		"{":                             "c:1:1: bad JSON: the file ends within a document",
+		"{\"kind\": \"Node\",\n  kind}": "c:2:3: bad JSON: invalid character 'k'",
+		"a: 1":                          "c:1:1: is no Kubernetes object: it has no kind",
+		"kind: Node":                    "c:1:1: node: metadata.name: must be set",
+		"kind: List\nitems: [{kind: Node, metadata: {name: 3}}]":                                                        "c:2:39: items[0]: node: metadata.name: is a number; want string",
+		"--- # nodes\nkind: Node\nmetadata: {name: n1}\n--- {kind: Pod,\n metadata: {name: p}, spec: {priority: high}}": "c:5:40: pod p: spec.priority: is a string; want int32",
+		"{\"kind\": \"Node\",\n \"metadata\": {\"name\": \"n\"}}\n\n{\"kind\": \"PodList\", \"items\": [\n {\"metadata\":{\"name\":\"a\"}},\n {\"metadata\":{\"name\":\"p\"},\n  \"spec\":{\"containers\":[{\"name\":1}]}}]}": "c:7:24: items[1]: pod p: spec.containers.name: is a number; want string",
 	} {
 		if _, err := ReadSnapshot("c", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

@@ -17,7 +17,8 @@ type Result struct {
 	Nodes   int
 	// Ready counts the nodes that are ready at the end; Wanted the pods wanted at
 	// first; Created the pods that were created, Deleted those that are gone, in
-	// all; Started those that left Pending; Ended those that succeeded or failed.
+	// all; Started those that left Pending, rejected ones left out; Ended those that
+	// succeeded or failed.
 	Ready, Wanted, Created  int
 	Started, Ended, Deleted uint64
 	Restarts                uint64

@@ -164,6 +164,9 @@ func (r *run) behave(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.Con
 
 // addNodes adds the snapshot's nodes, or as many as are wanted of each shape.
 func (r *run) addNodes() error {
+	for _, what := range scenarios.KubeletWarnings(r.cfg.Kubelet, "") {
+		r.warn("kubelet configuration: " + what)
+	}
 	if s := r.cfg.Snapshot; s != nil {
 		return s.addNodes(r)
 	}

@@ -3,6 +3,7 @@ package scale
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,6 +207,139 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// TestSnapshotOfOddPods begins with what real clusters hold beside plain pods: all of
+// them run, and what is taken otherwise is said.
+func TestSnapshotOfOddPods(t *testing.T) {
+	s, err := ReadSnapshot("testdata/odd.yaml", strings.NewReader(string(readFile(t, "testdata/odd.yaml"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := DefaultConfig()
+	cfg.Snapshot, cfg.For = s, time.Minute
+	pods := map[string]*v1.Pod{}
+	events := map[string]string{}
+	r := mustRun(t, cfg, Options{Attach: func(c *sim.Cluster) {
+		c.API().OnChange(func(ch apiserver.Change) {
+			switch x := ch.New.(type) {
+			case *v1.Pod:
+				pods[x.Name] = x
+			case *v1.Event:
+				if x.Type == v1.EventTypeWarning && x.InvolvedObject.Kind == "Pod" {
+					events[x.InvolvedObject.Name] = x.Reason + ": " + x.Message
+				}
+			}
+		})
+	}})
+	if !r.Settled || r.Pods != (Pods{Running: 4}) || len(events) > 0 || r.Restarts > 0 {
+		t.Errorf("%+v, %v", r, events)
+	}
+	if side := pods["sidecar"]; side == nil || len(side.Spec.Containers[0].VolumeDevices) > 0 || *side.Spec.Volumes[2].HostPath.Type != v1.HostPathFileOrCreate || !*side.Status.InitContainerStatuses[1].Started {
+		t.Errorf("%+v", side)
+	}
+	want := []string{
+		"ephemeral containers are left out (1)",
+		"nodes are not ready: they are taken as ready (1)",
+		"nodes don't tell their capacity: what is missing is of a machine with 4 CPUs and 16Gi (1)",
+		"pods ask for what is not there: dynamic resources are not prepared yet (1)",
+		"pods have scheduling gates, and who would remove them is not there: they are scheduled (1)",
+		"volumes of storage outside the node are taken as empty directories (3)",
+		"volumes want files, directories, sockets or devices of their node: empty ones are made (3)",
+	}
+	if !slices.Equal(r.Warnings, want) {
+		t.Errorf("warnings:\n%s", strings.Join(r.Warnings, "\n"))
+	}
+}
+
+// TestStarts has a kubelet reject what it has no room for: that is no start, and the
+// report says the same.
+func TestStarts(t *testing.T) {
+	cfg := small()
+	cfg.Nodes, cfg.PodsPerNode, cfg.Bound, cfg.CreateRate, cfg.For = 1, 120, true, 0, time.Minute // a node takes 110
+	if r := mustRun(t, cfg, Options{}); r.Started != 110 || r.StartedPods != 110 || r.Pods != (Pods{Running: 110, Failed: 10}) || r.Ended != 10 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestChurn takes pods without an end of their own only, at the rate asked for.
+func TestChurn(t *testing.T) {
+	w, err := ParseWorkload("w.yaml", []byte(`
+apiVersion: drydock.dev/v1alpha1
+kind: Workload
+spec:
+  classes:
+  - {name: stays, count: 20}
+  - {name: lives, count: 20, lifetime: 10h}
+  - {name: made, count: 20, controller: ReplicaSet, replicas: 20}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := small()
+	cfg.Workload, cfg.PodsPerNode, cfg.Churn, cfg.For = w, 0, 2, 10*time.Minute
+	deleted := map[string]int{}
+	r := mustRun(t, cfg, Options{Attach: func(c *sim.Cluster) {
+		c.API().OnChange(func(ch apiserver.Change) {
+			if pod, ok := ch.New.(*v1.Pod); ok && ch.Type == watch.Modified && pod.DeletionTimestamp != nil && ch.Old.(*v1.Pod).DeletionTimestamp == nil {
+				deleted[pod.Labels[LabelClass]]++
+			}
+		})
+	}})
+	sum := deleted["stays"] + deleted["made"]
+	if deleted["lives"] > 0 || deleted["stays"] < sum/3 || deleted["made"] < sum/3 || sum < 1100 || sum > 1300 || r.Pods.Running < 55 {
+		t.Errorf("%v, %+v", deleted, r.Pods)
+	}
+	w.Spec.Classes = w.Spec.Classes[1:2]
+	if _, err := Run(context.Background(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "churn: no class of the workload has pods") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What a class's pods take from ConfigMaps and Secrets is there.
+func TestWorkloadConfigs(t *testing.T) {
+	w, err := ParseWorkload("w.yaml", []byte(`
+apiVersion: drydock.dev/v1alpha1
+kind: Workload
+spec:
+  classes:
+  - name: a
+    namespace: prod
+    count: 2
+    controller: Deployment
+    pod:
+      spec:
+        volumes: [{name: v, secret: {secretName: s, items: [{key: k, path: p}]}}]
+        containers: [{name: a, image: a, envFrom: [{configMapRef: {name: c}}], volumeMounts: [{name: v, mountPath: /v}]}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := small()
+	cfg.Workload, cfg.Startup, cfg.For = w, time.Minute, time.Second
+	if r := mustRun(t, cfg, Options{}); !r.Settled || r.Pods != (Pods{Running: 2}) || len(r.Warnings) > 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A pod that waits for a volume that nobody makes says so.
+func TestWorkloadWarns(t *testing.T) {
+	w, err := ParseWorkload("w.yaml", []byte(`
+apiVersion: drydock.dev/v1alpha1
+kind: Workload
+spec:
+  classes:
+  - {name: db, count: 1, pod: {spec: {volumes: [{name: d, persistentVolumeClaim: {claimName: c}}], containers: [{name: a, image: a, volumeMounts: [{name: d, mountPath: /d}]}]}}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := small()
+	cfg.Workload, cfg.Startup, cfg.For = w, 30*time.Second, time.Second
+	r := mustRun(t, cfg, Options{})
+	if len(r.Warnings) != 2 || r.Warnings[0] != "class db: pod.spec.volumes[0] (d): persistent volumes are not supported yet" || r.Pods.Pending != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestBoundPods(t *testing.T) {
 	cfg := small()
 	cfg.Bound, cfg.CreateRate = true, 0
@@ -255,6 +389,7 @@ func TestBadConfigs(t *testing.T) {
 		{func(c *Config) { c.Nodes, c.PodsPerNode = 100000, 100 }, "10000000 pods are more than"},
 		{func(c *Config) { c.ControlPlane.Disable = []string{"x"} }, `no controller is called "x"`},
 		{func(c *Config) { c.Trace = &Trace{}; c.Churn = 1 }, "churn: "},
+		{func(c *Config) { c.For = 11 * 365 * 24 * time.Hour }, "more than ten years"},
 		{func(c *Config) { c.Trace = &Trace{}; c.Bound = true }, "bound pods are for generated workloads"},
 	} {
 		cfg := small()

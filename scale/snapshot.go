@@ -1,7 +1,6 @@
 package scale
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -13,9 +12,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
@@ -43,37 +42,8 @@ func ReadSnapshot(file string, in io.Reader) (*Snapshot, error) {
 	bad := func(format string, args ...any) (*Snapshot, error) {
 		return nil, scenarios.LoadErrors{fileError(file, 0, format, args...)}
 	}
-	if t := bytes.TrimLeft(data, " \t\r\n"); len(t) > 0 && t[0] == '{' {
-		dec := json.NewDecoder(bytes.NewReader(data))
-		for n := 1; ; n++ {
-			var doc json.RawMessage
-			if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				return bad("document %d: bad JSON: %v", n, err)
-			}
-			if err := s.add(doc, notes); err != nil {
-				return bad("document %d: %v", n, err)
-			}
-		}
-	} else {
-		r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-		for n := 1; ; n++ {
-			text, err := r.Read()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return bad("document %d: %v", n, err)
-			}
-			doc, err := yaml.YAMLToJSON(text)
-			if err != nil {
-				return bad("document %d: bad YAML: %s", n, strings.TrimPrefix(err.Error(), "yaml: "))
-			}
-			if err := s.add(doc, notes); err != nil {
-				return bad("document %d: %v", n, err)
-			}
-		}
+	if err := s.read(file, data, notes); err != nil {
+		return nil, scenarios.LoadErrors{err}
 	}
 	if len(s.Nodes) == 0 {
 		return bad("there are no nodes in this file: it is to hold what `kubectl get nodes,pods -A -o yaml` prints")
@@ -83,6 +53,41 @@ func ReadSnapshot(file string, in io.Reader) (*Snapshot, error) {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s (%d)", text, notes[text]))
 	}
 	return s, nil
+}
+
+// read takes a file: JSON documents or a YAML stream.
+func (s *Snapshot) read(file string, data []byte, notes map[string]int) *scenarios.LoadError {
+	if t := bytes.TrimLeft(data, " \t\r\n"); len(t) == 0 || t[0] != '{' {
+		for _, d := range documents(data) {
+			doc, err := yaml.YAMLToJSON(d.text)
+			if err != nil {
+				return d.mistake(file, fmt.Errorf("bad YAML: %s", strings.TrimPrefix(err.Error(), "yaml: ")))
+			}
+			if err := s.add(doc, notes); err != nil {
+				return d.mistake(file, err)
+			}
+		}
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	for {
+		var doc json.RawMessage
+		err := dec.Decode(&doc)
+		end := int(dec.InputOffset())
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return fileError(file, bytes.Count(data, []byte("\n"))+1, "bad JSON: the file ends within a document")
+		case err != nil:
+			d := document{text: data, line: 1}
+			return d.mistake(file, fmt.Errorf("bad JSON: %w", err))
+		}
+		if err := s.add(doc, notes); err != nil {
+			d := document{text: doc, line: bytes.Count(data[:end-len(doc)], []byte("\n")) + 1}
+			return d.mistake(file, err)
+		}
+	}
 }
 
 // add takes one document: a list or an object.
@@ -106,13 +111,13 @@ func (s *Snapshot) add(doc []byte, notes map[string]int) error {
 				var m struct{ Kind string }
 				if json.Unmarshal(item, &m) == nil && m.Kind == "" {
 					if err := s.object(strings.TrimSuffix(head.Kind, "List"), item, notes); err != nil {
-						return fmt.Errorf("items[%d]: %w", i, err)
+						return inItem(i, err)
 					}
 					continue
 				}
 			}
 			if err := s.add(item, notes); err != nil {
-				return fmt.Errorf("items[%d]: %w", i, err)
+				return inItem(i, err)
 			}
 		}
 		return nil
@@ -172,7 +177,7 @@ func fieldError(err error) error {
 	if field == "" || e.Struct == "" || !strings.HasPrefix(e.Field, e.Struct) {
 		field = e.Field
 	}
-	return fmt.Errorf("%s: is a %s; want %s", field, e.Value, e.Type)
+	return &placed{strings.Split(field, "."), fmt.Errorf("%s: is a %s; want %s", field, e.Value, e.Type)}
 }
 
 // annotationMirror marks mirror pods (pkg/kubelet/types ConfigMirrorAnnotationKey).
@@ -216,6 +221,12 @@ func (s *Snapshot) settle(notes map[string]int) {
 			return true
 		}
 		nodes[n.Name] = true
+		if len(n.Status.Conditions) > 0 && !isReady(n) {
+			notes["nodes are not ready: they are taken as ready"]++
+		}
+		if cpu, memory := n.Status.Capacity[v1.ResourceCPU], n.Status.Capacity[v1.ResourceMemory]; cpu.IsZero() || memory.IsZero() {
+			notes["nodes don't tell their capacity: what is missing is of a machine with 4 CPUs and 16Gi"]++
+		}
 		return false
 	})
 	s.Static = map[string][]*v1.Pod{}
@@ -276,19 +287,26 @@ func strip(p *v1.Pod, notes map[string]int) {
 	}
 	p.ObjectMeta = metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, Labels: p.Labels, Annotations: p.Annotations}
 	p.Status = v1.PodStatus{}
-	p.Spec.EphemeralContainers = nil
-	p.Spec.SchedulingGates = nil
+	if len(p.Spec.EphemeralContainers) > 0 {
+		notes["ephemeral containers are left out"]++
+		p.Spec.EphemeralContainers = nil
+	}
+	if len(p.Spec.SchedulingGates) > 0 {
+		notes["pods have scheduling gates, and who would remove them is not there: they are scheduled"]++
+		p.Spec.SchedulingGates = nil
+	}
 	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
 			hosts(&list[i], notes)
+			list[i].VolumeDevices = nil // they are of volumes that become directories
 		}
 	}
 	for i := range p.Spec.Volumes {
-		v := &p.Spec.Volumes[i]
-		if v.PersistentVolumeClaim != nil || v.CSI != nil || v.Ephemeral != nil || v.NFS != nil || v.ISCSI != nil || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.AzureDisk != nil || v.RBD != nil || v.CephFS != nil {
-			notes["volumes of storage outside the node are taken as empty directories"]++
-			v.VolumeSource = v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}
-		}
+		stripVolume(&p.Spec.Volumes[i], notes)
+	}
+	for _, what := range kubelet.Unsupported(p) {
+		_, what, _ = strings.Cut(what, ": ") // the field differs from pod to pod
+		notes["pods ask for what is not there: "+what]++
 	}
 	// The API server's own volume has a random name in each pod; with one name,
 	// pods of one template share a spec.
@@ -307,5 +325,27 @@ func strip(p *v1.Pod, notes map[string]int) {
 				}
 			}
 		}
+	}
+}
+
+// stripVolume has a volume need nothing that is not in the file.
+func stripVolume(v *v1.Volume, notes map[string]int) {
+	switch h := v.HostPath; {
+	case h != nil && h.Type != nil:
+		made := v1.HostPathUnset // instead of a socket or a device
+		switch *h.Type {
+		case v1.HostPathUnset, v1.HostPathDirectoryOrCreate, v1.HostPathFileOrCreate:
+			return
+		case v1.HostPathDirectory:
+			made = v1.HostPathDirectoryOrCreate
+		case v1.HostPathFile:
+			made = v1.HostPathFileOrCreate
+		}
+		h.Type = &made
+		notes["volumes want files, directories, sockets or devices of their node: empty ones are made"]++
+	case h != nil, v.EmptyDir != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.Projected != nil, v.Image != nil:
+	default:
+		notes["volumes of storage outside the node are taken as empty directories"]++
+		v.VolumeSource = v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}
 	}
 }

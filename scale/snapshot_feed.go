@@ -274,6 +274,14 @@ func (n *needs) meet(p *v1.Pod) {
 		}
 		n.make(apiserver.KindRuntimeClass, "", *class, c)
 	}
+	n.configs(p)
+}
+
+// configs makes the configMaps and secrets that a pod needs.
+func (n *needs) configs(p *v1.Pod) {
+	for _, ref := range p.Spec.ImagePullSecrets {
+		n.keys(apiserver.KindSecret, p.Namespace, ref.Name, nil)
+	}
 	for _, v := range p.Spec.Volumes {
 		switch {
 		case v.ConfigMap != nil:

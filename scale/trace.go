@@ -1,6 +1,8 @@
 package scale
 
 import (
+	"bufio"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -16,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
@@ -70,32 +73,20 @@ func fileError(file string, line int, format string, args ...any) *scenarios.Loa
 	return e
 }
 
+// maxAmount bounds the amounts of a trace: 1Pi.
+const maxAmount = 1 << 50
+
 // maxTraceErrors bounds how many errors of a trace are told.
 const maxTraceErrors = 20
 
 // ReadTrace reads a trace in CSV. Errors are scenarios.LoadErrors: what is wrong,
 // with file, line and column.
 func ReadTrace(file string, in io.Reader) (*Trace, error) {
-	rec := csv.NewReader(in)
-	rec.ReuseRecord, rec.TrimLeadingSpace, rec.Comment = true, true, '#'
-	header, err := rec.Read()
-	if errors.Is(err, io.EOF) {
-		return nil, scenarios.LoadErrors{fileError(file, 0, "there is no line of column names")}
+	p, lerr := newTraceParser(file, in)
+	if lerr != nil {
+		return nil, scenarios.LoadErrors{lerr}
 	}
-	if err != nil {
-		return nil, scenarios.LoadErrors{fileError(file, 0, "%v", err)}
-	}
-	header = slices.Clone(header)
-	header[0] = strings.TrimPrefix(header[0], "\ufeff")
-	p := &traceParser{file: file, rec: rec, columns: map[string]int{}, shapes: map[string]*shape{}, names: map[string]int{}}
-	for i, h := range header {
-		h = strings.TrimSpace(h)
-		if _, twice := p.columns[h]; twice {
-			return nil, scenarios.LoadErrors{cellError(file, rec, i, h, "the column is there twice")}
-		}
-		p.columns[h] = i
-		p.order = append(p.order, h)
-	}
+	rec := p.rec
 	read := p.own
 	if _, ok := p.columns["cpu_milli"]; ok {
 		read = p.openb
@@ -105,6 +96,7 @@ func ReadTrace(file string, in io.Reader) (*Trace, error) {
 	}
 	t := &Trace{}
 	for {
+		var err error
 		p.cells, err = rec.Read()
 		if errors.Is(err, io.EOF) {
 			break
@@ -152,7 +144,7 @@ func (t *Trace) Cut(from time.Duration, speed float64) {
 		if d == 0 {
 			return 0
 		}
-		return max(time.Duration(float64(d)/speed), time.Millisecond)
+		return time.Duration(min(max(float64(d)/speed, float64(time.Millisecond)), float64(maxSpan)))
 	}
 	kept := t.rows[:0]
 	for _, r := range t.rows {
@@ -182,6 +174,35 @@ type traceParser struct {
 	errs    scenarios.LoadErrors
 	shapes  map[string]*shape
 	names   map[string]int
+	images  map[string]bool // those that can be pulled
+}
+
+// newTraceParser reads the line of column names.
+func newTraceParser(file string, in io.Reader) (*traceParser, *scenarios.LoadError) {
+	text := bufio.NewReader(in)
+	// A byte order mark is no part of the first name, and would hide its quotes.
+	if mark, _ := text.Peek(3); string(mark) == "\ufeff" {
+		_, _ = text.Discard(3)
+	}
+	rec := csv.NewReader(text)
+	rec.ReuseRecord, rec.TrimLeadingSpace, rec.Comment = true, true, '#'
+	header, err := rec.Read()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, fileError(file, 0, "there is no line of column names")
+	case err != nil:
+		return nil, fileError(file, 0, "%v", err)
+	}
+	p := &traceParser{file: file, rec: rec, columns: map[string]int{}, shapes: map[string]*shape{}, names: map[string]int{}, images: map[string]bool{}}
+	for i, h := range header {
+		h = strings.TrimSpace(h)
+		if _, twice := p.columns[h]; twice {
+			return nil, cellError(file, rec, i, h, "the column is there twice")
+		}
+		p.columns[h] = i
+		p.order = append(p.order, h)
+	}
+	return p, nil
 }
 
 // The columns of Drydock's own format. A column whose name has a slash is an
@@ -252,6 +273,16 @@ func (p *traceParser) time(column string) (d time.Duration, ok bool) {
 	return d, true
 }
 
+// span is time, but at least a millisecond where the cell is not empty: in a row 0
+// is for ever.
+func (p *traceParser) span(column string) time.Duration {
+	d, ok := p.time(column)
+	if !ok {
+		return 0
+	}
+	return max(d, time.Millisecond)
+}
+
 func (p *traceParser) quantity(column string) (q resource.Quantity, ok bool) {
 	s := p.cell(column)
 	if s == "" {
@@ -260,6 +291,10 @@ func (p *traceParser) quantity(column string) (q resource.Quantity, ok bool) {
 	q, err := resource.ParseQuantity(s)
 	if err != nil || q.Sign() < 0 {
 		p.bad(column, "%q is no quantity such as 500m or 1Gi", s)
+		return q, false
+	}
+	if q.CmpInt64(maxAmount) > 0 {
+		p.bad(column, "%s is more than 1Pi", s)
 		return q, false
 	}
 	return q, true
@@ -286,12 +321,18 @@ func (p *traceParser) own() (row, bool) {
 	if p.cell("arrival") == "" {
 		p.bad("arrival", "must be set")
 	}
-	r.lifetime, _ = p.time("lifetime")
-	r.runFor, _ = p.time("run_for")
+	r.lifetime = p.span("lifetime")
+	r.runFor = p.span("run_for")
 	if code, ok := p.whole("exit_code", 255); ok {
 		if r.exit = int32(code); r.runFor == 0 {
 			p.bad("exit_code", "needs run_for")
 		}
+	}
+	if !p.images[r.image] {
+		if err := (&fakecri.Image{Name: cmp.Or(r.image, defaultImage)}).Validate(); err != nil {
+			p.bad("image", "%q: %v", r.image, err)
+		}
+		p.images[r.image] = true
 	}
 	requests, limits := v1.ResourceList{}, v1.ResourceList{}
 	set := func(list v1.ResourceList, name v1.ResourceName, column string) {
@@ -299,8 +340,12 @@ func (p *traceParser) own() (row, bool) {
 			list[name] = q
 		}
 	}
-	set(requests, v1.ResourceCPU, "cpu")
-	set(requests, v1.ResourceMemory, "memory")
+	// A request of 0 is one that is said: it does not become the limit.
+	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+		if q, ok := p.quantity(string(name)); ok {
+			requests[name] = q
+		}
+	}
 	set(limits, v1.ResourceCPU, "cpu_limit")
 	set(limits, v1.ResourceMemory, "memory_limit")
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
@@ -310,8 +355,10 @@ func (p *traceParser) own() (row, bool) {
 	}
 	for _, c := range p.order {
 		if strings.Contains(c, "/") {
-			set(requests, v1.ResourceName(c), c)
-			set(limits, v1.ResourceName(c), c) // extended resources have both
+			if n, ok := p.whole(c, maxAmount); ok && n > 0 { // extended resources have both
+				q := *resource.NewQuantity(n, resource.DecimalSI)
+				requests[v1.ResourceName(c)], limits[v1.ResourceName(c)] = q, q
+			}
 		}
 	}
 	if q, ok := p.quantity("cpu_usage"); ok {

@@ -1,7 +1,6 @@
 package scale
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -115,19 +114,11 @@ func (p *traceParser) gpuAffinity() *v1.Affinity {
 // (openb_node_list_*.csv: sn, cpu_milli, memory_mib, gpu, model). Equal nodes are
 // one shape, whose weight is how many there are.
 func ReadTraceNodes(file string, in io.Reader) ([]NodeShape, int, error) {
-	rec := csv.NewReader(in)
-	rec.TrimLeadingSpace = true
-	header, err := rec.Read()
-	if errors.Is(err, io.EOF) {
-		return nil, 0, scenarios.LoadErrors{fileError(file, 0, "there is no line of column names")}
+	p, lerr := newTraceParser(file, in)
+	if lerr != nil {
+		return nil, 0, scenarios.LoadErrors{lerr}
 	}
-	if err != nil {
-		return nil, 0, scenarios.LoadErrors{fileError(file, 0, "%v", err)}
-	}
-	p := &traceParser{file: file, rec: rec, columns: map[string]int{}}
-	for i, h := range header {
-		p.columns[strings.TrimPrefix(strings.TrimSpace(h), "\ufeff")] = i
-	}
+	rec := p.rec
 	for _, c := range []string{"sn", "cpu_milli", "memory_mib"} {
 		if _, ok := p.columns[c]; !ok {
 			return nil, 0, scenarios.LoadErrors{fileError(file, 1, "%s: the column is missing", c)}
@@ -140,6 +131,7 @@ func ReadTraceNodes(file string, in io.Reader) ([]NodeShape, int, error) {
 	count, order := map[kind]int{}, []kind{}
 	total := 0
 	for {
+		var err error
 		p.cells, err = rec.Read()
 		if errors.Is(err, io.EOF) {
 			break
@@ -162,6 +154,9 @@ func ReadTraceNodes(file string, in io.Reader) ([]NodeShape, int, error) {
 		}
 		count[k]++
 		total++
+	}
+	if total == 0 {
+		return nil, 0, scenarios.LoadErrors{fileError(file, 0, "there are no nodes in this file")}
 	}
 	slices.SortStableFunc(order, func(a, b kind) int { return count[b] - count[a] })
 	var out []NodeShape

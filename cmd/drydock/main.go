@@ -114,7 +114,8 @@ them and when, and what is expected. Each node has a whole kubelet core, on a
 virtual clock, over an in-memory container runtime, so that hours pass in
 seconds and every run can be repeated.
 
-Exit codes: 0 all expectations held, 1 one failed, 2 bad input, 3 internal error.`,
+Exit codes: 0 all expectations held, 1 one failed or the run was interrupted,
+2 bad input, 3 internal error.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -202,7 +202,7 @@ func writeObserved(dir string, r *caseResult) error {
 	return os.WriteFile(filepath.Join(dir, r.c.Name+".json"), out.Bytes(), 0o666)
 }
 
-// verdictOf is the word for a result.
+// word is the verdict on a result.
 func (r *caseResult) word() string {
 	switch {
 	case r.err != nil || len(r.verdict) > 0:

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,8 +41,8 @@ type scaleFlags struct {
 	apiLoad                              bool
 	server                               apiserver.Load
 
-	nodesSet, rateSet bool
-	stdout, stderr    io.Writer
+	given          func(flag string) bool // on the command line
+	stdout, stderr io.Writer
 }
 
 // rate is a number of events a second, written as "20/s", "1200/m" or "20".
@@ -86,7 +88,7 @@ runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			defer hugepages.Keep(100 * time.Millisecond)()
 			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
-			f.nodesSet, f.rateSet = cmd.Flags().Changed("nodes"), cmd.Flags().Changed("create-rate")
+			f.given = cmd.Flags().Changed
 			if len(args) == 1 {
 				return f.runScenario(cmd, args[0])
 			}
@@ -106,10 +108,10 @@ func (f *scaleFlags) flags(cmd *cobra.Command) {
 	fl.IntVar(&c.PodsPerNode, "pods-per-node", c.PodsPerNode, "how many pods there are at first, for each node")
 	fl.DurationVar(&c.For, "for", 0, "how long to run once the pods run, in virtual time (default 1h; with --trace: to its end)")
 	fl.DurationVar(&c.Startup, "startup-timeout", 0, "how long start-up may take, in virtual time (default: what the rates make of it, and 10m)")
-	fl.Var(&f.churn, "churn", "how many running pods are deleted and replaced, in virtual time")
+	fl.Var(&f.churn, "churn", "how many of the pods without an end of their own are deleted and replaced, in virtual time")
 	fl.Var(&f.createRate, "create-rate", "how fast the first pods are created, in virtual time; 0: all at once")
 	fl.BoolVar(&c.Bound, "pods-bound", false, "create pods with their node's name, all at once unless --create-rate is given, without the scheduler")
-	fl.Float64Var(&c.Probes, "probes", c.Probes, "share of the generated pods that have a readiness and a liveness probe")
+	fl.Float64Var(&c.Probes, "probes", c.Probes, "share of the default workload's pods that have a readiness and a liveness probe")
 	fl.Uint64Var(&c.Seed, "seed", 0, "seed of everything that is drawn")
 	fl.IntVar(&c.Workers, "workers", 0, "cores to use (0: all); never changes the outcome")
 	fl.StringVar(&f.workload, "workload", "", "a Workload: classes of pods with stated distributions")
@@ -150,7 +152,7 @@ const maxInput = 8 << 30
 func (f *scaleFlags) load() error {
 	c := &f.cfg
 	c.Churn, c.CreateRate = float64(f.churn), float64(f.createRate)
-	if c.Bound && !f.rateSet {
+	if c.Bound && !f.given("create-rate") {
 		c.CreateRate = 0
 	}
 	if f.kubelet != "" {
@@ -170,14 +172,14 @@ func (f *scaleFlags) load() error {
 		if c.Workload, err = scale.ParseWorkload(f.workload, data); err != nil {
 			return &codeError{exitBadInput, err}
 		}
-		if c.Probes > 0 {
-			return badInput("--probes is about the default workload; a workload file says itself which pods have probes")
-		}
 	}
 	if err := f.loadCluster(); err != nil {
 		return err
 	}
 	if err := f.loadTrace(); err != nil {
+		return err
+	}
+	if err := f.together(); err != nil {
 		return err
 	}
 	switch {
@@ -194,11 +196,42 @@ func (f *scaleFlags) load() error {
 	return nil
 }
 
+// together refuses flags that would do nothing beside others.
+func (f *scaleFlags) together() error {
+	c := &f.cfg
+	idle := map[string]string{} // flags that would do nothing, and why
+	say := func(why string, names ...string) {
+		for _, name := range names {
+			idle[name] = why
+		}
+	}
+	switch {
+	case c.Trace != nil:
+		say("a trace says which pods there are and when they come", "pods-per-node", "create-rate", "startup-timeout", "probes")
+	case c.Snapshot != nil && c.Workload == nil:
+		say("the pods are those of the cluster", "pods-per-node", "create-rate", "probes")
+	case c.Workload != nil:
+		say("a workload says itself which pods have probes", "probes")
+		if !slices.ContainsFunc(c.Workload.Spec.Classes, func(c scale.Class) bool { return c.Share > 0 }) {
+			say("no class of the workload has a share", "pods-per-node")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(idle)) {
+		if f.given(name) {
+			return badInput("--%s would do nothing: %s", name, idle[name])
+		}
+	}
+	if c.Snapshot != nil && c.Workload != nil && len(c.Workload.Spec.Nodes) > 0 {
+		return badInput("%s: spec.nodes would do nothing: the nodes are those of --from-cluster", f.workload)
+	}
+	return nil
+}
+
 func (f *scaleFlags) loadCluster() error {
 	if f.cluster == "" {
 		return nil
 	}
-	if f.nodesSet {
+	if f.given("nodes") {
 		return badInput("--nodes and --from-cluster exclude each other: the file has the nodes")
 	}
 	file, err := os.Open(f.cluster)
@@ -213,8 +246,11 @@ func (f *scaleFlags) loadCluster() error {
 }
 
 func (f *scaleFlags) loadTrace() error {
-	if f.traceSpeed <= 0 {
+	switch {
+	case !(f.traceSpeed > 0):
 		return badInput("--trace-speed: %v is not more than 0", f.traceSpeed)
+	case f.traceFrom < 0:
+		return badInput("--trace-from: %v is negative", f.traceFrom)
 	}
 	if f.trace == "" {
 		if f.traceNodes != "" || f.traceFrom != 0 || f.traceSpeed != 1 {
@@ -230,7 +266,10 @@ func (f *scaleFlags) loadTrace() error {
 	if f.cfg.Trace, err = scale.ReadTrace(f.trace, io.LimitReader(file, maxInput)); err != nil {
 		return &codeError{exitBadInput, err}
 	}
-	f.cfg.Trace.Cut(f.traceFrom, f.traceSpeed)
+	end := f.cfg.Trace.End()
+	if f.cfg.Trace.Cut(f.traceFrom, f.traceSpeed); f.cfg.Trace.Pods() == 0 {
+		return badInput("--trace-from: all pods have ended by %v: the trace ends at %v", f.traceFrom, end)
+	}
 	if f.traceNodes == "" {
 		return nil
 	}
@@ -239,12 +278,12 @@ func (f *scaleFlags) loadTrace() error {
 		return badInput("--trace-nodes: %w", err)
 	}
 	defer nodes.Close()
-	shapes, n, err := scale.ReadTraceNodes(f.traceNodes, nodes)
+	shapes, n, err := scale.ReadTraceNodes(f.traceNodes, io.LimitReader(nodes, maxInput))
 	if err != nil {
 		return &codeError{exitBadInput, err}
 	}
 	f.cfg.Shapes = shapes
-	if !f.nodesSet {
+	if !f.given("nodes") {
 		f.cfg.Nodes = n
 	}
 	return nil
@@ -253,8 +292,11 @@ func (f *scaleFlags) loadTrace() error {
 // control looks at what is said of the control plane and the API server.
 func (f *scaleFlags) control(fl *pflag.FlagSet) error {
 	for _, name := range []string{"scheduler-qps", "controller-manager-qps", "scheduler-burst", "controller-manager-burst"} {
-		if v := fl.Lookup(name).Value.String(); v == "0" {
+		switch fl.Lookup(name).Value.String() {
+		case "0":
 			return badInput("--%s: 0 would let nothing through; a negative qps is no limit", name)
+		case "NaN":
+			return badInput("--%s: NaN is no rate", name)
 		}
 	}
 	for _, name := range []string{"max-requests-inflight", "max-mutating-requests-inflight", "api-cores"} {
@@ -274,7 +316,10 @@ func (f *scaleFlags) control(fl *pflag.FlagSet) error {
 
 // leastMemory is what a run may be asked to stay below, in bytes: with less the
 // collector would run all the time. An amount below it usually lacks its unit.
-const leastMemory = 256 << 20
+const (
+	leastMemory = 256 << 20
+	mostMemory  = 1 << 50
+)
 
 // memoryTarget is what the process is to stay below, in bytes.
 func (f *scaleFlags) memoryTarget() (int64, error) {
@@ -285,8 +330,11 @@ func (f *scaleFlags) memoryTarget() (int64, error) {
 	if err != nil || q.Sign() <= 0 {
 		return 0, badInput("--memory: %q is no quantity such as 20Gi", f.memory)
 	}
-	if q.Value() < leastMemory {
+	switch {
+	case q.CmpInt64(leastMemory) < 0:
 		return 0, badInput("--memory: %s is less than 256Mi", f.memory)
+	case q.CmpInt64(mostMemory) > 0:
+		return 0, badInput("--memory: %s is more than 1Pi", f.memory)
 	}
 	return q.Value(), nil
 }

@@ -110,10 +110,11 @@ func (f *scaleFlags) write(res *scale.Result, failed error, pace *pacer, rep *re
 	c := pace.cost()
 	if f.json {
 		out := struct {
-			Result *scale.Result `json:"result"`
-			Cost   cost          `json:"cost"`
-			Error  string        `json:"error,omitempty"`
-		}{Result: res, Cost: c}
+			Result *scale.Result   `json:"result"`
+			Report *report.Summary `json:"report,omitempty"`
+			Cost   cost            `json:"cost"`
+			Error  string          `json:"error,omitempty"`
+		}{Result: res, Report: rep.summary(), Cost: c}
 		if failed != nil {
 			out.Error = failed.Error()
 		}
@@ -162,14 +163,13 @@ func (f *scaleFlags) summary(res *scale.Result, c *cost) {
 	}
 }
 
-// runScenario runs a scenario file as drydock run does, with the progress, the
-// report and the memory of a large run.
-func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
+// checkScenario refuses flags that don't go with a scenario file.
+func (f *scaleFlags) checkScenario(fl *pflag.FlagSet) error {
 	allowed := map[string]bool{"seed": true, "workers": true, "report": true, "memory": true, "progress": true, "json": true, "for": true, "verify": true}
 	bad := ""
-	cmd.Flags().Visit(func(fl *pflag.Flag) {
-		if !allowed[fl.Name] && bad == "" {
-			bad = fl.Name
+	fl.Visit(func(x *pflag.Flag) {
+		if !allowed[x.Name] && bad == "" {
+			bad = x.Name
 		}
 	})
 	switch {
@@ -177,8 +177,21 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 		return badInput("--%s is not for a scenario file, which says that itself", bad)
 	case f.verify && f.report != "":
 		return badInput("--verify and --report exclude each other")
+	case f.cfg.For < 0:
+		return badInput("--for: %v is negative", f.cfg.For)
+	case f.progress < 0:
+		return badInput("--progress: %v is negative", f.progress)
 	case f.cfg.Workers < 0 || f.cfg.Workers > maxWorkers:
 		return badInput("--workers: %d is not within 0 and %d", f.cfg.Workers, maxWorkers)
+	}
+	return nil
+}
+
+// runScenario runs a scenario file as drydock run does, with the progress, the
+// report and the memory of a large run.
+func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
+	if err := f.checkScenario(cmd.Flags()); err != nil {
+		return err
 	}
 	target, err := f.memoryTarget()
 	if err != nil {
@@ -221,7 +234,7 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 	o.Progress = func(p scenarios.Progress) {
 		pace.adjust()
 		show.show(scale.Progress{
-			Phase: scale.PhaseSteady, Now: p.Now, Until: p.Duration, Nodes: p.Nodes, Ready: p.Ready, Requests: p.Requests,
+			Phase: "scenario", Now: p.Now, Until: p.Duration, Nodes: p.Nodes, Ready: p.Ready, Requests: p.Requests,
 			Pods: scale.Pods{Pending: p.Pods["Pending"], Running: p.Pods["Running"], Succeeded: p.Pods["Succeeded"], Failed: p.Pods["Failed"]},
 		})
 	}

@@ -56,6 +56,14 @@ func partial(res *scenarios.Result, err error) string {
 // attach begins to collect.
 func (r *reporter) attach(c *sim.Cluster) { r.collector = report.Attach(c, r.opts) }
 
+// summary is the report's figures, once a run has begun.
+func (r *reporter) summary() *report.Summary {
+	if r.collector == nil {
+		return nil
+	}
+	return r.collector.Report().Summary()
+}
+
 // write writes the report, and its text to w unless that is nil. partial says why
 // the run ended before its time; "" if it did not.
 func (r *reporter) write(w io.Writer, partial string) error {

@@ -13,6 +13,12 @@ import (
 
 func TestScaleBadInput(t *testing.T) {
 	trace := write(t, "t.csv", "arrival,cpu\nsoon,1\n0,x\n")
+	good, ends := write(t, "ok.csv", "arrival\n0\n"), write(t, "ends.csv", "arrival,lifetime\n0,60\n")
+	cluster := write(t, "ok.yaml", "kind: Node\nmetadata: {name: node1}\n")
+	load := func(spec string) string {
+		return write(t, "w.yaml", "apiVersion: drydock.dev/v1alpha1\nkind: Workload\nspec: {"+spec+"}\n")
+	}
+	counted := load("classes: [{name: a, count: 1, lifetime: 1h}]")
 	for _, tt := range []struct{ args, want string }{
 		{"--nodes 0", "nodes: 0 is not within 1 and 100000"},
 		{"--nodes many", `invalid argument "many"`},
@@ -28,8 +34,25 @@ func TestScaleBadInput(t *testing.T) {
 		{"--api-load --max-requests-inflight 0", "--max-requests-inflight: 0 is not more than 0"},
 		{"--memory 20", "--memory: 20 is less than 256Mi"},
 		{"--trace-nodes /dev/null --trace " + write(t, "ok.csv", "arrival\n0\n"), "/dev/null: there is no line of column names"},
-		{"--from-cluster " + write(t, "wide.txt", "NAME STATUS\nn1 Ready\n"), "wide.txt: document 1: is no Kubernetes object"},
-		{"--from-cluster " + write(t, "c.yaml", "kind: Pod\nmetadata: {name: p, namespace: x}\nspec: {priority: high}\n"), "c.yaml: document 1: pod x/p: spec.priority: is a string; want int32"},
+		{"--from-cluster " + write(t, "wide.txt", "NAME STATUS\nn1 Ready\n"), "wide.txt:1:1: is no Kubernetes object"},
+		{"--from-cluster " + write(t, "c.yaml", "kind: Pod\nmetadata: {name: p, namespace: x}\nspec: {priority: high}\n"), "c.yaml:3:18: pod x/p: spec.priority: is a string; want int32"},
+		{"--trace " + good + " --pods-per-node 3", "--pods-per-node would do nothing: a trace says which pods there are"},
+		{"--trace " + good + " --probes 0.5", "--probes would do nothing: a trace says"},
+		{"--trace " + good + " --create-rate 5/s", "--create-rate would do nothing: a trace says"},
+		{"--trace " + good + " --startup-timeout 5m", "--startup-timeout would do nothing: a trace says"},
+		{"--trace " + good + " --trace-speed NaN", "--trace-speed: NaN is not more than 0"},
+		{"--trace " + good + " --trace-from -5s", "--trace-from: -5s is negative"},
+		{"--trace " + ends + " --trace-from 1h", "--trace-from: all pods have ended by 1h0m0s: the trace ends at 1m0s"},
+		{"--from-cluster " + cluster + " --pods-per-node 3", "--pods-per-node would do nothing: the pods are those of the cluster"},
+		{"--from-cluster " + cluster + " --workload " + load("nodes: [{name: n}], classes: [{name: a, share: 1}]"), "spec.nodes would do nothing: the nodes are those of --from-cluster"},
+		{"--workload " + counted + " --probes 0.5", "--probes would do nothing: a workload says itself"},
+		{"--workload " + counted + " --pods-per-node 3", "--pods-per-node would do nothing: no class of the workload has a share"},
+		{"--workload " + counted + " --churn 1/s", "churn: no class of the workload has pods"},
+		{"--scheduler-qps NaN", "--scheduler-qps: NaN is no rate"},
+		{"--for 100000h", "more than ten years are too long"},
+		{"--memory 1e30", "--memory: 1e30 is more than 1Pi"},
+		{crash + " --for -1m", "--for: -1m0s is negative"},
+		{crash + " --progress -1s", "--progress: -1s is negative"},
 		{"--probes 2", "share of probes: 2 is not within 0 and 1"},
 		{"--workers 5000", "--workers: 5000 is more than"},
 		{"--workload no.yaml", "--workload: open no.yaml: no such file"},
@@ -74,6 +97,18 @@ type scaleJSON struct {
 		NodesReadyAtSeconds         float64
 		StartedAtSeconds, ProbesRun float64
 	}
+	Report struct {
+		SLOs []struct {
+			SLO, Verdict string
+			P99Seconds   *float64
+			Count        int
+		}
+		Startup []struct {
+			Part       string
+			Count      int
+			P99Seconds float64
+		}
+	}
 	Cost struct{ LiveHeapBytes, PeakRSSBytes int64 }
 }
 
@@ -87,6 +122,9 @@ func TestScaleJSONAndReport(t *testing.T) {
 	r := d.Result
 	if r.Nodes != 5 || r.PodsWanted != 20 || r.Pods["running"] != 20 || !r.Settled || r.Interrupted || len(r.Hash) != 16 || r.VirtualSeconds != r.StartedAtSeconds+120 || r.ProbesRun == 0 || d.Cost.PeakRSSBytes == 0 {
 		t.Errorf("%+v", d)
+	}
+	if slo, all := d.Report.SLOs, d.Report.Startup; len(slo) != 4 || slo[0].Verdict != "met" || slo[0].Count != 20 || slo[1].Verdict != "not modelled" || slo[1].P99Seconds != nil || len(all) != 8 || all[0].Part != "All" || *slo[0].P99Seconds != all[1].P99Seconds {
+		t.Errorf("%+v", d.Report)
 	}
 	if !strings.Contains(stderr, "scheduler 100/s, burst 100; controllers 100/s, burst 100 each (as in sig-scalability's tests on GCE; upstream's defaults are 50/s and 20/s)") || !strings.Contains(stderr, "steady: ") {
 		t.Errorf("stderr:\n%s", stderr)

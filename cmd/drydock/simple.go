@@ -78,7 +78,8 @@ func newInit() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
-		Short: "Write a commented scenario to start from (\"-\": to standard output)",
+		Short: "Write a commented scenario to start from",
+		Long:  "Writes a commented scenario to start from into FILE, scenario.yaml unless said (\"-\": to standard output).",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := "scenario.yaml"

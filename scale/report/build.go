@@ -70,7 +70,7 @@ func (k *Collector) Report() *Report {
 	k.over.at(now)
 	r := &Report{
 		Title: k.opts.Title, Facts: slices.Clone(k.opts.Facts), For: now,
-		Interval: k.over.width, Over: append(slices.Clone(k.over.done), k.over.now),
+		Interval: k.over.width, Over: k.over.until(now),
 		API: k.c.API().Stats(),
 	}
 	for i := range r.Over {
@@ -125,7 +125,7 @@ func (s *Startup) overTime(now time.Duration) {
 	for i := range s.starts {
 		x := &s.starts[i]
 		if x.counts() {
-			n := min(int(time.Duration(x.created)*tick/s.Width), len(spans)-1)
+			n := min(int(x.at()/s.Width), len(spans)-1)
 			spans[n] = append(spans[n], x.sli())
 		}
 	}
@@ -137,7 +137,7 @@ func (s *Startup) overTime(now time.Duration) {
 func (k *Collector) nodesAt(now time.Duration, starts []start) []Node {
 	took := make([][]time.Duration, len(k.nodes))
 	for i := range starts {
-		n := starts[i].node & (1<<nodeBits - 1)
+		n := starts[i].on()
 		took[n] = append(took[n], starts[i].total())
 	}
 	out := make([]Node, len(k.nodes))

@@ -111,10 +111,13 @@ func (r *Report) timed(c *chart) *chart {
 	return c
 }
 
-// rate is of a count per second.
+// rate is of a count per second; the last interval may be cut.
 func (r *Report) rate(name string, value func(*Interval) uint64) line {
-	per := r.Interval.Seconds()
-	return r.line(name, func(i *Interval) float64 { return float64(value(i)) / per })
+	l := r.line(name, func(i *Interval) float64 { return float64(value(i)) / r.Interval.Seconds() })
+	if cut := r.For - time.Duration(len(r.Over)-1)*r.Interval; cut > 0 && cut < r.Interval {
+		l.xy[len(l.xy)-1].Y *= r.Interval.Seconds() / cut.Seconds()
+	}
+	return l
 }
 
 func (r *Report) podRates() *chart {

@@ -32,8 +32,7 @@ func (r *Report) overAPI(name string, n int, value func(i int) float64) line {
 	u := unitFor(r.For)
 	l := line{name: name}
 	for i := range n {
-		end := min(time.Duration(i+1)*r.API.Interval, r.For)
-		l.xy = append(l.xy, plotter.XY{X: u.at(end), Y: value(i)})
+		l.xy = append(l.xy, plotter.XY{X: u.at(r.apiEnd(i)), Y: value(i)})
 	}
 	return l
 }
@@ -43,9 +42,12 @@ func (r *Report) intervals() int {
 	return int((r.For + r.API.Interval - 1) / r.API.Interval)
 }
 
-// seconds is the length of an interval of the API's statistics; the last is cut.
+// apiEnd is when an interval of the API's statistics ends; the last is cut.
+func (r *Report) apiEnd(i int) time.Duration { return min(time.Duration(i+1)*r.API.Interval, r.For) }
+
+// seconds is the length of such an interval.
 func (r *Report) seconds(i int) float64 {
-	return (min(time.Duration(i+1)*r.API.Interval, r.For) - time.Duration(i)*r.API.Interval).Seconds()
+	return (r.apiEnd(i) - time.Duration(i)*r.API.Interval).Seconds()
 }
 
 func get[T any](s []T, i int) (v T) {

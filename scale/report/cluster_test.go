@@ -103,6 +103,6 @@ func busyReport(t testing.TB) *report.Report {
 	create(t, c, template(t, c, "init", "app:1", func(s *v1.PodSpec) {
 		s.InitContainers = []v1.Container{{Name: "init", Image: "app:1", Command: []string{"sleep", "3"}}}
 	}), "init", 40)
-	run(t, c, 3*time.Minute)
+	run(t, c, 179*time.Second)
 	return k.Report()
 }

@@ -62,6 +62,44 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// TestIntervalsUntil ends a report within an interval, and just when one ends.
+func TestIntervalsUntil(t *testing.T) {
+	for _, tt := range []struct {
+		until time.Duration
+		want  []uint64
+	}{{2500 * time.Millisecond, []uint64{1, 1, 1}}, {2 * time.Second, []uint64{1, 2}}, {0, []uint64{1}}} {
+		s := series{width: firstInterval}
+		for at := time.Duration(0); at <= tt.until; at += time.Second {
+			s.at(at)
+			s.now.Started++
+			s.now.Pods[Running]++
+		}
+		s.at(tt.until)
+		got := s.until(tt.until)
+		var starts []uint64
+		for _, x := range got {
+			starts = append(starts, x.Started)
+		}
+		if !slices.Equal(starts, tt.want) || got[len(got)-1].Pods[Running] != s.now.Pods[Running] {
+			t.Errorf("until %v: %+v", tt.until, got)
+		}
+	}
+}
+
+// TestStartsOfLongRuns keeps the times of pods that are created years after the
+// beginning.
+func TestStartsOfLongRuns(t *testing.T) {
+	const hour = time.Hour
+	for _, at := range []time.Duration{0, tick, 100 * hour, 200 * hour, 5 * 365 * 24 * hour} {
+		if s := startOf(1<<nodeBits-1, at, stateful|untold); s.at() != at || s.on() != 1<<nodeBits-1 || s.node>>(nodeBits+createdBits) != 0b101 || s.counts() {
+			t.Errorf("%v: at %v, on %d: %x", at, s.at(), s.on(), s.node)
+		}
+	}
+	if s := startOf(3, 100*365*24*hour, 0); s.at() < 6*365*24*hour || s.on() != 3 || !s.counts() {
+		t.Errorf("at %v on %d", s.at(), s.on())
+	}
+}
+
 func TestPercentiles(t *testing.T) {
 	var d []time.Duration
 	for i := range 200 {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 )
 
@@ -134,6 +135,18 @@ func (s *series) at(t time.Duration) {
 			s.widen()
 		}
 	}
+}
+
+// until returns the intervals up to now; the last is cut. What happens just when an
+// interval ends is its own if the report ends there, too.
+func (s *series) until(now time.Duration) []Interval {
+	out := append(slices.Clone(s.done), s.now)
+	if n := len(out) - 2; n >= 0 && now%s.width == 0 {
+		out[n].Counts.add(&s.now.Counts)
+		out[n].Gauges = s.now.Gauges
+		out = out[:n+1]
+	}
+	return out
 }
 
 // widen makes each two intervals one.

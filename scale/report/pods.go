@@ -302,7 +302,7 @@ func (k *Collector) forget(key podKey) {
 
 // start returns the compact record.
 func (x *startingPod) start() start {
-	out := start{created: ticks(x.created), node: uint32(x.node)&(1<<nodeBits-1) | x.flags}
+	out := startOf(x.node, x.created, x.flags)
 	out.parts[Scheduling] = ticks(x.bound - x.created)
 	if x.sandbox == 0 || x.lastMain == 0 {
 		out.parts[Containers] = ticks(x.seen - x.bound)

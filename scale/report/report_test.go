@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -188,7 +189,7 @@ func TestFiles(t *testing.T) {
 	r := busyReport(t)
 	dir := t.TempDir()
 	writeDir(t, r, dir)
-	rows := map[string]int{"starts.csv": 280, "nodes.csv": 20, "over_time.csv": 181, "slos.csv": 4, "startup.csv": 8}
+	rows := map[string]int{"starts.csv": 280, "nodes.csv": 20, "over_time.csv": 179, "slos.csv": 4, "startup.csv": 8}
 	for name, want := range rows {
 		f, err := os.Open(filepath.Join(dir, name))
 		if err != nil {
@@ -198,6 +199,19 @@ func TestFiles(t *testing.T) {
 		f.Close()
 		if err != nil || len(all)-1 != want {
 			t.Errorf("%s: %d rows, not %d: %v", name, len(all)-1, want, err)
+		}
+	}
+	for _, name := range []string{"over_time.csv", "api_over_time.csv", "api_watches.csv", "api_levels.csv"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+		for _, row := range rows[1:] {
+			if at, perr := strconv.ParseFloat(row[0], 64); err != nil || perr != nil || at > r.For.Seconds() {
+				t.Errorf("%s has a time of %s in a run of %v: %v", name, row[0], r.For, err)
+				break
+			}
 		}
 	}
 	var b strings.Builder

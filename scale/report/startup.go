@@ -37,13 +37,14 @@ const tick = 100 * time.Microsecond
 
 // start is what is kept of a pod that has started. It is 32 bytes.
 type start struct {
-	created uint32 // ticks since the start of the run
+	created uint32 // ticks since the start of the run: the low bits
 	parts   [parts]uint32
-	node    uint32 // index, and above nodeBits flags
+	node    uint32 // index, above nodeBits the high bits of created, above these flags
 }
 
 const (
-	nodeBits = 24
+	nodeBits    = 20
+	createdBits = 9
 	// stateful and unschedulable pods are not among those that the SLO is about.
 	stateful      = 1 << 31
 	unschedulable = 1 << 30
@@ -51,6 +52,20 @@ const (
 	// Containers.
 	untold = 1 << 29
 )
+
+// startOf returns the record of a pod of that node and creation, with its flags.
+func startOf(node int, created time.Duration, flags uint32) start {
+	at := min(uint64(max(created/tick, 0)), 1<<(32+createdBits)-1) // 6.9 years
+	return start{created: uint32(at), node: uint32(node)&(1<<nodeBits-1) | uint32(at>>32)<<nodeBits | flags}
+}
+
+// at is when the pod was created.
+func (s *start) at() time.Duration {
+	return time.Duration(uint64(s.node>>nodeBits)&(1<<createdBits-1)<<32|uint64(s.created)) * tick
+}
+
+// on is the index of its node.
+func (s *start) on() int { return int(s.node & (1<<nodeBits - 1)) }
 
 func (s *start) total() (t time.Duration) {
 	for _, p := range s.parts {

@@ -146,7 +146,7 @@ func (r *Report) startsTable() table {
 			row := make([]string, len(columns))
 			for i := range r.Startup.starts {
 				s := &r.Startup.starts[i]
-				row[0], row[1] = seconds(time.Duration(s.created)*tick), r.Nodes[s.node&(1<<nodeBits-1)].Name
+				row[0], row[1] = seconds(s.at()), r.Nodes[s.on()].Name
 				for p, v := range s.parts {
 					row[2+p] = seconds(time.Duration(v) * tick)
 				}
@@ -167,7 +167,7 @@ func (r *Report) totalsTable() table {
 			t := &r.Totals
 			rows := [][]string{
 				{"Pods created", number(t.Created)}, {"Pods scheduled", number(t.Scheduled)}, {"Pods started", number(t.Started)}, {"Pods deleted", number(t.Deleted)},
-				{"Pods rejected by a kubelet", number(t.Rejected)}, {"Container restarts", number(t.Restarts)}, {"OOM kills", number(t.OOMKills)}, {"Evictions", number(t.Evicted())},
+				{"Pods not started yet at the end", number(r.Startup.Waiting)}, {"Pods rejected by a kubelet", number(t.Rejected)}, {"Container restarts", number(t.Restarts)}, {"OOM kills", number(t.OOMKills)}, {"Evictions", number(t.Evicted())},
 			}
 			for e := range evictions {
 				rows = append(rows, []string{"Evictions: " + e.String(), number(t.Evictions[e])})

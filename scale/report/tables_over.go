@@ -150,7 +150,7 @@ func (r *Report) apiOverTable() table {
 						continue
 					}
 					if !yield([]string{
-						seconds(time.Duration(t+1) * r.API.Interval), q.User, q.Verb, q.Resource, number(x.Requests), number(x.Errors), number(x.Rejected),
+						seconds(r.apiEnd(t)), q.User, q.Verb, q.Resource, number(x.Requests), number(x.Errors), number(x.Rejected),
 						seconds(x.LatencySum / time.Duration(x.Requests)), seconds(x.LatencyMax),
 					}) {
 						return
@@ -169,7 +169,7 @@ func (r *Report) watchesTable() table {
 			for i := range r.API.Watches {
 				w := &r.API.Watches[i]
 				for t, n := range w.Over {
-					if n > 0 && !yield([]string{seconds(time.Duration(t+1) * r.API.Interval), w.User, w.Resource, number(n)}) {
+					if n > 0 && !yield([]string{seconds(r.apiEnd(t)), w.User, w.Resource, number(n)}) {
 						return
 					}
 				}
@@ -186,7 +186,7 @@ func (r *Report) levelsTable() table {
 			for i := range r.API.Levels {
 				l := &r.API.Levels[i]
 				for t, x := range l.Over {
-					if !yield([]string{seconds(time.Duration(t+1) * r.API.Interval), l.Name, strconv.Itoa(l.Seats), number(x.MaxSeats), number(x.MaxQueued)}) {
+					if !yield([]string{seconds(r.apiEnd(t)), l.Name, strconv.Itoa(l.Seats), number(x.MaxSeats), number(x.MaxQueued)}) {
 						return
 					}
 				}

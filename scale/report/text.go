@@ -37,6 +37,9 @@ func (r *Report) Text(w io.Writer) error {
 	fmt.Fprintln(t, "Start of pods\tcount\tmean\tp50\tp90\tp99\tmax")
 	r.startupText(t)
 	t.Flush()
+	if n := r.Startup.Waiting; n > 0 {
+		fmt.Fprintf(b, "  Not started yet at the end: %d (the figures are of those that have)\n", n)
+	}
 	fmt.Fprintln(b, "\nSLOs")
 	for i := range r.SLOs {
 		s := &r.SLOs[i]
