@@ -258,7 +258,10 @@ func (g *generator) manifestObject() object {
 			t := reflect.TypeOf(kinds[n].make()).Elem()
 			all = append(all, object{"if": object{"required": []string{"kind"}, "properties": object{"kind": object{"const": n}}}, "then": g.ref(t)})
 		}
-		g.defs[name] = object{"type": "object", "description": "A Kubernetes object.", "required": []string{"apiVersion", "kind"},
+		all = append(all, object{"if": object{"required": []string{"kind"}, "properties": object{"kind": object{"const": listKind}}},
+			"then": object{"properties": object{"items": object{"type": "array", "items": object{"$ref": "#/$defs/" + name}}}}})
+		names = append(names, listKind)
+		g.defs[name] = object{"type": "object", "description": "A Kubernetes object, or a List of them.", "required": []string{"apiVersion", "kind"},
 			"properties": object{"kind": object{"enum": names}, "apiVersion": object{"type": "string"}}, "allOf": all}
 	}
 	return object{"$ref": "#/$defs/" + name}

@@ -1,12 +1,12 @@
 package scenarios
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/drydock-sim/drydock/scenarios/expect"
@@ -14,7 +14,7 @@ import (
 
 // LoadPaths loads the scenarios of files, and of directories with all that is
 // below them: there, files that end in .yaml or .yml and hold a scenario, in
-// the order of their paths. What is wrong with any of them comes back as
+// the order of their paths; manifests and workloads are passed over. What is wrong with any of them comes back as
 // LoadErrors.
 func LoadPaths(paths []string, opts LoadOptions) ([]*Scenario, error) {
 	if opts.Compiler == nil {
@@ -82,12 +82,22 @@ func scenarioFiles(p string) ([]string, error) {
 	return files, nil
 }
 
-// isScenario tells a scenario from a manifest that lies beside it.
+// isScenario tells a scenario, also one with a mistake in its head, from a
+// manifest or a Workload (package scale) that lies beside it.
 func isScenario(data []byte) bool {
-	for line := range bytes.Lines(data) {
-		if s := strings.TrimSpace(string(line)); s == "kind: "+Kind || strings.HasPrefix(s, "apiVersion: drydock.dev/") {
+	ours, workload := false, false
+	for _, m := range headLine.FindAllSubmatch(data, -1) {
+		switch key, value := string(m[1]), string(m[2]); {
+		case key == "kind" && value == Kind:
 			return true
+		case key == "kind" && value == "Workload":
+			workload = true
+		case key == "apiVersion" && strings.HasPrefix(value, "drydock.dev/"):
+			ours = true
 		}
 	}
-	return false
+	return ours && !workload
 }
+
+// headLine is a line of a document's head, with its key and value.
+var headLine = regexp.MustCompile(`(?m)^[ \t]*["']?(apiVersion|kind)["']?:[ \t]+["']?([^"'\s#]+)`)

@@ -21,6 +21,9 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
 )
 
+// listKind is what stands for its items.
+const listKind = "List"
+
 // manifestKind is a kind of object that manifests may have.
 type manifestKind struct {
 	apiVersion string
@@ -78,7 +81,7 @@ func (d *decoder) manifest(n *yaml.Node, p *path, x *Manifest) {
 	x.Content, _ = yaml.Marshal(n)
 }
 
-// object decodes one object, strictly, and appends it.
+// object decodes one object, or those of a List, strictly, and appends what it is.
 func (d *decoder) object(n *yaml.Node, p *path, to []Object) []Object {
 	if n.Kind != yaml.MappingNode {
 		d.mismatch(n, p, "a Kubernetes object")
@@ -93,6 +96,9 @@ func (d *decoder) object(n *yaml.Node, p *path, to []Object) []Object {
 	kind, ok := d.header(n, p, "kind")
 	if !ok {
 		return to
+	}
+	if kind == listKind {
+		return d.list(n, p, to)
 	}
 	k, ok := kinds[kind]
 	if !ok {
@@ -118,6 +124,27 @@ func (d *decoder) object(n *yaml.Node, p *path, to []Object) []Object {
 		d.l.written = append(d.l.written, written{obj, n, p, d.file})
 	}
 	return append(to, Object{obj, d.pos(n)})
+}
+
+// manifestList is a List (k8s.io/api/core/v1, with objects of any kind).
+type manifestList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []any `json:"items"` // looked at one by one
+}
+
+// list decodes the items of a List and appends them.
+func (d *decoder) list(n *yaml.Node, p *path, to []Object) []Object {
+	if version, ok := d.header(n, p, "apiVersion"); ok && version != "v1" {
+		d.errorf(lookup(n, "apiVersion"), p.field("apiVersion"), "the apiVersion of a List is v1, not %q", short(version))
+	}
+	d.value(n, p, reflect.ValueOf(&manifestList{}).Elem())
+	if items := lookup(n, "items"); items != nil && items.Kind == yaml.SequenceNode {
+		for i, e := range items.Content {
+			to = d.object(e, p.field("items").at(i), to)
+		}
+	}
+	return to
 }
 
 func (d *decoder) header(n *yaml.Node, p *path, key string) (string, bool) {

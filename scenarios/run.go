@@ -267,8 +267,8 @@ func (r *run) shown(rec *trace.Record) bool {
 		return r.opts.Verbose
 	case trace.KindAPI:
 		// Leases and status writes say little; what they change has kinds of
-		// its own.
-		return r.opts.Verbose || rec.Verb != "update" && rec.Verb != "patch"
+		// its own. One that takes the last finalizer removes the object.
+		return r.opts.Verbose || rec.Verb != "update" && rec.Verb != "patch" || fieldOf(rec.Fields, "removed") != ""
 	}
 	return !r.many || r.opts.Verbose || notable(rec.Kind, rec.Verb, rec.Fields)
 }

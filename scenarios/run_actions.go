@@ -240,14 +240,20 @@ func (r *run) delete(d *Delete) error {
 			}
 		}
 	}
-	background := metav1.DeletePropagationBackground // kubectl's --cascade
+	cascade := map[string]metav1.DeletionPropagation{
+		"": metav1.DeletePropagationBackground, "background": metav1.DeletePropagationBackground,
+		"foreground": metav1.DeletePropagationForeground, "orphan": metav1.DeletePropagationOrphan,
+	}[d.Cascade]
 	for _, name := range names {
 		var fields []trace.Field
 		if d.GracePeriodSeconds != nil {
 			fields = append(fields, trace.Int("grace", *d.GracePeriodSeconds))
 		}
+		if d.Cascade != "" {
+			fields = append(fields, trace.Str("cascade", d.Cascade))
+		}
 		r.note(objectName(kind, ns, name), "delete", fields...)
-		if err := r.cluster.API().Delete(apiserver.Kind(kind), ns, name, metav1.DeleteOptions{GracePeriodSeconds: d.GracePeriodSeconds, PropagationPolicy: &background}); err != nil {
+		if err := r.cluster.API().Delete(apiserver.Kind(kind), ns, name, metav1.DeleteOptions{GracePeriodSeconds: d.GracePeriodSeconds, PropagationPolicy: &cascade}); err != nil {
 			return err
 		}
 	}

@@ -77,6 +77,9 @@ func (r *run) build() error {
 
 func (r *run) addNodes() error {
 	spec := &r.s.Spec
+	if r.opts.Real == nil {
+		r.warnOfKubelets()
+	}
 	restart := 10 * time.Second
 	if k := spec.KubeletRestart; k != nil {
 		if restart = k.After; k.Never {

@@ -143,7 +143,7 @@ func (r *run) evict(e *Evict) error {
 		case e.Refused && err == nil:
 			return fmt.Errorf("the eviction of pod %s/%s was not refused", e.Namespace, name)
 		case err != nil && !(e.Refused && refusedByBudget(err)):
-			return err
+			return withBudget(err)
 		}
 	}
 	return nil

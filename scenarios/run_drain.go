@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -34,6 +35,15 @@ func (r *run) evictPod(p *v1.Pod, grace *int64) error {
 // refusedByBudget tells whether an eviction may be asked for again.
 func refusedByBudget(err error) bool { return apierrors.IsTooManyRequests(err) }
 
+// withBudget adds to the error of an eviction which budget refused it, and why.
+func withBudget(err error) error {
+	cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause)
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("%w %s", err, cause.Message)
+}
+
 // drain cordons the nodes and begins to empty them, one after another.
 func (r *run) drain(d *Drain, pos Position) error {
 	nodes := r.s.SelectNodes(d.Node)
@@ -53,66 +63,99 @@ func (r *run) drain(d *Drain, pos Position) error {
 	return nil
 }
 
-// drainNode empties one node: all its pods at once, each for itself.
+// drainNode empties one node. What keeps pods from going is told of all of them
+// together.
 func (r *run) drainNode(ctx context.Context, d *Drain, node string) error {
 	pods, err := r.toDrain(d, node)
 	if err != nil {
 		return err
 	}
-	if d.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = loop.WithTimeout(ctx, d.Timeout)
-		defer cancel()
-	}
 	l := r.cluster.API().Loop()
+	var deadline time.Time
+	if d.Timeout > 0 {
+		deadline = l.Now().Add(d.Timeout)
+	}
+	if d.DisableEviction {
+		return r.deletePods(ctx, d, pods, deadline)
+	}
 	errs := make([]error, len(pods))
 	var wg loop.WaitGroup
 	for i, p := range pods {
 		wg.Add(1)
-		l.Root().Go("kubectl drain", func(context.Context) {
+		l.Root().Go("kubectl drain", func(ctx context.Context) {
 			defer wg.Done()
-			errs[i] = r.drainPod(ctx, d, p)
+			errs[i] = r.drainPod(ctx, d, p, deadline)
 		})
 	}
-	wg.Wait(ctx)
-	if d.Timeout > 0 && ctx.Err() != nil {
-		return fmt.Errorf("drain did not complete within %v", d.Timeout)
+	if err := wg.Wait(ctx); err != nil {
+		return err
 	}
-	for _, err := range errs {
-		if err != nil {
+	return utilerrors.NewAggregate(errs)
+}
+
+// deletePods deletes the pods, one after another, and waits until all are gone.
+func (r *run) deletePods(ctx context.Context, d *Drain, pods []*v1.Pod, deadline time.Time) error {
+	api := r.cluster.API()
+	for _, p := range pods {
+		err := api.Delete(apiserver.KindPod, p.Namespace, p.Name, metav1.DeleteOptions{GracePeriodSeconds: d.GracePeriodSeconds})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	for _, p := range pods {
+		if err := r.untilGone(ctx, p, deadline); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// drainPod evicts a pod, again and again while a budget refuses, and waits until
-// it is gone.
-func (r *run) drainPod(ctx context.Context, d *Drain, p *v1.Pod) error {
+// drainPod evicts a pod, again and again while a budget refuses or its namespace
+// ends, and waits until it is gone.
+func (r *run) drainPod(ctx context.Context, d *Drain, p *v1.Pod, deadline time.Time) error {
 	api, l := r.cluster.API(), r.cluster.API().Loop()
 	for {
-		var err error
-		if d.DisableEviction {
-			err = api.Delete(apiserver.KindPod, p.Namespace, p.Name, metav1.DeleteOptions{GracePeriodSeconds: d.GracePeriodSeconds})
-		} else {
-			err = r.evictPod(p, d.GracePeriodSeconds)
+		if !deadline.IsZero() && !l.Now().Before(deadline) {
+			return fmt.Errorf("error when evicting pods/%q -n %q: global timeout reached: %v", p.Name, p.Namespace, d.Timeout)
 		}
-		if err == nil || apierrors.IsNotFound(err) {
-			break
-		}
-		if !refusedByBudget(err) {
+		err := r.evictPod(p, d.GracePeriodSeconds)
+		switch ends := apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause); {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err == nil, ends && p.DeletionTimestamp != nil:
+			if err := r.untilGone(ctx, p, deadline); err != nil {
+				return fmt.Errorf("error when waiting for pod %q in namespace %q to terminate: %w", p.Name, p.Namespace, err)
+			}
+			return nil
+		case refusedByBudget(err), ends:
+			r.note(objectName("Pod", p.Namespace, p.Name), "eviction refused")
+		default:
 			return fmt.Errorf("error when evicting pods/%q -n %q: %w", p.Name, p.Namespace, err)
 		}
-		r.note(objectName("Pod", p.Namespace, p.Name), "eviction refused")
 		if err := l.Sleep(ctx, evictRetry); err != nil {
 			return err
 		}
+		if now := api.Pod(p.Namespace, p.Name); now != nil {
+			p = now
+		}
 	}
+}
+
+// untilGone waits until a pod is gone. Errors: DeadlineExceeded.
+func (r *run) untilGone(ctx context.Context, p *v1.Pod, deadline time.Time) error {
+	api, l := r.cluster.API(), r.cluster.API().Loop()
 	for {
 		if now := api.Pod(p.Namespace, p.Name); now == nil || now.UID != p.UID {
 			return nil
 		}
-		if err := l.Sleep(ctx, drainGoneEvery); err != nil {
+		wait := drainGoneEvery
+		if !deadline.IsZero() {
+			wait = min(wait, deadline.Sub(l.Now()))
+		}
+		if wait <= 0 {
+			return context.DeadlineExceeded
+		}
+		if err := l.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

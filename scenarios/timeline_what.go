@@ -156,6 +156,7 @@ func processText(r *trace.Record) string {
 func writeText(r *trace.Record) string {
 	text := r.Verb
 	node := fieldOf(r.Fields, "node")
+	removed := fieldOf(r.Fields, "removed") != ""
 	switch r.Verb {
 	case "create":
 		if text = "created"; node != "" {
@@ -169,11 +170,16 @@ func writeText(r *trace.Record) string {
 		text = "patched"
 	case "delete":
 		switch grace := fieldOf(r.Fields, "grace"); {
-		case fieldOf(r.Fields, "removed") != "":
+		case removed:
 			text = "removed"
 		case grace != "":
 			text = "marked for deletion, grace period " + grace + "s"
+		default:
+			text = "marked for deletion"
 		}
+	}
+	if removed && r.Verb != "delete" {
+		text += ", and removed: that was its last finalizer"
 	}
 	return withFields(text, r.Fields, "node", "grace", "removed")
 }

@@ -135,6 +135,8 @@ type Delete struct {
 	Name string `json:"name" required:""`
 	// How many seconds a pod has to end; 0 removes it at once. The pod's own grace period unless said.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+	// What becomes of the objects that it owns: kubectl's --cascade. They are deleted after it (background), before it (foreground), or left without an owner (orphan). background unless said.
+	Cascade string `json:"cascade,omitempty" enum:"background,foreground,orphan"`
 }
 
 // Fault makes the runtime or the API fail, or cuts a node or a component of the control plane off. It has exactly one of cri, api and partition.
