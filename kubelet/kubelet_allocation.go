@@ -93,8 +93,8 @@ func (kl *Kubelet) allocatedPods() []*v1.Pod { return kl.allocation.AllocatedPod
 // pod manager has, but for rejected ones. nil: that takes a look at each. Whoever
 // changes what a pod uses sets counted to false.
 func (kl *Kubelet) usage() *lifecycle.Usage {
-	if kl.allocation.State().Len() > 0 {
-		return nil // pods may use other than they request
+	if kl.opts.NoElide || kl.allocation.State().Len() > 0 {
+		return nil // in the second case pods may use other than they request
 	}
 	if !kl.counted {
 		kl.counted, kl.committed = true, lifecycle.Usage{}

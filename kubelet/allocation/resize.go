@@ -191,7 +191,7 @@ func (m *Manager) canResize(ctx context.Context, pod, allocated *v1.Pod) lifecyc
 		all := m.AllocatedPods(m.o.ActivePods())
 		return slices.DeleteFunc(all, func(o *v1.Pod) bool { return o.UID == pod.UID })
 	}
-	return m.o.Handlers.Admit(ctx, &lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others, Operation: lifecycle.ResizeOperation})
+	return m.o.Handlers.Admit(ctx, &lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others})
 }
 
 // ClearPendingResize says that a pod's spec is its allocation again.

@@ -3,13 +3,13 @@
 // them back and collects the dead. It answers to upstream's
 // pkg/kubelet/kuberuntime.
 //
-// The manager keeps nothing per pod. What a sync has to do is computed by a
-// pure function from the pod and its cached status ([Manager.SyncPod],
-// computePodActions); CRI messages are built when they are sent, from shared
-// strings.
+// What a sync has to do is computed by a pure function from the pod and its cached
+// status ([Manager.SyncPod], computePodActions). The manager keeps nothing of a pod
+// but what replicas share (sandboxTemplate) and, of a [ChangeLister], what its
+// listings last showed (pictures). CRI messages are built when they are sent; a
+// [LeanRuntime] keeps what they are built from instead.
 //
 // What a container has beside what its spec says by itself, its environment and
 // mounts, comes from [RuntimeHelper]. Places left open: devices
-// (generateContainerConfig), links to logs in /var/log/containers, evented
-// status.
+// (generateContainerConfig), evented status.
 package kuberuntime

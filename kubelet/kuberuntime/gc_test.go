@@ -40,12 +40,12 @@ func (oneGone) ShouldPodRuntimeBeRemoved(uid types.UID) bool { return uid == "ui
 func (oneGone) IsPodTerminationRequested(types.UID) bool     { return false }
 
 // A manager that is told of changes collects what one collects that lists
-// everything at the same time, also while listings take their time and overlap.
+// everything at the same time, also while listings take their time and overlap, and fail.
 func TestCollectsByChanges(t *testing.T) {
 	containers, sandboxes := 0, 0
 	for seed := range uint64(10) {
 		for _, latency := range []time.Duration{0, 300 * time.Millisecond} {
-			c, s := compareCollections(t, seed, latency)
+			c, s := compareCollections(t, seed, latency, seed%2 == 1)
 			containers, sandboxes = containers+c, sandboxes+s
 		}
 	}
@@ -54,7 +54,25 @@ func TestCollectsByChanges(t *testing.T) {
 	}
 }
 
-func compareCollections(t *testing.T, seed uint64, latency time.Duration) (containers, sandboxes int) {
+// troubles has listings fail, the runtime's daemon go, and the power be cut.
+func troubles(l *loop.Loop, g *loop.Group, rt *fakecri.Runtime) {
+	for i := range uint64(30) {
+		g.After(l.Between(0, 60*time.Second, "trouble", "", i), func() {
+			method := []string{"List*", "ListContainers", "ListPodSandbox"}[i%3]
+			rt.AddFault(fakecri.Fault{Method: method, Error: &fakecri.FaultError{}, For: l.Between(0, time.Second, "lasts", "", i)})
+		})
+	}
+	for i := range uint64(6) {
+		g.After(l.Between(0, 60*time.Second, "down", "", i), func() {
+			if rt.StopDaemon(); i == 0 {
+				rt.PowerCut()
+			}
+			g.After(l.Between(0, time.Second, "up", "", i), rt.StartDaemon)
+		})
+	}
+}
+
+func compareCollections(t *testing.T, seed uint64, latency time.Duration, trouble bool) (containers, sandboxes int) {
 	l := loop.New(loop.Options{Name: "n", Seed: seed})
 	defer l.Close()
 	rt := fakecri.New(fakecri.Options{
@@ -86,22 +104,27 @@ func compareCollections(t *testing.T, seed uint64, latency time.Duration) (conta
 			_ = l.Sleep(ctx, l.Between(0, 130*time.Millisecond, "nap", "", i))
 		}
 	})
-	passes := 0
+	if trouble {
+		troubles(l, g, rt)
+	}
+	passes, failed := 0, 0
 	for i := range 60 {
 		g.After(time.Duration(i)*time.Second, func() {
 			policy := kuberuntime.GCPolicy{MaxPerPodContainer: i%3 - 1, MaxContainers: i%4 - 1, MinAge: time.Duration(i%2) * time.Second}
 			toldTried.tried, fullTried.tried = nil, nil
-			ended := 0
+			ended, errs := 0, []string(nil)
 			pass := func(ctx context.Context, m *kuberuntime.Manager) {
-				if err := m.GarbageCollect(ctx, policy, i%5 > 0, i%2 == 0); err != nil {
-					t.Error(err)
+				err := m.GarbageCollect(ctx, policy, i%5 > 0, i%2 == 0)
+				if err != nil {
+					failed++
 				}
+				errs = append(errs, fmt.Sprint(err))
 				if ended++; ended < 2 {
 					return
 				}
 				got, want := strings.Join(toldTried.tried, ", "), strings.Join(fullTried.tried, ", ")
-				if passes++; got != want {
-					t.Errorf("seed %d, latency %v, pass %d collects\n%s\nnot\n%s", seed, latency, i, got, want)
+				if passes++; got != want || errs[0] != errs[1] {
+					t.Errorf("seed %d, latency %v, pass %d collects\n%s\nnot\n%s\nerrors: %q", seed, latency, i, got, want, errs)
 				}
 				containers += strings.Count(want, "container ")
 				sandboxes += strings.Count(want, "sandbox ")
@@ -119,8 +142,8 @@ func compareCollections(t *testing.T, seed uint64, latency time.Duration) (conta
 	if err := l.RunUntil(loop.Epoch().Add(65 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if passes != 60 {
-		t.Errorf("%d passes", passes)
+	if passes != 60 || failed > 0 != trouble {
+		t.Errorf("%d passes, %d calls failed", passes, failed)
 	}
 	return containers, sandboxes
 }

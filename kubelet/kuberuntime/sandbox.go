@@ -44,10 +44,6 @@ func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uin
 	return id, config, "", nil
 }
 
-func (m *Manager) podLogDir(namespace, name, uid string) string {
-	return podLogDir(m.o.PodLogsDir, namespace, name, uid)
-}
-
 func podLogDir(logsDir, namespace, name, uid string) string {
 	return logsDir + "/" + namespace + "_" + name + "_" + uid
 }

@@ -21,20 +21,7 @@ type PodAdmitAttributes struct {
 	// Usage, if set, is no less than what OtherPods use: a pod that fits beside it
 	// fits beside them, and nobody needs to look at them.
 	Usage *Usage
-	// Operation says what is asked for.
-	Operation Operation
 }
-
-// Operation is what a pod is admitted for.
-type Operation uint8
-
-// The operations.
-const (
-	// AddOperation is a pod that is new to the kubelet.
-	AddOperation Operation = iota
-	// ResizeOperation is other resources for a pod that was admitted.
-	ResizeOperation
-)
 
 // PodAdmitResult is a handler's verdict.
 type PodAdmitResult struct {

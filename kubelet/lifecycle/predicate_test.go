@@ -119,10 +119,12 @@ func TestAffinityAsksTheAPIOnce(t *testing.T) {
 func TestAdmitByUsage(t *testing.T) {
 	n := &v1.Node{}
 	n.Name = "n"
-	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse("2"), v1.ResourcePods: resource.MustParse("4"), "example.com/x": resource.MustParse("3")}
+	n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse("2"), v1.ResourcePods: resource.MustParse("4"), v1.ResourceMemory: resource.MustParse("4Gi"), "example.com/x": resource.MustParse("3")}
 	p := &Predicates{Node: func() (*v1.Node, error) { return n, nil }}
 	port := func(p *v1.Pod) { p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80}} }
 	cpu := func(q string) func(*v1.Pod) { return wants(map[v1.ResourceName]string{"cpu": q}) }
+	mem := func(q string) func(*v1.Pod) { return wants(map[v1.ResourceName]string{"memory": q}) }
+	twice := func(p *v1.Pod) { p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers...) }
 	x := func(q string) func(*v1.Pod) { return wants(map[v1.ResourceName]string{"example.com/x": q}) }
 	for _, tc := range []struct {
 		name   string
@@ -135,6 +137,9 @@ func TestAdmitByUsage(t *testing.T) {
 		{"too much", pod(cpu("1")), []*v1.Pod{pod(cpu("500m")), pod(cpu("501m"))}, nil, true},
 		{"others have ended", pod(cpu("1")), []*v1.Pod{pod(cpu("500m"))}, []*v1.Pod{pod(cpu("2"))}, true},
 		{"others have ended, there is room", pod(cpu("1")), []*v1.Pod{pod(cpu("500m"))}, []*v1.Pod{pod(cpu("500m"))}, false},
+		{"more have ended than a number tells", pod(mem("2Gi")), []*v1.Pod{pod(mem("3Gi"))}, []*v1.Pod{pod(mem("5Ei")), pod(mem("5Ei"))}, true},
+		{"more of others", pod(x("1")), []*v1.Pod{pod(x("3"))}, []*v1.Pod{pod(x("5E")), pod(x("5E"))}, true},
+		{"one asked for more than a number tells", pod(mem("1Gi")), []*v1.Pod{pod(mem("4Gi"))}, []*v1.Pod{pod(mem("5Ei"), twice)}, true},
 		{"too many", pod(), []*v1.Pod{pod(), pod(), pod(), pod()}, nil, true},
 		{"nearly too many", pod(), []*v1.Pod{pod(), pod(), pod()}, nil, false},
 		{"other resources", pod(x("2")), []*v1.Pod{pod(x("1"))}, nil, false},

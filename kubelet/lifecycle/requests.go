@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -34,13 +35,15 @@ func (r *requests) scalar(name v1.ResourceName) int64 {
 	return 0
 }
 
-func (r *requests) addScalar(name v1.ResourceName, value int64) {
+func (r *requests) addScalar(name v1.ResourceName, value int64) { *r.at(name) += value }
+
+// at is the place of a scalar, which is 0 if there was none.
+func (r *requests) at(name v1.ResourceName) *int64 {
 	i, ok := slices.BinarySearchFunc(r.scalars, name, func(s scalar, n v1.ResourceName) int { return strings.Compare(string(s.name), string(n)) })
-	if ok {
-		r.scalars[i].value += value
-		return
+	if !ok {
+		r.scalars = slices.Insert(r.scalars, i, scalar{name: name})
 	}
-	r.scalars = slices.Insert(r.scalars, i, scalar{name, value})
+	return &r.scalars[i].value
 }
 
 func (r *requests) add(o requests) {
@@ -110,10 +113,27 @@ type Usage struct {
 	requests requests
 }
 
-// Add adds what a pod takes.
+// Add adds what a pod takes. A sum stays the greatest number where it has no other:
+// pods that have ended, as those that were refused before the kubelet restarted, may
+// request anything.
 func (u *Usage) Add(pod *v1.Pod) {
 	u.pods++
-	u.requests.add(usedBy(pod))
+	r := usedBy(pod)
+	addAtMost(&u.requests.milliCPU, r.milliCPU)
+	addAtMost(&u.requests.memory, r.memory)
+	addAtMost(&u.requests.storage, r.storage)
+	for _, s := range r.scalars {
+		addAtMost(u.requests.at(s.name), s.value)
+	}
+}
+
+// addAtMost adds without an overflow; less than 0 is a sum that had one.
+func addAtMost(sum *int64, v int64) {
+	if v < 0 || *sum > math.MaxInt64-v {
+		*sum = math.MaxInt64
+		return
+	}
+	*sum += v
 }
 
 // Resizes tells whether what a pod takes follows from its status, too: it has been
