@@ -1,7 +1,7 @@
 // Package fakecri is an in-memory container runtime: what the Container
 // Runtime Interface (k8s.io/cri-api, runtime.v1) shows of containerd, without
-// a kernel. It runs in process on a [loop.Loop]; a gRPC server in front of it
-// is another package's job.
+// a kernel. It runs in process on a [loop.Loop]; package fakecri/server puts a
+// gRPC server in front of it.
 //
 // # A tour
 //
@@ -19,9 +19,9 @@
 //
 // # Calls
 //
-// A call that changes something is a task of the daemon's group, which waits
-// for the method's latency ([DefaultLatencies]) and for what the faults
-// ([Fault]) say. If the caller dies or its deadline passes, the call is
+// A call that changes something runs in the daemon's group and waits for the
+// method's latency ([Options.Latency]) and for what the faults ([Fault]) say: as a
+// task or, where it waits for its latency alone, as steps of one. If the caller dies or its deadline passes, the call is
 // cancelled as by a closed connection: RunPodSandbox, CreateContainer and
 // StartContainer roll back and free the name; StopContainer has sent its
 // signal, and no SIGKILL follows; PullImage aborts; StopPodSandbox and the
@@ -37,8 +37,10 @@
 //
 // [Client.Generation] grows with every change that a listing of sandboxes or
 // containers could show, faults included, so two equal values mean that
-// another listing is a waste of time; listings are not kept. A listing by the label
-// io.kubernetes.pod.uid looks at that pod only.
+// another listing is a waste of time. Listings are made anew; who lists again and
+// again can ask for the pods that show otherwise than it was last told
+// ([Client.ListPodSandboxChanges], [Client.ListContainersChanges]). A listing by
+// the label io.kubernetes.pod.uid looks at that pod only.
 //
 // # Identity
 //

@@ -108,21 +108,6 @@ func Methods() []string {
 	return out
 }
 
-// DefaultLatencies returns what each method takes unless Options.Latency says
-// otherwise; methods that take no time are left out. StopContainer's latency
-// passes after the process ended, and a StopContainer or StopPodSandbox that
-// finds nothing to stop takes an eighth of it. PullImage takes what the image
-// says, on top of what is said here.
-func DefaultLatencies() map[string]Range {
-	out := map[string]Range{}
-	for m := range methods {
-		if methods[m].latency != (Range{}) {
-			out[methods[m].name] = methods[m].latency
-		}
-	}
-	return out
-}
-
 func methodByName(name string) (method, bool) {
 	for m := range methods {
 		if methods[m].name == name {

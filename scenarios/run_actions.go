@@ -163,6 +163,9 @@ func (r *run) apply(a *Apply) error {
 		if pod, ok := obj.(*v1.Pod); ok {
 			r.warnUnsupported(pod)
 		}
+		for _, what := range apiserver.Dropped(obj) {
+			r.warn(objectName(kind, namespace(kind, obj.GetNamespace()), obj.GetName()) + ": " + what)
+		}
 		if _, err := r.cluster.API().Apply(obj); err != nil {
 			return fmt.Errorf("%s: %w", o.Pos, err)
 		}

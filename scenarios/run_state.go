@@ -181,9 +181,11 @@ func (r *run) watch() {
 		r.setTimer()
 	})
 	wanted := map[apiserver.Kind]expect.Kind{}
-	for ak, ek := range expectKinds() { //drydock:unordered each key is set once
+	kinds := []apiserver.Kind{apiserver.KindPod, apiserver.KindNode} // what state.count counts
+	for ak, ek := range expectKinds() {                              //drydock:unordered each key is set once
 		if r.engine.Wants(ek) {
 			wanted[ak] = ek
+			kinds = append(kinds, ak)
 		}
 	}
 	r.cluster.Store().OnChange(func(c apiserver.Change) {
@@ -201,7 +203,7 @@ func (r *run) watch() {
 		}
 		r.engine.Changed(out, since())
 		r.setTimer()
-	})
+	}, kinds...)
 }
 
 func (r *run) setTimer() {

@@ -175,6 +175,27 @@ func TestWarnsOfWhatIsNotActedOn(t *testing.T) {
 	if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "spec.volumes[0]") {
 		t.Errorf("warnings: %q", res.Warnings)
 	}
+	res = run(t, parse(t, `apiVersion: drydock.dev/v1alpha1
+kind: Scenario
+metadata: {name: dropped}
+spec:
+  duration: 10s
+  nodes: [{name: worker}]
+  timeline:
+  - at: 1s
+    apply:
+      manifest:
+        apiVersion: apps/v1
+        kind: StatefulSet
+        metadata: {name: db}
+        spec:
+          updateStrategy: {rollingUpdate: {maxUnavailable: 2}}
+          selector: {matchLabels: {app: db}}
+          template: {metadata: {labels: {app: db}}, spec: {containers: [{name: app, image: "app:1"}]}}
+`), scenarios.RunOptions{})
+	if len(res.Warnings) != 1 || res.Warnings[0] != "statefulset default/db: spec.updateStrategy.rollingUpdate.maxUnavailable: dropped, the gate MaxUnavailableStatefulSet is off" {
+		t.Errorf("warnings: %q", res.Warnings)
+	}
 }
 
 func TestFailedActionsFailTheRun(t *testing.T) {

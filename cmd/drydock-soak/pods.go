@@ -72,6 +72,25 @@ const volumesSpec = `
       - {path: name, fieldRef: {fieldPath: metadata.name}}
       - {path: labels, fieldRef: {fieldPath: metadata.labels}}`
 
+// initSpec is of the pod that has what a sidecar and two init containers leave in
+// order.
+const initSpec = `
+  initContainers:
+  - {name: first, image: IMAGE, command: [sh, -c, "echo first > /data/order"], volumeMounts: [{name: data, mountPath: /data}]}
+  - name: sidecar
+    image: IMAGE
+    restartPolicy: Always
+    command: [sh, -c, "echo sidecar >> /data/order; trap 'exit 0' TERM; while true; do sleep 1; done"]
+    startupProbe: {exec: {command: [grep, sidecar, /data/order]}, periodSeconds: 1}
+    volumeMounts: [{name: data, mountPath: /data}]
+  - {name: second, image: IMAGE, command: [sh, -c, "echo second >> /data/order"], volumeMounts: [{name: data, mountPath: /data}]}
+  containers:
+  - name: main
+    image: IMAGE
+    command: [sh, -c, "[ \"$(echo $(cat /data/order))\" = 'first sidecar second' ] || exit 1; while true; do sleep 1; done"]
+    volumeMounts: [{name: data, mountPath: /data}]
+  volumes: [{name: data, emptyDir: {}}]`
+
 // pods are the static pods, for an image with busybox's commands and a folder
 // of the host.
 func pods(image, host string) []soakPod {
@@ -132,22 +151,7 @@ func pods(image, host string) []soakPod {
       postStart: {exec: {command: [sh, -c, "touch /tmp/hook; echo started >> /host/hooks"]}}
       preStop: {exec: {command: [sh, -c, "echo stopping >> /host/hooks"]}}
   volumes: [{name: host, hostPath: {path: HOST, type: DirectoryOrCreate}}]`},
-		{name: "init", containers: []string{"main", "sidecar"}, spec: `
-  initContainers:
-  - {name: first, image: IMAGE, command: [sh, -c, "echo first > /data/order"], volumeMounts: [{name: data, mountPath: /data}]}
-  - name: sidecar
-    image: IMAGE
-    restartPolicy: Always
-    command: [sh, -c, "echo sidecar >> /data/order; trap 'exit 0' TERM; while true; do sleep 1; done"]
-    startupProbe: {exec: {command: [grep, sidecar, /data/order]}, periodSeconds: 1}
-    volumeMounts: [{name: data, mountPath: /data}]
-  - {name: second, image: IMAGE, command: [sh, -c, "echo second >> /data/order"], volumeMounts: [{name: data, mountPath: /data}]}
-  containers:
-  - name: main
-    image: IMAGE
-    command: [sh, -c, "[ \"$(echo $(cat /data/order))\" = 'first sidecar second' ] || exit 1; while true; do sleep 1; done"]
-    volumeMounts: [{name: data, mountPath: /data}]
-  volumes: [{name: data, emptyDir: {}}]`},
+		{name: "init", containers: []string{"main", "sidecar"}, spec: initSpec},
 		{name: "volumes", containers: []string{"main", "reader"}, spec: volumesSpec},
 	}
 	for i := range list {

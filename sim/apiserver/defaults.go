@@ -32,9 +32,6 @@ func setDefaults(obj Object) {
 		}
 		o.StringData = nil
 	case *v1.Namespace:
-		if len(o.Spec.Finalizers) == 0 {
-			o.Spec.Finalizers = []v1.FinalizerName{v1.FinalizerKubernetes}
-		}
 		if o.Name != "" && o.Labels[v1.LabelMetadataName] != o.Name {
 			labels := map[string]string{v1.LabelMetadataName: o.Name}
 			for k, v := range o.Labels { //drydock:unordered copies a map

@@ -80,6 +80,18 @@ func countTemplateGeneration(ds, old *appsv1.DaemonSet) {
 	}
 }
 
+// Dropped lists, in words with field paths, what of a manifest the API takes out
+// because the field's gate is off at v1.36 (dropStatefulSetDisabledFields of
+// pkg/registry/apps/statefulset/strategy.go).
+func Dropped(obj Object) []string {
+	if set, ok := obj.(*appsv1.StatefulSet); ok {
+		if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.MaxUnavailable != nil {
+			return []string{"spec.updateStrategy.rollingUpdate.maxUnavailable: dropped, the gate MaxUnavailableStatefulSet is off"}
+		}
+	}
+	return nil
+}
+
 func setStatefulSetDefaults(set *appsv1.StatefulSet) {
 	s := &set.Spec
 	setTemplateDefaults(&s.Template)
@@ -92,7 +104,8 @@ func setStatefulSetDefaults(set *appsv1.StatefulSet) {
 		}
 	}
 	if u.Type == appsv1.RollingUpdateStatefulSetStrategyType && u.RollingUpdate != nil {
-		setPtr(&u.RollingUpdate.Partition, 0) // maxUnavailable: none, the gate MaxUnavailableStatefulSet is off at v1.36
+		setPtr(&u.RollingUpdate.Partition, 0)
+		u.RollingUpdate.MaxUnavailable = nil // see Dropped
 	}
 	if s.PersistentVolumeClaimRetentionPolicy == nil {
 		s.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{}

@@ -233,9 +233,7 @@ func (s *Store) finishNamespace(ns *v1.Namespace) *v1.Namespace {
 	if ns.DeletionTimestamp == nil || len(ns.Spec.Finalizers)+len(ns.Finalizers) > 0 {
 		return ns
 	}
-	c := *ns
-	s.commit(watch.Deleted, KindNamespace, ns, &c, "delete", "")
-	return &c
+	return s.remove(KindNamespace, ns, "delete").(*v1.Namespace)
 }
 
 // FinalizeNamespace is Store.FinalizeNamespace.

@@ -1,7 +1,7 @@
 // Package apiserver is the Kubernetes API of a simulated cluster, in memory.
 // It answers to kube-apiserver v1.36 (pkg/registry, pkg/apis/core,
-// k8s.io/apiserver/pkg/registry) for pods, nodes, leases, events, configMaps,
-// secrets, namespaces, services and priority classes.
+// k8s.io/apiserver/pkg/registry) for the kinds that [Kinds] lists: what kubelets
+// need, the workloads, and what the control plane writes.
 //
 // # Its parts
 //
@@ -25,8 +25,10 @@
 // # What differs from upstream
 //
 // There are no managed fields, no API groups to choose from, no authorization.
-// Admission is Priority, DefaultTolerationSeconds, NamespaceLifecycle, the
-// service account's name (no token volume is injected) and, where there are
-// limits, EventRateLimit. Resource versions
-// count the writes, beginning at 1. Unknown fields are errors.
+// Admission is NamespaceLifecycle, DefaultTolerationSeconds, Priority,
+// RuntimeClass, the service account's name (no token volume is injected),
+// TaintNodesByCondition where somebody takes the taint away
+// ([Store.TaintNewNodes]) and, where there are limits, EventRateLimit. Resource
+// versions count the writes, beginning at 1. Unknown fields are errors. Feature
+// gates are as at v1.36 without flags ([Dropped]).
 package apiserver

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,5 +133,37 @@ func TestTerminatingNamespace(t *testing.T) {
 			err.Error() != `pods "p" is forbidden: unable to create new content in namespace team because it is being terminated` {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestNamespaceFinalizers: spec.finalizers has kubernetes from the beginning, no
+// update of the namespace or its status reaches it, and it holds the namespace.
+func TestNamespaceFinalizers(t *testing.T) {
+	s := NewStore(StoreOptions{})
+	ns := mustCreate(t, s, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Finalizers: []string{"example.com/own"}},
+		Spec: v1.NamespaceSpec{Finalizers: []v1.FinalizerName{"example.com/content"}}}).DeepCopyObject().(*v1.Namespace)
+	want := []v1.FinalizerName{"example.com/content", v1.FinalizerKubernetes}
+	for _, sub := range []string{"", "status"} {
+		ns.Spec.Finalizers = nil
+		ns.Labels["changed"] = sub + "yes"
+		got, err := s.Update(t0, ns, sub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ns = got.DeepCopyObject().(*v1.Namespace); !slices.Equal(ns.Spec.Finalizers, want) {
+			t.Errorf("update %q: %q, want %q", sub, ns.Spec.Finalizers, want)
+		}
+	}
+	if _, err := s.Delete(t0, KindNamespace, "", "team", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ns = s.Lookup(KindNamespace, "", "team").DeepCopyObject().(*v1.Namespace)
+	ns.Finalizers = nil
+	if _, err := s.Update(t0, ns, ""); err != nil {
+		t.Fatal(err)
+	}
+	// Its content has not been looked after yet.
+	if got := s.Lookup(KindNamespace, "", "team"); got == nil || !slices.Equal(got.(*v1.Namespace).Spec.Finalizers, want) {
+		t.Fatalf("%v", got)
 	}
 }

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"math/rand"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -309,6 +310,35 @@ func TestPatchTakesRoom(t *testing.T) {
 				t.Error("the room of an object was taken again")
 			}
 		})
+	}
+}
+
+// TestOnePodStatusSeesEveryField has each field of a status differ, those that
+// come with another version of the API, too.
+func TestOnePodStatusSeesEveryField(t *testing.T) {
+	if !onePodStatus(&v1.PodStatus{}, &v1.PodStatus{}) {
+		t.Error("nothing is not nothing")
+	}
+	for i := range reflect.TypeFor[v1.PodStatus]().NumField() {
+		var a, b v1.PodStatus
+		switch f := reflect.ValueOf(&a).Elem().Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString("x")
+		case reflect.Int64:
+			f.SetInt(1)
+		case reflect.Pointer:
+			f.Set(reflect.New(f.Type().Elem()))
+		case reflect.Slice:
+			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+		case reflect.Map:
+			f.Set(reflect.MakeMap(f.Type()))
+		default:
+			t.Fatalf("%s", f.Kind())
+		}
+		c := a
+		if onePodStatus(&a, &b) || onePodStatus(&b, &a) || !onePodStatus(&a, &c) {
+			t.Errorf("%s is not looked at", reflect.TypeFor[v1.PodStatus]().Field(i).Name)
+		}
 	}
 }
 

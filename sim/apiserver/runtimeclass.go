@@ -2,9 +2,12 @@ package apiserver
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -53,7 +56,10 @@ func (s *Store) admitRuntimeClass(pod *v1.Pod) error {
 		if len(pod.Spec.Overhead) > 0 {
 			return forbidden(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
 		}
-	} else if len(pod.Spec.Overhead) == 0 {
+	} else {
+		if len(pod.Spec.Overhead) > 0 && !equality.Semantic.DeepEqual(pod.Spec.Overhead, rc.Overhead.PodFixed) {
+			return forbidden(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+		}
 		pod.Spec.Overhead = rc.Overhead.PodFixed.DeepCopy()
 	}
 	if rc.Scheduling == nil {
@@ -68,9 +74,10 @@ func schedule(pod *v1.Pod, rc *nodev1.RuntimeClass) error {
 	for k, v := range pod.Spec.NodeSelector { //drydock:unordered copies a map
 		selector[k] = v
 	}
-	for k, v := range rc.Scheduling.NodeSelector { //drydock:unordered any of the conflicts will do
+	for _, k := range slices.Sorted(maps.Keys(rc.Scheduling.NodeSelector)) { //drydock:unordered sorted at once
+		v := rc.Scheduling.NodeSelector[k]
 		if own, ok := selector[k]; ok && own != v {
-			return forbidden(pod, "conflict: runtimeClass.scheduling.nodeSelector and pod.spec.nodeSelector")
+			return forbidden(pod, fmt.Sprintf("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", k, v, k, own))
 		}
 		selector[k] = v
 	}

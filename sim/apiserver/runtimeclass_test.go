@@ -35,7 +35,10 @@ func TestRuntimeClassAdmission(t *testing.T) {
 	}{
 		{"taken", "kata", func(*v1.PodSpec) {}, ""},
 		{"unknown", "none", func(*v1.PodSpec) {}, `pods "unknown" is forbidden: pod rejected: RuntimeClass "none" not found`},
-		{"conflict", "kata", func(p *v1.PodSpec) { p.NodeSelector = map[string]string{"kata": "no"} }, "conflict: runtimeClass.scheduling.nodeSelector"},
+		{"conflict", "kata", func(p *v1.PodSpec) { p.NodeSelector = map[string]string{"kata": "no"} }, "conflict: runtimeClass.scheduling.nodeSelector[kata] = yes; pod.spec.nodeSelector[kata] = no"},
+		{"own-overhead", "kata", func(p *v1.PodSpec) { p.Overhead = v1.ResourceList{v1.ResourceCPU: resource.MustParse("0.25")} }, ""},
+		{"other-overhead", "kata", func(p *v1.PodSpec) { p.Overhead = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")} },
+			"pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"},
 		{"overhead", "", func(p *v1.PodSpec) { p.Overhead = class.Overhead.PodFixed }, "Pod Overhead set without corresponding RuntimeClass"},
 	} {
 		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "i"}}}}

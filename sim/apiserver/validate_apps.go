@@ -187,16 +187,7 @@ func validateStatefulSetStrategy(u *appsv1.StatefulSetUpdateStrategy, path *fiel
 	case r == nil:
 		return nil
 	}
-	errs := nonNegativePtr(r.Partition, rolling.Child("partition"))
-	if m := r.MaxUnavailable; m != nil {
-		path := rolling.Child("maxUnavailable")
-		errs = append(errs, countOrPercent(m, path)...)
-		if numberIn(m) == 0 {
-			errs = append(errs, field.Invalid(path, m, "cannot be 0"))
-		}
-		errs = append(errs, atMost100Percent(m, path)...)
-	}
-	return errs
+	return nonNegativePtr(r.Partition, rolling.Child("partition"))
 }
 
 // validateControllerRevision checks a new revision.

@@ -19,6 +19,7 @@ func TestValidateScheduling(t *testing.T) {
 		{"domains", spread("{maxSkew: 1, minDomains: 0, topologyKey: z, whenUnsatisfiable: DoNotSchedule}"), "spec.topologySpreadConstraints[0].minDomains: Invalid value: 0: must be greater than zero"},
 		{"soft domains", spread("{maxSkew: 1, minDomains: 2, topologyKey: z, whenUnsatisfiable: ScheduleAnyway}"), "spec.topologySpreadConstraints[0].minDomains: Invalid value: 2: can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"},
 		{"policy", spread("{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: Never}"), `spec.topologySpreadConstraints[0].nodeTaintsPolicy: Unsupported value: "Never": supported values: "Honor", "Ignore"`},
+		{"policy of affinity", spread("{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule, nodeAffinityPolicy: Never}"), `spec.topologySpreadConstraints[0].nodeAffinityPolicy: Unsupported value: "Never": supported values: "Honor", "Ignore"`},
 		{"selector", spread("{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchExpressions: [{key: a, operator: In}]}}"), "spec.topologySpreadConstraints[0].labelSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'"},
 		{"label keys without a selector", spread("{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [rev]}"), "spec.topologySpreadConstraints[0].matchLabelKeys: Forbidden: must not be specified when labelSelector is not set"},
 		{"label keys", spread("{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [rev, other], labelSelector: {}}"), ""},
@@ -26,8 +27,11 @@ func TestValidateScheduling(t *testing.T) {
 		{"key of a term", affinity("{labelSelector: {}}"), term + ".topologyKey: Required value: can not be empty"},
 		{"bad key of a term", affinity("{topologyKey: 'a b'}"), term + `.topologyKey: Invalid value: "a b": name part must consist`},
 		{"both label keys", affinity("{topologyKey: z, labelSelector: {}, matchLabelKeys: [a], mismatchLabelKeys: [a]}"), term + `.matchLabelKeys[0]: Invalid value: "a": exists in both matchLabelKeys and mismatchLabelKeys`},
+		{"selector of a term", affinity("{topologyKey: z, labelSelector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}"), term + ".labelSelector.matchExpressions[0].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"},
 		{"namespaces", affinity("{topologyKey: z, namespaces: [A]}"), term + `.namespace: Invalid value: "A": a lowercase RFC 1123 label`},
 		{"namespace selector", affinity("{topologyKey: z, namespaceSelector: {matchExpressions: [{key: a, operator: Is}]}}"), term + `.namespaceSelector.matchExpressions[0].operator: Invalid value: "Is": not a valid selector operator`},
+		{"no weight", "affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{podAffinityTerm: {topologyKey: z}}]}}}",
+			"spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 0: must be in the range 1-100"},
 		{"weight", "affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 101, podAffinityTerm: {topologyKey: z}}]}}}",
 			"spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 101: must be in the range 1-100"},
 		{"preferred term", "affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {}}]}}}",
@@ -44,5 +48,23 @@ func TestValidateScheduling(t *testing.T) {
 			_, err = NewStore(StoreOptions{}).Create(t0, obj)
 			check(t, err, tc.want)
 		})
+	}
+}
+
+// TestValidateWithoutAdmission: of a pod on its way to the API admission has made
+// sure of these fields, but static pods and manifests of scenarios bring their own.
+func TestValidateWithoutAdmission(t *testing.T) {
+	for _, tc := range []struct{ spec, want string }{
+		{"overhead: {cpu: 250m, memory: 1Mi}", ""},
+		{"overhead: {memory: -1}", `spec.overhead.limits[memory]: Invalid value: "-1": must be greater than or equal to 0`},
+		{"overhead: {gpu: 1}", `spec.overhead.limits[gpu]: Invalid value: "gpu": must be a standard resource`},
+		{"preemptionPolicy: Never", ""},
+		{"preemptionPolicy: Sometimes", `spec.preemptionPolicy: Unsupported value: "Sometimes": supported values: "PreemptLowerPriority", "Never"`},
+	} {
+		obj, err := Decode([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: x}], " + tc.spec + "}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, Validate(obj), tc.want)
 	}
 }

@@ -3,6 +3,10 @@ package apiserver
 import (
 	"strings"
 	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestWorkloadsRefused holds what is refused of a manifest, and how.
@@ -18,6 +22,8 @@ func TestWorkloadsRefused(t *testing.T) {
 		{"ReplicaSet", "apps/v1", "replicas: -1, " + tmpl, "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
 		{"DaemonSet", "apps/v1", "updateStrategy: {rollingUpdate: {maxSurge: 1}}, " + tmpl, "may not be set when maxUnavailable is non-zero"},
 		{"StatefulSet", "apps/v1", tmpl, ""},
+		{"StatefulSet", "apps/v1", "updateStrategy: {rollingUpdate: {partition: -1}}, " + tmpl, "spec.updateStrategy.rollingUpdate.partition: Invalid value: -1"},
+		{"StatefulSet", "apps/v1", "updateStrategy: {rollingUpdate: {maxUnavailable: 0}}, " + tmpl, ""}, // dropped before it is looked at
 		{"StatefulSet", "apps/v1", "volumeClaimTemplates: [{metadata: {name: d}}], " + tmpl, "spec.volumeClaimTemplates: Forbidden: persistent volume claims are not simulated"},
 		{"StatefulSet", "apps/v1", "podManagementPolicy: Any, " + tmpl, "must be 'OrderedReady' or 'Parallel'"},
 		{"Job", "batch/v1", job, ""},
@@ -41,6 +47,47 @@ func TestWorkloadsRefused(t *testing.T) {
 		switch err := Validate(obj); {
 		case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 			t.Errorf("%s {%s}: %v; want %q", tc.kind, tc.spec, err, tc.want)
+		}
+	}
+}
+
+// TestDropped wants maxUnavailable of a StatefulSet told, and gone however it comes.
+func TestDropped(t *testing.T) {
+	manifest := func(strategy string) Object {
+		obj, err := Decode([]byte("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, namespace: default}\nspec: {" + strategy +
+			"selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: m, image: x}]}}}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return obj
+	}
+	if told := Dropped(manifest("updateStrategy: {rollingUpdate: {partition: 1}}, ")); told != nil {
+		t.Errorf("told of %q", told)
+	}
+	limited := manifest("updateStrategy: {rollingUpdate: {partition: 1, maxUnavailable: 2}}, ")
+	if told := Dropped(limited); len(told) != 1 || told[0] != "spec.updateStrategy.rollingUpdate.maxUnavailable: dropped, the gate MaxUnavailableStatefulSet is off" {
+		t.Errorf("told of %q", told)
+	}
+	s := NewStore(StoreOptions{})
+	for _, step := range []struct {
+		verb string
+		do   func() (Object, error)
+	}{
+		{"create", func() (Object, error) { return s.Create(t0, limited) }},
+		{"delete", func() (Object, error) { return s.Delete(t0, KindStatefulSet, "default", "db", metav1.DeleteOptions{}) }},
+		{"apply a new one", func() (Object, error) { return s.Apply(t0, limited) }},
+		{"apply again", func() (Object, error) { return s.Apply(t0, limited) }},
+		{"update", func() (Object, error) { return s.Update(t0, limited, "") }},
+		{"patch", func() (Object, error) {
+			return s.Patch(t0, KindStatefulSet, "default", "db", types.MergePatchType, []byte(`{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailable":"50%"}}}}`), "")
+		}},
+	} {
+		got, err := step.do()
+		if err != nil {
+			t.Fatalf("%s: %v", step.verb, err)
+		}
+		if set := got.(*appsv1.StatefulSet); set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable != nil || *set.Spec.UpdateStrategy.RollingUpdate.Partition != 1 || set.Generation != 1 {
+			t.Errorf("%s: %+v, generation %d", step.verb, set.Spec.UpdateStrategy.RollingUpdate, set.Generation)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -125,6 +126,9 @@ func prepareStatus(obj Object) {
 		mergeLabelKeys(o)
 	case *v1.Namespace:
 		o.Status = v1.NamespaceStatus{Phase: v1.NamespaceActive}
+		if !slices.Contains(o.Spec.Finalizers, v1.FinalizerKubernetes) {
+			o.Spec.Finalizers = append(o.Spec.Finalizers, v1.FinalizerKubernetes)
+		}
 	case *v1.Service:
 		o.Status = v1.ServiceStatus{}
 	case *v1.Node:
@@ -219,7 +223,7 @@ func (s *Store) update(now time.Time, obj Object, sub, verb string) (Object, err
 	if equality.Semantic.DeepEqual(obj, old) {
 		return old, nil
 	}
-	if len(obj.GetFinalizers()) == 0 && old.GetDeletionGracePeriodSeconds() != nil && *old.GetDeletionGracePeriodSeconds() == 0 {
+	if goneByUpdate(obj, old) {
 		s.remove(k, obj, verb)
 		return obj, nil
 	}
@@ -228,6 +232,19 @@ func (s *Store) update(now time.Time, obj Object, sub, verb string) (Object, err
 		s.noteExpiry(now, obj.(*v1.Event))
 	}
 	return obj, nil
+}
+
+// goneByUpdate tells whether an update took away the last of what holds an object
+// that is being deleted (ShouldDeleteDuringUpdate, ShouldDeleteNamespaceDuringUpdate).
+func goneByUpdate(obj, old Object) bool {
+	if len(obj.GetFinalizers()) > 0 {
+		return false
+	}
+	if ns, ok := obj.(*v1.Namespace); ok { // deleted without a grace period
+		return old.GetDeletionTimestamp() != nil && len(ns.Spec.Finalizers) == 0
+	}
+	grace := old.GetDeletionGracePeriodSeconds()
+	return grace != nil && *grace == 0
 }
 
 // checkVersion refuses an update of another version or object than the stored.
@@ -304,8 +321,9 @@ func keepBySubresource(obj, old Object, sub string) error {
 			return errNoSubresource(KindNode, sub)
 		}
 	case *v1.Namespace:
+		o.Spec.Finalizers = old.(*v1.Namespace).Spec.Finalizers // only finalize changes them
 		if sub == "" {
-			o.Status, o.Spec.Finalizers = old.(*v1.Namespace).Status, old.(*v1.Namespace).Spec.Finalizers
+			o.Status = old.(*v1.Namespace).Status
 		}
 	case *v1.Service:
 		if sub == "" {

@@ -148,7 +148,7 @@ type weightedCounts struct {
 	weight int64
 }
 
-// newAffinityState is the plugin's PreFilter; scores are those of its PreScore.
+// setAffinityState is the plugin's PreFilter; scores are those of its PreScore.
 func (cy *cycle) setAffinityState() {
 	for _, k := range cy.s.carriersOf(cy.labels) {
 		switch {

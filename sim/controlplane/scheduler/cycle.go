@@ -54,7 +54,6 @@ type result struct {
 	nominate  bool
 	nominated string
 	victims   *candidate
-	noNodes   bool
 }
 
 func (s *Scheduler) newCycle(q *queued, pod *v1.Pod) *cycle {
@@ -94,7 +93,7 @@ func (cy *cycle) run() result {
 	s, c := cy.s, cy.c
 	all := s.tree.nodes()
 	if len(all) == 0 {
-		return result{noNodes: true, nominate: true, failure: failure{message: "no nodes available to schedule pods"}}
+		return result{nominate: true, failure: failure{message: "no nodes available to schedule pods"}}
 	}
 	if c.onlyNamed && len(c.named) == 0 {
 		return cy.conflict()

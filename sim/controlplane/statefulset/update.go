@@ -14,7 +14,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/controller"
@@ -277,39 +276,23 @@ func (u *update) condemn(ctx context.Context, p, firstUnavailable *v1.Pod, monot
 	return true, u.deletePod(ctx, p)
 }
 
-// replace deletes pods of other revisions, highest ordinal first, down to the
-// partition, as long as not too many are unavailable.
+// replace deletes the pod of another revision with the highest ordinal, not under
+// the partition, unless one above it is unavailable.
 func (u *update) replace(ctx context.Context) error {
-	least, most := 0, 1
-	limited := false
-	if r := u.set.Spec.UpdateStrategy.RollingUpdate; r != nil {
-		if r.Partition != nil {
-			least = int(*r.Partition)
-		}
-		if limited = r.MaxUnavailable != nil; limited {
-			n, err := intstr.GetScaledValueFromIntOrPercent(r.MaxUnavailable, len(u.replicas), false)
-			if err != nil {
-				return err
-			}
-			most = max(n, 1)
-		}
+	least := 0
+	if r := u.set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
+		least = int(*r.Partition)
 	}
-	if limited {
-		for _, p := range u.replicas {
-			if u.unavailable(p) {
-				most--
-			}
-		}
-	}
-	for i := len(u.replicas) - 1; i >= least && most > 0; i-- {
+	for i := len(u.replicas) - 1; i >= least; i-- {
 		p := u.replicas[i]
 		if revisionOf(p) != u.updated.Name && !terminating(p) {
 			if err := u.deletePod(ctx, p); err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}
 			u.status.CurrentReplicas--
-			most--
-		} else if !limited && u.unavailable(p) {
+			return nil
+		}
+		if u.unavailable(p) {
 			return nil
 		}
 	}
