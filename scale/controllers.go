@@ -107,7 +107,7 @@ func (g *generator) watch() {
 		byClass[c.Class] = c
 	}
 	g.r.cluster.API().OnChange(func(ch apiserver.Change) {
-		if ch.Kind != apiserver.KindPod || ch.Type != watch.Added {
+		if ch.Type != watch.Added {
 			return
 		}
 		pod := ch.New.(*v1.Pod)
@@ -130,5 +130,5 @@ func (g *generator) watch() {
 				}
 			})
 		}
-	})
+	}, apiserver.KindPod)
 }

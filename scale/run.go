@@ -13,6 +13,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/scenarios"
 	"github.com/drydock-sim/drydock/sim"
+	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/trace"
 )
 
@@ -99,7 +100,7 @@ func (r *run) build() error {
 		return err
 	}
 	r.cluster = c
-	c.API().OnChange(r.counts.change)
+	c.API().OnChange(r.counts.change, apiserver.KindPod, apiserver.KindNode)
 	if r.opts.Attach != nil {
 		r.opts.Attach(c)
 	}

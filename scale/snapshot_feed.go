@@ -78,15 +78,15 @@ func (s *Snapshot) addNodes(r *run) error {
 		cordoned[n.Name] = n.Spec.Unschedulable
 	}
 	r.cluster.API().OnChange(func(c apiserver.Change) {
-		n, ok := c.New.(*v1.Node)
-		if ok && c.Type == watch.Added && cordoned[n.Name] {
+		n := c.New.(*v1.Node)
+		if c.Type == watch.Added && cordoned[n.Name] {
 			cordon := *n
 			cordon.Spec.Unschedulable = true
 			if _, err := r.cluster.API().Update(&cordon, ""); err != nil {
 				r.warn(fmt.Sprintf("node %s: %v", n.Name, err))
 			}
 		}
-	})
+	}, apiserver.KindNode)
 	return nil
 }
 

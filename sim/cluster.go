@@ -201,6 +201,11 @@ func (c *Cluster) flushRecords(end time.Time, marked []int32) {
 // panic of a task. After Stop it returns early.
 func (c *Cluster) RunUntil(until time.Duration) error {
 	limit := c.start.Add(until)
+	for _, b := range c.buffers { // what was recorded while no loop ran, maybe of nodes that stay idle
+		if b != nil {
+			c.collector.Note(b)
+		}
+	}
 	if err := c.engine.RunUntil(limit); err != nil {
 		c.collector.Flush(1<<63 - 1)
 		return err

@@ -60,7 +60,7 @@ func Attach(c *sim.Cluster, opts Options) *Collector {
 	}
 	c.KeepAlso(wants)
 	c.Records(k.record)
-	c.API().OnChange(k.change)
+	c.API().OnChange(k.change, apiserver.KindPod, apiserver.KindNode)
 	return k
 }
 
@@ -68,7 +68,7 @@ func (k *Collector) now() time.Duration {
 	return time.Duration(k.c.API().Loop().UnixNano() - k.start)
 }
 
-// change takes a committed write to the API.
+// change takes a committed write of a pod or a node.
 func (k *Collector) change(c apiserver.Change) {
 	if len(k.running) > 0 {
 		k.settled(k.now())

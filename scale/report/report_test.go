@@ -179,8 +179,13 @@ func TestEmpty(t *testing.T) {
 		t.Error("the title is not escaped")
 	}
 	var b bytes.Buffer
-	if err := r.Text(&b); err != nil || !strings.Contains(b.String(), "no data") {
-		t.Errorf("%v: %s", err, b.String())
+	if err := r.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"at the end none\n", "\nStart of pods: none has started, 0 on their way\n\nSLOs\n", "no data"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the text does not say %q:\n%s", want, b.String())
+		}
 	}
 }
 

@@ -22,11 +22,14 @@ func (r *Report) Text(w io.Writer) error {
 	t.Flush()
 	last := r.last()
 	fmt.Fprintf(b, "\nPods: %d created, %d scheduled, %d started, %d deleted, %d rejected; at the end", r.Totals.Created, r.Totals.Scheduled, r.Totals.Started, r.Totals.Deleted, r.Totals.Rejected)
+	none := " none"
 	for p := range phases {
 		if n := last.Pods[p]; n > 0 {
 			fmt.Fprintf(b, " %s %d", p, n)
+			none = ""
 		}
 	}
+	b.WriteString(none)
 	fmt.Fprintf(b, "\nContainers: %d restarts, %d OOM kills. Evictions: %d", r.Totals.Restarts, r.Totals.OOMKills, r.Totals.Evicted())
 	for e := range evictions {
 		if n := r.Totals.Evictions[e]; n > 0 {
@@ -34,12 +37,7 @@ func (r *Report) Text(w io.Writer) error {
 		}
 	}
 	fmt.Fprintf(b, "\nNodes at the end: %d Ready, %d NotReady, %d Unknown\n\n", last.Nodes[Ready], last.Nodes[NotReady], last.Nodes[ReadyUnknown])
-	fmt.Fprintln(t, "Start of pods\tcount\tmean\tp50\tp90\tp99\tmax")
-	r.startupText(t)
-	t.Flush()
-	if n := r.Startup.Waiting; n > 0 {
-		fmt.Fprintf(b, "  Not started yet at the end: %d (the figures are of those that have)\n", n)
-	}
+	r.startupText(b, t)
 	fmt.Fprintln(b, "\nSLOs")
 	for i := range r.SLOs {
 		s := &r.SLOs[i]
@@ -57,14 +55,25 @@ func (r *Report) Text(w io.Writer) error {
 	return b.Flush()
 }
 
-func (r *Report) startupText(w io.Writer) {
+// startupText writes how long pods took to start, the table by t, which writes to b.
+func (r *Report) startupText(b io.Writer, t *tabwriter.Writer) {
+	n := r.Startup.Waiting
+	if r.Startup.Total.Count == 0 {
+		fmt.Fprintf(b, "Start of pods: none has started, %d on their way\n", n)
+		return
+	}
+	fmt.Fprintln(t, "Start of pods\tcount\tmean\tp50\tp90\tp99\tmax")
 	line := func(name string, p Percentiles) {
-		fmt.Fprintf(w, "  %s\t%d\t%v\t%v\t%v\t%v\t%v\n", name, p.Count, round(p.Mean), round(p.P50), round(p.P90), round(p.P99), round(p.Max))
+		fmt.Fprintf(t, "  %s\t%d\t%v\t%v\t%v\t%v\t%v\n", name, p.Count, round(p.Mean), round(p.P50), round(p.P90), round(p.P99), round(p.Max))
 	}
 	line("all", r.Startup.Total)
 	line("SLO", r.Startup.SLI)
 	for p := range parts {
 		line(p.String(), r.Startup.Parts[p])
+	}
+	t.Flush()
+	if n > 0 {
+		fmt.Fprintf(b, "  Not started yet at the end: %d (the figures are of those that have)\n", n)
 	}
 }
 
