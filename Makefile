@@ -10,19 +10,19 @@ SEEDS ?= 1-20
 # What `make bench` measures, and how.
 BENCH     ?= .
 BENCHTIME ?= 1s
-BENCHPKGS ?= ./sim/... ./fakecri/... ./kubelet/... ./scenarios/... ./scale/...
+BENCHPKGS ?= ./ground/... ./sim/... ./fakecri/... ./kubelet/... ./scenarios/... ./scale/...
 # How long `make fuzz` spends on each target.
 FUZZTIME ?= 10s
 # How long `make soak` lasts.
 SOAK     ?= 10m
 # Where goroutines are: the ground, and what stands on its edges.
-RACEPKGS ?= ./sim/loop/... ./sim ./scale ./scenarios/... ./cmd/... ./fakecri/server/... ./fakecri/fakecritest ./kubelet/real/... \
+RACEPKGS ?= ./ground/loop/... ./sim ./scale ./scenarios/... ./cmd/... ./fakecri/server/... ./fakecri/fakecritest ./kubelet/real/... \
 	./kubelet/app ./kubelet/server ./kubelet/clientgo ./conformance/...
 # What else `make day` passes on, such as --seeds 1-3.
 DAYFLAGS ?=
 # What else `make conformance` passes on, such as --focus.
 CONFORMANCEFLAGS ?=
-SOURCES   = cmd conformance fakecri kubelet scale scenarios sim
+SOURCES   = cmd conformance fakecri ground kubelet scale scenarios sim
 
 .PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint race seeds bench fuzz soak verify clean
 

@@ -15,6 +15,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/real/cri"
 	"github.com/drydock-sim/drydock/kubelet/real/filesystem"
 	"github.com/drydock-sim/drydock/kubelet/real/machine"
@@ -24,7 +25,6 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/expect"
 	library "github.com/drydock-sim/drydock/scenarios/library/conformance"
 	"github.com/drydock-sim/drydock/sim"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // kubeletChecks are the scenarios of the library, their images those of the

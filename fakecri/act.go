@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/trace"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/trace"
 )
 
 // act is a call that changes something at its begin and at its end, and only

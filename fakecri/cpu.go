@@ -3,7 +3,7 @@ package fakecri
 import (
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/usage"
+	"github.com/drydock-sim/drydock/ground/usage"
 )
 
 // cappedCPU is the processor use of a program that its quota holds back.

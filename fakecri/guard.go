@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/usage"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/usage"
 )
 
 // noLimit is the limit of a guard that watches nothing.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // BenchmarkInterpreted measures containers that run a script which sleeps in a

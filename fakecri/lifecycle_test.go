@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/drydock-sim/drydock/sim/trace"
-	"github.com/drydock-sim/drydock/sim/usage"
+	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/ground/usage"
 )
 
 func TestLifecycle(t *testing.T) {

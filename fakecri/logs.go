@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // logState is the progress of a stated program's log lines.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // This file says which answers of stated programs stay as they are, so that who

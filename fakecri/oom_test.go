@@ -6,7 +6,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/drydock-sim/drydock/sim/usage"
+	"github.com/drydock-sim/drydock/ground/usage"
 )
 
 // A program that passes several limits at one instant passes the innermost

@@ -5,7 +5,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/usage"
+	"github.com/drydock-sim/drydock/ground/usage"
 )
 
 // Program says what the containers that it matches do.

@@ -13,7 +13,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/actor"
 	"github.com/drydock-sim/drydock/fakecri/actor/fake"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // This file knows the test images of the conformance checks (package

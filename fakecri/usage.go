@@ -3,7 +3,7 @@ package fakecri
 import (
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/usage"
+	"github.com/drydock-sim/drydock/ground/usage"
 )
 
 // SystemUsage is what the machine itself uses, outside containers, by the time

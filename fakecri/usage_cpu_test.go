@@ -7,8 +7,8 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/drydock-sim/drydock/sim/memfs"
-	"github.com/drydock-sim/drydock/sim/usage"
+	"github.com/drydock-sim/drydock/ground/memfs"
+	"github.com/drydock-sim/drydock/ground/usage"
 )
 
 // shell starts a container that runs a script.

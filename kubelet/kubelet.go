@@ -33,6 +33,7 @@ import (
 	internalapi "k8s.io/cri-api/pkg/apis"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/allocation"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/cm/cpumanager"
@@ -62,7 +63,6 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 	"github.com/drydock-sim/drydock/kubelet/util/queue"
 	"github.com/drydock-sim/drydock/kubelet/volumemanager"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // Version is the kubelet version that a node reports.

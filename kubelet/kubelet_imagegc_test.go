@@ -15,10 +15,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/stats"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // imageDisk is a machine with one disk of 100 GB, which has the images and what

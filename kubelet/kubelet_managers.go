@@ -8,13 +8,13 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/cm/cpumanager"
 	"github.com/drydock-sim/drydock/kubelet/cm/memorymanager"
 	"github.com/drydock-sim/drydock/kubelet/cm/topologymanager"
 	"github.com/drydock-sim/drydock/kubelet/features"
 	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // topologyMachine is a machine that knows where its CPUs and memory are.

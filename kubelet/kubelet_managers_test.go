@@ -6,8 +6,8 @@ import (
 
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/kubelet"
-	"github.com/drydock-sim/drydock/sim/trace"
 )
 
 // writeExclusive writes the manifest of a pod with CPUs of its own.

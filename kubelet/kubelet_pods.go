@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/credentialprovider"
 	"github.com/drydock-sim/drydock/kubelet/features"
@@ -24,7 +25,6 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/runtimeclass"
 	"github.com/drydock-sim/drydock/kubelet/userns"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // ServiceWatcher watches the services of all namespaces and reconnects by

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/configmap"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/events"
@@ -25,7 +26,6 @@ import (
 	volumesecret "github.com/drydock-sim/drydock/kubelet/volume/secret"
 	"github.com/drydock-sim/drydock/kubelet/volume/unavailable"
 	"github.com/drydock-sim/drydock/kubelet/volumemanager"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // noMounter is a node on which nothing can be mounted: what would be in memory

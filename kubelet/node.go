@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/nodestatus"
 	"github.com/drydock-sim/drydock/kubelet/status"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // NodeWatcher watches one node and reconnects by itself until the group dies.

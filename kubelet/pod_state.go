@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 	"github.com/drydock-sim/drydock/kubelet/util/queue"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // workType says which of the sync methods a worker runs.

@@ -11,10 +11,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 	"github.com/drydock-sim/drydock/kubelet/util/queue"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // fakeSyncer notes what is run; each run takes a second.

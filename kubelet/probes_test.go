@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/kubelet/prober"
-	"github.com/drydock-sim/drydock/sim/trace"
 )
 
 // network is the fake runtime's as the kubelet wants it.

@@ -10,8 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/events"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // runtimeUp is what the last good runtime status told.

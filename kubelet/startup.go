@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/events"
@@ -27,7 +28,6 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/status"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 	"github.com/drydock-sim/drydock/kubelet/util/queue"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // Periods of start-up and of what runs beside the sync loop.

@@ -7,10 +7,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/pleg"
 	"github.com/drydock-sim/drydock/kubelet/status"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // The periods of the sync loop (pkg/kubelet/kubelet.go).

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // Unit is what a distribution is of: an amount, a time, or a plain number.

@@ -14,10 +14,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/usage"
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 // generator makes the pods of a workload. It lives on the API's loop.

@@ -6,9 +6,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/scenarios/expect"
 	"github.com/drydock-sim/drydock/sim"
-	"github.com/drydock-sim/drydock/sim/trace"
 )
 
 // RunOptions say how a scenario is run. The zero value runs it as it stands.

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane"
-	"github.com/drydock-sim/drydock/sim/trace"
 )
 
 // act does one action of the timeline. What the API or a node answers with an

@@ -3,8 +3,8 @@ package scenarios
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/drydock-sim/drydock/ground/usage"
 	"github.com/drydock-sim/drydock/sim"
-	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 // curve is what the usage comes to; nil: none.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/trace"
+	"github.com/drydock-sim/drydock/ground/trace"
 )
 
 // Timeline writes records as readable lines in fixed columns that diff well:

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/trace"
+	"github.com/drydock-sim/drydock/ground/trace"
 )
 
 // what says in words what happened.

@@ -3,7 +3,7 @@ package scenarios
 import (
 	"testing"
 
-	"github.com/drydock-sim/drydock/sim/trace"
+	"github.com/drydock-sim/drydock/ground/trace"
 )
 
 func TestWriteText(t *testing.T) {

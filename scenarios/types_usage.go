@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/drydock-sim/drydock/sim/usage"
+	"github.com/drydock-sim/drydock/ground/usage"
 )
 
 // Usage is how much is used of something over time: an amount, or one of value, ramp, lines, steps, periodic and file. `repeat` and `noise` go with each of them. Times are since the start of whatever uses it: the container's, the node's, or the action's.

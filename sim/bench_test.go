@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/hugepages"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/loop/hugepages"
-	"github.com/drydock-sim/drydock/sim/trace"
 )
 
 // BenchmarkCluster measures a cluster of nodes with 30 pods each, a third of them

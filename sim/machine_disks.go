@@ -11,10 +11,10 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
+	"github.com/drydock-sim/drydock/ground/usage"
 	"github.com/drydock-sim/drydock/kubelet/stats"
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
-	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 // Filesystems are a machine's disks. Its zero value is one that has everything.

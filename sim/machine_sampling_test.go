@@ -10,8 +10,8 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/usage"
 	"github.com/drydock-sim/drydock/sim"
-	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 // TestSampling: who is evicted first is decided by what was in the pods' cgroups

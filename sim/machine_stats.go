@@ -9,10 +9,10 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/usage"
 	"github.com/drydock-sim/drydock/kubelet/oom"
 	"github.com/drydock-sim/drydock/kubelet/stats"
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 // MachineUsage is what a machine uses itself, outside pods, by the time since

@@ -12,8 +12,8 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/usage"
 	"github.com/drydock-sim/drydock/sim"
-	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 const mib = 1 << 20

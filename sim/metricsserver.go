@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // metrics-server's --metric-resolution in its manifests, and the age from which a

@@ -3,7 +3,7 @@ package sim
 import (
 	"io/fs"
 
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // mounter mounts the kubelet's volumes in the node's files.

@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/prober"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // podNetwork is the pod network of a node, as its kubelet sees it.

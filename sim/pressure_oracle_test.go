@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/sim"
-	"github.com/drydock-sim/drydock/sim/trace"
 )
 
 // tally counts what runs showed, so that one that shows nothing is noticed.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/sim"
-	"github.com/drydock-sim/drydock/sim/trace"
 )
 
 // TestRecordsInOrder has records made while no loop runs, some of nodes on which

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
-	"github.com/drydock-sim/drydock/sim/trace"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
+	"github.com/drydock-sim/drydock/ground/trace"
 )
 
 // DefaultInhibitDelay is for how long a lock holds a shutdown up at most:

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/scenarios"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

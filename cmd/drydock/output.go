@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/scenarios"
 	"github.com/drydock-sim/drydock/scenarios/expect"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // output writes results in the form asked for. JSON and JUnit are written as

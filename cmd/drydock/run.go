@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drydock-sim/drydock/ground/hugepages"
 	"github.com/drydock-sim/drydock/scenarios"
-	"github.com/drydock-sim/drydock/sim/loop/hugepages"
 )
 
 // maxWorkers bounds --workers.

@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/drydock-sim/drydock/ground/hugepages"
 	"github.com/drydock-sim/drydock/scale"
 	"github.com/drydock-sim/drydock/scenarios"
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/loop/hugepages"
 )
 
 // exitInterrupted is that of a run that a signal ended: 128 and SIGINT.

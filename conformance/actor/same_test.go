@@ -17,8 +17,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/actor"
 	"github.com/drydock-sim/drydock/fakecri/actor/fake"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // outcome is what a run of the program shows.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // copier is one run of cp, or a move across file systems.

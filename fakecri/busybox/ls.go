@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // lsEntry is a name to list.

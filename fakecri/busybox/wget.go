@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // wgetRun is one run of wget.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // IsUnary tells whether op stands before one operand.

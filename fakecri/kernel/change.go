@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // create makes an entry that must not be there yet.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // ErrStopped is what Start returns when the container's first process has

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // fifo is a named pipe that somebody has open.

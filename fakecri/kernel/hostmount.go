@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // hostMount is a file or directory of the machine's, mounted. It follows its

@@ -4,7 +4,7 @@ import (
 	"io/fs"
 	"path"
 
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // PopulateBusybox fills a file system with what a busybox image has: the

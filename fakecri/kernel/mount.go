@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // ViewOptions configure a View.

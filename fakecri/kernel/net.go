@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // openFile is an open regular file (or directory). Dups share it.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // This file is what a runtime mounts over what a container has already, in the

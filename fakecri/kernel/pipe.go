@@ -5,7 +5,7 @@ import (
 	"io"
 	"syscall"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 const (

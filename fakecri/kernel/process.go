@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // What it costs, in virtual time, to start a program and to fork.

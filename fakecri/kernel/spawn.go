@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // defaultPath is what runc searches when the environment has no PATH.

@@ -6,7 +6,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // maxTypedLine is how long a line can be that is typed at a terminal (Linux's

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // twin does the same to a View and to a real directory.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 func list(t testing.TB, v *kernel.View, dir string) string {

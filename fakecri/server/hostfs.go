@@ -13,7 +13,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // hostFS are the files of this machine, as containers that mount them see and

@@ -14,7 +14,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/fakecri/fakecritest"
 	"github.com/drydock-sim/drydock/fakecri/server"
-	"github.com/drydock-sim/drydock/sim/usage"
+	"github.com/drydock-sim/drydock/ground/usage"
 )
 
 const mebibyte = 1 << 20

@@ -17,7 +17,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/drydock-sim/drydock/fakecri"
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // defaultStreamAddress is where streams are served: on any port, and not for

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // BenchmarkTrapLoop is a lap of the loop that most containers of tests wait in:

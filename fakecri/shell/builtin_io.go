@@ -11,7 +11,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri/busybox/posix"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 func sortStrings(s []string) { slices.Sort(s) }

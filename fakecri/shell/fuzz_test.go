@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // FuzzShell runs arbitrary scripts: no panic, and every step gives way.

@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/allocation/state"
 	"github.com/drydock-sim/drydock/kubelet/checkpointmanager/checkpointtest"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/status"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 type files = checkpointtest.Files

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/config"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // fetcher gets manifests by net/http, off the loop.

@@ -23,10 +23,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/config"
 	"github.com/drydock-sim/drydock/kubelet/real"
 	"github.com/drydock-sim/drydock/kubelet/server"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // asCommand, in the environment, makes the test binary the command, with a

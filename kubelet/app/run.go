@@ -18,12 +18,12 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/kubelet/clientgo"
 	"github.com/drydock-sim/drydock/kubelet/features"
 	"github.com/drydock-sim/drydock/kubelet/real"
 	"github.com/drydock-sim/drydock/kubelet/server"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // check judges the configuration, and what of it says how to serve.

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // Client is one kubelet's connection to the API. Its methods are for tasks of

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // run runs a real loop for the test's body, which may post to it.

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
 )
 
 type events struct{ lines []string }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 func TestCacheServesWaiters(t *testing.T) {

@@ -26,8 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/stats"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // Reason is the reason of events and statuses of evicted pods.

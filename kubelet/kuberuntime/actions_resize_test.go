@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/allocation/state"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // res reads "cpuRequest/cpuLimit memRequest/memLimit"; "-" is none.

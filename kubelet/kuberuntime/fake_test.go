@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/images"
 	"github.com/drydock-sim/drydock/kubelet/network/dns"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // fakeRuntime keeps sandboxes and containers, and writes down what it is asked.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // removals notes what a collector would remove, and removes nothing.

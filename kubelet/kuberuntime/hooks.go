@@ -12,10 +12,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/events"
 	"github.com/drydock-sim/drydock/kubelet/probe/exec"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // ExecSync gives a command its timeout, and the runtime the usual time on top

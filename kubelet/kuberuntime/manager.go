@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/images"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/network/dns"
 	httpprobe "github.com/drydock-sim/drydock/kubelet/probe/http"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // RuntimeService is what the manager needs of the CRI's runtime service; each

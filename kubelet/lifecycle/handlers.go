@@ -9,11 +9,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/events"
 	"github.com/drydock-sim/drydock/kubelet/probe/exec"
 	httpprobe "github.com/drydock-sim/drydock/kubelet/probe/http"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // errSleepEnded is what a sleep action says that was cut short.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // compressorFS compresses by itself, which takes time.

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/events"
 	"github.com/drydock-sim/drydock/kubelet/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // What pods that end, or are not admitted, are told.

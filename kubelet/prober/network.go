@@ -4,11 +4,11 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/probe/exec"
 	"github.com/drydock-sim/drydock/kubelet/probe/grpc"
 	httpprobe "github.com/drydock-sim/drydock/kubelet/probe/http"
 	"github.com/drydock-sim/drydock/kubelet/probe/tcp"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // Runner runs the commands of exec probes.

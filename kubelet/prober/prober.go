@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/events"
 	"github.com/drydock-sim/drydock/kubelet/probe"
@@ -17,7 +18,6 @@ import (
 	httpprobe "github.com/drydock-sim/drydock/kubelet/probe/http"
 	"github.com/drydock-sim/drydock/kubelet/probe/tcp"
 	"github.com/drydock-sim/drydock/kubelet/prober/results"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // maxTries is how often a probe is tried that can't be made. The tries follow

@@ -11,8 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/prober/results"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 func epochPlus(d time.Duration) time.Time { return loop.Epoch().Add(d) }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	httpprobe "github.com/drydock-sim/drydock/kubelet/probe/http"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // rig is a Manager with a pod "p" whose status, network and commands are the

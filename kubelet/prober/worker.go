@@ -8,11 +8,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/probe"
 	"github.com/drydock-sim/drydock/kubelet/prober/results"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // probeType is what a probe decides about.

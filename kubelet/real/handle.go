@@ -7,8 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // answerTime is how long a Handle waits for the kubelet's loop.

@@ -21,6 +21,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
@@ -33,7 +34,6 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/real/mount"
 	"github.com/drydock-sim/drydock/kubelet/real/network"
 	"github.com/drydock-sim/drydock/kubelet/real/stats"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // DefaultContainerLogsDir is where the links to containers' logs are, as log

@@ -12,7 +12,7 @@ import (
 	clientrecord "k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 func testEvent(object, uid, field, eventtype, reason, message string, at time.Time) *v1.Event {

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // client-go's limits (tools/record/event.go).

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
 )
 
 // objects has configMaps and secrets by their names.

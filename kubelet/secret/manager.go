@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/util/manager"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // Client is what a Manager needs of the API.

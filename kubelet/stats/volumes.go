@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // VolumesOptions are what Volumes are made of.

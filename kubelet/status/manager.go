@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // syncPeriod is the time between two looks at all statuses.

@@ -29,10 +29,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
 	"github.com/drydock-sim/drydock/kubelet/volume"
 	"github.com/drydock-sim/drydock/kubelet/volume/util"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // Times of upstream's volume_manager.go and exponential_backoff.go.

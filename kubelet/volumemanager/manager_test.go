@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/kubelet/volume"
 	"github.com/drydock-sim/drydock/kubelet/volume/configmap"
 	"github.com/drydock-sim/drydock/kubelet/volume/emptydir"
 	"github.com/drydock-sim/drydock/kubelet/volume/hostpath"
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
 )
 
 // rig is a volume manager with everything around it made by hand.

@@ -9,8 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/volume/util"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 type signal = loop.Signal

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/usage"
 	"github.com/drydock-sim/drydock/sim"
-	"github.com/drydock-sim/drydock/sim/usage"
 )
 
 // What the recorded machine used itself and how fast it was, where a case says

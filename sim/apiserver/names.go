@@ -3,7 +3,7 @@ package apiserver
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // names finds an object's slot by its namespace and name. What it keeps per

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // The names by which a part of the control plane is switched off: those of

@@ -127,20 +127,20 @@ func (k class) String() string {
 func (c *checker) node(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GoStmt:
-		c.report(concurrency, n.Pos(), n.Pos(), "a go statement: start a task with Group.Go of sim/loop")
+		c.report(concurrency, n.Pos(), n.Pos(), "a go statement: start a task with Group.Go of ground/loop")
 	case *ast.ChanType:
 		if c.unused[n] {
 			break
 		}
-		c.report(concurrency, n.Pos(), n.Pos(), "a channel: use Queue, Signal or Event of sim/loop")
+		c.report(concurrency, n.Pos(), n.Pos(), "a channel: use Queue, Signal or Event of ground/loop")
 	case *ast.SendStmt:
-		c.report(concurrency, n.Arrow, n.Arrow, "a channel send: use Queue, Signal or Event of sim/loop")
+		c.report(concurrency, n.Arrow, n.Arrow, "a channel send: use Queue, Signal or Event of ground/loop")
 	case *ast.UnaryExpr:
 		if n.Op == token.ARROW {
-			c.report(concurrency, n.Pos(), n.Pos(), "a channel receive: wait with the primitives of sim/loop")
+			c.report(concurrency, n.Pos(), n.Pos(), "a channel receive: wait with the primitives of ground/loop")
 		}
 	case *ast.SelectStmt:
-		c.report(concurrency, n.Pos(), n.Pos(), "a select statement: use WaitAny of sim/loop")
+		c.report(concurrency, n.Pos(), n.Pos(), "a select statement: use WaitAny of ground/loop")
 	case *ast.RangeStmt:
 		c.rangeOver(n)
 	case *ast.CallExpr:
@@ -183,7 +183,7 @@ func (c *checker) rangeOver(n *ast.RangeStmt) {
 	case isMap:
 		c.report(order, n.Pos(), n.Body.Lbrace, "range over a map: keep a slice or sorted keys beside it, or say //drydock:unordered <reason>")
 	case isChan:
-		c.report(concurrency, n.Pos(), n.Pos(), "range over a channel: use Queue of sim/loop")
+		c.report(concurrency, n.Pos(), n.Pos(), "range over a channel: use Queue of ground/loop")
 	}
 	if n.Tok == token.ASSIGN {
 		for _, x := range []ast.Expr{n.Key, n.Value} {
@@ -205,11 +205,11 @@ func (c *checker) builtin(n *ast.CallExpr) {
 	}
 	switch b.Name() {
 	case "close":
-		c.report(concurrency, n.Pos(), n.Pos(), "close of a channel: use Event of sim/loop")
+		c.report(concurrency, n.Pos(), n.Pos(), "close of a channel: use Event of ground/loop")
 	case "make":
 		// A chan in the syntax is reported where it stands.
 		if _, literal := ast.Unparen(n.Args[0]).(*ast.ChanType); !literal && kindOf(c.pass.TypesInfo.TypeOf(n.Args[0])) == isChan {
-			c.report(concurrency, n.Pos(), n.Pos(), "a channel is made: use Queue, Signal or Event of sim/loop")
+			c.report(concurrency, n.Pos(), n.Pos(), "a channel is made: use Queue, Signal or Event of ground/loop")
 		}
 	case "delete", "clear", "copy":
 		c.write(n.Args[0])

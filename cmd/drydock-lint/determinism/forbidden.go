@@ -16,7 +16,7 @@ var (
 	useLoopSync   = ban{concurrency, "a loop runs one step at a time and needs no locks"}
 	useLoopTime   = ban{clock, "use the loop's clock and timers"}
 	useLoopRandom = ban{randomness, "draw with Loop.Uint64, Between or Jitter, which hash the seed"}
-	useLoopCtx    = ban{contexts, "use WithCancel or WithTimeout of sim/loop"}
+	useLoopCtx    = ban{contexts, "use WithCancel or WithTimeout of ground/loop"}
 	useOrder      = ban{order, "the order differs from run to run; sort, or say //drydock:unordered <reason>"}
 	useLoopTask   = ban{library, "it starts goroutines or reads the wall clock; use the loop's tasks, timers and queues"}
 	useLog        = ban{clock, "it stamps lines with the wall clock; log through the node's log function"}
@@ -116,8 +116,8 @@ var bannedObjects = map[string]ban{
 	"runtime.NumCPU":        useMachine,
 	"runtime.GOMAXPROCS":    useMachine,
 	"runtime.NumGoroutine":  useMachine,
-	"iter.Pull":             {concurrency, "a coroutine that is not a task; use Group.Go of sim/loop"},
-	"iter.Pull2":            {concurrency, "a coroutine that is not a task; use Group.Go of sim/loop"},
+	"iter.Pull":             {concurrency, "a coroutine that is not a task; use Group.Go of ground/loop"},
+	"iter.Pull2":            {concurrency, "a coroutine that is not a task; use Group.Go of ground/loop"},
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1.Now":      useLoopTime,
 	"k8s.io/apimachinery/pkg/apis/meta/v1.NowMicro": useLoopTime,

@@ -3,6 +3,7 @@ package determinism
 import (
 	"go/ast"
 	"strconv"
+	"strings"
 
 	"golang.org/x/tools/go/analysis"
 )
@@ -45,7 +46,7 @@ func (c *checker) floor(s *ast.ImportSpec, to string) {
 		return // reported for the package itself
 	}
 	if other < mine {
-		c.pass.Reportf(s.Pos(), "%s imports %s, which stands higher: floors, from the top, are cmd, scenarios, sim, sim/controlplane, sim/apiserver, kubelet, fakecri, sim/memfs, sim/trace, sim/loop", c.pkg, to)
+		c.pass.Reportf(s.Pos(), "%s imports %s, which stands higher: floors, from the top, are %s", c.pkg, to, strings.Join(floors, ", "))
 		return
 	}
 	for _, p := range strangers {

@@ -30,10 +30,11 @@ var floors = []string{
 	"sim/apiserver",
 	"kubelet",
 	"fakecri",
-	"sim/memfs",
-	"sim/usage",
-	"sim/trace",
-	"sim/loop",
+	"ground/memfs",
+	"ground/usage",
+	"ground/trace",
+	"ground/loop",
+	"ground/hugepages",
 }
 
 // floorOf returns the index in floors of the floor that pkg stands on.
@@ -51,7 +52,7 @@ func floorOf(pkg string) (int, bool) {
 // of the floors would let them import each other.
 var strangers = []struct{ from, to string }{
 	{"kubelet", "fakecri"},
-	{"kubelet", "sim/memfs"},
+	{"kubelet", "ground/memfs"},
 	{"sim/apiserver", "fakecri"},
 }
 
@@ -70,7 +71,8 @@ type edge struct {
 var edges = []edge{
 	{dir: "cmd", exempt: everything, sealed: true},
 	// The ground: the real driver, the engine's workers and watchdog.
-	{dir: "sim/loop", exempt: concurrency | clock | contexts | machine},
+	{dir: "ground/loop", exempt: concurrency | clock | contexts | machine},
+	{dir: "ground/hugepages", exempt: machine},
 	// Scenario files are read from disk.
 	{dir: "scenarios", files: []string{"load.go", "loadpaths.go"}, exempt: machine},
 	{dir: "fakecri/server", exempt: everything, sealed: true},

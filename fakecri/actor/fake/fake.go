@@ -14,8 +14,8 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri/actor"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // Commands returns the programs of the test images.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri/actor"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 type listener struct {

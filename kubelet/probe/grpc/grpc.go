@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/probe"
 	"github.com/drydock-sim/drydock/kubelet/probe/tcp"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 const serving = "SERVING"

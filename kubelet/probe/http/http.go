@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/probe"
 	"github.com/drydock-sim/drydock/kubelet/probe/tcp"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // maxBody bounds what is read of an answer, in bytes; maxRedirects how many

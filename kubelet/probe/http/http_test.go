@@ -12,8 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/probe"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 func TestNewRequest(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/probe"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // Dialer connects to a port and closes the connection again. containerID is the

@@ -5,7 +5,7 @@ package results
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // Result is the result of a probe of a container.

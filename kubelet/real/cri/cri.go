@@ -25,7 +25,7 @@ import (
 	"k8s.io/cri-client/pkg/util"
 	"k8s.io/klog/v2"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // DefaultTimeout is that of calls without a deadline (runtimeRequestTimeout).

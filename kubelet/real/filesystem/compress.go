@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // CompressFile implements filesystem.Compressor, on a goroutine.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // umask changes the process's for one test.

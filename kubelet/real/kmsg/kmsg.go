@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/oom"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 const device = "/dev/kmsg"

@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/oom"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 func TestParser(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // onLoop runs fn as a task of a real loop.

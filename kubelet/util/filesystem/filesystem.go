@@ -1,6 +1,6 @@
 // Package filesystem declares the files of a node as the kubelet sees them:
 // static pod manifests, pod directories, volumes, logs, checkpoints. In a
-// simulation they are in memory (sim/memfs), on a machine they are the OS's. It
+// simulation they are in memory (ground/memfs), on a machine they are the OS's. It
 // answers to upstream's pkg/util/filesystem.
 package filesystem
 

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/configmap"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // api is an API with one configMap, "cm", or none.

@@ -9,9 +9,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/kubelet/volume"
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
 )
 
 func newHost(t *testing.T) (*volume.Host, *memfs.FS) {

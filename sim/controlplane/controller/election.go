@@ -3,8 +3,8 @@ package controller
 import (
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // How kube-controller-manager leads (k8s.io/component-base config/v1alpha1

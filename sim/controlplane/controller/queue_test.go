@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // failing is a queue whose syncs all fail, and when they were.

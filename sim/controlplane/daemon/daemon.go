@@ -11,10 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/controller"
 	"github.com/drydock-sim/drydock/sim/controlplane/history"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 const (

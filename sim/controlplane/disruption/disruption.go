@@ -23,10 +23,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/controller"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 const (

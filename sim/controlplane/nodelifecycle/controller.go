@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/component-helpers/node/topology"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/controller"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // Defaults of kube-controller-manager's flags

@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/controller"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // Upstream's defaults (pkg/controller/podautoscaler/config/v1alpha1/defaults.go).

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	corev1helper "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/loop"
 )
 
 // batch is how many pods are tried in one step of the loop.

@@ -6,7 +6,7 @@ import (
 )
 
 func bad(ctx context.Context) {
-	context.WithCancel(ctx)                // want `use of context.WithCancel: use WithCancel or WithTimeout of sim/loop`
+	context.WithCancel(ctx)                // want `use of context.WithCancel: use WithCancel or WithTimeout of ground/loop`
 	context.WithTimeout(ctx, time.Second)  // want `use of context.WithTimeout`
 	context.WithDeadline(ctx, time.Time{}) // want `use of context.WithDeadline`
 	context.WithoutCancel(ctx)             // want `use of context.WithoutCancel`

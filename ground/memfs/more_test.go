@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 func TestOwners(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // Total is the integral from the start to t in value-nanoseconds, divided by div

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // Options configure a file system.

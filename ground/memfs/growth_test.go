@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/usage"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/usage"
 )
 
 // diskRig is a disk with one file system.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // watch is somebody who wants to know of changes.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/usage"
+	"github.com/drydock-sim/drydock/ground/usage"
 )
 
 // Growth is something on a disk whose size follows a curve: nothing is written,

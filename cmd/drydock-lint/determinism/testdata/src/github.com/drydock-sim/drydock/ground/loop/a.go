@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	_ "github.com/drydock-sim/drydock/sim/trace" // want `sim/loop imports sim/trace, which stands higher`
+	_ "github.com/drydock-sim/drydock/ground/trace" // want `ground/loop imports ground/trace, which stands higher`
 )
 
 var mu sync.Mutex

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
 )
 
 var _ filesystem.FS = (*memfs.FS)(nil)

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // Space is room on a disk.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // anyByLists is AnyFile by lists, which follow links.

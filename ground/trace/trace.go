@@ -9,7 +9,7 @@ import (
 	"encoding/binary"
 	"strconv"
 
-	"github.com/drydock-sim/drydock/sim/loop"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // Kind says what sort of act a record is.

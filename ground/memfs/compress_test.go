@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // TestCompressFile unpacks what was compressed, of files with and without zeros

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/drydock-sim/drydock/sim/loop"
-	"github.com/drydock-sim/drydock/sim/memfs"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // pair does everything to a memfs and to a real directory and compares.
