@@ -17,7 +17,7 @@ FUZZTIME ?= 10s
 SOAK     ?= 10m
 # Where goroutines are: the ground, and what stands on its edges.
 RACEPKGS ?= ./ground/loop/... ./sim ./scale ./scenarios/... ./cmd/... ./fakecri/server/... ./fakecri/fakecritest ./kubelet/real/... \
-	./kubelet/app ./kubelet/server ./kubelet/clientgo ./conformance/...
+	./kubelet/app ./kubelet/internal/server ./kubelet/internal/clientgo ./conformance/...
 # What else `make day` passes on, such as --seeds 1-3.
 DAYFLAGS ?=
 # What else `make conformance` passes on, such as --focus.

@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 )
 

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	internalapi "k8s.io/cri-api/pkg/apis"
 
-	"github.com/drydock-sim/drydock/kubelet/events"
-	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/events"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 )
 
 // removalCounter counts the attempts to remove something from the runtime.

@@ -8,11 +8,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/drydock-sim/drydock/kubelet/config"
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	"github.com/drydock-sim/drydock/kubelet/lifecycle"
+	"github.com/drydock-sim/drydock/kubelet/internal/config"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/lifecycle"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 	"github.com/drydock-sim/drydock/kubelet/qos"
-	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
 )
 
 // handlePodAdditions takes in pods that are new, oldest first.

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"github.com/drydock-sim/drydock/kubelet/allocation"
 	"github.com/drydock-sim/drydock/kubelet/cm"
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	"github.com/drydock-sim/drydock/kubelet/events"
-	"github.com/drydock-sim/drydock/kubelet/features"
-	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
-	"github.com/drydock-sim/drydock/kubelet/lifecycle"
-	"github.com/drydock-sim/drydock/kubelet/status"
-	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+	"github.com/drydock-sim/drydock/kubelet/internal/allocation"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/events"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/lifecycle"
+	"github.com/drydock-sim/drydock/kubelet/internal/status"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 )
 
 // buildAllocation makes what admits pods, in the order in which it asks. An

@@ -12,8 +12,8 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
 
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	"github.com/drydock-sim/drydock/kubelet/eviction"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/eviction"
 	"github.com/drydock-sim/drydock/kubelet/qos"
 	"github.com/drydock-sim/drydock/kubelet/stats"
 )

@@ -11,9 +11,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	"github.com/drydock-sim/drydock/kubelet/features"
-	"github.com/drydock-sim/drydock/kubelet/images"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
+	"github.com/drydock-sim/drydock/kubelet/internal/images"
 	"github.com/drydock-sim/drydock/kubelet/stats"
 )
 

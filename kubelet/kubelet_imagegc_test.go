@@ -17,7 +17,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
-	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/stats"
 )
 

@@ -10,11 +10,11 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/cm"
-	"github.com/drydock-sim/drydock/kubelet/cm/cpumanager"
-	"github.com/drydock-sim/drydock/kubelet/cm/memorymanager"
-	"github.com/drydock-sim/drydock/kubelet/cm/topologymanager"
-	"github.com/drydock-sim/drydock/kubelet/features"
-	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/cm/cpumanager"
+	"github.com/drydock-sim/drydock/kubelet/internal/cm/memorymanager"
+	"github.com/drydock-sim/drydock/kubelet/internal/cm/topologymanager"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 )
 
 // topologyMachine is a machine that knows where its CPUs and memory are.

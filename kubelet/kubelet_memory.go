@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
-	"github.com/drydock-sim/drydock/kubelet/events"
-	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/events"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 )
 
 // swapper is a Machine that may have swap.

@@ -5,7 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/drydock-sim/drydock/kubelet/events"
+	"github.com/drydock-sim/drydock/kubelet/internal/events"
 	"github.com/drydock-sim/drydock/kubelet/oom"
 )
 

@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/prober"
 	"github.com/drydock-sim/drydock/kubelet/prober/results"
 )

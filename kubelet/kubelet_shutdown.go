@@ -6,8 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/drydock-sim/drydock/kubelet/features"
-	"github.com/drydock-sim/drydock/kubelet/nodeshutdown"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
+	"github.com/drydock-sim/drydock/kubelet/internal/nodeshutdown"
 )
 
 // buildShutdown makes what ends pods before the machine goes down, if the

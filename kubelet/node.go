@@ -12,8 +12,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/kubelet/nodestatus"
-	"github.com/drydock-sim/drydock/kubelet/status"
+	"github.com/drydock-sim/drydock/kubelet/internal/nodestatus"
+	"github.com/drydock-sim/drydock/kubelet/internal/status"
 )
 
 // NodeWatcher watches one node and reconnects by itself until the group dies.

@@ -4,8 +4,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/drydock-sim/drydock/kubelet/config"
-	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/config"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 )
 
 // The kubelet's object of a pod of the API is the API's own, of which there is

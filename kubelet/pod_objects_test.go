@@ -6,8 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 )
 
 // quietSyncer is a fakeSyncer whose syncs have nothing to do.

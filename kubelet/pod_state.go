@@ -8,10 +8,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/kubelet/config"
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
-	"github.com/drydock-sim/drydock/kubelet/util/queue"
+	"github.com/drydock-sim/drydock/kubelet/internal/config"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
+	"github.com/drydock-sim/drydock/kubelet/internal/util/queue"
 )
 
 // workType says which of the sync methods a worker runs.

@@ -12,8 +12,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 )
 
 func i64(n int64) *int64 { return &n }

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/kubelet/config"
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	"github.com/drydock-sim/drydock/kubelet/events"
-	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
-	"github.com/drydock-sim/drydock/kubelet/util/queue"
+	"github.com/drydock-sim/drydock/kubelet/internal/config"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/events"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
+	"github.com/drydock-sim/drydock/kubelet/internal/util/queue"
 )
 
 // The intervals after which a pod is synced again (pkg/kubelet/pod_workers.go).

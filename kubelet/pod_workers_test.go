@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
-	"github.com/drydock-sim/drydock/kubelet/util/queue"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
+	"github.com/drydock-sim/drydock/kubelet/internal/util/queue"
 )
 
 // fakeSyncer notes what is run; each run takes a second.

@@ -5,9 +5,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	"github.com/drydock-sim/drydock/kubelet/events"
-	"github.com/drydock-sim/drydock/kubelet/lifecycle"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/events"
+	"github.com/drydock-sim/drydock/kubelet/internal/lifecycle"
 )
 
 const preemptionMessage = "Preempted in order to admit critical pod"

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
 
 // maxReasons bounds the reason cache; the least recently used entry goes.

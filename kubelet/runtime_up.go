@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/kubelet/events"
+	"github.com/drydock-sim/drydock/kubelet/internal/events"
 )
 
 // runtimeUp is what the last good runtime status told.

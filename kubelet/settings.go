@@ -9,10 +9,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
-	"github.com/drydock-sim/drydock/kubelet/eviction"
-	"github.com/drydock-sim/drydock/kubelet/features"
-	"github.com/drydock-sim/drydock/kubelet/lifecycle"
-	"github.com/drydock-sim/drydock/kubelet/nodestatus"
+	"github.com/drydock-sim/drydock/kubelet/internal/eviction"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
+	"github.com/drydock-sim/drydock/kubelet/internal/lifecycle"
+	"github.com/drydock-sim/drydock/kubelet/internal/nodestatus"
 )
 
 // Settings are what follows from a configuration and a machine's capacity

@@ -8,9 +8,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/kubelet/pleg"
-	"github.com/drydock-sim/drydock/kubelet/status"
-	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+	"github.com/drydock-sim/drydock/kubelet/internal/pleg"
+	"github.com/drydock-sim/drydock/kubelet/internal/status"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 )
 
 // The periods of the sync loop (pkg/kubelet/kubelet.go).

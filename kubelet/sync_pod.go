@@ -7,11 +7,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	"github.com/drydock-sim/drydock/kubelet/events"
-	kubepod "github.com/drydock-sim/drydock/kubelet/pod"
-	"github.com/drydock-sim/drydock/kubelet/status"
-	kubetypes "github.com/drydock-sim/drydock/kubelet/types"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/events"
+	kubepod "github.com/drydock-sim/drydock/kubelet/internal/pod"
+	"github.com/drydock-sim/drydock/kubelet/internal/status"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 )
 
 // quietSync is what a sync saw that had nothing to do. A sync computes from

@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
-	"github.com/drydock-sim/drydock/kubelet/features"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
 )
 
 // The second half of ValidateConfiguration: taints, images, reservations, the

@@ -13,10 +13,10 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
-	"github.com/drydock-sim/drydock/kubelet/cm/cpumanager"
-	"github.com/drydock-sim/drydock/kubelet/cm/topologymanager"
-	"github.com/drydock-sim/drydock/kubelet/eviction/api"
-	"github.com/drydock-sim/drydock/kubelet/lifecycle"
+	"github.com/drydock-sim/drydock/kubelet/internal/cm/cpumanager"
+	"github.com/drydock-sim/drydock/kubelet/internal/cm/topologymanager"
+	"github.com/drydock-sim/drydock/kubelet/internal/eviction/api"
+	"github.com/drydock-sim/drydock/kubelet/internal/lifecycle"
 )
 
 // ValidateValues judges what upstream's validator lets through and the kubelet

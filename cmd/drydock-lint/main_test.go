@@ -64,25 +64,25 @@ func TestRun(t *testing.T) {
 	}{
 		{
 			name:  "clean",
-			files: map[string]string{"kubelet/pod/a.go": clean, "kubelet/pod/a_test.go": cleanTest},
+			files: map[string]string{"kubelet/internal/pod/a.go": clean, "kubelet/internal/pod/a_test.go": cleanTest},
 		},
 		{
 			name:   "listing",
-			files:  map[string]string{"kubelet/pod/a.go": clean, "kubelet/pod/a_test.go": cleanTest, "kubelet/status/a.go": dirty},
+			files:  map[string]string{"kubelet/internal/pod/a.go": clean, "kubelet/internal/pod/a_test.go": cleanTest, "kubelet/internal/status/a.go": dirty},
 			args:   []string{"-list-unordered", "./..."},
-			stdout: []string{"kubelet/pod/a.go:4: counts"},
+			stdout: []string{"kubelet/internal/pod/a.go:4: counts"},
 		},
 		{
 			name:   "dirty",
-			files:  map[string]string{"kubelet/pod/a.go": clean, "kubelet/status/a.go": dirty},
+			files:  map[string]string{"kubelet/internal/pod/a.go": clean, "kubelet/internal/status/a.go": dirty},
 			code:   1,
-			stdout: []string{"kubelet/status/a.go:4:2: a go statement: ", "kubelet/status/a.go:5:2: range over a map: "},
+			stdout: []string{"kubelet/internal/status/a.go:4:2: a go statement: ", "kubelet/internal/status/a.go:5:2: range over a map: "},
 		},
 		{
 			name:   "broken, beside dirty",
-			files:  map[string]string{"kubelet/images/a.go": broken, "kubelet/status/a.go": dirty},
+			files:  map[string]string{"kubelet/internal/images/a.go": broken, "kubelet/internal/status/a.go": dirty},
 			code:   2,
-			stdout: []string{"kubelet/status/a.go:4:2: ", "kubelet/status/a.go:5:2: "},
+			stdout: []string{"kubelet/internal/status/a.go:4:2: ", "kubelet/internal/status/a.go:5:2: "},
 			stderr: []string{"undefined: missing", "these packages were not judged"},
 		},
 		{

@@ -9,7 +9,7 @@
 // passes and signals reach it. What is not built is not listed: the name is then
 // not found, and the runtime warns.
 //
-// The shell is not here: it is package fakecri/shell.
+// The shell is not here: it is package fakecri/internal/shell.
 package busybox
 
 import (

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/busybox"
+	"github.com/drydock-sim/drydock/fakecri/internal/shell"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/fakecri/shell"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )

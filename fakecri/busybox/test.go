@@ -1,7 +1,7 @@
 package busybox
 
 import (
-	"github.com/drydock-sim/drydock/fakecri/condition"
+	"github.com/drydock-sim/drydock/fakecri/internal/condition"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 

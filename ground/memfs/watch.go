@@ -28,7 +28,7 @@ func (f *FS) Watch(name string, fn func()) (stop func()) {
 	}
 }
 
-// WatchesAll says that Watch misses nothing (kubelet/config.Exact).
+// WatchesAll says that Watch misses nothing (kubelet/internal/config.Exact).
 func (f *FS) WatchesAll() {}
 
 // changed tells the watches of a change at a canonical path; tree says that

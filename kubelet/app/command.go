@@ -23,7 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/drydock-sim/drydock/kubelet"
-	"github.com/drydock-sim/drydock/kubelet/features"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
 	"github.com/drydock-sim/drydock/kubelet/real"
 )
 

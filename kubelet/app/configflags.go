@@ -8,7 +8,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/drydock-sim/drydock/kubelet/features"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
 )
 
 const deprecatedForConfig = "This parameter should be set via the config file specified by the Kubelet's --config flag. See https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/ for more information."

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/kubelet/config"
+	"github.com/drydock-sim/drydock/kubelet/internal/config"
 )
 
 // fetcher gets manifests by net/http, off the loop.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 )
 
 // TestGCPolicy: the flags for dead containers, and that without them dead

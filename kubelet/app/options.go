@@ -11,7 +11,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/drydock-sim/drydock/kubelet"
-	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 )
 
 // Flags are the flags that are no fields of a KubeletConfiguration

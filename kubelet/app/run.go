@@ -20,10 +20,10 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
-	"github.com/drydock-sim/drydock/kubelet/clientgo"
-	"github.com/drydock-sim/drydock/kubelet/features"
+	"github.com/drydock-sim/drydock/kubelet/internal/clientgo"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
+	"github.com/drydock-sim/drydock/kubelet/internal/server"
 	"github.com/drydock-sim/drydock/kubelet/real"
-	"github.com/drydock-sim/drydock/kubelet/server"
 )
 
 // check judges the configuration, and what of it says how to serve.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/drydock-sim/drydock/kubelet/eviction/api"
+	"github.com/drydock-sim/drydock/kubelet/internal/eviction/api"
 )
 
 // Reservations are what of a node is not for pods.

@@ -10,7 +10,7 @@ import (
 
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/drydock-sim/drydock/kubelet/features"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
 )
 
 // field is a field without effect: a path in the configuration's JSON, "a.b". Its

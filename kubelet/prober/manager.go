@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/prober/results"
 )
 

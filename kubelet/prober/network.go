@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/kubelet/probe/exec"
-	"github.com/drydock-sim/drydock/kubelet/probe/grpc"
-	httpprobe "github.com/drydock-sim/drydock/kubelet/probe/http"
-	"github.com/drydock-sim/drydock/kubelet/probe/tcp"
+	"github.com/drydock-sim/drydock/kubelet/internal/probe/exec"
+	"github.com/drydock-sim/drydock/kubelet/internal/probe/grpc"
+	httpprobe "github.com/drydock-sim/drydock/kubelet/internal/probe/http"
+	"github.com/drydock-sim/drydock/kubelet/internal/probe/tcp"
 )
 
 // Runner runs the commands of exec probes.

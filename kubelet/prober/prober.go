@@ -10,13 +10,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	"github.com/drydock-sim/drydock/kubelet/events"
-	"github.com/drydock-sim/drydock/kubelet/probe"
-	"github.com/drydock-sim/drydock/kubelet/probe/exec"
-	"github.com/drydock-sim/drydock/kubelet/probe/grpc"
-	httpprobe "github.com/drydock-sim/drydock/kubelet/probe/http"
-	"github.com/drydock-sim/drydock/kubelet/probe/tcp"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/events"
+	"github.com/drydock-sim/drydock/kubelet/internal/probe"
+	"github.com/drydock-sim/drydock/kubelet/internal/probe/exec"
+	"github.com/drydock-sim/drydock/kubelet/internal/probe/grpc"
+	httpprobe "github.com/drydock-sim/drydock/kubelet/internal/probe/http"
+	"github.com/drydock-sim/drydock/kubelet/internal/probe/tcp"
 	"github.com/drydock-sim/drydock/kubelet/prober/results"
 )
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	httpprobe "github.com/drydock-sim/drydock/kubelet/probe/http"
+	httpprobe "github.com/drydock-sim/drydock/kubelet/internal/probe/http"
 )
 
 // rig is a Manager with a pod "p" whose status, network and commands are the

@@ -3,8 +3,8 @@ package prober
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/container"
-	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/prober/results"
 )
 

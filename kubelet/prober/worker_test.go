@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/drydock-sim/drydock/kubelet/probe/exec"
+	"github.com/drydock-sim/drydock/kubelet/internal/probe/exec"
 	"github.com/drydock-sim/drydock/kubelet/prober/results"
 )
 

@@ -24,7 +24,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/kubelet/cm"
-	"github.com/drydock-sim/drydock/kubelet/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/real/cgroups"
 	"github.com/drydock-sim/drydock/kubelet/real/cri"
 	"github.com/drydock-sim/drydock/kubelet/real/filesystem"

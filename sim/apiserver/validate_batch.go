@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/drydock-sim/drydock/sim/apiserver/timezone"
+	"github.com/drydock-sim/drydock/sim/internal/timezone"
 )
 
 // The rules of group batch (pkg/apis/batch/validation/validation.go).

@@ -2,14 +2,14 @@ package controlplane
 
 import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/controlplane/controller"
-	"github.com/drydock-sim/drydock/sim/controlplane/disruption"
-	"github.com/drydock-sim/drydock/sim/controlplane/garbagecollector"
-	"github.com/drydock-sim/drydock/sim/controlplane/namespace"
-	"github.com/drydock-sim/drydock/sim/controlplane/nodelifecycle"
-	"github.com/drydock-sim/drydock/sim/controlplane/podgc"
-	"github.com/drydock-sim/drydock/sim/controlplane/tainteviction"
-	"github.com/drydock-sim/drydock/sim/controlplane/ttlafterfinished"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/disruption"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/garbagecollector"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/namespace"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/nodelifecycle"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/podgc"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/tainteviction"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/ttlafterfinished"
 )
 
 // startLifecycle starts what looks after nodes' and objects' ends.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/controlplane/controller"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
 // TestElectionIsItsManagers has a manager notice that the API is gone and be

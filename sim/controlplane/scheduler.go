@@ -2,7 +2,7 @@ package controlplane
 
 import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/controlplane/scheduler"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/scheduler"
 )
 
 // startScheduler starts the scheduler with its two clients: one for its events,

@@ -2,7 +2,7 @@ package controlplane
 
 import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/controlplane/endpointslice"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/endpointslice"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
 )
 

@@ -5,13 +5,13 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/controlplane/controller"
-	"github.com/drydock-sim/drydock/sim/controlplane/cronjob"
-	"github.com/drydock-sim/drydock/sim/controlplane/daemon"
-	"github.com/drydock-sim/drydock/sim/controlplane/deployment"
-	"github.com/drydock-sim/drydock/sim/controlplane/job"
-	"github.com/drydock-sim/drydock/sim/controlplane/replicaset"
-	"github.com/drydock-sim/drydock/sim/controlplane/statefulset"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/cronjob"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/daemon"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/deployment"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/job"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/replicaset"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/statefulset"
 )
 
 // startWorkloads starts what looks after Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs.

@@ -18,7 +18,7 @@ func TestAnalyzer(t *testing.T) {
 	for _, pkg := range []string{
 		"kubelet/concurrency", "kubelet/clock", "kubelet/randomness", "kubelet/order",
 		"kubelet/contexts", "kubelet/library", "kubelet/machine", "kubelet/globals",
-		"kubelet/floors", "kubelet/server", "kubelet/util", "sim", "ground/loop", "ground/trace",
+		"kubelet/floors", "kubelet/app", "kubelet/util", "sim", "ground/loop", "ground/trace",
 		"sim/apiserver", "fakecri", "scenarios", "cmd/drydock", "nowhere",
 	} {
 		pkgs = append(pkgs, "github.com/drydock-sim/drydock/"+pkg)

@@ -28,6 +28,7 @@ var floors = []string{
 	"sim",
 	"sim/controlplane",
 	"sim/apiserver",
+	"sim/internal",
 	"kubelet",
 	"fakecri",
 	"ground/memfs",
@@ -72,13 +73,13 @@ var edges = []edge{
 	{dir: "cmd", exempt: everything, sealed: true},
 	// The ground: the real driver, the engine's workers and watchdog.
 	{dir: "ground/loop", exempt: concurrency | clock | contexts | machine},
-	{dir: "ground/hugepages", exempt: machine},
+	{dir: "ground/hugepages", exempt: concurrency | clock | contexts | machine},
 	// Scenario files are read from disk.
 	{dir: "scenarios", files: []string{"load.go", "loadpaths.go"}, exempt: machine},
 	{dir: "fakecri/server", exempt: everything, sealed: true},
-	{dir: "kubelet/server", exempt: everything, sealed: true},
+	{dir: "kubelet/internal/server", exempt: everything, sealed: true},
 	{dir: "fakecri/fakecritest", exempt: everything, sealed: true},
-	{dir: "kubelet/clientgo", exempt: everything, sealed: true},
+	{dir: "kubelet/internal/clientgo", exempt: everything, sealed: true},
 	{dir: "kubelet/app", exempt: everything, sealed: true},
 	// What the kubelet's boundaries are on a real machine.
 	{dir: "kubelet/real", exempt: everything, sealed: true},

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/kubelet/nodeshutdown"
+	"github.com/drydock-sim/drydock/kubelet/internal/nodeshutdown"
 )
 
 const (

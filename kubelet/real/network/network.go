@@ -1,6 +1,6 @@
 // Package network reaches the ports of containers for probes and lifecycle
 // hooks. It answers to the clients of upstream's pkg/probe (http, tcp, grpc):
-// what they judge is in kubelet/probe.
+// what they judge is in kubelet/internal/probe.
 package network
 
 import (
@@ -76,7 +76,7 @@ func ahead(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
-// HTTP implements kubelet/probe/http.Transport.
+// HTTP implements kubelet/internal/probe/http.Transport.
 func (n *Network) HTTP(ctx context.Context, _ string, req *http.Request) (status int, header http.Header, body []byte, err error) {
 	type answer struct {
 		status int
@@ -104,7 +104,7 @@ func (n *Network) HTTP(ctx context.Context, _ string, req *http.Request) (status
 	return a.status, a.header, a.body, err
 }
 
-// DialTCP implements kubelet/probe/tcp.Dialer.
+// DialTCP implements kubelet/internal/probe/tcp.Dialer.
 func (n *Network) DialTCP(ctx context.Context, _, host string, port int) error {
 	_, err := loop.Await(ctx, func(ctx context.Context) (struct{}, error) {
 		ctx, cancel := ahead(ctx)
@@ -118,7 +118,7 @@ func (n *Network) DialTCP(ctx context.Context, _, host string, port int) error {
 	return err
 }
 
-// GRPCHealth implements kubelet/probe/grpc.HealthClient. As upstream's, it dials
+// GRPCHealth implements kubelet/internal/probe/grpc.HealthClient. As upstream's, it dials
 // until the connection can be used or the context ends, and asks after that.
 func (n *Network) GRPCHealth(ctx context.Context, _, host string, port int, service string) (string, error) {
 	// Outside of the call, since the caller may go on before it is over.

@@ -18,10 +18,10 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/kubelet/probe"
-	grpcprobe "github.com/drydock-sim/drydock/kubelet/probe/grpc"
-	httpprobe "github.com/drydock-sim/drydock/kubelet/probe/http"
-	tcpprobe "github.com/drydock-sim/drydock/kubelet/probe/tcp"
+	"github.com/drydock-sim/drydock/kubelet/internal/probe"
+	grpcprobe "github.com/drydock-sim/drydock/kubelet/internal/probe/grpc"
+	httpprobe "github.com/drydock-sim/drydock/kubelet/internal/probe/http"
+	tcpprobe "github.com/drydock-sim/drydock/kubelet/internal/probe/tcp"
 )
 
 // onLoop runs fn as a task of a real loop.

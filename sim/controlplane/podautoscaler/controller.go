@@ -21,7 +21,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/sim/apiserver"
-	"github.com/drydock-sim/drydock/sim/controlplane/controller"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
 // Upstream's defaults (pkg/controller/podautoscaler/config/v1alpha1/defaults.go).

@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	_ "github.com/drydock-sim/drydock/kubelet/server"
+	_ "github.com/drydock-sim/drydock/kubelet/app"
 	_ "github.com/drydock-sim/drydock/sim"
 )
 

@@ -1,0 +1,224 @@
+package kuberuntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/internal/allocation/state"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+)
+
+// res reads "cpuRequest/cpuLimit memRequest/memLimit"; "-" is none.
+func res(s string) v1.ResourceRequirements {
+	r := v1.ResourceRequirements{Requests: v1.ResourceList{}, Limits: v1.ResourceList{}}
+	for i, part := range strings.Fields(s) {
+		name := [...]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}[i]
+		request, limit, _ := strings.Cut(part, "/")
+		if request != "-" {
+			r.Requests[name] = resource.MustParse(request)
+		}
+		if limit != "-" {
+			r.Limits[name] = resource.MustParse(limit)
+		}
+	}
+	return r
+}
+
+func resizedPod(is map[string]string) *v1.Pod {
+	p := &v1.Pod{}
+	p.UID, p.Name, p.Namespace = "u", "p", "ns"
+	p.Spec.RestartPolicy = v1.RestartPolicyAlways
+	for _, name := range []string{"a", "b"} {
+		if r, ok := is[name]; ok {
+			p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: name, Image: "i", Resources: res(r)})
+		}
+	}
+	return p
+}
+
+func entryOf(was map[string]string) *state.Entry {
+	e := &state.Entry{Actuated: state.Resources{Containers: map[string]v1.ResourceRequirements{}}}
+	for name, r := range was {
+		e.Actuated.Containers[name] = res(r)
+	}
+	return e
+}
+
+func runningStatus(p *v1.Pod, h *kubecontainer.Hasher) *kubecontainer.PodStatus {
+	st := &kubecontainer.PodStatus{ID: p.UID, SandboxStatuses: []*runtimeapi.PodSandboxStatus{{
+		Id: "box", Metadata: &runtimeapi.PodSandboxMetadata{}, Network: &runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.1"}}}}
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		st.ContainerStatuses = append(st.ContainerStatuses, &kubecontainer.Status{
+			ID: "id-" + c.Name, Name: c.Name, State: kubecontainer.StateRunning, Hash: h.Hash(c), PodSandboxID: "box"})
+	}
+	return st
+}
+
+func TestResizeActions(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		was, is  map[string]string
+		policies []v1.ContainerResizePolicy // of a
+		cpu, mem string                     // the order of the updates
+		start    []int
+		kill     string
+	}{
+		{name: "nothing", was: map[string]string{"a": "1/1 1Gi/1Gi"}, is: map[string]string{"a": "1/1 1Gi/1Gi"}},
+		{name: "cpu", was: map[string]string{"a": "1/1 1Gi/1Gi"}, is: map[string]string{"a": "2/2 1Gi/1Gi"}, cpu: "a"},
+		{name: "memory request alone", was: map[string]string{"a": "1/1 1Gi/2Gi"}, is: map[string]string{"a": "1/1 2Gi/2Gi"}, mem: "a"},
+		{name: "what shrinks goes first", was: map[string]string{"a": "1/1 1Gi/1Gi", "b": "2/2 2Gi/2Gi"},
+			is: map[string]string{"a": "2/2 2Gi/2Gi", "b": "1/1 1Gi/1Gi"}, cpu: "b a", mem: "b a"},
+		{name: "the limit tells the direction", was: map[string]string{"a": "1/4 -/-", "b": "1/1 -/-"},
+			is: map[string]string{"a": "2/3 -/-", "b": "1/2 -/-"}, cpu: "a b"},
+		{name: "restart", was: map[string]string{"a": "1/1 1Gi/1Gi"}, is: map[string]string{"a": "1/1 2Gi/2Gi"},
+			policies: []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}},
+			start:    []int{0}, kill: "Container a resize requires restart"},
+		{name: "the policy of the other resource", was: map[string]string{"a": "1/1 1Gi/1Gi"}, is: map[string]string{"a": "2/2 1Gi/1Gi"},
+			policies: []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}}, cpu: "a"},
+		{name: "both, and one restarts", was: map[string]string{"a": "1/1 1Gi/1Gi"}, is: map[string]string{"a": "2/2 2Gi/2Gi"},
+			policies: []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}},
+			start:    []int{0}, kill: "Container a resize requires restart"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var h kubecontainer.Hasher
+			p := resizedPod(tc.is)
+			p.Spec.Containers[0].ResizePolicy = tc.policies
+			a := computePodActions(actionsInput{pod: p, status: runningStatus(p, &h), hasher: &h, resources: entryOf(tc.was)})
+			names := func(list []containerUpdate) string {
+				var out []string
+				for _, u := range list {
+					out = append(out, u.c.Name)
+				}
+				return strings.Join(out, " ")
+			}
+			var r resizes
+			if a.resizes != nil {
+				r = *a.resizes
+			}
+			kill := ""
+			for _, k := range a.ContainersToKill {
+				kill += k.message
+			}
+			if names(r.CPU) != tc.cpu || names(r.Memory) != tc.mem || !slices.Equal(a.ContainersToStart, tc.start) || kill != tc.kill || r.Restarts != (tc.kill != "") {
+				t.Errorf("cpu %q, memory %q, start %v, kill %q", names(r.CPU), names(r.Memory), a.ContainersToStart, kill)
+			}
+			if a.KillPod {
+				t.Error("the pod is killed")
+			}
+		})
+	}
+}
+
+// resizable is a runtime that writes down what it is told of resources.
+type resizable struct {
+	*fakeRuntime
+	used  int64
+	wrong error
+}
+
+func (r *resizable) UpdateContainerResources(_ context.Context, id string, res *runtimeapi.ContainerResources) error {
+	l := res.Linux
+	r.calls = append(r.calls, fmt.Sprintf("%s shares=%d quota=%d memory=%dMi", id, l.CpuShares, l.CpuQuota, l.MemoryLimitInBytes>>20))
+	return r.wrong
+}
+
+func (r *resizable) UpdatePodSandboxResources(_ context.Context, req *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+	l := req.Resources
+	r.calls = append(r.calls, fmt.Sprintf("pod shares=%d quota=%d memory=%dMi", l.CpuShares, l.CpuQuota, l.MemoryLimitInBytes>>20))
+	return &runtimeapi.UpdatePodSandboxResourcesResponse{}, nil
+}
+
+func (r *resizable) ContainerStats(context.Context, string) (*runtimeapi.ContainerStats, error) {
+	return &runtimeapi.ContainerStats{Memory: &runtimeapi.MemoryUsage{UsageBytes: &runtimeapi.UInt64Value{Value: uint64(r.used)}}}, nil
+}
+
+// recordedAllocation keeps what was actuated.
+type recordedAllocation struct{ s *state.State }
+
+func (a recordedAllocation) State() *state.State { return a.s }
+func (a recordedAllocation) Actuated(p *v1.Pod, c string, r v1.ResourceRequirements) {
+	a.s.Get(p.UID).Actuate(c, r)
+}
+func (a recordedAllocation) ActuatedPod(p *v1.Pod, r *v1.ResourceRequirements) {
+	a.s.Get(p.UID).Actuated.Pod = r
+}
+
+func TestResizeOrder(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		was, is map[string]string
+		used    int64
+		wrong   error
+		calls   []string
+		failure string
+	}{
+		{name: "grows", was: map[string]string{"a": "100m/100m 64Mi/64Mi"}, is: map[string]string{"a": "200m/200m 128Mi/128Mi"}, calls: []string{
+			"pod shares=102 quota=10000 memory=128Mi",
+			"id-a shares=102 quota=10000 memory=128Mi",
+			"pod shares=102 quota=20000 memory=128Mi",
+			"pod shares=204 quota=20000 memory=128Mi",
+			"id-a shares=204 quota=20000 memory=128Mi",
+		}},
+		{name: "shrinks", was: map[string]string{"a": "200m/200m 128Mi/128Mi"}, is: map[string]string{"a": "100m/100m 64Mi/64Mi"}, calls: []string{
+			"id-a shares=204 quota=20000 memory=64Mi",
+			"pod shares=204 quota=20000 memory=64Mi",
+			"id-a shares=102 quota=10000 memory=64Mi",
+			"pod shares=102 quota=20000 memory=64Mi",
+			"pod shares=102 quota=10000 memory=64Mi",
+		}},
+		{name: "a pod without limits", was: map[string]string{"a": "100m/- -/-"}, is: map[string]string{"a": "200m/- -/-"}, calls: []string{
+			"pod shares=204 quota=0 memory=0Mi",
+			"id-a shares=204 quota=0 memory=0Mi",
+		}},
+		{name: "below what is used", was: map[string]string{"a": "100m/100m 128Mi/128Mi"}, is: map[string]string{"a": "50m/50m 64Mi/64Mi"}, used: 100 << 20,
+			failure: `cannot decrease memory limits: [attempting to set pod memory limit (67108864) below current usage (104857600), attempting to set container "a" memory limit (67108864) below current usage (104857600)]`},
+		{name: "the first failure ends it", was: map[string]string{"a": "1/1 -/-", "b": "2/2 -/-"}, is: map[string]string{"a": "2/2 -/-", "b": "1/1 -/-"}, wrong: errors.New("no"),
+			calls: []string{"id-b shares=1024 quota=100000 memory=0Mi"}, failure: "updating cpu of container b: no"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := loop.New(loop.Options{})
+			defer l.Close()
+			rt := &resizable{fakeRuntime: &fakeRuntime{l: l}, used: tc.used, wrong: tc.wrong}
+			s := state.New()
+			p := resizedPod(tc.is)
+			s.Put(p.UID, entryOf(tc.was))
+			again := 0
+			m, err := New(Options{
+				Loop: l, Group: l.Root(), RuntimeService: rt, ImageService: rt, Allocation: recordedAllocation{s},
+				Cgroups: &cm.PodCgroups{}, Reinspect: func(types.UID) { again++ },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var result kubecontainer.PodSyncResult
+			l.Root().Go("sync", func(ctx context.Context) {
+				result = m.SyncPod(ctx, p, runningStatus(p, &m.hasher), nil, nil, false)
+			})
+			l.RunUntil(l.Now().Add(1e9))
+			if len(result.SyncResults) != 1 || result.SyncResults[0].Action != kubecontainer.ResizePodInPlace || result.SyncResults[0].Message != tc.failure {
+				t.Errorf("result %+v", result.SyncResults[0])
+			}
+			if !slices.Equal(rt.calls, tc.calls) {
+				t.Errorf("calls\n%s", strings.Join(rt.calls, "\n"))
+			}
+			if again != 1 {
+				t.Errorf("inspected again %d times", again)
+			}
+			if done := !ResizeInProgress(p, s.Get(p.UID), runningStatus(p, &m.hasher)); done != (tc.failure == "") {
+				t.Errorf("done: %t", done)
+			}
+		})
+	}
+}

@@ -1,0 +1,126 @@
+package kuberuntime
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+)
+
+// generateContainerConfig builds what CreateContainer is told, for a lean runtime
+// without labels. Devices come with device managers.
+func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runtimeapi.ContainerConfig, error) {
+	pod, c := s.pod, s.c
+	opts, err := m.runOptions(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	env := opts.Envs
+	user, err := m.imageUser(ctx, c.Image)
+	if err != nil {
+		return nil, err
+	}
+	if err := verifyNonRoot(pod, c, user); err != nil {
+		return nil, err
+	}
+	linux, err := m.linuxContainerConfig(ctx, pod, c, user, s.targetID)
+	if err != nil {
+		return nil, err
+	}
+	annotations, err := m.containerAnnotations(pod, c, s.restartCount)
+	if err != nil {
+		return nil, err
+	}
+	if m.o.FS != nil {
+		if err := m.o.FS.MkdirAll(s.logDir, 0o755); err != nil {
+			return nil, fmt.Errorf("create log directory for container %s failed: %w", c.Name, err)
+		}
+	}
+	mounts := withImages(m.mounts(opts, pod, c, s.restartCount), s.imageVolumes)
+	if m.rt.lean == nil || len(mounts) > 0 || pod.DeletionGracePeriodSeconds != nil {
+		config := m.newContainerConfig(s, env, mounts, annotations, linux)
+		if m.rt.lean == nil {
+			config.Labels = containerLabels(pod, c)
+		}
+		return config, nil
+	}
+	k := containerKey{c: c, image: m.imageSpec(s.imageRef, c.Image), linux: linux, envs: len(env), restarts: s.restartCount, grace: pod.Spec.TerminationGracePeriodSeconds}
+	if len(env) > 0 {
+		k.env = env[0]
+	}
+	config, ok := m.shared.containers.get(k)
+	if !ok {
+		config = m.newContainerConfig(s, env, nil, annotations, linux)
+		m.shared.containers.put(k, config)
+	}
+	return config, nil
+}
+
+// newContainerConfig is without labels.
+func (m *Manager) newContainerConfig(s *start, env []*runtimeapi.KeyValue, mounts []*runtimeapi.Mount, annotations map[string]string, linux *runtimeapi.LinuxContainerConfig) *runtimeapi.ContainerConfig {
+	c := s.c
+	return &runtimeapi.ContainerConfig{
+		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(s.restartCount)},
+		Image:       m.imageSpec(s.imageRef, c.Image),
+		Command:     expandAll(c.Command, env),
+		Args:        expandAll(c.Args, env),
+		WorkingDir:  c.WorkingDir,
+		Envs:        env,
+		Annotations: annotations,
+		LogPath:     c.Name + "/" + decimal(s.restartCount) + ".log",
+		Stdin:       c.Stdin,
+		StdinOnce:   c.StdinOnce,
+		Tty:         c.TTY,
+		Mounts:      mounts,
+		Linux:       linux,
+		StopSignal:  m.stopSignal(c),
+	}
+}
+
+func (m *Manager) containerLogDir(pod *v1.Pod, c *v1.Container) string {
+	return m.o.PodLogsDir + "/" + pod.Namespace + "_" + pod.Name + "_" + string(pod.UID) + "/" + c.Name
+}
+
+// imageUser asks the runtime who the image runs as; root if it doesn't say.
+func (m *Manager) imageUser(ctx context.Context, image string) (imageUser, error) {
+	resp, err := m.rt.ImageStatus(ctx, m.imageSpec(image, ""), false)
+	if err != nil {
+		return imageUser{}, err
+	}
+	img := resp.GetImage()
+	if img.GetUid() != nil {
+		return imageUser{uid: img.Uid.Value}, nil
+	}
+	return imageUser{name: img.GetUsername()}, nil
+}
+
+// restartCount is one more than that of the newest status; without a status,
+// what the names of the log files tell.
+func (m *Manager) restartCount(logDir string, c *v1.Container, status *kubecontainer.PodStatus) int {
+	if s := status.FindContainerStatusByName(c.Name); s != nil {
+		return int(s.RestartCount) + 1
+	}
+	if m.o.FS == nil {
+		return 0
+	}
+	entries, err := m.o.FS.ReadDir(logDir)
+	if err != nil {
+		return 0 // there is none, or it can't be read
+	}
+	count := 0
+	for _, e := range entries {
+		digits, rest, _ := strings.Cut(e.Name(), ".")
+		if e.IsDir() || rest != "log" && !strings.HasPrefix(rest, "log.") {
+			continue
+		}
+		if n, err := strconv.Atoi(digits); err == nil {
+			count = max(count, n+1)
+		}
+	}
+	return count
+}

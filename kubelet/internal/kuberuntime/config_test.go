@@ -1,0 +1,272 @@
+package kuberuntime
+
+import (
+	"context"
+	"io/fs"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+)
+
+func list(cpu, memory string) v1.ResourceList {
+	out := v1.ResourceList{}
+	if cpu != "" {
+		out[v1.ResourceCPU] = resource.MustParse(cpu)
+	}
+	if memory != "" {
+		out[v1.ResourceMemory] = resource.MustParse(memory)
+	}
+	return out
+}
+
+func TestContainerResources(t *testing.T) {
+	n := NodeConfig{MemoryCapacity: 8 << 30, CFSPeriod: 100 * time.Millisecond}
+	for _, tc := range []struct {
+		name                 string
+		requests, limits     v1.ResourceList
+		shares, quota, bytes int64
+		oom                  int64
+	}{
+		{"none", nil, nil, 2, 0, 0, 1000},
+		{"guaranteed", list("500m", "128Mi"), list("500m", "128Mi"), 512, 50000, 134217728, -997},
+		{"limits only (the API would set the requests)", nil, list("500m", "128Mi"), 512, 50000, 134217728, 999},
+		{"burstable", list("100m", "2Gi"), nil, 102, 0, 0, 750},
+		{"burstable, tiny request", list("1m", "1Mi"), list("", "1Gi"), 2, 0, 1 << 30, 999},
+		{"burstable, nearly all of it", list("", "8Gi"), nil, 2, 0, 0, 3},
+		{"tiny limit", list("1m", ""), list("1m", ""), 2, 1000, 0, 999},
+	} {
+		pod := testPod(v1.RestartPolicyAlways, 0, 1)
+		c := &pod.Spec.Containers[0]
+		c.Resources = v1.ResourceRequirements{Requests: tc.requests, Limits: tc.limits}
+		got := n.containerResources(pod, c)
+		if got.CpuShares != tc.shares || got.CpuQuota != tc.quota || got.CpuPeriod != 100000 || got.MemoryLimitInBytes != tc.bytes || got.OomScoreAdj != tc.oom {
+			t.Errorf("%s: shares %d, quota %d, period %d, memory %d, oom %d", tc.name, got.CpuShares, got.CpuQuota, got.CpuPeriod, got.MemoryLimitInBytes, got.OomScoreAdj)
+		}
+		if box := n.podResources(pod); box.CpuShares != tc.shares || box.MemoryLimitInBytes != tc.bytes || box.OomScoreAdj != 0 {
+			t.Errorf("%s: sandbox shares %d, memory %d", tc.name, box.CpuShares, box.MemoryLimitInBytes)
+		}
+	}
+	critical := testPod(v1.RestartPolicyAlways, 0, 1)
+	critical.Spec.Priority, critical.Spec.PriorityClassName = new(int32(2000001000)), systemNodeCritical
+	if got := n.oomScore(critical, &critical.Spec.Containers[0]); got != -997 {
+		t.Errorf("node critical: %d", got)
+	}
+	side := sidecar(testPod(v1.RestartPolicyAlways, 1, 2), 0)
+	side.Spec.InitContainers[0].Resources.Requests = list("", "1Gi")
+	side.Spec.Containers[0].Resources.Requests = list("", "4Gi")
+	side.Spec.Containers[1].Resources.Requests = list("", "2Gi")
+	if got := n.oomScore(side, &side.Spec.InitContainers[0]); got != 750 {
+		t.Errorf("sidecar: %d", got)
+	}
+}
+
+func TestCgroupParent(t *testing.T) {
+	for _, tc := range []struct {
+		class   v1.PodQOSClass
+		systemd bool
+		want    string
+	}{
+		{v1.PodQOSGuaranteed, false, "/kubepods/poda-b"},
+		{v1.PodQOSBurstable, false, "/kubepods/burstable/poda-b"},
+		{v1.PodQOSBestEffort, true, "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-poda_b.slice"},
+		{v1.PodQOSGuaranteed, true, "/kubepods.slice/kubepods-poda_b.slice"},
+	} {
+		n := NodeConfig{CgroupsPerQOS: true, CgroupRoot: "/", SystemdCgroups: tc.systemd}
+		cgroups := n.podCgroups(tc.class)
+		if got := cgroups.parent("a-b"); got != tc.want {
+			t.Errorf("%s: %s", tc.class, got)
+		}
+	}
+}
+
+func TestExpandAll(t *testing.T) {
+	env := []*runtimeapi.KeyValue{{Key: "A", Value: []byte("1")}, {Key: "B", Value: []byte("$(A)")}}
+	plain := []string{"a", "b"}
+	if got := expandAll(plain, env); &got[0] != &plain[0] {
+		t.Error("a plain line was copied")
+	}
+	if got, want := expandAll([]string{"$(A)", "x$(B)", "$(C)", "$$(A)"}, env), []string{"1", "x$(A)", "$(C)", "$(A)"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestConfigs(t *testing.T) {
+	r := newRig(t)
+	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
+	pod.Labels = map[string]string{"app": "x"}
+	pod.Spec.SecurityContext = &v1.PodSecurityContext{RunAsUser: new(int64(7)), FSGroup: new(int64(9)), Sysctls: []v1.Sysctl{{Name: "net/core/a", Value: "1"}}}
+	c := &pod.Spec.Containers[0]
+	c.Ports = []v1.ContainerPort{{ContainerPort: 80, Protocol: v1.ProtocolTCP}, {ContainerPort: 80, Protocol: v1.ProtocolTCP}, {ContainerPort: 53, Protocol: v1.ProtocolUDP, HostPort: 5353}}
+	c.TerminationMessagePath, c.TerminationMessagePolicy = "/dev/termination-log", v1.TerminationMessageReadFile
+	c.Env = []v1.EnvVar{{Name: "A", Value: "1"}}
+	c.Command = []string{"run", "$(A)"}
+	c.Args = []string{"plain"}
+	r.sync(pod)
+	box, cc := r.f.boxConfig, r.f.configs["c0"]
+	if want := map[string]string{"app": "x", "io.kubernetes.pod.name": "p", "io.kubernetes.pod.namespace": "ns", "io.kubernetes.pod.uid": "u"}; !reflect.DeepEqual(box.Labels, want) {
+		t.Errorf("sandbox labels %v", box.Labels)
+	}
+	if len(pod.Labels) != 1 {
+		t.Error("the pod was written to")
+	}
+	if box.LogDirectory != "/var/log/pods/ns_p_u" || box.Hostname != "p" || len(box.PortMappings) != 2 || box.Linux.Sysctls["net.core.a"] != "1" || box.Linux.SecurityContext.RunAsUser.Value != 7 {
+		t.Errorf("%v", box)
+	}
+	if want := map[string]string{
+		annotationHash: kubecontainer.HashContainer(c), annotationRestartCount: "0", annotationTerminationPath: "/dev/termination-log", annotationTerminationPolicy: "File",
+		annotationPodGrace: "30", annotationPorts: `[{"containerPort":80,"protocol":"TCP"},{"containerPort":80,"protocol":"TCP"},{"hostPort":5353,"containerPort":53,"protocol":"UDP"}]`,
+	}; !reflect.DeepEqual(cc.Annotations, want) {
+		t.Errorf("annotations %v", cc.Annotations)
+	}
+	if want := map[string]string{"io.kubernetes.container.name": "c0", "io.kubernetes.pod.name": "p", "io.kubernetes.pod.namespace": "ns", "io.kubernetes.pod.uid": "u"}; !reflect.DeepEqual(cc.Labels, want) {
+		t.Errorf("container labels %v", cc.Labels)
+	}
+	if cc.LogPath != "c0/0.log" || cc.Image.Image != "sha256:img:latest" || cc.Image.UserSpecifiedImage != "img" || strings.Join(cc.Command, " ") != "run 1" {
+		t.Errorf("%v", cc)
+	}
+	if &cc.Args[0] != &c.Args[0] {
+		t.Error("arguments without variables are not shared")
+	}
+	sec := cc.Linux.SecurityContext
+	if sec.RunAsUser.Value != 7 || !reflect.DeepEqual(sec.SupplementalGroups, []int64{9}) || sec.Seccomp.ProfileType != runtimeapi.SecurityProfile_Unconfined || len(sec.MaskedPaths) == 0 {
+		t.Errorf("%v", sec)
+	}
+	r.do(func(ctx context.Context) {
+		s := r.status(ctx).ContainerStatuses[0]
+		if s.Hash != kubecontainer.HashContainer(c) || s.State != kubecontainer.StateRunning || s.PodSandboxID != "box0" || s.StartedAt.IsZero() {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestVerifyNonRoot(t *testing.T) {
+	for _, tc := range []struct {
+		uid  *int64
+		user imageUser
+		want string
+	}{
+		{nil, imageUser{uid: 5}, ""},
+		{new(int64(5)), imageUser{}, ""},
+		{new(int64(0)), imageUser{}, `container's runAsUser breaks non-root policy (pod: "p_ns(u)", container: c0)`},
+		{nil, imageUser{}, `container has runAsNonRoot and image will run as root (pod: "p_ns(u)", container: c0)`},
+		{nil, imageUser{name: "www"}, `container has runAsNonRoot and image has non-numeric user (www), cannot verify user is non-root (pod: "p_ns(u)", container: c0)`},
+	} {
+		pod := testPod(v1.RestartPolicyAlways, 0, 1)
+		pod.Spec.Containers[0].SecurityContext = &v1.SecurityContext{RunAsNonRoot: new(true), RunAsUser: tc.uid}
+		err := verifyNonRoot(pod, &pod.Spec.Containers[0], tc.user)
+		if got := errText(err); got != tc.want {
+			t.Errorf("%s", got)
+		}
+	}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+type testFS struct {
+	fstest.MapFS
+	made []string
+}
+
+func (f *testFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	return f.MapFS.ReadDir(strings.TrimPrefix(name, "/"))
+}
+func (f *testFS) MkdirAll(path string, _ fs.FileMode) error {
+	f.made = append(f.made, path)
+	return nil
+}
+func (f *testFS) Remove(name string) error {
+	delete(f.MapFS, strings.TrimPrefix(name, "/"))
+	return nil
+}
+func (f *testFS) RemoveAll(path string) error { return f.Remove(path) }
+func (f *testFS) ReadFile(name string) ([]byte, error) {
+	return f.MapFS.ReadFile(strings.TrimPrefix(name, "/"))
+}
+func (f *testFS) WriteFile(name string, data []byte, perm fs.FileMode) error {
+	f.MapFS[strings.TrimPrefix(name, "/")] = &fstest.MapFile{Data: data, Mode: perm}
+	return nil
+}
+
+func TestLogDirectory(t *testing.T) {
+	r := newRig(t)
+	files := &testFS{MapFS: fstest.MapFS{}}
+	for _, n := range []string{"0.log", "3.log.20260101-000000", "2.log.gz", "x.log", "9.txt"} {
+		files.MapFS["var/log/pods/ns_p_u/c0/"+n] = &fstest.MapFile{}
+	}
+	r.m.o.FS = files
+	r.sync(withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30))
+	// The names of the logs tell the restart count when no status does.
+	if got := r.f.configs["c0"]; got.Metadata.Attempt != 4 || got.LogPath != "c0/4.log" {
+		t.Errorf("%v", got.Metadata)
+	}
+	if want := []string{"/var/log/pods/ns_p_u", "/var/log/pods/ns_p_u/c0"}; !reflect.DeepEqual(files.made, want) {
+		t.Errorf("%v", files.made)
+	}
+	r.m.removeLogs("/var/log/pods/ns_p_u/c0/3.log")
+	if len(files.MapFS) != 4 {
+		t.Errorf("%d files left", len(files.MapFS))
+	}
+}
+
+// What is equal for many pods is one message; what differs is not.
+func TestSharedMessages(t *testing.T) {
+	linux := func(m *Manager, pod *v1.Pod, target string) *runtimeapi.LinuxContainerConfig {
+		out, err := m.linuxContainerConfig(context.Background(), pod, &pod.Spec.Containers[0], imageUser{}, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	plain := func(uid string) *v1.Pod {
+		pod := testPod(v1.RestartPolicyAlways, 0, 1)
+		pod.UID, pod.Spec.SecurityContext = uidType(uid), &v1.PodSecurityContext{}
+		return pod
+	}
+	m := newRig(t).m
+	base := linux(m, plain("a"), "")
+	if linux(m, plain("b"), "") != base {
+		t.Error("plain pods of two manifests don't share")
+	}
+	replica := plain("c")
+	replica.Spec.Containers[0].Resources.Requests = list("1", "1Gi")
+	other := *replica
+	other.UID = "d"
+	if linux(m, replica, "") != linux(m, &other, "") || linux(m, replica, "") == base {
+		t.Error("replicas don't share, or share too much")
+	}
+	user := plain("e")
+	user.Spec.SecurityContext.RunAsUser = new(int64(5))
+	host := plain("f")
+	host.Spec.HostPID = true
+	if linux(m, user, "") == base || linux(m, host, "") == base || linux(m, user, "").SecurityContext.RunAsUser.Value != 5 {
+		t.Error("a pod with its own security context shares that of others")
+	}
+	if got := linux(m, plain("g"), "target"); got == base || got.SecurityContext.NamespaceOptions.TargetId != "target" || linux(m, plain("a"), "").SecurityContext.NamespaceOptions.TargetId != "" {
+		t.Error("a target is shared")
+	}
+	one, err := m.sandboxConfig(context.Background(), plain("a"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := m.sandboxConfig(context.Background(), user, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := one.Config(), two.Config()
+	if a.Linux.SecurityContext == b.Linux.SecurityContext || a.Linux.Resources != b.Linux.Resources || a.DnsConfig != b.DnsConfig {
+		t.Error("sandboxes share the wrong parts")
+	}
+}

@@ -1,0 +1,120 @@
+package kuberuntime
+
+import (
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+)
+
+// The labels and annotations by which the kubelet knows its sandboxes and
+// containers in the runtime (upstream pkg/kubelet/types, kuberuntime/labels.go).
+const (
+	labelPodName       = "io.kubernetes.pod.name"
+	labelPodNamespace  = "io.kubernetes.pod.namespace"
+	labelPodUID        = "io.kubernetes.pod.uid"
+	labelContainerName = "io.kubernetes.container.name"
+
+	annotationHash              = "io.kubernetes.container.hash"
+	annotationRestartCount      = "io.kubernetes.container.restartCount"
+	annotationTerminationPath   = "io.kubernetes.container.terminationMessagePath"
+	annotationTerminationPolicy = "io.kubernetes.container.terminationMessagePolicy"
+	annotationPreStop           = "io.kubernetes.container.preStopHandler"
+	annotationPorts             = "io.kubernetes.container.ports"
+	annotationPodDeletionGrace  = "io.kubernetes.pod.deletionGracePeriod"
+	annotationPodGrace          = "io.kubernetes.pod.terminationGracePeriod"
+)
+
+// podLabels are a sandbox's labels: the pod's and three of the kubelet's.
+func podLabels(own map[string]string, pod *runtimeapi.PodSandboxMetadata) map[string]string {
+	labels := make(map[string]string, len(own)+3)
+	//drydock:unordered a map is made of a map
+	for k, v := range own {
+		labels[k] = v
+	}
+	labels[labelPodName] = pod.Name
+	labels[labelPodNamespace] = pod.Namespace
+	labels[labelPodUID] = pod.Uid
+	return labels
+}
+
+func containerLabels(pod *v1.Pod, c *v1.Container) map[string]string {
+	return map[string]string{
+		labelPodName:       pod.Name,
+		labelPodNamespace:  pod.Namespace,
+		labelPodUID:        string(pod.UID),
+		labelContainerName: c.Name,
+	}
+}
+
+// containerAnnotations are shared by the containers of replicas.
+func (m *Manager) containerAnnotations(pod *v1.Pod, c *v1.Container, restartCount int) (map[string]string, error) {
+	if pod.DeletionGracePeriodSeconds != nil {
+		return m.newContainerAnnotations(pod, c, restartCount)
+	}
+	k := annotationsKey{c, restartCount, pod.Spec.TerminationGracePeriodSeconds}
+	if a, ok := m.shared.annotations.get(k); ok {
+		return a, nil
+	}
+	a, err := m.newContainerAnnotations(pod, c, restartCount)
+	if err == nil {
+		m.shared.annotations.put(k, a)
+	}
+	return a, err
+}
+
+func (m *Manager) newContainerAnnotations(pod *v1.Pod, c *v1.Container, restartCount int) (map[string]string, error) {
+	a := map[string]string{
+		annotationHash:              m.hasher.Hash(c),
+		annotationRestartCount:      decimal(restartCount),
+		annotationTerminationPath:   c.TerminationMessagePath,
+		annotationTerminationPolicy: string(c.TerminationMessagePolicy),
+	}
+	if s := pod.DeletionGracePeriodSeconds; s != nil {
+		a[annotationPodDeletionGrace] = strconv.FormatInt(*s, 10)
+	}
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		a[annotationPodGrace] = strconv.FormatInt(*s, 10)
+	}
+	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+		text, err := marshal(c.Lifecycle.PreStop)
+		if err != nil {
+			return nil, err
+		}
+		a[annotationPreStop] = text
+	}
+	if len(c.Ports) > 0 {
+		text, err := marshal(c.Ports)
+		if err != nil {
+			return nil, err
+		}
+		a[annotationPorts] = text
+	}
+	return a, nil
+}
+
+// podOf makes a pod of what is annotated on a container, for a kill when
+// nobody knows the pod any more.
+func podOf(name string, labels, annotations map[string]string) *v1.Pod {
+	p := &kubecontainer.Pod{
+		ID:         uid(labels[labelPodUID]),
+		Name:       labels[labelPodName],
+		Namespace:  labels[labelPodNamespace],
+		Containers: []*kubecontainer.Container{{Name: name}},
+	}
+	pod := p.ToAPIPod()
+	pod.DeletionGracePeriodSeconds = seconds(annotations[annotationPodDeletionGrace])
+	pod.Spec.TerminationGracePeriodSeconds = seconds(annotations[annotationPodGrace])
+	pod.Spec.Containers[0].TerminationMessagePath = annotations[annotationTerminationPath]
+	return pod
+}
+
+func seconds(text string) *int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}

@@ -1,0 +1,93 @@
+package kuberuntime
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+)
+
+var noOptions = &kubecontainer.RunContainerOptions{}
+
+// runOptions are what the helper adds to a container.
+func (m *Manager) runOptions(ctx context.Context, s *start) (*kubecontainer.RunContainerOptions, error) {
+	if m.o.Helper == nil {
+		return noOptions, nil
+	}
+	return m.o.Helper.GenerateRunContainerOptions(ctx, s.pod, s.c, s.podIPs, m.usesFiles(s))
+}
+
+// filesKey decides what usesFiles says of a container.
+type filesKey struct {
+	c        *v1.Container
+	image    *runtimeapi.ImageSpec
+	restarts int
+}
+
+// usesFiles tells whether the container needs the files that are made for it.
+func (m *Manager) usesFiles(s *start) bool {
+	if m.o.UsesFiles == nil {
+		return true
+	}
+	k := filesKey{s.c, m.imageSpec(s.imageRef, s.c.Image), s.restartCount}
+	config, ok := m.shared.files.get(k)
+	if !ok {
+		config = &runtimeapi.ContainerConfig{
+			Metadata: &runtimeapi.ContainerMetadata{Name: s.c.Name, Attempt: uint32(s.restartCount)},
+			Image:    k.image, Command: s.c.Command, Args: s.c.Args,
+		}
+		m.shared.files.put(k, config)
+	}
+	return m.o.UsesFiles(s.sandboxID, config)
+}
+
+// mounts are the container's mounts with, at the end, that of the file that
+// takes its termination message, which is made here. A container whose file
+// can't be made has none.
+func (m *Manager) mounts(opts *kubecontainer.RunContainerOptions, pod *v1.Pod, c *v1.Container, attempt int) []*runtimeapi.Mount {
+	if opts.PodContainerDir == "" || c.TerminationMessagePath == "" || m.o.FS == nil {
+		return opts.Mounts
+	}
+	m.messages++
+	id := uint32(m.o.Loop.Uint64("kubelet/termination-log", string(pod.UID)+"/"+c.Name, uint64(attempt)<<32|m.messages&(1<<32-1)))
+	file := opts.PodContainerDir + "/" + hex8(id)
+	if err := m.o.FS.WriteFile(file, nil, 0o666); err != nil {
+		m.o.Log("error on creating termination-log file %q: %v", file, err)
+		return opts.Mounts
+	}
+	n := len(opts.Mounts)
+	return append(opts.Mounts[:n:n], &runtimeapi.Mount{ContainerPath: c.TerminationMessagePath, HostPath: file})
+}
+
+// hex8 are the eight hexadecimal digits of n.
+func hex8(n uint32) string {
+	s := strconv.FormatUint(uint64(n), 16)
+	return "00000000"[len(s):] + s
+}
+
+// runtimeHandler is the handler of the pod's RuntimeClass.
+func (m *Manager) runtimeHandler(ctx context.Context, pod *v1.Pod) (string, error) {
+	if m.o.RuntimeClasses == nil {
+		return "", nil
+	}
+	return m.o.RuntimeClasses.LookupRuntimeHandler(ctx, pod.Spec.RuntimeClassName)
+}
+
+// userNamespace is the user namespace of a pod that does not have its host's.
+func (m *Manager) userNamespace(ctx context.Context, pod *v1.Pod) (*runtimeapi.UserNamespace, error) {
+	if pod.Spec.HostUsers == nil || *pod.Spec.HostUsers {
+		return nil, nil
+	}
+	handler, err := m.runtimeHandler(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	if m.o.Helper == nil {
+		return nil, fmt.Errorf("can't set `spec.hostUsers: false`, runtime does not support user namespaces")
+	}
+	return m.o.Helper.GetOrCreateUserNamespaceMappings(pod, handler)
+}

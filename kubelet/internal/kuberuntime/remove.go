@@ -1,0 +1,107 @@
+package kuberuntime
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+)
+
+// RemoveContainer removes a container that doesn't run, with its logs. What
+// fails on the way to the removal leaves the container there.
+func (m *Manager) RemoveContainer(ctx context.Context, id string) error {
+	resp, err := m.rt.ContainerStatus(ctx, id)
+	if err != nil {
+		return err
+	}
+	status := resp.GetStatus()
+	if status == nil {
+		return errors.New("container status is nil")
+	}
+	m.removeLogs(status.LogPath)
+	// The link to the log is found by the labels, which are read once more.
+	if resp, err = m.rt.ContainerStatus(ctx, id); err != nil {
+		return err
+	}
+	m.unlinkLog(resp.GetStatus())
+	return m.rt.RemoveContainer(ctx, id)
+}
+
+// removeLogs removes a log file and its rotated ones.
+func (m *Manager) removeLogs(path string) {
+	i := strings.LastIndexByte(path, '/')
+	if m.o.FS == nil || i <= 0 {
+		return
+	}
+	entries, err := m.o.FS.ReadDir(path[:i])
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), path[i+1:]) {
+			continue
+		}
+		if err := m.o.FS.Remove(path[:i+1] + e.Name()); err != nil {
+			m.o.Log("remove log %s: %v", e.Name(), err)
+		}
+	}
+}
+
+// needsPruning tells whether an init container has runs that a newer one
+// makes superfluous.
+func needsPruning(pod *v1.Pod, status *kubecontainer.PodStatus) bool {
+	for i := range pod.Spec.InitContainers {
+		n := 0
+		for _, s := range status.ContainerStatuses {
+			if s.Name == pod.Spec.InitContainers[i].Name && ended(s) {
+				n++
+			}
+		}
+		if n > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+func ended(s *kubecontainer.Status) bool {
+	return s.State == kubecontainer.StateExited || s.State == kubecontainer.StateUnknown
+}
+
+// pruneInitContainers removes all runs of each init container that ended but
+// the newest.
+func (m *Manager) pruneInitContainers(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus) {
+	for i := range pod.Spec.InitContainers {
+		seen := false
+		for _, s := range status.ContainerStatuses {
+			if s.Name != pod.Spec.InitContainers[i].Name || !ended(s) {
+				continue
+			}
+			if seen {
+				m.removeInit(ctx, s)
+			}
+			seen = true
+		}
+	}
+}
+
+// purgeInitContainers removes all runs of each init container: in a new
+// sandbox they begin anew.
+func (m *Manager) purgeInitContainers(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus) {
+	for i := range pod.Spec.InitContainers {
+		for _, s := range status.ContainerStatuses {
+			if s.Name == pod.Spec.InitContainers[i].Name {
+				m.removeInit(ctx, s)
+			}
+		}
+	}
+}
+
+func (m *Manager) removeInit(ctx context.Context, s *kubecontainer.Status) {
+	if err := m.RemoveContainer(ctx, s.ID); err != nil {
+		m.o.Log("failed to remove init container %s (%s): %v", s.Name, s.ID, err)
+	}
+}

@@ -1,0 +1,209 @@
+package kuberuntime
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/network/dns"
+	"github.com/drydock-sim/drydock/kubelet/qos"
+)
+
+func networkMode(pod *v1.Pod) runtimeapi.NamespaceMode {
+	if pod.Spec.HostNetwork {
+		return runtimeapi.NamespaceMode_NODE
+	}
+	return runtimeapi.NamespaceMode_POD
+}
+
+// createPodSandbox makes the pod's log directory and runs a sandbox. It returns
+// the sandbox's ID and what the runtime was told of it, or an error with the
+// message of the sync's result.
+func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uint32) (id string, config *sandboxConfig, message string, err error) {
+	config, err = m.sandboxConfig(ctx, pod, attempt)
+	if err != nil {
+		return "", nil, fmt.Sprintf("Failed to generate sandbox config for pod %q: %v", kubecontainer.PodDesc(pod), err), err
+	}
+	if m.o.FS != nil {
+		if err := m.o.FS.MkdirAll(config.LogDirectory(), 0o755); err != nil {
+			return "", nil, fmt.Sprintf("Failed to create log directory for pod %q: %v", kubecontainer.PodDesc(pod), err), err
+		}
+	}
+	handler, err := m.runtimeHandler(ctx, pod)
+	if err != nil {
+		return "", nil, fmt.Sprintf("Failed to create sandbox for pod %q: %v", kubecontainer.PodDesc(pod), err), err
+	}
+	id, err = m.rt.RunPodSandbox(ctx, config, handler)
+	if err != nil {
+		return "", nil, fmt.Sprintf("Failed to create sandbox for pod %q: %v", kubecontainer.PodDesc(pod), err), err
+	}
+	return id, config, "", nil
+}
+
+func podLogDir(logsDir, namespace, name, uid string) string {
+	return logsDir + "/" + namespace + "_" + name + "_" + uid
+}
+
+// sandboxConfig builds what RunPodSandbox, CreateContainer and PullImage are
+// told of the sandbox.
+func (m *Manager) sandboxConfig(ctx context.Context, pod *v1.Pod, attempt uint32) (*sandboxConfig, error) {
+	template, err := m.sandboxTemplate(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	config := &sandboxConfig{
+		sandboxTemplate: template,
+		metadata:        runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: attempt},
+		labels:          pod.Labels,
+		annotations:     pod.Annotations,
+	}
+	if m.o.Annotator != nil {
+		config.annotator = m.o.Annotator(pod.UID)
+	}
+	if !pod.Spec.HostNetwork {
+		if config.hostname, err = dns.KernelHostname(pod, m.o.Node.DNS.ClusterDomain); err != nil {
+			return nil, err
+		}
+	}
+	return config, nil
+}
+
+func (m *Manager) sandboxTemplate(ctx context.Context, pod *v1.Pod) (*sandboxTemplate, error) {
+	security, err := m.sandboxSecurity(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	resources := m.sandboxResources(pod)
+	k := templateKey{&pod.Spec.Containers[0], m.dnsConfig(pod), security, resources, qos.Class(pod)}
+	own := len(pod.Spec.Overhead) > 0 || pod.Spec.SecurityContext != nil && len(pod.Spec.SecurityContext.Sysctls) > 0
+	if out, ok := m.shared.templates.get(k); ok && !own {
+		return out, nil
+	}
+	out := &sandboxTemplate{
+		shared: &runtimeapi.PodSandboxConfig{
+			DnsConfig:    k.dns,
+			PortMappings: portMappings(pod),
+			Linux:        m.linuxSandboxConfig(pod, security, resources),
+		},
+		logsDir: m.o.PodLogsDir,
+		cgroups: m.o.Node.podCgroups(k.class),
+	}
+	if !own {
+		m.shared.templates.put(k, out)
+	}
+	return out, nil
+}
+
+// portMappings are those of the regular containers. A repeated name, or a
+// repeated unnamed port, counts once in its container.
+func portMappings(pod *v1.Pod) []*runtimeapi.PortMapping {
+	var out []*runtimeapi.PortMapping
+	for i := range pod.Spec.Containers {
+		ports := pod.Spec.Containers[i].Ports
+		for j := range ports {
+			p := &ports[j]
+			if portRepeats(ports[:j], p) {
+				continue
+			}
+			out = append(out, &runtimeapi.PortMapping{
+				HostIp: p.HostIP, HostPort: p.HostPort, ContainerPort: p.ContainerPort, Protocol: protocol(p.Protocol),
+			})
+		}
+	}
+	return out
+}
+
+func portRepeats(earlier []v1.ContainerPort, p *v1.ContainerPort) bool {
+	for i := range earlier {
+		e := &earlier[i]
+		if e.Name != p.Name {
+			continue
+		}
+		if p.Name != "" || e.Protocol == p.Protocol && e.HostIP == p.HostIP && e.ContainerPort == p.ContainerPort && e.HostPort == p.HostPort {
+			return true
+		}
+	}
+	return false
+}
+
+func protocol(p v1.Protocol) runtimeapi.Protocol {
+	switch p {
+	case v1.ProtocolUDP:
+		return runtimeapi.Protocol_UDP
+	case v1.ProtocolSCTP:
+		return runtimeapi.Protocol_SCTP
+	}
+	return runtimeapi.Protocol_TCP
+}
+
+// linuxSandboxConfig is without the cgroup parent.
+func (m *Manager) linuxSandboxConfig(pod *v1.Pod, security *runtimeapi.LinuxSandboxSecurityContext, resources *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxPodSandboxConfig {
+	out := &runtimeapi.LinuxPodSandboxConfig{
+		Sysctls:         m.shared.noSysctls,
+		SecurityContext: security,
+		Resources:       resources,
+		Overhead:        m.shared.noOverhead,
+	}
+	if len(pod.Spec.Overhead) > 0 {
+		out.Overhead = m.o.Node.linuxResources(pod.Spec.Overhead, pod.Spec.Overhead) // request and limit
+	}
+	if sc := pod.Spec.SecurityContext; sc != nil && len(sc.Sysctls) > 0 {
+		out.Sysctls = make(map[string]string, len(sc.Sysctls))
+		for _, s := range sc.Sysctls {
+			out.Sysctls[strings.ReplaceAll(s.Name, "/", ".")] = s.Value
+		}
+	}
+	return out
+}
+
+// sandboxResources are those of the pod's cgroup.
+func (m *Manager) sandboxResources(pod *v1.Pod) *runtimeapi.LinuxContainerResources {
+	if !hasResources(pod) {
+		return m.shared.noResources
+	}
+	if m.o.Affinity != nil && m.o.Affinity.NoQuota(pod, "") {
+		out := m.o.Node.podResources(pod)
+		out.CpuQuota = noQuota(out)
+		return out
+	}
+	k := podKeyOf(pod)
+	out, ok := m.shared.pods.get(k)
+	if !ok {
+		out = m.o.Node.podResources(pod)
+		m.shared.pods.put(k, out)
+	}
+	return out
+}
+
+func (m *Manager) sandboxSecurity(ctx context.Context, pod *v1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, error) {
+	users, err := m.userNamespace(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	sc := m.shared.psc(pod)
+	k := boxKey{sc, namespacesOf(pod), anyPrivileged(pod)}
+	if out, ok := m.shared.boxes.get(k); ok && users == nil {
+		return out, nil
+	}
+	out := &runtimeapi.LinuxSandboxSecurityContext{
+		Privileged: k.privileged,
+		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
+	}
+	if sc != nil {
+		out.NamespaceOptions = namespaceOptions(pod, users)
+		out.RunAsUser, out.RunAsGroup = int64Value(sc.RunAsUser), int64Value(sc.RunAsGroup)
+		out.SelinuxOptions = selinux(sc.SELinuxOptions)
+		out.SupplementalGroups = supplementalGroups(sc)
+		if out.SupplementalGroupsPolicy, err = groupsPolicy(sc); err != nil {
+			return nil, err
+		}
+	}
+	if users == nil {
+		m.shared.boxes.put(k, out)
+	}
+	return out, nil
+}

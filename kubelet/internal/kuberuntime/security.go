@@ -1,0 +1,246 @@
+package kuberuntime
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"k8s.io/utils/ptr"
+)
+
+// What containers must not see, or not write, unless procMount is Unmasked
+// (upstream pkg/securitycontext). Read only.
+var (
+	maskedPaths = []string{
+		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware", "/sys/devices/virtual/powercap",
+	}
+	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+)
+
+func anyPrivileged(pod *v1.Pod) bool {
+	privileged := func(sc *v1.SecurityContext) bool { return sc != nil && sc.Privileged != nil && *sc.Privileged }
+	for _, list := range [...][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			if privileged(list[i].SecurityContext) {
+				return true
+			}
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if privileged(pod.Spec.EphemeralContainers[i].SecurityContext) {
+			return true
+		}
+	}
+	return false
+}
+
+func int64Value(v *int64) *runtimeapi.Int64Value {
+	if v == nil {
+		return nil
+	}
+	return &runtimeapi.Int64Value{Value: *v}
+}
+
+func selinux(o *v1.SELinuxOptions) *runtimeapi.SELinuxOption {
+	if o == nil {
+		return nil
+	}
+	return &runtimeapi.SELinuxOption{User: o.User, Role: o.Role, Type: o.Type, Level: o.Level}
+}
+
+// supplementalGroups: the fsGroup, then the listed groups. Those of volumes
+// come with volumes.
+func supplementalGroups(sc *v1.PodSecurityContext) []int64 {
+	var out []int64
+	if sc.FSGroup != nil {
+		out = append(out, *sc.FSGroup)
+	}
+	return append(out, sc.SupplementalGroups...)
+}
+
+func groupsPolicy(sc *v1.PodSecurityContext) (runtimeapi.SupplementalGroupsPolicy, error) {
+	if sc.SupplementalGroupsPolicy == nil {
+		return runtimeapi.SupplementalGroupsPolicy_Merge, nil
+	}
+	switch p := *sc.SupplementalGroupsPolicy; p {
+	case v1.SupplementalGroupsPolicyMerge:
+		return runtimeapi.SupplementalGroupsPolicy_Merge, nil
+	case v1.SupplementalGroupsPolicyStrict:
+		return runtimeapi.SupplementalGroupsPolicy_Strict, nil
+	default:
+		return 0, fmt.Errorf("unsupported supplementalGroupsPolicy: %s", p)
+	}
+}
+
+// namespaceOptions is what the pod shares with its host and among its
+// containers; users is nil unless it has a user namespace of its own.
+func namespaceOptions(pod *v1.Pod, users *runtimeapi.UserNamespace) *runtimeapi.NamespaceOption {
+	if users == nil {
+		users = &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE}
+	}
+	out := &runtimeapi.NamespaceOption{
+		Network:       networkMode(pod),
+		Pid:           runtimeapi.NamespaceMode_CONTAINER,
+		UsernsOptions: users,
+	}
+	switch {
+	case pod.Spec.HostPID:
+		out.Pid = runtimeapi.NamespaceMode_NODE
+	case ptr.Deref(pod.Spec.ShareProcessNamespace, false):
+		out.Pid = runtimeapi.NamespaceMode_POD
+	}
+	if pod.Spec.HostIPC {
+		out.Ipc = runtimeapi.NamespaceMode_NODE
+	}
+	return out
+}
+
+// securityContext is the effective one of a container: its own values over
+// those of the pod.
+func (m *Manager) securityContext(pod *v1.Pod, c *v1.Container, user imageUser, users *runtimeapi.UserNamespace) (*runtimeapi.LinuxContainerSecurityContext, error) {
+	own, psc := c.SecurityContext, pod.Spec.SecurityContext
+	if own == nil {
+		own = &v1.SecurityContext{}
+	}
+	if psc == nil {
+		psc = &v1.PodSecurityContext{}
+	}
+	out := &runtimeapi.LinuxContainerSecurityContext{
+		NamespaceOptions:   namespaceOptions(pod, users),
+		Privileged:         ptr.Deref(own.Privileged, false),
+		ReadonlyRootfs:     ptr.Deref(own.ReadOnlyRootFilesystem, false),
+		NoNewPrivs:         own.AllowPrivilegeEscalation != nil && !*own.AllowPrivilegeEscalation,
+		RunAsUser:          int64Value(firstOf(own.RunAsUser, psc.RunAsUser)),
+		RunAsGroup:         int64Value(firstOf(own.RunAsGroup, psc.RunAsGroup)),
+		SelinuxOptions:     selinux(firstOf(own.SELinuxOptions, psc.SELinuxOptions)),
+		SupplementalGroups: supplementalGroups(psc),
+	}
+	var err error
+	if out.SupplementalGroupsPolicy, err = groupsPolicy(psc); err != nil {
+		return nil, err
+	}
+	if out.RunAsUser == nil {
+		if user.name != "" {
+			out.RunAsUsername = user.name
+		} else {
+			out.RunAsUser = &runtimeapi.Int64Value{Value: user.uid}
+		}
+	}
+	if own.Capabilities != nil {
+		out.Capabilities = &runtimeapi.Capability{AddCapabilities: capabilities(own.Capabilities.Add), DropCapabilities: capabilities(own.Capabilities.Drop)}
+	}
+	if own.ProcMount == nil || *own.ProcMount == v1.DefaultProcMount {
+		out.MaskedPaths, out.ReadonlyPaths = maskedPaths, readonlyPaths
+	}
+	if out.Seccomp, err = m.seccomp(firstOf(own.SeccompProfile, psc.SeccompProfile)); err != nil {
+		return nil, err
+	}
+	m.setAppArmor(out, pod, c, firstOf(own.AppArmorProfile, psc.AppArmorProfile))
+	return out, nil
+}
+
+func firstOf[T any](a, b *T) *T {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func capabilities(list []v1.Capability) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]string, len(list))
+	for i, c := range list {
+		out[i] = string(c)
+	}
+	return out
+}
+
+func (m *Manager) seccomp(p *v1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
+	out := &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
+	switch {
+	case p == nil:
+		if m.o.Node.SeccompDefault {
+			out.ProfileType = runtimeapi.SecurityProfile_RuntimeDefault
+		}
+	case p.Type == v1.SeccompProfileTypeRuntimeDefault:
+		out.ProfileType = runtimeapi.SecurityProfile_RuntimeDefault
+	case p.Type == v1.SeccompProfileTypeLocalhost:
+		if p.LocalhostProfile == nil || *p.LocalhostProfile == "" {
+			return nil, fmt.Errorf("localhostProfile must be set if seccompProfile type is Localhost")
+		}
+		out.ProfileType = runtimeapi.SecurityProfile_Localhost
+		out.LocalhostRef = m.o.RootDir + "/seccomp/" + *p.LocalhostProfile
+	}
+	return out, nil
+}
+
+// appArmorAnnotation is the older way to name a container's profile.
+const appArmorAnnotation = "container.apparmor.security.beta.kubernetes.io/"
+
+func (m *Manager) setAppArmor(out *runtimeapi.LinuxContainerSecurityContext, pod *v1.Pod, c *v1.Container, p *v1.AppArmorProfile) {
+	text := ""
+	if old, ok := pod.Annotations[appArmorAnnotation+c.Name]; ok && (c.SecurityContext == nil || c.SecurityContext.AppArmorProfile == nil) {
+		text = old
+	} else if p != nil {
+		switch p.Type {
+		case v1.AppArmorProfileTypeRuntimeDefault:
+			text = "runtime/default"
+		case v1.AppArmorProfileTypeUnconfined:
+			text = "unconfined"
+		case v1.AppArmorProfileTypeLocalhost:
+			if p.LocalhostProfile != nil {
+				text = "localhost/" + *p.LocalhostProfile
+			}
+		}
+	}
+	if text == "" {
+		return
+	}
+	profile := &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
+	if name, ok := strings.CutPrefix(text, "localhost/"); ok {
+		profile.ProfileType, profile.LocalhostRef = runtimeapi.SecurityProfile_Localhost, name
+	} else if text == "unconfined" {
+		profile.ProfileType = runtimeapi.SecurityProfile_Unconfined
+	}
+	out.Apparmor = profile
+	out.ApparmorProfile = text //nolint:staticcheck // older runtimes read it
+}
+
+// imageUser is the user that an image runs as: a number, or a name.
+type imageUser struct {
+	uid  int64
+	name string
+}
+
+// verifyNonRoot holds a container to its runAsNonRoot.
+func verifyNonRoot(pod *v1.Pod, c *v1.Container, user imageUser) error {
+	var nonRoot *bool
+	var uid *int64
+	if sc := pod.Spec.SecurityContext; sc != nil {
+		nonRoot, uid = sc.RunAsNonRoot, sc.RunAsUser
+	}
+	if sc := c.SecurityContext; sc != nil {
+		nonRoot, uid = firstOf(sc.RunAsNonRoot, nonRoot), firstOf(sc.RunAsUser, uid)
+	}
+	if !ptr.Deref(nonRoot, false) {
+		return nil
+	}
+	where := fmt.Sprintf("(pod: %q, container: %s)", kubecontainer.PodDesc(pod), c.Name)
+	switch {
+	case uid != nil && *uid == 0:
+		return fmt.Errorf("container's runAsUser breaks non-root policy %s", where)
+	case uid != nil:
+		return nil
+	case user.name != "":
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", user.name, where)
+	case user.uid == 0:
+		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", where)
+	}
+	return nil
+}

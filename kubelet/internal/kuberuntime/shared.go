@@ -1,0 +1,213 @@
+package kuberuntime
+
+import (
+	"context"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/drydock-sim/drydock/kubelet/internal/network/dns"
+	"github.com/drydock-sim/drydock/kubelet/qos"
+)
+
+// shared are parts of CRI messages that are equal for many pods: those made
+// from one template, or those that ask for nothing special. A runtime in
+// process keeps the messages, so sharing them decides what a pod weighs.
+// Nothing writes to a message once it is sent.
+type shared struct {
+	noResources *runtimeapi.LinuxContainerResources
+	noOverhead  *runtimeapi.LinuxContainerResources
+	noSysctls   map[string]string
+	plainPSC    *v1.PodSecurityContext // stands for every one that says nothing
+	boxes       memo[boxKey, *runtimeapi.LinuxSandboxSecurityContext]
+	linux       memo[linuxKey, *runtimeapi.LinuxContainerConfig]
+	dns         memo[dnsKey, podDNS]
+	resolvConf  resolvConf
+	images      memo[imageKey, *runtimeapi.ImageSpec]
+	annotations memo[annotationsKey, map[string]string]
+	pods        memo[podKey, *runtimeapi.LinuxContainerResources]
+	templates   memo[templateKey, *sandboxTemplate]
+	containers  memo[containerKey, *runtimeapi.ContainerConfig]
+	files       memo[filesKey, *runtimeapi.ContainerConfig]
+	users       [4]*v1.ContainerUser // the last few
+	nextUser    int
+}
+
+// user converts what a runtime says of a container's user; nearly all
+// containers of a node have the same few.
+func (s *shared) user(u *runtimeapi.ContainerUser) *v1.ContainerUser {
+	if u == nil {
+		return nil
+	}
+	l := u.GetLinux()
+	for _, have := range s.users {
+		if have == nil || (have.Linux == nil) != (l == nil) {
+			continue
+		}
+		if l == nil || have.Linux.UID == l.Uid && have.Linux.GID == l.Gid && slices.Equal(have.Linux.SupplementalGroups, l.SupplementalGroups) {
+			return have
+		}
+	}
+	out := &v1.ContainerUser{}
+	if l != nil {
+		out.Linux = &v1.LinuxContainerUser{UID: l.Uid, GID: l.Gid, SupplementalGroups: slices.Clone(l.SupplementalGroups)}
+	}
+	s.users[s.nextUser%len(s.users)] = out
+	s.nextUser++
+	return out
+}
+
+// boxKey decides a sandbox's security context.
+type boxKey struct {
+	psc        *v1.PodSecurityContext
+	ns         namespaces
+	privileged bool
+}
+
+// linuxKey decides a container's resources and security context. A container
+// is known by its address: replicas share their spec.
+type linuxKey struct {
+	c        *v1.Container // nil: has neither resources nor a security context
+	psc      *v1.PodSecurityContext
+	limits   *v1.ResourceRequirements // the pod's
+	ns       namespaces
+	user     imageUser
+	appArmor string
+	class    v1.PodQOSClass
+	critical bool
+	place    placement
+}
+
+type dnsKey struct {
+	policy      v1.DNSPolicy
+	hostNetwork bool
+	namespace   string
+	own         *v1.PodDNSConfig
+	host        *runtimeapi.DNSConfig
+}
+
+// podDNS is what a dnsKey decides.
+type podDNS struct {
+	config   *runtimeapi.DNSConfig
+	warnings []dns.Warning
+}
+
+type imageKey struct{ ref, image string }
+
+// annotationsKey decides a container's annotations, but while its pod is being
+// deleted.
+type annotationsKey struct {
+	c        *v1.Container
+	restarts int
+	grace    *int64
+}
+
+// podKey decides the resources of a pod's cgroup.
+type podKey struct {
+	containers, init *v1.Container // the first of each
+	own              *v1.ResourceRequirements
+}
+
+func podKeyOf(pod *v1.Pod) podKey {
+	k := podKey{containers: &pod.Spec.Containers[0], own: pod.Spec.Resources}
+	if len(pod.Spec.InitContainers) > 0 {
+		k.init = &pod.Spec.InitContainers[0]
+	}
+	return k
+}
+
+// namespaces is what a pod shares with its host or among its containers.
+type namespaces struct{ hostNetwork, hostPID, hostIPC, sharePID bool }
+
+func namespacesOf(pod *v1.Pod) namespaces {
+	return namespaces{pod.Spec.HostNetwork, pod.Spec.HostPID, pod.Spec.HostIPC, ptr.Deref(pod.Spec.ShareProcessNamespace, false)}
+}
+
+// psc is the pod's security context, one and the same for all that say nothing.
+func (s *shared) psc(pod *v1.Pod) *v1.PodSecurityContext {
+	p := pod.Spec.SecurityContext
+	if p != nil && p.SELinuxOptions == nil && p.WindowsOptions == nil && p.RunAsUser == nil && p.RunAsGroup == nil && p.RunAsNonRoot == nil &&
+		len(p.SupplementalGroups) == 0 && p.SupplementalGroupsPolicy == nil && p.FSGroup == nil && len(p.Sysctls) == 0 &&
+		p.FSGroupChangePolicy == nil && p.SeccompProfile == nil && p.AppArmorProfile == nil && p.SELinuxChangePolicy == nil {
+		return s.plainPSC
+	}
+	return p
+}
+
+// memo remembers the last few values, in an array no longer than it has to be:
+// most nodes have one or two.
+type memo[K comparable, V any] struct {
+	entries []memoEntry[K, V]
+	n       int // values put
+}
+
+type memoEntry[K comparable, V any] struct {
+	key K
+	val V
+}
+
+const memoEntries = 4
+
+func (m *memo[K, V]) get(k K) (V, bool) {
+	for i := range m.entries {
+		if m.entries[i].key == k {
+			return m.entries[i].val, true
+		}
+	}
+	var zero V
+	return zero, false
+}
+
+func (m *memo[K, V]) put(k K, v V) {
+	if e := (memoEntry[K, V]{k, v}); len(m.entries) < memoEntries {
+		m.entries = append(m.entries, e)
+	} else {
+		m.entries[m.n%memoEntries] = e
+	}
+	m.n++
+}
+
+// linuxContainerConfig are a container's resources and security context.
+func (m *Manager) linuxContainerConfig(ctx context.Context, pod *v1.Pod, c *v1.Container, user imageUser, targetID string) (*runtimeapi.LinuxContainerConfig, error) {
+	users, err := m.userNamespace(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	own := targetID != "" || users != nil // can't be shared
+	k := linuxKey{
+		c: c, psc: m.shared.psc(pod), limits: pod.Spec.Resources, ns: namespacesOf(pod), user: user,
+		appArmor: pod.Annotations[appArmorAnnotation+c.Name], class: qos.Class(pod), critical: isNodeCritical(pod),
+		place: m.placement(pod, c),
+	}
+	if c.SecurityContext == nil && len(c.Resources.Requests)+len(c.Resources.Limits) == 0 && k.class == v1.PodQOSBestEffort {
+		k.c = nil
+	}
+	if out, ok := m.shared.linux.get(k); ok && !own {
+		return out, nil
+	}
+	sec, err := m.securityContext(pod, c, user, users)
+	if err != nil {
+		return nil, err
+	}
+	out := &runtimeapi.LinuxContainerConfig{Resources: m.o.Node.containerResources(pod, c), SecurityContext: sec}
+	k.place.apply(out.Resources)
+	if !own {
+		m.shared.linux.put(k, out)
+	} else if o := sec.NamespaceOptions; targetID != "" && o.Pid == runtimeapi.NamespaceMode_CONTAINER {
+		o.Pid, o.TargetId = runtimeapi.NamespaceMode_TARGET, targetID
+	}
+	return out, nil
+}
+
+// imageSpec names a container's image by its ID and as the pod does.
+func (m *Manager) imageSpec(ref, image string) *runtimeapi.ImageSpec {
+	k := imageKey{ref, image}
+	out, ok := m.shared.images.get(k)
+	if !ok {
+		out = &runtimeapi.ImageSpec{Image: ref, UserSpecifiedImage: image}
+		m.shared.images.put(k, out)
+	}
+	return out
+}

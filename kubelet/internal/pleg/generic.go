@@ -1,0 +1,488 @@
+package pleg
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+)
+
+// Runtime is what the PLEG needs of the runtime manager.
+type Runtime interface {
+	// ListPods lists the runtime's pods by UID; all asks also for what is not
+	// running. What it returns is shared; the same pointer is a pod that is as it
+	// was.
+	ListPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error)
+	// GetPod lists one pod: nil without an error if the runtime has none.
+	GetPod(ctx context.Context, uid types.UID) (*kubecontainer.Pod, error)
+	GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*kubecontainer.PodStatus, error)
+}
+
+// Generation is implemented by a runtime client that knows, without a call,
+// whether a listing could show something new.
+type Generation interface {
+	// Generation grows with every change that a listing could show. 0 means
+	// that it is not known, so the real call must be made: a fault or an
+	// outage may be in its way.
+	Generation() uint64
+}
+
+// Notifier is a Generation that tells of its changes, so that nobody needs to
+// ask for it meanwhile.
+type Notifier interface {
+	Generation
+	// OnChange has fn called whenever Generation has changed, or has become
+	// unknown or different with each call. fn must not wait.
+	OnChange(fn func())
+}
+
+// The defaults of Options, and the bounds that upstream fixes.
+const (
+	DefaultRelistPeriod    = time.Second
+	DefaultRelistThreshold = 3 * time.Minute
+	eventCapacity          = 1000
+	requestCapacity        = 200
+)
+
+// Options are what a Generic is made of.
+type Options struct {
+	Loop    *loop.Loop
+	Runtime Runtime
+	Cache   *kubecontainer.Cache
+	// Generation is optional: nil means that every relist is made.
+	Generation Generation
+	// RelistPeriod is the time from the end of a relist to the next one;
+	// 0 means 1 s.
+	RelistPeriod time.Duration
+	// RelistThreshold is how old the last relist may be in a healthy PLEG;
+	// 0 means 3 min.
+	RelistThreshold time.Duration
+	// Log takes the kubelet's log lines; nil means none.
+	Log func(format string, args ...any)
+}
+
+// Generic is the PLEG that lists the runtime's pods periodically.
+type Generic struct {
+	// Events are for the sync loop. What finds the queue full (1000) is
+	// dropped and counted.
+	Events *loop.Queue[PodLifecycleEvent]
+
+	o     Options
+	g     *loop.Group
+	timer *loop.Timer
+	busy  bool // a task is at work
+	due   bool // the timer fired while it was
+	// parked: the timer is not set, since the relist at next, and those each
+	// period from then on, would find nothing and nobody waits for them. CatchUp
+	// makes what they leave behind.
+	parked   bool
+	next     int64 // ns since the Unix epoch
+	notifies bool
+
+	requests []request
+	pods     []*kubecontainer.Pod // last picture of each pod, by UID
+	reinspec []types.UID          // pods to inspect although nothing changed
+
+	lastRelist  time.Time // start of the last good listing
+	generation  uint64    // before the last good relist; 0 = the next one must be made
+	relists     uint64
+	elided      uint64
+	lostEvents  uint64
+	lostRequest uint64
+}
+
+type request struct {
+	uid types.UID
+	at  time.Time
+}
+
+// New returns a Generic that is not started.
+func New(o Options) *Generic {
+	if o.RelistPeriod == 0 {
+		o.RelistPeriod = DefaultRelistPeriod
+	}
+	if o.RelistThreshold == 0 {
+		o.RelistThreshold = DefaultRelistThreshold
+	}
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	return &Generic{Events: loop.NewQueue[PodLifecycleEvent](eventCapacity), o: o}
+}
+
+// Start makes the first relist at once, and one again each period after the
+// one before ended, until the group dies.
+func (p *Generic) Start(g *loop.Group) {
+	p.g = g
+	p.timer = g.NewTimer("pleg", p.tick)
+	p.timer.Reset(0)
+	if n, ok := p.o.Generation.(Notifier); ok {
+		p.notifies = true
+		n.OnChange(p.unpark)
+		p.o.Cache.SetSource(p)
+	}
+}
+
+// Healthy returns an error unless a relist has succeeded within the threshold.
+func (p *Generic) Healthy() error {
+	p.CatchUp()
+	if p.lastRelist.IsZero() {
+		return errors.New("pleg has yet to be successful")
+	}
+	if elapsed := p.o.Loop.Since(p.lastRelist); elapsed > p.o.RelistThreshold {
+		return fmt.Errorf("pleg was last seen active %v; threshold is %v", elapsed, p.o.RelistThreshold)
+	}
+	return nil
+}
+
+// HealthyUntil is the time (ns since the Unix epoch) before which Healthy
+// returns nil whatever happens; 0 if it does not now.
+func (p *Generic) HealthyUntil() int64 {
+	p.CatchUp()
+	if p.lastRelist.IsZero() {
+		return 0
+	}
+	return p.lastRelist.Add(p.o.RelistThreshold).UnixNano() + 1
+}
+
+// LastRelist returns when the last good relist began; zero before the first.
+func (p *Generic) LastRelist() time.Time {
+	p.CatchUp()
+	return p.lastRelist
+}
+
+// Stats counts what was done.
+type Stats struct {
+	Relists         uint64 // with a listing
+	Elided          uint64 // without one, since nothing could have changed
+	DroppedEvents   uint64
+	DroppedRequests uint64
+}
+
+// Stats returns the counts since the start.
+func (p *Generic) Stats() Stats {
+	p.CatchUp()
+	return Stats{Relists: p.relists, Elided: p.elided, DroppedEvents: p.lostEvents, DroppedRequests: p.lostRequest}
+}
+
+// RequestReinspect has the pod inspected at the next relist even if nothing
+// changed in the listing; a PodSync event follows.
+func (p *Generic) RequestReinspect(uid types.UID) {
+	p.unpark()
+	if !slices.Contains(p.reinspec, uid) {
+		p.reinspec = append(p.reinspec, uid)
+	}
+}
+
+// RequestRelist has one pod listed and reconciled soon, unless a global relist
+// does so first. Requests beyond 200 are dropped.
+func (p *Generic) RequestRelist(uid types.UID) {
+	p.unpark()
+	if len(p.requests) >= requestCapacity {
+		p.lostRequest++
+		p.o.Log("pleg: relist request of pod %s dropped, the queue is full", uid)
+		return
+	}
+	p.requests = append(p.requests, request{uid, p.o.Loop.Now()})
+	if !p.busy && p.g != nil {
+		p.work()
+	}
+}
+
+func (p *Generic) tick() {
+	switch {
+	case p.busy:
+		p.due = true
+	case p.unchanged() && len(p.requests) == 0:
+		p.elide()
+	default:
+		p.due = true
+		p.work()
+	}
+}
+
+// unchanged tells whether a relist now could show nothing new.
+func (p *Generic) unchanged() bool {
+	if p.o.Generation == nil || p.generation == 0 || len(p.reinspec) > 0 {
+		return false
+	}
+	return p.o.Generation.Generation() == p.generation
+}
+
+// elide does what a relist that finds nothing would, and parks if the next
+// could find something only after somebody has called.
+func (p *Generic) elide() {
+	p.elided++
+	p.lastRelist = p.o.Loop.Now()
+	p.o.Cache.UpdateTime(p.lastRelist)
+	if p.notifies && !p.o.Cache.Waiting() {
+		p.parked, p.next = true, p.o.Loop.UnixNano()+int64(p.o.RelistPeriod)
+		return
+	}
+	p.timer.Reset(p.o.RelistPeriod)
+}
+
+// CatchUp elides the relists before now for which a parked PLEG had no timer.
+func (p *Generic) CatchUp() {
+	now, period := p.o.Loop.UnixNano(), int64(p.o.RelistPeriod)
+	if !p.parked || p.next >= now {
+		return
+	}
+	n := (now-1-p.next)/period + 1
+	p.next += n * period
+	p.elided += uint64(n)
+	p.lastRelist = time.Unix(0, p.next-period).UTC()
+	p.o.Cache.UpdateTime(p.lastRelist)
+}
+
+// Parked tells whether relists find nothing until the runtime tells of a change.
+func (p *Generic) Parked() bool { return p.parked }
+
+// Awaited sets the timer of the next relist.
+func (p *Generic) Awaited() { p.unpark() }
+
+func (p *Generic) unpark() {
+	if !p.parked {
+		return
+	}
+	p.CatchUp()
+	p.parked = false
+	p.timer.Reset(time.Duration(p.next - p.o.Loop.UnixNano()))
+}
+
+// work starts the task that does what there is to do: global relists first,
+// then requests in the order of their arrival.
+func (p *Generic) work() {
+	p.busy = true
+	p.g.Start("pleg", func(ctx context.Context) {
+		defer func() { p.busy = false }()
+		for {
+			if p.due {
+				p.due = false
+				p.relist(ctx)
+				p.timer.Reset(p.o.RelistPeriod)
+				continue
+			}
+			if len(p.requests) == 0 {
+				p.requests = nil
+				return
+			}
+			r := p.requests[0]
+			p.requests = p.requests[1:]
+			p.relistPod(ctx, r)
+		}
+	})
+}
+
+func (p *Generic) relist(ctx context.Context) {
+	if p.unchanged() {
+		p.elided++
+		p.lastRelist = p.o.Loop.Now()
+		p.o.Cache.UpdateTime(p.lastRelist)
+		return
+	}
+	p.relists++
+	start := p.o.Loop.Now()
+	var generation uint64
+	if p.o.Generation != nil {
+		generation = p.o.Generation.Generation()
+	}
+	p.generation = 0
+	listed, err := p.o.Runtime.ListPods(ctx, true)
+	if err != nil {
+		p.o.Log("pleg: unable to retrieve pods: %v", err)
+		return
+	}
+	p.lastRelist = start
+	again := p.reinspec // what is asked for from here on is for the next relist
+	p.reinspec = nil
+	for _, c := range p.changes(listed, again) {
+		p.keep(podID(c.was, c.is), p.reconcile(ctx, start, c))
+	}
+	p.forgetUnseen(again)
+	// A pod whose inspection failed is marked, so the next relist is made.
+	p.generation = generation
+	p.o.Cache.UpdateTime(start)
+}
+
+// forgetUnseen takes out of the cache what is left of pods whose first
+// inspection failed and which are no longer there: no picture of them was ever
+// kept, so no event tells that they went.
+func (p *Generic) forgetUnseen(uids []types.UID) {
+	for _, uid := range uids {
+		if _, known := p.find(uid); known || slices.Contains(p.reinspec, uid) {
+			continue
+		}
+		if _, err := p.o.Cache.Get(uid); err != nil {
+			p.o.Cache.Delete(uid)
+		}
+	}
+}
+
+// change is a pod that a listing shows otherwise than the picture kept of it,
+// either of which may be nil, or that is to be inspected again all the same.
+type change struct {
+	was, is *kubecontainer.Pod
+	again   bool
+}
+
+// changes compares a listing with the pictures, by UID.
+func (p *Generic) changes(listed []*kubecontainer.Pod, again []types.UID) []change {
+	var out []change
+	for was := p.pods; len(was)+len(listed) > 0; {
+		var c change
+		switch {
+		case len(was) > 0 && len(listed) > 0 && was[0] == listed[0]: // nothing new, for next to nothing
+			c.was, c.is = was[0], was[0]
+		case len(was) == 0 || len(listed) > 0 && listed[0].ID < was[0].ID:
+			c.is = listed[0]
+		case len(listed) == 0 || was[0].ID < listed[0].ID:
+			c.was = was[0]
+		default:
+			c.was, c.is = was[0], listed[0]
+		}
+		if c.was != nil {
+			was = was[1:]
+		}
+		if c.is != nil {
+			listed = listed[1:]
+		}
+		c.again = len(again) > 0 && slices.Contains(again, podID(c.was, c.is))
+		if c.was != c.is || c.again {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// keep makes a picture the one to compare the next listing with; nil: there is
+// none.
+func (p *Generic) keep(uid types.UID, pod *kubecontainer.Pod) {
+	i, known := p.find(uid)
+	switch {
+	case known && pod == nil:
+		p.pods = slices.Delete(p.pods, i, i+1)
+	case known:
+		p.pods[i] = pod
+	case pod != nil:
+		p.pods = slices.Insert(p.pods, i, pod)
+	}
+}
+
+// relistPod lists and reconciles one pod.
+func (p *Generic) relistPod(ctx context.Context, r request) {
+	if !p.lastRelist.IsZero() && !r.at.After(p.lastRelist) {
+		return // seen by a global relist since
+	}
+	if p.unchanged() {
+		if _, known := p.find(r.uid); known {
+			p.o.Cache.SetObservedTime(r.uid, p.o.Loop.Now())
+		}
+		return
+	}
+	at := p.o.Loop.Now()
+	pod, err := p.o.Runtime.GetPod(ctx, r.uid)
+	if err != nil {
+		p.o.Log("pleg: unable to retrieve pod %s: %v", r.uid, err)
+		return
+	}
+	if pod.IsEmpty() {
+		return
+	}
+	c := change{is: pod}
+	if i, known := p.find(r.uid); known {
+		c.was = p.pods[i]
+	}
+	c.again = p.takeReinspect(r.uid)
+	p.keep(r.uid, p.reconcile(ctx, at, c))
+	p.o.Cache.SetObservedTime(r.uid, at)
+}
+
+func (p *Generic) find(uid types.UID) (int, bool) {
+	return slices.BinarySearchFunc(p.pods, uid, func(o *kubecontainer.Pod, uid types.UID) int { return cmp.Compare(o.ID, uid) })
+}
+
+// reconcile inspects a pod if the listing that began at that time shows something
+// new of it, or if that is asked for again, sends events and returns the picture
+// to keep.
+func (p *Generic) reconcile(ctx context.Context, at time.Time, c change) *kubecontainer.Pod {
+	was, is := c.was, c.is
+	uid := podID(was, is)
+	var events []PodLifecycleEvent
+	if was != is {
+		events = computeEvents(uid, was, is)
+	}
+	if len(events) == 0 && !c.again {
+		if is.IsEmpty() {
+			return nil
+		}
+		return is
+	}
+	if is == nil {
+		p.o.Cache.Delete(uid)
+	} else if err := p.inspect(ctx, is, at); err != nil {
+		p.o.Log("pleg: unable to inspect pod %s/%s: %v", is.Namespace, is.Name, err)
+		p.RequestReinspect(uid)
+		return was
+	}
+	if len(events) == 0 {
+		events = []PodLifecycleEvent{{ID: uid, Type: PodSync}}
+	}
+	for _, e := range events {
+		if e.Type == containerChanged {
+			continue
+		}
+		if !p.Events.TryPut(e) {
+			p.lostEvents++
+			p.o.Log("pleg: event channel is full, event %s of pod %s dropped", e.Type, uid)
+		}
+	}
+	return is
+}
+
+func podID(was, is *kubecontainer.Pod) types.UID {
+	if is != nil {
+		return is.ID
+	}
+	return was.ID
+}
+
+func (p *Generic) takeReinspect(uid types.UID) bool {
+	i := slices.Index(p.reinspec, uid)
+	if i < 0 {
+		return false
+	}
+	p.reinspec = slices.Delete(p.reinspec, i, i+1)
+	return true
+}
+
+// inspect puts the status of a pod that was listed at that time, or the error, into
+// the cache.
+func (p *Generic) inspect(ctx context.Context, pod *kubecontainer.Pod, at time.Time) error {
+	status, err := p.o.Runtime.GetPodStatus(ctx, pod)
+	if err == nil && len(status.IPs) == 0 && !hasReadySandbox(status) {
+		// What a stopped pod's IPs were stays known.
+		if cached, _ := p.o.Cache.Get(pod.ID); len(cached.IPs) > 0 {
+			status.IPs = cached.IPs
+		}
+	}
+	p.o.Cache.Set(pod.ID, status, err, at)
+	return err
+}
+
+func hasReadySandbox(s *kubecontainer.PodStatus) bool {
+	for _, b := range s.SandboxStatuses {
+		if b.State == runtimeapi.PodSandboxState_SANDBOX_READY {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,185 @@
+// Package projected is the volume that shows several sources in one directory,
+// in memory. It answers to upstream's pkg/volume/projected.
+package projected
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/drydock-sim/drydock/kubelet/internal/volume"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/configmap"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/downwardapi"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/emptydir"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/secret"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/util"
+)
+
+// PluginName is the plugin's name.
+const PluginName = "kubernetes.io/projected"
+
+// privateMode is a token's mode where its reader is known by user or group.
+const privateMode = 0o600
+
+// Plugin is the plugin.
+type Plugin struct{ host *volume.Host }
+
+// New returns the plugin.
+func New(host *volume.Host) *Plugin { return &Plugin{host} }
+
+// Name implements volume.Plugin.
+func (p *Plugin) Name() string { return PluginName }
+
+// CanSupport implements volume.Plugin.
+func (p *Plugin) CanSupport(v *v1.Volume) bool { return v.Projected != nil }
+
+// Path implements volume.Plugin.
+func (p *Plugin) Path(uid types.UID, v *v1.Volume) string {
+	return p.host.VolumeDir(uid, PluginName, v.Name)
+}
+
+// ReadOnly implements volume.Plugin.
+func (p *Plugin) ReadOnly() bool { return true }
+
+// InPodDir implements volume.Plugin.
+func (p *Plugin) InPodDir() bool { return true }
+
+// SetUp implements volume.Plugin.
+func (p *Plugin) SetUp(ctx context.Context, r *volume.Request) error {
+	if p.host.ConfigMaps == nil || p.host.Secrets == nil {
+		return fmt.Errorf("cannot setup projected volume %v because kube client is not configured", r.Volume.Name)
+	}
+	data, err := p.collectData(ctx, r)
+	if err != nil {
+		p.host.Logf("Error preparing data for projected volume %v for pod %v/%v: %v", r.Volume.Name, r.Pod.Namespace, r.Pod.Name, err)
+		return err
+	}
+	return util.SetUpContent(p.host, r, func() error {
+		return emptydir.SetUpWrapped(p.host, r, v1.StorageMediumMemory)
+	}, func() error { return p.TearDown(r.Pod.UID, r.Volume.Name) }, data)
+}
+
+// TearDown implements volume.Plugin.
+func (p *Plugin) TearDown(uid types.UID, name string) error {
+	if err := emptydir.TearDownWrapped(p.host, uid, p.host.VolumeDir(uid, PluginName, name), name); err != nil {
+		return err
+	}
+	if p.host.Tokens != nil {
+		p.host.Tokens.DeleteServiceAccountToken(uid)
+	}
+	return nil
+}
+
+// collectData reads all sources; later ones replace paths of earlier ones. If
+// any fails, all errors are returned.
+func (p *Plugin) collectData(ctx context.Context, r *volume.Request) (map[string]util.FileProjection, error) {
+	source := r.Volume.Projected
+	if source.DefaultMode == nil {
+		return nil, errors.New("no defaultMode used, not even the default value for it")
+	}
+	var errs []error
+	payload := map[string]util.FileProjection{}
+	for i := range source.Sources {
+		part, err := p.collect(ctx, r, &source.Sources[i], source.DefaultMode)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for name, f := range part { //drydock:unordered fills a map
+			payload[name] = f
+		}
+	}
+	return payload, utilerrors.NewAggregate(errs)
+}
+
+// collect reads one source and notes what it read.
+func (p *Plugin) collect(ctx context.Context, r *volume.Request, s *v1.VolumeProjection, mode *int32) (map[string]util.FileProjection, error) {
+	switch {
+	case s.Secret != nil:
+		optional := s.Secret.Optional != nil && *s.Secret.Optional
+		object, input, err := secret.Get(ctx, p.host, r.Pod.Namespace, s.Secret.Name, optional)
+		if err != nil {
+			return nil, err
+		}
+		r.Inputs = append(r.Inputs, input)
+		return secret.MakePayload(s.Secret.Items, object, mode, optional)
+	case s.ConfigMap != nil:
+		optional := s.ConfigMap.Optional != nil && *s.ConfigMap.Optional
+		object, input, err := configmap.Get(ctx, p.host, r.Pod.Namespace, s.ConfigMap.Name, optional)
+		if err != nil {
+			return nil, err
+		}
+		r.Inputs = append(r.Inputs, input)
+		return configmap.MakePayload(s.ConfigMap.Items, object, mode, optional)
+	case s.DownwardAPI != nil:
+		r.Inputs = append(r.Inputs, downwardapi.Inputs(p.host, s.DownwardAPI.Items, r.Pod)...)
+		return downwardapi.CollectData(p.host, s.DownwardAPI.Items, r.Pod, mode)
+	case s.ServiceAccountToken != nil:
+		return p.token(ctx, r, s.ServiceAccountToken, *mode)
+	case s.ClusterTrustBundle != nil:
+		return nil, errors.New("ClusterTrustBundle projection is disabled: the feature gate ClusterTrustBundleProjection is off")
+	case s.PodCertificate != nil:
+		return nil, errors.New("PodCertificate projection is disabled: the feature gate PodCertificateRequest is off")
+	}
+	return nil, nil
+}
+
+// tokenRequest is what a pod's token is asked for with.
+func tokenRequest(pod *v1.Pod, s *v1.ServiceAccountTokenProjection) *authenticationv1.TokenRequest {
+	tr := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: s.ExpirationSeconds,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+	}}
+	if s.Audience != "" {
+		tr.Spec.Audiences = []string{s.Audience}
+	}
+	return tr
+}
+
+func (p *Plugin) token(ctx context.Context, r *volume.Request, s *v1.ServiceAccountTokenProjection, mode int32) (map[string]util.FileProjection, error) {
+	if p.host.Tokens == nil {
+		return nil, errors.New("cannot use TokenManager when kubelet is in standalone mode")
+	}
+	if r.FSUser != nil || r.FSGroup != nil {
+		mode = privateMode
+	}
+	tr, err := p.host.Tokens.GetServiceAccountToken(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName, tokenRequest(r.Pod, s))
+	if err != nil {
+		return nil, err
+	}
+	r.Inputs = append(r.Inputs, true)
+	return map[string]util.FileProjection{s.Path: {Data: []byte(tr.Status.Token), Mode: mode, FSUser: r.FSUser}}, nil
+}
+
+// Inputs implements volume.Remounter. A token is an input for as long as it is
+// certainly not renewed.
+func (p *Plugin) Inputs(pod *v1.Pod, v *v1.Volume) ([]any, bool) {
+	var out []any
+	for i := range v.Projected.Sources {
+		s := &v.Projected.Sources[i]
+		var input any
+		ok := false
+		switch {
+		case s.Secret != nil && p.host.Secrets != nil:
+			input, ok = p.host.Secrets.Peek(pod.Namespace, s.Secret.Name)
+		case s.ConfigMap != nil && p.host.ConfigMaps != nil:
+			input, ok = p.host.ConfigMaps.Peek(pod.Namespace, s.ConfigMap.Name)
+		case s.DownwardAPI != nil:
+			out = append(out, downwardapi.Inputs(p.host, s.DownwardAPI.Items, pod)...)
+			continue
+		case s.ServiceAccountToken != nil && p.host.Tokens != nil:
+			at := p.host.Tokens.NextRefresh(pod.Namespace, pod.Spec.ServiceAccountName, tokenRequest(pod, s.ServiceAccountToken))
+			input, ok = true, p.host.Now().Before(at)
+		}
+		if !ok {
+			return nil, false
+		}
+		out = append(out, input)
+	}
+	return out, true
+}

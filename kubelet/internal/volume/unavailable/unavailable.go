@@ -1,0 +1,63 @@
+// Package unavailable stands for the kinds of volumes that a node has a plugin
+// for, but not what that needs: inline CSI volumes (whose drivers can't
+// register here) and gitRepo (which upstream has disabled). They fail as
+// upstream's do then.
+package unavailable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/kubelet/internal/volume"
+)
+
+// Plugin is a plugin whose volumes can't be set up.
+type Plugin struct {
+	host  *volume.Host
+	name  string
+	is    func(*v1.Volume) bool
+	setUp func(*v1.Volume) error
+}
+
+// NewCSI returns the plugin of inline CSI volumes, without any driver.
+func NewCSI(host *volume.Host) *Plugin {
+	return &Plugin{host, "kubernetes.io/csi", func(v *v1.Volume) bool { return v.CSI != nil }, func(v *v1.Volume) error {
+		return fmt.Errorf("kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name %s not found in the list of registered CSI drivers", v.CSI.Driver)
+	}}
+}
+
+// NewGitRepo returns the plugin of gitRepo volumes, disabled.
+func NewGitRepo(host *volume.Host) *Plugin {
+	return &Plugin{host, "kubernetes.io/git-repo", func(v *v1.Volume) bool { return v.GitRepo != nil }, func(*v1.Volume) error {
+		return errors.New("git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`")
+	}}
+}
+
+// Name implements volume.Plugin.
+func (p *Plugin) Name() string { return p.name }
+
+// CanSupport implements volume.Plugin.
+func (p *Plugin) CanSupport(v *v1.Volume) bool { return p.is(v) }
+
+// Path implements volume.Plugin.
+func (p *Plugin) Path(uid types.UID, v *v1.Volume) string {
+	return p.host.VolumeDir(uid, p.name, v.Name)
+}
+
+// ReadOnly implements volume.Plugin.
+func (p *Plugin) ReadOnly() bool { return false }
+
+// InPodDir implements volume.Plugin.
+func (p *Plugin) InPodDir() bool { return true }
+
+// SetUp implements volume.Plugin.
+func (p *Plugin) SetUp(_ context.Context, r *volume.Request) error { return p.setUp(r.Volume) }
+
+// TearDown implements volume.Plugin.
+func (p *Plugin) TearDown(uid types.UID, name string) error {
+	return p.host.FS.RemoveAll(p.host.VolumeDir(uid, p.name, name))
+}

@@ -1,0 +1,396 @@
+// Package volumemanager mounts what pods ask for before their containers start,
+// brings it up to date while they run and takes it away when they have ended.
+// It answers to upstream's pkg/kubelet/volumemanager and to what of
+// pkg/volume/util/operationexecutor volumes without devices need.
+//
+// # How it differs
+//
+// Upstream has two loops that look at everything every 100 ms: the populator,
+// which decides what is wanted, and the reconciler, which acts; whoever waits
+// for volumes looks every 300 ms. Here each is a timer that is set when there is
+// something to see, for the next instant at which upstream's loop would look,
+// so that what happens happens at the same times. While nothing changes there
+// is neither a timer nor a task, and a pod without volumes is not known here.
+//
+// What is wanted (upstream's desired state of the world) and what is (its actual
+// state) are two fields of one record. No plugin here attaches or has devices,
+// so nothing is about those.
+package volumemanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/util"
+)
+
+// Times of upstream's volume_manager.go and exponential_backoff.go.
+const (
+	loopPeriod     = 100 * time.Millisecond
+	waitPeriod     = 300 * time.Millisecond
+	waitTimeout    = 2*time.Minute + 3*time.Second
+	pathsPeriod    = 100 * time.Millisecond
+	backoffInitial = 500 * time.Millisecond
+	backoffMax     = 2*time.Minute + 2*time.Second
+)
+
+// PodManager knows the pods of the sources.
+type PodManager interface {
+	GetPodByUID(uid types.UID) (*v1.Pod, bool)
+}
+
+// PodStates tells how far pods are on their way out.
+type PodStates interface {
+	ShouldPodContainersBeTerminating(uid types.UID) bool
+	ShouldPodRuntimeBeRemoved(uid types.UID) bool
+}
+
+// EventRecorder records events.
+type EventRecorder interface {
+	Event(ref *v1.ObjectReference, eventtype, reason, message string)
+}
+
+// Options are what a Manager is made of.
+type Options struct {
+	Group    *loop.Group
+	NodeName string
+	Host     *volume.Host
+	Plugins  []volume.Plugin
+	Pods     PodManager
+	States   PodStates
+	Recorder EventRecorder
+	// SourcesReady tells whether all sources of pods have told of theirs.
+	// SourcesSeen has to be called when that may have changed.
+	SourcesReady func() bool
+	// NoElide has the loops run although nothing changed.
+	NoElide bool
+	Log     func(format string, args ...any)
+}
+
+// Manager is a node's volume manager.
+type Manager struct {
+	o    Options
+	l    *loop.Loop
+	pods map[types.UID]*podVolumes
+	// order is the pods in the order in which they came.
+	order []*podVolumes
+
+	started bool
+	// populated: the populator has run with all sources ready, so what is not
+	// wanted by now is not wanted at all.
+	populated  bool
+	populator  *loop.Timer
+	reconciler *loop.Timer
+	// Where on the clock the loops' instants are, in ns.
+	populatorStart, reconcilerStart int64
+	// reconcilerAt is when the reconciler is to run, while its timer is set.
+	reconcilerAt int64
+}
+
+// podVolumes is what is known of a pod with volumes.
+type podVolumes struct {
+	uid types.UID
+	// pod is the pod as the populator last saw it; nil until then.
+	pod *v1.Pod
+	// processed: what is wanted was worked out since somebody last asked.
+	processed bool
+	errs      []string
+	volumes   []*podVolume
+	waiters   []*waiter
+}
+
+type mountState uint8
+
+const (
+	notMounted mountState = iota
+	mounted
+	// uncertain: found on the disk by a new kubelet.
+	uncertain
+)
+
+// podVolume is one volume of a pod.
+type podVolume struct {
+	name    string
+	plugin  volume.Plugin
+	spec    *v1.Volume // nil of one that was found on the disk
+	path    string
+	desired bool
+	state   mountState
+	// remount: it is to be set up again.
+	remount bool
+	running bool
+	// inputs are what its content was made of.
+	inputs  []any
+	backoff backoff
+}
+
+// backoff keeps an operation that failed from being tried again at once.
+type backoff struct {
+	kind operation
+	last int64
+	wait time.Duration
+}
+
+type operation uint8
+
+const (
+	mountOperation operation = iota
+	unmountOperation
+)
+
+// New returns a Manager that does nothing until Start.
+func New(o Options) *Manager {
+	m := &Manager{o: o, l: o.Group.Loop(), pods: map[types.UID]*podVolumes{}}
+	m.populator = o.Group.NewTimer("volume populator", m.populate)
+	m.reconciler = o.Group.NewTimer("volume reconciler", m.reconcile)
+	return m
+}
+
+func (m *Manager) logf(format string, args ...any) {
+	if m.o.Log != nil {
+		m.o.Log(format, args...)
+	}
+}
+
+// Start reads what volumes are on the disk and starts the loops.
+func (m *Manager) Start() {
+	m.started = true
+	m.populatorStart = m.l.UnixNano()
+	m.reconcilerStart = m.populatorStart + int64(m.l.Between(0, loopPeriod, "volume/reconciler", m.o.NodeName, 0))
+	m.reconstruct()
+	m.wakePopulator()
+	m.wakeReconciler(0)
+}
+
+// next is the first instant of a loop after now.
+func next(start, now int64, period time.Duration) int64 {
+	if now < start {
+		return start
+	}
+	return start + ((now-start)/int64(period)+1)*int64(period)
+}
+
+// wakePopulator has the populator look at its next instant.
+func (m *Manager) wakePopulator() {
+	if m.started && !m.populator.Set() {
+		m.populator.ResetAt(time.Unix(0, next(m.populatorStart, m.l.UnixNano(), loopPeriod)))
+	}
+}
+
+// wakeReconciler has the reconciler look at its first instant after notBefore
+// (ns), or after now.
+func (m *Manager) wakeReconciler(notBefore int64) {
+	if !m.started {
+		return
+	}
+	at := next(m.reconcilerStart, max(m.l.UnixNano(), notBefore), loopPeriod)
+	if m.reconciler.Set() && m.reconcilerAt <= at {
+		return
+	}
+	m.reconcilerAt = at
+	m.reconciler.ResetAt(time.Unix(0, at))
+}
+
+// SourcesSeen says that a source of pods has told of its pods.
+func (m *Manager) SourcesSeen() {
+	if !m.populated {
+		m.wakePopulator()
+	}
+}
+
+// PodsChanged says that pods may have come, gone or ended.
+func (m *Manager) PodsChanged() {
+	if len(m.order) > 0 {
+		m.wakePopulator()
+	}
+}
+
+// PodAdded says that the pod manager has a pod, or has it anew.
+func (m *Manager) PodAdded(pod *v1.Pod) {
+	if len(pod.Spec.Volumes) == 0 {
+		return
+	}
+	p := m.pods[pod.UID]
+	if p == nil && len(util.UsedVolumes(pod)) > 0 || p != nil && p.pod == nil {
+		m.record(pod.UID)
+		m.wakePopulator()
+	}
+}
+
+// ReplacePod takes over the next version of a pod's object, with the same
+// volumes.
+func (m *Manager) ReplacePod(old, pod *v1.Pod) {
+	if p := m.pods[pod.UID]; p != nil && p.pod == old {
+		p.pod = pod
+	}
+}
+
+// record returns the record of a pod, a new one if need be.
+func (m *Manager) record(uid types.UID) *podVolumes {
+	p := m.pods[uid]
+	if p == nil {
+		p = &podVolumes{uid: uid}
+		m.pods[uid] = p
+		m.order = append(m.order, p)
+	}
+	return p
+}
+
+func (m *Manager) forget(p *podVolumes) {
+	delete(m.pods, p.uid)
+	m.order = slices.DeleteFunc(m.order, func(o *podVolumes) bool { return o == p })
+	p.notify()
+}
+
+// volume returns the volume of that name, or nil.
+func (p *podVolumes) volume(name string) *podVolume {
+	for _, v := range p.volumes {
+		if v.name == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// GetMountedVolumesForPod returns the mounted volumes of a pod by name; nil for
+// none.
+func (m *Manager) GetMountedVolumesForPod(uid types.UID) kubecontainer.VolumeMap {
+	p := m.pods[uid]
+	if p == nil {
+		return nil
+	}
+	out := make(kubecontainer.VolumeMap, len(p.volumes))
+	for _, v := range p.volumes {
+		if v.state != mounted {
+			continue
+		}
+		info := kubecontainer.VolumeInfo{Path: v.path, ReadOnly: v.plugin.ReadOnly()}
+		if v.spec.Image != nil {
+			info.Image = &runtimeapi.ImageSpec{Image: v.spec.Image.Reference, UserSpecifiedImage: v.spec.Image.Reference}
+		}
+		out[v.name] = info
+	}
+	return out
+}
+
+// HasPossiblyMountedVolumesForPod tells whether anything of a pod is mounted,
+// or may be.
+func (m *Manager) HasPossiblyMountedVolumesForPod(uid types.UID) bool {
+	p := m.pods[uid]
+	return p != nil && slices.ContainsFunc(p.volumes, func(v *podVolume) bool { return v.state != notMounted })
+}
+
+// Settled tells whether a sync of the pod would leave its volumes as they are:
+// all are mounted and show what they would show if they were set up now.
+func (m *Manager) Settled(pod *v1.Pod) bool {
+	if len(pod.Spec.Volumes) == 0 {
+		return true
+	}
+	p := m.pods[pod.UID]
+	if p == nil {
+		return len(util.UsedVolumes(pod)) == 0
+	}
+	if !p.processed || len(p.errs) > 0 || p.pod != pod {
+		return false
+	}
+	for _, v := range p.volumes {
+		if v.running || v.remount || v.desired != (v.state == mounted) {
+			return false
+		}
+		r, ok := v.plugin.(volume.Remounter)
+		if !ok {
+			continue
+		}
+		inputs, ok := r.Inputs(pod, v.spec)
+		if !ok || !slices.Equal(inputs, v.inputs) {
+			return false
+		}
+	}
+	return true
+}
+
+// Fixed tells whether the volumes of a pod that is Settled show the same as long
+// as the pod does: none goes by another object.
+func (m *Manager) Fixed(pod *v1.Pod) bool {
+	if len(pod.Spec.Volumes) == 0 {
+		return true
+	}
+	p := m.pods[pod.UID]
+	if p == nil {
+		return false
+	}
+	return !slices.ContainsFunc(p.volumes, func(v *podVolume) bool { _, ok := v.plugin.(volume.Remounter); return ok })
+}
+
+// Metrics is what a volume holds.
+type Metrics struct {
+	// Used is in bytes, Inodes a number.
+	Used, Inodes int64
+}
+
+// GetMetrics returns what a mounted volume of a pod holds, as du counts it;
+// false if it is not mounted or not of the pod alone.
+func (m *Manager) GetMetrics(uid types.UID, name string) (Metrics, bool) {
+	p := m.pods[uid]
+	if p == nil {
+		return Metrics{}, false
+	}
+	v := p.volume(name)
+	if v == nil || v.state != mounted || !v.plugin.InPodDir() {
+		return Metrics{}, false
+	}
+	bytes, inodes := m.o.Host.FS.Usage(v.path)
+	return Metrics{Used: bytes, Inodes: inodes}, true
+}
+
+// WaitForAllPodsUnmount waits until nothing of the pods is mounted any more, for
+// each as WaitForUnmount does, all at once. It needs no task for a pod that has
+// nothing mounted.
+func (m *Manager) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) error {
+	var (
+		errs []error
+		wait loop.WaitGroup
+	)
+	left := time.Duration(-1)
+	if end, ok := ctx.Deadline(); ok {
+		left = end.Sub(m.l.Now())
+	}
+	for _, pod := range pods {
+		if m.pods[pod.UID] == nil {
+			continue
+		}
+		wait.Add(1)
+		m.o.Group.Go("wait for unmount", func(own context.Context) {
+			defer wait.Done()
+			if left >= 0 {
+				var cancel context.CancelFunc
+				own, cancel = withTimeout(own, left)
+				defer cancel()
+			}
+			if err := m.WaitForUnmount(own, pod); err != nil {
+				errs = append(errs, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err))
+			}
+		})
+	}
+	if err := wait.Wait(ctx); err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	return errors.Join(errs...)
+}
+
+// names formats names as upstream formats sorted lists.
+func names(list []string) string {
+	slices.Sort(list)
+	return "[" + strings.Join(list, " ") + "]"
+}

@@ -1,0 +1,143 @@
+package volumemanager
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/kubelet/internal/volume"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/util"
+)
+
+// maxErrors bounds the distinct errors kept of a pod.
+const maxErrors = 11
+
+// populate is one run of the populator: it works out what is wanted of the pods
+// that came or asked, and what is wanted no more
+// (populator/desired_state_of_world_populator.go).
+func (m *Manager) populate() {
+	ready := m.o.SourcesReady()
+	for _, p := range slices.Clone(m.order) {
+		m.addVolumes(p)
+	}
+	for _, p := range slices.Clone(m.order) {
+		m.removeVolumes(p)
+	}
+	if ready && !m.populated {
+		m.populated = true
+	}
+	m.wakeReconciler(0)
+	if m.o.NoElide {
+		m.wakePopulator()
+	}
+}
+
+// addVolumes works out what is wanted of a pod, if somebody asked.
+func (m *Manager) addVolumes(p *podVolumes) {
+	pod, ok := m.o.Pods.GetPodByUID(p.uid)
+	switch {
+	case !ok, p.processed:
+		return
+	case m.populated && m.o.States.ShouldPodContainersBeTerminating(p.uid):
+		return
+	case m.o.States.ShouldPodRuntimeBeRemoved(p.uid):
+		return
+	}
+	p.pod = pod
+	used := util.UsedVolumes(pod)
+	failed := false
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if !used[v.Name] {
+			continue
+		}
+		plugin, err := m.resolve(pod, v)
+		if err != nil {
+			p.addError(err.Error())
+			failed = true
+			continue
+		}
+		m.want(p, v, plugin)
+	}
+	// Upstream tries what failed again with each run until a sync asks; what
+	// fails here fails again.
+	p.processed = true
+	if failed {
+		p.notify()
+		return
+	}
+	p.errs = nil
+	for _, v := range p.volumes {
+		if _, ok := v.plugin.(volume.Remounter); ok && v.desired && v.state == mounted {
+			v.remount = true
+		}
+	}
+}
+
+// resolve finds the plugin of a volume.
+func (m *Manager) resolve(pod *v1.Pod, v *v1.Volume) (volume.Plugin, error) {
+	claim := ""
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		claim = v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil:
+		claim = pod.Name + "-" + v.Name
+	}
+	if claim != "" {
+		// The API has no claims.
+		return nil, fmt.Errorf("error processing PVC %s/%s: failed to fetch PVC from API server: persistentvolumeclaims %q not found", pod.Namespace, claim, claim)
+	}
+	for _, p := range m.o.Plugins {
+		if p.CanSupport(v) {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("failed to get Plugin from volumeSpec for volume %q err=no volume plugin matched", v.Name)
+}
+
+// want notes that a volume is wanted.
+func (m *Manager) want(p *podVolumes, spec *v1.Volume, plugin volume.Plugin) {
+	v := p.volume(spec.Name)
+	if v != nil && v.plugin != plugin {
+		// What is on the disk under that name is of another kind; it goes
+		// first.
+		return
+	}
+	if v == nil {
+		v = &podVolume{name: spec.Name, plugin: plugin}
+		p.volumes = append(p.volumes, v)
+	}
+	v.spec, v.path, v.desired = spec, plugin.Path(p.uid, spec), true
+}
+
+func (p *podVolumes) addError(text string) {
+	if !slices.Contains(p.errs, text) && len(p.errs) < maxErrors {
+		p.errs = append(p.errs, text)
+	}
+}
+
+// removeVolumes notes what is wanted no more of a pod that is gone or has
+// ended, and forgets the pod when nothing is left.
+func (m *Manager) removeVolumes(p *podVolumes) {
+	if !m.o.States.ShouldPodRuntimeBeRemoved(p.uid) {
+		return
+	}
+	_, exists := m.o.Pods.GetPodByUID(p.uid)
+	for _, v := range p.volumes {
+		if v.desired && (v.state != notMounted || !exists) {
+			v.desired, v.remount = false, false
+			p.processed = false
+		}
+	}
+	m.prune(p)
+}
+
+// prune drops the volumes that are neither wanted nor there, and the pod with
+// the last of them.
+func (m *Manager) prune(p *podVolumes) {
+	p.volumes = slices.DeleteFunc(p.volumes, func(v *podVolume) bool { return !v.desired && v.state == notMounted && !v.running })
+	if len(p.volumes) == 0 && len(p.waiters) == 0 && m.o.States.ShouldPodRuntimeBeRemoved(p.uid) {
+		m.forget(p)
+	}
+}

@@ -1,0 +1,44 @@
+package volumemanager
+
+import (
+	"path"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/kubelet/internal/volume"
+)
+
+// reconstruct notes the volumes that an earlier kubelet left in the pods'
+// directories. Those that are wanted are set up again, the others taken away
+// once all pods are known (reconciler/reconstruct.go).
+func (m *Manager) reconstruct() {
+	files := m.o.Host.FS
+	pods, err := files.ReadDir(m.o.Host.PodsDir)
+	if err != nil {
+		return // there is none yet
+	}
+	byDir := map[string]volume.Plugin{}
+	for _, p := range m.o.Plugins {
+		byDir[volume.EscapeName(p.Name())] = p
+	}
+	for _, pod := range pods {
+		dir := path.Join(m.o.Host.PodsDir, pod.Name(), "volumes")
+		plugins, err := files.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, d := range plugins {
+			plugin := byDir[d.Name()]
+			volumes, err := files.ReadDir(path.Join(dir, d.Name()))
+			if plugin == nil || err != nil {
+				continue
+			}
+			for _, v := range volumes {
+				p := m.record(types.UID(pod.Name()))
+				p.volumes = append(p.volumes, &podVolume{
+					name: v.Name(), plugin: plugin, path: path.Join(dir, d.Name(), v.Name()), state: uncertain,
+				})
+			}
+		}
+	}
+}

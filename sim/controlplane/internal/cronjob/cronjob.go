@@ -1,0 +1,396 @@
+// Package cronjob starts Jobs at the times of a schedule. It answers to
+// pkg/controller/cronjob (the second version) at v1.36. A schedule without a
+// time zone is in UTC.
+package cronjob
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/record"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+	"github.com/drydock-sim/drydock/sim/internal/timezone"
+)
+
+const (
+	// Workers is kube-controller-manager's --concurrent-cron-job-syncs.
+	Workers = 5
+	// delta is how long after a scheduled time a sync comes.
+	delta = 100 * time.Millisecond
+	// manyMissed is how many missed times are told of.
+	manyMissed = 100
+)
+
+// Options configure a Controller.
+type Options struct {
+	Group *loop.Group
+	API   *apiserver.Component
+	// Jobs is an index that controllers share.
+	Jobs *controller.Owned[*batchv1.Job]
+}
+
+// Controller is the CronJob controller.
+type Controller struct {
+	opts   Options
+	l      *loop.Loop
+	queue  *controller.Queue
+	events *record.Recorder
+	zones  map[string]*time.Location // those that schedules have named
+}
+
+// New starts a controller.
+func New(opts Options) *Controller {
+	c := &Controller{opts: opts, l: opts.Group.Loop(), zones: map[string]*time.Location{}}
+	c.events = controller.NewRecorder(opts.Group, opts.API, "cronjob-controller")
+	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "cronjob", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
+	opts.API.Server().OnChange(c.onChange, apiserver.KindCronJob)
+	opts.Jobs.OnChange(func(owner *metav1.OwnerReference, old, job *batchv1.Job) {
+		if owner != nil && owner.Kind == string(apiserver.KindCronJob) {
+			if job == nil {
+				job = old
+			}
+			c.queue.Add(controller.Key{Namespace: job.Namespace, Name: owner.Name})
+		}
+	})
+	return c
+}
+
+func (c *Controller) onChange(ch apiserver.Change) {
+	cj := ch.New.(*batchv1.CronJob)
+	key := controller.KeyOf(cj)
+	if ch.Type == "MODIFIED" && rescheduled(ch.Old.(*batchv1.CronJob), cj) {
+		if schedule, _, err := c.schedule(cj); err == nil {
+			// a shorter wait must not be lost in the queue's longer one
+			c.queue.AddAfter(key, next(cj, c.l.Now(), schedule))
+		}
+		return
+	}
+	c.queue.Add(key)
+}
+
+func rescheduled(old, cj *batchv1.CronJob) bool {
+	return old.Spec.Schedule != cj.Spec.Schedule || !equality.Semantic.DeepEqual(old.Spec.TimeZone, cj.Spec.TimeZone)
+}
+
+// schedule returns a cron job's schedule and the zone that it is in.
+func (c *Controller) schedule(cj *batchv1.CronJob) (cron.Schedule, *time.Location, error) {
+	zone := time.UTC
+	if z := cj.Spec.TimeZone; z != nil {
+		if zone = c.zones[*z]; zone == nil {
+			var err error
+			if zone, err = timezone.Load(*z); err != nil {
+				return nil, nil, err // validation has refused it
+			}
+			c.zones[*z] = zone
+		}
+	}
+	s, err := cron.ParseStandard(cj.Spec.Schedule)
+	if spec, ok := s.(*cron.SpecSchedule); ok { // an interval ("@every 5m") has no zone
+		spec.Location = zone
+	}
+	return s, zone, err
+}
+
+// sync is one look at a cron job: its history, its jobs, its schedule.
+func (c *Controller) sync(ctx context.Context, key controller.Key) error {
+	stored, ok := controller.Lookup[*batchv1.CronJob](c.opts.API, apiserver.KindCronJob, key)
+	if !ok {
+		return nil
+	}
+	cj := *stored
+	cj.Status.Active = slices.Clone(cj.Status.Active)
+	s := &run{c: c, cj: &cj, jobs: slices.Clone(c.opts.Jobs.Of(stored.UID))}
+	s.trim(ctx)
+	after, err := s.sync(ctx)
+	if s.changed {
+		if _, e := controller.Update(ctx, c.opts.API, s.cj, "status"); e != nil {
+			return e
+		}
+	}
+	if after > 0 {
+		c.queue.AddAfter(key, after)
+		return nil
+	}
+	return err
+}
+
+// run is one sync of a cron job; changed tells that its status is to be written.
+type run struct {
+	c       *Controller
+	cj      *batchv1.CronJob
+	jobs    []*batchv1.Job
+	changed bool
+}
+
+func (r *run) event(eventtype, reason, format string, args ...any) {
+	r.c.events.Eventf(controller.Reference(r.cj), eventtype, reason, format, args...)
+}
+
+// finished returns the condition that ended a job.
+func finished(j *batchv1.Job) (batchv1.JobConditionType, bool) {
+	for _, c := range j.Status.Conditions {
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == v1.ConditionTrue {
+			return c.Type, true
+		}
+	}
+	return "", false
+}
+
+func (r *run) active(uid types.UID) bool {
+	return slices.ContainsFunc(r.cj.Status.Active, func(ref v1.ObjectReference) bool { return ref.UID == uid })
+}
+
+func (r *run) drop(uid types.UID) {
+	r.cj.Status.Active = slices.DeleteFunc(r.cj.Status.Active, func(ref v1.ObjectReference) bool { return ref.UID == uid })
+}
+
+// trim deletes the oldest finished jobs beyond the limits (cleanupFinishedJobs).
+func (r *run) trim(ctx context.Context) {
+	for _, h := range []struct {
+		how   batchv1.JobConditionType
+		limit *int32
+	}{{batchv1.JobComplete, r.cj.Spec.SuccessfulJobsHistoryLimit}, {batchv1.JobFailed, r.cj.Spec.FailedJobsHistoryLimit}} {
+		if h.limit == nil {
+			continue
+		}
+		var list []*batchv1.Job
+		for _, j := range r.jobs {
+			if how, ok := finished(j); ok && how == h.how {
+				list = append(list, j)
+			}
+		}
+		slices.SortStableFunc(list, byStart)
+		for i := 0; i < len(list)-int(*h.limit); i++ {
+			if r.delete(ctx, list[i]) {
+				r.changed = true
+			}
+		}
+	}
+}
+
+// byStart orders jobs by when they started; those that have not come last.
+func byStart(a, b *batchv1.Job) int {
+	switch x, y := a.Status.StartTime, b.Status.StartTime; {
+	case x == nil && y == nil:
+		return cmp.Compare(a.Name, b.Name)
+	case x == nil:
+		return 1
+	case y == nil:
+		return -1
+	default:
+		return cmp.Or(x.Compare(y.Time), cmp.Compare(a.Name, b.Name))
+	}
+}
+
+func (r *run) delete(ctx context.Context, j *batchv1.Job) bool {
+	background := metav1.DeletePropagationBackground
+	if err := controller.Delete(ctx, r.c.opts.API, j, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		r.event(v1.EventTypeWarning, "FailedDelete", "Deleted job: %v", err)
+		return false
+	}
+	r.drop(j.UID)
+	r.event(v1.EventTypeNormal, "SuccessfulDelete", "Deleted job %v", j.Name)
+	return true
+}
+
+// sync is syncCronJob; it returns when to look again.
+func (r *run) sync(ctx context.Context) (time.Duration, error) {
+	cj, now := r.cj, r.c.l.Now()
+	r.review()
+	if cj.DeletionTimestamp != nil || cj.Spec.Suspend != nil && *cj.Spec.Suspend {
+		return 0, nil
+	}
+	schedule, zone, err := r.c.schedule(cj)
+	if err != nil {
+		r.event(v1.EventTypeWarning, "UnparseableSchedule", "unparseable schedule: %q : %s", cj.Spec.Schedule, err)
+		return 0, nil
+	}
+	due, missed, err := latest(cj, now, schedule, true)
+	if err != nil {
+		r.event(v1.EventTypeWarning, "InvalidSchedule", "invalid schedule: %s : %s", cj.Spec.Schedule, err)
+		return 0, nil
+	}
+	again := next(cj, now, schedule)
+	if due.at.IsZero() || due.at.After(now) {
+		return again, nil
+	}
+	if missed > manyMissed {
+		r.event(v1.EventTypeWarning, "TooManyMissedTimes", "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew")
+	}
+	if d := cj.Spec.StartingDeadlineSeconds; d != nil && due.at.Add(time.Duration(*d)*time.Second).Before(now) {
+		r.event(v1.EventTypeWarning, "MissSchedule", "Missed scheduled time to start a job: %s", due.at.UTC().Format(time.RFC1123Z))
+		return again, nil
+	}
+	name := fmt.Sprintf("%s-%d", cj.Name, due.at.Unix()/60)
+	if slices.ContainsFunc(cj.Status.Active, func(ref v1.ObjectReference) bool { return ref.Name == name }) ||
+		cj.Status.LastScheduleTime != nil && cj.Status.LastScheduleTime.Time.Equal(due.at) {
+		return again, nil
+	}
+	switch {
+	case cj.Spec.ConcurrencyPolicy == batchv1.ForbidConcurrent && len(cj.Status.Active) > 0:
+		r.event(v1.EventTypeNormal, "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid")
+		return again, nil
+	case cj.Spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent:
+		if err := r.replace(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if done, err := r.start(ctx, name, due.at.In(zone)); !done {
+		return 0, err
+	}
+	return next(cj, now, schedule), nil
+}
+
+// review brings the list of active jobs up to date.
+func (r *run) review() {
+	st := &r.cj.Status
+	known := map[types.UID]bool{}
+	for _, j := range r.jobs {
+		known[j.UID] = true
+		found := r.active(j.UID)
+		how, over := finished(j)
+		switch {
+		case !found && !over:
+			r.event(v1.EventTypeWarning, "UnexpectedJob", "Saw a job that the controller did not create or forgot: %s", j.Name)
+			continue
+		case !over:
+			continue
+		case found:
+			r.drop(j.UID)
+			r.event(v1.EventTypeNormal, "SawCompletedJob", "Saw completed job: %s, condition: %v", j.Name, how)
+			r.changed = true
+		}
+		if at := j.Status.CompletionTime; how == batchv1.JobComplete && at != nil && (st.LastSuccessfulTime == nil || at.After(st.LastSuccessfulTime.Time)) {
+			st.LastSuccessfulTime = at
+			r.changed = true
+		}
+	}
+	for _, ref := range slices.Clone(st.Active) {
+		if !known[ref.UID] && r.c.opts.API.Server().Store().Lookup(apiserver.KindJob, ref.Namespace, ref.Name) == nil {
+			r.event(v1.EventTypeNormal, "MissingJob", "Active job went missing: %v", ref.Name)
+			r.drop(ref.UID)
+			r.changed = true
+		}
+	}
+}
+
+// replace deletes the jobs that run.
+func (r *run) replace(ctx context.Context) error {
+	for _, ref := range slices.Clone(r.cj.Status.Active) {
+		j, ok := controller.Lookup[*batchv1.Job](r.c.opts.API, apiserver.KindJob, controller.Key{Namespace: ref.Namespace, Name: ref.Name})
+		if !ok {
+			err := apierrors.NewNotFound(batchv1.Resource("jobs"), ref.Name)
+			r.event(v1.EventTypeWarning, "FailedGet", "Get job: %v", err)
+			return err
+		}
+		if !r.delete(ctx, j) {
+			return fmt.Errorf("could not replace job %s/%s", j.Namespace, j.Name)
+		}
+		r.changed = true
+	}
+	return nil
+}
+
+// start creates the job of a scheduled time, in the schedule's zone; false when the sync ends with that.
+func (r *run) start(ctx context.Context, name string, at time.Time) (bool, error) {
+	cj := r.cj
+	annotations := map[string]string{}
+	maps.Copy(annotations, cj.Spec.JobTemplate.Annotations)
+	annotations[batchv1.CronJobScheduledTimestampAnnotation] = at.Format(time.RFC3339)
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: cj.Namespace, Labels: maps.Clone(cj.Spec.JobTemplate.Labels), Annotations: annotations,
+			OwnerReferences: []metav1.OwnerReference{controller.OwnerReference(cj)},
+		},
+		Spec: cj.Spec.JobTemplate.Spec,
+	}
+	made, err := controller.Create(ctx, r.c.opts.API, job)
+	switch {
+	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause):
+		return false, err
+	case apierrors.IsAlreadyExists(err):
+		is, ok := controller.Lookup[*batchv1.Job](r.c.opts.API, apiserver.KindJob, controller.KeyOf(job))
+		if !ok {
+			return false, err
+		}
+		if !metav1.IsControlledBy(is, cj) || r.active(is.UID) {
+			return false, nil
+		}
+		made = is
+	case err != nil:
+		r.event(v1.EventTypeWarning, "FailedCreate", "Error creating job: %v", err)
+		return false, err
+	default:
+		r.event(v1.EventTypeNormal, "SuccessfulCreate", "Created job %v", made.Name)
+	}
+	cj.Status.Active = append(cj.Status.Active, *controller.Reference(made))
+	cj.Status.LastScheduleTime = &metav1.Time{Time: at.UTC()}
+	r.changed = true
+	return true, nil
+}
+
+// times are the latest scheduled time that has passed (zero: none), and since
+// when times count.
+type times struct{ since, at time.Time }
+
+// latest is mostRecentScheduleTime; missed is how many times have passed.
+func latest(cj *batchv1.CronJob, now time.Time, schedule cron.Schedule, deadline bool) (t times, missed int64, err error) {
+	t.since = cj.CreationTimestamp.Time
+	if last := cj.Status.LastScheduleTime; last != nil {
+		t.since = last.Time
+	}
+	if d := cj.Spec.StartingDeadlineSeconds; deadline && d != nil {
+		if from := now.Add(-time.Duration(*d) * time.Second); from.After(t.since) {
+			t.since = from
+		}
+	}
+	first := schedule.Next(t.since)
+	second := schedule.Next(first)
+	switch {
+	case now.Before(first):
+		return t, 0, nil
+	case now.Before(second):
+		t.at = first
+		return t, 0, nil
+	}
+	between := int64(second.Sub(first).Round(time.Second).Seconds())
+	if between < 1 {
+		return t, 0, errors.New("time difference between two schedules is less than 1 second")
+	}
+	missed = int64(now.Sub(first).Seconds())/between + 1
+	from := first.Add(time.Duration((missed-2)*between) * time.Second)
+	for at := schedule.Next(from); !at.After(now); at = schedule.Next(at) {
+		t.at = at
+	}
+	return t, missed, nil
+}
+
+// next is how long it takes to the next scheduled time.
+func next(cj *batchv1.CronJob, now time.Time, schedule cron.Schedule) time.Duration {
+	t, missed, err := latest(cj, now, schedule, false)
+	from := t.at
+	switch {
+	case err != nil:
+		from = now
+	case from.IsZero() && missed == 0:
+		from = t.since
+	case from.IsZero():
+		from = now
+	}
+	return schedule.Next(from).Add(delta).Sub(now)
+}

@@ -1,0 +1,245 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/history"
+)
+
+const (
+	// BurstReplicas is how many pods a sync creates or deletes at most.
+	BurstReplicas = 250
+	// Workers is kube-controller-manager's --concurrent-daemonset-syncs.
+	Workers = 2
+)
+
+// Options configure a Controller.
+type Options struct {
+	Group *loop.Group
+	API   *apiserver.Component
+	// Pods and Revisions are indexes that controllers share.
+	Pods      *controller.Pods
+	Revisions *controller.Owned[*history.Revision]
+}
+
+// Controller is the DaemonSet controller.
+type Controller struct {
+	opts    Options
+	l       *loop.Loop
+	queue   *controller.Queue
+	nodes   *controller.Queue // nodes that have changed
+	control *controller.PodControl
+	claims  controller.Claims
+	history *history.History
+	adopt   map[controller.Key]struct{}
+	fits    map[types.UID]*placement
+	backoff backoff
+}
+
+// New starts a controller.
+func New(opts Options) *Controller {
+	c := &Controller{opts: opts, l: opts.Group.Loop(), adopt: map[controller.Key]struct{}{}, fits: map[types.UID]*placement{}}
+	c.control = &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "daemonset-controller")}
+	c.claims = controller.Claims{Pods: opts.Pods, Control: c.control}
+	c.history = history.NewHistory(opts.API, opts.Revisions)
+	c.backoff = backoff{l: c.l}
+	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "daemonset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
+	c.nodes = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "daemonset nodes", Delay: opts.API.Delivery, Sync: c.syncNode})
+	opts.API.Server().OnChange(c.onChange, apiserver.KindNode, apiserver.KindDaemonSet)
+	opts.Pods.OnChange(apiserver.KindDaemonSet, c.onPod)
+	opts.Pods.OnOrphan(c.onOrphan)
+	return c
+}
+
+func (c *Controller) onChange(ch apiserver.Change) {
+	switch ch.Kind {
+	case apiserver.KindNode:
+		c.onNode(ch)
+	case apiserver.KindDaemonSet:
+		key := controller.KeyOf(ch.New)
+		switch {
+		case ch.Type == "ADDED":
+			c.claims.Review(key)
+			c.adopt[key] = struct{}{}
+		case ch.Type == "DELETED":
+			c.forget(ch.New.GetUID())
+		case ch.Subresource == "status":
+			return // its own writing
+		}
+		c.queue.Add(key)
+	}
+}
+
+// onNode looks at nodes that came, or whose labels or taints have changed.
+func (c *Controller) onNode(ch apiserver.Change) {
+	node := ch.New.(*v1.Node)
+	if ch.Type == "DELETED" {
+		c.forgetNode(node.Name)
+		return
+	}
+	if ch.Old != nil {
+		old := ch.Old.(*v1.Node)
+		if maps.Equal(old.Labels, node.Labels) && equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
+			return
+		}
+		c.forgetNode(node.Name)
+	}
+	c.nodes.Add(controller.Key{Name: node.Name})
+}
+
+func (c *Controller) forgetNode(name string) {
+	for _, p := range c.fits { //drydock:unordered forgets in each
+		delete(p.nodes, name)
+	}
+}
+
+func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
+	if !ch.Matters() && !ch.Deleted() {
+		return
+	}
+	ds, ok := c.get(owner)
+	if !ok || ds.UID != uid {
+		return
+	}
+	if ch.Relabeled() {
+		c.claims.Review(owner)
+	}
+	c.queue.Add(owner)
+	c.queue.AddOnceAvailable(owner, ch, ds.Spec.MinReadySeconds)
+}
+
+func (c *Controller) onOrphan(pod *v1.Pod) {
+	for _, ds := range c.all() {
+		if ds.Namespace == pod.Namespace && controller.Selects(ds.Spec.Selector, pod.Labels) {
+			c.claims.Review(controller.KeyOf(ds))
+			c.queue.Add(controller.KeyOf(ds))
+		}
+	}
+}
+
+func (c *Controller) all() []*appsv1.DaemonSet {
+	return apiserver.Objects[*appsv1.DaemonSet](c.opts.API.Server().Store(), apiserver.KindDaemonSet)
+}
+
+func (c *Controller) get(key controller.Key) (*appsv1.DaemonSet, bool) {
+	return controller.Lookup[*appsv1.DaemonSet](c.opts.API, apiserver.KindDaemonSet, key)
+}
+
+// syncNode finds the sets that have to do something about a node.
+func (c *Controller) syncNode(_ context.Context, key controller.Key) error {
+	srv := c.opts.API.Server()
+	node := srv.Node(key.Name)
+	if node == nil {
+		return nil
+	}
+	var on map[types.UID]bool
+	for _, ds := range c.all() {
+		if on == nil {
+			on = map[types.UID]bool{}
+			for _, p := range srv.Store().PodsOnNode(node.Name) {
+				for i := range p.OwnerReferences {
+					on[p.OwnerReferences[i].UID] = true
+				}
+			}
+		}
+		f, scheduled := c.fit(ds, node), on[ds.UID]
+		if f.run && !scheduled || !f.stay && scheduled || scheduled && ds.Status.NumberMisscheduled > 0 {
+			c.queue.Add(controller.KeyOf(ds))
+		}
+	}
+	return nil
+}
+
+// forget drops what is kept of a set that is gone.
+func (c *Controller) forget(uid types.UID) {
+	c.control.Forget(uid)
+	c.history.Forget(uid)
+	delete(c.fits, uid)
+	c.backoff.forget(uid)
+}
+
+// sync is syncDaemonSet.
+func (c *Controller) sync(ctx context.Context, key controller.Key) error {
+	ds, ok := c.get(key)
+	if !ok {
+		c.claims.Forget(key)
+		delete(c.adopt, key)
+		return nil
+	}
+	if ds.DeletionTimestamp != nil {
+		return nil
+	}
+	defer func() {
+		if controller.Gone(c.opts.API, ds) {
+			c.forget(ds.UID)
+		}
+	}()
+	if err := c.claims.Sync(ctx, ds, ds.Spec.Selector, nil); err != nil {
+		return err
+	}
+	if _, ok := c.adopt[key]; ok {
+		if err := c.history.Adopt(ctx, ds, ds.Spec.Selector); err != nil {
+			return err
+		}
+		delete(c.adopt, key)
+	}
+	s := &step{c: c, ds: ds}
+	if err := s.revise(ctx); err != nil {
+		return fmt.Errorf("failed to construct revisions of DaemonSet: %w", err)
+	}
+	err := s.manage(ctx)
+	if err == nil && ds.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		err = s.rollingUpdate(ctx)
+	}
+	if err == nil {
+		if err = s.cleanUp(ctx); err != nil {
+			err = fmt.Errorf("failed to clean up revisions of DaemonSet: %w", err)
+		}
+	}
+	if e := s.writeStatus(ctx); err == nil {
+		err = e
+	}
+	return err
+}
+
+// writeStatus counts and writes what differs, trying once more when the set was
+// changed meanwhile.
+func (s *step) writeStatus(ctx context.Context) error {
+	st := s.count()
+	if st == numbersOf(&s.ds.Status) && s.ds.Status.ObservedGeneration >= s.ds.Generation {
+		return s.checkLater(st)
+	}
+	ds := s.ds
+	for try := 0; ; try++ {
+		next := *ds
+		st.apply(&next.Status)
+		next.Status.ObservedGeneration = s.ds.Generation
+		_, err := controller.Update(ctx, s.c.opts.API, &next, "status")
+		if err == nil {
+			return s.checkLater(st)
+		}
+		fresh, ok := s.c.get(controller.KeyOf(ds))
+		if try > 0 || !ok {
+			return fmt.Errorf("error storing status for daemon set %s/%s: %w", ds.Namespace, ds.Name, err)
+		}
+		ds = fresh
+	}
+}
+
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

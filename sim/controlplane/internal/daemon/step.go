@@ -1,0 +1,495 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/history"
+)
+
+// Labels of a DaemonSet's pods.
+const (
+	hashLabel       = appsv1.DefaultDaemonSetUniqueLabelKey // controller-revision-hash
+	generationLabel = "pod-template-generation"
+)
+
+// step is one sync of a DaemonSet.
+type step struct {
+	c    *Controller
+	ds   *appsv1.DaemonSet
+	cur  *history.Revision
+	old  []*history.Revision
+	hash string
+	byNo map[string][]*v1.Pod // pods by node, those that ended and are being deleted left out
+}
+
+// revise finds or stores the revision of the present template (constructHistory).
+func (s *step) revise(ctx context.Context) error {
+	h, ds := s.c.history, s.ds
+	raw, err := h.Patch(ds, &ds.Spec.Template)
+	if err != nil {
+		return err
+	}
+	last := int64(0)
+	var same []*history.Revision
+	for _, r := range h.List(ds.UID) {
+		if history.Equal(r, raw) {
+			same = append(same, r)
+		} else {
+			s.old = append(s.old, r)
+			last = max(last, r.Revision)
+		}
+	}
+	if len(same) == 0 {
+		s.cur, err = s.snapshot(ctx, raw, last+1)
+	} else if s.cur, err = s.keepOne(ctx, same); err == nil && s.cur.Revision <= last {
+		_, err = h.Renumber(ctx, s.cur, last+1)
+	}
+	if err != nil {
+		return err
+	}
+	s.hash = s.cur.Labels[hashLabel]
+	return nil
+}
+
+// snapshot stores a new revision; when another one has its name the collision is
+// counted, and the next sync tries another.
+func (s *step) snapshot(ctx context.Context, raw []byte, number int64) (*history.Revision, error) {
+	ds := s.ds
+	hash := controller.ComputeHash(&ds.Spec.Template, ds.Status.CollisionCount)
+	r := history.New(ds, ds.Spec.Template.Labels, raw, number, nil)
+	delete(r.Labels, history.HashLabel)
+	r.Name, r.Labels[hashLabel] = ds.Name+"-"+hash, hash
+	made, err := controller.Create(ctx, s.c.opts.API, r)
+	if !apierrors.IsAlreadyExists(err) {
+		return made, err
+	}
+	if is, ok := controller.Lookup[*history.Revision](s.c.opts.API, apiserver.KindControllerRevision, controller.KeyOf(r)); ok && history.Equal(is, raw) {
+		return is, nil
+	}
+	n := int32(1)
+	if c := ds.Status.CollisionCount; c != nil {
+		n = *c + 1
+	}
+	next := *ds
+	next.Status.CollisionCount = &n
+	if _, e := controller.Update(ctx, s.c.opts.API, &next, "status"); e != nil {
+		return nil, e
+	}
+	return nil, err
+}
+
+// keepOne keeps the newest of equal revisions (dedupCurHistories).
+func (s *step) keepOne(ctx context.Context, same []*history.Revision) (*history.Revision, error) {
+	keep := same[len(same)-1]
+	if len(same) == 1 {
+		return keep, nil
+	}
+	hash := keep.Labels[hashLabel]
+	for _, p := range slices.Clone(s.c.opts.Pods.Of(s.ds.UID).All()) {
+		if p.Labels[hashLabel] == hash {
+			continue
+		}
+		err := s.c.control.PatchMeta(ctx, p, func(m *metav1.ObjectMeta) {
+			m.Labels = maps.Clone(m.Labels)
+			m.Labels[hashLabel] = hash
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range same[:len(same)-1] {
+		if err := s.c.history.Delete(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return keep, nil
+}
+
+// cleanUp deletes the oldest revisions that no pod has, beyond the limit.
+func (s *step) cleanUp(ctx context.Context) error {
+	kill := len(s.old) - int(*s.ds.Spec.RevisionHistoryLimit)
+	if kill <= 0 {
+		return nil
+	}
+	live := map[string]bool{}
+	for _, p := range s.c.opts.Pods.Of(s.ds.UID).All() {
+		live[p.Labels[hashLabel]] = true
+	}
+	for _, r := range s.old {
+		if kill <= 0 {
+			return nil
+		}
+		if live[r.Labels[hashLabel]] {
+			continue
+		}
+		if err := s.c.history.Delete(ctx, r); err != nil {
+			return err
+		}
+		kill--
+	}
+	return nil
+}
+
+// look sorts the set's pods by node, oldest first, those that are bound before
+// those that are not.
+func (s *step) look() {
+	s.byNo = map[string][]*v1.Pod{}
+	for _, p := range s.c.opts.Pods.Of(s.ds.UID).All() {
+		if p.DeletionTimestamp != nil && controller.PodTerminated(p) {
+			continue
+		}
+		if n := targetOf(p); n != "" {
+			s.byNo[n] = append(s.byNo[n], p)
+		}
+	}
+	for _, list := range s.byNo { //drydock:unordered sorts each
+		if len(list) > 1 {
+			slices.SortStableFunc(list, oldest)
+		}
+	}
+}
+
+func oldest(a, b *v1.Pod) int {
+	if (a.Spec.NodeName != "") != (b.Spec.NodeName != "") {
+		if a.Spec.NodeName != "" {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+func (s *step) available(p *v1.Pod) bool {
+	return controller.PodAvailable(p, s.ds.Spec.MinReadySeconds, s.c.l.Now())
+}
+
+// updated tells whether a pod is of the present template.
+func (s *step) updated(p *v1.Pod) bool {
+	gen := s.ds.Annotations[appsv1.DeprecatedTemplateGeneration]
+	return s.hash != "" && p.Labels[hashLabel] == s.hash || gen != "" && p.Labels[generationLabel] == gen
+}
+
+// manage creates pods where there is none and deletes those that may not be.
+func (s *step) manage(ctx context.Context) error {
+	s.look()
+	nodes := s.c.opts.API.Server().Nodes()
+	known := make(map[string]bool, len(nodes))
+	var need, kill []string
+	for _, n := range nodes {
+		known[n.Name] = true
+		f, pods := s.c.fit(s.ds, n), s.byNo[n.Name]
+		switch {
+		case f.run && len(pods) == 0:
+			need = append(need, n.Name)
+		case f.stay:
+			again, dead := s.onNode(n.Name, pods, f.run)
+			kill = append(kill, dead...)
+			if again {
+				need = append(need, n.Name)
+			}
+		default:
+			for _, p := range pods {
+				if p.DeletionTimestamp == nil {
+					kill = append(kill, p.Name)
+				}
+			}
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(s.byNo)) { //drydock:unordered sorted
+		for _, p := range s.byNo[n] {
+			if !known[n] && p.Spec.NodeName == "" {
+				kill = append(kill, p.Name)
+			}
+		}
+	}
+	return s.apply(ctx, kill, need)
+}
+
+// onNode is podsShouldBeOnNode for a node on which pods may stay.
+func (s *step) onNode(node string, pods []*v1.Pod, run bool) (create bool, kill []string) {
+	var running []*v1.Pod
+	for _, p := range pods {
+		switch {
+		case p.DeletionTimestamp != nil:
+		case p.Status.Phase == v1.PodFailed:
+			key := backoffKey{s.ds.UID, s.ds.Status.ObservedGeneration, node}
+			if wait, in := s.c.backoff.left(key); in {
+				s.c.queue.AddAfter(controller.KeyOf(s.ds), wait)
+				continue
+			}
+			s.c.backoff.next(key)
+			s.c.control.Events.Eventf(controller.Reference(s.ds), v1.EventTypeWarning, "FailedDaemonPod", "Found failed daemon pod %s/%s on node %s, will try to kill it", p.Namespace, p.Name, node)
+			kill = append(kill, p.Name)
+		case p.Status.Phase == v1.PodSucceeded:
+			s.c.control.Events.Eventf(controller.Reference(s.ds), v1.EventTypeNormal, "SucceededDaemonPod", "Found succeeded daemon pod %s/%s on node %s, will try to delete it", p.Namespace, p.Name, node)
+			kill = append(kill, p.Name)
+		default:
+			running = append(running, p)
+		}
+	}
+	if !s.surges() {
+		for i := 1; i < len(running); i++ {
+			kill = append(kill, running[i].Name)
+		}
+		return false, kill
+	}
+	if len(running) <= 1 {
+		return len(running) == 0 && run, kill
+	}
+	var newer, older *v1.Pod
+	for _, p := range running {
+		switch is := p.Labels[hashLabel] == s.hash; {
+		case is && newer == nil:
+			newer = p
+		case !is && older == nil:
+			older = p
+		default:
+			kill = append(kill, p.Name)
+		}
+	}
+	if newer != nil && older != nil && (!controller.PodReady(older) || s.available(newer)) {
+		kill = append(kill, older.Name)
+	}
+	return false, kill
+}
+
+// apply creates and deletes pods (syncNodes).
+func (s *step) apply(ctx context.Context, kill, need []string) error {
+	ds, c := s.ds, s.c
+	kill, need = kill[:min(len(kill), BurstReplicas)], need[:min(len(need), BurstReplicas)]
+	var errs []error
+	if len(need) > 0 {
+		t := s.template()
+		_, err := controller.SlowStart(ctx, c.opts.Group, "daemonset creates", len(need), func(ctx context.Context, i int) error {
+			_, err := c.control.Create(ctx, ds, t, apiserver.Stamp{Affinity: affinityTo(t.Spec.Affinity, need[i])})
+			if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, controller.Parallel(ctx, c.opts.Group, "daemonset deletes", len(kill), func(ctx context.Context, i int) error {
+		return ignoreGone(c.control.Delete(ctx, ds, kill[i]))
+	})...)
+	return errors.Join(errs...)
+}
+
+// template is the set's with what all of its pods have besides.
+func (s *step) template() *v1.PodTemplateSpec {
+	t := s.ds.Spec.Template
+	t.Spec.Tolerations = tolerationsOf(&t.Spec)
+	t.Labels = maps.Clone(t.Labels)
+	if gen := s.ds.Annotations[appsv1.DeprecatedTemplateGeneration]; gen != "" {
+		t.Labels[generationLabel] = gen
+	}
+	t.Labels[hashLabel] = s.hash
+	return &t
+}
+
+// scaled is maxSurge or maxUnavailable for n nodes, rounded up.
+func (s *step) scaled(of func(*appsv1.RollingUpdateDaemonSet) *intstr.IntOrString, n int) int {
+	u := &s.ds.Spec.UpdateStrategy
+	if u.Type != appsv1.RollingUpdateDaemonSetStrategyType || u.RollingUpdate == nil || of(u.RollingUpdate) == nil {
+		return 0
+	}
+	v, err := intstr.GetScaledValueFromIntOrPercent(of(u.RollingUpdate), n, true)
+	if err != nil {
+		return 0 // validation has refused it
+	}
+	return v
+}
+
+func surge(r *appsv1.RollingUpdateDaemonSet) *intstr.IntOrString       { return r.MaxSurge }
+func unavailable(r *appsv1.RollingUpdateDaemonSet) *intstr.IntOrString { return r.MaxUnavailable }
+
+func (s *step) surges() bool { return s.scaled(surge, 1) > 0 }
+
+// numbers are the counts of a status.
+type numbers struct{ desired, current, misscheduled, ready, updated, available, unavailable int32 }
+
+func numbersOf(st *appsv1.DaemonSetStatus) numbers {
+	return numbers{st.DesiredNumberScheduled, st.CurrentNumberScheduled, st.NumberMisscheduled, st.NumberReady, st.UpdatedNumberScheduled, st.NumberAvailable, st.NumberUnavailable}
+}
+
+func (n numbers) apply(st *appsv1.DaemonSetStatus) {
+	st.DesiredNumberScheduled, st.CurrentNumberScheduled, st.NumberMisscheduled, st.NumberReady = n.desired, n.current, n.misscheduled, n.ready
+	st.UpdatedNumberScheduled, st.NumberAvailable, st.NumberUnavailable = n.updated, n.available, n.unavailable
+}
+
+// count is updateDaemonSetStatus.
+func (s *step) count() numbers {
+	s.look()
+	var n numbers
+	for _, node := range s.c.opts.API.Server().Nodes() {
+		pods := s.byNo[node.Name]
+		if !s.c.fit(s.ds, node).run {
+			if len(pods) > 0 {
+				n.misscheduled++
+			}
+			continue
+		}
+		n.desired++
+		if len(pods) == 0 {
+			continue
+		}
+		n.current++
+		p := pods[0]
+		if controller.PodReady(p) {
+			n.ready++
+			if s.available(p) {
+				n.available++
+			}
+		}
+		if s.updated(p) {
+			n.updated++
+		}
+	}
+	n.unavailable = n.desired - n.available
+	return n
+}
+
+// checkLater looks again when pods are ready but not yet available.
+func (s *step) checkLater(n numbers) error {
+	if m := s.ds.Spec.MinReadySeconds; m > 0 && n.ready != n.available {
+		s.c.queue.AddAfter(controller.KeyOf(s.ds), time.Duration(m)*time.Second)
+	}
+	return nil
+}
+
+// pair finds the new and the old pod on a node; false when there are two of one
+// kind.
+func (s *step) pair(pods []*v1.Pod) (newer, older *v1.Pod, ok bool) {
+	for _, p := range pods {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		at := &older
+		if s.updated(p) {
+			at = &newer
+		}
+		if *at != nil {
+			return nil, nil, false
+		}
+		*at = p
+	}
+	return newer, older, true
+}
+
+// nodesInRollout are the nodes with pods of the set and those that want one, in
+// the order of their creation, then nodes that are gone.
+func (s *step) nodesInRollout() (names []string, fits map[string]fit, desired int) {
+	fits = map[string]fit{}
+	for _, n := range s.c.opts.API.Server().Nodes() {
+		f := s.c.fit(s.ds, n)
+		if f.run {
+			desired++
+		}
+		if _, has := s.byNo[n.Name]; f.run || has {
+			names = append(names, n.Name)
+			fits[n.Name] = f
+		}
+	}
+	var gone []string
+	for n := range s.byNo { //drydock:unordered sorted below
+		if _, ok := fits[n]; !ok {
+			gone = append(gone, n)
+		}
+	}
+	slices.SortFunc(gone, strings.Compare)
+	return append(names, gone...), fits, desired
+}
+
+// rollingUpdate replaces old pods, as many at once as the strategy allows.
+func (s *step) rollingUpdate(ctx context.Context) error {
+	s.look()
+	names, fits, desired := s.nodesInRollout()
+	mostSurge, mostUnavailable := s.scaled(surge, desired), s.scaled(unavailable, desired)
+	if desired > 0 && mostSurge == 0 && mostUnavailable == 0 {
+		mostUnavailable = 1
+	}
+	if mostSurge == 0 {
+		return s.apply(ctx, s.replaceable(names, mostUnavailable), nil)
+	}
+	return s.rollSurge(ctx, names, fits, desired, mostSurge)
+}
+
+// replaceable are the old pods to delete now: those that are unavailable anyway,
+// and others as long as few enough are.
+func (s *step) replaceable(names []string, most int) []string {
+	down := 0
+	var free, candidates []string
+	for _, n := range names {
+		newer, older, ok := s.pair(s.byNo[n])
+		switch {
+		case !ok, older == nil && newer == nil, older != nil && newer != nil:
+			down++
+		case newer != nil:
+			if !s.available(newer) {
+				down++
+			}
+		case !s.available(older):
+			free = append(free, older.Name)
+			down++
+		case down < most:
+			candidates = append(candidates, older.Name)
+		}
+	}
+	return append(free, candidates[:min(max(most-down, 0), len(candidates))]...)
+}
+
+// rollSurge makes new pods beside the old ones, and deletes an old one when its
+// successor is available.
+func (s *step) rollSurge(ctx context.Context, names []string, fits map[string]fit, desired, most int) error {
+	surging, available := 0, 0
+	var kill, misplaced, candidates, allowed []string
+	for _, n := range names {
+		newer, older, ok := s.pair(s.byNo[n])
+		if !ok {
+			surging++
+			continue
+		}
+		if older != nil && s.available(older) || older == nil && newer != nil && s.available(newer) {
+			available++
+		}
+		switch {
+		case older == nil:
+		case newer != nil && !s.available(newer):
+			surging++
+		case newer != nil:
+			kill = append(kill, older.Name)
+		case fits[n] == fit{} && s.c.opts.API.Server().Node(n) == nil:
+			return fmt.Errorf("couldn't get node for nodeName %q: %w", n, apierrors.NewNotFound(v1.Resource("nodes"), n))
+		case !s.available(older):
+			if fits[n].run {
+				allowed = append(allowed, n)
+			} else {
+				kill = append(kill, older.Name)
+			}
+		case !fits[n].run:
+			misplaced = append(misplaced, older.Name)
+		case surging < most:
+			candidates = append(candidates, n)
+		}
+	}
+	kill = append(kill, misplaced[:min(max(available-desired, 0), len(misplaced))]...)
+	create := append(allowed, candidates[:min(max(most-surging, 0), len(candidates))]...)
+	return s.apply(ctx, kill, create)
+}

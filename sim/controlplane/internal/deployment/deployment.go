@@ -1,0 +1,248 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/record"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+)
+
+// Workers is kube-controller-manager's --concurrent-deployment-syncs.
+const Workers = 5
+
+// Options configure a Controller.
+type Options struct {
+	Group *loop.Group
+	API   *apiserver.Component
+	// Pods and ReplicaSets are indexes that controllers share.
+	Pods        *controller.Pods
+	ReplicaSets *controller.Owned[*appsv1.ReplicaSet]
+}
+
+// Controller is the Deployment controller.
+type Controller struct {
+	opts   Options
+	l      *loop.Loop
+	queue  *controller.Queue
+	events *record.Recorder
+	claim  map[controller.Key]struct{} // whose claims to ReplicaSets are to be looked at
+}
+
+// New starts a controller.
+func New(opts Options) *Controller {
+	c := &Controller{opts: opts, l: opts.Group.Loop(), claim: map[controller.Key]struct{}{}}
+	c.events = controller.NewRecorder(opts.Group, opts.API, "deployment-controller")
+	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "deployment", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
+	opts.API.Server().OnChange(c.onChange, apiserver.KindDeployment)
+	opts.ReplicaSets.OnChange(c.onReplicaSet)
+	opts.Pods.OnChange(apiserver.KindReplicaSet, c.onPod)
+	return c
+}
+
+func (c *Controller) onChange(ch apiserver.Change) {
+	key := controller.KeyOf(ch.New)
+	if ch.Type == "ADDED" {
+		c.claim[key] = struct{}{}
+	}
+	c.queue.Add(key)
+}
+
+func (c *Controller) onReplicaSet(owner *metav1.OwnerReference, old, rs *appsv1.ReplicaSet) {
+	obj := rs
+	if obj == nil {
+		obj = old
+	}
+	if owner != nil {
+		if owner.Kind == string(apiserver.KindDeployment) {
+			key := controller.Key{Namespace: obj.Namespace, Name: owner.Name}
+			if old != nil && rs != nil && !maps.Equal(old.Labels, rs.Labels) {
+				c.claim[key] = struct{}{}
+			}
+			c.queue.Add(key)
+		}
+		return
+	}
+	if rs == nil || old != nil && maps.Equal(old.Labels, rs.Labels) && metav1.GetControllerOfNoCopy(old) == nil {
+		return
+	}
+	for _, d := range apiserver.Objects[*appsv1.Deployment](c.opts.API.Server().Store(), apiserver.KindDeployment) {
+		if d.Namespace == rs.Namespace && controller.Selects(d.Spec.Selector, rs.Labels) {
+			c.claim[controller.KeyOf(d)] = struct{}{}
+			c.queue.Add(controller.KeyOf(d))
+		}
+	}
+}
+
+// onPod wakes a Deployment that waits for its last old pod to go.
+func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
+	if ch.New != nil || c.opts.Pods.Of(uid).Len() > 0 {
+		return
+	}
+	rs, ok := controller.Lookup[*appsv1.ReplicaSet](c.opts.API, apiserver.KindReplicaSet, owner)
+	if !ok || rs.UID != uid {
+		return
+	}
+	ref := metav1.GetControllerOfNoCopy(rs)
+	if ref == nil || ref.Kind != string(apiserver.KindDeployment) {
+		return
+	}
+	key := controller.Key{Namespace: rs.Namespace, Name: ref.Name}
+	d, ok := c.get(key)
+	if !ok || d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+		return
+	}
+	for _, r := range c.opts.ReplicaSets.Of(d.UID) {
+		if c.opts.Pods.Of(r.UID).Len() > 0 {
+			return
+		}
+	}
+	c.queue.Add(key)
+}
+
+func (c *Controller) get(key controller.Key) (*appsv1.Deployment, bool) {
+	return controller.Lookup[*appsv1.Deployment](c.opts.API, apiserver.KindDeployment, key)
+}
+
+// sync is syncDeployment.
+func (c *Controller) sync(ctx context.Context, key controller.Key) error {
+	stored, ok := c.get(key)
+	if !ok {
+		delete(c.claim, key)
+		return nil
+	}
+	if err := c.claimReplicaSets(ctx, stored); err != nil {
+		return err
+	}
+	copied := *stored
+	r := &rollout{c: c, d: &copied}
+	r.sort()
+	d := r.d
+	if d.DeletionTimestamp != nil {
+		return r.syncStatusOnly(ctx)
+	}
+	if err := r.checkPaused(ctx); err != nil {
+		return err
+	}
+	if d.Spec.Paused {
+		return r.syncScale(ctx)
+	}
+	if revision, ok := rollbackTo(d); ok {
+		return r.rollback(ctx, revision)
+	}
+	scaling, err := r.isScaling(ctx)
+	if err != nil {
+		return err
+	}
+	if scaling {
+		return r.syncScale(ctx)
+	}
+	switch d.Spec.Strategy.Type {
+	case appsv1.RecreateDeploymentStrategyType:
+		return r.recreate(ctx)
+	case appsv1.RollingUpdateDeploymentStrategyType:
+		return r.rolling(ctx)
+	}
+	return fmt.Errorf("unexpected deployment strategy type: %s", d.Spec.Strategy.Type)
+}
+
+// claimReplicaSets adopts and releases ReplicaSets, where something has happened
+// that can matter.
+func (c *Controller) claimReplicaSets(ctx context.Context, d *appsv1.Deployment) error {
+	key := controller.KeyOf(d)
+	if _, ok := c.claim[key]; !ok || d.DeletionTimestamp != nil {
+		return nil
+	}
+	delete(c.claim, key)
+	var errs []error
+	edit := func(rs *appsv1.ReplicaSet, refs []metav1.OwnerReference) {
+		next := *rs
+		next.OwnerReferences = refs
+		if _, err := controller.Update(ctx, c.opts.API, &next, ""); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	all := slices.Clone(apiserver.Objects[*appsv1.ReplicaSet](c.opts.API.Server().Store(), apiserver.KindReplicaSet))
+	for _, rs := range all {
+		if rs.Namespace != d.Namespace {
+			continue
+		}
+		owner := metav1.GetControllerOfNoCopy(rs)
+		match := controller.Selects(d.Spec.Selector, rs.Labels)
+		switch {
+		case owner == nil && match && rs.DeletionTimestamp == nil:
+			edit(rs, append(slices.Clone(rs.OwnerReferences), controller.OwnerReference(d)))
+		case owner != nil && owner.UID == d.UID && !match:
+			edit(rs, slices.DeleteFunc(slices.Clone(rs.OwnerReferences), func(r metav1.OwnerReference) bool { return r.UID == d.UID }))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		c.claim[key] = struct{}{}
+		return err
+	}
+	return nil
+}
+
+// rollback puts an older revision's template in the Deployment's place
+// (rollback.go).
+func (r *rollout) rollback(ctx context.Context, revision int64) error {
+	if err := r.ensureNew(ctx, true); err != nil {
+		return err
+	}
+	warn := func(reason, msg string) { r.event(v1.EventTypeWarning, reason, msg) }
+	all := r.all()
+	if revision == 0 {
+		if revision = lastRevision(all); revision == 0 {
+			warn("DeploymentRollbackRevisionNotFound", "Unable to find last revision.")
+			return r.clearRollback(ctx)
+		}
+	}
+	for _, rs := range all {
+		v, err := revisionOf(rs)
+		if err != nil || v != revision {
+			continue
+		}
+		if sameTemplate(&r.d.Spec.Template, &rs.Spec.Template) {
+			warn("DeploymentRollbackTemplateUnchanged", fmt.Sprintf("The rollback revision contains the same template as current deployment %q", r.d.Name))
+			return r.clearRollback(ctx)
+		}
+		r.d.Spec.Template = rs.Spec.Template
+		r.d.Spec.Template.Labels = without(rs.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+		r.d.Annotations = annotationsOf(r.d, rs)
+		err = r.clearRollback(ctx)
+		if err == nil {
+			r.event(v1.EventTypeNormal, "DeploymentRollback", fmt.Sprintf("Rolled back deployment %q to revision %d", r.d.Name, revision))
+		}
+		return err
+	}
+	warn("DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to.")
+	return r.clearRollback(ctx)
+}
+
+func (r *rollout) clearRollback(ctx context.Context) error {
+	r.d.Annotations = without(r.d.Annotations, appsv1.DeprecatedRollbackTo)
+	_, err := controller.Update(ctx, r.c.opts.API, r.d, "")
+	return err
+}
+
+// rollbackTo is the revision that the annotation asks for.
+func rollbackTo(d *appsv1.Deployment) (int64, bool) {
+	n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedRollbackTo], 10, 64)
+	return n, err == nil
+}
+
+func (r *rollout) event(eventtype, reason, message string) {
+	r.c.events.Event(controller.Reference(r.d), eventtype, reason, message)
+}

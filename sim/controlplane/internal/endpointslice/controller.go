@@ -1,0 +1,326 @@
+package endpointslice
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/record"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+)
+
+// Upstream's defaults (pkg/controller/endpointslice/endpointslice_controller.go,
+// config/v1alpha1/defaults.go).
+const (
+	// MaxEndpointsPerSlice is --max-endpoints-per-slice.
+	MaxEndpointsPerSlice = 100
+	// ConcurrentServiceEndpointSyncs is --concurrent-service-endpoint-syncs.
+	ConcurrentServiceEndpointSyncs = 5
+
+	defaultSyncBackOff = time.Second
+	maxSyncBackOff     = 1000 * time.Second
+	maxRetries         = 15
+)
+
+// Options configure a Controller.
+type Options struct {
+	Group *loop.Group
+	API   *apiserver.Component
+	// MaxEndpointsPerSlice of 0 means the default.
+	MaxEndpointsPerSlice int
+	// UpdatesBatchPeriod is --endpointslice-updates-batch-period: how long after a
+	// change of a pod its services are synced. Zero, the default, is at once.
+	UpdatesBatchPeriod time.Duration
+}
+
+// Controller is the EndpointSlice controller.
+type Controller struct {
+	api      *apiserver.Component
+	store    *apiserver.Store
+	max      int
+	batch    time.Duration
+	queue    *controller.Queue
+	recorder *record.Recorder
+	index    index
+	writing  bool
+	// topology looks, after a change of the nodes, for services whose hints no
+	// longer suit them: there are auto that have hints by the zones' CPUs.
+	topology *controller.Queue
+	auto     int
+}
+
+// New starts a controller.
+func New(opts Options) *Controller {
+	c := &Controller{api: opts.API, store: opts.API.Server().Store(), max: opts.MaxEndpointsPerSlice, batch: opts.UpdatesBatchPeriod, index: newIndex()}
+	if c.max == 0 {
+		c.max = MaxEndpointsPerSlice
+	}
+	c.recorder = controller.NewRecorder(opts.Group, opts.API, "endpoint-slice-controller")
+	c.queue = controller.NewQueue(controller.QueueOptions{
+		Group: opts.Group, Name: "endpoint slices", Workers: ConcurrentServiceEndpointSyncs, Delay: opts.API.Delivery,
+		Sync: c.sync, BaseDelay: defaultSyncBackOff, MaxDelay: maxSyncBackOff,
+	})
+	c.topology = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "topology of nodes", Delay: opts.API.Delivery, Sync: c.checkTopology})
+	opts.API.Server().OnChange(c.onChange, apiserver.KindPod, apiserver.KindService, apiserver.KindEndpointSlice, apiserver.KindNode)
+	return c
+}
+
+func (c *Controller) onChange(ch apiserver.Change) {
+	switch ch.Kind {
+	case apiserver.KindPod:
+		if len(c.index.byLabel) > 0 {
+			c.podChanged(ch)
+		}
+	case apiserver.KindService:
+		c.serviceChanged(ch)
+	case apiserver.KindEndpointSlice:
+		c.sliceChanged(ch)
+	case apiserver.KindNode:
+		if len(c.index.byLabel) > 0 && ch.Type == watch.Added {
+			c.nodeAdded(ch.New.GetName())
+		}
+		if c.auto > 0 && topologyDiffers(ch) {
+			c.topology.Add(controller.Key{})
+		}
+	}
+}
+
+func (c *Controller) serviceChanged(ch apiserver.Change) {
+	svc := ch.New.(*v1.Service)
+	key := controller.KeyOf(svc)
+	old, _ := ch.Old.(*v1.Service)
+	if old != nil && autoTopology(old) {
+		c.auto--
+	}
+	if ch.Type == watch.Deleted {
+		if selects(svc) {
+			c.index.drop(svc)
+		}
+		c.queue.Add(key)
+		return
+	}
+	if autoTopology(svc) {
+		c.auto++
+	}
+	var was *service
+	if selects(old) && (!selects(svc) || !maps.Equal(old.Spec.Selector, svc.Spec.Selector)) {
+		was = c.index.drop(old)
+	}
+	if selects(svc) && c.index.services[key] == nil {
+		c.index.put(svc, c.store.PodsInNamespace(svc.Namespace), was)
+	}
+	c.queue.Add(key)
+}
+
+// topologyDiffers tells whether a change of a node can change what zones there are
+// and how large they are (updateNode).
+func topologyDiffers(ch apiserver.Change) bool {
+	if ch.Type != watch.Modified {
+		return true
+	}
+	old, node := ch.Old.(*v1.Node), ch.New.(*v1.Node)
+	return nodeReady(old) != nodeReady(node) || old.Labels[v1.LabelTopologyZone] != node.Labels[v1.LabelTopologyZone]
+}
+
+// checkTopology has the services synced whose hints leave a zone with too few
+// endpoints (checkNodeTopologyDistribution).
+func (c *Controller) checkTopology(context.Context, controller.Key) error {
+	ratios := zoneRatios(c.store.Nodes())
+	var keys []controller.Key
+	for key, s := range c.index.services { //drydock:unordered sorted below
+		if s.hints.overloaded(ratios) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b controller.Key) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		c.queue.Add(key)
+	}
+	return nil
+}
+
+// podChanged is AddPod, UpdatePod and DeletePod.
+func (c *Controller) podChanged(ch apiserver.Change) {
+	pod := ch.New.(*v1.Pod)
+	old, _ := ch.Old.(*v1.Pod)
+	switch ch.Type {
+	case watch.Added:
+		for _, s := range c.index.of(pod) {
+			s.pods[pod.Name] = struct{}{}
+			c.addForPod(s)
+		}
+	case watch.Deleted:
+		for _, s := range c.index.of(pod) {
+			delete(s.pods, pod.Name)
+			c.addForPod(s)
+		}
+	default:
+		relabelled := !maps.Equal(old.Labels, pod.Labels)
+		if !relabelled && !podMatters(old, pod) {
+			return
+		}
+		if relabelled {
+			for _, s := range c.index.of(old) {
+				delete(s.pods, pod.Name)
+				c.addForPod(s)
+			}
+		}
+		for _, s := range c.index.of(pod) {
+			s.pods[pod.Name] = struct{}{}
+			c.addForPod(s)
+		}
+	}
+}
+
+func (c *Controller) addForPod(s *service) {
+	if c.batch > 0 {
+		c.queue.AddAfter(s.key, c.batch)
+		return
+	}
+	c.queue.Add(s.key)
+}
+
+// podMatters tells whether a change of a pod changes its endpoint
+// (util/controller_utils.go podEndpointsChanged).
+func podMatters(old, pod *v1.Pod) bool {
+	return (old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
+		controller.PodReady(old) != controller.PodReady(pod) ||
+		controller.PodTerminated(old) != controller.PodTerminated(pod) ||
+		old.Status.PodIP != pod.Status.PodIP || !slices.Equal(old.Status.PodIPs, pod.Status.PodIPs) ||
+		old.Spec.NodeName != pod.Spec.NodeName ||
+		old.Spec.Hostname != pod.Spec.Hostname || old.Spec.Subdomain != pod.Spec.Subdomain
+}
+
+// nodeAdded has services synced that left pods out because their node was unknown.
+func (c *Controller) nodeAdded(name string) {
+	for _, pod := range c.store.PodsOnNode(name) {
+		for _, s := range c.index.of(pod) {
+			c.queue.Add(s.key)
+		}
+	}
+}
+
+// sliceChanged keeps the index; a change that is not the controller's own has the
+// service synced.
+func (c *Controller) sliceChanged(ch apiserver.Change) {
+	if old, ok := ch.Old.(*discoveryv1.EndpointSlice); ok {
+		if svc, managed := serviceOf(old); managed {
+			c.index.dropSlice(svc, old.Name)
+			if !c.writing {
+				c.queue.Add(svc)
+			}
+		}
+	}
+	es := ch.New.(*discoveryv1.EndpointSlice)
+	if svc, managed := serviceOf(es); managed && ch.Type != watch.Deleted {
+		c.index.addSlice(svc, es.Name)
+		if !c.writing {
+			c.queue.Add(svc)
+		}
+	}
+}
+
+// sync is syncService.
+func (c *Controller) sync(ctx context.Context, key controller.Key) error {
+	svc, _ := c.store.Lookup(apiserver.KindService, key.Namespace, key.Name).(*v1.Service)
+	s := c.index.services[key]
+	if svc == nil || s == nil {
+		return nil // the garbage collector deletes the slices of a service that is gone
+	}
+	pods := c.pods(s)
+	p := planner{svc: svc, max: c.max, trigger: s.triggers.next(svc, pods), node: c.store.Node, nodes: c.store.Nodes, hints: &s.hints}
+	plan := p.reconcile(pods, c.slices(key))
+	err := c.carryOut(ctx, svc, plan)
+	for _, e := range plan.events {
+		c.recorder.Event(controller.Reference(svc), e.typ, e.reason, e.message)
+	}
+	if err == nil {
+		return nil
+	}
+	c.recorder.Eventf(controller.Reference(svc), v1.EventTypeWarning, "FailedToUpdateEndpointSlices",
+		"Error updating Endpoint Slices for Service %s/%s: %v", svc.Namespace, svc.Name, err)
+	if c.queue.NumRequeues(key) >= maxRetries {
+		c.queue.Forget(key)
+		return nil
+	}
+	return fmt.Errorf("service %s: %w", key, err)
+}
+
+// pods returns the service's pods by name.
+func (c *Controller) pods(s *service) []*v1.Pod {
+	out := make([]*v1.Pod, 0, len(s.pods))
+	for name := range s.pods { //drydock:unordered sorted below
+		if pod := c.store.Pod(s.key.Namespace, name); pod != nil {
+			out = append(out, pod)
+		}
+	}
+	slices.SortFunc(out, comparePods)
+	return out
+}
+
+// slices returns the service's slices that are not being deleted, oldest first.
+func (c *Controller) slices(key controller.Key) []*discoveryv1.EndpointSlice {
+	var out []*discoveryv1.EndpointSlice
+	for _, name := range c.index.slices[key] {
+		es, _ := c.store.Lookup(apiserver.KindEndpointSlice, key.Namespace, name).(*discoveryv1.EndpointSlice)
+		if es != nil && es.DeletionTimestamp == nil {
+			out = append(out, es)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *discoveryv1.EndpointSlice) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	return out
+}
+
+// carryOut makes a plan's requests: it creates, updates, then deletes.
+func (c *Controller) carryOut(ctx context.Context, svc *v1.Service, p plan) error {
+	for _, es := range p.create {
+		if err := c.write(ctx, "create", es, func(s *apiserver.Server) error {
+			_, err := s.Create(es)
+			return err
+		}); err != nil {
+			if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
+				return nil
+			}
+			return fmt.Errorf("failed to create EndpointSlice for Service %s/%s: %w", svc.Namespace, svc.Name, err)
+		}
+	}
+	for _, es := range p.update {
+		if err := c.write(ctx, "update", es, func(s *apiserver.Server) error {
+			_, err := s.Update(es, "")
+			return err
+		}); err != nil {
+			return fmt.Errorf("failed to update %s EndpointSlice for Service %s/%s: %w", es.Name, svc.Namespace, svc.Name, err)
+		}
+	}
+	for _, es := range p.remove {
+		if err := c.write(ctx, "delete", es, func(s *apiserver.Server) error {
+			return s.Delete(apiserver.KindEndpointSlice, es.Namespace, es.Name, metav1.DeleteOptions{})
+		}); err != nil {
+			return fmt.Errorf("failed to delete %s EndpointSlice for Service %s/%s: %w", es.Name, svc.Namespace, svc.Name, err)
+		}
+	}
+	return p.err
+}
+
+// write makes one request whose change of the slice does not count as another's.
+func (c *Controller) write(ctx context.Context, verb string, es *discoveryv1.EndpointSlice, fn func(*apiserver.Server) error) error {
+	req := apiserver.Request{Verb: verb, Resource: "endpointslices", Namespace: es.Namespace, Name: es.Name}
+	return c.api.Do(ctx, req, func(s *apiserver.Server) error {
+		c.writing = true
+		defer func() { c.writing = false }()
+		return fn(s)
+	})
+}

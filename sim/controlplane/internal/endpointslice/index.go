@@ -1,0 +1,125 @@
+package endpointslice
+
+import (
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+)
+
+// service is what is known of one that has a selector.
+type service struct {
+	key      controller.Key
+	selector labels.Selector
+	pods     map[string]struct{} // the names of those that the selector takes
+	triggers triggers
+	hints    hinted
+}
+
+// labelKey is the one requirement of a selector by which it is found.
+type labelKey struct{ namespace, key, value string }
+
+// index finds the services of a pod and the slices of a service.
+type index struct {
+	services map[controller.Key]*service
+	byLabel  map[labelKey][]*service
+	slices   map[controller.Key][]string
+	found    []*service
+}
+
+func newIndex() index {
+	return index{services: map[controller.Key]*service{}, byLabel: map[labelKey][]*service{}, slices: map[controller.Key][]string{}}
+}
+
+// anchor returns the least of a selector's labels.
+func anchor(namespace string, selector map[string]string) labelKey {
+	k := labelKey{namespace: namespace}
+	for key, value := range selector { //drydock:unordered takes the least
+		if k.key == "" || key < k.key {
+			k.key, k.value = key, value
+		}
+	}
+	return k
+}
+
+// selects tells whether pods can be endpoints of a service by a selector.
+func selects(svc *v1.Service) bool {
+	return svc != nil && len(svc.Spec.Selector) > 0 && svc.Spec.Type != v1.ServiceTypeExternalName
+}
+
+// put takes a service in, with the namespace's pods. was is what drop returned of
+// it, or nil.
+func (x *index) put(svc *v1.Service, pods []*v1.Pod, was *service) {
+	s := &service{key: controller.KeyOf(svc), selector: labels.SelectorFromSet(svc.Spec.Selector), pods: map[string]struct{}{}}
+	if was != nil {
+		s.triggers, s.hints = was.triggers, was.hints
+	}
+	x.services[s.key] = s
+	a := anchor(svc.Namespace, svc.Spec.Selector)
+	x.byLabel[a] = append(x.byLabel[a], s)
+	for _, pod := range pods {
+		if s.selector.Matches(labels.Set(pod.Labels)) {
+			s.pods[pod.Name] = struct{}{}
+		}
+	}
+}
+
+// drop forgets a service and returns what was known of it; svc is its last version
+// that was put.
+func (x *index) drop(svc *v1.Service) *service {
+	key := controller.KeyOf(svc)
+	was := x.services[key]
+	a := anchor(svc.Namespace, svc.Spec.Selector)
+	rest := slices.DeleteFunc(x.byLabel[a], func(s *service) bool { return s.key == key })
+	if len(rest) == 0 {
+		delete(x.byLabel, a)
+	} else {
+		x.byLabel[a] = rest
+	}
+	delete(x.services, key)
+	return was
+}
+
+// of returns the services whose selector takes a pod, by name. The slice is good
+// until the next call.
+func (x *index) of(pod *v1.Pod) []*service {
+	x.found = x.found[:0]
+	for k, v := range pod.Labels { //drydock:unordered sorted below
+		for _, s := range x.byLabel[labelKey{pod.Namespace, k, v}] {
+			if s.selector.Matches(labels.Set(pod.Labels)) {
+				x.found = append(x.found, s)
+			}
+		}
+	}
+	if len(x.found) > 1 {
+		slices.SortFunc(x.found, func(a, b *service) int { return strings.Compare(a.key.Name, b.key.Name) })
+	}
+	return x.found
+}
+
+// serviceOf returns the service that a slice is of; false when this controller
+// does not manage it.
+func serviceOf(es *discoveryv1.EndpointSlice) (controller.Key, bool) {
+	name := es.Labels[discoveryv1.LabelServiceName]
+	return types.NamespacedName{Namespace: es.Namespace, Name: name}, name != "" && es.Labels[discoveryv1.LabelManagedBy] == managedBy
+}
+
+func (x *index) addSlice(svc controller.Key, name string) {
+	if !slices.Contains(x.slices[svc], name) {
+		x.slices[svc] = append(x.slices[svc], name)
+	}
+}
+
+func (x *index) dropSlice(svc controller.Key, name string) {
+	rest := slices.DeleteFunc(x.slices[svc], func(n string) bool { return n == name })
+	if len(rest) == 0 {
+		delete(x.slices, svc)
+		return
+	}
+	x.slices[svc] = rest
+}

@@ -1,0 +1,265 @@
+package garbagecollector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/record"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+)
+
+// workers is --concurrent-gc-syncs.
+const workers = 20
+
+// Options configure a Controller.
+type Options struct {
+	Group *loop.Group
+	API   *apiserver.Component
+}
+
+// Controller is the garbage collector.
+type Controller struct {
+	api   *apiserver.Component
+	store *apiserver.Store
+
+	toDelete, toOrphan *controller.Queue // of keys made by keyOf
+
+	owned map[types.UID]*owned
+	// absent are the owners that are gone, by what references say of them
+	// (absentOwnerCache), while they have dependents.
+	absent   map[types.UID][]item
+	recorder *record.Recorder
+}
+
+// New starts a controller.
+func New(opts Options) *Controller {
+	c := &Controller{api: opts.API, store: opts.API.Server().Store(), owned: map[types.UID]*owned{}, absent: map[types.UID][]item{}}
+	c.recorder = controller.NewRecorder(opts.Group, opts.API, "garbage-collector-controller")
+	c.toDelete = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "collect garbage", Workers: workers, Delay: c.api.Delivery, Sync: c.attemptToDelete})
+	c.toOrphan = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "orphan dependents", Workers: workers, Delay: c.api.Delivery, Sync: c.attemptToOrphan})
+	c.api.Server().OnChange(c.onChange, apiserver.WatchedKinds()...)
+	return c
+}
+
+// later queues an item. The queue's keys have no kind: it is put before the
+// namespace.
+func (c *Controller) later(q *controller.Queue, it item) {
+	q.Add(controller.Key{Namespace: string(it.kind) + "/" + it.namespace, Name: it.name})
+}
+
+func itemOfKey(key controller.Key) item {
+	for i := range key.Namespace {
+		if key.Namespace[i] == '/' {
+			return item{apiserver.Kind(key.Namespace[:i]), key.Namespace[i+1:], key.Name}
+		}
+	}
+	return item{name: key.Name}
+}
+
+func request(verb string, it item) apiserver.Request {
+	return apiserver.Request{Verb: verb, Resource: it.kind.Resource(), Namespace: it.namespace, Name: it.name}
+}
+
+// get asks the API for an object; nil when there is none.
+func (c *Controller) get(ctx context.Context, it item) (apiserver.Object, error) {
+	obj, err := controller.Get[apiserver.Object](ctx, c.api, it.kind, controller.Key{Namespace: it.namespace, Name: it.name})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting %s %s/%s: %w", it.kind, it.namespace, it.name, err)
+	}
+	return obj, nil
+}
+
+// attemptToDelete deletes an object none of whose owners is left, or that only
+// waits with them (attemptToDeleteItem).
+func (c *Controller) attemptToDelete(ctx context.Context, key controller.Key) error {
+	it := itemOfKey(key)
+	cached := c.store.Lookup(it.kind, it.namespace, it.name)
+	if cached == nil {
+		return nil
+	}
+	if cached.GetDeletionTimestamp() != nil && !deletingDependents(cached) {
+		return nil // it is being deleted, and its dependents follow when it is gone
+	}
+	obj, err := c.get(ctx, it)
+	if err != nil || obj == nil || obj.GetUID() != cached.GetUID() {
+		return err
+	}
+	if deletingDependents(obj) {
+		return c.deleteDependents(ctx, it, obj)
+	}
+	refs := obj.GetOwnerReferences()
+	if len(refs) == 0 {
+		return nil
+	}
+	solid, dangling, waiting, err := c.classify(ctx, obj)
+	switch {
+	case errors.Is(err, errUnresolvable):
+		return nil
+	case err != nil:
+		return err
+	case len(solid) > 0:
+		if len(dangling)+len(waiting) == 0 {
+			return nil
+		}
+		return c.dropOwners(ctx, it, obj, append(dangling, waiting...))
+	case len(waiting) > 0 && c.owned[obj.GetUID()] != nil:
+		return c.deleteBlocked(ctx, it, obj)
+	}
+	policy := metav1.DeletePropagationBackground
+	switch finalizers := obj.GetFinalizers(); {
+	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
+		policy = metav1.DeletePropagationOrphan
+	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
+		policy = metav1.DeletePropagationForeground
+	}
+	return c.delete(ctx, it, obj, policy)
+}
+
+// errUnresolvable is of an object without a namespace that names an owner in one:
+// it is left alone (namespacedOwnerOfClusterScopedObjectErr).
+var errUnresolvable = errors.New("cluster-scoped objects cannot refer to namespaced owners")
+
+// classify sorts an object's owners: there, gone, and waiting for their
+// dependents (classifyReferences).
+func (c *Controller) classify(ctx context.Context, obj apiserver.Object) (solid, dangling, waiting []types.UID, err error) {
+	refs := obj.GetOwnerReferences()
+	for i := range refs {
+		r := &refs[i]
+		k := kindOf(r)
+		if k == "" {
+			return nil, nil, nil, fmt.Errorf("no matches for kind %q in version %q", r.Kind, r.APIVersion)
+		}
+		it, ok := referenced(obj, r, k)
+		if !ok {
+			return nil, nil, nil, errUnresolvable
+		}
+		if slices.Contains(c.absent[r.UID], it) {
+			dangling = append(dangling, r.UID)
+			continue
+		}
+		owner, err := c.get(ctx, it)
+		switch {
+		case err != nil:
+			return nil, nil, nil, err
+		case owner == nil || owner.GetUID() != r.UID:
+			c.isAbsent(r.UID, it)
+			dangling = append(dangling, r.UID)
+		case deletingDependents(owner):
+			waiting = append(waiting, r.UID)
+		default:
+			solid = append(solid, r.UID)
+		}
+	}
+	return solid, dangling, waiting, nil
+}
+
+// deleteBlocked deletes an object whose owner waits for it and that has
+// dependents itself: they go first. Were one of them to wait for the object as
+// well, the two would wait for ever: then it does not block it.
+func (c *Controller) deleteBlocked(ctx context.Context, it item, obj apiserver.Object) error {
+	for _, d := range c.dependents(obj) {
+		dep := c.store.Lookup(d.kind, d.namespace, d.name)
+		if dep == nil || !deletingDependents(dep) {
+			continue
+		}
+		refs := slices.Clone(obj.GetOwnerReferences())
+		for i := range refs {
+			no := false
+			refs[i].BlockOwnerDeletion = &no
+		}
+		if err := c.patchOwners(ctx, it, obj, refs); err != nil {
+			return err
+		}
+		break
+	}
+	return c.delete(ctx, it, obj, metav1.DeletePropagationForeground)
+}
+
+// deleteDependents is for an object that waits for its dependents: when none
+// blocks it, it goes (processDeletingDependentsItem).
+func (c *Controller) deleteDependents(ctx context.Context, it item, obj apiserver.Object) error {
+	blocking := false
+	for _, d := range c.dependents(obj) {
+		dep := c.store.Lookup(d.kind, d.namespace, d.name)
+		if dep == nil || !slices.ContainsFunc(dep.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == obj.GetUID() && blocks(r) }) {
+			continue
+		}
+		blocking = true
+		if !deletingDependents(dep) {
+			c.later(c.toDelete, d)
+		}
+	}
+	if blocking {
+		return nil
+	}
+	return c.removeFinalizer(ctx, it, obj, metav1.FinalizerDeleteDependents)
+}
+
+// attemptToOrphan takes an object out of its dependents' owners, and lets it go
+// (attemptToOrphanWorker).
+func (c *Controller) attemptToOrphan(ctx context.Context, key controller.Key) error {
+	it := itemOfKey(key)
+	obj := c.store.Lookup(it.kind, it.namespace, it.name)
+	if obj == nil || !slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents) {
+		return nil
+	}
+	var errs []error
+	for _, d := range c.dependents(obj) {
+		if dep := c.store.Lookup(d.kind, d.namespace, d.name); dep != nil {
+			errs = append(errs, c.dropOwners(ctx, d, dep, []types.UID{obj.GetUID()}))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return c.removeFinalizer(ctx, it, obj, metav1.FinalizerOrphanDependents)
+}
+
+// delete deletes this object, not another of its name.
+func (c *Controller) delete(ctx context.Context, it item, obj apiserver.Object, policy metav1.DeletionPropagation) error {
+	uid := obj.GetUID()
+	err := c.api.Do(ctx, request("delete", it), func(s *apiserver.Server) error {
+		return s.Delete(it.kind, it.namespace, it.name, metav1.DeleteOptions{
+			PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid}})
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting %s %s/%s: %w", it.kind, it.namespace, it.name, err)
+	}
+	return nil
+}
+
+// dropOwners removes owners from an object.
+func (c *Controller) dropOwners(ctx context.Context, it item, obj apiserver.Object, uids []types.UID) error {
+	refs := slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), func(r metav1.OwnerReference) bool { return slices.Contains(uids, r.UID) })
+	return c.patchOwners(ctx, it, obj, refs)
+}
+
+func (c *Controller) patchOwners(ctx context.Context, it item, obj apiserver.Object, refs []metav1.OwnerReference) error {
+	return c.patch(ctx, it, func(s *apiserver.Server) error {
+		return s.PatchMeta(it.kind, it.namespace, it.name, obj.GetUID(), apiserver.MetaPatch{OwnerReferences: &refs})
+	})
+}
+
+func (c *Controller) removeFinalizer(ctx context.Context, it item, obj apiserver.Object, name string) error {
+	return c.patch(ctx, it, func(s *apiserver.Server) error {
+		return s.PatchMeta(it.kind, it.namespace, it.name, obj.GetUID(), apiserver.MetaPatch{RemoveFinalizer: name})
+	})
+}
+
+func (c *Controller) patch(ctx context.Context, it item, fn func(s *apiserver.Server) error) error {
+	if err := c.api.Do(ctx, request("patch", it), fn); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("patching %s %s/%s: %w", it.kind, it.namespace, it.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+)
+
+// track counts pods that have ended, in three steps that lose none: they are
+// written to the status as uncounted, their finalizers go, the counters are
+// written (trackJobStatusAndRemoveFinalizers).
+func (s *state) track(ctx context.Context, key controller.Key, write bool) error {
+	if indexed(s.job) {
+		slices.SortStableFunc(s.pods, func(a, b *v1.Pod) int { return indexOf(a) - indexOf(b) })
+	}
+	waiting := map[types.UID]bool{}
+	for _, p := range s.pods {
+		if tracked(p) {
+			waiting[p.UID] = true
+		}
+	}
+	write = s.countFreed(waiting) || write
+	free, full, added := s.collect()
+	write = s.writeIndexes() || added || write
+	write = s.targetConditions() || write
+	if write {
+		if err := s.writeStatus(ctx); err != nil {
+			return fmt.Errorf("adding uncounted pods to status: %w", err)
+		}
+		if !controller.Gone(s.c.opts.API, s.job) {
+			s.c.backoff[key] = s.record
+		}
+		write = false
+	}
+	freed := make([]bool, len(free))
+	errs := controller.Parallel(ctx, s.c.opts.Group, "job finalizers", len(free), func(ctx context.Context, i int) error {
+		err := s.c.untrack(ctx, free[i])
+		freed[i] = err == nil
+		return err
+	})
+	for i, p := range free {
+		if freed[i] {
+			delete(waiting, p.UID)
+		}
+	}
+	write = s.countFreed(waiting)
+	if len(errs) > 0 {
+		if write {
+			if err := s.writeStatus(ctx); err != nil {
+				return fmt.Errorf("removing uncounted pods from status: %w", err)
+			}
+		}
+		return errs[0]
+	}
+	over := !full && s.enact()
+	if !write && !over {
+		return nil
+	}
+	if err := s.writeStatus(ctx); err != nil {
+		return fmt.Errorf("removing uncounted pods from status: %w", err)
+	}
+	if over {
+		s.tellFinished()
+	}
+	return nil
+}
+
+// countFreed moves the uncounted pods that have no finalizer any more to the
+// counters. It tells whether there were any.
+func (s *state) countFreed(waiting map[types.UID]bool) bool {
+	st := &s.job.Status
+	move := func(list *[]types.UID, counter *int32) bool {
+		var keep []types.UID
+		for _, uid := range *list {
+			if waiting[uid] {
+				keep = append(keep, uid)
+			}
+		}
+		n := len(*list) - len(keep)
+		*counter += int32(n)
+		*list = keep
+		return n > 0
+	}
+	a := move(&st.UncountedTerminatedPods.Succeeded, &st.Succeeded)
+	b := move(&st.UncountedTerminatedPods.Failed, &st.Failed)
+	return a || b
+}
+
+// collect finds the pods whose finalizers can go, and notes those that are to be
+// counted. full: more are left for the next sync.
+func (s *state) collect() (free []*v1.Pod, full, added bool) {
+	uncounted := s.job.Status.UncountedTerminatedPods
+	newDone := 0
+	for _, p := range s.pods {
+		lost := failed(p, s.job)
+		if !tracked(p) || !s.freeable(p, lost) {
+			continue
+		}
+		free = append(free, p)
+		i := indexOf(p)
+		switch {
+		case p.Status.Phase == v1.PodSucceeded && !s.uncountedFailed[p.UID]:
+			if indexed(s.job) {
+				if s.indexCounts(i) && !s.before.has(i) {
+					newDone++
+					added = true
+				}
+			} else if !s.uncountedSucceeded[p.UID] {
+				uncounted.Succeeded = append(uncounted.Succeeded, p.UID)
+				added = true
+			}
+		case lost || s.finish != nil && s.finish.Type != batchv1.JobSuccessCriteriaMet:
+			if s.uncountedFailed[p.UID] || indexed(s.job) && !s.indexCounts(i) {
+				break
+			}
+			if _, counts, _ := matchFailure(s.job.Spec.PodFailurePolicy, p); counts {
+				uncounted.Failed = append(uncounted.Failed, p.UID)
+				added = true
+			}
+		}
+		if newDone+len(uncounted.Succeeded)+len(uncounted.Failed) >= maxUncounted {
+			full = true
+			break
+		}
+	}
+	return free, full, added
+}
+
+// freeable tells whether a pod's finalizer can go (canRemoveFinalizer).
+func (s *state) freeable(p *v1.Pod, lost bool) bool {
+	if s.job.DeletionTimestamp != nil || s.finish != nil || p.Status.Phase == v1.PodSucceeded {
+		return true
+	}
+	if !lost {
+		return false
+	}
+	if perIndex(s.job) {
+		if d := s.delayed[indexOf(p)]; d != nil && d.UID == p.UID {
+			return false // its successor is made after its back-off
+		}
+	}
+	return true
+}
+
+// writeIndexes puts the indexes into the status and tells whether they differ.
+func (s *state) writeIndexes() bool {
+	if !indexed(s.job) {
+		return false
+	}
+	st := &s.job.Status
+	text := s.done.String()
+	changed := text != st.CompletedIndexes
+	st.CompletedIndexes, st.Succeeded = text, int32(s.done.total())
+	if perIndex(s.job) {
+		lost := s.lost.String()
+		if st.FailedIndexes == nil || *st.FailedIndexes != lost {
+			st.FailedIndexes, changed = &lost, true
+		}
+	}
+	return changed
+}
+
+// targetConditions notes that the job ends; the last condition follows when all
+// pods are gone.
+func (s *state) targetConditions() bool {
+	f, st := s.finish, &s.job.Status
+	switch {
+	case f == nil:
+		return false
+	case f.Type == batchv1.JobFailureTarget:
+		st.Conditions = append(st.Conditions, *f)
+		s.finish = s.condition(batchv1.JobFailed, f.Reason, f.Message)
+		return true
+	case f.Type == batchv1.JobSuccessCriteriaMet:
+		added := isTrue(s.job, batchv1.JobSuccessCriteriaMet) == nil
+		reason, message := f.Reason, f.Message
+		if added {
+			st.Conditions = append(st.Conditions, *f)
+		}
+		s.finish = s.condition(batchv1.JobComplete, reason, message)
+		return added
+	}
+	return false
+}
+
+// enact sets the last condition once all pods are counted and gone.
+func (s *state) enact() bool {
+	st := &s.job.Status
+	if s.finish == nil || len(st.UncountedTerminatedPods.Succeeded)+len(st.UncountedTerminatedPods.Failed) > 0 || s.terminating > 0 {
+		return false
+	}
+	s.set(s.finish.Type, s.finish.Status, s.finish.Reason, s.finish.Message)
+	if s.finish.Type == batchv1.JobComplete {
+		at := s.finish.LastTransitionTime
+		st.CompletionTime = &at
+	}
+	return true
+}
+
+func (s *state) tellFinished() {
+	j := s.job
+	if s.finish.Type != batchv1.JobComplete {
+		s.event(v1.EventTypeWarning, s.finish.Reason, s.finish.Message)
+		return
+	}
+	if j.Spec.Completions != nil && j.Status.Succeeded > *j.Spec.Completions {
+		s.event(v1.EventTypeWarning, "TooManySucceededPods", "Too many succeeded pods running after completion count reached")
+	}
+	s.event(v1.EventTypeNormal, "Completed", "Job completed")
+}
+
+// writeStatus writes the status and goes on with what was stored.
+func (s *state) writeStatus(ctx context.Context) error {
+	made, err := controller.Update(ctx, s.c.opts.API, s.job, "status")
+	if err != nil {
+		return err
+	}
+	next := *made
+	next.Status = *made.Status.DeepCopy()
+	if next.Status.UncountedTerminatedPods == nil {
+		next.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
+	}
+	s.job = &next
+	return nil
+}

@@ -1,0 +1,244 @@
+package nodelifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/component-helpers/node/topology"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/record"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+)
+
+// Defaults of kube-controller-manager's flags
+// (pkg/controller/nodelifecycle/config/v1alpha1/defaults.go, cmd/kube-controller-manager/app/options/nodelifecyclecontroller.go).
+const (
+	DefaultNodeMonitorPeriod      = 5 * time.Second
+	DefaultNodeMonitorGracePeriod = 50 * time.Second
+	DefaultNodeStartupGracePeriod = 60 * time.Second
+	// DefaultNodeEvictionRate is how many nodes of a healthy zone are given a
+	// NoExecute taint per second.
+	DefaultNodeEvictionRate = 0.1
+	// DefaultSecondaryNodeEvictionRate is the rate of a large zone that is
+	// unhealthy.
+	DefaultSecondaryNodeEvictionRate = 0.01
+	// DefaultLargeClusterSizeThreshold is how many nodes a zone must exceed
+	// for the secondary rate; in smaller ones it is zero.
+	DefaultLargeClusterSizeThreshold = 50
+	// DefaultUnhealthyZoneThreshold is the share of nodes not ready from which
+	// on a zone is unhealthy.
+	DefaultUnhealthyZoneThreshold = 0.55
+)
+
+// updateWorkers is scheduler.UpdateWorkerSize: how many nodes are worked on at once.
+const updateWorkers = 8
+
+// Options configure a Controller.
+type Options struct {
+	Group *loop.Group
+	API   *apiserver.Component
+	// Election is told when the API can't be reached. May be nil.
+	Election *controller.Election
+}
+
+// Controller is the node lifecycle controller.
+type Controller struct {
+	g        *loop.Group
+	api      *apiserver.Component
+	l        *loop.Loop
+	recorder *record.Recorder
+	election *controller.Election
+
+	nodes map[string]*health
+	order []*health // as first seen
+	dirty []*health // to be looked at in the next pass
+	gone  []*health // deleted, not yet told
+
+	base     int64 // an instant of the passes' grid, ns
+	lastPass int64 // when the last pass began, ns
+	expiry   int64 // no grace period ends before it, ns
+	pass     *loop.Timer
+	passing  bool
+
+	zones    map[string]*zone
+	byAge    []*zone // as first seen
+	tainter  *loop.Timer
+	tainted  int64 // when the last tainting pass ended, ns; its grid begins there
+	tainting bool
+
+	taints  *controller.Queue
+	retries uint64 // of taints' updates so far
+}
+
+// health is what the controller knows of a node (nodeHealthData).
+type health struct {
+	name  string
+	uid   types.UID
+	zone  *zone
+	ready v1.ConditionStatus // of the last pass; "" for a node without condition
+	// probe is the pass that last saw a sign of life (probeTimestamp); heard is
+	// when the last sign came, which the first pass from then on sees.
+	probe, heard int64
+	known        bool // a pass has seen it
+	dirty        bool
+	retry        bool // its pods are still to be marked (nodesToRetry)
+	untaint      bool // NoExecute taints of another process's time are to be taken
+	deleted      bool
+	uncounted    bool // excluded from the zone's state
+}
+
+// New starts a controller. What it hears of first, be it as old as can be, it
+// counts as heard of at that time.
+func New(opts Options) *Controller {
+	c := &Controller{
+		g: opts.Group, api: opts.API, l: opts.Group.Loop(), election: opts.Election,
+		nodes: map[string]*health{}, zones: map[string]*zone{},
+	}
+	c.recorder = controller.NewRecorder(c.g, c.api, "node-controller")
+	c.base = c.l.UnixNano()
+	c.lastPass = c.base - 1
+	c.tainted = c.base
+	c.expiry = never
+	c.pass = c.g.NewTimer("node monitor", c.monitor)
+	c.tainter = c.g.NewTimer("taint nodes", c.taintNodes)
+	c.taints = controller.NewQueue(controller.QueueOptions{Group: c.g, Name: "taint node by condition", Workers: updateWorkers, Delay: c.api.Delivery, Sync: c.syncConditionTaints})
+	c.api.Server().OnChange(c.onChange, apiserver.KindLease, apiserver.KindNode)
+	return c
+}
+
+// onChange takes note of what a pass would see.
+func (c *Controller) onChange(ch apiserver.Change) {
+	switch ch.Kind {
+	case apiserver.KindLease:
+		if ch.Type == watch.Deleted || ch.New.GetNamespace() != v1.NamespaceNodeLease {
+			return
+		}
+		if h := c.nodes[ch.New.GetName()]; h != nil {
+			h.heard = c.l.UnixNano()
+		}
+	case apiserver.KindNode:
+		node := ch.New.(*v1.Node)
+		switch ch.Type {
+		case watch.Added:
+			c.nodeAdded(node, ch.Verb == "list")
+		case watch.Deleted:
+			c.nodeDeleted(node)
+		default:
+			c.nodeChanged(ch.Old.(*v1.Node), node)
+		}
+	}
+}
+
+// nodeAdded takes in a node that is new, or that a new process has listed: to it
+// the pods on the node are new as well, and those of a node that is not ready are
+// marked (processPod).
+func (c *Controller) nodeAdded(node *v1.Node, listed bool) {
+	h := &health{name: node.Name, uid: node.UID, heard: c.l.UnixNano()}
+	if ready := readyStatus(node); listed && ready != "" && ready != v1.ConditionTrue {
+		h.retry = true
+	}
+	if old := c.nodes[node.Name]; old != nil { // it was replaced between two passes
+		old.deleted = true
+	}
+	c.nodes[node.Name] = h
+	c.order = append(c.order, h)
+	c.touch(h)
+	if wrongTaints(node) {
+		c.taints.Add(controller.KeyOf(node))
+	}
+}
+
+func (c *Controller) nodeDeleted(node *v1.Node) {
+	h := c.nodes[node.Name]
+	if h == nil {
+		return
+	}
+	h.deleted = true
+	delete(c.nodes, node.Name)
+	c.gone = append(c.gone, h)
+	c.wake()
+}
+
+func (c *Controller) nodeChanged(old, node *v1.Node) {
+	h := c.nodes[node.Name]
+	if h == nil {
+		return
+	}
+	was, is := condition(old, v1.NodeReady), condition(node, v1.NodeReady)
+	if is != nil && (was == nil || !was.LastHeartbeatTime.Equal(&is.LastHeartbeatTime)) || was != nil && is == nil {
+		h.heard = c.l.UnixNano()
+	}
+	spec := old.Spec.Unschedulable != node.Spec.Unschedulable || !sameSlice(old.Spec.Taints, node.Spec.Taints)
+	if spec || !sameStatuses(old.Status.Conditions, node.Status.Conditions) {
+		c.touch(h)
+		if wrongTaints(node) {
+			c.taints.Add(controller.KeyOf(node))
+		}
+		return
+	}
+	if topology.GetZoneKey(old) != topology.GetZoneKey(node) || excluded(old) != excluded(node) {
+		c.touch(h)
+	}
+}
+
+// touch has the next pass look at a node.
+func (c *Controller) touch(h *health) {
+	if h.dirty {
+		return
+	}
+	h.dirty = true
+	c.dirty = append(c.dirty, h)
+	c.wake()
+}
+
+func (c *Controller) nodeEvent(h *health, reason, text string) {
+	c.recorder.Event(&v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: h.name, UID: h.uid}, v1.EventTypeNormal, reason,
+		fmt.Sprintf("Node %s event: %s", h.name, text))
+}
+
+// condition returns a node's condition, or nil.
+func condition(n *v1.Node, t v1.NodeConditionType) *v1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == t {
+			return &n.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// sameSlice tells whether two slices are one.
+func sameSlice[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// sameStatuses tells whether conditions differ by times only.
+func sameStatuses(a, b []v1.NodeCondition) bool {
+	if sameSlice(a, b) {
+		return true
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Type != b[i].Type || a[i].Status != b[i].Status {
+			return false
+		}
+	}
+	return true
+}
+
+// excluded tells whether a node's state does not count for its zone's.
+func excluded(n *v1.Node) bool {
+	_, ok := n.Labels["node.kubernetes.io/exclude-disruption"]
+	return ok
+}
+
+func (c *Controller) get(ctx context.Context, name string) (*v1.Node, error) {
+	return controller.Get[*v1.Node](ctx, c.api, apiserver.KindNode, controller.Key{Name: name})
+}

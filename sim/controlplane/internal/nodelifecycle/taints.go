@@ -1,0 +1,163 @@
+package nodelifecycle
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+)
+
+// Retries of a taint's update after a conflict (pkg/controller UpdateTaintBackoff).
+const (
+	taintRetries    = 5
+	taintRetryDelay = 100 * time.Millisecond
+)
+
+// conditionTaints are the taints NoSchedule by condition, and the status that
+// calls for them (nodeConditionToTaintKeyStatusMap).
+var conditionTaints = [...]struct {
+	condition v1.NodeConditionType
+	status    v1.ConditionStatus
+	key       string
+}{
+	{v1.NodeReady, v1.ConditionFalse, v1.TaintNodeNotReady},
+	{v1.NodeReady, v1.ConditionUnknown, v1.TaintNodeUnreachable},
+	{v1.NodeMemoryPressure, v1.ConditionTrue, v1.TaintNodeMemoryPressure},
+	{v1.NodeDiskPressure, v1.ConditionTrue, v1.TaintNodeDiskPressure},
+	{v1.NodeNetworkUnavailable, v1.ConditionTrue, v1.TaintNodeNetworkUnavailable},
+	{v1.NodePIDPressure, v1.ConditionTrue, v1.TaintNodePIDPressure},
+}
+
+// diffConditionTaints returns the keys of the NoSchedule taints that a node
+// lacks and of those that it should not have.
+func diffConditionTaints(n *v1.Node) (add, remove []string) {
+	judge := func(key string, wanted bool) {
+		switch has := hasTaint(n, key, v1.TaintEffectNoSchedule); {
+		case wanted && !has:
+			add = append(add, key)
+		case !wanted && has:
+			remove = append(remove, key)
+		}
+	}
+	for _, t := range conditionTaints {
+		cond := condition(n, t.condition)
+		judge(t.key, cond != nil && cond.Status == t.status)
+	}
+	judge(v1.TaintNodeUnschedulable, n.Spec.Unschedulable)
+	return add, remove
+}
+
+// wrongTaints tells whether a node's NoSchedule taints are not those that its
+// conditions call for.
+func wrongTaints(n *v1.Node) bool {
+	add, remove := diffConditionTaints(n)
+	return len(add)+len(remove) > 0
+}
+
+// syncConditionTaints is doNoScheduleTaintingPass. A failure is not tried
+// again, as upstream: the node's next change is.
+func (c *Controller) syncConditionTaints(ctx context.Context, key controller.Key) error {
+	node := c.api.Server().Node(key.Name)
+	if node == nil {
+		return nil
+	}
+	if add, remove := diffConditionTaints(node); len(add)+len(remove) > 0 {
+		c.swapTaints(ctx, node, add, remove, v1.TaintEffectNoSchedule)
+	}
+	return nil
+}
+
+// swapTaints adds taints to a node and then removes others
+// (SwapNodeControllerTaint). false: not all of it was done.
+func (c *Controller) swapTaints(ctx context.Context, node *v1.Node, add, remove []string, effect v1.TaintEffect) bool {
+	now := controller.WireTime(c.l.Now())
+	if len(add) > 0 {
+		err := c.updateTaints(ctx, node.Name, func(taints []v1.Taint) []v1.Taint {
+			out := slices.Clone(taints)
+			for _, key := range add {
+				t := v1.Taint{Key: key, Effect: effect, TimeAdded: &now}
+				if i := slices.IndexFunc(out, func(o v1.Taint) bool { return o.MatchTaint(&t) }); i >= 0 {
+					out[i] = t
+				} else {
+					out = append(out, t)
+				}
+			}
+			return out
+		})
+		if err != nil {
+			return false
+		}
+	}
+	return c.removeTaintsOf(ctx, node, effect, remove) == nil
+}
+
+// removeTaints removes NoExecute taints from a node that has one of them, each
+// with requests of its own.
+func (c *Controller) removeTaints(ctx context.Context, node *v1.Node, keys ...string) error {
+	for _, key := range keys {
+		if err := c.removeTaintsOf(ctx, node, v1.TaintEffectNoExecute, []string{key}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeTaintsOf is RemoveTaintOffNode.
+func (c *Controller) removeTaintsOf(ctx context.Context, node *v1.Node, effect v1.TaintEffect, keys []string) error {
+	if !slices.ContainsFunc(keys, func(key string) bool { return hasTaint(node, key, effect) }) {
+		return nil
+	}
+	return c.updateTaints(ctx, node.Name, func(taints []v1.Taint) []v1.Taint {
+		return slices.DeleteFunc(slices.Clone(taints), func(t v1.Taint) bool { return t.Effect == effect && slices.Contains(keys, t.Key) })
+	})
+}
+
+// updateTaints gets a node and patches its taints; after a conflict it does so
+// again.
+func (c *Controller) updateTaints(ctx context.Context, name string, change func([]v1.Taint) []v1.Taint) error {
+	var err error
+	for try := range taintRetries {
+		if try > 0 {
+			c.retries++
+			if err := c.l.Sleep(ctx, c.l.Jitter(taintRetryDelay, 1, "taint retry", name, c.retries)); err != nil {
+				return err
+			}
+		}
+		var node *v1.Node
+		if node, err = c.get(ctx, name); err != nil {
+			return err
+		}
+		taints := change(node.Spec.Taints)
+		if slices.EqualFunc(taints, node.Spec.Taints, func(a, b v1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }) {
+			return nil
+		}
+		err = c.api.Do(ctx, apiserver.Request{Verb: "patch", Resource: "nodes", Name: name}, func(s *apiserver.Server) error {
+			_, err := s.PatchNodeTaints(name, node.ResourceVersion, taints)
+			return err
+		})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func hasTaint(n *v1.Node, key string, effect v1.TaintEffect) bool {
+	for i := range n.Spec.Taints {
+		if n.Spec.Taints[i].Key == key && n.Spec.Taints[i].Effect == effect {
+			return true
+		}
+	}
+	return false
+}
+
+// hasNoExecute tells whether a node has one of the controller's own NoExecute
+// taints.
+func hasNoExecute(n *v1.Node) bool {
+	return hasTaint(n, v1.TaintNodeUnreachable, v1.TaintEffectNoExecute) || hasTaint(n, v1.TaintNodeNotReady, v1.TaintEffectNoExecute)
+}

@@ -1,0 +1,314 @@
+// Package podgc deletes pods that nobody else would: the oldest of too many
+// that have ended, those of nodes that are gone or out of service, and those that
+// are deleted before they had a node. It answers to upstream's pkg/controller/podgc.
+//
+// Upstream lists all pods every 20 s. Here a pass runs at those of the same
+// instants at which the counts that the changes keep say that there is something
+// to find.
+package podgc
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+)
+
+const (
+	// DefaultTerminatedPodThreshold is how many pods that have ended are kept
+	// (--terminated-pod-gc-threshold).
+	DefaultTerminatedPodThreshold = 12500
+	// CheckPeriod is how often pods are looked at.
+	CheckPeriod = 20 * time.Second
+	// QuarantineTime is how long a node must have been gone.
+	QuarantineTime = 40 * time.Second
+)
+
+// Options configure a Controller.
+type Options struct {
+	Group *loop.Group
+	API   *apiserver.Component
+	// TerminatedPodThreshold is how many pods that have ended are kept. Zero
+	// means the default; negative means all.
+	TerminatedPodThreshold int
+}
+
+// Controller is the pod garbage collector.
+type Controller struct {
+	g         *loop.Group
+	api       *apiserver.Component
+	l         *loop.Loop
+	threshold int
+	ticker    *loop.Ticker
+	running   bool
+
+	terminated   int                     // pods that have ended
+	unscheduled  map[controller.Key]bool // pods that are being deleted and have no node
+	missing      map[string]bool         // nodes that pods name and that may not be there
+	outOfService map[string]bool         // nodes with the taint of that name
+	quarantine   map[string]time.Time    // when a missing node may be believed gone
+}
+
+// New starts a controller.
+func New(opts Options) *Controller {
+	c := &Controller{
+		g: opts.Group, api: opts.API, l: opts.Group.Loop(), threshold: opts.TerminatedPodThreshold,
+		unscheduled: map[controller.Key]bool{}, missing: map[string]bool{}, outOfService: map[string]bool{}, quarantine: map[string]time.Time{},
+	}
+	if c.threshold == 0 {
+		c.threshold = DefaultTerminatedPodThreshold
+	}
+	c.ticker = c.g.Every("pod garbage collection", CheckPeriod, 0, c.pass)
+	c.review()
+	c.api.Server().OnChange(c.onChange, apiserver.KindPod, apiserver.KindNode)
+	return c
+}
+
+func (c *Controller) onChange(ch apiserver.Change) {
+	switch ch.Kind {
+	case apiserver.KindPod:
+		pod := ch.New.(*v1.Pod)
+		old, _ := ch.Old.(*v1.Pod)
+		if ch.Type == watch.Deleted {
+			if controller.PodTerminated(old) {
+				c.terminated--
+			}
+			if len(c.unscheduled) > 0 {
+				delete(c.unscheduled, controller.KeyOf(pod))
+			}
+			return
+		}
+		c.podIs(old, pod)
+	case apiserver.KindNode:
+		node := ch.New.(*v1.Node)
+		if ch.Type != watch.Deleted {
+			c.nodeIs(node)
+			return
+		}
+		delete(c.outOfService, node.Name)
+		if len(c.api.Server().Store().PodsOnNode(node.Name)) > 0 {
+			c.missing[node.Name] = true
+			c.review()
+		}
+	}
+}
+
+// podIs takes note of a pod as it is now; old is nil for a new one.
+func (c *Controller) podIs(old, pod *v1.Pod) {
+	before := old != nil && controller.PodTerminated(old)
+	if after := controller.PodTerminated(pod); after != before {
+		if after {
+			c.terminated++
+			c.review()
+		} else {
+			c.terminated--
+		}
+	}
+	if name := pod.Spec.NodeName; name != "" {
+		if old != nil && old.Spec.NodeName == name {
+			return
+		}
+		if len(c.unscheduled) > 0 {
+			delete(c.unscheduled, controller.KeyOf(pod))
+		}
+		if c.api.Server().Node(name) == nil {
+			c.missing[name] = true
+			c.review()
+		}
+	} else if pod.DeletionTimestamp != nil {
+		c.unscheduled[controller.KeyOf(pod)] = true
+		c.review()
+	}
+}
+
+func (c *Controller) nodeIs(n *v1.Node) {
+	if len(n.Spec.Taints)+len(c.outOfService) == 0 {
+		return
+	}
+	if slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == v1.TaintNodeOutOfService }) {
+		c.outOfService[n.Name] = true
+		c.review()
+	} else {
+		delete(c.outOfService, n.Name)
+	}
+}
+
+// review has passes run while they may find something.
+func (c *Controller) review() {
+	if c.threshold > 0 && c.terminated > c.threshold || len(c.unscheduled)+len(c.missing)+len(c.outOfService) > 0 {
+		c.ticker.Unpark()
+	} else {
+		c.ticker.Park()
+	}
+}
+
+func (c *Controller) pass() {
+	if !c.running {
+		c.running = true
+		c.g.Go("pod garbage collection", func(ctx context.Context) {
+			c.gc(ctx)
+			c.running = false
+			c.review()
+		})
+	}
+}
+
+// gc is a pass.
+func (c *Controller) gc(ctx context.Context) {
+	if c.threshold > 0 && c.terminated > c.threshold {
+		c.gcTerminated(ctx)
+	}
+	if len(c.outOfService) > 0 {
+		c.gcTerminating(ctx)
+	}
+	if len(c.missing) > 0 {
+		c.gcOrphaned(ctx)
+	}
+	if len(c.unscheduled) > 0 {
+		c.gcUnscheduled(ctx)
+	}
+}
+
+func (c *Controller) gcTerminated(ctx context.Context) {
+	var pods []*v1.Pod
+	for _, p := range c.api.Server().Pods() {
+		if controller.PodTerminated(p) {
+			pods = append(pods, p)
+		}
+	}
+	slices.SortFunc(pods, byEvictionAndCreation)
+	c.deleteAtOnce(ctx, pods[:max(len(pods)-c.threshold, 0)])
+}
+
+// deleteAtOnce begins all deletions at the same time; it is the client's limit
+// that they wait for.
+func (c *Controller) deleteAtOnce(ctx context.Context, pods []*v1.Pod) {
+	var wg loop.WaitGroup
+	for _, p := range pods {
+		wg.Add(1)
+		c.g.Go("pod garbage collection", func(ctx context.Context) {
+			defer wg.Done()
+			c.markFailedAndDelete(ctx, p, nil)
+		})
+	}
+	_ = wg.Wait(ctx) // fails when the process ends
+}
+
+func (c *Controller) gcTerminating(ctx context.Context) {
+	var pods []*v1.Pod
+	for _, n := range c.api.Server().Nodes() {
+		if !c.outOfService[n.Name] || nodeReady(n) {
+			continue
+		}
+		for _, p := range c.api.Server().Store().PodsOnNode(n.Name) {
+			if p.DeletionTimestamp != nil {
+				pods = append(pods, p)
+			}
+		}
+	}
+	slices.SortFunc(pods, byEvictionAndCreation)
+	c.deleteAtOnce(ctx, pods)
+}
+
+// gcOrphaned deletes the pods of nodes that have been missing for the
+// quarantine time, and that the API says are gone.
+func (c *Controller) gcOrphaned(ctx context.Context) {
+	names := make([]string, 0, len(c.missing))
+	for name := range c.missing { //drydock:unordered is sorted
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	now := c.l.Now()
+	for _, name := range names {
+		if c.api.Server().Node(name) != nil || len(c.api.Server().Store().PodsOnNode(name)) == 0 {
+			delete(c.missing, name)
+			delete(c.quarantine, name)
+			continue
+		}
+		switch until, ok := c.quarantine[name]; {
+		case !ok:
+			c.quarantine[name] = now.Add(QuarantineTime)
+		case !now.Before(until):
+			delete(c.quarantine, name)
+			if c.gone(ctx, name) {
+				c.deleteOrphans(ctx, name)
+			}
+		}
+	}
+}
+
+func (c *Controller) gone(ctx context.Context, node string) bool {
+	_, err := controller.Get[*v1.Node](ctx, c.api, apiserver.KindNode, controller.Key{Name: node})
+	return apierrors.IsNotFound(err)
+}
+
+func (c *Controller) deleteOrphans(ctx context.Context, node string) {
+	for _, p := range slices.Clone(c.api.Server().Store().PodsOnNode(node)) {
+		c.markFailedAndDelete(ctx, p, &v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
+			Reason: "DeletionByPodGC", Message: "PodGC: node no longer exists"})
+	}
+}
+
+func (c *Controller) gcUnscheduled(ctx context.Context) {
+	keys := make([]controller.Key, 0, len(c.unscheduled))
+	for key := range c.unscheduled { //drydock:unordered is sorted
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b controller.Key) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		if p := c.api.Server().Pod(key.Namespace, key.Name); p != nil && p.DeletionTimestamp != nil && p.Spec.NodeName == "" {
+			c.markFailedAndDelete(ctx, p, nil)
+		}
+	}
+}
+
+// markFailedAndDelete sets the phase of a pod that has not ended to Failed and
+// deletes it without grace. A failure is left to the next pass.
+func (c *Controller) markFailedAndDelete(ctx context.Context, listed *v1.Pod, cond *v1.PodCondition) {
+	pod := c.api.Server().Pod(listed.Namespace, listed.Name)
+	if pod == nil || pod.UID != listed.UID {
+		return
+	}
+	if !controller.PodTerminated(pod) {
+		st := pod.Status
+		if cond != nil {
+			cond.ObservedGeneration = pod.Generation
+			st, _ = controller.WithPodCondition(&st, *cond, c.l.Now())
+		}
+		st.Phase, st.ObservedGeneration = v1.PodFailed, pod.Generation
+		if controller.PatchPodStatus(ctx, c.api, pod, &st) != nil {
+			return
+		}
+	}
+	none := int64(0)
+	_ = controller.Delete(ctx, c.api, pod, metav1.DeleteOptions{GracePeriodSeconds: &none})
+}
+
+// byEvictionAndCreation puts pods that a kubelet evicted first, then the
+// oldest (byEvictionAndCreationTimestamp).
+func byEvictionAndCreation(a, b *v1.Pod) int {
+	evicted := func(p *v1.Pod) bool { return p.Status.Phase == v1.PodFailed && p.Status.Reason == "Evicted" }
+	if x, y := evicted(a), evicted(b); x != y {
+		if x {
+			return -1
+		}
+		return 1
+	}
+	if n := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); n != 0 {
+		return n
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func nodeReady(n *v1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue })
+}

@@ -1,0 +1,288 @@
+package replicaset
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+)
+
+const (
+	// BurstReplicas is how many pods a sync creates or deletes at most.
+	BurstReplicas = 500
+	// Workers is kube-controller-manager's --concurrent-replicaset-syncs.
+	Workers = 5
+)
+
+// Options configure a Controller.
+type Options struct {
+	Group *loop.Group
+	API   *apiserver.Component
+	// Pods and ReplicaSets are indexes that controllers share.
+	Pods        *controller.Pods
+	ReplicaSets *controller.Owned[*appsv1.ReplicaSet]
+}
+
+// Controller is the ReplicaSet controller.
+type Controller struct {
+	opts    Options
+	l       *loop.Loop
+	queue   *controller.Queue
+	control *controller.PodControl
+	claims  controller.Claims
+}
+
+// New starts a controller.
+func New(opts Options) *Controller {
+	c := &Controller{opts: opts, l: opts.Group.Loop()}
+	c.control = &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "replicaset-controller")}
+	c.claims = controller.Claims{Pods: opts.Pods, Control: c.control}
+	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "replicaset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
+	opts.API.Server().OnChange(c.onChange, apiserver.KindReplicaSet)
+	opts.Pods.OnChange(apiserver.KindReplicaSet, c.onPod)
+	opts.Pods.OnOrphan(c.onOrphan)
+	return c
+}
+
+func (c *Controller) onChange(ch apiserver.Change) {
+	rs := ch.New.(*appsv1.ReplicaSet)
+	key := controller.KeyOf(rs)
+	switch {
+	case ch.Type == "ADDED":
+		c.claims.Review(key)
+	case ch.Type == "DELETED":
+		c.control.Forget(rs.UID)
+	case ch.Subresource == "status":
+		return // its own writing
+	}
+	c.queue.Add(key)
+}
+
+func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
+	if !ch.Matters() {
+		return
+	}
+	rs, ok := c.get(owner)
+	if !ok || rs.UID != uid {
+		return
+	}
+	if ch.Relabeled() {
+		c.claims.Review(owner)
+	}
+	c.queue.Add(owner)
+	c.queue.AddOnceAvailable(owner, ch, rs.Spec.MinReadySeconds)
+}
+
+// onOrphan finds who might adopt a pod.
+func (c *Controller) onOrphan(pod *v1.Pod) {
+	for _, rs := range apiserver.Objects[*appsv1.ReplicaSet](c.opts.API.Server().Store(), apiserver.KindReplicaSet) {
+		if rs.Namespace == pod.Namespace && controller.Selects(rs.Spec.Selector, pod.Labels) {
+			c.claims.Review(controller.KeyOf(rs))
+			c.queue.Add(controller.KeyOf(rs))
+		}
+	}
+}
+
+func (c *Controller) get(key controller.Key) (*appsv1.ReplicaSet, bool) {
+	return controller.Lookup[*appsv1.ReplicaSet](c.opts.API, apiserver.KindReplicaSet, key)
+}
+
+// sync is syncReplicaSet.
+func (c *Controller) sync(ctx context.Context, key controller.Key) error {
+	rs, ok := c.get(key)
+	if !ok {
+		c.claims.Forget(key)
+		return nil
+	}
+	defer func() {
+		if controller.Gone(c.opts.API, rs) {
+			c.control.Forget(rs.UID)
+		}
+	}()
+	if err := c.claims.Sync(ctx, rs, rs.Spec.Selector, func(p *v1.Pod) bool {
+		return controller.StateOf(p)&controller.PodActive != 0 || metav1.IsControlledBy(p, rs)
+	}); err != nil {
+		return err
+	}
+	// The status tells of the pods that there were before this sync changed
+	// them; what it does brings the next one.
+	now := c.l.Now()
+	status := c.count(rs, now)
+	var manageErr error
+	if rs.DeletionTimestamp == nil {
+		manageErr = c.manage(ctx, rs, int(status.Replicas))
+	}
+	setFailure(&status, int(status.Replicas-*rs.Spec.Replicas), manageErr, now)
+	written, err := c.writeStatus(ctx, rs, status)
+	if err != nil {
+		return err
+	}
+	if manageErr != nil {
+		return manageErr
+	}
+	if min := written.Spec.MinReadySeconds; min > 0 && written.Status.ReadyReplicas != written.Status.AvailableReplicas {
+		after := time.Duration(min) * time.Second
+		if next, ok := controller.NextAvailable(c.opts.Pods.Of(rs.UID).In(controller.PodActive), min, now); ok {
+			after = max(next-c.l.Since(now), 0)
+		}
+		c.queue.AddAfter(key, after)
+	}
+	return nil
+}
+
+// manage creates the pods that are missing or deletes those that are too many.
+func (c *Controller) manage(ctx context.Context, rs *appsv1.ReplicaSet, active int) error {
+	diff := active - int(*rs.Spec.Replicas)
+	if diff < 0 {
+		_, err := controller.SlowStart(ctx, c.opts.Group, "replicaset creates", min(-diff, BurstReplicas), func(ctx context.Context, _ int) error {
+			_, err := c.control.Create(ctx, rs, &rs.Spec.Template, apiserver.Stamp{})
+			if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
+				return nil // nothing can be created any more
+			}
+			return err
+		})
+		return err
+	}
+	if diff == 0 {
+		return nil
+	}
+	victims := c.victims(rs, min(diff, BurstReplicas))
+	errs := controller.Parallel(ctx, c.opts.Group, "replicaset deletes", len(victims), func(ctx context.Context, i int) error {
+		err := c.control.Delete(ctx, rs, victims[i].Name)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+	if len(errs) > 0 {
+		return errs[0]
+	}
+	return nil
+}
+
+// victims chooses the pods to delete.
+func (c *Controller) victims(rs *appsv1.ReplicaSet, n int) []*v1.Pod {
+	active := c.opts.Pods.Of(rs.UID).In(controller.PodActive)
+	if n < len(active) {
+		rank(active, c.relatedOnNode(rs), c.l.Now())
+	}
+	return active[:n]
+}
+
+// relatedOnNode counts the active pods per node of all ReplicaSets of one
+// controller.
+func (c *Controller) relatedOnNode(rs *appsv1.ReplicaSet) map[string]int {
+	family := []*appsv1.ReplicaSet{rs}
+	if owner := metav1.GetControllerOfNoCopy(rs); owner != nil {
+		family = c.opts.ReplicaSets.Of(owner.UID)
+	}
+	n := map[string]int{}
+	for _, r := range family {
+		for _, p := range c.opts.Pods.Of(r.UID).In(controller.PodActive) {
+			n[p.Spec.NodeName]++
+		}
+	}
+	return n
+}
+
+// setFailure sets or removes the condition ReplicaFailure. diff is how many pods
+// there were too many.
+func setFailure(st *appsv1.ReplicaSetStatus, diff int, manageErr error, now time.Time) {
+	failed := slices.ContainsFunc(st.Conditions, func(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure })
+	switch {
+	case manageErr != nil && !failed:
+		cond := appsv1.ReplicaSetCondition{Type: appsv1.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, LastTransitionTime: controller.WireTime(now), Message: manageErr.Error()}
+		if diff < 0 {
+			cond.Reason = "FailedCreate"
+		} else if diff > 0 {
+			cond.Reason = "FailedDelete"
+		}
+		st.Conditions = append(slices.Clone(st.Conditions), cond)
+	case manageErr == nil && failed:
+		st.Conditions = slices.DeleteFunc(slices.Clone(st.Conditions), func(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure })
+	}
+}
+
+// count is the part of calculateStatus that counts pods.
+func (c *Controller) count(rs *appsv1.ReplicaSet, now time.Time) appsv1.ReplicaSetStatus {
+	st := rs.Status
+	set := c.opts.Pods.Of(rs.UID)
+	st.Replicas, st.ReadyReplicas, st.FullyLabeledReplicas, st.AvailableReplicas = 0, 0, 0, 0
+	terminating := int32(0)
+	if set != nil {
+		st.Replicas, st.ReadyReplicas, terminating = int32(set.Active), int32(set.Ready), int32(set.Terminating)
+		st.FullyLabeledReplicas = c.fullyLabeled(rs, set)
+		st.AvailableReplicas = st.ReadyReplicas
+		if rs.Spec.MinReadySeconds > 0 {
+			st.AvailableReplicas = 0
+			for _, p := range set.In(controller.PodActive) {
+				if controller.PodAvailable(p, rs.Spec.MinReadySeconds, now) {
+					st.AvailableReplicas++
+				}
+			}
+		}
+	}
+	st.TerminatingReplicas = &terminating
+	return st
+}
+
+// fullyLabeled counts the active pods with all of the template's labels. All
+// have them unless the template has labels that the selector does not ask for.
+func (c *Controller) fullyLabeled(rs *appsv1.ReplicaSet, set *controller.PodSet) int32 {
+	covered := true
+	for k, v := range rs.Spec.Template.Labels { //drydock:unordered asks whether all are there
+		covered = covered && rs.Spec.Selector.MatchLabels[k] == v
+	}
+	if covered {
+		return int32(set.Active)
+	}
+	n := int32(0)
+	for _, p := range set.In(controller.PodActive) {
+		if has(p.Labels, rs.Spec.Template.Labels) {
+			n++
+		}
+	}
+	return n
+}
+
+func has(labels, want map[string]string) bool {
+	for k, v := range want { //drydock:unordered asks whether all are there
+		if is, ok := labels[k]; !ok || is != v {
+			return false
+		}
+	}
+	return true
+}
+
+// writeStatus is updateReplicaSetStatus: it writes a status that differs, and
+// tries once more when the object was changed meanwhile.
+func (c *Controller) writeStatus(ctx context.Context, rs *appsv1.ReplicaSet, st appsv1.ReplicaSetStatus) (*appsv1.ReplicaSet, error) {
+	st.ObservedGeneration = rs.Generation
+	if equality.Semantic.DeepEqual(rs.Status, st) {
+		return rs, nil
+	}
+	for try := 0; ; try++ {
+		next := *rs
+		next.Status = st
+		written, err := controller.Update(ctx, c.opts.API, &next, "status")
+		if err == nil || try > 0 {
+			return written, err
+		}
+		fresh, ok := c.get(controller.KeyOf(rs))
+		if !ok {
+			return nil, errors.Join(err, apierrors.NewNotFound(appsv1.Resource("replicasets"), rs.Name))
+		}
+		rs = fresh
+	}
+}

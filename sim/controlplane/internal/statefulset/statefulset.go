@@ -1,0 +1,223 @@
+package statefulset
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/record"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/history"
+)
+
+// Workers is kube-controller-manager's --concurrent-statefulset-syncs.
+const Workers = 5
+
+// Options configure a Controller.
+type Options struct {
+	Group *loop.Group
+	API   *apiserver.Component
+	// Pods and Revisions are indexes that controllers share.
+	Pods      *controller.Pods
+	Revisions *controller.Owned[*history.Revision]
+}
+
+// Controller is the StatefulSet controller.
+type Controller struct {
+	opts    Options
+	l       *loop.Loop
+	queue   *controller.Queue
+	control *controller.PodControl
+	events  *record.Recorder
+	claims  controller.Claims
+	history *history.History
+	adopt   map[controller.Key]struct{} // whose revisions may have no controller
+}
+
+// New starts a controller.
+func New(opts Options) *Controller {
+	c := &Controller{opts: opts, l: opts.Group.Loop(), adopt: map[controller.Key]struct{}{}}
+	c.events = controller.NewRecorder(opts.Group, opts.API, "statefulset-controller")
+	// Its events are worded differently: the pod control tells none.
+	c.control = &controller.PodControl{Group: opts.Group, API: opts.API}
+	c.claims = controller.Claims{Pods: opts.Pods, Control: c.control}
+	c.history = history.NewHistory(opts.API, opts.Revisions)
+	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "statefulset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
+	opts.API.Server().OnChange(c.onChange, apiserver.KindStatefulSet)
+	opts.Pods.OnChange(apiserver.KindStatefulSet, c.onPod)
+	opts.Pods.OnOrphan(c.onOrphan)
+	return c
+}
+
+func (c *Controller) onChange(ch apiserver.Change) {
+	key := controller.KeyOf(ch.New)
+	switch ch.Type {
+	case "ADDED":
+		c.claims.Review(key)
+		c.adopt[key] = struct{}{}
+	case "DELETED":
+		c.forget(ch.New.GetUID())
+	}
+	c.queue.Add(key)
+}
+
+func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
+	// A pod that ends but is not deleted yet counts until it is gone.
+	if !ch.Matters() && !ch.Deleted() {
+		return
+	}
+	set, ok := c.get(owner)
+	if !ok || set.UID != uid {
+		return
+	}
+	if ch.Relabeled() {
+		c.claims.Review(owner)
+	}
+	c.queue.Add(owner)
+	c.queue.AddOnceAvailable(owner, ch, set.Spec.MinReadySeconds)
+}
+
+func (c *Controller) onOrphan(pod *v1.Pod) {
+	for _, set := range apiserver.Objects[*appsv1.StatefulSet](c.opts.API.Server().Store(), apiserver.KindStatefulSet) {
+		if set.Namespace == pod.Namespace && controller.Selects(set.Spec.Selector, pod.Labels) {
+			c.claims.Review(controller.KeyOf(set))
+			c.queue.Add(controller.KeyOf(set))
+		}
+	}
+}
+
+func (c *Controller) get(key controller.Key) (*appsv1.StatefulSet, bool) {
+	return controller.Lookup[*appsv1.StatefulSet](c.opts.API, apiserver.KindStatefulSet, key)
+}
+
+// forget drops what is kept of a set that is gone.
+func (c *Controller) forget(uid types.UID) {
+	c.control.Forget(uid)
+	c.history.Forget(uid)
+}
+
+// sync brings a set one step further and writes its status.
+func (c *Controller) sync(ctx context.Context, key controller.Key) error {
+	set, ok := c.get(key)
+	if !ok {
+		c.claims.Forget(key)
+		delete(c.adopt, key)
+		return nil
+	}
+	defer func() {
+		if controller.Gone(c.opts.API, set) {
+			c.forget(set.UID)
+		}
+	}()
+	if _, ok := c.adopt[key]; ok && set.DeletionTimestamp == nil {
+		if err := c.history.Adopt(ctx, set, set.Spec.Selector); err != nil {
+			return err
+		}
+		delete(c.adopt, key)
+	}
+	if err := c.claims.Sync(ctx, set, set.Spec.Selector, func(p *v1.Pod) bool { parent, _ := ordinalOf(p); return parent == set.Name }); err != nil {
+		return err
+	}
+	now := c.l.Now()
+	u := &update{c: c, set: set, now: now, pods: append([]*v1.Pod(nil), c.opts.Pods.Of(set.UID).All()...)}
+	revisions := c.history.List(set.UID)
+	if err := u.revise(ctx, revisions); err != nil {
+		return err
+	}
+	err := u.run(ctx)
+	if u.built {
+		if e := u.writeStatus(ctx); err == nil {
+			err = e
+		}
+	}
+	if e := u.truncate(ctx, revisions); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	if min := set.Spec.MinReadySeconds; min > 0 && u.status.ReadyReplicas != u.status.AvailableReplicas {
+		after := time.Duration(min) * time.Second
+		if next, ok := controller.NextAvailable(u.pods, min, now); ok {
+			after = max(next-c.l.Since(now), 0)
+		}
+		c.queue.AddAfter(key, after)
+	}
+	return nil
+}
+
+// revise finds the revision that the pods are to get, and stores it if it is
+// new (getStatefulSetRevisions).
+func (u *update) revise(ctx context.Context, list []*history.Revision) error {
+	h, set := u.c.history, u.set
+	if n := set.Status.CollisionCount; n != nil {
+		u.collisions = *n
+	}
+	raw, err := h.Patch(set, &set.Spec.Template)
+	if err != nil {
+		return err
+	}
+	next := int64(1)
+	var equal, last *history.Revision
+	for _, r := range list {
+		if history.Equal(r, raw) {
+			equal = r
+		}
+		last, next = r, r.Revision+1
+	}
+	switch {
+	case equal != nil && history.Equal(last, equal.Data.Raw):
+		u.updated = last
+	case equal != nil: // a rollback
+		u.updated, err = h.Renumber(ctx, equal, next)
+	default:
+		u.updated, err = h.Create(ctx, set, history.New(set, set.Spec.Template.Labels, raw, next, &u.collisions), &u.collisions)
+	}
+	if err != nil {
+		return err
+	}
+	u.current = u.updated
+	for _, r := range list {
+		if r.Name == set.Status.CurrentRevision {
+			u.current = r
+		}
+	}
+	return nil
+}
+
+// truncate deletes the oldest revisions that no pod has, beyond the limit.
+func (u *update) truncate(ctx context.Context, list []*history.Revision) error {
+	live := map[string]bool{u.current.Name: true, u.updated.Name: true}
+	for _, p := range u.pods {
+		live[revisionOf(p)] = true
+	}
+	var dead []*history.Revision
+	for _, r := range list {
+		if !live[r.Name] {
+			dead = append(dead, r)
+		}
+	}
+	for i := 0; i < len(dead)-int(*u.set.Spec.RevisionHistoryLimit); i++ {
+		if err := u.c.history.Delete(ctx, dead[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deletePod deletes one of the set's pods and tells of it. A pod that is gone is
+// a NotFound error.
+func (u *update) deletePod(ctx context.Context, p *v1.Pod) error {
+	ns := p.Namespace
+	err := u.c.opts.API.Do(ctx, apiserver.Request{Verb: "delete", Resource: "pods", Namespace: ns, Name: p.Name}, func(s *apiserver.Server) error {
+		return s.Delete(apiserver.KindPod, ns, p.Name, metav1.DeleteOptions{})
+	})
+	u.tell("Delete", p.Name, err)
+	return err
+}
