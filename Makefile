@@ -22,9 +22,9 @@ RACEPKGS ?= ./ground/loop/... ./sim ./scale ./scenarios/... ./cmd/... ./fakecri/
 DAYFLAGS ?=
 # What else `make conformance` passes on, such as --focus.
 CONFORMANCEFLAGS ?=
-SOURCES   = cmd conformance fakecri ground kubelet scale scenarios sim
+SOURCES   = cmd conformance fakecri ground hack kubelet scale scenarios sim
 
-.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint race seeds bench fuzz soak verify clean
+.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint loc race seeds bench fuzz soak verify clean
 
 all: build
 
@@ -56,6 +56,9 @@ lint: ## gofmt, go vet, the determinism analyzer; lists what it was told to allo
 	$(GO) run ./cmd/drydock-lint ./...
 	@echo "where the order of a map is used, and why that cannot be observed:"
 	$(GO) run ./cmd/drydock-lint -list-unordered ./...
+
+loc: ## lines of code and of comments, by package
+	@$(GO) run ./hack/loc
 
 race: ## tests of what has goroutines, under the race detector (needs gcc)
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m $(RACEPKGS)
