@@ -239,7 +239,8 @@ func (v *View) LayerUsage() (bytes, inodes int64) {
 	if root.fs == nil {
 		return 0, 0
 	}
-	return root.fs.Written()
+	used := root.fs.Used()
+	return used.Bytes, used.Inodes
 }
 
 // at returns the index of what is mounted at a canonical path, or -1.

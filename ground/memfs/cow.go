@@ -2,7 +2,6 @@ package memfs
 
 import (
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,6 +11,7 @@ import (
 // any loop, can start from it: see FS.Freeze and NewFrom.
 type Image struct {
 	root *node
+	vol  *volume // for who asks about its files without a file system
 	// inos are the inode numbers: frozen nodes have no place for them.
 	inos map[*node]uint64
 }
@@ -19,14 +19,15 @@ type Image struct {
 // Freeze makes an image of what the file system holds. The file system goes on:
 // what it changes from then on is its own. What is mounted goes.
 func (f *FS) Freeze() *Image {
-	for _, m := range f.mounts {
+	for _, m := range f.vol.mounts {
 		m.point.mounted = false
 	}
-	f.mounts = nil
+	f.vol.mounts = nil
 	img := &Image{root: f.root, inos: map[*node]uint64{}}
+	img.vol = &volume{image: img}
 	img.freeze(f.root)
-	f.image = img
-	f.share.Add(Space{}.minus(f.share.used))
+	f.vol.image = img
+	f.vol.share.Clear()
 	return img
 }
 
@@ -55,62 +56,10 @@ const imageInodes = 1 << 20
 // what it does not change: a directory is copied (its entries, not what is in
 // them) when something in it changes, a file when it is opened for writing.
 func NewFrom(opts Options, img *Image) *FS {
-	f := &FS{l: opts.Loop, boot: []string{}, root: img.root, image: img, symlinks: 1}
-	f.share.join(opts.Share)
-	return f
-}
-
-// mine has a file system that started from an image own the directory that pl
-// is in, and with self also the entry, so that they may be written to. pl must
-// be of this moment.
-func (f *FS) mine(pl place, self bool) place {
-	if f.all().image == nil {
-		return pl
-	}
-	if pl.dir == nil {
-		if self && pl.n.frozen {
-			f.root = f.thaw(pl.n)
-			pl.n = f.root
-		}
-		return pl
-	}
-	if pl.dir.frozen {
-		pl.dir = f.ownDir(path.Dir(pl.path))
-	}
-	if self && pl.n != nil && pl.n.frozen {
-		i, _ := pl.dir.search(pl.name)
-		pl.n = f.thaw(pl.n)
-		pl.dir.kids[i] = pl.n
-	}
-	return pl
-}
-
-// ownDir owns a directory and those above it.
-func (f *FS) ownDir(p string) *node {
-	if f.root.frozen {
-		f.root = f.thaw(f.root)
-	}
-	at := f.shown(f.root)
-	for p = strings.TrimPrefix(p, "/"); p != ""; {
-		name, rest, _ := strings.Cut(p, "/")
-		i, _ := at.search(name)
-		k := at.kids[i]
-		if k.frozen {
-			k = f.thaw(k)
-			at.kids[i] = k
-		}
-		at, p = f.shown(k), rest
-	}
-	return at
-}
-
-// thaw returns a copy that may be written to, which takes space of its own.
-func (f *FS) thaw(n *node) *node {
-	c := n.thawed()
-	if c.counted {
-		f.all().share.Add(c.weight())
-	}
-	return c
+	opts.Tmpfs = nil
+	v := newVolume(opts, img.root)
+	v.image, v.symlinks = img, 1
+	return &v.fs
 }
 
 // thawed returns a copy that may be written to. Hard links to it part.
@@ -132,13 +81,6 @@ func (n *node) thawed() *node {
 	return &c
 }
 
-// Written returns what a file system holds beside the image that it started
-// from: bytes as du counts them, and inodes.
-func (f *FS) Written() (bytes, inodes int64) {
-	used := f.Used()
-	return used.Bytes, used.Inodes
-}
-
 // Sub returns the part of the file system at a path, which is resolved now: a
 // rename of the directory, or a link that leads elsewhere later, does not
 // matter, as with a bind mount. If it is a file, "/" names that. Symbolic links
@@ -155,28 +97,27 @@ func (f *FS) Sub(name string) (*FS, error) {
 		return nil, pathError("open", name, errno)
 	}
 	pl = f.mine(pl, true)
-	return &FS{l: f.l, root: f.shown(pl.n), whole: f.all(), prefix: strings.TrimSuffix(f.full(pl.path), "/")}, nil
+	return &FS{part: &part{vol: f.vol, root: f.vol.shown(pl.n), prefix: strings.TrimSuffix(f.full(pl.path), "/")}}, nil
 }
 
 // Node is a place in the tree, for who walks it by himself, following links and
 // judging permissions in his own way. The zero Node is none. It is of the
 // moment: after a change to the tree, walk again.
 type Node struct {
-	f   *FS
-	img *Image
+	vol *volume // of an image's: one that has nothing but the image
 	n   *node
 }
 
 // Top returns the root directory (or, of a part that is a file, that).
 func (f *FS) Top() Node {
-	if d := f.all().share.d; d != nil {
+	if d := f.vol.share.d; d != nil {
 		d.settle()
 	}
-	return Node{f: f, n: f.shown(f.root)}
+	return Node{vol: f.vol, n: f.vol.shown(f.root)}
 }
 
 // Top returns the root directory of an image.
-func (i *Image) Top() Node { return Node{img: i, n: i.root} }
+func (i *Image) Top() Node { return Node{vol: i.vol, n: i.root} }
 
 // Exists tells whether there is something.
 func (n Node) Exists() bool { return n.n != nil }
@@ -185,10 +126,10 @@ func (n Node) Exists() bool { return n.n != nil }
 // that does not exist if there is none.
 func (n Node) Lookup(name string) Node {
 	k := n.n.child(name)
-	if k != nil && n.f != nil {
-		k = n.f.shown(k)
+	if k != nil {
+		k = n.vol.shown(k)
 	}
-	return Node{n.f, n.img, k}
+	return Node{n.vol, k}
 }
 
 // Mode returns its type and permissions.
@@ -224,15 +165,7 @@ func (n Node) Same(o Node) bool {
 
 // Info describes it under a name.
 func (n Node) Info(name string) fs.FileInfo {
-	return &info{name: name, mode: n.n.mode, mtime: n.n.mtime, size: n.n.size(), f: n.owned(), n: n.n}
-}
-
-// owned is a file system to ask for inode numbers.
-func (n Node) owned() *FS {
-	if n.f != nil {
-		return n.f
-	}
-	return &FS{image: n.img}
+	return &info{name: name, mode: n.n.mode, mtime: n.n.mtime, size: n.n.size(), vol: n.vol, n: n.n}
 }
 
 // Names returns the names of a directory's entries, sorted.
@@ -246,7 +179,7 @@ func (n Node) Names() []string {
 
 // Open opens a file for reading.
 func (n Node) Open(name string) *File {
-	return &File{f: n.f, n: n.n, name: name}
+	return &File{vol: n.vol, n: n.n, name: name}
 }
 
 // Mknod makes a device, or whatever else mode says; driver is told by

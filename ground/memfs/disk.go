@@ -241,13 +241,6 @@ func (n *node) ghosts() []*ghost {
 	return nil
 }
 
-// resized is called after each change of a file that took so many bytes before.
-func (f *FS) resized(n *node, before int64) {
-	if by := n.allocated() - before; by != 0 && n.linked() {
-		f.all().share.Add(Space{Bytes: by})
-	}
-}
-
 // linked tells whether what a file takes is counted: an open file may have been
 // removed, or have names left.
 func (n *node) linked() bool {
@@ -264,25 +257,9 @@ func (n *node) linked() bool {
 	return false
 }
 
-// forget takes an entry off the names of its file, and with the last one what it
-// takes off the disk.
-func (f *FS) forget(n *node) {
-	if n.frozen {
-		return
-	}
-	if n.counted {
-		n.counted = false
-		if e := n.exts(); e == nil || len(e.names) <= 1 {
-			w := n.weight()
-			f.all().share.Add(Space{}.minus(w))
-		}
-	}
-	n.unname()
-}
-
 // Used returns what the file system holds beside what it started from, and
 // without what is on a tmpfs: bytes as du counts them, and inodes.
-func (f *FS) Used() Space { return f.all().share.Used() }
+func (f *FS) Used() Space { return f.vol.share.Used() }
 
 // Disk returns the disk that the file system is on, or nil.
-func (f *FS) Disk() *Disk { return f.all().share.d }
+func (f *FS) Disk() *Disk { return f.vol.share.d }

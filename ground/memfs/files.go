@@ -5,6 +5,7 @@ import (
 	"iter"
 	"path"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -39,10 +40,10 @@ func (f *FS) WriteShared(name string, data []byte, perm fs.FileMode) error {
 	defer f.changed(pl.path, false)
 	before := n.allocated()
 	n.setContent(nil)
-	f.resized(n, before)
-	room := f.room(pl.path, n, 0, int64(len(data)))
+	f.vol.resized(n, before)
+	room := f.vol.room(f.full(pl.path), n, 0, int64(len(data)))
 	n.setContent(slices.Clip(data[:room]))
-	f.resized(n, 0)
+	f.vol.resized(n, 0)
 	if room < int64(len(data)) {
 		return pathError("write", name, syscall.ENOSPC)
 	}
@@ -72,9 +73,9 @@ func (f *FS) Append(name string, data []byte, perm fs.FileMode) error {
 	}
 	defer f.changed(pl.path, false)
 	before := n.allocated()
-	room := max(f.room(pl.path, n, n.size(), n.size()+int64(len(data)))-n.size(), 0)
+	room := max(f.vol.room(f.full(pl.path), n, n.size(), n.size()+int64(len(data)))-n.size(), 0)
 	n.writeAt(data[:min(room, int64(len(data)))], n.size())
-	f.resized(n, before)
+	f.vol.resized(n, before)
 	if room < int64(len(data)) {
 		return pathError("write", name, syscall.ENOSPC)
 	}
@@ -100,12 +101,9 @@ func (f *FS) writable(name string, perm fs.FileMode) (*node, place, error) {
 		return nil, pl, pathError("open", name, errno)
 	}
 	pl = f.mine(pl, true)
-	f.touch(pl.n)
+	f.vol.touch(pl.n)
 	return pl.n, pl, nil
 }
-
-// touch says that a file was changed now.
-func (f *FS) touch(n *node) { n.setTime(f.now()) }
 
 // Mkdir makes a directory; its parent must exist.
 func (f *FS) Mkdir(name string, perm fs.FileMode) error {
@@ -149,30 +147,28 @@ func (f *FS) mkdirAll(name string, perm fs.FileMode) (place, error) {
 		return pl, pathError("mkdir", name, errno)
 	case errno == 0 && pl.path == name: // the directory above is there
 		return f.mkdirAt(pl, name, perm)
-	case errno == 0: // by way of links, or it is one that leads nowhere
-		return f.mkdirLast(name, perm)
-	}
-	i := len(name)
-	for i > 0 && name[i-1] == '/' {
-		i--
-	}
-	for i > 0 && name[i-1] != '/' {
-		i--
-	}
-	if i > 1 {
-		if err := f.MkdirAll(name[:i-1], perm); err != nil {
-			return pl, err
+	case errno != 0: // else it is by way of links, or one that leads nowhere
+		above := strings.TrimRight(name, "/")
+		if i := strings.LastIndexByte(above, '/'); i > 0 {
+			if err := f.MkdirAll(above[:i], perm); err != nil {
+				return pl, err
+			}
 		}
 	}
-	return f.mkdirLast(name, perm)
+	err := f.Mkdir(name, perm)
+	pl, errno = f.walk(name, false)
+	if err != nil && errno == 0 && pl.n != nil && pl.n.isDir() {
+		err = nil // a path with ".." in it
+	}
+	return pl, err
 }
 
 // MkdirAllIn is MkdirAll of a directory, an entry of parent, and of entries of it.
 // If all are there it allocates nothing.
 func (f *FS) MkdirAllIn(parent, dir string, perm fs.FileMode, names []string) error {
 	if in, errno := f.walk(parent, true); errno == 0 && in.n != nil {
-		if at := f.shown(in.n).child(dir); at != nil && at.isDir() {
-			at = f.shown(at)
+		if at := f.vol.shown(in.n).child(dir); at != nil && at.isDir() {
+			at = f.vol.shown(at)
 			made := func(name string) bool { k := at.child(name); return k != nil && k.isDir() }
 			if !slices.ContainsFunc(names, func(name string) bool { return !made(name) }) {
 				return nil
@@ -189,7 +185,7 @@ func (f *FS) mkdirsIn(dir string, perm fs.FileMode, names []string) error {
 		return err
 	}
 	for _, name := range names {
-		at := f.shown(pl.n)
+		at := f.vol.shown(pl.n)
 		if k := at.child(name); k != nil && k.isDir() {
 			continue
 		} else if k != nil || at.frozen || pl.path == "/" {
@@ -204,16 +200,6 @@ func (f *FS) mkdirsIn(dir string, perm fs.FileMode, names []string) error {
 		}
 	}
 	return nil
-}
-
-// mkdirLast is the last step of MkdirAll.
-func (f *FS) mkdirLast(name string, perm fs.FileMode) (place, error) {
-	err := f.Mkdir(name, perm)
-	pl, errno := f.walk(name, false)
-	if err != nil && errno == 0 && pl.n != nil && pl.n.isDir() {
-		err = nil // a path with ".." in it
-	}
-	return pl, err
 }
 
 // Remove removes a file, a symbolic link or an empty directory.
@@ -257,7 +243,7 @@ func (f *FS) RemoveAll(name string) error {
 		return pathError("unlinkat", name, errno)
 	}
 	pl = f.mine(pl, pl.dir == nil)
-	busy := f.clearTree(pl.n)
+	busy := f.vol.clearTree(pl.n)
 	if pl.dir == nil || busy {
 		f.changed(pl.path, true)
 		return pathError("unlinkat", name, syscall.EBUSY)
@@ -265,31 +251,6 @@ func (f *FS) RemoveAll(name string) error {
 	f.drop(pl)
 	f.changed(pl.path, true)
 	return nil
-}
-
-// clearTree removes what is below n and tells whether a mount point was in the
-// way.
-func (f *FS) clearTree(n *node) (busy bool) {
-	if n.frozen {
-		return false // it goes as a whole, and is not written to
-	}
-	if !n.isDir() {
-		return false
-	}
-	at := f.shown(n)
-	kept := at.kids[:0]
-	for _, k := range at.kids {
-		if f.clearTree(k) {
-			kept = append(kept, k)
-			continue
-		}
-		f.forget(k)
-	}
-	clear(at.kids[len(kept):])
-	if at.kids = kept; len(kept) == 0 {
-		at.kids = nil
-	}
-	return n.mounted || len(kept) > 0
 }
 
 // ReadDir lists a directory, sorted by name.
@@ -301,7 +262,7 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	infos := make([]info, len(kids))
 	out := make([]fs.DirEntry, len(kids))
 	for i, k := range kids {
-		infos[i] = f.infoOf(k)
+		infos[i] = f.vol.infoOf(k)
 		out[i] = &infos[i]
 	}
 	return out, nil
@@ -318,7 +279,7 @@ func (f *FS) entries(name string) ([]*node, syscall.Errno) {
 	case !pl.n.isDir():
 		return nil, syscall.ENOTDIR
 	}
-	return f.shown(pl.n).kids, 0
+	return f.vol.shown(pl.n).kids, 0
 }
 
 // Names goes over the names of a directory's entries, sorted, without a list of
@@ -345,7 +306,7 @@ func (f *FS) AnyFile(dir string, levels int, match func(name string, size int64)
 
 func (f *FS) anyFile(kids []*node, levels int, match func(name string, size int64) bool) (found, known bool) {
 	for _, k := range kids {
-		switch at := f.shown(k); {
+		switch at := f.vol.shown(k); {
 		case levels == 0:
 			found, known = match(k.name, at.size()), true
 		case k.isLink():
@@ -367,32 +328,43 @@ func (f *FS) Stat(name string) (fs.FileInfo, error) { return f.stat("stat", name
 func (f *FS) Lstat(name string) (fs.FileInfo, error) { return f.stat("lstat", name, false) }
 
 func (f *FS) stat(op, name string, follow bool) (fs.FileInfo, error) {
+	pl, err := f.existing(op, name, follow)
+	if err != nil {
+		return nil, err
+	}
+	i := f.vol.infoOf(pl.n)
+	i.name = lastElement(name)
+	return &i, nil
+}
+
+// existing follows a path to something that is there.
+func (f *FS) existing(op, name string, follow bool) (place, error) {
 	pl, errno := f.walk(name, follow)
 	if errno == 0 && pl.n == nil {
 		errno = syscall.ENOENT
 	}
 	if errno != 0 {
-		return nil, pathError(op, name, errno)
+		return pl, pathError(op, name, errno)
 	}
-	i := f.infoOf(pl.n)
-	i.name = lastElement(name)
-	return &i, nil
+	return pl, nil
+}
+
+// alter changes what is known of an entry, but not what it holds.
+func (f *FS) alter(op, name string, pl place, change func(n *node)) error {
+	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
+		return pathError(op, name, errno)
+	}
+	pl = f.mine(pl, true)
+	change(f.vol.shown(pl.n))
+	f.changed(pl.path, false)
+	return nil
 }
 
 // Chmod sets the permission bits, with setuid, setgid and sticky.
 func (f *FS) Chmod(name string, mode fs.FileMode) error {
-	pl, errno := f.walk(name, true)
-	if errno == 0 && pl.n == nil {
-		errno = syscall.ENOENT
+	pl, err := f.existing("chmod", name, true)
+	if err != nil {
+		return err
 	}
-	if errno != 0 {
-		return pathError("chmod", name, errno)
-	}
-	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
-		return pathError("chmod", name, errno)
-	}
-	pl = f.mine(pl, true)
-	f.shown(pl.n).setMode(mode)
-	f.changed(pl.path, false)
-	return nil
+	return f.alter("chmod", name, pl, func(n *node) { n.setMode(mode) })
 }

@@ -3,8 +3,6 @@ package memfs
 import (
 	"math"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/drydock-sim/drydock/ground/usage"
@@ -59,7 +57,7 @@ func (f *FS) Grow(dir, key string, bytes, inodes usage.User) (*Growth, error) {
 		return nil, pathError("open", dir, errno)
 	}
 	pl = f.mine(pl, true)
-	n := f.shown(pl.n)
+	n := f.vol.shown(pl.n)
 	e := n.extended()
 	if e.ghosts == nil {
 		e.ghosts = &[]*ghost{}
@@ -69,7 +67,7 @@ func (f *FS) Grow(dir, key string, bytes, inodes usage.User) (*Growth, error) {
 		i = len(*e.ghosts)
 		*e.ghosts = append(*e.ghosts, &ghost{key: key})
 	}
-	d, mine := f.disk(), (*e.ghosts)[i]
+	d, mine := f.vol.disk(), (*e.ghosts)[i]
 	for _, o := range d.growths {
 		if o.ghost == mine {
 			o.Stop()
@@ -82,18 +80,7 @@ func (f *FS) Grow(dir, key string, bytes, inodes usage.User) (*Growth, error) {
 // GrowFile appends to a file as much as a curve rises by: zeros. Where the curve
 // falls nothing happens, and while there is no file it waits.
 func (f *FS) GrowFile(name string, bytes usage.User) *Growth {
-	return f.disk().grow(&Growth{f: f, path: name, log: true, bytes: bytes})
-}
-
-// disk is that of all; one without end if there is none yet.
-func (f *FS) disk() *Disk {
-	all := f.all()
-	if all.share.d == nil {
-		d := NewDisk(DiskOptions{Loop: all.l})
-		all.share.up, all.share.d = &d.share, d
-		d.share.used = all.share.used
-	}
-	return all.share.d
+	return f.vol.disk().grow(&Growth{f: f, path: name, log: true, bytes: bytes})
 }
 
 func (d *Disk) grow(g *Growth) *Growth {
@@ -148,7 +135,7 @@ func (g *Growth) settle(now int64) {
 	default:
 		g.ghost.used = g.got
 		if g.n.counted {
-			g.f.all().share.Add(by)
+			g.f.vol.share.Add(by)
 		}
 	}
 	if g.n != nil { // also when the curve only begins to rise
@@ -178,10 +165,10 @@ func (f *FS) appendZeros(name string, n int64) bool {
 	}
 	pl = f.mine(pl, true)
 	before, size := pl.n.allocated(), pl.n.size()
-	if n = f.room(pl.path, pl.n, size, size+n) - size; n > 0 {
+	if n = f.vol.room(f.full(pl.path), pl.n, size, size+n) - size; n > 0 {
 		pl.n.makeSparse().put(size, n, nil)
-		f.resized(pl.n, before)
-		f.touch(pl.n)
+		f.vol.resized(pl.n, before)
+		f.vol.touch(pl.n)
 	}
 	return true
 }
@@ -277,44 +264,4 @@ func (d *Disk) limit(users []usage.User, now, size, used, floor, near int64) (at
 		return never, slack
 	}
 	return int64(t), slack
-}
-
-// noSpace is the errno of a change where pl leads that takes need, besides what is
-// copied from the image for it; self tells that the entry is written to.
-func (f *FS) noSpace(pl place, self bool, need Space) syscall.Errno {
-	all := f.all()
-	if all.share.d == nil {
-		return 0
-	}
-	if all.image != nil {
-		copied := Space{}
-		if self && pl.n != nil && pl.n.frozen {
-			copied = Space{pl.n.allocated(), 1}
-		}
-		if free := all.share.d.free(); free.Bytes < need.Bytes+copied.Bytes+nearBytes || free.Inodes < need.Inodes+copied.Inodes+nearInodes {
-			copied = copied.plus(f.frozenAbove(pl))
-		}
-		need = need.plus(copied)
-	}
-	dir := pl.dir
-	if dir == nil {
-		dir = pl.n
-	}
-	return all.share.noSpace(dir, need)
-}
-
-// frozenAbove is what copies of the directories above an entry will take.
-func (f *FS) frozenAbove(pl place) (need Space) {
-	at := f.root
-	for p := strings.TrimPrefix(pl.path, "/"); at != nil && p != ""; {
-		if at.frozen {
-			need = need.plus(Space{block, 1})
-		}
-		var name string
-		name, p, _ = strings.Cut(p, "/")
-		if at = at.child(name); at != nil {
-			at = f.shown(at)
-		}
-	}
-	return need
 }

@@ -10,10 +10,10 @@ import (
 // File is an open file. It stays open when the file is removed, and needs no
 // Close.
 type File struct {
-	f    *FS
+	vol  *volume
 	n    *node
 	name string
-	path string
+	path string // in the whole file system
 	flag int
 }
 
@@ -47,21 +47,21 @@ func (f *FS) Open(name string, flag int, perm fs.FileMode) (*File, error) {
 		pl = f.mine(pl, true)
 		before := pl.n.allocated()
 		pl.n.setContent(nil)
-		f.resized(pl.n, before)
-		f.touch(pl.n)
+		f.vol.resized(pl.n, before)
+		f.vol.touch(pl.n)
 		f.changed(pl.path, false)
 	case write:
 		pl = f.mine(pl, true)
 	}
-	return &File{f: f, n: f.shown(pl.n), name: name, path: pl.path, flag: flag}, nil
+	return &File{vol: f.vol, n: f.vol.shown(pl.n), name: name, path: f.full(pl.path), flag: flag}, nil
 }
 
 // Node returns the open file as a place in the tree.
-func (h *File) Node() Node { return Node{f: h.f, n: h.n} }
+func (h *File) Node() Node { return Node{vol: h.vol, n: h.n} }
 
 // Stat describes the file.
 func (h *File) Stat() (fs.FileInfo, error) {
-	i := h.f.infoOf(h.n)
+	i := h.vol.infoOf(h.n)
 	i.name = lastElement(h.name)
 	return &i, nil
 }
@@ -90,7 +90,7 @@ func (h *File) WriteAt(b []byte, off int64) (int, error) {
 	n := max(end-off, 0)
 	before := h.n.allocated()
 	h.n.writeAt(b[:n], off)
-	h.f.resized(h.n, before)
+	h.vol.resized(h.n, before)
 	return int(n), err
 }
 
@@ -101,7 +101,7 @@ func (h *File) WriteZerosAt(off, n int64) (int64, error) {
 	if fits > 0 {
 		before := h.n.allocated()
 		h.n.writeZerosAt(off, fits)
-		h.f.resized(h.n, before)
+		h.vol.resized(h.n, before)
 	}
 	return fits, err
 }
@@ -114,9 +114,9 @@ func (h *File) writeTo(off, n int64) (end int64, err error) {
 	if h.flag&(os.O_WRONLY|os.O_RDWR) == 0 {
 		return off, pathError("write", h.name, syscall.EBADF)
 	}
-	h.f.touch(h.n)
-	h.f.changed(h.path, false)
-	end = h.f.room(h.path, h.n, off, off+n)
+	h.vol.touch(h.n)
+	h.vol.changed(h.path, false)
+	end = h.vol.room(h.path, h.n, off, off+n)
 	if end < off+n {
 		return end, pathError("write", h.name, syscall.ENOSPC)
 	}
@@ -133,9 +133,9 @@ func (h *File) Truncate(size int64) error {
 	}
 	before := h.n.allocated()
 	h.n.truncate(size)
-	h.f.resized(h.n, before)
-	h.f.touch(h.n)
-	h.f.changed(h.path, false)
+	h.vol.resized(h.n, before)
+	h.vol.touch(h.n)
+	h.vol.changed(h.path, false)
 	return nil
 }
 
@@ -162,8 +162,8 @@ func (f *FS) Truncate(name string, size int64) error {
 	pl = f.mine(pl, true)
 	before := pl.n.allocated()
 	pl.n.truncate(size)
-	f.resized(pl.n, before)
-	f.touch(pl.n)
+	f.vol.resized(pl.n, before)
+	f.vol.touch(pl.n)
 	f.changed(pl.path, false)
 	return nil
 }
@@ -180,7 +180,7 @@ func (f *FS) Link(oldname, newname string) error {
 		errno = errno2
 	case to.n != nil:
 		errno = syscall.EEXIST
-	case f.mountOf(from.path) != f.mountOf(to.path):
+	case f.vol.mountOf(f.full(from.path)) != f.vol.mountOf(f.full(to.path)):
 		errno = syscall.EXDEV
 	case from.n.isDir():
 		errno = syscall.EPERM
@@ -199,8 +199,7 @@ func (f *FS) Link(oldname, newname string) error {
 	n := &node{name: shared(to.name), mode: from.n.mode, mtime: from.n.mtime, body: from.n.body, counted: from.n.counted}
 	e.names = append(e.names, n)
 	to.dir.add(n)
-	to.dir.mtime = f.now()
-	f.all().linked++
+	to.dir.mtime = f.vol.now()
 	f.changed(to.path, true)
 	return nil
 }

@@ -13,13 +13,8 @@ type info struct {
 	size  int64
 	mode  fs.FileMode
 	mtime int64
-	f     *FS
+	vol   *volume
 	n     *node
-}
-
-func (f *FS) infoOf(n *node) info {
-	s := f.shown(n)
-	return info{name: n.name, mode: s.mode, mtime: s.mtime, size: s.size(), f: f, n: s}
 }
 
 // Sys is what FileInfo.Sys returns a pointer to.
@@ -39,7 +34,7 @@ func (i *info) Size() int64                { return i.size }
 func (i *info) Mode() fs.FileMode          { return i.mode }
 func (i *info) ModTime() time.Time         { return time.Unix(0, i.mtime).UTC() }
 func (i *info) IsDir() bool                { return i.mode.IsDir() }
-func (i *info) Sys() any                   { return i.f.sys(i.n) }
+func (i *info) Sys() any                   { return i.vol.sys(i.n) }
 func (i *info) Type() fs.FileMode          { return i.mode.Type() }
 func (i *info) Info() (fs.FileInfo, error) { return i, nil }
 func (i *info) String() string             { return fs.FormatFileInfo(i) }

@@ -23,7 +23,7 @@ func (f *FS) Symlink(oldname, newname string) error {
 		return &os.LinkError{Op: "symlink", Old: oldname, New: newname, Err: errno}
 	}
 	f.create(pl, fs.ModeSymlink|0o777, &body{target: strings.Clone(oldname)})
-	f.all().symlinks++
+	f.vol.symlinks++
 	f.changed(pl.path, true)
 	return nil
 }
@@ -69,14 +69,14 @@ func (f *FS) Rename(oldname, newname string) error {
 	}
 	from, to = f.mine(from, true), f.mine(to, false)
 	if to.n != nil {
-		f.forget(to.n)
+		f.vol.forget(to.n)
 		to.dir.remove(to.n)
 	}
 	from.dir.remove(from.n)
-	from.dir.mtime = f.now()
+	from.dir.mtime = f.vol.now()
 	from.n.name = shared(to.name)
 	to.dir.add(from.n)
-	to.dir.mtime = f.now()
+	to.dir.mtime = f.vol.now()
 	f.changed(from.path, true)
 	f.changed(to.path, true)
 	return nil
@@ -94,7 +94,7 @@ func (f *FS) mayRename(from, to place, sameName bool) syscall.Errno {
 		return syscall.EBUSY
 	case from.n.isDir() && below(to.path, from.path):
 		return syscall.EINVAL
-	case f.mountOf(from.path) != f.mountOf(to.path):
+	case f.vol.mountOf(f.full(from.path)) != f.vol.mountOf(f.full(to.path)):
 		return syscall.EXDEV
 	case from.n.isDir() && to.n != nil:
 		return syscall.ENOTDIR

@@ -35,9 +35,9 @@ func (f *FS) MountTmpfsSize(name string, size int64) error {
 		return pathError("mount", name, errno)
 	}
 	pl = f.mine(pl, true)
-	root := &node{name: pl.n.name, mode: fs.ModeDir | 0o777, mtime: f.now()}
+	root := &node{name: pl.n.name, mode: fs.ModeDir | 0o777, mtime: f.vol.now()}
 	pl.n.mounted = true
-	f.all().mounts = append(f.all().mounts, mount{pl.n, root, f.full(pl.path), size})
+	f.vol.mounts = append(f.vol.mounts, mount{pl.n, root, f.full(pl.path), size})
 	f.changed(pl.path, true)
 	return nil
 }
@@ -55,13 +55,12 @@ func (f *FS) Unmount(name string) error {
 	if errno != 0 {
 		return pathError("unmount", name, errno)
 	}
-	all := f.all()
-	for _, m := range all.mounts {
+	for _, m := range f.vol.mounts {
 		if m.path != f.full(pl.path) && below(m.path, f.full(pl.path)) {
 			return pathError("unmount", name, syscall.EBUSY)
 		}
 	}
-	all.mounts = slices.DeleteFunc(all.mounts, func(m mount) bool { return m.point == pl.n })
+	f.vol.mounts = slices.DeleteFunc(f.vol.mounts, func(m mount) bool { return m.point == pl.n })
 	pl.n.mounted = false
 	f.changed(pl.path, true)
 	return nil
@@ -75,8 +74,8 @@ func (f *FS) Mounted(name string) bool {
 
 // Mounts returns where tmpfs are mounted, in the order of mounting.
 func (f *FS) Mounts() []string {
-	out := make([]string, 0, len(f.all().mounts))
-	for _, m := range f.all().mounts {
+	out := make([]string, 0, len(f.vol.mounts))
+	for _, m := range f.vol.mounts {
 		out = append(out, m.path)
 	}
 	return out
@@ -86,8 +85,8 @@ func (f *FS) Mounts() []string {
 // mount. Those of Options.Tmpfs are there again, empty. Watches stay; whoever
 // died stops theirs.
 func (f *FS) PowerCut() {
-	lost := f.mounts
-	f.mounts = nil
+	lost := f.vol.mounts
+	f.vol.mounts = nil
 	for _, m := range lost {
 		m.point.mounted = false
 	}
@@ -98,36 +97,9 @@ func (f *FS) PowerCut() {
 }
 
 func (f *FS) mountBoot() {
-	for _, p := range f.boot {
+	for _, p := range f.vol.boot {
 		// A file in the way leaves the directory unmounted, as a failed
 		// mount unit would.
 		_ = f.MountTmpfs(p)
 	}
-}
-
-// mountOf returns the root of the mount that holds what is at a canonical path,
-// or nil for the disk.
-func (f *FS) mountOf(p string) *node {
-	if m := f.tmpfsOf(p); m != nil {
-		return m.root
-	}
-	return nil
-}
-
-// tmpfsOf is mountOf for the mount itself. What is mounted at the path counts
-// as held by what is around it.
-func (f *FS) tmpfsOf(p string) *mount {
-	p = f.full(p)
-	var best *mount
-	mounts := f.all().mounts
-	for i := range mounts {
-		m := &mounts[i]
-		if p != m.path && below(p, m.path) && (best == nil || len(m.path) > len(best.path)) {
-			best = m
-		}
-	}
-	if best == nil {
-		return f.all().tmpfs
-	}
-	return best
 }

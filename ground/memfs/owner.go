@@ -3,7 +3,6 @@ package memfs
 import (
 	"io/fs"
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -60,33 +59,6 @@ func (n *node) unname() {
 	}
 }
 
-// sys is what FileInfo.Sys says.
-func (f *FS) sys(n *node) *Sys {
-	s := &Sys{Nlink: 1, Blocks: n.weight().Bytes / 512}
-	uid, gid := n.owner()
-	s.UID, s.GID = int(uid), int(gid)
-	if e := n.exts(); e != nil && len(e.names) > 0 {
-		s.Nlink = len(e.names)
-	}
-	if f == nil {
-		return s // opened in an image
-	}
-	all := f.all()
-	if n.frozen {
-		if all.image != nil {
-			s.Ino = all.image.inos[n]
-		}
-		return s
-	}
-	e := n.extended()
-	if e.ino == 0 {
-		all.inodes++
-		e.ino = all.inodes
-	}
-	s.Ino = e.ino
-	return s
-}
-
 // Chown sets who owns what a path leads to; -1 leaves one as it is.
 func (f *FS) Chown(name string, uid, gid int) error { return f.chown("chown", name, uid, gid, true) }
 
@@ -96,14 +68,11 @@ func (f *FS) Lchown(name string, uid, gid int) error {
 }
 
 func (f *FS) chown(op, name string, uid, gid int, follow bool) error {
-	pl, errno := f.walk(name, follow)
-	if errno == 0 && pl.n == nil {
-		errno = syscall.ENOENT
+	pl, err := f.existing(op, name, follow)
+	if err != nil {
+		return err
 	}
-	if errno != 0 {
-		return pathError(op, name, errno)
-	}
-	oldUID, oldGID := f.shown(pl.n).owner()
+	oldUID, oldGID := f.vol.shown(pl.n).owner()
 	if uid < 0 {
 		uid = int(oldUID)
 	}
@@ -113,33 +82,20 @@ func (f *FS) chown(op, name string, uid, gid int, follow bool) error {
 	if uint32(uid) == oldUID && uint32(gid) == oldGID {
 		return nil
 	}
-	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
-		return pathError(op, name, errno)
-	}
-	pl = f.mine(pl, true)
-	e := f.shown(pl.n).extended()
-	e.uid, e.gid = uint32(uid), uint32(gid)
-	f.changed(pl.path, false)
-	return nil
+	return f.alter(op, name, pl, func(n *node) {
+		e := n.extended()
+		e.uid, e.gid = uint32(uid), uint32(gid)
+	})
 }
 
 // Chtimes sets the modification time; the access time is not kept.
 func (f *FS) Chtimes(name string, atime, mtime time.Time) error {
-	pl, errno := f.walk(name, true)
-	if errno == 0 && pl.n == nil {
-		errno = syscall.ENOENT
-	}
-	if errno != 0 {
-		return pathError("chtimes", name, errno)
+	pl, err := f.existing("chtimes", name, true)
+	if err != nil {
+		return err
 	}
 	if mtime.IsZero() {
 		return nil // as os.Chtimes
 	}
-	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
-		return pathError("chtimes", name, errno)
-	}
-	pl = f.mine(pl, true)
-	f.shown(pl.n).setTime(mtime.UnixNano())
-	f.changed(pl.path, false)
-	return nil
+	return f.alter("chtimes", name, pl, func(n *node) { n.setTime(mtime.UnixNano()) })
 }

@@ -2,22 +2,6 @@ package memfs
 
 import "sort"
 
-// room returns up to which offset, from off to end, a file at a canonical path
-// can be written, by what is free on the disk or the tmpfs that it is on.
-func (f *FS) room(p string, n *node, off, end int64) int64 {
-	if d := f.all().share.d; d != nil && n.linked() {
-		return n.endWithin(off, end, d.Free().Bytes/block)
-	}
-	m := f.tmpfsOf(p)
-	if m == nil || m.size == 0 {
-		return end
-	}
-	// What the file has may be holes: count its whole length, to be simple.
-	have := blocks(n.size()) * block
-	free := m.size - f.tmpfsUsed(m) - (have - n.allocated())
-	return min(end, max(have+max(free, 0), n.size()))
-}
-
 // blocks is how many a file of a length has.
 func blocks(size int64) int64 { return (size + block - 1) / block }
 
@@ -59,18 +43,7 @@ func (n *node) newBlocks(off, end int64) int64 {
 
 // LimitAll makes the whole file system a tmpfs of a size in bytes; 0 means
 // without limit.
-func (f *FS) LimitAll(size int64) { f.tmpfs = &mount{size: size, path: "/"} }
-
-// tmpfsUsed is what a tmpfs holds.
-func (f *FS) tmpfsUsed(m *mount) int64 {
-	root := m.root
-	if root == nil {
-		root = f.all().root
-	}
-	u := tally{f: f, tmpfs: true}
-	u.add(root)
-	return u.bytes
-}
+func (f *FS) LimitAll(size int64) { f.vol.tmpfs = &mount{size: size, path: "/"} }
 
 // Limit returns the size of the tmpfs that a path is on and what of that is
 // used; ok is false for the disk. A limit of 0 means none.
@@ -83,11 +56,11 @@ func (f *FS) Limit(name string) (size, used int64, ok bool) {
 	if pl.n != nil && pl.n.isDir() {
 		p += "/." // also of what is mounted there
 	}
-	m := f.tmpfsOf(p)
+	m := f.vol.tmpfsOf(f.full(p))
 	if m == nil {
 		return 0, 0, false
 	}
-	return m.size, f.tmpfsUsed(m), true
+	return m.size, f.vol.tmpfsUsed(m), true
 }
 
 // Usage returns what du(1) says of a path: bytes of the blocks that are taken,
@@ -98,14 +71,13 @@ func (f *FS) Usage(name string) (bytes, inodes int64) {
 	if errno != 0 || pl.n == nil {
 		return 0, 0
 	}
-	u := tally{f: f, tmpfs: pl.n.mounted || f.tmpfsOf(pl.path) != nil}
-	u.add(f.shown(pl.n))
+	u := tally{tmpfs: pl.n.mounted || f.vol.tmpfsOf(f.full(pl.path)) != nil}
+	u.add(f.vol.shown(pl.n))
 	return u.bytes, u.inodes
 }
 
 // tally sums up a tree.
 type tally struct {
-	f             *FS
 	tmpfs         bool // directories take nothing
 	bytes, inodes int64
 	seen          map[*body]bool
