@@ -80,7 +80,7 @@ func (n *node) addUp(when string) {
 		add(used.Bytes, used.Inodes)
 		layers.Bytes, layers.Inodes = layers.Bytes+used.Bytes, layers.Inodes+used.Inodes
 		if p := c.process; p != nil && p.in != nil && len(p.b.Writes) == 0 {
-			if b, i := p.in.view.LayerUsage(); b != used.Bytes || i != used.Inodes {
+			if b, i := p.in.view.Namespace().LayerUsage(); b != used.Bytes || i != used.Inodes {
 				n.Errorf("%s: the layer of %s is %v, its files are %d, %d", when, c.config.Metadata.Name, used, b, i)
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"io/fs"
 	"path"
 
-	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 )
 
 // This file is the machine's files, which requests name by their host paths:
@@ -16,14 +16,14 @@ func absolute(name string) string { return path.Clean("/" + name) }
 
 func (r *Runtime) statHost(name string) (fs.FileInfo, error) {
 	if r.opts.Host != nil {
-		return kernel.StatHost(r.opts.Host, absolute(name))
+		return hostfs.Stat(r.opts.Host, absolute(name))
 	}
 	return r.nodeFS().Stat(name)
 }
 
 func (r *Runtime) readHost(name string) ([]byte, error) {
 	if r.opts.Host != nil {
-		return kernel.ReadHost(r.opts.Host, absolute(name))
+		return hostfs.ReadFile(r.opts.Host, absolute(name))
 	}
 	return r.nodeFS().ReadFile(name)
 }
@@ -31,7 +31,7 @@ func (r *Runtime) readHost(name string) ([]byte, error) {
 // writeHost writes what nobody waits for.
 func (r *Runtime) writeHost(name string, data []byte) {
 	if r.opts.Host != nil {
-		_ = kernel.WriteHost(r.opts.Host, absolute(name), data, 0o666)
+		_ = hostfs.WriteFile(r.opts.Host, absolute(name), data, 0o666)
 		return
 	}
 	_ = r.nodeFS().WriteFile(name, data, 0o666)

@@ -8,7 +8,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/ground/trace"
@@ -128,7 +128,7 @@ type Options struct {
 	// Host, if any, are the real machine's files, which the host paths of
 	// mounts, termination messages and seccomp profiles are in; FS holds only
 	// what the runtime keeps for itself then. Nil means that FS has them all.
-	Host kernel.HostFS
+	Host hostfs.FS
 	// Streaming gives out the URLs of Exec, Attach and PortForward, which are
 	// Unimplemented without it.
 	Streaming StreamingServer

@@ -37,14 +37,14 @@ func (r *Runtime) mountOver(in *interpreted) error {
 	sc := in.c.config.GetLinux().GetSecurityContext()
 	for _, p := range sc.GetReadonlyPaths() {
 		if !madeUp[p] {
-			if err := in.view.MakeReadOnly(p); err != nil {
+			if err := in.view.Namespace().MakeReadOnly(p); err != nil {
 				return fmt.Errorf("%serror during container init: can't make %q read-only: %w", runcCreate, p, bare(err))
 			}
 		}
 	}
 	for _, p := range sc.GetMaskedPaths() {
 		if !madeUp[p] {
-			if err := in.view.Mask(p); err != nil {
+			if err := in.view.Namespace().Mask(p); err != nil {
 				return fmt.Errorf("%serror during container init: can't mask path %q: %w", runcCreate, p, bare(err))
 			}
 		}
@@ -94,7 +94,7 @@ func (r *Runtime) addDeviceFile(v *kernel.View, host, at string, info fs.FileInf
 	if sys, ok := info.Sys().(*memfs.Sys); ok {
 		uid, gid = sys.UID, sys.GID
 	}
-	return v.AddDevice(at, info.Mode(), uid, gid, driver)
+	return v.Namespace().AddDevice(at, info.Mode(), uid, gid, driver)
 }
 
 // checkDevices is containerd's error for a device that the machine has not.
@@ -163,7 +163,7 @@ func (r *Runtime) mountImage(v *kernel.View, m *runtimeapi.Mount) error {
 	case im == nil:
 		return fs.ErrNotExist // it was removed meanwhile
 	case !im.source.filesKnown() && path.Clean("/"+m.ImageSubPath) != "/":
-		return v.BindImage(m.ContainerPath, memfs.New(memfs.Options{Tmpfs: []string{}}).Freeze(), "")
+		return v.Namespace().BindImage(m.ContainerPath, memfs.New(memfs.Options{Tmpfs: []string{}}).Freeze(), "")
 	}
-	return v.BindImage(m.ContainerPath, r.treeOf(im.source), m.ImageSubPath)
+	return v.Namespace().BindImage(m.ContainerPath, r.treeOf(im.source), m.ImageSubPath)
 }

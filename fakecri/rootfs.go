@@ -125,12 +125,12 @@ func (r *Runtime) mountAll(in *interpreted, pk *podKernel) error {
 		case m.Image != nil:
 			err = r.mountImage(in.view, m)
 		case r.opts.Host != nil && !slices.Contains(ofSandbox, m):
-			err = in.view.BindHost(m.ContainerPath, r.opts.Host, m.HostPath, m.Readonly)
+			err = in.view.Namespace().BindHost(m.ContainerPath, r.opts.Host, m.HostPath, m.Readonly)
 			if err == nil && m.Readonly && !m.RecursiveReadOnly {
-				err = in.view.BindHostBelow(m.ContainerPath, r.opts.Host, m.HostPath)
+				err = in.view.Namespace().BindHostBelow(m.ContainerPath, r.opts.Host, m.HostPath)
 			}
 		default:
-			err = in.view.Bind(m.ContainerPath, memory, m.HostPath, m.Readonly)
+			err = in.view.Namespace().Bind(m.ContainerPath, memory, m.HostPath, m.Readonly)
 		}
 		if err != nil {
 			return fmt.Errorf("%serror during container init: error mounting %q to rootfs at %q: %w", runcCreate, m.HostPath, m.ContainerPath, bare(err))

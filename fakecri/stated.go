@@ -48,7 +48,7 @@ func (in *interpreted) installStated(argv []string) {
 	// The root is readonly; what is mounted is not asked.
 	own := memfs.New(memfs.Options{Loop: in.group.Loop(), Tmpfs: []string{}})
 	if own.WriteFile("/program", kernel.ELF(statedProgram), 0o755) == nil {
-		_ = in.view.Bind(file, own, "/program", true)
+		_ = in.view.Namespace().Bind(file, own, "/program", true)
 	}
 }
 

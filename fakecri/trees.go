@@ -10,6 +10,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/busybox"
 	"github.com/drydock-sim/drydock/fakecri/internal/shell"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/fakecri/kernel/rootfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -79,7 +80,7 @@ func (t *Trees) tree(l *loop.Loop, name string, commands []string) *memfs.Image 
 	var err error
 	switch name {
 	case treeBusybox:
-		err = kernel.PopulateBusybox(f, t.names)
+		err = rootfs.Busybox(f, t.names)
 	case treeAlpine, treeDebian:
 		err = t.populateLinux(f, name)
 	case treePredefinedGroup:
@@ -111,7 +112,7 @@ func (t *Trees) link(f *memfs.FS, dir string, names ...string) {
 }
 
 func (t *Trees) populateLinux(f *memfs.FS, name string) error {
-	if err := kernel.PopulateBusybox(f, t.names); err != nil {
+	if err := rootfs.Busybox(f, t.names); err != nil {
 		return err
 	}
 	release := "3.20.0\n"
@@ -143,7 +144,7 @@ func (t *Trees) populateLinux(f *memfs.FS, name string) error {
 }
 
 func (t *Trees) populatePredefinedGroup(f *memfs.FS) error {
-	if err := kernel.PopulateBusybox(f, t.names); err != nil {
+	if err := rootfs.Busybox(f, t.names); err != nil {
 		return err
 	}
 	for file, line := range map[string]string{ //drydock:unordered each file by itself
@@ -173,9 +174,9 @@ func (t *Trees) populateStated(f *memfs.FS, commands []string, bare bool) error 
 			applets = append(applets, c)
 		}
 	}
-	populate := kernel.PopulateBusybox
+	populate := rootfs.Busybox
 	if bare {
-		populate = kernel.PopulateBare
+		populate = rootfs.Bare
 	}
 	if err := populate(f, applets); err != nil {
 		return err

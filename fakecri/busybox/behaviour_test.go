@@ -184,7 +184,7 @@ func TestUnprivileged(t *testing.T) {
 			if err := r.fs.WriteFile("/ro/f", []byte("x"), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.c.View().Bind("/ro", r.fs, "/ro", true); err != nil {
+			if err := r.c.View().Namespace().Bind("/ro", r.fs, "/ro", true); err != nil {
 				t.Fatal(err)
 			}
 			p := r.start(r.c, kernel.Cred{UID: 1000, GID: 3000, Groups: []int{2000}}, "", "", "sh", "-c", c.script+"; true")

@@ -11,6 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/busybox"
 	"github.com/drydock-sim/drydock/fakecri/internal/shell"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/fakecri/kernel/rootfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -36,7 +37,7 @@ func newRig(t testing.TB, change func(*kernel.ContainerOptions)) *rig {
 		}
 	})
 	r.m = kernel.New(kernel.Options{Loop: l, FS: r.fs, Hostname: "node-0", HostIP: "10.0.0.1", Memory: 4 << 30, CPUs: 2})
-	img, err := kernel.BusyboxImage(append(busybox.Applets(), "sh"))
+	img, err := rootfs.BusyboxImage(append(busybox.Applets(), "sh"))
 	if err != nil {
 		t.Fatal(err)
 	}

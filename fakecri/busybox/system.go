@@ -284,7 +284,7 @@ func runDf(c *call) int {
 	names := o.args
 	all := len(names) == 0
 	if all {
-		for _, m := range c.view().Mounts() {
+		for _, m := range c.view().Namespace().Mounts() {
 			if !slices.Contains(names, m.Path) {
 				names = append(names, m.Path)
 			}
@@ -410,7 +410,7 @@ func (d *duRun) sum(name string, depth int) int64 {
 func runMount(c *call) int {
 	o := c.getopt("art:o:fnwvO:T:")
 	if len(o.args) == 0 {
-		for _, m := range c.view().Mounts() {
+		for _, m := range c.view().Namespace().Mounts() {
 			rw := "rw"
 			if m.ReadOnly {
 				rw = "ro"
@@ -423,7 +423,7 @@ func runMount(c *call) int {
 		c.die("permission denied (are you root?)")
 	}
 	if o.str('t') == "tmpfs" {
-		if err := c.view().Tmpfs(o.args[1], 0); err != nil {
+		if err := c.view().Namespace().Tmpfs(o.args[1], 0); err != nil {
 			c.errorf("mounting %s on %s failed: %s", o.args[0], o.args[1], strerror(err))
 			return 255
 		}

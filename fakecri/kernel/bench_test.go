@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/fakecri/kernel/rootfs"
 )
 
 // idleContainers starts n containers whose program sleeps, as the runtime would
@@ -17,9 +18,9 @@ func idleContainers(r *rig, n int) []*kernel.Container {
 	out := make([]*kernel.Container, n)
 	for i := range out {
 		v := r.m.NewView(kernel.ViewOptions{Image: r.img})
-		must(r.t, v.Bind("/var/run/secrets/kubernetes.io/serviceaccount", r.fs, "/pods/token", true))
-		must(r.t, v.Bind("/etc/hosts", r.fs, "/pods/hosts", false))
-		must(r.t, v.Bind("/dev/termination-log", r.fs, "/pods/hosts", false))
+		must(r.t, v.Namespace().Bind("/var/run/secrets/kubernetes.io/serviceaccount", r.fs, "/pods/token", true))
+		must(r.t, v.Namespace().Bind("/etc/hosts", r.fs, "/pods/hosts", false))
+		must(r.t, v.Namespace().Bind("/dev/termination-log", r.fs, "/pods/hosts", false))
 		out[i] = r.m.NewContainer(kernel.ContainerOptions{Root: v, Net: r.m.NewNet(fmt.Sprint("10.0.", i/250, ".", i%250)), Commands: r.cmds})
 		s := argv("sleep", "3600")
 		s.FDs = []kernel.File{r.m.Null(), r.m.Null(), r.m.Null()}
@@ -88,7 +89,7 @@ func BenchmarkStat(b *testing.B) {
 
 func BenchmarkImage(b *testing.B) {
 	for b.Loop() {
-		if _, err := kernel.BusyboxImage([]string{"sh"}); err != nil {
+		if _, err := rootfs.BusyboxImage([]string{"sh"}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -7,11 +7,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // create makes an entry that must not be there yet.
-func (v *View) create(op, name string, make func(f tree, rel string) error) error {
+func (v *View) create(op, name string, make func(f hostfs.Tree, rel string) error) error {
 	if errno := v.denied(op); errno != 0 {
 		return pathError(op, name, errno)
 	}
@@ -51,7 +52,7 @@ func unlink(err error) error {
 
 // Mkdir makes a directory.
 func (v *View) Mkdir(name string, perm fs.FileMode) error {
-	return v.create("mkdir", name, func(f tree, rel string) error {
+	return v.create("mkdir", name, func(f hostfs.Tree, rel string) error {
 		return f.Mkdir(rel, perm&^v.umask())
 	})
 }
@@ -75,7 +76,7 @@ func (v *View) MkdirAll(name string, perm fs.FileMode) error {
 
 // Symlink makes a symbolic link at name.
 func (v *View) Symlink(target, name string) error {
-	return v.create("symlink", name, func(f tree, rel string) error { return f.Symlink(target, rel) })
+	return v.create("symlink", name, func(f hostfs.Tree, rel string) error { return f.Symlink(target, rel) })
 }
 
 // Link makes a hard link at name.
@@ -260,7 +261,7 @@ func (v *View) rename(from, to string) syscall.Errno {
 }
 
 // change changes what is at a place; owner says that only its owner may.
-func (v *View) change(op, name string, follow, owner bool, do func(f tree, rel string) error) error {
+func (v *View) change(op, name string, follow, owner bool, do func(f hostfs.Tree, rel string) error) error {
 	at, err := v.existing(op, name, follow)
 	if err != nil {
 		return err
@@ -287,7 +288,7 @@ func (v *View) change(op, name string, follow, owner bool, do func(f tree, rel s
 
 // freeing watches what a change on a tmpfs gives back; the function returned,
 // called after it, books that.
-func (v *View) freeing(i int, t tree) func() {
+func (v *View) freeing(i int, t hostfs.Tree) func() {
 	c := v.ns.c
 	if v.ns.list[i].fstype != "tmpfs" || c == nil || c.files == 0 {
 		return func() {}
@@ -306,7 +307,7 @@ func (v *View) freeing(i int, t tree) func() {
 
 // Chmod sets the permission bits, with setuid, setgid and sticky.
 func (v *View) Chmod(name string, mode fs.FileMode) error {
-	return v.change("chmod", name, true, true, func(f tree, rel string) error { return f.Chmod(rel, mode) })
+	return v.change("chmod", name, true, true, func(f hostfs.Tree, rel string) error { return f.Chmod(rel, mode) })
 }
 
 // Chown sets the owner; -1 leaves one as it is. Who is not root may give a file
@@ -330,7 +331,7 @@ func (v *View) chown(name string, uid, gid int, follow bool) error {
 			return pathError("chown", name, syscall.EPERM)
 		}
 	}
-	return v.change("chown", name, follow, true, func(f tree, rel string) error {
+	return v.change("chown", name, follow, true, func(f hostfs.Tree, rel string) error {
 		if follow {
 			return f.Chown(rel, uid, gid)
 		}
@@ -342,7 +343,7 @@ func (v *View) chown(name string, uid, gid int, follow bool) error {
 // now, only its owner to something else; the two are not told apart.
 func (v *View) Chtimes(name string, mtime time.Time) error {
 	owner := v.Access(name, 2) != nil
-	return v.change("chtimes", name, true, owner, func(f tree, rel string) error {
+	return v.change("chtimes", name, true, owner, func(f hostfs.Tree, rel string) error {
 		return f.Chtimes(rel, mtime, mtime)
 	})
 }
@@ -356,5 +357,5 @@ func (v *View) Truncate(name string, size int64) error {
 	if !v.may(&at, 2) {
 		return pathError("truncate", name, syscall.EACCES)
 	}
-	return v.change("truncate", name, true, false, func(f tree, rel string) error { return f.Truncate(rel, size) })
+	return v.change("truncate", name, true, false, func(f hostfs.Tree, rel string) error { return f.Truncate(rel, size) })
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/fakecri/kernel/rootfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -15,7 +16,7 @@ import (
 // TestNodesShareAnImage runs processes on several nodes at once; what happens
 // does not depend on the number of cores.
 func TestNodesShareAnImage(t *testing.T) {
-	img, err := kernel.BusyboxImage([]string{"main"})
+	img, err := rootfs.BusyboxImage([]string{"main"})
 	must(t, err)
 	play := func(workers int) string {
 		e, err := loop.NewEngine(loop.EngineOptions{Seed: 3, Workers: workers})

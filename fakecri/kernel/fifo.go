@@ -7,6 +7,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -24,7 +25,7 @@ type fifo struct {
 
 // Mkfifo makes a named pipe.
 func (v *View) Mkfifo(name string, perm fs.FileMode) error {
-	return v.create("mkfifo", name, func(f tree, rel string) error {
+	return v.create("mkfifo", name, func(f hostfs.Tree, rel string) error {
 		return f.Mknod(rel, fs.ModeNamedPipe|perm.Perm()&^v.umask(), "")
 	})
 }

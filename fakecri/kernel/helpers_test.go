@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/fakecri/kernel/rootfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -30,7 +31,7 @@ func newRig(t testing.TB) *rig {
 	r := &rig{t: t, l: l, fs: memfs.New(memfs.Options{Loop: l}), cmds: kernel.Commands{}}
 	r.m = kernel.New(kernel.Options{Loop: l, FS: r.fs, Hostname: "node-0", HostIP: "10.0.0.1", Memory: 4 << 30})
 	var err error
-	r.img, err = kernel.BusyboxImage([]string{"sh", "sleep", "cat", "main", "child", "other"})
+	r.img, err = rootfs.BusyboxImage([]string{"sh", "sleep", "cat", "main", "child", "other"})
 	must(t, err)
 	t.Cleanup(func() {
 		l.Close()

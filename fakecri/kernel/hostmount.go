@@ -8,20 +8,21 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // hostMount is a file or directory of the machine's, mounted. It follows its
 // path: whatever is there when a process looks, is what it sees.
 type hostMount struct {
-	fs  HostFS
+	fs  hostfs.FS
 	top string // canonical on the machine
 }
 
 // BindHost mounts a file or directory of the machine's, as Bind does one of the
 // node's. Symbolic links in hostPath are resolved now, on the machine; those
 // below it lead where they lead in the container.
-func (v *View) BindHost(containerPath string, host HostFS, hostPath string, ro bool) error {
+func (ns *Namespace) BindHost(containerPath string, host hostfs.FS, hostPath string, ro bool) error {
 	top, err := host.Canonical(path.Clean("/" + hostPath))
 	if err != nil {
 		return pathError("mount", hostPath, execError(err))
@@ -34,14 +35,14 @@ func (v *View) BindHost(containerPath string, host HostFS, hostPath string, ro b
 	if s, err := host.Statfs(top); err == nil {
 		x.fstype, x.size = s.Type, s.Size
 	}
-	return v.bind(x, info.IsDir())
+	return ns.bind(x, info.IsDir())
 }
 
 // BindHostBelow mounts what is mounted below a directory of the machine's once
 // more, below where that directory was bound read-only: without being recursive,
-// that leaves the file systems inside as they are. A HostFS that doesn't know of
+// that leaves the file systems inside as they are. A hostfs.FS that doesn't know of
 // any has none.
-func (v *View) BindHostBelow(containerPath string, host HostFS, hostPath string) error {
+func (ns *Namespace) BindHostBelow(containerPath string, host hostfs.FS, hostPath string) error {
 	known, ok := host.(interface {
 		MountsBelow(dir string) ([]string, error)
 	})
@@ -57,7 +58,7 @@ func (v *View) BindHostBelow(containerPath string, host HostFS, hostPath string)
 		return pathError("mount", hostPath, execError(err))
 	}
 	for _, p := range points {
-		err := v.BindHost(path.Join("/", containerPath, strings.TrimPrefix(p, top)), host, p, false)
+		err := ns.BindHost(path.Join("/", containerPath, strings.TrimPrefix(p, top)), host, p, false)
 		if err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.EACCES) {
 			return err // and what is hidden can't be reached anyway
 		}
@@ -129,12 +130,12 @@ func (s *synth) head(n int) []byte {
 
 // open opens a file by its name on the machine; shown is its path in the
 // container.
-func (h *hostMount) open(name, shown string, flag int, perm fs.FileMode) (*hostOpen, syscall.Errno) {
+func (h *hostMount) open(name, shown string, flag int, perm fs.FileMode) (*openFile, syscall.Errno) {
 	f, err := h.fs.Open(name, flag&^os.O_APPEND, perm)
 	if err != nil {
 		return nil, execError(err)
 	}
-	return &hostOpen{h: f, path: shown, refs: 1, flag: flag}, 0
+	return &openFile{h: f, path: shown, refs: 1, flag: flag}, 0
 }
 
 // openHost opens a real file for writing, which it makes if create says so.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 )
 
 // This file is what containers see that share namespaces with the machine that
@@ -14,7 +16,7 @@ func (m *Machine) hostText(name string) string {
 	if m.opts.Host == nil {
 		return ""
 	}
-	b, _ := ReadHost(m.opts.Host, name)
+	b, _ := hostfs.ReadFile(m.opts.Host, name)
 	return string(b)
 }
 

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -13,7 +14,7 @@ type Options struct {
 	FS *memfs.FS
 	// Host, if any, are the files of the machine that the program runs on; its
 	// /proc is what containers in the machine's namespaces see.
-	Host HostFS
+	Host hostfs.FS
 	// Hostname is the node's, HostIP its address.
 	Hostname, HostIP string
 	// Memory is what the machine has, in bytes, CPUs how many cores. They show

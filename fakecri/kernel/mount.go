@@ -30,8 +30,9 @@ type ViewOptions struct {
 	ShmSize int64
 }
 
-// mounts is a container's mount namespace.
-type mounts struct {
+// Namespace is a container's mount namespace. Its methods are the runtime's,
+// which sets it up before a process runs; processes have a [View] of it.
+type Namespace struct {
 	m    *Machine
 	c    *Container // who runs in it
 	list []*mount   // oldest first
@@ -65,9 +66,15 @@ type synthFS interface {
 
 // View is a container's mount namespace as one process, or root, sees it.
 type View struct {
-	ns *mounts
+	ns *Namespace
 	p  *Process
 }
+
+// Namespace returns the mount namespace that the View is of.
+func (v *View) Namespace() *Namespace { return v.ns }
+
+// root is the namespace as the runtime sees it.
+func (ns *Namespace) root() *View { return &View{ns: ns} }
 
 const (
 	shmPath    = "/dev/shm"
@@ -133,7 +140,7 @@ func (m *Machine) NewView(opts ViewOptions) *View {
 	if m.mounts == nil {
 		m.mounts = defaultMounts()
 	}
-	ns := &mounts{m: m, list: make([]*mount, 0, len(m.mounts)+4)}
+	ns := &Namespace{m: m, list: make([]*mount, 0, len(m.mounts)+4)}
 	ns.list = append(ns.list, &mount{path: "/", source: "overlay", fstype: "overlay", ro: opts.ReadOnly, fs: opts.Root, image: opts.Image, share: opts.Layer})
 	ns.list = append(ns.list, m.mounts...)
 	for i, x := range ns.list {
@@ -155,41 +162,41 @@ func (m *Machine) NewView(opts ViewOptions) *View {
 // Bind mounts a file or directory of the node (symbolic links in hostPath are
 // resolved now, on the node) at a path, whose parents are made if there are
 // none.
-func (v *View) Bind(containerPath string, hostFS *memfs.FS, hostPath string, ro bool) error {
+func (ns *Namespace) Bind(containerPath string, hostFS *memfs.FS, hostPath string, ro bool) error {
 	sub, err := hostFS.Sub(hostPath)
 	if err != nil {
 		return err
 	}
 	x := &mount{path: containerPath, source: hostPath, fstype: "ext4", ro: ro, fs: sub, bind: true}
 	if size, _, ok := hostFS.Limit(hostPath); ok {
-		x.fstype, x.opts = "tmpfs", v.ns.m.tmpfsOptions(size)
+		x.fstype, x.opts = "tmpfs", ns.m.tmpfsOptions(size)
 	}
-	return v.bind(x, sub.Top().Mode().IsDir())
+	return ns.bind(x, sub.Top().Mode().IsDir())
 }
 
 // bind mounts what is not the container's own.
-func (v *View) bind(x *mount, dir bool) error {
+func (ns *Namespace) bind(x *mount, dir bool) error {
 	if x.path == shmPath {
 		x.opts = shmOptions
-		v.ns.list = slices.DeleteFunc(v.ns.list, func(o *mount) bool { return o.path == shmPath })
+		ns.list = slices.DeleteFunc(ns.list, func(o *mount) bool { return o.path == shmPath })
 	}
-	return v.mount(x, dir)
+	return ns.mount(x, dir)
 }
 
 // Tmpfs mounts an empty tmpfs; size in bytes, 0 for no limit.
-func (v *View) Tmpfs(name string, size int64) error {
-	return v.mount(&mount{path: name, source: "tmpfs", fstype: "tmpfs", image: emptyImage(fs.ModeSticky | 0o777), size: size}, true)
+func (ns *Namespace) Tmpfs(name string, size int64) error {
+	return ns.mount(&mount{path: name, source: "tmpfs", fstype: "tmpfs", image: emptyImage(fs.ModeSticky | 0o777), size: size}, true)
 }
 
 // mount adds a mount; dir says that it is a directory.
-func (v *View) mount(x *mount, dir bool) error {
-	root := &View{ns: v.ns}
+func (ns *Namespace) mount(x *mount, dir bool) error {
+	root := ns.root()
 	parent, base := path.Split(path.Clean("/" + x.path))
 	if base != "" {
-		ro := v.ns.list[0].ro
-		v.ns.list[0].ro = false // runc makes mount points before it says read-only
+		ro := ns.list[0].ro
+		ns.list[0].ro = false // runc makes mount points before it says read-only
 		err := root.MkdirAll(parent, 0o755)
-		v.ns.list[0].ro = ro
+		ns.list[0].ro = ro
 		if err != nil {
 			return err
 		}
@@ -205,7 +212,7 @@ func (v *View) mount(x *mount, dir bool) error {
 		return pathError("mount", x.path, syscall.ENOTDIR)
 	}
 	x.path = at.path
-	v.ns.list = append(v.ns.list, x)
+	ns.list = append(ns.list, x)
 	return nil
 }
 
@@ -220,22 +227,22 @@ type Mount struct {
 }
 
 // Mounts lists the mounts, oldest first.
-func (v *View) Mounts() []Mount {
-	out := make([]Mount, len(v.ns.list))
-	for i, x := range v.ns.list {
+func (ns *Namespace) Mounts() []Mount {
+	out := make([]Mount, len(ns.list))
+	for i, x := range ns.list {
 		opts := x.opts
 		if opts == "" {
 			opts = "relatime"
 		}
-		out[i] = Mount{x.path, x.fstype, v.ns.m.device(x), opts, x.ro}
+		out[i] = Mount{x.path, x.fstype, ns.m.device(x), opts, x.ro}
 	}
 	return out
 }
 
 // LayerUsage tells what the namespace's own layer holds: bytes on disk and
 // inodes that the container wrote beside its mounts.
-func (v *View) LayerUsage() (bytes, inodes int64) {
-	root := v.ns.list[0]
+func (ns *Namespace) LayerUsage() (bytes, inodes int64) {
+	root := ns.list[0]
 	if root.fs == nil {
 		return 0, 0
 	}
@@ -244,7 +251,7 @@ func (v *View) LayerUsage() (bytes, inodes int64) {
 }
 
 // at returns the index of what is mounted at a canonical path, or -1.
-func (ns *mounts) at(p string) int {
+func (ns *Namespace) at(p string) int {
 	for i := len(ns.list) - 1; i >= 0; i-- {
 		if ns.list[i].path == p {
 			return i
@@ -254,7 +261,7 @@ func (ns *mounts) at(p string) int {
 }
 
 // inside tells whether something is mounted at or below a path.
-func (ns *mounts) inside(p string) bool {
+func (ns *Namespace) inside(p string) bool {
 	for _, x := range ns.list {
 		if below(x.path, p) {
 			return true
@@ -269,7 +276,7 @@ func below(p, dir string) bool {
 }
 
 // files returns the file system of a mount for writing to it.
-func (ns *mounts) files(i int) *memfs.FS {
+func (ns *Namespace) files(i int) *memfs.FS {
 	x := ns.list[i]
 	if x.fs != nil {
 		return x.fs
@@ -313,7 +320,7 @@ func (x *mount) rel(p string) string {
 }
 
 // pointsIn lists the names of mount points right below a directory.
-func (ns *mounts) pointsIn(dir string) []string {
+func (ns *Namespace) pointsIn(dir string) []string {
 	var out []string
 	for _, x := range ns.list {
 		if x.path != "/" && path.Dir(x.path) == dir {
@@ -322,4 +329,16 @@ func (ns *mounts) pointsIn(dir string) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// deviceImage is what runc puts into /dev.
+func deviceImage() *memfs.Image {
+	f := memfs.New(memfs.Options{Tmpfs: []string{}})
+	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		_ = f.Mknod("/"+name, fs.ModeDevice|fs.ModeCharDevice|0o666, name)
+	}
+	for _, l := range [][2]string{{"/proc/self/fd", "/fd"}, {"/proc/self/fd/0", "/stdin"}, {"/proc/self/fd/1", "/stdout"}, {"/proc/self/fd/2", "/stderr"}, {"pts/ptmx", "/ptmx"}, {"/proc/kcore", "/core"}} {
+		_ = f.Symlink(l[0], l[1])
+	}
+	return f.Freeze()
 }

@@ -293,7 +293,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 		l.ready.Notify()
 	}
 	if p := From(ctx); p != nil {
-		p.keep(c)
+		c.keepFor(p)
 	}
 	return c, nil
 }
@@ -315,7 +315,7 @@ func (l *Listener) Close() error {
 	l.queue = nil
 	l.ready.Notify()
 	if l.owner != nil {
-		l.owner.forget(l)
+		l.owner.Disown(l)
 	}
 	return nil
 }
@@ -409,7 +409,7 @@ func (c *Conn) Close() error {
 	_ = c.CloseWrite()
 	c.in.closeReader()
 	if c.owner != nil {
-		c.owner.forget(c)
+		c.owner.Disown(c)
 	}
 	return nil
 }
@@ -423,6 +423,12 @@ func (c *Conn) Dup() File {
 // Path is as /proc shows it.
 func (c *Conn) Path() string { return "socket:[1]" }
 
+// keepFor closes the connection when the process dies.
+func (c *Conn) keepFor(p *Process) {
+	c.owner = p
+	p.Own(c)
+}
+
 // LocalIP is the address of this end.
 func (c *Conn) LocalIP() string { return c.localIP }
 
@@ -434,25 +440,6 @@ func (c *Conn) RemoteIP() string { return c.remoteIP }
 
 // RemotePort is the port of the other end.
 func (c *Conn) RemotePort() int { return c.remotePort }
-
-// keep has a connection close with the process.
-func (p *Process) keep(c *Conn) {
-	c.owner = p
-	p.owned = append(p.owned, c)
-}
-
-// forget takes what was closed off the process's list.
-func (p *Process) forget(o any) {
-	if p.dead {
-		return // the list is being gone through
-	}
-	for i, x := range p.owned {
-		if any(x) == o {
-			p.owned = slices.Delete(p.owned, i, i+1)
-			return
-		}
-	}
-}
 
 // Listen opens a port in the process's network namespace. It closes with the
 // process. Ports below 1024 are for everybody, as container runtimes set it.
@@ -480,7 +467,7 @@ func (p *Process) Dial(ctx context.Context, host string, port int) (*Conn, error
 	if err != nil {
 		return nil, err
 	}
-	p.keep(c)
+	c.keepFor(p)
 	return c, nil
 }
 

@@ -6,12 +6,13 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/drydock-sim/drydock/ground/memfs"
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 )
 
-// openFile is an open regular file (or directory). Dups share it.
+// openFile is an open regular file (or directory), of the node's files or of the
+// machine's. Dups share it.
 type openFile struct {
-	h    *memfs.File
+	h    hostfs.File // of the node, or of the machine
 	path string
 	off  int64
 	refs int
@@ -140,8 +141,14 @@ func (f *openFile) Truncate(size int64) error {
 	return nil
 }
 
+// Close gives up one reference; the last closes the file.
 func (f *openFile) Close() error {
-	f.refs--
+	if f.refs--; f.refs != 0 {
+		return nil
+	}
+	if err := f.h.Close(); err != nil {
+		return execError(err)
+	}
 	return nil
 }
 

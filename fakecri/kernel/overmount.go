@@ -6,6 +6,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -37,8 +38,8 @@ func (p partFS) names(v *View, rel string) []string { return p.of.names(v, path.
 
 // Mask hides what is at a path: a file is /dev/null then, a directory an empty
 // read-only tmpfs. A path where nothing is stays as it is.
-func (v *View) Mask(name string) error {
-	at, there, err := v.over(name)
+func (ns *Namespace) Mask(name string) error {
+	at, there, err := ns.over(name)
 	if !there {
 		return err
 	}
@@ -47,24 +48,24 @@ func (v *View) Mask(name string) error {
 		x.synth, x.image, x.ro = nil, emptyImage(0o755), true
 	}
 	// What was mounted below is hidden too.
-	v.ns.list = slices.DeleteFunc(v.ns.list, func(o *mount) bool { return o.path != x.path && below(o.path, x.path) })
-	v.ns.list = append(v.ns.list, x)
+	ns.list = slices.DeleteFunc(ns.list, func(o *mount) bool { return o.path != x.path && below(o.path, x.path) })
+	ns.list = append(ns.list, x)
 	return nil
 }
 
 // MakeReadOnly makes what is at a path, and below it, read-only. A path where
 // nothing is stays as it is.
-func (v *View) MakeReadOnly(name string) error {
-	at, there, err := v.over(name)
+func (ns *Namespace) MakeReadOnly(name string) error {
+	at, there, err := ns.over(name)
 	if !there {
 		return err
 	}
-	of := v.ns.list[at.mnt]
+	of := ns.list[at.mnt]
 	rel := of.rel(at.path)
 	x := &mount{path: at.path, source: of.source, fstype: of.fstype, opts: of.opts, ro: true, size: of.size}
 	switch h := of.synth.(type) {
 	case nil:
-		if x.fs, err = v.ns.files(at.mnt).Sub(rel); err != nil {
+		if x.fs, err = ns.files(at.mnt).Sub(rel); err != nil {
 			return err
 		}
 	case *hostMount:
@@ -72,13 +73,13 @@ func (v *View) MakeReadOnly(name string) error {
 	default:
 		x.synth = partFS{h, rel}
 	}
-	v.ns.list = append(v.ns.list, x)
+	ns.list = append(ns.list, x)
 	return nil
 }
 
 // over finds what is to be mounted over.
-func (v *View) over(name string) (at place, there bool, err error) {
-	root := &View{ns: v.ns}
+func (ns *Namespace) over(name string) (at place, there bool, err error) {
+	root := ns.root()
 	at, errno := root.resolve(path.Clean("/"+name), true)
 	switch {
 	case errno == syscall.ENOENT || errno == 0 && !at.exists():
@@ -91,20 +92,21 @@ func (v *View) over(name string) (at place, there bool, err error) {
 
 // BindImage mounts the files of an image, or the part of them at a path, read-
 // only.
-func (v *View) BindImage(containerPath string, image *memfs.Image, part string) error {
+func (ns *Namespace) BindImage(containerPath string, image *memfs.Image, part string) error {
 	x := &mount{path: path.Clean("/" + containerPath), source: "overlay", fstype: "overlay", ro: true, image: image}
 	if part = path.Clean("/" + part); part != "/" {
-		sub, err := memfs.NewFrom(memfs.Options{Loop: v.ns.m.l}, image).Sub(part)
+		sub, err := memfs.NewFrom(memfs.Options{Loop: ns.m.l}, image).Sub(part)
 		if err != nil {
 			return err
 		}
 		x.fs = sub
 	}
-	return v.mount(x, x.top().Mode().IsDir())
+	return ns.mount(x, x.top().Mode().IsDir())
 }
 
 // AddDevice makes a device file; driver is what Mknod is told.
-func (v *View) AddDevice(name string, mode fs.FileMode, uid, gid int, driver string) error {
+func (ns *Namespace) AddDevice(name string, mode fs.FileMode, uid, gid int, driver string) error {
+	v := ns.root()
 	name = path.Clean("/" + name)
 	if err := v.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
@@ -114,7 +116,7 @@ func (v *View) AddDevice(name string, mode fs.FileMode, uid, gid int, driver str
 			return err
 		}
 	}
-	err := v.create("mknod", name, func(f tree, rel string) error { return f.Mknod(rel, mode, driver) })
+	err := v.create("mknod", name, func(f hostfs.Tree, rel string) error { return f.Mknod(rel, mode, driver) })
 	if err == nil && uid|gid != 0 {
 		err = v.Lchown(name, uid, gid)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,7 @@ type procFS struct{}
 
 // machineFiles are the files of /proc that are not of a process.
 var machineFiles = map[string]func(v *View) string{
-	"meminfo": (*View).meminfo,
+	"meminfo": meminfo,
 	"cpuinfo": func(v *View) string {
 		var b strings.Builder
 		for i := range v.ns.m.opts.CPUs {
@@ -86,7 +85,7 @@ var machineFiles = map[string]func(v *View) string{
 			"    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0\n" +
 			"  eth0:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0\n"
 	},
-	"net/tcp": (*View).netTCP,
+	"net/tcp": netTCP,
 }
 
 // processFiles are the names in /proc/PID.
@@ -123,7 +122,7 @@ func (procFS) lookup(v *View, rel string) *synth {
 	head, rest, _ := strings.Cut(name, "/")
 	if pid, err := strconv.Atoi(head); err == nil {
 		if p := v.pids().Find(pid); p != nil {
-			return v.procOf(p, rest)
+			return processDir{p, v}.lookup(rest)
 		}
 		return nil
 	}
@@ -132,20 +131,20 @@ func (procFS) lookup(v *View, rel string) *synth {
 			return &synth{mode: 0o644, ro: true, data: func() string { return val + "\n" }}
 		}
 	}
-	if f, ok := machineFiles[name]; ok {
-		s := synthText(func() string { return f(v) })
+	if text, ok := machineFiles[name]; ok {
+		s := synthText(func() string { return text(v) })
 		if strings.HasPrefix(name, "sys/") {
 			s.mode, s.ro = 0o644, true
 		}
 		return s
 	}
-	for f := range machineFiles { //drydock:unordered any of them makes it a directory
-		if strings.HasPrefix(f, name+"/") {
+	for file := range machineFiles { //drydock:unordered any of them makes it a directory
+		if strings.HasPrefix(file, name+"/") {
 			return synthDir()
 		}
 	}
-	for _, f := range v.sysctls() {
-		if strings.HasPrefix(f, name+"/") {
+	for _, file := range sysctls(v) {
+		if strings.HasPrefix(file, name+"/") {
 			return synthDir()
 		}
 	}
@@ -153,7 +152,7 @@ func (procFS) lookup(v *View, rel string) *synth {
 }
 
 // sysctls are the files of the sandbox's sysctls.
-func (v *View) sysctls() []string {
+func sysctls(v *View) []string {
 	if v.ns.c == nil || len(v.ns.c.opts.Sysctls) == 0 {
 		return nil
 	}
@@ -182,7 +181,7 @@ func (procFS) names(v *View, rel string) []string {
 		case p == nil:
 			return nil
 		case rest == "fd":
-			return p.openNumbers()
+			return processDir{p, v}.openNumbers()
 		}
 		return slices.Clone(processFiles)
 	}
@@ -195,7 +194,7 @@ func (procFS) names(v *View, rel string) []string {
 	} else {
 		name += "/"
 	}
-	for _, f := range append(sortedKeys(machineFiles), v.sysctls()...) {
+	for _, f := range append(sortedKeys(machineFiles), sysctls(v)...) {
 		if rest, ok := strings.CutPrefix(f, name); ok {
 			next, _, _ := strings.Cut(rest, "/")
 			out = append(out, next)
@@ -205,9 +204,10 @@ func (procFS) names(v *View, rel string) []string {
 	return slices.Compact(out)
 }
 
-func (p *Process) openNumbers() []string {
+// openNumbers lists /proc/PID/fd.
+func (d processDir) openNumbers() []string {
 	var out []string
-	for i, f := range p.fds {
+	for i, f := range d.p.fds {
 		if f != nil {
 			out = append(out, itoa(i))
 		}
@@ -215,17 +215,23 @@ func (p *Process) openNumbers() []string {
 	return out
 }
 
-// procOf is /proc/PID/name.
-func (v *View) procOf(p *Process, name string) *synth {
-	s := v.procFile(p, name)
+// processDir is /proc/PID of a process, as somebody sees it.
+type processDir struct {
+	p *Process
+	v *View
+}
+
+// lookup returns the file of a name, which belongs to the process.
+func (d processDir) lookup(name string) *synth {
+	s := d.file(name)
 	if s != nil {
-		s.uid, s.gid = p.Cred.UID, p.Cred.GID
+		s.uid, s.gid = d.p.Cred.UID, d.p.Cred.GID
 	}
 	return s
 }
 
-func (v *View) procFile(p *Process, name string) *synth {
-	ns := v.pids()
+func (d processDir) file(name string) *synth {
+	p := d.p
 	switch name {
 	case "":
 		return synthDir()
@@ -243,17 +249,17 @@ func (v *View) procFile(p *Process, name string) *synth {
 	case "comm":
 		return synthText(func() string { return p.Comm() + "\n" })
 	case "status":
-		return synthText(func() string { return p.status(ns) })
+		return synthText(func() string { return d.status() })
 	case "stat":
-		return synthText(func() string { return p.stat(ns) })
+		return synthText(func() string { return d.stat() })
 	case "statm":
 		return synthText(func() string { return fmt.Sprintf("%d %d 0 0 0 0 0\n", p.mem/4096+100, p.mem/4096) })
 	case "mounts":
-		return synthText(v.mountLines)
+		return synthText(func() string { return mountLines(d.v) })
 	case "mountinfo":
-		return synthText(v.mountInfo)
+		return synthText(func() string { return mountInfo(d.v) })
 	case "cgroup":
-		return synthText(p.cgroupLines)
+		return synthText(d.cgroupLines)
 	case "limits":
 		return synthText(func() string {
 			return "Limit                     Soft Limit           Hard Limit           Units     \nMax open files            1048576              1048576              files     \n"
@@ -261,9 +267,9 @@ func (v *View) procFile(p *Process, name string) *synth {
 	case "oom_score":
 		return synthText(func() string { return "0\n" })
 	case "oom_score_adj":
-		return &synth{mode: 0o644, data: p.oomScoreAdj, write: func(string) syscall.Errno { return 0 }}
+		return &synth{mode: 0o644, data: d.oomScoreAdj, write: func(string) syscall.Errno { return 0 }}
 	case "uid_map", "gid_map":
-		return synthText(func() string { return p.idMap(name) })
+		return synthText(func() string { return d.idMap(name) })
 	case "cwd":
 		return synthLink(p.Dir)
 	case "root":
@@ -287,7 +293,8 @@ func (v *View) procFile(p *Process, name string) *synth {
 	return nil
 }
 
-func (p *Process) oomScoreAdj() string {
+func (d processDir) oomScoreAdj() string {
+	p := d.p
 	if p.c == nil {
 		return "0\n"
 	}
@@ -295,7 +302,8 @@ func (p *Process) oomScoreAdj() string {
 }
 
 // idMap is what uid_map or gid_map says.
-func (p *Process) idMap(name string) string {
+func (d processDir) idMap(name string) string {
+	p := d.p
 	switch {
 	case p.c != nil && p.c.opts.IDMaps == nil && p.c.m.opts.Host != nil:
 		return p.c.m.hostText("/proc/self/" + name)
@@ -307,14 +315,8 @@ func (p *Process) idMap(name string) string {
 	return p.c.opts.IDMaps.GID
 }
 
-// Comm is the process's short name.
-func (p *Process) Comm() string {
-	title, _, _ := strings.Cut(first(p.Argv), ": ") // of "nginx: master process ..."
-	name := path.Base(strings.TrimPrefix(title, "-"))
-	return name[:min(len(name), 15)]
-}
-
-func (p *Process) status(ns *PIDNamespace) string {
+func (d processDir) status() string {
+	p, ns := d.p, d.v.pids()
 	pp := 0
 	if p.parent != nil {
 		pp = p.parent.PIDIn(ns)
@@ -326,10 +328,11 @@ func (p *Process) status(ns *PIDNamespace) string {
 	}
 	u, g := p.Cred.UID, p.Cred.GID
 	return fmt.Sprintf("Name:\t%s\nUmask:\t%04o\nState:\tS (sleeping)\nTgid:\t%d\nPid:\t%d\nPPid:\t%d\nTracerPid:\t0\nUid:\t%d\t%d\t%d\t%d\nGid:\t%d\t%d\t%d\t%d\nFDSize:\t64\nGroups:\t%s\nVmSize:\t%8d kB\nVmRSS:\t%8d kB\nThreads:\t1\nSigIgn:\t%016x\nSigCgt:\t%016x\n%s",
-		p.Comm(), p.Umask, pid, pid, pp, u, u, u, u, g, g, g, g, groups, p.mem/1024+400, p.mem/1024, p.ignored, p.caught, p.securityLines())
+		p.Comm(), p.Umask, pid, pid, pp, u, u, u, u, g, g, g, g, groups, p.mem/1024+400, p.mem/1024, p.ignored, p.caught, d.securityLines())
 }
 
-func (p *Process) stat(ns *PIDNamespace) string {
+func (d processDir) stat() string {
+	p, ns := d.p, d.v.pids()
 	pp := 0
 	if p.parent != nil {
 		pp = p.parent.PIDIn(ns)
@@ -339,9 +342,25 @@ func (p *Process) stat(ns *PIDNamespace) string {
 		p.PIDIn(ns), p.Comm(), pp, p.PGIDIn(ns), p.PGIDIn(ns), max(start, 0), p.mem+400<<10, p.mem/4096)
 }
 
-func (v *View) mountLines() string {
+func (d processDir) cgroupLines() string {
+	p := d.p
+	at := "/"
+	if p.c != nil && p.c.opts.CgroupPath != "" {
+		at = p.c.opts.CgroupPath
+	}
+	if p.ns.m.opts.CgroupV2 {
+		return "0::/\n"
+	}
 	var b strings.Builder
-	for _, m := range v.Mounts() {
+	for i, c := range []string{"pids", "memory", "cpuset", "cpu,cpuacct", "blkio", "devices", "freezer"} {
+		fmt.Fprintf(&b, "%d:%s:%s\n", 7-i, c, at)
+	}
+	return b.String()
+}
+
+func mountLines(v *View) string {
+	var b strings.Builder
+	for _, m := range v.ns.Mounts() {
 		how := "rw"
 		if m.ReadOnly {
 			how = "ro"
@@ -351,9 +370,9 @@ func (v *View) mountLines() string {
 	return b.String()
 }
 
-func (v *View) mountInfo() string {
+func mountInfo(v *View) string {
 	var b strings.Builder
-	for i, m := range v.Mounts() {
+	for i, m := range v.ns.Mounts() {
 		how, parent := "rw", 100
 		if m.ReadOnly {
 			how = "ro"
@@ -370,22 +389,7 @@ func (v *View) mountInfo() string {
 	return b.String()
 }
 
-func (p *Process) cgroupLines() string {
-	at := "/"
-	if p.c != nil && p.c.opts.CgroupPath != "" {
-		at = p.c.opts.CgroupPath
-	}
-	if p.ns.m.opts.CgroupV2 {
-		return "0::/\n"
-	}
-	var b strings.Builder
-	for i, c := range []string{"pids", "memory", "cpuset", "cpu,cpuacct", "blkio", "devices", "freezer"} {
-		fmt.Fprintf(&b, "%d:%s:%s\n", 7-i, c, at)
-	}
-	return b.String()
-}
-
-func (v *View) meminfo() string {
+func meminfo(v *View) string {
 	m := v.ns.m
 	total := m.opts.Memory / 1024
 	used := int64(0)
@@ -401,7 +405,7 @@ func (v *View) meminfo() string {
 		total, free, free, 0, 0, 0, 0, 0, 0)
 }
 
-func (v *View) netTCP() string {
+func netTCP(v *View) string {
 	out := "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 	if v.ns.c == nil {
 		return out
@@ -410,4 +414,19 @@ func (v *View) netTCP() string {
 		out += fmt.Sprintf("%4d: 00000000:%04X 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 0 1 0000000000000000 100 0 0 10 0\n", i, port)
 	}
 	return out
+}
+
+// securityLines are the lines of /proc/PID/status about what a process may do.
+func (d processDir) securityLines() string {
+	p := d.p
+	eff := p.effective()
+	noNew, seccomp := 0, 0
+	if p.c != nil && p.c.opts.NoNewPrivileges {
+		noNew = 1
+	}
+	if p.c != nil && p.c.opts.Seccomp {
+		seccomp = 1
+	}
+	return fmt.Sprintf("CapInh:\t%016x\nCapPrm:\t%016x\nCapEff:\t%016x\nCapBnd:\t%016x\nCapAmb:\t%016x\nNoNewPrivs:\t%d\nSeccomp:\t%d\nSeccomp_filters:\t%d\n",
+		0, eff, eff, p.c.bounding(), 0, noNew, 2*seccomp, seccomp)
 }

@@ -3,7 +3,9 @@ package kernel
 import (
 	"context"
 	"io"
+	"path"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -155,6 +157,13 @@ func (p *Process) PPID() int {
 // PGID is its process group.
 func (p *Process) PGID() int { return p.pgid }
 
+// Comm is the process's short name.
+func (p *Process) Comm() string {
+	title, _, _ := strings.Cut(first(p.Argv), ": ") // of "nginx: master process ..."
+	name := path.Base(strings.TrimPrefix(title, "-"))
+	return name[:min(len(name), 15)]
+}
+
 // Container is the container it runs in.
 func (p *Process) Container() *Container { return p.c }
 
@@ -230,10 +239,11 @@ func (p *Process) Own(x io.Closer) {
 // Disown undoes one Own; false means that x was not owned, or is closed.
 func (p *Process) Disown(x io.Closer) bool {
 	i := slices.Index(p.owned, x)
-	if i >= 0 {
-		p.owned = slices.Delete(p.owned, i, i+1)
+	if i < 0 || p.dead { // when it dies, the list is being gone through
+		return false
 	}
-	return i >= 0
+	p.owned = slices.Delete(p.owned, i, i+1)
+	return true
 }
 
 // FDs returns the open files by number, nil where there is none. The caller

@@ -423,7 +423,7 @@ func TestFromContext(t *testing.T) {
 func TestTmpfsTakesMemory(t *testing.T) {
 	r := newRig(t)
 	c := r.container(func(o *kernel.ContainerOptions) { o.MemoryLimit = 32 << 20 })
-	must(t, c.View().Tmpfs("/t", 0))
+	must(t, c.View().Namespace().Tmpfs("/t", 0))
 	var exits []kernel.Exit
 	e := r.as(kernel.Cred{}, c, func(ctx context.Context, p *kernel.Process) int {
 		fill := func(name string, n int64) {
@@ -474,8 +474,8 @@ func TestNamedPipes(t *testing.T) {
 	r := newRig(t)
 	must(t, r.fs.MkdirAll("/shared", 0o755))
 	a, b := r.container(nil), r.container(nil)
-	must(t, a.View().Bind("/s", r.fs, "/shared", false))
-	must(t, b.View().Bind("/s", r.fs, "/shared", false))
+	must(t, a.View().Namespace().Bind("/s", r.fs, "/shared", false))
+	must(t, b.View().Namespace().Bind("/s", r.fs, "/shared", false))
 	var log []string
 	r.cmds["other"] = func(ctx context.Context, p *kernel.Process) int {
 		_ = p.Sleep(ctx, 2*time.Second)

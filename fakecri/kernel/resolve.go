@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -235,7 +236,7 @@ func (v *View) existing(op, name string, follow bool) (place, error) {
 
 // writable returns the files of the mount that a place is on and the path there,
 // or EROFS.
-func (v *View) writable(i int, p string) (tree, string, syscall.Errno) {
+func (v *View) writable(i int, p string) (hostfs.Tree, string, syscall.Errno) {
 	x := v.ns.list[i]
 	if x.ro {
 		return nil, "", syscall.EROFS
@@ -251,7 +252,7 @@ func (v *View) writable(i int, p string) (tree, string, syscall.Errno) {
 }
 
 // mayCreate tells whether an entry can be made at a place where none is.
-func (v *View) mayCreate(at *place) (tree, string, syscall.Errno) {
+func (v *View) mayCreate(at *place) (hostfs.Tree, string, syscall.Errno) {
 	dir := at.dir()
 	if !v.may(&dir, 3) {
 		return nil, "", syscall.EACCES
@@ -260,7 +261,7 @@ func (v *View) mayCreate(at *place) (tree, string, syscall.Errno) {
 }
 
 // mayRemove tells whether the entry at a place can be taken away.
-func (v *View) mayRemove(at *place) (tree, string, syscall.Errno) {
+func (v *View) mayRemove(at *place) (hostfs.Tree, string, syscall.Errno) {
 	if at.point {
 		return nil, "", syscall.EBUSY
 	}

@@ -31,8 +31,6 @@ func (s *synth) real() bool { return s != nil && s.host != nil }
 func (s *synth) fileMode() fs.FileMode {
 	switch f := s.file.(type) {
 	case *openFile:
-		return f.h.Node().Mode()
-	case *hostOpen:
 		return f.h.Mode()
 	case device:
 		return fs.ModeDevice | fs.ModeCharDevice | 0o666

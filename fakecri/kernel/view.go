@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"context"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -10,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -193,7 +193,7 @@ func (v *View) umask() fs.FileMode {
 	return fs.FileMode(v.p.Umask)
 }
 
-func (v *View) openFile(t tree, rel string, at *place, flag int, perm fs.FileMode, create bool) (File, syscall.Errno) {
+func (v *View) openFile(t hostfs.Tree, rel string, at *place, flag int, perm fs.FileMode, create bool) (File, syscall.Errno) {
 	f, ok := t.(*memfs.FS)
 	if !ok {
 		return v.openHost(rel, at, flag, perm, create)
@@ -209,7 +209,7 @@ func (v *View) openFile(t tree, rel string, at *place, flag int, perm fs.FileMod
 }
 
 // own gives a new entry to the process.
-func (v *View) own(f tree, rel string, at *place) {
+func (v *View) own(f hostfs.Tree, rel string, at *place) {
 	cred := v.cred()
 	if cred.UID == 0 && cred.GID == 0 {
 		return
@@ -234,19 +234,9 @@ func (v *View) ReadFile(name string) ([]byte, error) {
 	defer func() { _ = f.Close() }()
 	switch f := f.(type) {
 	case *openFile:
-		if f.h.Node().Mode().IsDir() {
-			return nil, pathError("read", name, syscall.EISDIR)
-		}
-		out := make([]byte, f.h.Size())
-		n, err := f.h.ReadAt(out, 0)
-		if err == io.EOF {
-			err = nil
-		}
-		return out[:n], err
-	case *hostOpen:
-		out, errno := f.all()
-		if errno != 0 {
-			return nil, pathError("read", name, errno)
+		out, err := hostfs.ReadAll(f.h)
+		if err != nil {
+			return nil, pathError("read", name, execError(err))
 		}
 		return out, nil
 	case *synthFile:
@@ -270,7 +260,7 @@ func (v *View) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	}
 	defer func() { _ = f.Close() }()
 	switch f := f.(type) {
-	case *openFile, *hostOpen, *synthFile, device:
+	case *openFile, *synthFile, device:
 		_, err = f.Write(context.Background(), data) // these never wait
 		return err
 	}
@@ -310,14 +300,6 @@ func (v *View) Access(name string, mode int) error {
 	return nil
 }
 
-// Statfs is what df(1) shows.
-type Statfs struct {
-	Source, Type, MountPoint string
-	// In bytes.
-	Size, Used, Avail int64
-	Files, FreeFiles  int64
-}
-
 // diskOf is the disk that a mount's files are on, or nil.
 func (m *Machine) diskOf(x *mount) *memfs.Disk {
 	switch {
@@ -330,13 +312,13 @@ func (m *Machine) diskOf(x *mount) *memfs.Disk {
 }
 
 // Statfs describes the file system that a path is on.
-func (v *View) Statfs(name string) (Statfs, error) {
+func (v *View) Statfs(name string) (hostfs.Statfs, error) {
 	at, err := v.existing("statfs", name, true)
 	if err != nil {
-		return Statfs{}, err
+		return hostfs.Statfs{}, err
 	}
 	x := v.ns.list[at.mnt]
-	s := Statfs{Source: v.ns.m.device(x), Type: x.fstype, MountPoint: x.path}
+	s := hostfs.Statfs{Source: v.ns.m.device(x), Type: x.fstype, MountPoint: x.path}
 	if at.syn.real() {
 		of, err := at.syn.host.fs.Statfs(at.syn.name)
 		of.Source, of.Type, of.MountPoint = s.Source, s.Type, s.MountPoint

@@ -147,11 +147,11 @@ func TestViewAgainstOS(t *testing.T) {
 		r := newRig(t)
 		empty := memfs.New(memfs.Options{Tmpfs: []string{}})
 		v := r.m.NewView(kernel.ViewOptions{Image: empty.Freeze()})
-		must(t, v.Tmpfs("/tmp", 0))
+		must(t, v.Namespace().Tmpfs("/tmp", 0))
 		if seed%2 == 0 { // or through a bind of the node's files
 			must(t, r.fs.MkdirAll("/some/where", 0o755))
 			v = r.m.NewView(kernel.ViewOptions{Image: empty.Freeze()})
-			must(t, v.Bind("/abs", r.fs, "/some/where", false))
+			must(t, v.Namespace().Bind("/abs", r.fs, "/some/where", false))
 		}
 		w := &twin{t: t, v: v, root: t.TempDir(), r: rand.New(rand.NewPCG(seed, 7))}
 		for range 150 {

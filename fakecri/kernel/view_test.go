@@ -39,7 +39,7 @@ func content(v *kernel.View, name string) string {
 func TestContainersShareAnImageOnly(t *testing.T) {
 	r := newRig(t)
 	a, b := r.container(nil).View(), r.container(nil).View()
-	if n, _ := a.LayerUsage(); n != 0 {
+	if n, _ := a.Namespace().LayerUsage(); n != 0 {
 		t.Errorf("%d bytes in a fresh layer", n)
 	}
 	must(t, a.WriteFile("/etc/passwd", []byte("mine"), 0o644))
@@ -56,7 +56,7 @@ func TestContainersShareAnImageOnly(t *testing.T) {
 		t.Error("b sees what a made")
 	}
 	// The directories /, /etc, /bin and /data, the files passwd and x.
-	if bytes, inodes := a.LayerUsage(); inodes != 6 || bytes != 7*4096 {
+	if bytes, inodes := a.Namespace().LayerUsage(); inodes != 6 || bytes != 7*4096 {
 		t.Errorf("layer: %d bytes, %d inodes", bytes, inodes)
 	}
 }
@@ -70,10 +70,10 @@ func TestBinds(t *testing.T) {
 	must(t, r.fs.Symlink("/etc/passwd", "/vol/absolute"))
 	must(t, r.fs.WriteFile("/term", nil, 0o666))
 	v := r.container(nil).View()
-	must(t, v.Bind("/etc/cfg", r.fs, "/vol", true))
-	must(t, v.Bind("/deep/er/f", r.fs, "/vol/key", true))
-	must(t, v.Bind("/dev/termination-log", r.fs, "/term", false))
-	must(t, v.Bind("/rw", r.fs, "/vol", false))
+	must(t, v.Namespace().Bind("/etc/cfg", r.fs, "/vol", true))
+	must(t, v.Namespace().Bind("/deep/er/f", r.fs, "/vol/key", true))
+	must(t, v.Namespace().Bind("/dev/termination-log", r.fs, "/term", false))
+	must(t, v.Namespace().Bind("/rw", r.fs, "/vol", false))
 
 	if got := content(v, "/etc/cfg/key"); got != "one" {
 		t.Error(got)
@@ -113,10 +113,10 @@ func TestBinds(t *testing.T) {
 		{v.Link("/rw/new", "/etc/new"), syscall.EXDEV},
 		{v.Rename("/rw/new", "/rw/newer"), 0},
 		{v.RemoveAll("/deep"), syscall.EBUSY},
-		{v.Bind("/x", r.fs, "/nosuch", false), syscall.ENOENT},
-		{v.Bind("/etc/passwd", r.fs, "/vol", false), syscall.ENOTDIR},
-		{v.Bind("/", r.fs, "/vol", false), syscall.EBUSY},
-		{v.Bind("/etc/..", r.fs, "/vol", false), syscall.EBUSY},
+		{v.Namespace().Bind("/x", r.fs, "/nosuch", false), syscall.ENOENT},
+		{v.Namespace().Bind("/etc/passwd", r.fs, "/vol", false), syscall.ENOTDIR},
+		{v.Namespace().Bind("/", r.fs, "/vol", false), syscall.EBUSY},
+		{v.Namespace().Bind("/etc/..", r.fs, "/vol", false), syscall.EBUSY},
 	} {
 		if !isErrno(k.err, k.want) {
 			t.Errorf("%v, want %v", k.err, k.want)
@@ -237,8 +237,8 @@ func TestPermissions(t *testing.T) {
 func TestReadOnlyRoot(t *testing.T) {
 	r := newRig(t)
 	v := r.m.NewView(kernel.ViewOptions{Image: r.img, ReadOnly: true})
-	must(t, v.Tmpfs("/new/point", 0))
-	must(t, v.Bind("/run/secrets", r.fs, "/run", false))
+	must(t, v.Namespace().Tmpfs("/new/point", 0))
+	must(t, v.Namespace().Bind("/run/secrets", r.fs, "/run", false))
 	if err := v.WriteFile("/etc/x", nil, 0o644); !isErrno(err, syscall.EROFS) {
 		t.Error(err)
 	}
@@ -252,7 +252,7 @@ func TestReadOnlyRoot(t *testing.T) {
 func TestTmpfsIsFull(t *testing.T) {
 	r := newRig(t)
 	v := r.m.NewView(kernel.ViewOptions{Image: r.img})
-	must(t, v.Tmpfs("/t", 1<<20))
+	must(t, v.Namespace().Tmpfs("/t", 1<<20))
 	must(t, v.WriteFile("/t/a", make([]byte, 1000), 0o644))
 	f, err := v.Open("/t/b", os.O_WRONLY|os.O_CREATE, 0o644)
 	must(t, err)
@@ -384,7 +384,7 @@ func TestOpenFiles(t *testing.T) {
 		if i.Size() != 1<<30 || i.Sys().(*memfs.Sys).Blocks != 1<<21 {
 			t.Error(i.Size(), i.Sys())
 		}
-		if bytes, _ := v.LayerUsage(); bytes < 1<<30 {
+		if bytes, _ := v.Namespace().LayerUsage(); bytes < 1<<30 {
 			t.Error("it does not count as used")
 		}
 		for i, k := range []struct {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drydock-sim/drydock/fakecri"
-	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -20,7 +20,7 @@ import (
 // change them. It keeps nothing: each call is a system call or two.
 type hostFS struct{}
 
-var _ kernel.HostFS = (*hostFS)(nil)
+var _ hostfs.FS = (*hostFS)(nil)
 
 func newHostFS() *hostFS { return &hostFS{} }
 
@@ -38,7 +38,7 @@ func (h *hostFS) apply(o *fakecri.Options) {
 // Canonical is filepath.EvalSymlinks.
 func (*hostFS) Canonical(name string) (string, error) { return filepath.EvalSymlinks(name) }
 
-// Lstat implements kernel.HostFS.
+// Lstat implements hostfs.FS.
 func (*hostFS) Lstat(name string) (fs.FileInfo, error) {
 	i, err := os.Lstat(name)
 	if err != nil {
@@ -59,7 +59,7 @@ func (i hostInfo) Sys() any {
 	return &memfs.Sys{UID: int(st.Uid), GID: int(st.Gid), Ino: st.Ino, Nlink: int(st.Nlink), Blocks: st.Blocks}
 }
 
-// Readlink implements kernel.HostFS.
+// Readlink implements hostfs.FS.
 func (*hostFS) Readlink(name string) (string, error) {
 	target, err := os.Readlink(name)
 	if !errors.Is(err, syscall.EINVAL) {
@@ -82,7 +82,7 @@ var drivers = map[uint64]string{
 	unix.Mkdev(1, 8): "random", unix.Mkdev(1, 9): "urandom", unix.Mkdev(5, 0): "tty",
 }
 
-// Names implements kernel.HostFS.
+// Names implements hostfs.FS.
 func (*hostFS) Names(name string) ([]string, error) {
 	d, err := os.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -94,9 +94,9 @@ func (*hostFS) Names(name string) ([]string, error) {
 	return names, err
 }
 
-// Open implements kernel.HostFS. What became a pipe or a device since the
+// Open implements hostfs.FS. What became a pipe or a device since the
 // caller looked is opened without waiting and refused.
-func (*hostFS) Open(name string, flag int, perm fs.FileMode) (kernel.HostFile, error) {
+func (*hostFS) Open(name string, flag int, perm fs.FileMode) (hostfs.File, error) {
 	flag = flag&^os.O_APPEND | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_NOCTTY
 	f, err := os.OpenFile(name, flag, perm.Perm())
 	if err != nil {
@@ -133,7 +133,7 @@ func (f hostFile) Mode() fs.FileMode {
 	return 0
 }
 
-// WriteZerosAt implements kernel.HostFile. Zeros at the end are allocated, not
+// WriteZerosAt implements hostfs.File. Zeros at the end are allocated, not
 // written, as the loop waits for them.
 func (f hostFile) WriteZerosAt(off, n int64) (int64, error) {
 	if size := f.Size(); off >= size {
@@ -153,7 +153,7 @@ func (f hostFile) WriteZerosAt(off, n int64) (int64, error) {
 	return n, nil
 }
 
-// Mkdir implements kernel.HostFS; this process's umask doesn't count.
+// Mkdir implements hostfs.FS; this process's umask doesn't count.
 func (*hostFS) Mkdir(name string, perm fs.FileMode) error {
 	if err := os.Mkdir(name, perm); err != nil {
 		return err
@@ -207,13 +207,13 @@ func (*hostFS) Chtimes(name string, atime, mtime time.Time) error {
 // Truncate is os.Truncate.
 func (*hostFS) Truncate(name string, size int64) error { return os.Truncate(name, size) }
 
-// Statfs implements kernel.HostFS.
-func (*hostFS) Statfs(name string) (kernel.Statfs, error) {
+// Statfs implements hostfs.FS.
+func (*hostFS) Statfs(name string) (hostfs.Statfs, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(name, &st); err != nil {
-		return kernel.Statfs{}, &fs.PathError{Op: "statfs", Path: name, Err: err}
+		return hostfs.Statfs{}, &fs.PathError{Op: "statfs", Path: name, Err: err}
 	}
-	out := kernel.Statfs{
+	out := hostfs.Statfs{
 		Type: fsTypes[int64(st.Type)], Size: int64(st.Blocks) * st.Bsize, Used: int64(st.Blocks-st.Bfree) * st.Bsize,
 		Avail: int64(st.Bavail) * st.Bsize, Files: int64(st.Files), FreeFiles: int64(st.Ffree),
 	}

@@ -66,6 +66,9 @@ func (h *File) Stat() (fs.FileInfo, error) {
 	return &i, nil
 }
 
+// Mode returns its type and permissions.
+func (h *File) Mode() fs.FileMode { return h.n.mode }
+
 // Size returns the file's size in bytes.
 func (h *File) Size() int64 { return h.n.size() }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/fakecri/kernel/rootfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -171,7 +172,7 @@ func newMachineAs(tb testing.TB, seed uint64, noElide bool) *machine {
 	cmds := applets()
 	cmds["sh"] = New(Options{NoElide: noElide})
 	names := []string{"sh", "sleep", "cat", "env", "touch", "rm", "mkdir", "chmod", "showpid", "echo", "true", "false"}
-	img, err := kernel.BusyboxImage(names)
+	img, err := rootfs.BusyboxImage(names)
 	if err != nil {
 		tb.Fatal(err)
 	}

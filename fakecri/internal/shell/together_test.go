@@ -10,6 +10,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/busybox"
 	"github.com/drydock-sim/drydock/fakecri/internal/shell"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/fakecri/kernel/rootfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -49,7 +50,7 @@ func TestWithApplets(t *testing.T) {
 		m := kernel.New(kernel.Options{Loop: l, FS: memfs.New(memfs.Options{}), Hostname: "node-0", Memory: 8 << 30})
 		cmds := busybox.Commands()
 		cmds["sh"] = shell.Command()
-		img, err := kernel.BusyboxImage(append(busybox.Applets(), "sh"))
+		img, err := rootfs.BusyboxImage(append(busybox.Applets(), "sh"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,13 +1,18 @@
-package kernel
+// Package hostfs says what the kernel needs of the files of the machine that the
+// program itself runs on, for containers that mount real directories: an
+// interface, for whoever has such files, and what is done through it.
+package hostfs
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 )
 
-// HostFS are the files of the machine that the program itself runs on, for
+// FS are the files of the machine that the program itself runs on, for
 // containers that mount real directories: a runtime that real clients talk to.
 // Simulations have none; their nodes' files are a memfs.FS.
 //
@@ -16,7 +21,7 @@ import (
 // method is about what is right there. Nothing is remembered between two
 // calls: what others do to the files is seen at once. Calls must be short, as
 // the loop waits for them. Errors hold a syscall.Errno.
-type HostFS interface {
+type FS interface {
 	// Canonical resolves all symbolic links of a path that exists.
 	Canonical(name string) (string, error)
 	// Lstat describes a file; FileInfo.Sys() must be a *memfs.Sys.
@@ -29,17 +34,17 @@ type HostFS interface {
 	Names(name string) ([]string, error)
 	// Open opens a regular file or a directory; flag is of os.OpenFile. It
 	// must not wait for anything.
-	Open(name string, flag int, perm fs.FileMode) (HostFile, error)
+	Open(name string, flag int, perm fs.FileMode) (File, error)
 	// MkdirAll makes a directory and its parents.
 	MkdirAll(name string, perm fs.FileMode) error
 	// Statfs describes the file system of a path, without Source and MountPoint.
 	// What is mounted below a directory tells an optional method MountsBelow.
 	Statfs(name string) (Statfs, error)
-	tree
+	Tree
 }
 
-// HostFile is an open file of a HostFS.
-type HostFile interface {
+// File is an open file of a FS.
+type File interface {
 	// ReadAt and WriteAt are of io.ReaderAt and io.WriterAt, at any offset,
 	// also for a file that was opened for appending.
 	ReadAt(b []byte, off int64) (int, error)
@@ -54,8 +59,8 @@ type HostFile interface {
 	Close() error
 }
 
-// StatHost describes what a path leads to on the machine.
-func StatHost(h HostFS, name string) (fs.FileInfo, error) {
+// Stat describes what a path leads to on the machine.
+func Stat(h FS, name string) (fs.FileInfo, error) {
 	top, err := h.Canonical(name)
 	if err != nil {
 		return nil, err
@@ -63,8 +68,8 @@ func StatHost(h HostFS, name string) (fs.FileInfo, error) {
 	return h.Lstat(top)
 }
 
-// ReadHost returns the content of a file of the machine's.
-func ReadHost(h HostFS, name string) ([]byte, error) {
+// ReadFile returns the content of a file of the machine's.
+func ReadFile(h FS, name string) ([]byte, error) {
 	top, err := h.Canonical(name)
 	if err != nil {
 		return nil, err
@@ -74,15 +79,15 @@ func ReadHost(h HostFS, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	out, errno := (&hostOpen{h: f}).all()
-	if errno != 0 {
-		return nil, pathError("read", name, errno)
+	out, err := ReadAll(f)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return out, nil
 }
 
-// WriteHost creates or replaces the content of a file of the machine's.
-func WriteHost(h HostFS, name string, data []byte, perm fs.FileMode) error {
+// WriteFile creates or replaces the content of a file of the machine's.
+func WriteFile(h FS, name string, data []byte, perm fs.FileMode) error {
 	flag := os.O_WRONLY | os.O_TRUNC
 	top, err := h.Canonical(name)
 	if errors.Is(err, syscall.ENOENT) {
@@ -97,4 +102,55 @@ func WriteHost(h HostFS, name string, data []byte, perm fs.FileMode) error {
 	}
 	_, err = f.WriteAt(data, 0)
 	return errors.Join(err, f.Close())
+}
+
+// Statfs is what df(1) shows.
+type Statfs struct {
+	Source, Type, MountPoint string
+	// In bytes.
+	Size, Used, Avail int64
+	Files, FreeFiles  int64
+}
+
+// Tree is what can be changed of the files of a mount: a memfs.FS, with the
+// paths that it has, or a directory of the machine's.
+type Tree interface {
+	Mkdir(name string, perm fs.FileMode) error
+	Symlink(target, name string) error
+	Link(old, name string) error
+	Mknod(name string, mode fs.FileMode, driver string) error
+	Remove(name string) error
+	RemoveAll(name string) error
+	Rename(old, name string) error
+	Chmod(name string, mode fs.FileMode) error
+	Chown(name string, uid, gid int) error
+	Lchown(name string, uid, gid int) error
+	Chtimes(name string, atime, mtime time.Time) error
+	Truncate(name string, size int64) error
+}
+
+// ReadAll reads a file to its end, whatever size it shows. The error is EISDIR
+// for a directory, or what reading gave.
+func ReadAll(f File) ([]byte, error) {
+	if f.Mode().IsDir() {
+		return nil, syscall.EISDIR
+	}
+	size := f.Size()
+	if size == 0 { // of /proc and the like
+		size = 4095
+	}
+	out := make([]byte, 0, size+1)
+	for {
+		if len(out) == cap(out) {
+			out = append(out, make([]byte, len(out))...)[:len(out)]
+		}
+		n, err := f.ReadAt(out[len(out):cap(out)], int64(len(out)))
+		out = out[:len(out)+n]
+		switch {
+		case err == io.EOF:
+			return out, nil
+		case err != nil:
+			return out, err
+		}
+	}
 }

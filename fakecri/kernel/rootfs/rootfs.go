@@ -1,16 +1,20 @@
-package kernel
+// Package rootfs fills file systems with what images have: the files of a
+// busybox image, or of one that was made of a single program. The kernel runs
+// what it finds there ([kernel.ELF]), and knows no image.
+package rootfs
 
 import (
 	"io/fs"
 	"path"
 
+	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
-// PopulateBusybox fills a file system with what a busybox image has: the
+// Busybox fills a file system with what a busybox image has: the
 // applets in /bin, /etc/passwd and /etc/group, /root, /home, /tmp, /var.
 // FS.Freeze makes an image of it that all nodes and containers can share.
-func PopulateBusybox(f *memfs.FS, applets []string) error {
+func Busybox(f *memfs.FS, applets []string) error {
 	for _, d := range []struct {
 		name string
 		mode fs.FileMode
@@ -48,10 +52,10 @@ func PopulateBusybox(f *memfs.FS, applets []string) error {
 	return f.Symlink("../../bin/env", "/usr/bin/env")
 }
 
-// PopulateBare fills a file system with what an image has that was made of one
+// Bare fills a file system with what an image has that was made of one
 // program: the applets in /bin, /tmp, and the directories that runc mounts on.
 // Nobody has a name in it.
-func PopulateBare(f *memfs.FS, applets []string) error {
+func Bare(f *memfs.FS, applets []string) error {
 	for _, d := range []string{"/bin", "/dev", "/etc", "/proc", "/sys", "/tmp"} {
 		if err := f.MkdirAll(d, 0o755); err != nil {
 			return err
@@ -65,7 +69,7 @@ func PopulateBare(f *memfs.FS, applets []string) error {
 
 // installBusybox puts busybox and its applets into /bin.
 func installBusybox(f *memfs.FS, applets []string) error {
-	body := ELF("busybox")
+	body := kernel.ELF("busybox")
 	for _, a := range append([]string{"busybox"}, applets...) {
 		if err := f.WriteShared(path.Join("/bin", a), body, 0o755); err != nil {
 			return err
@@ -74,23 +78,11 @@ func installBusybox(f *memfs.FS, applets []string) error {
 	return nil
 }
 
-// BusyboxImage is PopulateBusybox as an image.
+// BusyboxImage is Busybox as an image.
 func BusyboxImage(applets []string) (*memfs.Image, error) {
 	f := memfs.New(memfs.Options{Tmpfs: []string{}})
-	if err := PopulateBusybox(f, applets); err != nil {
+	if err := Busybox(f, applets); err != nil {
 		return nil, err
 	}
 	return f.Freeze(), nil
-}
-
-// deviceImage is what runc puts into /dev.
-func deviceImage() *memfs.Image {
-	f := memfs.New(memfs.Options{Tmpfs: []string{}})
-	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
-		_ = f.Mknod("/"+name, fs.ModeDevice|fs.ModeCharDevice|0o666, name)
-	}
-	for _, l := range [][2]string{{"/proc/self/fd", "/fd"}, {"/proc/self/fd/0", "/stdin"}, {"/proc/self/fd/1", "/stdout"}, {"/proc/self/fd/2", "/stderr"}, {"pts/ptmx", "/ptmx"}, {"/proc/kcore", "/core"}} {
-		_ = f.Symlink(l[0], l[1])
-	}
-	return f.Freeze()
 }

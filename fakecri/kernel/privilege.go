@@ -1,8 +1,8 @@
 package kernel
 
 import (
-	"fmt"
 	"strings"
+	"syscall"
 )
 
 // Capabilities is a set of Linux capabilities, a bit each.
@@ -90,16 +90,36 @@ func (c *Container) Bounds(n int) bool { return c.bounding().has(n) }
 // Can tells whether the process has a capability, by its number.
 func (p *Process) Can(n int) bool { return p.effective().has(n) }
 
-// securityLines are the lines of /proc/PID/status about what a process may do.
-func (p *Process) securityLines() string {
-	eff := p.effective()
-	noNew, seccomp := 0, 0
-	if p.c != nil && p.c.opts.NoNewPrivileges {
-		noNew = 1
+// Filter says which system calls fail, as far as a seccomp profile is acted on
+// here: chmod, chown, lchown, mkdir, rename, symlink, link, unlink, rmdir,
+// sethostname.
+type Filter struct {
+	// DenyRest denies what Except doesn't name; else that is what is denied.
+	DenyRest bool
+	// Except are names of system calls.
+	Except map[string]bool
+}
+
+// denies tells whether a system call fails.
+func (f *Filter) denies(name string) bool { return f != nil && f.Except[name] != f.DenyRest }
+
+// denied is EPERM if the container's filter denies a system call to the process
+// that looks at the View.
+func (v *View) denied(name string) syscall.Errno {
+	if v.p != nil && v.p.c != nil && v.p.c.opts.Filter.denies(name) {
+		return syscall.EPERM
 	}
-	if p.c != nil && p.c.opts.Seccomp {
-		seccomp = 1
+	return 0
+}
+
+// SetHostname is sethostname(2), for the container's processes.
+func (p *Process) SetHostname(name string) error {
+	switch {
+	case !p.effective().has(CapSysAdmin), p.view.denied("sethostname") != 0:
+		return syscall.EPERM
+	case len(name) > 64:
+		return syscall.EINVAL
 	}
-	return fmt.Sprintf("CapInh:\t%016x\nCapPrm:\t%016x\nCapEff:\t%016x\nCapBnd:\t%016x\nCapAmb:\t%016x\nNoNewPrivs:\t%d\nSeccomp:\t%d\nSeccomp_filters:\t%d\n",
-		0, eff, eff, p.c.bounding(), 0, noNew, 2*seccomp, seccomp)
+	p.c.opts.Hostname = name
+	return nil
 }

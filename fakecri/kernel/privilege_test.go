@@ -68,11 +68,11 @@ func TestMountOptions(t *testing.T) {
 	must(t, r.fs.MkdirAll("/mem", 0o755))
 	must(t, r.fs.MountTmpfsSize("/mem", 2<<20))
 	c := r.container(nil)
-	must(t, c.View().Bind("/v", r.fs, "/disk", true))
-	must(t, c.View().Bind("/m", r.fs, "/mem", false))
-	must(t, c.View().Bind("/dev/shm", r.fs, "/mem", false))
+	must(t, c.View().Namespace().Bind("/v", r.fs, "/disk", true))
+	must(t, c.View().Namespace().Bind("/m", r.fs, "/mem", false))
+	must(t, c.View().Namespace().Bind("/dev/shm", r.fs, "/mem", false))
 	got := map[string]string{}
-	for _, m := range c.View().Mounts() {
+	for _, m := range c.View().Namespace().Mounts() {
 		if old := got[m.Path]; old != "" {
 			t.Errorf("%s is mounted twice", m.Path)
 		}
