@@ -40,7 +40,6 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/memorymanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/topologymanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/config"
-	"github.com/drydock-sim/drydock/kubelet/internal/configmap"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/eviction"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
@@ -53,9 +52,9 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/pleg"
 	kubepod "github.com/drydock-sim/drydock/kubelet/internal/pod"
 	"github.com/drydock-sim/drydock/kubelet/internal/runtimeclass"
-	"github.com/drydock-sim/drydock/kubelet/internal/secret"
 	"github.com/drydock-sim/drydock/kubelet/internal/status"
 	"github.com/drydock-sim/drydock/kubelet/internal/token"
+	"github.com/drydock-sim/drydock/kubelet/internal/util/manager"
 	"github.com/drydock-sim/drydock/kubelet/internal/util/queue"
 	"github.com/drydock-sim/drydock/kubelet/internal/volumemanager"
 	"github.com/drydock-sim/drydock/kubelet/oom"
@@ -91,8 +90,8 @@ type Client interface {
 	record.Client
 	ServiceWatcher
 	runtimeclass.Client
-	configmap.Client
-	secret.Client
+	manager.ConfigMapClient
+	manager.SecretClient
 	token.Client
 }
 
@@ -215,8 +214,8 @@ type Kubelet struct {
 	inputs     containerInputs
 	probes     *prober.Manager
 	// configMaps, secrets and tokens are nil without an API.
-	configMaps    *configmap.Manager
-	secrets       *secret.Manager
+	configMaps    *manager.Store[*v1.ConfigMap]
+	secrets       *manager.Store[*v1.Secret]
 	tokens        *token.Manager
 	volumes       *volumemanager.Manager
 	pleg          *pleg.Generic

@@ -192,7 +192,7 @@ func (kl *Kubelet) pullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.S
 		var s *v1.Secret
 		err := fmt.Errorf("no kubeClient defined")
 		if kl.secrets != nil {
-			s, err = kl.secrets.GetSecret(ctx, pod.Namespace, ref.Name)
+			s, err = kl.secrets.Get(ctx, pod.Namespace, ref.Name)
 		}
 		if err != nil {
 			kl.logf("Unable to retrieve pull secret, the image pull may not succeed. pod=%s secret=%s err=%v", podName(pod), ref.Name, err)

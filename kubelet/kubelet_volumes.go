@@ -10,19 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/kubelet/internal/configmap"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
-	"github.com/drydock-sim/drydock/kubelet/internal/secret"
 	"github.com/drydock-sim/drydock/kubelet/internal/token"
+	"github.com/drydock-sim/drydock/kubelet/internal/util/manager"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume"
-	volumeconfigmap "github.com/drydock-sim/drydock/kubelet/internal/volume/configmap"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/downwardapi"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/emptydir"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/hostpath"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/image"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/keyed"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/projected"
-	volumesecret "github.com/drydock-sim/drydock/kubelet/internal/volume/secret"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/unavailable"
 	"github.com/drydock-sim/drydock/kubelet/internal/volumemanager"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
@@ -53,9 +51,8 @@ func (kl *Kubelet) buildVolumes() {
 		host.Mounter = noMounter{}
 	}
 	if kl.client != nil {
-		strategy, resync := kl.cfg.ConfigMapAndSecretChangeDetectionStrategy, kl.cfg.SyncFrequency.Duration
-		kl.configMaps = configmap.New(configmap.Options{Group: kl.g, Client: kl.client, Strategy: strategy, Resync: resync, Node: kl.node.get})
-		kl.secrets = secret.New(secret.Options{Group: kl.g, Client: kl.client, Strategy: strategy, Resync: resync, Node: kl.node.get})
+		o := manager.Options{Group: kl.g, Strategy: kl.cfg.ConfigMapAndSecretChangeDetectionStrategy, Resync: kl.cfg.SyncFrequency.Duration, Node: kl.node.get}
+		kl.configMaps, kl.secrets = manager.NewConfigMaps(kl.client, o), manager.NewSecrets(kl.client, o)
 		kl.tokens = token.New(token.Options{Loop: kl.l, Client: kl.client, NodeName: kl.nodeName, Log: kl.log})
 		host.ConfigMaps, host.Secrets, host.Tokens = kl.configMaps, kl.secrets, kl.tokens
 	}
@@ -69,8 +66,8 @@ func (kl *Kubelet) buildVolumes() {
 // volumePlugins are the node's plugins (cmd/kubelet/app/plugins.go).
 func volumePlugins(host *volume.Host) []volume.Plugin {
 	return []volume.Plugin{
-		emptydir.New(host), unavailable.NewGitRepo(host), hostpath.New(host), volumesecret.New(host), downwardapi.New(host),
-		volumeconfigmap.New(host), projected.New(host), unavailable.NewCSI(host), image.New(),
+		emptydir.New(host), unavailable.NewGitRepo(host), hostpath.New(host), keyed.NewSecret(host), downwardapi.New(host),
+		keyed.NewConfigMap(host), projected.New(host), unavailable.NewCSI(host), image.New(),
 	}
 }
 

@@ -36,14 +36,10 @@ type FS interface {
 	Remove(name string) error
 }
 
-// ConfigMaps reads configMaps as the kubelet's configmap.Manager does.
-type ConfigMaps interface {
-	GetConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
-}
-
-// Secrets reads secrets as the kubelet's secret.Manager does.
-type Secrets interface {
-	GetSecret(ctx context.Context, namespace, name string) (*v1.Secret, error)
+// Objects reads objects of a kind (configMaps, secrets) that registered pods
+// refer to; it may wait.
+type Objects[T any] interface {
+	Get(ctx context.Context, namespace, name string) (T, error)
 }
 
 // Services are those of the cluster as the kubelet's informer knows them.
@@ -70,8 +66,8 @@ type Options struct {
 	// ClusterDomain is the kubelet's setting of that name.
 	ClusterDomain string
 	// ConfigMaps and Secrets are nil without an API.
-	ConfigMaps ConfigMaps
-	Secrets    Secrets
+	ConfigMaps Objects[*v1.ConfigMap]
+	Secrets    Objects[*v1.Secret]
 	// Services is nil without an API: there are none then.
 	Services Services
 	// Volumes is nil while nothing mounts volumes.

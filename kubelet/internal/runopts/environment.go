@@ -36,7 +36,11 @@ func (r *request) environment(ctx context.Context) ([]*runtimeapi.KeyValue, erro
 	if len(r.c.EnvFrom) == 0 && len(r.c.Env) == 0 {
 		return services.list, nil
 	}
-	e := &environment{r: r, own: make(map[string]string, len(r.c.Env)), services: services.values}
+	e := &environment{
+		r: r, own: make(map[string]string, len(r.c.Env)), services: services.values,
+		configMaps: readOnce[v1.ConfigMap]{kind: "configMap", objects: r.g.o.ConfigMaps},
+		secrets:    readOnce[v1.Secret]{kind: "secret", objects: r.g.o.Secrets},
+	}
 	if err := e.addSources(ctx); err != nil {
 		return nil, err
 	}
@@ -53,8 +57,8 @@ type environment struct {
 	r          *request
 	own        map[string]string // set so far
 	services   map[string]string
-	configMaps map[string]*v1.ConfigMap // read so far
-	secrets    map[string]*v1.Secret
+	configMaps readOnce[v1.ConfigMap]
+	secrets    readOnce[v1.Secret]
 }
 
 func (e *environment) list(services []*runtimeapi.KeyValue) []*runtimeapi.KeyValue {
@@ -81,11 +85,12 @@ func (e *environment) lookup(name string) (string, bool) {
 
 // addSources adds what envFrom names, in its order.
 func (e *environment) addSources(ctx context.Context) error {
+	ns := e.r.pod.Namespace
 	for i := range e.r.c.EnvFrom {
 		from := &e.r.c.EnvFrom[i]
 		switch {
 		case from.ConfigMapRef != nil:
-			cm, err := e.configMap(ctx, from.ConfigMapRef.Name, ptr.Deref(from.ConfigMapRef.Optional, false))
+			cm, err := e.configMaps.get(ctx, ns, from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
 			if err != nil {
 				return err
 			}
@@ -96,7 +101,7 @@ func (e *environment) addSources(ctx context.Context) error {
 				e.own[from.Prefix+k] = v
 			}
 		case from.SecretRef != nil:
-			s, err := e.secret(ctx, from.SecretRef.Name, ptr.Deref(from.SecretRef.Optional, false))
+			s, err := e.secrets.get(ctx, ns, from.SecretRef.Name, from.SecretRef.Optional)
 			if err != nil {
 				return err
 			}
@@ -111,51 +116,34 @@ func (e *environment) addSources(ctx context.Context) error {
 	return nil
 }
 
-// configMap reads a configMap of the pod's namespace, once; nil if it is
-// missing and may be.
-func (e *environment) configMap(ctx context.Context, name string, optional bool) (*v1.ConfigMap, error) {
-	if cm := e.configMaps[name]; cm != nil {
-		return cm, nil
-	}
-	ns := e.r.pod.Namespace
-	if e.r.g.o.ConfigMaps == nil {
-		return nil, errNoClient("configMap", ns, name)
-	}
-	cm, err := e.r.g.o.ConfigMaps.GetConfigMap(ctx, ns, name)
-	if err != nil {
-		if optional && apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, err
-	}
-	if e.configMaps == nil {
-		e.configMaps = map[string]*v1.ConfigMap{}
-	}
-	e.configMaps[name] = cm
-	return cm, nil
+// readOnce reads each object of one kind, of the pod's namespace, at most once
+// for an environment, so that its variables agree with each other.
+type readOnce[T any] struct {
+	kind    string
+	objects Objects[*T]
+	have    map[string]*T
 }
 
-// secret is configMap for secrets.
-func (e *environment) secret(ctx context.Context, name string, optional bool) (*v1.Secret, error) {
-	if s := e.secrets[name]; s != nil {
-		return s, nil
+// get returns nil for an object that is missing and may be.
+func (r *readOnce[T]) get(ctx context.Context, namespace, name string, optional *bool) (*T, error) {
+	if o := r.have[name]; o != nil {
+		return o, nil
 	}
-	ns := e.r.pod.Namespace
-	if e.r.g.o.Secrets == nil {
-		return nil, errNoClient("secret", ns, name)
+	if r.objects == nil {
+		return nil, errNoClient(r.kind, namespace, name)
 	}
-	s, err := e.r.g.o.Secrets.GetSecret(ctx, ns, name)
+	o, err := r.objects.Get(ctx, namespace, name)
 	if err != nil {
-		if optional && apierrors.IsNotFound(err) {
+		if ptr.Deref(optional, false) && apierrors.IsNotFound(err) {
 			return nil, nil
 		}
 		return nil, err
 	}
-	if e.secrets == nil {
-		e.secrets = map[string]*v1.Secret{}
+	if r.have == nil {
+		r.have = map[string]*T{}
 	}
-	e.secrets[name] = s
-	return s, nil
+	r.have[name] = o
+	return o, nil
 }
 
 // add sets one variable of env.
@@ -186,25 +174,23 @@ func (e *environment) value(ctx context.Context, from *v1.EnvVarSource) (value s
 		return value, true, err
 	case from.ConfigMapKeyRef != nil:
 		ref := from.ConfigMapKeyRef
-		optional := ptr.Deref(ref.Optional, false)
-		cm, err := e.configMap(ctx, ref.Name, optional)
+		cm, err := e.configMaps.get(ctx, ns, ref.Name, ref.Optional)
 		if cm == nil || err != nil {
 			return "", false, err
 		}
 		value, ok := cm.Data[ref.Key]
-		if !ok && !optional {
+		if !ok && !ptr.Deref(ref.Optional, false) {
 			return "", false, fmt.Errorf("couldn't find key %v in ConfigMap %v/%v", ref.Key, ns, ref.Name)
 		}
 		return value, ok, nil
 	case from.SecretKeyRef != nil:
 		ref := from.SecretKeyRef
-		optional := ptr.Deref(ref.Optional, false)
-		s, err := e.secret(ctx, ref.Name, optional)
+		s, err := e.secrets.get(ctx, ns, ref.Name, ref.Optional)
 		if s == nil || err != nil {
 			return "", false, err
 		}
 		data, ok := s.Data[ref.Key]
-		if !ok && !optional {
+		if !ok && !ptr.Deref(ref.Optional, false) {
 			return "", false, fmt.Errorf("couldn't find key %v in Secret %v/%v", ref.Key, ns, ref.Name)
 		}
 		return string(data), ok, nil

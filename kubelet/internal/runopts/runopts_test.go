@@ -26,7 +26,9 @@ type objects struct {
 	reads      int
 }
 
-func (o *objects) GetConfigMap(_ context.Context, _, name string) (*v1.ConfigMap, error) {
+type configMapReader struct{ *objects }
+
+func (o configMapReader) Get(_ context.Context, _, name string) (*v1.ConfigMap, error) {
 	o.reads++
 	if cm := o.configMaps[name]; cm != nil {
 		return cm, nil
@@ -34,7 +36,9 @@ func (o *objects) GetConfigMap(_ context.Context, _, name string) (*v1.ConfigMap
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmap"}, name)
 }
 
-func (o *objects) GetSecret(_ context.Context, _, name string) (*v1.Secret, error) {
+type secretReader struct{ *objects }
+
+func (o secretReader) Get(_ context.Context, _, name string) (*v1.Secret, error) {
 	o.reads++
 	if s := o.secrets[name]; s != nil {
 		return s, nil
@@ -74,7 +78,7 @@ func newRig(t *testing.T) *rig {
 	}
 	r.serves = services{synced: true, list: []*v1.Service{service("default", "kubernetes", "10.96.0.1", 443)}}
 	r.g = New(Options{
-		FS: r.fs, PodsDir: "/pods", ClusterDomain: "cluster.local", ConfigMaps: &r.objects, Secrets: &r.objects,
+		FS: r.fs, PodsDir: "/pods", ClusterDomain: "cluster.local", ConfigMaps: configMapReader{&r.objects}, Secrets: secretReader{&r.objects},
 		Services: &r.serves, Volumes: r.volumes,
 		HostIPs:           func() []v1.HostIP { return []v1.HostIP{{IP: "192.168.0.1"}, {IP: "fd00::1"}} },
 		Allocatable:       func() v1.ResourceList { return v1.ResourceList{v1.ResourceCPU: resource.MustParse("2500m")} },

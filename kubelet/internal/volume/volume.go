@@ -17,18 +17,12 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 )
 
-// ConfigMaps reads configMaps that registered pods refer to.
-type ConfigMaps interface {
-	GetConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
-	// Peek is GetConfigMap without waiting; nil for none, false if it would
-	// wait.
-	Peek(namespace, name string) (*v1.ConfigMap, bool)
-}
-
-// Secrets reads secrets that registered pods refer to.
-type Secrets interface {
-	GetSecret(ctx context.Context, namespace, name string) (*v1.Secret, error)
-	Peek(namespace, name string) (*v1.Secret, bool)
+// Objects reads objects of a kind (configMaps, secrets) that registered pods
+// refer to.
+type Objects[T any] interface {
+	Get(ctx context.Context, namespace, name string) (T, error)
+	// Peek is Get without waiting; nil for none, false if it would wait.
+	Peek(namespace, name string) (T, bool)
 }
 
 // Tokens gets service account tokens.
@@ -47,8 +41,8 @@ type Host struct {
 	// PodsDir is where the pods' directories are.
 	PodsDir string
 	// ConfigMaps, Secrets and Tokens are nil in standalone mode.
-	ConfigMaps ConfigMaps
-	Secrets    Secrets
+	ConfigMaps Objects[*v1.ConfigMap]
+	Secrets    Objects[*v1.Secret]
 	Tokens     Tokens
 	// NodeAllocatable returns what the node's pods may use.
 	NodeAllocatable func() v1.ResourceList

@@ -19,9 +19,9 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume"
-	"github.com/drydock-sim/drydock/kubelet/internal/volume/configmap"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/emptydir"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/hostpath"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/keyed"
 )
 
 // rig is a volume manager with everything around it made by hand.
@@ -48,7 +48,7 @@ func (r *rig) ShouldPodRuntimeBeRemoved(uid types.UID) bool {
 func (r *rig) Event(_ *v1.ObjectReference, typ, reason, message string) {
 	r.say(typ + " " + reason + " " + message)
 }
-func (r *rig) GetConfigMap(_ context.Context, _, name string) (*v1.ConfigMap, error) {
+func (r *rig) Get(_ context.Context, _, name string) (*v1.ConfigMap, error) {
 	if c := r.configMaps[name]; c != nil {
 		return c, nil
 	}
@@ -82,7 +82,7 @@ func (r *rig) restart(noElide bool) {
 		NodeAllocatable: func() v1.ResourceList { return nil },
 		Random:          func(o string, n uint64) uint32 { return uint32(r.l.Uint64("test", o, n)) }}
 	r.m = New(Options{Group: r.g, NodeName: "n", Host: host, Pods: r, States: r, Recorder: r,
-		Plugins:      []volume.Plugin{emptydir.New(host), configmap.New(host), hostpath.New(host)},
+		Plugins:      []volume.Plugin{emptydir.New(host), keyed.NewConfigMap(host), hostpath.New(host)},
 		SourcesReady: func() bool { return r.ready }, NoElide: noElide})
 	r.m.Start()
 }

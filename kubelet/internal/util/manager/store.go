@@ -1,7 +1,12 @@
 // Package manager keeps the configMaps and secrets that a node's pods refer to.
-// It answers to upstream's pkg/kubelet/util/manager, with its three ways to
-// learn of changes: Watch (a list and watch of each object), Cache (a copy that
-// is read again when its time is over) and Get (a read each time).
+// It mirrors upstream's pkg/kubelet/util/manager, with its three ways to learn
+// of changes: Watch (a list and watch of each object), Cache (a copy that is
+// read again when its time is over) and Get (a read each time).
+//
+// [Store] (store.go) is the same for both kinds; what sets them apart, the
+// requests of the API and the places of a pod's spec that refer to them, is in
+// kinds.go. A pod's syncs register what it refers to, whoever needs an object
+// calls Get, and the pod's end drops the references.
 //
 // It differs in what it does while nothing happens: upstream looks every minute
 // for watches that nobody reads, here one timer is set for the minute in which
@@ -45,35 +50,37 @@ type Object interface {
 	metav1.Object
 }
 
-// Options say what a Store keeps, and how.
-type Options[T Object] struct {
+// Options say how a Store keeps its objects.
+type Options struct {
 	Group *loop.Group
-	// Kind is the kind in lower case, as error texts have it.
-	Kind string
-	// Get reads an object from the API.
-	Get func(ctx context.Context, namespace, name string) (T, error)
-	// Watch lists and watches an object until stop is called; listed gets nil
-	// when there is none.
-	Watch func(g *loop.Group, namespace, name string, listed func(T), event func(watch.EventType, T)) (stop func())
-	// References calls visit with the name of each object that a pod refers
-	// to, some perhaps more than once.
-	References func(pod *v1.Pod, visit func(name string))
-	// Immutable tells whether an object can't change any more.
-	Immutable func(T) bool
 	// Strategy is configMapAndSecretChangeDetectionStrategy.
 	Strategy kubeletconfig.ResourceChangeDetectionStrategy
-	// Resync is syncFrequency.
+	// Resync is syncFrequency; a watch that is not read for five of these, at
+	// least a minute, is stopped.
 	Resync time.Duration
 	// Node returns the node, whose annotation says how long a copy is good; may
 	// be nil, and may return nil.
 	Node func() *v1.Node
 }
 
+// source is the API as a Store sees it, and what it has to know of its kind.
+type source[T Object] struct {
+	kind Kind
+	get  func(ctx context.Context, namespace, name string) (T, error)
+	// watch lists and watches an object until stop is called; listed gets nil
+	// when there is none.
+	watch func(g *loop.Group, namespace, name string, listed func(T), event func(watch.EventType, T)) (stop func())
+	// immutable reports whether an object can't change any more: it needs no
+	// watch then.
+	immutable func(T) bool
+}
+
 // Store keeps the objects that registered pods refer to. Objects are shared and
 // never written to.
 type Store[T Object] struct {
-	o Options[T]
-	l *loop.Loop
+	o      Options
+	source source[T]
+	l      *loop.Loop
 	// items and pods, those registered that refer to anything, are nil before the
 	// first.
 	items  map[types.NamespacedName]*item[T]
@@ -81,10 +88,11 @@ type Store[T Object] struct {
 	start  int64
 	idle   *loop.Timer
 	idleAt int64
-	// What add, made once, adds references for, and whether it added any.
+	// add is made once, since every sync of a pod needs it: it adds references
+	// to objects of namespace and notes in refers that there was one.
 	namespace string
 	refers    bool
-	add       func(name string)
+	add       func(kind Kind, name string)
 }
 
 // item is one object that pods refer to.
@@ -105,12 +113,15 @@ type item[T Object] struct {
 	updated int64 // 0: never
 }
 
-// New returns an empty Store.
-func New[T Object](o Options[T]) *Store[T] {
+// newStore returns an empty Store.
+func newStore[T Object](o Options, src source[T]) *Store[T] {
 	l := o.Group.Loop()
-	s := &Store[T]{o: o, l: l, start: l.UnixNano()}
-	s.idle = o.Group.NewTimer("idle "+o.Kind+" watches", s.stopIdle)
-	s.add = func(name string) {
+	s := &Store[T]{o: o, source: src, l: l, start: l.UnixNano()}
+	s.idle = o.Group.NewTimer("idle "+string(src.kind)+" watches", s.stopIdle)
+	s.add = func(kind Kind, name string) {
+		if kind != src.kind {
+			return
+		}
 		s.refers = true
 		s.addReference(types.NamespacedName{Namespace: s.namespace, Name: name})
 	}
@@ -132,7 +143,7 @@ func (s *Store[T]) RegisterPod(pod *v1.Pod) {
 		return
 	}
 	s.namespace, s.refers = pod.Namespace, false
-	s.o.References(pod, s.add)
+	visitReferences(pod, s.add)
 	if s.refers {
 		if s.pods == nil {
 			s.pods = map[types.UID]*v1.Pod{}
@@ -144,27 +155,32 @@ func (s *Store[T]) RegisterPod(pod *v1.Pod) {
 	s.release(old)
 }
 
-// ReplacePod takes over the next version of a pod's object, which refers to the
-// same.
+// ReplacePod takes over the next version of a pod's object where only its status
+// differs: it refers to the same, so nothing is visited.
 func (s *Store[T]) ReplacePod(old, pod *v1.Pod) {
 	if s.pods[pod.UID] == old {
 		s.pods[pod.UID] = pod
 	}
 }
 
-// UnregisterPod forgets what a pod refers to.
-func (s *Store[T]) UnregisterPod(uid types.UID) {
-	old := s.pods[uid]
-	delete(s.pods, uid)
+// UnregisterPod forgets what a pod refers to, by its UID.
+func (s *Store[T]) UnregisterPod(pod *v1.Pod) {
+	old := s.pods[pod.UID]
+	delete(s.pods, pod.UID)
 	s.release(old)
 }
 
+// release drops the references of a pod's object that is no longer registered.
+// It follows the ones of the next object, so that what both refer to stays.
 func (s *Store[T]) release(pod *v1.Pod) {
-	if pod != nil {
-		s.o.References(pod, func(name string) {
-			s.deleteReference(types.NamespacedName{Namespace: pod.Namespace, Name: name})
-		})
+	if pod == nil {
+		return
 	}
+	visitReferences(pod, func(kind Kind, name string) {
+		if kind == s.source.kind {
+			s.deleteReference(types.NamespacedName{Namespace: pod.Namespace, Name: name})
+		}
+	})
 }
 
 func (s *Store[T]) addReference(key types.NamespacedName) {
@@ -198,12 +214,13 @@ func (s *Store[T]) deleteReference(key types.NamespacedName) {
 	}
 }
 
-// Get returns an object. Errors: that it is not registered; that it could not
-// be read in time; NotFound.
+// Get returns an object, which is shared and must not be written to; it may
+// wait. Errors: no registered pod refers to it; it could not be read in time;
+// NotFound.
 func (s *Store[T]) Get(ctx context.Context, namespace, name string) (T, error) {
 	var none T
 	if s.o.Strategy == kubeletconfig.GetChangeDetectionStrategy {
-		return s.o.Get(ctx, namespace, name)
+		return s.source.get(ctx, namespace, name)
 	}
 	it := s.items[types.NamespacedName{Namespace: namespace, Name: name}]
 	if it == nil {
@@ -216,9 +233,9 @@ func (s *Store[T]) Get(ctx context.Context, namespace, name string) (T, error) {
 		return none, err
 	}
 	if it.object == none {
-		return none, apierrors.NewNotFound(schema.GroupResource{Resource: s.o.Kind}, name)
+		return none, apierrors.NewNotFound(schema.GroupResource{Resource: string(s.source.kind)}, name)
 	}
-	if !it.immutable && s.o.Immutable(it.object) {
+	if !it.immutable && s.source.immutable(it.object) {
 		it.immutable = true
 		it.unwatch()
 	}
@@ -259,7 +276,7 @@ func (s *Store[T]) read(ctx context.Context, it *item[T]) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("failed to sync %s cache: %w", s.o.Kind, errTimedOut)
+		return fmt.Errorf("failed to sync %s cache: %w", s.source.kind, errTimedOut)
 	}
 	late := time.Duration(s.l.UnixNano()-start) % syncPoll
 	return s.l.Sleep(ctx, syncPoll-late)
@@ -273,7 +290,7 @@ func (s *Store[T]) watch(it *item[T]) {
 	it.synced = synced
 	current := func() bool { return conn == it.conn && it.stop != nil }
 	it.stop = func() {} // until Watch returns, what it calls is current
-	it.stop = s.o.Watch(s.o.Group, it.key.Namespace, it.key.Name, func(o T) {
+	it.stop = s.source.watch(s.o.Group, it.key.Namespace, it.key.Name, func(o T) {
 		if !current() {
 			return
 		}
@@ -333,7 +350,7 @@ func (s *Store[T]) getCached(ctx context.Context, it *item[T]) (T, error) {
 	if it.err == nil && it.updated != 0 && now < it.updated+int64(s.ttl()) {
 		return it.object, nil
 	}
-	object, err := s.o.Get(ctx, it.key.Namespace, it.key.Name)
+	object, err := s.source.get(ctx, it.key.Namespace, it.key.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		it.object, it.err, it.updated = none, err, s.l.UnixNano()
@@ -357,7 +374,7 @@ func (s *Store[T]) ttl() time.Duration {
 	return defaultTTL
 }
 
-// older tells whether a is an earlier version than b.
+// older reports whether a is an earlier version than b.
 func older[T Object](a, b T) bool {
 	va, err := strconv.ParseUint(a.GetResourceVersion(), 10, 64)
 	vb, err2 := strconv.ParseUint(b.GetResourceVersion(), 10, 64)

@@ -1,4 +1,4 @@
-package manager_test
+package manager
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/kubelet/internal/configmap"
 )
 
 // api is an API with one configMap, "cm", or none.
@@ -62,7 +61,7 @@ type rig struct {
 	t    *testing.T
 	l    *loop.Loop
 	api  *api
-	m    *configmap.Manager
+	m    *Store[*v1.ConfigMap]
 	node *v1.Node
 }
 
@@ -70,7 +69,7 @@ func newRig(t *testing.T, strategy kubeletconfig.ResourceChangeDetectionStrategy
 	l := loop.New(loop.Options{})
 	t.Cleanup(l.Close)
 	r := &rig{t: t, l: l, api: &api{l: l, latency: 5 * time.Millisecond}}
-	r.m = configmap.New(configmap.Options{Group: l.Root(), Client: r.api, Strategy: strategy, Resync: time.Minute,
+	r.m = NewConfigMaps(r.api, Options{Group: l.Root(), Strategy: strategy, Resync: time.Minute,
 		Node: func() *v1.Node { return r.node }})
 	return r
 }
@@ -80,7 +79,7 @@ func (r *rig) get(at time.Duration, want string) {
 	r.l.Root().At(loop.Epoch().Add(at), func() {
 		r.l.Root().Go("get", func(ctx context.Context) {
 			r.t.Helper()
-			c, err := r.m.GetConfigMap(ctx, "default", "cm")
+			c, err := r.m.Get(ctx, "default", "cm")
 			got := ""
 			if err != nil {
 				got = err.Error()

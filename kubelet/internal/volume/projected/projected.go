@@ -13,10 +13,9 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/drydock-sim/drydock/kubelet/internal/volume"
-	"github.com/drydock-sim/drydock/kubelet/internal/volume/configmap"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/downwardapi"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/emptydir"
-	"github.com/drydock-sim/drydock/kubelet/internal/volume/secret"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/keyed"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/util"
 )
 
@@ -27,10 +26,16 @@ const PluginName = "kubernetes.io/projected"
 const privateMode = 0o600
 
 // Plugin is the plugin.
-type Plugin struct{ host *volume.Host }
+type Plugin struct {
+	host       *volume.Host
+	configMaps keyed.Reader[*v1.ConfigMap]
+	secrets    keyed.Reader[*v1.Secret]
+}
 
 // New returns the plugin.
-func New(host *volume.Host) *Plugin { return &Plugin{host} }
+func New(host *volume.Host) *Plugin {
+	return &Plugin{host, keyed.ConfigMaps(host), keyed.Secrets(host)}
+}
 
 // Name implements volume.Plugin.
 func (p *Plugin) Name() string { return PluginName }
@@ -101,21 +106,9 @@ func (p *Plugin) collectData(ctx context.Context, r *volume.Request) (map[string
 func (p *Plugin) collect(ctx context.Context, r *volume.Request, s *v1.VolumeProjection, mode *int32) (map[string]util.FileProjection, error) {
 	switch {
 	case s.Secret != nil:
-		optional := s.Secret.Optional != nil && *s.Secret.Optional
-		object, input, err := secret.Get(ctx, p.host, r.Pod.Namespace, s.Secret.Name, optional)
-		if err != nil {
-			return nil, err
-		}
-		r.Inputs = append(r.Inputs, input)
-		return secret.MakePayload(s.Secret.Items, object, mode, optional)
+		return p.secrets.Payload(ctx, r, keyed.Source{Name: s.Secret.Name, Items: s.Secret.Items, Mode: mode, Optional: s.Secret.Optional})
 	case s.ConfigMap != nil:
-		optional := s.ConfigMap.Optional != nil && *s.ConfigMap.Optional
-		object, input, err := configmap.Get(ctx, p.host, r.Pod.Namespace, s.ConfigMap.Name, optional)
-		if err != nil {
-			return nil, err
-		}
-		r.Inputs = append(r.Inputs, input)
-		return configmap.MakePayload(s.ConfigMap.Items, object, mode, optional)
+		return p.configMaps.Payload(ctx, r, keyed.Source{Name: s.ConfigMap.Name, Items: s.ConfigMap.Items, Mode: mode, Optional: s.ConfigMap.Optional})
 	case s.DownwardAPI != nil:
 		r.Inputs = append(r.Inputs, downwardapi.Inputs(p.host, s.DownwardAPI.Items, r.Pod)...)
 		return downwardapi.CollectData(p.host, s.DownwardAPI.Items, r.Pod, mode)
@@ -165,10 +158,10 @@ func (p *Plugin) Inputs(pod *v1.Pod, v *v1.Volume) ([]any, bool) {
 		var input any
 		ok := false
 		switch {
-		case s.Secret != nil && p.host.Secrets != nil:
-			input, ok = p.host.Secrets.Peek(pod.Namespace, s.Secret.Name)
-		case s.ConfigMap != nil && p.host.ConfigMaps != nil:
-			input, ok = p.host.ConfigMaps.Peek(pod.Namespace, s.ConfigMap.Name)
+		case s.Secret != nil:
+			input, ok = p.secrets.Peek(pod.Namespace, s.Secret.Name)
+		case s.ConfigMap != nil:
+			input, ok = p.configMaps.Peek(pod.Namespace, s.ConfigMap.Name)
 		case s.DownwardAPI != nil:
 			out = append(out, downwardapi.Inputs(p.host, s.DownwardAPI.Items, pod)...)
 			continue

@@ -21,7 +21,7 @@ import (
 // one token.
 type api struct{ refresh time.Time }
 
-func (api) GetConfigMap(_ context.Context, _, name string) (*v1.ConfigMap, error) {
+func (api) Get(_ context.Context, _, name string) (*v1.ConfigMap, error) {
 	if name == "cm" {
 		return &v1.ConfigMap{Data: map[string]string{"a": "ca"}, BinaryData: map[string][]byte{"b": []byte("cb")}}, nil
 	}
@@ -31,7 +31,7 @@ func (api) Peek(string, string) (*v1.ConfigMap, bool) { return nil, true }
 
 type secrets struct{}
 
-func (secrets) GetSecret(_ context.Context, _, name string) (*v1.Secret, error) {
+func (secrets) Get(_ context.Context, _, name string) (*v1.Secret, error) {
 	if name == "s" {
 		return &v1.Secret{Data: map[string][]byte{"a": []byte("sa")}}, nil
 	}
