@@ -13,7 +13,7 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
-	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
 	"github.com/drydock-sim/drydock/kubelet/internal/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/internal/status"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
@@ -173,7 +173,7 @@ func freesResources(old, pod *v1.Pod) string {
 // have been given, before a sync. pod is the allocated one.
 func (kl *Kubelet) trackResize(pod *v1.Pod, runtime *kubecontainer.PodStatus) {
 	e := kl.allocation.State().Get(pod.UID)
-	if kuberuntime.ResizeInProgress(pod, e, runtime) {
+	if actions.ResizeInProgress(pod, e, runtime) {
 		kl.statusManager.SetPodResizeInProgress(pod.UID, "", "", pod.Generation)
 		return
 	}

@@ -4,33 +4,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
-	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
 	"github.com/drydock-sim/drydock/kubelet/prober/results"
 )
 
 // ForRuntime shows the results to the runtime manager.
-func (m *Manager) ForRuntime() kuberuntime.ProbeResults { return runtimeView{m} }
+func (m *Manager) ForRuntime() actions.ProbeResults { return runtimeView{m} }
 
 type runtimeView struct{ m *Manager }
 
-func (v runtimeView) Liveness(id string) kuberuntime.ProbeResult {
+func (v runtimeView) Liveness(id string) actions.ProbeResult {
 	return runtimeResult(v.m.Liveness, id)
 }
-func (v runtimeView) Startup(id string) kuberuntime.ProbeResult {
+func (v runtimeView) Startup(id string) actions.ProbeResult {
 	return runtimeResult(v.m.Startup, id)
 }
 
-func runtimeResult(m *results.Manager, id string) kuberuntime.ProbeResult {
+func runtimeResult(m *results.Manager, id string) actions.ProbeResult {
 	r, ok := m.Get(id)
 	switch {
 	case !ok:
-		return kuberuntime.ProbeNone
+		return actions.ProbeNone
 	case r == results.Success:
-		return kuberuntime.ProbeSuccess
+		return actions.ProbeSuccess
 	case r == results.Failure:
-		return kuberuntime.ProbeFailure
+		return actions.ProbeFailure
 	}
-	return kuberuntime.ProbeUnknown
+	return actions.ProbeUnknown
 }
 
 // StatusView shows the results and workers to status generation.

@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/podtest"
 )
 
 func list(cpu, memory string) v1.ResourceList {
@@ -43,7 +44,7 @@ func TestContainerResources(t *testing.T) {
 		{"burstable, nearly all of it", list("", "8Gi"), nil, 2, 0, 0, 3},
 		{"tiny limit", list("1m", ""), list("1m", ""), 2, 1000, 0, 999},
 	} {
-		pod := testPod(v1.RestartPolicyAlways, 0, 1)
+		pod := podtest.Pod(v1.RestartPolicyAlways, 0, 1)
 		c := &pod.Spec.Containers[0]
 		c.Resources = v1.ResourceRequirements{Requests: tc.requests, Limits: tc.limits}
 		got := n.containerResources(pod, c)
@@ -54,12 +55,12 @@ func TestContainerResources(t *testing.T) {
 			t.Errorf("%s: sandbox shares %d, memory %d", tc.name, box.CpuShares, box.MemoryLimitInBytes)
 		}
 	}
-	critical := testPod(v1.RestartPolicyAlways, 0, 1)
+	critical := podtest.Pod(v1.RestartPolicyAlways, 0, 1)
 	critical.Spec.Priority, critical.Spec.PriorityClassName = new(int32(2000001000)), systemNodeCritical
 	if got := n.oomScore(critical, &critical.Spec.Containers[0]); got != -997 {
 		t.Errorf("node critical: %d", got)
 	}
-	side := sidecar(testPod(v1.RestartPolicyAlways, 1, 2), 0)
+	side := podtest.Sidecar(podtest.Pod(v1.RestartPolicyAlways, 1, 2), 0)
 	side.Spec.InitContainers[0].Resources.Requests = list("", "1Gi")
 	side.Spec.Containers[0].Resources.Requests = list("", "4Gi")
 	side.Spec.Containers[1].Resources.Requests = list("", "2Gi")
@@ -100,7 +101,7 @@ func TestExpandAll(t *testing.T) {
 
 func TestConfigs(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30)
 	pod.Labels = map[string]string{"app": "x"}
 	pod.Spec.SecurityContext = &v1.PodSecurityContext{RunAsUser: new(int64(7)), FSGroup: new(int64(9)), Sysctls: []v1.Sysctl{{Name: "net/core/a", Value: "1"}}}
 	c := &pod.Spec.Containers[0]
@@ -159,7 +160,7 @@ func TestVerifyNonRoot(t *testing.T) {
 		{nil, imageUser{}, `container has runAsNonRoot and image will run as root (pod: "p_ns(u)", container: c0)`},
 		{nil, imageUser{name: "www"}, `container has runAsNonRoot and image has non-numeric user (www), cannot verify user is non-root (pod: "p_ns(u)", container: c0)`},
 	} {
-		pod := testPod(v1.RestartPolicyAlways, 0, 1)
+		pod := podtest.Pod(v1.RestartPolicyAlways, 0, 1)
 		pod.Spec.Containers[0].SecurityContext = &v1.SecurityContext{RunAsNonRoot: new(true), RunAsUser: tc.uid}
 		err := verifyNonRoot(pod, &pod.Spec.Containers[0], tc.user)
 		if got := errText(err); got != tc.want {
@@ -207,7 +208,7 @@ func TestLogDirectory(t *testing.T) {
 		files.MapFS["var/log/pods/ns_p_u/c0/"+n] = &fstest.MapFile{}
 	}
 	r.m.o.FS = files
-	r.sync(withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30))
+	r.sync(withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30))
 	// The names of the logs tell the restart count when no status does.
 	if got := r.f.configs["c0"]; got.Metadata.Attempt != 4 || got.LogPath != "c0/4.log" {
 		t.Errorf("%v", got.Metadata)
@@ -231,7 +232,7 @@ func TestSharedMessages(t *testing.T) {
 		return out
 	}
 	plain := func(uid string) *v1.Pod {
-		pod := testPod(v1.RestartPolicyAlways, 0, 1)
+		pod := podtest.Pod(v1.RestartPolicyAlways, 0, 1)
 		pod.UID, pod.Spec.SecurityContext = uidType(uid), &v1.PodSecurityContext{}
 		return pod
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/images"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/podtest"
 	"github.com/drydock-sim/drydock/kubelet/internal/network/dns"
 )
 
@@ -76,7 +77,7 @@ func (f *fakeRuntime) StopPodSandbox(ctx context.Context, id string) error {
 	err := f.call(ctx, "StopPodSandbox", id)
 	for _, s := range f.sandboxes {
 		if s.Id == id && err == nil {
-			s.State = notReady
+			s.State = podtest.NotReady
 			for _, c := range f.containers {
 				if f.boxOf[c.Id] == id && c.State == runtimeapi.ContainerState_CONTAINER_RUNNING {
 					f.exit(c.Id, 137)

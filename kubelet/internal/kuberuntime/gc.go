@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
 )
 
 // GCPolicy says which dead containers stay. A negative number means no bound.
@@ -200,7 +201,7 @@ func (gc *collector) killUnknown(ctx context.Context, id string) error {
 	name := s.Labels[labelContainerName]
 	return gc.m.killContainer(ctx, kill{
 		pod: podOf(name, s.Labels, s.Annotations), id: id, name: name,
-		message: "Container is in unknown state, try killing it before removal", reason: reasonUnknown,
+		message: "Container is in unknown state, try killing it before removal", reason: actions.ReasonUnknown,
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
 	"github.com/drydock-sim/drydock/kubelet/internal/probe/exec"
 )
 
@@ -76,7 +77,7 @@ func (m *Manager) postStart(ctx context.Context, s *start) (message string, err 
 	m.o.Log("failed to execute PostStartHook of container %s in pod %s: %v", s.c.Name, kubecontainer.PodDesc(s.pod), err)
 	// What the hook said stays out of the event: it may be a secret.
 	m.event(s.ref, v1.EventTypeWarning, events.FailedPostStartHook, "PostStartHook failed")
-	k := kill{pod: s.pod, id: s.containerID, name: s.c.Name, message: "FailedPostStartHook", reason: reasonFailedPostStartHook}
+	k := kill{pod: s.pod, id: s.containerID, name: s.c.Name, message: "FailedPostStartHook", reason: actions.ReasonFailedPostStartHook}
 	if err := m.killContainer(ctx, k); err != nil {
 		m.o.Log("failed to kill container %s in pod %s: %v", s.c.Name, kubecontainer.PodDesc(s.pod), err)
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/podtest"
 	"github.com/drydock-sim/drydock/kubelet/internal/probe/exec"
 )
 
@@ -30,7 +32,7 @@ func execHook(command ...string) *v1.LifecycleHandler {
 // kills the container.
 func TestPostStart(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 2), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 2), 30)
 	pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: execHook("hook")}
 	r.f.takes["ExecSync"] = 3 * time.Minute // longer than a request may take
 	start := r.l.Now()
@@ -92,7 +94,7 @@ func TestPreStop(t *testing.T) {
 		{name: "long sleep", hook: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 60}}, calls: "StopContainer c0-0 2", took: 30 * time.Second},
 	} {
 		r := newRig(t)
-		pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
+		pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30)
 		r.sync(pod)
 		pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: tc.hook}
 		r.took()
@@ -122,7 +124,7 @@ func TestPreStop(t *testing.T) {
 // All preStop hooks run at once; only the stopping is ordered.
 func TestSidecarPreStopsAreNotOrdered(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(sidecar(testPod(v1.RestartPolicyAlways, 1, 1), 0), 30)
+	pod := withGrace(podtest.Sidecar(podtest.Pod(v1.RestartPolicyAlways, 1, 1), 0), 30)
 	for range 2 {
 		r.sync(pod)
 	}
@@ -147,7 +149,7 @@ func TestSidecarPreStopsAreNotOrdered(t *testing.T) {
 // probe's own grace period.
 func TestPreStopOnRestart(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30)
 	c := &pod.Spec.Containers[0]
 	c.LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: new(int64(7))}
 	c.Lifecycle = &v1.Lifecycle{PreStop: execHook("x")}
@@ -164,8 +166,8 @@ func TestPreStopOnRestart(t *testing.T) {
 
 type failing struct{}
 
-func (failing) Liveness(string) ProbeResult { return ProbeFailure }
-func (failing) Startup(string) ProbeResult  { return ProbeNone }
+func (failing) Liveness(string) actions.ProbeResult { return actions.ProbeFailure }
+func (failing) Startup(string) actions.ProbeResult  { return actions.ProbeNone }
 
 // What RunInContainer makes of a command's end.
 func TestRunInContainer(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/podtest"
 )
 
 // imageHelper mounts the image volumes of containers.
@@ -32,7 +33,7 @@ func TestImageVolumes(t *testing.T) {
 	r.m.o.Helper = imageHelper{}
 	r.f.absent["bad:1"] = true
 	r.f.fail["PullImage bad:1"] = errors.New("refused")
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 2), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 2), 30)
 	image := func(name, ref string) v1.Volume {
 		return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: ref, PullPolicy: v1.PullIfNotPresent}}}
 	}
@@ -60,7 +61,7 @@ func TestImageVolumes(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, events)
 		}
 	}
-	if !r.m.Repeats(pod) || r.m.Repeats(testPod(v1.RestartPolicyAlways, 0, 1)) {
+	if !r.m.Repeats(pod) || r.m.Repeats(podtest.Pod(v1.RestartPolicyAlways, 0, 1)) {
 		t.Error("what repeats")
 	}
 }

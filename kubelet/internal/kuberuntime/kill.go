@@ -9,6 +9,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
 )
 
 // minimumGrace is the least timeout in seconds that a container is stopped
@@ -18,15 +19,15 @@ const minimumGrace = 2
 // gracePeriod is how many seconds a container gets to end: the deletion's,
 // else the spec's or that of the probe that failed, else 2 (upstream
 // setTerminationGracePeriod).
-func gracePeriod(pod *v1.Pod, c *v1.Container, reason killReason) int64 {
+func gracePeriod(pod *v1.Pod, c *v1.Container, reason actions.Reason) int64 {
 	switch {
 	case pod.DeletionGracePeriodSeconds != nil:
 		return *pod.DeletionGracePeriodSeconds
 	case pod.Spec.TerminationGracePeriodSeconds == nil:
 		return minimumGrace
-	case reason == reasonStartupProbe && c.StartupProbe != nil && c.StartupProbe.TerminationGracePeriodSeconds != nil:
+	case reason == actions.ReasonStartupProbe && c.StartupProbe != nil && c.StartupProbe.TerminationGracePeriodSeconds != nil:
 		return *c.StartupProbe.TerminationGracePeriodSeconds
-	case reason == reasonLivenessProbe && c.LivenessProbe != nil && c.LivenessProbe.TerminationGracePeriodSeconds != nil:
+	case reason == actions.ReasonLivenessProbe && c.LivenessProbe != nil && c.LivenessProbe.TerminationGracePeriodSeconds != nil:
 		return *c.LivenessProbe.TerminationGracePeriodSeconds
 	}
 	return *pod.Spec.TerminationGracePeriodSeconds
@@ -36,7 +37,7 @@ type kill struct {
 	pod      *v1.Pod
 	id, name string
 	message  string
-	reason   killReason
+	reason   actions.Reason
 	override *int64 // of the grace period, in seconds
 	order    *terminationOrder
 }
@@ -111,7 +112,7 @@ func (m *Manager) killContainers(ctx context.Context, pod *v1.Pod, running *kube
 	one := func(ctx context.Context, i int) {
 		c := list[i]
 		results[i] = &kubecontainer.SyncResult{Action: kubecontainer.KillContainer, Target: c.Name}
-		err := m.killContainer(ctx, kill{pod: pod, id: c.ID, name: c.Name, reason: reasonUnknown, override: override, order: order})
+		err := m.killContainer(ctx, kill{pod: pod, id: c.ID, name: c.Name, reason: actions.ReasonUnknown, override: override, order: order})
 		if err != nil {
 			results[i].Fail(kubecontainer.ErrKillContainer, err.Error())
 		}

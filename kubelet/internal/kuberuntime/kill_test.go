@@ -12,6 +12,8 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/podtest"
 )
 
 type uidType = types.UID
@@ -22,18 +24,18 @@ func TestGracePeriod(t *testing.T) {
 		name           string
 		deletion, spec *int64
 		startup, live  *v1.Probe
-		reason         killReason
+		reason         actions.Reason
 		want           int64
 	}{
 		{name: "neither", want: 2},
 		{name: "spec", spec: new(int64(30)), want: 30},
 		{name: "deletion", deletion: new(int64(5)), spec: new(int64(30)), want: 5},
 		{name: "deletion 0", deletion: new(int64(0)), spec: new(int64(30)), want: 0},
-		{name: "liveness", spec: new(int64(30)), live: probe, reason: reasonLivenessProbe, want: 60},
-		{name: "liveness without its own", spec: new(int64(30)), live: &v1.Probe{}, reason: reasonLivenessProbe, want: 30},
-		{name: "startup, only liveness has its own", spec: new(int64(30)), live: probe, startup: &v1.Probe{}, reason: reasonStartupProbe, want: 30},
-		{name: "startup", spec: new(int64(30)), startup: probe, reason: reasonStartupProbe, want: 60},
-		{name: "liveness while deleted", deletion: new(int64(5)), spec: new(int64(30)), live: probe, reason: reasonLivenessProbe, want: 5},
+		{name: "liveness", spec: new(int64(30)), live: probe, reason: actions.ReasonLivenessProbe, want: 60},
+		{name: "liveness without its own", spec: new(int64(30)), live: &v1.Probe{}, reason: actions.ReasonLivenessProbe, want: 30},
+		{name: "startup, only liveness has its own", spec: new(int64(30)), live: probe, startup: &v1.Probe{}, reason: actions.ReasonStartupProbe, want: 30},
+		{name: "startup", spec: new(int64(30)), startup: probe, reason: actions.ReasonStartupProbe, want: 60},
+		{name: "liveness while deleted", deletion: new(int64(5)), spec: new(int64(30)), live: probe, reason: actions.ReasonLivenessProbe, want: 5},
 	} {
 		pod := &v1.Pod{}
 		pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = tc.deletion, tc.spec
@@ -50,7 +52,7 @@ func TestKillPod(t *testing.T) {
 		want     int64
 	}{{"own grace", nil, 30}, {"override", new(int64(5)), 5}, {"override below the minimum", new(int64(1)), 2}} {
 		r := newRig(t)
-		pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 3), 30)
+		pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 3), 30)
 		r.sync(pod)
 		r.took()
 		r.f.takes["StopContainer"] = 4 * time.Second
@@ -71,7 +73,7 @@ func TestKillPod(t *testing.T) {
 
 func TestKillGoesOnWhenItsContextEnds(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 2), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 2), 30)
 	r.sync(pod)
 	r.took()
 	r.f.takes["StopContainer"] = 4 * time.Second
@@ -90,7 +92,7 @@ func TestKillGoesOnWhenItsContextEnds(t *testing.T) {
 
 func TestKillErrors(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30)
 	r.sync(pod)
 	r.f.fail["StopContainer"] = fmt.Errorf("boom")
 	r.took()
@@ -117,7 +119,7 @@ func TestKillErrors(t *testing.T) {
 
 func TestSidecarsEndAfterTheOthers(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(sidecar(sidecar(testPod(v1.RestartPolicyAlways, 2, 1), 0), 1), 30)
+	pod := withGrace(podtest.Sidecar(podtest.Sidecar(podtest.Pod(v1.RestartPolicyAlways, 2, 1), 0), 1), 30)
 	for range 3 {
 		r.sync(pod)
 	}
@@ -152,7 +154,7 @@ func TestSidecarsEndAfterTheOthers(t *testing.T) {
 
 func TestGarbageCollect(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30)
 	for i := range 3 {
 		r.sync(pod)
 		r.f.exit(fmt.Sprintf("c0-%d", i), 1)
@@ -180,7 +182,7 @@ func TestGarbageCollect(t *testing.T) {
 	if got, want := gc(DefaultGCPolicy(), true, false), "RemoveContainer c0-1"; got != want {
 		t.Errorf("default: %s", got)
 	}
-	r.f.sandboxes[0].State = notReady
+	r.f.sandboxes[0].State = podtest.NotReady
 	if got := gc(DefaultGCPolicy(), true, false); got != "" {
 		t.Errorf("the last sandbox stays: %s", got)
 	}

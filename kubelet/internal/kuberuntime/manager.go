@@ -15,6 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/images"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
 	"github.com/drydock-sim/drydock/kubelet/internal/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/internal/network/dns"
 	httpprobe "github.com/drydock-sim/drydock/kubelet/internal/probe/http"
@@ -55,23 +56,6 @@ type PodStates interface {
 	ShouldPodContentBeRemoved(uid types.UID) bool
 	// ShouldPodRuntimeBeRemoved: terminated, or unknown once synced.
 	ShouldPodRuntimeBeRemoved(uid types.UID) bool
-}
-
-// ProbeResult is the last result of a probe of a container.
-type ProbeResult uint8
-
-// The results of probes.
-const (
-	ProbeNone ProbeResult = iota // no result yet
-	ProbeSuccess
-	ProbeFailure
-	ProbeUnknown
-)
-
-// ProbeResults tells the last results of probes by CRI container ID.
-type ProbeResults interface {
-	Liveness(containerID string) ProbeResult
-	Startup(containerID string) ProbeResult
 }
 
 // RuntimeHelper gives what a container's config needs of the rest of the
@@ -136,7 +120,7 @@ type Options struct {
 	PodStates PodStates
 	// Probes is nil while nothing probes: every running container counts as
 	// started and alive.
-	Probes ProbeResults
+	Probes actions.ProbeResults
 	// Network carries the requests of lifecycle hooks; nil: they fail.
 	Network httpprobe.Transport
 	// FS is optional; nil means that log directories are left alone, and that

@@ -6,12 +6,14 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/podtest"
 )
 
 // onePod is a Burstable pod of a container with "cpu request/limit memory
 // request/limit".
 func onePod(class v1.PodQOSClass, resources string) *v1.Pod {
-	pod := resizedPod(map[string]string{"a": resources})
+	pod := podtest.Sized(map[string]string{"a": resources})
 	pod.Status.QOSClass = class
 	return pod
 }
@@ -129,9 +131,9 @@ func TestOOMScore(t *testing.T) {
 
 	// A sidecar is not killed before the regular containers.
 	always := v1.ContainerRestartPolicyAlways
-	pod = resizedPod(map[string]string{"a": "-/- 1Gi/-", "b": "-/- 4Gi/-"})
+	pod = podtest.Sized(map[string]string{"a": "-/- 1Gi/-", "b": "-/- 4Gi/-"})
 	pod.Status.QOSClass = v1.PodQOSBurstable
-	small, own := res("-/- 100Mi/-"), res("-/- 2Gi/-")
+	small, own := podtest.Resources("-/- 100Mi/-"), podtest.Resources("-/- 2Gi/-")
 	pod.Spec.InitContainers = []v1.Container{{Name: "side", RestartPolicy: &always, Resources: small}, {Name: "init", Resources: small}, {Name: "big", RestartPolicy: &always, Resources: own}}
 	score("a sidecar with a small request", pod, &pod.Spec.InitContainers[0], 875)
 	score("an init container", pod, &pod.Spec.InitContainers[1], 988)

@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/podtest"
 )
 
 // plainHelper gives containers the plain values of their environment, and a
@@ -45,7 +46,7 @@ func TestMountsOfTerminationMessage(t *testing.T) {
 	r := newRig(t)
 	files := &testFS{MapFS: fstest.MapFS{}}
 	r.m.o.FS = files
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30)
 	c := &pod.Spec.Containers[0]
 	c.TerminationMessagePath = "/dev/termination-log"
 	c.VolumeMounts = []v1.VolumeMount{{Name: "v", MountPath: "/v"}}
@@ -65,7 +66,7 @@ func TestMountsOfTerminationMessage(t *testing.T) {
 
 func TestConfigErrorIsTold(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30)
 	pod.Spec.Containers[0].Env = []v1.EnvVar{{Name: "A", Value: "fail"}}
 	result := r.sync(pod)
 	got := result.SyncResults[len(result.SyncResults)-1]

@@ -15,6 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/internal/allocation/state"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
 )
 
 // Allocation is what the manager asks of, and tells, the allocation manager.
@@ -56,7 +57,7 @@ type resizing struct {
 	status    *kubecontainer.PodStatus
 	sandboxID string
 	entry     *state.Entry
-	do        *resizes
+	do        *actions.Resizes
 	desired   cm.PodCgroup
 	current   cm.PodCgroup
 }
@@ -76,7 +77,7 @@ func (s *podSync) resize(ctx context.Context) {
 		r.Fail(kubecontainer.ErrResizePodInPlace, "the runtime cannot change resources")
 		return
 	}
-	z := &resizing{m: m, rt: rt, pod: s.pod, status: s.status, sandboxID: s.sandboxID, entry: e, do: s.actions.resizes}
+	z := &resizing{m: m, rt: rt, pod: s.pod, status: s.status, sandboxID: s.sandboxID, entry: e, do: s.actions.Resizes}
 	if err := z.run(ctx); err != nil {
 		r.Fail(kubecontainer.ErrResizePodInPlace, err.Error())
 	}
@@ -104,7 +105,7 @@ func (z *resizing) run(ctx context.Context) error {
 	return nil
 }
 
-func (z *resizing) touches(updates []containerUpdate) bool {
+func (z *resizing) touches(updates []actions.Update) bool {
 	return len(updates) > 0 || z.do.Restarts || z.do.Pod
 }
 
@@ -223,27 +224,27 @@ func (z *resizing) tellSandbox(ctx context.Context, g cm.PodCgroup) error {
 
 // updateContainers gives containers the new values of one resource; those of
 // the other stay as they were actuated.
-func (z *resizing) updateContainers(ctx context.Context, name v1.ResourceName, list []containerUpdate) error {
+func (z *resizing) updateContainers(ctx context.Context, name v1.ResourceName, list []actions.Update) error {
 	for i := range list {
 		u := &list[i]
-		had, ok := z.entry.Actuated.Containers[u.c.Name]
+		had, ok := z.entry.Actuated.Containers[u.Container.Name]
 		if !ok {
-			had = u.c.Resources
+			had = u.Container.Resources
 		}
-		c := *u.c
-		c.Resources = mixed(&u.c.Resources, &had, name)
+		c := *u.Container
+		c.Resources = mixed(&u.Container.Resources, &had, name)
 		linux := z.m.o.Node.containerResources(z.pod, &c)
 		if a := z.m.o.Affinity; a != nil && a.NoQuota(z.pod, c.Name) {
 			linux.CpuQuota = noQuota(linux)
 		}
 		err := z.m.rt.do(ctx, z.m.rt.timeout, func(ctx context.Context) error {
-			return z.rt.UpdateContainerResources(ctx, u.id, &runtimeapi.ContainerResources{Linux: linux})
+			return z.rt.UpdateContainerResources(ctx, u.ID, &runtimeapi.ContainerResources{Linux: linux})
 		})
 		if err != nil {
-			return fmt.Errorf("updating %s of container %s: %w", name, u.c.Name, err)
+			return fmt.Errorf("updating %s of container %s: %w", name, u.Container.Name, err)
 		}
-		z.m.o.Allocation.Actuated(z.pod, u.c.Name, c.Resources)
-		z.entry.Actuate(u.c.Name, c.Resources) // the entry may have been dropped
+		z.m.o.Allocation.Actuated(z.pod, u.Container.Name, c.Resources)
+		z.entry.Actuate(u.Container.Name, c.Resources) // the entry may have been dropped
 	}
 	return nil
 }
@@ -272,7 +273,7 @@ func (z *resizing) checkMemory(ctx context.Context) error {
 	podLowered := z.touches(z.do.Memory) && lowers(z.desired.MemoryLimit, z.current.MemoryLimit)
 	lowered := podLowered
 	for i := range z.do.Memory {
-		lowered = lowered || lowers(z.do.Memory[i].desired.memoryLimit, z.do.Memory[i].actuated.memoryLimit)
+		lowered = lowered || lowers(z.do.Memory[i].Desired.MemoryLimit, z.do.Memory[i].Actuated.MemoryLimit)
 	}
 	if !lowered {
 		return nil
@@ -287,15 +288,15 @@ func (z *resizing) checkMemory(ctx context.Context) error {
 	}
 	for i := range z.do.Memory {
 		u := &z.do.Memory[i]
-		if !lowers(u.desired.memoryLimit, u.actuated.memoryLimit) {
+		if !lowers(u.Desired.MemoryLimit, u.Actuated.MemoryLimit) {
 			continue
 		}
-		usage, ok := used[u.id]
+		usage, ok := used[u.ID]
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("missing container %q memory usage", u.c.Name))
-		case usage >= u.desired.memoryLimit: // the pod's usage is what upstream tells
-			errs = append(errs, fmt.Errorf("attempting to set container %q memory limit (%d) below current usage (%d)", u.c.Name, u.desired.memoryLimit, total))
+			errs = append(errs, fmt.Errorf("missing container %q memory usage", u.Container.Name))
+		case usage >= u.Desired.MemoryLimit: // the pod's usage is what upstream tells
+			errs = append(errs, fmt.Errorf("attempting to set container %q memory limit (%d) below current usage (%d)", u.Container.Name, u.Desired.MemoryLimit, total))
 		}
 	}
 	if len(errs) > 0 {

@@ -4,13 +4,15 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/podtest"
 )
 
 // TestOOMScoreWithPodLevelRequest: what a pod requests beyond its containers is
 // shared out evenly.
 func TestOOMScoreWithPodLevelRequest(t *testing.T) {
 	n := &NodeConfig{MemoryCapacity: 8 << 30}
-	pod := resizedPod(map[string]string{"a": "-/- 1Gi/-", "b": "-/- -/-"})
+	pod := podtest.Sized(map[string]string{"a": "-/- 1Gi/-", "b": "-/- -/-"})
 	for _, tc := range []struct {
 		request string
 		a, b    int64
@@ -21,7 +23,7 @@ func TestOOMScoreWithPodLevelRequest(t *testing.T) {
 	} {
 		pod.Spec.Resources = nil
 		if tc.request != "" {
-			r := res("-/- " + tc.request + "/-")
+			r := podtest.Resources("-/- " + tc.request + "/-")
 			pod.Spec.Resources = &r
 		}
 		pod.Status.QOSClass = v1.PodQOSBurstable

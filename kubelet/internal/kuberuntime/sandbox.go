@@ -13,13 +13,6 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/qos"
 )
 
-func networkMode(pod *v1.Pod) runtimeapi.NamespaceMode {
-	if pod.Spec.HostNetwork {
-		return runtimeapi.NamespaceMode_NODE
-	}
-	return runtimeapi.NamespaceMode_POD
-}
-
 // createPodSandbox makes the pod's log directory and runs a sandbox. It returns
 // the sandbox's ID and what the runtime was told of it, or an error with the
 // message of the sync's result.

@@ -7,8 +7,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"k8s.io/utils/ptr"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
 
 // What containers must not see, or not write, unless procMount is Unmasked
@@ -83,7 +84,7 @@ func namespaceOptions(pod *v1.Pod, users *runtimeapi.UserNamespace) *runtimeapi.
 		users = &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE}
 	}
 	out := &runtimeapi.NamespaceOption{
-		Network:       networkMode(pod),
+		Network:       kubecontainer.NetworkMode(pod),
 		Pid:           runtimeapi.NamespaceMode_CONTAINER,
 		UsernsOptions: users,
 	}

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
 )
 
 // podSync is one SyncPod in progress.
@@ -18,7 +19,7 @@ type podSync struct {
 	pullSecrets []v1.Secret
 	podIPs      []string
 	backOff     *kubecontainer.Backoff
-	actions     podActions
+	actions     actions.Actions
 	sandboxID   string
 	config      *sandboxConfig // of the present sandbox, made when first needed
 	// imageVolumes is nil without any.
@@ -32,20 +33,13 @@ type podSync struct {
 // anew. It runs in the caller's task and returns when all calls have returned
 // (upstream kuberuntime_manager.go SyncPod).
 func (m *Manager) SyncPod(ctx context.Context, pod *v1.Pod, podStatus *kubecontainer.PodStatus, pullSecrets []v1.Secret, backOff *kubecontainer.Backoff, restartAll bool) kubecontainer.PodSyncResult {
-	a := computePodActions(actionsInput{pod: pod, status: podStatus, restartAll: restartAll, hasher: &m.hasher, probes: m.o.Probes, resources: m.entry(pod)})
-	if a.idle() && !needsPruning(pod, podStatus) && !m.Repeats(pod) {
+	a := actions.Compute(actions.Input{Pod: pod, Status: podStatus, RestartAll: restartAll, Hasher: &m.hasher, Probes: m.o.Probes, Resources: m.entry(pod)})
+	if a.Idle() && !needsPruning(pod, podStatus) && !m.Repeats(pod) {
 		return kubecontainer.PodSyncResult{}
 	}
 	s := &podSync{m: m, pod: pod, status: podStatus, pullSecrets: pullSecrets, backOff: backOff, actions: a, sandboxID: a.SandboxID, podIPs: podStatus.IPs}
 	s.run(ctx)
 	return s.result
-}
-
-// idle tells whether there is nothing to do.
-func (a *podActions) idle() bool {
-	return !a.KillPod && !a.CreateSandbox && len(a.ContainersToKill) == 0 && len(a.ContainersToReset) == 0 &&
-		len(a.InitContainersToStart) == 0 && len(a.ContainersToStart) == 0 && len(a.EphemeralContainersToStart) == 0 &&
-		a.resizes.none()
 }
 
 func (s *podSync) run(ctx context.Context) {
@@ -60,7 +54,7 @@ func (s *podSync) run(ctx context.Context) {
 	if a.CreateSandbox && !s.createSandbox(ctx) {
 		return
 	}
-	if len(a.EphemeralContainersToStart)+len(a.InitContainersToStart)+len(a.ContainersToStart) == 0 && a.resizes.none() && !m.Repeats(s.pod) {
+	if !a.Starts() && a.Resizes.None() && !m.Repeats(s.pod) {
 		return
 	}
 	if s.config == nil {
@@ -82,7 +76,7 @@ func (s *podSync) run(ctx context.Context) {
 			return
 		}
 	}
-	if !a.resizes.none() {
+	if !a.Resizes.None() {
 		s.resize(ctx)
 	}
 	for _, i := range a.ContainersToStart {
@@ -105,27 +99,27 @@ func (s *podSync) stop(ctx context.Context) bool {
 		return true
 	}
 	for _, k := range a.ContainersToKill {
-		r := &kubecontainer.SyncResult{Action: kubecontainer.KillContainer, Target: k.name}
+		r := &kubecontainer.SyncResult{Action: kubecontainer.KillContainer, Target: k.Name}
 		s.result.Add(r)
-		if err := m.killContainer(ctx, kill{pod: s.pod, id: k.id, name: k.name, message: k.message, reason: k.reason}); err != nil {
+		if err := m.killContainer(ctx, kill{pod: s.pod, id: k.ID, name: k.Name, message: k.Message, reason: k.Reason}); err != nil {
 			r.Fail(kubecontainer.ErrKillContainer, err.Error())
 			return false
 		}
 	}
 	now := int64(0)
 	for _, c := range a.ContainersToReset {
-		if c.killFirst {
-			r := &kubecontainer.SyncResult{Action: kubecontainer.KillContainer, Target: c.name}
+		if c.KillFirst {
+			r := &kubecontainer.SyncResult{Action: kubecontainer.KillContainer, Target: c.Name}
 			s.result.Add(r)
-			err := m.killContainer(ctx, kill{pod: s.pod, id: c.id, name: c.name, message: "killing", reason: reasonRestartAll, override: &now})
+			err := m.killContainer(ctx, kill{pod: s.pod, id: c.ID, name: c.Name, message: "killing", reason: actions.ReasonRestartAll, override: &now})
 			if err != nil {
 				r.Fail(kubecontainer.ErrKillContainer, err.Error())
 				return false
 			}
 		}
-		r := &kubecontainer.SyncResult{Action: kubecontainer.RemoveContainer, Target: c.name}
+		r := &kubecontainer.SyncResult{Action: kubecontainer.RemoveContainer, Target: c.Name}
 		s.result.Add(r)
-		if err := m.rt.RemoveContainer(ctx, c.id); err != nil { // its logs stay
+		if err := m.rt.RemoveContainer(ctx, c.ID); err != nil { // its logs stay
 			r.Fail(kubecontainer.ErrRemoveContainer, err.Error())
 			return false
 		}

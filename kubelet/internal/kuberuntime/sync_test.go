@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/podtest"
 )
 
 const present = `Pulled: Container image "img" already present on machine and can be accessed by the pod`
@@ -30,9 +31,9 @@ func withGrace(pod *v1.Pod, seconds int64) *v1.Pod {
 func TestFirstSyncIssuesTheseCalls(t *testing.T) {
 	r := newRig(t)
 	r.f.reads = true
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30)
 	r.do(func(ctx context.Context) {
-		if res := r.m.SyncPod(ctx, pod, podStatus(nil), nil, r.b, false); res.Error() != nil || len(res.SyncResults) != 3 {
+		if res := r.m.SyncPod(ctx, pod, podtest.Status(nil), nil, r.b, false); res.Error() != nil || len(res.SyncResults) != 3 {
 			t.Errorf("%v %+v", res.Error(), res.SyncResults)
 		}
 	})
@@ -47,7 +48,7 @@ func TestFirstSyncIssuesTheseCalls(t *testing.T) {
 // As recorded in crashloop-always: restarts at once, then held back 10 s.
 func TestCrashLoop(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30)
 	r.sync(pod)
 	r.f.exit("c0-0", 1)
 	r.took()
@@ -73,7 +74,7 @@ func TestCrashLoop(t *testing.T) {
 // As recorded in init-sequence, then init-fails-never.
 func TestInitContainers(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyNever, 2, 1), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyNever, 2, 1), 30)
 	r.sync(pod)
 	r.expect("first", "RunPodSandbox 0, CreateContainer i0 0, StartContainer i0-0", started("spec.initContainers{i0}")...)
 	r.sync(pod)
@@ -95,7 +96,7 @@ func TestInitContainers(t *testing.T) {
 
 func TestInitContainerPruning(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 1, 1), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 1, 1), 30)
 	r.sync(pod)
 	for _, id := range []string{"i0-0", "i0-1"} {
 		r.f.exit(id, 1)
@@ -111,11 +112,11 @@ func TestInitContainerPruning(t *testing.T) {
 
 func TestLostSandbox(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 1, 1), 7)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 1, 1), 7)
 	r.sync(pod)
 	r.f.exit("i0-0", 0)
 	r.sync(pod)
-	r.f.sandboxes[0].State = notReady
+	r.f.sandboxes[0].State = podtest.NotReady
 	r.took()
 	r.sync(pod)
 	events := append([]string{"SandboxChanged: Pod sandbox changed, it will be killed and re-created.", "spec.containers{c0} Killing: Stopping container c0"}, started("spec.initContainers{i0}")...)
@@ -124,7 +125,7 @@ func TestLostSandbox(t *testing.T) {
 
 func TestChangedImage(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30)
 	r.sync(pod)
 	r.took()
 	changed := pod.DeepCopy()
@@ -165,7 +166,7 @@ func TestStartFailures(t *testing.T) {
 	} {
 		r := newRig(t)
 		r.f.fail[tc.method] = status
-		res := r.sync(withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30))
+		res := r.sync(withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30))
 		if res.Error() == nil || res.Error().Error() != tc.err {
 			t.Errorf("%s: %v", tc.method, res.Error())
 		}
@@ -177,7 +178,7 @@ func TestSandboxErrorOfAPodThatEndsIsSilent(t *testing.T) {
 	r := newRig(t)
 	r.f.fail["RunPodSandbox"] = grpcstatus.Error(codes.Canceled, "cancelled")
 	r.states.terminating = map[uidType]bool{"u": true}
-	if res := r.sync(withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30)); res.Error() != nil {
+	if res := r.sync(withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30)); res.Error() != nil {
 		t.Error(res.Error())
 	}
 	r.expect("silent", "RunPodSandbox 0")
@@ -187,7 +188,7 @@ func TestSandboxErrorOfAPodThatEndsIsSilent(t *testing.T) {
 // be pulled; its pulls are 10 s, then 20 s apart at least.
 func TestImageThatCantBePulled(t *testing.T) {
 	r := newRig(t)
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 2), 30)
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 2), 30)
 	pod.Spec.Containers[1].Image = "bad:1"
 	r.f.absent["bad:1"] = true
 	r.f.fail["PullImage"] = grpcstatus.Error(codes.Unknown, "connection refused")
@@ -217,15 +218,15 @@ func TestImageThatCantBePulled(t *testing.T) {
 func TestInitContainerStartFailures(t *testing.T) {
 	for _, restartable := range []bool{true, false} {
 		r := newRig(t)
-		pod := withGrace(testPod(v1.RestartPolicyAlways, 1, 2), 30)
+		pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 1, 2), 30)
 		if restartable {
-			sidecar(pod, 0)
+			podtest.Sidecar(pod, 0)
 		}
 		r.f.fail["CreateContainer i0"] = grpcstatus.Error(codes.Unknown, "no")
-		st := inReady(run("c1")) // initialized, the sidecar and c0 are missing
+		st := podtest.InReady(podtest.Run("c1")) // initialized, the sidecar and c0 are missing
 		want := "CreateContainer i0 0, CreateContainer c0 0, StartContainer c0-0"
 		if !restartable {
-			st, want = inReady(), "CreateContainer i0 0"
+			st, want = podtest.InReady(), "CreateContainer i0 0"
 		}
 		r.do(func(ctx context.Context) {
 			if res := r.m.SyncPod(ctx, pod, st, nil, r.b, false); res.Error() == nil {
@@ -242,7 +243,7 @@ func TestRequestTimeout(t *testing.T) {
 	r := newRig(t)
 	r.f.takes["RunPodSandbox"] = time.Hour
 	start := r.l.Now()
-	res := r.sync(withGrace(testPod(v1.RestartPolicyAlways, 0, 1), 30))
+	res := r.sync(withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30))
 	if res.Error() == nil || r.l.Since(start).Round(time.Second) != 4*time.Minute {
 		t.Errorf("%v after %v", res.Error(), r.l.Since(start))
 	}
@@ -250,8 +251,8 @@ func TestRequestTimeout(t *testing.T) {
 
 func BenchmarkResync(b *testing.B) {
 	r := newRig(&testing.T{})
-	pod := withGrace(testPod(v1.RestartPolicyAlways, 0, 2), 30)
-	st := inReady(run("c1"), run("c0"))
+	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 2), 30)
+	st := podtest.InReady(podtest.Run("c1"), podtest.Run("c0"))
 	b.ReportAllocs()
 	for b.Loop() {
 		if res := r.m.SyncPod(context.Background(), pod, st, nil, r.b, false); len(res.SyncResults) != 0 {

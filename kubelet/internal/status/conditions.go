@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
@@ -99,34 +98,13 @@ func conditionsSame(a, b []v1.PodCondition) bool {
 	return true
 }
 
-// readyToStart makes c PodReadyToStartContainers: the pod's sandbox is good.
+// readyToStart makes c PodReadyToStartContainers: a sync would need no new
+// sandbox.
 func (g *generation) readyToStart(c *v1.PodCondition) {
 	c.Type, c.Status = v1.PodReadyToStartContainers, v1.ConditionFalse
-	if g.sandboxGood() {
+	if changed, _, _ := kubecontainer.SandboxChanged(g.Pod, g.Runtime); !changed {
 		c.Status = v1.ConditionTrue
 	}
-}
-
-// sandboxGood tells whether a sync would need no new sandbox (upstream
-// runtimeutil.PodSandboxChanged).
-func (g *generation) sandboxGood() bool {
-	list := g.Runtime.SandboxStatuses
-	if len(list) == 0 || list[0].State != runtimeapi.PodSandboxState_SANDBOX_READY {
-		return false
-	}
-	for _, s := range list[1:] {
-		if s.State == runtimeapi.PodSandboxState_SANDBOX_READY {
-			return false
-		}
-	}
-	want := runtimeapi.NamespaceMode_POD
-	if g.Pod.Spec.HostNetwork {
-		want = runtimeapi.NamespaceMode_NODE
-	}
-	if list[0].GetLinux().GetNamespaces().GetOptions().GetNetwork() != want {
-		return false
-	}
-	return g.Pod.Spec.HostNetwork || list[0].Network == nil || list[0].Network.Ip != ""
 }
 
 // initializedCondition makes c Initialized.

@@ -1,4 +1,4 @@
-package kuberuntime
+package actions
 
 import (
 	"slices"
@@ -8,19 +8,24 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
 
-// initFailed tells whether an init container's last run was no success.
+// initFailed reports whether an init container's last run was no success.
+// Runtimes are known to report a container that was killed for its memory as
+// exited with 0, hence the reason.
 func initFailed(s *kubecontainer.Status) bool {
 	return s.Reason == "OOMKilled" ||
 		s.State == kubecontainer.StateExited && s.ExitCode != 0 ||
 		s.State == kubecontainer.StateUnknown
 }
 
-// forInitContainers decides about the init containers; it tells whether they
+// forInitContainers decides about the init containers; it reports whether they
 // have all done their work, so that regular containers may run (upstream
-// computeInitContainerActions). It walks from the last to the first: what has
-// a status makes the earlier ones count as done.
-func (a *podActions) forInitContainers(in actionsInput) (initialized bool) {
-	list := in.pod.Spec.InitContainers
+// computeInitContainerActions).
+//
+// It walks from the last to the first, since init containers that ended may be
+// gone from the runtime: one that has a status proves that the earlier ones
+// did their work once.
+func (a *Actions) forInitContainers(in Input) (initialized bool) {
+	list := in.Pod.Spec.InitContainers
 	if len(list) == 0 {
 		return true
 	}
@@ -29,7 +34,7 @@ func (a *podActions) forInitContainers(in actionsInput) (initialized bool) {
 	w := initWalk{a: *a, in: in, passed: passed} // by value, so that nothing escapes
 	for i := len(list) - 1; i >= 0; i-- {
 		c := &list[i]
-		s := in.status.FindContainerStatusByName(c.Name)
+		s := in.Status.FindContainerStatusByName(c.Name)
 		sidecar := kubecontainer.IsRestartableInit(c)
 		switch {
 		case s == nil:
@@ -59,11 +64,11 @@ func (a *podActions) forInitContainers(in actionsInput) (initialized bool) {
 	return initialized
 }
 
-// anyContainerCreated tells whether a regular container was created in the
+// anyContainerCreated reports whether a regular container was created in the
 // present sandbox; one that has exited may be of an earlier sandbox.
-func anyContainerCreated(in actionsInput) bool {
-	for i := range in.pod.Spec.Containers {
-		s := in.status.FindContainerStatusByName(in.pod.Spec.Containers[i].Name)
+func anyContainerCreated(in Input) bool {
+	for i := range in.Pod.Spec.Containers {
+		s := in.Status.FindContainerStatusByName(in.Pod.Spec.Containers[i].Name)
 		if s != nil && (s.State == kubecontainer.StateCreated || s.State == kubecontainer.StateRunning) {
 			return true
 		}
@@ -71,18 +76,19 @@ func anyContainerCreated(in actionsInput) bool {
 	return false
 }
 
+// initWalk is the walk over the init containers, from the last to the first.
 type initWalk struct {
-	a           podActions
-	in          actionsInput
+	a           Actions
+	in          Input
 	passed      bool // a later container has begun, so this one has done its part
-	initialized bool
+	initialized bool // the last one has done its part: regular ones may run
 }
 
 func (w *initWalk) start(i int) { w.a.InitContainersToStart = append(w.a.InitContainersToStart, i) }
 
 // done notes that init container i lets the next one go.
 func (w *initWalk) done(i int) {
-	if i == len(w.in.pod.Spec.InitContainers)-1 {
+	if i == len(w.in.Pod.Spec.InitContainers)-1 {
 		w.initialized = true
 	} else if !w.passed {
 		w.start(i + 1)
@@ -91,8 +97,8 @@ func (w *initWalk) done(i int) {
 
 const unknownInit = `Init container is in "unknown" state, try killing it before restart`
 
-// ordinary decides about an init container that has to end; false means that
-// the pod has failed.
+// ordinary decides about an init container that has to end before the next
+// begins; false means that the pod has failed.
 func (w *initWalk) ordinary(i int, c *v1.Container, s *kubecontainer.Status) bool {
 	switch s.State {
 	case kubecontainer.StateCreated:
@@ -101,16 +107,16 @@ func (w *initWalk) ordinary(i int, c *v1.Container, s *kubecontainer.Status) boo
 		switch {
 		case !initFailed(s):
 			w.done(i)
-		case !kubecontainer.ShouldBeRestarted(c, w.in.pod, w.in.status):
+		case !kubecontainer.ShouldBeRestarted(c, w.in.Pod, w.in.Status):
 			return false
 		default:
 			w.start(i)
 		}
 	case kubecontainer.StateUnknown:
-		if kubecontainer.EffectiveRestartPolicy(c, w.in.pod) == v1.RestartPolicyNever {
+		if kubecontainer.EffectiveRestartPolicy(c, w.in.Pod) == v1.RestartPolicyNever {
 			return false
 		}
-		w.a.kill(s, unknownInit, reasonUnknown)
+		w.a.kill(s, unknownInit, ReasonUnknown)
 		w.start(i)
 	case kubecontainer.StateRunning: // wait
 		if !w.a.resize(&w.in, c, s) {
@@ -120,31 +126,32 @@ func (w *initWalk) ordinary(i int, c *v1.Container, s *kubecontainer.Status) boo
 	return true
 }
 
-// sidecar decides about an init container that keeps running.
+// sidecar decides about an init container that keeps running (KEP-753): it lets
+// the next one go once it has started up, and is restarted whatever happens.
 func (w *initWalk) sidecar(i int, c *v1.Container, s *kubecontainer.Status) {
 	switch s.State {
 	case kubecontainer.StateCreated, kubecontainer.StateExited:
 		w.start(i)
 		return
 	case kubecontainer.StateUnknown:
-		w.a.kill(s, unknownInit, reasonUnknown)
+		w.a.kill(s, unknownInit, ReasonUnknown)
 		w.start(i)
 		return
 	}
-	probes := w.in.probes
+	probes := w.in.Probes
 	if probes != nil && c.StartupProbe != nil {
 		switch probes.Startup(s.ID) {
 		case ProbeNone, ProbeUnknown:
 			return // wait
 		case ProbeFailure:
-			w.a.kill(s, "Init container "+c.Name+" failed startup probe", reasonStartupProbe)
+			w.a.kill(s, "Init container "+c.Name+" failed startup probe", ReasonStartupProbe)
 			w.start(i)
 			return
 		}
 	}
 	w.done(i)
-	if s.Hash != w.in.hasher.Hash(c) {
-		w.a.kill(s, "Init container "+c.Name+" definition changed", reasonNone)
+	if s.Hash != w.in.Hasher.Hash(c) {
+		w.a.kill(s, "Init container "+c.Name+" definition changed", ReasonNone)
 		w.start(i)
 		return
 	}
@@ -153,7 +160,7 @@ func (w *initWalk) sidecar(i int, c *v1.Container, s *kubecontainer.Status) {
 		case ProbeNone:
 			return
 		case ProbeFailure:
-			w.a.kill(s, "Init container "+c.Name+" failed liveness probe", reasonLivenessProbe)
+			w.a.kill(s, "Init container "+c.Name+" failed liveness probe", ReasonLivenessProbe)
 			w.start(i)
 			return
 		}

@@ -1,4 +1,4 @@
-package kuberuntime
+package actions
 
 import (
 	"slices"
@@ -10,22 +10,22 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
 
-// containerUpdate is a change of a running container's resources.
-type containerUpdate struct {
-	c        *v1.Container
-	id       string
-	desired  numbers
-	actuated numbers
+// Update is a change of a running container's resources (KEP-1287).
+type Update struct {
+	Container *v1.Container
+	ID        string
+	Desired   Numbers
+	Actuated  Numbers
 }
 
-// numbers are the resources that a resize can change: cpu in millicores, memory
+// Numbers are the resources that a resize can change: CPU in millicores, memory
 // in bytes; 0 means none.
-type numbers struct {
-	milliLimit, milliRequest, memoryLimit, memoryRequest int64
+type Numbers struct {
+	MilliLimit, MilliRequest, MemoryLimit, MemoryRequest int64
 }
 
 // numbersOf reads resources; a missing limit is the pod's.
-func numbersOf(r, pod *v1.ResourceRequirements) numbers {
+func numbersOf(r, pod *v1.ResourceRequirements) Numbers {
 	limit := func(name v1.ResourceName) *resource.Quantity {
 		q, ok := r.Limits[name]
 		if !ok && pod != nil {
@@ -33,67 +33,69 @@ func numbersOf(r, pod *v1.ResourceRequirements) numbers {
 		}
 		return &q
 	}
-	return numbers{
-		milliLimit: limit(v1.ResourceCPU).MilliValue(), milliRequest: r.Requests.Cpu().MilliValue(),
-		memoryLimit: limit(v1.ResourceMemory).Value(), memoryRequest: r.Requests.Memory().Value(),
+	return Numbers{
+		MilliLimit: limit(v1.ResourceCPU).MilliValue(), MilliRequest: r.Requests.Cpu().MilliValue(),
+		MemoryLimit: limit(v1.ResourceMemory).Value(), MemoryRequest: r.Requests.Memory().Value(),
 	}
 }
 
-// resizes are what a sync does to resources while containers run.
-type resizes struct {
+// Resizes are what a sync does to resources while containers run.
+type Resizes struct {
 	// CPU and Memory are in the order of their updates: what shrinks first.
-	CPU, Memory []containerUpdate
+	CPU, Memory []Update
 	// Restarts says that a container restarts for its new resources, Pod that
 	// the pod-level resources are not the actuated ones.
 	Restarts, Pod bool
 }
 
-func (r *resizes) none() bool {
+// None reports whether nothing is resized; a nil r is none.
+func (r *Resizes) None() bool {
 	return r == nil || len(r.CPU) == 0 && len(r.Memory) == 0 && !r.Restarts && !r.Pod
 }
 
 // resize decides what other resources mean for a running container; false means
 // that it has to restart, which is noted but for its start (upstream
 // computePodResizeAction).
-func (a *podActions) resize(in *actionsInput, c *v1.Container, s *kubecontainer.Status) (keep bool) {
-	if in.resources == nil {
+func (a *Actions) resize(in *Input, c *v1.Container, s *kubecontainer.Status) (keep bool) {
+	if in.Resources == nil {
 		return true
 	}
-	was, ok := in.resources.Actuated.Containers[c.Name]
+	was, ok := in.Resources.Actuated.Containers[c.Name]
 	if !ok {
 		was = c.Resources
 	}
-	u := containerUpdate{
-		c: c, id: s.ID,
-		desired:  numbersOf(&c.Resources, in.pod.Spec.Resources),
-		actuated: numbersOf(&was, in.resources.Actuated.Pod),
+	u := Update{
+		Container: c, ID: s.ID,
+		Desired:  numbersOf(&c.Resources, in.Pod.Spec.Resources),
+		Actuated: numbersOf(&was, in.Resources.Actuated.Pod),
 	}
-	d, h := &u.desired, &u.actuated
+	d, h := &u.Desired, &u.Actuated
 	if *d == *h {
 		return true
 	}
-	if a.resizes == nil {
-		a.resizes = &resizes{}
+	if a.Resizes == nil {
+		a.Resizes = &Resizes{}
 	}
-	cpu := d.milliLimit != h.milliLimit || d.milliRequest != h.milliRequest
-	memory := d.memoryLimit != h.memoryLimit || d.memoryRequest != h.memoryRequest
+	cpu := d.MilliLimit != h.MilliLimit || d.MilliRequest != h.MilliRequest
+	memory := d.MemoryLimit != h.MemoryLimit || d.MemoryRequest != h.MemoryRequest
 	if cpu && restartsFor(c, v1.ResourceCPU) || memory && restartsFor(c, v1.ResourceMemory) {
-		a.kill(s, "Container "+c.Name+" resize requires restart", reasonNone)
-		a.resizes.Restarts = true
+		a.kill(s, "Container "+c.Name+" resize requires restart", ReasonNone)
+		a.Resizes.Restarts = true
 		return false
 	}
 	if memory {
-		a.resizes.Memory = queueUpdate(a.resizes.Memory, u, d.memoryLimit, h.memoryLimit, d.memoryRequest, h.memoryRequest)
+		a.Resizes.Memory = queueUpdate(a.Resizes.Memory, u, d.MemoryLimit, h.MemoryLimit, d.MemoryRequest, h.MemoryRequest)
 	}
 	if cpu {
-		a.resizes.CPU = queueUpdate(a.resizes.CPU, u, d.milliLimit, h.milliLimit, d.milliRequest, h.milliRequest)
+		a.Resizes.CPU = queueUpdate(a.Resizes.CPU, u, d.MilliLimit, h.MilliLimit, d.MilliRequest, h.MilliRequest)
 	}
 	return true
 }
 
-// queueUpdate puts what shrinks before all, what grows after all. The limit
-// tells which it is, or the request if the limit stays.
-func queueUpdate(list []containerUpdate, u containerUpdate, limit, hadLimit, request, hadRequest int64) []containerUpdate {
+// queueUpdate puts what shrinks before all, what grows after all: what one
+// container gives back is there when another takes it. The limit decides which
+// it is, or the request if the limit stays.
+func queueUpdate(list []Update, u Update, limit, hadLimit, request, hadRequest int64) []Update {
 	shrinks := limit < hadLimit
 	if limit == hadLimit {
 		shrinks = request < hadRequest
@@ -104,6 +106,8 @@ func queueUpdate(list []containerUpdate, u containerUpdate, limit, hadLimit, req
 	return append(list, u)
 }
 
+// restartsFor reports whether a container restarts for other amounts of a
+// resource; without a policy it doesn't.
 func restartsFor(c *v1.Container, name v1.ResourceName) bool {
 	for _, p := range c.ResizePolicy {
 		if p.ResourceName == name {
@@ -114,12 +118,12 @@ func restartsFor(c *v1.Container, name v1.ResourceName) bool {
 }
 
 // resizePod notes other pod-level resources than the actuated ones.
-func (a *podActions) resizePod(in *actionsInput) {
-	if in.resources == nil {
+func (a *Actions) resizePod(in *Input) {
+	if in.Resources == nil {
 		return
 	}
 	var none v1.ResourceRequirements
-	want, had := in.pod.Spec.Resources, in.resources.Actuated.Pod
+	want, had := in.Pod.Spec.Resources, in.Resources.Actuated.Pod
 	if want == nil {
 		want = &none
 	}
@@ -129,13 +133,13 @@ func (a *podActions) resizePod(in *actionsInput) {
 	if numbersOf(want, nil) == numbersOf(had, nil) {
 		return
 	}
-	if a.resizes == nil {
-		a.resizes = &resizes{}
+	if a.Resizes == nil {
+		a.Resizes = &Resizes{}
 	}
-	a.resizes.Pod = true
+	a.Resizes.Pod = true
 }
 
-// ResizeInProgress tells whether a running container, or the pod, has not been
+// ResizeInProgress reports whether a running container, or the pod, has not been
 // given yet what was allocated to it. pod is the allocated one.
 func ResizeInProgress(pod *v1.Pod, e *state.Entry, status *kubecontainer.PodStatus) bool {
 	if e == nil {

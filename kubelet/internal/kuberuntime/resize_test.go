@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -17,108 +16,16 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/internal/allocation/state"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/podtest"
 )
-
-// res reads "cpuRequest/cpuLimit memRequest/memLimit"; "-" is none.
-func res(s string) v1.ResourceRequirements {
-	r := v1.ResourceRequirements{Requests: v1.ResourceList{}, Limits: v1.ResourceList{}}
-	for i, part := range strings.Fields(s) {
-		name := [...]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}[i]
-		request, limit, _ := strings.Cut(part, "/")
-		if request != "-" {
-			r.Requests[name] = resource.MustParse(request)
-		}
-		if limit != "-" {
-			r.Limits[name] = resource.MustParse(limit)
-		}
-	}
-	return r
-}
-
-func resizedPod(is map[string]string) *v1.Pod {
-	p := &v1.Pod{}
-	p.UID, p.Name, p.Namespace = "u", "p", "ns"
-	p.Spec.RestartPolicy = v1.RestartPolicyAlways
-	for _, name := range []string{"a", "b"} {
-		if r, ok := is[name]; ok {
-			p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: name, Image: "i", Resources: res(r)})
-		}
-	}
-	return p
-}
 
 func entryOf(was map[string]string) *state.Entry {
 	e := &state.Entry{Actuated: state.Resources{Containers: map[string]v1.ResourceRequirements{}}}
 	for name, r := range was {
-		e.Actuated.Containers[name] = res(r)
+		e.Actuated.Containers[name] = podtest.Resources(r)
 	}
 	return e
-}
-
-func runningStatus(p *v1.Pod, h *kubecontainer.Hasher) *kubecontainer.PodStatus {
-	st := &kubecontainer.PodStatus{ID: p.UID, SandboxStatuses: []*runtimeapi.PodSandboxStatus{{
-		Id: "box", Metadata: &runtimeapi.PodSandboxMetadata{}, Network: &runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.1"}}}}
-	for i := range p.Spec.Containers {
-		c := &p.Spec.Containers[i]
-		st.ContainerStatuses = append(st.ContainerStatuses, &kubecontainer.Status{
-			ID: "id-" + c.Name, Name: c.Name, State: kubecontainer.StateRunning, Hash: h.Hash(c), PodSandboxID: "box"})
-	}
-	return st
-}
-
-func TestResizeActions(t *testing.T) {
-	for _, tc := range []struct {
-		name     string
-		was, is  map[string]string
-		policies []v1.ContainerResizePolicy // of a
-		cpu, mem string                     // the order of the updates
-		start    []int
-		kill     string
-	}{
-		{name: "nothing", was: map[string]string{"a": "1/1 1Gi/1Gi"}, is: map[string]string{"a": "1/1 1Gi/1Gi"}},
-		{name: "cpu", was: map[string]string{"a": "1/1 1Gi/1Gi"}, is: map[string]string{"a": "2/2 1Gi/1Gi"}, cpu: "a"},
-		{name: "memory request alone", was: map[string]string{"a": "1/1 1Gi/2Gi"}, is: map[string]string{"a": "1/1 2Gi/2Gi"}, mem: "a"},
-		{name: "what shrinks goes first", was: map[string]string{"a": "1/1 1Gi/1Gi", "b": "2/2 2Gi/2Gi"},
-			is: map[string]string{"a": "2/2 2Gi/2Gi", "b": "1/1 1Gi/1Gi"}, cpu: "b a", mem: "b a"},
-		{name: "the limit tells the direction", was: map[string]string{"a": "1/4 -/-", "b": "1/1 -/-"},
-			is: map[string]string{"a": "2/3 -/-", "b": "1/2 -/-"}, cpu: "a b"},
-		{name: "restart", was: map[string]string{"a": "1/1 1Gi/1Gi"}, is: map[string]string{"a": "1/1 2Gi/2Gi"},
-			policies: []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}},
-			start:    []int{0}, kill: "Container a resize requires restart"},
-		{name: "the policy of the other resource", was: map[string]string{"a": "1/1 1Gi/1Gi"}, is: map[string]string{"a": "2/2 1Gi/1Gi"},
-			policies: []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}}, cpu: "a"},
-		{name: "both, and one restarts", was: map[string]string{"a": "1/1 1Gi/1Gi"}, is: map[string]string{"a": "2/2 2Gi/2Gi"},
-			policies: []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}},
-			start:    []int{0}, kill: "Container a resize requires restart"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var h kubecontainer.Hasher
-			p := resizedPod(tc.is)
-			p.Spec.Containers[0].ResizePolicy = tc.policies
-			a := computePodActions(actionsInput{pod: p, status: runningStatus(p, &h), hasher: &h, resources: entryOf(tc.was)})
-			names := func(list []containerUpdate) string {
-				var out []string
-				for _, u := range list {
-					out = append(out, u.c.Name)
-				}
-				return strings.Join(out, " ")
-			}
-			var r resizes
-			if a.resizes != nil {
-				r = *a.resizes
-			}
-			kill := ""
-			for _, k := range a.ContainersToKill {
-				kill += k.message
-			}
-			if names(r.CPU) != tc.cpu || names(r.Memory) != tc.mem || !slices.Equal(a.ContainersToStart, tc.start) || kill != tc.kill || r.Restarts != (tc.kill != "") {
-				t.Errorf("cpu %q, memory %q, start %v, kill %q", names(r.CPU), names(r.Memory), a.ContainersToStart, kill)
-			}
-			if a.KillPod {
-				t.Error("the pod is killed")
-			}
-		})
-	}
 }
 
 // resizable is a runtime that writes down what it is told of resources.
@@ -192,7 +99,7 @@ func TestResizeOrder(t *testing.T) {
 			defer l.Close()
 			rt := &resizable{fakeRuntime: &fakeRuntime{l: l}, used: tc.used, wrong: tc.wrong}
 			s := state.New()
-			p := resizedPod(tc.is)
+			p := podtest.Sized(tc.is)
 			s.Put(p.UID, entryOf(tc.was))
 			again := 0
 			m, err := New(Options{
@@ -204,7 +111,7 @@ func TestResizeOrder(t *testing.T) {
 			}
 			var result kubecontainer.PodSyncResult
 			l.Root().Go("sync", func(ctx context.Context) {
-				result = m.SyncPod(ctx, p, runningStatus(p, &m.hasher), nil, nil, false)
+				result = m.SyncPod(ctx, p, podtest.Running(p, &m.hasher), nil, nil, false)
 			})
 			l.RunUntil(l.Now().Add(1e9))
 			if len(result.SyncResults) != 1 || result.SyncResults[0].Action != kubecontainer.ResizePodInPlace || result.SyncResults[0].Message != tc.failure {
@@ -216,7 +123,7 @@ func TestResizeOrder(t *testing.T) {
 			if again != 1 {
 				t.Errorf("inspected again %d times", again)
 			}
-			if done := !ResizeInProgress(p, s.Get(p.UID), runningStatus(p, &m.hasher)); done != (tc.failure == "") {
+			if done := !actions.ResizeInProgress(p, s.Get(p.UID), podtest.Running(p, &m.hasher)); done != (tc.failure == "") {
 				t.Errorf("done: %t", done)
 			}
 		})
