@@ -65,20 +65,3 @@ func BenchmarkStart(b *testing.B) {
 		}
 	}
 }
-
-func BenchmarkParse(b *testing.B) {
-	const script = "trap 'exit 0' TERM; i=0; while test $i -lt 700; do echo \"line $i 0123456789\"; i=$((i+1)); done > /dev/termination-log"
-	b.Run("anew", func(b *testing.B) {
-		b.ReportAllocs()
-		for range b.N {
-			parse(script)
-		}
-	})
-	b.Run("cached", func(b *testing.B) {
-		var c parseCache
-		b.ReportAllocs()
-		for range b.N {
-			c.get(script)
-		}
-	})
-}

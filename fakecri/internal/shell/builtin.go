@@ -6,6 +6,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/arith"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
@@ -47,7 +48,7 @@ func specialBuiltin(name string) (builtin, bool) {
 	case "eval":
 		b.flow = evalCmd
 	case "exec":
-		b.flow = func(s *shell, argv []string, _ evalFlags) int { return s.execCmd(argv, &[]savedFD{}) }
+		b.flow = func(s *shell, argv []string, _ evalFlags) int { return execCmd(s, argv, &redirection{s: s}) }
 	case "exit":
 		b.run = exitCmd
 	case "export", "readonly":
@@ -204,12 +205,12 @@ func evalCmd(s *shell, argv []string, flags evalFlags) int {
 	}
 	command := s.command
 	s.command = "eval"
-	p := s.in.cache.get(strings.Join(args, " "))
-	if p.err != "" && len(p.stmts) == 0 {
-		if p.unsupported != "" {
-			s.warn("a construct that ash does not have: %s", p.unsupported)
+	p := s.in.cache.Get(strings.Join(args, " "))
+	if p.Err != "" && len(p.Stmts) == 0 {
+		if p.Unsupported != "" {
+			s.warn("a construct that ash does not have: %s", p.Unsupported)
 		}
-		return s.fail(2, "%s", p.err)
+		return s.fail(2, "%s", p.Err)
 	}
 	s.command = command
 	return s.run(p, flags&evalTested)
@@ -251,7 +252,7 @@ func dotCmd(s *shell, argv []string, flags evalFlags) int {
 	}
 	s.input, s.loops = &input{}, 0
 	s.calls++
-	status := s.run(s.in.cache.get(string(data)), flags&evalTested)
+	status := s.run(s.in.cache.Get(string(data)), flags&evalTested)
 	s.calls--
 	s.input, s.loops, s.command = in, loops, was
 	if len(argv) > 2 {
@@ -266,7 +267,7 @@ func dotCmd(s *shell, argv []string, flags evalFlags) int {
 
 // execCmd is exec: with a command it replaces the shell, without one the
 // redirections stay.
-func (s *shell) execCmd(argv []string, saved *[]savedFD) int {
+func execCmd(s *shell, argv []string, saved *redirection) int {
 	s.spend(costBuiltin)
 	args := argv[1:]
 	if len(args) > 0 && args[0] == "--" {
@@ -277,8 +278,7 @@ func (s *shell) execCmd(argv []string, saved *[]savedFD) int {
 		arg0, args = args[1], args[2:]
 	}
 	if len(args) == 0 {
-		s.drop(*saved)
-		*saved = nil
+		saved.drop()
 		return 0
 	}
 	command := s.command
@@ -327,28 +327,28 @@ func commandCmd(s *shell, argv []string, flags evalFlags) int {
 	}
 	if verbose != 0 {
 		s.command = "command"
-		status := s.describe(args[0], verbose == 'V')
+		status := describe(s, args[0], verbose == 'V')
 		return status
 	}
 	if b, ok := builtinOf(args[0]); ok {
 		b.special = false
 		if args[0] == "exec" {
-			return s.execCmd(args, &[]savedFD{})
+			return execCmd(s, args, &redirection{s: s})
 		}
 		return s.runBuiltin(b, args, flags)
 	}
 	if path {
-		old := s.save("PATH")
+		old := s.vars.save("PATH")
 		s.vars.set("PATH", "/sbin:/usr/sbin:/bin:/usr/bin", 0)
-		status := s.external(args, false, &[]savedFD{})
-		s.giveBack(old)
+		status := s.external(args, false, &redirection{s: s})
+		s.vars.giveBack(old)
 		return status
 	}
-	return s.external(args, false, &[]savedFD{})
+	return s.external(args, false, &redirection{s: s})
 }
 
 // describe says what a name means as a command.
-func (s *shell) describe(name string, long bool) int {
+func describe(s *shell, name string, long bool) int {
 	say := func(short, text string) int {
 		if long {
 			s.out = append(s.out, name+text+"\n"...)
@@ -400,7 +400,7 @@ func isKeyword(name string) bool {
 func typeCmd(s *shell, argv []string) int {
 	status := 0
 	for _, name := range argv[1:] {
-		if s.describe(name, true) != 0 {
+		if describe(s, name, true) != 0 {
 			status = 127
 		}
 	}
@@ -409,7 +409,7 @@ func typeCmd(s *shell, argv []string) int {
 
 func hashCmd(s *shell, argv []string) int {
 	if len(argv) > 1 && argv[1] == "-r" {
-		s.hashed = nil
+		s.programs.at = nil
 		return 0
 	}
 	status := 0
@@ -432,17 +432,17 @@ func letCmd(s *shell, argv []string) int {
 	var v int64
 	for _, t := range argv[1:] {
 		var err error
-		if v, err = evalArith(t, s); err != nil {
+		if v, err = arith.Eval(t, arithVars{s}); err != nil {
 			return s.raise("%v", err)
 		}
 	}
-	return int(truth(v == 0))
+	return exitStatus(v != 0)
 }
 
 func (s *shell) letClause(x *syntax.LetClause) int {
 	argv := []string{"let"}
 	for _, e := range x.Exprs {
-		argv = append(argv, s.arithSource(e))
+		argv = append(argv, (&expander{s: s}).arithSource(e))
 	}
 	return s.runBuiltin(builtin{run: letCmd}, argv, 0)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/arith"
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
@@ -69,7 +71,7 @@ func appendEscapes(b []byte, t string) (out []byte, stop bool) {
 			return b, true
 		case t[i+1] == '0':
 			n := i + 2
-			for n < len(t) && n < i+5 && digit(t[n], 8) >= 0 {
+			for n < len(t) && n < i+5 && arith.Digit(t[n], 8) >= 0 {
 				n++
 			}
 			v, _ := strconv.ParseUint("0"+t[i+2:n], 8, 16)
@@ -92,7 +94,7 @@ func readCmd(s *shell, argv []string) int {
 		return 2
 	}
 	for _, name := range args {
-		if !validName(name) {
+		if !script.ValidName(name) {
 			s.plain("read: '%s': bad variable name", name)
 			return 1
 		}
@@ -284,7 +286,7 @@ func (r *reader) skipWhite(ifs string) {
 
 // field takes one field off the text.
 func (r *reader) field() string {
-	ifs := r.s.ifs()
+	ifs := r.s.vars.ifs()
 	r.skipWhite(ifs)
 	start := r.pos
 	for r.pos < len(r.text) {
@@ -306,7 +308,7 @@ func (r *reader) field() string {
 
 // last takes the rest of the text, without the separators at its end.
 func (r *reader) last() string {
-	ifs := r.s.ifs()
+	ifs := r.s.vars.ifs()
 	r.skipWhite(ifs)
 	start, rest := r.pos, *r
 	rest.field()

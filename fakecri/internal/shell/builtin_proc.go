@@ -1,14 +1,12 @@
 package shell
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"strconv"
 	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/busybox/posix"
-	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
 func cdCmd(s *shell, argv []string) int {
@@ -57,7 +55,7 @@ func cdCmd(s *shell, argv []string) int {
 	}
 	var err error
 	for _, d := range try {
-		if err = s.chdir(d, physical); err == nil {
+		if err = chdir(s, d, physical); err == nil {
 			if show || d != dest && d[0] == '/' {
 				s.out = append(s.out, s.vars.value("PWD")+"\n"...)
 			}
@@ -68,7 +66,7 @@ func cdCmd(s *shell, argv []string) int {
 }
 
 // chdir changes the directory and PWD with it, by the names that lead there.
-func (s *shell) chdir(dir string, physical bool) error {
+func chdir(s *shell, dir string, physical bool) error {
 	full := dir
 	if !path.IsAbs(full) {
 		full = s.pwd() + "/" + dir
@@ -109,30 +107,9 @@ func pwdCmd(s *shell, argv []string) int {
 	return 0
 }
 
-// findJob finds a job by %n, %%, %+, %-; a message says if there is none.
-func (s *shell) findJob(name string) *job {
-	var current, previous *job
-	for _, j := range s.jobs {
-		if current == nil || j.used > current.used {
-			current, previous = j, current
-		} else if previous == nil || j.used > previous.used {
-			previous = j
-		}
-	}
-	var found *job
-	switch name {
-	case "%", "%%", "%+":
-		found = current
-	case "%-":
-		found = previous
-	default:
-		n, err := strconv.Atoi(name[1:])
-		for _, j := range s.jobs {
-			if err == nil && j.number == n {
-				found = j
-			}
-		}
-	}
+// findJob is children.find with a message if there is none.
+func findJob(s *shell, name string) *job {
+	found := s.kids.find(name)
 	if found == nil {
 		s.raise("%s: no such job", name)
 	}
@@ -146,10 +123,10 @@ func waitCmd(s *shell, argv []string) int {
 	}
 	s.settle()
 	if len(args) == 1 && args[0] == "-n" {
-		return s.waitOne()
+		return s.kids.waitNext()
 	}
 	if len(args) == 0 {
-		if sig := s.waitJob(nil); sig != 0 {
+		if sig := s.kids.waitJob(nil); sig != 0 {
 			return 128 + sig
 		}
 		return 0
@@ -159,7 +136,7 @@ func waitCmd(s *shell, argv []string) int {
 		var found *job
 		index := -1
 		if strings.HasPrefix(a, "%") {
-			if found = s.findJob(a); found == nil {
+			if found = findJob(s, a); found == nil {
 				return 2
 			}
 		} else {
@@ -167,7 +144,7 @@ func waitCmd(s *shell, argv []string) int {
 			if !ok {
 				return 2
 			}
-			for _, j := range s.jobs {
+			for _, j := range s.kids.jobs {
 				for i, p := range j.pids {
 					if p == pid {
 						found, index = j, i
@@ -179,7 +156,7 @@ func waitCmd(s *shell, argv []string) int {
 			status = 127
 			continue
 		}
-		if sig := s.waitJob(found); sig != 0 {
+		if sig := s.kids.waitJob(found); sig != 0 {
 			return 128 + sig
 		}
 		status = found.status()
@@ -188,41 +165,8 @@ func waitCmd(s *shell, argv []string) int {
 	return status
 }
 
-// waitOne is wait -n: it waits for the job that ends next.
-func (s *shell) waitOne() int {
-	running := func() []*job {
-		var out []*job
-		for _, j := range s.jobs {
-			if !j.done() {
-				out = append(out, j)
-			}
-		}
-		return out
-	}
-	for busy := running(); len(busy) > 0; {
-		if sig := s.takeSignals(); sig != 0 {
-			return 128 + sig
-		}
-		p, ex, err := s.p.WaitAny(s.ctx)
-		if err == nil {
-			s.reap(p, ex)
-		} else if !errors.Is(err, kernel.ErrInterrupted) {
-			return 127
-		}
-		if sig := s.takeSignals(); sig != 0 {
-			return 128 + sig
-		}
-		for _, j := range busy {
-			if j.done() {
-				return j.status()
-			}
-		}
-	}
-	return 127
-}
-
 func jobsCmd(s *shell, argv []string) int {
-	s.poll()
+	s.kids.poll()
 	long, pids := false, false
 	for _, a := range argv[1:] {
 		switch a {
@@ -232,11 +176,11 @@ func jobsCmd(s *shell, argv []string) int {
 			pids = true
 		}
 	}
-	list := append([]*job(nil), s.jobs...)
+	list := append([]*job(nil), s.kids.jobs...)
 	for i := len(list) - 1; i >= 0; i-- {
 		j := list[i]
-		at := len(s.jobs) - 1
-		for s.jobs[at] != j {
+		at := len(s.kids.jobs) - 1
+		for s.kids.jobs[at] != j {
 			at--
 		}
 		if pids {
@@ -245,9 +189,9 @@ func jobsCmd(s *shell, argv []string) int {
 		}
 		mark := byte(' ')
 		switch at {
-		case len(s.jobs) - 1:
+		case len(s.kids.jobs) - 1:
 			mark = '+'
-		case len(s.jobs) - 2:
+		case len(s.kids.jobs) - 2:
 			mark = '-'
 		}
 		line := fmt.Sprintf("[%d]%c  ", j.number, mark)
@@ -265,7 +209,7 @@ func jobsCmd(s *shell, argv []string) int {
 			default:
 				state = "Done"
 			}
-			s.removeJob(j)
+			s.kids.remove(j)
 		}
 		s.out = append(s.out, fmt.Sprintf("%-33s\n", line+state)...)
 	}
@@ -273,10 +217,10 @@ func jobsCmd(s *shell, argv []string) int {
 }
 
 func fgCmd(s *shell, argv []string) int {
-	if len(argv) > 1 && strings.HasPrefix(argv[1], "%") && s.findJob(argv[1]) == nil {
+	if len(argv) > 1 && strings.HasPrefix(argv[1], "%") && findJob(s, argv[1]) == nil {
 		return 2
 	}
-	if len(s.jobs) == 0 {
+	if len(s.kids.jobs) == 0 {
 		return s.raise("No current job")
 	}
 	return s.raise("job (null) not created under job control")
@@ -289,7 +233,7 @@ func killCmd(s *shell, argv []string) int {
 	if len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
 		o := args[0]
 		if o == "-l" {
-			return s.listSignals(args[1:])
+			return listSignals(s, args[1:])
 		}
 		args = args[1:]
 		name := o[1:]
@@ -323,7 +267,7 @@ func killCmd(s *shell, argv []string) int {
 	for _, a := range args {
 		var pids []int
 		if strings.HasPrefix(a, "%") {
-			j := s.findJob(a)
+			j := findJob(s, a)
 			if j == nil {
 				return 2
 			}
@@ -348,7 +292,7 @@ func killCmd(s *shell, argv []string) int {
 	return status
 }
 
-func (s *shell) listSignals(args []string) int {
+func listSignals(s *shell, args []string) int {
 	if len(args) == 0 {
 		for i := 1; i < len(signals); i++ {
 			s.out = append(s.out, fmt.Sprintf("%2d) %s\n", i, signals[i])...)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 )
 
 // exportCmd is export and readonly.
@@ -42,7 +44,7 @@ func exportCmd(s *shell, argv []string) int {
 	}
 	for _, a := range args {
 		name, value, has := strings.Cut(a, "=")
-		if !validName(name) {
+		if !script.ValidName(name) {
 			return s.raise("%s: bad variable name", name)
 		}
 		if has {
@@ -72,10 +74,10 @@ func localCmd(s *shell, argv []string) int {
 		if name == "-" {
 			continue
 		}
-		if !validName(name) {
+		if !script.ValidName(name) {
 			return s.raise("%s: bad variable name", name)
 		}
-		f.saved = append(f.saved, s.save(name))
+		f.saved = append(f.saved, s.vars.save(name))
 		if x := s.vars.find(name); !has && x != nil && x.flags&flagReadonly == 0 {
 			s.vars.unset(name)
 		}
@@ -104,7 +106,7 @@ func unsetCmd(s *shell, argv []string) int {
 	}
 	for _, name := range args {
 		if kind != 'f' {
-			if !validName(name) {
+			if !script.ValidName(name) {
 				return s.raise("%s: bad variable name", name)
 			}
 			if x := s.vars.find(name); x != nil {
@@ -230,7 +232,7 @@ func (s *shell) setOptions(args []string, more func(c byte) bool) (rest []string
 		for i := 1; i < len(a); i++ {
 			if a[i] == 'o' {
 				if len(args) == 0 {
-					s.listOptions(on)
+					listOptions(s, on)
 					continue
 				}
 				p := s.opts.option(0, args[0])
@@ -253,7 +255,7 @@ func (s *shell) setOptions(args []string, more func(c byte) bool) (rest []string
 	return args, false, true
 }
 
-func (s *shell) listOptions(long bool) {
+func listOptions(s *shell, long bool) {
 	for _, x := range optionNames {
 		v := *s.opts.option(0, x.name)
 		switch {

@@ -1,10 +1,16 @@
 package shell
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
 	"path"
 	"strconv"
 	"strings"
+	"syscall"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
@@ -16,13 +22,34 @@ import (
 // lap's. Traps run when they would.
 func Command() kernel.Command { return New(Options{}) }
 
+// Options configure New.
+type Options struct {
+	// NoElide runs each lap of an idle loop, see [Command].
+	NoElide bool
+}
+
+// New is Command with options.
+func New(opts Options) kernel.Command {
+	in := &interp{noElide: opts.NoElide}
+	return func(ctx context.Context, p *kernel.Process) int {
+		self := &process{p: p, ctx: ctx}
+		s := &shell{process: self, kids: children{process: self}, in: in, rootPID: p.PID()}
+		return (&invocation{s: s}).run()
+	}
+}
+
 const usage = `Usage: sh [-il] [-|+Cabefmnuvx] [-|+o OPT]... [-c 'SCRIPT' [ARG0 ARGS] | FILE ARGS | -s ARGS]
 
 Unix shell interpreter
 `
 
-// main is what sh does with its command line.
-func (s *shell) main() int {
+// invocation is how sh was called: with -c, with a file, or with neither. It
+// makes the shell's first state and reads the commands that the shell runs.
+type invocation struct{ s *shell }
+
+// run does what the command line says and returns the exit status.
+func (i *invocation) run() int {
+	s := i.s
 	argv := s.p.Argv
 	s.arg0 = "sh"
 	if len(argv) > 0 {
@@ -33,7 +60,7 @@ func (s *shell) main() int {
 		_ = s.write(2, []byte(usage))
 		return 0
 	}
-	s.importEnv()
+	i.environment()
 	login := strings.HasPrefix(s.arg0, "-")
 	rest, _, ok := s.setOptions(argv, func(c byte) bool {
 		switch c {
@@ -56,7 +83,7 @@ func (s *shell) main() int {
 		s.flush(0)
 	}
 	if login {
-		s.profile()
+		i.profile()
 	}
 	if s.skip == skipExit {
 		return s.finish(s.status)
@@ -66,16 +93,17 @@ func (s *shell) main() int {
 	}
 	switch {
 	case s.opts.fromC:
-		return s.mainText(rest)
+		return i.text(rest)
 	case s.opts.fromStdin:
 		s.args = rest
-		return s.mainStdin()
+		return i.stdin()
 	}
-	return s.mainFile(rest)
+	return i.file(rest)
 }
 
-// mainText is sh -c text [arg0 args].
-func (s *shell) mainText(rest []string) int {
+// text is sh -c text [arg0 args].
+func (i *invocation) text(rest []string) int {
+	s := i.s
 	if len(rest) == 0 {
 		s.message("-c requires an argument")
 		return 2
@@ -88,11 +116,12 @@ func (s *shell) mainText(rest []string) int {
 	if s.opts.fromStdin {
 		flags = 0
 	}
-	return s.finish(s.end(s.run(s.in.cache.get(text), flags)))
+	return s.finish(i.end(s.run(s.in.cache.Get(text), flags)))
 }
 
-// mainFile is sh file [args].
-func (s *shell) mainFile(rest []string) int {
+// file is sh file [args].
+func (i *invocation) file(rest []string) int {
+	s := i.s
 	name := rest[0]
 	file := name
 	data, err := s.p.View().ReadFile(file)
@@ -108,11 +137,12 @@ func (s *shell) mainFile(rest []string) int {
 	}
 	s.arg0, s.command, s.args = name, name, rest[1:]
 	s.input = &input{}
-	return s.finish(s.end(s.run(s.in.cache.get(string(data)), 0)))
+	return s.finish(i.end(s.run(s.in.cache.Get(string(data)), 0)))
 }
 
 // end takes a return at the end of a script for what it is.
-func (s *shell) end(status int) int {
+func (i *invocation) end(status int) int {
+	s := i.s
 	switch s.skip {
 	case skipReturn:
 		s.skip = skipNone
@@ -124,9 +154,10 @@ func (s *shell) end(status int) int {
 	return status
 }
 
-// mainStdin runs commands from stdin line by line. It reads in blocks as ash
+// stdin runs commands from stdin line by line. It reads in blocks as ash
 // does: what is in the block is gone for the commands.
-func (s *shell) mainStdin() int {
+func (i *invocation) stdin() int {
+	s := i.s
 	s.input = &input{}
 	var buf [1023]byte
 	text, lines, first := "", 0, 1
@@ -134,9 +165,9 @@ func (s *shell) mainStdin() int {
 	prompts := kernel.Prompts(s.p.FD(0))
 	for {
 		if prompts {
-			s.prompt(text != "")
+			i.prompt(text != "")
 		}
-		line, err := s.readLine(buf[:])
+		line, err := s.input.line(s, buf[:])
 		if s.skip == skipExit {
 			return s.finish(s.status)
 		}
@@ -148,8 +179,8 @@ func (s *shell) mainStdin() int {
 		if text == "" && eof {
 			break
 		}
-		p := parse(strings.Repeat("\n", first-1) + text)
-		if p.incomplete && !eof {
+		p := script.Parse(strings.Repeat("\n", first-1) + text)
+		if p.Incomplete && !eof {
 			continue
 		}
 		text, first = "", lines+1
@@ -158,7 +189,7 @@ func (s *shell) mainStdin() int {
 			return s.finish(s.status)
 		}
 		if s.skip != skipNone {
-			status = s.end(status)
+			status = i.end(status)
 			break
 		}
 		if eof {
@@ -169,7 +200,8 @@ func (s *shell) mainStdin() int {
 }
 
 // prompt asks for a command at a terminal, or for more of one.
-func (s *shell) prompt(more bool) {
+func (i *invocation) prompt(more bool) {
+	s := i.s
 	text := s.vars.value("PS1")
 	if more {
 		text = s.vars.value("PS2")
@@ -189,20 +221,22 @@ func (s *shell) prompt(more bool) {
 }
 
 // profile runs what a login shell starts with.
-func (s *shell) profile() {
+func (i *invocation) profile() {
+	s := i.s
 	files := []string{"/etc/profile"}
 	if home := s.vars.value("HOME"); home != "" {
 		files = append(files, home+"/.profile")
 	}
 	for _, f := range files {
 		if data, err := s.p.View().ReadFile(f); err == nil && s.skip == skipNone {
-			s.run(s.in.cache.get(string(data)), 0)
+			s.run(s.in.cache.Get(string(data)), 0)
 		}
 	}
 }
 
-// importEnv makes the variables that a shell begins with.
-func (s *shell) importEnv() {
+// environment makes the variables that a shell begins with.
+func (i *invocation) environment() {
+	s := i.s
 	s.vars.list = make([]variable, 0, len(s.p.Env)+14)
 	v := &s.vars
 	v.set("IFS", defaultIFS, 0)
@@ -216,7 +250,7 @@ func (s *shell) importEnv() {
 	v.set("RANDOM", "", flagDynamic)
 	for _, kv := range s.p.Env {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && validName(name) {
+		if ok && script.ValidName(name) {
 			v.set(name, value, flagExport)
 		}
 	}
@@ -235,4 +269,41 @@ func (s *shell) importEnv() {
 		}
 	}
 	v.set("PWD", s.cwd, flagExport)
+}
+
+// input is where a script comes from if that is no argument of sh -c.
+type input struct {
+	data []byte // read from stdin, but not run yet
+}
+
+// line returns the next line of stdin with its newline; buf is what one read may
+// take.
+func (in *input) line(s *shell, buf []byte) (string, error) {
+	var line []byte
+	for len(line) < maxString {
+		if i := bytes.IndexByte(in.data, '\n'); i >= 0 {
+			line = append(line, in.data[:i+1]...)
+			in.data = in.data[i+1:]
+			return string(line), nil
+		}
+		line = append(line, in.data...)
+		in.data = nil
+		f := s.p.FD(0)
+		if f == nil {
+			return string(line), syscall.EBADF
+		}
+		n, err := f.Read(s.ctx, buf)
+		in.data = append(in.data, buf[:n]...)
+		if errors.Is(err, kernel.ErrInterrupted) {
+			s.dotrap()
+			if s.skip == skipExit {
+				return "", io.EOF
+			}
+			continue
+		}
+		if err != nil && n == 0 {
+			return string(line), err
+		}
+	}
+	return string(line), io.EOF
 }

@@ -3,9 +3,9 @@ package shell
 import (
 	"fmt"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/pattern"
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
 // evalFlags tell a command about its place.
@@ -22,17 +22,17 @@ const (
 
 // run runs a parsed script. A syntax error in it ends the shell, after the
 // lines before it have run.
-func (s *shell) run(p *program, flags evalFlags) int {
-	if !p.tail || p.err != "" {
+func (s *shell) run(p *script.Program, flags evalFlags) int {
+	if !p.Tail || p.Err != "" {
 		flags &^= evalExit
 	}
-	status := s.stmts(p.stmts, flags)
-	if p.err != "" && s.skip == skipNone {
-		s.line = p.errLine - 1 + s.in.firstLine(s)
-		if p.unsupported != "" {
-			s.warn("a construct that ash does not have: %s", p.unsupported)
+	status := s.stmts(p.Stmts, flags)
+	if p.Err != "" && s.skip == skipNone {
+		s.line = p.ErrLine - 1 + s.in.firstLine(s)
+		if p.Unsupported != "" {
+			s.warn("a construct that ash does not have: %s", p.Unsupported)
 		}
-		return s.fail(2, "%s", p.err)
+		return s.fail(2, "%s", p.Err)
 	}
 	return status
 }
@@ -83,7 +83,7 @@ func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
 		status, check = s.background(st), true
 	case st.Negated:
 		if status = s.command1(st, evalTested); s.skip == skipNone {
-			status = int(truth(status == 0))
+			status = exitStatus(status != 0)
 		}
 	default:
 		status = s.command1(st, flags)
@@ -124,11 +124,12 @@ func (s *shell) command1(st *syntax.Stmt, flags evalFlags) int {
 		return s.compound(st.Cmd, flags)
 	}
 	s.line = int(st.Pos().Line()) - 1 + s.in.firstLine(s)
-	saved, status := s.redirect(st.Redirs, true)
+	saved := redirection{s: s}
+	status := saved.do(st.Redirs, true)
 	if status == 0 && s.skip == skipNone {
 		status = s.compound(st.Cmd, flags&evalTested)
 	}
-	s.restore(saved)
+	saved.restore()
 	return status
 }
 
@@ -186,7 +187,7 @@ func (s *shell) ifClause(x *syntax.IfClause, flags evalFlags) int {
 	return 0
 }
 
-// looped tells whether a loop ends with what its last lap did.
+// looped reports whether a loop ends with what its last lap did.
 func (s *shell) looped() bool {
 	switch s.skip {
 	case skipNone:
@@ -205,9 +206,9 @@ func (s *shell) whileClause(x *syntax.WhileClause, flags evalFlags) int {
 	flags &= evalTested
 	s.loops++
 	status := 0
-	rest := idle{argv: s.idleLoop(x)}
+	rest := idle{s: s, argv: idleLoop(s, x)}
 	for {
-		if rest.argv != nil && rest.lap(s) {
+		if rest.argv != nil && rest.lap() {
 			status = 0
 			s.status = 0
 			if s.traps.caught {
@@ -278,11 +279,11 @@ func (s *shell) caseClause(x *syntax.CaseClause, flags evalFlags) int {
 	}
 	for _, item := range x.Items {
 		for _, p := range item.Patterns {
-			pattern := s.expandPattern(p)
+			want := s.expandPattern(p)
 			if s.skip == skipExit {
 				return s.status
 			}
-			if match(pattern, word) {
+			if pattern.Match(want, word) {
 				return s.stmts(item.Stmts, flags)
 			}
 		}
@@ -324,138 +325,12 @@ func (s *shell) popFrame() {
 	f := s.frames[len(s.frames)-1]
 	s.frames = s.frames[:len(s.frames)-1]
 	for i := len(f.saved) - 1; i >= 0; i-- {
-		s.giveBack(f.saved[i])
+		s.vars.giveBack(f.saved[i])
 	}
-}
-
-// gone marks a variable that did not exist when it was saved.
-const flagGone uint8 = 1 << 7
-
-// save returns what a variable is, for giveBack.
-func (s *shell) save(name string) variable {
-	if x := s.vars.find(name); x != nil {
-		return *x
-	}
-	return variable{name: name, flags: flagGone}
-}
-
-func (s *shell) giveBack(v variable) {
-	if v.flags&flagGone != 0 {
-		s.vars.unset(v.name)
-		return
-	}
-	s.vars.put(v)
 }
 
 // runString runs the text of eval, a trap or an alias.
 func (s *shell) runString(text string, flags evalFlags) int {
-	p := s.in.cache.get(text)
+	p := s.in.cache.Get(text)
 	return s.run(p, flags)
-}
-
-// subshellCmd is ( ... ). If nothing comes after it, it needs no process.
-func (s *shell) subshellCmd(x *syntax.Subshell, redirs []*syntax.Redirect, flags evalFlags) int {
-	body := func(c *shell) int {
-		if len(redirs) > 0 {
-			if _, status := c.redirect(redirs, false); status != 0 {
-				return status
-			}
-		}
-		return c.stmts(x.Stmts, evalExit|flags&evalTested)
-	}
-	if flags&evalExit != 0 && !s.traps.may {
-		s.traps = traps{}
-		status := body(s)
-		if s.skip != skipExit {
-			s.exit(status)
-		}
-		return s.status
-	}
-	child := s.fork(nil, body)
-	return s.waitForeground(child)
-}
-
-// pipeline runs a | b | c, each in a process of its own.
-func (s *shell) pipeline(x *syntax.BinaryCmd, flags evalFlags) int {
-	procs := s.startPipeline(x, false)
-	status := s.waitPipeline(procs)
-	return status
-}
-
-// startPipeline starts the processes of a pipeline.
-func (s *shell) startPipeline(x *syntax.BinaryCmd, background bool) []*kernel.Process {
-	var parts []*syntax.Stmt
-	for n := syntax.Command(x); ; {
-		b, ok := n.(*syntax.BinaryCmd)
-		if !ok || b.Op != syntax.Pipe {
-			break
-		}
-		parts = append(parts, b.Y)
-		left := b.X
-		if lb, ok := left.Cmd.(*syntax.BinaryCmd); ok && lb.Op == syntax.Pipe && len(left.Redirs) == 0 && !left.Negated {
-			n = lb
-			continue
-		}
-		parts = append(parts, left)
-		break
-	}
-	m := s.p.Container().Machine()
-	procs := make([]*kernel.Process, 0, len(parts))
-	var in kernel.File
-	for i := len(parts) - 1; i >= 0; i-- {
-		st := parts[i]
-		fds := append([]kernel.File(nil), s.p.FDs()...)
-		for len(fds) < 2 {
-			fds = append(fds, nil)
-		}
-		if in != nil {
-			fds[0] = in
-		} else if background {
-			fds[0] = m.Null()
-		}
-		var r, w kernel.File
-		if i > 0 {
-			r, w = m.Pipe()
-			fds[1] = w
-		}
-		child := s.fork(fds, func(c *shell) int { return c.stmt(st, evalExit) })
-		if background {
-			ignoreInterrupts(child)
-		}
-		procs = append(procs, child)
-		if in != nil || background && i == len(parts)-1 {
-			_ = fds[0].Close()
-		}
-		if w != nil {
-			_ = w.Close()
-		}
-		in = r
-	}
-	return procs
-}
-
-// background starts a command with & and does not wait for it.
-func (s *shell) background(st *syntax.Stmt) int {
-	var procs []*kernel.Process
-	if b, ok := st.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.Pipe && len(st.Redirs) == 0 && !st.Negated {
-		procs = s.startPipeline(b, true)
-	} else {
-		fds := append([]kernel.File(nil), s.p.FDs()...)
-		if len(fds) == 0 {
-			fds = append(fds, nil)
-		}
-		null := s.p.Container().Machine().Null()
-		fds[0] = null
-		fg := *st
-		fg.Background = false
-		procs = []*kernel.Process{ignoreInterrupts(s.fork(fds, func(c *shell) int {
-			if sub, ok := fg.Cmd.(*syntax.Subshell); ok && !fg.Negated {
-				return c.subshellCmd(sub, fg.Redirs, evalExit)
-			}
-			return c.stmt(&fg, evalExit)
-		}))}
-		_ = null.Close()
-	}
-	s.addJob(procs)
-	return 0
 }

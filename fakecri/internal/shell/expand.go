@@ -4,11 +4,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/arith"
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/pattern"
 	"mvdan.cc/sh/v3/syntax"
 )
 
 // expander turns words into fields. While it works, the present field is a
-// pattern (see match) unless plain is set, so that what was quoted is not taken
+// pattern (see [pattern.Match]) unless plain is set, so that what was quoted is not taken
 // for a wildcard later.
 type expander struct {
 	s      *shell
@@ -34,8 +36,9 @@ type expander struct {
 
 const defaultIFS = " \t\n"
 
-func (s *shell) ifs() string {
-	if v, ok := s.vars.get("IFS"); ok {
+// ifs returns the characters that fields are split at.
+func (v *vars) ifs() string {
+	if v, ok := v.get("IFS"); ok {
 		return v
 	}
 	return defaultIFS
@@ -69,7 +72,7 @@ func (s *shell) expandFields(fields []string, words []*syntax.Word) []string {
 		if e == nil {
 			e = &expander{s: s, split: true}
 		}
-		e.ifs = s.ifs()
+		e.ifs = s.vars.ifs()
 		e.fields = fields
 		e.word(w.Parts)
 		e.end()
@@ -152,7 +155,7 @@ func (e *expander) tilde(t string, first, last bool) {
 				n = len(t)
 			}
 			if n > 0 && !strings.Contains(t[:n], "\\") {
-				if home, ok := e.s.home(t[1:n]); ok {
+				if home, ok := e.home(t[1:n]); ok {
 					e.quoted(home)
 					t = t[n:]
 				}
@@ -170,7 +173,8 @@ func (e *expander) tilde(t string, first, last bool) {
 }
 
 // home returns the home directory of a user; "" is $HOME.
-func (s *shell) home(user string) (string, bool) {
+func (e *expander) home(user string) (string, bool) {
+	s := e.s
 	if user == "" {
 		return s.vars.get("HOME")
 	}
@@ -207,11 +211,11 @@ func (e *expander) part(p syntax.WordPart, in bool) {
 	case *syntax.ParamExp:
 		e.param(x, in)
 	case *syntax.CmdSubst:
-		e.value(e.s.cmdSubst(x), in)
+		e.value(e.cmdSubst(x), in)
 	case *syntax.ArithmExp:
-		e.value(e.s.arithmetic(x), in)
+		e.value(e.arithmetic(x), in)
 	case *syntax.ProcSubst:
-		e.value(e.s.procSubst(x), true)
+		e.value(e.procSubst(x), true)
 	default:
 		e.s.fail(2, "syntax error: unsupported expansion")
 		e.s.warn("unsupported expansion %T", p)
@@ -252,7 +256,7 @@ func (e *expander) quoted(t string) {
 		return
 	}
 	n := len(e.buf)
-	e.buf = appendEscaped(e.buf, t)
+	e.buf = pattern.AppendEscaped(e.buf, t)
 	if len(e.buf)-n != len(t) {
 		e.escapes = true
 	}
@@ -389,8 +393,8 @@ func (e *expander) end() {
 	if !e.started {
 		return
 	}
-	if e.meta && e.split && !e.s.opts.noglob && hasMeta(string(e.buf)) {
-		if names := e.s.glob(string(e.buf)); len(names) > 0 {
+	if e.meta && e.split && !e.s.opts.noglob && pattern.HasMeta(string(e.buf)) {
+		if names := pattern.Glob(e.s.p.View(), string(e.buf)); len(names) > 0 {
 			e.fields = append(e.fields, names...)
 			e.reset()
 			return
@@ -398,7 +402,7 @@ func (e *expander) end() {
 	}
 	t := string(e.buf)
 	if e.escapes {
-		t = unescape(t)
+		t = pattern.Unescape(t)
 	}
 	e.fields = append(e.fields, t)
 	e.reset()
@@ -466,7 +470,7 @@ func appendEscape(b []byte, t string) ([]byte, int) {
 		return append(b, c), 2
 	case 'x':
 		n := 2
-		for n < len(t) && n < 4 && digit(t[n], 16) >= 0 {
+		for n < len(t) && n < 4 && arith.Digit(t[n], 16) >= 0 {
 			n++
 		}
 		if n == 2 {
@@ -476,7 +480,7 @@ func appendEscape(b []byte, t string) ([]byte, int) {
 		return append(b, byte(v)), n
 	case '0', '1', '2', '3', '4', '5', '6', '7':
 		n := 1
-		for n < len(t) && n < 4 && digit(t[n], 8) >= 0 {
+		for n < len(t) && n < 4 && arith.Digit(t[n], 8) >= 0 {
 			n++
 		}
 		v, _ := strconv.ParseUint(t[1:n], 8, 16)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/arith"
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
@@ -39,10 +41,10 @@ func FuzzParse(f *testing.F) {
 	for _, s := range corpus(f) {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, script string) {
-		p := parse(script)
-		if p.err != "" && len(p.err) < len("syntax error: x") {
-			t.Errorf("%q: %q", script, p.err)
+	f.Fuzz(func(t *testing.T, text string) {
+		p := script.Parse(text)
+		if p.Err != "" && len(p.Err) < len("syntax error: x") {
+			t.Errorf("%q: %q", text, p.Err)
 		}
 	})
 }
@@ -53,85 +55,9 @@ func FuzzArith(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, expr string) {
-		s := &shell{}
+		s := &shell{process: &process{}}
 		s.vars.set("a", "b", 0)
 		s.vars.set("b", "a+1", 0)
-		_, _ = evalArith(expr, s)
-	})
-}
-
-// FuzzMatch holds match against one that tries everything.
-func FuzzMatch(f *testing.F) {
-	for _, s := range [][2]string{{"a*b?c", "axxbyc"}, {"[a-c]*[!x]", "bzz"}, {"*[[:digit:]]", "ab3"}, {`\**`, "*a"}, {"[]a]", "]"}, {"[a", "[a"}} {
-		f.Add(s[0], s[1])
-	}
-	f.Fuzz(func(t *testing.T, p, s string) {
-		if len(p) > 12 || len(s) > 12 {
-			return
-		}
-		if got, want := match(p, s), slowMatch(p, s); got != want {
-			t.Errorf("match(%q, %q) = %v", p, s, got)
-		}
-	})
-}
-
-func slowMatch(p, s string) bool {
-	if p == "" {
-		return s == ""
-	}
-	if p[0] == '*' {
-		for i := 0; i <= len(s); i++ {
-			if slowMatch(p[1:], s[i:]) {
-				return true
-			}
-		}
-		return false
-	}
-	if s == "" {
-		return false
-	}
-	pn, sn := matchOne(p, s)
-	return pn > 0 && slowMatch(p[pn:], s[sn:])
-}
-
-// FuzzTrim holds the short ways of trimming against trying every place.
-func FuzzTrim(f *testing.F) {
-	f.Add("*/", "a/b/c", true)
-	f.Add("/*", "a/b/c", false)
-	f.Add("*", "abc", true)
-	f.Add(`\**`, "a*b", false)
-	f.Fuzz(func(t *testing.T, p, s string, longest bool) {
-		if len(p) > 8 || len(s) > 16 {
-			return
-		}
-		prefix, suffix := s, s
-		for i := range len(s) + 1 {
-			n := i
-			if longest {
-				n = len(s) - i
-			}
-			if prefix == s && match(p, s[:n]) && n > 0 {
-				prefix = s[n:]
-				break
-			} else if match(p, s[:n]) {
-				break
-			}
-		}
-		for i := range len(s) + 1 {
-			n := len(s) - i
-			if longest {
-				n = i
-			}
-			if match(p, s[n:]) {
-				suffix = s[:n]
-				break
-			}
-		}
-		if got := trimPrefix(s, p, longest); got != prefix {
-			t.Errorf("trimPrefix(%q, %q, %v) = %q, want %q", s, p, longest, got, prefix)
-		}
-		if got := trimSuffix(s, p, longest); got != suffix {
-			t.Errorf("trimSuffix(%q, %q, %v) = %q, want %q", s, p, longest, got, suffix)
-		}
+		_, _ = arith.Eval(expr, arithVars{s})
 	})
 }

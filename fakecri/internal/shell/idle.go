@@ -23,9 +23,9 @@ import (
 // idleLaps is how many laps are run, and timed, before a loop is parked.
 const idleLaps = 2
 
-// idleLoop tells whether a loop is one of while true; do sleep N; done, and
+// idleLoop reports whether a loop is one of while true; do sleep N; done, and
 // returns the words of the sleep.
-func (s *shell) idleLoop(x *syntax.WhileClause) []string {
+func idleLoop(s *shell, x *syntax.WhileClause) []string {
 	if s.in.noElide || len(x.Cond) != 1 || len(x.Do) != 1 || s.opts.xtrace {
 		return nil
 	}
@@ -63,6 +63,7 @@ func plainWords(st *syntax.Stmt) []string {
 
 // idle times the laps of a loop.
 type idle struct {
+	s     *shell
 	argv  []string
 	laps  int
 	start time.Time
@@ -71,23 +72,25 @@ type idle struct {
 
 // lap is called at the start of each lap. It returns true after it has parked
 // the loop for any number of laps.
-func (i *idle) lap(s *shell) bool {
+func (i *idle) lap() bool {
+	s := i.s
 	now := s.p.Now()
 	took := now.Sub(i.start)
 	if i.laps++; i.laps > 1 && (took-i.took).Abs() > time.Microsecond {
 		i.laps = min(i.laps, 2)
 	}
 	i.start, i.took = now, took
-	if i.laps <= idleLaps || took <= 0 || !s.isSleep() {
+	if i.laps <= idleLaps || took <= 0 || !i.isSleep() {
 		return false
 	}
 	i.laps = 0
-	s.park(i.argv, now, took)
+	i.park(now, took)
 	return true
 }
 
 // isSleep tells whether sleep is the image's own, and not some other program.
-func (s *shell) isSleep() bool {
+func (i *idle) isSleep() bool {
+	s := i.s
 	file, err := s.find("sleep")
 	if err != nil || path.Base(file) != "sleep" {
 		return false
@@ -98,7 +101,8 @@ func (s *shell) isSleep() bool {
 
 // park waits, in laps that take as long as the last one, until a signal has
 // come and its lap is over, or until somebody has killed the sleep.
-func (s *shell) park(argv []string, start time.Time, lap time.Duration) {
+func (i *idle) park(start time.Time, lap time.Duration) {
+	s, argv := i.s, i.argv
 	child := s.p.Fork(argv[0], nil, func(ctx context.Context, p *kernel.Process) int {
 		for p.Sleep(ctx, math.MaxInt64/4) == nil {
 			continue
@@ -127,25 +131,10 @@ func (s *shell) park(argv []string, start time.Time, lap time.Duration) {
 		case err != nil:
 			return
 		case p == child:
-			s.tellSignal(ex)
+			s.kids.tellSignal(ex)
 			return
 		default:
-			s.reap(p, ex)
+			s.kids.reap(p, ex)
 		}
-	}
-}
-
-// Options configure New.
-type Options struct {
-	// NoElide has each lap of an idle loop run, see Command.
-	NoElide bool
-}
-
-// New is Command with options.
-func New(opts Options) kernel.Command {
-	in := &interp{noElide: opts.NoElide}
-	return func(ctx context.Context, p *kernel.Process) int {
-		s := &shell{p: p, ctx: ctx, in: in, rootPID: p.PID()}
-		return s.main()
 	}
 }

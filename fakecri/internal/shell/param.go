@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/arith"
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/pattern"
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -25,10 +28,10 @@ func (s *shell) lookup(name string) (string, bool) {
 	case "$":
 		return strconv.Itoa(s.rootPID), true
 	case "!":
-		if s.lastBg == 0 {
+		if s.kids.lastBg == 0 {
 			return "", false
 		}
-		return strconv.Itoa(s.lastBg), true
+		return strconv.Itoa(s.kids.lastBg), true
 	case "-":
 		return s.opts.letters(), true
 	case "0":
@@ -93,25 +96,25 @@ func (e *expander) param(pe *syntax.ParamExp, in bool) {
 	case pe.Length:
 		value = strconv.Itoa(len(value))
 	case pe.Slice != nil:
-		value = s.slice(pe.Slice, value)
+		value = e.slice(pe.Slice, value)
 	case pe.Repl != nil:
-		value = s.replace(pe.Repl, value)
+		value = e.replace(pe.Repl, value)
 	case pe.Exp != nil:
 		p := s.expandPattern(pe.Exp.Word)
-		if tooLong(value, p, false) {
+		if pattern.TooLong(value, p, false) {
 			s.warn("a pattern on a value of %d bytes", len(value))
 			s.outOfMemory()
 			return
 		}
 		switch pe.Exp.Op {
 		case syntax.RemSmallSuffix:
-			value = trimSuffix(value, p, false)
+			value = pattern.TrimSuffix(value, p, false)
 		case syntax.RemLargeSuffix:
-			value = trimSuffix(value, p, true)
+			value = pattern.TrimSuffix(value, p, true)
 		case syntax.RemSmallPrefix:
-			value = trimPrefix(value, p, false)
+			value = pattern.TrimPrefix(value, p, false)
 		case syntax.RemLargePrefix:
-			value = trimPrefix(value, p, true)
+			value = pattern.TrimPrefix(value, p, true)
 		}
 	}
 	if s.skip != skipExit {
@@ -172,11 +175,11 @@ func (e *expander) conditional(pe *syntax.ParamExp, name, value string, set, in 
 		}
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		if !has {
-			if !validName(name) {
+			if !script.ValidName(name) {
 				s.fail(2, "%s: bad variable name", name)
 				return
 			}
-			value = s.operand(pe.Exp.Word, in)
+			value = e.operandString(pe.Exp.Word, in)
 			if s.skip == skipExit || !s.setVar(name, value, 0) {
 				return
 			}
@@ -188,11 +191,11 @@ func (e *expander) conditional(pe *syntax.ParamExp, name, value string, set, in 
 	e.value(value, in)
 }
 
-// operand expands the word of ${x=word} to a string.
-func (s *shell) operand(w *syntax.Word, in bool) string {
-	e := expander{s: s, plain: true}
-	e.word1(w, in)
-	return string(e.buf)
+// operandString expands the word of ${x=word} to a string.
+func (e *expander) operandString(w *syntax.Word, in bool) string {
+	o := expander{s: e.s, plain: true}
+	o.word1(w, in)
+	return string(o.buf)
 }
 
 // word1 adds the word of ${x-word}, which is split where it is not quoted.
@@ -211,7 +214,7 @@ func (e *expander) word1(w *syntax.Word, in bool) {
 				}
 			case *syntax.SglQuoted:
 				// Single quotes mean nothing within double ones.
-				e.quoted("'" + e.s.expandText(x.Value) + "'")
+				e.quoted("'" + e.expandText(x.Value) + "'")
 			default:
 				e.part(p, true)
 			}
@@ -225,9 +228,10 @@ func (e *expander) word1(w *syntax.Word, in bool) {
 }
 
 // slice is ${x:offset:length}.
-func (s *shell) slice(sl *syntax.Slice, value string) string {
+func (e *expander) slice(sl *syntax.Slice, value string) string {
+	s := e.s
 	r := value
-	off := s.sliceNumber(sl.Offset, 0)
+	off := e.sliceNumber(sl.Offset, 0)
 	if s.skip == skipExit {
 		return ""
 	}
@@ -240,7 +244,7 @@ func (s *shell) slice(sl *syntax.Slice, value string) string {
 	off = min(off, n)
 	end := n
 	if sl.Length != nil {
-		l := s.sliceNumber(sl.Length, 0)
+		l := e.sliceNumber(sl.Length, 0)
 		if s.skip == skipExit {
 			return ""
 		}
@@ -253,12 +257,13 @@ func (s *shell) slice(sl *syntax.Slice, value string) string {
 	return r[off:end]
 }
 
-func (s *shell) sliceNumber(x syntax.ArithmExpr, missing int64) int64 {
+func (e *expander) sliceNumber(x syntax.ArithmExpr, missing int64) int64 {
+	s := e.s
 	if x == nil {
 		return missing
 	}
-	t := s.arithSource(x)
-	v, err := evalArith(t, s)
+	t := e.arithSource(x)
+	v, err := arith.Eval(t, arithVars{s})
 	if err != nil {
 		s.fail(2, "%v", err)
 	}
@@ -266,7 +271,8 @@ func (s *shell) sliceNumber(x syntax.ArithmExpr, missing int64) int64 {
 }
 
 // replace is ${x/pattern/with}.
-func (s *shell) replace(r *syntax.Replace, value string) string {
+func (e *expander) replace(r *syntax.Replace, value string) string {
+	s := e.s
 	p := s.expandPattern(r.Orig)
 	with := ""
 	if r.With != nil {
@@ -275,88 +281,10 @@ func (s *shell) replace(r *syntax.Replace, value string) string {
 	if s.skip == skipExit {
 		return ""
 	}
-	if tooLong(value, p, true) {
+	if pattern.TooLong(value, p, true) {
 		s.warn("a pattern on a value of %d bytes", len(value))
 		s.outOfMemory()
 		return ""
 	}
-	return replacePattern(value, p, with, r.All)
-}
-
-// arithText is the text of an expression, or a word that expands to it.
-type arithText struct {
-	text string
-	word *syntax.Word
-}
-
-// arithmetic evaluates $((expr)).
-func (s *shell) arithmetic(x *syntax.ArithmExp) string {
-	if x.X == nil {
-		return "0"
-	}
-	t := s.in.cache.arith[x]
-	if t == nil {
-		t = printArith(x.X)
-		s.in.cache.keepArith(x, t)
-	}
-	text := t.text
-	if t.word != nil {
-		if text = s.expandDocument(t.word); s.skip == skipExit {
-			return ""
-		}
-	}
-	v, err := evalArith(text, s)
-	if err != nil {
-		s.fail(2, "%v", err)
-		return ""
-	}
-	return strconv.FormatInt(v, 10)
-}
-
-// arithAssign is an assignment within an expression.
-func (s *shell) arithAssign(name, value string) error { return s.trySet(name, value, 0) }
-
-// arithSource is the text of an expression that is not worth remembering.
-func (s *shell) arithSource(x syntax.ArithmExpr) string {
-	t := printArith(x)
-	if t.word == nil {
-		return t.text
-	}
-	return s.expandDocument(t.word)
-}
-
-// printArith takes an expression back to text: POSIX has it expanded first
-// and read after that, so that $a may hold an operator's operands.
-func printArith(x syntax.ArithmExpr) *arithText {
-	var b strings.Builder
-	word := &syntax.Word{Parts: []syntax.WordPart{&syntax.ArithmExp{X: x}}}
-	if err := syntax.NewPrinter().Print(&b, word); err != nil {
-		return &arithText{text: "?"}
-	}
-	return newArithText(strings.TrimSuffix(strings.TrimPrefix(b.String(), "$(("), "))"))
-}
-
-func newArithText(t string) *arithText {
-	if !strings.ContainsAny(t, "$`\\") {
-		return &arithText{text: t}
-	}
-	w, err := document(t)
-	if err != nil || w == nil {
-		return &arithText{text: t}
-	}
-	return &arithText{word: w}
-}
-
-// document parses text in which only $ and ` are special.
-func document(t string) (*syntax.Word, error) {
-	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Document(strings.NewReader(t))
-}
-
-// expandText expands text as if it stood in double quotes.
-func (s *shell) expandText(t string) string {
-	w, err := document(t)
-	if err != nil {
-		return t
-	}
-	return s.expandDocument(w)
+	return pattern.Replace(value, p, with, r.All, maxString)
 }

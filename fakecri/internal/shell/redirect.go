@@ -26,34 +26,41 @@ const pipeSize = 64 << 10
 // maxFD bounds the numbers of file descriptors in scripts.
 const maxFD = 255
 
-// redirect does redirections. With save it returns what restore needs. On an
-// error it has said what is wrong and the status is not 0.
-func (s *shell) redirect(list []*syntax.Redirect, save bool) ([]savedFD, int) {
-	var saved []savedFD
-	for _, r := range list {
+// redirection is what the redirections of a command have changed, so that it can
+// be undone after it.
+type redirection struct {
+	s     *shell
+	saved []savedFD
+}
+
+// do does redirections; with save, restore undoes them. On an error it has said
+// what is wrong and the status is not 0.
+func (r *redirection) do(list []*syntax.Redirect, save bool) int {
+	s := r.s
+	for _, x := range list {
 		fd := 1
-		switch r.Op {
+		switch x.Op {
 		case syntax.RdrIn, syntax.RdrInOut, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc:
 			fd = 0
 		}
-		if r.N != nil {
-			n, err := strconv.Atoi(r.N.Value)
+		if x.N != nil {
+			n, err := strconv.Atoi(x.N.Value)
 			if err != nil || n > maxFD {
-				return saved, s.fail(2, "syntax error: bad fd number")
+				return s.fail(2, "syntax error: bad fd number")
 			}
 			fd = n
 		}
-		f, both, ok := s.target(r, fd)
+		f, both, ok := r.target(x, fd)
 		if !ok {
 			if s.skip == skipExit {
-				return saved, s.status
+				return s.status
 			}
-			return saved, 1
+			return 1
 		}
 		if save {
-			saved = s.saveFD(saved, fd)
+			r.saveFD(fd)
 			if both {
-				saved = s.saveFD(saved, 2)
+				r.saveFD(2)
 			}
 		}
 		if both {
@@ -61,64 +68,69 @@ func (s *shell) redirect(list []*syntax.Redirect, save bool) ([]savedFD, int) {
 		}
 		s.p.SetFD(fd, f)
 	}
-	return saved, 0
+	return 0
 }
 
-func (s *shell) saveFD(saved []savedFD, fd int) []savedFD {
-	for _, x := range saved {
+// saveFD remembers what a descriptor is, the first time that it is changed.
+func (r *redirection) saveFD(fd int) {
+	for _, x := range r.saved {
 		if x.fd == fd {
-			return saved
+			return
 		}
 	}
-	f := s.p.FD(fd)
+	p := r.s.p
+	f := p.FD(fd)
 	if f != nil {
 		f = f.Dup()
-		s.p.Own(f)
+		p.Own(f)
 	}
-	return append(saved, savedFD{fd, f})
+	r.saved = append(r.saved, savedFD{fd, f})
 }
 
 // restore undoes redirections.
-func (s *shell) restore(saved []savedFD) {
-	if s.gone {
+func (r *redirection) restore() {
+	p := r.s.p
+	if r.s.gone {
 		return
 	}
-	for i := len(saved) - 1; i >= 0; i-- {
-		if f := saved[i].file; f == nil || s.p.Disown(f) {
-			s.p.SetFD(saved[i].fd, f)
+	for i := len(r.saved) - 1; i >= 0; i-- {
+		if f := r.saved[i].file; f == nil || p.Disown(f) {
+			p.SetFD(r.saved[i].fd, f)
 		}
 	}
 }
 
 // drop forgets what redirections changed: exec makes them stay.
-func (s *shell) drop(saved []savedFD) {
-	for _, x := range saved {
-		if x.file != nil && s.p.Disown(x.file) {
+func (r *redirection) drop() {
+	for _, x := range r.saved {
+		if x.file != nil && r.s.p.Disown(x.file) {
 			_ = x.file.Close()
 		}
 	}
+	r.saved = nil
 }
 
 // target opens what a redirection leads to; nil closes the descriptor. both
 // says that stderr goes there as well.
-func (s *shell) target(r *syntax.Redirect, fd int) (f kernel.File, both, ok bool) {
-	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
-		f, ok = s.hereDoc(r)
+func (r *redirection) target(x *syntax.Redirect, fd int) (f kernel.File, both, ok bool) {
+	s := r.s
+	if x.Op == syntax.Hdoc || x.Op == syntax.DashHdoc {
+		f, ok = r.hereDoc(x)
 		return f, false, ok
 	}
-	name := s.expandString(r.Word)
+	name := s.expandString(x.Word)
 	if s.skip == skipExit {
 		return nil, false, false
 	}
-	switch r.Op {
+	switch x.Op {
 	case syntax.DplIn, syntax.DplOut:
 		if name == "-" {
 			return nil, false, true
 		}
 		n, err := strconv.Atoi(name)
 		if err != nil || n < 0 {
-			if r.Op == syntax.DplOut && r.N == nil {
-				f, ok = s.create(name, os.O_TRUNC)
+			if x.Op == syntax.DplOut && x.N == nil {
+				f, ok = r.create(name, os.O_TRUNC)
 				return f, true, ok
 			}
 			s.fail(2, "redir error")
@@ -131,32 +143,33 @@ func (s *shell) target(r *syntax.Redirect, fd int) (f kernel.File, both, ok bool
 		}
 		return g.Dup(), false, true
 	case syntax.RdrIn:
-		f, ok = s.open(name, os.O_RDONLY)
+		f, ok = r.open(name, os.O_RDONLY)
 	case syntax.RdrInOut:
-		if f, ok = s.create(name, 0); ok {
+		if f, ok = r.create(name, 0); ok {
 			return f, false, true
 		}
 	case syntax.AppOut:
-		f, ok = s.create(name, os.O_APPEND)
+		f, ok = r.create(name, os.O_APPEND)
 	case syntax.RdrOut:
 		if s.opts.noclobber {
-			f, ok = s.createNew(name)
+			f, ok = r.createNew(name)
 		} else {
-			f, ok = s.create(name, os.O_TRUNC)
+			f, ok = r.create(name, os.O_TRUNC)
 		}
 	case syntax.RdrClob:
-		f, ok = s.create(name, os.O_TRUNC)
+		f, ok = r.create(name, os.O_TRUNC)
 	case syntax.RdrAll:
-		f, ok = s.create(name, os.O_TRUNC)
+		f, ok = r.create(name, os.O_TRUNC)
 		both = true
 	default:
-		s.warn("unsupported redirection %s", r.Op)
+		s.warn("unsupported redirection %s", x.Op)
 		s.fail(2, "syntax error: unexpected redirection")
 	}
 	return f, both, ok
 }
 
-func (s *shell) open(name string, flag int) (kernel.File, bool) {
+func (r *redirection) open(name string, flag int) (kernel.File, bool) {
+	s := r.s
 	f, err := s.p.View().Open(name, flag, 0)
 	if err != nil {
 		s.message("can't open %s: %s", name, explain(err, "no such file"))
@@ -165,7 +178,8 @@ func (s *shell) open(name string, flag int) (kernel.File, bool) {
 	return f, true
 }
 
-func (s *shell) create(name string, flag int) (kernel.File, bool) {
+func (r *redirection) create(name string, flag int) (kernel.File, bool) {
+	s := r.s
 	mode := os.O_WRONLY
 	if flag == 0 {
 		mode = os.O_RDWR
@@ -179,29 +193,31 @@ func (s *shell) create(name string, flag int) (kernel.File, bool) {
 }
 
 // createNew is create under set -C: a regular file that exists is an error.
-func (s *shell) createNew(name string) (kernel.File, bool) {
+func (r *redirection) createNew(name string) (kernel.File, bool) {
+	s := r.s
 	fi, err := s.p.View().Stat(name)
 	switch {
 	case err == nil && !fi.Mode().IsRegular():
-		return s.create(name, os.O_TRUNC)
+		return r.create(name, os.O_TRUNC)
 	case err == nil:
 		s.message("can't create %s: %s", name, posix.Strerror(syscall.EEXIST))
 		return nil, false
 	case errors.Is(err, fs.ErrNotExist):
-		return s.create(name, os.O_EXCL)
+		return r.create(name, os.O_EXCL)
 	}
-	return s.create(name, os.O_TRUNC)
+	return r.create(name, os.O_TRUNC)
 }
 
 // hereDoc returns the end of a pipe with the document in it.
-func (s *shell) hereDoc(r *syntax.Redirect) (kernel.File, bool) {
+func (r *redirection) hereDoc(x *syntax.Redirect) (kernel.File, bool) {
+	s := r.s
 	text := ""
-	if r.Hdoc != nil {
-		w := r.Hdoc
-		if r.Op == syntax.DashHdoc {
+	if x.Hdoc != nil {
+		w := x.Hdoc
+		if x.Op == syntax.DashHdoc {
 			w = withoutTabs(w)
 		}
-		if isQuoted(r) {
+		if isQuoted(x) {
 			for _, p := range w.Parts {
 				if lit, ok := p.(*syntax.Lit); ok {
 					text += lit.Value

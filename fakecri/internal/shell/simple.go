@@ -7,6 +7,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
@@ -76,7 +77,7 @@ func assignment(w *syntax.Word) (string, *syntax.Word) {
 		return "", nil
 	}
 	name, value, ok := strings.Cut(lit.Value, "=")
-	if !ok || !validName(name) {
+	if !ok || !script.ValidName(name) {
 		return "", nil
 	}
 	parts := w.Parts[1:]
@@ -107,11 +108,10 @@ func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) 
 			return s.runAlias(text, argv, st.Redirs)
 		}
 	}
-	var saved []savedFD
+	saved := redirection{s: s}
 	if len(st.Redirs) > 0 {
-		var status int
-		if saved, status = s.redirect(st.Redirs, true); status != 0 || s.skip == skipExit {
-			s.restore(saved)
+		if status := saved.do(st.Redirs, true); status != 0 || s.skip == skipExit {
+			saved.restore()
 			if s.skip != skipExit && len(argv) > 0 {
 				if b, _ := builtinOf(argv[0]); b.special {
 					s.exit(status)
@@ -122,14 +122,14 @@ func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) 
 	}
 	s.traceTo = nil
 	if s.opts.xtrace {
-		for _, f := range saved {
+		for _, f := range saved.saved {
 			if f.fd == 2 {
 				s.traceTo = f.file
 			}
 		}
 	}
 	status := s.dispatch(call, argv, flags, &saved)
-	s.restore(saved)
+	saved.restore()
 	if len(s.procFDs) > 0 {
 		s.closeProcFDs()
 	}
@@ -138,7 +138,7 @@ func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) 
 
 // dispatch runs what the first word names: a special builtin, a function, a
 // builtin or a program.
-func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, saved *[]savedFD) int {
+func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, saved *redirection) int {
 	if len(argv) == 0 {
 		if call != nil && !s.assign(call.Assigns, 0, nil) {
 			return s.status
@@ -155,7 +155,7 @@ func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, 
 		}
 		s.trace(argv)
 		if argv[0] == "exec" {
-			return s.execCmd(argv, saved)
+			return execCmd(s, argv, saved)
 		}
 		return s.runBuiltin(b, argv, flags)
 	}
@@ -175,7 +175,7 @@ func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, 
 		status = s.runBuiltin(b, argv, flags)
 	}
 	for i := len(temp) - 1; i >= 0; i-- {
-		s.giveBack(temp[i])
+		s.vars.giveBack(temp[i])
 	}
 	return status
 }
@@ -196,7 +196,7 @@ func (s *shell) assign(list []*syntax.Assign, flags uint8, saved *[]variable) bo
 			value = s.vars.value(name) + value
 		}
 		if saved != nil {
-			*saved = append(*saved, s.save(name))
+			*saved = append(*saved, s.vars.save(name))
 		}
 		if !s.setVar(name, value, flags) {
 			return false
@@ -250,23 +250,8 @@ func (s *shell) runBuiltin(b builtin, argv []string, flags evalFlags) int {
 	return status
 }
 
-// flush writes what a builtin said to stdout.
-func (s *shell) flush(status int) int {
-	out := s.out
-	s.out = nil
-	err := s.write(1, out)
-	if cap(out) <= 4096 {
-		s.out = out[:0]
-	}
-	if err != nil {
-		s.plain("write error: %s", explain(err, ""))
-		return 1
-	}
-	return status
-}
-
 // program runs a command that is a file.
-func (s *shell) program(call *syntax.CallExpr, argv []string, flags evalFlags, saved *[]savedFD) int {
+func (s *shell) program(call *syntax.CallExpr, argv []string, flags evalFlags, saved *redirection) int {
 	var temp []variable
 	if len(call.Assigns) > 0 {
 		if !s.assign(call.Assigns, flagExport, &temp) {
@@ -277,14 +262,14 @@ func (s *shell) program(call *syntax.CallExpr, argv []string, flags evalFlags, s
 	status := s.external(argv, flags&evalExit != 0 && !s.traps.may, saved)
 	if s.skip != skipExit {
 		for i := len(temp) - 1; i >= 0; i-- {
-			s.giveBack(temp[i])
+			s.vars.giveBack(temp[i])
 		}
 	}
 	return status
 }
 
 // external finds a program and runs it in a child, or in place of the shell.
-func (s *shell) external(argv []string, replace bool, saved *[]savedFD) int {
+func (s *shell) external(argv []string, replace bool, saved *redirection) int {
 	name := argv[0]
 	path, err := s.find(name)
 	if err != nil {
@@ -297,21 +282,20 @@ func (s *shell) external(argv []string, replace bool, saved *[]savedFD) int {
 	child, err := s.p.Spawn(s.ctx, kernel.Spec{Path: path, Argv: argv, Env: s.vars.environ()})
 	if err != nil {
 		if errno(err) == syscall.ENOEXEC {
-			return s.waitForeground(s.fork(nil, func(c *shell) int { return c.script(path, argv) }))
+			return s.kids.foreground(s.fork(nil, func(c *shell) int { return c.script(path, argv) }))
 		}
-		delete(s.hashed, name)
+		delete(s.programs.at, name)
 		return s.cannotRun(name, err)
 	}
-	return s.waitForeground(child)
+	return s.kids.foreground(child)
 }
 
 // exec replaces the shell by a program.
-func (s *shell) exec(path string, argv []string, saved *[]savedFD) int {
-	s.drop(*saved)
-	*saved = nil
+func (s *shell) exec(path string, argv []string, saved *redirection) int {
+	saved.drop()
 	s.settle()
 	env := s.vars.environ()
-	s.jobs = nil
+	s.kids.jobs = nil
 	status, err := s.p.Exec(s.ctx, path, argv, env)
 	if err == nil {
 		s.gone = true
@@ -326,30 +310,41 @@ func (s *shell) exec(path string, argv []string, saved *[]savedFD) int {
 	return status
 }
 
+// pathCache remembers where in PATH programs were found, as hash shows; it is
+// forgotten when PATH changes.
+type pathCache struct {
+	at   map[string]string
+	path string
+}
+
 // find looks a program up, and remembers where it was.
-func (s *shell) find(name string) (string, error) {
+func (c *pathCache) find(p *kernel.Process, name, pathVar string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
 	if name == "" {
 		return "", syscall.EACCES
 	}
-	pathVar := s.vars.value("PATH")
-	if pathVar != s.hashedFor {
-		s.hashed, s.hashedFor = nil, pathVar
+	if pathVar != c.path {
+		c.at, c.path = nil, pathVar
 	}
-	if p, ok := s.hashed[name]; ok {
-		return p, nil
+	if file, ok := c.at[name]; ok {
+		return file, nil
 	}
-	p, err := s.p.LookPath(name, pathVar)
+	file, err := p.LookPath(name, pathVar)
 	if err != nil {
 		return "", err
 	}
-	if s.hashed == nil {
-		s.hashed = make(map[string]string)
+	if c.at == nil {
+		c.at = make(map[string]string)
 	}
-	s.hashed[name] = p
-	return p, nil
+	c.at[name] = file
+	return file, nil
+}
+
+// find looks a program up in PATH.
+func (s *shell) find(name string) (string, error) {
+	return s.programs.find(s.p, name, s.vars.value("PATH"))
 }
 
 // cannotRun says why a program can't be run: 127 if it is not there, else 126.
@@ -387,7 +382,7 @@ func (s *shell) script(path string, argv []string) int {
 	s.opts = options{}
 	s.traps = traps{}
 	s.rootPID = s.p.PID()
-	status := s.run(s.in.cache.get(string(data)), 0)
+	status := s.run(s.in.cache.Get(string(data)), 0)
 	if s.skip == skipReturn {
 		s.skip = skipNone
 	}
@@ -411,12 +406,13 @@ func (s *shell) runAlias(text string, argv []string, redirs []*syntax.Redirect) 
 	for _, a := range argv[1:] {
 		text += " " + singleQuote(a)
 	}
-	saved, status := s.redirect(redirs, true)
+	saved := redirection{s: s}
+	status := saved.do(redirs, true)
 	if status == 0 {
 		s.aliases++
 		status = s.runString(text, 0)
 		s.aliases--
 	}
-	s.restore(saved)
+	saved.restore()
 	return status
 }

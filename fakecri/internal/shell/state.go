@@ -1,28 +1,13 @@
 package shell
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
-	"strings"
-	"syscall"
-	"time"
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/drydock-sim/drydock/fakecri/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-)
-
-// What commands cost in virtual time, and how much of it may gather before the
-// shell lets it pass: waiting for each builtin would cost more than running it.
-const (
-	costBuiltin = 20 * time.Microsecond
-	costOther   = 5 * time.Microsecond
-	costSearch  = 50 * time.Microsecond // a search of PATH that finds nothing
-	costLetPass = time.Millisecond
 )
 
 // Bounds that a real shell has in its memory and its stack.
@@ -54,16 +39,10 @@ type options struct {
 
 // shell is one shell process: its state, which a subshell gets a copy of.
 type shell struct {
-	p   *kernel.Process
-	ctx context.Context
-	in  *interp
-
-	// arg0 is $0, args $1 and so on. command begins messages beside arg0: the
-	// name of the builtin that runs.
-	arg0    string
-	args    []string
-	command string
-	line    int
+	*process
+	in   *interp
+	kids children
+	args []string // $1 and so on
 
 	vars  vars
 	opts  options
@@ -75,15 +54,10 @@ type shell struct {
 
 	traps  traps
 	status int // $?
-	// pending are signals that were taken, but whose traps have not run.
-	pending []int
 	// inTrap says that a trap runs, trapStatus what $? was before it: exit
 	// without a number goes back to that.
 	inTrap     bool
 	trapStatus int
-	lastBg     int // $!
-	jobs       []*job
-	jobCount   int
 	procFDs    []int
 	limits     []limit
 	cwd        string // the directory by the names that led there
@@ -103,16 +77,12 @@ type shell struct {
 	// substStatus is the status of the last command substitution.
 	substStatus int
 
-	debt    time.Duration
-	out     []byte
 	optPos  int // within a cluster of options, of getopts
 	randoms uint64
 	input   *input
 	aliases int // depth of alias expansion
 
-	// hashed remembers where in the PATH hashedFor programs are.
-	hashed    map[string]string
-	hashedFor string
+	programs pathCache
 	// traced are assignments that set -x shows with their command, traceTo is
 	// where, if the command's own stderr leads elsewhere.
 	traced  []string
@@ -121,7 +91,7 @@ type shell struct {
 
 // interp is what the shells of one Command share.
 type interp struct {
-	cache   parseCache
+	cache   script.Cache
 	forks   int
 	noElide bool
 }
@@ -136,13 +106,16 @@ type frame struct {
 	saved []variable
 }
 
+// clone is the state that a subshell begins with.
 func (s *shell) clone() *shell {
 	c := *s
+	c.process = s.process.clone()
+	c.kids = children{process: c.process, count: s.kids.count, lastBg: s.kids.lastBg}
 	c.vars = s.vars.clone()
 	if s.funcs != nil || s.alias != nil {
 		s.shared, c.shared = true, true
 	}
-	c.out, c.frames, c.jobs = nil, nil, nil
+	c.frames = nil
 	if len(s.frames) > 0 {
 		// In a subshell of a function local still works, and nothing needs to
 		// be put back.
@@ -156,64 +129,6 @@ func (s *shell) own() {
 	if s.shared {
 		s.funcs, s.alias, s.shared = maps.Clone(s.funcs), maps.Clone(s.alias), false
 	}
-}
-
-// spend lets virtual time pass, now or together with what comes later.
-func (s *shell) spend(d time.Duration) {
-	if s.debt += d; s.debt >= costLetPass {
-		d, s.debt = s.debt, 0
-		_ = s.p.Step(s.ctx, d)
-	}
-}
-
-// settle lets the time pass that was spent so far, before others see what the
-// shell did.
-func (s *shell) settle() {
-	if s.debt > 0 {
-		d := s.debt
-		s.debt = 0
-		_ = s.p.Step(s.ctx, d)
-	}
-}
-
-// write writes all of b to a file descriptor.
-func (s *shell) write(fd int, b []byte) error {
-	f := s.p.FD(fd)
-	if f == nil {
-		return syscall.EBADF
-	}
-	for {
-		n, err := f.Write(s.ctx, b)
-		if errors.Is(err, kernel.ErrInterrupted) && n < len(b) {
-			b = b[n:]
-			continue
-		}
-		return err
-	}
-}
-
-// message writes a line to stderr as ash does: with the shell's name, and
-// within a builtin or a script file also with that name and the line.
-func (s *shell) message(format string, args ...any) {
-	var b strings.Builder
-	b.WriteString(s.arg0)
-	b.WriteString(": ")
-	if s.command != "" {
-		if s.command != s.arg0 {
-			b.WriteString(s.command)
-			b.WriteString(": ")
-		}
-		fmt.Fprintf(&b, "line %d: ", s.line)
-	}
-	fmt.Fprintf(&b, format, args...)
-	b.WriteByte('\n')
-	s.spend(costBuiltin)
-	_ = s.write(2, []byte(b.String()))
-}
-
-// plain writes a line to stderr as code that builtins share with applets does.
-func (s *shell) plain(format string, args ...any) {
-	_ = s.write(2, []byte("sh: "+fmt.Sprintf(format, args...)+"\n"))
 }
 
 // fail ends the shell with a message, as errors of the shell itself do.
@@ -247,11 +162,6 @@ func (s *shell) exit(status int) {
 	s.status = status
 }
 
-// warn tells the run of what the interpreter can't do.
-func (s *shell) warn(format string, args ...any) {
-	s.p.Container().Warn("sh: " + fmt.Sprintf(format, args...))
-}
-
 // setVar assigns to a variable; false if that is read-only, which ends the
 // shell.
 func (s *shell) setVar(name, value string, flags uint8) bool {
@@ -276,28 +186,10 @@ func (s *shell) trySet(name, value string, flags uint8) error {
 	return nil
 }
 
-// errno returns the number in an error.
-func errno(err error) syscall.Errno {
-	var e syscall.Errno
-	switch {
-	case errors.As(err, &e):
-		return e
-	case errors.Is(err, fs.ErrNotExist):
-		return syscall.ENOENT
-	case errors.Is(err, fs.ErrExist):
-		return syscall.EEXIST
-	case errors.Is(err, fs.ErrPermission):
-		return syscall.EACCES
+// exitStatus is the status of a command that says yes or no.
+func exitStatus(yes bool) int {
+	if yes {
+		return 0
 	}
-	return syscall.EIO
-}
-
-// explain puts an error into ash's words: absent, if the file or a directory
-// of its path is, else strerror(3).
-func explain(err error, absent string) string {
-	e := errno(err)
-	if absent != "" && (e == syscall.ENOENT || e == syscall.ENOTDIR) {
-		return absent
-	}
-	return posix.Strerror(e)
+	return 1
 }

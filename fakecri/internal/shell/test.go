@@ -4,13 +4,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/condition"
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/pattern"
 )
 
 // testCmd is test, [ and [[ as a command.
 func testCmd(s *shell, argv []string) int {
 	t := condition.Test{Process: s.p}
 	if argv[0] == "[[" {
-		t.Match = match
+		t.Match = pattern.Match
 	}
 	operands, problem := condition.Operands(argv[0], argv[1:])
 	if problem != "" {
@@ -22,14 +23,14 @@ func testCmd(s *shell, argv []string) int {
 		s.plain("%s", t.Problem)
 		return 2
 	}
-	return int(truth(!ok))
+	return exitStatus(ok)
 }
 
 func (s *shell) testClause(x *syntax.TestClause) int {
 	s.line = int(x.Left.Line()) - 1 + s.in.firstLine(s)
 	s.spend(costBuiltin)
-	t := condition.Test{Process: s.p, Match: match}
-	ok := s.clause(&t, x.X)
+	t := condition.Test{Process: s.p, Match: pattern.Match}
+	ok := testClause{s, &t}.eval(x.X)
 	if s.skip == skipExit {
 		return s.status
 	}
@@ -37,11 +38,18 @@ func (s *shell) testClause(x *syntax.TestClause) int {
 		s.plain("%s", t.Problem)
 		return 2
 	}
-	return int(truth(!ok))
+	return exitStatus(ok)
 }
 
-// clause evaluates the tree of a [[ ... ]].
-func (s *shell) clause(t *condition.Test, x syntax.TestExpr) bool {
+// testClause evaluates the tree of a [[ ... ]], whose words are expanded only
+// where they count.
+type testClause struct {
+	s *shell
+	t *condition.Test
+}
+
+func (c testClause) eval(x syntax.TestExpr) bool {
+	s, t := c.s, c.t
 	unknown := func(problem string) bool {
 		if t.Problem == "" {
 			t.Problem = problem
@@ -52,10 +60,10 @@ func (s *shell) clause(t *condition.Test, x syntax.TestExpr) bool {
 	case *syntax.Word:
 		return s.expandString(x) != ""
 	case *syntax.ParenTest:
-		return s.clause(t, x.X)
+		return c.eval(x.X)
 	case *syntax.UnaryTest:
 		if x.Op == syntax.TsNot {
-			return !s.clause(t, x.X)
+			return !c.eval(x.X)
 		}
 		w, ok := x.X.(*syntax.Word)
 		if !ok || !condition.IsUnary(x.Op.String()) {
@@ -65,9 +73,9 @@ func (s *shell) clause(t *condition.Test, x syntax.TestExpr) bool {
 	case *syntax.BinaryTest:
 		switch x.Op {
 		case syntax.AndTest:
-			return s.clause(t, x.X) && s.clause(t, x.Y)
+			return c.eval(x.X) && c.eval(x.Y)
 		case syntax.OrTest:
-			return s.clause(t, x.X) || s.clause(t, x.Y)
+			return c.eval(x.X) || c.eval(x.Y)
 		}
 		l, ok1 := x.X.(*syntax.Word)
 		r, ok2 := x.Y.(*syntax.Word)

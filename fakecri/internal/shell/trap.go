@@ -73,6 +73,29 @@ func (t *traps) inherit() {
 	t.set, t.caught, t.may = set, false, false
 }
 
+// assign sets what a signal does. One that the shell was started to ignore
+// stays ignored.
+func (t *traps) assign(p *kernel.Process, sig int, action string, reset bool) {
+	_, had := t.get(sig)
+	fixed := sig != 0 && !had && p.DispositionOf(sig) == kernel.Ignore
+	if reset {
+		t.remove(sig)
+	} else {
+		t.put(sig, action)
+	}
+	if sig == 0 || fixed {
+		return
+	}
+	d := kernel.Catch
+	switch {
+	case reset:
+		d = kernel.Default
+	case action == "":
+		d = kernel.Ignore
+	}
+	p.Disposition(sig, d)
+}
+
 // dotrap runs the traps of the signals that have come.
 func (s *shell) dotrap() {
 	for s.skip == skipNone || s.skip == skipBreak || s.skip == skipContinue {
@@ -101,36 +124,6 @@ func (s *shell) dotrap() {
 			s.skip, s.skipCount = skip, count
 		}
 	}
-}
-
-// nextSignal takes a signal that has come, 0 if there is none.
-func (s *shell) nextSignal() int {
-	if len(s.pending) > 0 {
-		sig := s.pending[0]
-		s.pending = s.pending[1:]
-		return sig
-	}
-	sig, ok := s.p.NextSignal()
-	if !ok {
-		return 0
-	}
-	return sig
-}
-
-// takeSignals makes the signals that have come wait for dotrap and returns the
-// first.
-func (s *shell) takeSignals() int {
-	for {
-		sig, ok := s.p.NextSignal()
-		if !ok {
-			break
-		}
-		s.pending = append(s.pending, sig)
-	}
-	if len(s.pending) > 0 {
-		return s.pending[0]
-	}
-	return 0
 }
 
 // ignoreInterrupts is done to background commands, before they take a step.
@@ -179,32 +172,9 @@ func trapCmd(s *shell, argv []string) int {
 			status = 1
 			continue
 		}
-		s.setTrap(sig, action, reset)
+		s.traps.assign(s.p, sig, action, reset)
 	}
 	return status
-}
-
-// setTrap sets what a signal does. One that the shell was started to ignore
-// stays ignored.
-func (s *shell) setTrap(sig int, action string, reset bool) {
-	_, had := s.traps.get(sig)
-	fixed := sig != 0 && !had && s.p.DispositionOf(sig) == kernel.Ignore
-	if reset {
-		s.traps.remove(sig)
-	} else {
-		s.traps.put(sig, action)
-	}
-	if sig == 0 || fixed {
-		return
-	}
-	d := kernel.Catch
-	switch {
-	case reset:
-		d = kernel.Default
-	case action == "":
-		d = kernel.Ignore
-	}
-	s.p.Disposition(sig, d)
 }
 
 // signals are the names of the signals by number, as Linux has them.

@@ -162,19 +162,23 @@ func (v *vars) sorted(mask, want uint8) []variable {
 	return out
 }
 
-// validName tells whether s can be the name of a variable.
-func validName(s string) bool {
-	if s == "" {
-		return false
+// flagGone marks a variable that did not exist when it was saved.
+const flagGone uint8 = 1 << 7
+
+// save returns what a variable is, for giveBack.
+func (v *vars) save(name string) variable {
+	if x := v.find(name); x != nil {
+		return *x
 	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9' {
-			continue
-		}
-		return false
+	return variable{name: name, flags: flagGone}
+}
+
+func (v *vars) giveBack(old variable) {
+	if old.flags&flagGone != 0 {
+		v.unset(old.name)
+		return
 	}
-	return true
+	v.put(old)
 }
 
 // singleQuote quotes s as ash does in listings: 'it'"'"'s'.

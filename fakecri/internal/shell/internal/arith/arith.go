@@ -1,4 +1,8 @@
-package shell
+// Package arith evaluates the expressions of $((...)) and let, as POSIX and ash
+// do: in 64 bits, which wrap, on text in which everything else has been expanded.
+// A variable may hold an expression itself. Beyond POSIX it has what ash has: **,
+// ++ and --, the comma, and digits in bases up to 64.
+package arith
 
 import (
 	"errors"
@@ -6,39 +10,39 @@ import (
 )
 
 var (
-	errArithSyntax = errors.New("arithmetic syntax error")
-	errDivide      = errors.New("divide by zero")
-	errArithLoop   = errors.New("expression recursion loop detected")
-	errExponent    = errors.New("exponent less than 0")
+	errSyntax   = errors.New("arithmetic syntax error")
+	errDivide   = errors.New("divide by zero")
+	errLoop     = errors.New("expression recursion loop detected")
+	errExponent = errors.New("exponent less than 0")
 )
 
-// arithDepth bounds how deep expressions, and variables that hold expressions,
+// maxDepth bounds how deep expressions, and variables that hold expressions,
 // may nest.
-const arithDepth = 64
+const maxDepth = 64
 
-// arith evaluates expressions as POSIX and ash do: the text, with its
+// evaluator evaluates expressions as POSIX and ash do: the text, with its
 // expansions done, in 64 bits.
-type arith struct {
+type evaluator struct {
 	s     string
 	i     int
 	depth int
-	vars  arithVars
+	vars  Vars
 }
 
-// arithVars are the variables of expressions.
-type arithVars interface {
-	lookup(name string) (string, bool)
-	// arithAssign fails for a read-only variable.
-	arithAssign(name, value string) error
+// Vars are the variables of expressions.
+type Vars interface {
+	Lookup(name string) (string, bool)
+	// Assign fails for a read-only variable.
+	Assign(name, value string) error
 }
 
-// evalArith evaluates an expression. An empty one is 0.
-func evalArith(text string, v arithVars) (int64, error) {
-	a := arith{s: text, vars: v}
+// Eval evaluates an expression. An empty one is 0.
+func Eval(text string, v Vars) (int64, error) {
+	a := evaluator{s: text, vars: v}
 	return a.all()
 }
 
-func (a *arith) all() (int64, error) {
+func (a *evaluator) all() (int64, error) {
 	a.space()
 	if a.i == len(a.s) {
 		return 0, nil
@@ -48,12 +52,12 @@ func (a *arith) all() (int64, error) {
 		return 0, err
 	}
 	if a.space(); a.i < len(a.s) {
-		return 0, errArithSyntax
+		return 0, errSyntax
 	}
 	return v, nil
 }
 
-func (a *arith) space() {
+func (a *evaluator) space() {
 	for a.i < len(a.s) {
 		switch a.s[a.i] {
 		case ' ', '\t', '\n', '\r':
@@ -66,12 +70,12 @@ func (a *arith) space() {
 
 // peek tells whether an operator comes next, and nothing that would make it
 // another one.
-func (a *arith) peek(op string) bool {
+func (a *evaluator) peek(op string) bool {
 	a.space()
 	return len(a.s)-a.i >= len(op) && a.s[a.i:a.i+len(op)] == op
 }
 
-func (a *arith) got(op string) bool {
+func (a *evaluator) got(op string) bool {
 	if a.peek(op) {
 		a.i += len(op)
 		return true
@@ -79,7 +83,7 @@ func (a *arith) got(op string) bool {
 	return false
 }
 
-func (a *arith) comma(eval bool) (int64, error) {
+func (a *evaluator) comma(eval bool) (int64, error) {
 	for {
 		v, err := a.assignment(eval)
 		if err != nil || !a.got(",") {
@@ -91,9 +95,9 @@ func (a *arith) comma(eval bool) (int64, error) {
 // assignOps are the assigning operators, the longest first.
 var assignOps = [...]string{"<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "="}
 
-func (a *arith) assignment(eval bool) (int64, error) {
-	if a.depth++; a.depth > arithDepth {
-		return 0, errArithSyntax
+func (a *evaluator) assignment(eval bool) (int64, error) {
+	if a.depth++; a.depth > maxDepth {
+		return 0, errSyntax
 	}
 	defer func() { a.depth-- }()
 	start := a.i
@@ -117,14 +121,14 @@ func (a *arith) assignment(eval bool) (int64, error) {
 					return 0, err
 				}
 			}
-			return v, a.vars.arithAssign(name, strconv.FormatInt(v, 10))
+			return v, a.vars.Assign(name, strconv.FormatInt(v, 10))
 		}
 		a.i = start
 	}
 	return a.ternary(eval)
 }
 
-func (a *arith) ternary(eval bool) (int64, error) {
+func (a *evaluator) ternary(eval bool) (int64, error) {
 	c, err := a.binary(0, eval)
 	if err != nil || !a.got("?") {
 		return c, err
@@ -134,7 +138,7 @@ func (a *arith) ternary(eval bool) (int64, error) {
 		return 0, err
 	}
 	if !a.got(":") {
-		return 0, errArithSyntax
+		return 0, errSyntax
 	}
 	y, err := a.assignment(eval && c == 0)
 	if c != 0 {
@@ -143,16 +147,16 @@ func (a *arith) ternary(eval bool) (int64, error) {
 	return y, err
 }
 
-// arithLevels are the binary operators by how tightly they bind, the loosest
+// levels are the binary operators by how tightly they bind, the loosest
 // first.
-var arithLevels = [...][]string{
+var levels = [...][]string{
 	{"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<=", ">=", "<", ">"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"},
 }
 
 // operator returns the binary operator of a level that comes next, if any.
-func (a *arith) operator(level int) string {
+func (a *evaluator) operator(level int) string {
 	a.space()
-	for _, op := range arithLevels[level] {
+	for _, op := range levels[level] {
 		if !a.peek(op) {
 			continue
 		}
@@ -183,8 +187,8 @@ func (a *arith) operator(level int) string {
 	return ""
 }
 
-func (a *arith) binary(level int, eval bool) (int64, error) {
-	if level == len(arithLevels) {
+func (a *evaluator) binary(level int, eval bool) (int64, error) {
+	if level == len(levels) {
 		return a.power(eval)
 	}
 	x, err := a.binary(level+1, eval)
@@ -217,14 +221,14 @@ func (a *arith) binary(level int, eval bool) (int64, error) {
 	}
 }
 
-func (a *arith) power(eval bool) (int64, error) {
+func (a *evaluator) power(eval bool) (int64, error) {
 	x, err := a.unary(eval)
 	if err != nil || !a.peek("**") {
 		return x, err
 	}
 	a.i += 2
-	if a.depth++; a.depth > arithDepth {
-		return 0, errArithSyntax
+	if a.depth++; a.depth > maxDepth {
+		return 0, errSyntax
 	}
 	defer func() { a.depth-- }()
 	y, err := a.power(eval)
@@ -244,13 +248,13 @@ func (a *arith) power(eval bool) (int64, error) {
 	return r, nil
 }
 
-func (a *arith) unary(eval bool) (int64, error) {
+func (a *evaluator) unary(eval bool) (int64, error) {
 	a.space()
 	if a.i == len(a.s) {
-		return 0, errArithSyntax
+		return 0, errSyntax
 	}
-	if a.depth++; a.depth > arithDepth {
-		return 0, errArithSyntax
+	if a.depth++; a.depth > maxDepth {
+		return 0, errSyntax
 	}
 	defer func() { a.depth-- }()
 	c := a.s[a.i]
@@ -283,7 +287,7 @@ func (a *arith) unary(eval bool) (int64, error) {
 		a.i++
 		v, err := a.comma(eval)
 		if err == nil && !a.got(")") {
-			err = errArithSyntax
+			err = errSyntax
 		}
 		return v, err
 	}
@@ -292,7 +296,7 @@ func (a *arith) unary(eval bool) (int64, error) {
 	}
 	name := a.name()
 	if name == "" {
-		return 0, errArithSyntax
+		return 0, errSyntax
 	}
 	if a.peek("++") || a.peek("--") {
 		c := a.s[a.i]
@@ -306,7 +310,7 @@ func (a *arith) unary(eval bool) (int64, error) {
 }
 
 // step counts a variable up or down and returns what it was.
-func (a *arith) step(name string, c byte, eval bool) (int64, error) {
+func (a *evaluator) step(name string, c byte, eval bool) (int64, error) {
 	if !eval {
 		return 0, nil
 	}
@@ -318,11 +322,11 @@ func (a *arith) step(name string, c byte, eval bool) (int64, error) {
 	if c == '-' {
 		n = v - 1
 	}
-	return v, a.vars.arithAssign(name, strconv.FormatInt(n, 10))
+	return v, a.vars.Assign(name, strconv.FormatInt(n, 10))
 }
 
 // name takes a variable's name, if one comes next.
-func (a *arith) name() string {
+func (a *evaluator) name() string {
 	a.space()
 	i := a.i
 	for i < len(a.s) {
@@ -339,23 +343,23 @@ func (a *arith) name() string {
 }
 
 // variable evaluates what a variable holds.
-func (a *arith) variable(name string) (int64, error) {
-	s, _ := a.vars.lookup(name)
+func (a *evaluator) variable(name string) (int64, error) {
+	s, _ := a.vars.Lookup(name)
 	if s == "" {
 		return 0, nil
 	}
 	if v, err := strconv.ParseInt(s, 10, 64); err == nil && (s[0] != '0' || s == "0") {
 		return v, nil
 	}
-	if a.depth >= arithDepth-2 {
-		return 0, errArithLoop
+	if a.depth >= maxDepth-2 {
+		return 0, errLoop
 	}
-	sub := arith{s: s, depth: a.depth + 1, vars: a.vars}
+	sub := evaluator{s: s, depth: a.depth + 1, vars: a.vars}
 	return sub.all()
 }
 
 // number takes a number: decimal, 0x, 0 for octal, or base#digits.
-func (a *arith) number() (int64, error) {
+func (a *evaluator) number() (int64, error) {
 	i := a.i
 	for i < len(a.s) && (a.s[i] >= '0' && a.s[i] <= '9' || a.s[i] >= 'a' && a.s[i] <= 'z' || a.s[i] >= 'A' && a.s[i] <= 'Z' || a.s[i] == '_') {
 		i++
@@ -364,12 +368,12 @@ func (a *arith) number() (int64, error) {
 	if i < len(a.s) && a.s[i] == '#' {
 		base, err := strconv.Atoi(t)
 		if err != nil || base < 2 || base > 64 {
-			return 0, errArithSyntax
+			return 0, errSyntax
 		}
 		j := i + 1
 		var v int64
 		for j < len(a.s) {
-			d := digit(a.s[j], base)
+			d := Digit(a.s[j], base)
 			if d < 0 {
 				break
 			}
@@ -377,7 +381,7 @@ func (a *arith) number() (int64, error) {
 			j++
 		}
 		if j == i+1 {
-			return 0, errArithSyntax
+			return 0, errSyntax
 		}
 		a.i = j
 		return v, nil
@@ -391,14 +395,14 @@ func (a *arith) number() (int64, error) {
 	}
 	u, err := strconv.ParseUint(d, base, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, errArithSyntax
+		return 0, errSyntax
 	}
 	a.i = i
 	return int64(u), nil
 }
 
-// digit returns the value of a digit in a base up to 64, or -1.
-func digit(c byte, base int) int {
+// Digit returns the value of a digit in a base up to 64, or -1.
+func Digit(c byte, base int) int {
 	d := -1
 	switch {
 	case c >= '0' && c <= '9':
@@ -420,6 +424,7 @@ func digit(c byte, base int) int {
 	return d
 }
 
+// truth is what a comparison gives.
 func truth(b bool) int64 {
 	if b {
 		return 1

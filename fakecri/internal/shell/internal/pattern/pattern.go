@@ -1,4 +1,7 @@
-package shell
+// Package pattern matches the patterns of case, of ${x#pattern} and of file
+// names. A pattern is text in which *, ? and [ are wildcards unless a backslash
+// stands before them; the shell puts it there when it expands what was quoted.
+package pattern
 
 import (
 	"strings"
@@ -8,8 +11,8 @@ import (
 // A pattern is a string in which a backslash takes the meaning from the
 // character after it; everything else is as in fnmatch(3).
 
-// hasMeta tells whether a pattern matches anything but itself.
-func hasMeta(p string) bool {
+// HasMeta tells whether a pattern matches anything but itself.
+func HasMeta(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
 		case '\\':
@@ -25,8 +28,8 @@ func hasMeta(p string) bool {
 	return false
 }
 
-// unescape takes the backslashes out of a pattern.
-func unescape(p string) string {
+// Unescape takes the backslashes out of a pattern.
+func Unescape(p string) string {
 	if strings.IndexByte(p, '\\') < 0 {
 		return p
 	}
@@ -40,8 +43,8 @@ func unescape(p string) string {
 	return string(b)
 }
 
-// appendEscaped appends a pattern that matches s only.
-func appendEscaped(b []byte, s string) []byte {
+// AppendEscaped appends a pattern that matches s only.
+func AppendEscaped(b []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '*', '?', '[', ']', '\\', '-', '!', '^', '~', ':':
@@ -52,8 +55,8 @@ func appendEscaped(b []byte, s string) []byte {
 	return b
 }
 
-// match tells whether all of s matches the pattern.
-func match(p, s string) bool {
+// Match tells whether all of s matches the pattern.
+func Match(p, s string) bool {
 	// Only the last star needs to be tried again: an earlier one that took
 	// more could not do better.
 	starP, starS := -1, 0
@@ -211,24 +214,24 @@ func namedClass(name string, r rune) bool {
 // thenStar, whether it is a text and a star, as in ${x%/*}: these need no
 // trying.
 func starThen(p string) (string, bool) {
-	if p[0] != '*' || hasMeta(p[1:]) {
+	if p[0] != '*' || HasMeta(p[1:]) {
 		return "", false
 	}
-	return unescape(p[1:]), true
+	return Unescape(p[1:]), true
 }
 
 func thenStar(p string) (string, bool) {
 	n := len(p) - 1
-	if p[n] != '*' || hasMeta(p[:n]) || n > 0 && p[n-1] == '\\' {
+	if p[n] != '*' || HasMeta(p[:n]) || n > 0 && p[n-1] == '\\' {
 		return "", false
 	}
-	return unescape(p[:n]), true
+	return Unescape(p[:n]), true
 }
 
-// trimPrefix takes the shortest, or the longest, prefix off s that matches p.
-func trimPrefix(s, p string, longest bool) string {
-	if !hasMeta(p) {
-		return strings.TrimPrefix(s, unescape(p))
+// TrimPrefix takes the shortest, or the longest, prefix off s that matches p.
+func TrimPrefix(s, p string, longest bool) string {
+	if !HasMeta(p) {
+		return strings.TrimPrefix(s, Unescape(p))
 	}
 	if lit, ok := starThen(p); ok {
 		i := strings.Index(s, lit)
@@ -242,24 +245,24 @@ func trimPrefix(s, p string, longest bool) string {
 	}
 	if longest {
 		for i := len(s); i >= 0; i-- {
-			if match(p, s[:i]) {
+			if Match(p, s[:i]) {
 				return s[i:]
 			}
 		}
 		return s
 	}
 	for i := 0; i <= len(s); i++ {
-		if match(p, s[:i]) {
+		if Match(p, s[:i]) {
 			return s[i:]
 		}
 	}
 	return s
 }
 
-// trimSuffix takes the shortest, or the longest, suffix off s that matches p.
-func trimSuffix(s, p string, longest bool) string {
-	if !hasMeta(p) {
-		return strings.TrimSuffix(s, unescape(p))
+// TrimSuffix takes the shortest, or the longest, suffix off s that matches p.
+func TrimSuffix(s, p string, longest bool) string {
+	if !HasMeta(p) {
+		return strings.TrimSuffix(s, Unescape(p))
 	}
 	if lit, ok := thenStar(p); ok {
 		i := strings.LastIndex(s, lit)
@@ -273,14 +276,14 @@ func trimSuffix(s, p string, longest bool) string {
 	}
 	if longest {
 		for i := 0; i <= len(s); i++ {
-			if match(p, s[i:]) {
+			if Match(p, s[i:]) {
 				return s[:i]
 			}
 		}
 		return s
 	}
 	for i := len(s); i >= 0; i-- {
-		if match(p, s[i:]) {
+		if Match(p, s[i:]) {
 			return s[:i]
 		}
 	}
@@ -293,12 +296,12 @@ const (
 	maxReplace = 1 << 10
 )
 
-// tooLong tells whether to search a string for a pattern would take too long.
-func tooLong(s, p string, replace bool) bool {
+// TooLong tells whether to search a string for a pattern would take too long.
+func TooLong(s, p string, replace bool) bool {
 	if replace {
 		return len(s) > maxReplace && hasStar(p)
 	}
-	if len(s) <= maxTrim || !hasMeta(p) {
+	if len(s) <= maxTrim || !HasMeta(p) {
 		return false
 	}
 	_, prefix := starThen(p)
@@ -323,7 +326,7 @@ func hasStar(p string) bool {
 func longestMatch(p, s string) int {
 	if hasStar(p) {
 		for n := len(s); n >= 0; n-- {
-			if match(p, s[:n]) {
+			if Match(p, s[:n]) {
 				return n
 			}
 		}
@@ -344,9 +347,9 @@ func longestMatch(p, s string) int {
 	return n
 }
 
-// replacePattern replaces the first match of p in s, the longest at its place,
+// Replace replaces the first match of p in s, the longest at its place,
 // or all of them.
-func replacePattern(s, p, with string, all bool) string {
+func Replace(s, p, with string, all bool, limit int) string {
 	if p == "" {
 		return s
 	}
@@ -355,7 +358,7 @@ func replacePattern(s, p, with string, all bool) string {
 		n := longestMatch(p, s[i:])
 		switch {
 		case n > 0:
-			if b.Len()+len(with) > maxString {
+			if b.Len()+len(with) > limit {
 				return s
 			}
 			b.WriteString(with)

@@ -1,4 +1,7 @@
-package shell
+// Package script parses shell scripts as BusyBox's ash would, by way of
+// mvdan.cc/sh: POSIX, with what ash takes of Bash, and syntax errors in ash's words.
+// What it returns is shared by all who run the same text, and is not written to.
+package script
 
 import (
 	"errors"
@@ -8,51 +11,51 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// program is a parsed script. It is shared and not written to.
-type program struct {
-	stmts []*syntax.Stmt
+// Program is a parsed script. It is shared and not written to.
+type Program struct {
+	Stmts []*syntax.Stmt
 	// lines is the number of lines, for messages at the end.
 	lines int
-	// tail says that the last command ends with the text, not with a line: ash
+	// Tail says that the last command ends with the text, not with a line: ash
 	// then runs it in place of the shell.
-	tail bool
-	// err is the syntax error that ended the parsing, in ash's words; the
-	// commands of the lines before it run. errLine is its line.
-	err     string
-	errLine int
-	// unsupported names the construct if the error is of this interpreter, not
+	Tail bool
+	// Err is the syntax error that ended the parsing, in ash's words; the
+	// commands of the lines before it run. ErrLine is its line.
+	Err     string
+	ErrLine int
+	// Unsupported names the construct if the error is of this interpreter, not
 	// of the script.
-	unsupported string
-	// incomplete says that more text could make the script right.
-	incomplete bool
+	Unsupported string
+	// Incomplete says that more text could make the script right.
+	Incomplete bool
 	// ariths are the arithmetic expansions and arithTexts their texts.
 	ariths     []*syntax.ArithmExp
-	arithTexts []*arithText
+	arithTexts []*Arith
 }
 
-// parseCache keeps parsed scripts by their text: a node's containers, and the
+// Cache keeps parsed scripts by their text: a node's containers, and the
 // laps of a loop with eval or a trap, share a few.
-type parseCache struct {
-	programs map[string]*program
+type Cache struct {
+	programs map[string]*Program
 	size     int
-	arith    map[*syntax.ArithmExp]*arithText
+	arith    map[*syntax.ArithmExp]*Arith
 }
 
 // cacheBytes bounds the text of cached scripts. Over it the cache starts anew.
 const cacheBytes = 1 << 20
 
-func (c *parseCache) get(src string) *program {
+func (c *Cache) Get(src string) *Program {
 	if p := c.programs[src]; p != nil {
 		return p
 	}
-	p := parse(src)
+	p := Parse(src)
 	defer func() {
 		for i, x := range p.ariths {
 			c.keepArith(x, p.arithTexts[i])
 		}
 	}()
 	if c.size += len(src) + 64; c.size > cacheBytes || c.programs == nil {
-		c.programs = make(map[string]*program)
+		c.programs = make(map[string]*Program)
 		c.size = len(src) + 64
 		c.arith = nil
 	}
@@ -60,9 +63,9 @@ func (c *parseCache) get(src string) *program {
 	return p
 }
 
-func (c *parseCache) keepArith(x *syntax.ArithmExp, t *arithText) {
+func (c *Cache) keepArith(x *syntax.ArithmExp, t *Arith) {
 	if c.arith == nil {
-		c.arith = make(map[*syntax.ArithmExp]*arithText)
+		c.arith = make(map[*syntax.ArithmExp]*Arith)
 	}
 	c.arith[x] = t
 }
@@ -71,8 +74,8 @@ func (c *parseCache) keepArith(x *syntax.ArithmExp, t *arithText) {
 // else.
 var bashHints = []string{"$'", "&>", "<(", ">(", "[[ "}
 
-// parse reads a script as ash would: POSIX, with a few things of Bash.
-func parse(src string) *program {
+// Parse reads a script as ash would: POSIX, with a few things of Bash.
+func Parse(src string) *Program {
 	first, second := syntax.LangPOSIX, syntax.LangBash
 	for _, h := range bashHints {
 		if strings.Contains(src, h) {
@@ -98,8 +101,8 @@ func parse(src string) *program {
 	if errors.As(err, &pe) && strings.HasPrefix(pe.Text, "unclosed here-document") {
 		// For ash the end of the text ends a here-document, too.
 		if i, j := strings.IndexByte(pe.Text, '`'), strings.LastIndexByte(pe.Text, '`'); i < j && !strings.HasSuffix(src, "\n"+pe.Text[i+1:j]+"\n") {
-			closed := parse(src + "\n" + pe.Text[i+1:j] + "\n")
-			closed.incomplete = true
+			closed := Parse(src + "\n" + pe.Text[i+1:j] + "\n")
+			closed.Incomplete = true
 			return closed
 		}
 	}
@@ -166,8 +169,8 @@ func arithEnd(src string, i int) int {
 }
 
 // parseAs parses src, of which text is what it was before blankArith.
-func parseAs(src, text string, lang syntax.LangVariant) (*program, error) {
-	p := &program{lines: 1 + strings.Count(src, "\n")}
+func parseAs(src, text string, lang syntax.LangVariant) (*Program, error) {
+	p := &Program{lines: 1 + strings.Count(src, "\n")}
 	parser := syntax.NewParser(syntax.Variant(lang))
 	var first error
 	for st, err := range parser.StmtsSeq(strings.NewReader(src)) {
@@ -177,36 +180,36 @@ func parseAs(src, text string, lang syntax.LangVariant) (*program, error) {
 		case err != nil:
 			first = err
 		default:
-			p.stmts = append(p.stmts, st)
+			p.Stmts = append(p.Stmts, st)
 		}
 	}
 	if first != nil {
 		return p, first
 	}
-	for i, st := range p.stmts {
+	for i, st := range p.Stmts {
 		if bad := check(st); bad != "" {
-			p.stmts = p.stmts[:i]
+			p.Stmts = p.Stmts[:i]
 			return p, unsupportedError{st.Pos(), bad}
 		}
 	}
 	p.texts(text)
-	if n := len(p.stmts); n > 0 {
-		end := int(p.stmts[n-1].End().Offset())
-		p.tail = end <= len(src) && !strings.Contains(src[end:], "\n") && !hasHeredoc(p.stmts[n-1])
+	if n := len(p.Stmts); n > 0 {
+		end := int(p.Stmts[n-1].End().Offset())
+		p.Tail = end <= len(src) && !strings.Contains(src[end:], "\n") && !hasHeredoc(p.Stmts[n-1])
 	}
 	return p, nil
 }
 
 // texts remembers the texts of arithmetic expansions. In back quotes, where
 // backslashes come and go, they are printed anew when they are needed.
-func (p *program) texts(src string) {
-	for _, st := range p.stmts {
+func (p *Program) texts(src string) {
+	for _, st := range p.Stmts {
 		syntax.Walk(st, func(n syntax.Node) bool {
 			if x, ok := n.(*syntax.ArithmExp); ok {
 				from, to := int(x.Left.Offset())+3, int(x.Right.Offset())
 				if from <= to && to <= len(src) && src[from-3:from] == "$((" && !strings.Contains(src[from:to], `\`) {
 					p.ariths = append(p.ariths, x)
-					p.arithTexts = append(p.arithTexts, newArithText(src[from:to]))
+					p.arithTexts = append(p.arithTexts, newArith(src[from:to]))
 				}
 			}
 			return true
@@ -245,7 +248,7 @@ func check(node syntax.Node) string {
 		case *syntax.ExtGlob:
 			bad = `"("`
 		case *syntax.WordIter:
-			if !validName(n.Name.Value) {
+			if !ValidName(n.Name.Value) {
 				bad = "bad for loop variable"
 			}
 		case *syntax.ForClause:
@@ -305,7 +308,7 @@ var (
 
 // fail puts a parser's error into ash's words, as far as they can be known from
 // it, and drops the commands that stand on the same line: ash reads by lines.
-func (p *program) fail(src string, err error) {
+func (p *Program) fail(src string, err error) {
 	var pe syntax.ParseError
 	var le syntax.LangError
 	var ue unsupportedError
@@ -313,46 +316,46 @@ func (p *program) fail(src string, err error) {
 	switch {
 	case errors.As(err, &ue):
 		pos = ue.pos
-		p.err = "syntax error: unexpected " + ue.what
+		p.Err = "syntax error: unexpected " + ue.what
 		if strings.HasPrefix(ue.what, "bad ") {
-			p.err = "syntax error: " + ue.what
+			p.Err = "syntax error: " + ue.what
 		}
 	case errors.As(err, &le):
 		pos = le.Pos
-		p.unsupported = le.Feature
+		p.Unsupported = le.Feature
 		switch {
 		case strings.Contains(le.Feature, "parameter expansion"), strings.Contains(le.Feature, "expansion"):
-			p.err = "syntax error: bad substitution"
+			p.Err = "syntax error: bad substitution"
 		case strings.Contains(le.Feature, "c-style"):
-			p.err = "syntax error: bad for loop variable"
+			p.Err = "syntax error: bad for loop variable"
 		case strings.Contains(le.Feature, "glob"):
-			p.err = `syntax error: unexpected "("`
+			p.Err = `syntax error: unexpected "("`
 		case inBraces(src, int(pos.Offset())):
-			p.err = "syntax error: bad substitution"
+			p.Err = "syntax error: bad substitution"
 		default:
-			p.err = "syntax error: unexpected " + nextToken(src, int(pos.Offset()))
+			p.Err = "syntax error: unexpected " + nextToken(src, int(pos.Offset()))
 		}
 	case errors.As(err, &pe):
 		pos = pe.Pos
-		p.err = "syntax error: " + describe(src, pe)
+		p.Err = "syntax error: " + describe(src, pe)
 		if pe.Incomplete {
-			p.incomplete = true
+			p.Incomplete = true
 			// The error stands where the construct began; ash finds it at the end.
-			p.errLine = p.lines
+			p.ErrLine = p.lines
 		}
 	default:
-		p.err = "syntax error: " + err.Error()
-		p.unsupported = err.Error()
+		p.Err = "syntax error: " + err.Error()
+		p.Unsupported = err.Error()
 	}
-	if p.err == "syntax error: unexpected word" && inBraces(src, int(pos.Offset())) {
-		p.err = "syntax error: bad substitution"
+	if p.Err == "syntax error: unexpected word" && inBraces(src, int(pos.Offset())) {
+		p.Err = "syntax error: bad substitution"
 	}
 	line := int(pos.Line())
-	if p.errLine == 0 {
-		p.errLine = line
+	if p.ErrLine == 0 {
+		p.ErrLine = line
 	}
-	for len(p.stmts) > 0 && line > 0 && int(p.stmts[len(p.stmts)-1].End().Line()) >= line {
-		p.stmts = p.stmts[:len(p.stmts)-1]
+	for len(p.Stmts) > 0 && line > 0 && int(p.Stmts[len(p.Stmts)-1].End().Line()) >= line {
+		p.Stmts = p.Stmts[:len(p.Stmts)-1]
 	}
 }
 
@@ -495,4 +498,62 @@ func nextToken(src string, offset int) string {
 		}
 	}
 	return "word"
+}
+
+// Arith is the text of an expression, or a word that expands to it.
+type Arith struct {
+	Text string
+	Word *syntax.Word
+}
+
+// Arith returns the text of an expansion of a cached script.
+func (c *Cache) Arith(x *syntax.ArithmExp) *Arith {
+	t := c.arith[x]
+	if t == nil {
+		t = PrintArith(x.X)
+		c.keepArith(x, t)
+	}
+	return t
+}
+
+// PrintArith takes an expression back to text: POSIX has it expanded first
+// and read after that, so that $a may hold an operator's operands.
+func PrintArith(x syntax.ArithmExpr) *Arith {
+	var b strings.Builder
+	word := &syntax.Word{Parts: []syntax.WordPart{&syntax.ArithmExp{X: x}}}
+	if err := syntax.NewPrinter().Print(&b, word); err != nil {
+		return &Arith{Text: "?"}
+	}
+	return newArith(strings.TrimSuffix(strings.TrimPrefix(b.String(), "$(("), "))"))
+}
+
+func newArith(t string) *Arith {
+	if !strings.ContainsAny(t, "$`\\") {
+		return &Arith{Text: t}
+	}
+	w, err := Document(t)
+	if err != nil || w == nil {
+		return &Arith{Text: t}
+	}
+	return &Arith{Word: w}
+}
+
+// Document parses text in which only $ and ` are special.
+func Document(t string) (*syntax.Word, error) {
+	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Document(strings.NewReader(t))
+}
+
+// validName reports whether s can be the name of a variable.
+func ValidName(s string) bool {
+	if s == "" {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9' {
+			continue
+		}
+		return false
+	}
+	return true
 }

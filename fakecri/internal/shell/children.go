@@ -1,0 +1,262 @@
+package shell
+
+import (
+	"errors"
+	"strconv"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// job is a command that runs in the background.
+type job struct {
+	number int
+	procs  []*kernel.Process
+	pids   []int
+	exits  []kernel.Exit
+	left   int // processes that still run
+	used   int // of a counter: the highest is the current job
+}
+
+func (j *job) done() bool { return j.left == 0 }
+
+// status is the exit status of the job's last process.
+func (j *job) status() int { return j.exits[len(j.exits)-1].Code }
+
+// children are the processes that a shell has started: it waits for them, and keeps
+// those in the background as jobs.
+type children struct {
+	*process
+	jobs   []*job
+	count  int // jobs ever made
+	lastBg int // $!
+}
+
+// reap notes how a child ended.
+func (s *children) reap(p *kernel.Process, ex kernel.Exit) {
+	for _, j := range s.jobs {
+		for i, q := range j.procs {
+			if q == p {
+				j.exits[i] = ex
+				j.procs[i] = nil
+				j.left--
+				return
+			}
+		}
+	}
+}
+
+// foreground waits for a child and returns its status. Signals that come
+// meanwhile stay for dotrap.
+func (s *children) foreground(child *kernel.Process) int {
+	var buf [1]*kernel.Process
+	buf[0] = child
+	return s.waitAll(buf[:])[0].Code
+}
+
+// pipeline waits for all processes of a pipeline.
+func (s *children) pipeline(procs []*kernel.Process, pipefail bool) int {
+	exits := s.waitAll(procs)
+	status := exits[len(exits)-1].Code
+	if pipefail {
+		status = 0
+		for _, ex := range exits {
+			if ex.Code != 0 {
+				status = ex.Code
+			}
+		}
+	}
+	return status
+}
+
+func (s *children) waitAll(procs []*kernel.Process) []kernel.Exit {
+	exits := make([]kernel.Exit, len(procs))
+	for left := len(procs); left > 0; {
+		p, ex, err := s.p.WaitAny(s.ctx)
+		if errors.Is(err, kernel.ErrInterrupted) {
+			continue
+		}
+		if err != nil {
+			break
+		}
+		mine := false
+		for i, q := range procs {
+			if q == p {
+				exits[i], mine = ex, true
+				left--
+			}
+		}
+		if mine {
+			s.tellSignal(ex)
+		} else {
+			s.reap(p, ex)
+		}
+	}
+	return exits
+}
+
+// add remembers background processes; the last one's number is $!.
+func (s *children) add(procs []*kernel.Process) {
+	// Jobs that have ended and that nobody asked for make room.
+	if len(s.jobs) >= 64 {
+		s.poll()
+		kept := s.jobs[:0]
+		for _, j := range s.jobs {
+			if !j.done() {
+				kept = append(kept, j)
+			}
+		}
+		s.jobs = kept
+	}
+	n := 1
+	for again := true; again; {
+		again = false
+		for _, j := range s.jobs {
+			if j.number == n {
+				n++
+				again = true
+			}
+		}
+	}
+	s.count++
+	j := &job{number: n, procs: procs, exits: make([]kernel.Exit, len(procs)), left: len(procs), used: s.count}
+	for _, p := range procs {
+		j.pids = append(j.pids, p.PID())
+	}
+	s.jobs = append(s.jobs, j)
+	s.lastBg = j.pids[len(j.pids)-1]
+}
+
+// poll notes which background processes have ended.
+func (s *children) poll() {
+	for _, j := range s.jobs {
+		for i, p := range j.procs {
+			if p == nil {
+				continue
+			}
+			if _, ended := p.Ended(); ended {
+				ex, err := s.p.Wait(s.ctx, p)
+				for errors.Is(err, kernel.ErrInterrupted) {
+					ex, err = s.p.Wait(s.ctx, p)
+				}
+				if err == nil {
+					j.exits[i], j.procs[i] = ex, nil
+					j.left--
+				}
+			}
+		}
+	}
+}
+
+func (s *children) remove(j *job) {
+	for i, x := range s.jobs {
+		if x == j {
+			s.jobs = append(s.jobs[:i], s.jobs[i+1:]...)
+			return
+		}
+	}
+}
+
+// waitJob waits for a job, or with nil for all. A signal with a trap cuts it
+// short; its number is returned.
+func (s *children) waitJob(j *job) (signal int) {
+	for {
+		busy := j != nil && !j.done()
+		if j == nil {
+			for _, x := range s.jobs {
+				busy = busy || !x.done()
+			}
+		}
+		if !busy {
+			return 0
+		}
+		if sig := s.takeSignals(); sig != 0 {
+			return sig
+		}
+		p, ex, err := s.p.WaitAny(s.ctx)
+		switch {
+		case errors.Is(err, kernel.ErrInterrupted):
+			if sig := s.takeSignals(); sig != 0 {
+				return sig
+			}
+		case err != nil:
+			return 0
+		default:
+			s.reap(p, ex)
+			if j != nil && j.done() {
+				s.tellSignal(ex)
+			}
+			// A child that sends a signal and ends at once cuts it short too.
+			if sig := s.takeSignals(); sig != 0 {
+				return sig
+			}
+		}
+	}
+}
+
+// tellSignal says what killed a process that the shell has waited for.
+func (s *children) tellSignal(ex kernel.Exit) {
+	if t := signalText(ex.Signal); t != "" && ex.Signal != int(syscall.SIGINT) && ex.Signal != int(syscall.SIGPIPE) {
+		_ = s.write(2, []byte(t+"\n"))
+	}
+}
+
+// waitNext is wait -n: it waits for the job that ends next.
+func (s *children) waitNext() int {
+	running := func() []*job {
+		var out []*job
+		for _, j := range s.jobs {
+			if !j.done() {
+				out = append(out, j)
+			}
+		}
+		return out
+	}
+	for busy := running(); len(busy) > 0; {
+		if sig := s.takeSignals(); sig != 0 {
+			return 128 + sig
+		}
+		p, ex, err := s.p.WaitAny(s.ctx)
+		if err == nil {
+			s.reap(p, ex)
+		} else if !errors.Is(err, kernel.ErrInterrupted) {
+			return 127
+		}
+		if sig := s.takeSignals(); sig != 0 {
+			return 128 + sig
+		}
+		for _, j := range busy {
+			if j.done() {
+				return j.status()
+			}
+		}
+	}
+	return 127
+}
+
+// find returns the job that %n, %%, %+ or %- names, or nil.
+func (s *children) find(name string) *job {
+	var current, previous *job
+	for _, j := range s.jobs {
+		if current == nil || j.used > current.used {
+			current, previous = j, current
+		} else if previous == nil || j.used > previous.used {
+			previous = j
+		}
+	}
+	var found *job
+	switch name {
+	case "%", "%%", "%+":
+		found = current
+	case "%-":
+		found = previous
+	default:
+		n, err := strconv.Atoi(name[1:])
+		for _, j := range s.jobs {
+			if err == nil && j.number == n {
+				found = j
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,160 @@
+package shell
+
+import (
+	"context"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/fakecri/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// fork runs body in a subshell. fds nil means the shell's own.
+func (s *shell) fork(fds []kernel.File, body func(c *shell) int) *kernel.Process {
+	c := s.clone()
+	return s.p.Fork("sh", fds, func(ctx context.Context, p *kernel.Process) int {
+		in := c.in
+		c.ctx, c.p = ctx, p
+		if in.forks >= maxForks || p.Refused() {
+			c.message("can't fork: %s", posix.Strerror(syscall.EAGAIN))
+			return 2
+		}
+		in.forks++
+		defer func() { in.forks-- }()
+		c.traps.inherit()
+		return c.finish(body(c))
+	})
+}
+
+// finish ends a shell: it runs the trap of EXIT and returns the exit status.
+func (s *shell) finish(status int) int {
+	if s.skip == skipExit {
+		status = s.status
+	}
+	if s.gone {
+		return status
+	}
+	if action, ok := s.traps.get(0); ok && action != "" {
+		s.traps.remove(0)
+		s.skip = skipNone
+		s.status = status
+		s.trapStatus, s.inTrap = status, true
+		s.loops, s.calls, s.depth = 0, 0, 0
+		s.runString(action, 0)
+		status = s.trapStatus
+		if s.gone {
+			return s.status
+		}
+	}
+	if status &= 0xff; s.debt > 0 {
+		s.settle()
+	}
+	return status
+}
+
+// subshellCmd is ( ... ). If nothing comes after it, it needs no process.
+func (s *shell) subshellCmd(x *syntax.Subshell, redirs []*syntax.Redirect, flags evalFlags) int {
+	body := func(c *shell) int {
+		if len(redirs) > 0 {
+			if status := (&redirection{s: c}).do(redirs, false); status != 0 {
+				return status
+			}
+		}
+		return c.stmts(x.Stmts, evalExit|flags&evalTested)
+	}
+	if flags&evalExit != 0 && !s.traps.may {
+		s.traps = traps{}
+		status := body(s)
+		if s.skip != skipExit {
+			s.exit(status)
+		}
+		return s.status
+	}
+	child := s.fork(nil, body)
+	return s.kids.foreground(child)
+}
+
+// pipeline runs a | b | c, each in a process of its own.
+func (s *shell) pipeline(x *syntax.BinaryCmd, flags evalFlags) int {
+	procs := s.startPipeline(x, false)
+	status := s.kids.pipeline(procs, s.opts.pipefail)
+	return status
+}
+
+// startPipeline starts the processes of a pipeline.
+func (s *shell) startPipeline(x *syntax.BinaryCmd, background bool) []*kernel.Process {
+	var parts []*syntax.Stmt
+	for n := syntax.Command(x); ; {
+		b, ok := n.(*syntax.BinaryCmd)
+		if !ok || b.Op != syntax.Pipe {
+			break
+		}
+		parts = append(parts, b.Y)
+		left := b.X
+		if lb, ok := left.Cmd.(*syntax.BinaryCmd); ok && lb.Op == syntax.Pipe && len(left.Redirs) == 0 && !left.Negated {
+			n = lb
+			continue
+		}
+		parts = append(parts, left)
+		break
+	}
+	m := s.p.Container().Machine()
+	procs := make([]*kernel.Process, 0, len(parts))
+	var in kernel.File
+	for i := len(parts) - 1; i >= 0; i-- {
+		st := parts[i]
+		fds := append([]kernel.File(nil), s.p.FDs()...)
+		for len(fds) < 2 {
+			fds = append(fds, nil)
+		}
+		if in != nil {
+			fds[0] = in
+		} else if background {
+			fds[0] = m.Null()
+		}
+		var r, w kernel.File
+		if i > 0 {
+			r, w = m.Pipe()
+			fds[1] = w
+		}
+		child := s.fork(fds, func(c *shell) int { return c.stmt(st, evalExit) })
+		if background {
+			ignoreInterrupts(child)
+		}
+		procs = append(procs, child)
+		if in != nil || background && i == len(parts)-1 {
+			_ = fds[0].Close()
+		}
+		if w != nil {
+			_ = w.Close()
+		}
+		in = r
+	}
+	return procs
+}
+
+// background starts a command with & and does not wait for it.
+func (s *shell) background(st *syntax.Stmt) int {
+	var procs []*kernel.Process
+	if b, ok := st.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.Pipe && len(st.Redirs) == 0 && !st.Negated {
+		procs = s.startPipeline(b, true)
+	} else {
+		fds := append([]kernel.File(nil), s.p.FDs()...)
+		if len(fds) == 0 {
+			fds = append(fds, nil)
+		}
+		null := s.p.Container().Machine().Null()
+		fds[0] = null
+		fg := *st
+		fg.Background = false
+		procs = []*kernel.Process{ignoreInterrupts(s.fork(fds, func(c *shell) int {
+			if sub, ok := fg.Cmd.(*syntax.Subshell); ok && !fg.Negated {
+				return c.subshellCmd(sub, fg.Redirs, evalExit)
+			}
+			return c.stmt(&fg, evalExit)
+		}))}
+		_ = null.Close()
+	}
+	s.kids.add(procs)
+	return 0
+}

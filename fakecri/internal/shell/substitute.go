@@ -1,0 +1,156 @@
+package shell
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/arith"
+	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// cmdSubst runs $(...) and returns what it wrote, without newlines at the end.
+func (e *expander) cmdSubst(x *syntax.CmdSubst) string {
+	s := e.s
+	if len(x.Stmts) == 0 {
+		s.substStatus = 0
+		return ""
+	}
+	r, w := s.p.Container().Machine().Pipe()
+	fds := append([]kernel.File(nil), s.p.FDs()...)
+	for len(fds) < 2 {
+		fds = append(fds, nil)
+	}
+	fds[1] = w
+	child := s.fork(fds, func(c *shell) int {
+		c.traps.shown = s.traps.set
+		return c.stmts(x.Stmts, evalExit)
+	})
+	_ = w.Close()
+	s.p.Own(r)
+	out := e.readAll(r)
+	if s.p.Disown(r) {
+		_ = r.Close()
+	}
+	s.substStatus = s.kids.foreground(child)
+	s.status = s.substStatus
+	t := strings.TrimRight(string(out), "\n")
+	if strings.IndexByte(t, 0) >= 0 {
+		t = strings.ReplaceAll(t, "\x00", "")
+	}
+	return t
+}
+
+func (e *expander) readAll(f kernel.File) []byte {
+	s := e.s
+	var out []byte
+	var read int
+	var buf [512]byte
+	for {
+		n, err := f.Read(s.ctx, buf[:])
+		out = append(out, buf[:n]...)
+		if read += n; bytes.IndexByte(buf[:n], 0) >= 0 {
+			out = slices.DeleteFunc(out, func(b byte) bool { return b == 0 }) // as ash drops them
+		}
+		if errors.Is(err, kernel.ErrInterrupted) {
+			continue
+		}
+		if err != nil {
+			return out
+		}
+		if len(out) > maxString || read > 128*maxString {
+			s.outOfMemory()
+			return nil
+		}
+	}
+}
+
+// procSubst is <(...) and >(...): a descriptor that leads to another process.
+func (e *expander) procSubst(x *syntax.ProcSubst) string {
+	s := e.s
+	r, w := s.p.Container().Machine().Pipe()
+	fds := append([]kernel.File(nil), s.p.FDs()...)
+	for len(fds) < 2 {
+		fds = append(fds, nil)
+	}
+	mine := r
+	if x.Op == syntax.CmdIn {
+		fds[1] = w
+	} else {
+		fds[0] = r
+		mine = w
+	}
+	s.fork(fds, func(c *shell) int { return c.stmts(x.Stmts, evalExit) })
+	if mine == r {
+		_ = w.Close()
+	} else {
+		_ = r.Close()
+	}
+	n := 10
+	for s.p.FD(n) != nil {
+		n++
+	}
+	s.p.SetFD(n, mine)
+	s.procFDs = append(s.procFDs, n)
+	return "/dev/fd/" + strconv.Itoa(n)
+}
+
+// arithmetic evaluates $((expr)).
+func (e *expander) arithmetic(x *syntax.ArithmExp) string {
+	s := e.s
+	if x.X == nil {
+		return "0"
+	}
+	t := s.in.cache.Arith(x)
+	text := t.Text
+	if t.Word != nil {
+		if text = s.expandDocument(t.Word); s.skip == skipExit {
+			return ""
+		}
+	}
+	v, err := arith.Eval(text, arithVars{s})
+	if err != nil {
+		s.fail(2, "%v", err)
+		return ""
+	}
+	return strconv.FormatInt(v, 10)
+}
+
+// arithSource is the text of an expression that is not worth remembering.
+func (e *expander) arithSource(x syntax.ArithmExpr) string {
+	s := e.s
+	t := script.PrintArith(x)
+	if t.Word == nil {
+		return t.Text
+	}
+	return s.expandDocument(t.Word)
+}
+
+// expandText expands text as if it stood in double quotes.
+func (e *expander) expandText(t string) string {
+	s := e.s
+	w, err := script.Document(t)
+	if err != nil {
+		return t
+	}
+	return s.expandDocument(w)
+}
+
+// arithVars are the shell's parameters as an expression has them.
+type arithVars struct{ s *shell }
+
+func (v arithVars) Lookup(name string) (string, bool) { return v.s.lookup(name) }
+
+func (v arithVars) Assign(name, value string) error { return v.s.trySet(name, value, 0) }
+
+// closeProcFDs closes what procSubst opened for a command.
+func (s *shell) closeProcFDs() {
+	for _, n := range s.procFDs {
+		s.p.SetFD(n, nil)
+	}
+	s.procFDs = nil
+}
