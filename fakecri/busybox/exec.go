@@ -241,7 +241,7 @@ func runTimeout(c *call) int {
 	}
 	sig := 15
 	if o.has('s') {
-		n, ok := signalNumber(o.str('s'))
+		n, ok := kernel.SignalNumber(o.str('s'))
 		if !ok {
 			c.die("unknown signal '%s'", o.str('s'))
 		}

@@ -250,30 +250,6 @@ func runTop(c *call) int {
 	}
 }
 
-// signalNumber reads a signal's name, with or without SIG, or number.
-func signalNumber(s string) (int, bool) {
-	if n, err := strconv.Atoi(s); err == nil {
-		return n, n >= 0 && n <= 64
-	}
-	name := strings.TrimPrefix(strings.ToUpper(s), "SIG")
-	switch name {
-	case "EXIT":
-		return 0, true
-	case "IOT":
-		return kernel.SIGABRT, true
-	case "IO":
-		return kernel.SIGIO, true
-	case "CLD":
-		return kernel.SIGCHLD, true
-	}
-	for n := 1; n <= 31; n++ {
-		if kernel.SignalName(n) == name {
-			return n, true
-		}
-	}
-	return 0, false
-}
-
 // killArgs takes -SIGNAL and -l off the arguments; done says that a list was
 // printed.
 func (c *call) killArgs() (sig int, args []string, done bool) {
@@ -293,7 +269,7 @@ func (c *call) killArgs() (sig int, args []string, done bool) {
 			return 0, nil, true
 		}
 		for _, s := range args[1:] {
-			n, ok := signalNumber(s)
+			n, ok := kernel.SignalNumber(s)
 			if m, err := strconv.Atoi(s); err == nil && m >= 0 {
 				n, ok = m&0x7f, true
 			}
@@ -310,7 +286,7 @@ func (c *call) killArgs() (sig int, args []string, done bool) {
 	case a == "-s" && len(args) > 1:
 		a, args = "-"+args[1], args[1:]
 	}
-	n, ok := signalNumber(a[1:])
+	n, ok := kernel.SignalNumber(a[1:])
 	if !ok {
 		c.die("bad signal name '%s'", a[1:])
 	}
@@ -419,7 +395,7 @@ func runPgrep(c *call) int {
 	if c.name == "pkill" {
 		var done bool
 		if len(c.args) > 0 && len(c.args[0]) > 1 && c.args[0][0] == '-' {
-			if _, ok := signalNumber(c.args[0][1:]); ok {
+			if _, ok := kernel.SignalNumber(c.args[0][1:]); ok {
 				if sig, c.args, done = c.killArgs(); done {
 					return 0
 				}

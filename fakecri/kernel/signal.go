@@ -1,6 +1,9 @@
 package kernel
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Signals, by their numbers on Linux.
 const (
@@ -48,6 +51,31 @@ func SignalName(sig int) string {
 		return names[sig]
 	}
 	return strconv.Itoa(sig)
+}
+
+// SignalNumber reads a signal's name, with or without SIG, or its number; EXIT, as
+// in trap, is 0.
+func SignalNumber(s string) (int, bool) {
+	if n, err := strconv.Atoi(s); err == nil {
+		return n, n >= 0 && n <= maxSignal
+	}
+	name := strings.TrimPrefix(strings.ToUpper(s), "SIG")
+	switch name {
+	case "EXIT":
+		return 0, true
+	case "IOT":
+		return SIGABRT, true
+	case "IO":
+		return SIGIO, true
+	case "CLD":
+		return SIGCHLD, true
+	}
+	for n := 1; n <= SIGSYS; n++ {
+		if SignalName(n) == name {
+			return n, true
+		}
+	}
+	return 0, false
 }
 
 func bit(sig int) uint64 { return 1 << uint(sig-1) }

@@ -3,7 +3,6 @@ package shell
 import (
 	"errors"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,8 +14,6 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
-
-func sortStrings(s []string) { slices.Sort(s) }
 
 // echoCmd is echo: options n, e and E in any mixture, else they are text.
 func echoCmd(s *shell, argv []string) int {

@@ -3,10 +3,12 @@ package shell
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
 func cdCmd(s *shell, argv []string) int {
@@ -134,7 +136,6 @@ func waitCmd(s *shell, argv []string) int {
 	status := 0
 	for _, a := range args {
 		var found *job
-		index := -1
 		if strings.HasPrefix(a, "%") {
 			if found = findJob(s, a); found == nil {
 				return 2
@@ -145,10 +146,8 @@ func waitCmd(s *shell, argv []string) int {
 				return 2
 			}
 			for _, j := range s.kids.jobs {
-				for i, p := range j.pids {
-					if p == pid {
-						found, index = j, i
-					}
+				if slices.Contains(j.pids, pid) {
+					found = j
 				}
 			}
 		}
@@ -160,7 +159,6 @@ func waitCmd(s *shell, argv []string) int {
 			return 128 + sig
 		}
 		status = found.status()
-		_ = index
 	}
 	return status
 }
@@ -248,7 +246,7 @@ func killCmd(s *shell, argv []string) int {
 			name, args = args[0], args[1:]
 		}
 		if name != "" {
-			n, ok := signalNumber(name)
+			n, ok := kernel.SignalNumber(name)
 			if !ok || name == "EXIT" {
 				s.plain("bad signal name '%s'", name)
 				return 1
@@ -294,13 +292,13 @@ func killCmd(s *shell, argv []string) int {
 
 func listSignals(s *shell, args []string) int {
 	if len(args) == 0 {
-		for i := 1; i < len(signals); i++ {
-			s.out = append(s.out, fmt.Sprintf("%2d) %s\n", i, signals[i])...)
+		for i := 1; i <= kernel.SIGSYS; i++ {
+			s.out = append(s.out, fmt.Sprintf("%2d) %s\n", i, signalName(i))...)
 		}
 		return 0
 	}
 	for _, a := range args {
-		n, ok := signalNumber(a)
+		n, ok := kernel.SignalNumber(a)
 		if v, err := strconv.Atoi(a); err == nil && v >= 0 {
 			n, ok = v&0x7f, true
 		}

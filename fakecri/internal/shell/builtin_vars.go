@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -412,7 +413,7 @@ func aliasCmd(s *shell, argv []string) int {
 		for n := range s.alias { //drydock:unordered sorted below
 			names = append(names, n)
 		}
-		sortStrings(names)
+		slices.Sort(names)
 		for _, n := range names {
 			s.out = append(s.out, n+"="+singleQuote(s.alias[n])+"\n"...)
 		}

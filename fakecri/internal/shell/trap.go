@@ -166,7 +166,7 @@ func trapCmd(s *shell, argv []string) int {
 	s.traps.shown = nil
 	status := 0
 	for _, name := range args {
-		sig, ok := signalNumber(name)
+		sig, ok := kernel.SignalNumber(name)
 		if !ok {
 			s.message("%s: invalid signal specification", name)
 			status = 1
@@ -177,43 +177,12 @@ func trapCmd(s *shell, argv []string) int {
 	return status
 }
 
-// signals are the names of the signals by number, as Linux has them.
-var signals = [...]string{
-	"EXIT", "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM", "STKFLT",
-	"CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "POLL", "PWR", "SYS",
-}
-
-const maxSignal = 64
-
-// signalName returns a signal's name without SIG, or its number.
+// signalName returns a signal's name without SIG, or its number; 0 is EXIT.
 func signalName(n int) string {
-	if n >= 0 && n < len(signals) {
-		return signals[n]
+	if n == 0 {
+		return "EXIT"
 	}
-	return strconv.Itoa(n)
-}
-
-// signalNumber reads a signal's name, with or without SIG, or its number.
-func signalNumber(name string) (int, bool) {
-	if n, err := strconv.Atoi(name); err == nil {
-		return n, n >= 0 && n <= maxSignal
-	}
-	name = strings.ToUpper(name)
-	name = strings.TrimPrefix(name, "SIG")
-	for i, x := range signals {
-		if x == name {
-			return i, true
-		}
-	}
-	switch name {
-	case "IOT":
-		return 6, true
-	case "CLD":
-		return 17, true
-	case "IO":
-		return 29, true
-	}
-	return 0, false
+	return kernel.SignalName(n)
 }
 
 // signalText is strsignal(3).
