@@ -1,11 +1,15 @@
-// Command drydock-lint runs Drydock's determinism analyzer over packages:
+// Command drydock-lint judges Drydock's packages by the rules that no compiler
+// knows: each by itself whether it is deterministic (package determinism), and
+// the module as a whole whether its rooms are in order (package rooms).
 //
 //	go run ./cmd/drydock-lint ./...
+//	go run ./cmd/drydock-lint -rooms=false ./kubelet/...
 //	go run ./cmd/drydock-lint -list-unordered ./...
 //
-// The second form lists, instead, every escape that lets a line use the order
-// of a map, with its reason. The exit code is 0 when nothing is wrong, 1 when
-// something was found, 2 when the packages could not be loaded.
+// The second form is for a part of the module, of which rooms can't judge. The
+// third lists, instead, every escape that lets a line use the order of a map,
+// with its reason. The exit code is 0 when nothing is wrong, 1 when something
+// was found, 2 when the packages could not be loaded.
 package main
 
 import (
@@ -23,17 +27,19 @@ import (
 	"golang.org/x/tools/go/packages"
 
 	"github.com/drydock-sim/drydock/cmd/drydock-lint/determinism"
+	"github.com/drydock-sim/drydock/cmd/drydock-lint/rooms"
 )
 
-func main() { os.Exit(run(os.Args[1:], ".", os.Stdout, os.Stderr)) }
+func main() { os.Exit(run(os.Args[1:], ".", rooms.Drydock(), os.Stdout, os.Stderr)) }
 
 // run is main with its surroundings as arguments; it returns the exit code.
-func run(args []string, dir string, stdout, stderr io.Writer) int {
+func run(args []string, dir string, rules rooms.Rules, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("drydock-lint", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	list := flags.Bool("list-unordered", false, "list the escapes of //drydock:unordered with their reasons")
+	whole := flags.Bool("rooms", true, "judge the rooms, for which the packages must be the whole module")
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: drydock-lint [-list-unordered] [packages]")
+		fmt.Fprintln(stderr, "usage: drydock-lint [-rooms=false] [-list-unordered] [packages]")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
@@ -43,7 +49,7 @@ func run(args []string, dir string, stdout, stderr io.Writer) int {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
 	}
-	graph, broken, err := analyze(dir, patterns)
+	graph, sound, broken, err := analyze(dir, patterns)
 	if err != nil {
 		fmt.Fprintln(stderr, "drydock-lint:", err)
 		return 2
@@ -52,6 +58,10 @@ func run(args []string, dir string, stdout, stderr io.Writer) int {
 	lines, err := diagnostics(graph, abs)
 	if *list {
 		lines, err = escapes(graph, abs), nil
+	} else if *whole && len(broken) == 0 {
+		for _, f := range rooms.Check(sound, rules) {
+			lines = append(lines, f.String())
+		}
 	}
 	for _, line := range lines {
 		fmt.Fprintln(stdout, line)
@@ -73,16 +83,16 @@ func run(args []string, dir string, stdout, stderr io.Writer) int {
 }
 
 // analyze loads the packages, with their tests, and runs the analyzer over
-// those that compile; broken says, in lines, what is wrong with the others.
-func analyze(dir string, patterns []string) (graph *checker.Graph, broken []string, err error) {
+// those that compile, the sound ones; broken says, in lines, what is wrong with
+// the others.
+func analyze(dir string, patterns []string) (graph *checker.Graph, sound []*packages.Package, broken []string, err error) {
 	all, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax, Dir: dir, Tests: true}, patterns...)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if len(all) == 0 {
-		return nil, nil, fmt.Errorf("no packages match %s", strings.Join(patterns, " "))
+		return nil, nil, nil, fmt.Errorf("no packages match %s", strings.Join(patterns, " "))
 	}
-	var sound []*packages.Package
 	for _, p := range all {
 		if len(p.Errors) == 0 {
 			sound = append(sound, p)
@@ -97,7 +107,7 @@ func analyze(dir string, patterns []string) (graph *checker.Graph, broken []stri
 		}
 	}
 	graph, err = checker.Analyze([]*analysis.Analyzer{determinism.Analyzer}, sound, nil)
-	return graph, broken, err
+	return graph, sound, broken, err
 }
 
 // place is a line of output and what it is sorted by.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/drydock-sim/drydock/cmd/drydock-lint/rooms"
 )
 
 // A module of the same name, so that its packages are judged like ours.
@@ -87,12 +89,12 @@ func TestRun(t *testing.T) {
 		},
 		{
 			name: "no such flag", files: map[string]string{}, args: []string{"-x"}, code: 2,
-			stderr: []string{"flag provided but not defined", "usage:", "", ""},
+			stderr: []string{"flag provided but not defined", "usage:", "", "", "", ""},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var stdout, stderr strings.Builder
-			if code := run(c.args, module(t, c.files), &stdout, &stderr); code != c.code {
+			if code := run(c.args, module(t, c.files), rooms.Rules{}, &stdout, &stderr); code != c.code {
 				t.Errorf("exit code %d, want %d", code, c.code)
 			}
 			match(t, "stdout", stdout.String(), c.stdout)

@@ -1,0 +1,33 @@
+package rooms
+
+// Drydock returns the rules of this module.
+func Drydock() Rules {
+	return Rules{
+		Catalogues: []Catalogue{
+			{"fakecri/busybox", "an applet, or a family of them, a file"},
+		},
+		Pending: []Pending{
+			{Files, "fakecri"},
+			{Files, "fakecri/kernel"},
+			{Files, "kubelet"},
+			{Files, "kubelet/internal/kuberuntime"},
+			{Files, "scenarios"},
+			{Files, "sim/apiserver"},
+			{Methods, "conformance.T"},
+			{Methods, "fakecri.Client"},
+			{Methods, "fakecri.Runtime"},
+			{Methods, "fakecri/actor.program"},
+			{Methods, "fakecri/busybox.call"},
+			{Methods, "fakecri/internal/shell.shell"},
+			{Methods, "fakecri/kernel.Process"},
+			{Methods, "fakecri/kernel.View"},
+			{Methods, "ground/memfs.FS"},
+			{Methods, "kubelet.Kubelet"},
+			{Methods, "kubelet/internal/kuberuntime.Manager"},
+			{Methods, "sim/apiserver.Server"},
+			{Methods, "sim/apiserver.Store"},
+			{Methods, "sim/controlplane/internal/scheduler.Scheduler"},
+			{OneWay, "fakecri/busybox -> fakecri/internal/condition"},
+		},
+	}
+}
