@@ -8,7 +8,6 @@ func Drydock() Rules {
 		},
 		Pending: []Pending{
 			{Files, "fakecri"},
-			{Files, "fakecri/kernel"},
 			{Files, "kubelet"},
 			{Files, "kubelet/internal/kuberuntime"},
 			{Files, "scenarios"},
@@ -19,9 +18,6 @@ func Drydock() Rules {
 			{Methods, "fakecri/actor.program"},
 			{Methods, "fakecri/busybox.call"},
 			{Methods, "fakecri/internal/shell.shell"},
-			{Methods, "fakecri/kernel.Process"},
-			{Methods, "fakecri/kernel.View"},
-			{Methods, "ground/memfs.FS"},
 			{Methods, "kubelet.Kubelet"},
 			{Methods, "kubelet/internal/kuberuntime.Manager"},
 			{Methods, "sim/apiserver.Server"},
