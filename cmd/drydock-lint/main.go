@@ -38,8 +38,9 @@ func run(args []string, dir string, rules rooms.Rules, stdout, stderr io.Writer)
 	flags.SetOutput(stderr)
 	list := flags.Bool("list-unordered", false, "list the escapes of //drydock:unordered with their reasons")
 	whole := flags.Bool("rooms", true, "judge the rooms, for which the packages must be the whole module")
+	flags.BoolVar(&rules.Stale, "stale", rules.Stale, "report exceptions of rooms that are needed no more")
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: drydock-lint [-rooms=false] [-list-unordered] [packages]")
+		fmt.Fprintln(stderr, "usage: drydock-lint [-rooms=false] [-stale] [-list-unordered] [packages]")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {

@@ -89,7 +89,7 @@ func TestRun(t *testing.T) {
 		},
 		{
 			name: "no such flag", files: map[string]string{}, args: []string{"-x"}, code: 2,
-			stderr: []string{"flag provided but not defined", "usage:", "", "", "", ""},
+			stderr: []string{"flag provided but not defined", "usage:", "", "", "", "", "", ""},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

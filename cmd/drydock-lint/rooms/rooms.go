@@ -36,6 +36,9 @@ type Rules struct {
 	Catalogues []Catalogue
 	// Pending are the rules that a package or type does not keep yet.
 	Pending []Pending
+	// Stale also reports rows of Catalogues and Pending that say nothing any
+	// more.
+	Stale bool
 	// Core are the files that must not know of elision; Layer is what elides.
 	Core  []string
 	Layer Layer
@@ -91,7 +94,9 @@ func Check(loaded []*packages.Package, rules Rules) []Finding {
 	}
 	c.oneWay()
 	c.core()
-	c.stale()
+	if rules.Stale {
+		c.stale()
+	}
 	slices.SortFunc(c.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Text, b.Text))
 	})

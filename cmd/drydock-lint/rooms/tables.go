@@ -9,7 +9,6 @@ func Drydock() Rules {
 		Pending: []Pending{
 			{Files, "fakecri"},
 			{Files, "kubelet"},
-			{Files, "kubelet/internal/kuberuntime"},
 			{Files, "scenarios"},
 			{Files, "sim/apiserver"},
 			{Methods, "conformance.T"},
