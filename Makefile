@@ -22,9 +22,11 @@ RACEPKGS ?= ./ground/loop/... ./sim ./scale ./scenarios/... ./cmd/... ./fakecri/
 DAYFLAGS ?=
 # What else `make conformance` passes on, such as --focus.
 CONFORMANCEFLAGS ?=
-SOURCES   = cmd conformance fakecri ground hack kubelet scale scenarios sim
+# The version of golangci-lint, which .golangci.yml is for.
+GOLANGCI = v2.15.0
+SOURCES   = cmd conformance docs fakecri ground hack kubelet scale scenarios sim
 
-.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint loc race seeds bench fuzz soak verify clean
+.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race seeds bench fuzz soak verify clean
 
 all: build
 
@@ -56,6 +58,13 @@ lint: ## gofmt, go vet, the analyzer of determinism and rooms; lists what it was
 	$(GO) run ./cmd/drydock-lint -stale ./...
 	@echo "where the order of a map is used, and why that cannot be observed:"
 	$(GO) run ./cmd/drydock-lint -list-unordered ./...
+
+golangci: bin/golangci-lint-$(GOLANGCI) ## the linters of .golangci.yml
+	$< run
+
+bin/golangci-lint-$(GOLANGCI):
+	GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
+	mv bin/golangci-lint $@
 
 loc: ## lines of code and of comments, by package
 	@$(GO) run ./hack/loc
