@@ -8,7 +8,7 @@ import (
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
-	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/resources"
 )
 
 // swapper is a Machine that may have swap.
@@ -47,12 +47,12 @@ func (kl *Kubelet) checkSwap() error {
 }
 
 // addMemory says what containers get of memory beside limits.
-func (kl *Kubelet) addMemory(n *kuberuntime.NodeConfig) {
+func (kl *Kubelet) addMemory(n *resources.Options) {
 	n.MemoryOOMGroup = !kl.opts.CgroupV1 && !ptr.Deref(kl.cfg.SingleProcessOOMKill, false)
 	s := kl.swap()
-	n.Swap = kuberuntime.SwapConfig{Controller: s.Controller, CgroupV1: kl.opts.CgroupV1 || s.CgroupV1, Limited: kl.cfg.MemorySwap.SwapBehavior == limitedSwap, Capacity: s.Capacity}
+	n.Swap = resources.Swap{Controller: s.Controller, CgroupV1: kl.opts.CgroupV1 || s.CgroupV1, Limited: kl.cfg.MemorySwap.SwapBehavior == limitedSwap, Capacity: s.Capacity}
 	if kl.memoryQoS() {
 		mem := kl.reserved.Enforceable(kl.settings.resources.all.Capacity)[v1.ResourceMemory]
-		n.MemoryQoS = &kuberuntime.MemoryQoS{ThrottlingFactor: ptr.Deref(kl.cfg.MemoryThrottlingFactor, 0.9), Tiered: kl.tieredMemory(), Allocatable: mem.Value()}
+		n.MemoryQoS = &resources.MemoryQoS{ThrottlingFactor: ptr.Deref(kl.cfg.MemoryThrottlingFactor, 0.9), Tiered: kl.tieredMemory(), Allocatable: mem.Value()}
 	}
 }

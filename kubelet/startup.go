@@ -20,6 +20,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
 	"github.com/drydock-sim/drydock/kubelet/internal/images"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/resources"
 	"github.com/drydock-sim/drydock/kubelet/internal/nodelease"
 	"github.com/drydock-sim/drydock/kubelet/internal/nodestatus"
 	"github.com/drydock-sim/drydock/kubelet/internal/pleg"
@@ -321,13 +322,13 @@ func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 			CgroupsPerQOS: ptr.Deref(cfg.CgroupsPerQOS, true), CgroupRoot: path.Clean("/" + cfg.CgroupRoot),
 			SystemdCgroups: driver == cgroupDriverSystemd,
 			StopSignals:    kl.gates.Enabled(features.ContainerStopSignals),
-			NoCPUQuota:     !ptr.Deref(cfg.CPUCFSQuota, true), CFSPeriod: defaultCPUPeriod,
-			MemoryCapacity: mem.Value(), SeccompDefault: ptr.Deref(cfg.SeccompDefault, false),
+			SeccompDefault: ptr.Deref(cfg.SeccompDefault, false),
+			Resources:      resources.Options{NoCPUQuota: !ptr.Deref(cfg.CPUCFSQuota, true), CFSPeriod: defaultCPUPeriod, MemoryCapacity: mem.Value()},
 		},
 		Images: images.Options{Parallel: !ptr.Deref(cfg.SerializeImagePulls, true), QPS: 5, Burst: cfg.RegistryBurst},
 	}
 	if cfg.CPUCFSQuotaPeriod != nil {
-		o.Node.CFSPeriod = cfg.CPUCFSQuotaPeriod.Duration
+		o.Node.Resources.CFSPeriod = cfg.CPUCFSQuotaPeriod.Duration
 	}
 	if cfg.MaxParallelImagePulls != nil {
 		o.Images.MaxParallel = int(*cfg.MaxParallelImagePulls)
@@ -335,7 +336,7 @@ func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 	if cfg.RegistryPullQPS != nil {
 		o.Images.QPS = *cfg.RegistryPullQPS
 	}
-	kl.addMemory(&o.Node)
+	kl.addMemory(&o.Node.Resources)
 	kl.addContainerInputs(&o)
 	return o
 }

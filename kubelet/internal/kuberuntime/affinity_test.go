@@ -6,6 +6,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/resources"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/security"
 )
 
 type fakeAffinity struct{}
@@ -30,8 +33,8 @@ func TestAffinity(t *testing.T) {
 		{false, 1, "cpus of shared", 200000, 100000, -1},
 		{true, 0, "cpus of own", 0, 0, 0},
 	} {
-		m := &Manager{o: Options{Affinity: fakeAffinity{}, Node: NodeConfig{NoCPUQuota: tc.noCFS, CFSPeriod: DefaultCFSPeriod}}}
-		out, err := m.linuxContainerConfig(context.Background(), pod, &pod.Spec.Containers[tc.container], imageUser{}, "")
+		m := &Manager{o: Options{Affinity: fakeAffinity{}}, resources: resources.New(resources.Options{NoCPUQuota: tc.noCFS})}
+		out, err := m.linuxContainerConfig(context.Background(), pod, &pod.Spec.Containers[tc.container], security.User{}, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/security"
 )
 
 // generateContainerConfig builds what CreateContainer is told, for a lean runtime
@@ -25,7 +26,7 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 	if err != nil {
 		return nil, err
 	}
-	if err := verifyNonRoot(pod, c, user); err != nil {
+	if err := security.VerifyNonRoot(pod, c, user); err != nil {
 		return nil, err
 	}
 	linux, err := m.linuxContainerConfig(ctx, pod, c, user, s.targetID)
@@ -87,16 +88,16 @@ func (m *Manager) containerLogDir(pod *v1.Pod, c *v1.Container) string {
 }
 
 // imageUser asks the runtime who the image runs as; root if it doesn't say.
-func (m *Manager) imageUser(ctx context.Context, image string) (imageUser, error) {
+func (m *Manager) imageUser(ctx context.Context, image string) (security.User, error) {
 	resp, err := m.rt.ImageStatus(ctx, m.imageSpec(image, ""), false)
 	if err != nil {
-		return imageUser{}, err
+		return security.User{}, err
 	}
 	img := resp.GetImage()
 	if img.GetUid() != nil {
-		return imageUser{uid: img.Uid.Value}, nil
+		return security.User{UID: img.Uid.Value}, nil
 	}
-	return imageUser{name: img.GetUsername()}, nil
+	return security.User{Name: img.GetUsername()}, nil
 }
 
 // restartCount is one more than that of the newest status; without a status,

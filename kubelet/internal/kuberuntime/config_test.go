@@ -7,67 +7,14 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/podtest"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/security"
 )
-
-func list(cpu, memory string) v1.ResourceList {
-	out := v1.ResourceList{}
-	if cpu != "" {
-		out[v1.ResourceCPU] = resource.MustParse(cpu)
-	}
-	if memory != "" {
-		out[v1.ResourceMemory] = resource.MustParse(memory)
-	}
-	return out
-}
-
-func TestContainerResources(t *testing.T) {
-	n := NodeConfig{MemoryCapacity: 8 << 30, CFSPeriod: 100 * time.Millisecond}
-	for _, tc := range []struct {
-		name                 string
-		requests, limits     v1.ResourceList
-		shares, quota, bytes int64
-		oom                  int64
-	}{
-		{"none", nil, nil, 2, 0, 0, 1000},
-		{"guaranteed", list("500m", "128Mi"), list("500m", "128Mi"), 512, 50000, 134217728, -997},
-		{"limits only (the API would set the requests)", nil, list("500m", "128Mi"), 512, 50000, 134217728, 999},
-		{"burstable", list("100m", "2Gi"), nil, 102, 0, 0, 750},
-		{"burstable, tiny request", list("1m", "1Mi"), list("", "1Gi"), 2, 0, 1 << 30, 999},
-		{"burstable, nearly all of it", list("", "8Gi"), nil, 2, 0, 0, 3},
-		{"tiny limit", list("1m", ""), list("1m", ""), 2, 1000, 0, 999},
-	} {
-		pod := podtest.Pod(v1.RestartPolicyAlways, 0, 1)
-		c := &pod.Spec.Containers[0]
-		c.Resources = v1.ResourceRequirements{Requests: tc.requests, Limits: tc.limits}
-		got := n.containerResources(pod, c)
-		if got.CpuShares != tc.shares || got.CpuQuota != tc.quota || got.CpuPeriod != 100000 || got.MemoryLimitInBytes != tc.bytes || got.OomScoreAdj != tc.oom {
-			t.Errorf("%s: shares %d, quota %d, period %d, memory %d, oom %d", tc.name, got.CpuShares, got.CpuQuota, got.CpuPeriod, got.MemoryLimitInBytes, got.OomScoreAdj)
-		}
-		if box := n.podResources(pod); box.CpuShares != tc.shares || box.MemoryLimitInBytes != tc.bytes || box.OomScoreAdj != 0 {
-			t.Errorf("%s: sandbox shares %d, memory %d", tc.name, box.CpuShares, box.MemoryLimitInBytes)
-		}
-	}
-	critical := podtest.Pod(v1.RestartPolicyAlways, 0, 1)
-	critical.Spec.Priority, critical.Spec.PriorityClassName = new(int32(2000001000)), systemNodeCritical
-	if got := n.oomScore(critical, &critical.Spec.Containers[0]); got != -997 {
-		t.Errorf("node critical: %d", got)
-	}
-	side := podtest.Sidecar(podtest.Pod(v1.RestartPolicyAlways, 1, 2), 0)
-	side.Spec.InitContainers[0].Resources.Requests = list("", "1Gi")
-	side.Spec.Containers[0].Resources.Requests = list("", "4Gi")
-	side.Spec.Containers[1].Resources.Requests = list("", "2Gi")
-	if got := n.oomScore(side, &side.Spec.InitContainers[0]); got != 750 {
-		t.Errorf("sidecar: %d", got)
-	}
-}
 
 func TestCgroupParent(t *testing.T) {
 	for _, tc := range []struct {
@@ -148,27 +95,6 @@ func TestConfigs(t *testing.T) {
 	})
 }
 
-func TestVerifyNonRoot(t *testing.T) {
-	for _, tc := range []struct {
-		uid  *int64
-		user imageUser
-		want string
-	}{
-		{nil, imageUser{uid: 5}, ""},
-		{new(int64(5)), imageUser{}, ""},
-		{new(int64(0)), imageUser{}, `container's runAsUser breaks non-root policy (pod: "p_ns(u)", container: c0)`},
-		{nil, imageUser{}, `container has runAsNonRoot and image will run as root (pod: "p_ns(u)", container: c0)`},
-		{nil, imageUser{name: "www"}, `container has runAsNonRoot and image has non-numeric user (www), cannot verify user is non-root (pod: "p_ns(u)", container: c0)`},
-	} {
-		pod := podtest.Pod(v1.RestartPolicyAlways, 0, 1)
-		pod.Spec.Containers[0].SecurityContext = &v1.SecurityContext{RunAsNonRoot: new(true), RunAsUser: tc.uid}
-		err := verifyNonRoot(pod, &pod.Spec.Containers[0], tc.user)
-		if got := errText(err); got != tc.want {
-			t.Errorf("%s", got)
-		}
-	}
-}
-
 func errText(err error) string {
 	if err == nil {
 		return ""
@@ -225,7 +151,7 @@ func TestLogDirectory(t *testing.T) {
 // What is equal for many pods is one message; what differs is not.
 func TestSharedMessages(t *testing.T) {
 	linux := func(m *Manager, pod *v1.Pod, target string) *runtimeapi.LinuxContainerConfig {
-		out, err := m.linuxContainerConfig(context.Background(), pod, &pod.Spec.Containers[0], imageUser{}, target)
+		out, err := m.linuxContainerConfig(context.Background(), pod, &pod.Spec.Containers[0], security.User{}, target)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +168,7 @@ func TestSharedMessages(t *testing.T) {
 		t.Error("plain pods of two manifests don't share")
 	}
 	replica := plain("c")
-	replica.Spec.Containers[0].Resources.Requests = list("1", "1Gi")
+	replica.Spec.Containers[0].Resources.Requests = podtest.Resources("1/- 1Gi/-").Requests
 	other := *replica
 	other.UID = "d"
 	if linux(m, replica, "") != linux(m, &other, "") || linux(m, replica, "") == base {

@@ -17,6 +17,7 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/images"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/podtest"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/resources"
 	"github.com/drydock-sim/drydock/kubelet/internal/network/dns"
 )
 
@@ -249,7 +250,7 @@ func newRig(t *testing.T) *rig {
 	var err error
 	r.m, err = New(Options{
 		Loop: l, Group: r.g, RuntimeService: r.f, ImageService: r.f, Recorder: r, PodStates: &r.states,
-		Images: images.Options{QPS: 5, Burst: 10}, Node: NodeConfig{MemoryCapacity: 8 << 30, DNS: dns.Configurer{ClusterDNS: []string{"10.96.0.10"}}},
+		Images: images.Options{QPS: 5, Burst: 10}, Node: NodeConfig{Resources: resources.Options{MemoryCapacity: 8 << 30}, DNS: dns.Configurer{ClusterDNS: []string{"10.96.0.10"}}},
 		Helper: plainHelper{},
 	})
 	if err != nil {

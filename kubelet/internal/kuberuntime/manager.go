@@ -16,6 +16,8 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/images"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/resources"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/security"
 	"github.com/drydock-sim/drydock/kubelet/internal/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/internal/network/dns"
 	httpprobe "github.com/drydock-sim/drydock/kubelet/internal/probe/http"
@@ -98,7 +100,6 @@ type FileSystem interface {
 const (
 	DefaultRequestTimeout = 2 * time.Minute
 	DefaultPodLogsDir     = "/var/log/pods"
-	DefaultCFSPeriod      = 100 * time.Millisecond
 )
 
 // Options are what a Manager is made of.
@@ -182,34 +183,22 @@ type NodeConfig struct {
 	SystemdCgroups bool
 	// StopSignals is the feature gate ContainerStopSignals.
 	StopSignals bool
-	// NoCPUQuota is cpuCFSQuota: false.
-	NoCPUQuota bool
-	// CFSPeriod is cpuCFSQuotaPeriod; 0 means 100 ms.
-	CFSPeriod time.Duration
-	// MemoryCapacity of the node in bytes decides OOM scores.
-	MemoryCapacity int64
 	// SeccompDefault is the setting of that name.
 	SeccompDefault bool
-	// MemoryOOMGroup sets memory.oom.group: cgroup v2 without
-	// singleProcessOOMKill.
-	MemoryOOMGroup bool
-	// Swap says how containers may swap.
-	Swap SwapConfig
-	// MemoryQoS is the feature gate of that name on cgroup v2; nil: it is off.
-	MemoryQoS *MemoryQoS
-	// plain is what is set of memory where only the two above say something
-	// that is the same for all containers; shared.
-	plain map[string]string
+	// Resources decide the resources of pods and containers.
+	Resources resources.Options
 }
 
 // Manager drives one node's runtime.
 type Manager struct {
-	o      Options
-	rt     *remote
-	images *images.Manager
-	hooks  lifecycle.HandlerRunner
-	hasher kubecontainer.Hasher
-	shared shared
+	o         Options
+	rt        *remote
+	images    *images.Manager
+	hooks     lifecycle.HandlerRunner
+	hasher    kubecontainer.Hasher
+	shared    shared
+	resources *resources.Node
+	security  security.Node
 	// pictures stay empty without a ChangeLister.
 	pictures pictures
 	// messages counts termination message files made.
@@ -234,15 +223,12 @@ func New(o Options) (*Manager, error) {
 	if o.RootDir == "" {
 		o.RootDir = "/var/lib/kubelet"
 	}
-	if o.Node.CFSPeriod == 0 {
-		o.Node.CFSPeriod = DefaultCFSPeriod
-	}
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
-	o.Node.plain = o.Node.unified()
-	m := &Manager{o: o, rt: &remote{rt: o.RuntimeService, changes: o.Changes, lean: o.Lean, im: o.ImageService, timeout: o.RequestTimeout}}
-	m.shared.noResources = o.Node.linuxResources(nil, nil)
+	m := &Manager{o: o, resources: resources.New(o.Node.Resources), security: security.Node{SeccompDefault: o.Node.SeccompDefault, SeccompDir: o.RootDir + "/seccomp"}}
+	m.rt = &remote{rt: o.RuntimeService, changes: o.Changes, lean: o.Lean, im: o.ImageService, timeout: o.RequestTimeout}
+	m.shared.noResources = m.resources.Of(nil, nil)
 	m.shared.noOverhead = &runtimeapi.LinuxContainerResources{}
 	m.shared.noSysctls = map[string]string{}
 	m.shared.plainPSC = &v1.PodSecurityContext{}

@@ -212,7 +212,7 @@ func (m *Manager) GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*ku
 		s.PodSandboxID = c.PodSandboxID
 		s.User = m.shared.user(seen.GetUser())
 		if s.State == kubecontainer.StateRunning && m.reportsResources(pod.ID) {
-			s.Resources = m.o.Node.reported(seen.GetResources().GetLinux())
+			s.Resources = m.resources.Reported(seen.GetResources().GetLinux())
 		}
 		if s.State == kubecontainer.StateExited {
 			m.addTerminationMessage(s, seen)

@@ -198,19 +198,12 @@ func (z *resizing) setPod(ctx context.Context, name v1.ResourceName, change cm.P
 // tellSandbox has the runtime note the pod's resources; one that cannot is
 // none of ours.
 func (z *resizing) tellSandbox(ctx context.Context, g cm.PodCgroup) error {
-	n := &z.m.o.Node
-	over := z.pod.Spec.Overhead
+	n, over := z.m.resources, z.pod.Spec.Overhead
 	req := &runtimeapi.UpdatePodSandboxResourcesRequest{
 		PodSandboxId: z.sandboxID,
-		Overhead:     n.linuxResources(over, over),
-		Resources: &runtimeapi.LinuxContainerResources{
-			CpuShares:          cm.MilliCPUToShares(max(g.MilliCPU-over.Cpu().MilliValue(), 0)),
-			MemoryLimitInBytes: max(g.MemoryLimit-over.Memory().Value(), 0),
-		},
-	}
-	if !n.NoCPUQuota {
-		req.Resources.CpuPeriod = n.CFSPeriod.Microseconds()
-		req.Resources.CpuQuota = cm.MilliCPUToQuota(max(g.MilliCPULimit-over.Cpu().MilliValue(), 0), n.CFSPeriod)
+		Overhead:     n.Of(over, over),
+		Resources: n.Amounts(max(g.MilliCPU-over.Cpu().MilliValue(), 0), max(g.MilliCPULimit-over.Cpu().MilliValue(), 0),
+			max(g.MemoryLimit-over.Memory().Value(), 0)),
 	}
 	_, err := within(ctx, z.m.rt.timeout, func(ctx context.Context) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 		return z.rt.UpdatePodSandboxResources(ctx, req)
@@ -233,7 +226,7 @@ func (z *resizing) updateContainers(ctx context.Context, name v1.ResourceName, l
 		}
 		c := *u.Container
 		c.Resources = mixed(&u.Container.Resources, &had, name)
-		linux := z.m.o.Node.containerResources(z.pod, &c)
+		linux := z.m.resources.Container(z.pod, &c)
 		if a := z.m.o.Affinity; a != nil && a.NoQuota(z.pod, c.Name) {
 			linux.CpuQuota = noQuota(linux)
 		}
@@ -327,22 +320,8 @@ func (z *resizing) memoryUsage(ctx context.Context) (used map[string]int64, tota
 	return used, total, nil
 }
 
-// reportsResources tells whether what the runtime reports of a pod's resources
+// reportsResources reports whether what the runtime reports of a pod's resources
 // may differ from its spec.
 func (m *Manager) reportsResources(uid types.UID) bool {
 	return m.o.Allocation != nil && m.o.Allocation.State().Get(uid) != nil
-}
-
-// reported reads the resources of a running container; nil if the runtime
-// tells none.
-func (n *NodeConfig) reported(r *runtimeapi.LinuxContainerResources) *kubecontainer.Resources {
-	if r == nil {
-		return nil
-	}
-	out := &kubecontainer.Resources{MemoryLimit: max(r.MemoryLimitInBytes, 0)}
-	if r.CpuQuota > 0 && r.CpuPeriod > 0 {
-		out.MilliCPULimit = r.CpuQuota * 1000 / r.CpuPeriod
-	}
-	out.MilliCPURequest = cm.SharesToMilliCPU(r.CpuShares)
-	return out
 }

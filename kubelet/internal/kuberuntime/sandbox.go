@@ -6,9 +6,13 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/kubelet/cm"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/resources"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/security"
 	"github.com/drydock-sim/drydock/kubelet/internal/network/dns"
 	"github.com/drydock-sim/drydock/kubelet/qos"
 )
@@ -66,12 +70,12 @@ func (m *Manager) sandboxConfig(ctx context.Context, pod *v1.Pod, attempt uint32
 }
 
 func (m *Manager) sandboxTemplate(ctx context.Context, pod *v1.Pod) (*sandboxTemplate, error) {
-	security, err := m.sandboxSecurity(ctx, pod)
+	secctx, err := m.sandboxSecurity(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
-	resources := m.sandboxResources(pod)
-	k := templateKey{&pod.Spec.Containers[0], m.dnsConfig(pod), security, resources, qos.Class(pod)}
+	amounts := m.sandboxResources(pod)
+	k := templateKey{&pod.Spec.Containers[0], m.dnsConfig(pod), secctx, amounts, qos.Class(pod)}
 	own := len(pod.Spec.Overhead) > 0 || pod.Spec.SecurityContext != nil && len(pod.Spec.SecurityContext.Sysctls) > 0
 	if out, ok := m.shared.templates.get(k); ok && !own {
 		return out, nil
@@ -80,7 +84,7 @@ func (m *Manager) sandboxTemplate(ctx context.Context, pod *v1.Pod) (*sandboxTem
 		shared: &runtimeapi.PodSandboxConfig{
 			DnsConfig:    k.dns,
 			PortMappings: portMappings(pod),
-			Linux:        m.linuxSandboxConfig(pod, security, resources),
+			Linux:        m.linuxSandboxConfig(pod, secctx, amounts),
 		},
 		logsDir: m.o.PodLogsDir,
 		cgroups: m.o.Node.podCgroups(k.class),
@@ -134,15 +138,15 @@ func protocol(p v1.Protocol) runtimeapi.Protocol {
 }
 
 // linuxSandboxConfig is without the cgroup parent.
-func (m *Manager) linuxSandboxConfig(pod *v1.Pod, security *runtimeapi.LinuxSandboxSecurityContext, resources *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxPodSandboxConfig {
+func (m *Manager) linuxSandboxConfig(pod *v1.Pod, secctx *runtimeapi.LinuxSandboxSecurityContext, amounts *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxPodSandboxConfig {
 	out := &runtimeapi.LinuxPodSandboxConfig{
 		Sysctls:         m.shared.noSysctls,
-		SecurityContext: security,
-		Resources:       resources,
+		SecurityContext: secctx,
+		Resources:       amounts,
 		Overhead:        m.shared.noOverhead,
 	}
 	if len(pod.Spec.Overhead) > 0 {
-		out.Overhead = m.o.Node.linuxResources(pod.Spec.Overhead, pod.Spec.Overhead) // request and limit
+		out.Overhead = m.resources.Of(pod.Spec.Overhead, pod.Spec.Overhead) // request and limit
 	}
 	if sc := pod.Spec.SecurityContext; sc != nil && len(sc.Sysctls) > 0 {
 		out.Sysctls = make(map[string]string, len(sc.Sysctls))
@@ -155,18 +159,18 @@ func (m *Manager) linuxSandboxConfig(pod *v1.Pod, security *runtimeapi.LinuxSand
 
 // sandboxResources are those of the pod's cgroup.
 func (m *Manager) sandboxResources(pod *v1.Pod) *runtimeapi.LinuxContainerResources {
-	if !hasResources(pod) {
+	if !resources.Any(pod) {
 		return m.shared.noResources
 	}
 	if m.o.Affinity != nil && m.o.Affinity.NoQuota(pod, "") {
-		out := m.o.Node.podResources(pod)
+		out := m.resources.Pod(pod)
 		out.CpuQuota = noQuota(out)
 		return out
 	}
 	k := podKeyOf(pod)
 	out, ok := m.shared.pods.get(k)
 	if !ok {
-		out = m.o.Node.podResources(pod)
+		out = m.resources.Pod(pod)
 		m.shared.pods.put(k, out)
 	}
 	return out
@@ -178,25 +182,31 @@ func (m *Manager) sandboxSecurity(ctx context.Context, pod *v1.Pod) (*runtimeapi
 		return nil, err
 	}
 	sc := m.shared.psc(pod)
-	k := boxKey{sc, namespacesOf(pod), anyPrivileged(pod)}
+	k := boxKey{sc, namespacesOf(pod), security.AnyPrivileged(pod)}
 	if out, ok := m.shared.boxes.get(k); ok && users == nil {
 		return out, nil
 	}
-	out := &runtimeapi.LinuxSandboxSecurityContext{
-		Privileged: k.privileged,
-		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
-	}
-	if sc != nil {
-		out.NamespaceOptions = namespaceOptions(pod, users)
-		out.RunAsUser, out.RunAsGroup = int64Value(sc.RunAsUser), int64Value(sc.RunAsGroup)
-		out.SelinuxOptions = selinux(sc.SELinuxOptions)
-		out.SupplementalGroups = supplementalGroups(sc)
-		if out.SupplementalGroupsPolicy, err = groupsPolicy(sc); err != nil {
-			return nil, err
-		}
-	}
-	if users == nil {
+	out, err := security.Sandbox(pod, sc, k.privileged, users)
+	if err == nil && users == nil {
 		m.shared.boxes.put(k, out)
 	}
-	return out, nil
+	return out, err
+}
+
+// podCgroups names the cgroups of the pods of a class.
+type podCgroups struct {
+	names cm.Names
+	class v1.PodQOSClass
+	none  bool // pods have no cgroups of their own
+}
+
+func (n *NodeConfig) podCgroups(class v1.PodQOSClass) podCgroups {
+	return podCgroups{cm.Names{Root: n.CgroupRoot, Systemd: n.SystemdCgroups}, class, !n.CgroupsPerQOS}
+}
+
+func (p *podCgroups) parent(uid types.UID) string {
+	if p.none {
+		return ""
+	}
+	return p.names.Pod(p.class, uid)
 }

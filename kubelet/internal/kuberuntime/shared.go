@@ -8,6 +8,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/resources"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/security"
 	"github.com/drydock-sim/drydock/kubelet/internal/network/dns"
 	"github.com/drydock-sim/drydock/kubelet/qos"
 )
@@ -73,7 +75,7 @@ type linuxKey struct {
 	psc      *v1.PodSecurityContext
 	limits   *v1.ResourceRequirements // the pod's
 	ns       namespaces
-	user     imageUser
+	user     security.User
 	appArmor string
 	class    v1.PodQOSClass
 	critical bool
@@ -170,7 +172,7 @@ func (m *memo[K, V]) put(k K, v V) {
 }
 
 // linuxContainerConfig are a container's resources and security context.
-func (m *Manager) linuxContainerConfig(ctx context.Context, pod *v1.Pod, c *v1.Container, user imageUser, targetID string) (*runtimeapi.LinuxContainerConfig, error) {
+func (m *Manager) linuxContainerConfig(ctx context.Context, pod *v1.Pod, c *v1.Container, user security.User, targetID string) (*runtimeapi.LinuxContainerConfig, error) {
 	users, err := m.userNamespace(ctx, pod)
 	if err != nil {
 		return nil, err
@@ -178,7 +180,7 @@ func (m *Manager) linuxContainerConfig(ctx context.Context, pod *v1.Pod, c *v1.C
 	own := targetID != "" || users != nil // can't be shared
 	k := linuxKey{
 		c: c, psc: m.shared.psc(pod), limits: pod.Spec.Resources, ns: namespacesOf(pod), user: user,
-		appArmor: pod.Annotations[appArmorAnnotation+c.Name], class: qos.Class(pod), critical: isNodeCritical(pod),
+		appArmor: pod.Annotations[security.AppArmorAnnotation+c.Name], class: qos.Class(pod), critical: resources.IsNodeCritical(pod),
 		place: m.placement(pod, c),
 	}
 	if c.SecurityContext == nil && len(c.Resources.Requests)+len(c.Resources.Limits) == 0 && k.class == v1.PodQOSBestEffort {
@@ -187,11 +189,11 @@ func (m *Manager) linuxContainerConfig(ctx context.Context, pod *v1.Pod, c *v1.C
 	if out, ok := m.shared.linux.get(k); ok && !own {
 		return out, nil
 	}
-	sec, err := m.securityContext(pod, c, user, users)
+	sec, err := m.security.Container(pod, c, user, users)
 	if err != nil {
 		return nil, err
 	}
-	out := &runtimeapi.LinuxContainerConfig{Resources: m.o.Node.containerResources(pod, c), SecurityContext: sec}
+	out := &runtimeapi.LinuxContainerConfig{Resources: m.resources.Container(pod, c), SecurityContext: sec}
 	k.place.apply(out.Resources)
 	if !own {
 		m.shared.linux.put(k, out)

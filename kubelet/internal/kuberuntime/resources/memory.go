@@ -1,4 +1,4 @@
-package kuberuntime
+package resources
 
 import (
 	"maps"
@@ -22,9 +22,9 @@ const (
 	memoryHigh     = "memory.high"
 )
 
-// SwapConfig is how the containers of a node may swap
+// Swap is how the containers of a node may swap
 // (kuberuntime_container_linux.go, swapConfigurationHelper).
-type SwapConfig struct {
+type Swap struct {
 	// Controller says that cgroups can limit swap; without it nothing is set.
 	Controller bool
 	// CgroupV1 machines limit swap together with memory, and know no LimitedSwap.
@@ -48,8 +48,9 @@ type MemoryQoS struct {
 	PageSize int64
 }
 
-// unified is what all containers have in common.
-func (n *NodeConfig) unified() map[string]string {
+// unified is what all containers have in common. Swap has to be forbidden by
+// name on cgroup v2: without a limit it is unlimited.
+func (n *Node) unified() map[string]string {
 	out := map[string]string{}
 	if n.MemoryOOMGroup {
 		out[memoryOOMGroup] = "1"
@@ -64,7 +65,8 @@ func (n *NodeConfig) unified() map[string]string {
 }
 
 // memoryResources sets what of a container's memory is neither limit nor score.
-func (n *NodeConfig) memoryResources(out *runtimeapi.LinuxContainerResources, pod *v1.Pod, c *v1.Container) {
+// The map of the files is a copy where a container has a value of its own.
+func (n *Node) memoryResources(out *runtimeapi.LinuxContainerResources, pod *v1.Pod, c *v1.Container) {
 	out.Unified = n.plain
 	if s := &n.Swap; s.Controller && s.CgroupV1 {
 		out.MemorySwapLimitInBytes = out.MemoryLimitInBytes
@@ -87,7 +89,7 @@ func (n *NodeConfig) memoryResources(out *runtimeapi.LinuxContainerResources, po
 
 // swapLimit is how much a container may swap: its share of the node's swap is
 // that of the node's memory that it requests.
-func (n *NodeConfig) swapLimit(pod *v1.Pod, c *v1.Container) int64 {
+func (n *Node) swapLimit(pod *v1.Pod, c *v1.Container) int64 {
 	s := &n.Swap
 	if !s.Controller || s.CgroupV1 || !s.Limited || n.MemoryCapacity <= 0 ||
 		qos.Class(pod) != v1.PodQOSBurstable || kubetypes.IsCriticalPod(pod) {
@@ -100,7 +102,10 @@ func (n *NodeConfig) swapLimit(pod *v1.Pod, c *v1.Container) int64 {
 	return int64(float64(request.Value()) / float64(n.MemoryCapacity) * float64(s.Capacity))
 }
 
-// set adds a container's values.
+// set adds a container's values: what it requests is protected, fully
+// (memory.min) if it is guaranteed, else as far as there is other memory to
+// reclaim (memory.low); above memory.high, between request and limit, it is
+// throttled before it is killed (KEP-2570).
 func (q *MemoryQoS) set(unified map[string]string, pod *v1.Pod, c *v1.Container) {
 	request, limit := c.Resources.Requests.Memory().Value(), c.Resources.Limits.Memory().Value()
 	unified[memoryMin], unified[memoryLow] = "0", "0"

@@ -1,4 +1,7 @@
-package kuberuntime
+// Package security computes the security contexts of sandboxes and containers,
+// as messages of the CRI: a container's own values over those of its pod. It
+// mirrors upstream's pkg/securitycontext and kuberuntime/security_context.go.
+package security
 
 import (
 	"fmt"
@@ -6,11 +9,19 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
 	"k8s.io/utils/ptr"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
+
+// Node is what security contexts follow from beside the pod.
+type Node struct {
+	// SeccompDefault is the setting of that name: RuntimeDefault, rather than
+	// Unconfined, for what has no seccomp profile.
+	SeccompDefault bool
+	// SeccompDir is where profiles of the type Localhost are.
+	SeccompDir string
+}
 
 // What containers must not see, or not write, unless procMount is Unmasked
 // (upstream pkg/securitycontext). Read only.
@@ -22,7 +33,9 @@ var (
 	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-func anyPrivileged(pod *v1.Pod) bool {
+// AnyPrivileged reports whether a container of the pod is privileged: its
+// sandbox has to be, too.
+func AnyPrivileged(pod *v1.Pod) bool {
 	privileged := func(sc *v1.SecurityContext) bool { return sc != nil && sc.Privileged != nil && *sc.Privileged }
 	for _, list := range [...][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {
@@ -100,9 +113,28 @@ func namespaceOptions(pod *v1.Pod, users *runtimeapi.UserNamespace) *runtimeapi.
 	return out
 }
 
-// securityContext is the effective one of a container: its own values over
-// those of the pod.
-func (m *Manager) securityContext(pod *v1.Pod, c *v1.Container, user imageUser, users *runtimeapi.UserNamespace) (*runtimeapi.LinuxContainerSecurityContext, error) {
+// Sandbox is a sandbox's security context, psc the one of the pod; users is nil
+// unless it has a user namespace of its own.
+func Sandbox(pod *v1.Pod, psc *v1.PodSecurityContext, privileged bool, users *runtimeapi.UserNamespace) (*runtimeapi.LinuxSandboxSecurityContext, error) {
+	out := &runtimeapi.LinuxSandboxSecurityContext{
+		Privileged: privileged,
+		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
+	}
+	if psc == nil {
+		return out, nil
+	}
+	out.NamespaceOptions = namespaceOptions(pod, users)
+	out.RunAsUser, out.RunAsGroup = int64Value(psc.RunAsUser), int64Value(psc.RunAsGroup)
+	out.SelinuxOptions = selinux(psc.SELinuxOptions)
+	out.SupplementalGroups = supplementalGroups(psc)
+	var err error
+	out.SupplementalGroupsPolicy, err = groupsPolicy(psc)
+	return out, err
+}
+
+// Container is the effective security context of a container. Errors: an unknown
+// supplementalGroupsPolicy, or a Localhost profile without a name.
+func (n Node) Container(pod *v1.Pod, c *v1.Container, user User, users *runtimeapi.UserNamespace) (*runtimeapi.LinuxContainerSecurityContext, error) {
 	own, psc := c.SecurityContext, pod.Spec.SecurityContext
 	if own == nil {
 		own = &v1.SecurityContext{}
@@ -125,10 +157,10 @@ func (m *Manager) securityContext(pod *v1.Pod, c *v1.Container, user imageUser, 
 		return nil, err
 	}
 	if out.RunAsUser == nil {
-		if user.name != "" {
-			out.RunAsUsername = user.name
+		if user.Name != "" {
+			out.RunAsUsername = user.Name
 		} else {
-			out.RunAsUser = &runtimeapi.Int64Value{Value: user.uid}
+			out.RunAsUser = &runtimeapi.Int64Value{Value: user.UID}
 		}
 	}
 	if own.Capabilities != nil {
@@ -137,13 +169,14 @@ func (m *Manager) securityContext(pod *v1.Pod, c *v1.Container, user imageUser, 
 	if own.ProcMount == nil || *own.ProcMount == v1.DefaultProcMount {
 		out.MaskedPaths, out.ReadonlyPaths = maskedPaths, readonlyPaths
 	}
-	if out.Seccomp, err = m.seccomp(firstOf(own.SeccompProfile, psc.SeccompProfile)); err != nil {
+	if out.Seccomp, err = n.seccomp(firstOf(own.SeccompProfile, psc.SeccompProfile)); err != nil {
 		return nil, err
 	}
-	m.setAppArmor(out, pod, c, firstOf(own.AppArmorProfile, psc.AppArmorProfile))
+	setAppArmor(out, pod, c, firstOf(own.AppArmorProfile, psc.AppArmorProfile))
 	return out, nil
 }
 
+// firstOf is a, or b where a says nothing.
 func firstOf[T any](a, b *T) *T {
 	if a != nil {
 		return a
@@ -162,11 +195,11 @@ func capabilities(list []v1.Capability) []string {
 	return out
 }
 
-func (m *Manager) seccomp(p *v1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
+func (n Node) seccomp(p *v1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
 	out := &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
 	switch {
 	case p == nil:
-		if m.o.Node.SeccompDefault {
+		if n.SeccompDefault {
 			out.ProfileType = runtimeapi.SecurityProfile_RuntimeDefault
 		}
 	case p.Type == v1.SeccompProfileTypeRuntimeDefault:
@@ -176,17 +209,20 @@ func (m *Manager) seccomp(p *v1.SeccompProfile) (*runtimeapi.SecurityProfile, er
 			return nil, fmt.Errorf("localhostProfile must be set if seccompProfile type is Localhost")
 		}
 		out.ProfileType = runtimeapi.SecurityProfile_Localhost
-		out.LocalhostRef = m.o.RootDir + "/seccomp/" + *p.LocalhostProfile
+		out.LocalhostRef = n.SeccompDir + "/" + *p.LocalhostProfile
 	}
 	return out, nil
 }
 
-// appArmorAnnotation is the older way to name a container's profile.
-const appArmorAnnotation = "container.apparmor.security.beta.kubernetes.io/"
+// AppArmorAnnotation, before a container's name, is the older way to name a container's profile.
+const AppArmorAnnotation = "container.apparmor.security.beta.kubernetes.io/"
 
-func (m *Manager) setAppArmor(out *runtimeapi.LinuxContainerSecurityContext, pod *v1.Pod, c *v1.Container, p *v1.AppArmorProfile) {
+// setAppArmor sets the profile in both of the forms that runtimes read. A
+// profile in the container's own security context wins over the annotation, the
+// annotation over the pod's.
+func setAppArmor(out *runtimeapi.LinuxContainerSecurityContext, pod *v1.Pod, c *v1.Container, p *v1.AppArmorProfile) {
 	text := ""
-	if old, ok := pod.Annotations[appArmorAnnotation+c.Name]; ok && (c.SecurityContext == nil || c.SecurityContext.AppArmorProfile == nil) {
+	if old, ok := pod.Annotations[AppArmorAnnotation+c.Name]; ok && (c.SecurityContext == nil || c.SecurityContext.AppArmorProfile == nil) {
 		text = old
 	} else if p != nil {
 		switch p.Type {
@@ -213,14 +249,15 @@ func (m *Manager) setAppArmor(out *runtimeapi.LinuxContainerSecurityContext, pod
 	out.ApparmorProfile = text //nolint:staticcheck // older runtimes read it
 }
 
-// imageUser is the user that an image runs as: a number, or a name.
-type imageUser struct {
-	uid  int64
-	name string
+// User is the user that an image runs as: a number, or a name.
+type User struct {
+	UID  int64
+	Name string
 }
 
-// verifyNonRoot holds a container to its runAsNonRoot.
-func verifyNonRoot(pod *v1.Pod, c *v1.Container, user imageUser) error {
+// VerifyNonRoot holds a container to its runAsNonRoot: its error is why it must
+// not start.
+func VerifyNonRoot(pod *v1.Pod, c *v1.Container, user User) error {
 	var nonRoot *bool
 	var uid *int64
 	if sc := pod.Spec.SecurityContext; sc != nil {
@@ -238,9 +275,9 @@ func verifyNonRoot(pod *v1.Pod, c *v1.Container, user imageUser) error {
 		return fmt.Errorf("container's runAsUser breaks non-root policy %s", where)
 	case uid != nil:
 		return nil
-	case user.name != "":
-		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", user.name, where)
-	case user.uid == 0:
+	case user.Name != "":
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", user.Name, where)
+	case user.UID == 0:
 		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", where)
 	}
 	return nil

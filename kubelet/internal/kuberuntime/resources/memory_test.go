@@ -1,4 +1,4 @@
-package kuberuntime
+package resources
 
 import (
 	"fmt"
@@ -19,25 +19,24 @@ func onePod(class v1.PodQOSClass, resources string) *v1.Pod {
 }
 
 // memory returns what of a container's memory is set beside limit and score.
-func memory(n NodeConfig, pod *v1.Pod) *runtimeapi.LinuxContainerResources {
-	n.plain = n.unified()
-	return n.containerResources(pod, &pod.Spec.Containers[0])
+func memory(n Options, pod *v1.Pod) *runtimeapi.LinuxContainerResources {
+	return New(n).Container(pod, &pod.Spec.Containers[0])
 }
 
 func TestOOMGroup(t *testing.T) {
 	pod := onePod(v1.PodQOSBurstable, "-/- 1Gi/-")
-	if got := memory(NodeConfig{MemoryOOMGroup: true}, pod).Unified; fmt.Sprint(got) != "map[memory.oom.group:1]" {
+	if got := memory(Options{MemoryOOMGroup: true}, pod).Unified; fmt.Sprint(got) != "map[memory.oom.group:1]" {
 		t.Error(got)
 	}
-	if got := memory(NodeConfig{}, pod).Unified; got != nil {
+	if got := memory(Options{}, pod).Unified; got != nil {
 		t.Error(got)
 	}
 }
 
 func TestSwap(t *testing.T) {
 	const giB = 1 << 30
-	node := func(change func(*SwapConfig)) NodeConfig {
-		n := NodeConfig{MemoryCapacity: 16 * giB, Swap: SwapConfig{Controller: true, Limited: true, Capacity: 8 * giB}}
+	node := func(change func(*Swap)) Options {
+		n := Options{MemoryCapacity: 16 * giB, Swap: Swap{Controller: true, Limited: true, Capacity: 8 * giB}}
 		if change != nil {
 			change(&n.Swap)
 		}
@@ -48,7 +47,7 @@ func TestSwap(t *testing.T) {
 	critical.Spec.Priority = &priority
 	for _, tc := range []struct {
 		name string
-		node NodeConfig
+		node Options
 		pod  *v1.Pod
 		want string
 		v1   int64
@@ -60,9 +59,9 @@ func TestSwap(t *testing.T) {
 		{"no memory is asked for", node(nil), onePod(v1.PodQOSBurstable, "1/- -/-"), "map[memory.swap.max:0]", 0},
 		{"Guaranteed", node(nil), onePod(v1.PodQOSGuaranteed, "1/1 2Gi/2Gi"), "map[memory.swap.max:0]", 0},
 		{"BestEffort", node(nil), onePod(v1.PodQOSBestEffort, "-/- -/-"), "map[memory.swap.max:0]", 0},
-		{"NoSwap", node(func(s *SwapConfig) { s.Limited = false }), onePod(v1.PodQOSBurstable, "-/- 2Gi/-"), "map[memory.swap.max:0]", 0},
-		{"no controller", node(func(s *SwapConfig) { s.Controller = false }), onePod(v1.PodQOSBurstable, "-/- 2Gi/-"), "map[]", 0},
-		{"cgroup v1", node(func(s *SwapConfig) { s.CgroupV1, s.Limited = true, false }), onePod(v1.PodQOSBurstable, "-/- 1Gi/2Gi"), "map[]", 2 * giB},
+		{"NoSwap", node(func(s *Swap) { s.Limited = false }), onePod(v1.PodQOSBurstable, "-/- 2Gi/-"), "map[memory.swap.max:0]", 0},
+		{"no controller", node(func(s *Swap) { s.Controller = false }), onePod(v1.PodQOSBurstable, "-/- 2Gi/-"), "map[]", 0},
+		{"cgroup v1", node(func(s *Swap) { s.CgroupV1, s.Limited = true, false }), onePod(v1.PodQOSBurstable, "-/- 1Gi/2Gi"), "map[]", 2 * giB},
 	} {
 		r := memory(tc.node, tc.pod)
 		if got := fmt.Sprint(r.Unified); got != tc.want || r.MemorySwapLimitInBytes != tc.v1 {
@@ -86,15 +85,14 @@ func TestMemoryQoS(t *testing.T) {
 		{v1.PodQOSGuaranteed, "1/1 256Mi/256Mi", true, "map[memory.low:0 memory.min:268435456]"},
 		{v1.PodQOSBestEffort, "-/- -/-", true, "map[memory.low:0 memory.min:0]"},
 	} {
-		n := NodeConfig{MemoryQoS: &MemoryQoS{ThrottlingFactor: 0.9, Tiered: tc.tiered, Allocatable: 1 << 30}}
+		n := Options{MemoryQoS: &MemoryQoS{ThrottlingFactor: 0.9, Tiered: tc.tiered, Allocatable: 1 << 30}}
 		if got := fmt.Sprint(memory(n, onePod(tc.class, tc.resources)).Unified); got != tc.want {
 			t.Errorf("%s %s: %s", tc.class, tc.resources, got)
 		}
 	}
-	n := NodeConfig{MemoryOOMGroup: true, MemoryQoS: &MemoryQoS{}}
+	n := New(Options{MemoryOOMGroup: true, MemoryQoS: &MemoryQoS{}})
 	pod := onePod(v1.PodQOSBestEffort, "-/- -/-")
-	n.plain = n.unified()
-	n.containerResources(pod, &pod.Spec.Containers[0])
+	n.Container(pod, &pod.Spec.Containers[0])
 	if len(n.plain) != 1 {
 		t.Errorf("what is shared was written to: %v", n.plain)
 	}
@@ -102,7 +100,7 @@ func TestMemoryQoS(t *testing.T) {
 
 // TestOOMScore: the examples are of a node with 8 GiB.
 func TestOOMScore(t *testing.T) {
-	n := &NodeConfig{MemoryCapacity: 8 << 30}
+	n := New(Options{MemoryCapacity: 8 << 30})
 	score := func(name string, pod *v1.Pod, c *v1.Container, want int64) {
 		t.Helper()
 		if got := n.oomScore(pod, c); got != want {
