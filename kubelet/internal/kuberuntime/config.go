@@ -3,13 +3,9 @@ package kuberuntime
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
-	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/security"
 )
 
@@ -33,7 +29,7 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 	if err != nil {
 		return nil, err
 	}
-	annotations, err := m.containerAnnotations(pod, c, s.restartCount)
+	annotations, err := m.shared.containerAnnotations(&m.hasher, pod, c, s.restartCount)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +38,7 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 			return nil, fmt.Errorf("create log directory for container %s failed: %w", c.Name, err)
 		}
 	}
-	mounts := withImages(m.mounts(opts, pod, c, s.restartCount), s.imageVolumes)
+	mounts := withImages(m.messages.mounts(opts, pod, c, s.restartCount), s.imageVolumes)
 	if m.rt.lean == nil || len(mounts) > 0 || pod.DeletionGracePeriodSeconds != nil {
 		config := m.newContainerConfig(s, env, mounts, annotations, linux)
 		if m.rt.lean == nil {
@@ -50,7 +46,7 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 		}
 		return config, nil
 	}
-	k := containerKey{c: c, image: m.imageSpec(s.imageRef, c.Image), linux: linux, envs: len(env), restarts: s.restartCount, grace: pod.Spec.TerminationGracePeriodSeconds}
+	k := containerKey{c: c, image: m.shared.imageSpec(s.imageRef, c.Image), linux: linux, envs: len(env), restarts: s.restartCount, grace: pod.Spec.TerminationGracePeriodSeconds}
 	if len(env) > 0 {
 		k.env = env[0]
 	}
@@ -67,7 +63,7 @@ func (m *Manager) newContainerConfig(s *start, env []*runtimeapi.KeyValue, mount
 	c := s.c
 	return &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(s.restartCount)},
-		Image:       m.imageSpec(s.imageRef, c.Image),
+		Image:       m.shared.imageSpec(s.imageRef, c.Image),
 		Command:     expandAll(c.Command, env),
 		Args:        expandAll(c.Args, env),
 		WorkingDir:  c.WorkingDir,
@@ -83,13 +79,9 @@ func (m *Manager) newContainerConfig(s *start, env []*runtimeapi.KeyValue, mount
 	}
 }
 
-func (m *Manager) containerLogDir(pod *v1.Pod, c *v1.Container) string {
-	return m.o.PodLogsDir + "/" + pod.Namespace + "_" + pod.Name + "_" + string(pod.UID) + "/" + c.Name
-}
-
 // imageUser asks the runtime who the image runs as; root if it doesn't say.
 func (m *Manager) imageUser(ctx context.Context, image string) (security.User, error) {
-	resp, err := m.rt.ImageStatus(ctx, m.imageSpec(image, ""), false)
+	resp, err := m.rt.ImageStatus(ctx, m.shared.imageSpec(image, ""), false)
 	if err != nil {
 		return security.User{}, err
 	}
@@ -98,30 +90,4 @@ func (m *Manager) imageUser(ctx context.Context, image string) (security.User, e
 		return security.User{UID: img.Uid.Value}, nil
 	}
 	return security.User{Name: img.GetUsername()}, nil
-}
-
-// restartCount is one more than that of the newest status; without a status,
-// what the names of the log files tell.
-func (m *Manager) restartCount(logDir string, c *v1.Container, status *kubecontainer.PodStatus) int {
-	if s := status.FindContainerStatusByName(c.Name); s != nil {
-		return int(s.RestartCount) + 1
-	}
-	if m.o.FS == nil {
-		return 0
-	}
-	entries, err := m.o.FS.ReadDir(logDir)
-	if err != nil {
-		return 0 // there is none, or it can't be read
-	}
-	count := 0
-	for _, e := range entries {
-		digits, rest, _ := strings.Cut(e.Name(), ".")
-		if e.IsDir() || rest != "log" && !strings.HasPrefix(rest, "log.") {
-			continue
-		}
-		if n, err := strconv.Atoi(digits); err == nil {
-			count = max(count, n+1)
-		}
-	}
-	return count
 }

@@ -133,7 +133,7 @@ func TestLogDirectory(t *testing.T) {
 	for _, n := range []string{"0.log", "3.log.20260101-000000", "2.log.gz", "x.log", "9.txt"} {
 		files.MapFS["var/log/pods/ns_p_u/c0/"+n] = &fstest.MapFile{}
 	}
-	r.m.o.FS = files
+	r.useFS(files)
 	r.sync(withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30))
 	// The names of the logs tell the restart count when no status does.
 	if got := r.f.configs["c0"]; got.Metadata.Attempt != 4 || got.LogPath != "c0/4.log" {
@@ -142,7 +142,7 @@ func TestLogDirectory(t *testing.T) {
 	if want := []string{"/var/log/pods/ns_p_u", "/var/log/pods/ns_p_u/c0"}; !reflect.DeepEqual(files.made, want) {
 		t.Errorf("%v", files.made)
 	}
-	r.m.removeLogs("/var/log/pods/ns_p_u/c0/3.log")
+	r.m.logs.remove("/var/log/pods/ns_p_u/c0/3.log")
 	if len(files.MapFS) != 4 {
 		t.Errorf("%d files left", len(files.MapFS))
 	}

@@ -312,3 +312,8 @@ func (r *rig) expect(what, calls string, events ...string) {
 		r.t.Errorf("%s: events\n got %s\nwant %s", what, gotEvents, want)
 	}
 }
+
+// useFS gives the manager files after it was made.
+func (r *rig) useFS(files FileSystem) {
+	r.m.o.FS, r.m.logs.fs, r.m.messages.fs, r.m.dns.fs = files, files, files, files
+}

@@ -324,6 +324,6 @@ func (gc *collector) logs(ctx context.Context) error {
 			gc.m.o.Log("gc: failed to remove log directory %s: %v", name, err)
 		}
 	}
-	gc.m.removeDeadLinks(ctx)
+	gc.m.logs.removeDeadLinks(ctx, gc.m.rt)
 	return nil
 }

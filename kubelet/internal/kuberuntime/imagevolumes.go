@@ -30,7 +30,7 @@ func hasImageVolumes(pod *v1.Pod) bool {
 // has changed: it tells again what of its DNS settings was cut, and looks again
 // for the images of its volumes.
 func (m *Manager) Repeats(pod *v1.Pod) bool {
-	return hasImageVolumes(pod) || len(m.podDNS(pod).warnings) > 0
+	return hasImageVolumes(pod) || len(m.dns.of(pod).warnings) > 0
 }
 
 // pullVolumes brings the images of the pod's volumes onto the machine, by the

@@ -50,24 +50,24 @@ func containerLabels(pod *v1.Pod, c *v1.Container) map[string]string {
 }
 
 // containerAnnotations are shared by the containers of replicas.
-func (m *Manager) containerAnnotations(pod *v1.Pod, c *v1.Container, restartCount int) (map[string]string, error) {
+func (s *shared) containerAnnotations(h *kubecontainer.Hasher, pod *v1.Pod, c *v1.Container, restartCount int) (map[string]string, error) {
 	if pod.DeletionGracePeriodSeconds != nil {
-		return m.newContainerAnnotations(pod, c, restartCount)
+		return newContainerAnnotations(h, pod, c, restartCount)
 	}
 	k := annotationsKey{c, restartCount, pod.Spec.TerminationGracePeriodSeconds}
-	if a, ok := m.shared.annotations.get(k); ok {
+	if a, ok := s.annotations.get(k); ok {
 		return a, nil
 	}
-	a, err := m.newContainerAnnotations(pod, c, restartCount)
+	a, err := newContainerAnnotations(h, pod, c, restartCount)
 	if err == nil {
-		m.shared.annotations.put(k, a)
+		s.annotations.put(k, a)
 	}
 	return a, err
 }
 
-func (m *Manager) newContainerAnnotations(pod *v1.Pod, c *v1.Container, restartCount int) (map[string]string, error) {
+func newContainerAnnotations(h *kubecontainer.Hasher, pod *v1.Pod, c *v1.Container, restartCount int) (map[string]string, error) {
 	a := map[string]string{
-		annotationHash:              m.hasher.Hash(c),
+		annotationHash:              h.Hash(c),
 		annotationRestartCount:      decimal(restartCount),
 		annotationTerminationPath:   c.TerminationMessagePath,
 		annotationTerminationPolicy: string(c.TerminationMessagePolicy),

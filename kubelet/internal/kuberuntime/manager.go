@@ -201,8 +201,9 @@ type Manager struct {
 	security  security.Node
 	// pictures stay empty without a ChangeLister.
 	pictures pictures
-	// messages counts termination message files made.
-	messages uint64
+	logs     containerLogs
+	messages terminationMessages
+	dns      podDNSSettings
 
 	version     *runtimeapi.VersionResponse
 	versionAt   time.Time
@@ -227,6 +228,9 @@ func New(o Options) (*Manager, error) {
 		o.Log = func(string, ...any) {}
 	}
 	m := &Manager{o: o, resources: resources.New(o.Node.Resources), security: security.Node{SeccompDefault: o.Node.SeccompDefault, SeccompDir: o.RootDir + "/seccomp"}}
+	m.logs = containerLogs{fs: o.FS, podsDir: o.PodLogsDir, linksDir: o.ContainerLogsDir, log: o.Log}
+	m.messages = terminationMessages{fs: o.FS, loop: o.Loop, log: o.Log}
+	m.dns = podDNSSettings{fs: o.FS, resolvConf: o.Node.ResolvConf, configurer: &m.o.Node.DNS}
 	m.rt = &remote{rt: o.RuntimeService, changes: o.Changes, lean: o.Lean, im: o.ImageService, timeout: o.RequestTimeout}
 	m.shared.noResources = m.resources.Of(nil, nil)
 	m.shared.noOverhead = &runtimeapi.LinuxContainerResources{}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/logs"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
@@ -25,17 +27,50 @@ const (
 // reasonCannotRun is the reason of a container that never ran, which has no log.
 const reasonCannotRun = "ContainerCannotRun"
 
-// addTerminationMessage adds to an ended container's message what it left in
+// terminationMessages are the files in which containers leave a message when
+// they end, and their reading.
+type terminationMessages struct {
+	fs   FileSystem // nil: there are no messages
+	loop *loop.Loop
+	log  func(format string, args ...any)
+	made uint64 // files; with the container and the attempt it decides a file's name
+}
+
+// mounts are the container's mounts with, at the end, that of the file that
+// takes its termination message, which is made here. A container whose file
+// can't be made has none.
+func (t *terminationMessages) mounts(opts *kubecontainer.RunContainerOptions, pod *v1.Pod, c *v1.Container, attempt int) []*runtimeapi.Mount {
+	if opts.PodContainerDir == "" || c.TerminationMessagePath == "" || t.fs == nil {
+		return opts.Mounts
+	}
+	t.made++
+	id := uint32(t.loop.Uint64("kubelet/termination-log", string(pod.UID)+"/"+c.Name, uint64(attempt)<<32|t.made&(1<<32-1)))
+	file := opts.PodContainerDir + "/" + hex8(id)
+	if err := t.fs.WriteFile(file, nil, 0o666); err != nil {
+		t.log("error on creating termination-log file %q: %v", file, err)
+		return opts.Mounts
+	}
+	n := len(opts.Mounts)
+	return append(opts.Mounts[:n:n], &runtimeapi.Mount{ContainerPath: c.TerminationMessagePath, HostPath: file})
+}
+
+// hex8 are the eight hexadecimal digits of n.
+func hex8(n uint32) string {
+	s := strconv.FormatUint(uint64(n), 16)
+	return "00000000"[len(s):] + s
+}
+
+// add adds to an ended container's message what it left in
 // the file of its terminationMessagePath, or else in its log.
-func (m *Manager) addTerminationMessage(out *kubecontainer.Status, s *runtimeapi.ContainerStatus) {
-	if m.o.FS == nil {
+func (t *terminationMessages) add(out *kubecontainer.Status, s *runtimeapi.ContainerStatus) {
+	if t.fs == nil {
 		return
 	}
 	fallback := s.Annotations[annotationTerminationPolicy] == string(v1.TerminationMessageFallbackToLogsOnError) &&
 		out.ExitCode != 0 && out.Reason != reasonCannotRun
-	text, fromLog := m.terminationMessage(s, fallback)
+	text, fromLog := t.read(s, fallback)
 	if fromLog {
-		text = m.lastOfLog(s.LogPath)
+		text = t.lastOfLog(s.LogPath)
 	}
 	if text == "" {
 		return
@@ -46,8 +81,8 @@ func (m *Manager) addTerminationMessage(out *kubecontainer.Status, s *runtimeapi
 	out.Message = text
 }
 
-// terminationMessage reads the file; fromLog tells that the log has to do.
-func (m *Manager) terminationMessage(s *runtimeapi.ContainerStatus, fallback bool) (text string, fromLog bool) {
+// read reads the file; fromLog says that the log has to do.
+func (t *terminationMessages) read(s *runtimeapi.ContainerStatus, fallback bool) (text string, fromLog bool) {
 	path := s.Annotations[annotationTerminationPath]
 	if path == "" {
 		return "", fallback
@@ -56,7 +91,7 @@ func (m *Manager) terminationMessage(s *runtimeapi.ContainerStatus, fallback boo
 		if mount.ContainerPath != path {
 			continue
 		}
-		data, err := m.o.FS.ReadFile(mount.HostPath)
+		data, err := t.fs.ReadFile(mount.HostPath)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return "", fallback
@@ -68,8 +103,8 @@ func (m *Manager) terminationMessage(s *runtimeapi.ContainerStatus, fallback boo
 	return "", fallback
 }
 
-func (m *Manager) lastOfLog(path string) string {
-	data, err := readTail(m.o.FS, path)
+func (t *terminationMessages) lastOfLog(path string) string {
+	data, err := readTail(t.fs, path)
 	if err != nil {
 		return fmt.Sprintf("Error on reading termination message from logs: failed to try resolving symlinks in path %q: %v", path, err)
 	}

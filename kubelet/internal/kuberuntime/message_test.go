@@ -45,7 +45,7 @@ func (plainHelper) GetOrCreateUserNamespaceMappings(*v1.Pod, string) (*runtimeap
 func TestMountsOfTerminationMessage(t *testing.T) {
 	r := newRig(t)
 	files := &testFS{MapFS: fstest.MapFS{}}
-	r.m.o.FS = files
+	r.useFS(files)
 	pod := withGrace(podtest.Pod(v1.RestartPolicyAlways, 0, 1), 30)
 	c := &pod.Spec.Containers[0]
 	c.TerminationMessagePath = "/dev/termination-log"
@@ -127,13 +127,13 @@ func TestTerminationMessage(t *testing.T) {
 			`Error on reading termination message from logs: failed to try resolving symlinks in path "/nolog": open nolog: file does not exist`},
 	} {
 		r := newRig(t)
-		r.m.o.FS = files
+		r.useFS(files)
 		s := &runtimeapi.ContainerStatus{LogPath: tc.log, Annotations: map[string]string{annotationTerminationPath: "/t", annotationTerminationPolicy: tc.policy}}
 		if tc.host != "" {
 			s.Mounts = []*runtimeapi.Mount{{ContainerPath: "/other", HostPath: "/long"}, {ContainerPath: "/t", HostPath: tc.host}}
 		}
 		out := &kubecontainer.Status{ExitCode: tc.code, Reason: tc.reason, Message: tc.message}
-		r.m.addTerminationMessage(out, s)
+		r.m.messages.add(out, s)
 		if out.Message != tc.want {
 			t.Errorf("%s: %q", tc.name, out.Message)
 		}

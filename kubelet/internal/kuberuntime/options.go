@@ -3,7 +3,6 @@ package kuberuntime
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -28,12 +27,12 @@ type filesKey struct {
 	restarts int
 }
 
-// usesFiles tells whether the container needs the files that are made for it.
+// usesFiles reports whether the container needs the files that are made for it.
 func (m *Manager) usesFiles(s *start) bool {
 	if m.o.UsesFiles == nil {
 		return true
 	}
-	k := filesKey{s.c, m.imageSpec(s.imageRef, s.c.Image), s.restartCount}
+	k := filesKey{s.c, m.shared.imageSpec(s.imageRef, s.c.Image), s.restartCount}
 	config, ok := m.shared.files.get(k)
 	if !ok {
 		config = &runtimeapi.ContainerConfig{
@@ -43,30 +42,6 @@ func (m *Manager) usesFiles(s *start) bool {
 		m.shared.files.put(k, config)
 	}
 	return m.o.UsesFiles(s.sandboxID, config)
-}
-
-// mounts are the container's mounts with, at the end, that of the file that
-// takes its termination message, which is made here. A container whose file
-// can't be made has none.
-func (m *Manager) mounts(opts *kubecontainer.RunContainerOptions, pod *v1.Pod, c *v1.Container, attempt int) []*runtimeapi.Mount {
-	if opts.PodContainerDir == "" || c.TerminationMessagePath == "" || m.o.FS == nil {
-		return opts.Mounts
-	}
-	m.messages++
-	id := uint32(m.o.Loop.Uint64("kubelet/termination-log", string(pod.UID)+"/"+c.Name, uint64(attempt)<<32|m.messages&(1<<32-1)))
-	file := opts.PodContainerDir + "/" + hex8(id)
-	if err := m.o.FS.WriteFile(file, nil, 0o666); err != nil {
-		m.o.Log("error on creating termination-log file %q: %v", file, err)
-		return opts.Mounts
-	}
-	n := len(opts.Mounts)
-	return append(opts.Mounts[:n:n], &runtimeapi.Mount{ContainerPath: c.TerminationMessagePath, HostPath: file})
-}
-
-// hex8 are the eight hexadecimal digits of n.
-func hex8(n uint32) string {
-	s := strconv.FormatUint(uint64(n), 16)
-	return "00000000"[len(s):] + s
 }
 
 // runtimeHandler is the handler of the pod's RuntimeClass.

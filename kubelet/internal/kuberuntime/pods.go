@@ -215,7 +215,7 @@ func (m *Manager) GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*ku
 			s.Resources = m.resources.Reported(seen.GetResources().GetLinux())
 		}
 		if s.State == kubecontainer.StateExited {
-			m.addTerminationMessage(s, seen)
+			m.messages.add(s, seen)
 		}
 		status.ContainerStatuses = append(status.ContainerStatuses, s)
 	}

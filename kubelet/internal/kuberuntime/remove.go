@@ -3,7 +3,6 @@ package kuberuntime
 import (
 	"context"
 	"errors"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -21,36 +20,16 @@ func (m *Manager) RemoveContainer(ctx context.Context, id string) error {
 	if status == nil {
 		return errors.New("container status is nil")
 	}
-	m.removeLogs(status.LogPath)
+	m.logs.remove(status.LogPath)
 	// The link to the log is found by the labels, which are read once more.
 	if resp, err = m.rt.ContainerStatus(ctx, id); err != nil {
 		return err
 	}
-	m.unlinkLog(resp.GetStatus())
+	m.logs.removeLink(resp.GetStatus())
 	return m.rt.RemoveContainer(ctx, id)
 }
 
-// removeLogs removes a log file and its rotated ones.
-func (m *Manager) removeLogs(path string) {
-	i := strings.LastIndexByte(path, '/')
-	if m.o.FS == nil || i <= 0 {
-		return
-	}
-	entries, err := m.o.FS.ReadDir(path[:i])
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), path[i+1:]) {
-			continue
-		}
-		if err := m.o.FS.Remove(path[:i+1] + e.Name()); err != nil {
-			m.o.Log("remove log %s: %v", e.Name(), err)
-		}
-	}
-}
-
-// needsPruning tells whether an init container has runs that a newer one
+// needsPruning reports whether an init container has runs that a newer one
 // makes superfluous.
 func needsPruning(pod *v1.Pod, status *kubecontainer.PodStatus) bool {
 	for i := range pod.Spec.InitContainers {

@@ -41,10 +41,6 @@ func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uin
 	return id, config, "", nil
 }
 
-func podLogDir(logsDir, namespace, name, uid string) string {
-	return logsDir + "/" + namespace + "_" + name + "_" + uid
-}
-
 // sandboxConfig builds what RunPodSandbox, CreateContainer and PullImage are
 // told of the sandbox.
 func (m *Manager) sandboxConfig(ctx context.Context, pod *v1.Pod, attempt uint32) (*sandboxConfig, error) {

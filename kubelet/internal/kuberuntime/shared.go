@@ -10,7 +10,6 @@ import (
 
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/resources"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/security"
-	"github.com/drydock-sim/drydock/kubelet/internal/network/dns"
 	"github.com/drydock-sim/drydock/kubelet/qos"
 )
 
@@ -25,8 +24,6 @@ type shared struct {
 	plainPSC    *v1.PodSecurityContext // stands for every one that says nothing
 	boxes       memo[boxKey, *runtimeapi.LinuxSandboxSecurityContext]
 	linux       memo[linuxKey, *runtimeapi.LinuxContainerConfig]
-	dns         memo[dnsKey, podDNS]
-	resolvConf  resolvConf
 	images      memo[imageKey, *runtimeapi.ImageSpec]
 	annotations memo[annotationsKey, map[string]string]
 	pods        memo[podKey, *runtimeapi.LinuxContainerResources]
@@ -80,20 +77,6 @@ type linuxKey struct {
 	class    v1.PodQOSClass
 	critical bool
 	place    placement
-}
-
-type dnsKey struct {
-	policy      v1.DNSPolicy
-	hostNetwork bool
-	namespace   string
-	own         *v1.PodDNSConfig
-	host        *runtimeapi.DNSConfig
-}
-
-// podDNS is what a dnsKey decides.
-type podDNS struct {
-	config   *runtimeapi.DNSConfig
-	warnings []dns.Warning
 }
 
 type imageKey struct{ ref, image string }
@@ -204,12 +187,12 @@ func (m *Manager) linuxContainerConfig(ctx context.Context, pod *v1.Pod, c *v1.C
 }
 
 // imageSpec names a container's image by its ID and as the pod does.
-func (m *Manager) imageSpec(ref, image string) *runtimeapi.ImageSpec {
+func (s *shared) imageSpec(ref, image string) *runtimeapi.ImageSpec {
 	k := imageKey{ref, image}
-	out, ok := m.shared.images.get(k)
+	out, ok := s.images.get(k)
 	if !ok {
 		out = &runtimeapi.ImageSpec{Image: ref, UserSpecifiedImage: image}
-		m.shared.images.put(k, out)
+		s.images.put(k, out)
 	}
 	return out
 }

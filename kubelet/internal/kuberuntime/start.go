@@ -45,8 +45,8 @@ func (m *Manager) startContainer(ctx context.Context, s *start) (message string,
 		m.startFailed(s, "Error: "+err.Error())
 		return message, err
 	}
-	s.logDir = m.containerLogDir(s.pod, s.c)
-	s.restartCount = m.restartCount(s.logDir, s.c, s.status)
+	s.logDir = m.logs.dir(s.pod, s.c)
+	s.restartCount = m.logs.restartCount(s.logDir, s.c, s.status)
 	if s.target != "" {
 		t := s.status.FindContainerStatusByName(s.target)
 		if t == nil {
@@ -71,7 +71,7 @@ func (m *Manager) startContainer(ctx context.Context, s *start) (message string,
 	if err := m.rt.StartContainer(ctx, s.containerID); err != nil {
 		return m.failStart(s, err, kubecontainer.ErrRunContainer)
 	}
-	m.linkLog(s, config)
+	m.logs.makeLink(s, config)
 	m.actuated(s.pod, s.c)
 	m.event(s.ref, v1.EventTypeNormal, "Started", "Container started")
 	return m.postStart(ctx, s)
