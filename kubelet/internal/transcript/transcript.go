@@ -69,6 +69,13 @@ func (c *Command) Word(i int) string {
 	return c.args[i].Key
 }
 
+// Each calls visit with all arguments from the i-th on, in their order.
+func (c *Command) Each(i int, visit func(key string, vals []string)) {
+	for _, a := range c.args[min(i, len(c.args)):] {
+		visit(a.Key, a.Vals)
+	}
+}
+
 // Has reports whether there is an argument of that name.
 func (c *Command) Has(key string) bool {
 	_, ok := c.find(key)
