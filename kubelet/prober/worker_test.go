@@ -2,7 +2,6 @@ package prober
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/drydock-sim/drydock/kubelet/internal/probe/exec"
 	"github.com/drydock-sim/drydock/kubelet/prober/results"
 )
 
@@ -103,141 +101,6 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// Failures count up to the threshold; then the probe holds until there is
-// another container, which begins with a clean count.
-func TestLivenessThreshold(t *testing.T) {
-	r := newRig(t)
-	r.pod.Spec.Containers = []v1.Container{{Name: "c", LivenessProbe: probeSpec(httpGet())}}
-	r.running("1", true)
-	r.m.AddPod(r.pod)
-	r.to(15 * time.Second) // succeeds at 0 and 10
-	r.code = 500
-	r.to(35 * time.Second)
-	r.wantResult(r.m.Liveness, "1", results.Success)
-	r.to(65 * time.Second)
-	r.wantResult(r.m.Liveness, "1", results.Failure)
-	fails := "spec.containers{c} | Warning | Unhealthy | Liveness probe failed: HTTP probe failed with statuscode: 500"
-	r.wantEvents("20s | "+fails, "30s | "+fails, "40s | "+fails)
-	r.running("2", true)
-	r.to(85 * time.Second)
-	r.wantResult(r.m.Liveness, "1", nil)
-	r.wantResult(r.m.Liveness, "2", results.Success) // two failures, not three
-	r.wantEvents("1m10s | "+fails, "1m20s | "+fails)
-	r.to(91 * time.Second)
-	r.wantResult(r.m.Liveness, "2", results.Failure)
-}
-
-func TestSuccessThreshold(t *testing.T) {
-	r := newRig(t)
-	r.pod.Spec.Containers = []v1.Container{{Name: "c", ReadinessProbe: probeSpec(httpGet(), func(p *v1.Probe) { p.SuccessThreshold, p.FailureThreshold = 3, 1 })}}
-	r.running("1", true)
-	r.m.AddPod(r.pod)
-	for _, step := range []struct {
-		at   time.Duration
-		code int
-		want results.Result
-	}{{0, 200, results.Failure}, {10, 200, results.Failure}, {20, 200, results.Success}, {30, 500, results.Failure}, {40, 200, results.Failure}, {50, 500, results.Failure},
-		{60, 200, results.Failure}, {70, 200, results.Failure}, {80, 200, results.Success}} {
-		r.code = step.code
-		r.to(step.at*time.Second + 5*time.Second)
-		r.wantResult(r.m.Readiness, "1", step.want)
-	}
-}
-
-// The readiness probe of a container that isn't ready runs when a status is
-// generated, and the ticks go on from there. What is asked for during a probe
-// runs right after it.
-func TestTrigger(t *testing.T) {
-	r := newRig(t)
-	r.pod.Spec.Containers = []v1.Container{{Name: "c", ReadinessProbe: probeSpec(command(), every(3))}}
-	r.exec = func(ctx context.Context, timeout time.Duration) ([]byte, error) {
-		if err := r.l.Sleep(ctx, timeout); err != nil {
-			return nil, err
-		}
-		return nil, &exec.TimeoutError{Err: errors.New(`"check"`), Timeout: timeout}
-	}
-	r.m.AddPod(r.pod) // the tick at 0 finds no container
-	r.to(300 * time.Millisecond)
-	r.running("1", true)
-	r.m.TriggerReadiness(uid, "c")
-	r.to(900 * time.Millisecond)
-	r.m.TriggerReadiness(uid, "c") // runs at 1.3
-	r.m.TriggerReadiness(uid, "c") // is the same
-	r.to(9 * time.Second)
-	r.wantRuns("300ms 1 check", "1.3s 1 check", "4.3s 1 check", "7.3s 1 check")
-	r.to(10500 * time.Millisecond)
-	fails := "s | spec.containers{c} | Warning | Unhealthy | Readiness probe failed: command timed out: \"check\" timed out after 1s"
-	r.running("2", true)
-	r.to(11500 * time.Millisecond)
-	r.wantEvents("11.3" + fails)
-}
-
-// A probe that takes longer than its period: one tick is kept, the others are
-// dropped, and the ticks stay on their grid.
-func TestSlowProbe(t *testing.T) {
-	r := newRig(t)
-	r.pod.Spec.Containers = []v1.Container{{Name: "c", LivenessProbe: probeSpec(command(), every(1))}}
-	takes := 3500 * time.Millisecond
-	r.exec = func(ctx context.Context, _ time.Duration) ([]byte, error) {
-		d := takes
-		takes = 0
-		return nil, r.l.Sleep(ctx, d)
-	}
-	r.running("1", true)
-	r.m.AddPod(r.pod)
-	r.to(5500 * time.Millisecond)
-	r.wantRuns("0s 1 check", "3.5s 1 check", "4s 1 check", "5s 1 check")
-}
-
-// When the pod begins to terminate commands are cancelled, now and later, and
-// count for nothing; readiness goes on until the pod is gone.
-func TestTermination(t *testing.T) {
-	r := newRig(t)
-	r.pod.Spec.Containers = []v1.Container{{Name: "c", LivenessProbe: probeSpec(command(), every(1)), ReadinessProbe: probeSpec(command(), every(2)), StartupProbe: probeSpec(httpGet(), every(1))}}
-	r.running("1", true)
-	r.exec = func(ctx context.Context, _ time.Duration) ([]byte, error) {
-		return nil, rpcCanceled(r.l.Sleep(ctx, 500*time.Millisecond))
-	}
-	r.m.AddPod(r.pod)
-	r.to(4200 * time.Millisecond)
-	r.wantResult(r.m.Readiness, "1", results.Success)
-	r.take()
-	r.m.Cancel(uid)
-	r.m.StopLivenessAndStartup(r.pod)
-	r.to(8500 * time.Millisecond)
-	r.wantResult(r.m.Liveness, "1", nil)
-	r.wantResult(r.m.Readiness, "1", results.Success)
-	if n := r.m.Workers(); n != 1 {
-		t.Errorf("%d workers, want that of readiness", n)
-	}
-	e := " probe errored and resulted in unknown state: rpc error: code = Canceled desc = context canceled"
-	w := "spec.containers{c} | Warning | Unhealthy | "
-	r.wantEvents("4.2s | "+w+"Readiness"+e, "4.2s | "+w+"Liveness"+e, "6s | "+w+"Readiness"+e, "8s | "+w+"Readiness"+e)
-	r.m.RemovePod(r.pod)
-	r.to(20 * time.Second)
-	r.wantEvents()
-	r.wantResult(r.m.Readiness, "1", nil)
-	if r.m.Workers() != 0 || len(r.m.pods) != 0 {
-		t.Errorf("%d workers, %d pods are left", r.m.Workers(), len(r.m.pods))
-	}
-}
-
-// An error of the probe itself is tried three times at once and counts for
-// nothing.
-func TestErrors(t *testing.T) {
-	r := newRig(t)
-	r.pod.Spec.Containers = []v1.Container{{Name: "c", LivenessProbe: probeSpec(command(), func(p *v1.Probe) { p.FailureThreshold = 1 })}}
-	r.running("1", true)
-	r.exec = func(context.Context, time.Duration) ([]byte, error) { return nil, errors.New("boom") }
-	r.m.AddPod(r.pod)
-	r.to(5 * time.Second)
-	if len(r.runs) != 3 {
-		t.Errorf("%d tries, want 3", len(r.runs))
-	}
-	r.wantEvents("0s | spec.containers{c} | Warning | Unhealthy | Liveness probe errored and resulted in unknown state: boom")
-	r.wantResult(r.m.Liveness, "1", results.Success)
-}
-
 // A kubelet that restarts waits a random part of the period, and keeps what the
 // API says of containers that ran well before it.
 func TestKubeletRestart(t *testing.T) {
@@ -277,57 +140,6 @@ func TestKubeletRestart(t *testing.T) {
 		for i, m := range []*results.Manager{r.m.Liveness, r.m.Readiness, r.m.Startup} {
 			r.wantResult(m, "1", tc.want[i])
 		}
-	}
-}
-
-// A worker that ended for good is not made anew by each sync, only when its
-// container runs again.
-func TestEndedWorkerStaysEnded(t *testing.T) {
-	r := newRig(t)
-	r.pod.Spec.RestartPolicy = v1.RestartPolicyNever
-	r.pod.Spec.Containers = []v1.Container{{Name: "c", ReadinessProbe: probeSpec(httpGet())}}
-	r.running("1", true)
-	r.m.AddPod(r.pod)
-	r.to(time.Second)
-	r.exited("1", 0)
-	r.to(20 * time.Second)
-	updates := r.m.Readiness.Updates().Len()
-	for range 3 {
-		r.m.AddPod(r.pod)
-		r.to(40 * time.Second)
-	}
-	if r.m.Workers() != 0 || r.m.has(uid, "c", readiness) || r.m.Readiness.Updates().Len() != updates {
-		t.Error("the worker came back")
-	}
-	r.running("2", true)
-	r.m.AddPod(r.pod)
-	if r.m.Workers() != 1 {
-		t.Error("the worker did not come back for another container")
-	}
-}
-
-// Only changes are told of, the first result among them.
-func TestUpdates(t *testing.T) {
-	r := newRig(t)
-	r.pod.Spec.Containers = []v1.Container{{Name: "c", ReadinessProbe: probeSpec(httpGet(), func(p *v1.Probe) { p.FailureThreshold = 1 })}}
-	r.running("1", true)
-	r.m.AddPod(r.pod)
-	r.to(25 * time.Second)
-	r.code = 404
-	r.to(45 * time.Second)
-	var got []results.Result
-	for {
-		u, ok := r.m.Readiness.Updates().TryGet()
-		if !ok {
-			break
-		}
-		if u.ContainerID != "1" || u.PodUID != uid {
-			t.Errorf("update %+v", u)
-		}
-		got = append(got, u.Result)
-	}
-	if len(got) != 3 || got[0] != results.Failure || got[1] != results.Success || got[2] != results.Failure {
-		t.Errorf("updates %v", got)
 	}
 }
 
