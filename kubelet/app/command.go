@@ -1,7 +1,7 @@
 // Package app is the command line of the kubelet on a real machine: flags,
 // configuration files and how they are laid over each other, validation, and the
 // process around the kubelet of kubelet/real (lock file, health checks,
-// systemd, signals). It answers to upstream's cmd/kubelet/app at v1.36, whose
+// systemd, signals). It mirrors upstream's cmd/kubelet/app at v1.36, whose
 // flags, messages and exit codes it has.
 //
 // What can be set and has no effect is told at the start, see [Ignored].

@@ -15,14 +15,14 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/cm"
 )
 
-// cgroupV1 tells whether the unified hierarchy is not what is mounted.
+// cgroupV1 reports whether the unified hierarchy is not what is mounted.
 func cgroupV1() bool {
 	var st unix.Statfs_t
 	err := unix.Statfs("/sys/fs/cgroup", &st)
 	return err == nil && st.Type != unix.CGROUP2_SUPER_MAGIC
 }
 
-// swapOn tells whether a swap file or partition is in use. Swap in compressed
+// swapOn reports whether a swap file or partition is in use. Swap in compressed
 // memory that the kernel may drop (tmpfs noswap) doesn't count for upstream
 // either way, so neither here.
 func swapOn() (bool, error) {

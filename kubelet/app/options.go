@@ -134,7 +134,7 @@ func (f *Flags) Validate() error {
 	return nil
 }
 
-// ownLabel tells whether a kubelet may give its node a label.
+// ownLabel reports whether a kubelet may give its node a label.
 func ownLabel(key string) bool {
 	namespace, _, ok := strings.Cut(key, "/")
 	if !ok {

@@ -1,5 +1,5 @@
 // Package cm is the container manager's part of the kubelet: what of the
-// node's resources pods may use. It answers to upstream's pkg/kubelet/cm.
+// node's resources pods may use. It mirrors upstream's pkg/kubelet/cm.
 package cm
 
 import (

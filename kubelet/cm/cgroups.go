@@ -31,7 +31,7 @@ type Cgroups interface {
 	ClassMemory(ctx context.Context, class v1.PodQOSClass) (int64, error)
 	// SetPod makes a pod's cgroup, or changes it.
 	SetPod(ctx context.Context, class v1.PodQOSClass, uid types.UID, v PodCgroup) error
-	// PodExists tells whether a pod has a cgroup.
+	// PodExists reports whether a pod has a cgroup.
 	PodExists(class v1.PodQOSClass, uid types.UID) bool
 	// Pods are the pods that have a cgroup, of all classes, by UID.
 	Pods() []types.UID

@@ -42,7 +42,7 @@ func (c *PodCgroups) Get(pod *v1.Pod) PodCgroup {
 	return ForPod(pod)
 }
 
-// Known tells whether the pod's cgroup was set by a resize.
+// Known reports whether the pod's cgroup was set by a resize.
 func (c *PodCgroups) Known(uid types.UID) bool {
 	_, ok := c.pods[uid]
 	return ok
@@ -84,7 +84,7 @@ func ForPod(pod *v1.Pod) PodCgroup {
 	return g
 }
 
-// limited tells whether the pod, or every one of its containers, has a limit.
+// limited reports whether the pod, or every one of its containers, has a limit.
 func limited(pod *v1.Pod, name v1.ResourceName) bool {
 	if r := pod.Spec.Resources; r != nil {
 		if q, ok := r.Limits[name]; ok && !q.IsZero() {

@@ -1,5 +1,5 @@
 // Package oom tells the node of processes that the kernel killed for want of
-// memory. It answers to upstream's pkg/kubelet/oom at v1.36.
+// memory. It mirrors upstream's pkg/kubelet/oom at v1.36.
 package oom
 
 import "time"

@@ -1,5 +1,5 @@
 // Package prober runs the startup, readiness and liveness probes of containers.
-// It answers to upstream's pkg/kubelet/prober at v1.36.
+// It mirrors upstream's pkg/kubelet/prober at v1.36.
 //
 // A worker per container and type looks at its container at each tick of its
 // period, and at once when the kubelet asks for it (Manager's TriggerReadiness);

@@ -51,12 +51,12 @@ func (v StatusView) Readiness(id kubecontainer.ContainerID) (success, known bool
 	return r == results.Success, ok
 }
 
-// HasStartupWorker tells whether a startup probe of that container is run.
+// HasStartupWorker reports whether a startup probe of that container is run.
 func (v StatusView) HasStartupWorker(uid types.UID, container string) bool {
 	return v.m.has(uid, container, startup)
 }
 
-// HasReadinessWorker tells whether a readiness probe of it is run.
+// HasReadinessWorker reports whether a readiness probe of it is run.
 func (v StatusView) HasReadinessWorker(uid types.UID, container string) bool {
 	return v.m.has(uid, container, readiness)
 }

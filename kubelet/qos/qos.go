@@ -1,4 +1,4 @@
-// Package qos computes the quality-of-service class of pods. It answers to
+// Package qos computes the quality-of-service class of pods. It mirrors
 // upstream's pkg/apis/core/v1/helper/qos and pkg/kubelet/qos.
 package qos
 
@@ -61,7 +61,7 @@ func (q *sums) add(r *v1.ResourceRequirements) {
 	}
 }
 
-// equal tells whether requests are the limits.
+// equal reports whether requests are the limits.
 func (q *sums) equal() bool {
 	for i := range q.requests {
 		if q.hasRequest[i] != q.hasLimit[i] || q.hasRequest[i] && q.requests[i].Cmp(q.limits[i]) != 0 {

@@ -28,7 +28,7 @@ type Handle struct {
 	known bool
 }
 
-// set changes the kubelet; it tells whether this is the first one.
+// set changes the kubelet; it reports whether this is the first one.
 func (h *Handle) set(l *loop.Loop, k *kubelet.Kubelet) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,7 +61,7 @@ func (h *Handle) Do(fn func(k *kubelet.Kubelet)) error {
 	}
 }
 
-// Ping tells whether the kubelet's loop turns.
+// Ping reports whether the kubelet's loop turns.
 func (h *Handle) Ping() error { return h.Do(func(*kubelet.Kubelet) {}) }
 
 // SyncLoopHealthy is the syncloop check of /healthz: an error when the sync loop

@@ -1,6 +1,6 @@
 // Package real runs a kubelet on the machine it is started on: the core of
 // package kubelet on a loop of the wall clock, with a container runtime behind a
-// CRI socket, the machine's files, mounts, cgroups and network. It answers to
+// CRI socket, the machine's files, mounts, cgroups and network. It mirrors
 // the assembly in upstream's cmd/kubelet/app/server.go; flags and configuration
 // files are kubelet/app's.
 //
@@ -287,7 +287,7 @@ func watchClock(ctx context.Context, step func()) {
 	}
 }
 
-// stepped tells whether the clock was set between two readings: it went by
+// stepped reports whether the clock was set between two readings: it went by
 // another time than ran by the monotonic one.
 func stepped(went, ran time.Duration) bool {
 	d := went - ran

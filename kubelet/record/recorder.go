@@ -1,6 +1,6 @@
 // Package record sends a kubelet's events: a queue, a correlator that folds
 // and counts them, and a task that writes them to the API and exists only
-// while there is something to write. It answers to client-go's tools/record
+// while there is something to write. It mirrors client-go's tools/record
 // with its defaults, on a loop and with a fraction of the memory.
 package record
 
@@ -245,7 +245,7 @@ func (r *Recorder) write(ctx context.Context, ev *v1.Event) bool {
 	return !lost
 }
 
-// writeOnce tells whether the event was written or is given up.
+// writeOnce reports whether the event was written or is given up.
 func (r *Recorder) writeOnce(ctx context.Context, ev *v1.Event) bool {
 	var answer *v1.Event
 	var err error

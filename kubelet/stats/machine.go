@@ -1,4 +1,4 @@
-// Package stats says what pods and the node use. It answers to upstream's
+// Package stats says what pods and the node use. It mirrors upstream's
 // pkg/kubelet/stats (the provider that asks the CRI, and cAdvisor for the rest)
 // and pkg/kubelet/server/stats (volumes, the summary) at v1.36.
 package stats

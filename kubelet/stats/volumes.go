@@ -77,7 +77,7 @@ func (v *Volumes) Remove(uid types.UID) {
 	}
 }
 
-// Watched tells whether a pod's volumes are looked at.
+// Watched reports whether a pod's volumes are looked at.
 func (v *Volumes) Watched(uid types.UID) bool { return v.pods[uid] != nil }
 
 // Get returns what was found in a pod's volumes, which is shared.
@@ -88,7 +88,7 @@ func (v *Volumes) Get(uid types.UID) []statsapi.VolumeStats {
 	return nil
 }
 
-// ephemeral tells whether a volume counts as the pod's local storage.
+// ephemeral reports whether a volume counts as the pod's local storage.
 func (v *Volumes) ephemeral(uid types.UID, name string) bool {
 	p := v.pods[uid]
 	if p == nil {
@@ -135,7 +135,7 @@ func (v *Volumes) measure(ctx context.Context, p *podVolumes) {
 	p.timer.Reset(v.o.Loop.Jitter(v.o.Period, 1, "volume-stats", string(p.uid), p.draws))
 }
 
-// measurable tells whether a pod has a volume that can hold more over time.
+// measurable reports whether a pod has a volume that can hold more over time.
 func measurable(pod *v1.Pod) bool {
 	for i := range pod.Spec.Volumes {
 		if s := &pod.Spec.Volumes[i]; s.EmptyDir != nil || s.ConfigMap != nil || s.GitRepo != nil {

@@ -70,7 +70,7 @@ func quantity(l v1.ResourceList, name v1.ResourceName) int64 {
 	return q.Value()
 }
 
-// mayHaveSwap tells whether LimitedSwap gives a container some: a Burstable
+// mayHaveSwap reports whether LimitedSwap gives a container some: a Burstable
 // pod's with a memory request below its limit.
 func mayHaveSwap(pod *v1.Pod, r *v1.ResourceRequirements) bool {
 	request, limit := r.Requests.Memory(), r.Limits.Memory()

@@ -1,6 +1,6 @@
 // Package allocation decides which resources pods are given: it admits new
 // pods, and resizes of running ones, against what the node has, and keeps the
-// outcome across restarts of the kubelet. It answers to upstream's
+// outcome across restarts of the kubelet. It mirrors upstream's
 // pkg/kubelet/allocation.
 //
 // A pod that has what its spec asks for costs nothing here, see package state.
@@ -31,7 +31,7 @@ import (
 type StatusManager interface {
 	// PodResizeConditions returns copies; nil means that there is none.
 	PodResizeConditions(uid types.UID) (pending, inProgress *v1.PodCondition)
-	// SetPodResizePending tells whether reason or generation changed.
+	// SetPodResizePending reports whether reason or generation changed.
 	SetPodResizePending(uid types.UID, reason, message string, generation int64) (changed bool)
 	ClearPodResizePending(uid types.UID)
 	SetPodResizeInProgress(uid types.UID, reason, message string, generation int64) (changed bool)
@@ -62,7 +62,7 @@ type Options struct {
 	PodByUID func(uid types.UID) (*v1.Pod, bool)
 	// Admitted returns the pods that checkpoints have entries of.
 	Admitted func() []*v1.Pod
-	// SourcesReady tells whether all sources have told of their pods.
+	// SourcesReady reports whether all sources have told of their pods.
 	SourcesReady func() bool
 	// Sync has a pod synced.
 	Sync func(pod *v1.Pod)
@@ -218,7 +218,7 @@ func (m *Manager) restore(pod *v1.Pod) {
 	}
 }
 
-// SpecUpdated says that a pod's spec was replaced. It tells whether that asks
+// SpecUpdated says that a pod's spec was replaced. It reports whether that asks
 // for other resources than the spec before (nil: unknown) did. It must be
 // called before anything else sees the new pod.
 func (m *Manager) SpecUpdated(old, pod *v1.Pod) (resized bool) {
@@ -238,7 +238,7 @@ func (m *Manager) SpecUpdated(old, pod *v1.Pod) (resized bool) {
 	return true
 }
 
-// sharesSpec tells whether two pods' containers are the same memory, as those
+// sharesSpec reports whether two pods' containers are the same memory, as those
 // of two versions of a pod are of which only the status changed.
 func sharesSpec(a, b *v1.Pod) bool {
 	same := func(a, b []v1.Container) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }

@@ -26,7 +26,7 @@ func (m *Manager) PushPendingResize(uid types.UID) {
 	m.arm()
 }
 
-// HasPendingResizes tells whether a resize waits for its decision.
+// HasPendingResizes reports whether a resize waits for its decision.
 func (m *Manager) HasPendingResizes() bool { return len(m.pending) > 0 }
 
 // resizeOrder is what the order of pending resizes goes by.
@@ -83,7 +83,7 @@ func compareResizes(a, b resizeOrder) int {
 	)
 }
 
-// increases tells whether a pod asks for more cpu or memory than it was
+// increases reports whether a pod asks for more cpu or memory than it was
 // allocated.
 func increases(pod, allocated *v1.Pod) bool {
 	want := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
@@ -127,7 +127,7 @@ func (m *Manager) RetryPendingResizes(ctx context.Context, trigger string) {
 	m.arm()
 }
 
-// retry decides about one resize; it tells whether that stays pending.
+// retry decides about one resize; it reports whether that stays pending.
 func (m *Manager) retry(ctx context.Context, pod *v1.Pod, trigger string) (keep bool) {
 	oldPending, oldProgress := m.o.Status.PodResizeConditions(pod.UID)
 	allocated := m.handleResize(ctx, pod)
@@ -147,7 +147,7 @@ func sameCondition(a, b *v1.PodCondition) bool {
 }
 
 // handleResize decides about the resize of one pod, if it asks for one; it
-// tells whether the pod has got what it asks for.
+// reports whether the pod has got what it asks for.
 func (m *Manager) handleResize(ctx context.Context, pod *v1.Pod) bool {
 	e := m.state.Get(pod.UID)
 	allocatedPod, updated := m.UpdatePodFromAllocation(pod)

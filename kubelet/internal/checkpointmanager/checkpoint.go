@@ -1,5 +1,5 @@
 // Package checkpointmanager reads and writes files in which the kubelet keeps
-// what it must still know after a restart. It answers to upstream's
+// what it must still know after a restart. It mirrors upstream's
 // pkg/kubelet/checkpointmanager.
 package checkpointmanager
 

@@ -1,5 +1,5 @@
 // Package config turns the pods of several sources (the API, files) into one
-// stream of messages for the sync loop. It answers to upstream's
+// stream of messages for the sync loop. It mirrors upstream's
 // pkg/kubelet/config. Where upstream hands out deep copies, this package hands
 // out the API's own objects, which nobody writes to: the kubelet keeps no object
 // of its own for a pod. What upstream's copies say beside is kept as a
@@ -79,7 +79,7 @@ func (c *PodConfig) MarkSeen(source string) {
 	}
 }
 
-// AllReady tells whether each source has delivered at least once and the sync
+// AllReady reports whether each source has delivered at least once and the sync
 // loop has handled a message of it (pkg/kubelet/config/sources.go).
 func (c *PodConfig) AllReady() bool {
 	for _, s := range c.sources {
@@ -315,7 +315,7 @@ func (s *Source) send(b *batch, first bool) {
 	}
 }
 
-// sameWish tells whether nothing that a pod asks for differs. It is strict deep
+// sameWish reports whether nothing that a pod asks for differs. It is strict deep
 // equality; what both share is recognised by its address.
 func sameWish(old, pod *v1.Pod) bool {
 	return sameSpec(old, pod) &&

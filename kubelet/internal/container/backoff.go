@@ -17,7 +17,7 @@ const (
 )
 
 // Backoff keeps series of growing delays by key. It knows no clock: the time
-// is passed in. It answers to client-go's util/flowcontrol.Backoff with the
+// is passed in. It mirrors client-go's util/flowcontrol.Backoff with the
 // expiry that the kubelet gives it.
 type Backoff struct {
 	base, max time.Duration
@@ -51,20 +51,20 @@ func (b *Backoff) Next(key uint64, event, now time.Time) {
 	b.entries[key] = e
 }
 
-// InBackOffSince tells whether now is less than the key's delay after event.
+// InBackOffSince reports whether now is less than the key's delay after event.
 func (b *Backoff) InBackOffSince(key uint64, event, now time.Time) bool {
 	e, ok := b.entries[key]
 	return ok && !expired(e, event) && now.Sub(event) < e.delay
 }
 
-// InBackOffSinceUpdate tells whether now is less than the key's delay after
+// InBackOffSinceUpdate reports whether now is less than the key's delay after
 // its last step.
 func (b *Backoff) InBackOffSinceUpdate(key uint64, now time.Time) bool {
 	e, ok := b.entries[key]
 	return ok && !expired(e, now) && time.Duration(now.UnixNano()-e.last) < e.delay
 }
 
-// Has tells whether the key has an entry.
+// Has reports whether the key has an entry.
 func (b *Backoff) Has(key uint64) bool {
 	_, ok := b.entries[key]
 	return ok

@@ -12,7 +12,7 @@ import (
 
 // Cache holds the last inspected status of each pod in the runtime, as the
 // PLEG found it. Readers can wait for a status that is newer than a time. It
-// answers to upstream's pkg/kubelet/container/cache.go; a reader that has
+// mirrors upstream's pkg/kubelet/container/cache.go; a reader that has
 // nothing else to do waits by callback (Notify) and needs no task.
 type Cache struct {
 	global  int64 // every pod is known to be as cached at this time
@@ -81,7 +81,7 @@ func (c *Cache) change() {
 	c.generation++
 }
 
-// SeenSince tells whether every pod is known to have been seen after t.
+// SeenSince reports whether every pod is known to have been seen after t.
 func (c *Cache) SeenSince(t time.Time) bool {
 	if c.global > nanos(t) {
 		return true
@@ -156,7 +156,7 @@ func (w *CacheWaiter) Stop() {
 	}
 }
 
-// Waiting tells whether somebody waits for a newer status.
+// Waiting reports whether somebody waits for a newer status.
 func (c *Cache) Waiting() bool { return len(c.waiters) > 0 }
 
 // GetNewerThan is Get, waiting until a status is known that holds after t. Its

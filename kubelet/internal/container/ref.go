@@ -130,7 +130,7 @@ func (p *Pod) ToAPIPod() *v1.Pod {
 	return pod
 }
 
-// IsEmpty tells whether the runtime has nothing of the pod.
+// IsEmpty reports whether the runtime has nothing of the pod.
 func (p *Pod) IsEmpty() bool { return p == nil || len(p.Containers)+len(p.Sandboxes) == 0 }
 
 // Running returns the pod with what runs of it alone, nil if nothing does.
@@ -152,7 +152,7 @@ func running(list []*Container) []*Container {
 	return out
 }
 
-// Runs tells whether something of the pod runs.
+// Runs reports whether something of the pod runs.
 func (p *Pod) Runs() bool {
 	runs := func(c *Container) bool { return c.State == StateRunning }
 	return slices.ContainsFunc(p.Containers, runs) || slices.ContainsFunc(p.Sandboxes, runs)

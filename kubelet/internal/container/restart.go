@@ -6,13 +6,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// IsRestartableInit tells whether an init container is a sidecar, that is, has
+// IsRestartableInit reports whether an init container is a sidecar, that is, has
 // restartPolicy Always.
 func IsRestartableInit(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// HasSidecar tells whether one of the pod's init containers is a sidecar.
+// HasSidecar reports whether one of the pod's init containers is a sidecar.
 func HasSidecar(pod *v1.Pod) bool {
 	for i := range pod.Spec.InitContainers {
 		if IsRestartableInit(&pod.Spec.InitContainers[i]) {
@@ -96,7 +96,7 @@ func shouldBeRestarted(c *v1.Container, pod *v1.Pod, s *Status) bool {
 	return true
 }
 
-// HasRestartAllRule tells whether one of the pod's containers has a rule with
+// HasRestartAllRule reports whether one of the pod's containers has a rule with
 // the action RestartAllContainers.
 func HasRestartAllRule(pod *v1.Pod) bool {
 	for _, list := range [...][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -111,7 +111,7 @@ func HasRestartAllRule(pod *v1.Pod) bool {
 	return false
 }
 
-// IsRestartAllSource tells whether the status is that of a container whose
+// IsRestartAllSource reports whether the status is that of a container whose
 // exit asks for all of the pod's containers to be restarted.
 func IsRestartAllSource(c *v1.Container, s *Status) bool {
 	return s != nil && s.State == StateExited &&

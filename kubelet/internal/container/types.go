@@ -1,6 +1,6 @@
 // Package container holds what the kubelet's parts say to each other about
 // pods and containers in the runtime: the runtime's picture of a pod, its
-// inspected status, results of a sync. It answers to upstream's
+// inspected status, results of a sync. It mirrors upstream's
 // pkg/kubelet/container.
 package container
 

@@ -1,5 +1,5 @@
 // Package credentialprovider finds the credentials for pulling an image among
-// pods' pull secrets and the node's own configuration. It answers to upstream's
+// pods' pull secrets and the node's own configuration. It mirrors upstream's
 // pkg/credentialprovider; credential provider plugins are not run.
 package credentialprovider
 
@@ -108,7 +108,7 @@ func (k *Keyring) Lookup(repository string) []Credentials {
 	return out
 }
 
-// onDefaultRegistry tells whether an image names no registry, or that of
+// onDefaultRegistry reports whether an image names no registry, or that of
 // Docker.
 func onDefaultRegistry(image string) bool {
 	host, _, more := strings.Cut(image, "/")
@@ -121,7 +121,7 @@ func onDefaultRegistry(image string) bool {
 	return !strings.ContainsAny(host, ".:")
 }
 
-// matches tells whether an image lies at a place: the same port, each part of
+// matches reports whether an image lies at a place: the same port, each part of
 // the host name by its pattern, and below the path.
 func matches(place, image string) bool {
 	placeHost, placePath, _ := strings.Cut(place, "/")

@@ -1,5 +1,5 @@
 // Package envvars makes the environment variables by which a container finds
-// the services of its namespace. It answers to upstream's pkg/kubelet/envvars.
+// the services of its namespace. It mirrors upstream's pkg/kubelet/envvars.
 package envvars
 
 import (

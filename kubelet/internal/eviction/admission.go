@@ -32,7 +32,7 @@ func admit(pod *v1.Pod, conditions []v1.NodeConditionType) lifecycle.PodAdmitRes
 	return lifecycle.PodAdmitResult{Reason: Reason, Message: fmt.Sprintf(nodeConditionMessage, conditions)}
 }
 
-// toleratesMemoryPressure tells whether a toleration is for the taint that the
+// toleratesMemoryPressure reports whether a toleration is for the taint that the
 // node gets.
 func toleratesMemoryPressure(t v1.Toleration) bool {
 	return lifecycle.Tolerates(&t, &v1.Taint{Key: v1.TaintNodeMemoryPressure, Effect: v1.TaintEffectNoSchedule})

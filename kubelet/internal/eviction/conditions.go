@@ -20,7 +20,7 @@ type pressure struct {
 }
 
 // update notes that thresholds are met now, and reports the conditions of which
-// that was so less than a period ago. It tells whether these are others.
+// that was so less than a period ago. It reports whether these are others.
 func (p *pressure) update(met []Threshold, now int64, period time.Duration) (changed bool) {
 	for i := range met {
 		f := met[i].Signal.facts()
@@ -41,7 +41,7 @@ func (p *pressure) update(met []Threshold, now int64, period time.Duration) (cha
 	return changed
 }
 
-// Under tells whether the node reports a condition.
+// Under reports whether the node reports a condition.
 func (m *Manager) Under(c v1.NodeConditionType) bool {
 	for _, r := range m.pressure.reported {
 		if r == c {

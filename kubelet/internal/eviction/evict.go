@@ -9,7 +9,7 @@ import (
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 )
 
-// evict ends a pod unless it is critical; it tells whether it did. disruption
+// evict ends a pod unless it is critical; it reports whether it did. disruption
 // says that the pod is told so by a condition.
 func (m *Manager) evict(ctx context.Context, pod *v1.Pod, grace int64, message string, annotations map[string]string, disruption bool) bool {
 	if kubetypes.IsCriticalPod(pod) {

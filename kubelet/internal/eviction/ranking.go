@@ -183,7 +183,7 @@ func diskUsage(p *v1.Pod, s *statsapi.PodStats, what measured) (bytes, inodes in
 	return bytes, inodes
 }
 
-// local tells whether a volume counts as on the node's disk (localVolumeNames).
+// local reports whether a volume counts as on the node's disk (localVolumeNames).
 func local(v *v1.Volume) bool {
 	return v.HostPath != nil || v.EmptyDir != nil && v.EmptyDir.Medium != v1.StorageMediumMemory || v.ConfigMap != nil || v.GitRepo != nil
 }

@@ -39,7 +39,7 @@ func (l Layout) reclaims(s Signal) (containers, images bool) {
 	return false, false
 }
 
-// reclaim frees what no pod needs, and tells whether after that nothing is low
+// reclaim frees what no pod needs, and reports whether after that nothing is low
 // any more: judged by fresh statistics, by all configured thresholds and
 // including the minimum reclaim. What goes wrong meanwhile decides nothing.
 func (m *Manager) reclaim(ctx context.Context, s Signal) bool {

@@ -24,7 +24,7 @@ type Threshold struct {
 	Inert bool
 }
 
-// same tells whether thresholds are one and the same (upstream compareThreshold
+// same reports whether thresholds are one and the same (upstream compareThreshold
 // and compareThresholdValue); minimum reclaim is no part of it.
 func (t *Threshold) same(o *Threshold) bool {
 	return t.Signal == o.Signal && t.Inert == o.Inert && t.Grace == o.Grace && t.Value.Equal(&o.Value)

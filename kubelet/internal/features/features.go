@@ -1,5 +1,5 @@
 // Package features knows the kubelet's feature gates at v1.36: their stages,
-// defaults, locks and dependencies. It answers to upstream's pkg/features and
+// defaults, locks and dependencies. It mirrors upstream's pkg/features and
 // k8s.io/component-base/featuregate, without their global state: a set of gates
 // is a value.
 package features
@@ -66,7 +66,7 @@ func find(name string) (*gate, bool) {
 // Gates says which gates are on. The zero value has the defaults.
 type Gates struct{ set map[string]bool }
 
-// Enabled tells whether a gate is on; one that there is not is off.
+// Enabled reports whether a gate is on; one that there is not is off.
 func (g Gates) Enabled(name string) bool {
 	if on, ok := g.set[name]; ok {
 		return on

@@ -1,5 +1,5 @@
 // Package fieldpath reads the fields of a pod that the downward API shows, in
-// environment variables and in volumes. It answers to upstream's pkg/fieldpath
+// environment variables and in volumes. It mirrors upstream's pkg/fieldpath
 // and to the parts of pkg/apis/core/pods and pkg/api/v1/resource that the
 // kubelet uses for it.
 package fieldpath

@@ -32,7 +32,7 @@ type EventRecorder interface {
 // PullManager remembers pulls and their credentials (upstream's
 // images/pullmanager).
 type PullManager interface {
-	// MustAttemptImagePull tells whether a pod may use an image that is present
+	// MustAttemptImagePull reports whether a pod may use an image that is present
 	// only after pulling it; secrets gives its pull secrets for the image.
 	MustAttemptImagePull(image, imageRef string, secrets func() ([]kubeletconfig.ImagePullSecret, error)) bool
 	RecordPullIntent(image string) error

@@ -12,7 +12,7 @@ type Affinity interface {
 	// that a container is created with; "": any.
 	CPUs(pod *v1.Pod, c *v1.Container) string
 	Nodes(pod *v1.Pod, c *v1.Container) string
-	// NoQuota tells whether a container's CPU limit is not enforced, since it has
+	// NoQuota reports whether a container's CPU limit is not enforced, since it has
 	// CPUs of its own; with the name "" whether a pod's is not.
 	NoQuota(pod *v1.Pod, container string) bool
 	// Created says that a container was created so.

@@ -1,6 +1,6 @@
 // Package kuberuntime drives the container runtime through the CRI: it brings
 // a pod's sandbox and containers to what the pod's spec says, kills them, reads
-// them back and collects the dead. It answers to upstream's
+// them back and collects the dead. It mirrors upstream's
 // pkg/kubelet/kuberuntime.
 //
 // What a sync has to do is computed by a pure function from the pod and its cached

@@ -46,7 +46,7 @@ type collector struct {
 	all             bool
 }
 
-// gone tells whether nothing of the pod has to stay.
+// gone reports whether nothing of the pod has to stay.
 func (gc *collector) gone(id types.UID) bool {
 	states := gc.m.o.PodStates
 	if states == nil {

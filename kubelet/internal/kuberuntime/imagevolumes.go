@@ -26,7 +26,7 @@ func hasImageVolumes(pod *v1.Pod) bool {
 	return false
 }
 
-// Repeats tells whether each sync of the pod does something, although nothing
+// Repeats reports whether each sync of the pod does something, although nothing
 // has changed: it tells again what of its DNS settings was cut, and looks again
 // for the images of its volumes.
 func (m *Manager) Repeats(pod *v1.Pod) bool {

@@ -64,7 +64,7 @@ type PodStates interface {
 // kubelet (upstream kubecontainer.RuntimeHelper).
 type RuntimeHelper interface {
 	// GenerateRunContainerOptions makes a container's environment and mounts.
-	// podIPs are the pod's addresses; files says whether it gets a hosts file
+	// podIPs are the pod's addresses; files reports whether it gets a hosts file
 	// and a place for its termination message. An error is the message of
 	// CreateContainerConfigError.
 	GenerateRunContainerOptions(ctx context.Context, pod *v1.Pod, c *v1.Container, podIPs []string, files bool) (*kubecontainer.RunContainerOptions, error)

@@ -28,7 +28,7 @@ func (m *Manager) GetPods(ctx context.Context) ([]*kubecontainer.Pod, error) {
 }
 
 // ListPods is GetPods by UID. The slice is shared, and the same until a pod has
-// changed; so is each pod, if the runtime is a ChangeLister. all says whether also
+// changed; so is each pod, if the runtime is a ChangeLister. all reports whether also
 // what is not running is asked for; it may be among what is returned in any case.
 func (m *Manager) ListPods(ctx context.Context, all bool) ([]*kubecontainer.Pod, error) {
 	if m.listsChanges() {

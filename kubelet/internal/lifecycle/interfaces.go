@@ -1,4 +1,4 @@
-// Package lifecycle decides which pods a kubelet admits. It answers to
+// Package lifecycle decides which pods a kubelet admits. It mirrors
 // upstream's pkg/kubelet/lifecycle and to the scheduler's AdmissionCheck, which
 // upstream's predicate handler calls. Handlers are asked in order and the first
 // refusal wins; those of eviction, the topology manager and the shutdown manager

@@ -52,7 +52,7 @@ type Predicates struct {
 	Preemption *Preemption
 }
 
-// Admit tells whether the pod fits; of several failures it tells the first.
+// Admit reports whether the pod fits; of several failures it tells the first.
 func (p *Predicates) Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAdmitResult {
 	node, err := p.Node()
 	if err != nil || node == nil {
@@ -120,7 +120,7 @@ func Check(pod *v1.Pod, others []*v1.Pod, node *v1.Node) []Failure {
 	return checkNode(out, pod, ports, node)
 }
 
-// fitsBeside tells whether Check finds nothing beside any pods that take no more
+// fitsBeside reports whether Check finds nothing beside any pods that take no more
 // than that of the node; it may not tell so of a pod that wants ports of the node.
 func fitsBeside(pod *v1.Pod, u *Usage, node *v1.Node) bool {
 	ports := eachHostPort(pod, func(*v1.ContainerPort) bool { return true })
@@ -243,7 +243,7 @@ func toleratesNoExecute(pod *v1.Pod, taints []v1.Taint) bool {
 	return true
 }
 
-// Tolerates tells whether a toleration is for a taint.
+// Tolerates reports whether a toleration is for a taint.
 func Tolerates(t *v1.Toleration, taint *v1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false

@@ -80,7 +80,7 @@ func victims(pod *v1.Pod, others []*v1.Pod, short []shortage) ([]*v1.Pod, error)
 	return slices.Concat(bestEffort, burstable, guaranteed), nil
 }
 
-// preemptable tells whether the pod may take the other's place.
+// preemptable reports whether the pod may take the other's place.
 func preemptable(pod, other *v1.Pod) bool {
 	if kubetypes.IsCriticalPod(pod) && !kubetypes.IsCriticalPod(other) {
 		return true
@@ -122,7 +122,7 @@ func distance(pod *v1.Pod, short []shortage) float64 {
 	return sum
 }
 
-// asksMore tells whether a asks for more than b: memory first, then cpu.
+// asksMore reports whether a asks for more than b: memory first, then cpu.
 func asksMore(a, b *v1.Pod) bool {
 	if x, y := asks(a, v1.ResourceMemory), asks(b, v1.ResourceMemory); x != y {
 		return x > y

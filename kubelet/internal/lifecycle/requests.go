@@ -136,22 +136,22 @@ func addAtMost(sum *int64, v int64) {
 	*sum += v
 }
 
-// Resizes tells whether what a pod takes follows from its status, too: it has been
+// Resizes reports whether what a pod takes follows from its status, too: it has been
 // given, or allocated, other resources than it requests.
 func Resizes(pod *v1.Pod) bool { return resizes(pod) }
 
-// plain tells whether a pod requests what its regular containers do.
+// plain reports whether a pod requests what its regular containers do.
 func plain(pod *v1.Pod) bool {
 	return len(pod.Spec.InitContainers) == 0 && pod.Spec.Overhead == nil && pod.Spec.Resources == nil
 }
 
-// sameContainers tells whether two pods' containers are the same memory.
+// sameContainers reports whether two pods' containers are the same memory.
 func sameContainers(a, b *v1.Pod) bool {
 	x, y := a.Spec.Containers, b.Spec.Containers
 	return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
 }
 
-// resizes tells whether the status of one of the containers that count in the
+// resizes reports whether the status of one of the containers that count in the
 // long run, or of the pod, has other requests than the spec. Where the kubelet
 // has found that they are the same, they are the same memory.
 func resizes(pod *v1.Pod) bool {

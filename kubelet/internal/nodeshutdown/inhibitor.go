@@ -1,5 +1,5 @@
 // Package nodeshutdown ends pods in order when the machine is about to go down.
-// It answers to upstream's pkg/kubelet/nodeshutdown at v1.36.
+// It mirrors upstream's pkg/kubelet/nodeshutdown at v1.36.
 package nodeshutdown
 
 import (

@@ -1,6 +1,6 @@
 // Package pod holds the kubelet's picture of the pods that it was told to run
 // (static ones, those of the API, and mirror pods, which are the API's images
-// of static pods) and creates and deletes mirror pods. It answers to
+// of static pods) and creates and deletes mirror pods. It mirrors
 // upstream's pkg/kubelet/pod.
 package pod
 

@@ -66,7 +66,7 @@ func (c *MirrorClient) CreateMirrorPod(ctx context.Context, pod *v1.Pod) error {
 }
 
 // DeleteMirrorPod deletes the mirror pod of that name at once, on condition of
-// its UID unless that is "". It tells whether something was deleted: a pod
+// its UID unless that is "". It reports whether something was deleted: a pod
 // that is gone, or another one by now, is no error.
 func (c *MirrorClient) DeleteMirrorPod(ctx context.Context, namespace, podName string, uid types.UID) (bool, error) {
 	if c.api == nil {
@@ -90,7 +90,7 @@ func (c *MirrorClient) DeleteMirrorPod(ctx context.Context, namespace, podName s
 	return false, err
 }
 
-// IsMirrorPodOf tells whether mirror is the present mirror of the static pod.
+// IsMirrorPodOf reports whether mirror is the present mirror of the static pod.
 func IsMirrorPodOf(mirror, pod *v1.Pod) bool {
 	return mirror.Name == pod.Name && mirror.Namespace == pod.Namespace &&
 		mirror.Annotations[kubetypes.ConfigMirrorAnnotationKey] == pod.Annotations[kubetypes.ConfigHashAnnotationKey]

@@ -1,5 +1,5 @@
 // Package probe has what the kinds of probes share: their results and the
-// ports that they are pointed at. Each kind is a package below it. It answers to
+// ports that they are pointed at. Each kind is a package below it. It mirrors
 // upstream's pkg/probe.
 package probe
 

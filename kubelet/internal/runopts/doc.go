@@ -1,6 +1,6 @@
 // Package runopts makes what a container is created with beside what its spec
 // says by itself: its environment, its mounts, /etc/hosts and the place of its
-// termination message. It answers to GenerateRunContainerOptions and what it
+// termination message. It mirrors GenerateRunContainerOptions and what it
 // calls in upstream's pkg/kubelet/kubelet_pods.go.
 //
 // # What differs
@@ -44,7 +44,7 @@ type Objects[T any] interface {
 
 // Services are those of the cluster as the kubelet's informer knows them.
 type Services interface {
-	// HasSynced tells whether the first list is done.
+	// HasSynced reports whether the first list is done.
 	HasSynced() bool
 	// Services returns all of them; the list is shared, and another one after
 	// each change.
@@ -79,7 +79,7 @@ type Options struct {
 	Annotated func(pod *v1.Pod) *v1.Pod
 	// Allocatable is what the node has for pods.
 	Allocatable func() v1.ResourceList
-	// RecursiveReadOnly tells whether a runtime handler ("" is the default one)
+	// RecursiveReadOnly reports whether a runtime handler ("" is the default one)
 	// can make mounts read-only recursively; nil means none can.
 	RecursiveReadOnly func(runtimeClass string) bool
 }

@@ -1,5 +1,5 @@
-// Package runtimeclass finds the runtime handlers of RuntimeClasses. It answers
-// to upstream's pkg/kubelet/runtimeclass, and differs in that it watches the
+// Package runtimeclass finds the runtime handlers of RuntimeClasses. It mirrors
+// upstream's pkg/kubelet/runtimeclass, and differs in that it watches the
 // classes from the first pod on that names one, and has that pod wait for the
 // list.
 package runtimeclass

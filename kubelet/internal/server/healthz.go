@@ -1,5 +1,5 @@
 // Package server has what the kubelet serves over HTTP: so far its health checks
-// on their own port. It answers to upstream's pkg/kubelet/server and
+// on their own port. It mirrors upstream's pkg/kubelet/server and
 // k8s.io/apiserver/pkg/server/healthz.
 package server
 

@@ -21,7 +21,7 @@ const (
 	messageRestartAllBegun = "container exited with restart policy rule"
 )
 
-// ownedByKubelet tells whether the kubelet alone writes conditions of a type.
+// ownedByKubelet reports whether the kubelet alone writes conditions of a type.
 func ownedByKubelet(t v1.PodConditionType) bool {
 	switch t {
 	case v1.PodScheduled, v1.PodReady, v1.PodInitialized, v1.ContainersReady, v1.PodResizeInProgress,
@@ -31,7 +31,7 @@ func ownedByKubelet(t v1.PodConditionType) bool {
 	return false
 }
 
-// sharedWithKubelet tells whether the kubelet and others write them.
+// sharedWithKubelet reports whether the kubelet and others write them.
 func sharedWithKubelet(t v1.PodConditionType) bool { return t == v1.DisruptionTarget }
 
 // ownConditions is how many conditions the kubelet gives to every pod.
@@ -79,7 +79,7 @@ func (g *generation) conditions(s *v1.PodStatus, ready *v1.PodCondition) []v1.Po
 	return append(make([]v1.PodCondition, 0, len(list)), list...)
 }
 
-// conditionsSame tells whether two lists differ by nothing but the transition
+// conditionsSame reports whether two lists differ by nothing but the transition
 // times that the manager sets.
 func conditionsSame(a, b []v1.PodCondition) bool {
 	if len(a) != len(b) {
@@ -140,7 +140,7 @@ func (g *generation) initializedCondition(c *v1.PodCondition, s *v1.PodStatus) {
 	c.Message = names("containers with unknown status", unknown, "containers with incomplete status", incomplete)
 }
 
-// anyStarted tells whether any container runs or has ended.
+// anyStarted reports whether any container runs or has ended.
 func anyStarted(list []v1.ContainerStatus) bool {
 	for i := range list {
 		if list[i].State.Running != nil || list[i].State.Terminated != nil {

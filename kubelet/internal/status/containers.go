@@ -278,7 +278,7 @@ func (g *generation) oldList(k kind) []v1.ContainerStatus {
 	return g.old.ContainerStatuses
 }
 
-// hasRegular tells whether the runtime has any regular container of the pod.
+// hasRegular reports whether the runtime has any regular container of the pod.
 func (g *generation) hasRegular() bool {
 	for i := range g.Pod.Spec.Containers {
 		s := g.Runtime.FindContainerStatusByName(g.Pod.Spec.Containers[i].Name)

@@ -7,7 +7,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
-// equalByKubelet tells whether two normalised statuses say the same about what
+// equalByKubelet reports whether two normalised statuses say the same about what
 // the kubelet owns: its conditions by status, reason and message, whatever
 // their times, and every other field but the claims' (upstream
 // isPodStatusByKubeletEqual).
@@ -15,7 +15,7 @@ func equalByKubelet(a, b *v1.PodStatus) bool {
 	return fieldsEqual(a, b) && conditionsEqual(a.Conditions, b.Conditions)
 }
 
-// identical tells whether a patch from a to b would be empty.
+// identical reports whether a patch from a to b would be empty.
 func identical(a, b *v1.PodStatus) bool {
 	if !fieldsEqual(a, b) || len(a.Conditions) != len(b.Conditions) {
 		return false

@@ -1,7 +1,7 @@
 // Package status makes the status of pods and brings it to the API:
 // [GenerateAPIPodStatus] computes what a pod's status should say from what the
 // runtime says, and the [Manager] keeps the last one of each pod, sends what
-// changed and deletes pods that have ended. It answers to upstream's
+// changed and deletes pods that have ended. It mirrors upstream's
 // pkg/kubelet/status and to the status half of pkg/kubelet/kubelet_pods.go.
 //
 // Differences: statuses are shared and never written to, so that a status that
@@ -29,9 +29,9 @@ type ProbeResults interface {
 	Startup(id kubecontainer.ContainerID) (success, known bool)
 	// Readiness returns the newest result of its readiness probe.
 	Readiness(id kubecontainer.ContainerID) (success, known bool)
-	// HasStartupWorker tells whether a startup probe of that container is run.
+	// HasStartupWorker reports whether a startup probe of that container is run.
 	HasStartupWorker(uid types.UID, container string) bool
-	// HasReadinessWorker tells whether a readiness probe of it is run.
+	// HasReadinessWorker reports whether a readiness probe of it is run.
 	HasReadinessWorker(uid types.UID, container string) bool
 	// TriggerReadiness has the readiness probe run at once.
 	TriggerReadiness(uid types.UID, container string)
@@ -269,7 +269,7 @@ func settlePodIPs(ips, old []v1.PodIP) []v1.PodIP {
 	return ips
 }
 
-// PastActiveDeadline tells whether a pod ran longer than its
+// PastActiveDeadline reports whether a pod ran longer than its
 // activeDeadlineSeconds; status is the status manager's, or the API's.
 func PastActiveDeadline(pod *v1.Pod, status *v1.PodStatus, now time.Time) bool {
 	d := pod.Spec.ActiveDeadlineSeconds

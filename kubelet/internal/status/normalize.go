@@ -13,7 +13,7 @@ import (
 // take together (upstream kubecontainer.MaxPodTerminationMessageLogLength).
 const maxMessageBytes = 12 * 1024
 
-// managedTransition tells whether the manager sets the transition time of
+// managedTransition reports whether the manager sets the transition time of
 // conditions of a type; others keep what they came with.
 func managedTransition(t v1.PodConditionType) bool {
 	switch t {

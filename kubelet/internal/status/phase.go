@@ -134,7 +134,7 @@ func restartable(c *v1.Container, pod *v1.Pod, t *v1.ContainerStateTerminated) b
 	return t.Reason == reasonRestartingAll || kubecontainer.ShouldRestart(c, pod, t.ExitCode)
 }
 
-// initialized tells whether a regular container exists in the current
+// initialized reports whether a regular container exists in the current
 // sandbox, which means that all init containers have run.
 func (g *generation) initialized() bool {
 	r := g.Runtime

@@ -34,7 +34,7 @@ func (m *Manager) ResizeConditions(uid types.UID) []v1.PodCondition {
 }
 
 // SetPodResizePending says that a resize was not allocated, and why: Deferred
-// or Infeasible. It tells whether reason or generation changed.
+// or Infeasible. It reports whether reason or generation changed.
 func (m *Manager) SetPodResizePending(uid types.UID, reason, message string, generation int64) (changed bool) {
 	c := m.resizes[uid]
 	changed = c.pending == nil || c.pending.Reason != reason || c.pending.ObservedGeneration != generation
@@ -52,7 +52,7 @@ func (m *Manager) ClearPodResizePending(uid types.UID) {
 
 // SetPodResizeInProgress says that a pod's allocation is being actuated; reason
 // Error says that this failed. An empty reason leaves that of a condition that
-// there is; the generation of one that there is stays. It tells whether the
+// there is; the generation of one that there is stays. It reports whether the
 // condition says anything new.
 func (m *Manager) SetPodResizeInProgress(uid types.UID, reason, message string, generation int64) (changed bool) {
 	c := m.resizes[uid]
@@ -70,7 +70,7 @@ func (m *Manager) SetPodResizeInProgress(uid types.UID, reason, message string, 
 	return changed
 }
 
-// ClearPodResizeInProgress removes the condition; it tells whether there was
+// ClearPodResizeInProgress removes the condition; it reports whether there was
 // one, and of which generation.
 func (m *Manager) ClearPodResizeInProgress(uid types.UID) (generation int64, cleared bool) {
 	c := m.resizes[uid]

@@ -6,7 +6,7 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
 
-// isRestartingAll tells whether the pod is restarting all its containers: it
+// isRestartingAll reports whether the pod is restarting all its containers: it
 // was before, or one has exited by a rule that says so, as the runtime or,
 // where that has it no more, the old status tells.
 func (g *generation) isRestartingAll() bool {

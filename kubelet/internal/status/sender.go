@@ -84,7 +84,7 @@ type update struct {
 	since    int64
 }
 
-// sentTo tells whether the newest version has reached the pod of that UID.
+// sentTo reports whether the newest version has reached the pod of that UID.
 func (e *entry) sentTo(apiUID types.UID) bool {
 	return e.sentUID == apiUID && e.sentVersion >= e.version
 }
@@ -139,7 +139,7 @@ func keep(list []*entry, want func(*entry) bool) []*entry {
 	return list
 }
 
-// needsLook tells whether a full batch sends an entry.
+// needsLook reports whether a full batch sends an entry.
 func (m *Manager) needsLook(e *entry) bool {
 	apiUID := m.apiUID(e)
 	if !e.sentTo(apiUID) {
@@ -170,7 +170,7 @@ func (m *Manager) apiUID(e *entry) types.UID {
 	return e.sentUID // removed, and still ending: its mirror goes last
 }
 
-// needsReconcile tells whether somebody changed what the kubelet owns of the
+// needsReconcile reports whether somebody changed what the kubelet owns of the
 // status, as far as the pod manager's object shows.
 func (m *Manager) needsReconcile(e *entry) bool {
 	pod, ok := m.opts.PodManager.GetPodByUID(e.uid)
@@ -190,7 +190,7 @@ func (m *Manager) needsReconcile(e *entry) bool {
 	return !equalByKubelet(&s, e.status)
 }
 
-// canBeDeleted tells whether a pod has ended for good.
+// canBeDeleted reports whether a pod has ended for good.
 func canBeDeleted(pod *v1.Pod, finished bool) bool {
 	return finished && pod.DeletionTimestamp != nil && kubetypes.IsTerminalPhase(pod.Status.Phase) && !kubetypes.IsMirrorPod(pod)
 }
@@ -269,7 +269,7 @@ func merge(api, own *v1.PodStatus, mayRun bool, now metav1.Time) *v1.PodStatus {
 	return &s
 }
 
-// onlyOwned tells whether all of the conditions are the kubelet's alone.
+// onlyOwned reports whether all of the conditions are the kubelet's alone.
 func onlyOwned(list []v1.PodCondition) bool {
 	for i := range list {
 		if !ownedByKubelet(list[i].Type) {

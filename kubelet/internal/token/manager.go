@@ -1,5 +1,5 @@
 // Package token gets service account tokens for the kubelet's pods and keeps
-// them until they are due for renewal. It answers to upstream's
+// them until they are due for renewal. It mirrors upstream's
 // pkg/kubelet/token. Expired tokens are dropped when a token is asked for, not
 // every minute.
 package token

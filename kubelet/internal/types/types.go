@@ -1,5 +1,5 @@
 // Package types holds what the kubelet's parts say to each other about pods
-// and their sources: annotations, operations, kinds of sync. It answers to
+// and their sources: annotations, operations, kinds of sync. It mirrors
 // upstream's pkg/kubelet/types.
 package types
 
@@ -74,24 +74,24 @@ func (t SyncPodType) String() string {
 	return [...]string{"sync", "update", "create", "kill"}[t]
 }
 
-// IsStaticPod tells whether the pod comes from a file or a URL.
+// IsStaticPod reports whether the pod comes from a file or a URL.
 func IsStaticPod(pod *v1.Pod) bool {
 	s, ok := pod.Annotations[ConfigSourceAnnotationKey]
 	return ok && s != ApiserverSource
 }
 
-// IsMirrorPod tells whether the pod is the API's image of a static pod.
+// IsMirrorPod reports whether the pod is the API's image of a static pod.
 func IsMirrorPod(pod *v1.Pod) bool {
 	_, ok := pod.Annotations[ConfigMirrorAnnotationKey]
 	return ok
 }
 
-// IsCriticalPod tells whether the pod is static, a mirror, or of a system
+// IsCriticalPod reports whether the pod is static, a mirror, or of a system
 // critical priority.
 func IsCriticalPod(pod *v1.Pod) bool {
 	return IsStaticPod(pod) || IsMirrorPod(pod) ||
 		pod.Spec.Priority != nil && *pod.Spec.Priority >= SystemCriticalPriority
 }
 
-// IsTerminalPhase tells whether the phase is Succeeded or Failed.
+// IsTerminalPhase reports whether the phase is Succeeded or Failed.
 func IsTerminalPhase(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }

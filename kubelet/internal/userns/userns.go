@@ -1,5 +1,5 @@
 // Package userns gives pods user namespaces of their own: to each a range of the
-// node's IDs that no other pod has. It answers to upstream's pkg/kubelet/userns.
+// node's IDs that no other pod has. It mirrors upstream's pkg/kubelet/userns.
 package userns
 
 import (

@@ -1,5 +1,5 @@
 // Package volume declares what the volume manager asks of a volume plugin, and
-// what a plugin may use of the kubelet. It answers to upstream's pkg/volume.
+// what a plugin may use of the kubelet. It mirrors upstream's pkg/volume.
 // The plugins are in the packages below it; they do with the node's files what
 // upstream's do, under the same names.
 package volume
@@ -74,17 +74,17 @@ type Request struct {
 type Plugin interface {
 	// Name is the plugin's, as kubernetes.io/empty-dir.
 	Name() string
-	// CanSupport tells whether a volume is of this kind.
+	// CanSupport reports whether a volume is of this kind.
 	CanSupport(v *v1.Volume) bool
 	// Path is where a pod's volume is on the node; "" if it is nowhere.
 	Path(uid types.UID, v *v1.Volume) string
-	// ReadOnly tells whether containers can't write to the volumes.
+	// ReadOnly reports whether containers can't write to the volumes.
 	ReadOnly() bool
 	// SetUp makes the volume, or brings it up to date. It may be repeated.
 	SetUp(ctx context.Context, r *Request) error
 	// TearDown removes the volume of that name. It may be repeated.
 	TearDown(uid types.UID, name string) error
-	// InPodDir tells whether the volumes are in the pods' directories, where a
+	// InPodDir reports whether the volumes are in the pods' directories, where a
 	// new kubelet finds them.
 	InPodDir() bool
 }

@@ -1,6 +1,6 @@
 // Package cgroups makes the cgroups of a machine's pods, on cgroup v1 (also
 // hybrid) and v2, as the cgroupfs driver does: kubepods, in it burstable and
-// besteffort, and in these three one for each pod. It answers to upstream's
+// besteffort, and in these three one for each pod. It mirrors upstream's
 // pkg/kubelet/cm (cgroup_manager_linux.go, pod_container_manager_linux.go). The
 // kernel's files are written by github.com/containerd/cgroups.
 //
@@ -306,7 +306,7 @@ func isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// needed tells whether a cgroup that lacks a hierarchy is not there (upstream's
+// needed reports whether a cgroup that lacks a hierarchy is not there (upstream's
 // allowlistControllers).
 func (c *Cgroups) needed(mount string) bool {
 	if c.unified {

@@ -122,20 +122,20 @@ func (w *watch) poll() {
 	}
 }
 
-// concerns tells whether a change at a path is one of what is watched, or of a
+// concerns reports whether a change at a path is one of what is watched, or of a
 // directory on the way to it.
 func (w *watch) concerns(name string) bool {
 	name = filepath.Clean(name)
 	return below(name, w.path) || below(w.path, name)
 }
 
-// below tells whether a clean path is dir or below it.
+// below reports whether a clean path is dir or below it.
 func below(p, dir string) bool {
 	return p == dir || dir == "/" || len(p) > len(dir) && p[:len(dir)] == dir && p[len(dir)] == '/'
 }
 
 // cover has inotify watch the directory that has the path, or the nearest above
-// it that exists, and all directories at and below the path. It tells whether
+// it that exists, and all directories at and below the path. It reports whether
 // there was anything new to watch.
 func (w *watch) cover(n *fsnotify.Watcher) (added bool) {
 	add := func(dir string) bool {

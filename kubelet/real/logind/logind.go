@@ -1,5 +1,5 @@
 // Package logind is the machine's systemd-logind, for a kubelet that holds a
-// shutdown up, over the system bus. It answers to upstream's
+// shutdown up, over the system bus. It mirrors upstream's
 // pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go.
 package logind
 

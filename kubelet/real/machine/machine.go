@@ -208,5 +208,5 @@ func (m *Machine) OSImage() string { return m.os }
 // NodeIP implements kubelet.Machine.
 func (m *Machine) NodeIP() string { return m.address }
 
-// AppArmorEnabled tells whether the kernel can enforce AppArmor profiles.
+// AppArmorEnabled reports whether the kernel can enforce AppArmor profiles.
 func (m *Machine) AppArmorEnabled() bool { return m.appArmor }

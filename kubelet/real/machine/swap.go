@@ -40,7 +40,7 @@ func swapOn(file string) bool {
 	return lines > 1 // the first is the header
 }
 
-// swapController tells whether cgroups limit swap: those that this process is in
+// swapController reports whether cgroups limit swap: those that this process is in
 // on v2, the topmost on v1.
 func swapController(root string) (found, v1 bool) {
 	cgroups := filepath.Join(root, "sys/fs/cgroup")
@@ -59,7 +59,7 @@ func swapController(root string) (found, v1 bool) {
 // The kernel from which on tmpfs has the mount option noswap.
 const noswapMajor, noswapMinor = 6, 4
 
-// noswap tells whether a tmpfs can be kept out of swap: by the kernel's version,
+// noswap reports whether a tmpfs can be kept out of swap: by the kernel's version,
 // or since a mount with the option succeeds (pkg/kubelet/util/swap).
 func noswap(kernel string) bool {
 	head, rest, _ := strings.Cut(kernel, ".")

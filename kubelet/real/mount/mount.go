@@ -1,4 +1,4 @@
-// Package mount mounts what the volumes of pods need, on Linux. It answers to
+// Package mount mounts what the volumes of pods need, on Linux. It mirrors
 // the part of upstream's k8s.io/mount-utils and pkg/volume/util/hostutil that
 // the volume plugins in the tree use. It makes the system calls itself, since
 // mount(8) would hold the loop up by some milliseconds.
@@ -102,7 +102,7 @@ func (Mounter) MakeRShared(path string) error {
 	return nil
 }
 
-// shared tells whether the mount that a path is on is shared.
+// shared reports whether the mount that a path is on is shared.
 func shared(all []mount.MountInfo, path string) bool {
 	var best *mount.MountInfo
 	for i := range all {

@@ -1,5 +1,5 @@
 // Package network reaches the ports of containers for probes and lifecycle
-// hooks. It answers to the clients of upstream's pkg/probe (http, tcp, grpc):
+// hooks. It mirrors the clients of upstream's pkg/probe (http, tcp, grpc):
 // what they judge is in kubelet/internal/probe.
 package network
 

@@ -1,5 +1,5 @@
 // Package stats reads what the machine uses from cgroups (v1, hybrid, v2),
-// procfs and statfs. It answers to what upstream's kubelet has of cAdvisor
+// procfs and statfs. It mirrors what upstream's kubelet has of cAdvisor
 // (container/libcontainer/handler.go, fs), and to pkg/kubelet/stats/pidlimit.
 package stats
 

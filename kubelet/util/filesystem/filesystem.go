@@ -1,7 +1,7 @@
 // Package filesystem declares the files of a node as the kubelet sees them:
 // static pod manifests, pod directories, volumes, logs, checkpoints. In a
 // simulation they are in memory (ground/memfs), on a machine they are the OS's. It
-// answers to upstream's pkg/util/filesystem.
+// mirrors upstream's pkg/util/filesystem.
 package filesystem
 
 import (
@@ -51,7 +51,7 @@ type FS interface {
 	Watch(path string, fn func()) (stop func())
 }
 
-// Mounter mounts what volumes need on a node. It answers to the part of
+// Mounter mounts what volumes need on a node. It mirrors the part of
 // k8s.io/mount-utils that the volume plugins in the tree use.
 type Mounter interface {
 	// MountTmpfs puts an empty tmpfs over a directory that exists; size is its
@@ -59,7 +59,7 @@ type Mounter interface {
 	MountTmpfs(path string, size int64) error
 	// Unmount takes away what is mounted at path.
 	Unmount(path string) error
-	// IsMountPoint tells whether something is mounted at path.
+	// IsMountPoint reports whether something is mounted at path.
 	IsMountPoint(path string) bool
 }
 

@@ -1,6 +1,6 @@
 // Package state keeps which resources each pod was given: those that were
 // admitted (allocated) and those that the runtime was last told (actuated). It
-// answers to upstream's pkg/kubelet/allocation/state.
+// mirrors upstream's pkg/kubelet/allocation/state.
 //
 // Upstream keeps an entry for every pod. Here a pod whose containers have all
 // that its spec asks for, which is nearly every pod, has no entry: what is not
@@ -110,13 +110,13 @@ func (e *Entry) Actuate(container string, r v1.ResourceRequirements) {
 	e.Actuated.Containers = next
 }
 
-// Settled tells whether the pod has in all places what its spec asks for, so
+// Settled reports whether the pod has in all places what its spec asks for, so
 // that the entry need not be kept.
 func (e *Entry) Settled(pod *v1.Pod) bool {
 	return SameAs(&e.Allocated, pod) && SameAs(&e.Actuated, pod)
 }
 
-// SameAs tells whether resources are those of a pod's spec, as far as a resize
+// SameAs reports whether resources are those of a pod's spec, as far as a resize
 // can change them. A container that r does not have is as the spec says.
 func SameAs(r *Resources, pod *v1.Pod) bool {
 	for _, list := range [...][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -141,7 +141,7 @@ func PodEqual(a, b *v1.ResourceRequirements) bool {
 	return Equal(a, b)
 }
 
-// Equal tells whether two ask for the same cpu and memory: what a resize can
+// Equal reports whether two ask for the same cpu and memory: what a resize can
 // change.
 func Equal(a, b *v1.ResourceRequirements) bool {
 	for _, name := range [...]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {

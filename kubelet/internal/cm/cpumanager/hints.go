@@ -33,7 +33,7 @@ func (p *static) hints(available, reusable cpuset.CPUSet, n int) []topologymanag
 	return out
 }
 
-// inLeastSockets tells whether NUMA nodes are in as few sockets as the least
+// inLeastSockets reports whether NUMA nodes are in as few sockets as the least
 // number of NUMA nodes can be.
 func (p *static) inLeastSockets(mask topologymanager.Mask, least int) bool {
 	per := len(p.m.all.in[node]) / len(p.m.all.in[socket])

@@ -1,5 +1,5 @@
 // Package cpumanager gives containers CPUs of their own, and has all others run
-// on the rest. It answers to upstream's pkg/kubelet/cm/cpumanager.
+// on the rest. It mirrors upstream's pkg/kubelet/cm/cpumanager.
 //
 // Containers of Guaranteed pods that request a whole number of CPUs have so many
 // for themselves, for as long as their pod is active; what belongs to no active
@@ -51,7 +51,7 @@ type Config struct {
 	Dir string
 	// ActivePods are those that have a right to what they were given.
 	ActivePods func() []*v1.Pod
-	// SourcesReady tells whether ActivePods can be all there are.
+	// SourcesReady reports whether ActivePods can be all there are.
 	SourcesReady func() bool
 	// PodStatus is a pod's status as the kubelet knows it.
 	PodStatus func(uid types.UID) (*v1.PodStatus, bool)
@@ -123,7 +123,7 @@ func (m *Manager) Start() error {
 	return nil
 }
 
-// Static tells whether containers can have CPUs of their own.
+// Static reports whether containers can have CPUs of their own.
 func (m *Manager) Static() bool { return m.policy != nil }
 
 // Revision grows with every change of an assignment.
@@ -211,7 +211,7 @@ func (m *Manager) CPUs(pod *v1.Pod, c *v1.Container) string {
 	return m.state.GetOrDefault(pod.UID, c.Name).String()
 }
 
-// Exclusive tells whether a container has CPUs of its own.
+// Exclusive reports whether a container has CPUs of its own.
 func (m *Manager) Exclusive(uid types.UID, name string) bool {
 	if m.policy == nil {
 		return false
@@ -220,7 +220,7 @@ func (m *Manager) Exclusive(uid types.UID, name string) bool {
 	return ok
 }
 
-// PodExclusive tells whether a container of a pod has CPUs of its own.
+// PodExclusive reports whether a container of a pod has CPUs of its own.
 func (m *Manager) PodExclusive(uid types.UID) bool {
 	return m.policy != nil && len(m.state.Containers(uid)) > 0
 }

@@ -78,7 +78,7 @@ func ParseOptions(policy string, m map[string]string, gates features.Gates) (Opt
 	return o, nil
 }
 
-// check tells whether options go with a machine and a topology policy.
+// check reports whether options go with a machine and a topology policy.
 func (o *Options) check(m *machine, topologyPolicy string) error {
 	if !o.AlignBySocket {
 		return nil

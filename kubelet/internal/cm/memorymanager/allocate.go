@@ -78,7 +78,7 @@ func (p *static) place(m state.NUMANodeMap, pod *v1.Pod, c *v1.Container, want r
 	return hint, nil
 }
 
-// suffices tells whether nodes have enough free memory.
+// suffices reports whether nodes have enough free memory.
 func suffices(m state.NUMANodeMap, mask topologymanager.Mask, want request) bool {
 	for _, w := range want {
 		free := uint64(0)
@@ -92,7 +92,7 @@ func suffices(m state.NUMANodeMap, mask topologymanager.Mask, want request) bool
 	return true
 }
 
-// mixes tells whether a block over several nodes would be on one that has blocks
+// mixes reports whether a block over several nodes would be on one that has blocks
 // of another group.
 func mixes(m state.NUMANodeMap, mask topologymanager.Mask) bool {
 	if mask.Count() == 1 {

@@ -1,5 +1,5 @@
 // Package memorymanager gives containers of Guaranteed pods memory of as few
-// NUMA nodes as can be. It answers to upstream's pkg/kubelet/cm/memorymanager.
+// NUMA nodes as can be. It mirrors upstream's pkg/kubelet/cm/memorymanager.
 //
 // It only does the sums: a container runs with cpuset_mems, the kernel keeps it
 // to these nodes. What belongs to no active pod any more is found when somebody
@@ -46,7 +46,7 @@ type Config struct {
 	Dir string
 	// ActivePods are those that have a right to what they were given.
 	ActivePods func() []*v1.Pod
-	// SourcesReady tells whether ActivePods can be all there are.
+	// SourcesReady reports whether ActivePods can be all there are.
 	SourcesReady func() bool
 	// Log takes log lines; nil means none.
 	Log func(format string, args ...any)
@@ -134,7 +134,7 @@ func (m *Manager) Start() error {
 	return nil
 }
 
-// Static tells whether containers can have memory of their own.
+// Static reports whether containers can have memory of their own.
 func (m *Manager) Static() bool { return m.policy != nil }
 
 // Allocate implements topologymanager.HintProvider.

@@ -1,6 +1,6 @@
 // Package topologymanager has a pod's containers get CPUs and memory of the same
 // NUMA nodes: it asks who gives them out for hints, merges these by a policy,
-// and has them allocate. It answers to upstream's pkg/kubelet/cm/topologymanager.
+// and has them allocate. It mirrors upstream's pkg/kubelet/cm/topologymanager.
 //
 // Here a merged hint is known only while its pod is admitted, which is when it
 // is asked for; upstream keeps it for as long as the container is there.

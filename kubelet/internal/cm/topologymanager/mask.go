@@ -17,7 +17,7 @@ func NewMask(ids ...int) Mask {
 // Count is how many nodes the mask has.
 func (m Mask) Count() int { return bits.OnesCount64(uint64(m)) }
 
-// Has tells whether a node is in the mask.
+// Has reports whether a node is in the mask.
 func (m Mask) Has(id int) bool { return m>>id&1 != 0 }
 
 // Bits are the nodes, ascending.
@@ -29,7 +29,7 @@ func (m Mask) Bits() []int {
 	return out
 }
 
-// NarrowerThan tells whether a mask has fewer nodes than another, or as many and
+// NarrowerThan reports whether a mask has fewer nodes than another, or as many and
 // lower ones.
 func (m Mask) NarrowerThan(o Mask) bool {
 	if m.Count() == o.Count() {

@@ -110,7 +110,7 @@ func (m *merger) combine(i int, h Hint, first Mask, fn func(Hint)) {
 	}
 }
 
-// better tells whether a candidate takes the place of the best so far.
+// better reports whether a candidate takes the place of the best so far.
 func (m *merger) better(candidate, current Hint) bool {
 	if candidate.Preferred != current.Preferred {
 		return candidate.Preferred
@@ -129,7 +129,7 @@ func (m *merger) better(candidate, current Hint) bool {
 	return m.fitter(candidate.Affinity, current.Affinity)
 }
 
-// fitter tells whether mask a is a better choice than b, all else being equal.
+// fitter reports whether mask a is a better choice than b, all else being equal.
 func (m *merger) fitter(a, b Mask) bool {
 	if a == b {
 		return false

@@ -1,6 +1,6 @@
 // Package api has what all who reckon with eviction thresholds share: the
-// eviction manager, the node's allocatable resources, and validation. It answers
-// to upstream's pkg/kubelet/eviction/api.
+// eviction manager, the node's allocatable resources, and validation. It mirrors
+// upstream's pkg/kubelet/eviction/api.
 package api
 
 import (
@@ -32,7 +32,7 @@ func (v *ThresholdValue) Of(capacity int64) resource.Quantity {
 	return *resource.NewQuantity(n, resource.BinarySI)
 }
 
-// Equal tells whether values are the same, whatever the capacity.
+// Equal reports whether values are the same, whatever the capacity.
 func (v *ThresholdValue) Equal(o *ThresholdValue) bool {
 	if v.Quantity != nil && o.Quantity != nil {
 		return v.Quantity.Cmp(*o.Quantity) == 0

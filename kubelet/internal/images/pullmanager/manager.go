@@ -1,6 +1,6 @@
 // Package pullmanager remembers which images the kubelet pulled with which
 // credentials, and decides by it whether a pod may use an image that is on the
-// machine (gate KubeletEnsureSecretPulledImages). It answers to upstream's
+// machine (gate KubeletEnsureSecretPulledImages). It mirrors upstream's
 // pkg/kubelet/images/pullmanager.
 //
 // Its records are files, so they outlive the kubelet; what was read or written
@@ -133,7 +133,7 @@ func (m *Manager) dropIntent(image string) {
 	}
 }
 
-// MustAttemptImagePull tells whether a pod has to pull an image that is there,
+// MustAttemptImagePull reports whether a pod has to pull an image that is there,
 // as ref, to show that it may use it. secrets gives the pod's pull secrets for
 // the image, if they are asked for.
 func (m *Manager) MustAttemptImagePull(image, ref string, secrets func() ([]kubeletconfig.ImagePullSecret, error)) bool {
@@ -221,7 +221,7 @@ func (m *Manager) record(image, ref string, creds *kubeletconfig.ImagePullCreden
 	}
 }
 
-// known tells whether old already says what add does.
+// known reports whether old already says what add does.
 func known(old kubeletconfig.ImagePullCredentials, add *kubeletconfig.ImagePullCredentials) bool {
 	if old.NodePodsAccessible {
 		return true

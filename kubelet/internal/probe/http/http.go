@@ -113,7 +113,7 @@ func RequestError(req *http.Request, err error, late bool) error {
 // ErrPlainHTTP is what a client of HTTPS says of a server of HTTP.
 var ErrPlainHTTP = errors.New(plainToTLSText)
 
-// IsPlainHTTP tells whether an error says that a server of HTTP was spoken to
+// IsPlainHTTP reports whether an error says that a server of HTTP was spoken to
 // as one of HTTPS.
 func IsPlainHTTP(err error) bool {
 	var u *url.Error

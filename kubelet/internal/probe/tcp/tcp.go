@@ -46,5 +46,5 @@ func Late(host string, port int) (probe.Result, string) {
 // TimeoutText is what a dialer says when its time is over.
 func TimeoutText(addr string) string { return "dial tcp " + addr + ": i/o timeout" }
 
-// IsDialError tells whether an error is one of making a connection.
+// IsDialError reports whether an error is one of making a connection.
 func IsDialError(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "dial ") }

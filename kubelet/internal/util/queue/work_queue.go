@@ -1,5 +1,5 @@
 // Package queue holds the work queue that says when a pod is due for its next
-// sync. It answers to upstream's pkg/kubelet/util/queue; the entries are part
+// sync. It mirrors upstream's pkg/kubelet/util/queue; the entries are part
 // of their owners' records, so that "is anything due?" is a look at one of them
 // and finds the record without a lookup.
 package queue
@@ -80,7 +80,7 @@ func (q *WorkQueue) Enqueue(it *Item, due int64) {
 	}
 }
 
-// Due tells whether anything was due before now.
+// Due reports whether anything was due before now.
 func (q *WorkQueue) Due(now int64) bool { return len(q.h) > 0 && q.h[0].due < now }
 
 // First returns the item that is due first, and when; nil if none waits.

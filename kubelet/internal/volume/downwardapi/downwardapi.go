@@ -1,4 +1,4 @@
-// Package downwardapi is the volume that shows fields of its pod. It answers to
+// Package downwardapi is the volume that shows fields of its pod. It mirrors
 // upstream's pkg/volume/downwardapi.
 package downwardapi
 

@@ -1,5 +1,5 @@
 // Package emptydir is the volume that begins empty and lives as long as its
-// pod: on the disk, or in memory. It answers to upstream's pkg/volume/emptydir.
+// pod: on the disk, or in memory. It mirrors upstream's pkg/volume/emptydir.
 package emptydir
 
 import (

@@ -1,5 +1,5 @@
 // Package hostpath is the volume that is a file or directory of the node. It
-// answers to upstream's pkg/volume/hostpath.
+// mirrors upstream's pkg/volume/hostpath.
 package hostpath
 
 import (

@@ -1,5 +1,5 @@
 // Package image is the volume that shows the files of an image. The runtime
-// mounts it; here is nothing to do. It answers to upstream's pkg/volume/image.
+// mounts it; here is nothing to do. It mirrors upstream's pkg/volume/image.
 package image
 
 import (

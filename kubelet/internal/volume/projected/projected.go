@@ -1,5 +1,5 @@
 // Package projected is the volume that shows several sources in one directory,
-// in memory. It answers to upstream's pkg/volume/projected.
+// in memory. It mirrors upstream's pkg/volume/projected.
 package projected
 
 import (

@@ -142,7 +142,7 @@ func validatePath(p string) error {
 	return nil
 }
 
-// differs tells whether a file is missing or holds something else.
+// differs reports whether a file is missing or holds something else.
 func (w *AtomicWriter) differs(dir string, files []entry) bool {
 	for i := range files {
 		data, err := w.host.FS.ReadFile(path.Join(dir, files[i].path))

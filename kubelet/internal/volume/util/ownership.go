@@ -1,5 +1,5 @@
 // Package util is what several volume plugins need: the atomic writer, file
-// ownership and mount points nested in a volume. It answers to upstream's
+// ownership and mount points nested in a volume. It mirrors upstream's
 // pkg/volume/util.
 package util
 

@@ -1,5 +1,5 @@
 // Package state keeps which CPUs belong to which containers, and its
-// checkpoint. It answers to upstream's pkg/kubelet/cm/cpumanager/state.
+// checkpoint. It mirrors upstream's pkg/kubelet/cm/cpumanager/state.
 package state
 
 import (

@@ -1,5 +1,5 @@
 // Package state keeps what memory of which NUMA nodes belongs to which
-// containers, and its checkpoint. It answers to upstream's
+// containers, and its checkpoint. It mirrors upstream's
 // pkg/kubelet/cm/memorymanager/state; the names of its types count in the
 // checksum.
 package state
