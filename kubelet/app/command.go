@@ -5,6 +5,16 @@
 // flags, messages and exit codes it has.
 //
 // What can be set and has no effect is told at the start, see [Ignored].
+//
+// The files by the way of a start: command.go is the command, parse.go reads
+// flags, files and flags again, options.go and configflags.go have the flags,
+// values.go their forms, config.go reads configuration files, host.go asks the
+// machine, ignored.go names what has no effect, run.go makes the kubelet's
+// options and runs it, lock.go, logging.go, systemd.go and fetch.go are what a
+// process needs beside.
+//
+// This is an edge: it may read clocks, start goroutines and exit, which the
+// kubelet itself never does.
 package app
 
 import (
@@ -37,6 +47,7 @@ type Deps struct {
 	Run func(ctx context.Context, o real.Options) error
 }
 
+// long is the help's text. It says what differs for whoever knows upstream's.
 const long = `The kubelet is the node agent: it makes the containers of the pods that it is
 told of run, restarts and probes them, and removes what is no longer wanted. It
 doesn't touch containers that it didn't create.
@@ -78,6 +89,10 @@ func NewCommand(deps Deps) *cobra.Command {
 	return cmd
 }
 
+// execute is one run of the command, in upstream's order: flags alone first, so
+// that --help and --version work beside a broken configuration file; then
+// files; then logging, since its settings may be in a file; and only then what
+// is logged.
 func execute(cmd *cobra.Command, args []string, deps *Deps) error {
 	if err := registerFormats(); err != nil {
 		return err

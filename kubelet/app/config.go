@@ -24,6 +24,9 @@ import (
 // NewConfiguration returns what a kubelet without a configuration file starts
 // from: v1beta1's defaults but for those that flags have had of old, and no hard
 // eviction thresholds.
+// Flags predate configuration files, and their defaults are laxer: anonymous
+// requests, no authorization, a read-only port. Upstream keeps them
+// (cmd/kubelet/app/options, applyLegacyDefaults).
 func NewConfiguration() *kubeletconfig.KubeletConfiguration {
 	c := &kubeletconfig.KubeletConfiguration{}
 	kubelet.SetBaseDefaults(c)
@@ -80,6 +83,8 @@ func Decode(data []byte, gates map[string]bool) (c *kubeletconfig.KubeletConfigu
 }
 
 // setDefaults completes a configuration that was read.
+// Gates of the command line count for the defaults, but are not the file's:
+// they are laid over it again later.
 func setDefaults(c *kubeletconfig.KubeletConfiguration, gates map[string]bool) error {
 	c.TypeMeta = metav1.TypeMeta{}
 	own := c.FeatureGates
@@ -108,6 +113,7 @@ func LoadFile(name string, gates map[string]bool, warn func(error)) (*kubeletcon
 	return c, nil
 }
 
+// loadFile is LoadFile without the file's name in its errors.
 func loadFile(name string, gates map[string]bool, warn func(error)) (*kubeletconfig.KubeletConfiguration, error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -152,6 +158,8 @@ func readFile(name, what string) ([]byte, error) {
 
 // resolvePaths makes a file's relative paths absolute
 // (pkg/kubelet/apis/config/helpers.go).
+// The kubelet may be started from anywhere, while a file's author thinks of the
+// file's own directory.
 func resolvePaths(c *kubeletconfig.KubeletConfiguration, dir string) {
 	paths := []*string{
 		&c.StaticPodPath, &c.Authentication.X509.ClientCAFile, &c.TLSCertFile, &c.TLSPrivateKeyFile,
@@ -167,6 +175,8 @@ func resolvePaths(c *kubeletconfig.KubeletConfiguration, dir string) {
 // MergeDir lays the drop-in files of --config-dir over a configuration: those
 // named *.conf, in lexical order, as JSON merge patches. It returns the files
 // that it left out.
+// A drop-in is a patch of the file's text, not of values: what it doesn't name
+// keeps the value of the file, also where that is a default (KEP-3983).
 func MergeDir(c *kubeletconfig.KubeletConfiguration, dir string, gates map[string]bool) (merged *kubeletconfig.KubeletConfiguration, skipped []string, err error) {
 	base, err := json.Marshal(c)
 	if err != nil {
@@ -198,6 +208,8 @@ func MergeDir(c *kubeletconfig.KubeletConfiguration, dir string, gates map[strin
 	return merged, skipped, err
 }
 
+// decodeMerged makes a configuration of merged JSON, and sets its defaults
+// anew: a patch may have removed a field by null.
 func decodeMerged(data []byte, gates map[string]bool) (*kubeletconfig.KubeletConfiguration, error) {
 	c := &kubeletconfig.KubeletConfiguration{}
 	if err := json.Unmarshal(data, c); err != nil {
@@ -227,6 +239,7 @@ func loadDropIn(path string) ([]byte, error) {
 	return data, nil
 }
 
+// What loadDropIn words in its own way.
 var (
 	errNoKind    = errors.New("no apiVersion/kind")
 	errOtherKind = errors.New("unknown apiVersion/kind")
@@ -257,6 +270,7 @@ func decodeDropIn(data []byte) ([]byte, error) {
 	return json.Marshal(u.Object)
 }
 
+// wantKind is the only kind that a drop-in may have.
 func wantKind() schema.GroupVersionKind {
 	return kubeletconfig.SchemeGroupVersion.WithKind("KubeletConfiguration")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
 )
 
+// deprecatedForConfig is upstream's text, which scripts may look for.
 const deprecatedForConfig = "This parameter should be set via the config file specified by the Kubelet's --config flag. See https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/ for more information."
 
 // AddConfigFlags adds the flags that set fields of a configuration, which has

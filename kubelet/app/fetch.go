@@ -17,6 +17,7 @@ type fetcher struct{ client *http.Client }
 // fetchLimit bounds a request on its own, should its context not.
 const fetchLimit = 30 * time.Second
 
+// newFetcher returns what fetches --manifest-url.
 func newFetcher() config.Fetcher { return fetcher{&http.Client{Timeout: fetchLimit}} }
 
 // Fetch implements config.Fetcher.
@@ -26,6 +27,8 @@ func (f fetcher) Fetch(ctx context.Context, url string, header map[string][]stri
 	})
 }
 
+// get is one request, on a goroutine of its own. A header Host sets the
+// request's host, which net/http takes from nowhere else.
 func (f fetcher) get(ctx context.Context, url string, header map[string][]string, limit int64) (*config.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 )
 
 // cgroupV1 reports whether the unified hierarchy is not what is mounted.
+// It asks for the kind of the file system that is mounted there, as
+// containerd/cgroups does: a hybrid hierarchy counts as v1.
 func cgroupV1() bool {
 	var st unix.Statfs_t
 	err := unix.Statfs("/sys/fs/cgroup", &st)
@@ -44,6 +46,7 @@ func swapOn() (bool, error) {
 }
 
 // checkCPUs refuses reserved CPUs that the machine doesn't have.
+// Upstream discovers the topology for that; which CPUs are online is enough.
 func checkCPUs(list string) error {
 	want, err := cm.ParseCPUs(list)
 	if err != nil {

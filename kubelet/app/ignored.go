@@ -11,6 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/noeffect"
 )
 
+// noServer is why everything about the kubelet's own API has no effect.
 const noServer = "the kubelet's API is not served yet"
 
 // ignoredFlags are flags that are no fields.
@@ -27,6 +28,8 @@ var ignoredFlags = []struct{ name, why string }{
 
 // Ignored names, one line each, what the configuration and the flags ask for
 // that this kubelet does not do.
+// A default that nobody chose is not named: only what differs from what an
+// empty configuration would have.
 func Ignored(c *kubeletconfig.KubeletConfiguration, fs *pflag.FlagSet) []string {
 	var out []string
 	if c.EnableServer == nil || *c.EnableServer {

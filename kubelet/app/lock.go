@@ -40,6 +40,8 @@ func acquireLock(ctx context.Context, path string) (*os.File, error) {
 
 // watchLock calls contended at the first time that somebody opens or deletes
 // the lock file. stop ends the watch.
+// With --exit-on-lock-contention a newer kubelet takes over by opening the
+// file: the older one ends and leaves the pods to it.
 func watchLock(path string, contended func()) (stop func(), err error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

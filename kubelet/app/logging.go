@@ -32,6 +32,8 @@ var registerFormats = sync.OnceValue(func() error {
 })
 
 // startLogging applies the logging configuration, once per process.
+// The gates of logging are known to component-base alone, so the
+// configuration's other gates are left out here; the kubelet judges those.
 func startLogging(c *kubeletconfig.KubeletConfiguration) error {
 	v, err := version.ParseSemantic(kubelet.Version)
 	if err != nil {
@@ -72,6 +74,8 @@ func logf(format string, args ...any) { klog.InfofDepth(1, format, args...) }
 // milliseconds since 1970, caller, msg, v for information and err for errors.
 type jsonFormat struct{}
 
+// Create implements logsapi.LogFormatFactory. Errors go to the error stream,
+// and with splitStream information to the other one.
 func (jsonFormat) Create(c logsapi.LoggingConfiguration, o logsapi.LoggingOptions) (logr.Logger, logsapi.RuntimeControl) {
 	h := &jsonHandler{verbosity: &atomic.Int64{}}
 	h.verbosity.Store(int64(c.Verbosity))
@@ -89,6 +93,8 @@ func (jsonFormat) Create(c logsapi.LoggingConfiguration, o logsapi.LoggingOption
 	}
 }
 
+// newJSON returns a handler that writes a line for each record. slog's level is
+// the negative verbosity, so no level is too low.
 func newJSON(w io.Writer) slog.Handler {
 	if w == nil {
 		w = os.Stderr
@@ -120,10 +126,13 @@ type jsonHandler struct {
 	infos, errors slog.Handler
 }
 
+// Enabled implements slog.Handler: errors are always logged.
 func (h *jsonHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelError || int64(-level) <= h.verbosity.Load()
 }
 
+// Handle implements slog.Handler. The caller is the directory and file, as klog
+// has it.
 func (h *jsonHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.PC != 0 {
 		f, _ := runtime.CallersFrames([]uintptr{r.PC}).Next()
@@ -136,10 +145,13 @@ func (h *jsonHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.infos.Handle(ctx, r)
 }
 
+// WithAttrs implements slog.Handler. The verbosity stays shared, so that a
+// change of it reaches every logger.
 func (h *jsonHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &jsonHandler{h.verbosity, h.infos.WithAttrs(attrs), h.errors.WithAttrs(attrs)}
 }
 
+// WithGroup implements slog.Handler.
 func (h *jsonHandler) WithGroup(name string) slog.Handler {
 	return &jsonHandler{h.verbosity, h.infos.WithGroup(name), h.errors.WithGroup(name)}
 }

@@ -47,6 +47,7 @@ func NewFlags() *Flags {
 	}
 }
 
+// deprecatedForEviction is upstream's text.
 const deprecatedForEviction = "Use --eviction-hard or --eviction-soft instead. Will be removed in a future version."
 
 // AddFlags adds the flags to a set. Flags that are deprecated are shown in the
@@ -88,6 +89,7 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 }
 
 // gcPolicy says which dead containers stay.
+// A negative number means no limit, as in upstream's flags.
 func (f *Flags) gcPolicy() *kuberuntime.GCPolicy {
 	return &kuberuntime.GCPolicy{MinAge: f.MinimumContainerTTL, MaxPerPodContainer: int(f.MaxDeadPerContainer), MaxContainers: int(f.MaxDead)}
 }
@@ -105,6 +107,8 @@ var (
 )
 
 // Validate judges the node's labels.
+// The NodeRestriction admission plugin would refuse other labels of these
+// domains: better at the start than at the registration.
 func (f *Flags) Validate() error {
 	var unknown, invalid []string
 	keys := make([]string, 0, len(f.NodeLabels))
@@ -135,6 +139,7 @@ func (f *Flags) Validate() error {
 }
 
 // ownLabel reports whether a kubelet may give its node a label.
+// Labels without a namespace, or of others', are free.
 func ownLabel(key string) bool {
 	namespace, _, ok := strings.Cut(key, "/")
 	if !ok {

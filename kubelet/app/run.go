@@ -176,6 +176,7 @@ func checkAuth(c *kubeletconfig.KubeletConfiguration) error {
 	return checkMode(c)
 }
 
+// checkMode refuses authorization modes that there aren't.
 func checkMode(c *kubeletconfig.KubeletConfiguration) error {
 	switch c.Authorization.Mode {
 	case kubeletconfig.KubeletAuthorizationModeAlwaysAllow, kubeletconfig.KubeletAuthorizationModeWebhook:
@@ -214,9 +215,12 @@ func (cl *commandLine) checkHost() error {
 	return err
 }
 
+// clouds is upstream's text for a cloud provider that it no longer has built
+// in.
 const clouds = `cloud provider %q was specified, but built-in cloud providers are disabled. Please set --cloud-provider=external and migrate to an external cloud provider`
 
 // finish fills in paths and addresses.
+// Flags are relative to the working directory, unlike a file's paths.
 func (cl *commandLine) finish(o *real.Options) error {
 	c := cl.config
 	ips, invalid, err := parseNodeIP(cl.flags.NodeIP)
@@ -260,6 +264,8 @@ func (cl *commandLine) finish(o *real.Options) error {
 }
 
 // started runs what needs a running kubelet: health checks and systemd.
+// Only now systemd is told that the kubelet is ready, and its watchdog judged
+// by the sync loop.
 func (cl *commandLine) started(ctx context.Context, h *real.Handle, dog *watchdog) {
 	c := cl.config
 	syncLoop := server.Check{Name: "syncloop", Check: h.SyncLoopHealthy}

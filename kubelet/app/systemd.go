@@ -25,6 +25,8 @@ type watchdog struct {
 }
 
 // newWatchdog reads what systemd asks for.
+// Half the interval is what systemd's documentation advises: a notification may
+// be late by as much. An interval of a second or less could not be held.
 func newWatchdog() (*watchdog, error) {
 	d, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
@@ -36,6 +38,7 @@ func newWatchdog() (*watchdog, error) {
 	return &watchdog{interval: d / 2, retry: time.Second}, nil
 }
 
+// setChecks says what must be well from now on; run goes on meanwhile.
 func (w *watchdog) setChecks(checks []server.Check) { w.checks.Store(&checks) }
 
 // run notifies until ctx ends.
@@ -61,6 +64,8 @@ func (w *watchdog) run(ctx context.Context) {
 	}
 }
 
+// check returns the first thing that is not well; nil, too, before there are
+// checks, so that a slow start is not taken for a hang.
 func (w *watchdog) check() error {
 	checks := w.checks.Load()
 	if checks == nil {

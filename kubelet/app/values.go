@@ -23,9 +23,11 @@ import (
 // ipValue is an address. The empty one leaves what is set.
 type ipValue struct{ ip *string }
 
+// Type, String and Set of the types below implement pflag.Value.
 func (v *ipValue) Type() string   { return "ip" }
 func (v *ipValue) String() string { return deref(v.ip) }
 
+// deref is a pointer's string; pflag asks zero values for theirs.
 func deref(s *string) string {
 	if s == nil {
 		return ""
@@ -83,6 +85,8 @@ func (v *taintsValue) Set(s string) error {
 	return nil
 }
 
+// parseTaint reads key=value:effect or key:effect; errors have upstream's texts
+// (pkg/util/taints).
 func parseTaint(spec string) (v1.Taint, error) {
 	pair, effect, ok := strings.Cut(spec, ":")
 	key, value, _ := strings.Cut(pair, "=")
@@ -195,6 +199,7 @@ type globalFlags struct {
 	help    bool
 }
 
+// deprecatedCadvisor is upstream's text.
 const deprecatedCadvisor = "This is a cadvisor flag that was mistakenly registered with the Kubelet. Due to legacy concerns, it will follow the standard CLI deprecation timeline before being removed."
 
 // cadvisorFlags have no effect but for their names, and the forms of their
@@ -220,6 +225,8 @@ var cadvisorFlags = []struct{ name, kind, text string }{
 	{"storage-driver-buffer-duration", "duration", "1m0s"},
 }
 
+// cAdvisor's flags are accepted, for existing command lines, with the values
+// that they would take; ignored.go names those that are set.
 func (g *globalFlags) addFlags(fs *pflag.FlagSet) error {
 	var errs []error
 	add := func(name, kind, text string) {

@@ -25,6 +25,8 @@ type placement struct {
 	noQuota     bool
 }
 
+// placement asks the node's CPU and memory managers, which decided when the pod
+// was admitted.
 func (m *Manager) placement(pod *v1.Pod, c *v1.Container) placement {
 	a := m.o.Affinity
 	if a == nil {
@@ -33,6 +35,7 @@ func (m *Manager) placement(pod *v1.Pod, c *v1.Container) placement {
 	return placement{a.CPUs(pod, c), a.Nodes(pod, c), a.NoQuota(pod, c.Name)}
 }
 
+// apply lays the placement over resources that follow from the spec alone.
 func (p *placement) apply(r *runtimeapi.LinuxContainerResources) {
 	r.CpusetCpus, r.CpusetMems = p.cpus, p.nodes
 	if p.noQuota {

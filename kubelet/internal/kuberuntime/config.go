@@ -11,6 +11,8 @@ import (
 
 // generateContainerConfig builds what CreateContainer is told, for a lean runtime
 // without labels. Devices come with device managers.
+// The order is upstream's: what fails first decides the message of
+// CreateContainerConfigError.
 func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runtimeapi.ContainerConfig, error) {
 	pod, c := s.pod, s.c
 	opts, err := m.runOptions(ctx, s)
@@ -59,6 +61,8 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 }
 
 // newContainerConfig is without labels.
+// newContainerConfig puts the parts together. The log's path is relative to the
+// sandbox's log directory.
 func (m *Manager) newContainerConfig(s *start, env []*runtimeapi.KeyValue, mounts []*runtimeapi.Mount, annotations map[string]string, linux *runtimeapi.LinuxContainerConfig) *runtimeapi.ContainerConfig {
 	c := s.c
 	return &runtimeapi.ContainerConfig{
@@ -80,6 +84,8 @@ func (m *Manager) newContainerConfig(s *start, env []*runtimeapi.KeyValue, mount
 }
 
 // imageUser asks the runtime who the image runs as; root if it doesn't say.
+// The image was pulled or found just before, so this is a read that takes no
+// time worth sharing.
 func (m *Manager) imageUser(ctx context.Context, image string) (security.User, error) {
 	resp, err := m.rt.ImageStatus(ctx, m.shared.imageSpec(image, ""), false)
 	if err != nil {

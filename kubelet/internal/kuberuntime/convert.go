@@ -13,15 +13,19 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
 
+// uid is a UID as apimachinery has it.
 func uid(s string) types.UID { return types.UID(s) }
 
+// decimal is a number as labels and annotations have it.
 func decimal(n int) string { return strconv.Itoa(n) } // small ones allocate nothing
 
+// marshal is the JSON in which upstream keeps hooks and ports in annotations.
 func marshal(v any) (string, error) {
 	b, err := json.Marshal(v)
 	return string(b), err
 }
 
+// containerState is a state of the CRI as the PLEG and syncs compare it.
 func containerState(s runtimeapi.ContainerState) kubecontainer.State {
 	switch s {
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
@@ -34,6 +38,8 @@ func containerState(s runtimeapi.ContainerState) kubecontainer.State {
 	return kubecontainer.StateUnknown
 }
 
+// sandboxState is running or exited: a sandbox knows no other states, and the
+// PLEG treats it as one more container.
 func sandboxState(s runtimeapi.PodSandboxState) kubecontainer.State {
 	if s == runtimeapi.PodSandboxState_SANDBOX_READY {
 		return kubecontainer.StateRunning
@@ -68,6 +74,7 @@ func listedContainer(c *runtimeapi.Container) (kubecontainer.Container, bool) {
 	}, true
 }
 
+// listedSandbox converts an entry of a listing of sandboxes.
 func listedSandbox(s *runtimeapi.PodSandbox) kubecontainer.Container {
 	return kubecontainer.Container{ID: s.Id, CreatedAt: s.CreatedAt, State: sandboxState(s.State)}
 }
@@ -101,9 +108,13 @@ func inspectedContainer(s *runtimeapi.ContainerStatus) *kubecontainer.Status {
 	return out
 }
 
+// nsTime is the time of the CRI's nanoseconds since the Unix epoch. An unset
+// time is 1970, not the zero time, as upstream's.
 func nsTime(ns int64) time.Time { return time.Unix(0, ns).UTC() }
 
 // sandboxIPs are the IPs of a sandbox: none if one of them can't be read.
+// One bad address hides the good ones, as upstream's does: a pod with half of
+// its addresses would look finished.
 func sandboxIPs(s *runtimeapi.PodSandboxStatus) []string {
 	n := s.GetNetwork()
 	if n == nil || n.Ip == "" {

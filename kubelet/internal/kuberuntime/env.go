@@ -11,6 +11,7 @@ import (
 
 // expandAll replaces $(NAME) in a command line by the variables of env, which
 // is sorted by name; what names none stays. A line without a $ is shared.
+// Most lines have no $, so they are not copied.
 func expandAll(list []string, env []*runtimeapi.KeyValue) []string {
 	for i, s := range list {
 		if strings.IndexByte(s, '$') < 0 {

@@ -39,6 +39,7 @@ func (m *Manager) GarbageCollect(ctx context.Context, policy GCPolicy, allSource
 	return utilerrors.NewAggregate([]error{gc.containers(ctx), gc.sandboxes(ctx), gc.logs(ctx)})
 }
 
+// collector is one garbage collection.
 type collector struct {
 	m               *Manager
 	policy          GCPolicy
@@ -70,6 +71,8 @@ type deadGroup struct {
 	dead []deadContainer
 }
 
+// containers removes dead containers: all of pods that are gone, then those
+// beyond each container's number, then those beyond the node's.
 func (gc *collector) containers(ctx context.Context) error {
 	dead, err := gc.dead(ctx)
 	if err != nil {
@@ -99,6 +102,7 @@ func (gc *collector) containers(ctx context.Context) error {
 }
 
 // dead lists the containers that do not run and are old enough.
+// A young container is left alone: it may be about to start.
 func (gc *collector) dead(ctx context.Context) (dead []deadContainer, err error) {
 	newest := gc.m.o.Loop.Now().Add(-gc.policy.MinAge).UnixNano()
 	pods, told, err := gc.m.listContainerChanges(ctx)
@@ -142,6 +146,7 @@ func group(dead []deadContainer) []deadGroup {
 	return groups
 }
 
+// total is how many dead containers there are.
 func total(groups []deadGroup) int {
 	n := 0
 	for i := range groups {
@@ -159,6 +164,8 @@ func (gc *collector) keep(ctx context.Context, g *deadGroup, n int) {
 }
 
 // bound keeps the dead of the whole node within the policy.
+// Each container first gives up what is beyond its fair share; only then the
+// oldest of the node go, whatever pod they are of.
 func (gc *collector) bound(ctx context.Context, groups []deadGroup) {
 	limit := gc.policy.MaxContainers
 	each := max(1, limit/len(groups))
@@ -175,6 +182,8 @@ func (gc *collector) bound(ctx context.Context, groups []deadGroup) {
 	}
 }
 
+// remove removes a container. What the runtime lost track of may still run, so
+// it is stopped before.
 func (gc *collector) remove(ctx context.Context, c deadContainer) {
 	if c.unknown {
 		if err := gc.killUnknown(ctx, c.id); err != nil {
@@ -294,6 +303,8 @@ func pictured(pods, before []*kubecontainer.Pod) (list []listedBox) {
 	return list
 }
 
+// removeSandbox stops a sandbox before it removes it: its network is torn down
+// only by that.
 func (gc *collector) removeSandbox(ctx context.Context, id string) {
 	if err := gc.m.rt.StopPodSandbox(ctx, id); err != nil {
 		gc.m.o.Log("gc: failed to stop sandbox %s before its removal: %v", id, err)

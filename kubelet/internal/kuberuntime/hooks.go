@@ -53,8 +53,12 @@ func (m *Manager) RunInContainer(ctx context.Context, id string, command []strin
 }
 
 // hookPods reads a pod's status for the hooks, from the listings on.
+// A hook's request goes to the pod's address, which the cached status may not
+// have yet.
 type hookPods struct{ m *Manager }
 
+// GetPodStatus implements lifecycle's PodStatusProvider. A pod that is gone has
+// an empty status.
 func (h hookPods) GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*kubecontainer.PodStatus, error) {
 	p, err := h.m.GetPod(ctx, pod.ID)
 	if err != nil || p == nil {
@@ -87,6 +91,7 @@ func (m *Manager) postStart(ctx context.Context, s *start) (message string, err 
 // preStop runs a container's preStop hook and waits at most grace seconds for
 // it; a hook that takes longer goes on beside the kill. It returns the whole
 // seconds that it took.
+// A sleep needs no task: nothing but time can happen in it.
 func (m *Manager) preStop(ctx context.Context, pod *v1.Pod, id string, c *v1.Container, grace int64) int64 {
 	start, limit := m.o.Loop.Now(), time.Duration(grace)*time.Second
 	if sleep := c.Lifecycle.PreStop.Sleep; sleep != nil { // nobody has to wait beside this one

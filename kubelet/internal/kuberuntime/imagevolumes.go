@@ -17,6 +17,7 @@ type imageVolume struct {
 	err     error
 }
 
+// hasImageVolumes reports whether a volume of the pod is an image (KEP-4639).
 func hasImageVolumes(pod *v1.Pod) bool {
 	for i := range pod.Spec.Volumes {
 		if pod.Spec.Volumes[i].Image != nil {
@@ -29,6 +30,8 @@ func hasImageVolumes(pod *v1.Pod) bool {
 // Repeats reports whether each sync of the pod does something, although nothing
 // has changed: it tells again what of its DNS settings was cut, and looks again
 // for the images of its volumes.
+// Upstream repeats both at each sync, as a side effect of building its
+// messages; who watches events sees them.
 func (m *Manager) Repeats(pod *v1.Pod) bool {
 	return hasImageVolumes(pod) || len(m.dns.of(pod).warnings) > 0
 }

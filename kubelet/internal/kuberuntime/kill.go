@@ -19,6 +19,8 @@ const minimumGrace = 2
 // gracePeriod is how many seconds a container gets to end: the deletion's,
 // else the spec's or that of the probe that failed, else 2 (upstream
 // setTerminationGracePeriod).
+// A failed probe's own period doesn't count once the pod is being deleted: the
+// user's wish is newer.
 func gracePeriod(pod *v1.Pod, c *v1.Container, reason actions.Reason) int64 {
 	switch {
 	case pod.DeletionGracePeriodSeconds != nil:
@@ -33,6 +35,7 @@ func gracePeriod(pod *v1.Pod, c *v1.Container, reason actions.Reason) int64 {
 	return *pod.Spec.TerminationGracePeriodSeconds
 }
 
+// kill is what the kill of one container has to know.
 type kill struct {
 	pod      *v1.Pod
 	id, name string
@@ -44,6 +47,8 @@ type kill struct {
 
 // killContainer stops a container within its grace period, which its preStop
 // hook and its turn among the sidecars are part of.
+// A container gets at least minimumGrace, even if the hook took all of its
+// time: SIGTERM has to reach it before SIGKILL.
 func (m *Manager) killContainer(ctx context.Context, k kill) error {
 	c, _ := kubecontainer.FindContainer(k.pod, k.name)
 	if c == nil {
@@ -87,6 +92,8 @@ func (m *Manager) KillPod(_ context.Context, pod *v1.Pod, running *kubecontainer
 	return result.Error()
 }
 
+// killPod is KillPod with a result for each step. A sandbox is stopped even if
+// a container could not be, since that ends the container's network at least.
 func (m *Manager) killPod(ctx context.Context, pod *v1.Pod, running *kubecontainer.Pod, override *int64) (result kubecontainer.PodSyncResult) {
 	result.Add(m.killContainers(ctx, pod, running, override)...)
 	stop := &kubecontainer.SyncResult{Action: kubecontainer.KillPodSandbox, Target: string(running.ID)}

@@ -12,6 +12,8 @@ import (
 
 // terminationOrder lets sidecars end after the regular containers, the later
 // ones of the spec first (upstream kuberuntime_termination_order.go).
+// KEP-753: a sidecar serves the others to their end. It is asked to end when
+// its turn has come or the grace period is over, whichever is first.
 type terminationOrder struct {
 	done  map[string]*loop.Event
 	after map[string][]string // what a sidecar waits for
@@ -62,6 +64,7 @@ func (o *terminationOrder) wait(ctx context.Context, l *loop.Loop, name string, 
 	return int64(l.Since(start) / time.Second)
 }
 
+// terminated lets those go that wait for a container.
 func (o *terminationOrder) terminated(name string) {
 	if e := o.done[name]; e != nil {
 		e.Fire()

@@ -40,6 +40,8 @@ func podLabels(own map[string]string, pod *runtimeapi.PodSandboxMetadata) map[st
 	return labels
 }
 
+// containerLabels are by what the kubelet finds its containers again after a
+// restart.
 func containerLabels(pod *v1.Pod, c *v1.Container) map[string]string {
 	return map[string]string{
 		labelPodName:       pod.Name,
@@ -65,6 +67,8 @@ func (s *shared) containerAnnotations(h *kubecontainer.Hasher, pod *v1.Pod, c *v
 	return a, err
 }
 
+// The grace periods and the hook are there for a kubelet that has to kill the
+// container and doesn't know its pod any more; see podOf.
 func newContainerAnnotations(h *kubecontainer.Hasher, pod *v1.Pod, c *v1.Container, restartCount int) (map[string]string, error) {
 	a := map[string]string{
 		annotationHash:              h.Hash(c),
@@ -111,6 +115,7 @@ func podOf(name string, labels, annotations map[string]string) *v1.Pod {
 	return pod
 }
 
+// seconds is an annotated number; nil if there is none, or it is malformed.
 func seconds(text string) *int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
 
+// What links to logs are called, see link.
 const (
 	logLinkSuffix = ".log"
 	// minIDLength is with how few characters a runtime can find a container.
@@ -42,6 +43,7 @@ func podLogDir(logsDir, namespace, name, uid string) string {
 	return logsDir + "/" + namespace + "_" + name + "_" + uid
 }
 
+// dir is where a container logs to, a file for each attempt.
 func (f *containerLogs) dir(pod *v1.Pod, c *v1.Container) string {
 	return podLogDir(f.podsDir, pod.Namespace, pod.Name, string(pod.UID)) + "/" + c.Name
 }
@@ -108,6 +110,7 @@ func (f *containerLogs) link(pod, namespace, container, id string) string {
 
 // makeLink makes the link to the log of a container that was started, if there
 // is a log.
+// A runtime without logs, as one in process may be, gets no dead links.
 func (f *containerLogs) makeLink(s *start, config *runtimeapi.ContainerConfig) {
 	files, ok := f.linker()
 	if !ok {

@@ -190,6 +190,9 @@ type NodeConfig struct {
 }
 
 // Manager drives one node's runtime.
+// It is for use on one loop. What it keeps beside its options is no state of
+// pods, but for pictures: a kubelet that restarts reads everything back from
+// the runtime.
 type Manager struct {
 	o         Options
 	rt        *remote
@@ -264,11 +267,13 @@ func (m *Manager) Connect(ctx context.Context) error {
 	return nil
 }
 
+// keepVersion notes an answer to Version, and when it came.
 func (m *Manager) keepVersion(v *runtimeapi.VersionResponse) {
 	m.version, m.versionAt, m.runtimeName = v, m.o.Loop.Now(), v.RuntimeName
 }
 
 // Version returns the runtime's name and versions, at most a minute old.
+// Upstream caches it as long (pkg/kubelet/util/cache).
 func (m *Manager) Version(ctx context.Context) (*runtimeapi.VersionResponse, error) {
 	if m.version != nil && m.o.Loop.Since(m.versionAt) < versionTTL {
 		return m.version, nil
@@ -307,12 +312,15 @@ func (m *Manager) ListImages(ctx context.Context) ([]*runtimeapi.Image, error) {
 // HashContainer is the hash by which a changed container is known.
 func (m *Manager) HashContainer(c *v1.Container) string { return m.hasher.Hash(c) }
 
+// event records an event, if somebody takes them.
 func (m *Manager) event(ref *v1.ObjectReference, eventtype, reason, message string) {
 	if m.o.Recorder != nil {
 		m.o.Recorder.Event(ref, eventtype, reason, message)
 	}
 }
 
+// terminationRequested reports whether the pod's worker has been told to end
+// it.
 func (m *Manager) terminationRequested(uid types.UID) bool {
 	return m.o.PodStates != nil && m.o.PodStates.IsPodTerminationRequested(uid)
 }

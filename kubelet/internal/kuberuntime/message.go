@@ -62,6 +62,8 @@ func hex8(n uint32) string {
 
 // add adds to an ended container's message what it left in
 // the file of its terminationMessagePath, or else in its log.
+// It becomes part of the status that is cached, so the file is read once per
+// inspection.
 func (t *terminationMessages) add(out *kubecontainer.Status, s *runtimeapi.ContainerStatus) {
 	if t.fs == nil {
 		return
@@ -103,6 +105,8 @@ func (t *terminationMessages) read(s *runtimeapi.ContainerStatus, fallback bool)
 	return "", fallback
 }
 
+// lastOfLog is the end of a container's log; an error is a message, too, as
+// upstream's.
 func (t *terminationMessages) lastOfLog(path string) string {
 	data, err := readTail(t.fs, path)
 	if err != nil {

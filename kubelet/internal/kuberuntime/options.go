@@ -10,6 +10,7 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
 
+// noOptions is shared and never written to.
 var noOptions = &kubecontainer.RunContainerOptions{}
 
 // runOptions are what the helper adds to a container.
@@ -28,6 +29,8 @@ type filesKey struct {
 }
 
 // usesFiles reports whether the container needs the files that are made for it.
+// The answer is the runtime's, who knows what runs in the container; the
+// message that it is asked with is shared by replicas.
 func (m *Manager) usesFiles(s *start) bool {
 	if m.o.UsesFiles == nil {
 		return true

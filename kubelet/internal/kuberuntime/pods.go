@@ -51,6 +51,8 @@ func (m *Manager) ListPods(ctx context.Context, all bool) ([]*kubecontainer.Pod,
 	return m.list(ctx, sandboxes, containers)
 }
 
+// listsChanges reports whether the runtime lists changes now: one behind a
+// socket never does.
 func (m *Manager) listsChanges() bool { return m.rt.changes != nil && m.rt.changes.ListsChanges() }
 
 // GetPod lists one pod; nil if the runtime has nothing of it. It is shared.
@@ -225,6 +227,8 @@ func (m *Manager) GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*ku
 	return status, nil
 }
 
+// isNotFound reports whether a CRI call failed because its object is gone. For
+// what is to be removed or stopped that is as good as success.
 func isNotFound(err error) bool {
 	return err != nil && grpcstatus.Code(err) == codes.NotFound
 }

@@ -20,6 +20,7 @@ type remote struct {
 	timeout time.Duration // below 0: none
 }
 
+// within makes a call with a deadline; with d of 0 or less it has none.
 func within[T any](ctx context.Context, d time.Duration, call func(ctx context.Context) (T, error)) (T, error) {
 	if d <= 0 {
 		return call(ctx)
@@ -27,6 +28,7 @@ func within[T any](ctx context.Context, d time.Duration, call func(ctx context.C
 	return loop.Within(ctx, d, call)
 }
 
+// do is within for calls that return only an error.
 func (r *remote) do(ctx context.Context, d time.Duration, call func(ctx context.Context) error) error {
 	_, err := within(ctx, d, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
 	return err
@@ -40,6 +42,7 @@ func (r *remote) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusRe
 	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.StatusResponse, error) { return r.rt.Status(ctx, verbose) })
 }
 
+// RunPodSandbox may take twice as long as other calls: it sets up the network.
 func (r *remote) RunPodSandbox(ctx context.Context, config *sandboxConfig, handler string) (string, error) {
 	return within(ctx, 2*r.timeout, func(ctx context.Context) (string, error) {
 		if r.lean != nil {
@@ -87,6 +90,7 @@ func (r *remote) StartContainer(ctx context.Context, id string) error {
 	return r.do(ctx, r.timeout, func(ctx context.Context) error { return r.rt.StartContainer(ctx, id) })
 }
 
+// StopContainer has the grace period, in seconds, on top of the usual time.
 func (r *remote) StopContainer(ctx context.Context, id string, grace int64) error {
 	d := r.timeout
 	if d > 0 {
@@ -130,6 +134,7 @@ func (r *remote) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, v
 	})
 }
 
+// PullImage has no deadline: nobody can tell how long a pull may take.
 func (r *remote) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, config *runtimeapi.PodSandboxConfig) (string, error) {
 	return r.im.PullImage(ctx, image, auth, config)
 }

@@ -11,6 +11,7 @@ import (
 
 // RemoveContainer removes a container that doesn't run, with its logs. What
 // fails on the way to the removal leaves the container there.
+// The logs go first: without the container nobody would find them again.
 func (m *Manager) RemoveContainer(ctx context.Context, id string) error {
 	resp, err := m.rt.ContainerStatus(ctx, id)
 	if err != nil {
@@ -46,6 +47,7 @@ func needsPruning(pod *v1.Pod, status *kubecontainer.PodStatus) bool {
 	return false
 }
 
+// ended reports whether a run is over, as far as the runtime knows.
 func ended(s *kubecontainer.Status) bool {
 	return s.State == kubecontainer.StateExited || s.State == kubecontainer.StateUnknown
 }
@@ -79,6 +81,8 @@ func (m *Manager) purgeInitContainers(ctx context.Context, pod *v1.Pod, status *
 	}
 }
 
+// removeInit removes a run of an init container; an error is only logged, since
+// the next sync tries again.
 func (m *Manager) removeInit(ctx context.Context, s *kubecontainer.Status) {
 	if err := m.RemoveContainer(ctx, s.ID); err != nil {
 		m.o.Log("failed to remove init container %s (%s): %v", s.Name, s.ID, err)

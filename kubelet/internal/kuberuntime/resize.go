@@ -83,6 +83,8 @@ func (s *podSync) resize(ctx context.Context) {
 	}
 }
 
+// run changes memory, then CPU. Memory can fail, by being below what is used,
+// so it comes while nothing has changed yet.
 func (z *resizing) run(ctx context.Context) error {
 	z.desired = cm.ForPod(z.pod)
 	z.current = z.cgroup()
@@ -105,6 +107,8 @@ func (z *resizing) run(ctx context.Context) error {
 	return nil
 }
 
+// touches reports whether the pod's cgroup may have to change for one resource.
+// A container that restarts changes it, too, with no update of its own.
 func (z *resizing) touches(updates []actions.Update) bool {
 	return len(updates) > 0 || z.do.Restarts || z.do.Pod
 }
@@ -121,6 +125,7 @@ func (z *resizing) cgroup() cm.PodCgroup {
 
 // memory changes the memory limits: of the pod first if it grows, of the
 // containers, of the pod last if it shrinks.
+// So the pod's limit is never below the sum of its containers'.
 func (z *resizing) memory(ctx context.Context) error {
 	set := func() error {
 		return z.setPod(ctx, v1.ResourceMemory, cm.PodCgroup{MemoryLimit: z.desired.MemoryLimit})

@@ -65,6 +65,9 @@ func (m *Manager) sandboxConfig(ctx context.Context, pod *v1.Pod, attempt uint32
 	return config, nil
 }
 
+// sandboxTemplate makes what replicas share of a sandbox's config, or returns
+// the one made before. Overhead and sysctls are rare, so they are no part of
+// the key but make a template of the pod's own.
 func (m *Manager) sandboxTemplate(ctx context.Context, pod *v1.Pod) (*sandboxTemplate, error) {
 	secctx, err := m.sandboxSecurity(ctx, pod)
 	if err != nil {
@@ -110,6 +113,8 @@ func portMappings(pod *v1.Pod) []*runtimeapi.PortMapping {
 	return out
 }
 
+// portRepeats reports whether an earlier port of the container stands for p,
+// too.
 func portRepeats(earlier []v1.ContainerPort, p *v1.ContainerPort) bool {
 	for i := range earlier {
 		e := &earlier[i]
@@ -123,6 +128,7 @@ func portRepeats(earlier []v1.ContainerPort, p *v1.ContainerPort) bool {
 	return false
 }
 
+// protocol is TCP unless the port says otherwise, as the API's default is.
 func protocol(p v1.Protocol) runtimeapi.Protocol {
 	switch p {
 	case v1.ProtocolUDP:
@@ -172,6 +178,8 @@ func (m *Manager) sandboxResources(pod *v1.Pod) *runtimeapi.LinuxContainerResour
 	return out
 }
 
+// sandboxSecurity is the sandbox's security context; one of a user namespace of
+// its own is never shared, since the mapping is the pod's.
 func (m *Manager) sandboxSecurity(ctx context.Context, pod *v1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, error) {
 	users, err := m.userNamespace(ctx, pod)
 	if err != nil {
@@ -196,10 +204,13 @@ type podCgroups struct {
 	none  bool // pods have no cgroups of their own
 }
 
+// podCgroups returns the names for pods of a class.
 func (n *NodeConfig) podCgroups(class v1.PodQOSClass) podCgroups {
 	return podCgroups{cm.Names{Root: n.CgroupRoot, Systemd: n.SystemdCgroups}, class, !n.CgroupsPerQOS}
 }
 
+// parent is the cgroup in which a runtime puts the pod's; "" leaves that to the
+// runtime.
 func (p *podCgroups) parent(uid types.UID) string {
 	if p.none {
 		return ""

@@ -79,6 +79,7 @@ type linuxKey struct {
 	place    placement
 }
 
+// imageKey is an image's ID and its name in the pod.
 type imageKey struct{ ref, image string }
 
 // annotationsKey decides a container's annotations, but while its pod is being
@@ -95,6 +96,7 @@ type podKey struct {
 	own              *v1.ResourceRequirements
 }
 
+// podKeyOf is the key of a pod, which has a regular container at least.
 func podKeyOf(pod *v1.Pod) podKey {
 	k := podKey{containers: &pod.Spec.Containers[0], own: pod.Spec.Resources}
 	if len(pod.Spec.InitContainers) > 0 {
@@ -106,6 +108,7 @@ func podKeyOf(pod *v1.Pod) podKey {
 // namespaces is what a pod shares with its host or among its containers.
 type namespaces struct{ hostNetwork, hostPID, hostIPC, sharePID bool }
 
+// namespacesOf reads the pod's spec.
 func namespacesOf(pod *v1.Pod) namespaces {
 	return namespaces{pod.Spec.HostNetwork, pod.Spec.HostPID, pod.Spec.HostIPC, ptr.Deref(pod.Spec.ShareProcessNamespace, false)}
 }
@@ -128,13 +131,17 @@ type memo[K comparable, V any] struct {
 	n       int // values put
 }
 
+// memoEntry is one value that is remembered.
 type memoEntry[K comparable, V any] struct {
 	key K
 	val V
 }
 
+// memoEntries is enough for the templates that a node starts pods of in turn;
+// the oldest value makes room.
 const memoEntries = 4
 
+// get returns a value that was put, if it is still remembered.
 func (m *memo[K, V]) get(k K) (V, bool) {
 	for i := range m.entries {
 		if m.entries[i].key == k {
@@ -145,6 +152,7 @@ func (m *memo[K, V]) get(k K) (V, bool) {
 	return zero, false
 }
 
+// put remembers a value, which was not before.
 func (m *memo[K, V]) put(k K, v V) {
 	if e := (memoEntry[K, V]{k, v}); len(m.entries) < memoEntries {
 		m.entries = append(m.entries, e)

@@ -77,6 +77,8 @@ func (m *Manager) startContainer(ctx context.Context, s *start) (message string,
 	return m.postStart(ctx, s)
 }
 
+// failStart ends a start: the event and the result's message are the runtime's
+// words, the error is the reason that a status shows.
 func (m *Manager) failStart(s *start, err, reason error) (string, error) {
 	message := statusMessage(err)
 	m.startFailed(s, "Error: "+message)
@@ -104,6 +106,9 @@ func statusMessage(err error) string {
 // doBackOff holds a container that keeps exiting back: it returns an error
 // that knows when that ends, and its message; or it takes the next step of the
 // series and returns nil.
+// The series is the container's: its key has the hash of its spec in it, so
+// that a changed container begins anew (upstream kuberuntime_manager.go
+// doBackOff).
 func (m *Manager) doBackOff(pod *v1.Pod, c *v1.Container, status *kubecontainer.PodStatus, b *kubecontainer.Backoff) (string, error) {
 	var last *kubecontainer.Status
 	for _, s := range status.ContainerStatuses {

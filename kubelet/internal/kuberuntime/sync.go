@@ -42,6 +42,10 @@ func (m *Manager) SyncPod(ctx context.Context, pod *v1.Pod, podStatus *kubeconta
 	return s.result
 }
 
+// run carries the actions out, in upstream's order: stop, prune, sandbox, image
+// volumes, ephemeral containers, init containers, resizes, regular containers.
+// A failure of a step ends the sync where what follows would build on it; the
+// next sync decides anew.
 func (s *podSync) run(ctx context.Context) {
 	a, m := &s.actions, s.m
 	if a.CreateSandbox && a.SandboxID != "" {
@@ -85,6 +89,8 @@ func (s *podSync) run(ctx context.Context) {
 }
 
 // stop kills what has to be; false ends the sync.
+// Containers that restart all together are stopped without any grace: their
+// pod's rule asked for it.
 func (s *podSync) stop(ctx context.Context) bool {
 	a, m := &s.actions, s.m
 	if a.KillPod {

@@ -84,6 +84,8 @@ type initWalk struct {
 	initialized bool // the last one has done its part: regular ones may run
 }
 
+// start notes an init container to start; forInitContainers turns the order
+// round.
 func (w *initWalk) start(i int) { w.a.InitContainersToStart = append(w.a.InitContainersToStart, i) }
 
 // done notes that init container i lets the next one go.
@@ -95,6 +97,7 @@ func (w *initWalk) done(i int) {
 	}
 }
 
+// unknownInit is the message of the kill of a container in an unknown state.
 const unknownInit = `Init container is in "unknown" state, try killing it before restart`
 
 // ordinary decides about an init container that has to end before the next

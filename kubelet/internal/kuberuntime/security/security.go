@@ -52,6 +52,7 @@ func AnyPrivileged(pod *v1.Pod) bool {
 	return false
 }
 
+// int64Value wraps a number that may be missing.
 func int64Value(v *int64) *runtimeapi.Int64Value {
 	if v == nil {
 		return nil
@@ -59,6 +60,7 @@ func int64Value(v *int64) *runtimeapi.Int64Value {
 	return &runtimeapi.Int64Value{Value: *v}
 }
 
+// selinux converts SELinux options; nil leaves the label to the runtime.
 func selinux(o *v1.SELinuxOptions) *runtimeapi.SELinuxOption {
 	if o == nil {
 		return nil
@@ -76,6 +78,7 @@ func supplementalGroups(sc *v1.PodSecurityContext) []int64 {
 	return append(out, sc.SupplementalGroups...)
 }
 
+// groupsPolicy is Merge unless the pod says otherwise (KEP-3619).
 func groupsPolicy(sc *v1.PodSecurityContext) (runtimeapi.SupplementalGroupsPolicy, error) {
 	if sc.SupplementalGroupsPolicy == nil {
 		return runtimeapi.SupplementalGroupsPolicy_Merge, nil
@@ -134,6 +137,8 @@ func Sandbox(pod *v1.Pod, psc *v1.PodSecurityContext, privileged bool, users *ru
 
 // Container is the effective security context of a container. Errors: an unknown
 // supplementalGroupsPolicy, or a Localhost profile without a name.
+// Without a runAsUser the user is the image's: its name if it has one, since
+// only the runtime can look that up in the image.
 func (n Node) Container(pod *v1.Pod, c *v1.Container, user User, users *runtimeapi.UserNamespace) (*runtimeapi.LinuxContainerSecurityContext, error) {
 	own, psc := c.SecurityContext, pod.Spec.SecurityContext
 	if own == nil {
@@ -184,6 +189,7 @@ func firstOf[T any](a, b *T) *T {
 	return b
 }
 
+// capabilities are names without the prefix CAP_, as runtimes want them.
 func capabilities(list []v1.Capability) []string {
 	if len(list) == 0 {
 		return nil
@@ -195,6 +201,8 @@ func capabilities(list []v1.Capability) []string {
 	return out
 }
 
+// seccomp is a container's profile. The deprecated annotations are not read:
+// the API server has translated them.
 func (n Node) seccomp(p *v1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
 	out := &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
 	switch {
@@ -257,6 +265,7 @@ type User struct {
 
 // VerifyNonRoot holds a container to its runAsNonRoot: its error is why it must
 // not start.
+// A user that is only known by name can't be verified, so it is refused, too.
 func VerifyNonRoot(pod *v1.Pod, c *v1.Container, user User) error {
 	var nonRoot *bool
 	var uid *int64
