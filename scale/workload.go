@@ -206,12 +206,12 @@ func (c *Class) check(at string, bad func(field, format string, args ...any)) {
 	pod.Name = "x"
 	if c.Controller != "" { // what no controller's template can be shows here
 		obj := c.object(0, 1, pod)
-		for _, e := range scenarios.FieldErrors(apiserver.Validate(obj)) {
+		for _, e := range scenarios.FieldErrors(apiserver.NewKinds().Validate(obj)) {
 			bad(at+"."+strings.Replace(e.Field, "spec.template.", "pod.", 1), "%s", e.ErrorBody())
 		}
 		return
 	}
-	for _, e := range scenarios.FieldErrors(apiserver.Validate(pod)) {
+	for _, e := range scenarios.FieldErrors(apiserver.NewKinds().Validate(pod)) {
 		bad(at+".pod."+e.Field, "%s", e.ErrorBody())
 	}
 }

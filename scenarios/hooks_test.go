@@ -20,7 +20,7 @@ func TestMethodsAreTheRuntimes(t *testing.T) {
 // TestRefusedByTheAPI loads what the API's own validation refuses.
 func TestRefusedByTheAPI(t *testing.T) {
 	opts := LoadOptions{ValidateObject: func(o runtime.Object) field.ErrorList {
-		return FieldErrors(apiserver.Validate(o.(apiserver.Object)))
+		return FieldErrors(apiserver.NewKinds().Validate(o.(apiserver.Object)))
 	}}
 	for name, tt := range map[string]struct{ doc, want string }{
 		"policy":     {podDoc("          restartPolicy: Sometimes\n          containers: [{name: a, image: b}]\n"), `f.yaml:14:26: spec.timeline[0].apply.manifest.spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"`},

@@ -16,7 +16,7 @@ func refusedByAPI(o runtime.Object) field.ErrorList {
 	if !ok {
 		return nil
 	}
-	return FieldErrors(apiserver.Validate(obj))
+	return FieldErrors(apiserver.NewKinds().Validate(obj))
 }
 
 // refusedByKubelet is what the simulated kubelet would refuse of its

@@ -163,7 +163,7 @@ func (r *run) apply(a *Apply) error {
 		if pod, ok := obj.(*v1.Pod); ok {
 			r.warnUnsupported(pod)
 		}
-		for _, what := range apiserver.Dropped(obj) {
+		for _, what := range r.cluster.Store().Kinds().Of(obj).Dropped(obj) {
 			r.warn(objectName(kind, namespace(kind, obj.GetNamespace()), obj.GetName()) + ": " + what)
 		}
 		if _, err := r.cluster.API().Apply(obj); err != nil {
@@ -351,7 +351,7 @@ func podKey(pod string) string {
 }
 
 func namespace(kind, ns string) string {
-	if !apiserver.Kind(kind).Namespaced() {
+	if !apiserver.NewKinds().Namespaced(apiserver.Kind(kind)) {
 		return ""
 	}
 	if ns == "" {

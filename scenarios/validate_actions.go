@@ -329,7 +329,7 @@ func (v *validator) delete(at string, d *Delete) {
 
 // namespace returns the namespace that is meant.
 func (v *validator) namespace(at, kind, ns string) string {
-	namespaced := apiserver.Kind(kind).Namespaced()
+	namespaced := apiserver.NewKinds().Namespaced(apiserver.Kind(kind))
 	if ns != "" && !namespaced {
 		v.errorf(at+".namespace", "a %s has no namespace", kind)
 	}

@@ -187,11 +187,8 @@ func (t *censusTaker) controlPlane() {
 			gone[uid] = true
 		}
 	}
-	for _, k := range apiserver.WatchedKinds() {
-		list, err := t.c.Store().List(k, "")
-		if err != nil {
-			continue // no such table
-		}
+	for _, k := range t.c.Store().Kinds().Collected() {
+		list, _ := t.c.Store().List(k, "") // the kind is served
 		for _, obj := range list {
 			have[obj.GetNamespace()+"/"+obj.GetName()] = true
 		}

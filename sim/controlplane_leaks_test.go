@@ -176,7 +176,7 @@ func (r *leakRig) run(d time.Duration) {
 func (r *leakRig) apply(namespace, manifests, name string) {
 	r.t.Helper()
 	for m := range strings.SplitSeq(fmt.Sprintf(manifests, name), "\n---\n") {
-		obj, err := apiserver.Decode([]byte(m))
+		obj, err := apiserver.NewKinds().Decode([]byte(m))
 		if err != nil {
 			r.t.Fatal(err)
 		}

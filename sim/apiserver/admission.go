@@ -11,9 +11,6 @@ import (
 )
 
 const (
-	systemCriticalPriority = int32(2000000000) // the least priority of the system's own classes
-	highestUserPriority    = int32(1000000000)
-
 	// defaultTolerationSeconds is how long a pod tolerates a node that is not
 	// ready or unreachable, unless it says otherwise.
 	defaultTolerationSeconds = int64(300)
@@ -79,9 +76,9 @@ func (s *Store) admitPriority(pod *v1.Pod) error {
 	if name := pod.Spec.PriorityClassName; name == "" {
 		class = s.defaultPriorityClass()
 	} else {
-		pc, ok := s.priorityClasses.get("", name)
+		pc, ok := s.priorityClasses.Get("", name)
 		if !ok {
-			return apierrors.NewForbidden(KindPod.info().gr(), admissionName(pod), fmt.Errorf("no PriorityClass with name %v was found", name))
+			return apierrors.NewForbidden(s.info(KindPod).GroupResource(), admissionName(pod), fmt.Errorf("no PriorityClass with name %v was found", name))
 		}
 		class = pc
 	}
@@ -93,10 +90,10 @@ func (s *Store) admitPriority(pod *v1.Pod) error {
 		}
 	}
 	if p := pod.Spec.Priority; p != nil && *p != priority {
-		return apierrors.NewForbidden(KindPod.info().gr(), admissionName(pod), fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", *p, priority))
+		return apierrors.NewForbidden(s.info(KindPod).GroupResource(), admissionName(pod), fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", *p, priority))
 	}
 	if p := pod.Spec.PreemptionPolicy; p != nil && *p != policy {
-		return apierrors.NewForbidden(KindPod.info().gr(), admissionName(pod), fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", *p, policy))
+		return apierrors.NewForbidden(s.info(KindPod).GroupResource(), admissionName(pod), fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", *p, policy))
 	}
 	pod.Spec.Priority = &priority
 	pod.Spec.PreemptionPolicy = &policy
@@ -106,7 +103,7 @@ func (s *Store) admitPriority(pod *v1.Pod) error {
 // defaultPriorityClass is the global default of the least value, or nil.
 func (s *Store) defaultPriorityClass() *schedulingv1.PriorityClass {
 	var least *schedulingv1.PriorityClass
-	for _, pc := range s.priorityClasses.view() {
+	for _, pc := range s.priorityClasses.View() {
 		if pc.GlobalDefault && (least == nil || pc.Value < least.Value) {
 			least = pc
 		}
@@ -117,7 +114,7 @@ func (s *Store) defaultPriorityClass() *schedulingv1.PriorityClass {
 // admitResize refuses a resize that the pod's node could never hold
 // (upstream: an admission plugin since v1.36, kubernetes/kubernetes pull 136043).
 func (s *Store) admitResize(pod *v1.Pod) error {
-	node, ok := s.nodes.get("", pod.Spec.NodeName)
+	node, ok := s.nodes.Get("", pod.Spec.NodeName)
 	if !ok {
 		return nil
 	}
@@ -125,7 +122,7 @@ func (s *Store) admitResize(pod *v1.Pod) error {
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		want, have := requests[name], node.Status.Allocatable[name]
 		if !have.IsZero() && want.Cmp(have) > 0 {
-			return apierrors.NewForbidden(KindPod.info().gr(), pod.Name, fmt.Errorf("the resize asks for %s %s, more than node %s can allocate (%s)", want.String(), name, node.Name, have.String()))
+			return apierrors.NewForbidden(s.info(KindPod).GroupResource(), pod.Name, fmt.Errorf("the resize asks for %s %s, more than node %s can allocate (%s)", want.String(), name, node.Name, have.String()))
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
 )
 
 func benchServer(b *testing.B) *Server {
@@ -30,7 +31,7 @@ func BenchmarkPatchPodStatus(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
 		st := p.Status
-		now := wire(t0.Add(time.Duration(i) * time.Second))
+		now := asjson.Time(t0.Add(time.Duration(i) * time.Second))
 		st.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: now}}
 		st.ContainerStatuses = []v1.ContainerStatus{{Name: "main", State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: now}}}}
 		if p, err = srv.PatchPodStatus("default", "p", p.UID, &p.Status, &st); err != nil {

@@ -21,6 +21,7 @@ type Client struct {
 	srv    *Server // only for closures that run on the server's loop
 	server *loop.Loop
 	peer   *peer // the same
+	kinds  *Kinds
 	l      *loop.Loop
 	node   string
 	opts   Options
@@ -105,7 +106,7 @@ func (c *Client) DeletePod(ctx context.Context, namespace, name string, opts met
 func (c *Client) CreateNode(ctx context.Context, node *v1.Node) (*v1.Node, error) {
 	return call(ctx, c, request{verb: "create", resource: "nodes", heartbeat: true}, func(s *Store, now time.Time) (*v1.Node, error) {
 		c := *node // it shares what the kubelet has of its machine, to which neither writes
-		return as[*v1.Node](s.create(now, &c, KindNode.info(), false))
+		return as[*v1.Node](s.create(now, &c, s.info(KindNode), false))
 	})
 }
 

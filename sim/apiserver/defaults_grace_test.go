@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
 func TestGraceDefaults(t *testing.T) {
@@ -13,7 +15,7 @@ func TestGraceDefaults(t *testing.T) {
 		want  int64
 	}{{nil, 30}, {ptr(int64(0)), 0}, {ptr(int64(7)), 7}, {ptr(int64(-1)), 1}} {
 		pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: c.given}}
-		SetPodDefaults(pod)
+		podspec.SetDefaults(pod)
 		if got := *pod.Spec.TerminationGracePeriodSeconds; got != c.want {
 			t.Errorf("%v becomes %d, want %d", c.given, got, c.want)
 		}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/drydock-sim/drydock/kubelet/qos"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -24,7 +25,7 @@ func TestPodDefaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			obj, err := Decode(in)
+			obj, err := NewKinds().Decode(in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +61,7 @@ func TestPullPolicy(t *testing.T) {
 		"busybox@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": v1.PullIfNotPresent,
 		"UPPER!": v1.PullIfNotPresent,
 	} {
-		if got := pullPolicy(image); got != want {
+		if got := podspec.PullPolicy(image); got != want {
 			t.Errorf("%s: %s, want %s", image, got, want)
 		}
 	}

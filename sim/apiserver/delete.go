@@ -9,6 +9,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
 // deletion is what a delete request does to an object.
@@ -41,7 +44,7 @@ func decideDelete(now time.Time, obj Object, requested *int64) deletion {
 		if obj.GetDeletionTimestamp() != nil {
 			return deletion{}
 		}
-		return deletion{mark: true, at: wire(now), bump: obj.GetGeneration() > 0}
+		return deletion{mark: true, at: asjson.Time(now), bump: obj.GetGeneration() > 0}
 	}
 	if pod.DeletionTimestamp != nil {
 		return decideRedelete(now, pod, requested, pinned)
@@ -49,7 +52,7 @@ func decideDelete(now time.Time, obj Object, requested *int64) deletion {
 	period := podGrace(pod, requested)
 	return deletion{
 		mark:   true,
-		at:     wire(now.Add(time.Duration(period) * time.Second)),
+		at:     asjson.Time(now.Add(time.Duration(period) * time.Second)),
 		period: period,
 		bump:   pod.Generation > 0,
 		remove: period == 0 && !pinned,
@@ -69,7 +72,7 @@ func decideRedelete(now time.Time, pod *v1.Pod, requested *int64, pinned bool) d
 	shorter := time.Duration(*requested-current) * time.Second
 	return deletion{
 		mark:   true,
-		at:     wire(pod.DeletionTimestamp.Add(shorter)),
+		at:     asjson.Time(pod.DeletionTimestamp.Add(shorter)),
 		period: *requested,
 		remove: *requested == 0 && !pinned,
 	}
@@ -98,14 +101,17 @@ func podGrace(pod *v1.Pod, requested *int64) int64 {
 // the object's last state. Errors: NotFound; Conflict when a precondition does
 // not hold.
 func (s *Store) Delete(now time.Time, k Kind, namespace, name string, opts metav1.DeleteOptions) (Object, error) {
-	if k.Namespaced() && namespace == "" {
+	in := s.kinds.Find(k)
+	if in == nil {
+		return nil, errNoKind(k)
+	}
+	if in.Namespaced && namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
 	obj, err := s.Get(k, namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	in := k.info()
 	if err := checkPreconditions(in, obj, opts.Preconditions); err != nil {
 		return nil, err
 	}
@@ -114,11 +120,11 @@ func (s *Store) Delete(now time.Time, k Kind, namespace, name string, opts metav
 	}
 	old := obj
 	if k != KindEvent {
-		obj = withPropagation(obj, k, opts.PropagationPolicy)
+		obj = withPropagation(obj, in, opts.PropagationPolicy)
 	}
 	d := decideDelete(now, obj, opts.GracePeriodSeconds)
 	if d.mark {
-		c := shallow(obj)
+		c := in.Copy(obj)
 		at := d.at
 		period := d.period
 		c.SetDeletionTimestamp(&at)
@@ -132,7 +138,7 @@ func (s *Store) Delete(now time.Time, k Kind, namespace, name string, opts metav
 		s.commit(watch.Modified, k, old, obj, "delete", "")
 	}
 	if d.remove {
-		obj = s.remove(k, obj, "delete")
+		obj = s.remove(in, obj, "delete")
 	}
 	return obj, nil
 }
@@ -142,13 +148,13 @@ func (s *Store) Delete(now time.Time, k Kind, namespace, name string, opts metav
 // (deletionFinalizersForGarbageCollection). Without a policy, dependents are
 // deleted in the background, but for those of batch/v1's Job, which are orphaned
 // (pkg/registry/batch/job/strategy.go).
-func withPropagation(obj Object, k Kind, policy *metav1.DeletionPropagation) Object {
+func withPropagation(obj Object, in *kind.Info, policy *metav1.DeletionPropagation) Object {
 	had := obj.GetFinalizers()
-	orphan, foreground := contains(had, metav1.FinalizerOrphanDependents), contains(had, metav1.FinalizerDeleteDependents)
+	orphan, foreground := slices.Contains(had, metav1.FinalizerOrphanDependents), slices.Contains(had, metav1.FinalizerDeleteDependents)
 	switch {
 	case policy != nil:
 		orphan, foreground = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
-	case k == KindJob:
+	case in.OrphansByDefault:
 		orphan = orphan || !foreground
 	}
 	var list []string
@@ -166,30 +172,30 @@ func withPropagation(obj Object, k Kind, policy *metav1.DeletionPropagation) Obj
 	if slices.Equal(had, list) {
 		return obj
 	}
-	c := shallow(obj)
+	c := in.Copy(obj)
 	c.SetFinalizers(list)
 	return c
 }
 
 // checkPreconditions returns a Conflict when a deletion is meant for another
 // object, or another version of it, than the stored one.
-func checkPreconditions(in kindInfo, obj Object, p *metav1.Preconditions) error {
+func checkPreconditions(in *kind.Info, obj Object, p *metav1.Preconditions) error {
 	switch {
 	case p == nil:
 	case p.UID != nil && *p.UID != obj.GetUID():
-		return apierrors.NewConflict(in.gr(), obj.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
+		return apierrors.NewConflict(in.GroupResource(), obj.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
 	case p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion():
-		return apierrors.NewConflict(in.gr(), obj.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
+		return apierrors.NewConflict(in.GroupResource(), obj.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
 	}
 	return nil
 }
 
 // remove takes an object out of the store. It returns what watchers see.
-func (s *Store) remove(k Kind, obj Object, verb string) Object {
-	old := s.Lookup(k, obj.GetNamespace(), obj.GetName())
-	c := shallow(obj)
-	delete(s.applied, objectKey{k, obj.GetNamespace(), obj.GetName()})
-	s.commit(watch.Deleted, k, old, c, verb, "")
+func (s *Store) remove(in *kind.Info, obj Object, verb string) Object {
+	old := s.Lookup(in.Kind, obj.GetNamespace(), obj.GetName())
+	c := in.Copy(obj)
+	delete(s.applied, objectKey{in.Kind, obj.GetNamespace(), obj.GetName()})
+	s.commit(watch.Deleted, in.Kind, old, c, verb, "")
 	return c
 }
 
@@ -199,11 +205,11 @@ func (s *Store) remove(k Kind, obj Object, verb string) Object {
 func (s *Store) deleteNamespace(now time.Time, ns *v1.Namespace) (Object, error) {
 	switch ns.Name {
 	case metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic:
-		return nil, apierrors.NewForbidden(KindNamespace.info().gr(), ns.Name, fmt.Errorf("this namespace may not be deleted"))
+		return nil, apierrors.NewForbidden(s.info(KindNamespace).GroupResource(), ns.Name, fmt.Errorf("this namespace may not be deleted"))
 	}
 	if ns.DeletionTimestamp == nil {
 		c := *ns
-		at := wire(now)
+		at := asjson.Time(now)
 		c.DeletionTimestamp = &at
 		c.Status.Phase = v1.NamespaceTerminating
 		s.commit(watch.Modified, KindNamespace, ns, &c, "delete", "")
@@ -216,9 +222,9 @@ func (s *Store) deleteNamespace(now time.Time, ns *v1.Namespace) (Object, error)
 // of its subresource finalize does: one that is being deleted goes if that was
 // the last. Errors: NotFound.
 func (s *Store) FinalizeNamespace(name string) error {
-	ns, ok := s.namespaces.get("", name)
+	ns, ok := s.namespaces.Get("", name)
 	if !ok {
-		return apierrors.NewNotFound(KindNamespace.info().gr(), name)
+		return apierrors.NewNotFound(s.info(KindNamespace).GroupResource(), name)
 	}
 	c := *ns
 	c.Spec.Finalizers = slices.DeleteFunc(slices.Clone(ns.Spec.Finalizers), func(f v1.FinalizerName) bool { return f == v1.FinalizerKubernetes })
@@ -233,7 +239,7 @@ func (s *Store) finishNamespace(ns *v1.Namespace) *v1.Namespace {
 	if ns.DeletionTimestamp == nil || len(ns.Spec.Finalizers)+len(ns.Finalizers) > 0 {
 		return ns
 	}
-	return s.remove(KindNamespace, ns, "delete").(*v1.Namespace)
+	return s.remove(s.info(KindNamespace), ns, "delete").(*v1.Namespace)
 }
 
 // FinalizeNamespace is Store.FinalizeNamespace.

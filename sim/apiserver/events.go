@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
 )
 
 // Events expire in the order of their last writes. Most have just one: those
@@ -178,13 +180,13 @@ func (s *Store) PostEvent(now time.Time, ev *v1.Event) error {
 
 // createEvent takes ev over; kept tells whether the store needs it on.
 func (s *Store) createEvent(now time.Time, ev *v1.Event) (kept bool, err error) {
-	in := KindEvent.info()
+	in := s.info(KindEvent)
 	if err := s.prepareCreate(ev, in); err != nil {
 		return false, err
 	}
-	wireEvent(ev)
-	if errs := append(validateMeta(ev, in), validateEvent(ev)...); len(errs) > 0 {
-		return false, apierrors.NewInvalid(in.gk(), ev.Name, errs)
+	asjson.Event(ev)
+	if errs := append(in.ValidateMeta(ev), in.Validate(ev, false)...); len(errs) > 0 {
+		return false, apierrors.NewInvalid(in.GroupKind(), ev.Name, errs)
 	}
 	if s.admitEvent != nil {
 		if err := s.admitEvent(now, ev); err != nil {
@@ -192,9 +194,9 @@ func (s *Store) createEvent(now time.Time, ev *v1.Event) (kept bool, err error) 
 		}
 	}
 	if _, ok := s.events.slot(ev.Namespace, ev.Name); ok {
-		return false, apierrors.NewAlreadyExists(in.gr(), ev.Name)
+		return false, apierrors.NewAlreadyExists(in.GroupResource(), ev.Name)
 	}
-	s.stampMeta(now, ev)
+	s.stampMeta(now, ev, in)
 	return s.commitEvent(now, watch.Added, nil, ev, s.uids, "create"), nil
 }
 
@@ -203,7 +205,7 @@ func (s *Store) createEvent(now time.Time, ev *v1.Event) (kept bool, err error) 
 func (s *Store) PatchEvent(now time.Time, base, ev *v1.Event) (*v1.Event, error) {
 	old, ok := s.events.get(ev.Namespace, ev.Name)
 	if !ok {
-		return nil, apierrors.NewNotFound(KindEvent.info().gr(), ev.Name)
+		return nil, apierrors.NewNotFound(s.info(KindEvent).GroupResource(), ev.Name)
 	}
 	c := *old
 	if base == nil || ev.Count != base.Count {
@@ -218,7 +220,7 @@ func (s *Store) PatchEvent(now time.Time, base, ev *v1.Event) (*v1.Event, error)
 	if ev.Series != nil && (base == nil || base.Series == nil || *ev.Series != *base.Series) {
 		c.Series = ev.Series
 	}
-	wireEvent(&c)
+	asjson.Event(&c)
 	if s.admitEvent != nil {
 		if err := s.admitEvent(now, &c); err != nil {
 			return nil, err
@@ -229,19 +231,6 @@ func (s *Store) PatchEvent(now time.Time, base, ev *v1.Event) (*v1.Event, error)
 	}
 	s.commitEvent(now, watch.Modified, old, &c, 0, "patch")
 	return &c, nil
-}
-
-// wireEvent cuts an event's times as JSON does.
-func wireEvent(ev *v1.Event) {
-	if !ev.FirstTimestamp.IsZero() {
-		ev.FirstTimestamp = wire(ev.FirstTimestamp.Time)
-	}
-	if !ev.LastTimestamp.IsZero() {
-		ev.LastTimestamp = wire(ev.LastTimestamp.Time)
-	}
-	if !ev.EventTime.IsZero() {
-		ev.EventTime.Time = ev.EventTime.UTC().Truncate(time.Microsecond)
-	}
 }
 
 // EventsFor returns the events whose involved object has that UID, oldest

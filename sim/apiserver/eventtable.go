@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/table"
 )
 
 // eventTable holds the events in the order of their creation. There are
@@ -16,7 +18,7 @@ import (
 // somebody asks.
 type eventTable struct {
 	seed  uint64
-	names names
+	names table.Names
 	// chunks hold n items and holes. They stand in them by value, since millions of
 	// objects of their own would be the garbage collector's to mark.
 	chunks [][]storedEvent
@@ -74,7 +76,7 @@ const (
 
 func newEventTable(seed uint64) *eventTable {
 	return &eventTable{
-		seed: seed, names: newNames(), whole: map[int32]*v1.Event{},
+		seed: seed, names: table.NewNames(), whole: map[int32]*v1.Event{},
 		classes: map[eventClass]*eventClass{}, sources: map[eventSource]*eventSource{}, messages: map[string]string{},
 	}
 }
@@ -222,7 +224,7 @@ func (t *eventTable) share(message string) string {
 }
 
 func (t *eventTable) slot(namespace, name string) (int32, bool) {
-	return t.names.find(namespace, name, func(slot int32) bool { return t.has(slot, namespace, name) })
+	return t.names.Find(namespace, name, func(slot int32) bool { return t.has(slot, namespace, name) })
 }
 
 // has tells whether an event has that name.
@@ -268,7 +270,7 @@ func (t *eventTable) set(ev *v1.Event, uid uint64) int32 {
 	slot, ok := t.slot(ev.Namespace, ev.Name)
 	if !ok {
 		slot = t.append()
-		t.names.add(ev.Namespace, ev.Name, slot)
+		t.names.Add(ev.Namespace, ev.Name, slot)
 	}
 	x := t.item(slot)
 	if ok && x.class != nil {
@@ -299,7 +301,7 @@ func (t *eventTable) append() int32 {
 	return int32(t.n - 1)
 }
 
-func (t *eventTable) drop(namespace, name string) {
+func (t *eventTable) Drop(namespace, name string) {
 	if slot, ok := t.slot(namespace, name); ok {
 		t.dropAt(slot, namespace, name)
 	}
@@ -307,7 +309,7 @@ func (t *eventTable) drop(namespace, name string) {
 
 // dropAt is drop of what is in a slot.
 func (t *eventTable) dropAt(slot int32, namespace, name string) {
-	t.names.drop(namespace, name, slot)
+	t.names.Drop(namespace, name, slot)
 	delete(t.whole, slot)
 	*t.item(slot) = storedEvent{}
 	if t.views != nil {
@@ -332,7 +334,7 @@ func (t *eventTable) compact() {
 		}
 		if i != n {
 			namespace, name := t.key(i)
-			t.names.move(namespace, name, i, n)
+			t.names.Move(namespace, name, i, n)
 			*t.item(n) = *x
 			if ev, ok := t.whole[i]; ok {
 				delete(t.whole, i)
@@ -400,18 +402,18 @@ func (t *eventTable) view() []*v1.Event {
 	return t.views[:len(t.views):len(t.views)]
 }
 
-func (t *eventTable) find(namespace, name string) Object {
+func (t *eventTable) Find(namespace, name string) Object {
 	if ev, ok := t.get(namespace, name); ok {
 		return ev
 	}
 	return nil
 }
 
-func (t *eventTable) put(obj Object) { t.set(obj.(*v1.Event), 0) }
+func (t *eventTable) Put(obj Object) { t.set(obj.(*v1.Event), 0) }
 
 // each calls fn for the events, oldest first, until it says false. fn must not
 // write to the table.
-func (t *eventTable) each(fn func(Object) bool) {
+func (t *eventTable) Each(fn func(Object) bool) {
 	for i := range int32(t.n) {
 		if t.item(i).version != 0 && !fn(t.at(i)) {
 			return

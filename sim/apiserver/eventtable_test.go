@@ -90,7 +90,7 @@ func TestStoredEvents(t *testing.T) {
 			check := func(when string) {
 				t.Helper()
 				n := 0
-				s.table(KindEvent).each(func(o Object) bool {
+				s.table(KindEvent).Each(func(o Object) bool {
 					n++
 					if got := o.(*v1.Event); !reflect.DeepEqual(got, told[got.Name]) {
 						t.Errorf("%s: stored\n%+v, told\n%+v", when, got, told[got.Name])

@@ -11,6 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/merge"
 )
 
 // maxDisruptedPods is how many evictions may wait for the disruption
@@ -25,7 +28,7 @@ const maxDisruptedPods = 2000
 // allow it; a status 500 for a pod with more than one budget; Conflict when a
 // precondition does not hold.
 func (s *Store) Evict(now time.Time, namespace, name string, opts metav1.DeleteOptions) error {
-	if err := s.namespaceTakes(KindPod.info(), namespace, name); err != nil {
+	if err := s.namespaceTakes(s.info(KindPod), namespace, name); err != nil {
 		return err
 	}
 	o, err := s.Get(KindPod, namespace, name)
@@ -81,7 +84,7 @@ func evictable(pod *v1.Pod, pdb *policyv1.PodDisruptionBudget) bool {
 
 // takeDisruption is checkAndDecrement.
 func (s *Store) takeDisruption(now time.Time, pdb *policyv1.PodDisruptionBudget, pod string) error {
-	gr := KindPodDisruptionBudget.info().gr()
+	gr := s.info(KindPodDisruptionBudget).GroupResource()
 	gr.Resource = "poddisruptionbudget"
 	st := &pdb.Status
 	switch {
@@ -99,7 +102,7 @@ func (s *Store) takeDisruption(now time.Time, pdb *policyv1.PodDisruptionBudget,
 	if c.Status.DisruptionsAllowed == 0 {
 		SetDisruptionAllowed(&c.Status, now)
 	}
-	c.Status.DisruptedPods = map[string]metav1.Time{pod: wire(now)}
+	c.Status.DisruptedPods = map[string]metav1.Time{pod: asjson.Time(now)}
 	for k, v := range st.DisruptedPods { //drydock:unordered copies a map
 		if k != pod {
 			c.Status.DisruptedPods[k] = v
@@ -134,7 +137,7 @@ func errDisruption(retryAfter int, cause string) error {
 // (k8s.io/component-helpers/apps/poddisruptionbudget, which reads the clock).
 func SetDisruptionAllowed(st *policyv1.PodDisruptionBudgetStatus, now time.Time) {
 	c := metav1.Condition{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason,
-		ObservedGeneration: st.ObservedGeneration, LastTransitionTime: wire(now)}
+		ObservedGeneration: st.ObservedGeneration, LastTransitionTime: asjson.Time(now)}
 	if st.DisruptionsAllowed > 0 {
 		c.Status, c.Reason = metav1.ConditionTrue, policyv1.SufficientPodsReason
 	}
@@ -144,14 +147,14 @@ func SetDisruptionAllowed(st *policyv1.PodDisruptionBudgetStatus, now time.Time)
 
 // evict marks a pod as disrupted and deletes it (addConditionAndDeletePod).
 func (s *Store) evict(now time.Time, pod *v1.Pod, opts metav1.DeleteOptions) error {
-	if err := checkPreconditions(KindPod.info(), pod, opts.Preconditions); err != nil {
+	if err := checkPreconditions(s.info(KindPod), pod, opts.Preconditions); err != nil {
 		return err
 	}
 	c := *pod
 	c.Status.Conditions = withCondition(pod.Status.Conditions, v1.PodCondition{
 		Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
-		LastTransitionTime: wire(now)})
-	if !sameList(pod.Status.Conditions, c.Status.Conditions, samePodCondition) {
+		LastTransitionTime: asjson.Time(now)})
+	if !merge.SameList(pod.Status.Conditions, c.Status.Conditions, merge.SamePodCondition) {
 		s.commit(watch.Modified, KindPod, pod, &c, "update", "eviction")
 	}
 	if opts.Preconditions != nil { // they have been checked, and this write was ours

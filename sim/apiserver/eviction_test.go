@@ -111,7 +111,7 @@ func TestValidateDisruptionBudget(t *testing.T) {
 		{nil, v("101%"), "must not be greater than 100%"},
 		{nil, v("many"), "a valid percent string must be"},
 	} {
-		err := Validate(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: tc.min, MaxUnavailable: tc.max}})
+		err := NewKinds().Validate(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: tc.min, MaxUnavailable: tc.max}})
 		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%v/%v: %v, want %q", tc.min, tc.max, err, tc.want)
 		}

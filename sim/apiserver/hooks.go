@@ -20,12 +20,9 @@ func (h *hook) wants(k Kind) bool { return len(h.kinds) == 0 || slices.Contains(
 // hooksOf returns the hooks that are told of a kind. Most are not told of the
 // kinds that change most often: events, leases and pods.
 func (s *Store) hooksOf(k Kind) []*hook {
-	i := k.index()
-	if s.byKind == nil {
-		s.byKind = make([][]*hook, len(kindTable))
-	}
-	if list := s.byKind[i]; list != nil {
-		return list
+	on := s.shelf(k)
+	if on.hooks != nil {
+		return on.hooks
 	}
 	list := []*hook{} // so that none are found again, too
 	for _, h := range s.hooks {
@@ -33,8 +30,15 @@ func (s *Store) hooksOf(k Kind) []*hook {
 			list = append(list, h)
 		}
 	}
-	s.byKind[i] = list
+	on.hooks = list
 	return list
+}
+
+// forgetHooks has the hooks of each kind found anew.
+func (s *Store) forgetHooks() {
+	for _, on := range s.shelves {
+		on.hooks = nil
+	}
 }
 
 // showExpiry tells whether anybody wants to see the events that expire.
@@ -61,15 +65,12 @@ func (h Hooks) List() {
 	if len(h.hooks) == 0 {
 		return
 	}
-	for _, in := range infos() {
-		objs, err := h.s.List(in.kind, "")
-		if err != nil {
-			continue // no such table
-		}
+	for _, in := range h.s.kinds.All() {
+		objs, _ := h.s.List(in.Kind, "") // the kind is served
 		for _, obj := range objs {
-			c := Change{Type: watch.Added, Kind: in.kind, New: obj, Verb: "list", Version: h.s.version}
+			c := Change{Type: watch.Added, Kind: in.Kind, New: obj, Verb: "list", Version: h.s.version}
 			for _, k := range h.hooks {
-				if k.wants(in.kind) {
+				if k.wants(in.Kind) {
 					k.fn(c)
 				}
 			}
@@ -83,5 +84,5 @@ func (h Hooks) Remove() {
 		k.fn = func(Change) {} // a change may be being told
 	}
 	h.s.hooks = slices.DeleteFunc(slices.Clone(h.s.hooks), func(k *hook) bool { return slices.Contains(h.hooks, k) })
-	h.s.byKind = nil
+	h.s.forgetHooks()
 }

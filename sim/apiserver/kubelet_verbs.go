@@ -2,13 +2,14 @@ package apiserver
 
 import (
 	"fmt"
-	"reflect"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/merge"
 )
 
 // PatchPodStatus applies the difference base -> status to the stored pod's
@@ -24,22 +25,22 @@ func (s *Store) PatchPodStatus(now time.Time, namespace, name string, uid types.
 // which spares a status and whoever sent it the comparison with what comes back.
 // One with a name has been taken already, by a request that was made again.
 func (s *Store) patchPodStatus(namespace, name string, uid types.UID, base, status *v1.PodStatus, room *v1.Pod) (*v1.Pod, error) {
-	old, ok := s.pods.get(namespace, name)
+	old, ok := s.pods.Get(namespace, name)
 	if !ok {
-		return nil, apierrors.NewNotFound(KindPod.info().gr(), name)
+		return nil, apierrors.NewNotFound(s.info(KindPod).GroupResource(), name)
 	}
 	if uid != "" && uid != old.UID {
-		return nil, apierrors.NewConflict(KindPod.info().gr(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.UID))
+		return nil, apierrors.NewConflict(s.info(KindPod).GroupResource(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.UID))
 	}
 	if base == nil {
 		base = &old.Status
 	}
-	merged, changed := mergePodStatus(&old.Status, base, status)
+	merged, changed := merge.PodStatus(&old.Status, base, status)
 	if !changed {
 		return old, nil
 	}
 	c := room
-	if c == nil || c.Name != "" || !onePodStatus(&merged, &c.Status) {
+	if c == nil || c.Name != "" || !merge.OnePodStatus(&merged, &c.Status) {
 		c = &v1.Pod{Status: merged}
 	}
 	c.TypeMeta, c.ObjectMeta, c.Spec = old.TypeMeta, old.ObjectMeta, old.Spec
@@ -47,43 +48,24 @@ func (s *Store) patchPodStatus(namespace, name string, uid types.UID, base, stat
 	return c, nil
 }
 
-// onePodStatus tells whether two statuses are the same down to the memory of
-// their lists and maps.
-func onePodStatus(a, b *v1.PodStatus) bool {
-	return a.ObservedGeneration == b.ObservedGeneration && a.Phase == b.Phase && a.Message == b.Message && a.Reason == b.Reason &&
-		a.NominatedNodeName == b.NominatedNodeName && a.HostIP == b.HostIP && a.PodIP == b.PodIP && a.Resize == b.Resize && a.QOSClass == b.QOSClass &&
-		(a.StartTime == b.StartTime || a.StartTime != nil && b.StartTime != nil && *a.StartTime == *b.StartTime) &&
-		oneList(a.Conditions, b.Conditions) && oneList(a.HostIPs, b.HostIPs) && oneList(a.PodIPs, b.PodIPs) &&
-		oneList(a.InitContainerStatuses, b.InitContainerStatuses) && oneList(a.ContainerStatuses, b.ContainerStatuses) &&
-		oneList(a.EphemeralContainerStatuses, b.EphemeralContainerStatuses) &&
-		oneList(a.ResourceClaimStatuses, b.ResourceClaimStatuses) && a.ExtendedResourceClaimStatus == b.ExtendedResourceClaimStatus &&
-		oneList(a.NodeAllocatableResourceClaimStatuses, b.NodeAllocatableResourceClaimStatuses) &&
-		a.Resources == b.Resources && reflect.ValueOf(a.AllocatedResources).Pointer() == reflect.ValueOf(b.AllocatedResources).Pointer()
-}
-
-// oneList tells whether two lists are one.
-func oneList[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 && (a == nil) == (b == nil) || len(a) > 0 && &a[0] == &b[0])
-}
-
 // PatchNode applies the difference base -> node of labels, annotations and
 // status to the stored node, as a patch on the status subresource would. It
 // makes no new version when nothing changes. Errors: NotFound; Conflict when
 // node names another UID than the stored one.
 func (s *Store) PatchNode(now time.Time, name string, base, node *v1.Node) (*v1.Node, error) {
-	old, ok := s.nodes.get("", name)
+	old, ok := s.nodes.Get("", name)
 	if !ok {
-		return nil, apierrors.NewNotFound(KindNode.info().gr(), name)
+		return nil, apierrors.NewNotFound(s.info(KindNode).GroupResource(), name)
 	}
 	if base == nil {
 		base = old
 	}
 	if base.UID != node.UID && node.UID != "" && node.UID != old.UID {
-		return nil, apierrors.NewConflict(KindNode.info().gr(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", node.UID, old.UID))
+		return nil, apierrors.NewConflict(s.info(KindNode).GroupResource(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", node.UID, old.UID))
 	}
-	status, changed := mergeNodeStatus(&old.Status, &base.Status, &node.Status)
-	labels, relabelled := mergeStringMap(old.Labels, base.Labels, node.Labels)
-	annotations, annotated := mergeStringMap(old.Annotations, base.Annotations, node.Annotations)
+	status, changed := merge.NodeStatus(&old.Status, &base.Status, &node.Status)
+	labels, relabelled := merge.StringMap(old.Labels, base.Labels, node.Labels)
+	annotations, annotated := merge.StringMap(old.Annotations, base.Annotations, node.Annotations)
 	if !changed && !relabelled && !annotated {
 		return old, nil
 	}

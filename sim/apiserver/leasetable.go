@@ -7,12 +7,14 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/table"
 )
 
 // leaseTable holds the leases. A node renews its own every ten seconds and
 // nobody looks at most: so of renewals it keeps the time and the version, and
 // makes the lease of them when somebody asks.
-type leaseTable struct{ slots *table[*leaseSlot] }
+type leaseTable struct{ slots *table.Table[*leaseSlot] }
 
 // leaseSlot is a lease. The embedded one is out of date while version is not "".
 type leaseSlot struct {
@@ -24,7 +26,7 @@ type leaseSlot struct {
 	at      int64  // its time, ns since the Unix epoch, in whole microseconds
 }
 
-func newLeaseTable() *leaseTable { return &leaseTable{newTable[*leaseSlot]()} }
+func newLeaseTable() *leaseTable { return &leaseTable{table.New[*leaseSlot]()} }
 
 // current fills to with the lease as it is; at is room for its time.
 func (x *leaseSlot) current(to *coordinationv1.Lease, at *metav1.MicroTime) {
@@ -51,41 +53,41 @@ func (x *leaseSlot) lease() *coordinationv1.Lease {
 }
 
 func (t *leaseTable) get(namespace, name string) (*coordinationv1.Lease, bool) {
-	x, ok := t.slots.get(namespace, name)
+	x, ok := t.slots.Get(namespace, name)
 	if !ok {
 		return nil, false
 	}
 	return x.lease(), true
 }
 
-func (t *leaseTable) find(namespace, name string) Object {
+func (t *leaseTable) Find(namespace, name string) Object {
 	if lease, ok := t.get(namespace, name); ok {
 		return lease
 	}
 	return nil
 }
 
-func (t *leaseTable) put(obj Object) {
+func (t *leaseTable) Put(obj Object) {
 	lease := obj.(*coordinationv1.Lease)
 	t.retire(lease.Namespace, lease.Name)
-	t.slots.set(&leaseSlot{Lease: lease, base: lease})
+	t.slots.Set(&leaseSlot{Lease: lease, base: lease})
 }
 
-func (t *leaseTable) drop(namespace, name string) {
+func (t *leaseTable) Drop(namespace, name string) {
 	t.retire(namespace, name)
-	t.slots.drop(namespace, name)
+	t.slots.Drop(namespace, name)
 }
 
 // retire tells who remembers a slot that it is not in the table any more.
 func (t *leaseTable) retire(namespace, name string) {
-	if x, ok := t.slots.get(namespace, name); ok {
+	if x, ok := t.slots.Get(namespace, name); ok {
 		x.base = nil
 	}
 }
 
 // each is that of table.
-func (t *leaseTable) each(fn func(Object) bool) {
-	for _, x := range t.slots.view() {
+func (t *leaseTable) Each(fn func(Object) bool) {
+	for _, x := range t.slots.View() {
 		if !fn(x.lease()) {
 			return
 		}
@@ -94,8 +96,8 @@ func (t *leaseTable) each(fn func(Object) bool) {
 
 // view returns the leases, oldest first.
 func (t *leaseTable) view() []*coordinationv1.Lease {
-	out := make([]*coordinationv1.Lease, 0, len(t.slots.items))
-	for _, x := range t.slots.view() {
+	out := make([]*coordinationv1.Lease, 0, t.slots.Len())
+	for _, x := range t.slots.View() {
 		out = append(out, x.lease())
 	}
 	return out
@@ -113,7 +115,7 @@ type spareLeases struct {
 func (s *Store) renewLease(now time.Time, lease *coordinationv1.Lease, at time.Time, found **leaseSlot) (updated *coordinationv1.Lease, version string, err error) {
 	x := *found
 	if x == nil || x.base != lease {
-		x, _ = s.leases.slots.get(lease.Namespace, lease.Name)
+		x, _ = s.leases.slots.Get(lease.Namespace, lease.Name)
 		*found = x
 	}
 	if x == nil || x.base != lease || s.telling {

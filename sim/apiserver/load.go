@@ -2,6 +2,10 @@ package apiserver
 
 import (
 	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 )
 
 // Load is a model of what requests cost the API server, and of API priority and
@@ -42,15 +46,15 @@ type Load struct {
 
 // withDefaults returns the model with its defaults filled in.
 func (d Load) withDefaults() Load {
-	setDefault(&d.MaxRequestsInflight, 400)
-	setDefault(&d.MaxMutatingRequestsInflight, 200)
-	setDefault(&d.Get, time.Millisecond)
-	setDefault(&d.List, 2*time.Millisecond)
-	setDefault(&d.Write, 4*time.Millisecond)
-	setDefault(&d.Watch, 2*time.Millisecond)
-	setDefault(&d.Object, 20*time.Microsecond)
-	setDefault(&d.WatchEvent, 5*time.Microsecond)
-	setDefault(&d.QueueWait, 15*time.Second)
+	fields.Default(&d.MaxRequestsInflight, 400)
+	fields.Default(&d.MaxMutatingRequestsInflight, 200)
+	fields.Default(&d.Get, time.Millisecond)
+	fields.Default(&d.List, 2*time.Millisecond)
+	fields.Default(&d.Write, 4*time.Millisecond)
+	fields.Default(&d.Watch, 2*time.Millisecond)
+	fields.Default(&d.Object, 20*time.Microsecond)
+	fields.Default(&d.WatchEvent, 5*time.Microsecond)
+	fields.Default(&d.QueueWait, 15*time.Second)
 	return d
 }
 
@@ -95,15 +99,13 @@ func (s *Server) seats(lv *level, r *request) int {
 	bytes := 0
 	switch r.resource {
 	case "pods":
-		bytes = stored(s.store.pods) * podSize
+		bytes = s.store.pods.Len() * podSize
 	case "services":
-		bytes = stored(s.store.services) * serviceSize
+		bytes = len(Objects[*v1.Service](s.store, KindService)) * serviceSize
 	}
 	n := (min(bytes, cacheMemory) + bytesPerSeat - 1) / bytesPerSeat
 	return min(max(n, 1), lv.maxSeats)
 }
-
-func stored[T tableObject](t *table[T]) int { return len(t.items) - t.holes }
 
 // objects estimates how many objects a request lists.
 func (s *Server) objects(node string, r *request) int {
@@ -114,7 +116,7 @@ func (s *Server) objects(node string, r *request) int {
 	case "pods":
 		return len(s.store.podsByNode[node])
 	case "services":
-		return len(s.store.services.view())
+		return len(Objects[*v1.Service](s.store, KindService))
 	}
 	return 1
 }

@@ -34,10 +34,10 @@ func (s *Store) admitNode(n *v1.Node) {
 // PatchNodeTaints replaces a node's taints. They must be valid, and are shared.
 // Errors: NotFound; Conflict when the node has another resource version.
 func (s *Store) PatchNodeTaints(now time.Time, name, resourceVersion string, taints []v1.Taint) (*v1.Node, error) {
-	in := KindNode.info()
-	old, ok := s.nodes.get("", name)
+	in := s.info(KindNode)
+	old, ok := s.nodes.Get("", name)
 	if !ok {
-		return nil, apierrors.NewNotFound(in.gr(), name)
+		return nil, apierrors.NewNotFound(in.GroupResource(), name)
 	}
 	if resourceVersion != "" && resourceVersion != old.ResourceVersion {
 		return nil, errModified(in, name)

@@ -3,18 +3,20 @@ package apiserver
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	kjson "sigs.k8s.io/json"
+
 	"sigs.k8s.io/yaml"
 )
 
@@ -24,7 +26,11 @@ import (
 // malformed patch or a field that does not exist), Invalid, Conflict (a uid or
 // resourceVersion in the patch that is not the stored one).
 func (s *Store) Patch(now time.Time, k Kind, namespace, name string, pt types.PatchType, data []byte, sub string) (Object, error) {
-	if k.Namespaced() && namespace == "" {
+	in := s.kinds.Find(k)
+	if in == nil {
+		return nil, errNoKind(k)
+	}
+	if in.Namespaced && namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
 	old, err := s.Get(k, namespace, name)
@@ -39,12 +45,12 @@ func (s *Store) Patch(now time.Time, k Kind, namespace, name string, pt types.Pa
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the patch is neither JSON nor YAML: %v", err))
 	}
-	is, err := applyPatch(k, was, patch, pt)
+	is, err := applyPatch(in, was, patch, pt)
 	if err != nil {
 		return nil, err
 	}
-	obj := k.info().newObject()
-	if err := strictDecode(is, obj); err != nil {
+	obj := in.New()
+	if err := kind.DecodeStrictly(is, obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if obj.GetName() != name || obj.GetNamespace() != old.GetNamespace() {
@@ -53,12 +59,12 @@ func (s *Store) Patch(now time.Time, k Kind, namespace, name string, pt types.Pa
 	return s.update(now, obj, sub, "patch")
 }
 
-func applyPatch(k Kind, was, patch []byte, pt types.PatchType) ([]byte, error) {
+func applyPatch(in *kind.Info, was, patch []byte, pt types.PatchType) ([]byte, error) {
 	var is []byte
 	var err error
 	switch pt {
 	case types.StrategicMergePatchType:
-		is, err = strategicMerge(k, was, patch)
+		is, err = strategicMerge(in, was, patch)
 	case types.MergePatchType:
 		is, err = jsonpatch.MergePatch(was, patch)
 	case types.JSONPatchType:
@@ -67,7 +73,7 @@ func applyPatch(k Kind, was, patch []byte, pt types.PatchType) ([]byte, error) {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 		if is, err = p.Apply(was); err != nil {
-			return nil, apierrors.NewInvalid(k.info().gk(), "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(patch), err.Error())})
+			return nil, apierrors.NewInvalid(in.GroupKind(), "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(patch), err.Error())})
 		}
 	default:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("unknown patch type %q", pt))
@@ -80,96 +86,26 @@ func applyPatch(k Kind, was, patch []byte, pt types.PatchType) ([]byte, error) {
 
 // strategicMerge keeps a malformed patch from bringing the process down: the
 // library panics on some directives of the wrong type.
-func strategicMerge(k Kind, was, patch []byte) (is []byte, err error) {
+func strategicMerge(in *kind.Info, was, patch []byte) (is []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("malformed strategic merge patch: %v", v)
 		}
 	}()
-	return strategicpatch.StrategicMergePatch(was, patch, k.info().newObject())
-}
-
-// strictDecode decodes JSON; unknown and duplicate fields are errors.
-func strictDecode(data []byte, into any) error {
-	strict, err := kjson.UnmarshalStrict(data, into)
-	if err != nil {
-		return err
-	}
-	if len(strict) > 0 {
-		return fmt.Errorf("strict decoding error: %w", errors.Join(strict...))
-	}
-	return nil
-}
-
-// Decode decodes one manifest, YAML or JSON, strictly.
-func Decode(manifest []byte) (Object, error) {
-	data, err := yaml.YAMLToJSONStrict(manifest)
-	if err != nil {
-		return nil, err
-	}
-	var tm metav1.TypeMeta
-	if err := json.Unmarshal(data, &tm); err != nil {
-		return nil, err
-	}
-	if tm.Kind == "" {
-		return nil, errors.New("kind: Required value")
-	}
-	if tm.APIVersion == "" {
-		return nil, errors.New("apiVersion: Required value")
-	}
-	for _, in := range infos() {
-		if string(in.kind) != tm.Kind {
-			continue
-		}
-		if want := in.gk().WithVersion(in.version).GroupVersion().String(); tm.APIVersion != want {
-			return nil, fmt.Errorf("apiVersion: %s is served in %q, not in %q", tm.Kind, want, tm.APIVersion)
-		}
-		obj := in.newObject()
-		if err := strictDecode(data, obj); err != nil {
-			return nil, err
-		}
-		return obj, nil
-	}
-	return nil, fmt.Errorf("kind: no kind %q is served", tm.Kind)
-}
-
-// Validate defaults and validates a copy of a manifest without a cluster: what
-// Create would refuse for the manifest's own sake is an error that names the
-// fields.
-func Validate(obj Object) error {
-	k, ok := KindOf(obj)
-	if !ok {
-		return fmt.Errorf("no kind is served for %T", obj)
-	}
-	in := k.info()
-	c := obj.DeepCopyObject().(Object)
-	if in.namespaced && c.GetNamespace() == "" {
-		c.SetNamespace(metav1.NamespaceDefault)
-	}
-	if c.GetName() == "" && c.GetGenerateName() != "" {
-		c.SetName(c.GetGenerateName() + "xxxxx")
-	}
-	setDefaults(c)
-	if job, ok := c.(*batchv1.Job); ok {
-		generateJobSelector(job, job.UID)
-	}
-	if errs := append(validateMeta(c, in), validateObject(c, false)...); len(errs) > 0 {
-		return apierrors.NewInvalid(in.gk(), c.GetName(), errs)
-	}
-	return nil
+	return strategicpatch.StrategicMergePatch(was, patch, in.New())
 }
 
 // Apply creates an object, or brings the stored one to what the manifest says
 // as kubectl apply does: a three-way merge with the manifest applied last, so
 // that what a manifest no longer has goes, and what others set stays.
 func (s *Store) Apply(now time.Time, obj Object) (Object, error) {
-	k, ok := KindOf(obj)
-	if !ok {
+	in := s.kinds.Of(obj)
+	if in == nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("no kind is served for %T", obj))
 	}
-	ns := obj.GetNamespace()
+	k, ns := in.Kind, obj.GetNamespace()
 	switch {
-	case !k.Namespaced():
+	case !in.Namespaced:
 		ns = ""
 	case ns == "":
 		ns = metav1.NamespaceDefault
@@ -191,7 +127,7 @@ func (s *Store) Apply(now time.Time, obj Object) (Object, error) {
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	meta, err := strategicpatch.NewPatchMetaFromStruct(k.info().newObject())
+	meta, err := strategicpatch.NewPatchMetaFromStruct(in.New())
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}

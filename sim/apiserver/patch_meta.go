@@ -27,9 +27,10 @@ func (s *Store) PatchMeta(k Kind, namespace, name string, uid types.UID, p MetaP
 		return err
 	}
 	if uid != "" && uid != old.GetUID() {
-		return apierrors.NewConflict(k.info().gr(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID()))
+		return apierrors.NewConflict(s.info(k).GroupResource(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID()))
 	}
-	c := shallow(old)
+	in := s.info(k)
+	c := in.Copy(old)
 	changed := false
 	if p.OwnerReferences != nil {
 		c.SetOwnerReferences(*p.OwnerReferences)
@@ -42,7 +43,7 @@ func (s *Store) PatchMeta(k Kind, namespace, name string, uid types.UID, p MetaP
 	switch period := c.GetDeletionGracePeriodSeconds(); {
 	case !changed:
 	case len(c.GetFinalizers()) == 0 && period != nil && *period == 0:
-		s.remove(k, c, "patch")
+		s.remove(in, c, "patch")
 	default:
 		s.commit(watch.Modified, k, old, c, "patch", "")
 	}

@@ -16,6 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/merge"
 )
 
 func TestUserPatch(t *testing.T) {
@@ -141,7 +144,7 @@ func TestMergeAgreesWithStrategicPatch(t *testing.T) {
 		}
 		next.QOSClass = base.QOSClass
 		viaJSON(t, &cur, &base, &next, &want)
-		got, _ := mergePodStatus(&cur, &base, &next)
+		got, _ := merge.PodStatus(&cur, &base, &next)
 		if foreign { // the library's order then depends on a slice that it overwrites
 			byType := func(a, b v1.PodCondition) int { return strings.Compare(string(a.Type), string(b.Type)) }
 			slices.SortFunc(got.Conditions, byType)
@@ -180,7 +183,7 @@ func viaJSON(t *testing.T, cur, base, next, out *v1.PodStatus) {
 }
 
 func randomStatus(r *rand.Rand) v1.PodStatus {
-	at := func() metav1.Time { return wire(t0.Add(time.Duration(r.Intn(3)) * time.Second)) }
+	at := func() metav1.Time { return asjson.Time(t0.Add(time.Duration(r.Intn(3)) * time.Second)) }
 	pick := func(v ...string) string { return v[r.Intn(len(v))] }
 	st := v1.PodStatus{
 		Phase: v1.PodPhase(pick("Pending", "Running", "Failed")), Reason: pick("", "Evicted"), Message: pick("", "m"),
@@ -269,7 +272,7 @@ func TestPatchTakesRoom(t *testing.T) {
 				t.Fatal(err)
 			}
 			was := *old
-			began := wire(t0)
+			began := asjson.Time(t0)
 			room := &v1.Pod{Status: p.Status}
 			room.Status.Phase, room.Status.StartTime = v1.PodRunning, &began
 			room.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: began}}
@@ -316,7 +319,7 @@ func TestPatchTakesRoom(t *testing.T) {
 // TestOnePodStatusSeesEveryField has each field of a status differ, those that
 // come with another version of the API, too.
 func TestOnePodStatusSeesEveryField(t *testing.T) {
-	if !onePodStatus(&v1.PodStatus{}, &v1.PodStatus{}) {
+	if !merge.OnePodStatus(&v1.PodStatus{}, &v1.PodStatus{}) {
 		t.Error("nothing is not nothing")
 	}
 	for i := range reflect.TypeFor[v1.PodStatus]().NumField() {
@@ -336,7 +339,7 @@ func TestOnePodStatusSeesEveryField(t *testing.T) {
 			t.Fatalf("%s", f.Kind())
 		}
 		c := a
-		if onePodStatus(&a, &b) || onePodStatus(&b, &a) || !onePodStatus(&a, &c) {
+		if merge.OnePodStatus(&a, &b) || merge.OnePodStatus(&b, &a) || !merge.OnePodStatus(&a, &c) {
 			t.Errorf("%s is not looked at", reflect.TypeFor[v1.PodStatus]().Field(i).Name)
 		}
 	}

@@ -16,18 +16,18 @@ import (
 // whose fields it may replace. A pod that is being deleted goes with its last
 // finalizer. Errors: NotFound; Conflict when uid is not "" and not the pod's.
 func (s *Store) PatchPodMeta(now time.Time, namespace, name string, uid types.UID, edit func(*metav1.ObjectMeta)) (*v1.Pod, error) {
-	in := KindPod.info()
-	old, ok := s.pods.get(namespace, name)
+	in := s.info(KindPod)
+	old, ok := s.pods.Get(namespace, name)
 	if !ok {
-		return nil, apierrors.NewNotFound(in.gr(), name)
+		return nil, apierrors.NewNotFound(in.GroupResource(), name)
 	}
 	if uid != "" && uid != old.UID {
-		return nil, apierrors.NewConflict(in.gr(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.UID))
+		return nil, apierrors.NewConflict(in.GroupResource(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.UID))
 	}
 	c := *old
 	edit(&c.ObjectMeta)
 	if len(c.Finalizers) == 0 && c.DeletionTimestamp != nil && c.DeletionGracePeriodSeconds != nil && *c.DeletionGracePeriodSeconds == 0 {
-		s.remove(KindPod, &c, "patch")
+		s.remove(in, &c, "patch")
 		return &c, nil
 	}
 	s.commit(watch.Modified, KindPod, old, &c, "patch", "")

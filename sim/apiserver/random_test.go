@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
 )
 
 // roomy is a kubelet's side of a pod: its cached status in a room of its own, and
@@ -170,7 +172,7 @@ func nextStatus(r *rand.Rand, p *roomy, now time.Time) v1.PodStatus {
 	case p.base != nil:
 		st = p.base.Status
 	}
-	at := wire(now)
+	at := asjson.Time(now)
 	if r.IntN(20) == 0 {
 		at = metav1.Time{Time: now} // to be cut
 	}

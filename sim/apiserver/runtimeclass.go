@@ -5,25 +5,16 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	v1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 )
-
-// validateRuntimeClass checks a class (upstream pkg/apis/node/validation).
-func validateRuntimeClass(rc *nodev1.RuntimeClass) field.ErrorList {
-	var errs field.ErrorList
-	for _, text := range validation.IsDNS1123Label(rc.Handler) {
-		errs = append(errs, field.Invalid(field.NewPath("handler"), rc.Handler, text))
-	}
-	return errs
-}
 
 // WatchRuntimeClasses lists the runtime classes by name and watches them until
 // stop is called or g dies; otherwise as WatchConfigMap.
@@ -90,5 +81,5 @@ func schedule(pod *v1.Pod, rc *nodev1.RuntimeClass) error {
 }
 
 func forbidden(pod *v1.Pod, text string) error {
-	return apierrors.NewForbidden(KindPod.info().gr(), admissionName(pod), fmt.Errorf("%s", text))
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, admissionName(pod), fmt.Errorf("%s", text))
 }

@@ -3,32 +3,14 @@ package apiserver
 import (
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 )
-
-// scaled is what the scale subresource reaches of an object.
-type scaled struct {
-	replicas **int32
-	status   int32
-	selector *metav1.LabelSelector
-}
-
-func scaleOf(obj Object) (scaled, bool) {
-	switch o := obj.(type) {
-	case *appsv1.Deployment:
-		return scaled{&o.Spec.Replicas, o.Status.Replicas, o.Spec.Selector}, true
-	case *appsv1.ReplicaSet:
-		return scaled{&o.Spec.Replicas, o.Status.Replicas, o.Spec.Selector}, true
-	case *appsv1.StatefulSet:
-		return scaled{&o.Spec.Replicas, o.Status.Replicas, o.Spec.Selector}, true
-	}
-	return scaled{}, false
-}
 
 // GetScale returns the scale of a Deployment, a ReplicaSet or a StatefulSet.
 // Errors: NotFound, BadRequest (the kind has none).
@@ -37,18 +19,19 @@ func (s *Store) GetScale(k Kind, namespace, name string) (*autoscalingv1.Scale, 
 	if err != nil {
 		return nil, err
 	}
-	sc, ok := scaleOf(obj)
+	in := s.info(k)
+	sc, ok := in.Scale(obj)
 	if !ok {
-		return nil, errNoSubresource(k, "scale")
+		return nil, errNoSubresource(in, "scale")
 	}
 	out := &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp()},
-		Status:     autoscalingv1.ScaleStatus{Replicas: sc.status},
+		Status:     autoscalingv1.ScaleStatus{Replicas: sc.Status},
 	}
-	if *sc.replicas != nil {
-		out.Spec.Replicas = **sc.replicas
+	if *sc.Replicas != nil {
+		out.Spec.Replicas = **sc.Replicas
 	}
-	if sel, err := metav1.LabelSelectorAsSelector(sc.selector); err == nil {
+	if sel, err := metav1.LabelSelectorAsSelector(sc.Selector); err == nil {
 		out.Status.Selector = sel.String()
 	}
 	return out, nil
@@ -62,22 +45,23 @@ func (s *Store) UpdateScale(now time.Time, k Kind, scale *autoscalingv1.Scale) (
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := scaleOf(old); !ok {
-		return nil, errNoSubresource(k, "scale")
+	in := s.info(k)
+	if _, ok := in.Scale(old); !ok {
+		return nil, errNoSubresource(in, "scale")
 	}
-	if err := checkVersion(k.info(), old, scale); err != nil {
+	if err := checkVersion(in, old, scale); err != nil {
 		return nil, err
 	}
 	if scale.Spec.Replicas < 0 {
-		return nil, apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), scale.Name, nonNegative(int64(scale.Spec.Replicas), field.NewPath("spec", "replicas")))
+		return nil, apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), scale.Name, fields.NonNegative(int64(scale.Spec.Replicas), field.NewPath("spec", "replicas")))
 	}
-	obj := shallow(old)
-	sc, _ := scaleOf(obj)
-	if *sc.replicas != nil && **sc.replicas == scale.Spec.Replicas {
+	obj := in.Copy(old)
+	sc, _ := in.Scale(obj)
+	if *sc.Replicas != nil && **sc.Replicas == scale.Spec.Replicas {
 		return s.GetScale(k, scale.Namespace, scale.Name)
 	}
 	n := scale.Spec.Replicas
-	*sc.replicas = &n
+	*sc.Replicas = &n
 	obj.SetGeneration(old.GetGeneration() + 1)
 	s.commit(watch.Modified, k, old, obj, "update", "scale")
 	return s.GetScale(k, scale.Namespace, scale.Name)

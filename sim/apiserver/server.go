@@ -3,10 +3,9 @@ package apiserver
 import (
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
 // Options configure a Server.
@@ -45,9 +44,7 @@ type Server struct {
 	opts     Options
 	l        *loop.Loop
 	rec      *trace.Recorder
-	own      []trace.Field // of the record being made: memory for the next
-	text     []byte        // the same
-	texts    map[string]string
+	notes    *kind.Notes // for rec
 	store    *Store
 	peers    map[string][]*peer // by node name
 	allPeers []*peer            // in the order of their making
@@ -60,7 +57,7 @@ type Server struct {
 	component   string
 	eventLimits []*eventLimiter
 	expire      *loop.Timer
-	traffic     [len(kindTable)]traffic
+	traffic     []traffic // by Kinds.Index
 	requests    uint64
 	stats       *stats
 	flow        *flow // nil without a load model
@@ -100,11 +97,12 @@ func New(opts Options) *Server {
 		rec:   opts.Recorder,
 		store: NewStore(StoreOptions{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
 		peers: map[string][]*peer{},
-		texts: map[string]string{},
 		stats: newStats(opts.Loop.UnixNano()),
 
 		byObject: map[objectKey][]*subscription{},
 	}
+	s.notes = kind.NewNotes(s.store.kinds)
+	s.traffic = make([]traffic, len(s.store.kinds.All()))
 	s.expire = s.l.Root().NewTimer("event expiry", s.expireEvents)
 	if opts.Load != nil {
 		s.flow = newFlow(s, *opts.Load)
@@ -127,31 +125,29 @@ func (s *Server) Store() *Store { return s.store }
 func (s *Server) Requests() uint64 { return s.requests }
 
 // Writes returns how many writes to objects of a kind were committed.
-func (s *Server) Writes(k Kind) uint64 { return s.traffic[k.index()].writes }
+func (s *Server) Writes(k Kind) uint64 { return s.traffic[s.store.kinds.Index(k)].writes }
 
 func (s *Server) now() time.Time { return s.l.Now() }
 
 // onChange is the first hook: the trace, then the watches. Of an event that
 // expires it may not get to see the object.
 func (s *Server) onChange(c Change) {
-	t := &s.traffic[c.Kind.index()]
+	on := s.store.kinds.Index(c.Kind)
+	in, t := s.store.kinds.All()[on], &s.traffic[on]
 	t.writes++
 	for i := range t.informers {
 		u := &t.informers[i]
-		s.stats.sent(&u.events, u.user, c.Kind, s.l.UnixNano(), 1)
+		s.stats.sent(&u.events, u.user, in.Resource, s.l.UnixNano(), 1)
 	}
 	s.record(c)
-	switch c.Kind {
-	case KindPod:
-		pod := c.New.(*v1.Pod)
-		if pod.Spec.NodeName != "" {
-			s.notify(c, pod.Spec.NodeName)
+	switch {
+	case in.Watch == kind.ByNode:
+		if node := in.NodeName(c.New); node != "" {
+			s.notify(c, in, t, node)
 		}
-	case KindNode:
-		s.notify(c, c.New.GetName())
-	case KindConfigMap, KindSecret, KindService, KindRuntimeClass:
-		s.notifyObject(c)
-	case KindEvent:
+	case in.Watch != kind.NotByNodes:
+		s.notifyObject(c, in, t)
+	case c.Kind == KindEvent:
 		if !s.expire.Set() && s.store.opts.EventTTL > 0 {
 			s.expire.Reset(s.store.opts.EventTTL)
 		}
@@ -284,7 +280,7 @@ func (s *Server) reply(p *peer, d time.Duration, fn func()) {
 func (s *Server) Client(nodeLoop *loop.Loop, nodeName string) *Client {
 	p := &peer{node: nodeName}
 	c := &Client{
-		srv: s, l: nodeLoop, node: nodeName, peer: p, opts: s.opts, server: s.l,
+		srv: s, kinds: s.store.kinds, l: nodeLoop, node: nodeName, peer: p, opts: s.opts, server: s.l,
 		base: loop.Hash(nodeLoop.Seed(), []string{"api client", nodeName}, uint64(len(s.allPeers))),
 	}
 	p.c = c

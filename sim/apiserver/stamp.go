@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
 // Template is a pod that was defaulted, admitted and validated once, to be
@@ -55,11 +57,11 @@ func (s *Store) Stale(t *Template) bool { return t.classes != s.classes }
 // NewTemplate defaults, admits and validates a copy of pod. Errors are those
 // of Create; a Name beside a GenerateName is for them alone.
 func (s *Store) NewTemplate(pod *v1.Pod) (*Template, error) {
-	in := KindPod.info()
+	in := s.info(KindPod)
 	c := pod.DeepCopy()
 	prefix := c.GenerateName
 	if c.Name == "" && prefix == "" {
-		return nil, apierrors.NewInvalid(in.gk(), "", field.ErrorList{field.Required(field.NewPath("metadata", "name"), "name or generateName is required")})
+		return nil, apierrors.NewInvalid(in.GroupKind(), "", field.ErrorList{field.Required(field.NewPath("metadata", "name"), "name or generateName is required")})
 	}
 	if c.Name == "" {
 		c.Name = prefix + "xxxxx"
@@ -72,7 +74,7 @@ func (s *Store) NewTemplate(pod *v1.Pod) (*Template, error) {
 	if err := s.prepareCreate(c, in); err != nil {
 		return nil, err
 	}
-	t := &Template{pod: c, keys: namedLabelKeys(&c.Spec), spread: c.Spec.TopologySpreadConstraints, affinity: c.Spec.Affinity, classes: s.classes}
+	t := &Template{pod: c, keys: podspec.NamedLabelKeys(&c.Spec), spread: c.Spec.TopologySpreadConstraints, affinity: c.Spec.Affinity, classes: s.classes}
 	if _, err := s.admitNew(c, in, false); err != nil {
 		return nil, err
 	}
@@ -95,7 +97,7 @@ func (t *Template) remerges(pod *v1.Pod, st Stamp) bool {
 // NotFound (namespace), Forbidden (namespace is terminating), Invalid (name),
 // AlreadyExists.
 func (s *Store) CreateFromTemplate(now time.Time, t *Template, st Stamp) (*v1.Pod, error) {
-	in := KindPod.info()
+	in := s.info(KindPod)
 	c := *t.pod
 	c.Name = st.Name
 	if st.GenerateName != "" {
@@ -124,7 +126,7 @@ func (s *Store) CreateFromTemplate(now time.Time, t *Template, st Stamp) (*v1.Po
 		if st.Affinity == nil {
 			c.Spec.Affinity = t.affinity
 		}
-		mergeLabelKeys(&c)
+		podspec.MergeLabelKeys(&c)
 	}
 	if st.Annotations != nil {
 		c.Annotations = st.Annotations
@@ -135,13 +137,13 @@ func (s *Store) CreateFromTemplate(now time.Time, t *Template, st Stamp) (*v1.Po
 	if err := s.prepareCreate(&c, in); err != nil {
 		return nil, err
 	}
-	for _, msg := range nameCheck(KindPod)(c.Name, false) {
-		return nil, apierrors.NewInvalid(in.gk(), c.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), c.Name, msg)})
+	for _, msg := range in.ValidateName(c.Name) {
+		return nil, apierrors.NewInvalid(in.GroupKind(), c.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), c.Name, msg)})
 	}
-	if _, ok := s.pods.get(c.Namespace, c.Name); ok {
-		return nil, apierrors.NewAlreadyExists(in.gr(), c.Name)
+	if _, ok := s.pods.Get(c.Namespace, c.Name); ok {
+		return nil, apierrors.NewAlreadyExists(in.GroupResource(), c.Name)
 	}
-	s.stampMeta(now, &c)
+	s.stampMeta(now, &c, in)
 	s.commit(watch.Added, KindPod, nil, &c, "create", "")
 	return &c, nil
 }

@@ -229,11 +229,11 @@ func (st *stats) watch(user, resource string) *WatchStats {
 	return w
 }
 
-// sent counts n watch events of a kind to a user; series has those counted
+// sent counts n watch events of a resource to a user; series has those counted
 // before.
-func (st *stats) sent(series **WatchStats, user string, k Kind, now int64, n int) {
+func (st *stats) sent(series **WatchStats, user, resource string, now int64, n int) {
 	if *series == nil {
-		*series = st.watch(user, k.Resource())
+		*series = st.watch(user, resource)
 	}
 	w := *series
 	w.Events += uint64(n)
@@ -295,25 +295,13 @@ func codeOf(verb string, err error) int32 {
 // others: each change of theirs is one event, however many of the component's
 // controllers hear of it.
 func (s *Server) Informers(user string, kinds ...Kind) {
-	for i := range kindTable {
+	for i, in := range s.store.kinds.All() {
 		t := &s.traffic[i]
 		t.informers = slices.DeleteFunc(t.informers, func(u informers) bool { return u.user == user })
-		if slices.Contains(kinds, kindTable[i].kind) {
+		if slices.Contains(kinds, in.Kind) {
 			t.informers = append(t.informers, informers{user: user})
 		}
 	}
-}
-
-// WatchedKinds returns every kind but Event: what the garbage collector watches
-// (pkg/controller/garbagecollector IgnoredResources).
-func WatchedKinds() []Kind {
-	var out []Kind
-	for _, in := range kindTable {
-		if in.kind != KindEvent {
-			out = append(out, in.kind)
-		}
-	}
-	return out
 }
 
 // Stats returns a copy of the statistics so far. It costs some milliseconds at

@@ -53,7 +53,7 @@ func TestIntervalsWiden(t *testing.T) {
 		at := i * int64(10*time.Second)
 		st.arrive(r, at, 0)
 		st.answered(r, at, time.Duration(i), 200)
-		st.sent(&pods, UserKubelet, KindPod, at, 2)
+		st.sent(&pods, UserKubelet, "pods", at, 2)
 	}
 	if time.Duration(st.interval) != 160*time.Second || len(r.Over) != 313 {
 		t.Fatalf("%d intervals of %v", len(r.Over), time.Duration(st.interval))

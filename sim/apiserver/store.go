@@ -9,7 +9,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/table"
 )
 
 // StoreOptions configure a Store.
@@ -31,26 +33,6 @@ type StoreOptions struct {
 	EventTTL time.Duration
 }
 
-// Change is one committed write.
-type Change struct {
-	// Type is watch.Added, watch.Modified or watch.Deleted.
-	Type watch.EventType
-	Kind Kind
-	// Old is the object before the write; nil for Added.
-	Old Object
-	// New is the object after the write. For Deleted it is the last state,
-	// with the resource version of the deletion. An event or a lease is good until
-	// the hook returns, as Old is; who keeps one copies it.
-	New Object
-	// Verb is what was done: "create", "update", "patch", "delete", "bind",
-	// "expire".
-	Verb string
-	// Subresource is "" or what the write was made on: "status", "resize", ...
-	Subresource string
-	// Version is the write's resource version.
-	Version uint64
-}
-
 // Store is the API's state machine. It is for use by one loop at a time.
 type Store struct {
 	opts    StoreOptions
@@ -59,17 +41,15 @@ type Store struct {
 	names   uint64
 	classes uint64 // counts the changes of what admission reads: priority and runtime classes
 
-	pods            *table[*v1.Pod]
-	nodes           *table[*v1.Node]
+	kinds   *Kinds
+	shelves []*shelf // in the order of kinds
+	// The tables of the kinds that the store itself reads.
+	pods            *table.Table[*v1.Pod]
+	nodes           *table.Table[*v1.Node]
 	leases          *leaseTable
 	events          *eventTable
-	configMaps      *table[*v1.ConfigMap]
-	secrets         *table[*v1.Secret]
-	namespaces      *table[*v1.Namespace]
-	services        *table[*v1.Service]
-	priorityClasses *table[*schedulingv1.PriorityClass]
-	runtimeClasses  *table[*nodev1.RuntimeClass]
-	workloads       map[Kind]anyTable // the kinds that only controllers know
+	namespaces      *table.Table[*v1.Namespace]
+	priorityClasses *table.Table[*schedulingv1.PriorityClass]
 
 	podsByNode map[string][]*v1.Pod
 	nsPods     map[string]*namespacePods
@@ -84,9 +64,15 @@ type Store struct {
 	expiry  expiries
 	applied map[objectKey][]byte
 	hooks   []*hook
-	byKind  [][]*hook // hooks by what they are told of, as in kindTable; found when first needed
 	pending []Change
 	telling bool
+}
+
+// shelf is what the store has of one kind.
+type shelf struct {
+	*kind.Info
+	objects table.Any
+	hooks   []*hook // that are told of the kind; nil: not found yet
 }
 
 type objectKey struct {
@@ -110,24 +96,58 @@ func NewStore(opts StoreOptions) *Store {
 		opts.EventTTL = time.Hour
 	}
 	s := &Store{
-		opts:            opts,
-		pods:            newTable[*v1.Pod](),
-		nodes:           newTable[*v1.Node](),
-		leases:          newLeaseTable(),
-		events:          newEventTable(opts.Seed),
-		configMaps:      newTable[*v1.ConfigMap](),
-		secrets:         newTable[*v1.Secret](),
-		namespaces:      newTable[*v1.Namespace](),
-		services:        newTable[*v1.Service](),
-		priorityClasses: newTable[*schedulingv1.PriorityClass](),
-		runtimeClasses:  newTable[*nodev1.RuntimeClass](),
-		workloads:       newWorkloadTables(),
-		podsByNode:      map[string][]*v1.Pod{},
-		nsPods:          map[string]*namespacePods{},
-		applied:         map[objectKey][]byte{},
+		opts:       opts,
+		kinds:      kinds.New(),
+		leases:     newLeaseTable(),
+		events:     newEventTable(opts.Seed),
+		podsByNode: map[string][]*v1.Pod{},
+		nsPods:     map[string]*namespacePods{},
+		applied:    map[objectKey][]byte{},
 	}
+	for _, in := range s.kinds.All() {
+		s.shelves = append(s.shelves, &shelf{Info: in, objects: s.newTable(in)})
+	}
+	s.pods = s.table(KindPod).(*table.Table[*v1.Pod])
+	s.nodes = s.table(KindNode).(*table.Table[*v1.Node])
+	s.namespaces = s.table(KindNamespace).(*table.Table[*v1.Namespace])
+	s.priorityClasses = s.table(KindPriorityClass).(*table.Table[*schedulingv1.PriorityClass])
 	s.bootstrap()
 	return s
+}
+
+// newTable returns where objects of a kind are kept: events and leases, of which
+// there are most, have tables of their own.
+func (s *Store) newTable(in *kind.Info) table.Any {
+	switch in.Kind {
+	case KindEvent:
+		return s.events
+	case KindLease:
+		return s.leases
+	}
+	return in.NewTable()
+}
+
+// Kinds returns the table of the kinds that are stored.
+func (s *Store) Kinds() *Kinds { return s.kinds }
+
+// shelf returns what there is of a kind; nil if it is not served.
+func (s *Store) shelf(k Kind) *shelf {
+	if i := s.kinds.Index(k); i >= 0 {
+		return s.shelves[i]
+	}
+	return nil
+}
+
+// info returns the row of a kind that is served.
+func (s *Store) info(k Kind) *kind.Info { return s.shelf(k).Info }
+
+// table returns the objects of a kind that is served.
+func (s *Store) table(k Kind) table.Any { return s.shelf(k).objects }
+
+// Objects returns the objects of a kind of type T, oldest first. The slice is
+// good until the next write. It panics when T is not the kind's type.
+func Objects[T table.Pointer](s *Store, k Kind) []T {
+	return s.table(k).(*table.Table[T]).View()
 }
 
 // bootstrap makes what exists in every cluster.
@@ -142,11 +162,11 @@ func (s *Store) bootstrap() {
 		name, text string
 		value      int32
 	}{
-		{"system-cluster-critical", "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.", systemCriticalPriority},
-		{"system-node-critical", "Used for system critical pods that must not be moved from their current node.", systemCriticalPriority + 1000},
+		{"system-cluster-critical", "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.", kinds.SystemCriticalPriority},
+		{"system-node-critical", "Used for system critical pods that must not be moved from their current node.", kinds.SystemCriticalPriority + 1000},
 	} {
 		c := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: pc.name}, Value: pc.value, Description: pc.text}
-		if _, err := s.create(s.opts.Start, c, KindPriorityClass.info(), true); err != nil {
+		if _, err := s.create(s.opts.Start, c, s.info(KindPriorityClass), true); err != nil {
 			panic(err)
 		}
 	}
@@ -157,40 +177,11 @@ func (s *Store) bootstrap() {
 // is told after fn returned.
 func (s *Store) OnChange(fn func(Change), kinds ...Kind) {
 	s.hooks = append(s.hooks, &hook{fn: fn, kinds: kinds})
-	s.byKind = nil
+	s.forgetHooks()
 }
 
 // Version returns the resource version of the last write.
 func (s *Store) Version() uint64 { return s.version }
-
-func (s *Store) table(k Kind) anyTable {
-	switch k {
-	case KindPod:
-		return s.pods
-	case KindNode:
-		return s.nodes
-	case KindLease:
-		return s.leases
-	case KindEvent:
-		return s.events
-	case KindConfigMap:
-		return s.configMaps
-	case KindSecret:
-		return s.secrets
-	case KindNamespace:
-		return s.namespaces
-	case KindService:
-		return s.services
-	case KindPriorityClass:
-		return s.priorityClasses
-	case KindRuntimeClass:
-		return s.runtimeClasses
-	}
-	if t, ok := s.workloads[k]; ok {
-		return t
-	}
-	return nil
-}
 
 // nextUID returns a new UID: a version-4 UUID that the seed and the number of
 // UIDs made so far decide.
@@ -241,21 +232,19 @@ func (s *Store) generateName(prefix string) string {
 	return string(b)
 }
 
-// wire cuts a time to whole seconds, UTC, as a trip through JSON does.
-func wire(t time.Time) metav1.Time { return metav1.Time{Time: t.UTC().Truncate(time.Second)} }
-
 // commit puts a new or changed object in its place under the next version.
 // The caller must own obj: its resource version is set here.
 func (s *Store) commit(typ watch.EventType, k Kind, old, obj Object, verb, sub string) {
 	s.version++
-	if k == KindPriorityClass || k == KindRuntimeClass {
+	on := s.shelf(k)
+	if on.ReadByAdmission {
 		s.classes++
 	}
 	obj.SetResourceVersion(strconv.FormatUint(s.version, 10))
 	if typ == watch.Deleted {
-		s.table(k).drop(obj.GetNamespace(), obj.GetName())
+		on.objects.Drop(obj.GetNamespace(), obj.GetName())
 	} else {
-		s.table(k).put(obj)
+		on.objects.Put(obj)
 	}
 	if k == KindPod {
 		s.indexPod(typ, old, obj.(*v1.Pod))
@@ -317,7 +306,7 @@ func (s *Store) indexPod(typ watch.EventType, old Object, pod *v1.Pod) {
 }
 
 // Pods returns all pods, oldest first. The slice is good until the next write.
-func (s *Store) Pods() []*v1.Pod { return s.pods.view() }
+func (s *Store) Pods() []*v1.Pod { return s.pods.View() }
 
 // PodsOnNode returns the pods with that spec.nodeName in the order in which
 // they came to it. The slice is good until the next write.
@@ -335,7 +324,7 @@ func (s *Store) PodsInNamespace(namespace string) []*v1.Pod {
 	}
 	c.version = s.podVersion
 	c.pods = c.pods[:0]
-	for _, p := range s.pods.view() {
+	for _, p := range s.pods.View() {
 		if p.Namespace == namespace {
 			c.pods = append(c.pods, p)
 		}
@@ -344,7 +333,7 @@ func (s *Store) PodsInNamespace(namespace string) []*v1.Pod {
 }
 
 // Nodes returns all nodes, oldest first. The slice is good until the next write.
-func (s *Store) Nodes() []*v1.Node { return s.nodes.view() }
+func (s *Store) Nodes() []*v1.Node { return s.nodes.View() }
 
 // Leases returns all leases, oldest first. The slice is good until the next write.
 func (s *Store) Leases() []*coordinationv1.Lease { return s.leases.view() }
@@ -355,48 +344,49 @@ func (s *Store) Events() []*v1.Event { return s.events.view() }
 
 // Pod returns a pod, or nil.
 func (s *Store) Pod(namespace, name string) *v1.Pod {
-	p, _ := s.pods.get(namespace, name)
+	p, _ := s.pods.Get(namespace, name)
 	return p
 }
 
 // Node returns a node, or nil.
 func (s *Store) Node(name string) *v1.Node {
-	n, _ := s.nodes.get("", name)
+	n, _ := s.nodes.Get("", name)
 	return n
 }
 
 // Lookup returns an object, or nil.
 func (s *Store) Lookup(k Kind, namespace, name string) Object {
-	t := s.table(k)
-	if t == nil {
+	on := s.shelf(k)
+	if on == nil {
 		return nil
 	}
-	if !k.Namespaced() {
+	if !on.Namespaced {
 		namespace = ""
 	}
-	return t.find(namespace, name)
+	return on.objects.Find(namespace, name)
 }
 
 // Get returns an object, or a NotFound error.
 func (s *Store) Get(k Kind, namespace, name string) (Object, error) {
-	if s.table(k) == nil {
+	on := s.shelf(k)
+	if on == nil {
 		return nil, errNoKind(k)
 	}
 	if o := s.Lookup(k, namespace, name); o != nil {
 		return o, nil
 	}
-	return nil, apierrors.NewNotFound(k.info().gr(), name)
+	return nil, apierrors.NewNotFound(on.GroupResource(), name)
 }
 
 // List returns the objects of a kind in a namespace ("" for all), sorted by
 // namespace and name as the API lists them.
 func (s *Store) List(k Kind, namespace string) ([]Object, error) {
-	t := s.table(k)
-	if t == nil {
+	on := s.shelf(k)
+	if on == nil {
 		return nil, errNoKind(k)
 	}
 	var out []Object
-	t.each(func(o Object) bool {
+	on.objects.Each(func(o Object) bool {
 		if namespace == "" || o.GetNamespace() == namespace {
 			out = append(out, o)
 		}

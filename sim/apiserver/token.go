@@ -13,6 +13,8 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 )
 
 // The bounds of a token's life in seconds, and its default
@@ -49,7 +51,7 @@ func (c *Client) CreateToken(ctx context.Context, namespace, account string, tr 
 func (s *Store) tokenRequest(now time.Time, namespace string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	out := tr.DeepCopy()
 	out.Namespace = namespace
-	setPtr(&out.Spec.ExpirationSeconds, int64(defaultTokenSeconds))
+	fields.DefaultPtr(&out.Spec.ExpirationSeconds, int64(defaultTokenSeconds))
 	seconds := *out.Spec.ExpirationSeconds
 	if seconds < minTokenSeconds || seconds > maxTokenSeconds {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("spec.expirationSeconds: Invalid value: %d: may not specify a duration less than 10 minutes or larger than 2^32 seconds", seconds))
@@ -59,7 +61,7 @@ func (s *Store) tokenRequest(now time.Time, namespace string, tr *authentication
 	}
 	if ref := out.Spec.BoundObjectRef; ref != nil && ref.Kind == "Pod" {
 		pods := schema.GroupResource{Resource: "pods"}
-		pod, ok := s.pods.get(namespace, ref.Name)
+		pod, ok := s.pods.Get(namespace, ref.Name)
 		switch {
 		case !ok:
 			return nil, apierrors.NewNotFound(pods, ref.Name)
@@ -68,7 +70,7 @@ func (s *Store) tokenRequest(now time.Time, namespace string, tr *authentication
 				fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
 		}
 	}
-	out.Status.ExpirationTimestamp = wire(now.Add(time.Duration(seconds) * time.Second))
+	out.Status.ExpirationTimestamp = asjson.Time(now.Add(time.Duration(seconds) * time.Second))
 	return out, nil
 }
 

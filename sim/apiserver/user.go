@@ -75,7 +75,9 @@ func (s *Server) Get(k Kind, namespace, name string) (Object, error) {
 }
 
 // List is Store.List.
-func (s *Server) List(k Kind, namespace string) ([]Object, error) { return s.store.List(k, namespace) }
+func (s *Server) List(k Kind, namespace string) ([]Object, error) {
+	return s.store.List(k, namespace)
+}
 
 // Pod returns a pod, or nil.
 func (s *Server) Pod(namespace, name string) *v1.Pod { return s.store.Pod(namespace, name) }

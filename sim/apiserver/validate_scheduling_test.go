@@ -41,7 +41,7 @@ func TestValidateScheduling(t *testing.T) {
 		{"preemption policy", "preemptionPolicy: Sometimes}", `PreemptionPolicy (Sometimes) must not be provided in pod spec`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			obj, err := Decode([]byte(head + tc.spec))
+			obj, err := NewKinds().Decode([]byte(head + tc.spec))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,10 +61,10 @@ func TestValidateWithoutAdmission(t *testing.T) {
 		{"preemptionPolicy: Never", ""},
 		{"preemptionPolicy: Sometimes", `spec.preemptionPolicy: Unsupported value: "Sometimes": supported values: "PreemptLowerPriority", "Never"`},
 	} {
-		obj, err := Decode([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: x}], " + tc.spec + "}"))
+		obj, err := NewKinds().Decode([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: x}], " + tc.spec + "}"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(t, Validate(obj), tc.want)
+		check(t, NewKinds().Validate(obj), tc.want)
 	}
 }

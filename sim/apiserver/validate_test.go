@@ -44,7 +44,7 @@ func TestValidatePod(t *testing.T) {
 		{"fine", "spec: {containers: [{name: a, image: x}]}", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			obj, err := Decode([]byte(head + tc.spec))
+			obj, err := NewKinds().Decode([]byte(head + tc.spec))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestDecode(t *testing.T) {
 		{"a: b: c", "mapping values"},
 		{"apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: 1x}}}]}", "quantit"},
 	} {
-		_, err := Decode([]byte(tc.manifest))
+		_, err := NewKinds().Decode([]byte(tc.manifest))
 		check(t, err, tc.want)
 	}
 }
@@ -116,17 +116,17 @@ func FuzzCreate(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}"))
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"livenessProbe":{"httpGet":{"port":"x"}}}],"volumes":[{"projected":{"sources":[null]}}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		obj, err := Decode(data)
+		obj, err := NewKinds().Decode(data)
 		if err != nil {
 			return
 		}
 		s := NewStore(StoreOptions{})
-		_ = Validate(obj)
+		_ = NewKinds().Validate(obj)
 		made, err := s.Create(t0, obj)
 		if err != nil {
 			return
 		}
-		k, _ := KindOf(made)
+		k := s.kinds.Of(made).Kind
 		if _, err := s.Apply(t0, obj); err != nil && obj.GetName() != "" {
 			t.Errorf("applied again: %v", err)
 		}

@@ -40,11 +40,11 @@ func TestWorkloadsRefused(t *testing.T) {
 		{"CronJob", "batch/v1", "timeZone: '', schedule: '* * * * *', jobTemplate: {spec: {" + job + "}}", "timeZone must be nil or non-empty string"},
 		{"CronJob", "batch/v1", "schedule: 'TZ=UTC', jobTemplate: {spec: {" + job + "}}", "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"},
 	} {
-		obj, err := Decode([]byte("apiVersion: " + tc.version + "\nkind: " + tc.kind + "\nmetadata: {name: x}\nspec: {" + tc.spec + "}\n"))
+		obj, err := NewKinds().Decode([]byte("apiVersion: " + tc.version + "\nkind: " + tc.kind + "\nmetadata: {name: x}\nspec: {" + tc.spec + "}\n"))
 		if err != nil {
 			t.Fatalf("%s %s: %v", tc.kind, tc.spec, err)
 		}
-		switch err := Validate(obj); {
+		switch err := NewKinds().Validate(obj); {
 		case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 			t.Errorf("%s {%s}: %v; want %q", tc.kind, tc.spec, err, tc.want)
 		}
@@ -54,18 +54,19 @@ func TestWorkloadsRefused(t *testing.T) {
 // TestDropped wants maxUnavailable of a StatefulSet told, and gone however it comes.
 func TestDropped(t *testing.T) {
 	manifest := func(strategy string) Object {
-		obj, err := Decode([]byte("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, namespace: default}\nspec: {" + strategy +
+		obj, err := NewKinds().Decode([]byte("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, namespace: default}\nspec: {" + strategy +
 			"selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: m, image: x}]}}}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return obj
 	}
-	if told := Dropped(manifest("updateStrategy: {rollingUpdate: {partition: 1}}, ")); told != nil {
+	dropped := func(obj Object) []string { return NewKinds().Of(obj).Dropped(obj) }
+	if told := dropped(manifest("updateStrategy: {rollingUpdate: {partition: 1}}, ")); told != nil {
 		t.Errorf("told of %q", told)
 	}
 	limited := manifest("updateStrategy: {rollingUpdate: {partition: 1, maxUnavailable: 2}}, ")
-	if told := Dropped(limited); len(told) != 1 || told[0] != "spec.updateStrategy.rollingUpdate.maxUnavailable: dropped, the gate MaxUnavailableStatefulSet is off" {
+	if told := dropped(limited); len(told) != 1 || told[0] != "spec.updateStrategy.rollingUpdate.maxUnavailable: dropped, the gate MaxUnavailableStatefulSet is off" {
 		t.Errorf("told of %q", told)
 	}
 	s := NewStore(StoreOptions{})
@@ -74,7 +75,9 @@ func TestDropped(t *testing.T) {
 		do   func() (Object, error)
 	}{
 		{"create", func() (Object, error) { return s.Create(t0, limited) }},
-		{"delete", func() (Object, error) { return s.Delete(t0, KindStatefulSet, "default", "db", metav1.DeleteOptions{}) }},
+		{"delete", func() (Object, error) {
+			return s.Delete(t0, KindStatefulSet, "default", "db", metav1.DeleteOptions{})
+		}},
 		{"apply a new one", func() (Object, error) { return s.Apply(t0, limited) }},
 		{"apply again", func() (Object, error) { return s.Apply(t0, limited) }},
 		{"update", func() (Object, error) { return s.Update(t0, limited, "") }},

@@ -3,10 +3,10 @@ package apiserver
 import (
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
 // subscription is the server's end of one watch.
@@ -14,7 +14,7 @@ type subscription struct {
 	p    *peer
 	id   uint64
 	conn uint64 // the watcher's connection
-	kind Kind
+	in   *kind.Info
 	// namespace and name are what is watched: of nodes the name, of pods their
 	// spec.nodeName, of services nothing (that is, all of them).
 	namespace, name string
@@ -42,15 +42,15 @@ func (s *Server) sendAfter(sub *subscription, d time.Duration, fn func()) {
 }
 
 // notify sends a change to those who watch the node's objects.
-func (s *Server) notify(c Change, node string) {
+func (s *Server) notify(c Change, in *kind.Info, t *traffic, node string) {
 	typ := c.Type
-	if c.Kind == KindPod && typ == watch.Modified && c.Old.(*v1.Pod).Spec.NodeName == "" {
+	if typ == watch.Modified && in.NodeName(c.Old) == "" {
 		typ = watch.Added // it comes into the node's view
 	}
 	for _, p := range s.peers[node] {
 		for _, sub := range p.subs {
-			if sub.kind == c.Kind && sub.name == node {
-				s.stats.sent(&s.traffic[c.Kind.index()].toNodes, UserKubelet, c.Kind, s.l.UnixNano(), 1)
+			if sub.in == in && sub.name == node {
+				s.stats.sent(&t.toNodes, UserKubelet, in.Resource, s.l.UnixNano(), 1)
 				s.sendAfter(sub, s.fanOut(c.Kind), delivery(sub.w, sub.conn, typ, c.New))
 			}
 		}
@@ -65,7 +65,7 @@ func delivery(w *watcher, conn uint64, typ watch.EventType, obj Object) func() {
 // subscribe lists and begins a watch. The list is the first message of the
 // watch's stream.
 func (s *Server) subscribe(p *peer, w *watcher, conn uint64) {
-	sub := &subscription{p: p, id: w.id, conn: conn, kind: w.kind, namespace: w.namespace, name: w.name, w: w}
+	sub := &subscription{p: p, id: w.id, conn: conn, in: w.in, namespace: w.namespace, name: w.name, w: w}
 	sub.stream = loop.Hash(0, nil, p.c.base, w.id, conn)
 	list := s.watched(w)
 	s.unsubscribe(p, w.id)
@@ -117,7 +117,7 @@ func (s *Server) reviewWatch(sub *subscription) {
 
 // cuts tells what the faults that always hit do to a watch.
 func (s *Server) cuts(sub *subscription) (drop, refuse bool) {
-	r := request{verb: "watch", resource: sub.kind.info().resource}
+	r := request{verb: "watch", resource: sub.in.Resource}
 	for _, f := range s.faults {
 		if f.Probability == 0 && (f.Drop || f.Refuse) && f.matches(sub.p.node, &r) {
 			drop = drop || f.Drop
@@ -161,7 +161,7 @@ type watcher struct {
 	c               *Client
 	g               *loop.Group
 	id              uint64
-	kind            Kind
+	in              *kind.Info
 	namespace, name string
 	listed          func([]Object)
 	event           func(watch.EventType, Object)
@@ -175,8 +175,8 @@ type watcher struct {
 	draws   uint64
 }
 
-func (c *Client) watch(g *loop.Group, kind Kind, name string, listed func([]Object), event func(watch.EventType, Object)) {
-	w := &watcher{c: c, g: g, kind: kind, name: name, listed: listed, event: event}
+func (c *Client) watch(g *loop.Group, k Kind, name string, listed func([]Object), event func(watch.EventType, Object)) {
+	w := &watcher{c: c, g: g, in: c.kinds.Find(k), name: name, listed: listed, event: event}
 	g.OnKill(w.close)
 	w.begin()
 }
@@ -185,7 +185,7 @@ func (c *Client) watch(g *loop.Group, kind Kind, name string, listed func([]Obje
 func (w *watcher) begin() {
 	w.c.watches++
 	w.id = w.c.watches
-	w.retry = w.g.NewTimer("watch "+w.kind.info().resource, w.connect)
+	w.retry = w.g.NewTimer("watch "+w.in.Resource, w.connect)
 	w.connect()
 }
 
@@ -194,7 +194,7 @@ func (w *watcher) connect() {
 	w.conn++
 	w.lastTry = w.c.l.UnixNano()
 	x := &connection{w: w, conn: w.conn}
-	x.req = request{verb: "watch", resource: w.kind.info().resource, namespace: w.namespace, sent: w.lastTry}
+	x.req = request{verb: "watch", resource: w.in.Resource, namespace: w.namespace, sent: w.lastTry}
 	w.c.tell(x.arrive)
 }
 
@@ -246,7 +246,7 @@ func (w *watcher) broken(conn uint64) {
 		w.backoff = min(2*w.backoff, lastBackoff)
 	}
 	w.draws++
-	w.retry.Reset(l.Jitter(w.backoff, 1, "api/backoff", w.kind.info().resource, w.draws))
+	w.retry.Reset(l.Jitter(w.backoff, 1, "api/backoff", w.in.Resource, w.draws))
 }
 
 // close tells the server that nobody watches any more.

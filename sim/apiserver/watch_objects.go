@@ -9,49 +9,49 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
 // watched is what a new watch lists.
 func (s *Server) watched(w *watcher) []Object {
-	switch w.kind {
-	case KindPod:
+	switch {
+	case w.in.Kind == KindPod:
 		pods := s.store.podsOfNode(w.name)
 		list := make([]Object, 0, len(pods))
 		for _, pod := range pods {
 			list = append(list, pod)
 		}
 		return list
-	case KindService, KindRuntimeClass:
-		list, _ := s.store.List(w.kind, "") // the kind is served
+	case w.in.Watch == kind.Whole:
+		list, _ := s.store.List(w.in.Kind, "") // the kind is served
 		return list
 	}
-	if o := s.store.Lookup(w.kind, w.namespace, w.name); o != nil {
+	if o := s.store.Lookup(w.in.Kind, w.namespace, w.name); o != nil {
 		return []Object{o}
 	}
 	return nil
 }
 
 // watchKey is what a watch, or a change, of one object is found by; ok is false
-// for kinds that are watched by node. Services are watched all together, and
-// so are runtime classes.
-func watchKey(k Kind, namespace, name string) (key objectKey, ok bool) {
-	switch k {
-	case KindConfigMap, KindSecret:
-		return objectKey{k, namespace, name}, true
-	case KindService, KindRuntimeClass:
-		return objectKey{kind: k}, true
+// for kinds that are watched by node. Kinds that are watched whole have one key.
+func watchKey(in *kind.Info, namespace, name string) (key objectKey, ok bool) {
+	switch in.Watch {
+	case kind.ByName:
+		return objectKey{in.Kind, namespace, name}, true
+	case kind.Whole:
+		return objectKey{kind: in.Kind}, true
 	}
 	return objectKey{}, false
 }
 
 func (s *Server) indexSubscription(sub *subscription) {
-	if key, ok := watchKey(sub.kind, sub.namespace, sub.name); ok {
+	if key, ok := watchKey(sub.in, sub.namespace, sub.name); ok {
 		s.byObject[key] = append(s.byObject[key], sub)
 	}
 }
 
 func (s *Server) dropFromIndex(sub *subscription) {
-	key, ok := watchKey(sub.kind, sub.namespace, sub.name)
+	key, ok := watchKey(sub.in, sub.namespace, sub.name)
 	if !ok {
 		return
 	}
@@ -67,10 +67,10 @@ func (s *Server) dropFromIndex(sub *subscription) {
 }
 
 // notifyObject sends a change to those who watch the object.
-func (s *Server) notifyObject(c Change) {
-	key, _ := watchKey(c.Kind, c.New.GetNamespace(), c.New.GetName())
+func (s *Server) notifyObject(c Change, in *kind.Info, t *traffic) {
+	key, _ := watchKey(in, c.New.GetNamespace(), c.New.GetName())
 	if n := len(s.byObject[key]); n > 0 {
-		s.stats.sent(&s.traffic[c.Kind.index()].toNodes, UserKubelet, c.Kind, s.l.UnixNano(), n)
+		s.stats.sent(&t.toNodes, UserKubelet, in.Resource, s.l.UnixNano(), n)
 	}
 	for _, sub := range s.byObject[key] {
 		s.sendAfter(sub, s.fanOut(c.Kind), delivery(sub.w, sub.conn, c.Type, c.New))
@@ -84,8 +84,8 @@ type groupWatchers struct {
 }
 
 // watchObject watches what is named until stop is called or g dies.
-func (c *Client) watchObject(g *loop.Group, kind Kind, namespace, name string, listed func([]Object), event func(watch.EventType, Object)) (stop func()) {
-	w := &watcher{c: c, g: g, kind: kind, namespace: namespace, name: name, listed: listed, event: event}
+func (c *Client) watchObject(g *loop.Group, k Kind, namespace, name string, listed func([]Object), event func(watch.EventType, Object)) (stop func()) {
+	w := &watcher{c: c, g: g, in: c.kinds.Find(k), namespace: namespace, name: name, listed: listed, event: event}
 	set := c.watchersOf(g)
 	set.live = append(set.live, w)
 	w.begin()
@@ -121,8 +121,8 @@ func (c *Client) watchersOf(g *loop.Group) *groupWatchers {
 
 // watchOne is watchObject for an object of type T; listed gets nil when there
 // is none.
-func watchOne[T Object](c *Client, g *loop.Group, kind Kind, namespace, name string, listed func(T), event func(watch.EventType, T)) (stop func()) {
-	return c.watchObject(g, kind, namespace, name, func(list []Object) {
+func watchOne[T Object](c *Client, g *loop.Group, k Kind, namespace, name string, listed func(T), event func(watch.EventType, T)) (stop func()) {
+	return c.watchObject(g, k, namespace, name, func(list []Object) {
 		var o T
 		if len(list) > 0 {
 			o = list[0].(T)

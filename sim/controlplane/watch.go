@@ -20,5 +20,5 @@ func (c *ControlPlane) watch(component string) {
 	if !slices.ContainsFunc(Names(), func(n string) bool { return n != Scheduler && c.opts.Enabled(n) }) {
 		return
 	}
-	c.srv.Informers(ControllerManager, apiserver.WatchedKinds()...)
+	c.srv.Informers(ControllerManager, c.srv.Store().Kinds().Collected()...)
 }

@@ -120,7 +120,7 @@ func (r *rig) run(d time.Duration) {
 func (r *rig) apply(manifests string) {
 	r.t.Helper()
 	for _, m := range strings.Split(manifests, "\n---\n") {
-		obj, err := apiserver.Decode([]byte(m))
+		obj, err := apiserver.NewKinds().Decode([]byte(m))
 		if err != nil {
 			r.t.Fatal(err)
 		}

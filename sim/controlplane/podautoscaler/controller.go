@@ -90,7 +90,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	if ch.Type == watch.Added {
 		// metrics-server has known the pods all along.
 		ref := hpa.Spec.ScaleTargetRef
-		if _, err := scaleOf(ref); err != nil {
+		if _, err := scaleOf(c.store.Kinds(), ref); err != nil {
 			return
 		}
 		if scale, err := c.store.GetScale(apiserver.Kind(ref.Kind), hpa.Namespace, ref.Name); err == nil {
@@ -267,25 +267,23 @@ func (r *run) reconcile(ctx context.Context) {
 // scaleOf returns the resource whose scale a reference is about, with its
 // subresource. Errors are those of a kind that the API does not serve, or that has
 // no scale.
-func scaleOf(ref autoscalingv2.CrossVersionObjectReference) (string, error) {
+func scaleOf(kinds *apiserver.Kinds, ref autoscalingv2.CrossVersionObjectReference) (string, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
 		return "", err
 	}
-	kind := apiserver.Kind(ref.Kind)
-	// Any version of the group will do.
-	if served, _ := schema.ParseGroupVersion(kind.APIVersion()); kind.APIVersion() == "" || served.Group != gv.Group {
+	kind := kinds.Find(apiserver.Kind(ref.Kind))
+	if kind == nil || kind.Group != gv.Group { // any version of the group will do
 		return "", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: gv.Group, Kind: ref.Kind}}
 	}
-	switch kind {
-	case apiserver.KindDeployment, apiserver.KindReplicaSet, apiserver.KindStatefulSet:
-		return kind.Resource() + "/scale", nil
+	if _, ok := kind.Scale(kind.New()); ok {
+		return kind.Resource + "/scale", nil
 	}
 	return "", errors.New("the server could not find the requested resource")
 }
 
 func (r *run) getScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference) (scale *autoscalingv1.Scale, err error) {
-	resource, err := scaleOf(ref)
+	resource, err := scaleOf(r.c.store.Kinds(), ref)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +295,7 @@ func (r *run) getScale(ctx context.Context, ref autoscalingv2.CrossVersionObject
 }
 
 func (r *run) updateScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference, scale *autoscalingv1.Scale) error {
-	resource, err := scaleOf(ref)
+	resource, err := scaleOf(r.c.store.Kinds(), ref)
 	if err != nil {
 		return err
 	}

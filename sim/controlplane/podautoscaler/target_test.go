@@ -3,6 +3,8 @@ package podautoscaler
 import (
 	"testing"
 
+	"github.com/drydock-sim/drydock/sim/apiserver"
+
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 )
 
@@ -19,7 +21,7 @@ func TestScaleOf(t *testing.T) {
 		{"a/b/c", "Deployment", "", "unexpected GroupVersion string: a/b/c"},
 	}
 	for _, tt := range tests {
-		got, err := scaleOf(autoscalingv2.CrossVersionObjectReference{APIVersion: tt.apiVersion, Kind: tt.kind, Name: "x"})
+		got, err := scaleOf(apiserver.NewKinds(), autoscalingv2.CrossVersionObjectReference{APIVersion: tt.apiVersion, Kind: tt.kind, Name: "x"})
 		said := ""
 		if err != nil {
 			said = err.Error()

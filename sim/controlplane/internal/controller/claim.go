@@ -126,7 +126,7 @@ func (c *Claims) adopt(ctx context.Context, owner apiserver.Object, p *v1.Pod) e
 
 // fresh reads the owner from the API (RecheckDeletionTimestamp).
 func (c *Claims) fresh(ctx context.Context, owner apiserver.Object) (obj apiserver.Object, err error) {
-	k, _ := apiserver.KindOf(owner)
+	k := kindOf(c.Control.API, owner).Kind
 	obj, err = Get[apiserver.Object](ctx, c.Control.API, k, KeyOf(owner))
 	if err == nil && obj.GetUID() != owner.GetUID() {
 		err = fmt.Errorf("original %v %v/%v is gone: got uid %v, wanted %v", k, owner.GetNamespace(), owner.GetName(), obj.GetUID(), owner.GetUID())

@@ -19,11 +19,11 @@ func NewRecorder(g *loop.Group, api *apiserver.Component, source string) *record
 	return r
 }
 
-// Reference returns what an event says of its object.
+// Reference returns what an event says of its object, which the API made.
 func Reference(obj apiserver.Object) *v1.ObjectReference {
-	kind, _ := apiserver.KindOf(obj)
+	version, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
 	return &v1.ObjectReference{
-		APIVersion: kind.APIVersion(), Kind: string(kind),
+		APIVersion: version, Kind: kind,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
 	}
 }

@@ -36,11 +36,12 @@ type template struct {
 	made *apiserver.Template
 }
 
-// OwnerReference returns the reference that makes owner an object's controller.
+// OwnerReference returns the reference that makes owner, as the API has it, an
+// object's controller.
 func OwnerReference(owner apiserver.Object) metav1.OwnerReference {
-	k, _ := apiserver.KindOf(owner)
+	version, kind := owner.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
 	yes := true
-	return metav1.OwnerReference{APIVersion: k.APIVersion(), Kind: string(k), Name: owner.GetName(), UID: owner.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}
+	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}
 }
 
 // PodPrefix is what generated names of an owner's pods begin with.

@@ -14,10 +14,14 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
+// kindOf returns what the API knows of an object's kind.
+func kindOf(api *apiserver.Component, obj apiserver.Object) *apiserver.KindInfo {
+	return api.Server().Store().Kinds().Of(obj)
+}
+
 // Create creates an object and returns it as stored.
 func Create[T apiserver.Object](ctx context.Context, api *apiserver.Component, obj T) (made T, err error) {
-	k, _ := apiserver.KindOf(obj)
-	err = api.Do(ctx, apiserver.Request{Verb: "create", Resource: k.Resource(), Namespace: obj.GetNamespace(), Name: obj.GetName()}, func(s *apiserver.Server) error {
+	err = api.Do(ctx, apiserver.Request{Verb: "create", Resource: kindOf(api, obj).Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()}, func(s *apiserver.Server) error {
 		o, err := s.Create(obj)
 		if err == nil {
 			made = o.(T)
@@ -30,8 +34,7 @@ func Create[T apiserver.Object](ctx context.Context, api *apiserver.Component, o
 // Update replaces an object, or what a subresource ("status") selects of it, and
 // returns it as stored. obj carries the resource version that it was made from.
 func Update[T apiserver.Object](ctx context.Context, api *apiserver.Component, obj T, sub string) (made T, err error) {
-	k, _ := apiserver.KindOf(obj)
-	resource := k.Resource()
+	resource := kindOf(api, obj).Resource
 	if sub != "" {
 		resource += "/" + sub
 	}
@@ -47,15 +50,15 @@ func Update[T apiserver.Object](ctx context.Context, api *apiserver.Component, o
 
 // Delete deletes an object.
 func Delete(ctx context.Context, api *apiserver.Component, obj apiserver.Object, opts metav1.DeleteOptions) error {
-	k, _ := apiserver.KindOf(obj)
-	return api.Do(ctx, apiserver.Request{Verb: "delete", Resource: k.Resource(), Namespace: obj.GetNamespace(), Name: obj.GetName()}, func(s *apiserver.Server) error {
-		return s.Delete(k, obj.GetNamespace(), obj.GetName(), opts)
+	k := kindOf(api, obj)
+	return api.Do(ctx, apiserver.Request{Verb: "delete", Resource: k.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()}, func(s *apiserver.Server) error {
+		return s.Delete(k.Kind, obj.GetNamespace(), obj.GetName(), opts)
 	})
 }
 
 // Get asks the API for an object, past what is known already.
 func Get[T apiserver.Object](ctx context.Context, api *apiserver.Component, k apiserver.Kind, key Key) (obj T, err error) {
-	err = api.Do(ctx, apiserver.Request{Verb: "get", Resource: k.Resource(), Namespace: key.Namespace, Name: key.Name}, func(s *apiserver.Server) error {
+	err = api.Do(ctx, apiserver.Request{Verb: "get", Resource: api.Server().Store().Kinds().Find(k).Resource, Namespace: key.Namespace, Name: key.Name}, func(s *apiserver.Server) error {
 		o, err := s.Get(k, key.Namespace, key.Name)
 		if err == nil {
 			obj = o.(T)
@@ -75,8 +78,7 @@ func Lookup[T apiserver.Object](api *apiserver.Component, k apiserver.Kind, key 
 // another object. What a sync keeps of an object it has to drop when the object
 // went during the sync's waits.
 func Gone(api *apiserver.Component, obj apiserver.Object) bool {
-	k, _ := apiserver.KindOf(obj)
-	is := api.Server().Store().Lookup(k, obj.GetNamespace(), obj.GetName())
+	is := api.Server().Store().Lookup(kindOf(api, obj).Kind, obj.GetNamespace(), obj.GetName())
 	return is == nil || is.GetUID() != obj.GetUID()
 }
 

@@ -57,7 +57,7 @@ func (r *rig) pod(name string, ready bool, owner apiserver.Object) {
 	r.t.Helper()
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: webLabels}, Spec: v1.PodSpec{NodeName: "n", Containers: []v1.Container{{Name: "a", Image: "a:1"}}}}
 	if owner != nil {
-		k, _ := apiserver.KindOf(owner)
+		k := r.srv.Store().Kinds().Of(owner).Kind
 		p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(string(k)))}
 	}
 	r.ok(r.srv.Create(p))

@@ -114,8 +114,8 @@ func (c *Controller) scaleOf(pod *v1.Pod, ref *metav1.OwnerReference) (types.UID
 		}
 		return ss.UID, replicas(ss.Spec.Replicas), nil
 	default:
-		if k := apiserver.Kind(ref.Kind); k.APIVersion() == ref.APIVersion {
-			return "", 0, fmt.Errorf("%v does not implement the scale subresource", schema.GroupResource{Group: gk.Group, Resource: k.Resource()})
+		if k := s.Kinds().Find(apiserver.Kind(ref.Kind)); k != nil && k.APIVersion() == ref.APIVersion {
+			return "", 0, fmt.Errorf("%v does not implement the scale subresource", schema.GroupResource{Group: gk.Group, Resource: k.Resource})
 		}
 		return "", 0, fmt.Errorf("no matches for kind %q in version %q", ref.Kind, ref.APIVersion)
 	}

@@ -45,7 +45,7 @@ func New(opts Options) *Controller {
 	c.recorder = controller.NewRecorder(opts.Group, opts.API, "garbage-collector-controller")
 	c.toDelete = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "collect garbage", Workers: workers, Delay: c.api.Delivery, Sync: c.attemptToDelete})
 	c.toOrphan = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "orphan dependents", Workers: workers, Delay: c.api.Delivery, Sync: c.attemptToOrphan})
-	c.api.Server().OnChange(c.onChange, apiserver.WatchedKinds()...)
+	c.api.Server().OnChange(c.onChange, c.store.Kinds().Collected()...)
 	return c
 }
 
@@ -64,8 +64,8 @@ func itemOfKey(key controller.Key) item {
 	return item{name: key.Name}
 }
 
-func request(verb string, it item) apiserver.Request {
-	return apiserver.Request{Verb: verb, Resource: it.kind.Resource(), Namespace: it.namespace, Name: it.name}
+func (c *Controller) request(verb string, it item) apiserver.Request {
+	return apiserver.Request{Verb: verb, Resource: c.store.Kinds().Find(it.kind).Resource, Namespace: it.namespace, Name: it.name}
 }
 
 // get asks the API for an object; nil when there is none.
@@ -136,11 +136,11 @@ func (c *Controller) classify(ctx context.Context, obj apiserver.Object) (solid,
 	refs := obj.GetOwnerReferences()
 	for i := range refs {
 		r := &refs[i]
-		k := kindOf(r)
+		k := c.kindOf(r)
 		if k == "" {
 			return nil, nil, nil, fmt.Errorf("no matches for kind %q in version %q", r.Kind, r.APIVersion)
 		}
-		it, ok := referenced(obj, r, k)
+		it, ok := c.referenced(obj, r, k)
 		if !ok {
 			return nil, nil, nil, errUnresolvable
 		}
@@ -229,7 +229,7 @@ func (c *Controller) attemptToOrphan(ctx context.Context, key controller.Key) er
 // delete deletes this object, not another of its name.
 func (c *Controller) delete(ctx context.Context, it item, obj apiserver.Object, policy metav1.DeletionPropagation) error {
 	uid := obj.GetUID()
-	err := c.api.Do(ctx, request("delete", it), func(s *apiserver.Server) error {
+	err := c.api.Do(ctx, c.request("delete", it), func(s *apiserver.Server) error {
 		return s.Delete(it.kind, it.namespace, it.name, metav1.DeleteOptions{
 			PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid}})
 	})
@@ -258,7 +258,7 @@ func (c *Controller) removeFinalizer(ctx context.Context, it item, obj apiserver
 }
 
 func (c *Controller) patch(ctx context.Context, it item, fn func(s *apiserver.Server) error) error {
-	if err := c.api.Do(ctx, request("patch", it), fn); err != nil && !apierrors.IsNotFound(err) {
+	if err := c.api.Do(ctx, c.request("patch", it), fn); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("patching %s %s/%s: %w", it.kind, it.namespace, it.name, err)
 	}
 	return nil

@@ -35,8 +35,8 @@ func (r *rig) make(o apiserver.Object, owners ...apiserver.Object) apiserver.Obj
 	yes := true
 	var refs []metav1.OwnerReference
 	for _, owner := range owners {
-		k, _ := apiserver.KindOf(owner)
-		refs = append(refs, metav1.OwnerReference{APIVersion: k.APIVersion(), Kind: string(k), Name: owner.GetName(), UID: owner.GetUID(), BlockOwnerDeletion: &yes})
+		k := r.srv.Store().Kinds().Of(owner)
+		refs = append(refs, metav1.OwnerReference{APIVersion: k.APIVersion(), Kind: string(k.Kind), Name: owner.GetName(), UID: owner.GetUID(), BlockOwnerDeletion: &yes})
 	}
 	o.SetOwnerReferences(refs)
 	made, err := r.srv.Create(o)

@@ -130,7 +130,7 @@ func (c *Controller) count(k apiserver.Kind, obj apiserver.Object, refs []metav1
 // there.
 func (c *Controller) lacksOwner(obj apiserver.Object, refs []metav1.OwnerReference) (lacks bool) {
 	for i := range refs {
-		if k := kindOf(&refs[i]); k != "" && c.owner(obj, &refs[i], k) == nil {
+		if k := c.kindOf(&refs[i]); k != "" && c.owner(obj, &refs[i], k) == nil {
 			c.reportElsewhere(obj, &refs[i], k)
 			lacks = true
 		}
@@ -140,12 +140,13 @@ func (c *Controller) lacksOwner(obj apiserver.Object, refs []metav1.OwnerReferen
 
 // referenced returns where a dependent says that its owner is; false when it can't be
 // there: what has no namespace can't have an owner in one.
-func referenced(dependent apiserver.Object, r *metav1.OwnerReference, k apiserver.Kind) (item, bool) {
+func (c *Controller) referenced(dependent apiserver.Object, r *metav1.OwnerReference, k apiserver.Kind) (item, bool) {
 	it := item{k, dependent.GetNamespace(), r.Name}
-	if !k.Namespaced() {
+	if !c.store.Kinds().Namespaced(k) {
 		it.namespace = ""
+		return it, true
 	}
-	return it, !k.Namespaced() || it.namespace != ""
+	return it, it.namespace != ""
 }
 
 // isAbsent remembers that an owner is not where its dependents say, unless they have
@@ -159,7 +160,7 @@ func (c *Controller) isAbsent(uid types.UID, it item) {
 // reportElsewhere tells of an owner that is there, but not in the dependent's
 // namespace (reportInvalidNamespaceOwnerRef).
 func (c *Controller) reportElsewhere(dependent apiserver.Object, r *metav1.OwnerReference, k apiserver.Kind) {
-	if !k.Namespaced() {
+	if !c.store.Kinds().Namespaced(k) {
 		return
 	}
 	list, _ := c.store.List(k, "") // rare enough
@@ -172,9 +173,9 @@ func (c *Controller) reportElsewhere(dependent apiserver.Object, r *metav1.Owner
 
 // kindOf returns the kind of an owner; "" for one that the API does not serve,
 // about which nothing can be known.
-func kindOf(r *metav1.OwnerReference) apiserver.Kind {
-	if k := apiserver.Kind(r.Kind); k.APIVersion() == r.APIVersion {
-		return k
+func (c *Controller) kindOf(r *metav1.OwnerReference) apiserver.Kind {
+	if k := c.store.Kinds().Find(apiserver.Kind(r.Kind)); k != nil && k.APIVersion() == r.APIVersion {
+		return k.Kind
 	}
 	return ""
 }
@@ -182,7 +183,7 @@ func kindOf(r *metav1.OwnerReference) apiserver.Kind {
 // owner returns the owner that is named, nil when it is gone or another has its
 // name.
 func (c *Controller) owner(dependent apiserver.Object, r *metav1.OwnerReference, k apiserver.Kind) apiserver.Object {
-	it, ok := referenced(dependent, r, k)
+	it, ok := c.referenced(dependent, r, k)
 	if !ok {
 		return nil
 	}
@@ -220,7 +221,7 @@ func (c *Controller) startDeleting(k apiserver.Kind, obj apiserver.Object) {
 // unblocked has the owners looked at that waited for a dependent that is gone.
 func (c *Controller) unblocked(dependent apiserver.Object, refs []metav1.OwnerReference) {
 	for i := range refs {
-		k := kindOf(&refs[i])
+		k := c.kindOf(&refs[i])
 		if k == "" {
 			continue
 		}

@@ -114,16 +114,17 @@ type remains struct {
 // deleteAll deletes what is in a namespace: pods, and when they are gone the
 // rest (OrderedNamespaceDeletion).
 func (c *Controller) deleteAll(ctx context.Context, ns *v1.Namespace) (*remains, error) {
+	kinds := c.api.Server().Store().Kinds()
 	left := &remains{resources: map[string]int{}, finalizers: map[string]int{}}
-	if err := c.deleteKind(ctx, ns, apiserver.KindPod, left); err != nil {
+	if err := c.deleteKind(ctx, ns, kinds.Find(apiserver.KindPod), left); err != nil {
 		return nil, err
 	}
 	if left.resources["pods."] > 0 {
 		left.pods = true
 		return left, nil
 	}
-	for _, k := range apiserver.Kinds() {
-		if k.Namespaced() && k != apiserver.KindPod {
+	for _, k := range kinds.All() {
+		if k.Namespaced && k.Kind != apiserver.KindPod {
 			if err := c.deleteKind(ctx, ns, k, left); err != nil {
 				return nil, err
 			}
@@ -134,21 +135,21 @@ func (c *Controller) deleteAll(ctx context.Context, ns *v1.Namespace) (*remains,
 
 // deleteKind deletes a namespace's objects of a kind and counts what remains
 // (deleteAllContentForGroupVersionResource).
-func (c *Controller) deleteKind(ctx context.Context, ns *v1.Namespace, k apiserver.Kind, left *remains) error {
+func (c *Controller) deleteKind(ctx context.Context, ns *v1.Namespace, k *apiserver.KindInfo, left *remains) error {
 	var estimate int64
-	if k == apiserver.KindPod {
+	if k.Kind == apiserver.KindPod {
 		estimate = c.estimatePods(ns)
 	}
 	policy := metav1.DeletePropagationBackground
-	req := apiserver.Request{Verb: "deletecollection", Resource: k.Resource(), Namespace: ns.Name}
+	req := apiserver.Request{Verb: "deletecollection", Resource: k.Resource, Namespace: ns.Name}
 	var rest []apiserver.Object
 	err := c.api.Do(ctx, req, func(s *apiserver.Server) error {
-		list, err := s.List(k, ns.Name)
+		list, err := s.List(k.Kind, ns.Name)
 		if err != nil {
 			return err
 		}
 		for _, o := range list {
-			if err := s.Delete(k, ns.Name, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil && !apierrors.IsNotFound(err) {
+			if err := s.Delete(k.Kind, ns.Name, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}
 		}
@@ -160,7 +161,7 @@ func (c *Controller) deleteKind(ctx context.Context, ns *v1.Namespace, k apiserv
 	}
 	req.Verb = "list"
 	err = c.api.Do(ctx, req, func(s *apiserver.Server) (err error) {
-		rest, err = s.List(k, ns.Name)
+		rest, err = s.List(k.Kind, ns.Name)
 		return err
 	})
 	if err != nil {
@@ -170,7 +171,7 @@ func (c *Controller) deleteKind(ctx context.Context, ns *v1.Namespace, k apiserv
 	if len(rest) == 0 {
 		return nil
 	}
-	gr := k.Resource() + "." + groupOf(k)
+	gr := k.Resource + "." + k.Group
 	left.resources[gr] += len(rest)
 	pinned := false
 	for _, o := range rest {
@@ -214,19 +215,7 @@ func sortedText(m map[string]int, format string) string {
 	return strings.Join(list, ", ")
 }
 
-func groupOf(k apiserver.Kind) string {
-	group, _, ok := strings.Cut(k.APIVersion(), "/")
-	if !ok {
-		return ""
-	}
-	return group
-}
-
 // gvr is how a schema.GroupVersionResource prints.
-func gvr(k apiserver.Kind) string {
-	version := k.APIVersion()
-	if _, v, ok := strings.Cut(version, "/"); ok {
-		version = v
-	}
-	return fmt.Sprintf("%s/%s, Resource=%s", groupOf(k), version, k.Resource())
+func gvr(k *apiserver.KindInfo) string {
+	return fmt.Sprintf("%s/%s, Resource=%s", k.Group, k.Version, k.Resource)
 }

@@ -1,0 +1,120 @@
+// Package kind is what the rest of the API knows of a kind of object, and the
+// table that all kinds stand in. Nothing above it lists kinds: store, admission,
+// trace and watches ask the row ([Info]) of an object's kind.
+//
+//   - kind.go: names, and the row
+//   - typed.go: the part of a row that depends on the Go type, as functions that
+//     a kind states or leaves out
+//   - table.go: the table; decoding and validating manifests by it
+//   - meta.go: the rules of metadata, which all kinds share
+//   - notes.go: what the trace says of a write
+//
+// The rows themselves are package kinds, a file each.
+package kind
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/table"
+)
+
+// Object is an API object of one of the kinds that the API stores.
+type Object = table.Object
+
+// Kind names a kind of object as manifests do: "Pod".
+type Kind string
+
+// Watch says how nodes watch a kind. It decides who is told of a change.
+type Watch int
+
+const (
+	// NotByNodes is for what only the control plane reads.
+	NotByNodes Watch = iota
+	// ByNode is for what belongs to a node: each watches its own.
+	ByNode
+	// ByName is for single objects, which pods name.
+	ByName
+	// Whole is for kinds that a node watches all objects of.
+	Whole
+)
+
+// Info is one row of the table: all that the API knows of a kind. Rows are never
+// written to after they were made, so that every server may share them.
+type Info struct {
+	Kind           Kind
+	Group, Version string
+	// Resource is the plural, lower case, as requests name it: "pods".
+	Resource string
+	// Namespaced says that objects of the kind live in a namespace.
+	Namespaced bool
+	// CheckName is the rule for names, as in k8s.io/apimachinery/pkg/api/validation;
+	// nil means NameIsDNSSubdomain.
+	CheckName func(name string, prefix bool) []string
+	// NeedsVersion refuses updates without a resource version: upstream's strategy
+	// has AllowUnconditionalUpdate false.
+	NeedsVersion bool
+	// OrphansByDefault orphans the dependents of an object that is deleted without
+	// a propagation policy (DefaultGarbageCollectionPolicy).
+	OrphansByDefault bool
+	// ReadByAdmission says that a change of such an object may have pods admitted
+	// otherwise, so that templates admitted before it are stale.
+	ReadByAdmission bool
+	// Uncollected keeps the kind from the garbage collector, and so from what it
+	// watches.
+	Uncollected bool
+	Watch       Watch
+
+	Strategy
+
+	noun string // Kind in lower case, as trace records name it
+}
+
+// Noun returns the kind as trace records name it: "pod".
+func (in *Info) Noun() string { return in.noun }
+
+// GroupResource returns what errors name.
+func (in *Info) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: in.Group, Resource: in.Resource}
+}
+
+// GroupKind returns the group and the kind.
+func (in *Info) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: in.Group, Kind: string(in.Kind)}
+}
+
+// GroupVersionKind returns what objects carry as their type.
+func (in *Info) GroupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: in.Group, Version: in.Version, Kind: string(in.Kind)}
+}
+
+// APIVersion returns the group and version in which the kind is served: "v1",
+// "apps/v1".
+func (in *Info) APIVersion() string {
+	return schema.GroupVersion{Group: in.Group, Version: in.Version}.String()
+}
+
+// nounOf returns how records name a kind, whether it is served or not.
+func nounOf(k Kind) string { return strings.ToLower(string(k)) }
+
+// Change is one committed write.
+type Change struct {
+	// Type is watch.Added, watch.Modified or watch.Deleted.
+	Type watch.EventType
+	Kind Kind
+	// Old is the object before the write; nil for Added.
+	Old Object
+	// New is the object after the write. For Deleted it is the last state,
+	// with the resource version of the deletion. An event or a lease is good until
+	// the hook returns, as Old is; who keeps one copies it.
+	New Object
+	// Verb is what was done: "create", "update", "patch", "delete", "bind",
+	// "expire".
+	Verb string
+	// Subresource is "" or what the write was made on: "status", "resize", ...
+	Subresource string
+	// Version is the write's resource version.
+	Version uint64
+}

@@ -1,0 +1,77 @@
+package kinds
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+)
+
+// ConfigMap is ...
+const ConfigMap kind.Kind = "ConfigMap"
+
+func configMap() *kind.Info {
+	return &kind.Info{
+		Kind: ConfigMap, Version: "v1", Resource: "configmaps", Namespaced: true, Watch: kind.ByName,
+		Strategy: &kind.Typed[v1.ConfigMap, *v1.ConfigMap]{
+			Check:       validateConfigMap,
+			CheckUpdate: validateConfigMapUpdate,
+		},
+	}
+}
+
+// maxConfigBytes is how much data a config map or a secret may hold.
+const maxConfigBytes = 1 << 20
+
+func validateConfigMap(c *v1.ConfigMap) field.ErrorList {
+	var errs field.ErrorList
+	total := 0
+	for _, k := range fields.SortedKeys(c.Data) {
+		errs = append(errs, validateConfigKey(k, field.NewPath("data"))...)
+		if _, ok := c.BinaryData[k]; ok {
+			errs = append(errs, field.Invalid(field.NewPath("data").Key(k), k, "duplicate of key present in binaryData"))
+		}
+		total += len(c.Data[k])
+	}
+	for _, k := range fields.SortedKeys(c.BinaryData) {
+		errs = append(errs, validateConfigKey(k, field.NewPath("binaryData"))...)
+		total += len(c.BinaryData[k])
+	}
+	if total > maxConfigBytes {
+		errs = append(errs, field.TooLong(field.NewPath(""), "", maxConfigBytes))
+	}
+	return errs
+}
+
+func validateConfigKey(k string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, fields.Invalid(path.Key(k), k, validation.IsConfigMapKey(k))...)
+	return errs
+}
+
+func frozen(now, was any, name string) field.ErrorList {
+	if len(fields.Immutable(now, was, field.NewPath(name))) > 0 {
+		return field.ErrorList{field.Forbidden(field.NewPath(name), "field is immutable when `immutable` is set")}
+	}
+	return nil
+}
+
+func validateConfigMapUpdate(c, old *v1.ConfigMap, _ string) field.ErrorList {
+	errs := validateConfigMap(c)
+	if old.Immutable == nil || !*old.Immutable {
+		return errs
+	}
+	errs = append(errs, staysFrozen(c.Immutable)...)
+	errs = append(errs, frozen(c.Data, old.Data, "data")...)
+	return append(errs, frozen(c.BinaryData, old.BinaryData, "binaryData")...)
+}
+
+// staysFrozen requires an immutable object to stay so.
+func staysFrozen(immutable *bool) field.ErrorList {
+	if immutable != nil && *immutable {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("immutable"), "field is immutable when `immutable` is set")}
+}

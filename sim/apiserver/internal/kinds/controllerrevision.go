@@ -1,0 +1,46 @@
+package kinds
+
+import (
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+)
+
+// ControllerRevision is ...
+const ControllerRevision kind.Kind = "ControllerRevision"
+
+func controllerRevision() *kind.Info {
+	return &kind.Info{
+		Kind: ControllerRevision, Group: "apps", Version: "v1", Resource: "controllerrevisions", Namespaced: true,
+		Strategy: &kind.Typed[appsv1.ControllerRevision, *appsv1.ControllerRevision]{
+			Check: validateControllerRevision,
+			CheckUpdate: func(r, old *appsv1.ControllerRevision, sub string) field.ErrorList {
+				errs := fields.NonNegative(r.Revision, field.NewPath("revision"))
+				return append(errs, fields.Immutable(r.Data, old.Data, field.NewPath("data"))...)
+			},
+		},
+	}
+}
+
+// validateControllerRevision checks a new revision.
+func validateControllerRevision(r *appsv1.ControllerRevision) field.ErrorList {
+	errs := fields.NonNegative(r.Revision, field.NewPath("revision"))
+	data := field.NewPath("data")
+	var v any
+	switch err := json.Unmarshal(r.Data.Raw, &v); {
+	case r.Data.Raw == nil || err == nil && v == nil:
+		errs = append(errs, field.Required(data, "data is mandatory"))
+	case err != nil:
+		errs = append(errs, field.Invalid(data, "<value omitted>", fmt.Sprintf("error parsing data: %v", err)))
+	default:
+		if _, ok := v.(map[string]any); !ok {
+			errs = append(errs, field.Required(data, "data must be a valid JSON object"))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,117 @@
+package kinds
+
+import (
+	"maps"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
+)
+
+// DaemonSet is ...
+const DaemonSet kind.Kind = "DaemonSet"
+
+func daemonSet() *kind.Info {
+	return &kind.Info{
+		Kind: DaemonSet, Group: "apps", Version: "v1", Resource: "daemonsets", Namespaced: true,
+		Strategy: &kind.Typed[appsv1.DaemonSet, *appsv1.DaemonSet]{
+			Defaults: setDaemonSetDefaults,
+			Halves:   kind.SpecAndStatus(func(o *appsv1.DaemonSet) (*appsv1.DaemonSetSpec, *appsv1.DaemonSetStatus) { return &o.Spec, &o.Status }),
+			Reset: func(ds *appsv1.DaemonSet) {
+				ds.Status = appsv1.DaemonSetStatus{}
+				countTemplateGeneration(ds, nil)
+			},
+			Generation: func(ds, old *appsv1.DaemonSet, sub string) bool {
+				if sub != "" {
+					return false
+				}
+				countTemplateGeneration(ds, old)
+				return !equality.Semantic.DeepEqual(&ds.Spec, &old.Spec)
+			},
+			Check:        validateDaemonSet,
+			TrustsStatus: true,
+			CheckUpdate: func(o, old *appsv1.DaemonSet, _ string) field.ErrorList {
+				return append(validateDaemonSet(o), fields.Immutable(o.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
+			},
+		},
+	}
+}
+
+func setDaemonSetDefaults(ds *appsv1.DaemonSet) {
+	s := &ds.Spec
+	podspec.DefaultTemplate(&s.Template)
+	u := &s.UpdateStrategy
+	fields.Default(&u.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	if u.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		if u.RollingUpdate == nil {
+			u.RollingUpdate = &appsv1.RollingUpdateDaemonSet{}
+		}
+		fields.DefaultPtr(&u.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		fields.DefaultPtr(&u.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+	}
+	fields.DefaultPtr(&s.RevisionHistoryLimit, 10)
+}
+
+// countTemplateGeneration sets the number of a daemon set's template, which the
+// server alone counts and shows as an annotation
+// (pkg/registry/apps/daemonset/strategy.go, pkg/apis/apps/v1/conversion.go). old
+// is nil for a new one.
+func countTemplateGeneration(ds, old *appsv1.DaemonSet) {
+	from := ds
+	if old != nil {
+		from = old
+	}
+	n, err := strconv.ParseInt(from.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	if err != nil || n < 1 {
+		n = 1
+	}
+	if old != nil && !equality.Semantic.DeepEqual(&ds.Spec.Template, &old.Spec.Template) {
+		n++
+	}
+	text := strconv.FormatInt(n, 10)
+	if ds.Annotations[appsv1.DeprecatedTemplateGeneration] != text {
+		a := maps.Clone(ds.Annotations)
+		if a == nil {
+			a = map[string]string{}
+		}
+		a[appsv1.DeprecatedTemplateGeneration] = text
+		ds.Annotations = a
+	}
+}
+
+func validateDaemonSet(ds *appsv1.DaemonSet) field.ErrorList {
+	s, path := &ds.Spec, field.NewPath("spec")
+	errs := podspec.ValidateSelector(s.Selector, "daemonset", path.Child("selector"))
+	errs = append(errs, podspec.ValidateLongRunning(&s.Template, s.Selector, "DaemonSet", path)...)
+	errs = append(errs, fields.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
+	errs = append(errs, fields.NonNegativePtr(s.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
+	up := path.Child("updateStrategy")
+	switch s.UpdateStrategy.Type {
+	case appsv1.OnDeleteDaemonSetStrategyType:
+		return errs
+	case appsv1.RollingUpdateDaemonSetStrategyType:
+		return append(errs, validateDaemonSetRolling(s.UpdateStrategy.RollingUpdate, up.Child("rollingUpdate"))...)
+	}
+	return append(errs, field.NotSupported(up, s.UpdateStrategy.Type, []appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType}))
+}
+
+func validateDaemonSetRolling(r *appsv1.RollingUpdateDaemonSet, path *field.Path) field.ErrorList {
+	errs := fields.CountOrPercent(r.MaxUnavailable, path.Child("maxUnavailable"))
+	errs = append(errs, fields.CountOrPercent(r.MaxSurge, path.Child("maxSurge"))...)
+	errs = append(errs, fields.AtMost100Percent(r.MaxUnavailable, path.Child("maxUnavailable"))...)
+	errs = append(errs, fields.AtMost100Percent(r.MaxSurge, path.Child("maxSurge"))...)
+	unavailable, surge := fields.NumberIn(r.MaxUnavailable) != 0, fields.NumberIn(r.MaxSurge) != 0
+	switch {
+	case unavailable && surge:
+		errs = append(errs, field.Invalid(path.Child("maxSurge"), r.MaxSurge, "may not be set when maxUnavailable is non-zero"))
+	case !unavailable && !surge:
+		errs = append(errs, field.Required(path.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
+	}
+	return errs
+}

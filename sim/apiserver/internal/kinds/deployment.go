@@ -1,0 +1,91 @@
+package kinds
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
+)
+
+// Deployment is ...
+const Deployment kind.Kind = "Deployment"
+
+func deployment() *kind.Info {
+	return &kind.Info{
+		Kind: Deployment, Group: "apps", Version: "v1", Resource: "deployments", Namespaced: true,
+		Strategy: &kind.Typed[appsv1.Deployment, *appsv1.Deployment]{
+			Defaults: setDeploymentDefaults,
+			Halves: kind.SpecAndStatus(func(o *appsv1.Deployment) (*appsv1.DeploymentSpec, *appsv1.DeploymentStatus) {
+				return &o.Spec, &o.Status
+			}),
+			Generation: func(d, old *appsv1.Deployment, sub string) bool { // annotations count too (pkg/registry/apps/deployment/strategy.go)
+				return sub == "" && (!equality.Semantic.DeepEqual(d.Annotations, old.Annotations) || !equality.Semantic.DeepEqual(&d.Spec, &old.Spec))
+			},
+			Check:        validateDeployment,
+			TrustsStatus: true,
+			CheckUpdate: func(o, old *appsv1.Deployment, _ string) field.ErrorList {
+				return append(validateDeployment(o), fields.Immutable(o.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
+			},
+			Scaled: func(o *appsv1.Deployment) kind.Scale {
+				return kind.Scale{Replicas: &o.Spec.Replicas, Status: o.Status.Replicas, Selector: o.Spec.Selector}
+			},
+		},
+	}
+}
+
+func setDeploymentDefaults(d *appsv1.Deployment) {
+	s := &d.Spec
+	podspec.DefaultTemplate(&s.Template)
+	fields.DefaultPtr(&s.Replicas, 1)
+	fields.Default(&s.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
+	if s.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
+		if s.Strategy.RollingUpdate == nil {
+			s.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{}
+		}
+		fields.DefaultPtr(&s.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
+		fields.DefaultPtr(&s.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
+	}
+	fields.DefaultPtr(&s.RevisionHistoryLimit, 10)
+	fields.DefaultPtr(&s.ProgressDeadlineSeconds, 600)
+}
+
+func validateDeployment(d *appsv1.Deployment) field.ErrorList {
+	s, path := &d.Spec, field.NewPath("spec")
+	errs := fields.NonNegativePtr(s.Replicas, path.Child("replicas"))
+	errs = append(errs, podspec.ValidateSelector(s.Selector, "deployment", path.Child("selector"))...)
+	errs = append(errs, podspec.ValidateLongRunning(&s.Template, s.Selector, "ReplicaSet", path)...)
+	errs = append(errs, validateDeploymentStrategy(&s.Strategy, path.Child("strategy"))...)
+	errs = append(errs, fields.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
+	errs = append(errs, fields.NonNegativePtr(s.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
+	if p := s.ProgressDeadlineSeconds; p != nil {
+		errs = append(errs, fields.NonNegativePtr(p, path.Child("progressDeadlineSeconds"))...)
+		if *p <= s.MinReadySeconds {
+			errs = append(errs, field.Invalid(path.Child("progressDeadlineSeconds"), *p, "must be greater than minReadySeconds"))
+		}
+	}
+	return errs
+}
+
+func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.ErrorList {
+	r := s.RollingUpdate
+	switch s.Type {
+	case appsv1.RecreateDeploymentStrategyType:
+		if r != nil {
+			return field.ErrorList{field.Forbidden(path.Child("rollingUpdate"), "may not be specified when strategy `type` is 'Recreate'")}
+		}
+		return nil
+	case appsv1.RollingUpdateDeploymentStrategyType:
+		path = path.Child("rollingUpdate")
+		errs := fields.CountOrPercent(r.MaxUnavailable, path.Child("maxUnavailable"))
+		errs = append(errs, fields.CountOrPercent(r.MaxSurge, path.Child("maxSurge"))...)
+		if fields.NumberIn(r.MaxUnavailable) == 0 && fields.NumberIn(r.MaxSurge) == 0 {
+			errs = append(errs, field.Invalid(path.Child("maxUnavailable"), r.MaxUnavailable, "may not be 0 when `maxSurge` is 0"))
+		}
+		return append(errs, fields.AtMost100Percent(r.MaxUnavailable, path.Child("maxUnavailable"))...)
+	}
+	return field.ErrorList{field.NotSupported(path, s.Type, []appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
+}

@@ -1,0 +1,60 @@
+package kinds
+
+import (
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+)
+
+// Event is ...
+const Event kind.Kind = "Event"
+
+func event() *kind.Info {
+	return &kind.Info{
+		Kind: Event, Version: "v1", Resource: "events", Namespaced: true, Uncollected: true,
+		Strategy: &kind.Typed[v1.Event, *v1.Event]{
+			Reset: asjson.Event,
+			Check: validateEvent,
+			Entry: eventEntry,
+		},
+	}
+}
+
+func validateEvent(e *v1.Event) field.ErrorList {
+	ns := e.InvolvedObject.Namespace
+	if ns == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem ||
+		ns != "" && ns != e.Namespace {
+		return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), ns, "does not match event.namespace")}
+	}
+	return nil
+}
+
+// eventEntry makes an event a record of the object that it is about. One of
+// events.k8s.io has its count in a series and its source in reportingController,
+// which kubectl shows in their places.
+func eventEntry(n *kind.Notes, c kind.Change, e *v1.Event) {
+	if c.Type == watch.Deleted {
+		return
+	}
+	count, source := e.Count, e.Source.Component
+	if e.Series != nil {
+		count = e.Series.Count
+	}
+	if source == "" {
+		source = e.ReportingController
+	}
+	o := &e.InvolvedObject
+	n.Kind, n.Verb, n.Object = trace.KindEvent, e.Reason, n.Named(o.Kind, o.Namespace, o.Name)
+	n.Add("type", e.Type)
+	n.Add("message", e.Message)
+	n.AddInt("count", int64(count))
+	if o.FieldPath != "" {
+		n.Add("field", o.FieldPath)
+	}
+	n.Add("source", source)
+}

@@ -1,0 +1,26 @@
+// Package kinds is the catalogue of the kinds that the API serves, a file each:
+// its row in the table (names, scope, how nodes watch it), its defaults, its rules,
+// what an update of it or of its status reaches, and what the trace says of it.
+// The files are all of one shape: a constant with the kind's name, a function that
+// returns its row, and what the row is made of. jobspec.go and jobpolicy.go are
+// what Job and CronJob share; what all that run pods share is package podspec.
+//
+// To add a kind, write its file and name it in [New]. Store, watches, trace,
+// garbage collection and the checking of manifests follow from the row.
+//
+// Defaults mirror upstream's pkg/apis/GROUP/VERSION/defaults.go, rules its
+// pkg/apis/GROUP/validation, the rest its pkg/registry/GROUP/RESOURCE/strategy.go.
+package kinds
+
+import "github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+
+// New returns the table of all kinds, in the order that kind.NewTable wants.
+func New() *kind.Table {
+	return kind.NewTable(
+		namespace(), priorityClass(), runtimeClass(), node(),
+		configMap(), secret(), service(), podDisruptionBudget(),
+		controllerRevision(), daemonSet(), statefulSet(), deployment(), replicaSet(), cronJob(), job(),
+		horizontalPodAutoscaler(), endpointSlice(),
+		lease(), pod(), event(),
+	)
+}

@@ -1,0 +1,35 @@
+package kinds
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+)
+
+// Lease is ...
+const Lease kind.Kind = "Lease"
+
+func lease() *kind.Info {
+	return &kind.Info{
+		Kind: Lease, Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Namespaced: true, NeedsVersion: true,
+		Strategy: &kind.Typed[coordinationv1.Lease, *coordinationv1.Lease]{
+			Reset: func(l *coordinationv1.Lease) { l.Spec = asjson.Lease(l.Spec) },
+			Check: validateLease,
+		},
+	}
+}
+
+func validateLease(l *coordinationv1.Lease) field.ErrorList {
+	var errs field.ErrorList
+	spec := field.NewPath("spec")
+	if d := l.Spec.LeaseDurationSeconds; d != nil && *d <= 0 {
+		errs = append(errs, field.Invalid(spec.Child("leaseDurationSeconds"), *d, "must be greater than 0"))
+	}
+	if n := l.Spec.LeaseTransitions; n != nil {
+		errs = append(errs, fields.NonNegative(int64(*n), spec.Child("leaseTransitions"))...)
+	}
+	return errs
+}

@@ -1,0 +1,51 @@
+package kinds
+
+import (
+	"maps"
+	"slices"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+)
+
+// Namespace is ...
+const Namespace kind.Kind = "Namespace"
+
+func namespace() *kind.Info {
+	return &kind.Info{
+		Kind: Namespace, Version: "v1", Resource: "namespaces", CheckName: apivalidation.ValidateNamespaceName,
+		Strategy: &kind.Typed[v1.Namespace, *v1.Namespace]{
+			Defaults: setNamespaceDefaults,
+			Reset: func(ns *v1.Namespace) {
+				ns.Status = v1.NamespaceStatus{Phase: v1.NamespaceActive}
+				if !slices.Contains(ns.Spec.Finalizers, v1.FinalizerKubernetes) {
+					ns.Spec.Finalizers = append(ns.Spec.Finalizers, v1.FinalizerKubernetes)
+				}
+			},
+			Keep: func(ns, old *v1.Namespace, sub string) bool {
+				ns.Spec.Finalizers = old.Spec.Finalizers // only finalize changes them
+				if sub == "" {
+					ns.Status = old.Status
+				}
+				return true
+			},
+		},
+	}
+}
+
+// setNamespaceDefaults labels a namespace with its name, by which selectors find
+// it.
+func setNamespaceDefaults(ns *v1.Namespace) {
+	if ns.Name == "" || ns.Labels[v1.LabelMetadataName] == ns.Name {
+		return
+	}
+	labels := maps.Clone(ns.Labels) // a manifest's may be shared
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1.LabelMetadataName] = ns.Name
+	ns.Labels = labels
+}

@@ -1,0 +1,161 @@
+package kinds
+
+import (
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/kubelet/qos"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
+)
+
+// Pod is ...
+const Pod kind.Kind = "Pod"
+
+func pod() *kind.Info {
+	return &kind.Info{
+		Kind: Pod, Version: "v1", Resource: "pods", Namespaced: true, Watch: kind.ByNode,
+		Strategy: &kind.Typed[v1.Pod, *v1.Pod]{
+			Defaults: podspec.SetDefaults,
+			Reset: func(p *v1.Pod) {
+				p.Generation = 1
+				p.Status = v1.PodStatus{Phase: v1.PodPending, QOSClass: qos.Compute(p)}
+				podspec.MergeLabelKeys(p)
+			},
+			Stored:      stampGates,
+			Keep:        keepPod,
+			Generation:  func(p, old *v1.Pod, _ string) bool { return !equality.Semantic.DeepEqual(p.Spec, old.Spec) },
+			Check:       podspec.Validate,
+			CheckUpdate: podspec.ValidateUpdate,
+			Node:        func(p *v1.Pod) string { return p.Spec.NodeName },
+			Entry:       podEntry,
+		},
+	}
+}
+
+// stampGates shows that a pod's gates keep it from being scheduled
+// (applySchedulingGatedCondition).
+func stampGates(now time.Time, p *v1.Pod) {
+	if len(p.Spec.SchedulingGates) == 0 {
+		return
+	}
+	p.Status.Conditions = []v1.PodCondition{{
+		Type: v1.PodScheduled, Status: v1.ConditionFalse, LastTransitionTime: asjson.Time(now),
+		Reason: v1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates",
+	}}
+}
+
+// keepPod puts back what the strategies of pods and of their subresources keep.
+func keepPod(p, old *v1.Pod, sub string) bool {
+	switch sub {
+	case "":
+		p.Status = old.Status
+		p.Spec.EphemeralContainers = old.Spec.EphemeralContainers
+	case "status":
+		p.Spec = old.Spec
+		p.OwnerReferences = old.OwnerReferences
+		fields.Default(&p.Status.QOSClass, old.Status.QOSClass)
+	case "resize":
+		spec := p.Spec
+		*p = *old
+		p.Spec = podspec.Resized(&old.Spec, &spec)
+		podspec.DefaultResize(&p.Spec)
+	case "ephemeralcontainers":
+		added := p.Spec.EphemeralContainers
+		*p = *old
+		p.Spec.EphemeralContainers = added
+		podspec.DefaultEphemeral(&p.Spec)
+	default:
+		return false
+	}
+	return true
+}
+
+// podEntry shows a status that a kubelet patched, which is what most of a trace is
+// read for, in a record of its own kind. Of other writes it shows where the pod is
+// to run and how long it has to end.
+func podEntry(n *kind.Notes, c kind.Change, p *v1.Pod) {
+	switch {
+	case c.Type == watch.Modified && c.Verb == "patch" && c.Subresource == "status":
+		n.Kind, n.Verb = trace.KindPod, "status"
+		podStatus(n, &p.Status)
+	case (c.Verb == "create" || c.Verb == "bind") && p.Spec.NodeName != "":
+		n.Add("node", p.Spec.NodeName)
+	case c.Verb == "delete" && p.DeletionGracePeriodSeconds != nil:
+		n.AddInt("grace", *p.DeletionGracePeriodSeconds)
+	}
+}
+
+// podStatus is a pod's status as a record has it.
+func podStatus(n *kind.Notes, st *v1.PodStatus) {
+	n.Add("phase", string(st.Phase))
+	if st.Reason != "" {
+		n.Add("reason", st.Reason)
+	}
+	if st.Message != "" {
+		n.Add("message", st.Message)
+	}
+	n.AddWritten("conditions", true, func(b []byte) []byte {
+		for i := range st.Conditions {
+			c := &st.Conditions[i]
+			b = appendWord(b, string(c.Type))
+			b = append(b, '=')
+			b = append(b, c.Status...)
+			if c.Reason != "" {
+				b = append(b, '/')
+				b = append(b, c.Reason...)
+			}
+		}
+		return b
+	})
+	n.AddWritten("containers", false, func(b []byte) []byte {
+		for _, list := range [...][]v1.ContainerStatus{st.InitContainerStatuses, st.ContainerStatuses, st.EphemeralContainerStatuses} {
+			for i := range list {
+				b = appendContainer(b, &list[i])
+			}
+		}
+		return b
+	})
+	if st.PodIP != "" {
+		n.Add("podIP", st.PodIP)
+	}
+}
+
+func appendWord(b []byte, w string) []byte {
+	if len(b) > 0 {
+		b = append(b, ' ')
+	}
+	return append(b, w...)
+}
+
+// appendContainer appends "main=running/ready" or "main=Error(1) restarts=2".
+func appendContainer(b []byte, c *v1.ContainerStatus) []byte {
+	b = appendWord(b, c.Name)
+	b = append(b, '=')
+	switch {
+	case c.State.Running != nil:
+		b = append(b, "running"...)
+	case c.State.Terminated != nil:
+		b = append(b, c.State.Terminated.Reason...)
+		b = append(b, '(')
+		b = strconv.AppendInt(b, int64(c.State.Terminated.ExitCode), 10)
+		b = append(b, ')')
+	case c.State.Waiting != nil:
+		b = append(b, c.State.Waiting.Reason...)
+	}
+	if c.Ready {
+		b = append(b, "/ready"...)
+	}
+	if c.RestartCount > 0 {
+		b = append(b, " restarts="...)
+		b = strconv.AppendInt(b, int64(c.RestartCount), 10)
+	}
+	return b
+}

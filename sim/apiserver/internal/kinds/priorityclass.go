@@ -1,0 +1,64 @@
+package kinds
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+)
+
+// PriorityClass is ...
+const PriorityClass kind.Kind = "PriorityClass"
+
+func priorityClass() *kind.Info {
+	return &kind.Info{
+		Kind: PriorityClass, Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses", ReadByAdmission: true,
+		Strategy: &kind.Typed[schedulingv1.PriorityClass, *schedulingv1.PriorityClass]{
+			Defaults:    func(pc *schedulingv1.PriorityClass) { fields.DefaultPtr(&pc.PreemptionPolicy, v1.PreemptLowerPriority) },
+			Users:       validateUsersClass,
+			Check:       validatePriorityClass,
+			CheckUpdate: validatePriorityClassUpdate,
+		},
+	}
+}
+
+const (
+	// SystemCriticalPriority is the least priority of the system's own classes.
+	SystemCriticalPriority = int32(2000000000)
+
+	highestUserPriority = int32(1000000000)
+)
+
+// validateUsersClass keeps the system's names and priorities to the system.
+func validateUsersClass(pc *schedulingv1.PriorityClass) field.ErrorList {
+	var errs field.ErrorList
+	if strings.HasPrefix(pc.Name, "system-") {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"), "priority class names with 'system-' prefix are reserved for system use only"))
+	}
+	if pc.Value > highestUserPriority {
+		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", highestUserPriority)))
+	}
+	return errs
+}
+
+func validatePriorityClass(pc *schedulingv1.PriorityClass) field.ErrorList {
+	if pc.PreemptionPolicy == nil {
+		return nil
+	}
+	return fields.OneOf(*pc.PreemptionPolicy, field.NewPath("preemptionPolicy"), v1.PreemptLowerPriority, v1.PreemptNever)
+}
+
+// validatePriorityClassUpdate lets nothing change that admission has read into
+// pods.
+func validatePriorityClassUpdate(pc, old *schedulingv1.PriorityClass, _ string) field.ErrorList {
+	var errs field.ErrorList
+	if pc.Value != old.Value {
+		errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
+	}
+	return append(errs, fields.Immutable(pc.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
+}

@@ -1,0 +1,47 @@
+package kinds
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
+)
+
+// ReplicaSet is ...
+const ReplicaSet kind.Kind = "ReplicaSet"
+
+func replicaSet() *kind.Info {
+	return &kind.Info{
+		Kind: ReplicaSet, Group: "apps", Version: "v1", Resource: "replicasets", Namespaced: true,
+		Strategy: &kind.Typed[appsv1.ReplicaSet, *appsv1.ReplicaSet]{
+			Defaults: setReplicaSetDefaults,
+			Halves: kind.SpecAndStatus(func(o *appsv1.ReplicaSet) (*appsv1.ReplicaSetSpec, *appsv1.ReplicaSetStatus) {
+				return &o.Spec, &o.Status
+			}),
+			CountsSpec:   true,
+			Check:        validateReplicaSet,
+			TrustsStatus: true,
+			CheckUpdate: func(o, old *appsv1.ReplicaSet, _ string) field.ErrorList {
+				return append(validateReplicaSet(o), fields.Immutable(o.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
+			},
+			Scaled: func(o *appsv1.ReplicaSet) kind.Scale {
+				return kind.Scale{Replicas: &o.Spec.Replicas, Status: o.Status.Replicas, Selector: o.Spec.Selector}
+			},
+		},
+	}
+}
+
+func setReplicaSetDefaults(rs *appsv1.ReplicaSet) {
+	podspec.DefaultTemplate(&rs.Spec.Template)
+	fields.DefaultPtr(&rs.Spec.Replicas, 1)
+}
+
+func validateReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
+	s, path := &rs.Spec, field.NewPath("spec")
+	errs := fields.NonNegativePtr(s.Replicas, path.Child("replicas"))
+	errs = append(errs, fields.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
+	errs = append(errs, podspec.ValidateSelector(s.Selector, "deployment", path.Child("selector"))...)
+	return append(errs, podspec.ValidateLongRunning(&s.Template, s.Selector, "ReplicaSet", path)...)
+}

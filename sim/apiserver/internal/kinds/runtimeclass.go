@@ -1,0 +1,34 @@
+package kinds
+
+import (
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+)
+
+// RuntimeClass is ...
+const RuntimeClass kind.Kind = "RuntimeClass"
+
+func runtimeClass() *kind.Info {
+	return &kind.Info{
+		Kind: RuntimeClass, Group: "node.k8s.io", Version: "v1", Resource: "runtimeclasses", ReadByAdmission: true, Watch: kind.Whole,
+		Strategy: &kind.Typed[nodev1.RuntimeClass, *nodev1.RuntimeClass]{
+			Check: validateRuntimeClass,
+			CheckUpdate: func(rc, old *nodev1.RuntimeClass, _ string) field.ErrorList {
+				return append(validateRuntimeClass(rc), fields.Immutable(rc.Handler, old.Handler, field.NewPath("handler"))...)
+			},
+		},
+	}
+}
+
+// validateRuntimeClass checks a class (upstream pkg/apis/node/validation).
+func validateRuntimeClass(rc *nodev1.RuntimeClass) field.ErrorList {
+	var errs field.ErrorList
+	for _, text := range validation.IsDNS1123Label(rc.Handler) {
+		errs = append(errs, field.Invalid(field.NewPath("handler"), rc.Handler, text))
+	}
+	return errs
+}

@@ -1,0 +1,80 @@
+package kinds
+
+import (
+	v1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+)
+
+// Service is ...
+const Service kind.Kind = "Service"
+
+func service() *kind.Info {
+	return &kind.Info{
+		Kind: Service, Version: "v1", Resource: "services", Namespaced: true, CheckName: apivalidation.NameIsDNS1035Label, Watch: kind.Whole,
+		Strategy: &kind.Typed[v1.Service, *v1.Service]{
+			Defaults: setServiceDefaults,
+			Reset:    func(s *v1.Service) { s.Status = v1.ServiceStatus{} },
+			Keep: func(s, old *v1.Service, sub string) bool {
+				if sub == "" {
+					s.Status = old.Status
+				}
+				return true
+			},
+			Check: validateService,
+		},
+	}
+}
+
+func setServiceDefaults(svc *v1.Service) {
+	s := &svc.Spec
+	fields.Default(&s.SessionAffinity, v1.ServiceAffinityNone)
+	fields.Default(&s.Type, v1.ServiceTypeClusterIP)
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		fields.Default(&p.Protocol, v1.ProtocolTCP)
+		if p.TargetPort == (intstr.IntOrString{}) {
+			p.TargetPort = intstr.FromInt32(p.Port)
+		}
+	}
+	if s.Type != v1.ServiceTypeExternalName {
+		fields.DefaultPtr(&s.InternalTrafficPolicy, v1.ServiceInternalTrafficPolicyCluster)
+	}
+}
+
+func validateService(s *v1.Service) field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := fields.OneOf(s.Spec.Type, spec.Child("type"), v1.ServiceTypeClusterIP, v1.ServiceTypeExternalName, v1.ServiceTypeLoadBalancer, v1.ServiceTypeNodePort)
+	if len(s.Spec.Ports) == 0 && s.Spec.ClusterIP != v1.ClusterIPNone && s.Spec.Type != v1.ServiceTypeExternalName {
+		errs = append(errs, field.Required(spec.Child("ports"), ""))
+	}
+	if s.Spec.Type == v1.ServiceTypeExternalName {
+		errs = append(errs, fields.DNSName(s.Spec.ExternalName, spec.Child("externalName"))...)
+	}
+	names := map[string]bool{}
+	for i, p := range s.Spec.Ports {
+		path := spec.Child("ports").Index(i)
+		switch {
+		case p.Name == "" && len(s.Spec.Ports) > 1:
+			errs = append(errs, field.Required(path.Child("name"), ""))
+		case p.Name != "":
+			errs = append(errs, fields.DNSLabel(p.Name, path.Child("name"))...)
+			if names[p.Name] {
+				errs = append(errs, field.Duplicate(path.Child("name"), p.Name))
+			}
+			names[p.Name] = true
+		}
+		errs = append(errs, fields.Port(p.Port, path.Child("port"))...)
+		errs = append(errs, fields.OneOf(p.Protocol, path.Child("protocol"), v1.ProtocolSCTP, v1.ProtocolTCP, v1.ProtocolUDP)...)
+	}
+	if t := s.Spec.TrafficDistribution; t != nil {
+		errs = append(errs, fields.OneOf(*t, spec.Child("trafficDistribution"), v1.ServiceTrafficDistributionPreferClose,
+			v1.ServiceTrafficDistributionPreferSameZone, v1.ServiceTrafficDistributionPreferSameNode)...)
+	}
+	return append(errs, metavalidation.ValidateLabels(s.Spec.Selector, spec.Child("selector"))...)
+}
