@@ -8,7 +8,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/drydock-sim/drydock/fakecri/busybox"
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
 )

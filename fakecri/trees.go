@@ -7,7 +7,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/drydock-sim/drydock/fakecri/busybox"
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox"
 	"github.com/drydock-sim/drydock/fakecri/internal/shell"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/fakecri/kernel/rootfs"
@@ -29,6 +29,12 @@ type Trees struct {
 
 // NewTrees returns what New fills.
 func NewTrees() *Trees { return &Trees{images: map[string]*memfs.Image{}, table: newImageTable()} }
+
+// DebianApplets lists the commands of Debian's busybox that containers can run,
+// sorted; the shell is not among them.
+func DebianApplets() []string {
+	return slices.DeleteFunc(busybox.Applets(), func(name string) bool { return !busybox.Debian(name) })
+}
 
 // The names of trees. That of an image with stated commands is their list.
 const (

@@ -3,6 +3,7 @@ package parity
 import (
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -13,7 +14,6 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/fakecri"
-	"github.com/drydock-sim/drydock/fakecri/busybox"
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane"
@@ -220,12 +220,7 @@ func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOpti
 		im.Size = bytes
 		return im
 	}
-	all := []string{"sh", "usemem"}
-	for _, name := range busybox.Applets() {
-		if busybox.Debian(name) {
-			all = append(all, name)
-		}
-	}
+	all := append([]string{"sh", "usemem"}, fakecri.DebianApplets()...)
 	return sim.NodeOptions{
 		Name: recordedNode, Kubelet: config, KubeletRestart: -1, NoAppArmor: true, Sampling: housekeeping,
 		Capacity: v1.ResourceList{
@@ -247,7 +242,7 @@ func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOpti
 			NoUserNamespaces: true,
 			DiskDevice:       "/dev/vda",
 			Images: []fakecri.Image{
-				present("registry.local/busybox:1.35", append([]string{"sh"}, busybox.Small()...), "registry.local/busybox:2"),
+				present("registry.local/busybox:1.35", append([]string{"sh"}, strings.Fields(small)...), "registry.local/busybox:2"),
 				// One image: what was removed has one name only, and the other was
 				// not left.
 				sized(present("registry.local/busybox:mem", all, "registry.local/busybox:full"), 2_786_660),
@@ -256,3 +251,6 @@ func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOpti
 		},
 	}
 }
+
+// small are the commands of the small recorded image, beside sh.
+const small = "cat date dd echo env false grep head hostname httpd id kill ls mkdir nc ps rm sh sleep sync tail test top touch true wget"

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/busybox"
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox"
 	"github.com/drydock-sim/drydock/fakecri/internal/shell"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/fakecri/kernel/rootfs"

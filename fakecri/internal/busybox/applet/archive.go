@@ -1,0 +1,33 @@
+package applet
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+)
+
+// MaxUnpacked bounds what an archive may unpack to in memory, in bytes.
+const MaxUnpacked = 256 << 20
+
+// invalidMagic is what busybox says of what is no gzip file.
+type invalidMagic struct{}
+
+func (invalidMagic) Error() string { return "invalid magic" }
+
+func (c *Call) Gzipped(r io.Reader, unpack bool) ([]byte, error) {
+	if unpack {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return nil, invalidMagic{}
+		}
+		return io.ReadAll(io.LimitReader(z, MaxUnpacked))
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := io.Copy(z, r); err != nil {
+		return nil, err
+	}
+	err := z.Close()
+	c.Spend(int64(b.Len()) * 16)
+	return b.Bytes(), err
+}

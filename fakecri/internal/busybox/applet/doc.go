@@ -1,0 +1,72 @@
+// Package applet is what the commands of a busybox image are made of: the shape
+// that all of them have ([Applet]), one run of such a command ([Call]) with its
+// arguments, output and messages, and what several commands share.
+//
+// call.go, getopt.go and stream.go are for every applet: how it is called, how it
+// reads its options (as busybox's getopt32 does), how it reads and writes. exec.go
+// starts programs. The other files are of a matter: files and their modes, users,
+// processes, the network, dumps, text.
+//
+// A Call is not a context to pass around: it belongs to the task of one process.
+// It ends an applet from any depth by a panic of its own ([Call.Die], [Call.Exit]),
+// which Commands turns into the exit code; nobody else may recover it.
+package applet
+
+import (
+	"context"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// Applet is a program and the names that it is called by. What it does may depend
+// on the name, as grep's does.
+type Applet struct {
+	Names []Name
+	// Run returns the exit status.
+	Run func(c *Call) int
+}
+
+// Name is a name of an applet, and what its usage message shows after it.
+type Name struct{ Name, Usage string }
+
+// AddTo puts the applet among the programs of an image, by each of its names.
+func (a Applet) AddTo(programs kernel.Commands) {
+	for _, n := range a.Names {
+		programs[n.Name] = a.Program(n)
+	}
+}
+
+// Program is the applet under one of its names.
+func (a Applet) Program(n Name) kernel.Command {
+	return func(ctx context.Context, p *kernel.Process) (code int) {
+		c := newCall(ctx, p, n)
+		defer func() {
+			switch r := recover().(type) {
+			case nil:
+			case exitStatus:
+				code = int(r)
+			default:
+				panic(r)
+			}
+		}()
+		if len(c.Args) == 1 && c.Args[0] == "--help" && n.helps() {
+			c.ShowUsage()
+			return 0
+		}
+		code = a.Run(c)
+		if !c.Out.Flush() {
+			c.Errorf("standard output: %s", Strerror(c.Out.Err))
+			return 1
+		}
+		return code
+	}
+}
+
+// helps reports whether --help is an option and no operand.
+func (n Name) helps() bool {
+	switch n.Name {
+	case "test", "[", "[[", "true", "false", "echo":
+		return false
+	}
+	return true
+}

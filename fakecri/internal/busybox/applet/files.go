@@ -1,0 +1,78 @@
+package applet
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// Remove removes a file or, if recursive, a tree, reporting what can't be.
+func (c *Call) Remove(name string, recursive, force bool) bool {
+	c.Spend(4096)
+	v := c.View()
+	fi, err := v.Lstat(name)
+	if err != nil {
+		if force && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
+			return true
+		}
+		c.Errorf("can't remove '%s': %s", name, Strerror(err))
+		return false
+	}
+	if fi.IsDir() {
+		if !recursive {
+			c.Errorf("'%s' is a directory", name)
+			return false
+		}
+		list, err := v.ReadDir(name)
+		if err != nil {
+			c.Errorf("can't open '%s': %s", name, Strerror(err))
+			return false
+		}
+		ok := true
+		for _, e := range list {
+			ok = c.Remove(Join(name, e.Name()), true, force) && ok
+		}
+		if !ok {
+			return false
+		}
+	}
+	if err := v.Remove(name); err != nil {
+		c.Errorf("can't remove '%s': %s", name, Strerror(err))
+		return false
+	}
+	return true
+}
+
+// Canonical resolves all links of a path; its last part need not exist.
+func (c *Call) Canonical(name string, mustExist bool) (string, error) {
+	v := c.View()
+	for hops := 0; hops < 40; hops++ {
+		to, err := v.EvalSymlinks(name)
+		if err == nil || mustExist || !errors.Is(err, fs.ErrNotExist) {
+			return to, err
+		}
+		if link, lerr := v.Readlink(name); lerr == nil {
+			if !strings.HasPrefix(link, "/") {
+				link = path.Join(path.Dir(c.absolute(name)), link)
+			}
+			name = link
+			continue
+		}
+		abs := strings.TrimRight(c.absolute(name), "/")
+		dir, err := v.EvalSymlinks(path.Dir(abs))
+		if err != nil {
+			return "", err
+		}
+		return Join(dir, path.Base(abs)), nil
+	}
+	return "", syscall.ELOOP
+}
+
+func (c *Call) absolute(name string) string {
+	if strings.HasPrefix(name, "/") {
+		return path.Clean(name)
+	}
+	return path.Join(c.P.Dir, name)
+}

@@ -1,0 +1,125 @@
+package applets
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/awk"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// Awk is awk.
+func Awk() applet.Applet {
+	return applet.Applet{Run: runAwk, Names: []applet.Name{
+		{Name: "awk", Usage: "[-F SEP] [-v VAR=VAL] [-f FILE | PROGRAM] [FILE]..."},
+	}}
+}
+
+func runAwk(c *applet.Call) int {
+	o := c.Getopt("+F:v:f:e:W:")
+	var program strings.Builder
+	for _, f := range o.Value['f'] {
+		data, err := c.ReadAll(f)
+		if err != nil {
+			c.Die(applet.CantOpen, f, applet.Strerror(err))
+		}
+		program.Write(data)
+		program.WriteByte('\n')
+	}
+	for _, e := range o.Value['e'] {
+		program.WriteString(e + "\n")
+	}
+	args := o.Args
+	if !o.Has('f') && !o.Has('e') {
+		if len(args) == 0 {
+			c.Usage()
+		}
+		program.WriteString(args[0])
+		args = args[1:]
+	}
+	prog, err := awk.Parse(program.String())
+	if err != nil {
+		c.Die("%s", err)
+	}
+	cfg := awk.Config{Vars: o.Value['v'], Args: args}
+	if o.Has('F') {
+		cfg.FS = awk.Unescape(o.Str('F'))
+	}
+	for _, v := range cfg.Vars {
+		if !strings.Contains(v, "=") {
+			c.Usage()
+		}
+	}
+	code, err := awk.Run(prog, cfg, &awkHost{c})
+	if err != nil {
+		c.Die("%s", err)
+	}
+	return code
+}
+
+// awkHost connects awk to the process.
+type awkHost struct{ c *applet.Call }
+
+func (h *awkHost) Open(name string) (io.ReadCloser, error) { return h.c.Open(name) }
+
+func (h *awkHost) Create(name string, appending bool) (io.WriteCloser, error) {
+	return h.c.Create(name, appending)
+}
+
+func (h *awkHost) Stdout() io.Writer { return h.c.Out }
+
+func (h *awkHost) Flush() { h.c.Out.Flush() }
+
+func (h *awkHost) Environ() []string { return h.c.P.Env }
+
+func (h *awkHost) Now() time.Time { return h.c.P.Now() }
+
+func (h *awkHost) Hold(n int) { h.c.Hold(int64(n)) }
+
+func (h *awkHost) Step() { h.c.Spend(applet.WorkPerStep / 2) }
+
+// shellPipe is a shell command and the pipe to or from it.
+type shellPipe struct {
+	applet.Stream
+	child *kernel.Process
+}
+
+func (p shellPipe) Wait() int {
+	p.F.Close()
+	return p.C.Wait(p.child)
+}
+
+func (h *awkHost) pipe(command string, fd int) (awk.Pipe, error) {
+	c := h.c
+	r, w := c.P.Container().Machine().Pipe()
+	ours, theirs := r, w
+	if fd == 0 {
+		ours, theirs = w, r
+	}
+	fds := append([]kernel.File(nil), c.P.FDs()...)
+	for len(fds) <= fd {
+		fds = append(fds, nil)
+	}
+	fds[fd] = theirs
+	child, err := c.Spawn([]string{"sh", "-c", command}, nil, fds)
+	theirs.Close()
+	if err != nil {
+		ours.Close()
+		return nil, err
+	}
+	return shellPipe{c.Stream(ours), child}, nil
+}
+
+func (h *awkHost) PipeFrom(command string) (awk.Pipe, error) { return h.pipe(command, 1) }
+
+func (h *awkHost) PipeTo(command string) (awk.Pipe, error) { return h.pipe(command, 0) }
+
+func (h *awkHost) System(command string) int {
+	child, err := h.c.Spawn([]string{"sh", "-c", command}, nil, nil)
+	if err != nil {
+		return 127
+	}
+	return h.c.Wait(child)
+}

@@ -1,0 +1,57 @@
+package applets
+
+import (
+	"encoding/base64"
+	"io"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Base64 is base64.
+func Base64() applet.Applet {
+	return applet.Applet{Run: runBase64, Names: []applet.Name{
+		{Name: "base64", Usage: "[-d] [-w COL] [FILE]"},
+	}}
+}
+
+func runBase64(c *applet.Call) int {
+	o := c.Getopt("dw:", "decode=d", "wrap=w:")
+	width := 76
+	if o.Has('w') {
+		width = int(c.Number(o.Str('w')))
+	}
+	return c.EachInput(o.Args[:min(1, len(o.Args))], applet.PlainOpen, func(_ string, r io.Reader) error {
+		data, err := c.Slurp(r)
+		if err != nil {
+			return err
+		}
+		if o.Has('d') {
+			text := strings.Map(func(r rune) rune {
+				if r == '\n' || r == ' ' || r == '\t' || r == '\r' {
+					return -1
+				}
+				return r
+			}, string(data))
+			out, err := base64.StdEncoding.DecodeString(text)
+			_, _ = c.Out.Write(out)
+			if err != nil {
+				c.Die("truncated base64 input")
+			}
+			return nil
+		}
+		text := base64.StdEncoding.EncodeToString(data)
+		if width == 0 {
+			c.Print(text)
+			return nil
+		}
+		for len(text) > width {
+			c.Print(text[:width], "\n")
+			text = text[width:]
+		}
+		if text != "" {
+			c.Print(text, "\n")
+		}
+		return nil
+	})
+}

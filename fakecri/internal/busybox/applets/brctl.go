@@ -1,0 +1,36 @@
+package applets
+
+import (
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// Brctl is brctl.
+func Brctl() applet.Applet {
+	return applet.Applet{Run: runBrctl, Names: []applet.Name{
+		{Name: "brctl", Usage: "COMMAND [BRIDGE]"},
+	}}
+}
+
+// runBrctl makes and removes bridges, which are not kept.
+func runBrctl(c *applet.Call) int {
+	o := c.Getopt("+")
+	if len(o.Args) == 0 {
+		c.Usage()
+	}
+	switch o.Args[0] {
+	case "show":
+		c.Print("bridge name\tbridge id\t\tSTP enabled\tinterfaces\n")
+		return 0
+	case "addbr", "delbr":
+		if len(o.Args) != 2 {
+			c.Usage()
+		}
+		if !c.P.Can(kernel.CapNetAdmin) {
+			c.Die("bridge %s: Operation not permitted", o.Args[1])
+		}
+		return 0
+	}
+	c.Usage()
+	return 1
+}

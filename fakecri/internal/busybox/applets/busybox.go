@@ -1,0 +1,39 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Busybox is busybox.
+func Busybox() applet.Applet {
+	return applet.Applet{Run: runBusybox, Names: []applet.Name{
+		{Name: "busybox", Usage: "[--list | APPLET [ARG]...]"},
+	}}
+}
+
+// runBusybox is the program by its own name.
+func runBusybox(c *applet.Call) int {
+	args := c.P.Argv[min(1, len(c.P.Argv)):]
+	switch {
+	case len(args) > 0 && args[0] == "--list":
+		for _, name := range Names() {
+			c.Print(name, "\n")
+		}
+		return 0
+	case len(args) > 0 && !strings.HasPrefix(args[0], "-"):
+		for _, a := range All() {
+			for _, n := range a.Names {
+				if n.Name == args[0] && n.Name != "busybox" {
+					return a.Program(n)(c.Ctx, c.P)
+				}
+			}
+		}
+		c.Name = args[0]
+		c.Errorf("applet not found")
+		return 127
+	}
+	c.Print("BusyBox v1.35.0 multi-call binary.\n")
+	return 0
+}

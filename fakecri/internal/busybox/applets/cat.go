@@ -1,0 +1,91 @@
+package applets
+
+import (
+	"io"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Cat is cat.
+func Cat() applet.Applet {
+	return applet.Applet{Run: runCat, Names: []applet.Name{
+		{Name: "cat", Usage: "[-nbvteA] [FILE]..."},
+	}}
+}
+
+func runCat(c *applet.Call) int {
+	o := c.Getopt("nbvteAETu", "show-all=A", "number=n", "show-ends=E", "show-tabs=T")
+	if o.Has('n') || o.Has('b') {
+		n := 0
+		fresh := true
+		return c.EachInput(o.Args, applet.CantOpen, func(_ string, r io.Reader) error {
+			l := c.Lines(r, '\n')
+			for {
+				text, ended, ok := l.Next()
+				if !ok {
+					return l.Err
+				}
+				if fresh && !(o.Has('b') && text == "") {
+					n++
+					c.Printf("%6d\t", n)
+				}
+				c.Print(text)
+				if fresh = ended; ended {
+					c.Print("\n")
+				}
+			}
+		})
+	}
+	show := o.Has('v') || o.Has('e') || o.Has('t') || o.Has('A')
+	ends, tabs := o.Has('e') || o.Has('A') || o.Has('E'), o.Has('t') || o.Has('A') || o.Has('T')
+	if show || ends || tabs {
+		return c.EachInput(o.Args, applet.CantOpen, func(_ string, r io.Reader) error {
+			data, err := c.Slurp(r)
+			c.Print(visible(data, show, ends, tabs))
+			return err
+		})
+	}
+	code := 0
+	args := o.Args
+	if len(args) == 0 {
+		args = []string{"-"}
+	}
+	for _, name := range args {
+		if !c.CatFile(name) {
+			code = 1
+		}
+	}
+	return code
+}
+
+func visible(data []byte, show, ends, tabs bool) string {
+	var b strings.Builder
+	for _, ch := range data {
+		switch {
+		case ch == '\n':
+			if ends {
+				b.WriteByte('$')
+			}
+			b.WriteByte(ch)
+		case ch == '\t' && !tabs:
+			b.WriteByte(ch)
+		case !show && ch != '\t':
+			b.WriteByte(ch)
+		default:
+			if ch >= 128 {
+				b.WriteString("M-")
+				ch -= 128
+			}
+			switch {
+			case ch < 32:
+				b.WriteString("^" + string(rune(ch+64)))
+			case ch == 127:
+				b.WriteString("^?")
+			default:
+				b.WriteByte(ch)
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,49 @@
+package applets
+
+import (
+	"io/fs"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Chmod is chmod.
+func Chmod() applet.Applet {
+	return applet.Applet{Run: runChmod, Names: []applet.Name{
+		{Name: "chmod", Usage: "[-R] MODE[,MODE]... FILE..."},
+	}}
+}
+
+func runChmod(c *applet.Call) int {
+	// A mode such as -x looks like an option.
+	for i, a := range c.Args {
+		if a == "--" {
+			break
+		}
+		if len(a) > 1 && a[0] == '-' && strings.IndexByte("rwxXst", a[1]) >= 0 {
+			c.Args = append(append(append([]string{}, c.Args[:i]...), "a"+a), c.Args[i+1:]...)
+			break
+		}
+	}
+	o := c.Getopt("Rcvf", "recursive=R", "changes=c", "verbose=v", "silent=f", "quiet=f")
+	if len(o.Args) < 2 {
+		c.Usage()
+	}
+	spec := o.Args[0]
+	if _, ok := applet.ParseMode(spec, 0, c.P.Umask); !ok {
+		c.Die("invalid mode '%s'", spec)
+	}
+	code := 0
+	for _, name := range o.Args[1:] {
+		if !c.EachBelow(name, o.Has('R'), func(name string, fi fs.FileInfo) error {
+			if fi.Mode()&fs.ModeSymlink != 0 {
+				return nil
+			}
+			mode, _ := applet.ParseMode(spec, fi.Mode(), c.P.Umask)
+			return c.View().Chmod(name, mode)
+		}) {
+			code = 1
+		}
+	}
+	return code
+}

@@ -1,0 +1,62 @@
+package applets
+
+import (
+	"io/fs"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Chown is chgrp, chown.
+func Chown() applet.Applet {
+	return applet.Applet{Run: runChown, Names: []applet.Name{
+		{Name: "chgrp", Usage: "[-Rh] GROUP FILE..."},
+		{Name: "chown", Usage: "[-Rh] USER[:[GRP]] FILE..."},
+	}}
+}
+
+func runChown(c *applet.Call) int {
+	o := c.Getopt("Rhvcf", "recursive=R", "no-dereference=h", "verbose=v", "changes=c", "silent=f", "quiet=f")
+	if len(o.Args) < 2 {
+		c.Usage()
+	}
+	uid, gid := -1, -1
+	user, group, hasGroup := strings.Cut(o.Args[0], ":")
+	if c.Name == "chgrp" {
+		user, group, hasGroup = "", o.Args[0], true
+	} else if !hasGroup {
+		if u, g, ok := strings.Cut(user, "."); ok {
+			user, group, hasGroup = u, g, true
+		}
+	}
+	var ok bool
+	if user != "" {
+		if uid, ok = c.Lookup(applet.PasswdFile, user); !ok {
+			c.Die("unknown user %s", user)
+		}
+		if hasGroup && group == "" {
+			for _, a := range c.Accounts(applet.PasswdFile) {
+				if a.Id == uid {
+					gid = a.GID
+				}
+			}
+		}
+	}
+	if hasGroup && group != "" {
+		if gid, ok = c.Lookup(applet.GroupFile, group); !ok {
+			c.Die("unknown group %s", group)
+		}
+	}
+	code := 0
+	for _, name := range o.Args[1:] {
+		if !c.EachBelow(name, o.Has('R'), func(name string, fi fs.FileInfo) error {
+			if o.Has('h') || fi.Mode()&fs.ModeSymlink != 0 {
+				return c.View().Lchown(name, uid, gid)
+			}
+			return c.View().Chown(name, uid, gid)
+		}) {
+			code = 1
+		}
+	}
+	return code
+}

@@ -1,0 +1,57 @@
+package applets
+
+import (
+	"hash/crc32"
+	"io"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Cksum is cksum, crc32.
+func Cksum() applet.Applet {
+	return applet.Applet{Run: runCksum, Names: []applet.Name{
+		{Name: "cksum", Usage: "FILE..."},
+		{Name: "crc32", Usage: "[FILE]..."},
+	}}
+}
+
+// runCksum prints the CRC of POSIX or, as crc32, that of zip.
+func runCksum(c *applet.Call) int {
+	return c.EachInput(c.Getopt("").Args, applet.PlainOpen, func(name string, r io.Reader) error {
+		data, err := c.Slurp(r)
+		if err != nil {
+			return err
+		}
+		if c.Name == "crc32" {
+			c.Printf("%08x", crc32.ChecksumIEEE(data))
+			if name != "-" {
+				c.Print(" ", name)
+			}
+			c.Print("\n")
+			return nil
+		}
+		crc := uint32(0)
+		step := func(b byte) {
+			crc ^= uint32(b) << 24
+			for i := 0; i < 8; i++ {
+				if crc&(1<<31) != 0 {
+					crc = crc<<1 ^ 0x04c11db7
+				} else {
+					crc <<= 1
+				}
+			}
+		}
+		for _, b := range data {
+			step(b)
+		}
+		for n := len(data); n > 0; n >>= 8 {
+			step(byte(n))
+		}
+		c.Printf("%d %d", ^crc, len(data))
+		if name != "-" {
+			c.Print(" ", name)
+		}
+		c.Print("\n")
+		return nil
+	})
+}

@@ -1,0 +1,60 @@
+package applets
+
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+
+// Cmp is cmp.
+func Cmp() applet.Applet {
+	return applet.Applet{Run: runCmp, Names: []applet.Name{
+		{Name: "cmp", Usage: "[-ls] FILE1 [FILE2]"},
+	}}
+}
+
+func runCmp(c *applet.Call) int {
+	o := c.GetoptStatus(2, "sln:")
+	if len(o.Args) == 0 || len(o.Args) > 2 {
+		c.Usage()
+	}
+	names := append(append([]string(nil), o.Args...), "-")[:2]
+	var data [2][]byte
+	for i, name := range names {
+		b, err := c.ReadAll(name)
+		if err != nil {
+			if !o.Has('s') {
+				c.Errorf("%s: %s", name, applet.Strerror(err))
+			}
+			return 2
+		}
+		data[i] = b
+	}
+	line, code := 1, 0
+	for i := 0; ; i++ {
+		if i >= len(data[0]) || i >= len(data[1]) {
+			if len(data[0]) != len(data[1]) {
+				short := 0
+				if len(data[1]) < len(data[0]) {
+					short = 1
+				}
+				if !o.Has('s') {
+					c.Errorf("EOF on %s", names[short])
+				}
+				return 1
+			}
+			return code
+		}
+		if data[0][i] != data[1][i] {
+			code = 1
+			switch {
+			case o.Has('s'):
+				return 1
+			case o.Has('l'):
+				c.Printf("%d %3o %3o\n", i+1, data[0][i], data[1][i])
+			default:
+				c.Printf("%s %s differ: char %d, line %d\n", names[0], names[1], i+1, line)
+				return 1
+			}
+		}
+		if data[0][i] == '\n' {
+			line++
+		}
+	}
+}

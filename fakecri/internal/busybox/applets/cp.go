@@ -1,0 +1,54 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Cp is cp.
+func Cp() applet.Applet {
+	return applet.Applet{Run: runCp, Names: []applet.Name{
+		{Name: "cp", Usage: "[-arPLHpfilsTu] SOURCE DEST | SOURCE... { -t DIRECTORY | DIRECTORY }"},
+	}}
+}
+
+func runCp(c *applet.Call) int {
+	o := c.Getopt("pdRfilsLHarPvuTt:n", "archive=a", "force=f", "interactive=i", "link=l", "dereference=L", "no-dereference=P",
+		"recursive=R", "symbolic-link=s", "no-target-directory=T", "target-directory=t:", "verbose=v", "update=u", "preserve=p", "no-clobber=n")
+	args := o.Args
+	dest := ""
+	if o.Has('t') {
+		dest = o.Str('t')
+	} else if len(args) >= 2 {
+		dest = args[len(args)-1]
+		args = args[:len(args)-1]
+	}
+	if len(args) == 0 || dest == "" && !o.Has('t') {
+		c.Usage()
+	}
+	p := &applet.Copier{
+		C: c, Recursive: o.Has('R') || o.Has('r') || o.Has('a'), Preserve: o.Has('p') || o.Has('a'), Force: o.Has('f'),
+		Update: o.Has('u'), NoClobber: o.Has('n'), Verbose: o.Has('v'), Symlink: o.Has('s'), Hardlink: o.Has('l'),
+	}
+	p.KeepLinks = o.Has('d') || o.Has('P') || o.Has('a') || p.Recursive
+	if o.Has('L') {
+		p.KeepLinks = false
+	}
+	p.FollowArgs = !p.KeepLinks || o.Has('H')
+	fi, err := c.View().Stat(dest)
+	intoDir := err == nil && fi.IsDir() && !o.Has('T')
+	if len(args) == 1 && !intoDir && !o.Has('t') {
+		if p.Copy(args[0], dest, true) {
+			return 0
+		}
+		return 1
+	}
+	code := 0
+	for _, a := range args {
+		if !p.Copy(a, applet.Join(dest, applet.Base(strings.TrimRight(a, "/"))), true) {
+			code = 1
+		}
+	}
+	return code
+}

@@ -1,0 +1,89 @@
+package applets
+
+import (
+	"strings"
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+)
+
+// Date is date.
+func Date() applet.Applet {
+	return applet.Applet{Run: runDate, Names: []applet.Name{
+		{Name: "date", Usage: "[-uR] [-I SPEC] [-r FILE] [-D FMT] [-d TIME] [+FMT]"},
+	}}
+}
+
+// parseWith reads a date by a strptime format.
+func parseWith(format, s string, now time.Time) (time.Time, bool) {
+	layout := strings.NewReplacer("%Y", "2006", "%m", "01", "%d", "02", "%H", "15", "%M", "04", "%S", "05", "%y", "06", "%b", "Jan", "%B", "January",
+		"%a", "Mon", "%A", "Monday", "%T", "15:04:05", "%R", "15:04", "%F", "2006-01-02", "%D", "01/02/06", "%e", "_2", "%z", "-0700", "%Z", "MST", "%%", "%").Replace(format)
+	if format == "%s" {
+		return applet.ParseDate("@"+s, now)
+	}
+	t, err := time.Parse(layout, s)
+	if err != nil {
+		return now, false
+	}
+	now = now.UTC()
+	if !strings.Contains(layout, "06") {
+		t = t.AddDate(now.Year(), 0, 0)
+	}
+	if !strings.Contains(layout, "01") && !strings.Contains(layout, "Jan") {
+		t = time.Date(t.Year(), now.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
+	}
+	if !strings.Contains(layout, "02") && !strings.Contains(layout, "_2") {
+		t = t.AddDate(0, 0, now.Day()-1)
+	}
+	return t.UTC(), true
+}
+
+func runDate(c *applet.Call) int {
+	o := c.Getopt("Rs:ud:r:I::D:", "rfc-822=R", "rfc-2822=R", "set=s:", "utc=u", "universal=u", "date=d:", "reference=r:", "iso-8601=I::")
+	at := c.P.Now()
+	format := "%a %b %e %H:%M:%S %Z %Y"
+	switch {
+	case o.Has('d'):
+		t, ok := applet.ParseDate(o.Str('d'), at)
+		if o.Has('D') {
+			t, ok = parseWith(o.Str('D'), o.Str('d'), at)
+		}
+		if !ok {
+			c.Die("invalid date '%s'", o.Str('d'))
+		}
+		at = t
+	case o.Has('r'):
+		fi, err := c.View().Stat(o.Str('r'))
+		if err != nil {
+			c.Die("%s: %s", o.Str('r'), applet.Strerror(err))
+		}
+		at = fi.ModTime()
+	}
+	for _, a := range o.Args {
+		if f, ok := strings.CutPrefix(a, "+"); ok {
+			format = f
+			continue
+		}
+		if _, ok := applet.ParseStamp(a, at); !ok {
+			c.Die("invalid date '%s'", a)
+		}
+		c.Die("can't set date: Operation not permitted")
+	}
+	if o.Has('s') {
+		c.Die("can't set date: Operation not permitted")
+	}
+	if o.Has('R') {
+		format = "%a, %d %b %Y %H:%M:%S %z"
+	}
+	if o.Has('I') {
+		format = map[string]string{
+			"": "%Y-%m-%d", "date": "%Y-%m-%d", "hours": "%Y-%m-%dT%H+00:00", "minutes": "%Y-%m-%dT%H:%M+00:00", "seconds": "%Y-%m-%dT%H:%M:%S+00:00",
+		}[o.Str('I')]
+		if format == "" {
+			c.Usage()
+		}
+	}
+	c.Print(posix.Strftime(format, at.UTC()), "\n")
+	return 0
+}

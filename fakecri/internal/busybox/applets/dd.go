@@ -1,0 +1,328 @@
+package applets
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// Dd is dd.
+func Dd() applet.Applet {
+	return applet.Applet{Run: runDd, Names: []applet.Name{
+		{Name: "dd", Usage: "[if=FILE] [of=FILE] [bs=N | ibs=N obs=N] [count=N] [skip=N] [seek=N] [conv=LIST] [iflag=LIST] [oflag=LIST] [status=none|noxfer]"},
+	}}
+}
+
+// ddRun is one run of dd. Sizes are in bytes, counts in blocks.
+type ddRun struct {
+	c                               *applet.Call
+	ifName, ofName                  string
+	ibs, obs                        int64
+	count, skip, seek               int64
+	notrunc, sync                   bool
+	fullblock, appending            bool
+	skipBytes, countBytes, seekByte bool
+	quiet                           bool
+
+	inFull, inPart, outFull, outPart int64
+}
+
+func runDd(c *applet.Call) int {
+	d := &ddRun{c: c, ibs: 512, obs: 512, count: -1}
+	for _, a := range c.Args {
+		if a == "--" {
+			continue
+		}
+		key, value, ok := strings.Cut(a, "=")
+		if !ok || !d.operand(key, value) {
+			c.Usage()
+		}
+	}
+	code := d.run()
+	if !d.quiet {
+		c.Stderr(ratio(d.inFull, d.inPart) + " records in\n" + ratio(d.outFull, d.outPart) + " records out\n")
+	}
+	return code
+}
+
+func ratio(full, part int64) string { return applet.I64(full) + "+" + applet.I64(part) }
+
+func (d *ddRun) operand(key, value string) bool {
+	size := func() int64 { return d.c.Sized(value, applet.SizeSuffixes()) }
+	switch key {
+	case "if":
+		d.ifName = value
+	case "of":
+		d.ofName = value
+	case "bs", "ibs", "obs":
+		n := size()
+		if n < 1 || n > 1<<40 {
+			d.c.Die("number %s is not in 1..1099511627776 range", value)
+		}
+		if key != "obs" {
+			d.ibs = n
+		}
+		if key != "ibs" {
+			d.obs = n
+		}
+	case "count":
+		d.count = size()
+	case "skip":
+		d.skip = size()
+	case "seek":
+		d.seek = size()
+	case "conv", "iflag", "oflag":
+		for _, f := range strings.Split(value, ",") {
+			if !d.flag(f) {
+				d.c.Die("invalid argument '%s' to '%s'", f, key)
+			}
+		}
+	case "status":
+		switch value {
+		case "none":
+			d.quiet = true
+		case "noxfer":
+		default:
+			d.c.Die("invalid argument '%s' to 'status'", value)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (d *ddRun) flag(f string) bool {
+	switch f {
+	case "notrunc":
+		d.notrunc = true
+	case "noerror": // there are no bad blocks to go on after
+	case "sync":
+		d.sync = true
+	case "fsync", "swab", "direct":
+	case "fullblock":
+		d.fullblock = true
+	case "append":
+		d.appending = true
+	case "skip_bytes":
+		d.skipBytes = true
+	case "count_bytes":
+		d.countBytes = true
+	case "seek_bytes":
+		d.seekByte = true
+	default:
+		return false
+	}
+	return true
+}
+
+// run copies. The buffers count as the process's memory, as they do for the real
+// one: a block that is bigger than the cgroup's limit is death.
+func (d *ddRun) run() int {
+	c := d.c
+	memory := d.ibs
+	if d.obs != d.ibs {
+		memory += d.obs
+	}
+	in, inName, ok := d.openIn()
+	if !ok {
+		return 1
+	}
+	out, outName, ok := d.openOut()
+	if !ok {
+		return 1
+	}
+	if !d.position(in, out, inName, outName) {
+		return 1
+	}
+	zeros := kernel.ReadsZeros(in)
+	sink, sparse := out.(kernel.ZeroWriter)
+	if err := c.P.Alloc(c.Ctx, memory); err != nil {
+		c.Die("%s", applet.Strerror(err))
+	}
+	limit := d.count
+	if !d.countBytes && limit >= 0 {
+		if limit > (1<<62)/d.ibs {
+			limit = 1 << 62
+		} else {
+			limit *= d.ibs
+		}
+	}
+	// The time a block takes is about that of its bytes at 2 GB/s.
+	var buf []byte
+	for limit != 0 {
+		want := d.ibs
+		if limit > 0 {
+			want = min(want, limit)
+		}
+		var n int64
+		var err error
+		if zeros && sparse {
+			n = want
+		} else {
+			if buf == nil {
+				buf = make([]byte, min(d.ibs, 1<<20))
+			}
+			n, err = d.block(in, out, outName, buf, want)
+		}
+		if n > 0 {
+			d.tally(n, &d.inFull, &d.inPart, d.ibs)
+		}
+		if n > 0 && zeros && sparse {
+			if werr := sink.WriteZeros(c.Ctx, n); werr != nil {
+				c.Errorf("error writing '%s': %s", outName, applet.Strerror(werr))
+				return 1
+			}
+			d.tally(n, &d.outFull, &d.outPart, d.obs)
+			c.Spend(n / 2)
+		}
+		if errors.Is(err, errReported) {
+			return 1
+		}
+		if err != nil && err != io.EOF {
+			c.Errorf("error reading '%s': %s", inName, applet.Strerror(err))
+			return 1
+		}
+		if err == io.EOF || n == 0 {
+			return 0
+		}
+		if limit > 0 {
+			if d.countBytes {
+				limit -= n
+			} else {
+				limit -= want
+			}
+		}
+	}
+	return 0
+}
+
+var errReported = errors.New("reported")
+
+// block copies one input block, in pieces that fit the buffer.
+func (d *ddRun) block(in, out kernel.File, outName string, buf []byte, want int64) (int64, error) {
+	c := d.c
+	total := int64(0)
+	for total < want {
+		piece := buf[:min(int64(len(buf)), want-total)]
+		n, err := c.Stream(in).Read(piece)
+		total += int64(n)
+		if n > 0 {
+			data := piece[:n]
+			if _, werr := c.Stream(out).Write(data); werr != nil {
+				d.tally(total, &d.inFull, &d.inPart, d.ibs)
+				c.Errorf("error writing '%s': %s", outName, applet.Strerror(werr))
+				return 0, errReported
+			}
+		}
+		if err != nil {
+			if total > 0 {
+				d.tally(total, &d.outFull, &d.outPart, d.obs)
+			}
+			return total, err
+		}
+		if n < len(piece) && !d.fullblock {
+			break
+		}
+	}
+	if d.sync && total < d.ibs {
+		_, _ = c.Stream(out).Write(make([]byte, min(d.ibs-total, 1<<24)))
+		d.outFull++
+		return total, nil
+	}
+	d.tally(total, &d.outFull, &d.outPart, d.obs)
+	return total, nil
+}
+
+// tally counts records of n bytes.
+func (d *ddRun) tally(n int64, full, part *int64, size int64) {
+	*full += n / size
+	if n%size > 0 {
+		*part++
+	}
+}
+
+func (d *ddRun) openIn() (kernel.File, string, bool) {
+	if d.ifName == "" {
+		return d.c.Stdin().F, "standard input", true
+	}
+	f, err := d.c.View().Open(d.ifName, os.O_RDONLY, 0)
+	if err != nil {
+		d.c.Errorf(applet.CantOpen, d.ifName, applet.Strerror(err))
+		d.quiet = true
+		return nil, "", false
+	}
+	return f, d.ifName, true
+}
+
+func (d *ddRun) openOut() (kernel.File, string, bool) {
+	if d.ofName == "" {
+		f := d.c.P.FD(1)
+		if f == nil {
+			f = applet.ClosedFile{}
+		}
+		return f, "standard output", true
+	}
+	flag := os.O_WRONLY | os.O_CREATE
+	if d.seek == 0 && !d.notrunc && !d.appending {
+		flag |= os.O_TRUNC
+	}
+	if d.appending {
+		flag |= os.O_APPEND
+	}
+	f, err := d.c.View().Open(d.ofName, flag, 0o666)
+	if err != nil {
+		d.c.Errorf(applet.CantOpen, d.ofName, applet.Strerror(err))
+		d.quiet = true
+		return nil, "", false
+	}
+	return f, d.ofName, true
+}
+
+// position skips and seeks.
+func (d *ddRun) position(in, out kernel.File, inName, outName string) bool {
+	c := d.c
+	if d.skip > 0 {
+		n := d.skip
+		if !d.skipBytes {
+			n *= d.ibs
+		}
+		if s, ok := in.(kernel.Seeker); ok {
+			if _, err := s.Seek(n, io.SeekCurrent); err == nil {
+				n = 0
+			}
+		}
+		if n > 0 && !kernel.ReadsZeros(in) {
+			if _, err := io.CopyN(io.Discard, c.Stream(in), n); err != nil && err != io.EOF {
+				c.Errorf("%s: %s", inName, applet.Strerror(err))
+				return false
+			}
+		}
+	}
+	if d.seek > 0 {
+		n := d.seek
+		if !d.seekByte {
+			n *= d.obs
+		}
+		if t, ok := out.(kernel.Truncater); ok && !d.notrunc {
+			if err := t.Truncate(n); err != nil {
+				c.Errorf("%s: %s", outName, applet.Strerror(err))
+				return false
+			}
+		}
+		s, ok := out.(kernel.Seeker)
+		err := error(syscall.ESPIPE)
+		if ok {
+			_, err = s.Seek(n, io.SeekCurrent)
+		}
+		if err != nil {
+			c.Errorf("%s: %s", outName, applet.Strerror(err))
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,285 @@
+package applets
+
+import (
+	"bytes"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Diff is diff.
+func Diff() applet.Applet {
+	return applet.Applet{Run: runDiff, Names: []applet.Name{
+		{Name: "diff", Usage: "[-qsuiwbBaN] [-U LINES] FILE1 FILE2"},
+	}}
+}
+
+// differ is one run of diff.
+type differ struct {
+	c       *applet.Call
+	o       *applet.Options
+	context int
+	code    int
+}
+
+func runDiff(c *applet.Call) int {
+	o := c.GetoptStatus(2, "abdiL:NqrsS:tTU:uwBx:", "text=a", "brief=q", "unified=U:", "ignore-case=i", "ignore-space-change=b", "ignore-all-space=w", "ignore-blank-lines=B",
+		"recursive=r", "new-file=N", "report-identical-files=s", "label=L:", "minimal=d")
+	if len(o.Args) != 2 {
+		c.Usage()
+	}
+	d := &differ{c: c, o: o, context: 3}
+	if o.Has('U') {
+		d.context = int(c.Number(o.Str('U')))
+	}
+	a, b := o.Args[0], o.Args[1]
+	fa, fb := d.stat(a), d.stat(b)
+	if d.code == 2 {
+		return 2
+	}
+	if fa != nil && fb != nil && fa.IsDir() != fb.IsDir() {
+		if fa.IsDir() {
+			a = applet.Join(a, applet.Base(b))
+		} else {
+			b = applet.Join(b, applet.Base(a))
+		}
+		fa, _ = d.stat(a), d.stat(b)
+		if d.code == 2 {
+			return 2
+		}
+	}
+	if fa != nil && fa.IsDir() {
+		d.dirs(a, b)
+	} else {
+		d.files(a, b)
+	}
+	return d.code
+}
+
+func (d *differ) stat(name string) fs.FileInfo {
+	if name == "-" {
+		return nil
+	}
+	fi, err := d.c.View().Stat(name)
+	if err != nil {
+		d.c.Errorf("can't stat '%s': %s", name, applet.Strerror(err))
+		d.code = 2
+		return nil
+	}
+	return fi
+}
+
+func (d *differ) dirs(a, b string) {
+	v := d.c.View()
+	seen := map[string]int{}
+	var names []string
+	for i, dir := range []string{a, b} {
+		list, err := v.ReadDir(dir)
+		if err != nil {
+			d.c.Errorf(applet.CantOpen, dir, applet.Strerror(err))
+			d.code = 2
+			return
+		}
+		for _, e := range list {
+			if seen[e.Name()] == 0 {
+				names = append(names, e.Name())
+			}
+			seen[e.Name()] |= 1 << i
+		}
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		x, y := applet.Join(a, n), applet.Join(b, n)
+		switch seen[n] {
+		case 1:
+			d.c.Print("Only in ", a, ": ", n, "\n")
+			d.code = max(d.code, 1)
+		case 2:
+			d.c.Print("Only in ", b, ": ", n, "\n")
+			d.code = max(d.code, 1)
+		default:
+			fx, fy := d.stat(x), d.stat(y)
+			switch {
+			case fx == nil || fy == nil:
+			case fx.IsDir() && fy.IsDir():
+				if d.o.Has('r') {
+					d.dirs(x, y)
+				} else {
+					d.c.Print("Common subdirectories: ", x, " and ", y, "\n")
+				}
+			default:
+				d.files(x, y)
+			}
+		}
+	}
+}
+
+func (d *differ) normal(s string) string {
+	if d.o.Has('w') {
+		s = strings.Join(strings.Fields(s), "")
+	} else if d.o.Has('b') {
+		s = strings.Join(strings.Fields(s), " ")
+	}
+	if d.o.Has('i') {
+		s = strings.ToLower(s)
+	}
+	return s
+}
+
+func (d *differ) files(a, b string) {
+	c := d.c
+	var data [2][]byte
+	for i, name := range []string{a, b} {
+		content, err := c.ReadAll(name)
+		if err != nil {
+			c.Errorf(applet.PlainOpen, name, applet.Strerror(err))
+			d.code = 2
+			return
+		}
+		data[i] = content
+	}
+	if bytes.Equal(data[0], data[1]) {
+		if d.o.Has('s') && !c.SamePath(a, b) {
+			c.Print("Files ", a, " and ", b, " are identical\n")
+		}
+		return
+	}
+	if !d.o.Has('a') && (bytes.IndexByte(data[0], 0) >= 0 || bytes.IndexByte(data[1], 0) >= 0) || d.o.Has('q') {
+		c.Print("Files ", a, " and ", b, " differ\n")
+		d.code = max(d.code, 1)
+		return
+	}
+	x, y := splitLines(string(data[0])), splitLines(string(data[1]))
+	edits := diffLines(len(x), len(y), func(i, j int) bool { return x[i] == y[j] || d.normal(x[i]) == d.normal(y[j]) })
+	same := true
+	for _, e := range edits {
+		same = same && e == '='
+	}
+	if same {
+		return
+	}
+	d.code = max(d.code, 1)
+	la, lb := a, b
+	if l := d.o.Value['L']; len(l) > 0 {
+		la = l[0]
+		if len(l) > 1 {
+			lb = l[1]
+		}
+	}
+	c.Print("--- ", la, "\n+++ ", lb, "\n")
+	d.unified(edits, x, y)
+}
+
+func splitLines(s string) []string {
+	list := strings.SplitAfter(s, "\n")
+	if list[len(list)-1] == "" {
+		list = list[:len(list)-1]
+	}
+	return list
+}
+
+// unified prints hunks of an edit script made of '=', '-' and '+'.
+func (d *differ) unified(edits []byte, x, y []string) {
+	i, j := 0, 0
+	for at := 0; at < len(edits); {
+		if edits[at] == '=' {
+			at++
+			i++
+			j++
+			continue
+		}
+		lead := min(d.context, i)
+		start, end, last := at-lead, at, at
+		for end < len(edits) && end-last <= 2*d.context {
+			if edits[end] != '=' {
+				last = end
+			}
+			end++
+		}
+		end = min(len(edits), last+1+d.context)
+		fromI, fromJ := i-lead, j-lead
+		var text strings.Builder
+		ni, nj := fromI, fromJ
+		for _, e := range edits[start:end] {
+			line := ""
+			switch e {
+			case '=':
+				line = " " + x[ni]
+				ni++
+				nj++
+			case '-':
+				line = "-" + x[ni]
+				ni++
+			case '+':
+				line = "+" + y[nj]
+				nj++
+			}
+			text.WriteString(line)
+			if !strings.HasSuffix(line, "\n") {
+				text.WriteString("\n\\ No newline at end of file\n")
+			}
+		}
+		d.c.Print("@@ -", hunk(fromI, ni-fromI), " +", hunk(fromJ, nj-fromJ), " @@\n", text.String())
+		i, j, at = ni, nj, end
+	}
+}
+
+func hunk(from, n int) string {
+	if n == 1 {
+		return applet.Itoa(from + 1)
+	}
+	if n == 0 {
+		return applet.Itoa(from) + ",0"
+	}
+	return applet.Itoa(from+1) + "," + applet.Itoa(n)
+}
+
+// diffLines returns a shortest edit script of two lists, deletions first. The
+// table it fills is bounded: bigger lists are taken as wholly different beyond
+// what they share at both ends.
+func diffLines(n, m int, same func(i, j int) bool) []byte {
+	head := 0
+	for head < n && head < m && same(head, head) {
+		head++
+	}
+	tail := 0
+	for tail < n-head && tail < m-head && same(n-1-tail, m-1-tail) {
+		tail++
+	}
+	a, b := n-head-tail, m-head-tail
+	out := bytes.Repeat([]byte("="), head)
+	if a > 0 && b > 0 && a*b <= 4_000_000 {
+		longest := make([]int32, (a+1)*(b+1))
+		for i := a - 1; i >= 0; i-- {
+			for j := b - 1; j >= 0; j-- {
+				switch at := i*(b+1) + j; {
+				case same(head+i, head+j):
+					longest[at] = longest[at+b+2] + 1
+				default:
+					longest[at] = max(longest[at+b+1], longest[at+1])
+				}
+			}
+		}
+		i, j := 0, 0
+		for i < a || j < b {
+			switch {
+			case i < a && j < b && same(head+i, head+j):
+				out = append(out, '=')
+				i++
+				j++
+			case i < a && (j == b || longest[(i+1)*(b+1)+j] >= longest[i*(b+1)+j+1]):
+				out = append(out, '-')
+				i++
+			default:
+				out = append(out, '+')
+				j++
+			}
+		}
+	} else {
+		out = append(out, bytes.Repeat([]byte("-"), a)...)
+		out = append(out, bytes.Repeat([]byte("+"), b)...)
+	}
+	return append(out, bytes.Repeat([]byte("="), tail)...)
+}

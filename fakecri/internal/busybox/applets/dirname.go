@@ -1,0 +1,33 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Dirname is dirname.
+func Dirname() applet.Applet {
+	return applet.Applet{Run: runDirname, Names: []applet.Name{
+		{Name: "dirname", Usage: "FILENAME"},
+	}}
+}
+
+func runDirname(c *applet.Call) int {
+	if len(c.Args) != 1 {
+		c.Usage()
+	}
+	s := strings.TrimRight(c.Args[0], "/")
+	switch i := strings.LastIndexByte(s, '/'); {
+	case s == "" && c.Args[0] != "":
+		s = "/"
+	case i < 0:
+		s = "."
+	default:
+		if s = strings.TrimRight(s[:i], "/"); s == "" {
+			s = "/"
+		}
+	}
+	c.Print(s, "\n")
+	return 0
+}

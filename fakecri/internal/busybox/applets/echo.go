@@ -1,0 +1,44 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Echo is echo.
+func Echo() applet.Applet {
+	return applet.Applet{Run: runEcho, Names: []applet.Name{
+		{Name: "echo", Usage: "[-neE] [ARG]..."},
+	}}
+}
+
+func runEcho(c *applet.Call) int {
+	newline, escapes := true, false
+	args := c.Args
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.Trim(args[0][1:], "neE") == "" {
+		for _, f := range args[0][1:] {
+			switch f {
+			case 'n':
+				newline = false
+			case 'e':
+				escapes = true
+			case 'E':
+				escapes = false
+			}
+		}
+		args = args[1:]
+	}
+	text := strings.Join(args, " ")
+	if escapes {
+		var stop bool
+		if text, stop = applet.EchoEscapes(text); stop {
+			newline = false
+		}
+	}
+	c.Print(text)
+	if newline {
+		c.Print("\n")
+	}
+	return 0
+}

@@ -1,0 +1,64 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Env is env.
+func Env() applet.Applet {
+	return applet.Applet{Run: runEnv, Names: []applet.Name{
+		{Name: "env", Usage: "[-i0] [-u NAME]... [-] [NAME=VALUE]... [PROG ARGS]"},
+	}}
+}
+
+func runEnv(c *applet.Call) int {
+	o := c.Getopt("+iu:0", "ignore-environment=i", "unset=u:", "null=0")
+	env := append([]string(nil), c.P.Env...)
+	args := o.Args
+	if o.Has('i') || len(args) > 0 && args[0] == "-" {
+		env = []string{}
+		if len(args) > 0 && args[0] == "-" {
+			args = args[1:]
+		}
+	}
+	for _, u := range o.Value['u'] {
+		env = unsetEnv(env, u)
+	}
+	for len(args) > 0 && strings.Contains(args[0], "=") {
+		name, _, _ := strings.Cut(args[0], "=")
+		replaced := false
+		for i, kv := range env {
+			if strings.HasPrefix(kv, name+"=") {
+				env[i] = args[0]
+				replaced = true
+			}
+		}
+		if !replaced {
+			env = append(env, args[0])
+		}
+		args = args[1:]
+	}
+	if len(args) > 0 {
+		return c.Become(args, env, applet.CantExec)
+	}
+	end := "\n"
+	if o.Has('0') {
+		end = "\x00"
+	}
+	for _, kv := range env {
+		c.Print(kv, end)
+	}
+	return 0
+}
+
+func unsetEnv(env []string, name string) []string {
+	out := env[:0:0]
+	for _, kv := range env {
+		if !strings.HasPrefix(kv, name+"=") {
+			out = append(out, kv)
+		}
+	}
+	return out
+}

@@ -1,0 +1,221 @@
+package applets
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+)
+
+// Expr is expr.
+func Expr() applet.Applet {
+	return applet.Applet{Run: runExpr, Names: []applet.Name{
+		{Name: "expr", Usage: "EXPRESSION"},
+	}}
+}
+
+// exprRun is one run of expr: a recursive descent over its operands.
+type exprRun struct {
+	c    *applet.Call
+	args []string
+}
+
+func runExpr(c *applet.Call) int {
+	args := c.Args
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	e := &exprRun{c: c, args: args}
+	if len(args) == 0 {
+		e.fail("too few arguments")
+	}
+	v := e.level(0)
+	if len(e.args) > 0 {
+		e.fail("syntax error")
+	}
+	c.Print(v, "\n")
+	if n, err := strconv.ParseInt(v, 10, 64); v == "" || err == nil && n == 0 {
+		return 1
+	}
+	return 0
+}
+
+func (e *exprRun) fail(text string) {
+	e.c.Errorf("%s", text)
+	e.c.Exit(2)
+}
+
+func (e *exprRun) peek() string {
+	if len(e.args) > 0 {
+		return e.args[0]
+	}
+	return ""
+}
+
+func (e *exprRun) take() string {
+	if len(e.args) == 0 {
+		e.fail("syntax error")
+	}
+	a := e.args[0]
+	e.args = e.args[1:]
+	return a
+}
+
+// exprLevels are the binary operators, those that bind least first.
+var exprLevels = []string{" | ", " & ", " = == != < <= > >= ", " + - ", " * / % ", " : "}
+
+func (e *exprRun) level(n int) string {
+	if n == len(exprLevels) {
+		return e.primary()
+	}
+	left := e.level(n + 1)
+	for len(e.args) > 0 && e.peek() != "" && !strings.Contains(e.peek(), " ") && strings.Contains(exprLevels[n], " "+e.peek()+" ") {
+		op := e.take()
+		left = e.apply(op, left, e.level(n+1))
+	}
+	return left
+}
+
+func isNull(s string) bool {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return s == "" || err == nil && n == 0
+}
+
+func (e *exprRun) apply(op, a, b string) string {
+	switch op {
+	case "|":
+		if !isNull(a) {
+			return a
+		}
+		return b
+	case "&":
+		if isNull(a) || isNull(b) {
+			return "0"
+		}
+		return a
+	case ":":
+		return e.match(a, b)
+	case "=", "==", "!=", "<", "<=", ">", ">=":
+		return e.compare(op, a, b)
+	}
+	x, errX := strconv.ParseInt(a, 10, 64)
+	y, errY := strconv.ParseInt(b, 10, 64)
+	if errX != nil || errY != nil {
+		e.fail("non-numeric argument")
+	}
+	switch op {
+	case "+":
+		x += y
+	case "-":
+		x -= y
+	case "*":
+		x *= y
+	default:
+		if y == 0 {
+			e.fail("division by zero")
+		}
+		if op == "/" {
+			x /= y
+		} else {
+			x %= y
+		}
+	}
+	return strconv.FormatInt(x, 10)
+}
+
+func (e *exprRun) compare(op, a, b string) string {
+	x, errX := strconv.ParseInt(a, 10, 64)
+	y, errY := strconv.ParseInt(b, 10, 64)
+	d := strings.Compare(a, b)
+	if errX == nil && errY == nil {
+		d = applet.Sign(x - y)
+		if x < y {
+			d = -1
+		} else if x > y {
+			d = 1
+		}
+	}
+	ok := false
+	switch op {
+	case "=", "==":
+		ok = d == 0
+	case "!=":
+		ok = d != 0
+	case "<":
+		ok = d < 0
+	case "<=":
+		ok = d <= 0
+	case ">":
+		ok = d > 0
+	case ">=":
+		ok = d >= 0
+	}
+	if ok {
+		return "1"
+	}
+	return "0"
+}
+
+func (e *exprRun) match(s, pattern string) string {
+	re, err := posix.Compile(pattern, 0)
+	if err != nil {
+		e.fail("bad regex '" + pattern + "': " + err.Error())
+	}
+	anchored, err := posix.Compile(`\`+"`"+`\(`+pattern+`\)`, 0)
+	groups := re.Groups()
+	if err != nil {
+		anchored = re
+	}
+	loc := anchored.Find(s)
+	if loc == nil || loc[0] != 0 {
+		if groups > 0 {
+			return ""
+		}
+		return "0"
+	}
+	if groups > 0 {
+		if len(loc) < 6 || loc[4] < 0 {
+			return ""
+		}
+		return s[loc[4]:loc[5]]
+	}
+	return strconv.Itoa(loc[1] - loc[0])
+}
+
+func (e *exprRun) primary() string {
+	switch a := e.take(); a {
+	case "(":
+		v := e.level(0)
+		if e.take() != ")" {
+			e.fail("syntax error")
+		}
+		return v
+	case "quote":
+		return e.take()
+	case "match":
+		s := e.primary()
+		return e.match(s, e.primary())
+	case "length":
+		return strconv.Itoa(len(e.primary()))
+	case "index":
+		s := e.primary()
+		return strconv.Itoa(strings.IndexAny(s, e.primary()) + 1)
+	case "substr":
+		s := e.primary()
+		from, err1 := strconv.Atoi(e.primary())
+		n, err2 := strconv.Atoi(e.primary())
+		if err1 != nil || err2 != nil || from < 1 || n < 1 || from > len(s) {
+			return ""
+		}
+		return s[from-1 : min(len(s), from-1+n)]
+	case ")", "+", "*", "/", "%", "|", "&", "=", ":":
+		if a == "+" && len(e.args) > 0 {
+			return e.take()
+		}
+		e.fail("syntax error")
+	default:
+		return a
+	}
+	return ""
+}

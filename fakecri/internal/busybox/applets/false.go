@@ -1,0 +1,12 @@
+package applets
+
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+
+// False is false.
+func False() applet.Applet {
+	return applet.Applet{Run: runFalse, Names: []applet.Name{
+		{Name: "false", Usage: ""},
+	}}
+}
+
+func runFalse(*applet.Call) int { return 1 }

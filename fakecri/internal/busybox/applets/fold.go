@@ -1,0 +1,35 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Fold is fold.
+func Fold() applet.Applet {
+	return applet.Applet{Run: runFold, Names: []applet.Name{
+		{Name: "fold", Usage: "[-bs] [-w WIDTH] [FILE]..."},
+	}}
+}
+
+func runFold(c *applet.Call) int {
+	o := c.Getopt("bsw:", "bytes=b", "spaces=s", "width=w:")
+	width := 80
+	if o.Has('w') {
+		width = max(1, int(c.Number(o.Str('w'))))
+	}
+	return c.EachLine(o.Args, applet.PlainOpen, func(text string, ended bool) {
+		for len(text) > width {
+			at := width
+			if o.Has('s') {
+				if i := strings.LastIndexAny(text[:width], " \t"); i > 0 {
+					at = i + 1
+				}
+			}
+			c.Print(text[:at], "\n")
+			text = text[at:]
+		}
+		c.Print(text, applet.NewlineIf(ended))
+	})
+}

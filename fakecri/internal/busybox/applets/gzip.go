@@ -1,0 +1,92 @@
+package applets
+
+import (
+	"io"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Gzip is gunzip, gzip, zcat.
+func Gzip() applet.Applet {
+	return applet.Applet{Run: runGzip, Names: []applet.Name{
+		{Name: "gunzip", Usage: "[-cfkt] [FILE]..."},
+		{Name: "gzip", Usage: "[-cfkdt123456789] [FILE]..."},
+		{Name: "zcat", Usage: "[FILE]..."},
+	}}
+}
+
+// runGzip is gzip, gunzip and zcat.
+func runGzip(c *applet.Call) int {
+	o := c.Getopt("cfkdtqnvS:123456789", "stdout=c", "to-stdout=c", "force=f", "keep=k", "decompress=d", "uncompress=d", "test=t")
+	unpack := c.Name != "gzip" || o.Has('d') || o.Has('t')
+	if len(o.Args) == 0 || c.Name == "zcat" || o.Has('c') || o.Has('t') {
+		return c.EachInput(o.Args, applet.PlainOpen, func(name string, r io.Reader) error {
+			data, err := c.Gzipped(r, unpack)
+			if !o.Has('t') {
+				_, _ = c.Out.Write(data)
+			}
+			if err != nil && name == "-" {
+				c.Die("%s", err)
+			}
+			return err
+		})
+	}
+	code := 0
+	for _, name := range o.Args {
+		to := name + ".gz"
+		if _, err := c.View().Stat(name); err != nil {
+			c.Errorf(applet.PlainOpen, name, applet.Strerror(err))
+			code = 1
+			continue
+		}
+		if unpack {
+			switch {
+			case strings.HasSuffix(name, ".tgz"):
+				to = strings.TrimSuffix(name, "tgz") + "tar"
+			case strings.HasSuffix(name, ".gz"):
+				to = strings.TrimSuffix(name, ".gz")
+			default:
+				c.Errorf("%s: unknown suffix - ignored", name)
+				code = 1
+				continue
+			}
+		}
+		if !gzipFile(c, name, to, unpack, o) {
+			code = 1
+		}
+	}
+	return code
+}
+
+func gzipFile(c *applet.Call, name, to string, unpack bool, o *applet.Options) bool {
+	v := c.View()
+	fi, err := v.Stat(name)
+	var r io.ReadCloser
+	if err == nil {
+		r, err = c.Open(name)
+	}
+	if err != nil {
+		c.Errorf("%s: %s", name, applet.Strerror(err))
+		return false
+	}
+	defer r.Close()
+	data, err := c.Gzipped(r, unpack)
+	if err != nil {
+		c.Errorf("%s: %s", name, applet.Strerror(err))
+		return false
+	}
+	if _, err := v.Lstat(to); err == nil && !o.Has('f') {
+		c.Errorf("can't open '%s': File exists", to)
+		return false
+	}
+	if err := v.WriteFile(to, data, fi.Mode().Perm()); err != nil {
+		c.Errorf(applet.CantOpen, to, applet.Strerror(err))
+		return false
+	}
+	_ = v.Chtimes(to, fi.ModTime())
+	if !o.Has('k') {
+		_ = v.Remove(name)
+	}
+	return true
+}

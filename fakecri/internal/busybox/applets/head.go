@@ -1,0 +1,72 @@
+package applets
+
+import (
+	"io"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// Head is head.
+func Head() applet.Applet {
+	return applet.Applet{Run: runHead, Names: []applet.Name{
+		{Name: "head", Usage: "[-n NUM | -c NUM] [-qv] [FILE]..."},
+	}}
+}
+
+func runHead(c *applet.Call) int {
+	c.LegacyCount("")
+	o := c.Getopt("n:c:qv", "lines=n:", "bytes=c:", "quiet=q", "silent=q", "verbose=v")
+	unit := o.Last("nc")
+	spec := "10"
+	if unit != 0 {
+		spec = o.Str(unit)
+	}
+	fromEnd := strings.HasPrefix(spec, "-")
+	n := c.Sized(strings.TrimPrefix(spec, "-"), applet.SizeSuffixes())
+	header := applet.HeaderOf(c, o)
+	return c.EachInput(o.Args, applet.PlainOpen, func(name string, r io.Reader) error {
+		header(name)
+		switch {
+		case unit == 'c' && fromEnd:
+			data, err := c.Slurp(r)
+			c.Print(string(data[:max(0, int64(len(data))-n)]))
+			return err
+		case unit == 'c':
+			return headBytes(c, r, n)
+		}
+		l := c.Lines(r, '\n')
+		var kept []string
+		for i := int64(0); fromEnd || i < n; i++ {
+			text, ended, ok := l.Next()
+			if !ok {
+				break
+			}
+			if ended {
+				text += "\n"
+			}
+			if !fromEnd {
+				c.Print(text)
+				continue
+			}
+			if kept = append(kept, text); int64(len(kept)) > n {
+				c.Print(kept[0])
+				kept = kept[1:]
+			}
+		}
+		return l.Err
+	})
+}
+
+// headBytes copies n bytes; zeros as such.
+func headBytes(c *applet.Call, r io.Reader, n int64) error {
+	if s, ok := r.(applet.Stream); ok && kernel.ReadsZeros(s.F) && c.P.FD(1) != nil {
+		c.Out.Flush()
+		if _, ok := c.P.FD(1).(kernel.ZeroWriter); ok {
+			return c.Pour(c.P.FD(1), s.F, n)
+		}
+	}
+	_, err := io.CopyBuffer(struct{ io.Writer }{c.Out}, io.LimitReader(r, n), make([]byte, 4096))
+	return err
+}

@@ -1,0 +1,65 @@
+package applets
+
+import (
+	"fmt"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Hexdump is hexdump.
+func Hexdump() applet.Applet {
+	return applet.Applet{Run: runHexdump, Names: []applet.Name{
+		{Name: "hexdump", Usage: "[-C] [-n LEN] [-s OFS] [-v] [FILE]..."},
+	}}
+}
+
+func runHexdump(c *applet.Call) int {
+	o := c.Getopt("bcdoxCe:f:n:s:v")
+	skip, length := int64(0), int64(-1)
+	if o.Has('s') {
+		skip = c.Sized(o.Str('s'), applet.SizeSuffixes())
+	}
+	if o.Has('n') {
+		length = c.Number(o.Str('n'))
+	}
+	data, code := c.Dumped(o.Args, skip, length)
+	canonical := o.Has('C')
+	offset := "%07x"
+	if canonical {
+		offset = "%08x"
+	}
+	applet.Rows(data, o.Has('v'), func(at int, row []byte) {
+		c.Printf(offset, int(skip)+at)
+		switch {
+		case canonical:
+			text := ""
+			for i := 0; i < 16; i++ {
+				if i%8 == 0 {
+					text += " "
+				}
+				if i < len(row) {
+					text += fmt.Sprintf("%02x ", row[i])
+				} else {
+					text += "   "
+				}
+			}
+			c.Print(" ", text, " |", applet.Printable(row), "|\n")
+		case o.Has('b'):
+			c.Printf("%-64s\n", applet.Words(row, 1, " %03o"))
+		case o.Has('c'):
+			c.Printf("%-64s\n", applet.CharRow(row))
+		case o.Has('d'):
+			c.Printf("%-64s\n", applet.Words(row, 2, "   %05d"))
+		case o.Has('o'):
+			c.Printf("%-64s\n", applet.Words(row, 2, "  %06o"))
+		case o.Has('x'):
+			c.Printf("%-64s\n", applet.Words(row, 2, "    %04x"))
+		default:
+			c.Printf("%-40s\n", applet.Words(row, 2, " %04x"))
+		}
+	}, func() { c.Print("*\n") })
+	if len(data) > 0 {
+		c.Printf(offset+"\n", int(skip)+len(data))
+	}
+	return code
+}

@@ -1,0 +1,48 @@
+package applets
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Killall is killall.
+func Killall() applet.Applet {
+	return applet.Applet{Run: runKillall, Names: []applet.Name{
+		{Name: "killall", Usage: "[-l] [-q] [-SIG] NAME..."},
+	}}
+}
+
+func runKillall(c *applet.Call) int {
+	sig, args, done := c.KillArgs()
+	if done {
+		return 0
+	}
+	quiet := len(args) > 0 && args[0] == "-q"
+	if quiet {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		c.Die("you need to specify whom to kill")
+	}
+	code := 0
+	for _, name := range args {
+		list := c.Named(name)
+		if len(list) == 0 {
+			code = 1
+			if !quiet {
+				c.Errorf("%s: no process killed", name)
+			}
+		}
+		for _, p := range list {
+			if err := c.P.Kill(p.PID, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+				code = 1
+				if !quiet {
+					c.Errorf("can't kill pid %d: %s", p.PID, applet.Strerror(err))
+				}
+			}
+		}
+	}
+	return code
+}

@@ -1,0 +1,70 @@
+package applets
+
+import (
+	"io/fs"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Ln is ln.
+func Ln() applet.Applet {
+	return applet.Applet{Run: runLn, Names: []applet.Name{
+		{Name: "ln", Usage: "[-sfnTv] TARGET... LINK|DIR"},
+	}}
+}
+
+func runLn(c *applet.Call) int {
+	o := c.Getopt("sfnbS:vT", "symbolic=s", "force=f", "no-dereference=n", "no-target-directory=T", "verbose=v")
+	if len(o.Args) == 0 || o.Has('T') && len(o.Args) > 2 {
+		c.Usage()
+	}
+	targets := o.Args
+	dest := ""
+	if len(targets) == 1 {
+		dest = applet.Base(strings.TrimRight(targets[0], "/"))
+	} else {
+		dest = targets[len(targets)-1]
+		targets = targets[:len(targets)-1]
+	}
+	v := c.View()
+	intoDir := false
+	if !o.Has('T') {
+		fi, err := v.Stat(dest)
+		intoDir = err == nil && fi.IsDir()
+		if lfi, err := v.Lstat(dest); err == nil && o.Has('n') && lfi.Mode()&fs.ModeSymlink != 0 {
+			intoDir = false
+		}
+	}
+	if len(targets) > 1 && !intoDir {
+		c.Usage()
+	}
+	code := 0
+	for _, t := range targets {
+		name := dest
+		if intoDir {
+			name = applet.Join(dest, applet.Base(strings.TrimRight(t, "/")))
+		}
+		if !o.Has('s') {
+			if _, err := v.Stat(t); err != nil {
+				c.Errorf("%s: %s", t, applet.Strerror(err))
+				code = 1
+				continue
+			}
+		}
+		if o.Has('f') {
+			_ = v.Remove(name)
+		}
+		link := v.Link
+		if o.Has('s') {
+			link = v.Symlink
+		}
+		if err := link(t, name); err != nil {
+			c.Errorf("%s: %s", name, applet.Strerror(err))
+			code = 1
+		} else if o.Has('v') {
+			c.Printf("'%s' -> '%s'\n", name, t)
+		}
+	}
+	return code
+}

@@ -1,0 +1,73 @@
+package applets
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Mkdir is mkdir.
+func Mkdir() applet.Applet {
+	return applet.Applet{Run: runMkdir, Names: []applet.Name{
+		{Name: "mkdir", Usage: "[-m MODE] [-p] DIRECTORY..."},
+	}}
+}
+
+func runMkdir(c *applet.Call) int {
+	o := c.Getopt("m:pv", "mode=m:", "parents=p", "verbose=v")
+	if len(o.Args) == 0 {
+		c.Usage()
+	}
+	mode, explicit := fs.FileMode(0o777), o.Has('m')
+	if explicit {
+		m, ok := applet.ParseMode(o.Str('m'), fs.ModeDir|0o777, c.P.Umask)
+		if !ok {
+			c.Die("invalid mode '%s'", o.Str('m'))
+		}
+		mode = m
+	}
+	code := 0
+	for _, name := range o.Args {
+		if at, err := mkdir(c, name, mode.Perm(), o.Has('p')); err != nil {
+			c.Errorf("can't create directory '%s': %s", at, applet.Strerror(err))
+			code = 1
+			continue
+		}
+		if explicit {
+			if err := c.View().Chmod(name, mode); err != nil {
+				c.Errorf("can't set permissions of directory '%s': %s", name, applet.Strerror(err))
+				code = 1
+			}
+		}
+	}
+	return code
+}
+
+// mkdir makes a directory, with parents if asked; on failure it tells which.
+func mkdir(c *applet.Call, name string, perm fs.FileMode, parents bool) (string, error) {
+	if !parents {
+		return name, c.View().Mkdir(name, perm)
+	}
+	for i := 1; i <= len(name); i++ {
+		if i < len(name) && (name[i] != '/' || name[i-1] == '/') {
+			continue
+		}
+		part := name[:i]
+		err := c.View().Mkdir(part, perm)
+		if err == nil {
+			continue
+		}
+		if fi, serr := c.View().Stat(part); serr != nil || !fi.IsDir() {
+			if i < len(name) {
+				part += "/"
+				if errors.Is(err, syscall.EEXIST) {
+					err = syscall.ENOTDIR
+				}
+			}
+			return part, err
+		}
+	}
+	return name, nil
+}

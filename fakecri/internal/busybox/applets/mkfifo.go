@@ -1,0 +1,37 @@
+package applets
+
+import (
+	"io/fs"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Mkfifo is mkfifo.
+func Mkfifo() applet.Applet {
+	return applet.Applet{Run: runMkfifo, Names: []applet.Name{
+		{Name: "mkfifo", Usage: "[-m MODE] NAME"},
+	}}
+}
+
+func runMkfifo(c *applet.Call) int {
+	o := c.Getopt("m:Z:", "mode=m:")
+	if len(o.Args) == 0 {
+		c.Usage()
+	}
+	mode := fs.FileMode(0o666)
+	if o.Has('m') {
+		m, ok := applet.ParseMode(o.Str('m'), 0o666, c.P.Umask)
+		if !ok {
+			c.Die("invalid mode '%s'", o.Str('m'))
+		}
+		mode = m
+	}
+	code := 0
+	for _, name := range o.Args {
+		if err := c.View().Mkfifo(name, mode); err != nil {
+			c.Errorf("%s: %s", name, applet.Strerror(err))
+			code = 1
+		}
+	}
+	return code
+}

@@ -1,0 +1,84 @@
+package applets
+
+import (
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Mktemp is mktemp.
+func Mktemp() applet.Applet {
+	return applet.Applet{Run: runMktemp, Names: []applet.Name{
+		{Name: "mktemp", Usage: "[-dqtu] [-p DIR] [TEMPLATE]"},
+	}}
+}
+
+// env returns a variable of the environment.
+func env(c *applet.Call, name string) string {
+	for i := len(c.P.Env) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(c.P.Env[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+func runMktemp(c *applet.Call) int {
+	o := c.Getopt("dqtp:u", "directory=d", "quiet=q")
+	template := "tmp.XXXXXX"
+	dir := ""
+	if len(o.Args) > 1 {
+		c.Usage()
+	}
+	if len(o.Args) == 1 {
+		template = o.Args[0]
+	}
+	if len(o.Args) == 0 || o.Has('t') || o.Has('p') {
+		dir = "/tmp"
+		if d := env(c, "TMPDIR"); d != "" {
+			dir = d
+		}
+		if o.Has('p') {
+			dir = o.Str('p')
+		}
+		template = applet.Join(dir, template)
+	}
+	fail := func(err error) int {
+		if !o.Has('q') {
+			c.Errorf("(null): %s", applet.Strerror(err))
+		}
+		return 1
+	}
+	stem, ok := strings.CutSuffix(template, "XXXXXX")
+	if !ok {
+		return fail(syscall.EINVAL)
+	}
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	for n := uint64(0); n < 1000; n++ {
+		draw := c.P.Loop().Uint64("mktemp", template+" "+strconv.Itoa(c.P.PID()), n+uint64(c.P.Now().UnixNano()))
+		name := stem
+		for i := 0; i < 6; i++ {
+			name += string(rune(letters[draw%62]))
+			draw /= 62
+		}
+		if _, err := c.View().Lstat(name); err == nil {
+			continue
+		}
+		var err error
+		switch {
+		case o.Has('u'):
+		case o.Has('d'):
+			err = c.View().Mkdir(name, 0o700)
+		default:
+			err = c.View().WriteFile(name, nil, 0o600)
+		}
+		if err != nil {
+			return fail(err)
+		}
+		c.Print(name, "\n")
+		return 0
+	}
+	return fail(syscall.EEXIST)
+}

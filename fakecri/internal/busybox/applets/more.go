@@ -1,0 +1,30 @@
+package applets
+
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+
+// More is less, more.
+func More() applet.Applet {
+	return applet.Applet{Run: runMore, Names: []applet.Name{
+		{Name: "less", Usage: "[-EFIMmNRSh~] [FILE]..."},
+		{Name: "more", Usage: "[FILE]..."},
+	}}
+}
+
+// runMore is more and less, which without a terminal are cat.
+func runMore(c *applet.Call) int {
+	o := c.Getopt("EFIMmNRSh~")
+	if len(o.Args) == 0 && applet.IsTTY(c.P.FD(0)) {
+		c.Usage()
+	}
+	args := o.Args
+	if len(args) == 0 {
+		args = []string{"-"}
+	}
+	code := 0
+	for _, a := range args {
+		if !c.CatFile(a) {
+			code = 1
+		}
+	}
+	return code
+}

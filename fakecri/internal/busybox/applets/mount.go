@@ -1,0 +1,39 @@
+package applets
+
+import (
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// Mount is mount.
+func Mount() applet.Applet {
+	return applet.Applet{Run: runMount, Names: []applet.Name{
+		{Name: "mount", Usage: "[-t TYPE] [-o OPT] DEVICE DIR"},
+	}}
+}
+
+func runMount(c *applet.Call) int {
+	o := c.Getopt("art:o:fnwvO:T:")
+	if len(o.Args) == 0 {
+		for _, m := range c.View().Namespace().Mounts() {
+			rw := "rw"
+			if m.ReadOnly {
+				rw = "ro"
+			}
+			c.Printf("%s on %s type %s (%s,%s)\n", m.Source, m.Path, m.Type, rw, m.Options)
+		}
+		return 0
+	}
+	if !c.P.Can(kernel.CapSysAdmin) || len(o.Args) < 2 {
+		c.Die("permission denied (are you root?)")
+	}
+	if o.Str('t') == "tmpfs" {
+		if err := c.View().Namespace().Tmpfs(o.Args[1], 0); err != nil {
+			c.Errorf("mounting %s on %s failed: %s", o.Args[0], o.Args[1], applet.Strerror(err))
+			return 255
+		}
+		return 0
+	}
+	c.Errorf("mounting %s on %s failed: Permission denied", o.Args[0], o.Args[1])
+	return 255
+}

@@ -1,0 +1,72 @@
+package applets
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Mv is mv.
+func Mv() applet.Applet {
+	return applet.Applet{Run: runMv, Names: []applet.Name{
+		{Name: "mv", Usage: "[-finT] SOURCE DEST | SOURCE... { -t DIRECTORY | DIRECTORY }"},
+	}}
+}
+
+func runMv(c *applet.Call) int {
+	o := c.Getopt("finvTt:", "force=f", "interactive=i", "no-clobber=n", "no-target-directory=T", "target-directory=t:", "verbose=v")
+	args := o.Args
+	dest := o.Str('t')
+	if !o.Has('t') {
+		if len(args) < 2 {
+			c.Usage()
+		}
+		dest = args[len(args)-1]
+		args = args[:len(args)-1]
+	}
+	fi, err := c.View().Stat(dest)
+	intoDir := err == nil && fi.IsDir() && !o.Has('T')
+	code := 0
+	for _, from := range args {
+		to := dest
+		if intoDir || len(args) > 1 {
+			to = applet.Join(dest, applet.Base(strings.TrimRight(from, "/")))
+		}
+		if !move(c, from, to, o.Has('n')) {
+			code = 1
+		}
+	}
+	return code
+}
+
+func move(c *applet.Call, from, to string, noClobber bool) bool {
+	v := c.View()
+	if noClobber {
+		if _, err := v.Lstat(to); err == nil {
+			return true
+		}
+	}
+	err := v.Rename(from, to)
+	if err == nil {
+		return true
+	}
+	if !errors.Is(err, syscall.EXDEV) {
+		c.Errorf("can't rename '%s': %s", from, applet.Strerror(err))
+		return false
+	}
+	p := &applet.Copier{C: c, Recursive: true, Preserve: true, KeepLinks: true, Force: true}
+	if fi, err := v.Lstat(to); err == nil {
+		src, serr := v.Lstat(from)
+		if serr == nil && fi.IsDir() != src.IsDir() {
+			c.Errorf("can't rename '%s': %s", from, applet.Strerror(syscall.EISDIR))
+			return false
+		}
+		if err := v.Remove(to); err != nil {
+			c.Errorf("can't remove '%s': %s", to, applet.Strerror(err))
+			return false
+		}
+	}
+	return p.Copy(from, to, true) && c.Remove(from, true, true)
+}

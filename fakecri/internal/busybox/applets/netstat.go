@@ -1,0 +1,31 @@
+package applets
+
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+
+// Netstat is netstat.
+func Netstat() applet.Applet {
+	return applet.Applet{Run: runNetstat, Names: []applet.Name{
+		{Name: "netstat", Usage: "[-ral] [-tuwx] [-en]"},
+	}}
+}
+
+func runNetstat(c *applet.Call) int {
+	o := c.Getopt("laentuwxrWp")
+	if o.Has('r') {
+		return runRoute(c)
+	}
+	kind := "w/o servers"
+	if o.Has('a') {
+		kind = "servers and established"
+	} else if o.Has('l') {
+		kind = "only servers"
+	}
+	c.Printf("Active Internet connections (%s)\nProto Recv-Q Send-Q Local Address           Foreign Address         State       \n", kind)
+	if !o.Has('l') && !o.Has('a') || o.Has('u') && !o.Has('t') {
+		return 0
+	}
+	for _, port := range c.P.Container().Net().Listeners() {
+		c.Printf("tcp   %6d %6d %-23s %-23s %-12s\n", 0, 0, "0.0.0.0:"+applet.Itoa(port), "0.0.0.0:*", "LISTEN")
+	}
+	return 0
+}

@@ -1,0 +1,19 @@
+package applets
+
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+
+// Nice is nice.
+func Nice() applet.Applet {
+	return applet.Applet{Run: runNice, Names: []applet.Name{
+		{Name: "nice", Usage: "[-n ADJUST] [PROG ARGS]"},
+	}}
+}
+
+func runNice(c *applet.Call) int {
+	o := c.Getopt("+n:", "adjustment=n:")
+	if len(o.Args) == 0 {
+		c.Print("0\n")
+		return 0
+	}
+	return c.Become(o.Args, nil, applet.CantExec)
+}

@@ -1,0 +1,46 @@
+package applets
+
+import (
+	"strconv"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Nl is nl.
+func Nl() applet.Applet {
+	return applet.Applet{Run: runNl, Names: []applet.Name{
+		{Name: "nl", Usage: "[-b STYLE] [-i N] [-n FORMAT] [-s SEP] [-v N] [-w N] [FILE]..."},
+	}}
+}
+
+func runNl(c *applet.Call) int {
+	o := c.Getopt("pb:i:l:n:s:v:w:", "body-numbering=b:", "line-increment=i:", "number-format=n:", "number-separator=s:", "starting-line-number=v:", "number-width=w:")
+	style, sep, width, n, step := "t", "\t", 6, int64(1), int64(1)
+	if o.Has('b') {
+		style = o.Str('b')
+	}
+	if o.Has('s') {
+		sep = o.Str('s')
+	}
+	if o.Has('w') {
+		width = int(c.Number(o.Str('w')))
+	}
+	if o.Has('v') {
+		n, _ = strconv.ParseInt(o.Str('v'), 10, 64)
+	}
+	if o.Has('i') {
+		step = c.Number(o.Str('i'))
+	}
+	format := map[string]string{"ln": "%-*d", "rz": "%0*d"}[o.Str('n')]
+	if format == "" {
+		format = "%*d"
+	}
+	return c.EachLine(o.Args, applet.PlainOpen, func(text string, _ bool) {
+		if style == "n" || style == "t" && text == "" {
+			c.Printf("%*s%s\n", width+len(sep), "", text)
+			return
+		}
+		c.Printf(format+"%s%s\n", width, n, sep, text)
+		n += step
+	})
+}

@@ -1,0 +1,21 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Nproc is nproc.
+func Nproc() applet.Applet {
+	return applet.Applet{Run: runNproc, Names: []applet.Name{
+		{Name: "nproc", Usage: ""},
+	}}
+}
+
+func runNproc(c *applet.Call) int {
+	data, _ := c.View().ReadFile("/proc/cpuinfo")
+	n := max(1, strings.Count(string(data), "processor\t"))
+	c.Printf("%d\n", n)
+	return 0
+}

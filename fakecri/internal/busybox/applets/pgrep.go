@@ -1,0 +1,63 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// Pgrep is pgrep, pkill.
+func Pgrep() applet.Applet {
+	return applet.Applet{Run: runPgrep, Names: []applet.Name{
+		{Name: "pgrep", Usage: "[-flavxo] PATTERN"},
+		{Name: "pkill", Usage: "[-SIGNAL] [-fvx] PATTERN"},
+	}}
+}
+
+// runPgrep is pgrep and pkill.
+func runPgrep(c *applet.Call) int {
+	sig := kernel.SIGTERM
+	if c.Name == "pkill" {
+		var done bool
+		if len(c.Args) > 0 && len(c.Args[0]) > 1 && c.Args[0][0] == '-' {
+			if _, ok := kernel.SignalNumber(c.Args[0][1:]); ok {
+				if sig, c.Args, done = c.KillArgs(); done {
+					return 0
+				}
+			}
+		}
+	}
+	o := c.Getopt("flavxons:P:u:")
+	if len(o.Args) != 1 {
+		c.Usage()
+	}
+	f := c.Matcher(&applet.Options{})
+	if !f.Compile([]string{o.Args[0]}) {
+		return 2
+	}
+	code := 1
+	for _, p := range c.Processes() {
+		text := p.Comm
+		if o.Has('f') {
+			text = strings.Join(p.Args, " ")
+		}
+		start, end := f.Find(text, 0)
+		match := start >= 0 && (!o.Has('x') || start == 0 && end == len(text))
+		if p.PID == c.P.PID() || match == o.Has('v') {
+			continue
+		}
+		code = 0
+		switch {
+		case c.Name == "pkill":
+			_ = c.P.Kill(p.PID, sig)
+		case o.Has('a'):
+			c.Printf("%d %s\n", p.PID, p.Command())
+		case o.Has('l'):
+			c.Printf("%d %s\n", p.PID, p.Comm)
+		default:
+			c.Printf("%d\n", p.PID)
+		}
+	}
+	return code
+}

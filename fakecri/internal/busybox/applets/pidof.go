@@ -1,0 +1,35 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Pidof is pidof.
+func Pidof() applet.Applet {
+	return applet.Applet{Run: runPidof, Names: []applet.Name{
+		{Name: "pidof", Usage: "[-s] [-o PID] [NAME]..."},
+	}}
+}
+
+func runPidof(c *applet.Call) int {
+	o := c.Getopt("so:")
+	var pids []string
+	for _, name := range o.Args {
+		list := c.Named(name)
+		for i := len(list) - 1; i >= 0; i-- {
+			if pid := applet.Itoa(list[i].PID); !strings.Contains(" "+strings.Join(o.Value['o'], " ")+" ", " "+pid+" ") {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	if len(pids) == 0 {
+		return 1
+	}
+	if o.Has('s') {
+		pids = pids[:1]
+	}
+	c.Print(strings.Join(pids, " "), "\n")
+	return 0
+}

@@ -1,0 +1,99 @@
+package applets
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// Ping is ping.
+func Ping() applet.Applet {
+	return applet.Applet{Run: runPing, Names: []applet.Name{
+		{Name: "ping", Usage: "[-c CNT] [-s SIZE] [-w SEC] [-i SEC] [-q] HOST"},
+	}}
+}
+
+// runPing answers for the addresses that the node knows; it sends nothing.
+func runPing(c *applet.Call) int {
+	o := c.Getopt("c:s:t:w:W:I:i:np:qA46")
+	if len(o.Args) != 1 {
+		c.Usage()
+	}
+	host := o.Args[0]
+	ip, ok := c.Address(host)
+	if !ok {
+		c.Die("bad address '%s'", host)
+	}
+	size := int64(56)
+	if o.Has('s') {
+		size = c.Number(o.Str('s'))
+	}
+	count := int64(-1)
+	if o.Has('c') {
+		count = c.Number(o.Str('c'))
+	}
+	period := time.Second
+	if o.Has('i') {
+		if d, ok := applet.Duration(o.Str('i')); ok {
+			period = d
+		}
+	}
+	deadline := c.P.Now().Add(applet.Forever)
+	if o.Has('w') {
+		deadline = c.P.Now().Add(time.Duration(c.Number(o.Str('w'))) * time.Second)
+	}
+	c.Printf("PING %s (%s): %d data bytes\n", host, ip, size)
+	c.Out.Flush()
+	if !c.P.Container().Bounds(kernel.CapNetRaw) {
+		c.Die("permission denied (are you root?)")
+	}
+	alive := reachable(c, ip)
+	sent, received := int64(0), int64(0)
+	for ; count < 0 || sent < count; sent++ {
+		if sent > 0 {
+			c.Pause(period)
+			if !c.P.Now().Before(deadline) {
+				break
+			}
+		}
+		if alive {
+			_ = c.P.Step(c.Ctx, 60*time.Microsecond)
+			received++
+			if !o.Has('q') {
+				c.Printf("%d bytes from %s: seq=%d ttl=64 time=0.060 ms\n", size+8, ip, sent)
+				c.Out.Flush()
+			}
+		}
+	}
+	if !alive {
+		c.Pause(min(10*time.Second, max(0, deadline.Sub(c.P.Now()))))
+	}
+	loss := int64(0)
+	if sent > 0 {
+		loss = (sent - received) * 100 / sent
+	}
+	c.Printf("\n--- %s ping statistics ---\n%d packets transmitted, %d packets received, %d%% packet loss\n", host, sent, received, loss)
+	if received > 0 {
+		c.Print("round-trip min/avg/max = 0.060/0.060/0.060 ms\n")
+		return 0
+	}
+	return 1
+}
+
+// reachable tells whether some host of the node has the address: a refused
+// connection is an answer too.
+func reachable(c *applet.Call, ip string) bool {
+	if parsed := net.ParseIP(ip); parsed != nil && parsed.IsLoopback() {
+		return true
+	}
+	conn, err := c.P.Dial(c.Ctx, ip, 7)
+	if err == nil {
+		conn.Close()
+		return true
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}

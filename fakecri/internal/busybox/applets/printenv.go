@@ -1,0 +1,38 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Printenv is printenv.
+func Printenv() applet.Applet {
+	return applet.Applet{Run: runPrintenv, Names: []applet.Name{
+		{Name: "printenv", Usage: "[VARIABLE]..."},
+	}}
+}
+
+func runPrintenv(c *applet.Call) int {
+	if len(c.Args) == 0 {
+		for _, kv := range c.P.Env {
+			c.Print(kv, "\n")
+		}
+		return 0
+	}
+	code := 0
+	for _, name := range c.Args {
+		found := false
+		for _, kv := range c.P.Env {
+			if v, ok := strings.CutPrefix(kv, name+"="); ok {
+				c.Print(v, "\n")
+				found = true
+				break
+			}
+		}
+		if !found {
+			code = 1
+		}
+	}
+	return code
+}

@@ -1,0 +1,15 @@
+package applets
+
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+
+// Pwd is pwd.
+func Pwd() applet.Applet {
+	return applet.Applet{Run: runPwd, Names: []applet.Name{
+		{Name: "pwd", Usage: ""},
+	}}
+}
+
+func runPwd(c *applet.Call) int {
+	c.Print(c.P.Dir, "\n")
+	return 0
+}

@@ -1,0 +1,35 @@
+package applets
+
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+
+// Readlink is readlink.
+func Readlink() applet.Applet {
+	return applet.Applet{Run: runReadlink, Names: []applet.Name{
+		{Name: "readlink", Usage: "[-fnv] FILE"},
+	}}
+}
+
+func runReadlink(c *applet.Call) int {
+	o := c.Getopt("fnvsq", "canonicalize=f", "no-newline=n")
+	if len(o.Args) != 1 {
+		c.Usage()
+	}
+	var to string
+	var err error
+	if o.Has('f') {
+		to, err = c.Canonical(o.Args[0], false)
+	} else {
+		to, err = c.View().Readlink(o.Args[0])
+	}
+	if err != nil {
+		if o.Has('v') {
+			c.Errorf("%s: %s", o.Args[0], applet.Strerror(err))
+		}
+		return 1
+	}
+	c.Print(to)
+	if !o.Has('n') {
+		c.Print("\n")
+	}
+	return 0
+}

@@ -1,0 +1,27 @@
+package applets
+
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+
+// Realpath is realpath.
+func Realpath() applet.Applet {
+	return applet.Applet{Run: runRealpath, Names: []applet.Name{
+		{Name: "realpath", Usage: "FILE..."},
+	}}
+}
+
+func runRealpath(c *applet.Call) int {
+	if len(c.Args) == 0 {
+		c.Usage()
+	}
+	code := 0
+	for _, name := range c.Getopt("").Args {
+		to, err := c.Canonical(name, true)
+		if err != nil {
+			c.Errorf("%s: %s", name, applet.Strerror(err))
+			code = 1
+			continue
+		}
+		c.Print(to, "\n")
+	}
+	return code
+}

@@ -1,0 +1,35 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Rm is rm.
+func Rm() applet.Applet {
+	return applet.Applet{Run: runRm, Names: []applet.Name{
+		{Name: "rm", Usage: "[-irf] FILE..."},
+	}}
+}
+
+func runRm(c *applet.Call) int {
+	o := c.Getopt("fiRrv", "recursive=r", "force=f", "interactive=i", "verbose=v")
+	force := o.Last("fi") == 'f'
+	if len(o.Args) == 0 && !force {
+		c.Usage()
+	}
+	code := 0
+	for _, name := range o.Args {
+		b := applet.Base(strings.TrimRight(name, "/"))
+		if b == "." || b == ".." {
+			c.Errorf("can't remove '.' or '..'")
+			code = 1
+			continue
+		}
+		if !c.Remove(name, o.Has('r') || o.Has('R'), force) {
+			code = 1
+		}
+	}
+	return code
+}

@@ -1,0 +1,45 @@
+package applets
+
+import (
+	"strings"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Rmdir is rmdir.
+func Rmdir() applet.Applet {
+	return applet.Applet{Run: runRmdir, Names: []applet.Name{
+		{Name: "rmdir", Usage: "[-p] DIRECTORY..."},
+	}}
+}
+
+func runRmdir(c *applet.Call) int {
+	o := c.Getopt("p", "parents=p", "ignore-fail-on-non-empty=1")
+	if len(o.Args) == 0 {
+		c.Usage()
+	}
+	code := 0
+	for _, name := range o.Args {
+		for dir := name; ; {
+			fi, err := c.View().Lstat(dir)
+			if err == nil && !fi.IsDir() {
+				err = syscall.ENOTDIR
+			}
+			if err == nil {
+				err = c.View().Remove(dir)
+			}
+			if err != nil {
+				c.Errorf("'%s': %s", dir, applet.Strerror(err))
+				code = 1
+				break
+			}
+			up := strings.LastIndexByte(strings.TrimRight(dir, "/"), '/')
+			if !o.Has('p') || up <= 0 {
+				break
+			}
+			dir = dir[:up]
+		}
+	}
+	return code
+}

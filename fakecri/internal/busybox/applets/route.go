@@ -1,0 +1,27 @@
+package applets
+
+import (
+	"net"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Route is route.
+func Route() applet.Applet {
+	return applet.Applet{Run: runRoute, Names: []applet.Name{
+		{Name: "route", Usage: "[-n]"},
+	}}
+}
+
+func runRoute(c *applet.Call) int {
+	c.Print("Kernel IP routing table\nDestination     Gateway         Genmask         Flags Metric Ref    Use Iface\n")
+	ip := net.ParseIP(c.P.Container().Net().IP())
+	if ip == nil || ip.To4() == nil {
+		return 0
+	}
+	v4 := ip.To4()
+	gw, subnet := net.IPv4(v4[0], v4[1], v4[2], 1), net.IPv4(v4[0], v4[1], v4[2], 0)
+	c.Printf("%-15s %-15s %-15s UG    0      0        0 eth0\n", "0.0.0.0", gw, "0.0.0.0")
+	c.Printf("%-15s %-15s %-15s U     0      0        0 eth0\n", subnet, "0.0.0.0", "255.255.255.0")
+	return 0
+}

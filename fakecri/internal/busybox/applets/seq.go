@@ -1,0 +1,77 @@
+package applets
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+)
+
+// Seq is seq.
+func Seq() applet.Applet {
+	return applet.Applet{Run: runSeq, Names: []applet.Name{
+		{Name: "seq", Usage: "[-w] [-s SEP] [FIRST [INC]] LAST"},
+	}}
+}
+
+func runSeq(c *applet.Call) int {
+	o := c.Getopt("+ws:")
+	nums, sep, wide := o.Args, "\n", o.Has('w')
+	if o.Has('s') {
+		sep = o.Str('s')
+	}
+	if len(nums) == 0 || len(nums) > 3 {
+		c.Usage()
+	}
+	first, inc, last := 1.0, 1.0, 0.0
+	precision, width := 0, 0
+	values := make([]float64, len(nums))
+	for i, n := range nums {
+		f, err := strconv.ParseFloat(n, 64)
+		if err != nil {
+			c.Usage()
+		}
+		values[i] = f
+		if _, frac, ok := strings.Cut(n, "."); ok && (i < len(nums)-1 || len(nums) == 1) {
+			precision = max(precision, len(frac))
+		}
+	}
+	last = values[len(values)-1]
+	if len(values) > 1 {
+		first = values[0]
+	}
+	if len(values) == 3 {
+		inc = values[1]
+	}
+	if inc == 0 {
+		inc = 0
+	}
+	format := func(f float64) string { return strconv.FormatFloat(f, 'f', precision, 64) }
+	if wide {
+		width = max(len(format(first)), len(format(last)))
+	}
+	for i := 0; ; i++ {
+		v := first + float64(i)*inc
+		if inc >= 0 && v > last+math.Abs(inc)*1e-9 || inc < 0 && v < last-math.Abs(inc)*1e-9 {
+			if i > 0 {
+				c.Print("\n")
+			}
+			return 0
+		}
+		if i > 0 {
+			c.Print(sep)
+		}
+		text := format(v)
+		if wide {
+			spec := posix.Spec{Width: width, Zero: true, Prec: precision, Verb: 'f'}
+			text = spec.Float(v)
+		}
+		c.Print(text)
+		c.Spend(applet.WorkPerStep / 1024) // a million a second
+		if c.Out.Failed() {
+			return 1
+		}
+	}
+}

@@ -1,0 +1,18 @@
+package applets
+
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+
+// Setsid is setsid.
+func Setsid() applet.Applet {
+	return applet.Applet{Run: runSetsid, Names: []applet.Name{
+		{Name: "setsid", Usage: "PROG ARGS"},
+	}}
+}
+
+func runSetsid(c *applet.Call) int {
+	o := c.Getopt("+c")
+	if len(o.Args) == 0 {
+		c.Usage()
+	}
+	return c.Become(o.Args, nil, applet.CantExec)
+}

@@ -1,0 +1,33 @@
+package applets
+
+import (
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Sleep is sleep.
+func Sleep() applet.Applet {
+	return applet.Applet{Run: runSleep, Names: []applet.Name{
+		{Name: "sleep", Usage: "[N]..."},
+	}}
+}
+
+func runSleep(c *applet.Call) int {
+	if len(c.Args) == 0 {
+		c.Usage()
+	}
+	args := c.Args
+	if args[0] == "--" {
+		args = args[1:]
+	}
+	var total time.Duration
+	for _, a := range args {
+		d, ok := applet.Duration(a)
+		if !ok {
+			c.Die("invalid number '%s'", a)
+		}
+		total = min(applet.Forever, total+d)
+	}
+	return c.Pause(total)
+}

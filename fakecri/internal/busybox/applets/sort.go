@@ -1,0 +1,329 @@
+package applets
+
+import (
+	"io"
+	"math"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Sort is sort.
+func Sort() applet.Applet {
+	return applet.Applet{Run: runSort, Names: []applet.Name{
+		{Name: "sort", Usage: "[-nghMVrucszbdfi] [-o FILE] [-t CHAR] [-k FROM[,TO]]... [FILE]..."},
+	}}
+}
+
+// sortKey is a -k: fields and characters count from 1; 0 is unset.
+type sortKey struct {
+	fromField, fromChar, toField, toChar int
+	flags                                string
+	// plain says that it has no flags of its own.
+	plain bool
+}
+
+const sortFlags = "ngMcszbrdfihugV"
+
+func runSort(c *applet.Call) int {
+	o := c.GetoptStatus(2, "ngMhVucszbrdfik:o:t:T:S:", "stable=s", "reverse=r", "unique=u", "key=k:", "field-separator=t:", "output=o:", "numeric-sort=n")
+	sep := byte('\n')
+	if o.Has('z') {
+		sep = 0
+	}
+	fieldSep := ""
+	if o.Has('t') {
+		fieldSep = o.Str('t')
+		if fieldSep == `\t` {
+			fieldSep = "\t"
+		}
+		if len(fieldSep) > 1 && fieldSep != `\0` {
+			c.Errorf("bad -t parameter")
+			return 2
+		}
+	}
+	global := ""
+	for _, f := range "ngMhVbrdfi" {
+		if o.Has(byte(f)) {
+			global += string(f)
+		}
+	}
+	var keys []sortKey
+	for _, k := range o.Value['k'] {
+		key, ok := parseKey(k, global)
+		if !ok {
+			c.Errorf("unknown key option")
+			return 2
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		keys = []sortKey{{fromField: 1, flags: global}}
+	}
+	var list []string
+	files := o.Args
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	// lineCost is what a line takes besides its text, in bytes.
+	const lineCost = 24
+	size := int64(0)
+	for _, name := range files {
+		r, err := c.Open(name)
+		if err != nil {
+			c.Errorf(applet.PlainOpen, name, applet.Strerror(err))
+			return 2
+		}
+		l := c.Lines(r, sep)
+		for {
+			text, _, ok := l.Next()
+			if !ok {
+				break
+			}
+			list = append(list, text)
+			size += int64(len(text)) + lineCost
+			c.Hold(size)
+		}
+		r.Close()
+	}
+	return sorted(c, o, keys, list, fieldSep, sep)
+}
+
+func sorted(c *applet.Call, o *applet.Options, keys []sortKey, list []string, fieldSep string, sep byte) int {
+	byKeys := func(a, b string) int {
+		for _, k := range keys {
+			if d := k.compare(a, b, fieldSep); d != 0 {
+				return d
+			}
+		}
+		return 0
+	}
+	whole := func(a, b string) int {
+		if d := byKeys(a, b); d != 0 || o.Has('s') || o.Has('u') {
+			return d
+		}
+		d := strings.Compare(a, b)
+		if o.Has('r') {
+			d = -d
+		}
+		return d
+	}
+	if o.Has('c') {
+		for i := 1; i < len(list); i++ {
+			if d := byKeys(list[i-1], list[i]); d > 0 || d == 0 && o.Has('u') {
+				c.Stderr("Check line " + applet.Itoa(i) + "\n")
+				return 1
+			}
+		}
+		return 0
+	}
+	sort.SliceStable(list, func(i, j int) bool { return whole(list[i], list[j]) < 0 })
+	c.Spend(int64(len(list)) * 64)
+	var w io.Writer = c.Out
+	if o.Has('o') {
+		f, err := c.View().Open(o.Str('o'), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+		if err != nil {
+			c.Errorf(applet.CantOpen, o.Str('o'), applet.Strerror(err))
+			return 2
+		}
+		defer f.Close()
+		w = c.Stream(f)
+	}
+	for i, s := range list {
+		if o.Has('u') && i > 0 && byKeys(list[i-1], s) == 0 {
+			continue
+		}
+		if _, err := io.WriteString(w, s+string(rune(sep))); err != nil {
+			return 2
+		}
+	}
+	return 0
+}
+
+func parseKey(s, global string) (sortKey, bool) {
+	k := sortKey{}
+	from, to, hasTo := strings.Cut(s, ",")
+	ok := true
+	read := func(s string) (field, char int) {
+		n := applet.LeadingDigits(s)
+		field, err := strconv.Atoi(s[:n])
+		if err != nil {
+			ok = false
+			return
+		}
+		s = s[n:]
+		if strings.HasPrefix(s, ".") {
+			n := applet.LeadingDigits(s[1:])
+			char, _ = strconv.Atoi(s[1 : 1+n])
+			s = s[1+n:]
+		}
+		for i := 0; i < len(s); i++ {
+			if strings.IndexByte(sortFlags, s[i]) < 0 {
+				ok = false
+			}
+		}
+		k.flags += s
+		return field, char
+	}
+	k.fromField, k.fromChar = read(from)
+	if k.fromField == 0 {
+		ok = false
+	}
+	if hasTo {
+		k.toField, k.toChar = read(to)
+	}
+	if k.flags == "" {
+		k.flags = global
+		k.plain = true
+	}
+	return k, ok
+}
+
+func (k sortKey) has(f byte) bool { return strings.IndexByte(k.flags, f) >= 0 }
+
+// extract takes the key's part out of a line.
+func (k sortKey) extract(line, sep string) string {
+	if k.fromField == 1 && k.fromChar == 0 && k.toField == 0 {
+		if k.has('b') {
+			return strings.TrimLeft(line, " \t")
+		}
+		return line
+	}
+	start, _ := fieldBounds(line, sep, k.fromField)
+	if k.has('b') {
+		start += len(line[start:]) - len(strings.TrimLeft(line[start:], " \t"))
+	}
+	if k.fromChar > 1 {
+		start = min(len(line), start+k.fromChar-1)
+	}
+	end := len(line)
+	if k.toField > 0 {
+		s, e := fieldBounds(line, sep, k.toField)
+		end = e
+		if k.toChar > 0 {
+			if k.has('b') {
+				s += len(line[s:]) - len(strings.TrimLeft(line[s:], " \t"))
+			}
+			end = min(len(line), s+k.toChar)
+		}
+	}
+	return line[start:max(start, end)]
+}
+
+// fieldBounds returns where the n-th field begins and ends. Without a separator
+// a field begins with the white space before it.
+func fieldBounds(line, sep string, n int) (int, int) {
+	at := 0
+	for i := 1; ; i++ {
+		end := at
+		if sep != "" {
+			if j := strings.Index(line[at:], sep); j >= 0 {
+				end = at + j
+			} else {
+				end = len(line)
+			}
+		} else {
+			for end < len(line) && (line[end] == ' ' || line[end] == '\t') {
+				end++
+			}
+			for end < len(line) && line[end] != ' ' && line[end] != '\t' {
+				end++
+			}
+		}
+		if i == n {
+			return at, end
+		}
+		if end >= len(line) {
+			return len(line), len(line)
+		}
+		at = end + len(sep)
+	}
+}
+
+func (k sortKey) compare(a, b, sep string) int {
+	x, y := k.extract(a, sep), k.extract(b, sep)
+	d := 0
+	switch {
+	case k.has('n'), k.has('g'), k.has('h'):
+		d = compareFloats(leadingNumber(x, k), leadingNumber(y, k))
+	case k.has('M'):
+		d = monthOf(x) - monthOf(y)
+	case k.has('V'):
+		d = applet.CompareVersions(x, y)
+	default:
+		if k.has('d') || k.has('i') {
+			keep := func(r rune) rune {
+				if k.has('d') && !(applet.IsWord(byte(r)) && r != '_' || r == ' ' || r == '\t') || k.has('i') && (r < 32 || r > 126) {
+					return -1
+				}
+				return r
+			}
+			x, y = strings.Map(keep, x), strings.Map(keep, y)
+		}
+		if k.has('f') {
+			x, y = strings.ToUpper(x), strings.ToUpper(y)
+		}
+		d = strings.Compare(x, y)
+	}
+	if k.has('r') {
+		d = -d
+	}
+	return d
+}
+
+func compareFloats(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func leadingNumber(s string, k sortKey) float64 {
+	s = strings.TrimLeft(s, " \t")
+	n := 0
+	if n < len(s) && (s[n] == '-' || k.has('g') && s[n] == '+') {
+		n++
+	}
+	for n < len(s) && (s[n] >= '0' && s[n] <= '9' || s[n] == '.') {
+		n++
+	}
+	end := n
+	if k.has('g') && n < len(s) && s[n]|0x20 == 'e' {
+		m := n + 1
+		if m < len(s) && (s[m] == '-' || s[m] == '+') {
+			m++
+		}
+		if d := applet.LeadingDigits(s[m:]); d > 0 {
+			end = m + d
+		}
+	}
+	f, err := strconv.ParseFloat(s[:end], 64)
+	if err != nil {
+		if k.has('g') {
+			return math.Inf(-1)
+		}
+		f, _ = strconv.ParseFloat(strings.TrimRight(s[:n], "."), 64)
+	}
+	if k.has('h') && n < len(s) {
+		f *= math.Pow(1024, float64(strings.IndexByte("kmgtpe", s[n]|0x20)+1))
+	}
+	return f
+}
+
+func monthOf(s string) int {
+	s = strings.ToUpper(strings.TrimLeft(s, " \t"))
+	if len(s) < 3 {
+		return 0
+	}
+	i := strings.Index("JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC", s[:3])
+	if i < 0 || i%3 != 0 {
+		return 0
+	}
+	return i/3 + 1
+}

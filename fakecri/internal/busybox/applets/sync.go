@@ -1,0 +1,27 @@
+package applets
+
+import (
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Sync is sync.
+func Sync() applet.Applet {
+	return applet.Applet{Run: runSync, Names: []applet.Name{
+		{Name: "sync", Usage: "[-df] [FILE]..."},
+	}}
+}
+
+func runSync(c *applet.Call) int {
+	o := c.Getopt("df")
+	code := 0
+	for _, name := range o.Args {
+		if _, err := c.View().Stat(name); err != nil {
+			c.Errorf(applet.PlainOpen, name, applet.Strerror(err))
+			code = 1
+		}
+	}
+	_ = c.P.Step(c.Ctx, time.Millisecond)
+	return code
+}

@@ -1,0 +1,176 @@
+package applets
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Tail is tail.
+func Tail() applet.Applet {
+	return applet.Applet{Run: runTail, Names: []applet.Name{
+		{Name: "tail", Usage: "[-fF] [-c|n [+]N] [-s SEC] [-qv] [FILE]..."},
+	}}
+}
+
+// tail writes the last n lines or bytes of r, or with fromStart what is from the
+// nth on.
+func tail(c *applet.Call, r io.Reader, n int64, inBytes, fromStart bool) error {
+	if fromStart {
+		n = max(0, n-1)
+		if inBytes {
+			if _, err := io.CopyN(io.Discard, r, n); err != nil && err != io.EOF {
+				return err
+			}
+			_, err := io.CopyBuffer(struct{ io.Writer }{c.Out}, struct{ io.Reader }{r}, make([]byte, 4096))
+			return err
+		}
+		l := c.Lines(r, '\n')
+		for i := int64(0); i < n; i++ {
+			if _, _, ok := l.Next(); !ok {
+				return l.Err
+			}
+		}
+		_, err := io.CopyBuffer(struct{ io.Writer }{c.Out}, struct{ io.Reader }{l.R}, make([]byte, 4096))
+		return err
+	}
+	var kept []byte
+	zeros := int64(0) // before kept; not stored, since tail /dev/zero is run to fill the memory
+	buf := make([]byte, 64<<10)
+	full := int64(1 << 20)
+	for {
+		got, err := r.Read(buf)
+		if len(kept) == 0 && allZero(buf[:got]) {
+			zeros += int64(got)
+		} else {
+			kept = append(append(kept, make([]byte, zeros)...), buf[:got]...)
+			zeros = 0
+		}
+		if zeros+int64(len(kept)) > full {
+			switch {
+			case zeros == 0:
+				kept = append([]byte(nil), lastOf(kept, n, inBytes)...)
+			case inBytes || n == 0:
+				zeros = min(zeros, n)
+			}
+			c.Hold(zeros + int64(len(kept)))
+			full = max(1<<20, 2*(zeros+int64(len(kept)))) // a line without end is not looked through again and again
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, _ = c.Out.Write(lastOf(append(make([]byte, zeros), kept...), n, inBytes))
+	return nil
+}
+
+func allZero(b []byte) bool {
+	for len(b) > 0 {
+		n := min(len(b), len(zeroBlock))
+		if !bytes.Equal(b[:n], zeroBlock[:n]) {
+			return false
+		}
+		b = b[n:]
+	}
+	return true
+}
+
+var zeroBlock [4096]byte
+
+// lastOf returns the last n lines or bytes.
+func lastOf(data []byte, n int64, inBytes bool) []byte {
+	if inBytes {
+		return data[max(0, int64(len(data))-n):]
+	}
+	if n == 0 {
+		return nil
+	}
+	at := len(data)
+	if at > 0 && data[at-1] == '\n' {
+		at--
+	}
+	for ; n > 0; n-- {
+		if at = bytes.LastIndexByte(data[:at], '\n'); at < 0 {
+			return data
+		}
+	}
+	return data[at+1:]
+}
+
+func runTail(c *applet.Call) int {
+	c.LegacyCount("+")
+	o := c.Getopt("fc:n:qvs:F", "lines=n:", "bytes=c:", "quiet=q", "silent=q", "verbose=v", "follow=f", "retry=F")
+	unit := o.Last("nc")
+	spec := "10"
+	if unit != 0 {
+		spec = o.Str(unit)
+	}
+	fromStart := strings.HasPrefix(spec, "+")
+	n := c.Sized(strings.TrimLeft(spec, "+-"), applet.SizeSuffixes())
+	follow := o.Has('f') || o.Has('F')
+	type followed struct {
+		name string
+		r    io.ReadCloser
+	}
+	var open []followed
+	args := o.Args
+	if len(args) == 0 {
+		args = []string{"-"}
+	}
+	code := 0
+	for _, name := range args {
+		r, err := c.Open(name)
+		if err != nil {
+			c.Errorf(applet.CantOpen, name, applet.Strerror(err))
+			code = 1
+			continue
+		}
+		open = append(open, followed{name, r})
+	}
+	// Only those that could be opened count for the headers.
+	o.Args = o.Args[:min(len(o.Args), len(open))]
+	header := applet.HeaderOf(c, o)
+	for _, f := range open {
+		header(f.name)
+		if err := tail(c, f.r, n, unit == 'c', fromStart); err != nil {
+			c.Errorf("%s: %s", f.name, applet.Strerror(err))
+			code = 1
+		}
+	}
+	if !follow || len(open) == 0 {
+		return code
+	}
+	period := time.Second
+	if o.Has('s') {
+		if d, ok := applet.Duration(o.Str('s')); ok {
+			period = d
+		}
+	}
+	last := open[len(open)-1].name
+	for {
+		c.Out.Flush()
+		if c.P.Sleep(c.Ctx, period) != nil && c.Ctx.Err() != nil {
+			return 1
+		}
+		for _, f := range open {
+			data, _ := c.Slurp(f.r)
+			if len(data) == 0 {
+				continue
+			}
+			if f.name != last && len(open) > 1 {
+				header(f.name)
+				last = f.name
+			}
+			c.Print(string(data))
+		}
+		if c.Out.Failed() {
+			return 1
+		}
+	}
+}

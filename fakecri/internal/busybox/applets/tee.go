@@ -1,0 +1,53 @@
+package applets
+
+import (
+	"io"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Tee is tee.
+func Tee() applet.Applet {
+	return applet.Applet{Run: runTee, Names: []applet.Name{
+		{Name: "tee", Usage: "[-a] [FILE]..."},
+	}}
+}
+
+func runTee(c *applet.Call) int {
+	o := c.Getopt("ai", "append=a", "ignore-interrupts=i")
+	outs := []io.Writer{}
+	names := []string{}
+	if f := c.P.FD(1); f != nil {
+		outs = append(outs, c.Stream(f))
+		names = append(names, "standard output")
+	}
+	code := 0
+	for _, name := range o.Args {
+		f, err := c.Create(name, o.Has('a'))
+		if err != nil {
+			c.Errorf("%s: %s", name, applet.Strerror(err))
+			code = 1
+			continue
+		}
+		outs = append(outs, f)
+		names = append(names, name)
+	}
+	buf := make([]byte, 4096)
+	in := c.Stdin()
+	for {
+		n, err := in.Read(buf)
+		for i, w := range outs {
+			if w == nil || n == 0 {
+				continue
+			}
+			if _, werr := w.Write(buf[:n]); werr != nil {
+				c.Errorf("%s: %s", names[i], applet.Strerror(werr))
+				outs[i] = nil
+				code = 1
+			}
+		}
+		if err != nil {
+			return code
+		}
+	}
+}

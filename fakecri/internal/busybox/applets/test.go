@@ -1,0 +1,29 @@
+package applets
+
+import (
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/internal/condition"
+)
+
+// Test is [, [[, test.
+func Test() applet.Applet {
+	return applet.Applet{Run: runTest, Names: []applet.Name{
+		{Name: "[", Usage: "EXPRESSION ]"},
+		{Name: "[[", Usage: "EXPRESSION ]]"},
+		{Name: "test", Usage: "EXPRESSION"},
+	}}
+}
+
+func runTest(c *applet.Call) int {
+	operands, problem := condition.Operands(c.Name, c.Args)
+	t := condition.Test{Process: c.P, Problem: problem}
+	ok := problem == "" && t.Eval(operands)
+	switch {
+	case t.Problem != "":
+		c.Errorf("%s", t.Problem)
+		return 2
+	case !ok:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,61 @@
+package applets
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Touch is touch.
+func Touch() applet.Applet {
+	return applet.Applet{Run: runTouch, Names: []applet.Name{
+		{Name: "touch", Usage: "[-cham] [-d DATE] [-t DATE] [-r FILE] FILE..."},
+	}}
+}
+
+func runTouch(c *applet.Call) int {
+	o := c.Getopt("chamd:t:r:f", "no-create=c", "date=d:", "reference=r:", "time=t:")
+	if len(o.Args) == 0 {
+		c.Usage()
+	}
+	at := c.P.Now()
+	v := c.View()
+	switch o.Last("dtr") {
+	case 'd', 't':
+		s := o.Str(o.Last("dtr"))
+		t, ok := applet.ParseDate(s, at)
+		if !ok {
+			c.Die("invalid date '%s'", s)
+		}
+		at = t
+	case 'r':
+		fi, err := v.Stat(o.Str('r'))
+		if err != nil {
+			c.Die("can't stat '%s': %s", o.Str('r'), applet.Strerror(err))
+		}
+		at = fi.ModTime()
+	}
+	code := 0
+	for _, name := range o.Args {
+		err := v.Chtimes(name, at)
+		if errors.Is(err, fs.ErrNotExist) {
+			if o.Has('c') {
+				continue
+			}
+			var f io.Closer
+			if f, err = c.Create(name, true); err == nil {
+				f.Close()
+				if o.Last("dtr") != 0 {
+					err = v.Chtimes(name, at)
+				}
+			}
+		}
+		if err != nil {
+			c.Errorf("%s: %s", name, applet.Strerror(err))
+			code = 1
+		}
+	}
+	return code
+}

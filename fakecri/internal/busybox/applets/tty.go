@@ -1,0 +1,24 @@
+package applets
+
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+
+// TTY is tty.
+func TTY() applet.Applet {
+	return applet.Applet{Run: runTTY, Names: []applet.Name{
+		{Name: "tty", Usage: "[-s]"},
+	}}
+}
+
+func runTTY(c *applet.Call) int {
+	o := c.Getopt("s")
+	if applet.IsTTY(c.P.FD(0)) {
+		if !o.Has('s') {
+			c.Print("/dev/pts/0\n")
+		}
+		return 0
+	}
+	if !o.Has('s') {
+		c.Print("not a tty\n")
+	}
+	return 1
+}

@@ -1,0 +1,21 @@
+package applets
+
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+
+// Umount is umount.
+func Umount() applet.Applet {
+	return applet.Applet{Run: runUmount, Names: []applet.Name{
+		{Name: "umount", Usage: "[-flr] FILESYSTEM|DIRECTORY"},
+	}}
+}
+
+func runUmount(c *applet.Call) int {
+	o := c.Getopt("fldrat:D")
+	for _, a := range o.Args {
+		c.Errorf("can't unmount %s: Operation not permitted", a)
+	}
+	if len(o.Args) == 0 {
+		c.Usage()
+	}
+	return 1
+}

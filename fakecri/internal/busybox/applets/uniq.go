@@ -1,0 +1,75 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Uniq is uniq.
+func Uniq() applet.Applet {
+	return applet.Applet{Run: runUniq, Names: []applet.Name{
+		{Name: "uniq", Usage: "[-cdui] [-f,s,w N] [FILE [OUTFILE]]"},
+	}}
+}
+
+func runUniq(c *applet.Call) int {
+	o := c.Getopt("cduf:s:w:iz", "count=c", "repeated=d", "unique=u", "skip-fields=f:", "skip-chars=s:", "check-chars=w:", "ignore-case=i")
+	number := func(f byte) int {
+		if !o.Has(f) {
+			return 0
+		}
+		return int(c.Number(o.Str(f)))
+	}
+	skipFields, skipChars, width := number('f'), number('s'), number('w')
+	key := func(s string) string {
+		for i := 0; i < skipFields; i++ {
+			s = strings.TrimLeft(s, " \t")
+			if j := strings.IndexAny(s, " \t"); j >= 0 {
+				s = s[j:]
+			} else {
+				s = ""
+			}
+		}
+		s = s[min(skipChars, len(s)):]
+		if o.Has('w') {
+			s = s[:min(width, len(s))]
+		}
+		if o.Has('i') {
+			s = strings.ToLower(s)
+		}
+		return s
+	}
+	if len(o.Args) > 2 {
+		c.Usage()
+	}
+	input := o.Args[:min(1, len(o.Args))]
+	if len(o.Args) == 2 && o.Args[1] != "-" {
+		f, err := c.Create(o.Args[1], false)
+		if err != nil {
+			c.Die(applet.CantOpen, o.Args[1], applet.Strerror(err))
+		}
+		c.Out = c.Buffered(f.F)
+	}
+	n := 0
+	var last string
+	show := func() {
+		if n == 0 || n == 1 && o.Has('d') || n > 1 && o.Has('u') {
+			return
+		}
+		if o.Has('c') {
+			c.Printf("%7d ", n)
+		}
+		c.Print(last, "\n")
+	}
+	code := c.EachLine(input, applet.CantOpen, func(text string, _ bool) {
+		if n > 0 && key(text) == key(last) {
+			n++
+			return
+		}
+		show()
+		last, n = text, 1
+	})
+	show()
+	return code
+}

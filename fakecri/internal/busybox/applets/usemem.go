@@ -1,0 +1,43 @@
+package applets
+
+import (
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// Usemem is usemem.
+func Usemem() applet.Applet {
+	return applet.Applet{Run: runUsemem, Names: []applet.Name{
+		{Name: "usemem", Usage: "BYTES"},
+	}}
+}
+
+// runUsemem takes memory, touches it, and sleeps until SIGTERM. It is no
+// busybox applet but a test program of the recordings' images.
+func runUsemem(c *applet.Call) int {
+	if len(c.Args) != 1 {
+		c.Usage()
+	}
+	n := c.Number(c.Args[0])
+	c.P.Disposition(kernel.SIGTERM, kernel.Catch)
+	const chunk = 16 << 20
+	for left := n; left > 0; left -= chunk {
+		if err := c.P.Alloc(c.Ctx, min(left, chunk)); err != nil {
+			c.Die("%s", applet.Strerror(err))
+		}
+		_ = c.P.Step(c.Ctx, 4*time.Millisecond)
+		if _, ok := c.P.NextSignal(); ok {
+			return 0
+		}
+	}
+	for {
+		if c.P.Sleep(c.Ctx, applet.Forever) == nil {
+			continue
+		}
+		if _, ok := c.P.NextSignal(); ok || c.Ctx.Err() != nil {
+			return 0
+		}
+	}
+}

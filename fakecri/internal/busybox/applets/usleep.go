@@ -1,0 +1,21 @@
+package applets
+
+import (
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Usleep is usleep.
+func Usleep() applet.Applet {
+	return applet.Applet{Run: runUsleep, Names: []applet.Name{
+		{Name: "usleep", Usage: "N"},
+	}}
+}
+
+func runUsleep(c *applet.Call) int {
+	if len(c.Args) != 1 {
+		c.Usage()
+	}
+	return c.Pause(time.Duration(min(c.Number(c.Args[0]), int64(applet.Forever/time.Microsecond))) * time.Microsecond)
+}

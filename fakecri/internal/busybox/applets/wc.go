@@ -1,0 +1,105 @@
+package applets
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Wc is wc.
+func Wc() applet.Applet {
+	return applet.Applet{Run: runWc, Names: []applet.Name{
+		{Name: "wc", Usage: "[-cmlwL] [FILE]..."},
+	}}
+}
+
+func runWc(c *applet.Call) int {
+	o := c.Getopt("clmwL", "bytes=c", "lines=l", "chars=m", "words=w", "max-line-length=L")
+	which := ""
+	for _, f := range "lwmcL" {
+		if o.Has(byte(f)) {
+			which += string(f)
+		}
+	}
+	if which == "" {
+		which = "lwc"
+	}
+	format := "%9d "
+	if len(which) == 1 && len(o.Args) <= 1 {
+		format = "%d "
+	}
+	total := map[rune]int64{}
+	show := func(n map[rune]int64, name string) {
+		text := ""
+		for _, f := range which {
+			text += fmt.Sprintf(format, n[f])
+		}
+		if name == "" {
+			text = strings.TrimSuffix(text, " ")
+		}
+		c.Print(text, name, "\n")
+	}
+	code := c.EachInput(o.Args, applet.PlainOpen, func(name string, r io.Reader) error {
+		n, err := count(r)
+		for _, f := range "lwmc" {
+			total[f] += n[f]
+		}
+		total['L'] = max(total['L'], n['L'])
+		if len(o.Args) == 0 {
+			name = ""
+		}
+		show(n, name)
+		return err
+	})
+	if len(o.Args) > 1 {
+		show(total, "total")
+	}
+	return code
+}
+
+// count counts lines, words, bytes, and the longest line's length.
+func count(r io.Reader) (map[rune]int64, error) {
+	var lines, words, size, column, longest int64
+	word := false
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		size += int64(n)
+		for _, ch := range buf[:n] {
+			switch {
+			case ch > ' ' && ch < 127 || ch >= 128:
+				word = true
+				column++
+				continue
+			case ch == '\t':
+				column = column&^7 + 8
+			case ch == ' ':
+				column++
+			case ch == '\n', ch == '\f', ch == '\r':
+				longest = max(longest, column)
+				column = 0
+				if ch == '\n' {
+					lines++
+				}
+			case ch == '\v':
+			default:
+				continue
+			}
+			if word {
+				words++
+			}
+			word = false
+		}
+		if err != nil {
+			if word {
+				words++
+			}
+			if err == io.EOF {
+				err = nil
+			}
+			return map[rune]int64{'l': lines, 'w': words, 'c': size, 'm': size, 'L': max(longest, column)}, err
+		}
+	}
+}

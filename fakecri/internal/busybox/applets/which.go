@@ -1,0 +1,47 @@
+package applets
+
+import (
+	"strings"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+)
+
+// Which is which.
+func Which() applet.Applet {
+	return applet.Applet{Run: runWhich, Names: []applet.Name{
+		{Name: "which", Usage: "[-a] COMMAND..."},
+	}}
+}
+
+// lookIn finds an executable file in the directories of a search path.
+func lookIn(c *applet.Call, name, search string) (string, error) {
+	for _, dir := range strings.Split(search, ":") {
+		file := applet.Join(dir, name)
+		if info, err := c.View().Stat(file); err == nil && info.Mode().IsRegular() && c.View().Access(file, 1) == nil {
+			return file, nil
+		}
+	}
+	return "", syscall.ENOENT
+}
+
+func runWhich(c *applet.Call) int {
+	o := c.Getopt("a")
+	if len(o.Args) == 0 {
+		c.Usage()
+	}
+	code := 0
+	for _, name := range o.Args {
+		path, err := c.Find(name, c.P.Env)
+		if path == kernel.StandaloneApplet {
+			path, err = lookIn(c, name, applet.SearchPath(c.P.Env)) // which(1) looks at files alone
+		}
+		if err != nil {
+			code = 1
+			continue
+		}
+		c.Print(path, "\n")
+	}
+	return code
+}

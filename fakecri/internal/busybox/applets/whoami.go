@@ -1,0 +1,19 @@
+package applets
+
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+
+// Whoami is whoami.
+func Whoami() applet.Applet {
+	return applet.Applet{Run: runWhoami, Names: []applet.Name{
+		{Name: "whoami", Usage: ""},
+	}}
+}
+
+func runWhoami(c *applet.Call) int {
+	name, ok := (&applet.Names{C: c}).KnownUser(c.P.Cred.UID)
+	if !ok {
+		c.Die("unknown uid %d", c.P.Cred.UID)
+	}
+	c.Print(name, "\n")
+	return 0
+}

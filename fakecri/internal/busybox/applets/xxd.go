@@ -1,0 +1,77 @@
+package applets
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Xxd is xxd.
+func Xxd() applet.Applet {
+	return applet.Applet{Run: runXxd, Names: []applet.Name{
+		{Name: "xxd", Usage: "[-pr] [-g N] [-c N] [-l LEN] [-s OFS] [FILE]"},
+	}}
+}
+
+func runXxd(c *applet.Call) int {
+	o := c.Getopt("l:s:c:g:pr")
+	columns, group, skip, length := 16, 2, int64(0), int64(-1)
+	if o.Has('p') {
+		columns = 30
+	}
+	if o.Has('c') {
+		columns = max(1, int(c.Number(o.Str('c'))))
+	}
+	if o.Has('g') {
+		group = int(c.Number(o.Str('g')))
+	}
+	if o.Has('s') {
+		skip = c.Sized(o.Str('s'), applet.SizeSuffixes())
+	}
+	if o.Has('l') {
+		length = c.Number(o.Str('l'))
+	}
+	data, code := c.Dumped(o.Args[:min(1, len(o.Args))], skip, length)
+	if o.Has('r') {
+		unXxd(c, string(data), o.Has('p'))
+		return code
+	}
+	if group == 0 {
+		group = columns
+	}
+	for at := 0; at < len(data); at += columns {
+		row := data[at:min(at+columns, len(data))]
+		if o.Has('p') {
+			c.Print(hex.EncodeToString(row), "\n")
+			continue
+		}
+		text := ""
+		for i := 0; i < columns; i++ {
+			if i < len(row) {
+				text += fmt.Sprintf("%02x", row[i])
+			} else {
+				text += "  "
+			}
+			if (i+1)%group == 0 {
+				text += " "
+			}
+		}
+		c.Printf("%08x: %s %s\n", int(skip)+at, text, applet.Printable(row))
+	}
+	return code
+}
+
+// unXxd turns a dump back into bytes.
+func unXxd(c *applet.Call, text string, plain bool) {
+	for _, line := range strings.Split(text, "\n") {
+		if !plain {
+			if _, rest, ok := strings.Cut(line, ": "); ok {
+				line, _, _ = strings.Cut(rest, "  ")
+			}
+		}
+		b, _ := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(line), " ", ""))
+		_, _ = c.Out.Write(b)
+	}
+}

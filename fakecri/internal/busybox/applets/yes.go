@@ -1,0 +1,32 @@
+package applets
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+)
+
+// Yes is yes.
+func Yes() applet.Applet {
+	return applet.Applet{Run: runYes, Names: []applet.Name{
+		{Name: "yes", Usage: "[STRING]"},
+	}}
+}
+
+func runYes(c *applet.Call) int {
+	text := "y"
+	if args := c.Args; len(args) > 0 {
+		if args[0] == "--" {
+			args = args[1:]
+		}
+		text = strings.Join(args, " ")
+	}
+	line := text + "\n"
+	block := strings.Repeat(line, max(1, 4096/len(line)))
+	for {
+		c.Print(block)
+		if c.Out.Failed() {
+			return 1
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package awk
+
+import (
+	"math"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+)
+
+// sprintf formats as awk's printf does; missing arguments are unset ones.
+func sprintf(format string, args []value, convfmt string) string {
+	var b strings.Builder
+	next := func() value {
+		if len(args) == 0 {
+			return value{}
+		}
+		v := args[0]
+		args = args[1:]
+		return v
+	}
+	for i := 0; i < len(format); i++ {
+		c := format[i]
+		if c != '%' {
+			b.WriteByte(c)
+			continue
+		}
+		if i+1 < len(format) && format[i+1] == '%' {
+			b.WriteByte('%')
+			i++
+			continue
+		}
+		spec, n := posix.ParseSpec(format[i+1:], func() int {
+			fail("cmd. line:1: %*x formats are not supported")
+			return 0
+		}, "")
+		if n == 0 {
+			b.WriteString(format[i:])
+			break
+		}
+		i += n
+		switch spec.Verb {
+		case 'd', 'i':
+			b.WriteString(spec.Int(toInt32(next().float())))
+		case 'o', 'u', 'x', 'X':
+			b.WriteString(spec.Uint(uint64(uint32(toInt32(next().float())))))
+		case 'e', 'E', 'f', 'F', 'g', 'G', 'a', 'A':
+			b.WriteString(spec.Float(next().float()))
+		case 'c':
+			v := next()
+			s := v.text(convfmt)
+			if v.numeric() && v.kind != fromInput {
+				s = string([]byte{byte(clampInt(v.float()))})
+			} else if s != "" {
+				s = s[:1]
+			}
+			b.WriteString(spec.Pad(s, false))
+		case 's':
+			b.WriteString(spec.Str(next().text(convfmt)))
+		case '%':
+			b.WriteByte('%')
+		default:
+			fail("cmd. line:1: Invalid format specifier")
+		}
+	}
+	return b.String()
+}
+
+// toInt32 converts as C does on x86-64: what does not fit is the least int.
+func toInt32(f float64) int64 {
+	if !(f > math.MinInt32-1 && f < math.MaxInt32+1) {
+		return math.MinInt32
+	}
+	return int64(f)
+}
+
+func clampInt(f float64) int64 {
+	switch {
+	case math.IsNaN(f):
+		return math.MinInt64
+	case f >= 1<<63:
+		return math.MaxInt64
+	case f < -1<<63:
+		return math.MinInt64
+	}
+	return int64(f)
+}

@@ -1,0 +1,283 @@
+package awk
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+)
+
+// reader cuts an input into records.
+type reader struct {
+	src io.Reader
+	buf []byte
+	eof bool
+	err error
+}
+
+func (r *reader) fill() {
+	chunk := make([]byte, 4096)
+	n, err := r.src.Read(chunk)
+	r.buf = append(r.buf, chunk[:n]...)
+	if err != nil {
+		r.eof = true
+		if err != io.EOF {
+			r.err = err
+		}
+	}
+}
+
+func (r *reader) close() {
+	if c, ok := r.src.(io.Closer); ok {
+		c.Close()
+	}
+}
+
+// recordOf returns the next record without its separator.
+func (in *interp) recordOf(r *reader) (string, bool) {
+	rs := in.vars[vRS].value.text("")
+	searched := 0
+	if rs == "" {
+		for {
+			r.buf = bytes.TrimLeft(r.buf, "\n")
+			if len(r.buf) > 0 || r.eof {
+				break
+			}
+			r.fill()
+		}
+	}
+	for {
+		at, n := -1, 1
+		switch {
+		case rs == "":
+			if i := bytes.Index(r.buf[searched:], []byte("\n\n")); i >= 0 {
+				at, n = searched+i, 2
+				for at+n < len(r.buf) && r.buf[at+n] == '\n' {
+					n++
+				}
+			}
+		case len(rs) == 1:
+			if i := bytes.IndexByte(r.buf[searched:], rs[0]); i >= 0 {
+				at = searched + i
+			}
+		default:
+			// A match that ends where the buffer does might go on.
+			if loc := in.compiled(rs).Find(string(r.buf)); loc != nil && loc[1] > loc[0] && (loc[1] < len(r.buf) || r.eof) {
+				at, n = loc[0], loc[1]-loc[0]
+			}
+		}
+		if at >= 0 {
+			rec := string(r.buf[:at])
+			r.buf = r.buf[at+n:]
+			return rec, true
+		}
+		if r.eof {
+			if len(r.buf) == 0 {
+				return "", false
+			}
+			rec := r.buf
+			r.buf = nil
+			if rs == "" {
+				rec = bytes.TrimRight(rec, "\n")
+			}
+			return string(rec), true
+		}
+		searched = max(0, len(r.buf)-1)
+		r.fill()
+	}
+}
+
+// readMain returns the next record of the operands' files.
+func (in *interp) readMain() (string, bool, error) {
+	for {
+		if in.in == nil {
+			ok, err := in.nextFile()
+			if err != nil || !ok {
+				return "", false, err
+			}
+		}
+		if rec, ok := in.recordOf(in.in); ok {
+			in.count(true)
+			return rec, true, nil
+		}
+		if err := in.in.err; err != nil {
+			return "", false, &Error{in.vars[vFILENAME].value.text("") + ": " + posix.Strerror(err)}
+		}
+		in.in.close()
+		in.in = nil
+	}
+}
+
+func (in *interp) count(file bool) {
+	in.vars[vNR].value = num(in.vars[vNR].value.float() + 1)
+	if file {
+		in.vars[vFNR].value = num(in.vars[vFNR].value.float() + 1)
+	}
+}
+
+func (in *interp) nextFile() (bool, error) {
+	argv := in.vars[vARGV].arr()
+	for {
+		in.argAt++
+		if float64(in.argAt) >= in.vars[vARGC].value.float() {
+			if in.anyFile {
+				return false, nil
+			}
+			in.anyFile = true
+			return true, in.openMain("-", "")
+		}
+		key := itoa(in.argAt)
+		if !argv.has(key) {
+			continue
+		}
+		name := argv.get(key).value.text("")
+		if name == "" || in.assignArg(name) {
+			continue
+		}
+		in.anyFile = true
+		return true, in.openMain(name, name)
+	}
+}
+
+func (in *interp) openMain(name, shown string) error {
+	src, err := in.host.Open(name)
+	if err != nil {
+		return &Error{name + ": " + posix.Strerror(err)}
+	}
+	in.in = &reader{src: src}
+	in.vars[vFNR].value = num(0)
+	in.vars[vFILENAME].value = str(shown)
+	return nil
+}
+
+// input is what getline reads beside the main input.
+type input struct {
+	r    *reader
+	pipe Pipe
+}
+
+// output is what print writes to beside the standard output.
+type output struct {
+	w    io.Writer
+	c    io.Closer
+	pipe Pipe
+}
+
+func (in *interp) getline(e *expr) value {
+	var line string
+	ok := false
+	switch e.str {
+	case "":
+		l, more, err := in.readMain()
+		if err != nil {
+			return num(-1)
+		}
+		line, ok = l, more
+	default:
+		name := in.eval(e.b).text(in.convfmt())
+		src := in.input(e.str, name)
+		if src == nil {
+			return num(-1)
+		}
+		line, ok = in.recordOf(src.r)
+		if !ok && src.r.err != nil {
+			return num(-1)
+		}
+	}
+	if !ok {
+		return num(0)
+	}
+	if e.a != nil {
+		in.assign(e.a, inputStr(line))
+	} else {
+		in.setRecord(line)
+	}
+	return num(1)
+}
+
+func (in *interp) input(how, name string) *input {
+	if i := in.ins[name]; i != nil {
+		return i
+	}
+	i := &input{}
+	in.host.Flush()
+	if how == "|" {
+		p, err := in.host.PipeFrom(name)
+		if err != nil {
+			return nil
+		}
+		i.pipe = p
+		i.r = &reader{src: p}
+	} else {
+		f, err := in.host.Open(name)
+		if err != nil {
+			return nil
+		}
+		i.r = &reader{src: f}
+	}
+	in.ins[name] = i
+	in.inKeys = append(in.inKeys, name)
+	return i
+}
+
+func (in *interp) output(how, name string) io.Writer {
+	if o := in.outs[name]; o != nil {
+		return o.w
+	}
+	o := &output{}
+	switch {
+	case how == "|":
+		in.host.Flush()
+		p, err := in.host.PipeTo(name)
+		if err != nil {
+			fail(posix.Strerror(err))
+		}
+		o.w, o.pipe = p, p
+	case name == "/dev/stdout" || name == "-":
+		o.w = in.host.Stdout()
+	default:
+		if name == "" {
+			fail("cmd. line:1: Empty redirect")
+		}
+		f, err := in.host.Create(name, how == ">>")
+		if err != nil {
+			fail("can't open '" + name + "': " + posix.Strerror(err))
+		}
+		o.w, o.c = f, f
+	}
+	in.outs[name] = o
+	in.outKeys = append(in.outKeys, name)
+	return o.w
+}
+
+// closeOne closes what is open under a name and returns its status, -1 if
+// there is none.
+func (in *interp) closeOne(name string) float64 {
+	result := -1.0
+	if o := in.outs[name]; o != nil {
+		delete(in.outs, name)
+		result = 0
+		if o.pipe != nil {
+			result = float64(o.pipe.Wait())
+		} else if o.c != nil {
+			o.c.Close()
+		}
+	}
+	if i := in.ins[name]; i != nil {
+		delete(in.ins, name)
+		result = 0
+		if i.pipe != nil {
+			result = float64(i.pipe.Wait())
+		} else {
+			i.r.close()
+		}
+	}
+	return result
+}
+
+func (in *interp) closeAll() {
+	in.host.Flush()
+	for _, k := range append(in.outKeys, in.inKeys...) {
+		in.closeOne(k)
+	}
+}

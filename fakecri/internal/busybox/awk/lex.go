@@ -1,0 +1,221 @@
+package awk
+
+import (
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+)
+
+// kind is a token's kind. One-character operators are their own character.
+type kind int
+
+const (
+	tEOF kind = iota + 256
+	tNewline
+	tNumber
+	tString
+	tRegex
+	tName
+	tFuncName // a name right before (
+	tBuiltin
+	tKeyword
+	tOp // text holds the operator
+)
+
+type token struct {
+	kind kind
+	text string
+	num  float64
+	line int
+}
+
+const keywords = " BEGIN END function func if else while for do break continue next nextfile exit return delete in getline print printf "
+
+const builtinNames = " length substr index split sub gsub match sprintf sin cos atan2 exp log sqrt int rand srand tolower toupper system close fflush strftime systime mktime and or xor compl lshift rshift "
+
+// operators, longest first.
+var operators = []string{"**=", "&&", "||", "==", "<=", ">=", "!=", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", ">>", "!~", "**"}
+
+type lexer struct {
+	src  string
+	pos  int
+	line int
+	tok  token
+	prev token
+	// regexOK tells whether a / would begin a regular expression.
+	regexOK bool
+}
+
+// next reads a token into tok.
+func (l *lexer) next() {
+	l.prev = l.tok
+	l.tok = l.scan()
+	switch l.tok.kind {
+	case tNumber, tString, tRegex, tName, tBuiltin:
+		l.regexOK = false
+	case tKeyword:
+		l.regexOK = l.tok.text != "getline"
+	case tOp:
+		l.regexOK = l.tok.text != ")" && l.tok.text != "]" && l.tok.text != "$" && l.tok.text != "++" && l.tok.text != "--"
+	default:
+		l.regexOK = true
+	}
+}
+
+func isAlpha(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func (l *lexer) scan() token {
+	for l.pos < len(l.src) {
+		c := l.src[l.pos]
+		switch {
+		case c == ' ' || c == '\t' || c == '\r':
+			l.pos++
+			continue
+		case c == '\\' && strings.HasPrefix(l.src[l.pos:], "\\\n"):
+			l.pos += 2
+			l.line++
+			continue
+		case c == '\\' && strings.HasPrefix(l.src[l.pos:], "\\\r\n"):
+			l.pos += 3
+			l.line++
+			continue
+		case c == '#':
+			if i := strings.IndexByte(l.src[l.pos:], '\n'); i >= 0 {
+				l.pos += i
+			} else {
+				l.pos = len(l.src)
+			}
+			continue
+		}
+		break
+	}
+	t := token{line: l.line}
+	if l.pos >= len(l.src) {
+		t.kind = tEOF
+		return t
+	}
+	c := l.src[l.pos]
+	switch {
+	case c == '\n':
+		l.pos++
+		l.line++
+		t.kind = tNewline
+	case c == '"':
+		t.kind = tString
+		t.text = l.str()
+	case c == '/' && l.regexOK:
+		t.kind = tRegex
+		t.text = l.regex()
+	case isDigit(c) || c == '.' && l.pos+1 < len(l.src) && isDigit(l.src[l.pos+1]):
+		t.kind = tNumber
+		n := 0
+		t.num, n = number(l.src[l.pos:], true)
+		l.pos += n
+	case isAlpha(c):
+		l.word(&t)
+	default:
+		t.kind = tOp
+		for _, op := range operators {
+			if strings.HasPrefix(l.src[l.pos:], op) {
+				l.pos += len(op)
+				t.text = strings.ReplaceAll(op, "**", "^")
+				return t
+			}
+		}
+		if strings.IndexByte("{}()[];,+-*/%^!<>|?:~$=", c) < 0 {
+			l.unexpected()
+		}
+		l.pos++
+		t.text = string(rune(c))
+	}
+	return t
+}
+
+// word reads a keyword or a name.
+func (l *lexer) word(t *token) {
+	start := l.pos
+	for l.pos < len(l.src) && (isAlpha(l.src[l.pos]) || isDigit(l.src[l.pos])) {
+		l.pos++
+	}
+	t.text = l.src[start:l.pos]
+	switch {
+	case strings.Contains(keywords, " "+t.text+" "):
+		t.kind = tKeyword
+		if t.text == "func" {
+			t.text = "function"
+		}
+	case strings.Contains(builtinNames, " "+t.text+" "):
+		t.kind = tBuiltin
+	case l.pos < len(l.src) && l.src[l.pos] == '(':
+		t.kind = tFuncName
+	default:
+		t.kind = tName
+	}
+}
+
+func (l *lexer) unexpected() {
+	fail("cmd. line:" + itoa(l.line) + ": Unexpected token")
+}
+
+func (l *lexer) str() string {
+	var b strings.Builder
+	for l.pos++; ; {
+		if l.pos >= len(l.src) || l.src[l.pos] == '\n' {
+			fail("cmd. line:" + itoa(l.line) + ": Unexpected end of string")
+		}
+		c := l.src[l.pos]
+		if c == '"' {
+			l.pos++
+			return b.String()
+		}
+		if c != '\\' {
+			b.WriteByte(c)
+			l.pos++
+			continue
+		}
+		if strings.HasPrefix(l.src[l.pos:], "\\\n") {
+			l.pos += 2
+			l.line++
+			continue
+		}
+		if v, n := posix.Unescape(l.src[l.pos:]); n > 0 {
+			b.WriteByte(v)
+			l.pos += n
+			continue
+		}
+		// An unknown escape keeps its backslash, "\\" is one.
+		if strings.HasPrefix(l.src[l.pos:], `\\`) {
+			l.pos++
+		}
+		b.WriteByte('\\')
+		l.pos++
+	}
+}
+
+func (l *lexer) regex() string {
+	var b strings.Builder
+	bracket := false
+	for l.pos++; ; l.pos++ {
+		if l.pos >= len(l.src) || l.src[l.pos] == '\n' {
+			fail("cmd. line:" + itoa(l.line) + ": Unexpected end of string")
+		}
+		c := l.src[l.pos]
+		switch {
+		case c == '\\' && l.pos+1 < len(l.src):
+			if l.src[l.pos+1] != '/' {
+				b.WriteByte(c)
+			}
+			l.pos++
+			c = l.src[l.pos]
+		case c == '/' && !bracket:
+			l.pos++
+			return b.String()
+		case c == '[':
+			bracket = true
+		case c == ']':
+			bracket = false
+		}
+		b.WriteByte(c)
+	}
+}

@@ -1,0 +1,390 @@
+package awk
+
+import (
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+)
+
+// Program is a parsed program.
+type Program struct {
+	begin, end []*stmt
+	rules      []*rule
+	funcs      map[string]*function
+	globals    []string
+	index      map[string]int
+}
+
+type rule struct {
+	pattern, until *expr
+	body           *stmt // nil prints
+	n              int
+}
+
+type function struct {
+	name    string
+	params  []string
+	body    *stmt
+	defined bool
+}
+
+// stmt is a statement: op is its keyword, or '{' for a block, 'e' for an
+// expression.
+type stmt struct {
+	op         string
+	list       []*stmt
+	init, post *stmt
+	cond       *expr
+	body, els  *stmt
+	exprs      []*expr
+	redirect   string
+	dest       *expr
+	v          *expr // the variable of a for-in, the target of a delete
+}
+
+// expr is an expression; op names its kind.
+type expr struct {
+	op   string
+	a, b *expr
+	c    *expr
+	args []*expr
+	num  float64
+	str  string
+	re   *posix.Regexp
+	slot int // of a variable: its place; of a local one, in the frame
+	fn   *function
+	line int
+}
+
+type parser struct {
+	lexer
+	prog   *Program
+	locals map[string]int
+	// noIn and noGT keep `in` and `>` from being operators: in the head of a
+	// for, and in an unparenthesised print.
+	noIn, noGT bool
+	depth      int
+}
+
+// maxDepth bounds how deep expressions and statements may nest.
+const maxDepth = 500
+
+// Parse reads a program. Its errors are *Error.
+func Parse(src string) (p *Program, err error) {
+	defer recoverError(&err)
+	ps := &parser{lexer: lexer{src: src, line: 1, regexOK: true}}
+	ps.prog = &Program{funcs: map[string]*function{}, index: map[string]int{}}
+	for _, name := range specials {
+		ps.global(name)
+	}
+	ps.next()
+	ps.program()
+	for _, f := range ps.prog.funcs { //drydock:unordered any undefined one is an error of the same text
+		if !f.defined {
+			fail("cmd. line:" + itoa(ps.line) + ": Call to undefined function")
+		}
+	}
+	return ps.prog, nil
+}
+
+// recoverError turns a panic of fail into an error.
+func recoverError(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case *Error:
+		*err = r
+	default:
+		panic(r)
+	}
+}
+
+func (p *parser) global(name string) int {
+	if i, ok := p.prog.index[name]; ok {
+		return i
+	}
+	i := len(p.prog.globals)
+	p.prog.index[name] = i
+	p.prog.globals = append(p.prog.globals, name)
+	return i
+}
+
+func (p *parser) is(op string) bool {
+	return (p.tok.kind == tOp || p.tok.kind == tKeyword) && p.tok.text == op
+}
+
+func (p *parser) take(op string) bool {
+	if p.is(op) {
+		p.next()
+		return true
+	}
+	return false
+}
+
+func (p *parser) want(op string) {
+	if !p.take(op) {
+		p.unexpected()
+	}
+}
+
+func (p *parser) unexpected() {
+	fail("cmd. line:" + itoa(p.tok.line) + ": Unexpected token")
+}
+
+func (p *parser) skipNewlines() {
+	for p.tok.kind == tNewline {
+		p.next()
+	}
+}
+
+func (p *parser) skipTerminators() {
+	for p.tok.kind == tNewline || p.is(";") {
+		p.next()
+	}
+}
+
+func (p *parser) program() {
+	for p.skipTerminators(); p.tok.kind != tEOF; p.skipTerminators() {
+		switch {
+		case p.take("BEGIN"):
+			p.skipNewlines()
+			p.prog.begin = append(p.prog.begin, p.block())
+		case p.take("END"):
+			p.skipNewlines()
+			p.prog.end = append(p.prog.end, p.block())
+		case p.take("function"):
+			p.function()
+		default:
+			r := &rule{n: len(p.prog.rules)}
+			if !p.is("{") {
+				r.pattern = p.expr()
+				if p.take(",") {
+					p.skipNewlines()
+					r.until = p.expr()
+				}
+			}
+			if p.is("{") {
+				r.body = p.block()
+			} else if p.tok.kind != tEOF && p.tok.kind != tNewline && !p.is(";") {
+				p.unexpected()
+			}
+			p.prog.rules = append(p.prog.rules, r)
+		}
+	}
+}
+
+func (p *parser) function() {
+	if p.tok.kind != tName && p.tok.kind != tFuncName {
+		p.unexpected()
+	}
+	f := p.named(p.tok.text)
+	p.next()
+	p.want("(")
+	p.locals = map[string]int{}
+	for !p.is(")") {
+		if p.tok.kind != tName {
+			p.unexpected()
+		}
+		p.locals[p.tok.text] = len(f.params)
+		f.params = append(f.params, p.tok.text)
+		p.next()
+		if !p.take(",") {
+			break
+		}
+		p.skipNewlines()
+	}
+	p.want(")")
+	p.skipNewlines()
+	f.defined = true
+	f.body = p.block()
+	p.locals = nil
+}
+
+func (p *parser) named(name string) *function {
+	f := p.prog.funcs[name]
+	if f == nil {
+		f = &function{name: name}
+		p.prog.funcs[name] = f
+	}
+	return f
+}
+
+func (p *parser) block() *stmt {
+	p.want("{")
+	s := &stmt{op: "{"}
+	for p.skipTerminators(); !p.is("}"); p.skipTerminators() {
+		if p.tok.kind == tEOF {
+			p.unexpected()
+		}
+		s.list = append(s.list, p.stmt())
+	}
+	p.next()
+	return s
+}
+
+func (p *parser) nest() func() {
+	if p.depth++; p.depth > maxDepth {
+		fail("too deep")
+	}
+	return func() { p.depth-- }
+}
+
+// stmt reads a statement and its terminator.
+func (p *parser) stmt() *stmt {
+	defer p.nest()()
+	if p.is("{") {
+		return p.block()
+	}
+	if p.take(";") {
+		return &stmt{op: "{"}
+	}
+	if p.tok.kind == tKeyword {
+		switch kw := p.tok.text; kw {
+		case "if", "while", "do", "for":
+			p.next()
+			return p.compound(kw)
+		}
+	}
+	s := p.simple()
+	if p.tok.kind == tNewline || p.is(";") {
+		p.next()
+	} else if !p.is("}") && p.tok.kind != tEOF {
+		p.unexpected()
+	}
+	return s
+}
+
+func (p *parser) compound(kw string) *stmt {
+	s := &stmt{op: kw}
+	switch kw {
+	case "if":
+		p.want("(")
+		s.cond = p.expr()
+		p.want(")")
+		p.skipNewlines()
+		s.body = p.stmt()
+		save, tok, prev := p.lexer, p.tok, p.prev
+		p.skipTerminators()
+		if p.take("else") {
+			p.skipNewlines()
+			s.els = p.stmt()
+		} else {
+			p.lexer, p.tok, p.prev = save, tok, prev
+		}
+	case "while":
+		p.want("(")
+		s.cond = p.expr()
+		p.want(")")
+		if p.take(";") {
+			s.body = &stmt{op: "{"}
+			return s
+		}
+		p.skipNewlines()
+		s.body = p.stmt()
+	case "do":
+		p.skipNewlines()
+		s.body = p.stmt()
+		p.skipTerminators()
+		p.want("while")
+		p.want("(")
+		s.cond = p.expr()
+		p.want(")")
+	case "for":
+		p.forHead(s)
+		if p.take(";") {
+			s.body = &stmt{op: "{"}
+			return s
+		}
+		p.skipNewlines()
+		s.body = p.stmt()
+	}
+	return s
+}
+
+func (p *parser) forHead(s *stmt) {
+	p.want("(")
+	save, tok, prev := p.lexer, p.tok, p.prev
+	if p.tok.kind == tName {
+		name := p.tok.text
+		p.next()
+		if p.take("in") && p.tok.kind == tName {
+			arr := p.variable(p.tok.text)
+			p.next()
+			if p.take(")") {
+				s.op = "forin"
+				s.v = p.variable(name)
+				s.exprs = []*expr{arr}
+				return
+			}
+		}
+		p.lexer, p.tok, p.prev = save, tok, prev
+	}
+	if !p.is(";") {
+		s.init = p.simple()
+	}
+	p.want(";")
+	p.skipNewlines()
+	if !p.is(";") {
+		s.cond = p.expr()
+	}
+	p.want(";")
+	p.skipNewlines()
+	if !p.is(")") {
+		s.post = p.simple()
+	}
+	p.want(")")
+}
+
+func (p *parser) ended() bool {
+	return p.tok.kind == tNewline || p.tok.kind == tEOF || p.is(";") || p.is("}")
+}
+
+// simple reads a statement without its terminator.
+func (p *parser) simple() *stmt {
+	if p.tok.kind != tKeyword || p.tok.text == "getline" {
+		return &stmt{op: "e", cond: p.expr()}
+	}
+	s := &stmt{op: p.tok.text}
+	p.next()
+	switch s.op {
+	case "print", "printf":
+		p.printArgs(s)
+	case "next", "nextfile", "break", "continue":
+	case "exit", "return":
+		if !p.ended() {
+			s.cond = p.expr()
+		}
+	case "delete":
+		s.v = p.primary()
+		if s.v.op != "var" && s.v.op != "local" && s.v.op != "index" {
+			p.unexpected()
+		}
+	default:
+		p.unexpected()
+	}
+	return s
+}
+
+func (p *parser) printArgs(s *stmt) {
+	p.noGT = true
+	if !p.ended() && !p.is(">") && !p.is(">>") && !p.is("|") {
+		e := p.expr()
+		if e.op == "group" && len(e.args) > 0 {
+			s.exprs = e.args
+		} else {
+			s.exprs = []*expr{e}
+			for p.take(",") {
+				p.skipNewlines()
+				s.exprs = append(s.exprs, p.expr())
+			}
+		}
+	}
+	p.noGT = false
+	if s.op == "printf" && len(s.exprs) == 0 {
+		fail("cmd. line:" + itoa(p.tok.line) + ": Too few arguments")
+	}
+	if p.is(">") || p.is(">>") || p.is("|") {
+		s.redirect = p.tok.text
+		p.next()
+		p.noGT = true
+		s.dest = p.ternary()
+		p.noGT = false
+	}
+}

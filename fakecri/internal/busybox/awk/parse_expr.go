@@ -1,0 +1,324 @@
+package awk
+
+import (
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+)
+
+// expr reads an expression; assignment binds least.
+func (p *parser) expr() *expr {
+	defer p.nest()()
+	left := p.ternary()
+	if p.tok.kind == tOp {
+		switch op := p.tok.text; op {
+		case "=", "+=", "-=", "*=", "/=", "%=", "^=":
+			if !left.assignable() {
+				p.unexpected()
+			}
+			p.next()
+			p.skipNewlines()
+			return &expr{op: "assign", str: op[:len(op)-1], a: left, b: p.expr(), line: p.tok.line}
+		}
+	}
+	return left
+}
+
+func (e *expr) assignable() bool {
+	return e.op == "var" || e.op == "local" || e.op == "index" || e.op == "field"
+}
+
+func (p *parser) ternary() *expr {
+	cond := p.or()
+	if !p.take("?") {
+		return cond
+	}
+	p.skipNewlines()
+	e := &expr{op: "?", a: cond}
+	e.b = p.expr()
+	p.skipNewlines()
+	p.want(":")
+	p.skipNewlines()
+	e.c = p.expr()
+	return e
+}
+
+func (p *parser) or() *expr {
+	left := p.and()
+	for p.take("||") {
+		p.skipNewlines()
+		left = &expr{op: "||", a: left, b: p.and()}
+	}
+	return left
+}
+
+func (p *parser) and() *expr {
+	left := p.in()
+	for p.take("&&") {
+		p.skipNewlines()
+		left = &expr{op: "&&", a: left, b: p.in()}
+	}
+	return left
+}
+
+func (p *parser) in() *expr {
+	left := p.match()
+	for !p.noIn && p.is("in") {
+		p.next()
+		if p.tok.kind != tName {
+			p.unexpected()
+		}
+		e := &expr{op: "in", b: p.variable(p.tok.text), args: []*expr{left}}
+		if left.op == "group" && len(left.args) > 0 {
+			e.args = left.args
+		}
+		p.next()
+		left = e
+	}
+	return left
+}
+
+func (p *parser) match() *expr {
+	left := p.comparison()
+	for p.is("~") || p.is("!~") {
+		op := p.tok.text
+		p.next()
+		left = &expr{op: op, a: left, b: p.comparison()}
+	}
+	return left
+}
+
+func (p *parser) comparison() *expr {
+	left := p.concat()
+	for p.tok.kind == tOp {
+		op := p.tok.text
+		switch op {
+		case "<", "<=", "==", "!=", ">=":
+		case ">":
+			if p.noGT {
+				return left
+			}
+		case "|":
+			// cmd | getline binds as loosely as a comparison's operands.
+			save, tok, prev := p.lexer, p.tok, p.prev
+			p.next()
+			if !p.is("getline") {
+				p.lexer, p.tok, p.prev = save, tok, prev
+				return left
+			}
+			p.next()
+			left = &expr{op: "getline", str: "|", b: left, a: p.optionalTarget()}
+			continue
+		default:
+			return left
+		}
+		p.next()
+		left = &expr{op: op, a: left, b: p.concat()}
+	}
+	return left
+}
+
+// beginsOperand tells whether the present token can begin what is concatenated.
+func (p *parser) beginsOperand() bool {
+	switch p.tok.kind {
+	case tNumber, tString, tRegex, tName, tFuncName, tBuiltin:
+		return true
+	case tOp:
+		switch p.tok.text {
+		case "$", "!", "(", "-", "+", "++", "--":
+			return true
+		}
+	}
+	return false
+}
+
+func (p *parser) concat() *expr {
+	left := p.additive()
+	for p.beginsOperand() && !p.is("+") && !p.is("-") {
+		left = &expr{op: "cat", a: left, b: p.additive()}
+	}
+	return left
+}
+
+func (p *parser) additive() *expr {
+	left := p.term()
+	for p.is("+") || p.is("-") {
+		op := p.tok.text
+		p.next()
+		left = &expr{op: op, a: left, b: p.term()}
+	}
+	return left
+}
+
+func (p *parser) term() *expr {
+	left := p.unary()
+	for p.is("*") || p.is("/") || p.is("%") {
+		op := p.tok.text
+		p.next()
+		left = &expr{op: op, a: left, b: p.unary(), line: p.tok.line}
+	}
+	return left
+}
+
+func (p *parser) unary() *expr {
+	defer p.nest()()
+	for _, op := range []string{"!", "-", "+"} {
+		if p.take(op) {
+			return &expr{op: "u" + op, a: p.unary()}
+		}
+	}
+	return p.power()
+}
+
+func (p *parser) power() *expr {
+	base := p.postfix()
+	if p.take("^") {
+		// Right-associative; binds closer than a sign before it.
+		return &expr{op: "^", a: base, b: p.unary()}
+	}
+	return base
+}
+
+func (p *parser) postfix() *expr {
+	e := p.primary()
+	if e.assignable() && (p.is("++") || p.is("--")) {
+		e = &expr{op: "post" + p.tok.text, a: e}
+		p.next()
+	}
+	return e
+}
+
+func (p *parser) variable(name string) *expr {
+	if i, ok := p.locals[name]; ok {
+		return &expr{op: "local", slot: i, str: name}
+	}
+	return &expr{op: "var", slot: p.global(name), str: name}
+}
+
+// optionalTarget reads the variable of a getline, if there is one.
+func (p *parser) optionalTarget() *expr {
+	if p.tok.kind == tName || p.is("$") {
+		e := p.primary()
+		if !e.assignable() {
+			p.unexpected()
+		}
+		return e
+	}
+	return nil
+}
+
+func (p *parser) list(end string) []*expr {
+	var out []*expr
+	noGT, noIn := p.noGT, p.noIn
+	p.noGT, p.noIn = false, false
+	p.skipNewlines()
+	for !p.is(end) {
+		out = append(out, p.expr())
+		p.skipNewlines()
+		if !p.take(",") {
+			break
+		}
+		p.skipNewlines()
+	}
+	p.noGT, p.noIn = noGT, noIn
+	p.want(end)
+	return out
+}
+
+func (p *parser) primary() *expr {
+	defer p.nest()()
+	t := p.tok
+	switch t.kind {
+	case tNumber:
+		p.next()
+		return &expr{op: "num", num: t.num}
+	case tString:
+		p.next()
+		return &expr{op: "str", str: t.text}
+	case tRegex:
+		p.next()
+		return &expr{op: "regex", str: t.text, re: compile(t.text)}
+	case tName:
+		p.next()
+		e := p.variable(t.text)
+		if p.take("[") {
+			args := p.list("]")
+			if len(args) == 0 {
+				p.unexpected()
+			}
+			e = &expr{op: "index", a: e, args: args}
+		}
+		return e
+	case tFuncName:
+		p.next()
+		p.want("(")
+		return &expr{op: "call", fn: p.named(t.text), args: p.list(")"), line: t.line}
+	case tBuiltin:
+		p.next()
+		e := &expr{op: "builtin", str: t.text, line: t.line}
+		if p.take("(") {
+			e.args = p.list(")")
+		} else if t.text != "length" {
+			p.unexpected()
+		}
+		if n := minArgs(t.text); len(e.args) < n {
+			fail("cmd. line:" + itoa(t.line) + ": Too few arguments")
+		}
+		return e
+	case tKeyword:
+		if t.text == "getline" {
+			p.next()
+			e := &expr{op: "getline", a: p.optionalTarget()}
+			if p.take("<") {
+				e.str = "<"
+				e.b = p.postfix()
+			}
+			return e
+		}
+	case tOp:
+		switch t.text {
+		case "(":
+			p.next()
+			args := p.list(")")
+			if len(args) == 0 {
+				p.unexpected()
+			}
+			if len(args) > 1 {
+				return &expr{op: "group", args: args}
+			}
+			return &expr{op: "group", a: args[0]}
+		case "$":
+			p.next()
+			if p.is("++") || p.is("--") || p.is("-") || p.is("+") || p.is("!") {
+				return &expr{op: "field", a: p.unary()}
+			}
+			return &expr{op: "field", a: p.primary()}
+		case "++", "--":
+			p.next()
+			e := p.primary()
+			if !e.assignable() {
+				p.unexpected()
+			}
+			return &expr{op: "pre" + t.text, a: e}
+		}
+	}
+	p.unexpected()
+	return nil
+}
+
+func compile(pattern string) *posix.Regexp {
+	re, err := posix.Compile(pattern, posix.Extended|posix.Escapes)
+	if err != nil {
+		fail("bad regex '" + pattern + "': " + err.Error())
+	}
+	return re
+}
+
+// minArgs returns how many arguments a builtin needs at least.
+func minArgs(name string) int {
+	switch name {
+	case "length", "rand", "srand", "systime", "strftime", "fflush":
+		return 0
+	case "substr", "index", "split", "sub", "gsub", "match", "atan2", "and", "or", "xor", "lshift", "rshift":
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,379 @@
+package sed
+
+import (
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+)
+
+// run is one execution of a script.
+type run struct {
+	script *Script
+	host   Host
+
+	space   string
+	newline bool // whether the present line ended with one
+	hold    string
+	line    int
+	// until is, for each command with two addresses, the line at which its
+	// range ends: 0 outside of a range, -1 where a pattern says.
+	until   []int
+	changed bool // a substitution was made since the last line or t
+	last    *posix.Regexp
+	appends []func() error
+	files   map[string]io.Writer
+	steps   int
+	noEOL   bool // the last thing written lacks its newline
+}
+
+// Run edits the host's lines and returns the exit status of a q command.
+func Run(s *Script, host Host) (code int, err error) {
+	defer recoverError(&err)
+	r := &run{script: s, host: host, until: make([]int, len(s.cmds)), files: map[string]io.Writer{}}
+	if err := r.openFiles(); err != nil {
+		return 1, err
+	}
+	for {
+		ok, err := r.read()
+		if err != nil || !ok {
+			return 0, err
+		}
+		for restart := true; restart; {
+			var quit bool
+			restart, quit, code, err = r.cycle()
+			if err != nil || quit {
+				return code, err
+			}
+		}
+	}
+}
+
+func (r *run) openFiles() error {
+	for _, c := range r.script.cmds {
+		name := ""
+		if c.op == 'w' {
+			name = c.text
+		} else if c.sub != nil {
+			name = c.sub.file
+		}
+		if name == "" || r.files[name] != nil {
+			continue
+		}
+		if name == "/dev/stdout" {
+			r.files[name] = r.host.Stdout()
+			continue
+		}
+		w, err := r.host.WriteFile(name)
+		if err != nil {
+			return err
+		}
+		r.files[name] = w
+	}
+	return nil
+}
+
+func (r *run) read() (bool, error) {
+	line, newline, ok, err := r.host.Next()
+	if err != nil || !ok {
+		return false, err
+	}
+	r.space, r.newline = line, newline
+	r.line++
+	return true, nil
+}
+
+func (r *run) write(w io.Writer, text string, newline bool) error {
+	if r.noEOL {
+		text = "\n" + text
+		r.noEOL = false
+	}
+	if newline {
+		text += "\n"
+	} else {
+		r.noEOL = true
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+func (r *run) print(text string) error { return r.write(r.host.Stdout(), text, r.newline) }
+
+// flush writes what a and r have put off.
+func (r *run) flush() error {
+	for _, fn := range r.appends {
+		if err := fn(); err != nil {
+			return err
+		}
+	}
+	r.appends = r.appends[:0]
+	return nil
+}
+
+// endCycle prints the pattern space, unless quiet, and what was put off.
+func (r *run) endCycle(print bool) error {
+	if print && !r.script.quiet {
+		if err := r.print(r.space); err != nil {
+			return err
+		}
+	}
+	return r.flush()
+}
+
+// cycle runs the script on the pattern space. restart asks for another run
+// without reading a line.
+func (r *run) cycle() (restart, quit bool, code int, err error) {
+	r.changed = false
+	cmds := r.script.cmds
+	for i := 0; i < len(cmds); {
+		if r.steps++; r.steps&255 == 0 {
+			r.host.Step()
+		}
+		c := cmds[i]
+		i++
+		if r.selected(c) == c.negate {
+			if c.op == '{' {
+				i = c.jump
+			}
+			continue
+		}
+		switch c.op {
+		case 'b':
+			i = c.jump
+		case 't', 'T':
+			if r.changed == (c.op == 't') {
+				i = c.jump
+			}
+			r.changed = false
+		case 'd':
+			return false, false, 0, r.endCycle(false)
+		case 'D':
+			_, rest, ok := strings.Cut(r.space, "\n")
+			if err := r.endCycle(false); err != nil || !ok {
+				return false, false, 0, err
+			}
+			r.space = rest
+			return true, false, 0, nil
+		case 'c':
+			if c.to == nil || c.negate || r.until[c.n] == 0 {
+				if err := r.write(r.host.Stdout(), strings.TrimSuffix(c.text, "\n"), true); err != nil {
+					return false, true, 1, err
+				}
+			}
+			return false, false, 0, r.endCycle(false)
+		case 'q':
+			return false, true, 0, r.endCycle(true)
+		case 'n', 'N':
+			ok, err := r.nextLine(c.op)
+			if err != nil || !ok {
+				return false, true, 0, err
+			}
+		default:
+			if err := r.simple(c); err != nil {
+				return false, true, 1, err
+			}
+		}
+	}
+	return false, false, 0, r.endCycle(true)
+}
+
+// nextLine does n and N; false ends the run.
+func (r *run) nextLine(op byte) (bool, error) {
+	if r.host.Last() {
+		// Without a next line both print, as GNU's does, and end.
+		return false, r.endCycle(true)
+	}
+	before := r.space
+	if op == 'n' {
+		if err := r.endCycle(true); err != nil {
+			return false, err
+		}
+	} else if err := r.flush(); err != nil {
+		return false, err
+	}
+	ok, err := r.read()
+	if op == 'N' {
+		r.space = before + "\n" + r.space
+	}
+	return ok, err
+}
+
+// simple does the commands that go on with the next one.
+func (r *run) simple(c *command) error {
+	out := r.host.Stdout()
+	switch c.op {
+	case '=':
+		return r.write(out, strconv.Itoa(r.line), true)
+	case 'p':
+		return r.print(r.space)
+	case 'P':
+		first, _, _ := strings.Cut(r.space, "\n")
+		return r.write(out, first, true)
+	case 'l': // is taken and does nothing in busybox
+	case 'i':
+		return r.write(out, strings.TrimSuffix(c.text, "\n"), true)
+	case 'a':
+		r.appends = append(r.appends, func() error {
+			return r.write(r.host.Stdout(), strings.TrimSuffix(c.text, "\n"), true)
+		})
+	case 'r':
+		r.appends = append(r.appends, func() error { return r.insert(c.text) })
+	case 'w':
+		return r.toFile(c.text)
+	case 'g':
+		r.space = r.hold
+	case 'G':
+		r.space += "\n" + r.hold
+	case 'h':
+		r.hold = r.space
+	case 'H':
+		r.hold += "\n" + r.space
+	case 'x':
+		r.space, r.hold = r.hold, r.space
+	case 'y':
+		b := []byte(r.space)
+		for i := range b {
+			b[i] = c.yank[b[i]]
+		}
+		r.space = string(b)
+	case 's':
+		return r.substitute(c.sub)
+	}
+	if len(r.space) > maxSpace || len(r.hold) > maxSpace {
+		fail("out of memory")
+	}
+	return nil
+}
+
+// maxSpace bounds the pattern and hold spaces, in bytes.
+const maxSpace = 64 << 20
+
+func (r *run) insert(name string) error {
+	data, err := r.host.ReadFile(name)
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	return r.write(r.host.Stdout(), strings.TrimSuffix(string(data), "\n"), true)
+}
+
+func (r *run) toFile(name string) error {
+	if name == "/dev/stdout" {
+		return r.print(r.space)
+	}
+	text := r.space
+	if r.newline {
+		text += "\n"
+	}
+	_, err := io.WriteString(r.files[name], text)
+	return err
+}
+
+func (r *run) regexp(re *posix.Regexp, same bool) *posix.Regexp {
+	if same {
+		if r.last == nil {
+			fail("no previous regexp")
+		}
+		return r.last
+	}
+	r.last = re
+	return re
+}
+
+func (r *run) matches(a *address) bool {
+	switch {
+	case a.last:
+		return r.host.Last()
+	case a.re != nil || a.same:
+		return r.regexp(a.re, a.same).Match(r.space)
+	}
+	return r.line == a.line
+}
+
+// selected tells whether a command's addresses pick the present line.
+func (r *run) selected(c *command) bool {
+	switch {
+	case c.from == nil:
+		return true
+	case c.to == nil:
+		return r.matches(c.from)
+	}
+	switch until := r.until[c.n]; {
+	case until == 0:
+		if !r.matches(c.from) {
+			return false
+		}
+		switch {
+		case c.to.isAdd:
+			r.until[c.n] = r.line + c.to.plus
+		case c.to.re != nil || c.to.same:
+			r.until[c.n] = -1
+		case c.to.last:
+			r.until[c.n] = -1
+			if r.host.Last() {
+				r.until[c.n] = 0
+			}
+		default:
+			r.until[c.n] = c.to.line
+		}
+		if u := r.until[c.n]; u > 0 && u <= r.line {
+			r.until[c.n] = 0
+		}
+		return true
+	case until < 0:
+		if r.matches(c.to) {
+			r.until[c.n] = 0
+		}
+		return true
+	default:
+		if r.line >= until {
+			r.until[c.n] = 0
+		}
+		return r.line <= until
+	}
+}
+
+func (r *run) substitute(s *substitution) error {
+	re := r.regexp(s.re, s.same)
+	var locs [][]int
+	if s.global || s.nth > 1 {
+		locs = re.FindAll(r.space)
+		if !s.global {
+			locs = locs[min(s.nth-1, len(locs)):]
+			locs = locs[:min(1, len(locs))]
+		}
+	} else if loc := re.Find(r.space); loc != nil {
+		locs = [][]int{loc}
+	}
+	if len(locs) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	from := 0
+	for _, loc := range locs {
+		b.WriteString(r.space[from:loc[0]])
+		for _, p := range s.repl {
+			if !p.isRef {
+				b.WriteString(p.text)
+			} else if 2*p.group+1 < len(loc) && loc[2*p.group] >= 0 {
+				b.WriteString(r.space[loc[2*p.group]:loc[2*p.group+1]])
+			}
+		}
+		from = loc[1]
+		if b.Len() > maxSpace {
+			fail("out of memory")
+		}
+	}
+	b.WriteString(r.space[from:])
+	r.space = b.String()
+	r.changed = true
+	if s.print {
+		if err := r.print(r.space); err != nil {
+			return err
+		}
+	}
+	if s.file != "" {
+		return r.toFile(s.file)
+	}
+	return nil
+}
