@@ -29,6 +29,15 @@ type Applet struct {
 // Name is a name of an applet, and what its usage message shows after it.
 type Name struct{ Name, Usage string }
 
+// New returns an applet with its names, each followed by its usage.
+func New(run func(c *Call) int, names ...string) Applet {
+	a := Applet{Run: run}
+	for i := 0; i < len(names); i += 2 {
+		a.Names = append(a.Names, Name{names[i], names[i+1]})
+	}
+	return a
+}
+
 // AddTo puts the applet among the programs of an image, by each of its names.
 func (a Applet) AddTo(programs kernel.Commands) {
 	for _, n := range a.Names {

@@ -12,9 +12,7 @@ import (
 
 // Awk is awk.
 func Awk() applet.Applet {
-	return applet.Applet{Run: runAwk, Names: []applet.Name{
-		{Name: "awk", Usage: "[-F SEP] [-v VAR=VAL] [-f FILE | PROGRAM] [FILE]..."},
-	}}
+	return applet.New(runAwk, "awk", "[-F SEP] [-v VAR=VAL] [-f FILE | PROGRAM] [FILE]...")
 }
 
 func runAwk(c *applet.Call) int {

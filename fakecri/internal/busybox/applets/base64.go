@@ -9,11 +9,7 @@ import (
 )
 
 // Base64 is base64.
-func Base64() applet.Applet {
-	return applet.Applet{Run: runBase64, Names: []applet.Name{
-		{Name: "base64", Usage: "[-d] [-w COL] [FILE]"},
-	}}
-}
+func Base64() applet.Applet { return applet.New(runBase64, "base64", "[-d] [-w COL] [FILE]") }
 
 func runBase64(c *applet.Call) int {
 	o := c.Getopt("dw:", "decode=d", "wrap=w:")

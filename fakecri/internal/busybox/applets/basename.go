@@ -8,9 +8,7 @@ import (
 
 // Basename is basename.
 func Basename() applet.Applet {
-	return applet.Applet{Run: runBasename, Names: []applet.Name{
-		{Name: "basename", Usage: "FILE [SUFFIX] | -a FILE... | -s SUFFIX FILE..."},
-	}}
+	return applet.New(runBasename, "basename", "FILE [SUFFIX] | -a FILE... | -s SUFFIX FILE...")
 }
 
 func runBasename(c *applet.Call) int {

@@ -6,11 +6,7 @@ import (
 )
 
 // Brctl is brctl.
-func Brctl() applet.Applet {
-	return applet.Applet{Run: runBrctl, Names: []applet.Name{
-		{Name: "brctl", Usage: "COMMAND [BRIDGE]"},
-	}}
-}
+func Brctl() applet.Applet { return applet.New(runBrctl, "brctl", "COMMAND [BRIDGE]") }
 
 // runBrctl makes and removes bridges, which are not kept.
 func runBrctl(c *applet.Call) int {

@@ -7,11 +7,7 @@ import (
 )
 
 // Busybox is busybox.
-func Busybox() applet.Applet {
-	return applet.Applet{Run: runBusybox, Names: []applet.Name{
-		{Name: "busybox", Usage: "[--list | APPLET [ARG]...]"},
-	}}
-}
+func Busybox() applet.Applet { return applet.New(runBusybox, "busybox", "[--list | APPLET [ARG]...]") }
 
 // runBusybox is the program by its own name.
 func runBusybox(c *applet.Call) int {

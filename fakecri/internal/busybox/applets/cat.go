@@ -8,11 +8,7 @@ import (
 )
 
 // Cat is cat.
-func Cat() applet.Applet {
-	return applet.Applet{Run: runCat, Names: []applet.Name{
-		{Name: "cat", Usage: "[-nbvteA] [FILE]..."},
-	}}
-}
+func Cat() applet.Applet { return applet.New(runCat, "cat", "[-nbvteA] [FILE]...") }
 
 func runCat(c *applet.Call) int {
 	o := c.Getopt("nbvteAETu", "show-all=A", "number=n", "show-ends=E", "show-tabs=T")

@@ -8,11 +8,7 @@ import (
 )
 
 // Chmod is chmod.
-func Chmod() applet.Applet {
-	return applet.Applet{Run: runChmod, Names: []applet.Name{
-		{Name: "chmod", Usage: "[-R] MODE[,MODE]... FILE..."},
-	}}
-}
+func Chmod() applet.Applet { return applet.New(runChmod, "chmod", "[-R] MODE[,MODE]... FILE...") }
 
 func runChmod(c *applet.Call) int {
 	// A mode such as -x looks like an option.

@@ -9,10 +9,7 @@ import (
 
 // Chown is chgrp, chown.
 func Chown() applet.Applet {
-	return applet.Applet{Run: runChown, Names: []applet.Name{
-		{Name: "chgrp", Usage: "[-Rh] GROUP FILE..."},
-		{Name: "chown", Usage: "[-Rh] USER[:[GRP]] FILE..."},
-	}}
+	return applet.New(runChown, "chgrp", "[-Rh] GROUP FILE...", "chown", "[-Rh] USER[:[GRP]] FILE...")
 }
 
 func runChown(c *applet.Call) int {

@@ -8,12 +8,7 @@ import (
 )
 
 // Cksum is cksum, crc32.
-func Cksum() applet.Applet {
-	return applet.Applet{Run: runCksum, Names: []applet.Name{
-		{Name: "cksum", Usage: "FILE..."},
-		{Name: "crc32", Usage: "[FILE]..."},
-	}}
-}
+func Cksum() applet.Applet { return applet.New(runCksum, "cksum", "FILE...", "crc32", "[FILE]...") }
 
 // runCksum prints the CRC of POSIX or, as crc32, that of zip.
 func runCksum(c *applet.Call) int {

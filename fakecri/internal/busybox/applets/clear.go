@@ -3,10 +3,6 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Clear is clear.
-func Clear() applet.Applet {
-	return applet.Applet{Run: runClear, Names: []applet.Name{
-		{Name: "clear", Usage: ""},
-	}}
-}
+func Clear() applet.Applet { return applet.New(runClear, "clear", "") }
 
 func runClear(c *applet.Call) int { c.Print("\x1b[H\x1b[J"); return 0 }

@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Cmp is cmp.
-func Cmp() applet.Applet {
-	return applet.Applet{Run: runCmp, Names: []applet.Name{
-		{Name: "cmp", Usage: "[-ls] FILE1 [FILE2]"},
-	}}
-}
+func Cmp() applet.Applet { return applet.New(runCmp, "cmp", "[-ls] FILE1 [FILE2]") }
 
 func runCmp(c *applet.Call) int {
 	o := c.GetoptStatus(2, "sln:")

@@ -8,9 +8,7 @@ import (
 
 // Cp is cp.
 func Cp() applet.Applet {
-	return applet.Applet{Run: runCp, Names: []applet.Name{
-		{Name: "cp", Usage: "[-arPLHpfilsTu] SOURCE DEST | SOURCE... { -t DIRECTORY | DIRECTORY }"},
-	}}
+	return applet.New(runCp, "cp", "[-arPLHpfilsTu] SOURCE DEST | SOURCE... { -t DIRECTORY | DIRECTORY }")
 }
 
 func runCp(c *applet.Call) int {

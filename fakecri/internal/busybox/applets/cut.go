@@ -8,9 +8,7 @@ import (
 
 // Cut is cut.
 func Cut() applet.Applet {
-	return applet.Applet{Run: runCut, Names: []applet.Name{
-		{Name: "cut", Usage: "{-b|c LIST | -f LIST [-d SEP] [-s]} [FILE]..."},
-	}}
+	return applet.New(runCut, "cut", "{-b|c LIST | -f LIST [-d SEP] [-s]} [FILE]...")
 }
 
 // span is a range of fields or bytes, from 1; hi < 0 is open.

@@ -10,9 +10,7 @@ import (
 
 // Date is date.
 func Date() applet.Applet {
-	return applet.Applet{Run: runDate, Names: []applet.Name{
-		{Name: "date", Usage: "[-uR] [-I SPEC] [-r FILE] [-D FMT] [-d TIME] [+FMT]"},
-	}}
+	return applet.New(runDate, "date", "[-uR] [-I SPEC] [-r FILE] [-D FMT] [-d TIME] [+FMT]")
 }
 
 // parseWith reads a date by a strptime format.

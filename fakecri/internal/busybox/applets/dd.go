@@ -13,9 +13,7 @@ import (
 
 // Dd is dd.
 func Dd() applet.Applet {
-	return applet.Applet{Run: runDd, Names: []applet.Name{
-		{Name: "dd", Usage: "[if=FILE] [of=FILE] [bs=N | ibs=N obs=N] [count=N] [skip=N] [seek=N] [conv=LIST] [iflag=LIST] [oflag=LIST] [status=none|noxfer]"},
-	}}
+	return applet.New(runDd, "dd", "[if=FILE] [of=FILE] [bs=N | ibs=N obs=N] [count=N] [skip=N] [seek=N] [conv=LIST] [iflag=LIST] [oflag=LIST] [status=none|noxfer]")
 }
 
 // ddRun is one run of dd. Sizes are in bytes, counts in blocks.

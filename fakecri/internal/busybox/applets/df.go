@@ -9,11 +9,7 @@ import (
 )
 
 // Df is df.
-func Df() applet.Applet {
-	return applet.Applet{Run: runDf, Names: []applet.Name{
-		{Name: "df", Usage: "[-PkmhTai] [FILESYSTEM]..."},
-	}}
-}
+func Df() applet.Applet { return applet.New(runDf, "df", "[-PkmhTai] [FILESYSTEM]...") }
 
 func runDf(c *applet.Call) int {
 	o := c.Getopt("kmhTPaiB:t:", "human-readable=h")

@@ -10,11 +10,7 @@ import (
 )
 
 // Diff is diff.
-func Diff() applet.Applet {
-	return applet.Applet{Run: runDiff, Names: []applet.Name{
-		{Name: "diff", Usage: "[-qsuiwbBaN] [-U LINES] FILE1 FILE2"},
-	}}
-}
+func Diff() applet.Applet { return applet.New(runDiff, "diff", "[-qsuiwbBaN] [-U LINES] FILE1 FILE2") }
 
 // differ is one run of diff.
 type differ struct {

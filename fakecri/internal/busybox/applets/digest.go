@@ -15,12 +15,11 @@ import (
 
 // Digest is md5sum, sha1sum, sha256sum, sha512sum.
 func Digest() applet.Applet {
-	return applet.Applet{Run: runDigest, Names: []applet.Name{
-		{Name: "md5sum", Usage: "[-c [-s]] [FILE]..."},
-		{Name: "sha1sum", Usage: "[-c [-s]] [FILE]..."},
-		{Name: "sha256sum", Usage: "[-c [-s]] [FILE]..."},
-		{Name: "sha512sum", Usage: "[-c [-s]] [FILE]..."},
-	}}
+	return applet.New(runDigest,
+		"md5sum", "[-c [-s]] [FILE]...",
+		"sha1sum", "[-c [-s]] [FILE]...",
+		"sha256sum", "[-c [-s]] [FILE]...",
+		"sha512sum", "[-c [-s]] [FILE]...")
 }
 
 func runDigest(c *applet.Call) int {

@@ -7,11 +7,7 @@ import (
 )
 
 // Dirname is dirname.
-func Dirname() applet.Applet {
-	return applet.Applet{Run: runDirname, Names: []applet.Name{
-		{Name: "dirname", Usage: "FILENAME"},
-	}}
-}
+func Dirname() applet.Applet { return applet.New(runDirname, "dirname", "FILENAME") }
 
 func runDirname(c *applet.Call) int {
 	if len(c.Args) != 1 {

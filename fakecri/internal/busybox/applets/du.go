@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Du is du.
-func Du() applet.Applet {
-	return applet.Applet{Run: runDu, Names: []applet.Name{
-		{Name: "du", Usage: "[-aHLschmk] [-d N] [FILE]..."},
-	}}
-}
+func Du() applet.Applet { return applet.New(runDu, "du", "[-aHLschmk] [-d N] [FILE]...") }
 
 // duRun is one run of du; sizes are in units of 512 bytes.
 type duRun struct {

@@ -7,11 +7,7 @@ import (
 )
 
 // Echo is echo.
-func Echo() applet.Applet {
-	return applet.Applet{Run: runEcho, Names: []applet.Name{
-		{Name: "echo", Usage: "[-neE] [ARG]..."},
-	}}
-}
+func Echo() applet.Applet { return applet.New(runEcho, "echo", "[-neE] [ARG]...") }
 
 func runEcho(c *applet.Call) int {
 	newline, escapes := true, false

@@ -8,9 +8,7 @@ import (
 
 // Env is env.
 func Env() applet.Applet {
-	return applet.Applet{Run: runEnv, Names: []applet.Name{
-		{Name: "env", Usage: "[-i0] [-u NAME]... [-] [NAME=VALUE]... [PROG ARGS]"},
-	}}
+	return applet.New(runEnv, "env", "[-i0] [-u NAME]... [-] [NAME=VALUE]... [PROG ARGS]")
 }
 
 func runEnv(c *applet.Call) int {

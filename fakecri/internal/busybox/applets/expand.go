@@ -7,11 +7,7 @@ import (
 )
 
 // Expand is expand.
-func Expand() applet.Applet {
-	return applet.Applet{Run: runExpand, Names: []applet.Name{
-		{Name: "expand", Usage: "[-i] [-t N] [FILE]..."},
-	}}
-}
+func Expand() applet.Applet { return applet.New(runExpand, "expand", "[-i] [-t N] [FILE]...") }
 
 func runExpand(c *applet.Call) int {
 	o := c.Getopt("it:", "initial=i", "tabs=t:")

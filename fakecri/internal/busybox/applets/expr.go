@@ -9,11 +9,7 @@ import (
 )
 
 // Expr is expr.
-func Expr() applet.Applet {
-	return applet.Applet{Run: runExpr, Names: []applet.Name{
-		{Name: "expr", Usage: "EXPRESSION"},
-	}}
-}
+func Expr() applet.Applet { return applet.New(runExpr, "expr", "EXPRESSION") }
 
 // exprRun is one run of expr: a recursive descent over its operands.
 type exprRun struct {

@@ -3,10 +3,6 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // False is false.
-func False() applet.Applet {
-	return applet.Applet{Run: runFalse, Names: []applet.Name{
-		{Name: "false", Usage: ""},
-	}}
-}
+func False() applet.Applet { return applet.New(runFalse, "false", "") }
 
 func runFalse(*applet.Call) int { return 1 }

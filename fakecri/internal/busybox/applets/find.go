@@ -10,11 +10,7 @@ import (
 )
 
 // Find is find.
-func Find() applet.Applet {
-	return applet.Applet{Run: runFind, Names: []applet.Name{
-		{Name: "find", Usage: "[-HL] [PATH]... [OPTIONS] [ACTIONS]"},
-	}}
-}
+func Find() applet.Applet { return applet.New(runFind, "find", "[-HL] [PATH]... [OPTIONS] [ACTIONS]") }
 
 // finder is one run of find.
 type finder struct {

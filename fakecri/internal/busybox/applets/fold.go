@@ -7,11 +7,7 @@ import (
 )
 
 // Fold is fold.
-func Fold() applet.Applet {
-	return applet.Applet{Run: runFold, Names: []applet.Name{
-		{Name: "fold", Usage: "[-bs] [-w WIDTH] [FILE]..."},
-	}}
-}
+func Fold() applet.Applet { return applet.New(runFold, "fold", "[-bs] [-w WIDTH] [FILE]...") }
 
 func runFold(c *applet.Call) int {
 	o := c.Getopt("bsw:", "bytes=b", "spaces=s", "width=w:")

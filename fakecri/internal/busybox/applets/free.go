@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Free is free.
-func Free() applet.Applet {
-	return applet.Applet{Run: runFree, Names: []applet.Name{
-		{Name: "free", Usage: "[-bkmgh]"},
-	}}
-}
+func Free() applet.Applet { return applet.New(runFree, "free", "[-bkmgh]") }
 
 func runFree(c *applet.Call) int {
 	o := c.Getopt("bkmgh")

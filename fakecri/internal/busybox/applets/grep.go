@@ -10,11 +10,10 @@ import (
 
 // Grep is egrep, fgrep, grep.
 func Grep() applet.Applet {
-	return applet.Applet{Run: runGrep, Names: []applet.Name{
-		{Name: "egrep", Usage: "[-HhnlLoqvsriwx] [-m N] [-A|B|C N] { PATTERN | -e PATTERN... | -f FILE... } [FILE]..."},
-		{Name: "fgrep", Usage: "[-HhnlLoqvsriwx] [-m N] [-A|B|C N] { PATTERN | -e PATTERN... | -f FILE... } [FILE]..."},
-		{Name: "grep", Usage: "[-HhnlLoqvsriwxFE] [-m N] [-A|B|C N] { PATTERN | -e PATTERN... | -f FILE... } [FILE]..."},
-	}}
+	return applet.New(runGrep,
+		"egrep", "[-HhnlLoqvsriwx] [-m N] [-A|B|C N] { PATTERN | -e PATTERN... | -f FILE... } [FILE]...",
+		"fgrep", "[-HhnlLoqvsriwx] [-m N] [-A|B|C N] { PATTERN | -e PATTERN... | -f FILE... } [FILE]...",
+		"grep", "[-HhnlLoqvsriwxFE] [-m N] [-A|B|C N] { PATTERN | -e PATTERN... | -f FILE... } [FILE]...")
 }
 
 const grepOptions = "HhnlLoqvsrRiwxFEGm:A:B:C:e:f:caz"

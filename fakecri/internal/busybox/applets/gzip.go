@@ -9,11 +9,7 @@ import (
 
 // Gzip is gunzip, gzip, zcat.
 func Gzip() applet.Applet {
-	return applet.Applet{Run: runGzip, Names: []applet.Name{
-		{Name: "gunzip", Usage: "[-cfkt] [FILE]..."},
-		{Name: "gzip", Usage: "[-cfkdt123456789] [FILE]..."},
-		{Name: "zcat", Usage: "[FILE]..."},
-	}}
+	return applet.New(runGzip, "gunzip", "[-cfkt] [FILE]...", "gzip", "[-cfkdt123456789] [FILE]...", "zcat", "[FILE]...")
 }
 
 // runGzip is gzip, gunzip and zcat.

@@ -9,11 +9,7 @@ import (
 )
 
 // Head is head.
-func Head() applet.Applet {
-	return applet.Applet{Run: runHead, Names: []applet.Name{
-		{Name: "head", Usage: "[-n NUM | -c NUM] [-qv] [FILE]..."},
-	}}
-}
+func Head() applet.Applet { return applet.New(runHead, "head", "[-n NUM | -c NUM] [-qv] [FILE]...") }
 
 func runHead(c *applet.Call) int {
 	c.LegacyCount("")

@@ -8,9 +8,7 @@ import (
 
 // Hexdump is hexdump.
 func Hexdump() applet.Applet {
-	return applet.Applet{Run: runHexdump, Names: []applet.Name{
-		{Name: "hexdump", Usage: "[-C] [-n LEN] [-s OFS] [-v] [FILE]..."},
-	}}
+	return applet.New(runHexdump, "hexdump", "[-C] [-n LEN] [-s OFS] [-v] [FILE]...")
 }
 
 func runHexdump(c *applet.Call) int {

@@ -3,10 +3,6 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Hostid is hostid.
-func Hostid() applet.Applet {
-	return applet.Applet{Run: runHostid, Names: []applet.Name{
-		{Name: "hostid", Usage: ""},
-	}}
-}
+func Hostid() applet.Applet { return applet.New(runHostid, "hostid", "") }
 
 func runHostid(c *applet.Call) int { c.Print("00000000\n"); return 0 }

@@ -9,9 +9,7 @@ import (
 
 // Hostname is hostname.
 func Hostname() applet.Applet {
-	return applet.Applet{Run: runHostname, Names: []applet.Name{
-		{Name: "hostname", Usage: "[-sidf] [HOSTNAME | -F FILE]"},
-	}}
+	return applet.New(runHostname, "hostname", "[-sidf] [HOSTNAME | -F FILE]")
 }
 
 // setHostname is hostname with a name or a file that holds one.

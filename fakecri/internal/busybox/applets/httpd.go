@@ -19,9 +19,7 @@ import (
 
 // Httpd is httpd.
 func Httpd() applet.Applet {
-	return applet.Applet{Run: runHttpd, Names: []applet.Name{
-		{Name: "httpd", Usage: "[-fv] [-p [IP:]PORT] [-h HOME] | -d STRING | -e STRING"},
-	}}
+	return applet.New(runHttpd, "httpd", "[-fv] [-p [IP:]PORT] [-h HOME] | -d STRING | -e STRING")
 }
 
 func runHttpd(c *applet.Call) int {

@@ -9,12 +9,7 @@ import (
 )
 
 // ID is groups, id.
-func ID() applet.Applet {
-	return applet.Applet{Run: runID, Names: []applet.Name{
-		{Name: "groups", Usage: "[USER]"},
-		{Name: "id", Usage: "[-ugGnr] [USER]"},
-	}}
-}
+func ID() applet.Applet { return applet.New(runID, "groups", "[USER]", "id", "[-ugGnr] [USER]") }
 
 func runID(c *applet.Call) int {
 	o := c.Getopt("rnugG", "real=r", "name=n", "user=u", "group=g", "groups=G")

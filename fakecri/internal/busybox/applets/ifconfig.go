@@ -8,11 +8,7 @@ import (
 )
 
 // Ifconfig is ifconfig.
-func Ifconfig() applet.Applet {
-	return applet.Applet{Run: runIfconfig, Names: []applet.Name{
-		{Name: "ifconfig", Usage: "[-a]"},
-	}}
-}
+func Ifconfig() applet.Applet { return applet.New(runIfconfig, "ifconfig", "[-a]") }
 
 func runIfconfig(c *applet.Call) int {
 	ip := net.ParseIP(c.P.Container().Net().IP())

@@ -10,11 +10,7 @@ import (
 )
 
 // IP is ip.
-func IP() applet.Applet {
-	return applet.Applet{Run: runIP, Names: []applet.Name{
-		{Name: "ip", Usage: "[OPTIONS] address|link|route [ARGS]"},
-	}}
-}
+func IP() applet.Applet { return applet.New(runIP, "ip", "[OPTIONS] address|link|route [ARGS]") }
 
 // changeLink is what changes network devices, which are not kept.
 func changeLink(c *applet.Call) int {

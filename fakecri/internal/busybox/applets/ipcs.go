@@ -8,11 +8,7 @@ import (
 )
 
 // Ipcs is ipcs.
-func Ipcs() applet.Applet {
-	return applet.Applet{Run: runIpcs, Names: []applet.Name{
-		{Name: "ipcs", Usage: "[-qsm]"},
-	}}
-}
+func Ipcs() applet.Applet { return applet.New(runIpcs, "ipcs", "[-qsm]") }
 
 // runIpcs lists shared memory; of queues and semaphores there are none.
 func runIpcs(c *applet.Call) int {

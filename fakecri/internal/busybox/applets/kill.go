@@ -7,11 +7,7 @@ import (
 )
 
 // Kill is kill.
-func Kill() applet.Applet {
-	return applet.Applet{Run: runKill, Names: []applet.Name{
-		{Name: "kill", Usage: "[-l] [-SIG] PID..."},
-	}}
-}
+func Kill() applet.Applet { return applet.New(runKill, "kill", "[-l] [-SIG] PID...") }
 
 func runKill(c *applet.Call) int {
 	sig, args, done := c.KillArgs()

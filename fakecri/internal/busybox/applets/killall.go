@@ -8,11 +8,7 @@ import (
 )
 
 // Killall is killall.
-func Killall() applet.Applet {
-	return applet.Applet{Run: runKillall, Names: []applet.Name{
-		{Name: "killall", Usage: "[-l] [-q] [-SIG] NAME..."},
-	}}
-}
+func Killall() applet.Applet { return applet.New(runKillall, "killall", "[-l] [-q] [-SIG] NAME...") }
 
 func runKillall(c *applet.Call) int {
 	sig, args, done := c.KillArgs()

@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Link is link.
-func Link() applet.Applet {
-	return applet.Applet{Run: runLink, Names: []applet.Name{
-		{Name: "link", Usage: "FILE LINK"},
-	}}
-}
+func Link() applet.Applet { return applet.New(runLink, "link", "FILE LINK") }
 
 func runLink(c *applet.Call) int {
 	if len(c.Args) != 2 {

@@ -8,11 +8,7 @@ import (
 )
 
 // Ln is ln.
-func Ln() applet.Applet {
-	return applet.Applet{Run: runLn, Names: []applet.Name{
-		{Name: "ln", Usage: "[-sfnTv] TARGET... LINK|DIR"},
-	}}
-}
+func Ln() applet.Applet { return applet.New(runLn, "ln", "[-sfnTv] TARGET... LINK|DIR") }
 
 func runLn(c *applet.Call) int {
 	o := c.Getopt("sfnbS:vT", "symbolic=s", "force=f", "no-dereference=n", "no-target-directory=T", "verbose=v")

@@ -12,9 +12,7 @@ import (
 
 // Ls is ls.
 func Ls() applet.Applet {
-	return applet.Applet{Run: runLs, Names: []applet.Name{
-		{Name: "ls", Usage: "[-1AaCxdLHRFplinshrSXvctug] [-w WIDTH] [FILE]..."},
-	}}
+	return applet.New(runLs, "ls", "[-1AaCxdLHRFplinshrSXvctug] [-w WIDTH] [FILE]...")
 }
 
 // lsEntry is a name to list.

@@ -9,11 +9,7 @@ import (
 )
 
 // Mkdir is mkdir.
-func Mkdir() applet.Applet {
-	return applet.Applet{Run: runMkdir, Names: []applet.Name{
-		{Name: "mkdir", Usage: "[-m MODE] [-p] DIRECTORY..."},
-	}}
-}
+func Mkdir() applet.Applet { return applet.New(runMkdir, "mkdir", "[-m MODE] [-p] DIRECTORY...") }
 
 func runMkdir(c *applet.Call) int {
 	o := c.Getopt("m:pv", "mode=m:", "parents=p", "verbose=v")

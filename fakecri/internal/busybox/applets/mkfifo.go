@@ -7,11 +7,7 @@ import (
 )
 
 // Mkfifo is mkfifo.
-func Mkfifo() applet.Applet {
-	return applet.Applet{Run: runMkfifo, Names: []applet.Name{
-		{Name: "mkfifo", Usage: "[-m MODE] NAME"},
-	}}
-}
+func Mkfifo() applet.Applet { return applet.New(runMkfifo, "mkfifo", "[-m MODE] NAME") }
 
 func runMkfifo(c *applet.Call) int {
 	o := c.Getopt("m:Z:", "mode=m:")

@@ -9,11 +9,7 @@ import (
 )
 
 // Mktemp is mktemp.
-func Mktemp() applet.Applet {
-	return applet.Applet{Run: runMktemp, Names: []applet.Name{
-		{Name: "mktemp", Usage: "[-dqtu] [-p DIR] [TEMPLATE]"},
-	}}
-}
+func Mktemp() applet.Applet { return applet.New(runMktemp, "mktemp", "[-dqtu] [-p DIR] [TEMPLATE]") }
 
 // env returns a variable of the environment.
 func env(c *applet.Call, name string) string {

@@ -4,10 +4,7 @@ import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // More is less, more.
 func More() applet.Applet {
-	return applet.Applet{Run: runMore, Names: []applet.Name{
-		{Name: "less", Usage: "[-EFIMmNRSh~] [FILE]..."},
-		{Name: "more", Usage: "[FILE]..."},
-	}}
+	return applet.New(runMore, "less", "[-EFIMmNRSh~] [FILE]...", "more", "[FILE]...")
 }
 
 // runMore is more and less, which without a terminal are cat.

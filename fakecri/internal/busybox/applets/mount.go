@@ -6,11 +6,7 @@ import (
 )
 
 // Mount is mount.
-func Mount() applet.Applet {
-	return applet.Applet{Run: runMount, Names: []applet.Name{
-		{Name: "mount", Usage: "[-t TYPE] [-o OPT] DEVICE DIR"},
-	}}
-}
+func Mount() applet.Applet { return applet.New(runMount, "mount", "[-t TYPE] [-o OPT] DEVICE DIR") }
 
 func runMount(c *applet.Call) int {
 	o := c.Getopt("art:o:fnwvO:T:")

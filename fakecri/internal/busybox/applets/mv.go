@@ -10,9 +10,7 @@ import (
 
 // Mv is mv.
 func Mv() applet.Applet {
-	return applet.Applet{Run: runMv, Names: []applet.Name{
-		{Name: "mv", Usage: "[-finT] SOURCE DEST | SOURCE... { -t DIRECTORY | DIRECTORY }"},
-	}}
+	return applet.New(runMv, "mv", "[-finT] SOURCE DEST | SOURCE... { -t DIRECTORY | DIRECTORY }")
 }
 
 func runMv(c *applet.Call) int {

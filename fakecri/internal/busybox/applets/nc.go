@@ -14,9 +14,7 @@ import (
 
 // Nc is nc.
 func Nc() applet.Applet {
-	return applet.Applet{Run: runNc, Names: []applet.Name{
-		{Name: "nc", Usage: "[-lzvk] [-w N] [-p PORT] [-e PROG] [HOST PORT]"},
-	}}
+	return applet.New(runNc, "nc", "[-lzvk] [-w N] [-p PORT] [-e PROG] [HOST PORT]")
 }
 
 // runNc is nc, which takes options of both the small and the common netcat.

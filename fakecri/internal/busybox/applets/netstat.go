@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Netstat is netstat.
-func Netstat() applet.Applet {
-	return applet.Applet{Run: runNetstat, Names: []applet.Name{
-		{Name: "netstat", Usage: "[-ral] [-tuwx] [-en]"},
-	}}
-}
+func Netstat() applet.Applet { return applet.New(runNetstat, "netstat", "[-ral] [-tuwx] [-en]") }
 
 func runNetstat(c *applet.Call) int {
 	o := c.Getopt("laentuwxrWp")

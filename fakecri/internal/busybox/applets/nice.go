@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Nice is nice.
-func Nice() applet.Applet {
-	return applet.Applet{Run: runNice, Names: []applet.Name{
-		{Name: "nice", Usage: "[-n ADJUST] [PROG ARGS]"},
-	}}
-}
+func Nice() applet.Applet { return applet.New(runNice, "nice", "[-n ADJUST] [PROG ARGS]") }
 
 func runNice(c *applet.Call) int {
 	o := c.Getopt("+n:", "adjustment=n:")

@@ -8,9 +8,7 @@ import (
 
 // Nl is nl.
 func Nl() applet.Applet {
-	return applet.Applet{Run: runNl, Names: []applet.Name{
-		{Name: "nl", Usage: "[-b STYLE] [-i N] [-n FORMAT] [-s SEP] [-v N] [-w N] [FILE]..."},
-	}}
+	return applet.New(runNl, "nl", "[-b STYLE] [-i N] [-n FORMAT] [-s SEP] [-v N] [-w N] [FILE]...")
 }
 
 func runNl(c *applet.Call) int {

@@ -6,11 +6,7 @@ import (
 )
 
 // Nohup is nohup.
-func Nohup() applet.Applet {
-	return applet.Applet{Run: runNohup, Names: []applet.Name{
-		{Name: "nohup", Usage: "PROG ARGS"},
-	}}
-}
+func Nohup() applet.Applet { return applet.New(runNohup, "nohup", "PROG ARGS") }
 
 func runNohup(c *applet.Call) int {
 	if len(c.Args) == 0 {

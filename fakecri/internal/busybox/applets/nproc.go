@@ -7,11 +7,7 @@ import (
 )
 
 // Nproc is nproc.
-func Nproc() applet.Applet {
-	return applet.Applet{Run: runNproc, Names: []applet.Name{
-		{Name: "nproc", Usage: ""},
-	}}
-}
+func Nproc() applet.Applet { return applet.New(runNproc, "nproc", "") }
 
 func runNproc(c *applet.Call) int {
 	data, _ := c.View().ReadFile("/proc/cpuinfo")

@@ -8,11 +8,7 @@ import (
 )
 
 // Nslookup is nslookup.
-func Nslookup() applet.Applet {
-	return applet.Applet{Run: runNslookup, Names: []applet.Name{
-		{Name: "nslookup", Usage: "HOST [DNS_SERVER]"},
-	}}
-}
+func Nslookup() applet.Applet { return applet.New(runNslookup, "nslookup", "HOST [DNS_SERVER]") }
 
 // runNslookup asks nobody: the names of a simulated cluster are not served.
 func runNslookup(c *applet.Call) int {

@@ -10,9 +10,7 @@ import (
 
 // Od is od.
 func Od() applet.Applet {
-	return applet.Applet{Run: runOd, Names: []applet.Name{
-		{Name: "od", Usage: "[-cdox] [-A RADIX] [-t TYPE] [-N LEN] [-j OFS] [-v] [FILE]..."},
-	}}
+	return applet.New(runOd, "od", "[-cdox] [-A RADIX] [-t TYPE] [-N LEN] [-j OFS] [-v] [FILE]...")
 }
 
 func runOd(c *applet.Call) int {

@@ -7,11 +7,7 @@ import (
 )
 
 // Paste is paste.
-func Paste() applet.Applet {
-	return applet.Applet{Run: runPaste, Names: []applet.Name{
-		{Name: "paste", Usage: "[-s] [-d LIST] [FILE]..."},
-	}}
-}
+func Paste() applet.Applet { return applet.New(runPaste, "paste", "[-s] [-d LIST] [FILE]...") }
 
 func runPaste(c *applet.Call) int {
 	o := c.Getopt("d:s", "delimiters=d:", "serial=s")

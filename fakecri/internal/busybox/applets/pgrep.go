@@ -9,10 +9,7 @@ import (
 
 // Pgrep is pgrep, pkill.
 func Pgrep() applet.Applet {
-	return applet.Applet{Run: runPgrep, Names: []applet.Name{
-		{Name: "pgrep", Usage: "[-flavxo] PATTERN"},
-		{Name: "pkill", Usage: "[-SIGNAL] [-fvx] PATTERN"},
-	}}
+	return applet.New(runPgrep, "pgrep", "[-flavxo] PATTERN", "pkill", "[-SIGNAL] [-fvx] PATTERN")
 }
 
 // runPgrep is pgrep and pkill.

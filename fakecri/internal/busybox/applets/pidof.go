@@ -7,11 +7,7 @@ import (
 )
 
 // Pidof is pidof.
-func Pidof() applet.Applet {
-	return applet.Applet{Run: runPidof, Names: []applet.Name{
-		{Name: "pidof", Usage: "[-s] [-o PID] [NAME]..."},
-	}}
-}
+func Pidof() applet.Applet { return applet.New(runPidof, "pidof", "[-s] [-o PID] [NAME]...") }
 
 func runPidof(c *applet.Call) int {
 	o := c.Getopt("so:")

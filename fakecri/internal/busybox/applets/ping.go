@@ -12,9 +12,7 @@ import (
 
 // Ping is ping.
 func Ping() applet.Applet {
-	return applet.Applet{Run: runPing, Names: []applet.Name{
-		{Name: "ping", Usage: "[-c CNT] [-s SIZE] [-w SEC] [-i SEC] [-q] HOST"},
-	}}
+	return applet.New(runPing, "ping", "[-c CNT] [-s SIZE] [-w SEC] [-i SEC] [-q] HOST")
 }
 
 // runPing answers for the addresses that the node knows; it sends nothing.

@@ -7,11 +7,7 @@ import (
 )
 
 // Printenv is printenv.
-func Printenv() applet.Applet {
-	return applet.Applet{Run: runPrintenv, Names: []applet.Name{
-		{Name: "printenv", Usage: "[VARIABLE]..."},
-	}}
-}
+func Printenv() applet.Applet { return applet.New(runPrintenv, "printenv", "[VARIABLE]...") }
 
 func runPrintenv(c *applet.Call) int {
 	if len(c.Args) == 0 {

@@ -9,11 +9,7 @@ import (
 )
 
 // Printf is printf.
-func Printf() applet.Applet {
-	return applet.Applet{Run: runPrintf, Names: []applet.Name{
-		{Name: "printf", Usage: "FORMAT [ARG]..."},
-	}}
-}
+func Printf() applet.Applet { return applet.New(runPrintf, "printf", "FORMAT [ARG]...") }
 
 func runPrintf(c *applet.Call) int {
 	if len(c.Args) == 0 {

@@ -8,11 +8,7 @@ import (
 )
 
 // Ps is ps.
-func Ps() applet.Applet {
-	return applet.Applet{Run: runPs, Names: []applet.Name{
-		{Name: "ps", Usage: "[-o COL1,COL2=HEADER] [-T]"},
-	}}
-}
+func Ps() applet.Applet { return applet.New(runPs, "ps", "[-o COL1,COL2=HEADER] [-T]") }
 
 // psColumn is a column of ps: its heading, width, and value.
 type psColumn struct {

@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Pwd is pwd.
-func Pwd() applet.Applet {
-	return applet.Applet{Run: runPwd, Names: []applet.Name{
-		{Name: "pwd", Usage: ""},
-	}}
-}
+func Pwd() applet.Applet { return applet.New(runPwd, "pwd", "") }
 
 func runPwd(c *applet.Call) int {
 	c.Print(c.P.Dir, "\n")

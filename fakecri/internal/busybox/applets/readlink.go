@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Readlink is readlink.
-func Readlink() applet.Applet {
-	return applet.Applet{Run: runReadlink, Names: []applet.Name{
-		{Name: "readlink", Usage: "[-fnv] FILE"},
-	}}
-}
+func Readlink() applet.Applet { return applet.New(runReadlink, "readlink", "[-fnv] FILE") }
 
 func runReadlink(c *applet.Call) int {
 	o := c.Getopt("fnvsq", "canonicalize=f", "no-newline=n")

@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Realpath is realpath.
-func Realpath() applet.Applet {
-	return applet.Applet{Run: runRealpath, Names: []applet.Name{
-		{Name: "realpath", Usage: "FILE..."},
-	}}
-}
+func Realpath() applet.Applet { return applet.New(runRealpath, "realpath", "FILE...") }
 
 func runRealpath(c *applet.Call) int {
 	if len(c.Args) == 0 {

@@ -3,10 +3,6 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Reset is reset.
-func Reset() applet.Applet {
-	return applet.Applet{Run: runReset, Names: []applet.Name{
-		{Name: "reset", Usage: ""},
-	}}
-}
+func Reset() applet.Applet { return applet.New(runReset, "reset", "") }
 
 func runReset(c *applet.Call) int { c.Print("\x1bc\x1b(B\x1b[m\x1b[J\x1b[?25h"); return 0 }

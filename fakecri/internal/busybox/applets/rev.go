@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Rev is rev.
-func Rev() applet.Applet {
-	return applet.Applet{Run: runRev, Names: []applet.Name{
-		{Name: "rev", Usage: "[FILE]..."},
-	}}
-}
+func Rev() applet.Applet { return applet.New(runRev, "rev", "[FILE]...") }
 
 func runRev(c *applet.Call) int {
 	return c.EachLine(c.Getopt("").Args, applet.PlainOpen, func(text string, ended bool) {

@@ -7,11 +7,7 @@ import (
 )
 
 // Rm is rm.
-func Rm() applet.Applet {
-	return applet.Applet{Run: runRm, Names: []applet.Name{
-		{Name: "rm", Usage: "[-irf] FILE..."},
-	}}
-}
+func Rm() applet.Applet { return applet.New(runRm, "rm", "[-irf] FILE...") }
 
 func runRm(c *applet.Call) int {
 	o := c.Getopt("fiRrv", "recursive=r", "force=f", "interactive=i", "verbose=v")

@@ -8,11 +8,7 @@ import (
 )
 
 // Rmdir is rmdir.
-func Rmdir() applet.Applet {
-	return applet.Applet{Run: runRmdir, Names: []applet.Name{
-		{Name: "rmdir", Usage: "[-p] DIRECTORY..."},
-	}}
-}
+func Rmdir() applet.Applet { return applet.New(runRmdir, "rmdir", "[-p] DIRECTORY...") }
 
 func runRmdir(c *applet.Call) int {
 	o := c.Getopt("p", "parents=p", "ignore-fail-on-non-empty=1")

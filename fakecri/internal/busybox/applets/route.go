@@ -7,11 +7,7 @@ import (
 )
 
 // Route is route.
-func Route() applet.Applet {
-	return applet.Applet{Run: runRoute, Names: []applet.Name{
-		{Name: "route", Usage: "[-n]"},
-	}}
-}
+func Route() applet.Applet { return applet.New(runRoute, "route", "[-n]") }
 
 func runRoute(c *applet.Call) int {
 	c.Print("Kernel IP routing table\nDestination     Gateway         Genmask         Flags Metric Ref    Use Iface\n")

@@ -11,9 +11,7 @@ import (
 
 // Sed is sed.
 func Sed() applet.Applet {
-	return applet.Applet{Run: runSed, Names: []applet.Name{
-		{Name: "sed", Usage: "[-i[SFX]] [-nrE] [-f FILE]... [-e CMD]... [FILE]..."},
-	}}
+	return applet.New(runSed, "sed", "[-i[SFX]] [-nrE] [-f FILE]... [-e CMD]... [FILE]...")
 }
 
 func runSed(c *applet.Call) int {

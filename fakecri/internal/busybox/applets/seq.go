@@ -10,11 +10,7 @@ import (
 )
 
 // Seq is seq.
-func Seq() applet.Applet {
-	return applet.Applet{Run: runSeq, Names: []applet.Name{
-		{Name: "seq", Usage: "[-w] [-s SEP] [FIRST [INC]] LAST"},
-	}}
-}
+func Seq() applet.Applet { return applet.New(runSeq, "seq", "[-w] [-s SEP] [FIRST [INC]] LAST") }
 
 func runSeq(c *applet.Call) int {
 	o := c.Getopt("+ws:")

@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Setsid is setsid.
-func Setsid() applet.Applet {
-	return applet.Applet{Run: runSetsid, Names: []applet.Name{
-		{Name: "setsid", Usage: "PROG ARGS"},
-	}}
-}
+func Setsid() applet.Applet { return applet.New(runSetsid, "setsid", "PROG ARGS") }
 
 func runSetsid(c *applet.Call) int {
 	o := c.Getopt("+c")

@@ -7,11 +7,7 @@ import (
 )
 
 // Sleep is sleep.
-func Sleep() applet.Applet {
-	return applet.Applet{Run: runSleep, Names: []applet.Name{
-		{Name: "sleep", Usage: "[N]..."},
-	}}
-}
+func Sleep() applet.Applet { return applet.New(runSleep, "sleep", "[N]...") }
 
 func runSleep(c *applet.Call) int {
 	if len(c.Args) == 0 {

@@ -13,9 +13,7 @@ import (
 
 // Sort is sort.
 func Sort() applet.Applet {
-	return applet.Applet{Run: runSort, Names: []applet.Name{
-		{Name: "sort", Usage: "[-nghMVrucszbdfi] [-o FILE] [-t CHAR] [-k FROM[,TO]]... [FILE]..."},
-	}}
+	return applet.New(runSort, "sort", "[-nghMVrucszbdfi] [-o FILE] [-t CHAR] [-k FROM[,TO]]... [FILE]...")
 }
 
 // sortKey is a -k: fields and characters count from 1; 0 is unset.

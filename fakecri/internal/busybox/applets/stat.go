@@ -9,11 +9,7 @@ import (
 )
 
 // Stat is stat.
-func Stat() applet.Applet {
-	return applet.Applet{Run: runStat, Names: []applet.Name{
-		{Name: "stat", Usage: "[-Lft] [-c FMT] FILE..."},
-	}}
-}
+func Stat() applet.Applet { return applet.New(runStat, "stat", "[-Lft] [-c FMT] FILE...") }
 
 func runStat(c *applet.Call) int {
 	o := c.Getopt("ftLc:", "format=c:", "dereference=L", "file-system=f", "terse=t")

@@ -6,11 +6,7 @@ import (
 )
 
 // Stty is stty.
-func Stty() applet.Applet {
-	return applet.Applet{Run: runStty, Names: []applet.Name{
-		{Name: "stty", Usage: "[size]"},
-	}}
-}
+func Stty() applet.Applet { return applet.New(runStty, "stty", "[size]") }
 
 // runStty tells of the terminal that is the standard input. Its modes can't be
 // changed, since there is one only.

@@ -7,11 +7,7 @@ import (
 )
 
 // Sync is sync.
-func Sync() applet.Applet {
-	return applet.Applet{Run: runSync, Names: []applet.Name{
-		{Name: "sync", Usage: "[-df] [FILE]..."},
-	}}
-}
+func Sync() applet.Applet { return applet.New(runSync, "sync", "[-df] [FILE]...") }
 
 func runSync(c *applet.Call) int {
 	o := c.Getopt("df")

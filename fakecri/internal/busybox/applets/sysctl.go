@@ -8,11 +8,7 @@ import (
 )
 
 // Sysctl is sysctl.
-func Sysctl() applet.Applet {
-	return applet.Applet{Run: runSysctl, Names: []applet.Name{
-		{Name: "sysctl", Usage: "[-ne] KEY..."},
-	}}
-}
+func Sysctl() applet.Applet { return applet.New(runSysctl, "sysctl", "[-ne] KEY...") }
 
 func runSysctl(c *applet.Call) int {
 	o := c.Getopt("neAapwq")

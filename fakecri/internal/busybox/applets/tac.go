@@ -8,11 +8,7 @@ import (
 )
 
 // Tac is tac.
-func Tac() applet.Applet {
-	return applet.Applet{Run: runTac, Names: []applet.Name{
-		{Name: "tac", Usage: "[FILE]..."},
-	}}
-}
+func Tac() applet.Applet { return applet.New(runTac, "tac", "[FILE]...") }
 
 func runTac(c *applet.Call) int {
 	return c.EachInput(c.Getopt("").Args, applet.PlainOpen, func(_ string, r io.Reader) error {

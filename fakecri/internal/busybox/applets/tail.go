@@ -11,9 +11,7 @@ import (
 
 // Tail is tail.
 func Tail() applet.Applet {
-	return applet.Applet{Run: runTail, Names: []applet.Name{
-		{Name: "tail", Usage: "[-fF] [-c|n [+]N] [-s SEC] [-qv] [FILE]..."},
-	}}
+	return applet.New(runTail, "tail", "[-fF] [-c|n [+]N] [-s SEC] [-qv] [FILE]...")
 }
 
 // tail writes the last n lines or bytes of r, or with fromStart what is from the

@@ -14,9 +14,7 @@ import (
 
 // Tar is tar.
 func Tar() applet.Applet {
-	return applet.Applet{Run: runTar, Names: []applet.Name{
-		{Name: "tar", Usage: "c|x|t [-zvOhkpm] [-f TARFILE] [-C DIR] [FILE]..."},
-	}}
+	return applet.New(runTar, "tar", "c|x|t [-zvOhkpm] [-f TARFILE] [-C DIR] [FILE]...")
 }
 
 // tarRun is one run of tar.

@@ -7,11 +7,7 @@ import (
 )
 
 // Tee is tee.
-func Tee() applet.Applet {
-	return applet.Applet{Run: runTee, Names: []applet.Name{
-		{Name: "tee", Usage: "[-a] [FILE]..."},
-	}}
-}
+func Tee() applet.Applet { return applet.New(runTee, "tee", "[-a] [FILE]...") }
 
 func runTee(c *applet.Call) int {
 	o := c.Getopt("ai", "append=a", "ignore-interrupts=i")

@@ -7,11 +7,7 @@ import (
 
 // Test is [, [[, test.
 func Test() applet.Applet {
-	return applet.Applet{Run: runTest, Names: []applet.Name{
-		{Name: "[", Usage: "EXPRESSION ]"},
-		{Name: "[[", Usage: "EXPRESSION ]]"},
-		{Name: "test", Usage: "EXPRESSION"},
-	}}
+	return applet.New(runTest, "[", "EXPRESSION ]", "[[", "EXPRESSION ]]", "test", "EXPRESSION")
 }
 
 func runTest(c *applet.Call) int {

@@ -7,11 +7,7 @@ import (
 )
 
 // Time is time.
-func Time() applet.Applet {
-	return applet.Applet{Run: runTime, Names: []applet.Name{
-		{Name: "time", Usage: "[-p] PROG ARGS"},
-	}}
-}
+func Time() applet.Applet { return applet.New(runTime, "time", "[-p] PROG ARGS") }
 
 func runTime(c *applet.Call) int {
 	o := c.Getopt("+vpao:f:", "verbose=v", "portability=p", "format=f:")

@@ -10,9 +10,7 @@ import (
 
 // Timeout is timeout.
 func Timeout() applet.Applet {
-	return applet.Applet{Run: runTimeout, Names: []applet.Name{
-		{Name: "timeout", Usage: "[-s SIG] [-k KILL_SECS] SECS PROG ARGS"},
-	}}
+	return applet.New(runTimeout, "timeout", "[-s SIG] [-k KILL_SECS] SECS PROG ARGS")
 }
 
 // runTimeout runs the program in the applet's own process, as the real one

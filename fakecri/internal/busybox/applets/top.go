@@ -9,11 +9,7 @@ import (
 )
 
 // Top is top.
-func Top() applet.Applet {
-	return applet.Applet{Run: runTop, Names: []applet.Name{
-		{Name: "top", Usage: "[-b] [-n COUNT] [-d SECONDS]"},
-	}}
-}
+func Top() applet.Applet { return applet.New(runTop, "top", "[-b] [-n COUNT] [-d SECONDS]") }
 
 func runTop(c *applet.Call) int {
 	o := c.Getopt("d:n:bHm")

@@ -10,9 +10,7 @@ import (
 
 // Touch is touch.
 func Touch() applet.Applet {
-	return applet.Applet{Run: runTouch, Names: []applet.Name{
-		{Name: "touch", Usage: "[-cham] [-d DATE] [-t DATE] [-r FILE] FILE..."},
-	}}
+	return applet.New(runTouch, "touch", "[-cham] [-d DATE] [-t DATE] [-r FILE] FILE...")
 }
 
 func runTouch(c *applet.Call) int {

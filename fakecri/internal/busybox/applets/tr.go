@@ -8,11 +8,7 @@ import (
 )
 
 // Tr is tr.
-func Tr() applet.Applet {
-	return applet.Applet{Run: runTr, Names: []applet.Name{
-		{Name: "tr", Usage: "[-cdst] STRING1 [STRING2]"},
-	}}
-}
+func Tr() applet.Applet { return applet.New(runTr, "tr", "[-cdst] STRING1 [STRING2]") }
 
 func runTr(c *applet.Call) int {
 	o := c.Getopt("+cCdst", "complement=c", "delete=d", "squeeze-repeats=s", "truncate-set1=t")

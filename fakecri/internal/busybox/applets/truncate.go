@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Truncate is truncate.
-func Truncate() applet.Applet {
-	return applet.Applet{Run: runTruncate, Names: []applet.Name{
-		{Name: "truncate", Usage: "[-c] -s SIZE FILE..."},
-	}}
-}
+func Truncate() applet.Applet { return applet.New(runTruncate, "truncate", "[-c] -s SIZE FILE...") }
 
 func runTruncate(c *applet.Call) int {
 	o := c.Getopt("cs:", "size=s:", "no-create=c")

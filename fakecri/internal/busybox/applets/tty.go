@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // TTY is tty.
-func TTY() applet.Applet {
-	return applet.Applet{Run: runTTY, Names: []applet.Name{
-		{Name: "tty", Usage: "[-s]"},
-	}}
-}
+func TTY() applet.Applet { return applet.New(runTTY, "tty", "[-s]") }
 
 func runTTY(c *applet.Call) int {
 	o := c.Getopt("s")

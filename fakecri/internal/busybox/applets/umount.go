@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Umount is umount.
-func Umount() applet.Applet {
-	return applet.Applet{Run: runUmount, Names: []applet.Name{
-		{Name: "umount", Usage: "[-flr] FILESYSTEM|DIRECTORY"},
-	}}
-}
+func Umount() applet.Applet { return applet.New(runUmount, "umount", "[-flr] FILESYSTEM|DIRECTORY") }
 
 func runUmount(c *applet.Call) int {
 	o := c.Getopt("fldrat:D")

@@ -7,11 +7,7 @@ import (
 )
 
 // Uname is uname.
-func Uname() applet.Applet {
-	return applet.Applet{Run: runUname, Names: []applet.Name{
-		{Name: "uname", Usage: "[-amnrspvio]"},
-	}}
-}
+func Uname() applet.Applet { return applet.New(runUname, "uname", "[-amnrspvio]") }
 
 // kernelRelease is what uname -r says, unless /proc/sys/kernel/osrelease does.
 const kernelRelease = "6.1.0-28-amd64"

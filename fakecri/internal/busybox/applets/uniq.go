@@ -7,11 +7,7 @@ import (
 )
 
 // Uniq is uniq.
-func Uniq() applet.Applet {
-	return applet.Applet{Run: runUniq, Names: []applet.Name{
-		{Name: "uniq", Usage: "[-cdui] [-f,s,w N] [FILE [OUTFILE]]"},
-	}}
-}
+func Uniq() applet.Applet { return applet.New(runUniq, "uniq", "[-cdui] [-f,s,w N] [FILE [OUTFILE]]") }
 
 func runUniq(c *applet.Call) int {
 	o := c.Getopt("cduf:s:w:iz", "count=c", "repeated=d", "unique=u", "skip-fields=f:", "skip-chars=s:", "check-chars=w:", "ignore-case=i")

@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Unlink is unlink.
-func Unlink() applet.Applet {
-	return applet.Applet{Run: runUnlink, Names: []applet.Name{
-		{Name: "unlink", Usage: "FILE"},
-	}}
-}
+func Unlink() applet.Applet { return applet.New(runUnlink, "unlink", "FILE") }
 
 func runUnlink(c *applet.Call) int {
 	if len(c.Args) != 1 {

@@ -8,11 +8,7 @@ import (
 )
 
 // Uptime is uptime.
-func Uptime() applet.Applet {
-	return applet.Applet{Run: runUptime, Names: []applet.Name{
-		{Name: "uptime", Usage: ""},
-	}}
-}
+func Uptime() applet.Applet { return applet.New(runUptime, "uptime", "") }
 
 func runUptime(c *applet.Call) int {
 	c.Getopt("")

@@ -8,11 +8,7 @@ import (
 )
 
 // Usemem is usemem.
-func Usemem() applet.Applet {
-	return applet.Applet{Run: runUsemem, Names: []applet.Name{
-		{Name: "usemem", Usage: "BYTES"},
-	}}
-}
+func Usemem() applet.Applet { return applet.New(runUsemem, "usemem", "BYTES") }
 
 // runUsemem takes memory, touches it, and sleeps until SIGTERM. It is no
 // busybox applet but a test program of the recordings' images.

@@ -7,11 +7,7 @@ import (
 )
 
 // Usleep is usleep.
-func Usleep() applet.Applet {
-	return applet.Applet{Run: runUsleep, Names: []applet.Name{
-		{Name: "usleep", Usage: "N"},
-	}}
-}
+func Usleep() applet.Applet { return applet.New(runUsleep, "usleep", "N") }
 
 func runUsleep(c *applet.Call) int {
 	if len(c.Args) != 1 {

@@ -8,11 +8,7 @@ import (
 )
 
 // Watch is watch.
-func Watch() applet.Applet {
-	return applet.Applet{Run: runWatch, Names: []applet.Name{
-		{Name: "watch", Usage: "[-n SEC] [-t] PROG ARGS"},
-	}}
-}
+func Watch() applet.Applet { return applet.New(runWatch, "watch", "[-n SEC] [-t] PROG ARGS") }
 
 func runWatch(c *applet.Call) int {
 	o := c.Getopt("+n:t", "interval=n:", "no-title=t")

@@ -9,11 +9,7 @@ import (
 )
 
 // Wc is wc.
-func Wc() applet.Applet {
-	return applet.Applet{Run: runWc, Names: []applet.Name{
-		{Name: "wc", Usage: "[-cmlwL] [FILE]..."},
-	}}
-}
+func Wc() applet.Applet { return applet.New(runWc, "wc", "[-cmlwL] [FILE]...") }
 
 func runWc(c *applet.Call) int {
 	o := c.Getopt("clmwL", "bytes=c", "lines=l", "chars=m", "words=w", "max-line-length=L")

@@ -14,9 +14,7 @@ import (
 
 // Wget is wget.
 func Wget() applet.Applet {
-	return applet.Applet{Run: runWget, Names: []applet.Name{
-		{Name: "wget", Usage: "[-cqS] [--spider] [-O FILE] [-P DIR] [--header STR] [--post-data STR | --post-file FILE] [-U AGENT] [-T SEC] URL..."},
-	}}
+	return applet.New(runWget, "wget", "[-cqS] [--spider] [-O FILE] [-P DIR] [--header STR] [--post-data STR | --post-file FILE] [-U AGENT] [-T SEC] URL...")
 }
 
 // wgetRun is one run of wget.

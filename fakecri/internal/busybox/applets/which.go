@@ -9,11 +9,7 @@ import (
 )
 
 // Which is which.
-func Which() applet.Applet {
-	return applet.Applet{Run: runWhich, Names: []applet.Name{
-		{Name: "which", Usage: "[-a] COMMAND..."},
-	}}
-}
+func Which() applet.Applet { return applet.New(runWhich, "which", "[-a] COMMAND...") }
 
 // lookIn finds an executable file in the directories of a search path.
 func lookIn(c *applet.Call, name, search string) (string, error) {

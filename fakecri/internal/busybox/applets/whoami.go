@@ -3,11 +3,7 @@ package applets
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
 // Whoami is whoami.
-func Whoami() applet.Applet {
-	return applet.Applet{Run: runWhoami, Names: []applet.Name{
-		{Name: "whoami", Usage: ""},
-	}}
-}
+func Whoami() applet.Applet { return applet.New(runWhoami, "whoami", "") }
 
 func runWhoami(c *applet.Call) int {
 	name, ok := (&applet.Names{C: c}).KnownUser(c.P.Cred.UID)

@@ -8,9 +8,7 @@ import (
 
 // Xargs is xargs.
 func Xargs() applet.Applet {
-	return applet.Applet{Run: runXargs, Names: []applet.Name{
-		{Name: "xargs", Usage: "[-rt0] [-n N] [-s N] [-I STR] [PROG ARGS]"},
-	}}
+	return applet.New(runXargs, "xargs", "[-rt0] [-n N] [-s N] [-I STR] [PROG ARGS]")
 }
 
 func runXargs(c *applet.Call) int {

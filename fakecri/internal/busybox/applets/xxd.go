@@ -10,9 +10,7 @@ import (
 
 // Xxd is xxd.
 func Xxd() applet.Applet {
-	return applet.Applet{Run: runXxd, Names: []applet.Name{
-		{Name: "xxd", Usage: "[-pr] [-g N] [-c N] [-l LEN] [-s OFS] [FILE]"},
-	}}
+	return applet.New(runXxd, "xxd", "[-pr] [-g N] [-c N] [-l LEN] [-s OFS] [FILE]")
 }
 
 func runXxd(c *applet.Call) int {

@@ -7,11 +7,7 @@ import (
 )
 
 // Yes is yes.
-func Yes() applet.Applet {
-	return applet.Applet{Run: runYes, Names: []applet.Name{
-		{Name: "yes", Usage: "[STRING]"},
-	}}
-}
+func Yes() applet.Applet { return applet.New(runYes, "yes", "[STRING]") }
 
 func runYes(c *applet.Call) int {
 	text := "y"

@@ -1,8 +1,6 @@
 package awk
 
-import (
-	"strings"
-)
+import "strings"
 
 // maxFields bounds NF and field numbers.
 const maxFields = 1 << 20

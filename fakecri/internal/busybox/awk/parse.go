@@ -1,8 +1,6 @@
 package awk
 
-import (
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
-)
+import "github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
 
 // Program is a parsed program.
 type Program struct {
