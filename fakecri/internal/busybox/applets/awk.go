@@ -10,7 +10,12 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Awk is awk.
+// Awk is awk, whose language is package awk. -e adds program text as BusyBox
+// does, where POSIX has only -f; -W, which the real one takes for GNU's sake,
+// does nothing.
+//
+// Pipes and system() run sh -c in a process of their own, with the files of
+// awk's process; close() and the end of the program wait for them.
 func Awk() applet.Applet {
 	return applet.New(runAwk, "awk", "[-F SEP] [-v VAR=VAL] [-f FILE | PROGRAM] [FILE]...")
 }
@@ -57,7 +62,9 @@ func runAwk(c *applet.Call) int {
 	return code
 }
 
-// awkHost connects awk to the process.
+// awkHost connects awk to the process: what the language opens, prints, waits
+// for and computes. Work is accounted for in halves of a step, since a
+// statement of awk's takes about that long per 1,000.
 type awkHost struct{ c *applet.Call }
 
 func (h *awkHost) Open(name string) (io.ReadCloser, error) { return h.c.Open(name) }
@@ -84,11 +91,15 @@ type shellPipe struct {
 	child *kernel.Process
 }
 
+// Wait closes our end first: a reader on the other side would wait for ever.
 func (p shellPipe) Wait() int {
 	p.F.Close()
 	return p.C.Wait(p.child)
 }
 
+// pipe starts a shell command with our end of a pipe in place of its fd. The
+// child's end is closed here at once, so that the end of the file is seen when
+// the child goes.
 func (h *awkHost) pipe(command string, fd int) (awk.Pipe, error) {
 	c := h.c
 	r, w := c.P.Container().Machine().Pipe()
@@ -114,6 +125,7 @@ func (h *awkHost) PipeFrom(command string) (awk.Pipe, error) { return h.pipe(com
 
 func (h *awkHost) PipeTo(command string) (awk.Pipe, error) { return h.pipe(command, 0) }
 
+// System does not flush: awk does so before, so that outputs stand in order.
 func (h *awkHost) System(command string) int {
 	child, err := h.c.Spawn([]string{"sh", "-c", command}, nil, nil)
 	if err != nil {

@@ -8,7 +8,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Base64 is base64.
+// Base64 is base64. Only the first operand is read, as the real one does; white
+// space in what is decoded is skipped, and what is decoded before an error is
+// printed before the message. Lines are 76 characters; -w 0 leaves the last one
+// without a newline.
 func Base64() applet.Applet { return applet.New(runBase64, "base64", "[-d] [-w COL] [FILE]") }
 
 func runBase64(c *applet.Call) int {

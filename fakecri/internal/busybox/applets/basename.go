@@ -6,7 +6,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Basename is basename.
+// Basename is basename, with GNU's -a and -s. A suffix that is the whole name
+// stays, as POSIX has it; "/" stays "/".
 func Basename() applet.Applet {
 	return applet.New(runBasename, "basename", "FILE [SUFFIX] | -a FILE... | -s SUFFIX FILE...")
 }

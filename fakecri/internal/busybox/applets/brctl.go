@@ -5,7 +5,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Brctl is brctl.
+// Brctl is brctl: enough for a container to find out whether it may make
+// bridges (CAP_NET_ADMIN), which is what tests of privileges do. Bridges are
+// not kept; any other command than show, addbr and delbr is a usage error.
 func Brctl() applet.Applet { return applet.New(runBrctl, "brctl", "COMMAND [BRIDGE]") }
 
 // runBrctl makes and removes bridges, which are not kept.

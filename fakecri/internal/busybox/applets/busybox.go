@@ -6,11 +6,14 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Busybox is busybox.
+// Busybox is busybox by its own name. An applet is run in the same process, so
+// that its process number and parent are the caller's. --install and --show are
+// not built: what begins with a dash, except --list, prints the version line.
 func Busybox() applet.Applet { return applet.New(runBusybox, "busybox", "[--list | APPLET [ARG]...]") }
 
 // runBusybox is the program by its own name.
 func runBusybox(c *applet.Call) int {
+	// The kernel has not taken the applet's name off, since argv[0] is busybox.
 	args := c.P.Argv[min(1, len(c.P.Argv)):]
 	switch {
 	case len(args) > 0 && args[0] == "--list":

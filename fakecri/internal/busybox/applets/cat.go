@@ -7,13 +7,20 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Cat is cat.
+// Cat is cat. -u is read and does nothing, since output is written before an
+// end is waited for anyway. A number of -n goes on over the borders of files,
+// and a file without a newline at its end is continued by the next one on the
+// same line.
+//
+// Without options bytes are handed from file to file, and zeros of /dev/zero as
+// a count: a container that fills a disk with cat costs no memory.
 func Cat() applet.Applet { return applet.New(runCat, "cat", "[-nbvteA] [FILE]...") }
 
 func runCat(c *applet.Call) int {
 	o := c.Getopt("nbvteAETu", "show-all=A", "number=n", "show-ends=E", "show-tabs=T")
 	if o.Has('n') || o.Has('b') {
 		n := 0
+		// fresh: what comes next begins a line, possibly of the next file.
 		fresh := true
 		return c.EachInput(o.Args, applet.CantOpen, func(_ string, r io.Reader) error {
 			l := c.Lines(r, '\n')
@@ -55,6 +62,9 @@ func runCat(c *applet.Call) int {
 	return code
 }
 
+// visible shows bytes as -v, -e, -t and -A do: ^X for control characters, M-
+// before those above 127. With -E or -T alone others than newlines and tabs
+// stay as they are.
 func visible(data []byte, show, ends, tabs bool) string {
 	var b strings.Builder
 	for _, ch := range data {

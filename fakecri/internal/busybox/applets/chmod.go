@@ -7,7 +7,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Chmod is chmod.
+// Chmod is chmod. -v, -c and -f are read and do nothing: the real one's reports
+// of -v are not built. Symbolic links met by -R are left alone, as they have no
+// mode of their own on Linux. A mode that begins with a dash is recognized by
+// its letters.
 func Chmod() applet.Applet { return applet.New(runChmod, "chmod", "[-R] MODE[,MODE]... FILE...") }
 
 func runChmod(c *applet.Call) int {

@@ -7,7 +7,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Chown is chgrp, chown.
+// Chown is chown and chgrp. USER: means the user's own group by /etc/passwd;
+// USER.GROUP is taken, too, unless there is a colon. Links are changed
+// themselves when they are met or with -h. -v, -c and -f do nothing.
 func Chown() applet.Applet {
 	return applet.New(runChown, "chgrp", "[-Rh] GROUP FILE...", "chown", "[-Rh] USER[:[GRP]] FILE...")
 }
@@ -22,6 +24,7 @@ func runChown(c *applet.Call) int {
 	if c.Name == "chgrp" {
 		user, group, hasGroup = "", o.Args[0], true
 	} else if !hasGroup {
+		// BusyBox still has what POSIX took out: a dot between the two.
 		if u, g, ok := strings.Cut(user, "."); ok {
 			user, group, hasGroup = u, g, true
 		}

@@ -7,7 +7,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Cksum is cksum, crc32.
+// Cksum is cksum, and crc32 by that name. They share their reading, not their
+// sums: POSIX's CRC goes from the highest bit and ends with the length; crc32
+// is zip's, in hexadecimal. stdin is named in neither.
 func Cksum() applet.Applet { return applet.New(runCksum, "cksum", "FILE...", "crc32", "[FILE]...") }
 
 // runCksum prints the CRC of POSIX or, as crc32, that of zip.

@@ -2,7 +2,10 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Cmp is cmp.
+// Cmp is cmp. Both files are read whole before anything is said, which only
+// shows in time. Its own errors are status 2, a difference is 1. -n is read and
+// does nothing. The message of a short file goes to stderr and names the file,
+// without GNU's byte count.
 func Cmp() applet.Applet { return applet.New(runCmp, "cmp", "[-ls] FILE1 [FILE2]") }
 
 func runCmp(c *applet.Call) int {
@@ -38,6 +41,8 @@ func runCmp(c *applet.Call) int {
 			return code
 		}
 		if data[0][i] != data[1][i] {
+			// With -l the comparison goes on, and lists every byte that
+			// differs.
 			code = 1
 			switch {
 			case o.Has('s'):

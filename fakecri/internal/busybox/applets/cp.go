@@ -6,7 +6,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Cp is cp.
+// Cp is cp, whose copying is applet.Copier's, as mv's across file systems is.
+// -r keeps links as links unless -L. -i asks nobody and overwrites: what runs
+// in containers has nobody to ask. Extended attributes and SELinux contexts do
+// not exist here, so -c and --context are not built.
 func Cp() applet.Applet {
 	return applet.New(runCp, "cp", "[-arPLHpfilsTu] SOURCE DEST | SOURCE... { -t DIRECTORY | DIRECTORY }")
 }
@@ -29,6 +32,8 @@ func runCp(c *applet.Call) int {
 		C: c, Recursive: o.Has('R') || o.Has('r') || o.Has('a'), Preserve: o.Has('p') || o.Has('a'), Force: o.Has('f'),
 		Update: o.Has('u'), NoClobber: o.Has('n'), Verbose: o.Has('v'), Symlink: o.Has('s'), Hardlink: o.Has('l'),
 	}
+	// Without recursion a link that is named is followed unless -d or -P say
+	// otherwise.
 	p.KeepLinks = o.Has('d') || o.Has('P') || o.Has('a') || p.Recursive
 	if o.Has('L') {
 		p.KeepLinks = false

@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Cut is cut.
+// Cut is cut. Characters are bytes. Fields are printed in the order of the
+// line, whatever the order of the list; a byte list takes no -d. -n is read and
+// does nothing. Of a delimiter of several characters the first counts.
 func Cut() applet.Applet {
 	return applet.New(runCut, "cut", "{-b|c LIST | -f LIST [-d SEP] [-s]} [FILE]...")
 }
@@ -19,6 +21,7 @@ func spans(c *applet.Call, s string) []span {
 	var out []span
 	for _, part := range strings.Split(s, ",") {
 		lo, hi, isRange := strings.Cut(part, "-")
+		// A part such as "-3" begins at 1, one such as "3-" has no end.
 		sp := span{1, -1}
 		if lo != "" {
 			sp.lo = int(min(c.Number(lo), 1<<30))
@@ -42,6 +45,7 @@ func spans(c *applet.Call, s string) []span {
 	return out
 }
 
+// in reports whether a number is in one of the ranges.
 func in(list []span, n int) bool {
 	for _, s := range list {
 		if n >= s.lo && (s.hi < 0 || n <= s.hi) {

@@ -8,13 +8,21 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
 )
 
-// Date is date.
+// Date is date, in UTC whatever TZ says: containers of a simulation have no
+// other zone, and so traces do not depend on the machine's. The time is the
+// loop's. Setting it is refused, as for a container without CAP_SYS_TIME, after
+// the argument has been read: a bad date is told of first.
+//
+// -D takes the conversions of strptime that have an equivalent in Go's layouts;
+// others are an invalid date.
 func Date() applet.Applet {
 	return applet.New(runDate, "date", "[-uR] [-I SPEC] [-r FILE] [-D FMT] [-d TIME] [+FMT]")
 }
 
-// parseWith reads a date by a strptime format.
+// parseWith reads a date by a strptime format. Fields that the format lacks are
+// those of now, as mktime(3) gets them from BusyBox.
 func parseWith(format, s string, now time.Time) (time.Time, bool) {
+	// Go's layouts are examples of a certain date; each conversion has one.
 	layout := strings.NewReplacer("%Y", "2006", "%m", "01", "%d", "02", "%H", "15", "%M", "04", "%S", "05", "%y", "06", "%b", "Jan", "%B", "January",
 		"%a", "Mon", "%A", "Monday", "%T", "15:04:05", "%R", "15:04", "%F", "2006-01-02", "%D", "01/02/06", "%e", "_2", "%z", "-0700", "%Z", "MST", "%%", "%").Replace(format)
 	if format == "%s" {
@@ -74,6 +82,8 @@ func runDate(c *applet.Call) int {
 	if o.Has('R') {
 		format = "%a, %d %b %Y %H:%M:%S %z"
 	}
+	// The seconds' colon in the zone and the lack of one elsewhere are
+	// BusyBox's.
 	if o.Has('I') {
 		format = map[string]string{
 			"": "%Y-%m-%d", "date": "%Y-%m-%d", "hours": "%Y-%m-%dT%H+00:00", "minutes": "%Y-%m-%dT%H:%M+00:00", "seconds": "%Y-%m-%dT%H:%M:%S+00:00",

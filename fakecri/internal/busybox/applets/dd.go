@@ -11,7 +11,15 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Dd is dd.
+// Dd is dd. Records are counted as the real one counts them: a short read is a
+// partial block, iflag=fullblock fills blocks up. conv=swab, fsync and direct
+// are read and do nothing; noerror has nothing to do, as reading never fails
+// half-way; ascii, ucase and the like are an invalid argument. Bytes, seconds
+// and speed, which other builds print as a third line, are left out.
+//
+// What dd takes is what tests of memory and disks are about, so it is modelled:
+// the buffers are charged to the cgroup, zeros from /dev/zero travel as a count
+// without being made, and time passes at about 2 GB/s.
 func Dd() applet.Applet {
 	return applet.New(runDd, "dd", "[if=FILE] [of=FILE] [bs=N | ibs=N obs=N] [count=N] [skip=N] [seek=N] [conv=LIST] [iflag=LIST] [oflag=LIST] [status=none|noxfer]")
 }
@@ -48,8 +56,10 @@ func runDd(c *applet.Call) int {
 	return code
 }
 
+// ratio is how counts of records are shown: full ones, and partial ones.
 func ratio(full, part int64) string { return applet.I64(full) + "+" + applet.I64(part) }
 
+// operand reads KEY=VALUE; false means that dd has no such key.
 func (d *ddRun) operand(key, value string) bool {
 	size := func() int64 { return d.c.Sized(value, applet.SizeSuffixes()) }
 	switch key {
@@ -83,6 +93,7 @@ func (d *ddRun) operand(key, value string) bool {
 	case "status":
 		switch value {
 		case "none":
+			// Without files there is nothing to count.
 			d.quiet = true
 		case "noxfer":
 		default:
@@ -94,6 +105,7 @@ func (d *ddRun) operand(key, value string) bool {
 	return true
 }
 
+// flag reads one word of conv=, iflag= or oflag=, which are not told apart.
 func (d *ddRun) flag(f string) bool {
 	switch f {
 	case "notrunc":
@@ -122,6 +134,8 @@ func (d *ddRun) flag(f string) bool {
 // one: a block that is bigger than the cgroup's limit is death.
 func (d *ddRun) run() int {
 	c := d.c
+	// One buffer does for both sides if the sizes are equal, as in the real
+	// one.
 	memory := d.ibs
 	if d.obs != d.ibs {
 		memory += d.obs
@@ -143,6 +157,8 @@ func (d *ddRun) run() int {
 		c.Die("%s", applet.Strerror(err))
 	}
 	limit := d.count
+	// A count of blocks becomes one of bytes, unless that would overflow: then
+	// there is no end.
 	if !d.countBytes && limit >= 0 {
 		if limit > (1<<62)/d.ibs {
 			limit = 1 << 62
@@ -159,6 +175,7 @@ func (d *ddRun) run() int {
 		}
 		var n int64
 		var err error
+		// Zeros into something that keeps holes: nothing is made or copied.
 		if zeros && sparse {
 			n = want
 		} else {
@@ -192,6 +209,7 @@ func (d *ddRun) run() int {
 			if d.countBytes {
 				limit -= n
 			} else {
+				// A partial block uses up one of count's blocks, too.
 				limit -= want
 			}
 		}
@@ -199,6 +217,7 @@ func (d *ddRun) run() int {
 	return 0
 }
 
+// errReported ends a copy whose error was told of where it happened.
 var errReported = errors.New("reported")
 
 // block copies one input block, in pieces that fit the buffer.
@@ -289,6 +308,7 @@ func (d *ddRun) position(in, out kernel.File, inName, outName string) bool {
 		if !d.skipBytes {
 			n *= d.ibs
 		}
+		// A pipe is skipped by reading it.
 		if s, ok := in.(kernel.Seeker); ok {
 			if _, err := s.Seek(n, io.SeekCurrent); err == nil {
 				n = 0
@@ -306,6 +326,8 @@ func (d *ddRun) position(in, out kernel.File, inName, outName string) bool {
 		if !d.seekByte {
 			n *= d.obs
 		}
+		// What is beyond the place that writing begins at goes, and what is
+		// before it may be a hole.
 		if t, ok := out.(kernel.Truncater); ok && !d.notrunc {
 			if err := t.Truncate(n); err != nil {
 				c.Errorf("%s: %s", outName, applet.Strerror(err))

@@ -8,7 +8,12 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Df is df.
+// Df is df: a line for each mount that has a size, in the order of mounting; -a
+// shows those of /proc and the like, too. Numbers are rounded to the nearest
+// unit, and Use% to the nearest whole one, as BusyBox does where GNU rounds up.
+// -B and -t are read and do nothing.
+//
+// A source longer than its column gets a line of its own, unless -P.
 func Df() applet.Applet { return applet.New(runDf, "df", "[-PkmhTai] [FILESYSTEM]...") }
 
 func runDf(c *applet.Call) int {
@@ -55,6 +60,7 @@ func runDf(c *applet.Call) int {
 			}
 			continue
 		}
+		// A file system without blocks is only listed when it is asked for.
 		if all && s.Size == 0 && !o.Has('a') {
 			continue
 		}

@@ -9,7 +9,12 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Diff is diff.
+// Diff is diff, always in unified format: BusyBox has no other, whatever POSIX
+// says. Labels carry no time stamps. -N, -B, -t, -T, -S, -x and -d are read and
+// do nothing: a file that only one directory has is always told of in one line,
+// never shown as added.
+//
+// Status 1 means a difference, 2 trouble.
 func Diff() applet.Applet { return applet.New(runDiff, "diff", "[-qsuiwbBaN] [-U LINES] FILE1 FILE2") }
 
 // differ is one run of diff.
@@ -54,6 +59,7 @@ func runDiff(c *applet.Call) int {
 	return d.code
 }
 
+// stat describes an operand; nil for stdin, or with a message and status 2.
 func (d *differ) stat(name string) fs.FileInfo {
 	if name == "-" {
 		return nil
@@ -67,6 +73,8 @@ func (d *differ) stat(name string) fs.FileInfo {
 	return fi
 }
 
+// dirs compares two directories by the names in either, sorted. Without -r
+// common directories are only named.
 func (d *differ) dirs(a, b string) {
 	v := d.c.View()
 	seen := map[string]int{}
@@ -112,6 +120,7 @@ func (d *differ) dirs(a, b string) {
 	}
 }
 
+// normal is a line as -w, -b and -i compare it.
 func (d *differ) normal(s string) string {
 	if d.o.Has('w') {
 		s = strings.Join(strings.Fields(s), "")
@@ -124,6 +133,8 @@ func (d *differ) normal(s string) string {
 	return s
 }
 
+// files compares two files. Equal ones are found before anything is split; one
+// with a zero byte is binary, unless -a.
 func (d *differ) files(a, b string) {
 	c := d.c
 	var data [2][]byte
@@ -168,6 +179,7 @@ func (d *differ) files(a, b string) {
 	d.unified(edits, x, y)
 }
 
+// splitLines keeps the newlines, so that a missing one at the end is seen.
 func splitLines(s string) []string {
 	list := strings.SplitAfter(s, "\n")
 	if list[len(list)-1] == "" {
@@ -188,6 +200,7 @@ func (d *differ) unified(edits []byte, x, y []string) {
 		}
 		lead := min(d.context, i)
 		start, end, last := at-lead, at, at
+		// Changes that are closer than twice the context share a hunk.
 		for end < len(edits) && end-last <= 2*d.context {
 			if edits[end] != '=' {
 				last = end
@@ -222,6 +235,8 @@ func (d *differ) unified(edits []byte, x, y []string) {
 	}
 }
 
+// hunk is a range in a hunk's header: a length of 1 is left out, and an empty
+// range is named by the line before it.
 func hunk(from, n int) string {
 	if n == 1 {
 		return applet.Itoa(from + 1)
@@ -246,6 +261,8 @@ func diffLines(n, m int, same func(i, j int) bool) []byte {
 	}
 	a, b := n-head-tail, m-head-tail
 	out := bytes.Repeat([]byte("="), head)
+	// Longest common subsequence: longest[i][j] is that of what is left from i
+	// and j on.
 	if a > 0 && b > 0 && a*b <= 4_000_000 {
 		longest := make([]int32, (a+1)*(b+1))
 		for i := a - 1; i >= 0; i-- {

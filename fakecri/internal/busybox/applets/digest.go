@@ -13,7 +13,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Digest is md5sum, sha1sum, sha256sum, sha512sum.
+// Digest is md5sum, sha1sum, sha256sum and sha512sum, by name. -b and -t change
+// nothing, as the two are the same on Linux; -w is read and does nothing. A
+// line of -c that is no sum is passed over, without GNU's warning.
 func Digest() applet.Applet {
 	return applet.New(runDigest,
 		"md5sum", "[-c [-s]] [FILE]...",
@@ -48,6 +50,8 @@ func runDigest(c *applet.Call) int {
 	})
 }
 
+// checkDigests is -c: each line names a file and what its sum should be. The
+// second character between the two is a space or an asterisk, and says nothing.
 func checkDigests(c *applet.Call, o *applet.Options, fresh func() hash.Hash) int {
 	bad, total := 0, 0
 	code := c.EachLine(o.Args, applet.CantOpen, func(line string, _ bool) {

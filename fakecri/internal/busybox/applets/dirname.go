@@ -6,7 +6,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Dirname is dirname.
+// Dirname is dirname of exactly one name; GNU takes several. Slashes at the end
+// do not count, and a name without any is in ".".
 func Dirname() applet.Applet { return applet.New(runDirname, "dirname", "FILENAME") }
 
 func runDirname(c *applet.Call) int {

@@ -2,7 +2,9 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Du is du.
+// Du is du. Sizes are those of blocks, in KiB; files with several names count
+// once unless -l. -x is read and does nothing: what is mounted below is
+// counted.
 func Du() applet.Applet { return applet.New(runDu, "du", "[-aHLschmk] [-d N] [FILE]...") }
 
 // duRun is one run of du; sizes are in units of 512 bytes.
@@ -37,6 +39,7 @@ func runDu(c *applet.Call) int {
 	return d.code
 }
 
+// show prints a line. Half a KiB is rounded up; with -m to the nearest.
 func (d *duRun) show(name string, blocks int64) {
 	text := applet.I64((blocks + 1) / 2)
 	switch d.o.Last("kmh") {
@@ -48,6 +51,8 @@ func (d *duRun) show(name string, blocks int64) {
 	d.c.Print(text, "\t", name, "\n")
 }
 
+// sum returns what is below a name, and prints what is to be shown on the way
+// back up, so that directories come after what is in them.
 func (d *duRun) sum(name string, depth int) int64 {
 	c := d.c
 	c.Spend(4096)

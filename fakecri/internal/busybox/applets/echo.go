@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Echo is echo.
+// Echo is echo. A word of options counts only if it has no other letter than n,
+// e and E; else it and what follows is text. Unlike what POSIX allows,
+// backslashes mean nothing without -e; \c ends the output, newline included.
 func Echo() applet.Applet { return applet.New(runEcho, "echo", "[-neE] [ARG]...") }
 
 func runEcho(c *applet.Call) int {

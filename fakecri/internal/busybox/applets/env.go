@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Env is env.
+// Env is env. The environment keeps the order that the process got it in; a
+// variable that is set anew keeps its place, another goes to the end, as in the
+// real one's environ. -S and --chdir are not built.
 func Env() applet.Applet {
 	return applet.New(runEnv, "env", "[-i0] [-u NAME]... [-] [NAME=VALUE]... [PROG ARGS]")
 }
@@ -38,6 +40,7 @@ func runEnv(c *applet.Call) int {
 		}
 		args = args[1:]
 	}
+	// The program replaces env in its process, so its parent is env's.
 	if len(args) > 0 {
 		return c.Become(args, env, applet.CantExec)
 	}
@@ -51,6 +54,7 @@ func runEnv(c *applet.Call) int {
 	return 0
 }
 
+// unsetEnv returns the environment without a variable; the caller's stays.
 func unsetEnv(env []string, name string) []string {
 	out := env[:0:0]
 	for _, kv := range env {

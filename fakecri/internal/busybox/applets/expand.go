@@ -6,7 +6,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Expand is expand.
+// Expand is expand. Tab stops are equally far apart: a list for -t is an
+// invalid number. Columns are bytes. unexpand is not built.
 func Expand() applet.Applet { return applet.New(runExpand, "expand", "[-i] [-t N] [FILE]...") }
 
 func runExpand(c *applet.Call) int {

@@ -8,7 +8,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
 )
 
-// Expr is expr.
+// Expr is expr: the operators of POSIX, and match, substr, index and length of
+// GNU. Numbers have 64 bits, and overflow wraps silently where GNU has more
+// digits. Status 1 means that the result is empty or 0, 2 a syntax error.
 func Expr() applet.Applet { return applet.New(runExpr, "expr", "EXPRESSION") }
 
 // exprRun is one run of expr: a recursive descent over its operands.

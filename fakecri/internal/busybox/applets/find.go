@@ -9,7 +9,14 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
 )
 
-// Find is find.
+// Find is find. Its expression is compiled to closures before anything is
+// visited, so that a mistake is told of first. -xdev and -mount are always true
+// and do nothing; -ok runs its command without asking; access and change times
+// are the modification time, as the file system keeps no other.
+//
+// -exec ... + gathers names to the end of the walk, where the real one runs as
+// soon as a command line is full. -printf, -newerXY, -fprint and -regextype are
+// not built: they are unrecognized, and end find.
 func Find() applet.Applet { return applet.New(runFind, "find", "[-HL] [PATH]... [OPTIONS] [ACTIONS]") }
 
 // finder is one run of find.
@@ -246,6 +253,7 @@ func (f *finder) primary() findTest {
 	case "-print0":
 		f.acts = true
 		return func(x *found) bool { c.Print(x.path, "\x00"); return true }
+	// The walk looks at the flag after the expression.
 	case "-prune":
 		return func(x *found) bool { f.prune = true; return true }
 	case "-quit":
@@ -279,6 +287,7 @@ func (f *finder) property(op string) findTest {
 	case "-size":
 		s := f.value(op)
 		units := map[string]int64{"c": 1, "w": 2, "b": 512, "k": 1024, "M": 1 << 20, "G": 1 << 30}
+		// Without a suffix sizes are in blocks, rounded up, as POSIX has it.
 		unit := int64(512)
 		if u, ok := units[s[max(0, len(s)-1):]]; ok {
 			unit, s = u, s[:len(s)-1]
@@ -324,6 +333,8 @@ func (f *finder) property(op string) findTest {
 	return f.emptyOrPerm(op)
 }
 
+// emptyOrPerm reads the tests that are left, or returns nil. A mode is exact,
+// or with - all of its bits, with / or + any.
 func (f *finder) emptyOrPerm(op string) findTest {
 	c := f.c
 	switch op {
@@ -360,6 +371,7 @@ func (f *finder) emptyOrPerm(op string) findTest {
 	return nil
 }
 
+// delete removes what was found; an error does not end the walk.
 func (f *finder) delete(x *found) bool {
 	if x.path == "." {
 		return true
@@ -371,6 +383,8 @@ func (f *finder) delete(x *found) bool {
 	return true
 }
 
+// exec reads a command up to ; or {} +. Its words are kept; {} may be part of a
+// word, as GNU has it.
 func (f *finder) exec(op string) findTest {
 	start := f.pos
 	for f.pos < len(f.args) && f.args[f.pos] != ";" && !(f.args[f.pos] == "+" && f.pos > start && f.args[f.pos-1] == "{}") {
@@ -395,6 +409,7 @@ func (f *finder) exec(op string) findTest {
 	}
 }
 
+// run runs a command and reports whether it succeeded.
 func (f *finder) run(argv []string) bool {
 	child, err := f.c.Spawn(argv, nil, nil)
 	if err != nil {
@@ -404,6 +419,7 @@ func (f *finder) run(argv []string) bool {
 	return f.c.Wait(child) == 0
 }
 
+// typeLetter is what -type calls a kind of file.
 func typeLetter(m fs.FileMode) string {
 	switch {
 	case m.IsDir():

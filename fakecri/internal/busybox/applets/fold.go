@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Fold is fold.
+// Fold is fold. Columns are bytes, with or without -b: tabs and backspaces are
+// not counted by where they lead. With -s a line breaks after its last blank,
+// if it has one.
 func Fold() applet.Applet { return applet.New(runFold, "fold", "[-bs] [-w WIDTH] [FILE]...") }
 
 func runFold(c *applet.Call) int {

@@ -2,7 +2,8 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Free is free.
+// Free is free, from /proc/meminfo: in a container that shows the node's
+// memory, not the cgroup's, as on a real node. There is never any swap.
 func Free() applet.Applet { return applet.New(runFree, "free", "[-bkmgh]") }
 
 func runFree(c *applet.Call) int {

@@ -8,7 +8,13 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Grep is egrep, fgrep, grep.
+// Grep is grep, egrep and fgrep. Regular expressions are package posix's: POSIX
+// syntax with GNU's \w, \b and the like, leftmost and longest. -G, -a and
+// --color are read and do nothing: nothing is taken for binary. Status 1 means
+// no match, 2 trouble, even if something matched, unless -s or -q.
+//
+// With -r links below a directory are followed to files, not to directories;
+// other special files are passed over, as a FIFO would be waited for.
 func Grep() applet.Applet {
 	return applet.New(runGrep,
 		"egrep", "[-HhnlLoqvsriwx] [-m N] [-A|B|C N] { PATTERN | -e PATTERN... | -f FILE... } [FILE]...",
@@ -106,6 +112,8 @@ func runGrep(c *applet.Call) int {
 	return 1
 }
 
+// path searches a file, or what is below a directory in the order of names. top
+// says that it was named on the command line, where links are followed.
 func (g *grepper) path(name string, recursive, top bool) {
 	c := g.c
 	if recursive && name != "-" {
@@ -145,6 +153,7 @@ func (g *grepper) path(name string, recursive, top bool) {
 	g.file(name, r)
 }
 
+// complain tells of a file that can't be read, unless -s; the status is 2 then.
 func (g *grepper) complain(name string, err error) {
 	g.broken = true
 	if !g.o.Has('s') {
@@ -180,6 +189,7 @@ func (g *grepper) file(name string, r io.Reader) {
 		}
 		hits++
 		g.matched = true
+		// One match is enough to know the status.
 		if o.Has('q') {
 			c.Exit(0)
 		}
@@ -209,12 +219,15 @@ func (g *grepper) file(name string, r io.Reader) {
 			if end > start {
 				g.show(name, n, ':', line[start:end])
 			}
+			// An empty match is passed over by one byte, or it would be found
+			// for ever.
 			if at = max(end, at+1); at > len(line) {
 				break
 			}
 			start, end = g.Find(line, at)
 		}
 	}
+	// After the last match that -m allows its context is still shown.
 	for ; pending > 0 && hits == g.limit && !o.Has('c'); pending-- {
 		line, _, ok := l.Next()
 		if !ok {
@@ -234,6 +247,8 @@ func (g *grepper) file(name string, r io.Reader) {
 	}
 }
 
+// show prints a line with its file and number; mark is : for a match and - for
+// context. Nobody reads any more if printing fails: then it ends.
 func (g *grepper) show(name string, n int64, mark byte, text string) {
 	if g.names {
 		g.c.Printf("%s%c", name, mark)

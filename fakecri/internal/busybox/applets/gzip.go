@@ -7,7 +7,13 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Gzip is gunzip, gzip, zcat.
+// Gzip is gzip, gunzip and zcat. The levels 1 to 9 are taken, and all compress
+// alike, so sizes differ from the real one's by a little. Files get and lose
+// .gz; .tgz becomes .tar; another suffix is told of and passed over. The
+// modification time is kept, the owner is not.
+//
+// -n, -N, -q and -v are read and do nothing. bzip2, xz and lzma are not built,
+// so their names are not found.
 func Gzip() applet.Applet {
 	return applet.New(runGzip, "gunzip", "[-cfkt] [FILE]...", "gzip", "[-cfkdt123456789] [FILE]...", "zcat", "[FILE]...")
 }
@@ -15,6 +21,7 @@ func Gzip() applet.Applet {
 // runGzip is gzip, gunzip and zcat.
 func runGzip(c *applet.Call) int {
 	o := c.Getopt("cfkdtqnvS:123456789", "stdout=c", "to-stdout=c", "force=f", "keep=k", "decompress=d", "uncompress=d", "test=t")
+	// What the name says is the default; gzip -d is gunzip.
 	unpack := c.Name != "gzip" || o.Has('d') || o.Has('t')
 	if len(o.Args) == 0 || c.Name == "zcat" || o.Has('c') || o.Has('t') {
 		return c.EachInput(o.Args, applet.PlainOpen, func(name string, r io.Reader) error {
@@ -55,6 +62,8 @@ func runGzip(c *applet.Call) int {
 	return code
 }
 
+// gzipFile packs or unpacks one file, and removes it if all went well and -k
+// does not keep it. A file in the way is an error unless -f.
 func gzipFile(c *applet.Call, name, to string, unpack bool, o *applet.Options) bool {
 	v := c.View()
 	fi, err := v.Stat(name)

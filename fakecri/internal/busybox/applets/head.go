@@ -8,7 +8,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Head is head.
+// Head is head, with GNU's negative counts: all but the last N lines or bytes.
+// -5 is -n 5. Counts take suffixes (k, M, b). Headers come between several
+// files, or with -v.
 func Head() applet.Applet { return applet.New(runHead, "head", "[-n NUM | -c NUM] [-qv] [FILE]...") }
 
 func runHead(c *applet.Call) int {
@@ -46,6 +48,8 @@ func runHead(c *applet.Call) int {
 				c.Print(text)
 				continue
 			}
+			// kept holds back the last n lines: they may be those that are left
+			// out.
 			if kept = append(kept, text); int64(len(kept)) > n {
 				c.Print(kept[0])
 				kept = kept[1:]

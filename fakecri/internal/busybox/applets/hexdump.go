@@ -6,7 +6,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Hexdump is hexdump.
+// Hexdump is hexdump. -e and -f, which take a format, are read and do nothing:
+// the output is then that of the default. Rows like the one before are shown as
+// one asterisk, unless -v. The input is read to its end first, or as far as -n
+// says.
 func Hexdump() applet.Applet {
 	return applet.New(runHexdump, "hexdump", "[-C] [-n LEN] [-s OFS] [-v] [FILE]...")
 }
@@ -21,6 +24,7 @@ func runHexdump(c *applet.Call) int {
 		length = c.Number(o.Str('n'))
 	}
 	data, code := c.Dumped(o.Args, skip, length)
+	// -C has a digit more in its offsets than the others.
 	canonical := o.Has('C')
 	offset := "%07x"
 	if canonical {

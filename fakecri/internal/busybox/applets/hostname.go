@@ -7,7 +7,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Hostname is hostname.
+// Hostname is hostname. Names and addresses come from /etc/hosts alone, as
+// there is no DNS; without an entry -f prints the short name, -d nothing, and
+// -i fails. Setting the name needs CAP_SYS_ADMIN and is seen by the whole
+// container.
 func Hostname() applet.Applet {
 	return applet.New(runHostname, "hostname", "[-sidf] [HOSTNAME | -F FILE]")
 }
@@ -53,6 +56,7 @@ func runHostname(c *applet.Call) int {
 			name = full
 		}
 	}
+	// No domain is no line, rather than an empty one.
 	if name != "" || !o.Has('d') {
 		c.Print(name, "\n")
 	}

@@ -17,7 +17,16 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Httpd is httpd.
+// Httpd is httpd: files below -h, GET and HEAD, and CGI programs. What
+// BusyBox's has and this has not: the configuration file (-c is read and not
+// looked at), authentication (-r, -m), ranges, gzip, and -i from inetd. A
+// directory is answered with its index.html, one without a slash at its end
+// with a redirection to it.
+//
+// Without -f it goes to the background: the parent returns once the port is
+// open, which is why scripts may ask at once. Each connection is a task of the
+// daemon's, with no process of its own as long as no program is run; the real
+// one forks.
 func Httpd() applet.Applet {
 	return applet.New(runHttpd, "httpd", "[-fv] [-p [IP:]PORT] [-h HOME] | -d STRING | -e STRING")
 }
@@ -34,6 +43,8 @@ func runHttpd(c *applet.Call) int {
 		return 0
 	case o.Has('e'):
 		for _, b := range []byte(o.Str('e')) {
+			// -e encodes for HTML, -d decodes from a URL: BusyBox's pair is
+			// that odd.
 			if applet.IsWord(b) && b != '_' {
 				c.Print(string(rune(b)))
 			} else {
@@ -48,6 +59,7 @@ func runHttpd(c *applet.Call) int {
 		number := s[strings.LastIndexByte(s, ':')+1:]
 		n, ok := applet.ParseUint(number)
 		if !ok || n > 65535 {
+			// What is no number is taken for an address, and told of so.
 			if strings.Contains(s, ":") {
 				c.Die("bad port '%s'", number)
 			}
@@ -99,6 +111,8 @@ type httpServer struct {
 	verbose bool
 }
 
+// serve accepts connections until the process dies. A signal that is caught
+// does not end it.
 func (s *httpServer) serve(l *kernel.Listener) int {
 	for {
 		conn, err := l.Accept(s.c.Ctx)
@@ -116,6 +130,8 @@ func (s *httpServer) serve(l *kernel.Listener) int {
 	}
 }
 
+// connection answers one request and closes: there is no keep-alive. A header
+// is bounded, like the body of a POST, by 1 MiB.
 func (s *httpServer) connection(conn *kernel.Conn) {
 	defer conn.Close()
 	r := bufio.NewReader(io.LimitReader(applet.Stream{s.c, conn}, 1<<20))
@@ -154,6 +170,8 @@ func (s *httpServer) connection(conn *kernel.Conn) {
 	s.file(conn, f[1], f[0] == "GET")
 }
 
+// file sends a file, or says why not. Paths are cleaned before they are joined
+// to the root, so that none leads out of it.
 func (s *httpServer) file(conn *kernel.Conn, target string, body bool) {
 	target, _, _ = strings.Cut(target, "?")
 	decoded, err := url.PathUnescape(target)
@@ -190,12 +208,15 @@ func (s *httpServer) file(conn *kernel.Conn, target string, body bool) {
 	}
 }
 
+// httpTime is RFC 1123's format with GMT, as HTTP wants it.
 const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
 
+// date is the header of that name, by the loop's clock.
 func (s *httpServer) date() string {
 	return "Date: " + s.c.P.Now().UTC().Format(httpTime) + "\r\n"
 }
 
+// answer sends a page that BusyBox makes up for a status.
 func (s *httpServer) answer(conn *kernel.Conn, status int, title, text string, body bool) {
 	out := fmt.Sprintf("HTTP/1.1 %d %s\r\n%sConnection: close\r\nContent-type: text/html\r\n\r\n", status, title, s.date())
 	if body {
@@ -204,6 +225,8 @@ func (s *httpServer) answer(conn *kernel.Conn, status int, title, text string, b
 	_, _ = conn.Write(s.c.Ctx, []byte(out))
 }
 
+// mimeType is by the name's extension, of BusyBox's list; what is not in it is
+// a stream of bytes.
 func mimeType(name string) string {
 	switch path.Ext(name) {
 	case ".html", ".htm":
@@ -282,6 +305,7 @@ func (s *httpServer) cgi(conn *kernel.Conn, method, target string, env []string,
 		}
 	}
 	info := ""
+	// What is after the program's name in the path is its PATH_INFO.
 	for i := 1; i < len(script); i++ {
 		if script[i] == '/' && !s.directory(script[:i]) {
 			script, info = script[:i], script[i:]

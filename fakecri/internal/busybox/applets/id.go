@@ -8,7 +8,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// ID is groups, id.
+// ID is id, and groups by that name. Names are those of the image's /etc/passwd
+// and /etc/group; a number without a name is shown as such.
 func ID() applet.Applet { return applet.New(runID, "groups", "[USER]", "id", "[-ugGnr] [USER]") }
 
 func runID(c *applet.Call) int {

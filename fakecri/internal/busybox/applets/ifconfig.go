@@ -7,7 +7,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Ifconfig is ifconfig.
+// Ifconfig is ifconfig without arguments, or with -a: lo and, in a network
+// namespace of its own, eth0 with the pod's address. Changing interfaces is not
+// built.
 func Ifconfig() applet.Applet { return applet.New(runIfconfig, "ifconfig", "[-a]") }
 
 func runIfconfig(c *applet.Call) int {

@@ -9,7 +9,11 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// IP is ip.
+// IP is ip for address, link and route, whose names may be shortened. It shows
+// what a pod's network namespace has: lo, eth0 with a made-up MAC, the route by
+// the gateway .1 of a /24. What it says of prefixes is an assumption, since a
+// simulation has pods' addresses and no networks. Adding and removing is told
+// apart by privilege only.
 func IP() applet.Applet { return applet.New(runIP, "ip", "[OPTIONS] address|link|route [ARGS]") }
 
 // changeLink is what changes network devices, which are not kept.

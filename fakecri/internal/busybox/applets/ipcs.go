@@ -7,7 +7,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Ipcs is ipcs.
+// Ipcs is ipcs. Shared memory is that of the machine that the program runs on,
+// if the container is in its IPC namespace; else all tables are empty. -t, -c,
+// -p, -l, -u and -i are read and do nothing.
 func Ipcs() applet.Applet { return applet.New(runIpcs, "ipcs", "[-qsm]") }
 
 // runIpcs lists shared memory; of queues and semaphores there are none.
@@ -22,6 +24,7 @@ func runIpcs(c *applet.Call) int {
 		users := applet.Names{C: c}
 		for line := range strings.Lines(c.P.Container().SharedMemory()) {
 			f := strings.Fields(line)
+			// The table of /proc/sysvipc/shm has a heading.
 			if len(f) < 8 || f[0] == "key" {
 				continue
 			}

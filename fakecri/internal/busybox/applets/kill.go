@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Kill is kill.
+// Kill is kill of process numbers; negative ones are process groups. Job
+// numbers are the shell's business, whose own kill scripts get. All operands
+// are tried; one that fails makes the status 1.
 func Kill() applet.Applet { return applet.New(runKill, "kill", "[-l] [-SIG] PID...") }
 
 func runKill(c *applet.Call) int {

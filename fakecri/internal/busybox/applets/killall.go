@@ -7,7 +7,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Killall is killall.
+// Killall is killall, by the name of the program as /proc/PID/comm has it. A
+// process that is gone by the time is no error. -q keeps quiet, but leaves the
+// status. -o is not built.
 func Killall() applet.Applet { return applet.New(runKillall, "killall", "[-l] [-q] [-SIG] NAME...") }
 
 func runKillall(c *applet.Call) int {

@@ -2,7 +2,8 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Link is link.
+// Link is link: link(2) and nothing else, so a directory in the way is an error
+// and not a place to link into.
 func Link() applet.Applet { return applet.New(runLink, "link", "FILE LINK") }
 
 func runLink(c *applet.Call) int {

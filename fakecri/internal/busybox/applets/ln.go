@@ -7,7 +7,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Ln is ln.
+// Ln is ln. -b and -S are read and make no backup. With one operand the link
+// has its name, here. -n takes a link to a directory for a file, so that -sfn
+// replaces it. GNU's -r is not built.
 func Ln() applet.Applet { return applet.New(runLn, "ln", "[-sfnTv] TARGET... LINK|DIR") }
 
 func runLn(c *applet.Call) int {
@@ -41,6 +43,7 @@ func runLn(c *applet.Call) int {
 		if intoDir {
 			name = applet.Join(dest, applet.Base(strings.TrimRight(t, "/")))
 		}
+		// A symbolic link may lead nowhere; a hard one has a file.
 		if !o.Has('s') {
 			if _, err := v.Stat(t); err != nil {
 				c.Errorf("%s: %s", t, applet.Strerror(err))

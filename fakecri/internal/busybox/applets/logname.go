@@ -2,7 +2,7 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Logname is logname.
+// Logname is logname, which fails in every container: nobody has logged in.
 func Logname() applet.Applet { return applet.New(runLogname, "logname", "") }
 
 func runLogname(c *applet.Call) int {

@@ -10,7 +10,15 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Ls is ls.
+// Ls is ls. To a terminal it prints columns, else a name a line. Names are
+// sorted by their bytes, as no locale is set. -c and -u sort by the
+// modification time, as the file system keeps no other; -k does nothing.
+// Colors, which the real one has with --color, are not built: the option is
+// read.
+//
+// A long line has BusyBox's widths: 4 for links, 8 for names, 9 for sizes,
+// which stay whole when they are longer. A time that is older than half a year,
+// or in the future, is shown with its year.
 func Ls() applet.Applet {
 	return applet.New(runLs, "ls", "[-1AaCxdLHRFplinshrSXvctug] [-w WIDTH] [FILE]...")
 }
@@ -84,6 +92,7 @@ func (l *lister) tty() {
 	}
 }
 
+// long reports whether lines are in long format; -n and -g bring it along.
 func (l *lister) long() bool {
 	return l.o.Has('l') || l.o.Has('n') || l.o.Has('g') || l.fullTime()
 }
@@ -121,6 +130,7 @@ func (l *lister) entry(shown, path string, follow bool) (*lsEntry, bool) {
 	return e, true
 }
 
+// dir lists a directory, and with -R those below it, each after its own list.
 func (l *lister) dir(d *lsEntry) {
 	v := l.c.View()
 	list, err := v.ReadDir(d.path)
@@ -160,6 +170,7 @@ func (l *lister) dir(d *lsEntry) {
 		for _, e := range entries {
 			blocks += applet.DiskBlocks(e.fi)
 		}
+		// BusyBox pads the total, where nothing follows it.
 		if l.o.Has('h') {
 			l.c.Printf("total %-7s\n", applet.HumanKiB((blocks+1)/2))
 		} else {
@@ -176,6 +187,9 @@ func (l *lister) dir(d *lsEntry) {
 	}
 }
 
+// sort orders entries by the last of the options that ask for an order; what is
+// equal is by name. Directories come first if --group-directories-first says
+// so, even with -r.
 func (l *lister) sort(list []*lsEntry) {
 	less := func(a, b *lsEntry) int { return strings.Compare(a.shown, b.shown) }
 	switch l.o.Last("StXvcu") {
@@ -224,8 +238,11 @@ func (l *lister) sort(list []*lsEntry) {
 	})
 }
 
+// isDir reports whether an entry is a directory, or a link to one whose target
+// was asked for.
 func isDir(e *lsEntry) bool { return e.fi.IsDir() || e.target != nil && e.target.IsDir() }
 
+// show prints entries in the format that the options ask for.
 func (l *lister) show(list []*lsEntry) {
 	if l.long() {
 		for _, e := range list {
@@ -242,6 +259,8 @@ func (l *lister) show(list []*lsEntry) {
 	}
 }
 
+// columns prints entries in as many columns as fit, all as wide as the widest:
+// down, or with -x across.
 func (l *lister) columns(list []*lsEntry) {
 	texts := make([]string, len(list))
 	widest := 0
@@ -284,12 +303,15 @@ func (l *lister) prefix(e *lsEntry) string {
 	return s
 }
 
+// suffix is what -F or -p puts after a name; a long line shows that of a link's
+// target.
 func (l *lister) suffix(e *lsEntry) string {
 	fi := e.fi
 	if e.target != nil && l.long() {
 		fi = e.target
 	}
 	switch {
+	// -p marks directories only.
 	case !l.o.Has('F') && !l.o.Has('p'):
 	case fi.IsDir():
 		return "/"
@@ -340,6 +362,7 @@ func (l *lister) line(e *lsEntry) string {
 	return b.String()
 }
 
+// when is a time in a long line.
 func (l *lister) when(t time.Time) string {
 	if l.fullTime() {
 		return t.Format("2006-01-02 15:04:05 -0700 ")

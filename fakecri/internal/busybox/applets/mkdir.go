@@ -8,7 +8,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Mkdir is mkdir.
+// Mkdir is mkdir. -m sets the mode after the directory is made, so that the
+// umask does not count; parents that -p makes have the default mode. -v does
+// nothing.
 func Mkdir() applet.Applet { return applet.New(runMkdir, "mkdir", "[-m MODE] [-p] DIRECTORY...") }
 
 func runMkdir(c *applet.Call) int {
@@ -46,6 +48,7 @@ func mkdir(c *applet.Call, name string, perm fs.FileMode, parents bool) (string,
 	if !parents {
 		return name, c.View().Mkdir(name, perm)
 	}
+	// Each prefix that ends before a slash is a directory to make or to find.
 	for i := 1; i <= len(name); i++ {
 		if i < len(name) && (name[i] != '/' || name[i-1] == '/') {
 			continue
@@ -57,6 +60,7 @@ func mkdir(c *applet.Call, name string, perm fs.FileMode, parents bool) (string,
 		}
 		if fi, serr := c.View().Stat(part); serr != nil || !fi.IsDir() {
 			if i < len(name) {
+				// As BusyBox, whose message cuts the name after the slash.
 				part += "/"
 				if errors.Is(err, syscall.EEXIST) {
 					err = syscall.ENOTDIR

@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Mkfifo is mkfifo.
+// Mkfifo is mkfifo. What goes through a pipe stays in the node's kernel, even
+// if its name is on a mount of the machine's own files. -Z is read and does
+// nothing. mknod is not built.
 func Mkfifo() applet.Applet { return applet.New(runMkfifo, "mkfifo", "[-m MODE] NAME") }
 
 func runMkfifo(c *applet.Call) int {

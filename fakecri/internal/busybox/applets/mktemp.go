@@ -8,7 +8,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Mktemp is mktemp.
+// Mktemp is mktemp. A template must end with six X, as BusyBox has it (GNU
+// takes three); names are drawn by the loop, from the template, the process and
+// the time, so that they are the same in each run. -u makes nothing and so
+// promises nothing.
 func Mktemp() applet.Applet { return applet.New(runMktemp, "mktemp", "[-dqtu] [-p DIR] [TEMPLATE]") }
 
 // env returns a variable of the environment.
@@ -43,6 +46,7 @@ func runMktemp(c *applet.Call) int {
 	}
 	fail := func(err error) int {
 		if !o.Has('q') {
+			// BusyBox prints the name that mkstemp(3) has left, which is none.
 			c.Errorf("(null): %s", applet.Strerror(err))
 		}
 		return 1

@@ -2,7 +2,8 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// More is less, more.
+// More is more and less. Neither pages, since nobody could turn the page: both
+// are cat. Options of less are read and do nothing.
 func More() applet.Applet {
 	return applet.New(runMore, "less", "[-EFIMmNRSh~] [FILE]...", "more", "[FILE]...")
 }

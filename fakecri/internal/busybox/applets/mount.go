@@ -5,7 +5,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Mount is mount.
+// Mount is mount. Without arguments it lists the container's mounts. A
+// container with CAP_SYS_ADMIN can mount a tmpfs; anything else fails as it
+// does where device and type are not permitted. Options are read and do
+// nothing: -a and remounts are not built.
 func Mount() applet.Applet { return applet.New(runMount, "mount", "[-t TYPE] [-o OPT] DEVICE DIR") }
 
 func runMount(c *applet.Call) int {

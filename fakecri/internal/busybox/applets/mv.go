@@ -8,7 +8,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Mv is mv.
+// Mv is mv: a rename, or a copy and a removal where the two are on different
+// file systems, as a volume and the image are. -i asks nobody; -v does nothing.
 func Mv() applet.Applet {
 	return applet.New(runMv, "mv", "[-finT] SOURCE DEST | SOURCE... { -t DIRECTORY | DIRECTORY }")
 }
@@ -39,6 +40,9 @@ func runMv(c *applet.Call) int {
 	return code
 }
 
+// move moves one file. In a copy everything is kept that cp -a keeps; what is
+// in the way is removed first, unless one of the two is a directory and the
+// other is not.
 func move(c *applet.Call, from, to string, noClobber bool) bool {
 	v := c.View()
 	if noClobber {

@@ -12,7 +12,12 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// Nc is nc.
+// Nc is nc, for TCP. -u, -n, -i, -f, -s and -q are read and do nothing, so
+// datagrams and serial lines are not built. -l takes its port from -p or from
+// the last operand; -ll or -k go on after the first connection, one connection
+// at a time unless each runs a program (-e).
+//
+// -w bounds the connecting, and here not the time without data.
 func Nc() applet.Applet {
 	return applet.New(runNc, "nc", "[-lzvk] [-w N] [-p PORT] [-e PROG] [HOST PORT]")
 }
@@ -28,6 +33,7 @@ func runNc(c *applet.Call) int {
 		}
 		return n
 	}
+	// ctx is the applet's, with the time limit of -w while it connects.
 	ctx := c.Ctx
 	var limit time.Duration
 	if o.Has('w') {
@@ -78,6 +84,8 @@ func runNc(c *applet.Call) int {
 	return ncCopy(c, conn)
 }
 
+// ncListen accepts connections. The first one closes the port, unless more are
+// wanted.
 func ncListen(c *applet.Call, o *applet.Options, port int, limit time.Duration) int {
 	l, err := c.P.Listen(c.Ctx, port)
 	if err != nil {
@@ -136,6 +144,8 @@ func ncCopy(c *applet.Call, conn *kernel.Conn) int {
 		c.P.Group().Go("nc", func(ctx context.Context) {
 			buf := make([]byte, 4096)
 			for {
+				// The input is read by a task of its own: it may never end, and
+				// then ends with the process.
 				n, err := f.Read(ctx, buf)
 				if n > 0 {
 					if _, werr := conn.Write(ctx, buf[:n]); werr != nil {
@@ -159,6 +169,7 @@ func ncCopy(c *applet.Call, conn *kernel.Conn) int {
 			c.Out.Flush()
 		}
 		if err != nil {
+			// A reset is an end like any other for the status.
 			if err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
 				return 1
 			}

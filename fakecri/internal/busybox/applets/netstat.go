@@ -2,7 +2,9 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Netstat is netstat.
+// Netstat is netstat: ports that are listened on, with -l or -a, and routes
+// with -r. Established connections are not listed, nor UDP and Unix sockets; -p
+// shows no program.
 func Netstat() applet.Applet { return applet.New(runNetstat, "netstat", "[-ral] [-tuwx] [-en]") }
 
 func runNetstat(c *applet.Call) int {

@@ -2,7 +2,8 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Nice is nice.
+// Nice is nice. Processor time has no priorities here, so the adjustment is
+// read and does nothing; without a program it prints 0.
 func Nice() applet.Applet { return applet.New(runNice, "nice", "[-n ADJUST] [PROG ARGS]") }
 
 func runNice(c *applet.Call) int {

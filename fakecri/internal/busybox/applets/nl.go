@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Nl is nl.
+// Nl is nl for bodies: headers, footers and their numbering are not built, as
+// in BusyBox. -l and -p are read and do nothing; of -b's styles a, t and n
+// count. Lines without a number are indented as far as the others.
 func Nl() applet.Applet {
 	return applet.New(runNl, "nl", "[-b STYLE] [-i N] [-n FORMAT] [-s SEP] [-v N] [-w N] [FILE]...")
 }

@@ -5,7 +5,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Nohup is nohup.
+// Nohup is nohup, without nohup.out: output goes where it went, as a container
+// has no terminal that could hang up.
 func Nohup() applet.Applet { return applet.New(runNohup, "nohup", "PROG ARGS") }
 
 func runNohup(c *applet.Call) int {

@@ -6,7 +6,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Nproc is nproc.
+// Nproc is nproc: the node's processors, as cpuset shows all of them. --all and
+// --ignore are not looked at.
 func Nproc() applet.Applet { return applet.New(runNproc, "nproc", "") }
 
 func runNproc(c *applet.Call) int {

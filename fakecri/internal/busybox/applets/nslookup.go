@@ -7,7 +7,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Nslookup is nslookup.
+// Nslookup is nslookup, of which only the failure is built: it takes the
+// resolver's 10 s and warns, so that a scenario that depends on DNS is found
+// out rather than silently different. /etc/hosts does not count, as for the
+// real one.
 func Nslookup() applet.Applet { return applet.New(runNslookup, "nslookup", "HOST [DNS_SERVER]") }
 
 // runNslookup asks nobody: the names of a simulated cluster are not served.

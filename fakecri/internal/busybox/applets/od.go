@@ -8,7 +8,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Od is od.
+// Od is od. Several formats are shown below each other, those of -t first;
+// floating point (-f, -t f) is not built, nor are -S and -w, which are read.
+// Characters of -t a are shown as -c shows them. The input is read to its end
+// first.
 func Od() applet.Applet {
 	return applet.New(runOd, "od", "[-cdox] [-A RADIX] [-t TYPE] [-N LEN] [-j OFS] [-v] [FILE]...")
 }
@@ -26,6 +29,7 @@ func runOd(c *applet.Call) int {
 	add := func(size int, format string) {
 		shows = append(shows, func(row []byte) string { return applet.Words(row, size, format) })
 	}
+	// Each format makes a row of its own from the same 16 bytes.
 	for _, t := range o.Value['t'] {
 		odTypes(c, t, add, &shows)
 	}
@@ -117,6 +121,8 @@ func odTypes(c *applet.Call, t string, add func(int, string), shows *[]func([]by
 	}
 }
 
+// signedWords shows words of a size as signed decimal numbers, right-aligned; a
+// word that the row cuts off is filled with zeros.
 func signedWords(size, width int) func(row []byte) string {
 	return func(row []byte) string {
 		var b strings.Builder

@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Paste is paste.
+// Paste is paste. The list of -d is gone through by characters, with \0 for
+// none, and starts anew in each line. Several - take turns with the lines of
+// stdin. A file that has ended counts as empty lines until all have.
 func Paste() applet.Applet { return applet.New(runPaste, "paste", "[-s] [-d LIST] [FILE]...") }
 
 func runPaste(c *applet.Call) int {
@@ -27,6 +29,7 @@ func runPaste(c *applet.Call) int {
 	}
 	var ins []*applet.Lines
 	for _, name := range files {
+		// stdin is one reader, however often it is named.
 		if name == "-" && len(ins) > 0 {
 			ins = append(ins, ins[len(ins)-1])
 			continue

@@ -7,7 +7,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Pgrep is pgrep, pkill.
+// Pgrep is pgrep and pkill. Patterns are basic regular expressions, on the name
+// or with -f on the command line; the applet itself never counts. -n, -o, -s,
+// -P and -u are read and do not narrow the choice. Debian's busybox does not
+// have these two; other builds do.
 func Pgrep() applet.Applet {
 	return applet.New(runPgrep, "pgrep", "[-flavxo] PATTERN", "pkill", "[-SIGNAL] [-fvx] PATTERN")
 }
@@ -18,6 +21,7 @@ func runPgrep(c *applet.Call) int {
 	if c.Name == "pkill" {
 		var done bool
 		if len(c.Args) > 0 && len(c.Args[0]) > 1 && c.Args[0][0] == '-' {
+			// An option that is no signal, such as -f, is left for getopt.
 			if _, ok := kernel.SignalNumber(c.Args[0][1:]); ok {
 				if sig, c.Args, done = c.KillArgs(); done {
 					return 0

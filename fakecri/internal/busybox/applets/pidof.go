@@ -6,7 +6,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Pidof is pidof.
+// Pidof is pidof, by program name, the youngest first. -o leaves a number out.
 func Pidof() applet.Applet { return applet.New(runPidof, "pidof", "[-s] [-o PID] [NAME]...") }
 
 func runPidof(c *applet.Call) int {

@@ -6,7 +6,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Printenv is printenv.
+// Printenv is printenv, of which Debian's busybox has none.
 func Printenv() applet.Applet { return applet.New(runPrintenv, "printenv", "[VARIABLE]...") }
 
 func runPrintenv(c *applet.Call) int {

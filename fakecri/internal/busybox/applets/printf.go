@@ -8,7 +8,12 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
 )
 
-// Printf is printf.
+// Printf is printf. The format is used again until no argument is left. Lengths
+// (l, z, ...) are passed over; %a is not built and ends it as an invalid
+// format; what is no number is told of, and 0.
+//
+// Numbers are read as C reads them, so 010 is 8; 'x is the code of x. \c ends
+// the output, in the format and in %b.
 func Printf() applet.Applet { return applet.New(runPrintf, "printf", "FORMAT [ARG]...") }
 
 func runPrintf(c *applet.Call) int {
@@ -22,6 +27,7 @@ func runPrintf(c *applet.Call) int {
 		if stop := f.once(format); stop {
 			break
 		}
+		// A format that uses no argument would be printed for ever.
 		if len(f.args) == 0 || len(f.args) == before {
 			break
 		}
@@ -36,6 +42,7 @@ type printfRun struct {
 	code int
 }
 
+// next takes the next argument; false if none is left, which counts as "" or 0.
 func (f *printfRun) next() (string, bool) {
 	if len(f.args) == 0 {
 		return "", false
@@ -85,6 +92,7 @@ func (f *printfRun) once(format string) bool {
 	return false
 }
 
+// convert prints one argument; true means that \c has ended it all.
 func (f *printfRun) convert(spec posix.Spec) bool {
 	a, _ := f.next()
 	switch spec.Verb {
@@ -115,6 +123,8 @@ func (f *printfRun) convert(spec posix.Spec) bool {
 	return false
 }
 
+// bad tells of an argument that is no number. The output goes on, the status is
+// 1.
 func (f *printfRun) bad(a string) {
 	f.c.Errorf("invalid number '%s'", a)
 	f.code = 1

@@ -7,7 +7,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Ps is ps.
+// Ps is ps of all processes of the pid namespace: BusyBox takes no choice, and
+// -A, -a, -d, -e, -f, -l and -T are read for the sake of scripts. The columns
+// are those of Debian's build, which shows no times; the terminal is always
+// unknown.
 func Ps() applet.Applet { return applet.New(runPs, "ps", "[-o COL1,COL2=HEADER] [-T]") }
 
 // psColumn is a column of ps: its heading, width, and value.
@@ -17,6 +20,8 @@ type psColumn struct {
 	value         func(p applet.ProcInfo, n *applet.Names) string
 }
 
+// psColumns are the columns by the names that -o takes, in the order in which
+// an error lists them.
 func psColumns() []psColumn {
 	return []psColumn{
 		{"user", "USER", 8, func(p applet.ProcInfo, n *applet.Names) string { return n.User(p.UID) }},
@@ -76,6 +81,8 @@ func runPs(c *applet.Call) int {
 		for i, col := range cols {
 			s := cell(col)
 			if i < len(cols)-1 {
+				// The command line is never cut off: who reads the output is no
+				// terminal.
 				if col.name != "args" && len(s) > col.width {
 					s = s[:col.width]
 				}

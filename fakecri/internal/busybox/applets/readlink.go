@@ -2,7 +2,8 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Readlink is readlink.
+// Readlink is readlink of one name. With -f a last element may be missing.
+// Failures are silent but for -v, as BusyBox's are.
 func Readlink() applet.Applet { return applet.New(runReadlink, "readlink", "[-fnv] FILE") }
 
 func runReadlink(c *applet.Call) int {

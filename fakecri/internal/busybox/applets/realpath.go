@@ -2,7 +2,7 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Realpath is realpath.
+// Realpath is realpath: here all elements must exist, as those of GNU's -e.
 func Realpath() applet.Applet { return applet.New(runRealpath, "realpath", "FILE...") }
 
 func runRealpath(c *applet.Call) int {

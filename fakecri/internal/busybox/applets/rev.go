@@ -2,7 +2,7 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Rev is rev.
+// Rev is rev, by bytes: a character of several bytes is taken apart.
 func Rev() applet.Applet { return applet.New(runRev, "rev", "[FILE]...") }
 
 func runRev(c *applet.Call) int {

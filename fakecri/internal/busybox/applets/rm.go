@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Rm is rm.
+// Rm is rm. -i asks nobody and removes; of -f and -i the last one counts, which
+// only matters for what is missing. "." and ".." are refused by their letters,
+// before anything is looked at. -v does nothing.
 func Rm() applet.Applet { return applet.New(runRm, "rm", "[-irf] FILE...") }
 
 func runRm(c *applet.Call) int {

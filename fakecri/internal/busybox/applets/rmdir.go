@@ -7,7 +7,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Rmdir is rmdir.
+// Rmdir is rmdir. -p goes up as far as the operand's own path leads.
+// --ignore-fail-on-non-empty is read and does nothing.
 func Rmdir() applet.Applet { return applet.New(runRmdir, "rmdir", "[-p] DIRECTORY...") }
 
 func runRmdir(c *applet.Call) int {

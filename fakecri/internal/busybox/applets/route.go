@@ -6,7 +6,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Route is route.
+// Route is route, and netstat -r: the two routes of a pod, in a /24 of its own
+// as ip says it. Changing them is not built: arguments are not looked at.
 func Route() applet.Applet { return applet.New(runRoute, "route", "[-n]") }
 
 func runRoute(c *applet.Call) int {

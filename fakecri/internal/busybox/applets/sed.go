@@ -9,7 +9,12 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/sed"
 )
 
-// Sed is sed.
+// Sed is sed, whose language is package sed. -e and -f make one script, in the
+// order in which they come. -i takes a backup's suffix, in which * is the
+// file's name; -s, -z, -l and --posix are not built.
+//
+// Files are read one line ahead, since $ has to know the last line, over the
+// borders of files as POSIX has it; with -i each file ends by itself.
 func Sed() applet.Applet {
 	return applet.New(runSed, "sed", "[-i[SFX]] [-nrE] [-f FILE]... [-e CMD]... [FILE]...")
 }
@@ -18,6 +23,7 @@ func runSed(c *applet.Call) int {
 	o := c.Getopt("i::rEne:f:", "in-place=i::", "regexp-extended=r", "quiet=n", "silent=n", "expression=e:", "file=f:")
 	var pieces []string
 	args := o.Args
+	// Value keeps the two lists apart, Order tells how they mix.
 	e, f := 0, 0
 	for _, opt := range o.Order {
 		switch opt {
@@ -59,6 +65,7 @@ func runSed(c *applet.Call) int {
 	return max(code, h.code)
 }
 
+// sedError is an error of the script as it is, or of a file in words.
 func sedError(err error) string {
 	var e *sed.Error
 	if errors.As(err, &e) {
@@ -162,6 +169,7 @@ func (h *sedHost) load() {
 	}
 }
 
+// Next returns the next line, and whether a newline follows it.
 func (h *sedHost) Next() (string, bool, bool, error) {
 	h.load()
 	if h.ended {
@@ -186,6 +194,7 @@ func (h *sedHost) Step() { h.c.Spend(applet.WorkPerStep / 4) }
 
 func (h *sedHost) ReadFile(name string) ([]byte, error) { return h.c.ReadAll(name) }
 
+// WriteFile empties a file of a w command, once for a script.
 func (h *sedHost) WriteFile(name string) (io.Writer, error) {
 	f, err := h.c.Create(name, false)
 	if err != nil {
@@ -206,6 +215,7 @@ func (h *sedHost) drain() {
 	}
 }
 
+// close closes what w commands have opened.
 func (h *sedHost) close() {
 	for _, f := range h.opened {
 		f.Close()

@@ -9,7 +9,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
 )
 
-// Seq is seq.
+// Seq is seq. Values have as many decimals as the first two numbers show; the
+// last one does not count, as in BusyBox. An increment of 0 never ends. -f is
+// not built. Ten digits of doubt are left at the end, so that sums of 0.1 meet
+// it.
 func Seq() applet.Applet { return applet.New(runSeq, "seq", "[-w] [-s SEP] [FIRST [INC]] LAST") }
 
 func runSeq(c *applet.Call) int {
@@ -41,6 +44,7 @@ func runSeq(c *applet.Call) int {
 	if len(values) == 3 {
 		inc = values[1]
 	}
+	// -0 would count as negative further down.
 	if inc == 0 {
 		inc = 0
 	}

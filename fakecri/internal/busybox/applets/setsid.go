@@ -2,7 +2,8 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Setsid is setsid.
+// Setsid is setsid. There are no sessions here: the program is run, and that is
+// all; -c does nothing.
 func Setsid() applet.Applet { return applet.New(runSetsid, "setsid", "PROG ARGS") }
 
 func runSetsid(c *applet.Call) int {

@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Sleep is sleep.
+// Sleep is sleep. Times are added, as GNU has it, with fractions and the units
+// s, m, h and d; inf is longer than any run. A signal that is ignored does not
+// end it.
 func Sleep() applet.Applet { return applet.New(runSleep, "sleep", "[N]...") }
 
 func runSleep(c *applet.Call) int {

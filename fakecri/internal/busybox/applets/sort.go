@@ -11,7 +11,13 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Sort is sort.
+// Sort is sort. Bytes are compared, since no locale is set. All lines are held,
+// and charged to the cgroup as they come: sort of something endless meets the
+// OOM killer. -u keeps the first of equal lines; -c names the line, not its
+// text. -m is not built, -T and -S are read and do nothing.
+//
+// Without a key the line is one. A key without flags of its own takes the
+// global ones; -r then turns the whole order, else that key's.
 func Sort() applet.Applet {
 	return applet.New(runSort, "sort", "[-nghMVrucszbdfi] [-o FILE] [-t CHAR] [-k FROM[,TO]]... [FILE]...")
 }
@@ -24,6 +30,8 @@ type sortKey struct {
 	plain bool
 }
 
+// sortFlags are those that may stand in a key. Some have no meaning there, and
+// are taken all the same.
 const sortFlags = "ngMcszbrdfihugV"
 
 func runSort(c *applet.Call) int {
@@ -90,6 +98,8 @@ func runSort(c *applet.Call) int {
 	return sorted(c, o, keys, list, fieldSep, sep)
 }
 
+// sorted orders and prints the lines, or with -c looks whether they are
+// ordered.
 func sorted(c *applet.Call, o *applet.Options, keys []sortKey, list []string, fieldSep string, sep byte) int {
 	byKeys := func(a, b string) int {
 		for _, k := range keys {
@@ -103,6 +113,7 @@ func sorted(c *applet.Call, o *applet.Options, keys []sortKey, list []string, fi
 		if d := byKeys(a, b); d != 0 || o.Has('s') || o.Has('u') {
 			return d
 		}
+		// Lines whose keys are equal are ordered as a whole, unless -s.
 		d := strings.Compare(a, b)
 		if o.Has('r') {
 			d = -d
@@ -141,6 +152,8 @@ func sorted(c *applet.Call, o *applet.Options, keys []sortKey, list []string, fi
 	return 0
 }
 
+// parseKey reads FIELD[.CHAR][FLAGS][,FIELD[.CHAR][FLAGS]]; false if it is
+// none.
 func parseKey(s, global string) (sortKey, bool) {
 	k := sortKey{}
 	from, to, hasTo := strings.Cut(s, ",")
@@ -241,6 +254,7 @@ func fieldBounds(line, sep string, n int) (int, int) {
 	}
 }
 
+// compare orders two lines by the key: negative, 0 or positive.
 func (k sortKey) compare(a, b, sep string) int {
 	x, y := k.extract(a, sep), k.extract(b, sep)
 	d := 0

@@ -8,7 +8,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Stat is stat.
+// Stat is stat. What the file system does not keep is made up: access, change
+// and birth times are the modification time or 0, the device is one. -f
+// describes the file system by what df knows. Formats are those of -c; GNU's
+// --printf is not built. Names without an entry in /etc/passwd are UNKNOWN.
 func Stat() applet.Applet { return applet.New(runStat, "stat", "[-Lft] [-c FMT] FILE...") }
 
 func runStat(c *applet.Call) int {

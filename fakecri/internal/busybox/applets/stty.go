@@ -5,7 +5,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Stty is stty.
+// Stty is stty, of which the size and a line of defaults is known. Modes can't
+// be set: a TTY of the kernel is always in canonical mode.
 func Stty() applet.Applet { return applet.New(runStty, "stty", "[size]") }
 
 // runStty tells of the terminal that is the standard input. Its modes can't be

@@ -6,7 +6,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Sync is sync.
+// Sync is sync: nothing is ever unwritten. Operands are looked for, so that a
+// missing file is told of.
 func Sync() applet.Applet { return applet.New(runSync, "sync", "[-df] [FILE]...") }
 
 func runSync(c *applet.Call) int {

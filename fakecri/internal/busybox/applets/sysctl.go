@@ -7,7 +7,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Sysctl is sysctl.
+// Sysctl is sysctl, which reads below /proc/sys. Writing is refused there, as
+// in a container whose /proc/sys is read-only.
 func Sysctl() applet.Applet { return applet.New(runSysctl, "sysctl", "[-ne] KEY...") }
 
 func runSysctl(c *applet.Call) int {

@@ -7,7 +7,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Tac is tac.
+// Tac is tac. A last line without a newline is followed by the line before it,
+// on the same line: as GNU has it, too. Each file is turned by itself.
 func Tac() applet.Applet { return applet.New(runTac, "tac", "[FILE]...") }
 
 func runTac(c *applet.Call) int {

@@ -9,7 +9,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Tail is tail.
+// Tail is tail. -5 and +5 are -n 5 and -n +5. With -f files are looked at every
+// second, or as -s says, and only grow: one that is cut short or replaced is
+// not noticed, with -F neither. Only what is kept counts as memory, so a long
+// line is charged as it grows.
 func Tail() applet.Applet {
 	return applet.New(runTail, "tail", "[-fF] [-c|n [+]N] [-s SEC] [-qv] [FILE]...")
 }
@@ -38,6 +41,7 @@ func tail(c *applet.Call, r io.Reader, n int64, inBytes, fromStart bool) error {
 	var kept []byte
 	zeros := int64(0) // before kept; not stored, since tail /dev/zero is run to fill the memory
 	buf := make([]byte, 64<<10)
+	// full is when what is kept is looked through for what may go.
 	full := int64(1 << 20)
 	for {
 		got, err := r.Read(buf)
@@ -68,6 +72,7 @@ func tail(c *applet.Call, r io.Reader, n int64, inBytes, fromStart bool) error {
 	return nil
 }
 
+// allZero reports whether there is nothing but zeros.
 func allZero(b []byte) bool {
 	for len(b) > 0 {
 		n := min(len(b), len(zeroBlock))
@@ -79,6 +84,7 @@ func allZero(b []byte) bool {
 	return true
 }
 
+// zeroBlock is compared with, since comparing is faster than a loop.
 var zeroBlock [4096]byte
 
 // lastOf returns the last n lines or bytes.

@@ -12,7 +12,13 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Tar is tar.
+// Tar is tar: GNU's format, gzip with -z, which reading finds out by itself.
+// Other compressions (-j, -J, -a) and -X, -T, -o, -k, -p and -m are read and do
+// nothing: files are replaced, times and modes always kept. Members are never
+// extracted outside of the directory: leading slashes and .. go.
+//
+// The archive is held in memory, up to a limit, and is not charged to the
+// cgroup.
 func Tar() applet.Applet {
 	return applet.New(runTar, "tar", "c|x|t [-zvOhkpm] [-f TARFILE] [-C DIR] [FILE]...")
 }
@@ -61,6 +67,7 @@ func tarOldStyle(bundle string, rest []string) []string {
 	return out
 }
 
+// dir is a name below -C.
 func (t *tarRun) dir(name string) string {
 	if t.o.Has('C') && !strings.HasPrefix(name, "/") {
 		return applet.Join(t.o.Str('C'), name)
@@ -68,6 +75,8 @@ func (t *tarRun) dir(name string) string {
 	return name
 }
 
+// create writes an archive. A file that can't be read does not keep the others
+// out, but the status tells.
 func (t *tarRun) create(name string) {
 	c := t.c
 	if len(t.o.Args) == 0 {
@@ -93,6 +102,8 @@ func (t *tarRun) create(name string) {
 	}
 }
 
+// add adds a file, and what is below a directory. Devices, pipes and sockets
+// are left out.
 func (t *tarRun) add(w *tar.Writer, name string) {
 	c, v := t.c, t.c.View()
 	stat := v.Lstat
@@ -139,6 +150,7 @@ func (t *tarRun) add(w *tar.Writer, name string) {
 	}
 }
 
+// wanted reports whether a member is one of the operands, or below one.
 func (t *tarRun) wanted(name string) bool {
 	if len(t.o.Args) == 0 {
 		return true
@@ -152,6 +164,7 @@ func (t *tarRun) wanted(name string) bool {
 	return false
 }
 
+// read lists or extracts an archive.
 func (t *tarRun) read(name string) {
 	c := t.c
 	src, err := c.Open(name)
@@ -192,6 +205,8 @@ func (t *tarRun) read(name string) {
 	}
 }
 
+// extract makes a member; h says what it is. Owners are kept if root extracts,
+// as -p is the default for root.
 func (t *tarRun) extract(h *tar.Header, r io.Reader) {
 	c, v := t.c, t.c.View()
 	if t.o.Has('O') {
@@ -236,6 +251,7 @@ func (t *tarRun) extract(h *tar.Header, r io.Reader) {
 		t.code = 1
 		return
 	}
+	// A link has no mode, and the times of its target are not its.
 	if h.Typeflag != tar.TypeSymlink {
 		_ = v.Chmod(name, applet.FileMode(uint32(h.Mode)))
 		_ = v.Chtimes(name, h.ModTime)

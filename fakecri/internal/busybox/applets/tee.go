@@ -6,7 +6,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Tee is tee.
+// Tee is tee, which passes on what one read gives, so that a slow input is seen
+// at once. An output that fails is given up, the others go on. -i does nothing.
 func Tee() applet.Applet { return applet.New(runTee, "tee", "[-a] [FILE]...") }
 
 func runTee(c *applet.Call) int {

@@ -5,7 +5,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/condition"
 )
 
-// Test is [, [[, test.
+// Test is test, [ and [[, as programs; the shell has builtins of the same
+// package condition. [[ as a program has had its words split and globbed by the
+// shell that starts it.
 func Test() applet.Applet {
 	return applet.New(runTest, "[", "EXPRESSION ]", "[[", "EXPRESSION ]]", "test", "EXPRESSION")
 }

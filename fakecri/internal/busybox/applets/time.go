@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Time is time.
+// Time is time. The program runs as a child; user and system time are 0, as no
+// processor is simulated for programs. -v, -a, -o and -f are read and do
+// nothing: the report is always the short one, to stderr.
 func Time() applet.Applet { return applet.New(runTime, "time", "[-p] PROG ARGS") }
 
 func runTime(c *applet.Call) int {
@@ -33,6 +35,7 @@ func runTime(c *applet.Call) int {
 	return code
 }
 
+// secondsOf is a time in seconds with two decimals, cut off and not rounded.
 func secondsOf(d time.Duration) string {
 	hundredths := int(d / (10 * time.Millisecond))
 	text := applet.Itoa(hundredths % 100)

@@ -8,7 +8,9 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// Timeout is timeout.
+// Timeout is timeout. -s takes a signal, -k sends KILL so much later than the
+// first one. The status is the program's own, 128 and the signal if that killed
+// it: BusyBox knows no 124.
 func Timeout() applet.Applet {
 	return applet.New(runTimeout, "timeout", "[-s SIG] [-k KILL_SECS] SECS PROG ARGS")
 }
@@ -38,10 +40,12 @@ func runTimeout(c *applet.Call) int {
 			c.Die("invalid number '%s'", o.Str('k'))
 		}
 	}
+	// It is looked for first, since BusyBox would fork before it fails.
 	if _, err := c.Find(o.Args[1], c.P.Env); err != nil {
 		c.Errorf(applet.CantExec, o.Args[1], applet.Strerror(err))
 		return applet.NotRun(err)
 	}
+	// No time limit at all, as for GNU.
 	if limit == 0 {
 		return c.Become(o.Args[1:], nil, applet.CantExec)
 	}

@@ -8,7 +8,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Top is top.
+// Top is top without a terminal's keys: a list of all processes, every 5 s or
+// -d, -n times. Processor time is shown as idle, since what programs compute is
+// not counted by process. -H and -m are read and do nothing.
 func Top() applet.Applet { return applet.New(runTop, "top", "[-b] [-n COUNT] [-d SECONDS]") }
 
 func runTop(c *applet.Call) int {

@@ -8,7 +8,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Touch is touch.
+// Touch is touch. There is one time, so -a and -m are read and both set it; -h
+// and -f do nothing. -t takes what -d takes. A missing file is made, unless -c,
+// and a directory for it is not.
 func Touch() applet.Applet {
 	return applet.New(runTouch, "touch", "[-cham] [-d DATE] [-t DATE] [-r FILE] FILE...")
 }

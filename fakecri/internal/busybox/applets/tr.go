@@ -7,7 +7,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Tr is tr.
+// Tr is tr, by bytes: characters of several bytes are taken apart. A second set
+// that is too short is filled up with its last byte, as BusyBox and GNU do; -t
+// ends the first one there instead. [x*n] is not built, nor -ds with two
+// meanings beyond deleting and squeezing.
 func Tr() applet.Applet { return applet.New(runTr, "tr", "[-cdst] STRING1 [STRING2]") }
 
 func runTr(c *applet.Call) int {
@@ -47,6 +50,7 @@ func runTr(c *applet.Call) int {
 			table[b] = to[len(to)-1]
 		}
 	}
+	// Of two sets the second is squeezed, as it is what comes out.
 	if o.Has('s') {
 		set := to
 		if len(o.Args) == 1 {
@@ -118,6 +122,7 @@ func trSet(c *applet.Call, s string) []byte {
 			i += 5
 			continue
 		}
+		// one reads a byte or an escape.
 		lo, n := one(i)
 		i += n
 		if i+1 < len(s) && s[i] == '-' {

@@ -2,7 +2,8 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Truncate is truncate.
+// Truncate is truncate to a size; GNU's relative sizes (+, -, <, >) and -r are
+// not built and are invalid numbers or options. What is added is a hole.
 func Truncate() applet.Applet { return applet.New(runTruncate, "truncate", "[-c] -s SIZE FILE...") }
 
 func runTruncate(c *applet.Call) int {

@@ -2,7 +2,7 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// TTY is tty.
+// TTY is tty. A container has at most one terminal, /dev/pts/0.
 func TTY() applet.Applet { return applet.New(runTTY, "tty", "[-s]") }
 
 func runTTY(c *applet.Call) int {

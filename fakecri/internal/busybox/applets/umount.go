@@ -2,7 +2,8 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Umount is umount.
+// Umount is umount, which always fails: containers can't unmount what the
+// runtime has mounted, and what they mount themselves stays as long as they do.
 func Umount() applet.Applet { return applet.New(runUmount, "umount", "[-flr] FILESYSTEM|DIRECTORY") }
 
 func runUmount(c *applet.Call) int {

@@ -6,7 +6,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Uname is uname.
+// Uname is uname. The release is that of the node, as its status has it; the
+// version is Debian's for all. -p and -i say unknown, and -a leaves them out.
 func Uname() applet.Applet { return applet.New(runUname, "uname", "[-amnrspvio]") }
 
 // kernelRelease is what uname -r says, unless /proc/sys/kernel/osrelease does.

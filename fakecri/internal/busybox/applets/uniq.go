@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Uniq is uniq.
+// Uniq is uniq. Two lines are compared after -f, -s and -w have had their way;
+// the first one is shown. -c pads to seven. -z is read and does nothing. An
+// output file is emptied before the input is read.
 func Uniq() applet.Applet { return applet.New(runUniq, "uniq", "[-cdui] [-f,s,w N] [FILE [OUTFILE]]") }
 
 func runUniq(c *applet.Call) int {
@@ -47,6 +49,7 @@ func runUniq(c *applet.Call) int {
 		}
 		c.Out = c.Buffered(f.F)
 	}
+	// n counts the lines like last that have come in a row.
 	n := 0
 	var last string
 	show := func() {

@@ -2,7 +2,8 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Unlink is unlink.
+// Unlink is unlink: of one file. A directory is removed too if it is empty,
+// which unlink(2) would refuse.
 func Unlink() applet.Applet { return applet.New(runUnlink, "unlink", "FILE") }
 
 func runUnlink(c *applet.Call) int {

@@ -7,7 +7,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Uptime is uptime.
+// Uptime is uptime, from /proc: the node's time since its boot, nobody logged
+// in, no load.
 func Uptime() applet.Applet { return applet.New(runUptime, "uptime", "") }
 
 func runUptime(c *applet.Call) int {

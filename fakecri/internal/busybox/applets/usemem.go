@@ -7,7 +7,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Usemem is usemem.
+// Usemem is usemem: see runUsemem.
 func Usemem() applet.Applet { return applet.New(runUsemem, "usemem", "BYTES") }
 
 // runUsemem takes memory, touches it, and sleeps until SIGTERM. It is no

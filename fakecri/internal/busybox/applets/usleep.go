@@ -6,7 +6,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Usleep is usleep.
+// Usleep is usleep, in microseconds.
 func Usleep() applet.Applet { return applet.New(runUsleep, "usleep", "N") }
 
 func runUsleep(c *applet.Call) int {

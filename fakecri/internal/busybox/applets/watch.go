@@ -7,7 +7,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Watch is watch.
+// Watch is watch. The command is run by sh -c, and its output goes straight
+// through: it is not cut to a screen, and -x, -d and -g are not built.
 func Watch() applet.Applet { return applet.New(runWatch, "watch", "[-n SEC] [-t] PROG ARGS") }
 
 func runWatch(c *applet.Call) int {

@@ -8,7 +8,10 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Wc is wc.
+// Wc is wc. Characters are bytes. Columns come in the order of BusyBox,
+// whatever the order of options: lines, words, characters, bytes, longest line.
+// A word is a run of what is not white space; other control characters are
+// neither word nor space, as isprint(3) sees them.
 func Wc() applet.Applet { return applet.New(runWc, "wc", "[-cmlwL] [FILE]...") }
 
 func runWc(c *applet.Call) int {
@@ -22,6 +25,7 @@ func runWc(c *applet.Call) int {
 	if which == "" {
 		which = "lwc"
 	}
+	// One number of one file stands without padding, for scripts.
 	format := "%9d "
 	if len(which) == 1 && len(o.Args) <= 1 {
 		format = "%d "

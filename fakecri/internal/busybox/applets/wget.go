@@ -12,7 +12,13 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// Wget is wget.
+// Wget is wget for http: there is no TLS in the simulation, so https is not an
+// url that it knows, and --no-check-certificate is read for scripts' sake. -c,
+// -t, -Y and -o are read and do nothing. Redirections are followed five times.
+//
+// A file that is there is not written over unless -O names it. The progress bar
+// is shown once, at the end, complete: the real one's depends on the time
+// between two packets.
 func Wget() applet.Applet {
 	return applet.New(runWget, "wget", "[-cqS] [--spider] [-O FILE] [-P DIR] [--header STR] [--post-data STR | --post-file FILE] [-U AGENT] [-T SEC] URL...")
 }
@@ -44,6 +50,7 @@ func runWget(c *applet.Call) int {
 	return code
 }
 
+// note tells of progress on stderr, unless -q.
 func (w *wgetRun) note(text string) {
 	if !w.o.Has('q') {
 		w.c.Out.Flush()
@@ -102,6 +109,7 @@ func (w *wgetRun) split(target string) (host string, port int, path string) {
 		}
 		path, _, _ = strings.Cut(path, "#")
 	}
+	// A name and password before the host are passed over, not sent.
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		rest = rest[i+1:]
 	}
@@ -117,6 +125,7 @@ func (w *wgetRun) split(target string) (host string, port int, path string) {
 	return host, port, path
 }
 
+// fileName is where to save: -O, or the last part of the path, below -P.
 func (w *wgetRun) fileName(path string) string {
 	if w.o.Has('O') {
 		return w.o.Str('O')
@@ -132,6 +141,7 @@ func (w *wgetRun) fileName(path string) string {
 	return name
 }
 
+// headers is a request with its body, as BusyBox writes it.
 func (w *wgetRun) headers(hostPort, path string) string {
 	method, body := "GET", ""
 	if w.o.Has('1') {
@@ -201,6 +211,7 @@ func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (nex
 		w.c.Stderr("  " + status + "\n")
 	}
 	// Other answers are told of before their headers are read.
+	// An answer that is no success is told of by its first line alone.
 	proto, rest, _ := strings.Cut(status, " ")
 	ok := len(rest) >= 3 && (rest[0] == '3' || rest[:2] == "20")
 	head := answerHead{length: -1}
@@ -260,6 +271,8 @@ func (w *wgetRun) readHead(r *bufio.Reader, to *answerHead) {
 	}
 }
 
+// save writes the body to a file or, for -, to stdout. A body shorter than its
+// length is an error, as is one that takes too long.
 func (w *wgetRun) save(r *bufio.Reader, name string, length int64, chunked bool, timedOut func()) {
 	c := w.c
 	var out io.Writer = c.Out
@@ -319,6 +332,7 @@ func (w *wgetRun) save(r *bufio.Reader, name string, length int64, chunked bool,
 	}
 }
 
+// parseHex reads the length of a chunk, without what follows a semicolon.
 func parseHex(s string) (int64, bool) {
 	s, _, _ = strings.Cut(s, ";")
 	n := int64(0)
@@ -332,6 +346,7 @@ func parseHex(s string) (int64, bool) {
 	return n, s != ""
 }
 
+// humanProgress is a size for the bar: five digits, then k, M or G.
 func humanProgress(n int64) string {
 	unit := " "
 	for _, u := range []string{"k", "M", "G"} {
@@ -344,6 +359,8 @@ func humanProgress(n int64) string {
 	return applet.I64(n) + unit
 }
 
+// pad fills up to n with spaces at the end.
 func pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-len(s))) }
 
+// padLeft fills up to n with spaces at the beginning.
 func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-len(s))) + s }

@@ -8,7 +8,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Which is which.
+// Which is which: files in PATH, not builtins or functions, which a program
+// can't know. -a is read, and shows the first one only.
 func Which() applet.Applet { return applet.New(runWhich, "which", "[-a] COMMAND...") }
 
 // lookIn finds an executable file in the directories of a search path.

@@ -2,7 +2,7 @@ package applets
 
 import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 
-// Whoami is whoami.
+// Whoami is whoami; a user without a name in the image is an error.
 func Whoami() applet.Applet { return applet.New(runWhoami, "whoami", "") }
 
 func runWhoami(c *applet.Call) int {

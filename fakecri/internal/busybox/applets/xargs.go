@@ -6,7 +6,13 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Xargs is xargs.
+// Xargs is xargs. The input is read to its end before the first command runs,
+// which shows in time, and in memory. A command line is bounded by 32 KiB, or
+// -s; -n and -L both count words. -P, -p, -x, -e and -E are read and do
+// nothing: one command runs at a time, without a question.
+//
+// The status is 123 to 127 as POSIX and GNU have it: 123 if a command failed,
+// 124 if one asked for the end by 255.
 func Xargs() applet.Applet {
 	return applet.New(runXargs, "xargs", "[-rt0] [-n N] [-s N] [-I STR] [PROG ARGS]")
 }
@@ -31,6 +37,7 @@ func runXargs(c *applet.Call) int {
 	}
 	x := &xargs{c: c, verbose: o.Has('t')}
 	if replace != "" {
+		// With -I a line is one word, and blank lines are none.
 		for _, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
 			if line = strings.TrimLeft(line, " \t"); line == "" {
 				continue
@@ -68,6 +75,7 @@ func runXargs(c *applet.Call) int {
 	}
 	for len(words) > 0 {
 		n, size := 0, 0
+		// At least one word, however long it is.
 		for n < len(words) && n < perRun && (n == 0 || size+len(words[n])+1 <= maxBytes) {
 			size += len(words[n]) + 1
 			n++
@@ -80,6 +88,7 @@ func runXargs(c *applet.Call) int {
 	return x.code
 }
 
+// xargs is one run of it; code is the worst status so far that counts.
 type xargs struct {
 	c       *applet.Call
 	verbose bool

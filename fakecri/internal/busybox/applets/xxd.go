@@ -8,7 +8,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Xxd is xxd.
+// Xxd is xxd. The input is read first, from -s on and as far as -l. -r does not
+// mind offsets: what it reads is written one after the other. -i, -b and -e are
+// not built.
 func Xxd() applet.Applet {
 	return applet.New(runXxd, "xxd", "[-pr] [-g N] [-c N] [-l LEN] [-s OFS] [FILE]")
 }
@@ -36,6 +38,7 @@ func runXxd(c *applet.Call) int {
 		unXxd(c, string(data), o.Has('p'))
 		return code
 	}
+	// No groups: a row is one.
 	if group == 0 {
 		group = columns
 	}

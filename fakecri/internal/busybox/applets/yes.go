@@ -6,7 +6,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 )
 
-// Yes is yes.
+// Yes is yes, for ever. It writes blocks, as one word at a time would cost a
+// step each; time passes by what is written, and a reader that goes away ends
+// it.
 func Yes() applet.Applet { return applet.New(runYes, "yes", "[STRING]") }
 
 func runYes(c *applet.Call) int {
