@@ -11,7 +11,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Call is one run of an applet.
+// Call is one run of an applet: the process that it runs in, its arguments and
+// its output. It belongs to the process's task; what an applet starts beside
+// that (a connection's task, a fork) gets a copy of its own, see Under.
 type Call struct {
 	Ctx context.Context
 	P   *kernel.Process
@@ -30,13 +32,17 @@ type Call struct {
 	held int64
 }
 
-// exitStatus is panicked to end an applet from within.
+// exitStatus is what Exit panics with, so that an applet can end from any depth
+// as exit(3) does. Program turns it into the exit code; nobody else may recover
+// it.
 type exitStatus int
 
 // Under returns the call as another process, which the applet has forked, goes on
 // with it: with that one's files, and nothing written yet.
 func (c *Call) Under(ctx context.Context, p *kernel.Process) *Call { return newCall(ctx, p, c.Applet) }
 
+// newCall begins a run. The output is the process's file 1 at this moment: who
+// changes that file must make a new buffer.
 func newCall(ctx context.Context, p *kernel.Process, a Name) *Call {
 	c := &Call{Ctx: ctx, P: p, Applet: a, Name: a.Name}
 	if len(p.Argv) > 0 {
@@ -50,16 +56,20 @@ func newCall(ctx context.Context, p *kernel.Process, a Name) *Call {
 	return c
 }
 
+// View returns the files as the applet's process sees them.
 func (c *Call) View() *kernel.View { return c.P.View() }
 
+// Strerror is strerror(3) of an error of the kernel's.
 func Strerror(err error) string { return posix.Strerror(err) }
 
-// Errorf writes a message on the standard error, after what was printed before.
+// Errorf writes a message on the standard error, after what was printed before
+// it: to a terminal the two come in the order of the program.
 func (c *Call) Errorf(format string, args ...any) {
 	c.Out.Flush()
 	c.Stderr(c.Name + ": " + fmt.Sprintf(format, args...) + "\n")
 }
 
+// Stderr writes text on the standard error as it is. A closed one is no error.
 func (c *Call) Stderr(text string) {
 	if f := c.P.FD(2); f != nil {
 		_, _ = f.Write(c.Ctx, []byte(text))
@@ -78,6 +88,9 @@ func (c *Call) Exit(code int) {
 	panic(exitStatus(code))
 }
 
+// ShowUsage writes how the applet is called. The real message goes on with a
+// list of the options, which is left out here: what tests look at is its first
+// lines.
 func (c *Call) ShowUsage() {
 	c.Out.Flush()
 	c.Stderr("BusyBox v1.35.0 multi-call binary.\n\nUsage: " + strings.TrimRight(c.Applet.Name+" "+c.Applet.Usage, " ") + "\n")
@@ -89,16 +102,20 @@ func (c *Call) Usage() {
 	c.Exit(1)
 }
 
-// Printf writes on the standard output.
+// Printf writes on the standard output, as Print does. Nobody looks at the
+// result: a failed output is found when the applet ends, or by Out.Failed.
 func (c *Call) Printf(format string, args ...any) { fmt.Fprintf(c.Out, format, args...) }
 
+// Print writes texts on the standard output.
 func (c *Call) Print(parts ...string) {
 	for _, s := range parts {
 		c.Out.WriteString(s)
 	}
 }
 
-// Costs of work, in virtual time.
+// What work costs in virtual time. An applet computes in no time of its own, so
+// it accounts for what it goes through: without that an endless one would never
+// let another task run.
 const (
 	// workPerStep is how many bytes, or so, are worked on between two Steps.
 	WorkPerStep = 1 << 20
@@ -110,7 +127,9 @@ const (
 )
 
 // Spend accounts for work on n bytes, or as much as that, and gives way when it
-// has added up.
+// has added up to a step. A long run's steps grow, so that yes costs a
+// simulation little; its signals are then noticed later, by at most a quarter
+// of a second.
 func (c *Call) Spend(n int64) {
 	c.work += n
 	if c.work < WorkPerStep {
@@ -126,7 +145,7 @@ func (c *Call) Spend(n int64) {
 	_ = c.P.Step(c.Ctx, d*time.Duration(min(laps, 1000)))
 }
 
-// Number reads an unsigned number, or dies as busybox does.
+// Number reads an unsigned number, or dies in the words of busybox's xatou.
 func (c *Call) Number(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 || s[0] == '+' {
@@ -135,7 +154,8 @@ func (c *Call) Number(s string) int64 {
 	return n
 }
 
-// Sized reads a number with a suffix of a table such as sizeSuffixes.
+// Sized reads a number with a suffix of a table such as SizeSuffixes. What
+// would overflow is an invalid number, too.
 func (c *Call) Sized(s string, suffixes map[string]int64) int64 {
 	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	n, err := strconv.ParseInt(digits, 10, 64)
@@ -160,7 +180,9 @@ func SizeSuffixes() map[string]int64 {
 	}
 }
 
-// Duration reads "1.5", "2m" and the like; ok is false if it is none.
+// Duration reads "1.5", "2m" and the like, as busybox's parse_duration_str
+// does, and GNU's infinity; ok is false if it is none. Nothing is longer than
+// Forever.
 func Duration(s string) (d time.Duration, ok bool) {
 	unit := time.Second
 	if s != "" {
@@ -191,16 +213,28 @@ func Duration(s string) (d time.Duration, ok bool) {
 	return time.Duration(f), true
 }
 
-// Forever is longer than any run.
+// Forever is longer than any run, and short enough that a time can be added.
 const Forever = 200 * 365 * 24 * time.Hour
 
-// Base is the last part of a path, as busybox's bb_basename: "" after a slash.
+// Base is the last part of a path, as busybox's bb_basename: "" after a slash,
+// where path.Base would drop the slash.
 func Base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// Join puts a name below a directory.
+// Join puts a name below a directory as busybox's concat_path_file does:
+// without cleaning, since messages and find show the path as it was given.
 func Join(dir, name string) string {
 	if strings.HasSuffix(dir, "/") {
 		return dir + name
 	}
 	return dir + "/" + name
 }
+
+// ParseUint reads a number of at least 0; false if it is none.
+func ParseUint(s string) (int, bool) {
+	n, err := strconv.Atoi(s)
+	return n, err == nil && n >= 0
+}
+
+func I64(n int64) string { return strconv.FormatInt(n, 10) }
+
+func Itoa(n int) string { return strconv.Itoa(n) }

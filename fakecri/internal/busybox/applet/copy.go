@@ -10,16 +10,20 @@ import (
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
-// Copier is one run of cp, or a move across file systems.
+// Copier is one run of cp, or a move across file systems. Its fields are cp's
+// options; a Copier keeps nothing between two files, so hard links become files
+// of their own.
 type Copier struct {
 	C                                     *Call
 	Recursive, Preserve, KeepLinks, Force bool
 	Update, NoClobber, Verbose            bool
-	FollowArgs                            bool
-	Symlink, Hardlink                     bool
+	// FollowArgs follows links that the user has named, KeepLinks no others.
+	FollowArgs        bool
+	Symlink, Hardlink bool
 }
 
-// Copy copies one thing, and what is below it.
+// Copy copies one thing, and what is below it; false means that something was
+// not, which it has told of. top says that the user has named it.
 func (p *Copier) Copy(from, to string, top bool) bool {
 	c, v := p.C, p.C.View()
 	c.Spend(4096)
@@ -76,6 +80,7 @@ func (p *Copier) Copy(from, to string, top bool) bool {
 			return false
 		}
 	}
+	// Errors are not told of: who is not root can't keep an owner.
 	if p.Preserve {
 		sys := SysOf(fi)
 		_ = v.Chown(to, sys.UID, sys.GID)
@@ -85,6 +90,8 @@ func (p *Copier) Copy(from, to string, top bool) bool {
 	return true
 }
 
+// sameFile compares what there is of identity: there is no device number, so
+// the inode alone would mix up two file systems.
 func sameFile(a, b fs.FileInfo) bool {
 	sa, oka := a.Sys().(*memfs.Sys)
 	sb, okb := b.Sys().(*memfs.Sys)
@@ -98,6 +105,8 @@ func (c *Call) SamePath(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
+// dir copies a directory. One that is there is filled; one that contains the
+// copy would be copied for ever, and is left out.
 func (p *Copier) dir(from, to string, fi fs.FileInfo) bool {
 	c, v := p.C, p.C.View()
 	if !p.Recursive {
@@ -131,6 +140,9 @@ func (p *Copier) dir(from, to string, fi fs.FileInfo) bool {
 	return ok
 }
 
+// file copies a regular file, or reads whatever else it is: cp of /dev/zero
+// fills the disk. With Force a file that can't be opened is removed and made
+// anew.
 func (p *Copier) file(from, to string, fi fs.FileInfo) bool {
 	c, v := p.C, p.C.View()
 	in, err := v.Open(from, os.O_RDONLY, 0)
@@ -165,6 +177,7 @@ type copyError struct {
 	err  error
 }
 
+// Error is the message as the applet shows it.
 func (e *copyError) Error() string { return e.what + ": " + Strerror(e.err) }
 
 func (e *copyError) Unwrap() error { return e.err }
@@ -174,6 +187,7 @@ func (e *copyError) Unwrap() error { return e.err }
 func (c *Call) Pour(out, in kernel.File, n int64) error {
 	if z, ok := out.(kernel.ZeroWriter); ok && kernel.ReadsZeros(in) {
 		for n != 0 {
+			// In chunks, so that a signal can end it between two of them.
 			chunk := int64(16 << 20)
 			if n >= 0 {
 				chunk = min(chunk, n)

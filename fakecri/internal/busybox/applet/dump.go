@@ -44,6 +44,8 @@ func Rows(data []byte, verbose bool, show func(at int, row []byte), star func())
 	}
 }
 
+// Words shows a row as little-endian numbers of a size; what a last one lacks
+// is 0.
 func Words(row []byte, size int, format string) string {
 	var b strings.Builder
 	for i := 0; i < len(row); i += size {
@@ -54,6 +56,8 @@ func Words(row []byte, size int, format string) string {
 	return b.String()
 }
 
+// Printable shows bytes as hexdump -C and xxd do, with dots for what is not
+// ASCII.
 func Printable(row []byte) string {
 	out := make([]byte, len(row))
 	for i, b := range row {

@@ -30,7 +30,8 @@ func SearchPath(env []string) string {
 	return search
 }
 
-// Spawn starts a program; nil env and fds mean the own ones.
+// Spawn starts a program; nil env and fds mean the own ones. What was printed
+// is written first: the child's output comes after it.
 func (c *Call) Spawn(argv, env []string, fds []kernel.File) (*kernel.Process, error) {
 	c.Out.Flush()
 	if env == nil {
@@ -46,7 +47,9 @@ func (c *Call) Spawn(argv, env []string, fds []kernel.File) (*kernel.Process, er
 	return c.P.Spawn(c.Ctx, kernel.Spec{Path: path, Argv: argv, Env: env, FDs: fds})
 }
 
-// Wait waits for a child and returns its status as a shell has it.
+// Wait waits for a child and returns its status as a shell has it: 128 and the
+// signal for one that a signal killed. Signals of the applet's own don't end
+// it.
 func (c *Call) Wait(child *kernel.Process) int {
 	for {
 		exit, err := c.P.Wait(c.Ctx, child)
@@ -59,7 +62,8 @@ func (c *Call) Wait(child *kernel.Process) int {
 	}
 }
 
-// Become replaces the applet by a program; it returns the status, with a
+// Become replaces the applet by a program, in the same process, so that whoever
+// waits for the applet gets the program's end. It returns the status, with a
 // message if the program can't be run.
 func (c *Call) Become(argv, env []string, message string) int {
 	c.Out.Flush()
@@ -77,7 +81,8 @@ func (c *Call) Become(argv, env []string, message string) int {
 	return NotRun(err)
 }
 
-// NotRun is the status for a program that can't be run.
+// NotRun is the status for a program that can't be run, as POSIX has it for the
+// shell: 127 if it is not there, else 126.
 func NotRun(err error) int {
 	if errors.Is(err, syscall.ENOENT) {
 		return 127
@@ -85,4 +90,5 @@ func NotRun(err error) int {
 	return 126
 }
 
+// CantExec is busybox's message for that.
 const CantExec = "can't execute '%s': %s"

@@ -8,7 +8,9 @@ import (
 	"syscall"
 )
 
-// Remove removes a file or, if recursive, a tree, reporting what can't be.
+// Remove removes a file or, if recursive, a tree, reporting what can't be
+// removed. A directory in which something is left stays. force passes over what
+// is not there.
 func (c *Call) Remove(name string, recursive, force bool) bool {
 	c.Spend(4096)
 	v := c.View()
@@ -70,6 +72,7 @@ func (c *Call) Canonical(name string, mustExist bool) (string, error) {
 	return "", syscall.ELOOP
 }
 
+// absolute is a path from the root, cleaned by its letters.
 func (c *Call) absolute(name string) string {
 	if strings.HasPrefix(name, "/") {
 		return path.Clean(name)

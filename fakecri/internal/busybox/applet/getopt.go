@@ -2,15 +2,19 @@ package applet
 
 import "strings"
 
-// Options are what getopt found.
+// Options are what Getopt found: how often each letter was given, the values of
+// those that take one, and the operands.
 type Options struct {
 	Count [128]uint16
 	Value map[byte][]string
 	Args  []string
 	// order holds the options as they came.
+	// Order holds the options as they came: of two that contradict each other
+	// the last one counts, see Last.
 	Order []byte
 }
 
+// Has reports whether an option was given.
 func (o *Options) Has(f byte) bool { return o.Count[f] > 0 }
 
 // Str returns the last value of an option.
@@ -42,6 +46,7 @@ func (c *Call) Getopt(spec string, long ...string) *Options {
 	for i := 0; i < len(c.Args); i++ {
 		arg := c.Args[i]
 		switch {
+		// What follows are operands, whatever they look like.
 		case arg == "--":
 			o.Args = append(o.Args, c.Args[i+1:]...)
 			return o
@@ -59,6 +64,7 @@ func (c *Call) Getopt(spec string, long ...string) *Options {
 	return o
 }
 
+// Add adds an option as if it had been given once more.
 func (o *Options) Add(f byte) {
 	o.Count[f]++
 	o.Order = append(o.Order, f)
@@ -80,6 +86,7 @@ func (c *Call) shortOptions(o *Options, letters, spec string, rest []string) int
 		if !takes {
 			continue
 		}
+		// An optional value must be part of the same word.
 		if letters != "" || strings.HasPrefix(spec[at+1:], "::") {
 			o.Value[f] = append(o.Value[f], letters)
 			return 0
@@ -94,6 +101,9 @@ func (c *Call) shortOptions(o *Options, letters, spec string, rest []string) int
 	return 0
 }
 
+// longOption reads --NAME or --NAME=VALUE; it returns how many further
+// arguments it took. A name may be cut short as long as only one option is
+// meant, as getopt_long has it.
 func (c *Call) longOption(o *Options, text string, long []string, rest []string) int {
 	name, value, hasValue := strings.Cut(text, "=")
 	found := ""

@@ -17,7 +17,8 @@ type ProcInfo struct {
 	Vsz, Rss                  int64 // KiB
 }
 
-// Processes reads /proc.
+// Processes reads /proc: the processes of the container's pid namespace, by
+// number.
 func (c *Call) Processes() []ProcInfo {
 	list, err := c.View().ReadDir("/proc")
 	if err != nil {
@@ -37,6 +38,7 @@ func (c *Call) Processes() []ProcInfo {
 	return out
 }
 
+// process reads /proc/PID; false if it is gone meanwhile, or never was.
 func (c *Call) process(pid int) (ProcInfo, bool) {
 	v := c.View()
 	dir := "/proc/" + strconv.Itoa(pid)
@@ -45,6 +47,7 @@ func (c *Call) process(pid int) (ProcInfo, bool) {
 	if err != nil {
 		return p, false
 	}
+	// The name in brackets may have any characters, brackets among them.
 	open, end := strings.IndexByte(string(stat), '('), strings.LastIndexByte(string(stat), ')')
 	if open < 0 || end < open {
 		return p, false
@@ -62,6 +65,7 @@ func (c *Call) process(pid int) (ProcInfo, bool) {
 		p.State = f[0]
 	}
 	p.PPID, p.Pgid = int(field(1)), int(field(2))
+	// Fields count from the state, which is the third one of the line.
 	p.Vsz, p.Rss = field(20)/1024, field(21)*4
 	if cmdline, err := v.ReadFile(dir + "/cmdline"); err == nil && len(cmdline) > 0 {
 		p.Args = strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00")
@@ -114,8 +118,9 @@ func ScaledKiB(n int64) string {
 	return fmt.Sprintf("%.1fg", float64(n)/(1<<20))
 }
 
-// KillArgs takes -SIGNAL and -l off the arguments; done says that a list was
-// printed.
+// KillArgs takes -SIGNAL, -s SIGNAL and -l off the arguments, for kill and
+// killall; done says that a list was printed. A signal may be a name with or
+// without SIG, or a number.
 func (c *Call) KillArgs() (sig int, args []string, done bool) {
 	sig, args = kernel.SIGTERM, c.Args
 	if len(args) == 0 || len(args[0]) < 2 || args[0][0] != '-' {
@@ -161,7 +166,8 @@ func (c *Call) KillArgs() (sig int, args []string, done bool) {
 	return n, args, false
 }
 
-// Named lists the processes of a name, but not the applet itself.
+// Named lists the processes of a name, but not the applet itself. A name is
+// that of the program or of argv[0], with or without its directory.
 func (c *Call) Named(name string) []ProcInfo {
 	var out []ProcInfo
 	for _, p := range c.Processes() {

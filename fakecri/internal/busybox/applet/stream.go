@@ -17,10 +17,12 @@ type Stream struct {
 	F kernel.File
 }
 
-// Stream returns a file to read from or write to.
+// Stream returns a file to read from or write to. Its costs are the applet's.
 func (c *Call) Stream(f kernel.File) Stream { return Stream{c, f} }
 
-// Read reads; interrupted waits go on.
+// Read reads. A wait that a signal cuts short goes on: a signal that ends the
+// program has ended it, and another is none of an applet's business, except of
+// those that sleep.
 func (s Stream) Read(b []byte) (int, error) {
 	for {
 		n, err := s.F.Read(s.C.Ctx, b)
@@ -34,7 +36,7 @@ func (s Stream) Read(b []byte) (int, error) {
 	}
 }
 
-// Write writes all of b.
+// Write writes all of b, or what the file takes.
 func (s Stream) Write(b []byte) (int, error) {
 	n, err := s.F.Write(s.C.Ctx, b)
 	s.C.Spend(int64(len(b)) + 256)
@@ -44,7 +46,8 @@ func (s Stream) Write(b []byte) (int, error) {
 // Close gives the file up.
 func (s Stream) Close() error { return s.F.Close() }
 
-// Writer buffers the standard output.
+// Writer buffers the standard output. The first error stays: what comes after
+// it is dropped, and Err says why.
 type Writer struct {
 	c   *Call
 	f   kernel.File
@@ -76,7 +79,7 @@ func (w *Writer) WriteString(s string) (int, error) {
 	return len(s), nil
 }
 
-// Flush writes what is buffered; it tells whether all has gone well so far.
+// Flush writes what is buffered; it reports whether all has gone well so far.
 func (w *Writer) Flush() bool {
 	if len(w.buf) > 0 && w.Err == nil {
 		if w.f == nil {
@@ -89,10 +92,10 @@ func (w *Writer) Flush() bool {
 	return w.Err == nil
 }
 
-// Failed ends an endless writer: nobody reads any more.
+// Failed reports whether nobody reads any more: an endless applet must look.
 func (w *Writer) Failed() bool { return w.Err != nil }
 
-// Stdin returns the standard input.
+// Stdin returns the standard input; reading it fails if it is closed.
 func (c *Call) Stdin() Stream {
 	f := c.P.FD(0)
 	if f == nil {
@@ -101,10 +104,12 @@ func (c *Call) Stdin() Stream {
 	return Stream{c, f}
 }
 
-// ClosedFile stands for a file descriptor that is not open.
+// ClosedFile stands for a file descriptor that is not open. Its embedded File
+// is nil: whoever might use it looks for the type first.
 type ClosedFile struct{ kernel.File }
 
-// Open opens a file for reading; "-" is the standard input.
+// Open opens a file for reading; "-" is the standard input, which closing
+// leaves open for the next who wants it.
 func (c *Call) Open(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		s := c.Stdin()
@@ -123,7 +128,7 @@ func (c *Call) Open(name string) (io.ReadCloser, error) {
 	return Stream{c, f}, nil
 }
 
-// Create opens a file for writing.
+// Create opens a file for writing, and empties it unless appending.
 func (c *Call) Create(name string, appending bool) (Stream, error) {
 	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	if appending {
@@ -133,7 +138,8 @@ func (c *Call) Create(name string, appending bool) (Stream, error) {
 	return Stream{c, f}, err
 }
 
-// Lines reads lines.
+// Lines reads lines of any length; what a long one takes is held. Err is why
+// reading ended, nil at the end of the file.
 type Lines struct {
 	c   *Call
 	R   *bufio.Reader
@@ -141,6 +147,7 @@ type Lines struct {
 	Err error
 }
 
+// Lines returns a reader of lines that end with sep.
 func (c *Call) Lines(r io.Reader, sep byte) *Lines {
 	return &Lines{c: c, R: bufio.NewReader(r), sep: sep}
 }
@@ -150,6 +157,7 @@ func (l *Lines) Next() (line string, ended, ok bool) {
 	var long []byte
 	for {
 		b, err := l.R.ReadSlice(l.sep)
+		// Most lines fit the reader's buffer, and cost one copy.
 		if err == nil && long == nil {
 			return string(b[:len(b)-1]), true, true
 		}
@@ -180,7 +188,9 @@ const (
 )
 
 // Hold says that the process keeps n bytes of what it has read or made. Beyond
-// maxHeld it takes what memory there is, until the OOM killer comes.
+// maxHeld it takes what memory there is, until the OOM killer comes: an applet
+// that collects something endless must die as the real one, without the
+// simulation's holding gigabytes.
 func (c *Call) Hold(n int64) {
 	if n < c.held+holdStep {
 		return
@@ -196,7 +206,7 @@ func (c *Call) Hold(n int64) {
 	c.Die("out of memory")
 }
 
-// Slurp reads to the end.
+// Slurp reads to the end, holding what it has read.
 func (c *Call) Slurp(r io.Reader) ([]byte, error) {
 	var out []byte
 	buf := make([]byte, 4096)
@@ -249,6 +259,11 @@ func (c *Call) EachInput(files []string, openError string, fn func(name string, 
 }
 
 const (
+	// The two ways in which busybox's applets tell that a file can't be opened:
+	// that of fopen_or_warn, and that of those which show the name alone.
 	CantOpen  = "can't open '%s': %s"
 	PlainOpen = "%s: %s"
 )
+
+// IsTTY reports whether a file, which may be nil, is a terminal.
+func IsTTY(f kernel.File) bool { return f != nil && kernel.IsTTY(f) }

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// CatFile copies a file to the standard output as it comes.
+// CatFile copies a file to the standard output as it comes, without the buffer:
+// a line that is typed is shown before the next one.
 func (c *Call) CatFile(name string) bool {
 	r, err := c.Open(name)
 	if err != nil {
@@ -29,7 +30,8 @@ func (c *Call) CatFile(name string) bool {
 	return true
 }
 
-// LegacyCount turns "-5" into "-n 5" for head and tail.
+// LegacyCount turns "-5" into "-n 5" for head and tail, as busybox does before
+// it reads options. also is "+" for tail, whose first argument may be +5.
 func (c *Call) LegacyCount(also string) {
 	for i, a := range c.Args {
 		if a == "--" || len(a) < 2 || i > 0 && (c.Args[i-1] == "-n" || c.Args[i-1] == "-c") {
@@ -46,7 +48,8 @@ func (c *Call) LegacyCount(also string) {
 	}
 }
 
-// HeaderOf returns what introduces each of several files.
+// HeaderOf returns what introduces each of several files, for head and tail. It
+// counts the calls, so that all but the first have an empty line before them.
 func HeaderOf(c *Call, o *Options) func(name string) {
 	shown := 0
 	want := (len(o.Args) > 1 || o.Has('v')) && !o.Has('q')
@@ -64,7 +67,8 @@ func HeaderOf(c *Call, o *Options) func(name string) {
 	}
 }
 
-// EachLine calls fn for each line of the files, or of the standard input.
+// EachLine calls fn for each line of the files, or of the standard input, until
+// the output fails.
 func (c *Call) EachLine(files []string, openError string, fn func(text string, ended bool)) int {
 	return c.EachInput(files, openError, func(_ string, r io.Reader) error {
 		l := c.Lines(r, '\n')
@@ -78,9 +82,54 @@ func (c *Call) EachLine(files []string, openError string, fn func(text string, e
 	})
 }
 
+// NewlineIf is the end of a line, if it had one: most applets keep a missing
+// one missing.
 func NewlineIf(ended bool) string {
 	if ended {
 		return "\n"
 	}
 	return ""
+}
+
+// ClassBytes lists the characters of a class, nil if there is no such class.
+func ClassBytes(name string) []byte {
+	var is func(b byte) bool
+	digit := func(b byte) bool { return b >= '0' && b <= '9' }
+	upper := func(b byte) bool { return b >= 'A' && b <= 'Z' }
+	lower := func(b byte) bool { return b >= 'a' && b <= 'z' }
+	switch name {
+	case "alpha":
+		is = func(b byte) bool { return upper(b) || lower(b) }
+	case "alnum":
+		is = func(b byte) bool { return upper(b) || lower(b) || digit(b) }
+	case "digit":
+		is = digit
+	case "upper":
+		is = upper
+	case "lower":
+		is = lower
+	case "space":
+		is = func(b byte) bool { return b == ' ' || b >= 9 && b <= 13 }
+	case "blank":
+		is = func(b byte) bool { return b == ' ' || b == '\t' }
+	case "punct":
+		is = func(b byte) bool { return b > 32 && b < 127 && !upper(b) && !lower(b) && !digit(b) }
+	case "cntrl":
+		is = func(b byte) bool { return b < 32 || b == 127 }
+	case "xdigit":
+		is = func(b byte) bool { return digit(b) || b|0x20 >= 'a' && b|0x20 <= 'f' }
+	case "print":
+		is = func(b byte) bool { return b >= 32 && b < 127 }
+	case "graph":
+		is = func(b byte) bool { return b > 32 && b < 127 }
+	default:
+		return nil
+	}
+	var out []byte
+	for i := 0; i < 256; i++ {
+		if is(byte(i)) {
+			out = append(out, byte(i))
+		}
+	}
+	return out
 }

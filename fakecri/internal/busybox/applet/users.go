@@ -13,7 +13,8 @@ type account struct {
 	home    string
 }
 
-// Accounts reads /etc/passwd or /etc/group; what is not there is empty.
+// Accounts reads /etc/passwd or /etc/group; what is not there is empty. Lines
+// that are none are passed over, as getpwent(3) does.
 func (c *Call) Accounts(file string) []account {
 	data, err := c.View().ReadFile(file)
 	if err != nil {
@@ -30,6 +31,7 @@ func (c *Call) Accounts(file string) []account {
 			continue
 		}
 		a := account{Name: f[0], Id: id}
+		// The fourth field is a user's group, or a group's members.
 		if len(f) > 3 {
 			a.GID, _ = strconv.Atoi(f[3])
 			a.Members = strings.Split(f[3], ",")
@@ -53,15 +55,19 @@ type Names struct {
 	users, groups map[int]string
 }
 
+// User returns a user's name, or the number as text.
 func (n *Names) User(id int) string { return n.find(&n.users, PasswdFile, id) }
 
+// Group returns a group's name, or the number as text.
 func (n *Names) Group(id int) string { return n.find(&n.groups, GroupFile, id) }
 
-// KnownUser and knownGroup tell whether an ID has a name.
+// KnownUser and KnownGroup report whether an ID has a name.
 func (n *Names) KnownUser(id int) (string, bool) { n.User(id); s, ok := n.users[id]; return s, ok }
 
 func (n *Names) KnownGroup(id int) (string, bool) { n.Group(id); s, ok := n.groups[id]; return s, ok }
 
+// find looks an ID up in a file, which it reads the first time. The first of
+// several names counts.
 func (n *Names) find(m *map[int]string, file string, id int) string {
 	if *m == nil {
 		*m = map[int]string{}

@@ -39,11 +39,13 @@ func runExpr(c *applet.Call) int {
 	return 0
 }
 
+// fail ends expr with a message and status 2.
 func (e *exprRun) fail(text string) {
 	e.c.Errorf("%s", text)
 	e.c.Exit(2)
 }
 
+// peek returns the next operand, "" if there is none.
 func (e *exprRun) peek() string {
 	if len(e.args) > 0 {
 		return e.args[0]
@@ -51,6 +53,7 @@ func (e *exprRun) peek() string {
 	return ""
 }
 
+// take takes the next operand, which there must be.
 func (e *exprRun) take() string {
 	if len(e.args) == 0 {
 		e.fail("syntax error")
@@ -63,6 +66,9 @@ func (e *exprRun) take() string {
 // exprLevels are the binary operators, those that bind least first.
 var exprLevels = []string{" | ", " & ", " = == != < <= > >= ", " + - ", " * / % ", " : "}
 
+// level evaluates operators of a level and those that bind tighter, from the
+// left. Operands are evaluated even where | and & decide without them: they
+// have no effects.
 func (e *exprRun) level(n int) string {
 	if n == len(exprLevels) {
 		return e.primary()
@@ -75,11 +81,13 @@ func (e *exprRun) level(n int) string {
 	return left
 }
 
+// isNull reports whether a value counts as false: empty or 0, also as 00 or -0.
 func isNull(s string) bool {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return s == "" || err == nil && n == 0
 }
 
+// apply evaluates one operator. Only arithmetic needs numbers.
 func (e *exprRun) apply(op, a, b string) string {
 	switch op {
 	case "|":
@@ -122,6 +130,7 @@ func (e *exprRun) apply(op, a, b string) string {
 	return strconv.FormatInt(x, 10)
 }
 
+// compare compares as numbers if both are, else by bytes.
 func (e *exprRun) compare(op, a, b string) string {
 	x, errX := strconv.ParseInt(a, 10, 64)
 	y, errY := strconv.ParseInt(b, 10, 64)
@@ -155,6 +164,9 @@ func (e *exprRun) compare(op, a, b string) string {
 	return "0"
 }
 
+// match is STRING : REGEX, anchored at the beginning: the length of the match,
+// or what the first group has matched; 0 or empty if there is none. The
+// anchoring group that is put around makes the first group the second.
 func (e *exprRun) match(s, pattern string) string {
 	re, err := posix.Compile(pattern, 0)
 	if err != nil {
@@ -181,6 +193,9 @@ func (e *exprRun) match(s, pattern string) string {
 	return strconv.Itoa(loc[1] - loc[0])
 }
 
+// primary is an operand, an expression in brackets, or one of GNU's functions.
+// After + any word is an operand, as GNU has it for words that look like
+// operators.
 func (e *exprRun) primary() string {
 	switch a := e.take(); a {
 	case "(":

@@ -19,7 +19,8 @@ import (
 // not built: they are unrecognized, and end find.
 func Find() applet.Applet { return applet.New(runFind, "find", "[-HL] [PATH]... [OPTIONS] [ACTIONS]") }
 
-// finder is one run of find.
+// finder is one run of find: the parser of the expression, and what the
+// expression's closures change while the walk goes on.
 type finder struct {
 	c          *applet.Call
 	args       []string
@@ -43,6 +44,8 @@ type found struct {
 	depth int
 }
 
+// findTest is a compiled part of the expression: a test, or an action, which is
+// true as POSIX says of it.
 type findTest func(f *found) bool
 
 // findBatch is an -exec ... {} +.
@@ -71,6 +74,7 @@ func runFind(c *applet.Call) int {
 			f.unknown(f.args[f.pos])
 		}
 	}
+	// Without an action of its own the whole expression gets -print.
 	if !f.acts {
 		test := f.expr
 		f.expr = func(x *found) bool {
@@ -83,6 +87,7 @@ func runFind(c *applet.Call) int {
 	for _, p := range paths {
 		f.walk(p, 0)
 	}
+	// What -exec + has gathered is run when all is visited.
 	for _, b := range f.batches {
 		if len(b.names) > 0 && !f.run(append(append([]string(nil), b.argv...), b.names...)) {
 			f.code = 1
@@ -91,6 +96,8 @@ func runFind(c *applet.Call) int {
 	return f.code
 }
 
+// walk visits a path and what is below it, in the order of names; the real one
+// takes the order of the directory.
 func (f *finder) walk(path string, depth int) {
 	c := f.c
 	c.Spend(4096)

@@ -11,8 +11,8 @@ import (
 
 // Seq is seq. Values have as many decimals as the first two numbers show; the
 // last one does not count, as in BusyBox. An increment of 0 never ends. -f is
-// not built. Ten digits of doubt are left at the end, so that sums of 0.1 meet
-// it.
+// not built. The last number is met with a tolerance of a billionth of the
+// increment, since sums of 0.1 do not meet it.
 func Seq() applet.Applet { return applet.New(runSeq, "seq", "[-w] [-s SEP] [FIRST [INC]] LAST") }
 
 func runSeq(c *applet.Call) int {

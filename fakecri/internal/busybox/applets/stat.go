@@ -63,6 +63,8 @@ func runStat(c *applet.Call) int {
 	return code
 }
 
+// statFormat fills a format in. A conversion that is not known prints its
+// letter.
 func statFormat(c *applet.Call, format, name string, fi fs.FileInfo, n *applet.Names) string {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
@@ -97,6 +99,7 @@ type (
 	hexadecimal uint64
 )
 
+// verbOf is the conversion of Go's for a field's value.
 func verbOf(v any) string {
 	switch v.(type) {
 	case string:
@@ -109,6 +112,7 @@ func verbOf(v any) string {
 	return "d"
 }
 
+// statField returns what a letter of the format stands for, nil if nothing.
 func statField(c *applet.Call, f byte, name string, fi fs.FileInfo, n *applet.Names) any {
 	sys := applet.SysOf(fi)
 	at := fi.ModTime().UTC()
@@ -178,6 +182,7 @@ func statName(name string, ok bool) string {
 	return name
 }
 
+// typeBits is the file type in st_mode.
 func typeBits(m fs.FileMode) uint64 {
 	switch {
 	case m.IsDir():
@@ -196,6 +201,7 @@ func typeBits(m fs.FileMode) uint64 {
 	return 0o100000
 }
 
+// typeName is the file type in words, as %F has it.
 func typeName(fi fs.FileInfo) string {
 	switch m := fi.Mode(); {
 	case m.IsDir():
@@ -217,6 +223,7 @@ func typeName(fi fs.FileInfo) string {
 	return "regular file"
 }
 
+// statFS is stat -f, of which the identifier is 0 and the block 4 KiB for all.
 func statFS(c *applet.Call, name string) bool {
 	s, err := c.View().Statfs(name)
 	if err != nil {

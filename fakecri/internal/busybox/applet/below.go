@@ -15,7 +15,9 @@ func ParseMode(s string, old fs.FileMode, umask uint32) (fs.FileMode, bool) {
 	return old.Type() | FileMode(mode), true
 }
 
-// EachBelow calls fn for a path and, if recursive, what is below it.
+// EachBelow calls fn for a path and, if recursive, what is below it,
+// directories first. It goes on after an error, and returns false if there was
+// any. A link that is named is followed unless recursive.
 func (c *Call) EachBelow(name string, recursive bool, fn func(name string, fi fs.FileInfo) error) bool {
 	c.Spend(4096)
 	fi, err := c.View().Lstat(name)

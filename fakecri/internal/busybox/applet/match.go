@@ -19,7 +19,8 @@ type Matcher struct {
 // Matcher returns a matcher without patterns; Compile adds some.
 func (c *Call) Matcher(o *Options) *Matcher { return &Matcher{c: c, o: o, fold: o.Has('i')} }
 
-// GetoptStatus is getopt for applets whose usage errors have another status.
+// GetoptStatus is Getopt for applets whose usage errors have another status:
+// POSIX wants 2 of those whose 1 means something else, as "no match".
 func (c *Call) GetoptStatus(status int, spec string, long ...string) (o *Options) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -32,6 +33,8 @@ func (c *Call) GetoptStatus(status int, spec string, long ...string) (o *Options
 	return c.Getopt(spec, long...)
 }
 
+// Compile adds patterns: fixed strings for fgrep, extended expressions for
+// egrep. A pattern that is none is told of, and is false.
 func (m *Matcher) Compile(patterns []string) bool {
 	fixed := m.c.Name == "fgrep" || m.o.Has('F')
 	flags := posix.Flags(0)
@@ -96,6 +99,8 @@ func (m *Matcher) Find(line string, from int) (start, end int) {
 	return start, end
 }
 
+// allowed reports whether -x and -w leave a match: of the whole line, or
+// between bytes that are no part of a word.
 func (m *Matcher) allowed(line string, start, end int) bool {
 	if m.o.Has('x') && (start != 0 || end != len(line)) {
 		return false
@@ -106,6 +111,7 @@ func (m *Matcher) allowed(line string, start, end int) bool {
 	return true
 }
 
+// IsWord reports whether a byte can be part of a word: a letter, a digit or _.
 func IsWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

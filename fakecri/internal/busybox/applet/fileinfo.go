@@ -8,6 +8,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
+// Sign is -1, 0 or 1, for comparing sizes and times.
 func Sign(n int64) int {
 	switch {
 	case n < 0:
@@ -18,7 +19,9 @@ func Sign(n int64) int {
 	return 0
 }
 
-// CompareVersions compares names with numbers in them by value.
+// CompareVersions compares names with numbers in them by value, as
+// strverscmp(3) does in ls -v and sort -V: file9 comes before file10. Zeros
+// before a number don't count, where glibc gives them a meaning.
 func CompareVersions(a, b string) int {
 	for a != "" && b != "" {
 		na, nb := LeadingDigits(a), LeadingDigits(b)
@@ -41,6 +44,7 @@ func CompareVersions(a, b string) int {
 	return len(a) - len(b)
 }
 
+// LeadingDigits counts the digits that a text begins with.
 func LeadingDigits(s string) int {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
@@ -69,7 +73,8 @@ func (c *Call) Links(path string, fi fs.FileInfo) int {
 	return n
 }
 
-// SysOf returns owner, inode and so on.
+// SysOf returns owner, inode and so on; of what the file system knows nothing
+// of, one link.
 func SysOf(fi fs.FileInfo) memfs.Sys {
 	if s, ok := fi.Sys().(*memfs.Sys); ok && s != nil {
 		return *s
@@ -77,7 +82,8 @@ func SysOf(fi fs.FileInfo) memfs.Sys {
 	return memfs.Sys{Nlink: 1}
 }
 
-// DiskBlocks returns what a file takes, in units of 512 bytes.
+// DiskBlocks returns what a file takes, in units of 512 bytes. A directory
+// takes one block, whatever is in it.
 func DiskBlocks(fi fs.FileInfo) int64 {
 	if fi.IsDir() {
 		return 8
@@ -91,7 +97,8 @@ func DiskBlocks(fi fs.FileInfo) int64 {
 	return (fi.Size() + 4095) / 4096 * 8
 }
 
-// DeviceNumbers returns the numbers of a device by its name.
+// DeviceNumbers returns the numbers of a device by its name, Linux's for those
+// that containers have; 0 for others.
 func DeviceNumbers(name string) (major, minor int) {
 	switch name {
 	case "null":
@@ -163,7 +170,7 @@ func OctalMode(m fs.FileMode) uint32 {
 	return n
 }
 
-// FileMode is octalMode's inverse.
+// FileMode is OctalMode's inverse.
 func FileMode(n uint32) fs.FileMode {
 	m := fs.FileMode(n & 0o777)
 	if n&0o4000 != 0 {
@@ -190,6 +197,8 @@ func HumanKiB(n int64) string {
 	return human(n, 1)
 }
 
+// human scales a number that is in units of 1024^unit. One decimal is rounded
+// to the nearest, as busybox's make_human_readable_str does; GNU rounds up.
 func human(n int64, unit int) string {
 	const units = " KMGTPE"
 	frac, scaled := int64(0), false

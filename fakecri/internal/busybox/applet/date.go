@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// ParseDate reads a date as date -d and touch -d do.
+// ParseDate reads a date as date -d and touch -d do: seconds after @, the
+// layouts that busybox knows, times of today, and last a stamp. All are UTC.
 func ParseDate(s string, now time.Time) (time.Time, bool) {
 	now = now.UTC()
 	if rest, ok := strings.CutPrefix(s, "@"); ok {

@@ -1,5 +1,0 @@
-package applet
-
-import "strconv"
-
-func Itoa(n int) string { return strconv.Itoa(n) }
