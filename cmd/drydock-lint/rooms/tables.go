@@ -4,7 +4,7 @@ package rooms
 func Drydock() Rules {
 	return Rules{
 		Catalogues: []Catalogue{
-			{"fakecri/busybox", "an applet, or a family of them, a file"},
+			{"fakecri/internal/busybox/applets", "an applet a file"},
 		},
 		Pending: []Pending{
 			{Files, "fakecri"},
@@ -15,14 +15,11 @@ func Drydock() Rules {
 			{Methods, "fakecri.Client"},
 			{Methods, "fakecri.Runtime"},
 			{Methods, "fakecri/actor.program"},
-			{Methods, "fakecri/busybox.call"},
-			{Methods, "fakecri/internal/shell.shell"},
 			{Methods, "kubelet.Kubelet"},
 			{Methods, "kubelet/internal/kuberuntime.Manager"},
 			{Methods, "sim/apiserver.Server"},
 			{Methods, "sim/apiserver.Store"},
 			{Methods, "sim/controlplane/internal/scheduler.Scheduler"},
-			{OneWay, "fakecri/busybox -> fakecri/internal/condition"},
 		},
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/arith"
 	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 	"github.com/drydock-sim/drydock/fakecri/kernel"

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 

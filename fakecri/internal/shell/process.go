@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 

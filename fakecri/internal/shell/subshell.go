@@ -4,7 +4,7 @@ import (
 	"context"
 	"syscall"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"mvdan.cc/sh/v3/syntax"
 )

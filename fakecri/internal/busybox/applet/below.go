@@ -3,7 +3,7 @@ package applet
 import (
 	"io/fs"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 // ParseMode applies a mode, octal or symbolic, to what a file has.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 

@@ -3,7 +3,7 @@ package applet
 import (
 	"strings"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 // Matcher looks for any of a list of patterns in lines, as grep's options say: F, E,

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 // Date is date, in UTC whatever TZ says: containers of a simulation have no

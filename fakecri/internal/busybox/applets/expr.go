@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 // Expr is expr: the operators of POSIX, and match, substr, index and length of

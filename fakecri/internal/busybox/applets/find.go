@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 // Find is find. Its expression is compiled to closures before anything is

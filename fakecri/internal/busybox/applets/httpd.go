@@ -134,7 +134,7 @@ func (s *httpServer) serve(l *kernel.Listener) int {
 // is bounded, like the body of a POST, by 1 MiB.
 func (s *httpServer) connection(conn *kernel.Conn) {
 	defer conn.Close()
-	r := bufio.NewReader(io.LimitReader(applet.Stream{s.c, conn}, 1<<20))
+	r := bufio.NewReader(io.LimitReader(s.c.Stream(conn), 1<<20))
 	line, err := r.ReadString('\n')
 	if err != nil {
 		return

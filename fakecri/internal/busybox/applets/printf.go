@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 // Printf is printf. The format is used again until no argument is left. Lengths

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 // Seq is seq. Values have as many decimals as the first two numbers show; the

@@ -199,7 +199,7 @@ func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (nex
 	if _, err := conn.Write(ctx, []byte(w.headers(hostPort, path))); err != nil {
 		c.Die("error getting response")
 	}
-	r := bufio.NewReader(applet.Stream{&sub, conn})
+	r := bufio.NewReader(sub.Stream(conn))
 	status, err := r.ReadString('\n')
 	if err != nil {
 		timedOut()

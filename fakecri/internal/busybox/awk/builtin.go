@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 func (in *interp) builtin(e *expr) value {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 // sprintf formats as awk's printf does; missing arguments are unset ones.

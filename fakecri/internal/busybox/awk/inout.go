@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"io"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 // reader cuts an input into records.

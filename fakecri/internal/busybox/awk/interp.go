@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 // specials are the variables with a meaning, at their places among the globals.

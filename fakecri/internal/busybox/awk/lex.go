@@ -3,7 +3,7 @@ package awk
 import (
 	"strings"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 // kind is a token's kind. One-character operators are their own character.

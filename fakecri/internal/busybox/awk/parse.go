@@ -1,6 +1,6 @@
 package awk
 
-import "github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+import "github.com/drydock-sim/drydock/fakecri/internal/posix"
 
 // Program is a parsed program.
 type Program struct {

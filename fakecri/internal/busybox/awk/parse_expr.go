@@ -1,6 +1,6 @@
 package awk
 
-import "github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+import "github.com/drydock-sim/drydock/fakecri/internal/posix"
 
 // expr reads an expression; assignment binds least.
 func (p *parser) expr() *expr {

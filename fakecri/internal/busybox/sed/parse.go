@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox/posix"
+	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
 // Script is a parsed script.
