@@ -20,7 +20,8 @@ type node struct {
 // ends as "no match".
 const stepsPerMatch = 1_000_000
 
-// parseBack parses what a translator wrote.
+// parseBack parses what a translator wrote: regexp's syntax, of which it needs
+// what a translator can write.
 func parseBack(s string) (*node, error) {
 	p := &backParser{s: s}
 	n, err := p.alternatives()
@@ -30,12 +31,14 @@ func parseBack(s string) (*node, error) {
 	return n, err
 }
 
+// backParser reads a translated pattern.
 type backParser struct {
 	s      string
 	i      int
 	groups int
 }
 
+// alternatives reads branches up to a closing bracket or the end.
 func (p *backParser) alternatives() (*node, error) {
 	alt := &node{op: '|'}
 	seq := &node{op: '&'}
@@ -56,6 +59,7 @@ func (p *backParser) alternatives() (*node, error) {
 	return alt, nil
 }
 
+// repeated reads an atom with its repetitions.
 func (p *backParser) repeated() (*node, error) {
 	n, err := p.single()
 	for err == nil && p.i < len(p.s) {
@@ -86,6 +90,8 @@ func (p *backParser) repeated() (*node, error) {
 	return n, err
 }
 
+// single reads an atom. Characters and brackets are left to package regexp,
+// anchored, one at a time.
 func (p *backParser) single() (*node, error) {
 	s := p.s[p.i:]
 	switch {
@@ -120,6 +126,7 @@ func (p *backParser) single() (*node, error) {
 	return &node{op: '.', set: re}, nil
 }
 
+// closed reads a group's content and its closing bracket.
 func (p *backParser) closed(n *node) (*node, error) {
 	sub, err := p.alternatives()
 	if err != nil {
@@ -183,6 +190,7 @@ func (m *matcher) match(n *node, i int, then func(int) bool) bool {
 	case '^':
 		return m.holds(byte(n.n), i) && then(i)
 	case '\\':
+		// A group that has not matched makes its reference fail.
 		lo, hi := m.locs[2*n.n], m.locs[2*n.n+1]
 		if lo < 0 || hi < 0 {
 			return false
@@ -222,6 +230,7 @@ func (m *matcher) match(n *node, i int, then func(int) bool) bool {
 	}
 }
 
+// sequence matches nodes one after the other.
 func (m *matcher) sequence(subs []*node, i int, then func(int) bool) bool {
 	if len(subs) == 0 {
 		return then(i)
@@ -229,6 +238,8 @@ func (m *matcher) sequence(subs []*node, i int, then func(int) bool) bool {
 	return m.match(subs[0], i, func(end int) bool { return m.sequence(subs[1:], end, then) })
 }
 
+// repetition tries more before fewer; an empty match counts only as far as the
+// minimum needs it, or it would go on for ever.
 func (m *matcher) repetition(n *node, i, done int, then func(int) bool) bool {
 	if n.max < 0 || done < n.max {
 		if m.match(n.subs[0], i, func(end int) bool {

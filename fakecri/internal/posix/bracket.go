@@ -9,7 +9,8 @@ import (
 // classes are the names that may stand in [: :].
 const classes = " alnum alpha blank cntrl digit graph lower print punct space upper xdigit "
 
-// bracket reads a bracket expression.
+// bracket reads a bracket expression. Members are written by their code points,
+// so that nothing in it has a meaning for regexp.
 func (t *translator) bracket() error {
 	s := t.src
 	i := t.pos + 1

@@ -36,6 +36,7 @@ func applyClause(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 		}
 		who |= bits
 	}
+	// A clause for nobody in particular spares the bits of the umask.
 	mask := who
 	if who == 0 {
 		who, mask = 0o7777, 0o7777&^umask
@@ -51,6 +52,7 @@ func applyClause(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 		i++
 		perm := uint32(0)
 		if i < len(s) && strings.IndexByte("ugo", s[i]) >= 0 {
+			// u=g copies what the group has, before this clause changes it.
 			three := mode >> map[byte]uint{'u': 6, 'g': 3, 'o': 0}[s[i]] & 7
 			perm = three<<6 | three<<3 | three
 			i++

@@ -1,8 +1,17 @@
 // Package posix has what POSIX commands share: printf's conversions, strftime,
-// strerror, and regular expressions, basic and extended, on top of the regexp
-// package: leftmost and longest, by characters of UTF-8. It knows the usual GNU additions (\+ \? \| in basic ones, \w \s
-// \b \< \>). Patterns with back-references run on a small backtracking matcher
-// of its own, since regexp has none.
+// strerror, modes of chmod and umask, and regular expressions, basic and
+// extended, on top of the regexp package: leftmost and longest, by characters
+// of UTF-8. It knows the usual GNU additions (\+ \? \| in basic ones, \w \s \b
+// \< \>). Patterns with back-references run on a small backtracking matcher of
+// its own, since regexp has none.
+//
+// The shell, the applets and awk and sed stand on it; it knows none of them,
+// nor the kernel.
+//
+// A pattern is translated into regexp's syntax as it is read (posix.go,
+// bracket.go), with glibc's ideas of what is an operator where POSIX leaves
+// that open: a * at the beginning is one, \( may be empty, { without an end is
+// text in an extended expression.
 package posix
 
 import (
@@ -29,7 +38,7 @@ const (
 	Lines
 )
 
-// Regexp is a compiled pattern.
+// Regexp is a compiled pattern: re, or back if it has back-references.
 type Regexp struct {
 	re     *regexp.Regexp
 	back   *node
@@ -81,7 +90,7 @@ func Compile(pattern string, flags Flags) (*Regexp, error) {
 // Groups returns the number of groups in parentheses.
 func (r *Regexp) Groups() int { return r.groups }
 
-// Match tells whether the pattern matches somewhere in text.
+// Match reports whether the pattern matches somewhere in text.
 func (r *Regexp) Match(text string) bool {
 	if r.re != nil {
 		return r.re.MatchString(text)
@@ -150,13 +159,17 @@ const (
 	aRepeat
 )
 
+// ext reports whether operators are written without a backslash.
 func (t *translator) ext() bool { return t.flags&Extended != 0 }
 
+// atom writes what can be repeated.
 func (t *translator) atom(s string) {
 	t.out.WriteString(s)
 	t.last = anAtom
 }
 
+// run translates the pattern. ^ and $ are anchors in basic expressions only
+// where a branch begins or ends.
 func (t *translator) run() (string, error) {
 	for t.pos < len(t.src) {
 		c := t.src[t.pos]
@@ -192,6 +205,7 @@ func (t *translator) run() (string, error) {
 			t.pos++
 			err = t.special(c)
 		default:
+			// A character of several bytes is one atom.
 			n := 1
 			for n < 4 && t.pos+n < len(t.src) && c >= 0xc0 && t.src[t.pos+n]&0xc0 == 0x80 {
 				n++

@@ -6,7 +6,9 @@ import (
 	"strings"
 )
 
-// Spec is a conversion of C's printf. It formats one argument.
+// Spec is a conversion of C's printf, with its flags, width and precision. It
+// formats one argument; what argument that is, is the caller's business, and
+// how a text becomes a number, too.
 type Spec struct {
 	Minus, Plus, Space, Alt, Zero bool
 	Width                         int
@@ -107,6 +109,7 @@ func (s Spec) Pad(text string, zero bool) string {
 	return strings.Repeat(" ", n) + text
 }
 
+// sign is what stands before a number's digits.
 func (s Spec) sign(negative bool) string {
 	switch {
 	case negative:
@@ -192,6 +195,7 @@ func (s Spec) Float(f float64) string {
 	return s.Pad(s.sign(negative)+d, s.Zero && !math.IsInf(f, 0) && !math.IsNaN(f))
 }
 
+// finite formats a number that is one by its verb, without a sign.
 func (s Spec) finite(f float64, prec int) string {
 	switch s.Verb | 0x20 {
 	case 'e':

@@ -6,7 +6,9 @@ import (
 	"time"
 )
 
-// Strftime formats a time as C's strftime does in the C locale.
+// Strftime formats a time as C's strftime does in the C locale, with glibc's
+// flags: - takes padding away, _ makes it spaces, 0 zeros; ^, E and O are
+// passed over. A conversion that is not known is printed as it stands.
 func Strftime(format string, t time.Time) string {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
@@ -48,6 +50,7 @@ var layouts = map[byte]string{
 	'X': "15:04:05", 'y': "06", 'z': "-0700", 'Z': "MST",
 }
 
+// strftime1 is one conversion, padded as C pads it.
 func strftime1(c byte, t time.Time) string {
 	if l, ok := layouts[c]; ok {
 		return t.Format(l)

@@ -8,6 +8,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
+// builtin calls a function of the language. Arguments are evaluated here, as
+// not all functions evaluate all of theirs.
 func (in *interp) builtin(e *expr) value {
 	text := func(i int) string { return in.eval(e.args[i]).text(in.convfmt()) }
 	number := func(i int) float64 { return in.eval(e.args[i]).float() }
@@ -74,6 +76,8 @@ func (in *interp) builtin(e *expr) value {
 	return num(in.arithmetic(e, number))
 }
 
+// arithmetic calls those that only know numbers. Bits are those of 64-bit
+// integers.
 func (in *interp) arithmetic(e *expr, number func(int) float64) float64 {
 	bits := func(i int) uint64 { return uint64(clampInt(number(i))) }
 	switch e.str {
@@ -112,6 +116,7 @@ func (in *interp) arithmetic(e *expr, number func(int) float64) float64 {
 	return 0
 }
 
+// mapASCII moves the bytes from lo to hi by shift: letters of ASCII only.
 func mapASCII(s string, lo, hi byte, shift int) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -122,6 +127,8 @@ func mapASCII(s string, lo, hi byte, shift int) string {
 	return string(b)
 }
 
+// length is that of a text in bytes, of $0 without an argument, or the number
+// of an array's elements.
 func (in *interp) length(e *expr) value {
 	if len(e.args) == 0 {
 		return num(float64(len(in.getRecord())))
@@ -134,6 +141,7 @@ func (in *interp) length(e *expr) value {
 	return num(float64(len(in.eval(e.args[0]).text(in.convfmt()))))
 }
 
+// substr cuts a text; positions are cut off to whole numbers.
 func (in *interp) substr(e *expr) value {
 	s := in.eval(e.args[0]).text(in.convfmt())
 	// A start before the text does not shorten what is taken of it.
@@ -145,6 +153,8 @@ func (in *interp) substr(e *expr) value {
 	return str(s[from:min(from+n, int64(len(s)))])
 }
 
+// splitInto is split. A regular expression of one character is put in a group,
+// since one character as text is taken as itself.
 func (in *interp) splitInto(e *expr) value {
 	s := in.eval(e.args[0]).text(in.convfmt())
 	sep := in.vars[vFS].value.text(in.convfmt())
@@ -167,6 +177,8 @@ func (in *interp) splitInto(e *expr) value {
 	return num(float64(len(parts)))
 }
 
+// substitute is sub and gsub. In the replacement & is the match and \& an
+// ampersand.
 func (in *interp) substitute(e *expr) value {
 	re := in.regexp(e.args[0])
 	repl := in.eval(e.args[1]).text(in.convfmt())
@@ -209,6 +221,7 @@ func (in *interp) substitute(e *expr) value {
 	return num(float64(len(locs)))
 }
 
+// strftime is gawk's, in UTC.
 func (in *interp) strftime(e *expr) value {
 	format := "%a %b %e %H:%M:%S %Z %Y"
 	at := in.host.Now()
@@ -221,6 +234,8 @@ func (in *interp) strftime(e *expr) value {
 	return str(posix.Strftime(format, at.UTC()))
 }
 
+// mktime reads "YYYY MM DD HH MM SS" as UTC; -1 if it is none. A seventh field,
+// daylight saving, does not matter.
 func mktime(s string) float64 {
 	var n [6]int
 	parts := strings.Fields(s)
@@ -237,11 +252,14 @@ func mktime(s string) float64 {
 	return float64(time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], 0, time.UTC).Unix())
 }
 
-// glibcRandom is the generator behind the C library's random().
+// glibcRandom is the generator behind the C library's random(), so that rand()
+// gives what it gives on a real node: it is the seed's alone, and srand(1) of
+// every awk, without a draw of the loop.
 type glibcRandom struct {
 	r [34]uint32
 }
 
+// newRandom fills the generator's state as srandom(3) does.
 func newRandom(seed uint32) *glibcRandom {
 	g := &glibcRandom{}
 	if seed == 0 {
@@ -267,6 +285,7 @@ func newRandom(seed uint32) *glibcRandom {
 	return g
 }
 
+// next is random(3).
 func (g *glibcRandom) next() uint32 {
 	v := g.r[len(g.r)-31] + g.r[len(g.r)-3]
 	copy(g.r[:], g.r[1:])

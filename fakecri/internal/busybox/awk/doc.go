@@ -2,6 +2,22 @@
 // tree. It reaches the world through Host alone, so it knows nothing of
 // processes and files. Text is bytes, as in the C locale. The order of `for (k
 // in a)` is that of busybox's hash table.
+//
+// lex.go and parse.go, parse_expr.go make a Program of the text; interp.go runs
+// its rules over records, eval.go its expressions, builtin.go the functions;
+// fields.go keeps $0 and the fields in step, inout.go reads records and keeps
+// what is open; value.go has what a variable can hold.
+//
+// Where busybox differs from POSIX it is followed: numbers of input may be
+// octal or hexadecimal, integers of printf have 32 bits, "\/" and the like are
+// resolved by the lexer. Of gawk's extensions it has what busybox has (bit
+// functions, systime, strftime, mktime, nextfile, ** for ^). Not built:
+// getline's and printf's coprocesses, printf's * width, gensub, sorting of
+// arrays. Such a program is a syntax error or ends with busybox's message.
+//
+// Errors are panics of fail within the package; Parse and Run turn them into
+// errors, since neither the tree's walk nor the recursive descent could do
+// anything about them.
 package awk
 
 import (
@@ -48,4 +64,5 @@ type Error struct{ Text string }
 // Error returns the text.
 func (e *Error) Error() string { return e.Text }
 
+// fail ends parsing or the run with a message.
 func fail(text string) { panic(&Error{Text: text}) }

@@ -8,12 +8,16 @@ import (
 // maxCalls bounds the depth of calls.
 const maxCalls = 1000
 
+// eval evaluates an expression. Operands are evaluated from the left, where C
+// leaves that open and busybox with it: a program that depends on it is not
+// portable.
 func (in *interp) eval(e *expr) value {
 	switch e.op {
 	case "num":
 		return num(e.num)
 	case "str":
 		return str(e.str)
+	// A regular expression by itself is a match with $0.
 	case "regex":
 		return boolean(e.re.Match(in.getRecord()))
 	case "var":
@@ -88,6 +92,8 @@ func (in *interp) eval(e *expr) value {
 	return value{}
 }
 
+// concat evaluates operands that stand side by side. What comes of it is held,
+// so a text that grows in a loop meets the OOM killer.
 func (in *interp) concat(e *expr) value {
 	if e.a.op != "cat" {
 		a := in.eval(e.a).text(in.convfmt())
@@ -110,6 +116,7 @@ func (in *interp) concat(e *expr) value {
 	return str(b.String())
 }
 
+// compare compares as numbers if both sides are, else as text.
 func (in *interp) compare(e *expr) bool {
 	a := in.eval(e.a)
 	b := in.eval(e.b)
@@ -139,6 +146,7 @@ func (in *interp) compare(e *expr) bool {
 	return c > 0
 }
 
+// arith is one of the arithmetic operators.
 func (in *interp) arith(op string, a, b float64, e *expr) float64 {
 	switch op {
 	case "+":
@@ -161,6 +169,7 @@ func (in *interp) arith(op string, a, b float64, e *expr) float64 {
 	return math.Pow(a, b)
 }
 
+// subscript is the key that a list of subscripts stands for.
 func (in *interp) subscript(args []*expr) string {
 	if len(args) == 1 {
 		return in.eval(args[0]).text(in.convfmt())
@@ -172,6 +181,8 @@ func (in *interp) subscript(args []*expr) string {
 	return strings.Join(parts, in.vars[vSUBSEP].value.text(in.convfmt()))
 }
 
+// cellOf is where a variable is kept: among the globals, or in the call's
+// frame.
 func (in *interp) cellOf(e *expr) *cell {
 	if e.op == "local" {
 		return in.frame[e.slot]
@@ -179,6 +190,7 @@ func (in *interp) cellOf(e *expr) *cell {
 	return &in.vars[e.slot]
 }
 
+// arrayOf is a variable as an array.
 func (in *interp) arrayOf(e *expr) *array {
 	if e.op == "group" && e.a != nil {
 		return in.arrayOf(e.a)
@@ -189,6 +201,7 @@ func (in *interp) arrayOf(e *expr) *array {
 	return in.cellOf(e).arr()
 }
 
+// assign assigns to a variable, element or field.
 func (in *interp) assign(e *expr, v value) {
 	switch e.op {
 	case "var":
@@ -202,6 +215,7 @@ func (in *interp) assign(e *expr, v value) {
 	}
 }
 
+// setVar assigns to a variable; NF changes the record with it.
 func (in *interp) setVar(slot int, v value) {
 	if slot == vNF {
 		in.setNF(int(clampInt(v.float())))
@@ -210,6 +224,8 @@ func (in *interp) setVar(slot int, v value) {
 	in.vars[slot].value = v
 }
 
+// call calls a function. Arrays are handed over as such, scalars are copied; an
+// unset variable is either, and becomes what the function makes of it.
 func (in *interp) call(e *expr) value {
 	if in.depth++; in.depth > maxCalls {
 		fail("cmd. line:" + itoa(e.line) + ": call nesting too deep")

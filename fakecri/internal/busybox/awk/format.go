@@ -73,6 +73,7 @@ func toInt32(f float64) int64 {
 	return int64(f)
 }
 
+// clampInt is a number as a 64-bit integer, cut off and held to its range.
 func clampInt(f float64) int64 {
 	switch {
 	case math.IsNaN(f):

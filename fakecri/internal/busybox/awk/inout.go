@@ -15,6 +15,8 @@ type reader struct {
 	err error
 }
 
+// fill reads once more. What one read gives is enough: a line that was typed is
+// not waited beyond.
 func (r *reader) fill() {
 	chunk := make([]byte, 4096)
 	n, err := r.src.Read(chunk)
@@ -27,13 +29,16 @@ func (r *reader) fill() {
 	}
 }
 
+// close closes the source, if it is one that can be.
 func (r *reader) close() {
 	if c, ok := r.src.(io.Closer); ok {
 		c.Close()
 	}
 }
 
-// recordOf returns the next record without its separator.
+// recordOf returns the next record without its separator. RS is a character, a
+// regular expression, or, when empty, blank lines; newlines before the first
+// paragraph don't count.
 func (in *interp) recordOf(r *reader) (string, bool) {
 	rs := in.vars[vRS].value.text("")
 	searched := 0
@@ -87,7 +92,8 @@ func (in *interp) recordOf(r *reader) (string, bool) {
 	}
 }
 
-// readMain returns the next record of the operands' files.
+// readMain returns the next record of the operands' files, opening each as it
+// comes.
 func (in *interp) readMain() (string, bool, error) {
 	for {
 		if in.in == nil {
@@ -108,6 +114,7 @@ func (in *interp) readMain() (string, bool, error) {
 	}
 }
 
+// count counts a record; only those of the operands' files count for FNR.
 func (in *interp) count(file bool) {
 	in.vars[vNR].value = num(in.vars[vNR].value.float() + 1)
 	if file {
@@ -115,6 +122,9 @@ func (in *interp) count(file bool) {
 	}
 }
 
+// nextFile opens the next operand, makes assignments on the way, and takes
+// stdin if there was no file. ARGV is looked at then, since a program may
+// change it.
 func (in *interp) nextFile() (bool, error) {
 	argv := in.vars[vARGV].arr()
 	for {
@@ -139,6 +149,7 @@ func (in *interp) nextFile() (bool, error) {
 	}
 }
 
+// openMain opens an operand; shown is what FILENAME says.
 func (in *interp) openMain(name, shown string) error {
 	src, err := in.host.Open(name)
 	if err != nil {
@@ -163,6 +174,8 @@ type output struct {
 	pipe Pipe
 }
 
+// getline reads a record into $0 or a variable: 1, 0 at the end, -1 on an
+// error.
 func (in *interp) getline(e *expr) value {
 	var line string
 	ok := false
@@ -195,6 +208,8 @@ func (in *interp) getline(e *expr) value {
 	return num(1)
 }
 
+// input returns what is open under a file's or command's name, or opens it; nil
+// if that fails.
 func (in *interp) input(how, name string) *input {
 	if i := in.ins[name]; i != nil {
 		return i
@@ -220,6 +235,8 @@ func (in *interp) input(how, name string) *input {
 	return i
 }
 
+// output returns what print writes to under a name, or opens it. A file is
+// emptied once, when it is opened.
 func (in *interp) output(how, name string) io.Writer {
 	if o := in.outs[name]; o != nil {
 		return o.w
@@ -275,6 +292,8 @@ func (in *interp) closeOne(name string) float64 {
 	return result
 }
 
+// closeAll closes outputs before inputs, each in the order of opening, and
+// waits for commands.
 func (in *interp) closeAll() {
 	in.host.Flush()
 	for _, k := range append(in.outKeys, in.inKeys...) {

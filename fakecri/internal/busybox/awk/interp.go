@@ -44,6 +44,7 @@ const (
 	flowReturn
 )
 
+// interp is one run of a program.
 type interp struct {
 	prog  *Program
 	host  Host
@@ -51,20 +52,25 @@ type interp struct {
 	frame []*cell
 	depth int
 
+	// record is $0; fields are valid once split says so, and record is not
+	// while stale is set. Either is made of the other when somebody looks.
 	record string
 	fields []value // $1 and on, once split
 	split  bool
 	stale  bool // the record is to be made of the fields
 
-	ret    value
-	exit   int
-	steps  int
+	ret   value
+	exit  int
+	steps int
+	// regex keeps expressions that were made of strings, a bounded number.
 	regex  map[string]*posix.Regexp
 	ranges []bool
 
 	in      *reader // the present input file
 	argAt   int
 	anyFile bool
+	// What redirections have opened, by file or command; the keys in the order
+	// of opening, since the end closes them in it.
 	outs    map[string]*output
 	outKeys []string
 	ins     map[string]*input
@@ -97,6 +103,8 @@ func Run(prog *Program, cfg Config, host Host) (code int, err error) {
 	return code, err
 }
 
+// setup gives the special variables their values. -v comes last, so that it may
+// change them.
 func (in *interp) setup(cfg Config) {
 	for i, s := range map[int]string{vFS: " ", vOFS: " ", vORS: "\n", vRS: "\n", vCONVFMT: "%.6g", vOFMT: "%.6g", vSUBSEP: "\x1c"} { //drydock:unordered each sets its own
 		in.vars[i].value = str(s)
@@ -166,6 +174,8 @@ func unescape(s string) string {
 // Unescape resolves the C escapes of a -F or -v value.
 func Unescape(s string) string { return unescape(s) }
 
+// run runs BEGIN, the rules over the input, and END. Without rules and END the
+// input is not read.
 func (in *interp) run() (int, error) {
 	f := flowOn
 	for _, s := range in.prog.begin {
@@ -214,6 +224,7 @@ func (in *interp) top(s *stmt) (f flow) {
 	return in.exec(s)
 }
 
+// rules runs the rules on the present record.
 func (in *interp) rules() flow {
 	for _, r := range in.prog.rules {
 		if !in.applies(r) {
@@ -230,6 +241,8 @@ func (in *interp) rules() flow {
 	return flowOn
 }
 
+// applies reports whether a rule's pattern picks the record. A range may begin
+// and end with the same one.
 func (in *interp) applies(r *rule) bool {
 	if r.pattern == nil {
 		return true
@@ -251,6 +264,7 @@ func (in *interp) tick() {
 	}
 }
 
+// block runs statements up to one that does not go on.
 func (in *interp) block(list []*stmt) flow {
 	for _, s := range list {
 		if f := in.exec(s); f != flowOn {
@@ -260,6 +274,7 @@ func (in *interp) block(list []*stmt) flow {
 	return flowOn
 }
 
+// exec runs a statement.
 func (in *interp) exec(s *stmt) flow {
 	in.tick()
 	switch s.op {
@@ -317,6 +332,7 @@ func (in *interp) exec(s *stmt) flow {
 	return flowOn
 }
 
+// loop runs while, do and for.
 func (in *interp) loop(s *stmt) flow {
 	if s.init != nil {
 		in.exec(s.init)
@@ -337,6 +353,8 @@ func (in *interp) loop(s *stmt) flow {
 	}
 }
 
+// print runs print and printf. Numbers are printed by OFMT, all other
+// conversions go by CONVFMT.
 func (in *interp) print(s *stmt) {
 	var text string
 	switch {
@@ -368,8 +386,10 @@ func (in *interp) print(s *stmt) {
 	}
 }
 
+// convfmt is how numbers become text.
 func (in *interp) convfmt() string { return in.vars[vCONVFMT].value.text("%.6g") }
 
+// evalAll evaluates a list from the left.
 func (in *interp) evalAll(list []*expr) []value {
 	out := make([]value, len(list))
 	for i, e := range list {
@@ -378,6 +398,8 @@ func (in *interp) evalAll(list []*expr) []value {
 	return out
 }
 
+// regexp is an expression used as a regular expression: one in slashes, or a
+// text.
 func (in *interp) regexp(e *expr) *posix.Regexp {
 	if e.op == "regex" {
 		return e.re
@@ -385,6 +407,7 @@ func (in *interp) regexp(e *expr) *posix.Regexp {
 	return in.compiled(in.eval(e).text(in.convfmt()))
 }
 
+// compiled compiles a text, or finds it compiled.
 func (in *interp) compiled(pattern string) *posix.Regexp {
 	re := in.regex[pattern]
 	if re == nil {

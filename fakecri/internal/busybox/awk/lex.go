@@ -22,6 +22,7 @@ const (
 	tOp // text holds the operator
 )
 
+// token is a token; text is its name, operator or string with escapes resolved.
 type token struct {
 	kind kind
 	text string
@@ -29,6 +30,8 @@ type token struct {
 	line int
 }
 
+// keywords and builtinNames are lists with spaces around each word, so that a
+// search for " word " needs no map.
 const keywords = " BEGIN END function func if else while for do break continue next nextfile exit return delete in getline print printf "
 
 const builtinNames = " length substr index split sub gsub match sprintf sin cos atan2 exp log sqrt int rand srand tolower toupper system close fflush strftime systime mktime and or xor compl lshift rshift "
@@ -36,6 +39,8 @@ const builtinNames = " length substr index split sub gsub match sprintf sin cos 
 // operators, longest first.
 var operators = []string{"**=", "&&", "||", "==", "<=", ">=", "!=", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", ">>", "!~", "**"}
 
+// lexer cuts the program into tokens. A copy of it is a place to come back to:
+// where the grammar needs to look further ahead, the parser saves it.
 type lexer struct {
 	src  string
 	pos  int
@@ -65,6 +70,8 @@ func (l *lexer) next() {
 func isAlpha(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
+// scan reads the next token. A line that ends with a backslash goes on; a
+// comment ends before its newline, which ends a statement.
 func (l *lexer) scan() token {
 	for l.pos < len(l.src) {
 		c := l.src[l.pos]
@@ -154,10 +161,12 @@ func (l *lexer) word(t *token) {
 	}
 }
 
+// unexpected is busybox's only syntax error.
 func (l *lexer) unexpected() {
 	fail("cmd. line:" + itoa(l.line) + ": Unexpected token")
 }
 
+// str reads a string up to its quote. It must end on its line.
 func (l *lexer) str() string {
 	var b strings.Builder
 	for l.pos++; ; {
@@ -193,6 +202,9 @@ func (l *lexer) str() string {
 	}
 }
 
+// regex reads a regular expression up to its slash, which brackets hide. An
+// escaped slash loses its backslash; all other escapes are left to the
+// expression.
 func (l *lexer) regex() string {
 	var b strings.Builder
 	bracket := false

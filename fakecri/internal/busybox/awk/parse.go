@@ -2,7 +2,9 @@ package awk
 
 import "github.com/drydock-sim/drydock/fakecri/internal/posix"
 
-// Program is a parsed program.
+// Program is a parsed program. It is not written to when it runs, so one may
+// run many times. Variables are places in an array: globals lists their names,
+// index finds them.
 type Program struct {
 	begin, end []*stmt
 	rules      []*rule
@@ -11,12 +13,16 @@ type Program struct {
 	index      map[string]int
 }
 
+// rule is a pattern with its action; n is its place, where a run remembers
+// whether it is in the rule's range.
 type rule struct {
 	pattern, until *expr
 	body           *stmt // nil prints
 	n              int
 }
 
+// function is a function of the program; one that is called before it is
+// defined is known by its name only.
 type function struct {
 	name    string
 	params  []string
@@ -52,6 +58,8 @@ type expr struct {
 	line int
 }
 
+// parser is a recursive descent over tokens. locals are the parameters of the
+// function that is read.
 type parser struct {
 	lexer
 	prog   *Program
@@ -94,6 +102,7 @@ func recoverError(err *error) {
 	}
 }
 
+// global returns a variable's place, which it makes if there is none.
 func (p *parser) global(name string) int {
 	if i, ok := p.prog.index[name]; ok {
 		return i
@@ -104,10 +113,12 @@ func (p *parser) global(name string) int {
 	return i
 }
 
+// is reports whether the present token is an operator or keyword.
 func (p *parser) is(op string) bool {
 	return (p.tok.kind == tOp || p.tok.kind == tKeyword) && p.tok.text == op
 }
 
+// take goes past an operator or keyword if it is the present token.
 func (p *parser) take(op string) bool {
 	if p.is(op) {
 		p.next()
@@ -116,28 +127,35 @@ func (p *parser) take(op string) bool {
 	return false
 }
 
+// want is take of what must come.
 func (p *parser) want(op string) {
 	if !p.take(op) {
 		p.unexpected()
 	}
 }
 
+// unexpected ends parsing at the present token.
 func (p *parser) unexpected() {
 	fail("cmd. line:" + itoa(p.tok.line) + ": Unexpected token")
 }
 
+// skipNewlines goes past newlines where POSIX allows them in the middle of a
+// construct.
 func (p *parser) skipNewlines() {
 	for p.tok.kind == tNewline {
 		p.next()
 	}
 }
 
+// skipTerminators goes past what may stand between two statements.
 func (p *parser) skipTerminators() {
 	for p.tok.kind == tNewline || p.is(";") {
 		p.next()
 	}
 }
 
+// program reads rules and functions up to the end. A pattern without an action
+// prints, an action without a pattern is for every record.
 func (p *parser) program() {
 	for p.skipTerminators(); p.tok.kind != tEOF; p.skipTerminators() {
 		switch {
@@ -168,6 +186,8 @@ func (p *parser) program() {
 	}
 }
 
+// function reads a function. Its parameters hide variables of the same name
+// within its body.
 func (p *parser) function() {
 	if p.tok.kind != tName && p.tok.kind != tFuncName {
 		p.unexpected()
@@ -195,6 +215,7 @@ func (p *parser) function() {
 	p.locals = nil
 }
 
+// named returns a function by name, defined or not yet.
 func (p *parser) named(name string) *function {
 	f := p.prog.funcs[name]
 	if f == nil {
@@ -204,6 +225,7 @@ func (p *parser) named(name string) *function {
 	return f
 }
 
+// block reads statements in braces.
 func (p *parser) block() *stmt {
 	p.want("{")
 	s := &stmt{op: "{"}
@@ -217,6 +239,7 @@ func (p *parser) block() *stmt {
 	return s
 }
 
+// nest counts how deep the descent is; the function returned goes back up.
 func (p *parser) nest() func() {
 	if p.depth++; p.depth > maxDepth {
 		fail("too deep")
@@ -249,6 +272,7 @@ func (p *parser) stmt() *stmt {
 	return s
 }
 
+// compound reads if, while, do and for, whose keyword has been read.
 func (p *parser) compound(kw string) *stmt {
 	s := &stmt{op: kw}
 	switch kw {
@@ -258,6 +282,7 @@ func (p *parser) compound(kw string) *stmt {
 		p.want(")")
 		p.skipNewlines()
 		s.body = p.stmt()
+		// else may stand after any number of terminators: look, and come back.
 		save, tok, prev := p.lexer, p.tok, p.prev
 		p.skipTerminators()
 		if p.take("else") {
@@ -296,6 +321,8 @@ func (p *parser) compound(kw string) *stmt {
 	return s
 }
 
+// forHead reads what is in the brackets of a for: (k in a), or three parts. The
+// first is tried, and given up if it does not fit.
 func (p *parser) forHead(s *stmt) {
 	p.want("(")
 	save, tok, prev := p.lexer, p.tok, p.prev
@@ -330,6 +357,7 @@ func (p *parser) forHead(s *stmt) {
 	p.want(")")
 }
 
+// ended reports whether the statement ends here.
 func (p *parser) ended() bool {
 	return p.tok.kind == tNewline || p.tok.kind == tEOF || p.is(";") || p.is("}")
 }
@@ -360,6 +388,8 @@ func (p *parser) simple() *stmt {
 	return s
 }
 
+// printArgs reads what print and printf print, and where to. Outside of
+// brackets a > is where to, no comparison.
 func (p *parser) printArgs(s *stmt) {
 	p.noGT = true
 	if !p.ended() && !p.is(">") && !p.is(">>") && !p.is("|") {

@@ -20,10 +20,16 @@ func (p *parser) expr() *expr {
 	return left
 }
 
+// assignable reports whether an expression is a variable, an element or a
+// field.
 func (e *expr) assignable() bool {
 	return e.op == "var" || e.op == "local" || e.op == "index" || e.op == "field"
 }
 
+// ternary and the functions after it are the levels of precedence, each of
+// which reads the next tighter one: ?:, ||, &&, in, ~, comparison,
+// concatenation, + and -, * / and %, signs and !, ^, ++ and --, and what stands
+// by itself.
 func (p *parser) ternary() *expr {
 	cond := p.or()
 	if !p.take("?") {
@@ -57,6 +63,8 @@ func (p *parser) and() *expr {
 	return left
 }
 
+// in reads (i,j) in arr: the list that stands in brackets before it is the
+// subscript.
 func (p *parser) in() *expr {
 	left := p.match()
 	for !p.noIn && p.is("in") {
@@ -84,6 +92,8 @@ func (p *parser) match() *expr {
 	return left
 }
 
+// comparison reads < and the like, which do not associate in POSIX and do here,
+// as in busybox, and | getline.
 func (p *parser) comparison() *expr {
 	left := p.concat()
 	for p.tok.kind == tOp {
@@ -128,6 +138,8 @@ func (p *parser) beginsOperand() bool {
 	return false
 }
 
+// concat reads operands that stand side by side. A + or - there is an operator,
+// not a sign.
 func (p *parser) concat() *expr {
 	left := p.additive()
 	for p.beginsOperand() && !p.is("+") && !p.is("-") {
@@ -184,6 +196,7 @@ func (p *parser) postfix() *expr {
 	return e
 }
 
+// variable is a parameter or a global variable by its name.
 func (p *parser) variable(name string) *expr {
 	if i, ok := p.locals[name]; ok {
 		return &expr{op: "local", slot: i, str: name}
@@ -203,6 +216,8 @@ func (p *parser) optionalTarget() *expr {
 	return nil
 }
 
+// list reads expressions up to a bracket, within which > and in are operators
+// again.
 func (p *parser) list(end string) []*expr {
 	var out []*expr
 	noGT, noIn := p.noGT, p.noIn
@@ -221,6 +236,8 @@ func (p *parser) list(end string) []*expr {
 	return out
 }
 
+// primary reads what stands by itself: a constant, a variable, a call, a group,
+// a field, getline.
 func (p *parser) primary() *expr {
 	defer p.nest()()
 	t := p.tok
@@ -302,6 +319,7 @@ func (p *parser) primary() *expr {
 	return nil
 }
 
+// compile is an extended regular expression with awk's escapes.
 func compile(pattern string) *posix.Regexp {
 	re, err := posix.Compile(pattern, posix.Extended|posix.Escapes)
 	if err != nil {

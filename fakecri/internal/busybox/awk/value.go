@@ -6,13 +6,15 @@ import (
 	"strings"
 )
 
-// value is a scalar. str is valid if isStr or isNumStr, num if !isStr.
+// value is a scalar. str is valid for strings, num for numbers; the zero value
+// is an unset variable, which is both "" and 0.
 type value struct {
 	str  string
 	num  float64
 	kind valueKind
 }
 
+// valueKind says what a value is, and so how it is compared: see numeric.
 type valueKind uint8
 
 const (
@@ -45,6 +47,7 @@ func (v value) numeric() bool {
 	return false
 }
 
+// float is the value as a number: that which a text begins with, or 0.
 func (v value) float() float64 {
 	switch v.kind {
 	case isNum:
@@ -57,6 +60,8 @@ func (v value) float() float64 {
 	return f
 }
 
+// truth is the value as a condition: a number that is not 0, or a text that is
+// not empty.
 func (v value) truth() bool {
 	if v.numeric() {
 		return v.float() != 0
@@ -75,6 +80,8 @@ func (v value) text(format string) string {
 	return v.str
 }
 
+// formatNum is a number as text: whole ones without a fraction or exponent,
+// whatever the format, as POSIX has it.
 func formatNum(f float64, format string) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
 		return strconv.FormatInt(int64(f), 10)
@@ -181,6 +188,7 @@ type cell struct {
 	alias *cell
 }
 
+// arr makes the cell an array, if it is none yet, and the caller's with it.
 func (c *cell) arr() *array {
 	if c.array == nil {
 		if c.alias != nil {
@@ -200,6 +208,7 @@ type array struct {
 	grown   int
 }
 
+// entry is an element of an array, in its bucket's chain.
 type entry struct {
 	key   string
 	value value
@@ -209,10 +218,12 @@ type entry struct {
 // sizes are the table's lengths, in the order in which it grows.
 var sizes = []int{61, 251, 1021, 4093, 16381, 65521}
 
+// newArray returns an empty array; its buckets come with the first element.
 func newArray() *array {
 	return &array{}
 }
 
+// bucketOf is busybox's hash of a key.
 func bucketOf(key string, size int) int {
 	var h uint32
 	for i := 0; i < len(key); i++ {
@@ -221,6 +232,8 @@ func bucketOf(key string, size int) int {
 	return int(h % uint32(size))
 }
 
+// get returns an element, which it makes if there is none: as in awk, a look
+// makes one. New ones go to the front of their chain.
 func (a *array) get(key string) *entry {
 	if e := a.byKey[key]; e != nil {
 		return e
@@ -239,6 +252,8 @@ func (a *array) get(key string) *entry {
 	return e
 }
 
+// grow spreads the elements over more buckets, chain by chain, which is what
+// decides the order afterwards.
 func (a *array) grow() {
 	a.grown++
 	old := a.buckets
@@ -253,8 +268,10 @@ func (a *array) grow() {
 	}
 }
 
+// has reports whether there is an element, without making one.
 func (a *array) has(key string) bool { return a.byKey[key] != nil }
 
+// remove takes an element out of its chain.
 func (a *array) remove(key string) {
 	e := a.byKey[key]
 	if e == nil {
@@ -268,8 +285,11 @@ func (a *array) remove(key string) {
 	*at = e.next
 }
 
+// clear empties the array, and its buckets shrink to none.
 func (a *array) clear() { *a = array{} }
 
+// keys lists the keys, bucket by bucket. for (k in a) goes over this list, so
+// that what its body adds or deletes does not matter.
 func (a *array) keys() []string {
 	out := make([]string, 0, len(a.byKey))
 	for _, e := range a.buckets {

@@ -13,7 +13,8 @@ type Script struct {
 	quiet bool
 }
 
-// address picks lines.
+// address picks lines: by number, the last one, or by a regular expression; as
+// the second of a range also by a count.
 type address struct {
 	line int // a line's number; 0 is before the first
 	last bool
@@ -25,6 +26,8 @@ type address struct {
 	isAdd bool
 }
 
+// command is a command. Blocks are jumps: { goes to its end if its address does
+// not pick the line.
 type command struct {
 	from, to *address
 	negate   bool
@@ -36,6 +39,8 @@ type command struct {
 	n        int // the range's place in a run
 }
 
+// substitution is an s command: the nth match (0 and 1 the first), or all from
+// there on with g.
 type substitution struct {
 	re     *posix.Regexp
 	same   bool
@@ -53,6 +58,7 @@ type part struct {
 	isRef bool
 }
 
+// parser reads a script, character by character: sed has no tokens.
 type parser struct {
 	src      string
 	pos      int
@@ -93,6 +99,7 @@ func Parse(pieces []string, extended, quiet bool) (s *Script, err error) {
 	return &Script{cmds: p.cmds, quiet: quiet}, nil
 }
 
+// recoverError turns a panic of fail into an error.
 func recoverError(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -103,6 +110,7 @@ func recoverError(err *error) {
 	}
 }
 
+// peek returns the next character, 0 at the end.
 func (p *parser) peek() byte {
 	if p.pos < len(p.src) {
 		return p.src[p.pos]
@@ -110,6 +118,7 @@ func (p *parser) peek() byte {
 	return 0
 }
 
+// skip goes past any of some characters.
 func (p *parser) skip(chars string) {
 	for p.pos < len(p.src) && strings.IndexByte(chars, p.src[p.pos]) >= 0 {
 		p.pos++
@@ -162,6 +171,8 @@ func (p *parser) command() bool {
 	return true
 }
 
+// address reads an address; nil if there is none. \%regex% has a delimiter of
+// its own, +N counts lines, I ignores case.
 func (p *parser) address(second bool) *address {
 	switch ch := p.peek(); {
 	case ch >= '0' && ch <= '9':
@@ -191,6 +202,7 @@ func (p *parser) address(second bool) *address {
 	return nil
 }
 
+// number reads digits.
 func (p *parser) number() int {
 	start := p.pos
 	for p.pos < len(p.src) && p.src[p.pos] >= '0' && p.src[p.pos] <= '9' {
@@ -203,6 +215,8 @@ func (p *parser) number() int {
 	return n
 }
 
+// compile reads a regular expression; an empty one is the last one that was
+// used when the script ran.
 func (p *parser) compile(pattern string, flags posix.Flags) (*posix.Regexp, bool) {
 	if pattern == "" {
 		return nil, true
@@ -266,6 +280,7 @@ func (p *parser) delimited(delim byte, regex bool) string {
 	return ""
 }
 
+// boolInt is 1 for true.
 func boolInt(b bool) int {
 	if b {
 		return 1
@@ -314,6 +329,8 @@ func (p *parser) body(c *command) {
 	p.cmds = append(p.cmds, c)
 }
 
+// label reads a label, which ends at white space, a semicolon or a brace, as
+// busybox has it.
 func (p *parser) label() string {
 	start := p.pos
 	for p.pos < len(p.src) && strings.IndexByte(" \t\n;}", p.src[p.pos]) < 0 {
@@ -356,6 +373,7 @@ func (p *parser) text() string {
 	return b.String() + "\n"
 }
 
+// substitution reads what follows s.
 func (p *parser) substitution(c *command) {
 	delim := p.peek()
 	if delim == 0 || delim == '\n' || delim == '\\' {
@@ -400,6 +418,7 @@ loop:
 	c.sub = s
 }
 
+// replacement cuts a replacement into text and references.
 func replacement(s string) []part {
 	var out []part
 	var b strings.Builder
@@ -444,6 +463,7 @@ func replacement(s string) []part {
 	return out
 }
 
+// yank reads what follows y.
 func (p *parser) yank(c *command) {
 	delim := p.peek()
 	if delim == 0 {
@@ -466,6 +486,7 @@ func (p *parser) yank(c *command) {
 	}
 }
 
+// yankSet resolves the escapes of a y command.
 func yankSet(s string) string {
 	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t").Replace(s)
 }

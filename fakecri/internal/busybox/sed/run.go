@@ -50,6 +50,8 @@ func Run(s *Script, host Host) (code int, err error) {
 	}
 }
 
+// openFiles empties the files of w commands before the first line is read,
+// whether or not a line ever gets there.
 func (r *run) openFiles() error {
 	for _, c := range r.script.cmds {
 		name := ""
@@ -74,6 +76,7 @@ func (r *run) openFiles() error {
 	return nil
 }
 
+// read takes the next line into the pattern space.
 func (r *run) read() (bool, error) {
 	line, newline, ok, err := r.host.Next()
 	if err != nil || !ok {
@@ -84,6 +87,8 @@ func (r *run) read() (bool, error) {
 	return true, nil
 }
 
+// write writes a line. The newline that the last line of the input lacks is
+// left out, and made up for if something follows.
 func (r *run) write(w io.Writer, text string, newline bool) error {
 	if r.noEOL {
 		text = "\n" + text
@@ -98,6 +103,7 @@ func (r *run) write(w io.Writer, text string, newline bool) error {
 	return err
 }
 
+// print writes a text with the newline of the present line.
 func (r *run) print(text string) error { return r.write(r.host.Stdout(), text, r.newline) }
 
 // flush writes what a and r have put off.
@@ -148,6 +154,7 @@ func (r *run) cycle() (restart, quit bool, code int, err error) {
 			r.changed = false
 		case 'd':
 			return false, false, 0, r.endCycle(false)
+		// D goes on without reading if a newline was left, which restart says.
 		case 'D':
 			_, rest, ok := strings.Cut(r.space, "\n")
 			if err := r.endCycle(false); err != nil || !ok {
@@ -155,6 +162,7 @@ func (r *run) cycle() (restart, quit bool, code int, err error) {
 			}
 			r.space = rest
 			return true, false, 0, nil
+		// A range is replaced once, at its end.
 		case 'c':
 			if c.to == nil || c.negate || r.until[c.n] == 0 {
 				if err := r.write(r.host.Stdout(), strings.TrimSuffix(c.text, "\n"), true); err != nil {
@@ -249,6 +257,7 @@ func (r *run) simple(c *command) error {
 // maxSpace bounds the pattern and hold spaces, in bytes.
 const maxSpace = 64 << 20
 
+// insert writes a file after the cycle; one that can't be read is none.
 func (r *run) insert(name string) error {
 	data, err := r.host.ReadFile(name)
 	if err != nil || len(data) == 0 {
@@ -257,6 +266,7 @@ func (r *run) insert(name string) error {
 	return r.write(r.host.Stdout(), strings.TrimSuffix(string(data), "\n"), true)
 }
 
+// toFile writes the pattern space to a file of w.
 func (r *run) toFile(name string) error {
 	if name == "/dev/stdout" {
 		return r.print(r.space)
@@ -269,6 +279,7 @@ func (r *run) toFile(name string) error {
 	return err
 }
 
+// regexp remembers the expression used last, for empty ones.
 func (r *run) regexp(re *posix.Regexp, same bool) *posix.Regexp {
 	if same {
 		if r.last == nil {
@@ -280,6 +291,7 @@ func (r *run) regexp(re *posix.Regexp, same bool) *posix.Regexp {
 	return re
 }
 
+// matches reports whether an address by itself picks the present line.
 func (r *run) matches(a *address) bool {
 	switch {
 	case a.last:
@@ -316,6 +328,7 @@ func (r *run) selected(c *command) bool {
 		default:
 			r.until[c.n] = c.to.line
 		}
+		// A second address before the first picks one line.
 		if u := r.until[c.n]; u > 0 && u <= r.line {
 			r.until[c.n] = 0
 		}
@@ -333,6 +346,7 @@ func (r *run) selected(c *command) bool {
 	}
 }
 
+// substitute is an s command.
 func (r *run) substitute(s *substitution) error {
 	re := r.regexp(s.re, s.same)
 	var locs [][]int
