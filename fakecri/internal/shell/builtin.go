@@ -36,6 +36,8 @@ func builtinOf(name string) (builtin, bool) {
 	return b, ok
 }
 
+// specialBuiltin returns a special builtin, by POSIX's list with local and
+// source.
 func specialBuiltin(name string) (builtin, bool) {
 	b := builtin{special: true}
 	switch name {
@@ -73,6 +75,8 @@ func specialBuiltin(name string) (builtin, bool) {
 	return b, true
 }
 
+// plainBuiltin returns a builtin that is not special. history is empty, as in a
+// shell that is not interactive; times is 0.
 func plainBuiltin(name string) (builtin, bool) {
 	b := builtin{}
 	switch name {
@@ -128,6 +132,7 @@ func plainBuiltin(name string) (builtin, bool) {
 	return b, true
 }
 
+// trueCmd is :, true and history.
 func trueCmd(*shell, []string) int { return 0 }
 
 // number reads a number of at least 0, or raises an error.
@@ -140,6 +145,7 @@ func (s *shell) number(t string) (int, bool) {
 	return int(n), true
 }
 
+// breakCmd is break and continue. Outside of a loop they do nothing, as in ash.
 func breakCmd(s *shell, argv []string) int {
 	n := 1
 	if len(argv) > 1 {
@@ -161,6 +167,8 @@ func breakCmd(s *shell, argv []string) int {
 	return 0
 }
 
+// returnCmd is return, of a function, a sourced file or a script. In a trap's
+// action the status is that of before the trap.
 func returnCmd(s *shell, argv []string) int {
 	status := s.status
 	if len(argv) > 1 {
@@ -176,6 +184,8 @@ func returnCmd(s *shell, argv []string) int {
 	return status
 }
 
+// exitCmd is exit. Within a trap it goes back to the status of before, unless
+// it has a number.
 func exitCmd(s *shell, argv []string) int {
 	status := s.status
 	if s.inTrap {
@@ -195,6 +205,8 @@ func exitCmd(s *shell, argv []string) int {
 	return status
 }
 
+// evalCmd is eval. A text that can't be read at all ends the shell; if some
+// lines can, they run first.
 func evalCmd(s *shell, argv []string, flags evalFlags) int {
 	args := argv[1:]
 	if len(args) > 0 && args[0] == "--" {
@@ -216,6 +228,9 @@ func evalCmd(s *shell, argv []string, flags evalFlags) int {
 	return s.run(p, flags&evalTested)
 }
 
+// dotCmd is . and source, which looks in PATH for a name without a slash, and
+// not here. Arguments, which POSIX leaves out, are the file's own while it
+// runs.
 func dotCmd(s *shell, argv []string, flags evalFlags) int {
 	if len(argv) < 2 {
 		s.exit(2)
@@ -300,7 +315,8 @@ func execCmd(s *shell, argv []string, saved *redirection) int {
 	return status
 }
 
-// commandCmd is command.
+// commandCmd is command: no functions, and special builtins lose what makes
+// them special. -p searches the default path, -v and -V describe.
 func commandCmd(s *shell, argv []string, flags evalFlags) int {
 	args := argv[1:]
 	verbose, path := byte(0), false
@@ -389,6 +405,7 @@ func describe(s *shell, name string, long bool) int {
 	return 127
 }
 
+// isKeyword reports whether a name is reserved.
 func isKeyword(name string) bool {
 	switch name {
 	case "!", "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "then", "until", "while", "{", "}":
@@ -397,6 +414,7 @@ func isKeyword(name string) bool {
 	return false
 }
 
+// typeCmd is type.
 func typeCmd(s *shell, argv []string) int {
 	status := 0
 	for _, name := range argv[1:] {
@@ -407,6 +425,8 @@ func typeCmd(s *shell, argv []string) int {
 	return status
 }
 
+// hashCmd is hash: it looks programs up and remembers them; -r forgets. It
+// lists nothing.
 func hashCmd(s *shell, argv []string) int {
 	if len(argv) > 1 && argv[1] == "-r" {
 		s.programs.at = nil
@@ -425,6 +445,7 @@ func hashCmd(s *shell, argv []string) int {
 	return status
 }
 
+// letCmd is let: the status says whether the last expression is not 0.
 func letCmd(s *shell, argv []string) int {
 	if len(argv) < 2 {
 		return s.raise("expression expected")
@@ -439,6 +460,7 @@ func letCmd(s *shell, argv []string) int {
 	return exitStatus(v != 0)
 }
 
+// letClause is let as Bash's grammar has it, back as a command.
 func (s *shell) letClause(x *syntax.LetClause) int {
 	argv := []string{"let"}
 	for _, e := range x.Exprs {
@@ -463,6 +485,7 @@ func (s *shell) timeClause(x *syntax.TimeClause) int {
 	return status
 }
 
+// helpCmd is help: the names, in one line where ash wraps them.
 func helpCmd(s *shell, _ []string) int {
 	s.out = append(s.out, "Built-in commands:\n------------------\n\t"+strings.Join(builtinNames[:], " ")+"\n"...)
 	return 0

@@ -83,7 +83,8 @@ func appendEscapes(b []byte, t string) (out []byte, stop bool) {
 	return b, false
 }
 
-// readCmd is read.
+// readCmd is read. It reads byte by byte, so that what follows the line is left
+// for others, and splits as IFS says; -s and -u are taken, -a and -i are not.
 func readCmd(s *shell, argv []string) int {
 	r := reader{s: s, fd: 0, delim: '\n', max: -1}
 	args, ok := r.options(argv[1:])
@@ -139,6 +140,7 @@ type reader struct {
 	pos     int
 }
 
+// options reads the options of read; false after an error.
 func (r *reader) options(args []string) ([]string, bool) {
 	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
 		o := args[0]
@@ -176,6 +178,7 @@ func (r *reader) options(args []string) ([]string, bool) {
 	return args, true
 }
 
+// option sets an option with a value.
 func (r *reader) option(c byte, v string) bool {
 	switch c {
 	case 'p':

@@ -11,6 +11,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
+// cdCmd is cd, by the names that lead there (-L) unless -P. CDPATH counts; a
+// directory that it found is shown.
 func cdCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	physical := false
@@ -91,6 +93,7 @@ func chdir(s *shell, dir string, physical bool) error {
 	return nil
 }
 
+// pwd is the working directory by the names that led there.
 func (s *shell) pwd() string {
 	if s.cwd != "" {
 		return s.cwd
@@ -98,6 +101,7 @@ func (s *shell) pwd() string {
 	return s.p.Dir
 }
 
+// pwdCmd is pwd.
 func pwdCmd(s *shell, argv []string) int {
 	dir := s.pwd()
 	if len(argv) > 1 && argv[1] == "-P" {
@@ -118,6 +122,9 @@ func findJob(s *shell, name string) *job {
 	return found
 }
 
+// waitCmd is wait: for all children, for jobs by %N, for processes by number,
+// or with -n for the next. A signal with a trap ends it with 128 and the
+// signal. What is no child is 127.
 func waitCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	if len(args) > 0 && args[0] == "--" {
@@ -163,6 +170,8 @@ func waitCmd(s *shell, argv []string) int {
 	return status
 }
 
+// jobsCmd is jobs, the newest first as ash lists them. Jobs that have ended are
+// shown once.
 func jobsCmd(s *shell, argv []string) int {
 	s.kids.poll()
 	long, pids := false, false
@@ -214,6 +223,7 @@ func jobsCmd(s *shell, argv []string) int {
 	return 0
 }
 
+// fgCmd is fg and bg, which fail without job control; the words are ash's.
 func fgCmd(s *shell, argv []string) int {
 	if len(argv) > 1 && strings.HasPrefix(argv[1], "%") && findJob(s, argv[1]) == nil {
 		return 2
@@ -224,7 +234,8 @@ func fgCmd(s *shell, argv []string) int {
 	return s.raise("job (null) not created under job control")
 }
 
-// killCmd is kill.
+// killCmd is kill, as a builtin for the sake of %N. Time that was spent passes
+// before the signal does.
 func killCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	sig := 15
@@ -290,6 +301,7 @@ func killCmd(s *shell, argv []string) int {
 	return status
 }
 
+// listSignals is kill -l.
 func listSignals(s *shell, args []string) int {
 	if len(args) == 0 {
 		for i := 1; i <= kernel.SIGSYS; i++ {
@@ -315,11 +327,13 @@ func listSignals(s *shell, args []string) int {
 	return 0
 }
 
+// timesCmd is times: no processor is simulated for the shell.
 func timesCmd(s *shell, _ []string) int {
 	s.out = append(s.out, "0m0.000s 0m0.000s\n0m0.000s 0m0.000s\n"...)
 	return 0
 }
 
+// umaskCmd is umask, octal or symbolic.
 func umaskCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	symbolic := false

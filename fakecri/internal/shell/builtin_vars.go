@@ -65,6 +65,8 @@ func exportCmd(s *shell, argv []string) int {
 	return 0
 }
 
+// localCmd is local. A variable without a value is unset in the function, not
+// inherited, unless it is read-only; "local -" is taken and does nothing.
 func localCmd(s *shell, argv []string) int {
 	if len(s.frames) == 0 {
 		return s.raise("not in a function")
@@ -91,6 +93,8 @@ func localCmd(s *shell, argv []string) int {
 	return 0
 }
 
+// unsetCmd is unset. A name that is no variable is a function's, unless -v says
+// otherwise.
 func unsetCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	kind := byte(0)
@@ -126,6 +130,7 @@ func unsetCmd(s *shell, argv []string) int {
 	return 0
 }
 
+// shiftCmd is shift. Too far is a quiet 1, and nothing moves.
 func shiftCmd(s *shell, argv []string) int {
 	n := 1
 	if len(argv) > 1 {
@@ -256,6 +261,7 @@ func (s *shell) setOptions(args []string, more func(c byte) bool) (rest []string
 	return args, false, true
 }
 
+// listOptions is set -o, or set +o in the form of commands.
 func listOptions(s *shell, long bool) {
 	for _, x := range optionNames {
 		v := *s.opts.option(0, x.name)
@@ -272,6 +278,7 @@ func listOptions(s *shell, long bool) {
 	}
 }
 
+// setCmd is set: options and arguments, or without any the list of variables.
 func setCmd(s *shell, argv []string) int {
 	if len(argv) == 1 {
 		for _, x := range s.vars.sorted(flagUnset, 0) {
@@ -368,6 +375,8 @@ func (g *getopts) nextWord() bool {
 	return true
 }
 
+// nextOption takes one letter; what is wrong is told of in ash's words, or by
+// silent in the variables.
 func (g *getopts) nextOption() {
 	c := g.word[g.pos]
 	g.pos++
@@ -407,6 +416,7 @@ func (g *getopts) takeArgument(c byte) {
 	}
 }
 
+// aliasCmd is alias, which defines and lists them.
 func aliasCmd(s *shell, argv []string) int {
 	if len(argv) == 1 {
 		names := make([]string, 0, len(s.alias))
@@ -440,6 +450,7 @@ func aliasCmd(s *shell, argv []string) int {
 	return status
 }
 
+// unaliasCmd is unalias; -a takes all.
 func unaliasCmd(s *shell, argv []string) int {
 	s.own()
 	if len(argv) > 1 && argv[1] == "-a" {

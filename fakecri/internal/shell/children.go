@@ -8,7 +8,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// job is a command that runs in the background.
+// job is a command that runs in the background, with its processes' numbers and
+// ends. A process that was waited for is nil in procs.
 type job struct {
 	number int
 	procs  []*kernel.Process
@@ -32,7 +33,8 @@ type children struct {
 	lastBg int // $!
 }
 
-// reap notes how a child ended.
+// reap notes how a child ended, if it is of a job; others are waited for by who
+// started them.
 func (s *children) reap(p *kernel.Process, ex kernel.Exit) {
 	for _, j := range s.jobs {
 		for i, q := range j.procs {
@@ -54,7 +56,8 @@ func (s *children) foreground(child *kernel.Process) int {
 	return s.waitAll(buf[:])[0].Code
 }
 
-// pipeline waits for all processes of a pipeline.
+// pipeline waits for all processes of a pipeline. The status is the last one's,
+// or with pipefail the last that is not 0.
 func (s *children) pipeline(procs []*kernel.Process, pipefail bool) int {
 	exits := s.waitAll(procs)
 	status := exits[len(exits)-1].Code
@@ -69,6 +72,8 @@ func (s *children) pipeline(procs []*kernel.Process, pipefail bool) int {
 	return status
 }
 
+// waitAll waits for processes and returns how they ended. Children of jobs that
+// end meanwhile are noted: waiting takes whoever comes.
 func (s *children) waitAll(procs []*kernel.Process) []kernel.Exit {
 	exits := make([]kernel.Exit, len(procs))
 	for left := len(procs); left > 0; {
@@ -148,6 +153,7 @@ func (s *children) poll() {
 	}
 }
 
+// remove forgets a job.
 func (s *children) remove(j *job) {
 	for i, x := range s.jobs {
 		if x == j {
@@ -158,7 +164,7 @@ func (s *children) remove(j *job) {
 }
 
 // waitJob waits for a job, or with nil for all. A signal with a trap cuts it
-// short; its number is returned.
+// short, also one that came before; its number is returned.
 func (s *children) waitJob(j *job) (signal int) {
 	for {
 		busy := j != nil && !j.done()

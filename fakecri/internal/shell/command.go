@@ -19,7 +19,7 @@ import (
 //
 // Laps of "while true; do sleep N; done" are not run one by one: the container
 // shows one sleeping process all along, with the process number of the third
-// lap's. Traps run when they would.
+// lap's. Traps run when they would. See Options.NoElide.
 func Command() kernel.Command { return New(Options{}) }
 
 // Options configure New.
@@ -38,6 +38,7 @@ func New(opts Options) kernel.Command {
 	}
 }
 
+// usage is what sh --help shows, to stderr as busybox does.
 const usage = `Usage: sh [-il] [-|+Cabefmnuvx] [-|+o OPT]... [-c 'SCRIPT' [ARG0 ARGS] | FILE ARGS | -s ARGS]
 
 Unix shell interpreter
@@ -101,7 +102,8 @@ func (i *invocation) run() int {
 	return i.file(rest)
 }
 
-// text is sh -c text [arg0 args].
+// text is sh -c: the first operand is the script, the second $0. The last
+// command takes the shell's place if it ends the text.
 func (i *invocation) text(rest []string) int {
 	s := i.s
 	if len(rest) == 0 {
@@ -162,6 +164,7 @@ func (i *invocation) stdin() int {
 	var buf [1023]byte
 	text, lines, first := "", 0, 1
 	status := 0
+	// At a terminal it asks for commands, and ^C begins a new line.
 	prompts := kernel.Prompts(s.p.FD(0))
 	for {
 		if prompts {
@@ -179,6 +182,7 @@ func (i *invocation) stdin() int {
 		if text == "" && eof {
 			break
 		}
+		// Empty lines before the text make the parser count as the input does.
 		p := script.Parse(strings.Repeat("\n", first-1) + text)
 		if p.Incomplete && !eof {
 			continue
@@ -234,7 +238,9 @@ func (i *invocation) profile() {
 	}
 }
 
-// environment makes the variables that a shell begins with.
+// environment makes the variables that a shell begins with: ash's own, then
+// those of the environment whose names can be variables', then those that ash
+// sets whatever the environment says.
 func (i *invocation) environment() {
 	s := i.s
 	s.vars.list = make([]variable, 0, len(s.p.Env)+14)

@@ -81,6 +81,7 @@ func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
 	switch {
 	case st.Background:
 		status, check = s.background(st), true
+	// ! hides the status from set -e.
 	case st.Negated:
 		if status = s.command1(st, evalTested); s.skip == skipNone {
 			status = exitStatus(status != 0)
@@ -89,6 +90,8 @@ func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
 		status = s.command1(st, flags)
 		switch x := st.Cmd.(type) {
 		case *syntax.CallExpr, *syntax.Subshell, *syntax.DeclClause, *syntax.TestClause, *syntax.LetClause, nil:
+			// set -e judges simple commands, subshells and pipelines; of
+			// compound ones it has judged what is in them.
 			check = true
 		case *syntax.BinaryCmd:
 			check = x.Op == syntax.Pipe
@@ -133,6 +136,9 @@ func (s *shell) command1(st *syntax.Stmt, flags evalFlags) int {
 	return status
 }
 
+// compound runs a compound command whose redirections are done. What the parser
+// knows and ash does not has been refused by package script; what is left over
+// is told of and ends the shell.
 func (s *shell) compound(cmd syntax.Command, flags evalFlags) int {
 	switch x := cmd.(type) {
 	case *syntax.BinaryCmd:
@@ -160,6 +166,7 @@ func (s *shell) compound(cmd syntax.Command, flags evalFlags) int {
 	return s.fail(127, "unsupported construct %s", fmt.Sprintf("%T", cmd)[len("*syntax."):])
 }
 
+// binaryCmd is a | b, a && b and a || b. set -e does not look at the left side.
 func (s *shell) binaryCmd(x *syntax.BinaryCmd, flags evalFlags) int {
 	if x.Op == syntax.Pipe {
 		return s.pipeline(x, flags)
@@ -171,6 +178,7 @@ func (s *shell) binaryCmd(x *syntax.BinaryCmd, flags evalFlags) int {
 	return s.stmt(x.Y, flags)
 }
 
+// ifClause runs if with its elifs; the status is 0 if no branch was taken.
 func (s *shell) ifClause(x *syntax.IfClause, flags evalFlags) int {
 	for ; x != nil; x = x.Else {
 		if len(x.Cond) == 0 { // else
@@ -187,7 +195,8 @@ func (s *shell) ifClause(x *syntax.IfClause, flags evalFlags) int {
 	return 0
 }
 
-// looped reports whether a loop ends with what its last lap did.
+// looped reports whether a loop ends with what its last lap did: break and
+// continue count down the loops that they are for, all else goes through.
 func (s *shell) looped() bool {
 	switch s.skip {
 	case skipNone:
@@ -202,6 +211,8 @@ func (s *shell) looped() bool {
 	return true
 }
 
+// whileClause runs while and until. A loop that does nothing but sleep is
+// parked, see idle.
 func (s *shell) whileClause(x *syntax.WhileClause, flags evalFlags) int {
 	flags &= evalTested
 	s.loops++
@@ -238,6 +249,8 @@ func (s *shell) whileClause(x *syntax.WhileClause, flags evalFlags) int {
 	return status
 }
 
+// forClause runs for over words, or over the arguments without in. The C-like
+// for of Bash is refused.
 func (s *shell) forClause(x *syntax.ForClause, flags evalFlags) int {
 	w, ok := x.Loop.(*syntax.WordIter)
 	if !ok {
@@ -271,6 +284,8 @@ func (s *shell) forClause(x *syntax.ForClause, flags evalFlags) int {
 	return status
 }
 
+// caseClause runs the first branch that a pattern picks. Patterns are expanded
+// one by one, as their expansions may have effects.
 func (s *shell) caseClause(x *syntax.CaseClause, flags evalFlags) int {
 	s.line = int(x.Case.Line()) - 1 + s.in.firstLine(s)
 	word := s.expandString(x.Word)
@@ -291,6 +306,7 @@ func (s *shell) caseClause(x *syntax.CaseClause, flags evalFlags) int {
 	return 0
 }
 
+// define makes a function. It may hide a builtin that is not special.
 func (s *shell) define(x *syntax.FuncDecl) int {
 	if x.Name == nil {
 		return s.fail(2, "syntax error: bad function name")

@@ -44,7 +44,8 @@ func (v *vars) ifs() string {
 	return defaultIFS
 }
 
-// simpleLit returns a word's text if nothing in it needs an expansion.
+// simpleLit returns a word's text if nothing in it needs an expansion: most
+// words of scripts, for which no expander is made.
 func simpleLit(w *syntax.Word) (string, bool) {
 	if len(w.Parts) != 1 {
 		return "", false
@@ -172,7 +173,8 @@ func (e *expander) tilde(t string, first, last bool) {
 	}
 }
 
-// home returns the home directory of a user; "" is $HOME.
+// home returns the home directory of a user of /etc/passwd; "" is $HOME,
+// wherever that leads.
 func (e *expander) home(user string) (string, bool) {
 	s := e.s
 	if user == "" {
@@ -243,6 +245,7 @@ func (e *expander) doubleQuoted(parts []syntax.WordPart) {
 	}
 }
 
+// start says that there is a field now, if only an empty one.
 func (e *expander) start() {
 	e.started = true
 	e.blank = false
@@ -263,11 +266,13 @@ func (e *expander) quoted(t string) {
 	e.bound()
 }
 
+// grow adds text as it is.
 func (e *expander) grow(t string) {
 	e.buf = append(e.buf, t...)
 	e.bound()
 }
 
+// bound ends a shell whose text grows without end.
 func (e *expander) bound() {
 	if len(e.buf) > maxString && e.s.skip != skipExit {
 		e.s.outOfMemory()
@@ -408,6 +413,7 @@ func (e *expander) end() {
 	e.reset()
 }
 
+// reset begins the next field.
 func (e *expander) reset() {
 	e.buf = e.buf[:0]
 	e.started, e.meta, e.escapes, e.blank = false, false, false, false

@@ -77,6 +77,8 @@ func (i *idle) lap() bool {
 	now := s.p.Now()
 	took := now.Sub(i.start)
 	if i.laps++; i.laps > 1 && (took-i.took).Abs() > time.Microsecond {
+		// A lap that took another time than the one before starts the count
+		// anew.
 		i.laps = min(i.laps, 2)
 	}
 	i.start, i.took = now, took

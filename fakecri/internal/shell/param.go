@@ -63,14 +63,16 @@ func (s *shell) lookup(name string) (string, bool) {
 	return s.vars.get(name)
 }
 
-// random is $RANDOM: a draw of the loop.
+// random is $RANDOM: a draw of the loop, by container, process and how many
+// were drawn, so that it does not depend on what else draws.
 func (s *shell) random() string {
 	s.randoms++
 	object := s.p.Container().Options().ID + "/" + strconv.Itoa(s.p.PID())
 	return strconv.FormatUint(s.p.Loop().Uint64("shell RANDOM", object, s.randoms)&0x7fff, 10)
 }
 
-// param adds a parameter's expansion.
+// param adds a parameter's expansion. Operators of Bash that ash has, too
+// (substrings, replacing), count in bytes.
 func (e *expander) param(pe *syntax.ParamExp, in bool) {
 	s := e.s
 	if pe.Param == nil {
@@ -257,6 +259,7 @@ func (e *expander) slice(sl *syntax.Slice, value string) string {
 	return r[off:end]
 }
 
+// sliceNumber evaluates an offset or a length.
 func (e *expander) sliceNumber(x syntax.ArithmExpr, missing int64) int64 {
 	s := e.s
 	if x == nil {

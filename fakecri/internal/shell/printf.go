@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// printfCmd is printf: the format is used again until no arguments are left.
+// printfCmd is printf: the format is used again until no arguments are left. It
+// is the same program as the applet; %a differs, and messages are sh's.
 func printfCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	if len(args) > 0 && args[0] == "--" {
@@ -36,6 +37,7 @@ type formatter struct {
 	stop   bool
 }
 
+// next takes an argument, "" if none is left.
 func (f *formatter) next() string {
 	if len(f.args) == 0 {
 		return ""
@@ -117,6 +119,7 @@ func (f *formatter) conversion(t string) int {
 	return i + 1
 }
 
+// verb prints an argument by its conversion; false if there is no such one.
 func (f *formatter) verb(spec string, c byte) bool {
 	s := f.s
 	switch c {
@@ -222,6 +225,7 @@ func (f *formatter) number(a string) (int64, bool) {
 	return n, true
 }
 
+// bad tells of what is no number; it counts as 0.
 func (f *formatter) bad(a string) {
 	f.s.plain("invalid number '%s'", a)
 	f.status = 1

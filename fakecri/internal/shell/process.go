@@ -47,7 +47,8 @@ func (s *process) clone() *process {
 	return &c
 }
 
-// spend lets virtual time pass, now or together with what comes later.
+// spend lets virtual time pass, now or together with what comes later. A signal
+// that kills the shell meanwhile ends the task within Step.
 func (s *process) spend(d time.Duration) {
 	if s.debt += d; s.debt >= costLetPass {
 		d, s.debt = s.debt, 0
@@ -65,7 +66,8 @@ func (s *process) settle() {
 	}
 }
 
-// write writes all of b to a file descriptor.
+// write writes all of b to a file descriptor; a caught signal in between does
+// not cut it short.
 func (s *process) write(fd int, b []byte) error {
 	f := s.p.FD(fd)
 	if f == nil {
@@ -105,12 +107,14 @@ func (s *process) plain(format string, args ...any) {
 	_ = s.write(2, []byte("sh: "+fmt.Sprintf(format, args...)+"\n"))
 }
 
-// warn tells the run of what the interpreter can't do.
+// warn tells the run of what the interpreter can't do, so that a scenario's
+// author sees it.
 func (s *process) warn(format string, args ...any) {
 	s.p.Container().Warn("sh: " + fmt.Sprintf(format, args...))
 }
 
-// flush writes what a builtin said to stdout.
+// flush writes what a builtin said to stdout, and returns its status, or 1 if
+// that fails. The buffer is kept for the next builtin unless it has grown.
 func (s *process) flush(status int) int {
 	out := s.out
 	s.out = nil

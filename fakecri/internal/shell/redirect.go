@@ -33,8 +33,9 @@ type redirection struct {
 	saved []savedFD
 }
 
-// do does redirections; with save, restore undoes them. On an error it has said
-// what is wrong and the status is not 0.
+// do does redirections, from the left; with save, restore undoes them. On an
+// error it has said what is wrong and the status is not 0; those before it stay
+// to be undone.
 func (r *redirection) do(list []*syntax.Redirect, save bool) int {
 	s := r.s
 	for _, x := range list {
@@ -111,7 +112,8 @@ func (r *redirection) drop() {
 }
 
 // target opens what a redirection leads to; nil closes the descriptor. both
-// says that stderr goes there as well.
+// says that stderr goes there as well, as &> and >&FILE say, which ash has of
+// Bash.
 func (r *redirection) target(x *syntax.Redirect, fd int) (f kernel.File, both, ok bool) {
 	s := r.s
 	if x.Op == syntax.Hdoc || x.Op == syntax.DashHdoc {
@@ -168,6 +170,7 @@ func (r *redirection) target(x *syntax.Redirect, fd int) (f kernel.File, both, o
 	return f, both, ok
 }
 
+// open opens a file for reading.
 func (r *redirection) open(name string, flag int) (kernel.File, bool) {
 	s := r.s
 	f, err := s.p.View().Open(name, flag, 0)
@@ -178,6 +181,8 @@ func (r *redirection) open(name string, flag int) (kernel.File, bool) {
 	return f, true
 }
 
+// create opens a file for writing, and makes it; flag is how. For <> it is
+// opened for both, and not emptied.
 func (r *redirection) create(name string, flag int) (kernel.File, bool) {
 	s := r.s
 	mode := os.O_WRONLY
@@ -208,7 +213,8 @@ func (r *redirection) createNew(name string) (kernel.File, bool) {
 	return r.create(name, os.O_TRUNC)
 }
 
-// hereDoc returns the end of a pipe with the document in it.
+// hereDoc returns the end of a pipe with the document in it. One that is bigger
+// than a pipe is written by a subshell, as ash does.
 func (r *redirection) hereDoc(x *syntax.Redirect) (kernel.File, bool) {
 	s := r.s
 	text := ""

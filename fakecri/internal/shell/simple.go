@@ -35,8 +35,9 @@ func declCall(x *syntax.DeclClause) *syntax.CallExpr {
 	return call
 }
 
-// arguments expands the words of a simple command. After export and its like,
-// what looks as an assignment is not split.
+// arguments expands the words of a simple command. The first ones may expand to
+// nothing: then the next is the command. After export and its like, what looks
+// as an assignment is not split.
 func (s *shell) arguments(words []*syntax.Word) []string {
 	argv := make([]string, 0, len(words)+1)
 	argv = s.expandFields(argv, words[:1])
@@ -92,7 +93,9 @@ func assignment(w *syntax.Word) (string, *syntax.Word) {
 	return name, &syntax.Word{Parts: parts}
 }
 
-// simple runs a simple command.
+// simple runs a simple command, in ash's order: words, redirections,
+// assignments, command. A redirection that fails is the command's failure, and
+// the end of the shell if that is a special builtin.
 func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) int {
 	s.line = int(st.Pos().Line()) - 1 + s.in.firstLine(s)
 	var argv []string
@@ -250,7 +253,8 @@ func (s *shell) runBuiltin(b builtin, argv []string, flags evalFlags) int {
 	return status
 }
 
-// program runs a command that is a file.
+// program runs a command that is a file. Assignments before it are only for its
+// environment, and gone afterwards.
 func (s *shell) program(call *syntax.CallExpr, argv []string, flags evalFlags, saved *redirection) int {
 	var temp []variable
 	if len(call.Assigns) > 0 {
@@ -281,6 +285,7 @@ func (s *shell) external(argv []string, replace bool, saved *redirection) int {
 	s.settle()
 	child, err := s.p.Spawn(s.ctx, kernel.Spec{Path: path, Argv: argv, Env: s.vars.environ()})
 	if err != nil {
+		// What is executable and no program is a script for a shell of its own.
 		if errno(err) == syscall.ENOEXEC {
 			return s.kids.foreground(s.fork(nil, func(c *shell) int { return c.script(path, argv) }))
 		}
@@ -347,7 +352,9 @@ func (s *shell) find(name string) (string, error) {
 	return s.programs.find(s.p, name, s.vars.value("PATH"))
 }
 
-// cannotRun says why a program can't be run: 127 if it is not there, else 126.
+// cannotRun says why a program can't be run, in ash's words: 127 if it is not
+// there, else 126. Somebody may want to know which programs an image lacks
+// (UnknownCommand).
 func (s *shell) cannotRun(name string, err error) int {
 	e := errno(err)
 	if e == syscall.EISDIR {
@@ -402,6 +409,9 @@ func (s *shell) aliased(call *syntax.CallExpr, argv []string) (string, bool) {
 	return text, ok
 }
 
+// runAlias runs an alias's text with the arguments behind it. Aliases are
+// expanded when the command runs, where ash expands them when it reads: a line
+// that defines one and uses it can tell.
 func (s *shell) runAlias(text string, argv []string, redirs []*syntax.Redirect) int {
 	for _, a := range argv[1:] {
 		text += " " + singleQuote(a)

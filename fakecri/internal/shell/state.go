@@ -29,7 +29,8 @@ const (
 	skipExit
 )
 
-// Options that set changes, by letter.
+// options are what set changes, by name; set -o lists them in ash's order.
+// ignoreeof, notify, monitor and vi are kept and change nothing: nobody types.
 type options struct {
 	errexit, noglob, noexec, xtrace, verbose, noclobber, allexport, nounset, pipefail bool
 	ignoreeof, monitor, notify, errtrace, vi                                          bool
@@ -37,7 +38,9 @@ type options struct {
 	fromC, fromStdin bool
 }
 
-// shell is one shell process: its state, which a subshell gets a copy of.
+// shell is one shell process: its state, of which a subshell gets a copy. What
+// a subshell may change without its parent's seeing it is copied by clone, or
+// shared until it is written (own).
 type shell struct {
 	*process
 	in   *interp
@@ -66,9 +69,10 @@ type shell struct {
 
 	skip      skip
 	skipCount int
-	loops     int // loops around the present command
-	calls     int // functions and sourced files around it
-	depth     int
+	// loops and calls say what break and return can end.
+	loops int // loops around the present command
+	calls int // functions and sourced files around it
+	depth int
 	// gone says that exec has replaced the shell: nothing more is done.
 	gone bool
 	// raised says that a builtin failed in a way that ends a shell if the
@@ -89,7 +93,8 @@ type shell struct {
 	traceTo kernel.File
 }
 
-// interp is what the shells of one Command share.
+// interp is what the shells of one Command share: the scripts that were parsed,
+// and how many subshells live. It belongs to one loop.
 type interp struct {
 	cache   script.Cache
 	forks   int
@@ -131,7 +136,8 @@ func (s *shell) own() {
 	}
 }
 
-// fail ends the shell with a message, as errors of the shell itself do.
+// fail ends the shell with a message, as errors of the shell itself do: in a
+// script that is the end of the script.
 func (s *shell) fail(status int, format string, args ...any) int {
 	s.message(format, args...)
 	s.exit(status)
@@ -172,6 +178,7 @@ func (s *shell) setVar(name, value string, flags uint8) bool {
 	return true
 }
 
+// trySet assigns to a variable; the error is ash's message for a read-only one.
 func (s *shell) trySet(name, value string, flags uint8) error {
 	if x := s.vars.find(name); x != nil && x.flags&flagReadonly != 0 {
 		return errors.New(name + ": is read only")

@@ -9,7 +9,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// fork runs body in a subshell. fds nil means the shell's own.
+// fork runs body in a subshell. fds nil means the shell's own. The copy of the
+// shell is made at once, so that what the parent does next is not seen; the
+// child's first step comes later.
 func (s *shell) fork(fds []kernel.File, body func(c *shell) int) *kernel.Process {
 	c := s.clone()
 	return s.p.Fork("sh", fds, func(ctx context.Context, p *kernel.Process) int {
@@ -81,7 +83,9 @@ func (s *shell) pipeline(x *syntax.BinaryCmd, flags evalFlags) int {
 	return status
 }
 
-// startPipeline starts the processes of a pipeline.
+// startPipeline starts the processes of a pipeline, the first one first, each
+// with the pipe from the one before. The parser nests to the left, so the parts
+// are gathered from the right. One in the background reads from /dev/null.
 func (s *shell) startPipeline(x *syntax.BinaryCmd, background bool) []*kernel.Process {
 	var parts []*syntax.Stmt
 	for n := syntax.Command(x); ; {
@@ -133,7 +137,8 @@ func (s *shell) startPipeline(x *syntax.BinaryCmd, background bool) []*kernel.Pr
 	return procs
 }
 
-// background starts a command with & and does not wait for it.
+// background starts a command with & and does not wait for it. Without job
+// control its stdin is /dev/null, and ^C does not reach it.
 func (s *shell) background(st *syntax.Stmt) int {
 	var procs []*kernel.Process
 	if b, ok := st.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.Pipe && len(st.Redirs) == 0 && !st.Negated {

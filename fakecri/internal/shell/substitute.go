@@ -13,7 +13,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// cmdSubst runs $(...) and returns what it wrote, without newlines at the end.
+// cmdSubst runs $(...) in a subshell and returns what it wrote, without
+// newlines at the end and without zero bytes. The pipe is the shell's until
+// then, so it closes if the shell dies.
 func (e *expander) cmdSubst(x *syntax.CmdSubst) string {
 	s := e.s
 	if len(x.Stmts) == 0 {
@@ -45,6 +47,7 @@ func (e *expander) cmdSubst(x *syntax.CmdSubst) string {
 	return t
 }
 
+// readAll reads a pipe to its end. What has no end is the end of the shell.
 func (e *expander) readAll(f kernel.File) []byte {
 	s := e.s
 	var out []byte
@@ -120,7 +123,8 @@ func (e *expander) arithmetic(x *syntax.ArithmExp) string {
 	return strconv.FormatInt(v, 10)
 }
 
-// arithSource is the text of an expression that is not worth remembering.
+// arithSource is the text of an expression that is not worth remembering: one
+// of let or of a substring.
 func (e *expander) arithSource(x syntax.ArithmExpr) string {
 	s := e.s
 	t := script.PrintArith(x)

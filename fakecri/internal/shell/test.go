@@ -26,6 +26,8 @@ func testCmd(s *shell, argv []string) int {
 	return exitStatus(ok)
 }
 
+// testClause runs [[ ... ]] of Bash's grammar, which ash takes as the command
+// test with patterns.
 func (s *shell) testClause(x *syntax.TestClause) int {
 	s.line = int(x.Left.Line()) - 1 + s.in.firstLine(s)
 	s.spend(costBuiltin)

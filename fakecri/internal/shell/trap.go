@@ -26,6 +26,7 @@ type traps struct {
 	caught, may bool
 }
 
+// get returns what is done on a signal; false if nothing was said.
 func (t *traps) get(sig int) (string, bool) {
 	for _, x := range t.set {
 		if x.sig == sig {
@@ -35,6 +36,7 @@ func (t *traps) get(sig int) (string, bool) {
 	return "", false
 }
 
+// remove forgets a trap. The list is copied: a subshell may share it.
 func (t *traps) remove(sig int) {
 	for i, x := range t.set {
 		if x.sig == sig {
@@ -45,6 +47,7 @@ func (t *traps) remove(sig int) {
 	t.recount()
 }
 
+// put sets a trap.
 func (t *traps) put(sig int, action string) {
 	t.remove(sig)
 	t.set = append(t.set, trap{sig, action})
@@ -52,6 +55,8 @@ func (t *traps) put(sig int, action string) {
 	t.recount()
 }
 
+// recount finds out whether there is a trap to run. may never goes back: ash
+// stops replacing itself by programs with the first trap.
 func (t *traps) recount() {
 	t.caught = false
 	for _, x := range t.set {
@@ -96,7 +101,9 @@ func (t *traps) assign(p *kernel.Process, sig int, action string, reset bool) {
 	p.Disposition(sig, d)
 }
 
-// dotrap runs the traps of the signals that have come.
+// dotrap runs the traps of the signals that have come, between two commands. A
+// trap sees $? of before and leaves it, unless it returns or exits; a break of
+// before goes on afterwards.
 func (s *shell) dotrap() {
 	for s.skip == skipNone || s.skip == skipBreak || s.skip == skipContinue {
 		sig := s.nextSignal()
@@ -126,7 +133,8 @@ func (s *shell) dotrap() {
 	}
 }
 
-// ignoreInterrupts is done to background commands, before they take a step.
+// ignoreInterrupts is done to background commands, before they take a step:
+// without job control ^C and ^\ are none of their business.
 func ignoreInterrupts(p *kernel.Process) *kernel.Process {
 	p.Disposition(int(syscall.SIGINT), kernel.Ignore)
 	p.Disposition(int(syscall.SIGQUIT), kernel.Ignore)
@@ -185,7 +193,8 @@ func signalName(n int) string {
 	return kernel.SignalName(n)
 }
 
-// signalText is strsignal(3).
+// signalText is strsignal(3), the words in which the shell tells of what killed
+// tells of what killed a child.
 func signalText(sig int) string {
 	switch syscall.Signal(sig) {
 	case 0:

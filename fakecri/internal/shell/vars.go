@@ -45,6 +45,8 @@ func hashName(name string) uint32 {
 // tableSize is the number of chains in ash's table of variables.
 const tableSize = 39
 
+// find returns a variable, also one without a value, or nil. The pointer is
+// good until one is added or removed.
 func (v *vars) find(name string) *variable {
 	h := hashName(name)
 	for i := range v.list {
@@ -96,6 +98,7 @@ func (v *vars) declare(name string, flags uint8) {
 	v.env = nil
 }
 
+// unset removes a variable, whether or not it is read-only.
 func (v *vars) unset(name string) {
 	for i := range v.list {
 		if v.list[i].name == name {
@@ -116,6 +119,7 @@ func (v *vars) put(old variable) {
 	v.list = append(v.list, old)
 }
 
+// clone copies the variables, with room for a few more.
 func (v *vars) clone() vars {
 	return vars{list: append(make([]variable, 0, len(v.list)+4), v.list...), env: v.env}
 }
@@ -173,6 +177,7 @@ func (v *vars) save(name string) variable {
 	return variable{name: name, flags: flagGone}
 }
 
+// giveBack makes a variable what save found.
 func (v *vars) giveBack(old variable) {
 	if old.flags&flagGone != 0 {
 		v.unset(old.name)
