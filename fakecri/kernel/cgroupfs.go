@@ -10,6 +10,8 @@ import (
 // sysFS is /sys, nearly empty.
 type sysFS struct{}
 
+// sysDirs are the directories of /sys that scripts look for; all are empty but
+// for what processors there are.
 var sysDirs = []string{"block", "bus", "class", "class/net", "dev", "devices", "devices/system", "devices/system/cpu", "firmware", "fs", "fs/cgroup", "kernel", "kernel/mm", "module", "power"}
 
 func (sysFS) lookup(v *View, rel string) *synth {
@@ -50,6 +52,7 @@ type cgroupFS struct{}
 // noLimit is what version 1 shows for no memory limit.
 const noLimit = 9223372036854771712
 
+// orElse is n, or what the kernel shows where nothing is set.
 func orElse(n, other int64) int64 {
 	if n == 0 {
 		return other
@@ -57,6 +60,7 @@ func orElse(n, other int64) int64 {
 	return n
 }
 
+// number is a file with one number.
 func number(n int64) string { return strconv.FormatInt(n, 10) + "\n" }
 
 // cgroupV1 and cgroupV2 are the files, by path.
@@ -128,6 +132,7 @@ var cgroupV2 = map[string]func(c *Container) string{
 	"pids.current": func(c *Container) string { return number(int64(len(c.procs))) },
 }
 
+// cgroupProcs lists the processes by their numbers in the container.
 func (c *Container) cgroupProcs() string {
 	var b strings.Builder
 	for _, p := range c.procs {
@@ -136,6 +141,7 @@ func (c *Container) cgroupProcs() string {
 	return b.String()
 }
 
+// cgroupFiles are those of the node's version of cgroups.
 func (m *Machine) cgroupFiles() map[string]func(c *Container) string {
 	if m.opts.CgroupV2 {
 		return cgroupV2

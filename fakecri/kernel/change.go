@@ -202,6 +202,8 @@ func (v *View) Rename(from, to string) error {
 	return nil
 }
 
+// rename checks in the order of Linux, of which the first error is shown: what
+// a rename would hide, cut off or move between mounts is refused.
 func (v *View) rename(from, to string) syscall.Errno {
 	if errno := v.denied("rename"); errno != 0 {
 		return errno
@@ -317,6 +319,8 @@ func (v *View) Chown(name string, uid, gid int) error { return v.chown(name, uid
 // Lchown is Chown of a link itself.
 func (v *View) Lchown(name string, uid, gid int) error { return v.chown(name, uid, gid, false) }
 
+// chown checks who may: giving files away takes a capability, and a group must
+// be one of the process's own.
 func (v *View) chown(name string, uid, gid int, follow bool) error {
 	cred := v.cred()
 	if !v.can(capChown) {

@@ -61,7 +61,7 @@ type ContainerOptions struct {
 	// Standalone, if any, names the applets that a busybox runs wherever PATH
 	// leads: FEATURE_SH_STANDALONE, which distributions' static builds have.
 	Standalone func(name string) bool
-	// Forks, if any, tells whether there can be another process: without it
+	// Forks, if any, reports whether there can be another process: without it
 	// there always can.
 	Forks func() bool
 	// OOM, if any, is told of each process that the OOM killer chooses, before

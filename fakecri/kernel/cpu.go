@@ -6,6 +6,8 @@ type cpuTime struct {
 	rate     int64 // millicores since then
 }
 
+// now is the time computed up to an instant. Microseconds are multiplied first,
+// so that days at many cores don't overflow.
 func (t *cpuTime) now(at int64) int64 {
 	if t.rate == 0 {
 		return t.done
@@ -14,6 +16,7 @@ func (t *cpuTime) now(at int64) int64 {
 	return t.done + d/1000*t.rate + d%1000*t.rate/1000
 }
 
+// add changes the rate from an instant on.
 func (t *cpuTime) add(rate, at int64) {
 	t.done, t.at = t.now(at), at
 	t.rate += rate
@@ -34,6 +37,7 @@ func (p *Process) BurnAt(milli int64) {
 	}
 }
 
+// burn changes the rate of the process, and of its container and machine.
 func (p *Process) burn(milli int64) {
 	if milli == 0 {
 		return

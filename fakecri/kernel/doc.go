@@ -17,10 +17,23 @@
 // process gets references of its own ([File.Dup]) from Start, Spawn and Fork,
 // and the caller's stay the caller's to close; SetFD takes its reference over.
 //
+// # Where what is
+//
+// A [Container] (container.go) is a cgroup with namespaces. Processes begin in
+// spawn.go, act in process.go and signal.go, and end in exit.go. A [Namespace]
+// (mount.go, overmount.go, hostmount.go) is what the runtime mounts; a [View]
+// of it is what a process sees: resolve.go follows paths, view.go reads,
+// change.go changes. Files come from package memfs, from the machine (package
+// hostfs), or are made up when they are read (synth.go): /proc (proc.go), /sys
+// and the cgroup (cgroupfs.go). What is open is a [File]: openfile.go, pipe.go,
+// fifo.go, device.go, tty.go, or a connection of net.go. memory.go and cpu.go
+// count what processes take. privilege.go says what they may do. Images' files
+// are made by package rootfs.
+//
 // # Executables
 //
 // A file is a program if it begins with "\x7fELF drydock:NAME\n" ([ELF] makes
 // such content): NAME is looked up in the container's Commands; "busybox" means
-// the base of argv[0]. "#!interpreter" scripts run by their interpreter. Whatever
-// else has the execute bit gives ENOEXEC.
+// the base of argv[0]. "#!interpreter" scripts run by their interpreter.
+// Whatever else has the execute bit gives ENOEXEC.
 package kernel

@@ -43,13 +43,13 @@ type (
 	}
 )
 
-// IsTTY tells whether a file is a terminal.
+// IsTTY reports whether a file is a terminal.
 func IsTTY(f File) bool {
 	t, ok := f.(interface{ IsTTY() bool })
 	return ok && t.IsTTY()
 }
 
-// ReadsZeros tells whether a file is an endless source of zeros (/dev/zero), so
+// ReadsZeros reports whether a file is an endless source of zeros (/dev/zero), so
 // that a copy may use WriteZeros on the other side.
 func ReadsZeros(f File) bool {
 	z, ok := f.(interface{ ReadsZeros() bool })

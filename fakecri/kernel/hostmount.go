@@ -66,7 +66,7 @@ func (ns *Namespace) BindHostBelow(containerPath string, host hostfs.FS, hostPat
 	return nil
 }
 
-// OnHost tells whether what is at a path, or would be made there, is a file of
+// OnHost reports whether what is at a path, or would be made there, is a file of
 // the machine's.
 func (v *View) OnHost(name string) bool {
 	at, errno := v.resolve(name, true)

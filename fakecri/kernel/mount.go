@@ -128,6 +128,8 @@ func defaultMounts() []*mount {
 	return out
 }
 
+// emptyImage is an empty directory: what a tmpfs begins as, until somebody
+// writes to it.
 func emptyImage(mode fs.FileMode) *memfs.Image {
 	f := memfs.New(memfs.Options{Tmpfs: []string{}})
 	_ = f.Chmod("/", mode)
@@ -260,7 +262,7 @@ func (ns *Namespace) at(p string) int {
 	return -1
 }
 
-// inside tells whether something is mounted at or below a path.
+// inside reports whether something is mounted at or below a path.
 func (ns *Namespace) inside(p string) bool {
 	for _, x := range ns.list {
 		if below(x.path, p) {
@@ -270,7 +272,7 @@ func (ns *Namespace) inside(p string) bool {
 	return false
 }
 
-// below tells whether a clean path is dir or below it.
+// below reports whether a clean path is dir or below it.
 func below(p, dir string) bool {
 	return dir == "/" || strings.HasPrefix(p, dir) && (len(p) == len(dir) || p[len(dir)] == '/')
 }

@@ -78,10 +78,12 @@ type Answer struct {
 // as that is no whole request. It must not wait, and not keep the slice.
 type Handler func(request []byte) (Answer, bool)
 
+// find returns where a port is, or would be, in the sorted list.
 func (n *NetNS) find(port int) (int, bool) {
 	return slices.BinarySearchFunc(n.open, port, func(e *endpoint, port int) int { return e.port - port })
 }
 
+// bind opens a port, and tells whoever watches the node's ports.
 func (n *NetNS) bind(e *endpoint) error {
 	if e.port < 0 || e.port > 65535 {
 		return syscall.EINVAL
@@ -101,6 +103,7 @@ func (n *NetNS) bind(e *endpoint) error {
 	return nil
 }
 
+// unbind closes a port, once: the endpoint may have been replaced since.
 func (n *NetNS) unbind(e *endpoint) {
 	e.gone = true
 	i, found := n.find(e.port)
@@ -152,7 +155,7 @@ func (n *NetNS) Ports() []int {
 	return out
 }
 
-// Listening tells whether somebody listens on a port.
+// Listening reports whether somebody listens on a port.
 func (n *NetNS) Listening(port int) bool {
 	_, ok := n.find(port)
 	return ok

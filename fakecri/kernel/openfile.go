@@ -51,6 +51,8 @@ func (f *openFile) Write(ctx context.Context, b []byte) (int, error) {
 	})
 }
 
+// writeAll writes from the present offset, or at the end of a file that is open
+// for appending.
 func (f *openFile) writeAll(ctx context.Context, n int64, write func(from, to int64) (int64, error)) (int, error) {
 	if f.flag&os.O_APPEND != 0 {
 		f.off = f.h.Size()

@@ -59,6 +59,8 @@ func (p *Process) PIDIn(ns *PIDNamespace) int {
 	return 0
 }
 
+// add numbers a process, on the node and in its namespace. Numbers are not used
+// again: a simulation does not live long enough.
 func (ns *PIDNamespace) add(p *Process) {
 	host := &ns.m.pids
 	if host.last == 0 {
@@ -76,6 +78,7 @@ func (ns *PIDNamespace) add(p *Process) {
 	ns.list = append(ns.list, p)
 }
 
+// remove takes a process off both lists.
 func (ns *PIDNamespace) remove(p *Process) {
 	same := func(o *Process) bool { return o == p }
 	ns.list = slices.DeleteFunc(ns.list, same)
@@ -87,7 +90,7 @@ func (ns *PIDNamespace) remove(p *Process) {
 // ProcessCount returns how many processes run, on all of the machine.
 func (m *Machine) ProcessCount() int { return m.processes }
 
-// mayFork tells whether the container can have another process.
+// mayFork reports whether the container can have another process.
 func (c *Container) mayFork() bool {
 	return c.opts.Forks == nil || c.opts.Forks()
 }

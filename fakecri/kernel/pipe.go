@@ -37,6 +37,8 @@ func wait(ctx context.Context, s *loop.Signal) error {
 	return err
 }
 
+// read takes what is there, or waits for some. Whoever leaves some behind wakes
+// the next reader.
 func (q *pipe) read(ctx context.Context, b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -64,6 +66,8 @@ func (q *pipe) read(ctx context.Context, b []byte) (int, error) {
 	return n, nil
 }
 
+// write waits for room as often as it takes. What was written before an error
+// counts.
 func (q *pipe) write(ctx context.Context, b []byte) (int, error) {
 	done := 0
 	for done < len(b) {
@@ -117,6 +121,8 @@ func (q *pipe) closeWriter() {
 	}
 }
 
+// pipeReader and pipeWriter are the ends of a pipe. They count themselves, so
+// that the other side sees when the last of them is closed.
 type pipeReader struct{ q *pipe }
 
 func (r pipeReader) Read(ctx context.Context, b []byte) (int, error) { return r.q.read(ctx, b) }

@@ -53,7 +53,7 @@ func Capability(name string) (Capabilities, bool) {
 	return 0, false
 }
 
-// has tells whether a capability is in the set.
+// has reports whether a capability is in the set.
 func (c Capabilities) has(n int) bool { return c>>n&1 != 0 }
 
 // bounding is the bounding set of the container's processes.
@@ -75,7 +75,7 @@ func (p *Process) effective() Capabilities {
 	return p.c.bounding()
 }
 
-// can tells whether who looks at the View has a capability; the machine itself
+// can reports whether who looks at the View has a capability; the machine itself
 // has all.
 func (v *View) can(n int) bool {
 	if v.p == nil {
@@ -84,10 +84,10 @@ func (v *View) can(n int) bool {
 	return v.p.effective().has(n)
 }
 
-// Bounds tells whether the container's processes can have a capability at all.
+// Bounds reports whether the container's processes can have a capability at all.
 func (c *Container) Bounds(n int) bool { return c.bounding().has(n) }
 
-// Can tells whether the process has a capability, by its number.
+// Can reports whether the process has a capability, by its number.
 func (p *Process) Can(n int) bool { return p.effective().has(n) }
 
 // Filter says which system calls fail, as far as a seccomp profile is acted on
@@ -100,7 +100,7 @@ type Filter struct {
 	Except map[string]bool
 }
 
-// denies tells whether a system call fails.
+// denies reports whether a system call fails.
 func (f *Filter) denies(name string) bool { return f != nil && f.Except[name] != f.DenyRest }
 
 // denied is EPERM if the container's filter denies a system call to the process

@@ -163,6 +163,7 @@ func sysctls(v *View) []string {
 	return out
 }
 
+// sortedKeys lists a map's keys in an order that is the same in each run.
 func sortedKeys[T any](m map[string]T) []string {
 	out := make([]string, 0, len(m))
 	for k := range m { //drydock:unordered sorted below
@@ -230,6 +231,8 @@ func (d processDir) lookup(name string) *synth {
 	return s
 }
 
+// file returns the file of a name, as its owner is not set yet. What is shown
+// is read when the file is, not when it is found.
 func (d processDir) file(name string) *synth {
 	p := d.p
 	switch name {
@@ -315,6 +318,7 @@ func (d processDir) idMap(name string) string {
 	return p.c.opts.IDMaps.GID
 }
 
+// status is /proc/PID/status, as far as ps and runtimes' tests read it.
 func (d processDir) status() string {
 	p, ns := d.p, d.v.pids()
 	pp := 0
@@ -331,6 +335,7 @@ func (d processDir) status() string {
 		p.Comm(), p.Umask, pid, pid, pp, u, u, u, u, g, g, g, g, groups, p.mem/1024+400, p.mem/1024, p.ignored, p.caught, d.securityLines())
 }
 
+// stat is /proc/PID/stat; fields that are not simulated are 0.
 func (d processDir) stat() string {
 	p, ns := d.p, d.v.pids()
 	pp := 0
@@ -358,6 +363,7 @@ func (d processDir) cgroupLines() string {
 	return b.String()
 }
 
+// mountLines is /proc/PID/mounts.
 func mountLines(v *View) string {
 	var b strings.Builder
 	for _, m := range v.ns.Mounts() {
@@ -370,6 +376,8 @@ func mountLines(v *View) string {
 	return b.String()
 }
 
+// mountInfo is /proc/PID/mountinfo, with numbers of mounts in the order of the
+// table.
 func mountInfo(v *View) string {
 	var b strings.Builder
 	for i, m := range v.ns.Mounts() {
@@ -389,6 +397,8 @@ func mountInfo(v *View) string {
 	return b.String()
 }
 
+// meminfo is /proc/meminfo of the node: containers see all of it, as on a real
+// node.
 func meminfo(v *View) string {
 	m := v.ns.m
 	total := m.opts.Memory / 1024
@@ -405,6 +415,7 @@ func meminfo(v *View) string {
 		total, free, free, 0, 0, 0, 0, 0, 0)
 }
 
+// netTCP is /proc/net/tcp: the ports that are listened on.
 func netTCP(v *View) string {
 	out := "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 	if v.ns.c == nil {

@@ -186,14 +186,14 @@ func (p *Process) Now() time.Time { return p.group.Loop().Now() }
 // StartedAt is when it was started.
 func (p *Process) StartedAt() time.Time { return time.Unix(0, p.startedAt).UTC() }
 
-// Tty tells whether it has a terminal.
+// Tty reports whether it has a terminal.
 func (p *Process) Tty() bool { return p.tty }
 
-// Dead tells whether it has ended; whatever it still does while it unwinds is
+// Dead reports whether it has ended; whatever it still does while it unwinds is
 // without effect.
 func (p *Process) Dead() bool { return p.dead }
 
-// Ended tells whether a process has ended, and how.
+// Ended reports whether a process has ended, and how.
 func (p *Process) Ended() (Exit, bool) { return p.exit, p.dead }
 
 // FD returns an open file, or nil.

@@ -68,6 +68,7 @@ func (at *place) dir() place {
 	return place{mnt: at.dirMnt, path: path.Dir(at.path), node: at.dirNode, syn: at.dirSyn}
 }
 
+// cred is whom the View looks as; root, without a process.
 func (v *View) cred() Cred {
 	if v.p == nil {
 		return Cred{}
@@ -75,7 +76,7 @@ func (v *View) cred() Cred {
 	return v.p.Cred
 }
 
-// may tells whether the process may read (4), write (2), execute or search (1)
+// may reports whether the process may read (4), write (2), execute or search (1)
 // what is there.
 func (v *View) may(at *place, bits fs.FileMode) bool {
 	cred := v.cred()
@@ -141,6 +142,8 @@ type walker struct {
 
 func (w *walker) top() *place { return &w.stack[len(w.stack)-1] }
 
+// walk goes along a path, from where the stack ends. The stack is the way
+// there, so that .. goes back the way it came, also out of a mount.
 func (w *walker) walk(rest string) syscall.Errno {
 	for rest != "" {
 		if rest[0] == '/' {
@@ -251,7 +254,7 @@ func (v *View) writable(i int, p string) (hostfs.Tree, string, syscall.Errno) {
 	return f, v.ns.list[i].rel(p), 0
 }
 
-// mayCreate tells whether an entry can be made at a place where none is.
+// mayCreate reports whether an entry can be made at a place where none is.
 func (v *View) mayCreate(at *place) (hostfs.Tree, string, syscall.Errno) {
 	dir := at.dir()
 	if !v.may(&dir, 3) {
@@ -260,7 +263,7 @@ func (v *View) mayCreate(at *place) (hostfs.Tree, string, syscall.Errno) {
 	return v.writable(at.dirMnt, at.path)
 }
 
-// mayRemove tells whether the entry at a place can be taken away.
+// mayRemove reports whether the entry at a place can be taken away.
 func (v *View) mayRemove(at *place) (hostfs.Tree, string, syscall.Errno) {
 	if at.point {
 		return nil, "", syscall.EBUSY

@@ -80,7 +80,7 @@ func SignalNumber(s string) (int, bool) {
 
 func bit(sig int) uint64 { return 1 << uint(sig-1) }
 
-// byDefault tells whether a signal kills a process that has no disposition for
+// byDefault reports whether a signal kills a process that has no disposition for
 // it. A process is never stopped: what would stop it does nothing.
 func byDefault(sig int) bool {
 	switch sig {

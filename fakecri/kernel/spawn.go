@@ -80,7 +80,7 @@ func (v *View) lookPath(name, pathEnv string) (string, error) {
 	return "", err
 }
 
-// executable tells whether a path leads to a file that may be executed.
+// executable reports whether a path leads to a file that may be executed.
 func (v *View) executable(name string) syscall.Errno {
 	at, errno := v.resolve(name, true)
 	switch {
@@ -202,6 +202,7 @@ func (p *Process) launch(name string, forked bool, body Command) {
 	})
 }
 
+// dup returns references of one's own to files.
 func dup(fds []File) []File {
 	out := make([]File, len(fds))
 	for i, f := range fds {

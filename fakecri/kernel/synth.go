@@ -24,7 +24,7 @@ type synth struct {
 
 func (s *synth) ino() uint64 { return 0xf0000000 }
 
-// real tells whether it is a file of the machine's and not made up.
+// real reports whether it is a file of the machine's and not made up.
 func (s *synth) real() bool { return s != nil && s.host != nil }
 
 // fileMode is what the open file behind a link is.
@@ -60,6 +60,8 @@ type synthFile struct {
 	refs int
 }
 
+// openSynth opens a made-up file; its content is made now, so that one reader
+// sees one state.
 func (v *View) openSynth(at *place, write bool) (File, syscall.Errno) {
 	s := at.syn
 	if s.mode.IsDir() {

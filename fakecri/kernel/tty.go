@@ -110,6 +110,8 @@ func (t *TTY) foreground() []*Process {
 	return []*Process{t.leader}
 }
 
+// interrupt is ^C or ^\: for a shell that waits at its prompt a new line, else
+// a signal for what runs in the foreground.
 func (t *TTY) interrupt(sig int) {
 	if t.prompts && t.leaderReads && isShell(t.leader) { // what runs in the background is spared
 		t.enter([]byte("\n"))
@@ -120,6 +122,7 @@ func (t *TTY) interrupt(sig int) {
 	}
 }
 
+// isShell reports whether a process is one that prompts, by its name.
 func isShell(p *Process) bool {
 	switch path.Base(first(p.Argv)) {
 	case "sh", "ash", "bash", "dash":
@@ -227,6 +230,7 @@ func (s ttySlave) Read(ctx context.Context, b []byte) (int, error) {
 	return n, nil
 }
 
+// await waits for a line, and remembers that the leader does.
 func (t *TTY) await(ctx context.Context) error {
 	if p := From(ctx); p != nil && p == t.leader {
 		t.leaderReads = true

@@ -39,6 +39,8 @@ func (i *info) Sys() any {
 // dirSize is what a directory's size shows.
 const dirSize = 4096
 
+// info describes a place. A directory's size is Linux's for a small one, and
+// devices and pipes have none.
 func (v *View) info(at *place, name string) fs.FileInfo {
 	if at.syn.real() {
 		of := at.syn.info
@@ -128,6 +130,8 @@ func (v *View) Open(name string, flag int, perm fs.FileMode) (File, error) {
 	return f, nil
 }
 
+// open is Open without its error's wrapping. Permissions are judged before
+// anything is made or emptied.
 func (v *View) open(name string, flag int, perm fs.FileMode) (File, syscall.Errno) {
 	if flag&os.O_CREATE != 0 && len(name) > 1 && name[len(name)-1] == '/' {
 		if _, errno := v.resolve(unslashed(name), false); errno != 0 {
@@ -186,6 +190,7 @@ func (v *View) open(name string, flag int, perm fs.FileMode) (File, syscall.Errn
 	return v.openFile(f, rel, &at, flag, perm, false)
 }
 
+// umask is the process's.
 func (v *View) umask() fs.FileMode {
 	if v.p == nil {
 		return 0
@@ -193,6 +198,8 @@ func (v *View) umask() fs.FileMode {
 	return fs.FileMode(v.p.Umask)
 }
 
+// openFile opens what is on a mount that can be written to. Exclusive creation
+// has been judged, so the flag goes no further.
 func (v *View) openFile(t hostfs.Tree, rel string, at *place, flag int, perm fs.FileMode, create bool) (File, syscall.Errno) {
 	f, ok := t.(*memfs.FS)
 	if !ok {
@@ -285,7 +292,7 @@ func (v *View) EvalSymlinks(name string) (string, error) {
 	return at.path, err
 }
 
-// Access tells whether the process may read (4), write (2), execute (1) it.
+// Access reports whether the process may read (4), write (2), execute (1) it.
 func (v *View) Access(name string, mode int) error {
 	at, err := v.existing("access", name, true)
 	if err != nil {

@@ -38,6 +38,7 @@ func (f *FS) CompressFile(_ context.Context, from, to string) error {
 	return f.WriteShared(to, out.Bytes(), info.Mode().Perm())
 }
 
+// gzipped adds one member with data to a gzip file.
 func gzipped(out *bytes.Buffer, data []byte) error {
 	w := gzip.NewWriter(out)
 	if _, err := w.Write(data); err != nil {

@@ -31,6 +31,7 @@ func (f *FS) Freeze() *Image {
 	return img
 }
 
+// freeze marks a tree and numbers its files; names of one file get one number.
 func (i *Image) freeze(n *node) {
 	if _, ok := i.inos[n]; ok {
 		return
@@ -119,7 +120,7 @@ func (f *FS) Top() Node {
 // Top returns the root directory of an image.
 func (i *Image) Top() Node { return Node{vol: i.vol, n: i.root} }
 
-// Exists tells whether there is something.
+// Exists reports whether there is something.
 func (n Node) Exists() bool { return n.n != nil }
 
 // Lookup returns the entry of a directory, what is mounted there if so; a Node
@@ -158,7 +159,7 @@ func (n Node) Head(max int) []byte {
 	return b[:n.n.readAt(b, 0)]
 }
 
-// Same tells whether two are one file.
+// Same reports whether two are one file.
 func (n Node) Same(o Node) bool {
 	return n.n == o.n || n.n != nil && o.n != nil && n.n.body != nil && n.n.body == o.n.body
 }

@@ -15,7 +15,7 @@ type Space struct{ Bytes, Inodes int64 }
 func (s Space) plus(o Space) Space  { return Space{s.Bytes + o.Bytes, s.Inodes + o.Inodes} }
 func (s Space) minus(o Space) Space { return Space{s.Bytes - o.Bytes, s.Inodes - o.Inodes} }
 
-// fits tells whether s is no more than free in either way.
+// fits reports whether s is no more than free in either way.
 func (s Space) fits(free Space) bool { return s.Bytes <= free.Bytes && s.Inodes <= free.Inodes }
 
 // DiskOptions say what a Disk is.
@@ -73,10 +73,12 @@ func (d *Disk) Free() Space {
 	return d.free()
 }
 
+// free is Free without bringing growths up to date, for who has done so.
 func (d *Disk) free() Space {
 	return Space{left(d.opts.Size.Bytes, d.share.used.Bytes), left(d.opts.Size.Inodes, d.share.used.Inodes)}
 }
 
+// left is what is free of a size; a great deal of none.
 func left(size, used int64) int64 {
 	if size == 0 {
 		return math.MaxInt64 / 2
@@ -158,9 +160,10 @@ func (d *Disk) moved(by Space) {
 	}
 }
 
-// Below tells whether less than floor is free.
+// Below reports whether less than floor is free.
 func (d *Disk) Below(floor Space) bool { return !floor.fits(d.Free()) }
 
+// isLow reports whether less than the floor is free.
 func (d *Disk) isLow() bool { return !d.floor.fits(d.free()) }
 
 // Watch has low called once, when less than floor is free from now on, in the
@@ -210,6 +213,7 @@ func (d *Disk) wake() {
 	d.arm()
 }
 
+// wakeIn sets the timer, which a disk without growths never makes.
 func (d *Disk) wakeIn(t time.Duration) {
 	if d.timer == nil {
 		d.timer = d.opts.Loop.Root().NewTimer("disk", d.wake)
@@ -234,6 +238,7 @@ func (n *node) weight() Space {
 	return s
 }
 
+// ghosts are what growths take in a directory.
 func (n *node) ghosts() []*ghost {
 	if e := n.exts(); e != nil && e.ghosts != nil {
 		return *e.ghosts
@@ -241,7 +246,7 @@ func (n *node) ghosts() []*ghost {
 	return nil
 }
 
-// linked tells whether what a file takes is counted: an open file may have been
+// linked reports whether what a file takes is counted: an open file may have been
 // removed, or have names left.
 func (n *node) linked() bool {
 	if n.counted {

@@ -296,7 +296,7 @@ func (f *FS) Names(name string) iter.Seq[string] {
 	}
 }
 
-// AnyFile tells whether match holds for the name and size of an entry that lies
+// AnyFile reports whether match holds for the name and size of an entry that lies
 // levels of directories below dir, without a list being made. known is false if
 // there are links among the directories, which it doesn't follow.
 func (f *FS) AnyFile(dir string, levels int, match func(name string, size int64) bool) (found, known bool) {
@@ -304,6 +304,7 @@ func (f *FS) AnyFile(dir string, levels int, match func(name string, size int64)
 	return f.anyFile(kids, levels, match)
 }
 
+// anyFile is AnyFile of entries at hand.
 func (f *FS) anyFile(kids []*node, levels int, match func(name string, size int64) bool) (found, known bool) {
 	for _, k := range kids {
 		switch at := f.vol.shown(k); {

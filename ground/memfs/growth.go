@@ -83,6 +83,7 @@ func (f *FS) GrowFile(name string, bytes usage.User) *Growth {
 	return f.vol.disk().grow(&Growth{f: f, path: name, log: true, bytes: bytes})
 }
 
+// grow starts a growth: it takes what the curve says now.
 func (d *Disk) grow(g *Growth) *Growth {
 	d.settle()
 	g.d = d

@@ -98,6 +98,7 @@ func (n *node) child(name string) *node {
 	return nil
 }
 
+// add puts an entry in its place among the directory's.
 func (n *node) add(k *node) {
 	i, _ := n.search(k.name)
 	if n.kids == nil {
@@ -106,6 +107,7 @@ func (n *node) add(k *node) {
 	n.kids = slices.Insert(n.kids, i, k)
 }
 
+// remove takes an entry out; an empty directory keeps no list.
 func (n *node) remove(k *node) {
 	i, _ := n.search(k.name)
 	n.kids = slices.Delete(n.kids, i, i+1)

@@ -66,7 +66,7 @@ func (f *FS) Unmount(name string) error {
 	return nil
 }
 
-// Mounted tells whether a tmpfs is mounted at a path.
+// Mounted reports whether a tmpfs is mounted at a path.
 func (f *FS) Mounted(name string) bool {
 	pl, errno := f.walk(name, true)
 	return errno == 0 && pl.n != nil && pl.n.mounted

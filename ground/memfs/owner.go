@@ -25,6 +25,7 @@ func (n *node) extended() *ext {
 	return n.body.ext
 }
 
+// owner is root for all files that nobody was given.
 func (n *node) owner() (uid, gid uint32) {
 	if e := n.exts(); e != nil {
 		return e.uid, e.gid
@@ -43,6 +44,7 @@ func (n *node) setMode(mode fs.FileMode) {
 	}
 }
 
+// setTime sets the modification time, under all names of a file.
 func (n *node) setTime(t int64) {
 	n.mtime = t
 	if e := n.exts(); e != nil {

@@ -20,6 +20,8 @@ type run struct {
 	data   []byte // nil for zeros
 }
 
+// clone copies the runs; their bytes stay shared, and are clipped so that an
+// append copies them.
 func (s *sparse) clone() *sparse {
 	if s == nil {
 		return nil
@@ -58,6 +60,7 @@ func (s *sparse) cut(from, to int64) int {
 	return at
 }
 
+// part is what lies between two offsets.
 func (r run) part(from, to int64) run {
 	p := run{off: from, n: to - from}
 	if r.data != nil {
@@ -89,6 +92,7 @@ func (s *sparse) put(off, n int64, data []byte) {
 	s.size = max(s.size, off+n)
 }
 
+// readAt reads zeros where no run is.
 func (s *sparse) readAt(b []byte, off int64) int {
 	if off >= s.size {
 		return 0
@@ -184,6 +188,7 @@ func (n *node) makeSparse() *sparse {
 	return e.sparse
 }
 
+// readAt copies what a file has at an offset and returns how much that is.
 func (n *node) readAt(b []byte, off int64) int {
 	if s := n.sparse(); s != nil {
 		return s.readAt(b, off)
@@ -249,6 +254,8 @@ func (n *node) truncate(size int64) {
 	}
 }
 
+// zeros reports whether all bytes are 0, by blocks: comparing is faster than a
+// loop.
 func zeros(b []byte) bool {
 	for len(b) > 0 {
 		n := min(len(b), len(zeroBlock))

@@ -83,6 +83,7 @@ type tally struct {
 	seen          map[*body]bool
 }
 
+// add counts an entry and what is below it, mount points as empty directories.
 func (u *tally) add(n *node) {
 	if e := n.exts(); e != nil && len(e.names) > 1 {
 		if u.seen[n.body] {

@@ -97,7 +97,7 @@ func (v *volume) forget(n *node) {
 // touch says that a file was changed now.
 func (v *volume) touch(n *node) { n.setTime(v.now()) }
 
-// clearTree removes what is below n and tells whether a mount point was in the
+// clearTree removes what is below n and reports whether a mount point was in the
 // way.
 func (v *volume) clearTree(n *node) (busy bool) {
 	if n.frozen {

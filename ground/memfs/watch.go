@@ -30,11 +30,13 @@ func (f *FS) Watch(name string, fn func()) (stop func()) {
 // WatchesAll says that Watch misses nothing (kubelet/internal/config.Exact).
 func (f *FS) WatchesAll() {}
 
+// touches reports whether a change at p is one at or below a watched path; of a
+// whole tree also one above it.
 func touches(watched, p string, tree bool) bool {
 	return below(p, watched) || tree && below(watched, p)
 }
 
-// below tells whether a clean path is dir or below it.
+// below reports whether a clean path is dir or below it.
 func below(p, dir string) bool {
 	return dir == "/" || strings.HasPrefix(p, dir) && (len(p) == len(dir) || p[len(dir)] == '/')
 }

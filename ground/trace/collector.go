@@ -37,7 +37,7 @@ func (c *Collector) NewBuffer(keep func(kind Kind, verb string, fields []Field) 
 // Take keeps the record until the next Flush.
 func (b *Buffer) Take(r *Record) { b.records = append(b.records, r) }
 
-// Wants tells whether a record is worth making.
+// Wants reports whether a record is worth making.
 func (b *Buffer) Wants(kind Kind, verb string, fields []Field) bool {
 	return b.keep == nil || b.keep(kind, verb, fields)
 }

@@ -56,7 +56,7 @@ type Record struct {
 
 // Sink takes the records of a recorder. It must not wait.
 type Sink interface {
-	// Wants tells whether the sink would take such a record; the record is
+	// Wants reports whether the sink would take such a record; the record is
 	// only made if so. (It is hashed in any case.) It must not keep the fields.
 	Wants(kind Kind, verb string, fields []Field) bool
 	Take(*Record)

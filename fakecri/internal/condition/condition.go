@@ -162,7 +162,7 @@ func (t *Test) primary() bool {
 	return a != ""
 }
 
-// IsBinary tells whether op stands between two operands.
+// IsBinary reports whether op stands between two operands.
 func IsBinary(op string) bool {
 	switch op {
 	case "=", "==", "!=", "<", ">", "=~", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef":

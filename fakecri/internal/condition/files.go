@@ -9,7 +9,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
-// IsUnary tells whether op stands before one operand.
+// IsUnary reports whether op stands before one operand.
 func IsUnary(op string) bool {
 	return len(op) == 2 && op[0] == '-' && strings.IndexByte("bcdefghknprstuwxzGLNOS", op[1]) >= 0
 }
@@ -112,7 +112,7 @@ func (t *Test) files(a, op, b string) bool {
 	return a == b
 }
 
-// permitted tells whether the mode lets a process in, as busybox has it: from
+// permitted reports whether the mode lets a process in, as busybox has it: from
 // the bits alone. It knows neither capabilities nor read-only mounts, and takes
 // root to read and write everything.
 func permitted(fi fs.FileInfo, p *kernel.Process, bit fs.FileMode) bool {

@@ -251,7 +251,7 @@ func (m *matcher) repetition(n *node, i, done int, then func(int) bool) bool {
 	return done >= n.min && then(i)
 }
 
-// holds tells whether an assertion holds at i.
+// holds reports whether an assertion holds at i.
 func (m *matcher) holds(c byte, i int) bool {
 	word := func(i int) bool {
 		if i < 0 || i >= len(m.text) {

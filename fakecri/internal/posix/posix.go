@@ -385,7 +385,7 @@ func (t *translator) interval() error {
 	return t.repeat(op+"}", "{"+body+"}")
 }
 
-// branchEnds tells whether a basic expression's branch ends at the present
+// branchEnds reports whether a basic expression's branch ends at the present
 // place, so that a $ before it is an anchor.
 func (t *translator) branchEnds() bool {
 	rest := t.src[t.pos:]

@@ -268,7 +268,7 @@ func (r *reader) add(c byte, escaped bool) {
 	r.escaped = append(r.escaped, escaped)
 }
 
-// is tells whether the byte at i separates fields, and whether it is white.
+// is reports whether the byte at i separates fields, and whether it is white.
 func (r *reader) is(i int, ifs string) (sep, white bool) {
 	c := r.text[i]
 	sep = !r.escaped[i] && strings.IndexByte(ifs, c) >= 0

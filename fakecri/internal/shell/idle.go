@@ -90,7 +90,7 @@ func (i *idle) lap() bool {
 	return true
 }
 
-// isSleep tells whether sleep is the image's own, and not some other program.
+// isSleep reports whether sleep is the image's own, and not some other program.
 func (i *idle) isSleep() bool {
 	s := i.s
 	file, err := s.find("sleep")

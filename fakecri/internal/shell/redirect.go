@@ -281,7 +281,7 @@ func withoutTabs(w *syntax.Word) *syntax.Word {
 	return out
 }
 
-// isQuoted tells whether the delimiter of a here-document was quoted, so that
+// isQuoted reports whether the delimiter of a here-document was quoted, so that
 // nothing in it is expanded.
 func isQuoted(r *syntax.Redirect) bool {
 	for _, p := range r.Word.Parts {

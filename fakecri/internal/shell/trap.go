@@ -193,8 +193,8 @@ func signalName(n int) string {
 	return kernel.SignalName(n)
 }
 
-// signalText is strsignal(3), the words in which the shell tells of what killed
-// tells of what killed a child.
+// signalText is strsignal(3), the words in which a shell tells of what killed a
+// child.
 func signalText(sig int) string {
 	switch syscall.Signal(sig) {
 	case 0:

@@ -98,7 +98,7 @@ func sameFile(a, b fs.FileInfo) bool {
 	return oka && okb && sa.Ino == sb.Ino && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// SamePath tells whether two paths lead to one place.
+// SamePath reports whether two paths lead to one place.
 func (c *Call) SamePath(a, b string) bool {
 	x, errX := c.View().EvalSymlinks(a)
 	y, errY := c.View().EvalSymlinks(b)

@@ -97,7 +97,7 @@ func (l *lister) long() bool {
 	return l.o.Has('l') || l.o.Has('n') || l.o.Has('g') || l.fullTime()
 }
 
-// fullTime tells whether --full-time was given; its letter is that of -1.
+// fullTime reports whether --full-time was given; its letter is that of -1.
 func (l *lister) fullTime() bool {
 	for _, a := range l.c.Args {
 		if a == "--full-time" {

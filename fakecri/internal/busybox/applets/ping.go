@@ -88,7 +88,7 @@ func runPing(c *applet.Call) int {
 	return 1
 }
 
-// reachable tells whether some host of the node has the address: a refused
+// reachable reports whether some host of the node has the address: a refused
 // connection is an answer too.
 func reachable(c *applet.Call, ip string) bool {
 	if parsed := net.ParseIP(ip); parsed != nil && parsed.IsLoopback() {

@@ -47,7 +47,7 @@ type lexer struct {
 	line int
 	tok  token
 	prev token
-	// regexOK tells whether a / would begin a regular expression.
+	// regexOK reports whether a / would begin a regular expression.
 	regexOK bool
 }
 

@@ -124,7 +124,7 @@ func (p *parser) comparison() *expr {
 	return left
 }
 
-// beginsOperand tells whether the present token can begin what is concatenated.
+// beginsOperand reports whether the present token can begin what is concatenated.
 func (p *parser) beginsOperand() bool {
 	switch p.tok.kind {
 	case tNumber, tString, tRegex, tName, tFuncName, tBuiltin:

@@ -35,7 +35,7 @@ func boolean(b bool) value {
 	return num(0)
 }
 
-// numeric tells whether v is compared as a number.
+// numeric reports whether v is compared as a number.
 func (v value) numeric() bool {
 	switch v.kind {
 	case isNum, unset:
@@ -89,7 +89,7 @@ func formatNum(f float64, format string) string {
 	return sprintf(format, []value{num(f)}, format)
 }
 
-// looksNumeric tells whether all of s, but for white space around it, is a
+// looksNumeric reports whether all of s, but for white space around it, is a
 // number.
 func looksNumeric(s string) (float64, bool) {
 	s = strings.Trim(s, " \t\n\v\f\r")

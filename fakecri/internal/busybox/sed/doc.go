@@ -9,7 +9,7 @@ type Host interface {
 	// Next returns the next line of the input and whether a newline ended it;
 	// ok is false at the end of the last file.
 	Next() (line string, newline, ok bool, err error)
-	// Last tells whether no further line will come.
+	// Last reports whether no further line will come.
 	Last() bool
 	// Stdout is where lines go; with in-place editing the present file.
 	Stdout() io.Writer

@@ -302,7 +302,7 @@ func (r *run) matches(a *address) bool {
 	return r.line == a.line
 }
 
-// selected tells whether a command's addresses pick the present line.
+// selected reports whether a command's addresses pick the present line.
 func (r *run) selected(c *command) bool {
 	switch {
 	case c.from == nil:

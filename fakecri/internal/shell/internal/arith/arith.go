@@ -68,7 +68,7 @@ func (a *evaluator) space() {
 	}
 }
 
-// peek tells whether an operator comes next, and nothing that would make it
+// peek reports whether an operator comes next, and nothing that would make it
 // another one.
 func (a *evaluator) peek(op string) bool {
 	a.space()

@@ -11,7 +11,7 @@ import (
 // A pattern is a string in which a backslash takes the meaning from the
 // character after it; everything else is as in fnmatch(3).
 
-// HasMeta tells whether a pattern matches anything but itself.
+// HasMeta reports whether a pattern matches anything but itself.
 func HasMeta(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
@@ -55,7 +55,7 @@ func AppendEscaped(b []byte, s string) []byte {
 	return b
 }
 
-// Match tells whether all of s matches the pattern.
+// Match reports whether all of s matches the pattern.
 func Match(p, s string) bool {
 	// Only the last star needs to be tried again: an earlier one that took
 	// more could not do better.
@@ -143,7 +143,7 @@ func classEnd(p string) (set string, n int) {
 	return "", 0
 }
 
-// classHas tells whether the set of a bracket expression holds r.
+// classHas reports whether the set of a bracket expression holds r.
 func classHas(set string, r rune) bool {
 	not := false
 	if set != "" && (set[0] == '!' || set[0] == '^') {
@@ -210,7 +210,7 @@ func namedClass(name string, r rune) bool {
 	return false
 }
 
-// starThen tells whether a pattern is a star and a text, as in ${x##*/}, and
+// starThen reports whether a pattern is a star and a text, as in ${x##*/}, and
 // thenStar, whether it is a text and a star, as in ${x%/*}: these need no
 // trying.
 func starThen(p string) (string, bool) {
@@ -296,7 +296,7 @@ const (
 	maxReplace = 1 << 10
 )
 
-// TooLong tells whether to search a string for a pattern would take too long.
+// TooLong reports whether to search a string for a pattern would take too long.
 func TooLong(s, p string, replace bool) bool {
 	if replace {
 		return len(s) > maxReplace && hasStar(p)

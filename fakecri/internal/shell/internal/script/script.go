@@ -359,7 +359,7 @@ func (p *Program) fail(src string, err error) {
 	}
 }
 
-// inBraces tells whether a position is within ${...}, or at its start.
+// inBraces reports whether a position is within ${...}, or at its start.
 func inBraces(src string, offset int) bool {
 	offset = min(offset, len(src))
 	if strings.HasPrefix(src[offset:], "${") {
