@@ -66,6 +66,7 @@ over.`
 // NewCommand returns the command. It parses its flags itself, since those of
 // the command line are read again over configuration files. Its errors are for
 // LogFailure; the exit code is 1.
+// cobra sees none of the flags, hence the help of its own.
 func NewCommand(deps Deps) *cobra.Command {
 	if deps.Run == nil {
 		deps.Run = real.Run
@@ -140,6 +141,7 @@ func execute(cmd *cobra.Command, args []string, deps *Deps) error {
 }
 
 // warn tells what the configuration says that is doubtful, or does nothing.
+// None of it keeps the kubelet from running.
 func (cl *commandLine) warn() {
 	if cl.lenient != nil {
 		klog.InfoS("Using lenient decoding as strict decoding failed", "err", cl.lenient)
@@ -160,6 +162,7 @@ func (cl *commandLine) warn() {
 
 // untilSignal returns a context that ends at the first SIGTERM or SIGINT. The
 // second one ends the process at once.
+// Whoever sends a second one doesn't want to wait for the first's effect.
 func untilSignal(parent context.Context) (context.Context, func()) {
 	if parent == nil {
 		parent = context.Background()

@@ -54,6 +54,8 @@ func codecs(strict bool) (serializer.CodecFactory, error) {
 // reading comes first; if only that fails, lenient is its error and the
 // configuration what a lenient one gives. Some defaults depend on feature gates:
 // those of the configuration, and else those of gates.
+// Upstream does the same: a configuration for another version, with fields that
+// this one doesn't know, must not keep the node down.
 func Decode(data []byte, gates map[string]bool) (c *kubeletconfig.KubeletConfiguration, lenient, err error) {
 	factory, err := codecs(true)
 	if err != nil {
@@ -105,6 +107,8 @@ func setDefaults(c *kubeletconfig.KubeletConfiguration, gates map[string]bool) e
 // LoadFile reads the configuration file of --config: with defaults, hard
 // eviction thresholds among them, and paths relative to the file's directory
 // resolved. What a strict reading says of it goes to warn. For gates see Decode.
+// Hard eviction thresholds have defaults in a file only: flags have had none of
+// old.
 func LoadFile(name string, gates map[string]bool, warn func(error)) (*kubeletconfig.KubeletConfiguration, error) {
 	c, err := loadFile(name, gates, warn)
 	if err != nil {
@@ -141,6 +145,8 @@ const maxConfig = 3 << 20
 
 // readFile reads a configuration file that has something in it; what names its
 // kind in errors.
+// An empty file is an error rather than all defaults: it is what a failed write
+// leaves behind.
 func readFile(name, what string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err == nil && info.Mode().IsRegular() && info.Size() > maxConfig {
@@ -219,6 +225,7 @@ func decodeMerged(data []byte, gates map[string]bool) (*kubeletconfig.KubeletCon
 }
 
 // loadDropIn reads a drop-in file as JSON.
+// The errors name the file: there may be many.
 func loadDropIn(path string) ([]byte, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -247,6 +254,7 @@ var (
 
 // decodeDropIn makes JSON of a drop-in file. Unknown fields stay, for nobody
 // looks at them; duplicate ones are errors.
+// A drop-in must say its kind, so that one for another component is found out.
 func decodeDropIn(data []byte) ([]byte, error) {
 	factory, err := codecs(true)
 	if err != nil {

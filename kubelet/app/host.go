@@ -27,6 +27,7 @@ func cgroupV1() bool {
 // swapOn reports whether a swap file or partition is in use. Swap in compressed
 // memory that the kernel may drop (tmpfs noswap) doesn't count for upstream
 // either way, so neither here.
+// A machine without /proc/swaps has no swap.
 func swapOn() (bool, error) {
 	f, err := os.Open("/proc/swaps")
 	if errors.Is(err, os.ErrNotExist) {
@@ -68,6 +69,7 @@ func checkCPUs(list string) error {
 
 // nodeName is --hostname-override or the machine's host name, trimmed and in
 // lower case (component-helpers/node/util).
+// API objects' names are in lower case, host names need not be.
 func nodeName(override string) (string, error) {
 	name := override
 	if name == "" {
@@ -85,6 +87,8 @@ func nodeName(override string) (string, error) {
 
 // parseNodeIP reads --node-ip: one address, or one of each family. What is no
 // address comes back as invalid.
+// The error is of a combination that means nothing; a part that is no address
+// is left out, as upstream does.
 func parseNodeIP(text string) (ips []net.IP, invalid []string, err error) {
 	if text == "" {
 		return nil, nil, nil

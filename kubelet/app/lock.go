@@ -11,6 +11,7 @@ import (
 
 // acquireLock locks a file for as long as the process lives, and waits for it if
 // somebody else has it (pkg/util/flock). A signal ends the waiting.
+// The lock goes with the process, also if it is killed.
 func acquireLock(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

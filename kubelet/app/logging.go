@@ -59,6 +59,8 @@ func startLogging(c *kubeletconfig.KubeletConfiguration) error {
 
 // LogFailure logs why the command failed, as one line on stderr whatever is in
 // the error.
+// Errors of several lines, as aggregates have, would break tools that read logs
+// by line.
 func LogFailure(err error) {
 	if text := err.Error(); strings.Contains(text, "\n") {
 		err = errors.New(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " "))

@@ -17,25 +17,32 @@ import (
 // Flags are the flags that are no fields of a KubeletConfiguration
 // (cmd/kubelet/app/options).
 type Flags struct {
-	Config, ConfigDir           string
-	Kubeconfig                  string
-	BootstrapKubeconfig         string
-	HostnameOverride            string
-	NodeIP                      string
-	CertDir                     string
-	CloudProvider               string
-	RootDir                     string
-	SeccompDefault              bool
-	NodeLabels                  map[string]string
-	LockFile                    string
-	ExitOnLockContention        bool
-	RuntimeCgroups              string
-	CredentialProviderConfig    string
-	CredentialProviderBinDir    string
-	MinimumContainerTTL         time.Duration
-	MaxDeadPerContainer         int32
-	MaxDead                     int32
-	MounterPath                 string
+	Config, ConfigDir string
+	// Without a Kubeconfig the kubelet runs standalone.
+	Kubeconfig          string
+	BootstrapKubeconfig string
+	// HostnameOverride and NodeIP stand for what the machine says of itself.
+	HostnameOverride string
+	NodeIP           string
+	CertDir          string
+	CloudProvider    string
+	RootDir          string
+	SeccompDefault   bool
+	// NodeLabels are for the registration of the node only.
+	NodeLabels map[string]string
+	// LockFile makes kubelets take turns, see lock.go.
+	LockFile                 string
+	ExitOnLockContention     bool
+	RuntimeCgroups           string
+	CredentialProviderConfig string
+	CredentialProviderBinDir string
+	// The garbage collection of dead containers; a negative number is no limit.
+	MinimumContainerTTL time.Duration
+	MaxDeadPerContainer int32
+	MaxDead             int32
+	MounterPath         string
+	// AllocatableIgnoresEvictions leaves hard eviction thresholds out of what
+	// the node keeps back.
 	AllocatableIgnoresEvictions bool
 }
 

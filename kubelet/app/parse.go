@@ -25,6 +25,7 @@ type commandLine struct {
 }
 
 // newFlagSet makes the whole set of flags around a configuration.
+// Both - and _ separate words in names, as of old.
 func newFlagSet(flags *Flags, global *globalFlags, c *kubeletconfig.KubeletConfiguration) (*pflag.FlagSet, error) {
 	fs := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
 	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
@@ -59,6 +60,8 @@ func (cl *commandLine) parse(args []string) error {
 
 // load reads the configuration files that the flags name, and lays the flags
 // over them (upstream's order: defaults, --config, --config-dir, flags).
+// Flags have to win over files that they name, so they are parsed twice: once
+// to find the files, once over what those say.
 func (cl *commandLine) load(args []string) error {
 	const gates = "failed to set feature gates from initial flags-based config: %w"
 	if _, err := features.Resolve(cl.config.FeatureGates); err != nil {

@@ -27,6 +27,7 @@ import (
 )
 
 // check judges the configuration, and what of it says how to serve.
+// It is judged before anything is done to the machine.
 func (cl *commandLine) check() error {
 	c := cl.config
 	if err := kubelet.ValidateConfiguration(c, &kubelet.Host{CgroupV1: cgroupV1()}); err != nil {
@@ -52,6 +53,8 @@ func (cl *commandLine) from() string {
 	return ""
 }
 
+// checkTLS refuses cipher suites and versions that nobody knows, although no
+// server uses them yet: a mistake is better known now than after an upgrade.
 func checkTLS(c *kubeletconfig.KubeletConfiguration) error {
 	if _, err := cliflag.TLSCipherSuites(c.TLSCipherSuites); err != nil {
 		return err
@@ -105,6 +108,7 @@ func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 }
 
 // ignoreEnd makes the end that was asked for no error.
+// A kubelet that was told to stop has not failed.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
@@ -145,6 +149,7 @@ func (cl *commandLine) lock(ctx context.Context) (unlock func(), _ context.Conte
 }
 
 // connect says how the API is reached, and checks who may ask the kubelet.
+// The client is made with the kubelet's loop, which doesn't exist yet.
 func (cl *commandLine) connect(o *real.Options) error {
 	c, path := cl.config, cl.flags.Kubeconfig
 	if path == "" {

@@ -42,6 +42,8 @@ func newWatchdog() (*watchdog, error) {
 func (w *watchdog) setChecks(checks []server.Check) { w.checks.Store(&checks) }
 
 // run notifies until ctx ends.
+// While something isn't well it sends nothing, and systemd restarts the kubelet
+// when the interval is over.
 func (w *watchdog) run(ctx context.Context) {
 	if w.interval <= 0 {
 		klog.InfoS("Systemd watchdog is not enabled")

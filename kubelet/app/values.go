@@ -62,6 +62,7 @@ func (v *taintsValue) String() string {
 	return strings.Join(out, ",")
 }
 
+// Upstream's registration knows no removals, so those are left out silently.
 func (v *taintsValue) Set(s string) error {
 	*v.list = nil
 	if s == "" {
@@ -132,6 +133,8 @@ func (v *reservedMemoryValue) String() string {
 	return strings.Join(out, ",")
 }
 
+// A default or a file's value is replaced whole: a mixture of both could not be
+// told from a mistake.
 func (v *reservedMemoryValue) Set(s string) error {
 	if s == "" {
 		return nil

@@ -84,8 +84,7 @@ func (m *Manager) newContainerConfig(s *start, env []*runtimeapi.KeyValue, mount
 }
 
 // imageUser asks the runtime who the image runs as; root if it doesn't say.
-// The image was pulled or found just before, so this is a read that takes no
-// time worth sharing.
+// Upstream asks again, too, rather than keep what the pull returned.
 func (m *Manager) imageUser(ctx context.Context, image string) (security.User, error) {
 	resp, err := m.rt.ImageStatus(ctx, m.shared.imageSpec(image, ""), false)
 	if err != nil {

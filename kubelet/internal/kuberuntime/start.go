@@ -105,10 +105,8 @@ func statusMessage(err error) string {
 
 // doBackOff holds a container that keeps exiting back: it returns an error
 // that knows when that ends, and its message; or it takes the next step of the
-// series and returns nil.
-// The series is the container's: its key has the hash of its spec in it, so
-// that a changed container begins anew (upstream kuberuntime_manager.go
-// doBackOff).
+// series and returns nil. A container with another image or other resources
+// begins a series of its own (upstream kuberuntime_manager.go doBackOff).
 func (m *Manager) doBackOff(pod *v1.Pod, c *v1.Container, status *kubecontainer.PodStatus, b *kubecontainer.Backoff) (string, error) {
 	var last *kubecontainer.Status
 	for _, s := range status.ContainerStatuses {

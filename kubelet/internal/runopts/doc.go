@@ -11,6 +11,11 @@
 // where the file system has them, so that what replaces it later is not seen
 // either. What equal pods of a namespace share (the service variables) is made
 // once for each change of the services.
+//
+// environment.go and envfile.go make the environment, mounts.go the mounts and
+// subPaths, hosts.go the hosts file. A container's options are made by a
+// request, which forgets what it read when they are made: the next start reads
+// anew.
 package runopts
 
 import (
@@ -120,6 +125,7 @@ func (g *Generator) GenerateRunContainerOptions(ctx context.Context, pod *v1.Pod
 	return out, nil
 }
 
+// podDir is a pod's directory.
 func (g *Generator) podDir(uid types.UID) string { return g.o.PodsDir + "/" + string(uid) }
 
 // request is one container's options in the making.
@@ -141,6 +147,8 @@ func (r *request) volumes() kubecontainer.VolumeMap {
 	return r.mounted
 }
 
+// errNoClient is the error of a reference in standalone mode, with upstream's
+// text; kind is as messages have it.
 func errNoClient(kind, namespace, name string) error {
 	return fmt.Errorf("couldn't get %s %v/%v, no kubeClient defined", kind, namespace, name)
 }

@@ -61,6 +61,9 @@ type environment struct {
 	secrets    readOnce[v1.Secret]
 }
 
+// list merges what was set with the service variables, by name. The variables
+// of services are shared by all containers of the namespace, the others are
+// new.
 func (e *environment) list(services []*runtimeapi.KeyValue) []*runtimeapi.KeyValue {
 	out := make([]*runtimeapi.KeyValue, 0, len(e.own)+len(services))
 	for k, v := range e.own { //drydock:unordered sorted below
@@ -75,6 +78,8 @@ func (e *environment) list(services []*runtimeapi.KeyValue) []*runtimeapi.KeyVal
 	return out
 }
 
+// lookup finds what a $(NAME) stands for at this point: later variables of env
+// aren't known yet.
 func (e *environment) lookup(name string) (string, bool) {
 	if v, ok := e.own[name]; ok {
 		return v, true
@@ -84,6 +89,8 @@ func (e *environment) lookup(name string) (string, bool) {
 }
 
 // addSources adds what envFrom names, in its order.
+// A later source wins over an earlier one. A key that is no valid name is taken
+// all the same, as the gate RelaxedEnvironmentVariableValidation has it.
 func (e *environment) addSources(ctx context.Context) error {
 	ns := e.r.pod.Namespace
 	for i := range e.r.c.EnvFrom {
@@ -202,6 +209,7 @@ func (e *environment) value(ctx context.Context, from *v1.EnvVarSource) (value s
 
 // fileKey reads a variable from a file in one of the pod's volumes (gate
 // EnvFiles).
+// What failed is not said, so that nothing of the file gets into a status.
 func (r *request) fileKey(ref *v1.FileKeySelector) (value string, set bool, err error) {
 	vol, ok := r.volumes()[ref.VolumeName]
 	if !ok || vol.Path == "" {
@@ -228,6 +236,9 @@ func (r *request) fileKey(ref *v1.FileKeySelector) (value string, set bool, err 
 }
 
 // field is the value of one of the pod's fields.
+// The pod's addresses are the sandbox's, which the pod's status doesn't have
+// yet; the other fields are those of its object (upstream
+// podFieldSelectorRuntimeValue).
 func (r *request) field(ref *v1.ObjectFieldSelector) (string, error) {
 	name, err := fieldpath.ConvertDownwardAPIFieldLabel(ref.APIVersion, ref.FieldPath)
 	if err != nil {
@@ -262,6 +273,7 @@ func (r *request) field(ref *v1.ObjectFieldSelector) (string, error) {
 	return fieldpath.ExtractFieldPathAsString(pod, name)
 }
 
+// hostIPs are the node's addresses as text, the first one first.
 func (g *Generator) hostIPs() []string {
 	if g.o.HostIPs == nil {
 		return nil
@@ -274,6 +286,8 @@ func (g *Generator) hostIPs() []string {
 	return out
 }
 
+// allocatable is what the node has for pods: it stands for a limit that a
+// container doesn't set.
 func (g *Generator) allocatable() v1.ResourceList {
 	if g.o.Allocatable == nil {
 		return nil
@@ -287,19 +301,26 @@ type serviceVariables struct {
 	values map[string]string
 }
 
+// serviceKey decides the service variables: which namespace's services, and
+// whether they are wanted (enableServiceLinks).
 type serviceKey struct {
 	namespace string
 	links     bool
 }
 
 // serviceCache keeps the variables until the services change.
+// The list of services is another one after each change, so its address says
+// whether the variables are still good.
 type serviceCache struct {
 	of    []*v1.Service
 	byKey map[serviceKey]*serviceVariables
 }
 
+// noServices is shared, and never written to.
 var noServices = &serviceVariables{}
 
+// serviceVariables returns the variables for pods of a namespace, made at most
+// once for each change of the services.
 func (g *Generator) serviceVariables(namespace string, links bool) *serviceVariables {
 	if g.o.Services == nil {
 		return noServices

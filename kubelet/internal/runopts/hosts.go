@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
+// The parts of a hosts file, byte for byte as upstream's.
 const (
 	hostsHeader            = "# Kubernetes-managed hosts file.\n"
 	hostsHeaderHostNetwork = "# Kubernetes-managed hosts file (host network).\n"
@@ -21,6 +22,8 @@ const (
 
 // writeHosts writes the pod's hosts file and returns its path. Like upstream
 // it writes it anew for each container.
+// A file that says the same already is left alone: containers that run have it
+// mounted.
 func (r *request) writeHosts(hostname, domain string) (string, error) {
 	file := path.Join(r.g.podDir(r.pod.UID), "etc-hosts")
 	var data []byte
@@ -44,6 +47,8 @@ func (r *request) writeHosts(hostname, domain string) (string, error) {
 }
 
 // podHosts is the hosts file of a pod with a network of its own.
+// The memory is counted beforehand, for it is made at each start of a
+// container.
 func podHosts(ips []string, hostname, domain string) []byte {
 	n := len(hostsHeader) + len(hostsLocal)
 	for _, ip := range ips {
@@ -61,6 +66,7 @@ func podHosts(ips []string, hostname, domain string) []byte {
 }
 
 // aliases is the part of a hosts file that hostAliases ask for.
+// All names of an alias are on one line, in their order.
 func aliases(list []v1.HostAlias) string {
 	if len(list) == 0 {
 		return ""

@@ -21,6 +21,8 @@ const etcHosts = "/etc/hosts"
 
 // mounts are the container's volume mounts in their order, then that of its
 // hosts file (upstream makeMounts).
+// A container that mounts something at /etc/hosts itself gets no hosts file,
+// nor does one whose pod has no address yet.
 func (r *request) mounts(env []*runtimeapi.KeyValue, files bool, hostname, domain string) ([]*runtimeapi.Mount, error) {
 	withHosts := files && (r.pod.Spec.HostNetwork || len(r.podIPs) > 0)
 	n := len(r.c.VolumeMounts)
@@ -51,6 +53,7 @@ func (r *request) mounts(env []*runtimeapi.KeyValue, files bool, hostname, domai
 }
 
 // volumeMount is the i-th volume mount.
+// An image volume has no path here: the runtime mounts it.
 func (r *request) volumeMount(i int, m *v1.VolumeMount, env []*runtimeapi.KeyValue) (*runtimeapi.Mount, error) {
 	vol, ok := r.volumes()[m.Name]
 	if !ok || vol.Path == "" && vol.Image == nil {
@@ -97,6 +100,7 @@ func Lookup(env []*runtimeapi.KeyValue, name string) (value string, ok bool) {
 
 // expandSubPath expands a subPathExpr: all that it names must be known and not
 // empty.
+// An empty value is an error, since the whole volume would be mounted instead.
 func expandSubPath(expr string, env []*runtimeapi.KeyValue) (string, error) {
 	var missing []string
 	out := expansion.Expand(expr, func(name string) (string, bool) {
@@ -113,6 +117,7 @@ func expandSubPath(expr string, env []*runtimeapi.KeyValue) (string, error) {
 	return out, nil
 }
 
+// propagation is Private unless the mount says otherwise.
 func propagation(p *v1.MountPropagationMode) (runtimeapi.MountPropagation, error) {
 	if p == nil {
 		return runtimeapi.MountPropagation_PROPAGATION_PRIVATE, nil
@@ -128,6 +133,9 @@ func propagation(p *v1.MountPropagationMode) (runtimeapi.MountPropagation, error
 	return 0, fmt.Errorf("invalid MountPropagation mode: %q", *p)
 }
 
+// recursiveReadOnly reports whether submounts are to be read-only, too
+// (KEP-3857). IfPossible asks for what the runtime can do, Enabled for an error
+// if it can't.
 func (r *request) recursiveReadOnly(m *v1.VolumeMount) (bool, error) {
 	mode := m.RecursiveReadOnly
 	if mode == nil || *mode == v1.RecursiveReadOnlyDisabled {
@@ -169,6 +177,9 @@ type (
 
 // subPath makes the directory of a subPath if there is nothing, and returns
 // what is to be mounted: what the path leads to now, which lies in the volume.
+// Between the check and the mount a container of the pod could swap a directory
+// for a link (CVE-2017-1002101); where the file system can bind, the mount is
+// made from what was checked.
 func (r *request) subPath(index int, m *v1.VolumeMount, vol kubecontainer.VolumeInfo, sub string) (string, error) {
 	if path.IsAbs(sub) {
 		return "", fmt.Errorf("error SubPath `%s` must not be an absolute path", sub)
@@ -236,6 +247,8 @@ func (r *request) makeSubPath(volume, full string, perm fs.FileMode) error {
 }
 
 // bindSubPath mounts a path in a volume where the container gets it from.
+// The target has the mount's index for its name, as upstream's, so that a
+// cleaner of either finds it.
 func (r *request) bindSubPath(index int, m *v1.VolumeMount, volume, real string) (string, error) {
 	dir := path.Join(r.g.podDir(r.pod.UID), "volume-subpaths", m.Name, r.c.Name)
 	if err := r.g.o.FS.MkdirAll(dir, 0o750); err != nil {
@@ -251,6 +264,8 @@ const maxLinks = 40
 
 // resolve follows the symbolic links of a path below the volume; it returns
 // false if they lead out of it. A part that does not exist stays.
+// A link may lead anywhere on the node, so what it leads to is judged, not what
+// it says.
 func (r *request) resolve(volume, name string) (string, bool) {
 	links, ok := r.g.o.FS.(linkReader)
 	if !ok {

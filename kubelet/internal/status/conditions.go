@@ -39,6 +39,8 @@ const ownConditions = 5
 
 // conditions makes the pod's conditions, without times; g.old's are shared if
 // they say the same. ready is ContainersReady.
+// Others' conditions come first, as the API has them. DisruptionTarget is the
+// cached status's, where the eviction put it: the API's may be older.
 func (g *generation) conditions(s *v1.PodStatus, ready *v1.PodCondition) []v1.PodCondition {
 	// Room for what an ordinary pod has, and no more, as with scratchSize.
 	var room [6]v1.PodCondition
@@ -107,7 +109,8 @@ func (g *generation) readyToStart(c *v1.PodCondition) {
 	}
 }
 
-// initializedCondition makes c Initialized.
+// initializedCondition makes c Initialized. Once true it stays true: the runtime
+// may have removed the init containers meanwhile.
 func (g *generation) initializedCondition(c *v1.PodCondition, s *v1.PodStatus) {
 	c.Type, c.Status = v1.PodInitialized, v1.ConditionTrue
 	spec := &g.Pod.Spec
@@ -151,6 +154,8 @@ func anyStarted(list []v1.ContainerStatus) bool {
 }
 
 // containersReady is ContainersReady.
+// The room on the stack is for the names of an ordinary pod's containers; they
+// are listed while a pod starts, which is when most statuses are made.
 func containersReady(spec *v1.PodSpec, inits, containers []v1.ContainerStatus, phase v1.PodPhase) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.ContainersReady, Status: v1.ConditionFalse}
 	if len(containers) == 0 && len(spec.Containers) > 0 && len(inits) == 0 {
@@ -189,6 +194,7 @@ func containersReady(spec *v1.PodSpec, inits, containers []v1.ContainerStatus, p
 }
 
 // readyCondition is Ready: ContainersReady and the pod's readiness gates.
+// A gate's condition is written by others, in the API's status (KEP-580).
 func readyCondition(spec *v1.PodSpec, conditions []v1.PodCondition, containers *v1.PodCondition) v1.PodCondition {
 	c := *containers
 	c.Type = v1.PodReady
@@ -212,6 +218,7 @@ func readyCondition(spec *v1.PodSpec, conditions []v1.PodCondition, containers *
 }
 
 // restartingCondition is AllContainersRestarting.
+// It is false again once the runtime has none of the old containers (KEP-5532).
 func (g *generation) restartingCondition(phase v1.PodPhase) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.AllContainersRestarting, Status: v1.ConditionFalse}
 	switch {

@@ -24,6 +24,7 @@ const (
 	exitUnknown             = 137
 )
 
+// kind is in which of the spec's lists a container is.
 type kind uint8
 
 const (
@@ -51,6 +52,8 @@ func (k kind) container(spec *v1.PodSpec, i int) *v1.Container {
 
 // list makes the statuses of one kind of containers: regular and ephemeral
 // ones by name, init containers in the order of the spec.
+// The statuses are in scratch space where there is room, so they are good until
+// the generation ends; settle copies what has changed.
 func (g *generation) list(k kind, hasInit bool, old []v1.ContainerStatus) []v1.ContainerStatus {
 	spec := &g.Pod.Spec
 	n := [...]int{len(spec.Containers), len(spec.InitContainers), len(spec.EphemeralContainers)}[k]
@@ -117,6 +120,8 @@ func (g *generation) newest(name string) (first, second *kubecontainer.Status) {
 }
 
 // missing makes the status of a container that the runtime doesn't have.
+// It waits, unless the last status knows better: what has ended stays ended,
+// and what ran is shown as lost, since nobody will ever learn how it ended.
 func (g *generation) missing(c *v1.Container, hasInit bool, prev *v1.ContainerStatus) v1.ContainerStatus {
 	reason := reasonContainerCreating
 	if hasInit {
@@ -155,6 +160,8 @@ func (g *generation) missing(c *v1.Container, hasInit bool, prev *v1.ContainerSt
 }
 
 // convert makes the status of a container out of its newest runtime status.
+// The restart count never falls: a runtime that lost its containers counts from
+// its log files, the API's count may be higher.
 func (g *generation) convert(c *v1.Container, k kind, cs *kubecontainer.Status, prev *v1.ContainerStatus) v1.ContainerStatus {
 	s := v1.ContainerStatus{
 		Name:         c.Name,
@@ -193,6 +200,7 @@ func (g *generation) convert(c *v1.Container, k kind, cs *kubecontainer.Status, 
 
 // state converts a runtime state. lost means that the container had been
 // running and nobody knows how it ended.
+// 137 stands for an end that nobody saw, as if the container had been killed.
 func (g *generation) state(cs *kubecontainer.Status, prev *v1.ContainerStatus) (st v1.ContainerState, lost bool) {
 	switch cs.State {
 	case kubecontainer.StateRunning:
@@ -245,6 +253,9 @@ func (g *generation) terminated(t *v1.ContainerStateTerminated, id string, prev 
 
 // waiting turns a status into Waiting if the next sync starts the container
 // and the last attempt failed.
+// That is how CrashLoopBackOff and ErrImagePull become visible: the state of
+// the run before moves to LastTerminationState. An init container that the
+// runtime has no more, while a regular one is there, has done its work.
 func (g *generation) waiting(s *v1.ContainerStatus, c *v1.Container, k kind, newest *kubecontainer.Status) {
 	if k == initial {
 		if newest != nil && newest.State == kubecontainer.StateExited && newest.ExitCode == 0 {
@@ -268,6 +279,7 @@ func (g *generation) waiting(s *v1.ContainerStatus, c *v1.Container, k kind, new
 	s.State = v1.ContainerState{Waiting: g.waitingState(findStatus(g.oldList(k), c.Name), reason.Error(), message)}
 }
 
+// oldList are the last statuses of a kind.
 func (g *generation) oldList(k kind) []v1.ContainerStatus {
 	switch k {
 	case initial:
@@ -289,6 +301,7 @@ func (g *generation) hasRegular() bool {
 	return false
 }
 
+// waitingState shares the last one where that says the same.
 func (g *generation) waitingState(prev *v1.ContainerStatus, reason, message string) *v1.ContainerStateWaiting {
 	if prev != nil && prev.State.Waiting != nil && prev.State.Waiting.Reason == reason && prev.State.Waiting.Message == message {
 		return prev.State.Waiting
@@ -304,6 +317,8 @@ func (g *generation) containerID(id string, prev *v1.ContainerStatus) string {
 	return kubecontainer.ContainerID{Type: g.Env.RuntimeName, ID: id}.String()
 }
 
+// isID reports whether an ID of the API is the runtime's id, without a
+// concatenation.
 func (g *generation) isID(api, id string) bool {
 	t := len(g.Env.RuntimeName)
 	return len(api) == t+len("://")+len(id) && id != "" && api[:t] == g.Env.RuntimeName && api[t:t+3] == "://" && api[t+3:] == id
@@ -356,6 +371,11 @@ var (
 	startedFalse = false
 )
 
+// probe fills one container's. Without a startup probe a running container has
+// started; one that has a probe, whose result is not known yet, keeps what the
+// last status said. A container without a readiness probe is ready once it has
+// started. One that isn't ready has its probe run at once, since this status
+// may be the news of its start.
 func (g *generation) probe(st *v1.ContainerStatus, ready bool) {
 	running := st.State.Running != nil
 	was := st.Started != nil && *st.Started
@@ -407,6 +427,7 @@ func (g *generation) protect(st *v1.ContainerStatus, known bool) {
 	}
 }
 
+// hasReadinessProbe reports whether the container of that name has one.
 func hasReadinessProbe(pod *v1.Pod, name string) bool {
 	for _, list := range [...][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {
@@ -426,6 +447,7 @@ func apiTime(t time.Time) metav1.Time {
 	return metav1.Time{Time: t.UTC().Truncate(time.Second)}
 }
 
+// findStatus returns the status of that name, or nil.
 func findStatus(list []v1.ContainerStatus, name string) *v1.ContainerStatus {
 	for i := range list {
 		if list[i].Name == name {
@@ -435,6 +457,7 @@ func findStatus(list []v1.ContainerStatus, name string) *v1.ContainerStatus {
 	return nil
 }
 
+// findCondition returns the condition of that type, or nil.
 func findCondition(list []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition {
 	for i := range list {
 		if list[i].Type == t {

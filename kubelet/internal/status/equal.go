@@ -61,6 +61,7 @@ func conditionsEqual(a, b []v1.PodCondition) bool {
 	return kubeletConditions(a) == kubeletConditions(b) && conditionsWithin(a, b)
 }
 
+// kubeletConditions counts those that the kubelet owns or shares.
 func kubeletConditions(list []v1.PodCondition) int {
 	n := 0
 	for i := range list {
@@ -71,6 +72,8 @@ func kubeletConditions(list []v1.PodCondition) int {
 	return n
 }
 
+// conditionsWithin reports whether all of a's of these are in b. With equal
+// counts that makes the two equal.
 func conditionsWithin(a, b []v1.PodCondition) bool {
 	for i := range a {
 		x := &a[i]
@@ -85,6 +88,8 @@ func conditionsWithin(a, b []v1.PodCondition) bool {
 	return true
 }
 
+// containerStatusesEqual compares lists in their order, which normalize has
+// set. Lists that are the same memory need no look.
 func containerStatusesEqual(a, b []v1.ContainerStatus) bool {
 	if len(a) != len(b) {
 		return false
@@ -100,6 +105,8 @@ func containerStatusesEqual(a, b []v1.ContainerStatus) bool {
 	return true
 }
 
+// containerStatusEqual compares every field; a test changes each in turn, so
+// that one that is new in the API can't be forgotten.
 func containerStatusEqual(a, b *v1.ContainerStatus) bool {
 	return a.Name == b.Name &&
 		a.Ready == b.Ready &&
@@ -128,10 +135,12 @@ func rareEqual(a, b *v1.ContainerStatus) bool {
 	return a.StopSignal == b.StopSignal || a.StopSignal != nil && b.StopSignal != nil && *a.StopSignal == *b.StopSignal
 }
 
+// boolEqual compares values, and whether there are any.
 func boolEqual(a, b *bool) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
+// stateEqual compares which state it is, and its fields.
 func stateEqual(a, b *v1.ContainerState) bool {
 	if x, y := a.Waiting, b.Waiting; x != y && (x == nil || y == nil || *x != *y) {
 		return false
@@ -143,6 +152,7 @@ func stateEqual(a, b *v1.ContainerState) bool {
 	return x == y || x != nil && y != nil && terminatedEqual(x, y)
 }
 
+// terminatedEqual takes two nils for equal.
 func terminatedEqual(a, b *v1.ContainerStateTerminated) bool {
 	return a.ExitCode == b.ExitCode &&
 		a.Signal == b.Signal &&
@@ -153,6 +163,7 @@ func terminatedEqual(a, b *v1.ContainerStateTerminated) bool {
 		a.FinishedAt.Equal(&b.FinishedAt)
 }
 
+// mountsEqual compares lists in their order, which is the spec's.
 func mountsEqual(a, b []v1.VolumeMountStatus) bool {
 	if len(a) != len(b) {
 		return false
@@ -176,6 +187,8 @@ func mountsEqual(a, b []v1.VolumeMountStatus) bool {
 	return true
 }
 
+// resourcesEqual takes two nils for equal, but not nil for empty: the API shows
+// the difference.
 func resourcesEqual(a, b *v1.ResourceRequirements) bool {
 	if a == b {
 		return true
@@ -194,6 +207,7 @@ func resourcesEqual(a, b *v1.ResourceRequirements) bool {
 	return true
 }
 
+// resourceListEqual compares quantities by value: 1 is 1000m.
 func resourceListEqual(a, b v1.ResourceList) bool {
 	if len(a) != len(b) {
 		return false

@@ -37,6 +37,7 @@ func (m *Manager) Flush(ctx context.Context, pods []types.UID) error {
 	return nil
 }
 
+// flushed reports whether the API has the last status of each.
 func (m *Manager) flushed(pods []types.UID) bool {
 	for _, uid := range pods {
 		if e := m.pods[uid]; e != nil {

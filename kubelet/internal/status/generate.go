@@ -2,11 +2,18 @@
 // [GenerateAPIPodStatus] computes what a pod's status should say from what the
 // runtime says, and the [Manager] keeps the last one of each pod, sends what
 // changed and deletes pods that have ended. It mirrors upstream's
-// pkg/kubelet/status and to the status half of pkg/kubelet/kubelet_pods.go.
+// pkg/kubelet/status and the status half of pkg/kubelet/kubelet_pods.go.
 //
 // Differences: statuses are shared and never written to, so that a status that
 // did not change costs no memory; the manager looks only at what changed since
 // it was last found equal.
+//
+// generate.go begins the making of a status, which containers.go (container
+// statuses), phase.go, conditions.go, resources.go and restart.go do parts of;
+// these are functions of an [Input]. manager.go keeps statuses and takes
+// changes, sender.go sends them in batches, flush.go waits for them at a
+// shutdown, resize.go keeps the conditions of resizes. normalize.go and
+// equal.go are what both need to compare statuses as the API would have them.
 package status
 
 import (
@@ -138,6 +145,8 @@ func GenerateAPIPodStatus(in *Input) v1.PodStatus {
 }
 
 // generation is the making of one status.
+// It lives on the stack: most statuses are equal to the last one, and nothing
+// of those may reach the heap.
 type generation struct {
 	Input
 	old           *v1.PodStatus
@@ -150,6 +159,8 @@ type generation struct {
 
 // keepTerminalPhase applies what is known beside the containers to the phase:
 // terminal phases stay, the active deadline ends the pod.
+// The API's terminal phase wins over all else: a pod that others saw end has
+// ended.
 func (g *generation) keepTerminalPhase(s *v1.PodStatus) {
 	api := &g.Pod.Status
 	if !kubetypes.IsTerminalPhase(s.Phase) {
@@ -180,6 +191,8 @@ func (g *generation) keepTerminalPhase(s *v1.PodStatus) {
 }
 
 // hostIPs sets the host's addresses and lends them to host network pods.
+// A pod in the host's network has the node's addresses although its sandbox has
+// none.
 func (g *generation) hostIPs(s *v1.PodStatus) {
 	if g.Env.HostIPs == nil {
 		return
@@ -221,6 +234,8 @@ func HostIPs(addresses []v1.NodeAddress) []v1.HostIP {
 
 // podIPs orders the runtime's addresses: the first of the primary family, then
 // the first of the other; old is shared if it says the same.
+// The primary family is the node's first, whatever order the runtime lists them
+// in: clients take the first address.
 func podIPs(ips []string, primaryV6 bool, old []v1.PodIP) []v1.PodIP {
 	if len(ips) == 0 {
 		return nil
@@ -262,6 +277,7 @@ func canonicalIP(ip string) (text string, is6 bool) {
 	return p.String(), utilnet.IsIPv6(p)
 }
 
+// settlePodIPs returns old if it says the same, so that statuses share it.
 func settlePodIPs(ips, old []v1.PodIP) []v1.PodIP {
 	if slices.Equal(ips, old) {
 		return old

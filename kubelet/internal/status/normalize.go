@@ -52,10 +52,13 @@ func normalize(pod *v1.Pod, s *v1.PodStatus) {
 	s.EphemeralContainerStatuses = byName(normalizeList(s.EphemeralContainerStatuses, limit))
 }
 
+// whole reports whether a time is as the API keeps it.
 func whole(t *metav1.Time) bool {
 	return t.IsZero() || t.Nanosecond() == 0 && t.Location() == time.UTC
 }
 
+// normalizeList is normalize for one kind of containers; it copies the list if
+// it has to change an element.
 func normalizeList(list []v1.ContainerStatus, limit int) []v1.ContainerStatus {
 	copied := false
 	for i := range list {
@@ -71,6 +74,7 @@ func normalizeList(list []v1.ContainerStatus, limit int) []v1.ContainerStatus {
 	return list
 }
 
+// stateNormal reports whether normalState would change nothing.
 func stateNormal(s *v1.ContainerState, limit int) bool {
 	if s.Running != nil && !whole(&s.Running.StartedAt) {
 		return false
@@ -79,6 +83,8 @@ func stateNormal(s *v1.ContainerState, limit int) bool {
 	return t == nil || whole(&t.StartedAt) && whole(&t.FinishedAt) && len(t.Message) <= limit
 }
 
+// normalState returns a state in the form of the API. limit is how many bytes a
+// message may have, the rest is cut, from its end.
 func normalState(s v1.ContainerState, limit int) v1.ContainerState {
 	if s.Running != nil {
 		s.Running = &v1.ContainerStateRunning{StartedAt: apiTime(s.Running.StartedAt.Time)}
@@ -94,6 +100,8 @@ func normalState(s v1.ContainerState, limit int) v1.ContainerState {
 	return s
 }
 
+// byName sorts statuses by name: the runtime's order, by time, would make equal
+// statuses differ.
 func byName(list []v1.ContainerStatus) []v1.ContainerStatus {
 	less := func(a, b v1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) }
 	for i := 1; i < len(list); i++ {

@@ -20,6 +20,8 @@ type phaseCounts struct {
 
 // phase computes the pod's phase from its container statuses (upstream
 // getPhase).
+// The order of the cases is upstream's and decides mixed pods: a failed init
+// container outweighs all, waiting outweighs running.
 func (g *generation) phase(s *v1.PodStatus) v1.PodPhase {
 	var n phaseCounts
 	spec := &g.Pod.Spec
@@ -49,7 +51,9 @@ func (g *generation) phase(s *v1.PodStatus) v1.PodPhase {
 	return v1.PodPending
 }
 
-// stoppedPhase is the phase of a pod whose containers all have stopped.
+// stoppedPhase is the phase of a pod whose containers all have stopped. While a
+// container is going to restart the pod is Running; a static pod that would
+// restart one is so even when its worker ends it.
 func (g *generation) stoppedPhase(n *phaseCounts) v1.PodPhase {
 	if (!g.Terminal || kubetypes.IsStaticPod(g.Pod)) && n.stopped != n.final {
 		return v1.PodRunning
@@ -60,6 +64,7 @@ func (g *generation) stoppedPhase(n *phaseCounts) v1.PodPhase {
 	return v1.PodFailed
 }
 
+// init counts an init container that has to end.
 func (n *phaseCounts) init(c *v1.Container, pod *v1.Pod, st *v1.ContainerStatus) {
 	t := ended(st)
 	switch {
@@ -70,6 +75,8 @@ func (n *phaseCounts) init(c *v1.Container, pod *v1.Pod, st *v1.ContainerStatus)
 	}
 }
 
+// sidecar counts an init container that keeps running. One that isn't started
+// yet holds the pod back, but only until it is initialized.
 func (n *phaseCounts) sidecar(st *v1.ContainerStatus) {
 	switch {
 	case st == nil:
@@ -90,6 +97,8 @@ func (n *phaseCounts) sidecar(st *v1.ContainerStatus) {
 	}
 }
 
+// regular counts a regular container. One that waits after a run counts as
+// stopped: it is in back-off, and its pod stays Running.
 func (n *phaseCounts) regular(c *v1.Container, pod *v1.Pod, st *v1.ContainerStatus) {
 	switch {
 	case st == nil:
@@ -130,6 +139,7 @@ func ended(st *v1.ContainerStatus) *v1.ContainerStateTerminated {
 	return nil
 }
 
+// restartable reports whether a container that ended so is started again.
 func restartable(c *v1.Container, pod *v1.Pod, t *v1.ContainerStateTerminated) bool {
 	return t.Reason == reasonRestartingAll || kubecontainer.ShouldRestart(c, pod, t.ExitCode)
 }

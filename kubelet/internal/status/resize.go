@@ -7,6 +7,8 @@ import (
 
 // resizeConditions are a pod's conditions about resizes, which status
 // generation takes over. They are replaced, never written to.
+// The manager has them, not the status: a status may be generated before the
+// resize is decided (KEP-1287).
 type resizeConditions struct {
 	pending, inProgress *v1.PodCondition
 }
@@ -35,6 +37,7 @@ func (m *Manager) ResizeConditions(uid types.UID) []v1.PodCondition {
 
 // SetPodResizePending says that a resize was not allocated, and why: Deferred
 // or Infeasible. It reports whether reason or generation changed.
+// The caller records an event only if it did, so that each attempt is not one.
 func (m *Manager) SetPodResizePending(uid types.UID, reason, message string, generation int64) (changed bool) {
 	c := m.resizes[uid]
 	changed = c.pending == nil || c.pending.Reason != reason || c.pending.ObservedGeneration != generation
@@ -100,6 +103,7 @@ func (m *Manager) BackfillPodResizeConditions(pod *v1.Pod) {
 	}
 }
 
+// setResize keeps a pod's conditions; of a pod without any nothing is kept.
 func (m *Manager) setResize(uid types.UID, c resizeConditions) {
 	if c == (resizeConditions{}) {
 		delete(m.resizes, uid)

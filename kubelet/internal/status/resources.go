@@ -17,6 +17,8 @@ const (
 // resources are a container's resources as its status shows them: the allocated
 // ones, with what the runtime reports of a running one in their place (upstream
 // convertContainerStatusResources).
+// What the runtime reports wins only while a resize may be under way: else it
+// is what the kubelet told it, rounded by the units of cgroups.
 func (g *generation) resources(c *v1.Container, k kind, cs *kubecontainer.Status, id string, prev *v1.ContainerStatus) *v1.ResourceRequirements {
 	if cs.State != kubecontainer.StateRunning || cs.Resources == nil && (prev == nil || !g.Resizing) {
 		return &c.Resources
@@ -55,6 +57,7 @@ func (g *generation) resources(c *v1.Container, k kind, cs *kubecontainer.Status
 }
 
 // overlay is a list of quantities of which some are replaced, in a copy.
+// A list of the spec is shared, so it is copied before the first replacement.
 type overlay struct {
 	list, before v1.ResourceList
 	copied       bool
@@ -63,6 +66,8 @@ type overlay struct {
 // set replaces a quantity by a reading (cpu in millicores; 0: none), or without
 // one by what the status said before. A list that there is not gets nothing; if
 // neither reading nor quantity is above least, the quantity stays.
+// cgroups can't express less than least, so a reading at the bottom stands for
+// whatever is asked for below.
 func (o *overlay) set(name v1.ResourceName, reading, least int64) {
 	if o.list == nil {
 		return
@@ -110,6 +115,8 @@ type PodTotals struct {
 }
 
 // TotalsMemo remembers the totals of the last few specs, which replicas share.
+// Sums over containers are the dearest part of a status, and a node runs few
+// different specs.
 type TotalsMemo struct {
 	last [4]*PodTotals
 	n    int

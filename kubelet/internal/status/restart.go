@@ -20,6 +20,8 @@ func (g *generation) isRestartingAll() bool {
 	return g.exitedByRule(spec.InitContainers, g.old.InitContainerStatuses) || g.exitedByRule(spec.Containers, g.old.ContainerStatuses)
 }
 
+// exitedByRule reports whether a container of the spec has ended by such a
+// rule.
 func (g *generation) exitedByRule(spec []v1.Container, old []v1.ContainerStatus) bool {
 	for i := range spec {
 		c := &spec[i]

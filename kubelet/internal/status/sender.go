@@ -32,6 +32,7 @@ func (m *Manager) tick() {
 	m.wake()
 }
 
+// wake has a task send, unless one does.
 func (m *Manager) wake() {
 	if m.g == nil || m.sending {
 		return
@@ -89,6 +90,7 @@ func (e *entry) sentTo(apiUID types.UID) bool {
 	return e.sentUID == apiUID && e.sentVersion >= e.version
 }
 
+// enqueue has the next partial batch look at an entry.
 func (m *Manager) enqueue(e *entry) {
 	if !e.inUnsent {
 		e.inUnsent = true
@@ -196,6 +198,8 @@ func canBeDeleted(pod *v1.Pod, finished bool) bool {
 }
 
 // sync sends one status. What fails is tried again by the next batch.
+// It asks for the pod first, as upstream does, although the pod manager has
+// one: the patch is made against what the API has now.
 func (m *Manager) sync(ctx context.Context, u *update) {
 	e := u.e
 	pod, err := m.opts.Client.GetPod(ctx, e.namespace, e.name)
@@ -310,6 +314,8 @@ func foreign(list []v1.PodCondition) (n int) {
 	return n
 }
 
+// mergeShared takes a condition over that others may have written, too; its
+// transition time moves only with its status.
 func mergeShared(list []v1.PodCondition, c v1.PodCondition, now metav1.Time) []v1.PodCondition {
 	have := findCondition(list, c.Type)
 	c.LastTransitionTime = apiTime(now.Time)
@@ -324,6 +330,7 @@ func mergeShared(list []v1.PodCondition, c v1.PodCondition, now metav1.Time) []v
 }
 
 // unready makes a pod that has ended not ready.
+// Endpoints go by these conditions, so they must not outlive the pod.
 func unready(list []v1.PodCondition, phase v1.PodPhase, now metav1.Time) {
 	reason := reasonPodCompleted
 	if phase == v1.PodFailed {

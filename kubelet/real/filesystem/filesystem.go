@@ -1,5 +1,5 @@
 // Package filesystem is the kubelet's file system on the machine's own files.
-// It mirrors upstream's pkg/util/filesystem and to what the kubelet does
+// It mirrors upstream's pkg/util/filesystem and what the kubelet does
 // with package os.
 package filesystem
 

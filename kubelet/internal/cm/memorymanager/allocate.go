@@ -45,6 +45,8 @@ func (p *static) allocate(s *state.State, pod *v1.Pod, c *v1.Container) (changed
 
 // place finds the nodes for a container: the topology manager's, else the best
 // that there are; more of them if they have too little.
+// A preferred hint must not become one that isn't: the topology manager
+// admitted the pod because of it.
 func (p *static) place(m state.NUMANodeMap, pod *v1.Pod, c *v1.Container, want request) (topologymanager.Hint, error) {
 	var hint topologymanager.Hint
 	if p.affinity != nil {
@@ -94,6 +96,8 @@ func suffices(m state.NUMANodeMap, mask topologymanager.Mask, want request) bool
 
 // mixes reports whether a block over several nodes would be on one that has blocks
 // of another group.
+// Upstream's rule: a node serves single containers, or one group of nodes,
+// never both, so that a group's memory can be added up.
 func mixes(m state.NUMANodeMap, mask topologymanager.Mask) bool {
 	if mask.Count() == 1 {
 		return false
@@ -107,6 +111,8 @@ func mixes(m state.NUMANodeMap, mask topologymanager.Mask) bool {
 }
 
 // hints are the nodes that memory could come from, the same for all types.
+// Preferred are the hints with the fewest nodes that could hold the request if
+// they were empty; what is free now decides only whether there is a hint.
 func (p *static) hints(m state.NUMANodeMap, pod *v1.Pod, want request) []topologymanager.Hint {
 	nodes := m.Nodes()
 	least := len(nodes)
@@ -140,6 +146,7 @@ func (p *static) hints(m state.NUMANodeMap, pod *v1.Pod, want request) []topolog
 	return out
 }
 
+// bestHint is the narrowest of the preferred ones, else of all.
 func bestHint(list []topologymanager.Hint) topologymanager.Hint {
 	best := list[0]
 	for _, h := range list[1:] {
@@ -166,6 +173,7 @@ func (p *static) asHints(m state.NUMANodeMap, pod *v1.Pod, want request) []topol
 }
 
 // again are the hints for what is allocated already: where it is.
+// None if the blocks aren't what the container asks for now.
 func again(blocks []state.Block, want request) []topologymanager.Hints {
 	if len(blocks) != len(want) {
 		return nil
@@ -192,6 +200,7 @@ func (p *static) reusableBy(pod *v1.Pod, mask topologymanager.Mask, name v1.Reso
 
 // reuse notes the memory of an init container, and what a later container took
 // of it. That of sidecars is not for others.
+// Init containers run before the others, so their memory is free again by then.
 func (p *static) reuse(pod *v1.Pod, c *v1.Container, blocks []state.Block) {
 	if p.of != pod.UID {
 		p.of, p.reusable = pod.UID, map[topologymanager.Mask]map[v1.ResourceName]uint64{}

@@ -4,6 +4,11 @@
 // It only does the sums: a container runs with cpuset_mems, the kernel keeps it
 // to these nodes. What belongs to no active pod any more is found when somebody
 // asks for memory. A Manager of policy None only keeps its checkpoint.
+//
+// manager.go takes what is asked of the manager and keeps its checkpoint,
+// static.go has the machine's state and its rules, allocate.go finds nodes and
+// takes memory from them. The sums are bytes; a block is memory of one type for
+// one container, over one group of nodes.
 package memorymanager
 
 import (
@@ -53,6 +58,8 @@ type Config struct {
 }
 
 // Manager is one kubelet's memory manager. It is for use on one loop.
+// Admissions come one at a time, so what belongs to the one in progress, the
+// pod and the topology manager's hint, is kept beside the state.
 type Manager struct {
 	// c and state are nil once a manager with policy None has started: it never
 	// asks for them again, and most kubelets have one.
@@ -135,9 +142,12 @@ func (m *Manager) Start() error {
 }
 
 // Static reports whether containers can have memory of their own.
+// The kubelet asks before it has each container's nodes looked up.
 func (m *Manager) Static() bool { return m.policy != nil }
 
 // Allocate implements topologymanager.HintProvider.
+// It may be repeated: a container that has memory keeps it. The error refuses
+// the pod.
 func (m *Manager) Allocate(pod *v1.Pod, c *v1.Container) error {
 	if m.policy == nil {
 		return nil
@@ -151,6 +161,7 @@ func (m *Manager) Allocate(pod *v1.Pod, c *v1.Container) error {
 }
 
 // GetTopologyHints implements topologymanager.HintProvider.
+// No hints mean that memory doesn't matter to where the container goes.
 func (m *Manager) GetTopologyHints(pod *v1.Pod, c *v1.Container) []topologymanager.Hints {
 	if m.policy == nil || !managed(pod) {
 		return nil
@@ -188,6 +199,8 @@ func (m *Manager) GetPodTopologyHints(pod *v1.Pod) []topologymanager.Hints {
 }
 
 // prepare takes back what belongs to no active pod, before a pod gets some.
+// Only when all sources are known, or a pod whose source is late would lose its
+// memory at a restart of the kubelet.
 func (m *Manager) prepare(pod *v1.Pod) {
 	m.admitting = pod
 	if len(m.state.Entries) == 0 || !m.c.SourcesReady() {
@@ -241,6 +254,7 @@ func (m *Manager) Nodes(pod *v1.Pod, c *v1.Container) string {
 	return strings.Join(out, ",")
 }
 
+// log makes a log line, if anybody takes them.
 func (m *Manager) log(format string, args ...any) {
 	if m.c.Log != nil {
 		m.c.Log(format, args...)

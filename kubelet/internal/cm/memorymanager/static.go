@@ -35,6 +35,8 @@ type static struct {
 	of       types.UID
 }
 
+// newStatic returns the policy for a machine. Without reserved memory, upstream
+// refuses to start: the kernel and the kubelet have to live off something.
 func newStatic(topo *cm.Topology, reserved Reserved) (*static, error) {
 	var sum uint64
 	for _, r := range reserved { //drydock:unordered a sum
@@ -53,14 +55,20 @@ type request []struct {
 	size uint64
 }
 
+// managed reports whether a pod's containers get memory of their own: those of
+// Guaranteed pods, but not by pod-level resources, which say nothing of a
+// single container.
 func managed(pod *v1.Pod) bool {
 	return qos.Class(pod) == v1.PodQOSGuaranteed && !resourcehelper.IsPodLevelResourcesSet(pod)
 }
 
+// isMemory reports whether a resource is memory or huge pages.
 func isMemory(name v1.ResourceName) bool {
 	return name == v1.ResourceMemory || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }
 
+// requested is what a container asks for in bytes, by type. The error is of an
+// amount that no int64 holds.
 func requested(c *v1.Container) (map[v1.ResourceName]uint64, error) {
 	out := map[v1.ResourceName]uint64{}
 	for name, q := range c.Resources.Requests { //drydock:unordered fills a map
@@ -90,6 +98,8 @@ func sorted(m map[v1.ResourceName]uint64) request {
 
 // podRequested is the most that a pod's containers ask for at a time. What only
 // init containers ask for does not count.
+// Sidecars go on beside the others, so they add to everything that starts
+// later.
 func podRequested(pod *v1.Pod) (request, error) {
 	init, sidecars, app := map[v1.ResourceName]uint64{}, map[v1.ResourceName]uint64{}, map[v1.ResourceName]uint64{}
 	for i := range pod.Spec.InitContainers {
@@ -122,6 +132,7 @@ func podRequested(pod *v1.Pod) (request, error) {
 }
 
 // initial is the machine without assignments.
+// Huge pages are set aside at boot, so they are taken off the node's memory.
 func (p *static) initial() state.NUMANodeMap {
 	out := state.NUMANodeMap{}
 	for i := range p.topo.Nodes {
@@ -153,6 +164,7 @@ func table(m state.NUMANodeMap, id int, name v1.ResourceName) *state.MemoryTable
 }
 
 // assign takes memory from nodes, the first of them first.
+// All of the nodes become one group, also those of which nothing is taken.
 func assign(m state.NUMANodeMap, nodes []int, name v1.ResourceName, size uint64) {
 	for _, id := range nodes {
 		m[id].NumberOfAssignments++
@@ -182,6 +194,9 @@ func release(m state.NUMANodeMap, b state.Block) {
 
 // validate fills in a state that is new, and finds what an earlier kubelet's
 // state has that this one's machine or settings have not.
+// A machine with another layout would make the assignments wrong, and nobody
+// could say which containers to move: the error keeps the kubelet from
+// starting, as upstream's does.
 func (p *static) validate(s *state.State) error {
 	if len(s.Machine) == 0 {
 		if len(s.Entries) > 0 {

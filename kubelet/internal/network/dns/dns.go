@@ -1,5 +1,5 @@
 // Package dns makes what a pod's resolv.conf says, and its host's name. It
-// mirrors upstream's pkg/kubelet/network/dns, and to the functions of
+// mirrors upstream's pkg/kubelet/network/dns, and the functions of
 // pkg/kubelet/kubelet_pods.go that name a pod's host.
 package dns
 
