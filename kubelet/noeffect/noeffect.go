@@ -89,6 +89,8 @@ func ToldOfSimulation(c, base *kubeletconfig.KubeletConfiguration) []string {
 	return tell(c, base, append(always(), inSimulations()...))
 }
 
+// tell makes a line for each field that was set to something that has no
+// effect.
 func tell(c, base *kubeletconfig.KubeletConfiguration, fields []field) []string {
 	var out []string
 	now, def := asJSON(c), asJSON(base)
@@ -107,6 +109,7 @@ func tell(c, base *kubeletconfig.KubeletConfiguration, fields []field) []string 
 	return out
 }
 
+// asJSON is a configuration by its fields' names, as users know them.
 func asJSON(c *kubeletconfig.KubeletConfiguration) map[string]any {
 	data, err := json.Marshal(c)
 	if err != nil {

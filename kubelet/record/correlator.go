@@ -57,6 +57,8 @@ type bucket struct {
 	last   int64 // ns
 }
 
+// newCorrelator returns one that has seen nothing. Its three memories are
+// bounded as client-go's are.
 func newCorrelator() correlator {
 	return correlator{
 		aggregates: lru[aggregate]{max: maxEntries},
@@ -189,6 +191,8 @@ func (c *correlator) update(ev *v1.Event) {
 // sends about one object.
 type eventKeys struct{ full, similar, source key }
 
+// keysOf hashes what client-go makes strings of (client-go's tools/record,
+// getEventKey, EventAggregatorByReasonFunc and getSpamKey).
 func keysOf(ev *v1.Event) (k eventKeys) {
 	var h loop.Hasher
 	h.Str(ev.Source.Component)

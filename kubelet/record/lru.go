@@ -23,6 +23,7 @@ type lru[T any] struct {
 // nodes' recorders have a dozen.
 const slab = 8
 
+// entry is a value and its place in both lists.
 type entry[T any] struct {
 	key                key
 	val                T
@@ -74,6 +75,8 @@ func (c *lru[T]) put(k key, v T) (forgotten key, full bool) {
 
 func (c *lru[T]) len() int { return c.n }
 
+// bucket is where a key's chain begins; the number of buckets is a power of
+// two.
 func (c *lru[T]) bucket(k key) int { return int(k) & (len(c.buckets) - 1) }
 
 // grow makes room for one more entry.
@@ -92,6 +95,7 @@ func (c *lru[T]) grow() {
 	}
 }
 
+// touch makes an entry the newest.
 func (c *lru[T]) touch(i uint16) {
 	if c.newest != i {
 		c.unlink(i)
@@ -99,6 +103,7 @@ func (c *lru[T]) touch(i uint16) {
 	}
 }
 
+// linkNewest puts an entry that is in no list before all others.
 func (c *lru[T]) linkNewest(i uint16) {
 	e := c.at(i)
 	e.newer, e.older = 0, c.newest
@@ -110,6 +115,7 @@ func (c *lru[T]) linkNewest(i uint16) {
 	c.newest = i
 }
 
+// unlink takes an entry out of the list by recency.
 func (c *lru[T]) unlink(i uint16) {
 	e := c.at(i)
 	if e.newer != 0 {
@@ -124,6 +130,7 @@ func (c *lru[T]) unlink(i uint16) {
 	}
 }
 
+// unchain takes an entry out of its bucket's chain.
 func (c *lru[T]) unchain(i uint16) {
 	p := &c.buckets[c.bucket(c.at(i).key)]
 	for *p != i {

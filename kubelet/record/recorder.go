@@ -150,6 +150,7 @@ func (r *Recorder) nextStamp() int64 {
 	return r.stamp
 }
 
+// wake has a task send, unless one does or nothing waits.
 func (r *Recorder) wake() {
 	if r.sending || r.g == nil || r.done == len(r.queue) {
 		return
@@ -158,6 +159,8 @@ func (r *Recorder) wake() {
 	r.g.Start("events", r.run)
 }
 
+// send sends one event at a time, in order. The object of one that is done is
+// used for the next, so that a storm of events makes no garbage.
 func (r *Recorder) send(ctx context.Context) {
 	defer func() { r.sending = false }()
 	for r.done < len(r.queue) {
@@ -178,6 +181,7 @@ func (r *Recorder) send(ctx context.Context) {
 // keptQueue is for how many events the queue always keeps room.
 const keptQueue = 4
 
+// enqueue adds to the queue, whose memory is used again from its beginning.
 func (r *Recorder) enqueue(p pending) {
 	if r.done > 0 && len(r.queue) == cap(r.queue) {
 		n := copy(r.queue, r.queue[r.done:])
@@ -187,6 +191,8 @@ func (r *Recorder) enqueue(p pending) {
 	r.queue = append(r.queue, p)
 }
 
+// dequeue takes the next event; an empty queue that was once long gives its
+// memory back.
 func (r *Recorder) dequeue() pending {
 	p := r.queue[r.done]
 	r.queue[r.done] = pending{}

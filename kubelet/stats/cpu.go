@@ -15,6 +15,8 @@ const defaultCachePeriod = 10 * time.Minute
 // nanoCores keeps rates of CPU use for runtimes that tell totals only.
 type nanoCores struct{ last map[string]cpuSample }
 
+// cpuSample is a container's use of CPU when it was asked for, and the rate
+// that followed.
 type cpuSample struct {
 	at    int64 // ns
 	total uint64
@@ -54,6 +56,9 @@ func (n *nanoCores) expire(now int64) {
 	}
 }
 
+// cpu is a container's use of CPU; the rate is the runtime's, or made here of
+// two answers. A runtime that says nothing stands for none used, as upstream
+// has it.
 func (p *Provider) cpu(s *runtimeapi.ContainerStats, force bool) *statsapi.CPUStats {
 	c := s.Cpu
 	if c == nil {
@@ -67,6 +72,7 @@ func (p *Provider) cpu(s *runtimeapi.ContainerStats, force bool) *statsapi.CPUSt
 	return out
 }
 
+// sumCPU adds up a pod's containers; the time is the latest of theirs.
 func sumCPU(list []statsapi.ContainerStats) *statsapi.CPUStats {
 	out := &statsapi.CPUStats{}
 	for i := range list {
@@ -79,6 +85,8 @@ func sumCPU(list []statsapi.ContainerStats) *statsapi.CPUStats {
 	return out
 }
 
+// sumMemory does so for memory. What only some containers report is the sum of
+// those.
 func sumMemory(list []statsapi.ContainerStats) *statsapi.MemoryStats {
 	out := &statsapi.MemoryStats{}
 	for i := range list {
@@ -95,12 +103,14 @@ func sumMemory(list []statsapi.ContainerStats) *statsapi.MemoryStats {
 	return out
 }
 
+// latest sets t to the later of the two.
 func latest(t *metav1.Time, o metav1.Time) {
 	if t.Before(&o) {
 		*t = o
 	}
 }
 
+// addTo adds a number that may be missing to a sum that may be.
 func addTo(sum **uint64, v *uint64) {
 	if v == nil {
 		return

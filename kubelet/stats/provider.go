@@ -264,6 +264,8 @@ func (p *Provider) cgroup(ctx context.Context, s *statsapi.PodStats, uid types.U
 	}
 }
 
+// container is one container's, with what its logs use, which no runtime
+// reports.
 func (p *Provider) container(ctx context.Context, s *runtimeapi.ContainerStats, pod *statsapi.PodStats, force bool, disks map[string]*Filesystem) statsapi.ContainerStats {
 	name := s.GetAttributes().GetLabels()[labelContainerName]
 	c := statsapi.ContainerStats{Name: name, CPU: p.cpu(s, force), Memory: p.memory(s), Swap: p.swap(s)}
@@ -293,6 +295,8 @@ func (p *Provider) disk(ctx context.Context, mountpoint string, known map[string
 	return d
 }
 
+// memory is a container's. What is available of an unlimited one is unknown
+// rather than 0.
 func (p *Provider) memory(s *runtimeapi.ContainerStats) *statsapi.MemoryStats {
 	m := s.Memory
 	if m == nil {
@@ -309,6 +313,7 @@ func (p *Provider) memory(s *runtimeapi.ContainerStats) *statsapi.MemoryStats {
 	return out
 }
 
+// swap is a container's; none used if the runtime says nothing.
 func (p *Provider) swap(s *runtimeapi.ContainerStats) *statsapi.SwapStats {
 	if s.Swap == nil {
 		zero := uint64(0)
@@ -322,6 +327,8 @@ func (p *Provider) usage(ctx context.Context, name string) (bytes, inodes int64)
 	return usageOf(ctx, p.o.FS, name)
 }
 
+// usageOf is what files below a directory use. Where counting takes time it
+// waits; what can't be counted uses nothing.
 func usageOf(ctx context.Context, files FS, name string) (bytes, inodes int64) {
 	if name == "" || files == nil {
 		return 0, 0
@@ -336,10 +343,13 @@ func usageOf(ctx context.Context, files FS, name string) (bytes, inodes int64) {
 	return files.Usage(name)
 }
 
+// now is the time of what is computed here.
 func (p *Provider) now() metav1.Time { return metav1.NewTime(p.o.Loop.Now()) }
 
+// at is the runtime's time, in ns since the Unix epoch.
 func at(ns int64) metav1.Time { return metav1.NewTime(time.Unix(0, ns)) }
 
+// number is the runtime's number; nil: it reports none.
 func number(v *runtimeapi.UInt64Value) *uint64 {
 	if v == nil {
 		return nil

@@ -36,6 +36,7 @@ type Volumes struct {
 	pods map[types.UID]*podVolumes
 }
 
+// podVolumes is what is kept of a pod whose volumes are looked at.
 type podVolumes struct {
 	uid     types.UID
 	volumes []v1.Volume

@@ -57,11 +57,13 @@ func (l *ResizeLimits) changes(pod, allocated *v1.Pod) (cpu, memory, swapped boo
 	return cpu, memory, swapped
 }
 
+// differs reports whether request or limit of a resource differ.
 func differs(a, b *v1.ResourceRequirements, name v1.ResourceName) bool {
 	return quantity(a.Requests, name) != quantity(b.Requests, name) ||
 		quantity(a.Limits, name) != quantity(b.Limits, name)
 }
 
+// quantity is an amount, of CPU in millicores; what is missing is 0.
 func quantity(l v1.ResourceList, name v1.ResourceName) int64 {
 	q := l[name]
 	if name == v1.ResourceCPU {

@@ -44,6 +44,8 @@ func nodeStatusPatch(base, node *v1.Node) ([]byte, error) {
 	return json.Marshal(m)
 }
 
+// addressesDiffer compares in order, since the order of addresses says which is
+// preferred.
 func addressesDiffer(a, b []v1.NodeAddress) bool {
 	if len(a) != len(b) {
 		return true

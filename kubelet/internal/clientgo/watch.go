@@ -74,6 +74,7 @@ func (c *Client) WatchSecret(g *loop.Group, namespace, name string, listed func(
 	}, first(listed), event)
 }
 
+// byName selects the one object of a name.
 func byName(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
 
 // first makes of a callback for one object one for a list.
@@ -150,6 +151,7 @@ type feed[T any] struct {
 	event  func(watch.EventType, *T)
 }
 
+// errKind would be a mistake of the server's.
 var errKind = errors.New("clientgo: the watch delivered an object of another kind")
 
 // post has fn run on the loop, unless the watch has been stopped by then.
@@ -161,6 +163,7 @@ func (f *feed[T]) post(fn func()) {
 	})
 }
 
+// tell hands an event to the loop.
 func (f *feed[T]) tell(t watch.EventType, obj any) error {
 	o, ok := obj.(*T)
 	if !ok {

@@ -74,6 +74,7 @@ func (k *Keyring) FromSecrets(secrets []v1.Secret) error {
 	return nil
 }
 
+// parseJSON reads a .dockerconfigjson, or .docker/config.json.
 func parseJSON(data []byte) (DockerConfig, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -85,6 +86,7 @@ func parseJSON(data []byte) (DockerConfig, error) {
 	return c.Auths, nil
 }
 
+// parseCfg reads the older .dockercfg, which has the registries alone.
 func parseCfg(data []byte) (DockerConfig, error) {
 	if len(data) == 0 {
 		return nil, nil

@@ -69,6 +69,8 @@ func (k *Keyring) Add(config DockerConfig, secret *v1.Secret) {
 	slices.SortFunc(k.places, func(a, b string) int { return cmp.Compare(b, a) })
 }
 
+// placeOf is a registry's host and path, by which credentials are found. An
+// address that is none is left out, as upstream does.
 func placeOf(name string) (string, bool) {
 	if !strings.HasPrefix(name, "https://") && !strings.HasPrefix(name, "http://") {
 		name = "https://" + name
@@ -87,6 +89,7 @@ func placeOf(name string) (string, bool) {
 	return u.Host + p, true
 }
 
+// hash names credentials without telling them: records of pulls keep it.
 func hash(e DockerConfigEntry) string {
 	b, _ := json.Marshal(e) // it is all text
 	sum := sha256.Sum256(b)
@@ -143,6 +146,7 @@ func matches(place, image string) bool {
 	return true
 }
 
+// splitPort splits a host that may have no port.
 func splitPort(host string) (name, port string) {
 	if n, p, err := net.SplitHostPort(host); err == nil {
 		return n, p

@@ -19,6 +19,9 @@ func (m *Manager) Admit(_ context.Context, attrs *lifecycle.PodAdmitAttributes) 
 	return admit(attrs.Pod, m.pressure.reported)
 }
 
+// admit judges a pod by the conditions that are reported. Under memory pressure
+// alone a pod that requests memory is let in, since its request is accounted
+// for; nothing is known of disk and processes.
 func admit(pod *v1.Pod, conditions []v1.NodeConditionType) lifecycle.PodAdmitResult {
 	admitted := lifecycle.PodAdmitResult{Admit: true}
 	if len(conditions) == 0 || kubetypes.IsCriticalPod(pod) {

@@ -56,6 +56,7 @@ func (m *Manager) refreshNotifiers(s *statsapi.Summary) {
 	}
 }
 
+// podsMemory is the memory of the pods' cgroup; nil where there is none.
 func podsMemory(s *statsapi.Summary) *statsapi.MemoryStats {
 	for i := range s.Node.SystemContainers {
 		if c := &s.Node.SystemContainers[i]; c.Name == statsapi.SystemContainerPods {

@@ -18,6 +18,8 @@ type observation struct {
 // something is absent. They are few, and every node keeps its last ones.
 type observations []observed
 
+// observed is what was seen of one signal. A list of them is shorter than a
+// map, and keeps its order.
 type observed struct {
 	signal Signal
 	observation
@@ -45,6 +47,7 @@ func (o *observations) add(s Signal, available, capacity int64, t metav1.Time) {
 	*o = append(*o, entry)
 }
 
+// nanos is a statistic's time; 0 if it says none.
 func nanos(t metav1.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -77,12 +80,15 @@ func observe(s *statsapi.Summary) observations {
 	return out
 }
 
+// memory adds what is left of memory. The working set counts as used, so what
+// is there in all is the sum.
 func (o *observations) memory(s Signal, m *statsapi.MemoryStats) {
 	if m.AvailableBytes != nil && m.WorkingSetBytes != nil {
 		o.add(s, int64(*m.AvailableBytes), int64(*m.AvailableBytes+*m.WorkingSetBytes), m.Time)
 	}
 }
 
+// filesystem adds a file system's two signals.
 func (o *observations) filesystem(bytes, inodes Signal, fs *statsapi.FsStats) {
 	if fs == nil {
 		return
@@ -91,6 +97,8 @@ func (o *observations) filesystem(bytes, inodes Signal, fs *statsapi.FsStats) {
 	o.pair(inodes, fs.InodesFree, fs.Inodes, fs.Time)
 }
 
+// pair adds a signal, if both of its numbers are known: a threshold in percent
+// needs the capacity.
 func (o *observations) pair(s Signal, available, capacity *uint64, t metav1.Time) {
 	if available != nil && capacity != nil {
 		o.add(s, int64(*available), int64(*capacity), t)

@@ -53,6 +53,8 @@ type candidate struct {
 	over int64
 }
 
+// measureMemory measures by how much a pod exceeds its request. One without
+// statistics has no measure: compareUsage puts it first.
 func (c *candidate) measureMemory() {
 	if c.stats == nil {
 		return
@@ -61,6 +63,7 @@ func (c *candidate) measureMemory() {
 	c.exceeds, c.over = request.CmpInt64(used) < 0, used-request.Value()
 }
 
+// measureProcesses counts a pod's processes, for which there are no requests.
 func (c *candidate) measureProcesses() {
 	if c.stats != nil && c.stats.ProcessStats != nil && c.stats.ProcessStats.ProcessCount != nil {
 		c.over = int64(*c.stats.ProcessStats.ProcessCount)
@@ -96,11 +99,14 @@ func compareProcesses(a, b *candidate) int {
 	return cmp.Or(cmp.Compare(a.priority, b.priority), truthFirst(a.stats == nil, b.stats == nil), cmp.Compare(b.over, a.over))
 }
 
+// compareAge puts the youngest first: the one that has the least to lose. The
+// names make the order complete; upstream leaves it open.
 func compareAge(a, b *v1.Pod) int {
 	return cmp.Or(b.CreationTimestamp.Time.Compare(a.CreationTimestamp.Time),
 		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
+// truthFirst orders true before false.
 func truthFirst(a, b bool) int {
 	switch {
 	case a == b:
@@ -111,6 +117,7 @@ func truthFirst(a, b bool) int {
 	return 1
 }
 
+// priorityOf is 0 for a pod that admission has not given any.
 func priorityOf(p *v1.Pod) int32 {
 	if p.Spec.Priority == nil {
 		return 0
@@ -118,6 +125,7 @@ func priorityOf(p *v1.Pod) int32 {
 	return *p.Spec.Priority
 }
 
+// memoryUsage is the working set, as the kernel judges what is in use.
 func memoryUsage(m *statsapi.MemoryStats) int64 {
 	if m == nil || m.WorkingSetBytes == nil {
 		return 0

@@ -30,6 +30,7 @@ func (t *Threshold) same(o *Threshold) bool {
 	return t.Signal == o.Signal && t.Inert == o.Inert && t.Grace == o.Grace && t.Value.Equal(&o.Value)
 }
 
+// hard reports whether a threshold is acted on at once.
 func (t *Threshold) hard() bool { return t.Grace == 0 }
 
 // Config is what a kubelet's configuration says of eviction: maps by the
@@ -89,6 +90,8 @@ func (c *Config) Thresholds() ([]Threshold, error) {
 	return out, nil
 }
 
+// parseStatements reads thresholds, in the order of the signals. 0% or 100%
+// switches a signal off, such as one with a default.
 func parseStatements(m map[string]string) ([]Threshold, error) {
 	var out []Threshold
 	for name, text := range m { //drydock:unordered sorted below
@@ -117,6 +120,8 @@ func parseStatement(name, text string) (Threshold, bool, error) {
 	return t, on, err
 }
 
+// parseGrace reads a grace period of a soft threshold; the text of the error is
+// upstream's.
 func parseGrace(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -128,6 +133,8 @@ func parseGrace(text string) (time.Duration, error) {
 	return d, nil
 }
 
+// parseReclaim reads a signal's minimum reclaim; nil: what is under the
+// threshold is enough.
 func parseReclaim(name string, m map[string]string) (*api.ThresholdValue, error) {
 	text, ok := m[name]
 	if !ok {
@@ -244,6 +251,7 @@ func union(a, b []Threshold) []Threshold {
 	return out
 }
 
+// indexOf finds a threshold in a list, -1 if it isn't there.
 func indexOf(list []Threshold, t *Threshold) int {
 	return slices.IndexFunc(list, func(o Threshold) bool { return o.same(t) })
 }

@@ -37,6 +37,7 @@ const (
 	allBeta  = "AllBeta"
 )
 
+// stage is how far a gate has come at v1.36; it decides what is said of it.
 type stage string
 
 const (
@@ -46,6 +47,7 @@ const (
 	deprecated stage = "DEPRECATED"
 )
 
+// gate is one feature gate, as upstream's pkg/features has it.
 type gate struct {
 	name  string
 	stage stage
@@ -55,6 +57,7 @@ type gate struct {
 	needs []string
 }
 
+// find finds a gate of upstream's; the list is sorted by name.
 func find(name string) (*gate, bool) {
 	i, ok := slices.BinarySearchFunc(known, name, func(g gate, name string) int { return strings.Compare(g.name, name) })
 	if !ok {
@@ -188,6 +191,8 @@ func ErrorsOf(err error) []error {
 	return []error{err}
 }
 
+// sortedNames is the order in which gates are judged, so that the first error
+// is always the same.
 func sortedNames(m map[string]bool) []string {
 	names := make([]string, 0, len(m))
 	for name := range m { //drydock:unordered sorted below

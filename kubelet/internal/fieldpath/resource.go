@@ -59,6 +59,8 @@ func limit(pod *v1.Pod, c *v1.Container, name v1.ResourceName, allocatable v1.Re
 	return q
 }
 
+// divide rounds up, so that a small amount doesn't become none. Without a
+// divisor it is 1, of CPU one core.
 func divide(q, divisor resource.Quantity, milli bool) string {
 	n, d := q.Value(), divisor.Value()
 	if milli {
@@ -77,6 +79,8 @@ func divide(q, divisor resource.Quantity, milli bool) string {
 	return strconv.FormatInt(out, 10)
 }
 
+// findContainer finds a regular or init container, the only ones that a
+// reference may name.
 func findContainer(pod *v1.Pod, name string) *v1.Container {
 	for _, list := range [...][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {

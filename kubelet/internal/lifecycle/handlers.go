@@ -19,6 +19,8 @@ import (
 // errSleepEnded is what a sleep action says that was cut short.
 var errSleepEnded = errors.New("container terminated before sleep hook finished")
 
+// errNoNetwork fails hooks that need a network where nobody carries their
+// requests.
 var errNoNetwork = errors.New("the node has no network")
 
 // PodStatusProvider reads a pod's status from the runtime.

@@ -90,6 +90,8 @@ func (p *Predicates) Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAd
 	return failures[0].result()
 }
 
+// checkOS refuses pods for another operating system: the scheduler knows nodes
+// only by a label, which may be wrong.
 func checkOS(pod *v1.Pod) PodAdmitResult {
 	if os, ok := pod.Labels[v1.LabelOSStable]; ok && os != nodeOS {
 		return PodAdmitResult{
@@ -103,6 +105,8 @@ func checkOS(pod *v1.Pod) PodAdmitResult {
 	return PodAdmitResult{Admit: true}
 }
 
+// onlyAffinity reports whether nothing else was wrong. The labels that are known
+// may be old, so such a pod is judged again by the node that the API has now.
 func onlyAffinity(failures []Failure) bool {
 	for _, f := range failures {
 		if f.Predicate != "NodeAffinity" {
@@ -178,11 +182,13 @@ func checkResources(pod *v1.Pod, others int, usage func() requests, node *v1.Nod
 	return out
 }
 
+// quantity is an amount in whole units, 0 for none.
 func quantity(l v1.ResourceList, name v1.ResourceName) int64 {
 	q := l[name]
 	return q.Value()
 }
 
+// portConflict reports whether a host port that the pod wants is taken.
 func portConflict(pod *v1.Pod, others []*v1.Pod) bool {
 	var want []v1.ContainerPort
 	eachHostPort(pod, func(p *v1.ContainerPort) bool { want = append(want, *p); return false })
@@ -220,6 +226,8 @@ func eachHostPort(pod *v1.Pod, f func(*v1.ContainerPort) bool) bool {
 	return false
 }
 
+// samePort reports whether two host ports can't both be had: an address that is
+// any conflicts with each.
 func samePort(a, b *v1.ContainerPort) bool {
 	protocol := func(p *v1.ContainerPort) v1.Protocol {
 		if p.Protocol == "" {
@@ -231,6 +239,8 @@ func samePort(a, b *v1.ContainerPort) bool {
 	return a.HostPort == b.HostPort && protocol(a) == protocol(b) && (anyIP(a) || anyIP(b) || a.HostIP == b.HostIP)
 }
 
+// toleratesNoExecute reports whether a pod may stay on a node: NoSchedule
+// taints concern the scheduler alone.
 func toleratesNoExecute(pod *v1.Pod, taints []v1.Taint) bool {
 	for i := range taints {
 		if taints[i].Effect != v1.TaintEffectNoExecute {

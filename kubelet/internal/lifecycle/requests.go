@@ -17,15 +17,18 @@ type requests struct {
 	scalars                   []scalar // by name
 }
 
+// scalar is an extended resource, or huge pages of a size.
 type scalar struct {
 	name  v1.ResourceName
 	value int64
 }
 
+// none reports whether nothing is requested, as most pods do.
 func (r *requests) none() bool {
 	return r.milliCPU == 0 && r.memory == 0 && r.storage == 0 && len(r.scalars) == 0
 }
 
+// scalar is the amount of a resource of that name.
 func (r *requests) scalar(name v1.ResourceName) int64 {
 	for _, s := range r.scalars {
 		if s.name == name {
@@ -35,6 +38,7 @@ func (r *requests) scalar(name v1.ResourceName) int64 {
 	return 0
 }
 
+// addScalar adds to a resource, which keeps the list in order.
 func (r *requests) addScalar(name v1.ResourceName, value int64) { *r.at(name) += value }
 
 // at is the place of a scalar, which is 0 if there was none.
@@ -46,6 +50,7 @@ func (r *requests) at(name v1.ResourceName) *int64 {
 	return &r.scalars[i].value
 }
 
+// add adds another pod's or container's requests.
 func (r *requests) add(o requests) {
 	r.milliCPU += o.milliCPU
 	r.memory += o.memory
@@ -55,6 +60,8 @@ func (r *requests) add(o requests) {
 	}
 }
 
+// addList adds a list: CPU in millicores, the others in whole units. The number
+// of pods is counted, not requested.
 func (r *requests) addList(l v1.ResourceList) {
 	for name, q := range l { //drydock:unordered sums by name
 		switch name {
@@ -181,6 +188,7 @@ func resizes(pod *v1.Pod) bool {
 	return !sameList(pod.Status.Resources.Requests, pod.Spec.Resources.Requests)
 }
 
+// sameList compares quantities by value.
 func sameList(a, b v1.ResourceList) bool {
 	if len(a) != len(b) {
 		return false

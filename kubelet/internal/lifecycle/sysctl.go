@@ -65,6 +65,8 @@ func (s *Sysctls) Admit(_ context.Context, attrs *PodAdmitAttributes) PodAdmitRe
 	return PodAdmitResult{Admit: true}
 }
 
+// refuses says why a pod may not set a sysctl; "" if it may. One of a namespace
+// that the pod shares with the host would change the host's.
 func (s *Sysctls) refuses(spec *v1.PodSpec, name string) string {
 	allowed := slices.Contains(safeSysctls[:], name) || slices.Contains(s.names, name) ||
 		slices.ContainsFunc(s.prefixes, func(p string) bool { return strings.HasPrefix(name, p) })

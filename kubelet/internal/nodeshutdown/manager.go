@@ -33,6 +33,7 @@ const (
 	reloadFirstPause = 100 * time.Millisecond
 )
 
+// errShuttingDown has upstream's text, which the node's condition shows.
 var errShuttingDown = errors.New("node is shutting down")
 
 // Options configure a Manager.
@@ -115,6 +116,8 @@ func (m *Manager) Start(ctx context.Context) error {
 	return m.start(ctx)
 }
 
+// start takes the lock that delays a shutdown, and watches for one. The delay
+// has to be long enough for all pods before the lock is worth anything.
 func (m *Manager) start(ctx context.Context) error {
 	logind := m.o.Logind
 	want := total(m.o.GracePeriods)
@@ -178,6 +181,7 @@ func (m *Manager) lock(ctx context.Context) error {
 	return nil
 }
 
+// unlock lets the machine go down; it may be called again.
 func (m *Manager) unlock() {
 	if release := m.release; release != nil {
 		m.release = nil
@@ -185,17 +189,20 @@ func (m *Manager) unlock() {
 	}
 }
 
+// told takes a signal of logind's. Signals are handled in order, one at a time.
 func (m *Manager) told(goingDown bool) {
 	m.signals = append(m.signals, goingDown)
 	m.wake()
 }
 
+// watchEnded has the watch begun anew: logind may have been restarted.
 func (m *Manager) watchEnded(err error) {
 	m.logf("Ended to watching the node for shutdown events: %v", err)
 	m.ended = true
 	m.wake()
 }
 
+// wake has a task handle what has come, unless one does.
 func (m *Manager) wake() {
 	if !m.busy {
 		m.busy = true
@@ -217,6 +224,7 @@ func (m *Manager) run(ctx context.Context) {
 	}
 }
 
+// restart tries to watch again, every second until it succeeds.
 func (m *Manager) restart(ctx context.Context) {
 	m.logf("Restarting watch for node shutdown events")
 	if err := m.start(ctx); err != nil {
@@ -225,6 +233,8 @@ func (m *Manager) restart(ctx context.Context) {
 	}
 }
 
+// signal handles the begin of a shutdown, or its cancellation. Pods that were
+// killed meanwhile stay so; the lock is taken for the next one.
 func (m *Manager) signal(ctx context.Context, goingDown bool) {
 	m.down = goingDown
 	if !goingDown {

@@ -18,6 +18,7 @@ type state struct {
 	EndTime   time.Time `json:"endTime"`
 }
 
+// store keeps the times of the shutdown, for metrics of the next kubelet.
 func (m *Manager) store(s state) {
 	if m.o.StateFile == "" {
 		return

@@ -41,6 +41,8 @@ var errLogging = errors.New("logging blocked")
 // starts flushing it, until ctx ends.
 func Log(ctx context.Context) Check { return logCheck(ctx, klog.Flush, time.Now) }
 
+// logCheck is well while log lines get out: a disk that hangs would stop the
+// kubelet unseen.
 func logCheck(ctx context.Context, flush func(), now func() time.Time) Check {
 	var (
 		once sync.Once
@@ -159,6 +161,7 @@ func Serve(ctx context.Context, address string, h http.Handler) {
 	}
 }
 
+// serveOnce serves until ctx ends or the listener fails.
 func serveOnce(ctx context.Context, address string, h http.Handler) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

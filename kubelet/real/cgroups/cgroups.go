@@ -56,6 +56,8 @@ type Options struct {
 }
 
 // Cgroups are the machine's.
+// Its methods that wait run what touches the kernel on a goroutine, which uses
+// nothing but its arguments and fields that New has set.
 type Cgroups struct {
 	o       Options
 	unified bool
@@ -73,6 +75,8 @@ var _ cm.Cgroups = (*Cgroups)(nil)
 
 // New makes the cgroup of all pods. An error says that cgroups can't be made,
 // because they are not there or not permitted.
+// Which of the layouts is mounted decides everything below: on v1 a cgroup is a
+// directory in each hierarchy, on v2 one directory.
 func New(o Options) (*Cgroups, error) {
 	if o.CFSPeriod == 0 {
 		o.CFSPeriod = 100 * time.Millisecond
@@ -110,6 +114,7 @@ func (c *Cgroups) file(name string, of ...string) string {
 }
 
 // allCPUs are those of the topmost cgroup.
+// A controller that isn't there means that nobody assigns CPUs.
 func (c *Cgroups) allCPUs() string {
 	data, err := os.ReadFile(c.file("/", "cpuset.cpus.effective", "cpuset.cpus"))
 	if err != nil {
@@ -119,6 +124,8 @@ func (c *Cgroups) allCPUs() string {
 }
 
 // hugepages are the sizes that a controller limits.
+// A size is limited only where the controller is there and the kernel has pages
+// of that size.
 func (c *Cgroups) hugepages() []int64 {
 	if c.unified {
 		data, _ := os.ReadFile(filepath.Join(mountRoot, "cgroup.controllers"))
@@ -182,6 +189,8 @@ const unboundedPages = 1 << 62
 
 // limits are those of all sizes of huge pages: those that are not in some have
 // the limit other.
+// Each size needs a limit of its own: one that isn't written keeps what the
+// cgroup above it has.
 func (c *Cgroups) limits(some map[int64]int64, other int64) map[int64]int64 {
 	out := make(map[int64]int64, len(c.pages))
 	for _, size := range c.pages {
@@ -207,6 +216,7 @@ func (c *Cgroups) write(name string, v values) error {
 	return nil
 }
 
+// v1 are the values as cgroup v1 has them.
 func (c *Cgroups) v1(v values) *specs.LinuxResources {
 	r := &specs.LinuxResources{CPU: &specs.LinuxCPU{Cpus: v.cpus}, Memory: &specs.LinuxMemory{}}
 	for _, size := range c.pages {
@@ -231,6 +241,8 @@ func (c *Cgroups) v1(v values) *specs.LinuxResources {
 	return r
 }
 
+// v2 are the values as cgroup v2 has them: weights for shares, and no quota
+// rather than a negative one.
 func (c *Cgroups) v2(v values) *cgroup2.Resources {
 	r := &cgroup2.Resources{CPU: &cgroup2.CPU{Cpus: v.cpus}, Memory: &cgroup2.Memory{Min: v.min, Low: v.low}, Pids: &cgroup2.Pids{}}
 	for _, size := range c.pages {
@@ -275,6 +287,7 @@ func (c *Cgroups) milliToQuota(milli int64) int64 {
 }
 
 // await runs what touches the kernel on a goroutine.
+// The loop goes on meanwhile.
 func await(ctx context.Context, fn func() error) error {
 	_, err := loop.Await(ctx, func(context.Context) (struct{}, error) { return struct{}{}, fn() })
 	return err
@@ -286,6 +299,8 @@ func (c *Cgroups) SetRoot(ctx context.Context, v cm.NodeCgroup) error {
 }
 
 // SetReserved implements cm.NodeCgroups.
+// Such a cgroup is the administrator's: the kubelet sets its values and doesn't
+// make it.
 func (c *Cgroups) SetReserved(ctx context.Context, name string, v cm.NodeCgroup) error {
 	return await(ctx, func() error {
 		var missing []string
@@ -301,6 +316,7 @@ func (c *Cgroups) SetReserved(ctx context.Context, name string, v cm.NodeCgroup)
 	})
 }
 
+// isDir reports whether there is a directory of that name.
 func isDir(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.IsDir()
@@ -319,6 +335,7 @@ func (c *Cgroups) needed(mount string) bool {
 	return false
 }
 
+// node converts what the node's cgroups are given.
 func (c *Cgroups) node(v cm.NodeCgroup) values {
 	out := values{min: v.MemoryMin, pages: v.Hugepages}
 	if v.CPUShares != nil {
@@ -337,6 +354,7 @@ func (c *Cgroups) node(v cm.NodeCgroup) values {
 }
 
 // SetClass implements cm.Cgroups.
+// Huge pages are limited in the pods' cgroups, so a class has none.
 func (c *Cgroups) SetClass(ctx context.Context, class v1.PodQOSClass, v cm.ClassCgroup) error {
 	return await(ctx, func() error {
 		out := values{shares: v.CPUShares, min: v.MemoryMin, low: v.MemoryLow, pages: c.limits(nil, unboundedPages)}
@@ -375,6 +393,8 @@ func (c *Cgroups) SetPod(ctx context.Context, class v1.PodQOSClass, uid types.UI
 	})
 }
 
+// orUnlimited is a memory limit, -1 for none: a pod that is no longer limited
+// must not keep the limit that it had.
 func orUnlimited(limit int64) int64 {
 	if limit <= 0 {
 		return -1
@@ -393,9 +413,12 @@ func (c *Cgroups) PodExists(class v1.PodQOSClass, uid types.UID) bool {
 	return true
 }
 
+// classes are all that a pod may be of; nobody remembers of which a pod was
+// that is gone.
 var classes = [...]v1.PodQOSClass{v1.PodQOSGuaranteed, v1.PodQOSBurstable, v1.PodQOSBestEffort}
 
 // Pods implements cm.Cgroups.
+// A new kubelet finds by them what an earlier one left behind.
 func (c *Cgroups) Pods() []types.UID {
 	var out []types.UID
 	for _, m := range c.mounts {
@@ -430,6 +453,8 @@ func (c *Cgroups) dirs(uid types.UID) []string {
 }
 
 // ShrinkPod implements cm.Cgroups.
+// The pod is gone and its cgroup waits for its volumes: what still runs in it
+// gets what nobody else wants (upstream ReduceCPULimits).
 func (c *Cgroups) ShrinkPod(ctx context.Context, uid types.UID) error {
 	return await(ctx, func() error {
 		for _, class := range classes {
@@ -442,6 +467,8 @@ func (c *Cgroups) ShrinkPod(ctx context.Context, uid types.UID) error {
 }
 
 // RemovePod implements cm.Cgroups.
+// A cgroup can't be removed while processes are in it, so those that the
+// runtime left are killed first, as upstream does.
 func (c *Cgroups) RemovePod(ctx context.Context, uid types.UID) error {
 	return await(ctx, func() error {
 		if uid == "" || strings.Contains(string(uid), "/") {
@@ -468,6 +495,8 @@ func (c *Cgroups) RemovePod(ctx context.Context, uid types.UID) error {
 
 // kill sends SIGKILL to all processes in and below directories and returns how
 // many there were.
+// Neither init nor the kubelet itself is ever among them, whatever the file
+// says.
 func kill(dirs []string) int {
 	pids := map[int]bool{}
 	for _, dir := range dirs {

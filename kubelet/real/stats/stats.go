@@ -37,6 +37,7 @@ const (
 )
 
 // Machine is this machine.
+// The files are read on goroutines, several at a time, hence the lock.
 type Machine struct {
 	l             *loop.Loop
 	cgroups, proc string

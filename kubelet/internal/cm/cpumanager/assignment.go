@@ -18,10 +18,12 @@ type accumulator struct {
 	spread bool
 }
 
+// newAccumulator begins the choice of n of the CPUs that are available.
 func newAccumulator(m *machine, available cpuset.CPUSet, n int, spread bool) *accumulator {
 	return &accumulator{m: m, free: newDetails(m.all.list, available), needed: n, result: cpuset.New(), spread: spread}
 }
 
+// take adds CPUs to the result; they are no longer free.
 func (a *accumulator) take(cpus cpuset.CPUSet) {
 	a.result = a.result.Union(cpus)
 	a.free = newDetails(a.free.list, a.free.cpus.Difference(cpus))

@@ -19,6 +19,7 @@ const (
 	units
 )
 
+// of is the number of the unit that a CPU belongs to.
 func (u unit) of(c *cm.CPU) int { return [...]int{c.Core, c.Uncore, c.Socket, c.Node}[u] }
 
 // details are CPUs by what they belong to.

@@ -137,6 +137,8 @@ func dealt(free map[int]int, subset []int, rest, group int) map[int]int {
 	return out
 }
 
+// takeShare takes a share's CPUs from each of its nodes, and the remainder in
+// groups.
 func (a *accumulator) takeShare(s *share, group int) error {
 	n := a.needed
 	take := func(id, count int) error {

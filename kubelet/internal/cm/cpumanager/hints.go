@@ -75,6 +75,7 @@ func (p *static) podHints(s *state.State, pod *v1.Pod) []topologymanager.Hints {
 	return cpuHints(p.hints(p.available(s), p.reusableBy(pod).Union(assigned), n))
 }
 
+// cpuHints are hints about CPUs alone.
 func cpuHints(list []topologymanager.Hint) []topologymanager.Hints {
 	return []topologymanager.Hints{{Resource: string(v1.ResourceCPU), List: list}}
 }

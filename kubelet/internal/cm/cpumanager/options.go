@@ -102,6 +102,9 @@ type machine struct {
 	outer, inner unit
 }
 
+// newMachine works out what is the same for all choices. Where there are more
+// NUMA nodes than sockets a node is a part of a socket, else the other way
+// round.
 func newMachine(t *cm.Topology) *machine {
 	m := &machine{all: newDetails(t.CPUs, t.All()), outer: node, inner: socket, perCore: 1, perUncore: 1}
 	if len(m.all.in[socket]) < len(m.all.in[node]) {

@@ -151,6 +151,8 @@ func (p *static) reuse(pod *v1.Pod, c *v1.Container, set cpuset.CPUSet) {
 	p.reusable = p.reusable.Difference(set)
 }
 
+// reusableBy are the CPUs of a pod's earlier init containers, which have ended
+// by the time at which the next one starts.
 func (p *static) reusableBy(pod *v1.Pod) cpuset.CPUSet {
 	if p.of != pod.UID {
 		return cpuset.New()

@@ -186,10 +186,14 @@ func (m *Manager) merge(providers [][]Hints) (hint Hint, admit bool) {
 	return hint, hint.Preferred || m.policy == PolicyBestEffort
 }
 
+// refused is the answer to a pod whose resources the policy wants closer
+// together.
 func refused() lifecycle.PodAdmitResult {
 	return lifecycle.PodAdmitResult{Reason: ErrorTopologyAffinity, Message: "Resources cannot be allocated with Topology locality"}
 }
 
+// failed is the answer to a pod that a provider has nothing for. A provider's
+// own reason becomes the pod's.
 func failed(err error) lifecycle.PodAdmitResult {
 	var typed TypedError
 	if errors.As(err, &typed) {

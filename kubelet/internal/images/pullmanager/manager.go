@@ -126,6 +126,8 @@ func (m *Manager) RecordImagePulled(image, ref string, secret *kubeletconfig.Ima
 // RecordImagePullFailed notes that the image was not pulled.
 func (m *Manager) RecordImagePullFailed(image string) { m.dropIntent(image) }
 
+// dropIntent forgets one pull of an image; the record goes with the last of
+// those that run side by side.
 func (m *Manager) dropIntent(image string) {
 	if m.intents[image]--; m.intents[image] <= 0 {
 		delete(m.intents, image)
@@ -237,6 +239,8 @@ func known(old kubeletconfig.ImagePullCredentials, add *kubeletconfig.ImagePullC
 	return true
 }
 
+// merged adds the credentials that pulled an image to those that had before.
+// What every pod of the node may use makes single ones needless.
 func merged(old kubeletconfig.ImagePullCredentials, add *kubeletconfig.ImagePullCredentials) kubeletconfig.ImagePullCredentials {
 	if add.NodePodsAccessible {
 		return kubeletconfig.ImagePullCredentials{NodePodsAccessible: true}
@@ -293,6 +297,8 @@ func (m *Manager) read(ref string) (*kubeletconfig.ImagePulledRecord, error) {
 	return rec, nil
 }
 
+// write keeps a record. It is renamed into place where that can be done, so
+// that no kubelet finds half of one.
 func (m *Manager) write(dir, key string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -312,10 +318,12 @@ func (m *Manager) write(dir, key string, v any) error {
 	return r.Rename(file+".tmp", file)
 }
 
+// typeMeta is a record's kind, by which upstream's kubelet can read it.
 func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{Kind: kind, APIVersion: kubeletconfig.SchemeGroupVersion.String()}
 }
 
+// fileName is a record's file: a hash, since images' names have slashes.
 func fileName(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return "sha256-" + hex.EncodeToString(sum[:])

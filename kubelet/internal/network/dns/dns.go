@@ -74,9 +74,12 @@ func (c *Configurer) GetPodDNS(pod *v1.Pod, host *runtimeapi.DNSConfig) (*runtim
 	return c.limit(merge(out, pod.Spec.DNSConfig), warnings)
 }
 
+// missingClusterDNS is upstream's text.
 var missingClusterDNS = fmt.Sprintf("kubelet does not have ClusterDNS IP configured and cannot create Pod using %q policy. Falling back to %q policy.",
 	v1.DNSClusterFirst, v1.DNSDefault)
 
+// clusterSearches are the domains that a pod searches: those of the cluster,
+// then the host's.
 func (c *Configurer) clusterSearches(namespace string, host []string) []string {
 	if c.ClusterDomain == "" {
 		return slices.Clone(host)
@@ -118,6 +121,7 @@ func merge(out *runtimeapi.DNSConfig, own *v1.PodDNSConfig) *runtimeapi.DNSConfi
 	return out
 }
 
+// unique appends what a list doesn't have yet.
 func unique(list, more []string) []string {
 	for _, s := range more {
 		if !slices.Contains(list, s) {

@@ -68,6 +68,7 @@ func (c *Configurer) CheckLimits(file string, host *runtimeapi.DNSConfig) []stri
 	return out
 }
 
+// The three texts are upstream's, which events have.
 func tooManyDomains(file string, n int) string {
 	return fmt.Sprintf("Resolv.conf file '%s' contains search line consisting of more than %d domains!", file, n)
 }

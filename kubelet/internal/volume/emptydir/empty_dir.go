@@ -81,6 +81,8 @@ func metaDir(host *volume.Host, uid types.UID, name string) string {
 	return path.Join(host.PluginDir(uid, PluginName), name)
 }
 
+// setUp makes the volume unless it is there already. The ready file outlives
+// the kubelet, and says that what there is was made whole.
 func setUp(host *volume.Host, r *volume.Request, source *v1.EmptyDirVolumeSource, name string) error {
 	uid := r.Pod.UID
 	ready := path.Join(metaDir(host, uid, name), readyFile)
@@ -123,6 +125,8 @@ func setUp(host *volume.Host, r *volume.Request, source *v1.EmptyDirVolumeSource
 	return host.FS.WriteFile(ready, nil, 0o644)
 }
 
+// setUpDir makes the directory for everybody: which user a container runs as is
+// not known here. The mode is set apart, as the umask would take from it.
 func setUpDir(host *volume.Host, dir string) error {
 	if info, err := host.FS.Lstat(dir); err == nil && info.IsDir() {
 		if info.Mode().Perm() == dirMode {
@@ -136,6 +140,7 @@ func setUpDir(host *volume.Host, dir string) error {
 	return host.FS.MkdirAll(dir, dirMode)
 }
 
+// setUpTmpfs mounts a tmpfs of a size in bytes, 0 for the kernel's default.
 func setUpTmpfs(host *volume.Host, r *volume.Request, size int64) error {
 	if err := setUpDir(host, r.Dir); err != nil {
 		return err
@@ -195,6 +200,8 @@ func checkHugePages(pod *v1.Pod, medium v1.StorageMedium) error {
 	return fmt.Errorf("medium %s: hugePages storage requested, but there is no resource request for huge pages", medium)
 }
 
+// tearDown removes the ready file first, so that a half removed volume counts
+// as none.
 func tearDown(host *volume.Host, uid types.UID, dir, name string) error {
 	if err := host.FS.RemoveAll(metaDir(host, uid, name)); err != nil {
 		return err

@@ -96,6 +96,7 @@ func checkType(host *volume.Host, name string, t v1.HostPathType) error {
 	return fmt.Errorf("%s is an invalid volume type", t)
 }
 
+// createFile makes an empty file; one that somebody else has made is as good.
 func createFile(host *volume.Host, name string) error {
 	err := host.FS.WriteFile(name, nil, 0o644)
 	if errors.Is(err, fs.ErrExist) {

@@ -197,6 +197,8 @@ func (w *AtomicWriter) newTimestampDir() (string, error) {
 	}
 }
 
+// writeFiles writes a new version of the content, which nobody sees before the
+// link leads to it.
 func (w *AtomicWriter) writeFiles(dir string, files []entry) error {
 	for i := range files {
 		f := &files[i]
@@ -233,6 +235,7 @@ func (w *AtomicWriter) swap(ts string) error {
 	return nil
 }
 
+// top is the first part of a path: links are made for these alone.
 func top(p string) string {
 	name, _, _ := strings.Cut(p, "/")
 	return name

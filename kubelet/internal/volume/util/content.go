@@ -19,6 +19,7 @@ func SetUpContent(host *volume.Host, r *volume.Request, wrap, unmount func() err
 	return err
 }
 
+// The ownership is set in the new version, before containers see it.
 func writeContent(host *volume.Host, r *volume.Request, payload map[string]FileProjection) error {
 	if err := MakeNestedMountpoints(host.FS, r.Volume.Name, r.Dir, r.Pod); err != nil {
 		return err

@@ -35,6 +35,8 @@ func SetVolumeOwnership(files filesystem.FS, dir string, readOnly bool, fsGroup 
 	return setOwnership(files, dir, info, readOnly, int(*fsGroup))
 }
 
+// setOwnership changes a file; of a directory what is in it first. Links get the
+// group, but no mode, which would be that of what they lead to.
 func setOwnership(files filesystem.FS, name string, info fs.FileInfo, readOnly bool, gid int) error {
 	if info.IsDir() {
 		entries, err := files.ReadDir(name)
