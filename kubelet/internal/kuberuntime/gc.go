@@ -34,6 +34,7 @@ func DefaultGCPolicy() GCPolicy { return GCPolicy{MaxPerPodContainer: 1, MaxCont
 // fail are logged only; the error is that of listings. all, as eviction asks
 // for it, removes what is left of every pod that is terminated (upstream
 // kuberuntime_gc.go).
+// Containers go before sandboxes, since a sandbox with a container stays.
 func (m *Manager) GarbageCollect(ctx context.Context, policy GCPolicy, allSourcesReady, all bool) error {
 	gc := &collector{m: m, policy: policy, allSourcesReady: allSourcesReady, all: all}
 	return utilerrors.NewAggregate([]error{gc.containers(ctx), gc.sandboxes(ctx), gc.logs(ctx)})
@@ -48,6 +49,8 @@ type collector struct {
 }
 
 // gone reports whether nothing of the pod has to stay.
+// Eviction doesn't wait for the pod's deletion: a terminated pod's remains take
+// room, too.
 func (gc *collector) gone(id types.UID) bool {
 	states := gc.m.o.PodStates
 	if states == nil {
@@ -130,6 +133,7 @@ func (gc *collector) dead(ctx context.Context) (dead []deadContainer, err error)
 }
 
 // group sorts what can be removed by pod and container.
+// The groups share one list's memory.
 func group(dead []deadContainer) []deadGroup {
 	slices.SortFunc(dead, func(a, b deadContainer) int {
 		return cmp.Or(cmp.Compare(a.pod, b.pod), cmp.Compare(a.name, b.name), cmp.Compare(b.createdAt, a.createdAt), cmp.Compare(a.id, b.id))
@@ -198,6 +202,7 @@ func (gc *collector) remove(ctx context.Context, c deadContainer) {
 
 // killUnknown stops a container of which the runtime lost track; what the kill
 // has to know is read from its labels and annotations.
+// Its pod may be gone from the kubelet, hence the annotations.
 func (gc *collector) killUnknown(ctx context.Context, id string) error {
 	resp, err := gc.m.rt.ContainerStatus(ctx, id)
 	if err != nil {

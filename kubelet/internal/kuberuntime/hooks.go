@@ -21,6 +21,8 @@ import (
 
 // ExecSync gives a command its timeout, and the runtime the usual time on top
 // of it to clean up; without a timeout it has no end.
+// The error for a timeout is exec's own, by which probes tell a slow command
+// from a broken runtime.
 func (r *remote) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (stdout, stderr []byte, err error) {
 	d := time.Duration(0)
 	if timeout > 0 && r.timeout > 0 {
@@ -70,6 +72,7 @@ func (h hookPods) GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*ku
 // postStart runs a container's postStart hook, if it has one. While it runs
 // the container is running for everybody else; if it fails the container is
 // killed.
+// It is part of the start: the next container waits for it, as upstream's does.
 func (m *Manager) postStart(ctx context.Context, s *start) (message string, err error) {
 	if s.c.Lifecycle == nil || s.c.Lifecycle.PostStart == nil {
 		return "", nil

@@ -11,6 +11,8 @@ import (
 )
 
 // imageVolume is what came of bringing a volume's image onto the machine.
+// The error is kept until a container that mounts the volume is started: others
+// don't suffer from it.
 type imageVolume struct {
 	spec    *runtimeapi.ImageSpec
 	message string
@@ -71,6 +73,8 @@ func (s *podSync) imageVolumeError(c *v1.Container) (message string, err error) 
 }
 
 // withImages has the mounts of image volumes name the images that were found.
+// The mounts name the image as the pod does; the runtime needs the ID that the
+// pull returned.
 func withImages(mounts []*runtimeapi.Mount, volumes map[string]imageVolume) []*runtimeapi.Mount {
 	if len(volumes) == 0 {
 		return mounts

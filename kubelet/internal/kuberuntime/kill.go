@@ -84,6 +84,7 @@ func (m *Manager) killContainer(ctx context.Context, k kill) error {
 // calls go on even if ctx ends: only the end of the kubelet stops them. pod may
 // be nil if nobody knows it any more. The containers stay for the garbage
 // collection.
+// A pod that nobody knows is made of what is annotated on its containers.
 func (m *Manager) KillPod(_ context.Context, pod *v1.Pod, running *kubecontainer.Pod, override *int64) error {
 	if pod == nil {
 		pod = running.ToAPIPod()
@@ -109,6 +110,7 @@ func (m *Manager) killPod(ctx context.Context, pod *v1.Pod, running *kubecontain
 
 // killContainers stops all of them side by side, begun in the order of the
 // spec, and waits for all.
+// A pod with one container needs no task of its own for it.
 func (m *Manager) killContainers(ctx context.Context, pod *v1.Pod, running *kubecontainer.Pod, override *int64) []*kubecontainer.SyncResult {
 	list := inSpecOrder(pod, running.Containers)
 	if len(list) == 0 {
@@ -145,6 +147,8 @@ func (m *Manager) killContainers(ctx context.Context, pod *v1.Pod, running *kube
 
 // inSpecOrder sorts containers as the spec lists them: init, regular,
 // ephemeral ones, and those that it doesn't know last.
+// The order of calls at one instant is part of the trace, so it must not be the
+// runtime's.
 func inSpecOrder(pod *v1.Pod, list []*kubecontainer.Container) []*kubecontainer.Container {
 	if len(list) < 2 {
 		return list

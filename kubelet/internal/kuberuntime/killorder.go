@@ -21,6 +21,7 @@ type terminationOrder struct {
 
 // newTerminationOrder returns nil for a pod without sidecars. running is what
 // runs at the start: nothing else is waited for.
+// A container that has ended already is done: nobody waits for it.
 func newTerminationOrder(pod *v1.Pod, running []*kubecontainer.Container) *terminationOrder {
 	if !kubecontainer.HasSidecar(pod) {
 		return nil

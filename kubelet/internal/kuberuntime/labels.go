@@ -52,6 +52,7 @@ func containerLabels(pod *v1.Pod, c *v1.Container) map[string]string {
 }
 
 // containerAnnotations are shared by the containers of replicas.
+// Only while a pod is being deleted they differ from one replica to the next.
 func (s *shared) containerAnnotations(h *kubecontainer.Hasher, pod *v1.Pod, c *v1.Container, restartCount int) (map[string]string, error) {
 	if pod.DeletionGracePeriodSeconds != nil {
 		return newContainerAnnotations(h, pod, c, restartCount)
@@ -101,6 +102,8 @@ func newContainerAnnotations(h *kubecontainer.Hasher, pod *v1.Pod, c *v1.Contain
 
 // podOf makes a pod of what is annotated on a container, for a kill when
 // nobody knows the pod any more.
+// It has what a kill reads: names, grace periods, the termination message's
+// path.
 func podOf(name string, labels, annotations map[string]string) *v1.Pod {
 	p := &kubecontainer.Pod{
 		ID:         uid(labels[labelPodUID]),

@@ -103,6 +103,8 @@ func (f *containerLogs) remove(path string) {
 
 // link is the link by which log collectors find a container's log (upstream
 // legacyLogSymlink).
+// The name is cut where a file system takes no longer one; the end, which has
+// the ID, is lost then, as upstream's is.
 func (f *containerLogs) link(pod, namespace, container, id string) string {
 	name := pod + "_" + namespace + "_" + container + "-" + id
 	return f.linksDir + "/" + name[:min(len(name), maxLinkName-len(logLinkSuffix))] + logLinkSuffix

@@ -39,6 +39,8 @@ type terminationMessages struct {
 // mounts are the container's mounts with, at the end, that of the file that
 // takes its termination message, which is made here. A container whose file
 // can't be made has none.
+// The file's name is drawn, as upstream's is random: containers of one attempt
+// must not share it.
 func (t *terminationMessages) mounts(opts *kubecontainer.RunContainerOptions, pod *v1.Pod, c *v1.Container, attempt int) []*runtimeapi.Mount {
 	if opts.PodContainerDir == "" || c.TerminationMessagePath == "" || t.fs == nil {
 		return opts.Mounts
@@ -120,6 +122,7 @@ func (t *terminationMessages) lastOfLog(path string) string {
 const tailBytes = 64 << 10
 
 // readTail reads a log, or only its end, where a file can be big.
+// A log may have grown to its limit of many megabytes.
 func readTail(files FileSystem, name string) ([]byte, error) {
 	t, ok := files.(filesystem.Tailer)
 	if !ok {

@@ -12,6 +12,8 @@ import (
 // remote gives each CRI call its deadline: runtimeRequestTimeout, twice that
 // for RunPodSandbox, with the grace period on top for StopContainer, none for
 // PullImage (upstream k8s.io/cri-client).
+// The deadlines are the client's, as with cri-client: the runtime goes on after
+// one, which is why what a call did is found out by listing.
 type remote struct {
 	rt      RuntimeService
 	changes ChangeLister // nil if there is none

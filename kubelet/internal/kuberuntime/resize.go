@@ -50,6 +50,9 @@ func (m *Manager) actuated(pod *v1.Pod, c *v1.Container) {
 }
 
 // resizing is one resize in place.
+// desired and current are the pod's cgroup as it is to be and as it is; current
+// moves with each step that succeeds, so that a resize that fails half-way
+// knows where it stands.
 type resizing struct {
 	m         *Manager
 	rt        resizer
@@ -64,6 +67,8 @@ type resizing struct {
 
 // resize gives running containers and the pod's cgroup their new resources;
 // the result says what came of it (upstream doPodResizeAction).
+// However it ends, the pod is inspected again: the runtime reports the new
+// values, and no event says so.
 func (s *podSync) resize(ctx context.Context) {
 	m := s.m
 	r := &kubecontainer.SyncResult{Action: kubecontainer.ResizePodInPlace, Target: kubecontainer.PodDesc(s.pod)}
@@ -147,6 +152,7 @@ func (z *resizing) memory(ctx context.Context) error {
 }
 
 // cpu changes quotas and shares in the same way.
+// Requests are shares, which nothing enforces, yet they follow the same order.
 func (z *resizing) cpu(ctx context.Context) error {
 	limit := func() error {
 		return z.setPod(ctx, v1.ResourceCPU, cm.PodCgroup{MilliCPULimit: z.desired.MilliCPULimit})
@@ -176,6 +182,7 @@ func (z *resizing) cpu(ctx context.Context) error {
 
 // setPod lays what is not 0 in change over the pod's cgroup: it tells the
 // runtime, which may take note, and sets the cgroup.
+// If the cgroup can't be set the runtime is told of the old values again.
 func (z *resizing) setPod(ctx context.Context, name v1.ResourceName, change cm.PodCgroup) error {
 	next := z.current
 	if change.MilliCPU != 0 {
@@ -202,6 +209,7 @@ func (z *resizing) setPod(ctx context.Context, name v1.ResourceName, change cm.P
 
 // tellSandbox has the runtime note the pod's resources; one that cannot is
 // none of ours.
+// A runtime that doesn't know the call is no reason to refuse a resize.
 func (z *resizing) tellSandbox(ctx context.Context, g cm.PodCgroup) error {
 	n, over := z.m.resources, z.pod.Spec.Overhead
 	req := &runtimeapi.UpdatePodSandboxResourcesRequest{
@@ -222,6 +230,8 @@ func (z *resizing) tellSandbox(ctx context.Context, g cm.PodCgroup) error {
 
 // updateContainers gives containers the new values of one resource; those of
 // the other stay as they were actuated.
+// Each container that was updated is noted at once: a failure of the next must
+// not have it updated twice.
 func (z *resizing) updateContainers(ctx context.Context, name v1.ResourceName, list []actions.Update) error {
 	for i := range list {
 		u := &list[i]
@@ -249,6 +259,8 @@ func (z *resizing) updateContainers(ctx context.Context, name v1.ResourceName, l
 
 // mixed is had with another value of one resource; what has no limit any more
 // keeps the one it had.
+// So a change of CPU doesn't carry a change of memory with it that has not been
+// checked yet.
 func mixed(want, had *v1.ResourceRequirements, name v1.ResourceName) v1.ResourceRequirements {
 	take := func(have, from v1.ResourceList) v1.ResourceList {
 		q, ok := from[name]
@@ -266,6 +278,8 @@ func mixed(want, had *v1.ResourceRequirements, name v1.ResourceName) v1.Resource
 }
 
 // checkMemory refuses memory limits below what is used now.
+// The kernel would kill in the container what no longer fits, so such a resize
+// waits until less is used (upstream validateMemoryResizeAction).
 func (z *resizing) checkMemory(ctx context.Context) error {
 	lowers := func(limit, had int64) bool { return limit != 0 && (had == 0 || limit < had) }
 	podLowered := z.touches(z.do.Memory) && lowers(z.desired.MemoryLimit, z.current.MemoryLimit)

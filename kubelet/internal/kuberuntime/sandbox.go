@@ -20,6 +20,7 @@ import (
 // createPodSandbox makes the pod's log directory and runs a sandbox. It returns
 // the sandbox's ID and what the runtime was told of it, or an error with the
 // message of the sync's result.
+// The log directory comes first: runtimes write to it from the start on.
 func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uint32) (id string, config *sandboxConfig, message string, err error) {
 	config, err = m.sandboxConfig(ctx, pod, attempt)
 	if err != nil {
@@ -43,6 +44,8 @@ func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uin
 
 // sandboxConfig builds what RunPodSandbox, CreateContainer and PullImage are
 // told of the sandbox.
+// The hostname is that of the pod; in the host's network the runtime takes the
+// machine's.
 func (m *Manager) sandboxConfig(ctx context.Context, pod *v1.Pod, attempt uint32) (*sandboxConfig, error) {
 	template, err := m.sandboxTemplate(ctx, pod)
 	if err != nil {
@@ -140,6 +143,7 @@ func protocol(p v1.Protocol) runtimeapi.Protocol {
 }
 
 // linuxSandboxConfig is without the cgroup parent.
+// Sysctls may be written with slashes; the CRI has dots.
 func (m *Manager) linuxSandboxConfig(pod *v1.Pod, secctx *runtimeapi.LinuxSandboxSecurityContext, amounts *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxPodSandboxConfig {
 	out := &runtimeapi.LinuxPodSandboxConfig{
 		Sysctls:         m.shared.noSysctls,
@@ -159,7 +163,8 @@ func (m *Manager) linuxSandboxConfig(pod *v1.Pod, secctx *runtimeapi.LinuxSandbo
 	return out
 }
 
-// sandboxResources are those of the pod's cgroup.
+// sandboxResources are those of the pod's cgroup, for runtimes that size a
+// virtual machine by them.
 func (m *Manager) sandboxResources(pod *v1.Pod) *runtimeapi.LinuxContainerResources {
 	if !resources.Any(pod) {
 		return m.shared.noResources

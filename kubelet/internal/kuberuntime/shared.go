@@ -36,6 +36,7 @@ type shared struct {
 
 // user converts what a runtime says of a container's user; nearly all
 // containers of a node have the same few.
+// Four are enough for root and a few images' users.
 func (s *shared) user(u *runtimeapi.ContainerUser) *v1.ContainerUser {
 	if u == nil {
 		return nil
@@ -59,6 +60,9 @@ func (s *shared) user(u *runtimeapi.ContainerUser) *v1.ContainerUser {
 }
 
 // boxKey decides a sandbox's security context.
+// Keys hold addresses of parts of a spec rather than the parts: replicas share
+// their spec, and comparing addresses costs nothing. What is found by an
+// address stays right because objects are never written to.
 type boxKey struct {
 	psc        *v1.PodSecurityContext
 	ns         namespaces
@@ -163,6 +167,8 @@ func (m *memo[K, V]) put(k K, v V) {
 }
 
 // linuxContainerConfig are a container's resources and security context.
+// A container that asks for nothing shares its config with all others that do
+// so, whatever their specs: its key has no container.
 func (m *Manager) linuxContainerConfig(ctx context.Context, pod *v1.Pod, c *v1.Container, user security.User, targetID string) (*runtimeapi.LinuxContainerConfig, error) {
 	users, err := m.userNamespace(ctx, pod)
 	if err != nil {

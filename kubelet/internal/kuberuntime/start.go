@@ -12,7 +12,8 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/images"
 )
 
-// start is the start of one container.
+// start is the start of one container: first what it is given, then what is
+// found out on its way.
 type start struct {
 	pod          *v1.Pod
 	c            *v1.Container
@@ -24,18 +25,23 @@ type start struct {
 	imageVolumes map[string]imageVolume
 	target       string // of an ephemeral container: whose processes it shows
 
-	ref          *v1.ObjectReference
-	imageRef     string
-	logDir       string
+	ref      *v1.ObjectReference
+	imageRef string
+	logDir   string
+	// restartCount is the attempt, which names the log file and is an
+	// annotation.
 	restartCount int
-	targetID     string
-	containerID  string
+	// targetID is target's container, "" without one.
+	targetID    string
+	containerID string
 }
 
 // startContainer pulls the image if need be, creates the container and starts
 // it (upstream kuberuntime_container.go startContainer). On failure it returns
 // the short reason and the message that belongs to it, and has sent the
 // events. The postStart hook is the last step.
+// Reasons are the errors of kubecontainer, whose texts a status shows; a
+// message is what the runtime or the helper said.
 func (m *Manager) startContainer(ctx context.Context, s *start) (message string, err error) { //nolint:revive // as upstream
 	s.ref = kubecontainer.ContainerRef(s.pod, s.c)
 	s.imageRef, message, err = m.images.EnsureImageExists(ctx, images.Request{

@@ -12,6 +12,8 @@ import (
 )
 
 // podSync is one SyncPod in progress.
+// It lives as long as its task runs; what it finds out on the way, the sandbox
+// and its addresses, is handed to the starts.
 type podSync struct {
 	m           *Manager
 	pod         *v1.Pod
@@ -32,6 +34,8 @@ type podSync struct {
 // containers in their order. restartAll says that all containers are to start
 // anew. It runs in the caller's task and returns when all calls have returned
 // (upstream kuberuntime_manager.go SyncPod).
+// A sync with nothing to do makes no podSync: it is what nearly all of them
+// are.
 func (m *Manager) SyncPod(ctx context.Context, pod *v1.Pod, podStatus *kubecontainer.PodStatus, pullSecrets []v1.Secret, backOff *kubecontainer.Backoff, restartAll bool) kubecontainer.PodSyncResult {
 	a := actions.Compute(actions.Input{Pod: pod, Status: podStatus, RestartAll: restartAll, Hasher: &m.hasher, Probes: m.o.Probes, Resources: m.entry(pod)})
 	if a.Idle() && !needsPruning(pod, podStatus) && !m.Repeats(pod) {
@@ -134,6 +138,8 @@ func (s *podSync) stop(ctx context.Context) bool {
 }
 
 // createSandbox makes the new sandbox; false ends the sync.
+// Its status is read back for the addresses, which the containers' environments
+// need.
 func (s *podSync) createSandbox(ctx context.Context) bool {
 	m := s.m
 	r := &kubecontainer.SyncResult{Action: kubecontainer.CreatePodSandbox, Target: kubecontainer.PodDesc(s.pod)}
@@ -170,6 +176,7 @@ func (s *podSync) createSandbox(ctx context.Context) bool {
 
 // start starts one container unless it is in back-off; the result says what
 // came of it.
+// Nothing else is held up by a container in back-off.
 func (s *podSync) start(ctx context.Context, c *v1.Container, target string) error {
 	r := &kubecontainer.SyncResult{Action: kubecontainer.StartContainer, Target: c.Name}
 	s.result.Add(r)

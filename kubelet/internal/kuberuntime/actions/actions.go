@@ -180,6 +180,7 @@ func (a *Actions) forNewSandbox(in Input) {
 
 // forContainers decides about the regular containers; it returns how many are
 // kept as they are.
+// A container that must die is started again by the same sync, after the kill.
 func (a *Actions) forContainers(in Input) (kept int) {
 	pod := in.Pod
 	for i := range pod.Spec.Containers {

@@ -25,6 +25,7 @@ type Numbers struct {
 }
 
 // numbersOf reads resources; a missing limit is the pod's.
+// Only values matter: 1 and 1000m are no resize.
 func numbersOf(r, pod *v1.ResourceRequirements) Numbers {
 	limit := func(name v1.ResourceName) *resource.Quantity {
 		q, ok := r.Limits[name]
@@ -56,6 +57,7 @@ func (r *Resizes) None() bool {
 // resize decides what other resources mean for a running container; false means
 // that it has to restart, which is noted but for its start (upstream
 // computePodResizeAction).
+// One container's restart leaves the others' resizes in place.
 func (a *Actions) resize(in *Input, c *v1.Container, s *kubecontainer.Status) (keep bool) {
 	if in.Resources == nil {
 		return true
@@ -141,6 +143,8 @@ func (a *Actions) resizePod(in *Input) {
 
 // ResizeInProgress reports whether a running container, or the pod, has not been
 // given yet what was allocated to it. pod is the allocated one.
+// It decides the condition PodResizeInProgress; containers that don't run are
+// given their resources when they start.
 func ResizeInProgress(pod *v1.Pod, e *state.Entry, status *kubecontainer.PodStatus) bool {
 	if e == nil {
 		return false

@@ -70,6 +70,7 @@ func selinux(o *v1.SELinuxOptions) *runtimeapi.SELinuxOption {
 
 // supplementalGroups: the fsGroup, then the listed groups. Those of volumes
 // come with volumes.
+// Their order is visible in the runtime's message, so it is upstream's.
 func supplementalGroups(sc *v1.PodSecurityContext) []int64 {
 	var out []int64
 	if sc.FSGroup != nil {
@@ -95,6 +96,8 @@ func groupsPolicy(sc *v1.PodSecurityContext) (runtimeapi.SupplementalGroupsPolic
 
 // namespaceOptions is what the pod shares with its host and among its
 // containers; users is nil unless it has a user namespace of its own.
+// The process namespace of a target container is set where the container's
+// config is made.
 func namespaceOptions(pod *v1.Pod, users *runtimeapi.UserNamespace) *runtimeapi.NamespaceOption {
 	if users == nil {
 		users = &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE}
