@@ -79,6 +79,8 @@ func mayHaveSwap(pod *v1.Pod, r *v1.ResourceRequirements) bool {
 	return qos.Class(pod) == v1.PodQOSBurstable && !request.IsZero() && request.Cmp(*limit) != 0
 }
 
+// resizePolicy is what a container says of a resource; NotRequired unless it
+// does.
 func resizePolicy(c *v1.Container, name v1.ResourceName) v1.ResourceResizeRestartPolicy {
 	for _, p := range c.ResizePolicy {
 		if p.ResourceName == name {

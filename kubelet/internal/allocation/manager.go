@@ -326,6 +326,8 @@ func (m *Manager) checkpoint() {
 	m.writeFile(state.ActuatedFile, actuated)
 }
 
+// writeFile keeps a checkpoint in upstream's form. An error is only logged: the
+// pods run on, and the next change writes it again.
 func (m *Manager) writeFile(name string, all map[types.UID]state.Resources) {
 	data, err := state.Encode(all)
 	if err == nil && m.o.Durable && m.files[name] == string(data) {
@@ -345,6 +347,7 @@ func (m *Manager) writeFile(name string, all map[types.UID]state.Resources) {
 	}
 }
 
+// log makes a log line, if anybody takes them.
 func (m *Manager) log(format string, args ...any) {
 	if m.o.Log != nil {
 		m.o.Log(format, args...)

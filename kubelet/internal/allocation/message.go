@@ -35,6 +35,7 @@ func ResizeMessage(what string, pod *v1.Pod, generation int64, errText string) s
 	return "Pod resize " + what + ": " + string(data)
 }
 
+// allocations are the containers' resources as messages of events have them.
 func allocations(list []v1.Container) []containerAllocation {
 	var out []containerAllocation
 	for i := range list {

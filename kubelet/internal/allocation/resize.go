@@ -64,6 +64,9 @@ func (m *Manager) sortPending() {
 	}
 }
 
+// compareResizes orders waiting resizes, since what is left may not be enough for
+// all: those that only give back first, then by priority, Guaranteed pods, and
+// how long they have waited (KEP-1287).
 func compareResizes(a, b resizeOrder) int {
 	first := func(x, y bool) int { // x first
 		switch {
@@ -139,6 +142,7 @@ func (m *Manager) retry(ctx context.Context, pod *v1.Pod, trigger string) (keep 
 	return pending != nil && pending.Reason == v1.PodReasonDeferred
 }
 
+// sameCondition compares what a condition says, not when.
 func sameCondition(a, b *v1.PodCondition) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -32,6 +32,8 @@ type StaticPods struct {
 // Decode makes a pod of one manifest, YAML or JSON, that came from a file:
 // defaults, name, UID, annotations. Unknown fields are ignored, as upstream
 // ignores them.
+// The size is bounded before the parsing, which takes many times as much
+// memory.
 func (d *StaticPods) Decode(data []byte, path string) (*v1.Pod, error) {
 	if len(data) > maxManifest {
 		return nil, fmt.Errorf("%s: manifest is larger than %d bytes", path, maxManifest)
@@ -73,6 +75,9 @@ func (d *StaticPods) finish(pod *v1.Pod, from origin) error {
 	return checkReferences(pod)
 }
 
+// applyDefaults gives a pod what makes it a static one: a name that says its
+// node, so that mirrors of several nodes don't collide, and a UID that changes
+// with the manifest, so that a changed pod is another.
 func (d *StaticPods) applyDefaults(pod *v1.Pod, from origin) error {
 	if pod.UID == "" {
 		uid, err := d.uid(pod, from)
@@ -138,6 +143,7 @@ func checkReferences(pod *v1.Pod) error {
 	return nil
 }
 
+// apiReference is what a pod refers to that only the API has; "" if nothing.
 func apiReference(spec *v1.PodSpec) string {
 	switch {
 	case spec.ServiceAccountName != "":
@@ -157,6 +163,7 @@ func apiReference(spec *v1.PodSpec) string {
 	return ""
 }
 
+// volumeReference is what a volume refers to, "" if nothing.
 func volumeReference(v *v1.VolumeSource) string {
 	switch {
 	case v.CSI != nil:
@@ -182,6 +189,7 @@ func volumeReference(v *v1.VolumeSource) string {
 	return ""
 }
 
+// referencesSecret reports whether anything of the pod names a secret.
 func referencesSecret(spec *v1.PodSpec) bool {
 	for _, r := range spec.ImagePullSecrets {
 		if r.Name != "" {
@@ -208,6 +216,8 @@ func referencesSecret(spec *v1.PodSpec) bool {
 	})
 }
 
+// volumeSecret reports whether a volume names one, also of kinds that are not
+// built: upstream refuses those, too.
 func volumeSecret(v *v1.VolumeSource) bool {
 	named := func(r *v1.LocalObjectReference) bool { return r != nil && r.Name != "" }
 	switch {
@@ -241,6 +251,7 @@ func volumeSecret(v *v1.VolumeSource) bool {
 	return false
 }
 
+// referencesConfigMap reports whether anything of the pod names a configMap.
 func referencesConfigMap(spec *v1.PodSpec) bool {
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]
@@ -271,6 +282,7 @@ func referencesConfigMap(spec *v1.PodSpec) bool {
 	})
 }
 
+// anyContainer reports whether f is true of a container of any kind.
 func anyContainer(spec *v1.PodSpec, f func(*v1.Container) bool) bool {
 	for i := range spec.InitContainers {
 		if f(&spec.InitContainers[i]) {

@@ -5,6 +5,11 @@
 // of its own for a pod. What upstream's copies say beside is kept as a
 // [FirstSeen]. Static pods and mirror pods are copied, to bear the kubelet's
 // annotations.
+//
+// config.go merges the sources and says what changed, apiserver.go, file.go and
+// http.go are the sources, common.go makes pods of manifests. A source states
+// what it has; only PodConfig compares, so that a source may state the same
+// again.
 package config
 
 import (
@@ -81,6 +86,8 @@ func (c *PodConfig) MarkSeen(source string) {
 
 // AllReady reports whether each source has delivered at least once and the sync
 // loop has handled a message of it (pkg/kubelet/config/sources.go).
+// Until then a pod that isn't known may only be late, so nothing of it is
+// removed.
 func (c *PodConfig) AllReady() bool {
 	for _, s := range c.sources {
 		if !s.hasSet || !s.seen {
@@ -99,6 +106,7 @@ type Source struct {
 }
 
 // known is what is stored of a pod.
+// It is as small as can be: there is one for each pod of the node.
 type known struct {
 	pod   *v1.Pod
 	first *FirstSeen // nil if the pod's annotations say it
@@ -127,6 +135,7 @@ func (f *FirstSeen) Annotate(annotations map[string]string) map[string]string {
 	return annotate(annotations, kubetypes.ApiserverSource, seenText(f.At))
 }
 
+// seenText is the time as the annotation has it.
 func seenText(ns int64) string { return time.Unix(0, ns).UTC().Format(seenLayout) }
 
 // annotate returns a copy of the annotations with source and time.
@@ -150,9 +159,13 @@ func (c *PodConfig) FirstSeen(uid types.UID, name types.NamespacedName) *FirstSe
 }
 
 // batch collects the messages of one update.
+// One update is told in several messages, since the sync loop handles each kind
+// apart.
 type batch struct{ removes, adds, updates, deletes, reconciles []*v1.Pod }
 
 // Set states the source's complete list of pods.
+// A pod that comes again with another UID is another pod: the old one is
+// removed in the same update.
 func (s *Source) Set(pods []*v1.Pod) {
 	var b batch
 	first := !s.hasSet
@@ -210,12 +223,16 @@ func (s *Source) Delete(namespace, name string) {
 	s.send(&b, first)
 }
 
+// keyOf is by what a source's pods are told apart: two of one name are a
+// mistake, whatever their UIDs.
 func keyOf(pod *v1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
 // merge compares one pod with what is stored of it, stores what came and notes
 // what to tell.
+// A change that asks for nothing, of the status, is a RECONCILE: the pod's
+// worker need not run for it (upstream checkAndUpdatePod).
 func (s *Source) merge(b *batch, old known, pod *v1.Pod) {
 	key := keyOf(pod)
 	if old.pod == nil {
@@ -291,6 +308,8 @@ func sameStatus(a, b *v1.PodStatus) bool {
 // send passes the messages on: REMOVE, ADD, UPDATE, DELETE, RECONCILE, empty
 // ones left out. A first update without pods sends one empty ADD, which marks
 // the source ready.
+// The order matters where a pod takes the place of another: the old one has to
+// go first.
 func (s *Source) send(b *batch, first bool) {
 	put := func(op kubetypes.PodOperation, pods []*v1.Pod) {
 		s.c.updates.TryPut(kubetypes.PodUpdate{Pods: pods, Op: op, Source: s.name})
@@ -332,6 +351,8 @@ func sameSpec(old, pod *v1.Pod) bool {
 	return old.Generation != 0 && old.Generation == pod.Generation || reflect.DeepEqual(&old.Spec, &pod.Spec)
 }
 
+// isLocal reports whether an annotation is the kubelet's own, which the API's
+// object has none of, or not to be believed.
 func isLocal(key string) bool {
 	return key == kubetypes.ConfigSourceAnnotationKey || key == kubetypes.ConfigMirrorAnnotationKey ||
 		key == kubetypes.ConfigFirstSeenAnnotationKey
@@ -347,6 +368,7 @@ func locals(m map[string]string) (n int) {
 	return n
 }
 
+// sameAnnotations compares what is not the kubelet's own.
 func sameAnnotations(old, cur map[string]string) bool {
 	if len(cur)-locals(cur) != len(old)-locals(old) {
 		return false
@@ -362,6 +384,7 @@ func sameAnnotations(old, cur map[string]string) bool {
 	return true
 }
 
+// mergeAnnotations are the new ones with the kubelet's own of before.
 func mergeAnnotations(old, cur map[string]string) map[string]string {
 	out := make(map[string]string, len(cur)+3)
 	for k, v := range cur { //drydock:unordered copies a map

@@ -70,12 +70,15 @@ func StartHTTP(opts HTTPOptions) {
 	s.Group.Until("config/http", s.Period, 0, s.run)
 }
 
+// log makes a log line, if anybody takes them.
 func (s *httpSource) log(format string, args ...any) {
 	if s.Log != nil {
 		s.Log(format, args...)
 	}
 }
 
+// run is one look at the URL. Failures are logged until they are known, and the
+// first success after them.
 func (s *httpSource) run(ctx context.Context) {
 	err := s.read(ctx)
 	switch {
@@ -92,6 +95,9 @@ func (s *httpSource) run(ctx context.Context) {
 	}
 }
 
+// read fetches the manifests and states the pods, unless they are the same as
+// last time. Only an empty answer takes pods away: a server in trouble must not
+// empty the node.
 func (s *httpSource) read(ctx context.Context) error {
 	cctx, cancel := loop.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -137,6 +143,7 @@ func (d *StaticPods) DecodeURL(data []byte, url string) ([]*v1.Pod, error) {
 	return pods, nil
 }
 
+// decodePods reads a pod or a list of pods.
 func decodePods(data []byte) ([]v1.Pod, error) {
 	js, err := yaml.YAMLToJSON(data)
 	if err != nil {

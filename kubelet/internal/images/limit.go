@@ -18,6 +18,8 @@ type bucket struct {
 	full     int64
 }
 
+// newBucket returns a full bucket of burst pulls, into which qps come back each
+// second.
 func newBucket(qps, burst int32) *bucket {
 	interval := int64(time.Second) / int64(qps)
 	return &bucket{interval: interval, depth: interval * int64(burst)}

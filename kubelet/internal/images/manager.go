@@ -322,6 +322,7 @@ func (m *Manager) queue(ctx context.Context, r Request, spec *runtimeapi.ImageSp
 	return "", with, 0, joined(errs)
 }
 
+// pullOnce is one call of the runtime's, if registryPullQPS allows it.
 func (m *Manager) pullOnce(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, config *runtimeapi.PodSandboxConfig) (string, error) {
 	if m.bucket != nil && !m.bucket.take(m.o.Loop.UnixNano()) {
 		return "", errQPS
@@ -355,6 +356,7 @@ func explain(image, text string) (string, error) {
 	return text, kubecontainer.ErrImagePull
 }
 
+// event records an event, if somebody takes them.
 func (m *Manager) event(r Request, eventtype, reason, message string) {
 	if m.o.Recorder != nil && r.Ref != nil {
 		m.o.Recorder.Event(r.Ref, eventtype, reason, message)

@@ -81,8 +81,10 @@ func plainComponent(s string) bool {
 	return !sep
 }
 
+// lowerOrDigit reports whether c may begin and end a part of a name.
 func lowerOrDigit(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
 
+// digits reports whether s is a number, such as a port.
 func digits(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if s[i] < '0' || s[i] > '9' {

@@ -277,9 +277,8 @@ func mixed(want, had *v1.ResourceRequirements, name v1.ResourceName) v1.Resource
 	return v1.ResourceRequirements{Requests: take(had.Requests, want.Requests), Limits: take(had.Limits, want.Limits), Claims: want.Claims}
 }
 
-// checkMemory refuses memory limits below what is used now.
-// The kernel would kill in the container what no longer fits, so such a resize
-// waits until less is used (upstream validateMemoryResizeAction).
+// checkMemory refuses memory limits below what is used now: the kernel would
+// kill what no longer fits, so such a resize waits until less is used.
 func (z *resizing) checkMemory(ctx context.Context) error {
 	lowers := func(limit, had int64) bool { return limit != 0 && (had == 0 || limit < had) }
 	podLowered := z.touches(z.do.Memory) && lowers(z.desired.MemoryLimit, z.current.MemoryLimit)

@@ -29,6 +29,7 @@ type Failure struct {
 }
 
 // result is the verdict of a failure.
+// Reason and message are upstream's, which users and controllers look for.
 func (f *Failure) result() PodAdmitResult {
 	if f.Resource != "" {
 		return PodAdmitResult{
@@ -53,6 +54,8 @@ type Predicates struct {
 }
 
 // Admit reports whether the pod fits; of several failures it tells the first.
+// The checks that need no other pods come first: they are cheap, and most pods
+// fit beside the most that is used.
 func (p *Predicates) Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAdmitResult {
 	node, err := p.Node()
 	if err != nil || node == nil {
@@ -90,8 +93,8 @@ func (p *Predicates) Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAd
 	return failures[0].result()
 }
 
-// checkOS refuses pods for another operating system: the scheduler knows nodes
-// only by a label, which may be wrong.
+// checkOS refuses pods for another operating system, in whichever way they say
+// so (upstream rejectPodAdmissionBasedOnOSSelector and -Field).
 func checkOS(pod *v1.Pod) PodAdmitResult {
 	if os, ok := pod.Labels[v1.LabelOSStable]; ok && os != nodeOS {
 		return PodAdmitResult{
@@ -118,6 +121,8 @@ func onlyAffinity(failures []Failure) bool {
 
 // Check returns all reasons why the pod does not fit beside the others, in the
 // order in which the kubelet tells them.
+// All are found, since preemption only helps if none but resources is among
+// them.
 func Check(pod *v1.Pod, others []*v1.Pod, node *v1.Node) []Failure {
 	out := checkResources(pod, len(others), func() requests { return sumUsed(others) }, node)
 	ports := portConflict(pod, others)

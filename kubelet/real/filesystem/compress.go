@@ -16,6 +16,8 @@ func (f *FS) CompressFile(ctx context.Context, from, to string) error {
 	return err
 }
 
+// compress writes a rotated log with gzip into another file, which has the same
+// mode. A file that could not be written whole is removed.
 func compress(ctx context.Context, from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -48,6 +50,7 @@ type reader struct {
 	r   io.Reader
 }
 
+// Read ends when the context does: a log may be large.
 func (r reader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err

@@ -20,6 +20,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/oom"
 )
 
+// device is where the kernel's log is read; it needs root.
 const device = "/dev/kmsg"
 
 // Source tells of kills to the loop of a kubelet.

@@ -207,6 +207,7 @@ func (d *Logind) MonitorShutdown(ctx context.Context, told func(goingDown bool),
 	return nil
 }
 
+// await runs a call of D-Bus on a goroutine, while the loop goes on.
 func await(ctx context.Context, fn func(ctx context.Context) error) error {
 	_, err := loop.Await(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) })
 	return err

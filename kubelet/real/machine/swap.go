@@ -26,6 +26,7 @@ func (m *Machine) readSwap(root string, total *uint64) {
 	m.swap.Noswap = m.swap.Capacity > 0 && noswap(m.kernel)
 }
 
+// swapOn reports whether swap is in use; a file that can't be read says no.
 func swapOn(file string) bool {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 )
 
+// mountInfo has all mounts of the kubelet's mount namespace.
 const mountInfo = "/proc/self/mountinfo"
 
 // Mounter mounts on this machine.

@@ -108,6 +108,7 @@ func openBeneath(volume, sub string) (int, error) {
 	return fd, nil
 }
 
+// isLink reports whether an open file is a symbolic link.
 func isLink(fd int) bool {
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK

@@ -169,6 +169,7 @@ func connect(ctx context.Context, conn *grpc.ClientConn) error {
 	}
 }
 
+// address is a host, maybe IPv6, with its port.
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // QuickHTTP implements prober.Network: nothing is known before it is asked.

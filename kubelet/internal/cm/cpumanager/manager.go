@@ -271,6 +271,7 @@ func (m *Manager) Reconcile(ctx context.Context) (done bool) {
 	return done
 }
 
+// log makes a log line, if anybody takes them.
 func (m *Manager) log(format string, args ...any) {
 	if m.c.Log != nil {
 		m.c.Log(format, args...)
