@@ -213,7 +213,7 @@ func (m *Manager) restore(pod *v1.Pod) {
 	}
 	delete(m.allocated, pod.UID)
 	delete(m.actuated, pod.UID)
-	if e := (&state.Entry{Allocated: was, Actuated: told}); !e.Settled(pod) {
+	if e := (&state.Entry{Allocated: was, Actuated: told}); !e.MatchesSpec(pod) {
 		m.state.Put(pod.UID, e)
 	}
 }
@@ -290,7 +290,7 @@ func (m *Manager) ActuatedPod(pod *v1.Pod, r *v1.ResourceRequirements) {
 
 // settle drops the entry of a pod that has all that its spec asks for.
 func (m *Manager) settle(uid types.UID, e *state.Entry) {
-	if pod, ok := m.o.PodByUID(uid); ok && e.Settled(pod) && !slices.Contains(m.pending, uid) {
+	if pod, ok := m.o.PodByUID(uid); ok && e.MatchesSpec(pod) && !slices.Contains(m.pending, uid) {
 		m.state.Put(uid, nil)
 	}
 }

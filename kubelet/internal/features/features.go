@@ -67,9 +67,13 @@ func find(name string) (*gate, bool) {
 }
 
 // Gates says which gates are on. The zero value has the defaults.
+// A set is handed to whoever asks for gates; upstream has one for the whole
+// process, which a process with many kubelets could not have.
 type Gates struct{ set map[string]bool }
 
 // Enabled reports whether a gate is on; one that there is not is off.
+// Only what differs from a default is in the set, so most look-ups find the
+// list's entry.
 func (g Gates) Enabled(name string) bool {
 	if on, ok := g.set[name]; ok {
 		return on
@@ -81,6 +85,8 @@ func (g Gates) Enabled(name string) bool {
 // Resolve makes a set of gates of what a configuration says (featureGates,
 // --feature-gates). The error, if any, is an aggregate of upstream's texts, in
 // the order of the gates' names.
+// All errors are found: a user mends them at once. AllAlpha and AllBeta come
+// after the gates that are named, which win.
 func Resolve(m map[string]bool) (Gates, error) {
 	var errs []error
 	set := make(map[string]bool, len(m))
@@ -133,6 +139,7 @@ func setStage(set, m map[string]bool, all string, s stage) {
 }
 
 // Warnings are upstream's about gates that will go away.
+// The order is that of the names, upstream's that of a map.
 func Warnings(m map[string]bool) []string {
 	var out []string
 	for _, name := range sortedNames(m) {
@@ -149,6 +156,7 @@ func Warnings(m map[string]bool) []string {
 }
 
 // used are the gates that the kubelet's code asks for.
+// A gate that is built gets its name here, or Unused goes on to warn of it.
 var used = []string{
 	ContainerStopSignals, CPUCFSQuotaPeriod, CPUManagerPolicyAlphaOptions, CPUManagerPolicyBetaOptions, DisableCPUQuotaWithExclusiveCPUs, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority,
 	KubeletCrashLoopBackOffMax, KubeletEnsureSecretPulledImages, LoggingAlphaOptions, MemoryQoS, PodLevelResources, QOSReserved, RotateKubeletServerCertificate,
@@ -168,6 +176,7 @@ func Unused(m map[string]bool) []string {
 }
 
 // Help has a line per gate that can be set, for --feature-gates.
+// Gates that are GA or deprecated are left out, as upstream's help does.
 func Help() []string {
 	out := []string{allAlpha + "=true|false (ALPHA - default=false)", allBeta + "=true|false (BETA - default=false)"}
 	for i := range known {
@@ -180,6 +189,7 @@ func Help() []string {
 }
 
 // ErrorsOf takes an aggregate of Resolve apart.
+// An error that is no aggregate is the only one.
 func ErrorsOf(err error) []error {
 	var agg utilerrors.Aggregate
 	if errors.As(err, &agg) {

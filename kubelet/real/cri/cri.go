@@ -52,7 +52,7 @@ func NewWithImages(ctx context.Context, l *loop.Loop, endpoint, imageEndpoint st
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
-	ctx = quiet(ctx)
+	ctx = withoutLogs(ctx)
 	if err := answering(ctx, withScheme(endpoint), withScheme(imageEndpoint), timeout); err != nil {
 		return nil, nil, nil, err
 	}
@@ -116,15 +116,15 @@ func withScheme(endpoint string) string {
 	return endpoint
 }
 
-// quiet keeps cri-client from logging: who calls it does.
-func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
+// withoutLogs keeps cri-client from logging: who calls it does.
+func withoutLogs(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
 
 // call makes one call of a task.
 func call[T any](ctx context.Context, l *loop.Loop, fn func(ctx context.Context) (T, error)) (T, error) {
 	if loop.From(ctx) != l {
 		panic("cri: a call outside a task of the services' loop")
 	}
-	v, err := loop.Await(ctx, func(ctx context.Context) (T, error) { return fn(quiet(ctx)) })
+	v, err := loop.Await(ctx, func(ctx context.Context) (T, error) { return fn(withoutLogs(ctx)) })
 	return v, statusError(err)
 }
 

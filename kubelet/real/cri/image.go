@@ -19,7 +19,7 @@ type imageService struct {
 var _ internalapi.ImageManagerService = (*imageService)(nil)
 
 // Close drops the connection. It does not wait, and may be called anywhere.
-func (s *imageService) Close(ctx context.Context) error { return s.c.Close(quiet(ctx)) }
+func (s *imageService) Close(ctx context.Context) error { return s.c.Close(withoutLogs(ctx)) }
 
 func (s *imageService) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
 	return call(ctx, s.l, func(ctx context.Context) ([]*runtimeapi.Image, error) {

@@ -23,7 +23,7 @@ type runtimeService struct {
 var _ internalapi.RuntimeService = (*runtimeService)(nil)
 
 // Close drops the connection. It does not wait, and may be called anywhere.
-func (s *runtimeService) Close(ctx context.Context) error { return s.c.Close(quiet(ctx)) }
+func (s *runtimeService) Close(ctx context.Context) error { return s.c.Close(withoutLogs(ctx)) }
 
 // GetContainerEvents is not for a loop: relists tell what happened.
 func (s *runtimeService) GetContainerEvents(context.Context, chan *runtimeapi.ContainerEventResponse, func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {

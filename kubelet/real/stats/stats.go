@@ -85,6 +85,7 @@ func await[T any](ctx context.Context, fn func() (T, error)) (T, error) {
 }
 
 // file is one of a cgroup's in the hierarchy of a controller.
+// On cgroup v2 all controllers' files are in one directory.
 func (m *Machine) file(controller, path, name string) string {
 	if m.unified {
 		controller = ""
@@ -139,6 +140,8 @@ func (m *Machine) Cgroup(ctx context.Context, path string) (*stats.Cgroup, error
 
 // memoryOf is the memory of a cgroup: what it uses, without what could be had
 // back at once.
+// What could be had back at once is the file pages that nobody used of late. A
+// limit near the greatest number is none.
 func (m *Machine) memoryOf(path string) (*statsapi.MemoryStats, error) {
 	stat, err := keyed(m.file("memory", path, "memory.stat"))
 	if err != nil {
@@ -175,6 +178,7 @@ func (m *Machine) memoryOf(path string) (*statsapi.MemoryStats, error) {
 }
 
 // swapOf is the swap of a cgroup; nil where it is not counted.
+// On v1 the kernel counts memory and swap together.
 func (m *Machine) swapOf(path string) *statsapi.SwapStats {
 	var used, limit uint64
 	var err error
@@ -219,6 +223,8 @@ func (m *Machine) cpuOf(path string) (*statsapi.CPUStats, error) {
 }
 
 // rate is how many nanoseconds of CPU a second a cgroup used of late.
+// A second at least lies between two samples, or the rate would be noise; asked
+// more often, it is the last one.
 func (m *Machine) rate(path string, now time.Time, total uint64) *uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -307,6 +313,7 @@ func (m *Machine) tasks() (int64, bool) {
 }
 
 // processes counts those in and below a cgroup's directory.
+// It walks, since the controller's own count has threads in it.
 func processes(dir string) (n uint64, ok bool) {
 	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() != "cgroup.procs" {

@@ -110,9 +110,9 @@ func (e *Entry) Actuate(container string, r v1.ResourceRequirements) {
 	e.Actuated.Containers = next
 }
 
-// Settled reports whether the pod has in all places what its spec asks for, so
+// MatchesSpec reports whether the pod has in all places what its spec asks for, so
 // that the entry need not be kept.
-func (e *Entry) Settled(pod *v1.Pod) bool {
+func (e *Entry) MatchesSpec(pod *v1.Pod) bool {
 	return SameAs(&e.Allocated, pod) && SameAs(&e.Actuated, pod)
 }
 

@@ -41,18 +41,18 @@ func TestSubstitute(t *testing.T) {
 	if again, _ := e.Substitute(more); again != got {
 		t.Error("not the same copy again")
 	}
-	if e.Settled(more) {
+	if e.MatchesSpec(more) {
 		t.Error("settled")
 	}
 	e.Allocate(Of(more))
 	if got, differs := e.Substitute(more); differs || got != more {
 		t.Error("still differs")
 	}
-	if e.Settled(more) {
+	if e.MatchesSpec(more) {
 		t.Error("settled before it is actuated")
 	}
 	e.Actuate("a", more.Spec.Containers[0].Resources)
-	if !e.Settled(more) {
+	if !e.MatchesSpec(more) {
 		t.Error("not settled")
 	}
 }

@@ -72,6 +72,8 @@ func newStatic(m *machine, o Options, n int, list cpuset.CPUSet) (*static, error
 }
 
 // pick chooses n of the available CPUs.
+// Packing keeps whole sockets and cores free for others, distributing gives a
+// container the same from each NUMA node.
 func (p *static) pick(available cpuset.CPUSet, n int) (cpuset.CPUSet, error) {
 	if p.options.DistributeCPUsAcrossNUMA {
 		group := 1
@@ -84,6 +86,7 @@ func (p *static) pick(available cpuset.CPUSet, n int) (cpuset.CPUSet, error) {
 }
 
 // initial is the default set while nothing is assigned.
+// Reserved CPUs are shared by all unless the reservation is strict.
 func (p *static) initial() cpuset.CPUSet {
 	if p.options.StrictCPUReservation {
 		return p.m.all.cpus.Difference(p.reserved)
@@ -93,6 +96,8 @@ func (p *static) initial() cpuset.CPUSet {
 
 // validate fills in a state that is new, and finds what an earlier kubelet's
 // state has that this one's machine or settings have not.
+// The errors keep the kubelet from starting, as upstream's do: whoever changed
+// the settings has to drain the node first.
 func (p *static) validate(s *state.State) error {
 	shared, all := s.Default(), p.initial()
 	if shared.IsEmpty() {
@@ -130,6 +135,8 @@ func (p *static) available(s *state.State) cpuset.CPUSet { return s.Default().Di
 
 // exclusive is how many CPUs a container has for itself: what it requests, if
 // that is whole and the pod Guaranteed by its containers' resources.
+// A fraction of a CPU can't be exclusive, and pod-level resources say nothing
+// of a single container.
 func exclusive(pod *v1.Pod, c *v1.Container) int {
 	q := c.Resources.Requests[v1.ResourceCPU]
 	if q.Value()*1000 != q.MilliValue() || q.IsZero() || resourcehelper.IsPodLevelResourcesSet(pod) || qos.Class(pod) != v1.PodQOSGuaranteed {
@@ -162,6 +169,8 @@ func (p *static) reusableBy(pod *v1.Pod) cpuset.CPUSet {
 
 // allocate gives a container its CPUs, if it is to have some of its own and has
 // none yet. changed says that the state is another.
+// A container that has CPUs keeps them, whatever the topology manager would
+// want now: it runs on them.
 func (p *static) allocate(s *state.State, pod *v1.Pod, c *v1.Container) (changed bool, err error) {
 	n := exclusive(pod, c)
 	if n == 0 {
@@ -196,6 +205,7 @@ func (p *static) allocate(s *state.State, pod *v1.Pod, c *v1.Container) (changed
 }
 
 // aligned refuses a number of CPUs that would leave part of a core to others.
+// Cores that are partly reserved can't be given out whole, so they don't count.
 func (p *static) aligned(s *state.State, n int) error {
 	if !p.options.FullPhysicalCPUsOnly {
 		return nil
@@ -235,6 +245,7 @@ func (p *static) sockets(mask topologymanager.Mask) []int {
 
 // remove takes a container's CPUs back, but for those that another container of
 // the pod has too.
+// Containers share CPUs where a later one took those of an init container.
 func (p *static) remove(s *state.State, pod types.UID, container string) {
 	set, ok := s.Get(pod, container)
 	if !ok {

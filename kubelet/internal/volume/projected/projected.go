@@ -55,6 +55,8 @@ func (p *Plugin) ReadOnly() bool { return true }
 func (p *Plugin) InPodDir() bool { return true }
 
 // SetUp implements volume.Plugin.
+// Everything is read before anything is written: a source that is missing
+// leaves the volume as it was.
 func (p *Plugin) SetUp(ctx context.Context, r *volume.Request) error {
 	if p.host.ConfigMaps == nil || p.host.Secrets == nil {
 		return fmt.Errorf("cannot setup projected volume %v because kube client is not configured", r.Volume.Name)
@@ -103,6 +105,7 @@ func (p *Plugin) collectData(ctx context.Context, r *volume.Request) (map[string
 }
 
 // collect reads one source and notes what it read.
+// A source of a kind that is switched off is an error, never nothing.
 func (p *Plugin) collect(ctx context.Context, r *volume.Request, s *v1.VolumeProjection, mode *int32) (map[string]util.FileProjection, error) {
 	switch {
 	case s.Secret != nil:
@@ -123,6 +126,8 @@ func (p *Plugin) collect(ctx context.Context, r *volume.Request, s *v1.VolumePro
 }
 
 // tokenRequest is what a pod's token is asked for with.
+// The token is bound to the pod, so that it is worth nothing after the pod's
+// end (KEP-1205).
 func tokenRequest(pod *v1.Pod, s *v1.ServiceAccountTokenProjection) *authenticationv1.TokenRequest {
 	tr := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: s.ExpirationSeconds,
@@ -134,6 +139,8 @@ func tokenRequest(pod *v1.Pod, s *v1.ServiceAccountTokenProjection) *authenticat
 	return tr
 }
 
+// token reads a service account token. Where the file's owner or group is known
+// nobody else needs to read it.
 func (p *Plugin) token(ctx context.Context, r *volume.Request, s *v1.ServiceAccountTokenProjection, mode int32) (map[string]util.FileProjection, error) {
 	if p.host.Tokens == nil {
 		return nil, errors.New("cannot use TokenManager when kubelet is in standalone mode")

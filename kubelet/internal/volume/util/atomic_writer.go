@@ -50,6 +50,9 @@ func NewAtomicWriter(host *volume.Host, dir string, uid types.UID, name string) 
 // Write makes payload, by relative path, the content of the volume. The same
 // content as before writes nothing: modes are not compared. setPerms is called
 // when the new files are written and nobody sees them yet.
+// The order is what makes it safe: files, their owners, the link, the names
+// that are new, the names that are gone, the old files. A kubelet that dies in
+// between leaves either the old or the new, and the next writing cleans up.
 func (w *AtomicWriter) Write(payload map[string]FileProjection, setPerms func() error) error {
 	files, err := validatePayload(payload)
 	if err != nil {
@@ -95,6 +98,8 @@ func (w *AtomicWriter) Write(payload map[string]FileProjection, setPerms func() 
 }
 
 // entry is a file of a payload.
+// Entries are sorted by path, so that whether a file is still wanted is found
+// by search.
 type entry struct {
 	path string
 	FileProjection
@@ -118,6 +123,7 @@ func validatePayload(payload map[string]FileProjection) ([]entry, error) {
 
 // validatePath refuses what could lie outside the volume or among the writer's
 // own names.
+// The API refuses these, too; here static pods are meant.
 func validatePath(p string) error {
 	switch {
 	case p == "":
@@ -143,6 +149,8 @@ func validatePath(p string) error {
 }
 
 // differs reports whether a file is missing or holds something else.
+// It reads the files rather than remember a hash: a container with the right to
+// may have changed them.
 func (w *AtomicWriter) differs(dir string, files []entry) bool {
 	for i := range files {
 		data, err := w.host.FS.ReadFile(path.Join(dir, files[i].path))
@@ -184,6 +192,8 @@ func (w *AtomicWriter) obsolete(dir string, files []entry) ([]string, error) {
 }
 
 // newTimestampDir makes the directory for the files.
+// The name's end is drawn, as upstream's is random: two writings may share a
+// second.
 func (w *AtomicWriter) newTimestampDir() (string, error) {
 	now := w.host.Now().UTC()
 	for try := uint64(0); ; try++ {
@@ -221,6 +231,7 @@ func (w *AtomicWriter) writeFiles(dir string, files []entry) error {
 }
 
 // swap makes ..data lead to the new directory, at one stroke.
+// A rename replaces the link; a link can't be changed.
 func (w *AtomicWriter) swap(ts string) error {
 	tmp := path.Join(w.dir, newDataDirName)
 	if err := w.host.FS.RemoveAll(tmp); err != nil { // of a writing that failed
@@ -242,6 +253,7 @@ func top(p string) string {
 }
 
 // createVisible makes the links that are missing.
+// Links that are there lead through ..data, so they follow by themselves.
 func (w *AtomicWriter) createVisible(files []entry) error {
 	for i := range files {
 		name := top(files[i].path)
@@ -257,6 +269,7 @@ func (w *AtomicWriter) createVisible(files []entry) error {
 }
 
 // removeVisible removes the links that lead nowhere any more.
+// A failure is only logged: the link leads nowhere, and the content is right.
 func (w *AtomicWriter) removeVisible(obsolete []string, files []entry) {
 	kept := map[string]bool{}
 	for i := range files {

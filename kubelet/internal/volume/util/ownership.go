@@ -79,6 +79,7 @@ func FSGroup(pod *v1.Pod) *int64 {
 
 // FSUser is the user that all of a pod's containers run as, as far as their
 // specs say so; nil if they don't or differ (pkg/volume/util/util.go).
+// Only then a token can be made readable by its owner alone.
 func FSUser(pod *v1.Pod) *int64 {
 	var user *int64
 	same := true
@@ -118,6 +119,7 @@ func visitContainers(pod *v1.Pod, fn func(c *v1.Container)) {
 
 // UsedVolumes returns the names of the volumes that any container of a pod
 // mounts or uses as a device; nil for none.
+// A volume that nobody uses is not mounted.
 func UsedVolumes(pod *v1.Pod) map[string]bool {
 	if len(pod.Spec.Volumes) == 0 {
 		return nil
@@ -143,6 +145,7 @@ func UsedVolumes(pod *v1.Pod) map[string]bool {
 // MakeNestedMountpoints makes, in a volume whose content is made by the
 // kubelet, the directories on which containers mount other volumes
 // (pkg/volume/util/nested_volumes.go).
+// The runtime could not make them: the volume is read-only to containers.
 func MakeNestedMountpoints(files filesystem.FS, name, dir string, pod *v1.Pod) error {
 	var err error
 	visitContainers(pod, func(c *v1.Container) {
