@@ -13,6 +13,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
 )
 
 func benchServer(b *testing.B) *Server {
@@ -69,7 +70,7 @@ func BenchmarkCreateFromTemplate(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		if _, err := srv.CreateFromTemplate(tmpl, Stamp{Name: fmt.Sprintf("p-%d", i), NodeName: fmt.Sprintf("n%d", i%1000)}); err != nil {
+		if _, err := srv.CreateFromTemplate(tmpl, store.Stamp{Name: fmt.Sprintf("p-%d", i), NodeName: fmt.Sprintf("n%d", i%1000)}); err != nil {
 			b.Fatal(err)
 		}
 	}

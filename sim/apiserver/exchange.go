@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
 )
 
 // A node makes ten requests for each pod that it starts. So what a request needs
@@ -40,7 +41,7 @@ type args struct {
 }
 
 // handler executes a request. It runs on the server's loop.
-type handler func(s *Store, now time.Time, r *request, a *args) (any, error)
+type handler func(s *store.Store, now time.Time, r *request, a *args) (any, error)
 
 // maxIdle is how many exchanges a client keeps: the status manager and the event
 // recorder each make one request at a time.
@@ -109,8 +110,8 @@ func ask[T any](ctx context.Context, c *Client, r request, a args, run handler) 
 }
 
 // call is ask for what is asked rarely.
-func call[T any](ctx context.Context, c *Client, r request, fn func(s *Store, now time.Time) (T, error)) (T, error) {
-	return ask[T](ctx, c, r, args{}, func(s *Store, now time.Time, _ *request, _ *args) (any, error) { return fn(s, now) })
+func call[T any](ctx context.Context, c *Client, r request, fn func(s *store.Store, now time.Time) (T, error)) (T, error) {
+	return ask[T](ctx, c, r, args{}, func(s *store.Store, now time.Time, _ *request, _ *args) (any, error) { return fn(s, now) })
 }
 
 // askOnce sends a request and waits for its answer. An exchange that has failed,

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
 )
 
 func loaded(load *Load) (*loop.Loop, *Server) {
@@ -135,7 +136,7 @@ func askMany(l *loop.Loop, c *Client, n int, done func(err error, took time.Dura
 	for i := range n {
 		l.Root().Go(fmt.Sprintf("get %d", i), func(ctx context.Context) {
 			begin := l.Now()
-			_, err := c.askOnce(ctx, request{verb: "get", resource: "pods", namespace: "default", name: "p"}, args{}, func(s *Store, _ time.Time, _ *request, _ *args) (any, error) {
+			_, err := c.askOnce(ctx, request{verb: "get", resource: "pods", namespace: "default", name: "p"}, args{}, func(s *store.Store, _ time.Time, _ *request, _ *args) (any, error) {
 				return as[*v1.Pod](s.Get(KindPod, "default", "p"))
 			})
 			done(err, l.Since(begin))
@@ -232,13 +233,13 @@ func TestClientLimits(t *testing.T) {
 	for i := range took {
 		l.Root().Go("get", func(ctx context.Context) {
 			_, _ = c.GetPod(ctx, "default", "p")
-			took[i] = l.Since(s.store.opts.Start)
+			took[i] = l.Since(time.Unix(0, s.stats.start))
 		})
 	}
 	beat := time.Duration(0)
 	l.Root().Go("beat", func(ctx context.Context) {
 		_, _ = c.GetNode(ctx, "a")
-		beat = l.Since(s.store.opts.Start)
+		beat = l.Since(time.Unix(0, s.stats.start))
 	})
 	run(t, l, 10*time.Second)
 	slices.Sort(took[:]) // who comes first is the seed's

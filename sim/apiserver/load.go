@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
 )
 
 // Load is a model of what requests cost the API server, and of API priority and
@@ -99,9 +100,9 @@ func (s *Server) seats(lv *level, r *request) int {
 	bytes := 0
 	switch r.resource {
 	case "pods":
-		bytes = s.store.pods.Len() * podSize
+		bytes = len(s.store.Pods()) * podSize
 	case "services":
-		bytes = len(Objects[*v1.Service](s.store, KindService)) * serviceSize
+		bytes = len(store.Objects[*v1.Service](s.store, KindService)) * serviceSize
 	}
 	n := (min(bytes, cacheMemory) + bytesPerSeat - 1) / bytesPerSeat
 	return min(max(n, 1), lv.maxSeats)
@@ -114,9 +115,9 @@ func (s *Server) objects(node string, r *request) int {
 	}
 	switch r.resource {
 	case "pods":
-		return len(s.store.podsByNode[node])
+		return len(s.store.PodsOnNode(node))
 	case "services":
-		return len(Objects[*v1.Service](s.store, KindService))
+		return len(store.Objects[*v1.Service](s.store, KindService))
 	}
 	return 1
 }

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
 )
 
 // Every node renews its lease every ten seconds, and no other request is made
@@ -18,7 +20,7 @@ type renewal struct {
 	busy   bool
 	req    request
 	answer func(*coordinationv1.Lease, string, error)
-	slot   *leaseSlot // for the server only
+	slot   *store.LeaseSlot // for the server only
 	// What was answered.
 	stored  *coordinationv1.Lease
 	version string
@@ -54,7 +56,7 @@ func (r *renewal) handle(err error) func() {
 	var stored *coordinationv1.Lease
 	var version string
 	if err == nil {
-		stored, version, err = s.store.renewLease(s.now(), r.lease, r.at, &r.slot)
+		stored, version, err = s.store.RenewLease(s.now(), r.lease, r.at, &r.slot)
 	}
 	s.outcome = err
 	if err != nil {

@@ -3,9 +3,13 @@ package apiserver
 import (
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/admission"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
 )
 
 // Options configure a Server.
@@ -35,7 +39,7 @@ type Options struct {
 	Load *Load
 	// EventLimits are those of the admission plugin EventRateLimit; none leaves
 	// it out, as kube-apiserver does by default.
-	EventLimits []EventLimit
+	EventLimits []admission.EventLimit
 }
 
 // Server is the API on a loop of its own. Its methods are for use on that
@@ -45,23 +49,22 @@ type Server struct {
 	l        *loop.Loop
 	rec      *trace.Recorder
 	notes    *kind.Notes // for rec
-	store    *Store
+	store    *store.Store
 	peers    map[string][]*peer // by node name
 	allPeers []*peer            // in the order of their making
 	// byObject are the watches of single objects, and of all services.
-	byObject map[objectKey][]*subscription
+	byObject map[watchID][]*subscription
 	tokens   uint64 // made so far
 	faults   []*Fault
 	by       string // the node whose request is being served
 	// component is the same of a component's.
-	component   string
-	eventLimits []*eventLimiter
-	expire      *loop.Timer
-	traffic     []traffic // by Kinds.Index
-	requests    uint64
-	stats       *stats
-	flow        *flow // nil without a load model
-	outcome     error // of the request that was handled last
+	component string
+	expire    *loop.Timer
+	traffic   []traffic // by Kinds.Index
+	requests  uint64
+	stats     *stats
+	flow      *flow // nil without a load model
+	outcome   error // of the request that was handled last
 }
 
 // traffic is what changes of one kind come to.
@@ -95,23 +98,23 @@ func New(opts Options) *Server {
 		opts:  opts,
 		l:     opts.Loop,
 		rec:   opts.Recorder,
-		store: NewStore(StoreOptions{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
+		store: store.New(store.Options{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
 		peers: map[string][]*peer{},
 		stats: newStats(opts.Loop.UnixNano()),
 
-		byObject: map[objectKey][]*subscription{},
+		byObject: map[watchID][]*subscription{},
 	}
-	s.notes = kind.NewNotes(s.store.kinds)
-	s.traffic = make([]traffic, len(s.store.kinds.All()))
+	s.notes = kind.NewNotes(s.store.Kinds())
+	s.traffic = make([]traffic, len(s.store.Kinds().All()))
 	s.expire = s.l.Root().NewTimer("event expiry", s.expireEvents)
 	if opts.Load != nil {
 		s.flow = newFlow(s, *opts.Load)
 	}
-	for _, limit := range opts.EventLimits {
-		s.eventLimits = append(s.eventLimits, newEventLimiter(limit))
-		s.store.admitEvent = s.admitEvent
+	if len(opts.EventLimits) > 0 {
+		limits := admission.NewEventLimits(opts.EventLimits)
+		s.store.AdmitEvents(func(now time.Time, ev *v1.Event) error { return limits.Admit(now, s.userName(), ev) })
 	}
-	s.store.hooks = append(s.store.hooks, &hook{fn: s.onChange, bare: true}) // the first
+	s.store.OnChangeBare(s.onChange) // the first
 	return s
 }
 
@@ -119,21 +122,21 @@ func New(opts Options) *Server {
 func (s *Server) Loop() *loop.Loop { return s.l }
 
 // Store returns the state machine behind the server.
-func (s *Server) Store() *Store { return s.store }
+func (s *Server) Store() *store.Store { return s.store }
 
 // Requests returns how many requests of nodes and components have arrived.
 func (s *Server) Requests() uint64 { return s.requests }
 
 // Writes returns how many writes to objects of a kind were committed.
-func (s *Server) Writes(k Kind) uint64 { return s.traffic[s.store.kinds.Index(k)].writes }
+func (s *Server) Writes(k Kind) uint64 { return s.traffic[s.store.Kinds().Index(k)].writes }
 
 func (s *Server) now() time.Time { return s.l.Now() }
 
 // onChange is the first hook: the trace, then the watches. Of an event that
 // expires it may not get to see the object.
 func (s *Server) onChange(c Change) {
-	on := s.store.kinds.Index(c.Kind)
-	in, t := s.store.kinds.All()[on], &s.traffic[on]
+	on := s.store.Kinds().Index(c.Kind)
+	in, t := s.store.Kinds().All()[on], &s.traffic[on]
 	t.writes++
 	for i := range t.informers {
 		u := &t.informers[i]
@@ -148,8 +151,8 @@ func (s *Server) onChange(c Change) {
 	case in.Watch != kind.NotByNodes:
 		s.notifyObject(c, in, t)
 	case c.Kind == KindEvent:
-		if !s.expire.Set() && s.store.opts.EventTTL > 0 {
-			s.expire.Reset(s.store.opts.EventTTL)
+		if !s.expire.Set() && s.store.EventTTL() > 0 {
+			s.expire.Reset(s.store.EventTTL())
 		}
 	}
 }
@@ -280,7 +283,7 @@ func (s *Server) reply(p *peer, d time.Duration, fn func()) {
 func (s *Server) Client(nodeLoop *loop.Loop, nodeName string) *Client {
 	p := &peer{node: nodeName}
 	c := &Client{
-		srv: s, kinds: s.store.kinds, l: nodeLoop, node: nodeName, peer: p, opts: s.opts, server: s.l,
+		srv: s, kinds: s.store.Kinds(), l: nodeLoop, node: nodeName, peer: p, opts: s.opts, server: s.l,
 		base: loop.Hash(nodeLoop.Seed(), []string{"api client", nodeName}, uint64(len(s.allPeers))),
 	}
 	p.c = c

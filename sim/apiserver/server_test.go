@@ -21,6 +21,23 @@ import (
 	"github.com/drydock-sim/drydock/ground/trace"
 )
 
+var t0 = time.Date(2026, 1, 1, 0, 0, 0, 500, time.UTC)
+
+func ptr[T any](v T) *T { return &v }
+
+func testPod(name string, edit ...func(*v1.Pod)) *v1.Pod {
+	p := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "main", Image: "app:1"}}},
+	}
+	for _, e := range edit {
+		e(p)
+	}
+	return p
+}
+
+func onNode(node string) func(*v1.Pod) { return func(p *v1.Pod) { p.Spec.NodeName = node } }
+
 // rig is an API and one node on two loops of an engine.
 type rig struct {
 	t    *testing.T

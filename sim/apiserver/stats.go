@@ -295,7 +295,7 @@ func codeOf(verb string, err error) int32 {
 // others: each change of theirs is one event, however many of the component's
 // controllers hear of it.
 func (s *Server) Informers(user string, kinds ...Kind) {
-	for i, in := range s.store.kinds.All() {
+	for i, in := range s.store.Kinds().All() {
 		t := &s.traffic[i]
 		t.informers = slices.DeleteFunc(t.informers, func(u informers) bool { return u.user == user })
 		if slices.Contains(kinds, in.Kind) {

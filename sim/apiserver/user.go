@@ -1,9 +1,14 @@
 package apiserver
 
 import (
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+
 	v1 "k8s.io/api/core/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
 )
 
 // What scenarios, controllers and expectations do, they do here: on the
@@ -59,13 +64,13 @@ func (s *Server) PatchEvent(base, ev *v1.Event) (*v1.Event, error) {
 }
 
 // NewTemplate is Store.NewTemplate.
-func (s *Server) NewTemplate(pod *v1.Pod) (*Template, error) { return s.store.NewTemplate(pod) }
+func (s *Server) NewTemplate(pod *v1.Pod) (*store.Template, error) { return s.store.NewTemplate(pod) }
 
 // Stale is Store.Stale.
-func (s *Server) Stale(t *Template) bool { return s.store.Stale(t) }
+func (s *Server) Stale(t *store.Template) bool { return s.store.Stale(t) }
 
 // CreateFromTemplate is Store.CreateFromTemplate.
-func (s *Server) CreateFromTemplate(t *Template, st Stamp) (*v1.Pod, error) {
+func (s *Server) CreateFromTemplate(t *store.Template, st store.Stamp) (*v1.Pod, error) {
 	return s.store.CreateFromTemplate(s.now(), t, st)
 }
 
@@ -93,3 +98,66 @@ func (s *Server) Nodes() []*v1.Node { return s.store.Nodes() }
 
 // Events is Store.Events.
 func (s *Server) Events() []*v1.Event { return s.store.Events() }
+
+// FinalizeNamespace is Store.FinalizeNamespace.
+func (s *Server) FinalizeNamespace(name string) error { return s.store.FinalizeNamespace(name) }
+
+// Evict is Store.Evict.
+func (s *Server) Evict(namespace, name string, opts metav1.DeleteOptions) error {
+	return s.store.Evict(s.now(), namespace, name, opts)
+}
+
+// GetScale is Store.GetScale.
+func (s *Server) GetScale(k Kind, namespace, name string) (*autoscalingv1.Scale, error) {
+	return s.store.GetScale(k, namespace, name)
+}
+
+// UpdateScale is Store.UpdateScale now.
+func (s *Server) UpdateScale(k Kind, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	return s.store.UpdateScale(s.now(), k, scale)
+}
+
+// TaintNewNodes is Store.TaintNewNodes.
+func (s *Server) TaintNewNodes() { s.store.TaintNewNodes() }
+
+// PatchNodeTaints is Store.PatchNodeTaints.
+func (s *Server) PatchNodeTaints(name, resourceVersion string, taints []v1.Taint) (*v1.Node, error) {
+	return s.store.PatchNodeTaints(s.now(), name, resourceVersion, taints)
+}
+
+// PatchPodMeta is Store.PatchPodMeta now.
+func (s *Server) PatchPodMeta(namespace, name string, uid types.UID, edit func(*metav1.ObjectMeta)) (*v1.Pod, error) {
+	return s.store.PatchPodMeta(s.now(), namespace, name, uid, edit)
+}
+
+// PatchMeta is Store.PatchMeta.
+func (s *Server) PatchMeta(k Kind, namespace, name string, uid types.UID, p store.MetaPatch) error {
+	return s.store.PatchMeta(k, namespace, name, uid, p)
+}
+
+// userName returns who has sent the request that is being handled, by the names
+// of upstream's authentication; a controller's is that of its service account
+// (cmd/kube-controller-manager/app).
+func (s *Server) userName() string {
+	const account = "system:serviceaccount:kube-system:"
+	switch c := s.component; {
+	case s.by != "":
+		return "system:node:" + s.by
+	case c == "":
+		return "kubernetes-admin"
+	case c == "node-lifecycle-controller":
+		return account + "node-controller"
+	case c == "pod-garbage-collector-controller":
+		return account + "pod-garbage-collector"
+	case c == "garbage-collector-controller":
+		return account + "generic-garbage-collector"
+	case c == "horizontal-pod-autoscaler-controller":
+		return account + "horizontal-pod-autoscaler"
+	case c == "daemonset-controller":
+		return account + "daemon-set-controller"
+	case systemController(c) && c != "kube-controller-manager":
+		return account + c
+	default:
+		return "system:" + c
+	}
+}

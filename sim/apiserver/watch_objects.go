@@ -5,18 +5,21 @@ import (
 	"slices"
 	"time"
 
+	nodev1 "k8s.io/api/node/v1"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
 )
 
 // watched is what a new watch lists.
 func (s *Server) watched(w *watcher) []Object {
 	switch {
 	case w.in.Kind == KindPod:
-		pods := s.store.podsOfNode(w.name)
+		pods := s.store.ListPodsOnNode(w.name)
 		list := make([]Object, 0, len(pods))
 		for _, pod := range pods {
 			list = append(list, pod)
@@ -32,16 +35,22 @@ func (s *Server) watched(w *watcher) []Object {
 	return nil
 }
 
+// watchID names what is watched.
+type watchID struct {
+	kind            Kind
+	namespace, name string
+}
+
 // watchKey is what a watch, or a change, of one object is found by; ok is false
 // for kinds that are watched by node. Kinds that are watched whole have one key.
-func watchKey(in *kind.Info, namespace, name string) (key objectKey, ok bool) {
+func watchKey(in *kind.Info, namespace, name string) (key watchID, ok bool) {
 	switch in.Watch {
 	case kind.ByName:
-		return objectKey{in.Kind, namespace, name}, true
+		return watchID{in.Kind, namespace, name}, true
 	case kind.Whole:
-		return objectKey{kind: in.Kind}, true
+		return watchID{kind: in.Kind}, true
 	}
-	return objectKey{}, false
+	return watchID{}, false
 }
 
 func (s *Server) indexSubscription(sub *subscription) {
@@ -159,14 +168,14 @@ func (c *Client) WatchServices(g *loop.Group, listed func([]*v1.Service), event 
 
 // GetConfigMap returns a configMap. Errors: NotFound.
 func (c *Client) GetConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error) {
-	return call(ctx, c, request{verb: "get", resource: "configmaps", namespace: namespace, name: name}, func(s *Store, _ time.Time) (*v1.ConfigMap, error) {
+	return call(ctx, c, request{verb: "get", resource: "configmaps", namespace: namespace, name: name}, func(s *store.Store, _ time.Time) (*v1.ConfigMap, error) {
 		return as[*v1.ConfigMap](s.Get(KindConfigMap, namespace, name))
 	})
 }
 
 // GetSecret returns a secret. Errors: NotFound.
 func (c *Client) GetSecret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
-	return call(ctx, c, request{verb: "get", resource: "secrets", namespace: namespace, name: name}, func(s *Store, _ time.Time) (*v1.Secret, error) {
+	return call(ctx, c, request{verb: "get", resource: "secrets", namespace: namespace, name: name}, func(s *store.Store, _ time.Time) (*v1.Secret, error) {
 		return as[*v1.Secret](s.Get(KindSecret, namespace, name))
 	})
 }
@@ -174,7 +183,7 @@ func (c *Client) GetSecret(ctx context.Context, namespace, name string) (*v1.Sec
 // ListServices returns the services of a namespace ("" for all), by namespace
 // and name.
 func (c *Client) ListServices(ctx context.Context, namespace string) ([]*v1.Service, error) {
-	return call(ctx, c, request{verb: "list", resource: "services", namespace: namespace}, func(s *Store, _ time.Time) ([]*v1.Service, error) {
+	return call(ctx, c, request{verb: "list", resource: "services", namespace: namespace}, func(s *store.Store, _ time.Time) ([]*v1.Service, error) {
 		list, err := s.List(KindService, namespace)
 		if err != nil {
 			return nil, err
@@ -185,4 +194,16 @@ func (c *Client) ListServices(ctx context.Context, namespace string) ([]*v1.Serv
 		}
 		return services, nil
 	})
+}
+
+// WatchRuntimeClasses lists the runtime classes by name and watches them until
+// stop is called or g dies; otherwise as WatchConfigMap.
+func (c *Client) WatchRuntimeClasses(g *loop.Group, listed func([]*nodev1.RuntimeClass), event func(watch.EventType, *nodev1.RuntimeClass)) (stop func()) {
+	return c.watchObject(g, KindRuntimeClass, "", "", func(list []Object) {
+		classes := make([]*nodev1.RuntimeClass, len(list))
+		for i, o := range list {
+			classes[i] = o.(*nodev1.RuntimeClass)
+		}
+		listed(classes)
+	}, func(t watch.EventType, o Object) { event(t, o.(*nodev1.RuntimeClass)) })
 }

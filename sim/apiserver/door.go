@@ -1,0 +1,110 @@
+package apiserver
+
+import (
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/admission"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/table"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
+)
+
+// What the API knows of kinds. [NewKinds] returns the table; the API's own is
+// [Store.Kinds].
+type (
+	// Object is an API object of one of the kinds that the API stores.
+	Object = kind.Object
+	// Kind names a kind of object as manifests do.
+	Kind = kind.Kind
+	// Kinds is the table of kinds, KindInfo a row of it.
+	Kinds    = kind.Table
+	KindInfo = kind.Info
+	// Change is one committed write.
+	Change = kind.Change
+)
+
+// The kinds that others name in code. There may be more in the table.
+const (
+	KindPod                     = kinds.Pod
+	KindNode                    = kinds.Node
+	KindLease                   = kinds.Lease
+	KindEvent                   = kinds.Event
+	KindConfigMap               = kinds.ConfigMap
+	KindSecret                  = kinds.Secret
+	KindNamespace               = kinds.Namespace
+	KindService                 = kinds.Service
+	KindPriorityClass           = kinds.PriorityClass
+	KindRuntimeClass            = kinds.RuntimeClass
+	KindDeployment              = kinds.Deployment
+	KindReplicaSet              = kinds.ReplicaSet
+	KindStatefulSet             = kinds.StatefulSet
+	KindDaemonSet               = kinds.DaemonSet
+	KindControllerRevision      = kinds.ControllerRevision
+	KindJob                     = kinds.Job
+	KindCronJob                 = kinds.CronJob
+	KindPodDisruptionBudget     = kinds.PodDisruptionBudget
+	KindHorizontalPodAutoscaler = kinds.HorizontalPodAutoscaler
+	KindEndpointSlice           = kinds.EndpointSlice
+)
+
+// What is behind the server. Its parts are packages below internal.
+type (
+	// Store is the state machine: the verbs, over what is stored.
+	Store = store.Store
+	// Template is a pod that was checked once, to be stamped many times as Stamps
+	// say.
+	Template = store.Template
+	Stamp    = store.Stamp
+	// MetaPatch is what controllers change of any object's metadata.
+	MetaPatch = store.MetaPatch
+	// Hooks are functions that were given to OnChange together.
+	Hooks = store.Hooks
+	// EventLimit is a limit of the admission plugin EventRateLimit.
+	EventLimit     = admission.EventLimit
+	EventLimitType = admission.EventLimitType
+)
+
+// Objects returns the objects of a kind of type T, oldest first. The slice is
+// good until the next write. It panics when T is not the kind's type.
+func Objects[T table.Pointer](s *Store, k Kind) []T { return store.Objects[T](s, k) }
+
+// SetDisruptionAllowed sets the condition DisruptionAllowed of a
+// PodDisruptionBudget to what disruptionsAllowed says.
+func SetDisruptionAllowed(st *policyv1.PodDisruptionBudgetStatus, now time.Time) {
+	store.SetDisruptionAllowed(st, now)
+}
+
+// NewKinds returns the table of the kinds that the API serves: it decodes and
+// checks manifests without a cluster.
+func NewKinds() *Kinds { return kinds.New() }
+
+// SetPodDefaults fills in what a pod's manifest left out, in place, as the API
+// server's decoding does: also static pods get it. Admission's defaults
+// (tolerations, priority, service account) are not among them.
+func SetPodDefaults(pod *v1.Pod) { podspec.SetDefaults(pod) }
+
+// ValidatePod checks a defaulted pod as the API server does on creation
+// (pkg/apis/core/validation ValidatePodCreate); static pods go through it too.
+// The errors name the fields.
+func ValidatePod(pod *v1.Pod) field.ErrorList {
+	in := kind.Info{Kind: KindPod, Namespaced: true}
+	return append(in.ValidateMeta(pod), podspec.Validate(pod)...)
+}
+
+// ScaleUpRules completes a HorizontalPodAutoscaler's rules for scaling up.
+func ScaleUpRules(rules *autoscalingv2.HPAScalingRules) *autoscalingv2.HPAScalingRules {
+	return kinds.ScaleUpRules(rules)
+}
+
+// ScaleDownRules completes the rules for scaling down.
+func ScaleDownRules(rules *autoscalingv2.HPAScalingRules) *autoscalingv2.HPAScalingRules {
+	return kinds.ScaleDownRules(rules)
+}

@@ -1,0 +1,244 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
+)
+
+// deletion is what a delete request does to an object.
+type deletion struct {
+	// mark: a new version with this deletion time and grace period is written.
+	mark   bool
+	at     metav1.Time
+	period int64
+	// bump: that version has a new generation.
+	bump bool
+	// remove: the object goes, after the marked version if there is one.
+	remove bool
+}
+
+// decideDelete applies the rules of graceful deletion and of finalizers
+// (staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go and
+// generic/registry/store.go; pkg/registry/core/pod/strategy.go
+// CheckGracefulDelete).
+func decideDelete(now time.Time, obj kind.Object, requested *int64) deletion {
+	pinned := len(obj.GetFinalizers()) > 0
+	if requested != nil && *requested < 0 {
+		one := int64(1)
+		requested = &one
+	}
+	pod, isPod := obj.(*v1.Pod)
+	if !isPod {
+		if !pinned {
+			return deletion{remove: true}
+		}
+		if obj.GetDeletionTimestamp() != nil {
+			return deletion{}
+		}
+		return deletion{mark: true, at: asjson.Time(now), bump: obj.GetGeneration() > 0}
+	}
+	if pod.DeletionTimestamp != nil {
+		return decideRedelete(now, pod, requested, pinned)
+	}
+	period := podGrace(pod, requested)
+	return deletion{
+		mark:   true,
+		at:     asjson.Time(now.Add(time.Duration(period) * time.Second)),
+		period: period,
+		bump:   pod.Generation > 0,
+		remove: period == 0 && !pinned,
+	}
+}
+
+// decideRedelete is for a pod that is being deleted: its grace period may only
+// get shorter.
+func decideRedelete(now time.Time, pod *v1.Pod, requested *int64, pinned bool) deletion {
+	if pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds == 0 {
+		return deletion{remove: !pinned}
+	}
+	current := *pod.DeletionGracePeriodSeconds
+	if requested == nil || *requested >= current {
+		return deletion{}
+	}
+	shorter := time.Duration(*requested-current) * time.Second
+	return deletion{
+		mark:   true,
+		at:     asjson.Time(pod.DeletionTimestamp.Add(shorter)),
+		period: *requested,
+		remove: *requested == 0 && !pinned,
+	}
+}
+
+// podGrace is the grace period in seconds that a first delete gives a pod.
+func podGrace(pod *v1.Pod, requested *int64) int64 {
+	var period int64
+	switch {
+	case requested != nil:
+		period = *requested
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		period = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	if pod.Spec.NodeName == "" || pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
+		return 0
+	}
+	if period < 0 {
+		return 1
+	}
+	return period
+}
+
+// Delete deletes an object as the API server does: at once, or by setting its
+// deletion timestamp where a grace period or finalizers hold it. It returns
+// the object's last state. Errors: NotFound; Conflict when a precondition does
+// not hold.
+func (s *Store) Delete(now time.Time, k kind.Kind, namespace, name string, opts metav1.DeleteOptions) (kind.Object, error) {
+	in := s.kinds.Find(k)
+	if in == nil {
+		return nil, errNoKind(k)
+	}
+	if in.Namespaced && namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	obj, err := s.Get(k, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPreconditions(in, obj, opts.Preconditions); err != nil {
+		return nil, err
+	}
+	if ns, ok := obj.(*v1.Namespace); ok {
+		return s.deleteNamespace(now, ns)
+	}
+	old := obj
+	if k != kinds.Event {
+		obj = withPropagation(obj, in, opts.PropagationPolicy)
+	}
+	d := decideDelete(now, obj, opts.GracePeriodSeconds)
+	if d.mark {
+		c := in.Copy(obj)
+		at := d.at
+		period := d.period
+		c.SetDeletionTimestamp(&at)
+		c.SetDeletionGracePeriodSeconds(&period)
+		if d.bump {
+			c.SetGeneration(c.GetGeneration() + 1)
+		}
+		s.commit(watch.Modified, k, old, c, "delete", "")
+		obj = c
+	} else if obj != old && !d.remove { // its finalizers are others
+		s.commit(watch.Modified, k, old, obj, "delete", "")
+	}
+	if d.remove {
+		obj = s.remove(in, obj, "delete")
+	}
+	return obj, nil
+}
+
+// withPropagation returns the object with the finalizers that have the garbage
+// collector orphan its dependents, or delete them first
+// (deletionFinalizersForGarbageCollection). Without a policy, dependents are
+// deleted in the background, but for those of batch/v1's Job, which are orphaned
+// (pkg/registry/batch/job/strategy.go).
+func withPropagation(obj kind.Object, in *kind.Info, policy *metav1.DeletionPropagation) kind.Object {
+	had := obj.GetFinalizers()
+	orphan, foreground := slices.Contains(had, metav1.FinalizerOrphanDependents), slices.Contains(had, metav1.FinalizerDeleteDependents)
+	switch {
+	case policy != nil:
+		orphan, foreground = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
+	case in.OrphansByDefault:
+		orphan = orphan || !foreground
+	}
+	var list []string
+	for _, f := range had {
+		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
+			list = append(list, f)
+		}
+	}
+	if orphan {
+		list = append(list, metav1.FinalizerOrphanDependents)
+	}
+	if foreground {
+		list = append(list, metav1.FinalizerDeleteDependents)
+	}
+	if slices.Equal(had, list) {
+		return obj
+	}
+	c := in.Copy(obj)
+	c.SetFinalizers(list)
+	return c
+}
+
+// checkPreconditions returns a Conflict when a deletion is meant for another
+// object, or another version of it, than the stored one.
+func checkPreconditions(in *kind.Info, obj kind.Object, p *metav1.Preconditions) error {
+	switch {
+	case p == nil:
+	case p.UID != nil && *p.UID != obj.GetUID():
+		return apierrors.NewConflict(in.GroupResource(), obj.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
+	case p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion():
+		return apierrors.NewConflict(in.GroupResource(), obj.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
+	}
+	return nil
+}
+
+// remove takes an object out of the store. It returns what watchers see.
+func (s *Store) remove(in *kind.Info, obj kind.Object, verb string) kind.Object {
+	old := s.Lookup(in.Kind, obj.GetNamespace(), obj.GetName())
+	c := in.Copy(obj)
+	delete(s.applied, objectKey{in.Kind, obj.GetNamespace(), obj.GetName()})
+	s.commit(watch.Deleted, in.Kind, old, c, verb, "")
+	return c
+}
+
+// deleteNamespace marks a namespace as terminating, and removes one without
+// finalizers (pkg/registry/core/namespace/storage/storage.go). Its content is the
+// namespace controller's.
+func (s *Store) deleteNamespace(now time.Time, ns *v1.Namespace) (kind.Object, error) {
+	switch ns.Name {
+	case metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic:
+		return nil, apierrors.NewForbidden(s.info(kinds.Namespace).GroupResource(), ns.Name, fmt.Errorf("this namespace may not be deleted"))
+	}
+	if ns.DeletionTimestamp == nil {
+		c := *ns
+		at := asjson.Time(now)
+		c.DeletionTimestamp = &at
+		c.Status.Phase = v1.NamespaceTerminating
+		s.commit(watch.Modified, kinds.Namespace, ns, &c, "delete", "")
+		ns = &c
+	}
+	return s.finishNamespace(ns), nil
+}
+
+// FinalizeNamespace takes the finalizer kubernetes off a namespace, as an update
+// of its subresource finalize does: one that is being deleted goes if that was
+// the last. Errors: NotFound.
+func (s *Store) FinalizeNamespace(name string) error {
+	ns := s.Namespace(name)
+	if ns == nil {
+		return apierrors.NewNotFound(s.info(kinds.Namespace).GroupResource(), name)
+	}
+	c := *ns
+	c.Spec.Finalizers = slices.DeleteFunc(slices.Clone(ns.Spec.Finalizers), func(f v1.FinalizerName) bool { return f == v1.FinalizerKubernetes })
+	s.commit(watch.Modified, kinds.Namespace, ns, &c, "update", "finalize")
+	s.finishNamespace(&c)
+	return nil
+}
+
+// finishNamespace removes a namespace that is being deleted and that nothing
+// holds.
+func (s *Store) finishNamespace(ns *v1.Namespace) *v1.Namespace {
+	if ns.DeletionTimestamp == nil || len(ns.Spec.Finalizers)+len(ns.Finalizers) > 0 {
+		return ns
+	}
+	return s.remove(s.info(kinds.Namespace), ns, "delete").(*v1.Namespace)
+}

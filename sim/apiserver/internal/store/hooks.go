@@ -1,0 +1,91 @@
+package store
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
+)
+
+// hook is a function that is told of changes; its address tells it from others.
+type hook struct {
+	fn    func(kind.Change)
+	kinds []kind.Kind // none: all
+	// bare says that it need not see events that expire: those are packed, and
+	// as many go as came an hour ago.
+	bare bool
+}
+
+func (h *hook) wants(k kind.Kind) bool { return len(h.kinds) == 0 || slices.Contains(h.kinds, k) }
+
+// hooksOf returns the hooks that are told of a kind. Most are not told of the
+// kinds that change most often: events, leases and pods.
+func (s *State) hooksOf(k kind.Kind) []*hook {
+	on := s.shelf(k)
+	if on.hooks != nil {
+		return on.hooks
+	}
+	list := []*hook{} // so that none are found again, too
+	for _, h := range s.hooks {
+		if h.wants(k) {
+			list = append(list, h)
+		}
+	}
+	on.hooks = list
+	return list
+}
+
+// forgetHooks has the hooks of each kind found anew.
+func (s *State) forgetHooks() {
+	for _, on := range s.shelves {
+		on.hooks = nil
+	}
+}
+
+// showExpiry tells whether anybody wants to see the events that expire.
+func (s *State) showExpiry() bool {
+	return slices.ContainsFunc(s.hooksOf(kinds.Event), func(h *hook) bool { return !h.bare })
+}
+
+// Hooks are functions that were given to OnChange together.
+type Hooks struct {
+	s     *State
+	hooks []*hook
+}
+
+// Hooked returns the hooks that register gives to OnChange.
+func (s *State) Hooked(register func()) Hooks {
+	from := len(s.hooks)
+	register()
+	return Hooks{s, slices.Clone(s.hooks[from:])}
+}
+
+// List tells the hooks of all objects that there are, as an informer's first
+// list does. It is for use while no change is being told.
+func (h Hooks) List() {
+	if len(h.hooks) == 0 {
+		return
+	}
+	for _, in := range h.s.kinds.All() {
+		objs, _ := h.s.List(in.Kind, "") // the kind is served
+		for _, obj := range objs {
+			c := kind.Change{Type: watch.Added, Kind: in.Kind, New: obj, Verb: "list", Version: h.s.version}
+			for _, k := range h.hooks {
+				if k.wants(in.Kind) {
+					k.fn(c)
+				}
+			}
+		}
+	}
+}
+
+// Remove has the hooks told of nothing any more.
+func (h Hooks) Remove() {
+	for _, k := range h.hooks {
+		k.fn = func(kind.Change) {} // a change may be being told
+	}
+	h.s.hooks = slices.DeleteFunc(slices.Clone(h.s.hooks), func(k *hook) bool { return slices.Contains(h.hooks, k) })
+	h.s.forgetHooks()
+}

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+)
+
+// MetaPatch is what controllers change of any object's metadata.
+type MetaPatch struct {
+	// OwnerReferences, when not nil, replace the object's. They are shared.
+	OwnerReferences *[]metav1.OwnerReference
+	// RemoveFinalizer, when not "", is taken off the finalizers; an object that
+	// is being deleted goes with its last one.
+	RemoveFinalizer string
+}
+
+// PatchMeta patches an object's metadata. It makes no new version when nothing
+// changes. Errors: NotFound; Conflict when the object has another UID.
+func (s *Store) PatchMeta(k kind.Kind, namespace, name string, uid types.UID, p MetaPatch) error {
+	old, err := s.Get(k, namespace, name)
+	if err != nil {
+		return err
+	}
+	if uid != "" && uid != old.GetUID() {
+		return apierrors.NewConflict(s.info(k).GroupResource(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID()))
+	}
+	in := s.info(k)
+	c := in.Copy(old)
+	changed := false
+	if p.OwnerReferences != nil {
+		c.SetOwnerReferences(*p.OwnerReferences)
+		changed = true
+	}
+	if i := slices.Index(c.GetFinalizers(), p.RemoveFinalizer); i >= 0 {
+		c.SetFinalizers(slices.Delete(slices.Clone(c.GetFinalizers()), i, i+1))
+		changed = true
+	}
+	switch period := c.GetDeletionGracePeriodSeconds(); {
+	case !changed:
+	case len(c.GetFinalizers()) == 0 && period != nil && *period == 0:
+		s.remove(in, c, "patch")
+	default:
+		s.commit(watch.Modified, k, old, c, "patch", "")
+	}
+	return nil
+}

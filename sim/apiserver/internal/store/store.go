@@ -1,0 +1,469 @@
+package store
+
+import (
+	"encoding/hex"
+	"fmt"
+	"sort"
+	"strconv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/admission"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/table"
+)
+
+// Options configure a Store.
+type Options struct {
+	// Seed decides UIDs and generated names.
+	Seed uint64
+	// Start is the creation time of what exists from the beginning (the
+	// system namespaces and priority classes). Zero means loop.Epoch().
+	Start time.Time
+	// EventTTL is how long an event lives after its last write. Zero means one
+	// hour, as kube-apiserver's --event-ttl; negative means for ever.
+	EventTTL time.Duration
+}
+
+// Store is the API's state machine: the verbs, over its State. It is for use by
+// one loop at a time.
+type Store struct {
+	*State
+	opts       Options
+	leases     *leaseTable
+	events     *eventTable
+	expiry     expiries
+	plugins    *admission.Plugins
+	admitEvent func(now time.Time, ev *v1.Event) error // nil without limits on events
+	applied    map[objectKey][]byte                    // manifests as they were last applied
+
+	spareEvent  *v1.Event // memory for PostEvent
+	spareLeases spareLeases
+}
+
+// State is what is stored, under one version that counts the writes, and who is
+// told of its changes. It knows no rules: what is committed has passed them.
+type State struct {
+	seed    uint64
+	version uint64
+	uids    uint64
+	names   uint64
+	classes uint64 // counts the changes of what admission reads: priority and runtime classes
+
+	kinds   *kind.Table
+	shelves []*shelf // in the order of kinds
+	// The tables of the kinds that the store itself reads.
+	pods            *table.Table[*v1.Pod]
+	nodes           *table.Table[*v1.Node]
+	namespaces      *table.Table[*v1.Namespace]
+	priorityClasses *table.Table[*schedulingv1.PriorityClass]
+	runtimeClasses  *table.Table[*nodev1.RuntimeClass]
+
+	podsByNode map[string][]*v1.Pod
+	nsPods     map[string]*namespacePods
+	podVersion uint64 // version of the last write to any pod
+
+	hooks   []*hook
+	pending []kind.Change
+	telling bool
+}
+
+// shelf is what the store has of one kind.
+type shelf struct {
+	*kind.Info
+	objects table.Any
+	hooks   []*hook // that are told of the kind; nil: not found yet
+}
+
+type objectKey struct {
+	kind            kind.Kind
+	namespace, name string
+}
+
+// namespacePods caches the pods of a namespace as of a version.
+type namespacePods struct {
+	version uint64
+	pods    []*v1.Pod
+}
+
+// New returns a store that holds the system namespaces and the two system
+// priority classes.
+func New(opts Options) *Store {
+	if opts.Start.IsZero() {
+		opts.Start = loop.Epoch()
+	}
+	if opts.EventTTL == 0 {
+		opts.EventTTL = time.Hour
+	}
+	s := &Store{
+		opts:    opts,
+		leases:  newLeaseTable(),
+		events:  newEventTable(opts.Seed),
+		applied: map[objectKey][]byte{},
+	}
+	// Events and leases, of which there are most, have tables of their own.
+	s.State = newState(opts.Seed, map[kind.Kind]table.Any{kinds.Event: s.events, kinds.Lease: s.leases})
+	s.plugins = admission.NewPlugins(s)
+	s.bootstrap()
+	return s
+}
+
+// newState returns an empty state. tables are those that are not the kind's.
+func newState(seed uint64, tables map[kind.Kind]table.Any) *State {
+	s := &State{seed: seed, kinds: kinds.New(), podsByNode: map[string][]*v1.Pod{}, nsPods: map[string]*namespacePods{}}
+	for _, in := range s.kinds.All() {
+		objects := tables[in.Kind]
+		if objects == nil {
+			objects = in.NewTable()
+		}
+		s.shelves = append(s.shelves, &shelf{Info: in, objects: objects})
+	}
+	s.pods = tableOf[*v1.Pod](s, kinds.Pod)
+	s.nodes = tableOf[*v1.Node](s, kinds.Node)
+	s.namespaces = tableOf[*v1.Namespace](s, kinds.Namespace)
+	s.priorityClasses = tableOf[*schedulingv1.PriorityClass](s, kinds.PriorityClass)
+	s.runtimeClasses = tableOf[*nodev1.RuntimeClass](s, kinds.RuntimeClass)
+	return s
+}
+
+// tableOf returns the table of a kind whose objects are of type T.
+func tableOf[T table.Pointer](s *State, k kind.Kind) *table.Table[T] {
+	return s.table(k).(*table.Table[T])
+}
+
+// Kinds returns the table of the kinds that are stored.
+func (s *State) Kinds() *kind.Table { return s.kinds }
+
+// shelf returns what there is of a kind; nil if it is not served.
+func (s *State) shelf(k kind.Kind) *shelf {
+	if i := s.kinds.Index(k); i >= 0 {
+		return s.shelves[i]
+	}
+	return nil
+}
+
+// info returns the row of a kind that is served.
+func (s *State) info(k kind.Kind) *kind.Info { return s.shelf(k).Info }
+
+// table returns the objects of a kind that is served.
+func (s *State) table(k kind.Kind) table.Any { return s.shelf(k).objects }
+
+// Objects returns the objects of a kind of type T, oldest first. The slice is
+// good until the next write. It panics when T is not the kind's type.
+func Objects[T table.Pointer](s *Store, k kind.Kind) []T {
+	return tableOf[T](s.State, k).View()
+}
+
+// bootstrap makes what exists in every cluster.
+func (s *Store) bootstrap() {
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, v1.NamespaceNodeLease, metav1.NamespacePublic} {
+		ns := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := s.Create(s.opts.Start, ns); err != nil {
+			panic(err) // a fault of this package
+		}
+	}
+	for _, pc := range []struct {
+		name, text string
+		value      int32
+	}{
+		{"system-cluster-critical", "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.", kinds.SystemCriticalPriority},
+		{"system-node-critical", "Used for system critical pods that must not be moved from their current node.", kinds.SystemCriticalPriority + 1000},
+	} {
+		c := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: pc.name}, Value: pc.value, Description: pc.text}
+		if _, err := s.create(s.opts.Start, c, s.info(kinds.PriorityClass), true); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// OnChange has fn called after each committed write of an object of these kinds
+// (of any kind, if none is given), in the order of the writes. A write made by fn
+// is told after fn returned.
+func (s *State) OnChange(fn func(kind.Change), kinds ...kind.Kind) {
+	s.hooks = append(s.hooks, &hook{fn: fn, kinds: kinds})
+	s.forgetHooks()
+}
+
+// OnChangeBare is OnChange, first of all hooks and for all kinds, for who need not
+// see events that expire: those are packed, and as many go as came an hour ago.
+func (s *State) OnChangeBare(fn func(kind.Change)) {
+	s.hooks = append([]*hook{{fn: fn, bare: true}}, s.hooks...)
+	s.forgetHooks()
+}
+
+// AdmitEvents has admit asked of each write of an event.
+func (s *Store) AdmitEvents(admit func(now time.Time, ev *v1.Event) error) { s.admitEvent = admit }
+
+// TaintNewNodes is that of the admission plugins.
+func (s *Store) TaintNewNodes() { s.plugins.TaintNewNodes() }
+
+// EventTTL returns how long an event lives after its last write; negative: for ever.
+func (s *Store) EventTTL() time.Duration { return s.opts.EventTTL }
+
+// Version returns the resource version of the last write.
+func (s *State) Version() uint64 { return s.version }
+
+// nextUID returns a new UID: a version-4 UUID that the seed and the number of
+// UIDs made so far decide.
+func (s *State) nextUID() types.UID {
+	s.uids++
+	return uidOf(s.seed, s.uids)
+}
+
+// uidOf is the UID with that number.
+func uidOf(seed, number uint64) types.UID {
+	var b [16]byte
+	for i := range 2 {
+		h := loop.Hash(seed, []string{"uid"}, number, uint64(i))
+		for j := range 8 {
+			b[i*8+j] = byte(h >> (8 * j))
+		}
+	}
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	var out [36]byte
+	hex.Encode(out[0:8], b[0:4])
+	out[8] = '-'
+	hex.Encode(out[9:13], b[4:6])
+	out[13] = '-'
+	hex.Encode(out[14:18], b[6:8])
+	out[18] = '-'
+	hex.Encode(out[19:23], b[8:10])
+	out[23] = '-'
+	hex.Encode(out[24:36], b[10:16])
+	return types.UID(out[:])
+}
+
+// nameAlphabet is what generated names end in: apimachinery's safe alphabet.
+const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789"
+
+// generateName appends five characters to a prefix, as the API server does.
+func (s *State) generateName(prefix string) string {
+	if len(prefix) > 58 {
+		prefix = prefix[:58]
+	}
+	s.names++
+	h := loop.Hash(s.seed, []string{"name", prefix}, s.names)
+	b := []byte(prefix)
+	for range 5 {
+		b = append(b, nameAlphabet[h%uint64(len(nameAlphabet))])
+		h /= uint64(len(nameAlphabet))
+	}
+	return string(b)
+}
+
+// commit puts a new or changed object in its place under the next version.
+// The caller must own obj: its resource version is set here.
+func (s *State) commit(typ watch.EventType, k kind.Kind, old, obj kind.Object, verb, sub string) {
+	s.version++
+	on := s.shelf(k)
+	if on.ReadByAdmission {
+		s.classes++
+	}
+	obj.SetResourceVersion(strconv.FormatUint(s.version, 10))
+	if typ == watch.Deleted {
+		on.objects.Drop(obj.GetNamespace(), obj.GetName())
+	} else {
+		on.objects.Put(obj)
+	}
+	if k == kinds.Pod {
+		s.indexPod(typ, old, obj.(*v1.Pod))
+	}
+	s.tell(kind.Change{Type: typ, Kind: k, Old: old, New: obj, Verb: verb, Subresource: sub, Version: s.version})
+}
+
+// tell calls the hooks; a change made while they run waits for its turn.
+func (s *State) tell(c kind.Change) {
+	hooks := s.hooksOf(c.Kind)
+	if len(hooks) == 0 {
+		return
+	}
+	if s.telling {
+		s.pending = append(s.pending, c)
+		return
+	}
+	s.telling = true
+	defer func() { s.telling = false }()
+	for _, k := range hooks {
+		k.fn(c)
+	}
+	for i := 0; i < len(s.pending); i++ { // hooks may add to it
+		c := s.pending[i]
+		s.pending[i] = kind.Change{}
+		for _, k := range s.hooksOf(c.Kind) {
+			k.fn(c)
+		}
+	}
+	s.pending = s.pending[:0]
+}
+
+func (s *State) indexPod(typ watch.EventType, old kind.Object, pod *v1.Pod) {
+	s.podVersion = s.version
+	node := ""
+	was, _ := old.(*v1.Pod)
+	if was != nil {
+		node = was.Spec.NodeName
+	}
+	if node != "" {
+		list := s.podsByNode[node]
+		for i, p := range list {
+			if p != was { // the list has the stored ones
+				continue
+			}
+			if typ != watch.Deleted && pod.Spec.NodeName == node {
+				list[i] = pod
+				return
+			}
+			copy(list[i:], list[i+1:])
+			list[len(list)-1] = nil
+			s.podsByNode[node] = list[:len(list)-1]
+			break
+		}
+	}
+	if typ != watch.Deleted && pod.Spec.NodeName != "" {
+		s.podsByNode[pod.Spec.NodeName] = append(s.podsByNode[pod.Spec.NodeName], pod)
+	}
+}
+
+// Pods returns all pods, oldest first. The slice is good until the next write.
+func (s *State) Pods() []*v1.Pod { return s.pods.View() }
+
+// PodsOnNode returns the pods with that spec.nodeName in the order in which
+// they came to it. The slice is good until the next write.
+func (s *State) PodsOnNode(node string) []*v1.Pod { return s.podsByNode[node] }
+
+// PodsInNamespace returns the namespace's pods, oldest first. The slice is
+// good until the next write to any pod.
+func (s *State) PodsInNamespace(namespace string) []*v1.Pod {
+	c := s.nsPods[namespace]
+	if c == nil {
+		c = &namespacePods{}
+		s.nsPods[namespace] = c
+	} else if c.version == s.podVersion {
+		return c.pods
+	}
+	c.version = s.podVersion
+	c.pods = c.pods[:0]
+	for _, p := range s.pods.View() {
+		if p.Namespace == namespace {
+			c.pods = append(c.pods, p)
+		}
+	}
+	return c.pods
+}
+
+// Nodes returns all nodes, oldest first. The slice is good until the next write.
+func (s *State) Nodes() []*v1.Node { return s.nodes.View() }
+
+// Leases returns all leases, oldest first. The slice is good until the next write.
+func (s *Store) Leases() []*coordinationv1.Lease { return s.leases.view() }
+
+// Events returns all events, oldest first. The slice is good until the next
+// write. From the first call on the store keeps the events at full size.
+func (s *Store) Events() []*v1.Event { return s.events.view() }
+
+// Pod returns a pod, or nil.
+func (s *State) Pod(namespace, name string) *v1.Pod {
+	p, _ := s.pods.Get(namespace, name)
+	return p
+}
+
+// Node returns a node, or nil.
+func (s *State) Node(name string) *v1.Node {
+	n, _ := s.nodes.Get("", name)
+	return n
+}
+
+// Namespace returns a namespace, or nil.
+func (s *State) Namespace(name string) *v1.Namespace {
+	ns, _ := s.namespaces.Get("", name)
+	return ns
+}
+
+// PriorityClass returns a priority class, or nil.
+func (s *State) PriorityClass(name string) *schedulingv1.PriorityClass {
+	pc, _ := s.priorityClasses.Get("", name)
+	return pc
+}
+
+// PriorityClasses returns all priority classes, oldest first.
+func (s *State) PriorityClasses() []*schedulingv1.PriorityClass { return s.priorityClasses.View() }
+
+// RuntimeClass returns a runtime class, or nil.
+func (s *State) RuntimeClass(name string) *nodev1.RuntimeClass {
+	rc, _ := s.runtimeClasses.Get("", name)
+	return rc
+}
+
+// Lookup returns an object, or nil.
+func (s *State) Lookup(k kind.Kind, namespace, name string) kind.Object {
+	on := s.shelf(k)
+	if on == nil {
+		return nil
+	}
+	if !on.Namespaced {
+		namespace = ""
+	}
+	return on.objects.Find(namespace, name)
+}
+
+// Get returns an object, or a NotFound error.
+func (s *State) Get(k kind.Kind, namespace, name string) (kind.Object, error) {
+	on := s.shelf(k)
+	if on == nil {
+		return nil, errNoKind(k)
+	}
+	if o := s.Lookup(k, namespace, name); o != nil {
+		return o, nil
+	}
+	return nil, apierrors.NewNotFound(on.GroupResource(), name)
+}
+
+// List returns the objects of a kind in a namespace ("" for all), sorted by
+// namespace and name as the API lists them.
+func (s *State) List(k kind.Kind, namespace string) ([]kind.Object, error) {
+	on := s.shelf(k)
+	if on == nil {
+		return nil, errNoKind(k)
+	}
+	var out []kind.Object
+	on.objects.Each(func(o kind.Object) bool {
+		if namespace == "" || o.GetNamespace() == namespace {
+			out = append(out, o)
+		}
+		return true
+	})
+	sort.Slice(out, func(i, j int) bool {
+		if a, b := out[i].GetNamespace(), out[j].GetNamespace(); a != b {
+			return a < b
+		}
+		return out[i].GetName() < out[j].GetName()
+	})
+	return out, nil
+}
+
+// ListPodsOnNode returns what a kubelet's list shows: its pods by namespace and name.
+func (s *State) ListPodsOnNode(node string) []*v1.Pod {
+	out := append([]*v1.Pod(nil), s.podsByNode[node]...)
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].Namespace != out[j].Namespace {
+			return out[i].Namespace < out[j].Namespace
+		}
+		return out[i].Name < out[j].Name
+	})
+	return out
+}
+
+func errNoKind(k kind.Kind) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("no kind %q is served", string(k)))
+}
