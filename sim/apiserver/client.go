@@ -13,6 +13,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 // Client is the API as a node sees it. A call waits on the node's loop for the
@@ -74,14 +75,14 @@ func (c *Client) WatchNode(g *loop.Group, nodeName string, listed func(node *v1.
 
 // GetPod returns a pod. Errors: NotFound.
 func (c *Client) GetPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
-	return ask[*v1.Pod](ctx, c, request{verb: "get", resource: "pods", namespace: namespace, name: name}, args{}, func(s *store.Store, _ time.Time, r *request, _ *args) (any, error) {
-		return s.Get(KindPod, r.namespace, r.name)
+	return ask[*v1.Pod](ctx, c, wire.Request{Verb: "get", Resource: "pods", Namespace: namespace, Name: name}, args{}, func(s *store.Store, _ time.Time, r *wire.Request, _ *args) (any, error) {
+		return s.Get(KindPod, r.Namespace, r.Name)
 	})
 }
 
 // CreatePod creates a pod; kubelets create mirror pods.
 func (c *Client) CreatePod(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
-	return call(ctx, c, request{verb: "create", resource: "pods", namespace: pod.Namespace}, func(s *store.Store, now time.Time) (*v1.Pod, error) {
+	return call(ctx, c, wire.Request{Verb: "create", Resource: "pods", Namespace: pod.Namespace}, func(s *store.Store, now time.Time) (*v1.Pod, error) {
 		return as[*v1.Pod](s.Create(now, pod))
 	})
 }
@@ -90,14 +91,14 @@ func (c *Client) CreatePod(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
 // nothing but status in it, which the server may make its own.
 func (c *Client) PatchPodStatus(ctx context.Context, namespace, name string, uid types.UID, base, status *v1.PodStatus, room *v1.Pod) (*v1.Pod, error) {
 	a := args{uid: uid, base: base, status: status, room: room}
-	return ask[*v1.Pod](ctx, c, request{verb: "patch", resource: "pods/status", namespace: namespace, name: name}, a, func(s *store.Store, now time.Time, r *request, a *args) (any, error) {
-		return s.PatchPodStatusIn(r.namespace, r.name, a.uid, a.base, a.status, a.room)
+	return ask[*v1.Pod](ctx, c, wire.Request{Verb: "patch", Resource: "pods/status", Namespace: namespace, Name: name}, a, func(s *store.Store, now time.Time, r *wire.Request, a *args) (any, error) {
+		return s.PatchPodStatusIn(r.Namespace, r.Name, a.uid, a.base, a.status, a.room)
 	})
 }
 
 // DeletePod is Store.Delete of a pod.
 func (c *Client) DeletePod(ctx context.Context, namespace, name string, opts metav1.DeleteOptions) error {
-	_, err := call(ctx, c, request{verb: "delete", resource: "pods", namespace: namespace, name: name}, func(s *store.Store, now time.Time) (Object, error) {
+	_, err := call(ctx, c, wire.Request{Verb: "delete", Resource: "pods", Namespace: namespace, Name: name}, func(s *store.Store, now time.Time) (Object, error) {
 		return s.Delete(now, KindPod, namespace, name, opts)
 	})
 	return err
@@ -105,42 +106,42 @@ func (c *Client) DeletePod(ctx context.Context, namespace, name string, opts met
 
 // CreateNode registers a node.
 func (c *Client) CreateNode(ctx context.Context, node *v1.Node) (*v1.Node, error) {
-	return call(ctx, c, request{verb: "create", resource: "nodes", heartbeat: true}, func(s *store.Store, now time.Time) (*v1.Node, error) {
+	return call(ctx, c, wire.Request{Verb: "create", Resource: "nodes", Heartbeat: true}, func(s *store.Store, now time.Time) (*v1.Node, error) {
 		return as[*v1.Node](s.CreateNode(now, node))
 	})
 }
 
 // GetNode returns a node. Errors: NotFound.
 func (c *Client) GetNode(ctx context.Context, name string) (*v1.Node, error) {
-	return call(ctx, c, request{verb: "get", resource: "nodes", name: name, heartbeat: true}, func(s *store.Store, _ time.Time) (*v1.Node, error) {
+	return call(ctx, c, wire.Request{Verb: "get", Resource: "nodes", Name: name, Heartbeat: true}, func(s *store.Store, _ time.Time) (*v1.Node, error) {
 		return as[*v1.Node](s.Get(KindNode, "", name))
 	})
 }
 
 // PatchNode is Store.PatchNode.
 func (c *Client) PatchNode(ctx context.Context, name string, base, node *v1.Node) (*v1.Node, error) {
-	return call(ctx, c, request{verb: "patch", resource: "nodes/status", name: name, heartbeat: true}, func(s *store.Store, now time.Time) (*v1.Node, error) {
+	return call(ctx, c, wire.Request{Verb: "patch", Resource: "nodes/status", Name: name, Heartbeat: true}, func(s *store.Store, now time.Time) (*v1.Node, error) {
 		return s.PatchNode(now, name, base, node)
 	})
 }
 
 // GetLease returns a lease. Errors: NotFound.
 func (c *Client) GetLease(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
-	return call(ctx, c, request{verb: "get", resource: "leases", namespace: namespace, name: name, heartbeat: true}, func(s *store.Store, _ time.Time) (*coordinationv1.Lease, error) {
+	return call(ctx, c, wire.Request{Verb: "get", Resource: "leases", Namespace: namespace, Name: name, Heartbeat: true}, func(s *store.Store, _ time.Time) (*coordinationv1.Lease, error) {
 		return as[*coordinationv1.Lease](s.Get(KindLease, namespace, name))
 	})
 }
 
 // CreateLease creates a lease.
 func (c *Client) CreateLease(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	return call(ctx, c, request{verb: "create", resource: "leases", namespace: lease.Namespace, heartbeat: true}, func(s *store.Store, now time.Time) (*coordinationv1.Lease, error) {
+	return call(ctx, c, wire.Request{Verb: "create", Resource: "leases", Namespace: lease.Namespace, Heartbeat: true}, func(s *store.Store, now time.Time) (*coordinationv1.Lease, error) {
 		return as[*coordinationv1.Lease](s.Create(now, lease))
 	})
 }
 
 // UpdateLease is Store.UpdateLease.
 func (c *Client) UpdateLease(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	return call(ctx, c, request{verb: "update", resource: "leases", namespace: lease.Namespace, name: lease.Name, heartbeat: true}, func(s *store.Store, now time.Time) (*coordinationv1.Lease, error) {
+	return call(ctx, c, wire.Request{Verb: "update", Resource: "leases", Namespace: lease.Namespace, Name: lease.Name, Heartbeat: true}, func(s *store.Store, now time.Time) (*coordinationv1.Lease, error) {
 		return s.UpdateLease(now, lease)
 	})
 }
@@ -148,14 +149,14 @@ func (c *Client) UpdateLease(ctx context.Context, lease *coordinationv1.Lease) (
 // CreateEvent is Store.PostEvent: the event returned is the one given, without
 // what the server adds. It is read until there is an answer.
 func (c *Client) CreateEvent(ctx context.Context, event *v1.Event) (*v1.Event, error) {
-	return ask[*v1.Event](ctx, c, request{verb: "create", resource: "events", namespace: event.Namespace}, args{event: event}, func(s *store.Store, now time.Time, _ *request, a *args) (any, error) {
+	return ask[*v1.Event](ctx, c, wire.Request{Verb: "create", Resource: "events", Namespace: event.Namespace}, args{event: event}, func(s *store.Store, now time.Time, _ *wire.Request, a *args) (any, error) {
 		return a.event, s.PostEvent(now, a.event)
 	})
 }
 
 // PatchEvent is Store.PatchEvent.
 func (c *Client) PatchEvent(ctx context.Context, base, event *v1.Event) (*v1.Event, error) {
-	return call(ctx, c, request{verb: "patch", resource: "events", namespace: event.Namespace, name: event.Name}, func(s *store.Store, now time.Time) (*v1.Event, error) {
+	return call(ctx, c, wire.Request{Verb: "patch", Resource: "events", Namespace: event.Namespace, Name: event.Name}, func(s *store.Store, now time.Time) (*v1.Event, error) {
 		return s.PatchEvent(now, base, event)
 	})
 }
@@ -167,4 +168,13 @@ func as[T Object](o Object, err error) (T, error) {
 		return zero, err
 	}
 	return o.(T), nil
+}
+
+// SetLimits gives the client a full token bucket, as a new process has: at most
+// qps requests per second and burst at once, 0 for client-go's default, a qps
+// under 0 for no limit. Calls on nodes and leases (the kubelet's heartbeat
+// client, whose QPS is -1), watches and events are left out; events have a client
+// of their own, whose limits kubelet/record keeps. A new client has no limit.
+func (c *Client) SetLimits(qps float64, burst int) {
+	c.limiter = wire.NewLimiter(qps, burst)
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 // Request names a request as faults, statistics and errors see it. Resource is
@@ -48,7 +49,7 @@ func (c *Component) Server() *Server { return c.s }
 func (c *Component) Do(ctx context.Context, req Request, fn func(s *Server) error) error {
 	for try := 0; ; try++ {
 		err := c.do(ctx, req, fn)
-		d, again := retry(err, try)
+		d, again := wire.Retry(err, try)
 		if !again || c.s.l.Sleep(ctx, d) != nil {
 			return err
 		}
@@ -56,52 +57,52 @@ func (c *Component) Do(ctx context.Context, req Request, fn func(s *Server) erro
 }
 
 func (c *Component) do(ctx context.Context, req Request, fn func(s *Server) error) error {
-	r := request{verb: req.Verb, resource: req.Resource, namespace: req.Namespace, name: req.Name}
+	r := wire.Request{Verb: req.Verb, Resource: req.Resource, Namespace: req.Namespace, Name: req.Name}
 	if c.limiter != nil {
-		if err := throttle(ctx, c.s.l, c.limiter, &r); err != nil {
+		if err := wire.Throttle(ctx, c.s.l, c.limiter, &r); err != nil {
 			return err
 		}
 	}
-	r.sent = c.s.l.UnixNano()
+	r.Sent = c.s.l.UnixNano()
 	if err := c.s.l.Sleep(ctx, c.latency("api/request")); err != nil {
-		return urlError(&r, err)
+		return wire.ErrTransport(&r, err)
 	}
 	err := c.serve(ctx, &r, fn)
 	if e := c.s.l.Sleep(ctx, c.latency("api/reply")); e != nil && err == nil {
-		err = urlError(&r, e)
+		err = wire.ErrTransport(&r, e)
 	}
 	return err
 }
 
 // serve is Server.serve for a caller on the same loop.
-func (c *Component) serve(ctx context.Context, r *request, fn func(s *Server) error) error {
+func (c *Component) serve(ctx context.Context, r *wire.Request, fn func(s *Server) error) error {
 	c.s.requests++
 	arrived := c.s.l.UnixNano()
-	series := c.s.stats.series(c.name, r.verb, r.resource)
-	c.s.stats.arrive(series, arrived, r.throttled)
-	f := c.s.fate(c.name, r)
-	left := max(r.timeout(&c.s.opts)-time.Duration(c.s.l.UnixNano()-r.sent), c.s.opts.LatencyMin)
+	series := c.s.stats.Series(c.name, r.Verb, r.Resource)
+	c.s.stats.Arrive(series, arrived, r.Throttled)
+	f := c.s.faults.FateOf(c.name, r)
+	left := max(c.s.opts.timeout(r)-time.Duration(c.s.l.UnixNano()-r.Sent), c.s.opts.LatencyMin)
 	switch {
-	case f.drop:
-		c.s.stats.answered(series, arrived, 0, 0)
+	case f.Drop:
+		c.s.stats.Answered(series, arrived, 0, 0)
 		if err := c.s.l.Sleep(ctx, left); err != nil {
-			return urlError(r, err)
+			return wire.ErrTransport(r, err)
 		}
-		return errTimeout(r)
-	case f.refuse:
-		c.s.stats.answered(series, arrived, 0, 0)
-		return errRefused(r)
-	case f.latency > 0:
-		if err := c.s.l.Sleep(ctx, min(f.latency, left)); err != nil {
-			return urlError(r, err)
+		return wire.ErrTimeout(r)
+	case f.Refuse:
+		c.s.stats.Answered(series, arrived, 0, 0)
+		return wire.ErrRefused(r)
+	case f.Latency > 0:
+		if err := c.s.l.Sleep(ctx, min(f.Latency, left)); err != nil {
+			return wire.ErrTransport(r, err)
 		}
-		if f.latency >= left {
-			return errTimeout(r)
+		if f.Latency >= left {
+			return wire.ErrTimeout(r)
 		}
 	}
-	service, err := c.wait(ctx, r, left-f.latency)
+	service, err := c.wait(ctx, r, left-f.Latency)
 	if err == nil {
-		if err = f.err; err == nil {
+		if err = f.Err; err == nil {
 			c.s.component = c.name
 			err = fn(c.s)
 			c.s.component = ""
@@ -111,19 +112,19 @@ func (c *Component) serve(ctx context.Context, r *request, fn func(s *Server) er
 	c.s.answered(series, arrived, service)
 	if service > 0 {
 		if e := c.s.l.Sleep(ctx, service); e != nil && err == nil {
-			err = urlError(r, e)
+			err = wire.ErrTransport(r, e)
 		}
 	}
 	return err
 }
 
 // wait waits until there are seats for a request and returns its service time.
-func (c *Component) wait(ctx context.Context, r *request, left time.Duration) (service time.Duration, err error) {
+func (c *Component) wait(ctx context.Context, r *wire.Request, left time.Duration) (service time.Duration, err error) {
 	if c.s.flow == nil {
 		return 0, nil
 	}
 	var done loop.Event
-	c.s.flow.admit(c.name, "", r, left, func(d time.Duration) {
+	c.s.flow.Admit(c.name, "", r, left, func(d time.Duration) {
 		service = d
 		done.Fire()
 	}, func(e error) {
@@ -131,7 +132,7 @@ func (c *Component) wait(ctx context.Context, r *request, left time.Duration) (s
 		done.Fire()
 	})
 	if e := done.Wait(ctx); e != nil {
-		return 0, urlError(r, e)
+		return 0, wire.ErrTransport(r, e)
 	}
 	return service, err
 }
@@ -147,11 +148,6 @@ func (c *Component) Delivery() time.Duration { return c.latency("api/watch") }
 // Cut tells whether a fault that always hits keeps the component from the API
 // now.
 func (c *Component) Cut() bool {
-	r := request{verb: "watch"}
-	for _, f := range c.s.faults {
-		if f.Probability == 0 && (f.Drop || f.Refuse) && f.matches(c.name, &r) {
-			return true
-		}
-	}
-	return false
+	drop, refuse := c.s.faults.Cuts(c.name, "")
+	return drop || refuse
 }

@@ -3,6 +3,10 @@ package apiserver
 import (
 	"time"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/flow"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
+
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -70,6 +74,22 @@ type (
 	// EventLimit is a limit of the admission plugin EventRateLimit.
 	EventLimit     = admission.EventLimit
 	EventLimitType = admission.EventLimitType
+)
+
+// What the server counts, and the model of what requests cost it.
+type (
+	// Stats is what the server has had to do since the start of the run.
+	Stats           = stats.Stats
+	RequestStats    = stats.RequestStats
+	RequestInterval = stats.RequestInterval
+	CodeCount       = stats.CodeCount
+	LevelStats      = stats.LevelStats
+	// Histogram counts durations.
+	Histogram = stats.Histogram
+	// Load says what requests cost the server.
+	Load = flow.Load
+	// Fault is something wrong with the API as nodes see it.
+	Fault = wire.Fault
 )
 
 // Objects returns the objects of a kind of type T, oldest first. The slice is

@@ -11,6 +11,8 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/admission"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 // TestEventRateLimit: what all limits say is one answer, each takes its token
@@ -30,13 +32,13 @@ func TestEventRateLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.CreateEvent(event("default", "e2"))
-	if apierrors.ReasonForError(err) != metav1.StatusReasonTooManyRequests || codeOf("create", err) != http.StatusTooManyRequests {
+	if apierrors.ReasonForError(err) != metav1.StatusReasonTooManyRequests || stats.CodeOf("create", err) != http.StatusTooManyRequests {
 		t.Fatalf("the namespace's second event: %v", err)
 	}
 	if want := "Too many requests: limit reached on type Namespace for key default"; err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
 	}
-	if _, again := retry(err, 0); again {
+	if _, again := wire.Retry(err, 0); again {
 		t.Error("client-go repeats it, without a header Retry-After")
 	}
 	changed := event("default", "e1")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 // A node makes ten requests for each pod that it starts. So what a request needs
@@ -18,7 +19,7 @@ import (
 // the server's, then the node's again.
 type exchange struct {
 	c    *Client
-	req  request
+	req  wire.Request
 	args args
 	run  handler
 	v    any        // what run returned
@@ -41,7 +42,7 @@ type args struct {
 }
 
 // handler executes a request. It runs on the server's loop.
-type handler func(s *store.Store, now time.Time, r *request, a *args) (any, error)
+type handler func(s *store.Store, now time.Time, r *wire.Request, a *args) (any, error)
 
 // maxIdle is how many exchanges a client keeps: the status manager and the event
 // recorder each make one request at a time.
@@ -64,7 +65,7 @@ func (c *Client) release(x *exchange) {
 	if c.idles == maxIdle {
 		return
 	}
-	x.req, x.args, x.run, x.v = request{}, args{}, nil, nil
+	x.req, x.args, x.run, x.v = wire.Request{}, args{}, nil, nil
 	x.done.Reset()
 	x.next, c.idle = c.idle, x
 	c.idles++
@@ -95,14 +96,14 @@ func (x *exchange) atNode() { x.done.Fire() }
 // ask makes a request, again as long as the server asks for that, as client-go
 // does. run runs on the server's loop; it must not be a closure for what every
 // pod needs.
-func ask[T any](ctx context.Context, c *Client, r request, a args, run handler) (T, error) {
+func ask[T any](ctx context.Context, c *Client, r wire.Request, a args, run handler) (T, error) {
 	for try := 0; ; try++ {
 		v, err := c.askOnce(ctx, r, a, run)
 		if err == nil {
 			t, _ := v.(T)
 			return t, nil
 		}
-		if d, again := retry(err, try); !again || c.l.Sleep(ctx, d) != nil {
+		if d, again := wire.Retry(err, try); !again || c.l.Sleep(ctx, d) != nil {
 			var zero T
 			return zero, err
 		}
@@ -110,27 +111,27 @@ func ask[T any](ctx context.Context, c *Client, r request, a args, run handler) 
 }
 
 // call is ask for what is asked rarely.
-func call[T any](ctx context.Context, c *Client, r request, fn func(s *store.Store, now time.Time) (T, error)) (T, error) {
-	return ask[T](ctx, c, r, args{}, func(s *store.Store, now time.Time, _ *request, _ *args) (any, error) { return fn(s, now) })
+func call[T any](ctx context.Context, c *Client, r wire.Request, fn func(s *store.Store, now time.Time) (T, error)) (T, error) {
+	return ask[T](ctx, c, r, args{}, func(s *store.Store, now time.Time, _ *wire.Request, _ *args) (any, error) { return fn(s, now) })
 }
 
 // askOnce sends a request and waits for its answer. An exchange that has failed,
 // or whose answer nobody waits for any more, is left to whoever still has it.
-func (c *Client) askOnce(ctx context.Context, r request, a args, run handler) (any, error) {
+func (c *Client) askOnce(ctx context.Context, r wire.Request, a args, run handler) (any, error) {
 	x := c.exchange()
 	x.req, x.args, x.run = r, a, run
 	if err := ctx.Err(); err != nil {
-		return nil, urlError(&x.req, err)
+		return nil, wire.ErrTransport(&x.req, err)
 	}
-	if c.limiter != nil && limited(&x.req) {
-		if err := throttle(ctx, c.l, c.limiter, &x.req); err != nil {
+	if c.limiter != nil && wire.Limited(&x.req) {
+		if err := wire.Throttle(ctx, c.l, c.limiter, &x.req); err != nil {
 			return nil, err
 		}
 	}
-	x.req.sent = c.l.UnixNano()
+	x.req.Sent = c.l.UnixNano()
 	c.tell(x.arrive)
 	if err := x.done.Wait(ctx); err != nil {
-		return nil, urlError(&x.req, err)
+		return nil, wire.ErrTransport(&x.req, err)
 	}
 	if x.failed != nil {
 		return nil, x.failed

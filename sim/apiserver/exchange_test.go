@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 // What a request needs is used again, but not while the server still has to do
@@ -21,9 +22,9 @@ func TestExchangesAreUsedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.srv.AddFault(Fault{Verb: "patch", Latency: time.Minute})                      // answered too late
-	r.srv.AddFault(Fault{Verb: "get", Name: "p5", Latency: 3 * time.Second})        // given up before
-	r.srv.AddFault(Fault{Verb: "get", Name: "p4", Code: 500, Latency: time.Second}) // refused
+	r.srv.AddFault(wire.Fault{Verb: "patch", Latency: time.Minute})                      // answered too late
+	r.srv.AddFault(wire.Fault{Verb: "get", Name: "p5", Latency: 3 * time.Second})        // given up before
+	r.srv.AddFault(wire.Fault{Verb: "get", Name: "p4", Code: 500, Latency: time.Second}) // refused
 	status := &v1.PodStatus{Phase: v1.PodRunning}
 	for i := range 4 {
 		r.g.Go(fmt.Sprint("task ", i), func(ctx context.Context) {
@@ -63,7 +64,7 @@ func TestExchangesAreUsedAgain(t *testing.T) {
 		}
 	}
 	for x := r.c.idle; x != nil; x = x.next {
-		if x.v != nil || x.run != nil || x.args != (args{}) || x.req != (request{}) {
+		if x.v != nil || x.run != nil || x.args != (args{}) || x.req != (wire.Request{}) {
 			t.Errorf("an idle exchange keeps %+v", x)
 		}
 	}

@@ -13,10 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/flow"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
-func loaded(load *Load) (*loop.Loop, *Server) {
+func loaded(load *flow.Load) (*loop.Loop, *Server) {
 	l := loop.New(loop.Options{Seed: 1})
 	return l, New(Options{Loop: l, Load: load})
 }
@@ -28,7 +31,7 @@ func run(t *testing.T, l *loop.Loop, d time.Duration) {
 	}
 }
 
-func (s *Stats) level(name string) *LevelStats {
+func levelOf(s *stats.Stats, name string) *stats.LevelStats {
 	for i := range s.Levels {
 		if s.Levels[i].Name == name {
 			return &s.Levels[i]
@@ -37,18 +40,18 @@ func (s *Stats) level(name string) *LevelStats {
 	return nil
 }
 
-func (s *Stats) request(user, verb, resource string) *RequestStats {
+func requestOf(s *stats.Stats, user, verb, resource string) *stats.RequestStats {
 	for i := range s.Requests {
 		if r := &s.Requests[i]; r.User == user && r.Verb == verb && r.Resource == resource {
 			return r
 		}
 	}
-	return &RequestStats{}
+	return &stats.RequestStats{}
 }
 
 // TestNominalSeats has upstream's shares of 600 seats.
 func TestNominalSeats(t *testing.T) {
-	l, s := loaded(&Load{})
+	l, s := loaded(&flow.Load{})
 	defer l.Close()
 	want := map[string]int{"catch-all": 13, "global-default": 49, "leader-election": 25, "node-high": 98, "system": 74, "workload-high": 98, "workload-low": 245}
 	for _, lv := range s.Stats().Levels {
@@ -66,7 +69,7 @@ func TestNominalSeats(t *testing.T) {
 // is entitled to.
 func TestBorrowing(t *testing.T) {
 	low, target := []float64{10, 20, 70}, []float64{50, 20, 70}
-	got := fairShares(200, low, target)
+	got := flow.FairShares(200, low, target)
 	if sum := got[0] + got[1] + got[2]; sum < 199.9 || sum > 200.1 {
 		t.Errorf("shares %v have the sum %v", got, sum)
 	}
@@ -75,24 +78,24 @@ func TestBorrowing(t *testing.T) {
 			t.Errorf("share %d is %v, below %v", i, got[i], low[i])
 		}
 	}
-	l, s := loaded(&Load{})
+	l, s := loaded(&flow.Load{})
 	defer l.Close()
 	// At first nobody wants anything: all have what they don't lend, times 602/258.
 	for name, want := range map[string]int{"catch-all": 30, "leader-election": 58, "node-high": 170, "system": 117, "workload-low": 56} {
-		if lv := s.flow.byName[name]; lv.limit != want {
-			t.Errorf("%s begins with %d seats, want %d", name, lv.limit, want)
+		if lv := s.flow.ByName[name]; lv.Limit != want {
+			t.Errorf("%s begins with %d seats, want %d", name, lv.Limit, want)
 		}
 	}
 	run(t, l, 11*time.Second)
 	total := 0
-	for _, lv := range s.flow.levels {
-		total += lv.limit
+	for _, lv := range s.flow.Levels {
+		total += lv.Limit
 	}
 	if total < 595 || total > 605 {
 		t.Errorf("the limits come to %d", total)
 	}
-	if lv := s.flow.byName["node-high"]; lv.limit <= lv.nominal {
-		t.Errorf("idle, node-high has %d of %d: workload-low lends nothing", lv.limit, lv.nominal)
+	if lv := s.flow.ByName["node-high"]; lv.Limit <= lv.Nominal {
+		t.Errorf("idle, node-high has %d of %d: workload-low lends nothing", lv.Limit, lv.Nominal)
 	}
 }
 
@@ -117,14 +120,14 @@ func TestListSeats(t *testing.T) {
 		{24, 300, "list", "pods", 1},
 	}
 	for _, tt := range tests {
-		l, s := loaded(&Load{MaxRequestsInflight: tt.seats / 2, MaxMutatingRequestsInflight: tt.seats / 2})
+		l, s := loaded(&flow.Load{MaxRequestsInflight: tt.seats / 2, MaxMutatingRequestsInflight: tt.seats / 2})
 		for i := range tt.pods {
 			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", i), Namespace: "default"}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "i"}}}}
 			if _, err := s.Create(pod); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := s.seats(s.flow.byName["system"], &request{verb: tt.verb, resource: tt.resource}); got != tt.want {
+		if got := s.flow.Seats(s.flow.ByName["system"], &wire.Request{Verb: tt.verb, Resource: tt.resource}); got != tt.want {
 			t.Errorf("%s of %s with %d pods on a server of %d seats takes %d, want %d", tt.verb, tt.resource, tt.pods, tt.seats, got, tt.want)
 		}
 		l.Close()
@@ -136,7 +139,7 @@ func askMany(l *loop.Loop, c *Client, n int, done func(err error, took time.Dura
 	for i := range n {
 		l.Root().Go(fmt.Sprintf("get %d", i), func(ctx context.Context) {
 			begin := l.Now()
-			_, err := c.askOnce(ctx, request{verb: "get", resource: "pods", namespace: "default", name: "p"}, args{}, func(s *store.Store, _ time.Time, _ *request, _ *args) (any, error) {
+			_, err := c.askOnce(ctx, wire.Request{Verb: "get", Resource: "pods", Namespace: "default", Name: "p"}, args{}, func(s *store.Store, _ time.Time, _ *wire.Request, _ *args) (any, error) {
 				return as[*v1.Pod](s.Get(KindPod, "default", "p"))
 			})
 			done(err, l.Since(begin))
@@ -148,7 +151,7 @@ func askMany(l *loop.Loop, c *Client, n int, done func(err error, took time.Dura
 // place in the six queues of its hand is refused, another node of the level waits
 // for one round at most, and heartbeats of a third don't wait.
 func TestQueues(t *testing.T) {
-	l, s := loaded(&Load{Get: 100 * time.Millisecond})
+	l, s := loaded(&flow.Load{Get: 100 * time.Millisecond})
 	defer l.Close()
 	if _, err := s.Create(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c"}}); err != nil {
 		t.Fatal(err)
@@ -185,12 +188,12 @@ func TestQueues(t *testing.T) {
 		t.Errorf("a heartbeat took %v", beatTook)
 	}
 	st := s.Stats()
-	lv := st.level("system")
-	if lv.MaxSeats != 117 || lv.MaxQueued < 300 || lv.Dispatched != 418 || len(lv.Rejected) != 1 || lv.Rejected[0] != (ReasonCount{"queue-full", 83}) {
+	lv := levelOf(st, "system")
+	if lv.MaxSeats != 117 || lv.MaxQueued < 300 || lv.Dispatched != 418 || len(lv.Rejected) != 1 || lv.Rejected[0] != (stats.ReasonCount{Reason: "queue-full", Count: 83}) {
 		t.Errorf("system: %d seats at most, %d queued, %d dispatched, rejected %v", lv.MaxSeats, lv.MaxQueued, lv.Dispatched, lv.Rejected)
 	}
-	r := st.request(UserKubelet, "get", "pods")
-	if r.Total != 501 || len(r.Codes) != 2 || r.Codes[1] != (CodeCount{http.StatusTooManyRequests, 83}) || r.Over[0].Rejected != 83 {
+	r := requestOf(st, stats.UserKubelet, "get", "pods")
+	if r.Total != 501 || len(r.Codes) != 2 || r.Codes[1] != (stats.CodeCount{Code: http.StatusTooManyRequests, Count: 83}) || r.Over[0].Rejected != 83 {
 		t.Errorf("get pods: %d, codes %v", r.Total, r.Codes)
 	}
 	if q := r.Latency.Quantile(0.99); q < 300*time.Millisecond || q > 700*time.Millisecond {
@@ -201,7 +204,7 @@ func TestQueues(t *testing.T) {
 // TestQueueTimeout has a request wait for longer than it may: it is refused with
 // the time to ask again, and the client does.
 func TestQueueTimeout(t *testing.T) {
-	l, s := loaded(&Load{MaxRequestsInflight: 1, MaxMutatingRequestsInflight: 1, Get: 4 * time.Second, QueueWait: time.Second})
+	l, s := loaded(&flow.Load{MaxRequestsInflight: 1, MaxMutatingRequestsInflight: 1, Get: 4 * time.Second, QueueWait: time.Second})
 	defer l.Close()
 	c := s.Client(l, "a")
 	answers := 0
@@ -217,7 +220,7 @@ func TestQueueTimeout(t *testing.T) {
 	if answers != 3 {
 		t.Fatalf("%d answers", answers)
 	}
-	if lv := s.Stats().level("system"); len(lv.Rejected) != 1 || lv.Rejected[0].Reason != "time-out" || lv.Dispatched != 3 {
+	if lv := levelOf(s.Stats(), "system"); len(lv.Rejected) != 1 || lv.Rejected[0].Reason != "time-out" || lv.Dispatched != 3 {
 		t.Errorf("dispatched %d, rejected %v", lv.Dispatched, lv.Rejected)
 	}
 }
@@ -233,13 +236,13 @@ func TestClientLimits(t *testing.T) {
 	for i := range took {
 		l.Root().Go("get", func(ctx context.Context) {
 			_, _ = c.GetPod(ctx, "default", "p")
-			took[i] = l.Since(time.Unix(0, s.stats.start))
+			took[i] = l.Since(time.Unix(0, s.stats.Start))
 		})
 	}
 	beat := time.Duration(0)
 	l.Root().Go("beat", func(ctx context.Context) {
 		_, _ = c.GetNode(ctx, "a")
-		beat = l.Since(time.Unix(0, s.stats.start))
+		beat = l.Since(time.Unix(0, s.stats.Start))
 	})
 	run(t, l, 10*time.Second)
 	slices.Sort(took[:]) // who comes first is the seed's
@@ -251,7 +254,7 @@ func TestClientLimits(t *testing.T) {
 	if beat > 11*time.Millisecond {
 		t.Errorf("the heartbeat took %v", beat)
 	}
-	if r := s.Stats().request(UserKubelet, "get", "pods"); r.Throttled.Count != 4 || r.Throttled.Max < 1990*time.Millisecond {
+	if r := requestOf(s.Stats(), stats.UserKubelet, "get", "pods"); r.Throttled.Count != 4 || r.Throttled.Max < 1990*time.Millisecond {
 		t.Errorf("throttled: %d, at most %v", r.Throttled.Count, r.Throttled.Max)
 	}
 }

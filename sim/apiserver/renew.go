@@ -6,6 +6,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 // Every node renews its lease every ten seconds, and no other request is made
@@ -18,7 +19,7 @@ type renewal struct {
 	at     time.Time
 	try    int
 	busy   bool
-	req    request
+	req    wire.Request
 	answer func(*coordinationv1.Lease, string, error)
 	slot   *store.LeaseSlot // for the server only
 	// What was answered.
@@ -44,7 +45,7 @@ func (c *Client) RenewLease(lease *coordinationv1.Lease, at time.Time, answer fu
 }
 
 func (r *renewal) send() {
-	r.req = request{verb: "update", resource: "leases", namespace: r.lease.Namespace, name: r.lease.Name, heartbeat: true, sent: r.c.l.UnixNano()}
+	r.req = wire.Request{Verb: "update", Resource: "leases", Namespace: r.lease.Namespace, Name: r.lease.Name, Heartbeat: true, Sent: r.c.l.UnixNano()}
 	r.c.tell(r.arrive)
 }
 
@@ -74,7 +75,7 @@ func (r *renewal) atNode() {
 
 // failed leaves the renewal busy for ever: it may still run at the server.
 func (r *renewal) failed(err error) {
-	if d, again := retry(err, r.try); again {
+	if d, again := wire.Retry(err, r.try); again {
 		r.try++
 		r.c.l.Root().After(d, r.send)
 		return

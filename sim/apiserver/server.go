@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -8,8 +9,11 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/admission"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/flow"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 // Options configure a Server.
@@ -36,7 +40,7 @@ type Options struct {
 	EventTTL time.Duration
 	// Load says what requests cost the server. Nil has each handled as it
 	// arrives, in no time.
-	Load *Load
+	Load *flow.Load
 	// EventLimits are those of the admission plugin EventRateLimit; none leaves
 	// it out, as kube-apiserver does by default.
 	EventLimits []admission.EventLimit
@@ -55,16 +59,16 @@ type Server struct {
 	// byObject are the watches of single objects, and of all services.
 	byObject map[watchID][]*subscription
 	tokens   uint64 // made so far
-	faults   []*Fault
+	faults   *wire.Faults
 	by       string // the node whose request is being served
 	// component is the same of a component's.
 	component string
 	expire    *loop.Timer
 	traffic   []traffic // by Kinds.Index
 	requests  uint64
-	stats     *stats
-	flow      *flow // nil without a load model
-	outcome   error // of the request that was handled last
+	stats     *stats.Counters
+	flow      *flow.Control // nil without a load model
+	outcome   error         // of the request that was handled last
 }
 
 // traffic is what changes of one kind come to.
@@ -72,13 +76,13 @@ type traffic struct {
 	writes uint64
 	// informers are the components that hear of every change.
 	informers []informers
-	toNodes   *WatchStats // nil before the first event
+	toNodes   *stats.WatchStats // nil before the first event
 }
 
 // informers are those of one component.
 type informers struct {
 	user   string
-	events *WatchStats // nil before the first event
+	events *stats.WatchStats // nil before the first event
 }
 
 // New returns a server with an empty cluster: the system namespaces and
@@ -95,12 +99,13 @@ func New(opts Options) *Server {
 	def(&opts.HeartbeatTimeout, 10*time.Second)
 	def(&opts.WatchTimeout, 45*time.Second)
 	s := &Server{
-		opts:  opts,
-		l:     opts.Loop,
-		rec:   opts.Recorder,
-		store: store.New(store.Options{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
-		peers: map[string][]*peer{},
-		stats: newStats(opts.Loop.UnixNano()),
+		opts:   opts,
+		l:      opts.Loop,
+		rec:    opts.Recorder,
+		store:  store.New(store.Options{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
+		faults: wire.NewFaults(opts.Loop),
+		peers:  map[string][]*peer{},
+		stats:  stats.New(opts.Loop.UnixNano()),
 
 		byObject: map[watchID][]*subscription{},
 	}
@@ -108,7 +113,7 @@ func New(opts Options) *Server {
 	s.traffic = make([]traffic, len(s.store.Kinds().All()))
 	s.expire = s.l.Root().NewTimer("event expiry", s.expireEvents)
 	if opts.Load != nil {
-		s.flow = newFlow(s, *opts.Load)
+		s.flow = flow.New(s.l, s.stats, weighed{s.store}, *opts.Load)
 	}
 	if len(opts.EventLimits) > 0 {
 		limits := admission.NewEventLimits(opts.EventLimits)
@@ -140,7 +145,7 @@ func (s *Server) onChange(c Change) {
 	t.writes++
 	for i := range t.informers {
 		u := &t.informers[i]
-		s.stats.sent(&u.events, u.user, in.Resource, s.l.UnixNano(), 1)
+		s.stats.Sent(&u.events, u.user, in.Resource, s.l.UnixNano(), 1)
 	}
 	s.record(c)
 	switch {
@@ -172,22 +177,6 @@ func transmit(from, to *loop.Loop, stream uint64, d time.Duration, fn func()) {
 	from.Send(to, d, stream, fn)
 }
 
-// request is what a node asks for, as faults and errors see it.
-type request struct {
-	verb, resource  string
-	namespace, name string
-	heartbeat       bool
-	sent            int64 // ns since the Unix epoch, on the node's clock
-	throttled       time.Duration
-}
-
-func (r *request) timeout(o *Options) time.Duration {
-	if r.heartbeat {
-		return o.HeartbeatTimeout
-	}
-	return o.RequestTimeout
-}
-
 // peer is the server's side of one Client. Only the server's loop touches it.
 type peer struct {
 	node    string
@@ -202,6 +191,14 @@ func (s *Server) latency(p *peer) time.Duration {
 	return s.l.Between(s.opts.LatencyMin, s.opts.LatencyMax, "api/reply", p.node, p.replies)
 }
 
+// timeout returns how long a request waits for its answer.
+func (o *Options) timeout(r *wire.Request) time.Duration {
+	if r.Heartbeat {
+		return o.HeartbeatTimeout
+	}
+	return o.RequestTimeout
+}
+
 // caller is who made a request.
 type caller interface {
 	// handle runs the request, unless it is given an error, and returns what is to
@@ -211,36 +208,36 @@ type caller interface {
 
 // serve handles a request that has arrived. r is read until it is answered and
 // handled, whichever is last.
-func (s *Server) serve(p *peer, r *request, from caller) {
+func (s *Server) serve(p *peer, r *wire.Request, from caller) {
 	s.requests++
 	arrived := s.l.UnixNano()
-	series := s.stats.series(UserKubelet, r.verb, r.resource)
-	s.stats.arrive(series, arrived, r.throttled)
-	f := s.fate(p.node, r)
-	left := max(r.timeout(&s.opts)-time.Duration(s.l.UnixNano()-r.sent), s.opts.LatencyMin)
+	series := s.stats.Series(stats.UserKubelet, r.Verb, r.Resource)
+	s.stats.Arrive(series, arrived, r.Throttled)
+	f := s.faults.FateOf(p.node, r)
+	left := max(s.opts.timeout(r)-time.Duration(s.l.UnixNano()-r.Sent), s.opts.LatencyMin)
 	switch {
-	case f.drop:
-		s.stats.answered(series, arrived, 0, 0)
-		s.reply(p, left, from.handle(errTimeout(r)))
-	case f.refuse:
-		s.stats.answered(series, arrived, 0, 0)
-		s.reply(p, s.latency(p), from.handle(errRefused(r)))
-	case f.latency >= left:
+	case f.Drop:
+		s.stats.Answered(series, arrived, 0, 0)
+		s.reply(p, left, from.handle(wire.ErrTimeout(r)))
+	case f.Refuse:
+		s.stats.Answered(series, arrived, 0, 0)
+		s.reply(p, s.latency(p), from.handle(wire.ErrRefused(r)))
+	case f.Latency >= left:
 		// The caller gives up before the request is handled.
-		s.reply(p, left, from.handle(errTimeout(r)))
-		s.l.Root().After(f.latency, func() {
+		s.reply(p, left, from.handle(wire.ErrTimeout(r)))
+		s.l.Root().After(f.Latency, func() {
 			s.handle(p, f, from)
 			s.answered(series, arrived, 0)
 		})
-	case f.latency > 0:
-		s.l.Root().After(f.latency, func() { s.execute(p, r, series, arrived, left-f.latency, f, from) })
+	case f.Latency > 0:
+		s.l.Root().After(f.Latency, func() { s.execute(p, r, series, arrived, left-f.Latency, f, from) })
 	default:
 		s.execute(p, r, series, arrived, left, f, from)
 	}
 }
 
 // execute handles a request once there are seats for it.
-func (s *Server) execute(p *peer, r *request, series *RequestStats, arrived int64, left time.Duration, f fate, from caller) {
+func (s *Server) execute(p *peer, r *wire.Request, series *stats.RequestStats, arrived int64, left time.Duration, f wire.Fate, from caller) {
 	if s.flow != nil {
 		s.queue(p, r, series, arrived, left, f, from)
 		return
@@ -249,8 +246,8 @@ func (s *Server) execute(p *peer, r *request, series *RequestStats, arrived int6
 	s.answered(series, arrived, 0)
 }
 
-func (s *Server) queue(p *peer, r *request, series *RequestStats, arrived int64, left time.Duration, f fate, from caller) {
-	s.flow.admit(UserKubelet, p.node, r, left-s.opts.LatencyMin, func(service time.Duration) {
+func (s *Server) queue(p *peer, r *wire.Request, series *stats.RequestStats, arrived int64, left time.Duration, f wire.Fate, from caller) {
+	s.flow.Admit(stats.UserKubelet, p.node, r, left-s.opts.LatencyMin, func(service time.Duration) {
 		s.reply(p, s.latency(p)+service, s.handle(p, f, from))
 		s.answered(series, arrived, service)
 	}, func(err error) {
@@ -262,15 +259,15 @@ func (s *Server) queue(p *peer, r *request, series *RequestStats, arrived int64,
 
 // answered counts the answer to the request that was handled last; it leaves
 // after the request's service time.
-func (s *Server) answered(series *RequestStats, arrived int64, service time.Duration) {
-	s.stats.answered(series, arrived, time.Duration(s.l.UnixNano()-arrived)+service, codeOf(series.Verb, s.outcome))
+func (s *Server) answered(series *stats.RequestStats, arrived int64, service time.Duration) {
+	s.stats.Answered(series, arrived, time.Duration(s.l.UnixNano()-arrived)+service, stats.CodeOf(series.Verb, s.outcome))
 }
 
 // handle runs a request and returns what tells the node of it.
-func (s *Server) handle(p *peer, f fate, from caller) func() {
+func (s *Server) handle(p *peer, f wire.Fate, from caller) func() {
 	s.by = p.node
 	defer func() { s.by = "" }()
-	return from.handle(f.err)
+	return from.handle(f.Err)
 }
 
 func (s *Server) reply(p *peer, d time.Duration, fn func()) {
@@ -291,3 +288,48 @@ func (s *Server) Client(nodeLoop *loop.Loop, nodeName string) *Client {
 	s.allPeers = append(s.allPeers, p)
 	return c
 }
+
+// AddFault makes a fault act from now on until the function returned is
+// called.
+func (s *Server) AddFault(f wire.Fault) (remove func()) {
+	drop := s.faults.Add(f)
+	s.reviewWatches()
+	return func() {
+		if drop() {
+			s.reviewWatches()
+		}
+	}
+}
+
+// Partition cuts a node off the API ("" cuts all nodes off) until the function
+// returned is called.
+func (s *Server) Partition(node string) (heal func()) {
+	return s.AddFault(wire.Fault{Node: node, Drop: true})
+}
+
+// Outage has the API refuse connections until the function returned is called.
+func (s *Server) Outage() (end func()) { return s.AddFault(wire.Fault{Refuse: true}) }
+
+// Informers has it counted that a component's informers watch kinds, and no
+// others: each change of theirs is one event, however many of the component's
+// controllers hear of it.
+func (s *Server) Informers(user string, kinds ...Kind) {
+	for i, in := range s.store.Kinds().All() {
+		t := &s.traffic[i]
+		t.informers = slices.DeleteFunc(t.informers, func(u informers) bool { return u.user == user })
+		if slices.Contains(kinds, in.Kind) {
+			t.informers = append(t.informers, informers{user: user})
+		}
+	}
+}
+
+// Stats returns a copy of the statistics so far. It costs some milliseconds at
+// most; counting costs a request no allocation.
+func (s *Server) Stats() *stats.Stats { return s.stats.Snapshot(s.now()) }
+
+// weighed counts what the load model weighs lists by.
+type weighed struct{ *Store }
+
+func (s weighed) Pods() int              { return len(s.Store.Pods()) }
+func (s weighed) Services() int          { return len(Objects[*v1.Service](s.Store, KindService)) }
+func (s weighed) PodsOn(node string) int { return len(s.PodsOnNode(node)) }

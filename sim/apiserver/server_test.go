@@ -19,6 +19,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 500, time.UTC)
@@ -212,9 +213,9 @@ func TestFaults(t *testing.T) {
 	p := r.srv.Pod("default", "p")
 	st := p.Status
 	st.Phase = v1.PodRunning
-	remove := r.srv.AddFault(Fault{Verb: "patch", Resource: "pods", Code: 409})
-	r.srv.AddFault(Fault{Verb: "get", Resource: "pods", Latency: 2 * time.Second})
-	r.srv.AddFault(Fault{Resource: "leases", Latency: time.Minute})
+	remove := r.srv.AddFault(wire.Fault{Verb: "patch", Resource: "pods", Code: 409})
+	r.srv.AddFault(wire.Fault{Verb: "get", Resource: "pods", Latency: 2 * time.Second})
+	r.srv.AddFault(wire.Fault{Resource: "leases", Latency: time.Minute})
 	r.g.Go("call", func(ctx context.Context) {
 		_, err := r.c.PatchPodStatus(ctx, "default", "p", p.UID, &p.Status, &st, nil)
 		r.note("patch: conflict %v", apierrors.IsConflict(err))

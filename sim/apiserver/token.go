@@ -11,6 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 // CreateToken asks for a token of a service account (TokenRequest). The token
@@ -20,7 +21,7 @@ import (
 // names. Errors: NotFound, Conflict, Invalid.
 func (c *Client) CreateToken(ctx context.Context, namespace, account string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	srv := c.srv
-	return call(ctx, c, request{verb: "create", resource: "serviceaccounts/token", namespace: namespace, name: account}, func(s *store.Store, now time.Time) (*authenticationv1.TokenRequest, error) {
+	return call(ctx, c, wire.Request{Verb: "create", Resource: "serviceaccounts/token", Namespace: namespace, Name: account}, func(s *store.Store, now time.Time) (*authenticationv1.TokenRequest, error) {
 		out, err := s.TokenRequest(now, namespace, tr)
 		if err != nil {
 			return nil, err

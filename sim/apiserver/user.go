@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/flow"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
 )
 
@@ -155,7 +156,7 @@ func (s *Server) userName() string {
 		return account + "horizontal-pod-autoscaler"
 	case c == "daemonset-controller":
 		return account + "daemon-set-controller"
-	case systemController(c) && c != "kube-controller-manager":
+	case flow.SystemController(c) && c != "kube-controller-manager":
 		return account + c
 	default:
 		return "system:" + c

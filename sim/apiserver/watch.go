@@ -7,6 +7,8 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 // subscription is the server's end of one watch.
@@ -50,8 +52,8 @@ func (s *Server) notify(c Change, in *kind.Info, t *traffic, node string) {
 	for _, p := range s.peers[node] {
 		for _, sub := range p.subs {
 			if sub.in == in && sub.name == node {
-				s.stats.sent(&t.toNodes, UserKubelet, in.Resource, s.l.UnixNano(), 1)
-				s.sendAfter(sub, s.fanOut(c.Kind), delivery(sub.w, sub.conn, typ, c.New))
+				s.stats.Sent(&t.toNodes, stats.UserKubelet, in.Resource, s.l.UnixNano(), 1)
+				s.sendAfter(sub, s.flow.FanOut(in.Resource), delivery(sub.w, sub.conn, typ, c.New))
 			}
 		}
 	}
@@ -103,7 +105,7 @@ func (s *Server) reviewWatches() {
 }
 
 func (s *Server) reviewWatch(sub *subscription) {
-	drop, refuse := s.cuts(sub)
+	drop, refuse := s.faults.Cuts(sub.p.node, sub.in.Resource)
 	switch {
 	case refuse && !drop:
 		s.lose(sub)
@@ -113,18 +115,6 @@ func (s *Server) reviewWatch(sub *subscription) {
 	case !drop && sub.stalled:
 		s.resume(sub)
 	}
-}
-
-// cuts tells what the faults that always hit do to a watch.
-func (s *Server) cuts(sub *subscription) (drop, refuse bool) {
-	r := request{verb: "watch", resource: sub.in.Resource}
-	for _, f := range s.faults {
-		if f.Probability == 0 && (f.Drop || f.Refuse) && f.matches(sub.p.node, &r) {
-			drop = drop || f.Drop
-			refuse = refuse || f.Refuse
-		}
-	}
-	return drop, refuse
 }
 
 // resume delivers what a stalled watch held back.
@@ -194,7 +184,7 @@ func (w *watcher) connect() {
 	w.conn++
 	w.lastTry = w.c.l.UnixNano()
 	x := &connection{w: w, conn: w.conn}
-	x.req = request{verb: "watch", resource: w.in.Resource, namespace: w.namespace, sent: w.lastTry}
+	x.req = wire.Request{Verb: "watch", Resource: w.in.Resource, Namespace: w.namespace, Sent: w.lastTry}
 	w.c.tell(x.arrive)
 }
 
@@ -202,7 +192,7 @@ func (w *watcher) connect() {
 type connection struct {
 	w    *watcher
 	conn uint64
-	req  request
+	req  wire.Request
 }
 
 func (x *connection) arrive() { x.w.c.srv.serve(x.w.c.peer, &x.req, x) }

@@ -12,7 +12,9 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 // watched is what a new watch lists.
@@ -79,10 +81,10 @@ func (s *Server) dropFromIndex(sub *subscription) {
 func (s *Server) notifyObject(c Change, in *kind.Info, t *traffic) {
 	key, _ := watchKey(in, c.New.GetNamespace(), c.New.GetName())
 	if n := len(s.byObject[key]); n > 0 {
-		s.stats.sent(&t.toNodes, UserKubelet, in.Resource, s.l.UnixNano(), n)
+		s.stats.Sent(&t.toNodes, stats.UserKubelet, in.Resource, s.l.UnixNano(), n)
 	}
 	for _, sub := range s.byObject[key] {
-		s.sendAfter(sub, s.fanOut(c.Kind), delivery(sub.w, sub.conn, c.Type, c.New))
+		s.sendAfter(sub, s.flow.FanOut(in.Resource), delivery(sub.w, sub.conn, c.Type, c.New))
 	}
 }
 
@@ -168,14 +170,14 @@ func (c *Client) WatchServices(g *loop.Group, listed func([]*v1.Service), event 
 
 // GetConfigMap returns a configMap. Errors: NotFound.
 func (c *Client) GetConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error) {
-	return call(ctx, c, request{verb: "get", resource: "configmaps", namespace: namespace, name: name}, func(s *store.Store, _ time.Time) (*v1.ConfigMap, error) {
+	return call(ctx, c, wire.Request{Verb: "get", Resource: "configmaps", Namespace: namespace, Name: name}, func(s *store.Store, _ time.Time) (*v1.ConfigMap, error) {
 		return as[*v1.ConfigMap](s.Get(KindConfigMap, namespace, name))
 	})
 }
 
 // GetSecret returns a secret. Errors: NotFound.
 func (c *Client) GetSecret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
-	return call(ctx, c, request{verb: "get", resource: "secrets", namespace: namespace, name: name}, func(s *store.Store, _ time.Time) (*v1.Secret, error) {
+	return call(ctx, c, wire.Request{Verb: "get", Resource: "secrets", Namespace: namespace, Name: name}, func(s *store.Store, _ time.Time) (*v1.Secret, error) {
 		return as[*v1.Secret](s.Get(KindSecret, namespace, name))
 	})
 }
@@ -183,7 +185,7 @@ func (c *Client) GetSecret(ctx context.Context, namespace, name string) (*v1.Sec
 // ListServices returns the services of a namespace ("" for all), by namespace
 // and name.
 func (c *Client) ListServices(ctx context.Context, namespace string) ([]*v1.Service, error) {
-	return call(ctx, c, request{verb: "list", resource: "services", namespace: namespace}, func(s *store.Store, _ time.Time) ([]*v1.Service, error) {
+	return call(ctx, c, wire.Request{Verb: "list", Resource: "services", Namespace: namespace}, func(s *store.Store, _ time.Time) ([]*v1.Service, error) {
 		list, err := s.List(KindService, namespace)
 		if err != nil {
 			return nil, err

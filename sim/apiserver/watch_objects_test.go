@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 func (r *rig) put(name, data string) {
@@ -55,7 +56,7 @@ func TestWatchConfigMap(t *testing.T) {
 	})
 	var heal func()
 	r.at(4*time.Second, func() {
-		heal = r.srv.AddFault(Fault{Refuse: true})
+		heal = r.srv.AddFault(wire.Fault{Refuse: true})
 		r.put("cm", "3")
 	})
 	r.at(5*time.Second, func() { heal() })

@@ -1,12 +1,11 @@
-package apiserver
+package flow
 
 import (
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
-	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 // Load is a model of what requests cost the API server, and of API priority and
@@ -16,7 +15,7 @@ import (
 // A request that gets a seat keeps it for its service time; one that gets none
 // waits in a queue of its priority level, and is refused with code 429 when the
 // queue is full or the wait too long. A request is executed when it gets its
-// seats: its service time delays the answer, not the write.
+// Seats: its service time delays the answer, not the write.
 //
 // The zero value of each field means its default. The service times are of the
 // order that a control plane with etcd on a fast disk shows; to calibrate them,
@@ -92,45 +91,45 @@ func (d *Load) service(verb string, objects int) time.Duration {
 	return d.Write
 }
 
-// seats returns how many seats of a level a request takes.
-func (s *Server) seats(lv *level, r *request) int {
-	if r.verb != "list" && r.verb != "watch" {
+// Seats returns how many seats of a level a request takes.
+func (f *Control) Seats(lv *level, r *wire.Request) int {
+	if r.Verb != "list" && r.Verb != "watch" {
 		return 1
 	}
 	bytes := 0
-	switch r.resource {
+	switch r.Resource {
 	case "pods":
-		bytes = len(s.store.Pods()) * podSize
+		bytes = f.stored.Pods() * podSize
 	case "services":
-		bytes = len(store.Objects[*v1.Service](s.store, KindService)) * serviceSize
+		bytes = f.stored.Services() * serviceSize
 	}
 	n := (min(bytes, cacheMemory) + bytesPerSeat - 1) / bytesPerSeat
 	return min(max(n, 1), lv.maxSeats)
 }
 
 // objects estimates how many objects a request lists.
-func (s *Server) objects(node string, r *request) int {
-	if r.verb != "list" && r.verb != "watch" {
+func (f *Control) objects(node string, r *wire.Request) int {
+	if r.Verb != "list" && r.Verb != "watch" {
 		return 0
 	}
-	switch r.resource {
+	switch r.Resource {
 	case "pods":
-		return len(s.store.PodsOnNode(node))
+		return f.stored.PodsOn(node)
 	case "services":
-		return len(store.Objects[*v1.Service](s.store, KindService))
+		return f.stored.Services()
 	}
 	return 1
 }
 
-// fanOut returns how long an event of a kind waits for the dispatch of those
-// before it.
-func (s *Server) fanOut(k Kind) time.Duration {
-	if s.flow == nil {
+// FanOut returns how long a watch event of a resource waits for the dispatch of
+// those before it. Without a load model there is no wait.
+func (f *Control) FanOut(resource string) time.Duration {
+	if f == nil {
 		return 0
 	}
-	now := s.l.UnixNano()
-	busy := max(s.flow.dispatching[k], now) + int64(s.flow.load.WatchEvent)
-	s.flow.dispatching[k] = busy
+	now := f.l.UnixNano()
+	busy := max(f.dispatching[resource], now) + int64(f.load.WatchEvent)
+	f.dispatching[resource] = busy
 	return time.Duration(busy - now)
 }
 
@@ -140,21 +139,21 @@ func (s *Server) fanOut(k Kind) time.Duration {
 // kube-controller-manager's controllers (with service accounts of their own in
 // kube-system, as kubeadm has it) and the scheduler go by namespace; whoever else
 // asks is a service account.
-func flowOf(user, node string, r *request) (level, schema, distinguisher string) {
+func flowOf(user, node string, r *wire.Request) (level, schema, distinguisher string) {
 	switch {
-	case user == UserKubelet && r.heartbeat:
+	case user == stats.UserKubelet && r.Heartbeat:
 		return "node-high", "system-node-high", node
-	case user == UserKubelet:
+	case user == stats.UserKubelet:
 		return "system", "system-nodes", node
 	case user == "kube-scheduler":
-		return "workload-high", "kube-scheduler", r.namespace
-	case systemController(user):
-		return "workload-high", "kube-system-service-accounts", r.namespace
+		return "workload-high", "kube-scheduler", r.Namespace
+	case SystemController(user):
+		return "workload-high", "kube-system-service-accounts", r.Namespace
 	}
 	return "workload-low", "service-accounts", user
 }
 
-func systemController(user string) bool {
+func SystemController(user string) bool {
 	const suffix = "-controller"
 	return user == "kube-controller-manager" || len(user) > len(suffix) && user[len(user)-len(suffix):] == suffix
 }

@@ -1,4 +1,4 @@
-package apiserver
+package stats
 
 import (
 	"math"
@@ -46,14 +46,14 @@ func TestHistogramQuantiles(t *testing.T) {
 
 // TestIntervalsWiden has a long run keep all its counts in at most 512 intervals.
 func TestIntervalsWiden(t *testing.T) {
-	st := newStats(0)
-	r := st.series(UserKubelet, "update", "leases")
+	st := New(0)
+	r := st.Series(UserKubelet, "update", "leases")
 	var pods *WatchStats
 	for i := range int64(5000) {
 		at := i * int64(10*time.Second)
-		st.arrive(r, at, 0)
-		st.answered(r, at, time.Duration(i), 200)
-		st.sent(&pods, UserKubelet, "pods", at, 2)
+		st.Arrive(r, at, 0)
+		st.Answered(r, at, time.Duration(i), 200)
+		st.Sent(&pods, UserKubelet, "pods", at, 2)
 	}
 	if time.Duration(st.interval) != 160*time.Second || len(r.Over) != 313 {
 		t.Fatalf("%d intervals of %v", len(r.Over), time.Duration(st.interval))
@@ -74,14 +74,14 @@ func TestIntervalsWiden(t *testing.T) {
 }
 
 func TestCountingAllocatesNothing(t *testing.T) {
-	st := newStats(0)
+	st := New(0)
 	count := func() {
-		r := st.series("kubelet", "update", "leases")
-		st.arrive(r, 1, 0)
-		st.answered(r, 1, time.Millisecond, 200)
-		r = st.series("kubelet", "patch", "pods/status")
-		st.arrive(r, 1, 0)
-		st.answered(r, 1, time.Millisecond, 200)
+		r := st.Series("kubelet", "update", "leases")
+		st.Arrive(r, 1, 0)
+		st.Answered(r, 1, time.Millisecond, 200)
+		r = st.Series("kubelet", "patch", "pods/status")
+		st.Arrive(r, 1, 0)
+		st.Answered(r, 1, time.Millisecond, 200)
 	}
 	count()
 	if n := testing.AllocsPerRun(100, count); n != 0 {
@@ -91,13 +91,13 @@ func TestCountingAllocatesNothing(t *testing.T) {
 
 // Series that share a place among the recent ones are counted apart.
 func TestSeriesShareAPlace(t *testing.T) {
-	st := newStats(0)
+	st := New(0)
 	if recentSeries("patch", "events") != recentSeries("patch", "pods/status") {
 		t.Fatal("they share none")
 	}
 	for range 3 {
 		for _, k := range []statsKey{{UserKubelet, "patch", "events"}, {"a", "patch", "events"}, {UserKubelet, "patch", "pods/status"}} {
-			st.series(k.user, k.verb, k.resource).Total++
+			st.Series(k.user, k.verb, k.resource).Total++
 		}
 	}
 	for k, r := range st.requests {

@@ -1,4 +1,4 @@
-package apiserver
+package stats
 
 import (
 	"cmp"
@@ -124,20 +124,20 @@ const (
 // statsKey names a series.
 type statsKey struct{ user, verb, resource string }
 
-// stats counts. Series are few: what a request costs is an index into arrays.
-type stats struct {
-	start    int64
+// Counters counts. Series are few: what a request costs is an index into arrays.
+type Counters struct {
+	Start    int64
 	interval int64
 	requests map[statsKey]*RequestStats
 	watches  map[statsKey]*WatchStats
-	levels   []*LevelStats
+	Levels   []*LevelStats
 	// recent are series of requests, by a hash that tells the frequent ones apart:
 	// their three names cost more to look up than the request to count.
 	recent [16]*RequestStats
 }
 
-func newStats(start int64) *stats {
-	return &stats{start: start, interval: int64(statsInterval), requests: map[statsKey]*RequestStats{}, watches: map[statsKey]*WatchStats{}}
+func New(start int64) *Counters {
+	return &Counters{Start: start, interval: int64(statsInterval), requests: map[statsKey]*RequestStats{}, watches: map[statsKey]*WatchStats{}}
 }
 
 // recentSeries is the place in stats.recent of a verb and a resource, none of
@@ -146,8 +146,8 @@ func recentSeries(verb, resource string) int {
 	return (3*int(verb[0]) + int(resource[0]) + len(resource)) % 16
 }
 
-// series returns a request's counters.
-func (st *stats) series(user, verb, resource string) *RequestStats {
+// Series returns a request's counters.
+func (st *Counters) Series(user, verb, resource string) *RequestStats {
 	recent := &st.recent[recentSeries(verb, resource)]
 	if r := *recent; r != nil && r.Resource == resource && r.Verb == verb && r.User == user {
 		return r
@@ -162,39 +162,39 @@ func (st *stats) series(user, verb, resource string) *RequestStats {
 	return r
 }
 
-// slot returns the number of the interval of a time, after having widened the
+// Slot returns the number of the interval of a time, after having widened the
 // intervals if it is too far.
-func (st *stats) slot(now int64) int {
-	i := (now - st.start) / st.interval
+func (st *Counters) Slot(now int64) int {
+	i := (now - st.Start) / st.interval
 	for i >= statsIntervals {
 		st.widen()
-		i = (now - st.start) / st.interval
+		i = (now - st.Start) / st.interval
 	}
 	return int(max(i, 0))
 }
 
-// at returns the i-th element, which it makes if need be.
-func at[T any](s *[]T, i int) *T {
+// At returns the i-th element, which it makes if need be.
+func At[T any](s *[]T, i int) *T {
 	if n := i + 1 - len(*s); n > 0 {
 		*s = append(*s, make([]T, n)...)
 	}
 	return &(*s)[i]
 }
 
-// arrive counts a request. answered is to be called with the same series.
-func (st *stats) arrive(r *RequestStats, now int64, throttled time.Duration) {
+// Arrive counts a request. answered is to be called with the same series.
+func (st *Counters) Arrive(r *RequestStats, now int64, throttled time.Duration) {
 	r.Total++
-	at(&r.Over, st.slot(now)).Requests++
+	At(&r.Over, st.Slot(now)).Requests++
 	if throttled > 0 {
 		r.Throttled.Observe(throttled)
 	}
 }
 
-// answered counts the answer to a request that arrived at a time and whose
+// Answered counts the answer to a request that arrived at a time and whose
 // answer leaves after took.
-func (st *stats) answered(r *RequestStats, arrived int64, took time.Duration, code int32) {
+func (st *Counters) Answered(r *RequestStats, arrived int64, took time.Duration, code int32) {
 	r.count(code)
-	i := at(&r.Over, st.slot(arrived))
+	i := At(&r.Over, st.Slot(arrived))
 	if code == 0 || code >= http.StatusBadRequest {
 		i.Errors++
 		if code == http.StatusTooManyRequests {
@@ -219,7 +219,7 @@ func (r *RequestStats) count(code int32) {
 }
 
 // watch returns the counters of a resource's watch events to a user.
-func (st *stats) watch(user, resource string) *WatchStats {
+func (st *Counters) watch(user, resource string) *WatchStats {
 	k := statsKey{user: user, resource: resource}
 	w := st.watches[k]
 	if w == nil {
@@ -229,19 +229,19 @@ func (st *stats) watch(user, resource string) *WatchStats {
 	return w
 }
 
-// sent counts n watch events of a resource to a user; series has those counted
+// Sent counts n watch events of a resource to a user; series has those counted
 // before.
-func (st *stats) sent(series **WatchStats, user, resource string, now int64, n int) {
+func (st *Counters) Sent(series **WatchStats, user, resource string, now int64, n int) {
 	if *series == nil {
 		*series = st.watch(user, resource)
 	}
 	w := *series
 	w.Events += uint64(n)
-	*at(&w.Over, st.slot(now)) += uint32(n)
+	*At(&w.Over, st.Slot(now)) += uint32(n)
 }
 
 // widen makes each two intervals one.
-func (st *stats) widen() {
+func (st *Counters) widen() {
 	st.interval *= 2
 	for _, r := range st.requests { //drydock:unordered each on its own
 		r.Over = halve(r.Over, func(a *RequestInterval, b RequestInterval) {
@@ -255,7 +255,7 @@ func (st *stats) widen() {
 	for _, w := range st.watches { //drydock:unordered each on its own
 		w.Over = halve(w.Over, func(a *uint32, b uint32) { *a += b })
 	}
-	for _, l := range st.levels {
+	for _, l := range st.Levels {
 		l.Over = halve(l.Over, func(a *LevelInterval, b LevelInterval) {
 			a.MaxSeats = max(a.MaxSeats, b.MaxSeats)
 			a.MaxQueued = max(a.MaxQueued, b.MaxQueued)
@@ -274,8 +274,8 @@ func halve[T any](s []T, add func(a *T, b T)) []T {
 	return s[:(len(s)+1)/2]
 }
 
-// codeOf returns the HTTP status of an answer; 0 when the error is no answer.
-func codeOf(verb string, err error) int32 {
+// CodeOf returns the HTTP status of an answer; 0 when the error is no answer.
+func CodeOf(verb string, err error) int32 {
 	if err == nil {
 		if verb == "create" {
 			return http.StatusCreated
@@ -291,24 +291,9 @@ func codeOf(verb string, err error) int32 {
 	return http.StatusInternalServerError
 }
 
-// Informers has it counted that a component's informers watch kinds, and no
-// others: each change of theirs is one event, however many of the component's
-// controllers hear of it.
-func (s *Server) Informers(user string, kinds ...Kind) {
-	for i, in := range s.store.Kinds().All() {
-		t := &s.traffic[i]
-		t.informers = slices.DeleteFunc(t.informers, func(u informers) bool { return u.user == user })
-		if slices.Contains(kinds, in.Kind) {
-			t.informers = append(t.informers, informers{user: user})
-		}
-	}
-}
-
-// Stats returns a copy of the statistics so far. It costs some milliseconds at
-// most; counting costs a request no allocation.
-func (s *Server) Stats() *Stats {
-	st := s.stats
-	out := &Stats{Start: time.Unix(0, st.start).UTC(), At: s.now(), Interval: time.Duration(st.interval)}
+// Snapshot returns a copy of what has been counted so far.
+func (st *Counters) Snapshot(now time.Time) *Stats {
+	out := &Stats{Start: time.Unix(0, st.Start).UTC(), At: now, Interval: time.Duration(st.interval)}
 	for _, r := range st.requests { //drydock:unordered sorted below
 		c := *r
 		c.Codes = slices.Clone(r.Codes)
@@ -328,7 +313,7 @@ func (s *Server) Stats() *Stats {
 	slices.SortFunc(out.Watches, func(a, b WatchStats) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Resource, b.Resource))
 	})
-	for _, l := range st.levels {
+	for _, l := range st.Levels {
 		c := *l
 		c.Rejected = slices.Clone(l.Rejected)
 		c.Wait = l.Wait.clone()

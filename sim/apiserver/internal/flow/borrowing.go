@@ -1,4 +1,4 @@
-package apiserver
+package flow
 
 import (
 	"math"
@@ -51,37 +51,37 @@ func (d *demand) close(n int) (high int) {
 // adjust shares the levels' seats out anew: no level gets less than it wanted at
 // most in the last period, up to its nominal seats, nor than it does not lend; the
 // rest goes in proportion to the demands.
-func (f *flow) adjust() {
-	now := f.s.l.UnixNano()
+func (f *Control) adjust() {
+	now := f.l.UnixNano()
 	total := 0 // of the nominal seats, which are rounded up
-	low := make([]float64, len(f.levels))
-	target := make([]float64, len(f.levels))
+	low := make([]float64, len(f.Levels))
+	target := make([]float64, len(f.Levels))
 	var sum float64
-	for i, lv := range f.levels {
+	for i, lv := range f.Levels {
 		lv.release(now)
-		total += lv.nominal
+		total += lv.Nominal
 		high := lv.demand.close(lv.inUse + lv.waiting)
-		least := lv.nominal - int(math.Round(float64(lv.nominal)*float64(lv.cfg.lendable)/100))
-		low[i] = float64(max(least, min(lv.nominal, high)))
+		least := lv.Nominal - int(math.Round(float64(lv.Nominal)*float64(lv.cfg.lendable)/100))
+		low[i] = float64(max(least, min(lv.Nominal, high)))
 		target[i] = max(low[i], lv.demand.smooth)
 		sum += low[i]
 	}
 	shares := low
 	if sum < float64(total) {
-		shares = fairShares(float64(total), low, target)
+		shares = FairShares(float64(total), low, target)
 	}
-	for i, lv := range f.levels {
-		lv.limit = int(math.Round(shares[i]))
+	for i, lv := range f.Levels {
+		lv.Limit = int(math.Round(shares[i]))
 		if lv.queued > 0 {
 			lv.turn()
 		}
 	}
 }
 
-// fairShares returns target, each times the one factor that makes their sum total,
+// FairShares returns target, each times the one factor that makes their sum total,
 // none below its low and none above total
 // (util/flowcontrol/conc_alloc.go computeConcurrencyAllocation).
-func fairShares(total float64, low, target []float64) []float64 {
+func FairShares(total float64, low, target []float64) []float64 {
 	out := make([]float64, len(low))
 	at := func(factor float64) (sum float64) {
 		for i := range out {

@@ -1,4 +1,4 @@
-package apiserver
+package stats
 
 import (
 	"math/bits"

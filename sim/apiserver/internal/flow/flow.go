@@ -1,4 +1,4 @@
-package apiserver
+package flow
 
 import (
 	"container/heap"
@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
 // levelConfig is a PriorityLevelConfiguration. Without queues, what finds no seat
@@ -33,24 +35,26 @@ func bootstrapLevels() []levelConfig {
 	}
 }
 
-// flow is the API server's priority and fairness.
-type flow struct {
-	s           *Server
+// Control is the API server's priority and fairness.
+type Control struct {
+	l           *loop.Loop
+	stats       *stats.Counters
+	stored      stored
 	load        Load
-	levels      []*level
-	byName      map[string]*level
+	Levels      []*level
+	ByName      map[string]*level
 	executing   int
 	draws       uint64
-	dispatching map[Kind]int64 // until when watch events of a kind are dispatched
+	dispatching map[string]int64 // until when watch events of a resource are dispatched
 }
 
 // level is one priority level.
 type level struct {
-	f       *flow
+	f       *Control
 	cfg     levelConfig
-	stats   *LevelStats
-	nominal int
-	limit   int // the seats that it may use now
+	stats   *stats.LevelStats
+	Nominal int
+	Limit   int // the seats that it may use now
 	// maxSeats is the most that one request takes, if there are queues.
 	maxSeats int
 	inUse    int
@@ -72,7 +76,7 @@ type flowQueue struct {
 
 // job is a request that wants seats.
 type job struct {
-	seats    int
+	Seats    int
 	service  time.Duration // mean
 	arrived  int64
 	deadline int64 // when it stops waiting
@@ -80,12 +84,12 @@ type job struct {
 	// start is told the service time; refuse is told why there is none.
 	start  func(service time.Duration)
 	refuse func(err error)
-	r      *request
+	r      *wire.Request
 }
 
 type seatEnd struct {
 	at    int64
-	seats int
+	Seats int
 }
 
 type endHeap []seatEnd
@@ -101,8 +105,16 @@ func (h *endHeap) Pop() any {
 	return x
 }
 
-func newFlow(s *Server, load Load) *flow {
-	f := &flow{s: s, load: load.withDefaults(), byName: map[string]*level{}, dispatching: map[Kind]int64{}}
+// stored is what flow reads of what the API holds, to weigh lists.
+type stored interface {
+	// Pods and Services return how many there are, PodsOn how many on a node.
+	Pods() int
+	Services() int
+	PodsOn(node string) int
+}
+
+func New(l *loop.Loop, counters *stats.Counters, stored stored, load Load) *Control {
+	f := &Control{l: l, stats: counters, stored: stored, load: load.withDefaults(), ByName: map[string]*level{}, dispatching: map[string]int64{}}
 	configs, shares := bootstrapLevels(), 0
 	for _, c := range configs {
 		shares += c.shares
@@ -110,29 +122,29 @@ func newFlow(s *Server, load Load) *flow {
 	total := f.load.MaxRequestsInflight + f.load.MaxMutatingRequestsInflight
 	for _, c := range configs {
 		nominal := int(math.Ceil(float64(total) * float64(c.shares) / float64(shares)))
-		lv := &level{f: f, cfg: c, nominal: nominal, maxSeats: 1, queues: make([]flowQueue, c.queues), stats: &LevelStats{Name: c.name, Seats: nominal}}
+		lv := &level{f: f, cfg: c, Nominal: nominal, maxSeats: 1, queues: make([]flowQueue, c.queues), stats: &stats.LevelStats{Name: c.name, Seats: nominal}}
 		if c.queues > 0 {
 			lv.maxSeats = max(1, min(int(math.Ceil(float64(nominal)*maxSeatsShare)), nominal/c.handSize))
 		}
-		lv.demand.at = s.l.UnixNano()
-		lv.timer = s.l.Root().NewTimer("priority level "+c.name, lv.turn)
-		f.levels = append(f.levels, lv)
-		f.byName[c.name] = lv
-		s.stats.levels = append(s.stats.levels, lv.stats)
+		lv.demand.at = l.UnixNano()
+		lv.timer = l.Root().NewTimer("priority level "+c.name, lv.turn)
+		f.Levels = append(f.Levels, lv)
+		f.ByName[c.name] = lv
+		counters.Levels = append(counters.Levels, lv.stats)
 	}
 	f.adjust() // before there is any demand, as upstream
-	s.l.Root().Every("seats of priority levels", borrowingPeriod, 0, f.adjust)
+	l.Root().Every("seats of priority levels", borrowingPeriod, 0, f.adjust)
 	return f
 }
 
-// admit has a request executed once there are seats for it. left is how long its
+// Admit has a request executed once there are seats for it. left is how long its
 // caller goes on waiting.
-func (f *flow) admit(user, node string, r *request, left time.Duration, start func(time.Duration), refuse func(error)) {
+func (f *Control) Admit(user, node string, r *wire.Request, left time.Duration, start func(time.Duration), refuse func(error)) {
 	name, fs, distinguisher := flowOf(user, node, r)
-	lv := f.byName[name]
-	service, seats := f.load.service(r.verb, f.s.objects(node, r)), f.s.seats(lv, r)
-	now := f.s.l.UnixNano()
-	j := &job{seats: seats, service: service, arrived: now, deadline: now + int64(f.load.QueueWait), start: start, refuse: refuse, r: r}
+	lv := f.ByName[name]
+	service, seats := f.load.service(r.Verb, f.objects(node, r)), f.Seats(lv, r)
+	now := f.l.UnixNano()
+	j := &job{Seats: seats, service: service, arrived: now, deadline: now + int64(f.load.QueueWait), start: start, refuse: refuse, r: r}
 	if left < f.load.QueueWait {
 		j.deadline, j.gives = now+int64(left), true
 	}
@@ -150,14 +162,14 @@ func (f *flow) admit(user, node string, r *request, left time.Duration, start fu
 
 // fits tells whether a request can start. One that is wider than the level may
 // once it is alone.
-func (lv *level) fits(j *job) bool { return lv.inUse == 0 || lv.inUse+j.seats <= lv.limit }
+func (lv *level) fits(j *job) bool { return lv.inUse == 0 || lv.inUse+j.Seats <= lv.Limit }
 
 // release frees the seats of requests that are done.
 func (lv *level) release(now int64) {
 	for len(lv.ends) > 0 && lv.ends[0].at <= now {
 		e := heap.Pop(&lv.ends).(seatEnd)
 		lv.demand.advance(e.at, lv.inUse+lv.waiting)
-		lv.inUse -= e.seats
+		lv.inUse -= e.Seats
 		lv.f.executing--
 	}
 	lv.demand.advance(now, lv.inUse+lv.waiting)
@@ -165,7 +177,7 @@ func (lv *level) release(now int64) {
 
 func (lv *level) execute(j *job, now int64) {
 	f := lv.f
-	lv.inUse += j.seats
+	lv.inUse += j.Seats
 	f.executing++
 	lv.demand.high = max(lv.demand.high, lv.inUse+lv.waiting)
 	service := j.service
@@ -173,13 +185,13 @@ func (lv *level) execute(j *job, now int64) {
 		service = service * time.Duration(f.executing) / time.Duration(n)
 	}
 	f.draws++
-	service = f.s.l.Between(service/2, service+service/2, "api/service", lv.cfg.name, f.draws)
-	heap.Push(&lv.ends, seatEnd{now + int64(service), j.seats})
+	service = f.l.Between(service/2, service+service/2, "api/service", lv.cfg.name, f.draws)
+	heap.Push(&lv.ends, seatEnd{now + int64(service), j.Seats})
 	st := lv.stats
 	st.Dispatched++
 	st.Wait.Observe(time.Duration(now - j.arrived))
 	st.MaxSeats = max(st.MaxSeats, lv.inUse)
-	i := at(&st.Over, f.s.stats.slot(now))
+	i := stats.At(&st.Over, f.stats.Slot(now))
 	i.MaxSeats = max(i.MaxSeats, uint32(lv.inUse))
 	j.start(service)
 }
@@ -203,11 +215,11 @@ func (lv *level) enqueue(j *job, flow uint64, now int64) {
 	}
 	q.jobs = append(q.jobs, j)
 	lv.queued++
-	lv.waiting += j.seats
+	lv.waiting += j.Seats
 	lv.demand.high = max(lv.demand.high, lv.inUse+lv.waiting)
 	st := lv.stats
 	st.MaxQueued = max(st.MaxQueued, lv.queued)
-	i := at(&st.Over, lv.f.s.stats.slot(now))
+	i := stats.At(&st.Over, lv.f.stats.Slot(now))
 	i.MaxQueued = max(i.MaxQueued, uint32(lv.queued))
 	lv.turn()
 }
@@ -236,7 +248,7 @@ func (lv *level) deal(flow uint64, fn func(queue int)) {
 // turn serves the queues as far as there are seats, and sees to those that have
 // waited too long.
 func (lv *level) turn() {
-	now := lv.f.s.l.UnixNano()
+	now := lv.f.l.UnixNano()
 	lv.release(now)
 	next := lv.expire(now)
 	for lv.queued > 0 {
@@ -248,10 +260,10 @@ func (lv *level) turn() {
 		}
 		q.pop()
 		lv.virtual = max(lv.virtual, q.virtual)
-		q.virtual += float64(j.seats) * j.service.Seconds()
+		q.virtual += float64(j.Seats) * j.service.Seconds()
 		lv.next = i + 1
 		lv.queued--
-		lv.waiting -= j.seats
+		lv.waiting -= j.Seats
 		lv.execute(j, now)
 	}
 	if lv.queued == 0 {
@@ -274,7 +286,7 @@ func (lv *level) pick() int {
 		if len(q.jobs) == 0 {
 			continue
 		}
-		if e := q.virtual + float64(q.jobs[0].seats)*q.jobs[0].service.Seconds(); e < end {
+		if e := q.virtual + float64(q.jobs[0].Seats)*q.jobs[0].service.Seconds(); e < end {
 			best, end = i, e
 		}
 	}
@@ -294,10 +306,10 @@ func (lv *level) expire(now int64) int64 {
 				continue
 			}
 			lv.queued--
-			lv.waiting -= j.seats
+			lv.waiting -= j.Seats
 			if j.gives {
 				lv.count("cancelled")
-				j.refuse(errTimeout(j.r))
+				j.refuse(wire.ErrTimeout(j.r))
 			} else {
 				lv.reject(j, "time-out")
 			}
@@ -318,7 +330,7 @@ func (q *flowQueue) pop() {
 // makes a status.
 func (lv *level) reject(j *job, reason string) {
 	lv.count(reason)
-	j.refuse(apierrors.NewGenericServerResponse(http.StatusTooManyRequests, j.r.verb, schema.GroupResource{Resource: j.r.resource}, j.r.name,
+	j.refuse(apierrors.NewGenericServerResponse(http.StatusTooManyRequests, j.r.Verb, schema.GroupResource{Resource: j.r.Resource}, j.r.Name,
 		"Too many requests, please try again later.", 1, true))
 }
 
@@ -330,5 +342,5 @@ func (lv *level) count(reason string) {
 			return
 		}
 	}
-	st.Rejected = append(st.Rejected, ReasonCount{reason, 1})
+	st.Rejected = append(st.Rejected, stats.ReasonCount{Reason: reason, Count: 1})
 }
