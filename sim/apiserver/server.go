@@ -49,18 +49,15 @@ type Options struct {
 // Server is the API on a loop of its own. Its methods are for use on that
 // loop, or while no driver runs it.
 type Server struct {
-	opts     Options
-	l        *loop.Loop
-	rec      *trace.Recorder
-	notes    *kind.Notes // for rec
-	store    *store.Store
-	peers    map[string][]*peer // by node name
-	allPeers []*peer            // in the order of their making
-	// byObject are the watches of single objects, and of all services.
-	byObject map[watchID][]*subscription
-	tokens   uint64 // made so far
-	faults   *wire.Faults
-	by       string // the node whose request is being served
+	opts    Options
+	l       *loop.Loop
+	rec     *trace.Recorder
+	notes   *kind.Notes // for rec
+	store   *store.Store
+	watches *hub
+	tokens  uint64 // made so far
+	faults  *wire.Faults
+	by      string // the node whose request is being served
 	// component is the same of a component's.
 	component string
 	expire    *loop.Timer
@@ -104,16 +101,17 @@ func New(opts Options) *Server {
 		rec:    opts.Recorder,
 		store:  store.New(store.Options{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
 		faults: wire.NewFaults(opts.Loop),
-		peers:  map[string][]*peer{},
 		stats:  stats.New(opts.Loop.UnixNano()),
-
-		byObject: map[watchID][]*subscription{},
 	}
 	s.notes = kind.NewNotes(s.store.Kinds())
 	s.traffic = make([]traffic, len(s.store.Kinds().All()))
 	s.expire = s.l.Root().NewTimer("event expiry", s.expireEvents)
 	if opts.Load != nil {
 		s.flow = flow.New(s.l, s.stats, weighed{s.store}, *opts.Load)
+	}
+	s.watches = &hub{
+		l: s.l, store: s.store, stats: s.stats, flow: s.flow, faults: s.faults, timeout: opts.WatchTimeout,
+		peers: map[string][]*peer{}, byObject: map[watchID][]*subscription{},
 	}
 	if len(opts.EventLimits) > 0 {
 		limits := admission.NewEventLimits(opts.EventLimits)
@@ -151,10 +149,10 @@ func (s *Server) onChange(c Change) {
 	switch {
 	case in.Watch == kind.ByNode:
 		if node := in.NodeName(c.New); node != "" {
-			s.notify(c, in, t, node)
+			s.watches.notify(c, in, t, node)
 		}
 	case in.Watch != kind.NotByNodes:
-		s.notifyObject(c, in, t)
+		s.watches.notifyObject(c, in, t)
 	case c.Kind == KindEvent:
 		if !s.expire.Set() && s.store.EventTTL() > 0 {
 			s.expire.Reset(s.store.EventTTL())
@@ -185,10 +183,10 @@ type peer struct {
 	subs    []*subscription
 }
 
-// latency draws how long a message to the peer takes.
-func (s *Server) latency(p *peer) time.Duration {
+// latency draws how long a message to the node takes.
+func (p *peer) latency() time.Duration {
 	p.replies++
-	return s.l.Between(s.opts.LatencyMin, s.opts.LatencyMax, "api/reply", p.node, p.replies)
+	return p.c.server.Between(p.c.opts.LatencyMin, p.c.opts.LatencyMax, "api/reply", p.node, p.replies)
 }
 
 // timeout returns how long a request waits for its answer.
@@ -221,7 +219,7 @@ func (s *Server) serve(p *peer, r *wire.Request, from caller) {
 		s.reply(p, left, from.handle(wire.ErrTimeout(r)))
 	case f.Refuse:
 		s.stats.Answered(series, arrived, 0, 0)
-		s.reply(p, s.latency(p), from.handle(wire.ErrRefused(r)))
+		s.reply(p, p.latency(), from.handle(wire.ErrRefused(r)))
 	case f.Latency >= left:
 		// The caller gives up before the request is handled.
 		s.reply(p, left, from.handle(wire.ErrTimeout(r)))
@@ -242,16 +240,16 @@ func (s *Server) execute(p *peer, r *wire.Request, series *stats.RequestStats, a
 		s.queue(p, r, series, arrived, left, f, from)
 		return
 	}
-	s.reply(p, s.latency(p), s.handle(p, f, from))
+	s.reply(p, p.latency(), s.handle(p, f, from))
 	s.answered(series, arrived, 0)
 }
 
 func (s *Server) queue(p *peer, r *wire.Request, series *stats.RequestStats, arrived int64, left time.Duration, f wire.Fate, from caller) {
 	s.flow.Admit(stats.UserKubelet, p.node, r, left-s.opts.LatencyMin, func(service time.Duration) {
-		s.reply(p, s.latency(p)+service, s.handle(p, f, from))
+		s.reply(p, p.latency()+service, s.handle(p, f, from))
 		s.answered(series, arrived, service)
 	}, func(err error) {
-		s.reply(p, s.latency(p), from.handle(err))
+		s.reply(p, p.latency(), from.handle(err))
 		s.outcome = err
 		s.answered(series, arrived, 0)
 	})
@@ -281,11 +279,11 @@ func (s *Server) Client(nodeLoop *loop.Loop, nodeName string) *Client {
 	p := &peer{node: nodeName}
 	c := &Client{
 		srv: s, kinds: s.store.Kinds(), l: nodeLoop, node: nodeName, peer: p, opts: s.opts, server: s.l,
-		base: loop.Hash(nodeLoop.Seed(), []string{"api client", nodeName}, uint64(len(s.allPeers))),
+		base: loop.Hash(nodeLoop.Seed(), []string{"api client", nodeName}, uint64(len(s.watches.all))),
 	}
 	p.c = c
-	s.peers[nodeName] = append(s.peers[nodeName], p)
-	s.allPeers = append(s.allPeers, p)
+	s.watches.peers[nodeName] = append(s.watches.peers[nodeName], p)
+	s.watches.all = append(s.watches.all, p)
 	return c
 }
 
@@ -293,10 +291,10 @@ func (s *Server) Client(nodeLoop *loop.Loop, nodeName string) *Client {
 // called.
 func (s *Server) AddFault(f wire.Fault) (remove func()) {
 	drop := s.faults.Add(f)
-	s.reviewWatches()
+	s.watches.review()
 	return func() {
 		if drop() {
-			s.reviewWatches()
+			s.watches.review()
 		}
 	}
 }

@@ -6,10 +6,25 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/flow"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
+
+// hub is the server's side of all watches: it knows who watches what.
+type hub struct {
+	l       *loop.Loop
+	store   *Store
+	stats   *stats.Counters
+	flow    *flow.Control // nil without a load model
+	faults  *wire.Faults
+	timeout time.Duration      // Options.WatchTimeout
+	peers   map[string][]*peer // by node name
+	all     []*peer            // in the order of their making
+	// byObject are the watches of single objects, and of kinds as a whole.
+	byObject map[watchID][]*subscription
+}
 
 // subscription is the server's end of one watch.
 type subscription struct {
@@ -30,30 +45,30 @@ type subscription struct {
 
 // send hands fn to the node's loop after a drawn latency, never before what
 // was sent earlier.
-func (s *Server) send(sub *subscription, fn func()) { s.sendAfter(sub, 0, fn) }
+func (h *hub) send(sub *subscription, fn func()) { h.sendAfter(sub, 0, fn) }
 
 // sendAfter is send for what waits for d before.
-func (s *Server) sendAfter(sub *subscription, d time.Duration, fn func()) {
+func (h *hub) sendAfter(sub *subscription, d time.Duration, fn func()) {
 	if sub.stalled {
 		sub.held = append(sub.held, fn)
 		return
 	}
-	at := s.l.UnixNano() + int64(s.latency(sub.p)+d)
+	at := h.l.UnixNano() + int64(sub.p.latency()+d)
 	sub.last = max(sub.last, at)
-	transmit(s.l, sub.p.c.l, sub.stream, time.Duration(sub.last-s.l.UnixNano()), fn)
+	transmit(h.l, sub.p.c.l, sub.stream, time.Duration(sub.last-h.l.UnixNano()), fn)
 }
 
 // notify sends a change to those who watch the node's objects.
-func (s *Server) notify(c Change, in *kind.Info, t *traffic, node string) {
+func (h *hub) notify(c Change, in *kind.Info, t *traffic, node string) {
 	typ := c.Type
 	if typ == watch.Modified && in.NodeName(c.Old) == "" {
 		typ = watch.Added // it comes into the node's view
 	}
-	for _, p := range s.peers[node] {
+	for _, p := range h.peers[node] {
 		for _, sub := range p.subs {
 			if sub.in == in && sub.name == node {
-				s.stats.Sent(&t.toNodes, stats.UserKubelet, in.Resource, s.l.UnixNano(), 1)
-				s.sendAfter(sub, s.flow.FanOut(in.Resource), delivery(sub.w, sub.conn, typ, c.New))
+				h.stats.Sent(&t.toNodes, stats.UserKubelet, in.Resource, h.l.UnixNano(), 1)
+				h.sendAfter(sub, h.flow.FanOut(in.Resource), delivery(sub.w, sub.conn, typ, c.New))
 			}
 		}
 	}
@@ -66,22 +81,22 @@ func delivery(w *watcher, conn uint64, typ watch.EventType, obj Object) func() {
 
 // subscribe lists and begins a watch. The list is the first message of the
 // watch's stream.
-func (s *Server) subscribe(p *peer, w *watcher, conn uint64) {
+func (h *hub) subscribe(p *peer, w *watcher, conn uint64) {
 	sub := &subscription{p: p, id: w.id, conn: conn, in: w.in, namespace: w.namespace, name: w.name, w: w}
 	sub.stream = loop.Hash(0, nil, p.c.base, w.id, conn)
-	list := s.watched(w)
-	s.unsubscribe(p, w.id)
+	list := h.watched(w)
+	h.unsubscribe(p, w.id)
 	p.subs = append(p.subs, sub)
-	s.indexSubscription(sub)
-	s.send(sub, func() { w.connected(conn, list) })
-	s.reviewWatch(sub)
+	h.indexSubscription(sub)
+	h.send(sub, func() { w.connected(conn, list) })
+	h.reviewWatch(sub)
 }
 
-func (s *Server) unsubscribe(p *peer, id uint64) {
+func (h *hub) unsubscribe(p *peer, id uint64) {
 	for i, sub := range p.subs {
 		if sub.id == id {
 			sub.drop()
-			s.dropFromIndex(sub)
+			h.dropFromIndex(sub)
 			p.subs = append(p.subs[:i:i], p.subs[i+1:]...)
 			return
 		}
@@ -95,44 +110,44 @@ func (sub *subscription) drop() {
 	sub.held = nil
 }
 
-// reviewWatches stalls, breaks or resumes watches after faults have changed.
-func (s *Server) reviewWatches() {
-	for _, p := range s.allPeers {
+// review stalls, breaks or resumes watches after faults have changed.
+func (h *hub) review() {
+	for _, p := range h.all {
 		for _, sub := range append([]*subscription(nil), p.subs...) {
-			s.reviewWatch(sub)
+			h.reviewWatch(sub)
 		}
 	}
 }
 
-func (s *Server) reviewWatch(sub *subscription) {
-	drop, refuse := s.faults.Cuts(sub.p.node, sub.in.Resource)
+func (h *hub) reviewWatch(sub *subscription) {
+	drop, refuse := h.faults.Cuts(sub.p.node, sub.in.Resource)
 	switch {
 	case refuse && !drop:
-		s.lose(sub)
+		h.lose(sub)
 	case drop && !sub.stalled:
 		sub.stalled = true
-		sub.cut = s.l.Root().After(s.opts.WatchTimeout, func() { s.lose(sub) })
+		sub.cut = h.l.Root().After(h.timeout, func() { h.lose(sub) })
 	case !drop && sub.stalled:
-		s.resume(sub)
+		h.resume(sub)
 	}
 }
 
 // resume delivers what a stalled watch held back.
-func (s *Server) resume(sub *subscription) {
+func (h *hub) resume(sub *subscription) {
 	held := sub.held
 	sub.drop()
 	sub.stalled = false
 	for _, fn := range held {
-		s.send(sub, fn)
+		h.send(sub, fn)
 	}
 }
 
 // lose ends a watch; the node notices that its connection is gone.
-func (s *Server) lose(sub *subscription) {
-	s.unsubscribe(sub.p, sub.id)
+func (h *hub) lose(sub *subscription) {
+	h.unsubscribe(sub.p, sub.id)
 	w, conn := sub.w, sub.conn
 	sub.stalled = false
-	s.send(sub, func() { w.broken(conn) })
+	h.send(sub, func() { w.broken(conn) })
 }
 
 // Backoff between connections of a reflector
@@ -202,7 +217,7 @@ func (x *connection) handle(err error) func() {
 	w := x.w
 	w.c.srv.outcome = err
 	if err == nil {
-		w.c.srv.subscribe(w.c.peer, w, x.conn)
+		w.c.srv.watches.subscribe(w.c.peer, w, x.conn)
 		return func() {}
 	}
 	return func() { w.broken(x.conn) }
@@ -242,5 +257,5 @@ func (w *watcher) broken(conn uint64) {
 // close tells the server that nobody watches any more.
 func (w *watcher) close() {
 	p, id, srv := w.c.peer, w.id, w.c.srv
-	w.c.tell(func() { srv.unsubscribe(p, id) })
+	w.c.tell(func() { srv.watches.unsubscribe(p, id) })
 }

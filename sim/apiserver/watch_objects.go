@@ -18,20 +18,20 @@ import (
 )
 
 // watched is what a new watch lists.
-func (s *Server) watched(w *watcher) []Object {
+func (h *hub) watched(w *watcher) []Object {
 	switch {
 	case w.in.Kind == KindPod:
-		pods := s.store.ListPodsOnNode(w.name)
+		pods := h.store.ListPodsOnNode(w.name)
 		list := make([]Object, 0, len(pods))
 		for _, pod := range pods {
 			list = append(list, pod)
 		}
 		return list
 	case w.in.Watch == kind.Whole:
-		list, _ := s.store.List(w.in.Kind, "") // the kind is served
+		list, _ := h.store.List(w.in.Kind, "") // the kind is served
 		return list
 	}
-	if o := s.store.Lookup(w.in.Kind, w.namespace, w.name); o != nil {
+	if o := h.store.Lookup(w.in.Kind, w.namespace, w.name); o != nil {
 		return []Object{o}
 	}
 	return nil
@@ -55,36 +55,36 @@ func watchKey(in *kind.Info, namespace, name string) (key watchID, ok bool) {
 	return watchID{}, false
 }
 
-func (s *Server) indexSubscription(sub *subscription) {
+func (h *hub) indexSubscription(sub *subscription) {
 	if key, ok := watchKey(sub.in, sub.namespace, sub.name); ok {
-		s.byObject[key] = append(s.byObject[key], sub)
+		h.byObject[key] = append(h.byObject[key], sub)
 	}
 }
 
-func (s *Server) dropFromIndex(sub *subscription) {
+func (h *hub) dropFromIndex(sub *subscription) {
 	key, ok := watchKey(sub.in, sub.namespace, sub.name)
 	if !ok {
 		return
 	}
-	subs := s.byObject[key]
+	subs := h.byObject[key]
 	if i := slices.Index(subs, sub); i >= 0 {
 		subs = append(subs[:i:i], subs[i+1:]...)
 	}
 	if len(subs) == 0 {
-		delete(s.byObject, key)
+		delete(h.byObject, key)
 		return
 	}
-	s.byObject[key] = subs
+	h.byObject[key] = subs
 }
 
 // notifyObject sends a change to those who watch the object.
-func (s *Server) notifyObject(c Change, in *kind.Info, t *traffic) {
+func (h *hub) notifyObject(c Change, in *kind.Info, t *traffic) {
 	key, _ := watchKey(in, c.New.GetNamespace(), c.New.GetName())
-	if n := len(s.byObject[key]); n > 0 {
-		s.stats.Sent(&t.toNodes, stats.UserKubelet, in.Resource, s.l.UnixNano(), n)
+	if n := len(h.byObject[key]); n > 0 {
+		h.stats.Sent(&t.toNodes, stats.UserKubelet, in.Resource, h.l.UnixNano(), n)
 	}
-	for _, sub := range s.byObject[key] {
-		s.sendAfter(sub, s.flow.FanOut(in.Resource), delivery(sub.w, sub.conn, c.Type, c.New))
+	for _, sub := range h.byObject[key] {
+		h.sendAfter(sub, h.flow.FanOut(in.Resource), delivery(sub.w, sub.conn, c.Type, c.New))
 	}
 }
 

@@ -67,7 +67,7 @@ func TestWatchConfigMap(t *testing.T) {
 	if len(r.log) != 5 || !reflect.DeepEqual(r.log[:4], want) || !strings.HasSuffix(r.log[4], "list 3") {
 		t.Error(r.log)
 	}
-	if len(r.srv.byObject) != 0 || len(r.srv.peers["n"][0].subs) != 0 {
+	if len(r.srv.watches.byObject) != 0 || len(r.srv.watches.peers["n"][0].subs) != 0 {
 		t.Error("the API remembers the watch")
 	}
 }
@@ -79,13 +79,13 @@ func TestObjectWatchesDieWithGroup(t *testing.T) {
 	r.watchConfigMap("b")
 	r.c.WatchServices(r.g, func([]*v1.Service) {}, func(watch.EventType, *v1.Service) {})
 	r.node.Root().At(loop.Epoch().Add(time.Second), func() {
-		if len(r.srv.byObject) != 3 {
-			t.Error(len(r.srv.byObject))
+		if len(r.srv.watches.byObject) != 3 {
+			t.Error(len(r.srv.watches.byObject))
 		}
 		r.g.Kill()
 	})
 	r.run(2 * time.Second)
-	if len(r.srv.byObject) != 0 || len(r.c.watchers) != 0 {
+	if len(r.srv.watches.byObject) != 0 || len(r.c.watchers) != 0 {
 		t.Error("watches are left")
 	}
 }
