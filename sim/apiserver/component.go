@@ -145,7 +145,7 @@ func (c *Component) latency(purpose string) time.Duration {
 // Delivery draws how long a watch event takes to the component.
 func (c *Component) Delivery() time.Duration { return c.latency("api/watch") }
 
-// Cut tells whether a fault that always hits keeps the component from the API
+// Cut reports whether a fault that always hits keeps the component from the API
 // now.
 func (c *Component) Cut() bool {
 	drop, refuse := c.s.faults.Cuts(c.name, "")

@@ -1,7 +1,7 @@
 // Package apiserver is the Kubernetes API of a simulated cluster, in memory.
-// It answers to kube-apiserver v1.36 (pkg/registry, pkg/apis/core,
-// k8s.io/apiserver/pkg/registry) for the kinds that [Kinds] lists: what kubelets
-// need, the workloads, and what the control plane writes.
+// It mirrors kube-apiserver v1.36 (pkg/registry, pkg/apis/core,
+// k8s.io/apiserver/pkg/registry) for the kinds in its table: what kubelets need, the
+// workloads, and what the control plane writes.
 //
 // # Its parts
 //
@@ -11,7 +11,24 @@
 // takes the requests of nodes, sends watch events to them, and applies faults.
 // [Client] is what a node's kubelet calls; it lives on the node's loop. What a
 // scenario or a controller does, it does on the server's loop, through the
-// Server's own methods ([Server.Apply], [Server.Patch], [Server.Delete], ...).
+// Server's own methods ([Server.Apply], [Server.Patch], [Server.Delete], ...). A part
+// of the control plane that takes latency and limits goes by a [Component].
+//
+// This package is the door and what has a loop: server.go takes requests, user.go is
+// what needs none, client.go, exchange.go and renew.go are the node's side,
+// component.go the control plane's, watch.go and watch_objects.go both sides of
+// watches. What stands behind it, each room importing only those below it:
+//
+//	store      the state and the verbs over it
+//	admission  what new objects need of others
+//	kinds      the catalogue of kinds, a file each; podspec, the rules of pods
+//	kind       what a row of the table says, and the table
+//	flow       priority and fairness; stats, what is counted
+//	wire       requests, faults, clients' limits
+//	merge      statuses as kubelets patch them; asjson, times as JSON has them
+//	table      objects by name; fields, checks of single fields
+//
+// To add a kind, write its file in kinds and name it in kinds.New: see there.
 //
 // # Objects
 //
@@ -30,5 +47,5 @@
 // TaintNodesByCondition where somebody takes the taint away
 // ([Store.TaintNewNodes]) and, where there are limits, EventRateLimit. Resource
 // versions count the writes, beginning at 1. Unknown fields are errors. Feature
-// gates are as at v1.36 without flags ([Dropped]).
+// gates are as at v1.36 without flags; what they drop, the rows say.
 package apiserver

@@ -152,7 +152,7 @@ func (h *hub) lose(sub *subscription) {
 
 // Backoff between connections of a reflector
 // (client-go/tools/cache/reflector.go): doubled from the first to the last,
-// each lengthened by up to its own length, reset after a quiet time.
+// each lengthened by up to its own length, reset after a time without a break.
 const (
 	firstBackoff = 800 * time.Millisecond
 	lastBackoff  = 30 * time.Second

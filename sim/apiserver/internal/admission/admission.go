@@ -1,3 +1,16 @@
+// Package admission is what admits new pods, nodes and events, beyond what their
+// own fields say: it reads other objects. It mirrors kube-apiserver's admission
+// plugins of v1.36, those that are on by default and have an effect here, in
+// upstream's order:
+//
+// - NamespaceLifecycle, for everything that is in a namespace
+// - ServiceAccount (the name only), DefaultTolerationSeconds, Priority and RuntimeClass, for pods
+// - TaintNodesByCondition for nodes, in clusters where somebody takes the taint away
+// - EventRateLimit (eventratelimit.go), where there are limits
+//
+// Defaulting comes before admission and validation after it, so a plugin sees
+// complete objects and may leave mistakes to validation. Plugins that call out
+// (webhooks, policies) would stand here too.
 package admission
 
 import (
@@ -30,7 +43,8 @@ const (
 	defaultServiceAccount = "default"
 )
 
-// Cluster is what plugins read.
+// Cluster is what plugins read of what is stored. Each read costs a look-up at
+// most: pods are admitted by the thousand.
 type Cluster interface {
 	Namespace(name string) *v1.Namespace
 	Node(name string) *v1.Node
@@ -212,6 +226,7 @@ func schedule(pod *v1.Pod, rc *nodev1.RuntimeClass) error {
 	return nil
 }
 
+// forbidden is the error of a plugin that refuses a pod.
 func forbidden(pod *v1.Pod, text string) error {
 	return apierrors.NewForbidden(pods, Name(pod), fmt.Errorf("%s", text))
 }

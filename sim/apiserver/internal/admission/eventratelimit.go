@@ -37,6 +37,7 @@ type EventLimit struct {
 	CacheSize int32
 }
 
+// defaultEventCacheSize is upstream's (lru cache of the plugin's limits).
 const defaultEventCacheSize = 4096
 
 // EventLimits is the plugin EventRateLimit.
@@ -74,11 +75,14 @@ type eventLimiter struct {
 	recent  *list.List // of *eventBucket, the one used last first
 }
 
+// eventBucket is one token bucket with its key.
 type eventBucket struct {
 	key    string
 	tokens *rate.Limiter
 }
 
+// newEventLimiter returns a limiter whose buckets are full when they are first
+// used.
 func newEventLimiter(limit EventLimit) *eventLimiter {
 	e := &eventLimiter{limit: limit, size: int(limit.CacheSize), buckets: map[string]*list.Element{}, recent: list.New()}
 	if e.size == 0 {
@@ -105,6 +109,9 @@ func (e *eventLimiter) accept(now time.Time, user string, ev *v1.Event) error {
 	return nil
 }
 
+// bucket returns a key's bucket and drops the one that has not been used for
+// longest when there are too many: a limit on memory, which lets who comes back
+// begin with a full bucket.
 func (e *eventLimiter) bucket(key string) *rate.Limiter {
 	if x := e.buckets[key]; x != nil {
 		e.recent.MoveToFront(x)

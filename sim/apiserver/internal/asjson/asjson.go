@@ -1,3 +1,8 @@
+// Package asjson cuts what JSON cuts on its way to an API server and back: times to
+// whole seconds, UTC, or to microseconds where the field is a MicroTime. Objects
+// here cross as structs, and a time that kept its nanoseconds would make what a
+// kubelet sends differ from what it reads. What is cut already is returned as it
+// is, so that it stays shared.
 package asjson
 
 import (
@@ -11,6 +16,7 @@ import (
 // Time cuts a time to whole seconds, UTC, as a trip through JSON does.
 func Time(t time.Time) metav1.Time { return metav1.Time{Time: t.UTC().Truncate(time.Second)} }
 
+// TimePtr is Time for an optional field, copied only if it is not cut yet.
 func TimePtr(t *metav1.Time) *metav1.Time {
 	if t == nil || IsTime(*t) {
 		return t
@@ -19,23 +25,26 @@ func TimePtr(t *metav1.Time) *metav1.Time {
 	return &c
 }
 
+// InPlace cuts a time where it stands: the caller owns it.
 func InPlace(t *metav1.Time) {
 	if !IsTime(*t) {
 		*t = Time(t.Time)
 	}
 }
 
-// IsTime tells whether a time is as JSON would leave it.
+// IsTime reports whether a time is as JSON would leave it.
 func IsTime(t metav1.Time) bool {
 	return t.Nanosecond() == 0 && (t.IsZero() || t.Location() == time.UTC)
 }
 
+// PodCondition cuts a condition's times.
 func PodCondition(c v1.PodCondition) v1.PodCondition {
 	InPlace(&c.LastTransitionTime)
 	InPlace(&c.LastProbeTime)
 	return c
 }
 
+// NodeCondition cuts a condition's times, of which a node's has a heartbeat's too.
 func NodeCondition(c v1.NodeCondition) v1.NodeCondition {
 	InPlace(&c.LastTransitionTime)
 	InPlace(&c.LastHeartbeatTime)

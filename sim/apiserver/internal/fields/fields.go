@@ -1,3 +1,6 @@
+// Package fields is what the checks and the defaults of single fields have in
+// common, whatever the kind. Errors say what upstream's say
+// (k8s.io/apimachinery/pkg/api/validation and util/validation).
 package fields
 
 import (
@@ -27,7 +30,8 @@ func DefaultPtr[T any](p **T, v T) {
 	}
 }
 
-// OneOf requires v to be one of the values.
+// OneOf requires v to be one of the values. An empty one is missing rather than
+// wrong.
 func OneOf[T ~string](v T, path *field.Path, values ...T) field.ErrorList {
 	if v == "" {
 		return field.ErrorList{field.Required(path, "")}
@@ -56,6 +60,7 @@ func DNSName(v string, path *field.Path) field.ErrorList {
 	return Invalid(path, v, validation.IsDNS1123Subdomain(v))
 }
 
+// NonNegative requires a number that is not negative.
 func NonNegative(v int64, path *field.Path) field.ErrorList {
 	return apivalidation.ValidateNonnegativeField(v, path)
 }
@@ -68,6 +73,7 @@ func NonNegativePtr[T int32 | int64](v *T, path *field.Path) field.ErrorList {
 	return NonNegative(int64(*v), path)
 }
 
+// Port requires a port's number.
 func Port(v int32, path *field.Path) field.ErrorList {
 	return Invalid(path, v, validation.IsValidPortNum(int(v)))
 }
@@ -80,7 +86,8 @@ func Immutable(now, was any, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, now, apivalidation.FieldImmutableErrorMsg)}
 }
 
-// SortedKeys returns the keys of m, sorted.
+// SortedKeys returns the keys of m, sorted: errors about a map's entries come in
+// the same order in each run.
 func SortedKeys[K ~string, V any](m map[K]V) []K {
 	out := make([]K, 0, len(m))
 	for k := range m { //drydock:unordered sorted below
@@ -99,6 +106,8 @@ func CountOrPercent(v *intstr.IntOrString, path *field.Path) field.ErrorList {
 	return Invalid(path, v, validation.IsValidPercent(v.StrVal))
 }
 
+// percent returns the number before the sign; false: v is no percentage, or a
+// malformed one, which CountOrPercent refuses.
 func percent(v *intstr.IntOrString) (int, bool) {
 	if v.Type != intstr.String || len(validation.IsValidPercent(v.StrVal)) > 0 {
 		return 0, false
@@ -115,6 +124,8 @@ func NumberIn(v *intstr.IntOrString) int {
 	return v.IntValue()
 }
 
+// AtMost100Percent bounds a percentage, and leaves numbers alone
+// (IsNotMoreThan100Percent).
 func AtMost100Percent(v *intstr.IntOrString, path *field.Path) field.ErrorList {
 	if n, ok := percent(v); ok && n > 100 {
 		return field.ErrorList{field.Invalid(path, v, "must not be greater than 100%")}

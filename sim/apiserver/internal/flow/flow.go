@@ -87,11 +87,13 @@ type job struct {
 	r      *wire.Request
 }
 
+// seatEnd is when a request gives its seats back.
 type seatEnd struct {
 	at    int64
 	Seats int
 }
 
+// endHeap is a heap of seats' ends, the next first.
 type endHeap []seatEnd
 
 func (h endHeap) Len() int           { return len(h) }
@@ -113,6 +115,8 @@ type stored interface {
 	PodsOn(node string) int
 }
 
+// New returns flow control whose seats are free. Seats are lent anew every
+// borrowingPeriod from now on.
 func New(l *loop.Loop, counters *stats.Counters, stored stored, load Load) *Control {
 	f := &Control{l: l, stats: counters, stored: stored, load: load.withDefaults(), ByName: map[string]*level{}, dispatching: map[string]int64{}}
 	configs, shares := bootstrapLevels(), 0
@@ -160,7 +164,7 @@ func (f *Control) Admit(user, node string, r *wire.Request, left time.Duration, 
 	lv.enqueue(j, loop.Hash(0, []string{fs, distinguisher}), now)
 }
 
-// fits tells whether a request can start. One that is wider than the level may
+// fits reports whether a request can start. One that is wider than the level may
 // once it is alone.
 func (lv *level) fits(j *job) bool { return lv.inUse == 0 || lv.inUse+j.Seats <= lv.Limit }
 
@@ -175,6 +179,9 @@ func (lv *level) release(now int64) {
 	lv.demand.advance(now, lv.inUse+lv.waiting)
 }
 
+// execute gives a request its seats and draws its service time. Beyond Cores all
+// that are executed slow down in proportion; those that began before keep their
+// times, which is as near as a model without preemption comes.
 func (lv *level) execute(j *job, now int64) {
 	f := lv.f
 	lv.inUse += j.Seats
@@ -320,6 +327,7 @@ func (lv *level) expire(now int64) int64 {
 	return next
 }
 
+// pop takes the first request out, and keeps the queue's memory.
 func (q *flowQueue) pop() {
 	copy(q.jobs, q.jobs[1:])
 	q.jobs[len(q.jobs)-1] = nil
@@ -334,6 +342,7 @@ func (lv *level) reject(j *job, reason string) {
 		"Too many requests, please try again later.", 1, true))
 }
 
+// count counts a request that is not executed, by the reason.
 func (lv *level) count(reason string) {
 	st := lv.stats
 	for i := range st.Rejected {

@@ -153,6 +153,8 @@ func flowOf(user, node string, r *wire.Request) (level, schema, distinguisher st
 	return "workload-low", "service-accounts", user
 }
 
+// SystemController reports whether a component is one of kube-controller-manager's,
+// by its name.
 func SystemController(user string) bool {
 	const suffix = "-controller"
 	return user == "kube-controller-manager" || len(user) > len(suffix) && user[len(user)-len(suffix):] == suffix

@@ -9,9 +9,11 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// ConfigMap is ...
+// ConfigMap is the kind of config maps. Nodes watch those that their pods name,
+// each by itself.
 const ConfigMap kind.Kind = "ConfigMap"
 
+// configMap returns the row of ConfigMap (pkg/registry/core/configmap/strategy.go).
 func configMap() *kind.Info {
 	return &kind.Info{
 		Kind: ConfigMap, Version: "v1", Resource: "configmaps", Namespaced: true, Watch: kind.ByName,
@@ -25,6 +27,8 @@ func configMap() *kind.Info {
 // maxConfigBytes is how much data a config map or a secret may hold.
 const maxConfigBytes = 1 << 20
 
+// validateConfigMap is ValidateConfigMap. Text and bytes share their keys, as both
+// become files of one volume, and the limit on size.
 func validateConfigMap(c *v1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
 	total := 0
@@ -39,18 +43,21 @@ func validateConfigMap(c *v1.ConfigMap) field.ErrorList {
 		errs = append(errs, validateConfigKey(k, field.NewPath("binaryData"))...)
 		total += len(c.BinaryData[k])
 	}
+	// The limit is on data alone, not on what JSON makes of it.
 	if total > maxConfigBytes {
 		errs = append(errs, field.TooLong(field.NewPath(""), "", maxConfigBytes))
 	}
 	return errs
 }
 
+// validateConfigKey checks a key, which has to do as a file's name.
 func validateConfigKey(k string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, fields.Invalid(path.Key(k), k, validation.IsConfigMapKey(k))...)
 	return errs
 }
 
+// frozen requires data to stay what it was, with the words of an immutable object.
 func frozen(now, was any, name string) field.ErrorList {
 	if len(fields.Immutable(now, was, field.NewPath(name))) > 0 {
 		return field.ErrorList{field.Forbidden(field.NewPath(name), "field is immutable when `immutable` is set")}
@@ -58,6 +65,8 @@ func frozen(now, was any, name string) field.ErrorList {
 	return nil
 }
 
+// validateConfigMapUpdate is ValidateConfigMapUpdate. Immutable is for ever:
+// kubelets stop watching such an object.
 func validateConfigMapUpdate(c, old *v1.ConfigMap, _ string) field.ErrorList {
 	errs := validateConfigMap(c)
 	if old.Immutable == nil || !*old.Immutable {

@@ -11,9 +11,13 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// ControllerRevision is ...
+// ControllerRevision is the kind of the revisions that daemon sets and stateful
+// sets keep of their templates. Only the number of one ever changes: an old
+// template that is used again becomes the newest.
 const ControllerRevision kind.Kind = "ControllerRevision"
 
+// controllerRevision returns the row of ControllerRevision
+// (pkg/registry/apps/controllerrevision).
 func controllerRevision() *kind.Info {
 	return &kind.Info{
 		Kind: ControllerRevision, Group: "apps", Version: "v1", Resource: "controllerrevisions", Namespaced: true,
@@ -27,7 +31,8 @@ func controllerRevision() *kind.Info {
 	}
 }
 
-// validateControllerRevision checks a new revision.
+// validateControllerRevision is ValidateControllerRevisionCreate: the data is a
+// JSON object, whatever it says.
 func validateControllerRevision(r *appsv1.ControllerRevision) field.ErrorList {
 	errs := fields.NonNegative(r.Revision, field.NewPath("revision"))
 	data := field.NewPath("data")

@@ -13,9 +13,10 @@ import (
 	"github.com/drydock-sim/drydock/sim/internal/timezone"
 )
 
-// CronJob is ...
+// CronJob is the kind of cron jobs.
 const CronJob kind.Kind = "CronJob"
 
+// cronJob returns the row of CronJob (pkg/registry/batch/cronjob/strategy.go).
 func cronJob() *kind.Info {
 	return &kind.Info{
 		Kind: CronJob, Group: "batch", Version: "v1", Resource: "cronjobs", Namespaced: true,
@@ -30,6 +31,8 @@ func cronJob() *kind.Info {
 	}
 }
 
+// setCronJobDefaults is SetDefaults_CronJob. Of the template only the pods' part is
+// defaulted: the rest its jobs get when they are made.
 func setCronJobDefaults(c *batchv1.CronJob) {
 	s := &c.Spec
 	setJobSpecDefaults(&s.JobTemplate.Spec)
@@ -39,6 +42,8 @@ func setCronJobDefaults(c *batchv1.CronJob) {
 	fields.DefaultPtr(&s.FailedJobsHistoryLimit, 1)
 }
 
+// validateCronJob is ValidateCronJobCreate, or with an old one
+// ValidateCronJobUpdate: then the name is what it is.
 func validateCronJob(c, old *batchv1.CronJob, _ string) field.ErrorList {
 	s, path := &c.Spec, field.NewPath("spec")
 	var errs field.ErrorList
@@ -53,6 +58,7 @@ func validateCronJob(c, old *batchv1.CronJob, _ string) field.ErrorList {
 	if sel := s.JobTemplate.Spec.Selector; sel != nil {
 		errs = append(errs, field.Invalid(job.Child("selector"), sel, "`selector` will be auto-generated"))
 	}
+	// Each job has to have a selector of its own.
 	if m := s.JobTemplate.Spec.ManualSelector; m != nil && *m {
 		errs = append(errs, field.NotSupported(job.Child("manualSelector"), "true", []string{"nil", "false"}))
 	}
@@ -79,6 +85,8 @@ func validateSchedule(text string, path *field.Path) field.ErrorList {
 	return nil
 }
 
+// validateTimeZone is validateTimeZone. Zones come from the program's own data, not
+// from the machine, so that a scenario is refused everywhere or nowhere.
 func validateTimeZone(zone *string, path *field.Path) field.ErrorList {
 	switch {
 	case zone == nil:

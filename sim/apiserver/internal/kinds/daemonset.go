@@ -14,9 +14,12 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// DaemonSet is ...
+// DaemonSet is the kind of daemon sets. Beside the generation it counts those of
+// its template alone, in an annotation, by which clients of extensions/v1beta1
+// went.
 const DaemonSet kind.Kind = "DaemonSet"
 
+// daemonSet returns the row of DaemonSet (pkg/registry/apps/daemonset/strategy.go).
 func daemonSet() *kind.Info {
 	return &kind.Info{
 		Kind: DaemonSet, Group: "apps", Version: "v1", Resource: "daemonsets", Namespaced: true,
@@ -43,6 +46,8 @@ func daemonSet() *kind.Info {
 	}
 }
 
+// setDaemonSetDefaults is SetDefaults_DaemonSet: one node at a time without its
+// pod, and none with two.
 func setDaemonSetDefaults(ds *appsv1.DaemonSet) {
 	s := &ds.Spec
 	podspec.DefaultTemplate(&s.Template)
@@ -68,6 +73,7 @@ func countTemplateGeneration(ds, old *appsv1.DaemonSet) {
 		from = old
 	}
 	n, err := strconv.ParseInt(from.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	// A text that is no number counts as none.
 	if err != nil || n < 1 {
 		n = 1
 	}
@@ -85,6 +91,7 @@ func countTemplateGeneration(ds, old *appsv1.DaemonSet) {
 	}
 }
 
+// validateDaemonSet is ValidateDaemonSet.
 func validateDaemonSet(ds *appsv1.DaemonSet) field.ErrorList {
 	s, path := &ds.Spec, field.NewPath("spec")
 	errs := podspec.ValidateSelector(s.Selector, "daemonset", path.Child("selector"))
@@ -92,6 +99,7 @@ func validateDaemonSet(ds *appsv1.DaemonSet) field.ErrorList {
 	errs = append(errs, fields.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
 	errs = append(errs, fields.NonNegativePtr(s.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
 	up := path.Child("updateStrategy")
+	// OnDelete has no parameters to check.
 	switch s.UpdateStrategy.Type {
 	case appsv1.OnDeleteDaemonSetStrategyType:
 		return errs
@@ -101,6 +109,9 @@ func validateDaemonSet(ds *appsv1.DaemonSet) field.ErrorList {
 	return append(errs, field.NotSupported(up, s.UpdateStrategy.Type, []appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType}))
 }
 
+// validateDaemonSetRolling is ValidateRollingUpdateDaemonSet: an update goes either
+// by taking pods away first or by starting others first, never by both and never by
+// neither.
 func validateDaemonSetRolling(r *appsv1.RollingUpdateDaemonSet, path *field.Path) field.ErrorList {
 	errs := fields.CountOrPercent(r.MaxUnavailable, path.Child("maxUnavailable"))
 	errs = append(errs, fields.CountOrPercent(r.MaxSurge, path.Child("maxSurge"))...)

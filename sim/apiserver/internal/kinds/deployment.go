@@ -11,9 +11,12 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// Deployment is ...
+// Deployment is the kind of deployments.
 const Deployment kind.Kind = "Deployment"
 
+// deployment returns the row of Deployment
+// (pkg/registry/apps/deployment/strategy.go). Its annotations count as its spec
+// does, because they are copied to its replica sets.
 func deployment() *kind.Info {
 	return &kind.Info{
 		Kind: Deployment, Group: "apps", Version: "v1", Resource: "deployments", Namespaced: true,
@@ -37,11 +40,13 @@ func deployment() *kind.Info {
 	}
 }
 
+// setDeploymentDefaults is SetDefaults_Deployment: rolling updates by a quarter.
 func setDeploymentDefaults(d *appsv1.Deployment) {
 	s := &d.Spec
 	podspec.DefaultTemplate(&s.Template)
 	fields.DefaultPtr(&s.Replicas, 1)
 	fields.Default(&s.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
+	// Recreate has no parameters, and validation refuses them.
 	if s.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
 		if s.Strategy.RollingUpdate == nil {
 			s.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{}
@@ -53,6 +58,8 @@ func setDeploymentDefaults(d *appsv1.Deployment) {
 	fields.DefaultPtr(&s.ProgressDeadlineSeconds, 600)
 }
 
+// validateDeployment is ValidateDeploymentSpec. Progress needs longer than it takes
+// a pod to count as available, or every rollout would fail.
 func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	s, path := &d.Spec, field.NewPath("spec")
 	errs := fields.NonNegativePtr(s.Replicas, path.Child("replicas"))
@@ -70,6 +77,8 @@ func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	return errs
 }
 
+// validateDeploymentStrategy is ValidateDeploymentStrategy. With neither a pod more
+// nor a pod fewer than wanted, no rollout could move.
 func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.ErrorList {
 	r := s.RollingUpdate
 	switch s.Type {

@@ -12,9 +12,12 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// EndpointSlice is ...
+// EndpointSlice is the kind of endpoint slices. They have no status and no spec:
+// endpoints and ports are what its generation counts.
 const EndpointSlice kind.Kind = "EndpointSlice"
 
+// endpointSlice returns the row of EndpointSlice
+// (pkg/registry/discovery/endpointslice/strategy.go).
 func endpointSlice() *kind.Info {
 	return &kind.Info{
 		Kind: EndpointSlice, Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices", Namespaced: true,
@@ -41,11 +44,15 @@ const (
 // setEndpointSliceDefaults is that of pkg/apis/discovery/v1/defaults.go.
 func setEndpointSliceDefaults(es *discoveryv1.EndpointSlice) {
 	for i := range es.Ports {
+		// The one port of a service has no name, but the field is not optional for
+		// readers.
 		fields.DefaultPtr(&es.Ports[i].Name, "")
 		fields.DefaultPtr(&es.Ports[i].Protocol, v1.ProtocolTCP)
 	}
 }
 
+// validateEndpointSlice is ValidateEndpointSlice. All addresses of one are of one
+// family, so that a proxy need not look at each.
 func validateEndpointSlice(es *discoveryv1.EndpointSlice) field.ErrorList {
 	p := field.NewPath("addressType")
 	if es.AddressType == "" {
@@ -79,6 +86,7 @@ func validateEndpointSlice(es *discoveryv1.EndpointSlice) field.ErrorList {
 	return errs
 }
 
+// validateEndpoint is validateEndpoints for one of them.
 func validateEndpoint(ep *discoveryv1.Endpoint, family discoveryv1.AddressType, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	addresses := p.Child("addresses")
@@ -108,6 +116,7 @@ func validateEndpoint(ep *discoveryv1.Endpoint, family discoveryv1.AddressType, 
 	return errs
 }
 
+// addressOf requires an address of one family.
 func addressOf(p *field.Path, a string, v6 bool) field.ErrorList {
 	if errs := validation.IsValidIP(p, a); len(errs) > 0 {
 		return errs

@@ -11,9 +11,12 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// Event is ...
+// Event is the kind of events. There are more of them than of all else: the store
+// keeps them packed, nodes never watch them, and the garbage collector leaves them
+// to their time to live.
 const Event kind.Kind = "Event"
 
+// event returns the row of Event (pkg/registry/core/event/strategy.go).
 func event() *kind.Info {
 	return &kind.Info{
 		Kind: Event, Version: "v1", Resource: "events", Namespaced: true, Uncollected: true,
@@ -25,6 +28,8 @@ func event() *kind.Info {
 	}
 }
 
+// validateEvent is legacyValidateEvent: an event stands beside what it is about.
+// About what has no namespace, default and kube-system hold them.
 func validateEvent(e *v1.Event) field.ErrorList {
 	ns := e.InvolvedObject.Namespace
 	if ns == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem ||
@@ -45,6 +50,7 @@ func eventEntry(n *kind.Notes, c kind.Change, e *v1.Event) {
 	if e.Series != nil {
 		count = e.Series.Count
 	}
+	// One of the two is set: which, tells the API that the event came by.
 	if source == "" {
 		source = e.ReportingController
 	}

@@ -12,9 +12,12 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// HorizontalPodAutoscaler is ...
+// HorizontalPodAutoscaler is the kind of horizontal autoscalers, in autoscaling/v2.
+// It has no generation, as upstream's has none.
 const HorizontalPodAutoscaler kind.Kind = "HorizontalPodAutoscaler"
 
+// horizontalPodAutoscaler returns the row of HorizontalPodAutoscaler
+// (pkg/registry/autoscaling/horizontalpodautoscaler).
 func horizontalPodAutoscaler() *kind.Info {
 	return &kind.Info{
 		Kind: HorizontalPodAutoscaler, Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers", Namespaced: true,
@@ -40,6 +43,7 @@ const (
 // scale down stays open: the controller's flag decides it.
 func setHPADefaults(hpa *autoscalingv2.HorizontalPodAutoscaler) {
 	fields.DefaultPtr(&hpa.Spec.MinReplicas, int32(1))
+	// Eighty percent of the requested CPU, as autoscaling/v1 had it.
 	if len(hpa.Spec.Metrics) == 0 {
 		utilization := int32(80)
 		hpa.Spec.Metrics = []autoscalingv2.MetricSpec{{
@@ -50,6 +54,8 @@ func setHPADefaults(hpa *autoscalingv2.HorizontalPodAutoscaler) {
 			},
 		}}
 	}
+	// Rules are completed only where there are any: without, the controller's own
+	// apply.
 	if b := hpa.Spec.Behavior; b != nil {
 		c := *b
 		c.ScaleUp, c.ScaleDown = ScaleUpRules(b.ScaleUp), ScaleDownRules(b.ScaleDown)
@@ -80,6 +86,8 @@ func ScaleDownRules(rules *autoscalingv2.HPAScalingRules) *autoscalingv2.HPAScal
 	})
 }
 
+// completeRules returns def with what rules say. rules themselves stay as they are:
+// a manifest may be applied again.
 func completeRules(rules *autoscalingv2.HPAScalingRules, def autoscalingv2.HPAScalingRules) *autoscalingv2.HPAScalingRules {
 	if rules == nil {
 		return &def
@@ -97,9 +105,12 @@ func completeRules(rules *autoscalingv2.HPAScalingRules, def autoscalingv2.HPASc
 	return &def
 }
 
+// validateHPA is ValidateHorizontalPodAutoscaler without the gate HPAScaleToZero,
+// which is off. That the target exists and has a scale, the controller finds out.
 func validateHPA(hpa *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 	spec, p := &hpa.Spec, field.NewPath("spec")
 	var errs field.ErrorList
+	// What nil means, for a manifest that nobody has defaulted.
 	least := int32(1)
 	if spec.MinReplicas != nil {
 		least = *spec.MinReplicas
@@ -131,6 +142,8 @@ func validateHPA(hpa *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 	return errs
 }
 
+// validateMetric is validateMetricSpec: the one source that the type names, and no
+// other. Sources that nothing here measures are only looked at for that.
 func validateMetric(m *autoscalingv2.MetricSpec, p *field.Path) field.ErrorList {
 	if m.Type == "" {
 		return field.ErrorList{field.Required(p.Child("type"), "must specify a metric source type")}
@@ -173,6 +186,9 @@ func validateMetric(m *autoscalingv2.MetricSpec, p *field.Path) field.ErrorList 
 	return errs
 }
 
+// validateResourceMetric is validateResourceSource and
+// validateContainerResourceSource: the target is a utilization or an amount per
+// pod.
 func validateResourceMetric(name string, t *autoscalingv2.MetricTarget, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if name == "" {
@@ -202,6 +218,8 @@ func validateResourceMetric(name string, t *autoscalingv2.MetricTarget, p *field
 	return errs
 }
 
+// validateScalingRules is validateScalingRules. They come defaulted, so a list of
+// policies that is still empty was written so.
 func validateScalingRules(r *autoscalingv2.HPAScalingRules, p *field.Path) field.ErrorList {
 	if r == nil {
 		return nil

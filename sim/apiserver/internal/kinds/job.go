@@ -19,9 +19,12 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// Job is ...
+// Job is the kind of jobs. Two things are old habits of batch/v1: the selector is
+// made of the job's UID, and the pods of one that is deleted without a policy are
+// orphaned.
 const Job kind.Kind = "Job"
 
+// job returns the row of Job (pkg/registry/batch/job/strategy.go).
 func job() *kind.Info {
 	return &kind.Info{
 		Kind: Job, Group: "batch", Version: "v1", Resource: "jobs", Namespaced: true, OrphansByDefault: true,
@@ -44,14 +47,20 @@ const (
 	legacyControllerUIDLabel = "controller-uid"
 )
 
+// setJobDefaults is SetDefaults_Job. Neither completions nor parallelism means one
+// of both; parallelism alone means a queue, which ends with the first that
+// succeeds.
 func setJobDefaults(j *batchv1.Job) {
 	setJobSpecDefaults(&j.Spec)
+	// A job without labels takes its pods'.
 	if j.Spec.Template.Labels != nil && len(j.Labels) == 0 {
 		j.Labels = maps.Clone(j.Spec.Template.Labels)
 	}
 	s := &j.Spec
 	fields.DefaultPtr(&s.CompletionMode, batchv1.NonIndexedCompletion)
 	fields.DefaultPtr(&s.Suspend, false)
+	// With a policy, a pod that is terminating may yet count as failed, so its
+	// replacement waits.
 	if s.PodFailurePolicy != nil {
 		fields.DefaultPtr(&s.PodReplacementPolicy, batchv1.Failed)
 	}
@@ -60,6 +69,7 @@ func setJobDefaults(j *batchv1.Job) {
 		fields.DefaultPtr(&s.Completions, 1)
 	}
 	fields.DefaultPtr(&s.Parallelism, 1)
+	// Each index has a limit of its own; the job's is as good as none.
 	if s.BackoffLimitPerIndex != nil {
 		fields.DefaultPtr(&s.BackoffLimit, math.MaxInt32)
 	}
@@ -89,6 +99,8 @@ func generateJobSelector(j *batchv1.Job, uid types.UID) {
 	j.Spec.Selector.MatchLabels = match
 }
 
+// validateJob is ValidateJob. The pods of an indexed one have its name and their
+// index for a host name, of which the longest must be a label.
 func validateJob(j *batchv1.Job) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validateJobLabels(j)
@@ -137,12 +149,16 @@ func validateJobLabels(j *batchv1.Job) field.ErrorList {
 	return errs
 }
 
+// validateJobUpdate is ValidateJobSpecUpdate: what counts finished pods stays.
+// Completions of an indexed job may change together with its parallelism (elastic
+// indexed jobs).
 func validateJobUpdate(j, old *batchv1.Job, _ string) field.ErrorList {
 	errs := validateJob(j)
 	path := field.NewPath("spec")
 	s, was := &j.Spec, &old.Spec
 	completions := path.Child("completions")
 	switch {
+	// Without indexes, pods are counted towards completions, which stay.
 	case !isIndexed(s):
 		errs = append(errs, fields.Immutable(s.Completions, was.Completions, completions)...)
 	case s.Completions != nil && !equality.Semantic.DeepEqual(s.Completions, was.Completions) && *s.Completions != *s.Parallelism:

@@ -22,6 +22,8 @@ const (
 	maxSucceededIndexText = 64 << 10 // bytes
 )
 
+// validatePodFailurePolicy is validatePodFailurePolicy: which ends of a pod count
+// as failures of the job. A rule is about exit codes or about conditions.
 func validatePodFailurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	rules := s.PodFailurePolicy.Rules
 	var errs field.ErrorList
@@ -36,6 +38,7 @@ func validatePodFailurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorL
 		switch action := path.Child("action"); {
 		case r.Action == "":
 			errs = append(errs, field.Required(action, fmt.Sprintf("valid values: %q", actions)))
+		// An index can fail only where each has a limit.
 		case r.Action == batchv1.PodFailurePolicyActionFailIndex && s.BackoffLimitPerIndex == nil:
 			errs = append(errs, field.Invalid(action, r.Action, "requires the backoffLimitPerIndex to be set"))
 		case !slices.Contains(actions, r.Action):
@@ -55,6 +58,8 @@ func validatePodFailurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorL
 	return errs
 }
 
+// validateOnExitCodes is validatePodFailurePolicyRuleOnExitCodes. Code 0 is no
+// failure, and a rule for it would never fit.
 func validateOnExitCodes(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyOnExitCodesRequirement, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	ops := []batchv1.PodFailurePolicyOnExitCodesOperator{batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn}
@@ -63,6 +68,7 @@ func validateOnExitCodes(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyOnExitCo
 	} else if !slices.Contains(ops, r.Operator) {
 		errs = append(errs, field.NotSupported(op, r.Operator, ops))
 	}
+	// Ephemeral containers are no part of a template, so no rule can name one.
 	if n := r.ContainerName; n != nil {
 		named := func(c v1.Container) bool { return c.Name == *n }
 		if !slices.ContainsFunc(s.Template.Spec.Containers, named) && !slices.ContainsFunc(s.Template.Spec.InitContainers, named) {
@@ -86,12 +92,14 @@ func validateOnExitCodes(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyOnExitCo
 		}
 		seen[v] = true
 	}
+	// A set is written in one way only.
 	if !slices.IsSorted(r.Values) {
 		errs = append(errs, field.Invalid(values, r.Values, "must be ordered"))
 	}
 	return errs
 }
 
+// validateOnPodConditions is validatePodFailurePolicyRuleOnPodConditions.
 func validateOnPodConditions(on []batchv1.PodFailurePolicyOnPodConditionsPattern, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(on) > maxPodConditions {
@@ -104,6 +112,8 @@ func validateOnPodConditions(on []batchv1.PodFailurePolicyOnPodConditionsPattern
 	return errs
 }
 
+// validateSuccessPolicy is validateSuccessPolicy: which indexes are enough for the
+// job to succeed.
 func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	if !isIndexed(s) {
 		return field.ErrorList{field.Invalid(path, *s.SuccessPolicy, "requires indexed completion mode")}
@@ -126,6 +136,8 @@ func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 	return errs
 }
 
+// validateSuccessRule is validateSuccessPolicyRule. Of the indexes that a rule
+// names, it may ask for as many as there are.
 func validateSuccessRule(r *batchv1.SuccessPolicyRule, completions int32, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.SucceededCount == nil && r.SucceededIndexes == nil {
@@ -155,7 +167,9 @@ func validateSuccessRule(r *batchv1.SuccessPolicyRule, completions int32, path *
 	return errs
 }
 
-// countIndexes returns how many indexes a text like "1,3-5" names.
+// countIndexes returns how many indexes a text like "1,3-5" names
+// (validateIndexesFormat). They must be in order, without repetition, and below
+// completions.
 func countIndexes(text string, completions int32) (int32, error) {
 	if text == "" {
 		return 0, nil

@@ -37,6 +37,7 @@ func setJobSpecDefaults(s *batchv1.JobSpec) {
 	}
 }
 
+// isIndexed reports whether each pod of a job has an index to do.
 func isIndexed(s *batchv1.JobSpec) bool {
 	return s.CompletionMode != nil && *s.CompletionMode == batchv1.IndexedCompletion
 }
@@ -50,6 +51,7 @@ func validateJobSpec(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, fields.NonNegativePtr(s.TTLSecondsAfterFinished, path.Child("ttlSecondsAfterFinished"))...)
 	errs = append(errs, fields.NonNegativePtr(s.BackoffLimitPerIndex, path.Child("backoffLimitPerIndex"))...)
 	errs = append(errs, fields.NonNegativePtr(s.MaxFailedIndexes, path.Child("maxFailedIndexes"))...)
+	// Only a limit per index makes indexes fail.
 	if s.MaxFailedIndexes != nil && s.BackoffLimitPerIndex == nil {
 		errs = append(errs, field.Required(path.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
 	}
@@ -63,6 +65,8 @@ func validateJobSpec(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, field.NotSupported(path.Child("completionMode"), *m, []batchv1.CompletionMode{batchv1.NonIndexedCompletion, batchv1.IndexedCompletion}))
 	}
 	errs = append(errs, validateIndexed(s, path)...)
+	// The policy judges how a pod failed, so a pod that is terminating has to be
+	// waited for.
 	if s.PodFailurePolicy != nil {
 		errs = append(errs, validatePodFailurePolicy(s, path.Child("podFailurePolicy", "rules"))...)
 	}
@@ -95,6 +99,7 @@ func validateJobSpec(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 func validateIndexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	perIndex, failed := path.Child("backoffLimitPerIndex"), path.Child("maxFailedIndexes")
+	// What follows bounds indexes, of which there are none.
 	if !isIndexed(s) {
 		if s.BackoffLimitPerIndex != nil {
 			errs = append(errs, field.Invalid(perIndex, *s.BackoffLimitPerIndex, "requires indexed completion mode"))
@@ -117,6 +122,8 @@ func validateIndexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(failed, *s.MaxFailedIndexes, "must be less than or equal to completions"))
 	}
 	atMost(s.MaxFailedIndexes, maxFailedIndexes, failed, "")
+	// The lists of indexes in the status grow with what runs and fails: with more
+	// completions there may be less of both.
 	if s.Completions != nil && *s.Completions > completionsSoftLimit && s.BackoffLimitPerIndex != nil {
 		if s.MaxFailedIndexes == nil {
 			errs = append(errs, field.Required(failed, fmt.Sprintf("must be specified when completions is above %d", completionsSoftLimit)))

@@ -9,9 +9,12 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// Lease is ...
+// Lease is the kind of leases. Nodes and leader elections renew them; an update
+// must name the version that it was made from, which is what makes an election
+// safe.
 const Lease kind.Kind = "Lease"
 
+// lease returns the row of Lease (pkg/registry/coordination/lease/strategy.go).
 func lease() *kind.Info {
 	return &kind.Info{
 		Kind: Lease, Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Namespaced: true, NeedsVersion: true,
@@ -22,6 +25,7 @@ func lease() *kind.Info {
 	}
 }
 
+// validateLease is ValidateLeaseSpec.
 func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")

@@ -11,9 +11,14 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// Namespace is ...
+// Namespace is the kind of namespaces. The finalizer that keeps one until its
+// content is gone is in its spec, and only the subresource finalize changes it.
+// Status and spec share one update, as the namespace controller is the only one
+// that writes the status.
 const Namespace kind.Kind = "Namespace"
 
+// namespace returns the row of Namespace (pkg/registry/core/namespace/strategy.go).
+// Its name is a DNS label, since it is a part of services' names.
 func namespace() *kind.Info {
 	return &kind.Info{
 		Kind: Namespace, Version: "v1", Resource: "namespaces", CheckName: apivalidation.ValidateNamespaceName,

@@ -15,9 +15,12 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// Node is ...
+// Node is the kind of nodes. A kubelet registers its own with a status, and watches
+// it.
 const Node kind.Kind = "Node"
 
+// node returns the row of Node (pkg/registry/core/node/strategy.go). Nodes have no
+// generation: upstream's neither.
 func node() *kind.Info {
 	return &kind.Info{
 		Kind: Node, Version: "v1", Resource: "nodes", Watch: kind.ByNode,
@@ -41,6 +44,8 @@ func node() *kind.Info {
 	}
 }
 
+// validateNode is ValidateNode. A taint is known by key and effect together: the
+// same key may both keep pods away and evict them.
 func validateNode(n *v1.Node) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
@@ -64,8 +69,9 @@ func validateNode(n *v1.Node) field.ErrorList {
 	return append(errs, podspec.ValidateAmounts(n.Status.Allocatable, field.NewPath("status", "allocatable"))...)
 }
 
-// changedConditions appends the conditions that are new or whose status or reason
-// changed.
+// changedConditions appends the conditions that are new or whose status, reason or
+// message changed, and why a node is not ready: the first that one looks for in a
+// trace.
 func changedConditions(out []trace.Field, old, now []v1.NodeCondition) []trace.Field {
 	for i := range now {
 		c := &now[i]
@@ -82,6 +88,7 @@ func changedConditions(out []trace.Field, old, now []v1.NodeCondition) []trace.F
 			text += "/" + c.Reason
 		}
 		out = append(out, trace.Str(string(c.Type), text))
+		// A node that is not ready says why.
 		if c.Status != v1.ConditionTrue && c.Type == v1.NodeReady {
 			out = append(out, trace.Str("message", c.Message))
 		}
@@ -89,6 +96,8 @@ func changedConditions(out []trace.Field, old, now []v1.NodeCondition) []trace.F
 	return out
 }
 
+// validateNodeUpdate is ValidateNodeUpdate. Who is given a machine's ID at the
+// cloud keeps it.
 func validateNodeUpdate(n, old *v1.Node, _ string) field.ErrorList {
 	errs := validateNode(n)
 	if was := old.Spec.ProviderID; was != "" && n.Spec.ProviderID != was {

@@ -16,9 +16,12 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// Pod is ...
+// Pod is the kind of pods. It has more subresources than others, and a generation
+// from the first write on, which the kubelet reports as observed.
 const Pod kind.Kind = "Pod"
 
+// pod returns the row of Pod (pkg/registry/core/pod/strategy.go). The rules of its
+// spec are package podspec.
 func pod() *kind.Info {
 	return &kind.Info{
 		Kind: Pod, Version: "v1", Resource: "pods", Namespaced: true, Watch: kind.ByNode,
@@ -128,6 +131,7 @@ func podStatus(n *kind.Notes, st *v1.PodStatus) {
 	}
 }
 
+// appendWord appends a word to a list of words.
 func appendWord(b []byte, w string) []byte {
 	if len(b) > 0 {
 		b = append(b, ' ')

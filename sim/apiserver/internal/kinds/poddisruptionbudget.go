@@ -12,9 +12,12 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// PodDisruptionBudget is ...
+// PodDisruptionBudget is the kind of disruption budgets. Both who evicts (the API
+// itself) and the disruption controller write the status.
 const PodDisruptionBudget kind.Kind = "PodDisruptionBudget"
 
+// podDisruptionBudget returns the row of PodDisruptionBudget
+// (pkg/registry/policy/poddisruptionbudget).
 func podDisruptionBudget() *kind.Info {
 	return &kind.Info{
 		Kind: PodDisruptionBudget, Group: "policy", Version: "v1", Resource: "poddisruptionbudgets", Namespaced: true,

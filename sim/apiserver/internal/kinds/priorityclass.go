@@ -12,9 +12,12 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// PriorityClass is ...
+// PriorityClass is the kind of priority classes. Admission reads one into each pod
+// that names it, so that almost nothing of it may change.
 const PriorityClass kind.Kind = "PriorityClass"
 
+// priorityClass returns the row of PriorityClass
+// (pkg/registry/scheduling/priorityclass).
 func priorityClass() *kind.Info {
 	return &kind.Info{
 		Kind: PriorityClass, Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses", ReadByAdmission: true,
@@ -46,6 +49,7 @@ func validateUsersClass(pc *schedulingv1.PriorityClass) field.ErrorList {
 	return errs
 }
 
+// validatePriorityClass checks what the system's own classes must keep, too.
 func validatePriorityClass(pc *schedulingv1.PriorityClass) field.ErrorList {
 	if pc.PreemptionPolicy == nil {
 		return nil

@@ -9,9 +9,11 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// ReplicaSet is ...
+// ReplicaSet is the kind of replica sets, most of which deployments make.
 const ReplicaSet kind.Kind = "ReplicaSet"
 
+// replicaSet returns the row of ReplicaSet
+// (pkg/registry/apps/replicaset/strategy.go).
 func replicaSet() *kind.Info {
 	return &kind.Info{
 		Kind: ReplicaSet, Group: "apps", Version: "v1", Resource: "replicasets", Namespaced: true,
@@ -33,11 +35,15 @@ func replicaSet() *kind.Info {
 	}
 }
 
+// setReplicaSetDefaults is SetDefaults_ReplicaSet. The labels that upstream once
+// took from the template are a thing of v1beta1.
 func setReplicaSetDefaults(rs *appsv1.ReplicaSet) {
 	podspec.DefaultTemplate(&rs.Spec.Template)
 	fields.DefaultPtr(&rs.Spec.Replicas, 1)
 }
 
+// validateReplicaSet is ValidateReplicaSetSpec, which calls its selector a
+// deployment's.
 func validateReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
 	s, path := &rs.Spec, field.NewPath("spec")
 	errs := fields.NonNegativePtr(s.Replicas, path.Child("replicas"))

@@ -9,9 +9,11 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// RuntimeClass is ...
+// RuntimeClass is the kind of runtime classes. Admission reads overhead and
+// scheduling into pods; kubelets watch all of them, for their handlers.
 const RuntimeClass kind.Kind = "RuntimeClass"
 
+// runtimeClass returns the row of RuntimeClass (pkg/registry/node/runtimeclass).
 func runtimeClass() *kind.Info {
 	return &kind.Info{
 		Kind: RuntimeClass, Group: "node.k8s.io", Version: "v1", Resource: "runtimeclasses", ReadByAdmission: true, Watch: kind.Whole,
@@ -24,7 +26,9 @@ func runtimeClass() *kind.Info {
 	}
 }
 
-// validateRuntimeClass checks a class (upstream pkg/apis/node/validation).
+// validateRuntimeClass checks a class (pkg/apis/node/validation
+// ValidateRuntimeClass). A handler is a name in the configuration of runtimes, and
+// stays the same for a class: pods run by it.
 func validateRuntimeClass(rc *nodev1.RuntimeClass) field.ErrorList {
 	var errs field.ErrorList
 	for _, text := range validation.IsDNS1123Label(rc.Handler) {

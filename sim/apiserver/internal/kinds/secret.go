@@ -8,9 +8,11 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// Secret is ...
+// Secret is the kind of secrets, which are config maps with a type and stricter
+// keepers.
 const Secret kind.Kind = "Secret"
 
+// secret returns the row of Secret (pkg/registry/core/secret/strategy.go).
 func secret() *kind.Info {
 	return &kind.Info{
 		Kind: Secret, Version: "v1", Resource: "secrets", Namespaced: true, Watch: kind.ByName,
@@ -22,6 +24,8 @@ func secret() *kind.Info {
 	}
 }
 
+// validateSecret is ValidateSecret, with the keys that the types known to kubelets
+// and ingresses must have.
 func validateSecret(s *v1.Secret) field.ErrorList {
 	var errs field.ErrorList
 	total := 0
@@ -32,6 +36,7 @@ func validateSecret(s *v1.Secret) field.ErrorList {
 	if total > maxConfigBytes {
 		errs = append(errs, field.TooLong(field.NewPath("data"), "", maxConfigBytes))
 	}
+	// Of other types the API knows nothing.
 	required := map[v1.SecretType][]string{
 		v1.SecretTypeDockerConfigJson: {v1.DockerConfigJsonKey},
 		v1.SecretTypeDockercfg:        {v1.DockerConfigKey},
@@ -57,6 +62,8 @@ func setSecretDefaults(s *v1.Secret) {
 	s.StringData = nil
 }
 
+// validateSecretUpdate is ValidateSecretUpdate: as of a config map, and the type
+// stays.
 func validateSecretUpdate(s, old *v1.Secret, _ string) field.ErrorList {
 	errs := append(validateSecret(s), fields.Immutable(s.Type, old.Type, field.NewPath("type"))...)
 	if old.Immutable == nil || !*old.Immutable {

@@ -11,9 +11,13 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// Service is ...
+// Service is the kind of services. Every node watches all of them, for the
+// environment of its pods. No address is given to them: nothing here routes by it.
 const Service kind.Kind = "Service"
 
+// service returns the row of Service (pkg/registry/core/service/strategy.go). Its
+// name is a DNS-1035 label, so that it can be a part of an environment variable's
+// name.
 func service() *kind.Info {
 	return &kind.Info{
 		Kind: Service, Version: "v1", Resource: "services", Namespaced: true, CheckName: apivalidation.NameIsDNS1035Label, Watch: kind.Whole,
@@ -31,6 +35,8 @@ func service() *kind.Info {
 	}
 }
 
+// setServiceDefaults is SetDefaults_Service without what a service's addresses
+// need.
 func setServiceDefaults(svc *v1.Service) {
 	s := &svc.Spec
 	fields.Default(&s.SessionAffinity, v1.ServiceAffinityNone)
@@ -38,18 +44,23 @@ func setServiceDefaults(svc *v1.Service) {
 	for i := range s.Ports {
 		p := &s.Ports[i]
 		fields.Default(&p.Protocol, v1.ProtocolTCP)
+		// The pods' port is the service's, unless it is named.
 		if p.TargetPort == (intstr.IntOrString{}) {
 			p.TargetPort = intstr.FromInt32(p.Port)
 		}
 	}
+	// An external name has no traffic of its own.
 	if s.Type != v1.ServiceTypeExternalName {
 		fields.DefaultPtr(&s.InternalTrafficPolicy, v1.ServiceInternalTrafficPolicyCluster)
 	}
 }
 
+// validateService is ValidateService without addresses. Ports need names as soon as
+// there are two, since endpoints go by them; a headless service may have none.
 func validateService(s *v1.Service) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := fields.OneOf(s.Spec.Type, spec.Child("type"), v1.ServiceTypeClusterIP, v1.ServiceTypeExternalName, v1.ServiceTypeLoadBalancer, v1.ServiceTypeNodePort)
+	// Only what needs no port to be found may have none.
 	if len(s.Spec.Ports) == 0 && s.Spec.ClusterIP != v1.ClusterIPNone && s.Spec.Type != v1.ServiceTypeExternalName {
 		errs = append(errs, field.Required(spec.Child("ports"), ""))
 	}

@@ -14,9 +14,13 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// StatefulSet is ...
+// StatefulSet is the kind of stateful sets. The claims of their volumes are
+// refused, since no volume here outlives a pod.
 const StatefulSet kind.Kind = "StatefulSet"
 
+// statefulSet returns the row of StatefulSet
+// (pkg/registry/apps/statefulset/strategy.go). Its name is a DNS label: its pods'
+// host names begin with it.
 func statefulSet() *kind.Info {
 	return &kind.Info{
 		Kind: StatefulSet, Group: "apps", Version: "v1", Resource: "statefulsets", Namespaced: true, CheckName: apivalidation.NameIsDNSLabel,
@@ -37,6 +41,8 @@ func statefulSet() *kind.Info {
 	}
 }
 
+// setStatefulSetDefaults is SetDefaults_StatefulSet. A strategy that was named
+// without parameters is left without: only one that was not named gets them.
 func setStatefulSetDefaults(set *appsv1.StatefulSet) {
 	s := &set.Spec
 	podspec.DefaultTemplate(&s.Template)
@@ -48,6 +54,7 @@ func setStatefulSetDefaults(set *appsv1.StatefulSet) {
 			u.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
 		}
 	}
+	// A gate that is off takes its field out before anybody sees it.
 	if u.Type == appsv1.RollingUpdateStatefulSetStrategyType && u.RollingUpdate != nil {
 		fields.DefaultPtr(&u.RollingUpdate.Partition, 0)
 		u.RollingUpdate.MaxUnavailable = nil // see droppedOfStatefulSet
@@ -61,6 +68,8 @@ func setStatefulSetDefaults(set *appsv1.StatefulSet) {
 	fields.DefaultPtr(&s.RevisionHistoryLimit, 10)
 }
 
+// validateStatefulSet is ValidateStatefulSetSpec. The template may have a host name
+// and a subdomain, which the controller replaces by each pod's own.
 func validateStatefulSet(set *appsv1.StatefulSet) field.ErrorList {
 	s, path := &set.Spec, field.NewPath("spec")
 	var errs field.ErrorList
@@ -75,6 +84,7 @@ func validateStatefulSet(set *appsv1.StatefulSet) field.ErrorList {
 	}{{"whenDeleted", s.PersistentVolumeClaimRetentionPolicy.WhenDeleted}, {"whenScaled", s.PersistentVolumeClaimRetentionPolicy.WhenScaled}} {
 		errs = append(errs, fields.OneOf(f.value, keep.Child(f.name), appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)...)
 	}
+	// Refused rather than ignored: the pods would wait for their claims.
 	if len(s.VolumeClaimTemplates) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("volumeClaimTemplates"), "persistent volume claims are not simulated; give the template an emptyDir or a hostPath volume instead"))
 	}
@@ -92,6 +102,8 @@ func validateStatefulSet(set *appsv1.StatefulSet) field.ErrorList {
 	return append(errs, podspec.ValidateLongRunning(&t, s.Selector, "StatefulSet", path)...)
 }
 
+// validateStatefulSetStrategy checks the update strategy: parameters of rolling
+// updates come with rolling updates only.
 func validateStatefulSetStrategy(u *appsv1.StatefulSetUpdateStrategy, path *field.Path) field.ErrorList {
 	r, rolling := u.RollingUpdate, path.Child("rollingUpdate")
 	switch {
@@ -107,6 +119,8 @@ func validateStatefulSetStrategy(u *appsv1.StatefulSetUpdateStrategy, path *fiel
 	return fields.NonNegativePtr(r.Partition, rolling.Child("partition"))
 }
 
+// validateStatefulSetUpdate is ValidateStatefulSetUpdate. What may change is set to
+// what it was; equality says that nothing else did, of fields to come too.
 func validateStatefulSetUpdate(set, old *appsv1.StatefulSet, _ string) field.ErrorList {
 	errs := validateStatefulSet(set)
 	s, was := set.Spec, &old.Spec

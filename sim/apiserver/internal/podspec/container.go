@@ -13,7 +13,9 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 )
 
-// containerKind tells the lists of containers apart.
+// containerKind tells the lists of containers apart, by what may be set in them:
+// init containers that end have no probes and hooks, those that stay (sidecars)
+// have, and ephemeral ones have nothing that would need the pod to be planned anew.
 type containerKind int
 
 const (
@@ -23,10 +25,12 @@ const (
 	ephemeral
 )
 
-// validateContainers checks all of a pod's containers.
+// validateContainers checks all of a pod's containers. Their names are unique
+// across all lists, because the runtime and the status know them by name alone.
 func validateContainers(s *v1.PodSpec, volumes map[string]*v1.Volume, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := map[string]bool{}
+	// A pod of init containers alone would never be ready.
 	if len(s.Containers) == 0 {
 		errs = append(errs, field.Required(path.Child("containers"), ""))
 	}
@@ -39,6 +43,8 @@ func validateContainers(s *v1.PodSpec, volumes map[string]*v1.Volume, path *fiel
 	for i := range s.InitContainers {
 		c := &s.InitContainers[i]
 		p := path.Child("initContainers").Index(i)
+		// One that restarts always is a sidecar: it stays, so it may have what
+		// regular ones have.
 		kind := initial
 		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
 			kind = sidecar
@@ -51,6 +57,8 @@ func validateContainers(s *v1.PodSpec, volumes map[string]*v1.Volume, path *fiel
 	return append(errs, validateEphemeral(s, volumes, path.Child("ephemeralContainers"))...)
 }
 
+// validateEphemeral is validateEphemeralContainers. It collects the other lists'
+// names itself: updates through the subresource check ephemeral containers alone.
 func validateEphemeral(s *v1.PodSpec, volumes map[string]*v1.Volume, path *field.Path) field.ErrorList {
 	if len(s.EphemeralContainers) == 0 {
 		return nil
@@ -63,6 +71,8 @@ func validateEphemeral(s *v1.PodSpec, volumes map[string]*v1.Volume, path *field
 	for i := range s.InitContainers {
 		names[s.InitContainers[i].Name] = true
 	}
+	// In what follows names grow by the ephemeral containers themselves, of which
+	// none can be a target.
 	others := len(names)
 	for i := range s.EphemeralContainers {
 		e := &s.EphemeralContainers[i]
@@ -77,6 +87,8 @@ func validateEphemeral(s *v1.PodSpec, volumes map[string]*v1.Volume, path *field
 			name string
 			set  bool
 		}{
+			// Nothing here can be given to a pod that is running already, or needs
+			// a container that is to stay.
 			{"ports", len(c.Ports) > 0}, {"livenessProbe", c.LivenessProbe != nil}, {"readinessProbe", c.ReadinessProbe != nil},
 			{"startupProbe", c.StartupProbe != nil}, {"lifecycle", c.Lifecycle != nil},
 			{"resources", len(c.Resources.Limits)+len(c.Resources.Requests) > 0},
@@ -87,6 +99,8 @@ func validateEphemeral(s *v1.PodSpec, volumes map[string]*v1.Volume, path *field
 			}
 		}
 		for j, m := range c.VolumeMounts {
+			// A sub-path is resolved when the pod's volumes are mounted, before
+			// such a container comes.
 			for _, f := range []struct{ name, value string }{{"subPath", m.SubPath}, {"subPathExpr", m.SubPathExpr}} {
 				if f.value != "" {
 					errs = append(errs, field.Forbidden(p.Child("volumeMounts").Index(j).Child(f.name), "cannot be set for an Ephemeral Container"))
@@ -97,7 +111,8 @@ func validateEphemeral(s *v1.PodSpec, volumes map[string]*v1.Volume, path *field
 	return errs
 }
 
-// containerName checks a name that must not be among names, and adds it.
+// containerName checks a name that must not be among names, and adds it. A
+// duplicate is an error of the later container.
 func containerName(name string, names map[string]bool, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path.Child("name"), "")}
@@ -110,6 +125,9 @@ func containerName(name string, names map[string]bool, path *field.Path) field.E
 	return errs
 }
 
+// validateContainer is validateContainerCommon with what init containers and
+// regular ones have beside it. volumes are the pod's, by name: a mount names one of
+// them.
 func validateContainer(c *v1.Container, kind containerKind, hostNetwork bool, volumes map[string]*v1.Volume, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -132,6 +150,7 @@ func validateContainer(c *v1.Container, kind containerKind, hostNetwork bool, vo
 		if p.probe == nil {
 			continue
 		}
+		// It has ended before anybody could ask it.
 		if kind == initial {
 			errs = append(errs, field.Forbidden(path.Child(p.name), "may not be set for init containers without restartPolicy=Always"))
 			continue
@@ -146,13 +165,15 @@ func validateContainer(c *v1.Container, kind containerKind, hostNetwork bool, vo
 			errs = append(errs, validateHook(l.PreStop, path.Child("lifecycle", "preStop"))...)
 		}
 	}
+	// Privileged implies that it may gain privileges.
 	if sc := c.SecurityContext; sc != nil && sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation && sc.Privileged != nil && *sc.Privileged {
 		errs = append(errs, field.Invalid(path.Child("securityContext"), "", "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
 	}
 	return errs
 }
 
-// validateRestart checks a container's own restart policy and rules.
+// validateRestart checks a container's own restart policy and rules
+// (validateContainerRestartPolicy). A nil policy is the pod's.
 func validateRestart(c *v1.Container, kind containerKind, path *field.Path) field.ErrorList {
 	p := path.Child("restartPolicy")
 	if c.RestartPolicy == nil {
@@ -174,6 +195,8 @@ const (
 	maxRestartExitCodes = 255
 )
 
+// validateRestartRules is validateContainerRestartRules. Rules that never fit are
+// allowed: the first that fits acts.
 func validateRestartRules(rules []v1.ContainerRestartRule, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(rules) > maxRestartRules {
@@ -195,8 +218,8 @@ func validateRestartRules(rules []v1.ContainerRestartRule, path *field.Path) fie
 	return errs
 }
 
-// validateResizePolicy checks which resources restart a container when they
-// change.
+// validateResizePolicy checks which resources restart a container when they change
+// (validateResizePolicy). One that nothing restarts must not ask for a restart.
 func validateResizePolicy(c *v1.Container, podPolicy v1.RestartPolicy, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[v1.ResourceName]bool{}
@@ -208,6 +231,7 @@ func validateResizePolicy(c *v1.Container, podPolicy v1.RestartPolicy, path *fie
 		seen[r.ResourceName] = true
 		errs = append(errs, fields.OneOf(r.ResourceName, p.Child("resourceName"), v1.ResourceCPU, v1.ResourceMemory)...)
 		errs = append(errs, fields.OneOf(r.RestartPolicy, p.Child("restartPolicy"), v1.NotRequired, v1.RestartContainer)...)
+		// A resize could only ask for a restart that never comes.
 		if podPolicy == v1.RestartPolicyNever && c.RestartPolicy == nil && r.RestartPolicy == v1.RestartContainer {
 			errs = append(errs, field.Invalid(p, r.RestartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'"))
 		}
@@ -215,6 +239,8 @@ func validateResizePolicy(c *v1.Container, podPolicy v1.RestartPolicy, path *fie
 	return errs
 }
 
+// validatePorts is validateContainerPorts. Names are unique within a container
+// only: a service that targets one means it in each pod by itself.
 func validatePorts(ports []v1.ContainerPort, hostNetwork bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := map[string]bool{}
@@ -235,6 +261,8 @@ func validatePorts(ports []v1.ContainerPort, hostNetwork bool, path *field.Path)
 		}
 		if port.HostPort != 0 {
 			errs = append(errs, fields.Port(port.HostPort, p.Child("hostPort"))...)
+			// With the host's network there is but one port; defaulting has set
+			// what was left out.
 			if hostNetwork && port.HostPort != port.ContainerPort {
 				errs = append(errs, field.Invalid(p.Child("hostPort"), port.HostPort, "must match `containerPort` when `hostNetwork` is true"))
 			}
@@ -244,7 +272,9 @@ func validatePorts(ports []v1.ContainerPort, hostNetwork bool, path *field.Path)
 	return errs
 }
 
-// validateHostPorts requires that no two containers ask for one host port.
+// validateHostPorts requires that no two containers ask for one host port
+// (checkHostPortConflicts). Init containers are over when the others begin, so
+// theirs don't count.
 func validateHostPorts(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
@@ -253,6 +283,8 @@ func validateHostPorts(s *v1.PodSpec, path *field.Path) field.ErrorList {
 			if port.HostPort == 0 {
 				continue
 			}
+			// One port may be taken by each protocol and at each of the host's
+			// addresses.
 			id := fmt.Sprintf("%s/%s/%d", port.Protocol, port.HostIP, port.HostPort)
 			if seen[id] {
 				errs = append(errs, field.Duplicate(path.Child("containers").Index(i).Child("ports").Index(j).Child("hostPort"), id))
@@ -263,6 +295,9 @@ func validateHostPorts(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// validateEnv is ValidateEnv and ValidateEnvFrom. Names are nearly free
+// (RelaxedEnvironmentVariableValidation); what of them a shell can use is the
+// shell's business.
 func validateEnv(c *v1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, e := range c.Env {
@@ -282,6 +317,7 @@ func validateEnv(c *v1.Container, path *field.Path) field.ErrorList {
 			errs = append(errs, fields.Invalid(p.Child("prefix"), e.Prefix, validation.IsRelaxedEnvVarName(e.Prefix))...)
 		}
 		switch {
+		// One source, no more and no less: upstream words the two mistakes alike.
 		case e.ConfigMapRef == nil && e.SecretRef == nil:
 			errs = append(errs, field.Invalid(p, "", "must specify one of: `configMapRef` or `secretRef`"))
 		case e.ConfigMapRef != nil && e.SecretRef != nil:
@@ -295,6 +331,8 @@ func validateEnv(c *v1.Container, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// validateEnvSource is validateEnvVarValueFrom. Which fields fieldRef can reach,
+// the kubelet says when it makes the environment.
 func validateEnvSource(e v1.EnvVar, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	from := e.ValueFrom
@@ -311,6 +349,8 @@ func validateEnvSource(e v1.EnvVar, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(path.Child("resourceFieldRef", "resource"), ""))
 		}
 	}
+	// A key is checked as the object would check it, so that a typo shows before
+	// the pod waits for it.
 	keyRef := func(name, object, key string) {
 		n++
 		if object == "" {
@@ -342,8 +382,11 @@ func validateEnvSource(e v1.EnvVar, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// validateMounts is ValidateVolumeMounts, with devices as far as they name a
+// volume.
 func validateMounts(c *v1.Container, volumes map[string]*v1.Volume, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	// Two mounts at one place would hide each other.
 	paths := map[string]bool{}
 	for i, m := range c.VolumeMounts {
 		p := at.Child("volumeMounts").Index(i)
@@ -377,7 +420,8 @@ func validateMounts(c *v1.Container, volumes map[string]*v1.Volume, at *field.Pa
 	return errs
 }
 
-// localPath requires a relative path that does not leave its root.
+// localPath requires a relative path that does not leave its root
+// (validateLocalNonReservedPath): it becomes a path below a volume on the host.
 func localPath(v string, at *field.Path) field.ErrorList {
 	if path.IsAbs(v) {
 		return field.ErrorList{field.Invalid(at, v, "must be a relative path")}
@@ -390,6 +434,9 @@ func localPath(v string, at *field.Path) field.ErrorList {
 	return nil
 }
 
+// validateProbe is validateProbe. Only readiness comes back after a failure, so
+// only it may want more than one success, and only the others end a container, so
+// only they may have a grace period of their own.
 func validateProbe(p *v1.Probe, name string, path *field.Path) field.ErrorList {
 	errs := validateHandler(p.Exec, p.HTTPGet, p.TCPSocket, p.GRPC, nil, path)
 	for _, f := range []struct {
@@ -402,6 +449,7 @@ func validateProbe(p *v1.Probe, name string, path *field.Path) field.ErrorList {
 		errs = append(errs, fields.NonNegative(int64(f.value), path.Child(f.name))...)
 	}
 	if g := p.TerminationGracePeriodSeconds; g != nil {
+		// It never ends a container, so there is no end to give time for.
 		if name == "readinessProbe" {
 			errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *g, "must not be set for readinessProbes"))
 		} else if *g <= 0 {
@@ -414,6 +462,7 @@ func validateProbe(p *v1.Probe, name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// validateHook is validateLifecycleHandler.
 func validateHook(h *v1.LifecycleHandler, path *field.Path) field.ErrorList {
 	if h == nil {
 		return nil
@@ -422,9 +471,12 @@ func validateHook(h *v1.LifecycleHandler, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// validateHandler is what probes and hooks share: exactly one way to act. Each of
+// those given is checked all the same, so that its own mistakes show at once.
 func validateHandler(exec *v1.ExecAction, http *v1.HTTPGetAction, tcp *v1.TCPSocketAction, grpc *v1.GRPCAction, sleep *v1.SleepAction, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	n := 0
+	// next counts the handlers and blames each after the first.
 	next := func(name string) *field.Path {
 		n++
 		p := path.Child(name)
@@ -466,6 +518,8 @@ func validateHandler(exec *v1.ExecAction, http *v1.HTTPGetAction, tcp *v1.TCPSoc
 	return errs
 }
 
+// validatePortRef checks a port by number or name; that a container has the name is
+// seen when it is used.
 func validatePortRef(port intstr.IntOrString, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if port.Type == intstr.Int {

@@ -26,9 +26,11 @@ func setPodSpecDefaults(s *v1.PodSpec, template bool) {
 	fields.Default(&s.DNSPolicy, v1.DNSClusterFirst)
 	fields.Default(&s.SchedulerName, v1.DefaultSchedulerName)
 	fields.DefaultPtr(&s.TerminationGracePeriodSeconds, int64(v1.DefaultTerminationGracePeriodSeconds))
+	// An empty one is shown, as upstream shows it.
 	if s.SecurityContext == nil {
 		s.SecurityContext = &v1.PodSecurityContext{}
 	}
+	// Old manifests name the account in the field that was first.
 	if s.ServiceAccountName == "" {
 		s.ServiceAccountName = s.DeprecatedServiceAccount
 	}
@@ -38,6 +40,8 @@ func setPodSpecDefaults(s *v1.PodSpec, template bool) {
 	for _, list := range [...][]v1.Container{s.InitContainers, s.Containers} {
 		for i := range list {
 			setContainerDefaults(&list[i], s.HostNetwork && !template)
+			// Requests are the pod's business: the template shows what its author
+			// wrote.
 			if !template {
 				requestsFromLimits(&list[i].Resources)
 			}
@@ -59,7 +63,8 @@ func setPodSpecDefaults(s *v1.PodSpec, template bool) {
 // are made of it get (pkg/apis/core/v1/defaults.go SetDefaults_PodSpec).
 func DefaultTemplate(t *v1.PodTemplateSpec) { setPodSpecDefaults(&t.Spec, true) }
 
-// DefaultResize fills in what a resize left out.
+// DefaultResize fills in what a resize left out. Requests follow limits there as at
+// creation; nothing else is a resize's to default.
 func DefaultResize(s *v1.PodSpec) {
 	for _, list := range [...][]v1.Container{s.InitContainers, s.Containers} {
 		for i := range list {
@@ -90,6 +95,9 @@ func setPodRequestDefaults(s *v1.PodSpec) {
 	requestsFromLimits(r)
 }
 
+// DefaultEphemeral fills in what ephemeral containers left out. They come by a
+// subresource, too, where nothing else is defaulted. They have no ports and probes
+// to default.
 func DefaultEphemeral(s *v1.PodSpec) {
 	for i := range s.EphemeralContainers {
 		c := (*v1.Container)(&s.EphemeralContainers[i].EphemeralContainerCommon)
@@ -100,6 +108,9 @@ func DefaultEphemeral(s *v1.PodSpec) {
 	}
 }
 
+// setContainerDefaults is SetDefaults_Container with those of its parts. With the
+// host's network a port of the container is one of the host; templates leave that
+// to their pods.
 func setContainerDefaults(c *v1.Container, hostNetwork bool) {
 	fields.Default(&c.ImagePullPolicy, PullPolicy(c.Image))
 	fields.Default(&c.TerminationMessagePath, v1.TerminationMessagePathDefault)
@@ -123,6 +134,7 @@ func setContainerDefaults(c *v1.Container, hostNetwork bool) {
 	}
 }
 
+// setEnvDefaults is that of SetDefaults_ObjectFieldSelector and of optional files.
 func setEnvDefaults(c *v1.Container) {
 	for i := range c.Env {
 		if from := c.Env[i].ValueFrom; from != nil {
@@ -136,7 +148,8 @@ func setEnvDefaults(c *v1.Container) {
 	}
 }
 
-// requestsFromLimits sets the requests that are missing to the limits.
+// requestsFromLimits sets the requests that are missing to the limits
+// (SetDefaults_Pod): that is how a pod with limits alone becomes Guaranteed.
 func requestsFromLimits(r *v1.ResourceRequirements) {
 	for name, q := range r.Limits { //drydock:unordered fills a map
 		if _, ok := r.Requests[name]; !ok {
@@ -148,6 +161,8 @@ func requestsFromLimits(r *v1.ResourceRequirements) {
 	}
 }
 
+// setProbeDefaults is SetDefaults_Probe. The delay and the grace period have no
+// default: zero and the pod's.
 func setProbeDefaults(p *v1.Probe) {
 	if p == nil {
 		return
@@ -162,6 +177,7 @@ func setProbeDefaults(p *v1.Probe) {
 	}
 }
 
+// setHTTPDefaults is SetDefaults_HTTPGetAction.
 func setHTTPDefaults(h *v1.HTTPGetAction) {
 	if h == nil {
 		return
@@ -185,6 +201,8 @@ func PullPolicy(image string) v1.PullPolicy {
 	return v1.PullIfNotPresent
 }
 
+// setVolumeDefaults is SetDefaults_Volume with those of the sources. A volume
+// without any is an emptyDir.
 func setVolumeDefaults(v *v1.Volume) {
 	src := &v.VolumeSource
 	if *src == (v1.VolumeSource{}) {
@@ -220,6 +238,7 @@ func setVolumeDefaults(v *v1.Volume) {
 	}
 }
 
+// setItemDefaults gives the fields that files are made of their version.
 func setItemDefaults(items []v1.DownwardAPIVolumeFile) {
 	for i := range items {
 		if items[i].FieldRef != nil {

@@ -1,3 +1,20 @@
+// Package podspec is what the API knows of pods' specs, whether they stand in a pod
+// or in the template of a workload: what a manifest's omissions mean, what is
+// refused, and what an update may change.
+//
+// - podspec.go: the pod as a whole, names, DNS, tolerations, node affinity, security, updates
+// - container.go, resources.go, sleeps.go: containers, their quantities and hooks
+// - volume.go: volumes and what is projected into them
+// - scheduling.go, labelkeys.go: what only the scheduler reads
+// - resize.go: in-place resizes and pod-level resources
+// - template.go: templates and their selectors
+// - defaults.go: defaults
+//
+// Functions mirror those of upstream's pkg/apis/core/validation/validation.go and
+// pkg/apis/core/v1/defaults.go at v1.36, whose names they give; the texts of errors
+// are upstream's, since users and tests compare them. What can't happen here
+// (Windows, devices, claims) is let through or refused as a whole. All are pure
+// functions: of a pod and, for updates, of the one before it.
 package podspec
 
 import (
@@ -17,6 +34,9 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 )
 
+// Validate checks a new, defaulted pod but for its metadata (ValidatePodCreate).
+// What a pod may only get by a subresource, or only lose, is refused at its
+// creation.
 func Validate(pod *v1.Pod) field.ErrorList {
 	errs := validatePodSpec(&pod.Spec, field.NewPath("spec"))
 	if IsMirror(pod) && pod.Spec.NodeName == "" {
@@ -31,7 +51,11 @@ func Validate(pod *v1.Pod) field.ErrorList {
 	return errs
 }
 
+// validatePodSpec is ValidatePodSpec. Volumes come first: containers are checked
+// against their names. Each part is checked whatever another one's errors, so that
+// a user sees all mistakes at once.
 func validatePodSpec(s *v1.PodSpec, path *field.Path) field.ErrorList {
+	// The order is upstream's: errors come out in it.
 	errs, volumes := validateVolumes(s.Volumes, path.Child("volumes"))
 	errs = append(errs, validateContainers(s, volumes, path)...)
 	errs = append(errs, validateSleeps(s, path)...)
@@ -42,6 +66,8 @@ func validatePodSpec(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, validateTolerations(s.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validatePodSecurity(s, path.Child("securityContext"))...)
 	errs = append(errs, validatePodNames(s, path)...)
+	// Its end is computed in nanoseconds of an int64, for which more would be too
+	// far.
 	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))
 	}
@@ -56,10 +82,12 @@ func validatePodSpec(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validatePodNames checks the fields that name other things.
+// validatePodNames checks the fields that name other things. Nobody checks here
+// that those exist: the kubelet and the scheduler wait for them.
 func validatePodNames(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, f := range []struct{ name, value string }{
+		// All of them are names of objects, which are DNS subdomains.
 		{"nodeName", s.NodeName},
 		{"serviceAccountName", s.ServiceAccountName},
 		{"priorityClassName", s.PriorityClassName},
@@ -72,6 +100,7 @@ func validatePodNames(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	if s.RuntimeClassName != nil {
 		errs = append(errs, fields.DNSName(*s.RuntimeClassName, path.Child("runtimeClassName"))...)
 	}
+	// These two become parts of a DNS name, so each is a label.
 	if s.Hostname != "" {
 		errs = append(errs, fields.DNSLabel(s.Hostname, path.Child("hostname"))...)
 	}
@@ -93,10 +122,13 @@ func validatePodNames(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// validateDNS is validatePodDNSConfig with validateDNSPolicy. The limits are those
+// of glibc's resolver: three nameservers, and search paths as v1.36 allows.
 func validateDNS(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	errs := fields.OneOf(s.DNSPolicy, path.Child("dnsPolicy"), v1.DNSClusterFirstWithHostNet, v1.DNSClusterFirst, v1.DNSDefault, v1.DNSNone)
 	c := s.DNSConfig
 	p := path.Child("dnsConfig")
+	// Without a policy all that the resolver knows is in dnsConfig.
 	if s.DNSPolicy == v1.DNSNone {
 		if c == nil {
 			return append(errs, field.Required(p, fmt.Sprintf("must provide `dnsConfig` when `dnsPolicy` is %s", v1.DNSNone)))
@@ -125,6 +157,8 @@ func validateDNS(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// validateTolerations is ValidateTolerations. An empty operator means Equal, and an
+// empty effect all effects.
 func validateTolerations(list []v1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range list {
@@ -134,6 +168,8 @@ func validateTolerations(list []v1.Toleration, path *field.Path) field.ErrorList
 		} else if t.Operator != v1.TolerationOpExists {
 			errs = append(errs, field.Invalid(p.Child("operator"), t.Operator, "operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
 		}
+		// Only NoExecute acts on a pod that is running, so only there is time to
+		// tolerate.
 		if t.TolerationSeconds != nil && t.Effect != v1.TaintEffectNoExecute {
 			errs = append(errs, field.Invalid(p.Child("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
 		}
@@ -154,6 +190,9 @@ func validateTolerations(list []v1.Toleration, path *field.Path) field.ErrorList
 	return errs
 }
 
+// validateAffinity checks node affinity (validateNodeAffinity); that of pods is
+// checked by validateScheduling. An empty list of required terms would match no
+// node, and is refused; an empty term is let through and matches none.
 func validateAffinity(a *v1.Affinity, path *field.Path) field.ErrorList {
 	if a == nil || a.NodeAffinity == nil {
 		return nil
@@ -180,6 +219,8 @@ func validateAffinity(a *v1.Affinity, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// validateSelectorTerm is ValidateNodeSelectorTerm. The only field of a node that
+// can be selected by is its name: daemon sets bind their pods that way.
 func validateSelectorTerm(t *v1.NodeSelectorTerm, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, r := range t.MatchExpressions {
@@ -216,12 +257,16 @@ func validateSelectorTerm(t *v1.NodeSelectorTerm, path *field.Path) field.ErrorL
 	return errs
 }
 
+// validatePodSecurity is ValidatePodSecurityContext, as far as it has an effect
+// here: ids within what the kernel takes, sysctls once, and one process namespace
+// at most.
 func validatePodSecurity(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	c := s.SecurityContext
 	if c == nil {
 		return nil
 	}
 	var errs field.ErrorList
+	// The path is that of a pod, within a template too.
 	if s.HostPID && s.ShareProcessNamespace != nil && *s.ShareProcessNamespace {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled"))
 	}
@@ -247,8 +292,9 @@ func validatePodSecurity(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// ValidateUpdate checks that an update changes only what may change
-// (ValidatePodUpdate and its kin for the subresources).
+// ValidateUpdate checks that an update through a subresource changes only what may
+// change (ValidatePodUpdate and its kin). Whether a pod mirrors a static one never
+// changes: a kubelet tells its own mirrors by that.
 func ValidateUpdate(pod, old *v1.Pod, sub string) field.ErrorList {
 	var errs field.ErrorList
 	if a, b := pod.Annotations[v1.MirrorPodAnnotationKey], old.Annotations[v1.MirrorPodAnnotationKey]; a != b || IsMirror(pod) != IsMirror(old) {
@@ -266,7 +312,8 @@ func ValidateUpdate(pod, old *v1.Pod, sub string) field.ErrorList {
 }
 
 // validateSpecUpdate checks an update of the pod itself: of its spec, hardly
-// anything may change once containers may run by it.
+// anything may change once containers may run by it. Lists of containers are
+// compared before their members, which are matched by position.
 func validateSpecUpdate(pod, old *v1.Pod) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validatePodSpec(&pod.Spec, spec)
@@ -276,6 +323,8 @@ func validateSpecUpdate(pod, old *v1.Pod) field.ErrorList {
 	if len(pod.Spec.InitContainers) != len(old.Spec.InitContainers) {
 		return append(errs, field.Forbidden(spec.Child("initContainers"), "pod updates may not add or remove containers"))
 	}
+	// A deadline may be set and brought nearer: it may not move away from a pod
+	// that counts on it.
 	if d, was := pod.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds; d != nil && was != nil && *d > *was {
 		errs = append(errs, field.Invalid(spec.Child("activeDeadlineSeconds"), *d, "must be less than or equal to previous value"))
 	} else if d == nil && was != nil {
@@ -288,7 +337,10 @@ func validateSpecUpdate(pod, old *v1.Pod) field.ErrorList {
 	return errs
 }
 
-// muted is pod's spec with what may change set to what it was in old.
+// muted is pod's spec with what may change set to what it was in old: images, a
+// shorter deadline, more tolerations, a negative grace period set to 1, fewer
+// gates. Equality with old's spec then says that nothing else changed, whatever
+// fields a spec will get.
 func muted(pod, old *v1.Pod) v1.PodSpec {
 	s := pod.Spec
 	s.Containers = append([]v1.Container(nil), s.Containers...)
@@ -318,6 +370,8 @@ func muted(pod, old *v1.Pod) v1.PodSpec {
 	return s
 }
 
+// onlyAddedTolerations is validateOnlyAddedTolerations. Of one that was there,
+// tolerationSeconds may change: the taint eviction of a running pod reads it anew.
 func onlyAddedTolerations(list, old []v1.Toleration, path *field.Path) field.ErrorList {
 	for _, o := range old {
 		found := false
@@ -333,9 +387,12 @@ func onlyAddedTolerations(list, old []v1.Toleration, path *field.Path) field.Err
 	return nil
 }
 
+// validatePodStatusUpdate is ValidatePodStatusUpdate. A kubelet's own patches don't
+// come by here (see package merge), so these are users' and controllers'.
 func validatePodStatusUpdate(pod, old *v1.Pod) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("status")
+	// The class is the spec's, whoever writes the status.
 	if was := old.Status.QOSClass; was != "" && pod.Status.QOSClass != was {
 		errs = append(errs, field.Invalid(path.Child("qosClass"), pod.Status.QOSClass, "field is immutable"))
 	}
@@ -354,6 +411,8 @@ func validatePodStatusUpdate(pod, old *v1.Pod) field.ErrorList {
 	return errs
 }
 
+// validateEphemeralUpdate is ValidatePodEphemeralContainersUpdate: containers are
+// only ever added, since the kubelet starts each once and never ends it.
 func validateEphemeralUpdate(pod, old *v1.Pod) field.ErrorList {
 	if IsMirror(old) {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
@@ -361,6 +420,8 @@ func validateEphemeralUpdate(pod, old *v1.Pod) field.ErrorList {
 	path := field.NewPath("spec", "ephemeralContainers")
 	errs, volumes := validateVolumes(pod.Spec.Volumes, field.NewPath("spec", "volumes"))
 	errs = append(errs, validateEphemeral(&pod.Spec, volumes, path)...)
+	// What is there already must be in the new list as it was, wherever it stands
+	// in it.
 	for i := range old.Spec.EphemeralContainers {
 		was := &old.Spec.EphemeralContainers[i]
 		found := false
@@ -379,7 +440,8 @@ func validateEphemeralUpdate(pod, old *v1.Pod) field.ErrorList {
 	return errs
 }
 
-// IsMirror tells whether the object is a mirror of a static pod.
+// IsMirror reports whether the object mirrors a static pod. The kubelet puts the
+// annotation there; its value is the static pod's hash.
 func IsMirror(o metav1.Object) bool {
 	_, ok := o.GetAnnotations()[v1.MirrorPodAnnotationKey]
 	return ok

@@ -13,8 +13,8 @@ import (
 )
 
 // Resized is old with the containers' resources of spec: what the resize
-// subresource lets through. Containers that are not the same ones are left for
-// validation to refuse.
+// subresource lets through (dropNonResizeUpdates). Containers that are not the same
+// ones are left for validation to refuse, with words that say so.
 func Resized(old, spec *v1.PodSpec) v1.PodSpec {
 	out := *old
 	take := func(was, is []v1.Container) []v1.Container {
@@ -38,7 +38,8 @@ func Resized(old, spec *v1.PodSpec) v1.PodSpec {
 }
 
 // validateResize checks what an update through the resize subresource changes
-// (ValidatePodResize).
+// (ValidatePodResize). The class of service stays: the kubelet has made the pod's
+// cgroup by it. Whether the node has room is not asked here but by admission.
 func validateResize(pod, old *v1.Pod) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validatePodSpec(&pod.Spec, spec)
@@ -48,11 +49,14 @@ func validateResize(pod, old *v1.Pod) field.ErrorList {
 	if old.Spec.OS != nil && old.Spec.OS.Name == v1.Windows {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "windows pods cannot be resized")}
 	}
+	// What follows compares resources, so the class is computed from the new ones
+	// first.
 	if class := qos.Compute(pod); class != qos.Class(old) {
 		errs = append(errs, field.Invalid(spec, class, "Pod QOS Class may not change as a result of resizing"))
 	}
 	order := append(sameContainers(pod.Spec.Containers, old.Spec.Containers, spec.Child("containers"), "containers"),
 		sameContainers(pod.Spec.InitContainers, old.Spec.InitContainers, spec.Child("initContainers"), "initContainers")...)
+	// Resources of containers that don't correspond are not worth comparing.
 	if len(order) > 0 {
 		return append(errs, order...)
 	}
@@ -67,6 +71,7 @@ func validateResize(pod, old *v1.Pod) field.ErrorList {
 			other = other || !sameButCPUAndMemory(&l.is[i].Resources, &l.was[i].Resources)
 		}
 	}
+	// Pod-level resources may come and grow by a resize, too.
 	var none v1.ResourceRequirements
 	is, was := pod.Spec.Resources, old.Spec.Resources
 	if is == nil {
@@ -82,8 +87,8 @@ func validateResize(pod, old *v1.Pod) field.ErrorList {
 	return errs
 }
 
-// sameContainers requires that a list has the same containers in the same
-// order.
+// sameContainers requires that a list has the same containers in the same order;
+// what is compared after it goes by position.
 func sameContainers(is, was []v1.Container, path *field.Path, what string) field.ErrorList {
 	if len(is) != len(was) {
 		return field.ErrorList{field.Forbidden(path, what+" may not be added or removed on resize")}
@@ -97,7 +102,8 @@ func sameContainers(is, was []v1.Container, path *field.Path, what string) field
 	return errs
 }
 
-// nothingRemoved requires that what had a request or a limit has one.
+// nothingRemoved requires that what had a request or a limit has one: the kubelet
+// cannot take a limit away from a running container.
 func nothingRemoved(is, was *v1.ResourceRequirements, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, l := range []struct {
@@ -114,7 +120,8 @@ func nothingRemoved(is, was *v1.ResourceRequirements, path *field.Path) field.Er
 	return errs
 }
 
-// sameButCPUAndMemory compares what a resize may not change.
+// sameButCPUAndMemory compares what a resize may not change: every other resource,
+// and claims.
 func sameButCPUAndMemory(a, b *v1.ResourceRequirements) bool {
 	rest := func(l v1.ResourceList) v1.ResourceList {
 		out := v1.ResourceList{}
@@ -129,8 +136,10 @@ func sameButCPUAndMemory(a, b *v1.ResourceRequirements) bool {
 		equality.Semantic.DeepEqual(a.Claims, b.Claims)
 }
 
-// validatePodResources checks pod-level resources by themselves, and that they
-// hold what the containers ask for (validatePodResources).
+// validatePodResources checks pod-level resources by themselves, and that they hold
+// what the containers ask for (validatePodResourceConsistency). Only the sum of
+// requests is bounded, but each limit by itself: containers may share the pod's
+// limit.
 func validatePodResources(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	p := path.Child("resources")
 	if s.Resources == nil {

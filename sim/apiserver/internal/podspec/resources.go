@@ -14,7 +14,9 @@ import (
 
 const notNegative = "must be greater than or equal to 0"
 
-// isExtended tells whether a resource is neither native nor a hugepage size.
+// isExtended reports whether a resource is neither native nor a hugepage size
+// (helper.IsExtendedResourceName): a device plugin's, say, which comes in whole
+// units and cannot be overcommitted.
 func isExtended(name v1.ResourceName) bool {
 	n := string(name)
 	if !strings.Contains(n, "/") || strings.Contains(n, "kubernetes.io/") || strings.HasPrefix(n, "requests.") {
@@ -23,11 +25,15 @@ func isExtended(name v1.ResourceName) bool {
 	return len(validation.IsQualifiedName("requests."+n)) == 0
 }
 
+// isHugePages reports whether a resource is a size of huge pages
+// (helper.IsHugePageResourceName).
 func isHugePages(name v1.ResourceName) bool {
 	return strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }
 
-// ValidateAmounts checks a node's quantities.
+// ValidateAmounts checks a node's quantities (ValidateResourceQuantityValue).
+// Sorted keys keep the order of errors, and so the message, the same from run to
+// run.
 func ValidateAmounts(m v1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range fields.SortedKeys(m) {
@@ -41,7 +47,9 @@ func ValidateAmounts(m v1.ResourceList, path *field.Path) field.ErrorList {
 }
 
 // validateResources checks a container's or (pod) a pod's requests and limits
-// (ValidateContainerResourceRequirements, validatePodResourceRequirements).
+// (ValidateContainerResourceRequirements, validatePodResourceRequirements). What
+// cannot be overcommitted has a limit, and requests just that; huge pages alone are
+// refused, since a container can't live on them.
 func validateResources(r *v1.ResourceRequirements, path *field.Path, pod bool) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range fields.SortedKeys(r.Limits) {
@@ -56,6 +64,7 @@ func validateResources(r *v1.ResourceRequirements, path *field.Path, pod bool) f
 		native = native || name == v1.ResourceCPU || name == v1.ResourceMemory
 		limit, limited := r.Limits[name]
 		switch {
+		// What cannot be overcommitted is requested in full.
 		case limited && (isExtended(name) || isHugePages(name)) && q.Cmp(limit) != 0:
 			errs = append(errs, field.Invalid(p, q.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
 		case limited && q.Cmp(limit) > 0:
@@ -70,6 +79,8 @@ func validateResources(r *v1.ResourceRequirements, path *field.Path, pod bool) f
 	return errs
 }
 
+// validateQuantity is validateResourceName with ValidateResourceQuantityValue. At
+// the level of a pod only cpu, memory and huge pages mean something.
 func validateQuantity(name v1.ResourceName, q resource.Quantity, path *field.Path, pod bool) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -88,10 +99,12 @@ func validateQuantity(name v1.ResourceName, q resource.Quantity, path *field.Pat
 	if q.Sign() < 0 {
 		errs = append(errs, field.Invalid(path, q.String(), notNegative))
 	}
+	// Devices are counted.
 	if isExtended(name) && q.MilliValue()%1000 != 0 {
 		errs = append(errs, field.Invalid(path, q.String(), "must be an integer"))
 	}
 	if isHugePages(name) && q.Sign() > 0 {
+		// Pages are whole.
 		if size, err := resource.ParseQuantity(strings.TrimPrefix(string(name), v1.ResourceHugePagesPrefix)); err == nil && size.Value() > 0 && q.Value()%size.Value() != 0 {
 			errs = append(errs, field.Invalid(path, q.String(), fmt.Sprintf("must be a multiple of %s", size.String())))
 		}

@@ -15,7 +15,8 @@ import (
 )
 
 // validateScheduling checks what a pod tells the scheduler beside its node
-// selector, node affinity and tolerations (pkg/apis/core/validation).
+// selector, node affinity and tolerations. Overhead, which the RuntimeClass has
+// set, is checked as limits are.
 func validateScheduling(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	errs := validateSpread(s.TopologySpreadConstraints, path.Child("topologySpreadConstraints"))
 	if a := s.Affinity; a != nil && a.PodAffinity != nil {
@@ -29,6 +30,7 @@ func validateScheduling(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	for i, g := range s.SchedulingGates {
 		p := path.Child("schedulingGates").Index(i)
 		errs = append(errs, fields.Invalid(p, g.Name, validation.IsQualifiedName(g.Name))...)
+		// A gate is taken away by name: a second one of its name would stay.
 		if slices.Contains(s.SchedulingGates[:i], g) {
 			errs = append(errs, field.Duplicate(p, g.Name))
 		}
@@ -42,7 +44,8 @@ func validateScheduling(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateSpread is validateTopologySpreadConstraints.
+// validateSpread is validateTopologySpreadConstraints. Two constraints of one key
+// and one consequence would contradict each other or say the same.
 func validateSpread(list []v1.TopologySpreadConstraint, path *field.Path) field.ErrorList {
 	const positive = "must be greater than zero"
 	var errs field.ErrorList
@@ -51,6 +54,7 @@ func validateSpread(list []v1.TopologySpreadConstraint, path *field.Path) field.
 		if c.MaxSkew <= 0 {
 			errs = append(errs, field.Invalid(p.Child("maxSkew"), c.MaxSkew, positive))
 		}
+		// Without a key all nodes would be one domain.
 		if c.TopologyKey == "" {
 			errs = append(errs, field.Required(p.Child("topologyKey"), "can not be empty"))
 		}
@@ -66,6 +70,8 @@ func validateSpread(list []v1.TopologySpreadConstraint, path *field.Path) field.
 		if m := c.MinDomains; m != nil && *m <= 0 {
 			errs = append(errs, field.Invalid(p.Child("minDomains"), *m, positive))
 		}
+		// It makes missing domains count as empty ones, which only a hard
+		// constraint notices.
 		if m := c.MinDomains; m != nil && c.WhenUnsatisfiable != v1.DoNotSchedule {
 			errs = append(errs, field.Invalid(p.Child("minDomains"), *m, fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", v1.DoNotSchedule, c.WhenUnsatisfiable)))
 		}
@@ -83,7 +89,8 @@ func validateSpread(list []v1.TopologySpreadConstraint, path *field.Path) field.
 	return errs
 }
 
-// validatePodTerms checks the terms of pod affinity or anti-affinity.
+// validatePodTerms checks the terms of pod affinity or anti-affinity
+// (validatePodAffinityTerms, validateWeightedPodAffinityTerms).
 func validatePodTerms(required []v1.PodAffinityTerm, preferred []v1.WeightedPodAffinityTerm, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range required {
@@ -99,6 +106,8 @@ func validatePodTerms(required []v1.PodAffinityTerm, preferred []v1.WeightedPodA
 	return errs
 }
 
+// validatePodTerm is validatePodAffinityTerm. The topology key may not be empty:
+// pods would be together anywhere.
 func validatePodTerm(t *v1.PodAffinityTerm, path *field.Path) field.ErrorList {
 	opts := metavalidation.LabelSelectorValidationOptions{}
 	errs := metavalidation.ValidateLabelSelector(t.LabelSelector, opts, path.Child("labelSelector"))
@@ -132,6 +141,7 @@ func validateLabelKeys(sel *metav1.LabelSelector, match, mismatch []string, path
 		if sel != nil && selectsTwice(sel, k) {
 			errs = append(errs, field.Invalid(path.Index(i), k, "exists in both matchLabelKeys and labelSelector"))
 		}
+		// The same label can't be both equal and different.
 		if slices.Contains(mismatch, k) {
 			errs = append(errs, field.Invalid(path.Child("matchLabelKeys").Index(i), k, "exists in both matchLabelKeys and mismatchLabelKeys"))
 		}
@@ -139,7 +149,7 @@ func validateLabelKeys(sel *metav1.LabelSelector, match, mismatch []string, path
 	return errs
 }
 
-// selectsTwice tells whether a selector asks for a label more than once.
+// selectsTwice reports whether a selector asks for a label more than once.
 func selectsTwice(sel *metav1.LabelSelector, key string) bool {
 	n := 0
 	if _, ok := sel.MatchLabels[key]; ok {

@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateSleeps checks that no sleep action is longer than the pod's grace
-// period. Negative ones are refused with the hook itself.
+// validateSleeps checks that no sleep action is longer than the pod's grace period,
+// which would cut it off (validateSleepAction). Negative ones are refused with the
+// hook itself.
 func validateSleeps(s *v1.PodSpec, path *field.Path) (errs field.ErrorList) {
 	if s.TerminationGracePeriodSeconds == nil {
 		return nil

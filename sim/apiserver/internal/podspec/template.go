@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateTemplate checks a pod template (ValidatePodTemplateSpec).
+// ValidateTemplate checks a pod template (ValidatePodTemplateSpec). Ephemeral
+// containers are for pods that run.
 func ValidateTemplate(t *v1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	errs := metavalidation.ValidateLabels(t.Labels, path.Child("labels"))
 	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, path.Child("annotations"))...)
@@ -21,11 +22,14 @@ func ValidateTemplate(t *v1.PodTemplateSpec, path *field.Path) field.ErrorList {
 }
 
 // ValidateLongRunning checks a template whose pods are to run for ever, and that
-// the selector selects them. kind is for the message.
+// the selector selects them: a controller would make pods without end that it does
+// not see. kind is for the message, and not always the kind's own: a Deployment's
+// is that of its ReplicaSets.
 func ValidateLongRunning(t *v1.PodTemplateSpec, sel *metav1.LabelSelector, kind string, path *field.Path) field.ErrorList {
 	errs := metavalidation.ValidateLabelSelector(sel, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))
 	tmpl := path.Child("template")
 	s, err := metav1.LabelSelectorAsSelector(sel)
+	// An empty selector is refused by ValidateSelector, a malformed one above.
 	if err == nil && !s.Empty() && !s.Matches(labels.Set(t.Labels)) {
 		errs = append(errs, field.Invalid(tmpl.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
 	}
@@ -33,6 +37,7 @@ func ValidateLongRunning(t *v1.PodTemplateSpec, sel *metav1.LabelSelector, kind 
 	if p := t.Spec.RestartPolicy; p != v1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(tmpl.Child("spec", "restartPolicy"), p, []v1.RestartPolicy{v1.RestartPolicyAlways}))
 	}
+	// A deadline would end what the controller then starts anew.
 	if t.Spec.ActiveDeadlineSeconds != nil {
 		errs = append(errs, field.Forbidden(tmpl.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+" is not Supported"))
 	}

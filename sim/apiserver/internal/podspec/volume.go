@@ -9,7 +9,9 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 )
 
-// validateVolumes checks a pod's volumes and returns them by name.
+// validateVolumes checks a pod's volumes and returns them by name, for the mounts.
+// One with a mistake in its source is among them: a mount of it is no mistake of
+// its own.
 func validateVolumes(list []v1.Volume, path *field.Path) (field.ErrorList, map[string]*v1.Volume) {
 	var errs field.ErrorList
 	byName := map[string]*v1.Volume{}
@@ -30,7 +32,8 @@ func validateVolumes(list []v1.Volume, path *field.Path) (field.ErrorList, map[s
 	return errs, byName
 }
 
-// sources counts the sources that are set.
+// sources counts the sources that are set. Reflection keeps it right for sources
+// that this package does not know.
 func sources(s *v1.VolumeSource) int {
 	n := 0
 	val := reflect.ValueOf(*s)
@@ -42,8 +45,12 @@ func sources(s *v1.VolumeSource) int {
 	return n
 }
 
+// validateVolumeSource is validateVolumeSource for the sources that the kubelet
+// here can mount; of others it says only that there is one. They are refused, or
+// wait, where they are mounted.
 func validateVolumeSource(s *v1.VolumeSource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	// Defaulting leaves no volume without a source.
 	switch n := sources(s); {
 	case n == 0:
 		return field.ErrorList{field.Required(path, "must specify a volume type")}
@@ -60,6 +67,7 @@ func validateVolumeSource(s *v1.VolumeSource, path *field.Path) field.ErrorList 
 		if s.HostPath.Path == "" {
 			errs = append(errs, field.Required(p.Child("path"), ""))
 		}
+		// The kubelet checks what is there when it mounts.
 		if t := s.HostPath.Type; t != nil && *t != "" {
 			errs = append(errs, fields.OneOf(*t, p.Child("type"), v1.HostPathBlockDev, v1.HostPathCharDev, v1.HostPathDirectory, v1.HostPathDirectoryOrCreate, v1.HostPathFile, v1.HostPathFileOrCreate, v1.HostPathSocket)...)
 		}
@@ -97,6 +105,8 @@ func validateVolumeSource(s *v1.VolumeSource, path *field.Path) field.ErrorList 
 	return errs
 }
 
+// validateProjection is validateProjectionSources for one source. Trust bundles and
+// pod certificates are counted, not looked into.
 func validateProjection(s *v1.VolumeProjection, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	n := 0
@@ -122,6 +132,8 @@ func validateProjection(s *v1.VolumeProjection, path *field.Path) field.ErrorLis
 	}
 	if t := s.ServiceAccountToken; t != nil {
 		n++
+		// The kubelet renews a token at 80 % of its life: a shorter one would come
+		// too often.
 		if t.ExpirationSeconds != nil && *t.ExpirationSeconds < 600 {
 			errs = append(errs, field.Invalid(path.Child("serviceAccountToken", "expirationSeconds"), *t.ExpirationSeconds, "may not specify a duration less than 10 minutes"))
 		}
@@ -141,6 +153,8 @@ func validateProjection(s *v1.VolumeProjection, path *field.Path) field.ErrorLis
 	return errs
 }
 
+// validateDownwardItem is validateDownwardAPIVolumeFile. A resource must name its
+// container, as a volume belongs to none.
 func validateDownwardItem(f *v1.DownwardAPIVolumeFile, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if f.Path == "" {
@@ -159,6 +173,8 @@ func validateDownwardItem(f *v1.DownwardAPIVolumeFile, path *field.Path) field.E
 	return append(errs, validateMode(f.Mode, path.Child("mode"))...)
 }
 
+// validateKeyPaths is validateKeyToPath for a list: the keys of an object that
+// become files, and where.
 func validateKeyPaths(items []v1.KeyToPath, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, it := range items {
@@ -176,6 +192,7 @@ func validateKeyPaths(items []v1.KeyToPath, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// validateMode is ValidateFileMode: permission bits alone.
 func validateMode(mode *int32, path *field.Path) field.ErrorList {
 	if mode != nil && (*mode < 0 || *mode > 0o777) {
 		return field.ErrorList{field.Invalid(path, *mode, "must be a number between 0 and 0777 (octal), both inclusive")}

@@ -136,6 +136,7 @@ type Counters struct {
 	recent [16]*RequestStats
 }
 
+// New returns counters of a run that began at start, in ns since the Unix epoch.
 func New(start int64) *Counters {
 	return &Counters{Start: start, interval: int64(statsInterval), requests: map[statsKey]*RequestStats{}, watches: map[statsKey]*WatchStats{}}
 }
@@ -208,6 +209,7 @@ func (st *Counters) Answered(r *RequestStats, arrived int64, took time.Duration,
 	}
 }
 
+// count counts an answer by its code. Codes are few: a list is quicker than a map.
 func (r *RequestStats) count(code int32) {
 	for i := range r.Codes {
 		if r.Codes[i].Code == code {
@@ -263,6 +265,7 @@ func (st *Counters) widen() {
 	}
 }
 
+// halve makes each two elements one.
 func halve[T any](s []T, add func(a *T, b T)) []T {
 	for i := range s {
 		if i%2 == 0 {

@@ -43,7 +43,7 @@ func (s *Store) noteExpiry(now time.Time, ev *v1.Event) {
 	}
 }
 
-// noteStored starts the time to live of the event in a slot; created tells that
+// noteStored starts the time to live of the event in a slot; created says that
 // it was just made.
 func (s *Store) noteStored(now time.Time, slot int32, created bool) {
 	x := s.events.item(slot)
@@ -138,7 +138,7 @@ func (s *Store) expireEvent(slot int32) {
 }
 
 // commitEvent is commit for what stores events in quantity; uid is the number
-// of a new event's UID. kept tells whether the store needs ev on.
+// of a new event's UID. kept reports whether the store needs ev on.
 func (s *Store) commitEvent(now time.Time, typ watch.EventType, old kind.Object, ev *v1.Event, uid uint64, verb string) (kept bool) {
 	s.version++
 	ev.ResourceVersion = strconv.FormatUint(s.version, 10)
@@ -180,7 +180,7 @@ func (s *Store) PostEvent(now time.Time, ev *v1.Event) error {
 	return nil
 }
 
-// createEvent takes ev over; kept tells whether the store needs it on.
+// createEvent takes ev over; kept reports whether the store needs it on.
 func (s *Store) createEvent(now time.Time, ev *v1.Event) (kept bool, err error) {
 	in := s.info(kinds.Event)
 	if err := s.prepareCreate(ev, in); err != nil {

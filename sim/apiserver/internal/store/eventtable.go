@@ -75,6 +75,7 @@ const (
 	fewClasses     = 1024
 )
 
+// newEventTable returns an empty table; seed is what UIDs are made of.
 func newEventTable(seed uint64) *eventTable {
 	return &eventTable{
 		seed: seed, names: table.NewNames(), whole: map[int32]*v1.Event{},
@@ -108,7 +109,7 @@ func (t *eventTable) pack(ev *v1.Event, uid uint64, to *storedEvent) bool {
 	return true
 }
 
-// plainEvent tells that an event has none of what few have.
+// plainEvent reports whether an event has none of what few have.
 func plainEvent(ev *v1.Event) bool {
 	m := &ev.ObjectMeta
 	return m.GenerateName == "" && m.SelfLink == "" && m.Generation == 0 && m.DeletionTimestamp == nil && m.DeletionGracePeriodSeconds == nil &&
@@ -195,6 +196,7 @@ func packTime(t metav1.Time) (uint32, bool) {
 	return sec, sec != 0 && t == unpackTime(sec)
 }
 
+// unpackTime is the inverse of packTime.
 func unpackTime(sec uint32) metav1.Time {
 	if sec == 0 {
 		return metav1.Time{}
@@ -213,6 +215,8 @@ func share[T comparable](have map[T]*T, v T) *T {
 	return p
 }
 
+// share returns the one copy of a recent message. When there are too many they are
+// forgotten, not dropped one by one: those that repeat come back at once.
 func (t *eventTable) share(message string) string {
 	if m, ok := t.messages[message]; ok {
 		return m
@@ -224,11 +228,12 @@ func (t *eventTable) share(message string) string {
 	return message
 }
 
+// slot returns where the event of that name is.
 func (t *eventTable) slot(namespace, name string) (int32, bool) {
 	return t.names.Find(namespace, name, func(slot int32) bool { return t.has(slot, namespace, name) })
 }
 
-// has tells whether an event has that name.
+// has reports whether an event has that name.
 func (t *eventTable) has(slot int32, namespace, name string) bool {
 	x := t.item(slot)
 	if x.class == nil {
@@ -258,6 +263,7 @@ func (t *eventTable) get(namespace, name string) (*v1.Event, bool) {
 	return t.at(i), true
 }
 
+// at returns the event in a slot; it may be another copy each time.
 func (t *eventTable) at(slot int32) *v1.Event {
 	if t.views != nil {
 		return t.views[slot]
@@ -302,6 +308,7 @@ func (t *eventTable) append() int32 {
 	return int32(t.n - 1)
 }
 
+// Drop takes an event out.
 func (t *eventTable) Drop(namespace, name string) {
 	if slot, ok := t.slot(namespace, name); ok {
 		t.dropAt(slot, namespace, name)
@@ -403,6 +410,7 @@ func (t *eventTable) view() []*v1.Event {
 	return t.views[:len(t.views):len(t.views)]
 }
 
+// Find is that of table.Any.
 func (t *eventTable) Find(namespace, name string) kind.Object {
 	if ev, ok := t.get(namespace, name); ok {
 		return ev
@@ -410,6 +418,7 @@ func (t *eventTable) Find(namespace, name string) kind.Object {
 	return nil
 }
 
+// Put is that of table.Any, for events that come by the verbs of all kinds.
 func (t *eventTable) Put(obj kind.Object) { t.set(obj.(*v1.Event), 0) }
 
 // each calls fn for the events, oldest first, until it says false. fn must not

@@ -69,7 +69,7 @@ func (s *Store) budgetsOf(pod *v1.Pod) []*policyv1.PodDisruptionBudget {
 	return out
 }
 
-// evictable tells whether a pod may go without taking from its budget: one
+// evictable reports whether a pod may go without taking from its budget: one
 // that is not ready, while enough others are or if the budget says so.
 func evictable(pod *v1.Pod, pdb *policyv1.PodDisruptionBudget) bool {
 	for i := range pod.Status.Conditions {
@@ -113,6 +113,8 @@ func (s *Store) takeDisruption(now time.Time, pdb *policyv1.PodDisruptionBudget,
 	return nil
 }
 
+// whyNoDisruption says why a budget allows nothing: by the disruption controller's
+// condition where it says more than the numbers do.
 func whyNoDisruption(pdb *policyv1.PodDisruptionBudget) string {
 	c := meta.FindStatusCondition(pdb.Status.Conditions, policyv1.DisruptionAllowedCondition)
 	told := c != nil && c.Status == metav1.ConditionFalse && c.Message != ""
@@ -127,6 +129,7 @@ func whyNoDisruption(pdb *policyv1.PodDisruptionBudget) string {
 	return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently", pdb.Name)
 }
 
+// errDisruption is the answer 429 that kubectl drain waits and tries again for.
 func errDisruption(retryAfter int, cause string) error {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: cause})

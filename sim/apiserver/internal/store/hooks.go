@@ -18,6 +18,7 @@ type hook struct {
 	bare bool
 }
 
+// wants reports whether a hook is told of a kind.
 func (h *hook) wants(k kind.Kind) bool { return len(h.kinds) == 0 || slices.Contains(h.kinds, k) }
 
 // hooksOf returns the hooks that are told of a kind. Most are not told of the
@@ -44,7 +45,7 @@ func (s *State) forgetHooks() {
 	}
 }
 
-// showExpiry tells whether anybody wants to see the events that expire.
+// showExpiry reports whether anybody wants to see the events that expire.
 func (s *State) showExpiry() bool {
 	return slices.ContainsFunc(s.hooksOf(kinds.Event), func(h *hook) bool { return !h.bare })
 }

@@ -28,6 +28,7 @@ type LeaseSlot struct {
 	at      int64  // its time, ns since the Unix epoch, in whole microseconds
 }
 
+// newLeaseTable returns an empty table.
 func newLeaseTable() *leaseTable { return &leaseTable{table.New[*LeaseSlot]()} }
 
 // current fills to with the lease as it is; at is room for its time.
@@ -54,6 +55,7 @@ func (x *LeaseSlot) lease() *coordinationv1.Lease {
 	return x.Lease
 }
 
+// get returns a lease as it is now, to be shared.
 func (t *leaseTable) get(namespace, name string) (*coordinationv1.Lease, bool) {
 	x, ok := t.slots.Get(namespace, name)
 	if !ok {
@@ -62,6 +64,7 @@ func (t *leaseTable) get(namespace, name string) (*coordinationv1.Lease, bool) {
 	return x.lease(), true
 }
 
+// Find is that of table.Any.
 func (t *leaseTable) Find(namespace, name string) kind.Object {
 	if lease, ok := t.get(namespace, name); ok {
 		return lease
@@ -69,12 +72,15 @@ func (t *leaseTable) Find(namespace, name string) kind.Object {
 	return nil
 }
 
+// Put is that of table.Any. The lease gets a slot of its own: who remembers the old
+// one may hold a renewal that is on its way.
 func (t *leaseTable) Put(obj kind.Object) {
 	lease := obj.(*coordinationv1.Lease)
 	t.retire(lease.Namespace, lease.Name)
 	t.slots.Set(&LeaseSlot{Lease: lease, base: lease})
 }
 
+// Drop is that of table.Any.
 func (t *leaseTable) Drop(namespace, name string) {
 	t.retire(namespace, name)
 	t.slots.Drop(namespace, name)

@@ -59,6 +59,8 @@ func (s *Store) Patch(now time.Time, k kind.Kind, namespace, name string, pt typ
 	return s.update(now, obj, sub, "patch")
 }
 
+// applyPatch returns the object's JSON with the patch applied. Errors: BadRequest,
+// and Invalid for a JSON patch whose tests or paths don't fit, as upstream has it.
 func applyPatch(in *kind.Info, was, patch []byte, pt types.PatchType) ([]byte, error) {
 	var is []byte
 	var err error

@@ -51,7 +51,7 @@ type Stamp struct {
 	OwnerReferences []metav1.OwnerReference
 }
 
-// Stale tells whether a class has changed since the template was admitted, so
+// Stale reports whether a class has changed since the template was admitted, so
 // that a new one may turn out otherwise: another priority, say, or refused.
 func (s *Store) Stale(t *Template) bool { return t.classes != s.classes }
 
@@ -84,7 +84,7 @@ func (s *Store) NewTemplate(pod *v1.Pod) (*Template, error) {
 	return t, nil
 }
 
-// remerges tells whether a pod's labels complete selectors differently from the
+// remerges reports whether a pod's labels complete selectors differently from the
 // template's.
 func (t *Template) remerges(pod *v1.Pod, st Stamp) bool {
 	return len(t.keys) > 0 && (st.Affinity != nil || slices.ContainsFunc(t.keys, func(k string) bool {

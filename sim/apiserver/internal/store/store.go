@@ -1,3 +1,21 @@
+// Package store is the API's state machine: what is stored (State), and the verbs
+// over it (Store). It has no loop, no latency and no randomness but the seed; each
+// verb takes the time, does all it does before it returns, and tells hooks of each
+// change.
+//
+// It knows kinds by their rows in the table, and by name only those that it has
+// something of its own for: pods, nodes, namespaces, events, leases and budgets.
+//
+// - store.go: the state, its reads, commit
+// - hooks.go: who is told of changes
+// - verbs.go, delete.go, patch.go: the verbs that all kinds have
+// - stamp.go: pods made many at a time of one template
+// - kubelet_verbs.go, podmeta.go, patch_meta.go, node_taints.go, scale.go, tokenrequest.go: patches that others write as structs, subresources
+// - eviction.go: evictions within disruption budgets
+// - events.go, eventtable.go, leasetable.go: what there is most of, kept small
+//
+// Objects that it hands out are shared and must never be written to: an update
+// makes a new object that shares what did not change.
 package store
 
 import (
@@ -78,13 +96,14 @@ type State struct {
 	telling bool
 }
 
-// shelf is what the store has of one kind.
+// shelf is what the store has of one kind, found by the kind's place in the table.
 type shelf struct {
 	*kind.Info
 	objects table.Any
 	hooks   []*hook // that are told of the kind; nil: not found yet
 }
 
+// objectKey names one object.
 type objectKey struct {
 	kind            kind.Kind
 	namespace, name string
@@ -262,8 +281,9 @@ func (s *State) generateName(prefix string) string {
 	return string(b)
 }
 
-// commit puts a new or changed object in its place under the next version.
-// The caller must own obj: its resource version is set here.
+// commit puts a new or changed object in its place under the next version, and
+// tells the hooks. The caller must own obj: its resource version is set here.
+// Nothing is checked any more.
 func (s *State) commit(typ watch.EventType, k kind.Kind, old, obj kind.Object, verb, sub string) {
 	s.version++
 	on := s.shelf(k)
@@ -307,6 +327,8 @@ func (s *State) tell(c kind.Change) {
 	s.pending = s.pending[:0]
 }
 
+// indexPod keeps the pods of each node in the order in which they came to it. A pod
+// that stays where it is keeps its place.
 func (s *State) indexPod(typ watch.EventType, old kind.Object, pod *v1.Pod) {
 	s.podVersion = s.version
 	node := ""
@@ -464,6 +486,7 @@ func (s *State) ListPodsOnNode(node string) []*v1.Pod {
 	return out
 }
 
+// errNoKind is the answer about a kind that is not in the table.
 func errNoKind(k kind.Kind) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("no kind %q is served", string(k)))
 }

@@ -58,7 +58,8 @@ func (s *Store) create(now time.Time, obj kind.Object, in *kind.Info, system boo
 	return obj, nil
 }
 
-// prepareCreate settles the object's namespace and name.
+// prepareCreate decides the object's namespace and name, and asks whether the
+// namespace takes it.
 func (s *Store) prepareCreate(obj kind.Object, in *kind.Info) error {
 	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind())
 	if in.Namespaced && obj.GetNamespace() == "" {
@@ -184,7 +185,7 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 	return obj, nil
 }
 
-// goneByUpdate tells whether an update took away the last of what holds an object
+// goneByUpdate reports whether an update took away the last of what holds an object
 // that is being deleted (ShouldDeleteDuringUpdate, ShouldDeleteNamespaceDuringUpdate).
 func goneByUpdate(obj, old kind.Object) bool {
 	if len(obj.GetFinalizers()) > 0 {
@@ -212,6 +213,7 @@ func checkVersion(in *kind.Info, old, obj kind.Object) error {
 	return nil
 }
 
+// errModified is the Conflict of a version that is not the stored one.
 func errModified(in *kind.Info, name string) error {
 	return apierrors.NewConflict(in.GroupResource(), name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
 }
@@ -233,6 +235,7 @@ func keepServerMeta(obj, old kind.Object) {
 	obj.SetSelfLink("")
 }
 
+// errNoSubresource is the answer about a subresource that the kind does not have.
 func errNoSubresource(in *kind.Info, sub string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s have no subresource %q", in.Resource, sub))
 }

@@ -16,6 +16,7 @@ type Names struct {
 	hash    func(namespace, name string) uint64
 }
 
+// NewNames returns names that find nothing yet.
 func NewNames() Names {
 	return Names{slots: map[uint64]int32{}, hash: func(namespace, name string) uint64 {
 		var h loop.Hasher
@@ -25,7 +26,7 @@ func NewNames() Names {
 	}}
 }
 
-// Find returns the slot of a name; is tells whether a slot has that name.
+// Find returns the slot of a name; is reports whether a slot has that name.
 func (n *Names) Find(namespace, name string, is func(slot int32) bool) (int32, bool) {
 	if slot, ok := n.slots[n.hash(namespace, name)]; ok && is(slot) {
 		return slot, true

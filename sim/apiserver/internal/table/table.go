@@ -1,3 +1,10 @@
+// Package table keeps the objects of one kind: in the order of their creation, in
+// which lists are made, and by name.
+//
+// Objects stand in a slice, and a hash of the name finds their place (names.go): a
+// quarter of what a map by name takes, and nothing for the garbage collector to
+// follow. What is dropped leaves a hole; holes are closed when there are too many
+// of them, or when somebody wants to see the slice.
 package table
 
 import (
@@ -19,7 +26,8 @@ type Table[T Pointer] struct {
 	last  int32 // the slot found last: who writes an object has looked it up before
 }
 
-// Any is a table of any kind.
+// Any is a table of any kind: who has one knows the kind's name, but not its Go
+// type.
 type Any interface {
 	Find(namespace, name string) Object
 	Put(obj Object)
@@ -27,6 +35,7 @@ type Any interface {
 	Each(fn func(Object) bool)
 }
 
+// New returns an empty table.
 func New[T Pointer]() *Table[T] { return &Table[T]{names: NewNames()} }
 
 // slot returns where the object of that name is.
@@ -41,13 +50,14 @@ func (t *Table[T]) slot(namespace, name string) (int32, bool) {
 	return slot, ok
 }
 
-// has tells whether an object of that name is in a slot.
+// has reports whether an object of that name is in a slot.
 func (t *Table[T]) has(slot int32, namespace, name string) bool {
 	var hole T
 	o := t.items[slot]
 	return o != hole && o.GetName() == name && o.GetNamespace() == namespace
 }
 
+// Get returns the object of that name.
 func (t *Table[T]) Get(namespace, name string) (T, bool) {
 	i, ok := t.slot(namespace, name)
 	if !ok {
@@ -57,6 +67,8 @@ func (t *Table[T]) Get(namespace, name string) (T, bool) {
 	return t.items[i], true
 }
 
+// Set stores an object under its name; in the place of the one that has it, so that
+// an object keeps its place in lists while it lives.
 func (t *Table[T]) Set(obj T) {
 	namespace, name := obj.GetNamespace(), obj.GetName()
 	if i, ok := t.slot(namespace, name); ok {
@@ -67,6 +79,7 @@ func (t *Table[T]) Set(obj T) {
 	t.items = append(t.items, obj)
 }
 
+// Drop takes an object out. Its place stays empty until holes are worth closing.
 func (t *Table[T]) Drop(namespace, name string) {
 	i, ok := t.slot(namespace, name)
 	if !ok {
@@ -109,6 +122,7 @@ func (t *Table[T]) View() []T {
 	return t.items[:len(t.items):len(t.items)]
 }
 
+// Find is Get as Any has it.
 func (t *Table[T]) Find(namespace, name string) Object {
 	if o, ok := t.Get(namespace, name); ok {
 		return o
@@ -116,6 +130,7 @@ func (t *Table[T]) Find(namespace, name string) Object {
 	return nil
 }
 
+// Put is Set as Any has it.
 func (t *Table[T]) Put(obj Object) { t.Set(obj.(T)) }
 
 // Each calls fn for the objects, oldest first, until it says false. fn must

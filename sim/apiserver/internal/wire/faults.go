@@ -51,6 +51,9 @@ type Fate struct {
 	Latency      time.Duration
 }
 
+// matches reports whether a fault hits the requests of a node, or of a component by
+// its name. Without a subresource of its own, a fault hits a resource's
+// subresources too.
 func (f *Fault) matches(node string, r *Request) bool {
 	is := func(want, have string) bool { return want == "" || want == have }
 	resource := r.Resource
@@ -131,6 +134,7 @@ func (f *Fault) status(r *Request) error {
 	return e
 }
 
+// serverAddress is what errors of the transport name.
 const serverAddress = "https://kubernetes.default.svc:443"
 
 // ErrTransport wraps an error of the transport as client-go's callers see it: it
@@ -154,6 +158,7 @@ func ErrTransport(r *Request, err error) error {
 	return &url.Error{Op: method[:1] + lower(method[1:]), URL: u, Err: err}
 }
 
+// lower is strings.ToLower of a method's name.
 func lower(s string) string {
 	b := []byte(s)
 	for i := range b {
@@ -170,6 +175,7 @@ func ErrTimeout(r *Request) error {
 	return ErrTransport(r, fmt.Errorf("dial tcp: i/o timeout: %w", context.DeadlineExceeded))
 }
 
+// ErrRefused is a request's end when nobody listens.
 func ErrRefused(r *Request) error {
 	return ErrTransport(r, fmt.Errorf("dial tcp: connect: %w", syscall.ECONNREFUSED))
 }

@@ -19,6 +19,7 @@ const (
 	defaultClientBurst = 10
 )
 
+// NewLimiter returns a full bucket, as a new process has; nil is no limit.
 func NewLimiter(qps float64, burst int) *rate.Limiter {
 	if qps < 0 {
 		return nil
@@ -56,7 +57,7 @@ func Throttle(ctx context.Context, l *loop.Loop, limiter *rate.Limiter, r *Reque
 // errWouldExceed is what golang.org/x/time/rate says.
 var errWouldExceed = errors.New("rate: Wait(n=1) would exceed context deadline")
 
-// Limited tells whether a request of a kubelet takes a token of its client.
+// Limited reports whether a request of a kubelet takes a token of its client.
 func Limited(r *Request) bool {
 	return !r.Heartbeat && r.Verb != "watch" && r.Resource != "events"
 }
@@ -64,7 +65,7 @@ func Limited(r *Request) bool {
 // maxRetries is how often client-go repeats a request (rest/request.go).
 const maxRetries = 10
 
-// Retry tells whether client-go repeats a request, and after how long: the answer
+// Retry reports whether client-go repeats a request, and after how long: the answer
 // has to be 429 or an error of the server's, with a header Retry-After.
 func Retry(err error, try int) (time.Duration, bool) {
 	if err == nil || try >= maxRetries {

@@ -1,3 +1,7 @@
+// Package wire is what is between who asks and the API: requests as faults and
+// errors see them (request.go), faults (faults.go), and what client-go does about
+// limits and refusals (limits.go). It knows neither objects nor who handles a
+// request; a facade over HTTP would make its requests here.
 package wire
 
 import (
