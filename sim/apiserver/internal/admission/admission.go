@@ -221,6 +221,7 @@ func schedule(pod *v1.Pod, rc *nodev1.RuntimeClass) error {
 	if len(selector) > 0 {
 		pod.Spec.NodeSelector = selector
 	}
+	// Clipped, so that the append copies: the list may be a template's.
 	own := pod.Spec.Tolerations
 	pod.Spec.Tolerations = append(own[:len(own):len(own)], rc.Scheduling.Tolerations...)
 	return nil
@@ -258,6 +259,7 @@ func (p *Plugins) Namespace(in *kind.Info, namespace, name string) error {
 	if ns == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, namespace)
 	}
+	// The cause tells controllers to give up rather than to try again.
 	if ns.Status.Phase == v1.NamespaceTerminating {
 		err := apierrors.NewForbidden(in.GroupResource(), name, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace))
 		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{

@@ -37,6 +37,7 @@ func validateControllerRevision(r *appsv1.ControllerRevision) field.ErrorList {
 	errs := fields.NonNegative(r.Revision, field.NewPath("revision"))
 	data := field.NewPath("data")
 	var v any
+	// null is data that is not there, too.
 	switch err := json.Unmarshal(r.Data.Raw, &v); {
 	case r.Data.Raw == nil || err == nil && v == nil:
 		errs = append(errs, field.Required(data, "data is mandatory"))

@@ -76,6 +76,7 @@ func validateSchedule(text string, path *field.Path) field.ErrorList {
 	switch {
 	case text == "":
 		return field.ErrorList{field.Required(path, "")}
+	// The zone has a field of its own.
 	case strings.Contains(text, "TZ"):
 		return field.ErrorList{field.Invalid(path, text, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")}
 	}

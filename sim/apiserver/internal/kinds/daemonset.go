@@ -77,6 +77,8 @@ func countTemplateGeneration(ds, old *appsv1.DaemonSet) {
 	if err != nil || n < 1 {
 		n = 1
 	}
+	// Only a new template means new pods: other changes of the spec don't count
+	// here.
 	if old != nil && !equality.Semantic.DeepEqual(&ds.Spec.Template, &old.Spec.Template) {
 		n++
 	}

@@ -73,6 +73,7 @@ func validateEndpointSlice(es *discoveryv1.EndpointSlice) field.ErrorList {
 	names := map[string]bool{}
 	for i := range es.Ports {
 		q := ports.Index(i)
+		// Ports go by their names, of which one may be empty.
 		name := *es.Ports[i].Name // defaulted
 		if name != "" {
 			errs = append(errs, fields.DNSLabel(name, q.Child("name"))...)

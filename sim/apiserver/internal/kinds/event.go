@@ -55,6 +55,7 @@ func eventEntry(n *kind.Notes, c kind.Change, e *v1.Event) {
 		source = e.ReportingController
 	}
 	o := &e.InvolvedObject
+	// A reader looks for what happened to an object, not for the event's own name.
 	n.Kind, n.Verb, n.Object = trace.KindEvent, e.Reason, n.Named(o.Kind, o.Namespace, o.Name)
 	n.Add("type", e.Type)
 	n.Add("message", e.Message)

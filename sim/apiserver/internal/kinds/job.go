@@ -89,6 +89,7 @@ func generateJobSelector(j *batchv1.Job, uid types.UID) {
 		legacyJobNameLabel: j.Name, batchv1.JobNameLabel: j.Name,
 		legacyControllerUIDLabel: string(uid), batchv1.ControllerUidLabel: string(uid),
 	}
+	// The manifest's own labels win; if they contradict, validation says so.
 	maps.Copy(labels, j.Spec.Template.Labels)
 	j.Spec.Template.Labels = labels
 	if j.Spec.Selector == nil {
@@ -165,6 +166,7 @@ func validateJobUpdate(j, old *batchv1.Job, _ string) field.ErrorList {
 		errs = append(errs, field.Invalid(completions, *s.Completions, "can only be modified in tandem with spec.parallelism"))
 	}
 	errs = append(errs, fields.Immutable(s.Selector, was.Selector, path.Child("selector"))...)
+	// Immutable but for what may change of a job that nothing runs of.
 	errs = append(errs, fields.Immutable(&s.Template, mutableTemplate(j, old), path.Child("template"))...)
 	errs = append(errs, fields.Immutable(s.CompletionMode, was.CompletionMode, path.Child("completionMode"))...)
 	errs = append(errs, fields.Immutable(s.PodFailurePolicy, was.PodFailurePolicy, path.Child("podFailurePolicy"))...)
@@ -176,6 +178,7 @@ func validateJobUpdate(j, old *batchv1.Job, _ string) field.ErrorList {
 // mutableTemplate returns the old template with what may change of a suspended
 // job's taken from the new one: resources, and where pods may run.
 func mutableTemplate(j, old *batchv1.Job) *v1.PodTemplateSpec {
+	// Nothing runs by the template of a job that is suspended and has stopped.
 	suspended := old.Spec.Suspend != nil && *old.Spec.Suspend
 	stopped := old.Status.StartTime == nil
 	for _, c := range old.Status.Conditions {

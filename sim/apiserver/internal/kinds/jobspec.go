@@ -84,6 +84,8 @@ func validateJobSpec(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, podspec.ValidateTemplate(&s.Template, path.Child("template"))...)
 	restart := path.Child("template", "spec", "restartPolicy")
+	// A pod that restarts for ever never finishes, and the policies judge finished
+	// pods.
 	switch p := s.Template.Spec.RestartPolicy; {
 	case p == v1.RestartPolicyAlways || p == "":
 		errs = append(errs, field.Required(restart, fmt.Sprintf("valid values: %q, %q", v1.RestartPolicyOnFailure, v1.RestartPolicyNever)))

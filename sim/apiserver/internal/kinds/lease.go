@@ -29,6 +29,7 @@ func lease() *kind.Info {
 func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
+	// Such a lease would be over before anybody reads it.
 	if d := l.Spec.LeaseDurationSeconds; d != nil && *d <= 0 {
 		errs = append(errs, field.Invalid(spec.Child("leaseDurationSeconds"), *d, "must be greater than 0"))
 	}

@@ -30,6 +30,7 @@ func namespace() *kind.Info {
 					ns.Spec.Finalizers = append(ns.Spec.Finalizers, v1.FinalizerKubernetes)
 				}
 			},
+			// Any subresource is let through: finalize has a verb of its own.
 			Keep: func(ns, old *v1.Namespace, sub string) bool {
 				ns.Spec.Finalizers = old.Spec.Finalizers // only finalize changes them
 				if sub == "" {

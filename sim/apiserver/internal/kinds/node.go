@@ -26,6 +26,8 @@ func node() *kind.Info {
 		Kind: Node, Version: "v1", Resource: "nodes", Watch: kind.ByNode,
 		Strategy: &kind.Typed[v1.Node, *v1.Node]{
 			Defaults: func(n *v1.Node) {
+				// What no kubelet has reserved anything of is allocatable as a
+				// whole.
 				if n.Status.Allocatable == nil && n.Status.Capacity != nil {
 					n.Status.Allocatable = n.Status.Capacity.DeepCopy()
 				}

@@ -61,15 +61,19 @@ func keepPod(p, old *v1.Pod, sub string) bool {
 	case "":
 		p.Status = old.Status
 		p.Spec.EphemeralContainers = old.Spec.EphemeralContainers
+	// Owners are the spec's side: no status update adopts a pod.
 	case "status":
 		p.Spec = old.Spec
 		p.OwnerReferences = old.OwnerReferences
 		fields.Default(&p.Status.QOSClass, old.Status.QOSClass)
+	// All of the pod is the old one's but for resources, so that nothing else can
+	// slip in.
 	case "resize":
 		spec := p.Spec
 		*p = *old
 		p.Spec = podspec.Resized(&old.Spec, &spec)
 		podspec.DefaultResize(&p.Spec)
+	// The same, but for the list that the subresource is for.
 	case "ephemeralcontainers":
 		added := p.Spec.EphemeralContainers
 		*p = *old

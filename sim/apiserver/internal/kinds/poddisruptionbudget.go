@@ -37,6 +37,7 @@ func validateDisruptionBudget(pdb *policyv1.PodDisruptionBudget) field.ErrorList
 	var errs field.ErrorList
 	spec := &pdb.Spec
 	path := field.NewPath("spec")
+	// One would follow from the other, or contradict it.
 	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
 		errs = append(errs, field.Invalid(path, *spec, "minAvailable and maxUnavailable cannot be both set"))
 	}

@@ -43,6 +43,7 @@ func validateUsersClass(pc *schedulingv1.PriorityClass) field.ErrorList {
 	if strings.HasPrefix(pc.Name, "system-") {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"), "priority class names with 'system-' prefix are reserved for system use only"))
 	}
+	// Above it are the system's own, which nothing of a user's may preempt.
 	if pc.Value > highestUserPriority {
 		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", highestUserPriority)))
 	}

@@ -48,6 +48,7 @@ func validateReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
 	s, path := &rs.Spec, field.NewPath("spec")
 	errs := fields.NonNegativePtr(s.Replicas, path.Child("replicas"))
 	errs = append(errs, fields.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
+	// Upstream's text says so.
 	errs = append(errs, podspec.ValidateSelector(s.Selector, "deployment", path.Child("selector"))...)
 	return append(errs, podspec.ValidateLongRunning(&s.Template, s.Selector, "ReplicaSet", path)...)
 }

@@ -20,6 +20,7 @@ func runtimeClass() *kind.Info {
 		Strategy: &kind.Typed[nodev1.RuntimeClass, *nodev1.RuntimeClass]{
 			Check: validateRuntimeClass,
 			CheckUpdate: func(rc, old *nodev1.RuntimeClass, _ string) field.ErrorList {
+				// Pods run by the handler that they were admitted with.
 				return append(validateRuntimeClass(rc), fields.Immutable(rc.Handler, old.Handler, field.NewPath("handler"))...)
 			},
 		},

@@ -24,6 +24,7 @@ func service() *kind.Info {
 		Strategy: &kind.Typed[v1.Service, *v1.Service]{
 			Defaults: setServiceDefaults,
 			Reset:    func(s *v1.Service) { s.Status = v1.ServiceStatus{} },
+			// No controller here writes a service's status.
 			Keep: func(s, old *v1.Service, sub string) bool {
 				if sub == "" {
 					s.Status = old.Status

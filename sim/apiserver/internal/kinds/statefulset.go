@@ -90,6 +90,7 @@ func validateStatefulSet(set *appsv1.StatefulSet) field.ErrorList {
 	}
 	errs = append(errs, fields.NonNegativePtr(s.Replicas, path.Child("replicas"))...)
 	errs = append(errs, fields.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
+	// The first pod's number; the others follow it.
 	if s.Ordinals != nil {
 		errs = append(errs, fields.NonNegative(int64(s.Ordinals.Start), path.Child("ordinals.start"))...)
 	}

@@ -40,6 +40,7 @@ func PodStatus(cur, base, status *v1.PodStatus) (v1.PodStatus, bool) {
 	set(&out.PodIP, base.PodIP, status.PodIP, &changed)
 	set(&out.Resize, base.Resize, status.Resize, &changed)
 	set(&out.QOSClass, base.QOSClass, status.QOSClass, &changed)
+	// A kubelet that does not say the class does not take it away.
 	if out.QOSClass == "" {
 		out.QOSClass = cur.QOSClass
 	}
@@ -51,6 +52,7 @@ func PodStatus(cur, base, status *v1.PodStatus) (v1.PodStatus, bool) {
 	}
 	mergeList(&out.Conditions, base.Conditions, status.Conditions,
 		func(c *v1.PodCondition) v1.PodConditionType { return c.Type }, SamePodCondition, asjson.PodCondition, &changed)
+	// Lists of container statuses have no merge key: one that differs is replaced.
 	for _, l := range []struct{ out, base, status *[]v1.ContainerStatus }{
 		{&out.InitContainerStatuses, &base.InitContainerStatuses, &status.InitContainerStatuses},
 		{&out.ContainerStatuses, &base.ContainerStatuses, &status.ContainerStatuses},

@@ -33,6 +33,7 @@ type deletion struct {
 // CheckGracefulDelete).
 func decideDelete(now time.Time, obj kind.Object, requested *int64) deletion {
 	pinned := len(obj.GetFinalizers()) > 0
+	// A negative period counts as one second, as upstream has it.
 	if requested != nil && *requested < 0 {
 		one := int64(1)
 		requested = &one
@@ -70,6 +71,7 @@ func decideRedelete(now time.Time, pod *v1.Pod, requested *int64, pinned bool) d
 	if requested == nil || *requested >= current {
 		return deletion{}
 	}
+	// The end moves by as much as the period: it began with the first request.
 	shorter := time.Duration(*requested-current) * time.Second
 	return deletion{
 		mark:   true,
@@ -88,6 +90,7 @@ func podGrace(pod *v1.Pod, requested *int64) int64 {
 	case pod.Spec.TerminationGracePeriodSeconds != nil:
 		period = *pod.Spec.TerminationGracePeriodSeconds
 	}
+	// No kubelet has anything to end.
 	if pod.Spec.NodeName == "" || pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
 		return 0
 	}
@@ -208,6 +211,7 @@ func (s *Store) deleteNamespace(now time.Time, ns *v1.Namespace) (kind.Object, e
 	case metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic:
 		return nil, apierrors.NewForbidden(s.info(kinds.Namespace).GroupResource(), ns.Name, fmt.Errorf("this namespace may not be deleted"))
 	}
+	// The first request marks it; others only look whether it can go.
 	if ns.DeletionTimestamp == nil {
 		c := *ns
 		at := asjson.Time(now)

@@ -125,6 +125,7 @@ func (s *Store) expireWritten(now int64) (at int64, more bool) {
 func (s *Store) expireEvent(slot int32) {
 	s.version++
 	c := kind.Change{Type: watch.Deleted, Kind: kinds.Event, Verb: "expire", Version: s.version}
+	// To make an event of what is packed costs more than to drop it.
 	if s.showExpiry() {
 		old := s.events.at(slot)
 		last := *old

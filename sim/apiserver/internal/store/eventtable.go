@@ -93,6 +93,7 @@ func (t *eventTable) pack(ev *v1.Event, uid uint64, to *storedEvent) bool {
 	created, okCreated := packTime(ev.CreationTimestamp)
 	first, okFirst := packTime(ev.FirstTimestamp)
 	last, okLast := packTime(ev.LastTimestamp)
+	// Whatever would not come back as it was is kept whole.
 	if uid == 0 || !named || object != o.Name || !versioned || !ok || !okCreated || !okFirst || !okLast || !plainEvent(ev) {
 		return false
 	}
@@ -362,6 +363,8 @@ func (t *eventTable) compact() {
 	if n == 0 {
 		clear(t.messages)
 	}
+	// To trim costs a pass over all events, so it waits until as many classes have
+	// come again.
 	if n == 0 || len(t.classes)+len(t.sources) > max(t.most, fewClasses) {
 		t.trim()
 	}

@@ -37,6 +37,7 @@ func (s *Store) Evict(now time.Time, namespace, name string, opts metav1.DeleteO
 		return err
 	}
 	pod := o.(*v1.Pod)
+	// What does not run, or is going already, costs no disruption.
 	pending := pod.Status.Phase == v1.PodPending
 	if pending || pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed || pod.DeletionTimestamp != nil {
 		return s.evict(now, pod, opts)
@@ -89,10 +90,12 @@ func (s *Store) takeDisruption(now time.Time, pdb *policyv1.PodDisruptionBudget,
 	gr.Resource = "poddisruptionbudget"
 	st := &pdb.Status
 	switch {
+	// The numbers are those of an older spec.
 	case st.ObservedGeneration < pdb.Generation:
 		return errDisruption(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", pdb.Name))
 	case st.DisruptionsAllowed < 0:
 		return apierrors.NewForbidden(gr, pdb.Name, fmt.Errorf("pdb disruptions allowed is negative"))
+	// The disruption controller is too far behind to be trusted with more.
 	case len(st.DisruptedPods) > maxDisruptedPods:
 		return apierrors.NewForbidden(gr, pdb.Name, fmt.Errorf("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
 	case st.DisruptionsAllowed == 0:

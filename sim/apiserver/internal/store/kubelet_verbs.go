@@ -40,6 +40,8 @@ func (s *Store) PatchPodStatusIn(namespace, name string, uid types.UID, base, st
 	if !changed {
 		return old, nil
 	}
+	// The kubelet's own pod becomes the stored one if it says just what the patch
+	// makes: neither side compares the two again.
 	c := room
 	if c == nil || c.Name != "" || !merge.OnePodStatus(&merged, &c.Status) {
 		c = &v1.Pod{Status: merged}

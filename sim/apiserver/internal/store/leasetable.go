@@ -126,12 +126,15 @@ func (s *Store) RenewLease(now time.Time, lease *coordinationv1.Lease, at time.T
 		x, _ = s.leases.slots.Get(lease.Namespace, lease.Name)
 		*found = x
 	}
+	// Somebody else wrote the lease, or hooks are being told: what they are told
+	// then must stay good.
 	if x == nil || x.base != lease || s.telling {
 		c := *lease
 		c.Spec.RenewTime = &metav1.MicroTime{Time: at}
 		updated, err = s.UpdateLease(now, &c)
 		return updated, "", err
 	}
+	// Hooks get two leases whose memory the next renewal uses again.
 	told := &s.spareLeases
 	x.current(&told.old, &told.oldAt)
 	s.version++

@@ -137,6 +137,7 @@ func (s *Store) Apply(now time.Time, obj kind.Object) (kind.Object, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	// The manifest may say less than before and still change nothing.
 	if bytes.Equal(patch, []byte("{}")) {
 		s.applied[key] = manifest
 		return old, nil
@@ -158,6 +159,7 @@ func manifestJSON(obj kind.Object, namespace string) ([]byte, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, err
 	}
+	// These are the server's: a manifest that has them does not mean them.
 	delete(m, "status")
 	delete(m, "apiVersion")
 	delete(m, "kind")

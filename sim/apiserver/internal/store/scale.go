@@ -57,6 +57,8 @@ func (s *Store) UpdateScale(now time.Time, k kind.Kind, scale *autoscalingv1.Sca
 		return nil, apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), scale.Name, fields.NonNegative(int64(scale.Spec.Replicas), field.NewPath("spec", "replicas")))
 	}
 	obj := in.Copy(old)
+	// The copy's fields are its own now, so that a new number is written to it
+	// alone.
 	sc, _ := in.Scale(obj)
 	if *sc.Replicas != nil && **sc.Replicas == scale.Spec.Replicas {
 		return s.GetScale(k, scale.Namespace, scale.Name)

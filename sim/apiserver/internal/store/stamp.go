@@ -122,6 +122,8 @@ func (s *Store) CreateFromTemplate(now time.Time, t *Template, st Stamp) (*v1.Po
 	if st.Labels != nil {
 		c.Labels = st.Labels
 	}
+	// What the template shares was completed by its own labels; these are made from
+	// before that.
 	if t.remerges(&c, st) {
 		c.Spec.TopologySpreadConstraints = t.spread
 		if st.Affinity == nil {

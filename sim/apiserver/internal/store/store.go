@@ -287,6 +287,7 @@ func (s *State) generateName(prefix string) string {
 func (s *State) commit(typ watch.EventType, k kind.Kind, old, obj kind.Object, verb, sub string) {
 	s.version++
 	on := s.shelf(k)
+	// Templates admitted before are stale from now on.
 	if on.ReadByAdmission {
 		s.classes++
 	}

@@ -47,6 +47,7 @@ func (s *Store) create(now time.Time, obj kind.Object, in *kind.Info, system boo
 	if err != nil {
 		return nil, err
 	}
+	// Upstream finds the clash when it writes, so it comes after all other errors.
 	if s.Lookup(in.Kind, obj.GetNamespace(), obj.GetName()) != nil {
 		return nil, apierrors.NewAlreadyExists(in.GroupResource(), obj.GetName())
 	}
@@ -83,6 +84,8 @@ func (s *Store) prepareCreate(obj kind.Object, in *kind.Info) error {
 // admitNew defaults, admits and validates.
 func (s *Store) admitNew(obj kind.Object, in *kind.Info, system bool) (kind.Object, error) {
 	in.SetDefaults(obj)
+	// The UID comes before validation, so a manifest that is refused has used one
+	// up.
 	if in.UsesUID() {
 		obj.SetUID(s.nextUID())
 		in.UseUID(obj, obj.GetUID())
@@ -160,8 +163,8 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 	if in.NewGeneration(obj, old, sub) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
-	if sub == "resize" {
-		if err := s.plugins.Resize(obj.(*v1.Pod)); err != nil {
+	if pod, ok := obj.(*v1.Pod); ok && sub == "resize" {
+		if err := s.plugins.Resize(pod); err != nil {
 			return nil, err
 		}
 	}
@@ -171,6 +174,8 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.GroupKind(), obj.GetName(), errs)
 	}
+	// An update that changes nothing is no write: no version, no event for
+	// watchers.
 	if equality.Semantic.DeepEqual(obj, old) {
 		return old, nil
 	}
@@ -269,6 +274,7 @@ func (s *Store) Bind(now time.Time, namespace, name string, uid types.UID, node 
 	}
 	c := *pod
 	c.Spec.NodeName = node
+	// The pod has its node: what preemption held for it is free.
 	c.Status.NominatedNodeName = "" // ClearingNominatedNodeNameAfterBinding
 	c.Status.Conditions = withCondition(c.Status.Conditions, v1.PodCondition{
 		Type: v1.PodScheduled, Status: v1.ConditionTrue, ObservedGeneration: pod.Generation, LastTransitionTime: asjson.Time(now)})
