@@ -64,7 +64,7 @@ cni_bin() {
 	done
 }
 
-# snapshotter tells whether overlays work below a folder; without them layers
+# snapshotter reports whether overlays work below a folder; without them layers
 # are copied.
 snapshotter() {
 	mkdir -p "$1/try/l" "$1/try/u" "$1/try/w" "$1/try/m"
@@ -237,7 +237,7 @@ await() {
 	done
 }
 
-# alive tells whether a process runs (one that nobody has waited for does not).
+# alive reports whether a process runs (one that nobody has waited for does not).
 alive() {
 	grep -q '^State:[^Z]*$' "/proc/$1/status" 2>/dev/null
 }
@@ -252,7 +252,7 @@ give_up() {
 	$how "$text"
 }
 
-# ours tells whether a process is of a folder: its command line names it.
+# ours reports whether a process is of a folder: its command line names it.
 ours() {
 	alive "$1" && tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -qF -- "$2/"
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs ten static pods with `drydock kubelet` on a containerd of our own, kills the
-# kubelet with -9 and restarts it in between, and tells whether anything was
+# kubelet with -9 and restarts it in between, and reports whether anything was
 # restarted that should have gone on, and whether anything is left over.
 #
 #   hack/soak.sh [LENGTH]      such as 10m, which is the default; at least 2m

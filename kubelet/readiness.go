@@ -9,7 +9,7 @@ import (
 
 const reasonEvicted = "Evicted"
 
-// needsReadinessReconcile tells whether a pod with readiness gates has, in the
+// needsReadinessReconcile reports whether a pod with readiness gates has, in the
 // API, a Ready condition that its gates and its ContainersReady condition do
 // not imply: somebody else changed a gate.
 func needsReadinessReconcile(pod *v1.Pod) bool {

@@ -18,7 +18,7 @@ func (s *staticStarts) add(name types.NamespacedName, uid types.UID) {
 	s.waiting[name] = append(s.waiting[name], uid)
 }
 
-// allow tells whether uid may start now, and if so makes it the started one.
+// allow reports whether uid may start now, and if so makes it the started one.
 // gone tells of a waiting UID that it will never start.
 func (s *staticStarts) allow(name types.NamespacedName, uid types.UID, gone func(types.UID) bool) bool {
 	if started, ok := s.started[name]; ok {

@@ -85,7 +85,7 @@ func run(args []string, dir string, rules rooms.Rules, stdout, stderr io.Writer)
 
 // analyze loads the packages, with their tests, and runs the analyzer over
 // those that compile, the sound ones; broken says, in lines, what is wrong with
-// the others.
+// the others: they are named, since a silent gap would look like a clean result.
 func analyze(dir string, patterns []string) (graph *checker.Graph, sound []*packages.Package, broken []string, err error) {
 	all, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax, Dir: dir, Tests: true}, patterns...)
 	if err != nil {
@@ -135,6 +135,7 @@ func sorted(places []place) []string {
 	return out
 }
 
+// diagnostics returns what determinism refused, a line each, as compilers write it.
 func diagnostics(graph *checker.Graph, dir string) ([]string, error) {
 	var places []place
 	for _, act := range graph.Roots {
@@ -149,6 +150,7 @@ func diagnostics(graph *checker.Graph, dir string) ([]string, error) {
 	return sorted(places), nil
 }
 
+// escapes returns the escapes and their reasons, a line each.
 func escapes(graph *checker.Graph, dir string) []string {
 	var places []place
 	for _, act := range graph.Roots {

@@ -28,7 +28,7 @@ func makeImage(file, busybox, ref string) error {
 	if err != nil {
 		return fmt.Errorf("--busybox: %w", err)
 	}
-	list, err := exec.Command(busybox, "--list").Output() //nolint:gosec // the program that was given
+	list, err := exec.Command(busybox, "--list").Output() // the program that was given
 	if err != nil {
 		return fmt.Errorf("--busybox: %s --list: %w", busybox, err)
 	}

@@ -23,7 +23,7 @@ func Advise(already int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close() // only read
 	own := uintptr(unsafe.Pointer(new([64 << 10]byte)))
 	areas, err := parse(f, own)
 	if err != nil {

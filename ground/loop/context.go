@@ -36,7 +36,7 @@ type timed struct {
 	expire func()
 }
 
-// idle tells whether nobody waits for c's end or is told of it.
+// idle reports whether nobody waits for c's end or is told of it.
 func (c *Context) idle() bool {
 	return c.done == nil && len(c.after) == 0 && len(c.waiters.tasks) == 0
 }
@@ -240,7 +240,7 @@ func (c *Context) descend(parent context.Context) {
 	p.after = append(p.after, sequel{child: c})
 }
 
-// endless tells whether c is a task's own context. That never ends: killing the
+// endless reports whether c is a task's own context. That never ends: killing the
 // task's group unwinds the task instead.
 func (c *Context) endless() bool {
 	return c.parent == nil && c.deadline.IsZero() && c.task != nil && c == &c.task.ctx

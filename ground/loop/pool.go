@@ -34,7 +34,7 @@ func (s *spare[T]) take() *T {
 	return v
 }
 
-// put tells whether there was room, up to a limit.
+// put reports whether there was room, up to a limit.
 func (s *spare[T]) put(v *T, limit int) bool {
 	if len(s.list) >= limit {
 		return false

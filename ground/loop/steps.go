@@ -116,7 +116,7 @@ func (c *stepped) release() {
 	l.pool.calls.put(c, maxPooled)
 }
 
-// run takes a step, and tells whether the call goes on as a task.
+// run takes a step, and reports whether the call goes on as a task.
 func (c *stepped) run() (asTask bool) {
 	t := &c.task
 	defer func() {

@@ -86,7 +86,7 @@ func TestMissing(t *testing.T) {
 		return err
 	}
 	first := read("/etc/resolv.conf")
-	if err := read("/etc/resolv.conf"); err != first { //nolint:errorlint // the same
+	if err := read("/etc/resolv.conf"); err != first { // the same
 		t.Error("another error")
 	}
 	if n := testing.AllocsPerRun(10, func() { _ = read("/etc/resolv.conf") }); n != 0 {

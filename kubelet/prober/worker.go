@@ -216,7 +216,7 @@ func (w *worker) end() {
 	}
 }
 
-// revived tells whether a worker that ended by itself has a container again
+// revived reports whether a worker that ended by itself has a container again
 // that it could probe.
 func (w *worker) revived() bool {
 	status, ok := w.m.o.Statuses.GetPodStatus(w.pod.UID)
@@ -292,7 +292,7 @@ func (w *worker) newContainer(id string, c *v1.ContainerStatus) {
 	}
 }
 
-// comesBack tells whether a container that ended with that code starts again.
+// comesBack reports whether a container that ended with that code starts again.
 func (w *worker) comesBack(status *v1.PodStatus, code int32) bool {
 	if kubecontainer.IsRestartableInit(w.container) || kubecontainer.ShouldRestart(w.container, w.pod, code) {
 		return true

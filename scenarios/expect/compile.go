@@ -88,7 +88,7 @@ type deps struct {
 	objects   []ObjectRef // of such a kind, by name
 }
 
-// wholes tells whether anything that there may be many of is read as a whole.
+// wholes reports whether anything that there may be many of is read as a whole.
 func (d *deps) wholes() bool {
 	return d.all&(readsPods|readsEvents|readsLeases) != 0 || len(d.kinds) > 0
 }

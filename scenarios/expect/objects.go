@@ -146,7 +146,7 @@ func (s *view) object(k *objectKind, name string) ref.Val {
 	return s.ts.NativeToValue(s.ts.byType[k.goType].zero)
 }
 
-// Wants tells whether a change of an object of that kind can matter, so that
+// Wants reports whether a change of an object of that kind can matter, so that
 // Changed must be told of it.
 func (e *Engine) Wants(k Kind) bool {
 	switch k {

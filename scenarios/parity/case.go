@@ -102,14 +102,14 @@ func (c *Case) check(a *Action) error {
 	return nil
 }
 
-// Compared tells whether the case has runs to compare with.
+// Compared reports whether the case has runs to compare with.
 func (c *Case) Compared() bool { return len(c.runs) > 0 }
 
-// ofNode tells whether the case is about a node and all its pods. Such a case
+// ofNode reports whether the case is about a node and all its pods. Such a case
 // ran alone.
 func (c *Case) ofNode() bool { return strings.HasPrefix(c.Name, "node-") }
 
-// collectsImages tells whether the case says when images are removed.
+// collectsImages reports whether the case says when images are removed.
 func (c *Case) collectsImages() bool {
 	k := c.Config
 	return k != nil && (k.ImageGCHighThresholdPercent != nil || k.ImageGCLowThresholdPercent != nil || k.ImageMinimumGCAge.Duration != 0 || k.ImageMaximumGCAge.Duration != 0)
@@ -199,7 +199,7 @@ func (c *Case) watched() time.Duration {
 	return max(end, group)
 }
 
-// usesImage tells whether a container of the case's pods has an image that
+// usesImage reports whether a container of the case's pods has an image that
 // ends so.
 func (c *Case) usesImage(suffix string) bool {
 	for i := range c.Actions {

@@ -181,7 +181,7 @@ func brief(v object) string {
 	return strings.Join(words, " ")
 }
 
-// waitsOnBackOff tells whether what lies between two statuses is a back-off or
+// waitsOnBackOff reports whether what lies between two statuses is a back-off or
 // a retry.
 func waitsOnBackOff(prev, cur object) bool {
 	if loose.Match(encode(prev)) || loose.Match(encode(cur)) {

@@ -126,7 +126,7 @@ func statesOf(v object) []containerState {
 	return out
 }
 
-// loops tells whether a status is one of a restart or retry loop.
+// loops reports whether a status is one of a restart or retry loop.
 func loops(v object) bool {
 	if loose.Match(encode(v)) {
 		return true

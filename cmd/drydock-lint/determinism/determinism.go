@@ -37,6 +37,10 @@ var Analyzer = &analysis.Analyzer{
 	ResultType: reflect.TypeFor[[]Escape](),
 }
 
+// The files: this one walks a package and finds what the syntax shows; forbidden.go
+// has the tables of names; imports.go judges imports by the floors; escapes.go reads
+// the comments that allow a map's order; policy.go says which package is what.
+
 // class is a kind of thing that deterministic packages do without. Classes are
 // bits, so that an edge can be exempt from some.
 type class uint16
@@ -70,10 +74,13 @@ func run(pass *analysis.Pass) (any, error) {
 	if !ok || strings.HasSuffix(pass.Pkg.Path(), ".test") {
 		return []Escape(nil), nil
 	}
+	// A package that nobody placed would be judged by no table.
 	if _, known := floorOf(pkg); !known && len(pass.Files) > 0 {
 		pass.Reportf(pass.Files[0].Name.Pos(), "package %s stands on no floor: add it to the table in cmd/drydock-lint/determinism/policy.go", pkg)
 		return []Escape(nil), nil
 	}
+	// Tests may do as they like: what they are run with, the go command, is no
+	// more repeatable than they.
 	var found []Escape
 	for _, f := range pass.Files {
 		name := pass.Fset.Position(f.FileStart).Filename
@@ -124,6 +131,8 @@ func (k class) String() string {
 	return "several"
 }
 
+// node judges one node of a file's syntax. It goes on into all of them: what is
+// refused may stand in what is allowed.
 func (c *checker) node(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GoStmt:
@@ -178,6 +187,8 @@ func (c *checker) parameters(f *ast.FuncType) {
 	}
 }
 
+// rangeOver refuses the order of maps. Go draws it anew for each range, so that
+// it differs even between two runs on one machine.
 func (c *checker) rangeOver(n *ast.RangeStmt) {
 	switch kindOf(c.pass.TypesInfo.TypeOf(n.X)) {
 	case isMap:
@@ -194,6 +205,8 @@ func (c *checker) rangeOver(n *ast.RangeStmt) {
 	}
 }
 
+// builtin refuses calls of built-in functions on channels, and on what package
+// variables hold.
 func (c *checker) builtin(n *ast.CallExpr) {
 	id, ok := ast.Unparen(n.Fun).(*ast.Ident)
 	if !ok || len(n.Args) == 0 {
@@ -248,6 +261,8 @@ func (c *checker) reportWrite(id *ast.Ident) {
 	c.report(globals, id.Pos(), id.Pos(), "a write to the package variable %s: all loops of a process share it", id.Name)
 }
 
+// isPackageVar reports whether the name is a variable of a package, of this one or
+// of another.
 func (c *checker) isPackageVar(id *ast.Ident) bool {
 	v, ok := c.pass.TypesInfo.Uses[id].(*types.Var)
 	return ok && !v.IsField() && v.Pkg() != nil && v.Parent() == v.Pkg().Scope()
@@ -278,6 +293,8 @@ func kindOf(t types.Type) typeKind {
 	return isOther
 }
 
+// constraintKind looks through a constraint: a type parameter that may be a map is
+// ranged over like one.
 func constraintKind(t types.Type) typeKind {
 	i, ok := t.Underlying().(*types.Interface)
 	if !ok {

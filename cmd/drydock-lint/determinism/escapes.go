@@ -7,6 +7,8 @@ import (
 	"strings"
 )
 
+// directive is the one escape there is. Time, chance and goroutines have none: a
+// package that needs them is an edge, and its place in the table says so.
 const directive = "//drydock:unordered"
 
 // Escape is a comment that lets a line use the order of a map.
@@ -59,6 +61,7 @@ func (c *checker) readEscapes(f *ast.File, name string) []*Escape {
 	return out
 }
 
+// onlyBlanksBefore reports whether nothing stands before the offset on its line.
 func onlyBlanksBefore(src []byte, offset int) bool {
 	if offset > len(src) {
 		return false
@@ -71,7 +74,7 @@ func onlyBlanksBefore(src []byte, offset int) bool {
 	return true
 }
 
-// escaped tells whether an escape covers the lines from pos to end: one on any
+// escaped reports whether an escape covers the lines from pos to end: one on any
 // of them, or one alone on the line above.
 func (c *checker) escaped(pos, end token.Pos) bool {
 	first, last := c.pass.Fset.Position(pos).Line, c.pass.Fset.Position(end).Line

@@ -6,12 +6,19 @@ import (
 	"strings"
 )
 
-// ban says why something is refused and what to use instead.
+// What is refused is named here, as data: whoever finds another source of
+// difference between two runs adds a row and is done. The tables name what the
+// standard library and Kubernetes' have; a library that is new to go.mod is to be
+// looked through for more.
+
+// ban says why something is refused and what to use instead. A message that
+// only refuses would have its reader find a way around.
 type ban struct {
 	class   class
 	instead string
 }
 
+// The bans that several things share: each names its cure.
 var (
 	useLoopSync   = ban{concurrency, "a loop runs one step at a time and needs no locks"}
 	useLoopTime   = ban{clock, "use the loop's clock and timers"}
@@ -26,8 +33,11 @@ var (
 	useMachine    = ban{machine, "facts of the machine come from the scenario"}
 )
 
-// bannedPackages are refused as a whole, at their import.
+// bannedPackages are refused as a whole, at their import: what little of them
+// is harmless is not worth a look at each use.
 var bannedPackages = map[string]ban{
+	// A lock that is never contended does no harm, but it says that somebody
+	// believes in two goroutines: then the bug is there already.
 	"sync":        useLoopSync,
 	"sync/atomic": useLoopSync,
 
@@ -35,6 +45,9 @@ var bannedPackages = map[string]ban{
 	"golang.org/x/sync/semaphore":    useLoopSync,
 	"golang.org/x/sync/singleflight": useLoopSync,
 
+	// A stream of random numbers shifts with every draw that is left out or added,
+	// also a seeded one (docs/decisions/hashes.md). UUIDs and generated names are
+	// draws of the loop as well.
 	"math/rand":                             useLoopRandom,
 	"math/rand/v2":                          useLoopRandom,
 	"crypto/rand":                           useLoopRandom,
@@ -62,8 +75,11 @@ var bannedPackages = map[string]ban{
 }
 
 // bannedObjects are refused wherever they are named: "package.Name" or
-// "package.Type.Method".
+// "package.Type.Method". To name one without a call is enough, since a function
+// value is called out of sight.
 var bannedObjects = map[string]ban{
+	// Of package time the types and the arithmetic stay: durations, and times that
+	// come from a loop.
 	"time.Now":          useLoopTime,
 	"time.Sleep":        useLoopTime,
 	"time.After":        useLoopTime,
@@ -77,6 +93,8 @@ var bannedObjects = map[string]ban{
 	"time.Time.Local":   {clock, "the machine's time zone must not show; use UTC"},
 	"time.LoadLocation": {clock, "it reads the machine's time zones; use UTC"},
 
+	// A context of the standard library ends by a timer of the runtime, or wakes a
+	// goroutine. context.Background and WithValue do neither.
 	"context.WithCancel":        useLoopCtx,
 	"context.WithCancelCause":   useLoopCtx,
 	"context.WithDeadline":      useLoopCtx,
@@ -86,6 +104,7 @@ var bannedObjects = map[string]ban{
 	"context.WithoutCancel":     useLoopCtx,
 	"context.AfterFunc":         useLoopCtx,
 
+	// A map's order, behind a function: rangeOver sees the range statements.
 	"maps.Keys":                    useOrder,
 	"maps.Values":                  useOrder,
 	"maps.All":                     useOrder,
@@ -101,6 +120,8 @@ var bannedObjects = map[string]ban{
 	"k8s.io/utils/set.Set.UnsortedList":                  useOrder,
 	"k8s.io/utils/set.Set.PopAny":                        useOrder,
 
+	// Channels and goroutines by other names. A finalizer runs when the garbage
+	// collector likes, and how many cores there are must never show.
 	"reflect.Select":        useLoopSync,
 	"reflect.MakeChan":      useLoopSync,
 	"reflect.ChanOf":        useLoopSync,
@@ -119,10 +140,13 @@ var bannedObjects = map[string]ban{
 	"iter.Pull":             {concurrency, "a coroutine that is not a task; use Group.Go of ground/loop"},
 	"iter.Pull2":            {concurrency, "a coroutine that is not a task; use Group.Go of ground/loop"},
 
+	// The clock as Kubernetes' libraries read it.
 	"k8s.io/apimachinery/pkg/apis/meta/v1.Now":      useLoopTime,
 	"k8s.io/apimachinery/pkg/apis/meta/v1.NowMicro": useLoopTime,
 	"k8s.io/utils/clock.RealClock":                  useLoopTime,
 
+	// Constructors that start goroutines. The types beside them are harmless, and
+	// some interfaces are made of them.
 	"k8s.io/client-go/tools/record.NewBroadcaster":                      useLoopTask,
 	"k8s.io/client-go/tools/record.NewBroadcasterForTests":              useLoopTask,
 	"k8s.io/client-go/tools/record.NewBroadcasterWithCorrelatorOptions": useLoopTask,
@@ -137,6 +161,7 @@ var bannedObjects = map[string]ban{
 	"k8s.io/apimachinery/pkg/watch.NewStreamWatcher":                    useLoopTask,
 	"k8s.io/apimachinery/pkg/watch.Filter":                              useLoopTask,
 
+	// The methods that ask the wall clock; AllowN and ReserveN are given a time.
 	"golang.org/x/time/rate.Limiter.Allow":    useLoopTime,
 	"golang.org/x/time/rate.Limiter.Reserve":  useLoopTime,
 	"golang.org/x/time/rate.Limiter.Wait":     useLoopTime,
@@ -145,12 +170,14 @@ var bannedObjects = map[string]ban{
 	"golang.org/x/time/rate.Limiter.SetBurst": useLoopTime,
 	"golang.org/x/time/rate.Limiter.Tokens":   useLoopTime,
 
+	// These look at the machine's files; Join, Rel and their like only at names.
 	"path/filepath.Abs":          useFS,
 	"path/filepath.EvalSymlinks": useFS,
 	"path/filepath.Glob":         useFS,
 	"path/filepath.Walk":         useFS,
 	"path/filepath.WalkDir":      useFS,
 
+	// Headers, status codes and requests are data; what opens a socket is not.
 	"net/http.Client":                    useNet,
 	"net/http.DefaultClient":             useNet,
 	"net/http.DefaultServeMux":           useNet,
@@ -180,11 +207,13 @@ var allowedOf = map[string]struct {
 	ban   ban
 	names []string
 }{
+	// Errors, modes and signals, which interfaces of files and processes speak in.
 	"os": {useOS, []string{
 		"DirEntry", "FileInfo", "FileMode", "LinkError", "PathError", "SyscallError", "Signal",
 		"ErrClosed", "ErrDeadlineExceeded", "ErrExist", "ErrInvalid", "ErrNoDeadline", "ErrNotExist", "ErrPermission", "ErrProcessDone",
 		"Expand", "IsExist", "IsNotExist", "IsPathSeparator", "IsPermission", "IsTimeout",
 	}},
+	// Addresses and their errors.
 	"net": {useNet, []string{
 		"Addr", "AddrError", "DNSError", "Error", "HardwareAddr", "IP", "IPAddr", "IPMask", "IPNet", "OpError", "ParseError", "TCPAddr", "UDPAddr", "UnknownNetworkError",
 		"CIDRMask", "IPv4", "IPv4Mask", "JoinHostPort", "ParseCIDR", "ParseIP", "ParseMAC", "SplitHostPort",
@@ -196,12 +225,15 @@ var allowedOf = map[string]struct {
 	"syscall":        {useMachine, []string{"Errno", "Signal"}},
 }
 
-// use reports a name that stands for something refused.
+// use reports a name that stands for something refused. It goes by what the type
+// checker found, so that neither an import's other name nor a method value hides
+// anything.
 func (c *checker) use(id *ast.Ident) {
 	obj := c.pass.TypesInfo.Uses[id]
 	if obj == nil || obj.Pkg() == nil {
 		return
 	}
+	// An instance of a generic function is banned with it.
 	if f, ok := obj.(*types.Func); ok {
 		obj = f.Origin()
 	}
@@ -218,6 +250,7 @@ func (c *checker) use(id *ast.Ident) {
 	if !ok || !top {
 		return
 	}
+	// A constant is the same on every machine that the program was built for.
 	if _, isConst := obj.(*types.Const); isConst {
 		return
 	}

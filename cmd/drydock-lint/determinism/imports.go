@@ -11,6 +11,7 @@ import (
 // kubernetes is a program, not a library: it is never imported.
 const kubernetes = "k8s.io/kubernetes"
 
+// importPath returns the path that an import names.
 func importPath(s *ast.ImportSpec) string {
 	path, _ := strconv.Unquote(s.Path.Value) // the parser has checked it
 	return path
@@ -25,6 +26,7 @@ func checkBanned(pass *analysis.Pass, f *ast.File) {
 	}
 }
 
+// imports judges a file's imports: what is refused as a whole, and floors.
 func (c *checker) imports(f *ast.File) {
 	checkBanned(c.pass, f)
 	for _, s := range f.Imports {

@@ -13,10 +13,13 @@ func relative(path string) (string, bool) {
 	return strings.CutPrefix(path, module+"/")
 }
 
-// under tells whether pkg is the package dir or below it.
+// under reports whether pkg is the package dir or below it.
 func under(pkg, dir string) bool {
 	return pkg == dir || strings.HasPrefix(pkg, dir+"/")
 }
+
+// The tables of this file are the module's plan; docs/architecture/rooms.md tells
+// it in words.
 
 // floors, highest first. A package stands on the floor whose directory is the
 // longest that holds it, and imports its own floor and lower ones only.
@@ -52,7 +55,8 @@ func floorOf(pkg string) (int, bool) {
 }
 
 // strangers are neighbours that meet through interfaces only, though the order
-// of the floors would let them import each other.
+// of the floors would let them import each other. A kubelet that knew fakecri could
+// not run on a machine; an API that knew it would see what no API sees.
 var strangers = []struct{ from, to string }{
 	{"kubelet", "fakecri"},
 	{"kubelet", "ground/memfs"},
@@ -71,7 +75,10 @@ type edge struct {
 	sealed bool
 }
 
+// edges are all places where anything is exempt. Those that are not sealed are
+// imported by deterministic packages, and so small that a reader can check them.
 var edges = []edge{
+	// Commands, tools and the tests of documents stand outside of every run.
 	{dir: "cmd", exempt: everything, sealed: true},
 	{dir: "hack", exempt: everything, sealed: true},
 	{dir: "docs", exempt: everything, sealed: true},
@@ -80,6 +87,7 @@ var edges = []edge{
 	{dir: "ground/hugepages", exempt: concurrency | clock | contexts | machine},
 	// Scenario files are read from disk.
 	{dir: "scenarios", files: []string{"load.go", "loadpaths.go"}, exempt: machine},
+	// What stands between a loop and sockets, files and clients of the machine.
 	{dir: "fakecri/server", exempt: everything, sealed: true},
 	{dir: "kubelet/internal/server", exempt: everything, sealed: true},
 	{dir: "fakecri/fakecritest", exempt: everything, sealed: true},
@@ -109,7 +117,7 @@ func exemption(pkg, file string) class {
 	return out
 }
 
-// isSealed tells whether only edges may import pkg.
+// isSealed reports whether only edges may import pkg.
 func isSealed(pkg string) bool {
 	for _, e := range edges {
 		if e.sealed && under(pkg, e.dir) {

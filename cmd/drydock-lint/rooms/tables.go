@@ -16,7 +16,6 @@ func Drydock() Rules {
 			{Methods, "fakecri.Runtime"},
 			{Methods, "fakecri/actor.program"},
 			{Methods, "kubelet.Kubelet"},
-			{Methods, "kubelet/internal/kuberuntime.Manager"},
 			{Methods, "sim/apiserver.Server"},
 			{Methods, "sim/apiserver.Store"},
 			{Methods, "sim/controlplane/internal/scheduler.Scheduler"},

@@ -134,7 +134,7 @@ func (f *fileSource) readDir(keep bool) []fileEntry {
 	return out
 }
 
-// regular tells whether a name that is not a plain file leads to one, as a
+// regular reports whether a name that is not a plain file leads to one, as a
 // symbolic link does, and says so if not.
 func (f *fileSource) regular(name string) bool {
 	info, err := f.FS.Stat(name)

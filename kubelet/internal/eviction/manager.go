@@ -1,5 +1,5 @@
 // Package eviction ends pods when the node runs out of something, and pods that
-// use more of its disk than they may. It answers to upstream's
+// use more of its disk than they may. It mirrors upstream's
 // pkg/kubelet/eviction at v1.36.
 //
 // Each pass compares what is left of memory, disk, inodes and processes with the
@@ -89,7 +89,7 @@ type Options struct {
 	DeleteUnusedContainers, DeleteUnusedImages func(ctx context.Context) error
 	// Kill ends a pod and waits for its end, or for the time that it is given.
 	Kill func(ctx context.Context, pod *v1.Pod, grace int64, status func(*v1.PodStatus)) error
-	// Finished tells whether nothing of a pod is left.
+	// Finished reports whether nothing of a pod is left.
 	Finished func(uid types.UID) bool
 	// Event records an event about a pod, with annotations if not nil.
 	Event func(pod *v1.Pod, annotations map[string]string, eventtype, reason, message string)
@@ -159,7 +159,7 @@ func (m *Manager) Start() {
 	m.timer.Reset(startCost)
 }
 
-// nothing tells whether passes have nothing to do whatever happens.
+// nothing reports whether passes have nothing to do whatever happens.
 func (m *Manager) nothing() bool {
 	return len(m.thresholds) == 0 && !m.o.Config.LocalStorage
 }
@@ -209,7 +209,7 @@ func (m *Manager) RemovePod(uid types.UID) {
 	}
 }
 
-// idle tells whether a pass would find nothing to look at.
+// idle reports whether a pass would find nothing to look at.
 func (m *Manager) idle() bool { return m.nothing() || m.quiet && len(m.limited) == 0 }
 
 // arm sets the next pass, if there is anything to look at.

@@ -113,7 +113,7 @@ func NewGC(o GCOptions) *GCManager {
 	return &GCManager{o: o, records: map[string]*imageRecord{}, began: o.Loop.Now()}
 }
 
-// Off tells whether the policy never has anything removed by a pass; images can
+// Off reports whether the policy never has anything removed by a pass; images can
 // still be deleted for eviction.
 func (m *GCManager) Off() bool {
 	return m.o.Policy.HighThresholdPercent == 100 && m.o.Policy.MaxAge == 0
@@ -126,7 +126,7 @@ func (m *GCManager) Detect(ctx context.Context) {
 	}
 }
 
-// Unchanged tells whether Detect, now, would find what was there at the last
+// Unchanged reports whether Detect, now, would find what was there at the last
 // look, and if so notes that it was.
 func (m *GCManager) Unchanged() bool {
 	if m.o.UseGeneration == nil || m.generation == 0 || m.o.UseGeneration() != m.generation {
@@ -136,7 +136,7 @@ func (m *GCManager) Unchanged() bool {
 	return true
 }
 
-// Idle tells whether Collect, now, would remove nothing and succeed, and if so
+// Idle reports whether Collect, now, would remove nothing and succeed, and if so
 // notes what it would have.
 func (m *GCManager) Idle() bool {
 	if m.o.Below == nil || m.floor == 0 || m.o.Below(m.floor) || !m.Unchanged() {
@@ -288,7 +288,7 @@ func (m *GCManager) garbageCollect(ctx context.Context) error {
 	}
 	m.collected(left, start)
 	if freed < toFree {
-		err := fmt.Errorf("Insufficient free disk space on the node's image filesystem (%d%% of %s used). "+ //nolint:revive,staticcheck // upstream's text
+		err := fmt.Errorf("Insufficient free disk space on the node's image filesystem (%d%% of %s used). "+ // upstream's text
 			"Failed to free sufficient space by deleting unused images (freed %d bytes). "+
 			"Investigate disk usage, as it could be used by active images, logs, volumes, or other data.", usage, formatSize(capacity), freed)
 		m.event(events.FreeDiskSpaceFailed, err)

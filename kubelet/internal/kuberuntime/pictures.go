@@ -14,7 +14,7 @@ import (
 // ChangeLister is a runtime that can tell which pods a listing shows otherwise
 // than the listing before, so that one costs what has changed.
 type ChangeLister interface {
-	// ListsChanges tells whether the methods below can be used now.
+	// ListsChanges reports whether the methods below can be used now.
 	ListsChanges() bool
 	// ListPodSandboxChanges is ListPodSandbox in all but its answer, without a
 	// filter or, unless podUID is "", with the selector of that pod. It returns the

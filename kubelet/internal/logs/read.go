@@ -6,7 +6,7 @@ import (
 )
 
 // A log's line is TIMESTAMP STREAM TAGS CONTENT; of the tags, separated by
-// colons, the first tells whether the line is whole.
+// colons, the first reports whether the line is whole.
 const (
 	tagPartial = "P"
 	delimiter  = " "

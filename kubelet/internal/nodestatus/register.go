@@ -193,7 +193,7 @@ func isHugePages(k v1.ResourceName) bool {
 	return strings.HasPrefix(string(k), v1.ResourceHugePagesPrefix)
 }
 
-// isExtended tells whether a resource is named by somebody else's domain.
+// isExtended reports whether a resource is named by somebody else's domain.
 func isExtended(k v1.ResourceName) bool {
 	s := string(k)
 	return strings.Contains(s, "/") && !strings.Contains(s, "kubernetes.io/") && !strings.HasPrefix(s, "requests.")

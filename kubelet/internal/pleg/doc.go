@@ -1,6 +1,6 @@
 // Package pleg is the pod lifecycle event generator: it compares what the
 // runtime lists with what it listed before, inspects the pods that changed,
-// puts their status into the pod cache and tells the sync loop. It answers to
+// puts their status into the pod cache and tells the sync loop. It mirrors
 // upstream's pkg/kubelet/pleg/generic.go.
 //
 // It differs in that a relist which could show nothing new costs nothing: if

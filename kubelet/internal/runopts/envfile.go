@@ -61,7 +61,7 @@ func lines(text string) string {
 // quoted reads on to the closing quote, into the lines that follow if need be:
 // rest is what comes after the line of the closing quote, more how many more
 // were read.
-func quoted(line, text string) (value, rest string, more int, err error) { //nolint:revive
+func quoted(line, text string) (value, rest string, more int, err error) {
 	for {
 		before, after, closed := strings.Cut(line, "'")
 		value += before

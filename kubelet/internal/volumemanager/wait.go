@@ -30,7 +30,7 @@ func (e *WaitError) Error() string { return e.text + e.err.Error() }
 // Unwrap returns the cause.
 func (e *WaitError) Unwrap() error { return e.err }
 
-// Quiet tells whether the wait ended by its time or was cancelled, of which no
+// Quiet reports whether the wait ended by its time or was cancelled, of which no
 // event tells.
 func (e *WaitError) Quiet() bool { return isTimeout(e.err) }
 

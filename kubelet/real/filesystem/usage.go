@@ -41,7 +41,7 @@ func (f *FS) UsageWait(ctx context.Context, name string) (bytes, inodes int64, e
 func usage(ctx context.Context, name string) (bytes, inodes int64, err error) {
 	info, err := os.Lstat(name)
 	if err != nil {
-		return 0, 0, nil //nolint:nilerr // nothing there takes nothing
+		return 0, 0, nil // nothing there takes nothing
 	}
 	top, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -53,11 +53,11 @@ func usage(ctx context.Context, name string) (bytes, inodes int64, err error) {
 			return ctx.Err()
 		}
 		if err != nil {
-			return nil //nolint:nilerr // it can't be read, or has gone
+			return nil // it can't be read, or has gone
 		}
 		info, err := d.Info()
 		if err != nil {
-			return nil //nolint:nilerr // it has gone
+			return nil // it has gone
 		}
 		st, ok := info.Sys().(*syscall.Stat_t)
 		if !ok {
@@ -93,11 +93,11 @@ func mountBelow(name string, info fs.FileInfo) string {
 	found := ""
 	_ = filepath.WalkDir(name, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() || p == name {
-			return nil //nolint:nilerr // the removal will tell
+			return nil // the removal will tell
 		}
 		info, err := d.Info()
 		if err != nil {
-			return nil //nolint:nilerr // it has gone
+			return nil // it has gone
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Dev != top.Dev {
 			found = p

@@ -99,11 +99,11 @@ func TestHTTP(t *testing.T) {
 		})
 	}
 	onLoop(t, func(ctx context.Context, n *Network) {
-		status, header, body, err := n.HTTP(ctx, "", get(t, plain.URL+"/here"))
+		status, header, _, err := n.HTTP(ctx, "", get(t, plain.URL+"/here"))
 		if err != nil || status != http.StatusFound || header.Get("Location") != "/ok" {
 			t.Errorf("a redirect was followed: %d, %v, %v", status, header, err)
 		}
-		if _, _, body, err = n.HTTP(ctx, "", get(t, plain.URL+"/big")); err != nil || len(body) != maxBody {
+		if _, _, body, err := n.HTTP(ctx, "", get(t, plain.URL+"/big")); err != nil || len(body) != maxBody {
 			t.Errorf("%d bytes of a body, %v", len(body), err)
 		}
 	})
