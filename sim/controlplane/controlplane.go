@@ -9,41 +9,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
 )
 
-// The names by which a part of the control plane is switched off: those of
-// kube-controller-manager's --controllers
-// (cmd/kube-controller-manager/names/controller_names.go), and the scheduler.
+// The two processes, by the names that Start, Stop and Clients take. The scheduler
+// is also the only part of its process.
 const (
-	Scheduler               = "kube-scheduler"
-	Deployment              = "deployment-controller"
-	ReplicaSet              = "replicaset-controller"
-	StatefulSet             = "statefulset-controller"
-	DaemonSet               = "daemonset-controller"
-	Job                     = "job-controller"
-	CronJob                 = "cronjob-controller"
-	NodeLifecycle           = "node-lifecycle-controller"
-	TaintEviction           = "taint-eviction-controller"
-	PodGarbageCollector     = "pod-garbage-collector-controller"
-	Namespace               = "namespace-controller"
-	Disruption              = "disruption-controller"
-	GarbageCollector        = "garbage-collector-controller"
-	EndpointSlice           = "endpointslice-controller"
-	TTLAfterFinished        = "ttl-after-finished-controller"
-	HorizontalPodAutoscaler = "horizontal-pod-autoscaler-controller"
+	Scheduler         = "kube-scheduler"
+	ControllerManager = "kube-controller-manager"
 )
 
-// ControllerManager is the process that all controllers but the scheduler are in.
-const ControllerManager = "kube-controller-manager"
-
-// Names returns the names of all parts, sorted.
+// Names returns the names of all parts, sorted: those that Options.Disable takes.
 func Names() []string {
-	names := []string{
-		Scheduler, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, NodeLifecycle, TaintEviction,
-		PodGarbageCollector, Namespace, Disruption, GarbageCollector, EndpointSlice, TTLAfterFinished, HorizontalPodAutoscaler,
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
 	}
 	slices.Sort(names)
 	return names
@@ -103,39 +84,29 @@ func (o *Options) Enabled(name string) bool {
 	return !slices.Contains(o.Disable, "*") && !slices.Contains(o.Disable, name)
 }
 
-// ControlPlane is a running control plane. The two components die separately.
+// ControlPlane is a running control plane. Its two processes die separately.
 type ControlPlane struct {
-	opts      Options
-	srv       *apiserver.Server
-	hooks     map[string]apiserver.Hooks // of the components that run
-	scheduler *loop.Group
-	manager   *loop.Group
-	parts     map[string][]any // the scheduler, or the controllers, of the components that run
+	opts    Options
+	srv     *apiserver.Server
+	running map[string]*process
 }
 
 // New starts a control plane on the server's loop.
 func New(srv *apiserver.Server, opts Options) *ControlPlane {
-	c := &ControlPlane{opts: opts, srv: srv, hooks: map[string]apiserver.Hooks{}, parts: map[string][]any{}}
+	c := &ControlPlane{opts: opts, srv: srv, running: map[string]*process{}}
 	c.Start(Scheduler)
 	c.Start(ControllerManager)
 	return c
 }
 
-// component returns the API for one of the controller manager's controllers: each
-// has a client of its own with the same QPS and burst, as upstream
-// (clientbuilder, one client per controller).
-func (c *ControlPlane) component(srv *apiserver.Server, name string) *apiserver.Component {
-	m := c.opts.ControllerManager.or(controllerManagerClient)
-	return srv.Component(name, m.QPS, m.Burst)
-}
-
-// keep takes note of a part that was started, for Parts.
-func (c *ControlPlane) keep(component string, parts ...any) {
-	c.parts[component] = append(c.parts[component], parts...)
-}
-
-// Parts returns the scheduler and the controllers that run, and the indexes that
-// they share, for a census of what they keep.
+// Parts returns the scheduler and the controllers that run, for a census of what
+// they keep. The indexes that controllers share are reached through them.
 func (c *ControlPlane) Parts() []any {
-	return slices.Concat(c.parts[Scheduler], c.parts[ControllerManager])
+	var out []any
+	for _, name := range []string{Scheduler, ControllerManager} {
+		if p := c.running[name]; p != nil {
+			out = append(out, p.parts...)
+		}
+	}
+	return out
 }

@@ -1,46 +1,78 @@
 package controlplane
 
+import (
+	"cmp"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+)
+
+// process is Scheduler or ControllerManager while it runs.
+type process struct {
+	group *loop.Group
+	hooks apiserver.Hooks
+	parts []any
+}
+
 // Start starts Scheduler or ControllerManager if it does not run. It begins with
 // a list of what there is: a process that starts knows nothing else.
 func (c *ControlPlane) Start(component string) {
-	if _, runs := c.hooks[component]; runs {
+	if c.running[component] != nil {
 		return
 	}
-	group := c.srv.Loop().NewGroup(component)
-	hooks := c.srv.Store().Hooked(func() {
-		if component == Scheduler {
-			c.scheduler = group
-			c.startScheduler(c.srv)
-			return
-		}
-		c.manager = group
-		c.startWorkloads(c.srv)
-		c.startLifecycle(c.srv)
-		c.startServices(c.srv)
-	})
-	c.hooks[component] = hooks
+	p := &process{group: c.srv.Loop().NewGroup(component)}
+	c.running[component] = p
+	p.hooks = c.srv.Store().Hooked(func() { p.parts = c.startParts(component, p.group) })
 	c.watch(component)
 	if component != Scheduler { // which lists what it needs itself
-		hooks.List()
+		p.hooks.List()
 	}
+}
+
+// startParts starts what a process has that is switched on, in the table's order.
+func (c *ControlPlane) startParts(component string, group *loop.Group) []any {
+	limits, shared := c.opts.Scheduler.or(schedulerClient), controller.Options{Group: group}
+	if component == ControllerManager {
+		limits = c.opts.ControllerManager.or(controllerManagerClient)
+		shared.Election, shared.Indexes = c.leaderElection(group), controller.NewIndexes(c.srv)
+	}
+	var running []any
+	for _, p := range parts() {
+		if p.process() != component || !c.opts.Enabled(p.name) {
+			continue
+		}
+		// Each controller has a client of its own, as upstream's client builder
+		// makes them.
+		opts := shared
+		opts.API = c.srv.Component(p.name, limits.QPS*cmp.Or(p.qps, 1), limits.Burst*cmp.Or(p.burst, 1))
+		running = append(running, p.start(c, opts))
+	}
+	return running
+}
+
+// leaderElection has the controller manager begin anew after it was cut off the
+// API for too long, unless it has been stopped meanwhile.
+func (c *ControlPlane) leaderElection(manager *loop.Group) *controller.Election {
+	return controller.NewElection(c.srv.Loop().Root(), c.srv.Component(ControllerManager, -1, 0), func() {
+		if !manager.Dead() {
+			c.Stop(ControllerManager)
+			c.Start(ControllerManager)
+		}
+	})
 }
 
 // Stop kills Scheduler or ControllerManager: what it had under way is lost, but
 // for requests that are on their way.
 func (c *ControlPlane) Stop(component string) {
-	hooks, runs := c.hooks[component]
-	if !runs {
+	p := c.running[component]
+	if p == nil {
 		return
 	}
-	delete(c.hooks, component)
-	delete(c.parts, component)
-	hooks.Remove()
+	delete(c.running, component)
+	p.hooks.Remove()
 	c.srv.Informers(component)
-	if component == Scheduler {
-		c.scheduler.Kill()
-		return
-	}
-	c.manager.Kill()
+	p.group.Kill()
 }
 
 // Clients returns the names by which faults of the API know a component's

@@ -17,16 +17,16 @@ func TestElectionIsItsManagers(t *testing.T) {
 		t.Cleanup(l.Close)
 		srv := apiserver.New(apiserver.Options{Loop: l})
 		c := New(srv, Options{Disable: []string{"*"}})
-		first := c.manager
+		first := c.running[ControllerManager].group
 		end := srv.AddFault(apiserver.Fault{Refuse: true})
-		if !c.leaderElection(srv).Cut() {
+		if !c.leaderElection(first).Cut() {
 			t.Fatal("the API can be reached")
 		}
 		if replaced {
 			c.Stop(ControllerManager)
 			c.Start(ControllerManager)
 		}
-		second := c.manager
+		second := c.running[ControllerManager].group
 		if err := l.RunUntil(l.Now().Add(controller.RenewDeadline + time.Second)); err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func newRig(t testing.TB, seed uint64) *rig {
 	t.Cleanup(l.Close)
 	r := &rig{t: t, l: l, srv: apiserver.New(apiserver.Options{Loop: l})}
 	r.srv.OnChange(r.kubelet)
-	r.cp = New(r.srv, Options{Disable: []string{Scheduler, NodeLifecycle, TaintEviction, PodGarbageCollector, Disruption, EndpointSlice, HorizontalPodAutoscaler}})
+	r.cp = New(r.srv, Options{Disable: []string{Scheduler, "node-lifecycle-controller", "taint-eviction-controller", "pod-garbage-collector-controller", "disruption-controller", "endpointslice-controller", "horizontal-pod-autoscaler-controller"}})
 	return r
 }
 

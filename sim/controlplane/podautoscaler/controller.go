@@ -38,8 +38,7 @@ const (
 
 // Options configure a Controller.
 type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
+	controller.Options
 	// Metrics is what pods use. Nil is a cluster without metrics-server.
 	Metrics Metrics
 }

@@ -36,17 +36,9 @@ const (
 	manyMissed = 100
 )
 
-// Options configure a Controller.
-type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
-	// Jobs is an index that controllers share.
-	Jobs *controller.Owned[*batchv1.Job]
-}
-
 // Controller is the CronJob controller.
 type Controller struct {
-	opts   Options
+	opts   controller.Options
 	l      *loop.Loop
 	queue  *controller.Queue
 	events *record.Recorder
@@ -54,12 +46,12 @@ type Controller struct {
 }
 
 // New starts a controller.
-func New(opts Options) *Controller {
+func New(opts controller.Options) *Controller {
 	c := &Controller{opts: opts, l: opts.Group.Loop(), zones: map[string]*time.Location{}}
 	c.events = controller.NewRecorder(opts.Group, opts.API, "cronjob-controller")
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "cronjob", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindCronJob)
-	opts.Jobs.OnChange(func(owner *metav1.OwnerReference, old, job *batchv1.Job) {
+	opts.Jobs().OnChange(func(owner *metav1.OwnerReference, old, job *batchv1.Job) {
 		if owner != nil && owner.Kind == string(apiserver.KindCronJob) {
 			if job == nil {
 				job = old
@@ -114,7 +106,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	}
 	cj := *stored
 	cj.Status.Active = slices.Clone(cj.Status.Active)
-	s := &run{c: c, cj: &cj, jobs: slices.Clone(c.opts.Jobs.Of(stored.UID))}
+	s := &run{c: c, cj: &cj, jobs: slices.Clone(c.opts.Jobs().Of(stored.UID))}
 	s.trim(ctx)
 	after, err := s.sync(ctx)
 	if s.changed {

@@ -24,18 +24,9 @@ const (
 	Workers = 2
 )
 
-// Options configure a Controller.
-type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
-	// Pods and Revisions are indexes that controllers share.
-	Pods      *controller.Pods
-	Revisions *controller.Owned[*history.Revision]
-}
-
 // Controller is the DaemonSet controller.
 type Controller struct {
-	opts    Options
+	opts    controller.Options
 	l       *loop.Loop
 	queue   *controller.Queue
 	nodes   *controller.Queue // nodes that have changed
@@ -48,17 +39,17 @@ type Controller struct {
 }
 
 // New starts a controller.
-func New(opts Options) *Controller {
+func New(opts controller.Options) *Controller {
 	c := &Controller{opts: opts, l: opts.Group.Loop(), adopt: map[controller.Key]struct{}{}, fits: map[types.UID]*placement{}}
 	c.control = &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "daemonset-controller")}
-	c.claims = controller.Claims{Pods: opts.Pods, Control: c.control}
-	c.history = history.NewHistory(opts.API, opts.Revisions)
+	c.claims = controller.Claims{Pods: opts.Pods(), Control: c.control}
+	c.history = history.NewHistory(opts.API, opts.Revisions())
 	c.backoff = backoff{l: c.l}
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "daemonset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
 	c.nodes = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "daemonset nodes", Delay: opts.API.Delivery, Sync: c.syncNode})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindNode, apiserver.KindDaemonSet)
-	opts.Pods.OnChange(apiserver.KindDaemonSet, c.onPod)
-	opts.Pods.OnOrphan(c.onOrphan)
+	opts.Pods().OnChange(apiserver.KindDaemonSet, c.onPod)
+	opts.Pods().OnOrphan(c.onOrphan)
 	return c
 }
 

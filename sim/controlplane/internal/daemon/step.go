@@ -100,7 +100,7 @@ func (s *step) keepOne(ctx context.Context, same []*history.Revision) (*history.
 		return keep, nil
 	}
 	hash := keep.Labels[hashLabel]
-	for _, p := range slices.Clone(s.c.opts.Pods.Of(s.ds.UID).All()) {
+	for _, p := range slices.Clone(s.c.opts.Pods().Of(s.ds.UID).All()) {
 		if p.Labels[hashLabel] == hash {
 			continue
 		}
@@ -127,7 +127,7 @@ func (s *step) cleanUp(ctx context.Context) error {
 		return nil
 	}
 	live := map[string]bool{}
-	for _, p := range s.c.opts.Pods.Of(s.ds.UID).All() {
+	for _, p := range s.c.opts.Pods().Of(s.ds.UID).All() {
 		live[p.Labels[hashLabel]] = true
 	}
 	for _, r := range s.old {
@@ -149,7 +149,7 @@ func (s *step) cleanUp(ctx context.Context) error {
 // those that are not.
 func (s *step) look() {
 	s.byNo = map[string][]*v1.Pod{}
-	for _, p := range s.c.opts.Pods.Of(s.ds.UID).All() {
+	for _, p := range s.c.opts.Pods().Of(s.ds.UID).All() {
 		if p.DeletionTimestamp != nil && controller.PodTerminated(p) {
 			continue
 		}

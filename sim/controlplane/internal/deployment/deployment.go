@@ -23,18 +23,9 @@ import (
 // Workers is kube-controller-manager's --concurrent-deployment-syncs.
 const Workers = 5
 
-// Options configure a Controller.
-type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
-	// Pods and ReplicaSets are indexes that controllers share.
-	Pods        *controller.Pods
-	ReplicaSets *controller.Owned[*appsv1.ReplicaSet]
-}
-
 // Controller is the Deployment controller.
 type Controller struct {
-	opts   Options
+	opts   controller.Options
 	l      *loop.Loop
 	queue  *controller.Queue
 	events *record.Recorder
@@ -42,13 +33,13 @@ type Controller struct {
 }
 
 // New starts a controller.
-func New(opts Options) *Controller {
+func New(opts controller.Options) *Controller {
 	c := &Controller{opts: opts, l: opts.Group.Loop(), claim: map[controller.Key]struct{}{}}
 	c.events = controller.NewRecorder(opts.Group, opts.API, "deployment-controller")
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "deployment", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindDeployment)
-	opts.ReplicaSets.OnChange(c.onReplicaSet)
-	opts.Pods.OnChange(apiserver.KindReplicaSet, c.onPod)
+	opts.ReplicaSets().OnChange(c.onReplicaSet)
+	opts.Pods().OnChange(apiserver.KindReplicaSet, c.onPod)
 	return c
 }
 
@@ -88,7 +79,7 @@ func (c *Controller) onReplicaSet(owner *metav1.OwnerReference, old, rs *appsv1.
 
 // onPod wakes a Deployment that waits for its last old pod to go.
 func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
-	if ch.New != nil || c.opts.Pods.Of(uid).Len() > 0 {
+	if ch.New != nil || c.opts.Pods().Of(uid).Len() > 0 {
 		return
 	}
 	rs, ok := controller.Lookup[*appsv1.ReplicaSet](c.opts.API, apiserver.KindReplicaSet, owner)
@@ -104,8 +95,8 @@ func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.Po
 	if !ok || d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		return
 	}
-	for _, r := range c.opts.ReplicaSets.Of(d.UID) {
-		if c.opts.Pods.Of(r.UID).Len() > 0 {
+	for _, r := range c.opts.ReplicaSets().Of(d.UID) {
+		if c.opts.Pods().Of(r.UID).Len() > 0 {
 			return
 		}
 	}

@@ -31,7 +31,7 @@ type rollout struct {
 // several it is the oldest.
 func (r *rollout) sort() {
 	r.next, r.old = nil, nil
-	for _, rs := range sorted(r.c.opts.ReplicaSets.Of(r.d.UID), byAge) {
+	for _, rs := range sorted(r.c.opts.ReplicaSets().Of(r.d.UID), byAge) {
 		if r.next == nil && sameTemplate(&rs.Spec.Template, &r.d.Spec.Template) {
 			r.next = rs
 		} else {
@@ -363,7 +363,7 @@ func (r *rollout) oldPodsRunning() bool {
 		return true
 	}
 	for _, rs := range r.old {
-		for _, p := range r.c.opts.Pods.Of(rs.UID).All() {
+		for _, p := range r.c.opts.Pods().Of(rs.UID).All() {
 			if !controller.PodTerminated(p) {
 				return true
 			}

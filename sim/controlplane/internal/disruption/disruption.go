@@ -38,12 +38,6 @@ const (
 	StalePodDisruptionTimeout = 2 * time.Minute
 )
 
-// Options configure a Controller.
-type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
-}
-
 // Controller is the disruption controller.
 type Controller struct {
 	g        *loop.Group
@@ -64,7 +58,7 @@ type budget struct {
 }
 
 // New starts a controller.
-func New(opts Options) *Controller {
+func New(opts controller.Options) *Controller {
 	c := &Controller{g: opts.Group, api: opts.API, l: opts.Group.Loop(), budgets: map[string][]*budget{}}
 	c.recorder = controller.NewRecorder(c.g, c.api, "controllermanager")
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: c.g, Name: "sync disruption budget", Delay: c.api.Delivery, Sync: c.sync})

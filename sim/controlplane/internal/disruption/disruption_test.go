@@ -13,6 +13,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
 type rig struct {
@@ -25,7 +26,7 @@ func newRig(t *testing.T) *rig {
 	l := loop.New(loop.Options{Name: "api", Seed: 5})
 	t.Cleanup(l.Close)
 	srv := apiserver.New(apiserver.Options{Loop: l})
-	New(Options{Group: l.NewGroup("manager"), API: srv.Component("disruption-controller", -1, 0)})
+	New(controller.Options{Group: l.NewGroup("manager"), API: srv.Component("disruption-controller", -1, 0)})
 	return &rig{t, l, srv}
 }
 

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
@@ -35,8 +34,7 @@ const (
 
 // Options configure a Controller.
 type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
+	controller.Options
 	// MaxEndpointsPerSlice of 0 means the default.
 	MaxEndpointsPerSlice int
 	// UpdatesBatchPeriod is --endpointslice-updates-batch-period: how long after a

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
@@ -18,12 +17,6 @@ import (
 
 // workers is --concurrent-gc-syncs.
 const workers = 20
-
-// Options configure a Controller.
-type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
-}
 
 // Controller is the garbage collector.
 type Controller struct {
@@ -40,7 +33,7 @@ type Controller struct {
 }
 
 // New starts a controller.
-func New(opts Options) *Controller {
+func New(opts controller.Options) *Controller {
 	c := &Controller{api: opts.API, store: opts.API.Server().Store(), owned: map[types.UID]*owned{}, absent: map[types.UID][]item{}}
 	c.recorder = controller.NewRecorder(opts.Group, opts.API, "garbage-collector-controller")
 	c.toDelete = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "collect garbage", Workers: workers, Delay: c.api.Delivery, Sync: c.attemptToDelete})

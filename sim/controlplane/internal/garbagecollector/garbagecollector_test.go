@@ -14,6 +14,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
 type rig struct {
@@ -27,7 +28,7 @@ func newRig(t *testing.T, seed uint64) *rig {
 	l := loop.New(loop.Options{Name: "api", Seed: seed})
 	t.Cleanup(l.Close)
 	srv := apiserver.New(apiserver.Options{Loop: l})
-	return &rig{t, l, srv, New(Options{Group: l.NewGroup("manager"), API: srv.Component("garbage-collector-controller", -1, 0)})}
+	return &rig{t, l, srv, New(controller.Options{Group: l.NewGroup("manager"), API: srv.Component("garbage-collector-controller", -1, 0)})}
 }
 
 func (r *rig) make(o apiserver.Object, owners ...apiserver.Object) apiserver.Object {

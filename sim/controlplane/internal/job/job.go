@@ -30,17 +30,9 @@ const (
 	maxPerSync = 500
 )
 
-// Options configure a Controller.
-type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
-	// Pods is an index that controllers share.
-	Pods *controller.Pods
-}
-
 // Controller is the Job controller.
 type Controller struct {
-	opts    Options
+	opts    controller.Options
 	l       *loop.Loop
 	queue   *controller.Queue
 	orphans *controller.Queue // pods whose finalizer nobody needs any more
@@ -50,10 +42,10 @@ type Controller struct {
 }
 
 // New starts a controller.
-func New(opts Options) *Controller {
+func New(opts controller.Options) *Controller {
 	c := &Controller{opts: opts, l: opts.Group.Loop(), backoff: map[controller.Key]failures{}}
 	c.control = &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "job-controller")}
-	c.claims = controller.Claims{Pods: opts.Pods, Control: c.control, Finalizer: batchv1.JobTrackingFinalizer}
+	c.claims = controller.Claims{Pods: opts.Pods(), Control: c.control, Finalizer: batchv1.JobTrackingFinalizer}
 	queue := controller.QueueOptions{
 		Group: opts.Group, Name: "job", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync, BaseDelay: firstAPIBackoff, MaxDelay: lastAPIBackoff, PerKeyOnly: true,
 	}
@@ -61,8 +53,8 @@ func New(opts Options) *Controller {
 	queue.Name, queue.Workers, queue.Sync = "job orphan pods", 1, c.syncOrphan
 	c.orphans = controller.NewQueue(queue)
 	opts.API.Server().OnChange(c.onChange, apiserver.KindJob)
-	opts.Pods.OnChange(apiserver.KindJob, c.onPod)
-	opts.Pods.OnOrphan(c.onOrphan)
+	opts.Pods().OnChange(apiserver.KindJob, c.onPod)
+	opts.Pods().OnOrphan(c.onOrphan)
 	return c
 }
 
@@ -95,7 +87,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 
 // freePods has the finalizers looked at of the pods of a job that has ended.
 func (c *Controller) freePods(uid types.UID) {
-	for _, p := range c.opts.Pods.Of(uid).All() {
+	for _, p := range c.opts.Pods().Of(uid).All() {
 		if tracked(p) {
 			c.orphans.Add(controller.KeyOf(p))
 		}

@@ -77,7 +77,7 @@ func (s *state) look(key controller.Key) {
 	if j.Status.UncountedTerminatedPods == nil {
 		j.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
 	}
-	set := s.c.opts.Pods.Of(j.UID)
+	set := s.c.opts.Pods().Of(j.UID)
 	s.pods = slices.Clone(set.All())
 	s.activePods = set.In(controller.PodActive)
 	if set != nil {

@@ -33,12 +33,6 @@ const (
 	workers = 10
 )
 
-// Options configure a Controller.
-type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
-}
-
 // Controller is the namespace controller.
 type Controller struct {
 	api   *apiserver.Component
@@ -47,7 +41,7 @@ type Controller struct {
 }
 
 // New starts a controller.
-func New(opts Options) *Controller {
+func New(opts controller.Options) *Controller {
 	c := &Controller{api: opts.API, l: opts.Group.Loop()}
 	// nsControllerRateLimiter
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "empty namespace", Workers: workers, Sync: c.sync, BaseDelay: 5 * time.Millisecond, MaxDelay: 60 * time.Second})

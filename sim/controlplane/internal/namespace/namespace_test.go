@@ -13,6 +13,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
 const component = "namespace-controller"
@@ -31,7 +32,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, l: loop.New(loop.Options{Name: "api", Seed: 5})}
 	t.Cleanup(r.l.Close)
 	r.srv = apiserver.New(apiserver.Options{Loop: r.l, LatencyMin: time.Microsecond}) // times are the controller's own
-	New(Options{Group: r.l.NewGroup("manager"), API: r.srv.Component(component, -1, 0)})
+	New(controller.Options{Group: r.l.NewGroup("manager"), API: r.srv.Component(component, -1, 0)})
 	r.srv.OnChange(func(ch apiserver.Change) {
 		ns := ch.New.(*v1.Namespace)
 		if ns.Name != "team" || ch.Verb == "create" || ch.Old.GetDeletionTimestamp() == nil {

@@ -39,14 +39,6 @@ const (
 // updateWorkers is scheduler.UpdateWorkerSize: how many nodes are worked on at once.
 const updateWorkers = 8
 
-// Options configure a Controller.
-type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
-	// Election is told when the API can't be reached. May be nil.
-	Election *controller.Election
-}
-
 // Controller is the node lifecycle controller.
 type Controller struct {
 	g        *loop.Group
@@ -95,7 +87,7 @@ type health struct {
 
 // New starts a controller. What it hears of first, be it as old as can be, it
 // counts as heard of at that time.
-func New(opts Options) *Controller {
+func New(opts controller.Options) *Controller {
 	c := &Controller{
 		g: opts.Group, api: opts.API, l: opts.Group.Loop(), election: opts.Election,
 		nodes: map[string]*health{}, zones: map[string]*zone{},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
 func TestZoneStates(t *testing.T) {
@@ -83,7 +84,7 @@ func newRig(t *testing.T, seed uint64) *rig {
 	l := loop.New(loop.Options{Name: "api", Seed: seed})
 	t.Cleanup(l.Close)
 	srv := apiserver.New(apiserver.Options{Loop: l})
-	return &rig{t: t, l: l, srv: srv, c: New(Options{Group: l.NewGroup("manager"), API: srv.Component("node-lifecycle-controller", -1, 0)})}
+	return &rig{t: t, l: l, srv: srv, c: New(controller.Options{Group: l.NewGroup("manager"), API: srv.Component("node-lifecycle-controller", -1, 0)})}
 }
 
 func must[T any](r *rig) func(v T, err error) T {
@@ -327,7 +328,7 @@ func TestNewProcess(t *testing.T) {
 		t.Fatalf("%d of 4 lost nodes are tainted", n)
 	}
 	r.c.g.Kill()
-	r.c = New(Options{Group: r.l.NewGroup("next manager"), API: r.srv.Component("node-lifecycle-controller", -1, 0)})
+	r.c = New(controller.Options{Group: r.l.NewGroup("next manager"), API: r.srv.Component("node-lifecycle-controller", -1, 0)})
 	for _, n := range r.srv.Nodes() {
 		r.c.onChange(apiserver.Change{Type: watch.Added, Kind: apiserver.KindNode, New: n, Verb: "list"})
 	}

@@ -35,8 +35,7 @@ const (
 
 // Options configure a Controller.
 type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
+	controller.Options
 	// TerminatedPodThreshold is how many pods that have ended are kept. Zero
 	// means the default; negative means all.
 	TerminatedPodThreshold int

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
 type rig struct {
@@ -22,7 +23,7 @@ func newRig(t *testing.T, threshold int) *rig {
 	l := loop.New(loop.Options{Name: "api", Seed: 5})
 	t.Cleanup(l.Close)
 	srv := apiserver.New(apiserver.Options{Loop: l})
-	New(Options{Group: l.NewGroup("manager"), API: srv.Component("pod-garbage-collector-controller", -1, 0), TerminatedPodThreshold: threshold})
+	New(Options{Options: controller.Options{Group: l.NewGroup("manager"), API: srv.Component("pod-garbage-collector-controller", -1, 0)}, TerminatedPodThreshold: threshold})
 	return &rig{t, l, srv}
 }
 

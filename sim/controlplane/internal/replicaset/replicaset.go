@@ -25,33 +25,25 @@ const (
 	Workers = 5
 )
 
-// Options configure a Controller.
-type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
-	// Pods and ReplicaSets are indexes that controllers share.
-	Pods        *controller.Pods
-	ReplicaSets *controller.Owned[*appsv1.ReplicaSet]
-}
-
 // Controller is the ReplicaSet controller.
 type Controller struct {
-	opts    Options
+	opts    controller.Options
 	l       *loop.Loop
 	queue   *controller.Queue
 	control *controller.PodControl
 	claims  controller.Claims
+	sets    *controller.Owned[*appsv1.ReplicaSet] // siblings' pods count when victims are chosen
 }
 
 // New starts a controller.
-func New(opts Options) *Controller {
-	c := &Controller{opts: opts, l: opts.Group.Loop()}
+func New(opts controller.Options) *Controller {
+	c := &Controller{opts: opts, l: opts.Group.Loop(), sets: opts.ReplicaSets()}
 	c.control = &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "replicaset-controller")}
-	c.claims = controller.Claims{Pods: opts.Pods, Control: c.control}
+	c.claims = controller.Claims{Pods: opts.Pods(), Control: c.control}
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "replicaset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindReplicaSet)
-	opts.Pods.OnChange(apiserver.KindReplicaSet, c.onPod)
-	opts.Pods.OnOrphan(c.onOrphan)
+	opts.Pods().OnChange(apiserver.KindReplicaSet, c.onPod)
+	opts.Pods().OnOrphan(c.onOrphan)
 	return c
 }
 
@@ -133,7 +125,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	}
 	if min := written.Spec.MinReadySeconds; min > 0 && written.Status.ReadyReplicas != written.Status.AvailableReplicas {
 		after := time.Duration(min) * time.Second
-		if next, ok := controller.NextAvailable(c.opts.Pods.Of(rs.UID).In(controller.PodActive), min, now); ok {
+		if next, ok := controller.NextAvailable(c.opts.Pods().Of(rs.UID).In(controller.PodActive), min, now); ok {
 			after = max(next-c.l.Since(now), 0)
 		}
 		c.queue.AddAfter(key, after)
@@ -173,7 +165,7 @@ func (c *Controller) manage(ctx context.Context, rs *appsv1.ReplicaSet, active i
 
 // victims chooses the pods to delete.
 func (c *Controller) victims(rs *appsv1.ReplicaSet, n int) []*v1.Pod {
-	active := c.opts.Pods.Of(rs.UID).In(controller.PodActive)
+	active := c.opts.Pods().Of(rs.UID).In(controller.PodActive)
 	if n < len(active) {
 		rank(active, c.relatedOnNode(rs), c.l.Now())
 	}
@@ -185,11 +177,11 @@ func (c *Controller) victims(rs *appsv1.ReplicaSet, n int) []*v1.Pod {
 func (c *Controller) relatedOnNode(rs *appsv1.ReplicaSet) map[string]int {
 	family := []*appsv1.ReplicaSet{rs}
 	if owner := metav1.GetControllerOfNoCopy(rs); owner != nil {
-		family = c.opts.ReplicaSets.Of(owner.UID)
+		family = c.sets.Of(owner.UID)
 	}
 	n := map[string]int{}
 	for _, r := range family {
-		for _, p := range c.opts.Pods.Of(r.UID).In(controller.PodActive) {
+		for _, p := range c.opts.Pods().Of(r.UID).In(controller.PodActive) {
 			n[p.Spec.NodeName]++
 		}
 	}
@@ -217,7 +209,7 @@ func setFailure(st *appsv1.ReplicaSetStatus, diff int, manageErr error, now time
 // count is the part of calculateStatus that counts pods.
 func (c *Controller) count(rs *appsv1.ReplicaSet, now time.Time) appsv1.ReplicaSetStatus {
 	st := rs.Status
-	set := c.opts.Pods.Of(rs.UID)
+	set := c.opts.Pods().Of(rs.UID)
 	st.Replicas, st.ReadyReplicas, st.FullyLabeledReplicas, st.AvailableReplicas = 0, 0, 0, 0
 	terminating := int32(0)
 	if set != nil {

@@ -19,18 +19,9 @@ import (
 // Workers is kube-controller-manager's --concurrent-statefulset-syncs.
 const Workers = 5
 
-// Options configure a Controller.
-type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
-	// Pods and Revisions are indexes that controllers share.
-	Pods      *controller.Pods
-	Revisions *controller.Owned[*history.Revision]
-}
-
 // Controller is the StatefulSet controller.
 type Controller struct {
-	opts    Options
+	opts    controller.Options
 	l       *loop.Loop
 	queue   *controller.Queue
 	control *controller.PodControl
@@ -41,17 +32,17 @@ type Controller struct {
 }
 
 // New starts a controller.
-func New(opts Options) *Controller {
+func New(opts controller.Options) *Controller {
 	c := &Controller{opts: opts, l: opts.Group.Loop(), adopt: map[controller.Key]struct{}{}}
 	c.events = controller.NewRecorder(opts.Group, opts.API, "statefulset-controller")
 	// Its events are worded differently: the pod control tells none.
 	c.control = &controller.PodControl{Group: opts.Group, API: opts.API}
-	c.claims = controller.Claims{Pods: opts.Pods, Control: c.control}
-	c.history = history.NewHistory(opts.API, opts.Revisions)
+	c.claims = controller.Claims{Pods: opts.Pods(), Control: c.control}
+	c.history = history.NewHistory(opts.API, opts.Revisions())
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "statefulset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindStatefulSet)
-	opts.Pods.OnChange(apiserver.KindStatefulSet, c.onPod)
-	opts.Pods.OnOrphan(c.onOrphan)
+	opts.Pods().OnChange(apiserver.KindStatefulSet, c.onPod)
+	opts.Pods().OnOrphan(c.onOrphan)
 	return c
 }
 
@@ -125,7 +116,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 		return err
 	}
 	now := c.l.Now()
-	u := &update{c: c, set: set, now: now, pods: append([]*v1.Pod(nil), c.opts.Pods.Of(set.UID).All()...)}
+	u := &update{c: c, set: set, now: now, pods: append([]*v1.Pod(nil), c.opts.Pods().Of(set.UID).All()...)}
 	revisions := c.history.List(set.UID)
 	if err := u.revise(ctx, revisions); err != nil {
 		return err

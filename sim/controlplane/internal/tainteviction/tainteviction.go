@@ -30,14 +30,6 @@ const (
 	retryDelay = 10 * time.Millisecond
 )
 
-// Options configure a Controller.
-type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
-	// Election is told when the API can't be reached. May be nil.
-	Election *controller.Election
-}
-
 // Controller is the taint eviction controller.
 type Controller struct {
 	g        *loop.Group
@@ -58,7 +50,7 @@ type eviction struct {
 }
 
 // New starts a controller.
-func New(opts Options) *Controller {
+func New(opts controller.Options) *Controller {
 	c := &Controller{
 		g: opts.Group, api: opts.API, l: opts.Group.Loop(), election: opts.Election,
 		tainted: map[string][]v1.Taint{}, work: map[controller.Key]*eviction{},

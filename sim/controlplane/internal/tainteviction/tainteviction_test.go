@@ -10,6 +10,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
 func seconds(n int64) *int64 { return &n }
@@ -49,7 +50,7 @@ func TestTaintGoes(t *testing.T) {
 	l := loop.New(loop.Options{Name: "api", Seed: 5})
 	defer l.Close()
 	srv := apiserver.New(apiserver.Options{Loop: l})
-	New(Options{Group: l.NewGroup("manager"), API: srv.Component("taint-eviction-controller", -1, 0)})
+	New(controller.Options{Group: l.NewGroup("manager"), API: srv.Component("taint-eviction-controller", -1, 0)})
 	check := func(_ any, err error) {
 		t.Helper()
 		if err != nil {

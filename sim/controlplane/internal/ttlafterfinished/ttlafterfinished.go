@@ -22,12 +22,6 @@ import (
 // workers is --concurrent-ttl-after-finished-syncs.
 const workers = 5
 
-// Options configure a Controller.
-type Options struct {
-	Group *loop.Group
-	API   *apiserver.Component
-}
-
 // Controller is the TTL-after-finished controller.
 type Controller struct {
 	api   *apiserver.Component
@@ -36,7 +30,7 @@ type Controller struct {
 }
 
 // New starts a controller.
-func New(opts Options) *Controller {
+func New(opts controller.Options) *Controller {
 	c := &Controller{api: opts.API, l: opts.Group.Loop()}
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "job ttl", Workers: workers, Delay: c.api.Delivery, Sync: c.sync})
 	c.api.Server().OnChange(func(ch apiserver.Change) {

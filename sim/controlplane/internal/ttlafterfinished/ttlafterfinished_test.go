@@ -10,13 +10,14 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
 func TestTTL(t *testing.T) {
 	l := loop.New(loop.Options{Name: "api", Seed: 5})
 	defer l.Close()
 	srv := apiserver.New(apiserver.Options{Loop: l})
-	New(Options{Group: l.NewGroup("manager"), API: srv.Component("ttl-after-finished-controller", -1, 0)})
+	New(controller.Options{Group: l.NewGroup("manager"), API: srv.Component("ttl-after-finished-controller", -1, 0)})
 	deleted := map[string]time.Duration{}
 	srv.OnChange(func(ch apiserver.Change) {
 		if ch.Kind == apiserver.KindJob && ch.New.GetDeletionTimestamp() != nil && deleted[ch.New.GetName()] == 0 {
