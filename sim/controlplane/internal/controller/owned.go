@@ -12,21 +12,22 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// Owned indexes the objects of one kind by their controller, in the order in
-// which they came (upstream: informers' indexers by owner).
-type Owned[T interface {
+// Stored is a pointer to an API type: what is stored is never written to, so two
+// equal pointers are the same version of an object.
+type Stored interface {
 	comparable
 	apiserver.Object
-}] struct {
+}
+
+// Owned indexes the objects of one kind by their controller, in the order in
+// which they came (upstream: informers' indexers by owner).
+type Owned[T Stored] struct {
 	sets  map[types.UID][]T
 	heard []func(owner *metav1.OwnerReference, old, obj T)
 }
 
 // NewOwned returns an index of the kind's objects, kept by the server's changes.
-func NewOwned[T interface {
-	comparable
-	apiserver.Object
-}](srv *apiserver.Server, kind apiserver.Kind) *Owned[T] {
+func NewOwned[T Stored](srv *apiserver.Server, kind apiserver.Kind) *Owned[T] {
 	o := &Owned[T]{sets: map[types.UID][]T{}}
 	srv.OnChange(o.change, kind)
 	return o

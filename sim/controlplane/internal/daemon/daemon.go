@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/ground/loop"
@@ -26,12 +27,9 @@ const (
 
 // Controller is the DaemonSet controller.
 type Controller struct {
-	opts    controller.Options
+	*controller.Workload[*appsv1.DaemonSet]
 	l       *loop.Loop
-	queue   *controller.Queue
 	nodes   *controller.Queue // nodes that have changed
-	control *controller.PodControl
-	claims  controller.Claims
 	history *history.History
 	adopt   map[controller.Key]struct{}
 	fits    map[types.UID]*placement
@@ -40,16 +38,18 @@ type Controller struct {
 
 // New starts a controller.
 func New(opts controller.Options) *Controller {
-	c := &Controller{opts: opts, l: opts.Group.Loop(), adopt: map[controller.Key]struct{}{}, fits: map[types.UID]*placement{}}
-	c.control = &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "daemonset-controller")}
-	c.claims = controller.Claims{Pods: opts.Pods(), Control: c.control}
+	c := &Controller{l: opts.Group.Loop(), adopt: map[controller.Key]struct{}{}, fits: map[types.UID]*placement{}}
 	c.history = history.NewHistory(opts.API, opts.Revisions())
 	c.backoff = backoff{l: c.l}
-	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "daemonset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
+	control := &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "daemonset-controller")}
+	c.Workload = controller.NewWorkload(opts, apiserver.KindDaemonSet, controller.QueueOptions{Name: "daemonset", Workers: Workers, Sync: c.sync}, control,
+		controller.PodsOf[*appsv1.DaemonSet]{
+			Selector:        func(ds *appsv1.DaemonSet) *metav1.LabelSelector { return ds.Spec.Selector },
+			MinReadySeconds: func(ds *appsv1.DaemonSet) int32 { return ds.Spec.MinReadySeconds },
+			Deletions:       true,
+		})
 	c.nodes = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "daemonset nodes", Delay: opts.API.Delivery, Sync: c.syncNode})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindNode, apiserver.KindDaemonSet)
-	opts.Pods().OnChange(apiserver.KindDaemonSet, c.onPod)
-	opts.Pods().OnOrphan(c.onOrphan)
 	return c
 }
 
@@ -61,14 +61,14 @@ func (c *Controller) onChange(ch apiserver.Change) {
 		key := controller.KeyOf(ch.New)
 		switch {
 		case ch.Type == "ADDED":
-			c.claims.Review(key)
+			c.Claims.Review(key)
 			c.adopt[key] = struct{}{}
 		case ch.Type == "DELETED":
 			c.forget(ch.New.GetUID())
 		case ch.Subresource == "status":
 			return // its own writing
 		}
-		c.queue.Add(key)
+		c.Queue.Add(key)
 	}
 }
 
@@ -95,47 +95,15 @@ func (c *Controller) forgetNode(name string) {
 	}
 }
 
-func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
-	if !ch.Matters() && !ch.Deleted() {
-		return
-	}
-	ds, ok := c.get(owner)
-	if !ok || ds.UID != uid {
-		return
-	}
-	if ch.Relabeled() {
-		c.claims.Review(owner)
-	}
-	c.queue.Add(owner)
-	c.queue.AddOnceAvailable(owner, ch, ds.Spec.MinReadySeconds)
-}
-
-func (c *Controller) onOrphan(pod *v1.Pod) {
-	for _, ds := range c.all() {
-		if ds.Namespace == pod.Namespace && controller.Selects(ds.Spec.Selector, pod.Labels) {
-			c.claims.Review(controller.KeyOf(ds))
-			c.queue.Add(controller.KeyOf(ds))
-		}
-	}
-}
-
-func (c *Controller) all() []*appsv1.DaemonSet {
-	return apiserver.Objects[*appsv1.DaemonSet](c.opts.API.Server().Store(), apiserver.KindDaemonSet)
-}
-
-func (c *Controller) get(key controller.Key) (*appsv1.DaemonSet, bool) {
-	return controller.Lookup[*appsv1.DaemonSet](c.opts.API, apiserver.KindDaemonSet, key)
-}
-
 // syncNode finds the sets that have to do something about a node.
 func (c *Controller) syncNode(_ context.Context, key controller.Key) error {
-	srv := c.opts.API.Server()
+	srv := c.API.Server()
 	node := srv.Node(key.Name)
 	if node == nil {
 		return nil
 	}
 	var on map[types.UID]bool
-	for _, ds := range c.all() {
+	for _, ds := range apiserver.Objects[*appsv1.DaemonSet](srv.Store(), apiserver.KindDaemonSet) {
 		if on == nil {
 			on = map[types.UID]bool{}
 			for _, p := range srv.Store().PodsOnNode(node.Name) {
@@ -146,7 +114,7 @@ func (c *Controller) syncNode(_ context.Context, key controller.Key) error {
 		}
 		f, scheduled := c.fit(ds, node), on[ds.UID]
 		if f.run && !scheduled || !f.stay && scheduled || scheduled && ds.Status.NumberMisscheduled > 0 {
-			c.queue.Add(controller.KeyOf(ds))
+			c.Queue.Add(controller.KeyOf(ds))
 		}
 	}
 	return nil
@@ -154,7 +122,7 @@ func (c *Controller) syncNode(_ context.Context, key controller.Key) error {
 
 // forget drops what is kept of a set that is gone.
 func (c *Controller) forget(uid types.UID) {
-	c.control.Forget(uid)
+	c.Control.Forget(uid)
 	c.history.Forget(uid)
 	delete(c.fits, uid)
 	c.backoff.forget(uid)
@@ -162,9 +130,9 @@ func (c *Controller) forget(uid types.UID) {
 
 // sync is syncDaemonSet.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
-	ds, ok := c.get(key)
+	ds, ok := c.Get(key)
 	if !ok {
-		c.claims.Forget(key)
+		c.Claims.Forget(key)
 		delete(c.adopt, key)
 		return nil
 	}
@@ -172,11 +140,11 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 		return nil
 	}
 	defer func() {
-		if controller.Gone(c.opts.API, ds) {
+		if controller.Gone(c.API, ds) {
 			c.forget(ds.UID)
 		}
 	}()
-	if err := c.claims.Sync(ctx, ds, ds.Spec.Selector, nil); err != nil {
+	if err := c.Claims.Sync(ctx, ds, ds.Spec.Selector, nil); err != nil {
 		return err
 	}
 	if _, ok := c.adopt[key]; ok {
@@ -204,28 +172,24 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	return err
 }
 
-// writeStatus counts and writes what differs, trying once more when the set was
-// changed meanwhile.
+// writeStatus counts and writes what differs.
 func (s *step) writeStatus(ctx context.Context) error {
 	st := s.count()
 	if st == numbersOf(&s.ds.Status) && s.ds.Status.ObservedGeneration >= s.ds.Generation {
-		return s.checkLater(st)
+		s.checkLater(st)
+		return nil
 	}
-	ds := s.ds
-	for try := 0; ; try++ {
+	_, err := s.c.WriteStatus(ctx, s.ds, func(ds *appsv1.DaemonSet) *appsv1.DaemonSet {
 		next := *ds
 		st.apply(&next.Status)
 		next.Status.ObservedGeneration = s.ds.Generation
-		_, err := controller.Update(ctx, s.c.opts.API, &next, "status")
-		if err == nil {
-			return s.checkLater(st)
-		}
-		fresh, ok := s.c.get(controller.KeyOf(ds))
-		if try > 0 || !ok {
-			return fmt.Errorf("error storing status for daemon set %s/%s: %w", ds.Namespace, ds.Name, err)
-		}
-		ds = fresh
+		return &next
+	})
+	if err != nil {
+		return fmt.Errorf("error storing status for daemon set %s/%s: %w", s.ds.Namespace, s.ds.Name, err)
 	}
+	s.checkLater(st)
+	return nil
 }
 
 func ignoreGone(err error) error {

@@ -74,11 +74,11 @@ func (s *step) snapshot(ctx context.Context, raw []byte, number int64) (*history
 	r := history.New(ds, ds.Spec.Template.Labels, raw, number, nil)
 	delete(r.Labels, history.HashLabel)
 	r.Name, r.Labels[hashLabel] = ds.Name+"-"+hash, hash
-	made, err := controller.Create(ctx, s.c.opts.API, r)
+	made, err := controller.Create(ctx, s.c.API, r)
 	if !apierrors.IsAlreadyExists(err) {
 		return made, err
 	}
-	if is, ok := controller.Lookup[*history.Revision](s.c.opts.API, apiserver.KindControllerRevision, controller.KeyOf(r)); ok && history.Equal(is, raw) {
+	if is, ok := controller.Lookup[*history.Revision](s.c.API, apiserver.KindControllerRevision, controller.KeyOf(r)); ok && history.Equal(is, raw) {
 		return is, nil
 	}
 	n := int32(1)
@@ -87,7 +87,7 @@ func (s *step) snapshot(ctx context.Context, raw []byte, number int64) (*history
 	}
 	next := *ds
 	next.Status.CollisionCount = &n
-	if _, e := controller.Update(ctx, s.c.opts.API, &next, "status"); e != nil {
+	if _, e := controller.Update(ctx, s.c.API, &next, "status"); e != nil {
 		return nil, e
 	}
 	return nil, err
@@ -100,11 +100,11 @@ func (s *step) keepOne(ctx context.Context, same []*history.Revision) (*history.
 		return keep, nil
 	}
 	hash := keep.Labels[hashLabel]
-	for _, p := range slices.Clone(s.c.opts.Pods().Of(s.ds.UID).All()) {
+	for _, p := range slices.Clone(s.c.Pods().Of(s.ds.UID).All()) {
 		if p.Labels[hashLabel] == hash {
 			continue
 		}
-		err := s.c.control.PatchMeta(ctx, p, func(m *metav1.ObjectMeta) {
+		err := s.c.Control.PatchMeta(ctx, p, func(m *metav1.ObjectMeta) {
 			m.Labels = maps.Clone(m.Labels)
 			m.Labels[hashLabel] = hash
 		})
@@ -127,7 +127,7 @@ func (s *step) cleanUp(ctx context.Context) error {
 		return nil
 	}
 	live := map[string]bool{}
-	for _, p := range s.c.opts.Pods().Of(s.ds.UID).All() {
+	for _, p := range s.c.Pods().Of(s.ds.UID).All() {
 		live[p.Labels[hashLabel]] = true
 	}
 	for _, r := range s.old {
@@ -149,7 +149,7 @@ func (s *step) cleanUp(ctx context.Context) error {
 // those that are not.
 func (s *step) look() {
 	s.byNo = map[string][]*v1.Pod{}
-	for _, p := range s.c.opts.Pods().Of(s.ds.UID).All() {
+	for _, p := range s.c.Pods().Of(s.ds.UID).All() {
 		if p.DeletionTimestamp != nil && controller.PodTerminated(p) {
 			continue
 		}
@@ -187,7 +187,7 @@ func (s *step) updated(p *v1.Pod) bool {
 // manage creates pods where there is none and deletes those that may not be.
 func (s *step) manage(ctx context.Context) error {
 	s.look()
-	nodes := s.c.opts.API.Server().Nodes()
+	nodes := s.c.API.Server().Nodes()
 	known := make(map[string]bool, len(nodes))
 	var need, kill []string
 	for _, n := range nodes {
@@ -229,14 +229,14 @@ func (s *step) onNode(node string, pods []*v1.Pod, run bool) (create bool, kill 
 		case p.Status.Phase == v1.PodFailed:
 			key := backoffKey{s.ds.UID, s.ds.Status.ObservedGeneration, node}
 			if wait, in := s.c.backoff.left(key); in {
-				s.c.queue.AddAfter(controller.KeyOf(s.ds), wait)
+				s.c.Queue.AddAfter(controller.KeyOf(s.ds), wait)
 				continue
 			}
 			s.c.backoff.next(key)
-			s.c.control.Events.Eventf(controller.Reference(s.ds), v1.EventTypeWarning, "FailedDaemonPod", "Found failed daemon pod %s/%s on node %s, will try to kill it", p.Namespace, p.Name, node)
+			s.c.Control.Events.Eventf(controller.Reference(s.ds), v1.EventTypeWarning, "FailedDaemonPod", "Found failed daemon pod %s/%s on node %s, will try to kill it", p.Namespace, p.Name, node)
 			kill = append(kill, p.Name)
 		case p.Status.Phase == v1.PodSucceeded:
-			s.c.control.Events.Eventf(controller.Reference(s.ds), v1.EventTypeNormal, "SucceededDaemonPod", "Found succeeded daemon pod %s/%s on node %s, will try to delete it", p.Namespace, p.Name, node)
+			s.c.Control.Events.Eventf(controller.Reference(s.ds), v1.EventTypeNormal, "SucceededDaemonPod", "Found succeeded daemon pod %s/%s on node %s, will try to delete it", p.Namespace, p.Name, node)
 			kill = append(kill, p.Name)
 		default:
 			running = append(running, p)
@@ -275,8 +275,8 @@ func (s *step) apply(ctx context.Context, kill, need []string) error {
 	var errs []error
 	if len(need) > 0 {
 		t := s.template()
-		_, err := controller.SlowStart(ctx, c.opts.Group, "daemonset creates", len(need), func(ctx context.Context, i int) error {
-			_, err := c.control.Create(ctx, ds, t, apiserver.Stamp{Affinity: affinityTo(t.Spec.Affinity, need[i])})
+		_, err := controller.SlowStart(ctx, c.Group, "daemonset creates", len(need), func(ctx context.Context, i int) error {
+			_, err := c.Control.Create(ctx, ds, t, apiserver.Stamp{Affinity: affinityTo(t.Spec.Affinity, need[i])})
 			if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
 				return nil
 			}
@@ -286,8 +286,8 @@ func (s *step) apply(ctx context.Context, kill, need []string) error {
 			errs = append(errs, err)
 		}
 	}
-	errs = append(errs, controller.Parallel(ctx, c.opts.Group, "daemonset deletes", len(kill), func(ctx context.Context, i int) error {
-		return ignoreGone(c.control.Delete(ctx, ds, kill[i]))
+	errs = append(errs, controller.Parallel(ctx, c.Group, "daemonset deletes", len(kill), func(ctx context.Context, i int) error {
+		return ignoreGone(c.Control.Delete(ctx, ds, kill[i]))
 	})...)
 	return errors.Join(errs...)
 }
@@ -338,7 +338,7 @@ func (n numbers) apply(st *appsv1.DaemonSetStatus) {
 func (s *step) count() numbers {
 	s.look()
 	var n numbers
-	for _, node := range s.c.opts.API.Server().Nodes() {
+	for _, node := range s.c.API.Server().Nodes() {
 		pods := s.byNo[node.Name]
 		if !s.c.fit(s.ds, node).run {
 			if len(pods) > 0 {
@@ -367,11 +367,10 @@ func (s *step) count() numbers {
 }
 
 // checkLater looks again when pods are ready but not yet available.
-func (s *step) checkLater(n numbers) error {
+func (s *step) checkLater(n numbers) {
 	if m := s.ds.Spec.MinReadySeconds; m > 0 && n.ready != n.available {
-		s.c.queue.AddAfter(controller.KeyOf(s.ds), time.Duration(m)*time.Second)
+		s.c.Queue.AddAfter(controller.KeyOf(s.ds), time.Duration(m)*time.Second)
 	}
-	return nil
 }
 
 // pair finds the new and the old pod on a node; false when there are two of one
@@ -397,7 +396,7 @@ func (s *step) pair(pods []*v1.Pod) (newer, older *v1.Pod, ok bool) {
 // the order of their creation, then nodes that are gone.
 func (s *step) nodesInRollout() (names []string, fits map[string]fit, desired int) {
 	fits = map[string]fit{}
-	for _, n := range s.c.opts.API.Server().Nodes() {
+	for _, n := range s.c.API.Server().Nodes() {
 		f := s.c.fit(s.ds, n)
 		if f.run {
 			desired++
@@ -475,7 +474,7 @@ func (s *step) rollSurge(ctx context.Context, names []string, fits map[string]fi
 			surging++
 		case newer != nil:
 			kill = append(kill, older.Name)
-		case fits[n] == fit{} && s.c.opts.API.Server().Node(n) == nil:
+		case fits[n] == fit{} && s.c.API.Server().Node(n) == nil:
 			return fmt.Errorf("couldn't get node for nodeName %q: %w", n, apierrors.NewNotFound(v1.Resource("nodes"), n))
 		case !s.available(older):
 			if fits[n].run {

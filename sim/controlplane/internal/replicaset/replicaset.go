@@ -2,7 +2,6 @@ package replicaset
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -27,23 +25,21 @@ const (
 
 // Controller is the ReplicaSet controller.
 type Controller struct {
-	opts    controller.Options
-	l       *loop.Loop
-	queue   *controller.Queue
-	control *controller.PodControl
-	claims  controller.Claims
-	sets    *controller.Owned[*appsv1.ReplicaSet] // siblings' pods count when victims are chosen
+	*controller.Workload[*appsv1.ReplicaSet]
+	l    *loop.Loop
+	sets *controller.Owned[*appsv1.ReplicaSet] // siblings' pods count when victims are chosen
 }
 
 // New starts a controller.
 func New(opts controller.Options) *Controller {
-	c := &Controller{opts: opts, l: opts.Group.Loop(), sets: opts.ReplicaSets()}
-	c.control = &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "replicaset-controller")}
-	c.claims = controller.Claims{Pods: opts.Pods(), Control: c.control}
-	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "replicaset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
+	c := &Controller{l: opts.Group.Loop(), sets: opts.ReplicaSets()}
+	control := &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "replicaset-controller")}
+	c.Workload = controller.NewWorkload(opts, apiserver.KindReplicaSet, controller.QueueOptions{Name: "replicaset", Workers: Workers, Sync: c.sync}, control,
+		controller.PodsOf[*appsv1.ReplicaSet]{
+			Selector:        func(rs *appsv1.ReplicaSet) *metav1.LabelSelector { return rs.Spec.Selector },
+			MinReadySeconds: func(rs *appsv1.ReplicaSet) int32 { return rs.Spec.MinReadySeconds },
+		})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindReplicaSet)
-	opts.Pods().OnChange(apiserver.KindReplicaSet, c.onPod)
-	opts.Pods().OnOrphan(c.onOrphan)
 	return c
 }
 
@@ -52,57 +48,28 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	key := controller.KeyOf(rs)
 	switch {
 	case ch.Type == "ADDED":
-		c.claims.Review(key)
+		c.Claims.Review(key)
 	case ch.Type == "DELETED":
-		c.control.Forget(rs.UID)
+		c.Control.Forget(rs.UID)
 	case ch.Subresource == "status":
 		return // its own writing
 	}
-	c.queue.Add(key)
-}
-
-func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
-	if !ch.Matters() {
-		return
-	}
-	rs, ok := c.get(owner)
-	if !ok || rs.UID != uid {
-		return
-	}
-	if ch.Relabeled() {
-		c.claims.Review(owner)
-	}
-	c.queue.Add(owner)
-	c.queue.AddOnceAvailable(owner, ch, rs.Spec.MinReadySeconds)
-}
-
-// onOrphan finds who might adopt a pod.
-func (c *Controller) onOrphan(pod *v1.Pod) {
-	for _, rs := range apiserver.Objects[*appsv1.ReplicaSet](c.opts.API.Server().Store(), apiserver.KindReplicaSet) {
-		if rs.Namespace == pod.Namespace && controller.Selects(rs.Spec.Selector, pod.Labels) {
-			c.claims.Review(controller.KeyOf(rs))
-			c.queue.Add(controller.KeyOf(rs))
-		}
-	}
-}
-
-func (c *Controller) get(key controller.Key) (*appsv1.ReplicaSet, bool) {
-	return controller.Lookup[*appsv1.ReplicaSet](c.opts.API, apiserver.KindReplicaSet, key)
+	c.Queue.Add(key)
 }
 
 // sync is syncReplicaSet.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
-	rs, ok := c.get(key)
+	rs, ok := c.Get(key)
 	if !ok {
-		c.claims.Forget(key)
+		c.Claims.Forget(key)
 		return nil
 	}
 	defer func() {
-		if controller.Gone(c.opts.API, rs) {
-			c.control.Forget(rs.UID)
+		if controller.Gone(c.API, rs) {
+			c.Control.Forget(rs.UID)
 		}
 	}()
-	if err := c.claims.Sync(ctx, rs, rs.Spec.Selector, func(p *v1.Pod) bool {
+	if err := c.Claims.Sync(ctx, rs, rs.Spec.Selector, func(p *v1.Pod) bool {
 		return controller.StateOf(p)&controller.PodActive != 0 || metav1.IsControlledBy(p, rs)
 	}); err != nil {
 		return err
@@ -123,12 +90,8 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	if manageErr != nil {
 		return manageErr
 	}
-	if min := written.Spec.MinReadySeconds; min > 0 && written.Status.ReadyReplicas != written.Status.AvailableReplicas {
-		after := time.Duration(min) * time.Second
-		if next, ok := controller.NextAvailable(c.opts.Pods().Of(rs.UID).In(controller.PodActive), min, now); ok {
-			after = max(next-c.l.Since(now), 0)
-		}
-		c.queue.AddAfter(key, after)
+	if written.Spec.MinReadySeconds > 0 && written.Status.ReadyReplicas != written.Status.AvailableReplicas {
+		c.SyncWhenAvailable(written, c.Pods().Of(rs.UID).In(controller.PodActive), now)
 	}
 	return nil
 }
@@ -137,8 +100,8 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 func (c *Controller) manage(ctx context.Context, rs *appsv1.ReplicaSet, active int) error {
 	diff := active - int(*rs.Spec.Replicas)
 	if diff < 0 {
-		_, err := controller.SlowStart(ctx, c.opts.Group, "replicaset creates", min(-diff, BurstReplicas), func(ctx context.Context, _ int) error {
-			_, err := c.control.Create(ctx, rs, &rs.Spec.Template, apiserver.Stamp{})
+		_, err := controller.SlowStart(ctx, c.Group, "replicaset creates", min(-diff, BurstReplicas), func(ctx context.Context, _ int) error {
+			_, err := c.Control.Create(ctx, rs, &rs.Spec.Template, apiserver.Stamp{})
 			if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
 				return nil // nothing can be created any more
 			}
@@ -150,8 +113,8 @@ func (c *Controller) manage(ctx context.Context, rs *appsv1.ReplicaSet, active i
 		return nil
 	}
 	victims := c.victims(rs, min(diff, BurstReplicas))
-	errs := controller.Parallel(ctx, c.opts.Group, "replicaset deletes", len(victims), func(ctx context.Context, i int) error {
-		err := c.control.Delete(ctx, rs, victims[i].Name)
+	errs := controller.Parallel(ctx, c.Group, "replicaset deletes", len(victims), func(ctx context.Context, i int) error {
+		err := c.Control.Delete(ctx, rs, victims[i].Name)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -165,7 +128,7 @@ func (c *Controller) manage(ctx context.Context, rs *appsv1.ReplicaSet, active i
 
 // victims chooses the pods to delete.
 func (c *Controller) victims(rs *appsv1.ReplicaSet, n int) []*v1.Pod {
-	active := c.opts.Pods().Of(rs.UID).In(controller.PodActive)
+	active := c.Pods().Of(rs.UID).In(controller.PodActive)
 	if n < len(active) {
 		rank(active, c.relatedOnNode(rs), c.l.Now())
 	}
@@ -181,7 +144,7 @@ func (c *Controller) relatedOnNode(rs *appsv1.ReplicaSet) map[string]int {
 	}
 	n := map[string]int{}
 	for _, r := range family {
-		for _, p := range c.opts.Pods().Of(r.UID).In(controller.PodActive) {
+		for _, p := range c.Pods().Of(r.UID).In(controller.PodActive) {
 			n[p.Spec.NodeName]++
 		}
 	}
@@ -209,7 +172,7 @@ func setFailure(st *appsv1.ReplicaSetStatus, diff int, manageErr error, now time
 // count is the part of calculateStatus that counts pods.
 func (c *Controller) count(rs *appsv1.ReplicaSet, now time.Time) appsv1.ReplicaSetStatus {
 	st := rs.Status
-	set := c.opts.Pods().Of(rs.UID)
+	set := c.Pods().Of(rs.UID)
 	st.Replicas, st.ReadyReplicas, st.FullyLabeledReplicas, st.AvailableReplicas = 0, 0, 0, 0
 	terminating := int32(0)
 	if set != nil {
@@ -264,17 +227,9 @@ func (c *Controller) writeStatus(ctx context.Context, rs *appsv1.ReplicaSet, st 
 	if equality.Semantic.DeepEqual(rs.Status, st) {
 		return rs, nil
 	}
-	for try := 0; ; try++ {
+	return c.WriteStatus(ctx, rs, func(rs *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 		next := *rs
 		next.Status = st
-		written, err := controller.Update(ctx, c.opts.API, &next, "status")
-		if err == nil || try > 0 {
-			return written, err
-		}
-		fresh, ok := c.get(controller.KeyOf(rs))
-		if !ok {
-			return nil, errors.Join(err, apierrors.NewNotFound(appsv1.Resource("replicasets"), rs.Name))
-		}
-		rs = fresh
-	}
+		return &next
+	})
 }

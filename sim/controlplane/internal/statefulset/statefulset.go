@@ -2,7 +2,6 @@ package statefulset
 
 import (
 	"context"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -21,28 +20,27 @@ const Workers = 5
 
 // Controller is the StatefulSet controller.
 type Controller struct {
-	opts    controller.Options
+	*controller.Workload[*appsv1.StatefulSet]
 	l       *loop.Loop
-	queue   *controller.Queue
-	control *controller.PodControl
 	events  *record.Recorder
-	claims  controller.Claims
 	history *history.History
 	adopt   map[controller.Key]struct{} // whose revisions may have no controller
 }
 
 // New starts a controller.
 func New(opts controller.Options) *Controller {
-	c := &Controller{opts: opts, l: opts.Group.Loop(), adopt: map[controller.Key]struct{}{}}
+	c := &Controller{l: opts.Group.Loop(), adopt: map[controller.Key]struct{}{}}
 	c.events = controller.NewRecorder(opts.Group, opts.API, "statefulset-controller")
-	// Its events are worded differently: the pod control tells none.
-	c.control = &controller.PodControl{Group: opts.Group, API: opts.API}
-	c.claims = controller.Claims{Pods: opts.Pods(), Control: c.control}
 	c.history = history.NewHistory(opts.API, opts.Revisions())
-	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "statefulset", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
+	// Its events are worded differently: the pod control tells none.
+	control := &controller.PodControl{Group: opts.Group, API: opts.API}
+	c.Workload = controller.NewWorkload(opts, apiserver.KindStatefulSet, controller.QueueOptions{Name: "statefulset", Workers: Workers, Sync: c.sync}, control,
+		controller.PodsOf[*appsv1.StatefulSet]{
+			Selector:        func(set *appsv1.StatefulSet) *metav1.LabelSelector { return set.Spec.Selector },
+			MinReadySeconds: func(set *appsv1.StatefulSet) int32 { return set.Spec.MinReadySeconds },
+			Deletions:       true,
+		})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindStatefulSet)
-	opts.Pods().OnChange(apiserver.KindStatefulSet, c.onPod)
-	opts.Pods().OnOrphan(c.onOrphan)
 	return c
 }
 
@@ -50,59 +48,30 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	key := controller.KeyOf(ch.New)
 	switch ch.Type {
 	case "ADDED":
-		c.claims.Review(key)
+		c.Claims.Review(key)
 		c.adopt[key] = struct{}{}
 	case "DELETED":
 		c.forget(ch.New.GetUID())
 	}
-	c.queue.Add(key)
-}
-
-func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
-	// A pod that ends but is not deleted yet counts until it is gone.
-	if !ch.Matters() && !ch.Deleted() {
-		return
-	}
-	set, ok := c.get(owner)
-	if !ok || set.UID != uid {
-		return
-	}
-	if ch.Relabeled() {
-		c.claims.Review(owner)
-	}
-	c.queue.Add(owner)
-	c.queue.AddOnceAvailable(owner, ch, set.Spec.MinReadySeconds)
-}
-
-func (c *Controller) onOrphan(pod *v1.Pod) {
-	for _, set := range apiserver.Objects[*appsv1.StatefulSet](c.opts.API.Server().Store(), apiserver.KindStatefulSet) {
-		if set.Namespace == pod.Namespace && controller.Selects(set.Spec.Selector, pod.Labels) {
-			c.claims.Review(controller.KeyOf(set))
-			c.queue.Add(controller.KeyOf(set))
-		}
-	}
-}
-
-func (c *Controller) get(key controller.Key) (*appsv1.StatefulSet, bool) {
-	return controller.Lookup[*appsv1.StatefulSet](c.opts.API, apiserver.KindStatefulSet, key)
+	c.Queue.Add(key)
 }
 
 // forget drops what is kept of a set that is gone.
 func (c *Controller) forget(uid types.UID) {
-	c.control.Forget(uid)
+	c.Control.Forget(uid)
 	c.history.Forget(uid)
 }
 
 // sync brings a set one step further and writes its status.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
-	set, ok := c.get(key)
+	set, ok := c.Get(key)
 	if !ok {
-		c.claims.Forget(key)
+		c.Claims.Forget(key)
 		delete(c.adopt, key)
 		return nil
 	}
 	defer func() {
-		if controller.Gone(c.opts.API, set) {
+		if controller.Gone(c.API, set) {
 			c.forget(set.UID)
 		}
 	}()
@@ -112,11 +81,11 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 		}
 		delete(c.adopt, key)
 	}
-	if err := c.claims.Sync(ctx, set, set.Spec.Selector, func(p *v1.Pod) bool { parent, _ := ordinalOf(p); return parent == set.Name }); err != nil {
+	if err := c.Claims.Sync(ctx, set, set.Spec.Selector, func(p *v1.Pod) bool { parent, _ := ordinalOf(p); return parent == set.Name }); err != nil {
 		return err
 	}
 	now := c.l.Now()
-	u := &update{c: c, set: set, now: now, pods: append([]*v1.Pod(nil), c.opts.Pods().Of(set.UID).All()...)}
+	u := &update{c: c, set: set, now: now, pods: append([]*v1.Pod(nil), c.Pods().Of(set.UID).All()...)}
 	revisions := c.history.List(set.UID)
 	if err := u.revise(ctx, revisions); err != nil {
 		return err
@@ -133,12 +102,8 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	if err != nil {
 		return err
 	}
-	if min := set.Spec.MinReadySeconds; min > 0 && u.status.ReadyReplicas != u.status.AvailableReplicas {
-		after := time.Duration(min) * time.Second
-		if next, ok := controller.NextAvailable(u.pods, min, now); ok {
-			after = max(next-c.l.Since(now), 0)
-		}
-		c.queue.AddAfter(key, after)
+	if set.Spec.MinReadySeconds > 0 && u.status.ReadyReplicas != u.status.AvailableReplicas {
+		c.SyncWhenAvailable(set, u.pods, now)
 	}
 	return nil
 }
@@ -206,7 +171,7 @@ func (u *update) truncate(ctx context.Context, list []*history.Revision) error {
 // a NotFound error.
 func (u *update) deletePod(ctx context.Context, p *v1.Pod) error {
 	ns := p.Namespace
-	err := u.c.opts.API.Do(ctx, apiserver.Request{Verb: "delete", Resource: "pods", Namespace: ns, Name: p.Name}, func(s *apiserver.Server) error {
+	err := u.c.API.Do(ctx, apiserver.Request{Verb: "delete", Resource: "pods", Namespace: ns, Name: p.Name}, func(s *apiserver.Server) error {
 		return s.Delete(apiserver.KindPod, ns, p.Name, metav1.DeleteOptions{})
 	})
 	u.tell("Delete", p.Name, err)

@@ -192,7 +192,7 @@ func (u *update) forAll(ctx context.Context, pods []*v1.Pod, monotonic bool, do 
 	}
 	done := 0
 	for batch := min(len(pods), 1); batch > 0; batch = min(2*batch, len(pods)-done, maxBatch) {
-		errs := controller.Parallel(ctx, u.c.opts.Group, "statefulset pods", batch, func(ctx context.Context, i int) error {
+		errs := controller.Parallel(ctx, u.c.Group, "statefulset pods", batch, func(ctx context.Context, i int) error {
 			_, err := do(ctx, done+i)
 			return err
 		})
@@ -223,7 +223,7 @@ func (u *update) replica(ctx context.Context, i int, monotonic bool) (bool, erro
 	if p.Labels[appsv1.StatefulSetPodNameLabel] == p.Name {
 		return false, nil
 	}
-	err := u.c.control.PatchMeta(ctx, p, func(m *metav1.ObjectMeta) { m.Labels = identity(m.Labels, p) })
+	err := u.c.Control.PatchMeta(ctx, p, func(m *metav1.ObjectMeta) { m.Labels = identity(m.Labels, p) })
 	u.tell("Update", p.Name, err)
 	return err != nil, err
 }
@@ -257,7 +257,7 @@ func (u *update) create(ctx context.Context, p *v1.Pod) error {
 	}
 	labels := identity(t.Labels, p)
 	labels[appsv1.StatefulSetRevisionLabel] = revision.Name
-	_, err = u.c.control.Create(ctx, u.set, t, apiserver.Stamp{Name: p.Name, Hostname: p.Name, Labels: labels})
+	_, err = u.c.Control.Create(ctx, u.set, t, apiserver.Stamp{Name: p.Name, Hostname: p.Name, Labels: labels})
 	if !apierrors.IsAlreadyExists(err) {
 		u.tell("Create", p.Name, err)
 	}
@@ -314,11 +314,11 @@ func (u *update) writeStatus(ctx context.Context) error {
 	for range 5 { // retry.RetryOnConflict
 		next := *set
 		next.Status = *st
-		_, err := controller.Update(ctx, u.c.opts.API, &next, "status")
+		_, err := controller.Update(ctx, u.c.API, &next, "status")
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		fresh, ok := u.c.get(controller.KeyOf(set))
+		fresh, ok := u.c.Get(controller.KeyOf(set))
 		if !ok {
 			return err
 		}
