@@ -324,7 +324,7 @@ func Leaks(root any, gone map[string]bool) []string {
 // a kubelet's reasons; keys that a controller looks at again later; the scheduler's
 // classes; and what was recorded just now.
 func keptByDesign(at string) bool {
-	return at == ".reasons.byKey" || strings.HasSuffix(at, ".waiting") || at == "[].classes" || at == "[].recorder.byKey"
+	return at == ".reasons.byKey" || strings.HasSuffix(at, ".waiting") || at == "[].classes.byKey" || at == "[].recorder.byKey"
 }
 
 type leakVisit struct {

@@ -125,9 +125,9 @@ var boundedSizes = []string{
 	"nodelifecycle.Controller.byAge", "nodelifecycle.Controller.zones",
 	"scheduler.Scheduler.feasibleScratch", "scheduler.Scheduler.rawScratch", "scheduler.Scheduler.refused", "scheduler.Scheduler.seenScratch",
 	"scheduler.Scheduler.spreadScratch", "scheduler.Scheduler.totalScratch", "scheduler.Scheduler.zoneScratch", "scheduler.Scheduler.imageScratch",
-	"scheduler.Scheduler.relabelScratch", "scheduler.affinityState.", "scheduler.cycle.",
-	"scheduler.Scheduler.free", "scheduler.Scheduler.lastGen", "scheduler.Scheduler.slots", "scheduler.Scheduler.images", "scheduler.nodeInfo.", "scheduler.topoKey.",
-	"scheduler.Scheduler.cached", "scheduler.Scheduler.classes", "scheduler.class.", "scheduler.Scheduler.carrier", "scheduler.Scheduler.tall",
+	"scheduler.nodeTable.was", "scheduler.affinityState.", "scheduler.cycle.",
+	"scheduler.nodeTable.free", "scheduler.nodeTable.lastGen", "scheduler.nodeTable.slots", "scheduler.nodeTable.images", "scheduler.nodeInfo.", "scheduler.topoKey.",
+	"scheduler.classTable.cached", "scheduler.classTable.byKey", "scheduler.class.", "scheduler.labelIndex.carrier", "scheduler.labelIndex.tall",
 	"scheduler.tally.", "scheduler.term.", "scheduler.counts.", "scheduler.labelSet.", "scheduler.nodeTree.",
 }
 

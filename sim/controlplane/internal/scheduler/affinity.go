@@ -84,12 +84,12 @@ func withKeys(sel labels.Selector, have labels.Set, keys []string) labels.Select
 	return sel
 }
 
-func (t *term) matches(s *Scheduler, ls *labelSet) bool {
+func (t *term) matches(store *apiserver.Store, ls *labelSet) bool {
 	if !slices.Contains(t.namespaces, ls.namespace) {
 		if t.nsSelector == nil {
 			return false
 		}
-		ns := s.server.Store().Lookup(apiserver.KindNamespace, "", ls.namespace)
+		ns := store.Lookup(apiserver.KindNamespace, "", ls.namespace)
 		if ns == nil || !t.nsSelector.Matches(labels.Set(ns.GetLabels())) {
 			return false
 		}
@@ -98,7 +98,7 @@ func (t *term) matches(s *Scheduler, ls *labelSet) bool {
 }
 
 // setAffinity reads a class's pod affinity and anti-affinity.
-func (s *Scheduler) setAffinity(c *class, p *v1.Pod, ls *labelSet) {
+func (cs *classTable) setAffinity(c *class, p *v1.Pod, ls *labelSet) {
 	a := p.Spec.Affinity
 	if a == nil {
 		return
@@ -108,33 +108,33 @@ func (s *Scheduler) setAffinity(c *class, p *v1.Pod, ls *labelSet) {
 		for i := range pa.RequiredDuringSchedulingIgnoredDuringExecution {
 			t := affinityTerm(p, &pa.RequiredDuringSchedulingIgnoredDuringExecution[i])
 			c.required = append(c.required, t)
-			c.selfAll = c.selfAll && t.matches(s, ls)
-			c.carries = append(c.carries, s.carrier(carriesAffinity, t, hardPodAffinityWeight))
+			c.selfAll = c.selfAll && t.matches(cs.store, ls)
+			c.carries = append(c.carries, cs.labels.carrier(carriesAffinity, t, hardPodAffinityWeight))
 		}
 		for _, t := range c.required {
-			c.together = append(c.together, s.tally(t.key, c.required, false))
+			c.together = append(c.together, cs.labels.tally(t.key, c.required, false))
 		}
 		for i := range pa.PreferredDuringSchedulingIgnoredDuringExecution {
 			w := &pa.PreferredDuringSchedulingIgnoredDuringExecution[i]
-			s.prefer(c, affinityTerm(p, &w.PodAffinityTerm), int64(w.Weight))
+			cs.prefer(c, affinityTerm(p, &w.PodAffinityTerm), int64(w.Weight))
 		}
 	}
 	if pa := a.PodAntiAffinity; pa != nil {
 		for i := range pa.RequiredDuringSchedulingIgnoredDuringExecution {
 			t := affinityTerm(p, &pa.RequiredDuringSchedulingIgnoredDuringExecution[i])
-			c.anti = append(c.anti, s.tally(t.key, []*term{t}, false))
-			c.carries = append(c.carries, s.carrier(carriesAnti, t, 0))
+			c.anti = append(c.anti, cs.labels.tally(t.key, []*term{t}, false))
+			c.carries = append(c.carries, cs.labels.carrier(carriesAnti, t, 0))
 		}
 		for i := range pa.PreferredDuringSchedulingIgnoredDuringExecution {
 			w := &pa.PreferredDuringSchedulingIgnoredDuringExecution[i]
-			s.prefer(c, affinityTerm(p, &w.PodAffinityTerm), -int64(w.Weight))
+			cs.prefer(c, affinityTerm(p, &w.PodAffinityTerm), -int64(w.Weight))
 		}
 	}
 }
 
-func (s *Scheduler) prefer(c *class, t *term, weight int64) {
-	c.preferring = append(c.preferring, weighted{s.tally(t.key, []*term{t}, false), weight})
-	c.carries = append(c.carries, s.carrier(carriesPreferred, t, weight))
+func (cs *classTable) prefer(c *class, t *term, weight int64) {
+	c.preferring = append(c.preferring, weighted{cs.labels.tally(t.key, []*term{t}, false), weight})
+	c.carries = append(c.carries, cs.labels.carrier(carriesPreferred, t, weight))
 }
 
 // affinityState is what InterPodAffinity knows in a cycle.
@@ -150,7 +150,7 @@ type weightedCounts struct {
 
 // setAffinityState is the plugin's PreFilter; scores are those of its PreScore.
 func (cy *cycle) setAffinityState() {
-	for _, k := range cy.s.carriersOf(cy.labels) {
+	for _, k := range cy.s.labels.carriersOf(cy.labels) {
 		switch {
 		case k.kind == carriesAnti:
 			cy.affinity.existing = append(cy.affinity.existing, k)

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
 // What a container that requests nothing counts for in the scores of use
@@ -121,8 +123,25 @@ func withDefaults(pod *v1.Pod, opts resourcehelper.PodResourcesOptions, reqs v1.
 	return amountsOf(resourcehelper.PodRequests(pod, opts))
 }
 
-// class returns what pods that share p's spec have in common.
-func (s *Scheduler) class(p *v1.Pod, ls *labelSet) *class {
+// classTable keeps the classes of pods seen so far.
+type classTable struct {
+	table  *nodeTable
+	labels *labelIndex
+	store  *apiserver.Store
+
+	byKey  map[classKey]*class
+	cached []*class // those that remember nodes, the longest first
+
+	services    map[string]int // how many each namespace has
+	selectorGen uint64         // counts changes of services and controllers that select pods
+}
+
+func newClassTable(table *nodeTable, index *labelIndex, store *apiserver.Store) classTable {
+	return classTable{table: table, labels: index, store: store, byKey: map[classKey]*class{}, services: map[string]int{}, selectorGen: 1}
+}
+
+// of returns what pods that share p's spec have in common.
+func (cs *classTable) of(p *v1.Pod, ls *labelSet) *class {
 	k := classKey{
 		containers: &p.Spec.Containers[0], affinity: p.Spec.Affinity, resources: p.Spec.Resources,
 		selector: reflect.ValueOf(p.Spec.NodeSelector).Pointer(), overhead: reflect.ValueOf(p.Spec.Overhead).Pointer(),
@@ -140,26 +159,25 @@ func (s *Scheduler) class(p *v1.Pod, ls *labelSet) *class {
 	if k.spread != nil || k.affinity != nil && (k.affinity.PodAffinity != nil || k.affinity.PodAntiAffinity != nil) {
 		k.labels = ls
 	}
-	c := s.classes[k]
+	c := cs.byKey[k]
 	if c == nil {
-		if len(s.classes) >= maxClasses {
-			s.forgetClasses()
+		if len(cs.byKey) >= maxClasses {
+			cs.forget()
 		}
-		c = s.newClass(p, ls)
-		s.classes[k] = c
+		c = cs.build(p, ls)
+		cs.byKey[k] = c
 	}
 	return c
 }
 
-// forgetClasses empties the memory of classes. What queued pods hold on to is
+// forget empties the memory of classes. What queued pods hold on to is
 // looked up again.
-func (s *Scheduler) forgetClasses() {
-	clear(s.classes)
-	s.cached = s.cached[:0]
-	s.epoch++
+func (cs *classTable) forget() {
+	clear(cs.byKey)
+	cs.cached = cs.cached[:0]
 }
 
-func (s *Scheduler) newClass(p *v1.Pod, ls *labelSet) *class {
+func (cs *classTable) build(p *v1.Pod, ls *labelSet) *class {
 	c := &class{
 		pod: p, request: requestOf(p), affinity: nodeaffinity.GetRequiredNodeAffinity(p),
 		own:        withDefaults(p, resourcehelper.PodResourcesOptions{SkipPodLevelResources: true}, nil),
@@ -193,8 +211,8 @@ func (s *Scheduler) newClass(p *v1.Pod, ls *labelSet) *class {
 			c.preferred, _ = nodeaffinity.NewPreferredSchedulingTerms(pref)
 		}
 	}
-	s.setSpread(c, p, ls)
-	s.setAffinity(c, p, ls)
+	cs.setSpread(c, p, ls)
+	cs.setAffinity(c, p, ls)
 	return c
 }
 

@@ -57,11 +57,11 @@ type result struct {
 }
 
 func (s *Scheduler) newCycle(q *queued, pod *v1.Pod) *cycle {
-	ls := s.labelsOf(pod)
+	ls := s.labels.of(pod)
 	cy := &s.cycle
-	*cy = cycle{s: s, q: q, pod: pod, labels: ls, c: s.class(pod, ls), spread: cy.spread[:0],
+	*cy = cycle{s: s, q: q, pod: pod, labels: ls, c: s.classes.of(pod, ls), spread: cy.spread[:0],
 		affinity: affinityState{existing: cy.affinity.existing[:0], scores: cy.affinity.scores[:0]}}
-	s.remember(cy.c)
+	s.classes.remember(cy.c)
 	cy.setSpreadState()
 	cy.setAffinityState()
 	cy.affine = len(cy.c.required) > 0 || len(cy.c.anti) > 0 || len(cy.affinity.existing) > 0
@@ -70,28 +70,28 @@ func (s *Scheduler) newCycle(q *queued, pod *v1.Pod) *cycle {
 
 // remember gives a class that is seen again a memory of nodes. The class that
 // has had one for longest gives way.
-func (s *Scheduler) remember(c *class) {
+func (cs *classTable) remember(c *class) {
 	if c.entries != nil {
-		if len(c.entries) < len(s.slots) {
-			c.entries = append(c.entries, make([]entry, len(s.slots)-len(c.entries))...)
+		if len(c.entries) < len(cs.table.slots) {
+			c.entries = append(c.entries, make([]entry, len(cs.table.slots)-len(c.entries))...)
 		}
 		return
 	}
 	if c.uses++; c.uses < 3 {
 		return
 	}
-	for len(s.cached) > 0 && (len(s.cached)+1)*len(s.slots) > maxEntries {
-		s.cached[0].entries, s.cached[0].inclusions, s.cached[0].uses = nil, nil, 0
-		s.cached = slices.Delete(s.cached, 0, 1)
+	for len(cs.cached) > 0 && (len(cs.cached)+1)*len(cs.table.slots) > maxEntries {
+		cs.cached[0].entries, cs.cached[0].inclusions, cs.cached[0].uses = nil, nil, 0
+		cs.cached = slices.Delete(cs.cached, 0, 1)
 	}
-	c.entries = make([]entry, len(s.slots))
-	s.cached = append(s.cached, c)
+	c.entries = make([]entry, len(cs.table.slots))
+	cs.cached = append(cs.cached, c)
 }
 
 // run finds a node for the pod.
 func (cy *cycle) run() result {
 	s, c := cy.s, cy.c
-	all := s.tree.nodes()
+	all := s.table.tree.nodes()
 	if len(all) == 0 {
 		return result{nominate: true, failure: failure{message: "no nodes available to schedule pods"}}
 	}
@@ -131,7 +131,7 @@ func (cy *cycle) run() result {
 func (cy *cycle) named() []*nodeInfo {
 	var out []*nodeInfo
 	for _, name := range cy.c.named {
-		if n := cy.s.nodes[name]; n != nil && n.node != nil {
+		if n := cy.s.table.byName[name]; n != nil && n.node != nil {
 			out = append(out, n)
 		}
 	}
@@ -208,7 +208,7 @@ func (cy *cycle) pick(feasible []*nodeInfo, totals []int64) *nodeInfo {
 func (cy *cycle) conflict() result {
 	return result{failure: failure{
 		plugins: nodeAffinity, priority: cy.q.priority,
-		message: fitError(cy.c, len(cy.s.tree.nodes()), nil, "", "pod affinity terms conflict", "not found"),
+		message: fitError(cy.c, len(cy.s.table.tree.nodes()), nil, "", "pod affinity terms conflict", "not found"),
 	}}
 }
 
@@ -217,7 +217,7 @@ func (cy *cycle) failed(seen []verdict, absent string, p plugins) result {
 	s := cy.s
 	r := result{failure: failure{plugins: p, priority: cy.q.priority}}
 	post := cy.preempt(&r, s.refused, seen)
-	r.message = fitError(cy.c, len(s.tree.nodes()), seen, absent, "", post)
+	r.message = fitError(cy.c, len(s.table.tree.nodes()), seen, absent, "", post)
 	// Others' anti-affinity goes by labels, which a class need not share.
 	if r.victims == nil && r.nominate && r.nominated == "" && len(cy.affinity.existing) == 0 {
 		r.version = s.version

@@ -60,8 +60,8 @@ func (s *Scheduler) moved(ev event) {
 		if p == nil {
 			continue
 		}
-		ls := s.labelsOf(p)
-		c := s.class(p, ls)
+		ls := s.labels.of(p)
+		c := s.classes.of(p, ls)
 		if c.hint.event != s.events || c.hint.rejectors != q.rejectors {
 			c.hint = hintMemo{s.events, q.rejectors, s.helps(&ev, q.rejectors, p, c, ls)}
 		}
@@ -91,7 +91,7 @@ func (s *Scheduler) helps(ev *event, by plugins, p *v1.Pod, c *class, ls *labelS
 		if by&nodeResourcesFit != 0 {
 			return true
 		}
-		if by&nodePorts != 0 && conflict(c.ports, s.class(ev.pod, s.labelsOf(ev.pod)).ports) {
+		if by&nodePorts != 0 && conflict(c.ports, s.classes.of(ev.pod, s.labels.of(ev.pod)).ports) {
 			return true
 		}
 		if ev.kind == denominated {
@@ -205,9 +205,9 @@ func (s *Scheduler) spreadHelps(ev *event, p *v1.Pod, c *class) bool {
 		if o == nil {
 			return false
 		}
-		ls := s.labelsOf(o)
+		ls := s.labels.of(o)
 		for i := range c.hard {
-			if c.hard[i].tally.matches(s, ls) {
+			if c.hard[i].tally.matches(s.store, ls) {
 				return true
 			}
 		}
@@ -222,9 +222,9 @@ func (s *Scheduler) affinityHelps(ev *event, c *class, ls *labelSet) bool {
 		if o == nil {
 			return false
 		}
-		of := s.labelsOf(o)
+		of := s.labels.of(o)
 		for _, t := range terms {
-			if !t.matches(s, of) {
+			if !t.matches(s.store, of) {
 				return false
 			}
 		}
@@ -238,8 +238,8 @@ func (s *Scheduler) affinityHelps(ev *event, c *class, ls *labelSet) bool {
 	if ev.kind != podGone {
 		return matched(ev.pod, c.required) && !matched(ev.oldPod, c.required)
 	}
-	for _, k := range s.class(ev.pod, s.labelsOf(ev.pod)).carries {
-		if k.kind == carriesAnti && k.term.matches(s, ls) {
+	for _, k := range s.classes.of(ev.pod, s.labels.of(ev.pod)).carries {
+		if k.kind == carriesAnti && k.term.matches(s.store, ls) {
 			return true
 		}
 	}
@@ -258,7 +258,7 @@ func (s *Scheduler) updated(q *queued, p, old *v1.Pod) bool {
 	if p.Status.NominatedNodeName != old.Status.NominatedNodeName {
 		s.nominate(q, p.Status.NominatedNodeName)
 	}
-	c := s.class(p, s.labelsOf(p))
+	c := s.classes.of(p, s.labels.of(p))
 	if !sameLabels(p.Labels, old.Labels) &&
 		(q.rejectors&interPodAffinity != 0 || q.rejectors&podTopologySpread != 0 && selfChanged(c.hard, p.Labels, old.Labels)) {
 		return true

@@ -40,8 +40,8 @@ func TestForgets(t *testing.T) {
 		}
 		r.run(time.Second)
 		for what, n := range map[string]int{
-			"tallies": len(r.s.tallies), "carriers": len(r.s.carriers), "label sets": len(r.s.labelSets), "pending": len(r.s.pending),
-			"host names": len(r.s.hostname.values), "nodes": len(r.s.slots), "services": len(r.s.services), "images": len(r.s.images),
+			"tallies": len(r.s.labels.tallies), "carriers": len(r.s.labels.carriers), "label sets": len(r.s.labels.sets), "pending": len(r.s.pending),
+			"host names": len(r.s.table.hostname.values), "nodes": len(r.s.table.slots), "services": len(r.s.classes.services), "images": len(r.s.table.images),
 		} {
 			most[what] = max(most[what], n)
 		}

@@ -84,53 +84,78 @@ func (n *nodeInfo) count(r *request, ports []hostPort, sign int64) {
 	}
 }
 
+// nodeTable keeps the nodes, with the numbers that stand for their topology values
+// and the images that they have.
+type nodeTable struct {
+	byName  map[string]*nodeInfo
+	slots   []*nodeInfo // by nodeInfo.slot; nil: free
+	free    []int
+	lastGen []uint32 // by slot: gen of the last node that had it
+	statics uint32   // the last nodeInfo.static
+	tree    nodeTree
+
+	keys           []*topoKey
+	keyByName      map[string]*topoKey
+	hostname, zone *topoKey // of the default spreading
+	was            []int32  // reused by relabel
+
+	images   map[string]*imageState
+	imageGen uint32 // counts changes of images
+}
+
+func newNodeTable() nodeTable {
+	t := nodeTable{byName: map[string]*nodeInfo{}, keyByName: map[string]*topoKey{}, images: map[string]*imageState{}, imageGen: 1}
+	t.hostname, t.zone = t.topoKey(v1.LabelHostname), t.topoKey(v1.LabelTopologyZone)
+	return t
+}
+
 // info returns what is kept of a node. Pods may name a node before it is there.
-func (s *Scheduler) info(name string) *nodeInfo {
-	n := s.nodes[name]
+func (t *nodeTable) info(name string) *nodeInfo {
+	n := t.byName[name]
 	if n == nil {
-		n = &nodeInfo{name: name, topo: slices.Repeat([]int32{none}, len(s.keys))}
-		if k := len(s.free); k > 0 {
-			n.slot, s.free = s.free[k-1], s.free[:k-1]
-			s.slots[n.slot] = n
-			n.gen = s.lastGen[n.slot] + 1
+		n = &nodeInfo{name: name, topo: slices.Repeat([]int32{none}, len(t.keys))}
+		if k := len(t.free); k > 0 {
+			n.slot, t.free = t.free[k-1], t.free[:k-1]
+			t.slots[n.slot] = n
+			n.gen = t.lastGen[n.slot] + 1
 		} else {
-			n.slot = len(s.slots)
-			s.slots = append(s.slots, n)
-			s.lastGen = append(s.lastGen, 0)
+			n.slot = len(t.slots)
+			t.slots = append(t.slots, n)
+			t.lastGen = append(t.lastGen, 0)
 			n.gen = 1
 		}
-		s.nodes[name] = n
+		t.byName[name] = n
 	}
 	return n
 }
 
 // setNode takes a node's present state and wakes the pods that it may let in.
 func (s *Scheduler) setNode(node *v1.Node) {
-	n := s.info(node.Name)
+	n := s.table.info(node.Name)
 	old := n.node
 	if old != nil && sameNode(old, node) {
-		s.setImages(n, node)
+		s.table.setImages(n, node)
 		n.node = node
 		return
 	}
 	if old == nil || !sameLabels(old.Labels, node.Labels) {
-		s.relabel(n, node)
+		s.labels.relabel(n, node)
 	}
-	s.setImages(n, node)
+	s.table.setImages(n, node)
 	n.node = node
 	if old == nil || !sameLabels(old.Labels, node.Labels) || !sameTaints(old.Spec.Taints, node.Spec.Taints) {
-		s.statics++
-		n.static = s.statics
+		s.table.statics++
+		n.static = s.table.statics
 	}
 	n.alloc, n.allocExt = amountsOf(node.Status.Allocatable), extendedOf(node.Status.Allocatable)
 	n.maxPods = node.Status.Allocatable.Pods().Value()
 	zone := topology.GetZoneKey(node)
 	if old == nil || zone != n.zone {
 		if old != nil {
-			s.tree.remove(n)
+			s.table.tree.remove(n)
 		}
 		n.zone = zone
-		s.tree.add(n)
+		s.table.tree.add(n)
 	}
 	n.gen++
 	s.version++
@@ -139,30 +164,30 @@ func (s *Scheduler) setNode(node *v1.Node) {
 
 // dropNode forgets a node; what is left of its pods is kept until they go.
 func (s *Scheduler) dropNode(name string) {
-	n := s.nodes[name]
+	n := s.table.byName[name]
 	if n == nil || n.node == nil {
 		return
 	}
 	old := n.node
-	s.tree.remove(n)
-	s.relabel(n, nil)
-	s.setImages(n, nil)
+	s.table.tree.remove(n)
+	s.labels.relabel(n, nil)
+	s.table.setImages(n, nil)
 	n.node = nil
 	n.gen++
 	s.version++
 	s.moved(event{kind: nodeDelete, node: n, oldNode: old})
-	s.release(n)
+	s.table.release(n)
 }
 
 // release gives the slot of a node back that is not there and has no pods.
-func (s *Scheduler) release(n *nodeInfo) {
-	if n.node != nil || n.pods > 0 || len(n.nominated) > 0 || s.nodes[n.name] != n {
+func (t *nodeTable) release(n *nodeInfo) {
+	if n.node != nil || n.pods > 0 || len(n.nominated) > 0 || t.byName[n.name] != n {
 		return
 	}
-	delete(s.nodes, n.name)
-	s.slots[n.slot] = nil
-	s.lastGen[n.slot] = n.gen
-	s.free = append(s.free, n.slot)
+	delete(t.byName, n.name)
+	t.slots[n.slot] = nil
+	t.lastGen[n.slot] = n.gen
+	t.free = append(t.free, n.slot)
 }
 
 // sameNode tells whether nothing changed that filters or scores look at, other
@@ -205,7 +230,7 @@ func sameResources(a, b v1.ResourceList) bool {
 
 // setImages takes over the images that a node reports; nil: it is gone. An image
 // counts under each of its names.
-func (s *Scheduler) setImages(n *nodeInfo, node *v1.Node) {
+func (t *nodeTable) setImages(n *nodeInfo, node *v1.Node) {
 	if node != nil && n.node != nil && sameImages(n.node.Status.Images, node.Status.Images) {
 		return
 	}
@@ -218,23 +243,23 @@ func (s *Scheduler) setImages(n *nodeInfo, node *v1.Node) {
 	defer func() {
 		for _, st := range unused {
 			if st.nodes == 0 {
-				delete(s.images, st.name)
+				delete(t.images, st.name)
 			}
 		}
 	}()
 	clear(n.images)
 	n.gen++
-	s.imageGen++
+	t.imageGen++
 	if node == nil {
 		return
 	}
 	for i := range node.Status.Images {
 		im := &node.Status.Images[i]
 		for _, name := range im.Names {
-			st := s.images[name]
+			st := t.images[name]
 			if st == nil {
 				st = &imageState{name: name}
-				s.images[name] = st
+				t.images[name] = st
 			}
 			// The size that was reported last counts for all nodes.
 			st.size = im.SizeBytes

@@ -38,9 +38,9 @@ func (cy *cycle) preempt(r *result, refused []*nodeInfo, seen []verdict) string 
 	r.nominate = true
 	candidates, looked := cy.candidates(refused, seen)
 	if len(candidates) == 0 {
-		return prefix + fitError(cy.c, len(cy.s.tree.nodes()), looked, "Preemption is not helpful for scheduling", "", "")
+		return prefix + fitError(cy.c, len(cy.s.table.tree.nodes()), looked, "Preemption is not helpful for scheduling", "", "")
 	}
-	best := cy.s.pickCandidate(candidates)
+	best := pickCandidate(candidates, cy.s.l.Now())
 	r.victims, r.nominated = &best, best.node.name
 	return ""
 }
@@ -95,7 +95,7 @@ func (cy *cycle) candidates(refused []*nodeInfo, seen []verdict) ([]candidate, [
 	}
 	want := min(max(len(potential)*minCandidatePercent/100, minCandidates), len(potential))
 	offset := int(s.l.Uint64("scheduler/preemption", string(cy.q.uid), uint64(cy.q.attempts)) % uint64(len(potential)))
-	budgets := s.budgets()
+	budgets := budgetsIn(s.store)
 	var kind, violating []candidate
 	var looked []verdict
 	for i := range potential {
@@ -191,8 +191,7 @@ func startOf(p *v1.Pod, now time.Time) time.Time {
 }
 
 // pickCandidate is pickOneNodeForPreemption. The first of equals is taken.
-func (s *Scheduler) pickCandidate(list []candidate) candidate {
-	now := s.l.Now()
+func pickCandidate(list []candidate, now time.Time) candidate {
 	for _, score := range []func(c *candidate) int64{
 		func(c *candidate) int64 { return -int64(c.violations) },
 		func(c *candidate) int64 { return -int64(corev1helper.PodPriority(c.victims[0])) },
@@ -248,10 +247,10 @@ type budget struct {
 	allowed  int32
 }
 
-// budgets returns all budgets. Preemption crosses namespaces.
-func (s *Scheduler) budgets() []budget {
+// budgetsIn returns all budgets. Preemption crosses namespaces.
+func budgetsIn(store *apiserver.Store) []budget {
 	var out []budget
-	for _, pdb := range apiserver.Objects[*policyv1.PodDisruptionBudget](s.server.Store(), apiserver.KindPodDisruptionBudget) {
+	for _, pdb := range apiserver.Objects[*policyv1.PodDisruptionBudget](store, apiserver.KindPodDisruptionBudget) {
 		sel, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector)
 		if err != nil || sel.Empty() {
 			continue

@@ -282,10 +282,10 @@ func (s *Scheduler) nominate(q *queued, node string) {
 		}
 		q.nominated = nil
 		s.version++
-		s.release(n)
+		s.table.release(n)
 	}
 	if node != "" {
-		q.nominated = s.info(node)
+		q.nominated = s.table.info(node)
 		q.nominated.nominated = append(q.nominated.nominated, q)
 		s.version++
 	}

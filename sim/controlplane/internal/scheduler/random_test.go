@@ -262,7 +262,7 @@ func (g *generator) disturb() {
 func (g *generator) settle() {
 	for range 20 {
 		var waits *queued
-		for _, n := range g.rig.s.slots {
+		for _, n := range g.rig.s.table.slots {
 			if n != nil && len(n.nominated) > 0 {
 				waits = n.nominated[0]
 				break
@@ -333,7 +333,7 @@ func (g *generator) check(p *v1.Pod) result {
 	want := ref.scores(p, feasible)
 	if len(feasible) > 1 {
 		cy = s.newCycle(q, p)
-		nodes, _ := cy.feasible(s.tree.nodes())
+		nodes, _ := cy.feasible(s.table.tree.nodes())
 		s.start = start
 		for i, got := range cy.score(nodes) {
 			if nodes[i].name != feasible[i].Name || got != want[i] {
@@ -375,7 +375,7 @@ func (g *generator) checkVictims(ref *oracle, p *v1.Pod, c *candidate) {
 
 func (g *generator) reference() *oracle {
 	ref := &oracle{pods: map[string][]*v1.Pod{}}
-	for _, n := range g.rig.s.tree.nodes() {
+	for _, n := range g.rig.s.table.tree.nodes() {
 		ref.nodes = append(ref.nodes, n.node)
 	}
 	for _, p := range g.rig.srv.Pods() {

@@ -49,41 +49,17 @@ type Scheduler struct {
 	requests    pump
 	recorder    *recorder
 
-	nodes   map[string]*nodeInfo
-	slots   []*nodeInfo
-	free    []int
-	lastGen []uint32 // by slot: gen of the last node that had it
-	statics uint32   // the last nodeInfo.static
-	tree    nodeTree
+	store   *apiserver.Store
+	table   nodeTable
+	labels  labelIndex
+	classes classTable
 	start   int // index into the nodes where the next search begins
 	assumed map[types.UID]*assumption
 	resized map[types.UID]*request // what pods ask for while that is not what their class does
 	// priorities counts the pods on nodes by priority.
 	priorities map[int32]int
-
-	labelSets      map[string]*labelSet
-	byIdentity     map[identity]*labelSet
-	tallies        []*tally
-	tallyByID      map[string]*tally
-	carriers       []*carrier
-	carrierByID    map[string]*carrier
-	keys           []*topoKey
-	keyByName      map[string]*topoKey
-	hostname       *topoKey // of the default spreading
-	zone           *topoKey
-	relabelScratch []int32
-	services       map[string]int // by namespace
-	images         map[string]*imageState
-
-	classes map[classKey]*class
-	cached  []*class // those that remember nodes, the longest first
-
-	version     uint64 // of all that decides where pods fit
-	imageGen    uint32
-	selectorGen uint64 // of services and controllers
-	epoch       uint64 // of classes
-	events      uint64
-	trimmed     int64 // ns, when trimTallies last had something to do
+	version    uint64 // of all that decides where pods fit
+	events     uint64
 
 	cycle           cycle
 	feasibleScratch []*nodeInfo
@@ -111,17 +87,16 @@ func New(opts Options) *Scheduler {
 	if opts.Events == nil {
 		opts.Events = opts.API
 	}
+	srv := opts.API.Server()
 	s := &Scheduler{
-		opts: opts, server: opts.API.Server(), l: opts.Group.Loop(), queue: newQueue(),
-		pending: map[types.UID]*queued{}, nodes: map[string]*nodeInfo{}, assumed: map[types.UID]*assumption{},
-		resized: map[types.UID]*request{}, priorities: map[int32]int{},
-		labelSets: map[string]*labelSet{}, byIdentity: map[identity]*labelSet{},
-		tallyByID: map[string]*tally{}, keyByName: map[string]*topoKey{}, carrierByID: map[string]*carrier{},
-		services: map[string]int{}, images: map[string]*imageState{}, classes: map[classKey]*class{},
-		version: 1, selectorGen: 1, imageGen: 1, epoch: 1,
+		opts: opts, server: srv, store: srv.Store(), l: opts.Group.Loop(), queue: newQueue(),
+		pending: map[types.UID]*queued{}, assumed: map[types.UID]*assumption{},
+		resized: map[types.UID]*request{}, priorities: map[int32]int{}, version: 1,
 	}
 	s.started = s.l.UnixNano()
-	s.hostname, s.zone = s.topoKey(v1.LabelHostname), s.topoKey(v1.LabelTopologyZone)
+	s.table = newNodeTable()
+	s.labels = newLabelIndex(&s.table, s.store)
+	s.classes = newClassTable(&s.table, &s.labels, s.store)
 	s.timer = opts.Group.NewTimer("kube-scheduler", s.step)
 	s.flusher = opts.Group.NewTimer("kube-scheduler flush", s.flush)
 	s.requests = pump{group: opts.Group, name: "kube-scheduler request"}
@@ -129,8 +104,8 @@ func New(opts Options) *Scheduler {
 	for _, n := range s.server.Nodes() {
 		s.setNode(n)
 	}
-	for _, svc := range apiserver.Objects[*v1.Service](s.server.Store(), apiserver.KindService) {
-		s.services[svc.Namespace]++
+	for _, svc := range apiserver.Objects[*v1.Service](s.store, apiserver.KindService) {
+		s.classes.services[svc.Namespace]++
 	}
 	for _, p := range s.server.Pods() {
 		s.onPod(p, nil)
@@ -167,35 +142,36 @@ func (s *Scheduler) onChange(c apiserver.Change) {
 			s.setNode(c.New.(*v1.Node))
 		}
 	case apiserver.KindService:
-		s.onService(&c)
+		s.classes.onService(&c)
 	case apiserver.KindReplicaSet, apiserver.KindStatefulSet:
 		if c.Type != watch.Modified || controllerSelector(c.New) != controllerSelector(c.Old) {
-			s.selectorGen++
+			s.classes.selectorGen++
 		}
 	case apiserver.KindNamespace:
 		if c.Type == watch.Modified && !sameLabels(c.New.GetLabels(), c.Old.GetLabels()) {
-			s.forgetTallies()
+			s.labels.forgetTallies()
+			s.classes.forget()
 			s.version++
 		}
 	}
 }
 
-func (s *Scheduler) onService(c *apiserver.Change) {
+func (cs *classTable) onService(c *apiserver.Change) {
 	switch c.Type {
 	case watch.Added:
-		s.services[c.New.GetNamespace()]++
+		cs.services[c.New.GetNamespace()]++
 	case watch.Deleted:
-		if ns := c.New.GetNamespace(); s.services[ns] > 1 {
-			s.services[ns]--
+		if ns := c.New.GetNamespace(); cs.services[ns] > 1 {
+			cs.services[ns]--
 		} else {
-			delete(s.services, ns)
+			delete(cs.services, ns)
 		}
 	default:
 		if sameLabels(c.New.(*v1.Service).Spec.Selector, c.Old.(*v1.Service).Spec.Selector) {
 			return
 		}
 	}
-	s.selectorGen++
+	cs.selectorGen++
 }
 
 // controllerSelector returns what identifies a controller's selector.
@@ -230,12 +206,12 @@ func (s *Scheduler) onPod(pod, old *v1.Pod) {
 	case is && !was:
 		s.arrived(pod)
 	case was && !is:
-		n := s.info(old.Spec.NodeName)
-		s.dropLabels(s.place(old, n, -1))
+		n := s.table.info(old.Spec.NodeName)
+		s.labels.drop(s.place(old, n, -1))
 		delete(s.resized, old.UID)
 		s.version++
 		s.moved(event{kind: podGone, node: n, pod: old})
-		s.release(n)
+		s.table.release(n)
 	case is && was:
 		s.changed(pod, old)
 	}
@@ -245,7 +221,7 @@ func (s *Scheduler) onPod(pod, old *v1.Pod) {
 	}
 	s.known(pod, old)
 	if old != nil && !sameLabels(old.Labels, pod.Labels) {
-		s.dropLabels(s.labelsOf(old))
+		s.labels.drop(s.labels.of(old))
 	}
 }
 
@@ -265,7 +241,7 @@ func (s *Scheduler) leaves(pod, old *v1.Pod) {
 		s.moved(event{kind: denominated, pod: old})
 	}
 	if pod == nil && unbound {
-		s.dropLabels(s.labelsOf(old))
+		s.labels.drop(s.labels.of(old))
 	}
 }
 
@@ -280,7 +256,7 @@ func (s *Scheduler) arrived(pod *v1.Pod) {
 		}
 		s.unassume(a)
 	}
-	n := s.info(pod.Spec.NodeName)
+	n := s.table.info(pod.Spec.NodeName)
 	s.place(pod, n, 1)
 	s.version++
 	s.moved(event{kind: podPlaced, node: n, pod: pod})
@@ -293,19 +269,19 @@ func (s *Scheduler) unassume(a *assumption) {
 	s.place(a.pod, a.node, -1)
 	s.version++
 	s.moved(event{kind: podGone, node: a.node, pod: a.pod})
-	s.release(a.node)
+	s.table.release(a.node)
 }
 
 // changed takes over a change of a pod on a node.
 func (s *Scheduler) changed(pod, old *v1.Pod) {
-	n := s.info(pod.Spec.NodeName)
+	n := s.table.info(pod.Spec.NodeName)
 	if !sameLabels(pod.Labels, old.Labels) {
-		s.dropLabels(s.place(old, n, -1))
+		s.labels.drop(s.place(old, n, -1))
 		s.place(pod, n, 1)
 		s.version++
 		s.moved(event{kind: podRelabel, node: n, pod: pod, oldPod: old})
 	} else if pod.DeletionTimestamp != nil && old.DeletionTimestamp == nil {
-		s.populate(s.labelsOf(pod), n, -1, 1)
+		s.labels.populate(s.labels.of(pod), n, -1, 1)
 		s.version++
 	}
 	if &pod.Spec.Containers[0] != &old.Spec.Containers[0] || pod.Spec.Resources != old.Spec.Resources || resizing(pod) || resizing(old) {
@@ -321,9 +297,9 @@ func resizing(p *v1.Pod) bool {
 
 // resize counts anew what a pod asks for.
 func (s *Scheduler) resize(pod, old *v1.Pod, n *nodeInfo) {
-	was := *s.requestOf(old, s.class(old, s.labelsOf(old)))
+	was := *s.requestOf(old, s.classes.of(old, s.labels.of(old)))
 	is := requestOf(pod)
-	if c := s.class(pod, s.labelsOf(pod)); c.request.equal(&is) {
+	if c := s.classes.of(pod, s.labels.of(pod)); c.request.equal(&is) {
 		delete(s.resized, pod.UID)
 	} else {
 		s.resized[pod.UID] = &is
@@ -370,14 +346,14 @@ func (s *Scheduler) requestOf(p *v1.Pod, c *class) *request {
 
 // place counts a pod in on a node (sign 1) or out (-1).
 func (s *Scheduler) place(p *v1.Pod, n *nodeInfo, sign int64) *labelSet {
-	ls := s.labelsOf(p)
-	c := s.class(p, ls)
+	ls := s.labels.of(p)
+	c := s.classes.of(p, ls)
 	n.count(s.requestOf(p, c), c.ports, sign)
 	live, dying := int32(sign), int32(0)
 	if p.DeletionTimestamp != nil {
 		live, dying = 0, live
 	}
-	s.populate(ls, n, live, dying)
+	s.labels.populate(ls, n, live, dying)
 	for _, k := range c.carries {
 		k.add(n, int32(sign))
 	}
@@ -404,7 +380,7 @@ func (s *Scheduler) lowest() (int32, bool) {
 // bound to it. The slice is good until the next write.
 func (s *Scheduler) podsOn(n *nodeInfo) []*v1.Pod {
 	var out []*v1.Pod
-	for _, p := range s.server.Store().PodsOnNode(n.name) {
+	for _, p := range s.store.PodsOnNode(n.name) {
 		if holds(p) {
 			out = append(out, p)
 		}
@@ -439,7 +415,9 @@ func (s *Scheduler) step() {
 	}
 	now := s.l.UnixNano()
 	s.admit(now)
-	s.trimTallies(now)
+	if s.labels.trim(now) {
+		s.classes.forget()
+	}
 	for range batch {
 		q := s.queue.pop(now)
 		if q == nil {

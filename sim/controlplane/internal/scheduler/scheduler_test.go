@@ -402,7 +402,7 @@ func TestBindFailure(t *testing.T) {
 	if len(c) != 1 || c[0].Reason != "SchedulerError" || !strings.HasPrefix(c[0].Message, `running Bind plugin "DefaultBinder": `) {
 		t.Fatalf("conditions %v", c)
 	}
-	if n := r.s.nodes["a"]; n.pods != 0 || n.cpu.value() != 0 {
+	if n := r.s.table.byName["a"]; n.pods != 0 || n.cpu.value() != 0 {
 		t.Errorf("%d pods are counted", n.pods)
 	}
 	heal()

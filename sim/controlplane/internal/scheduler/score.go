@@ -43,7 +43,7 @@ func (cy *cycle) entry(n *nodeInfo) *entry {
 			return e
 		}
 	}
-	*e = entry{gen: n.gen, why: filterNode(cy.c, n), imageGen: cy.s.imageGen - 1}
+	*e = entry{gen: n.gen, why: filterNode(cy.c, n), imageGen: cy.s.table.imageGen - 1}
 	if e.why == 0 {
 		e.resources = int16(leastAllocated(&cy.c.own, n) + balanced(&cy.c.request, n))
 		e.taints = int16(intolerable(n.node.Spec.Taints, cy.c.prefer))
@@ -130,8 +130,8 @@ func (cy *cycle) setImages() {
 	cy.images = cy.s.imageScratch[:0]
 	var all int64
 	for _, name := range cy.c.images {
-		if st := cy.s.images[name]; st != nil && st.nodes > 0 {
-			size := int64(float64(st.size) * (float64(st.nodes) / float64(cy.s.tree.size)))
+		if st := cy.s.table.images[name]; st != nil && st.nodes > 0 {
+			size := int64(float64(st.size) * (float64(st.nodes) / float64(cy.s.table.tree.size)))
 			cy.images = append(cy.images, imagePart{st, size})
 			all += size
 		}
@@ -147,7 +147,7 @@ func (cy *cycle) imageLocality(n *nodeInfo, e *entry) int64 {
 	if len(cy.images) == 0 {
 		return 0
 	}
-	if e.imageGen == cy.s.imageGen {
+	if e.imageGen == cy.s.table.imageGen {
 		return int64(e.images)
 	}
 	var size int64
@@ -158,7 +158,7 @@ func (cy *cycle) imageLocality(n *nodeInfo, e *entry) int64 {
 	}
 	most := int64(imageContainerMax) * int64(cy.c.containers)
 	size = min(max(size, imageMin), most)
-	e.imageGen, e.images = cy.s.imageGen, int16(maxNodeScore*(size-imageMin)/(most-imageMin))
+	e.imageGen, e.images = cy.s.table.imageGen, int16(maxNodeScore*(size-imageMin)/(most-imageMin))
 	return int64(e.images)
 }
 

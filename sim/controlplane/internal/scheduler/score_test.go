@@ -50,7 +50,7 @@ func TestScores(t *testing.T) {
 				got := "alone"
 				start := r.s.start
 				r.s.start = 0 // a first
-				if nodes, _ := cy.feasible(r.s.tree.nodes()); len(nodes) > 1 {
+				if nodes, _ := cy.feasible(r.s.table.tree.nodes()); len(nodes) > 1 {
 					scores := cy.score(nodes)
 					got = fmt.Sprint("of ", scores[0], " ", scores[1])
 				}

@@ -34,7 +34,7 @@ const (
 )
 
 // setSpread reads a class's topology spread constraints.
-func (s *Scheduler) setSpread(c *class, p *v1.Pod, ls *labelSet) {
+func (cs *classTable) setSpread(c *class, p *v1.Pod, ls *labelSet) {
 	for i := range p.Spec.TopologySpreadConstraints {
 		t := &p.Spec.TopologySpreadConstraints[i]
 		sel := selectorOf(t.LabelSelector)
@@ -48,7 +48,7 @@ func (s *Scheduler) setSpread(c *class, p *v1.Pod, ls *labelSet) {
 		}
 		m := newTerm(t.TopologyKey, []string{p.Namespace}, nil, sel)
 		k := constraint{
-			key: s.topoKey(t.TopologyKey), maxSkew: int64(t.MaxSkew), minDomains: 1, tally: s.tally(t.TopologyKey, []*term{m}, true), selector: given,
+			key: cs.table.topoKey(t.TopologyKey), maxSkew: int64(t.MaxSkew), minDomains: 1, tally: cs.labels.tally(t.TopologyKey, []*term{m}, true), selector: given,
 			everything: everything, honorAffinity: t.NodeAffinityPolicy == nil || *t.NodeAffinityPolicy == v1.NodeInclusionPolicyHonor,
 			honorTaints: t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == v1.NodeInclusionPolicyHonor,
 		}
@@ -122,9 +122,9 @@ func hasKeys(list []constraint, n *nodeInfo) bool {
 
 // everywhere tells whether the pods of all nodes count for all constraints:
 // then the tallies say all there is to know.
-func (s *Scheduler) everywhere(c *class, list []constraint) bool {
+func everywhere(nodes int, c *class, list []constraint) bool {
 	for i := range list {
-		if list[i].key.present != s.tree.size || list[i].honorTaints || list[i].honorAffinity && c.selective {
+		if list[i].key.present != nodes || list[i].honorTaints || list[i].honorAffinity && c.selective {
 			return false
 		}
 	}
@@ -155,7 +155,7 @@ func (cy *cycle) setSpreadState() {
 	if len(hard) == 0 {
 		return
 	}
-	all := cy.s.everywhere(cy.c, hard)
+	all := everywhere(cy.s.table.tree.size, cy.c, hard)
 	for i := range hard {
 		st := spreadState{constraint: &hard[i], stale: true, number: int64(hard[i].key.domains)}
 		if !all {
@@ -166,7 +166,7 @@ func (cy *cycle) setSpreadState() {
 	if all {
 		return
 	}
-	for _, n := range cy.s.tree.nodes() {
+	for _, n := range cy.s.table.tree.nodes() {
 		if !hasKeys(hard, n) {
 			continue
 		}
@@ -195,7 +195,7 @@ func (cy *cycle) adjustSpread(ls *labelSet, n *nodeInfo, delta int64, dying bool
 	for i := range cy.spread {
 		st := &cy.spread[i]
 		st.stale = true // the tally has moved too
-		matches := st.everything && ls.namespace == cy.labels.namespace || st.tally.matches(cy.s, ls)
+		matches := st.everything && ls.namespace == cy.labels.namespace || st.tally.matches(cy.s.store, ls)
 		switch v := n.topo[st.key.id]; {
 		case !matches || !st.counted(cy.c, n):
 		case st.domains != nil:
@@ -287,9 +287,9 @@ type defaultSpread struct {
 
 // defaultTally returns the count behind the default constraints: the pods that
 // the pod's services and its controller select (plugins/helper/spread.go).
-func (s *Scheduler) defaultTally(p *v1.Pod, ls *labelSet) *tally {
+func (cs *classTable) defaultTally(p *v1.Pod, ls *labelSet) *tally {
 	owner := metav1.GetControllerOfNoCopy(p)
-	if owner == nil && s.services[p.Namespace] == 0 {
+	if owner == nil && cs.services[p.Namespace] == 0 {
 		return nil
 	}
 	var uid types.UID
@@ -297,21 +297,21 @@ func (s *Scheduler) defaultTally(p *v1.Pod, ls *labelSet) *tally {
 		uid = owner.UID
 	}
 	d := &ls.spread
-	if d.gen == s.selectorGen && d.owner == uid {
+	if d.gen == cs.selectorGen && d.owner == uid {
 		return d.tally
 	}
-	*d = defaultSpread{owner: uid, gen: s.selectorGen}
-	if sel := s.defaultSelector(p, owner); !sel.Empty() {
+	*d = defaultSpread{owner: uid, gen: cs.selectorGen}
+	if sel := cs.defaultSelector(p, owner); !sel.Empty() {
 		m := newTerm(v1.LabelTopologyZone, []string{p.Namespace}, nil, sel)
-		d.tally = s.tally(m.key, []*term{m}, true)
+		d.tally = cs.labels.tally(m.key, []*term{m}, true)
 	}
 	return d.tally
 }
 
-func (s *Scheduler) defaultSelector(p *v1.Pod, owner *metav1.OwnerReference) labels.Selector {
+func (cs *classTable) defaultSelector(p *v1.Pod, owner *metav1.OwnerReference) labels.Selector {
 	set := labels.Set{}
-	if s.services[p.Namespace] > 0 {
-		for _, o := range s.listServices(p.Namespace) {
+	if cs.services[p.Namespace] > 0 {
+		for _, o := range cs.listServices(p.Namespace) {
 			if sel := o.Spec.Selector; sel != nil && labels.SelectorFromSet(sel).Matches(labels.Set(p.Labels)) {
 				for k, v := range sel { //drydock:unordered of equal keys all values match the pod
 					set[k] = v
@@ -329,11 +329,11 @@ func (s *Scheduler) defaultSelector(p *v1.Pod, owner *metav1.OwnerReference) lab
 	var more *metav1.LabelSelector
 	switch owner.Kind {
 	case "ReplicaSet":
-		if rs, ok := s.server.Store().Lookup(apiserver.KindReplicaSet, p.Namespace, owner.Name).(*appsv1.ReplicaSet); ok {
+		if rs, ok := cs.store.Lookup(apiserver.KindReplicaSet, p.Namespace, owner.Name).(*appsv1.ReplicaSet); ok {
 			more = rs.Spec.Selector
 		}
 	case "StatefulSet":
-		if ss, ok := s.server.Store().Lookup(apiserver.KindStatefulSet, p.Namespace, owner.Name).(*appsv1.StatefulSet); ok {
+		if ss, ok := cs.store.Lookup(apiserver.KindStatefulSet, p.Namespace, owner.Name).(*appsv1.StatefulSet); ok {
 			more = ss.Spec.Selector
 		}
 	}
@@ -348,9 +348,9 @@ func (s *Scheduler) defaultSelector(p *v1.Pod, owner *metav1.OwnerReference) lab
 	return sel
 }
 
-func (s *Scheduler) listServices(namespace string) []*v1.Service {
+func (cs *classTable) listServices(namespace string) []*v1.Service {
 	var out []*v1.Service
-	list, _ := s.server.Store().List(apiserver.KindService, namespace) // the kind is served
+	list, _ := cs.store.List(apiserver.KindService, namespace) // the kind is served
 	for _, o := range list {
 		out = append(out, o.(*v1.Service))
 	}
@@ -375,7 +375,7 @@ func (cy *cycle) scoreSpread(feasible []*nodeInfo) bool {
 		}
 		cy.scoreSoft(feasible)
 	} else {
-		t := cy.s.defaultTally(cy.pod, cy.labels)
+		t := cy.s.classes.defaultTally(cy.pod, cy.labels)
 		if t == nil {
 			return false
 		}
@@ -404,20 +404,20 @@ func (cy *cycle) scoreSpread(feasible []*nodeInfo) bool {
 // without a zone are one more domain, which counts for the weight only.
 func (cy *cycle) scoreDefault(t *tally, feasible []*nodeInfo) {
 	s := cy.s
-	zones := growTo(&s.zoneScratch, len(s.zone.nodes)+1) // by the zone's number, plus 1
+	zones := growTo(&s.zoneScratch, len(s.table.zone.nodes)+1) // by the zone's number, plus 1
 	for i := range zones {
 		zones[i] = absent
 	}
 	size := 0
 	for _, n := range feasible {
-		if z := &zones[n.topo[s.zone.id]+1]; *z == absent {
+		if z := &zones[n.topo[s.table.zone.id]+1]; *z == absent {
 			*z = 0
 			size++
 		}
 	}
 	if cy.c.selective { // only nodes that the pod's node affinity matches count
-		for _, n := range s.tree.nodes() {
-			z := &zones[n.topo[s.zone.id]+1]
+		for _, n := range s.table.tree.nodes() {
+			z := &zones[n.topo[s.table.zone.id]+1]
 			if pods := t.at(n.slot); pods > 0 && *z != absent && cy.c.inclusion(n).selected {
 				*z += float64(pods)
 			}
@@ -437,10 +437,10 @@ func (cy *cycle) scoreDefault(t *tally, feasible []*nodeInfo) {
 	out := growTo(&s.spreadScratch, len(feasible))
 	for i, n := range feasible {
 		var v float64
-		if n.topo[s.hostname.id] != none {
+		if n.topo[s.table.hostname.id] != none {
 			v = scoreForCount(int64(t.at(n.slot)), defaultHostnameSkew, hostWeight)
 		}
-		out[i] = int64(math.Round(v + zones[n.topo[s.zone.id]+1]))
+		out[i] = int64(math.Round(v + zones[n.topo[s.table.zone.id]+1]))
 	}
 	cy.spreadScores = out
 }
@@ -473,7 +473,7 @@ func (cy *cycle) scoreSoft(feasible []*nodeInfo) {
 	weights := make([]float64, len(soft))
 	for j := range soft {
 		weights[j] = topologyWeight(size[j])
-		if soft[j].key == s.hostname {
+		if soft[j].key == s.table.hostname {
 			weights[j] = topologyWeight(len(feasible) - left)
 		}
 	}
@@ -485,7 +485,7 @@ func (cy *cycle) scoreSoft(feasible []*nodeInfo) {
 		var v float64
 		for j := range soft {
 			pods := domains[j][n.topo[soft[j].key.id]]
-			if soft[j].key == s.hostname {
+			if soft[j].key == s.table.hostname {
 				pods = int64(soft[j].tally.at(n.slot))
 			}
 			v += scoreForCount(pods, soft[j].maxSkew, weights[j])
@@ -498,7 +498,7 @@ func (cy *cycle) scoreSoft(feasible []*nodeInfo) {
 // countSoft fills the domains that are not absent.
 func (cy *cycle) countSoft(domains [][]int64) {
 	s, soft := cy.s, cy.c.soft
-	if s.everywhere(cy.c, soft) {
+	if everywhere(s.table.tree.size, cy.c, soft) {
 		for j := range soft {
 			for v, pods := range soft[j].tally.byValue {
 				if domains[j][v] != absent {
@@ -508,7 +508,7 @@ func (cy *cycle) countSoft(domains [][]int64) {
 		}
 		return
 	}
-	for _, n := range s.tree.nodes() {
+	for _, n := range s.table.tree.nodes() {
 		if !hasKeys(soft, n) {
 			continue
 		}

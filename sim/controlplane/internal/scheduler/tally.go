@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
 // labelSet is a namespace with a set of labels that pods there have.
@@ -18,8 +20,8 @@ type labelSet struct {
 	at        map[*nodeInfo]population
 	tallies   []*tally   // those that count pods with these labels
 	carriers  []*carrier // those whose term matches pods with these labels
-	seen      int        // how many of Scheduler.carriers were looked at
-	epoch     uint64     // of Scheduler.epoch when carriers was made
+	seen      int        // how many of labelIndex.carriers were looked at
+	epoch     uint64     // of labelIndex.epoch when carriers was made
 	spread    defaultSpread
 }
 
@@ -42,13 +44,13 @@ type topoKey struct {
 const none int32 = -1
 
 // topoKey returns what is kept of a topology key.
-func (s *Scheduler) topoKey(name string) *topoKey {
-	k := s.keyByName[name]
+func (t *nodeTable) topoKey(name string) *topoKey {
+	k := t.keyByName[name]
 	if k == nil {
-		k = &topoKey{name: name, id: len(s.keys), numbers: map[string]int32{}}
-		s.keyByName[name] = k
-		s.keys = append(s.keys, k)
-		for _, n := range s.slots {
+		k = &topoKey{name: name, id: len(t.keys), numbers: map[string]int32{}}
+		t.keyByName[name] = k
+		t.keys = append(t.keys, k)
+		for _, n := range t.slots {
 			if n != nil {
 				n.topo = append(n.topo, none)
 				k.set(n, n.node)
@@ -56,6 +58,16 @@ func (s *Scheduler) topoKey(name string) *topoKey {
 		}
 	}
 	return k
+}
+
+// relabel takes over the values that a node has now; nil: it is gone. It returns
+// the numbers of those that it had, until the next call.
+func (t *nodeTable) relabel(n *nodeInfo, node *v1.Node) []int32 {
+	t.was = append(t.was[:0], n.topo...)
+	for _, k := range t.keys {
+		k.set(n, node)
+	}
+	return t.was
 }
 
 // set takes the value of a node over; nil: it is gone.
@@ -197,9 +209,9 @@ type tally struct {
 	live  bool // pods that are being deleted don't count
 }
 
-func (t *tally) matches(s *Scheduler, ls *labelSet) bool {
+func (t *tally) matches(store *apiserver.Store, ls *labelSet) bool {
 	for _, m := range t.terms {
-		if !m.matches(s, ls) {
+		if !m.matches(store, ls) {
 			return false
 		}
 	}
@@ -231,27 +243,51 @@ const (
 	carriesPreferred
 )
 
-// labelsOf returns the labelSet of a pod.
-func (s *Scheduler) labelsOf(p *v1.Pod) *labelSet {
+// labelIndex counts pods on nodes by their labels, for all who ask by selectors:
+// tallies count who is selected, carriers who selects.
+type labelIndex struct {
+	table *nodeTable
+	store *apiserver.Store
+
+	sets        map[string]*labelSet
+	byIdentity  map[identity]*labelSet
+	tallies     []*tally
+	tallyByID   map[string]*tally
+	carriers    []*carrier
+	carrierByID map[string]*carrier
+
+	epoch   uint64 // counts calls of forgetTallies: what labelSets know of carriers is older
+	trimmed int64  // ns, when trim last had something to do
+}
+
+func newLabelIndex(table *nodeTable, store *apiserver.Store) labelIndex {
+	return labelIndex{
+		table: table, store: store, sets: map[string]*labelSet{}, byIdentity: map[identity]*labelSet{},
+		tallyByID: map[string]*tally{}, carrierByID: map[string]*carrier{}, epoch: 1,
+	}
+}
+
+// of returns the labelSet of a pod.
+func (x *labelIndex) of(p *v1.Pod) *labelSet {
 	// Maps of labels are shared by replicas and never written to.
 	id := identity{p.Namespace, reflect.ValueOf(p.Labels).Pointer()}
-	if ls := s.byIdentity[id]; ls != nil {
+	if ls := x.byIdentity[id]; ls != nil {
 		return ls
 	}
 	key := p.Namespace + "/" + labels.Set(p.Labels).String()
-	ls := s.labelSets[key]
+	ls := x.sets[key]
 	if ls == nil {
 		ls = &labelSet{namespace: p.Namespace, labels: p.Labels, key: key, at: map[*nodeInfo]population{}}
-		for _, t := range s.tallies {
-			if t.matches(s, ls) {
+		for _, t := range x.tallies {
+			if t.matches(x.store, ls) {
 				ls.tallies = append(ls.tallies, t)
 			}
 		}
-		s.labelSets[key] = ls
+		x.sets[key] = ls
 	}
 	// Only the map that the set holds on to keeps its address.
 	if reflect.ValueOf(ls.labels).Pointer() == id.labels {
-		s.byIdentity[id] = ls
+		x.byIdentity[id] = ls
 	}
 	return ls
 }
@@ -261,16 +297,16 @@ type identity struct {
 	labels    uintptr
 }
 
-// dropLabels forgets a set that no pod on a node has.
-func (s *Scheduler) dropLabels(ls *labelSet) {
-	if len(ls.at) == 0 && s.labelSets[ls.key] == ls {
-		delete(s.labelSets, ls.key)
-		delete(s.byIdentity, identity{ls.namespace, reflect.ValueOf(ls.labels).Pointer()})
+// drop forgets a set that no pod on a node has.
+func (x *labelIndex) drop(ls *labelSet) {
+	if len(ls.at) == 0 && x.sets[ls.key] == ls {
+		delete(x.sets, ls.key)
+		delete(x.byIdentity, identity{ls.namespace, reflect.ValueOf(ls.labels).Pointer()})
 	}
 }
 
 // populate counts a pod in (1) or out (-1) of what looks at labels.
-func (s *Scheduler) populate(ls *labelSet, n *nodeInfo, live, dying int32) {
+func (x *labelIndex) populate(ls *labelSet, n *nodeInfo, live, dying int32) {
 	p := ls.at[n]
 	p.live += live
 	p.dying += dying
@@ -287,7 +323,7 @@ func (s *Scheduler) populate(ls *labelSet, n *nodeInfo, live, dying int32) {
 }
 
 // tally returns the count of the pods that terms match, by a topology key.
-func (s *Scheduler) tally(key string, terms []*term, live bool) *tally {
+func (x *labelIndex) tally(key string, terms []*term, live bool) *tally {
 	var b strings.Builder
 	b.WriteString(key)
 	if live {
@@ -298,14 +334,14 @@ func (s *Scheduler) tally(key string, terms []*term, live bool) *tally {
 		b.WriteString(m.id)
 	}
 	id := b.String()
-	if t := s.tallyByID[id]; t != nil {
+	if t := x.tallyByID[id]; t != nil {
 		return t
 	}
-	t := &tally{counts: counts{key: s.topoKey(key)}, terms: terms, live: live}
-	s.tallyByID[id] = t
-	s.tallies = append(s.tallies, t)
-	for _, ls := range s.labelSets { //drydock:unordered sums
-		if !t.matches(s, ls) {
+	t := &tally{counts: counts{key: x.table.topoKey(key)}, terms: terms, live: live}
+	x.tallyByID[id] = t
+	x.tallies = append(x.tallies, t)
+	for _, ls := range x.sets { //drydock:unordered sums
+		if !t.matches(x.store, ls) {
 			continue
 		}
 		ls.tallies = append(ls.tallies, t)
@@ -327,55 +363,57 @@ const (
 	maxTallyEntries = 16 << 20 // of all tallies, by node
 )
 
-// trimTallies forgets all tallies, and the carriers that no pod has, when they
-// have become many: those in use are made again.
-func (s *Scheduler) trimTallies(now int64) {
-	switch most := max(fewTallies, talliesPerSet*len(s.labelSets)); {
-	case len(s.tallies)*len(s.slots) > maxTallyEntries && len(s.tallies) > 256:
-	case max(len(s.tallies), len(s.carriers)) > most && now-s.trimmed >= int64(trimInterval):
+// trim forgets all tallies, and the carriers that no pod has, when they have become
+// many: those in use are made again. It reports whether it did; classes hold on to
+// tallies and have to be forgotten too.
+func (x *labelIndex) trim(now int64) bool {
+	switch most := max(fewTallies, talliesPerSet*len(x.sets)); {
+	case len(x.tallies)*len(x.table.slots) > maxTallyEntries && len(x.tallies) > 256:
+	case max(len(x.tallies), len(x.carriers)) > most && now-x.trimmed >= int64(trimInterval):
 	default:
-		return
+		return false
 	}
-	s.trimmed = now
-	s.forgetTallies()
-	s.carriers = slices.DeleteFunc(s.carriers, func(c *carrier) bool {
+	x.trimmed = now
+	x.forgetTallies()
+	x.carriers = slices.DeleteFunc(x.carriers, func(c *carrier) bool {
 		if slices.ContainsFunc(c.byNode, func(pods int32) bool { return pods != 0 }) {
 			return false
 		}
-		delete(s.carrierByID, c.id)
+		delete(x.carrierByID, c.id)
 		return true
 	})
+	return true
 }
 
-func (s *Scheduler) forgetTallies() {
-	s.tallies = nil
-	clear(s.tallyByID)
-	for _, ls := range s.labelSets { //drydock:unordered each is emptied
+func (x *labelIndex) forgetTallies() {
+	x.tallies = nil
+	clear(x.tallyByID)
+	for _, ls := range x.sets { //drydock:unordered each is emptied
 		ls.tallies = nil
 		ls.spread = defaultSpread{}
 	}
-	s.forgetClasses()
+	x.epoch++
 }
 
 // carrier returns the count of the pods that say the same of others.
-func (s *Scheduler) carrier(kind carried, m *term, weight int64) *carrier {
+func (x *labelIndex) carrier(kind carried, m *term, weight int64) *carrier {
 	id := strings.Join([]string{string(rune('a' + kind)), m.key, m.id, itoa(weight)}, "\x00")
-	c := s.carrierByID[id]
+	c := x.carrierByID[id]
 	if c == nil {
-		c = &carrier{counts: counts{key: s.topoKey(m.key)}, term: m, kind: kind, weight: weight, id: id}
-		s.carrierByID[id] = c
-		s.carriers = append(s.carriers, c)
+		c = &carrier{counts: counts{key: x.table.topoKey(m.key)}, term: m, kind: kind, weight: weight, id: id}
+		x.carrierByID[id] = c
+		x.carriers = append(x.carriers, c)
 	}
 	return c
 }
 
 // carriersOf returns what pods on nodes may say of pods with these labels.
-func (s *Scheduler) carriersOf(ls *labelSet) []*carrier {
-	if ls.epoch != s.epoch {
-		ls.carriers, ls.seen, ls.epoch = nil, 0, s.epoch
+func (x *labelIndex) carriersOf(ls *labelSet) []*carrier {
+	if ls.epoch != x.epoch {
+		ls.carriers, ls.seen, ls.epoch = nil, 0, x.epoch
 	}
-	for ; ls.seen < len(s.carriers); ls.seen++ {
-		if c := s.carriers[ls.seen]; c.term.matches(s, ls) {
+	for ; ls.seen < len(x.carriers); ls.seen++ {
+		if c := x.carriers[ls.seen]; c.term.matches(x.store, ls) {
 			ls.carriers = append(ls.carriers, c)
 		}
 	}
@@ -384,16 +422,12 @@ func (s *Scheduler) carriersOf(ls *labelSet) []*carrier {
 
 // relabel keeps the counts by topology value when a node's labels change; nil:
 // it is gone.
-func (s *Scheduler) relabel(n *nodeInfo, node *v1.Node) {
-	s.relabelScratch = append(s.relabelScratch[:0], n.topo...)
-	was := s.relabelScratch
-	for _, k := range s.keys {
-		k.set(n, node)
-	}
-	for _, t := range s.tallies {
+func (x *labelIndex) relabel(n *nodeInfo, node *v1.Node) {
+	was := x.table.relabel(n, node)
+	for _, t := range x.tallies {
 		t.relabel(n, was)
 	}
-	for _, c := range s.carriers {
+	for _, c := range x.carriers {
 		c.relabel(n, was)
 	}
 }
