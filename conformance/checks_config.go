@@ -123,7 +123,7 @@ func checkUsers(ctx context.Context, t *T) {
 		}, fmt.Sprintf("uid=%d gid=2345 groups=", actor.ActorUID)},
 		{"an image of a user and a group", "user-group", func(*runtimeapi.LinuxContainerSecurityContext) {}, "uid=1000 gid=2000 groups=2000"},
 	} {
-		_, id := t.image(ctx, actor.Repository+":"+x.image)
+		_, id := t.im.get(ctx, actor.Repository+":"+x.image)
 		_, out := t.ran(ctx, p, func(c *runtimeapi.ContainerConfig) {
 			c.Image.Image = id
 			x.edit(c.Linux.SecurityContext)

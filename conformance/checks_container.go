@@ -293,7 +293,7 @@ func checkMissingImage(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.containerConfig(ctx, "run")
 	good := c.Image
-	c.Image = &runtimeapi.ImageSpec{Image: t.run.registry.Ref("absent-" + t.id + "/" + testImageName)}
+	c.Image = &runtimeapi.ImageSpec{Image: t.suite.registry.Ref("absent-" + t.id + "/" + testImageName)}
 	_, err := t.rt.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: p.id, Config: c, SandboxConfig: p.config})
 	t.wantError(err, "CreateContainer with an image that is not there")
 	if got := t.containerIDs(ctx, &runtimeapi.ContainerFilter{PodSandboxId: p.id}); len(got) > 0 {
@@ -328,7 +328,7 @@ func checkMissingCommand(ctx context.Context, t *T) {
 func checkProcess(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	_, out := t.ran(ctx, p, func(c *runtimeapi.ContainerConfig) {
-		_, id := t.image(ctx, actor.Repository+":env")
+		_, id := t.im.get(ctx, actor.Repository+":env")
 		c.Image.Image = id
 		c.Command, c.WorkingDir = []string{actor.Program, "chain"}, "/tmp"
 		c.Envs = []*runtimeapi.KeyValue{{Key: "OVERRIDDEN", Value: []byte("by the container")}, {Key: "EMPTY", Value: []byte("")}, {Key: "ODD", Value: []byte("a=b $HOME \"c\"")}}
@@ -347,7 +347,7 @@ func checkImageCommand(ctx context.Context, t *T) {
 		args  []string
 		want  string
 	}{{"cmd", nil, "cmd\n"}, {"entrypoint", nil, "entrypoint cmd\n"}, {"entrypoint", []string{"given"}, "entrypoint given\n"}} {
-		_, id := t.image(ctx, actor.Repository+":"+x.image)
+		_, id := t.im.get(ctx, actor.Repository+":"+x.image)
 		if _, out := t.ran(ctx, p, func(c *runtimeapi.ContainerConfig) { c.Image.Image, c.Command = id, nil }, x.args...); out != x.want {
 			t.Errorf("image %s with args %q printed %q, not %q", x.image, x.args, out, x.want)
 		}
@@ -414,7 +414,7 @@ func checkStopIdempotent(ctx context.Context, t *T) {
 }
 
 func checkStopSignal(ctx context.Context, t *T) {
-	_, id := t.image(ctx, actor.Repository+":stop")
+	_, id := t.im.get(ctx, actor.Repository+":stop")
 	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) { c.Image.Image = id }, "run", "--ignore=TERM", "--stop-exit=7")
 	t.sleep(ctx, 300*time.Millisecond)
 	took, s := t.stopped(ctx, c.id, 20)

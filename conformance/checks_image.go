@@ -46,35 +46,42 @@ func imageChecks() []*check {
 	}
 }
 
-func (t *T) imageStatus(ctx context.Context, ref string) *runtimeapi.Image {
-	r, err := t.im.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
-	t.must(err, "ImageStatus of %s", ref)
+// testImages is the image service as a check uses it: a call that had to work and
+// failed ends the check.
+type testImages struct {
+	runtimeapi.ImageServiceClient
+	t *T
+}
+
+func (i testImages) status(ctx context.Context, ref string) *runtimeapi.Image {
+	r, err := i.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
+	i.t.must(err, "ImageStatus of %s", ref)
 	return r.Image
 }
 
 // imageThere is imageStatus of an image that must be there.
-func (t *T) imageThere(ctx context.Context, ref string) *runtimeapi.Image {
-	im := t.imageStatus(ctx, ref)
+func (i testImages) there(ctx context.Context, ref string) *runtimeapi.Image {
+	im := i.status(ctx, ref)
 	if im == nil {
-		t.Fatalf("ImageStatus of %s, which was pulled, says that it is not there", ref)
+		i.t.Fatalf("ImageStatus of %s, which was pulled, says that it is not there", ref)
 	}
 	return im
 }
 
-func (t *T) removeImage(ctx context.Context, ref string) {
-	_, err := t.im.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
-	t.must(err, "RemoveImage of %s", ref)
+func (i testImages) remove(ctx context.Context, ref string) {
+	_, err := i.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
+	i.t.must(err, "RemoveImage of %s", ref)
 }
 
 // listed returns an image's entry in the list of all, or nil.
-func (t *T) listed(ctx context.Context, id string) *runtimeapi.Image {
-	r, err := t.im.ListImages(ctx, &runtimeapi.ListImagesRequest{})
-	t.must(err, "ListImages")
+func (i testImages) listed(ctx context.Context, id string) *runtimeapi.Image {
+	r, err := i.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+	i.t.must(err, "ListImages")
 	var out *runtimeapi.Image
 	for _, im := range r.Images {
 		if im.Id == id {
 			if out != nil {
-				t.Errorf("the image %s is listed twice", id)
+				i.t.Errorf("the image %s is listed twice", id)
 			}
 			out = im
 		}
@@ -84,37 +91,37 @@ func (t *T) listed(ctx context.Context, id string) *runtimeapi.Image {
 
 // absent makes sure that a test image is not there, under whatever name. The
 // check is skipped if somebody else has it, too.
-func (t *T) absent(ctx context.Context, names ...string) {
+func (i testImages) absent(ctx context.Context, names ...string) {
 	for _, name := range names {
-		id := t.pull(ctx, t.run.registry.Ref(t.own(name))) // to know its id
-		im := t.imageThere(ctx, id)
-		if t.run.present[id] || !ours(t.run.prefix(), im) {
-			t.Skipf("others use the image, too: %s", strings.Join(append(im.RepoTags, im.RepoDigests...), ", "))
+		id := i.pull(ctx, i.t.suite.registry.Ref(i.own(name))) // to know its id
+		im := i.there(ctx, id)
+		if i.t.suite.present[id] || !ours(i.t.suite.prefix(), im) {
+			i.t.Skipf("others use the image, too: %s", strings.Join(append(im.RepoTags, im.RepoDigests...), ", "))
 		}
-		t.removeImage(ctx, id)
+		i.remove(ctx, id)
 	}
 }
 
 // own is a name of a test image in a repository that no other check uses.
-func (t *T) own(image string) string { return "check-" + t.id + "/" + image }
+func (i testImages) own(image string) string { return "check-" + i.t.id + "/" + image }
 
 func checkImageAbsent(ctx context.Context, t *T) {
-	ref := t.run.registry.Ref(t.own(testImageName))
+	ref := t.suite.registry.Ref(t.im.own(testImageName))
 	for _, ref := range []string{ref, "sha256:" + t.unknownID()} {
-		if im := t.imageStatus(ctx, ref); im != nil {
+		if im := t.im.status(ctx, ref); im != nil {
 			t.Errorf("ImageStatus of %s, which is not there, is %v", ref, im)
 		}
-		t.removeImage(ctx, ref)
-		t.removeImage(ctx, ref)
+		t.im.remove(ctx, ref)
+		t.im.remove(ctx, ref)
 	}
 }
 
 func checkPullTag(ctx context.Context, t *T) {
-	name := t.own(actor.Repository + ":layers")
-	t.absent(ctx, actor.Repository+":layers")
-	ref := t.run.registry.Ref(name)
-	id := t.pull(ctx, ref)
-	for how, im := range map[string]*runtimeapi.Image{"the status by tag": t.imageThere(ctx, ref), "the status by id": t.imageThere(ctx, id), "the list": t.listed(ctx, id)} {
+	name := t.im.own(actor.Repository + ":layers")
+	t.im.absent(ctx, actor.Repository+":layers")
+	ref := t.suite.registry.Ref(name)
+	id := t.im.pull(ctx, ref)
+	for how, im := range map[string]*runtimeapi.Image{"the status by tag": t.im.there(ctx, ref), "the status by id": t.im.there(ctx, id), "the list": t.im.listed(ctx, id)} {
 		if im == nil {
 			t.Fatalf("it is not in %s", how)
 		}
@@ -129,68 +136,68 @@ func checkPullTag(ctx context.Context, t *T) {
 			t.Errorf("repo_digests in %s are %q, not just one of %s", how, im.RepoDigests, repo)
 			continue
 		}
-		if same := t.imageStatus(ctx, im.RepoDigests[0]); same.GetId() != id {
+		if same := t.im.status(ctx, im.RepoDigests[0]); same.GetId() != id {
 			t.Errorf("the status of %s leads to the image %q, not %q", im.RepoDigests[0], same.GetId(), id)
 		}
 		if im.Size == 0 {
 			t.Errorf("the size in %s is 0", how)
 		}
 	}
-	if again := t.pull(ctx, ref); again != id {
+	if again := t.im.pull(ctx, ref); again != id {
 		t.Errorf("a second pull returned %q, the first %q", again, id)
 	}
 }
 
 func checkPullDigest(ctx context.Context, t *T) {
 	name := actor.Repository + ":layers"
-	t.absent(ctx, name, name+"@")
-	ref := t.run.registry.Ref(t.own(name + "@"))
-	id := t.pull(ctx, ref)
-	im := t.imageThere(ctx, ref)
+	t.im.absent(ctx, name, name+"@")
+	ref := t.suite.registry.Ref(t.im.own(name + "@"))
+	id := t.im.pull(ctx, ref)
+	im := t.im.there(ctx, ref)
 	if im.Id != id {
 		t.Errorf("the id is %q, and PullImage returned %q", im.Id, id)
 	}
 	if len(im.RepoTags) > 0 || !slices.Equal(im.RepoDigests, []string{ref}) {
 		t.Errorf("repo_tags are %q, repo_digests %q; want none and just %q", im.RepoTags, im.RepoDigests, ref)
 	}
-	t.removeImage(ctx, ref)
-	if t.imageStatus(ctx, id) != nil {
+	t.im.remove(ctx, ref)
+	if t.im.status(ctx, id) != nil {
 		t.Errorf("after a removal by digest it is still there")
 	}
 }
 
 func checkPullLatest(ctx context.Context, t *T) {
-	t.absent(ctx, testImageName)
-	ref := t.run.registry.Ref(t.own(actor.Repository))
-	id := t.pull(ctx, ref)
-	if im := t.imageThere(ctx, ref+":latest"); im.Id != id || !slices.Contains(im.RepoTags, ref+":latest") {
+	t.im.absent(ctx, testImageName)
+	ref := t.suite.registry.Ref(t.im.own(actor.Repository))
+	id := t.im.pull(ctx, ref)
+	if im := t.im.there(ctx, ref+":latest"); im.Id != id || !slices.Contains(im.RepoTags, ref+":latest") {
 		t.Errorf("a pull of %s gave an image with the tags %q", ref, im.RepoTags)
 	}
-	if im := t.imageThere(ctx, ref); im.Id != id {
+	if im := t.im.there(ctx, ref); im.Id != id {
 		t.Errorf("ImageStatus without a tag gave %q, not %q", im.Id, id)
 	}
-	t.removeImage(ctx, ref)
-	if t.imageStatus(ctx, ref+":latest") != nil {
+	t.im.remove(ctx, ref)
+	if t.im.status(ctx, ref+":latest") != nil {
 		t.Errorf("after a removal without a tag it is still there")
 	}
 }
 
 func checkPullMissing(ctx context.Context, t *T) {
-	for _, name := range []string{"missing/" + t.id + "/" + testImageName, t.own(actor.Repository + ":no-such-tag")} {
-		ref := t.run.registry.Ref(name)
+	for _, name := range []string{"missing/" + t.id + "/" + testImageName, t.im.own(actor.Repository + ":no-such-tag")} {
+		ref := t.suite.registry.Ref(name)
 		r, err := t.im.PullImage(ctx, &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
 		t.wantError(err, "PullImage of an image that does not exist")
 		if r.GetImageRef() != "" {
 			t.Errorf("it returned %q", r.GetImageRef())
 		}
-		if t.imageStatus(ctx, ref) != nil {
+		if t.im.status(ctx, ref) != nil {
 			t.Errorf("%s is there", ref)
 		}
 	}
 }
 
 func checkPullDeadline(ctx context.Context, t *T) {
-	ref := t.run.registry.Ref("slow/" + t.id + "/" + actor.Repository + ":2")
+	ref := t.suite.registry.Ref("slow/" + t.id + "/" + actor.Repository + ":2")
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	began := time.Now()
@@ -202,13 +209,13 @@ func checkPullDeadline(ctx context.Context, t *T) {
 	if code := status.Code(err); err != nil && code != codes.DeadlineExceeded {
 		t.Errorf("it failed with %s, want DeadlineExceeded", describe(err))
 	}
-	if r.GetImageRef() != "" || t.imageStatus(ctx, ref) != nil {
+	if r.GetImageRef() != "" || t.im.status(ctx, ref) != nil {
 		t.Errorf("the image is there")
 	}
 }
 
 func checkPullCredentials(ctx context.Context, t *T) {
-	ref := t.run.registry.Ref("private/" + t.id + "/" + testImageName)
+	ref := t.suite.registry.Ref("private/" + t.id + "/" + testImageName)
 	pull := func(auth *runtimeapi.AuthConfig) error {
 		_, err := t.im.PullImage(ctx, &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: ref}, Auth: auth})
 		return err
@@ -219,46 +226,46 @@ func checkPullCredentials(ctx context.Context, t *T) {
 }
 
 func checkImageIdentity(ctx context.Context, t *T) {
-	ref := func(name string) string { return t.run.registry.Ref(name) }
+	ref := func(name string) string { return t.suite.registry.Ref(name) }
 	other := "other-" + t.id + "/" + actor.Repository
-	t.absent(ctx, testImageName, actor.Repository+":2")
-	names := []string{ref(t.own(testImageName)), ref(t.own(actor.Repository + ":alias")), ref(other + ":1")}
-	id := t.pull(ctx, names[0])
+	t.im.absent(ctx, testImageName, actor.Repository+":2")
+	names := []string{ref(t.im.own(testImageName)), ref(t.im.own(actor.Repository + ":alias")), ref(other + ":1")}
+	id := t.im.pull(ctx, names[0])
 	for _, n := range names[1:] {
-		if got := t.pull(ctx, n); got != id {
+		if got := t.im.pull(ctx, n); got != id {
 			t.Errorf("the same image has the id %q as %s and %q as %s", id, names[0], got, n)
 		}
 	}
 	for _, how := range append([]string{id}, names...) {
-		im := t.imageThere(ctx, how)
+		im := t.im.there(ctx, how)
 		got, want := slices.Sorted(slices.Values(im.RepoTags)), slices.Sorted(slices.Values(names))
 		if im.Id != id || !slices.Equal(got, want) {
 			t.Errorf("the status of %s has the id %q and the tags %q, not %q and %q", how, im.Id, got, id, want)
 		}
 	}
-	if second := t.pull(ctx, ref(t.own(actor.Repository+":2"))); second == id {
+	if second := t.im.pull(ctx, ref(t.im.own(actor.Repository+":2"))); second == id {
 		t.Errorf("two different images have the id %q", id)
 	}
 }
 
 func checkImageRemove(ctx context.Context, t *T) {
 	for _, byID := range []bool{false, true} {
-		t.absent(ctx, testImageName)
-		names := []string{t.run.registry.Ref(t.own(testImageName)), t.run.registry.Ref(t.own(actor.Repository + ":alias"))}
-		id := t.pull(ctx, names[0])
-		t.pull(ctx, names[1])
+		t.im.absent(ctx, testImageName)
+		names := []string{t.suite.registry.Ref(t.im.own(testImageName)), t.suite.registry.Ref(t.im.own(actor.Repository + ":alias"))}
+		id := t.im.pull(ctx, names[0])
+		t.im.pull(ctx, names[1])
 		what := names[1]
 		if byID {
 			what = id
 		}
 		for range 2 {
-			t.removeImage(ctx, what)
+			t.im.remove(ctx, what)
 			for _, n := range append([]string{id}, names...) {
-				if t.imageStatus(ctx, n) != nil {
+				if t.im.status(ctx, n) != nil {
 					t.Errorf("after RemoveImage of %s the status of %s still has it", what, n)
 				}
 			}
-			if t.listed(ctx, id) != nil {
+			if t.im.listed(ctx, id) != nil {
 				t.Errorf("after RemoveImage of %s it is still listed", what)
 			}
 		}
@@ -266,8 +273,8 @@ func checkImageRemove(ctx context.Context, t *T) {
 }
 
 func checkImageRemoveConcurrent(ctx context.Context, t *T) {
-	t.absent(ctx, actor.Repository+":2")
-	id := t.pull(ctx, t.run.registry.Ref(t.own(actor.Repository+":2")))
+	t.im.absent(ctx, actor.Repository+":2")
+	id := t.im.pull(ctx, t.suite.registry.Ref(t.im.own(actor.Repository+":2")))
 	const n = 5
 	var errs [n]error
 	var there [n]bool
@@ -293,7 +300,7 @@ func checkImageRemoveConcurrent(ctx context.Context, t *T) {
 }
 
 func checkImageFilter(ctx context.Context, t *T) {
-	ref, id := t.image(ctx, testImageName)
+	ref, id := t.im.get(ctx, testImageName)
 	list := func(name string) []string {
 		r, err := t.im.ListImages(ctx, &runtimeapi.ListImagesRequest{Filter: &runtimeapi.ImageFilter{Image: &runtimeapi.ImageSpec{Image: name}}})
 		t.must(err, "ListImages")
@@ -306,7 +313,7 @@ func checkImageFilter(ctx context.Context, t *T) {
 	if got := list(ref); !slices.Equal(got, []string{id}) {
 		t.Errorf("a list filtered by %s has %q, not just %q", ref, got, id)
 	}
-	if got := list(t.run.registry.Ref(t.own(testImageName))); len(got) > 0 {
+	if got := list(t.suite.registry.Ref(t.im.own(testImageName))); len(got) > 0 {
 		t.Errorf("a list filtered by a name that is not there has %d images", len(got))
 	}
 }
@@ -316,8 +323,8 @@ func checkImageUser(ctx context.Context, t *T) {
 		tag, name string
 		uid       int64 // negative: none
 	}{{"1", "", -1}, {"user", "", 1000}, {"user-group", "", 1000}, {"user-name", "actor", -1}, {"user-name-group", "actor", -1}} {
-		ref, _ := t.image(ctx, actor.Repository+":"+x.tag)
-		im := t.imageThere(ctx, ref)
+		ref, _ := t.im.get(ctx, actor.Repository+":"+x.tag)
+		im := t.im.there(ctx, ref)
 		uid := int64(-1)
 		if im.Uid != nil {
 			uid = im.Uid.Value
@@ -332,14 +339,14 @@ func checkImageUser(ctx context.Context, t *T) {
 }
 
 func checkImageOfContainer(ctx context.Context, t *T) {
-	_, id := t.image(ctx, testImageName)
+	_, id := t.im.get(ctx, testImageName)
 	c := t.running(ctx) // created with the id, as kubelets do
 	s, item := t.status(ctx, c.id), t.theContainer(ctx, c.id)
 	for where, got := range map[string][3]string{
 		"the status": {s.GetImage().GetImage(), s.ImageRef, s.ImageId}, "the list": {item.GetImage().GetImage(), item.ImageRef, item.ImageId},
 	} {
 		for i, field := range []string{"image", "image_ref"} {
-			if im := t.imageStatus(ctx, got[i]); im.GetId() != id {
+			if im := t.im.status(ctx, got[i]); im.GetId() != id {
 				t.Errorf("%s in %s is %q, which leads to the image %q, not %q", field, where, got[i], im.GetId(), id)
 			}
 		}

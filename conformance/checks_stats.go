@@ -134,7 +134,7 @@ func (t *T) cgroup(ctx context.Context) string {
 	}
 	t.cleanup(func(ctx context.Context) {
 		sandboxes, containers := t.rec.made()
-		t.run.remove(ctx, sandboxes, containers)
+		t.suite.remove(ctx, sandboxes, containers)
 		for _, pattern := range []string{"/sys/fs/cgroup/" + name, "/sys/fs/cgroup/*/" + name} {
 			dirs, _ := filepath.Glob(pattern)
 			for _, d := range dirs {

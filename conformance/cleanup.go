@@ -12,7 +12,7 @@ import (
 
 // remove takes away containers and sandboxes by their IDs, as far as they are
 // there; what cannot be removed is found by leftovers.
-func (r *run) remove(ctx context.Context, sandboxes, containers []string) {
+func (r *suite) remove(ctx context.Context, sandboxes, containers []string) {
 	for i := len(containers) - 1; i >= 0; i-- {
 		_, _ = r.clients.rt.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: containers[i]})
 		_, _ = r.clients.rt.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: containers[i]})
@@ -25,7 +25,7 @@ func (r *run) remove(ctx context.Context, sandboxes, containers []string) {
 
 // owned lists what there is of a scope: what has its labels, and of the
 // candidates, which were made for it, what is there in whatever form.
-func (r *run) owned(ctx context.Context, s scope, sandboxes, containers []string) (boxes, conts []string, err error) {
+func (r *suite) owned(ctx context.Context, s scope, sandboxes, containers []string) (boxes, conts []string, err error) {
 	mine := map[string]bool{}
 	for _, id := range append(append([]string(nil), sandboxes...), containers...) {
 		mine[id] = true
@@ -52,7 +52,7 @@ func (r *run) owned(ctx context.Context, s scope, sandboxes, containers []string
 }
 
 // clear removes all there is of a scope.
-func (r *run) clear(ctx context.Context, s scope, sandboxes, containers []string) error {
+func (r *suite) clear(ctx context.Context, s scope, sandboxes, containers []string) error {
 	boxes, conts, err := r.owned(ctx, s, sandboxes, containers)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ const (
 
 // leftovers is the last check: it removes what the run has left, images too, and
 // wants that to work.
-func (r *run) leftovers(ctx context.Context) Result {
+func (r *suite) leftovers(ctx context.Context) Result {
 	rec := newRecorder()
 	ctx, cancel := context.WithTimeout(recording(ctx, rec), leftoversTimeout)
 	defer cancel()
@@ -112,7 +112,7 @@ func (r *run) leftovers(ctx context.Context) Result {
 }
 
 // stillThere tells of what is left.
-func (r *run) stillThere(ctx context.Context, s scope, sandboxes, containers []string, fail func(format string, args ...any)) {
+func (r *suite) stillThere(ctx context.Context, s scope, sandboxes, containers []string, fail func(format string, args ...any)) {
 	if b, c, err := r.owned(ctx, s, sandboxes, containers); err != nil {
 		fail("%v", err)
 	} else {
@@ -140,10 +140,10 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // prefix is what references to the test images begin with.
-func (r *run) prefix() string { return r.registry.Addr() + "/" }
+func (r *suite) prefix() string { return r.registry.Addr() + "/" }
 
 // notePresent notes the test images that are there before the run: they stay.
-func (r *run) notePresent(ctx context.Context) {
+func (r *suite) notePresent(ctx context.Context) {
 	r.present = map[string]bool{}
 	list, err := r.clients.im.ListImages(ctx, &runtimeapi.ListImagesRequest{})
 	if err != nil {
@@ -156,7 +156,7 @@ func (r *run) notePresent(ctx context.Context) {
 
 // removeImages removes what was pulled from the test registry, and returns what
 // is there nevertheless.
-func (r *run) removeImages(ctx context.Context) ([]string, error) {
+func (r *suite) removeImages(ctx context.Context) ([]string, error) {
 	pulled := func() ([]string, error) {
 		list, err := r.clients.im.ListImages(ctx, &runtimeapi.ListImagesRequest{})
 		if err != nil {

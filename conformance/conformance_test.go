@@ -169,12 +169,12 @@ func TestPanicAndLeftovers(t *testing.T) {
 	if err := o.complete(); err != nil {
 		t.Fatal(err)
 	}
-	r := &run{o: o, name: "testrun", registry: fakeRegistry{}, clients: c, dir: t.TempDir(), report: &Report{}}
+	r := &suite{o: o, name: "testrun", registry: fakeRegistry{}, clients: c, dir: t.TempDir(), report: &Report{}}
 	bad := &check{name: "cri/bad", level: Required, expect: "no panic", run: func(ctx context.Context, t *T) {
 		t.running(ctx)
 		panic("oh")
 	}}
-	r.all(t.Context(), []*check{bad})
+	r.runAll(t.Context(), []*check{bad})
 	if x := r.report.Results[0]; x.Status != Failed || !strings.Contains(strings.Join(x.Came, ""), "panicked: oh, at conformance/conformance_test.go:") {
 		t.Errorf("%+v", x)
 	}

@@ -27,7 +27,7 @@ type needs struct {
 }
 
 // lacks says why the run cannot have what a check needs; "" if it can.
-func (r *run) lacks(ctx context.Context, need string) string {
+func (r *suite) lacks(ctx context.Context, need string) string {
 	n := &r.needs
 	switch need {
 	case "podNetwork":
@@ -46,7 +46,7 @@ func (r *run) lacks(ctx context.Context, need string) string {
 }
 
 // noMounts tries to mount a tmpfs.
-func (r *run) noMounts() string {
+func (r *suite) noMounts() string {
 	dir := filepath.Join(r.dir, "mount-test")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err.Error()
@@ -63,7 +63,7 @@ func (r *run) noMounts() string {
 }
 
 // noNetwork tries to reach a port of a pod.
-func (r *run) noNetwork(ctx context.Context) (why string) {
+func (r *suite) noNetwork(ctx context.Context) (why string) {
 	const port = "8089"
 	c := &check{name: "network-test", run: func(ctx context.Context, t *T) {
 		p := t.pod(ctx, nil)
@@ -78,7 +78,7 @@ func (r *run) noNetwork(ctx context.Context) (why string) {
 			return ""
 		})
 	}}
-	if res := r.do(ctx, c); res.Status != Passed {
+	if res := r.runCheck(ctx, c); res.Status != Passed {
 		return strings.Join(append(res.Came, res.Reason), "; ")
 	}
 	return ""

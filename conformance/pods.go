@@ -62,7 +62,7 @@ func (t *T) pod(ctx context.Context, edit func(c *runtimeapi.PodSandboxConfig)) 
 func (t *T) containerConfig(ctx context.Context, args ...string) *runtimeapi.ContainerConfig {
 	t.n++
 	name := fmt.Sprintf("c%d", t.n)
-	ref, id := t.image(ctx, testImageName)
+	ref, id := t.im.get(ctx, testImageName)
 	return &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: name, Attempt: 3},
 		Image:       &runtimeapi.ImageSpec{Image: id, UserSpecifiedImage: ref},
@@ -196,20 +196,20 @@ func (t *T) podIP(ctx context.Context, p *pod) string {
 
 // image pulls a test image, unless this check has it already, and returns its
 // reference and its id.
-func (t *T) image(ctx context.Context, name string) (ref, id string) {
-	ref = t.run.registry.Ref(name)
-	if r, err := t.im.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: ref}}); err == nil && r.GetImage().GetId() != "" {
+func (i testImages) get(ctx context.Context, name string) (ref, id string) {
+	ref = i.t.suite.registry.Ref(name)
+	if r, err := i.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: ref}}); err == nil && r.GetImage().GetId() != "" {
 		return ref, r.Image.Id
 	}
-	return ref, t.pull(ctx, ref)
+	return ref, i.pull(ctx, ref)
 }
 
 // pull is PullImage.
-func (t *T) pull(ctx context.Context, ref string) string {
-	r, err := t.im.PullImage(ctx, &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
-	t.must(err, "PullImage of %s", ref)
+func (i testImages) pull(ctx context.Context, ref string) string {
+	r, err := i.PullImage(ctx, &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
+	i.t.must(err, "PullImage of %s", ref)
 	if r.ImageRef == "" {
-		t.Fatalf("PullImage of %s returned no image_ref", ref)
+		i.t.Fatalf("PullImage of %s returned no image_ref", ref)
 	}
 	return r.ImageRef
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/drydock-sim/drydock/conformance/images"
 )
 
-// run is one run of the list.
-type run struct {
+// suite is one run of the list of checks.
+type suite struct {
 	o        Options
 	name     string // unlike that of any other run
 	dir      string
@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	r := &run{o: o, name: randomName(), report: &Report{Started: time.Now()}}
+	r := &suite{o: o, name: randomName(), report: &Report{Started: time.Now()}}
 	var err error
 	if r.clients, err = dial(o.Endpoint, o.ImageEndpoint); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	r.notePresent(ctx)
-	r.all(ctx, list)
+	r.runAll(ctx, list)
 	return r.report, nil
 }
 
@@ -115,16 +115,16 @@ func randomName() string {
 	return hex.EncodeToString(b)
 }
 
-func (r *run) nextID() string { return fmt.Sprintf("%s-%d", r.name, r.ids.Add(1)) }
+func (r *suite) nextID() string { return fmt.Sprintf("%s-%d", r.name, r.ids.Add(1)) }
 
-func (r *run) addRecorder(rec *recorder) {
+func (r *suite) addRecorder(rec *recorder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recorders = append(r.recorders, rec)
 }
 
-// all runs the checks, those that may at the same time first, and cleans up.
-func (r *run) all(parent context.Context, list []*check) {
+// runAll runs the checks, those that may at the same time first, and cleans up.
+func (r *suite) runAll(parent context.Context, list []*check) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(parent, r.o.Timeout)
 	defer cancel()
@@ -141,7 +141,7 @@ func (r *run) all(parent context.Context, list []*check) {
 			finish(i, c.skipped(interrupted(ctx)))
 			return
 		}
-		finish(i, r.do(ctx, c))
+		finish(i, r.runCheck(ctx, c))
 	}
 	var together, alone []int
 	for i, c := range list {

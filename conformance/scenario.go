@@ -103,7 +103,7 @@ func scenarioCheck(s *scenarios.Scenario) *check {
 // scenario runs a scenario's node on the runtime and judges its expectations.
 func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 	for _, need := range s.Spec.Conformance.Needs {
-		if why := t.run.lacks(ctx, need); why != "" {
+		if why := t.suite.lacks(ctx, need); why != "" {
 			t.Skipf("%s: %s", need, why)
 		}
 	}
@@ -111,7 +111,7 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 	t.scope.name = t.id
 	t.cleanup(func(ctx context.Context) {
 		sandboxes, containers := t.rec.made()
-		if err := t.run.clear(ctx, t.scope, sandboxes, containers); err != nil {
+		if err := t.suite.clear(ctx, t.scope, sandboxes, containers); err != nil {
 			t.Errorf("cleanup: %v", err)
 		}
 		unmountBelow(dir)
@@ -119,7 +119,7 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 	seed := fnv.New64a()
 	fmt.Fprint(seed, t.id)
 	l := loop.NewReal(loop.Options{Name: t.id, Seed: seed.Sum64()})
-	rt, im, closeCRI, err := cri.NewWithImages(ctx, l, t.run.o.Endpoint, t.run.o.ImageEndpoint, 0)
+	rt, im, closeCRI, err := cri.NewWithImages(ctx, l, t.suite.o.Endpoint, t.suite.o.ImageEndpoint, 0)
 	if err != nil {
 		l.Close()
 		t.Fatalf("the kubelet's connection to the runtime: %s", describe(err))
@@ -131,7 +131,7 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 		t.Fatalf("%v", err)
 	}
 	host.RuntimeService = &scopedRuntime{RuntimeService: rt, scope: t.scope, rec: t.rec}
-	host.ImageService = &scopedImages{ImageManagerService: im, prefix: t.run.prefix(), rec: t.rec}
+	host.ImageService = &scopedImages{ImageManagerService: im, prefix: t.suite.prefix(), rec: t.rec}
 	number := l.Seed()
 	res, err := s.Run(ctx, scenarios.RunOptions{Seed: &number, Real: &scenarios.Real{Loop: l, Host: host}})
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 
 // T is one check while it runs. Its methods that fail or skip do not return.
 type T struct {
-	run  *run
-	name string
-	rec  *recorder
-	rt   runtimeapi.RuntimeServiceClient
-	im   runtimeapi.ImageServiceClient
+	suite *suite
+	name  string
+	rec   *recorder
+	rt    runtimeapi.RuntimeServiceClient
+	im    testImages
 	// id tells this check's things from others'.
 	id      string
 	scope   scope
@@ -83,7 +83,7 @@ const cleanupTimeout = 30 * time.Second
 // dir returns a directory for the check's files, which goes with it.
 func (t *T) dir() string {
 	t.n++
-	d := filepath.Join(t.run.dir, "checks", fmt.Sprintf("%s-%d", t.id, t.n))
+	d := filepath.Join(t.suite.dir, "checks", fmt.Sprintf("%s-%d", t.id, t.n))
 	if err := os.MkdirAll(d, 0o755); err != nil {
 		t.Fatalf("a directory for the check: %v", err)
 	}
@@ -120,8 +120,8 @@ func (t *T) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// do runs a check and what it has to clean up.
-func (r *run) do(ctx context.Context, c *check) (res Result) {
+// runCheck runs a check and what it has to clean up.
+func (r *suite) runCheck(ctx context.Context, c *check) (res Result) {
 	began := time.Now()
 	limit := c.timeout
 	if limit == 0 {
@@ -130,7 +130,8 @@ func (r *run) do(ctx context.Context, c *check) (res Result) {
 	rec := newRecorder()
 	r.addRecorder(rec)
 	id := r.nextID()
-	t := &T{run: r, name: c.name, rec: rec, rt: r.clients.rt, im: r.clients.im, id: id, scope: scope{run: r.name}}
+	t := &T{suite: r, name: c.name, rec: rec, rt: r.clients.rt, id: id, scope: scope{run: r.name}}
+	t.im = testImages{r.clients.im, t}
 	cctx, cancel := context.WithTimeoutCause(recording(ctx, rec), limit, fmt.Errorf("the check took longer than %v", limit))
 	func() {
 		defer cancel()
@@ -196,7 +197,7 @@ func (t *T) clean(ctx context.Context) {
 		}()
 	}
 	sandboxes, containers := t.rec.made()
-	t.run.remove(ctx, sandboxes, containers)
+	t.suite.remove(ctx, sandboxes, containers)
 }
 
 // group runs the functions at once and waits for them.
