@@ -22,7 +22,7 @@ import (
 
 // generator makes the pods of a workload. It lives on the API's loop.
 type generator struct {
-	r       *run
+	r       *driver
 	w       *Workload
 	classes []*class
 	byName  map[string]*Class // by namespace/name; only read once the run began
@@ -69,7 +69,7 @@ func (m *member) podName(c *class) string {
 }
 
 // newGenerator divides total pods among the classes.
-func newGenerator(r *run, w *Workload, total int) *generator {
+func newGenerator(r *driver, w *Workload, total int) *generator {
 	g := &generator{r: r, w: w, byName: map[string]*Class{}}
 	shares := 0.0
 	for i := range w.Spec.Classes {
@@ -345,7 +345,7 @@ func (c *Class) firstContainer() string {
 }
 
 // namespace makes a namespace, if it is not there.
-func (r *run) namespace(name string) error {
+func (r *driver) namespace(name string) error {
 	if _, err := r.cluster.API().Get(apiserver.KindNamespace, "", name); err == nil {
 		return nil
 	}
@@ -356,7 +356,7 @@ func (r *run) namespace(name string) error {
 }
 
 // delete deletes a pod with its own grace period.
-func (r *run) delete(namespace, name string) {
+func (r *driver) delete(namespace, name string) {
 	if err := r.cluster.API().Delete(apiserver.KindPod, namespace, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		r.failed(namespace, name, err)
 	}

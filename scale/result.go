@@ -54,7 +54,7 @@ type Wall struct {
 // Total is the sum.
 func (w Wall) Total() time.Duration { return w.Setup + w.Startup + w.Steady }
 
-func (r *run) finish(ctx context.Context) {
+func (r *driver) finish(ctx context.Context) {
 	c, res := r.cluster, r.result
 	r.phase = PhaseDone
 	if left := r.lap(); r.result.StartedAt == 0 {

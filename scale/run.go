@@ -29,8 +29,8 @@ type feed interface {
 	behave(*runtimeapi.PodSandboxConfig, *runtimeapi.ContainerConfig) *fakecri.Behaviour
 }
 
-// run is a run.
-type run struct {
+// driver takes one cluster through its phases, from Run to its Result.
+type driver struct {
 	cfg     Config
 	opts    Options
 	cluster *sim.Cluster
@@ -64,7 +64,7 @@ func Run(ctx context.Context, cfg Config, opts Options) (*Result, error) {
 	if cfg.Workload == nil && cfg.Trace == nil && cfg.Snapshot == nil {
 		cfg.Workload = DefaultWorkload(cfg.Probes)
 	}
-	r := &run{cfg: cfg, opts: opts, result: &Result{Seed: cfg.Seed}, warned: map[string]bool{}, phase: PhaseNodes}
+	r := &driver{cfg: cfg, opts: opts, result: &Result{Seed: cfg.Seed}, warned: map[string]bool{}, phase: PhaseNodes}
 	if opts.Clock != nil {
 		r.wallAt = opts.Clock()
 	}
@@ -91,7 +91,7 @@ func (e *ConfigError) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-func (r *run) build() error {
+func (r *driver) build() error {
 	c, err := sim.New(sim.Options{
 		Seed: r.cfg.Seed, Workers: r.cfg.Workers, ControlPlane: r.cfg.ControlPlane, APILoad: r.cfg.APILoad,
 		Keep: func(trace.Kind, string, []trace.Field) bool { return false },
@@ -123,7 +123,7 @@ func (r *run) build() error {
 	return nil
 }
 
-func (r *run) addFeeds() {
+func (r *driver) addFeeds() {
 	var all []func() bool
 	if s := r.cfg.Snapshot; s != nil {
 		r.feeds = append(r.feeds, &snapshotFeed{r: r, s: s})
@@ -154,7 +154,7 @@ func (r *run) addFeeds() {
 }
 
 // behave asks the feeds.
-func (r *run) behave(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) *fakecri.Behaviour {
+func (r *driver) behave(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) *fakecri.Behaviour {
 	for _, f := range r.feeds {
 		if b := f.behave(pod, container); b != nil {
 			return b
@@ -164,7 +164,7 @@ func (r *run) behave(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.Con
 }
 
 // addNodes adds the snapshot's nodes, or as many as are wanted of each shape.
-func (r *run) addNodes() error {
+func (r *driver) addNodes() error {
 	for _, what := range scenarios.KubeletWarnings(r.cfg.Kubelet, "") {
 		r.warn("kubelet configuration: " + what)
 	}
@@ -197,7 +197,7 @@ func (r *run) addNodes() error {
 
 // images are those that the workload or the trace names: what the workload says
 // of them, or else they are on the nodes from the start.
-func (r *run) images() []fakecri.Image {
+func (r *driver) images() []fakecri.Image {
 	var out []fakecri.Image
 	names := []string{defaultImage}
 	if w := r.cfg.Workload; w != nil {
@@ -255,7 +255,7 @@ func (s *NodeShape) weight() float64 {
 	return *s.Weight
 }
 
-func (r *run) shapes() []NodeShape {
+func (r *driver) shapes() []NodeShape {
 	if len(r.cfg.Shapes) > 0 {
 		return r.cfg.Shapes
 	}
@@ -271,20 +271,20 @@ func DefaultCapacity() v1.ResourceList {
 }
 
 // now is the virtual time since the start, on the API's loop and between runs.
-func (r *run) now() time.Duration { return r.cluster.API().Loop().Since(r.cluster.Start()) }
+func (r *driver) now() time.Duration { return r.cluster.API().Loop().Since(r.cluster.Start()) }
 
 // after has fn run on the API's loop.
-func (r *run) after(d time.Duration, fn func()) { r.cluster.API().Loop().Root().After(d, fn) }
+func (r *driver) after(d time.Duration, fn func()) { r.cluster.API().Loop().Root().After(d, fn) }
 
 // drive goes through the phases.
-func (r *run) drive(ctx context.Context) error {
+func (r *driver) drive(ctx context.Context) error {
 	r.cluster.Engine().OnWindow(func(time.Time, []int32) {
 		if ctx.Err() != nil {
 			r.cluster.Stop()
 		}
 	})
 	nodes := r.result.Nodes
-	if over, err := r.run(ctx, nodesWithin, func() bool { return r.counts.ready == nodes }); over || err != nil {
+	if over, err := r.runUntil(ctx, nodesWithin, func() bool { return r.counts.ready == nodes }); over || err != nil {
 		return err
 	}
 	r.result.NodesReadyAt = r.cluster.Now()
@@ -300,7 +300,7 @@ func (r *run) drive(ctx context.Context) error {
 		settled := func() bool {
 			return r.created() && r.counts.pods.Pending == 0 && int(r.counts.added)+r.result.Refused >= r.wanted
 		}
-		if over, err := r.run(ctx, r.cluster.Now()+r.startupWithin(), settled); over || err != nil {
+		if over, err := r.runUntil(ctx, r.cluster.Now()+r.startupWithin(), settled); over || err != nil {
 			r.result.Wall.Startup = r.lap()
 			return err
 		}
@@ -318,13 +318,13 @@ func (r *run) drive(ctx context.Context) error {
 	for _, f := range r.feeds {
 		f.steady()
 	}
-	_, err := r.run(ctx, r.cluster.Now()+r.length(), func() bool { return false })
+	_, err := r.runUntil(ctx, r.cluster.Now()+r.length(), func() bool { return false })
 	r.result.Wall.Steady = r.lap()
 	return err
 }
 
 // length is how long the steady phase is.
-func (r *run) length() time.Duration {
+func (r *driver) length() time.Duration {
 	switch {
 	case r.cfg.For > 0:
 		return r.cfg.For
@@ -335,7 +335,7 @@ func (r *run) length() time.Duration {
 }
 
 // startupWithin bounds start-up.
-func (r *run) startupWithin() time.Duration {
+func (r *driver) startupWithin() time.Duration {
 	if r.cfg.Startup > 0 {
 		return r.cfg.Startup
 	}
@@ -352,8 +352,8 @@ func (r *run) startupWithin() time.Duration {
 	return d.Round(time.Second)
 }
 
-// run runs until a time, or until done. over tells that the run was stopped.
-func (r *run) run(ctx context.Context, until time.Duration, done func() bool) (over bool, err error) {
+// runUntil runs until a time, or until done. over: the run was stopped.
+func (r *driver) runUntil(ctx context.Context, until time.Duration, done func() bool) (over bool, err error) {
 	r.until = until
 	for {
 		now := r.cluster.Now()
@@ -374,14 +374,14 @@ func (r *run) run(ctx context.Context, until time.Duration, done func() bool) (o
 
 // step is how long to run until the next look at where the run stands, which
 // takes time for each node.
-func (r *run) step() time.Duration {
+func (r *driver) step() time.Duration {
 	if r.phase != PhaseSteady {
 		return step
 	}
 	return max(step, time.Duration(len(r.cluster.Nodes()))*time.Millisecond)
 }
 
-func (r *run) progress() Progress {
+func (r *driver) progress() Progress {
 	p := Progress{
 		Phase: r.phase, Now: r.cluster.Now(), Nodes: r.result.Nodes, Ready: r.counts.ready, Wanted: r.wanted, Pods: r.counts.pods,
 		Requests: r.cluster.API().Requests(), Steps: r.cluster.Steps(),
@@ -393,7 +393,7 @@ func (r *run) progress() Progress {
 }
 
 // lap returns the wall time since the last lap.
-func (r *run) lap() time.Duration {
+func (r *driver) lap() time.Duration {
 	if r.opts.Clock == nil {
 		return 0
 	}
@@ -404,7 +404,7 @@ func (r *run) lap() time.Duration {
 }
 
 // warn tells something once.
-func (r *run) warn(text string) {
+func (r *driver) warn(text string) {
 	if r.warned[text] {
 		return
 	}
@@ -416,7 +416,7 @@ func (r *run) warn(text string) {
 const maxErrors = 20
 
 // failed notes what the API refused.
-func (r *run) failed(namespace, name string, err error) {
+func (r *driver) failed(namespace, name string, err error) {
 	r.result.Refused++
 	if len(r.result.Errors) < maxErrors {
 		r.result.Errors = append(r.result.Errors, fmt.Sprintf("pod %s/%s: %v", namespace, name, err))

@@ -39,7 +39,7 @@ func ownTaint(t *v1.Taint) bool {
 
 // addNodes adds the nodes: their capacity, labels, taints, images, and what is
 // reserved, so that allocatable is what it was.
-func (s *Snapshot) addNodes(r *run) error {
+func (s *Snapshot) addNodes(r *driver) error {
 	on := map[string][]string{}
 	for _, n := range s.Nodes {
 		for _, p := range s.Static[n.Name] {
@@ -150,7 +150,7 @@ func nodeImages(n *v1.Node) []fakecri.Image {
 
 // snapshotFeed creates a snapshot's pods where they were.
 type snapshotFeed struct {
-	r      *run
+	r      *driver
 	s      *Snapshot
 	stamps []stamped
 	init   map[string]bool // init containers that end: namespace/pod/container
@@ -247,12 +247,12 @@ func (f *snapshotFeed) behave(pod *runtimeapi.PodSandboxConfig, container *runti
 
 // needs makes what pods refer to and the file does not hold.
 type needs struct {
-	r    *run
+	r    *driver
 	made map[string]bool
 	data map[string]map[string]bool // of configMaps and secrets: keys
 }
 
-func newNeeds(r *run) *needs {
+func newNeeds(r *driver) *needs {
 	return &needs{r: r, made: map[string]bool{}, data: map[string]map[string]bool{}}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // traceFeed replays a trace: its times begin when the nodes are ready.
 type traceFeed struct {
-	r         *run
+	r         *driver
 	t         *Trace
 	byName    map[string]*row // by namespace/name; only read once the run began
 	templates map[templateKey]*apiserver.Template

@@ -29,8 +29,8 @@ const (
 	maxProblems = 50
 )
 
-// run is one soak.
-type run struct {
+// soakTest is one soak: a kubelet, its pods and what is known of both.
+type soakTest struct {
 	s    *settings
 	p    process
 	rt   internalapi.RuntimeService
@@ -54,7 +54,7 @@ func soak(ctx context.Context, s *settings) error {
 		return err
 	}
 	host := filepath.Join(s.dir, "host")
-	r := &run{s: s, p: process{s: s}, rt: rt, host: host, list: pods(s.image, host)}
+	r := &soakTest{s: s, p: process{s: s}, rt: rt, host: host, list: pods(s.image, host)}
 	defer r.p.kill()
 	fmt.Printf("soak: %d static pods on %s %s for %s\n", len(r.list), v.RuntimeName, v.RuntimeVersion, s.length)
 	begin := time.Now()
@@ -72,7 +72,7 @@ func soak(ctx context.Context, s *settings) error {
 }
 
 // giveUp removes the pods after a failure, as far as the kubelet still can.
-func (r *run) giveUp() {
+func (r *soakTest) giveUp() {
 	if r.p.cmd == nil && r.p.start() != nil {
 		return
 	}
@@ -85,7 +85,7 @@ func (r *run) giveUp() {
 
 // phases is what happens: two kills in between, one graceful stop near the end,
 // and the removal of all pods.
-func (r *run) phases(ctx context.Context, begin time.Time) error {
+func (r *soakTest) phases(ctx context.Context, begin time.Time) error {
 	if err := r.p.start(); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (r *run) phases(ctx context.Context, begin time.Time) error {
 }
 
 // settle waits until every pod is as it should be.
-func (r *run) settle(ctx context.Context) error {
+func (r *soakTest) settle(ctx context.Context) error {
 	end := time.Now().Add(settleTime)
 	for {
 		w, err := look(ctx, r.rt)
@@ -130,7 +130,7 @@ func (r *run) settle(ctx context.Context) error {
 }
 
 // pause waits; an error says that the kubelet has ended, or the soak.
-func (r *run) pause(ctx context.Context, d time.Duration) error {
+func (r *soakTest) pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -145,7 +145,7 @@ func (r *run) pause(ctx context.Context, d time.Duration) error {
 }
 
 // watch looks at the pods until a time.
-func (r *run) watch(ctx context.Context, until time.Time) error {
+func (r *soakTest) watch(ctx context.Context, until time.Time) error {
 	for time.Now().Before(until) {
 		if err := r.look(ctx, ""); err != nil {
 			return err
@@ -158,7 +158,7 @@ func (r *run) watch(ctx context.Context, until time.Time) error {
 }
 
 // look compares what runs with what should; when names the moment in problems.
-func (r *run) look(ctx context.Context, when string) error {
+func (r *soakTest) look(ctx context.Context, when string) error {
 	w, err := look(ctx, r.rt)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (r *run) look(ctx context.Context, when string) error {
 	return nil
 }
 
-func (r *run) problem(text string) {
+func (r *soakTest) problem(text string) {
 	if !slices.Contains(r.problems, text) && len(r.problems) < maxProblems {
 		r.problems = append(r.problems, text)
 		fmt.Println("soak: PROBLEM:", time.Now().UTC().Format("15:04:05"), text)
@@ -181,7 +181,7 @@ func (r *run) problem(text string) {
 }
 
 // restart ends the kubelet, looks while it is down and after its new start.
-func (r *run) restart(ctx context.Context, how string, down time.Duration, end func() error) error {
+func (r *soakTest) restart(ctx context.Context, how string, down time.Duration, end func() error) error {
 	before := len(r.problems)
 	if err := end(); err != nil {
 		r.problem(err.Error())
@@ -210,7 +210,7 @@ func (r *run) restart(ctx context.Context, how string, down time.Duration, end f
 }
 
 // result removes the pods, looks for leftovers, and sums up.
-func (r *run) result(ctx context.Context) error {
+func (r *soakTest) result(ctx context.Context) error {
 	w, err := look(ctx, r.rt)
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func (r *run) result(ctx context.Context) error {
 }
 
 // remove takes the manifests away and waits until nothing runs.
-func (r *run) remove(ctx context.Context) error {
+func (r *soakTest) remove(ctx context.Context) error {
 	for _, p := range r.list {
 		if err := os.Remove(filepath.Join(r.p.manifests(), p.name+".yaml")); err != nil {
 			return err
@@ -277,7 +277,7 @@ func (r *run) remove(ctx context.Context) error {
 }
 
 // leftovers looks for what the kubelet should have cleaned up on the host.
-func (r *run) leftovers() {
+func (r *soakTest) leftovers() {
 	hooks, err := os.ReadFile(filepath.Join(r.host, "hooks"))
 	if got := strings.Fields(string(hooks)); err != nil || strings.Join(got, " ") != "started stopping" {
 		r.problem(fmt.Sprintf("the hooks wrote %q, want one started and one stopping", got))
@@ -296,7 +296,7 @@ func (r *run) leftovers() {
 // cleanHost removes what outlives a kubelet: the cgroups above the pods', the
 // mount that its root directory is, and links to the logs of containers that the
 // runtime still has.
-func (r *run) cleanHost() {
+func (r *soakTest) cleanHost() {
 	links, _ := filepath.Glob(filepath.Join(real.DefaultContainerLogsDir, "*"+nodeSuffix+"_*.log"))
 	for _, l := range links {
 		if to, err := os.Readlink(l); err == nil && strings.HasPrefix(to, r.p.logs()+"/") {

@@ -46,7 +46,7 @@ var (
 
 // normalize bounds what the metrics say (normalizeDesiredReplicas and
 // normalizeDesiredReplicasWithBehaviors), and says so in the conditions.
-func (r *run) normalize(current, desired, least int32) int32 {
+func (r *evaluation) normalize(current, desired, least int32) int32 {
 	rules := r.hpa.Spec.Behavior
 	var stable int32
 	var why limited

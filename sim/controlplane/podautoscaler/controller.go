@@ -157,14 +157,14 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	}
 	copied := *hpa
 	copied.Status.Conditions = slices.Clone(hpa.Status.Conditions)
-	r := &run{c: c, key: key, hpa: &copied, was: hpa, h: c.history(key), now: c.l.Now()}
+	r := &evaluation{c: c, key: key, hpa: &copied, was: hpa, h: c.history(key), now: c.l.Now()}
 	r.reconcile(ctx)
 	c.queue.AddAfter(key, SyncPeriod)
 	return nil
 }
 
-// run is one look at one autoscaler.
-type run struct {
+// evaluation is one look at one autoscaler.
+type evaluation struct {
 	c        *Controller
 	key      controller.Key
 	hpa, was *autoscalingv2.HorizontalPodAutoscaler
@@ -172,12 +172,12 @@ type run struct {
 	now      time.Time
 }
 
-func (r *run) event(typ, reason, message string) {
+func (r *evaluation) event(typ, reason, message string) {
 	r.c.recorder.Event(controller.Reference(r.was), typ, reason, message)
 }
 
 // condition sets a condition; its time moves with its status (setCondition).
-func (r *run) condition(typ autoscalingv2.HorizontalPodAutoscalerConditionType, status v1.ConditionStatus, reason, message string) {
+func (r *evaluation) condition(typ autoscalingv2.HorizontalPodAutoscalerConditionType, status v1.ConditionStatus, reason, message string) {
 	conds := &r.hpa.Status.Conditions
 	i := slices.IndexFunc(*conds, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return c.Type == typ })
 	if i < 0 {
@@ -191,10 +191,10 @@ func (r *run) condition(typ autoscalingv2.HorizontalPodAutoscalerConditionType, 
 	cond.Status, cond.Reason, cond.Message = status, reason, message
 }
 
-func (r *run) time() metav1.Time { return controller.WireTime(r.now) }
+func (r *evaluation) time() metav1.Time { return controller.WireTime(r.now) }
 
 // reconcile is reconcileAutoscaler.
-func (r *run) reconcile(ctx context.Context) {
+func (r *evaluation) reconcile(ctx context.Context) {
 	spec, ref := &r.hpa.Spec, r.hpa.Spec.ScaleTargetRef
 	scale, err := r.getScale(ctx, ref)
 	if err != nil {
@@ -281,7 +281,7 @@ func scaleOf(kinds *apiserver.Kinds, ref autoscalingv2.CrossVersionObjectReferen
 	return "", errors.New("the server could not find the requested resource")
 }
 
-func (r *run) getScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference) (scale *autoscalingv1.Scale, err error) {
+func (r *evaluation) getScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference) (scale *autoscalingv1.Scale, err error) {
 	resource, err := scaleOf(r.c.store.Kinds(), ref)
 	if err != nil {
 		return nil, err
@@ -293,7 +293,7 @@ func (r *run) getScale(ctx context.Context, ref autoscalingv2.CrossVersionObject
 	return scale, err
 }
 
-func (r *run) updateScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference, scale *autoscalingv1.Scale) error {
+func (r *evaluation) updateScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference, scale *autoscalingv1.Scale) error {
 	resource, err := scaleOf(r.c.store.Kinds(), ref)
 	if err != nil {
 		return err
@@ -304,7 +304,7 @@ func (r *run) updateScale(ctx context.Context, ref autoscalingv2.CrossVersionObj
 	})
 }
 
-func (r *run) setStatus(current, desired int32, statuses []autoscalingv2.MetricStatus, rescaled bool) {
+func (r *evaluation) setStatus(current, desired int32, statuses []autoscalingv2.MetricStatus, rescaled bool) {
 	st := &r.hpa.Status
 	st.CurrentReplicas, st.DesiredReplicas, st.CurrentMetrics = current, desired, statuses
 	if rescaled {
@@ -314,7 +314,7 @@ func (r *run) setStatus(current, desired int32, statuses []autoscalingv2.MetricS
 }
 
 // updateStatus writes the status if it has changed (updateStatusIfNeeded).
-func (r *run) updateStatus(ctx context.Context) {
+func (r *evaluation) updateStatus(ctx context.Context) {
 	if equality.Semantic.DeepEqual(r.was.Status, r.hpa.Status) {
 		return
 	}

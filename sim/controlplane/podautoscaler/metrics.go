@@ -28,7 +28,7 @@ type metricError struct {
 // compute takes the highest of what the metrics propose. An error together with
 // replicas means that some metrics failed, and that the others want more replicas
 // (computeReplicasForMetrics).
-func (r *run) compute(scale *autoscalingv1.Scale) (computed, error) {
+func (r *evaluation) compute(scale *autoscalingv1.Scale) (computed, error) {
 	none := computed{replicas: -1}
 	if scale.Status.Selector == "" {
 		const text = "selector is required"
@@ -80,14 +80,14 @@ func (r *run) compute(scale *autoscalingv1.Scale) (computed, error) {
 }
 
 // unable is getUnableComputeReplicaCountCondition.
-func (r *run) unable(reason string, err error) *metricError {
+func (r *evaluation) unable(reason string, err error) *metricError {
 	r.event(v1.EventTypeWarning, reason, err.Error())
 	return &metricError{reason: reason, message: fmt.Sprintf("the HPA was unable to compute the replica count: %v", err), err: err}
 }
 
 // metric is what one metric proposes, its name in messages, and its status
 // (computeReplicasForMetric).
-func (r *run) metric(m *autoscalingv2.MetricSpec, current int32, pods []*v1.Pod) (int32, string, autoscalingv2.MetricStatus, *metricError) {
+func (r *evaluation) metric(m *autoscalingv2.MetricSpec, current int32, pods []*v1.Pod) (int32, string, autoscalingv2.MetricStatus, *metricError) {
 	status := autoscalingv2.MetricStatus{Type: m.Type}
 	switch m.Type {
 	case autoscalingv2.ResourceMetricSourceType:
@@ -132,7 +132,7 @@ func (r *run) metric(m *autoscalingv2.MetricSpec, current int32, pods []*v1.Pod)
 }
 
 // resource is computeStatusForResourceMetricGeneric.
-func (r *run) resource(name v1.ResourceName, container string, target *autoscalingv2.MetricTarget, current int32, pods []*v1.Pod) (int32, string, autoscalingv2.MetricValueStatus, error) {
+func (r *evaluation) resource(name v1.ResourceName, container string, target *autoscalingv2.MetricTarget, current int32, pods []*v1.Pod) (int32, string, autoscalingv2.MetricValueStatus, error) {
 	what := fmt.Sprintf("%s resource", name)
 	if container != "" {
 		what = fmt.Sprintf("%s container resource", name)
@@ -173,7 +173,7 @@ func (r *run) resource(name v1.ResourceName, container string, target *autoscali
 
 // sample asks the metrics API for the pods' metrics (metrics/client.go
 // GetResourceMetric).
-func (r *run) sample(name v1.ResourceName, container string, pods []*v1.Pod) (*sample, error) {
+func (r *evaluation) sample(name v1.ResourceName, container string, pods []*v1.Pod) (*sample, error) {
 	s := &sample{metrics: make(map[string]podMetric, len(pods)), pods: pods, resource: name, now: r.now}
 	if r.c.metrics == nil {
 		return nil, errors.New("unable to fetch metrics from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)")
@@ -215,7 +215,7 @@ func (r *run) sample(name v1.ResourceName, container string, pods []*v1.Pod) (*s
 }
 
 // tolerances are the flag's, unless the rules have their own.
-func (r *run) tolerances() tolerances {
+func (r *evaluation) tolerances() tolerances {
 	t := tolerances{Tolerance, Tolerance}
 	if b := r.hpa.Spec.Behavior; b != nil {
 		if b.ScaleDown != nil && b.ScaleDown.Tolerance != nil {

@@ -106,7 +106,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	}
 	cj := *stored
 	cj.Status.Active = slices.Clone(cj.Status.Active)
-	s := &run{c: c, cj: &cj, jobs: slices.Clone(c.opts.Jobs().Of(stored.UID))}
+	s := &cronSync{c: c, cj: &cj, jobs: slices.Clone(c.opts.Jobs().Of(stored.UID))}
 	s.trim(ctx)
 	after, err := s.sync(ctx)
 	if s.changed {
@@ -121,15 +121,15 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	return err
 }
 
-// run is one sync of a cron job; changed tells that its status is to be written.
-type run struct {
+// cronSync is one sync of a cron job; changed: its status is to be written.
+type cronSync struct {
 	c       *Controller
 	cj      *batchv1.CronJob
 	jobs    []*batchv1.Job
 	changed bool
 }
 
-func (r *run) event(eventtype, reason, format string, args ...any) {
+func (r *cronSync) event(eventtype, reason, format string, args ...any) {
 	r.c.events.Eventf(controller.Reference(r.cj), eventtype, reason, format, args...)
 }
 
@@ -143,16 +143,16 @@ func finished(j *batchv1.Job) (batchv1.JobConditionType, bool) {
 	return "", false
 }
 
-func (r *run) active(uid types.UID) bool {
+func (r *cronSync) active(uid types.UID) bool {
 	return slices.ContainsFunc(r.cj.Status.Active, func(ref v1.ObjectReference) bool { return ref.UID == uid })
 }
 
-func (r *run) drop(uid types.UID) {
+func (r *cronSync) drop(uid types.UID) {
 	r.cj.Status.Active = slices.DeleteFunc(r.cj.Status.Active, func(ref v1.ObjectReference) bool { return ref.UID == uid })
 }
 
 // trim deletes the oldest finished jobs beyond the limits (cleanupFinishedJobs).
-func (r *run) trim(ctx context.Context) {
+func (r *cronSync) trim(ctx context.Context) {
 	for _, h := range []struct {
 		how   batchv1.JobConditionType
 		limit *int32
@@ -189,7 +189,7 @@ func byStart(a, b *batchv1.Job) int {
 	}
 }
 
-func (r *run) delete(ctx context.Context, j *batchv1.Job) bool {
+func (r *cronSync) delete(ctx context.Context, j *batchv1.Job) bool {
 	background := metav1.DeletePropagationBackground
 	if err := controller.Delete(ctx, r.c.opts.API, j, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
 		r.event(v1.EventTypeWarning, "FailedDelete", "Deleted job: %v", err)
@@ -201,7 +201,7 @@ func (r *run) delete(ctx context.Context, j *batchv1.Job) bool {
 }
 
 // sync is syncCronJob; it returns when to look again.
-func (r *run) sync(ctx context.Context) (time.Duration, error) {
+func (r *cronSync) sync(ctx context.Context) (time.Duration, error) {
 	cj, now := r.cj, r.c.l.Now()
 	r.review()
 	if cj.DeletionTimestamp != nil || cj.Spec.Suspend != nil && *cj.Spec.Suspend {
@@ -249,7 +249,7 @@ func (r *run) sync(ctx context.Context) (time.Duration, error) {
 }
 
 // review brings the list of active jobs up to date.
-func (r *run) review() {
+func (r *cronSync) review() {
 	st := &r.cj.Status
 	known := map[types.UID]bool{}
 	for _, j := range r.jobs {
@@ -282,7 +282,7 @@ func (r *run) review() {
 }
 
 // replace deletes the jobs that run.
-func (r *run) replace(ctx context.Context) error {
+func (r *cronSync) replace(ctx context.Context) error {
 	for _, ref := range slices.Clone(r.cj.Status.Active) {
 		j, ok := controller.Lookup[*batchv1.Job](r.c.opts.API, apiserver.KindJob, controller.Key{Namespace: ref.Namespace, Name: ref.Name})
 		if !ok {
@@ -299,7 +299,7 @@ func (r *run) replace(ctx context.Context) error {
 }
 
 // start creates the job of a scheduled time, in the schedule's zone; false when the sync ends with that.
-func (r *run) start(ctx context.Context, name string, at time.Time) (bool, error) {
+func (r *cronSync) start(ctx context.Context, name string, at time.Time) (bool, error) {
 	cj := r.cj
 	annotations := map[string]string{}
 	maps.Copy(annotations, cj.Spec.JobTemplate.Annotations)
