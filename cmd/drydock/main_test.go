@@ -45,73 +45,17 @@ const (
 	head  = "apiVersion: drydock.dev/v1alpha1\nkind: Scenario\nmetadata: {name: x}\nspec:\n  nodes: [{name: worker}]\n"
 )
 
-func TestBadCommandLines(t *testing.T) {
-	empty := t.TempDir()
-	for _, tt := range []struct {
-		args string
-		want string // in stderr
-	}{
-		{"run", "name a scenario file or a directory"},
-		{"validate", "name a scenario file or a directory"},
-		{"rnu", `unknown command "rnu"`},
-		{"run --nope " + crash, "unknown flag: --nope"},
-		{"run nowhere.yaml", "nowhere.yaml: no such file or directory"},
-		{"run " + empty, "no scenario below this directory"},
-		{"run /dev/zero", "larger than 32 MiB"},
-		{"run --seeds 5-1 " + crash, `the range "5-1" is empty`},
-		{"run --seeds x " + crash, `"x" is neither a number nor a range`},
-		{"run --seeds= " + crash, `"" is neither a number nor a range`},
-		{"run --seeds 1-2000000 " + crash, "more than 1000000 seeds"},
-		{"run --seeds 1-2 --seed 3 " + crash, "exclude each other"},
-		{"run --seeds 1-2 --verify " + crash, "exclude each other"},
-		{"run --seed -1 " + crash, `invalid argument "-1"`},
-		{"run --until -1s " + crash, "-1s is not after the start"},
-		{"run --until 0s " + crash, "0s is not after the start"},
-		{"run --until soon " + crash, `invalid duration "soon"`},
-		{"run --output yaml " + crash, `"yaml" is none of text, json, junit`},
-		{"run --workers -1 " + crash, "-1 is negative"},
-		{"run --workers 5000 " + crash, "5000 is more than"},
-		{"run --trace " + empty + "/no/trace " + crash, "--trace: open"},
-		{"run --trace t --seeds 1-2 " + crash, "--trace goes with a single run"},
-		{"run --trace t testdata", "--trace goes with a single scenario; 2 are selected"},
-		{"run --report r --verify " + crash, "--report goes with a single run"},
-		{"run --report r testdata", "--report goes with a single scenario; 2 are selected"},
-		{"run --focus ( " + crash, "--focus: error parsing regexp"},
-		{"run --skip ( " + crash, "--skip: error parsing regexp"},
-		{"run --labels ((( " + crash, "--labels: "},
-		{"run --focus nothing testdata", "of 2 scenarios found none is selected"},
-		{"run --set spec.nods=1 " + crash, `unknown field "nods" (did you mean "nodes"?)`},
-		{"run --set spec " + crash, "want PATH=VALUE"},
-		{"run --set spec.nodes[*].count=0 " + crash, "0 is not within 1 and 100000"},
-		{"init " + crash, "exists; --force replaces it"},
-		{"init " + empty + "/no/file", "no such file or directory"},
-		{"version x", `unknown command "x"`},
-	} {
-		code, stdout, stderr := drydock(t, strings.Fields(tt.args)...)
-		if code != exitBadInput || stdout != "" {
-			t.Errorf("%s: exit code %d, stdout %q", tt.args, code, stdout)
-		}
-		if !strings.Contains(stderr, tt.want) || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%s: stderr %q, want one line with %q", tt.args, stderr, tt.want)
-		}
-	}
-}
-
+// TestBadScenarios has what a script can't write down; what users get wrong is in
+// testdata/script/validate.txtar.
 func TestBadScenarios(t *testing.T) {
 	pod := "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, image: a}]}}"
 	for _, tt := range []struct{ name, text, want string }{
-		{"empty", "", "s.yaml: there is no scenario in this file"},
-		{"no YAML", "a: [", "s.yaml:1:1: bad YAML"},
 		{"no UTF-8", "a: caf\xe9\n", "s.yaml: bad YAML: incomplete UTF-8"},
 		{"binary", "\x00\x01\x02", "s.yaml: bad YAML"},
 		{"a bomb", "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f]\n", "too large or too deep once its aliases are expanded"},
 		{"an alias of itself", "a: &a {b: *a}\n", "too large or too deep"},
 		{"deep", strings.Repeat("[", 100000), "exceeded max depth"},
-		{"another kind", "apiVersion: v1\nkind: Pod\n", `kind: must be Scenario, not "Pod"`},
-		{"an unknown field", head + "  durration: 1m\n", `s.yaml:6:3: spec.durration: unknown field "durration" (did you mean "duration"?)`},
 		{"no duration", head + "  duration: 0s\n", "spec.duration: must be more than 0s"},
-		{"a negative duration", head + "  duration: -1s\n", "spec.duration: -1s is negative"},
-		{"a number as duration", head + "  duration: 10\n", "which unit?"},
 		{"a long duration", head + "  duration: 9000h\n", "spec.duration: "},
 		{"no node", strings.Replace(head, "[{name: worker}]", "[{name: w, count: 0}]", 1), "0 is not within 1 and 100000"},
 		{"many nodes", strings.Replace(head, "[{name: worker}]", "[{name: w, count: 10000000}]", 1), "10000000 is not within 1 and 100000"},
@@ -120,11 +64,7 @@ func TestBadScenarios(t *testing.T) {
 		{"many pods", head + "  timeline: [{at: 1s, template: {replicas: 1000000, manifest: " + pod + "}}]\n", "replicas: 1000000 is more than 500000"},
 		{"many pods in all", head + "  timeline: [{at: 1s, template: {replicas: 400000, manifest: " + pod + "}}, {at: 1s, template: {perNode: 400000, manifest: " + pod + "}}]\n", "spec.timeline: creates 800000"},
 		{"a quantity", strings.Replace(head, "worker", "w, capacity: {cpu: 4 cores}", 1), `"4 cores" is no quantity`},
-		{"CEL", head + "  expect: [{at: 1s, that: 'pods('}]\n", "spec.expect[0].that: syntax error"},
-		{"a file that is not there", head + "  timeline: [{at: 1s, apply: {file: no.yaml}}]\n", "no such file or directory"},
 		{"a file without end", head + "  timeline: [{at: 1s, apply: {file: /dev/zero}}]\n", "larger than 32 MiB"},
-		{"a node that is not there", head + "  timeline: [{at: 1s, reboot: {node: wrker}}]\n", `there is no node "wrker" (did you mean "worker"?)`},
-		{"a pod that the API refuses", head + "  timeline: [{at: 1s, apply: {manifest: " + strings.Replace(pod, "name: p", "name: P_", 1) + "}}]\n", `metadata.name: Invalid value: "P_"`},
 	} {
 		file := write(t, "s.yaml", tt.text)
 		for _, cmd := range []string{"run", "validate", "list"} {
@@ -136,6 +76,12 @@ func TestBadScenarios(t *testing.T) {
 				t.Errorf("%s: %s: stderr %q, want one line with %q", cmd, tt.name, stderr, tt.want)
 			}
 		}
+	}
+}
+
+func TestSchemaIsJSON(t *testing.T) {
+	if _, schema, _ := drydock(t, "schema"); !json.Valid([]byte(schema)) {
+		t.Error("the schema is no JSON")
 	}
 }
 
@@ -169,32 +115,6 @@ func TestTextOutput(t *testing.T) {
 	}
 	if got != string(want) {
 		t.Errorf("the output is not that of %s (-update writes it anew):\n%s", golden, got)
-	}
-}
-
-func TestSelection(t *testing.T) {
-	for _, tt := range []struct {
-		args string
-		want []string
-	}{
-		{"list testdata", []string{"crash", "flaky"}},
-		{"list testdata -l area=test", []string{"crash"}},
-		{"list testdata -l area!=test", []string{"flaky"}},
-		{"list testdata --focus a.h", []string{"crash"}},
-		{"list testdata --skip crash", []string{"flaky"}},
-		{"list " + flaky + " " + crash, []string{"flaky", "crash"}},
-		{"validate testdata --focus flaky", []string{"testdata/flaky.yaml:"}},
-	} {
-		code, stdout, stderr := drydock(t, strings.Fields(tt.args)...)
-		var got []string
-		for _, line := range strings.Split(strings.TrimSpace(stdout), "\n") {
-			if w := strings.Fields(line); w[0] != "NAME" {
-				got = append(got, w[0])
-			}
-		}
-		if code != exitOK || stderr != "" || strings.Join(got, " ") != strings.Join(tt.want, " ") {
-			t.Errorf("%s: exit code %d, stderr %q, got %v", tt.args, code, stderr, got)
-		}
 	}
 }
 
@@ -339,13 +259,6 @@ func TestSeedsRepeat(t *testing.T) {
 	}
 }
 
-func TestVerify(t *testing.T) {
-	code, stdout, _ := drydock(t, "run", "--verify", crash)
-	if code != exitOK || !regexp.MustCompile(`(?m)^VERIFIED crash: 4 runs, .* have the hash [0-9a-f]{16}$`).MatchString(stdout) {
-		t.Errorf("exit code %d:\n%s", code, stdout)
-	}
-}
-
 func TestTrace(t *testing.T) {
 	lines := map[bool]int{}
 	for _, reads := range []bool{false, true} {
@@ -379,15 +292,6 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-func TestUntilLeavesUndecided(t *testing.T) {
-	code, stdout, _ := drydock(t, "run", crash, "--until", "20s")
-	for _, want := range []string{"\nundecided by 35s: ", "\n          the run ended at 20s\n", "\nPASS (2 undecided) crash: 20s virtual in "} {
-		if code != exitOK || !strings.Contains(stdout, want) {
-			t.Errorf("exit code %d, no %q in:\n%s", code, want, stdout)
-		}
-	}
-}
-
 func TestInterruptedCommands(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
@@ -407,67 +311,6 @@ func TestInterruptedCommands(t *testing.T) {
 		if s := out.String() + errs.String(); !strings.Contains(strings.ToLower(s), "interrupted") {
 			t.Errorf("%v says nothing of it:\n%s", args, s)
 		}
-	}
-}
-
-func TestInitWritesAScenarioThatPasses(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "mine.yaml")
-	if code, stdout, _ := drydock(t, "init", file); code != exitOK || stdout != "wrote "+file+"; try: drydock run "+file+"\n" {
-		t.Fatalf("exit code %d: %s", code, stdout)
-	}
-	if code, stdout, stderr := drydock(t, "run", file); code != exitOK {
-		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
-	}
-	if code, _, _ := drydock(t, "init", "--force", file); code != exitOK {
-		t.Errorf("--force: exit code %d", code)
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, stdout, _ := drydock(t, "init", "-"); stdout != string(want) {
-		t.Error("init - prints something else")
-	}
-}
-
-func TestCompletion(t *testing.T) {
-	for _, tt := range []struct {
-		args []string
-		want []string
-	}{
-		{[]string{""}, []string{"compare\t", "run\t", "validate\t", "kubelet\t"}},
-		{[]string{"compare", ""}, []string{"yaml\n", "yml\n", ":8\n"}},
-		{[]string{"compare", "a.yaml", "-o", ""}, []string{"text\n", "json\n", ":4\n"}},
-		{[]string{"compare", "--"}, []string{"--a-set\t", "--b-set\t", "--seeds\t"}},
-		{[]string{"run", "-o", ""}, []string{"junit\n"}},
-		{[]string{"run", "--c"}, []string{"--census\t"}},
-	} {
-		code, out, _ := drydock(t, append([]string{"__complete"}, tt.args...)...)
-		for _, want := range tt.want {
-			if code != exitOK || !strings.Contains(out, want) {
-				t.Errorf("%v: code %d, no %q in\n%s", tt.args, code, want, out)
-			}
-		}
-	}
-}
-
-func TestSmallCommands(t *testing.T) {
-	for _, tt := range []struct{ args, want string }{
-		{"version", "kubelet behaviour of Kubernetes v1.36"},
-		{"schema", `"$schema"`},
-		{"completion bash", "bash completion"},
-		{"help", "Available Commands"},
-		{"run --help", "--seeds"},
-		{"validate " + crash, crash + ": crash is valid\n"},
-	} {
-		code, stdout, stderr := drydock(t, strings.Fields(tt.args)...)
-		if code != exitOK || stderr != "" || !strings.Contains(stdout, tt.want) {
-			t.Errorf("%s: exit code %d, stderr %q, stdout lacks %q", tt.args, code, stderr, tt.want)
-		}
-	}
-	_, schema, _ := drydock(t, "schema")
-	if !json.Valid([]byte(schema)) {
-		t.Error("the schema is no JSON")
 	}
 }
 
