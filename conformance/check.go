@@ -26,7 +26,8 @@ const (
 
 // check is one of the list.
 type check struct {
-	name  string // "cri/sandbox/stop-twice", "kubelet/restart-always"
+	// name: "cri/sandbox/stop-twice", "kubelet/restart-always".
+	name  string
 	level Level
 	// expect is what must be, in a sentence.
 	expect string

@@ -262,7 +262,7 @@ func checkProcesses(ctx context.Context, t *T) {
 	}
 }
 
-// hasProcess tells whether a process list has a process with a number whose
+// hasProcess reports whether a process list has a process with a number whose
 // command line has a text.
 func hasProcess(ps, pid, text string) bool {
 	for _, l := range strings.Split(ps, "\n") {

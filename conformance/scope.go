@@ -46,7 +46,7 @@ func (s scope) without(labels map[string]string) map[string]string {
 	return out
 }
 
-// has tells whether labels are of this scope.
+// has reports whether labels are of this scope.
 func (s scope) has(labels map[string]string) bool {
 	return labels[LabelRun] == s.run && (s.name == "" || labels[LabelScope] == s.name)
 }
@@ -238,11 +238,12 @@ func (s *scopedRuntime) UpdateRuntimeConfig(context.Context, *runtimeapi.Runtime
 // scopedImages is the images of the test registry.
 type scopedImages struct {
 	internalapi.ImageManagerService
-	prefix string // the registry's address and a slash
+	// prefix: the registry's address and a slash.
+	prefix string
 	rec    *recorder
 }
 
-// ours tells whether an image has no name but the test registry's.
+// ours reports whether an image has no name but the test registry's.
 func ours(prefix string, im *runtimeapi.Image) bool {
 	names := append(append([]string(nil), im.GetRepoTags()...), im.GetRepoDigests()...)
 	for _, n := range names {

@@ -75,7 +75,7 @@ func (c *counts) pod(ch *apiserver.Change) {
 	}
 }
 
-// ran tells whether a container of a pod has run.
+// ran reports whether a container of a pod has run.
 func ran(p *v1.Pod) bool {
 	for _, list := range [][]v1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for i := range list {

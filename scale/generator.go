@@ -25,13 +25,15 @@ type generator struct {
 	r       *driver
 	w       *Workload
 	classes []*class
-	byName  map[string]*Class // by namespace/name; only read once the run began
-	wanted  int
-	made    int
-	nodes   []string // for bound pods
+	// byName: by namespace/name; only read once the run began.
+	byName map[string]*Class
+	wanted int
+	made   int
+	nodes  []string // for bound pods
 	// pool has the pods that churn picks from; some may be gone.
-	pool  []member
-	most  int    // of the pool, before those that are gone are dropped
+	pool []member
+	// most: of the pool, before those that are gone are dropped.
+	most  int
 	churn uint64 // draws
 	// controllers tells that some pods are made by controllers.
 	controllers bool
@@ -263,7 +265,7 @@ func (g *generator) stamp(c *class, node string, stays bool) {
 	}
 }
 
-// churns tells whether churn takes the class's pods: those without an end of their
+// churns reports whether churn takes the class's pods: those without an end of their
 // own.
 func (c *Class) churns() bool { return c.Lifetime == nil && c.Controller != kindDaemonSet }
 

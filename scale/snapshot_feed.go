@@ -153,8 +153,9 @@ type snapshotFeed struct {
 	r      *driver
 	s      *Snapshot
 	stamps []stamped
-	init   map[string]bool // init containers that end: namespace/pod/container
-	mine   map[string]bool // pods: namespace/name
+	// init: init containers that end: namespace/pod/container.
+	init map[string]bool
+	mine map[string]bool // pods: namespace/name
 }
 
 type stamped struct {
@@ -249,7 +250,8 @@ func (f *snapshotFeed) behave(pod *runtimeapi.PodSandboxConfig, container *runti
 type needs struct {
 	r    *driver
 	made map[string]bool
-	data map[string]map[string]bool // of configMaps and secrets: keys
+	// data: of configMaps and secrets: keys.
+	data map[string]map[string]bool
 }
 
 func newNeeds(r *driver) *needs {

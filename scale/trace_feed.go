@@ -14,9 +14,10 @@ import (
 
 // traceFeed replays a trace: its times begin when the nodes are ready.
 type traceFeed struct {
-	r         *driver
-	t         *Trace
-	byName    map[string]*row // by namespace/name; only read once the run began
+	r *driver
+	t *Trace
+	// byName: by namespace/name; only read once the run began.
+	byName    map[string]*row
 	templates map[templateKey]*apiserver.Template
 	next      int
 }

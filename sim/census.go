@@ -147,11 +147,12 @@ func (c *Cluster) Census() *Census {
 }
 
 type censusTaker struct {
-	c      *Cluster
-	out    *Census
-	known  map[string]*v1.Pod // by UID; without a name: it has just left
-	gone   map[string]bool    // UIDs and containers' IDs
-	onNode map[string]int     // the API's pods
+	c   *Cluster
+	out *Census
+	// known: by UID; without a name: it has just left.
+	known  map[string]*v1.Pod
+	gone   map[string]bool // UIDs and containers' IDs
+	onNode map[string]int  // the API's pods
 }
 
 func (t *censusTaker) leak(n *Node, what, name, uid string) {
@@ -224,7 +225,7 @@ func (t *censusTaker) runtime(n *Node) {
 	t.out.Images += len(n.rt.PresentImages())
 }
 
-// unknown tells whether the API has no such pod and had none just now. A static
+// unknown reports whether the API has no such pod and had none just now. A static
 // pod whose mirror pod's name is taken is nobody's leak: its UID is a hash.
 func (t *censusTaker) unknown(uid string) bool {
 	return t.known[uid] == nil && (t.gone[uid] || strings.Contains(uid, "-"))
@@ -339,7 +340,7 @@ func (l foundLeak) String() string { return l.at + " has " + l.text }
 
 type leakWalker struct {
 	gone map[string]bool
-	// inside tells whether values of a type are looked into.
+	// inside reports whether values of a type are looked into.
 	inside func(reflect.Type) bool
 	seen   map[leakVisit]bool
 	found  []foundLeak

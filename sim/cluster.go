@@ -77,10 +77,11 @@ type Cluster struct {
 	buffers   []*trace.Buffer
 	nextFlush time.Time
 	start     time.Time
-	trees     *fakecri.Trees // which the nodes' runtimes share
-	meter     *meter         // nil unless wanted
-	alsoKeep  []func(trace.Kind, string, []trace.Field) bool
-	gone      *departed // nil unless wanted
+	// trees: which the nodes' runtimes share.
+	trees    *fakecri.Trees
+	meter    *meter // nil unless wanted
+	alsoKeep []func(trace.Kind, string, []trace.Field) bool
+	gone     *departed // nil unless wanted
 }
 
 // New returns a cluster without nodes.

@@ -33,7 +33,8 @@ const noTimeout = -1
 
 // traced is one call.
 type traced struct {
-	named   // its attempt is negative if there is none
+	// named: its attempt is negative if there is none.
+	named
 	verb    string
 	timeout int64
 	image   string

@@ -129,7 +129,7 @@ func (w *lifeWatch) started(c fakecri.ContainerInfo, all []fakecri.ContainerInfo
 	}
 }
 
-// misleads tells whether a container o of an earlier sandbox makes upstream,
+// misleads reports whether a container o of an earlier sandbox makes upstream,
 // which can't tell the sandboxes apart, take c's pod for further than it is: one
 // that was created and never started, or one of an init container that could
 // not be removed.

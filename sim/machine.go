@@ -68,7 +68,7 @@ func (m *Machine) OSImage() string { return "Drydock (simulated)" }
 // NodeIP is the address of the node.
 func (m *Machine) NodeIP() string { return m.ip }
 
-// AppArmorEnabled tells whether the kernel can enforce AppArmor profiles.
+// AppArmorEnabled reports whether the kernel can enforce AppArmor profiles.
 func (m *Machine) AppArmorEnabled() bool { return !m.noAppArmor }
 
 // Swap is what the machine has of it. Nothing is ever swapped out: what a

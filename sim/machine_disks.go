@@ -230,7 +230,7 @@ func (d *machineDisks) floors(floor stats.Floor) (root, image memfs.Space) {
 	return root, image
 }
 
-// disksBelow tells whether less is free than a floor says.
+// disksBelow reports whether less is free than a floor says.
 func (n *Node) disksBelow(floor stats.Floor) bool {
 	d := n.machine.disks
 	root, image := d.floors(floor)

@@ -58,7 +58,8 @@ func (o *NodeOptions) maxPIDs(memory int64) int64 {
 type machineStats struct {
 	n *Node
 	g *loop.Group // the kubelet's
-	s *sampler    // nil: pods' cgroups are not counted
+	// nil: pods' cgroups are not counted.
+	s *sampler
 }
 
 var (

@@ -117,9 +117,11 @@ const OverItsLimit = "limit"
 
 // meter makes Metrics of what happens.
 type meter struct {
-	out     Metrics
-	pods    map[string]*podMeter // by UID; those that are asked for
-	ended   map[string]bool      // kubeletUID of those whose end is noted
+	out Metrics
+	// pods: by UID; those that are asked for.
+	pods map[string]*podMeter
+	// ended: kubeletUID of those whose end is noted.
+	ended   map[string]bool
 	names   map[string]*Availability
 	restart map[string]int64 // by namespace/name
 	nodes   map[string]*[4]conditionMeter
@@ -127,7 +129,8 @@ type meter struct {
 }
 
 type podMeter struct {
-	asked, ready time.Duration // since when; ready is negative if it is not
+	// asked, ready: since when; ready is negative if it is not.
+	asked, ready time.Duration
 	total        time.Duration
 }
 

@@ -95,15 +95,18 @@ type Node struct {
 	rec     *trace.Recorder
 	machine *Machine
 	fs      *memfs.FS
-	files   manifests        // where static pods go: fs, or the host's
-	named   map[string]named // on a host: what its kubelets made
-	rt      *fakecri.Runtime
-	client  *apiserver.Client
-	config  *kubeletconfig.KubeletConfiguration
+	// files: where static pods go: fs, or the host's.
+	files manifests
+	// named: on a host: what its kubelets made.
+	named  map[string]named
+	rt     *fakecri.Runtime
+	client *apiserver.Client
+	config *kubeletconfig.KubeletConfiguration
 	// settings are those of config and the machine; nil: the kubelet works them out.
 	settings *kubelet.Settings
 
-	group   *loop.Group // the kubelet's; nil while it is down
+	// group: the kubelet's; nil while it is down.
+	group   *loop.Group
 	kubelet *kubelet.Kubelet
 	// wanted tells that the kubelet is to run whenever the machine does.
 	wanted bool

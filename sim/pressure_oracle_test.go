@@ -305,7 +305,7 @@ func (o *oracle) disk(name string, at int64, res string, ofImage bool) (band, bo
 	return own.plus(log).plus(vol).plus(few), ok
 }
 
-// before tells whether a surely ranks before b.
+// before reports whether a surely ranks before b.
 func before(a, b want, pa, pb int32, slack int64) bool {
 	switch {
 	case a.exceeds.lo > b.exceeds.hi:
@@ -406,7 +406,7 @@ func slack(res string) int64 {
 	return mi
 }
 
-// active tells whether a pod surely was one that could be evicted: evicted ones
+// active reports whether a pod surely was one that could be evicted: evicted ones
 // are ending.
 func (o *oracle) active(name string, at int64) bool {
 	return !slices.ContainsFunc(o.evictions, func(e evicted) bool { return e.pod == name && e.at <= at })

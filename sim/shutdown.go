@@ -38,7 +38,7 @@ type logind struct {
 	fs *memfs.FS
 	// initial is the delay without drop-ins.
 	initial time.Duration
-	// turnOff turns the machine off for a while; isOff tells whether it is.
+	// turnOff turns the machine off for a while; isOff reports whether it is.
 	turnOff func(off time.Duration)
 	isOff   func() bool
 	// delay is InhibitDelayMaxUSec as last read; 0: not yet.

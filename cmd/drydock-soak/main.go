@@ -1,6 +1,6 @@
 // Command drydock-soak runs ten static pods with `drydock kubelet` on a container
 // runtime for a while, kills the kubelet with SIGKILL and starts it again in
-// between, and tells whether anything was restarted that should have gone on.
+// between, and reports whether anything was restarted that should have gone on.
 // hack/soak.sh brings up what it needs.
 package main
 

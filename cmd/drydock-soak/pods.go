@@ -27,7 +27,7 @@ type soakPod struct {
 	spec       string
 }
 
-// volumesSpec is of the pod that tells whether its volumes have what they
+// volumesSpec is of the pod that reports whether its volumes have what they
 // should.
 const volumesSpec = `
   containers:

@@ -289,7 +289,7 @@ type progressLine struct {
 	shown bool
 }
 
-// due tells whether the line is to be written; a run's first call starts its
+// due reports whether the line is to be written; a run's first call starts its
 // second.
 func (p *progressLine) due(name string, first bool) bool {
 	now := time.Now()

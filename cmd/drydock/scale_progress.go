@@ -21,9 +21,11 @@ type scaleProgress struct {
 	every time.Duration
 	began time.Time
 
-	mu   sync.Mutex // of the rest: bars are drawn on a goroutine of their own
-	p    scale.Progress
-	rate float64 // node-seconds by wall second, lately
+	// mu: of the rest: bars are drawn on a goroutine of their own.
+	mu sync.Mutex
+	p  scale.Progress
+	// rate: node-seconds by wall second, lately.
+	rate float64
 
 	bars   *mpb.Progress
 	bar    *mpb.Bar

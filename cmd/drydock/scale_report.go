@@ -18,7 +18,8 @@ type reporter struct {
 	dir       string
 	opts      report.Options
 	collector *report.Collector
-	told      bool // the facts were written already
+	// told: the facts were written already.
+	told bool
 }
 
 // newReporter makes the directory, so that a mistake shows before the run.

@@ -24,11 +24,12 @@ type world struct {
 	args []string
 
 	signals chan os.Signal // those that are kept
-	fatal   chan os.Signal // those that are not, and end the program
-	stdin   *file
-	stdout  *file
-	stderr  *file
-	memory  [][]byte
+	// fatal: those that are not, and end the program.
+	fatal  chan os.Signal
+	stdin  *file
+	stdout *file
+	stderr *file
+	memory [][]byte
 }
 
 var _ actor.World = (*world)(nil)

@@ -25,17 +25,19 @@ type Options struct {
 
 // Collector collects what a report tells. Its methods are for use between runs.
 type Collector struct {
-	c       *sim.Cluster
-	opts    Options
-	start   int64 // of the run, ns since the Unix epoch
+	c    *sim.Cluster
+	opts Options
+	// start: of the run, ns since the Unix epoch.
+	start   int64
 	deliver func() time.Duration
 
 	over    series
 	totals  Counts
 	starts  starts
 	pending map[podKey]*startingPod
-	peak    int      // of pending
-	running []podKey // those in pending that run, first in first out
+	peak    int // of pending
+	// running: those in pending that run, first in first out.
+	running []podKey
 	nodes   []nodeStats
 	byName  map[string]int
 }

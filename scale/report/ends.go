@@ -53,7 +53,7 @@ func (k *Collector) ended(old, p *v1.Pod) {
 	}
 }
 
-// newDisruption tells whether the condition DisruptionTarget became True.
+// newDisruption reports whether the condition DisruptionTarget became True.
 func newDisruption(old, p *v1.Pod) (Eviction, bool) {
 	now := disruption(p)
 	if now == nil || disruption(old) != nil {

@@ -17,15 +17,19 @@ type podKey struct{ namespace, name string }
 // run; 0 is not yet.
 type startingPod struct {
 	created, bound time.Duration
-	sandbox, init  time.Duration // sandbox ready, first init container started
-	main, lastMain time.Duration // first and last other container started
-	last           time.Duration // the last of these, or a pull's end
-	pull           time.Duration // sum
-	pulledInInit   time.Duration // of it, after the first init container's start
-	seen           time.Duration // when a watcher has it running
-	node           int
-	flags          uint32
-	containers     []v1.Container
+	// sandbox, init: sandbox ready, first init container started.
+	sandbox, init time.Duration
+	// main, lastMain: first and last other container started.
+	main, lastMain time.Duration
+	// last: the last of these, or a pull's end.
+	last time.Duration
+	pull time.Duration // sum
+	// pulledInInit: of it, after the first init container's start.
+	pulledInInit time.Duration
+	seen         time.Duration // when a watcher has it running
+	node         int
+	flags        uint32
+	containers   []v1.Container
 }
 
 // settle is how long after a pod's start its records are waited for: they come
@@ -162,7 +166,7 @@ func (k *Collector) progress(p *v1.Pod, now time.Duration) {
 	}
 }
 
-// started tells whether all containers are reported as started.
+// started reports whether all containers are reported as started.
 func started(p *v1.Pod) bool {
 	if p.Status.Phase == v1.PodPending || p.Status.Phase == "" || len(p.Status.ContainerStatuses) < len(p.Spec.Containers) {
 		return false

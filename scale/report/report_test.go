@@ -19,7 +19,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// within tells whether d is from a to b.
+// within reports whether d is from a to b.
 func within(d, a, b time.Duration) bool { return d >= a && d <= b }
 
 // TestParts starts one pod after the other whose parts are known.

@@ -37,9 +37,11 @@ const tick = 100 * time.Microsecond
 
 // start is what is kept of a pod that has started. It is 32 bytes.
 type start struct {
-	created uint32 // ticks since the start of the run: the low bits
+	// created: ticks since the start of the run: the low bits.
+	created uint32
 	parts   [parts]uint32
-	node    uint32 // index, above nodeBits the high bits of created, above these flags
+	// node: index, above nodeBits the high bits of created, above these flags.
+	node uint32
 }
 
 const (
@@ -79,7 +81,7 @@ func (s *start) sli() time.Duration {
 	return s.total() - time.Duration(s.parts[Pulling]+s.parts[Init])*tick
 }
 
-// counts tells whether the SLO is about the pod.
+// counts reports whether the SLO is about the pod.
 func (s *start) counts() bool { return s.node&(stateful|unschedulable) == 0 }
 
 // ticks cuts a span to the resolution and to what fits: 4.9 days.

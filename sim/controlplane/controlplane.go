@@ -79,7 +79,7 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Enabled tells whether a part is wanted.
+// Enabled reports whether a part is wanted.
 func (o *Options) Enabled(name string) bool {
 	return !slices.Contains(o.Disable, "*") && !slices.Contains(o.Disable, name)
 }

@@ -1,5 +1,5 @@
 // Package podautoscaler scales workloads by HorizontalPodAutoscalers
-// (autoscaling/v2) on the resources that their pods use. It answers to upstream's
+// (autoscaling/v2) on the resources that their pods use. It mirrors upstream's
 // pkg/controller/podautoscaler: horizontal.go decides, replica_calculator.go
 // counts.
 //

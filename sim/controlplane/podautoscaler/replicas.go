@@ -41,8 +41,9 @@ type podMetric struct {
 
 // sample is the metrics of the pods of one target.
 type sample struct {
-	metrics  map[string]podMetric
-	requests map[string]int64 // thousandths; nil for plain values
+	metrics map[string]podMetric
+	// requests: thousandths; nil for plain values.
+	requests map[string]int64
 	pods     []*v1.Pod
 	resource v1.ResourceName
 	now      time.Time
@@ -92,7 +93,7 @@ func (s *sample) group() (ready int, unready, missing []string) {
 	return ready, unready, missing
 }
 
-// unready tells whether a sample of CPU is from a pod's start: in its first five
+// unready reports whether a sample of CPU is from a pod's start: in its first five
 // minutes, unless it is ready and was for a whole window; later, only when it never
 // was ready.
 func (s *sample) unready(pod *v1.Pod, m podMetric) bool {

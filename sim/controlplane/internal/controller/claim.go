@@ -39,7 +39,7 @@ func (c *Claims) Review(key Key) {
 // Forget drops what is due for a controller that is gone.
 func (c *Claims) Forget(key Key) { delete(c.due, key) }
 
-// Selects tells whether a selector matches labels; none and one that is empty
+// Selects reports whether a selector matches labels; none and one that is empty
 // match nothing.
 func Selects(sel *metav1.LabelSelector, set map[string]string) bool {
 	s, err := metav1.LabelSelectorAsSelector(sel)

@@ -1,6 +1,6 @@
 // Package controller is the ground that the controllers of sim/controlplane
 // stand on: a work queue whose workers are tasks only while they sync, and a
-// client of the API. It answers to client-go's util/workqueue and to the clients
+// client of the API. It mirrors client-go's util/workqueue and to the clients
 // that kube-controller-manager builds.
 //
 // A controller reads the API's objects as they are (an informer's cache that is

@@ -36,7 +36,7 @@ func NewElection(g *loop.Group, api *apiserver.Component, restart func()) *Elect
 	return e
 }
 
-// Cut tells whether the API can't be reached; from then on the time counts.
+// Cut reports whether the API can't be reached; from then on the time counts.
 func (e *Election) Cut() bool {
 	if e == nil {
 		return false

@@ -138,12 +138,12 @@ type PodChange struct {
 	Was, Is PodState
 }
 
-// Relabeled tells whether the pod's labels have changed.
+// Relabeled reports whether the pod's labels have changed.
 func (c *PodChange) Relabeled() bool {
 	return c.Old != nil && c.New != nil && !maps.Equal(c.Old.Labels, c.New.Labels)
 }
 
-// Deleted tells whether the change is that the pod's deletion began. It is for
+// Deleted reports whether the change is that the pod's deletion began. It is for
 // changes of a pod that does not Matter: one that was there and is.
 func (c *PodChange) Deleted() bool {
 	return (c.Old.DeletionTimestamp == nil) != (c.New.DeletionTimestamp == nil)
@@ -158,7 +158,7 @@ func (q *Queue) AddOnceAvailable(owner Key, ch PodChange, minReadySeconds int32)
 	}
 }
 
-// Matters tells whether a controller that counts pods has to look again.
+// Matters reports whether a controller that counts pods has to look again.
 func (c *PodChange) Matters() bool {
 	return c.Old == nil || c.New == nil || c.Was != c.Is || c.Relabeled()
 }

@@ -48,7 +48,7 @@ func PatchPodStatus(ctx context.Context, api *apiserver.Component, pod *v1.Pod, 
 	return nil
 }
 
-// PodReady tells whether a pod's condition Ready is True.
+// PodReady reports whether a pod's condition Ready is True.
 func PodReady(pod *v1.Pod) bool {
 	c := readyCondition(pod)
 	return c != nil && c.Status == v1.ConditionTrue
@@ -62,7 +62,7 @@ func ReadySince(pod *v1.Pod) time.Time {
 	return time.Time{}
 }
 
-// PodTerminated tells whether a pod has ended.
+// PodTerminated reports whether a pod has ended.
 func PodTerminated(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 }

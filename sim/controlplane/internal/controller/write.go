@@ -74,7 +74,7 @@ func Lookup[T apiserver.Object](api *apiserver.Component, k apiserver.Kind, key 
 	return obj, ok
 }
 
-// Gone tells whether an object is no longer there; another one of its name is
+// Gone reports whether an object is no longer there; another one of its name is
 // another object. What a sync keeps of an object it has to drop when the object
 // went during the sync's waits.
 func Gone(api *apiserver.Component, obj apiserver.Object) bool {
@@ -109,7 +109,7 @@ func SafeEncode(text string) string {
 	return string(b)
 }
 
-// PodAvailable tells whether a pod has been ready for minReady seconds.
+// PodAvailable reports whether a pod has been ready for minReady seconds.
 func PodAvailable(p *v1.Pod, minReady int32, now time.Time) bool {
 	c := readyCondition(p)
 	if c == nil || c.Status != v1.ConditionTrue {

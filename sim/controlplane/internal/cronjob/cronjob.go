@@ -1,4 +1,4 @@
-// Package cronjob starts Jobs at the times of a schedule. It answers to
+// Package cronjob starts Jobs at the times of a schedule. It mirrors
 // pkg/controller/cronjob (the second version) at v1.36. A schedule without a
 // time zone is in UTC.
 package cronjob
@@ -42,7 +42,8 @@ type Controller struct {
 	l      *loop.Loop
 	queue  *controller.Queue
 	events *record.Recorder
-	zones  map[string]*time.Location // those that schedules have named
+	// zones: those that schedules have named.
+	zones map[string]*time.Location
 }
 
 // New starts a controller.

@@ -1,5 +1,5 @@
 // Package daemon keeps one pod of each DaemonSet on every node that it may run
-// on. It answers to pkg/controller/daemon at v1.36. The default scheduler binds
+// on. It mirrors pkg/controller/daemon at v1.36. The default scheduler binds
 // the pods: each has a node affinity of its own.
 //
 // Whether a set runs on a node is kept until the node's labels or taints or the

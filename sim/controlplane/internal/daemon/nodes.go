@@ -148,13 +148,14 @@ type backoffEntry struct {
 type backoff struct {
 	l       *loop.Loop
 	entries map[backoffKey]backoffEntry
-	most    int // entries from which on those that are over are dropped (Backoff.GC)
+	// most: entries from which on those that are over are dropped (Backoff.GC).
+	most int
 }
 
-// over tells whether an entry has no effect any more.
+// over reports whether an entry has no effect any more.
 func (b *backoff) over(e backoffEntry) bool { return b.l.Since(e.last) > 2*lastBackoff }
 
-// left tells whether the last failure is too recent, and how long a back-off
+// left reports whether the last failure is too recent, and how long a back-off
 // lasts.
 func (b *backoff) left(k backoffKey) (time.Duration, bool) {
 	e, ok := b.entries[k]

@@ -34,7 +34,8 @@ type step struct {
 	cur  *history.Revision
 	old  []*history.Revision
 	hash string
-	byNo map[string][]*v1.Pod // pods by node, those that ended and are being deleted left out
+	// byNo: pods by node, those that ended and are being deleted left out.
+	byNo map[string][]*v1.Pod
 }
 
 // revise finds or stores the revision of the present template (constructHistory).
@@ -178,7 +179,7 @@ func (s *step) available(p *v1.Pod) bool {
 	return controller.PodAvailable(p, s.ds.Spec.MinReadySeconds, s.c.l.Now())
 }
 
-// updated tells whether a pod is of the present template.
+// updated reports whether a pod is of the present template.
 func (s *step) updated(p *v1.Pod) bool {
 	gen := s.ds.Annotations[appsv1.DeprecatedTemplateGeneration]
 	return s.hash != "" && p.Labels[hashLabel] == s.hash || gen != "" && p.Labels[generationLabel] == gen

@@ -29,7 +29,8 @@ type Controller struct {
 	l      *loop.Loop
 	queue  *controller.Queue
 	events *record.Recorder
-	claim  map[controller.Key]struct{} // whose claims to ReplicaSets are to be looked at
+	// claim: whose claims to ReplicaSets are to be looked at.
+	claim map[controller.Key]struct{}
 }
 
 // New starts a controller.

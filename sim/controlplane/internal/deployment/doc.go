@@ -1,3 +1,3 @@
 // Package deployment rolls Deployments out: it makes and scales their
-// ReplicaSets. It answers to pkg/controller/deployment at v1.36.
+// ReplicaSets. It mirrors pkg/controller/deployment at v1.36.
 package deployment

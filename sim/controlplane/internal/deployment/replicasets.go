@@ -24,7 +24,7 @@ const (
 // maxHistoryLength is how long the annotation of former revisions gets.
 const maxHistoryLength = 2000
 
-// own tells whether an annotation is the controller's, and not copied between a
+// own reports whether an annotation is the controller's, and not copied between a
 // Deployment and its ReplicaSets.
 func own(key string) bool {
 	switch key {
@@ -89,7 +89,7 @@ func lastRevision(list []*appsv1.ReplicaSet) int64 {
 }
 
 // setNewAnnotations brings the annotations of the newest ReplicaSet up to date
-// (SetNewReplicaSetAnnotations). It tells whether that changed any.
+// (SetNewReplicaSetAnnotations). It reports whether that changed any.
 func setNewAnnotations(d *appsv1.Deployment, rs *appsv1.ReplicaSet, revision int64, exists bool) bool {
 	changed := false
 	a := map[string]string{}
@@ -141,7 +141,7 @@ func addHistory(a map[string]string, revision string) {
 }
 
 // setReplicasAnnotations notes what the Deployment wants, in a map of the
-// ReplicaSet's own. It tells whether that changed anything.
+// ReplicaSet's own. It reports whether that changed anything.
 func setReplicasAnnotations(rs *appsv1.ReplicaSet, d *appsv1.Deployment) bool {
 	desired := strconv.Itoa(int(*d.Spec.Replicas))
 	most := strconv.Itoa(int(*d.Spec.Replicas + maxSurge(d)))

@@ -21,9 +21,10 @@ import (
 // resource version that the sync began with, so a second write of one sync is a
 // conflict and waits for the next sync, as upstream.
 type rollout struct {
-	c    *Controller
-	d    *appsv1.Deployment
-	next *appsv1.ReplicaSet // of the present template, or nil
+	c *Controller
+	d *appsv1.Deployment
+	// next: of the present template, or nil.
+	next *appsv1.ReplicaSet
 	old  []*appsv1.ReplicaSet
 }
 
@@ -191,7 +192,7 @@ func (r *rollout) newReplicas(all []*appsv1.ReplicaSet, rs *appsv1.ReplicaSet) i
 	return *rs.Spec.Replicas + min(most-now, want-*rs.Spec.Replicas)
 }
 
-// scaleTo has a ReplicaSet want n pods; it tells whether it wanted another number
+// scaleTo has a ReplicaSet want n pods; it reports whether it wanted another number
 // before (scaleReplicaSet). The ReplicaSet that is returned is the one stored.
 func (r *rollout) scaleTo(ctx context.Context, rs *appsv1.ReplicaSet, n int32) (bool, *appsv1.ReplicaSet, error) {
 	was := *rs.Spec.Replicas

@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// isScaling tells whether the Deployment's size was changed since its
+// isScaling reports whether the Deployment's size was changed since its
 // ReplicaSets were told of it.
 func (r *rollout) isScaling(ctx context.Context) (bool, error) {
 	if err := r.ensureNew(ctx, false); err != nil {
@@ -88,7 +88,7 @@ func (r *rollout) activeOrLatest() *appsv1.ReplicaSet {
 	return nil
 }
 
-// saturated tells whether a ReplicaSet has all of the Deployment's pods.
+// saturated reports whether a ReplicaSet has all of the Deployment's pods.
 func saturated(d *appsv1.Deployment, rs *appsv1.ReplicaSet) bool {
 	if rs == nil {
 		return false

@@ -53,20 +53,20 @@ func remove(st *appsv1.DeploymentStatus, t appsv1.DeploymentConditionType) {
 	st.Conditions = slices.DeleteFunc(slices.Clone(st.Conditions), func(c appsv1.DeploymentCondition) bool { return c.Type == t })
 }
 
-// complete tells whether the rollout is done: all pods are new and available.
+// complete reports whether the rollout is done: all pods are new and available.
 func complete(d *appsv1.Deployment, st *appsv1.DeploymentStatus) bool {
 	n := *d.Spec.Replicas
 	return st.UpdatedReplicas == n && st.Replicas == n && st.AvailableReplicas == n && st.ObservedGeneration >= d.Generation
 }
 
-// progressing tells whether a status shows progress since the last.
+// progressing reports whether a status shows progress since the last.
 func progressing(d *appsv1.Deployment, st *appsv1.DeploymentStatus) bool {
 	was := &d.Status
 	return st.UpdatedReplicas > was.UpdatedReplicas || st.Replicas-st.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||
 		st.ReadyReplicas > was.ReadyReplicas || st.AvailableReplicas > was.AvailableReplicas
 }
 
-// timedOut tells whether there was no progress for the deadline.
+// timedOut reports whether there was no progress for the deadline.
 func (r *rollout) timedOut(st *appsv1.DeploymentStatus) bool {
 	c := find(st, appsv1.DeploymentProgressing)
 	switch {

@@ -1,6 +1,6 @@
 // Package disruption keeps the status of PodDisruptionBudgets: how many pods
 // there should be, how many are healthy, and how many more evictions a budget
-// allows. It answers to upstream's pkg/controller/disruption. The evictions
+// allows. It mirrors upstream's pkg/controller/disruption. The evictions
 // themselves are the API server's (apiserver.Store.Evict).
 //
 // The pods of a budget are kept in an index, so that a pod's change costs a

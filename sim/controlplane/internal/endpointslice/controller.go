@@ -121,7 +121,7 @@ func (c *Controller) serviceChanged(ch apiserver.Change) {
 	c.queue.Add(key)
 }
 
-// topologyDiffers tells whether a change of a node can change what zones there are
+// topologyDiffers reports whether a change of a node can change what zones there are
 // and how large they are (updateNode).
 func topologyDiffers(ch apiserver.Change) bool {
 	if ch.Type != watch.Modified {
@@ -189,7 +189,7 @@ func (c *Controller) addForPod(s *service) {
 	c.queue.Add(s.key)
 }
 
-// podMatters tells whether a change of a pod changes its endpoint
+// podMatters reports whether a change of a pod changes its endpoint
 // (util/controller_utils.go podEndpointsChanged).
 func podMatters(old, pod *v1.Pod) bool {
 	return (old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||

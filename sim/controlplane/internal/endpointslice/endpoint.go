@@ -44,7 +44,7 @@ func podAddress(pod *v1.Pod, family discoveryv1.AddressType) string {
 	return ""
 }
 
-// belongs tells whether a pod may be among the endpoints of a service
+// belongs reports whether a pod may be among the endpoints of a service
 // (util/controller_utils.go ShouldPodBeInEndpoints with includeTerminating).
 func belongs(pod *v1.Pod) bool {
 	return !controller.PodTerminated(pod) && (pod.Status.PodIP != "" || len(pod.Status.PodIPs) > 0)
@@ -123,7 +123,7 @@ func findPort(pod *v1.Pod, p *v1.ServicePort) (int32, bool) {
 	return 0, false
 }
 
-// samePorts tells whether two lists have the same ports, in any order.
+// samePorts reports whether two lists have the same ports, in any order.
 func samePorts(a, b []discoveryv1.EndpointPort) bool {
 	if len(a) != len(b) {
 		return false
@@ -144,7 +144,7 @@ func same[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// sameEndpoint tells whether nothing of an endpoint has changed.
+// sameEndpoint reports whether nothing of an endpoint has changed.
 func sameEndpoint(a, b *discoveryv1.Endpoint) bool {
 	return slices.Equal(a.Addresses, b.Addresses) && same(a.NodeName, b.NodeName) && same(a.Zone, b.Zone) && same(a.Hostname, b.Hostname) &&
 		same(a.Conditions.Ready, b.Conditions.Ready) && same(a.Conditions.Serving, b.Conditions.Serving) &&

@@ -71,7 +71,7 @@ func preferred(svc *v1.Service) (zones, nodes bool) {
 	return false, false
 }
 
-// autoTopology tells whether a service asks for hints in proportion to the zones'
+// autoTopology reports whether a service asks for hints in proportion to the zones'
 // CPUs (utils.go hintsEnabled).
 func autoTopology(svc *v1.Service) bool {
 	mode, ok := svc.Annotations[v1.DeprecatedAnnotationTopologyAwareHints]

@@ -16,7 +16,8 @@ import (
 type service struct {
 	key      controller.Key
 	selector labels.Selector
-	pods     map[string]struct{} // the names of those that the selector takes
+	// pods: the names of those that the selector takes.
+	pods     map[string]struct{}
 	triggers triggers
 	hints    hinted
 }
@@ -47,7 +48,7 @@ func anchor(namespace string, selector map[string]string) labelKey {
 	return k
 }
 
-// selects tells whether pods can be endpoints of a service by a selector.
+// selects reports whether pods can be endpoints of a service by a selector.
 func selects(svc *v1.Service) bool {
 	return svc != nil && len(svc.Spec.Selector) > 0 && svc.Spec.Type != v1.ServiceTypeExternalName
 }

@@ -32,7 +32,8 @@ type planner struct {
 	trigger time.Time
 	node    func(name string) *v1.Node
 	nodes   func() []*v1.Node
-	hints   *hinted // of the service; nil is none, and keeps none
+	// hints: of the service; nil is none, and keeps none.
+	hints *hinted
 	plan
 }
 
@@ -94,7 +95,7 @@ func (p *planner) family(family discoveryv1.AddressType, pods []*v1.Pod, existin
 	p.remove = append(p.remove, done.remove...)
 }
 
-// ownedBy tells whether a slice is this service's, not one of an earlier service of
+// ownedBy reports whether a slice is this service's, not one of an earlier service of
 // its name that the garbage collector is about to delete.
 func ownedBy(es *discoveryv1.EndpointSlice, svc *v1.Service) bool {
 	return slices.ContainsFunc(es.OwnerReferences, func(r metav1.OwnerReference) bool {

@@ -242,7 +242,7 @@ func most(zones map[string]float64) (zone string, n float64) {
 	return zone, n
 }
 
-// overloaded tells whether a zone has fewer endpoints than its share of the CPUs
+// overloaded reports whether a zone has fewer endpoints than its share of the CPUs
 // calls for (serviceOverloaded).
 func (h *hinted) overloaded(ratios map[string]float64) bool {
 	for _, counts := range h.zones { //drydock:unordered any of them decides

@@ -1,5 +1,5 @@
 // Package garbagecollector deletes objects whose owners are gone, and carries
-// out foreground deletion and orphaning. It answers to upstream's
+// out foreground deletion and orphaning. It mirrors upstream's
 // pkg/controller/garbagecollector.
 //
 // Upstream keeps a graph of all objects. Here there is an entry per owner, with

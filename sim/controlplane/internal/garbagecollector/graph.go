@@ -126,7 +126,7 @@ func (c *Controller) count(k apiserver.Kind, obj apiserver.Object, refs []metav1
 	}
 }
 
-// lacksOwner tells whether one of the owners that a new object names is not
+// lacksOwner reports whether one of the owners that a new object names is not
 // there.
 func (c *Controller) lacksOwner(obj apiserver.Object, refs []metav1.OwnerReference) (lacks bool) {
 	for i := range refs {
@@ -194,7 +194,7 @@ func (c *Controller) owner(dependent apiserver.Object, r *metav1.OwnerReference,
 	return o
 }
 
-// deletionBegins tells whether an object has come to be deleted in a way that
+// deletionBegins reports whether an object has come to be deleted in a way that
 // concerns its dependents (startsWaitingForDependentsDeleted, startsWaitingForDependentsOrphaned).
 func (c *Controller) deletionBegins(old, obj apiserver.Object) bool {
 	if obj.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) == 0 {
@@ -231,7 +231,7 @@ func (c *Controller) unblocked(dependent apiserver.Object, refs []metav1.OwnerRe
 	}
 }
 
-// deletingDependents tells whether an object waits for its dependents' deletion.
+// deletingDependents reports whether an object waits for its dependents' deletion.
 func deletingDependents(o apiserver.Object) bool {
 	return o.GetDeletionTimestamp() != nil && slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents)
 }

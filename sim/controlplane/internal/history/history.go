@@ -1,5 +1,5 @@
 // Package history keeps the ControllerRevisions of StatefulSets and DaemonSets:
-// the templates that they have had. It answers to pkg/controller/history at
+// the templates that they have had. It mirrors pkg/controller/history at
 // v1.36.
 package history
 
@@ -107,7 +107,7 @@ func (h *History) Template(r *Revision) (*v1.PodTemplateSpec, error) {
 	return &data.Spec.Template, nil
 }
 
-// Equal tells whether a revision holds that patch.
+// Equal reports whether a revision holds that patch.
 func Equal(r *Revision, raw []byte) bool { return bytes.Equal(r.Data.Raw, raw) }
 
 // Hash is the hash in the name of a revision; collisions may be nil.

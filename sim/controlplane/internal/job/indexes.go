@@ -159,7 +159,7 @@ func (s *state) countIndexes() {
 	s.lost = s.lost.with(lost)
 }
 
-// indexFailed tells whether a pod's failure fails its index.
+// indexFailed reports whether a pod's failure fails its index.
 func (s *state) indexFailed(p *v1.Pod) bool {
 	if !failed(p, s.job) {
 		return false

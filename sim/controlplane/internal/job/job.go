@@ -32,10 +32,11 @@ const (
 
 // Controller is the Job controller.
 type Controller struct {
-	opts    controller.Options
-	l       *loop.Loop
-	queue   *controller.Queue
-	orphans *controller.Queue // pods whose finalizer nobody needs any more
+	opts  controller.Options
+	l     *loop.Loop
+	queue *controller.Queue
+	// orphans: pods whose finalizer nobody needs any more.
+	orphans *controller.Queue
 	control *controller.PodControl
 	claims  controller.Claims
 	backoff map[controller.Key]failures
@@ -161,12 +162,12 @@ func (c *Controller) untrack(ctx context.Context, pod *v1.Pod) error {
 	return err
 }
 
-// tracked tells whether a pod waits to be counted.
+// tracked reports whether a pod waits to be counted.
 func tracked(p *v1.Pod) bool {
 	return p != nil && slices.Contains(p.Finalizers, batchv1.JobTrackingFinalizer)
 }
 
-// managedElsewhere tells whether another controller looks after the job.
+// managedElsewhere reports whether another controller looks after the job.
 func managedElsewhere(j *batchv1.Job) bool {
 	return j.Spec.ManagedBy != nil && *j.Spec.ManagedBy != batchv1.JobControllerName
 }
@@ -179,12 +180,12 @@ func indexed(j *batchv1.Job) bool {
 
 func perIndex(j *batchv1.Job) bool { return indexed(j) && j.Spec.BackoffLimitPerIndex != nil }
 
-// replacesFailedOnly tells whether pods are replaced only when they have ended.
+// replacesFailedOnly reports whether pods are replaced only when they have ended.
 func replacesFailedOnly(j *batchv1.Job) bool {
 	return j.Spec.PodFailurePolicy != nil || j.Spec.PodReplacementPolicy != nil && *j.Spec.PodReplacementPolicy == batchv1.Failed
 }
 
-// failed tells whether a pod counts as failed.
+// failed reports whether a pod counts as failed.
 func failed(p *v1.Pod, j *batchv1.Job) bool {
 	if p.Status.Phase == v1.PodFailed {
 		return true

@@ -69,7 +69,7 @@ func matchCondition(st *v1.PodStatus, on []batchv1.PodFailurePolicyOnPodConditio
 	return nil
 }
 
-// matchSuccess tells whether the completed indexes meet a rule of the success
+// matchSuccess reports whether the completed indexes meet a rule of the success
 // policy, and which (success_policy.go).
 func matchSuccess(policy *batchv1.SuccessPolicy, completions int, done intervals) (string, bool) {
 	if policy == nil || len(done) == 0 {

@@ -28,7 +28,8 @@ type state struct {
 	// finish is what ends the job, or nil.
 	finish *batchv1.JobCondition
 
-	before, done intervals // completed indexes in the status, and with the pods' own
+	// before, done: completed indexes in the status, and with the pods' own.
+	before, done intervals
 	lost         intervals // failed indexes
 	delayed      map[int]*v1.Pod
 }
@@ -209,7 +210,7 @@ func (s *state) restartedTooOften() bool {
 }
 
 // act deletes the pods of a job that ends, or brings the others to what is
-// wanted. It tells whether a condition has changed.
+// wanted. It reports whether a condition has changed.
 func (s *state) act(ctx context.Context, key controller.Key) (changed bool, err error) {
 	j := s.job
 	if s.finish != nil {
@@ -249,7 +250,7 @@ func (s *state) act(ctx context.Context, key controller.Key) (changed bool, err 
 	return changed, err
 }
 
-// set sets a condition and tells whether that changed it; one that is False is
+// set sets a condition and reports whether that changed it; one that is False is
 // not added.
 func (s *state) set(t batchv1.JobConditionType, status v1.ConditionStatus, reason, message string) bool {
 	next := s.condition(t, reason, message)

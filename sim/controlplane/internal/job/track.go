@@ -72,7 +72,7 @@ func (s *state) track(ctx context.Context, key controller.Key, write bool) error
 }
 
 // countFreed moves the uncounted pods that have no finalizer any more to the
-// counters. It tells whether there were any.
+// counters. It reports whether there were any.
 func (s *state) countFreed(waiting map[types.UID]bool) bool {
 	st := &s.job.Status
 	move := func(list *[]types.UID, counter *int32) bool {
@@ -132,7 +132,7 @@ func (s *state) collect() (free []*v1.Pod, full, added bool) {
 	return free, full, added
 }
 
-// freeable tells whether a pod's finalizer can go (canRemoveFinalizer).
+// freeable reports whether a pod's finalizer can go (canRemoveFinalizer).
 func (s *state) freeable(p *v1.Pod, lost bool) bool {
 	if s.job.DeletionTimestamp != nil || s.finish != nil || p.Status.Phase == v1.PodSucceeded {
 		return true
@@ -148,7 +148,7 @@ func (s *state) freeable(p *v1.Pod, lost bool) bool {
 	return true
 }
 
-// writeIndexes puts the indexes into the status and tells whether they differ.
+// writeIndexes puts the indexes into the status and reports whether they differ.
 func (s *state) writeIndexes() bool {
 	if !indexed(s.job) {
 		return false

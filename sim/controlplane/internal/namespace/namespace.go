@@ -1,4 +1,4 @@
-// Package namespace empties namespaces that are being deleted. It answers to
+// Package namespace empties namespaces that are being deleted. It mirrors
 // upstream's pkg/controller/namespace: what is in the namespace is deleted, pods
 // first, conditions tell what remains, and when nothing does the finalizer
 // kubernetes is taken off and the namespace goes.
@@ -96,8 +96,9 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 
 // remains is what a pass over a namespace left.
 type remains struct {
-	estimate   int64          // seconds until it may be gone
-	resources  map[string]int // instances, by "resource.group"
+	estimate int64 // seconds until it may be gone
+	// resources: instances, by "resource.group".
+	resources  map[string]int
 	finalizers map[string]int // instances, by finalizer
 	errs       []string
 	// pods is that there are still pods, which the rest waits for: upstream's

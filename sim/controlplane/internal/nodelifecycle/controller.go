@@ -49,19 +49,23 @@ type Controller struct {
 
 	nodes map[string]*health
 	order []*health // as first seen
-	dirty []*health // to be looked at in the next pass
+	// dirty: to be looked at in the next pass.
+	dirty []*health
 	gone  []*health // deleted, not yet told
 
-	base     int64 // an instant of the passes' grid, ns
+	// base: an instant of the passes' grid, ns.
+	base     int64
 	lastPass int64 // when the last pass began, ns
-	expiry   int64 // no grace period ends before it, ns
-	pass     *loop.Timer
-	passing  bool
+	// expiry: no grace period ends before it, ns.
+	expiry  int64
+	pass    *loop.Timer
+	passing bool
 
-	zones    map[string]*zone
-	byAge    []*zone // as first seen
-	tainter  *loop.Timer
-	tainted  int64 // when the last tainting pass ended, ns; its grid begins there
+	zones   map[string]*zone
+	byAge   []*zone // as first seen
+	tainter *loop.Timer
+	// tainted: when the last tainting pass ended, ns; its grid begins there.
+	tainted  int64
 	tainting bool
 
 	taints  *controller.Queue
@@ -70,19 +74,23 @@ type Controller struct {
 
 // health is what the controller knows of a node (nodeHealthData).
 type health struct {
-	name  string
-	uid   types.UID
-	zone  *zone
-	ready v1.ConditionStatus // of the last pass; "" for a node without condition
+	name string
+	uid  types.UID
+	zone *zone
+	// ready: of the last pass; "" for a node without condition.
+	ready v1.ConditionStatus
 	// probe is the pass that last saw a sign of life (probeTimestamp); heard is
 	// when the last sign came, which the first pass from then on sees.
 	probe, heard int64
 	known        bool // a pass has seen it
 	dirty        bool
-	retry        bool // its pods are still to be marked (nodesToRetry)
-	untaint      bool // NoExecute taints of another process's time are to be taken
-	deleted      bool
-	uncounted    bool // excluded from the zone's state
+	// retry: its pods are still to be marked (nodesToRetry).
+	retry bool
+	// NoExecute taints of another process's time are to be taken.
+	untaint bool
+	deleted bool
+	// uncounted: excluded from the zone's state.
+	uncounted bool
 }
 
 // New starts a controller. What it hears of first, be it as old as can be, it
@@ -204,12 +212,12 @@ func condition(n *v1.Node, t v1.NodeConditionType) *v1.NodeCondition {
 	return nil
 }
 
-// sameSlice tells whether two slices are one.
+// sameSlice reports whether two slices are one.
 func sameSlice[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// sameStatuses tells whether conditions differ by times only.
+// sameStatuses reports whether conditions differ by times only.
 func sameStatuses(a, b []v1.NodeCondition) bool {
 	if sameSlice(a, b) {
 		return true
@@ -225,7 +233,7 @@ func sameStatuses(a, b []v1.NodeCondition) bool {
 	return true
 }
 
-// excluded tells whether a node's state does not count for its zone's.
+// excluded reports whether a node's state does not count for its zone's.
 func excluded(n *v1.Node) bool {
 	_, ok := n.Labels["node.kubernetes.io/exclude-disruption"]
 	return ok

@@ -1,4 +1,4 @@
-// Package nodelifecycle finds out which nodes are alive. It answers to
+// Package nodelifecycle finds out which nodes are alive. It mirrors
 // upstream's pkg/controller/nodelifecycle: nodes whose kubelet is not heard of
 // get conditions Unknown, their pods get Ready=False, conditions become
 // NoSchedule taints at once and NoExecute taints at a rate that the state of

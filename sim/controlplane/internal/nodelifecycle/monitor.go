@@ -186,7 +186,7 @@ func (c *Controller) forget() {
 	c.order = slices.DeleteFunc(c.order, func(h *health) bool { return h.deleted })
 }
 
-// look brings what is known of a node up to date. It tells whether requests
+// look brings what is known of a node up to date. It reports whether requests
 // are to be made for it.
 func (c *Controller) look(h *health) (work bool) {
 	node := c.api.Server().Node(h.name)
@@ -218,7 +218,7 @@ func (c *Controller) look(h *health) (work bool) {
 	return false
 }
 
-// markForTainting queues a node for a NoExecute taint. It tells whether it has
+// markForTainting queues a node for a NoExecute taint. It reports whether it has
 // the opposite one, which is to be swapped at once.
 func (c *Controller) markForTainting(h *health, node *v1.Node, key, opposite string) (swap bool) {
 	if hasTaint(node, opposite, v1.TaintEffectNoExecute) {

@@ -52,7 +52,7 @@ func diffConditionTaints(n *v1.Node) (add, remove []string) {
 	return add, remove
 }
 
-// wrongTaints tells whether a node's NoSchedule taints are not those that its
+// wrongTaints reports whether a node's NoSchedule taints are not those that its
 // conditions call for.
 func wrongTaints(n *v1.Node) bool {
 	add, remove := diffConditionTaints(n)
@@ -156,7 +156,7 @@ func hasTaint(n *v1.Node, key string, effect v1.TaintEffect) bool {
 	return false
 }
 
-// hasNoExecute tells whether a node has one of the controller's own NoExecute
+// hasNoExecute reports whether a node has one of the controller's own NoExecute
 // taints.
 func hasNoExecute(n *v1.Node) bool {
 	return hasTaint(n, v1.TaintNodeUnreachable, v1.TaintEffectNoExecute) || hasTaint(n, v1.TaintNodeNotReady, v1.TaintEffectNoExecute)

@@ -49,9 +49,10 @@ type zone struct {
 	ready, notReady int
 	state           zoneState
 	queue           []*health
-	marked          map[*health]bool // queued, or tainted since they were removed last
-	qps             float64
-	limiter         *rate.Limiter
+	// marked: queued, or tainted since they were removed last.
+	marked  map[*health]bool
+	qps     float64
+	limiter *rate.Limiter
 }
 
 func newZone(name string) *zone {

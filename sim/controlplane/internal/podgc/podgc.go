@@ -1,6 +1,6 @@
 // Package podgc deletes pods that nobody else would: the oldest of too many
 // that have ended, those of nodes that are gone or out of service, and those that
-// are deleted before they had a node. It answers to upstream's pkg/controller/podgc.
+// are deleted before they had a node. It mirrors upstream's pkg/controller/podgc.
 //
 // Upstream lists all pods every 20 s. Here a pass runs at those of the same
 // instants at which the counts that the changes keep say that there is something
@@ -50,11 +50,15 @@ type Controller struct {
 	ticker    *loop.Ticker
 	running   bool
 
-	terminated   int                     // pods that have ended
-	unscheduled  map[controller.Key]bool // pods that are being deleted and have no node
-	missing      map[string]bool         // nodes that pods name and that may not be there
-	outOfService map[string]bool         // nodes with the taint of that name
-	quarantine   map[string]time.Time    // when a missing node may be believed gone
+	terminated int // pods that have ended
+	// unscheduled: pods that are being deleted and have no node.
+	unscheduled map[controller.Key]bool
+	// missing: nodes that pods name and that may not be there.
+	missing map[string]bool
+	// outOfService: nodes with the taint of that name.
+	outOfService map[string]bool
+	// quarantine: when a missing node may be believed gone.
+	quarantine map[string]time.Time
 }
 
 // New starts a controller.

@@ -1,5 +1,5 @@
 // Package replicaset keeps as many pods of each ReplicaSet as it asks for. It
-// answers to pkg/controller/replicaset at v1.36 (StatusTerminatingReplicas on).
+// mirrors pkg/controller/replicaset at v1.36 (StatusTerminatingReplicas on).
 //
 // There are no expectations: a sync that has created or deleted pods finds them
 // so in the next one. The counts in a status are kept pod by pod, so a sync that

@@ -26,8 +26,9 @@ const (
 // Controller is the ReplicaSet controller.
 type Controller struct {
 	*controller.Workload[*appsv1.ReplicaSet]
-	l    *loop.Loop
-	sets *controller.Owned[*appsv1.ReplicaSet] // siblings' pods count when victims are chosen
+	l *loop.Loop
+	// sets: siblings' pods count when victims are chosen.
+	sets *controller.Owned[*appsv1.ReplicaSet]
 }
 
 // New starts a controller.

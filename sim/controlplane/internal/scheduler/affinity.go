@@ -23,7 +23,8 @@ type term struct {
 	namespaces []string // sorted
 	nsSelector labels.Selector
 	selector   labels.Selector
-	id         string // the same for terms that mean the same pods
+	// id: the same for terms that mean the same pods.
+	id string
 }
 
 type weighted struct {
@@ -139,7 +140,8 @@ func (cs *classTable) prefer(c *class, t *term, weight int64) {
 
 // affinityState is what InterPodAffinity knows in a cycle.
 type affinityState struct {
-	existing []*carrier // of required anti-affinity, that match the pod
+	// existing: of required anti-affinity, that match the pod.
+	existing []*carrier
 	scores   []weightedCounts
 }
 

@@ -151,7 +151,7 @@ func (s *Scheduler) evict(q *queued, pod *v1.Pod, c *candidate) {
 	})
 }
 
-// preempting tells whether a pod's evictions are under way. It is over when the
+// preempting reports whether a pod's evictions are under way. It is over when the
 // last victim is being deleted or gone, even if that was not answered yet
 // (preemption.Executor.IsPodRunningPreemption).
 func (s *Scheduler) preempting(q *queued) bool {

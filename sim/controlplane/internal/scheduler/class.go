@@ -46,7 +46,8 @@ type classKey struct {
 
 // class is what pods that share a spec have in common.
 type class struct {
-	pod     *v1.Pod // holds on to what the key points to
+	// pod: holds on to what the key points to.
+	pod     *v1.Pod
 	request request
 	// own is what NodeResourcesFit scores a node with for the pod itself: pod-level
 	// requests are left out, as upstream's scorer is made without their gate. On
@@ -71,13 +72,17 @@ type class struct {
 	hard, soft []constraint // pod topology spread
 	required   []*term      // pod affinity
 	anti       []*tally     // by required anti-affinity
-	preferring []weighted   // preferred pod affinity, or anti-affinity with a weight below 0
+	// preferring: preferred pod affinity, or anti-affinity with a weight below 0.
+	preferring []weighted
 	// together counts the pods that match all of required, by the key of each.
 	together []*tally
-	selfAll  bool       // the pod matches all of required itself
-	carries  []*carrier // what pods of the class say of others
+	// selfAll: the pod matches all of required itself.
+	selfAll bool
+	// carries: what pods of the class say of others.
+	carries []*carrier
 
-	entries    []entry // by nodeInfo.slot; nil when not remembered
+	// entries: by nodeInfo.slot; nil when not remembered.
+	entries    []entry
 	inclusions []inclusion
 	uses       int
 	failed     failure
@@ -129,11 +134,13 @@ type classTable struct {
 	labels *labelIndex
 	store  *apiserver.Store
 
-	byKey  map[classKey]*class
-	cached []*class // those that remember nodes, the longest first
+	byKey map[classKey]*class
+	// cached: those that remember nodes, the longest first.
+	cached []*class
 
-	services    map[string]int // how many each namespace has
-	selectorGen uint64         // counts changes of services and controllers that select pods
+	services map[string]int // how many each namespace has
+	// selectorGen: counts changes of services and controllers that select pods.
+	selectorGen uint64
 }
 
 func newClassTable(table *nodeTable, index *labelIndex, store *apiserver.Store) classTable {

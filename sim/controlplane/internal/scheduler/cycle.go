@@ -31,7 +31,8 @@ type cycle struct {
 
 	spread   []spreadState
 	affinity affinityState
-	affine   bool // InterPodAffinity has something to filter by
+	// InterPodAffinity has something to filter by.
+	affine bool
 
 	images       []imagePart
 	spreadScores []int64
@@ -40,7 +41,8 @@ type cycle struct {
 
 // failure is why a pod fits nowhere.
 type failure struct {
-	version  uint64 // Scheduler.version that it is of; 0: none
+	// Scheduler.version that it is of; 0: none.
+	version  uint64
 	priority int32
 	message  string
 	plugins  plugins

@@ -28,7 +28,8 @@ type event struct {
 	oldNode *v1.Node // nil: the node is new
 	pod     *v1.Pod
 	oldPod  *v1.Pod // of a change of labels
-	freed   request // of podShrunk: what the pod asks for less than before
+	// freed: of podShrunk: what the pod asks for less than before.
+	freed request
 }
 
 // hintMemo is a class's answer to an event.
@@ -75,7 +76,7 @@ func (s *Scheduler) moved(ev event) {
 	}
 }
 
-// helps tells whether an event may undo one of the rejections.
+// helps reports whether an event may undo one of the rejections.
 func (s *Scheduler) helps(ev *event, by plugins, p *v1.Pod, c *class, ls *labelSet) bool {
 	if by == 0 {
 		return true
@@ -140,13 +141,13 @@ func (s *Scheduler) nodeHelps(ev *event, by plugins, c *class) bool {
 	return by&interPodAffinity != 0 && (old == nil || !sameLabels(old.Labels, n.node.Labels))
 }
 
-// fitsEmpty tells whether the node would do if nothing else ran there: that is
+// fitsEmpty reports whether the node would do if nothing else ran there: that is
 // all that the hint asks (noderesources/fit.go, isFit).
 func fitsEmpty(r *request, n *nodeInfo) bool {
 	return fits(r, &nodeInfo{alloc: n.alloc, allocExt: n.allocExt, maxPods: n.maxPods}) == 0
 }
 
-// domainsChanged tells whether a node that came or changed is another one for
+// domainsChanged reports whether a node that came or changed is another one for
 // topology spread constraints (podtopologyspread/plugin.go,
 // isSchedulableAfterNodeChange).
 func domainsChanged(list []constraint, old, node *v1.Node) bool {
@@ -167,7 +168,7 @@ func affinityMatches(c *class, node *v1.Node) bool {
 	return err == nil && ok
 }
 
-// grew tells whether a node has more than before of something that is requested.
+// grew reports whether a node has more than before of something that is requested.
 func grew(r *request, old *v1.Node, n *nodeInfo) bool {
 	was := amountsOf(old.Status.Allocatable)
 	if n.maxPods > old.Status.Allocatable.Pods().Value() ||
@@ -246,7 +247,7 @@ func (s *Scheduler) affinityHelps(ev *event, c *class, ls *labelSet) bool {
 	return false
 }
 
-// updated tells whether a change of a pending pod may make it schedulable; what
+// updated reports whether a change of a pending pod may make it schedulable; what
 // it asks for is read anew in any case.
 func (s *Scheduler) updated(q *queued, p, old *v1.Pod) bool {
 	if prio := corev1helper.PodPriority(p); prio != q.priority {
@@ -269,13 +270,13 @@ func (s *Scheduler) updated(q *queued, p, old *v1.Pod) bool {
 	return &p.Spec.Containers[0] != &old.Spec.Containers[0] && q.rejectors&nodeResourcesFit != 0
 }
 
-// selfChanged tells whether a pod matches one of its own constraints that it did
+// selfChanged reports whether a pod matches one of its own constraints that it did
 // not match before, or the other way round.
 func selfChanged(list []constraint, is, was labels.Set) bool {
 	return slices.ContainsFunc(list, func(k constraint) bool { return k.selector.Matches(is) != k.selector.Matches(was) })
 }
 
-// tolerationHelps tells whether a new toleration may undo one of the rejections.
+// tolerationHelps reports whether a new toleration may undo one of the rejections.
 func tolerationHelps(by plugins, c *class) bool {
 	switch {
 	case by&taintToleration != 0:

@@ -157,7 +157,7 @@ func tolerates(list []v1.Toleration, t *v1.Taint) bool {
 	return corev1helper.TolerationsTolerateTaint(klog.Logger{}, list, t, false)
 }
 
-// untolerated tells whether a taint keeps new pods with the tolerations off.
+// untolerated reports whether a taint keeps new pods with the tolerations off.
 func untolerated(taints []v1.Taint, list []v1.Toleration) bool {
 	for i := range taints {
 		t := &taints[i]

@@ -12,15 +12,18 @@ import (
 // is under way.
 type nodeInfo struct {
 	name string
-	node *v1.Node // nil: pods name it, but it is not there
-	slot int      // index into what is kept by node; free again when the node goes
+	// nil: pods name it, but it is not there.
+	node *v1.Node
+	// slot: index into what is kept by node; free again when the node goes.
+	slot int
 	// gen counts the changes of what the node's own filters and scores see.
 	gen uint32
 	// static is another number whenever the node's labels or taints, or the node
 	// itself, are.
 	static uint32
-	zone   string  // topology.GetZoneKey
-	topo   []int32 // the numbers of its topology values, by topoKey.id
+	zone   string // topology.GetZoneKey
+	// topo: the numbers of its topology values, by topoKey.id.
+	topo []int32
 
 	alloc    amounts
 	allocExt []extended
@@ -33,8 +36,10 @@ type nodeInfo struct {
 	ports                 []hostPort
 	images                map[*imageState]bool
 
-	assumed   []*v1.Pod // placed, not yet bound in the API
-	nominated []*queued // pods that evicted others to get here
+	// assumed: placed, not yet bound in the API.
+	assumed []*v1.Pod
+	// nominated: pods that evicted others to get here.
+	nominated []*queued
 }
 
 // imageState is an image that some nodes have.
@@ -87,11 +92,12 @@ func (n *nodeInfo) count(r *request, ports []hostPort, sign int64) {
 // nodeTable keeps the nodes, with the numbers that stand for their topology values
 // and the images that they have.
 type nodeTable struct {
-	byName  map[string]*nodeInfo
-	slots   []*nodeInfo // by nodeInfo.slot; nil: free
-	free    []int
-	lastGen []uint32 // by slot: gen of the last node that had it
-	statics uint32   // the last nodeInfo.static
+	byName map[string]*nodeInfo
+	slots  []*nodeInfo // by nodeInfo.slot; nil: free
+	free   []int
+	// lastGen: by slot: gen of the last node that had it.
+	lastGen []uint32
+	statics uint32 // the last nodeInfo.static
 	tree    nodeTree
 
 	keys           []*topoKey
@@ -190,7 +196,7 @@ func (t *nodeTable) release(n *nodeInfo) {
 	t.free = append(t.free, n.slot)
 }
 
-// sameNode tells whether nothing changed that filters or scores look at, other
+// sameNode reports whether nothing changed that filters or scores look at, other
 // than images.
 func sameNode(a, b *v1.Node) bool {
 	return a.Spec.Unschedulable == b.Spec.Unschedulable && sameTaints(a.Spec.Taints, b.Spec.Taints) &&

@@ -22,9 +22,10 @@ const (
 
 // candidate is a node that takes the pod once its victims are gone.
 type candidate struct {
-	node       *nodeInfo
-	victims    []*v1.Pod // the most important first
-	violations int       // victims whose disruption budget allows none
+	node    *nodeInfo
+	victims []*v1.Pod // the most important first
+	// violations: victims whose disruption budget allows none.
+	violations int
 }
 
 // preempt is the PostFilter of DynamicResources, which finds no claims, and of

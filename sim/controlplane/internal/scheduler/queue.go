@@ -42,8 +42,9 @@ type queued struct {
 	place           place
 	index           int    // in its heap or list
 	seq             uint64 // of its coming, for ties
-	timestamp       int64  // ns, of its last coming to a queue
-	attempts        int
+	// timestamp: ns, of its last coming to a queue.
+	timestamp int64
+	attempts  int
 	// unschedulable and errors count tries for the back-off.
 	unschedulable, errors int
 	backoffUntil          int64 // ns; 0: to be computed
@@ -52,7 +53,8 @@ type queued struct {
 	// preempting: its evictions are under way, so nothing wakes it
 	// (Scheduler.preempting).
 	preempting bool
-	lastVictim *v1.Pod // the last of them, from when its turn comes
+	// lastVictim: the last of them, from when its turn comes.
+	lastVictim *v1.Pod
 }
 
 func (q *queued) before(o *queued) bool {

@@ -180,7 +180,7 @@ func refTerms(p *v1.Pod) (affinity, anti []v1.PodAffinityTerm, preferred []v1.We
 	return affinity, anti, preferred
 }
 
-// same tells whether two nodes share the value of a key.
+// same reports whether two nodes share the value of a key.
 func same(a, b *v1.Node, key string) bool {
 	x, ok := a.Labels[key]
 	y, ok2 := b.Labels[key]

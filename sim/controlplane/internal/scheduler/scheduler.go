@@ -53,13 +53,16 @@ type Scheduler struct {
 	table   nodeTable
 	labels  labelIndex
 	classes classTable
-	start   int // index into the nodes where the next search begins
+	// start: index into the nodes where the next search begins.
+	start   int
 	assumed map[types.UID]*assumption
-	resized map[types.UID]*request // what pods ask for while that is not what their class does
+	// resized: what pods ask for while that is not what their class does.
+	resized map[types.UID]*request
 	// priorities counts the pods on nodes by priority.
 	priorities map[int32]int
-	version    uint64 // of all that decides where pods fit
-	events     uint64
+	// version: of all that decides where pods fit.
+	version uint64
+	events  uint64
 
 	cycle           cycle
 	feasibleScratch []*nodeInfo
@@ -189,12 +192,12 @@ func controllerSelector(o apiserver.Object) string {
 	return ""
 }
 
-// holds tells whether a pod takes up room on a node.
+// holds reports whether a pod takes up room on a node.
 func holds(p *v1.Pod) bool {
 	return p != nil && p.Spec.NodeName != "" && p.Status.Phase != v1.PodSucceeded && p.Status.Phase != v1.PodFailed
 }
 
-// ours tells whether a pod is to be placed.
+// ours reports whether a pod is to be placed.
 func (s *Scheduler) ours(p *v1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && slices.Contains(s.opts.SchedulerNames, p.Spec.SchedulerName)
 }
@@ -324,7 +327,7 @@ func (r *request) beyond(o *request) request {
 	return out
 }
 
-// overlaps tells whether both ask for some of the same resource.
+// overlaps reports whether both ask for some of the same resource.
 func (r *request) overlaps(o *request) bool {
 	return r.cpu > 0 && o.cpu > 0 || r.memory > 0 && o.memory > 0 || r.storage > 0 && o.storage > 0 ||
 		slices.ContainsFunc(r.ext, func(e extended) bool { return amountOf(o.ext, e.name) > 0 })

@@ -25,12 +25,15 @@ const (
 
 // entry is what a class remembers of a node.
 type entry struct {
-	why       verdict
-	gen       uint32 // nodeInfo.gen that the rest is of; 0: none
-	imageGen  uint32 // Scheduler.imageGen that images is of
-	preferred int32  // NodeAffinity's raw score
-	taints    int16  // TaintToleration's
-	resources int16  // NodeResourcesFit's and NodeResourcesBalancedAllocation's together
+	why verdict
+	// gen: nodeInfo.gen that the rest is of; 0: none.
+	gen uint32
+	// Scheduler.imageGen that images is of.
+	imageGen  uint32
+	preferred int32 // NodeAffinity's raw score
+	taints    int16 // TaintToleration's
+	// NodeResourcesFit's and NodeResourcesBalancedAllocation's together.
+	resources int16
 	images    int16
 }
 

@@ -15,13 +15,14 @@ import (
 
 // constraint is one of a pod's topology spread constraints.
 type constraint struct {
-	key           *topoKey
-	maxSkew       int64
-	minDomains    int64
-	tally         *tally
-	selector      labels.Selector
-	self          int64 // 1 when the pod matches its own selector
-	everything    bool  // the selector is empty
+	key        *topoKey
+	maxSkew    int64
+	minDomains int64
+	tally      *tally
+	selector   labels.Selector
+	// self: 1 when the pod matches its own selector.
+	self          int64
+	everything    bool // the selector is empty
 	honorAffinity bool
 	honorTaints   bool
 }
@@ -66,7 +67,7 @@ func (cs *classTable) setSpread(c *class, p *v1.Pod, ls *labelSet) {
 	}
 }
 
-// selectorMatches tells whether a constraint's selector matches the pod itself:
+// selectorMatches reports whether a constraint's selector matches the pod itself:
 // an empty one does, though it counts no pods.
 func selectorMatches(given *metav1.LabelSelector, sel labels.Selector, ls *labelSet) bool {
 	if given != nil && len(given.MatchLabels) == 0 && len(given.MatchExpressions) == 0 {
@@ -75,7 +76,7 @@ func selectorMatches(given *metav1.LabelSelector, sel labels.Selector, ls *label
 	return sel.Matches(ls.labels)
 }
 
-// counted tells whether a node's pods count for a constraint (matchNodeInclusionPolicies).
+// counted reports whether a node's pods count for a constraint (matchNodeInclusionPolicies).
 func (k *constraint) counted(c *class, n *nodeInfo) bool {
 	if !(k.honorAffinity && c.selective) && !k.honorTaints {
 		return true
@@ -86,9 +87,11 @@ func (k *constraint) counted(c *class, n *nodeInfo) bool {
 
 // inclusion is what a node's part in spreading goes by.
 type inclusion struct {
-	of        uint32 // nodeInfo.static that the rest is of; 0: none
-	selected  bool   // by the pod's node selector and affinity
-	tolerated bool   // its taints
+	// of: nodeInfo.static that the rest is of; 0: none.
+	of uint32
+	// selected: by the pod's node selector and affinity.
+	selected  bool
+	tolerated bool // its taints
 }
 
 // inclusion looks at a node. Classes that remember nodes do so until its labels
@@ -120,7 +123,7 @@ func hasKeys(list []constraint, n *nodeInfo) bool {
 	return true
 }
 
-// everywhere tells whether the pods of all nodes count for all constraints:
+// everywhere reports whether the pods of all nodes count for all constraints:
 // then the tallies say all there is to know.
 func everywhere(nodes int, c *class, list []constraint) bool {
 	for i := range list {
@@ -282,7 +285,8 @@ func (cy *cycle) filterSpread(n *nodeInfo) verdict {
 type defaultSpread struct {
 	owner types.UID
 	gen   uint64
-	tally *tally // by zone; nil: nothing selects the pod
+	// tally: by zone; nil: nothing selects the pod.
+	tally *tally
 }
 
 // defaultTally returns the count behind the default constraints: the pods that

@@ -18,11 +18,15 @@ type labelSet struct {
 	labels    labels.Set
 	key       string
 	at        map[*nodeInfo]population
-	tallies   []*tally   // those that count pods with these labels
-	carriers  []*carrier // those whose term matches pods with these labels
-	seen      int        // how many of labelIndex.carriers were looked at
-	epoch     uint64     // of labelIndex.epoch when carriers was made
-	spread    defaultSpread
+	// tallies: those that count pods with these labels.
+	tallies []*tally
+	// carriers: those whose term matches pods with these labels.
+	carriers []*carrier
+	// seen: how many of labelIndex.carriers were looked at.
+	seen int
+	// epoch: of labelIndex.epoch when carriers was made.
+	epoch  uint64
+	spread defaultSpread
 }
 
 // population counts pods on a node: those that live, those being deleted.
@@ -34,10 +38,12 @@ type topoKey struct {
 	id      int // index into nodeInfo.topo
 	numbers map[string]int32
 	values  []string // by number
-	free    []int32  // numbers of values that no node has any more
-	nodes   []int32  // how many nodes have each value
-	present int      // how many nodes have the key
-	domains int      // how many values some node has
+	// free: numbers of values that no node has any more.
+	free []int32
+	// nodes: how many nodes have each value.
+	nodes   []int32
+	present int // how many nodes have the key
+	domains int // how many values some node has
 }
 
 // none is the number of no value.
@@ -206,7 +212,8 @@ func (c *counts) relabel(n *nodeInfo, was []int32) {
 type tally struct {
 	counts
 	terms []*term
-	live  bool // pods that are being deleted don't count
+	// live: pods that are being deleted don't count.
+	live bool
 }
 
 func (t *tally) matches(store *apiserver.Store, ls *labelSet) bool {
@@ -229,9 +236,10 @@ func (t *tally) share(p population) int32 {
 // or anti-affinity.
 type carrier struct {
 	counts
-	term   *term
-	kind   carried
-	weight int64 // for scores; below 0 for anti-affinity
+	term *term
+	kind carried
+	// weight: for scores; below 0 for anti-affinity.
+	weight int64
 	id     string
 }
 
@@ -256,8 +264,11 @@ type labelIndex struct {
 	carriers    []*carrier
 	carrierByID map[string]*carrier
 
-	epoch   uint64 // counts calls of forgetTallies: what labelSets know of carriers is older
-	trimmed int64  // ns, when trim last had something to do
+	// epoch: counts calls of forgetTallies: what labelSets know of carriers is
+	// older.
+	epoch uint64
+	// trimmed: ns, when trim last had something to do.
+	trimmed int64
 }
 
 func newLabelIndex(table *nodeTable, store *apiserver.Store) labelIndex {

@@ -1,5 +1,5 @@
 // Package statefulset keeps the pods of StatefulSets, each with an ordinal of its
-// own. It answers to pkg/controller/statefulset at v1.36, without volume claims,
+// own. It mirrors pkg/controller/statefulset at v1.36, without volume claims,
 // which the API refuses, and with the gate MaxUnavailableStatefulSet off, as at
 // v1.36: pods are replaced one at a time, also under podManagementPolicy Parallel.
 package statefulset

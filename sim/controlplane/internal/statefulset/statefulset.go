@@ -24,7 +24,8 @@ type Controller struct {
 	l       *loop.Loop
 	events  *record.Recorder
 	history *history.History
-	adopt   map[controller.Key]struct{} // whose revisions may have no controller
+	// adopt: whose revisions may have no controller.
+	adopt map[controller.Key]struct{}
 }
 
 // New starts a controller.

@@ -33,7 +33,9 @@ type update struct {
 	current, updated *history.Revision
 	collisions       int32
 
-	replicas  []*v1.Pod // by ordinal, from the start ordinal; those to be made have no phase
+	// replicas: by ordinal, from the start ordinal; those to be made have no
+	// phase.
+	replicas  []*v1.Pod
 	condemned []*v1.Pod // by ordinal, highest first
 	status    appsv1.StatefulSetStatus
 	built     bool // status is worth writing

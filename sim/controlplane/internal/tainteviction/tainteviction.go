@@ -1,6 +1,6 @@
 // Package tainteviction deletes the pods that don't tolerate a NoExecute taint
 // of their node, at once or when the time for which they tolerate it is over.
-// It answers to upstream's pkg/controller/tainteviction.
+// It mirrors upstream's pkg/controller/tainteviction.
 //
 // A cluster without such taints costs a comparison of lengths per change; a
 // pod that is to be deleted later is one timer.
@@ -46,7 +46,8 @@ type Controller struct {
 type eviction struct {
 	key     controller.Key
 	created time.Time
-	timer   *loop.Timer // nil for one that is deleted at once, or was
+	// timer: nil for one that is deleted at once, or was.
+	timer *loop.Timer
 }
 
 // New starts a controller.
@@ -177,7 +178,7 @@ func (c *Controller) judge(pod *v1.Pod, taints []v1.Taint) {
 	c.schedule(key, created, wait)
 }
 
-// toleratedFor tells whether tolerations tolerate all taints, and how long:
+// toleratedFor reports whether tolerations tolerate all taints, and how long:
 // for the least time that one of those used gives; under 0 is for ever
 // (GetMatchingTolerations, getMinTolerationTime).
 func toleratedFor(taints []v1.Taint, tolerations []v1.Toleration) (time.Duration, bool) {

@@ -1,5 +1,5 @@
 // Package ttlafterfinished deletes Jobs that have ended when their
-// ttlSecondsAfterFinished are over. It answers to upstream's
+// ttlSecondsAfterFinished are over. It mirrors upstream's
 // pkg/controller/ttlafterfinished.
 package ttlafterfinished
 
@@ -72,7 +72,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	return nil
 }
 
-// expired tells whether a job is to be deleted now; one that is to be later is
+// expired reports whether a job is to be deleted now; one that is to be later is
 // put into the queue.
 func (c *Controller) expired(job *batchv1.Job, key controller.Key) bool {
 	at, ok := expiry(job)
