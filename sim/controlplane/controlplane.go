@@ -1,7 +1,18 @@
-// Package controlplane is the control plane of a simulated cluster: the
-// scheduler and kube-controller-manager's controllers, small, deterministic, on
-// the API's loop. Each controller is a package below it that is called as
-// upstream's below pkg/controller is.
+// Package controlplane is the control plane of a simulated cluster: the scheduler
+// and kube-controller-manager's controllers, small, deterministic, on the API's
+// loop.
+//
+// How to read it: controlplane.go has the options and what others may ask;
+// controllers.go is the table of all parts, from which names, clients, the order
+// of starting and the census follow; restart.go starts and kills the two
+// processes; watch.go has their watch events counted. Each controller is a
+// package below internal/ that is called as upstream's below pkg/controller is,
+// and all stand on internal/controller: queue, client, indexes, pods. Only
+// podautoscaler is visible from outside, because who makes a cluster says where
+// its metrics come from.
+//
+// To add a controller: write its package with New(controller.Options), add its
+// row to parts, a scenario that fails without it, and its name to the docs.
 package controlplane
 
 import (

@@ -62,6 +62,9 @@ func (c *Claims) Sync(ctx context.Context, owner apiserver.Object, sel *metav1.L
 	return err
 }
 
+// claim does what Sync found due. An owner that is being deleted neither adopts
+// nor releases: its pods are the garbage collector's, which goes by the
+// references.
 func (c *Claims) claim(ctx context.Context, owner apiserver.Object, sel *metav1.LabelSelector, wanted func(*v1.Pod) bool) error {
 	s, err := metav1.LabelSelectorAsSelector(sel)
 	if err != nil {
@@ -104,6 +107,9 @@ func (c *Claims) claim(ctx context.Context, owner apiserver.Object, sel *metav1.
 	return errors.Join(errs...)
 }
 
+// adopt makes the owner a pod's controller. It asks the API first whether the
+// owner still lives, because an adopted pod would be deleted with it; the error
+// texts are what an event shows.
 func (c *Claims) adopt(ctx context.Context, owner apiserver.Object, p *v1.Pod) error {
 	fresh, err := c.fresh(ctx, owner)
 	if err != nil {

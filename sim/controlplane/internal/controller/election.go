@@ -52,6 +52,8 @@ func (e *Election) Cut() bool {
 	return true
 }
 
+// look runs every RetryPeriod while the API was out of reach. When it is back in
+// time, nobody has noticed; when not, another leader has taken over.
 func (e *Election) look() {
 	if e.api.Cut() {
 		e.poll.Reset(RetryPeriod)

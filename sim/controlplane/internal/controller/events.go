@@ -31,6 +31,7 @@ func Reference(obj apiserver.Object) *v1.ObjectReference {
 // eventClient writes events as requests of a component.
 type eventClient struct{ api *apiserver.Component }
 
+// CreateEvent implements record.Client.
 func (c eventClient) CreateEvent(ctx context.Context, ev *v1.Event) (*v1.Event, error) {
 	err := c.api.Do(ctx, eventRequest("create", ev), func(s *apiserver.Server) error { return s.PostEvent(ev) })
 	if err != nil {
@@ -39,6 +40,7 @@ func (c eventClient) CreateEvent(ctx context.Context, ev *v1.Event) (*v1.Event, 
 	return ev, nil
 }
 
+// PatchEvent implements record.Client: a recurring event's count and last time.
 func (c eventClient) PatchEvent(ctx context.Context, base, ev *v1.Event) (made *v1.Event, err error) {
 	err = c.api.Do(ctx, eventRequest("patch", ev), func(s *apiserver.Server) (err error) {
 		made, err = s.PatchEvent(base, ev)

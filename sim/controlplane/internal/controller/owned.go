@@ -44,6 +44,8 @@ func (o *Owned[T]) OnChange(fn func(owner *metav1.OwnerReference, old, obj T)) {
 	o.heard = append(o.heard, fn)
 }
 
+// change is the hook. Objects rarely change hands; when one does, the old owner
+// is told that it has lost it before the new one hears of it.
 func (o *Owned[T]) change(c apiserver.Change) {
 	var none, was, is T
 	var from, to *metav1.OwnerReference
@@ -90,10 +92,14 @@ func (o *Owned[T]) drop(owner types.UID, was, is T, to *metav1.OwnerReference) {
 	}
 }
 
-// PodState is what controllers count pods by.
+// PodState is what controllers count pods by. It is a set of bits: a PodSet asks
+// for any of several at once.
 type PodState uint8
 
 const (
+	// A pod is at most one of Active, Terminating, Succeeded and Failed; the
+	// others may come with any of them. A status is decided by these bits alone,
+	// so comparing two of them says whether a change matters.
 	PodActive      PodState = 1 << iota // neither terminal nor being deleted
 	PodIsReady                          // its condition Ready is True
 	PodTerminating                      // being deleted, and not terminal
@@ -103,7 +109,8 @@ const (
 	PodBound // it has a node
 )
 
-// StateOf returns a pod's state.
+// StateOf returns a pod's state. A pod that has ended is neither active nor
+// terminating, even while it is being deleted: controllers count it as gone.
 func StateOf(p *v1.Pod) PodState {
 	var st PodState
 	switch p.Status.Phase {
@@ -158,12 +165,18 @@ func (q *Queue) AddOnceAvailable(owner Key, ch PodChange, minReadySeconds int32)
 	}
 }
 
-// Matters reports whether a controller that counts pods has to look again.
+// Matters reports whether a controller that counts pods has to look again. A
+// change of anything else, such as a container's restart count, can't change what
+// a status says.
 func (c *PodChange) Matters() bool {
 	return c.Old == nil || c.New == nil || c.Was != c.Is || c.Relabeled()
 }
 
-// PodSet is a controller's pods, oldest first.
+// PodSet is a controller's pods, oldest first. Replicas come and go far more
+// often than somebody lists them, so a set keeps its counts up to date with each
+// change and leaves a hole where a pod was. Whoever wants the pods has the holes
+// closed first: order is what upstream's listers don't promise and a repeatable
+// run needs.
 type PodSet struct {
 	pods   []*v1.Pod // with holes
 	states []PodState
@@ -205,6 +218,7 @@ func (s *PodSet) In(states PodState) []*v1.Pod {
 	return out
 }
 
+// count adds n to the numbers that a state takes part in.
 func (s *PodSet) count(st PodState, n int) {
 	if st&PodActive != 0 {
 		s.Active += n
@@ -217,6 +231,7 @@ func (s *PodSet) count(st PodState, n int) {
 	}
 }
 
+// put adds a pod at the end, or puts its new version in its place.
 func (s *PodSet) put(p *v1.Pod, st PodState) {
 	i, ok := s.index[p.UID]
 	if !ok {
@@ -230,6 +245,8 @@ func (s *PodSet) put(p *v1.Pod, st PodState) {
 	s.count(st, 1)
 }
 
+// drop leaves a hole. Half a list of holes is closed, so that a set that shrinks
+// for ever does not keep its greatest size.
 func (s *PodSet) drop(uid types.UID) {
 	i, ok := s.index[uid]
 	if !ok {
@@ -244,6 +261,7 @@ func (s *PodSet) drop(uid types.UID) {
 	}
 }
 
+// compact closes the holes and keeps the order.
 func (s *PodSet) compact() {
 	if s.holes == 0 {
 		return
@@ -294,6 +312,8 @@ func (p *Pods) OnOrphan(fn func(pod *v1.Pod)) { p.stray = append(p.stray, fn) }
 // Orphans returns how many pods of a namespace have no controller.
 func (p *Pods) Orphans(namespace string) int { return p.orphans[namespace] }
 
+// change is the hook. A pod that changes hands leaves one controller and comes to
+// another: each hears of its half, as if the pod had gone or come.
 func (p *Pods) change(c apiserver.Change) {
 	ch := PodChange{}
 	var from, to *metav1.OwnerReference
@@ -341,6 +361,8 @@ func (p *Pods) change(c apiserver.Change) {
 	}
 }
 
+// countOrphan keeps the number of pods without a controller, so that a controller
+// that comes need not look for them where there are none.
 func (p *Pods) countOrphan(ch PodChange, from, to *metav1.OwnerReference) {
 	if ch.Old != nil && from == nil {
 		if p.orphans[ch.Old.Namespace]--; p.orphans[ch.Old.Namespace] == 0 {
@@ -352,12 +374,15 @@ func (p *Pods) countOrphan(ch PodChange, from, to *metav1.OwnerReference) {
 	}
 }
 
+// tell calls those who hear of a kind's pods. Owners are of the pod's namespace:
+// an owner reference has none of its own.
 func (p *Pods) tell(owner *metav1.OwnerReference, namespace string, ch PodChange) {
 	for _, fn := range p.heard[owner.Kind] {
 		fn(Key{Namespace: namespace, Name: owner.Name}, owner.UID, ch)
 	}
 }
 
+// tellStray calls those who might adopt a pod.
 func (p *Pods) tellStray(pod *v1.Pod) {
 	for _, fn := range p.stray {
 		fn(pod)

@@ -30,7 +30,9 @@ type PodControl struct {
 	templates map[types.UID]*template
 }
 
-// template is an owner's, as long as it stays the same.
+// template is an owner's, as long as it stays the same. The server has defaulted
+// and admitted made once, so that creating a replica is a matter of stamping: of
+// 150,000 pods of one owner all share one spec.
 type template struct {
 	src  *v1.PodTemplateSpec
 	made *apiserver.Template
@@ -77,8 +79,9 @@ func (p *PodControl) Create(ctx context.Context, owner apiserver.Object, t *v1.P
 	return pod, nil
 }
 
-// template returns the owner's template as the server has admitted it. The stamp is
-// for errors: they name the pod that was to be.
+// template returns the owner's template as the server has admitted it. The stamp
+// is for errors: they name the pod that was to be. It is made anew when the
+// owner's template or what admission depends on has changed (Server.Stale).
 func (p *PodControl) template(s *apiserver.Server, owner apiserver.Object, t *v1.PodTemplateSpec, st apiserver.Stamp) (*apiserver.Template, error) {
 	if c := p.templates[owner.GetUID()]; c != nil && !s.Stale(c.made) && (c.src == t || equality.Semantic.DeepEqual(c.src, t)) {
 		c.src = t
@@ -128,7 +131,9 @@ func (p *PodControl) PatchMeta(ctx context.Context, pod *v1.Pod, edit func(*meta
 	})
 }
 
-// Parallel runs n calls at once and returns the errors there were, in order.
+// Parallel runs n calls at once and returns the errors there were, in order. The
+// calls are tasks of the group: they die with the controller, and one alone needs
+// no task. An error of waiting itself is returned alone.
 func Parallel(ctx context.Context, g *loop.Group, name string, n int, call func(ctx context.Context, i int) error) []error {
 	var errs []error
 	if n == 1 {

@@ -67,6 +67,7 @@ func PodTerminated(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 }
 
+// readyCondition is a pod's condition Ready, or nil.
 func readyCondition(p *v1.Pod) *v1.PodCondition {
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == v1.PodReady {

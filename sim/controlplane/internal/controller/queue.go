@@ -50,7 +50,9 @@ type QueueOptions struct {
 }
 
 // Queue holds the keys that wait for a sync: each once, in the order of adding,
-// and never two syncs of one key at a time (client-go util/workqueue).
+// and never two syncs of one key at a time (client-go util/workqueue). Upstream
+// keeps a goroutine for each worker. Here a worker is a task that exists while
+// there are keys that are ready: an idle controller costs its maps.
 type Queue struct {
 	opts     QueueOptions
 	l        *loop.Loop
@@ -62,6 +64,8 @@ type Queue struct {
 	running  int
 }
 
+// keyState says where a key is, in bits: it can be syncing and queued again at
+// once. A key that is in no state has no entry.
 type keyState uint8
 
 const (
@@ -156,6 +160,8 @@ func (q *Queue) Forget(key Key) { delete(q.failures, key) }
 // NumRequeues returns how often in a row a key's sync failed.
 func (q *Queue) NumRequeues(key Key) int { return q.failures[key] }
 
+// enqueue makes a key ready, and starts a worker for it if one is left. A key
+// whose sync goes on comes after that sync.
 func (q *Queue) enqueue(key Key) {
 	st := q.state[key]
 	if st&queued != 0 {
@@ -172,7 +178,8 @@ func (q *Queue) enqueue(key Key) {
 	}
 }
 
-// work syncs keys until none is ready.
+// work syncs keys until none is ready. A key that was added during its sync goes
+// to the end, so that one busy object can't hold up the others.
 func (q *Queue) work(ctx context.Context) {
 	defer func() { q.running-- }()
 	for len(q.ready) > 0 {

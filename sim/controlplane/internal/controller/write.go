@@ -86,7 +86,9 @@ func Gone(api *apiserver.Component, obj apiserver.Object) bool {
 func WireTime(t time.Time) metav1.Time { return metav1.Time{Time: t.UTC().Truncate(time.Second)} }
 
 // ComputeHash is the hash that upstream calls a pod template by
-// (pkg/controller/controller_utils.go).
+// (pkg/controller/controller_utils.go). It is fnv32a over the template's dump,
+// and over the collision count in eight bytes, so names of ReplicaSets are those
+// of a real cluster.
 func ComputeHash(t *v1.PodTemplateSpec, collisions *int32) string {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%v", dump.ForHash(*t))

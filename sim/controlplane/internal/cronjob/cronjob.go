@@ -1,6 +1,11 @@
 // Package cronjob starts Jobs at the times of a schedule. It mirrors
-// pkg/controller/cronjob (the second version) at v1.36. A schedule without a
-// time zone is in UTC.
+// pkg/controller/cronjob (the second version, cronjob_controllerv2.go) at v1.36.
+// A schedule without a time zone is in UTC.
+//
+// A sync does three things: it deletes finished jobs beyond the limits, brings
+// the list of active jobs up to date, and starts the job that is due. Then the
+// key waits in the queue for the next scheduled time: a CronJob that sleeps is
+// one timer.
 package cronjob
 
 import (
@@ -36,7 +41,8 @@ const (
 	manyMissed = 100
 )
 
-// Controller is the CronJob controller.
+// Controller is the CronJob controller. Time zones are loaded once: a schedule is
+// parsed in each sync.
 type Controller struct {
 	opts   controller.Options
 	l      *loop.Loop
@@ -46,7 +52,8 @@ type Controller struct {
 	zones map[string]*time.Location
 }
 
-// New starts a controller.
+// New starts a controller. It hears of its own objects and of Jobs that one of
+// them owns.
 func New(opts controller.Options) *Controller {
 	c := &Controller{opts: opts, l: opts.Group.Loop(), zones: map[string]*time.Location{}}
 	c.events = controller.NewRecorder(opts.Group, opts.API, "cronjob-controller")
@@ -63,6 +70,8 @@ func New(opts controller.Options) *Controller {
 	return c
 }
 
+// A new schedule can't wait for the time that the old one set: the key is added
+// for the earlier of the two.
 func (c *Controller) onChange(ch apiserver.Change) {
 	cj := ch.New.(*batchv1.CronJob)
 	key := controller.KeyOf(cj)
@@ -76,6 +85,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	c.queue.Add(key)
 }
 
+// rescheduled reports whether the times of a job have changed.
 func rescheduled(old, cj *batchv1.CronJob) bool {
 	return old.Spec.Schedule != cj.Spec.Schedule || !equality.Semantic.DeepEqual(old.Spec.TimeZone, cj.Spec.TimeZone)
 }
@@ -99,7 +109,9 @@ func (c *Controller) schedule(cj *batchv1.CronJob) (cron.Schedule, *time.Locatio
 	return s, zone, err
 }
 
-// sync is one look at a cron job: its history, its jobs, its schedule.
+// sync is one look at a cron job: its history, its jobs, its schedule. One status
+// write at the end holds what all steps have changed. An error without a time to
+// look again backs off.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	stored, ok := controller.Lookup[*batchv1.CronJob](c.opts.API, apiserver.KindCronJob, key)
 	if !ok {
@@ -122,7 +134,9 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	return err
 }
 
-// cronSync is one sync of a cron job; changed: its status is to be written.
+// cronSync is one sync of a cron job; changed: its status is to be written. cj is
+// a copy whose status is worked on; jobs are those that it owned when the sync
+// began.
 type cronSync struct {
 	c       *Controller
 	cj      *batchv1.CronJob
@@ -130,6 +144,7 @@ type cronSync struct {
 	changed bool
 }
 
+// event records an event about the CronJob.
 func (r *cronSync) event(eventtype, reason, format string, args ...any) {
 	r.c.events.Eventf(controller.Reference(r.cj), eventtype, reason, format, args...)
 }
@@ -144,15 +159,18 @@ func finished(j *batchv1.Job) (batchv1.JobConditionType, bool) {
 	return "", false
 }
 
+// active reports whether a job is in the status' list.
 func (r *cronSync) active(uid types.UID) bool {
 	return slices.ContainsFunc(r.cj.Status.Active, func(ref v1.ObjectReference) bool { return ref.UID == uid })
 }
 
+// drop takes a job out of the status' list.
 func (r *cronSync) drop(uid types.UID) {
 	r.cj.Status.Active = slices.DeleteFunc(r.cj.Status.Active, func(ref v1.ObjectReference) bool { return ref.UID == uid })
 }
 
 // trim deletes the oldest finished jobs beyond the limits (cleanupFinishedJobs).
+// Errors are told in events and tried again with the next sync.
 func (r *cronSync) trim(ctx context.Context) {
 	for _, h := range []struct {
 		how   batchv1.JobConditionType
@@ -190,6 +208,8 @@ func byStart(a, b *batchv1.Job) int {
 	}
 }
 
+// delete deletes a job; its pods go in the background, as kubectl would have it.
+// It reports whether that worked.
 func (r *cronSync) delete(ctx context.Context, j *batchv1.Job) bool {
 	background := metav1.DeletePropagationBackground
 	if err := controller.Delete(ctx, r.c.opts.API, j, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
@@ -201,7 +221,10 @@ func (r *cronSync) delete(ctx context.Context, j *batchv1.Job) bool {
 	return true
 }
 
-// sync is syncCronJob; it returns when to look again.
+// sync is syncCronJob; it returns when to look again. A time that is missed is
+// made up for once, however many were missed: the latest counts. Job names are
+// made of the scheduled minute, so a second sync of the same time finds the job
+// there. Zero means: not before something changes.
 func (r *cronSync) sync(ctx context.Context) (time.Duration, error) {
 	cj, now := r.cj, r.c.l.Now()
 	r.review()
@@ -249,7 +272,9 @@ func (r *cronSync) sync(ctx context.Context) (time.Duration, error) {
 	return next(cj, now, schedule), nil
 }
 
-// review brings the list of active jobs up to date.
+// review brings the list of active jobs up to date. Jobs that finished leave the
+// list, those that vanished, too; one that is there and in no list is only told
+// of, because nobody knows whose it is.
 func (r *cronSync) review() {
 	st := &r.cj.Status
 	known := map[types.UID]bool{}
@@ -299,7 +324,9 @@ func (r *cronSync) replace(ctx context.Context) error {
 	return nil
 }
 
-// start creates the job of a scheduled time, in the schedule's zone; false when the sync ends with that.
+// start creates the job of a scheduled time, in the schedule's zone; false when
+// the sync ends with that. A job of that name that is ours and was not noted yet
+// counts as started: an earlier sync made it and could not write the status.
 func (r *cronSync) start(ctx context.Context, name string, at time.Time) (bool, error) {
 	cj := r.cj
 	annotations := map[string]string{}
@@ -341,7 +368,10 @@ func (r *cronSync) start(ctx context.Context, name string, at time.Time) (bool, 
 // when times count.
 type times struct{ since, at time.Time }
 
-// latest is mostRecentScheduleTime; missed is how many times have passed.
+// latest is mostRecentScheduleTime; missed is how many times have passed. Long
+// gaps are crossed by the distance between the first two times rather than one by
+// one: a CronJob of every second that was off for a year has missed 31 million.
+// An error means that the times come more often than once a second.
 func latest(cj *batchv1.CronJob, now time.Time, schedule cron.Schedule, deadline bool) (t times, missed int64, err error) {
 	t.since = cj.CreationTimestamp.Time
 	if last := cj.Status.LastScheduleTime; last != nil {
@@ -373,7 +403,8 @@ func latest(cj *batchv1.CronJob, now time.Time, schedule cron.Schedule, deadline
 	return t, missed, nil
 }
 
-// next is how long it takes to the next scheduled time.
+// next is how long it takes to the next scheduled time. It adds delta, so that
+// the clock has passed the time when the sync comes (nextScheduledTimeDuration).
 func next(cj *batchv1.CronJob, now time.Time, schedule cron.Schedule) time.Duration {
 	t, missed, err := latest(cj, now, schedule, false)
 	from := t.at

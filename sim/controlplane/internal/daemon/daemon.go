@@ -31,6 +31,8 @@ type Controller struct {
 	l       *loop.Loop
 	nodes   *controller.Queue // nodes that have changed
 	history *history.History
+	// adopt holds the sets whose revisions may have no controller; fits and backoff
+	// have entries of sets that there are.
 	adopt   map[controller.Key]struct{}
 	fits    map[types.UID]*placement
 	backoff backoff
@@ -53,6 +55,7 @@ func New(opts controller.Options) *Controller {
 	return c
 }
 
+// onChange hears of sets and of nodes.
 func (c *Controller) onChange(ch apiserver.Change) {
 	switch ch.Kind {
 	case apiserver.KindNode:
@@ -89,13 +92,17 @@ func (c *Controller) onNode(ch apiserver.Change) {
 	c.nodes.Add(controller.Key{Name: node.Name})
 }
 
+// forgetNode drops what sets know of a node whose labels or taints are others, or
+// that is gone.
 func (c *Controller) forgetNode(name string) {
 	for _, p := range c.fits { //drydock:unordered forgets in each
 		delete(p.nodes, name)
 	}
 }
 
-// syncNode finds the sets that have to do something about a node.
+// syncNode finds the sets that have to do something about a node. A change of one
+// node wakes only the sets that it is about, as upstream's syncNodeUpdate: a
+// cluster that grows by a node does not sync all DaemonSets for all nodes.
 func (c *Controller) syncNode(_ context.Context, key controller.Key) error {
 	srv := c.API.Server()
 	node := srv.Node(key.Name)
@@ -128,7 +135,10 @@ func (c *Controller) forget(uid types.UID) {
 	c.backoff.forget(uid)
 }
 
-// sync is syncDaemonSet.
+// sync is syncDaemonSet. A rolling update runs after the pods that are missing or
+// superfluous were dealt with, so it sees every node with the pods that it will
+// keep. The status is written whatever failed before; the first error is
+// returned.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	ds, ok := c.Get(key)
 	if !ok {
@@ -192,6 +202,7 @@ func (s *step) writeStatus(ctx context.Context) error {
 	return nil
 }
 
+// ignoreGone drops the error that a pod is gone: that is what was wanted.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -27,7 +27,9 @@ type placement struct {
 	nodes       map[string]fit
 }
 
-// fit is NodeShouldRunDaemonPod.
+// fit is NodeShouldRunDaemonPod. The answer is remembered: it changes only with
+// the set's generation and the node's labels and taints, and forgetNode drops the
+// latter.
 func (c *Controller) fit(ds *appsv1.DaemonSet, node *v1.Node) fit {
 	p := c.fits[ds.UID]
 	if p == nil || p.generation != ds.Generation {
@@ -45,6 +47,9 @@ func (c *Controller) fit(ds *appsv1.DaemonSet, node *v1.Node) fit {
 	return f
 }
 
+// judge finds out whether a set runs on a node: by name, by selector and
+// affinity, by taints. A NoSchedule taint keeps new pods off and lets those stay
+// that are there.
 func (p *placement) judge(ds *appsv1.DaemonSet, node *v1.Node) fit {
 	if n := ds.Spec.Template.Spec.NodeName; n != "" && n != node.Name {
 		return fit{}
@@ -65,7 +70,8 @@ func (p *placement) judge(ds *appsv1.DaemonSet, node *v1.Node) fit {
 }
 
 // tolerationsOf returns a template's tolerations and those that all pods of
-// DaemonSets have (AddOrUpdateDaemonPodTolerations).
+// DaemonSets have (AddOrUpdateDaemonPodTolerations). They let a daemon start on a
+// node that is not ready yet, as network plugins must.
 func tolerationsOf(spec *v1.PodSpec) []v1.Toleration {
 	out := slices.Clone(spec.Tolerations)
 	add := func(key string, effect v1.TaintEffect) {
@@ -129,16 +135,21 @@ func targetOf(p *v1.Pod) string {
 
 // Back-off of pods that fail (cmd/kube-controller-manager/app/apps.go).
 const (
+	// From the first failure on it doubles up to lastBackoff; an entry is over
+	// after twice that without another failure.
 	firstBackoff = time.Second
 	lastBackoff  = 15 * time.Minute
 )
 
+// backoffKey is what fails together: a set of one generation on one node. A
+// change of the set starts anew.
 type backoffKey struct {
 	ds         types.UID
 	generation int64
 	node       string
 }
 
+// backoffEntry is how long the back-off is, and since when it counts.
 type backoffEntry struct {
 	wait time.Duration
 	last time.Time
@@ -165,7 +176,8 @@ func (b *backoff) left(k backoffKey) (time.Duration, bool) {
 	return e.wait, b.l.Since(e.last) < e.wait
 }
 
-// next doubles the back-off.
+// next doubles the back-off. Entries that are over are dropped when the map has
+// doubled, which costs O(1) for each call on average.
 func (b *backoff) next(k backoffKey) {
 	if b.entries == nil {
 		b.entries = map[backoffKey]backoffEntry{}
@@ -188,6 +200,7 @@ func (b *backoff) next(k backoffKey) {
 	b.entries[k] = e
 }
 
+// forget drops the entries of a set that is gone.
 func (b *backoff) forget(ds types.UID) {
 	for k := range b.entries { //drydock:unordered deletes
 		if k.ds == ds {

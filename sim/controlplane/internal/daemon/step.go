@@ -27,7 +27,8 @@ const (
 	generationLabel = "pod-template-generation"
 )
 
-// step is one sync of a DaemonSet.
+// step is one sync of a DaemonSet. It is made anew for each sync, because what it
+// finds out holds no longer than that.
 type step struct {
 	c    *Controller
 	ds   *appsv1.DaemonSet
@@ -39,6 +40,8 @@ type step struct {
 }
 
 // revise finds or stores the revision of the present template (constructHistory).
+// Of several equal revisions one is kept, and it gets the highest number: the
+// rest of the sync goes by its hash alone.
 func (s *step) revise(ctx context.Context) error {
 	h, ds := s.c.history, s.ds
 	raw, err := h.Patch(ds, &ds.Spec.Template)
@@ -94,7 +97,9 @@ func (s *step) snapshot(ctx context.Context, raw []byte, number int64) (*history
 	return nil, err
 }
 
-// keepOne keeps the newest of equal revisions (dedupCurHistories).
+// keepOne keeps the newest of equal revisions (dedupCurHistories). Pods that
+// carry another's hash are relabelled before that one is deleted, or they would
+// count as old.
 func (s *step) keepOne(ctx context.Context, same []*history.Revision) (*history.Revision, error) {
 	keep := same[len(same)-1]
 	if len(same) == 1 {
@@ -121,7 +126,9 @@ func (s *step) keepOne(ctx context.Context, same []*history.Revision) (*history.
 	return keep, nil
 }
 
-// cleanUp deletes the oldest revisions that no pod has, beyond the limit.
+// cleanUp deletes the oldest revisions that no pod has, beyond the limit. One
+// that some pod still has is kept beyond the limit: a rollback may want to go
+// back to it.
 func (s *step) cleanUp(ctx context.Context) error {
 	kill := len(s.old) - int(*s.ds.Spec.RevisionHistoryLimit)
 	if kill <= 0 {
@@ -147,7 +154,8 @@ func (s *step) cleanUp(ctx context.Context) error {
 }
 
 // look sorts the set's pods by node, oldest first, those that are bound before
-// those that are not.
+// those that are not. It is called again where pods may have come or gone in
+// between: after each wait.
 func (s *step) look() {
 	s.byNo = map[string][]*v1.Pod{}
 	for _, p := range s.c.Pods().Of(s.ds.UID).All() {
@@ -165,6 +173,7 @@ func (s *step) look() {
 	}
 }
 
+// oldest orders pods of one node: of several, the first is the one that stays.
 func oldest(a, b *v1.Pod) int {
 	if (a.Spec.NodeName != "") != (b.Spec.NodeName != "") {
 		if a.Spec.NodeName != "" {
@@ -175,11 +184,13 @@ func oldest(a, b *v1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
+// available reports whether a pod has been ready for minReadySeconds.
 func (s *step) available(p *v1.Pod) bool {
 	return controller.PodAvailable(p, s.ds.Spec.MinReadySeconds, s.c.l.Now())
 }
 
-// updated reports whether a pod is of the present template.
+// updated reports whether a pod is of the present template. The generation is the
+// way of before ControllerRevisions; upstream still takes either.
 func (s *step) updated(p *v1.Pod) bool {
 	gen := s.ds.Annotations[appsv1.DeprecatedTemplateGeneration]
 	return s.hash != "" && p.Labels[hashLabel] == s.hash || gen != "" && p.Labels[generationLabel] == gen
@@ -221,7 +232,10 @@ func (s *step) manage(ctx context.Context) error {
 	return s.apply(ctx, kill, need)
 }
 
-// onNode is podsShouldBeOnNode for a node on which pods may stay.
+// onNode is podsShouldBeOnNode for a node on which pods may stay. Pods that
+// failed are deleted after a back-off of their node's, so that a broken image
+// does not make a pod a second. Without a surge all but the oldest pod go; with
+// one, an old and a new pod may be there together until the new one is available.
 func (s *step) onNode(node string, pods []*v1.Pod, run bool) (create bool, kill []string) {
 	var running []*v1.Pod
 	for _, p := range pods {
@@ -269,7 +283,9 @@ func (s *step) onNode(node string, pods []*v1.Pod, run bool) (create bool, kill 
 	return false, kill
 }
 
-// apply creates and deletes pods (syncNodes).
+// apply creates and deletes pods (syncNodes). Each pod differs from the template
+// by its node affinity only, so all share one spec but for that. Both lists are
+// cut to BurstReplicas: the next sync does the rest.
 func (s *step) apply(ctx context.Context, kill, need []string) error {
 	ds, c := s.ds, s.c
 	kill, need = kill[:min(len(kill), BurstReplicas)], need[:min(len(need), BurstReplicas)]
@@ -318,12 +334,15 @@ func (s *step) scaled(of func(*appsv1.RollingUpdateDaemonSet) *intstr.IntOrStrin
 	return v
 }
 
+// surge and unavailable are what scaled may ask for.
 func surge(r *appsv1.RollingUpdateDaemonSet) *intstr.IntOrString       { return r.MaxSurge }
 func unavailable(r *appsv1.RollingUpdateDaemonSet) *intstr.IntOrString { return r.MaxUnavailable }
 
+// surges reports whether new pods come beside old ones.
 func (s *step) surges() bool { return s.scaled(surge, 1) > 0 }
 
-// numbers are the counts of a status.
+// numbers are the counts of a status. They are compared as one value, because a
+// status is written only if one differs.
 type numbers struct{ desired, current, misscheduled, ready, updated, available, unavailable int32 }
 
 func numbersOf(st *appsv1.DaemonSetStatus) numbers {
@@ -335,7 +354,9 @@ func (n numbers) apply(st *appsv1.DaemonSetStatus) {
 	st.UpdatedNumberScheduled, st.NumberAvailable, st.NumberUnavailable = n.updated, n.available, n.unavailable
 }
 
-// count is updateDaemonSetStatus.
+// count is updateDaemonSetStatus. Of several pods on a node the first counts. A
+// node that a set should not be on counts as misscheduled even if its pod is on
+// the way out.
 func (s *step) count() numbers {
 	s.look()
 	var n numbers
@@ -367,7 +388,9 @@ func (s *step) count() numbers {
 	return n
 }
 
-// checkLater looks again when pods are ready but not yet available.
+// checkLater looks again when pods are ready but not yet available. Unlike a
+// ReplicaSet's, a DaemonSet's is looked at a whole minReadySeconds later
+// (updateDaemonSetStatus).
 func (s *step) checkLater(n numbers) {
 	if m := s.ds.Spec.MinReadySeconds; m > 0 && n.ready != n.available {
 		s.c.Queue.AddAfter(controller.KeyOf(s.ds), time.Duration(m)*time.Second)
@@ -417,7 +440,11 @@ func (s *step) nodesInRollout() (names []string, fits map[string]fit, desired in
 	return append(names, gone...), fits, desired
 }
 
-// rollingUpdate replaces old pods, as many at once as the strategy allows.
+// rollingUpdate replaces old pods, as many at once as the strategy allows. With a
+// surge of 0 an old pod is deleted and manage makes its successor in a later
+// sync; with a surge the successor is made beside it (rollingUpdate in
+// update.go). A maxUnavailable that rounds down to 0 counts as 1, or nothing
+// would ever move.
 func (s *step) rollingUpdate(ctx context.Context) error {
 	s.look()
 	names, fits, desired := s.nodesInRollout()
@@ -432,7 +459,8 @@ func (s *step) rollingUpdate(ctx context.Context) error {
 }
 
 // replaceable are the old pods to delete now: those that are unavailable anyway,
-// and others as long as few enough are.
+// and others as long as few enough are. A node with no pod, or with two, counts
+// as down: it is in the middle of something.
 func (s *step) replaceable(names []string, most int) []string {
 	down := 0
 	var free, candidates []string
@@ -456,7 +484,9 @@ func (s *step) replaceable(names []string, most int) []string {
 }
 
 // rollSurge makes new pods beside the old ones, and deletes an old one when its
-// successor is available.
+// successor is available. Old pods that are not available are replaced without
+// counting against the surge: nothing is lost by it. Those on nodes where the set
+// should not run any more go as far as enough others are available.
 func (s *step) rollSurge(ctx context.Context, names []string, fits map[string]fit, desired, most int) error {
 	surging, available := 0, 0
 	var kill, misplaced, candidates, allowed []string

@@ -44,6 +44,8 @@ func New(opts controller.Options) *Controller {
 	return c
 }
 
+// onChange queues a Deployment after any change, its own writes of the status
+// included: whether a rollout is over is found in the sync after it.
 func (c *Controller) onChange(ch apiserver.Change) {
 	key := controller.KeyOf(ch.New)
 	if ch.Type == "ADDED" {
@@ -52,6 +54,8 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	c.queue.Add(key)
 }
 
+// onReplicaSet queues the owner of a ReplicaSet that changed, or everyone who
+// might adopt one that has none.
 func (c *Controller) onReplicaSet(owner *metav1.OwnerReference, old, rs *appsv1.ReplicaSet) {
 	obj := rs
 	if obj == nil {
@@ -78,7 +82,9 @@ func (c *Controller) onReplicaSet(owner *metav1.OwnerReference, old, rs *appsv1.
 	}
 }
 
-// onPod wakes a Deployment that waits for its last old pod to go.
+// onPod wakes a Deployment that waits for its last old pod to go. Only Recreate
+// waits for pods themselves. What RollingUpdate waits for, the ReplicaSets'
+// statuses say.
 func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
 	if ch.New != nil || c.opts.Pods().Of(uid).Len() > 0 {
 		return
@@ -108,7 +114,10 @@ func (c *Controller) get(key controller.Key) (*appsv1.Deployment, bool) {
 	return controller.Lookup[*appsv1.Deployment](c.opts.API, apiserver.KindDeployment, key)
 }
 
-// sync is syncDeployment.
+// sync is syncDeployment. The order of the cases is upstream's and matters: a
+// paused Deployment scales but does not roll out, a rollback replaces the
+// template before anything is scaled, and scaling goes before the rollout's own
+// steps.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	stored, ok := c.get(key)
 	if !ok {
@@ -151,7 +160,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 }
 
 // claimReplicaSets adopts and releases ReplicaSets, where something has happened
-// that can matter.
+// that can matter. Errors leave the claim due, so that the retry looks again.
 func (c *Controller) claimReplicaSets(ctx context.Context, d *appsv1.Deployment) error {
 	key := controller.KeyOf(d)
 	if _, ok := c.claim[key]; !ok || d.DeletionTimestamp != nil {
@@ -188,7 +197,8 @@ func (c *Controller) claimReplicaSets(ctx context.Context, d *appsv1.Deployment)
 }
 
 // rollback puts an older revision's template in the Deployment's place
-// (rollback.go).
+// (rollback.go). The annotation that asked for it is taken off whatever comes of
+// it, so that it happens once. Revision 0 is the one before the newest.
 func (r *rollout) rollback(ctx context.Context, revision int64) error {
 	if err := r.ensureNew(ctx, true); err != nil {
 		return err
@@ -223,6 +233,8 @@ func (r *rollout) rollback(ctx context.Context, revision int64) error {
 	return r.clearRollback(ctx)
 }
 
+// clearRollback takes the annotation off; with it the template goes out, if that
+// was replaced.
 func (r *rollout) clearRollback(ctx context.Context) error {
 	r.d.Annotations = without(r.d.Annotations, appsv1.DeprecatedRollbackTo)
 	_, err := controller.Update(ctx, r.c.opts.API, r.d, "")
@@ -235,6 +247,7 @@ func rollbackTo(d *appsv1.Deployment) (int64, bool) {
 	return n, err == nil
 }
 
+// event records an event about the Deployment.
 func (r *rollout) event(eventtype, reason, message string) {
 	r.c.events.Event(controller.Reference(r.d), eventtype, reason, message)
 }

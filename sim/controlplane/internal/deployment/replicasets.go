@@ -34,6 +34,8 @@ func own(key string) bool {
 	return false
 }
 
+// without and with return changed copies: maps of stored objects are never
+// written to.
 func without(m map[string]string, key string) map[string]string {
 	out := maps.Clone(m)
 	delete(out, key)
@@ -47,14 +49,16 @@ func with(m map[string]string, key, value string) map[string]string {
 	return out
 }
 
-// sameTemplate compares templates but for the hash label.
+// sameTemplate compares templates but for the hash label. That label is the
+// controller's own and stands in no Deployment (EqualIgnoreHash).
 func sameTemplate(a, b *v1.PodTemplateSpec) bool {
 	x, y := *a, *b
 	x.Labels, y.Labels = without(a.Labels, appsv1.DefaultDeploymentUniqueLabelKey), without(b.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
 	return equality.Semantic.DeepEqual(&x, &y)
 }
 
-// revisionOf is a ReplicaSet's revision; 0 for none.
+// revisionOf is a ReplicaSet's revision; 0 for none. It is an annotation, so a
+// user may have written anything; the error says so.
 func revisionOf(rs *appsv1.ReplicaSet) (int64, error) {
 	text, ok := rs.Annotations[revisionAnnotation]
 	if !ok {
@@ -63,6 +67,7 @@ func revisionOf(rs *appsv1.ReplicaSet) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
+// maxRevision is the highest revision that can be read.
 func maxRevision(list []*appsv1.ReplicaSet) int64 {
 	n := int64(0)
 	for _, rs := range list {
@@ -89,7 +94,8 @@ func lastRevision(list []*appsv1.ReplicaSet) int64 {
 }
 
 // setNewAnnotations brings the annotations of the newest ReplicaSet up to date
-// (SetNewReplicaSetAnnotations). It reports whether that changed any.
+// (SetNewReplicaSetAnnotations). It reports whether that changed any. A revision
+// only grows. The one that it had goes to the history, which kubectl shows.
 func setNewAnnotations(d *appsv1.Deployment, rs *appsv1.ReplicaSet, revision int64, exists bool) bool {
 	changed := false
 	a := map[string]string{}
@@ -174,12 +180,13 @@ func number(rs *appsv1.ReplicaSet, key string) (int32, bool) {
 	return int32(n), err == nil
 }
 
+// isRolling reports whether the strategy is RollingUpdate.
 func isRolling(d *appsv1.Deployment) bool {
 	return d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType
 }
 
 // fenceposts are the surge, rounded up, and how many may be unavailable, rounded
-// down; never both 0.
+// down; never both 0. Were both 0, no rollout could begin (ResolveFenceposts).
 func fenceposts(d *appsv1.Deployment) (surge, unavailable int32) {
 	r := d.Spec.Strategy.RollingUpdate
 	n := int(*d.Spec.Replicas)
@@ -197,6 +204,7 @@ func fenceposts(d *appsv1.Deployment) (surge, unavailable int32) {
 	return int32(s), int32(u)
 }
 
+// maxSurge is how many pods there may be more than wanted.
 func maxSurge(d *appsv1.Deployment) int32 {
 	if !isRolling(d) {
 		return 0
@@ -205,6 +213,7 @@ func maxSurge(d *appsv1.Deployment) int32 {
 	return surge
 }
 
+// maxUnavailable is how many of those wanted may be missing.
 func maxUnavailable(d *appsv1.Deployment) int32 {
 	if !isRolling(d) || *d.Spec.Replicas == 0 {
 		return 0
@@ -224,10 +233,13 @@ func active(list []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 	return out
 }
 
+// byAge orders by creation, and by name within a second.
 func byAge(a, b *appsv1.ReplicaSet) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
+// bySizeOlder and bySizeNewer put the largest first; of equals the older or the
+// newer.
 func bySizeOlder(a, b *appsv1.ReplicaSet) int {
 	return cmp.Or(cmp.Compare(*b.Spec.Replicas, *a.Spec.Replicas), byAge(a, b))
 }
@@ -236,6 +248,8 @@ func bySizeNewer(a, b *appsv1.ReplicaSet) int {
 	return cmp.Or(cmp.Compare(*b.Spec.Replicas, *a.Spec.Replicas), byAge(b, a))
 }
 
+// byRevision puts the oldest revision first, and goes by age where one can't be
+// read.
 func byRevision(a, b *appsv1.ReplicaSet) int {
 	x, err1 := revisionOf(a)
 	y, err2 := revisionOf(b)
@@ -254,6 +268,7 @@ func sum(list []*appsv1.ReplicaSet, of func(*appsv1.ReplicaSet) int32) int32 {
 	return n
 }
 
+// The numbers that sum adds up.
 func wanted(rs *appsv1.ReplicaSet) int32    { return *rs.Spec.Replicas }
 func actual(rs *appsv1.ReplicaSet) int32    { return rs.Status.Replicas }
 func ready(rs *appsv1.ReplicaSet) int32     { return rs.Status.ReadyReplicas }

@@ -41,7 +41,8 @@ func (r *rollout) sort() {
 	}
 }
 
-// all returns the old ReplicaSets and the new one.
+// all returns the old ReplicaSets and the new one. The slice is the caller's:
+// Clip keeps an append from writing into old.
 func (r *rollout) all() []*appsv1.ReplicaSet {
 	if r.next == nil {
 		return r.old
@@ -49,18 +50,22 @@ func (r *rollout) all() []*appsv1.ReplicaSet {
 	return append(slices.Clip(r.old), r.next)
 }
 
+// condition makes a condition as of now.
 func (r *rollout) condition(t appsv1.DeploymentConditionType, status v1.ConditionStatus, reason, message string) appsv1.DeploymentCondition {
 	now := controller.WireTime(r.c.l.Now())
 	return appsv1.DeploymentCondition{Type: t, Status: status, LastUpdateTime: now, LastTransitionTime: now, Reason: reason, Message: message}
 }
 
+// writeStatus writes the copy's status. See rollout for what a second write does.
 func (r *rollout) writeStatus(ctx context.Context) error {
 	_, err := controller.Update(ctx, r.c.opts.API, r.d, "status")
 	return err
 }
 
 // ensureNew brings the newest ReplicaSet and the revision up to date, and makes
-// one if create says so (getNewReplicaSet).
+// one if create says so (getNewReplicaSet). Revisions count from the old
+// ReplicaSets: a new template is one more than the highest, and a ReplicaSet that
+// comes back by a rollback is renumbered to that.
 func (r *rollout) ensureNew(ctx context.Context, create bool) error {
 	revision := maxRevision(r.old) + 1
 	if r.next == nil {
@@ -90,6 +95,8 @@ func (r *rollout) ensureNew(ctx context.Context, create bool) error {
 	return nil
 }
 
+// setRevision notes the revision on the Deployment's copy and reports whether it
+// is another.
 func (r *rollout) setRevision(revision string) bool {
 	if r.d.Annotations[revisionAnnotation] == revision && r.d.Annotations != nil {
 		return false
@@ -98,7 +105,10 @@ func (r *rollout) setRevision(revision string) bool {
 	return true
 }
 
-// createNew makes the ReplicaSet of the present template.
+// createNew makes the ReplicaSet of the present template. Its name is the
+// template's hash, so a sync that is repeated after its answer was lost finds
+// what it made. The hash is also a label of its pods and part of its selector,
+// which is what keeps the ReplicaSets of one Deployment apart.
 func (r *rollout) createNew(ctx context.Context, revision int64) error {
 	d := r.d
 	hash := controller.ComputeHash(&d.Spec.Template, d.Status.CollisionCount)
@@ -158,6 +168,8 @@ func (r *rollout) collided(ctx context.Context, exists error) error {
 	return exists
 }
 
+// createFailed tells of a ReplicaSet that the API refused, in an event and in the
+// condition Progressing.
 func (r *rollout) createFailed(ctx context.Context, rs *appsv1.ReplicaSet, err error) error {
 	msg := fmt.Sprintf("Failed to create new replica set %q: %v", rs.Name, err)
 	if hasDeadline(r.d) {
@@ -168,6 +180,7 @@ func (r *rollout) createFailed(ctx context.Context, rs *appsv1.ReplicaSet, err e
 	return err
 }
 
+// replicaSetName keeps the name within what a DNS subdomain may have.
 func replicaSetName(deployment, hash string) string {
 	if most := validation.DNS1123SubdomainMaxLength - len(hash) - 1; len(deployment) > most {
 		deployment = deployment[:most]
@@ -175,7 +188,9 @@ func replicaSetName(deployment, hash string) string {
 	return deployment + "-" + hash
 }
 
-// newReplicas is how many pods the new ReplicaSet may want now (NewRSNewReplicas).
+// newReplicas is how many pods the new ReplicaSet may want now
+// (NewRSNewReplicas). With RollingUpdate all ReplicaSets together never want more
+// than the Deployment's size and its surge.
 func (r *rollout) newReplicas(all []*appsv1.ReplicaSet, rs *appsv1.ReplicaSet) int32 {
 	want := *r.d.Spec.Replicas
 	if !isRolling(r.d) {
@@ -192,8 +207,10 @@ func (r *rollout) newReplicas(all []*appsv1.ReplicaSet, rs *appsv1.ReplicaSet) i
 	return *rs.Spec.Replicas + min(most-now, want-*rs.Spec.Replicas)
 }
 
-// scaleTo has a ReplicaSet want n pods; it reports whether it wanted another number
-// before (scaleReplicaSet). The ReplicaSet that is returned is the one stored.
+// scaleTo has a ReplicaSet want n pods; it reports whether it wanted another
+// number before (scaleReplicaSet). The ReplicaSet that is returned is the one
+// stored. The annotations that say what the Deployment wants go with it, also
+// where the size is right already: scaleProportionally needs them.
 func (r *rollout) scaleTo(ctx context.Context, rs *appsv1.ReplicaSet, n int32) (bool, *appsv1.ReplicaSet, error) {
 	was := *rs.Spec.Replicas
 	next := *rs
@@ -230,7 +247,8 @@ func (r *rollout) replace(rs *appsv1.ReplicaSet) {
 }
 
 // rolling is rolloutRolling: up as far as the surge lets it, then down as far as
-// enough pods stay available.
+// enough pods stay available. A sync either grows the new ReplicaSet or shrinks
+// the old ones: the second would go by numbers that the first has made old.
 func (r *rollout) rolling(ctx context.Context) error {
 	if err := r.ensureNew(ctx, true); err != nil {
 		return err
@@ -250,6 +268,8 @@ func (r *rollout) rolling(ctx context.Context) error {
 	return r.syncRolloutStatus(ctx)
 }
 
+// growNew is reconcileNewReplicaSet. One that is larger than wanted shrinks at
+// once: the Deployment was scaled down.
 func (r *rollout) growNew(ctx context.Context) (bool, error) {
 	want := *r.d.Spec.Replicas
 	n := want
@@ -267,7 +287,10 @@ func (r *rollout) growNew(ctx context.Context) (bool, error) {
 }
 
 // shrinkOld scales the old ReplicaSets down, unhealthy pods first
-// (reconcileOldReplicaSets). What fails is tried in the next sync.
+// (reconcileOldReplicaSets). What fails is tried in the next sync. Pods of the
+// new ReplicaSet that are not available yet can't be counted on, so as many old
+// ones must stay. Unhealthy ones go first because their going makes nothing
+// worse.
 func (r *rollout) shrinkOld(ctx context.Context) bool {
 	old := sorted(active(r.old), byAge)
 	if len(old) == 0 {
@@ -302,7 +325,8 @@ func (r *rollout) shrinkOld(ctx context.Context) bool {
 	return err == nil && done+n > 0
 }
 
-// shrinkAvailable is scaleDownOldReplicaSetsForRollingUpdate.
+// shrinkAvailable is scaleDownOldReplicaSetsForRollingUpdate. It takes as many
+// healthy pods as there are more available than least, oldest ReplicaSet first.
 func (r *rollout) shrinkAvailable(ctx context.Context, old []*appsv1.ReplicaSet, least int32) (int32, error) {
 	most := sum(old, available) + r.next.Status.AvailableReplicas - least
 	done := int32(0)
@@ -323,6 +347,8 @@ func (r *rollout) shrinkAvailable(ctx context.Context, old []*appsv1.ReplicaSet,
 }
 
 // recreate is rolloutRecreate: all old pods go before the first new one comes.
+// The price is the time without any pod; what it buys is that two versions never
+// run at once.
 func (r *rollout) recreate(ctx context.Context) error {
 	if err := r.ensureNew(ctx, false); err != nil {
 		return err
@@ -359,6 +385,8 @@ func (r *rollout) recreate(ctx context.Context) error {
 	return r.syncRolloutStatus(ctx)
 }
 
+// oldPodsRunning reports whether an old pod may still run. A status may be
+// behind, so the pods are asked, too.
 func (r *rollout) oldPodsRunning() bool {
 	if sum(r.old, actual) > 0 {
 		return true
@@ -373,7 +401,9 @@ func (r *rollout) oldPodsRunning() bool {
 	return false
 }
 
-// cleanUp deletes old ReplicaSets beyond the history limit.
+// cleanUp deletes old ReplicaSets beyond the history limit. Only one that is
+// empty, and known to be, goes: a ReplicaSet whose status is behind may still
+// have pods.
 func (r *rollout) cleanUp(ctx context.Context) error {
 	limit := r.d.Spec.RevisionHistoryLimit
 	if limit == nil || *limit == math.MaxInt32 {

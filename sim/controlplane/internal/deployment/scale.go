@@ -11,7 +11,8 @@ import (
 )
 
 // isScaling reports whether the Deployment's size was changed since its
-// ReplicaSets were told of it.
+// ReplicaSets were told of it. Each ReplicaSet carries the size that the
+// Deployment had when it was last scaled (isScalingEvent).
 func (r *rollout) isScaling(ctx context.Context) (bool, error) {
 	if err := r.ensureNew(ctx, false); err != nil {
 		return false, err
@@ -24,7 +25,9 @@ func (r *rollout) isScaling(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// syncScale is for Deployments that are being scaled or are paused.
+// syncScale is for Deployments that are being scaled or are paused. Old
+// ReplicaSets of a paused one are cleaned up here, since its rollout does not
+// end.
 func (r *rollout) syncScale(ctx context.Context) error {
 	if err := r.ensureNew(ctx, false); err != nil {
 		return err
@@ -40,6 +43,8 @@ func (r *rollout) syncScale(ctx context.Context) error {
 	return r.syncStatus(ctx)
 }
 
+// syncStatusOnly is for a Deployment that is being deleted: nothing is scaled any
+// more.
 func (r *rollout) syncStatusOnly(ctx context.Context) error {
 	if err := r.ensureNew(ctx, false); err != nil {
 		return err
@@ -48,7 +53,9 @@ func (r *rollout) syncStatusOnly(ctx context.Context) error {
 }
 
 // scale gives a new size to the one ReplicaSet that has pods, or spreads it over
-// those that do during a rollout.
+// those that do during a rollout. Outside of a rollout one ReplicaSet has pods,
+// and there is nothing to share. When the new one is saturated, what old ones
+// still want is a leftover.
 func (r *rollout) scale(ctx context.Context) error {
 	if rs := r.activeOrLatest(); rs != nil {
 		if *rs.Spec.Replicas == *r.d.Spec.Replicas {
@@ -72,7 +79,7 @@ func (r *rollout) scale(ctx context.Context) error {
 }
 
 // activeOrLatest is the only ReplicaSet with pods; without any the newest, or the
-// latest old one; nil when several have pods.
+// latest old one; nil when several have pods. It is FindActiveOrLatest.
 func (r *rollout) activeOrLatest() *appsv1.ReplicaSet {
 	latest := sorted(r.old, func(a, b *appsv1.ReplicaSet) int { return byAge(b, a) })
 	switch on := active(r.all()); {
@@ -99,7 +106,10 @@ func saturated(d *appsv1.Deployment, rs *appsv1.ReplicaSet) bool {
 }
 
 // scaleProportionally spreads what is added or taken over the ReplicaSets by
-// their share; the largest takes what rounding leaves.
+// their share; the largest takes what rounding leaves. So a rollout that is
+// scaled in its middle risks no larger share of the pods on the new template than
+// it did before. Sizes are worked out for all before the first is written, and go
+// by the sizes before.
 func (r *rollout) scaleProportionally(ctx context.Context) error {
 	all := active(r.all())
 	allowed := int32(0)
@@ -132,6 +142,7 @@ func (r *rollout) scaleProportionally(ctx context.Context) error {
 }
 
 // proportion is a ReplicaSet's share of what is added (GetReplicaSetProportion).
+// It never exceeds what is left to share out, in either direction.
 func (r *rollout) proportion(rs *appsv1.ReplicaSet, add, added int32) int32 {
 	if *rs.Spec.Replicas == 0 || add == 0 || add == added {
 		return 0
@@ -143,6 +154,8 @@ func (r *rollout) proportion(rs *appsv1.ReplicaSet, add, added int32) int32 {
 	return max(part, left)
 }
 
+// fraction is how much a ReplicaSet would grow if it kept its share of the
+// Deployment's greatest size, as noted on it (getReplicaSetFraction).
 func (r *rollout) fraction(rs *appsv1.ReplicaSet) int32 {
 	size := *rs.Spec.Replicas
 	if *r.d.Spec.Replicas == 0 {
@@ -159,7 +172,8 @@ func (r *rollout) fraction(rs *appsv1.ReplicaSet) int32 {
 }
 
 // checkPaused notes when the Deployment is paused or resumed, so that the time of
-// a pause does not count against the progress deadline.
+// a pause does not count against the progress deadline. One that has timed out
+// already stays so: pausing does not undo it (checkPausedConditions).
 func (r *rollout) checkPaused(ctx context.Context) error {
 	if !hasDeadline(r.d) {
 		return nil

@@ -21,10 +21,13 @@ const (
 	pausedReason    = "DeploymentPaused"
 )
 
+// hasDeadline reports whether progress is watched at all. MaxInt32 is what old
+// clients write for none.
 func hasDeadline(d *appsv1.Deployment) bool {
 	return d.Spec.ProgressDeadlineSeconds != nil && *d.Spec.ProgressDeadlineSeconds != math.MaxInt32
 }
 
+// find is a condition in place, or nil.
 func find(st *appsv1.DeploymentStatus, t appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
 	for i := range st.Conditions {
 		if st.Conditions[i].Type == t {
@@ -35,7 +38,8 @@ func find(st *appsv1.DeploymentStatus, t appsv1.DeploymentConditionType) *appsv1
 }
 
 // set adds a condition, or replaces one whose status or reason differ; the
-// transition time moves only with the status.
+// transition time moves only with the status. A message alone changes nothing,
+// and so the update time stays: the progress deadline counts from it.
 func set(st *appsv1.DeploymentStatus, c appsv1.DeploymentCondition) {
 	if is := find(st, c.Type); is != nil {
 		if is.Status == c.Status && is.Reason == c.Reason {
@@ -49,24 +53,29 @@ func set(st *appsv1.DeploymentStatus, c appsv1.DeploymentCondition) {
 	st.Conditions = append(st.Conditions, c)
 }
 
+// remove takes a condition out of a list of the status' own.
 func remove(st *appsv1.DeploymentStatus, t appsv1.DeploymentConditionType) {
 	st.Conditions = slices.DeleteFunc(slices.Clone(st.Conditions), func(c appsv1.DeploymentCondition) bool { return c.Type == t })
 }
 
 // complete reports whether the rollout is done: all pods are new and available.
+// It goes by a status that has seen the present generation, or an old one would
+// do.
 func complete(d *appsv1.Deployment, st *appsv1.DeploymentStatus) bool {
 	n := *d.Spec.Replicas
 	return st.UpdatedReplicas == n && st.Replicas == n && st.AvailableReplicas == n && st.ObservedGeneration >= d.Generation
 }
 
-// progressing reports whether a status shows progress since the last.
+// progressing reports whether a status shows progress since the last. Progress
+// is: more new pods, fewer old ones, more ready or more available.
 func progressing(d *appsv1.Deployment, st *appsv1.DeploymentStatus) bool {
 	was := &d.Status
 	return st.UpdatedReplicas > was.UpdatedReplicas || st.Replicas-st.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||
 		st.ReadyReplicas > was.ReadyReplicas || st.AvailableReplicas > was.AvailableReplicas
 }
 
-// timedOut reports whether there was no progress for the deadline.
+// timedOut reports whether there was no progress for the deadline. A rollout that
+// is over never times out, whatever becomes of its pods.
 func (r *rollout) timedOut(st *appsv1.DeploymentStatus) bool {
 	c := find(st, appsv1.DeploymentProgressing)
 	switch {
@@ -79,7 +88,8 @@ func (r *rollout) timedOut(st *appsv1.DeploymentStatus) bool {
 	return c.LastUpdateTime.Add(deadline).Before(r.c.l.Now())
 }
 
-// status is calculateStatus: the sums of what the ReplicaSets report.
+// status is calculateStatus: the sums of what the ReplicaSets report. The rollout
+// has gone on since these were written: a status trails, as upstream's does.
 func (r *rollout) status() appsv1.DeploymentStatus {
 	all := r.all()
 	st := appsv1.DeploymentStatus{
@@ -117,6 +127,8 @@ func terminating(all []*appsv1.ReplicaSet) *int32 {
 	return &n
 }
 
+// syncStatus writes the sums if they differ. The condition Progressing is left as
+// it is.
 func (r *rollout) syncStatus(ctx context.Context) error {
 	st := r.status()
 	if equality.Semantic.DeepEqual(r.d.Status, st) {
@@ -127,7 +139,9 @@ func (r *rollout) syncStatus(ctx context.Context) error {
 }
 
 // syncRolloutStatus writes the status of a rollout, with what the condition
-// Progressing says of it.
+// Progressing says of it. Nothing judges a rollout that was found complete: only
+// another template makes it one again. Where nothing is written no change will
+// wake the Deployment, so its deadline has to.
 func (r *rollout) syncRolloutStatus(ctx context.Context) error {
 	d := r.d
 	st := r.status()
@@ -152,7 +166,8 @@ func (r *rollout) syncRolloutStatus(ctx context.Context) error {
 	return r.writeStatus(ctx)
 }
 
-// judge sets the condition Progressing.
+// judge sets the condition Progressing. Progress moves the condition's update
+// time, and with it the deadline.
 func (r *rollout) judge(st *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) {
 	what := fmt.Sprintf("Deployment %q", r.d.Name)
 	if r.next != nil {
@@ -195,7 +210,9 @@ func (r *rollout) replicaFailure() (appsv1.DeploymentCondition, bool) {
 	return appsv1.DeploymentCondition{}, false
 }
 
-// requeueStuck has a rollout looked at again when its deadline has passed.
+// requeueStuck has a rollout looked at again when its deadline has passed. A
+// second is added, because a status has whole seconds: the deadline must have
+// passed by then (requeueStuckDeployment).
 func (r *rollout) requeueStuck(st *appsv1.DeploymentStatus) {
 	c := find(&r.d.Status, appsv1.DeploymentProgressing)
 	if !hasDeadline(r.d) || c == nil || complete(r.d, st) || c.Reason == timedOutReason {

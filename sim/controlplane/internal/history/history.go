@@ -1,6 +1,10 @@
 // Package history keeps the ControllerRevisions of StatefulSets and DaemonSets:
-// the templates that they have had. It mirrors pkg/controller/history at
-// v1.36.
+// the templates that they have had. It mirrors pkg/controller/history at v1.36.
+//
+// A revision stores a template as a strategic merge patch of its owner, and is
+// found again by comparing these bytes. Making and reading patches is JSON work,
+// so both directions are remembered: a patch for each generation of an owner, and
+// the template of each revision that pods are made of.
 package history
 
 import (
@@ -39,7 +43,8 @@ type History struct {
 	made      map[types.UID]encoded             // by owner
 }
 
-// encoded is an owner's template as a patch.
+// encoded is an owner's template as a patch. It holds for one generation: whoever
+// changes a template changes that.
 type encoded struct {
 	generation int64
 	raw        []byte
@@ -136,6 +141,7 @@ func New(owner apiserver.Object, labels map[string]string, raw []byte, number in
 	}
 }
 
+// revisionName keeps a name within 253 characters, with room for the hash.
 func revisionName(owner, hash string) string { return owner[:min(len(owner), 223)] + "-" + hash }
 
 // Create stores a revision. While another one has its name collisions is
@@ -155,7 +161,8 @@ func (h *History) Create(ctx context.Context, owner apiserver.Object, r *Revisio
 	}
 }
 
-// Renumber gives a revision another number.
+// Renumber gives a revision another number. So a rollback makes an old template
+// the newest without storing it twice.
 func (h *History) Renumber(ctx context.Context, r *Revision, number int64) (*Revision, error) {
 	if r.Revision == number {
 		return r, nil

@@ -15,13 +15,15 @@ const (
 	lastBackoff  = 10 * time.Minute
 )
 
-// failures are a job's since its last success.
+// failures are a job's since its last success. A restarted controller manager
+// forgets them, as upstream's does.
 type failures struct {
 	n    int
 	last time.Time
 }
 
-// with adds pods that have ended since.
+// with adds pods that have ended since. A success begins a new count; failures
+// from before it don't belong to it.
 func (f failures) with(succeeded, failed []*v1.Pod) failures {
 	since := time.Time{}
 	if len(succeeded) > 0 {
@@ -60,7 +62,9 @@ func backoffLeft(l *loop.Loop, n int, last time.Time) time.Duration {
 	return max(d-l.Since(last), 0)
 }
 
-// finishedAt is when a pod ended, as far as it tells.
+// finishedAt is when a pod ended, as far as it tells. In upstream's order: when
+// its containers ended, when it stopped being ready, when its deletion began,
+// when it was made.
 func finishedAt(p *v1.Pod) time.Time {
 	if t, ok := containersFinished(p); ok {
 		return t

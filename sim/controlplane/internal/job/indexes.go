@@ -14,10 +14,13 @@ import (
 // interval is the indexes from first to last.
 type interval struct{ first, last int }
 
-// intervals are indexes in order, as statuses have them: "1,3-5".
+// intervals are indexes in order, as statuses have them: "1,3-5". They don't
+// overlap or touch. A job of 100,000 indexes that complete in order is one
+// interval.
 type intervals []interval
 
 // parseIntervals reads such a text; what is beyond the completions is left out.
+// It takes what it can read: users can't write it, and upstream goes on likewise.
 func parseIntervals(text string, completions int) intervals {
 	var out intervals
 	for part := range strings.SplitSeq(text, ",") {
@@ -63,6 +66,7 @@ func (iv intervals) with(indexes []int) intervals {
 	return iv.union(more)
 }
 
+// union merges two in O(n+m).
 func (iv intervals) union(more intervals) intervals {
 	var out intervals
 	i, j := 0, 0
@@ -78,6 +82,7 @@ func (iv intervals) union(more intervals) intervals {
 	return out
 }
 
+// total is how many indexes there are.
 func (iv intervals) total() int {
 	n := 0
 	for _, x := range iv {
@@ -86,11 +91,13 @@ func (iv intervals) total() int {
 	return n
 }
 
+// has reports whether an index is one of them, in O(log n).
 func (iv intervals) has(i int) bool {
 	at, _ := slices.BinarySearchFunc(iv, i, func(x interval, i int) int { return x.last - i })
 	return at < len(iv) && iv[at].first <= i
 }
 
+// String spells them as statuses do: two neighbours are "1,2" and not "1-2".
 func (iv intervals) String() string {
 	var b strings.Builder
 	for _, x := range iv {
@@ -134,6 +141,8 @@ func failuresOf(p *v1.Pod) int {
 }
 
 // countIndexes finds the indexes that have succeeded and those that have failed.
+// Completed indexes come from the status and from pods that still wait to be
+// counted; so do failed ones.
 func (s *state) countIndexes() {
 	j := s.job
 	n := int(*j.Spec.Completions)
@@ -170,7 +179,9 @@ func (s *state) indexFailed(p *v1.Pod) bool {
 }
 
 // findDelayed finds the failed pod of each index that is to get another one: it
-// stays until then, since the back-off goes by it.
+// stays until then, since the back-off goes by it. Of several the one with the
+// most failures counts, and of those the one that ended last: the annotations of
+// the next pod continue its count (getPodsWithDelayedDeletionPerIndex).
 func (s *state) findDelayed() {
 	s.delayed = map[int]*v1.Pod{}
 	active := map[int]bool{}
@@ -188,7 +199,9 @@ func (s *state) findDelayed() {
 	}
 }
 
-// pendingIndexes are the first n indexes that want a pod.
+// pendingIndexes are the first n indexes that want a pod. It walks the gaps
+// between the intervals that are taken, so it costs the intervals and not the
+// indexes (firstPendingIndexes).
 func (s *state) pendingIndexes(n int) []int {
 	var busy []int
 	for _, p := range s.pods {

@@ -59,6 +59,9 @@ func New(opts controller.Options) *Controller {
 	return c
 }
 
+// onChange queues a job: at once when a user has changed it, else after
+// batchPeriod, so that many pods which end together are one sync. A job that is
+// over wants nothing but its pods' finalizers off.
 func (c *Controller) onChange(ch apiserver.Change) {
 	job := ch.New.(*batchv1.Job)
 	key := controller.KeyOf(job)
@@ -95,6 +98,8 @@ func (c *Controller) freePods(uid types.UID) {
 	}
 }
 
+// onPod queues a pod's job if its counts may have changed. A pod whose job is
+// gone or over can't be counted any more; it only has to lose its finalizer.
 func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
 	job, ok := c.get(owner)
 	if !ok || job.UID != uid || finished(job) {
@@ -114,6 +119,8 @@ func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.Po
 	}
 }
 
+// onOrphan finds who might adopt a pod; whoever does, one with a finalizer is
+// looked at.
 func (c *Controller) onOrphan(pod *v1.Pod) {
 	if tracked(pod) {
 		c.orphans.Add(controller.KeyOf(pod))
@@ -126,11 +133,14 @@ func (c *Controller) onOrphan(pod *v1.Pod) {
 	}
 }
 
+// get returns a job as the API has it now.
 func (c *Controller) get(key controller.Key) (*batchv1.Job, bool) {
 	return controller.Lookup[*batchv1.Job](c.opts.API, apiserver.KindJob, key)
 }
 
 // syncOrphan takes the finalizer off a pod whose job is gone or has ended.
+// Without it such a pod would stay for ever: nobody else knows the finalizer
+// (syncOrphanPod).
 func (c *Controller) syncOrphan(ctx context.Context, key controller.Key) error {
 	pod := c.opts.API.Server().Pod(key.Namespace, key.Name)
 	if pod == nil || !tracked(pod) {
@@ -172,12 +182,15 @@ func managedElsewhere(j *batchv1.Job) bool {
 	return j.Spec.ManagedBy != nil && *j.Spec.ManagedBy != batchv1.JobControllerName
 }
 
+// suspended reports whether a job wants no pods for now.
 func suspended(j *batchv1.Job) bool { return j.Spec.Suspend != nil && *j.Spec.Suspend }
 
+// indexed reports whether each pod has an index of its own to complete.
 func indexed(j *batchv1.Job) bool {
 	return j.Spec.CompletionMode != nil && *j.Spec.CompletionMode == batchv1.IndexedCompletion
 }
 
+// perIndex reports whether each index has a limit of failures of its own.
 func perIndex(j *batchv1.Job) bool { return indexed(j) && j.Spec.BackoffLimitPerIndex != nil }
 
 // replacesFailedOnly reports whether pods are replaced only when they have ended.
@@ -185,7 +198,8 @@ func replacesFailedOnly(j *batchv1.Job) bool {
 	return j.Spec.PodFailurePolicy != nil || j.Spec.PodReplacementPolicy != nil && *j.Spec.PodReplacementPolicy == batchv1.Failed
 }
 
-// failed reports whether a pod counts as failed.
+// failed reports whether a pod counts as failed. One that is being deleted counts
+// before it has ended, unless pods are replaced only then.
 func failed(p *v1.Pod, j *batchv1.Job) bool {
 	if p.Status.Phase == v1.PodFailed {
 		return true
@@ -193,6 +207,7 @@ func failed(p *v1.Pod, j *batchv1.Job) bool {
 	return !replacesFailedOnly(j) && p.DeletionTimestamp != nil && p.Status.Phase != v1.PodSucceeded
 }
 
+// condition is one of a job's conditions in place, or nil.
 func condition(j *batchv1.Job, t batchv1.JobConditionType) *batchv1.JobCondition {
 	for i := range j.Status.Conditions {
 		if j.Status.Conditions[i].Type == t {
@@ -210,6 +225,7 @@ func isTrue(j *batchv1.Job, t batchv1.JobConditionType) *batchv1.JobCondition {
 	return nil
 }
 
+// finished reports whether a job is over: no sync changes it any more.
 func finished(j *batchv1.Job) bool {
 	return isTrue(j, batchv1.JobComplete) != nil || isTrue(j, batchv1.JobFailed) != nil
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
-// removed counts deleted pods.
+// removed counts deleted pods. The counts go into this sync's status before the
+// deletions are heard of.
 func (s *state) removed(n, ready int32) {
 	s.active -= n
 	s.terminating += n
@@ -52,7 +53,10 @@ func (s *state) delete(ctx context.Context, pods []*v1.Pod, free bool) (n, ready
 }
 
 // manage is manageJob: it deletes the pods that are too many, or creates those
-// that are missing.
+// that are missing. Pods that are too many lose their finalizer before they are
+// deleted: they neither succeeded nor failed. After a failure no pod is made
+// until the back-off is over; with limits per index each index has its own, see
+// create.
 func (s *state) manage(ctx context.Context, key controller.Key) error {
 	j := s.job
 	if suspended(j) {
@@ -88,7 +92,8 @@ func (s *state) manage(ctx context.Context, key controller.Key) error {
 	return s.create(ctx, key, int(min(missing, maxPerSync)))
 }
 
-// create makes n pods in batches of 1, 2, 4, ...
+// create makes n pods in batches of 1, 2, 4, ... The first that fails ends it;
+// the sync's error brings the next.
 func (s *state) create(ctx context.Context, key controller.Key, n int) error {
 	j := s.job
 	var indexes []int
@@ -118,7 +123,9 @@ func (s *state) create(ctx context.Context, key controller.Key, n int) error {
 	return err
 }
 
-// podTemplate is the job's template with what its pods have besides.
+// podTemplate is the job's template with what its pods have besides. The
+// finalizer is in the template and not added to each pod, because a pod without
+// it could end and go uncounted.
 func podTemplate(j *batchv1.Job) *v1.PodTemplateSpec {
 	t := j.Spec.Template
 	if !slices.Contains(t.Finalizers, batchv1.JobTrackingFinalizer) {
@@ -145,7 +152,9 @@ func withIndexEnv(list []v1.Container) []v1.Container {
 	return out
 }
 
-// indexStamp is what the pod of an index has of its own.
+// indexStamp is what the pod of an index has of its own. With limits per index
+// the new pod carries how often its index has failed: pods are where that is
+// kept.
 func (s *state) indexStamp(t *v1.PodTemplateSpec, index int) apiserver.Stamp {
 	text := strconv.Itoa(index)
 	st := apiserver.Stamp{
@@ -224,7 +233,8 @@ func (s *state) duplicates(pods []*v1.Pod) (rm, left []*v1.Pod) {
 	return rm, left
 }
 
-// leastActive orders pods by how far they have got (controller.ActivePods).
+// leastActive orders pods by how far they have got (controller.ActivePods). The
+// youngest of equals goes first, as it has done least.
 func leastActive(a, b *v1.Pod) int {
 	num := func(is bool) int {
 		if is {

@@ -10,7 +10,8 @@ import (
 
 // matchFailure finds the first rule that a failed pod matches: whether the
 // failure counts, the rule's action ("" for none), and for FailJob why
-// (pod_failure_policy.go).
+// (pod_failure_policy.go). A failure that no rule matches counts, as without a
+// policy.
 func matchFailure(policy *batchv1.PodFailurePolicy, p *v1.Pod) (message string, counts bool, action batchv1.PodFailurePolicyAction) {
 	if policy == nil {
 		return "", true, ""
@@ -42,6 +43,8 @@ func matchFailure(policy *batchv1.PodFailurePolicy, p *v1.Pod) (message string, 
 	return "", true, ""
 }
 
+// matchExitCode is the first container whose exit code the rule is about. A code
+// of 0 matches nothing: a container that succeeded is no reason to fail.
 func matchExitCode(st *v1.PodStatus, on *batchv1.PodFailurePolicyOnExitCodesRequirement) *v1.ContainerStatus {
 	for _, list := range [][]v1.ContainerStatus{st.ContainerStatuses, st.InitContainerStatuses} {
 		for i := range list {
@@ -57,6 +60,7 @@ func matchExitCode(st *v1.PodStatus, on *batchv1.PodFailurePolicyOnExitCodesRequ
 	return nil
 }
 
+// matchCondition is the first of a pod's conditions that the rule is about.
 func matchCondition(st *v1.PodStatus, on []batchv1.PodFailurePolicyOnPodConditionsPattern) *v1.PodCondition {
 	for i := range st.Conditions {
 		c := &st.Conditions[i]

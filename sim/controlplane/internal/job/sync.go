@@ -13,7 +13,9 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
-// state is one sync of a job. job is a copy whose status is worked on.
+// state is one sync of a job. job is a copy whose status is worked on. It is made
+// anew for each sync, and thrown away with it; what lasts is the job's status and
+// the controller's back-off.
 type state struct {
 	c   *Controller
 	job *batchv1.Job
@@ -34,7 +36,10 @@ type state struct {
 	delayed      map[int]*v1.Pod
 }
 
-// sync is syncJob.
+// sync is syncJob. Pods are brought to what is wanted before the status is
+// written, with the numbers worked out from what was done. If creating or
+// deleting failed the counts are written all the same, and the error has the sync
+// repeated.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	stored, ok := c.get(key)
 	if !ok {
@@ -72,7 +77,9 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	return manageErr
 }
 
-// look counts the pods.
+// look counts the pods. Pods that the status has as uncounted were seen by an
+// earlier sync: they count once, by the list, not by the pod. It also sets the
+// start time.
 func (s *state) look(key controller.Key) {
 	j := s.job
 	if j.Status.UncountedTerminatedPods == nil {
@@ -123,14 +130,19 @@ func (s *state) valid(uncounted map[types.UID]bool, pass func(*v1.Pod) bool) []*
 	return out
 }
 
+// indexCounts reports whether an index is one of the job's: completions may have
+// been lowered.
 func (s *state) indexCounts(i int) bool { return i >= 0 && i < int(*s.job.Spec.Completions) }
 
+// condition makes a condition that is True as of now.
 func (s *state) condition(t batchv1.JobConditionType, reason, message string) *batchv1.JobCondition {
 	now := controller.WireTime(s.c.l.Now())
 	return &batchv1.JobCondition{Type: t, Status: v1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now, Reason: reason, Message: message}
 }
 
-// decide finds out whether the job ends, and by what.
+// decide finds out whether the job ends, and by what. What was decided in an
+// earlier sync stands, whatever has changed since. Of several reasons to fail the
+// first counts, in upstream's order; success is looked for only if none is found.
 func (s *state) decide(key controller.Key) {
 	j := s.job
 	if c := isTrue(j, batchv1.JobSuccessCriteriaMet); c != nil {
@@ -177,7 +189,8 @@ func (s *state) decide(key controller.Key) {
 	}
 }
 
-// failJobMessage is why the pod failure policy ends the job.
+// failJobMessage is why the pod failure policy ends the job. One pod is enough,
+// and the first in the pods' order is named.
 func (s *state) failJobMessage() (string, bool) {
 	if s.job.Spec.PodFailurePolicy == nil {
 		return "", false
@@ -192,7 +205,9 @@ func (s *state) failJobMessage() (string, bool) {
 	return "", false
 }
 
-// restartedTooOften is for pods that restart their containers themselves.
+// restartedTooOften is for pods that restart their containers themselves. Such
+// pods never fail, so their restarts count against the limit
+// (pastBackoffLimitOnFailure).
 func (s *state) restartedTooOften() bool {
 	if s.job.Spec.Template.Spec.RestartPolicy != v1.RestartPolicyOnFailure {
 		return false
@@ -210,7 +225,9 @@ func (s *state) restartedTooOften() bool {
 }
 
 // act deletes the pods of a job that ends, or brings the others to what is
-// wanted. It reports whether a condition has changed.
+// wanted. It reports whether a condition has changed. A job that ends is not said
+// to until all of its pods were deleted: if that failed, the decision is dropped
+// and made again.
 func (s *state) act(ctx context.Context, key controller.Key) (changed bool, err error) {
 	j := s.job
 	if s.finish != nil {
@@ -269,6 +286,7 @@ func (s *state) set(t batchv1.JobConditionType, status v1.ConditionStatus, reaso
 	return true
 }
 
+// event records an event about the job.
 func (s *state) event(eventtype, reason, message string) {
 	s.c.control.Events.Event(controller.Reference(s.job), eventtype, reason, message)
 }

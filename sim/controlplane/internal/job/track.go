@@ -14,7 +14,9 @@ import (
 
 // track counts pods that have ended, in three steps that lose none: they are
 // written to the status as uncounted, their finalizers go, the counters are
-// written (trackJobStatusAndRemoveFinalizers).
+// written (trackJobStatusAndRemoveFinalizers). Cut off after the first step, the
+// next sync finds the pods in the list and does not count them again; after the
+// second, it finds that their finalizers are gone and moves them to the counters.
 func (s *state) track(ctx context.Context, key controller.Key, write bool) error {
 	if indexed(s.job) {
 		slices.SortStableFunc(s.pods, func(a, b *v1.Pod) int { return indexOf(a) - indexOf(b) })
@@ -93,7 +95,9 @@ func (s *state) countFreed(waiting map[types.UID]bool) bool {
 }
 
 // collect finds the pods whose finalizers can go, and notes those that are to be
-// counted. full: more are left for the next sync.
+// counted. full: more are left for the next sync. The list in the status is
+// bounded, as an object's size is. Indexed jobs need none for success: the index
+// itself says that it was counted.
 func (s *state) collect() (free []*v1.Pod, full, added bool) {
 	uncounted := s.job.Status.UncountedTerminatedPods
 	newDone := 0
@@ -149,6 +153,8 @@ func (s *state) freeable(p *v1.Pod, lost bool) bool {
 }
 
 // writeIndexes puts the indexes into the status and reports whether they differ.
+// An indexed job's succeeded counter is the number of its completed indexes,
+// however many pods it took.
 func (s *state) writeIndexes() bool {
 	if !indexed(s.job) {
 		return false
@@ -167,7 +173,8 @@ func (s *state) writeIndexes() bool {
 }
 
 // targetConditions notes that the job ends; the last condition follows when all
-// pods are gone.
+// pods are gone. So clients learn that the job will fail, or has what it wanted,
+// before its last pod is gone.
 func (s *state) targetConditions() bool {
 	f, st := s.finish, &s.job.Status
 	switch {
@@ -189,7 +196,9 @@ func (s *state) targetConditions() bool {
 	return false
 }
 
-// enact sets the last condition once all pods are counted and gone.
+// enact sets the last condition once all pods are counted and gone. It reports
+// whether the job is over now. Pods that terminate hold it up: their nodes still
+// work for it.
 func (s *state) enact() bool {
 	st := &s.job.Status
 	if s.finish == nil || len(st.UncountedTerminatedPods.Succeeded)+len(st.UncountedTerminatedPods.Failed) > 0 || s.terminating > 0 {
@@ -203,6 +212,7 @@ func (s *state) enact() bool {
 	return true
 }
 
+// tellFinished records how the job ended (recordJobFinished).
 func (s *state) tellFinished() {
 	j := s.job
 	if s.finish.Type != batchv1.JobComplete {
@@ -215,7 +225,8 @@ func (s *state) tellFinished() {
 	s.event(v1.EventTypeNormal, "Completed", "Job completed")
 }
 
-// writeStatus writes the status and goes on with what was stored.
+// writeStatus writes the status and goes on with what was stored. The stored
+// object is shared, so the status that the sync goes on with is a copy.
 func (s *state) writeStatus(ctx context.Context) error {
 	made, err := controller.Update(ctx, s.c.opts.API, s.job, "status")
 	if err != nil {

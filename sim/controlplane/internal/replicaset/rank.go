@@ -56,6 +56,7 @@ func first(a, b bool) int {
 	return 1
 }
 
+// phaseRank orders phases: what has got least far goes first.
 func phaseRank(p *v1.Pod) int {
 	switch p.Status.Phase {
 	case v1.PodUnknown:
@@ -89,6 +90,9 @@ func youngest(at, bt, now time.Time, a, b *v1.Pod) int {
 	return cmp.Or(cmp.Compare(magnitude(now.Sub(at)), magnitude(now.Sub(bt))), cmp.Compare(a.UID, b.UID))
 }
 
+// magnitude is the power of two that an age in nanoseconds is between. Pods of
+// one magnitude count as equally old, so that a scale-down does not take one
+// rollout's pods zone by zone.
 func magnitude(age time.Duration) int64 {
 	if age <= 0 {
 		return -1

@@ -44,6 +44,8 @@ func New(opts controller.Options) *Controller {
 	return c
 }
 
+// onChange queues a ReplicaSet that a user, a Deployment or an autoscaler has
+// changed. Statuses are left out: nobody but this controller writes them.
 func (c *Controller) onChange(ch apiserver.Change) {
 	rs := ch.New.(*appsv1.ReplicaSet)
 	key := controller.KeyOf(rs)
@@ -58,7 +60,9 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	c.Queue.Add(key)
 }
 
-// sync is syncReplicaSet.
+// sync is syncReplicaSet. Pods are claimed first, then created or deleted, then
+// the status is written with what there was in the beginning. An error has the
+// sync tried again.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	rs, ok := c.Get(key)
 	if !ok {
@@ -98,6 +102,8 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 }
 
 // manage creates the pods that are missing or deletes those that are too many.
+// The first creation that fails ends the batches: a quota that refuses one pod
+// refuses the next thousand, too (manageReplicas). Deletions go out all at once.
 func (c *Controller) manage(ctx context.Context, rs *appsv1.ReplicaSet, active int) error {
 	diff := active - int(*rs.Spec.Replicas)
 	if diff < 0 {
@@ -137,7 +143,8 @@ func (c *Controller) victims(rs *appsv1.ReplicaSet, n int) []*v1.Pod {
 }
 
 // relatedOnNode counts the active pods per node of all ReplicaSets of one
-// controller.
+// controller. During a rollout old and new pods share nodes, and what matters for
+// spreading is how many of the Deployment's there are.
 func (c *Controller) relatedOnNode(rs *appsv1.ReplicaSet) map[string]int {
 	family := []*appsv1.ReplicaSet{rs}
 	if owner := metav1.GetControllerOfNoCopy(rs); owner != nil {
@@ -170,7 +177,9 @@ func setFailure(st *appsv1.ReplicaSetStatus, diff int, manageErr error, now time
 	}
 }
 
-// count is the part of calculateStatus that counts pods.
+// count is the part of calculateStatus that counts pods. A pod is available when
+// it has been ready for minReadySeconds; without that, the index's counts are the
+// whole answer.
 func (c *Controller) count(rs *appsv1.ReplicaSet, now time.Time) appsv1.ReplicaSetStatus {
 	st := rs.Status
 	set := c.Pods().Of(rs.UID)
@@ -212,6 +221,7 @@ func (c *Controller) fullyLabeled(rs *appsv1.ReplicaSet, set *controller.PodSet)
 	return n
 }
 
+// has reports whether labels include others.
 func has(labels, want map[string]string) bool {
 	for k, v := range want { //drydock:unordered asks whether all are there
 		if is, ok := labels[k]; !ok || is != v {
@@ -222,7 +232,8 @@ func has(labels, want map[string]string) bool {
 }
 
 // writeStatus is updateReplicaSetStatus: it writes a status that differs, and
-// tries once more when the object was changed meanwhile.
+// tries once more when the object was changed meanwhile. The second try
+// overwrites a status written meanwhile: the counts are this controller's alone.
 func (c *Controller) writeStatus(ctx context.Context, rs *appsv1.ReplicaSet, st appsv1.ReplicaSetStatus) (*appsv1.ReplicaSet, error) {
 	st.ObservedGeneration = rs.Generation
 	if equality.Semantic.DeepEqual(rs.Status, st) {

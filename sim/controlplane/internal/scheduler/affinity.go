@@ -27,13 +27,17 @@ type term struct {
 	id string
 }
 
+// weighted is a count that a score takes part of; below 0 it keeps pods away.
 type weighted struct {
 	*tally
 	weight int64
 }
 
+// itoa is for identifiers that have a weight.
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
+// newTerm returns a term with its identifier: terms that mean the same pods share
+// one count.
 func newTerm(key string, namespaces []string, nsSelector, selector labels.Selector) *term {
 	t := &term{key: key, namespaces: namespaces, nsSelector: nsSelector, selector: selector}
 	t.id = strings.Join(namespaces, ",") + "\x01" + selector.String()
@@ -62,6 +66,7 @@ func affinityTerm(p *v1.Pod, t *v1.PodAffinityTerm) *term {
 	return newTerm(t.TopologyKey, namespaces, nsSelector, selectorOf(t.LabelSelector))
 }
 
+// selectorOf is a selector as admission has left it; none matches nothing.
 func selectorOf(ls *metav1.LabelSelector) labels.Selector {
 	sel, err := metav1.LabelSelectorAsSelector(ls)
 	if err != nil {
@@ -85,6 +90,7 @@ func withKeys(sel labels.Selector, have labels.Set, keys []string) labels.Select
 	return sel
 }
 
+// matches reports whether pods with these labels are meant.
 func (t *term) matches(store *apiserver.Store, ls *labelSet) bool {
 	if !slices.Contains(t.namespaces, ls.namespace) {
 		if t.nsSelector == nil {
@@ -133,6 +139,8 @@ func (cs *classTable) setAffinity(c *class, p *v1.Pod, ls *labelSet) {
 	}
 }
 
+// prefer adds a preference: it is scored when a pod of the class is placed, and,
+// the other way round, when one that the term means is.
 func (cs *classTable) prefer(c *class, t *term, weight int64) {
 	c.preferring = append(c.preferring, weighted{cs.labels.tally(t.key, []*term{t}, false), weight})
 	c.carries = append(c.carries, cs.labels.carrier(carriesPreferred, t, weight))
@@ -145,12 +153,15 @@ type affinityState struct {
 	scores   []weightedCounts
 }
 
+// weightedCounts is one part of the score: pods in a node's domain times weight.
 type weightedCounts struct {
 	*counts
 	weight int64
 }
 
 // setAffinityState is the plugin's PreFilter; scores are those of its PreScore.
+// Only what counts for the pod and is not empty is kept, so a pod without
+// affinity in a cluster without any costs nothing.
 func (cy *cycle) setAffinityState() {
 	for _, k := range cy.s.labels.carriersOf(cy.labels) {
 		switch {
@@ -167,7 +178,8 @@ func (cy *cycle) setAffinityState() {
 	}
 }
 
-// filterAffinity is InterPodAffinity.Filter.
+// filterAffinity is InterPodAffinity.Filter. Required affinity that is not met
+// can't be mended by evictions; the others can.
 func (cy *cycle) filterAffinity(n *nodeInfo) verdict {
 	if len(cy.c.required) > 0 && !cy.satisfiesAffinity(n) {
 		return whyAffinity | unresolvable
@@ -185,6 +197,7 @@ func (cy *cycle) filterAffinity(n *nodeInfo) verdict {
 	return 0
 }
 
+// satisfiesAffinity reports whether each required term finds pods in its domain.
 func (cy *cycle) satisfiesAffinity(n *nodeInfo) bool {
 	exist, none := true, true
 	for _, t := range cy.c.together {

@@ -21,6 +21,8 @@ const maxRequests = 2000
 const noteLimit = 1024
 
 // pump makes requests in the order in which they were given, many at a time.
+// Order matters where rate limits do: the pod that was placed first is bound
+// first.
 type pump struct {
 	group   *loop.Group
 	name    string
@@ -28,6 +30,8 @@ type pump struct {
 	running int
 }
 
+// add starts another task as long as there are few. They end when nothing is
+// waiting.
 func (p *pump) add(fn func(context.Context)) {
 	p.waiting = append(p.waiting, fn)
 	if p.running < maxRequests {
@@ -36,6 +40,7 @@ func (p *pump) add(fn func(context.Context)) {
 	}
 }
 
+// work makes requests until none is left.
 func (p *pump) work(ctx context.Context) {
 	defer func() { p.running-- }()
 	for len(p.waiting) > 0 {
@@ -48,7 +53,8 @@ func (p *pump) work(ctx context.Context) {
 	}
 }
 
-// bind asks the API to bind a pod where it was placed (DefaultBinder).
+// bind asks the API to bind a pod where it was placed (DefaultBinder). The pod
+// stays pending until the API's change tells that it has a node.
 func (s *Scheduler) bind(q *queued, a *assumption) {
 	s.requests.add(func(ctx context.Context) {
 		req := apiserver.Request{Verb: "create", Resource: "pods/binding", Namespace: q.namespace, Name: q.name}
@@ -95,7 +101,8 @@ func (s *Scheduler) failedScheduling(pod *v1.Pod, message string) {
 }
 
 // tell says why a pod has no node: an event, and its condition and nominated node
-// when they change.
+// when they change. An equal condition is not written again, so a pod that stays
+// unschedulable costs an event a try and no status.
 func (s *Scheduler) tell(pod *v1.Pod, reason, message string, nominate bool, nominated string) {
 	s.failedScheduling(pod, message)
 	cond := v1.PodCondition{
@@ -115,7 +122,9 @@ func (s *Scheduler) tell(pod *v1.Pod, reason, message string, nominate bool, nom
 }
 
 // evict deletes the victims behind the cycle, the last when the others are
-// deleted (preemption.Executor).
+// deleted (preemption.Executor). The last victim waits for the others because its
+// deletion is what wakes the pod: by then all room is on its way. If something
+// failed the pod is tried again at once.
 func (s *Scheduler) evict(q *queued, pod *v1.Pod, c *candidate) {
 	var victims []*v1.Pod
 	for _, p := range c.victims {
@@ -163,6 +172,7 @@ func (s *Scheduler) preempting(q *queued) bool {
 }
 
 // denominate takes the nominated nodes of pods away. It returns the last error.
+// They waited for room that is now another's, and are to look again elsewhere.
 func (s *Scheduler) denominate(ctx context.Context, pods []*v1.Pod) error {
 	var last error
 	for _, p := range pods {
@@ -191,7 +201,9 @@ func (s *Scheduler) lowerNominated(q *queued, n *nodeInfo) []*v1.Pod {
 	return out
 }
 
-// evictPod marks and deletes one victim. One that is gone needs nothing.
+// evictPod marks and deletes one victim. One that is gone needs nothing. The
+// condition DisruptionTarget says why, and comes first so that the kubelet and
+// the job controller see it before the deletion.
 func (s *Scheduler) evictPod(ctx context.Context, preemptor, victim *v1.Pod, node string) error {
 	if a := s.assumed[victim.UID]; a != nil {
 		victim = a.pod // still being bound: it is deleted by name all the same

@@ -44,7 +44,9 @@ type classKey struct {
 	labels           *labelSet // where the labels matter
 }
 
-// class is what pods that share a spec have in common.
+// class is what pods that share a spec have in common. The first block is what
+// the spec says; the second, terms by which pods and nodes are counted; the
+// third, what was worked out, good for the versions that it names.
 type class struct {
 	// pod: holds on to what the key points to.
 	pod     *v1.Pod
@@ -98,6 +100,7 @@ type request struct {
 	scoreCPU, scoreMemory int64
 }
 
+// nothing reports whether a pod would fit into a full node.
 func (r *request) nothing() bool { return r.amounts == amounts{} && len(r.ext) == 0 }
 
 // requestOf returns a pod's request (pkg/scheduler/framework/types.go,
@@ -143,11 +146,16 @@ type classTable struct {
 	selectorGen uint64
 }
 
+// newClassTable returns an empty table. It reads services and controllers from
+// the store.
 func newClassTable(table *nodeTable, index *labelIndex, store *apiserver.Store) classTable {
 	return classTable{table: table, labels: index, store: store, byKey: map[classKey]*class{}, services: map[string]int{}, selectorGen: 1}
 }
 
-// of returns what pods that share p's spec have in common.
+// of returns what pods that share p's spec have in common. Pods of one template
+// point to the same containers, so a class is found by addresses and without
+// reading the spec. Labels are part of the key only where a term asks whether the
+// pod matches itself.
 func (cs *classTable) of(p *v1.Pod, ls *labelSet) *class {
 	k := classKey{
 		containers: &p.Spec.Containers[0], affinity: p.Spec.Affinity, resources: p.Spec.Resources,
@@ -184,6 +192,8 @@ func (cs *classTable) forget() {
 	cs.cached = cs.cached[:0]
 }
 
+// build reads a spec. Ports of sidecars count, those of other init containers
+// don't: they are over when the containers start.
 func (cs *classTable) build(p *v1.Pod, ls *labelSet) *class {
 	c := &class{
 		pod: p, request: requestOf(p), affinity: nodeaffinity.GetRequiredNodeAffinity(p),

@@ -12,7 +12,9 @@ const (
 	minFeasiblePercent = 5
 )
 
-// feasibleToFind is numFeasibleNodesToFind with percentageOfNodesToScore 0.
+// feasibleToFind is numFeasibleNodesToFind with percentageOfNodesToScore 0. Of
+// 5,000 nodes it is 10%: in a large cluster not the best node is chosen but a
+// good one of a sample, and each cycle goes on where the last one stopped.
 func feasibleToFind(nodes int) int {
 	if nodes < minFeasibleNodes {
 		return nodes
@@ -21,7 +23,8 @@ func feasibleToFind(nodes int) int {
 	return max(nodes*percent/100, minFeasibleNodes)
 }
 
-// cycle is the scheduling of one pod.
+// cycle is the scheduling of one pod. It lives in Scheduler.cycle and is used
+// again, with its slices.
 type cycle struct {
 	s      *Scheduler
 	q      *queued
@@ -39,7 +42,8 @@ type cycle struct {
 	scratch      entry
 }
 
-// failure is why a pod fits nowhere.
+// failure is why a pod fits nowhere. A class keeps its last one: while nothing
+// has changed the next pod of that class and priority fails for the same reason.
 type failure struct {
 	// Scheduler.version that it is of; 0: none.
 	version  uint64
@@ -58,6 +62,8 @@ type result struct {
 	victims   *candidate
 }
 
+// newCycle makes ready what filters ask for: the class, and the states that
+// upstream's PreFilter plugins write.
 func (s *Scheduler) newCycle(q *queued, pod *v1.Pod) *cycle {
 	ls := s.labels.of(pod)
 	cy := &s.cycle
@@ -70,8 +76,9 @@ func (s *Scheduler) newCycle(q *queued, pod *v1.Pod) *cycle {
 	return cy
 }
 
-// remember gives a class that is seen again a memory of nodes. The class that
-// has had one for longest gives way.
+// remember gives a class that is seen again a memory of nodes. The class that has
+// had one for longest gives way. A pod that comes alone would pay for a memory
+// that nobody reads, so a class gets one with its third pod.
 func (cs *classTable) remember(c *class) {
 	if c.entries != nil {
 		if len(c.entries) < len(cs.table.slots) {
@@ -90,7 +97,9 @@ func (cs *classTable) remember(c *class) {
 	cs.cached = append(cs.cached, c)
 }
 
-// run finds a node for the pod.
+// run finds a node for the pod. In upstream's order: what pre-filters refuse
+// outright, the node that preemption cleared for the pod, the filters over a
+// sample of nodes, and the scores if more than one passed (schedulePod).
 func (cy *cycle) run() result {
 	s, c := cy.s, cy.c
 	all := s.table.tree.nodes()
@@ -141,7 +150,10 @@ func (cy *cycle) named() []*nodeInfo {
 }
 
 // feasible returns as many nodes as are to be scored that take the pod, and the
-// verdicts on those looked at that don't.
+// verdicts on those looked at that don't. The nodes that refused stand in
+// Scheduler.refused, in the order of the verdicts. The filters of the node alone
+// are a lookup where the class remembers; those that look at other nodes' pods
+// run only if the class has such terms.
 func (cy *cycle) feasible(nodes []*nodeInfo) ([]*nodeInfo, []verdict) {
 	s := cy.s
 	want := feasibleToFind(len(nodes))
@@ -177,7 +189,9 @@ func (cy *cycle) feasible(nodes []*nodeInfo) ([]*nodeInfo, []verdict) {
 	return out, seen
 }
 
-// pick returns one of the nodes with the best score, by lot.
+// pick returns one of the nodes with the best score, by lot. The draw names the
+// pod and its attempt, so leaving out one pod's cycle does not move another's
+// (selectHost).
 func (cy *cycle) pick(feasible []*nodeInfo, totals []int64) *nodeInfo {
 	best, ties := int64(-1), uint64(0)
 	for _, t := range totals {
@@ -214,7 +228,8 @@ func (cy *cycle) conflict() result {
 	}}
 }
 
-// failed runs preemption and words why the pod fits nowhere.
+// failed runs preemption and words why the pod fits nowhere. The failure is
+// remembered only if it would come out the same for every pod of the class.
 func (cy *cycle) failed(seen []verdict, absent string, p plugins) result {
 	s := cy.s
 	r := result{failure: failure{plugins: p, priority: cy.q.priority}}

@@ -153,6 +153,7 @@ func fits(r *request, n *nodeInfo) verdict {
 	return v
 }
 
+// tolerates reports whether one of the tolerations is for a taint.
 func tolerates(list []v1.Toleration, t *v1.Taint) bool {
 	return corev1helper.TolerationsTolerateTaint(klog.Logger{}, list, t, false)
 }
@@ -191,7 +192,9 @@ func (cy *cycle) filterCluster(n *nodeInfo) verdict {
 
 // filterNominated runs all filters with the pods of no lower priority that are
 // nominated to the node, then without them: the pod must fit either way
-// (framework.RunFilterPluginsWithNominatedPods).
+// (framework.RunFilterPluginsWithNominatedPods). A pod that cleared room for
+// itself must not lose it to one of lower priority; but what it brings, such as
+// affinity, can't be counted on before it is there.
 func (cy *cycle) filterNominated(n *nodeInfo) verdict {
 	var added []*v1.Pod
 	for _, q := range n.nominated {
@@ -224,7 +227,9 @@ func (cy *cycle) move(p *v1.Pod, n *nodeInfo, sign int64) {
 }
 
 // fitError words why a pod fits nowhere (framework.FitError). absent is said of
-// the nodes that were not looked at.
+// the nodes that were not looked at. The reasons are counted over nodes and
+// sorted as text, as upstream's are. This text is what users search for: it stays
+// to the letter.
 func fitError(c *class, total int, seen []verdict, absent, prefilter, postfilter string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "0/%d nodes are available:", total)

@@ -8,8 +8,9 @@ import (
 	"k8s.io/component-helpers/node/topology"
 )
 
-// nodeInfo is a node with what is requested of it, also by pods whose binding
-// is under way.
+// nodeInfo is a node with what is requested of it, also by pods whose binding is
+// under way. It outlives the node as long as pods name it, since a node that
+// comes back finds them there (pkg/scheduler/framework NodeInfo).
 type nodeInfo struct {
 	name string
 	// nil: pods name it, but it is not there.
@@ -49,10 +50,12 @@ type imageState struct {
 	nodes int
 }
 
+// requested is what the pods on the node ask for together.
 func (n *nodeInfo) requested() amounts {
 	return amounts{n.cpu.value(), n.memory.value(), n.storage.value()}
 }
 
+// extUsed is requested for an extended resource.
 func (n *nodeInfo) extUsed(name v1.ResourceName) int64 {
 	if w := n.ext[name]; w != nil {
 		return w.value()
@@ -60,7 +63,8 @@ func (n *nodeInfo) extUsed(name v1.ResourceName) int64 {
 	return 0
 }
 
-// count takes a pod's request and ports in (sign 1) or out (-1).
+// count takes a pod's request and ports in (sign 1) or out (-1). gen moves with
+// it: entries of classes are of one gen.
 func (n *nodeInfo) count(r *request, ports []hostPort, sign int64) {
 	n.gen++
 	n.pods += sign
@@ -109,13 +113,17 @@ type nodeTable struct {
 	imageGen uint32 // counts changes of images
 }
 
+// newNodeTable returns an empty table that counts by the two topology keys of the
+// default spreading from the start.
 func newNodeTable() nodeTable {
 	t := nodeTable{byName: map[string]*nodeInfo{}, keyByName: map[string]*topoKey{}, images: map[string]*imageState{}, imageGen: 1}
 	t.hostname, t.zone = t.topoKey(v1.LabelHostname), t.topoKey(v1.LabelTopologyZone)
 	return t
 }
 
-// info returns what is kept of a node. Pods may name a node before it is there.
+// info returns what is kept of a node. Pods may name a node before it is there. A
+// slot that was another node's goes on with that one's gen, so that what classes
+// remember of the slot does not pass for this node's.
 func (t *nodeTable) info(name string) *nodeInfo {
 	n := t.byName[name]
 	if n == nil {
@@ -135,7 +143,8 @@ func (t *nodeTable) info(name string) *nodeInfo {
 	return n
 }
 
-// setNode takes a node's present state and wakes the pods that it may let in.
+// setNode takes a node's present state and wakes the pods that it may let in. A
+// heartbeat, which changes nothing that matters here, ends with the comparison.
 func (s *Scheduler) setNode(node *v1.Node) {
 	n := s.table.info(node.Name)
 	old := n.node
@@ -203,10 +212,13 @@ func sameNode(a, b *v1.Node) bool {
 		sameLabels(a.Labels, b.Labels) && sameResources(a.Status.Allocatable, b.Status.Allocatable)
 }
 
+// sameTaints leaves out when they were added.
 func sameTaints(a, b []v1.Taint) bool {
 	return slices.EqualFunc(a, b, func(x, y v1.Taint) bool { return x.Key == y.Key && x.Value == y.Value && x.Effect == y.Effect })
 }
 
+// sameLabels compares by address first: replicas and versions of an object share
+// their maps.
 func sameLabels(a, b map[string]string) bool {
 	if len(a) != len(b) {
 		return false
@@ -222,6 +234,7 @@ func sameLabels(a, b map[string]string) bool {
 	return true
 }
 
+// sameResources compares amounts, not how they are written.
 func sameResources(a, b v1.ResourceList) bool {
 	if len(a) != len(b) {
 		return false
@@ -235,7 +248,8 @@ func sameResources(a, b v1.ResourceList) bool {
 }
 
 // setImages takes over the images that a node reports; nil: it is gone. An image
-// counts under each of its names.
+// counts under each of its names. Names that no node has any more are dropped at
+// the end, so that one that this node keeps is not made anew.
 func (t *nodeTable) setImages(n *nodeInfo, node *v1.Node) {
 	if node != nil && n.node != nil && sameImages(n.node.Status.Images, node.Status.Images) {
 		return
@@ -280,6 +294,8 @@ func (t *nodeTable) setImages(n *nodeInfo, node *v1.Node) {
 	}
 }
 
+// sameImages compares by address first: most statuses share the list of the one
+// before.
 func sameImages(a, b []v1.ContainerImage) bool {
 	if len(a) != len(b) {
 		return false
@@ -300,15 +316,18 @@ type nodeTree struct {
 	size  int
 }
 
+// zone is the nodes of one region and zone, in the order of their coming.
 type zone struct {
 	name  string
 	nodes []*nodeInfo
 }
 
+// zone is a zone's index; -1 without one.
 func (t *nodeTree) zone(name string) int {
 	return slices.IndexFunc(t.zones, func(z *zone) bool { return z.name == name })
 }
 
+// add and remove drop the list: nodes makes it again when it is asked for.
 func (t *nodeTree) add(n *nodeInfo) {
 	i := t.zone(n.zone)
 	if i < 0 {

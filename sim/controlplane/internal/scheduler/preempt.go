@@ -20,7 +20,8 @@ const (
 	minCandidates       = 100
 )
 
-// candidate is a node that takes the pod once its victims are gone.
+// candidate is a node that takes the pod once its victims are gone. Of equally
+// good candidates the first is taken, so their order is part of the outcome.
 type candidate struct {
 	node    *nodeInfo
 	victims []*v1.Pod // the most important first
@@ -46,7 +47,9 @@ func (cy *cycle) preempt(r *result, refused []*nodeInfo, seen []verdict) string 
 	return ""
 }
 
-// ineligible says why the pod may evict none (PodEligibleToPreemptOthers).
+// ineligible says why the pod may evict none (PodEligibleToPreemptOthers). A pod
+// whose victims still terminate on its node waits for them rather than evicting
+// more elsewhere.
 func (cy *cycle) ineligible(refused []*nodeInfo, seen []verdict) string {
 	if p := cy.pod.Spec.PreemptionPolicy; p != nil && *p == v1.PreemptNever {
 		return "not eligible due to preemptionPolicy=Never."
@@ -66,6 +69,7 @@ func (cy *cycle) ineligible(refused []*nodeInfo, seen []verdict) string {
 	return ""
 }
 
+// evictedByPreemption reports whether a pod ends because a scheduler evicted it.
 func evictedByPreemption(p *v1.Pod) bool {
 	if p.DeletionTimestamp == nil {
 		return false
@@ -79,7 +83,9 @@ func evictedByPreemption(p *v1.Pod) bool {
 }
 
 // candidates tries the nodes where evictions could help (DryRunPreemption). It
-// returns also the verdicts on those where they don't.
+// returns also the verdicts on those where they don't. It begins at an offset
+// drawn by lot and stops when there are enough, but not before one was found that
+// violates no budget.
 func (cy *cycle) candidates(refused []*nodeInfo, seen []verdict) ([]candidate, []verdict) {
 	s := cy.s
 	var potential []*nodeInfo
@@ -119,7 +125,10 @@ func (cy *cycle) candidates(refused []*nodeInfo, seen []verdict) ([]candidate, [
 }
 
 // victims finds the fewest pods that must leave a node (SelectVictimsOnNode).
-// What it moves is back in its place when it returns.
+// What it moves is back in its place when it returns. First all pods of lower
+// priority are taken off; if the pod fits then, they are put back one by one, the
+// most important first and those with budgets before the others, as long as it
+// still fits. Who can't be put back is a victim.
 func (cy *cycle) victims(n *nodeInfo, budgets []budget) (candidate, verdict) {
 	s := cy.s
 	var potential []*v1.Pod
@@ -191,7 +200,10 @@ func startOf(p *v1.Pod, now time.Time) time.Time {
 	return now
 }
 
-// pickCandidate is pickOneNodeForPreemption. The first of equals is taken.
+// pickCandidate is pickOneNodeForPreemption. The first of equals is taken. The
+// criteria, each for those that the one before left equal: fewest violated
+// budgets; lowest highest priority; lowest sum of priorities; fewest victims;
+// victims that started last.
 func pickCandidate(list []candidate, now time.Time) candidate {
 	for _, score := range []func(c *candidate) int64{
 		func(c *candidate) int64 { return -int64(c.violations) },

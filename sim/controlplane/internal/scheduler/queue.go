@@ -21,7 +21,9 @@ const (
 	flushInterval      = 30 * time.Second
 )
 
-// place is where a pod that has no node is.
+// place is where a pod that has no node is. A pod is in exactly one place, and
+// put moves it: upstream's activeQ, backoffQ and unschedulablePods are three of
+// them.
 type place uint8
 
 const (
@@ -34,7 +36,8 @@ const (
 	unschedulable              // until something changes
 )
 
-// queued is a pod without a node.
+// queued is a pod without a node. It is all that is kept of a pod that waits: the
+// pod itself is read from the API when its turn comes.
 type queued struct {
 	namespace, name string
 	uid             types.UID
@@ -57,6 +60,7 @@ type queued struct {
 	lastVictim *v1.Pod
 }
 
+// before is the order of PrioritySort: by priority, then by the time of coming.
 func (q *queued) before(o *queued) bool {
 	if q.priority != o.priority {
 		return q.priority > o.priority
@@ -67,7 +71,9 @@ func (q *queued) before(o *queued) bool {
 	return q.seq < o.seq
 }
 
-// backoffEnd returns when the pod's back-off ends: 0 when it has none.
+// backoffEnd returns when the pod's back-off ends: 0 when it has none. It doubles
+// from 1 s to 10 s with each try and is rounded down to whole windows, so that
+// pods which fail together are tried together, in the order of their priority.
 func (q *queued) backoffEnd() int64 {
 	count := q.unschedulable
 	if q.errors > 0 {
@@ -86,6 +92,7 @@ func (q *queued) backoffEnd() int64 {
 	return q.backoffUntil
 }
 
+// window rounds down to a window's begin.
 func window(ns int64) int64 { return ns - ns%int64(backoffWindow) }
 
 // podHeap is a heap of pods, in the order of less.
@@ -109,7 +116,9 @@ func (h *podHeap) Pop() any {
 	return q
 }
 
-// queue holds the pods that have no node.
+// queue holds the pods that have no node. errors are kept apart from backoff: a
+// pod whose try failed by an error must not be tried early when nothing else is
+// active.
 type queue struct {
 	active, backoff, errors podHeap
 	unschedulable           []*queued
@@ -127,7 +136,9 @@ func newQueue() queue {
 	return queue{active: podHeap{less: active}, backoff: podHeap{less: byEnd}, errors: podHeap{less: byEnd}}
 }
 
-// put moves a pod to a place.
+// put moves a pod to a place. All heaps know the index of each pod, so leaving
+// one costs O(log n); the order of unschedulable means nothing, so there the last
+// one fills the gap.
 func (u *queue) put(q *queued, to place) {
 	switch q.place {
 	case active:
@@ -192,7 +203,8 @@ func (u *queue) requeue(q *queued, now int64) {
 	}
 }
 
-// known notes a pod that the scheduler is to place, and how it has changed.
+// known notes a pod that the scheduler is to place, and how it has changed. A pod
+// with scheduling gates is kept outside of the queue until it has none.
 func (s *Scheduler) known(p, old *v1.Pod) {
 	q := s.pending[p.UID]
 	if q == nil {
@@ -225,7 +237,9 @@ func (s *Scheduler) known(p, old *v1.Pod) {
 	}
 }
 
-// arrive has the queue hear of a pod after the watch's latency, in order.
+// arrive has the queue hear of a pod after the watch's latency, in order. Changes
+// don't overtake each other on a watch, so none arrives before the last one that
+// was sent.
 func (s *Scheduler) arrive(q *queued) {
 	q.place = arriving
 	at := max(s.l.UnixNano()+int64(s.delivery()), s.lastArrival)
@@ -236,6 +250,7 @@ func (s *Scheduler) arrive(q *queued) {
 	}
 }
 
+// arrival is a pod and the time, in ns, when the queue hears of it.
 type arrival struct {
 	q  *queued
 	at int64
@@ -293,7 +308,8 @@ func (s *Scheduler) nominate(q *queued, node string) {
 	}
 }
 
-// flush has pods tried again that were left alone for five minutes.
+// flush has pods tried again that were left alone for five minutes. Upstream's
+// flushUnschedulablePodsLeftover, for what no event woke.
 func (s *Scheduler) flush() {
 	now := s.l.UnixNano()
 	for i := len(s.queue.unschedulable) - 1; i >= 0; i-- {
@@ -306,8 +322,9 @@ func (s *Scheduler) flush() {
 	s.armFlush()
 }
 
-// armFlush sets the timer of the next flush that finds something. Flushes are
-// at multiples of their interval after the scheduler's start.
+// armFlush sets the timer of the next flush that finds something. Flushes are at
+// multiples of their interval after the scheduler's start. Without a pod that
+// waits there is no timer.
 func (s *Scheduler) armFlush() {
 	if len(s.queue.unschedulable) == 0 || s.flusher.Set() {
 		return

@@ -43,6 +43,7 @@ type seriesKey struct {
 	version string
 }
 
+// series is an event and what has recurred of it since it was written.
 type series struct {
 	key   seriesKey
 	event *v1.Event
@@ -50,6 +51,7 @@ type series struct {
 	last  time.Time
 }
 
+// newRecorder returns a recorder without timers: they run while there are series.
 func newRecorder(g *loop.Group, api *apiserver.Component) *recorder {
 	r := &recorder{group: g, l: g.Loop(), api: api, byKey: map[seriesKey]*series{}, started: g.Loop().Now()}
 	r.requests = pump{group: g, name: "kube-scheduler event"}
@@ -58,7 +60,9 @@ func newRecorder(g *loop.Group, api *apiserver.Component) *recorder {
 	return r
 }
 
-// event records an event about a pod.
+// event records an event about a pod. A second one of the same key makes it a
+// series and is written at once; later ones are only counted until a timer writes
+// the count.
 func (r *recorder) event(pod *v1.Pod, typ, reason, action, note string) {
 	if typ == v1.EventTypeNormal {
 		r.create(r.make(pod, nil, typ, reason, action, note))
@@ -96,6 +100,9 @@ func (r *recorder) arm(t *loop.Timer, period time.Duration) {
 	}
 }
 
+// make fills in an event. Its name ends in the time, in ns, as client-go's does;
+// the reporting instance is the profile's name and a host, which is always the
+// control plane's.
 func (r *recorder) make(pod, related *v1.Pod, typ, reason, action, note string) *v1.Event {
 	now := r.l.Now()
 	ev := &v1.Event{

@@ -33,7 +33,9 @@ type Options struct {
 	CycleTime time.Duration
 }
 
-// Scheduler assigns pods to nodes.
+// Scheduler assigns pods to nodes. All of it belongs to the API's loop: hooks and
+// timers of that loop are the only ones who call. The scratch fields are slices
+// that one cycle after the other uses again.
 type Scheduler struct {
 	opts   Options
 	server *apiserver.Server
@@ -75,14 +77,17 @@ type Scheduler struct {
 	imageScratch    []imagePart
 }
 
-// assumption is a pod that is placed and not yet bound.
+// assumption is a pod that is placed and not yet bound. It takes up its room from
+// the moment of the decision, so that the next cycle counts it; the binding may
+// still fail (pkg/scheduler/backend/cache, AssumePod).
 type assumption struct {
 	pod  *v1.Pod
 	node *nodeInfo
 }
 
 // New returns a scheduler that works from now on, also on the pods that are
-// there.
+// there. Nodes are taken over before pods: a pod on a node that is not known yet
+// would make a placeholder for it.
 func New(opts Options) *Scheduler {
 	if opts.SchedulerNames == nil {
 		opts.SchedulerNames = []string{v1.DefaultSchedulerName}
@@ -126,6 +131,9 @@ func (s *Scheduler) QueueLengths() (active, backoff, unschedulable int) {
 	return len(s.queue.active.items) + len(s.arrivals), len(s.queue.backoff.items) + len(s.queue.errors.items), len(s.queue.unschedulable)
 }
 
+// onChange is the hook. Changes are taken over at once, as an informer that is
+// never behind; what is late is the waking of pods, which takes a watch's
+// latency.
 func (s *Scheduler) onChange(c apiserver.Change) {
 	if s.opts.Group.Dead() {
 		return
@@ -159,6 +167,7 @@ func (s *Scheduler) onChange(c apiserver.Change) {
 	}
 }
 
+// onService counts services: what they select decides the default spreading.
 func (cs *classTable) onService(c *apiserver.Change) {
 	switch c.Type {
 	case watch.Added:
@@ -202,7 +211,10 @@ func (s *Scheduler) ours(p *v1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && slices.Contains(s.opts.SchedulerNames, p.Spec.SchedulerName)
 }
 
-// onPod takes a pod's change over; pod is nil when it is gone.
+// onPod takes a pod's change over; pod is nil when it is gone. A pod passes
+// through at most three states here: without a node and ours to place, on a node,
+// gone or ended. Each branch handles one way between them; the labels of the old
+// version are dropped last, since counts still name them.
 func (s *Scheduler) onPod(pod, old *v1.Pod) {
 	was, is := holds(old), holds(pod)
 	switch {
@@ -248,7 +260,9 @@ func (s *Scheduler) leaves(pod, old *v1.Pod) {
 	}
 }
 
-// arrived counts a pod that has a node now, by our hand or another's.
+// arrived counts a pod that has a node now, by our hand or another's. One that we
+// assumed there is counted already. If somebody bound it elsewhere, the
+// assumption was wrong and is taken back first.
 func (s *Scheduler) arrived(pod *v1.Pod) {
 	if a := s.assumed[pod.UID]; a != nil {
 		if a.node.name == pod.Spec.NodeName && sameLabels(a.pod.Labels, pod.Labels) {
@@ -292,13 +306,16 @@ func (s *Scheduler) changed(pod, old *v1.Pod) {
 	}
 }
 
+// resizing reports whether a resize in place is pending or under way: then the
+// status counts beside the spec.
 func resizing(p *v1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool {
 		return c.Type == v1.PodResizePending || c.Type == v1.PodResizeInProgress
 	})
 }
 
-// resize counts anew what a pod asks for.
+// resize counts anew what a pod asks for. Few pods are ever resized, so what
+// differs from the class's request is kept in a map beside it.
 func (s *Scheduler) resize(pod, old *v1.Pod, n *nodeInfo) {
 	was := *s.requestOf(old, s.classes.of(old, s.labels.of(old)))
 	is := requestOf(pod)
@@ -333,6 +350,7 @@ func (r *request) overlaps(o *request) bool {
 		slices.ContainsFunc(r.ext, func(e extended) bool { return amountOf(o.ext, e.name) > 0 })
 }
 
+// equal reports whether two requests are counted and scored alike.
 func (r *request) equal(o *request) bool {
 	return r.amounts == o.amounts && r.scoreCPU == o.scoreCPU && r.scoreMemory == o.scoreMemory && slices.Equal(r.ext, o.ext)
 }
@@ -347,7 +365,9 @@ func (s *Scheduler) requestOf(p *v1.Pod, c *class) *request {
 	return &c.request
 }
 
-// place counts a pod in on a node (sign 1) or out (-1).
+// place counts a pod in on a node (sign 1) or out (-1). It is the only way in
+// which a node's sums and the counts by labels change, so what comes in by it
+// goes out the same. It returns the pod's label set, for who wants to drop it.
 func (s *Scheduler) place(p *v1.Pod, n *nodeInfo, sign int64) *labelSet {
 	ls := s.labels.of(p)
 	c := s.classes.of(p, ls)
@@ -368,6 +388,8 @@ func (s *Scheduler) place(p *v1.Pod, n *nodeInfo, sign int64) *labelSet {
 }
 
 // lowest returns the lowest priority of the pods on nodes; false: there are none.
+// Preemption asks first: where nobody has a lower priority, no node need be
+// tried.
 func (s *Scheduler) lowest() (int32, bool) {
 	var low int32
 	found := false
@@ -410,7 +432,9 @@ func (s *Scheduler) wake(d time.Duration) {
 	}
 }
 
-// step tries the next pods.
+// step tries the next pods. It gives the loop back after a batch, or after each
+// pod where a cycle takes time. While the API is out of reach no watch brings
+// anything, and the queue waits.
 func (s *Scheduler) step() {
 	if s.opts.API.Cut() {
 		s.timer.Reset(time.Second) // nothing new is heard
@@ -443,7 +467,9 @@ func (s *Scheduler) step() {
 	}
 }
 
-// schedule is one cycle: the pod is placed, or told why not.
+// schedule is one cycle: the pod is placed, or told why not. A pod that fits is
+// assumed on its node at once and bound behind the cycle, as upstream's binding
+// goroutine does.
 func (s *Scheduler) schedule(q *queued) {
 	pod := s.podOf(q)
 	if pod == nil || !s.ours(pod) || s.assumed[q.uid] != nil {
@@ -463,7 +489,9 @@ func (s *Scheduler) schedule(q *queued) {
 	s.bind(q, a)
 }
 
-// refuse puts a pod aside that fits nowhere (handleSchedulingFailure).
+// refuse puts a pod aside that fits nowhere (handleSchedulingFailure). The
+// plugins that refused it are noted, because only their events can make it fit
+// (queueing hints). One that no plugin refused failed by an error and backs off.
 func (s *Scheduler) refuse(q *queued, pod *v1.Pod, r *result) {
 	q.timestamp = s.l.UnixNano()
 	q.rejectors = r.plugins

@@ -12,7 +12,9 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// labelSet is a namespace with a set of labels that pods there have.
+// labelSet is a namespace with a set of labels that pods there have. There are
+// few of them however many pods there are, so a new tally asks the sets and not
+// the pods. They come and go with pods on nodes and with pods that wait.
 type labelSet struct {
 	namespace string
 	labels    labels.Set
@@ -33,6 +35,8 @@ type labelSet struct {
 type population struct{ live, dying int32 }
 
 // topoKey is a topology key that something counts by. Its values are numbered.
+// Counts by value are slices by these numbers, so a count is two loads; numbers
+// of values that are gone are given out again.
 type topoKey struct {
 	name    string
 	id      int // index into nodeInfo.topo
@@ -112,7 +116,9 @@ func (k *topoKey) set(n *nodeInfo, node *v1.Node) {
 	}
 }
 
-// counts are numbers of pods by node and by the value of a topology key.
+// counts are numbers of pods by node and by the value of a topology key. used and
+// low serve topology spread, which asks for the least number of pods that a
+// domain has: held is kept only from when somebody has asked.
 type counts struct {
 	key     *topoKey
 	byNode  []int32 // by slot
@@ -125,6 +131,7 @@ type counts struct {
 	low  int32
 }
 
+// at is the pods on a node.
 func (c *counts) at(slot int) int32 {
 	if slot < len(c.byNode) {
 		return c.byNode[slot]
@@ -144,6 +151,7 @@ func (c *counts) of(n *nodeInfo) (int32, bool) {
 	return 0, true
 }
 
+// add counts pods in or out on a node, and so in the domain that it belongs to.
 func (c *counts) add(n *nodeInfo, delta int32) {
 	for n.slot >= len(c.byNode) {
 		c.byNode = append(c.byNode, make([]int32, n.slot+1-len(c.byNode))...)
@@ -152,6 +160,7 @@ func (c *counts) add(n *nodeInfo, delta int32) {
 	c.shift(n.topo[c.key.id], delta)
 }
 
+// shift counts pods in or out of a domain.
 func (c *counts) shift(value, delta int32) {
 	if value == none {
 		return
@@ -174,6 +183,8 @@ func (c *counts) shift(value, delta int32) {
 	}
 }
 
+// hold counts a domain in or out of held. A domain without pods is in no one's
+// least: it may be one that no node has any more.
 func (c *counts) hold(pods int32, sign int) {
 	if pods == 0 {
 		return
@@ -216,6 +227,7 @@ type tally struct {
 	live bool
 }
 
+// matches reports whether all terms mean pods with these labels.
 func (t *tally) matches(store *apiserver.Store, ls *labelSet) bool {
 	for _, m := range t.terms {
 		if !m.matches(store, ls) {
@@ -225,6 +237,7 @@ func (t *tally) matches(store *apiserver.Store, ls *labelSet) bool {
 	return true
 }
 
+// share is how many of the pods of a node count.
 func (t *tally) share(p population) int32 {
 	if t.live {
 		return p.live
@@ -243,6 +256,8 @@ type carrier struct {
 	id     string
 }
 
+// carried is what a carrier's term asks for, which decides what its count means
+// to a pod that matches.
 type carried uint8
 
 const (
@@ -271,6 +286,8 @@ type labelIndex struct {
 	trimmed int64
 }
 
+// newLabelIndex returns an empty index. Terms with a namespace selector read
+// namespaces' labels from the store.
 func newLabelIndex(table *nodeTable, store *apiserver.Store) labelIndex {
 	return labelIndex{
 		table: table, store: store, sets: map[string]*labelSet{}, byIdentity: map[identity]*labelSet{},
@@ -278,7 +295,8 @@ func newLabelIndex(table *nodeTable, store *apiserver.Store) labelIndex {
 	}
 }
 
-// of returns the labelSet of a pod.
+// of returns the labelSet of a pod. It is found by the address of the labels'
+// map, and by its text only the first time.
 func (x *labelIndex) of(p *v1.Pod) *labelSet {
 	// Maps of labels are shared by replicas and never written to.
 	id := identity{p.Namespace, reflect.ValueOf(p.Labels).Pointer()}
@@ -303,12 +321,14 @@ func (x *labelIndex) of(p *v1.Pod) *labelSet {
 	return ls
 }
 
+// identity is a namespace and the address of a map of labels.
 type identity struct {
 	namespace string
 	labels    uintptr
 }
 
-// drop forgets a set that no pod on a node has.
+// drop forgets a set that no pod on a node has. Whoever may have been the last to
+// use it calls; a set with pods stays.
 func (x *labelIndex) drop(ls *labelSet) {
 	if len(ls.at) == 0 && x.sets[ls.key] == ls {
 		delete(x.sets, ls.key)
@@ -333,7 +353,9 @@ func (x *labelIndex) populate(ls *labelSet, n *nodeInfo, live, dying int32) {
 	}
 }
 
-// tally returns the count of the pods that terms match, by a topology key.
+// tally returns the count of the pods that terms match, by a topology key. One
+// that exists is shared by all classes that mean the same; a new one counts what
+// is there and is kept up to date by populate from then on.
 func (x *labelIndex) tally(key string, terms []*term, live bool) *tally {
 	var b strings.Builder
 	b.WriteString(key)
@@ -396,6 +418,8 @@ func (x *labelIndex) trim(now int64) bool {
 	return true
 }
 
+// forgetTallies is for when a namespace's labels change: who matches has to be
+// found out anew. Classes hold tallies, so they have to go as well.
 func (x *labelIndex) forgetTallies() {
 	x.tallies = nil
 	clear(x.tallyByID)
@@ -419,6 +443,8 @@ func (x *labelIndex) carrier(kind carried, m *term, weight int64) *carrier {
 }
 
 // carriersOf returns what pods on nodes may say of pods with these labels.
+// Carriers are only ever added while the epoch lasts, so a set looks at those
+// that came since it last did.
 func (x *labelIndex) carriersOf(ls *labelSet) []*carrier {
 	if ls.epoch != x.epoch {
 		ls.carriers, ls.seen, ls.epoch = nil, 0, x.epoch

@@ -45,6 +45,8 @@ func New(opts controller.Options) *Controller {
 	return c
 }
 
+// onChange queues a set after any change, also of its status: the revision that
+// is current moves with it, and a sync that has nothing to do is cheap.
 func (c *Controller) onChange(ch apiserver.Change) {
 	key := controller.KeyOf(ch.New)
 	switch ch.Type {
@@ -63,7 +65,9 @@ func (c *Controller) forget(uid types.UID) {
 	c.history.Forget(uid)
 }
 
-// sync brings a set one step further and writes its status.
+// sync brings a set one step further and writes its status. A pod that ends stays
+// until it is gone, since its name is its successor's. The status is written even
+// if the pods could not be brought further; the first error wins.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	set, ok := c.Get(key)
 	if !ok {
@@ -109,8 +113,11 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	return nil
 }
 
-// revise finds the revision that the pods are to get, and stores it if it is
-// new (getStatefulSetRevisions).
+// revise finds the revision that the pods are to get, and stores it if it is new
+// (getStatefulSetRevisions). A template that some older revision has is a
+// rollback: that revision becomes the newest. The current revision is the one
+// that the status names, and where there is none, as with a new set, the same as
+// the updated one.
 func (u *update) revise(ctx context.Context, list []*history.Revision) error {
 	h, set := u.c.history, u.set
 	if n := set.Status.CollisionCount; n != nil {
@@ -148,7 +155,8 @@ func (u *update) revise(ctx context.Context, list []*history.Revision) error {
 	return nil
 }
 
-// truncate deletes the oldest revisions that no pod has, beyond the limit.
+// truncate deletes the oldest revisions that no pod has, beyond the limit. The
+// two revisions in use never count against the limit.
 func (u *update) truncate(ctx context.Context, list []*history.Revision) error {
 	live := map[string]bool{u.current.Name: true, u.updated.Name: true}
 	for _, p := range u.pods {

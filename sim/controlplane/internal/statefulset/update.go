@@ -23,7 +23,9 @@ import (
 // maxBatch is how many pods of a Parallel set are worked on at once.
 const maxBatch = 500
 
-// update is one sync of a set.
+// update is one sync of a set. What is read at its beginning (pods, set, time) is
+// what the whole sync goes by, as in upstream, whose caches don't move during
+// one.
 type update struct {
 	c    *Controller
 	set  *appsv1.StatefulSet
@@ -56,18 +58,23 @@ func ordinalOf(p *v1.Pod) (parent string, ordinal int) {
 
 func revisionOf(p *v1.Pod) string { return p.Labels[appsv1.StatefulSetRevisionLabel] }
 
+// created tells pods that exist from those that place made up.
 func created(p *v1.Pod) bool     { return p.Status.Phase != "" }
 func terminating(p *v1.Pod) bool { return p.DeletionTimestamp != nil }
+
+// runningReady is what the next ordinal waits for.
 func runningReady(p *v1.Pod) bool {
 	return p.Status.Phase == v1.PodRunning && controller.PodReady(p)
 }
 
+// available is by the time at which the sync began.
 func (u *update) available(p *v1.Pod) bool {
 	return controller.PodAvailable(p, u.set.Spec.MinReadySeconds, u.now)
 }
 
 func (u *update) unavailable(p *v1.Pod) bool { return !u.available(p) || terminating(p) }
 
+// start is the first ordinal (spec.ordinals.start), 0 unless set.
 func (u *update) start() int {
 	if o := u.set.Spec.Ordinals; o != nil {
 		return int(o.Start)
@@ -75,7 +82,11 @@ func (u *update) start() int {
 	return 0
 }
 
-// run is updateStatefulSet.
+// run is updateStatefulSet. In order: the pods that are wanted, lowest ordinal
+// first; then those that are not, highest first; then one of an old revision is
+// replaced. With podManagementPolicy OrderedReady each step waits for the one
+// before: whatever is on its way ends the sync, and the change it waits for
+// starts the next.
 func (u *update) run(ctx context.Context) error {
 	u.status = appsv1.StatefulSetStatus{
 		ObservedGeneration: u.set.Generation, CurrentRevision: u.current.Name, UpdateRevision: u.updated.Name,
@@ -132,7 +143,8 @@ func (u *update) count(pods []*v1.Pod) {
 }
 
 // place sorts the pods into those that are wanted, with what is missing, and
-// those that are not.
+// those that are not. A pod whose name is no ordinal of the set, such as one that
+// was adopted, is neither.
 func (u *update) place() error {
 	start, n := u.start(), int(*u.set.Spec.Replicas)
 	u.replicas = make([]*v1.Pod, n)
@@ -167,6 +179,8 @@ func (u *update) missing(ordinal int) *v1.Pod {
 	}}
 }
 
+// firstUnavailable is the pod with the lowest ordinal that is not well: the only
+// one that may be deleted while it is not (processCondemned).
 func (u *update) firstUnavailable() *v1.Pod {
 	for _, p := range u.replicas {
 		if u.unavailable(p) {
@@ -181,8 +195,9 @@ func (u *update) firstUnavailable() *v1.Pod {
 	return nil
 }
 
-// forAll does something for each pod: in order, until it says stop, or in
-// batches of 1, 2, 4, ...
+// forAll does something for each pod: in order, until it says stop, or in batches
+// of 1, 2, 4, ... In parallel no pod's state stops the others; an error does,
+// after its batch.
 func (u *update) forAll(ctx context.Context, pods []*v1.Pod, monotonic bool, do func(ctx context.Context, i int) (bool, error)) (bool, error) {
 	if monotonic {
 		for i := range pods {
@@ -206,7 +221,9 @@ func (u *update) forAll(ctx context.Context, pods []*v1.Pod, monotonic bool, do 
 	return false, nil
 }
 
-// replica sees to one pod that is wanted (processReplica). true: go no further.
+// replica sees to one pod that is wanted (processReplica). true: go no further. A
+// pod that has ended is deleted and made again under its name. One that lacks the
+// labels of its ordinal gets them, which repairs what a user took off.
 func (u *update) replica(ctx context.Context, i int, monotonic bool) (bool, error) {
 	p := u.replicas[i]
 	if controller.PodTerminated(p) {
@@ -230,7 +247,8 @@ func (u *update) replica(ctx context.Context, i int, monotonic bool) (bool, erro
 	return err != nil, err
 }
 
-// identity adds the labels that only this pod has.
+// identity adds the labels that only this pod has. They are why a StatefulSet's
+// pods can't be stamped from one set of labels.
 func identity(labels map[string]string, p *v1.Pod) map[string]string {
 	_, ordinal := ordinalOf(p)
 	out := maps.Clone(labels)
@@ -242,7 +260,9 @@ func identity(labels map[string]string, p *v1.Pod) map[string]string {
 	return out
 }
 
-// create makes a pod that is missing.
+// create makes a pod that is missing. The template is that of the pod's revision,
+// not of the set: during a rollout, or below the partition, that is an older one.
+// An event tells of it unless the pod exists already, which the next sync sees.
 func (u *update) create(ctx context.Context, p *v1.Pod) error {
 	revision := u.updated
 	if revisionOf(p) == u.current.Name {
@@ -279,7 +299,9 @@ func (u *update) condemn(ctx context.Context, p, firstUnavailable *v1.Pod, monot
 }
 
 // replace deletes the pod of another revision with the highest ordinal, not under
-// the partition, unless one above it is unavailable.
+// the partition, unless one above it is unavailable. One pod a sync: the next
+// goes when its successor is available, since a set's pods depend on each other.
+// status.currentReplicas counts down with it, as upstream's does.
 func (u *update) replace(ctx context.Context) error {
 	least := 0
 	if r := u.set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
@@ -301,7 +323,10 @@ func (u *update) replace(ctx context.Context) error {
 	return nil
 }
 
-// writeStatus writes a status that differs (updateStatefulSetStatus).
+// writeStatus writes a status that differs (updateStatefulSetStatus). When all
+// pods are new and ready, the updated revision becomes the current one
+// (completeRollingUpdate). A conflict is retried on the fresh object, up to five
+// times at once; upstream's retry back-off is too short to be seen.
 func (u *update) writeStatus(ctx context.Context) error {
 	st, was, want := &u.status, &u.set.Status, *u.set.Spec.Replicas
 	if u.set.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType && st.UpdatedReplicas == want && st.ReadyReplicas == want && st.Replicas == want {
