@@ -78,20 +78,17 @@ Exit codes: 0 all expectations held on both sides, 1 one failed or the compariso
 }
 
 func (f *compareFlags) check(args []string, changed func(string) bool) error {
-	bad := func(format string, args ...any) error {
-		return &codeError{exitBadInput, fmt.Errorf(format, args...)}
-	}
 	switch {
 	case f.output != "text" && f.output != "json":
-		return bad("--output: %q is none of text, json", f.output)
+		return badInput("--output: %q is none of text, json", f.output)
 	case changed("seed") && changed("seeds"):
-		return bad("--seed and --seeds exclude each other")
+		return badInput("--seed and --seeds exclude each other")
 	case changed("until") && f.until <= 0:
-		return bad("--until: %v is not after the start", f.until)
+		return badInput("--until: %v is not after the start", f.until)
 	case f.workers < 0 || f.workers > maxWorkers:
-		return bad("--workers: %d is not within 0 and %d", f.workers, maxWorkers)
+		return badInput("--workers: %d is not within 0 and %d", f.workers, maxWorkers)
 	case len(args) == 1 && len(f.aSet)+len(f.bSet) == 0:
-		return bad("compare: A and B are the same: name a second file, or say what differs with --a-set or --b-set")
+		return badInput("compare: A and B are the same: name a second file, or say what differs with --a-set or --b-set")
 	}
 	if changed("seed") {
 		f.seedList = []uint64{f.seed}
@@ -163,7 +160,7 @@ func (f *compareFlags) load(file, flag string, own []string) (*scenarios.Scenari
 		return nil, nil, err
 	}
 	if len(list) > 1 {
-		return nil, nil, &codeError{exitBadInput, fmt.Errorf("compare: there are %d scenarios in %s, the first two called %s and %s: select one with --focus", len(list), file, list[0].Metadata.Name, list[1].Metadata.Name)}
+		return nil, nil, badInput("compare: there are %d scenarios in %s, the first two called %s and %s: select one with --focus", len(list), file, list[0].Metadata.Name, list[1].Metadata.Name)
 	}
 	return list[0], &runFlags{sel: sel, until: f.until}, nil
 }

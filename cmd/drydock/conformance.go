@@ -73,10 +73,10 @@ func (f *conformanceFlags) run(cmd *cobra.Command) error {
 		return &codeError{exitBadInput, err}
 	}
 	if cmd.Flags().Changed("parallel") && f.opts.Parallel < 1 {
-		return &codeError{exitBadInput, fmt.Errorf("--parallel: %d is less than 1", f.opts.Parallel)}
+		return badInput("--parallel: %d is less than 1", f.opts.Parallel)
 	}
 	if cmd.Flags().Changed("timeout") && f.opts.Timeout <= 0 {
-		return &codeError{exitBadInput, fmt.Errorf("--timeout: %v is no time", f.opts.Timeout)}
+		return badInput("--timeout: %v is no time", f.opts.Timeout)
 	}
 	out := cmd.OutOrStdout()
 	list, err := conformance.List(f.opts)
@@ -84,7 +84,7 @@ func (f *conformanceFlags) run(cmd *cobra.Command) error {
 		return &codeError{exitInternal, err}
 	}
 	if len(list) == 0 {
-		return &codeError{exitBadInput, fmt.Errorf("no check has a name that --focus and --skip leave over; --list shows them all")}
+		return badInput("no check has a name that --focus and --skip leave over; --list shows them all")
 	}
 	if f.list {
 		return writeChecks(out, list)
@@ -165,7 +165,7 @@ func writable(flag, file string) error {
 	made := os.IsNotExist(err)
 	w, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
-		return bad("%s: %w", flag, err)
+		return badInput("%s: %w", flag, err)
 	}
 	_ = w.Close()
 	if made {

@@ -130,11 +130,6 @@ func newFakecri() *cobra.Command {
 	return cmd
 }
 
-// bad is a mistake of the user.
-func bad(format string, args ...any) error {
-	return &codeError{exitBadInput, fmt.Errorf(format, args...)}
-}
-
 func (f *fakecriFlags) run(ctx context.Context) error {
 	opts, err := f.options()
 	if err != nil {
@@ -143,7 +138,7 @@ func (f *fakecriFlags) run(ctx context.Context) error {
 	if f.record != "" {
 		file, err := os.OpenFile(f.record, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
-			return bad("--record: %w", err)
+			return badInput("--record: %w", err)
 		}
 		defer file.Close()
 		opts.Record = file
@@ -171,10 +166,10 @@ func (f *fakecriFlags) run(ctx context.Context) error {
 	srv, err := server.New(opts)
 	var no *net.OpError
 	if errors.As(err, &no) { // it opens nothing else
-		return bad("--streaming-address: %w", no)
+		return badInput("--streaming-address: %w", no)
 	}
 	if err != nil {
-		return bad("%w", err)
+		return badInput("%w", err)
 	}
 	return f.serve(ctx, srv, lis, ctl)
 }
@@ -233,7 +228,7 @@ func (f *fakecriFlags) options() (server.Options, error) {
 		},
 	}
 	if !(f.speed >= server.MinSpeed && f.speed <= server.MaxSpeed) { // NaN neither
-		return o, bad("--speed: %v is not within %v and %v", f.speed, server.MinSpeed, server.MaxSpeed)
+		return o, badInput("--speed: %v is not within %v and %v", f.speed, server.MinSpeed, server.MaxSpeed)
 	}
 	if !f.seedSet {
 		o.Seed = rand.Uint64()
@@ -252,26 +247,26 @@ func (f *fakecriFlags) options() (server.Options, error) {
 	case "none":
 		r.Latency = server.NoLatency()
 	default:
-		return o, bad("--latency: %q is neither realistic nor none", f.latency)
+		return o, badInput("--latency: %q is neither realistic nor none", f.latency)
 	}
 	if f.cgroups != "cgroupfs" && f.cgroups != "systemd" {
-		return o, bad("--cgroup-driver: %q is neither cgroupfs nor systemd", f.cgroups)
+		return o, badInput("--cgroup-driver: %q is neither cgroupfs nor systemd", f.cgroups)
 	}
 	if f.name == "" {
-		return o, bad("--runtime-name: must not be empty")
+		return o, badInput("--runtime-name: must not be empty")
 	}
 	var err error
 	if r.ImagePull, err = parseRange(f.pullLatency); err != nil {
-		return o, bad("--pull-latency: %w", err)
+		return o, badInput("--pull-latency: %w", err)
 	}
 	if err := f.files(&o); err != nil {
 		return o, err
 	}
 	if _, err := netip.ParsePrefix(f.podCIDR); err != nil {
-		return o, bad("--pod-cidr: %q is no range of addresses such as %s", f.podCIDR, server.DefaultPodCIDR)
+		return o, badInput("--pod-cidr: %q is no range of addresses such as %s", f.podCIDR, server.DefaultPodCIDR)
 	}
 	if err := r.Validate(); err != nil {
-		return o, bad("%s", strings.Replace(err.Error(), "podCIDR:", "--pod-cidr:", 1))
+		return o, badInput("%s", strings.Replace(err.Error(), "podCIDR:", "--pod-cidr:", 1))
 	}
 	return o, nil
 }
@@ -303,7 +298,7 @@ func (f *fakecriFlags) files(o *server.Options) error {
 func readPart[T any](flag, name string, parse func(string, []byte) ([]T, error)) ([]T, error) {
 	data, err := scenarios.ReadPart(name)
 	if err != nil {
-		return nil, bad("%s: %w", flag, err)
+		return nil, badInput("%s: %w", flag, err)
 	}
 	list, err := parse(name, data)
 	if err != nil {
@@ -347,10 +342,10 @@ func (f *fakecriFlags) makeRoot(o *server.Options) (func(), error) {
 		err = os.MkdirAll(dir, 0o711)
 	}
 	if err != nil {
-		return nil, bad("--root: %w", err)
+		return nil, badInput("--root: %w", err)
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return nil, bad("--root: %w", err)
+		return nil, badInput("--root: %w", err)
 	}
 	o.Root = dir
 	return func() {}, nil

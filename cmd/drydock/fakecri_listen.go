@@ -26,17 +26,17 @@ func (f *fakecriFlags) listener() (net.Listener, error) {
 	}
 	switch scheme, rest, ok := strings.Cut(f.listen, "://"); {
 	case f.listen == "":
-		return nil, bad("--listen: say where, such as --listen unix:///tmp/cri.sock")
+		return nil, badInput("--listen: say where, such as --listen unix:///tmp/cri.sock")
 	case !ok && filepath.IsAbs(f.listen):
 		return listenUnix("--listen", f.listen, mode)
 	case !ok:
-		return nil, bad("--listen: %q has no scheme; want unix:///PATH", f.listen)
+		return nil, badInput("--listen: %q has no scheme; want unix:///PATH", f.listen)
 	case scheme == "unix":
 		return listenUnix("--listen", rest, mode)
 	case scheme == "tcp":
 		return listenTCP("--listen", rest)
 	default:
-		return nil, bad("--listen: %q is neither unix:///PATH nor tcp://HOST:PORT", f.listen)
+		return nil, badInput("--listen: %q is neither unix:///PATH nor tcp://HOST:PORT", f.listen)
 	}
 }
 
@@ -55,7 +55,7 @@ func parseMode(s string) (os.FileMode, error) {
 	var n uint32
 	var rest string
 	if c, _ := fmt.Sscanf(s+"\n", "%o%s", &n, &rest); c != 1 || n > 0o777 {
-		return 0, bad("--socket-mode: %q is no mode such as 0660", s)
+		return 0, badInput("--socket-mode: %q is no mode such as 0660", s)
 	}
 	return os.FileMode(n), nil
 }
@@ -68,42 +68,42 @@ const maxSocketPath = 107
 func listenUnix(flag, path string, mode os.FileMode) (net.Listener, error) {
 	switch {
 	case !filepath.IsAbs(path):
-		return nil, bad("%s: the socket's path %q is not absolute; want unix:///PATH", flag, path)
+		return nil, badInput("%s: the socket's path %q is not absolute; want unix:///PATH", flag, path)
 	case len(path) > maxSocketPath:
-		return nil, bad("%s: the path %s has %d bytes, and a socket's at most %d", flag, path, len(path), maxSocketPath)
+		return nil, badInput("%s: the path %s has %d bytes, and a socket's at most %d", flag, path, len(path), maxSocketPath)
 	}
 	st, err := os.Lstat(path)
 	switch {
 	case err == nil && st.Mode()&os.ModeSocket == 0:
-		return nil, bad("%s: %s is there and is no socket", flag, path)
+		return nil, badInput("%s: %s is there and is no socket", flag, path)
 	case err == nil:
 		conn, err := net.DialTimeout("unix", path, time.Second)
 		if err == nil {
 			_ = conn.Close()
-			return nil, bad("%s: %s is in use by another server", flag, path)
+			return nil, badInput("%s: %s is in use by another server", flag, path)
 		}
 		if !errors.Is(err, syscall.ECONNREFUSED) {
-			return nil, bad("%s: %s is there, and connecting to it fails otherwise than to a socket left over: %w", flag, path, err)
+			return nil, badInput("%s: %s is there, and connecting to it fails otherwise than to a socket left over: %w", flag, path, err)
 		}
 		if err := os.Remove(path); err != nil {
-			return nil, bad("%s: %w", flag, err)
+			return nil, badInput("%s: %w", flag, err)
 		}
 	case !errors.Is(err, os.ErrNotExist):
-		return nil, bad("%s: %w", flag, err)
+		return nil, badInput("%s: %w", flag, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
-		return nil, bad("%s: %w", flag, err)
+		return nil, badInput("%s: %w", flag, err)
 	}
 	// The socket has its mode from the start.
 	old := syscall.Umask(int(^mode & 0o777))
 	lis, err := net.Listen("unix", path)
 	syscall.Umask(old)
 	if err != nil {
-		return nil, bad("%s: %w", flag, err)
+		return nil, badInput("%s: %w", flag, err)
 	}
 	if err := os.Chmod(path, mode); err != nil {
 		_ = lis.Close()
-		return nil, bad("%s: %w", flag, err)
+		return nil, badInput("%s: %w", flag, err)
 	}
 	return lis, nil
 }
@@ -113,14 +113,14 @@ func listenUnix(flag, path string, mode os.FileMode) (net.Listener, error) {
 func listenTCP(flag, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, bad("%s: %q is no HOST:PORT", flag, addr)
+		return nil, badInput("%s: %q is no HOST:PORT", flag, addr)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, bad("%s: %s is not an address of the loopback interface, and whoever reaches a runtime can read and write the host's files; use 127.0.0.1 or a unix socket", flag, addr)
+		return nil, badInput("%s: %s is not an address of the loopback interface, and whoever reaches a runtime can read and write the host's files; use 127.0.0.1 or a unix socket", flag, addr)
 	}
 	lis, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, bad("%s: %w", flag, err)
+		return nil, badInput("%s: %w", flag, err)
 	}
 	return lis, nil
 }

@@ -41,6 +41,11 @@ func (e *codeError) Error() string {
 
 func (e *codeError) Unwrap() error { return e.err }
 
+// badInput is a mistake of the user: it ends the program with exitBadInput.
+func badInput(format string, args ...any) error {
+	return &codeError{exitBadInput, fmt.Errorf(format, args...)}
+}
+
 func main() {
 	// The simulator's garbage is short-lived; collecting less often is worth
 	// the memory. GOGC in the environment still decides.

@@ -83,11 +83,11 @@ func runParity(stdout, stderr io.Writer, files []string, f *parityFlags) error {
 		return err
 	}
 	if f.show != "" && !slices.ContainsFunc(cases, func(c *parity.Case) bool { return c.Name == f.show }) {
-		return &codeError{exitBadInput, fmt.Errorf("--show %s: no such case among the files", f.show)}
+		return badInput("--show %s: no such case among the files", f.show)
 	}
 	if f.observed != "" {
 		if err := os.MkdirAll(f.observed, 0o777); err != nil {
-			return &codeError{exitBadInput, fmt.Errorf("--observed: %w", err)}
+			return badInput("--observed: %w", err)
 		}
 	}
 	results := replayAll(cases, f.seed)

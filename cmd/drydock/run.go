@@ -79,27 +79,24 @@ func newRun() *cobra.Command {
 
 // check finds what is wrong with the flags themselves.
 func (f *runFlags) check() error {
-	bad := func(format string, args ...any) error {
-		return &codeError{exitBadInput, fmt.Errorf(format, args...)}
-	}
 	switch {
 	case f.output != "text" && f.output != "json" && f.output != "junit":
-		return bad("--output: %q is none of text, json, junit", f.output)
+		return badInput("--output: %q is none of text, json, junit", f.output)
 	case f.untilSet && f.until <= 0:
-		return bad("--until: %v is not after the start", f.until)
+		return badInput("--until: %v is not after the start", f.until)
 	case f.workers < 0:
-		return bad("--workers: %d is negative", f.workers)
+		return badInput("--workers: %d is negative", f.workers)
 	case f.workers > maxWorkers:
-		return bad("--workers: %d is more than %d", f.workers, maxWorkers)
+		return badInput("--workers: %d is more than %d", f.workers, maxWorkers)
 	case f.seedsSet && f.seedSet:
-		return bad("--seed and --seeds exclude each other")
+		return badInput("--seed and --seeds exclude each other")
 	case f.seedsSet && f.verify:
-		return bad("--seeds and --verify exclude each other")
+		return badInput("--seeds and --verify exclude each other")
 	case f.trace != "" && (f.seedsSet || f.verify):
-		return bad("--trace goes with a single run, not with --seeds or --verify")
+		return badInput("--trace goes with a single run, not with --seeds or --verify")
 	}
 	if f.report != "" && (f.seedsSet || f.verify) {
-		return bad("--report goes with a single run, not with --seeds or --verify")
+		return badInput("--report goes with a single run, not with --seeds or --verify")
 	}
 	if f.seedsSet {
 		var err error
@@ -120,10 +117,10 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if f.trace != "" && len(list) > 1 {
-		return &codeError{exitBadInput, fmt.Errorf("--trace goes with a single scenario; %d are selected", len(list))}
+		return badInput("--trace goes with a single scenario; %d are selected", len(list))
 	}
 	if f.report != "" && len(list) > 1 {
-		return &codeError{exitBadInput, fmt.Errorf("--report goes with a single scenario; %d are selected", len(list))}
+		return badInput("--report goes with a single scenario; %d are selected", len(list))
 	}
 	loaded := time.Since(began) / time.Duration(len(list))
 	out := newOutput(f, len(list))
@@ -194,7 +191,7 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 		if f.trace != "" {
 			file, err := os.Create(f.trace)
 			if err != nil {
-				return &codeError{exitBadInput, fmt.Errorf("--trace: %w", err)}
+				return badInput("--trace: %w", err)
 			}
 			w := bufio.NewWriterSize(file, 1<<20)
 			o.Trace = w

@@ -141,10 +141,6 @@ func (f *scaleFlags) flags(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("report")
 }
 
-func badInput(format string, args ...any) error {
-	return &codeError{exitBadInput, fmt.Errorf(format, args...)}
-}
-
 // maxInput bounds the size of the files that are read.
 const maxInput = 8 << 30
 

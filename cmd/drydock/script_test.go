@@ -31,7 +31,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("RECORDINGS", recording)
 			return copyScenarios(filepath.Join(env.WorkDir, "testdata"))
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "bad": isBadInput},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "bad": badCommand},
 	})
 }
 
@@ -52,8 +52,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// isBadInput is the command bad: exits for bad input: exit code 2, nothing on stdout and one line on stderr.
-func isBadInput(ts *testscript.TestScript, neg bool, args []string) {
+// badCommand is the command bad: exits for bad input: exit code 2, nothing on stdout and one line on stderr.
+func badCommand(ts *testscript.TestScript, neg bool, args []string) {
 	exits(ts, neg, append([]string{"2"}, args...))
 	if out := ts.ReadFile("stdout"); out != "" {
 		ts.Fatalf("stdout: %q", out)

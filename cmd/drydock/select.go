@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"regexp"
 
 	"github.com/spf13/cobra"
@@ -28,15 +27,15 @@ func (s *selection) flags(cmd *cobra.Command) {
 func (s *selection) load(paths []string) ([]*scenarios.Scenario, error) {
 	sel, err := labels.Parse(s.labels)
 	if err != nil {
-		return nil, &codeError{exitBadInput, fmt.Errorf("--labels: %w", err)}
+		return nil, badInput("--labels: %w", err)
 	}
 	focus, err := regexp.Compile(s.focus)
 	if err != nil {
-		return nil, &codeError{exitBadInput, fmt.Errorf("--focus: %w", err)}
+		return nil, badInput("--focus: %w", err)
 	}
 	skip, err := regexp.Compile(s.skip)
 	if err != nil {
-		return nil, &codeError{exitBadInput, fmt.Errorf("--skip: %w", err)}
+		return nil, badInput("--skip: %w", err)
 	}
 	all, err := scenarios.LoadPaths(paths, scenarios.LoadOptions{Set: s.set})
 	if err != nil {
@@ -51,7 +50,7 @@ func (s *selection) load(paths []string) ([]*scenarios.Scenario, error) {
 		out = append(out, sc)
 	}
 	if len(out) == 0 {
-		return nil, &codeError{exitBadInput, fmt.Errorf("of %s found none is selected", scenarios.Plural(len(all), "scenario"))}
+		return nil, badInput("of %s found none is selected", scenarios.Plural(len(all), "scenario"))
 	}
 	return out, nil
 }

@@ -96,7 +96,7 @@ func newInit() *cobra.Command {
 			}
 			f, err := os.OpenFile(file, mode, 0o644)
 			if os.IsExist(err) {
-				return &codeError{exitBadInput, fmt.Errorf("%s exists; --force replaces it", file)}
+				return badInput("%s exists; --force replaces it", file)
 			}
 			if err != nil {
 				return &codeError{exitBadInput, err}
