@@ -20,18 +20,24 @@ import (
 
 // compareFlags are the flags of drydock compare.
 type compareFlags struct {
+	// Overrides of both sides, of A and of B, each PATH=VALUE.
 	set, aSet, bSet []string
-	focus           string
-	seed            uint64
-	seeds           string
-	seedList        []uint64 // nil: the scenario's
-	output          string
-	until           time.Duration
-	workers         int
+	// focus selects one scenario of a file with several.
+	focus string
+	// seed is one, seeds a list such as "1-20"; neither: the scenario's own.
+	seed     uint64
+	seeds    string
+	seedList []uint64 // nil: the scenario's
+	output   string
+	// until ends runs before their time, in virtual time; 0: not. workers is how
+	// many cores are used; 0: all.
+	until   time.Duration
+	workers int
 
 	stdout, stderr io.Writer
 }
 
+// newCompare is drydock compare.
 func newCompare() *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
@@ -77,6 +83,8 @@ Exit codes: 0 all expectations held on both sides, 1 one failed or the compariso
 	return cmd
 }
 
+// check finds what is wrong with the flags themselves, before any file is read.
+// changed reports whether a flag was given.
 func (f *compareFlags) check(args []string, changed func(string) bool) error {
 	switch {
 	case f.output != "text" && f.output != "json":
@@ -102,6 +110,8 @@ func (f *compareFlags) check(args []string, changed func(string) bool) error {
 	return nil
 }
 
+// run compares two files, or one with itself under two sets of overrides. A
+// failed expectation on either side is exit code 1, as in drydock run.
 func (f *compareFlags) run(ctx context.Context, args []string, changed func(string) bool) error {
 	if err := f.check(args, changed); err != nil {
 		return err
@@ -165,8 +175,11 @@ func (f *compareFlags) load(file, flag string, own []string) (*scenarios.Scenari
 	return list[0], &runFlags{sel: sel, until: f.until}, nil
 }
 
-// runAll runs both sides with every seed, some runs at a time, and keeps what
-// can be compared: the seeds for which both sides came to their ends.
+// runAll runs both sides with every seed, some runs at a time, and keeps what can
+// be compared: the seeds for which both sides came to their ends. Runs share
+// nothing and have places of their own for results, so the order in which they
+// end changes nothing. An internal error stops it, as does the end of ctx; then
+// what is whole is compared and the exit code says so.
 func (f *compareFlags) runAll(ctx context.Context, c *scenarios.Comparison, flags [2]*runFlags) error {
 	type job struct{ side, seed int }
 	sides := [2]*scenarios.Side{&c.A, &c.B}

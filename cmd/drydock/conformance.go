@@ -19,6 +19,8 @@ import (
 // textRPCs is how many calls a failed check shows on the terminal.
 const textRPCs = 12
 
+// conformanceFlags are the flags of drydock conformance. focus and skip are
+// regular expressions that opts gets compiled; reports are files.
 type conformanceFlags struct {
 	opts                  conformance.Options
 	focus, skip           string
@@ -26,6 +28,7 @@ type conformanceFlags struct {
 	list, quiet           bool
 }
 
+// newConformance is drydock conformance.
 func newConformance() *cobra.Command {
 	f := &conformanceFlags{}
 	cmd := &cobra.Command{
@@ -64,6 +67,8 @@ was cut short, 2 bad input or no runtime.`,
 	return cmd
 }
 
+// run lists the checks or runs them. Whether reports can be written is tried
+// first: a run takes minutes on somebody's runtime.
 func (f *conformanceFlags) run(cmd *cobra.Command) error {
 	var err error
 	if f.opts.Focus, err = pattern("--focus", f.focus); err != nil {
@@ -123,8 +128,10 @@ func (f *conformanceFlags) run(cmd *cobra.Command) error {
 // and some supervisors send theirs twice, and a run that is killed leaves pods.
 const echo = 3 * time.Second
 
-// holdSignals keeps a second signal from killing the process until a moment
-// after the first, which has ended ctx.
+// holdSignals keeps a second signal from killing the process until a moment after
+// the first, which has ended ctx. The cleanup that follows the first signal
+// removes what was made; a second signal soon after is most likely the same, sent
+// to the whole process group.
 func holdSignals(ctx context.Context) (release func()) {
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
@@ -147,6 +154,7 @@ func pattern(flag, text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
+// writeChecks lists checks: name, level and what is expected.
 func writeChecks(out io.Writer, list []conformance.Listed) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, c := range list {

@@ -26,27 +26,40 @@ import (
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
-// fakecriFlags are the flags of drydock fakecri.
+// fakecriFlags are the flags of drydock fakecri. Lists and times are text as the
+// user wrote it; options turns them into server.Options, where zero means that
+// nothing was said. control is a second listener, for faults; record a file for
+// the calls.
 type fakecriFlags struct {
-	listen      string
-	socketMode  string
-	root        string
-	images      []string
-	onlyListed  bool
-	programs    []string
+	// Sockets: listen is the CRI's, control the one for faults, streaming the
+	// address of exec, attach and port-forward. socketMode is octal.
+	listen     string
+	socketMode string
+	// root is the directory of logs and files; "" is a temporary one that goes
+	// with the process.
+	root string
+	// Files: images, programs and faults are parts of scenarios; record takes
+	// each call. onlyListed refuses images that no file lists.
+	images     []string
+	onlyListed bool
+	programs   []string
+	// latency is "realistic" or "none"; pullLatency a range such as "2s..4s".
+	// speed is virtual seconds per second.
 	latency     string
 	pullLatency string
 	podCIDR     string
-	seed        uint64
-	seedSet     bool
-	speed       float64
-	cgroups     string
-	faults      string
-	control     string
-	record      string
-	streaming   string
-	name        string
-	verbose     bool
+	// seed without seedSet is drawn: a server that is asked by real clients does
+	// not repeat anyway.
+	seed      uint64
+	seedSet   bool
+	speed     float64
+	cgroups   string
+	faults    string
+	control   string
+	record    string
+	streaming string
+	name      string
+	verbose   bool
 
 	stdout, stderr io.Writer
 }
@@ -92,6 +105,7 @@ Credentials are left out, and long outputs are cut.
 When it listens it says so on standard output. SIGTERM and SIGINT end it: calls
 in flight get two seconds, and the containers end with it.`
 
+// newFakecri is drydock fakecri.
 func newFakecri() *cobra.Command {
 	var f fakecriFlags
 	cmd := &cobra.Command{
@@ -130,6 +144,8 @@ func newFakecri() *cobra.Command {
 	return cmd
 }
 
+// run makes everything that can fail for the user's fault (files, directory,
+// listeners) before the server starts, and takes it back in reverse.
 func (f *fakecriFlags) run(ctx context.Context) error {
 	opts, err := f.options()
 	if err != nil {
@@ -174,7 +190,8 @@ func (f *fakecriFlags) run(ctx context.Context) error {
 	return f.serve(ctx, srv, lis, ctl)
 }
 
-// serve serves until ctx ends.
+// serve serves until ctx ends. It ends with the first listener that fails. Both
+// listeners and the server are down when it returns.
 func (f *fakecriFlags) serve(ctx context.Context, srv *server.Server, lis, ctl net.Listener) error {
 	failed := make(chan error, 2)
 	var wg sync.WaitGroup
@@ -213,10 +230,14 @@ func (f *fakecriFlags) serve(ctx context.Context, srv *server.Server, lis, ctl n
 	return nil
 }
 
-// parseControl reads the body of POST /faults.
+// parseControl reads the body of POST /faults. They are written as in a scenario;
+// positions in errors are those in the body.
 func parseControl(body []byte) ([]fakecri.Fault, error) { return scenarios.ParseFaults("body", body) }
 
-// options are what the flags say, but for the files that are written.
+// options are what the flags say, but for the files that are written. The
+// machine's own figures (processors, memory, host name) stand where flags say
+// nothing, because clients compare them with the node they run on. Warnings come
+// from more than one goroutine, hence the lock.
 func (f *fakecriFlags) options() (server.Options, error) {
 	var lock sync.Mutex
 	o := server.Options{
@@ -295,6 +316,7 @@ func (f *fakecriFlags) files(o *server.Options) error {
 	return nil
 }
 
+// readPart reads a file that is a part of a scenario: images, programs or faults.
 func readPart[T any](flag, name string, parse func(string, []byte) ([]T, error)) ([]T, error) {
 	data, err := scenarios.ReadPart(name)
 	if err != nil {

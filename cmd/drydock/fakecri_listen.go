@@ -19,6 +19,8 @@ func address(l net.Listener) string {
 	return "tcp://" + l.Addr().String()
 }
 
+// listener opens the CRI socket. There is no default path, so that nobody
+// replaces a real runtime's socket by accident.
 func (f *fakecriFlags) listener() (net.Listener, error) {
 	mode, err := parseMode(f.socketMode)
 	if err != nil {
@@ -51,6 +53,7 @@ func controlListener(addr string) (net.Listener, error) {
 	return listenTCP("--control", strings.TrimPrefix(strings.TrimPrefix(addr, "http://"), "tcp://"))
 }
 
+// parseMode reads an octal mode of at most 0777.
 func parseMode(s string) (os.FileMode, error) {
 	var n uint32
 	var rest string
@@ -60,11 +63,13 @@ func parseMode(s string) (os.FileMode, error) {
 	return os.FileMode(n), nil
 }
 
-// maxSocketPath is how long the path of a unix socket can be.
+// maxSocketPath is how long the path of a unix socket can be. sun_path has 108
+// bytes, with a NUL at the end.
 const maxSocketPath = 107
 
 // listenUnix listens on a socket of that path. One that is left over from a
-// server that is gone is replaced; one that is in use is not.
+// server that is gone is replaced; one that is in use is not. One on which
+// somebody answers is never taken over.
 func listenUnix(flag, path string, mode os.FileMode) (net.Listener, error) {
 	switch {
 	case !filepath.IsAbs(path):

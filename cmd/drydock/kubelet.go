@@ -9,8 +9,9 @@ import (
 )
 
 // newKubelet is the kubelet on this machine. What upstream's kubelet defines,
-// exit codes and messages among it, is as there and not as in the other
-// commands.
+// exit codes and messages among it, is as there and not as in the other commands.
+// The kubelet packages know no API server: defaulting and validation of static
+// pods are handed in here.
 func newKubelet() *cobra.Command {
 	cmd := app.NewCommand(app.Deps{
 		Defaulter: apiserver.SetPodDefaults,

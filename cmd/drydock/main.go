@@ -1,5 +1,18 @@
 // Command drydock runs scenarios: simulated Kubernetes nodes, with full kubelet
 // behaviour, on a virtual clock.
+//
+// There is no logic of the simulation here: flags become options of a package
+// below, and what that returns becomes text, JSON or JUnit. A command is a file:
+// run.go with seeds.go, select.go and output.go; compare.go; scale.go with its
+// input, progress, report and garbage collection in scale_*.go; parity.go;
+// fakecri.go and fakecri_listen.go; conformance.go; kubelet.go; rig.go; the small
+// ones in simple.go.
+//
+// Every command keeps to three rules. Bad input is found before anything runs,
+// and ends with exit code 2 and one line that says file and line, or the flag.
+// What a machine reads goes to stdout, what a person watches to stderr as soon as
+// the two differ. A signal ends a run with what there is. Scripts in
+// testdata/script hold all three.
 package main
 
 import (
@@ -20,6 +33,7 @@ import (
 
 // The exit codes.
 const (
+	// They are part of the interface: CI jobs go by them.
 	exitOK       = 0
 	exitFailed   = 1 // an expectation failed
 	exitBadInput = 2
@@ -32,6 +46,7 @@ type codeError struct {
 	err  error
 }
 
+// Error implements error.
 func (e *codeError) Error() string {
 	if e.err == nil {
 		return fmt.Sprintf("exit code %d", e.code)
@@ -39,6 +54,7 @@ func (e *codeError) Error() string {
 	return e.err.Error()
 }
 
+// Unwrap lets errors.As find what is wrong with a scenario.
 func (e *codeError) Unwrap() error { return e.err }
 
 // badInput is a mistake of the user: it ends the program with exitBadInput.
@@ -46,6 +62,7 @@ func badInput(format string, args ...any) error {
 	return &codeError{exitBadInput, fmt.Errorf(format, args...)}
 }
 
+// main runs the command line of the process, until its end or a signal.
 func main() {
 	// The simulator's garbage is short-lived; collecting less often is worth
 	// the memory. GOGC in the environment still decides.
@@ -58,7 +75,8 @@ func main() {
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// execute runs the command line and returns the exit code.
+// execute runs the command line and returns the exit code. Tests call it with a
+// context and buffers of their own; it keeps nothing between calls.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -82,7 +100,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 const maxErrors = 100
 
 // complain writes an error, one line each: what is wrong with scenarios as
-// file:line:column: message, so that editors can follow it.
+// file:line:column: message, so that editors can follow it. Other errors lose
+// their line breaks, because a line is an error for whoever reads them.
 func complain(w io.Writer, err error) {
 	var list scenarios.LoadErrors
 	if errors.As(err, &list) {
@@ -102,7 +121,8 @@ func complain(w io.Writer, err error) {
 	fmt.Fprintf(w, "drydock: %s\n", strings.Join(strings.Fields(err.Error()), " "))
 }
 
-// someArgs wants at least one file or directory.
+// someArgs wants at least one file or directory. cobra's own check would say how
+// many arguments are missing, not which.
 func someArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%s: name a scenario file or a directory of them; see drydock %s --help", cmd.Name(), cmd.Name())
@@ -110,6 +130,8 @@ func someArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// newRoot is the command with all others below it. cobra prints neither errors
+// nor usage: execute does, in one line.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "drydock",

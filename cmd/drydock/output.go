@@ -17,9 +17,11 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/expect"
 )
 
-// output writes results in the form asked for. JSON and JUnit are written as
-// a whole at the end.
+// output writes results in the form asked for. JSON and JUnit are written as a
+// whole at the end. many: more than one run is shown, so single timelines are
+// not. bar is nil unless stderr is a terminal.
 type output struct {
+	// f has the form asked for and both writers.
 	f       *runFlags
 	many    bool
 	cut     bool // not everything was run
@@ -27,6 +29,8 @@ type output struct {
 	bar     *progressLine
 }
 
+// namedResult is a result with its scenario; seeds is nil for a run with one
+// seed.
 type namedResult struct {
 	s     *scenarios.Scenario
 	res   *scenarios.Result
@@ -34,6 +38,7 @@ type namedResult struct {
 	seeds *seedCount
 }
 
+// newOutput returns the output for n scenarios.
 func newOutput(f *runFlags, n int) *output {
 	o := &output{f: f, many: n > 1 || f.seedsSet || f.verify}
 	if file, ok := f.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
@@ -51,7 +56,8 @@ func (o *output) say(format string, args ...any) {
 	fmt.Fprintf(w, format+"\n", args...)
 }
 
-// begin is called before a scenario runs.
+// begin is called before a scenario runs. It sets the hooks by which the timeline
+// and the progress line are written while the run goes on.
 func (o *output) begin(s *scenarios.Scenario, opts *scenarios.RunOptions) {
 	if o.f.output == "text" && (!o.many || o.f.verbose) {
 		seed := s.Spec.Seed
@@ -83,7 +89,8 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// end is called with a scenario's result.
+// end is called with a scenario's result. err is an internal error; what failed
+// of the scenario is in the result.
 func (o *output) end(s *scenarios.Scenario, res *scenarios.Result, err error) {
 	o.clearBar()
 	o.add(namedResult{s: s, res: res, err: err})
@@ -129,7 +136,8 @@ func (o *output) endSeeds(s *scenarios.Scenario, c *seedCount) {
 	o.say("FAIL %s: %d of %s; the first is %d; repeat it: %s", s.Metadata.Name, c.Failed, ran, *c.First, o.f.command(s, *c.First))
 }
 
-// text writes what follows the timeline.
+// text writes what follows the timeline. Last comes the line that repeats the
+// run, so that it is found at the end of a CI log.
 func (o *output) text(w io.Writer, s *scenarios.Scenario, res *scenarios.Result, err error) {
 	res.Repeat = o.f.command(s, res.Seed)
 	if err != nil {
@@ -146,7 +154,9 @@ func (o *output) text(w io.Writer, s *scenarios.Scenario, res *scenarios.Result,
 	res.WriteText(w, !o.f.verbose)
 }
 
-// add keeps a result for the forms that are written at the end.
+// add keeps a result for the forms that are written at the end. The final state
+// is dropped: a thousand seeds of a large cluster would hold on to a thousand
+// clusters.
 func (o *output) add(r namedResult) {
 	r.res.Repeat = o.f.command(r.s, r.res.Seed)
 	r.res.Final = scenarios.Final{}
@@ -181,6 +191,8 @@ type resultJSON struct {
 	Error string `json:"error,omitempty"`
 }
 
+// writeJSON writes one document for all results. It is written also when a run
+// was interrupted, and says so.
 func (o *output) writeJSON() error {
 	out := struct {
 		Passed bool `json:"passed"`
@@ -203,6 +215,9 @@ func (o *output) writeJSON() error {
 	return enc.Encode(out)
 }
 
+// junitSuite, junitCase and junitMessage are the part of JUnit's XML that CI
+// systems read: a case is a scenario, a failure an expectation, an error the
+// simulator's own.
 type junitSuite struct {
 	XMLName  xml.Name    `xml:"testsuite"`
 	Name     string      `xml:"name,attr"`
@@ -226,6 +241,8 @@ type junitMessage struct {
 	Text    string `xml:",cdata"`
 }
 
+// writeJUnit writes one suite. Times are wall times, which is what the readers of
+// JUnit compare.
 func (o *output) writeJUnit() error {
 	suite := junitSuite{Name: "drydock", Tests: len(o.results)}
 	var total time.Duration
@@ -268,6 +285,7 @@ func xmlText(s string) string {
 	}, strings.ToValidUTF8(s, "?"))
 }
 
+// firstFailure is the one line that a CI system shows of a failed case.
 func firstFailure(res *scenarios.Result) string {
 	for _, v := range res.Verdicts {
 		if v.Outcome == expect.Failed {
@@ -303,6 +321,7 @@ func (p *progressLine) due(name string, first bool) bool {
 	return true
 }
 
+// show writes over the line; \x1b[K clears what was longer.
 func (p *progressLine) show(x scenarios.Progress) {
 	if p.due(x.Scenario, x.Now == 0) {
 		fmt.Fprintf(p.w, "\r\x1b[K%s: %s of %s, %.0fx, %d running, %d pending", x.Scenario, x.Now.Truncate(time.Second), x.Duration,
@@ -310,6 +329,7 @@ func (p *progressLine) show(x scenarios.Progress) {
 	}
 }
 
+// clear takes the line away before other text is written.
 func (p *progressLine) clear() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")
@@ -317,6 +337,7 @@ func (p *progressLine) clear() {
 	}
 }
 
+// clearBar is clear where there may be no line.
 func (o *output) clearBar() {
 	if o.bar != nil {
 		o.bar.clear()

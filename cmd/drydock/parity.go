@@ -17,7 +17,8 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/parity"
 )
 
-// parityFlags are what `drydock parity` is told.
+// parityFlags are what `drydock parity` is told. only are aspects, none means
+// all; show names one case; observed is a directory for what the replays saw.
 type parityFlags struct {
 	json     bool
 	show     string
@@ -42,6 +43,7 @@ const (
 	verdictReplayed = "REPLAYED" // there are no runs to compare with
 )
 
+// newParity is drydock parity.
 func newParity() *cobra.Command {
 	var f parityFlags
 	cmd := &cobra.Command{
@@ -73,6 +75,9 @@ differs, 2 bad input.`,
 	return cmd
 }
 
+// runParity replays the recordings and reports. A case that differs is exit code
+// 1; files that are no recordings are exit code 2, all of them told of before
+// anything is replayed.
 func runParity(stdout, stderr io.Writer, files []string, f *parityFlags) error {
 	aspects, err := parityAspects(f.only)
 	if err != nil {
@@ -104,6 +109,7 @@ func runParity(stdout, stderr io.Writer, files []string, f *parityFlags) error {
 	return reportParity(stdout, stderr, results, f)
 }
 
+// parityAspects are the aspects that --only names.
 func parityAspects(names []string) ([]parity.Aspect, error) {
 	var out []parity.Aspect
 	for _, n := range names {
@@ -157,7 +163,9 @@ func spaced(err error) string {
 	return " " + s
 }
 
-// replayAll replays and judges, as many cases at a time as there are cores.
+// replayAll replays and judges, as many cases at a time as there are cores. A
+// replay is one loop and knows nothing of the others; results have the order of
+// the files.
 func replayAll(cases []*parity.Case, seed uint64) []*caseResult {
 	results := make([]*caseResult, len(cases))
 	var wg sync.WaitGroup
@@ -224,7 +232,8 @@ func (r *caseResult) why() string {
 	return string(r.verdict[0].Aspect) + ": " + r.verdict[0].Text
 }
 
-// reportParity prints what came of all cases.
+// reportParity prints what came of all cases. Cases are in the order of the
+// files; the last line counts them.
 func reportParity(stdout, stderr io.Writer, results []*caseResult, f *parityFlags) error {
 	passed, compared, differ := 0, 0, false
 	for _, r := range results {
@@ -266,6 +275,7 @@ func reportParity(stdout, stderr io.Writer, results []*caseResult, f *parityFlag
 	return nil
 }
 
+// oneLine puts a text on one line.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // parityJSON prints the report as JSON.

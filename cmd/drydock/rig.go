@@ -57,7 +57,8 @@ func newRigImages() *cobra.Command {
 	return cmd
 }
 
-// newRigProbe tries a runtime.
+// newRigProbe tries a runtime. A runtime whose socket answers may still be unable
+// to pull or to run: the probe does both.
 func newRigProbe() *cobra.Command {
 	var endpoint, registry string
 	var timeout time.Duration
@@ -80,7 +81,8 @@ func newRigProbe() *cobra.Command {
 	return cmd
 }
 
-// newRigClear removes all pods.
+// newRigClear removes all pods. It is for what a killed run has left, whoever
+// made it.
 func newRigClear() *cobra.Command {
 	var endpoint string
 	cmd := &cobra.Command{

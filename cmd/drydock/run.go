@@ -19,29 +19,46 @@ import (
 // maxWorkers bounds --workers.
 const maxWorkers = 1024
 
-// runFlags are the flags of drydock run.
+// runFlags are the flags of drydock run. A field with Set beside it was given on
+// the command line; zero values are defaults else: the scenario's seed, its whole
+// duration, one worker a core. trace and report are files or directories that
+// only a single run can write.
 type runFlags struct {
-	sel        selection
-	seed       uint64
-	seedSet    bool
-	seeds      string
-	seedsSet   bool
-	seedList   []uint64
-	verify     bool
+	// sel says which scenarios, and with which overrides.
+	sel selection
+	// seed is one; seeds is a list such as "1-200,300", which seedList holds once
+	// it is read. verify runs a scenario several times and compares hashes.
+	seed     uint64
+	seedSet  bool
+	seeds    string
+	seedsSet bool
+	seedList []uint64
+	verify   bool
+	// trace is a file of records as JSON lines; traceReads adds calls that only
+	// read.
 	trace      string
 	traceReads bool
-	output     string
-	until      time.Duration
-	untilSet   bool
-	verbose    bool
-	metrics    bool
-	census     bool
-	report     string
-	workers    int
+	// output is text, json or junit.
+	output string
+	// until ends runs before their time, in virtual time. What is not decided by
+	// then is told of and fails nothing.
+	until    time.Duration
+	untilSet bool
+	// verbose shows the whole timeline and logs; metrics and census add figures
+	// and a look for leaks to the result. report is a directory for an HTML
+	// report.
+	verbose bool
+	metrics bool
+	census  bool
+	report  string
+	// workers is how many cores a run may use; 0: all. The outcome is the same
+	// for any.
+	workers int
 
 	stdout, stderr io.Writer
 }
 
+// newRun is drydock run.
 func newRun() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
@@ -107,6 +124,8 @@ func (f *runFlags) check() error {
 	return nil
 }
 
+// run loads what is selected and runs it: once each, with many seeds, or to
+// compare hashes. Loading is timed, as part of what a run costs.
 func (f *runFlags) run(ctx context.Context, args []string) error {
 	if err := f.check(); err != nil {
 		return err
@@ -147,9 +166,11 @@ func (f *runFlags) options() scenarios.RunOptions {
 	return o
 }
 
-// verdict turns results into the exit code.
+// verdict turns results into the exit code. An internal error outweighs failures:
+// whatever else was found may come of it.
 type verdict struct{ failed, internal int }
 
+// add counts one run.
 func (v *verdict) add(res *scenarios.Result, err error) {
 	switch {
 	case err != nil:
@@ -159,6 +180,8 @@ func (v *verdict) add(res *scenarios.Result, err error) {
 	}
 }
 
+// err is nil if all expectations held. The results were shown, so the error has
+// no text.
 func (v *verdict) err() error {
 	switch {
 	case v.internal > 0:
@@ -179,6 +202,8 @@ func (o *output) interrupted(rest []*scenarios.Scenario) error {
 	return &codeError{code: exitFailed}
 }
 
+// runEach runs one scenario after the other: each uses all cores itself. loaded
+// is how long loading took.
 func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, loaded time.Duration, out *output) error {
 	var v verdict
 	for i, s := range list {
@@ -228,7 +253,9 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 }
 
 // runVerify runs each scenario on several numbers of cores, and one of them
-// twice, and compares the hashes.
+// twice, and compares the hashes. Equal hashes over 1, 2 and 4 cores say that the
+// number of cores decides nothing; the second run with 2 that nothing else does
+// either, such as the order of a map.
 func (f *runFlags) runVerify(ctx context.Context, list []*scenarios.Scenario, out *output) error {
 	var v verdict
 	runs := []int{1, 2, 4, 2}

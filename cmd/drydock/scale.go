@@ -26,20 +26,32 @@ import (
 // exitInterrupted is that of a run that a signal ended: 128 and SIGINT.
 const exitInterrupted = 130
 
-// scaleFlags are the flags of drydock scale.
+// scaleFlags are the flags of drydock scale. What goes to scale.Config as it is
+// stands in cfg; the others are files to read or text to parse, which load does.
+// given tells a default from the same value typed.
 type scaleFlags struct {
-	cfg                                  scale.Config
-	churn, createRate                    rate
+	cfg scale.Config
+	// Rates are in virtual time: pods replaced, and first pods created, a second.
+	churn, createRate rate
+	// Files: at most one of workload, trace and cluster says which pods there
+	// are, but for a workload on a cluster's nodes. kubelet is a
+	// KubeletConfiguration for all nodes.
 	workload, trace, traceNodes, cluster string
 	kubelet                              string
-	traceFrom                            time.Duration
-	traceSpeed                           float64
-	report                               string
-	memory                               string
-	progress                             time.Duration
-	json, verify                         bool
-	apiLoad                              bool
-	server                               apiserver.Load
+	// traceFrom leaves out what ended before; traceSpeed makes the trace's time
+	// pass faster.
+	traceFrom  time.Duration
+	traceSpeed float64
+	// report is a directory. memory bounds the process, as a quantity; "" lets
+	// the size of the cluster decide. progress is how often a line is shown, in
+	// wall time.
+	report       string
+	memory       string
+	progress     time.Duration
+	json, verify bool
+	// apiLoad has requests take time at a server with these properties.
+	apiLoad bool
+	server  apiserver.Load
 
 	given          func(flag string) bool // on the command line
 	stdout, stderr io.Writer
@@ -48,10 +60,13 @@ type scaleFlags struct {
 // rate is a number of events a second, written as "20/s", "1200/m" or "20".
 type rate float64
 
+// String implements pflag.Value.
 func (r *rate) String() string { return strconv.FormatFloat(float64(*r), 'g', -1, 64) + "/s" }
-func (r *rate) Type() string   { return "rate" }
 
-// Set parses a rate.
+// Type implements pflag.Value.
+func (r *rate) Type() string { return "rate" }
+
+// Set parses a rate. It refuses what is negative, infinite or of another unit.
 func (r *rate) Set(s string) error {
 	n, unit, _ := strings.Cut(s, "/")
 	per := map[string]float64{"": 1, "s": 1, "m": 60, "h": 3600}[unit]
@@ -63,6 +78,7 @@ func (r *rate) Set(s string) error {
 	return nil
 }
 
+// newScale is drydock scale.
 func newScale() *cobra.Command {
 	f := scaleFlags{cfg: scale.DefaultConfig()}
 	f.createRate = rate(f.cfg.CreateRate)
@@ -102,6 +118,8 @@ runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
 	return cmd
 }
 
+// flags declares the flags. Defaults are those of the configuration that newScale
+// began with, so help shows what a run would use.
 func (f *scaleFlags) flags(cmd *cobra.Command) {
 	fl, c := cmd.Flags(), &f.cfg
 	fl.IntVar(&c.Nodes, "nodes", c.Nodes, "how many nodes")
@@ -144,7 +162,8 @@ func (f *scaleFlags) flags(cmd *cobra.Command) {
 // maxInput bounds the size of the files that are read.
 const maxInput = 8 << 30
 
-// load reads the files that the flags name into the configuration.
+// load reads the files that the flags name into the configuration. What a file
+// says is judged by package scale; here is only what depends on the command line.
 func (f *scaleFlags) load() error {
 	c := &f.cfg
 	c.Churn, c.CreateRate = float64(f.churn), float64(f.createRate)
@@ -192,7 +211,9 @@ func (f *scaleFlags) load() error {
 	return nil
 }
 
-// together refuses flags that would do nothing beside others.
+// together refuses flags that would do nothing beside others. A flag without
+// effect is refused rather than ignored: whoever gives --pods-per-node beside a
+// trace would read the report for something that it is not.
 func (f *scaleFlags) together() error {
 	c := &f.cfg
 	idle := map[string]string{} // flags that would do nothing, and why
@@ -223,6 +244,8 @@ func (f *scaleFlags) together() error {
 	return nil
 }
 
+// loadCluster reads the objects of a real cluster, as kubectl get -o yaml writes
+// them.
 func (f *scaleFlags) loadCluster() error {
 	if f.cluster == "" {
 		return nil
@@ -241,6 +264,7 @@ func (f *scaleFlags) loadCluster() error {
 	return nil
 }
 
+// loadTrace reads a trace of pods, and the nodes beside it if it has some.
 func (f *scaleFlags) loadTrace() error {
 	switch {
 	case !(f.traceSpeed > 0):
@@ -285,7 +309,9 @@ func (f *scaleFlags) loadTrace() error {
 	return nil
 }
 
-// control looks at what is said of the control plane and the API server.
+// control looks at what is said of the control plane and the API server. A limit
+// of 0 would let nothing through and the run would stand still, so it is refused;
+// a negative one is none.
 func (f *scaleFlags) control(fl *pflag.FlagSet) error {
 	for _, name := range []string{"scheduler-qps", "controller-manager-qps", "scheduler-burst", "controller-manager-burst"} {
 		switch fl.Lookup(name).Value.String() {
@@ -317,7 +343,8 @@ const (
 	mostMemory  = 1 << 50
 )
 
-// memoryTarget is what the process is to stay below, in bytes.
+// memoryTarget is what the process is to stay below, in bytes. 0: nothing was
+// said.
 func (f *scaleFlags) memoryTarget() (int64, error) {
 	if f.memory == "" {
 		return 0, nil
@@ -335,7 +362,8 @@ func (f *scaleFlags) memoryTarget() (int64, error) {
 	return q.Value(), nil
 }
 
-// pods is how many pods the run is about.
+// pods is how many pods the run is about. It is an estimate, before the run: the
+// garbage collector is paced by it.
 func (f *scaleFlags) pods() int {
 	n := 0
 	if t := f.cfg.Trace; t != nil {
@@ -350,6 +378,8 @@ func (f *scaleFlags) pods() int {
 	return n
 }
 
+// run runs the cluster and writes what came of it, also when it was interrupted
+// or failed: hours of a run are not to be lost.
 func (f *scaleFlags) run(ctx context.Context) error {
 	target, err := f.memoryTarget()
 	if err != nil {
@@ -391,7 +421,8 @@ func (f *scaleFlags) run(ctx context.Context) error {
 	return nil
 }
 
-// runVerify compares runs on several numbers of cores.
+// runVerify compares runs on several numbers of cores. Each cluster is dropped
+// before the next is built, since two may not fit.
 func (f *scaleFlags) runVerify(ctx context.Context, pace *pacer) error {
 	var first *scale.Result
 	for _, procs := range []int{1, 2, 4} {

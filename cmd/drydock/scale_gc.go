@@ -9,7 +9,9 @@ import (
 )
 
 // pacer has garbage collected as seldom as memory allows: it sets the collector's
-// percentage so that the heap grows to a target before the next collection.
+// percentage by the heap that is live. Collecting costs what is live, so at a
+// live heap of L and a target of T it is (T-L)/L, within 50 and 400. samples are
+// reused; gc0 is the collector's time before the run, in seconds.
 type pacer struct {
 	target  float64 // bytes; 0: hands off
 	percent int
@@ -20,12 +22,15 @@ type pacer struct {
 
 // What a cluster may take beside its live heap unless --memory says otherwise.
 const (
+	// In bytes, measured on steady clusters: garbage is allowed about as much as
+	// what lives.
 	bytesPerPod  = 15 << 10
 	bytesPerNode = 100 << 10
 	leastTarget  = 5 << 29
 )
 
 const (
+	// Names in runtime/metrics.
 	metricLive = "/gc/heap/live:bytes"
 	metricGC   = "/cpu/classes/gc/total:cpu-seconds"
 )
@@ -46,7 +51,8 @@ func newPacer(target int64, nodes, pods int) *pacer {
 	return p
 }
 
-// adjust is called now and then.
+// adjust is called now and then. It looks at most five times a second: a cluster
+// grows over seconds.
 func (p *pacer) adjust() {
 	if p.target == 0 || time.Since(p.last) < 200*time.Millisecond {
 		return
@@ -74,7 +80,8 @@ func (p *pacer) collecting() float64 {
 	return p.samples[1].Value.Float64() - p.gc0
 }
 
-// peakRSS is the most memory that the process has had, in bytes.
+// peakRSS is the most memory that the process has had, in bytes. 0 where the
+// system does not say.
 func peakRSS() int64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

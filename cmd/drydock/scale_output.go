@@ -31,8 +31,10 @@ func (f *scaleFlags) source() string {
 	return fmt.Sprintf("%d idle web servers for each node", c.PodsPerNode)
 }
 
+// title is that of the report and of the output.
 func (f *scaleFlags) title() string { return "drydock scale: " + scenarios.Plural(f.nodes(), "node") }
 
+// nodes is how many nodes the run is about.
 func (f *scaleFlags) nodes() int {
 	if s := f.cfg.Snapshot; s != nil {
 		return len(s.Nodes)
@@ -56,6 +58,8 @@ func (f *scaleFlags) limits() string {
 	return out
 }
 
+// facts are what a reader must know to judge the figures: sizes, rates and
+// limits, the seed, and what is not modelled.
 func (f *scaleFlags) facts() []report.Fact {
 	c := &f.cfg
 	out := []report.Fact{{Name: "Nodes", Value: strconv.Itoa(f.nodes())}, {Name: "Pods", Value: f.source()}, {Name: "API clients", Value: f.limits()}, {Name: "Seed", Value: strconv.FormatUint(c.Seed, 10)}}
@@ -76,7 +80,8 @@ func (f *scaleFlags) facts() []report.Fact {
 	return out
 }
 
-// head tells what is run.
+// head tells what is run. With --json it goes to stderr, which leaves stdout to
+// the document.
 func (f *scaleFlags) head() {
 	w := f.stdout
 	if f.json {
@@ -94,11 +99,13 @@ type cost struct {
 	CollectionCPU float64 `json:"collectionCPUSeconds"`
 }
 
+// cost reads what the run has taken so far.
 func (p *pacer) cost() cost {
 	return cost{LiveBytes: int64(p.live()), PeakRSSBytes: peakRSS(), CollectionCPU: p.collecting()}
 }
 
-// write writes what came of the run, in the form asked for.
+// write writes what came of the run, in the form asked for. It is written for a
+// run that was cut short as well, marked as partial; the exit code says why.
 func (f *scaleFlags) write(res *scale.Result, failed error, pace *pacer, rep *reporter) error {
 	partial := ""
 	switch {
@@ -188,7 +195,8 @@ func (f *scaleFlags) checkScenario(fl *pflag.FlagSet) error {
 }
 
 // runScenario runs a scenario file as drydock run does, with the progress, the
-// report and the memory of a large run.
+// report and the memory of a large run. A scenario's own expectations are judged,
+// so its exit codes are those of drydock run.
 func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 	if err := f.checkScenario(cmd.Flags()); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
-// scaleProgress shows where a run stands: bars on a terminal, lines elsewhere.
+// scaleProgress shows where a run stands: bars on a terminal, lines elsewhere. p
+// is what was told last, last and lastAt what the rate is computed from.
 type scaleProgress struct {
 	w     io.Writer
 	every time.Duration
@@ -27,6 +28,7 @@ type scaleProgress struct {
 	// rate: node-seconds by wall second, lately.
 	rate float64
 
+	// bars and bar are nil unless w is a terminal.
 	bars   *mpb.Progress
 	bar    *mpb.Bar
 	phase  scale.Phase
@@ -37,6 +39,8 @@ type scaleProgress struct {
 // barTotal is what a full bar counts to.
 const barTotal = 1000
 
+// newScaleProgress shows progress on w: a line every so often (0: none), or bars
+// if w is a terminal.
 func newScaleProgress(w io.Writer, every time.Duration) *scaleProgress {
 	s := &scaleProgress{w: w, every: every, began: time.Now(), lastAt: time.Now()}
 	file, ok := w.(*os.File)
@@ -62,6 +66,7 @@ func newScaleProgress(w io.Writer, every time.Duration) *scaleProgress {
 	return s
 }
 
+// clock is the virtual time, and how fast it goes in node-seconds per second.
 func (s *scaleProgress) clock() string {
 	t := " " + scenarios.ShortTime(s.p.Now.Truncate(time.Second))
 	if s.p.Until > 0 {
@@ -73,15 +78,18 @@ func (s *scaleProgress) clock() string {
 	return t + fmt.Sprintf(", %s node-s/s", grouped(s.rate))
 }
 
+// podLine says how nodes and pods stand.
 func (s *scaleProgress) podLine() string {
 	return fmt.Sprintf("nodes %d of %d ready; pods %d running, %d pending, %d succeeded, %d failed", s.p.Ready, s.p.Nodes, s.p.Pods.Running, s.p.Pods.Pending, s.p.Pods.Succeeded, s.p.Pods.Failed)
 }
 
+// apiLine says how much has been asked of the API, and how long all has taken.
 func (s *scaleProgress) apiLine() string {
 	return fmt.Sprintf("API requests %s; wall time %s", grouped(float64(s.p.Requests)), time.Since(s.began).Truncate(time.Second))
 }
 
-// show is called after each virtual second.
+// show is called after each virtual second. A line is written every so often, and
+// when a phase begins; the rate is that since the line before.
 func (s *scaleProgress) show(p scale.Progress) {
 	now := time.Now()
 	wait := s.every

@@ -13,7 +13,8 @@ import (
 )
 
 // reporter collects a run's report and writes it to a directory, if one is
-// wanted.
+// wanted. Without a directory the figures are collected all the same, for the
+// text.
 type reporter struct {
 	dir       string
 	opts      report.Options
@@ -54,7 +55,8 @@ func partial(res *scenarios.Result, err error) string {
 	return ""
 }
 
-// attach begins to collect.
+// attach begins to collect. It is called before the run: what happened earlier
+// would be missing.
 func (r *reporter) attach(c *sim.Cluster) { r.collector = report.Attach(c, r.opts) }
 
 // summary is the report's figures, once a run has begun.

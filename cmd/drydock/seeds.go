@@ -15,7 +15,8 @@ import (
 // maxSeeds bounds how many seeds one command runs.
 const maxSeeds = 1_000_000
 
-// parseSeeds reads "1-200" or "3,7,10-20".
+// parseSeeds reads "1-200" or "3,7,10-20". Seeds come in the order in which they
+// are written, each as often.
 func parseSeeds(text string) ([]uint64, error) {
 	var out []uint64
 	for _, part := range strings.Split(text, ",") {
@@ -44,7 +45,8 @@ func parseSeeds(text string) ([]uint64, error) {
 	return out, nil
 }
 
-// seedCount is what came of one scenario's seeds.
+// seedCount is what came of one scenario's seeds. One result is kept, for its
+// text; a thousand would not fit.
 type seedCount struct {
 	Ran    int `json:"ran"`
 	Failed int `json:"failed"`
@@ -57,7 +59,8 @@ type seedCount struct {
 }
 
 // add counts a run and keeps the result worth showing: that of the first seed
-// that failed, or else that of the first seed.
+// that failed, or else that of the first seed. Runs end in any order, so the
+// first is by the place in the list, not by time.
 func (c *seedCount) add(index int, seed uint64, res *scenarios.Result, err error) {
 	if err == nil && res.Interrupted {
 		return
@@ -79,7 +82,8 @@ func (c *seedCount) add(index int, seed uint64, res *scenarios.Result, err error
 }
 
 // runSeeds runs each scenario with each seed, one run per core at a time, and
-// reports the first failing seed of each with the command that repeats it.
+// reports the first failing seed of each with the command that repeats it. A run
+// of its own core scales better than a run over all of them: nothing is shared.
 func (f *runFlags) runSeeds(ctx context.Context, list []*scenarios.Scenario, out *output) error {
 	workers := f.workers
 	if workers == 0 {
@@ -129,7 +133,8 @@ func (f *runFlags) runSeeds(ctx context.Context, list []*scenarios.Scenario, out
 	return v.err()
 }
 
-// command is the command that repeats a run.
+// command is the command that repeats a run. It names the scenario by --focus,
+// since a file may have several, and has the overrides, quoted for a shell.
 func (f *runFlags) command(s *scenarios.Scenario, seed uint64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "drydock run %s --focus '^%s$' --seed %d", quote(s.Pos.File), s.Metadata.Name, seed)

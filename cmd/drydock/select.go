@@ -9,12 +9,14 @@ import (
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
-// selection is which of the scenarios found are meant.
+// selection is which of the scenarios found are meant. An empty field selects
+// everything. set are overrides, PATH=VALUE, in the order given.
 type selection struct {
 	labels, focus, skip string
 	set                 []string
 }
 
+// flags declares the flags that run, list, validate and compare share.
 func (s *selection) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&s.labels, "labels", "l", "", "only scenarios whose labels match this selector (\"area=static,!slow\")")
@@ -23,7 +25,8 @@ func (s *selection) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&s.set, "set", nil, "override a field: 'spec.nodes[*].kubelet.evictionHard[\"memory.available\"]=500Mi' (repeatable)")
 }
 
-// load loads the scenarios of files and directories that are selected.
+// load loads the scenarios of files and directories that are selected. None is an
+// error: a job whose selection has a typo must not pass.
 func (s *selection) load(paths []string) ([]*scenarios.Scenario, error) {
 	sel, err := labels.Parse(s.labels)
 	if err != nil {

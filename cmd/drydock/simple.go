@@ -28,6 +28,7 @@ func complete(cmd *cobra.Command, formats ...string) {
 	}
 }
 
+// newList is drydock list.
 func newList() *cobra.Command {
 	var sel selection
 	cmd := &cobra.Command{
@@ -52,6 +53,8 @@ func newList() *cobra.Command {
 	return cmd
 }
 
+// newValidate is drydock validate. It checks what run would: nothing is left for
+// the run to refuse but what the API does.
 func newValidate() *cobra.Command {
 	var sel selection
 	cmd := &cobra.Command{
@@ -74,6 +77,7 @@ func newValidate() *cobra.Command {
 	return cmd
 }
 
+// newInit is drydock init.
 func newInit() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
@@ -115,6 +119,7 @@ func newInit() *cobra.Command {
 	return cmd
 }
 
+// newSchema is drydock schema.
 func newSchema() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
@@ -130,6 +135,7 @@ func newSchema() *cobra.Command {
 // kubernetesVersion is the release whose kubelet Drydock follows.
 const kubernetesVersion = "v1.36"
 
+// newVersion is drydock version.
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
