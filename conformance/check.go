@@ -24,7 +24,8 @@ const (
 	Skipped Status = "skipped"
 )
 
-// check is one of the list.
+// check is one of the list. Names are stable: reports are compared by them, and
+// --focus and --skip select by them.
 type check struct {
 	// name: "cri/sandbox/stop-twice", "kubelet/restart-always".
 	name  string
@@ -80,7 +81,8 @@ type Report struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// Count tells how many checks of a level have a status; "" is any level.
+// Count tells how many checks of a level have a status; "" is any level. The last
+// check, of leftovers, counts like any other.
 func (r *Report) Count(level Level, s Status) int {
 	n := 0
 	for i := range r.Results {
@@ -91,6 +93,7 @@ func (r *Report) Count(level Level, s Status) int {
 	return n
 }
 
-// Conforms tells that every required check that was run has passed, and that
-// none was left out by an interruption.
+// Conforms tells that every required check that was run has passed, and that none
+// was left out by an interruption. Skipped checks don't count against a runtime:
+// each has a reason that a reader can judge.
 func (r *Report) Conforms() bool { return !r.Interrupted && r.Count(Required, Failed) == 0 }

@@ -16,7 +16,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/actor"
 )
 
-// configChecks are about what a configuration asks for and a container sees.
+// configChecks are about what a configuration asks for and a container sees. A
+// kubelet promises users what it puts into a configuration, and can't look inside
+// a container to see whether it is so.
 func configChecks() []*check {
 	return []*check{
 		{name: "cri/config/mounts", level: Required, run: checkMounts,
@@ -57,6 +59,8 @@ func (t *T) hostFile(path, text string) {
 	}
 }
 
+// checkMounts mounts files, directories and symbolic links: every volume of a pod
+// is one of these.
 func checkMounts(ctx context.Context, t *T) {
 	dir := t.dir()
 	real := filepath.Join(dir, "real")
@@ -103,6 +107,8 @@ func checkMounts(ctx context.Context, t *T) {
 	}
 }
 
+// checkUsers: runAsUser, runAsGroup and supplemental groups, alone and together,
+// over images with users of their own.
 func checkUsers(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	number := func(n int64) *runtimeapi.Int64Value { return &runtimeapi.Int64Value{Value: n} }
@@ -134,6 +140,8 @@ func checkUsers(ctx context.Context, t *T) {
 	}
 }
 
+// checkGroupAlone: the CRI forbids a group without a user, and kubelets count on
+// being told.
 func checkGroupAlone(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.containerConfig(ctx, "run")
@@ -142,6 +150,7 @@ func checkGroupAlone(ctx context.Context, t *T) {
 	t.wantError(err, "CreateContainer with run_as_group only")
 }
 
+// checkReadOnlyRoot: readOnlyRootFilesystem must not make volumes read-only.
 func checkReadOnlyRoot(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) {
 		c.Linux.SecurityContext.ReadonlyRootfs = true
@@ -153,6 +162,7 @@ func checkReadOnlyRoot(ctx context.Context, t *T) {
 	}
 }
 
+// checkHostname: a pod's name is its host name, which StatefulSets rely on.
 func checkHostname(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, func(c *runtimeapi.PodSandboxConfig) { c.Hostname = "calypso" }), nil, "run")
 	if out := t.says(ctx, c.id, "hostname"); out != "calypso" {
@@ -160,6 +170,7 @@ func checkHostname(ctx context.Context, t *T) {
 	}
 }
 
+// checkDNS: the kubelet makes up resolv.conf by dnsPolicy and hands it over.
 func checkDNS(ctx context.Context, t *T) {
 	p := t.pod(ctx, func(c *runtimeapi.PodSandboxConfig) {
 		c.DnsConfig = &runtimeapi.DNSConfig{Servers: []string{"10.1.2.3"}, Searches: []string{"example.test"}, Options: []string{"ndots:3"}}
@@ -172,6 +183,8 @@ func checkDNS(ctx context.Context, t *T) {
 	}
 }
 
+// checkPodNetwork: the containers of a pod share one network namespace, and other
+// pods have theirs.
 func checkPodNetwork(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	t.start(ctx, p, nil, "run", "--http=8080")
@@ -207,12 +220,15 @@ func (t *T) httpOK(ctx context.Context, url string) {
 	})
 }
 
+// checkPodAddress: HTTP and TCP probes come from the node to this address.
 func checkPodAddress(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	t.start(ctx, p, nil, "run", "--http=8080")
 	t.httpOK(ctx, "http://"+net.JoinHostPort(t.podIP(ctx, p), "8080")+"/healthz")
 }
 
+// checkHostNetwork: with hostNetwork a container listens on the machine's
+// addresses.
 func checkHostNetwork(ctx context.Context, t *T) {
 	p := t.pod(ctx, func(c *runtimeapi.PodSandboxConfig) {
 		c.Hostname = ""
@@ -235,6 +251,7 @@ func (t *T) freePort() int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
+// checkHostPort: a port mapping leads from the machine to the container.
 func checkHostPort(ctx context.Context, t *T) {
 	port := t.freePort()
 	c := t.podConfig()
@@ -245,6 +262,9 @@ func checkHostPort(ctx context.Context, t *T) {
 	t.httpOK(ctx, fmt.Sprintf("http://127.0.0.1:%d/healthz", port))
 }
 
+// checkProcesses: process namespaces per container, per pod
+// (shareProcessNamespace), of the node (hostPID) and of one other container
+// (ephemeral containers).
 func checkProcesses(ctx context.Context, t *T) {
 	own := t.pod(ctx, nil)
 	t.start(ctx, own, nil, "run", "--log=findme")
@@ -273,6 +293,8 @@ func hasProcess(ps, pid, text string) bool {
 	return false
 }
 
+// checkMessageFile: what a container writes to its termination message file
+// becomes its status' message.
 func checkMessageFile(ctx context.Context, t *T) {
 	file := filepath.Join(t.dir(), "message")
 	t.hostFile(file, "")
@@ -287,6 +309,8 @@ func checkMessageFile(ctx context.Context, t *T) {
 	}
 }
 
+// checkMemoryLimit: exit code 137 and the reason OOMKilled are how a kubelet
+// knows of it.
 func checkMemoryLimit(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) {
 		c.Linux.Resources = &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 48 << 20, MemorySwapLimitInBytes: 48 << 20}
@@ -300,6 +324,7 @@ func checkMemoryLimit(ctx context.Context, t *T) {
 	})
 }
 
+// checkSysctls: sysctls are the sandbox', and its containers see them.
 func checkSysctls(ctx context.Context, t *T) {
 	c := t.podConfig()
 	c.Linux.Sysctls = map[string]string{"kernel.shm_rmid_forced": "1"}

@@ -15,12 +15,14 @@ import (
 )
 
 const (
+	// Short names of the states, as the kubelet's status manager knows them.
 	created = runtimeapi.ContainerState_CONTAINER_CREATED
 	runs    = runtimeapi.ContainerState_CONTAINER_RUNNING
 	exited  = runtimeapi.ContainerState_CONTAINER_EXITED
 )
 
-// containerChecks are about containers' lives.
+// containerChecks are about containers' lives. The PLEG compares states and
+// nothing else: one that is wrong for a moment is an event that never was.
 func containerChecks() []*check {
 	return []*check{
 		{name: "cri/container/create", level: Required, run: checkContainerCreate,
@@ -72,12 +74,14 @@ func stopChecks() []*check {
 	}
 }
 
+// listContainers is ListContainers; nil lists all.
 func (t *T) listContainers(ctx context.Context, f *runtimeapi.ContainerFilter) []*runtimeapi.Container {
 	r, err := t.rt.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: f})
 	t.must(err, "ListContainers")
 	return r.Containers
 }
 
+// containerIDs are the IDs of such a list.
 func (t *T) containerIDs(ctx context.Context, f *runtimeapi.ContainerFilter) []string {
 	var out []string
 	for _, c := range t.listContainers(ctx, f) {
@@ -95,11 +99,14 @@ func (t *T) theContainer(ctx context.Context, id string) *runtimeapi.Container {
 	return list[0]
 }
 
+// removeContainer is RemoveContainer of one that may be removed.
 func (t *T) removeContainer(ctx context.Context, id string) {
 	_, err := t.rt.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
 	t.must(err, "RemoveContainer")
 }
 
+// checkContainerCreate: one that was created and not started is listed as such,
+// with no start and no end: a kubelet that restarts starts or removes it.
 func checkContainerCreate(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.create(ctx, p, nil, "run")
@@ -119,6 +126,8 @@ func checkContainerCreate(ctx context.Context, t *T) {
 	}
 }
 
+// checkContainerStart: the start's time is what restart back-off and startup
+// probes count from.
 func checkContainerStart(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	s, item := t.status(ctx, c.id), t.theContainer(ctx, c.id)
@@ -134,6 +143,8 @@ func checkContainerStart(ctx context.Context, t *T) {
 	}
 }
 
+// checkContainerConfig: labels and annotations are the kubelet's only memory
+// across restarts (pod, restart count, hash, grace period).
 func checkContainerConfig(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	s, item := t.status(ctx, c.id), t.theContainer(ctx, c.id)
@@ -152,6 +163,7 @@ func checkContainerConfig(ctx context.Context, t *T) {
 	}
 }
 
+// checkExitCodes: exit code and reason go into the pod's status as they are.
 func checkExitCodes(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	for _, x := range []struct {
@@ -178,6 +190,8 @@ func checkExitCodes(ctx context.Context, t *T) {
 	}
 }
 
+// checkContainerFilters: a filter that lets too much through has a kubelet stop
+// another's container.
 func checkContainerFilters(ctx context.Context, t *T) {
 	value := t.unknownID()[:40]
 	label := func(v string) func(*runtimeapi.ContainerConfig) {
@@ -215,6 +229,8 @@ func checkContainerFilters(ctx context.Context, t *T) {
 	}
 }
 
+// checkContainerUnknown: NotFound of a status means gone; any other error means
+// try again, for ever.
 func checkContainerUnknown(ctx context.Context, t *T) {
 	id := t.unknownID()
 	_, err := t.rt.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
@@ -230,6 +246,8 @@ func checkContainerUnknown(ctx context.Context, t *T) {
 	t.removeContainer(ctx, id)
 }
 
+// checkContainerRemove: removing is forced and may be repeated, since garbage
+// collection repeats it.
 func checkContainerRemove(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	ended := t.start(ctx, p, nil, "exit", "0")
@@ -245,6 +263,7 @@ func checkContainerRemove(ctx context.Context, t *T) {
 	}
 }
 
+// checkStartTwice: a second start is an error and harms nothing.
 func checkStartTwice(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.start(ctx, p, nil, "run")
@@ -262,6 +281,8 @@ func checkStartTwice(ctx context.Context, t *T) {
 	}
 }
 
+// checkAttempts: name and attempt are unique in a sandbox, so a create that is
+// repeated after a lost answer can't make two.
 func checkAttempts(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.create(ctx, p, nil, "run")
@@ -278,6 +299,8 @@ func checkAttempts(ctx context.Context, t *T) {
 	}
 }
 
+// checkStoppedSandbox: nothing is created in a sandbox that was stopped; a pod
+// gets a new one.
 func checkStoppedSandbox(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.containerConfig(ctx, "run")
@@ -289,6 +312,8 @@ func checkStoppedSandbox(ctx context.Context, t *T) {
 	}
 }
 
+// checkMissingImage: creating does not pull, and its failure leaves nothing
+// behind.
 func checkMissingImage(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.containerConfig(ctx, "run")
@@ -304,6 +329,8 @@ func checkMissingImage(ctx context.Context, t *T) {
 	t.must(err, "CreateContainer with the same metadata, after a failure")
 }
 
+// checkMissingCommand: a command that is not there is an error of create or of
+// start, and never a container that runs.
 func checkMissingCommand(ctx context.Context, t *T) {
 	const name = "/no-such-command"
 	p := t.pod(ctx, nil)
@@ -325,6 +352,8 @@ func checkMissingCommand(ctx context.Context, t *T) {
 	}
 }
 
+// checkProcess: command, arguments, environment and working directory, with what
+// the image says where the container says nothing.
 func checkProcess(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	_, out := t.ran(ctx, p, func(c *runtimeapi.ContainerConfig) {
@@ -340,6 +369,8 @@ func checkProcess(ctx context.Context, t *T) {
 	}
 }
 
+// checkImageCommand: entrypoint and command of an image combine as Kubernetes
+// documents.
 func checkImageCommand(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	for _, x := range []struct {
@@ -366,6 +397,7 @@ func (t *T) stopped(ctx context.Context, id string, timeout int64) (time.Duratio
 	return took, s
 }
 
+// checkStopGraceful: SIGTERM first, and the process' own exit code.
 func checkStopGraceful(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "run", "--stop-exit=7", "--stop-after=500ms")
 	t.sleep(ctx, 300*time.Millisecond) // until it has set up its handlers
@@ -378,6 +410,8 @@ func checkStopGraceful(ctx context.Context, t *T) {
 	}
 }
 
+// checkStopTimeout: what ignores SIGTERM is killed after the grace period, no
+// sooner and not much later.
 func checkStopTimeout(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "run", "--ignore=TERM")
 	t.sleep(ctx, 300*time.Millisecond)
@@ -390,6 +424,7 @@ func checkStopTimeout(ctx context.Context, t *T) {
 	}
 }
 
+// checkStopAtOnce: a timeout of 0 kills.
 func checkStopAtOnce(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "run", "--stop-exit=7", "--stop-after=60s")
 	t.sleep(ctx, 300*time.Millisecond)
@@ -402,6 +437,8 @@ func checkStopAtOnce(ctx context.Context, t *T) {
 	}
 }
 
+// checkStopIdempotent: stopping what has ended is fine and changes neither exit
+// code nor time.
 func checkStopIdempotent(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "exit", "5")
 	before := t.exited(ctx, c.id)
@@ -413,6 +450,7 @@ func checkStopIdempotent(ctx context.Context, t *T) {
 	}
 }
 
+// checkStopSignal: STOPSIGNAL of the image is sent instead of SIGTERM.
 func checkStopSignal(ctx context.Context, t *T) {
 	_, id := t.im.get(ctx, actor.Repository+":stop")
 	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) { c.Image.Image = id }, "run", "--ignore=TERM", "--stop-exit=7")
@@ -423,6 +461,8 @@ func checkStopSignal(ctx context.Context, t *T) {
 	}
 }
 
+// checkStopShorter: a kubelet that learns of a shorter grace period stops again
+// while the first stop still waits; the shorter one must win.
 func checkStopShorter(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "run", "--ignore=TERM")
 	t.sleep(ctx, 300*time.Millisecond)

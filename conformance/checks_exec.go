@@ -37,6 +37,8 @@ func execChecks() []*check {
 	}
 }
 
+// checkExecOutput: both streams apart, and arguments as given: there is no shell
+// in between.
 func checkExecOutput(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	r := t.exec(ctx, c.id, "chain", "echo", "to out", "--", "echo", "--stderr", "to err", "--", "echo", "ü \"quoted\"")
@@ -51,6 +53,8 @@ func checkExecOutput(ctx context.Context, t *T) {
 	}
 }
 
+// checkExecExit: an exit code is an answer and no error of the call; exec probes
+// go by it.
 func checkExecExit(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	for _, code := range []int32{0, 1, 42, 255} {
@@ -60,6 +64,8 @@ func checkExecExit(ctx context.Context, t *T) {
 	}
 }
 
+// checkExecTimeout: the timeout ends the call with DeadlineExceeded, which the
+// prober counts as failed, and the command as well.
 func checkExecTimeout(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	began := time.Now()
@@ -83,6 +89,7 @@ func checkExecTimeout(ctx context.Context, t *T) {
 	}
 }
 
+// checkExecNoTimeout: 0 is no timeout; lifecycle hooks are called so.
 func checkExecNoTimeout(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	r, err := t.rt.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: c.id, Cmd: []string{actor.Program, "chain", "sleep", "2s", "--", "echo", "done"}})
@@ -92,6 +99,8 @@ func checkExecNoTimeout(ctx context.Context, t *T) {
 	}
 }
 
+// checkExecMissing: a command that is not there is an error or an exit code, and
+// no harm to the container.
 func checkExecMissing(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	r, err := t.rt.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: c.id, Cmd: []string{"/no-such-command"}, Timeout: 10})
@@ -106,6 +115,7 @@ func checkExecMissing(ctx context.Context, t *T) {
 	}
 }
 
+// checkExecNotRunning: before the start and after the end it is an error.
 func checkExecNotRunning(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.create(ctx, p, nil, "run")
@@ -117,6 +127,8 @@ func checkExecNotRunning(ctx context.Context, t *T) {
 	t.wantError(err, "ExecSync in a container that has ended")
 }
 
+// checkExecIdentity: a command has the container's user, environment, directory
+// and files.
 func checkExecIdentity(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) {
 		c.WorkingDir = "/tmp"
@@ -133,6 +145,8 @@ func checkExecIdentity(ctx context.Context, t *T) {
 	})
 }
 
+// checkExecConcurrent: probes of one container run at once and must not wait for
+// each other.
 func checkExecConcurrent(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	const n = 5
@@ -161,6 +175,8 @@ func checkExecConcurrent(ctx context.Context, t *T) {
 	}
 }
 
+// checkExecLarge: a megabyte comes back whole, beyond what one frame of gRPC's
+// default holds.
 func checkExecLarge(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	const lines, length = 10240, 102 // with the newline

@@ -53,6 +53,7 @@ type testImages struct {
 	t *T
 }
 
+// status is ImageStatus; nil is an image that is not there.
 func (i testImages) status(ctx context.Context, ref string) *runtimeapi.Image {
 	r, err := i.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
 	i.t.must(err, "ImageStatus of %s", ref)
@@ -68,6 +69,7 @@ func (i testImages) there(ctx context.Context, ref string) *runtimeapi.Image {
 	return im
 }
 
+// remove is RemoveImage, which must work also for what is not there.
 func (i testImages) remove(ctx context.Context, ref string) {
 	_, err := i.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
 	i.t.must(err, "RemoveImage of %s", ref)
@@ -105,6 +107,8 @@ func (i testImages) absent(ctx context.Context, names ...string) {
 // own is a name of a test image in a repository that no other check uses.
 func (i testImages) own(image string) string { return "check-" + i.t.id + "/" + image }
 
+// checkImageAbsent: an image that is not there is an empty answer and no error,
+// which is how a kubelet decides to pull.
 func checkImageAbsent(ctx context.Context, t *T) {
 	ref := t.suite.registry.Ref(t.im.own(testImageName))
 	for _, ref := range []string{ref, "sha256:" + t.unknownID()} {
@@ -116,6 +120,8 @@ func checkImageAbsent(ctx context.Context, t *T) {
 	}
 }
 
+// checkPullTag: what PullImage returns is an ID under which status and list know
+// the image.
 func checkPullTag(ctx context.Context, t *T) {
 	name := t.im.own(actor.Repository + ":layers")
 	t.im.absent(ctx, actor.Repository+":layers")
@@ -148,6 +154,7 @@ func checkPullTag(ctx context.Context, t *T) {
 	}
 }
 
+// checkPullDigest: a reference by digest is found again by that digest.
 func checkPullDigest(ctx context.Context, t *T) {
 	name := actor.Repository + ":layers"
 	t.im.absent(ctx, name, name+"@")
@@ -166,6 +173,7 @@ func checkPullDigest(ctx context.Context, t *T) {
 	}
 }
 
+// checkPullLatest: no tag means latest.
 func checkPullLatest(ctx context.Context, t *T) {
 	t.im.absent(ctx, testImageName)
 	ref := t.suite.registry.Ref(t.im.own(actor.Repository))
@@ -182,6 +190,7 @@ func checkPullLatest(ctx context.Context, t *T) {
 	}
 }
 
+// checkPullMissing: what the registry has not is an error and leaves no image.
 func checkPullMissing(ctx context.Context, t *T) {
 	for _, name := range []string{"missing/" + t.id + "/" + testImageName, t.im.own(actor.Repository + ":no-such-tag")} {
 		ref := t.suite.registry.Ref(name)
@@ -196,6 +205,7 @@ func checkPullMissing(ctx context.Context, t *T) {
 	}
 }
 
+// checkPullDeadline: a pull ends with its caller's deadline.
 func checkPullDeadline(ctx context.Context, t *T) {
 	ref := t.suite.registry.Ref("slow/" + t.id + "/" + actor.Repository + ":2")
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
@@ -214,6 +224,7 @@ func checkPullDeadline(ctx context.Context, t *T) {
 	}
 }
 
+// checkPullCredentials: credentials of the call are used for that call only.
 func checkPullCredentials(ctx context.Context, t *T) {
 	ref := t.suite.registry.Ref("private/" + t.id + "/" + testImageName)
 	pull := func(auth *runtimeapi.AuthConfig) error {
@@ -225,6 +236,8 @@ func checkPullCredentials(ctx context.Context, t *T) {
 	t.must(pull(&runtimeapi.AuthConfig{Username: actor.PrivateUser, Password: actor.PrivatePassword}), "PullImage of a private image with its credentials")
 }
 
+// checkImageIdentity: names of one content are one image with one ID; image
+// garbage collection counts on it.
 func checkImageIdentity(ctx context.Context, t *T) {
 	ref := func(name string) string { return t.suite.registry.Ref(name) }
 	other := "other-" + t.id + "/" + actor.Repository
@@ -248,6 +261,8 @@ func checkImageIdentity(ctx context.Context, t *T) {
 	}
 }
 
+// checkImageRemove: removing by a tag or by the ID, and what is left of the other
+// names.
 func checkImageRemove(ctx context.Context, t *T) {
 	for _, byID := range []bool{false, true} {
 		t.im.absent(ctx, testImageName)
@@ -272,6 +287,7 @@ func checkImageRemove(ctx context.Context, t *T) {
 	}
 }
 
+// checkImageRemoveConcurrent: of several that remove at once none fails.
 func checkImageRemoveConcurrent(ctx context.Context, t *T) {
 	t.im.absent(ctx, actor.Repository+":2")
 	id := t.im.pull(ctx, t.suite.registry.Ref(t.im.own(actor.Repository+":2")))
@@ -299,6 +315,7 @@ func checkImageRemoveConcurrent(ctx context.Context, t *T) {
 	}
 }
 
+// checkImageFilter: it is optional because kubelets list without one.
 func checkImageFilter(ctx context.Context, t *T) {
 	ref, id := t.im.get(ctx, testImageName)
 	list := func(name string) []string {
@@ -318,6 +335,8 @@ func checkImageFilter(ctx context.Context, t *T) {
 	}
 }
 
+// checkImageUser: runAsNonRoot is decided by uid and username of an image's
+// status.
 func checkImageUser(ctx context.Context, t *T) {
 	for _, x := range []struct {
 		tag, name string
@@ -338,6 +357,8 @@ func checkImageUser(ctx context.Context, t *T) {
 	}
 }
 
+// checkImageOfContainer: garbage collection finds the images in use by what
+// containers say of theirs.
 func checkImageOfContainer(ctx context.Context, t *T) {
 	_, id := t.im.get(ctx, testImageName)
 	c := t.running(ctx) // created with the id, as kubelets do

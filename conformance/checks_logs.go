@@ -13,7 +13,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// logChecks are about log files.
+// logChecks are about log files. The kubelet reads these files itself for kubectl
+// logs and rotates them: the format is part of the interface.
 func logChecks() []*check {
 	return []*check{
 		{name: "cri/logs/format", level: Required, run: checkLogFormat,
@@ -31,6 +32,8 @@ func logChecks() []*check {
 	}
 }
 
+// checkLogFormat: time, stream, tag and text of each line, in the order of
+// writing.
 func checkLogFormat(ctx context.Context, t *T) {
 	before := time.Now()
 	c := t.start(ctx, t.pod(ctx, nil), nil, "chain", "echo", "one", "--", "echo", "--stderr", "two", "--", "echo", "  three  ", "--", "echo", "")
@@ -65,6 +68,7 @@ func checkLogFormat(ctx context.Context, t *T) {
 	}
 }
 
+// checkLogLong: a long line is cut into partial ones that join to the same bytes.
 func checkLogLong(ctx context.Context, t *T) {
 	const length = 40_000
 	p := t.pod(ctx, nil)
@@ -92,6 +96,8 @@ func checkLogLong(ctx context.Context, t *T) {
 	}
 }
 
+// checkLogApart: each container has its own file, also below directories that are
+// not there yet.
 func checkLogApart(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	for i, c := range []*container{t.start(ctx, p, nil, "echo", "0"), t.start(ctx, p, nil, "echo", "1"), t.start(ctx, p, func(c *runtimeapi.ContainerConfig) {
@@ -108,6 +114,7 @@ func checkLogApart(ctx context.Context, t *T) {
 	}
 }
 
+// checkLogKept: logs outlive their container; the kubelet removes them.
 func checkLogKept(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "echo", "here")
 	t.exited(ctx, c.id)
@@ -118,6 +125,8 @@ func checkLogKept(ctx context.Context, t *T) {
 	}
 }
 
+// checkLogReopen: after a rename the next lines go to a new file, and none is
+// lost.
 func checkLogReopen(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "run", "--log=line {n}", "--log-every=100ms")
 	t.eventually(ctx, 20*time.Second, func() string {
@@ -160,6 +169,8 @@ func checkLogReopen(ctx context.Context, t *T) {
 	}
 }
 
+// checkLogReopenEnded: reopening a log of a container that has ended is an error,
+// and makes no file.
 func checkLogReopenEnded(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "echo", "here")
 	t.exited(ctx, c.id)

@@ -25,6 +25,7 @@ func runtimeChecks() []*check {
 	}
 }
 
+// checkVersion: kubelets refuse to start over any other version of the interface.
 func checkVersion(ctx context.Context, t *T) {
 	r, err := t.rt.Version(ctx, &runtimeapi.VersionRequest{Version: "0.1.0"})
 	t.must(err, "Version")
@@ -38,6 +39,7 @@ func checkVersion(ctx context.Context, t *T) {
 	}
 }
 
+// checkStatus: the two conditions decide whether a node is ready.
 func checkStatus(ctx context.Context, t *T) {
 	r, err := t.rt.Status(ctx, &runtimeapi.StatusRequest{})
 	t.must(err, "Status")
@@ -58,6 +60,8 @@ func checkStatus(ctx context.Context, t *T) {
 	}
 }
 
+// checkStatusVerbose: info comes only when asked for, since a kubelet asks every
+// five seconds.
 func checkStatusVerbose(ctx context.Context, t *T) {
 	quiet, err := t.rt.Status(ctx, &runtimeapi.StatusRequest{})
 	t.must(err, "Status")
@@ -74,6 +78,7 @@ func checkStatusVerbose(ctx context.Context, t *T) {
 	}
 }
 
+// checkHandlers: what RuntimeClasses may name.
 func checkHandlers(ctx context.Context, t *T) {
 	r, err := t.rt.Status(ctx, &runtimeapi.StatusRequest{})
 	t.must(err, "Status")
@@ -88,6 +93,8 @@ func checkHandlers(ctx context.Context, t *T) {
 	t.Errorf("none of the %d handlers has the empty name", len(r.RuntimeHandlers))
 }
 
+// checkRuntimeConfig: the cgroup driver must be the kubelet's too, and may not
+// change while it runs.
 func checkRuntimeConfig(ctx context.Context, t *T) {
 	r, err := t.rt.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
 	t.orSkip(err, "RuntimeConfig")
@@ -101,6 +108,7 @@ func checkRuntimeConfig(ctx context.Context, t *T) {
 	}
 }
 
+// checkUpdateConfig: an empty one changes nothing and is taken.
 func checkUpdateConfig(ctx context.Context, t *T) {
 	_, err := t.rt.UpdateRuntimeConfig(ctx, &runtimeapi.UpdateRuntimeConfigRequest{RuntimeConfig: &runtimeapi.RuntimeConfig{}})
 	t.orSkip(err, "UpdateRuntimeConfig")

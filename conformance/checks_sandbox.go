@@ -14,6 +14,7 @@ import (
 )
 
 const (
+	// Short names of the states.
 	ready    = runtimeapi.PodSandboxState_SANDBOX_READY
 	notReady = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 )
@@ -48,12 +49,14 @@ func sandboxChecks() []*check {
 	}
 }
 
+// listSandboxes is ListPodSandbox; nil lists all.
 func (t *T) listSandboxes(ctx context.Context, f *runtimeapi.PodSandboxFilter) []*runtimeapi.PodSandbox {
 	r, err := t.rt.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: f})
 	t.must(err, "ListPodSandbox")
 	return r.Items
 }
 
+// sandboxIDs are the IDs of such a list.
 func (t *T) sandboxIDs(ctx context.Context, f *runtimeapi.PodSandboxFilter) []string {
 	var out []string
 	for _, s := range t.listSandboxes(ctx, f) {
@@ -71,11 +74,13 @@ func (t *T) theSandbox(ctx context.Context, id string) *runtimeapi.PodSandbox {
 	return list[0]
 }
 
+// stopPod is StopPodSandbox of one that is there.
 func (t *T) stopPod(ctx context.Context, id string) {
 	_, err := t.rt.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
 	t.must(err, "StopPodSandbox")
 }
 
+// removePod is RemovePodSandbox, which must work also for what is not there.
 func (t *T) removePod(ctx context.Context, id string) {
 	_, err := t.rt.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
 	t.must(err, "RemovePodSandbox")
@@ -97,6 +102,7 @@ func (t *T) stopAbsent(ctx context.Context, id string) {
 	}
 }
 
+// checkSandboxRun: a sandbox that was run is ready, in status and list alike.
 func checkSandboxRun(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	s, item := t.sandboxStatus(ctx, p.id), t.theSandbox(ctx, p.id)
@@ -124,6 +130,8 @@ func (t *T) sameMap(what string, want, got map[string]string, extra bool) {
 	}
 }
 
+// checkSandboxConfig: metadata, labels and annotations are kept: a kubelet that
+// restarts knows its pods by them alone.
 func checkSandboxConfig(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	s, item := t.sandboxStatus(ctx, p.id), t.theSandbox(ctx, p.id)
@@ -139,6 +147,8 @@ func checkSandboxConfig(ctx context.Context, t *T) {
 	}
 }
 
+// checkSandboxStop: it may be repeated, and the sandbox stays listed until it is
+// removed.
 func checkSandboxStop(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	for range 2 {
@@ -149,6 +159,8 @@ func checkSandboxStop(ctx context.Context, t *T) {
 	}
 }
 
+// checkSandboxRemove: it may be repeated, and the sandbox is gone from lists and
+// status.
 func checkSandboxRemove(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	t.stopPod(ctx, p.id)
@@ -162,6 +174,8 @@ func checkSandboxRemove(ctx context.Context, t *T) {
 	t.stopAbsent(ctx, p.id)
 }
 
+// checkSandboxRemoveRunning: its containers go with it, whatever state they are
+// in.
 func checkSandboxRemoveRunning(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.start(ctx, p, nil, "run")
@@ -178,6 +192,8 @@ func checkSandboxRemoveRunning(ctx context.Context, t *T) {
 	}
 }
 
+// checkSandboxStopsContainers: containers that still run are ended by force, also
+// stubborn ones.
 func checkSandboxStopsContainers(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.start(ctx, p, nil, "run")
@@ -193,6 +209,8 @@ func checkSandboxStopsContainers(ctx context.Context, t *T) {
 	}
 }
 
+// checkSandboxUnknown: status says NotFound; stopping and removing are content,
+// or the kubelet's cleanup would never end.
 func checkSandboxUnknown(ctx context.Context, t *T) {
 	id := t.unknownID()
 	_, err := t.rt.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
@@ -204,6 +222,7 @@ func checkSandboxUnknown(ctx context.Context, t *T) {
 	}
 }
 
+// checkSandboxFilters: by ID, state and labels, each alone and together.
 func checkSandboxFilters(ctx context.Context, t *T) {
 	value := t.unknownID()[:40]
 	label := func(v string) func(*runtimeapi.PodSandboxConfig) {
@@ -250,6 +269,8 @@ func (t *T) sameAmong(what string, among, want, got []string) {
 	}
 }
 
+// checkSandboxDuplicate: the same metadata twice is an error, another attempt is
+// not.
 func checkSandboxDuplicate(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	_, err := t.rt.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: p.config})
@@ -270,6 +291,8 @@ func checkSandboxDuplicate(ctx context.Context, t *T) {
 	}
 }
 
+// checkSandboxFailure: a sandbox that could not be run leaves nothing that would
+// be listed.
 func checkSandboxFailure(ctx context.Context, t *T) {
 	c := t.podConfig()
 	_, err := t.rt.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: c, RuntimeHandler: "no-such-handler"})
@@ -283,6 +306,8 @@ func checkSandboxFailure(ctx context.Context, t *T) {
 	t.must(err, "RunPodSandbox with the same metadata, after a failure")
 }
 
+// checkSandboxAddress: each pod has an address of its own, which goes into its
+// status.
 func checkSandboxAddress(ctx context.Context, t *T) {
 	p, other := t.pod(ctx, nil), t.pod(ctx, nil)
 	ip, ip2 := t.podIP(ctx, p), t.podIP(ctx, other)
@@ -302,6 +327,8 @@ func checkSandboxAddress(ctx context.Context, t *T) {
 	}
 }
 
+// checkSandboxHostNetwork: the namespaces asked for are told back; the kubelet
+// compares them to see whether a pod needs a new sandbox.
 func checkSandboxHostNetwork(ctx context.Context, t *T) {
 	p := t.pod(ctx, func(c *runtimeapi.PodSandboxConfig) {
 		c.Hostname = ""

@@ -11,7 +11,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// statsChecks are about usage.
+// statsChecks are about usage. Eviction, the summary API and kubectl top stand on
+// these numbers.
 func statsChecks() []*check {
 	return []*check{
 		{name: "cri/stats/container", level: Required, run: checkContainerStats,
@@ -33,6 +34,8 @@ func statsChecks() []*check {
 	}
 }
 
+// checkContainerStats: the working set shows what the container holds, within
+// bounds that any accounting meets.
 func checkContainerStats(ctx context.Context, t *T) {
 	const used = 24 << 20
 	c := t.start(ctx, t.pod(ctx, nil), nil, "run", "--memory=24Mi")
@@ -67,6 +70,7 @@ func (t *T) wrongStats(c *container, s *runtimeapi.ContainerStats, memory uint64
 	return ""
 }
 
+// checkListStats: the filters are those of ListContainers.
 func checkListStats(ctx context.Context, t *T) {
 	value := t.unknownID()[:40]
 	p, q := t.pod(ctx, nil), t.pod(ctx, nil)
@@ -94,11 +98,14 @@ func checkListStats(ctx context.Context, t *T) {
 	}
 }
 
+// checkStatsUnknown: usage of nothing is an error and not zero.
 func checkStatsUnknown(ctx context.Context, t *T) {
 	_, err := t.rt.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: t.unknownID()})
 	t.wantError(err, "ContainerStats of an unknown container")
 }
 
+// checkSandboxStats: optional, since kubelets take cgroups' own numbers unless
+// told otherwise.
 func checkSandboxStats(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, func(c *runtimeapi.PodSandboxConfig) { c.Linux.CgroupParent = t.cgroup(ctx) }), nil, "run")
 	r, err := t.rt.PodSandboxStats(ctx, &runtimeapi.PodSandboxStatsRequest{PodSandboxId: c.pod.id})
@@ -145,6 +152,7 @@ func (t *T) cgroup(ctx context.Context) string {
 	return "/" + name
 }
 
+// checkImageFS: image garbage collection goes by the use of this file system.
 func checkImageFS(ctx context.Context, t *T) {
 	r, err := t.im.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	t.must(err, "ImageFsInfo")
@@ -157,6 +165,7 @@ func checkImageFS(ctx context.Context, t *T) {
 	}
 }
 
+// checkMetrics: each sample has as many labels as its descriptor says (KEP-2371).
 func checkMetrics(ctx context.Context, t *T) {
 	d, err := t.rt.ListMetricDescriptors(ctx, &runtimeapi.ListMetricDescriptorsRequest{})
 	t.orSkip(err, "ListMetricDescriptors")
@@ -192,6 +201,8 @@ func checkMetrics(ctx context.Context, t *T) {
 	})
 }
 
+// checkUpdateResources: new limits reach a container that goes on running, which
+// in-place resize needs.
 func checkUpdateResources(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	res := &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 50_000, CpuShares: 512, MemoryLimitInBytes: 256 << 20}
@@ -204,6 +215,8 @@ func checkUpdateResources(ctx context.Context, t *T) {
 	t.wantError(err, "UpdateContainerResources of an unknown container")
 }
 
+// checkResourcesStatus: what is in force is told in the status; a kubelet waits
+// for it to end a resize.
 func checkResourcesStatus(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) {
 		c.Linux.Resources = &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 20_000, CpuShares: 204, MemoryLimitInBytes: 128 << 20}

@@ -56,6 +56,7 @@ func (t *T) executor(u string) remotecommand.Executor {
 // streamTimeout bounds a stream.
 const streamTimeout = 30 * time.Second
 
+// checkExecStream: the URL leads to both streams and the exit code.
 func checkExecStream(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	r, err := t.rt.Exec(ctx, &runtimeapi.ExecRequest{ContainerId: c.id, Cmd: []string{actor.Program, "chain", "echo", "to out", "--", "echo", "--stderr", "to err", "--", "exit", "3"}, Stdout: true, Stderr: true})
@@ -81,7 +82,8 @@ func checkExecStream(ctx context.Context, t *T) {
 	}
 }
 
-// locked is a buffer for two goroutines.
+// locked is a buffer for two goroutines. One goroutine copies a stream into it
+// while the check reads.
 type locked struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -99,6 +101,8 @@ func (l *locked) String() string {
 	return l.b.String()
 }
 
+// checkAttachStream: what comes in reaches the process, what it writes comes out,
+// and its log goes on.
 func checkAttachStream(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) { c.Stdin = true }, "run", "--stdin", "--log=tick", "--log-every=200ms")
 	r, err := t.rt.Attach(ctx, &runtimeapi.AttachRequest{ContainerId: c.id, Stdin: true, Stdout: true, Stderr: true})
@@ -126,6 +130,7 @@ func checkAttachStream(ctx context.Context, t *T) {
 	})
 }
 
+// checkPortForward: a connection through the URL reaches a port of the pod.
 func checkPortForward(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	t.start(ctx, p, nil, "run", "--http=8080")
@@ -160,6 +165,7 @@ func checkPortForward(ctx context.Context, t *T) {
 	t.httpOK(ctx, "http://"+net.JoinHostPort("127.0.0.1", fmt.Sprint(ports[0].Local))+"/healthz")
 }
 
+// checkStreamUnknown: what is not there has no URL.
 func checkStreamUnknown(ctx context.Context, t *T) {
 	id := t.unknownID()
 	_, err := t.rt.Exec(ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"x"}, Stdout: true})
@@ -173,6 +179,8 @@ func checkStreamUnknown(ctx context.Context, t *T) {
 	t.wantError(err, "PortForward to an unknown sandbox")
 }
 
+// checkEvents: evented PLEG wants each change of state as an event, in order
+// (KEP-3386).
 func checkEvents(ctx context.Context, t *T) {
 	sctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -11,7 +11,8 @@ import (
 )
 
 // remove takes away containers and sandboxes by their IDs, as far as they are
-// there; what cannot be removed is found by leftovers.
+// there; what cannot be removed is found by leftovers. Errors are left to the
+// last check, which looks at what is really there.
 func (r *suite) remove(ctx context.Context, sandboxes, containers []string) {
 	for i := len(containers) - 1; i >= 0; i-- {
 		_, _ = r.clients.rt.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: containers[i]})
@@ -71,7 +72,8 @@ const (
 )
 
 // leftovers is the last check: it removes what the run has left, images too, and
-// wants that to work.
+// wants that to work. It tries for a while: a call that was cut short may still
+// be at work in the runtime.
 func (r *suite) leftovers(ctx context.Context) Result {
 	rec := newRecorder()
 	ctx, cancel := context.WithTimeout(recording(ctx, rec), leftoversTimeout)
@@ -130,6 +132,7 @@ func (r *suite) stillThere(ctx context.Context, s scope, sandboxes, containers [
 	}
 }
 
+// pause waits, or returns at the end of ctx.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -155,7 +158,8 @@ func (r *suite) notePresent(ctx context.Context) {
 }
 
 // removeImages removes what was pulled from the test registry, and returns what
-// is there nevertheless.
+// is there nevertheless. An image that has also other names is somebody else's
+// and stays.
 func (r *suite) removeImages(ctx context.Context) ([]string, error) {
 	pulled := func() ([]string, error) {
 		list, err := r.clients.im.ListImages(ctx, &runtimeapi.ListImagesRequest{})

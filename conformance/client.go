@@ -24,12 +24,15 @@ type clients struct {
 	conns []*grpc.ClientConn
 }
 
+// close ends the connections and with them whatever is under way.
 func (c *clients) close() {
 	for _, cc := range c.conns {
 		_ = cc.Close()
 	}
 }
 
+// dial makes clients for two sockets, which may be one. Nothing is connected yet:
+// version finds out whether somebody is there.
 func dial(runtime, image string) (*clients, error) {
 	one := func(target string) (*grpc.ClientConn, error) {
 		return grpc.NewClient("unix://"+strings.TrimPrefix(target, "unix://"),

@@ -18,7 +18,9 @@ import (
 	tmpfs "github.com/drydock-sim/drydock/kubelet/real/mount"
 )
 
-// needs are what a run found out about itself, each once.
+// needs are what a run found out about itself, each once. A machine without the
+// right to mount, or whose pods can't be reached, says nothing about the runtime:
+// checks that need it are skipped, with why as the reason.
 type needs struct {
 	network, mounts, root struct {
 		once sync.Once
@@ -62,7 +64,8 @@ func (r *suite) noMounts() string {
 	return ""
 }
 
-// noNetwork tries to reach a port of a pod.
+// noNetwork tries to reach a port of a pod. It runs a pod of its own, as a check
+// does, and removes it.
 func (r *suite) noNetwork(ctx context.Context) (why string) {
 	const port = "8089"
 	c := &check{name: "network-test", run: func(ctx context.Context, t *T) {

@@ -57,6 +57,8 @@ const (
 	DefaultTimeout  = 30 * time.Minute
 )
 
+// complete puts in what is meant where nothing is said, and refuses what can't be
+// meant. Errors name the command's flags.
 func (o *Options) complete() error {
 	if o.Endpoint == "" {
 		return errors.New("--runtime-endpoint: which runtime? A socket is needed, such as unix:///run/containerd/containerd.sock")

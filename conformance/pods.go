@@ -21,13 +21,16 @@ const namespace = "drydock-conformance"
 // about.
 const testImageName = actor.Repository + ":1"
 
-// pod is a sandbox that a check made.
+// pod is a sandbox that a check made. config is as it was sent: calls that create
+// containers repeat it.
 type pod struct {
 	id     string
 	config *runtimeapi.PodSandboxConfig
 }
 
-// podConfig is the configuration of a sandbox that no other check has.
+// podConfig is the configuration of a sandbox that no other check has. It is what
+// a kubelet would send for a pod without wishes, with the run's labels and a
+// directory for logs.
 func (t *T) podConfig() *runtimeapi.PodSandboxConfig {
 	t.n++
 	uid := fmt.Sprintf("%s-%d", t.id, t.n)
@@ -106,6 +109,7 @@ func (t *T) start(ctx context.Context, p *pod, edit func(c *runtimeapi.Container
 	return c
 }
 
+// startIt is StartContainer.
 func (t *T) startIt(ctx context.Context, c *container) {
 	_, err := t.rt.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: c.id})
 	t.must(err, "StartContainer")
@@ -166,6 +170,7 @@ func (t *T) exec(ctx context.Context, id string, args ...string) *runtimeapi.Exe
 	return r
 }
 
+// execErr is exec of a call that may fail.
 func (t *T) execErr(ctx context.Context, id string, args ...string) (*runtimeapi.ExecSyncResponse, error) {
 	return t.rt.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: append([]string{actor.Program}, args...), Timeout: 20})
 }
@@ -231,7 +236,8 @@ func (t *T) wantError(err error, what string) {
 	}
 }
 
-// unknownID is an ID that nothing has.
+// unknownID is an ID that nothing has. It has the form of real ones, or a runtime
+// might refuse it for that.
 func (t *T) unknownID() string {
 	t.n++
 	return fmt.Sprintf("%064x", []byte(fmt.Sprintf("%s-%d", t.id, t.n)))[:64]

@@ -36,7 +36,9 @@ const (
 	maxMessage = 600
 )
 
-// recorder keeps the calls of one check, and what they made.
+// recorder keeps the calls of one check, and what they made. Calls come from
+// several goroutines at once. Only the last maxRPCs are kept, since a check that
+// polls makes thousands.
 type recorder struct {
 	start time.Time
 
@@ -49,6 +51,7 @@ type recorder struct {
 
 func newRecorder() *recorder { return &recorder{start: time.Now()} }
 
+// recorderKey is the context's key of a recorder.
 type recorderKey struct{}
 
 // recording has the calls of a context recorded.
@@ -108,6 +111,7 @@ func (r *recorder) last(n int) ([]RPC, int) {
 	return append([]RPC(nil), r.rpcs[from:]...), r.omitted + from
 }
 
+// text is a message or a value as a report shows it.
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -120,6 +124,7 @@ func text(v any) string {
 	}
 }
 
+// cut shortens what is too long and says how long it was.
 func cut(s string) string {
 	if len(s) <= maxMessage {
 		return s
@@ -166,12 +171,14 @@ func recordStream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientCon
 	return &recordedStream{ClientStream: s, r: r, method: methodName(method)}, nil
 }
 
+// recordedStream records each message received.
 type recordedStream struct {
 	grpc.ClientStream
 	r      *recorder
 	method string
 }
 
+// RecvMsg implements grpc.ClientStream.
 func (s *recordedStream) RecvMsg(m any) error {
 	began := time.Now()
 	err := s.ClientStream.RecvMsg(m)

@@ -55,6 +55,7 @@ func (c RPC) String() string {
 	return out + " -> " + short(c.Response)
 }
 
+// seconds is a time as reports show it.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
 
 // WriteSummary writes the end of a text report.

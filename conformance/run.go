@@ -14,7 +14,8 @@ import (
 	"github.com/drydock-sim/drydock/conformance/images"
 )
 
-// suite is one run of the list of checks.
+// suite is one run of the list of checks. One T is made for each check; what they
+// share is here, and what changes while they run is behind mu.
 type suite struct {
 	o        Options
 	name     string // unlike that of any other run
@@ -115,8 +116,12 @@ func randomName() string {
 	return hex.EncodeToString(b)
 }
 
+// nextID names a check's things: no two checks, and no two runs, share a name on
+// the runtime.
 func (r *suite) nextID() string { return fmt.Sprintf("%s-%d", r.name, r.ids.Add(1)) }
 
+// addRecorder keeps a check's recorder for the cleanup: what a call made is
+// removed even if the check never learned of it.
 func (r *suite) addRecorder(rec *recorder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,6 +129,8 @@ func (r *suite) addRecorder(rec *recorder) {
 }
 
 // runAll runs the checks, those that may at the same time first, and cleans up.
+// Results keep the order of the list, whatever order checks end in. What was
+// removed is looked for with a context that outlives the run's.
 func (r *suite) runAll(parent context.Context, list []*check) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(parent, r.o.Timeout)

@@ -19,7 +19,8 @@ const (
 	LabelScope = "drydock.dev/scope"
 )
 
-// scope is the labels by which a kubelet's own things are known.
+// scope is the labels by which a kubelet's own things are known. name is "" for
+// direct checks: they own everything of the run.
 type scope struct{ run, name string }
 
 // with returns labels and the scope's.
@@ -54,7 +55,8 @@ func (s scope) has(labels map[string]string) bool {
 // scopedRuntime is a runtime on which a kubelet sees, and so ends, only what it
 // made itself: what it makes gets the scope's labels, lists are filtered by them,
 // by the runtime and then, whatever the runtime made of that, once more. Its
-// calls are recorded.
+// calls are recorded. A runtime that ignores filters would otherwise have the
+// kubelet remove the pods of whoever else uses it.
 type scopedRuntime struct {
 	internalapi.RuntimeService
 	scope scope
@@ -69,6 +71,7 @@ func did[T any](r *recorder, method string, req any, call func() (T, error)) (T,
 	return v, err
 }
 
+// done is did for calls without an answer.
 func done(r *recorder, method string, req any, call func() error) error {
 	_, err := did(r, method, req, func() (any, error) { return nil, call() })
 	return err
@@ -235,7 +238,8 @@ func (s *scopedRuntime) UpdateRuntimeConfig(context.Context, *runtimeapi.Runtime
 	return nil
 }
 
-// scopedImages is the images of the test registry.
+// scopedImages is the images of the test registry. Others' images are left out,
+// so that the kubelet's garbage collection can't see them.
 type scopedImages struct {
 	internalapi.ImageManagerService
 	// prefix: the registry's address and a slash.

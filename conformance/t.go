@@ -15,7 +15,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// T is one check while it runs. Its methods that fail or skip do not return.
+// T is one check while it runs. Its methods that fail or skip do not return. It
+// is used by one goroutine at a time, but for Errorf in functions that group
+// runs, each of which must not fail the check itself.
 type T struct {
 	suite *suite
 	name  string
@@ -33,7 +35,7 @@ type T struct {
 	undo    []func(ctx context.Context)
 }
 
-// stop ends a check early.
+// stop ends a check early. It is the value of a panic that runCheck recovers.
 type stop struct{}
 
 // Errorf says that something came that should not have.
@@ -91,8 +93,10 @@ func (t *T) dir() string {
 	return d
 }
 
-// eventually calls fn until it returns "", at first often; what it returned
-// last is the failure after the time limit.
+// eventually calls fn until it returns "", at first often; what it returned last
+// is the failure after the time limit. Runtimes may take their time over what is
+// asked of them, and no check may depend on how fast a machine is: limits are
+// generous and end only what hangs.
 func (t *T) eventually(ctx context.Context, limit time.Duration, fn func() string) {
 	deadline := time.Now().Add(limit)
 	pause := 20 * time.Millisecond
@@ -120,7 +124,8 @@ func (t *T) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// runCheck runs a check and what it has to clean up.
+// runCheck runs a check and what it has to clean up. A failure that came of the
+// run's end is no verdict: the check counts as skipped.
 func (r *suite) runCheck(ctx context.Context, c *check) (res Result) {
 	began := time.Now()
 	limit := c.timeout
@@ -159,6 +164,7 @@ func (r *suite) runCheck(ctx context.Context, c *check) (res Result) {
 	return res
 }
 
+// interrupted says why a run ended before its time.
 func interrupted(ctx context.Context) string {
 	if context.Cause(ctx) == context.DeadlineExceeded {
 		return "the run's time was over (--timeout)"
@@ -186,7 +192,8 @@ func where(stack string) string {
 	return "an unknown place"
 }
 
-// clean undoes what the check did.
+// clean undoes what the check did. First what the check registered, the last
+// first; then every sandbox and container that it made, as its recorder has them.
 func (t *T) clean(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
