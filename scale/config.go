@@ -16,6 +16,8 @@ import (
 
 // Bounds of a Config.
 const (
+	// Beyond them a run is more likely a mistake than a wish: it would not fit
+	// into memory.
 	MaxNodes   = 100_000
 	MaxPods    = 1_000_000
 	maxRate    = 1e6 // per second
@@ -83,7 +85,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate returns the first thing that is wrong with the numbers.
+// Validate returns the first thing that is wrong with the numbers. Names in
+// errors are those of the command's flags without the dashes.
 func (c *Config) Validate() error {
 	if err := c.ControlPlane.Validate(); err != nil {
 		return err
@@ -159,7 +162,7 @@ type Pods struct {
 // Total is the sum.
 func (p Pods) Total() int { return p.Pending + p.Running + p.Succeeded + p.Failed + p.Unknown }
 
-// Progress is where a run stands.
+// Progress is where a run stands. It is a copy: who gets it may keep it.
 type Progress struct {
 	Phase Phase
 	// Now is the virtual time since the start; Until when the run ends, 0 while

@@ -30,6 +30,7 @@ const LabelObject = "drydock.dev/object"
 // defaultReplicas is how many pods an object has of which nothing is said.
 const defaultReplicas = 10
 
+// checkController finds what does not go with the class's controller.
 func (c *Class) checkController(at string, bad func(field, format string, args ...any)) {
 	switch {
 	case c.Controller == "" && c.Replicas != nil:
@@ -43,7 +44,8 @@ func (c *Class) checkController(at string, bad func(field, format string, args .
 	}
 }
 
-// object is the class's n-th object, with as many pods.
+// object is the class's n-th object, with as many pods. Each object selects its
+// own pods by LabelObject, so that objects of one class don't adopt each other's.
 func (c *Class) object(n uint64, replicas int32, pod *v1.Pod) apiserver.Object {
 	number := strconv.FormatUint(n, 10)
 	labels := map[string]string{LabelClass: c.Name, LabelObject: number}
@@ -68,7 +70,8 @@ func (c *Class) object(n uint64, replicas int32, pod *v1.Pod) apiserver.Object {
 }
 
 // object creates a class's next object and returns how many pods it is to have:
-// at least one, at most so many.
+// at least one, at most so many. The size is a draw of the object's number,
+// whoever asks and when.
 func (g *generator) object(c *class, most int) int {
 	n := c.next
 	c.next++
@@ -97,7 +100,8 @@ func (g *generator) daemons() {
 }
 
 // watch takes note of the pods that controllers make: churn picks from them, and
-// their lifetimes end.
+// their lifetimes end. Their names are not ours to foretell, so they are taken
+// from the API's changes.
 func (g *generator) watch() {
 	if !g.controllers {
 		return

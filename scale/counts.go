@@ -8,7 +8,9 @@ import (
 )
 
 // counts follow the API's changes. started counts pods that left Pending, but for
-// those that failed before any of their containers ran: rejected ones.
+// those that failed before any of their containers ran: rejected ones. They are
+// kept change by change: a look at all pods once a virtual second would be most
+// of the run.
 type counts struct {
 	pods           Pods
 	ready          int
@@ -17,6 +19,7 @@ type counts struct {
 	added, deleted uint64
 }
 
+// of is the counter of a phase; none yet is Pending.
 func (p *Pods) of(phase v1.PodPhase) *int {
 	switch phase {
 	case v1.PodPending, "":
@@ -31,6 +34,7 @@ func (p *Pods) of(phase v1.PodPhase) *int {
 	return &p.Unknown
 }
 
+// change is the hook.
 func (c *counts) change(ch apiserver.Change) {
 	switch ch.Kind {
 	case apiserver.KindPod:
@@ -45,6 +49,7 @@ func (c *counts) change(ch apiserver.Change) {
 	}
 }
 
+// pod moves a pod from the counter of its old phase to that of the new one.
 func (c *counts) pod(ch *apiserver.Change) {
 	was := v1.PodPhase("")
 	old, _ := ch.Old.(*v1.Pod)
@@ -102,6 +107,7 @@ func restarts(old, now []v1.ContainerStatus) uint64 {
 	return uint64(max(sum, 0))
 }
 
+// isReady reports whether a node's condition Ready is True.
 func isReady(n *v1.Node) bool {
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == v1.NodeReady {

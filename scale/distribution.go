@@ -11,13 +11,17 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// Unit is what a distribution is of: an amount, a time, or a plain number.
+// Unit is what a distribution is of: an amount, a time, or a plain number. All
+// are drawn as float64 in base units; only what is decoded and printed has the
+// type.
 type Unit interface {
 	resource.Quantity | time.Duration | float64
 }
 
-// Distribution is what values are drawn from: just one value, or one of the
-// forms below. It is written as the value alone, or as a mapping with one form.
+// Distribution is what values are drawn from: just one value, or one of the forms
+// below. It is written as the value alone, or as a mapping with one form. Exactly
+// one form is given. A draw is the quantile of a hash, so a value depends on
+// nothing but the seed, the purpose and the object.
 type Distribution[T Unit] struct {
 	// Always this.
 	Value *T `json:"value,omitempty"`
@@ -82,6 +86,7 @@ type Choice[T Unit] struct {
 	Weight *float64 `json:"weight,omitempty"`
 }
 
+// weight is 1 unless said.
 func (c *Choice[T]) weight() float64 {
 	if c.Weight == nil {
 		return 1
@@ -121,6 +126,8 @@ func (d *Distribution[T]) quantile(u float64) float64 {
 	return max(x, 0)
 }
 
+// unbounded is quantile without Min and Max. check has seen that one form is
+// given and that its parameters make sense.
 func (d *Distribution[T]) unbounded(u float64) float64 {
 	switch {
 	case d.Value != nil:
@@ -195,7 +202,8 @@ func (d *Distribution[T]) check(at string, bad func(field, format string, args .
 	}
 }
 
-// draw is a number evenly from (0,1), by hash.
+// draw is a number evenly from (0,1), by hash. The half keeps it off 0 and 1,
+// where quantiles are infinite.
 func draw(seed uint64, purpose, object string, n uint64) float64 {
 	return (float64(loop.Hash(seed, []string{purpose, object}, n)>>11) + 0.5) / (1 << 53)
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// generator makes the pods of a workload. It lives on the API's loop.
+// generator makes the pods of a workload. It lives on the API's loop. made and
+// wanted count pods of the start; what churn and arrivals add is not in them.
 type generator struct {
 	r       *driver
 	w       *Workload
@@ -39,7 +40,8 @@ type generator struct {
 	controllers bool
 }
 
-// class is a class with what it has come to.
+// class is a class with what it has come to. Numbers go on from the first pods to
+// those that arrive later, so no name comes twice.
 type class struct {
 	*Class
 	index     int32
@@ -55,7 +57,7 @@ type class struct {
 const maxTemplates = 4096
 
 // member is one pod: the class and its number there, or its name if a controller
-// made it.
+// made it. It is small on purpose: there is one for each pod of the pool.
 type member struct {
 	class int32
 	n     uint64
@@ -70,7 +72,8 @@ func (m *member) podName(c *class) string {
 	return c.Class.podName(m.n)
 }
 
-// newGenerator divides total pods among the classes.
+// newGenerator divides total pods among the classes. Shares are rounded against
+// the sum so far: the classes together make exactly total.
 func newGenerator(r *driver, w *Workload, total int) *generator {
 	g := &generator{r: r, w: w, byName: map[string]*Class{}}
 	shares := 0.0
@@ -97,7 +100,8 @@ func newGenerator(r *driver, w *Workload, total int) *generator {
 	return g
 }
 
-// prepare makes the namespaces and checks that the API takes the pods.
+// prepare makes the namespaces and checks that the API takes the pods. A pod that
+// the API refuses shows here, before hours of a run.
 func (g *generator) prepare() error {
 	g.watch()
 	needs := newNeeds(g.r)
@@ -117,7 +121,8 @@ func (g *generator) prepare() error {
 	return nil
 }
 
-// begin creates the pods wanted at first.
+// begin creates the pods wanted at first. With a rate they come one after the
+// other, else all at one instant.
 func (g *generator) begin() {
 	for _, n := range g.r.cluster.Nodes() {
 		g.nodes = append(g.nodes, n.Name())
@@ -168,7 +173,8 @@ func (g *generator) create(n int) {
 	}
 }
 
-// steady begins what goes on once start-up is over.
+// steady begins what goes on once start-up is over. Arrivals and replacements are
+// Poisson processes: each draws the time to its next event.
 func (g *generator) steady() {
 	if g.r.cfg.Churn > 0 && (len(g.pool) > 0 || g.controllers) {
 		g.r.after(g.interval("scale/churn", "", g.r.cfg.Churn, &g.churn), g.replaceOne)
@@ -187,6 +193,7 @@ func (g *generator) interval(purpose, object string, rate float64, n *uint64) ti
 	return seconds(d.quantile(draw(g.r.cfg.Seed, purpose, object, *n)))
 }
 
+// arrive waits for a class's next arrival, and for the one after that.
 func (g *generator) arrive(c *class) {
 	g.r.after(g.interval("scale/arrival", c.Name, c.ArrivalRate, &c.arrivals), func() {
 		if c.Controller != "" {
@@ -199,6 +206,8 @@ func (g *generator) arrive(c *class) {
 }
 
 // replaceOne deletes a pod drawn from the pool and makes another of its class.
+// One that has gone by itself is dropped, and another drawn. Controllers replace
+// theirs themselves.
 func (g *generator) replaceOne() {
 	cfg := &g.r.cfg
 	for len(g.pool) > 0 {
@@ -237,10 +246,12 @@ func (g *generator) end(c *class, n uint64, replace bool) {
 	}
 }
 
+// podName is the n-th pod's name.
 func (c *Class) podName(n uint64) string { return c.Name + "-" + strconv.FormatUint(n, 10) }
 
-// stamp creates a class's next pod. One that stays is replaced when its
-// lifetime is over.
+// stamp creates a class's next pod. One that stays is replaced when its lifetime
+// is over. node is where it is bound from the start; "" leaves that to the
+// scheduler.
 func (g *generator) stamp(c *class, node string, stays bool) {
 	n := c.next
 	c.next++
@@ -283,6 +294,7 @@ func (g *generator) join(m member) {
 	g.pool = append(g.pool, m)
 }
 
+// lifetime draws how long the n-th pod lives.
 func (c *Class) lifetime(seed, n uint64) time.Duration {
 	return max(seconds(c.Lifetime.quantile(draw(seed, "scale/lifetime", c.Name, n))), time.Millisecond)
 }
@@ -339,6 +351,7 @@ func (g *generator) behave(pod *runtimeapi.PodSandboxConfig, container *runtimea
 	return b
 }
 
+// firstContainer is the one that usage is of.
 func (c *Class) firstContainer() string {
 	if c.Pod == nil || len(c.Pod.Spec.Containers) == 0 {
 		return "app"

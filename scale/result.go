@@ -54,6 +54,7 @@ type Wall struct {
 // Total is the sum.
 func (w Wall) Total() time.Duration { return w.Setup + w.Startup + w.Steady }
 
+// finish reads what the run came to. It is called also when the run failed.
 func (r *driver) finish(ctx context.Context) {
 	c, res := r.cluster, r.result
 	r.phase = PhaseDone
@@ -87,6 +88,7 @@ func (r *Result) NodeSecondsPerSecond() (all, steady float64) {
 	return all, steady
 }
 
+// per is a rate per second; 0 where no time has passed.
 func per(n float64, d time.Duration) float64 {
 	if d <= 0 {
 		return 0

@@ -17,7 +17,9 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// feed is where pods come from.
+// feed is where pods come from. A feed lives on the API's loop, but for behave,
+// which nodes call on loops of their own: what that reads must not change once
+// the run has begun.
 type feed interface {
 	// prepare is called once the nodes are there, before the run.
 	prepare() error
@@ -29,7 +31,9 @@ type feed interface {
 	behave(*runtimeapi.PodSandboxConfig, *runtimeapi.ContainerConfig) *fakecri.Behaviour
 }
 
-// driver takes one cluster through its phases, from Run to its Result.
+// driver takes one cluster through its phases, from Run to its Result. Between
+// runs of the engine it may touch everything; in a run only what the API's loop
+// does.
 type driver struct {
 	cfg     Config
 	opts    Options
@@ -86,11 +90,14 @@ func Run(ctx context.Context, cfg Config, opts Options) (*Result, error) {
 // ConfigError is an error of what was asked for, not of the simulator.
 type ConfigError struct{ Err error }
 
+// Error implements error.
 func (e *ConfigError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
+// build makes the cluster, its nodes and what the feeds need. Errors are of the
+// configuration.
 func (r *driver) build() error {
 	c, err := sim.New(sim.Options{
 		Seed: r.cfg.Seed, Workers: r.cfg.Workers, ControlPlane: r.cfg.ControlPlane, APILoad: r.cfg.APILoad,
@@ -123,6 +130,7 @@ func (r *driver) build() error {
 	return nil
 }
 
+// addFeeds makes the feeds and counts what is wanted of them.
 func (r *driver) addFeeds() {
 	var all []func() bool
 	if s := r.cfg.Snapshot; s != nil {
@@ -164,6 +172,8 @@ func (r *driver) behave(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.
 }
 
 // addNodes adds the snapshot's nodes, or as many as are wanted of each shape.
+// Shapes get their shares of the number exactly, each rounded against the sum so
+// far. Nodes of one shape share images and configuration.
 func (r *driver) addNodes() error {
 	for _, what := range scenarios.KubeletWarnings(r.cfg.Kubelet, "") {
 		r.warn("kubelet configuration: " + what)
@@ -238,6 +248,7 @@ func addImages(out []fakecri.Image, names []string) []fakecri.Image {
 	return out
 }
 
+// imagesOf are the images that a pod's containers name.
 func imagesOf(spec *v1.PodSpec) []string {
 	var out []string
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
@@ -248,6 +259,7 @@ func imagesOf(spec *v1.PodSpec) []string {
 	return out
 }
 
+// weight is 1 unless said.
 func (s *NodeShape) weight() float64 {
 	if s.Weight == nil {
 		return 1
@@ -255,6 +267,8 @@ func (s *NodeShape) weight() float64 {
 	return *s.Weight
 }
 
+// shapes are what the configuration says, or the workload, or else one of
+// DefaultCapacity.
 func (r *driver) shapes() []NodeShape {
 	if len(r.cfg.Shapes) > 0 {
 		return r.cfg.Shapes
@@ -276,7 +290,10 @@ func (r *driver) now() time.Duration { return r.cluster.API().Loop().Since(r.clu
 // after has fn run on the API's loop.
 func (r *driver) after(d time.Duration, fn func()) { r.cluster.API().Loop().Root().After(d, fn) }
 
-// drive goes through the phases.
+// drive goes through the phases. A phase that does not come to its end in time is
+// told of and the next begins: a cluster with a few broken nodes is a cluster as
+// well. ctx is looked at in each window of the engine, so that a signal ends also
+// a run that stands still.
 func (r *driver) drive(ctx context.Context) error {
 	r.cluster.Engine().OnWindow(func(time.Time, []int32) {
 		if ctx.Err() != nil {
@@ -334,7 +351,8 @@ func (r *driver) length() time.Duration {
 	return defaultFor
 }
 
-// startupWithin bounds start-up.
+// startupWithin bounds start-up. Creating and binding are bounded by rates, so a
+// bound that ignored them would cut large clusters off.
 func (r *driver) startupWithin() time.Duration {
 	if r.cfg.Startup > 0 {
 		return r.cfg.Startup
@@ -373,7 +391,7 @@ func (r *driver) runUntil(ctx context.Context, until time.Duration, done func() 
 }
 
 // step is how long to run until the next look at where the run stands, which
-// takes time for each node.
+// takes time for each node. A thousand nodes more make it a second longer.
 func (r *driver) step() time.Duration {
 	if r.phase != PhaseSteady {
 		return step
@@ -381,6 +399,7 @@ func (r *driver) step() time.Duration {
 	return max(step, time.Duration(len(r.cluster.Nodes()))*time.Millisecond)
 }
 
+// progress is what is shown of a run while it goes on.
 func (r *driver) progress() Progress {
 	p := Progress{
 		Phase: r.phase, Now: r.cluster.Now(), Nodes: r.result.Nodes, Ready: r.counts.ready, Wanted: r.wanted, Pods: r.counts.pods,

@@ -18,7 +18,9 @@ import (
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
-// Snapshot is the nodes and pods of a real cluster, as a state to begin with.
+// Snapshot is the nodes and pods of a real cluster, as a state to begin with. It
+// is a state and no history: uses, back-off and ages begin anew, and what refers
+// to the cluster's outside is cut off, with a note.
 type Snapshot struct {
 	Nodes []*v1.Node
 	Pods  []*v1.Pod
@@ -125,6 +127,7 @@ func (s *Snapshot) add(doc []byte, notes map[string]int) error {
 	return s.object(head.Kind, doc, notes)
 }
 
+// object takes a node or a pod; other kinds are counted and left out.
 func (s *Snapshot) object(kind string, doc []byte, notes map[string]int) error {
 	switch kind {
 	case "Node":

@@ -14,14 +14,18 @@ import (
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
-// placed is an error with the way to where it is: keys and indices.
+// placed is an error with the way to where it is: keys and indices. The way is
+// looked up in the document only when there is something to tell: files of real
+// clusters have hundreds of megabytes.
 type placed struct {
 	at  []string
 	err error
 }
 
+// Error implements error.
 func (e *placed) Error() string { return e.err.Error() }
 
+// Unwrap returns the error without its place.
 func (e *placed) Unwrap() error { return e.err }
 
 // document is one of a file's documents.

@@ -90,6 +90,8 @@ func (s *Snapshot) addNodes(r *driver) error {
 	return nil
 }
 
+// capacity is what the machine has; attachable volumes are limits of drivers that
+// are not there.
 func capacity(n *v1.Node) v1.ResourceList {
 	out := v1.ResourceList{}
 	for name, q := range n.Status.Capacity { //drydock:unordered each key is set once
@@ -158,11 +160,15 @@ type snapshotFeed struct {
 	mine map[string]bool // pods: namespace/name
 }
 
+// stamped is a pod to be created: a template that others share, and what is its
+// own.
 type stamped struct {
 	t     *apiserver.Template
 	stamp apiserver.Stamp
 }
 
+// prepare makes what pods refer to, writes static pods' manifests, and has the
+// API look at each pod. Pods that differ by name only share a template.
 func (f *snapshotFeed) prepare() error {
 	f.init, f.mine = map[string]bool{}, map[string]bool{}
 	templates := map[string]*apiserver.Template{}
@@ -220,6 +226,8 @@ func (f *snapshotFeed) note(p *v1.Pod, name string) {
 	}
 }
 
+// begin creates all pods at one instant: they were there already, and the
+// scheduler is not asked.
 func (f *snapshotFeed) begin() {
 	for _, s := range f.stamps {
 		if _, err := f.r.cluster.API().CreateFromTemplate(s.t, s.stamp); err != nil {
@@ -231,6 +239,7 @@ func (f *snapshotFeed) begin() {
 	f.stamps = nil
 }
 
+// steady does nothing: a snapshot has no future.
 func (f *snapshotFeed) steady() {}
 
 // behave has init containers end and everything else run: commands of images
@@ -246,7 +255,8 @@ func (f *snapshotFeed) behave(pod *runtimeapi.PodSandboxConfig, container *runti
 	return &fakecri.Behaviour{}
 }
 
-// needs makes what pods refer to and the file does not hold.
+// needs makes what pods refer to and the file does not hold. A pod whose secret
+// is missing would wait for ever, which it did not in the cluster.
 type needs struct {
 	r    *driver
 	made map[string]bool
@@ -308,6 +318,7 @@ func (n *needs) configs(p *v1.Pod) {
 	}
 }
 
+// environment makes what a container's variables come from.
 func (n *needs) environment(namespace string, c *v1.Container) {
 	for _, e := range c.EnvFrom {
 		if e.ConfigMapRef != nil {

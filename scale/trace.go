@@ -23,12 +23,14 @@ import (
 )
 
 // Trace is pods with their arrivals, requests, usage and lifetimes. Two formats
-// are read, told apart by their columns; docs/scale.md describes them.
+// are read, told apart by their columns; docs/scale.md describes them. It is kept
+// as it was read: a few dozen bytes a pod, so that a million fit.
 type Trace struct {
 	rows []row // by arrival
 }
 
-// row is a pod of a trace.
+// row is a pod of a trace. lifetime and runFor are two ends: somebody deletes the
+// pod, or its container exits.
 type row struct {
 	namespace, name string
 	arrival         time.Duration
@@ -164,7 +166,8 @@ func (t *Trace) Cut(from time.Duration, speed float64) {
 	t.rows = kept
 }
 
-// traceParser reads one file.
+// traceParser reads one file. Errors are collected, not the first alone: whoever
+// converts a trace wants to see what is wrong throughout.
 type traceParser struct {
 	file    string
 	rec     *csv.Reader
@@ -216,6 +219,8 @@ var openbColumns = []string{
 	"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time",
 }
 
+// checkColumns finds out which format a file is in, and names columns that it
+// does not know: a misspelt one would be read as empty.
 func (p *traceParser) checkColumns() *scenarios.LoadError {
 	known, required := ownColumns, []string{"arrival"}
 	if _, ok := p.columns["cpu_milli"]; ok {
@@ -248,6 +253,7 @@ func (p *traceParser) cell(column string) string {
 	return s
 }
 
+// bad notes what is wrong with a cell of the present row.
 func (p *traceParser) bad(column, format string, args ...any) {
 	p.errs = append(p.errs, cellError(p.file, p.rec, p.columns[column], column, format, args...))
 }
@@ -283,6 +289,7 @@ func (p *traceParser) span(column string) time.Duration {
 	return max(d, time.Millisecond)
 }
 
+// quantity reads an amount such as 500m or 1Gi.
 func (p *traceParser) quantity(column string) (q resource.Quantity, ok bool) {
 	s := p.cell(column)
 	if s == "" {
@@ -300,6 +307,7 @@ func (p *traceParser) quantity(column string) (q resource.Quantity, ok bool) {
 	return q, true
 }
 
+// whole reads a whole number up to most.
 func (p *traceParser) whole(column string, most int64) (n int64, ok bool) {
 	s := p.cell(column)
 	if s == "" {

@@ -12,7 +12,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// traceFeed replays a trace: its times begin when the nodes are ready.
+// traceFeed replays a trace: its times begin when the nodes are ready. One timer
+// goes from row to row, however many there are.
 type traceFeed struct {
 	r *driver
 	t *Trace
@@ -29,6 +30,7 @@ type templateKey struct {
 	exits            bool
 }
 
+// prepare makes the namespaces and has the API look at a pod of each shape.
 func (f *traceFeed) prepare() error {
 	f.byName = make(map[string]*row, len(f.t.rows))
 	f.templates = map[templateKey]*apiserver.Template{}
@@ -45,8 +47,10 @@ func (f *traceFeed) prepare() error {
 	return nil
 }
 
+// begin does nothing: no pod of a trace is wanted before its time.
 func (f *traceFeed) begin() {}
 
+// steady begins the replay.
 func (f *traceFeed) steady() { f.arrive() }
 
 // arrive creates the rows that are due, and comes back for the next.
@@ -62,6 +66,7 @@ func (f *traceFeed) arrive() {
 	}
 }
 
+// create creates a row's pod, and sets the timer of its deletion if it has one.
 func (f *traceFeed) create(r *row) {
 	t, err := f.template(r)
 	if err == nil {
@@ -77,6 +82,8 @@ func (f *traceFeed) create(r *row) {
 	}
 }
 
+// template returns the pod of a row, which it shares with all rows that ask for
+// the same.
 func (f *traceFeed) template(r *row) (*apiserver.Template, error) {
 	k := templateKey{r.shape, r.namespace, r.image, r.runFor > 0}
 	if t := f.templates[k]; t != nil {
@@ -101,7 +108,8 @@ func (f *traceFeed) template(r *row) (*apiserver.Template, error) {
 	return t, nil
 }
 
-// behave is called on the nodes' loops.
+// behave is called on the nodes' loops. So it reads byName only, which does not
+// change any more.
 func (f *traceFeed) behave(pod *runtimeapi.PodSandboxConfig, _ *runtimeapi.ContainerConfig) *fakecri.Behaviour {
 	r := f.byName[pod.Metadata.Namespace+"/"+pod.Metadata.Name]
 	if r == nil || r.runFor == 0 && r.cpu == 0 && r.memory == 0 {

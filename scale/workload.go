@@ -19,7 +19,9 @@ import (
 // scenarios.APIVersion.
 const WorkloadKind = "Workload"
 
-// Workload is what pods a cluster gets, in classes with stated distributions.
+// Workload is what pods a cluster gets, in classes with stated distributions. It
+// is a document like a scenario, and is decoded and checked by the same code;
+// field comments are what the schema says.
 type Workload struct {
 	// Always drydock.dev/v1alpha1.
 	APIVersion string `json:"apiVersion" required:""`
@@ -126,6 +128,8 @@ func ParseWorkload(file string, data []byte) (*Workload, error) {
 	return w, doc.Err()
 }
 
+// check finds what no type can say: names, shares that add up to nothing, things
+// that exclude each other.
 func (w *Workload) check(bad func(field, format string, args ...any)) {
 	names := map[string]bool{}
 	for i := range w.Spec.Nodes {
@@ -160,6 +164,7 @@ func (w *Workload) check(bad func(field, format string, args ...any)) {
 	}
 }
 
+// check finds what is wrong with a class. at is where it stands in the document.
 func (c *Class) check(at string, bad func(field, format string, args ...any)) {
 	for _, msg := range validation.IsDNS1123Label(c.Name) {
 		bad(at+".name", "%q: %s", c.Name, msg)
@@ -216,12 +221,14 @@ func (c *Class) check(at string, bad func(field, format string, args ...any)) {
 	}
 }
 
+// checkOne checks a distribution that may be absent.
 func checkOne[T Unit](d *Distribution[T], at string, bad func(field, format string, args ...any)) {
 	if d != nil {
 		d.check(at, bad)
 	}
 }
 
+// namespace is where the class's pods are.
 func (c *Class) namespace() string {
 	if c.Namespace == "" {
 		return metav1.NamespaceDefault
@@ -230,7 +237,8 @@ func (c *Class) namespace() string {
 }
 
 // amounts are what one pod requests, rounded: millicores and bytes; 0: what the
-// class's pod says.
+// class's pod says. Rounding makes templates few: pods that request the same
+// share a spec.
 type amounts struct{ cpu, memory int64 }
 
 // amounts draws what the n-th pod requests.

@@ -15,7 +15,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// runKubelet is a kubelet in this process, for when no command is given.
+// runKubelet is a kubelet in this process, for when no command is given. It has
+// the same configuration as the process would read from its file.
 func runKubelet(ctx context.Context, endpoint, dir string) error {
 	no := false
 	cfg := &kubeletconfig.KubeletConfiguration{

@@ -1,7 +1,12 @@
-// Command drydock-soak runs ten static pods with `drydock kubelet` on a container
-// runtime for a while, kills the kubelet with SIGKILL and starts it again in
-// between, and reports whether anything was restarted that should have gone on.
-// hack/soak.sh brings up what it needs.
+// Command drydock-soak runs the kubelet for a while over a real container
+// runtime, kills and restarts it meanwhile, and says what went wrong.
+// hack/soak.sh calls it.
+//
+// It is a test of what a simulation can't show: real time, a real kernel, a
+// process that dies at any point. soak.go is what happens when; pods.go are the
+// static pods and what should become of them; world.go is what the runtime says
+// of them; process.go and kubelet.go are the kubelet, as a process or in this
+// one; image.go makes the image that the pods run.
 package main
 
 import (
@@ -16,7 +21,9 @@ import (
 	"time"
 )
 
-// settings are the flags.
+// settings are the flags. With makeImage nothing runs: an image is written and
+// that is all. kubelet is a command line; inProcess takes this program's own
+// kubelet instead.
 type settings struct {
 	endpoint, dir, image, kubelet string
 	makeImage, busybox            string
@@ -24,6 +31,7 @@ type settings struct {
 	inProcess                     bool
 }
 
+// main exits 1 if anything went wrong, with what on stderr.
 func main() {
 	var s settings
 	flag.StringVar(&s.endpoint, "runtime-endpoint", "", "the CRI socket, unix:///PATH")
@@ -55,6 +63,7 @@ func main() {
 	}
 }
 
+// check says which flag is missing.
 func (s *settings) check() error {
 	switch {
 	case s.makeImage != "":

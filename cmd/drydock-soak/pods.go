@@ -7,7 +7,9 @@ import (
 	"strings"
 )
 
-// kind is what should become of a pod's containers.
+// kind is what should become of a pod's containers. Each kind is checked
+// differently: what runs must never be restarted, what restarts must go on, what
+// completes must stop at a known count.
 type kind int
 
 const (
@@ -16,7 +18,8 @@ const (
 	completes             // main ends for good, after a known number of runs
 )
 
-// soakPod is one static pod.
+// soakPod is one static pod. One pod is one thing that a kubelet may get wrong
+// when it is killed: probes, volumes, hooks, init containers, back-off, logs.
 type soakPod struct {
 	name string
 	kind kind

@@ -37,7 +37,8 @@ containerLogMaxSize: ` + logSize + `
 clusterDNS: [10.96.0.10]
 `
 
-// process is the kubelet's.
+// process is the kubelet's. starts counts how often it was started, which names
+// its log.
 type process struct {
 	s      *settings
 	cmd    *exec.Cmd
@@ -45,6 +46,7 @@ type process struct {
 	starts int
 }
 
+// Where things are below the soak's directory.
 func (p *process) manifests() string  { return filepath.Join(p.s.dir, "manifests") }
 func (p *process) config() string     { return filepath.Join(p.s.dir, "config.yaml") }
 func (p *process) root() string       { return filepath.Join(p.s.dir, "kubelet") }
@@ -62,7 +64,8 @@ func (p *process) prepare() error {
 	return os.WriteFile(p.config(), []byte(text), 0o600)
 }
 
-// start starts a kubelet; its log is a file of its own.
+// start starts a kubelet; its log is a file of its own. It is a session of its
+// own, so that a signal to the soak does not reach it by itself.
 func (p *process) start() error {
 	args := strings.Fields(p.s.kubelet)
 	if len(args) > 0 {
@@ -91,6 +94,7 @@ func (p *process) start() error {
 	return nil
 }
 
+// logFile is that of the n-th start, from 0.
 func (p *process) logFile(n int) string {
 	return filepath.Join(p.s.dir, fmt.Sprintf("kubelet-%d.log", n))
 }
@@ -106,7 +110,8 @@ func (p *process) running() error {
 	}
 }
 
-// kill ends the kubelet at once.
+// kill ends the kubelet at once. Nothing of what it had under way is finished:
+// that is what the soak is about.
 func (p *process) kill() {
 	if p.cmd == nil {
 		return

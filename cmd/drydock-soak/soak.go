@@ -21,6 +21,7 @@ import (
 )
 
 const (
+	// Times of a real machine, generous: a slow one must not fail.
 	settleTime = 90 * time.Second // for all pods to be as they should
 	lookPeriod = 5 * time.Second
 	afterTime  = 20 * time.Second // after a restart: mistakes show by then
@@ -41,7 +42,8 @@ type soakTest struct {
 	problems []string
 }
 
-// soak runs the whole of it and prints the result.
+// soak runs the whole of it and prints the result. Whatever happens the pods are
+// removed at the end, or nobody would do it.
 func soak(ctx context.Context, s *settings) error {
 	ctx = klog.NewContext(ctx, logr.Discard()) // errors are told by who calls
 	rt, err := cri.NewRemoteRuntimeService(ctx, s.endpoint, 10*time.Second, nil, false)
@@ -173,6 +175,7 @@ func (r *soakTest) look(ctx context.Context, when string) error {
 	return nil
 }
 
+// problem notes and prints what is wrong, each text once.
 func (r *soakTest) problem(text string) {
 	if !slices.Contains(r.problems, text) && len(r.problems) < maxProblems {
 		r.problems = append(r.problems, text)
@@ -181,6 +184,8 @@ func (r *soakTest) problem(text string) {
 }
 
 // restart ends the kubelet, looks while it is down and after its new start.
+// Containers run on without a kubelet, and a new one must take them over as they
+// are: known is what it is held to.
 func (r *soakTest) restart(ctx context.Context, how string, down time.Duration, end func() error) error {
 	before := len(r.problems)
 	if err := end(); err != nil {

@@ -19,7 +19,8 @@ type container struct {
 	exit          int32
 }
 
-// world is what the runtime has of the soak's pods.
+// world is what the runtime has of the soak's pods. It is a fresh look each time:
+// nothing is concluded from an older one.
 type world struct {
 	containers []container
 	// sandboxes are the IDs of those that are ready, by pod.
@@ -29,7 +30,7 @@ type world struct {
 // nodeSuffix is what the kubelet adds to the names of static pods.
 const nodeSuffix = "-soak"
 
-// look lists the runtime's pods.
+// look lists the runtime's pods. Pods of others are left out.
 func look(ctx context.Context, rt internalapi.RuntimeService) (*world, error) {
 	w := &world{sandboxes: map[string][]string{}}
 	boxes, err := rt.ListPodSandbox(ctx, nil)
@@ -176,6 +177,7 @@ func (w *world) alive() (out []string) {
 	return out
 }
 
+// short is an ID as people read it.
 func short(id string) string {
 	if id == "" {
 		return "none"

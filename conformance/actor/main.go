@@ -10,6 +10,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/actor"
 )
 
+// main takes the turn that tasks of a world have, and never gives it back.
 func main() {
 	w := newWorld(os.Args)
 	w.mu.Lock()

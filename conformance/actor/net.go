@@ -9,11 +9,13 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/actor"
 )
 
+// listener and conn give their turn up while the kernel makes them wait.
 type listener struct {
 	w *world
 	l net.Listener
 }
 
+// Listen implements actor.World: on all addresses, as a server in a pod does.
 func (w *world) Listen(ctx context.Context, port int) (actor.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", ":"+strconv.Itoa(port))

@@ -34,6 +34,7 @@ type world struct {
 
 var _ actor.World = (*world)(nil)
 
+// newWorld takes over this process: its signals, files and arguments.
 func newWorld(args []string) *world {
 	w := &world{args: args, signals: make(chan os.Signal, 64), fatal: make(chan os.Signal, 1)}
 	w.stdin, w.stdout, w.stderr = &file{w, os.Stdin}, &file{w, os.Stdout}, &file{w, os.Stderr}
@@ -79,6 +80,7 @@ func (w *world) Now() time.Time { return time.Now() }
 
 func (w *world) Sleep(_ context.Context, d time.Duration) { w.wait(func() { time.Sleep(d) }) }
 
+// Go implements actor.World: a goroutine that runs when it is its turn.
 func (w *world) Go(_ string, fn func(ctx context.Context)) {
 	go func() {
 		w.mu.Lock()
@@ -106,7 +108,8 @@ func (w *world) Signals(list ...int) {
 	}
 }
 
-// reap waits for every child that ends.
+// reap waits for every child that ends. The first process of a container is
+// everyone's parent in the end.
 func reap() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -139,6 +142,7 @@ func (w *world) Signal(_ context.Context, d time.Duration) (sig int) {
 
 func (w *world) Kill(pid, sig int) error { return syscall.Kill(pid, syscall.Signal(sig)) }
 
+// Spawn implements actor.World: this program again, with other arguments.
 func (w *world) Spawn(_ context.Context, args ...string) (int, error) {
 	self, err := os.Executable()
 	if err != nil {

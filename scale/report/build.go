@@ -33,8 +33,9 @@ type Percentiles struct {
 	Mean, P50, P90, P99, Max time.Duration
 }
 
-// percentilesOf sorts the durations. A percentile is the least duration that such a share does
-// not exceed.
+// percentilesOf sorts the durations. A percentile is the least duration that such
+// a share does not exceed. It is the nearest-rank method: every percentile is a
+// duration that occurred.
 func percentilesOf(d []time.Duration) (p Percentiles) {
 	p.Count = len(d)
 	if p.Count == 0 {
@@ -119,6 +120,8 @@ func (k *Collector) startup(now time.Duration) Startup {
 // startupSpans is how many spans Startup.Over has at most.
 const startupSpans = 60
 
+// overTime makes the percentiles by time of creation, over at most startupSpans
+// spans.
 func (s *Startup) overTime(now time.Duration) {
 	s.Width = max((now / startupSpans).Round(time.Second), time.Second)
 	spans := make([][]time.Duration, int(now/s.Width)+1)
@@ -134,6 +137,7 @@ func (s *Startup) overTime(now time.Duration) {
 	}
 }
 
+// nodesAt is what is told of each node, outages that go on at now included.
 func (k *Collector) nodesAt(now time.Duration, starts []start) []Node {
 	took := make([][]time.Duration, len(k.nodes))
 	for i := range starts {

@@ -18,7 +18,8 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// chart is a picture of some lines or bars over common axes.
+// chart is a picture of some lines or bars over common axes. It knows nothing of
+// what its figures mean: charts.go says that.
 type chart struct {
 	// id names the chart's elements, title heads it, about says what it shows.
 	id, title, about string
@@ -55,8 +56,10 @@ const (
 	limitColor   = 102
 )
 
+// named is a colour that stands for a name. Nothing else draws with it.
 func named(n int) color.Color { return color.NRGBA{R: 1, G: 0, B: uint8(n), A: 255} }
 
+// seriesColor is that of the i-th line.
 func seriesColor(i int) color.Color { return named(i % seriesColors) }
 
 // Chart sizes, in points of the drawing's own coordinates; the page scales it.
@@ -101,6 +104,7 @@ func (c *chart) svg() (string, error) {
 	return c.embed(b.String())
 }
 
+// axes sets up both axes: labels, ticks and colours.
 func (c *chart) axes(p *plot.Plot) {
 	p.BackgroundColor = nil
 	p.X.Label.Text, p.Y.Label.Text = c.xLabel, c.yLabel
@@ -120,6 +124,7 @@ func (c *chart) axes(p *plot.Plot) {
 	p.Add(grid)
 }
 
+// addLines draws the lines, or the areas of a stack.
 func (c *chart) addLines(p *plot.Plot) error {
 	list := c.lines
 	if c.stacked {
@@ -176,6 +181,7 @@ func stack(lines []line) []line {
 	return out
 }
 
+// addBars draws each line as a bar in every group.
 func (c *chart) addBars(p *plot.Plot) error {
 	width := vg.Length(300 / (len(c.groups) * len(c.lines)))
 	for i, l := range c.lines {
@@ -215,6 +221,7 @@ func (c *chart) setRange(p *plot.Plot) {
 	}
 }
 
+// addLimits draws the limits over everything else.
 func (c *chart) addLimits(p *plot.Plot) {
 	style := draw.LineStyle{Color: named(limitColor), Width: 1.2, Dashes: []vg.Length{4, 3}}
 	if c.limitY > 0 {
@@ -248,6 +255,8 @@ func (c *chart) describe() string {
 }
 
 var (
+	// The colours as the drawing library writes them, and the paths that become
+	// focusable.
 	colorName = regexp.MustCompile(`#0100([0-9A-F]{2})`)
 	pathOf    = regexp.MustCompile(`(<path [^>]*(?:stroke|fill):var\(--c(\d)\)[^>]*?)\s*/>`)
 )
@@ -286,9 +295,11 @@ func (c *chart) embed(svg string) (string, error) {
 }
 
 // shortTicks are four to eight multiples of 1, 2 or 5 times a power of ten, with
-// labels such as 150k; the library's default are three.
+// labels such as 150k; the library's default are three. The library's own ticks
+// have too many digits for a small chart.
 type shortTicks struct{}
 
+// Ticks implements plot.Ticker.
 func (shortTicks) Ticks(min, max float64) (out []plot.Tick) {
 	step := math.Pow(10, math.Floor(math.Log10((max-min)/4)))
 	for _, m := range []float64{5, 2} {
@@ -306,6 +317,7 @@ func (shortTicks) Ticks(min, max float64) (out []plot.Tick) {
 // logTicks are 1, 2 and 5 of each power of ten.
 type logTicks struct{}
 
+// Ticks implements plot.Ticker.
 func (logTicks) Ticks(min, max float64) (out []plot.Tick) {
 	for e := math.Floor(math.Log10(min)); e <= math.Log10(max); e++ {
 		for _, m := range []float64{1, 2, 5} {

@@ -20,6 +20,7 @@ type timeUnit struct {
 	of   time.Duration
 }
 
+// unitFor chooses the unit in which a span has at most a few hundred.
 func unitFor(d time.Duration) timeUnit {
 	switch {
 	case d <= 5*time.Minute:
@@ -30,6 +31,7 @@ func unitFor(d time.Duration) timeUnit {
 	return timeUnit{"virtual time (h)", time.Hour}
 }
 
+// at is a time in the unit.
 func (u timeUnit) at(d time.Duration) float64 { return float64(d) / float64(u.of) }
 
 // sections are the page's, with their charts.
@@ -96,6 +98,7 @@ func used(lines []line) []line {
 	return out
 }
 
+// podPhases is how many pods were in each phase.
 func (r *Report) podPhases() *chart {
 	c := &chart{id: "phases", title: "Pods by phase", about: "How many pods are in each phase over time.", yLabel: "pods", stacked: true, file: fileOver}
 	// Running is the ground on which the others stand.
@@ -105,6 +108,8 @@ func (r *Report) podPhases() *chart {
 	return r.timed(c)
 }
 
+// timed gives a chart the time axis of the whole report, and drops lines without
+// figures.
 func (r *Report) timed(c *chart) *chart {
 	u := unitFor(r.For)
 	c.xLabel, c.xMax, c.lines = u.name, u.at(r.For), used(c.lines)
@@ -120,6 +125,7 @@ func (r *Report) rate(name string, value func(*Interval) uint64) line {
 	return l
 }
 
+// podRates is what happened to pods, per second.
 func (r *Report) podRates() *chart {
 	c := &chart{id: "rates", title: "Pods created, scheduled, started, deleted", about: "Pods per second over time.", yLabel: "pods per second", file: fileOver}
 	c.lines = []line{
@@ -131,6 +137,7 @@ func (r *Report) podRates() *chart {
 	return r.timed(c)
 }
 
+// disruptions is what happened to pods and containers against their will.
 func (r *Report) disruptions() *chart {
 	c := &chart{id: "disruptions", title: "Restarts and evictions", about: "Container restarts, OOM kills, evictions and rejections per interval.", yLabel: "per " + r.Interval.String(), file: fileOver}
 	c.lines = []line{
@@ -144,6 +151,7 @@ func (r *Report) disruptions() *chart {
 	return r.timed(c)
 }
 
+// nodeConditions is how many nodes had each condition.
 func (r *Report) nodeConditions() *chart {
 	c := &chart{id: "conditions", title: "Nodes by condition", about: "How many nodes have each condition over time.", yLabel: "nodes", file: fileOver}
 	for s := range nodeStates {
@@ -174,6 +182,7 @@ func (r *Report) startupShare() *chart {
 	return c
 }
 
+// startupOver shows whether starts got slower while the run went on.
 func (r *Report) startupOver() *chart {
 	c := &chart{id: "startup-over", title: "SLO startup latency over time", about: "Percentiles by time of creation.", yLabel: "seconds", limitY: startupLimit.Seconds(), file: fileStartupOver}
 	c.lines = []line{{name: "p50"}, {name: "p90"}, {name: "p99"}}
@@ -190,6 +199,7 @@ func (r *Report) startupOver() *chart {
 	return c
 }
 
+// startupParts shows which part of a start took the time.
 func (r *Report) startupParts() *chart {
 	c := &chart{id: "startup-parts", title: "Parts of a start", about: "Percentiles of each part, in the order of a start.", yLabel: "seconds", lines: []line{{name: "p50"}, {name: "p90"}, {name: "p99"}}, file: fileStartup}
 	if r.Startup.Total.Count == 0 {

@@ -50,6 +50,8 @@ func (r *Report) seconds(i int) float64 {
 	return (r.apiEnd(i) - time.Duration(i)*r.API.Interval).Seconds()
 }
 
+// get is s[i], or zero beyond its end: statistics end with the last thing that
+// happened.
 func get[T any](s []T, i int) (v T) {
 	if i < len(s) {
 		return s[i]
@@ -57,6 +59,7 @@ func get[T any](s []T, i int) (v T) {
 	return v
 }
 
+// apiRequests is how much was asked of the API.
 func (r *Report) apiRequests() *chart {
 	c := &chart{id: "api-requests", title: "API requests", about: "Requests per second by verb and resource, the most frequent apart.", yLabel: "requests per second", stacked: true, file: fileAPIOver}
 	calls := Calls(r.API)
@@ -91,6 +94,7 @@ func (r *Report) sumOver(value func(q *apiserver.RequestInterval) uint32) func(i
 	}
 }
 
+// apiErrors is what it did not do.
 func (r *Report) apiErrors() *chart {
 	c := &chart{id: "api-errors", title: "API errors", about: "Requests per second without an answer or with a code of 400 or more, and those among them with 429.", yLabel: "requests per second", file: fileAPIOver}
 	c.lines = []line{
@@ -100,6 +104,7 @@ func (r *Report) apiErrors() *chart {
 	return r.timed(c)
 }
 
+// apiLatency is how long the slowest took.
 func (r *Report) apiLatency() *chart {
 	c := &chart{id: "api-latency", title: "Slowest API requests", about: "The longest latency at the server in each interval: of calls that change something, of other calls.", yLabel: "seconds", file: fileAPIOver}
 	worst := func(mutating bool) func(i int) float64 {
@@ -117,6 +122,7 @@ func (r *Report) apiLatency() *chart {
 	return r.timed(c)
 }
 
+// apiWatches is how much it told watchers.
 func (r *Report) apiWatches() *chart {
 	c := &chart{id: "api-watches", title: "Watch events sent", about: "Events per second by resource.", yLabel: "events per second", stacked: true, file: fileWatches}
 	byResource := map[string][]float64{}

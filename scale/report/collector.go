@@ -24,6 +24,7 @@ type Options struct {
 }
 
 // Collector collects what a report tells. Its methods are for use between runs.
+// All of it belongs to the API's loop, whose hooks fill it.
 type Collector struct {
 	c    *sim.Cluster
 	opts Options
@@ -66,6 +67,7 @@ func Attach(c *sim.Cluster, opts Options) *Collector {
 	return k
 }
 
+// now is the virtual time since the start of the run.
 func (k *Collector) now() time.Duration {
 	return time.Duration(k.c.API().Loop().UnixNano() - k.start)
 }

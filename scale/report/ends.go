@@ -9,6 +9,8 @@ import (
 // Reasons and messages by which kubelets tell why they ended a pod
 // (pkg/kubelet/{eviction,preemption,nodeshutdown}).
 const (
+	// A pod's status says in words why it ended; these are the kubelet's own
+	// (pkg/kubelet at v1.36).
 	reasonEvicted     = "Evicted"
 	reasonPreempting  = "Preempting"
 	reasonTerminated  = "Terminated"
@@ -95,6 +97,8 @@ func restartsBetween(old, p *v1.Pod) uint64 {
 	return restarts(old.Status.InitContainerStatuses, p.Status.InitContainerStatuses) + restarts(old.Status.ContainerStatuses, p.Status.ContainerStatuses)
 }
 
+// restarts is restartsBetween for one list. Lists of one version of a status are
+// shared, so an equal address is an equal list.
 func restarts(old, now []v1.ContainerStatus) (n uint64) {
 	if len(old) > 0 && len(now) > 0 && &old[0] == &now[0] {
 		return 0 // the same list

@@ -28,6 +28,7 @@ func (k *Collector) nodeIndex(name string) int {
 	return i
 }
 
+// nodeOf is what is kept of a pod's node.
 func (k *Collector) nodeOf(p *v1.Pod) *nodeStats { return &k.nodes[k.nodeIndex(p.Spec.NodeName)] }
 
 // node takes a change of a node.
@@ -50,6 +51,7 @@ func (k *Collector) node(old, n *v1.Node, gone bool, now time.Duration) {
 	k.nodes[k.nodeIndex(n.Name)].ready(is[Ready], gone, now)
 }
 
+// count is 1 for true.
 func count(b bool) int64 {
 	if b {
 		return 1
@@ -74,6 +76,7 @@ func (x *nodeStats) ready(is, gone bool, now time.Duration) {
 	}
 }
 
+// statesOf are the states that a node is in.
 func statesOf(n *v1.Node) (out [nodeStates]bool) {
 	ready := ReadyUnknown
 	for i := range n.Status.Conditions {

@@ -19,6 +19,7 @@ const (
 	phases
 )
 
+// String is the name in charts and, in snake case, in columns.
 func (p Phase) String() string {
 	return [...]string{"Unscheduled", "Starting", "Running", "Succeeded", "Failed", "Unknown"}[p]
 }
@@ -38,6 +39,7 @@ const (
 	nodeStates
 )
 
+// String is the name in charts and columns.
 func (s NodeState) String() string {
 	return [...]string{"Ready", "NotReady", "Unknown", "MemoryPressure", "DiskPressure", "PIDPressure", "Unschedulable"}[s]
 }
@@ -59,6 +61,7 @@ const (
 	evictions
 )
 
+// String is the name in charts and columns.
 func (e Eviction) String() string {
 	return [...]string{
 		"Node pressure", "Kubelet preemption", "Node shutdown", "Scheduler preemption", "Taint", "Eviction API", "Pod GC", "Other",
@@ -84,6 +87,7 @@ func (c *Counts) Evicted() (n uint64) {
 	return n
 }
 
+// add adds another span's counts.
 func (c *Counts) add(o *Counts) {
 	c.Created += o.Created
 	c.Scheduled += o.Scheduled
@@ -119,7 +123,9 @@ const (
 	maxIntervals  = 720
 )
 
-// series is the intervals of a run.
+// series is the intervals of a run. It never has more than maxIntervals: a run of
+// a minute is shown by seconds, one of a week by quarters of an hour, and nobody
+// has to know before.
 type series struct {
 	width time.Duration
 	done  []Interval // those before the present one
@@ -149,7 +155,8 @@ func (s *series) until(now time.Duration) []Interval {
 	return out
 }
 
-// widen makes each two intervals one.
+// widen makes each two intervals one. Counts of the two are added; of gauges the
+// later one stays.
 func (s *series) widen() {
 	for i := 0; i < len(s.done); i += 2 {
 		both := s.done[i+1]

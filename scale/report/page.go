@@ -21,6 +21,8 @@ type page struct {
 	SLOTable pageTable
 }
 
+// The rest are what the template ranges over: sections with their charts and
+// tables.
 type pageSection struct {
 	ID, Title, About string
 	Charts           []pageChart
@@ -55,6 +57,7 @@ type cell struct {
 // pageRows is how many rows of a table the page shows; the file has all.
 const pageRows = 60
 
+// writeHTML writes the page. Everything is in it: styles, drawings and scripts.
 func (r *Report) writeHTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"round": round, "seconds": func(d time.Duration) string { return short(d.Seconds()) + " s" },
@@ -92,6 +95,7 @@ func (r *Report) writeHTML(w io.Writer) error {
 	return t.Execute(w, p)
 }
 
+// forPage is a table's first rows, as text for the page.
 func (t *table) forPage() pageTable {
 	out := pageTable{File: t.File, Title: t.Title, Head: t.Columns}
 	for row := range t.rows {

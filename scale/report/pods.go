@@ -13,8 +13,9 @@ import (
 // podKey names a pod. Its strings are the object's own.
 type podKey struct{ namespace, name string }
 
-// startingPod is a pod that is on its way to run. Times are since the start of the
-// run; 0 is not yet.
+// startingPod is a pod that is on its way to run. Times are since the start of
+// the run; 0 is not yet. It is kept only until the pod's start is a record of 32
+// bytes, or the pod is gone.
 type startingPod struct {
 	created, bound time.Duration
 	// sandbox, init: sandbox ready, first init container started.
@@ -75,8 +76,10 @@ func (k *Collector) pod(old, p *v1.Pod, gone bool, now time.Duration) {
 	}
 }
 
+// keyOf is a pod's key.
 func keyOf(p *v1.Pod) podKey { return podKey{p.Namespace, p.Name} }
 
+// phaseOf is what charts call a pod's state.
 func phaseOf(p *v1.Pod) Phase {
 	switch p.Status.Phase {
 	case v1.PodRunning:
@@ -94,6 +97,7 @@ func phaseOf(p *v1.Pod) Phase {
 	return Starting
 }
 
+// terminating is 1 for a pod that is being deleted.
 func terminating(p *v1.Pod) int64 {
 	if p.DeletionTimestamp != nil {
 		return 1
@@ -262,6 +266,7 @@ func outcome(fields []trace.Field) (took time.Duration, failed bool) {
 	return took, failed
 }
 
+// hasContainer reports whether a container of that name is among them.
 func hasContainer(list []v1.Container, name string) bool {
 	for i := range list {
 		if list[i].Name == name {

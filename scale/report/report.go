@@ -62,6 +62,7 @@ type file struct {
 	write func(io.Writer) error
 }
 
+// files are the page and all tables.
 func (r *Report) files() []file {
 	out := []file{{"index.html", r.writeHTML}}
 	for _, t := range r.tables() {

@@ -47,6 +47,7 @@ const (
 	listLimit    = 30 * time.Second
 )
 
+// slos judges the run by the SLOs that a simulation can say something about.
 func slos(r *Report) []SLO {
 	start := SLO{
 		Name: "Pod startup", Count: uint64(r.Startup.SLI.Count), P99: r.Startup.SLI.P99, Limit: startupLimit, Worst: "stateless, schedulable pods",
@@ -74,6 +75,7 @@ func slos(r *Report) []SLO {
 	return out
 }
 
+// take has a call count: the SLO is about the worst of them.
 func (s *SLO) take(c *Call) {
 	n := c.Latency.Count
 	if n == 0 {
@@ -85,6 +87,7 @@ func (s *SLO) take(c *Call) {
 	}
 }
 
+// isMutating reports whether a verb changes something.
 func isMutating(verb string) bool {
 	switch verb {
 	case "create", "update", "patch", "delete", "deletecollection":

@@ -28,6 +28,7 @@ const (
 	parts
 )
 
+// String is the name in charts and tables.
 func (p Part) String() string {
 	return [...]string{"Scheduling", "Sandbox", "Image pull", "Init", "Containers", "Reporting"}[p]
 }
@@ -35,7 +36,9 @@ func (p Part) String() string {
 // tick is the resolution of what is kept of a start.
 const tick = 100 * time.Microsecond
 
-// start is what is kept of a pod that has started. It is 32 bytes.
+// start is what is kept of a pod that has started. It is 32 bytes. A million of
+// them are 32 MB; that is why parts are counted in ticks and flags share a word
+// with the node.
 type start struct {
 	// created: ticks since the start of the run: the low bits.
 	created uint32
@@ -69,6 +72,7 @@ func (s *start) at() time.Duration {
 // on is the index of its node.
 func (s *start) on() int { return int(s.node & (1<<nodeBits - 1)) }
 
+// total is the sum of all parts.
 func (s *start) total() (t time.Duration) {
 	for _, p := range s.parts {
 		t += time.Duration(p) * tick
@@ -95,6 +99,8 @@ type starts struct {
 	list                []start
 }
 
+// add keeps a record if its turn has come. When the list is full every second one
+// goes and the stride doubles, so what is kept is an even sample of all.
 func (s *starts) add(x start) {
 	if s.seen%s.stride == 0 {
 		if len(s.list) == s.limit {

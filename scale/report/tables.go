@@ -68,19 +68,24 @@ func (r *Report) tables() []table {
 // seconds writes a time as decimal seconds, to the tenth of a millisecond.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 4, 64) }
 
+// number writes a whole number.
 func number[T int | int64 | uint64 | uint32](n T) string { return fmt.Sprint(n) }
 
 var (
+	// Columns that several tables have.
 	columnTime   = column{"time_s", "end of the interval, virtual seconds since the start of the run"}
 	percentilesC = []column{
 		{"count", "how many the percentiles are of"}, {"mean_s", "mean"}, {"p50_s", "50th percentile"}, {"p90_s", "90th percentile"}, {"p99_s", "99th percentile"}, {"max_s", "longest"},
 	}
 )
 
+// values are the cells of percentilesC.
 func (p *Percentiles) values() []string {
 	return []string{number(p.Count), seconds(p.Mean), seconds(p.P50), seconds(p.P90), seconds(p.P99), seconds(p.Max)}
 }
 
+// The tables, one function each: file, title, columns with what they say, and the
+// rows. docs/report.md repeats the columns.
 func (r *Report) sloTable() table {
 	return table{
 		File: fileSLOs, Title: "Scalability SLOs",

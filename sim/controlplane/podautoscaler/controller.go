@@ -43,7 +43,9 @@ type Options struct {
 	Metrics Metrics
 }
 
-// Controller is the HorizontalPodAutoscaler controller.
+// Controller is the HorizontalPodAutoscaler controller. histories are of the
+// autoscalers that there are, and hold what outlives a look: recommendations,
+// scalings, and the watch of a target's metrics.
 type Controller struct {
 	api             *apiserver.Component
 	store           *apiserver.Store
@@ -55,7 +57,8 @@ type Controller struct {
 	downscaleWindow time.Duration
 }
 
-// New starts a controller.
+// New starts a controller. The end of its group ends the watches, which are
+// metrics-server's.
 func New(opts Options) *Controller {
 	c := &Controller{
 		api: opts.API, store: opts.API.Server().Store(), l: opts.Group.Loop(), metrics: opts.Metrics,
@@ -100,6 +103,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	}
 }
 
+// history returns what is kept of an autoscaler.
 func (c *Controller) history(key controller.Key) *history {
 	h := c.histories[key]
 	if h == nil {
@@ -109,7 +113,8 @@ func (c *Controller) history(key controller.Key) *history {
 	return h
 }
 
-// track has the metrics of a target's pods kept.
+// track has the metrics of a target's pods kept. A selector that stays the same
+// keeps its watch.
 func (c *Controller) track(key controller.Key, h *history, text string, selector labels.Selector) {
 	if c.metrics == nil || h.stop != nil && h.selector == text || c.histories[key] != h {
 		return // the last: the autoscaler has gone during a wait
@@ -119,6 +124,7 @@ func (c *Controller) track(key controller.Key, h *history, text string, selector
 	h.stop = c.metrics.Watch(key.Namespace, func(pod *v1.Pod) bool { return selector.Matches(labels.Set(pod.Labels)) })
 }
 
+// end stops having metrics kept.
 func (h *history) end() {
 	if h.stop != nil {
 		h.stop()
@@ -126,6 +132,7 @@ func (h *history) end() {
 	}
 }
 
+// podsOf are a target's pods, in the order of the API.
 func (c *Controller) podsOf(namespace string, selector labels.Selector) []*v1.Pod {
 	var out []*v1.Pod
 	for _, pod := range c.store.PodsInNamespace(namespace) {
@@ -163,7 +170,8 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	return nil
 }
 
-// evaluation is one look at one autoscaler.
+// evaluation is one look at one autoscaler. hpa is a copy whose status is worked
+// on, was the one that is stored, now the time at which the look began.
 type evaluation struct {
 	c        *Controller
 	key      controller.Key
@@ -172,6 +180,7 @@ type evaluation struct {
 	now      time.Time
 }
 
+// event records an event about the autoscaler.
 func (r *evaluation) event(typ, reason, message string) {
 	r.c.recorder.Event(controller.Reference(r.was), typ, reason, message)
 }
@@ -191,9 +200,11 @@ func (r *evaluation) condition(typ autoscalingv2.HorizontalPodAutoscalerConditio
 	cond.Status, cond.Reason, cond.Message = status, reason, message
 }
 
+// time is now as objects have it.
 func (r *evaluation) time() metav1.Time { return controller.WireTime(r.now) }
 
-// reconcile is reconcileAutoscaler.
+// reconcile is reconcileAutoscaler. It always ends with a status, since kubectl
+// describe is where users look: conditions say at which point it stopped and why.
 func (r *evaluation) reconcile(ctx context.Context) {
 	spec, ref := &r.hpa.Spec, r.hpa.Spec.ScaleTargetRef
 	scale, err := r.getScale(ctx, ref)
@@ -281,6 +292,7 @@ func scaleOf(kinds *apiserver.Kinds, ref autoscalingv2.CrossVersionObjectReferen
 	return "", errors.New("the server could not find the requested resource")
 }
 
+// getScale reads a target's scale; updateScale writes it.
 func (r *evaluation) getScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference) (scale *autoscalingv1.Scale, err error) {
 	resource, err := scaleOf(r.c.store.Kinds(), ref)
 	if err != nil {
@@ -304,6 +316,7 @@ func (r *evaluation) updateScale(ctx context.Context, ref autoscalingv2.CrossVer
 	})
 }
 
+// setStatus sets what is written of a look.
 func (r *evaluation) setStatus(current, desired int32, statuses []autoscalingv2.MetricStatus, rescaled bool) {
 	st := &r.hpa.Status
 	st.CurrentReplicas, st.DesiredReplicas, st.CurrentMetrics = current, desired, statuses

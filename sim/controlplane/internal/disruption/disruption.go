@@ -38,7 +38,8 @@ const (
 	StalePodDisruptionTimeout = 2 * time.Minute
 )
 
-// Controller is the disruption controller.
+// Controller is the disruption controller. queue has budgets whose status is to
+// be counted, stale pods whose condition DisruptionTarget may be out of date.
 type Controller struct {
 	g        *loop.Group
 	api      *apiserver.Component
@@ -67,6 +68,7 @@ func New(opts controller.Options) *Controller {
 	return c
 }
 
+// onChange keeps the index and queues the budgets that a change is about.
 func (c *Controller) onChange(ch apiserver.Change) {
 	switch ch.Kind {
 	case apiserver.KindPodDisruptionBudget:

@@ -42,7 +42,8 @@ type Options struct {
 	UpdatesBatchPeriod time.Duration
 }
 
-// Controller is the EndpointSlice controller.
+// Controller is the EndpointSlice controller. writing is set while a request of
+// the controller's own is carried out, whose change of a slice is not another's.
 type Controller struct {
 	api      *apiserver.Component
 	store    *apiserver.Store
@@ -74,6 +75,8 @@ func New(opts Options) *Controller {
 	return c
 }
 
+// onChange sorts changes by kind. A cluster without services that select pays for
+// a pod's change with one comparison.
 func (c *Controller) onChange(ch apiserver.Change) {
 	switch ch.Kind {
 	case apiserver.KindPod:
@@ -94,6 +97,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	}
 }
 
+// serviceChanged keeps the index and queues the service.
 func (c *Controller) serviceChanged(ch apiserver.Change) {
 	svc := ch.New.(*v1.Service)
 	key := controller.KeyOf(svc)
@@ -148,7 +152,8 @@ func (c *Controller) checkTopology(context.Context, controller.Key) error {
 	return nil
 }
 
-// podChanged is AddPod, UpdatePod and DeletePod.
+// podChanged is AddPod, UpdatePod and DeletePod. A pod whose labels changed
+// concerns the services that took it and those that take it now.
 func (c *Controller) podChanged(ch apiserver.Change) {
 	pod := ch.New.(*v1.Pod)
 	old, _ := ch.Old.(*v1.Pod)
@@ -181,6 +186,7 @@ func (c *Controller) podChanged(ch apiserver.Change) {
 	}
 }
 
+// addForPod queues a service at once, or with others of the batch period.
 func (c *Controller) addForPod(s *service) {
 	if c.batch > 0 {
 		c.queue.AddAfter(s.key, c.batch)
@@ -229,7 +235,8 @@ func (c *Controller) sliceChanged(ch apiserver.Change) {
 	}
 }
 
-// sync is syncService.
+// sync is syncService. After maxRetries failures a service is dropped until
+// something changes, as upstream does.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	svc, _ := c.store.Lookup(apiserver.KindService, key.Namespace, key.Name).(*v1.Service)
 	s := c.index.services[key]
@@ -282,7 +289,8 @@ func (c *Controller) slices(key controller.Key) []*discoveryv1.EndpointSlice {
 	return out
 }
 
-// carryOut makes a plan's requests: it creates, updates, then deletes.
+// carryOut makes a plan's requests: it creates, updates, then deletes. Creating
+// comes first, so that an endpoint that moves is never in no slice.
 func (c *Controller) carryOut(ctx context.Context, svc *v1.Service, p plan) error {
 	for _, es := range p.create {
 		if err := c.write(ctx, "create", es, func(s *apiserver.Server) error {

@@ -45,7 +45,9 @@ func podAddress(pod *v1.Pod, family discoveryv1.AddressType) string {
 }
 
 // belongs reports whether a pod may be among the endpoints of a service
-// (util/controller_utils.go ShouldPodBeInEndpoints with includeTerminating).
+// (util/controller_utils.go ShouldPodBeInEndpoints with includeTerminating). One
+// that terminates stays until its containers have ended, since it may still
+// serve.
 func belongs(pod *v1.Pod) bool {
 	return !controller.PodTerminated(pod) && (pod.Status.PodIP != "" || len(pod.Status.PodIPs) > 0)
 }
@@ -136,10 +138,12 @@ func samePorts(a, b []discoveryv1.EndpointPort) bool {
 	return true
 }
 
+// samePort compares what fields point to.
 func samePort(a, b *discoveryv1.EndpointPort) bool {
 	return same(a.Name, b.Name) && same(a.Port, b.Port) && same(a.Protocol, b.Protocol) && same(a.AppProtocol, b.AppProtocol)
 }
 
+// same reports whether both are nil or point to equal values.
 func same[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
@@ -157,6 +161,7 @@ type endpointKey struct {
 	uid, address, hostname string
 }
 
+// keyOf is an endpoint's key.
 func keyOf(ep *discoveryv1.Endpoint) endpointKey {
 	k := endpointKey{}
 	if ep.TargetRef != nil {

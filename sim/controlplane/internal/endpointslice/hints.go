@@ -81,10 +81,12 @@ func autoTopology(svc *v1.Service) bool {
 	return mode == "Auto" || mode == "auto"
 }
 
+// isReady reports whether an endpoint says that it takes traffic.
 func isReady(ep *discoveryv1.Endpoint) bool {
 	return ep.Conditions.Ready != nil && *ep.Conditions.Ready
 }
 
+// sameHints compares zones and nodes in their order.
 func sameHints(a, b *discoveryv1.EndpointHints) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -110,6 +112,7 @@ type hinted struct {
 	populated bool
 }
 
+// populated reports whether hints are in use.
 func (p *planner) populated() bool { return p.hints != nil && p.hints.populated }
 
 // setZones remembers how many endpoints of a family each zone has been hinted; nil
@@ -135,8 +138,10 @@ const (
 	hintsDisabled = "TopologyAwareHintsDisabled"
 )
 
+// event is what the service's users are told of its hints.
 type event struct{ typ, reason, message string }
 
+// tell adds an event to the plan.
 func (p *planner) tell(family discoveryv1.AddressType, typ, reason, message string) {
 	p.events = append(p.events, event{typ, reason, fmt.Sprintf("%s, addressType: %s", message, family)})
 }

@@ -25,7 +25,10 @@ type service struct {
 // labelKey is the one requirement of a selector by which it is found.
 type labelKey struct{ namespace, key, value string }
 
-// index finds the services of a pod and the slices of a service.
+// index finds the services of a pod and the slices of a service. A pod has a few
+// labels and a cluster thousands of services: each service stands under one of
+// its selector's labels, so a pod's change looks at those under its own labels
+// only.
 type index struct {
 	services map[controller.Key]*service
 	byLabel  map[labelKey][]*service
@@ -33,6 +36,7 @@ type index struct {
 	found    []*service
 }
 
+// newIndex returns an empty index.
 func newIndex() index {
 	return index{services: map[controller.Key]*service{}, byLabel: map[labelKey][]*service{}, slices: map[controller.Key][]string{}}
 }
@@ -110,6 +114,8 @@ func serviceOf(es *discoveryv1.EndpointSlice) (controller.Key, bool) {
 	return types.NamespacedName{Namespace: es.Namespace, Name: name}, name != "" && es.Labels[discoveryv1.LabelManagedBy] == managedBy
 }
 
+// addSlice and dropSlice keep the names of a service's slices, in the order in
+// which they came.
 func (x *index) addSlice(svc controller.Key, name string) {
 	if !slices.Contains(x.slices[svc], name) {
 		x.slices[svc] = append(x.slices[svc], name)

@@ -25,7 +25,9 @@ type plan struct {
 	err error
 }
 
-// planner computes a plan (k8s.io/endpointslice/reconciler.go).
+// planner computes a plan (k8s.io/endpointslice/reconciler.go). It makes no
+// requests: what it returns is carried out by the controller, and tests compare
+// plans.
 type planner struct {
 	svc     *v1.Service
 	max     int // endpoints per slice
@@ -37,7 +39,9 @@ type planner struct {
 	plan
 }
 
-// portGroup is the endpoints that have the same ports.
+// portGroup is the endpoints that have the same ports. A slice has one list of
+// ports for all of its endpoints, so pods whose named ports differ need slices of
+// their own.
 type portGroup struct {
 	ports     []discoveryv1.EndpointPort
 	endpoints []discoveryv1.Endpoint
@@ -256,8 +260,8 @@ func (p *planner) placeholder(family discoveryv1.AddressType, out *plan) {
 	out.create = append(out.create, p.newSlice(family, []discoveryv1.EndpointPort{}))
 }
 
-// finalize has slices that are to go become those that are to come, as far as both
-// last.
+// finalize has slices that are to go become those that are to come, as far as
+// both last. That spares a deletion and a creation for one update.
 func (p *planner) finalize(out *plan) {
 	var remove []*discoveryv1.EndpointSlice
 	for _, es := range out.remove {

@@ -43,6 +43,7 @@ func zoneRatios(nodes []*v1.Node) map[string]float64 {
 	return out
 }
 
+// nodeReady reports whether a node's CPUs count.
 func nodeReady(n *v1.Node) bool {
 	for i := range n.Status.Conditions {
 		if n.Status.Conditions[i].Type == v1.NodeReady {
@@ -52,9 +53,11 @@ func nodeReady(n *v1.Node) bool {
 	return false
 }
 
+// sortedZones are the zones of a map, by name.
 func sortedZones[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) } //drydock:unordered sorted
 
-// allocation is how many endpoints a zone should get.
+// allocation is how many endpoints a zone should get. minimum keeps a zone from
+// overload, maximum is what it needs at most, desired its share.
 type allocation struct {
 	minimum, maximum int
 	desired          float64

@@ -18,7 +18,9 @@ import (
 // workers is --concurrent-gc-syncs.
 const workers = 20
 
-// Controller is the garbage collector.
+// Controller is the garbage collector. Upstream builds its graph from watches of
+// everything. Here the API's own store is the graph's nodes, and owned has the
+// edges.
 type Controller struct {
 	api   *apiserver.Component
 	store *apiserver.Store
@@ -48,6 +50,7 @@ func (c *Controller) later(q *controller.Queue, it item) {
 	q.Add(controller.Key{Namespace: string(it.kind) + "/" + it.namespace, Name: it.name})
 }
 
+// itemOfKey undoes later's key.
 func itemOfKey(key controller.Key) item {
 	for i := range key.Namespace {
 		if key.Namespace[i] == '/' {
@@ -57,6 +60,7 @@ func itemOfKey(key controller.Key) item {
 	return item{name: key.Name}
 }
 
+// request is one about an item, for statistics and faults.
 func (c *Controller) request(verb string, it item) apiserver.Request {
 	return apiserver.Request{Verb: verb, Resource: c.store.Kinds().Find(it.kind).Resource, Namespace: it.namespace, Name: it.name}
 }

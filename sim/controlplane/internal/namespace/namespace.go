@@ -33,7 +33,8 @@ const (
 	workers = 10
 )
 
-// Controller is the namespace controller.
+// Controller is the namespace controller. A namespace that is not being deleted
+// is never in the queue.
 type Controller struct {
 	api   *apiserver.Component
 	l     *loop.Loop
@@ -61,6 +62,7 @@ func (c *Controller) add(ns *v1.Namespace) {
 	}
 }
 
+// lookup returns a namespace as the API has it now; nil without one.
 func (c *Controller) lookup(name string) *v1.Namespace {
 	ns, _ := c.api.Server().Store().Lookup(apiserver.KindNamespace, "", name).(*v1.Namespace)
 	return ns

@@ -39,7 +39,8 @@ const (
 // updateWorkers is scheduler.UpdateWorkerSize: how many nodes are worked on at once.
 const updateWorkers = 8
 
-// Controller is the node lifecycle controller.
+// Controller is the node lifecycle controller. order, dirty and gone are lists
+// rather than maps because a pass works in their order.
 type Controller struct {
 	g        *loop.Group
 	api      *apiserver.Component
@@ -154,6 +155,8 @@ func (c *Controller) nodeAdded(node *v1.Node, listed bool) {
 	}
 }
 
+// nodeDeleted has the next pass tell that a node is gone, as upstream finds it
+// out then.
 func (c *Controller) nodeDeleted(node *v1.Node) {
 	h := c.nodes[node.Name]
 	if h == nil {
@@ -165,6 +168,7 @@ func (c *Controller) nodeDeleted(node *v1.Node) {
 	c.wake()
 }
 
+// nodeChanged notes a sign of life and what a pass would have to act on.
 func (c *Controller) nodeChanged(old, node *v1.Node) {
 	h := c.nodes[node.Name]
 	if h == nil {
@@ -197,6 +201,7 @@ func (c *Controller) touch(h *health) {
 	c.wake()
 }
 
+// nodeEvent records an event about a node (controllerutil.RecordNodeEvent).
 func (c *Controller) nodeEvent(h *health, reason, text string) {
 	c.recorder.Event(&v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: h.name, UID: h.uid}, v1.EventTypeNormal, reason,
 		fmt.Sprintf("Node %s event: %s", h.name, text))
@@ -239,6 +244,7 @@ func excluded(n *v1.Node) bool {
 	return ok
 }
 
+// get asks the API for a node, past what is known.
 func (c *Controller) get(ctx context.Context, name string) (*v1.Node, error) {
 	return controller.Get[*v1.Node](ctx, c.api, apiserver.KindNode, controller.Key{Name: name})
 }

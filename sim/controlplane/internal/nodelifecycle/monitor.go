@@ -270,6 +270,9 @@ func (c *Controller) process(ctx context.Context, h *health) {
 	h.retry = false
 }
 
+// swapOrQueue swaps one NoExecute taint for the other on a node that has one
+// already, at once; a node without waits in its zone's queue. What fails is tried
+// with the next pass.
 func (c *Controller) swapOrQueue(ctx context.Context, h *health, node *v1.Node, key, opposite string) {
 	if c.markForTainting(h, node, key, opposite) && !c.swapTaints(ctx, node, []string{key}, []string{opposite}, v1.TaintEffectNoExecute) {
 		c.touch(h)

@@ -30,7 +30,8 @@ const (
 	retryDelay = 10 * time.Millisecond
 )
 
-// Controller is the taint eviction controller.
+// Controller is the taint eviction controller. work holds also evictions that are
+// done, by their keys, until the pod is gone: a pod is deleted once.
 type Controller struct {
 	g        *loop.Group
 	api      *apiserver.Component
@@ -61,6 +62,7 @@ func New(opts controller.Options) *Controller {
 	return c
 }
 
+// hear runs fn one watch latency from now.
 func (c *Controller) hear(fn func()) { c.g.After(c.api.Delivery(), fn) }
 
 func (c *Controller) onChange(ch apiserver.Change) {

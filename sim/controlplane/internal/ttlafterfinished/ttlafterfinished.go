@@ -22,7 +22,8 @@ import (
 // workers is --concurrent-ttl-after-finished-syncs.
 const workers = 5
 
-// Controller is the TTL-after-finished controller.
+// Controller is the TTL-after-finished controller. A job that waits for its time
+// is one timer of the queue.
 type Controller struct {
 	api   *apiserver.Component
 	l     *loop.Loop
@@ -41,6 +42,7 @@ func New(opts controller.Options) *Controller {
 	return c
 }
 
+// add queues a job that has ended and has a time to live.
 func (c *Controller) add(job *batchv1.Job) {
 	if _, ok := expiry(job); ok && job.DeletionTimestamp == nil {
 		c.queue.Add(controller.KeyOf(job))
