@@ -25,7 +25,8 @@ func (r *suite) remove(ctx context.Context, sandboxes, containers []string) {
 }
 
 // owned lists what there is of a scope: what has its labels, and of the
-// candidates, which were made for it, what is there in whatever form.
+// candidates, which were made for it, what is there in whatever form. A runtime
+// that loses labels would hide what was made, so IDs are asked for as well.
 func (r *suite) owned(ctx context.Context, s scope, sandboxes, containers []string) (boxes, conts []string, err error) {
 	mine := map[string]bool{}
 	for _, id := range append(append([]string(nil), sandboxes...), containers...) {
@@ -113,7 +114,8 @@ func (r *suite) leftovers(ctx context.Context) Result {
 	return res
 }
 
-// stillThere tells of what is left.
+// stillThere tells of what is left. It is a failure of the runtime if removing
+// succeeded and the thing is still there.
 func (r *suite) stillThere(ctx context.Context, s scope, sandboxes, containers []string, fail func(format string, args ...any)) {
 	if b, c, err := r.owned(ctx, s, sandboxes, containers); err != nil {
 		fail("%v", err)
@@ -145,7 +147,8 @@ func pause(ctx context.Context, d time.Duration) {
 // prefix is what references to the test images begin with.
 func (r *suite) prefix() string { return r.registry.Addr() + "/" }
 
-// notePresent notes the test images that are there before the run: they stay.
+// notePresent notes the test images that are there before the run: they stay. An
+// image may be there from an earlier run with a fixed registry.
 func (r *suite) notePresent(ctx context.Context) {
 	r.present = map[string]bool{}
 	list, err := r.clients.im.ListImages(ctx, &runtimeapi.ListImagesRequest{})

@@ -59,6 +59,8 @@ func dial(runtime, image string) (*clients, error) {
 }
 
 // unreachable says why there was no answer, without what gRPC puts around it.
+// Users look for the path of a socket or the reason of the kernel, not for a gRPC
+// state.
 func unreachable(err error) string {
 	st, ok := status.FromError(err)
 	if !ok {
@@ -76,7 +78,8 @@ func unreachable(err error) string {
 // connectTimeout is how long the runtime has to answer the first call.
 const connectTimeout = 10 * time.Second
 
-// version asks who is there.
+// version asks who is there. It waits for a runtime that is just starting, as
+// kubelets do.
 func (c *clients) version(ctx context.Context) (*runtimeapi.VersionResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

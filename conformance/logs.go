@@ -19,7 +19,9 @@ type logLine struct {
 }
 
 // parseLog reads a log file in the CRI format: time, stream, tag and text,
-// separated by one blank each. A last line without newline is being written.
+// separated by one blank each. A last line without newline is being written. It
+// is strict where kubelets are: an error names the line, so that a runtime's
+// author can find it.
 func parseLog(data []byte) ([]logLine, error) {
 	var out []logLine
 	for n := 1; ; n++ {
@@ -75,8 +77,9 @@ func written(lines []logLine, stream string) string {
 	return b.String()
 }
 
-// stdout is what a container that has ended wrote on standard output. Its log
-// may be complete a moment after its end.
+// stdout is what a container that has ended wrote on standard output. Its log may
+// be complete a moment after its end. The runtime may still be writing when it
+// reports the end, so it is read until two readings agree.
 func (t *T) stdout(ctx context.Context, c *container) string {
 	var out string
 	for range 40 {

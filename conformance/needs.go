@@ -47,7 +47,8 @@ func (r *suite) lacks(ctx context.Context, need string) string {
 	return "nobody knows what that is"
 }
 
-// noMounts tries to mount a tmpfs.
+// noMounts tries to mount a tmpfs. A kubelet mounts volumes into the machine's
+// file tree, which takes rights that a test may not have.
 func (r *suite) noMounts() string {
 	dir := filepath.Join(r.dir, "mount-test")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -87,7 +88,8 @@ func (r *suite) noNetwork(ctx context.Context) (why string) {
 	return ""
 }
 
-// unmountBelow takes away every mount below a directory.
+// unmountBelow takes away every mount below a directory. What a kubelet that was
+// cut off has left mounted would keep the directory from being removed.
 func unmountBelow(dir string) {
 	all, err := mount.ParseMountInfo("/proc/self/mountinfo")
 	if err != nil {

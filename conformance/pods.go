@@ -61,7 +61,8 @@ func (t *T) pod(ctx context.Context, edit func(c *runtimeapi.PodSandboxConfig)) 
 }
 
 // containerConfig is the configuration of a container that runs the actor with
-// the arguments.
+// the arguments. The image is pulled if it is not there, and named by its ID, as
+// kubelets do.
 func (t *T) containerConfig(ctx context.Context, args ...string) *runtimeapi.ContainerConfig {
 	t.n++
 	name := fmt.Sprintf("c%d", t.n)
@@ -138,7 +139,8 @@ func (t *T) sandboxStatus(ctx context.Context, id string) *runtimeapi.PodSandbox
 	return r.Status
 }
 
-// waitState waits until a container has a state.
+// waitState waits until a container has a state. A minute is far beyond what any
+// runtime needs and ends what hangs.
 func (t *T) waitState(ctx context.Context, id string, want runtimeapi.ContainerState) *runtimeapi.ContainerStatus {
 	var s *runtimeapi.ContainerStatus
 	t.eventually(ctx, time.Minute, func() string {
@@ -156,7 +158,7 @@ func (t *T) exited(ctx context.Context, id string) *runtimeapi.ContainerStatus {
 }
 
 // ran runs the actor to its end and returns how it ended, and what it wrote on
-// standard output.
+// standard output. It is for checks that ask a container what it sees.
 func (t *T) ran(ctx context.Context, p *pod, edit func(c *runtimeapi.ContainerConfig), args ...string) (*runtimeapi.ContainerStatus, string) {
 	c := t.start(ctx, p, edit, args...)
 	s := t.exited(ctx, c.id)

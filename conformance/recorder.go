@@ -40,6 +40,7 @@ const (
 // several goroutines at once. Only the last maxRPCs are kept, since a check that
 // polls makes thousands.
 type recorder struct {
+	// start is when the check began: calls are told in seconds since.
 	start time.Time
 
 	mu         sync.Mutex
@@ -75,6 +76,8 @@ func (r *recorder) add(method string, began time.Time, req, resp any, err error)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// Half are dropped at once, so that a long check does not move the list for
+	// each call.
 	if len(r.rpcs) == maxRPCs {
 		half := maxRPCs / 2
 		r.rpcs = append(r.rpcs[:0], r.rpcs[half:]...)
@@ -153,6 +156,8 @@ func recordUnary(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 // noteMade notes what an answer says was made.
 func (r *recorder) noteMade(reply any) {
 	switch x := reply.(type) {
+	// Answers are known by their accessor, because each call has a type of its
+	// own.
 	case interface{ GetPodSandboxId() string }:
 		r.madeSandbox(x.GetPodSandboxId())
 	case interface{ GetContainerId() string }:

@@ -9,7 +9,9 @@ import (
 	"time"
 )
 
-// WriteLine writes a result as a line, and what came below it if it failed.
+// WriteLine writes a result as a line, and what came below it if it failed. A
+// line that passes is short; one that fails has all that a runtime's author needs
+// without running it again.
 func WriteLine(w io.Writer, r Result, rpcs int) {
 	note := ""
 	if r.Level == Optional {
@@ -77,7 +79,8 @@ func (r *Report) WriteSummary(w io.Writer) {
 	}
 }
 
-// WriteJSON writes the whole report.
+// WriteJSON writes the whole report. It is what other programs read; its field
+// names stay.
 func (r *Report) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

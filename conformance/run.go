@@ -79,6 +79,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if r.clients, err = dial(o.Endpoint, o.ImageEndpoint); err != nil {
 		return nil, err
 	}
+	// After the cleanup, which needs them.
 	defer r.clients.close()
 	v, err := r.clients.version(ctx)
 	if err != nil {
@@ -94,6 +95,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		defer reg.Close()
 		r.registry = reg
 	}
+	// The kubelets' files stay only where somebody asked for them.
 	if r.dir = o.Dir; r.dir == "" {
 		if r.dir, err = os.MkdirTemp("", "drydock-conformance-"); err != nil {
 			return nil, err
@@ -104,6 +106,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Before any check pulls: what is there now is somebody else's.
 	r.notePresent(ctx)
 	r.runAll(ctx, list)
 	return r.report, nil
@@ -136,6 +139,7 @@ func (r *suite) runAll(parent context.Context, list []*check) {
 	ctx, cancel := context.WithTimeout(parent, r.o.Timeout)
 	defer cancel()
 	results := make([]*Result, len(list))
+	// Progress is told one at a time, so that its reader needs no lock.
 	finish := func(i int, res Result) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -161,6 +165,7 @@ func (r *suite) runAll(parent context.Context, list []*check) {
 			together = append(together, i)
 		}
 	}
+	// The queue is full before a worker starts, so nobody waits to fill it.
 	queue := make(chan int, len(together))
 	for _, i := range together {
 		queue <- i
@@ -174,6 +179,8 @@ func (r *suite) runAll(parent context.Context, list []*check) {
 			}
 		})
 	}
+	// Checks that must be alone, such as those that remove images, run when all
+	// others are over.
 	group(workers...)
 	for _, i := range alone {
 		one(i)
@@ -182,6 +189,7 @@ func (r *suite) runAll(parent context.Context, list []*check) {
 	for _, res := range results {
 		r.report.Results = append(r.report.Results, *res)
 	}
+	// Nothing ran, nothing can be left.
 	if len(together)+len(alone) > 0 {
 		res := r.leftovers(context.WithoutCancel(parent))
 		r.o.Progress(res)

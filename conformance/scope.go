@@ -29,6 +29,7 @@ func (s scope) with(labels map[string]string) map[string]string {
 	if out == nil {
 		out = map[string]string{}
 	}
+	// Both labels also make names of the run findable for a person with crictl.
 	out[LabelRun] = s.run
 	if s.name != "" {
 		out[LabelScope] = s.name
@@ -81,6 +82,7 @@ func done(r *recorder, method string, req any, call func() error) error {
 func (s *scopedRuntime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	config = s.sandboxConfig(config)
 	id, err := did(s.rec, "RunPodSandbox", config, func() (string, error) { return s.RuntimeService.RunPodSandbox(ctx, config, handler) })
+	// Noted even if the call failed with an ID.
 	s.rec.madeSandbox(id)
 	return id, err
 }
@@ -117,6 +119,8 @@ func (s *scopedRuntime) PodSandboxStatus(ctx context.Context, id string, verbose
 
 // ListPodSandbox implements internalapi.RuntimeService.
 func (s *scopedRuntime) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
+	// The runtime's own filter spares the transport; what it let through is
+	// looked at again below.
 	f := &runtimeapi.PodSandboxFilter{Id: filter.GetId(), State: filter.GetState(), LabelSelector: s.scope.with(filter.GetLabelSelector())}
 	list, err := did(s.rec, "ListPodSandbox", f, func() ([]*runtimeapi.PodSandbox, error) { return s.RuntimeService.ListPodSandbox(ctx, f) })
 	var out []*runtimeapi.PodSandbox

@@ -98,6 +98,8 @@ func (t *T) dir() string {
 // asked of them, and no check may depend on how fast a machine is: limits are
 // generous and end only what hangs.
 func (t *T) eventually(ctx context.Context, limit time.Duration, fn func() string) {
+	// Often at first, because most things take milliseconds; seldom later,
+	// because a slow runtime is not helped by being asked.
 	deadline := time.Now().Add(limit)
 	pause := 20 * time.Millisecond
 	for {
@@ -137,6 +139,7 @@ func (r *suite) runCheck(ctx context.Context, c *check) (res Result) {
 	id := r.nextID()
 	t := &T{suite: r, name: c.name, rec: rec, rt: r.clients.rt, id: id, scope: scope{run: r.name}}
 	t.im = testImages{r.clients.im, t}
+	// The cause is what a check that hangs is reported with.
 	cctx, cancel := context.WithTimeoutCause(recording(ctx, rec), limit, fmt.Errorf("the check took longer than %v", limit))
 	func() {
 		defer cancel()
@@ -144,6 +147,7 @@ func (r *suite) runCheck(ctx context.Context, c *check) (res Result) {
 		c.run(cctx, t)
 	}()
 	rpcs, omitted := rec.last(reportRPCs) // before those of the cleanup
+	// A run that was interrupted still removes what it made.
 	t.clean(recording(context.WithoutCancel(ctx), rec))
 	res = Result{Name: c.name, Level: c.level, Expected: c.expect, Status: Passed, Came: t.came, History: t.history}
 	switch {
@@ -197,6 +201,7 @@ func where(stack string) string {
 func (t *T) clean(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
+	// Each on its own: one that fails must not keep the others from running.
 	for i := len(t.undo) - 1; i >= 0; i-- {
 		func() {
 			defer t.recover()

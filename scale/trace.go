@@ -82,7 +82,8 @@ const maxAmount = 1 << 50
 const maxTraceErrors = 20
 
 // ReadTrace reads a trace in CSV. Errors are scenarios.LoadErrors: what is wrong,
-// with file, line and column.
+// with file, line and column. Rows may be in any order; they are sorted by
+// arrival, and equal ones stay as they were.
 func ReadTrace(file string, in io.Reader) (*Trace, error) {
 	p, lerr := newTraceParser(file, in)
 	if lerr != nil {
@@ -140,7 +141,8 @@ func (t *Trace) End() time.Duration {
 }
 
 // Cut leaves out what is over before from, has what lives then arrive at once,
-// and makes all times shorter by a factor of speed, which is positive.
+// and makes all times shorter by a factor of speed, which is positive. A week of
+// a trace can so be begun in its middle and run in a day.
 func (t *Trace) Cut(from time.Duration, speed float64) {
 	scaled := func(d time.Duration) time.Duration {
 		if d == 0 {

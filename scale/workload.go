@@ -114,8 +114,8 @@ const (
 // LabelClass is the label of generated pods that names their class.
 const LabelClass = "drydock.dev/class"
 
-// ParseWorkload reads a workload's document. Errors are scenarios.LoadErrors:
-// all that is wrong, with positions.
+// ParseWorkload reads a workload's document. Errors are scenarios.LoadErrors: all
+// that is wrong, with positions. All mistakes are told, each with its line.
 func ParseWorkload(file string, data []byte) (*Workload, error) {
 	w := &Workload{}
 	doc, err := scenarios.DecodeDocument(file, data, scenarios.APIVersion, WorkloadKind, w)
@@ -254,7 +254,8 @@ func (c *Class) amounts(seed, n uint64) amounts {
 	return a
 }
 
-// pod is the class's pod with these requests, without a name.
+// pod is the class's pod with these requests, without a name. Pods of one class
+// and amounts share it.
 func (c *Class) pod(a amounts) *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: c.Name + "-", Namespace: c.namespace(), Labels: map[string]string{LabelClass: c.Name}}}
 	if c.Pod != nil {
@@ -296,8 +297,10 @@ func (c *Class) pod(a amounts) *v1.Pod {
 // defaultImage is what pods run that say nothing else.
 const defaultImage = "app:1"
 
-// DefaultWorkload is one of idle web servers that request 100m and 128Mi. A
-// share of them has a readiness and a liveness probe with upstream's defaults.
+// DefaultWorkload is one of idle web servers that request 100m and 128Mi. A share
+// of them has a readiness and a liveness probe with upstream's defaults. It is
+// what most clusters do most of the time, and so what a simulator must do
+// cheaply.
 func DefaultWorkload(probes float64) *Workload {
 	w := &Workload{Metadata: scenarios.Metadata{Name: "default"}}
 	one := func(q string) *Distribution[resource.Quantity] {

@@ -34,6 +34,7 @@ type settings struct {
 // main exits 1 if anything went wrong, with what on stderr.
 func main() {
 	var s settings
+	// The flags are few, and hack/soak.sh is who sets them: no library is needed.
 	flag.StringVar(&s.endpoint, "runtime-endpoint", "", "the CRI socket, unix:///PATH")
 	flag.StringVar(&s.dir, "dir", "", "where the kubelet keeps its files; made if it is not there")
 	flag.StringVar(&s.image, "image", "", "an image with busybox's commands that the runtime has")

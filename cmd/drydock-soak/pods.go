@@ -94,8 +94,9 @@ const initSpec = `
     volumeMounts: [{name: data, mountPath: /data}]
   volumes: [{name: data, emptyDir: {}}]`
 
-// pods are the static pods, for an image with busybox's commands and a folder
-// of the host.
+// pods are the static pods, for an image with busybox's commands and a folder of
+// the host. Between them they use what a kubelet keeps in memory only: probes'
+// counters, back-off, hooks under way, mounts, the position in a log.
 func pods(image, host string) []soakPod {
 	list := []soakPod{
 		{name: "crash", kind: restarts, spec: `

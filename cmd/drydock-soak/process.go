@@ -14,12 +14,15 @@ import (
 // logSize is the size from which on logs are rotated.
 const logSize = "16Ki"
 
-// cgroupRoot is the cgroup that has all that the soak makes.
+// cgroupRoot is the cgroup that has all that the soak makes. It is named after
+// the directory, so that soaks beside each other don't meet.
 func cgroupRoot(dir string) string {
 	return "/drydock-" + filepath.Base(filepath.Dir(dir)) + "-" + filepath.Base(dir)
 }
 
-// configText is the kubelet's configuration file.
+// configText is the kubelet's configuration file. Nothing in it needs a cluster:
+// no API server, no server of its own, static pods only. Logs are small so that
+// rotation happens within minutes.
 const configText = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 containerRuntimeEndpoint: %q
@@ -40,6 +43,7 @@ clusterDNS: [10.96.0.10]
 // process is the kubelet's. starts counts how often it was started, which names
 // its log.
 type process struct {
+	// ended gets what cmd.Wait returned, once.
 	s      *settings
 	cmd    *exec.Cmd
 	ended  chan error
@@ -64,8 +68,9 @@ func (p *process) prepare() error {
 	return os.WriteFile(p.config(), []byte(text), 0o600)
 }
 
-// start starts a kubelet; its log is a file of its own. It is a session of its
-// own, so that a signal to the soak does not reach it by itself.
+// start starts a kubelet; its log is a file of its own, so that each restart can
+// be read by itself. It is a process group of its own, which a Ctrl-C at the
+// terminal does not reach, and dies with the soak, which nothing else would end.
 func (p *process) start() error {
 	args := strings.Fields(p.s.kubelet)
 	if len(args) > 0 {
@@ -75,6 +80,8 @@ func (p *process) start() error {
 		if err != nil {
 			return err
 		}
+		// Killing needs a process, so the kubelet of this program is this program
+		// once more.
 		args = []string{self, "--run-kubelet", "--runtime-endpoint", p.s.endpoint, "--dir", p.s.dir}
 	}
 	log, err := os.Create(p.logFile(p.starts))
@@ -116,6 +123,7 @@ func (p *process) kill() {
 	if p.cmd == nil {
 		return
 	}
+	// SIGKILL: no handler runs, and no file is flushed.
 	_ = p.cmd.Process.Kill()
 	<-p.ended
 	p.cmd = nil
@@ -128,6 +136,8 @@ func (p *process) stop() error {
 	}
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	defer func() { p.cmd = nil }()
+	// Upstream's kubelet ends at once; 20 s is what systemd would have given up
+	// after.
 	t := time.NewTimer(20 * time.Second)
 	defer t.Stop()
 	select {

@@ -32,6 +32,7 @@ const (
 
 // soakTest is one soak: a kubelet, its pods and what is known of both.
 type soakTest struct {
+	// known changes only where a difference was told, so each is told once.
 	s    *settings
 	p    process
 	rt   internalapi.RuntimeService
@@ -57,6 +58,7 @@ func soak(ctx context.Context, s *settings) error {
 	}
 	host := filepath.Join(s.dir, "host")
 	r := &soakTest{s: s, p: process{s: s}, rt: rt, host: host, list: pods(s.image, host)}
+	// Whatever returns, no kubelet outlives the soak.
 	defer r.p.kill()
 	fmt.Printf("soak: %d static pods on %s %s for %s\n", len(r.list), v.RuntimeName, v.RuntimeVersion, s.length)
 	begin := time.Now()
@@ -95,6 +97,8 @@ func (r *soakTest) phases(ctx context.Context, begin time.Time) error {
 		return err
 	}
 	fmt.Printf("soak: all pods are as they should be after %s\n", time.Since(begin).Round(time.Second))
+	// A kubelet that is back at once finds everything as it was; after ten
+	// seconds containers have ended and probes have been missed.
 	for i, down := range [...]time.Duration{0, 10 * time.Second} {
 		if err := r.watch(ctx, begin.Add(r.s.length*time.Duration(i+1)/3)); err != nil {
 			return err
@@ -103,6 +107,7 @@ func (r *soakTest) phases(ctx context.Context, begin time.Time) error {
 			return err
 		}
 	}
+	// The last restart is a graceful one, late enough to be looked at to the end.
 	if err := r.watch(ctx, begin.Add(r.s.length-afterTime)); err != nil {
 		return err
 	}
@@ -194,6 +199,7 @@ func (r *soakTest) restart(ctx context.Context, how string, down time.Duration, 
 	if err := r.pause(ctx, down); err != nil {
 		return err
 	}
+	// Containers that ended now were killed with their kubelet, which is wrong.
 	if err := r.look(ctx, how+", while it is down: "); err != nil {
 		return err
 	}
@@ -220,6 +226,7 @@ func (r *soakTest) result(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// What should have happened in all that time, and might as well not have.
 	attempts := w.attempts()
 	// At five lines a second the log is rotated every half minute.
 	if rotated, _ := filepath.Glob(r.p.logs() + "/*_exec" + nodeSuffix + "_*/main/0.log.*.gz"); len(rotated) == 0 {
@@ -260,6 +267,7 @@ func (r *soakTest) remove(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// Containers first, then the directories of pods, which go last.
 		left := w.alive()
 		dirs, err := os.ReadDir(filepath.Join(r.p.root(), "pods"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -283,14 +291,19 @@ func (r *soakTest) remove(ctx context.Context) error {
 
 // leftovers looks for what the kubelet should have cleaned up on the host.
 func (r *soakTest) leftovers() {
+	// A hook that ran twice after a restart is a mistake, as is one that never
+	// did.
 	hooks, err := os.ReadFile(filepath.Join(r.host, "hooks"))
 	if got := strings.Fields(string(hooks)); err != nil || strings.Join(got, " ") != "started stopping" {
 		r.problem(fmt.Sprintf("the hooks wrote %q, want one started and one stopping", got))
 	}
+	// A volume that is still mounted keeps its pod's directory for ever.
 	mounts, _ := os.ReadFile("/proc/mounts")
 	if strings.Contains(string(mounts), filepath.Join(r.p.root(), "pods")+"/") {
 		r.problem("volumes are still mounted below " + r.p.root())
 	}
+	// Under cgroup v1 there is a hierarchy for each controller; all must be
+	// empty.
 	groups, _ := filepath.Glob("/sys/fs/cgroup/*" + r.p.cgroupRoot() + "/kubepods/*/pod*")
 	more, _ := filepath.Glob("/sys/fs/cgroup/*" + r.p.cgroupRoot() + "/kubepods/pod*")
 	if groups = append(groups, more...); len(groups) > 0 {

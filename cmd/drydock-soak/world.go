@@ -12,6 +12,7 @@ import (
 
 // container is one of the runtime's.
 type container struct {
+	// pod is without the node's suffix, as the manifests call it.
 	pod, name, id string
 	attempt       uint32
 	state         runtimeapi.ContainerState
@@ -46,6 +47,7 @@ func look(ctx context.Context, rt internalapi.RuntimeService) (*world, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", err)
 	}
+	// A pod's name is in the labels that the kubelet gives its containers.
 	for _, c := range list {
 		pod, ok := strings.CutSuffix(c.Labels["io.kubernetes.pod.name"], nodeSuffix)
 		if !ok {
@@ -85,6 +87,7 @@ func (w *world) unsettled(list []soakPod) (wrong []string) {
 					wrong = append(wrong, fmt.Sprintf("container %s of pod %s does not run (%s, exit code %d)", name, p.name, c.state, c.exit))
 				}
 			}
+		// That it was restarted once is enough to begin with; result wants more.
 		case restarts:
 			if c, ok := w.newest(p.name, "main"); !ok || c.attempt < 1 {
 				wrong = append(wrong, fmt.Sprintf("pod %s was not restarted yet", p.name))
@@ -117,6 +120,7 @@ func (w *world) running(list []soakPod) map[string]container {
 // differences says what is not as it was, of what should be.
 func (w *world) differences(list []soakPod, known map[string]container) (out []string) {
 	for _, p := range list {
+		// A new kubelet that does not know a sandbox makes another beside it.
 		if n := len(w.sandboxes[p.name]); n > 1 {
 			out = append(out, fmt.Sprintf("pod %s has %d sandboxes", p.name, n))
 		}
@@ -132,6 +136,7 @@ func (w *world) differences(list []soakPod, known map[string]container) (out []s
 						name, p.name, short(was.id), was.attempt, short(c.id), c.attempt, c.state, c.exit))
 				}
 			}
+		// A kubelet that lost count would make an attempt again.
 		case restarts:
 			seen := map[uint32]string{}
 			for _, c := range w.containers {

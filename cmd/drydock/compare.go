@@ -212,6 +212,8 @@ func (f *compareFlags) runAll(ctx context.Context, c *scenarios.Comparison, flag
 					mu.Unlock()
 					continue
 				}
+				// A comparison needs figures; states of hundreds of runs would
+				// not fit.
 				res.Final, res.Logs = scenarios.Final{}, nil
 				res.Repeat = flags[j.side].command(s.Scenario, seed)
 				s.Runs[j.seed] = res
@@ -220,6 +222,7 @@ func (f *compareFlags) runAll(ctx context.Context, c *scenarios.Comparison, flag
 	}
 	for _, j := range jobs {
 		mu.Lock()
+		// After an internal error the rest is not worth the time.
 		stop := failed != nil
 		mu.Unlock()
 		if stop || ctx.Err() != nil {
@@ -229,6 +232,8 @@ func (f *compareFlags) runAll(ctx context.Context, c *scenarios.Comparison, flag
 	}
 	close(next)
 	wg.Wait()
+	// Seeds for which one side is missing are dropped, so that both have the
+	// same.
 	if !c.KeepWhole() && failed == nil {
 		failed = &codeError{exitFailed, fmt.Errorf("compare: interrupted")}
 	}

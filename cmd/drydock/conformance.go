@@ -101,6 +101,7 @@ func (f *conformanceFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	f.opts.Progress = func(r conformance.Result) {
+		// Failures are always shown; what --focus left out is not worth a line.
 		if !f.quiet && !(r.Status == conformance.Skipped && f.opts.Focus != nil && !f.opts.Focus.MatchString(r.Name)) || r.Status == conformance.Failed {
 			conformance.WriteLine(out, r, textRPCs)
 		}
@@ -118,6 +119,7 @@ func (f *conformanceFlags) run(cmd *cobra.Command) error {
 	if err := writeReport(f.reportXML, report.WriteJUnit); err != nil {
 		return &codeError{exitInternal, err}
 	}
+	// The summary has said why.
 	if !report.Conforms() {
 		return &codeError{exitFailed, nil}
 	}

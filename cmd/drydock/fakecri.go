@@ -193,6 +193,7 @@ func (f *fakecriFlags) run(ctx context.Context) error {
 // serve serves until ctx ends. It ends with the first listener that fails. Both
 // listeners and the server are down when it returns.
 func (f *fakecriFlags) serve(ctx context.Context, srv *server.Server, lis, ctl net.Listener) error {
+	// Room for both, so that neither goroutine waits for a reader that has gone.
 	failed := make(chan error, 2)
 	var wg sync.WaitGroup
 	wg.Add(1)
@@ -218,6 +219,7 @@ func (f *fakecriFlags) serve(ctx context.Context, srv *server.Server, lis, ctl n
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
+	// A panic of the loop: nobody would answer any more.
 	case <-srv.Done():
 		err = fmt.Errorf("the runtime's loop ended: %w", srv.Err())
 	}
@@ -251,6 +253,7 @@ func (f *fakecriFlags) options() (server.Options, error) {
 	if !(f.speed >= server.MinSpeed && f.speed <= server.MaxSpeed) { // NaN neither
 		return o, badInput("--speed: %v is not within %v and %v", f.speed, server.MinSpeed, server.MaxSpeed)
 	}
+	// Servers beside each other must not draw the same latencies.
 	if !f.seedSet {
 		o.Seed = rand.Uint64()
 	}
@@ -260,6 +263,7 @@ func (f *fakecriFlags) options() (server.Options, error) {
 	r.Hostname, _ = os.Hostname()
 	r.Node = r.Hostname
 	var info unix.Sysinfo_t
+	// The runtime's machine has this one's memory, as stats are compared with it.
 	if unix.Sysinfo(&info) == nil {
 		r.Memory = int64(info.Totalram) * int64(info.Unit)
 	}

@@ -81,6 +81,8 @@ func listenUnix(flag, path string, mode os.FileMode) (net.Listener, error) {
 	switch {
 	case err == nil && st.Mode()&os.ModeSocket == 0:
 		return nil, badInput("%s: %s is there and is no socket", flag, path)
+	// Something is there. A socket that refuses is left over from a server that
+	// died; anything else is not ours to remove.
 	case err == nil:
 		conn, err := net.DialTimeout("unix", path, time.Second)
 		if err == nil {
@@ -106,6 +108,7 @@ func listenUnix(flag, path string, mode os.FileMode) (net.Listener, error) {
 	if err != nil {
 		return nil, badInput("%s: %w", flag, err)
 	}
+	// The umask can only take rights away; this gives those that were asked for.
 	if err := os.Chmod(path, mode); err != nil {
 		_ = lis.Close()
 		return nil, badInput("%s: %w", flag, err)

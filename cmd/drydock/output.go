@@ -97,6 +97,7 @@ func (o *output) end(s *scenarios.Scenario, res *scenarios.Result, err error) {
 	if o.f.output != "text" {
 		return
 	}
+	// Of many that pass a line each is enough; what fails is shown whole.
 	if o.many && err == nil && res.Passed && !o.f.verbose {
 		o.say("PASS %s  (%s, %s virtual in %s, hash %s)", res.Scenario, scenarios.Plural(len(res.Verdicts), "expectation"), scenarios.ShortTime(res.Summary.Virtual), scenarios.RoundWall(res.Summary.Wall.Total()), res.Summary.Hash)
 		return
@@ -122,6 +123,7 @@ func (o *output) endSeeds(s *scenarios.Scenario, c *seedCount) {
 	}
 	o.add(namedResult{s: s, res: c.res, err: c.err, seeds: c})
 	ran := scenarios.Plural(c.Ran, "seed")
+	// The count says over how many seeds the verdict is, when a signal came.
 	if c.Ran < len(o.f.seedList) {
 		ran = fmt.Sprintf("%d of %s, interrupted", c.Ran, scenarios.Plural(len(o.f.seedList), "seed"))
 	}
@@ -141,6 +143,8 @@ func (o *output) endSeeds(s *scenarios.Scenario, c *seedCount) {
 func (o *output) text(w io.Writer, s *scenarios.Scenario, res *scenarios.Result, err error) {
 	res.Repeat = o.f.command(s, res.Seed)
 	if err != nil {
+		// The stack is for whoever mends the simulator, not for whoever wrote the
+		// scenario.
 		fmt.Fprintf(w, "INTERNAL ERROR %v\n", err)
 		var p *loop.PanicError
 		switch {
@@ -171,6 +175,7 @@ func (o *output) close() error {
 	case "junit":
 		return o.writeJUnit()
 	}
+	// One result has said it itself.
 	if len(o.results) > 1 {
 		passed := 0
 		for _, r := range o.results {
@@ -205,6 +210,7 @@ func (o *output) writeJSON() error {
 		if r.err != nil {
 			x.Error = r.err.Error()
 		}
+		// The document passes only if every run came to its end and held.
 		out.Interrupted = out.Interrupted || r.res.Interrupted
 		out.Passed = out.Passed && r.err == nil && r.res.Passed
 		out.Results = append(out.Results, x)
@@ -251,6 +257,8 @@ func (o *output) writeJUnit() error {
 		total += wall
 		c := junitCase{Class: r.s.Pos.File, Name: r.res.Scenario, Time: fmt.Sprintf("%.3f", wall.Seconds())}
 		switch {
+		// The simulator's own failure is an error and not a failure, in JUnit's
+		// words.
 		case r.err != nil:
 			suite.Errors++
 			c.Error = &junitMessage{Message: r.err.Error()}

@@ -169,6 +169,7 @@ func spaced(err error) string {
 func replayAll(cases []*parity.Case, seed uint64) []*caseResult {
 	results := make([]*caseResult, len(cases))
 	var wg sync.WaitGroup
+	// A slot per core: a replay keeps one busy.
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, c := range cases {
 		wg.Go(func() {

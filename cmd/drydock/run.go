@@ -269,6 +269,8 @@ func (f *runFlags) runVerify(ctx context.Context, list []*scenarios.Scenario, ou
 			}
 			before := runtime.GOMAXPROCS(procs)
 			o := f.options()
+			// Both are set: the engine's workers, and the threads that Go runs
+			// them on.
 			o.Workers = procs
 			res, err := s.Run(ctx, o)
 			runtime.GOMAXPROCS(before)

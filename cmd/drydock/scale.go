@@ -167,6 +167,7 @@ const maxInput = 8 << 30
 func (f *scaleFlags) load() error {
 	c := &f.cfg
 	c.Churn, c.CreateRate = float64(f.churn), float64(f.createRate)
+	// Pods that are bound already wait for nobody, so a rate must be asked for.
 	if c.Bound && !f.given("create-rate") {
 		c.CreateRate = 0
 	}
@@ -188,6 +189,8 @@ func (f *scaleFlags) load() error {
 			return &codeError{exitBadInput, err}
 		}
 	}
+	// Files come before what flags mean together, since that depends on what is
+	// in them.
 	if err := f.loadCluster(); err != nil {
 		return err
 	}
@@ -223,6 +226,8 @@ func (f *scaleFlags) together() error {
 		}
 	}
 	switch {
+	// A trace says everything, a cluster its pods, a workload which pods have
+	// what.
 	case c.Trace != nil:
 		say("a trace says which pods there are and when they come", "pods-per-node", "create-rate", "startup-timeout", "probes")
 	case c.Snapshot != nil && c.Workload == nil:
@@ -233,6 +238,7 @@ func (f *scaleFlags) together() error {
 			say("no class of the workload has a share", "pods-per-node")
 		}
 	}
+	// Sorted, so that of several the same one is named each time.
 	for _, name := range slices.Sorted(maps.Keys(idle)) {
 		if f.given(name) {
 			return badInput("--%s would do nothing: %s", name, idle[name])
@@ -286,6 +292,7 @@ func (f *scaleFlags) loadTrace() error {
 	if f.cfg.Trace, err = scale.ReadTrace(f.trace, io.LimitReader(file, maxInput)); err != nil {
 		return &codeError{exitBadInput, err}
 	}
+	// Before it is cut, for the message.
 	end := f.cfg.Trace.End()
 	if f.cfg.Trace.Cut(f.traceFrom, f.traceSpeed); f.cfg.Trace.Pods() == 0 {
 		return badInput("--trace-from: all pods have ended by %v: the trace ends at %v", f.traceFrom, end)
@@ -314,6 +321,8 @@ func (f *scaleFlags) loadTrace() error {
 // a negative one is none.
 func (f *scaleFlags) control(fl *pflag.FlagSet) error {
 	for _, name := range []string{"scheduler-qps", "controller-manager-qps", "scheduler-burst", "controller-manager-burst"} {
+		// The flags' own variables can't tell 0 from nothing said; their text
+		// can.
 		switch fl.Lookup(name).Value.String() {
 		case "0":
 			return badInput("--%s: 0 would let nothing through; a negative qps is no limit", name)
@@ -388,14 +397,19 @@ func (f *scaleFlags) run(ctx context.Context) error {
 	if err := f.load(); err != nil {
 		return err
 	}
+	// The pace is set before anything is built: building makes garbage, too.
 	pace := newPacer(target, f.cfg.Nodes, f.pods())
 	if f.verify {
 		return f.runVerify(ctx, pace)
 	}
+	// The directory is made now: a run must not end with a report that can't be
+	// written.
 	rep, err := newReporter(f.report, f.title(), f.facts())
 	if err != nil {
 		return err
 	}
+	// Facts stand before the run, for who watches, and in the report, for who
+	// reads.
 	f.head()
 	rep.told = true
 	show := newScaleProgress(f.stderr, f.progress)
@@ -405,6 +419,8 @@ func (f *scaleFlags) run(ctx context.Context) error {
 	}})
 	show.close()
 	var config *scale.ConfigError
+	// A mistake that showed when the cluster was built: there is nothing to
+	// write.
 	if errors.As(err, &config) {
 		return &codeError{exitBadInput, err}
 	}
@@ -426,6 +442,8 @@ func (f *scaleFlags) run(ctx context.Context) error {
 func (f *scaleFlags) runVerify(ctx context.Context, pace *pacer) error {
 	var first *scale.Result
 	for _, procs := range []int{1, 2, 4} {
+		// The engine's workers are bounded and so is the process, or idle cores
+		// would still run the garbage collector beside it.
 		before := runtime.GOMAXPROCS(procs)
 		cfg := f.cfg
 		cfg.Workers = procs

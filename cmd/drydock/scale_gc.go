@@ -58,6 +58,7 @@ func (p *pacer) adjust() {
 		return
 	}
 	p.last = time.Now()
+	// A heap of nearly nothing would call for a percentage beyond all bounds.
 	live := max(p.live(), 16<<20)
 	percent := int((p.target - live) / live * 100)
 	// Under 50 a collection costs more than what it wins.

@@ -106,6 +106,7 @@ func (s *scaleProgress) show(p scale.Progress) {
 	if wait == 0 || since < wait && (p.Phase == s.phase || s.bars != nil) {
 		return
 	}
+	// Over less the rate would be noise.
 	if since > 100*time.Millisecond {
 		s.rate = float64(p.Nodes) * (p.Now - s.last.Now).Seconds() / since.Seconds()
 		s.last, s.lastAt = p, now

@@ -32,9 +32,12 @@ func parseSeeds(text string) ([]uint64, error) {
 		if b < a {
 			return nil, fmt.Errorf("--seeds: the range %q is empty", part)
 		}
+		// The first test keeps the sum from overflowing.
 		if b-a >= maxSeeds || len(out)+int(b-a)+1 > maxSeeds {
 			return nil, fmt.Errorf("--seeds: more than %d seeds", maxSeeds)
 		}
+		// b may be the largest number, so the end is tested for before it is
+		// passed.
 		for s := a; ; s++ {
 			out = append(out, s)
 			if s == b {
@@ -62,6 +65,7 @@ type seedCount struct {
 // that failed, or else that of the first seed. Runs end in any order, so the
 // first is by the place in the list, not by time.
 func (c *seedCount) add(index int, seed uint64, res *scenarios.Result, err error) {
+	// What was cut short has neither held nor failed.
 	if err == nil && res.Interrupted {
 		return
 	}
@@ -71,6 +75,7 @@ func (c *seedCount) add(index int, seed uint64, res *scenarios.Result, err error
 		c.Failed++
 	}
 	switch {
+	// A failure replaces any success, and a later failure.
 	case failed && (c.First == nil || index < c.index):
 		c.First = &seed
 	case !failed && c.First == nil && (c.res == nil || index < c.index):
@@ -153,6 +158,7 @@ func (f *runFlags) command(s *scenarios.Scenario, seed uint64) string {
 	return b.String()
 }
 
+// plainWord is what no shell changes.
 var plainWord = regexp.MustCompile(`^[-A-Za-z0-9_./:=,@%+]+$`)
 
 // quote quotes a word for a shell, if it needs that.

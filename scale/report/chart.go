@@ -162,7 +162,8 @@ func (c *chart) addLines(p *plot.Plot) error {
 	return nil
 }
 
-// dashes tells lines apart for those who don't tell their colours apart.
+// dashes tells lines apart for those who don't tell their colours apart. They
+// repeat after four; with the colours no two lines of a chart are alike.
 func dashes(i int) []vg.Length {
 	return [][]vg.Length{nil, {6, 2}, {2, 2}, {8, 2, 2, 2}}[i%4]
 }
@@ -232,7 +233,8 @@ func (c *chart) addLimits(p *plot.Plot) {
 	}
 }
 
-// describe says in words what the lines show.
+// describe says in words what the lines show. It is the drawing's text for who
+// can't see it.
 func (c *chart) describe() string {
 	var out []string
 	for _, l := range c.lines {

@@ -44,7 +44,7 @@ type Collector struct {
 }
 
 // Attach begins to collect. It is for use before the run, best before nodes are
-// added.
+// added. Later it would miss creations, and starts without one are not counted.
 func Attach(c *sim.Cluster, opts Options) *Collector {
 	if opts.Title == "" {
 		opts.Title = "Drydock"
@@ -72,7 +72,8 @@ func (k *Collector) now() time.Duration {
 	return time.Duration(k.c.API().Loop().UnixNano() - k.start)
 }
 
-// change takes a committed write of a pod or a node.
+// change takes a committed write of a pod or a node. It runs for each change of
+// 150,000 pods: it allocates nothing but a pod's entry.
 func (k *Collector) change(c apiserver.Change) {
 	if len(k.running) > 0 {
 		k.settled(k.now())

@@ -34,10 +34,12 @@ type startingPod struct {
 }
 
 // settle is how long after a pod's start its records are waited for: they come
-// once per virtual second.
+// once per virtual second. Records come with the node's trace after the window in
+// which they were made.
 const settle = 2 * time.Second
 
-// pod takes a change of a pod.
+// pod takes a change of a pod. Old is nil for a pod that came; a pod that went is
+// counted out of what it was.
 func (k *Collector) pod(old, p *v1.Pod, gone bool, now time.Duration) {
 	o := &k.over.now
 	if old != nil {
@@ -296,7 +298,8 @@ func (k *Collector) settled(now time.Duration) {
 }
 
 // forget drops a pod. A map that was much larger is made anew, since maps don't
-// shrink.
+// shrink. At the end of start-up the map would otherwise hold the memory of all
+// pods at once.
 func (k *Collector) forget(key podKey) {
 	delete(k.pending, key)
 	if k.peak < 1024 || len(k.pending) > k.peak/8 {

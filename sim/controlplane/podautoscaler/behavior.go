@@ -21,7 +21,9 @@ type scaleEvent struct {
 	at     time.Time
 }
 
-// history is what the controller remembers of one autoscaler.
+// history is what the controller remembers of one autoscaler. A restarted
+// controller manager forgets it, as upstream's does, so a scale-down may come
+// early after one.
 type history struct {
 	recommendations  []recommendation
 	ups, downs       []scaleEvent
@@ -34,6 +36,8 @@ type history struct {
 type limited struct{ reason, message string }
 
 var (
+	// Reasons and messages are upstream's to the letter: kubectl describe shows
+	// them.
 	withinRange      = limited{"DesiredWithinRange", "the desired count is within the acceptable range"}
 	scaleUpLimit     = limited{"ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate"}
 	scaleDownLimit   = limited{"ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate"}
@@ -45,7 +49,9 @@ var (
 )
 
 // normalize bounds what the metrics say (normalizeDesiredReplicas and
-// normalizeDesiredReplicasWithBehaviors), and says so in the conditions.
+// normalizeDesiredReplicasWithBehaviors), and says so in the conditions. First
+// the recommendation is steadied over a window, then its speed is bounded; each
+// step says in a condition whether it changed anything.
 func (r *evaluation) normalize(current, desired, least int32) int32 {
 	rules := r.hpa.Spec.Behavior
 	var stable int32
@@ -73,6 +79,7 @@ func (r *evaluation) normalize(current, desired, least int32) int32 {
 	return out
 }
 
+// window is the rules' stabilization window, or def.
 func window(rules *autoscalingv2.HPAScalingRules, def time.Duration) time.Duration {
 	if rules == nil || rules.StabilizationWindowSeconds == nil {
 		return def
@@ -85,6 +92,8 @@ func (h *history) stabilizeDown(now time.Time, desired int32) int32 {
 	return h.highest(now, desired, DownscaleStabilization)
 }
 
+// highest notes a recommendation and returns the highest of the window; older
+// ones are dropped.
 func (h *history) highest(now time.Time, desired int32, window time.Duration) int32 {
 	out := desired
 	kept := h.recommendations[:0]
@@ -98,8 +107,10 @@ func (h *history) highest(now time.Time, desired int32, window time.Duration) in
 	return out
 }
 
-// stabilize moves the current replicas no further than the recommendations of each
-// direction's window agree on.
+// stabilize moves the current replicas no further than the recommendations of
+// each direction's window agree on. Going up takes the lowest recommendation of
+// the one window, going down the highest of the other: a spike in either
+// direction moves nothing.
 func (h *history) stabilize(now time.Time, current, desired int32, up, down time.Duration) (int32, limited) {
 	least, most := desired, desired
 	kept := h.recommendations[:0]
@@ -122,7 +133,8 @@ func (h *history) stabilize(now time.Time, current, desired int32, up, down time
 	return out, downStabilized
 }
 
-// bound is convertDesiredReplicasWithRules: at most twice the replicas, or 4.
+// bound is convertDesiredReplicasWithRules: at most twice the replicas, or 4. It
+// is the rule of v1 autoscalers, which have no behavior of their own.
 func bound(current, desired, least, most int32) (int32, limited) {
 	allowed, why := most, tooMany
 	if limit := max(2*current, 4); most > limit {
@@ -137,7 +149,8 @@ func bound(current, desired, least, most int32) (int32, limited) {
 	return desired, withinRange
 }
 
-// rate is convertDesiredReplicasWithBehaviorRate.
+// rate is convertDesiredReplicasWithBehaviorRate. The policies never move the
+// replicas against the direction that was asked for.
 func (h *history) rate(now time.Time, rules *autoscalingv2.HorizontalPodAutoscalerBehavior, current, desired, least, most int32) (int32, limited) {
 	switch {
 	case desired > current:

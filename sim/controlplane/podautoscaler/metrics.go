@@ -27,7 +27,9 @@ type metricError struct {
 
 // compute takes the highest of what the metrics propose. An error together with
 // replicas means that some metrics failed, and that the others want more replicas
-// (computeReplicasForMetrics).
+// (computeReplicasForMetrics). The highest proposal wins. If a metric failed,
+// what is left may scale up but not down: the one that failed might have wanted
+// more.
 func (r *evaluation) compute(scale *autoscalingv1.Scale) (computed, error) {
 	none := computed{replicas: -1}
 	if scale.Status.Selector == "" {
@@ -79,14 +81,16 @@ func (r *evaluation) compute(scale *autoscalingv1.Scale) (computed, error) {
 	return out, err
 }
 
-// unable is getUnableComputeReplicaCountCondition.
+// unable is getUnableComputeReplicaCountCondition. It tells of the failure in an
+// event at once; the condition is set by compute, for the first only.
 func (r *evaluation) unable(reason string, err error) *metricError {
 	r.event(v1.EventTypeWarning, reason, err.Error())
 	return &metricError{reason: reason, message: fmt.Sprintf("the HPA was unable to compute the replica count: %v", err), err: err}
 }
 
 // metric is what one metric proposes, its name in messages, and its status
-// (computeReplicasForMetric).
+// (computeReplicasForMetric). The texts of sources without an API are those of a
+// cluster in which nobody has registered one.
 func (r *evaluation) metric(m *autoscalingv2.MetricSpec, current int32, pods []*v1.Pod) (int32, string, autoscalingv2.MetricStatus, *metricError) {
 	status := autoscalingv2.MetricStatus{Type: m.Type}
 	switch m.Type {
@@ -131,7 +135,9 @@ func (r *evaluation) metric(m *autoscalingv2.MetricSpec, current int32, pods []*
 	return 0, "", status, &metricError{reason: "InvalidMetricSourceType", message: fmt.Sprintf("the HPA was unable to compute the replica count: %v", err), err: err}
 }
 
-// resource is computeStatusForResourceMetricGeneric.
+// resource is computeStatusForResourceMetricGeneric. It compares with a value per
+// pod or with a share of what pods request; without requests there is no share,
+// and that is an error.
 func (r *evaluation) resource(name v1.ResourceName, container string, target *autoscalingv2.MetricTarget, current int32, pods []*v1.Pod) (int32, string, autoscalingv2.MetricValueStatus, error) {
 	what := fmt.Sprintf("%s resource", name)
 	if container != "" {
@@ -172,7 +178,8 @@ func (r *evaluation) resource(name v1.ResourceName, container string, target *au
 }
 
 // sample asks the metrics API for the pods' metrics (metrics/client.go
-// GetResourceMetric).
+// GetResourceMetric). Pods without metrics yet are left out; that no pod has any
+// is an error.
 func (r *evaluation) sample(name v1.ResourceName, container string, pods []*v1.Pod) (*sample, error) {
 	s := &sample{metrics: make(map[string]podMetric, len(pods)), pods: pods, resource: name, now: r.now}
 	if r.c.metrics == nil {

@@ -52,6 +52,8 @@ type sample struct {
 // tolerances say how far a ratio may be from 1.
 type tolerances struct{ down, up float64 }
 
+// within reports whether usage is near enough to its target to leave the
+// replicas.
 func (t tolerances) within(ratio float64) bool { return 1-t.down <= ratio && ratio <= 1+t.up }
 
 // proposal is what one metric says.
@@ -69,9 +71,10 @@ const (
 	InitialReadinessDelay   = 30 * time.Second
 )
 
-// group sorts the pods (groupPods): those whose sample counts, those that have none
-// yet, and those that are not ready. Samples of pods that don't count are taken out
-// of the sample.
+// group sorts the pods (groupPods): those whose sample counts, those that have
+// none yet, and those that are not ready. Samples of pods that don't count are
+// taken out of the sample. A pod that is starting uses much CPU and serves
+// nothing: its sample would scale the target up for no reason.
 func (s *sample) group() (ready int, unready, missing []string) {
 	for _, pod := range s.pods {
 		m, found := s.metrics[pod.Name]
@@ -140,7 +143,10 @@ func (s *sample) ratio(target int64) (float64, proposal, error) {
 }
 
 // replicasFor counts the replicas that bring the usage to the target
-// (GetResourceReplicas, calcPlainMetricReplicas).
+// (GetResourceReplicas, calcPlainMetricReplicas). Pods without a sample are
+// assumed to use what makes the change smaller: all that they request when
+// scaling down, nothing when scaling up. If that turns the direction around,
+// nothing is changed.
 func (s *sample) replicasFor(current int32, target int64, tol tolerances) (proposal, error) {
 	if len(s.pods) == 0 {
 		return proposal{}, errors.New("no pods returned by selector while calculating replica count")
@@ -191,6 +197,7 @@ func (s *sample) replicasFor(current int32, target int64, tol tolerances) (propo
 	return p, nil
 }
 
+// ceil rounds up, within int32.
 func ceil(x float64) int32 { return int32(min(math.Ceil(x), math.MaxInt32)) }
 
 // podRequests returns what the pods ask of a resource, in thousandths

@@ -136,7 +136,8 @@ func topologyDiffers(ch apiserver.Change) bool {
 }
 
 // checkTopology has the services synced whose hints leave a zone with too few
-// endpoints (checkNodeTopologyDistribution).
+// endpoints (checkNodeTopologyDistribution). It takes the place of upstream's
+// pass over its cache after each change of a node.
 func (c *Controller) checkTopology(context.Context, controller.Key) error {
 	ratios := zoneRatios(c.store.Nodes())
 	var keys []controller.Key
@@ -206,7 +207,8 @@ func podMatters(old, pod *v1.Pod) bool {
 		old.Spec.Hostname != pod.Spec.Hostname || old.Spec.Subdomain != pod.Spec.Subdomain
 }
 
-// nodeAdded has services synced that left pods out because their node was unknown.
+// nodeAdded has services synced that left pods out because their node was
+// unknown. A pod may be on a node before the node is heard of.
 func (c *Controller) nodeAdded(name string) {
 	for _, pod := range c.store.PodsOnNode(name) {
 		for _, s := range c.index.of(pod) {
@@ -216,7 +218,8 @@ func (c *Controller) nodeAdded(name string) {
 }
 
 // sliceChanged keeps the index; a change that is not the controller's own has the
-// service synced.
+// service synced. Whoever edits a slice by hand finds it mended, as in a real
+// cluster.
 func (c *Controller) sliceChanged(ch apiserver.Change) {
 	if old, ok := ch.Old.(*discoveryv1.EndpointSlice); ok {
 		if svc, managed := serviceOf(old); managed {
@@ -262,7 +265,8 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	return fmt.Errorf("service %s: %w", key, err)
 }
 
-// pods returns the service's pods by name.
+// pods returns the service's pods by name. Upstream's order is that of its
+// cache's map; here it is by name, so that a run repeats.
 func (c *Controller) pods(s *service) []*v1.Pod {
 	out := make([]*v1.Pod, 0, len(s.pods))
 	for name := range s.pods { //drydock:unordered sorted below

@@ -50,7 +50,8 @@ func (f failures) with(succeeded, failed []*v1.Pod) failures {
 // left is how long no pod is created.
 func (f failures) left(l *loop.Loop) time.Duration { return backoffLeft(l, f.n, f.last) }
 
-// backoffLeft is what is left of the back-off after n failures.
+// backoffLeft is what is left of the back-off after n failures. It doubles from
+// 10 s with each failure in a row; beyond the seventh it is at its limit.
 func backoffLeft(l *loop.Loop, n int, last time.Time) time.Duration {
 	if n == 0 {
 		return 0

@@ -27,7 +27,8 @@ func (s *state) removed(n, ready int32) {
 
 // delete deletes pods; free takes their finalizers off first, so that they are
 // not counted. It returns how many were deleted, and how many of those that it
-// tried were ready.
+// tried were ready. All deletions go out at once; the first error is returned
+// when all have been answered.
 func (s *state) delete(ctx context.Context, pods []*v1.Pod, free bool) (n, ready int32, err error) {
 	for _, p := range pods {
 		if controller.PodReady(p) {
@@ -183,7 +184,8 @@ func (s *state) indexStamp(t *v1.PodTemplateSpec, index int) apiserver.Stamp {
 	return st
 }
 
-// indexPrefix leaves room for the random end of a generated name.
+// indexPrefix leaves room for the random end of a generated name. A pod's host
+// name, which is made of it, has at most 63 characters.
 func indexPrefix(job, index string) string {
 	const most = 58
 	end := "-" + index + "-"
@@ -194,7 +196,8 @@ func indexPrefix(job, index string) string {
 }
 
 // toRemove chooses at least n active pods to delete: of an index all but one,
-// then those that have got least far.
+// then those that have got least far. Duplicates go even if fewer are to be
+// removed: an index must have one pod.
 func (s *state) toRemove(n int) []*v1.Pod {
 	left := slices.Clone(s.activePods)
 	var rm []*v1.Pod

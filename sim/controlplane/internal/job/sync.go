@@ -117,6 +117,8 @@ func (s *state) look(key controller.Key) {
 }
 
 // valid returns the pods that wait to be counted, are not in uncounted, and pass.
+// So no pod is counted twice: not while the status lists it, and not after its
+// finalizer is gone.
 func (s *state) valid(uncounted map[types.UID]bool, pass func(*v1.Pod) bool) []*v1.Pod {
 	var out []*v1.Pod
 	for _, p := range s.pods {
