@@ -14,7 +14,8 @@ const (
 	Optional Level = "optional"
 )
 
-// Status is how a check went.
+// Status is how a check went. There is no fourth: what could not be judged is
+// skipped, with why.
 type Status string
 
 // The statuses. Skipped has a reason.
@@ -42,7 +43,8 @@ type check struct {
 // checkTimeout bounds a direct check.
 const checkTimeout = 2 * time.Minute
 
-// Result is how one check went.
+// Result is how one check went. It is complete by itself: a report is a list of
+// them, read far from the machine that made it.
 type Result struct {
 	Name  string `json:"name"`
 	Level Level  `json:"level"`

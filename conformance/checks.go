@@ -3,7 +3,8 @@ package conformance
 import "sort"
 
 // checks lists all checks by name; reg, which may be nil for a list that is not
-// run, has their images.
+// run, has their images. The order is that of reports, which are compared line by
+// line between runtimes and versions.
 func checks(reg Registry, dir string) ([]*check, error) {
 	list, err := kubeletChecks(reg, dir)
 	if err != nil {

@@ -87,7 +87,8 @@ func (t *T) removePod(ctx context.Context, id string) {
 }
 
 // aboutNow says that a time, in nanoseconds, is not within a few minutes of now
-// (the runtime's clock may be another's).
+// (the runtime's clock may be another's). Minutes, because the runtime's clock
+// may be another machine's.
 func (t *T) aboutNow(what string, ns int64) {
 	if d := time.Since(time.Unix(0, ns)).Abs(); ns <= 0 || d > 10*time.Minute {
 		t.Errorf("%s is %d, which is not about now in nanoseconds since 1970", what, ns)
@@ -119,6 +120,7 @@ func checkSandboxRun(ctx context.Context, t *T) {
 }
 
 // sameMap says how a map that came differs; extra tells that more is fine.
+// Runtimes add annotations of their own, and may; labels they may not.
 func (t *T) sameMap(what string, want, got map[string]string, extra bool) {
 	for _, k := range slices.Sorted(maps.Keys(want)) {
 		if v, ok := got[k]; !ok || v != want[k] {

@@ -48,7 +48,8 @@ func checkContainerStats(ctx context.Context, t *T) {
 	})
 }
 
-// wrongStats says what is missing in the statistics of a container.
+// wrongStats says what is missing in the statistics of a container. A text and no
+// failure: usage is sampled, so it may be right a moment later.
 func (t *T) wrongStats(c *container, s *runtimeapi.ContainerStats, memory uint64) string {
 	a := s.GetAttributes()
 	switch {
@@ -133,7 +134,8 @@ func checkSandboxStats(ctx context.Context, t *T) {
 
 // cgroup is a parent for a sandbox' cgroups, as kubelets give one: without it
 // some runtimes have no statistics of sandboxes. What the runtime makes of it is
-// taken away again, where the run may do that.
+// taken away again, where the run may do that. The form of a parent depends on
+// the driver, which the runtime tells if it can.
 func (t *T) cgroup(ctx context.Context) string {
 	name := "drydock-conformance-" + t.id
 	if r, err := t.rt.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil && r.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD {

@@ -14,6 +14,7 @@ import (
 // there; what cannot be removed is found by leftovers. Errors are left to the
 // last check, which looks at what is really there.
 func (r *suite) remove(ctx context.Context, sandboxes, containers []string) {
+	// The last made goes first: it may depend on what was made before.
 	for i := len(containers) - 1; i >= 0; i-- {
 		_, _ = r.clients.rt.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: containers[i]})
 		_, _ = r.clients.rt.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: containers[i]})
@@ -32,6 +33,7 @@ func (r *suite) owned(ctx context.Context, s scope, sandboxes, containers []stri
 	for _, id := range append(append([]string(nil), sandboxes...), containers...) {
 		mine[id] = true
 	}
+	// Without a filter, since filters are among what is checked.
 	bs, err := r.clients.rt.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("ListPodSandbox: %s", describe(err))
@@ -82,6 +84,7 @@ func (r *suite) leftovers(ctx context.Context) Result {
 	began := time.Now()
 	res := Result{Name: "cri/leftovers", Level: Required, Status: Passed, Expected: "At the end every sandbox, container and image of the run can be removed, and none is listed any more."}
 	var boxes, conts []string
+	// Checks are over, but a call of theirs may still be noted.
 	r.mu.Lock()
 	for _, x := range r.recorders {
 		b, c := x.made()
@@ -92,6 +95,7 @@ func (r *suite) leftovers(ctx context.Context) Result {
 	fail := func(format string, args ...any) {
 		res.Status, res.Came = Failed, append(res.Came, fmt.Sprintf(format, args...))
 	}
+	// What is made after this look would be missed.
 	if r.report.Interrupted {
 		// Calls that were cut short may be at work still.
 		pause(ctx, settle)

@@ -16,8 +16,8 @@ import (
 // maxMessageBytes bounds messages, as cri-client does.
 const maxMessageBytes = 16 << 20
 
-// clients are the socket's services; calls are recorded where their context
-// says.
+// clients are the socket's services; calls are recorded where their context says.
+// The two services may be one socket.
 type clients struct {
 	rt    runtimeapi.RuntimeServiceClient
 	im    runtimeapi.ImageServiceClient

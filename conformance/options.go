@@ -27,7 +27,8 @@ type Registry interface {
 
 var _ Registry = (*images.Registry)(nil)
 
-// Options say what is checked and against what.
+// Options say what is checked and against what. Only Endpoint is needed. What is
+// not said has a default that is safe on a runtime with other guests.
 type Options struct {
 	// Endpoint is the runtime's socket, "unix:///path" or a path; ImageEndpoint
 	// that of its image service, the same unless said.

@@ -79,7 +79,8 @@ func (t *T) containerConfig(ctx context.Context, args ...string) *runtimeapi.Con
 	}
 }
 
-// container is one that a check made.
+// container is one that a check made. config is as it was sent, with the name and
+// attempt that the next one counts from.
 type container struct {
 	id     string
 	pod    *pod
@@ -103,7 +104,8 @@ func (t *T) create(ctx context.Context, p *pod, edit func(c *runtimeapi.Containe
 	return &container{r.ContainerId, p, c}
 }
 
-// start is create, and starts the container.
+// start is create, and starts the container. Started is all that is promised:
+// what the process does comes later, see eventually.
 func (t *T) start(ctx context.Context, p *pod, edit func(c *runtimeapi.ContainerConfig), args ...string) *container {
 	c := t.create(ctx, p, edit, args...)
 	t.startIt(ctx, c)
@@ -165,7 +167,8 @@ func (t *T) ran(ctx context.Context, p *pod, edit func(c *runtimeapi.ContainerCo
 	return s, t.stdout(ctx, c)
 }
 
-// exec runs the actor in a container with ExecSync.
+// exec runs the actor in a container with ExecSync. Twenty seconds are its limit,
+// far beyond what the actor takes.
 func (t *T) exec(ctx context.Context, id string, args ...string) *runtimeapi.ExecSyncResponse {
 	r, err := t.execErr(ctx, id, args...)
 	t.must(err, "ExecSync of %q", args)

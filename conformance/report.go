@@ -60,7 +60,8 @@ func (c RPC) String() string {
 // seconds is a time as reports show it.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
 
-// WriteSummary writes the end of a text report.
+// WriteSummary writes the end of a text report. It ends with the verdict, where a
+// log is read from.
 func (r *Report) WriteSummary(w io.Writer) {
 	fmt.Fprintf(w, "\n%s %s (CRI %s) at %s\n", r.Runtime.Name, r.Runtime.Version, r.Runtime.APIVersion, r.Runtime.Endpoint)
 	for _, level := range []Level{Required, Optional} {

@@ -31,6 +31,7 @@ import (
 // registry and their host paths below dir; without a registry they are as they
 // stand.
 func kubeletChecks(reg Registry, dir string) ([]*check, error) {
+	// Glob sorts, so checks are in the same order in each report.
 	names, err := fs.Glob(library.Files, "*.yaml")
 	if err != nil {
 		return nil, err
@@ -46,6 +47,8 @@ func kubeletChecks(reg Registry, dir string) ([]*check, error) {
 			return nil, err
 		}
 		if reg != nil {
+			// The text is changed before it is parsed: images and paths stand in
+			// manifests, programs and expressions alike.
 			data = bytes.ReplaceAll(rewriteImages(data, reg), []byte(hostDir), []byte(filepath.Join(dir, "host")))
 		}
 		list, err := scenarios.Parse(file, data, scenarios.LoadOptions{Compiler: compiler, ReadFile: func(name string) ([]byte, error) { return fs.ReadFile(library.Files, name) }})
@@ -83,6 +86,8 @@ func rewriteImages(data []byte, reg Registry) []byte {
 // spare is how much longer than its duration a scenario may take.
 const spare = 2 * time.Minute
 
+// scenarioCheck makes a check of a scenario of the library. One that says nothing
+// of conformance is listed and can't be run.
 func scenarioCheck(s *scenarios.Scenario) *check {
 	c := s.Spec.Conformance
 	out := &check{
@@ -108,6 +113,8 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 		}
 	}
 	dir := t.dir()
+	// From here on all that is made carries the check's own label, so that its
+	// kubelet sees nothing of other checks.
 	t.scope.name = t.id
 	t.cleanup(func(ctx context.Context) {
 		sandboxes, containers := t.rec.made()
@@ -116,6 +123,7 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 		}
 		unmountBelow(dir)
 	})
+	// Backoffs and jitters differ between checks, and repeat for the same name.
 	seed := fnv.New64a()
 	fmt.Fprint(seed, t.id)
 	l := loop.NewReal(loop.Options{Name: t.id, Seed: seed.Sum64()})
@@ -130,9 +138,12 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 		l.Close()
 		t.Fatalf("%v", err)
 	}
+	// The kubelet talks to the runtime through the scope, and through nothing
+	// else.
 	host.RuntimeService = &scopedRuntime{RuntimeService: rt, scope: t.scope, rec: t.rec}
 	host.ImageService = &scopedImages{ImageManagerService: im, prefix: t.suite.prefix(), rec: t.rec}
 	number := l.Seed()
+	// In real time: the scenario's duration is that of the check.
 	res, err := s.Run(ctx, scenarios.RunOptions{Seed: &number, Real: &scenarios.Real{Loop: l, Host: host}})
 	if err != nil {
 		t.Errorf("%v", err)
@@ -140,8 +151,10 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 	t.judge(res)
 }
 
-// host is this machine for a kubelet with its files below dir.
+// host is this machine for a kubelet with its files below dir. Its capacity and
+// addresses are the real ones, because the kubelet reports and uses them.
 func (t *T) host(l *loop.Loop, dir string) (*sim.Host, error) {
+	// All of the kubelet's files are below dir, which goes with the check.
 	h := &sim.Host{
 		RootDir: filepath.Join(dir, "kubelet"), ManifestDir: filepath.Join(dir, "manifests"), LogsDir: filepath.Join(dir, "logs"),
 		FS: filesystem.New(l), Mounter: mount.New(), Network: network.New(l), Config: guest,
@@ -184,6 +197,8 @@ func (t *T) judge(res *scenarios.Result) {
 		if v.Outcome == expect.Held {
 			continue
 		}
+		// A run that was cut short has decided nothing, which is no fault of the
+		// runtime's.
 		if v.Outcome == expect.Undecided {
 			if !res.Interrupted {
 				t.Errorf("%s: undecided at the end", v.Expectation.Expr)
@@ -199,6 +214,8 @@ func (t *T) judge(res *scenarios.Result) {
 			text += fmt.Sprintf("; %s is %s", x.Expr, x.Value)
 		}
 		t.Errorf("%s", text)
+		// The first failure's history is the one that explains; others mostly
+		// follow from it.
 		if t.history == nil {
 			t.history = v.History
 		}
@@ -208,4 +225,5 @@ func (t *T) judge(res *scenarios.Result) {
 	}
 }
 
+// lastLines are the n last, or all.
 func lastLines(list []string, n int) []string { return list[max(0, len(list)-n):] }

@@ -134,6 +134,7 @@ func (r *suite) runCheck(ctx context.Context, c *check) (res Result) {
 	if limit == 0 {
 		limit = checkTimeout
 	}
+	// From the first call on: what a check made must be known even if it panics.
 	rec := newRecorder()
 	r.addRecorder(rec)
 	id := r.nextID()
@@ -212,7 +213,8 @@ func (t *T) clean(ctx context.Context) {
 	t.suite.remove(ctx, sandboxes, containers)
 }
 
-// group runs the functions at once and waits for them.
+// group runs the functions at once and waits for them. It is for checks of what
+// happens at once.
 func group(fns ...func()) {
 	var wg sync.WaitGroup
 	for _, fn := range fns {

@@ -88,7 +88,8 @@ func (g *generator) object(c *class, most int) int {
 	return replicas
 }
 
-// daemons creates the DaemonSets.
+// daemons creates the DaemonSets. They come first, as in a real cluster: their
+// pods are on a node before others fill it.
 func (g *generator) daemons() {
 	for _, c := range g.classes {
 		for range c.Count {

@@ -80,7 +80,8 @@ func (c *counts) pod(ch *apiserver.Change) {
 	}
 }
 
-// ran reports whether a container of a pod has run.
+// ran reports whether a container of a pod has run. A pod that failed without it
+// was rejected, and did not start.
 func ran(p *v1.Pod) bool {
 	for _, list := range [][]v1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for i := range list {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Result is what a run came to.
+// Result is what a run came to. Virtual times are since the start; wall times are
+// 0 without a clock.
 type Result struct {
 	Seed uint64
 	// Interrupted tells that the run was stopped before its end.

@@ -62,6 +62,8 @@ func (p *traceParser) openb() (row, bool) {
 
 // openbTimes maps creation, scheduling and deletion. What succeeded or failed
 // exited by itself, having run since it was scheduled; what did not was deleted.
+// The trace says when a pod was scheduled and when it was gone, not how long it
+// ran.
 func (p *traceParser) openbTimes(r *row) {
 	r.arrival, _ = p.time("creation_time")
 	if p.cell("creation_time") == "" {

@@ -18,7 +18,8 @@ import (
 )
 
 // makeImage writes an image of a static busybox as an archive that runtimes
-// import.
+// import. It is made here and not pulled, since a soak needs no network and no
+// registry.
 func makeImage(file, busybox, ref string) error {
 	tag, err := name.NewTag(ref)
 	if err != nil {
@@ -58,7 +59,8 @@ func makeImage(file, busybox, ref string) error {
 }
 
 // rootfs is the image's files: busybox, its commands as links, a folder for
-// anybody's files.
+// anybody's files. Times and owners are fixed, so that the same busybox makes the
+// same image.
 func rootfs(busybox []byte, commands []string) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

@@ -165,7 +165,7 @@ func pods(image, host string) []soakPod {
 }
 
 // writeManifests writes the pods' manifests into a folder, and what they find on
-// the host.
+// the host. All are there before the kubelet starts, as on a machine that boots.
 func writeManifests(list []soakPod, dir, host string) error {
 	if err := os.MkdirAll(filepath.Join(host, "sub"), 0o755); err != nil {
 		return err

@@ -57,7 +57,8 @@ func (p *process) root() string       { return filepath.Join(p.s.dir, "kubelet")
 func (p *process) logs() string       { return filepath.Join(p.s.dir, "logs") }
 func (p *process) cgroupRoot() string { return cgroupRoot(p.s.dir) }
 
-// prepare makes the folders and the configuration.
+// prepare makes the folders and the configuration. Every start gets the same
+// configuration, so what differs is the moment alone.
 func (p *process) prepare() error {
 	for _, d := range [...]string{p.manifests(), p.root()} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
@@ -106,7 +107,8 @@ func (p *process) logFile(n int) string {
 	return filepath.Join(p.s.dir, fmt.Sprintf("kubelet-%d.log", n))
 }
 
-// running returns an error if the kubelet has ended by itself.
+// running returns an error if the kubelet has ended by itself. Only kill and stop
+// may end it: anything else is what a soak is run to find.
 func (p *process) running() error {
 	select {
 	case err := <-p.ended:

@@ -68,6 +68,7 @@ func soak(ctx context.Context, s *settings) error {
 	if err := writeManifests(r.list, r.p.manifests(), host); err != nil {
 		return err
 	}
+	// A soak that can't go on has still made pods on somebody's runtime.
 	if err := r.phases(ctx, begin); err != nil {
 		r.giveUp()
 		return err
@@ -75,7 +76,8 @@ func soak(ctx context.Context, s *settings) error {
 	return r.result(ctx)
 }
 
-// giveUp removes the pods after a failure, as far as the kubelet still can.
+// giveUp removes the pods after a failure, as far as the kubelet still can. The
+// error that brought us here is told; those of removing are not.
 func (r *soakTest) giveUp() {
 	if r.p.cmd == nil && r.p.start() != nil {
 		return
@@ -114,10 +116,13 @@ func (r *soakTest) phases(ctx context.Context, begin time.Time) error {
 	return r.restart(ctx, "SIGTERM, 5s down", 5*time.Second, r.p.stop)
 }
 
-// settle waits until every pod is as it should be.
+// settle waits until every pod is as it should be. What is there then is known,
+// and must stay.
 func (r *soakTest) settle(ctx context.Context) error {
 	end := time.Now().Add(settleTime)
 	for {
+		// One look a second: a pod that is as it should be once is enough here;
+		// from then on every change counts.
 		w, err := look(ctx, r.rt)
 		if err != nil {
 			return err
@@ -136,7 +141,8 @@ func (r *soakTest) settle(ctx context.Context) error {
 	}
 }
 
-// pause waits; an error says that the kubelet has ended, or the soak.
+// pause waits; an error says that the kubelet has ended, or the soak. While no
+// kubelet is meant to run it only waits.
 func (r *soakTest) pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -170,6 +176,8 @@ func (r *soakTest) look(ctx context.Context, when string) error {
 	if err != nil {
 		return err
 	}
+	// What was told is taken for granted from now on, or each look would tell it
+	// again.
 	wrong := w.differences(r.list, r.known)
 	for _, p := range wrong {
 		r.problem(when + p)
@@ -196,6 +204,7 @@ func (r *soakTest) restart(ctx context.Context, how string, down time.Duration, 
 	if err := end(); err != nil {
 		r.problem(err.Error())
 	}
+	// Down long enough for probes to be missed and for containers to end.
 	if err := r.pause(ctx, down); err != nil {
 		return err
 	}
@@ -206,6 +215,8 @@ func (r *soakTest) restart(ctx context.Context, how string, down time.Duration, 
 	if err := r.p.start(); err != nil {
 		return err
 	}
+	// Every second: a container that is restarted by mistake is back within a
+	// few.
 	for until := time.Now().Add(afterTime); time.Now().Before(until); {
 		if err := r.pause(ctx, time.Second); err != nil {
 			return err
@@ -220,7 +231,8 @@ func (r *soakTest) restart(ctx context.Context, how string, down time.Duration, 
 	return nil
 }
 
-// result removes the pods, looks for leftovers, and sums up.
+// result removes the pods, looks for leftovers, and sums up. Only here a count is
+// compared with the length: how often a pod should have restarted by now.
 func (r *soakTest) result(ctx context.Context) error {
 	w, err := look(ctx, r.rt)
 	if err != nil {
@@ -315,6 +327,7 @@ func (r *soakTest) leftovers() {
 // mount that its root directory is, and links to the logs of containers that the
 // runtime still has.
 func (r *soakTest) cleanHost() {
+	// Links of other kubelets stay: only those that lead to the soak's logs go.
 	links, _ := filepath.Glob(filepath.Join(real.DefaultContainerLogsDir, "*"+nodeSuffix+"_*.log"))
 	for _, l := range links {
 		if to, err := os.Readlink(l); err == nil && strings.HasPrefix(to, r.p.logs()+"/") {
@@ -327,5 +340,6 @@ func (r *soakTest) cleanHost() {
 			_ = os.Remove(d)
 		}
 	}
+	// The kubelet makes its root directory a mount of its own, for propagation.
 	_ = unix.Unmount(r.p.root(), 0)
 }

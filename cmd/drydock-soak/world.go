@@ -64,7 +64,8 @@ func look(ctx context.Context, rt internalapi.RuntimeService) (*world, error) {
 	return w, nil
 }
 
-// newest is a container's run with the highest attempt.
+// newest is a container's run with the highest attempt. Older attempts stay
+// listed until they are collected.
 func (w *world) newest(pod, name string) (container, bool) {
 	var out container
 	found := false
@@ -76,7 +77,8 @@ func (w *world) newest(pod, name string) (container, bool) {
 	return out, found
 }
 
-// unsettled says what is not yet as it should be.
+// unsettled says what is not yet as it should be. Each text names a container,
+// since it is all that is printed when time is up.
 func (w *world) unsettled(list []soakPod) (wrong []string) {
 	for _, p := range list {
 		switch p.kind {
@@ -102,7 +104,8 @@ func (w *world) unsettled(list []soakPod) (wrong []string) {
 	return wrong
 }
 
-// running are the containers that are to run all the time.
+// running are the containers that are to run all the time. Those of pods that
+// restart or complete come and go, and are counted instead.
 func (w *world) running(list []soakPod) map[string]container {
 	out := map[string]container{}
 	for _, p := range list {
@@ -117,7 +120,9 @@ func (w *world) running(list []soakPod) map[string]container {
 	return out
 }
 
-// differences says what is not as it was, of what should be.
+// differences says what is not as it was, of what should be. A container has to
+// be the same one, in the same sandbox: one that was replaced by an equal one was
+// restarted.
 func (w *world) differences(list []soakPod, known map[string]container) (out []string) {
 	for _, p := range list {
 		// A new kubelet that does not know a sandbox makes another beside it.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +17,8 @@ import (
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
-// compareFlags are the flags of drydock compare.
+// compareFlags are the flags of drydock compare. The zero values of numbers are
+// defaults: seed and until count only where their flag was given.
 type compareFlags struct {
 	// Overrides of both sides, of A and of B, each PATH=VALUE.
 	set, aSet, bSet []string
@@ -70,6 +70,7 @@ Exit codes: 0 all expectations held on both sides, 1 one failed or the compariso
 		},
 	}
 	fl := cmd.Flags()
+	// --set comes first on each side, so that a side's own overrides win.
 	fl.StringArrayVar(&f.set, "set", nil, "override a field on both sides, as drydock run's --set (repeatable)")
 	fl.StringArrayVar(&f.aSet, "a-set", nil, "override a field on side A (repeatable)")
 	fl.StringArrayVar(&f.bSet, "b-set", nil, "override a field on side B (repeatable)")
@@ -120,6 +121,7 @@ func (f *compareFlags) run(ctx context.Context, args []string, changed func(stri
 	if err != nil {
 		return err
 	}
+	// One file alone is both sides.
 	b, bSel, err := f.load(args[len(args)-1], "--b-set", f.bSet)
 	if err != nil {
 		return err
@@ -131,14 +133,12 @@ func (f *compareFlags) run(ctx context.Context, args []string, changed func(stri
 		c.Seeds = []uint64{a.Spec.Seed}
 	}
 	failed := f.runAll(ctx, c, [2]*runFlags{aSel, bSel})
+	// No seed was run through on both sides: there is nothing to compare.
 	if len(c.Seeds) == 0 {
 		return failed
 	}
 	if f.output == "json" {
-		enc := json.NewEncoder(f.stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(c)
+		err = encodeJSON(f.stdout, c)
 	} else {
 		c.WriteText(f.stdout)
 	}
@@ -154,7 +154,9 @@ func (f *compareFlags) run(ctx context.Context, args []string, changed func(stri
 }
 
 // load loads the one scenario of a side, with the flag's overrides; the flags
-// returned are those of drydock run that repeat its runs.
+// returned are those of drydock run that repeat its runs. A mistake in an
+// override is told with the flag that it came by: --a-set and --set look alike in
+// a long command.
 func (f *compareFlags) load(file, flag string, own []string) (*scenarios.Scenario, *runFlags, error) {
 	sel := selection{focus: f.focus, set: slices.Concat(f.set, own)}
 	list, err := sel.load([]string{file})

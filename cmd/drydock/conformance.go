@@ -144,7 +144,8 @@ func holdSignals(ctx context.Context) (release func()) {
 	}
 }
 
-// pattern compiles a flag's regular expression; nil if there is none.
+// pattern compiles a flag's regular expression; nil if there is none. The empty
+// one would match everything, which is the wrong default for --skip.
 func pattern(flag, text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil
@@ -165,8 +166,9 @@ func writeChecks(out io.Writer, list []conformance.Listed) error {
 	return w.Flush()
 }
 
-// writable tells before the run what would keep a report from being written
-// after it. A file that is there stays as it is until then.
+// writable tells before the run what would keep a report from being written after
+// it. A file that is there stays as it is until then. A file that is not there
+// yet is made and removed again.
 func writable(flag, file string) error {
 	if file == "" {
 		return nil

@@ -333,7 +333,8 @@ func readPart[T any](flag, name string, parse func(string, []byte) ([]T, error))
 	return list, nil
 }
 
-// parseRange reads "2s" or "2s..4s"; "none" and 0 are no time at all.
+// parseRange reads "2s" or "2s..4s"; "none" and 0 are no time at all. The least
+// that is no default is one nanosecond.
 func parseRange(s string) (fakecri.Range, error) {
 	if s == "none" || s == "0" {
 		return fakecri.Range{Min: 1, Max: 1}, nil // zero would be the default
@@ -352,8 +353,9 @@ func parseRange(s string) (fakecri.Range, error) {
 	return fakecri.Range{}, fmt.Errorf("%q is no time: want one such as 2s, a range such as 2s..4s, or none", s)
 }
 
-// makeRoot makes the runtime's directory; the function returned removes it if
-// the user has named none.
+// makeRoot makes the runtime's directory; the function returned removes it if the
+// user has named none. One that the user named is left with what is in it: a new
+// server begins with it.
 func (f *fakecriFlags) makeRoot(o *server.Options) (func(), error) {
 	if f.root == "" {
 		dir, err := os.MkdirTemp("", "drydock-fakecri-")

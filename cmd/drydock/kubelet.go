@@ -17,6 +17,7 @@ func newKubelet() *cobra.Command {
 		Defaulter: apiserver.SetPodDefaults,
 		Validator: func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
 	})
+	// Upstream's exit code is 1 for everything, and its message is logged.
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := run(cmd, args); err != nil {

@@ -215,10 +215,16 @@ func (o *output) writeJSON() error {
 		out.Passed = out.Passed && r.err == nil && r.res.Passed
 		out.Results = append(out.Results, x)
 	}
-	enc := json.NewEncoder(o.f.stdout)
+	return encodeJSON(o.f.stdout, out)
+}
+
+// encodeJSON writes a document for people as well: indented, and with < and > in
+// expressions as they are.
+func encodeJSON(w io.Writer, doc any) error {
+	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(out)
+	return enc.Encode(doc)
 }
 
 // junitSuite, junitCase and junitMessage are the part of JUnit's XML that CI

@@ -122,7 +122,8 @@ func parityAspects(names []string) ([]parity.Aspect, error) {
 	return out, nil
 }
 
-// readCases reads all files, telling of each that is no recording.
+// readCases reads all files, telling of each that is no recording. Two files with
+// one case's name would be indistinguishable in the report.
 func readCases(stderr io.Writer, files []string) ([]*parity.Case, error) {
 	var cases []*parity.Case
 	bad := false
@@ -191,7 +192,8 @@ func replayAll(cases []*parity.Case, seed uint64) []*caseResult {
 	return results
 }
 
-// writeObserved writes a replay in the form of a recording with one run.
+// writeObserved writes a replay in the form of a recording with one run. So a
+// replay can be looked at, or kept, with the tools that recordings are.
 func writeObserved(dir string, r *caseResult) error {
 	if r.replay == nil {
 		return nil
@@ -211,7 +213,8 @@ func writeObserved(dir string, r *caseResult) error {
 	return os.WriteFile(filepath.Join(dir, r.c.Name+".json"), out.Bytes(), 0o666)
 }
 
-// word is the verdict on a result.
+// word is the verdict on a result. A recording without runs is replayed all the
+// same: a panic would show.
 func (r *caseResult) word() string {
 	switch {
 	case r.err != nil || len(r.verdict) > 0:
@@ -307,8 +310,5 @@ func parityJSON(w io.Writer, results []*caseResult, passed, compared int) error 
 		}
 		doc.Cases = append(doc.Cases, out)
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(doc)
+	return encodeJSON(w, doc)
 }

@@ -40,6 +40,7 @@ func newRigImages() *cobra.Command {
 				return &codeError{exitFailed, err}
 			}
 			defer r.Close()
+			// The file appears when images can be pulled: scripts wait for it.
 			if file != "" {
 				if err := os.WriteFile(file, []byte(r.Addr()+"\n"), 0o644); err != nil {
 					return &codeError{exitFailed, err}
@@ -92,6 +93,7 @@ func newRigClear() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
 			defer cancel()
+			// What was removed is told also when something could not be.
 			n, err := rig.Clear(ctx, endpoint)
 			if n > 0 {
 				fmt.Fprintf(cmd.OutOrStdout(), "removed %d pods that were left\n", n)

@@ -69,6 +69,7 @@ func newRun() *cobra.Command {
   drydock run web.yaml --set 'spec.nodes[0].count=5' --output json`,
 		Args: someArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Address translation is a fifth of a large run without it.
 			defer hugepages.Keep(100 * time.Millisecond)()
 			changed := cmd.Flags().Changed
 			f.seedSet, f.seedsSet, f.untilSet = changed("seed"), changed("seeds"), changed("until")
@@ -76,6 +77,7 @@ func newRun() *cobra.Command {
 			return f.run(cmd.Context(), args)
 		},
 	}
+	// What is run, with which seeds, and what is shown of it.
 	f.sel.flags(cmd)
 	fl := cmd.Flags()
 	fl.Uint64Var(&f.seed, "seed", 0, "run with this seed instead of the scenario's")
@@ -112,6 +114,7 @@ func (f *runFlags) check() error {
 	case f.trace != "" && (f.seedsSet || f.verify):
 		return badInput("--trace goes with a single run, not with --seeds or --verify")
 	}
+	// A file or a directory holds one run.
 	if f.report != "" && (f.seedsSet || f.verify) {
 		return badInput("--report goes with a single run, not with --seeds or --verify")
 	}
@@ -141,6 +144,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	if f.report != "" && len(list) > 1 {
 		return badInput("--report goes with a single scenario; %d are selected", len(list))
 	}
+	// Files are loaded together: each scenario gets its share of the time.
 	loaded := time.Since(began) / time.Duration(len(list))
 	out := newOutput(f, len(list))
 	switch {
@@ -151,6 +155,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	default:
 		err = f.runEach(ctx, list, loaded, out)
 	}
+	// A document that could not be written must not look like success.
 	if werr := out.close(); err == nil && werr != nil {
 		err = &codeError{exitInternal, werr}
 	}
@@ -159,6 +164,8 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 
 // options are those of a run without output.
 func (f *runFlags) options() scenarios.RunOptions {
+	// Only the command knows the wall clock; the run itself is given one to
+	// measure with.
 	o := scenarios.RunOptions{Workers: f.workers, Until: f.until, Verbose: f.verbose, TraceReads: f.traceReads, Metrics: f.metrics, Census: f.census, Clock: time.Now}
 	if f.seedSet {
 		o.Seed = &f.seed
@@ -218,6 +225,7 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 			if err != nil {
 				return badInput("--trace: %w", err)
 			}
+			// A trace has a line per record, millions for a large run.
 			w := bufio.NewWriterSize(file, 1<<20)
 			o.Trace = w
 			closeTrace = func() error {
@@ -237,6 +245,7 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 		}
 		out.begin(s, &o)
 		res, err := s.Run(ctx, o)
+		// The run's own error comes first: others may follow from it.
 		if rerr := rep.write(nil, partial(res, err)); err == nil && rerr != nil {
 			err = rerr
 		}

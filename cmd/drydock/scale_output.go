@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 
 // source says where the pods come from.
 func (f *scaleFlags) source() string {
+	// In the order in which sources exclude each other, see together.
 	c := &f.cfg
 	switch {
 	case c.Trace != nil:
@@ -125,10 +125,7 @@ func (f *scaleFlags) write(res *scale.Result, failed error, pace *pacer, rep *re
 		if failed != nil {
 			out.Error = failed.Error()
 		}
-		enc := json.NewEncoder(f.stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(out); err != nil {
+		if err := encodeJSON(f.stdout, out); err != nil {
 			return err
 		}
 		return rep.write(nil, partial)
@@ -143,8 +140,10 @@ func (f *scaleFlags) write(res *scale.Result, failed error, pace *pacer, rep *re
 // summary tells what the run came to and what it cost.
 func (f *scaleFlags) summary(res *scale.Result, c *cost) {
 	w := f.stdout
+	// Both figures are told: start-up is where pods cost, steady where nodes do.
 	all, steady := res.NodeSecondsPerSecond()
 	fmt.Fprintln(w, "\nThe simulation")
+	// Without an end of start-up there is no rate of it.
 	if res.StartedAt > 0 && res.Wanted > 0 {
 		fmt.Fprintf(w, "  start-up: %s of virtual time in %s of wall time, %s pods/s\n", scenarios.ShortTime(res.StartedAt), scenarios.RoundWall(res.Wall.Startup), grouped(res.StartsPerSecond()))
 	}
@@ -162,6 +161,7 @@ func (f *scaleFlags) summary(res *scale.Result, c *cost) {
 	for _, x := range res.Errors {
 		fmt.Fprintf(w, "refused: %s\n", x)
 	}
+	// Only the first errors are kept, and all are counted.
 	if more := res.Refused - len(res.Errors); more > 0 {
 		fmt.Fprintf(w, "refused: and %d more\n", more)
 	}
@@ -174,6 +174,8 @@ func (f *scaleFlags) summary(res *scale.Result, c *cost) {
 func (f *scaleFlags) checkScenario(fl *pflag.FlagSet) error {
 	allowed := map[string]bool{"seed": true, "workers": true, "report": true, "memory": true, "progress": true, "json": true, "for": true, "verify": true}
 	bad := ""
+	// Visit goes by name and over flags that were given, so the first bad one is
+	// always the same.
 	fl.Visit(func(x *pflag.Flag) {
 		if !allowed[x.Name] && bad == "" {
 			bad = x.Name
@@ -212,6 +214,8 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 	began := time.Now()
 	list, err := r.sel.load([]string{file})
 	if err != nil {
+		// The two kinds of documents are easily confused, and the remedy is
+		// short.
 		if head, rerr := scenarios.ReadFile(file); rerr == nil {
 			if _, werr := scale.ParseWorkload(file, head); werr == nil {
 				return badInput("%s is a Workload: drydock scale --workload %s", file, file)
@@ -234,6 +238,7 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
+	// From here on it is a run of drydock run, watched as a large one.
 	pace := newPacer(target, len(s.NodeNames()), s.PodCount())
 	show := newScaleProgress(f.stderr, f.progress)
 	o := r.options()
@@ -248,6 +253,7 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 	}
 	res, err := s.Run(cmd.Context(), o)
 	show.close()
+	// With --json the report's text would break the document.
 	text := f.stdout
 	if f.json {
 		text = nil

@@ -117,8 +117,8 @@ func (s *scaleProgress) show(p scale.Progress) {
 	}
 }
 
-// done is how much of its phase a run has behind it, of barTotal; never all, since
-// a full bar is taken for complete.
+// done is how much of its phase a run has behind it, of barTotal; never all,
+// since a full bar is taken for complete.
 func done(p *scale.Progress) int64 {
 	part := 0.0
 	switch {
@@ -132,7 +132,8 @@ func done(p *scale.Progress) int64 {
 	return int64(min(part, 0.999) * barTotal)
 }
 
-// close takes the bars away.
+// close takes the bars away. What follows is written from the beginning of a
+// line.
 func (s *scaleProgress) close() {
 	if s.bars != nil {
 		s.bars.Shutdown()

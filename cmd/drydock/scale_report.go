@@ -14,7 +14,8 @@ import (
 
 // reporter collects a run's report and writes it to a directory, if one is
 // wanted. Without a directory the figures are collected all the same, for the
-// text.
+// text. A nil collector is a run that never began, and a report that is not
+// written.
 type reporter struct {
 	dir       string
 	opts      report.Options

@@ -12,7 +12,8 @@ import (
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
-// maxSeeds bounds how many seeds one command runs.
+// maxSeeds bounds how many seeds one command runs. The list is made before the
+// first run.
 const maxSeeds = 1_000_000
 
 // parseSeeds reads "1-200" or "3,7,10-20". Seeds come in the order in which they

@@ -40,6 +40,8 @@ func (s *selection) load(paths []string) ([]*scenarios.Scenario, error) {
 	if err != nil {
 		return nil, badInput("--skip: %w", err)
 	}
+	// Everything is loaded and checked, also what is not selected: a broken file
+	// shows at once.
 	all, err := scenarios.LoadPaths(paths, scenarios.LoadOptions{Set: s.set})
 	if err != nil {
 		return nil, &codeError{exitBadInput, err}
@@ -47,6 +49,8 @@ func (s *selection) load(paths []string) ([]*scenarios.Scenario, error) {
 	var out []*scenarios.Scenario
 	for _, sc := range all {
 		name := sc.Metadata.Name
+		// An empty --focus matches everything; an empty --skip must match
+		// nothing.
 		if !sel.Matches(labels.Set(sc.Metadata.Labels)) || !focus.MatchString(name) || s.skip != "" && skip.MatchString(name) {
 			continue
 		}

@@ -23,6 +23,7 @@ func complete(cmd *cobra.Command, formats ...string) {
 	if len(formats) == 0 {
 		return
 	}
+	// A mistake of this program, found by the first test that makes the command.
 	if err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // there is no such flag
 	}
@@ -40,6 +41,7 @@ func newList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// Columns are for people; a program reads the files themselves.
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tNODES\tDURATION\tEXPECTATIONS\tLABELS\tFILE")
 			for _, s := range list {
@@ -94,6 +96,8 @@ func newInit() *cobra.Command {
 				_, err := io.WriteString(cmd.OutOrStdout(), scenarios.Starter())
 				return err
 			}
+			// Made and checked for at once: nobody's file is overwritten in
+			// between.
 			mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 			if force {
 				mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
@@ -143,6 +147,7 @@ func newVersion() *cobra.Command {
 		Args:  cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
 			version := "(devel)"
+			// What go install stamps; a build in a checkout has none.
 			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 				version = info.Main.Version
 			}

@@ -94,6 +94,8 @@ func Probe(ctx context.Context, endpoint, image string) (err error) {
 // probeText is what the container logs.
 const probeText = "the probe runs"
 
+// probeContainer runs a container in a sandbox and waits for its log: limits and
+// scores are set because runtimes in containers often can't.
 func (c *client) probeContainer(ctx context.Context, sb string, cfg *runtimeapi.PodSandboxConfig, spec *runtimeapi.ImageSpec) error {
 	ctr, err := c.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: sb, SandboxConfig: cfg, Config: &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "probe"}, Image: spec, Command: []string{actor.Program, "run", "--log=" + probeText}, LogPath: "probe.log",

@@ -81,7 +81,8 @@ func (r *Report) line(name string, value func(*Interval) float64) line {
 	return line{name, xy}
 }
 
-// used drops lines that are 0 throughout, unless all are.
+// used drops lines that are 0 throughout, unless all are. A legend of lines at
+// zero hides the one that is not.
 func used(lines []line) []line {
 	var out []line
 	for _, l := range lines {

@@ -17,7 +17,8 @@ type HotSpot struct {
 const hotSpotsEach = 5
 
 // hotSpots are the nodes that are above the median by most, thing by thing; ties
-// in the order of the nodes.
+// in the order of the nodes. The median rather than the mean: one hot node would
+// move the mean towards itself.
 func (r *Report) hotSpots() (out []HotSpot) {
 	for _, m := range []struct {
 		what  string

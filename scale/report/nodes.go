@@ -60,6 +60,7 @@ func count(b bool) int64 {
 }
 
 // ready follows a node's condition Ready. Before it was True once, a node starts.
+// A node that is deleted while it is not Ready is down until then and no longer.
 func (x *nodeStats) ready(is, gone bool, now time.Duration) {
 	x.wasReady = x.wasReady || is
 	down := x.wasReady && !is && !gone

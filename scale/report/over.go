@@ -132,7 +132,8 @@ type series struct {
 	now   Interval
 }
 
-// at brings the series to a time: counts go to the interval that has it.
+// at brings the series to a time: counts go to the interval that has it. Gauges
+// are carried over into intervals in which nothing happens.
 func (s *series) at(t time.Duration) {
 	for t >= s.width*time.Duration(len(s.done)+1) {
 		s.done = append(s.done, s.now)

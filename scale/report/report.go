@@ -11,7 +11,8 @@ import (
 // Fact is a line about the run that the report shows as it is: "seed", "7".
 type Fact struct{ Name, Value string }
 
-// Report is what happened up to a time. It shares nothing with the run.
+// Report is what happened up to a time. It shares nothing with the run. The
+// collector may go on while it is written.
 type Report struct {
 	// Title heads the page.
 	Title string
@@ -56,7 +57,8 @@ func (r *Report) WriteDir(create func(name string) (io.WriteCloser, error)) erro
 	return nil
 }
 
-// file is one of a report's files.
+// file is one of a report's files. All are written the same way, to wherever
+// create leads.
 type file struct {
 	name  string
 	write func(io.Writer) error

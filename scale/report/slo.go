@@ -9,7 +9,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// SLO is a verdict on one of Kubernetes' scalability SLOs.
+// SLO is a verdict on one of Kubernetes' scalability SLOs. It says what was
+// measured even where it gives no verdict, so that a reader sees why.
 type SLO struct {
 	// Name says what it is about: "Pod startup", "API: mutating calls", ...
 	Name string

@@ -35,7 +35,8 @@ type StartupSummary struct {
 	Max   float64 `json:"maxSeconds"`
 }
 
-// Summary sums the report up.
+// Summary sums the report up. It is what programs read; pages and tables have
+// more.
 func (r *Report) Summary() *Summary {
 	out := &Summary{Waiting: r.Startup.Waiting, Rejected: r.Totals.Rejected, OOMKills: r.Totals.OOMKills, Evictions: map[string]uint64{}}
 	for i := range r.SLOs {

@@ -38,7 +38,8 @@ type table struct {
 // column is a column's name, with the unit at its end, and what it says.
 type column struct{ Name, About string }
 
-// writeCSV writes a line of names and the rows.
+// writeCSV writes a line of names and the rows. Rows are written as they come:
+// starts.csv may have a million.
 func (t *table) writeCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	names := make([]string, len(t.Columns))

@@ -77,7 +77,9 @@ func New(opts Options) *Controller {
 	return c
 }
 
-// onChange has every autoscaler wait in the queue for the next period.
+// onChange has every autoscaler wait in the queue for the next period. So a new
+// autoscaler first looks after SyncPeriod, and a change of its spec is seen with
+// the next look, as upstream.
 func (c *Controller) onChange(ch apiserver.Change) {
 	hpa := ch.New.(*autoscalingv2.HorizontalPodAutoscaler)
 	key := controller.KeyOf(hpa)
@@ -144,7 +146,8 @@ func (c *Controller) podsOf(namespace string, selector labels.Selector) []*v1.Po
 }
 
 // selecting returns the autoscalers that select one of the pods, by name
-// (hpasControllingPodsUnderSelector).
+// (hpasControllingPodsUnderSelector). Two that scale one target would undo each
+// other's work for ever, so neither does.
 func (c *Controller) selecting(namespace string, pods []*v1.Pod) []string {
 	var out []string
 	for key, h := range c.histories { //drydock:unordered is sorted
@@ -156,7 +159,8 @@ func (c *Controller) selecting(namespace string, pods []*v1.Pod) []string {
 	return out
 }
 
-// sync looks at one autoscaler, and again after a period whatever came of it.
+// sync looks at one autoscaler, and again after a period whatever came of it. It
+// never fails: a look that did not succeed has told so in the status.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	hpa, _ := c.store.Lookup(apiserver.KindHorizontalPodAutoscaler, key.Namespace, key.Name).(*autoscalingv2.HorizontalPodAutoscaler)
 	if hpa == nil {

@@ -221,7 +221,8 @@ func (r *evaluation) sample(name v1.ResourceName, container string, pods []*v1.P
 	return s, nil
 }
 
-// tolerances are the flag's, unless the rules have their own.
+// tolerances are the flag's, unless the rules have their own. Within them nothing
+// moves, which keeps a target from swinging (HPAConfigurableTolerance).
 func (r *evaluation) tolerances() tolerances {
 	t := tolerances{Tolerance, Tolerance}
 	if b := r.hpa.Spec.Behavior; b != nil {

@@ -117,7 +117,8 @@ func (s *sample) unready(pod *v1.Pod, m podMetric) bool {
 }
 
 // ratio returns the usage by the target; target is percent of the requests, or a
-// value per pod in thousandths.
+// value per pod in thousandths. Utilization is the pods' sum by the sum of their
+// requests, not the mean of shares: a large pod counts for more.
 func (s *sample) ratio(target int64) (float64, proposal, error) {
 	var total, requested, n int64
 	for name, m := range s.metrics { //drydock:unordered sums

@@ -49,7 +49,8 @@ type portGroup struct {
 }
 
 // reconcile plans for all families. Slices of a family that the service no longer
-// has are removed.
+// has are removed. Each family is planned by itself, as a slice has addresses of
+// one.
 func (p *planner) reconcile(pods []*v1.Pod, existing []*discoveryv1.EndpointSlice) plan {
 	families := addressTypes(p.svc)
 	for _, es := range existing {
@@ -126,6 +127,7 @@ func unchanged(family discoveryv1.AddressType, existing []*discoveryv1.EndpointS
 }
 
 // groups makes the wanted endpoints, by their ports, in the order of the pods.
+// Most services have one group, so the last one is tried before the others.
 func (p *planner) groups(family discoveryv1.AddressType, pods []*v1.Pod) []*portGroup {
 	var groups []*portGroup
 	var last *portGroup
@@ -158,8 +160,10 @@ func (p *planner) groups(family discoveryv1.AddressType, pods []*v1.Pod) []*port
 }
 
 // group is reconcileByPortMapping: slices lose what is no longer wanted and take
-// what has changed; those that change anyway are filled up; the rest goes into the
-// one unchanged slice that it fills best, or into new ones.
+// what has changed; those that change anyway are filled up; the rest goes into
+// the one unchanged slice that it fills best, or into new ones. New endpoints
+// fill slices that are being updated anyway, then one that has room for all, then
+// new ones: few requests matter more than full slices.
 func (p *planner) group(family discoveryv1.AddressType, g *portGroup, out *plan) {
 	wanted := make(map[endpointKey]*discoveryv1.Endpoint, len(g.endpoints))
 	for i := range g.endpoints {
@@ -244,7 +248,8 @@ func (p *planner) roomFor(list []*discoveryv1.EndpointSlice, n int) (best *disco
 	return best
 }
 
-// placeholder keeps one empty slice for a service without endpoints.
+// placeholder keeps one empty slice for a service without endpoints. Its presence
+// says that the service was looked at.
 func (p *planner) placeholder(family discoveryv1.AddressType, out *plan) {
 	for i, es := range out.remove {
 		if len(es.Endpoints) == 0 && len(es.Ports) == 0 && ownedBy(es, p.svc) {

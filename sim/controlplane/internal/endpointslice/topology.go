@@ -63,8 +63,9 @@ type allocation struct {
 	desired          float64
 }
 
-// allocate shares endpoints out by the zones' CPUs; problem is why it can't be done
-// (getAllocations).
+// allocate shares endpoints out by the zones' CPUs; problem is why it can't be
+// done (getAllocations). With fewer endpoints than zones, or CPUs spread too
+// unevenly, no hints are better than bad ones.
 func allocate(ratios map[string]float64, endpoints int) (out map[string]allocation, problem string) {
 	switch {
 	case ratios == nil:

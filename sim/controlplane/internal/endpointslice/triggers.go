@@ -7,7 +7,8 @@ import (
 )
 
 // triggers remembers when a service and its pods last gave a reason to change its
-// slices (util/trigger_time_tracker.go).
+// slices (util/trigger_time_tracker.go). The annotation is what the network
+// programming latency SLO is measured from.
 type triggers struct {
 	pods    map[string]time.Time
 	service time.Time
@@ -40,7 +41,8 @@ func (t *triggers) next(svc *v1.Service, pods []*v1.Pod) time.Time {
 	return first
 }
 
-// podTrigger is when the pod last became ready or ceased to be.
+// podTrigger is when the pod last became ready or ceased to be. A pod that never
+// was ready gives none.
 func podTrigger(pod *v1.Pod) time.Time {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == v1.PodReady {

@@ -168,7 +168,8 @@ func (s *state) countIndexes() {
 	s.lost = s.lost.with(lost)
 }
 
-// indexFailed reports whether a pod's failure fails its index.
+// indexFailed reports whether a pod's failure fails its index. The limit counts
+// the failures before this pod; its own is one more.
 func (s *state) indexFailed(p *v1.Pod) bool {
 	if !failed(p, s.job) {
 		return false
@@ -223,7 +224,7 @@ func (s *state) pendingIndexes(n int) []int {
 }
 
 // dueIndexes are those whose back-off is over; if there is none, when the first
-// will be.
+// will be. If some are due, the sync after theirs looks for the others.
 func (s *state) dueIndexes(indexes []int) (due []int, wait time.Duration) {
 	due = []int{}
 	for _, i := range indexes {

@@ -74,7 +74,7 @@ func matchCondition(st *v1.PodStatus, on []batchv1.PodFailurePolicyOnPodConditio
 }
 
 // matchSuccess reports whether the completed indexes meet a rule of the success
-// policy, and which (success_policy.go).
+// policy, and which (success_policy.go). The text stands in the job's condition.
 func matchSuccess(policy *batchv1.SuccessPolicy, completions int, done intervals) (string, bool) {
 	if policy == nil || len(done) == 0 {
 		return "", false
@@ -95,7 +95,7 @@ func matchSuccess(policy *batchv1.SuccessPolicy, completions int, done intervals
 	return "", false
 }
 
-// overlap counts the indexes that both have.
+// overlap counts the indexes that both have. It walks both lists once.
 func overlap(a, b intervals) int {
 	n, i, j := 0, 0, 0
 	for i < len(a) && j < len(b) {

@@ -47,7 +47,8 @@ func (c *Controller) deadline(h *health) int64 {
 	return c.seen(h) + int64(DefaultNodeMonitorGracePeriod)
 }
 
-// wake sets the next pass at which there is something to see.
+// wake sets the next pass at which there is something to see. No node in trouble
+// means no timer before the next grace period ends.
 func (c *Controller) wake() {
 	if c.passing || c.g.Dead() {
 		return
@@ -118,7 +119,8 @@ func (c *Controller) expired(now int64, work []*health) []*health {
 	return work
 }
 
-// run works on the nodes, several at a time, and closes the pass.
+// run works on the nodes, several at a time, and closes the pass. Up to
+// updateWorkers nodes are worked on at once; a pass ends with the last.
 func (c *Controller) run(ctx context.Context, work, untaint []*health) {
 	c.untaintNew(ctx, work)
 	var wg loop.WaitGroup
@@ -186,8 +188,9 @@ func (c *Controller) forget() {
 	c.order = slices.DeleteFunc(c.order, func(h *health) bool { return h.deleted })
 }
 
-// look brings what is known of a node up to date. It reports whether requests
-// are to be made for it.
+// look brings what is known of a node up to date. It reports whether requests are
+// to be made for it. Most passes end here for most nodes: a heartbeat needs no
+// request.
 func (c *Controller) look(h *health) (work bool) {
 	node := c.api.Server().Node(h.name)
 	if node == nil {
