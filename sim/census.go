@@ -308,19 +308,6 @@ func (t *censusTaker) loop(n *Node) {
 	}
 }
 
-// Leaks walks everything that a kubelet or a runtime can reach, unexported
-// fields included, and tells where a map has a key, or a list an entry, that
-// belongs to what is gone: pods' UIDs and containers' IDs. What closures hold is
-// not seen, and what is kept for a while or in bounded number as upstream does is
-// left out.
-func Leaks(root any, gone map[string]bool) []string {
-	var out []string
-	for _, l := range walkLeaks(root, gone).found {
-		out = append(out, l.String())
-	}
-	return out
-}
-
 // keptByDesign are the places of what is kept for a while, or in bounded number:
 // a kubelet's reasons; keys that a controller looks at again later; the scheduler's
 // classes; and what was recorded just now.
@@ -349,8 +336,11 @@ type leakWalker struct {
 	sizes map[string]int
 }
 
-// walkLeaks walks a kubelet or a runtime. The ground and API objects are not
-// looked into.
+// walkLeaks walks everything that a kubelet or a runtime can reach, unexported
+// fields included, and notes where a map has a key, or a list an entry, that
+// belongs to what is gone: pods' UIDs and containers' IDs. What closures hold is
+// not seen, what is kept for a while or in bounded number as upstream does is left
+// out, and the ground and API objects are not looked into.
 func walkLeaks(root any, gone map[string]bool) *leakWalker {
 	return walk(root, gone, func(t reflect.Type) bool {
 		pkg := t.PkgPath()
