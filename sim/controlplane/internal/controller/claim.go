@@ -77,6 +77,7 @@ func (c *Claims) claim(ctx context.Context, owner apiserver.Object, sel *metav1.
 			release = append(release, p)
 		}
 	}
+	// Most namespaces have no pod without a controller, and are not searched.
 	if c.Pods.Orphans(owner.GetNamespace()) > 0 {
 		for _, p := range c.Control.API.Server().Store().PodsInNamespace(owner.GetNamespace()) {
 			if metav1.GetControllerOfNoCopy(p) == nil && p.DeletionTimestamp == nil && match(p) {

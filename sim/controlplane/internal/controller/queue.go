@@ -96,6 +96,7 @@ func (q *Queue) Len() int { return len(q.state) }
 // Add has key synced once the change that it is about has been heard of.
 func (q *Queue) Add(key Key) {
 	st := q.state[key]
+	// It is going to be synced anyway, with what is true then.
 	if st&(queued|delayed) != 0 || q.opts.Group.Dead() {
 		return
 	}
@@ -123,6 +124,7 @@ func (q *Queue) AddAfter(key Key, d time.Duration) {
 		q.enqueue(key)
 		return
 	}
+	// The earlier of two waits wins, as in client-go's delaying queue.
 	if t := q.waiting[key]; t != nil {
 		if t.Set() && !t.When().After(q.l.Now().Add(d)) {
 			return
@@ -202,5 +204,6 @@ func (q *Queue) work(ctx context.Context) {
 			q.Forget(key)
 		}
 	}
+	// The slice's array held every key since the last time it was empty.
 	q.ready = nil
 }

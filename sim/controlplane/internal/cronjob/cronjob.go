@@ -236,6 +236,7 @@ func (r *cronSync) sync(ctx context.Context) (time.Duration, error) {
 		r.event(v1.EventTypeWarning, "UnparseableSchedule", "unparseable schedule: %q : %s", cj.Spec.Schedule, err)
 		return 0, nil
 	}
+	// With the starting deadline, which forgets what is too old.
 	due, missed, err := latest(cj, now, schedule, true)
 	if err != nil {
 		r.event(v1.EventTypeWarning, "InvalidSchedule", "invalid schedule: %s : %s", cj.Spec.Schedule, err)
@@ -252,6 +253,7 @@ func (r *cronSync) sync(ctx context.Context) (time.Duration, error) {
 		r.event(v1.EventTypeWarning, "MissSchedule", "Missed scheduled time to start a job: %s", due.at.UTC().Format(time.RFC1123Z))
 		return again, nil
 	}
+	// Schedules have minutes, so a minute names a time.
 	name := fmt.Sprintf("%s-%d", cj.Name, due.at.Unix()/60)
 	if slices.ContainsFunc(cj.Status.Active, func(ref v1.ObjectReference) bool { return ref.Name == name }) ||
 		cj.Status.LastScheduleTime != nil && cj.Status.LastScheduleTime.Time.Equal(due.at) {
@@ -298,6 +300,7 @@ func (r *cronSync) review() {
 			r.changed = true
 		}
 	}
+	// A job may be gone without its end having been seen.
 	for _, ref := range slices.Clone(st.Active) {
 		if !known[ref.UID] && r.c.opts.API.Server().Store().Lookup(apiserver.KindJob, ref.Namespace, ref.Name) == nil {
 			r.event(v1.EventTypeNormal, "MissingJob", "Active job went missing: %v", ref.Name)

@@ -119,6 +119,8 @@ func (c *Controller) syncNode(_ context.Context, key controller.Key) error {
 				}
 			}
 		}
+		// Something is to be done where a pod is missing, where one may not stay,
+		// and where a set has misplaced ones to count anew.
 		f, scheduled := c.fit(ds, node), on[ds.UID]
 		if f.run && !scheduled || !f.stay && scheduled || scheduled && ds.Status.NumberMisscheduled > 0 {
 			c.Queue.Add(controller.KeyOf(ds))
@@ -146,6 +148,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 		delete(c.adopt, key)
 		return nil
 	}
+	// Its pods are the garbage collector's.
 	if ds.DeletionTimestamp != nil {
 		return nil
 	}

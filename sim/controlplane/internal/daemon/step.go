@@ -209,6 +209,8 @@ func (s *step) manage(ctx context.Context) error {
 		case f.run && len(pods) == 0:
 			need = append(need, n.Name)
 		case f.stay:
+			// Pods are there: which of them stay, and is another needed beside
+			// them?
 			again, dead := s.onNode(n.Name, pods, f.run)
 			kill = append(kill, dead...)
 			if again {
@@ -224,6 +226,8 @@ func (s *step) manage(ctx context.Context) error {
 	}
 	for _, n := range slices.Sorted(maps.Keys(s.byNo)) { //drydock:unordered sorted
 		for _, p := range s.byNo[n] {
+			// Its affinity names a node that is gone, so it would wait for ever.
+			// A bound pod is the pod garbage collector's.
 			if !known[n] && p.Spec.NodeName == "" {
 				kill = append(kill, p.Name)
 			}
@@ -277,6 +281,7 @@ func (s *step) onNode(node string, pods []*v1.Pod, run bool) (create bool, kill 
 			kill = append(kill, p.Name)
 		}
 	}
+	// The old one has a successor, or is of no use.
 	if newer != nil && older != nil && (!controller.PodReady(older) || s.available(newer)) {
 		kill = append(kill, older.Name)
 	}
@@ -450,6 +455,7 @@ func (s *step) rollingUpdate(ctx context.Context) error {
 	names, fits, desired := s.nodesInRollout()
 	mostSurge, mostUnavailable := s.scaled(surge, desired), s.scaled(unavailable, desired)
 	if desired > 0 && mostSurge == 0 && mostUnavailable == 0 {
+		// See above: both at 0 would stand still.
 		mostUnavailable = 1
 	}
 	if mostSurge == 0 {

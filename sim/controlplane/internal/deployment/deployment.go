@@ -86,6 +86,7 @@ func (c *Controller) onReplicaSet(owner *metav1.OwnerReference, old, rs *appsv1.
 // waits for pods themselves. What RollingUpdate waits for, the ReplicaSets'
 // statuses say.
 func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
+	// Only the last pod of a ReplicaSet can be the one that is waited for.
 	if ch.New != nil || c.opts.Pods().Of(uid).Len() > 0 {
 		return
 	}
@@ -134,6 +135,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	if d.DeletionTimestamp != nil {
 		return r.syncStatusOnly(ctx)
 	}
+	// Before anything else, since resuming starts the progress deadline anew.
 	if err := r.checkPaused(ctx); err != nil {
 		return err
 	}
@@ -216,6 +218,7 @@ func (r *rollout) rollback(ctx context.Context, revision int64) error {
 		if err != nil || v != revision {
 			continue
 		}
+		// Nothing to roll back to: the request is taken off, and that is said.
 		if sameTemplate(&r.d.Spec.Template, &rs.Spec.Template) {
 			warn("DeploymentRollbackTemplateUnchanged", fmt.Sprintf("The rollback revision contains the same template as current deployment %q", r.d.Name))
 			return r.clearRollback(ctx)

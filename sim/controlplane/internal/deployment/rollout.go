@@ -126,6 +126,8 @@ func (r *rollout) createNew(ctx context.Context, revision int64) error {
 	n := r.newReplicas(append(slices.Clip(r.old), rs), rs)
 	rs.Spec.Replicas = &n
 	setNewAnnotations(d, rs, revision, false)
+	// The name is the template's hash: what is there under it is ours, or a
+	// collision.
 	made, err := controller.Create(ctx, r.c.opts.API, rs)
 	existed := apierrors.IsAlreadyExists(err)
 	switch {
@@ -296,6 +298,7 @@ func (r *rollout) shrinkOld(ctx context.Context) bool {
 	if len(old) == 0 {
 		return false
 	}
+	// So many must be available at any time.
 	least := *r.d.Spec.Replicas - maxUnavailable(r.d)
 	most := sum(r.all(), wanted) - least - (*r.next.Spec.Replicas - r.next.Status.AvailableReplicas)
 	if most <= 0 {
@@ -303,6 +306,7 @@ func (r *rollout) shrinkOld(ctx context.Context) bool {
 	}
 	done := int32(0)
 	for i, rs := range old {
+		// Pods that don't serve can go without anybody's noticing.
 		sick := *rs.Spec.Replicas - rs.Status.AvailableReplicas
 		if done >= most {
 			break
@@ -364,6 +368,8 @@ func (r *rollout) recreate(ctx context.Context) error {
 			scaled = true
 		}
 	}
+	// The first new pod waits for the end of the last old one, not for its
+	// deletion.
 	if scaled || r.oldPodsRunning() {
 		return r.syncRolloutStatus(ctx)
 	}

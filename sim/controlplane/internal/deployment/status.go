@@ -145,6 +145,7 @@ func (r *rollout) syncStatus(ctx context.Context) error {
 func (r *rollout) syncRolloutStatus(ctx context.Context) error {
 	d := r.d
 	st := r.status()
+	// A condition that nobody would update any more is taken off.
 	if !hasDeadline(d) {
 		remove(&st, appsv1.DeploymentProgressing)
 	}
@@ -182,6 +183,7 @@ func (r *rollout) judge(st *appsv1.DeploymentStatus, current *appsv1.DeploymentC
 			if current.Status == v1.ConditionTrue {
 				c.LastTransitionTime = current.LastTransitionTime
 			}
+			// set would keep the old one: status and reason are the same.
 			remove(st, appsv1.DeploymentProgressing) // its update time moves
 		}
 		set(st, c)

@@ -69,6 +69,7 @@ func (s *state) manage(ctx context.Context, key controller.Key) error {
 	if j.Spec.Completions != nil {
 		want = max(min(*j.Spec.Completions-s.succeeded, want), 0)
 	} else if s.succeeded > 0 {
+		// The others run to their ends.
 		want = s.active // one has succeeded: no more are started
 	}
 	if pods := s.toRemove(max(int(s.active-want), 0)); len(pods) > 0 {
@@ -80,6 +81,8 @@ func (s *state) manage(ctx context.Context, key controller.Key) error {
 	if replacesFailedOnly(j) {
 		gone = s.terminating
 	}
+	// Terminating pods hold their places only where a replacement has to wait for
+	// their end.
 	missing := want - gone - s.active
 	if missing <= 0 {
 		return nil

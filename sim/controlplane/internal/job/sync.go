@@ -160,6 +160,7 @@ func (s *state) decide(key controller.Key) {
 		}
 	}
 	switch deadline := j.Spec.ActiveDeadlineSeconds; {
+	// Decided already, or by the failure policy, which goes before every limit.
 	case s.finish != nil:
 	case s.failed > *j.Spec.BackoffLimit || s.restartedTooOften():
 		fail(batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit")
@@ -233,6 +234,8 @@ func (s *state) restartedTooOften() bool {
 func (s *state) act(ctx context.Context, key controller.Key) (changed bool, err error) {
 	j := s.job
 	if s.finish != nil {
+		// The pods of a job that ends keep their finalizers: they are counted
+		// when they have ended.
 		was := s.active
 		n, ready, err := s.delete(ctx, s.activePods, false)
 		if n != was {
@@ -245,6 +248,7 @@ func (s *state) act(ctx context.Context, key controller.Key) (changed bool, err 
 	if managed {
 		err = s.manage(ctx, key)
 	}
+	// Without completions one success is enough, once no other pod runs.
 	complete := s.active == 0
 	if j.Spec.Completions == nil {
 		complete = complete && s.succeeded > 0

@@ -27,6 +27,8 @@ func (s *state) track(ctx context.Context, key controller.Key, write bool) error
 			waiting[p.UID] = true
 		}
 	}
+	// Pods that an earlier sync freed come first: their places in the list are
+	// needed.
 	write = s.countFreed(waiting) || write
 	free, full, added := s.collect()
 	write = s.writeIndexes() || added || write
@@ -40,6 +42,7 @@ func (s *state) track(ctx context.Context, key controller.Key, write bool) error
 		}
 		write = false
 	}
+	// All finalizers go at once; a pod whose request failed stays in the list.
 	freed := make([]bool, len(free))
 	errs := controller.Parallel(ctx, s.c.opts.Group, "job finalizers", len(free), func(ctx context.Context, i int) error {
 		err := s.c.untrack(ctx, free[i])
@@ -60,6 +63,7 @@ func (s *state) track(ctx context.Context, key controller.Key, write bool) error
 		}
 		return errs[0]
 	}
+	// A job is over only when no pod is left to be counted.
 	over := !full && s.enact()
 	if !write && !over {
 		return nil

@@ -69,6 +69,8 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 		c.Claims.Forget(key)
 		return nil
 	}
+	// The set may go while requests are out; what was kept of it would stay for
+	// ever.
 	defer func() {
 		if controller.Gone(c.API, rs) {
 			c.Control.Forget(rs.UID)
@@ -136,6 +138,7 @@ func (c *Controller) manage(ctx context.Context, rs *appsv1.ReplicaSet, active i
 // victims chooses the pods to delete.
 func (c *Controller) victims(rs *appsv1.ReplicaSet, n int) []*v1.Pod {
 	active := c.Pods().Of(rs.UID).In(controller.PodActive)
+	// If all go, their order means nothing.
 	if n < len(active) {
 		rank(active, c.relatedOnNode(rs), c.l.Now())
 	}

@@ -74,6 +74,8 @@ func (s *Scheduler) bind(q *queued, a *assumption) {
 // one that is gone, or bound after all, there is only the event.
 func (s *Scheduler) notBound(q *queued, a *assumption, err error) {
 	message := fmt.Sprintf("running Bind plugin %q: %v", "DefaultBinder", err)
+	// If not, the pod was bound after all, or is gone, and was taken off by the
+	// hook.
 	known := s.assumed[q.uid] == a
 	if known {
 		s.unassume(a)
@@ -132,6 +134,7 @@ func (s *Scheduler) evict(q *queued, pod *v1.Pod, c *candidate) {
 			victims = append(victims, p)
 		}
 	}
+	// Found before anything is sent: later there may be others.
 	lower := s.lowerNominated(q, c.node)
 	if len(victims) == 0 {
 		return

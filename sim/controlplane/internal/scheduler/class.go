@@ -171,11 +171,14 @@ func (cs *classTable) of(p *v1.Pod, ls *labelSet) *class {
 	if len(p.Spec.TopologySpreadConstraints) > 0 {
 		k.spread = &p.Spec.TopologySpreadConstraints[0]
 	}
+	// A pod may match its own terms, so its labels decide.
 	if k.spread != nil || k.affinity != nil && (k.affinity.PodAffinity != nil || k.affinity.PodAntiAffinity != nil) {
 		k.labels = ls
 	}
 	c := cs.byKey[k]
 	if c == nil {
+		// All at once: finding those in use would cost more than making them
+		// again.
 		if len(cs.byKey) >= maxClasses {
 			cs.forget()
 		}

@@ -106,6 +106,7 @@ func (cy *cycle) run() result {
 	if len(all) == 0 {
 		return result{nominate: true, failure: failure{message: "no nodes available to schedule pods"}}
 	}
+	// Two required names can't both be met, on whatever node.
 	if c.onlyNamed && len(c.named) == 0 {
 		return cy.conflict()
 	}
@@ -113,6 +114,8 @@ func (cy *cycle) run() result {
 		// It looked at every node: the next pod begins where this one did.
 		return result{failure: *f, nominate: true}
 	}
+	// Nobody else is asked while the node that was cleared for the pod still
+	// takes it.
 	if n := cy.q.nominated; n != nil && n.node != nil && cy.filterNominated(n) == 0 {
 		return result{node: n}
 	}
@@ -124,6 +127,7 @@ func (cy *cycle) run() result {
 	s.start = (s.start + len(feasible) + len(seen)) % len(all)
 	switch len(feasible) {
 	case 0:
+		// Every plugin that refused a node can wake the pod.
 		var p plugins
 		for _, v := range seen {
 			p |= v.plugins()
@@ -132,6 +136,7 @@ func (cy *cycle) run() result {
 			p |= nodeAffinity
 		}
 		return cy.failed(seen, absent, p)
+	// No scores are needed, and none are computed.
 	case 1:
 		return result{node: feasible[0]}
 	}
@@ -160,6 +165,8 @@ func (cy *cycle) feasible(nodes []*nodeInfo) ([]*nodeInfo, []verdict) {
 	out, seen := s.feasibleScratch[:0], s.seenScratch[:0]
 	s.refused = s.refused[:0]
 	cluster := len(cy.spread) > 0 || cy.affine
+	// The search goes round the nodes and begins where the last one ended, so
+	// that all get their share.
 	at := 0
 	if len(nodes) > 0 {
 		at = s.start % len(nodes)

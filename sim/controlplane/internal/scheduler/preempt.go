@@ -97,6 +97,7 @@ func (cy *cycle) candidates(refused []*nodeInfo, seen []verdict) ([]candidate, [
 	if len(potential) == 0 {
 		return nil, nil
 	}
+	// Nobody is less important: the outcome of trying each node is known.
 	if low, ok := s.lowest(); !ok || low >= cy.q.priority {
 		return nil, slices.Repeat([]verdict{whyNoVictims | unresolvable}, len(potential))
 	}
@@ -140,6 +141,7 @@ func (cy *cycle) victims(n *nodeInfo, budgets []budget) (candidate, verdict) {
 	if len(potential) == 0 {
 		return candidate{}, whyNoVictims | unresolvable
 	}
+	// All who may leave are taken off at once, to see whether it helps at all.
 	for _, p := range potential {
 		cy.move(p, n, -1)
 	}
@@ -156,6 +158,7 @@ func (cy *cycle) victims(n *nodeInfo, budgets []budget) (candidate, verdict) {
 	now := s.l.Now()
 	slices.SortStableFunc(potential, func(a, b *v1.Pod) int { return byImportance(a, b, now) })
 	violating, rest := splitByBudget(potential, budgets)
+	// Put back, and taken off again if the pod does not fit beside it.
 	reprieve := func(p *v1.Pod) bool {
 		cy.move(p, n, 1)
 		if cy.filterNominated(n) == 0 {
@@ -176,6 +179,7 @@ func (cy *cycle) victims(n *nodeInfo, budgets []budget) (candidate, verdict) {
 	if len(violating) > 0 && len(rest) > 0 {
 		slices.SortStableFunc(out.victims, func(a, b *v1.Pod) int { return byImportance(a, b, now) })
 	}
+	// The deferred function puts back what is off the node now.
 	restore = out.victims
 	return out, 0
 }

@@ -171,6 +171,7 @@ func (u *queue) put(q *queued, to place) {
 // pop takes the next pod to be tried; nil when there is none. When nothing is
 // active, the first that backs off is tried early (KEP-5142).
 func (u *queue) pop(now int64) *queued {
+	// What has backed off for long enough is as good as active.
 	for _, h := range []*podHeap{&u.backoff, &u.errors} {
 		for len(h.items) > 0 && h.items[0].backoffEnd() < window(now) {
 			u.put(h.items[0], active)
@@ -185,6 +186,7 @@ func (u *queue) pop(now int64) *queued {
 	default:
 		return nil
 	}
+	// Out of every place, until its cycle says where it goes.
 	u.put(q, nowhere)
 	q.attempts++
 	q.backoffUntil = 0
@@ -219,6 +221,7 @@ func (s *Scheduler) known(p, old *v1.Pod) {
 		s.arrive(q)
 		return
 	}
+	// A pod in its cycle is read again when that fails.
 	if old == nil || q.place == nowhere {
 		return
 	}

@@ -216,6 +216,8 @@ func (s *Scheduler) ours(p *v1.Pod) bool {
 // gone or ended. Each branch handles one way between them; the labels of the old
 // version are dropped last, since counts still name them.
 func (s *Scheduler) onPod(pod, old *v1.Pod) {
+	// Only pods that hold room are counted; ended ones let it go at once, before
+	// they are deleted.
 	was, is := holds(old), holds(pod)
 	switch {
 	case is && !was:
@@ -265,6 +267,7 @@ func (s *Scheduler) leaves(pod, old *v1.Pod) {
 // assumption was wrong and is taken back first.
 func (s *Scheduler) arrived(pod *v1.Pod) {
 	if a := s.assumed[pod.UID]; a != nil {
+		// Our own binding has come back: it is counted already.
 		if a.node.name == pod.Spec.NodeName && sameLabels(a.pod.Labels, pod.Labels) {
 			delete(s.assumed, pod.UID)
 			a.node.assumed = slices.DeleteFunc(a.node.assumed, func(p *v1.Pod) bool { return p == a.pod })
@@ -445,6 +448,8 @@ func (s *Scheduler) step() {
 	if s.labels.trim(now) {
 		s.classes.forget()
 	}
+	// The loop's other tasks get their turn after a batch, at the same virtual
+	// instant.
 	for range batch {
 		q := s.queue.pop(now)
 		if q == nil {
@@ -455,6 +460,8 @@ func (s *Scheduler) step() {
 			break
 		}
 	}
+	// What wakes the scheduler next: pods to be tried, arrivals, ends of
+	// back-off.
 	s.armFlush()
 	if len(s.queue.active.items)+len(s.queue.backoff.items) > 0 {
 		s.wake(s.opts.CycleTime)
@@ -480,6 +487,7 @@ func (s *Scheduler) schedule(q *queued) {
 		s.refuse(q, pod, &r)
 		return
 	}
+	// It no longer waits for the node that it cleared.
 	s.nominate(q, "")
 	a := &assumption{pod, r.node}
 	s.assumed[q.uid] = a
@@ -506,6 +514,7 @@ func (s *Scheduler) refuse(q *queued, pod *v1.Pod, r *result) {
 	if r.nominate {
 		s.nominate(q, r.nominated)
 	}
+	// The nomination holds the node for the pod while its victims end.
 	if r.victims != nil {
 		s.evict(q, pod, r.victims)
 	}

@@ -166,7 +166,8 @@ func (cy *cycle) imageLocality(n *nodeInfo, e *entry) int64 {
 }
 
 // score fills cy.totals for the feasible nodes: the plugins' scores, normalised
-// and weighted.
+// and weighted. Plugins whose scores are normalised over the feasible nodes need
+// two passes; those that look at the node alone come from the class's memory.
 func (cy *cycle) score(feasible []*nodeInfo) []int64 {
 	totals := growTo(&cy.s.totalScratch, len(feasible))
 	raw := growTo(&cy.s.rawScratch, len(feasible))
@@ -179,6 +180,8 @@ func (cy *cycle) score(feasible []*nodeInfo) []int64 {
 		mostTaints, mostPreferred = max(mostTaints, raw[i].taints), max(mostPreferred, raw[i].preferred)
 	}
 	for i := range totals {
+		// Fewer intolerable taints are better, so this plugin's normalised score
+		// is reversed.
 		tolerable := int64(maxNodeScore)
 		if mostTaints > 0 {
 			tolerable -= maxNodeScore * raw[i].taints / mostTaints
@@ -199,6 +202,7 @@ func (cy *cycle) score(feasible []*nodeInfo) []int64 {
 	return totals
 }
 
+// rawScores are those that are normalised by the greatest of them.
 type rawScores struct{ taints, preferred int64 }
 
 // addAffinityScores normalises InterPodAffinity's scores between their least and
@@ -210,6 +214,7 @@ func (cy *cycle) addAffinityScores(feasible []*nodeInfo, totals []int64) {
 		scores[i] = cy.scoreAffinity(n)
 		low, high = min(low, scores[i]), max(high, scores[i])
 	}
+	// All are equal: the plugin says nothing, as upstream's.
 	if high <= low {
 		return
 	}

@@ -158,6 +158,8 @@ func (cy *cycle) setSpreadState() {
 	if len(hard) == 0 {
 		return
 	}
+	// Where every node counts, the tallies kept by key are the answer, and no
+	// node need be looked at.
 	all := everywhere(cy.s.table.tree.size, cy.c, hard)
 	for i := range hard {
 		st := spreadState{constraint: &hard[i], stale: true, number: int64(hard[i].key.domains)}
@@ -170,6 +172,7 @@ func (cy *cycle) setSpreadState() {
 		return
 	}
 	for _, n := range cy.s.table.tree.nodes() {
+		// A node that lacks one constraint's key counts for none of them.
 		if !hasKeys(hard, n) {
 			continue
 		}
@@ -230,6 +233,7 @@ func (st *spreadState) pods(n *nodeInfo) (int64, bool) {
 // min returns the fewest pods of a domain; 0 while there are fewer domains than
 // minDomains.
 func (st *spreadState) min() int64 {
+	// Domains that are not there count as empty ones.
 	if st.number < st.minDomains {
 		return 0
 	}
@@ -244,6 +248,8 @@ func (st *spreadState) min() int64 {
 				st.least = min(st.least, pods)
 			}
 		}
+	// Preemption has moved pods that the tally leaves out: the least is looked
+	// for domain by domain.
 	case st.shift != 0:
 		for v, nodes := range st.key.nodes {
 			pods := int64(0)
@@ -257,6 +263,7 @@ func (st *spreadState) min() int64 {
 				st.least = min(st.least, pods)
 			}
 		}
+	// Some domain has no pod at all.
 	case st.number > 0 && int64(st.tally.used) < st.number:
 		st.least = 0
 	case st.number > 0:
@@ -273,6 +280,7 @@ func (cy *cycle) filterSpread(n *nodeInfo) verdict {
 		if !ok {
 			return whySpreadLabel | unresolvable
 		}
+		// As if the pod were there already, if it counts itself.
 		if pods+st.self-st.min() > st.maxSkew {
 			return whySpread
 		}

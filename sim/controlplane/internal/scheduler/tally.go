@@ -373,6 +373,7 @@ func (x *labelIndex) tally(key string, terms []*term, live bool) *tally {
 	t := &tally{counts: counts{key: x.table.topoKey(key)}, terms: terms, live: live}
 	x.tallyByID[id] = t
 	x.tallies = append(x.tallies, t)
+	// What is there already is counted once; from now on populate keeps it.
 	for _, ls := range x.sets { //drydock:unordered sums
 		if !t.matches(x.store, ls) {
 			continue
@@ -406,6 +407,7 @@ func (x *labelIndex) trim(now int64) bool {
 	default:
 		return false
 	}
+	// Tallies in use come back with their classes, at the cost of a count each.
 	x.trimmed = now
 	x.forgetTallies()
 	x.carriers = slices.DeleteFunc(x.carriers, func(c *carrier) bool {

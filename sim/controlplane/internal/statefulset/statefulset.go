@@ -80,6 +80,8 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 			c.forget(set.UID)
 		}
 	}()
+	// Revisions lose their controller when a set is deleted and its pods are
+	// orphaned.
 	if _, ok := c.adopt[key]; ok && set.DeletionTimestamp == nil {
 		if err := c.history.Adopt(ctx, set, set.Spec.Selector); err != nil {
 			return err

@@ -93,6 +93,8 @@ func (u *update) run(ctx context.Context) error {
 		CollisionCount: &u.collisions, Conditions: u.set.Status.Conditions,
 	}
 	u.built = true
+	// Counted twice: here for a sync that ends early, and below with what the
+	// sync has done.
 	u.count(u.pods)
 	if err := u.place(); err != nil {
 		return err
@@ -100,6 +102,7 @@ func (u *update) run(ctx context.Context) error {
 	if u.set.DeletionTimestamp != nil {
 		return nil
 	}
+	// OrderedReady is the default.
 	monotonic := u.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	stop, err := u.forAll(ctx, u.replicas, monotonic, func(ctx context.Context, i int) (bool, error) { return u.replica(ctx, i, monotonic) })
 	if !stop && err == nil {
@@ -236,6 +239,7 @@ func (u *update) replica(ctx context.Context, i int, monotonic bool) (bool, erro
 		err := u.create(ctx, p) // the status counts it when it is heard of
 		return monotonic || err != nil, err
 	}
+	// The next ordinal may rely on this one.
 	if monotonic && (terminating(p) || !runningReady(p) || !u.available(p)) {
 		return true, nil
 	}
