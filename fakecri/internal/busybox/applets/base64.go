@@ -44,6 +44,7 @@ func runBase64(c *applet.Call) int {
 			c.Print(text)
 			return nil
 		}
+		// The last line is shorter, and ends with a newline all the same.
 		for len(text) > width {
 			c.Print(text[:width], "\n")
 			text = text[width:]

@@ -44,6 +44,7 @@ func runCat(c *applet.Call) int {
 	ends, tabs := o.Has('e') || o.Has('A') || o.Has('E'), o.Has('t') || o.Has('A') || o.Has('T')
 	if show || ends || tabs {
 		return c.EachInput(o.Args, applet.CantOpen, func(_ string, r io.Reader) error {
+			// What was read before an error is still shown.
 			data, err := c.Slurp(r)
 			c.Print(visible(data, show, ends, tabs))
 			return err

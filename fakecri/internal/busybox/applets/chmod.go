@@ -29,6 +29,7 @@ func runChmod(c *applet.Call) int {
 		c.Usage()
 	}
 	spec := o.Args[0]
+	// Before any file: a bad mode changes nothing.
 	if _, ok := applet.ParseMode(spec, 0, c.P.Umask); !ok {
 		c.Die("invalid mode '%s'", spec)
 	}

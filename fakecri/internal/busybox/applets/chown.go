@@ -34,6 +34,7 @@ func runChown(c *applet.Call) int {
 		if uid, ok = c.Lookup(applet.PasswdFile, user); !ok {
 			c.Die("unknown user %s", user)
 		}
+		// USER: is the user with the group of /etc/passwd.
 		if hasGroup && group == "" {
 			for _, a := range c.Accounts(applet.PasswdFile) {
 				if a.Id == uid {

@@ -13,6 +13,7 @@ func runCmp(c *applet.Call) int {
 	if len(o.Args) == 0 || len(o.Args) > 2 {
 		c.Usage()
 	}
+	// Without a second file, stdin.
 	names := append(append([]string(nil), o.Args...), "-")[:2]
 	var data [2][]byte
 	for i, name := range names {

@@ -75,6 +75,7 @@ func runDf(c *applet.Call) int {
 			percent = (used*100 + (used+avail)/2) / (used + avail)
 		}
 		source := fmt.Sprintf("%-20s", s.Source)
+		// POSIX wants each file system on one line, BusyBox only with -P.
 		if len(s.Source) > 20 && !o.Has('P') {
 			source = s.Source + "\n" + strings.Repeat(" ", 20)
 		}

@@ -70,6 +70,7 @@ func checkDigests(c *applet.Call, o *applet.Options, fresh func() hash.Hash) int
 		if err != nil {
 			c.Errorf(applet.CantOpen, name, applet.Strerror(err))
 		}
+		// A file that can't be read has failed, too.
 		if err != nil || hex.EncodeToString(h.Sum(nil)) != strings.ToLower(sum) {
 			bad++
 			if !o.Has('s') {

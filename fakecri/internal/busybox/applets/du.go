@@ -68,6 +68,7 @@ func (d *duRun) sum(name string, depth int) int64 {
 	}
 	blocks := applet.DiskBlocks(fi)
 	if !fi.IsDir() {
+		// The first name of a file pays for it.
 		if sys := applet.SysOf(fi); sys.Nlink > 1 && !d.o.Has('l') {
 			if d.seen[sys.Ino] {
 				return 0

@@ -28,6 +28,7 @@ func runEcho(c *applet.Call) int {
 		args = args[1:]
 	}
 	text := strings.Join(args, " ")
+	// \c ends the text, and takes the newline with it.
 	if escapes {
 		var stop bool
 		if text, stop = applet.EchoEscapes(text); stop {

@@ -17,6 +17,7 @@ func runEnv(c *applet.Call) int {
 	o := c.Getopt("+iu:0", "ignore-environment=i", "unset=u:", "null=0")
 	env := append([]string(nil), c.P.Env...)
 	args := o.Args
+	// A lone dash is the old -i.
 	if o.Has('i') || len(args) > 0 && args[0] == "-" {
 		env = []string{}
 		if len(args) > 0 && args[0] == "-" {

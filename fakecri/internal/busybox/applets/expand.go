@@ -20,6 +20,7 @@ func runExpand(c *applet.Call) int {
 		column, leading := 0, true
 		for i := 0; i < len(text); i++ {
 			ch := text[i]
+			// -i leaves the tabs after the first other character.
 			leading = leading && (ch == ' ' || ch == '\t')
 			if ch == '\t' && (leading || !o.Has('i')) {
 				n := tab - column%tab

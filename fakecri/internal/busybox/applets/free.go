@@ -29,6 +29,7 @@ func runFree(c *applet.Call) int {
 		}
 		c.Print("\n")
 	}
+	// What the kernel could give back counts as cache, as procps has it.
 	cached := m["Buffers"] + m["Cached"] + m["SReclaimable"]
 	c.Print("              total        used        free      shared  buff/cache   available\n")
 	row("Mem:", m["MemTotal"], m["MemTotal"]-m["MemFree"]-cached, m["MemFree"], m["Shmem"], cached, m["MemAvailable"])

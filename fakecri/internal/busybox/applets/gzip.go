@@ -89,6 +89,7 @@ func gzipFile(c *applet.Call, name, to string, unpack bool, o *applet.Options) b
 		c.Errorf(applet.CantOpen, to, applet.Strerror(err))
 		return false
 	}
+	// The packed file is as old as what is in it.
 	_ = v.Chtimes(to, fi.ModTime())
 	if !o.Has('k') {
 		_ = v.Remove(name)

@@ -27,6 +27,8 @@ func runHead(c *applet.Call) int {
 	return c.EachInput(o.Args, applet.PlainOpen, func(name string, r io.Reader) error {
 		header(name)
 		switch {
+		// All but the end needs the whole: there is no telling where the end
+		// is.
 		case unit == 'c' && fromEnd:
 			data, err := c.Slurp(r)
 			c.Print(string(data[:max(0, int64(len(data))-n)]))

@@ -36,6 +36,7 @@ func runHexdump(c *applet.Call) int {
 		case canonical:
 			text := ""
 			for i := 0; i < 16; i++ {
+				// A gap before each half of the row.
 				if i%8 == 0 {
 					text += " "
 				}

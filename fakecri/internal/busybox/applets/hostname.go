@@ -39,6 +39,7 @@ func runHostname(c *applet.Call) int {
 		return setHostname(c, o)
 	}
 	name := c.P.Container().Hostname()
+	// Up to the first dot, whatever is in /etc/hosts.
 	if o.Has('s') {
 		name, _, _ = strings.Cut(name, ".")
 	}

@@ -123,6 +123,7 @@ func (s *httpServer) serve(l *kernel.Listener) int {
 			return 1
 		}
 		s.c.P.Group().Go("httpd connection", func(ctx context.Context) {
+			// A connection has a context of its own, and shares the process.
 			sub := *s.c
 			sub.Ctx = ctx
 			(&httpServer{&sub, s.root, s.verbose}).connection(conn)

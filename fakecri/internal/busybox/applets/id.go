@@ -17,10 +17,12 @@ func runID(c *applet.Call) int {
 	n := &applet.Names{C: c}
 	cred := c.P.Cred
 	uid, gid, groups := cred.UID, cred.GID, slices.Clone(cred.Groups)
+	// groups is id -Gn.
 	if c.Name == "groups" {
 		o.Add('G')
 		o.Add('n')
 	}
+	// Of another user what the files say, of oneself what the process has.
 	if len(o.Args) > 0 {
 		found := false
 		for _, a := range c.Accounts(applet.PasswdFile) {

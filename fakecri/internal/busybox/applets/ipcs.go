@@ -29,6 +29,7 @@ func runIpcs(c *applet.Call) int {
 				continue
 			}
 			key, _ := strconv.ParseInt(f[0], 10, 64)
+			// The creator's number is the eighth field.
 			uid, _ := strconv.Atoi(f[7])
 			c.Printf("0x%08x %-10s %-10s %-10s %-10s %-10s\n", uint32(key), f[1], users.User(uid), f[2], f[3], f[6])
 		}

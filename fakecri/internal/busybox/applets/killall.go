@@ -33,6 +33,7 @@ func runKillall(c *applet.Call) int {
 				c.Errorf("%s: no process killed", name)
 			}
 		}
+		// Each process of the name gets it, those of other users with an error.
 		for _, p := range list {
 			if err := c.P.Kill(p.PID, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 				code = 1

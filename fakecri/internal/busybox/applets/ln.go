@@ -34,6 +34,7 @@ func runLn(c *applet.Call) int {
 			intoDir = false
 		}
 	}
+	// Several links need a directory to be in.
 	if len(targets) > 1 && !intoDir {
 		c.Usage()
 	}

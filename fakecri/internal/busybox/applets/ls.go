@@ -61,6 +61,7 @@ func runLs(c *applet.Call) int {
 	for _, a := range args {
 		// A link named on the command line is followed unless -l, -i, -F or -d
 		// asks about itself.
+		// What a long line shows of a link is the link itself.
 		follow := o.Has('L') || o.Has('H') || !(o.Has('l') || o.Has('n') || o.Has('g') || o.Has('1') && o.Count['1'] > 1 || o.Has('i') || o.Has('s') || o.Has('F'))
 		e, ok := l.entry(a, a, follow)
 		if !ok {
@@ -87,6 +88,7 @@ func runLs(c *applet.Call) int {
 
 // tty sets columns where the standard output is a terminal.
 func (l *lister) tty() {
+	// The real one asks isatty(3) in the same way, before the options.
 	if l.o.Last("1C") == 0 && applet.IsTTY(l.c.P.FD(1)) && !l.long() {
 		l.o.Count['C']++
 	}
@@ -180,6 +182,7 @@ func (l *lister) dir(d *lsEntry) {
 	l.show(entries)
 	if l.o.Has('R') {
 		for _, e := range entries {
+			// -a lists the two, and -R must not go down them.
 			if e.fi.IsDir() && e.shown != "." && e.shown != ".." {
 				l.dir(&lsEntry{shown: applet.Join(d.shown, e.shown), path: e.path, fi: e.fi})
 			}
@@ -280,6 +283,8 @@ func (l *lister) columns(list []*lsEntry) {
 			if i >= len(list) {
 				break
 			}
+			// The last name of a line is not padded, so that no line ends with
+			// spaces.
 			last := col == perLine-1 || l.o.Last("Cx") != 'x' && i+rows >= len(list) || l.o.Last("Cx") == 'x' && i+1 >= len(list)
 			if last {
 				l.c.Print(texts[i])
@@ -346,6 +351,7 @@ func (l *lister) line(e *lsEntry) string {
 	}
 	switch {
 	case e.fi.Mode()&fs.ModeDevice != 0:
+		// A device shows its numbers in place of a size.
 		major, minor := applet.DeviceNumbers(applet.Base(e.path))
 		fmt.Fprintf(&b, "%4d, %3d ", major, minor)
 	case l.o.Has('h'):
@@ -367,6 +373,8 @@ func (l *lister) when(t time.Time) string {
 	if l.fullTime() {
 		return t.Format("2006-01-02 15:04:05 -0700 ")
 	}
+	// A quarter of an hour in the future still counts as now, for clocks that
+	// differ.
 	age := l.now.Unix() - t.Unix()
 	if age < 3600*24*365/2 && age > -15*60 {
 		return t.Format("Jan _2 15:04 ")

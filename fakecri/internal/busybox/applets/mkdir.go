@@ -58,6 +58,8 @@ func mkdir(c *applet.Call, name string, perm fs.FileMode, parents bool) (string,
 		if err == nil {
 			continue
 		}
+		// What is a directory already was made by somebody else, or is a link
+		// to one.
 		if fi, serr := c.View().Stat(part); serr != nil || !fi.IsDir() {
 			if i < len(name) {
 				// As BusyBox, whose message cuts the name after the slash.

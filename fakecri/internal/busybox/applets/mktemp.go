@@ -57,6 +57,7 @@ func runMktemp(c *applet.Call) int {
 	}
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	for n := uint64(0); n < 1000; n++ {
+		// Six letters of one draw: 62^6 names fit in 64 bits.
 		draw := c.P.Loop().Uint64("mktemp", template+" "+strconv.Itoa(c.P.PID()), n+uint64(c.P.Now().UnixNano()))
 		name := stem
 		for i := 0; i < 6; i++ {

@@ -54,6 +54,7 @@ func move(c *applet.Call, from, to string, noClobber bool) bool {
 	if err == nil {
 		return true
 	}
+	// Only another file system makes it a copy.
 	if !errors.Is(err, syscall.EXDEV) {
 		c.Errorf("can't rename '%s': %s", from, applet.Strerror(err))
 		return false

@@ -66,6 +66,7 @@ func runNc(c *applet.Call) int {
 	}
 	conn, err := c.P.Dial(ctx, ip, port)
 	if err != nil {
+		// It was the limit that ended it, not the process's own end.
 		if ctx.Err() != nil && c.Ctx.Err() == nil {
 			c.Die("timed out")
 		}
@@ -109,6 +110,8 @@ func ncListen(c *applet.Call, o *applet.Options, port int, limit time.Duration) 
 			if o.Has('e') {
 				prog := o.Str('e')
 				child := c.P.Fork("nc", nil, func(ctx context.Context, p *kernel.Process) int {
+					// The child has the connection and its own output; nobody
+					// waits for it.
 					sub := *c
 					sub.Ctx, sub.P = ctx, p
 					sub.Out = sub.Buffered(p.FD(1))
@@ -120,6 +123,7 @@ func ncListen(c *applet.Call, o *applet.Options, port int, limit time.Duration) 
 			ncCopy(c, conn)
 			continue
 		}
+		// The port is free again as soon as somebody is there.
 		_ = l.Close()
 		if o.Has('e') {
 			return ncExec(c, o.Str('e'), conn)

@@ -19,6 +19,8 @@ func runNetstat(c *applet.Call) int {
 		kind = "only servers"
 	}
 	c.Printf("Active Internet connections (%s)\nProto Recv-Q Send-Q Local Address           Foreign Address         State       \n", kind)
+	// Without either only connections would be listed, and there are none to
+	// show.
 	if !o.Has('l') && !o.Has('a') || o.Has('u') && !o.Has('t') {
 		return 0
 	}

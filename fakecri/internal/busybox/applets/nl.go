@@ -31,6 +31,7 @@ func runNl(c *applet.Call) int {
 	if o.Has('i') {
 		step = c.Number(o.Str('i'))
 	}
+	// Left without zeros, right with; right without them is the default.
 	format := map[string]string{"ln": "%-*d", "rz": "%0*d"}[o.Str('n')]
 	if format == "" {
 		format = "%*d"

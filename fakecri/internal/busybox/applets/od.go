@@ -72,6 +72,7 @@ func runOd(c *applet.Call) int {
 		for i, show := range shows {
 			head := address(int(skip) + at)
 			if i > 0 {
+				// Only the first format of a row shows the offset.
 				head = strings.Repeat(" ", len(head))
 			}
 			c.Print(head, show(row), "\n")
@@ -102,6 +103,7 @@ func odTypes(c *applet.Call, t string, add func(int, string), shows *[]func([]by
 				t = t[1:]
 			}
 		}
+		// How many digits the greatest number of a size has.
 		width := map[int]int{1: 2, 2: 4, 4: 8, 8: 16}[size]
 		if width == 0 {
 			c.Die("invalid type string '%c%d'", kind, size)

@@ -58,6 +58,7 @@ func runPaste(c *applet.Call) int {
 		return 0
 	}
 	for {
+		// A line is made if any of the inputs still has one.
 		parts := make([]string, len(ins))
 		any := false
 		for i, l := range ins {

@@ -51,6 +51,7 @@ func runPgrep(c *applet.Call) int {
 		code = 0
 		switch {
 		case c.Name == "pkill":
+			// One that is gone by now, or may not be killed, changes nothing.
 			_ = c.P.Kill(p.PID, sig)
 		case o.Has('a'):
 			c.Printf("%d %s\n", p.PID, p.Command())

@@ -51,6 +51,7 @@ func runPing(c *applet.Call) int {
 	}
 	c.Printf("PING %s (%s): %d data bytes\n", host, ip, size)
 	c.Out.Flush()
+	// The bounding set counts, as ping is setuid or has the capability.
 	if !c.P.Container().Bounds(kernel.CapNetRaw) {
 		c.Die("permission denied (are you root?)")
 	}

@@ -61,6 +61,8 @@ func (f *printfRun) once(format string) bool {
 			if strings.HasPrefix(format[i:], `\c`) {
 				return true
 			}
+			// In the format an octal escape has three digits, in %b one more
+			// with a 0.
 			v, n := applet.Escape(format[i:], false)
 			if n == 0 {
 				c.Print(`\`)

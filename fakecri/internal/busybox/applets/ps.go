@@ -92,6 +92,7 @@ func runPs(c *applet.Call) int {
 		}
 		return text + "\n"
 	}
+	// With all headings empty, as by -o pid=, there is no line for them.
 	heading := row(func(col psColumn) string { return col.heading })
 	if strings.TrimSpace(heading) != "" {
 		c.Print(heading)

@@ -89,9 +89,11 @@ func sedInPlace(c *applet.Call, script *sed.Script, files []string, suffix strin
 		if _, rerr := sed.Run(script, h); rerr != nil {
 			c.Die("%s", sedError(rerr))
 		}
+		// A script that has quit leaves the rest of the file as it was.
 		h.drain()
 		h.close()
 		code = max(code, h.code)
+		// A file that could not be read is left alone.
 		if err != nil || h.code != 0 {
 			continue
 		}

@@ -130,6 +130,7 @@ func sorted(c *applet.Call, o *applet.Options, keys []sortKey, list []string, fi
 		return 0
 	}
 	sort.SliceStable(list, func(i, j int) bool { return whole(list[i], list[j]) < 0 })
+	// The work of sorting, about that of comparing each line a few times.
 	c.Spend(int64(len(list)) * 64)
 	var w io.Writer = c.Out
 	if o.Has('o') {
@@ -186,6 +187,7 @@ func parseKey(s, global string) (sortKey, bool) {
 	if hasTo {
 		k.toField, k.toChar = read(to)
 	}
+	// Flags of its own replace the global ones, all of them.
 	if k.flags == "" {
 		k.flags = global
 		k.plain = true
@@ -197,6 +199,7 @@ func (k sortKey) has(f byte) bool { return strings.IndexByte(k.flags, f) >= 0 }
 
 // extract takes the key's part out of a line.
 func (k sortKey) extract(line, sep string) string {
+	// Most keys are the whole line.
 	if k.fromField == 1 && k.fromChar == 0 && k.toField == 0 {
 		if k.has('b') {
 			return strings.TrimLeft(line, " \t")
@@ -214,6 +217,7 @@ func (k sortKey) extract(line, sep string) string {
 	if k.toField > 0 {
 		s, e := fieldBounds(line, sep, k.toField)
 		end = e
+		// A last character counts from the start of its own field.
 		if k.toChar > 0 {
 			if k.has('b') {
 				s += len(line[s:]) - len(strings.TrimLeft(line[s:], " \t"))

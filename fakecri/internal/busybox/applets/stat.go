@@ -46,6 +46,7 @@ func runStat(c *applet.Call) int {
 		case o.Has('t'):
 			format = "%n %s %b %f %u %g %D %i %h %t %T %X %Y %Z %o"
 		default:
+			// The default format shows where a link leads.
 			link := name
 			if fi.Mode()&fs.ModeSymlink != 0 {
 				if to, err := c.View().Readlink(name); err == nil {
@@ -83,6 +84,7 @@ func statFormat(c *applet.Call, format, name string, fi fs.FileInfo, n *applet.N
 			b.WriteByte('%')
 			continue
 		}
+		// Flags and width mean in Go what they mean in C, for these verbs.
 		spec := format[start:i]
 		if v := statField(c, format[i], name, fi, n); v == nil {
 			b.WriteByte(format[i])

@@ -46,6 +46,7 @@ func tail(c *applet.Call, r io.Reader, n int64, inBytes, fromStart bool) error {
 	for {
 		got, err := r.Read(buf)
 		if len(kept) == 0 && allZero(buf[:got]) {
+			// As long as all is zero, a count does.
 			zeros += int64(got)
 		} else {
 			kept = append(append(kept, make([]byte, zeros)...), buf[:got]...)

@@ -133,6 +133,7 @@ func (t *tarRun) add(w *tar.Writer, name string) {
 	if t.o.Has('v') {
 		c.Stderr(h.Name + "\n")
 	}
+	// The root itself is not a member, only what is in it.
 	if h.Name != "/" {
 		_ = w.WriteHeader(h)
 	}
@@ -176,6 +177,7 @@ func (t *tarRun) read(name string) {
 	if err != nil {
 		c.Die("read error: %s", applet.Strerror(err))
 	}
+	// gzip's magic number, with or without -z.
 	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		if data, err = c.Gzipped(bytes.NewReader(data), true); err != nil {
 			c.Die("invalid gzip magic")
@@ -213,6 +215,7 @@ func (t *tarRun) extract(h *tar.Header, r io.Reader) {
 		_, _ = io.Copy(c.Out, r)
 		return
 	}
+	// Cleaned from the root, a name can't lead out of the directory.
 	name := path.Clean("/" + h.Name)[1:]
 	if name == "" {
 		return
@@ -228,6 +231,7 @@ func (t *tarRun) extract(h *tar.Header, r io.Reader) {
 			}
 		}
 	case tar.TypeSymlink:
+		// What is in the way goes, so that a link there is not written through.
 		_ = v.Remove(name)
 		err = v.Symlink(h.Linkname, name)
 	case tar.TypeLink:

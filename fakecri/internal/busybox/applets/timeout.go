@@ -49,6 +49,7 @@ func runTimeout(c *applet.Call) int {
 	if limit == 0 {
 		return c.Become(o.Args[1:], nil, applet.CantExec)
 	}
+	// The process stays the same when Become replaces the program in it.
 	target := c.P
 	watchdog := c.P.Group().After(limit, func() { target.Signal(sig) })
 	var second *loop.Timer

@@ -55,6 +55,7 @@ func runTop(c *applet.Call) int {
 		if c.P.Sleep(c.Ctx, period) != nil && c.Ctx.Err() != nil || c.Out.Failed() {
 			return 1
 		}
+		// As if the signal had killed it.
 		if sig, ok := c.P.NextSignal(); ok {
 			return 128 + sig
 		}

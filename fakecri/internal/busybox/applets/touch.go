@@ -40,6 +40,7 @@ func runTouch(c *applet.Call) int {
 	code := 0
 	for _, name := range o.Args {
 		err := v.Chtimes(name, at)
+		// Changing the time is tried first: it tells whether the file is there.
 		if errors.Is(err, fs.ErrNotExist) {
 			if o.Has('c') {
 				continue

@@ -80,9 +80,11 @@ func (w *wgetRun) get(target string) int {
 		if next == "" {
 			return code
 		}
+		// As many as BusyBox follows.
 		if w.redirects++; w.redirects > 5 {
 			c.Die("too many redirections")
 		}
+		// A location without a host is on the same one.
 		if strings.HasPrefix(next, "/") {
 			next = "http://" + hostPort + next
 		}
@@ -314,6 +316,7 @@ func (w *wgetRun) save(r *bufio.Reader, name string, length int64, chunked bool,
 	}
 	if err != nil {
 		timedOut()
+		// Fewer bytes than the length has promised.
 		if err == io.EOF {
 			c.Die("connection closed prematurely")
 		}

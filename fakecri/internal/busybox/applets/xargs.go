@@ -116,10 +116,12 @@ func (x *xargs) run(argv []string) bool {
 		c.Errorf("'%s' terminated by signal %d", argv[0], exit.Signal)
 		x.code = 125
 		return false
+	// The command asks for an end of it all.
 	case exit.Code == 255:
 		c.Errorf("%s: exited with status 255; aborting", argv[0])
 		x.code = 124
 		return false
+	// A shell's or env's words for a program that can't be run.
 	case exit.Code == 126 || exit.Code == 127:
 		x.code = exit.Code
 		return false
