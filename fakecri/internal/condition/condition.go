@@ -83,6 +83,7 @@ func (t *Test) Eval(operands []string) bool {
 	return ok
 }
 
+// fail notes what is wrong, the first time.
 func (t *Test) fail(problem string) bool {
 	if t.Problem == "" {
 		t.Problem = problem
@@ -90,6 +91,7 @@ func (t *Test) fail(problem string) bool {
 	return false
 }
 
+// peek returns the operand that comes next.
 func (t *Test) peek() string {
 	if t.pos < len(t.args) {
 		return t.args[t.pos]
@@ -97,6 +99,7 @@ func (t *Test) peek() string {
 	return ""
 }
 
+// or, and, not and primary are the levels of precedence, from the loosest.
 func (t *Test) or() bool {
 	ok := t.and()
 	for t.Problem == "" && (t.peek() == "-o" || t.peek() == "||") {
@@ -214,6 +217,7 @@ func (t *Test) Binary(a, op, b string) bool {
 	return x >= y
 }
 
+// equal compares texts, by patterns where the command is [[.
 func (t *Test) equal(a, b string) bool {
 	if t.Match != nil {
 		return t.Match(b, a)
@@ -221,6 +225,7 @@ func (t *Test) equal(a, b string) bool {
 	return a == b
 }
 
+// number reads an operand of -eq and the like.
 func (t *Test) number(a string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.TrimSpace(a), 10, 64)
 	if errors.Is(err, strconv.ErrRange) {

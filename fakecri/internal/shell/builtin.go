@@ -160,6 +160,7 @@ func breakCmd(s *shell, argv []string) int {
 	if s.loops == 0 {
 		return 0
 	}
+	// More levels than there are loops end all of them.
 	s.skip, s.skipCount = skipBreak, min(n, s.loops)
 	if argv[0] == "continue" {
 		s.skip = skipContinue
@@ -252,6 +253,7 @@ func dotCmd(s *shell, argv []string, flags evalFlags) int {
 				break
 			}
 		}
+		// What PATH does not have is fatal: a special builtin has failed.
 		if path == "" {
 			return s.fail(2, "%s: not found", name)
 		}
@@ -265,6 +267,8 @@ func dotCmd(s *shell, argv []string, flags evalFlags) int {
 	if len(argv) > 2 {
 		s.args = argv[2:]
 	}
+	// The file is a script of its own: its lines count from 1, and a break in
+	// it ends no loop around.
 	s.input, s.loops = &input{}, 0
 	s.calls++
 	status := s.run(s.in.cache.Get(string(data)), flags&evalTested)
@@ -304,6 +308,8 @@ func execCmd(s *shell, argv []string, saved *redirection) int {
 		s.exit(status)
 		return status
 	}
+	// exec -a names the program differently; its file is looked up by the real
+	// name.
 	if arg0 != "" {
 		args = append([]string{arg0}, args[1:]...)
 	}
@@ -346,6 +352,7 @@ func commandCmd(s *shell, argv []string, flags evalFlags) int {
 		status := describe(s, args[0], verbose == 'V')
 		return status
 	}
+	// Functions are passed over: that is what command is for.
 	if b, ok := builtinOf(args[0]); ok {
 		b.special = false
 		if args[0] == "exec" {

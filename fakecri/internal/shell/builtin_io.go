@@ -87,6 +87,7 @@ func appendEscapes(b []byte, t string) (out []byte, stop bool) {
 // for others, and splits as IFS says; -s and -u are taken, -a and -i are not.
 func readCmd(s *shell, argv []string) int {
 	r := reader{s: s, fd: 0, delim: '\n', max: -1}
+	// Names are judged before anything is read: a wrong one costs no line.
 	args, ok := r.options(argv[1:])
 	if !ok {
 		return 2
@@ -228,6 +229,8 @@ func (r *reader) read() int {
 		ctx = c
 	}
 	var b [1]byte
+	// back: a backslash was read, and waits for what it hides. At the end of a
+	// line it takes the newline away.
 	back := false
 	for (r.max < 0 || len(r.text) < r.max) && len(r.text) < maxString {
 		n, err := f.Read(ctx, b[:])
@@ -245,6 +248,7 @@ func (r *reader) read() int {
 		}
 		c := b[0]
 		switch {
+		// Zero bytes are dropped, as C strings could not hold them.
 		case c == 0 && r.delim != 0:
 		case back:
 			back = false
@@ -258,11 +262,13 @@ func (r *reader) read() int {
 		default:
 			r.add(c, false)
 		}
+		// A byte costs a call of read(2) in the real one, too.
 		s.spend(time.Microsecond)
 	}
 	return 0
 }
 
+// add adds a byte of the input; escaped ones separate nothing.
 func (r *reader) add(c byte, escaped bool) {
 	r.text = append(r.text, c)
 	r.escaped = append(r.escaped, escaped)
@@ -275,6 +281,7 @@ func (r *reader) is(i int, ifs string) (sep, white bool) {
 	return sep, sep && (c == ' ' || c == '\t' || c == '\n')
 }
 
+// skipWhite goes past white space of IFS.
 func (r *reader) skipWhite(ifs string) {
 	for r.pos < len(r.text) {
 		if _, white := r.is(r.pos, ifs); !white {

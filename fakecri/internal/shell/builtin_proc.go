@@ -36,6 +36,7 @@ func cdCmd(s *shell, argv []string) int {
 	switch {
 	case len(args) == 0:
 		var ok bool
+		// Without HOME ash stays where it is, and says nothing.
 		if dest, ok = s.vars.get("HOME"); !ok {
 			return 0
 		}
@@ -60,6 +61,8 @@ func cdCmd(s *shell, argv []string) int {
 	var err error
 	for _, d := range try {
 		if err = chdir(s, d, physical); err == nil {
+			// A directory of CDPATH is shown, since the name did not say where
+			// it would lead.
 			if show || d != dest && d[0] == '/' {
 				s.out = append(s.out, s.vars.value("PWD")+"\n"...)
 			}
@@ -86,6 +89,7 @@ func chdir(s *shell, dir string, physical bool) error {
 	if err := s.p.Chdir(full); err != nil {
 		return err
 	}
+	// OLDPWD is what PWD was, also if somebody has changed PWD by hand.
 	old := s.pwd()
 	s.vars.set("OLDPWD", old, flagExport)
 	s.vars.set("PWD", full, flagExport)
@@ -130,6 +134,7 @@ func waitCmd(s *shell, argv []string) int {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
+	// What comes before takes its time before somebody is waited for.
 	s.settle()
 	if len(args) == 1 && args[0] == "-n" {
 		return s.kids.waitNext()
@@ -424,6 +429,7 @@ func ulimitCmd(s *shell, argv []string) int {
 			if _, ok := s.number(args[0]); !ok && args[0] != "unlimited" {
 				return 2
 			}
+			// The list is shared with subshells, so it is copied when it grows.
 			s.limits = append(s.limits[:len(s.limits):len(s.limits)], limit{l.letter, args[0]})
 			s.warn("ulimit -%c is kept but binds nothing", l.letter)
 		default:

@@ -60,6 +60,7 @@ func exportCmd(s *shell, argv []string) int {
 			}
 			continue
 		}
+		// export of a variable that is not set keeps it in mind for later.
 		s.vars.declare(name, flag)
 	}
 	return 0
@@ -81,6 +82,8 @@ func localCmd(s *shell, argv []string) int {
 			return s.raise("%s: bad variable name", name)
 		}
 		f.saved = append(f.saved, s.vars.save(name))
+		// Without a value a local variable begins unset, in place of the outer
+		// one.
 		if x := s.vars.find(name); !has && x != nil && x.flags&flagReadonly == 0 {
 			s.vars.unset(name)
 		}
@@ -232,6 +235,7 @@ func (s *shell) setOptions(args []string, more func(c byte) bool) (rest []string
 		}
 		args = args[1:]
 		on := a[0] == '-'
+		// A lone dash ends the options, and only -- may clear the arguments.
 		if a == "-" || a == "--" {
 			return args, a == "--", true
 		}
@@ -250,6 +254,7 @@ func (s *shell) setOptions(args []string, more func(c byte) bool) (rest []string
 				args = args[1:]
 				continue
 			}
+			// Letters of set are sh's too; the others are what more knows.
 			if p := s.opts.option(a[i], ""); p != nil {
 				*p = on
 			} else if more == nil || !more(a[i]) {
@@ -320,6 +325,7 @@ func getoptsCmd(s *shell, argv []string) int {
 		g.nextOption()
 		status = 0
 	}
+	// OPTARG belongs to the option just found, and to no earlier one.
 	s.vars.unset("OPTARG")
 	for _, v := range [...]struct {
 		name, value string

@@ -114,6 +114,7 @@ func (s *children) add(procs []*kernel.Process) {
 		s.jobs = kept
 	}
 	n := 1
+	// The lowest number that no job has.
 	for again := true; again; {
 		again = false
 		for _, j := range s.jobs {
@@ -167,6 +168,7 @@ func (s *children) remove(j *job) {
 // short, also one that came before; its number is returned.
 func (s *children) waitJob(j *job) (signal int) {
 	for {
+		// Without a job all of them are waited for.
 		busy := j != nil && !j.done()
 		if j == nil {
 			for _, x := range s.jobs {

@@ -62,6 +62,7 @@ func (i *invocation) run() int {
 		return 0
 	}
 	i.environment()
+	// login(1) puts a dash before the name of a login shell.
 	login := strings.HasPrefix(s.arg0, "-")
 	rest, _, ok := s.setOptions(argv, func(c byte) bool {
 		switch c {
@@ -127,6 +128,7 @@ func (i *invocation) file(rest []string) int {
 	name := rest[0]
 	file := name
 	data, err := s.p.View().ReadFile(file)
+	// A script without a slash is looked for here first, then in PATH.
 	if err != nil && !strings.Contains(name, "/") {
 		if found, err2 := s.p.LookPath(name, s.vars.value("PATH")); err2 == nil {
 			file = found
@@ -184,6 +186,7 @@ func (i *invocation) stdin() int {
 		}
 		// Empty lines before the text make the parser count as the input does.
 		p := script.Parse(strings.Repeat("\n", first-1) + text)
+		// More of the command may come with the next line.
 		if p.Incomplete && !eof {
 			continue
 		}
@@ -260,6 +263,7 @@ func (i *invocation) environment() {
 			v.set(name, value, flagExport)
 		}
 	}
+	// POSIX: IFS is not taken from the environment.
 	v.set("IFS", defaultIFS, 0)
 	v.set("OPTIND", "1", 0)
 	v.set("PPID", strconv.Itoa(s.p.PPID()), 0)

@@ -23,6 +23,7 @@ const (
 // run runs a parsed script. A syntax error in it ends the shell, after the
 // lines before it have run.
 func (s *shell) run(p *script.Program, flags evalFlags) int {
+	// After a newline ash reads on before it runs, so it can't be replaced.
 	if !p.Tail || p.Err != "" {
 		flags &^= evalExit
 	}
@@ -54,6 +55,7 @@ func (s *shell) stmts(list []*syntax.Stmt, flags evalFlags) int {
 	}
 	for i, st := range list {
 		f := flags
+		// Only the last one may take the shell's place.
 		if i < len(list)-1 {
 			f &= evalTested
 		}
@@ -70,6 +72,7 @@ func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
 	if s.skip != skipNone || s.opts.noexec {
 		return s.status
 	}
+	// A real shell's stack would end; this one is the simulation's.
 	if s.depth++; s.depth > maxDepth {
 		s.depth = 0
 		s.warn("commands nested deeper than %d", maxDepth)
@@ -102,6 +105,7 @@ func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
 		return s.status
 	}
 	s.status = status
+	// Traps run between two commands, not in the middle of one.
 	if s.traps.caught {
 		s.dotrap()
 	}
@@ -127,6 +131,7 @@ func (s *shell) command1(st *syntax.Stmt, flags evalFlags) int {
 		return s.compound(st.Cmd, flags)
 	}
 	s.line = int(st.Pos().Line()) - 1 + s.in.firstLine(s)
+	// A compound command has its redirections as a whole.
 	saved := redirection{s: s}
 	status := saved.do(st.Redirs, true)
 	if status == 0 && s.skip == skipNone {
@@ -321,6 +326,7 @@ func (s *shell) define(x *syntax.FuncDecl) int {
 
 // callFunction runs a function with parameters and variables of its own.
 func (s *shell) callFunction(f *function, argv []string, flags evalFlags) int {
+	// A function has arguments of its own, and getopts starts over in them.
 	args, opt := s.args, s.optPos
 	s.args, s.optPos = argv[1:], 0
 	s.frames = append(s.frames, &frame{})

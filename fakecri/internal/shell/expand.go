@@ -148,6 +148,7 @@ func (e *expander) word(parts []syntax.WordPart) {
 func (e *expander) tilde(t string, first, last bool) {
 	for t != "" {
 		if first && t[0] == '~' {
+			// In an assignment a colon ends the user's name, too.
 			n := strings.IndexAny(t, "/:")
 			if !e.assign {
 				n = strings.IndexByte(t, '/')
@@ -227,6 +228,7 @@ func (e *expander) part(p syntax.WordPart, in bool) {
 // doubleQuoted adds what stands in double quotes: a field even if it is empty,
 // except for "$@" without parameters.
 func (e *expander) doubleQuoted(parts []syntax.WordPart) {
+	// "$@" without arguments is no field at all, where "" is one.
 	none := len(parts) > 0 && len(e.s.args) == 0
 	for _, p := range parts {
 		if pe, ok := p.(*syntax.ParamExp); !ok || pe.Param == nil || pe.Param.Value != "@" || pe.Exp != nil {
@@ -377,6 +379,8 @@ func (e *expander) splitted(t string) {
 		if j == len(t) {
 			return
 		}
+		// White space around a separator belongs to it; two others make an
+		// empty field.
 		white := t[j] == ' ' || t[j] == '\t' || t[j] == '\n'
 		switch {
 		case e.started:
@@ -398,6 +402,7 @@ func (e *expander) end() {
 	if !e.started {
 		return
 	}
+	// A pattern that no file matches stays as it is.
 	if e.meta && e.split && !e.s.opts.noglob && pattern.HasMeta(string(e.buf)) {
 		if names := pattern.Glob(e.s.p.View(), string(e.buf)); len(names) > 0 {
 			e.fields = append(e.fields, names...)

@@ -16,6 +16,7 @@ import (
 func (s *shell) lookup(name string) (string, bool) {
 	switch name {
 	case "@", "*":
+		// "$*" is joined by the first character of IFS; none if it is empty.
 		sep := " "
 		if ifs, ok := s.vars.get("IFS"); ok {
 			sep = ifs[:min(len(ifs), 1)]
@@ -37,6 +38,7 @@ func (s *shell) lookup(name string) (string, bool) {
 	case "0":
 		return s.arg0, true
 	case "LINENO":
+		// Unset or assigned, the variable is one as any other.
 		if x := s.vars.find(name); x != nil && x.flags&flagDynamic != 0 {
 			return strconv.Itoa(s.line), true
 		}
@@ -90,12 +92,14 @@ func (e *expander) param(pe *syntax.ParamExp, in bool) {
 		e.conditional(pe, name, value, set, in)
 		return
 	}
+	// set -u spares the arguments as a whole.
 	if !set && s.opts.nounset && name != "@" && name != "*" {
 		s.fail(2, "%s: parameter not set", name)
 		return
 	}
 	switch {
 	case pe.Length:
+		// Bytes: there is no locale.
 		value = strconv.Itoa(len(value))
 	case pe.Slice != nil:
 		value = e.slice(pe.Slice, value)
@@ -251,6 +255,7 @@ func (e *expander) slice(sl *syntax.Slice, value string) string {
 			return ""
 		}
 		if l < 0 {
+			// A negative length counts from the end.
 			end = max(n+l, off)
 		} else if l < n-off {
 			end = off + l

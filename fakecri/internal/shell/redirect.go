@@ -95,6 +95,7 @@ func (r *redirection) restore() {
 		return
 	}
 	for i := len(r.saved) - 1; i >= 0; i-- {
+		// In the reverse order, since a descriptor may have been changed twice.
 		if f := r.saved[i].file; f == nil || p.Disown(f) {
 			p.SetFD(r.saved[i].fd, f)
 		}

@@ -123,6 +123,7 @@ func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) 
 			return status
 		}
 	}
+	// set -x goes where stderr led before the command's own redirections.
 	s.traceTo = nil
 	if s.opts.xtrace {
 		for _, f := range saved.saved {
@@ -152,6 +153,7 @@ func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, 
 		return s.substStatus
 	}
 	b, isBuiltin := builtinOf(argv[0])
+	// POSIX: assignments before a special builtin stay.
 	if b.special {
 		if !s.assign(call.Assigns, 0, nil) {
 			return s.status
@@ -216,6 +218,7 @@ func (s *shell) trace(argv []string) {
 	if !s.opts.xtrace {
 		return
 	}
+	// Assignments are shown with the command that they are for.
 	words := s.traced
 	s.traced = nil
 	defer func() { s.traceTo = nil }()
@@ -234,6 +237,7 @@ func (s *shell) trace(argv []string) {
 // runBuiltin runs a builtin and writes what it said.
 func (s *shell) runBuiltin(b builtin, argv []string, flags evalFlags) int {
 	s.spend(costBuiltin)
+	// Builtins nest: eval runs others.
 	command, raised := s.command, s.raised
 	s.command, s.raised = argv[0], false
 	var status int
@@ -282,6 +286,7 @@ func (s *shell) external(argv []string, replace bool, saved *redirection) int {
 	if replace {
 		return s.exec(path, argv, saved)
 	}
+	// What the shell did so far took place before the program starts.
 	s.settle()
 	child, err := s.p.Spawn(s.ctx, kernel.Spec{Path: path, Argv: argv, Env: s.vars.environ()})
 	if err != nil {
@@ -385,6 +390,7 @@ func (s *shell) script(path string, argv []string) int {
 		return s.cannotRun(argv[0], err)
 	}
 	s.arg0, s.args, s.command = argv[0], argv[1:], argv[0]
+	// A script run by exec starts as a new shell would, in the same process.
 	s.funcs, s.alias, s.shared = nil, nil, false
 	s.opts = options{}
 	s.traps = traps{}

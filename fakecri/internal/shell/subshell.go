@@ -23,6 +23,7 @@ func (s *shell) fork(fds []kernel.File, body func(c *shell) int) *kernel.Process
 		}
 		in.forks++
 		defer func() { in.forks-- }()
+		// Traps are reset in the child, not before: the copy is the parent's.
 		c.traps.inherit()
 		return c.finish(body(c))
 	})
@@ -33,6 +34,7 @@ func (s *shell) finish(status int) int {
 	if s.skip == skipExit {
 		status = s.status
 	}
+	// Exec has replaced the shell: there is no shell left to run a trap.
 	if s.gone {
 		return status
 	}
@@ -64,6 +66,7 @@ func (s *shell) subshellCmd(x *syntax.Subshell, redirs []*syntax.Redirect, flags
 		}
 		return c.stmts(x.Stmts, evalExit|flags&evalTested)
 	}
+	// Nobody would notice the missing process, as ash finds, too.
 	if flags&evalExit != 0 && !s.traps.may {
 		s.traps = traps{}
 		status := body(s)
@@ -150,6 +153,7 @@ func (s *shell) background(st *syntax.Stmt) int {
 		}
 		null := s.p.Container().Machine().Null()
 		fds[0] = null
+		// The tree is shared by all who run the script, so the node is copied.
 		fg := *st
 		fg.Background = false
 		procs = []*kernel.Process{ignoreInterrupts(s.fork(fds, func(c *shell) int {

@@ -29,10 +29,12 @@ func (e *expander) cmdSubst(x *syntax.CmdSubst) string {
 	}
 	fds[1] = w
 	child := s.fork(fds, func(c *shell) int {
+		// trap in $(trap) lists the parent's, as POSIX wants.
 		c.traps.shown = s.traps.set
 		return c.stmts(x.Stmts, evalExit)
 	})
 	_ = w.Close()
+	// If the shell dies while it reads, the pipe is closed with it.
 	s.p.Own(r)
 	out := e.readAll(r)
 	if s.p.Disown(r) {
@@ -56,6 +58,7 @@ func (e *expander) readAll(f kernel.File) []byte {
 	for {
 		n, err := f.Read(s.ctx, buf[:])
 		out = append(out, buf[:n]...)
+		// Even zeros, which are dropped, must not go on for ever.
 		if read += n; bytes.IndexByte(buf[:n], 0) >= 0 {
 			out = slices.DeleteFunc(out, func(b byte) bool { return b == 0 }) // as ash drops them
 		}
@@ -93,6 +96,7 @@ func (e *expander) procSubst(x *syntax.ProcSubst) string {
 	} else {
 		_ = r.Close()
 	}
+	// The descriptors below 10 are the script's.
 	n := 10
 	for s.p.FD(n) != nil {
 		n++

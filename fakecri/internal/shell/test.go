@@ -50,6 +50,8 @@ type testClause struct {
 	t *condition.Test
 }
 
+// eval evaluates a node of the tree. What is wrong stays in the test's Problem,
+// and counts as false.
 func (c testClause) eval(x syntax.TestExpr) bool {
 	s, t := c.s, c.t
 	unknown := func(problem string) bool {

@@ -82,6 +82,7 @@ func (t *traps) inherit() {
 // stays ignored.
 func (t *traps) assign(p *kernel.Process, sig int, action string, reset bool) {
 	_, had := t.get(sig)
+	// POSIX: what was ignored from the beginning can't be trapped.
 	fixed := sig != 0 && !had && p.DispositionOf(sig) == kernel.Ignore
 	if reset {
 		t.remove(sig)
@@ -114,6 +115,7 @@ func (s *shell) dotrap() {
 		if !ok || action == "" {
 			continue
 		}
+		// Traps nest: a signal may come while one runs.
 		status, trapStatus, inTrap := s.status, s.trapStatus, s.inTrap
 		skip, count := s.skip, s.skipCount
 		s.skip = skipNone
@@ -166,6 +168,7 @@ func trapCmd(s *shell, argv []string) int {
 		return 0
 	}
 	action, reset := "", true
+	// A first operand that is a number is a signal, and all of them are reset.
 	if len(args) > 1 {
 		if _, err := strconv.ParseUint(args[0], 10, 31); err != nil {
 			action, reset, args = args[0], args[0] == "-", args[1:]

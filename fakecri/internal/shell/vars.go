@@ -130,6 +130,7 @@ func (v *vars) environ() []string {
 	if v.env != nil {
 		return v.env
 	}
+	// env(1) shows the order of ash's hash table, so the table is rebuilt.
 	var heads [tableSize]int32 // 1-based index into list
 	next := make([]int32, len(v.list))
 	n := 0

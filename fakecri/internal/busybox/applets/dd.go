@@ -93,7 +93,6 @@ func (d *ddRun) operand(key, value string) bool {
 	case "status":
 		switch value {
 		case "none":
-			// Without files there is nothing to count.
 			d.quiet = true
 		case "noxfer":
 		default:
@@ -270,6 +269,7 @@ func (d *ddRun) openIn() (kernel.File, string, bool) {
 	f, err := d.c.View().Open(d.ifName, os.O_RDONLY, 0)
 	if err != nil {
 		d.c.Errorf(applet.CantOpen, d.ifName, applet.Strerror(err))
+		// Without files there is nothing to count.
 		d.quiet = true
 		return nil, "", false
 	}

@@ -42,6 +42,7 @@ func Eval(text string, v Vars) (int64, error) {
 	return a.all()
 }
 
+// all reads an expression up to the end of the text.
 func (a *evaluator) all() (int64, error) {
 	a.space()
 	if a.i == len(a.s) {
@@ -75,6 +76,7 @@ func (a *evaluator) peek(op string) bool {
 	return len(a.s)-a.i >= len(op) && a.s[a.i:a.i+len(op)] == op
 }
 
+// got goes past an operator if it comes next.
 func (a *evaluator) got(op string) bool {
 	if a.peek(op) {
 		a.i += len(op)
@@ -83,6 +85,9 @@ func (a *evaluator) got(op string) bool {
 	return false
 }
 
+// comma and the functions after it are the levels of precedence. eval says
+// whether the value counts: the side of && or ?: that is not taken is read, and
+// has no effects.
 func (a *evaluator) comma(eval bool) (int64, error) {
 	for {
 		v, err := a.assignment(eval)
@@ -187,6 +192,7 @@ func (a *evaluator) operator(level int) string {
 	return ""
 }
 
+// binary reads operators of a level and those that bind tighter.
 func (a *evaluator) binary(level int, eval bool) (int64, error) {
 	if level == len(levels) {
 		return a.power(eval)
@@ -221,6 +227,7 @@ func (a *evaluator) binary(level int, eval bool) (int64, error) {
 	}
 }
 
+// power is **, which binds to the right.
 func (a *evaluator) power(eval bool) (int64, error) {
 	x, err := a.unary(eval)
 	if err != nil || !a.peek("**") {
@@ -248,6 +255,7 @@ func (a *evaluator) power(eval bool) (int64, error) {
 	return r, nil
 }
 
+// unary reads signs, negations, ++ and --, brackets, numbers and names.
 func (a *evaluator) unary(eval bool) (int64, error) {
 	a.space()
 	if a.i == len(a.s) {
@@ -377,6 +385,7 @@ func (a *evaluator) number() (int64, error) {
 			if d < 0 {
 				break
 			}
+			// Overflow wraps, as the rest does.
 			v = v*int64(base) + int64(d)
 			j++
 		}
@@ -432,6 +441,8 @@ func truth(b bool) int64 {
 	return 0
 }
 
+// binary is one operation in 64 bits. Shifts take the lowest six bits of their
+// distance, as processors do.
 func binary(op string, x, y int64) (int64, error) {
 	switch op {
 	case "||":

@@ -171,6 +171,7 @@ func classHas(set string, r rune) bool {
 	return has != not
 }
 
+// setRune reads one character of a bracket expression, escaped or not.
 func setRune(set string) (rune, int) {
 	if set[0] == '\\' && len(set) > 1 {
 		r, n := utf8.DecodeRuneInString(set[1:])
@@ -179,6 +180,7 @@ func setRune(set string) (rune, int) {
 	return utf8.DecodeRuneInString(set)
 }
 
+// namedClass reports whether a character is of a class such as alpha.
 func namedClass(name string, r rune) bool {
 	lower, upper, digit := r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9'
 	switch name {
@@ -220,6 +222,7 @@ func starThen(p string) (string, bool) {
 	return Unescape(p[1:]), true
 }
 
+// thenStar is starThen for a star at the end.
 func thenStar(p string) (string, bool) {
 	n := len(p) - 1
 	if p[n] != '*' || HasMeta(p[:n]) || n > 0 && p[n-1] == '\\' {
@@ -309,6 +312,7 @@ func TooLong(s, p string, replace bool) bool {
 	return !prefix && !suffix
 }
 
+// hasStar reports whether a pattern has a wildcard for any length.
 func hasStar(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {

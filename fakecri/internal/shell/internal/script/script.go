@@ -44,6 +44,8 @@ type Cache struct {
 // cacheBytes bounds the text of cached scripts. Over it the cache starts anew.
 const cacheBytes = 1 << 20
 
+// Get returns a script parsed, or parses it. Errors are kept, too: a loop may
+// try the same text again.
 func (c *Cache) Get(src string) *Program {
 	if p := c.programs[src]; p != nil {
 		return p
@@ -63,6 +65,7 @@ func (c *Cache) Get(src string) *Program {
 	return p
 }
 
+// keepArith remembers an expression's text for as long as the scripts are kept.
 func (c *Cache) keepArith(x *syntax.ArithmExp, t *Arith) {
 	if c.arith == nil {
 		c.arith = make(map[*syntax.ArithmExp]*Arith)
@@ -288,6 +291,8 @@ func check(node syntax.Node) string {
 	return bad
 }
 
+// hasHeredoc reports whether a command has a here-document, which ends with a
+// line of its own.
 func hasHeredoc(node syntax.Node) bool {
 	has := false
 	syntax.Walk(node, func(n syntax.Node) bool {
@@ -374,6 +379,7 @@ var closers = map[string]string{
 	"if": "fi", "then": "fi", "elif": "then", "else": "fi", "while": "do", "until": "do", "do": "done", "for": "do", "case": ";;", "{": "}", "(": ")", "$(": ")",
 }
 
+// describe puts the parser's message into ash's words.
 func describe(src string, e syntax.ParseError) string {
 	t := e.Text
 	offset := int(e.Pos.Offset())
