@@ -7,7 +7,8 @@ import (
 )
 
 // node is a pattern for the backtracking matcher: it is only used for patterns
-// with back-references.
+// with back-references, which no automaton can match. It is made of the
+// translated pattern, so both matchers agree on what a pattern means.
 type node struct {
 	op       byte // one of: '.' single, '(' group, '|' alternation, '&' sequence, '\\' back-reference, '*' repetition, '^' assertion
 	set      *regexp.Regexp
@@ -17,7 +18,8 @@ type node struct {
 }
 
 // stepsPerMatch bounds the work of one attempt, so that a malicious pattern
-// ends as "no match".
+// ends as "no match": backtracking can take exponential time, and the loop
+// would stand still.
 const stepsPerMatch = 1_000_000
 
 // parseBack parses what a translator wrote: regexp's syntax, of which it needs
@@ -140,7 +142,8 @@ func (p *backParser) closed(n *node) (*node, error) {
 	return n, nil
 }
 
-// matcher is one attempt.
+// matcher is one attempt: locs are the groups at this moment, best the longest
+// match so far.
 type matcher struct {
 	text  string
 	fold  bool
@@ -149,7 +152,8 @@ type matcher struct {
 	best  []int
 }
 
-// matchBack matches at one place; the longest match wins.
+// matchBack matches at one place; the longest match wins, as for the other
+// patterns, so all ways to match are tried until one reaches the end.
 func (r *Regexp) matchBack(text string, from int) []int {
 	m := &matcher{text: text, fold: r.fold, locs: make([]int, 2*(r.groups+1))}
 	for i := range m.locs {
@@ -161,14 +165,17 @@ func (r *Regexp) matchBack(text string, from int) []int {
 			m.best = append([]int(nil), m.locs...)
 			m.best[1] = end
 		}
+		// Nothing can be longer than to the end.
 		return end == len(text)
 	})
 	return m.best
 }
 
 // match matches n at i and calls then for each way it can end, until that
-// returns true.
+// returns true. What follows a node is a function, so that a group can be tried
+// again with another length.
 func (m *matcher) match(n *node, i int, then func(int) bool) bool {
+	// Given up: true ends the search, with what was found so far.
 	if m.steps++; m.steps > stepsPerMatch {
 		return true
 	}
@@ -179,6 +186,7 @@ func (m *matcher) match(n *node, i int, then func(int) bool) bool {
 			return then(i + loc[1])
 		}
 		if m.fold {
+			// Either case of the character will do.
 			if loc := n.set.FindStringIndex(strings.ToLower(rest)); loc != nil {
 				return then(i + loc[1])
 			}
@@ -213,6 +221,8 @@ func (m *matcher) match(n *node, i int, then func(int) bool) bool {
 	case '(':
 		lo, hi := m.locs[2*n.n], m.locs[2*n.n+1]
 		if m.match(n.subs[0], i, func(end int) bool {
+			// What the group had matched before is put back if the rest does
+			// not fit.
 			plo, phi := m.locs[2*n.n], m.locs[2*n.n+1]
 			m.locs[2*n.n], m.locs[2*n.n+1] = i, end
 			if then(end) {
@@ -251,7 +261,7 @@ func (m *matcher) repetition(n *node, i, done int, then func(int) bool) bool {
 	return done >= n.min && then(i)
 }
 
-// holds reports whether an assertion holds at i.
+// holds reports whether an assertion holds at i: the text's ends, or a word's.
 func (m *matcher) holds(c byte, i int) bool {
 	word := func(i int) bool {
 		if i < 0 || i >= len(m.text) {

@@ -25,6 +25,7 @@ func (t *translator) bracket() error {
 		if i >= len(s) {
 			return ErrBracket
 		}
+		// A ] at the beginning is a member.
 		if s[i] == ']' && !first {
 			break
 		}
@@ -52,6 +53,7 @@ func (t *translator) bracket() error {
 			if err != nil {
 				return err
 			}
+			// glibc's message, which has a capital.
 			if hi < lo {
 				return fmt.Errorf("Invalid range end")
 			}
@@ -67,8 +69,8 @@ func (t *translator) bracket() error {
 	return nil
 }
 
-// member reads one character of a bracket expression and returns how long it
-// is written.
+// member reads one character of a bracket expression and returns how long it is
+// written. [.x.] and [=x=] are their one character, as in the C locale.
 func (t *translator) member(s string) (rune, int, error) {
 	if strings.HasPrefix(s, "[.") || strings.HasPrefix(s, "[=") {
 		end := strings.Index(s[2:], s[1:2]+"]")
@@ -90,6 +92,7 @@ func (t *translator) member(s string) (rune, int, error) {
 		}
 	}
 	r, n := utf8.DecodeRuneInString(s)
+	// A byte that is no UTF-8 stands for itself.
 	if r == utf8.RuneError && n == 1 {
 		r = rune(s[0])
 	}
@@ -98,6 +101,7 @@ func (t *translator) member(s string) (rune, int, error) {
 
 // Unescape reads a C escape (\n, \t, \", \/, octal and so on) at the start of s
 // and returns the byte it stands for and its length; 0 if there is none.
+// Whether another backslash stays is the caller's decision.
 func Unescape(s string) (byte, int) {
 	if len(s) < 2 || s[0] != '\\' {
 		return 0, 0

@@ -25,7 +25,8 @@ func ParseMode(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 	return mode, true
 }
 
-// applyClause applies one clause such as u+x, go=rX or a-w+r.
+// applyClause applies one clause such as u+x, go=rX or a-w+r: for whom, then
+// any number of operators with permissions.
 func applyClause(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 	i := 0
 	who := uint32(0)

@@ -58,7 +58,8 @@ var (
 	ErrClass     = errors.New("Invalid character class name")
 )
 
-// Compile reads a pattern.
+// Compile reads a pattern. Its errors are worded as glibc's regcomp has them,
+// since commands print them.
 func Compile(pattern string, flags Flags) (*Regexp, error) {
 	t := &translator{src: pattern, flags: flags}
 	out, err := t.run()
@@ -83,6 +84,8 @@ func Compile(pattern string, flags Flags) (*Regexp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrRepeat, pattern)
 	}
+	// POSIX wants the longest of the leftmost matches, Go takes the first
+	// alternative.
 	re.Longest()
 	return &Regexp{re: re, groups: t.groups}, nil
 }
@@ -113,7 +116,8 @@ func (r *Regexp) Find(text string) []int {
 }
 
 // FindAll returns every match in order, not overlapping; an empty one right
-// after another match does not count.
+// after another match does not count, so that s/b*/x/g does what sed's users
+// know.
 func (r *Regexp) FindAll(text string) [][]int {
 	if r.re != nil {
 		return r.re.FindAllStringSubmatchIndex(text, -1)
@@ -136,7 +140,8 @@ func (r *Regexp) FindAll(text string) [][]int {
 	return out
 }
 
-// translator turns a POSIX pattern into regexp's syntax.
+// translator turns a POSIX pattern into regexp's syntax. It goes through the
+// pattern once, from the left, and writes as it goes.
 type translator struct {
 	src     string
 	pos     int
@@ -149,7 +154,8 @@ type translator struct {
 	last atomKind
 }
 
-// atomKind is what a repetition would repeat.
+// atomKind is what a repetition would repeat: whether a * is an operator
+// depends on it.
 type atomKind uint8
 
 const (
@@ -254,7 +260,7 @@ func (t *translator) special(c byte) error {
 }
 
 // repeat writes a repetition of what stands before, or literal where that is
-// not possible.
+// not possible: a * at the beginning of a basic expression is a star.
 func (t *translator) repeat(op, literal string) error {
 	switch t.last {
 	case atStart:
@@ -305,7 +311,8 @@ func lastAtom(s string) int {
 	return at
 }
 
-// atomEnd returns the end of the translated atom that begins at i.
+// atomEnd returns the end of the translated atom that begins at i: an escape, a
+// bracket expression, a group or a character.
 func atomEnd(s string, i int) int {
 	switch s[i] {
 	case '\\':
@@ -342,7 +349,8 @@ func atomEnd(s string, i int) int {
 	return i + 1
 }
 
-// interval reads what follows an opening brace.
+// interval reads what follows an opening brace. Where it is no interval an
+// extended expression takes the brace as text, a basic one is wrong.
 func (t *translator) interval() error {
 	rest := t.src[t.pos:]
 	closing := `\}`
@@ -367,6 +375,7 @@ func (t *translator) interval() error {
 	if err == nil && comma && hi != "" {
 		m, err = strconv.Atoi(hi)
 	}
+	// 255 is RE_DUP_MAX.
 	if err != nil || n < 0 || m < n || m > 255 {
 		if t.ext() && err != nil {
 			t.atom(`\{`)
@@ -392,7 +401,9 @@ func (t *translator) branchEnds() bool {
 	return rest == "" || strings.HasPrefix(rest, `\)`) || strings.HasPrefix(rest, `\|`)
 }
 
-// escape reads a backslash and what it applies to.
+// escape reads a backslash and what it applies to: an operator of basic
+// expressions, a back-reference, one of GNU's classes and anchors, an escape of
+// awk's, or the character itself.
 func (t *translator) escape() error {
 	if t.pos+1 >= len(t.src) {
 		if t.flags&Escapes != 0 {
@@ -414,11 +425,13 @@ func (t *translator) escape() error {
 	switch {
 	case !t.ext() && strings.IndexByte("+?{|()", c) >= 0:
 		return t.special(c)
+	// awk has no back-references.
 	case c >= '1' && c <= '9' && t.flags&Escapes == 0:
 		n := int(c - '0')
 		if n > t.groups {
 			return ErrBackRef
 		}
+		// A group can't refer to itself.
 		for _, o := range t.open {
 			if o == n {
 				return ErrBackRef

@@ -60,12 +60,14 @@ func (s *Spec) parse(f string, star func() int, modifiers string) int {
 		return n
 	}
 	s.Width = number()
+	// A negative width of a * means left-aligned.
 	if s.Width < 0 {
 		s.Minus = true
 		s.Width = -s.Width
 	}
 	if i < len(f) && f[i] == '.' {
 		i++
+		// A negative precision counts as none.
 		s.Prec = max(-1, number())
 	}
 	for i < len(f) && strings.IndexByte(modifiers, f[i]) >= 0 {
@@ -80,7 +82,8 @@ func (s *Spec) parse(f string, star func() int, modifiers string) int {
 
 // ParseSpec reads the conversion that follows a percent sign. star yields the
 // value of a * and may be called twice; modifiers are the length modifiers that
-// are skipped. It returns 0 if f ends too early.
+// are skipped. It returns 0 if f ends too early. Widths are bounded, so that
+// %999999999d does not fill the memory of the simulation.
 func ParseSpec(f string, star func() int, modifiers string) (Spec, int) {
 	s := Spec{Prec: -1}
 	n := s.parse(f, star, modifiers)
@@ -96,6 +99,7 @@ func (s Spec) Pad(text string, zero bool) string {
 	switch {
 	case s.Minus:
 		return text + strings.Repeat(" ", n)
+	// Zeros go between the sign, or 0x, and the digits.
 	case zero:
 		sign := 0
 		if text != "" && strings.IndexByte("+- ", text[0]) >= 0 {
@@ -151,6 +155,7 @@ func (s Spec) Uint(n uint64) string {
 		}
 	case 'x', 'X':
 		d = s.digits(strconv.FormatUint(n, 16))
+		// C puts no 0x before a zero.
 		if s.Alt && n != 0 {
 			d = "0x" + d
 		}
@@ -171,7 +176,8 @@ func (s Spec) Str(text string) string {
 	return s.Pad(text, false)
 }
 
-// Float formats by the verb: e, f, g, and their capitals.
+// Float formats by the verb: e, f, g, a, and their capitals. Infinities and
+// what is no number are padded with spaces, never with zeros.
 func (s Spec) Float(f float64) string {
 	upper := s.Verb >= 'A' && s.Verb <= 'Z'
 	var d string
@@ -213,6 +219,7 @@ func (s Spec) finite(f float64, prec int) string {
 	mantissa, exp, _ := strings.Cut(e, "e")
 	x, _ := strconv.Atoi(exp)
 	if x < -4 || x >= prec {
+		// %g drops zeros at the end, unless # keeps them.
 		if !s.Alt && strings.Contains(mantissa, ".") {
 			mantissa = strings.TrimRight(strings.TrimRight(mantissa, "0"), ".")
 		}

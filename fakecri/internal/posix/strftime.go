@@ -26,6 +26,7 @@ func Strftime(format string, t time.Time) string {
 		}
 		s := strftime1(format[i], t)
 		switch pad {
+		// Only numbers lose their padding.
 		case '-':
 			if len(s) > 1 && strings.Trim(s, "0123456789 ") == "" {
 				s = strings.TrimLeft(s[:len(s)-1], "0 ") + s[len(s)-1:]

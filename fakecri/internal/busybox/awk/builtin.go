@@ -46,6 +46,8 @@ func (in *interp) builtin(e *expr) value {
 	case "rand":
 		return num(in.rand())
 	case "srand":
+		// srand returns the seed of before; the time is the loop's, in whole
+		// seconds.
 		old := in.seed
 		in.seed = uint32(in.host.Now().Unix())
 		if len(e.args) > 0 {
@@ -59,6 +61,7 @@ func (in *interp) builtin(e *expr) value {
 		return str(mapASCII(text(0), 'a', 'z', -32))
 	case "system":
 		command := text(0)
+		// What was printed comes before what the command prints.
 		in.host.Flush()
 		return num(float64(in.host.System(command)))
 	case "close":
@@ -133,6 +136,8 @@ func (in *interp) length(e *expr) value {
 	if len(e.args) == 0 {
 		return num(float64(len(in.getRecord())))
 	}
+	// A name may be an array's: length counts its elements then, as gawk's
+	// does.
 	if a := e.args[0]; a.op == "var" || a.op == "local" {
 		if c := in.cellOf(a); c.array != nil || c.alias != nil && c.alias.array != nil {
 			return num(float64(len(c.arr().byKey)))
@@ -169,6 +174,7 @@ func (in *interp) splitInto(e *expr) value {
 		}
 	}
 	arr := in.arrayOf(e.args[1])
+	// The array is emptied before the text is cut, as the real one does.
 	arr.clear()
 	parts := in.splitText(s, sep, false)
 	for i, p := range parts {
@@ -182,6 +188,7 @@ func (in *interp) splitInto(e *expr) value {
 func (in *interp) substitute(e *expr) value {
 	re := in.regexp(e.args[0])
 	repl := in.eval(e.args[1]).text(in.convfmt())
+	// Without a third argument it is $0.
 	target := &expr{op: "field", a: &expr{op: "num"}}
 	if len(e.args) > 2 {
 		target = e.args[2]
@@ -205,6 +212,7 @@ func (in *interp) substitute(e *expr) value {
 		b.WriteString(s[from:loc[0]])
 		for i := 0; i < len(repl); i++ {
 			switch c := repl[i]; {
+			// Other escapes have been resolved by the lexer.
 			case c == '\\' && i+1 < len(repl) && (repl[i+1] == '&' || repl[i+1] == '\\'):
 				i++
 				b.WriteByte(repl[i])
@@ -268,6 +276,7 @@ func newRandom(seed uint32) *glibcRandom {
 	var all [344]uint32
 	all[0] = seed
 	for i := 1; i < 31; i++ {
+		// Schrage's method for 16807*x mod 2^31-1, as in glibc.
 		hi, lo := int64(int32(all[i-1]))/127773, int64(int32(all[i-1]))%127773
 		word := 16807*lo - 2836*hi
 		if word < 0 {
@@ -281,6 +290,7 @@ func newRandom(seed uint32) *glibcRandom {
 	for i := 34; i < 344; i++ {
 		all[i] = all[i-31] + all[i-3]
 	}
+	// The first 310 are thrown away, so that similar seeds part.
 	copy(g.r[:], all[310:])
 	return g
 }
@@ -298,6 +308,7 @@ func (in *interp) rand() float64 {
 	if in.random == nil {
 		in.random = newRandom(in.seed)
 	}
+	// busybox puts 63 bits together of three draws.
 	low := in.random.next() << 16
 	low ^= in.random.next()
 	v := (uint64(in.random.next())<<32 | uint64(low)) & (1<<63 - 1)

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// maxCalls bounds the depth of calls.
+// maxCalls bounds the depth of calls. A real awk's stack would end; here the
+// message does, before the simulation's own stack grows.
 const maxCalls = 1000
 
 // eval evaluates an expression. Operands are evaluated from the left, where C
@@ -21,6 +22,7 @@ func (in *interp) eval(e *expr) value {
 	case "regex":
 		return boolean(e.re.Match(in.getRecord()))
 	case "var":
+		// NF is known when the record has been cut.
 		if e.slot == vNF {
 			in.splitRecord()
 		}
@@ -71,6 +73,7 @@ func (in *interp) eval(e *expr) value {
 	case "u+":
 		return num(in.eval(e.a).float())
 	case "pre++", "pre--", "post++", "post--":
+		// The value of x++ is a number, also of a text.
 		old := in.eval(e.a).float()
 		v := old + 1
 		if strings.HasSuffix(e.op, "--") {
@@ -171,6 +174,7 @@ func (in *interp) arith(op string, a, b float64, e *expr) float64 {
 
 // subscript is the key that a list of subscripts stands for.
 func (in *interp) subscript(args []*expr) string {
+	// Most subscripts are one expression.
 	if len(args) == 1 {
 		return in.eval(args[0]).text(in.convfmt())
 	}
@@ -248,6 +252,7 @@ func (in *interp) call(e *expr) value {
 		}
 		frame[i] = c
 	}
+	// The frame is the caller's again afterwards, also its return value.
 	saved := in.frame
 	in.frame = frame
 	in.ret = value{}
@@ -260,7 +265,7 @@ func (in *interp) call(e *expr) value {
 }
 
 // exec2 runs a function's body; an exit within it unwinds by a panic, since
-// expressions have no flow.
+// expressions have no flow. A return ends here.
 func (in *interp) exec2(body *stmt) {
 	switch f := in.exec(body); f {
 	case flowExit, flowNext, flowNextFile:
@@ -268,5 +273,6 @@ func (in *interp) exec2(body *stmt) {
 	}
 }
 
-// unwind carries an exit or next out of a function.
+// unwind carries an exit or next out of a function. It is panicked, and caught
+// by top: an expression's value has no room for a flow.
 type unwind flow

@@ -7,7 +7,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
-// sprintf formats as awk's printf does; missing arguments are unset ones.
+// sprintf formats as awk's printf does; missing arguments are unset ones, and
+// there is no error for too many. Integers are 32 bits wide, as busybox
+// converts to int.
 func sprintf(format string, args []value, convfmt string) string {
 	var b strings.Builder
 	next := func() value {
@@ -29,6 +31,7 @@ func sprintf(format string, args []value, convfmt string) string {
 			i++
 			continue
 		}
+		// A width of * is not built, in busybox either.
 		spec, n := posix.ParseSpec(format[i+1:], func() int {
 			fail("cmd. line:1: %*x formats are not supported")
 			return 0
@@ -48,6 +51,8 @@ func sprintf(format string, args []value, convfmt string) string {
 		case 'c':
 			v := next()
 			s := v.text(convfmt)
+			// A number is a character's code, but input that looks like one is
+			// text.
 			if v.numeric() && v.kind != fromInput {
 				s = string([]byte{byte(clampInt(v.float()))})
 			} else if s != "" {
@@ -65,7 +70,8 @@ func sprintf(format string, args []value, convfmt string) string {
 	return b.String()
 }
 
-// toInt32 converts as C does on x86-64: what does not fit is the least int.
+// toInt32 converts as C does on x86-64: what does not fit is the least int, not
+// the nearest. Programs that print big numbers with %d show it.
 func toInt32(f float64) int64 {
 	if !(f > math.MinInt32-1 && f < math.MaxInt32+1) {
 		return math.MinInt32

@@ -7,7 +7,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
-// reader cuts an input into records.
+// reader cuts an input into records. It keeps what was read beyond the last
+// one, so RS may change between two.
 type reader struct {
 	src io.Reader
 	buf []byte
@@ -61,6 +62,7 @@ func (in *interp) recordOf(r *reader) (string, bool) {
 					n++
 				}
 			}
+		// One character is itself, whatever it means in an expression.
 		case len(rs) == 1:
 			if i := bytes.IndexByte(r.buf[searched:], rs[0]); i >= 0 {
 				at = searched + i
@@ -87,6 +89,8 @@ func (in *interp) recordOf(r *reader) (string, bool) {
 			}
 			return string(rec), true
 		}
+		// What was searched is not searched again, but for one byte that may
+		// begin a separator.
 		searched = max(0, len(r.buf)-1)
 		r.fill()
 	}
@@ -130,6 +134,7 @@ func (in *interp) nextFile() (bool, error) {
 	for {
 		in.argAt++
 		if float64(in.argAt) >= in.vars[vARGC].value.float() {
+			// There were files, or only assignments and then stdin.
 			if in.anyFile {
 				return false, nil
 			}
@@ -141,6 +146,7 @@ func (in *interp) nextFile() (bool, error) {
 			continue
 		}
 		name := argv.get(key).value.text("")
+		// An assignment among the operands takes place when it is reached.
 		if name == "" || in.assignArg(name) {
 			continue
 		}
@@ -161,13 +167,15 @@ func (in *interp) openMain(name, shown string) error {
 	return nil
 }
 
-// input is what getline reads beside the main input.
+// input is what getline reads beside the main input: a file, or the output of a
+// command. It stays open, at its place, until close or the end.
 type input struct {
 	r    *reader
 	pipe Pipe
 }
 
-// output is what print writes to beside the standard output.
+// output is what print writes to beside the standard output: a file, or a
+// command's input. > empties a file once, not for each print.
 type output struct {
 	w    io.Writer
 	c    io.Closer
@@ -250,6 +258,7 @@ func (in *interp) output(how, name string) io.Writer {
 			fail(posix.Strerror(err))
 		}
 		o.w, o.pipe = p, p
+	// Both are the output itself, with its buffer.
 	case name == "/dev/stdout" || name == "-":
 		o.w = in.host.Stdout()
 	default:
@@ -267,9 +276,10 @@ func (in *interp) output(how, name string) io.Writer {
 	return o.w
 }
 
-// closeOne closes what is open under a name and returns its status, -1 if
-// there is none.
+// closeOne closes what is open under a name and returns its status, -1 if there
+// is none: of a command the exit status, as busybox and gawk have it.
 func (in *interp) closeOne(name string) float64 {
+	// One name may be open both ways.
 	result := -1.0
 	if o := in.outs[name]; o != nil {
 		delete(in.outs, name)

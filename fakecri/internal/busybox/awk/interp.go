@@ -8,7 +8,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
-// specials are the variables with a meaning, at their places among the globals.
+// specials are the variables with a meaning, at their places among the globals:
+// the constants below are these places.
 var specials = []string{"NF", "NR", "FNR", "FS", "OFS", "ORS", "RS", "FILENAME", "CONVFMT", "OFMT", "SUBSEP", "RSTART", "RLENGTH", "ARGC", "ARGV", "ENVIRON", "ERRNO"}
 
 const (
@@ -31,7 +32,8 @@ const (
 	vERRNO
 )
 
-// flow says how a statement ended.
+// flow says how a statement ended. The order matters: what is above
+// flowContinue leaves a loop and goes on to who has called.
 type flow uint8
 
 const (
@@ -117,6 +119,7 @@ func (in *interp) setup(cfg Config) {
 		in.vars[vFS].value = str(cfg.FS)
 	}
 	args := in.vars[vARGV].arr()
+	// ARGV[0] is awk, whatever the program was called by.
 	args.get("0").value = inputStr("awk")
 	for i, a := range cfg.Args {
 		args.get(itoa(i + 1)).value = inputStr(a)
@@ -133,7 +136,8 @@ func (in *interp) setup(cfg Config) {
 	}
 }
 
-// assignArg makes an assignment of the command line; false if it is none.
+// assignArg makes an assignment of the command line; false if it is none, and
+// so a file. Escapes in the value are resolved, as POSIX wants.
 func (in *interp) assignArg(arg string) bool {
 	name, v, ok := strings.Cut(arg, "=")
 	if !ok || name == "" || !isAlpha(name[0]) {
@@ -144,6 +148,7 @@ func (in *interp) assignArg(arg string) bool {
 			return false
 		}
 	}
+	// A variable that the program does not have needs no value.
 	if i, ok := in.prog.index[name]; ok {
 		in.setVar(i, inputStr(unescape(v)))
 	}
@@ -171,7 +176,8 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// Unescape resolves the C escapes of a -F or -v value.
+// Unescape resolves the C escapes of a -F or -v value, which come from the
+// command line and have not been through the lexer.
 func Unescape(s string) string { return unescape(s) }
 
 // run runs BEGIN, the rules over the input, and END. Without rules and END the
@@ -209,12 +215,14 @@ func (in *interp) run() (int, error) {
 	return in.exit & 255, nil
 }
 
-// top runs an action; an exit or next in a function ends here.
+// top runs an action; an exit or next in a function ends here. It is called for
+// each rule of each record, so the deferred function is all that it costs.
 func (in *interp) top(s *stmt) (f flow) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case unwind:
+			// The calls that were in the way are gone.
 			in.frame, in.depth = nil, 0
 			f = flow(r)
 		default:
@@ -230,6 +238,7 @@ func (in *interp) rules() flow {
 		if !in.applies(r) {
 			continue
 		}
+		// A pattern by itself prints the record.
 		if r.body == nil {
 			in.print(&stmt{op: "print"})
 			continue
@@ -257,7 +266,8 @@ func (in *interp) applies(r *rule) bool {
 	return true
 }
 
-// tick counts work, and gives way every so often.
+// tick counts work, and gives way every so often: an awk that loops for ever
+// must let time pass, and signals in.
 func (in *interp) tick() {
 	if in.steps++; in.steps&1023 == 0 {
 		in.host.Step()
@@ -295,6 +305,7 @@ func (in *interp) exec(s *stmt) flow {
 		return in.loop(s)
 	case "forin":
 		arr := in.arrayOf(s.exprs[0])
+		// The keys as they were at the beginning.
 		for _, k := range arr.keys() {
 			in.assign(s.v, inputStr(k))
 			if f := in.exec(s.body); f == flowBreak {
@@ -411,6 +422,7 @@ func (in *interp) regexp(e *expr) *posix.Regexp {
 func (in *interp) compiled(pattern string) *posix.Regexp {
 	re := in.regex[pattern]
 	if re == nil {
+		// A program that makes expressions of its data must not keep them all.
 		if len(in.regex) > 200 {
 			clear(in.regex)
 		}

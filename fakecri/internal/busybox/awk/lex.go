@@ -58,6 +58,7 @@ func (l *lexer) next() {
 	switch l.tok.kind {
 	case tNumber, tString, tRegex, tName, tBuiltin:
 		l.regexOK = false
+	// After getline a / would divide what it has returned.
 	case tKeyword:
 		l.regexOK = l.tok.text != "getline"
 	case tOp:
@@ -183,6 +184,7 @@ func (l *lexer) str() string {
 			l.pos++
 			continue
 		}
+		// A string goes on in the next line after a backslash.
 		if strings.HasPrefix(l.src[l.pos:], "\\\n") {
 			l.pos += 2
 			l.line++

@@ -30,8 +30,9 @@ type function struct {
 	defined bool
 }
 
-// stmt is a statement: op is its keyword, or '{' for a block, 'e' for an
-// expression.
+// stmt is a statement: op is its keyword, or "{" for a block, "e" for an
+// expression. One type for all keeps the tree small to read; which fields count
+// depends on op.
 type stmt struct {
 	op         string
 	list       []*stmt
@@ -44,7 +45,9 @@ type stmt struct {
 	v          *expr // the variable of a for-in, the target of a delete
 }
 
-// expr is an expression; op names its kind.
+// expr is an expression; op names its kind: a constant, a variable, an operator
+// as it is written, u before one with a single operand, pre or post before ++
+// and --.
 type expr struct {
 	op   string
 	a, b *expr
@@ -70,7 +73,8 @@ type parser struct {
 	depth      int
 }
 
-// maxDepth bounds how deep expressions and statements may nest.
+// maxDepth bounds how deep expressions and statements may nest, in parsing and
+// so in evaluating.
 const maxDepth = 500
 
 // Parse reads a program. Its errors are *Error.
@@ -78,6 +82,7 @@ func Parse(src string) (p *Program, err error) {
 	defer recoverError(&err)
 	ps := &parser{lexer: lexer{src: src, line: 1, regexOK: true}}
 	ps.prog = &Program{funcs: map[string]*function{}, index: map[string]int{}}
+	// The special variables come first, so that their places are known.
 	for _, name := range specials {
 		ps.global(name)
 	}
@@ -168,6 +173,7 @@ func (p *parser) program() {
 		case p.take("function"):
 			p.function()
 		default:
+			// Everything else is a rule, with or without a pattern.
 			r := &rule{n: len(p.prog.rules)}
 			if !p.is("{") {
 				r.pattern = p.expr()
@@ -394,6 +400,7 @@ func (p *parser) printArgs(s *stmt) {
 	p.noGT = true
 	if !p.ended() && !p.is(">") && !p.is(">>") && !p.is("|") {
 		e := p.expr()
+		// print (a, b) is a list, not one value.
 		if e.op == "group" && len(e.args) > 0 {
 			s.exprs = e.args
 		} else {

@@ -73,6 +73,7 @@ func (p *parser) in() *expr {
 			p.unexpected()
 		}
 		e := &expr{op: "in", b: p.variable(p.tok.text), args: []*expr{left}}
+		// A list in brackets is a subscript of several.
 		if left.op == "group" && len(left.args) > 0 {
 			e.args = left.args
 		}
@@ -271,6 +272,7 @@ func (p *parser) primary() *expr {
 		e := &expr{op: "builtin", str: t.text, line: t.line}
 		if p.take("(") {
 			e.args = p.list(")")
+			// Only length may stand without brackets.
 		} else if t.text != "length" {
 			p.unexpected()
 		}
@@ -302,6 +304,8 @@ func (p *parser) primary() *expr {
 			return &expr{op: "group", a: args[0]}
 		case "$":
 			p.next()
+			// $++i and $-1 bind the sign to the number, $i++ the increment to
+			// the field.
 			if p.is("++") || p.is("--") || p.is("-") || p.is("+") || p.is("!") {
 				return &expr{op: "field", a: p.unary()}
 			}

@@ -35,7 +35,9 @@ func boolean(b bool) value {
 	return num(0)
 }
 
-// numeric reports whether v is compared as a number.
+// numeric reports whether v is compared as a number: one, an unset variable, or
+// input that looks like one. The result of a string operation never is, even if
+// it has digits only.
 func (v value) numeric() bool {
 	switch v.kind {
 	case isNum, unset:
@@ -69,7 +71,8 @@ func (v value) truth() bool {
 	return v.str != ""
 }
 
-// text returns v as a string; numbers that are whole as such, others by format.
+// text returns v as a string; numbers that are whole as such, others by format,
+// which is CONVFMT or, in print, OFMT.
 func (v value) text(format string) string {
 	switch v.kind {
 	case isNum:
@@ -101,7 +104,9 @@ func looksNumeric(s string) (float64, bool) {
 }
 
 // number reads a number at the start of s and returns its length. As busybox
-// has it, hexadecimal and octal ones count in input too.
+// has it, hexadecimal and octal ones count in input too, where POSIX wants
+// decimal: "0x10" + 0 is 16. source says that it stands in a program, where inf
+// and nan are names.
 func number(s string, source bool) (float64, int) {
 	i := 0
 	if i < len(s) && (s[i] == '+' || s[i] == '-') {
@@ -179,7 +184,9 @@ func notDecimal(s string) (float64, int) {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// cell holds a variable: a scalar, or an array once it is used as one.
+// cell holds a variable: a scalar, or an array once it is used as one. It never
+// is both; which one is found out when the program runs, as the parser can't
+// tell.
 type cell struct {
 	value value
 	array *array
@@ -215,7 +222,8 @@ type entry struct {
 	next  *entry
 }
 
-// sizes are the table's lengths, in the order in which it grows.
+// sizes are the table's lengths, primes below powers of four, in the order in
+// which it grows.
 var sizes = []int{61, 251, 1021, 4093, 16381, 65521}
 
 // newArray returns an empty array; its buckets come with the first element.
@@ -253,7 +261,8 @@ func (a *array) get(key string) *entry {
 }
 
 // grow spreads the elements over more buckets, chain by chain, which is what
-// decides the order afterwards.
+// decides the order afterwards. There are six sizes, as in busybox; the last
+// one has to do for all that comes.
 func (a *array) grow() {
 	a.grown++
 	old := a.buckets

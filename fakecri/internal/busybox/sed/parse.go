@@ -7,7 +7,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
-// Script is a parsed script.
+// Script is a parsed script: a list of commands, in which blocks and branches
+// are jumps. quiet is -n, or a first line #n. A Script is not written to when
+// it runs.
 type Script struct {
 	cmds  []*command
 	quiet bool
@@ -51,7 +53,8 @@ type substitution struct {
 	file   string
 }
 
-// part is a piece of a replacement: text, or a group's number.
+// part is a piece of a replacement: text, or a group's number, 0 for the whole
+// match.
 type part struct {
 	text  string
 	group int
@@ -69,10 +72,12 @@ type parser struct {
 }
 
 // Parse reads a script made of the pieces of -e and -f, which end as lines do.
-// Its errors are *Error.
+// Its errors are *Error. Labels are resolved at the end, as jumps may go
+// forward; one that is missing is an error before any line is read.
 func Parse(pieces []string, extended, quiet bool) (s *Script, err error) {
 	defer recoverError(&err)
 	p := &parser{src: strings.Join(pieces, "\n"), extended: extended, labels: map[string]int{}}
+	// POSIX: a first line #n is -n.
 	if strings.HasPrefix(p.src, "#n\n") || p.src == "#n" {
 		quiet = true
 	}
@@ -135,7 +140,8 @@ func (p *parser) restOfLine() string {
 	return rest
 }
 
-// command reads one command; false at the end.
+// command reads one command with its addresses; false at the end. Semicolons
+// may stand anywhere between two.
 func (p *parser) command() bool {
 	p.skip(" \t\n;")
 	if p.pos >= len(p.src) {
@@ -246,6 +252,7 @@ func (p *parser) delimited(delim byte, regex bool) string {
 			p.pos++
 			next := p.src[p.pos]
 			switch {
+			// An escaped delimiter is the character itself.
 			case next == delim && !regex && delim != '&':
 				b.WriteByte(next)
 			case next == 'n' && regex:
@@ -258,6 +265,7 @@ func (p *parser) delimited(delim byte, regex bool) string {
 		case ch == delim && bracket < 0:
 			p.pos++
 			return b.String()
+		// A bracket may begin with ] or ^], which do not end it.
 		case ch == '[' && bracket < 0 && regex:
 			bracket = p.pos
 			if p.pos+1 < len(p.src) && p.src[p.pos+1] == '^' {
@@ -288,7 +296,9 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// body reads what follows a command's letter.
+// body reads what follows a command's letter. The commands of POSIX and T are
+// known; GNU's others (e, F, Q, R, v, W, z) are unsupported, and end sed with
+// that message.
 func (p *parser) body(c *command) {
 	switch c.op {
 	case '{':
@@ -306,6 +316,7 @@ func (p *parser) body(c *command) {
 			fail(": doesn't want any addresses")
 		}
 		p.skip(" \t")
+		// A label is a place, and no command.
 		p.labels[p.label()] = len(p.cmds)
 		return
 	case 'b', 't', 'T':
@@ -339,9 +350,11 @@ func (p *parser) label() string {
 	return p.src[start:p.pos]
 }
 
-// text reads the text of a, i and c.
+// text reads the text of a, i and c, up to the end of the line; a backslash
+// before the end of a line goes on with the next one.
 func (p *parser) text() string {
 	p.skip(" \t")
+	// Both a\ with the text in the next line and GNU's a text in this one.
 	if p.peek() == '\\' && p.pos+1 < len(p.src) && strings.IndexByte("\n \t", p.src[p.pos+1]) >= 0 {
 		p.pos++
 		if p.src[p.pos] == '\n' {
@@ -406,6 +419,7 @@ loop:
 			}
 			break loop
 		case strings.IndexByte(" \t\r", ch) >= 0:
+		// The command ends; what ended it is left for the next one.
 		case strings.IndexByte("\n;#}", ch) >= 0:
 			break loop
 		default:
@@ -481,6 +495,7 @@ func (p *parser) yank(c *command) {
 	for i := range c.yank {
 		c.yank[i] = byte(i)
 	}
+	// Of a character that stands twice the first counts.
 	for i := len(from) - 1; i >= 0; i-- {
 		c.yank[from[i]] = to[i]
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
-// run is one execution of a script.
+// run is one execution of a script: the pattern space and hold space, and for
+// each range whether the present line is in it.
 type run struct {
 	script *Script
 	host   Host
@@ -28,7 +29,9 @@ type run struct {
 	noEOL   bool // the last thing written lacks its newline
 }
 
-// Run edits the host's lines and returns the exit status of a q command.
+// Run edits the host's lines and returns the exit status of a q command. An
+// error is *Error, or what the host's files return. It ends at the last line or
+// with q, and leaves closing files to the host.
 func Run(s *Script, host Host) (code int, err error) {
 	defer recoverError(&err)
 	r := &run{script: s, host: host, until: make([]int, len(s.cmds)), files: map[string]io.Writer{}}
@@ -106,7 +109,8 @@ func (r *run) write(w io.Writer, text string, newline bool) error {
 // print writes a text with the newline of the present line.
 func (r *run) print(text string) error { return r.write(r.host.Stdout(), text, r.newline) }
 
-// flush writes what a and r have put off.
+// flush writes what a and r have put off to the end of the cycle, in their
+// order.
 func (r *run) flush() error {
 	for _, fn := range r.appends {
 		if err := fn(); err != nil {
@@ -128,11 +132,12 @@ func (r *run) endCycle(print bool) error {
 }
 
 // cycle runs the script on the pattern space. restart asks for another run
-// without reading a line.
+// without reading a line, as D wants; quit ends the run with a status.
 func (r *run) cycle() (restart, quit bool, code int, err error) {
 	r.changed = false
 	cmds := r.script.cmds
 	for i := 0; i < len(cmds); {
+		// A script can loop for ever by itself.
 		if r.steps++; r.steps&255 == 0 {
 			r.host.Step()
 		}
@@ -186,7 +191,8 @@ func (r *run) cycle() (restart, quit bool, code int, err error) {
 	return false, false, 0, r.endCycle(true)
 }
 
-// nextLine does n and N; false ends the run.
+// nextLine does n and N; false ends the run. Without a next line the pattern
+// space is printed, which POSIX leaves out for N.
 func (r *run) nextLine(op byte) (bool, error) {
 	if r.host.Last() {
 		// Without a next line both print, as GNU's does, and end.
@@ -254,7 +260,8 @@ func (r *run) simple(c *command) error {
 	return nil
 }
 
-// maxSpace bounds the pattern and hold spaces, in bytes.
+// maxSpace bounds the pattern and hold spaces, in bytes: a script that doubles
+// its line ends, as with the memory of a real one.
 const maxSpace = 64 << 20
 
 // insert writes a file after the cycle; one that can't be read is none.
@@ -302,7 +309,9 @@ func (r *run) matches(a *address) bool {
 	return r.line == a.line
 }
 
-// selected reports whether a command's addresses pick the present line.
+// selected reports whether a command's addresses pick the present line. A
+// range's second address is looked for from the next line on; a number that is
+// past picks one line.
 func (r *run) selected(c *command) bool {
 	switch {
 	case c.from == nil:
