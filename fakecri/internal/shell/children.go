@@ -49,7 +49,8 @@ func (s *children) reap(p *kernel.Process, ex kernel.Exit) {
 }
 
 // foreground waits for a child and returns its status. Signals that come
-// meanwhile stay for dotrap.
+// meanwhile stay for dotrap: a trap runs when the command has ended, as POSIX
+// says.
 func (s *children) foreground(child *kernel.Process) int {
 	var buf [1]*kernel.Process
 	buf[0] = child
@@ -100,7 +101,8 @@ func (s *children) waitAll(procs []*kernel.Process) []kernel.Exit {
 	return exits
 }
 
-// add remembers background processes; the last one's number is $!.
+// add remembers background processes; the last one's number is $!. Their ends
+// are kept until somebody asks, but not for ever.
 func (s *children) add(procs []*kernel.Process) {
 	// Jobs that have ended and that nobody asked for make room.
 	if len(s.jobs) >= 64 {
@@ -133,7 +135,7 @@ func (s *children) add(procs []*kernel.Process) {
 	s.lastBg = j.pids[len(j.pids)-1]
 }
 
-// poll notes which background processes have ended.
+// poll notes which background processes have ended, without waiting for any.
 func (s *children) poll() {
 	for _, j := range s.jobs {
 		for i, p := range j.procs {
@@ -202,7 +204,8 @@ func (s *children) waitJob(j *job) (signal int) {
 	}
 }
 
-// tellSignal says what killed a process that the shell has waited for.
+// tellSignal says what killed a process that the shell has waited for, but for
+// SIGINT and SIGPIPE, which are nobody's surprise.
 func (s *children) tellSignal(ex kernel.Exit) {
 	if t := signalText(ex.Signal); t != "" && ex.Signal != int(syscall.SIGINT) && ex.Signal != int(syscall.SIGPIPE) {
 		_ = s.write(2, []byte(t+"\n"))

@@ -21,7 +21,7 @@ const (
 )
 
 // run runs a parsed script. A syntax error in it ends the shell, after the
-// lines before it have run.
+// lines before it have run: ash reads and runs a line at a time.
 func (s *shell) run(p *script.Program, flags evalFlags) int {
 	// After a newline ash reads on before it runs, so it can't be replaced.
 	if !p.Tail || p.Err != "" {
@@ -47,7 +47,8 @@ func (*interp) firstLine(s *shell) int {
 	return 0
 }
 
-// stmts runs commands one after the other; the last one has the flags of all.
+// stmts runs commands one after the other; the last one has the flags of all,
+// as its status is theirs.
 func (s *shell) stmts(list []*syntax.Stmt, flags evalFlags) int {
 	if len(list) == 0 {
 		s.status = 0
@@ -67,7 +68,8 @@ func (s *shell) stmts(list []*syntax.Stmt, flags evalFlags) int {
 	return s.status
 }
 
-// stmt runs one command and then the traps of the signals that came.
+// stmt runs one command and then the traps of the signals that came. It is
+// where set -e is judged, and where $? is set.
 func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
 	if s.skip != skipNone || s.opts.noexec {
 		return s.status
@@ -115,7 +117,9 @@ func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
 	return s.status
 }
 
-// command1 runs a command with its redirections; negation is the caller's.
+// command1 runs a command with its redirections; negation is the caller's. A
+// compound command can't take the shell's place, as its redirections are undone
+// after it.
 func (s *shell) command1(st *syntax.Stmt, flags evalFlags) int {
 	switch x := st.Cmd.(type) {
 	case nil:
@@ -324,7 +328,8 @@ func (s *shell) define(x *syntax.FuncDecl) int {
 	return 0
 }
 
-// callFunction runs a function with parameters and variables of its own.
+// callFunction runs a function with parameters and variables of its own. It
+// runs in this shell, so all else that it changes stays.
 func (s *shell) callFunction(f *function, argv []string, flags evalFlags) int {
 	// A function has arguments of its own, and getopts starts over in them.
 	args, opt := s.args, s.optPos

@@ -62,7 +62,8 @@ func simpleLit(w *syntax.Word) (string, bool) {
 	return "", false
 }
 
-// expandFields expands words as the arguments of a command.
+// expandFields expands words as the arguments of a command: each may give any
+// number of fields. What is plain text is added as it is.
 func (s *shell) expandFields(fields []string, words []*syntax.Word) []string {
 	var e *expander
 	for _, w := range words {
@@ -86,7 +87,8 @@ func (s *shell) expandFields(fields []string, words []*syntax.Word) []string {
 	return fields
 }
 
-// expandString expands a word to one string: no splitting, no file names.
+// expandString expands a word to one string: no splitting, no file names. So
+// are the words of case and the targets of redirections expanded.
 func (s *shell) expandString(w *syntax.Word) string { return s.expandOne(w, false) }
 
 // expandAssign is expandString for the value of an assignment.
@@ -104,7 +106,8 @@ func (s *shell) expandOne(w *syntax.Word, assign bool) string {
 	return string(e.buf)
 }
 
-// expandPattern expands a word to a pattern.
+// expandPattern expands a word to a pattern, in which what was quoted is
+// escaped and what an expansion gave is not.
 func (s *shell) expandPattern(w *syntax.Word) string {
 	if w == nil {
 		return ""
@@ -253,7 +256,8 @@ func (e *expander) start() {
 	e.blank = false
 }
 
-// quoted adds text that stands for itself.
+// quoted adds text that stands for itself: nothing in it is split, or taken for
+// a wildcard.
 func (e *expander) quoted(t string) {
 	e.start()
 	if e.plain {
@@ -361,7 +365,8 @@ func (e *expander) pattern(t string) {
 	e.bound()
 }
 
-// splitted adds a value, split at the characters of IFS.
+// splitted adds a value, split at the characters of IFS. White space at the
+// ends goes; another separator ends a field, even an empty one.
 func (e *expander) splitted(t string) {
 	i := 0
 	for i < len(t) {
@@ -397,7 +402,8 @@ func (e *expander) splitted(t string) {
 	}
 }
 
-// end ends the present field, if there is one.
+// end ends the present field, if there is one: as names of files, if it is a
+// pattern that matches some, else as it is without its escapes.
 func (e *expander) end() {
 	if !e.started {
 		return
@@ -439,7 +445,8 @@ func unescapeIn(t, chars string) string {
 	return string(b)
 }
 
-// dollarQuoted reads the escapes of $'...'.
+// dollarQuoted reads the escapes of $'...', up to the first zero byte, which
+// would end a C string.
 func dollarQuoted(t string) string {
 	var b []byte
 	for i := 0; i < len(t); i++ {

@@ -44,7 +44,8 @@ func idleLoop(s *shell, x *syntax.WhileClause) []string {
 	return body
 }
 
-// plainWords returns the words of a command that is nothing but words.
+// plainWords returns the words of a command that is nothing but words: no
+// redirection, no assignment, no expansion, no &.
 func plainWords(st *syntax.Stmt) []string {
 	call, ok := st.Cmd.(*syntax.CallExpr)
 	if !ok || len(st.Redirs) > 0 || st.Negated || st.Background || len(call.Assigns) > 0 || len(call.Args) > 2 {
@@ -71,7 +72,8 @@ type idle struct {
 }
 
 // lap is called at the start of each lap. It returns true after it has parked
-// the loop for any number of laps.
+// the loop for any number of laps. Two laps must have taken the same time
+// first: then the third will, too.
 func (i *idle) lap() bool {
 	s := i.s
 	now := s.p.Now()
@@ -90,7 +92,8 @@ func (i *idle) lap() bool {
 	return true
 }
 
-// isSleep reports whether sleep is the image's own, and not some other program.
+// isSleep reports whether sleep is the image's own, and not some other program
+// that an image or a script has put in its place.
 func (i *idle) isSleep() bool {
 	s := i.s
 	file, err := s.find("sleep")
@@ -102,7 +105,9 @@ func (i *idle) isSleep() bool {
 }
 
 // park waits, in laps that take as long as the last one, until a signal has
-// come and its lap is over, or until somebody has killed the sleep.
+// come and its lap is over, or until somebody has killed the sleep. What ps
+// shows meanwhile is the shell and a sleep, as always; only the sleep's number
+// stays the same.
 func (i *idle) park(start time.Time, lap time.Duration) {
 	s, argv := i.s, i.argv
 	child := s.p.Fork(argv[0], nil, func(ctx context.Context, p *kernel.Process) int {

@@ -12,7 +12,8 @@ import (
 )
 
 // lookup returns the value of a parameter and whether it is set. Of @ and * it
-// is all positional parameters in one string.
+// is all positional parameters in one string, as in places where nothing is
+// split.
 func (s *shell) lookup(name string) (string, bool) {
 	switch name {
 	case "@", "*":
@@ -128,7 +129,8 @@ func (e *expander) param(pe *syntax.ParamExp, in bool) {
 	}
 }
 
-// positional adds $@ or $*; false if that is like any other value.
+// positional adds $@ or $*; false if that is like any other value, where no
+// fields are made or where "$*" is one.
 func (e *expander) positional(name string, in bool) bool {
 	if !e.split || in && name == "*" {
 		return false
@@ -142,7 +144,8 @@ func (e *expander) positional(name string, in bool) bool {
 	return true
 }
 
-// conditional adds ${x-word} and its like.
+// conditional adds ${x-word} and its like. word is expanded only if it is
+// needed: it may have effects.
 func (e *expander) conditional(pe *syntax.ParamExp, name, value string, set, in bool) {
 	s := e.s
 	op := pe.Exp.Op
@@ -278,7 +281,9 @@ func (e *expander) sliceNumber(x syntax.ArithmExpr, missing int64) int64 {
 	return v
 }
 
-// replace is ${x/pattern/with}.
+// replace is ${x/pattern/with}, the first match or with // all of them.
+// Patterns that would take the square of a long value are refused, as the real
+// shell would not come back from them.
 func (e *expander) replace(r *syntax.Replace, value string) string {
 	s := e.s
 	p := s.expandPattern(r.Orig)

@@ -57,7 +57,7 @@ func (s *process) spend(d time.Duration) {
 }
 
 // settle lets the time pass that was spent so far, before others see what the
-// shell did.
+// shell did: before it sends a signal, starts a program or ends.
 func (s *process) settle() {
 	if s.debt > 0 {
 		d := s.debt
@@ -84,7 +84,8 @@ func (s *process) write(fd int, b []byte) error {
 }
 
 // message writes a line to stderr as ash does: with the shell's name, and
-// within a builtin or a script file also with that name and the line.
+// within a builtin or a script file also with that name and the line. It costs
+// as much as a builtin.
 func (s *process) message(format string, args ...any) {
 	var b strings.Builder
 	b.WriteString(s.arg0)
@@ -129,7 +130,8 @@ func (s *process) flush(status int) int {
 	return status
 }
 
-// nextSignal takes a signal that has come, 0 if there is none.
+// nextSignal takes a signal that has come, 0 if there is none. Those that a
+// wait has taken are older.
 func (s *process) nextSignal() int {
 	if len(s.pending) > 0 {
 		sig := s.pending[0]
@@ -144,7 +146,7 @@ func (s *process) nextSignal() int {
 }
 
 // takeSignals makes the signals that have come wait for dotrap and returns the
-// first.
+// first: for waits that a signal ends, whose traps run after the command.
 func (s *process) takeSignals() int {
 	for {
 		sig, ok := s.p.NextSignal()

@@ -102,7 +102,8 @@ func (r *redirection) restore() {
 	}
 }
 
-// drop forgets what redirections changed: exec makes them stay.
+// drop forgets what redirections changed: exec makes them stay, and the saved
+// files are closed.
 func (r *redirection) drop() {
 	for _, x := range r.saved {
 		if x.file != nil && r.s.p.Disown(x.file) {
@@ -198,7 +199,8 @@ func (r *redirection) create(name string, flag int) (kernel.File, bool) {
 	return f, true
 }
 
-// createNew is create under set -C: a regular file that exists is an error.
+// createNew is create under set -C: a regular file that exists is an error, a
+// device or pipe is not.
 func (r *redirection) createNew(name string) (kernel.File, bool) {
 	s := r.s
 	fi, err := s.p.View().Stat(name)
@@ -255,7 +257,8 @@ func (r *redirection) hereDoc(x *syntax.Redirect) (kernel.File, bool) {
 	return rd, true
 }
 
-// withoutTabs takes the tabs off the starts of a document's lines.
+// withoutTabs takes the tabs off the starts of a document's lines, also of
+// those whose start is in the middle of a part.
 func withoutTabs(w *syntax.Word) *syntax.Word {
 	out := &syntax.Word{}
 	start := true

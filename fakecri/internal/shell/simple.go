@@ -12,7 +12,7 @@ import (
 )
 
 // declCall makes of Bash's declaring clauses the simple commands that they are
-// for ash.
+// for ash: the parser knows export and local as clauses of their own.
 func declCall(x *syntax.DeclClause) *syntax.CallExpr {
 	call := &syntax.CallExpr{Args: []*syntax.Word{{Parts: []syntax.WordPart{x.Variant}}}}
 	for _, a := range x.Args {
@@ -71,7 +71,8 @@ func (s *shell) arguments(words []*syntax.Word) []string {
 	return argv
 }
 
-// assignment splits a word of the form name=value.
+// assignment splits a word of the form name=value; the name is empty if it is
+// none, or if it is quoted.
 func assignment(w *syntax.Word) (string, *syntax.Word) {
 	lit, ok := w.Parts[0].(*syntax.Lit)
 	if !ok {
@@ -141,7 +142,9 @@ func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) 
 }
 
 // dispatch runs what the first word names: a special builtin, a function, a
-// builtin or a program.
+// builtin or a program, in the order of POSIX. Without a word only the
+// assignments and redirections count, and the status is the last command
+// substitution's.
 func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, saved *redirection) int {
 	if len(argv) == 0 {
 		if call != nil && !s.assign(call.Assigns, 0, nil) {
@@ -186,7 +189,8 @@ func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, 
 }
 
 // assign does the assignments before a command. With saved they are undone
-// later; what they were is added to it.
+// later; what they were is added to it, in order, since a name may stand there
+// twice.
 func (s *shell) assign(list []*syntax.Assign, flags uint8, saved *[]variable) bool {
 	for _, a := range list {
 		if a.Name == nil {
@@ -213,7 +217,8 @@ func (s *shell) assign(list []*syntax.Assign, flags uint8, saved *[]variable) bo
 	return true
 }
 
-// trace shows a command, as set -x asks for.
+// trace shows a command, as set -x asks for, quoted so that it could be typed
+// again.
 func (s *shell) trace(argv []string) {
 	if !s.opts.xtrace {
 		return
@@ -234,7 +239,8 @@ func (s *shell) trace(argv []string) {
 	}
 }
 
-// runBuiltin runs a builtin and writes what it said.
+// runBuiltin runs a builtin and writes what it said, in one piece: others see
+// the output of a builtin whole or not yet.
 func (s *shell) runBuiltin(b builtin, argv []string, flags evalFlags) int {
 	s.spend(costBuiltin)
 	// Builtins nest: eval runs others.
@@ -276,7 +282,8 @@ func (s *shell) program(call *syntax.CallExpr, argv []string, flags evalFlags, s
 	return status
 }
 
-// external finds a program and runs it in a child, or in place of the shell.
+// external finds a program and runs it in a child, or in place of the shell if
+// nothing is left to do there.
 func (s *shell) external(argv []string, replace bool, saved *redirection) int {
 	name := argv[0]
 	path, err := s.find(name)
@@ -300,7 +307,9 @@ func (s *shell) external(argv []string, replace bool, saved *redirection) int {
 	return s.kids.foreground(child)
 }
 
-// exec replaces the shell by a program.
+// exec replaces the shell by a program. Redirections stay, jobs are forgotten,
+// and an error ends the shell, since POSIX has it so for a shell that is not
+// interactive.
 func (s *shell) exec(path string, argv []string, saved *redirection) int {
 	saved.drop()
 	s.settle()
@@ -383,7 +392,8 @@ func (s *shell) cannotRun(name string, err error) int {
 	return 126
 }
 
-// script runs a file that is no program as a script, as execvp(3)'s callers do.
+// script runs a file that is no program as a script, as execvp(3)'s callers do:
+// with nothing of the shell but its environment.
 func (s *shell) script(path string, argv []string) int {
 	data, err := s.p.View().ReadFile(path)
 	if err != nil {
@@ -403,7 +413,7 @@ func (s *shell) script(path string, argv []string) int {
 }
 
 // aliased returns the text of an alias if the command's name, written without
-// quotes, is one.
+// quotes, is one. Within an alias none is expanded, so that ls='ls -l' ends.
 func (s *shell) aliased(call *syntax.CallExpr, argv []string) (string, bool) {
 	if call == nil || s.aliases > 0 {
 		return "", false

@@ -18,7 +18,9 @@ const (
 	maxForks = 8192
 )
 
-// skip says why the commands that would come next are not run.
+// skip says why the commands that would come next are not run. Each level of
+// the tree walk looks at it after each command, and ends what it is for: a loop
+// a break, a function a return; an exit goes all the way up.
 type skip uint8
 
 const (
@@ -101,12 +103,14 @@ type interp struct {
 	noElide bool
 }
 
-// function is a defined function.
+// function is a defined function. Its body is a node of the script's tree,
+// which lives as long as somebody has the function.
 type function struct {
 	body *syntax.Stmt
 }
 
-// frame holds what a function's local variables were outside.
+// frame holds what a function's local variables were outside, so that they can
+// be put back, the last one first.
 type frame struct {
 	saved []variable
 }
@@ -129,7 +133,8 @@ func (s *shell) clone() *shell {
 	return &c
 }
 
-// own makes the functions and aliases the shell's own before they change.
+// own makes the functions and aliases the shell's own before they change: a
+// fork shares them, and most subshells define nothing.
 func (s *shell) own() {
 	if s.shared {
 		s.funcs, s.alias, s.shared = maps.Clone(s.funcs), maps.Clone(s.alias), false
@@ -146,7 +151,7 @@ func (s *shell) fail(status int, format string, args ...any) int {
 
 // outOfMemory is the end of a shell whose text grows beyond maxString, which is
 // taken to have no end: it takes what memory there is, until the OOM killer
-// comes.
+// comes. The real one would have come to that by itself, byte by byte.
 func (s *shell) outOfMemory() {
 	for range 1024 {
 		_ = s.p.Alloc(s.ctx, 64<<20)
@@ -155,21 +160,22 @@ func (s *shell) outOfMemory() {
 }
 
 // raise is an error of a builtin: status 2, and the end of the shell if the
-// builtin is a special one.
+// builtin is a special one, which runBuiltin sees to.
 func (s *shell) raise(format string, args ...any) int {
 	s.message(format, args...)
 	s.raised = true
 	return 2
 }
 
-// exit makes everything return up to the end of the shell.
+// exit makes everything return up to the end of the shell. Nothing is unwound
+// by force, so redirections are undone on the way.
 func (s *shell) exit(status int) {
 	s.skip = skipExit
 	s.status = status
 }
 
 // setVar assigns to a variable; false if that is read-only, which ends the
-// shell.
+// shell as a syntax error would.
 func (s *shell) setVar(name, value string, flags uint8) bool {
 	if err := s.trySet(name, value, flags); err != nil {
 		s.fail(2, "%v", err)

@@ -29,7 +29,8 @@ func (s *shell) fork(fds []kernel.File, body func(c *shell) int) *kernel.Process
 	})
 }
 
-// finish ends a shell: it runs the trap of EXIT and returns the exit status.
+// finish ends a shell: it runs the trap of EXIT and returns the exit status,
+// which is that of before the trap unless the trap exits by itself.
 func (s *shell) finish(status int) int {
 	if s.skip == skipExit {
 		status = s.status
@@ -56,7 +57,9 @@ func (s *shell) finish(status int) int {
 	return status
 }
 
-// subshellCmd is ( ... ). If nothing comes after it, it needs no process.
+// subshellCmd is ( ... ). If nothing comes after it, it needs no process: the
+// shell itself goes on as the subshell, and ends with it. Process numbers show
+// that in ash, too.
 func (s *shell) subshellCmd(x *syntax.Subshell, redirs []*syntax.Redirect, flags evalFlags) int {
 	body := func(c *shell) int {
 		if len(redirs) > 0 {
@@ -79,7 +82,8 @@ func (s *shell) subshellCmd(x *syntax.Subshell, redirs []*syntax.Redirect, flags
 	return s.kids.foreground(child)
 }
 
-// pipeline runs a | b | c, each in a process of its own.
+// pipeline runs a | b | c, each in a process of its own, also the last one:
+// what it sets is gone afterwards, unlike in zsh or ksh.
 func (s *shell) pipeline(x *syntax.BinaryCmd, flags evalFlags) int {
 	procs := s.startPipeline(x, false)
 	status := s.kids.pipeline(procs, s.opts.pipefail)

@@ -67,7 +67,8 @@ func (t *traps) recount() {
 	}
 }
 
-// inherit leaves a subshell the signals that its parent ignores.
+// inherit leaves a subshell the signals that its parent ignores; those that it
+// catches are back to what they do by themselves.
 func (t *traps) inherit() {
 	var set []trap
 	for _, x := range t.set {
@@ -79,7 +80,7 @@ func (t *traps) inherit() {
 }
 
 // assign sets what a signal does. One that the shell was started to ignore
-// stays ignored.
+// stays ignored, as nohup relies on it; the trap is listed all the same.
 func (t *traps) assign(p *kernel.Process, sig int, action string, reset bool) {
 	_, had := t.get(sig)
 	// POSIX: what was ignored from the beginning can't be trapped.

@@ -1,5 +1,14 @@
-// Package sed is the sed of busybox: a parser of scripts, and the editing of
-// lines. It reaches files through Host alone.
+// Package sed is the sed of busybox: a parser of scripts (parse.go), and the
+// editing of lines (run.go). It reaches files through Host alone, so it knows
+// nothing of processes.
+//
+// A script becomes a list of commands in which blocks and branches are jumps,
+// so a run is a loop over the list for each line. What a and r append waits for
+// the end of the cycle, as POSIX says.
+//
+// It follows busybox where that differs: l does nothing, y with sets of two
+// lengths goes by the shorter, a block that is not closed ends with the script,
+// and N on the last line prints it. -s, -z and GNU's --posix are not built.
 package sed
 
 import "io"
@@ -27,4 +36,6 @@ type Error struct{ Text string }
 // Error returns the text.
 func (e *Error) Error() string { return e.Text }
 
+// fail ends parsing or the run with a message; Parse and Run make an error of
+// it.
 func fail(text string) { panic(&Error{Text: text}) }
