@@ -135,7 +135,8 @@ func plainBuiltin(name string) (builtin, bool) {
 // trueCmd is :, true and history.
 func trueCmd(*shell, []string) int { return 0 }
 
-// number reads a number of at least 0, or raises an error.
+// number reads a number of at least 0, or raises an error, in ash's words:
+// signs are illegal, too.
 func (s *shell) number(t string) (int, bool) {
 	n, err := strconv.ParseUint(t, 10, 31)
 	if err != nil {
@@ -285,7 +286,7 @@ func dotCmd(s *shell, argv []string, flags evalFlags) int {
 }
 
 // execCmd is exec: with a command it replaces the shell, without one the
-// redirections stay.
+// redirections stay. A command that can't be run ends the shell.
 func execCmd(s *shell, argv []string, saved *redirection) int {
 	s.spend(costBuiltin)
 	args := argv[1:]
@@ -370,7 +371,8 @@ func commandCmd(s *shell, argv []string, flags evalFlags) int {
 	return s.external(args, false, &redirection{s: s})
 }
 
-// describe says what a name means as a command.
+// describe says what a name means as a command, for command -v, command -V and
+// type; 127 if nothing.
 func describe(s *shell, name string, long bool) int {
 	say := func(short, text string) int {
 		if long {
@@ -477,7 +479,8 @@ func (s *shell) letClause(x *syntax.LetClause) int {
 }
 
 // timeClause is the time that scripts in Bash's grammar have; for ash it is a
-// program, which reports alike.
+// program, which reports alike. Here it is the shell that measures, so it may
+// be before a function or a pipeline.
 func (s *shell) timeClause(x *syntax.TimeClause) int {
 	start := s.p.Now()
 	status := 0

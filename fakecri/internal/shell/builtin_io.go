@@ -15,7 +15,8 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// echoCmd is echo: options n, e and E in any mixture, else they are text.
+// echoCmd is echo: options n, e and E in any mixture, else they are text. It is
+// the applet's twin, as in busybox, where both share their code.
 func echoCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	newline, escapes := true, false
@@ -56,7 +57,8 @@ options:
 	return 0
 }
 
-// appendEscapes adds text with the escapes of echo -e and %b; \c ends it all.
+// appendEscapes adds text with the escapes of echo -e and %b; \c ends it all,
+// which stop says. An octal escape begins with a 0 here.
 func appendEscapes(b []byte, t string) (out []byte, stop bool) {
 	for i := 0; i < len(t); i++ {
 		if t[i] != '\\' || i+1 == len(t) {
@@ -125,7 +127,9 @@ func readCmd(s *shell, argv []string) int {
 	return status
 }
 
-// reader is one call of read.
+// reader is one call of read: its options, and what it has read so far. text is
+// what was read without its backslashes, of which escaped remembers where they
+// were.
 type reader struct {
 	s       *shell
 	fd      int
@@ -214,7 +218,7 @@ func (r *reader) option(c byte, v string) bool {
 }
 
 // read reads up to the delimiter; 1 at the end of the file, after the timeout,
-// or on a signal.
+// or on a signal. What was read until then is assigned all the same.
 func (r *reader) read() int {
 	s := r.s
 	f := s.p.FD(r.fd)

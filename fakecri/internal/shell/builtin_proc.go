@@ -72,7 +72,9 @@ func cdCmd(s *shell, argv []string) int {
 	return s.raise("can't cd to %s: %s", dest, explain(err, ""))
 }
 
-// chdir changes the directory and PWD with it, by the names that lead there.
+// chdir changes the directory and PWD with it, by the names that lead there;
+// physical, by where they lead. The kernel resolves the names itself, so a
+// missing part of the way is its error.
 func chdir(s *shell, dir string, physical bool) error {
 	full := dir
 	if !path.IsAbs(full) {
@@ -393,7 +395,8 @@ var limits = [...]struct {
 	{"max user processes", 'u', "unlimited"}, {"virtual memory (kb)", 'v', "unlimited"}, {"file locks", 'x', "unlimited"},
 }
 
-// ulimitCmd is ulimit: limits can be set and are shown, and bind nothing.
+// ulimitCmd is ulimit: limits can be set and are shown, and bind nothing, of
+// which a warning tells.
 func ulimitCmd(s *shell, argv []string) int {
 	letter := byte('f')
 	all := false
@@ -442,7 +445,7 @@ func ulimitCmd(s *shell, argv []string) int {
 	return 0
 }
 
-// limit is a limit that a script has set.
+// limit is a limit that a script has set. There are so few that a list does.
 type limit struct {
 	letter byte
 	value  string

@@ -9,7 +9,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 )
 
-// exportCmd is export and readonly.
+// exportCmd is export and readonly, which only differ in the flag that they
+// set. -n takes export's away; readonly stays.
 func exportCmd(s *shell, argv []string) int {
 	flag := flagExport
 	if argv[0] == "readonly" {
@@ -159,7 +160,8 @@ var optionNames = [...]struct {
 	{"noclobber", 'C'}, {"allexport", 'a'}, {"notify", 'b'}, {"nounset", 'u'}, {"errtrace", 'E'}, {"vi", 'V'}, {"pipefail", 0},
 }
 
-// option returns the option of a letter, or with 0 the one of a long name.
+// option returns the option of a letter, or with 0 the one of a long name; nil
+// if there is none. pipefail has no letter.
 func (o *options) option(letter byte, name string) *bool {
 	if letter == 0 {
 		for _, x := range optionNames {
@@ -203,7 +205,7 @@ func (o *options) option(letter byte, name string) *bool {
 	return nil
 }
 
-// letters is $-.
+// letters is $-, in ash's order.
 func (o *options) letters() string {
 	var b []byte
 	for _, l := range []byte("VEubaCvxcsnmIfe") {
@@ -226,7 +228,8 @@ func (o *options) letters() string {
 }
 
 // setOptions takes options off the front of args. It is also what sh's own
-// command line goes through: then more is called for c, s, i and l.
+// command line goes through: then more is called for c, s, i and l. end says
+// that -- ended them, ok that all were known.
 func (s *shell) setOptions(args []string, more func(c byte) bool) (rest []string, end, ok bool) {
 	for len(args) > 0 {
 		a := args[0]
@@ -310,7 +313,8 @@ func setCmd(s *shell, argv []string) int {
 	return 0
 }
 
-// getoptsCmd is getopts.
+// getoptsCmd is getopts. Where in a cluster of letters it is, is the shell's to
+// remember, since OPTIND only counts words; setting OPTIND starts over.
 func getoptsCmd(s *shell, argv []string) int {
 	if len(argv) < 3 {
 		return s.raise("usage: getopts optstring var [arg]")
@@ -342,7 +346,8 @@ func getoptsCmd(s *shell, argv []string) int {
 	return status
 }
 
-// getopts is one run of it.
+// getopts is one run of it: what it finds is assigned at the end, in ash's
+// order.
 type getopts struct {
 	s      *shell
 	spec   string // without the colon that asks for silence
@@ -356,7 +361,8 @@ type getopts struct {
 	hasArgument   bool
 }
 
-// nextWord finds the word that has the next option; false if there is none.
+// nextWord finds the word that has the next option; false if there is none. A
+// word is gone on with if there are letters left in it, and it is still there.
 func (g *getopts) nextWord() bool {
 	var err error
 	g.ind, err = strconv.Atoi(g.s.vars.value("OPTIND"))
@@ -405,7 +411,8 @@ func (g *getopts) nextOption() {
 	}
 }
 
-// takeArgument takes the rest of the word, or the next one, as the option's.
+// takeArgument takes the rest of the word, or the next one, as the option's. A
+// missing one is told of, or is a colon if the script wants silence.
 func (g *getopts) takeArgument(c byte) {
 	g.opt = string(c)
 	switch {

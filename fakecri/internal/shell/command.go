@@ -22,13 +22,13 @@ import (
 // lap's. Traps run when they would. See Options.NoElide.
 func Command() kernel.Command { return New(Options{}) }
 
-// Options configure New.
+// Options configure New; the zero value is what Command does.
 type Options struct {
 	// NoElide runs each lap of an idle loop, see [Command].
 	NoElide bool
 }
 
-// New is Command with options.
+// New is Command with options. Each call has its own cache of scripts.
 func New(opts Options) kernel.Command {
 	in := &interp{noElide: opts.NoElide}
 	return func(ctx context.Context, p *kernel.Process) int {
@@ -122,7 +122,8 @@ func (i *invocation) text(rest []string) int {
 	return s.finish(i.end(s.run(s.in.cache.Get(text), flags)))
 }
 
-// file is sh file [args].
+// file is sh FILE. $0 is the name as it was given; a file that can't be read is
+// status 2, as ash has it, not 127.
 func (i *invocation) file(rest []string) int {
 	s := i.s
 	name := rest[0]
@@ -144,7 +145,8 @@ func (i *invocation) file(rest []string) int {
 	return s.finish(i.end(s.run(s.in.cache.Get(string(data)), 0)))
 }
 
-// end takes a return at the end of a script for what it is.
+// end takes a return at the end of a script for what it is: it ends the script,
+// and is no error there.
 func (i *invocation) end(status int) int {
 	s := i.s
 	switch s.skip {
@@ -158,8 +160,8 @@ func (i *invocation) end(status int) int {
 	return status
 }
 
-// stdin runs commands from stdin line by line. It reads in blocks as ash
-// does: what is in the block is gone for the commands.
+// stdin runs commands from stdin line by line. It reads in blocks as ash does:
+// what is in the block is gone for the commands.
 func (i *invocation) stdin() int {
 	s := i.s
 	s.input = &input{}
@@ -206,7 +208,8 @@ func (i *invocation) stdin() int {
 	return s.finish(status)
 }
 
-// prompt asks for a command at a terminal, or for more of one.
+// prompt asks for a command at a terminal, or for more of one, with the escapes
+// of busybox's prompts.
 func (i *invocation) prompt(more bool) {
 	s := i.s
 	text := s.vars.value("PS1")
@@ -227,7 +230,7 @@ func (i *invocation) prompt(more bool) {
 	}
 }
 
-// profile runs what a login shell starts with.
+// profile runs what a login shell starts with; a missing file is none.
 func (i *invocation) profile() {
 	s := i.s
 	files := []string{"/etc/profile"}
@@ -281,7 +284,8 @@ func (i *invocation) environment() {
 	v.set("PWD", s.cwd, flagExport)
 }
 
-// input is where a script comes from if that is no argument of sh -c.
+// input is where a script comes from if that is no argument of sh -c. That
+// there is one also decides from what number lines count.
 type input struct {
 	data []byte // read from stdin, but not run yet
 }

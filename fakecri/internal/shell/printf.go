@@ -29,7 +29,8 @@ func printfCmd(s *shell, argv []string) int {
 	}
 }
 
-// formatter is one call of printf.
+// formatter is one call of printf: the arguments that are left, and what went
+// wrong. stop says that \c has ended the output.
 type formatter struct {
 	s      *shell
 	args   []string
@@ -47,7 +48,7 @@ func (f *formatter) next() string {
 	return a
 }
 
-// once goes through the format; false if it is no format.
+// once goes through the format; false if it is no format, of which it has told.
 func (f *formatter) once(t string) bool {
 	s := f.s
 	for i := 0; i < len(t); i++ {
@@ -79,8 +80,8 @@ func (f *formatter) once(t string) bool {
 	return true
 }
 
-// conversion does the conversion at the start of t and returns its length, 0
-// if it is none.
+// conversion does the conversion at the start of t and returns its length, 0 if
+// it is none. Widths from arguments are bounded.
 func (f *formatter) conversion(t string) int {
 	i := 1
 	for i < len(t) && strings.IndexByte("-+ #0", t[i]) >= 0 {
@@ -163,7 +164,7 @@ func (f *formatter) verb(spec string, c byte) bool {
 	return true
 }
 
-// padded is %s by bytes, as C has it.
+// padded is %s by bytes, as C has it, where Go would count characters.
 func padded(spec, t string) string {
 	flags := spec[1:]
 	left := strings.Contains(flags, "-")
@@ -197,6 +198,7 @@ func integerSpec(spec string) string {
 }
 
 // number reads an integer as C does, or the code of a character after a quote.
+// What does not fit into 64 bits with a sign may fit without.
 func (f *formatter) number(a string) (int64, bool) {
 	if a == "" {
 		return 0, true

@@ -75,7 +75,8 @@ func (e *expander) readAll(f kernel.File) []byte {
 	}
 }
 
-// procSubst is <(...) and >(...): a descriptor that leads to another process.
+// procSubst is <(...) and >(...): a descriptor that leads to another process,
+// by its name in /dev/fd. Nobody waits for that process.
 func (e *expander) procSubst(x *syntax.ProcSubst) string {
 	s := e.s
 	r, w := s.p.Container().Machine().Pipe()
@@ -106,7 +107,8 @@ func (e *expander) procSubst(x *syntax.ProcSubst) string {
 	return "/dev/fd/" + strconv.Itoa(n)
 }
 
-// arithmetic evaluates $((expr)).
+// arithmetic evaluates $((expr)): the text is expanded first, then read, so
+// that $a may hold an operator's operands. An error ends the shell.
 func (e *expander) arithmetic(x *syntax.ArithmExp) string {
 	s := e.s
 	if x.X == nil {
@@ -138,7 +140,8 @@ func (e *expander) arithSource(x syntax.ArithmExpr) string {
 	return s.expandDocument(t.Word)
 }
 
-// expandText expands text as if it stood in double quotes.
+// expandText expands text as if it stood in double quotes; what can't be read
+// stays as it is.
 func (e *expander) expandText(t string) string {
 	s := e.s
 	w, err := script.Document(t)

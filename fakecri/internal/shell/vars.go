@@ -30,7 +30,8 @@ type vars struct {
 }
 
 // hashName is ash's hash of a variable's name. The order of its table is the
-// order in which env shows what a shell hands on.
+// order in which env shows what a shell hands on, which logs of containers
+// show.
 func hashName(name string) uint32 {
 	if name == "" {
 		return 0
@@ -72,7 +73,8 @@ func (v *vars) value(name string) string {
 	return s
 }
 
-// set sets a variable, whether or not it is read-only, and adds flags.
+// set sets a variable, whether or not it is read-only, and adds flags. Who must
+// heed read-only ones asks trySet.
 func (v *vars) set(name, value string, flags uint8) {
 	x := v.find(name)
 	if x == nil {
@@ -87,7 +89,7 @@ func (v *vars) set(name, value string, flags uint8) {
 	}
 }
 
-// declare adds flags to a variable that may have no value.
+// declare adds flags to a variable that may have no value, as export NAME does.
 func (v *vars) declare(name string, flags uint8) {
 	x := v.find(name)
 	if x == nil {
@@ -109,7 +111,7 @@ func (v *vars) unset(name string) {
 	}
 }
 
-// put makes a variable what it was (see frame).
+// put makes a variable what it was (see frame), flags included.
 func (v *vars) put(old variable) {
 	v.env = nil
 	if x := v.find(old.name); x != nil {
@@ -125,7 +127,8 @@ func (v *vars) clone() vars {
 }
 
 // environ returns the exported variables as a program gets them, in ash's
-// order. The slice is shared and must not be written to.
+// order. The slice is shared and must not be written to: it is made anew only
+// when a variable has changed, and thousands of programs get the same.
 func (v *vars) environ() []string {
 	if v.env != nil {
 		return v.env
@@ -187,7 +190,8 @@ func (v *vars) giveBack(old variable) {
 	v.put(old)
 }
 
-// singleQuote quotes s as ash does in listings: 'it'"'"'s'.
+// singleQuote quotes s as ash does in listings: 'it'"'"'s', which a shell reads
+// back as it was.
 func singleQuote(s string) string {
 	if !strings.Contains(s, "'") {
 		return "'" + s + "'"

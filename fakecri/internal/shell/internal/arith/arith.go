@@ -21,7 +21,8 @@ var (
 const maxDepth = 64
 
 // evaluator evaluates expressions as POSIX and ash do: the text, with its
-// expansions done, in 64 bits.
+// expansions done, in 64 bits. It reads and calculates at once, as a script's
+// expressions are mostly evaluated once.
 type evaluator struct {
 	s     string
 	i     int
@@ -36,7 +37,7 @@ type Vars interface {
 	Assign(name, value string) error
 }
 
-// Eval evaluates an expression. An empty one is 0.
+// Eval evaluates an expression. An empty one is 0. Errors are worded as ash's.
 func Eval(text string, v Vars) (int64, error) {
 	a := evaluator{s: text, vars: v}
 	return a.all()
@@ -69,8 +70,8 @@ func (a *evaluator) space() {
 	}
 }
 
-// peek reports whether an operator comes next, and nothing that would make it
-// another one.
+// peek reports whether an operator comes next. That a longer one might begin
+// with it is the caller's to think of: see operator.
 func (a *evaluator) peek(op string) bool {
 	a.space()
 	return len(a.s)-a.i >= len(op) && a.s[a.i:a.i+len(op)] == op
@@ -317,7 +318,8 @@ func (a *evaluator) unary(eval bool) (int64, error) {
 	return a.variable(name)
 }
 
-// step counts a variable up or down and returns what it was.
+// step counts a variable up or down and returns what it was; without eval it
+// only reads on.
 func (a *evaluator) step(name string, c byte, eval bool) (int64, error) {
 	if !eval {
 		return 0, nil
@@ -350,7 +352,8 @@ func (a *evaluator) name() string {
 	return n
 }
 
-// variable evaluates what a variable holds.
+// variable evaluates what a variable holds, which may be an expression with
+// variables in turn; how deep is bounded, as one may hold itself.
 func (a *evaluator) variable(name string) (int64, error) {
 	s, _ := a.vars.Lookup(name)
 	if s == "" {
@@ -366,7 +369,8 @@ func (a *evaluator) variable(name string) (int64, error) {
 	return sub.all()
 }
 
-// number takes a number: decimal, 0x, 0 for octal, or base#digits.
+// number takes a number: decimal, 0x, 0 for octal, or base#digits. One that is
+// too big is the biggest, as strtoull(3) has it.
 func (a *evaluator) number() (int64, error) {
 	i := a.i
 	for i < len(a.s) && (a.s[i] >= '0' && a.s[i] <= '9' || a.s[i] >= 'a' && a.s[i] <= 'z' || a.s[i] >= 'A' && a.s[i] <= 'Z' || a.s[i] == '_') {
