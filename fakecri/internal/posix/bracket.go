@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// classes are the names that may stand in [: :].
+// classes are the names that may stand in [: :], as a list with spaces around
+// each, which are the same for regexp.
 const classes = " alnum alpha blank cntrl digit graph lower print punct space upper xdigit "
 
 // bracket reads a bracket expression. Members are written by their code points,

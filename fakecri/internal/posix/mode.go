@@ -7,7 +7,8 @@ import (
 
 // ParseMode applies a mode as chmod and umask take it, octal or symbolic, to
 // the permission bits mode of a file or of a directory. umask is left out where
-// a clause says for nobody whom it is for.
+// a clause says for nobody whom it is for. false means that it is no mode; an
+// octal one has at most four digits' worth of bits.
 func ParseMode(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 	if s != "" && s[0] >= '0' && s[0] <= '9' {
 		n, err := strconv.ParseUint(s, 8, 32)

@@ -22,7 +22,7 @@ import (
 	"strings"
 )
 
-// Flags say how a pattern is read.
+// Flags say how a pattern is read; 0 is a basic expression that minds case.
 type Flags uint8
 
 // What Flags are made of.
@@ -102,7 +102,8 @@ func (r *Regexp) Match(text string) bool {
 }
 
 // Find returns the places of the first match and of its groups, as
-// regexp.FindStringSubmatchIndex does; nil if there is none.
+// regexp.FindStringSubmatchIndex does; nil if there is none. A pattern with
+// back-references is tried at one place after the other.
 func (r *Regexp) Find(text string) []int {
 	if r.re != nil {
 		return r.re.FindStringSubmatchIndex(text)
@@ -230,7 +231,8 @@ func (t *translator) run() (string, error) {
 }
 
 // special handles an operator, written plainly in extended expressions and
-// after a backslash in basic ones.
+// after a backslash in basic ones. A ) that closes nothing is text in an
+// extended one.
 func (t *translator) special(c byte) error {
 	switch c {
 	case '+', '?':
@@ -288,7 +290,8 @@ func (t *translator) repeat(op, literal string) error {
 }
 
 // wrapLast puts everything of the present branch's last repeated atom into a
-// group of its own. It is found by scanning back over one atom.
+// group of its own. It is found by scanning back over one atom, since what is
+// written has no marks.
 func (t *translator) wrapLast() {
 	s := t.out.String()
 	at := lastAtom(s)
@@ -296,7 +299,8 @@ func (t *translator) wrapLast() {
 	t.out.WriteString(s[:at] + "(?:" + s[at:] + ")")
 }
 
-// lastAtom returns where the last atom, with its repetitions, begins.
+// lastAtom returns where the last atom, with its repetitions, begins. It goes
+// through from the beginning, as an atom's start can't be told from its end.
 func lastAtom(s string) int {
 	at := 0
 	for i := 0; i < len(s); {
@@ -466,7 +470,8 @@ func (t *translator) escape() error {
 	return nil
 }
 
-// quoteByte returns a pattern for one character.
+// quoteByte returns a pattern for one character, by its code where it can't be
+// printed.
 func quoteByte(c byte) string {
 	if c < 0x20 || c >= 0x7f {
 		return fmt.Sprintf(`\x{%02x}`, c)

@@ -91,6 +91,7 @@ func ParseSpec(f string, star func() int, modifiers string) (Spec, int) {
 }
 
 // Pad fills text up to the width, with zeros after a sign or with spaces.
+// Widths count bytes, as C's do.
 func (s Spec) Pad(text string, zero bool) string {
 	n := s.Width - len(text)
 	if n <= 0 {
@@ -126,7 +127,8 @@ func (s Spec) sign(negative bool) string {
 	return ""
 }
 
-// digits applies an integer's precision.
+// digits applies an integer's precision: at least so many digits, and none for
+// 0 with a precision of 0.
 func (s Spec) digits(d string) string {
 	if s.Prec == 0 && d == "0" {
 		return ""

@@ -43,7 +43,8 @@ func Strftime(format string, t time.Time) string {
 	return b.String()
 }
 
-// layouts are the conversions that Go's layouts can say.
+// layouts are the conversions that Go's layouts can say; the others are made by
+// strftime1.
 var layouts = map[byte]string{
 	'a': "Mon", 'A': "Monday", 'b': "Jan", 'h': "Jan", 'B': "January",
 	'd': "02", 'D': "01/02/06", 'e': "_2", 'F': "2006-01-02", 'H': "15", 'I': "03", 'm': "01", 'M': "04",

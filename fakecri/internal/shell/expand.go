@@ -10,8 +10,9 @@ import (
 )
 
 // expander turns words into fields. While it works, the present field is a
-// pattern (see [pattern.Match]) unless plain is set, so that what was quoted is not taken
-// for a wildcard later.
+// pattern (see [pattern.Match]) unless plain is set, so that what was quoted is
+// not taken for a wildcard later. One expander does for all words of a command
+// that need one.
 type expander struct {
 	s      *shell
 	fields []string
@@ -133,7 +134,8 @@ func (s *shell) expandDocument(w *syntax.Word) string {
 	return string(e.buf)
 }
 
-// word adds the parts of an unquoted word.
+// word adds the parts of an unquoted word. Tildes count at its beginning, and
+// in an assignment after each colon.
 func (e *expander) word(parts []syntax.WordPart) {
 	for i, p := range parts {
 		if lit, ok := p.(*syntax.Lit); ok && (i == 0 || e.assign) {
@@ -197,7 +199,8 @@ func (e *expander) home(user string) (string, bool) {
 	return "", false
 }
 
-// part adds one part of a word; in says that it stands in double quotes.
+// part adds one part of a word; in says that it stands in double quotes, where
+// nothing is split and only a few backslashes count.
 func (e *expander) part(p syntax.WordPart, in bool) {
 	switch x := p.(type) {
 	case *syntax.Lit:
@@ -286,7 +289,8 @@ func (e *expander) bound() {
 	}
 }
 
-// literal adds unquoted text of the script.
+// literal adds unquoted text of the script: its wildcards work, its backslashes
+// quote.
 func (e *expander) literal(t string) {
 	if e.operand && e.split {
 		e.operandLiteral(t)
@@ -336,7 +340,8 @@ func (e *expander) operandLiteral(t string) {
 	}
 }
 
-// value adds what an expansion gave.
+// value adds what an expansion gave: split, if fields are made; never expanded
+// again.
 func (e *expander) value(t string, in bool) {
 	switch {
 	case in:
@@ -350,7 +355,8 @@ func (e *expander) value(t string, in bool) {
 	}
 }
 
-// pattern adds a value in which wildcards work and backslashes don't.
+// pattern adds a value in which wildcards work and backslashes don't, so that a
+// variable can hold a pattern.
 func (e *expander) pattern(t string) {
 	for i := 0; i < len(t); i++ {
 		switch t[i] {
@@ -430,7 +436,8 @@ func (e *expander) reset() {
 	e.started, e.meta, e.escapes, e.blank = false, false, false, false
 }
 
-// unescapeIn takes the backslashes away that stand before one of chars.
+// unescapeIn takes the backslashes away that stand before one of chars: those
+// that mean something in double quotes or here-documents.
 func unescapeIn(t, chars string) string {
 	if strings.IndexByte(t, '\\') < 0 {
 		return t
@@ -465,7 +472,8 @@ func dollarQuoted(t string) string {
 }
 
 // appendEscape adds what the escape at the start of t (a backslash and at least
-// one character more) stands for, and returns how long it is.
+// one character more) stands for, and returns how long it is. An unknown one
+// stays as it is, backslash included.
 func appendEscape(b []byte, t string) ([]byte, int) {
 	switch c := t[1]; c {
 	case 'n':

@@ -20,11 +20,13 @@ import (
 // do nothing else is parked: one process stands for all the sleeps, and when a
 // signal comes the end of the lap is computed that would be running.
 
-// idleLaps is how many laps are run, and timed, before a loop is parked.
+// idleLaps is how many laps are run, and timed, before a loop is parked: the
+// first one differs, as sleep is looked up in PATH.
 const idleLaps = 2
 
 // idleLoop reports whether a loop is one of while true; do sleep N; done, and
-// returns the words of the sleep.
+// returns the words of the sleep; nil if not. Nothing in it may be redefined:
+// no alias, no function of the names, no set -x that would show each lap.
 func idleLoop(s *shell, x *syntax.WhileClause) []string {
 	if s.in.noElide || len(x.Cond) != 1 || len(x.Do) != 1 || s.opts.xtrace {
 		return nil
@@ -62,7 +64,7 @@ func plainWords(st *syntax.Stmt) []string {
 	return words
 }
 
-// idle times the laps of a loop.
+// idle times the laps of a loop. argv is nil for loops that it leaves alone.
 type idle struct {
 	s     *shell
 	argv  []string

@@ -88,7 +88,8 @@ func (r *redirection) saveFD(fd int) {
 	r.saved = append(r.saved, savedFD{fd, f})
 }
 
-// restore undoes redirections.
+// restore undoes redirections, unless exec has replaced the shell: then they
+// are the program's.
 func (r *redirection) restore() {
 	p := r.s.p
 	if r.s.gone {
@@ -285,8 +286,8 @@ func withoutTabs(w *syntax.Word) *syntax.Word {
 	return out
 }
 
-// isQuoted reports whether the delimiter of a here-document was quoted, so that
-// nothing in it is expanded.
+// isQuoted reports whether the delimiter of a here-document was quoted in any
+// way, so that nothing in it is expanded.
 func isQuoted(r *syntax.Redirect) bool {
 	for _, p := range r.Word.Parts {
 		switch x := p.(type) {

@@ -7,7 +7,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/pattern"
 )
 
-// testCmd is test, [ and [[ as a command.
+// testCmd is test, [ and [[ as a command. Package condition evaluates it, as it
+// does for the applet; only [[ compares by patterns.
 func testCmd(s *shell, argv []string) int {
 	t := condition.Test{Process: s.p}
 	if argv[0] == "[[" {

@@ -16,7 +16,8 @@ type trap struct {
 	action string
 }
 
-// traps are a shell's, sorted by signal.
+// traps are a shell's, sorted by signal. The list is never written to in place:
+// a subshell has the same one.
 type traps struct {
 	set []trap
 	// shown is what a command substitution lists: its parent's.
@@ -144,7 +145,8 @@ func ignoreInterrupts(p *kernel.Process) *kernel.Process {
 	return p
 }
 
-// trapCmd is trap.
+// trapCmd is trap. A single operand resets; "-" resets too, and "" ignores.
+// What is listed can be run to set the same traps.
 func trapCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	if len(args) > 0 && args[0] == "-l" {

@@ -2,7 +2,7 @@ package awk
 
 import "strings"
 
-// maxFields bounds NF and field numbers.
+// maxFields bounds the number of fields: $1e9 = 1 would make as many.
 const maxFields = 1 << 20
 
 func (in *interp) setRecord(line string) {
@@ -11,6 +11,8 @@ func (in *interp) setRecord(line string) {
 	in.stale = false
 }
 
+// getRecord returns $0, which is put together anew if a field has changed: only
+// then, as programs often change several.
 func (in *interp) getRecord() string {
 	if in.stale {
 		in.stale = false
@@ -24,6 +26,9 @@ func (in *interp) getRecord() string {
 	return in.record
 }
 
+// splitRecord cuts the record into fields, the first time that one of them or
+// NF is asked for. FS is that of now; POSIX has that of when the record was
+// read.
 func (in *interp) splitRecord() {
 	if in.split {
 		return
@@ -36,6 +41,7 @@ func (in *interp) splitRecord() {
 	in.vars[vNF].value = num(float64(len(in.fields)))
 }
 
+// fieldIndex is the number of a field, cut off to a whole one.
 func (in *interp) fieldIndex(v value) int {
 	i := v.float()
 	if i < 0 {
@@ -47,6 +53,7 @@ func (in *interp) fieldIndex(v value) int {
 	return int(i)
 }
 
+// field returns $i, unset beyond the last one.
 func (in *interp) field(v value) value {
 	i := in.fieldIndex(v)
 	if i == 0 {
@@ -59,6 +66,8 @@ func (in *interp) field(v value) value {
 	return in.fields[i-1]
 }
 
+// setField assigns to $i. A field beyond the last one makes those before it,
+// empty.
 func (in *interp) setField(i int, v value) {
 	if i == 0 {
 		in.setRecord(v.text(in.convfmt()))
@@ -72,6 +81,8 @@ func (in *interp) setField(i int, v value) {
 	in.stale = true
 }
 
+// setNF sets the number of fields: what is beyond goes, what is missing is
+// unset.
 func (in *interp) setNF(n int) {
 	if n < 0 || n > maxFields {
 		fail("cmd. line:1: Access to negative field")
@@ -95,6 +106,7 @@ func (in *interp) splitText(s, sep string, paragraph bool) []string {
 	switch {
 	case sep == " ":
 		return strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' })
+	// Nothing separates each byte, as gawk has it.
 	case sep == "":
 		out := make([]string, len(s))
 		for i := range out {
@@ -113,6 +125,7 @@ func (in *interp) splitText(s, sep string, paragraph bool) []string {
 	var out []string
 	from := 0
 	for _, loc := range in.compiled(sep).FindAll(s) {
+		// An empty match separates nothing.
 		if loc[0] == loc[1] {
 			continue
 		}

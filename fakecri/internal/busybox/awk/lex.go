@@ -36,7 +36,7 @@ const keywords = " BEGIN END function func if else while for do break continue n
 
 const builtinNames = " length substr index split sub gsub match sprintf sin cos atan2 exp log sqrt int rand srand tolower toupper system close fflush strftime systime mktime and or xor compl lshift rshift "
 
-// operators, longest first.
+// operators are those of several characters, the longest first.
 var operators = []string{"**=", "&&", "||", "==", "<=", ">=", "!=", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", ">>", "!~", "**"}
 
 // lexer cuts the program into tokens. A copy of it is a place to come back to:
@@ -51,7 +51,8 @@ type lexer struct {
 	regexOK bool
 }
 
-// next reads a token into tok.
+// next reads a token into tok, and knows from it whether a slash would divide
+// what comes before or begin an expression.
 func (l *lexer) next() {
 	l.prev = l.tok
 	l.tok = l.scan()

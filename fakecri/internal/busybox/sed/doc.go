@@ -13,7 +13,8 @@ package sed
 
 import "io"
 
-// Host is what a script needs of its surroundings.
+// Host is what a script needs of its surroundings. Its files are the caller's
+// to open and close, and its errors are passed on as they are.
 type Host interface {
 	// Next returns the next line of the input and whether a newline ended it;
 	// ok is false at the end of the last file.
@@ -30,7 +31,8 @@ type Host interface {
 	Step()
 }
 
-// Error is a mistake in a script, as busybox prints it after "sed: ".
+// Error is a mistake in a script, as busybox prints it after "sed: ". Errors of
+// files are the host's own.
 type Error struct{ Text string }
 
 // Error returns the text.

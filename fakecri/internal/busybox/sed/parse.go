@@ -130,7 +130,7 @@ func (p *parser) skip(chars string) {
 	}
 }
 
-// restOfLine takes what is left of the line.
+// restOfLine takes what is left of the line: a file's name has no end but that.
 func (p *parser) restOfLine() string {
 	rest := p.src[p.pos:]
 	if i := strings.IndexByte(rest, '\n'); i >= 0 {
@@ -238,7 +238,8 @@ func (p *parser) compile(pattern string, flags posix.Flags) (*posix.Regexp, bool
 }
 
 // delimited reads up to the delimiter. In a regular expression brackets hide
-// it, and an escaped delimiter stands for itself.
+// it, and an escaped delimiter stands for itself; a newline ends neither, but
+// an expression must not have one.
 func (p *parser) delimited(delim byte, regex bool) string {
 	var b strings.Builder
 	bracket := -1
