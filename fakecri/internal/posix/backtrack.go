@@ -128,7 +128,8 @@ func (p *backParser) single() (*node, error) {
 	return &node{op: '.', set: re}, nil
 }
 
-// closed reads a group's content and its closing bracket.
+// closed reads a group's content and its closing bracket, which the translator
+// has made sure of.
 func (p *backParser) closed(n *node) (*node, error) {
 	sub, err := p.alternatives()
 	if err != nil {
@@ -240,7 +241,8 @@ func (m *matcher) match(n *node, i int, then func(int) bool) bool {
 	}
 }
 
-// sequence matches nodes one after the other.
+// sequence matches nodes one after the other: each is what follows the one
+// before.
 func (m *matcher) sequence(subs []*node, i int, then func(int) bool) bool {
 	if len(subs) == 0 {
 		return then(i)

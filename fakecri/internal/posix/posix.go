@@ -90,7 +90,8 @@ func Compile(pattern string, flags Flags) (*Regexp, error) {
 	return &Regexp{re: re, groups: t.groups}, nil
 }
 
-// Groups returns the number of groups in parentheses.
+// Groups returns the number of groups in parentheses, with which Find's result
+// grows.
 func (r *Regexp) Groups() int { return r.groups }
 
 // Match reports whether the pattern matches somewhere in text.
@@ -399,7 +400,7 @@ func (t *translator) interval() error {
 }
 
 // branchEnds reports whether a basic expression's branch ends at the present
-// place, so that a $ before it is an anchor.
+// place, so that a $ before it is an anchor and no dollar.
 func (t *translator) branchEnds() bool {
 	rest := t.src[t.pos:]
 	return rest == "" || strings.HasPrefix(rest, `\)`) || strings.HasPrefix(rest, `\|`)

@@ -51,14 +51,14 @@ type Host interface {
 }
 
 // Pipe is one end of a shell command. Wait closes it and returns the command's
-// exit status.
+// exit status, for which it may have to wait.
 type Pipe interface {
 	io.ReadWriter
 	Wait() int
 }
 
 // Error is a mistake in a program or one of its runs. Its text is what busybox
-// prints after "awk: ".
+// prints after "awk: ", which the caller puts there.
 type Error struct{ Text string }
 
 // Error returns the text.

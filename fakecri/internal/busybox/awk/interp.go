@@ -81,7 +81,8 @@ type interp struct {
 	random  *glibcRandom
 }
 
-// Config is what the command line says.
+// Config is what the command line says, taken apart; -f and the program's text
+// are the caller's.
 type Config struct {
 	// FS is the field separator of -F, with escapes already resolved.
 	FS string
@@ -92,7 +93,8 @@ type Config struct {
 }
 
 // Run runs a program and returns its exit status. An error is *Error, or what
-// the host's writers return.
+// the host's writers return. What the program has opened is closed, and its
+// commands are waited for, unless an error ended it.
 func Run(prog *Program, cfg Config, host Host) (code int, err error) {
 	in := &interp{
 		prog: prog, host: host, vars: make([]cell, len(prog.globals)), regex: map[string]*posix.Regexp{},

@@ -141,7 +141,8 @@ func (l *lexer) scan() token {
 	return t
 }
 
-// word reads a keyword or a name.
+// word reads a keyword or a name. A name right before a bracket is a
+// function's, which is how POSIX tells a call from a concatenation.
 func (l *lexer) word(t *token) {
 	start := l.pos
 	for l.pos < len(l.src) && (isAlpha(l.src[l.pos]) || isDigit(l.src[l.pos])) {

@@ -77,7 +77,8 @@ type parser struct {
 // so in evaluating.
 const maxDepth = 500
 
-// Parse reads a program. Its errors are *Error.
+// Parse reads a program. Its errors are *Error. Functions may be called before
+// they are defined, so that one is missing is found at the end.
 func Parse(src string) (p *Program, err error) {
 	defer recoverError(&err)
 	ps := &parser{lexer: lexer{src: src, line: 1, regexOK: true}}
@@ -96,7 +97,8 @@ func Parse(src string) (p *Program, err error) {
 	return ps.prog, nil
 }
 
-// recoverError turns a panic of fail into an error.
+// recoverError turns a panic of fail into an error, and leaves all others
+// alone: those are mistakes of this package.
 func recoverError(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -368,7 +370,8 @@ func (p *parser) ended() bool {
 	return p.tok.kind == tNewline || p.tok.kind == tEOF || p.is(";") || p.is("}")
 }
 
-// simple reads a statement without its terminator.
+// simple reads a statement without its terminator, as it stands in the head of
+// a for, too.
 func (p *parser) simple() *stmt {
 	if p.tok.kind != tKeyword || p.tok.text == "getline" {
 		return &stmt{op: "e", cond: p.expr()}

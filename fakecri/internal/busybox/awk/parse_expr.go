@@ -125,7 +125,8 @@ func (p *parser) comparison() *expr {
 	return left
 }
 
-// beginsOperand reports whether the present token can begin what is concatenated.
+// beginsOperand reports whether the present token can begin what is
+// concatenated, as concatenation has no operator of its own.
 func (p *parser) beginsOperand() bool {
 	switch p.tok.kind {
 	case tNumber, tString, tRegex, tName, tFuncName, tBuiltin:
@@ -179,6 +180,7 @@ func (p *parser) unary() *expr {
 	return p.power()
 }
 
+// power is ^, which binds to the right, and tighter than a sign before it.
 func (p *parser) power() *expr {
 	base := p.postfix()
 	if p.take("^") {
@@ -332,7 +334,8 @@ func compile(pattern string) *posix.Regexp {
 	return re
 }
 
-// minArgs returns how many arguments a builtin needs at least.
+// minArgs returns how many arguments a builtin needs at least; too many are
+// evaluated or not, and never an error.
 func minArgs(name string) int {
 	switch name {
 	case "length", "rand", "srand", "systime", "strftime", "fflush":

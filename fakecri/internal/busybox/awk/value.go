@@ -93,7 +93,7 @@ func formatNum(f float64, format string) string {
 }
 
 // looksNumeric reports whether all of s, but for white space around it, is a
-// number.
+// number: what POSIX calls a numeric string.
 func looksNumeric(s string) (float64, bool) {
 	s = strings.Trim(s, " \t\n\v\f\r")
 	if s == "" {
@@ -156,7 +156,8 @@ func number(s string, source bool) (float64, int) {
 	return f, i
 }
 
-// notDecimal reads 0x1f or 017 at the start of s; 0 if there is none.
+// notDecimal reads 0x1f or 017 at the start of s; 0 if there is none. 08 and
+// 0.5 are decimal.
 func notDecimal(s string) (float64, int) {
 	if len(s) < 2 || s[0] != '0' {
 		return 0, 0

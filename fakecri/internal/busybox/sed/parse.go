@@ -123,7 +123,7 @@ func (p *parser) peek() byte {
 	return 0
 }
 
-// skip goes past any of some characters.
+// skip goes past any of some characters, which separate where they may stand.
 func (p *parser) skip(chars string) {
 	for p.pos < len(p.src) && strings.IndexByte(chars, p.src[p.pos]) >= 0 {
 		p.pos++
@@ -433,7 +433,8 @@ loop:
 	c.sub = s
 }
 
-// replacement cuts a replacement into text and references.
+// replacement cuts a replacement into text and references; & is the whole
+// match, \& an ampersand.
 func replacement(s string) []part {
 	var out []part
 	var b strings.Builder
@@ -502,7 +503,8 @@ func (p *parser) yank(c *command) {
 	}
 }
 
-// yankSet resolves the escapes of a y command.
+// yankSet resolves the escapes of a y command: the backslash itself, newlines
+// and tabs.
 func yankSet(s string) string {
 	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t").Replace(s)
 }

@@ -121,7 +121,8 @@ func (r *run) flush() error {
 	return nil
 }
 
-// endCycle prints the pattern space, unless quiet, and what was put off.
+// endCycle prints the pattern space, unless quiet or print says no, and what
+// was put off after it.
 func (r *run) endCycle(print bool) error {
 	if print && !r.script.quiet {
 		if err := r.print(r.space); err != nil {
@@ -213,7 +214,8 @@ func (r *run) nextLine(op byte) (bool, error) {
 	return ok, err
 }
 
-// simple does the commands that go on with the next one.
+// simple does the commands that go on with the next one. A text of i is written
+// at once, one of a after the line.
 func (r *run) simple(c *command) error {
 	out := r.host.Stdout()
 	switch c.op {
