@@ -11,7 +11,8 @@ import (
 const classes = " alnum alpha blank cntrl digit graph lower print punct space upper xdigit "
 
 // bracket reads a bracket expression. Members are written by their code points,
-// so that nothing in it has a meaning for regexp.
+// so that nothing in it has a meaning for regexp; a backslash is a member as
+// any other, except for awk.
 func (t *translator) bracket() error {
 	s := t.src
 	i := t.pos + 1

@@ -27,7 +27,8 @@ func ParseMode(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 }
 
 // applyClause applies one clause such as u+x, go=rX or a-w+r: for whom, then
-// any number of operators with permissions.
+// any number of operators with permissions, each on what the one before has
+// left.
 func applyClause(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 	i := 0
 	who := uint32(0)

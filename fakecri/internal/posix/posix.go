@@ -167,7 +167,8 @@ const (
 	aRepeat
 )
 
-// ext reports whether operators are written without a backslash.
+// ext reports whether operators are written without a backslash, as extended
+// expressions have them.
 func (t *translator) ext() bool { return t.flags&Extended != 0 }
 
 // atom writes what can be repeated.

@@ -52,7 +52,8 @@ var layouts = map[byte]string{
 	'X': "15:04:05", 'y': "06", 'z': "-0700", 'Z': "MST",
 }
 
-// strftime1 is one conversion, padded as C pads it.
+// strftime1 is one conversion, padded as C pads it. Weeks are counted from
+// Sundays (U), Mondays (W) or as ISO 8601 does (V, G, g).
 func strftime1(c byte, t time.Time) string {
 	if l, ok := layouts[c]; ok {
 		return t.Format(l)

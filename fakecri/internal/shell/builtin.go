@@ -37,7 +37,8 @@ func builtinOf(name string) (builtin, bool) {
 }
 
 // specialBuiltin returns a special builtin, by POSIX's list with local and
-// source.
+// source. It is a switch and no map, since maps of functions would be made for
+// each shell, or be global.
 func specialBuiltin(name string) (builtin, bool) {
 	b := builtin{special: true}
 	switch name {
@@ -208,7 +209,7 @@ func exitCmd(s *shell, argv []string) int {
 }
 
 // evalCmd is eval. A text that can't be read at all ends the shell; if some
-// lines can, they run first.
+// lines can, they run first. Lines are counted as those of a script of its own.
 func evalCmd(s *shell, argv []string, flags evalFlags) int {
 	args := argv[1:]
 	if len(args) > 0 && args[0] == "--" {
@@ -232,7 +233,7 @@ func evalCmd(s *shell, argv []string, flags evalFlags) int {
 
 // dotCmd is . and source, which looks in PATH for a name without a slash, and
 // not here. Arguments, which POSIX leaves out, are the file's own while it
-// runs.
+// runs. A return in it ends the file.
 func dotCmd(s *shell, argv []string, flags evalFlags) int {
 	if len(argv) < 2 {
 		s.exit(2)

@@ -39,7 +39,7 @@ func (s *shell) run(p *script.Program, flags evalFlags) int {
 }
 
 // firstLine is the number of a script's first line: ash counts that of sh -c
-// from 0.
+// from 0, which its messages show.
 func (*interp) firstLine(s *shell) int {
 	if s.input != nil || !s.opts.fromC {
 		return 1
@@ -347,7 +347,8 @@ func (s *shell) callFunction(f *function, argv []string, flags evalFlags) int {
 	return status
 }
 
-// popFrame gives back the variables that were local to a function.
+// popFrame gives back the variables that were local to a function, the last one
+// first, as one may have been saved twice.
 func (s *shell) popFrame() {
 	f := s.frames[len(s.frames)-1]
 	s.frames = s.frames[:len(s.frames)-1]
@@ -356,7 +357,8 @@ func (s *shell) popFrame() {
 	}
 }
 
-// runString runs the text of eval, a trap or an alias.
+// runString runs the text of eval, a trap or an alias. Texts are kept parsed: a
+// trap's is run again and again.
 func (s *shell) runString(text string, flags evalFlags) int {
 	p := s.in.cache.Get(text)
 	return s.run(p, flags)

@@ -103,7 +103,9 @@ func (s *process) message(format string, args ...any) {
 	_ = s.write(2, []byte(b.String()))
 }
 
-// plain writes a line to stderr as code that builtins share with applets does.
+// plain writes a line to stderr as code that builtins share with applets does:
+// without the shell's name and line, since ash's test and printf are the
+// applets'.
 func (s *process) plain(format string, args ...any) {
 	_ = s.write(2, []byte("sh: "+fmt.Sprintf(format, args...)+"\n"))
 }
@@ -161,7 +163,8 @@ func (s *process) takeSignals() int {
 	return 0
 }
 
-// errno returns the number in an error.
+// errno returns the number in an error; EIO for one that has none, which should
+// not happen.
 func errno(err error) syscall.Errno {
 	var e syscall.Errno
 	switch {
@@ -177,8 +180,9 @@ func errno(err error) syscall.Errno {
 	return syscall.EIO
 }
 
-// explain puts an error into ash's words: absent, if the file or a directory
-// of its path is, else strerror(3).
+// explain puts an error into ash's words: absent, if the file or a directory of
+// its path is, else strerror(3). The two missing ones get the same word, as ash
+// has it.
 func explain(err error, absent string) string {
 	e := errno(err)
 	if absent != "" && (e == syscall.ENOENT || e == syscall.ENOTDIR) {

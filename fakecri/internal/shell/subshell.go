@@ -92,7 +92,8 @@ func (s *shell) pipeline(x *syntax.BinaryCmd, flags evalFlags) int {
 
 // startPipeline starts the processes of a pipeline, the first one first, each
 // with the pipe from the one before. The parser nests to the left, so the parts
-// are gathered from the right. One in the background reads from /dev/null.
+// are gathered from the right. One in the background reads from /dev/null. The
+// shell closes its ends as it goes, or no reader would ever see an end.
 func (s *shell) startPipeline(x *syntax.BinaryCmd, background bool) []*kernel.Process {
 	var parts []*syntax.Stmt
 	for n := syntax.Command(x); ; {

@@ -222,7 +222,7 @@ func (p *parser) number() int {
 }
 
 // compile reads a regular expression; an empty one is the last one that was
-// used when the script ran.
+// used when the script ran, which only the run can know.
 func (p *parser) compile(pattern string, flags posix.Flags) (*posix.Regexp, bool) {
 	if pattern == "" {
 		return nil, true
@@ -342,7 +342,7 @@ func (p *parser) body(c *command) {
 }
 
 // label reads a label, which ends at white space, a semicolon or a brace, as
-// busybox has it.
+// busybox has it; POSIX has it end with the line.
 func (p *parser) label() string {
 	start := p.pos
 	for p.pos < len(p.src) && strings.IndexByte(" \t\n;}", p.src[p.pos]) < 0 {
