@@ -91,7 +91,8 @@ func (r *run) read() (bool, error) {
 }
 
 // write writes a line. The newline that the last line of the input lacks is
-// left out, and made up for if something follows.
+// left out, and made up for if something follows: so a file without one at its
+// end keeps it so.
 func (r *run) write(w io.Writer, text string, newline bool) error {
 	if r.noEOL {
 		text = "\n" + text
@@ -275,7 +276,8 @@ func (r *run) insert(name string) error {
 	return r.write(r.host.Stdout(), strings.TrimSuffix(string(data), "\n"), true)
 }
 
-// toFile writes the pattern space to a file of w.
+// toFile writes the pattern space to a file of w, which Run has opened before
+// the first line.
 func (r *run) toFile(name string) error {
 	if name == "/dev/stdout" {
 		return r.print(r.space)
