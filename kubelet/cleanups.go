@@ -14,47 +14,12 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 )
 
-// cleanMark is what housekeeping last saw, if it found nothing to do.
-//
-// A pass reads the pod manager, the workers' records, the statuses' phases, the
-// runtime's running pods and the pod directories, and nothing else. Each of
-// these moves a number here: pods their manager's generation; records the
-// workers' (also every way by which a status becomes terminal, a rejection
-// aside, which comes with a pod); the runtime its own; directories are made by
-// syncs of pods that are new. So after a pass that found nothing to do, and
-// during which nothing moved, another pass with the same numbers would find
-// nothing to do either, and is left out. Without a runtime generation every
-// pass is run. Back-off entries, which a pass drops 10 minutes after their last
-// use, are reset by their next use at that age anyway.
-type cleanMark struct {
-	valid                  bool
-	pods, workers, runtime uint64
-}
-
-func (kl *Kubelet) cleanMark() cleanMark {
-	m := cleanMark{pods: kl.pods.Generation(), workers: kl.workers.generation}
-	if kl.generation != nil {
-		m.runtime = kl.generation.Generation()
-	}
-	m.valid = m.runtime != 0
-	return m
-}
-
-// housekeepingDue tells whether a pass could find something to do.
-func (kl *Kubelet) housekeepingDue() bool {
-	return !kl.loop.clean.valid || kl.loop.clean != kl.cleanMark()
-}
-
 // handlePodCleanups is one housekeeping pass: records, statuses, directories
 // and mirror pods of pods that are gone are removed, pods without a record are
 // started or finished, what runs without a pod is killed
-// (pkg/kubelet/kubelet_pods.go).
-func (kl *Kubelet) handlePodCleanups(ctx context.Context) error {
-	if !kl.housekeepingDue() {
-		return nil
-	}
-	mark := kl.cleanMark()
-	kl.loop.clean.valid = false
+// (pkg/kubelet/kubelet_pods.go). It reports whether anything was done, or is yet
+// to be done.
+func (kl *Kubelet) handlePodCleanups(ctx context.Context) (acted bool, err error) {
 	kl.housekeepings++
 	pods, _, orphanedMirrors := kl.pods.GetPodsAndMirrorPods()
 	wanted := func(uid types.UID) bool { _, ok := kl.pods.GetPodByUID(uid); return ok }
@@ -62,7 +27,7 @@ func (kl *Kubelet) handlePodCleanups(ctx context.Context) error {
 	acted = acted || orphans // which are on their way out
 	running, err := kl.runtime.ListPods(ctx, false)
 	if err != nil {
-		return err
+		return false, err
 	}
 	kl.probes.CleanupPods(kl.workers.CouldHaveRunningContainers)
 	kl.statusManager.RemoveOrphanedStatuses(func(uid types.UID) bool {
@@ -90,10 +55,7 @@ func (kl *Kubelet) handlePodCleanups(ctx context.Context) error {
 		acted = true
 	}
 	kl.backOff.GC(kl.l.Now())
-	if !acted && mark == kl.cleanMark() {
-		kl.loop.clean = mark
-	}
-	return nil
+	return acted, nil
 }
 
 // deleteOrphanedMirrors deletes the mirror pods whose static pod is gone and

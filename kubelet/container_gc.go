@@ -47,26 +47,14 @@ func (kl *Kubelet) DeleteAllUnusedContainers(ctx context.Context) error {
 	return kl.runtime.GarbageCollect(ctx, kl.gcPolicy(), kl.podConfig.AllReady(), true)
 }
 
-// nothingToCollect tells whether a pass of container garbage collection now
-// would find nothing to do. A pass decides by the runtime's listings, by the
-// workers' records and by whether all sources are known; with a least age also
-// by the time, and then each is made. So after a pass that tried to remove
-// nothing another one over the same is left out.
-func (kl *Kubelet) nothingToCollect() bool {
-	mark := kl.cleanMark()
-	mark.pods = 0
-	return mark.valid && kl.podConfig.AllReady() && mark == kl.gcClean && kl.gcPolicy().MinAge == 0
-}
-
-// collectContainers is one pass of container garbage collection.
-func (kl *Kubelet) collectContainers(ctx context.Context) {
-	mark, ready, attempts := kl.cleanMark(), kl.podConfig.AllReady(), kl.removals.attempts
-	mark.pods = 0
+// collectContainers is one pass of container garbage collection. It reports
+// whether it tried to remove nothing while all sources were known.
+func (kl *Kubelet) collectContainers(ctx context.Context) (settled bool) {
+	ready, attempts := kl.podConfig.AllReady(), kl.removals.attempts
 	err := kl.runtime.GarbageCollect(ctx, kl.gcPolicy(), ready, false)
-	kl.gcClean = mark
-	kl.gcClean.valid = mark.valid && ready && err == nil && attempts == kl.removals.attempts
 	if err != nil {
 		kl.logf("Container garbage collection failed: %v", err)
 		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.ContainerGCFailed, err.Error())
 	}
+	return ready && err == nil && attempts == kl.removals.attempts
 }

@@ -55,8 +55,6 @@ func (kl *Kubelet) handlePodAdditions(ctx context.Context, pods []*v1.Pod) {
 func (kl *Kubelet) setPod(pod *v1.Pod) {
 	kl.pods.UpdatePod(pod)
 	kl.statusManager.PodChanged(pod.UID)
-	kl.noteDeadline(pod)
-	kl.unparkHousekeeping()
 	kl.volumes.PodAdded(pod)
 }
 
@@ -67,7 +65,6 @@ func (kl *Kubelet) removePod(pod *v1.Pod) {
 	uid := kl.pods.TranslatePodUID(pod.UID)
 	kl.pods.RemovePod(pod)
 	kl.statusManager.PodChanged(uid)
-	kl.unparkHousekeeping()
 	kl.volumes.PodsChanged()
 }
 

@@ -124,8 +124,8 @@ type Options struct {
 	// AllocatableIgnoresEviction; nil: New works them out.
 	Settings *Settings
 	// RuntimeService and ImageService are the CRI. If RuntimeService also has a
-	// Generation method (see pleg.Generation), listings that could show nothing
-	// new are left out.
+	// Generation method and tells of its changes (see pleg.Notifier), listings that
+	// could show nothing new are elided.
 	RuntimeService internalapi.RuntimeService
 	ImageService   internalapi.ImageManagerService
 	// Client is nil in standalone mode.
@@ -156,8 +156,6 @@ type Options struct {
 	// CgroupV1 says that the machine's cgroups are those of v1, of which the
 	// kubelet warns.
 	CgroupV1 bool
-	// NoElide has every periodic body run although nothing changed.
-	NoElide bool
 	// Durable has what is kept for the next kubelet on the disk at any time, not
 	// only at the end: the process may be killed.
 	Durable bool
@@ -183,6 +181,23 @@ type Options struct {
 	GC *kuberuntime.GCPolicy
 }
 
+// podLifecycleEventGenerator tells of what happens to containers: package pleg.
+type podLifecycleEventGenerator interface {
+	Start(g *loop.Group)
+	Events() *loop.Queue[pleg.PodLifecycleEvent]
+	Healthy() error
+	RequestRelist(uid types.UID)
+	RequestReinspect(uid types.UID)
+	Stats() pleg.Stats
+}
+
+// nodeStatusManager keeps the node's status in the API: package nodestatus.
+type nodeStatusManager interface {
+	Start(g *loop.Group)
+	Sync(ctx context.Context)
+	InitialNode(ctx context.Context) *v1.Node
+}
+
 // Kubelet is one node's agent.
 type Kubelet struct {
 	opts     Options
@@ -196,32 +211,28 @@ type Kubelet struct {
 	podsDir  string
 	log      func(format string, args ...any)
 
-	// generation, statuses and imageLists are nil if the runtime has none.
-	generation pleg.Generation
-	statuses   statusGeneration
-	imageLists imageListGeneration
-	recorder   *record.Recorder
-	node       nodeInformer
-	reserved   *cm.Reservations
-	gates      features.Gates
-	state      *runtimeState
-	runtimeUp  runtimeUp
-	podConfig  *config.PodConfig
-	pods       *kubepod.Manager
-	mirrors    *kubepod.MirrorClient
-	podCache   *kubecontainer.Cache
-	runtime    *kuberuntime.Manager
-	inputs     containerInputs
-	probes     *prober.Manager
+	recorder  *record.Recorder
+	node      nodeInformer
+	reserved  *cm.Reservations
+	gates     features.Gates
+	state     *runtimeState
+	runtimeUp runtimeUp
+	podConfig *config.PodConfig
+	pods      *kubepod.Manager
+	mirrors   *kubepod.MirrorClient
+	podCache  *kubecontainer.Cache
+	runtime   *kuberuntime.Manager
+	inputs    containerInputs
+	probes    *prober.Manager
 	// configMaps, secrets and tokens are nil without an API.
 	configMaps    *manager.Store[*v1.ConfigMap]
 	secrets       *manager.Store[*v1.Secret]
 	tokens        *token.Manager
 	volumes       *volumemanager.Manager
-	pleg          *pleg.Generic
+	pleg          podLifecycleEventGenerator
 	statusEnv     status.Env
 	statusManager *status.Manager
-	nodeStatus    *nodestatus.Manager
+	nodeStatus    nodeStatusManager
 	lease         *nodelease.Manager
 	reasons       *reasonCache
 	backOff       *kubecontainer.Backoff
@@ -235,7 +246,6 @@ type Kubelet struct {
 	topologyManager *topologymanager.Manager
 	cpuManager      *cpumanager.Manager
 	memoryManager   *memorymanager.Manager
-	cpuReconciled   cpuMark
 	// orphanCgroups are the pods whose cgroups are being cleaned up.
 	orphanCgroups  map[types.UID]bool
 	systemdCgroups bool
@@ -249,10 +259,10 @@ type Kubelet struct {
 	images         imageList
 	imageGC        *images.GCManager
 
-	loop          syncLoopState
-	deadlines     deadlines
+	loop          syncLoop
 	removals      removalCounter
-	gcClean       cleanMark
+	bodies        bodies
+	elided        elision
 	housekeepings uint64
 	runtimeChecks uint64
 }
@@ -286,10 +296,9 @@ func New(opts Options) (*Kubelet, error) {
 		opts: opts, l: opts.Loop, g: opts.Group, nodeName: name, cfg: opts.Config, client: opts.Client, fs: opts.FS,
 		podsDir: path.Join(opts.RootDir, "pods"), log: opts.Log,
 	}
-	if gen, ok := opts.RuntimeService.(pleg.Generation); ok && !opts.NoElide {
-		kl.generation = gen
-		kl.statuses, _ = opts.RuntimeService.(statusGeneration)
-		kl.imageLists, _ = opts.ImageService.(imageListGeneration)
+	kl.bodies = bodies{
+		cleanUpPods: kl.handlePodCleanups, checkRuntime: kl.checkRuntime, collectContainers: kl.collectContainers, reconcileCPUs: kl.reconcileCPUs,
+		listImages: kl.listImages,
 	}
 	return kl, nil
 }
@@ -353,13 +362,10 @@ type Stats struct {
 
 // Stats returns the counts since Start.
 func (kl *Kubelet) Stats() Stats {
+	kl.catchUp()
 	s := Stats{Housekeepings: kl.housekeepings, RuntimeChecks: kl.runtimeChecks}
-	if kl.runtimeUp.rounds != nil {
-		s.RuntimeChecks += uint64(kl.runtimeUp.rounds.LeftOut())
-	}
 	if kl.workers != nil {
-		kl.catchUpResyncs()
-		s.Syncs, s.Resyncs = kl.workers.runs, kl.workers.quiets
+		s.Syncs, s.Resyncs = kl.workers.runs, kl.elidedResyncs()
 	}
 	if kl.probes != nil {
 		s.Probes = kl.probes.Probes()

@@ -93,7 +93,7 @@ func (kl *Kubelet) allocatedPods() []*v1.Pod { return kl.allocation.AllocatedPod
 // pod manager has, but for rejected ones. nil: that takes a look at each. Whoever
 // changes what a pod uses sets counted to false.
 func (kl *Kubelet) usage() *lifecycle.Usage {
-	if kl.opts.NoElide || kl.allocation.State().Len() > 0 {
+	if !kl.l.Elides() || kl.allocation.State().Len() > 0 {
 		return nil // in the second case pods may use other than they request
 	}
 	if !kl.counted {

@@ -330,7 +330,7 @@ func (kl *Kubelet) Cgroups(ctx context.Context) []cm.Cgroup {
 	t.Node(t.Names.Pods(), root)
 	t.AddClass(v1.PodQOSBurstable, p.Burstable(&r))
 	t.AddClass(v1.PodQOSBestEffort, p.BestEffort(&r))
-	running := kl.workers.sorted(func(s *podState) bool { return s.active.Pod != nil && s.started() && !s.finished })
+	running := kl.workers.records.sorted(func(s *podState) bool { return s.active.Pod != nil && s.started() && !s.finished })
 	for _, s := range running {
 		pod, _ := kl.allocation.UpdatePodFromAllocation(s.active.Pod)
 		t.AddPod(qos.Class(pod), pod.UID, kl.podCgroup(pod, kl.cgroups.Get(pod)))

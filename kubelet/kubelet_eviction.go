@@ -82,13 +82,13 @@ func (kl *Kubelet) buildEviction() error {
 		},
 		NodeEvent: func(eventtype, reason, message string) { kl.recorder.Event(kl.node.ref, eventtype, reason, message) },
 		Log:       kl.log,
-		Changed:   func() { kl.nodeStatus.Unpark() },
+		Changed:   kl.elided.conditions.Grow,
 	}
 	if ptr.Deref(kl.cfg.CgroupsPerQOS, true) {
 		o.PodsCgroup = kl.cgroupNames().Pods()
 	}
 	watcher, ok := kl.opts.MachineStats.(stats.Watcher)
-	if o.AllVolumes = kl.opts.MachineStats != nil && !ok; ok && !kl.opts.NoElide {
+	if o.AllVolumes = kl.opts.MachineStats != nil && !ok; ok && kl.l.Elides() {
 		o.Watcher = watcher
 	}
 	o.Memcg, _ = kl.opts.MachineStats.(stats.MemcgNotifier)

@@ -41,7 +41,7 @@ type imageMounts interface {
 func (kl *Kubelet) buildImageGC() {
 	cfg := kl.cfg
 	rt := &imageGCRuntime{kl: kl}
-	if !kl.opts.NoElide {
+	if kl.l.Elides() {
 		rt.known, _ = kl.opts.RuntimeService.(imageMounts)
 	}
 	o := images.GCOptions{
@@ -56,10 +56,10 @@ func (kl *Kubelet) buildImageGC() {
 	if kl.gates.Enabled(features.KubeletEnsureSecretPulledImages) {
 		o.Collected = kl.inputs.pulls.Prune
 	}
-	if g, ok := kl.opts.ImageService.(imageUseGeneration); ok && !kl.opts.NoElide {
+	if g, ok := kl.opts.ImageService.(imageUseGeneration); ok && kl.l.Elides() {
 		o.UseGeneration = g.ImageUseGeneration
 	}
-	if p, ok := kl.opts.MachineStats.(stats.Prober); ok && !kl.opts.NoElide {
+	if p, ok := kl.opts.MachineStats.(stats.Prober); ok && kl.l.Elides() {
 		o.Below = func(floor int64) bool { return p.Below(stats.Floor{ImageBytes: floor}) }
 	}
 	kl.imageGC = images.NewGC(o)
@@ -77,12 +77,12 @@ func (kl *Kubelet) startImageGC(ctx context.Context) {
 		return
 	}
 	var first loop.Event
-	kl.g.UntilUnless("image-gc", imageGCPeriod, 0, kl.imageGC.Idle, func(ctx context.Context) {
+	kl.g.Until("image-gc", imageGCPeriod, 0, func(ctx context.Context) {
 		kl.imageGC.Collect(ctx)
 		if !first.Fired() {
 			first.Fire()
 		}
-	})
+	}).Elide(loop.Skip(kl.imageGC.Idle))
 	head, cancel := loop.WithTimeout(ctx, imageGCHead)
 	defer cancel()
 	_ = first.Wait(head) // a runtime that is slow holds up nothing
@@ -91,7 +91,7 @@ func (kl *Kubelet) startImageGC(ctx context.Context) {
 // startImageDetection has the images and their uses looked at.
 func (kl *Kubelet) startImageDetection() {
 	if kl.opts.MachineStats != nil {
-		kl.g.UntilUnless("image-detection", imageDetectPeriod, 0, kl.imageGC.Unchanged, kl.imageGC.Detect)
+		kl.g.Until("image-detection", imageDetectPeriod, 0, kl.imageGC.Detect).Elide(loop.Skip(kl.imageGC.Unchanged))
 	}
 }
 

@@ -97,32 +97,15 @@ func (kl *Kubelet) startManagers() error {
 		return err
 	}
 	if kl.cpuManager.Static() {
-		kl.g.UntilUnless("cpu-manager", kl.cfg.CPUManagerReconcilePeriod.Duration, 0, kl.cpusReconciled, kl.reconcileCPUs)
+		kl.g.Until("cpu-manager", kl.cfg.CPUManagerReconcilePeriod.Duration, 0, func(ctx context.Context) { kl.bodies.reconcileCPUs(ctx) }).Elide(loop.Skip(kl.elided.cpus.Settled))
 	}
 	return nil
 }
 
-// cpuMark is what the CPU manager last saw, if it left nothing to do.
-type cpuMark struct {
-	valid                          bool
-	pods, workers, statuses, given uint64
-}
-
-func (kl *Kubelet) cpuMark() cpuMark {
-	return cpuMark{valid: !kl.opts.NoElide, pods: kl.pods.Generation(), workers: kl.workers.generation, statuses: kl.statusManager.Generation(), given: kl.cpuManager.Revision()}
-}
-
-// cpusReconciled tells whether a pass would find all as the last one left it.
-func (kl *Kubelet) cpusReconciled() bool {
-	return kl.cpuReconciled.valid && kl.cpuReconciled == kl.cpuMark()
-}
-
-func (kl *Kubelet) reconcileCPUs(ctx context.Context) {
-	mark := kl.cpuMark()
-	if mark.valid = kl.cpuManager.Reconcile(ctx) && mark.valid; mark.valid {
-		mark.given = kl.cpuManager.Revision() // what it took back itself it has told of
-	}
-	kl.cpuReconciled = mark
+// reconcileCPUs is one pass of the CPU manager. It reports whether all containers
+// run on their CPUs.
+func (kl *Kubelet) reconcileCPUs(ctx context.Context) (settled bool) {
+	return kl.cpuManager.Reconcile(ctx)
 }
 
 // updateCPUs has a running container run on other CPUs.

@@ -120,7 +120,7 @@ func (kl *Kubelet) addContainerInputs(o *kuberuntime.Options) {
 	if in.classes != nil {
 		o.RuntimeClasses = in.classes
 	}
-	if u, ok := kl.opts.RuntimeService.(fileUser); ok && !kl.opts.NoElide {
+	if u, ok := kl.opts.RuntimeService.(fileUser); ok && kl.l.Elides() {
 		o.UsesFiles = u.UsesFiles
 	}
 	o.Node.DNS = dns.Configurer{ClusterDNS: kl.cfg.ClusterDNS, ClusterDomain: kl.cfg.ClusterDomain}
@@ -149,7 +149,7 @@ func (kl *Kubelet) startContainerLogs() error {
 	}
 	o := logs.Options{
 		Group: kl.g, Runtime: kl.opts.RuntimeService, FS: kl.fs, Dir: kl.cfg.PodLogsDir, MaxSize: size, MaxFiles: 5, MaxWorkers: 1,
-		Period: 10 * time.Second, Timeout: cfg.RuntimeRequestTimeout.Duration, NoElide: kl.opts.NoElide, Log: kl.log,
+		Period: 10 * time.Second, Timeout: cfg.RuntimeRequestTimeout.Duration, Log: kl.log,
 	}
 	if n := cfg.ContainerLogMaxFiles; n != nil {
 		o.MaxFiles = int(*n)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/prober"
@@ -17,7 +16,6 @@ import (
 func (kl *Kubelet) buildProbes() {
 	kl.probes = prober.New(prober.Options{
 		Loop: kl.l, Group: kl.g, Statuses: kl.statusManager, Recorder: kl.recorder, Network: kl.opts.Network, Runner: commandRunner{kl},
-		NoElide: kl.opts.NoElide,
 	})
 }
 
@@ -30,14 +28,14 @@ func (r commandRunner) RunInContainer(ctx context.Context, id string, command []
 
 // handleLiveness takes a liveness result. Only a failure is anything to do:
 // the sync kills the container.
-func (kl *Kubelet) handleLiveness() {
+func (kl *Kubelet) handleLiveness(context.Context) {
 	if u, ok := kl.probes.Liveness.Updates().TryGet(); ok && u.Result == results.Failure {
 		kl.handleProbeSync(&u, "liveness", "unhealthy")
 	}
 }
 
 // handleReadiness takes a readiness result into the pod's status.
-func (kl *Kubelet) handleReadiness() {
+func (kl *Kubelet) handleReadiness(context.Context) {
 	u, ok := kl.probes.Readiness.Updates().TryGet()
 	if !ok {
 		return
@@ -51,7 +49,7 @@ func (kl *Kubelet) handleReadiness() {
 }
 
 // handleStartup takes a startup result into the pod's status.
-func (kl *Kubelet) handleStartup() {
+func (kl *Kubelet) handleStartup(context.Context) {
 	u, ok := kl.probes.Startup.Updates().TryGet()
 	if !ok {
 		return
@@ -68,8 +66,7 @@ func (kl *Kubelet) containerID(id string) kubecontainer.ContainerID {
 	return kubecontainer.ContainerID{Type: kl.statusEnv.RuntimeName, ID: id}
 }
 
-// handleProbeSync has the pod of a result synced, in earnest: what a sync does
-// follows from results, too.
+// handleProbeSync has the pod of a result synced.
 func (kl *Kubelet) handleProbeSync(u *results.Update, probe, status string) {
 	pod, ok := kl.pods.GetPodByUID(u.PodUID)
 	if !ok {
@@ -78,15 +75,5 @@ func (kl *Kubelet) handleProbeSync(u *results.Update, probe, status string) {
 	if kl.log != nil {
 		kl.log("SyncLoop (probe) probe=%s status=%q pod=%s", probe, status, podName(pod))
 	}
-	kl.workers.disquiet(u.PodUID)
 	kl.handlePodSyncs([]*v1.Pod{pod})
-}
-
-// disquiet has the next sync of a pod run although nothing that it is compared
-// by has changed. One that is in progress, and may have looked already, doesn't
-// count.
-func (w *podWorkers) disquiet(uid types.UID) {
-	if s := w.pods[uid]; s != nil {
-		s.loud = true
-	}
 }

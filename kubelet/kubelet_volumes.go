@@ -59,7 +59,7 @@ func (kl *Kubelet) buildVolumes() {
 	kl.volumes = volumemanager.New(volumemanager.Options{
 		Group: kl.g, NodeName: kl.nodeName, Host: host, Plugins: volumePlugins(host),
 		Pods: kl.pods, States: kl.workers, Recorder: kl.recorder,
-		SourcesReady: kl.podConfig.AllReady, NoElide: kl.opts.NoElide, Log: kl.log,
+		SourcesReady: kl.podConfig.AllReady, Log: kl.log,
 	})
 }
 

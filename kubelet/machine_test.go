@@ -106,7 +106,7 @@ func (c *cgroups) RemovePod(_ context.Context, uid types.UID) error {
 func (w *world) onMachine(c *cgroups, change func(*kubeletconfig.KubeletConfiguration)) {
 	w.t.Helper()
 	w.startWith(func(o *kubelet.Options) {
-		o.Cgroups, o.ContainerLogsDir, o.Durable, o.NoElide = c, "/var/log/containers", true, true
+		o.Cgroups, o.ContainerLogsDir, o.Durable = c, "/var/log/containers", true
 		if change != nil {
 			change(o.Config)
 		}

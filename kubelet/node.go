@@ -32,15 +32,14 @@ type nodeInformer struct {
 	hostIPsOf *v1.Node
 	local     *v1.Node
 	machine   *nodestatus.Machine
-	// before is called before each change of the node; matters says whether it
-	// may be one for pods' syncs.
-	before func(matters bool)
+	// version grows with each change of the node, forPods with those that may be
+	// something to pods' syncs.
+	version, forPods loop.Version
 }
 
 func (n *nodeInformer) start(g *loop.Group, w NodeWatcher, name string) {
 	w.WatchNode(g, name, func(node *v1.Node) {
-		n.before(n.differs(node))
-		n.node = node
+		n.set(node)
 		if !n.synced.Fired() {
 			n.synced.Fire()
 		}
@@ -48,13 +47,20 @@ func (n *nodeInformer) start(g *loop.Group, w NodeWatcher, name string) {
 		if t == watch.Deleted {
 			node = nil
 		}
-		n.before(n.differs(node))
-		n.node = node
+		n.set(node)
 	})
 }
 
-// differs tells whether a pod's sync, quiet before, could have something to do
-// with the new node. Most changes of a node are the kubelet's own heartbeats.
+func (n *nodeInformer) set(node *v1.Node) {
+	if n.differs(node) {
+		n.forPods.Grow()
+	}
+	n.node = node
+	n.version.Grow()
+}
+
+// differs reports whether a pod's sync that had nothing to do could have with the
+// new node. Most changes of a node are the kubelet's own heartbeats.
 func (n *nodeInformer) differs(node *v1.Node) bool {
 	was := n.node
 	return was == nil || node == nil || was.UID != node.UID || was.DeletionTimestamp != node.DeletionTimestamp ||
@@ -96,14 +102,6 @@ func (kl *Kubelet) hostIPs() []v1.HostIP {
 	}
 	n.hostIPsOf = n.node
 	return n.hostIPs
-}
-
-// firstHost is the node's first address: the same object until it changes.
-func (kl *Kubelet) firstHost() *v1.HostIP {
-	if ips := kl.hostIPs(); kl.client != nil && len(ips) > 0 {
-		return &ips[0]
-	}
-	return nil
 }
 
 // nodeResources returns capacity and allocatable. Local storage is known once
@@ -150,70 +148,41 @@ func (kl *Kubelet) nodeSources() nodestatus.Sources {
 			}
 			return v.RuntimeVersion, nil
 		},
-		KnownRuntimeVersion: kl.knownRuntimeVersion,
-		Images:              kl.images.get,
-		RuntimeHandlers:     func() []v1.NodeRuntimeHandler { return kl.runtimeUp.handlers },
-		Features:            func() *v1.NodeFeatures { return kl.runtimeUp.features },
-		MemoryPressure:      func() bool { return kl.eviction.Under(v1.NodeMemoryPressure) },
-		DiskPressure:        func() bool { return kl.eviction.Under(v1.NodeDiskPressure) },
-		PIDPressure:         func() bool { return kl.eviction.Under(v1.NodePIDPressure) },
-		RuntimeErrors:       kl.state.runtimeErrors,
-		NetworkErrors:       func() error { return kl.state.networkError },
-		StorageErrors:       func() error { return kl.state.storageError },
-		ShutdownErrors:      kl.shutdown.ShutdownStatus,
-		UpdateRuntimeUp:     kl.updateRuntimeUp,
-		Node:                kl.node.get,
-		Steady:              kl.nodeSteady,
+		Images:          kl.images.get,
+		RuntimeHandlers: func() []v1.NodeRuntimeHandler { return kl.runtimeUp.handlers },
+		Features:        func() *v1.NodeFeatures { return kl.runtimeUp.features },
+		MemoryPressure:  func() bool { return kl.eviction.Under(v1.NodeMemoryPressure) },
+		DiskPressure:    func() bool { return kl.eviction.Under(v1.NodeDiskPressure) },
+		PIDPressure:     func() bool { return kl.eviction.Under(v1.NodePIDPressure) },
+		RuntimeErrors:   kl.state.runtimeErrors,
+		NetworkErrors:   func() error { return kl.state.networkError },
+		StorageErrors:   func() error { return kl.state.storageError },
+		ShutdownErrors:  kl.shutdown.ShutdownStatus,
+		UpdateRuntimeUp: kl.updateRuntimeUp,
+		Node:            kl.node.get,
 	}
-}
-
-// nodeSteady tells that what the node's status shows changes only together with
-// a call of nodeStatus.Unpark: by the runtime, the API's node, the list of
-// images, the eviction manager and the shutdown manager.
-func (kl *Kubelet) nodeSteady() bool {
-	return kl.loop.notified && kl.state.assured && kl.pleg.Parked() && kl.state.storageError == nil
 }
 
 // imageList is the list of images that node status shows.
 type imageList struct {
-	raw  []*runtimeapi.Image
-	list []nodestatus.Image
-	// generation is the runtime's ImageListGeneration from before the last good
-	// list; 0 if it has none.
-	generation uint64
+	raw     []*runtimeapi.Image
+	list    []nodestatus.Image
+	version loop.Version // grows with the list
 }
-
-// imageListGeneration is implemented by a runtime client that knows, without a
-// call, whether ListImages would say something new; as statusGeneration.
-type imageListGeneration interface{ ImageListGeneration() uint64 }
 
 func (i *imageList) get() []nodestatus.Image { return i.list }
 
-func (kl *Kubelet) imageListGeneration() uint64 {
-	if kl.imageLists == nil {
-		return 0
-	}
-	return kl.imageLists.ImageListGeneration()
-}
-
-// sameImages tells whether listImages would find the list that it has.
-func (kl *Kubelet) sameImages() bool {
-	return kl.images.generation != 0 && kl.images.generation == kl.imageListGeneration()
-}
-
 // listImages reads the list of images. An unchanged list, known by its
-// entries' addresses, stays the same slice.
-func (kl *Kubelet) listImages(ctx context.Context) {
-	generation := kl.imageListGeneration()
-	kl.images.generation = 0
+// entries' addresses, stays the same slice. It reports whether the runtime
+// answered.
+func (kl *Kubelet) listImages(ctx context.Context) bool {
 	raw, err := kl.runtime.ListImages(ctx)
 	if err != nil {
 		kl.logf("Failed to update image list: %v", err)
-		return
+		return false
 	}
-	kl.images.generation = generation
 	if slices.Equal(raw, kl.images.raw) {
-		return
+		return true
 	}
 	if kl.images.raw == nil {
 		kl.inputs.pulls.Initialize(raw)
@@ -223,7 +192,8 @@ func (kl *Kubelet) listImages(ctx context.Context) {
 		list = append(list, nodestatus.Image{ID: r.Id, RepoDigests: r.RepoDigests, RepoTags: r.RepoTags, Size: int64(r.Size)})
 	}
 	kl.images.raw, kl.images.list = slices.Clone(raw), list
-	kl.nodeStatus.Unpark()
+	kl.images.version.Grow()
+	return true
 }
 
 func isUnimplemented(err error) bool { return grpcstatus.Code(err) == codes.Unimplemented }

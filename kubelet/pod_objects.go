@@ -18,7 +18,7 @@ import (
 // firstSeen is what is kept of the first version of a pod of the API, as long as
 // the API has the pod, or a worker.
 func (kl *Kubelet) firstSeen(uid types.UID) *config.FirstSeen {
-	if s := kl.workers.pods[uid]; s != nil && s.first != nil {
+	if s := kl.workers.records.get(uid); s != nil && s.first != nil {
 		return s.first
 	}
 	if pod := kl.storedPod(uid); pod != nil {
@@ -83,14 +83,14 @@ func (kl *Kubelet) replacePod(old, pod *v1.Pod) {
 // replacePod puts the next version of an object in the place of the old one,
 // where the record of the UID has it.
 func (w *podWorkers) replacePod(uid types.UID, old, pod *v1.Pod) {
-	if s := w.pods[uid]; s != nil {
+	if s := w.records.get(uid); s != nil {
 		s.replacePod(old, pod)
 	}
 }
 
 // replaceStatus is replacePod for the pod's cached status.
 func (w *podWorkers) replaceStatus(uid types.UID, old, status *v1.PodStatus) {
-	if s := w.pods[uid]; s != nil {
+	if s := w.records.get(uid); s != nil {
 		s.replaceStatus(old, status)
 	}
 }

@@ -10,13 +10,18 @@ import (
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 )
 
-// quietSyncer is a fakeSyncer whose syncs have nothing to do.
-type quietSyncer struct{ *fakeSyncer }
+// settledSyncer is a fakeSyncer whose syncs have nothing to do, as a kubelet's
+// elision remembers them.
+type settledSyncer struct {
+	*fakeSyncer
+	w *podWorkers
+}
 
-func (q quietSyncer) SyncPod(ctx context.Context, t kubetypes.SyncPodType, pod, mirror *v1.Pod, status *kubecontainer.PodStatus, quiet *quietSync) (bool, bool, error) {
-	terminal, acted, err := q.fakeSyncer.SyncPod(ctx, t, pod, mirror, status, quiet)
-	*quiet = quietSync{pod: pod, mirror: mirror}
-	return terminal, acted, err
+func (q settledSyncer) SyncPod(ctx context.Context, t kubetypes.SyncPodType, pod, mirror *v1.Pod, status *kubecontainer.PodStatus) (syncResult, error) {
+	result, err := q.fakeSyncer.SyncPod(ctx, t, pod, mirror, status)
+	s := q.w.records.get(pod.UID)
+	s.memo = syncMemo{pod: s.active.Pod, mirror: s.run.MirrorPod}
+	return result, err
 }
 
 // Of a pod whose object is replaced no record keeps the old one: not while an
@@ -30,7 +35,7 @@ func TestReplacedObjectsAreNotKept(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w, f, run := workersWorld(t)
-			w.Syncer = quietSyncer{f}
+			w.Syncer = settledSyncer{f, w}
 			old, mirror := testPod(), testPod()
 			next, nextMirror := testPod(), testPod()
 			w.UpdatePod(UpdatePodOptions{Pod: old, MirrorPod: mirror, UpdateType: kubetypes.SyncPodCreate})
@@ -41,23 +46,23 @@ func TestReplacedObjectsAreNotKept(t *testing.T) {
 			}
 			w.replacePod("u", old, next)
 			w.replacePod("u", mirror, nextMirror)
-			s := w.pods["u"]
+			s := w.records.get("u")
 			for _, o := range [...]*UpdatePodOptions{s.pending, s.run} {
 				if o != nil && (o.Pod != next || o.MirrorPod != nextMirror) {
 					t.Error("an update has the old object")
 				}
 			}
 			run(20)
-			if s.active.Pod != next || s.active.MirrorPod != nextMirror || s.quiet.pod != next || s.quiet.mirror != nextMirror {
-				t.Errorf("the old object is kept: active %t %t, quiet %t %t", s.active.Pod == old, s.active.MirrorPod == mirror, s.quiet.pod == old, s.quiet.mirror == mirror)
+			if s.active.Pod != next || s.active.MirrorPod != nextMirror || s.memo.pod != next || s.memo.mirror != nextMirror {
+				t.Errorf("the old object is kept: active %t %t, memo %t %t", s.active.Pod == old, s.active.MirrorPod == mirror, s.memo.pod == old, s.memo.mirror == mirror)
 			}
 			if s.pending != nil || s.run != nil {
 				t.Error("an idle record keeps an update or a run")
 			}
 			cached, shared := &v1.PodStatus{}, &v1.PodStatus{}
-			s.quiet.status = cached
+			s.memo.status = cached
 			w.replaceStatus("u", cached, shared)
-			if s.quiet.status != shared {
+			if s.memo.status != shared {
 				t.Error("the old status is kept")
 			}
 		})

@@ -89,8 +89,8 @@ type podState struct {
 	hasWorker bool
 	// hasActive: active is what the last run went by.
 	hasActive bool
-	// loud: the next sync is to run even if what quiet holds is unchanged.
-	loud bool
+	// probed: a probe's result, which a sync goes by, too, came since memo was made.
+	probed bool
 	// draws counts the jitters drawn.
 	draws uint32
 
@@ -101,7 +101,7 @@ type podState struct {
 	active activeUpdate
 	ending *ending // nil: nobody waits
 
-	quiet  quietSync
+	memo   syncMemo
 	item   queue.Item // has the pod's UID
 	waiter *kubecontainer.CacheWaiter
 }
@@ -151,22 +151,12 @@ func (s *podState) replacePod(old, pod *v1.Pod) {
 	}
 	replace(&s.active.Pod)
 	replace(&s.active.MirrorPod)
-	replace(&s.quiet.pod)
-	replace(&s.quiet.mirror)
+	s.memo.replacePod(old, pod)
 }
 
 // replaceStatus is replacePod for the pod's cached status.
 func (s *podState) replaceStatus(old, status *v1.PodStatus) {
-	if s.quiet.status == old {
-		s.quiet.status = status
-	}
-}
-
-// idle tells whether the pod has started, is not to end, and nothing is in
-// progress or to be done.
-func (s *podState) idle() bool {
-	return s.started() && !s.terminationRequested() && !s.terminated() && !s.working && s.pending == nil &&
-		!s.finished && !s.removed && s.active.Pod != nil && s.active.Pod == s.quiet.pod
+	s.memo.replaceStatus(old, status)
 }
 
 func (s *podState) uid() types.UID { return s.item.UID }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,20 +29,22 @@ const (
 
 // podSyncer does the work of the workers.
 type podSyncer interface {
-	// SyncPod brings a pod nearer to its wanted state. isTerminal says that it
-	// has ended by itself; acted that the runtime was changed.
-	SyncPod(ctx context.Context, updateType kubetypes.SyncPodType, pod, mirror *v1.Pod, status *kubecontainer.PodStatus, quiet *quietSync) (isTerminal, acted bool, err error)
-	// Unchanged tells whether SyncPod would have nothing to do, at next to no
-	// cost.
-	Unchanged(quiet *quietSync, pod, mirror *v1.Pod, status *kubecontainer.PodStatus) bool
-	// Unmoved tells whether the sync loop would now begin a sync of the pod
-	// that is Unchanged.
-	Unmoved(quiet *quietSync) bool
-	// Fixed tells whether a pod that is Unmoved stays so until Stir is called.
-	Fixed(pod *v1.Pod) bool
+	// SyncPod brings a pod nearer to its wanted state.
+	SyncPod(ctx context.Context, updateType kubetypes.SyncPodType, pod, mirror *v1.Pod, status *kubecontainer.PodStatus) (syncResult, error)
 	SyncTerminatingPod(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus, grace *int64, statusFn PodStatusFunc) error
 	SyncTerminatingRuntimePod(ctx context.Context, running *kubecontainer.Pod) error
 	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus) error
+}
+
+// syncResult is what a sync came to.
+type syncResult struct {
+	// Terminal: the pod has ended by itself.
+	Terminal bool
+	// Acted: the runtime was changed.
+	Acted bool
+	// Settled: another sync over the same would do nothing at all: it would make
+	// no call, no event and trigger no probe.
+	Settled bool
 }
 
 // podCache is where workers read the runtime's picture of a pod; Notify calls
@@ -53,8 +54,6 @@ type podCache interface {
 	// TryGetNewerThan is Get if ok: if the picture is newer than t.
 	TryGetNewerThan(uid types.UID, t time.Time) (status *kubecontainer.PodStatus, err error, ok bool)
 	Notify(uid types.UID, t time.Time, fn func(*kubecontainer.PodStatus, error)) *kubecontainer.CacheWaiter
-	// SeenSince tells whether Notify has something to tell of every pod.
-	SeenSince(t time.Time) bool
 }
 
 // podWorkersOptions are what podWorkers need.
@@ -69,17 +68,19 @@ type podWorkersOptions struct {
 	// RequestRelist asks the PLEG for a relist of one pod; may be nil.
 	RequestRelist func(types.UID)
 	Log           func(format string, args ...any)
-	// NoElide has syncs run that would have nothing to do.
-	NoElide bool
 	// Cancelled is told when the sync of a pod is to be given up, since the pod
 	// begins to terminate, and at later updates of it; may be nil.
 	Cancelled func(types.UID)
-	// Stir is called before anything about a pod changes here; may be nil.
-	Stir func()
+	// Changed is told when records come, go or get further; may be nil.
+	Changed func()
 	// FirstSeen returns what is kept of a pod's first version; may be nil.
 	FirstSeen func(types.UID, types.NamespacedName) *config.FirstSeen
-	// Changed is told of each change that housekeeping could act on; may be nil.
-	Changed func()
+}
+
+// launcher begins the run of a worker, whose picture of the pod is status, or err
+// if there is none.
+type launcher interface {
+	launch(s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error)
 }
 
 // podWorkers holds one record per pod, and runs at most one sync method per
@@ -87,39 +88,27 @@ type podWorkersOptions struct {
 // of its pod, is its record alone; only a run is a task.
 type podWorkers struct {
 	podWorkersOptions
-	l       *loop.Loop
-	pods    map[types.UID]*podState
+	l *loop.Loop
+	launcher
+	records podRecords
 	statics staticStarts
-	// syncedOnce: housekeeping has told once which pods there are.
-	syncedOnce bool
-	// generation grows with every change that housekeeping could act on; see
-	// changed.
-	generation uint64
 	// woken are the workers that look at their pending update when whoever
 	// woke them gives way: what comes with the same messages is one update.
 	woken  []*podState
 	waking *loop.Timer
-	// runs counts the runs, quiets those that were left out.
-	runs, quiets uint64
+	runs   uint64 // counts the runs
 }
 
 func newPodWorkers(o podWorkersOptions) *podWorkers {
-	w := &podWorkers{podWorkersOptions: o, l: o.Group.Loop(), pods: map[types.UID]*podState{}, statics: newStaticStarts()}
+	w := &podWorkers{podWorkersOptions: o, l: o.Group.Loop(), records: newPodRecords(o.Changed), statics: newStaticStarts()}
 	w.waking = o.Group.NewTimer("pod workers", w.startWoken)
+	w.launcher = taskLauncher{w}
 	return w
 }
 
 func (w *podWorkers) logf(format string, args ...any) {
 	if w.Log != nil {
 		w.Log(format, args...)
-	}
-}
-
-// changed notes a change that housekeeping could act on.
-func (w *podWorkers) changed() {
-	w.generation++
-	if w.Changed != nil {
-		w.Changed()
 	}
 }
 
@@ -130,31 +119,23 @@ func (w *podWorkers) UpdatePod(o UpdatePodOptions) {
 		w.logf("Pod update is ignored, runtime pods can only be killed")
 		return
 	}
-	if w.Stir != nil {
-		w.Stir()
-	}
-	now := w.l.UnixNano()
 	uid := optionsUID(&o)
-	s := w.pods[uid]
+	s := w.records.get(uid)
 	if s == nil {
-		s = newPodState(now, &o, w.wasTerminal(o.Pod))
+		s = newPodState(w.l.UnixNano(), &o, w.wasTerminal(o.Pod))
 		s.item.Owner = s
 		w.Queue.Join(&s.item)
-		w.pods[uid] = s
-		w.changed()
+		w.records.add(s)
 	}
 	if s.first == nil && o.Pod != nil && w.FirstSeen != nil {
 		s.first = w.FirstSeen(uid, nameOf(o.Pod))
 	}
-	r := s.update(o)
+	r := w.records.update(s, o)
 	if w.Cancelled != nil && s.terminationRequested() {
 		w.Cancelled(uid)
 	}
-	if r.changed {
-		w.changed()
-		if s.terminationRequested() {
-			w.logf("Pod is marked for graceful deletion, begin teardown pod=%s_%s podUID=%s updateType=%s", s.name, s.namespace, uid, o.UpdateType)
-		}
+	if r.changed && s.terminationRequested() {
+		w.logf("Pod is marked for graceful deletion, begin teardown pod=%s_%s podUID=%s updateType=%s", s.name, s.namespace, uid, o.UpdateType)
 	}
 	if !r.accepted {
 		return
@@ -254,35 +235,28 @@ func (w *podWorkers) start(s *podState, run *UpdatePodOptions) bool {
 	case s.terminationRequested():
 		// Housekeeping may forget it, and its name is free.
 		w.logf("Pod cannot start ever pod=%s", kubecontainer.PodDesc(pod))
-		s.closeUnstarted()
+		w.records.closeUnstarted(s)
 		w.statics.release(s.fullName(), s.uid())
-		w.changed()
 		return false
 	case !w.statics.allow(s.fullName(), s.uid(), w.neverStarts):
 		s.pending = run
 		w.enqueue(s, w.jitter(s, workerBackOff))
 		return false
 	}
-	s.isStarted = true
-	w.changed()
+	w.records.start(s)
 	return true
 }
 
 func (w *podWorkers) neverStarts(uid types.UID) bool {
-	s := w.pods[uid]
+	s := w.records.get(uid)
 	return s == nil || s.terminationRequested() || s.terminated()
 }
 
-// launch starts the task of a run. A sync that would have nothing to do needs
-// none.
-func (w *podWorkers) launch(s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
-	if !w.NoElide && !s.loud && run.work == syncWork && err == nil && run.UpdateType == kubetypes.SyncPodSync &&
-		w.Syncer.Unchanged(&s.quiet, s.active.Pod, run.MirrorPod, status) {
-		w.quietRun(s, w.l.UnixNano())
-		w.next(s)
-		return
-	}
-	s.loud = false
+// taskLauncher starts a task for each run.
+type taskLauncher struct{ w *podWorkers }
+
+func (t taskLauncher) launch(s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
+	w := t.w
 	w.runs++
 	w.Group.Start(taskName(s), func(ctx context.Context) {
 		w.run(ctx, s, run, status, err)
@@ -294,13 +268,13 @@ func taskName(s *podState) string { return "sync/" + s.namespace + "/" + s.name 
 // run does one run and what follows from it.
 func (w *podWorkers) run(ctx context.Context, s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
 	runtimeOnly := run.RunningPod != nil
-	isTerminal, acted := false, false
+	var result syncResult
 	if err != nil {
 		w.Recorder.Event(kubecontainer.PodRef(run.Pod), v1.EventTypeWarning, events.FailedSync, fmt.Sprintf("error determining status: %v", err))
 	} else {
-		isTerminal, acted, err = w.runMethod(ctx, s, run, status)
+		result, err = w.runMethod(ctx, s, run, status)
 		s.lastRun = w.l.UnixNano()
-		if acted && err == nil && w.RequestRelist != nil {
+		if result.Acted && err == nil && w.RequestRelist != nil {
 			w.RequestRelist(s.uid())
 		}
 	}
@@ -311,18 +285,15 @@ func (w *podWorkers) run(ctx context.Context, s *podState, run *UpdatePodOptions
 		s.working = false
 		return
 	}
-	switch s.complete(run.work, runtimeOnly, isTerminal, err) {
+	switch w.records.complete(s, run.work, runtimeOnly, result.Terminal, err) {
 	case workerDone:
-		w.changed()
 		s.working = false
 		w.statics.release(s.fullName(), s.uid())
 		return
 	case recordGone:
-		w.changed()
 		w.remove(s)
 		return
 	case phaseTransition:
-		w.changed()
 		w.enqueue(s, 0)
 	case runAgainLater:
 		w.enqueue(s, w.requeueDelay(s, err))
@@ -330,36 +301,28 @@ func (w *podWorkers) run(ctx context.Context, s *podState, run *UpdatePodOptions
 	w.next(s)
 }
 
-func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus) (isTerminal, acted bool, err error) {
+func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus) (syncResult, error) {
 	pod := s.active.Pod
 	switch run.work {
 	case terminatedWork:
-		return false, false, w.Syncer.SyncTerminatedPod(ctx, pod, status)
+		return syncResult{}, w.Syncer.SyncTerminatedPod(ctx, pod, status)
 	case terminatingWork:
-		if !s.startedTerminating {
-			s.startedTerminating = true
-			w.changed()
-		}
+		w.records.beginTerminating(s)
 		if run.RunningPod != nil {
-			return false, false, w.Syncer.SyncTerminatingRuntimePod(ctx, run.RunningPod)
+			return syncResult{}, w.Syncer.SyncTerminatingRuntimePod(ctx, run.RunningPod)
 		}
 		var grace *int64
 		if k := run.KillPodOptions; k != nil {
 			grace = k.GracePeriodSecondsOverride
 		}
-		return false, false, w.Syncer.SyncTerminatingPod(ctx, pod, status, grace, s.statusFn())
+		return syncResult{}, w.Syncer.SyncTerminatingPod(ctx, pod, status, grace, s.statusFn())
 	}
-	mirror := run.MirrorPod
-	isTerminal, acted, err = w.Syncer.SyncPod(ctx, run.UpdateType, pod, mirror, status, &s.quiet)
-	// Objects that were replaced meanwhile differ in nothing that the sync
-	// decides by.
-	if s.quiet.pod == pod {
-		s.quiet.pod = s.active.Pod
-	}
-	if s.quiet.mirror == mirror {
-		s.quiet.mirror = run.MirrorPod
-	}
-	return isTerminal, acted, err
+	return w.Syncer.SyncPod(ctx, run.UpdateType, pod, run.MirrorPod, status)
+}
+
+// enqueue has the pod due after d.
+func (w *podWorkers) enqueue(s *podState, d time.Duration) {
+	w.Queue.Enqueue(&s.item, w.l.UnixNano()+int64(d))
 }
 
 func (w *podWorkers) jitter(s *podState, d time.Duration) time.Duration {
@@ -423,25 +386,18 @@ func (w *podWorkers) remove(s *podState) {
 	s.waiter = nil
 	s.pending, s.run = nil, nil
 	w.Queue.Leave(&s.item)
-	delete(w.pods, s.uid())
+	w.records.remove(s)
 	w.statics.release(s.fullName(), s.uid())
-	w.changed()
 }
 
 // SyncKnownPods tells the workers which pods the sources have. Records of
 // others are driven to their end and removed. It tells whether it did anything,
 // and whether such a record is left.
 func (w *podWorkers) SyncKnownPods(desired func(types.UID) bool) (orphans, acted bool) {
-	if !w.syncedOnce {
-		w.syncedOnce = true
-		w.changed()
-	}
-	for _, s := range w.sorted(func(s *podState) bool { return s.restartRequested || !desired(s.uid()) }) {
+	w.records.setSynced()
+	for _, s := range w.records.sorted(func(s *podState) bool { return s.restartRequested || !desired(s.uid()) }) {
 		orphan := !desired(s.uid())
-		if orphan && !s.deleted {
-			w.changed()
-		}
-		switch s.syncKnown(orphan) {
+		switch w.records.syncKnown(s, orphan) {
 		case removeRecord:
 			acted = true
 			w.remove(s)
@@ -456,24 +412,12 @@ func (w *podWorkers) SyncKnownPods(desired func(types.UID) bool) (orphans, acted
 	return orphans, acted
 }
 
-// sorted returns the records of which want is true, by UID.
-func (w *podWorkers) sorted(want func(*podState) bool) []*podState {
-	var out []*podState
-	for _, s := range w.pods { //drydock:unordered sorted below
-		if want(s) {
-			out = append(out, s)
-		}
-	}
-	slices.SortFunc(out, func(a, b *podState) int { return strings.Compare(string(a.uid()), string(b.uid())) })
-	return out
-}
-
 // Known tells whether there is a record of the UID.
-func (w *podWorkers) Known(uid types.UID) bool { return w.pods[uid] != nil }
+func (w *podWorkers) Known(uid types.UID) bool { return w.records.get(uid) != nil }
 
 // Since is when the first update of a pod came, in ns; now, if none did.
 func (w *podWorkers) Since(uid types.UID) int64 {
-	if s := w.pods[uid]; s != nil {
+	if s := w.records.get(uid); s != nil {
 		return s.syncedAt
 	}
 	return w.l.UnixNano()
@@ -485,56 +429,56 @@ func (w *podWorkers) Since(uid types.UID) int64 {
 // IsPodKnownTerminated tells whether the pod's containers are known to be
 // stopped.
 func (w *podWorkers) IsPodKnownTerminated(uid types.UID) bool {
-	s := w.pods[uid]
+	s := w.records.get(uid)
 	return s != nil && s.terminated()
 }
 
 // CouldHaveRunningContainers tells whether containers of the pod may run.
 func (w *podWorkers) CouldHaveRunningContainers(uid types.UID) bool {
-	if s := w.pods[uid]; s != nil {
+	if s := w.records.get(uid); s != nil {
 		return !s.terminated()
 	}
-	return !w.syncedOnce
+	return !w.records.synced
 }
 
 // ShouldPodBeFinished tells whether the pod's clean-up is complete.
 func (w *podWorkers) ShouldPodBeFinished(uid types.UID) bool {
-	if s := w.pods[uid]; s != nil {
+	if s := w.records.get(uid); s != nil {
 		return s.finished
 	}
-	return w.syncedOnce
+	return w.records.synced
 }
 
 // IsPodTerminationRequested tells whether the pod is to end.
 func (w *podWorkers) IsPodTerminationRequested(uid types.UID) bool {
-	s := w.pods[uid]
+	s := w.records.get(uid)
 	return s != nil && s.terminationRequested()
 }
 
 // ShouldPodContainersBeTerminating tells whether the pod's worker has begun to
 // stop its containers.
 func (w *podWorkers) ShouldPodContainersBeTerminating(uid types.UID) bool {
-	if s := w.pods[uid]; s != nil {
+	if s := w.records.get(uid); s != nil {
 		return s.startedTerminating
 	}
-	return w.syncedOnce
+	return w.records.synced
 }
 
 // ShouldPodRuntimeBeRemoved tells whether what the runtime has of the pod may
 // go.
 func (w *podWorkers) ShouldPodRuntimeBeRemoved(uid types.UID) bool {
-	if s := w.pods[uid]; s != nil {
+	if s := w.records.get(uid); s != nil {
 		return s.terminated()
 	}
-	return w.syncedOnce
+	return w.records.synced
 }
 
 // ShouldPodContentBeRemoved tells whether also its dead containers may go.
 func (w *podWorkers) ShouldPodContentBeRemoved(uid types.UID) bool {
-	if s := w.pods[uid]; s != nil {
+	if s := w.records.get(uid); s != nil {
 		return s.evicted || s.deleted && s.terminated()
 	}
-	return w.syncedOnce
+	return w.records.synced
 }
 
 // IsPodForMirrorPodTerminating tells whether the started static pod of that
@@ -544,7 +488,7 @@ func (w *podWorkers) IsPodForMirrorPodTerminating(name types.NamespacedName) boo
 	if !ok {
 		return false
 	}
-	s := w.pods[uid]
+	s := w.records.get(uid)
 	return s != nil && s.terminationRequested() && !s.terminated()
 }
 

@@ -25,7 +25,6 @@ type fakeSyncer struct {
 	terminal bool
 	fail     error
 	took     time.Duration
-	same     bool // nothing is ever to do
 }
 
 func (f *fakeSyncer) note(ctx context.Context, what string) error {
@@ -36,15 +35,10 @@ func (f *fakeSyncer) note(ctx context.Context, what string) error {
 	return f.fail
 }
 
-func (f *fakeSyncer) SyncPod(ctx context.Context, t kubetypes.SyncPodType, pod, _ *v1.Pod, _ *kubecontainer.PodStatus, _ *quietSync) (bool, bool, error) {
+func (f *fakeSyncer) SyncPod(ctx context.Context, t kubetypes.SyncPodType, pod, _ *v1.Pod, _ *kubecontainer.PodStatus) (syncResult, error) {
 	err := f.note(ctx, "sync "+t.String()+" "+pod.Labels["v"])
-	return f.terminal, false, err
+	return syncResult{Terminal: f.terminal}, err
 }
-func (f *fakeSyncer) Unchanged(*quietSync, *v1.Pod, *v1.Pod, *kubecontainer.PodStatus) bool {
-	return f.same
-}
-func (f *fakeSyncer) Unmoved(*quietSync) bool { return false }
-func (f *fakeSyncer) Fixed(*v1.Pod) bool      { return false }
 func (f *fakeSyncer) SyncTerminatingPod(ctx context.Context, _ *v1.Pod, _ *kubecontainer.PodStatus, grace *int64, _ PodStatusFunc) error {
 	if grace == nil {
 		return f.note(ctx, "terminating")
@@ -88,28 +82,6 @@ func want(t *testing.T, f *fakeSyncer, lines ...string) {
 	}
 }
 
-// A probe's result has a sync run that would else be left out, also if another
-// one is in progress when it comes.
-func TestDisquiet(t *testing.T) {
-	w, f, run := workersWorld(t)
-	f.same = true
-	pod := testPod(version("1"))
-	sync := UpdatePodOptions{Pod: pod, UpdateType: kubetypes.SyncPodSync}
-	w.UpdatePod(UpdatePodOptions{Pod: pod, UpdateType: kubetypes.SyncPodCreate})
-	run(0.5)
-	w.disquiet(pod.UID)
-	w.UpdatePod(sync)
-	run(10)
-	want(t, f, "0 sync create 1", "2 sync sync 1")
-	w.UpdatePod(sync)
-	run(20)
-	want(t, f, "0 sync create 1", "2 sync sync 1")
-	w.disquiet(pod.UID)
-	w.UpdatePod(sync)
-	run(30)
-	want(t, f, "0 sync create 1", "2 sync sync 1", "20 sync sync 1")
-}
-
 func TestUpdatesCoalesce(t *testing.T) {
 	w, f, run := workersWorld(t)
 	w.UpdatePod(UpdatePodOptions{Pod: testPod(version("1")), UpdateType: kubetypes.SyncPodCreate})
@@ -135,7 +107,7 @@ func TestUpdatesOfOneTurn(t *testing.T) {
 			w.UpdatePod(UpdatePodOptions{Pod: testPod(version(v)), UpdateType: kubetypes.SyncPodUpdate})
 		}
 	}
-	remove := func(w *podWorkers) { w.remove(w.pods["u"]) }
+	remove := func(w *podWorkers) { w.remove(w.records.get("u")) }
 	for _, c := range []struct {
 		name  string
 		turns [][]tell // a second and a half apart

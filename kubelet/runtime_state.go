@@ -3,7 +3,6 @@ package kubelet
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -26,9 +25,6 @@ var (
 type healthCheck struct {
 	name    string
 	healthy func() error
-	// until is the time (ns since the Unix epoch) before which healthy returns
-	// nil unless something is called meanwhile; 0 if it does not now.
-	until func() int64
 }
 
 // runtimeState is what the kubelet knows of its runtime's health
@@ -36,8 +32,10 @@ type healthCheck struct {
 type runtimeState struct {
 	l        *loop.Loop
 	lastSync int64 // of the last good runtime status, ns; 0 = never
-	// assured: whoever asked the runtime now would get a good status.
-	assured      bool
+	// version grows when one of the errors may be another.
+	version loop.Version
+	// catchUp brings lastSync up to date; nil: it always is.
+	catchUp      func()
 	runtimeError error
 	networkError error
 	storageError error
@@ -48,34 +46,38 @@ func newRuntimeState(l *loop.Loop) *runtimeState {
 	return &runtimeState{l: l, networkError: errNetworkUnknown}
 }
 
-func (s *runtimeState) addHealthCheck(name string, healthy func() error, until func() int64) {
-	s.checks = append(s.checks, healthCheck{name, healthy, until})
+// setRuntimeError notes what the runtime said of itself; nil: it is ready.
+func (s *runtimeState) setRuntimeError(err error) {
+	s.runtimeError = err
+	s.version.Grow()
 }
 
-// errorsFrom is the time (ns since the Unix epoch) from which on runtimeErrors
-// returns something if nothing is heard of the runtime meanwhile; in the past if
-// it does now.
-func (s *runtimeState) errorsFrom() int64 {
-	if s.lastSync == 0 || s.runtimeError != nil {
-		return 0
-	}
-	at := s.lastSync + int64(runtimeDownAfter)
-	if s.assured {
-		at = math.MaxInt64
-	}
-	for i := range s.checks {
-		at = min(at, s.checks[i].until())
-	}
-	return at
+// setNetworkError notes what the runtime said of the pod network.
+func (s *runtimeState) setNetworkError(err error) {
+	s.networkError = err
+	s.version.Grow()
+}
+
+// setStorageError notes whether volumes can be had.
+func (s *runtimeState) setStorageError(err error) {
+	s.storageError = err
+	s.version.Grow()
+}
+
+func (s *runtimeState) addHealthCheck(name string, healthy func() error) {
+	s.checks = append(s.checks, healthCheck{name, healthy})
 }
 
 // runtimeErrors returns why pods cannot be synced now, or nil.
 func (s *runtimeState) runtimeErrors() error {
+	if s.catchUp != nil {
+		s.catchUp()
+	}
 	var errs []error
 	switch {
 	case s.lastSync == 0:
 		errs = append(errs, errRuntimeNeverChecked)
-	case !s.assured && s.l.UnixNano() >= s.lastSync+int64(runtimeDownAfter):
+	case s.l.UnixNano() >= s.lastSync+int64(runtimeDownAfter):
 		errs = append(errs, errRuntimeDown)
 	}
 	for _, c := range s.checks {

@@ -17,65 +17,10 @@ import (
 // runtimeUp is what the last good runtime status told.
 type runtimeUp struct {
 	lock *loop.Semaphore
-	// rounds are those of updateRuntimeUp, left out while the runtime tells of
-	// its changes and was found well.
-	rounds *loop.Rounds
-	// generation is the runtime's StatusGeneration from before the last good
-	// status; 0 if it has none.
-	generation uint64
 	// once: the runtime has been up, and what depends on it was started.
 	once     bool
 	handlers []v1.NodeRuntimeHandler
 	features *v1.NodeFeatures
-}
-
-// statusGeneration is implemented by a runtime client that knows, without a
-// call, whether Version and Status would say something new.
-type statusGeneration interface {
-	// StatusGeneration grows with every change that they could show. 0 means
-	// that it is not known, so the real call must be made.
-	StatusGeneration() uint64
-}
-
-// statusGeneration returns the runtime's, 0 if it has none or nothing is to be
-// left out.
-func (kl *Kubelet) statusGeneration() uint64 {
-	if kl.statuses == nil {
-		return 0
-	}
-	return kl.statuses.StatusGeneration()
-}
-
-// runtimeStillUp is updateRuntimeUp for a runtime whose answer is known to be
-// what it was when all was well: that only renews the time of the answer. It
-// tells whether it did so.
-func (kl *Kubelet) runtimeStillUp() bool {
-	u := &kl.runtimeUp
-	if !u.once || u.generation == 0 || u.generation != kl.statusGeneration() || u.lock.Taken() ||
-		kl.state.runtimeError != nil || kl.state.networkError != nil {
-		return false
-	}
-	kl.runtimeChecks++
-	kl.state.lastSync = kl.l.UnixNano()
-	if kl.loop.notified { // it stays so until the runtime tells of a change
-		u.rounds.Park()
-		kl.state.assured = true
-	}
-	return true
-}
-
-// runtimeChanged is called when the runtime may answer otherwise than before.
-func (kl *Kubelet) runtimeChanged() {
-	kl.stir()
-	if u := &kl.runtimeUp; kl.state.assured {
-		n, last := u.rounds.Unpark()
-		kl.runtimeChecks += uint64(n)
-		kl.state.lastSync = max(kl.state.lastSync, last)
-		kl.state.assured = false
-		kl.planSyncTick()
-		kl.nodeStatus.Unpark()
-	}
-	kl.unparkHousekeeping()
 }
 
 // updateRuntimeUp asks the runtime for its status. Its callers come one after
@@ -89,37 +34,41 @@ func (kl *Kubelet) updateRuntimeUp(ctx context.Context) {
 		return
 	}
 	defer u.lock.Release()
+	kl.bodies.checkRuntime(ctx)
+}
+
+// checkRuntime asks the runtime for its status, and reports whether it is well.
+func (kl *Kubelet) checkRuntime(ctx context.Context) bool {
+	u := &kl.runtimeUp
 	kl.runtimeChecks++
-	generation := kl.statusGeneration()
-	u.generation = 0
 	resp, err := kl.runtime.Status(ctx)
 	if err != nil {
 		kl.logf("Container runtime sanity check failed: %v", err)
-		return
+		return false
 	}
 	conditions := resp.Status.GetConditions()
-	kl.state.networkError = nil
+	var networkError error
 	if c := runtimeCondition(conditions, runtimeapi.NetworkReady); c == nil || !c.Status {
-		kl.state.networkError = fmt.Errorf("container runtime network not ready: %s", conditionText(c))
+		networkError = fmt.Errorf("container runtime network not ready: %s", conditionText(c))
 		kl.logf("Container runtime network not ready networkReady=%q", conditionText(c))
 	}
+	kl.state.setNetworkError(networkError)
 	if c := runtimeCondition(conditions, runtimeapi.RuntimeReady); c == nil || !c.Status {
-		kl.state.runtimeError = errors.New("container runtime not ready: " + conditionText(c))
-		kl.planSyncTick()
+		kl.state.setRuntimeError(errors.New("container runtime not ready: " + conditionText(c)))
 		kl.logf("Container runtime not ready runtimeReady=%q", conditionText(c))
-		return
+		return false
 	}
-	kl.state.runtimeError = nil
+	kl.state.setRuntimeError(nil)
 	u.set(resp)
 	if !u.once {
 		if err := kl.startRuntimeModules(ctx); err != nil {
 			kl.exit(err)
-			return
+			return false
 		}
 		u.once = true // local storage is known from now on
 	}
 	kl.state.lastSync = kl.l.UnixNano()
-	u.generation = generation
+	return true
 }
 
 // startRuntimeModules starts what needs the runtime, once.
@@ -193,16 +142,4 @@ func conditionText(c *runtimeapi.RuntimeCondition) string {
 		return "<nil>"
 	}
 	return fmt.Sprintf("%s=%t reason:%s message:%s", c.Type, c.Status, c.Reason, c.Message)
-}
-
-// knownRuntimeVersion is what a Version call would return, if that is known
-// without one: the call would be answered, and the runtime answered its last
-// status check, so it is the one that was asked before.
-func (kl *Kubelet) knownRuntimeVersion() (string, bool) {
-	v := kl.runtime.RuntimeVersion()
-	if kl.statusGeneration() == 0 || v == nil || kl.state.runtimeErrors() != nil ||
-		!kl.state.assured && kl.l.UnixNano()-kl.state.lastSync > int64(2*runtimeUpPeriod) {
-		return "", false
-	}
-	return v.RuntimeVersion, true
 }

@@ -54,7 +54,7 @@ func (machine) OSImage() string       { return "test" }
 func (machine) NodeIP() string        { return "172.16.0.1" }
 
 func newWorld(t *testing.T, noElide bool) *world {
-	w := &world{t: t, l: loop.New(loop.Options{Name: "node-0", Seed: 7}), noElide: noElide}
+	w := &world{t: t, l: loop.New(loop.Options{Name: "node-0", Seed: 7, Elision: map[bool]loop.ElisionMode{true: loop.NoElide}[noElide]}), noElide: noElide}
 	t.Cleanup(w.l.Close)
 	w.rec = trace.NewRecorder(w.l, "node-0", w)
 	w.fs = memfs.New(memfs.Options{Loop: w.l})
@@ -83,7 +83,7 @@ func (w *world) startWith(change func(*kubelet.Options)) {
 	rt := w.rt.Client(w.group)
 	opts := kubelet.Options{
 		Loop: w.l, Group: w.group, NodeName: "node-0", Config: cfg, RuntimeService: rt, ImageService: rt,
-		FS: w.fs, Machine: machine{}, Network: network{w.rt}, NoElide: w.noElide,
+		FS: w.fs, Machine: machine{}, Network: network{w.rt},
 		Defaulter: func(p *v1.Pod) {
 			links := true
 			p.Spec.RestartPolicy, p.Spec.DNSPolicy, p.Spec.EnableServiceLinks = v1.RestartPolicyAlways, v1.DNSDefault, &links

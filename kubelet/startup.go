@@ -85,11 +85,12 @@ func (kl *Kubelet) run(ctx context.Context) error {
 		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.CgroupV1, cgroupV1Deprecated)
 	}
 	kl.checkResolvConf()
-	kl.g.UntilUnless("container-gc", containerGCPeriod, 0, kl.nothingToCollect, kl.collectContainers)
+	kl.elide()
+	kl.g.Until("container-gc", containerGCPeriod, 0, func(ctx context.Context) { kl.bodies.collectContainers(ctx) }).Elide(loop.Skip(kl.elided.containerGC.Settled))
 	kl.buildImageGC()
 	kl.startImageGC(ctx)
 	if kl.client != nil {
-		kl.state.storageError = errors.New("CSINode is not yet initialized")
+		kl.state.setStorageError(errors.New("CSINode is not yet initialized"))
 	} else {
 		kl.logf("No API server defined - no node status update will be sent")
 	}
@@ -108,14 +109,16 @@ func (kl *Kubelet) run(ctx context.Context) error {
 		return err
 	}
 	kl.startImageDetection()
-	kl.g.UntilUnless("image-list", imageListPeriod, 0, kl.sameImages, kl.listImages)
+	kl.g.Until("image-list", imageListPeriod, 0, func(ctx context.Context) { kl.bodies.listImages(ctx) }).Elide(loop.Skip(kl.elided.sameImages))
 	kl.volumes.Start()
 	kl.startNode()
-	kl.runtimeUp.rounds = kl.g.UntilUnless("update-runtime-up", runtimeUpPeriod, 0, kl.runtimeStillUp, kl.updateRuntimeUp)
+	checks := kl.g.Until("update-runtime-up", runtimeUpPeriod, 0, kl.updateRuntimeUp)
 	kl.statusManager.Start(kl.g)
 	kl.allocation.Run()
 	kl.pleg.Start(kl.g)
-	kl.syncLoop(ctx)
+	kl.loop = newSyncLoop(kl.g)
+	kl.elideLoops(checks)
+	kl.runSyncLoop(ctx)
 	return nil
 }
 
@@ -197,11 +200,10 @@ func (kl *Kubelet) build() {
 	kl.queue = queue.NewWorkQueue()
 	kl.workers = newPodWorkers(podWorkersOptions{
 		Group: kl.g, Syncer: kl, Cache: kl.podCache, Queue: kl.queue, Recorder: kl.recorder,
-		Resync: cfg.SyncFrequency.Duration, Log: kl.log, NoElide: kl.opts.NoElide,
+		Resync: cfg.SyncFrequency.Duration, Log: kl.log,
 		RequestRelist: func(uid types.UID) { kl.pleg.RequestRelist(uid) },
-		Stir:          kl.stir,
+		Changed:       func() { kl.volumes.PodsChanged() },
 		FirstSeen:     kl.podConfig.FirstSeen,
-		Changed:       func() { kl.unparkHousekeeping(); kl.volumes.PodsChanged() },
 		Cancelled:     func(uid types.UID) { kl.probes.Cancel(uid); kl.volumes.CancelWait(uid) },
 	})
 	so := status.Options{Loop: kl.l, PodManager: kl.pods, DeletionSafety: deletionSafety{kl}, Log: kl.log}
@@ -210,7 +212,6 @@ func (kl *Kubelet) build() {
 	}
 	kl.statusManager = status.New(so)
 	kl.statusManager.Shared = kl.workers.replaceStatus
-	kl.pods.BeforeChange, kl.podCache.BeforeChange, kl.statusManager.BeforeChange = kl.stir, kl.stir, kl.stir
 	kl.backOff = kubecontainer.NewBackoff(kubecontainer.BackoffBase, maxRestartPeriod(cfg))
 	kl.deletor = &containerDeletor{
 		start:  func(name string, fn func(context.Context)) { kl.g.Go(name, fn) },
@@ -232,12 +233,6 @@ func (d deletionSafety) PodCouldHaveRunningContainers(pod *v1.Pod) bool {
 // startSources starts the node informer and the sources of pods.
 func (kl *Kubelet) startSources() {
 	if kl.client != nil {
-		kl.node.before = func(matters bool) {
-			if matters {
-				kl.stir()
-			}
-			kl.nodeStatus.Unpark()
-		}
 		kl.node.start(kl.g, kl.client, kl.nodeName)
 	}
 	if kl.cfg.StaticPodPath != "" {
@@ -285,12 +280,8 @@ func (kl *Kubelet) buildRuntime(ctx context.Context, driver string) error {
 	if kl.client != nil {
 		kl.statusEnv.HostIPs = kl.hostIPs
 	}
-	kl.pleg = pleg.New(pleg.Options{Loop: kl.l, Runtime: kl.runtime, Cache: kl.podCache, Generation: kl.generation, Log: kl.log})
-	if n, ok := kl.generation.(pleg.Notifier); ok {
-		n.OnChange(kl.runtimeChanged)
-		kl.loop.notified = true
-	}
-	kl.state.addHealthCheck("PLEG", kl.pleg.Healthy, kl.pleg.HealthyUntil)
+	kl.pleg = pleg.New(pleg.Options{Loop: kl.l, Runtime: kl.runtime, Cache: kl.podCache, Log: kl.log})
+	kl.state.addHealthCheck("PLEG", func() error { return kl.pleg.Healthy() })
 	return nil
 }
 
@@ -300,7 +291,7 @@ func (kl *Kubelet) runtimeOptions(driver string) kuberuntime.Options {
 	mem := kl.opts.Machine.Capacity()[v1.ResourceMemory]
 	var changes kuberuntime.ChangeLister
 	var lean kuberuntime.LeanRuntime
-	if !kl.opts.NoElide {
+	if kl.l.Elides() {
 		changes, _ = kl.opts.RuntimeService.(kuberuntime.ChangeLister)
 		lean, _ = kl.opts.RuntimeService.(kuberuntime.LeanRuntime)
 	}
@@ -379,7 +370,7 @@ func (kl *Kubelet) startNode() {
 	kl.nodeStatus.Start(kl.g)
 	kl.lease.Start(kl.g)
 	kl.g.Go("csi-node", kl.initializeCSINode)
-	var poll *loop.Ticker
+	var poll *loop.Periodic
 	poll = kl.g.EveryNow("fast-static-pods", mirrorPollPeriod, 0, func() {
 		if kl.node.get() != nil {
 			poll.Stop()
@@ -425,7 +416,7 @@ func (kl *Kubelet) initializeCSINode(ctx context.Context) {
 		pause *= csiPauseFactor
 		_, err = kl.client.GetNode(ctx, kl.nodeName)
 	}
-	kl.state.storageError = nil
+	kl.state.setStorageError(nil)
 }
 
 func (kl *Kubelet) machine() *nodestatus.Machine {

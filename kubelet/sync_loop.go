@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,43 +26,49 @@ const (
 // errSyncLoopSlow is the failure of the syncloop health check.
 var errSyncLoopSlow = errors.New("sync Loop took longer than expected")
 
-// syncLoopState is what belongs to the sync loop alone.
-type syncLoopState struct {
-	// syncTick and housekeeping are the tickers' one undelivered tick each. A
-	// tick that would find nothing to do is not delivered to a loop that is
-	// waiting for one: the loop could only go on waiting. To a loop that is
-	// busy, or held up by runtime errors, every tick is delivered, since there
-	// may be something to do when it looks.
-	syncTick     loop.Signal
-	housekeeping loop.Signal
-	// ticker makes syncTick. While the loop waits, ticks before the next that
-	// could find something to do are skipped, see planSyncTick.
-	ticker *loop.Ticker
-	// housekeeper makes housekeeping. It is parked while the loop waits and a
-	// pass would find nothing to do, if the runtime tells of its changes
-	// (notified).
-	housekeeper *loop.Ticker
-	notified    bool
-	waiting     bool
-	// lazy: resyncs may be put off, see stir; catchingUp: and are being run.
-	lazy, catchingUp bool
-	// busySince is when the loop last stopped waiting, in ns.
-	busySince int64
-	stamp     time.Time
-	clean     cleanMark
+// syncLoop is what belongs to the sync loop alone.
+type syncLoop struct {
+	// ticks have pods synced that are due; housekeeping has what is left of pods
+	// that are gone cleaned up.
+	ticks, housekeeping *loop.Ticks
+	stamp               time.Time // when the loop last turned; zero: never
 }
 
-// syncLoop handles one message from one channel at a time. Of several that are
-// ready the order below decides; upstream picks at random.
-func (kl *Kubelet) syncLoop(ctx context.Context) {
+func newSyncLoop(g *loop.Group) syncLoop {
+	return syncLoop{
+		ticks:        g.Ticks("sync-tick", syncTickPeriod),
+		housekeeping: g.Ticks("housekeeping-tick", housekeepingPeriod),
+	}
+}
+
+// syncSource is something that gives the sync loop something to do.
+type syncSource struct {
+	ready  loop.Waitable
+	handle func(ctx context.Context)
+}
+
+// syncSources are upstream's channels. Of several that are ready the first is
+// taken; upstream picks at random.
+func (kl *Kubelet) syncSources() []syncSource {
+	return []syncSource{
+		{kl.podConfig.Updates(), kl.handleConfig},
+		{kl.pleg.Events(), kl.handlePLEG},
+		{kl.loop.ticks, func(context.Context) { kl.handlePodSyncs(kl.podsDue()) }},
+		{kl.probes.Liveness.Updates(), kl.handleLiveness},
+		{kl.probes.Readiness.Updates(), kl.handleReadiness},
+		{kl.probes.Startup.Updates(), kl.handleStartup},
+		{kl.loop.housekeeping, kl.handleHousekeeping},
+	}
+}
+
+// runSyncLoop handles one message from one source at a time.
+func (kl *Kubelet) runSyncLoop(ctx context.Context) {
 	kl.logf("Starting kubelet main sync loop")
-	s := &kl.loop
-	s.busySince = kl.l.UnixNano()
-	s.ticker = kl.g.Every("sync-tick", syncTickPeriod, 0, kl.syncTick)
-	kl.queue.OnEarlier = func(int64) { kl.planSyncTick() }
-	s.housekeeper = kl.g.Every("housekeeping-tick", housekeepingPeriod, 0, kl.housekeepingTick)
-	channels := []loop.Waitable{kl.podConfig.Updates(), kl.pleg.Events, &s.syncTick,
-		kl.probes.Liveness.Updates(), kl.probes.Readiness.Updates(), kl.probes.Startup.Updates(), &s.housekeeping}
+	sources := kl.syncSources()
+	ready := make([]loop.Waitable, len(sources))
+	for i := range sources {
+		ready[i] = sources[i].ready
+	}
 	delay := syncLoopBaseDelay
 	for {
 		if err := kl.state.runtimeErrors(); err != nil {
@@ -73,102 +80,14 @@ func (kl *Kubelet) syncLoop(ctx context.Context) {
 			continue
 		}
 		delay = syncLoopBaseDelay
-		if kl.l.UnixNano() != s.busySince { // ticks that were skipped count, too
-			if s.ticker.TickedSince(s.busySince) {
-				s.syncTick.Notify()
-			}
-			if s.housekeeper.TickedSince(s.busySince) {
-				s.housekeeping.Notify()
-			}
-		}
-		s.waiting = true
-		i, err := loop.WaitAny(ctx, channels...)
-		kl.stir()
-		s.waiting, s.busySince = false, kl.l.UnixNano()
+		i, err := loop.WaitAny(ctx, ready...)
 		if err != nil {
 			return
 		}
-		s.stamp = kl.l.Now()
-		switch i {
-		case 0:
-			kl.handleConfig(ctx)
-		case 1:
-			kl.handlePLEG()
-		case 2:
-			kl.handlePodSyncs(kl.podsDue())
-		case 3:
-			kl.handleLiveness()
-		case 4:
-			kl.handleReadiness()
-		case 5:
-			kl.handleStartup()
-		case 6:
-			kl.handleHousekeeping(ctx)
-		}
-		s.stamp = kl.l.Now()
+		kl.loop.stamp = kl.l.Now()
+		sources[i].handle(ctx)
+		kl.loop.stamp = kl.l.Now()
 	}
-}
-
-// syncTick is called by the ticker.
-func (kl *Kubelet) syncTick() {
-	s, now := &kl.loop, kl.l.UnixNano()
-	if s.waiting && !kl.opts.NoElide {
-		kl.loop.catchingUp = true
-		kl.workers.resyncUnchanged(now, s.ticker.After)
-		kl.loop.catchingUp = false
-		if !kl.queue.Due(now) && !kl.deadlines.due(now) && kl.state.errorsFrom() > now {
-			kl.loop.lazy = false
-			kl.planSyncTick()
-			kl.beLazy()
-			return
-		}
-		kl.loop.lazy = false
-	}
-	s.syncTick.Notify()
-}
-
-// housekeepingTick is called by the ticker.
-func (kl *Kubelet) housekeepingTick() {
-	s := &kl.loop
-	if s.waiting && !kl.housekeepingDue() {
-		if s.notified {
-			s.housekeeper.Park()
-		}
-		return
-	}
-	s.housekeeping.Notify()
-}
-
-// unparkHousekeeping is called at each change that a pass could act on. A loop
-// that is not waiting looks itself whether there was a tick meanwhile.
-func (kl *Kubelet) unparkHousekeeping() {
-	if h := kl.loop.housekeeper; h != nil && h.Parked() {
-		h.SkipTo(kl.l.UnixNano())
-	}
-}
-
-// planSyncTick sets the ticker, while the loop waits, to the next tick that it
-// could not ignore: that which finds a pod due, or passing its deadline, or the
-// runtime in error. Whoever brings one of these forward calls it. A loop that is
-// not waiting looks itself whether there was a tick meanwhile.
-func (kl *Kubelet) planSyncTick() {
-	if !kl.loop.waiting || kl.loop.syncTick.Ready() || kl.opts.NoElide || kl.loop.catchingUp {
-		return
-	}
-	if kl.loop.lazy {
-		kl.stir()
-		return
-	}
-	at := kl.state.errorsFrom() - 1
-	if it, due := kl.queue.First(); it != nil {
-		at = min(at, due)
-	}
-	if d := &kl.deadlines; d.stale && d.pods > 0 {
-		at = 0
-	} else if d.pods > 0 {
-		at = min(at, d.next-1)
-	}
-	kl.loop.ticker.SkipTo(at)
 }
 
 func (kl *Kubelet) handleConfig(ctx context.Context) {
@@ -193,8 +112,8 @@ func (kl *Kubelet) handleConfig(ctx context.Context) {
 	kl.volumes.SourcesSeen()
 }
 
-func (kl *Kubelet) handlePLEG() {
-	e, ok := kl.pleg.Events.TryGet()
+func (kl *Kubelet) handlePLEG(context.Context) {
+	e, ok := kl.pleg.Events().TryGet()
 	if !ok {
 		return
 	}
@@ -216,7 +135,7 @@ func (kl *Kubelet) handleHousekeeping(ctx context.Context) {
 		return
 	}
 	start := kl.l.Now()
-	if err := kl.handlePodCleanups(ctx); err != nil {
+	if _, err := kl.bodies.cleanUpPods(ctx); err != nil {
 		kl.logf("Failed cleaning pods: %v", err)
 	}
 	if d := kl.l.Since(start); d > time.Second {
@@ -234,73 +153,27 @@ func (kl *Kubelet) podsDue() []*v1.Pod {
 			out = append(out, pod)
 		}
 	}
-	if kl.deadlines.due(now) {
-		out = kl.appendPastDeadline(out)
-	}
+	kl.pods.Each(func(pod *v1.Pod) {
+		if pod.Spec.ActiveDeadlineSeconds != nil && !kl.deadlineIsOver(pod) &&
+			status.PastActiveDeadline(pod, kl.podStatus(pod), kl.l.Now()) && !slices.Contains(out, pod) {
+			out = append(out, pod)
+		}
+	})
 	return out
+}
+
+// deadlineIsOver reports whether a pod has ended, so that its active deadline
+// means nothing any more.
+func (kl *Kubelet) deadlineIsOver(pod *v1.Pod) bool {
+	return kl.workers.Known(pod.UID) && kl.workers.ShouldPodBeFinished(pod.UID)
 }
 
 // Healthy is the syncloop health check: an error when the loop has not turned
 // for max(2 × syncFrequency, 5 min). A loop that never turned is healthy.
 func (kl *Kubelet) Healthy() error {
 	limit := max(2*kl.cfg.SyncFrequency.Duration, syncLoopMinHealth)
-	if !kl.loop.stamp.IsZero() && !kl.loop.waiting && kl.l.Since(kl.loop.stamp) > limit {
+	if !kl.loop.stamp.IsZero() && !kl.loop.ticks.Waited() && kl.l.Since(kl.loop.stamp) > limit {
 		return errSyncLoopSlow
 	}
 	return nil
-}
-
-// deadlines knows when the next pod passes its activeDeadlineSeconds. Pods
-// without one cost nothing.
-type deadlines struct {
-	pods  int   // pods that have one; an upper bound until the next scan
-	next  int64 // ns; only good while not stale
-	stale bool
-}
-
-func (d *deadlines) due(now int64) bool { return d.pods > 0 && (d.stale || now >= d.next) }
-
-// noteDeadline says that a pod's deadline or start time may have changed.
-func (kl *Kubelet) noteDeadline(pod *v1.Pod) {
-	if pod.Spec.ActiveDeadlineSeconds != nil {
-		kl.deadlines.pods = max(kl.deadlines.pods, 1)
-		kl.deadlines.stale = true
-		kl.planSyncTick()
-	}
-}
-
-// appendPastDeadline adds the pods past their active deadline, and finds out
-// when the next is. A finished pod's sync is no longer anything.
-func (kl *Kubelet) appendPastDeadline(out []*v1.Pod) []*v1.Pod {
-	d := &kl.deadlines
-	now := kl.l.Now()
-	*d = deadlines{next: 1<<63 - 1}
-	for _, pod := range kl.pods.GetPods() {
-		if pod.Spec.ActiveDeadlineSeconds == nil || kl.workers.Known(pod.UID) && kl.workers.ShouldPodBeFinished(pod.UID) {
-			continue
-		}
-		d.pods++
-		st := kl.podStatus(pod)
-		if st.StartTime.IsZero() {
-			continue // noted when it is set
-		}
-		if status.PastActiveDeadline(pod, st, now) {
-			d.next = 0
-			if !containsPod(out, pod) {
-				out = append(out, pod)
-			}
-			continue
-		}
-		d.next = min(d.next, st.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds)*time.Second).UnixNano())
-	}
-	return out
-}
-
-func containsPod(pods []*v1.Pod, pod *v1.Pod) bool {
-	for _, p := range pods {
-		if p == pod {
-			return true
-		}
-	}
-	return false
 }

@@ -14,58 +14,6 @@ import (
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 )
 
-// quietSync is what a sync saw that had nothing to do. A sync computes from
-// these, from the reason cache (which only a sync of the same pod changes) and
-// from the network's state; all of them are replaced, never written to. So a
-// sync that sees the same again is left out.
-type quietSync struct {
-	pod, mirror *v1.Pod
-	runtime     *kubecontainer.PodStatus
-	status      *v1.PodStatus
-	host        *v1.HostIP // the node's first; nil: none
-	// mark are the numbers under which this was last found to hold.
-	mark quietMark
-}
-
-// quietMark holds numbers that grow with each change of what a quietSync is
-// compared with: the pods and mirror pods, the pod cache's entries, the
-// statuses. While none has grown the comparisons need not be made.
-type quietMark struct{ pods, runtime, statuses uint64 }
-
-// Unchanged tells whether a sync of the pod now would see what the last one
-// saw, which had nothing to do.
-func (kl *Kubelet) Unchanged(q *quietSync, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus) bool {
-	if q.pod == nil || q.pod != pod || q.mirror != mirror || q.runtime != runtime ||
-		pod.Spec.ActiveDeadlineSeconds != nil || kl.state.networkError != nil || q.host != kl.firstHost() || !kl.volumes.Settled(pod) {
-		return false
-	}
-	s, ok := kl.statusManager.GetPodStatus(pod.UID)
-	return ok && s == q.status
-}
-
-// Unmoved tells whether the sync loop, given the pod as due, would find that it
-// is Unchanged: with the pod and mirror pod of the pod manager, and the entry of
-// the pod cache.
-func (kl *Kubelet) Unmoved(q *quietSync) bool {
-	if q.pod == nil || kl.state.networkError != nil || q.host != kl.firstHost() || !kl.volumes.Settled(q.pod) {
-		return false
-	}
-	mark := quietMark{kl.pods.Generation(), kl.podCache.Generation(), kl.statusManager.Generation()}
-	if q.mark == mark {
-		return true
-	}
-	if pod, _ := kl.pods.GetPodByUID(q.pod.UID); pod != q.pod {
-		return false
-	}
-	mirror, _ := kl.pods.GetMirrorPodByPod(q.pod)
-	runtime, err := kl.podCache.Get(q.pod.UID)
-	if err != nil || !kl.Unchanged(q, q.pod, mirror, runtime) {
-		return false
-	}
-	q.mark = mark
-	return true
-}
-
 // generateStatus makes s the pod's status as the runtime's picture implies it.
 func (kl *Kubelet) generateStatus(s *v1.PodStatus, pod *v1.Pod, runtime *kubecontainer.PodStatus, terminal bool) {
 	old, _ := kl.statusManager.GetPodStatus(pod.UID)
@@ -78,14 +26,12 @@ func (kl *Kubelet) generateStatus(s *v1.PodStatus, pod *v1.Pod, runtime *kubecon
 
 func (kl *Kubelet) setStatus(pod *v1.Pod, s *v1.PodStatus) {
 	kl.statusManager.SetPodStatus(pod, *s)
-	kl.noteDeadline(pod)
 }
 
 // SyncPod brings a pod nearer to its wanted state. The status that it publishes
 // is that of the world before it acts.
-func (kl *Kubelet) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus, quiet *quietSync) (isTerminal, acted bool, err error) {
-	seen, source := runtime, pod
-	*quiet = quietSync{}
+func (kl *Kubelet) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus) (syncResult, error) {
+	source := pod
 	pod, _ = kl.allocation.UpdatePodFromAllocation(pod)
 	kl.trackResize(pod, runtime)
 	triggers := kl.probes.Triggers()
@@ -95,25 +41,25 @@ func (kl *Kubelet) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mi
 	runtime = withIPs(runtime, s.PodIPs)
 	kl.setStatus(pod, &s)
 	if kubetypes.IsTerminalPhase(s.Phase) {
-		return true, false, nil
+		return syncResult{Terminal: true}, nil
 	}
 	if err := kl.state.networkError; err != nil && !pod.Spec.HostNetwork {
 		kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, events.NetworkNotReady, fmt.Sprintf("%s: %v", networkNotReadyError, err))
-		return false, false, fmt.Errorf("%s: %w", networkNotReadyError, err)
+		return syncResult{}, fmt.Errorf("%s: %w", networkNotReadyError, err)
 	}
 	kl.registerReferences(pod)
 	if err := kl.ensureCgroup(ctx, pod); err != nil {
-		return false, false, err
+		return syncResult{}, err
 	}
 	if kubetypes.IsStaticPod(pod) {
 		kl.reconcileMirror(ctx, pod, mirror)
 	}
 	if err := kl.makePodDirs(pod.UID); err != nil {
 		kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, events.FailedToMakePodDataDirectories, fmt.Sprintf("error making pod data directories: %v", err))
-		return false, false, err
+		return syncResult{}, err
 	}
 	if err := kl.mountVolumes(ctx, pod); err != nil {
-		return false, false, err
+		return syncResult{}, err
 	}
 	kl.probes.AddPod(pod)
 	secrets, missing := kl.pullSecrets(ctx, pod)
@@ -124,14 +70,14 @@ func (kl *Kubelet) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mi
 		kl.workers.UpdatePod(UpdatePodOptions{Pod: source, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate})
 	}
 	if err := result.Error(); err != nil {
-		return false, false, err
+		return syncResult{}, err
 	}
-	acted = len(result.SyncResults) > 0
-	if mirrored := !kubetypes.IsStaticPod(pod) || mirror != nil && mirror.DeletionTimestamp == nil || kl.client == nil; !acted && mirrored && !triggered && !missing && !kl.resizing(pod.UID) && !kl.runtime.Repeats(pod) {
-		*quiet = quietSync{pod: source, mirror: mirror, runtime: seen, host: kl.firstHost()}
-		quiet.status, _ = kl.statusManager.GetPodStatus(pod.UID)
-	}
-	return false, acted, nil
+	acted := len(result.SyncResults) > 0
+	mirrored := !kubetypes.IsStaticPod(pod) || mirror != nil && mirror.DeletionTimestamp == nil || kl.client == nil
+	return syncResult{
+		Acted:   acted,
+		Settled: !acted && mirrored && !triggered && !missing && !kl.resizing(pod.UID) && !kl.runtime.Repeats(pod),
+	}, nil
 }
 
 // withIPs is the runtime's picture with the pod's addresses: a host network

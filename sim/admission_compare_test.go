@@ -3,6 +3,7 @@ package sim_test
 import (
 	"flag"
 	"fmt"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -76,7 +77,7 @@ func admissionPod(m *maker, name string) *v1.Pod {
 // always full.
 func runAdmission(t *testing.T, seed uint64, noElide bool) admissions {
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 3))}
-	c, err := sim.New(sim.Options{Seed: seed, Workers: 1, NoElide: noElide})
+	c, err := sim.New(sim.Options{Seed: seed, Workers: 1, Elision: map[bool]loop.ElisionMode{true: loop.NoElide}[noElide]})
 	if err != nil {
 		t.Fatal(err)
 	}

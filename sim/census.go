@@ -168,7 +168,7 @@ func (t *censusTaker) node(n *Node) {
 	t.files(n)
 	t.imageRecords(n)
 	w := walkLeaks(n.kubelet, t.gone)
-	t.out.Workers += w.sizes["kubelet.podWorkers.pods"]
+	t.out.Workers += w.sizes["kubelet.podRecords.byUID"]
 	t.out.Statuses += w.sizes["status.Manager.pods"]
 	for _, l := range w.found {
 		t.leak(n, "kubelet", l.String(), l.key)

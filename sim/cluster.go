@@ -47,9 +47,9 @@ type Options struct {
 	Census bool
 	// ControlPlane is which controllers there are. The zero value is all.
 	ControlPlane controlplane.Options
-	// NoElide has the kubelets and the shells run every periodic body although
-	// nothing changed. The same acts are to come of it, at many times the cost.
-	NoElide bool
+	// Elision is whether the kubelets and the shells leave out what would do nothing
+	// new. With loop.NoElide the same acts come of a run, at many times the cost.
+	Elision loop.ElisionMode
 	// Stderr takes the engine's watchdog lines. Nil means os.Stderr.
 	Stderr io.Writer
 	// Loop, one of loop.NewReal, has the cluster on the wall clock: the API and
@@ -98,7 +98,7 @@ func New(opts Options) (*Cluster, error) {
 	if err := opts.ControlPlane.Validate(); err != nil {
 		return nil, err
 	}
-	e, err := loop.NewEngine(loop.EngineOptions{Seed: opts.Seed, Typical: opts.Typical, Workers: opts.Workers, Lookahead: opts.APILatencyMin, Stderr: opts.Stderr})
+	e, err := loop.NewEngine(loop.EngineOptions{Seed: opts.Seed, Typical: opts.Typical, Elision: opts.Elision, Workers: opts.Workers, Lookahead: opts.APILatencyMin, Stderr: opts.Stderr})
 	if err != nil {
 		return nil, fmt.Errorf("the API's latency: %w", err)
 	}

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"flag"
 	"fmt"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
@@ -47,7 +48,7 @@ func (r *lifeRun) fail(format string, args ...any) {
 // newLifeRun draws a cluster and all that happens to it.
 func newLifeRun(t *testing.T, seed uint64, noElide bool) *lifeRun {
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 1)), objects: []string{"early", "late", "later"}}
-	c, err := sim.New(sim.Options{Seed: seed, Workers: 1, APILatencyMax: 20 * time.Millisecond, NoElide: noElide, Census: true, KubeletLogs: *lifecycleTrace != ""})
+	c, err := sim.New(sim.Options{Seed: seed, Workers: 1, APILatencyMax: 20 * time.Millisecond, Elision: map[bool]loop.ElisionMode{true: loop.NoElide}[noElide], Census: true, KubeletLogs: *lifecycleTrace != ""})
 	if err != nil {
 		t.Fatal(err)
 	}

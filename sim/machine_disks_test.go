@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"strings"
 	"testing"
 	"time"
@@ -263,7 +264,7 @@ func TestGrowingLogsRotate(t *testing.T) {
 			{Match: fakecri.Match{Pod: "ramp"}, Behaviour: fakecri.Behaviour{LogBytes: usage.Ramp(0, 10*mib, 30*time.Minute)}},
 			{Match: fakecri.Match{Pod: "steps"}, Behaviour: fakecri.Behaviour{LogBytes: steps}},
 		}
-		c, n := diskNode(t, Options{NoElide: noElide}, opts, diskPod("ramp", "app:1"), diskPod("steps", "app:1"))
+		c, n := diskNode(t, Options{Elision: map[bool]loop.ElisionMode{true: loop.NoElide}[noElide]}, opts, diskPod("ramp", "app:1"), diskPod("steps", "app:1"))
 		until(t, c, 40*time.Minute)
 		var out []string
 		pods, _ := n.fs.ReadDir("/var/log/pods")

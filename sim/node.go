@@ -158,7 +158,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	n.setDiskUsage(opts.Usage) // last: a machine may be full from the start
 	rt.Loop, rt.Recorder, rt.Node = l, n.rec, opts.Name
 	rt.PodCIDR = podCIDR(index)
-	rt.Warn, rt.NoElide = n.warn, rt.NoElide || c.opts.NoElide
+	rt.Warn, rt.NoElide = n.warn, rt.NoElide || c.opts.Elision == loop.NoElide
 	rt.FS, rt.Logs, rt.Trees = n.fs, nodeLogs{n.fs}, c.trees
 	rt.NodeIP, rt.Memory, rt.CPUs = n.machine.NodeIP(), n.machine.capacity.Memory().Value(), int(n.machine.capacity.Cpu().Value())
 	rt.System = fakecri.SystemUsage{Memory: opts.Usage.Memory, CPU: opts.Usage.CPU, PIDs: opts.Usage.PIDs}
@@ -279,7 +279,6 @@ func (n *Node) bringUp() {
 	opts := kubelet.Options{
 		Loop: n.l, Group: g, NodeName: n.name, Config: n.config, Client: n.client,
 		NodeLabels: n.labels, Settings: n.settings,
-		NoElide:   n.cluster.opts.NoElide,
 		Defaulter: apiserver.SetPodDefaults,
 		Validator: func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
 	}

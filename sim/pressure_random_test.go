@@ -3,6 +3,7 @@ package sim_test
 import (
 	"flag"
 	"fmt"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"math/rand/v2"
 	"runtime/debug"
 	"strings"
@@ -180,7 +181,7 @@ func (m pressMaker) pod(i int) *pressPod {
 
 func newPressRun(t *testing.T, seed uint64, noElide bool) *pressRun {
 	m := pressMaker{rand.New(rand.NewPCG(seed, 5))}
-	c, err := sim.New(sim.Options{Seed: seed, Workers: 1, NoElide: noElide, Census: true, KubeletLogs: true})
+	c, err := sim.New(sim.Options{Seed: seed, Workers: 1, Elision: map[bool]loop.ElisionMode{true: loop.NoElide}[noElide], Census: true, KubeletLogs: true})
 	if err != nil {
 		t.Fatal(err)
 	}

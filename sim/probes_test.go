@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"reflect"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func TestProbeOfWhatHasJustEnded(t *testing.T) {
 // returns whose probes failed, and how many probes there were.
 func justEnded(t *testing.T, noElide bool) (failed map[string]bool, probes uint64) {
 	t.Helper()
-	c, err := sim.New(sim.Options{Seed: 1, NoElide: noElide, ControlPlane: controlplane.Options{Disable: []string{"*"}}})
+	c, err := sim.New(sim.Options{Seed: 1, Elision: map[bool]loop.ElisionMode{true: loop.NoElide}[noElide], ControlPlane: controlplane.Options{Disable: []string{"*"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,9 @@ const MinLookahead = time.Millisecond
 type EngineOptions struct {
 	// Seed is given to every loop.
 	Seed uint64
-	// Typical is given to every loop, too.
+	// Typical and Elision are given to every loop, too.
 	Typical bool
+	Elision ElisionMode
 	// Start is where every loop's clock starts. Zero means Epoch.
 	Start time.Time
 	// Lookahead is the least delay of a message between loops, and so the
@@ -109,7 +110,7 @@ func NewEngine(opts EngineOptions) (*Engine, error) {
 
 // NewLoop adds a loop. Loops are added before the run, or between runs.
 func (e *Engine) NewLoop(name string) *Loop {
-	l := newLoop(Options{Name: name, Seed: e.opts.Seed, Typical: e.opts.Typical, Start: time.Unix(0, e.now).UTC()}, &e.idle)
+	l := newLoop(Options{Name: name, Seed: e.opts.Seed, Typical: e.opts.Typical, Elision: e.opts.Elision, Start: time.Unix(0, e.now).UTC()}, &e.idle)
 	l.engine = e
 	l.index = len(e.loops)
 	e.loops = append(e.loops, l)

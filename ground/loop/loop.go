@@ -29,6 +29,9 @@ type Options struct {
 	// OnPanic, if set, takes the panic of a task or callback, on the loop,
 	// which then goes on; else a panic ends the loop's run.
 	OnPanic func(*PanicError)
+	// Elision is what the loop does with periodic passes that would do nothing
+	// new: see elide.go.
+	Elision ElisionMode
 	// Start is the time at which the loop's clock begins.
 	// Zero means 2026-01-01T00:00:00Z.
 	Start time.Time
@@ -66,9 +69,14 @@ type Loop struct {
 	// seen its time yet, so that where a run is cut does not show.
 	fresh   bool
 	typical bool
+	elision ElisionMode
 	closed  bool
 	marked  bool
-	calm    uint8 // of the outbox, see emptied
+	// stepping: a step is being taken. woken are the periodic bodies that are to be
+	// planned at its end.
+	stepping bool
+	woken    []*Periodic
+	calm     uint8 // of the outbox, see emptied
 
 	drawBase uint64
 	root     *Group
@@ -97,6 +105,7 @@ func newLoop(opts Options, p *pool) *Loop {
 		name:     opts.Name,
 		seed:     opts.Seed,
 		typical:  opts.Typical,
+		elision:  opts.Elision,
 		now:      opts.Start.UnixNano(),
 		drawBase: Hash(opts.Seed, []string{opts.Name}),
 		index:    -1,
@@ -200,6 +209,7 @@ func (l *Loop) step() {
 		}
 	}
 	l.begin(t.stream, at)
+	l.stepping = true
 	if t.task != nil {
 		l.resume(t.task)
 	} else {
@@ -208,6 +218,10 @@ func (l *Loop) step() {
 	for len(l.dying) > 0 {
 		l.unwindDying()
 	}
+	if len(l.woken) > 0 {
+		l.plan()
+	}
+	l.stepping = false
 }
 
 // begin makes the loop's own records of a step; its clock has moved.
@@ -225,6 +239,9 @@ func (l *Loop) begin(stream uint64, at int64) {
 func (l *Loop) goesOn(t *Task, at int64) bool {
 	if at >= l.limit || l.err != nil || len(l.dying) > 0 || l.instantSteps >= maxStepsPerInstant {
 		return false
+	}
+	if len(l.woken) > 0 {
+		l.plan()
 	}
 	l.seq++
 	t.wake.seq = l.seq

@@ -108,63 +108,6 @@ func TestAStreamStaysInOrder(t *testing.T) {
 	}
 }
 
-func TestTickersKeepTheirGridAndPark(t *testing.T) {
-	l := newTestLoop(t, 0)
-	var at []time.Duration
-	start := l.Now()
-	k := l.Root().Every("tick", 10*time.Second, 0, func() { at = append(at, l.Since(start).Truncate(time.Millisecond)) })
-	run(t, l, 25*time.Second)
-	k.Park()
-	run(t, l, 30*time.Second) // to 55 s
-	k.Unpark()
-	run(t, l, 16*time.Second) // to 71 s
-	want := []time.Duration{10 * time.Second, 20 * time.Second, 60 * time.Second, 70 * time.Second}
-	if !reflect.DeepEqual(at, want) {
-		t.Errorf("ticks at %v, want %v", at, want)
-	}
-}
-
-func TestTickersSkip(t *testing.T) {
-	l := newTestLoop(t, 0)
-	start := l.Now().UnixNano()
-	seconds := func(n float64) int64 { return start + int64(n*1e9) }
-	var at []time.Duration
-	k := l.Root().Every("tick", 10*time.Second, 0, func() { at = append(at, time.Duration(l.UnixNano()-start)) })
-	k.SkipTo(seconds(35)) // the next is at 40 s
-	run(t, l, 12*time.Second)
-	if !k.TickedSince(seconds(9)) || k.TickedSince(seconds(10)) {
-		t.Error("the tick at 10 s was left out, and counts")
-	}
-	run(t, l, 16*time.Second) // to 28 s
-	k.SkipTo(seconds(5))      // after now: at 30 s
-	run(t, l, 4*time.Second)  // to 32 s
-	k.SkipTo(seconds(50))     // after 50 s: at 60 s
-	run(t, l, 29*time.Second) // to 61 s
-	k.Park()
-	run(t, l, 2*time.Second) // to 63 s
-	k.SkipTo(seconds(0))
-	run(t, l, 8*time.Second) // to 71 s
-	if want := []time.Duration{30 * time.Second, 60 * time.Second, 70 * time.Second}; !reflect.DeepEqual(at, want) {
-		t.Errorf("ticks at %v, want %v", at, want)
-	}
-}
-
-func TestUntilUnlessSkipsRounds(t *testing.T) {
-	l := newTestLoop(t, 0)
-	var at []time.Duration
-	start := l.Now()
-	asked := 0
-	l.Root().UntilUnless("u", 10*time.Second, 0, func() bool { asked++; return asked%2 == 0 }, func(ctx context.Context) {
-		at = append(at, l.Since(start).Truncate(time.Millisecond))
-		_ = l.Sleep(ctx, 5*time.Second)
-	})
-	run(t, l, 51*time.Second) // asked at 0, 15, 25, 40, 50 s
-	want := []time.Duration{0, 25 * time.Second, 50 * time.Second}
-	if !reflect.DeepEqual(at, want) || asked != 5 {
-		t.Errorf("runs at %v, want %v; asked %d times", at, want, asked)
-	}
-}
-
 func TestUntilSlides(t *testing.T) {
 	l := newTestLoop(t, 0)
 	var at []time.Duration

@@ -40,7 +40,8 @@ type Waitable interface {
 	// take tells whether the thing is ready, and uses that up where it can
 	// be used up (a Signal).
 	take() bool
-	list() *waiters
+	add(t *Task)
+	remove(t *Task)
 	// pass wakes the next who waits, if there is something for it: for use
 	// by a task that was woken and does not take.
 	pass()
@@ -111,12 +112,12 @@ func WaitAny(ctx context.Context, ws ...Waitable) (int, error) {
 
 func waitOn(ctx context.Context, l *Loop, t *Task, ws []Waitable) error {
 	for _, w := range ws {
-		w.list().add(t)
+		w.add(t)
 	}
 	woken := false
 	defer func() {
 		for _, w := range ws {
-			w.list().remove(t)
+			w.remove(t)
 		}
 		if !woken { // the context ended, or the task is killed
 			for _, w := range ws {
@@ -156,7 +157,8 @@ func (s *Signal) take() bool {
 	s.set = false
 	return was
 }
-func (s *Signal) list() *waiters { return &s.w }
+func (s *Signal) add(t *Task)    { s.w.add(t) }
+func (s *Signal) remove(t *Task) { s.w.remove(t) }
 
 func (s *Signal) pass() {
 	if s.set {
@@ -213,7 +215,8 @@ func (e *Event) wait(ctx context.Context, l *Loop, t *Task) error {
 }
 
 func (e *Event) take() bool     { return e.fired }
-func (e *Event) list() *waiters { return &e.w }
+func (e *Event) add(t *Task)    { e.w.add(t) }
+func (e *Event) remove(t *Task) { e.w.remove(t) }
 func (e *Event) pass()          {} // it wakes all
 
 // Queue is a bounded first-in first-out queue.
@@ -311,7 +314,8 @@ func (q *Queue[T]) Get(ctx context.Context) (T, error) {
 }
 
 func (q *Queue[T]) take() bool     { return q.Len() > 0 }
-func (q *Queue[T]) list() *waiters { return &q.w }
+func (q *Queue[T]) add(t *Task)    { q.w.add(t) }
+func (q *Queue[T]) remove(t *Task) { q.w.remove(t) }
 
 func (q *Queue[T]) pass() {
 	if q.Len() > 0 {
@@ -413,7 +417,8 @@ func (w *WaitGroup) Wait(ctx context.Context) error {
 }
 
 func (w *WaitGroup) take() bool     { return w.n == 0 }
-func (w *WaitGroup) list() *waiters { return &w.e.w }
+func (w *WaitGroup) add(t *Task)    { w.e.w.add(t) }
+func (w *WaitGroup) remove(t *Task) { w.e.w.remove(t) }
 func (w *WaitGroup) pass()          {} // it wakes all
 
 // ErrGroupDead is what Call returns when the group it calls is dead, or dies

@@ -36,8 +36,6 @@ type Options struct {
 	// Network is nil if there is none: ports can't be probed then.
 	Network  Network
 	Recorder EventRecorder
-	// NoElide has every tick run although nothing changed.
-	NoElide bool
 }
 
 // Manager has the probes of a kubelet's pods.

@@ -19,7 +19,7 @@ type StatusNotifier interface {
 // notified has workers parked if whoever could change their outcome tells.
 func (m *Manager) notified() {
 	statuses, ok := m.o.Statuses.(StatusNotifier)
-	if !ok || m.o.NoElide {
+	if !ok || !m.o.Loop.Elides() {
 		return
 	}
 	m.parks = true

@@ -146,7 +146,7 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 	if o.NodeIP != "" {
 		m = m.WithNodeIP(o.NodeIP)
 	}
-	l := loop.NewReal(loop.Options{Name: o.NodeName})
+	l := loop.NewReal(loop.Options{Name: o.NodeName, Elision: loop.NoElide})
 	defer l.Close()
 	timeout := o.Config.RuntimeRequestTimeout.Duration
 	rt, im, closeCRI, err := cri.NewWithImages(ctx, l, o.RuntimeEndpoint, o.ImageEndpoint, timeout)
@@ -168,7 +168,7 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		Loop: l, Group: g, NodeName: o.NodeName, Config: o.Config, RuntimeService: rt, ImageService: im,
 		FS: filesystem.New(l), Mounter: mount.New(), Machine: m, Network: network.New(l), Cgroups: newCgroups(o),
 		NodeLabels: o.NodeLabels, RootDir: o.RootDir, ContainerLogsDir: o.ContainerLogsDir,
-		Defaulter: o.Defaulter, Validator: o.Validator, NoElide: true, Durable: true, Log: o.Log,
+		Defaulter: o.Defaulter, Validator: o.Validator, Durable: true, Log: o.Log,
 		CgroupV1: o.CgroupV1, GC: o.GC, AllocatableIgnoresEviction: o.AllocatableIgnoresEviction,
 		OOM:  kmsg.New(l, g, o.log),
 		Exit: func(err error) { exit = err; cancel(err) },

@@ -2,6 +2,7 @@ package parity
 
 import (
 	"fmt"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"io/fs"
 	"strings"
 	"time"
@@ -55,7 +56,7 @@ type Options struct {
 // machine only.
 func (c *Case) Replay(opts Options) (*Observation, error) {
 	// Relists take time (see listing); one that is left out would not.
-	cl, err := sim.New(sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, ControlPlane: controlplane.Options{Disable: []string{"*"}}, NoElide: true})
+	cl, err := sim.New(sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, ControlPlane: controlplane.Options{Disable: []string{"*"}}, Elision: loop.NoElide})
 	if err != nil {
 		return nil, err
 	}

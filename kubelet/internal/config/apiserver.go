@@ -38,7 +38,7 @@ func StartAPIServer(g *loop.Group, w PodWatcher, nodeName string, nodeSynced fun
 		start()
 		return
 	}
-	var k *loop.Ticker
+	var k *loop.Periodic
 	k = g.Every("config/wait-for-node", waitForNode, 0, func() {
 		if nodeSynced() {
 			k.Stop()

@@ -18,11 +18,9 @@ type Cache struct {
 	global  int64 // every pod is known to be as cached at this time
 	entries map[types.UID]cacheEntry
 	waiters []*CacheWaiter // by arrival
-	// generation grows with every change of an entry's status or error.
-	generation uint64
-	source     Source
-	// BeforeChange, if set, is called before each such change.
-	BeforeChange func()
+	// version grows with every change of an entry's status or error.
+	version loop.Version
+	source  Source
 }
 
 // Source is who keeps the cache up to date, if it calls UpdateTime less often
@@ -71,15 +69,8 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// Generation grows with every change of what Get returns for some pod.
-func (c *Cache) Generation() uint64 { return c.generation }
-
-func (c *Cache) change() {
-	if c.BeforeChange != nil {
-		c.BeforeChange()
-	}
-	c.generation++
-}
+// Version grows with every change of what Get returns for some pod.
+func (c *Cache) Version() *loop.Version { return &c.version }
 
 // SeenSince reports whether every pod is known to have been seen after t.
 func (c *Cache) SeenSince(t time.Time) bool {
@@ -186,7 +177,7 @@ func (c *Cache) Set(uid types.UID, status *PodStatus, err error, ts time.Time) {
 		status = &PodStatus{ID: uid}
 	}
 	at := nanos(ts)
-	c.change()
+	c.version.Grow()
 	c.entries[uid] = cacheEntry{status: status, err: err, modified: at, observed: at}
 	c.serve(uid, false, at)
 }
@@ -204,7 +195,7 @@ func (c *Cache) SetObservedTime(uid types.UID, ts time.Time) {
 
 // Delete removes the pod's entry; nobody is woken.
 func (c *Cache) Delete(uid types.UID) {
-	c.change()
+	c.version.Grow()
 	delete(c.entries, uid)
 }
 

@@ -358,8 +358,8 @@ func TestGCIdle(t *testing.T) {
 				r.did[told] = fmt.Sprint(r.l.Since(start).Truncate(time.Second), " ", r.did[told])
 			}
 		}
-		root.UntilUnless("gc", 5*time.Minute, 0, r.m.Idle, note)
-		root.UntilUnless("detect", 5*time.Minute, 0, r.m.Unchanged, r.m.Detect)
+		root.Until("gc", 5*time.Minute, 0, note).Elide(loop.Skip(r.m.Idle))
+		root.Until("detect", 5*time.Minute, 0, r.m.Detect).Elide(loop.Skip(r.m.Unchanged))
 		r.add("a", 100)
 		r.add("b", 100)
 		r.use("a", "b")

@@ -32,7 +32,7 @@ type node struct {
 	g     *loop.Group
 	rt    *fakecri.Runtime
 	m     *kuberuntime.Manager
-	p     *pleg.Generic
+	p     *pleg.Elided
 	cache *kubecontainer.Cache
 	b     *kubecontainer.Backoff
 	pod   *v1.Pod
@@ -73,7 +73,9 @@ func newNode(t *testing.T, pod *v1.Pod, programs ...fakecri.Program) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.p = pleg.New(pleg.Options{Loop: l, Runtime: n.m, Cache: n.cache, Generation: client})
+	var version loop.Version
+	client.OnChange(version.Grow)
+	n.p = pleg.Elide(pleg.New(pleg.Options{Loop: l, Runtime: n.m, Cache: n.cache}), client, &version)
 	n.p.Start(n.g)
 	n.g.Go("worker", n.work)
 	return n
@@ -104,11 +106,11 @@ func (n *node) work(ctx context.Context) {
 func (n *node) waitForEvent(ctx context.Context, d time.Duration) {
 	ctx, cancel := loop.WithTimeout(ctx, d)
 	defer cancel()
-	if _, err := n.p.Events.Get(ctx); err != nil {
+	if _, err := n.p.Events().Get(ctx); err != nil {
 		return
 	}
-	for _, ok := n.p.Events.TryGet(); ok; {
-		_, ok = n.p.Events.TryGet()
+	for _, ok := n.p.Events().TryGet(); ok; {
+		_, ok = n.p.Events().TryGet()
 	}
 }
 
@@ -281,8 +283,10 @@ func BenchmarkStart30Pods(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		p := pleg.New(pleg.Options{Loop: l, Runtime: m, Cache: kubecontainer.NewCache(), Generation: client})
-		p.Start(g)
+		p := pleg.New(pleg.Options{Loop: l, Runtime: m, Cache: kubecontainer.NewCache()})
+		var version loop.Version
+		client.OnChange(version.Grow)
+		pleg.Elide(p, client, &version).Start(g)
 		for i := range 30 {
 			pod := simplePod(v1.RestartPolicyAlways, 30)
 			pod.Name = fmt.Sprintf("p%d", i)

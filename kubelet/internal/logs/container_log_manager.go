@@ -60,8 +60,6 @@ type Options struct {
 	Period               time.Duration
 	// Timeout is that of each call of the runtime; 0 means none.
 	Timeout time.Duration
-	// NoElide has every pass ask the runtime although no log is too big.
-	NoElide bool
 	Log     func(format string, args ...any)
 }
 
@@ -111,7 +109,7 @@ func (m *Manager) Start() {
 	m.timer = g.NewTimer("container-log-manager", m.tick)
 	m.timer.Reset(0)
 	m.armed = true
-	if !m.o.NoElide {
+	if m.o.Group.Loop().Elides() {
 		g.OnKill(m.o.FS.Watch(m.o.Dir, m.arm))
 	}
 }
@@ -129,7 +127,7 @@ func (m *Manager) arm() {
 
 func (m *Manager) tick() {
 	m.armed = false
-	if m.o.NoElide {
+	if !m.o.Group.Loop().Elides() {
 		m.arm()
 	} else if !m.anyTooBig() {
 		return

@@ -54,8 +54,10 @@ type rig struct {
 	m *Manager
 }
 
-func newRig(t *testing.T, change func(*Options)) *rig {
-	l := loop.New(loop.Options{Name: "n"})
+func newRig(t *testing.T, change func(*Options)) *rig { return newRigWith(t, loop.Elide, change) }
+
+func newRigWith(t *testing.T, elision loop.ElisionMode, change func(*Options)) *rig {
+	l := loop.New(loop.Options{Name: "n", Elision: elision})
 	t.Cleanup(l.Close)
 	files := memfs.New(memfs.Options{Loop: l})
 	if err := files.MkdirAll(logDir, 0o755); err != nil {
@@ -193,7 +195,7 @@ func TestLeftovers(t *testing.T) {
 func TestNothingIsLeftOut(t *testing.T) {
 	var got [2]string
 	for i, all := range []bool{false, true} {
-		r := newRig(t, func(o *Options) { o.NoElide = all })
+		r := newRigWith(t, map[bool]loop.ElisionMode{true: loop.NoElide}[all], nil)
 		for at := 3 * time.Second; at < 2*time.Minute; at += 7 * time.Second {
 			r.run(at)
 			r.write(40)

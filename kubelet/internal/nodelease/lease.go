@@ -76,7 +76,7 @@ type Manager struct {
 
 	// What a renewal without a task needs; renewer is nil if there are none.
 	renewer  Renewer
-	rounds   *loop.Rounds
+	rounds   *loop.Periodic
 	deadline *loop.Timer
 	answer   func(*coordinationv1.Lease, string, error)
 	asked    bool
@@ -110,7 +110,21 @@ func (m *Manager) Start(g *loop.Group) {
 	interval := time.Duration(float64(time.Duration(m.opts.DurationSeconds)*time.Second) * renewFraction)
 	m.g = g
 	m.deadline = g.NewTimer("node-lease timeout", func() { m.answered(nil, "", context.DeadlineExceeded) })
-	m.rounds = g.UntilUnless("node-lease", interval, renewJitter, m.renew, m.sync)
+	m.rounds = g.Sliding("node-lease", interval, m.round)
+	m.rounds.Jitter(renewJitter, "until", "node-lease")
+	m.rounds.Begin()
+}
+
+// round begins a round, with a task if it needs one.
+func (m *Manager) round() {
+	if !m.renew() {
+		m.g.Start("node-lease", m.roundTask)
+	}
+}
+
+func (m *Manager) roundTask(ctx context.Context) {
+	m.sync(ctx)
+	m.rounds.Again()
 }
 
 // renew begins a round without a task, if its first update will most likely be
@@ -129,7 +143,6 @@ func (m *Manager) renew() bool {
 		}
 	}
 	m.asked, m.askedAt = true, m.opts.Loop.UnixNano()
-	m.rounds.Hold()
 	m.deadline.Reset(m.opts.Timeout)
 	m.renewer.RenewLease(l, m.opts.Loop.Now(), m.answer)
 	return true
@@ -143,7 +156,7 @@ func (m *Manager) answered(updated *coordinationv1.Lease, version string, err er
 		m.failed = err
 		m.failures++
 		m.answer = nil
-		m.rounds.Run()
+		m.g.Start("node-lease", m.roundTask)
 		return
 	}
 	if updated != nil {
@@ -151,7 +164,7 @@ func (m *Manager) answered(updated *coordinationv1.Lease, version string, err er
 	} else {
 		m.version, m.renewedAt = version, m.askedAt
 	}
-	m.rounds.Done()
+	m.rounds.Again()
 }
 
 // catchUp makes latest what the renewals without a task have made of the lease.

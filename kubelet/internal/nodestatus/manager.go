@@ -2,8 +2,8 @@
 // addresses, capacity, versions, images and conditions. It answers to
 // upstream's pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus.
 //
-// Difference: a periodic update whose inputs are what they were when it last
-// found nothing to send is not computed at all.
+// [Elided] leaves out periodic updates whose inputs are what they were when one
+// last found nothing to send.
 package nodestatus
 
 import (
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 )
@@ -68,16 +67,13 @@ type Image struct {
 // take a context. A nil function means that there is none of it.
 type Sources struct {
 	// Addresses returns the node's addresses; on error those in the API stay.
-	// They must not change unless KnownRuntimeVersion is nil.
+	// They must not change if updates are elided.
 	Addresses func(ctx context.Context) ([]v1.NodeAddress, error)
 	Machine   func() *Machine
 	Resources func() *Resources
 	// RuntimeVersion makes the CRI Version call; it returns the version
 	// without the runtime's name.
 	RuntimeVersion func(ctx context.Context) (string, error)
-	// KnownRuntimeVersion returns the answer that RuntimeVersion would give, if
-	// the call can be left out; nil: it never can.
-	KnownRuntimeVersion func() (string, bool)
 	// Images returns the cached list of images, which is shared; a new slice
 	// means that it may have changed.
 	Images func() []Image
@@ -101,9 +97,6 @@ type Sources struct {
 	UpdateRuntimeUp func(ctx context.Context)
 	// Node returns the node as the informer has it, or nil.
 	Node func() *v1.Node
-	// Steady tells that all of the above stays as it is until Unpark is called;
-	// nil: it never does.
-	Steady func() bool
 }
 
 // Options configure a Manager.
@@ -152,10 +145,9 @@ type Manager struct {
 	g    *loop.Group
 	// lock is held by one sync or fast update at a time.
 	lock       *loop.Semaphore
-	timer      *loop.Timer
-	rounds     uint64
-	parked     leftOut
+	passes     *loop.Periodic
 	registered bool
+	updater
 
 	lastReport time.Time
 	delay      time.Duration
@@ -166,10 +158,13 @@ type Manager struct {
 	images        imageCache
 	version       string // the last answer, "" for none
 
-	// settled is the input of the last update that found nothing to send.
-	settled   inputs
-	isSettled bool
 	fastStart time.Time
+}
+
+// updater makes one try to bring the status up to date; sent reports whether there
+// was something to send.
+type updater interface {
+	tryUpdate(ctx context.Context, try int) (sent bool, err error)
 }
 
 // New returns a manager that does nothing until Start.
@@ -192,7 +187,9 @@ func New(opts Options) *Manager {
 	if opts.Ref == nil {
 		opts.Ref = NodeRef(opts.NodeName)
 	}
-	return &Manager{opts: opts, lock: loop.NewSemaphore(1)}
+	m := &Manager{opts: opts, lock: loop.NewSemaphore(1)}
+	m.updater = statusUpdater{m}
+	return m
 }
 
 // NodeRef is the object of node events: a node without a UID.
@@ -208,88 +205,23 @@ func (m *Manager) Start(g *loop.Group) {
 		return
 	}
 	m.g = g
-	m.timer = g.NewTimer("node-status", m.tick)
-	g.Go("node-status", func(ctx context.Context) {
+	m.passes = g.Sliding("node-status", m.opts.UpdateFrequency, func() { m.pass(m.Sync) })
+	m.passes.Tasks()
+	m.passes.Jitter(updateJitter, "node-status", m.opts.NodeName)
+	m.pass(func(ctx context.Context) {
 		m.updateRuntimeUp(ctx)
 		m.Sync(ctx)
-		m.again()
 	})
 	m.fastStart = m.opts.Loop.Now()
 	g.Go("fast-node-status", m.fast)
 }
 
-func (m *Manager) again() {
-	m.timer.Reset(m.nextWait())
-}
-
-// nextWait draws the time to the next tick.
-func (m *Manager) nextWait() time.Duration {
-	m.rounds++
-	return m.opts.Loop.Jitter(m.opts.UpdateFrequency, updateJitter, "node-status", m.opts.NodeName, m.rounds-1)
-}
-
-// leftOut are the ticks that are not run: those after from, the first of which
-// is drawn with the number rounds.
-type leftOut struct {
-	from   int64 // ns since the Unix epoch; 0: all are run
-	rounds uint64
-}
-
-// park leaves out the ticks until the status is due although it did not change.
-func (m *Manager) park() {
-	m.parked = leftOut{m.opts.Loop.UnixNano(), m.rounds}
-	m.skipTo(m.lastReport.Add(m.opts.ReportFrequency + m.delay).UnixNano())
-}
-
-// skipTo sets the timer to the first tick at a time or later.
-func (m *Manager) skipTo(t int64) {
-	at := m.parked.from
-	m.rounds = m.parked.rounds
-	for at == m.parked.from || at < t {
-		at += int64(m.nextWait()) + 1 // a tick is at least 1 ns late
-	}
-	m.timer.Reset(time.Duration(at - m.opts.Loop.UnixNano()))
-}
-
-// Unpark is called when something that the status shows may be another; else see
-// Sources.Steady.
-func (m *Manager) Unpark() {
-	if m != nil && m.parked.from != 0 {
-		m.skipTo(m.opts.Loop.UnixNano())
-		m.parked.from = 0
-	}
-}
-
-// tick is the periodic update. It starts a task only if there may be something
-// to send.
-func (m *Manager) tick() {
-	m.parked.from = 0
-	if m.nothingToDo() {
-		if m.opts.Sources.Steady != nil && m.opts.Sources.Steady() {
-			m.park()
-		} else {
-			m.again()
-		}
-		return
-	}
+// pass starts one periodic update.
+func (m *Manager) pass(update func(ctx context.Context)) {
 	m.g.Start("node-status", func(ctx context.Context) {
-		m.Sync(ctx)
-		m.again()
+		update(ctx)
+		m.passes.Again()
 	})
-}
-
-// nothingToDo tells whether an update now would compute what the last one did,
-// which sent nothing.
-func (m *Manager) nothingToDo() bool {
-	if !m.isSettled || m.expired() || m.opts.Sources.KnownRuntimeVersion == nil {
-		return false
-	}
-	version, ok := m.opts.Sources.KnownRuntimeVersion()
-	if !ok || version != m.version {
-		return false
-	}
-	in, ok := m.inputs()
-	return ok && in == m.settled
 }
 
 // Sync registers the node if that is still to do, which waits until it
@@ -299,7 +231,6 @@ func (m *Manager) Sync(ctx context.Context) {
 		return
 	}
 	defer m.lock.Release()
-	m.Unpark()
 	m.sync(ctx)
 }
 
@@ -314,7 +245,7 @@ func (m *Manager) sync(ctx context.Context) {
 
 func (m *Manager) update(ctx context.Context) error {
 	for i := range updateRetries {
-		err := m.tryUpdate(ctx, i)
+		_, err := m.tryUpdate(ctx, i)
 		if err == nil {
 			return nil
 		}
@@ -326,30 +257,29 @@ func (m *Manager) update(ctx context.Context) error {
 	return errors.New("update node status exceeds retry count")
 }
 
+// statusUpdater is the updater that computes the status each time.
+type statusUpdater struct{ m *Manager }
+
 // tryUpdate computes the status and sends it if it changed or is due. The
 // first try begins with the informer's node, later ones ask the API.
-func (m *Manager) tryUpdate(ctx context.Context, try int) error {
+func (u statusUpdater) tryUpdate(ctx context.Context, try int) (sent bool, err error) {
+	m := u.m
 	node := m.informed()
 	if try > 0 {
-		var err error
 		node, err = request(ctx, m, func(ctx context.Context) (*v1.Node, error) {
 			return m.opts.Client.GetNode(ctx, m.opts.NodeName)
 		})
 		if err != nil {
-			return fmt.Errorf("error getting node %q: %w", m.opts.NodeName, err)
+			return false, fmt.Errorf("error getting node %q: %w", m.opts.NodeName, err)
 		}
 	}
 	if node == nil {
-		return fmt.Errorf("error getting node %q: node %q not found", m.opts.NodeName, m.opts.NodeName)
+		return false, fmt.Errorf("error getting node %q: node %q not found", m.opts.NodeName, m.opts.NodeName)
 	}
-	m.isSettled = false
 	var next v1.Node // on the stack: most of the time it is not sent
 	changed := m.compute(ctx, node, &next)
 	if !changed && !m.expired() {
-		if in, ok := m.inputs(); ok && in.node == node {
-			m.settled, m.isSettled = in, true
-		}
-		return nil
+		return false, nil
 	}
 	m.delay = 0
 	if changed || m.lastReport.IsZero() {
@@ -357,7 +287,7 @@ func (m *Manager) tryUpdate(ctx context.Context, try int) error {
 		m.delays++
 		m.delay = time.Duration(float64(m.opts.ReportFrequency) * (r - 0.5))
 	}
-	return m.patch(ctx, node, next)
+	return true, m.patch(ctx, node, next)
 }
 
 func (m *Manager) patch(ctx context.Context, base *v1.Node, node v1.Node) error {
@@ -434,58 +364,6 @@ func (m *Manager) updateRuntimeUp(ctx context.Context) {
 		m.opts.Sources.UpdateRuntimeUp(ctx)
 	}
 }
-
-// inputs are what a status is made of, in a form that compares at no cost.
-type inputs struct {
-	node              *v1.Node
-	machine           *Machine
-	resources         *Resources
-	images            *Image
-	imageCount        int
-	handlers          *v1.NodeRuntimeHandler
-	handlerCount      int
-	features          *v1.NodeFeatures
-	memory, disk, pid bool
-	notReady          string
-}
-
-// inputs reads them; false means that they can't tell that nothing changed.
-func (m *Manager) inputs() (inputs, bool) {
-	s := &m.opts.Sources
-	if s.VolumesInUse != nil {
-		return inputs{}, false
-	}
-	in := inputs{node: m.informed()}
-	if s.Machine != nil {
-		in.machine = s.Machine()
-	}
-	if s.Resources != nil {
-		in.resources = s.Resources()
-	}
-	if s.Images != nil {
-		in.images, in.imageCount = identity(s.Images())
-	}
-	if s.RuntimeHandlers != nil {
-		in.handlers, in.handlerCount = identity(s.RuntimeHandlers())
-	}
-	if s.Features != nil {
-		in.features = s.Features()
-	}
-	in.memory, in.disk, in.pid = ask(s.MemoryPressure), ask(s.DiskPressure), ask(s.PIDPressure)
-	if err := utilerrors.NewAggregate(m.readyErrors()); err != nil {
-		in.notReady = err.Error()
-	}
-	return in, in.node != nil
-}
-
-func identity[T any](list []T) (*T, int) {
-	if len(list) == 0 {
-		return nil, 0
-	}
-	return &list[0], len(list)
-}
-
-func ask(f func() bool) bool { return f != nil && f() }
 
 // request makes a request within the heartbeat client's timeout.
 func request[T any](ctx context.Context, m *Manager, fn func(ctx context.Context) (T, error)) (T, error) {

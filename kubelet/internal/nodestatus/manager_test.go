@@ -129,12 +129,14 @@ func newWorld(t testing.TB) *world {
 			Node:           func() *v1.Node { return w.informed },
 		},
 	}
-	w.opts.Sources.KnownRuntimeVersion = func() (string, bool) { return "v2.4.2", w.elide && w.versions > 0 }
 	return w
 }
 
-func (w *world) start() *Manager {
-	m := New(w.opts)
+func (w *world) start() *Elided {
+	m := Elide(New(w.opts), ElideOptions{
+		KnownRuntimeVersion: func() (string, bool) { return "v2.4.2", w.elide && w.versions > 0 },
+		AllTold:             func() bool { return false },
+	})
 	m.Start(w.l.NewGroup("kubelet"))
 	return m
 }

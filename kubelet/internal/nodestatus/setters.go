@@ -194,11 +194,7 @@ func allocatable(capacity, own, old v1.ResourceList) v1.ResourceList {
 
 func (m *Manager) setVersions(ctx context.Context, node *v1.Node) {
 	version := ""
-	ok := false
-	if known := m.opts.Sources.KnownRuntimeVersion; known != nil {
-		version, ok = known()
-	}
-	if !ok && m.opts.Sources.RuntimeVersion != nil {
+	if m.opts.Sources.RuntimeVersion != nil {
 		var err error
 		if version, err = m.opts.Sources.RuntimeVersion(ctx); err != nil {
 			m.log("error getting the runtime's version: %v", err)

@@ -26,24 +26,6 @@ type Runtime interface {
 	GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*kubecontainer.PodStatus, error)
 }
 
-// Generation is implemented by a runtime client that knows, without a call,
-// whether a listing could show something new.
-type Generation interface {
-	// Generation grows with every change that a listing could show. 0 means
-	// that it is not known, so the real call must be made: a fault or an
-	// outage may be in its way.
-	Generation() uint64
-}
-
-// Notifier is a Generation that tells of its changes, so that nobody needs to
-// ask for it meanwhile.
-type Notifier interface {
-	Generation
-	// OnChange has fn called whenever Generation has changed, or has become
-	// unknown or different with each call. fn must not wait.
-	OnChange(fn func())
-}
-
 // The defaults of Options, and the bounds that upstream fixes.
 const (
 	DefaultRelistPeriod    = time.Second
@@ -57,8 +39,6 @@ type Options struct {
 	Loop    *loop.Loop
 	Runtime Runtime
 	Cache   *kubecontainer.Cache
-	// Generation is optional: nil means that every relist is made.
-	Generation Generation
 	// RelistPeriod is the time from the end of a relist to the next one;
 	// 0 means 1 s.
 	RelistPeriod time.Duration
@@ -71,32 +51,31 @@ type Options struct {
 
 // Generic is the PLEG that lists the runtime's pods periodically.
 type Generic struct {
-	// Events are for the sync loop. What finds the queue full (1000) is
-	// dropped and counted.
-	Events *loop.Queue[PodLifecycleEvent]
+	events *loop.Queue[PodLifecycleEvent]
 
-	o     Options
-	g     *loop.Group
-	timer *loop.Timer
-	busy  bool // a task is at work
-	due   bool // the timer fired while it was
-	// parked: the timer is not set, since the relist at next, and those each
-	// period from then on, would find nothing and nobody waits for them. CatchUp
-	// makes what they leave behind.
-	parked   bool
-	next     int64 // ns since the Unix epoch
-	notifies bool
+	o      Options
+	g      *loop.Group
+	passes *loop.Periodic
+	busy   bool // a task is at work
+	due    bool // a relist is to be made
+	relister
 
 	requests []request
 	pods     []*kubecontainer.Pod // last picture of each pod, by UID
 	reinspec []types.UID          // pods to inspect although nothing changed
 
 	lastRelist  time.Time // start of the last good listing
-	generation  uint64    // before the last good relist; 0 = the next one must be made
 	relists     uint64
-	elided      uint64
 	lostEvents  uint64
 	lostRequest uint64
+}
+
+// relister does what the PLEG has to do.
+type relister interface {
+	// relist lists all pods and reports whether the runtime answered.
+	relist(ctx context.Context) bool
+	// relistPod lists and reconciles one pod.
+	relistPod(ctx context.Context, r request)
 }
 
 type request struct {
@@ -115,25 +94,25 @@ func New(o Options) *Generic {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
-	return &Generic{Events: loop.NewQueue[PodLifecycleEvent](eventCapacity), o: o}
+	p := &Generic{events: loop.NewQueue[PodLifecycleEvent](eventCapacity), o: o}
+	p.relister = lister{p}
+	return p
 }
+
+// Events are for the sync loop. What finds the queue full (1000) is dropped and
+// counted.
+func (p *Generic) Events() *loop.Queue[PodLifecycleEvent] { return p.events }
 
 // Start makes the first relist at once, and one again each period after the
 // one before ended, until the group dies.
 func (p *Generic) Start(g *loop.Group) {
 	p.g = g
-	p.timer = g.NewTimer("pleg", p.tick)
-	p.timer.Reset(0)
-	if n, ok := p.o.Generation.(Notifier); ok {
-		p.notifies = true
-		n.OnChange(p.unpark)
-		p.o.Cache.SetSource(p)
-	}
+	p.passes = g.Sliding("pleg", p.o.RelistPeriod, p.tick)
+	p.passes.Begin()
 }
 
 // Healthy returns an error unless a relist has succeeded within the threshold.
 func (p *Generic) Healthy() error {
-	p.CatchUp()
 	if p.lastRelist.IsZero() {
 		return errors.New("pleg has yet to be successful")
 	}
@@ -143,40 +122,25 @@ func (p *Generic) Healthy() error {
 	return nil
 }
 
-// HealthyUntil is the time (ns since the Unix epoch) before which Healthy
-// returns nil whatever happens; 0 if it does not now.
-func (p *Generic) HealthyUntil() int64 {
-	p.CatchUp()
-	if p.lastRelist.IsZero() {
-		return 0
-	}
-	return p.lastRelist.Add(p.o.RelistThreshold).UnixNano() + 1
-}
-
 // LastRelist returns when the last good relist began; zero before the first.
-func (p *Generic) LastRelist() time.Time {
-	p.CatchUp()
-	return p.lastRelist
-}
+func (p *Generic) LastRelist() time.Time { return p.lastRelist }
 
 // Stats counts what was done.
 type Stats struct {
 	Relists         uint64 // with a listing
-	Elided          uint64 // without one, since nothing could have changed
+	Elided          uint64 // without one, since nothing could have changed; see Elided
 	DroppedEvents   uint64
 	DroppedRequests uint64
 }
 
 // Stats returns the counts since the start.
 func (p *Generic) Stats() Stats {
-	p.CatchUp()
-	return Stats{Relists: p.relists, Elided: p.elided, DroppedEvents: p.lostEvents, DroppedRequests: p.lostRequest}
+	return Stats{Relists: p.relists, DroppedEvents: p.lostEvents, DroppedRequests: p.lostRequest}
 }
 
 // RequestReinspect has the pod inspected at the next relist even if nothing
 // changed in the listing; a PodSync event follows.
 func (p *Generic) RequestReinspect(uid types.UID) {
-	p.unpark()
 	if !slices.Contains(p.reinspec, uid) {
 		p.reinspec = append(p.reinspec, uid)
 	}
@@ -185,7 +149,6 @@ func (p *Generic) RequestReinspect(uid types.UID) {
 // RequestRelist has one pod listed and reconciled soon, unless a global relist
 // does so first. Requests beyond 200 are dropped.
 func (p *Generic) RequestRelist(uid types.UID) {
-	p.unpark()
 	if len(p.requests) >= requestCapacity {
 		p.lostRequest++
 		p.o.Log("pleg: relist request of pod %s dropped, the queue is full", uid)
@@ -198,64 +161,10 @@ func (p *Generic) RequestRelist(uid types.UID) {
 }
 
 func (p *Generic) tick() {
-	switch {
-	case p.busy:
-		p.due = true
-	case p.unchanged() && len(p.requests) == 0:
-		p.elide()
-	default:
-		p.due = true
+	p.due = true
+	if !p.busy {
 		p.work()
 	}
-}
-
-// unchanged tells whether a relist now could show nothing new.
-func (p *Generic) unchanged() bool {
-	if p.o.Generation == nil || p.generation == 0 || len(p.reinspec) > 0 {
-		return false
-	}
-	return p.o.Generation.Generation() == p.generation
-}
-
-// elide does what a relist that finds nothing would, and parks if the next
-// could find something only after somebody has called.
-func (p *Generic) elide() {
-	p.elided++
-	p.lastRelist = p.o.Loop.Now()
-	p.o.Cache.UpdateTime(p.lastRelist)
-	if p.notifies && !p.o.Cache.Waiting() {
-		p.parked, p.next = true, p.o.Loop.UnixNano()+int64(p.o.RelistPeriod)
-		return
-	}
-	p.timer.Reset(p.o.RelistPeriod)
-}
-
-// CatchUp elides the relists before now for which a parked PLEG had no timer.
-func (p *Generic) CatchUp() {
-	now, period := p.o.Loop.UnixNano(), int64(p.o.RelistPeriod)
-	if !p.parked || p.next >= now {
-		return
-	}
-	n := (now-1-p.next)/period + 1
-	p.next += n * period
-	p.elided += uint64(n)
-	p.lastRelist = time.Unix(0, p.next-period).UTC()
-	p.o.Cache.UpdateTime(p.lastRelist)
-}
-
-// Parked tells whether relists find nothing until the runtime tells of a change.
-func (p *Generic) Parked() bool { return p.parked }
-
-// Awaited sets the timer of the next relist.
-func (p *Generic) Awaited() { p.unpark() }
-
-func (p *Generic) unpark() {
-	if !p.parked {
-		return
-	}
-	p.CatchUp()
-	p.parked = false
-	p.timer.Reset(time.Duration(p.next - p.o.Loop.UnixNano()))
 }
 
 // work starts the task that does what there is to do: global relists first,
@@ -268,7 +177,7 @@ func (p *Generic) work() {
 			if p.due {
 				p.due = false
 				p.relist(ctx)
-				p.timer.Reset(p.o.RelistPeriod)
+				p.passes.Again()
 				continue
 			}
 			if len(p.requests) == 0 {
@@ -282,24 +191,17 @@ func (p *Generic) work() {
 	})
 }
 
-func (p *Generic) relist(ctx context.Context) {
-	if p.unchanged() {
-		p.elided++
-		p.lastRelist = p.o.Loop.Now()
-		p.o.Cache.UpdateTime(p.lastRelist)
-		return
-	}
+// lister is the relister that asks the runtime each time.
+type lister struct{ p *Generic }
+
+func (l lister) relist(ctx context.Context) bool {
+	p := l.p
 	p.relists++
 	start := p.o.Loop.Now()
-	var generation uint64
-	if p.o.Generation != nil {
-		generation = p.o.Generation.Generation()
-	}
-	p.generation = 0
 	listed, err := p.o.Runtime.ListPods(ctx, true)
 	if err != nil {
 		p.o.Log("pleg: unable to retrieve pods: %v", err)
-		return
+		return false
 	}
 	p.lastRelist = start
 	again := p.reinspec // what is asked for from here on is for the next relist
@@ -308,9 +210,8 @@ func (p *Generic) relist(ctx context.Context) {
 		p.keep(podID(c.was, c.is), p.reconcile(ctx, start, c))
 	}
 	p.forgetUnseen(again)
-	// A pod whose inspection failed is marked, so the next relist is made.
-	p.generation = generation
 	p.o.Cache.UpdateTime(start)
+	return true
 }
 
 // forgetUnseen takes out of the cache what is left of pods whose first
@@ -377,15 +278,14 @@ func (p *Generic) keep(uid types.UID, pod *kubecontainer.Pod) {
 	}
 }
 
-// relistPod lists and reconciles one pod.
-func (p *Generic) relistPod(ctx context.Context, r request) {
-	if !p.lastRelist.IsZero() && !r.at.After(p.lastRelist) {
-		return // seen by a global relist since
-	}
-	if p.unchanged() {
-		if _, known := p.find(r.uid); known {
-			p.o.Cache.SetObservedTime(r.uid, p.o.Loop.Now())
-		}
+// seen reports whether a global relist has seen the pod since it was asked for.
+func (p *Generic) seen(r request) bool {
+	return !p.lastRelist.IsZero() && !r.at.After(p.lastRelist)
+}
+
+func (l lister) relistPod(ctx context.Context, r request) {
+	p := l.p
+	if p.seen(r) {
 		return
 	}
 	at := p.o.Loop.Now()
@@ -440,7 +340,7 @@ func (p *Generic) reconcile(ctx context.Context, at time.Time, c change) *kubeco
 		if e.Type == containerChanged {
 			continue
 		}
-		if !p.Events.TryPut(e) {
+		if !p.events.TryPut(e) {
 			p.lostEvents++
 			p.o.Log("pleg: event channel is full, event %s of pod %s dropped", e.Type, uid)
 		}

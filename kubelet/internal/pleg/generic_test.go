@@ -83,6 +83,7 @@ func TestComputeEventsOrder(t *testing.T) {
 
 // fakeRuntime lists pods of one container each.
 type fakeRuntime struct {
+	version    loop.Version
 	l          *loop.Loop
 	latency    time.Duration
 	pods       map[types.UID]kubecontainer.State
@@ -99,10 +100,15 @@ func (f *fakeRuntime) set(uid types.UID, s kubecontainer.State) {
 		f.order = append(f.order, uid)
 	}
 	f.pods[uid] = s
-	f.gen++
+	f.change()
 }
 
 func (f *fakeRuntime) Generation() uint64 { return f.gen }
+
+func (f *fakeRuntime) change() {
+	f.gen++
+	f.version.Grow()
+}
 
 func (f *fakeRuntime) note(format string, args ...any) {
 	f.calls = append(f.calls, fmt.Sprintf("%v ", f.l.Since(loop.Epoch()).Truncate(time.Millisecond))+fmt.Sprintf(format, args...))
@@ -150,19 +156,30 @@ type rig struct {
 	l *loop.Loop
 	f *fakeRuntime
 	c *kubecontainer.Cache
-	p *Generic
+	p generator
 	g *loop.Group
+}
+
+// generator is a Generic, elided or not.
+type generator interface {
+	Start(g *loop.Group)
+	Events() *loop.Queue[PodLifecycleEvent]
+	Healthy() error
+	LastRelist() time.Time
+	RequestRelist(uid types.UID)
+	RequestReinspect(uid types.UID)
+	Stats() Stats
 }
 
 func newRig(t *testing.T, elide bool) *rig {
 	l := loop.New(loop.Options{Name: "n"})
 	t.Cleanup(l.Close)
 	r := &rig{l: l, f: &fakeRuntime{l: l, pods: map[types.UID]kubecontainer.State{}}, c: kubecontainer.NewCache(), g: l.NewGroup("kubelet")}
-	o := Options{Loop: l, Runtime: r.f, Cache: r.c}
+	p := New(Options{Loop: l, Runtime: r.f, Cache: r.c})
+	r.p = p
 	if elide {
-		o.Generation = r.f
+		r.p = Elide(p, r.f, &r.f.version)
 	}
-	r.p = New(o)
 	return r
 }
 
@@ -176,7 +193,7 @@ func (r *rig) run(t *testing.T, until time.Duration) {
 func (r *rig) events() string {
 	var out []string
 	for {
-		e, ok := r.p.Events.TryGet()
+		e, ok := r.p.Events().TryGet()
 		if !ok {
 			return strings.Join(out, " ")
 		}
@@ -239,7 +256,7 @@ func TestRelistTellsWhatChanged(t *testing.T) {
 		t.Errorf("calls: %s", got)
 	}
 	delete(r.f.pods, "a")
-	r.f.gen++
+	r.f.change()
 	r.f.noIP = true
 	r.f.set("b", kubecontainer.StateRunning)
 	r.run(t, 2500*time.Millisecond)
@@ -341,7 +358,7 @@ func TestGoneBeforeItsFirstInspection(t *testing.T) {
 		t.Fatal("the inspection did not fail")
 	}
 	delete(r.f.pods, "a")
-	r.f.gen++
+	r.f.change()
 	r.run(t, 3500*time.Millisecond)
 	if _, err := r.c.Get("a"); err != nil || r.c.Len() != 0 {
 		t.Errorf("the cache has %d pods; error %v", r.c.Len(), err)
@@ -352,6 +369,7 @@ func TestRelistOnDemand(t *testing.T) {
 	r := newRig(t, true)
 	r.p.Start(r.g)
 	r.f.gen = 5
+	r.f.version.Grow()
 	r.run(t, 300*time.Millisecond)
 	r.takeCalls()
 	r.f.set("a", kubecontainer.StateRunning)
@@ -393,7 +411,7 @@ func TestHealthy(t *testing.T) {
 	r.f.listErr = nil
 	r.run(t, 2500*time.Millisecond)
 	r.f.listErr = errors.New("down")
-	r.f.gen++
+	r.f.change()
 	last := r.p.LastRelist()
 	r.run(t, last.Add(3*time.Minute).Sub(loop.Epoch()))
 	if err := r.p.Healthy(); err != nil {
@@ -412,8 +430,8 @@ func TestFullEventQueueDrops(t *testing.T) {
 	}
 	r.p.Start(r.g)
 	r.run(t, 500*time.Millisecond)
-	if s := r.p.Stats(); s.DroppedEvents != 5 || r.p.Events.Len() != eventCapacity {
-		t.Errorf("%+v, %d", s, r.p.Events.Len())
+	if s := r.p.Stats(); s.DroppedEvents != 5 || r.p.Events().Len() != eventCapacity {
+		t.Errorf("%+v, %d", s, r.p.Events().Len())
 	}
 }
 
@@ -422,7 +440,7 @@ func BenchmarkElidedRelist(b *testing.B) {
 	defer l.Close()
 	f := &fakeRuntime{l: l, pods: map[types.UID]kubecontainer.State{}}
 	f.set("a", kubecontainer.StateRunning)
-	p := New(Options{Loop: l, Runtime: f, Cache: kubecontainer.NewCache(), Generation: f})
+	p := Elide(New(Options{Loop: l, Runtime: f, Cache: kubecontainer.NewCache()}), f, &f.version)
 	p.Start(l.Root())
 	if err := l.RunUntil(loop.Epoch().Add(time.Second / 2)); err != nil {
 		b.Fatal(err)
@@ -434,19 +452,9 @@ func BenchmarkElidedRelist(b *testing.B) {
 	}
 }
 
-// notifying is a runtime that tells of its changes.
-type notifying struct {
-	*fakeRuntime
-	fn func()
-}
-
-func (n *notifying) OnChange(fn func()) { n.fn = fn }
-
 // A relist that can find nothing has no timer, and leaves behind what it would.
 func TestParks(t *testing.T) {
 	r := newRig(t, true)
-	n := &notifying{fakeRuntime: r.f}
-	r.p.o.Generation = n
 	r.f.set("u", kubecontainer.StateRunning)
 	r.p.Start(r.g)
 	r.run(t, 3500*time.Millisecond)
@@ -472,7 +480,6 @@ func TestParks(t *testing.T) {
 		t.Errorf("who waits is served at %v", seen)
 	}
 	r.f.set("u", kubecontainer.StateExited)
-	n.fn()
 	r.run(t, 107500*time.Millisecond)
 	if got := r.takeCalls(); !strings.HasPrefix(got, "1m46s list") {
 		t.Errorf("calls after a change: %s", got)

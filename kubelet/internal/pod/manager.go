@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/internal/config"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 )
@@ -29,13 +30,11 @@ type Manager struct {
 	// translation maps the UID of a mirror pod to that of its static pod.
 	translation map[types.UID]types.UID
 	mirrorOf    map[types.UID]types.UID // the other way round
-	generation  uint64
 	// sorted is what GetPods returns; nil until somebody asks. lent: somebody has
 	// it, so that the next change needs another.
-	sorted []*v1.Pod
-	lent   bool
-	// BeforeChange, if set, is called before each change.
-	BeforeChange func()
+	sorted  []*v1.Pod
+	lent    bool
+	version loop.Version
 }
 
 // NewManager returns a Manager without pods.
@@ -47,22 +46,15 @@ func NewManager() *Manager {
 	}
 }
 
-// Generation grows with every change.
-func (m *Manager) Generation() uint64 { return m.generation }
-
-func (m *Manager) change() {
-	if m.BeforeChange != nil {
-		m.BeforeChange()
-	}
-	m.generation++
-}
+// Version grows with every change.
+func (m *Manager) Version() *loop.Version { return &m.version }
 
 // AddPod stores a pod, in place of an earlier one of the same UID.
 func (m *Manager) AddPod(pod *v1.Pod) { m.UpdatePod(pod) }
 
 // UpdatePod stores a pod, in place of an earlier one of the same UID.
 func (m *Manager) UpdatePod(pod *v1.Pod) {
-	m.change()
+	m.version.Grow()
 	n := fullName(pod)
 	if kubetypes.IsMirrorPod(pod) {
 		m.mirrorByUID[pod.UID] = pod
@@ -94,7 +86,7 @@ func (m *Manager) translate(mirror, static types.UID) {
 // RemovePod forgets a pod, or a mirror pod. Its full name is forgotten even if
 // that belongs to a pod with another UID by now, as upstream does.
 func (m *Manager) RemovePod(pod *v1.Pod) {
-	m.change()
+	m.version.Grow()
 	n := fullName(pod)
 	if kubetypes.IsMirrorPod(pod) {
 		delete(m.mirrorByUID, pod.UID)

@@ -60,9 +60,9 @@ func TestSameNameOtherUID(t *testing.T) {
 	m := NewManager()
 	old, next, mirror := named("a", "1", fromFile), named("a", "2", fromFile), named("a", "3", mirrored)
 	m.AddPod(old)
-	gen := m.Generation()
+	gen := m.Version().Count()
 	m.AddPod(next)
-	if m.Generation() == gen || m.Len() != 2 {
+	if m.Version().Count() == gen || m.Len() != 2 {
 		t.Error("both are known by UID")
 	}
 	if p, _ := m.GetPodByMirrorPod(mirror); p != next {

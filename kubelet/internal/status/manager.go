@@ -79,14 +79,14 @@ type Manager struct {
 
 	// onChange is told whose cached status is a new one.
 	onChange func(uid types.UID)
-	// BeforeChange, if set, is called before each change of a cached status.
-	BeforeChange func()
 	// Shared, if set, is told that a cached status is another object by now,
 	// which says the same.
 	Shared func(uid types.UID, old, status *v1.PodStatus)
 
-	generation  uint64
-	ticker      *loop.Ticker
+	// version grows with every change of a cached status.
+	version     loop.Version
+	full        *loop.Periodic // the full batch's clock
+	toSend      loop.Version   // grows with each entry that is marked
 	wantPartial bool
 	wantFull    bool
 	sending     bool
@@ -131,24 +131,15 @@ func (m *Manager) Start(g *loop.Group) {
 		return
 	}
 	m.g = g
-	m.ticker = g.Every("status-sync", syncPeriod, 0, m.tick)
-	if len(m.marked) == 0 {
-		m.ticker.Park()
-	}
+	m.full = g.Every("status-sync", syncPeriod, 0, m.tick)
+	m.elide()
 	if len(m.unsent) > 0 {
 		m.wake()
 	}
 }
 
-// Generation grows with every change of a cached status.
-func (m *Manager) Generation() uint64 { return m.generation }
-
-func (m *Manager) change() {
-	if m.BeforeChange != nil {
-		m.BeforeChange()
-	}
-	m.generation++
-}
+// Version grows with every change of a cached status.
+func (m *Manager) Version() *loop.Version { return &m.version }
 
 // OnStatusChange has fn called with the UID of each pod that gets a new status.
 func (m *Manager) OnStatusChange(fn func(uid types.UID)) { m.onChange = fn }
@@ -384,7 +375,7 @@ func (m *Manager) RemoveOrphanedStatuses(known func(uid types.UID) bool) {
 }
 
 func (m *Manager) forget(e *entry) {
-	m.change()
+	m.version.Grow()
 	e.gone = true // the lists drop it at their next batch
 	delete(m.resizes, e.uid)
 	if m.pods[e.uid] == e {
@@ -430,7 +421,7 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 	if e.sentVersion >= e.version {
 		e.firstUnsent = now.UnixNano()
 	}
-	m.change()
+	m.version.Grow()
 	e.setStatus(s, m.opts.Client != nil)
 	e.version++
 	if m.onChange != nil {

@@ -21,12 +21,10 @@ func (m *Manager) mark(e *entry) {
 	}
 	e.inMarked = true
 	m.marked = append(m.marked, e)
-	if m.ticker != nil {
-		m.ticker.Unpark()
-	}
+	m.toSend.Grow()
 }
 
-// tick is the full batch's clock. It stands still while no entry is marked.
+// tick has a full batch run.
 func (m *Manager) tick() {
 	m.wantFull = true
 	m.wake()
@@ -56,9 +54,7 @@ func (m *Manager) send(ctx context.Context) {
 		for i := range list {
 			m.sync(ctx, &list[i])
 		}
-		if len(m.marked) == 0 {
-			m.ticker.Park()
-		}
+		m.full.Settle()
 	}
 }
 

@@ -40,7 +40,7 @@ func TestStatusSharedWithTheAPI(t *testing.T) {
 			next := *w.api["p"]
 			tc.change(&next.Status)
 			w.api["p"] = &next
-			generation := m.Generation()
+			generation := m.Version().Count()
 			w.echo(m, "p")
 			got, _ := m.GetPodStatus(p.UID)
 			want, tell := sent, [2]*v1.PodStatus{}
@@ -50,7 +50,7 @@ func TestStatusSharedWithTheAPI(t *testing.T) {
 			if got != want || told != tell {
 				t.Errorf("cached: the API's %t, the sent one %t; told %v", got == &next.Status, got == sent, told != [2]*v1.PodStatus{})
 			}
-			if m.Generation() != generation {
+			if m.Version().Count() != generation {
 				t.Error("that is no change")
 			}
 		})

@@ -73,9 +73,7 @@ type Options struct {
 	// SourcesReady tells whether all sources of pods have told of theirs.
 	// SourcesSeen has to be called when that may have changed.
 	SourcesReady func() bool
-	// NoElide has the loops run although nothing changed.
-	NoElide bool
-	Log     func(format string, args ...any)
+	Log          func(format string, args ...any)
 }
 
 // Manager is a node's volume manager.

@@ -66,16 +66,16 @@ func (r *rig) say(what string) {
 }
 
 func newRig(t *testing.T, noElide bool) *rig {
-	l := loop.New(loop.Options{})
+	l := loop.New(loop.Options{Elision: map[bool]loop.ElisionMode{true: loop.NoElide}[noElide]})
 	t.Cleanup(l.Close)
 	r := &rig{t: t, l: l, g: l.NewGroup("kubelet"), fs: memfs.New(memfs.Options{Loop: l}), ready: true,
 		pods: map[types.UID]*v1.Pod{}, stopped: map[types.UID]bool{}, configMaps: map[string]*v1.ConfigMap{}}
-	r.restart(noElide)
+	r.restart()
 	return r
 }
 
 // restart makes a new manager, as a new kubelet would.
-func (r *rig) restart(noElide bool) {
+func (r *rig) restart() {
 	r.g.Kill()
 	r.g = r.l.NewGroup("kubelet")
 	host := &volume.Host{FS: r.fs, Mounter: r, PodsDir: "/pods", ConfigMaps: r, Now: r.l.Now,
@@ -83,7 +83,7 @@ func (r *rig) restart(noElide bool) {
 		Random:          func(o string, n uint64) uint32 { return uint32(r.l.Uint64("test", o, n)) }}
 	r.m = New(Options{Group: r.g, NodeName: "n", Host: host, Pods: r, States: r, Recorder: r,
 		Plugins:      []volume.Plugin{emptydir.New(host), keyed.NewConfigMap(host), hostpath.New(host)},
-		SourcesReady: func() bool { return r.ready }, NoElide: noElide})
+		SourcesReady: func() bool { return r.ready }})
 	r.m.Start()
 }
 
@@ -316,7 +316,7 @@ func TestReconstruction(t *testing.T) {
 		}
 		r.ready = false
 		delete(r.pods, "gone")
-		r.restart(false)
+		r.restart()
 	})
 	r.at(3*time.Second, func() { r.add(kept) })
 	exists := func(uid string, want bool) {

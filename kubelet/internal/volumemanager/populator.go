@@ -28,7 +28,7 @@ func (m *Manager) populate() {
 		m.populated = true
 	}
 	m.wakeReconciler(0)
-	if m.o.NoElide {
+	if !m.l.Elides() {
 		m.wakePopulator()
 	}
 }

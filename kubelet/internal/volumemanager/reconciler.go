@@ -61,7 +61,7 @@ func (m *Manager) reconcile() {
 		}
 	}
 	switch {
-	case m.o.NoElide:
+	case !m.l.Elides():
 		m.wakeReconciler(0)
 	case again != 0:
 		m.wakeReconciler(again)
@@ -187,7 +187,7 @@ func (m *Manager) poll(ctx context.Context, p *podVolumes, mounting bool, period
 		defer cancel()
 	}
 	for {
-		if !m.o.NoElide {
+		if m.l.Elides() {
 			if err := w.changed.Wait(ctx); err != nil {
 				return err
 			}

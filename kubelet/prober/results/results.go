@@ -32,12 +32,16 @@ type Update struct {
 // containers with such a probe are in it.
 type Manager struct {
 	cache   map[string]Result
+	onSet   func(uid types.UID)
 	updates *loop.Queue[Update]
 }
 
 // NewManager returns an empty Manager. Upstream's updates wait for room among
 // 20; here nobody waits.
 func NewManager() *Manager { return &Manager{updates: loop.NewQueue[Update](0)} }
+
+// OnSet has fn called with the UID of each pod that gets a new result.
+func (m *Manager) OnSet(fn func(uid types.UID)) { m.onSet = fn }
 
 // Updates is where changes are taken from.
 func (m *Manager) Updates() *loop.Queue[Update] { return m.updates }
@@ -57,6 +61,9 @@ func (m *Manager) Set(containerID string, r Result, uid types.UID) {
 		m.cache = map[string]Result{}
 	}
 	m.cache[containerID] = r
+	if m.onSet != nil {
+		m.onSet(uid)
+	}
 	m.updates.TryPut(Update{ContainerID: containerID, Result: r, PodUID: uid})
 }
 

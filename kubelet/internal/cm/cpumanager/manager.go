@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/cpuset"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/internal/checkpointmanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/cpumanager/state"
@@ -80,7 +81,7 @@ type Manager struct {
 	// admitting is the pod that was last asked about: it may not be among the
 	// active ones yet.
 	admitting *v1.Pod
-	revision  uint64
+	version   loop.Version
 }
 
 // New returns a manager that knows what the checkpoint says. The error is
@@ -126,8 +127,8 @@ func (m *Manager) Start() error {
 // Static reports whether containers can have CPUs of their own.
 func (m *Manager) Static() bool { return m.policy != nil }
 
-// Revision grows with every change of an assignment.
-func (m *Manager) Revision() uint64 { return m.revision }
+// Version grows with every change of an assignment.
+func (m *Manager) Version() *loop.Version { return &m.version }
 
 // Allocate implements topologymanager.HintProvider.
 func (m *Manager) Allocate(pod *v1.Pod, c *v1.Container) error {
@@ -140,7 +141,7 @@ func (m *Manager) Allocate(pod *v1.Pod, c *v1.Container) error {
 	if err != nil || !changed {
 		return err
 	}
-	m.revision++
+	m.version.Grow()
 	return m.state.Store()
 }
 
@@ -196,7 +197,7 @@ func (m *Manager) removeStale() {
 		}
 	}
 	if removed {
-		m.revision++
+		m.version.Grow()
 		if err := m.state.Store(); err != nil {
 			m.log("%v", err)
 		}

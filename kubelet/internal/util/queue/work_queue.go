@@ -4,7 +4,11 @@
 // and finds the record without a lookup.
 package queue
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+)
 
 // Item is a UID's entry in a WorkQueue, waiting or not. It is meant to be a
 // part of its owner's record.
@@ -20,10 +24,8 @@ type Item struct {
 type WorkQueue struct {
 	h []entry
 	// left are the items whose owner has gone before they were due.
-	left map[types.UID]*Item
-	// OnEarlier, if set, is called when the first time at which something is
-	// due has become earlier.
-	OnEarlier func(due int64)
+	left    map[types.UID]*Item
+	version loop.Version
 }
 
 type entry struct {
@@ -61,9 +63,18 @@ func (q *WorkQueue) Leave(it *Item) {
 	q.left[left.UID] = left
 }
 
+// Version grows when somebody enqueues an item.
+func (q *WorkQueue) Version() *loop.Version { return &q.version }
+
 // Enqueue makes an item due at due, in place of an earlier or later time.
 func (q *WorkQueue) Enqueue(it *Item, due int64) {
-	first := len(q.h) == 0 || due < q.h[0].due
+	q.version.Grow()
+	q.Postpone(it, due)
+}
+
+// Postpone is Enqueue by whoever decides when the queue is looked at next, which
+// needs no telling.
+func (q *WorkQueue) Postpone(it *Item, due int64) {
 	if it.place == 0 {
 		q.h = append(q.h, entry{due, it})
 		it.place = int32(len(q.h))
@@ -74,9 +85,6 @@ func (q *WorkQueue) Enqueue(it *Item, due int64) {
 		if !q.up(i) {
 			q.down(i)
 		}
-	}
-	if first && q.OnEarlier != nil {
-		q.OnEarlier(due)
 	}
 }
 

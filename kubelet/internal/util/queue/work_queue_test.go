@@ -67,17 +67,16 @@ func TestAnItemOutlivesItsOwner(t *testing.T) {
 	}
 }
 
-func TestEarlierIsTold(t *testing.T) {
+func TestEnqueueIsTold(t *testing.T) {
 	q, m := NewWorkQueue(), items{}
-	var told []int64
-	q.OnEarlier = func(due int64) { told = append(told, due) }
 	q.Enqueue(m.of("a"), 10)
 	q.Enqueue(m.of("b"), 20)
-	q.Enqueue(m.of("b"), 5)
-	q.Enqueue(m.of("b"), 30)
-	q.Enqueue(m.of("a"), 9)
-	if !reflect.DeepEqual(told, []int64{10, 5, 9}) {
-		t.Errorf("told %v", told)
+	if n := q.Version().Count(); n != 2 {
+		t.Errorf("version %d after two", n)
+	}
+	q.Postpone(m.of("a"), 30)
+	if it, due := q.First(); q.Version().Count() != 2 || it.UID != "b" || due != 20 {
+		t.Errorf("version %d, first %v at %d", q.Version().Count(), it.UID, due)
 	}
 }
 

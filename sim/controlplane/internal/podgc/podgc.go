@@ -49,7 +49,7 @@ type Controller struct {
 	api       *apiserver.Component
 	l         *loop.Loop
 	threshold int
-	ticker    *loop.Ticker
+	found     loop.Version // grows when a pass may find something
 	running   bool
 
 	terminated int // pods that have ended
@@ -72,8 +72,9 @@ func New(opts Options) *Controller {
 	if c.threshold == 0 {
 		c.threshold = DefaultTerminatedPodThreshold
 	}
-	c.ticker = c.g.Every("pod garbage collection", CheckPeriod, 0, c.pass)
-	c.review()
+	passes := c.g.Every("pod garbage collection", CheckPeriod, 0, c.pass)
+	passes.Elide(&loop.Elision{Of: []*loop.Version{&c.found}, Idle: c.idle})
+	passes.Settle()
 	c.api.Server().OnChange(c.onChange, apiserver.KindPod, apiserver.KindNode)
 	return c
 }
@@ -148,12 +149,23 @@ func (c *Controller) nodeIs(n *v1.Node) {
 	}
 }
 
-// review has passes run while they may find something.
+// mayFind reports whether a pass could find something.
+func (c *Controller) mayFind() bool {
+	return c.threshold > 0 && c.terminated > c.threshold || len(c.unscheduled)+len(c.missing)+len(c.outOfService) > 0
+}
+
+// idle reports until when passes find nothing, see loop.Elider.
+func (c *Controller) idle(now int64) int64 {
+	if c.mayFind() {
+		return now
+	}
+	return loop.Forever
+}
+
+// review notes that there is another pod or node for a pass to find.
 func (c *Controller) review() {
-	if c.threshold > 0 && c.terminated > c.threshold || len(c.unscheduled)+len(c.missing)+len(c.outOfService) > 0 {
-		c.ticker.Unpark()
-	} else {
-		c.ticker.Park()
+	if c.mayFind() {
+		c.found.Grow()
 	}
 }
 
@@ -163,7 +175,6 @@ func (c *Controller) pass() {
 		c.g.Go("pod garbage collection", func(ctx context.Context) {
 			c.gc(ctx)
 			c.running = false
-			c.review()
 		})
 	}
 }

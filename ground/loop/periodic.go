@@ -1,0 +1,187 @@
+package loop
+
+import (
+	"context"
+	"time"
+)
+
+// Periodic is a body that runs again and again until its group dies: on a grid
+// of instants ([Group.Every]), or sliding, a period after its last pass ended
+// ([Group.Until]). Each run is a pass. Between passes only a timer exists, and
+// none at all while passes are elided, see [Periodic.Elide].
+type Periodic struct {
+	timer  Timer
+	fn     func() // a pass, or what begins one
+	period int64  // ns
+	// next is when the pass that is set is due, or the first of those elided, in
+	// ns since the Unix epoch. On a grid it is one of the grid's instants.
+	next    int64
+	jitter  *jitter // nil: none
+	sliding bool
+	// task: each pass is a task, hence a step of its own.
+	task bool
+	elided
+}
+
+// jitter lengthens each period by up to a fraction of it, drawn anew each time.
+type jitter struct {
+	fraction        float64
+	purpose, object string
+	n               uint64 // draws so far
+}
+
+// Every runs fn, which must not wait, every period; first after one period. A
+// jitter above 0 lengthens each period by up to jitter×period, drawn anew each
+// time. Without jitter the passes stay on one grid. A pass allocates nothing.
+func (g *Group) Every(name string, period time.Duration, jitter float64, fn func()) *Periodic {
+	p := g.newPeriodic(name, period, fn)
+	p.next = g.l.now
+	p.Jitter(jitter, "ticker", name)
+	p.arm()
+	return p
+}
+
+// EveryNow is Every with the first pass at once.
+func (g *Group) EveryNow(name string, period time.Duration, jitter float64, fn func()) *Periodic {
+	p := g.newPeriodic(name, period, fn)
+	p.next = g.l.now
+	p.Jitter(jitter, "ticker", name)
+	p.set(p.next)
+	return p
+}
+
+// Until runs body as a task, first at once, then again a period after it
+// returned, as apimachinery's wait.JitterUntil does (sliding).
+func (g *Group) Until(name string, period time.Duration, jitter float64, body func(ctx context.Context)) *Periodic {
+	var p *Periodic
+	pass := func(ctx context.Context) {
+		body(ctx)
+		p.Again()
+	}
+	p = g.Sliding(name, period, func() { g.Start(name, pass) })
+	p.Tasks()
+	p.Jitter(jitter, "until", name)
+	p.Begin()
+	return p
+}
+
+// Sliding returns a Periodic of which no pass is set. Begin sets the first. fn
+// begins a pass and must not wait; when the pass has ended Again is called.
+func (g *Group) Sliding(name string, period time.Duration, fn func()) *Periodic {
+	p := g.newPeriodic(name, period, fn)
+	p.sliding = true
+	return p
+}
+
+func (g *Group) newPeriodic(name string, period time.Duration, fn func()) *Periodic {
+	if period <= 0 {
+		panic("loop: period of " + name + " is not positive")
+	}
+	p := &Periodic{fn: fn, period: int64(period)}
+	p.timer = Timer{g: g, idx: -1, stream: g.l.NewStream(), name: name}
+	p.timer.fn = p.fire
+	return p
+}
+
+// Jitter lengthens each period from now on by up to fraction×period, drawn for
+// the purpose and object.
+func (p *Periodic) Jitter(fraction float64, purpose, object string) {
+	if fraction > 0 {
+		p.jitter = &jitter{fraction: fraction, purpose: purpose, object: object}
+	}
+}
+
+// Tasks notes that each pass is a task, which begins one step after it is due.
+func (p *Periodic) Tasks() { p.task = true }
+
+// Begin sets the first pass, at once.
+func (p *Periodic) Begin() {
+	p.next = p.timer.g.l.now
+	p.set(p.next)
+}
+
+// Again sets the pass after the one that ends now.
+func (p *Periodic) Again() {
+	p.next = p.timer.g.l.now + p.wait()
+	p.set(p.next)
+}
+
+// Stop ends the passes.
+func (p *Periodic) Stop() {
+	p.timer.Stop()
+	p.parked = false
+}
+
+// wait returns the time to the next pass; with jitter it is drawn.
+func (p *Periodic) wait() int64 {
+	j := p.jitter
+	if j == nil {
+		return p.period
+	}
+	j.n++
+	return int64(p.timer.g.l.Jitter(time.Duration(p.period), j.fraction, j.purpose, j.object, j.n-1))
+}
+
+// set has the timer fire at a time, in ns since the Unix epoch.
+func (p *Periodic) set(at int64) {
+	if g := p.timer.g; !g.dead {
+		g.l.schedule(&p.timer, max(at, g.l.now))
+	}
+}
+
+// fire is called by the timer: a pass is due.
+func (p *Periodic) fire() {
+	if p.elide() {
+		return
+	}
+	if !p.sliding {
+		p.arm()
+	}
+	p.fn()
+}
+
+// arm sets the next instant of the grid.
+func (p *Periodic) arm() {
+	now, d := p.timer.g.l.now, p.wait()
+	p.next += d
+	if p.next <= now { // the loop stood still for longer than a period
+		p.next = now + d
+	}
+	p.set(p.next)
+}
+
+// Ticks is a grid of instants to wait for, as one of several: it is ready once
+// an instant has come since it was last taken, however many have.
+type Ticks struct {
+	Signal
+	p *Periodic
+	// missed adds the instants for which there was no timer; nil: there was one for
+	// each.
+	missed func() bool
+	// left is called when a task that waited goes on; may be nil.
+	left func()
+}
+
+// Ticks returns the instants of a grid, of which the first is a period from now.
+func (g *Group) Ticks(name string, period time.Duration) *Ticks {
+	t := &Ticks{}
+	t.p = g.Every(name, period, 0, t.Notify)
+	return t
+}
+
+func (t *Ticks) take() bool {
+	if t.missed != nil && t.missed() {
+		t.set = true
+	}
+	return t.Signal.take()
+}
+
+func (t *Ticks) remove(task *Task) {
+	t.Signal.remove(task)
+	if t.left != nil {
+		t.left()
+	}
+}
+
+// Waited reports whether a task waits for a tick.
+func (t *Ticks) Waited() bool { return len(t.w.tasks) > 0 && !t.set }

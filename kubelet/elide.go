@@ -1,0 +1,211 @@
+package kubelet
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/internal/nodestatus"
+	"github.com/drydock-sim/drydock/kubelet/internal/pleg"
+)
+
+// What is left out while nothing changes is in the files elide*.go, here and in
+// the packages below: decorators around the plain parts, and the versions that
+// their periodic bodies read (see package loop). A kubelet without elision polls
+// as upstream does: elide is all that sets it up.
+
+// elision is what a kubelet has of it.
+type elision struct {
+	// notifier is the runtime, if it tells of its changes; nil: nothing that
+	// reads the runtime is elided.
+	notifier pleg.Notifier
+	// statuses and images are nil if the runtime's client can't tell without a
+	// call.
+	statuses statusGeneration
+	images   imageListGeneration
+
+	// runtime grows with the runtime's generation, conditions with what the
+	// eviction manager makes of the node.
+	runtime, conditions loop.Version
+
+	pleg         *pleg.Elided
+	syncs        *elidedSyncs
+	checks       *elidedChecks
+	housekeeping *loop.Memo
+	containerGC  *loop.Memo
+	cpus         *loop.Memo
+	// imageList is the runtime's ImageListGeneration from before the last good list
+	// of images; 0: the next is made.
+	imageList uint64
+}
+
+// bodies are what runs periodically, or by the sync loop, where elision stands
+// before it.
+type bodies struct {
+	// cleanUpPods is one housekeeping pass, see handlePodCleanups.
+	cleanUpPods func(ctx context.Context) (acted bool, err error)
+	// checkRuntime reports whether the runtime is well.
+	checkRuntime func(ctx context.Context) bool
+	// collectContainers reports whether nothing is left to collect.
+	collectContainers func(ctx context.Context) (settled bool)
+	// reconcileCPUs reports whether all containers run on their CPUs.
+	reconcileCPUs func(ctx context.Context) (settled bool)
+	// listImages reports whether the runtime answered.
+	listImages func(ctx context.Context) bool
+}
+
+// elide has what would do nothing new left out, as far as the runtime tells of
+// its changes. It is called when the parts are built and nothing has started.
+func (kl *Kubelet) elide() {
+	if !kl.l.Elides() {
+		return
+	}
+	e := &kl.elided
+	e.statuses, _ = kl.opts.RuntimeService.(statusGeneration)
+	e.images, _ = kl.opts.ImageService.(imageListGeneration)
+	e.cpus = &loop.Memo{Of: []*loop.Version{kl.pods.Version(), &kl.workers.records.lifecycle, kl.statusManager.Version(), kl.cpuManager.Version()}}
+	reconcile := remembered(e.cpus, kl.bodies.reconcileCPUs)
+	kl.bodies.reconcileCPUs = func(ctx context.Context) bool {
+		settled := reconcile(ctx)
+		e.cpus.Accept(kl.cpuManager.Version()) // what it took back itself it has told of
+		return settled
+	}
+	kl.bodies.listImages = e.rememberedImages(kl.bodies.listImages)
+	n, ok := kl.opts.RuntimeService.(pleg.Notifier)
+	if !ok {
+		return
+	}
+	e.notifier = n
+	n.OnChange(e.runtime.Grow)
+	e.pleg = pleg.Elide(kl.pleg.(*pleg.Generic), n, &e.runtime)
+	kl.pleg = e.pleg
+	kl.nodeStatus = nodestatus.Elide(kl.nodeStatus.(*nodestatus.Manager), nodestatus.ElideOptions{
+		KnownRuntimeVersion: kl.knownRuntimeVersion, AllTold: kl.nodeElided,
+		Reads: []*loop.Version{&e.runtime, &kl.node.version, &kl.images.version, &e.conditions, &kl.state.version},
+	})
+	kl.elideSyncs()
+	kl.elideChecks()
+	known := func() bool { return n.Generation() != 0 }
+	e.housekeeping = &loop.Memo{Of: []*loop.Version{kl.pods.Version(), &kl.workers.records.lifecycle, &e.runtime}, Known: known}
+	kl.bodies.cleanUpPods = kl.elidedCleanups(kl.bodies.cleanUpPods)
+	if kl.gcPolicy().MinAge == 0 { // else a pass goes by the time, too
+		e.containerGC = &loop.Memo{Of: []*loop.Version{&kl.workers.records.lifecycle, &e.runtime}, Known: known}
+		kl.bodies.collectContainers = remembered(e.containerGC, kl.bodies.collectContainers)
+	}
+}
+
+// elideLoops has passes left out of what has just been started.
+func (kl *Kubelet) elideLoops(checks *loop.Periodic) {
+	e := &kl.elided
+	if e.notifier == nil {
+		return
+	}
+	e.checks.passes = checks
+	checks.Elide(e.checks)
+	kl.loop.ticks.Elide(e.syncs)
+	kl.loop.housekeeping.Elide(e.housekeeping)
+}
+
+// imageListGeneration is implemented by a runtime client that knows, without a
+// call, whether ListImages would say something new; as statusGeneration.
+type imageListGeneration interface{ ImageListGeneration() uint64 }
+
+// sameImages reports whether a listing of images would find the list that the
+// kubelet has.
+func (e *elision) sameImages() bool {
+	return e.imageList != 0 && e.imageList == e.images.ImageListGeneration()
+}
+
+// rememberedImages notes of which generation a list of images is.
+func (e *elision) rememberedImages(list func(context.Context) bool) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		generation := uint64(0)
+		if e.images != nil {
+			generation = e.images.ImageListGeneration()
+		}
+		e.imageList = 0
+		good := list(ctx)
+		if good {
+			e.imageList = generation
+		}
+		return good
+	}
+}
+
+// catchUp accounts for what was left out so far.
+func (kl *Kubelet) catchUp() {
+	kl.loop.ticks.CatchUp()
+	if c := kl.elided.checks; c != nil {
+		c.passes.CatchUp()
+	}
+}
+
+// elidedResyncs counts the syncs that were left out.
+func (kl *Kubelet) elidedResyncs() uint64 {
+	if kl.elided.syncs == nil {
+		return 0
+	}
+	return kl.elided.syncs.elided
+}
+
+// remembered has a memo told of a body's passes.
+func remembered(m *loop.Memo, body func(context.Context) bool) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		m.Begin()
+		settled := body(ctx)
+		m.End(settled)
+		return settled
+	}
+}
+
+// elidedCleanups leaves out a pass that the memo knows would find nothing. A tick
+// that came while the sync loop was busy is not left out by itself.
+//
+// A pass reads the pod manager, the workers' records, the statuses' phases, the
+// runtime's running pods and the pod directories, and nothing else. Records grow
+// also by every way in which a status becomes terminal, a rejection aside, which
+// comes with a pod; directories are made by syncs of pods that are new. Back-off
+// entries, which a pass drops 10 minutes after their last use, are reset by their
+// next use at that age anyway.
+func (kl *Kubelet) elidedCleanups(pass func(context.Context) (bool, error)) func(context.Context) (bool, error) {
+	m := kl.elided.housekeeping
+	return func(ctx context.Context) (acted bool, err error) {
+		if m.Settled() {
+			return false, nil
+		}
+		m.Begin()
+		acted, err = pass(ctx)
+		m.End(err == nil && !acted)
+		return acted, err
+	}
+}
+
+// runtimeErrorsFrom is the time (ns since the Unix epoch) from which on the
+// runtime's health is bad if nothing is heard of it meanwhile; in the past if it is
+// now.
+func (kl *Kubelet) runtimeErrorsFrom() int64 {
+	s := kl.state
+	if s.lastSync == 0 || s.runtimeError != nil {
+		return 0
+	}
+	at := kl.elided.pleg.HealthyUntil()
+	if !kl.elided.checks.Parked() {
+		at = min(at, s.lastSync+int64(runtimeDownAfter))
+	}
+	return at
+}
+
+// nodeElided reports whether what the node's status shows changes only together
+// with a version.
+func (kl *Kubelet) nodeElided() bool {
+	return kl.elided.notifier != nil && kl.elided.checks.Parked() && kl.elided.pleg.Parked() && kl.state.storageError == nil
+}
+
+// firstHost is the node's first address: the same object until it changes.
+func (kl *Kubelet) firstHost() *v1.HostIP {
+	if ips := kl.hostIPs(); kl.client != nil && len(ips) > 0 {
+		return &ips[0]
+	}
+	return nil
+}

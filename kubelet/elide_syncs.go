@@ -1,0 +1,281 @@
+package kubelet
+
+import (
+	"context"
+	"math"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
+)
+
+// A sync computes from the pod, its mirror, the runtime's picture of it, its
+// status, the reason cache (which only a sync of the same pod changes), its
+// volumes, the node's address and the network's state. The objects are replaced,
+// never written to. So a sync that sees the same objects as the last one, which
+// had nothing to do, is elided: its worker needs no task (launch), and if it
+// comes of a resync the sync loop need not even take it up (Until). Resyncs of
+// pods whose inputs all have versions need no tick: they are accounted for when
+// a version grows.
+
+// syncMemo is what the last sync of a pod saw, if it had nothing to do.
+type syncMemo struct {
+	pod, mirror *v1.Pod
+	runtime     *kubecontainer.PodStatus
+	status      *v1.PodStatus
+	host        *v1.HostIP // the node's first; nil: none
+	// seen is when this was last found to hold.
+	seen syncVersions
+}
+
+// syncVersions are the versions of what a memo is compared with. While none has
+// grown the comparison need not be made.
+type syncVersions struct{ pods, runtime, statuses uint64 }
+
+// replacePod puts the next version of an object in the place of the old one.
+func (m *syncMemo) replacePod(old, pod *v1.Pod) {
+	if m.pod == old {
+		m.pod = pod
+	}
+	if m.mirror == old {
+		m.mirror = pod
+	}
+}
+
+// replaceStatus is replacePod for the pod's cached status.
+func (m *syncMemo) replaceStatus(old, status *v1.PodStatus) {
+	if m.status == old {
+		m.status = status
+	}
+}
+
+// elidedSyncs leaves out syncs that would see what the last one saw. It stands
+// around the workers' syncer, before their launch, and before the sync loop's
+// tick.
+type elidedSyncs struct {
+	podSyncer
+	launcher
+	kl *Kubelet
+	// elided counts the syncs that were left out.
+	elided uint64
+	// assured: while the tick is parked, resyncs that are due before then are
+	// elided without another look; ns since the Unix epoch.
+	assured int64
+}
+
+// elideSyncs has the workers' syncs elided.
+func (kl *Kubelet) elideSyncs() {
+	w := kl.workers
+	e := &elidedSyncs{podSyncer: w.Syncer, launcher: w.launcher, kl: kl}
+	w.Syncer, w.launcher, kl.elided.syncs = e, e, e
+	for _, r := range [...]interface{ OnSet(func(types.UID)) }{kl.probes.Liveness, kl.probes.Readiness, kl.probes.Startup} {
+		r.OnSet(e.probed)
+	}
+}
+
+// probed has the next sync of a pod run although nothing that its memo holds has
+// changed. One that is in progress, and may have looked already, doesn't count.
+func (e *elidedSyncs) probed(uid types.UID) {
+	if s := e.kl.workers.records.get(uid); s != nil {
+		s.probed = true
+	}
+}
+
+// SyncPod remembers what a sync saw that had nothing to do.
+func (e *elidedSyncs) SyncPod(ctx context.Context, updateType kubetypes.SyncPodType, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus) (syncResult, error) {
+	s := e.kl.workers.records.get(pod.UID)
+	s.memo = syncMemo{}
+	result, err := e.podSyncer.SyncPod(ctx, updateType, pod, mirror, runtime)
+	if err != nil || !result.Settled {
+		return result, err
+	}
+	// Objects that were replaced meanwhile differ in nothing that the sync goes by.
+	m := &s.memo
+	m.pod, m.mirror, m.runtime, m.host = s.active.Pod, mirror, runtime, e.kl.firstHost()
+	if s.run != nil {
+		m.mirror = s.run.MirrorPod
+	}
+	m.status, _ = e.kl.statusManager.GetPodStatus(pod.UID)
+	return result, err
+}
+
+// launch leaves out a run that would do nothing.
+func (e *elidedSyncs) launch(s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
+	if !s.probed && run.work == syncWork && err == nil && run.UpdateType == kubetypes.SyncPodSync &&
+		s.active.Pod == s.memo.pod && e.unchanged(&s.memo, run.MirrorPod, status) {
+		e.leaveOut(s, e.kl.l.UnixNano())
+		e.kl.workers.next(s)
+		return
+	}
+	s.probed = false
+	e.launcher.launch(s, run, status, err)
+}
+
+// leaveOut accounts for a run at a time, in ns since the Unix epoch.
+func (e *elidedSyncs) leaveOut(s *podState, at int64) {
+	w := e.kl.workers
+	e.elided++
+	w.runs++
+	s.cancelled = false
+	s.lastRun = at
+	w.Queue.Postpone(&s.item, at+int64(w.requeueDelay(s, nil)))
+}
+
+// unchanged reports whether a sync with this mirror and picture would see what
+// the memo holds.
+func (e *elidedSyncs) unchanged(m *syncMemo, mirror *v1.Pod, runtime *kubecontainer.PodStatus) bool {
+	if m.mirror != mirror || m.runtime != runtime || m.pod.Spec.ActiveDeadlineSeconds != nil || !e.surroundings(m) {
+		return false
+	}
+	s, ok := e.kl.statusManager.GetPodStatus(m.pod.UID)
+	return ok && s == m.status
+}
+
+// surroundings reports whether what is not the pod's alone is as the memo holds.
+func (e *elidedSyncs) surroundings(m *syncMemo) bool {
+	kl := e.kl
+	return m.pod != nil && kl.state.networkError == nil && m.host == kl.firstHost() && kl.volumes.Settled(m.pod)
+}
+
+// unmoved reports whether the sync loop, given the pod as due, would begin a sync
+// that is unchanged: with the pod and mirror of the pod manager, and the picture
+// of the pod cache.
+func (e *elidedSyncs) unmoved(s *podState) bool {
+	kl, m := e.kl, &s.memo
+	if !e.idle(s) || !e.surroundings(m) {
+		return false
+	}
+	seen := syncVersions{kl.pods.Version().Count(), kl.podCache.Version().Count(), kl.statusManager.Version().Count()}
+	if m.seen == seen {
+		return true
+	}
+	if pod, _ := kl.pods.GetPodByUID(m.pod.UID); pod != m.pod {
+		return false
+	}
+	mirror, _ := kl.pods.GetMirrorPodByPod(m.pod)
+	runtime, err := kl.podCache.Get(m.pod.UID)
+	if err != nil || !e.unchanged(m, mirror, runtime) {
+		return false
+	}
+	m.seen = seen
+	return true
+}
+
+// idle reports whether the pod has started, is not to end, and nothing is in
+// progress or to be done.
+func (*elidedSyncs) idle(s *podState) bool {
+	return s.started() && !s.terminationRequested() && !s.terminated() && !s.working && s.pending == nil &&
+		!s.finished && !s.removed && s.active.Pod != nil && s.active.Pod == s.memo.pod
+}
+
+// maxDeferral bounds how long resyncs are deferred: those that are accounted for
+// at once find the node's pods in the processor's cache.
+const maxDeferral = time.Hour
+
+// Reads implements loop.Elider for the sync loop's tick.
+func (e *elidedSyncs) Reads() []*loop.Version {
+	kl := e.kl
+	return []*loop.Version{
+		kl.pods.Version(), kl.podCache.Version(), kl.statusManager.Version(), &kl.workers.records.work, kl.queue.Version(),
+		&kl.node.forPods, &kl.elided.runtime, &kl.state.version,
+	}
+}
+
+// Until implements loop.Elider for the sync loop's tick. It leaves out the
+// resyncs that are due and unchanged.
+func (e *elidedSyncs) Until(now int64) int64 {
+	kl := e.kl
+	e.resync(now, func(s *podState) bool { return kl.podCache.SeenSince(s.lastRunTime()) && e.unmoved(s) })
+	e.assured = 0
+	deadline, down := kl.nextDeadline(), kl.runtimeErrorsFrom()
+	if kl.queue.Due(now) || deadline <= now || down <= now {
+		return now
+	}
+	if kl.elided.checks.Parked() && kl.elided.pleg.Parked() {
+		e.assured = min(e.firstThatMoves(), now+int64(maxDeferral), deadline-1)
+		return e.assured + 1
+	}
+	return e.Plan(now)
+}
+
+// Defers implements loop.Deferrer.
+func (e *elidedSyncs) Defers() bool { return e.assured != 0 }
+
+// Plan implements loop.Planner: the next tick that the sync loop could not ignore
+// is one that finds a pod due, or past its deadline, or the runtime in error.
+func (e *elidedSyncs) Plan(int64) int64 {
+	e.assured = 0
+	at := min(e.kl.nextDeadline(), e.kl.runtimeErrorsFrom())
+	if it, due := e.kl.queue.First(); it != nil {
+		at = min(at, due+1)
+	}
+	return at
+}
+
+// LeftOut implements loop.Elider: it accounts for the resyncs of ticks that were
+// left out.
+func (e *elidedSyncs) LeftOut(_, last int64) {
+	if e.assured != 0 {
+		e.resync(last, func(*podState) bool { return true })
+	}
+}
+
+// resync gives what was due at a tick up to now, and would have nothing to do,
+// its next time. It is what the sync loop would bring about if it took up these
+// pods: it would tell the workers of pods that they know, as they are, and these
+// would be idle again at the same instant. It stops at the first pod for which
+// elides is false.
+func (e *elidedSyncs) resync(now int64, elides func(*podState) bool) {
+	for {
+		it, due := e.kl.queue.First()
+		if it == nil || due >= now || e.assured != 0 && due >= e.assured {
+			return
+		}
+		at := e.kl.loop.ticks.After(due)
+		s, _ := it.Owner.(*podState)
+		if s == nil || at > now || !elides(s) {
+			return
+		}
+		e.leaveOut(s, at)
+	}
+}
+
+// firstThatMoves is when the first pod is due whose resync can't be deferred, in
+// ns since the Unix epoch. It gives up looking when that is soon.
+func (e *elidedSyncs) firstThatMoves() int64 {
+	const soon = int64(2 * time.Second)
+	q := e.kl.queue
+	first := int64(math.MaxInt64)
+	_, start := q.First()
+	for i := range q.Len() {
+		it, due := q.At(i)
+		if due >= first {
+			continue
+		}
+		if s, _ := it.Owner.(*podState); s == nil || !e.unmoved(s) || !e.kl.volumes.Fixed(s.memo.pod) {
+			if first = due; first <= start+soon {
+				break
+			}
+		}
+	}
+	return first
+}
+
+// nextDeadline is when the first pod passes its activeDeadlineSeconds, in ns
+// since the Unix epoch; in the past if one has and is yet to end.
+func (kl *Kubelet) nextDeadline() int64 {
+	next := int64(math.MaxInt64)
+	kl.pods.Each(func(pod *v1.Pod) {
+		if pod.Spec.ActiveDeadlineSeconds == nil || kl.deadlineIsOver(pod) {
+			return
+		}
+		if st := kl.podStatus(pod); !st.StartTime.IsZero() {
+			next = min(next, st.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds)*time.Second).UnixNano())
+		}
+	})
+	return next
+}
