@@ -24,9 +24,13 @@ import (
 // each other at once.
 const maxTries = 3
 
+// errNoNetwork fails probes that need a network where nobody carries their
+// requests.
 var errNoNetwork = errors.New("the node has no network")
 
 // run begins a probe; finish is told what it comes to, in this step or later.
+// Which kind of probe it is decides whether it needs a task: what a network can
+// answer at once is only waited for.
 func (w *worker) run(s *v1.PodStatus) {
 	w.probing = true
 	spec, ip := w.spec(), s.PodIP
@@ -56,6 +60,8 @@ func (w *worker) done(o outcome) {
 }
 
 // later ends a probe when its answer, which took that long, has arrived.
+// The worker keeps the outcome and sets its timer, since a probe has at most
+// one answer under way.
 func (w *worker) later(took time.Duration, o outcome) {
 	if took <= 0 {
 		w.done(o)
@@ -72,6 +78,8 @@ func (w *worker) task(fn func(ctx context.Context) outcome) {
 	})
 }
 
+// A command always needs a task: the runtime takes its time, and the pod's end
+// cancels it.
 func (w *worker) runExec(command []string, timeout time.Duration) {
 	if w.cancelled { // each try ends before it has begun
 		w.done(outcome{result: probe.Unknown, err: status.FromContextError(context.Canceled).Err()})
@@ -96,6 +104,8 @@ func (w *worker) runExec(command []string, timeout time.Duration) {
 	})
 }
 
+// The request is made again only when the pod's address changes. A redirect
+// needs a task, since it leads to another request.
 func (w *worker) runHTTP(h *v1.HTTPGetAction, ip string, timeout time.Duration) {
 	if w.request == nil || w.requestIP != ip {
 		r, err := httpprobe.NewRequest(h, w.container, ip, httpprobe.ProbeAgent)

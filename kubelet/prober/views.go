@@ -11,6 +11,8 @@ import (
 // ForRuntime shows the results to the runtime manager.
 func (m *Manager) ForRuntime() actions.ProbeResults { return runtimeView{m} }
 
+// runtimeView keeps the runtime manager, and its syncs, from all else of the
+// prober.
 type runtimeView struct{ m *Manager }
 
 func (v runtimeView) Liveness(id string) actions.ProbeResult {
@@ -20,6 +22,8 @@ func (v runtimeView) Startup(id string) actions.ProbeResult {
 	return runtimeResult(v.m.Startup, id)
 }
 
+// runtimeResult tells apart what is unknown from what nobody has probed: a sync
+// waits for the latter.
 func runtimeResult(m *results.Manager, id string) actions.ProbeResult {
 	r, ok := m.Get(id)
 	switch {

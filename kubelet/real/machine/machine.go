@@ -40,6 +40,8 @@ var _ kubelet.Machine = (*Machine)(nil)
 // New reads the facts. rootDir is the kubelet's root directory, or one that will
 // have it: the size of its file system is the ephemeral storage. Facts that the
 // machine does not tell are empty; without CPUs and memory there is an error.
+// Nothing of it is read again: a machine that changes needs another kubelet, as
+// upstream's.
 func New(rootDir string) (*Machine, error) { return read("/", rootDir) }
 
 // WithNodeIP is the same machine with another address (--node-ip).
@@ -120,6 +122,7 @@ func (m *Machine) addHugePages(dir string) error {
 
 // fsSize is the size in bytes of the file system that has a path, or of that
 // which has the nearest directory above it that exists.
+// The root directory of a first start isn't there yet.
 func fsSize(path string) (int64, error) {
 	for {
 		var st unix.Statfs_t
