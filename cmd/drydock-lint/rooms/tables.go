@@ -10,15 +10,10 @@ func Drydock() Rules {
 			{Files, "fakecri"},
 			{Files, "kubelet"},
 			{Files, "scenarios"},
-			{Files, "sim/apiserver"},
-			{Methods, "conformance.T"},
 			{Methods, "fakecri.Client"},
 			{Methods, "fakecri.Runtime"},
 			{Methods, "fakecri/actor.program"},
 			{Methods, "kubelet.Kubelet"},
-			{Methods, "sim/apiserver.Server"},
-			{Methods, "sim/apiserver.Store"},
-			{Methods, "sim/controlplane/internal/scheduler.Scheduler"},
 		},
 	}
 }
