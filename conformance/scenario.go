@@ -144,7 +144,7 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 	host.ImageService = &scopedImages{ImageManagerService: im, prefix: t.suite.prefix(), rec: t.rec}
 	number := l.Seed()
 	// In real time: the scenario's duration is that of the check.
-	res, err := s.Run(ctx, scenarios.RunOptions{Seed: &number, Real: &scenarios.Real{Loop: l, Host: host}})
+	res, err := scenarios.Run(ctx, s, scenarios.RunOptions{Seed: &number, Real: &scenarios.Real{Loop: l, Host: host}})
 	if err != nil {
 		t.Errorf("%v", err)
 	}

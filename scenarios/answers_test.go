@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/scenarios/document"
 )
 
 // Ports, exec rules and images as they are written, and as the runtime gets
@@ -44,14 +45,14 @@ func TestAnswers(t *testing.T) {
 		Exec:               []fakecri.ExecRule{{Command: "cat *", Exit: 1, Output: "hm", Takes: fakecri.Exactly(2 * time.Second), After: 3 * time.Second}},
 		TerminationMessage: "bye",
 	}
-	programs := fakePrograms(spec.Programs)
+	programs := document.RuntimePrograms(spec.Programs)
 	if got := programs[0].Behaviour; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	if programs[1].Ports == nil || len(programs[1].Ports) != 0 || programs[2].Ports != nil {
 		t.Errorf("ports: %#v, %#v", programs[1].Ports, programs[2].Ports)
 	}
-	im := fakeImages(spec.Images)[0]
+	im := document.RuntimeImages(spec.Images)[0]
 	if got, want := fmt.Sprintf("%v %v %v %s %v %s %d", im.Commands, im.Entrypoint, im.Cmd, im.User, im.Env, im.WorkingDir, im.StopSignal), "[sh /app] [/app] [serve] 1000 [A=1 B=2] /srv 3"; got != want {
 		t.Errorf("image: %s, want %s", got, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/drydock-sim/drydock/scenarios"
+	"github.com/drydock-sim/drydock/scenarios/compare"
 )
 
 // comparedText has a pod that stays, one that is OOM-killed after 20 s, for ever
@@ -37,11 +38,11 @@ spec:
 `
 
 // compared runs the two sides with the seeds.
-func compared(t *testing.T, a, b string, seeds ...uint64) *scenarios.Comparison {
+func compared(t *testing.T, a, b string, seeds ...uint64) *compare.Comparison {
 	t.Helper()
-	c := scenarios.Compare(parse(t, a), parse(t, b))
+	c := compare.New(parse(t, a), parse(t, b))
 	c.Seeds = seeds
-	for _, s := range []*scenarios.Side{&c.A, &c.B} {
+	for _, s := range []*compare.Side{&c.A, &c.B} {
 		for i := range seeds {
 			s.Runs = append(s.Runs, run(t, s.Scenario, scenarios.RunOptions{Seed: &seeds[i], Metrics: true}))
 		}
@@ -134,7 +135,7 @@ func TestCompareWarnsOfOtherWorkloads(t *testing.T) {
 		{"name: compared", "name: other", "[]"},
 		{"at: end, that: 'ready", "at: end, that: '!ready", "[]"},
 	} {
-		c := scenarios.Compare(parse(t, comparedText), parse(t, strings.Replace(comparedText, tt.old, tt.new, 1)))
+		c := compare.New(parse(t, comparedText), parse(t, strings.Replace(comparedText, tt.old, tt.new, 1)))
 		if got := fmt.Sprint(c.Warnings); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.new, got, tt.want)
 		}

@@ -39,7 +39,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	result, err := list[0].Run(context.Background(), scenarios.RunOptions{})
+	result, err := scenarios.Run(context.Background(), list[0], scenarios.RunOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -71,14 +71,14 @@ spec:
 
 // The timeline is what drydock run prints. Until cuts the run short: what is not
 // decided by then stays open.
-func ExampleScenario_Run() {
+func ExampleRun() {
 	list, err := scenarios.Parse("crash.yaml", []byte(crash), scenarios.LoadOptions{Set: []string{"spec.expect=[]"}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	seed := uint64(3)
-	_, err = list[0].Run(context.Background(), scenarios.RunOptions{Seed: &seed, Until: 100 * time.Millisecond, Timeline: os.Stdout})
+	_, err = scenarios.Run(context.Background(), list[0], scenarios.RunOptions{Seed: &seed, Until: 100 * time.Millisecond, Timeline: os.Stdout})
 	if err != nil {
 		fmt.Println(err)
 	}

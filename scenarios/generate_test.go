@@ -24,7 +24,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
+	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/scenarios/action"
+	"github.com/drydock-sim/drydock/scenarios/document"
 	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
+	"github.com/drydock-sim/drydock/scenarios/value"
 )
 
 var update = flag.Bool("update", false, "write the generated files anew")
@@ -57,19 +62,46 @@ type generator struct {
 
 func newGenerator(t *testing.T) *generator {
 	g := &generator{t: t, comments: map[string]string{}, defs: map[string]any{}}
-	g.read(".", reflect.TypeFor[Scenario]().PkgPath(), 0)
+	for dir, t := range ourTypes() {
+		g.read(dir, t.PkgPath(), "*.go", 0)
+	}
 	if dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubelet").Output(); err == nil {
-		g.read(filepath.Join(strings.TrimSpace(string(dir)), "config/v1beta1"), "k8s.io/kubelet/config/v1beta1", 1)
+		g.read(filepath.Join(strings.TrimSpace(string(dir)), "config/v1beta1"), "k8s.io/kubelet/config/v1beta1", "types*.go", 1)
 	} else {
 		t.Fatal(err)
 	}
 	return g
 }
 
+// ourTypes has a type of each package whose types documents are made of, by its
+// directory.
+func ourTypes() map[string]reflect.Type {
+	return map[string]reflect.Type{"document": reflect.TypeFor[Scenario](), "action": reflect.TypeFor[action.Apply](), "value": reflect.TypeFor[value.Usage]()}
+}
+
+// ours reports whether a type is of those packages.
+func ours(t reflect.Type) bool {
+	for _, o := range ourTypes() {
+		if t.PkgPath() == o.PkgPath() {
+			return true
+		}
+	}
+	return false
+}
+
+// named is the type that a struct which has another only, and nothing else, is
+// documented as: an action that says what others say, too.
+func named(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Struct && ours(t) && t.NumField() == 1 && t.Field(0).Anonymous {
+		return t.Field(0).Type
+	}
+	return t
+}
+
 // read collects the comments of a package's types; sentences bounds how much
 // of each is kept, 0 meaning all.
-func (g *generator) read(dir, pkg string, sentences int) {
-	files, err := filepath.Glob(filepath.Join(dir, "types*.go"))
+func (g *generator) read(dir, pkg, pattern string, sentences int) {
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil || len(files) == 0 {
 		g.t.Fatalf("no types in %s: %v", dir, err)
 	}
@@ -177,6 +209,7 @@ func defName(t reflect.Type) string {
 }
 
 func (g *generator) ref(t reflect.Type) object {
+	t = named(t)
 	name := defName(t)
 	if _, ok := g.defs[name]; !ok {
 		g.defs[name] = nil // so that types may contain themselves
@@ -194,19 +227,19 @@ func (g *generator) leaf(t reflect.Type) any {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return object{"anyOf": []any{object{"type": "string", "pattern": "^(0|" + span + ")$"}, object{"const": 0}}}
-	case reflect.TypeFor[Range]():
+	case reflect.TypeFor[value.Range]():
 		return object{"anyOf": []any{object{"type": "string", "pattern": "^(0|" + span + `)(\s*\.\.\s*` + span + ")?$"}, object{"const": 0}}}
-	case reflect.TypeFor[Time]():
+	case reflect.TypeFor[value.Time]():
 		return object{"anyOf": []any{object{"type": "string", "pattern": "^(end|0|" + span + ")$"}, object{"const": 0}}}
-	case reflect.TypeFor[Nodes]():
+	case reflect.TypeFor[value.Nodes]():
 		return object{"anyOf": []any{text, object{"type": "array", "items": text}}}
-	case reflect.TypeFor[Signal]():
+	case reflect.TypeFor[value.Signal]():
 		return object{"type": []string{"string", "integer"}}
-	case reflect.TypeFor[JSON]():
+	case reflect.TypeFor[value.JSON]():
 		return object{"type": []string{"object", "array"}}
-	case reflect.TypeFor[StaticPods]():
+	case reflect.TypeFor[value.StaticPods]():
 		return object{"type": "object", "additionalProperties": object{"anyOf": []any{text, g.manifestObject()}}}
-	case reflect.TypeFor[Manifest]():
+	case reflect.TypeFor[value.Manifest]():
 		return object{"anyOf": []any{text, g.manifestObject(), object{"type": "array", "items": g.manifestObject()}}}
 	case reflect.TypeFor[resource.Quantity](), reflect.TypeFor[resource.QuantityValue]():
 		return object{"type": []string{"string", "number"}}
@@ -225,18 +258,18 @@ func (g *generator) leaf(t reflect.Type) any {
 // shorthand is the other way in which a struct may be written.
 func (g *generator) shorthand(t reflect.Type) any {
 	switch t {
-	case reflect.TypeFor[KubeletRestart]():
+	case reflect.TypeFor[document.KubeletRestart]():
 		return object{"const": "never"}
-	case reflect.TypeFor[Usage]():
+	case reflect.TypeFor[value.Usage]():
 		return object{"type": []string{"string", "number"}}
-	case reflect.TypeFor[LogLine]():
+	case reflect.TypeFor[document.LogLine]():
 		return object{"type": "string"}
-	case reflect.TypeFor[Port]():
+	case reflect.TypeFor[document.Port]():
 		return object{"type": "integer", "minimum": 1, "maximum": 65535}
-	case reflect.TypeFor[CRIError]():
+	case reflect.TypeFor[action.CRIError]():
 		f, _ := t.FieldByName("Code")
 		return object{"enum": strings.Split(f.Tag.Get("enum"), ",")}
-	case reflect.TypeFor[APIError]():
+	case reflect.TypeFor[action.APIError]():
 		return object{"type": "integer"}
 	}
 	return nil
@@ -245,22 +278,22 @@ func (g *generator) shorthand(t reflect.Type) any {
 func (g *generator) manifestObject() object {
 	const name = "Manifest.object"
 	if g.defs[name] == nil {
-		kinds := manifestKinds()
+		kinds := value.ManifestKinds()
 		var names, versions []string
 		for n, k := range kinds {
-			names, versions = append(names, n), append(versions, k.apiVersion)
+			names, versions = append(names, n), append(versions, k.APIVersion)
 		}
 		sort.Strings(names)
 		sort.Strings(versions)
 		g.defs[name] = object{}
 		var all []any
 		for _, n := range names {
-			t := reflect.TypeOf(kinds[n].make()).Elem()
+			t := reflect.TypeOf(kinds[n].Make()).Elem()
 			all = append(all, object{"if": object{"required": []string{"kind"}, "properties": object{"kind": object{"const": n}}}, "then": g.ref(t)})
 		}
-		all = append(all, object{"if": object{"required": []string{"kind"}, "properties": object{"kind": object{"const": listKind}}},
+		all = append(all, object{"if": object{"required": []string{"kind"}, "properties": object{"kind": object{"const": value.ListKind}}},
 			"then": object{"properties": object{"items": object{"type": "array", "items": object{"$ref": "#/$defs/" + name}}}}})
-		names = append(names, listKind)
+		names = append(names, value.ListKind)
 		g.defs[name] = object{"type": "object", "description": "A Kubernetes object, or a List of them.", "required": []string{"apiVersion", "kind"},
 			"properties": object{"kind": object{"enum": names}, "apiVersion": object{"type": "string"}}, "allOf": all}
 	}
@@ -303,7 +336,7 @@ func (g *generator) define(t reflect.Type) object {
 	if len(required) > 0 {
 		out["required"] = required
 	}
-	if t == reflect.TypeFor[Action]() {
+	if t == reflect.TypeFor[document.Action]() {
 		out["minProperties"], out["maxProperties"] = 2, 2
 	}
 	if s := g.shorthand(t); s != nil {
@@ -338,12 +371,19 @@ func (g *generator) properties(t reflect.Type, props object, required *[]string)
 			p["enum"] = strings.Split(e, ",")
 		}
 		if _, ok := f.Tag.Lookup("keys"); ok {
-			p["propertyNames"] = object{"enum": criMethods()}
+			p["propertyNames"] = object{"enum": fakecri.Methods()}
 		}
 		if _, ok := f.Tag.Lookup("required"); ok {
 			*required = append(*required, f.json)
 		}
 		props[f.json] = p
+	}
+	if t == reflect.TypeFor[document.Action]() {
+		for _, k := range action.Catalogue() {
+			p := g.ref(reflect.TypeOf(k.New()).Elem())
+			p["description"] = k.New().About()
+			props[k.Name] = p
+		}
 	}
 }
 
@@ -377,7 +417,7 @@ func (g *generator) fields() string {
 		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 			t = t.Elem()
 		}
-		if t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[Scenario]().PkgPath() && g.leaf(t) == nil && !seen[t] {
+		if t = named(t); t.Kind() == reflect.Struct && ours(t) && g.leaf(t) == nil && !seen[t] {
 			seen[t] = true
 			queue = append(queue, t)
 		}
@@ -415,6 +455,13 @@ func (g *generator) rows(b *strings.Builder, t reflect.Type, add func(reflect.Ty
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", f.json, g.typeText(f.Type), strings.ReplaceAll(doc, "|", "\\|"))
 	}
+	if t == reflect.TypeFor[document.Action]() {
+		for _, k := range action.Catalogue() {
+			x := k.New()
+			add(reflect.TypeOf(x))
+			fmt.Fprintf(b, "| `%s` | %s | %s |\n", k.Name, g.typeText(reflect.TypeOf(x)), x.About())
+		}
+	}
 }
 
 // typeText says in words what is written in a field.
@@ -422,19 +469,19 @@ func (g *generator) typeText(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return "time"
-	case reflect.TypeFor[Range]():
+	case reflect.TypeFor[value.Range]():
 		return "time or range"
-	case reflect.TypeFor[Time]():
+	case reflect.TypeFor[value.Time]():
 		return "time or `end`"
-	case reflect.TypeFor[Nodes]():
+	case reflect.TypeFor[value.Nodes]():
 		return "text or list of texts"
-	case reflect.TypeFor[Signal]():
+	case reflect.TypeFor[value.Signal]():
 		return "signal"
-	case reflect.TypeFor[JSON]():
+	case reflect.TypeFor[value.JSON]():
 		return "mapping or list"
-	case reflect.TypeFor[Manifest]():
+	case reflect.TypeFor[value.Manifest]():
 		return "manifest"
-	case reflect.TypeFor[StaticPods]():
+	case reflect.TypeFor[value.StaticPods]():
 		return "file name to manifest"
 	case reflect.TypeFor[resource.Quantity]():
 		return "quantity"
@@ -451,7 +498,7 @@ func (g *generator) typeText(t reflect.Type) string {
 		if strings.HasPrefix(t.PkgPath(), "k8s.io/") {
 			return t.Name()
 		}
-		return link(t)
+		return link(named(t))
 	case reflect.String:
 		return "text"
 	case reflect.Bool:
@@ -478,4 +525,40 @@ func (g *generator) functions() string {
 		fmt.Fprintf(&b, "- `%s` has `%s`.\n", name, strings.Join(c.TypeFields(name), "`, `"))
 	}
 	return b.String()
+}
+
+// TestEveryTypeIsKnown finds types that are written otherwise than their Go
+// types say, and that decoding does not know.
+func TestEveryTypeIsKnown(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var walk func(rt reflect.Type, at string)
+	walk = func(rt reflect.Type, at string) {
+		for rt.Kind() == reflect.Pointer || rt.Kind() == reflect.Slice || rt.Kind() == reflect.Map {
+			rt = rt.Elem()
+		}
+		if seen[rt] {
+			return
+		}
+		seen[rt] = true
+		if _, ok := reflect.New(rt).Interface().(json.Unmarshaler); ok && rt != reflect.TypeFor[value.JSON]() {
+			r := decode.NewReader(nil)
+			r.Documents("f", []byte("x"))[0].Decode(reflect.New(rt).Interface())
+			if err := r.Err(); err != nil && strings.Contains(err.Error(), "want a mapping") {
+				t.Errorf("%s: decoding does not know %v", at, rt)
+			}
+			return
+		}
+		if rt.Kind() == reflect.Struct {
+			for _, f := range jsonFields(rt) {
+				walk(f.Type, at+"."+f.json)
+			}
+		}
+	}
+	for name, k := range value.ManifestKinds() {
+		walk(reflect.TypeOf(k.Make()), name)
+	}
+	walk(reflect.TypeFor[Scenario](), "Scenario")
+	for _, k := range action.Catalogue() {
+		walk(reflect.TypeOf(k.New()), k.Name)
+	}
 }

@@ -1,21 +1,13 @@
 package scenarios
 
 import (
-	"reflect"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
-
-func TestMethodsAreTheRuntimes(t *testing.T) {
-	if got, want := criMethods(), fakecri.Methods(); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v\nwant %v", got, want)
-	}
-}
 
 // TestRefusedByTheAPI loads what the API's own validation refuses.
 func TestRefusedByTheAPI(t *testing.T) {

@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/scenarios/action"
 	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/scenarios/value"
 )
 
 func TestLoadEverything(t *testing.T) {
@@ -31,7 +33,7 @@ func TestLoadEverything(t *testing.T) {
 	}
 	check("seed", s.Spec.Seed, 7)
 	check("names", s.NodeNames(), "[worker-0 worker-1 worker-2 control]")
-	check("selection", s.SelectNodes(Nodes{"control", "worker-[0]", "*-1"}), "[worker-1 control]")
+	check("selection", s.SelectNodes(value.Nodes{"control", "worker-[0]", "*-1"}), "[worker-1 control]")
 	check("restart", *s.Spec.KubeletRestart, "{5s false}")
 	check("api latency", *s.Spec.API.Latency, "{5ms 20ms}")
 	check("api fault", s.Spec.API.Faults[0].Error.Code, 503)
@@ -44,17 +46,17 @@ func TestLoadEverything(t *testing.T) {
 	check("cpu", s.Spec.Programs[0].CPU.Value, "250m")
 	check("logs", s.Spec.Programs[0].Logs, "[{hello 0s 0s 0 } {tick 1s 5s 3 stderr}]")
 	check("signal", s.Spec.Programs[1].Attempts[0].Signal, 11)
-	check("objects", len(s.Spec.Timeline[1].Apply.Objects), 4)
-	check("position in file", s.Spec.Timeline[0].Apply.Objects[1].Pos, "testdata/pods.yaml:10:1")
-	check("namespace", s.Spec.Timeline[0].Apply.Objects[0].Object.(*v1.Pod).Namespace, "default")
-	check("secret", string(s.Spec.Timeline[2].Apply.Objects[2].Object.(*v1.Secret).Data["a"]), "a")
-	check("template", s.Spec.Timeline[4].Template.Manifest.Objects[0].Object.(*v1.Pod).Name, "web")
-	check("patch", string(s.Spec.Timeline[6].Patch.Patch), `[{"op":"replace","path":"/status/phase","value":"Failed"}]`)
-	check("patch type", s.Spec.Timeline[5].Patch.Type+s.Spec.Timeline[5].Patch.Namespace, "merge")
-	check("grace", *s.Spec.Timeline[7].Delete.GracePeriodSeconds, 0)
-	check("fault's pod", s.Spec.Timeline[8].Fault.CRI.Pod, "default/web-0")
-	check("fault's error", s.Spec.Timeline[8].Fault.CRI.Error.Code, "Unavailable")
-	check("reboot", s.Spec.Timeline[13].Reboot.Down, 30*time.Second)
+	check("objects", len(s.Spec.Timeline[1].Does.(*action.Apply).Objects), 4)
+	check("position in file", s.Spec.Timeline[0].Does.(*action.Apply).Objects[1].Pos, "testdata/pods.yaml:10:1")
+	check("namespace", s.Spec.Timeline[0].Does.(*action.Apply).Objects[0].Object.(*v1.Pod).Namespace, "default")
+	check("secret", string(s.Spec.Timeline[2].Does.(*action.Apply).Objects[2].Object.(*v1.Secret).Data["a"]), "a")
+	check("template", s.Spec.Timeline[4].Does.(*action.Template).Manifest.Objects[0].Object.(*v1.Pod).Name, "web")
+	check("patch", string(s.Spec.Timeline[6].Does.(*action.Patch).Patch), `[{"op":"replace","path":"/status/phase","value":"Failed"}]`)
+	check("patch type", s.Spec.Timeline[5].Does.(*action.Patch).Type+s.Spec.Timeline[5].Does.(*action.Patch).Namespace, "merge")
+	check("grace", *s.Spec.Timeline[7].Does.(*action.Delete).GracePeriodSeconds, 0)
+	check("fault's pod", s.Spec.Timeline[8].Does.(*action.Fault).CRI.Pod, "default/web-0")
+	check("fault's error", s.Spec.Timeline[8].Does.(*action.Fault).CRI.Error.Code, "Unavailable")
+	check("reboot", s.Spec.Timeline[13].Does.(*action.Reboot).Down, 30*time.Second)
 	check("kind", s.Spec.Timeline[13].Kind(), "reboot")
 	check("position", s.Spec.Timeline[13].Pos, "testdata/full.yaml:72:5")
 	check("expectation", s.Spec.Expect[5].Compiled.Span, 10*time.Second)

@@ -67,7 +67,7 @@ func scenarioFiles(p string) ([]string, error) {
 		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".yaml") && !strings.HasSuffix(name, ".yml") {
 			return err
 		}
-		data, err := readFile(name)
+		data, err := ReadFile(name)
 		if err == nil && isScenario(data) {
 			files = append(files, name)
 		}
@@ -82,7 +82,7 @@ func scenarioFiles(p string) ([]string, error) {
 	return files, nil
 }
 
-// isScenario tells a scenario, also one with a mistake in its head, from a
+// isScenario reports whether a text is a scenario, also one with a mistake in its head, from a
 // manifest or a Workload (package scale) that lies beside it.
 func isScenario(data []byte) bool {
 	ours, workload := false, false

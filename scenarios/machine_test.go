@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/drydock-sim/drydock/scenarios/document"
 )
 
 func TestMachineMistakes(t *testing.T) {
@@ -46,7 +48,7 @@ func TestMachine(t *testing.T) {
 	if g.Swap.Value() != 8<<30 || *g.PIDMax != 32768 || *g.ThreadsMax != 100000 || g.InhibitDelay != 30*time.Second || g.Runtime.CgroupDriver != "systemd" {
 		t.Errorf("got %+v", g)
 	}
-	if f := fakeImages(s.Spec.Images)[0]; f.Size != 10<<20 || f.Unpacked != 30<<20 || f.Inodes != 2000 {
+	if f := document.RuntimeImages(s.Spec.Images)[0]; f.Size != 10<<20 || f.Unpacked != 30<<20 || f.Inodes != 2000 {
 		t.Errorf("got %+v", f)
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drydock-sim/drydock/scenarios/action"
+	"github.com/drydock-sim/drydock/scenarios/value"
 )
 
 // TestManifestList takes a List as what is in it, in place, among others and in
@@ -31,7 +34,7 @@ func TestManifestList(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, o := range list[0].Spec.Timeline[0].Apply.Objects {
+	for _, o := range list[0].Spec.Timeline[0].Does.(*action.Apply).Objects {
 		m := o.Object.(metav1.Object)
 		got = append(got, fmt.Sprintf("%T %s/%s %v", m, m.GetNamespace(), m.GetName(), o.Pos))
 	}
@@ -53,7 +56,7 @@ func TestDocsNameKinds(t *testing.T) {
 	if !ok || !ok2 || !ok3 {
 		t.Fatal("the document has no list of kinds")
 	}
-	kinds := manifestKinds()
+	kinds := value.ManifestKinds()
 	for _, name := range strings.FieldsFunc(named, func(r rune) bool { return strings.ContainsRune(", \n", r) }) {
 		if _, ok := kinds[name]; !ok {
 			t.Errorf("the document has %q, which is none", name)

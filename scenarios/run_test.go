@@ -59,7 +59,7 @@ func parse(t testing.TB, text string, set ...string) *scenarios.Scenario {
 
 func run(t testing.TB, s *scenarios.Scenario, opts scenarios.RunOptions) *scenarios.Result {
 	t.Helper()
-	res, err := s.Run(context.Background(), opts)
+	res, err := scenarios.Run(context.Background(), s, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestLookingChangesNothing(t *testing.T) {
 func TestInterruptedRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := parse(t, shaken)
-	res, err := s.Run(ctx, scenarios.RunOptions{Progress: func(p scenarios.Progress) {
+	res, err := scenarios.Run(ctx, s, scenarios.RunOptions{Progress: func(p scenarios.Progress) {
 		if p.Now > 3*time.Minute {
 			cancel()
 		}

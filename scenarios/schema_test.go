@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"go.yaml.in/yaml/v3"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 )
 
 func compileSchema(t *testing.T) *jsonschema.Schema {
@@ -32,13 +33,13 @@ func compileSchema(t *testing.T) *jsonschema.Schema {
 // yamlValue is a document as the schema's validator wants it.
 func yamlValue(t *testing.T, data []byte) []any {
 	t.Helper()
-	l := &loader{sets: map[*yaml.Node]string{}}
+	r := decode.NewReader(nil)
 	var out []any
-	for _, n := range l.parseYAML("f.yaml", data) {
-		out = append(out, plain(n))
+	for _, doc := range r.Documents("f.yaml", data) {
+		out = append(out, doc.Plain())
 	}
-	if len(l.errs) > 0 {
-		t.Fatal(l.errs)
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
 	}
 	return out
 }

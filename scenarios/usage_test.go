@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/drydock-sim/drydock/scenarios/action"
+	"github.com/drydock-sim/drydock/scenarios/value"
 )
 
 // usageFiles has the CSV files that the texts below name.
@@ -55,7 +58,7 @@ func TestUsage(t *testing.T) {
 			continue
 		}
 		b := &s.Spec.Programs[0].Behaviour
-		u := map[string]*Usage{"memory": b.Memory, "cpu": b.CPU, "processes": b.Processes, "logBytes": b.LogBytes}[tt.field]
+		u := map[string]*value.Usage{"memory": b.Memory, "cpu": b.CPU, "processes": b.Processes, "logBytes": b.LogBytes}[tt.field]
 		for at, want := range tt.want { //drydock:unordered each is checked
 			if got := u.Curve.At(at, 0); got != want {
 				t.Errorf("%s at %v: %d, want %d", tt.usage, at, got, want)
@@ -159,7 +162,7 @@ func TestUsageOfMachines(t *testing.T) {
 	}
 	u := s.Spec.Nodes[0].Usage
 	got := fmt.Sprint(u.Memory.Curve.Peak(), u.CPU.Curve.Peak(), u.PIDs.Curve.Peak(), u.Nodefs.Curve.Peak(), u.NodefsInodes.Curve.Peak(), u.Imagefs.Curve.Peak(), u.ImagefsInodes.Curve.Peak(),
-		s.Spec.Timeline[0].Usage.Memory.Curve.Peak(), s.Spec.Timeline[0].Usage.Node)
+		s.Spec.Timeline[0].Does.(*action.Usage).Memory.Curve.Peak(), s.Spec.Timeline[0].Does.(*action.Usage).Node)
 	if want := "1073741824 100 200 10737418240 5000 2147483648 100 2147483648 [worker]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

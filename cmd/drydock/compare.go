@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drydock-sim/drydock/scenarios"
+	"github.com/drydock-sim/drydock/scenarios/compare"
 )
 
 // compareFlags are the flags of drydock compare. The zero values of numbers are
@@ -126,7 +127,7 @@ func (f *compareFlags) run(ctx context.Context, args []string, changed func(stri
 	if err != nil {
 		return err
 	}
-	c := scenarios.Compare(a, b)
+	c := compare.New(a, b)
 	c.A.Set, c.B.Set = f.aSet, f.bSet
 	c.Seeds = f.seedList
 	if c.Seeds == nil {
@@ -182,9 +183,9 @@ func (f *compareFlags) load(file, flag string, own []string) (*scenarios.Scenari
 // nothing and have places of their own for results, so the order in which they
 // end changes nothing. An internal error stops it, as does the end of ctx; then
 // what is whole is compared and the exit code says so.
-func (f *compareFlags) runAll(ctx context.Context, c *scenarios.Comparison, flags [2]*runFlags) error {
+func (f *compareFlags) runAll(ctx context.Context, c *compare.Comparison, flags [2]*runFlags) error {
 	type job struct{ side, seed int }
-	sides := [2]*scenarios.Side{&c.A, &c.B}
+	sides := [2]*compare.Side{&c.A, &c.B}
 	var jobs []job
 	for i := range c.Seeds {
 		jobs = append(jobs, job{0, i}, job{1, i})
@@ -207,7 +208,7 @@ func (f *compareFlags) runAll(ctx context.Context, c *scenarios.Comparison, flag
 			defer wg.Done()
 			for j := range next {
 				s, seed := sides[j.side], c.Seeds[j.seed]
-				res, err := s.Scenario.Run(ctx, scenarios.RunOptions{Seed: &seed, Workers: max(workers/atOnce, 1), Until: f.until, Metrics: true, Clock: time.Now})
+				res, err := scenarios.Run(ctx, s.Scenario, scenarios.RunOptions{Seed: &seed, Workers: max(workers/atOnce, 1), Until: f.until, Metrics: true, Clock: time.Now})
 				if err != nil {
 					mu.Lock()
 					failed = cmp.Or(failed, error(&codeError{exitInternal, err}))

@@ -322,7 +322,7 @@ func (f *fakecriFlags) files(o *server.Options) error {
 
 // readPart reads a file that is a part of a scenario: images, programs or faults.
 func readPart[T any](flag, name string, parse func(string, []byte) ([]T, error)) ([]T, error) {
-	data, err := scenarios.ReadPart(name)
+	data, err := scenarios.ReadFile(name)
 	if err != nil {
 		return nil, badInput("%s: %w", flag, err)
 	}

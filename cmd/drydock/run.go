@@ -244,7 +244,7 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 			o.Attach = rep.attach
 		}
 		out.begin(s, &o)
-		res, err := s.Run(ctx, o)
+		res, err := scenarios.Run(ctx, s, o)
 		// The run's own error comes first: others may follow from it.
 		if rerr := rep.write(nil, partial(res, err)); err == nil && rerr != nil {
 			err = rerr
@@ -281,7 +281,7 @@ func (f *runFlags) runVerify(ctx context.Context, list []*scenarios.Scenario, ou
 			// Both are set: the engine's workers, and the threads that Go runs
 			// them on.
 			o.Workers = procs
-			res, err := s.Run(ctx, o)
+			res, err := scenarios.Run(ctx, s, o)
 			runtime.GOMAXPROCS(before)
 			switch {
 			case res.Interrupted:

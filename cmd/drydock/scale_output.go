@@ -251,7 +251,7 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 			Pods: scale.Pods{Pending: p.Pods["Pending"], Running: p.Pods["Running"], Succeeded: p.Pods["Succeeded"], Failed: p.Pods["Failed"]},
 		})
 	}
-	res, err := s.Run(cmd.Context(), o)
+	res, err := scenarios.Run(cmd.Context(), s, o)
 	show.close()
 	// With --json the report's text would break the document.
 	text := f.stdout

@@ -112,7 +112,7 @@ func (f *runFlags) runSeeds(ctx context.Context, list []*scenarios.Scenario, out
 					o := f.options()
 					seed := f.seedList[i]
 					o.Seed, o.Workers = &seed, 1
-					res, err := s.Run(ctx, o)
+					res, err := scenarios.Run(ctx, s, o)
 					mu.Lock()
 					count.add(i, seed, res, err)
 					out.seedsDone(s, count.Ran, len(f.seedList), count.Failed)

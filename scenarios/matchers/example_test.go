@@ -38,7 +38,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	result, err := list[0].Run(context.Background(), scenarios.RunOptions{})
+	result, err := scenarios.Run(context.Background(), list[0], scenarios.RunOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -56,7 +56,7 @@ func TestMatchers(t *testing.T) {
 	g := NewWithT(t)
 	list, err := scenarios.Parse("web.yaml", []byte(web), scenarios.LoadOptions{Set: []string{"spec.nodes[0].count=1"}})
 	g.Expect(err).NotTo(HaveOccurred())
-	result, err := list[0].Run(context.Background(), scenarios.RunOptions{})
+	result, err := scenarios.Run(context.Background(), list[0], scenarios.RunOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(result).To(Pass())
 	g.Expect(result).To(HavePodInPhase("default/web", v1.PodRunning))
@@ -69,7 +69,7 @@ func TestMatchers(t *testing.T) {
 
 	list, err = scenarios.Parse("web.yaml", []byte(web), scenarios.LoadOptions{Set: []string{"spec.expect[0].by=1s"}})
 	g.Expect(err).NotTo(HaveOccurred())
-	result, err = list[0].Run(context.Background(), scenarios.RunOptions{})
+	result, err = scenarios.Run(context.Background(), list[0], scenarios.RunOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(result).NotTo(Pass())
 	m := Pass()

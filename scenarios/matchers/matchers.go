@@ -3,7 +3,7 @@
 //
 //	list, err := scenarios.Load("web.yaml", scenarios.LoadOptions{})
 //	Expect(err).NotTo(HaveOccurred())
-//	result, err := list[0].Run(ctx, scenarios.RunOptions{})
+//	result, err := scenarios.Run(ctx, list[0], scenarios.RunOptions{})
 //	Expect(err).NotTo(HaveOccurred())
 //	Expect(result).To(Pass())
 //	Expect(result).To(HavePodInPhase("default/web", v1.PodRunning))

@@ -47,19 +47,19 @@ var _ = Describe("library", func() {
 					Skip("a large scenario")
 				}
 				// Once: that the cores don't count is shown by the others.
-				Expect(s.Run(ctx, scenarios.RunOptions{Workers: 2})).To(Pass())
+				Expect(scenarios.Run(ctx, s, scenarios.RunOptions{Workers: 2})).To(Pass())
 				return
 			}
 			n := seeds()
 			for i := range n {
 				seed := s.Spec.Seed + uint64(i)
-				one, err := s.Run(ctx, scenarios.RunOptions{Seed: &seed, Workers: 1})
+				one, err := scenarios.Run(ctx, s, scenarios.RunOptions{Seed: &seed, Workers: 1})
 				Expect(err).NotTo(HaveOccurred())
 				Expect(one).To(Pass())
 				if i > 0 {
 					continue
 				}
-				two, err := s.Run(ctx, scenarios.RunOptions{Seed: &seed, Workers: 2})
+				two, err := scenarios.Run(ctx, s, scenarios.RunOptions{Seed: &seed, Workers: 2})
 				Expect(err).NotTo(HaveOccurred())
 				Expect(two.Summary.Hash).To(Equal(one.Summary.Hash), "the hash on two cores")
 			}

@@ -1,0 +1,125 @@
+package action
+
+import (
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
+	"github.com/drydock-sim/drydock/scenarios/value"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// Apply creates objects in the API, or updates what is there. It has exactly one of its fields.
+type Apply struct {
+	// A file of manifests, relative to the scenario's file.
+	File string `json:"file,omitempty"`
+	// Several such files, in their order.
+	Files []string `json:"files,omitempty"`
+	// An object, or a list of them, written in place.
+	Manifest *value.Manifest `json:"manifest,omitempty"`
+
+	// Objects is what is applied, in its order, wherever it is written.
+	// Namespaced objects that name no namespace are in default. They are
+	// shared and must not be changed.
+	Objects []value.Object `json:"-"`
+}
+
+// About is the field's description.
+func (*Apply) About() string {
+	return "Creates objects in the API, or updates what is there, as kubectl apply does."
+}
+
+// Check reads the files.
+func (a *Apply) Check(at decode.Place, _ *value.Scope, _ time.Duration) {
+	if !value.ExactlyOne(a.File != "", len(a.Files) > 0, a.Manifest != nil) {
+		at.Errorf("needs exactly one of file, files and manifest")
+		return
+	}
+	if a.Manifest != nil {
+		checkManifest(at.Field("manifest"))
+		a.Objects = a.Manifest.Objects
+	}
+	if a.File != "" {
+		a.Objects = value.FileObjects(at.Field("file"), a.File, a.Objects)
+	}
+	for i, f := range a.Files {
+		a.Objects = value.FileObjects(at.Field("files").Index(i), f, a.Objects)
+	}
+}
+
+// checkManifest refuses a text, which only a static pod's manifest may be.
+func checkManifest(at decode.Place) {
+	if at.IsText() {
+		at.Errorf("want a Kubernetes object or a list of them, got a text")
+	}
+}
+
+// Do applies the objects one after another, and ends at the first that the API
+// refuses.
+func (a *Apply) Do(s Stage) error {
+	for _, o := range a.Objects {
+		obj, ok := o.Object.(apiserver.Object)
+		if !ok {
+			return fmt.Errorf("%s: the API does not serve %T", o.Pos, o.Object)
+		}
+		kind, ns := obj.GetObjectKind().GroupVersionKind().Kind, obj.GetNamespace()
+		if !apiserver.NewKinds().Namespaced(apiserver.Kind(kind)) {
+			ns = ""
+		}
+		name := objectName(kind, ns, obj.GetName())
+		note(s, name, "apply")
+		if pod, ok := obj.(*v1.Pod); ok {
+			warnUnsupported(s, pod)
+		}
+		for _, what := range s.Cluster().Store().Kinds().Of(obj).Dropped(obj) {
+			s.Warn(name + ": " + what)
+		}
+		if _, err := s.Cluster().API().Apply(obj); err != nil {
+			return fmt.Errorf("%s: %w", o.Pos, err)
+		}
+	}
+	return nil
+}
+
+// Applied are the objects, for who compares scenarios.
+func (a *Apply) Applied() []runtime.Object {
+	out := make([]runtime.Object, len(a.Objects))
+	for i, o := range a.Objects {
+		out[i] = o.Object
+	}
+	return out
+}
+
+// Pods counts what comes of the objects.
+func (a *Apply) Pods(nodes int) int {
+	n := 0
+	for _, o := range a.Objects {
+		n += podsOf(o.Object, nodes)
+	}
+	return n
+}
+
+// podsOf is how many pods come of an applied object, at least 1 for whatever it
+// is.
+func podsOf(o runtime.Object, nodes int) int {
+	n := int32(1)
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		n = ptr.Deref(o.Spec.Replicas, 1)
+	case *appsv1.ReplicaSet:
+		n = ptr.Deref(o.Spec.Replicas, 1)
+	case *appsv1.StatefulSet:
+		n = ptr.Deref(o.Spec.Replicas, 1)
+	case *batchv1.Job:
+		n = ptr.Deref(o.Spec.Parallelism, 1)
+	case *appsv1.DaemonSet:
+		return max(nodes, 1)
+	}
+	return int(max(n, 1))
+}

@@ -1,0 +1,17 @@
+package action
+
+import "github.com/drydock-sim/drydock/sim"
+
+// CancelShutdown calls a shutdown off.
+type CancelShutdown struct{ OnNodes }
+
+// About is the field's description.
+func (*CancelShutdown) About() string { return "Calls a shutdown off that is still held up." }
+
+// OnlySimulated is because a machine outside is not shut down.
+func (*CancelShutdown) OnlySimulated() {}
+
+// Do fails if there is no shutdown that is held up.
+func (a *CancelShutdown) Do(s Stage) error {
+	return onNodes(s, "cancel shutdown", a.Node, (*sim.Node).CancelShutdown)
+}

@@ -1,0 +1,82 @@
+package action
+
+import (
+	"slices"
+	"time"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
+	"github.com/drydock-sim/drydock/scenarios/value"
+	"github.com/drydock-sim/drydock/sim/controlplane"
+)
+
+// Fault makes the runtime or the API fail, or cuts a node or a component of the control plane off. It has exactly one of cri, api and partition.
+type Fault struct {
+	// The nodes that it hits: a name, a pattern with * and ?, or a list of them. May be left out if there is one node only, and for api, where it means everybody.
+	Node value.Nodes `json:"node,omitempty"`
+	// The component of the control plane that it hits instead of nodes, for api and partition: kube-scheduler, kube-controller-manager, or one controller, such as job-controller.
+	Component string `json:"component,omitempty"`
+	// Calls of the container runtime are slow, hang or fail.
+	CRI *CRIFault `json:"cri,omitempty"`
+	// Requests to the API are slow or fail.
+	API *APIFault `json:"api,omitempty"`
+	// The node, or the component, and the API do not reach each other.
+	Partition *Partition `json:"partition,omitempty"`
+}
+
+// Partition cuts nodes, or a component of the control plane, off from the API.
+type Partition struct {
+	// How long. To the end unless said.
+	For time.Duration `json:"for,omitempty"`
+}
+
+// About is the field's description.
+func (*Fault) About() string {
+	return "Makes the runtime or the API fail, or cuts a node or a component of the control plane off."
+}
+
+// OnlySimulated is because a machine outside has faults of its own.
+func (*Fault) OnlySimulated() {}
+
+// Check wants one fault, and somebody whom it hits.
+func (a *Fault) Check(at decode.Place, s *value.Scope, _ time.Duration) {
+	if !value.ExactlyOne(a.CRI != nil, a.API != nil, a.Partition != nil) {
+		at.Errorf("needs exactly one of cri, api and partition")
+	}
+	if a.Component != "" {
+		names, component := append(controlplane.Names(), controlplane.ControllerManager), at.Field("component")
+		switch {
+		case !slices.Contains(names, a.Component):
+			value.OneOf(component, "component", a.Component, names)
+		case len(a.Node) > 0:
+			component.Errorf("a fault hits either nodes or a component")
+		case a.CRI != nil:
+			component.Errorf("goes with api and partition only")
+		}
+	}
+	a.Node.Check(at.Field("node"), s, a.API == nil && a.Component == "")
+}
+
+// Do begins the fault on each node, or on each client of the component.
+func (a *Fault) Do(s Stage) error {
+	nodes, api := a.Node.Select(s.Nodes()), s.Cluster().API()
+	if a.Component != "" {
+		nodes = controlplane.Clients(a.Component)
+	}
+	switch {
+	case a.CRI != nil:
+		rule := a.CRI.Runtime()
+		for _, n := range nodes {
+			s.Cluster().Node(n).Runtime().AddFault(rule)
+		}
+	case a.API != nil:
+		if len(a.Node) == 0 && a.Component == "" {
+			nodes = []string{""}
+		}
+		a.API.Begin(s, nodes...)
+	case a.Partition != nil:
+		for _, n := range nodes {
+			during(s, "partition", n, a.Partition.For, api.Partition(n))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package action
+
+import (
+	"time"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
+	"github.com/drydock-sim/drydock/scenarios/value"
+	"github.com/drydock-sim/drydock/sim"
+)
+
+// RemoveStaticPod removes a static pod's manifest.
+type RemoveStaticPod struct {
+	OnNodes `json:",inline"`
+	// The file's name in the manifest directory.
+	File string `json:"file" required:""`
+}
+
+// About is the field's description.
+func (*RemoveStaticPod) About() string {
+	return "Removes a static pod's manifest from a node's manifest directory."
+}
+
+// Check wants a file's name.
+func (a *RemoveStaticPod) Check(at decode.Place, s *value.Scope, begin time.Duration) {
+	a.OnNodes.Check(at, s, begin)
+	value.CheckStaticPod(at.Field("file"), a.File, &value.Manifest{})
+}
+
+// Do fails if there is no such file.
+func (a *RemoveStaticPod) Do(s Stage) error {
+	return onNodes(s, "remove static pod "+a.File, a.Node, func(n *sim.Node) error { return n.RemoveStaticPod(a.File) })
+}

@@ -1,0 +1,17 @@
+package action
+
+import "github.com/drydock-sim/drydock/sim"
+
+// StartRuntime starts the runtime's daemon, which finds the containers that live.
+type StartRuntime struct{ OnNodes }
+
+// About is the field's description.
+func (*StartRuntime) About() string { return "Starts the container runtime's daemon again." }
+
+// OnlySimulated is because a machine outside has no way to say it.
+func (*StartRuntime) OnlySimulated() {}
+
+// Do does nothing where it runs.
+func (a *StartRuntime) Do(s Stage) error {
+	return onNodes(s, "start runtime", a.Node, func(n *sim.Node) error { n.StartRuntime(); return nil })
+}

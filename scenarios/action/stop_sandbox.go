@@ -1,0 +1,36 @@
+package action
+
+import (
+	"context"
+	"errors"
+
+	internalapi "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri"
+)
+
+// StopSandbox stops a sandbox as somebody with crictl would.
+type StopSandbox struct{ OnSandbox }
+
+// About is the field's description.
+func (*StopSandbox) About() string { return "Stops a pod's sandbox behind the kubelet's back." }
+
+// Do stops the sandbox that is ready; earlier ones of the pod are left as they
+// are.
+func (a *StopSandbox) Do(s Stage) error {
+	return behind(s, "stop of the sandbox", a.Node, a.Pod, "",
+		func(rt *fakecri.Runtime) error { return rt.StopSandboxOutside(a.Pod) },
+		func(ctx context.Context, rt internalapi.RuntimeService) error {
+			list, err := rt.ListPodSandbox(ctx, nil)
+			if err != nil {
+				return err
+			}
+			for _, b := range list {
+				if b.GetMetadata().GetNamespace()+"/"+b.GetMetadata().GetName() == a.Pod && b.State == runtimeapi.PodSandboxState_SANDBOX_READY {
+					return rt.StopPodSandbox(ctx, b.Id)
+				}
+			}
+			return errors.New("there is no such sandbox")
+		})
+}

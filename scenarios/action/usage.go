@@ -1,0 +1,45 @@
+package action
+
+import (
+	"time"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
+	"github.com/drydock-sim/drydock/scenarios/value"
+	"github.com/drydock-sim/drydock/sim"
+)
+
+// Usage changes what machines use; its fields are documented as UsageChange,
+// since value.Usage is one of them.
+type Usage struct{ UsageChange }
+
+// UsageChange changes what machines use outside of all pods, from now on; what it leaves out stays as it is.
+type UsageChange struct {
+	// The nodes: a name, a pattern with * and ?, or a list of them. May be left out if there is one node only.
+	Node               value.Nodes `json:"node,omitempty"`
+	value.MachineUsage `json:",inline"`
+}
+
+// About is the field's description.
+func (*Usage) About() string { return "Changes what machines use outside of all pods." }
+
+// OnlySimulated is because a machine outside uses what it uses.
+func (*Usage) OnlySimulated() {}
+
+// Check wants a change, and a file system for images on each node that is said to
+// fill one.
+func (a *Usage) Check(at decode.Place, s *value.Scope, _ time.Duration) {
+	a.Node.Check(at.Field("node"), s, true)
+	if a.MachineUsage == (value.MachineUsage{}) {
+		at.Errorf("changes nothing: needs memory, cpu, pids, nodefs, nodefsInodes, imagefs or imagefsInodes")
+	}
+	imagefs := true
+	for _, n := range a.Node.Select(s.Nodes) {
+		imagefs = imagefs && s.Imagefs(n)
+	}
+	a.MachineUsage.Check(at, imagefs)
+}
+
+// Do sets the curves, which begin now.
+func (a *Usage) Do(s Stage) error {
+	return onNodes(s, "usage", a.Node, func(n *sim.Node) error { n.SetUsage(a.Machine()); return nil })
+}

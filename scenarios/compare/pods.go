@@ -1,0 +1,161 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
+)
+
+// podFigures is how the pods of one name fared on one side: means over the
+// seeds, the availability's over the runs that had such a pod.
+type podFigures struct {
+	Runs         int     `json:"runs"`
+	Evictions    float64 `json:"evictions"`
+	OOMKills     float64 `json:"oomKills"`
+	Restarts     float64 `json:"restarts"`
+	Availability float64 `json:"availability"`
+
+	ready, asked float64 // seconds, of all runs
+}
+
+// divide makes means of sums.
+func (f *podFigures) divide(runs int) {
+	n := float64(max(runs, 1))
+	f.Evictions, f.OOMKills, f.Restarts = f.Evictions/n, f.OOMKills/n, f.Restarts/n
+	f.Availability /= float64(max(f.Runs, 1))
+}
+
+type comparedPod struct {
+	Pod string     `json:"pod"`
+	QoS string     `json:"qos,omitempty"`
+	A   podFigures `json:"a"`
+	B   podFigures `json:"b"`
+
+	happened bool // something did, on a side
+}
+
+// differ reports whether a pod fared differently enough to show. That one was on
+// one side only is not enough: pods that come and go do so at other times.
+func (p *comparedPod) differ() bool {
+	d := p.A.Availability - p.B.Availability
+	if p.A.Runs == 0 || p.B.Runs == 0 {
+		d = 0
+	}
+	return p.A.Evictions != p.B.Evictions || p.A.OOMKills != p.B.OOMKills || p.A.Restarts != p.B.Restarts || d > 0.001 || d < -0.001
+}
+
+// weight puts the pods first whose lots differ most: what happened to them counts
+// before how long they were ready.
+func (p *comparedPod) weight() float64 {
+	w := 10 * (math.Abs(p.A.Evictions-p.B.Evictions) + math.Abs(p.A.OOMKills-p.B.OOMKills) + math.Abs(p.A.Restarts-p.B.Restarts))
+	if p.A.Runs > 0 && p.B.Runs > 0 {
+		w += math.Abs(p.A.Availability - p.B.Availability)
+	}
+	return math.Round(1000 * w)
+}
+
+// pods are those that something happened to on a side, or that were not as
+// available on the one as on the other: by name.
+func (c *Comparison) pods() []comparedPod {
+	return slices.DeleteFunc(c.allPods(), func(p comparedPod) bool { return !p.happened && !p.differ() })
+}
+
+// allPods are all pods that there were, by name.
+func (c *Comparison) allPods() []comparedPod {
+	all := map[string]*comparedPod{}
+	pod := func(name string) *comparedPod {
+		if all[name] == nil {
+			all[name] = &comparedPod{Pod: name}
+		}
+		return all[name]
+	}
+	for i, s := range []*Side{&c.A, &c.B} {
+		of := func(name string) *podFigures {
+			if i == 0 {
+				return &pod(name).A
+			}
+			return &pod(name).B
+		}
+		for _, r := range s.Runs {
+			m := r.Metrics
+			for _, e := range m.Evictions {
+				of(e.Pod).Evictions++
+			}
+			for _, k := range m.OOMKills {
+				of(k.Pod).OOMKills++
+			}
+			for _, x := range m.Restarts {
+				of(x.Pod).Restarts += float64(x.Restarts)
+			}
+			for _, a := range m.Availability {
+				pod(a.Pod).QoS = string(a.QoS)
+				if a.Asked > 0 {
+					f := of(a.Pod)
+					f.Runs++
+					f.ready, f.asked = f.ready+a.Ready.Seconds(), f.asked+a.Asked.Seconds()
+					f.Availability += a.Ready.Seconds() / a.Asked.Seconds()
+				}
+			}
+			for _, name := range m.Pods() {
+				pod(name).happened = true
+			}
+		}
+	}
+	var out []comparedPod
+	for _, name := range decode.SortedKeys(all) {
+		p := all[name]
+		p.A.divide(len(c.A.Runs))
+		p.B.divide(len(c.B.Runs))
+		out = append(out, *p)
+	}
+	return out
+}
+
+var numbered = regexp.MustCompile(`-[0-9]+$`)
+
+// podGroups puts the pods together whose names differ by the number at their end,
+// as those of a template do. What happened to them is added up, and their
+// availability is that of all.
+func (c *Comparison) podGroups() []comparedPod {
+	groups, counts := map[string]*comparedPod{}, map[string]*[2]int{}
+	for _, p := range c.allPods() {
+		name := numbered.ReplaceAllString(p.Pod, "-*")
+		g := groups[name]
+		if g == nil {
+			g = &comparedPod{Pod: name, QoS: p.QoS}
+			groups[name], counts[name] = g, &[2]int{}
+		}
+		if g.QoS != p.QoS {
+			g.QoS = "several"
+		}
+		g.happened = g.happened || p.happened
+		g.A.add(&p.A)
+		g.B.add(&p.B)
+		counts[name][0] += p.A.Runs
+		counts[name][1] += p.B.Runs
+	}
+	var out []comparedPod
+	for _, name := range decode.SortedKeys(groups) {
+		g := groups[name]
+		g.A.Availability, g.B.Availability = g.A.ready/max(g.A.asked, 1e-9), g.B.ready/max(g.B.asked, 1e-9)
+		if !g.happened && !g.differ() {
+			continue
+		}
+		if strings.HasSuffix(name, "-*") {
+			a, b := counts[name][0]/max(len(c.A.Runs), 1), counts[name][1]/max(len(c.B.Runs), 1)
+			g.Pod += fmt.Sprintf(" (%d / %d)", a, b)
+		}
+		out = append(out, *g)
+	}
+	return out
+}
+
+func (f *podFigures) add(x *podFigures) {
+	f.Runs = max(f.Runs, x.Runs)
+	f.Evictions, f.OOMKills, f.Restarts = f.Evictions+x.Evictions, f.OOMKills+x.OOMKills, f.Restarts+x.Restarts
+	f.ready, f.asked = f.ready+x.ready, f.asked+x.asked
+}

@@ -1,0 +1,365 @@
+package decode
+
+import (
+	"encoding/base64"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
+)
+
+// Reader reads documents and collects what is wrong with any of them.
+type Reader struct {
+	// Found, if any, is called with a pointer to each value that may want a
+	// check: each struct, and whatever a Custom value hands over. A struct comes
+	// before its parts, and neither is filled in yet.
+	Found func(v any, at Place)
+
+	readFile func(name string) ([]byte, error)
+	errs     Errors
+	types    map[reflect.Type]*structType
+	sets     map[*yaml.Node]string // nodes that come from --set, with the override
+}
+
+// NewReader returns a reader; readFile reads the files that documents name.
+func NewReader(readFile func(name string) ([]byte, error)) *Reader {
+	return &Reader{readFile: readFile, types: map[reflect.Type]*structType{}, sets: map[*yaml.Node]string{}}
+}
+
+// Fail reports what is wrong with a file as a whole.
+func (r *Reader) Fail(file, format string, args ...any) {
+	r.report(&Error{Pos: Position{File: file}, Message: OneLine(fmt.Sprintf(format, args...))})
+}
+
+func (r *Reader) report(e *Error) { r.errs = append(r.errs, e) }
+
+// Err returns all that was found wrong so far, as Errors, or nil.
+func (r *Reader) Err() error {
+	if len(r.errs) == 0 {
+		return nil
+	}
+	return r.errs.sorted()
+}
+
+// Custom is a value that is written otherwise than its Go type says. DecodeYAML
+// decodes what is at the place; false means that it is written as the Go type
+// says after all.
+type Custom interface{ DecodeYAML(at Place) bool }
+
+// Open is a struct that takes more keys than it has fields. Keys are their
+// names, for who misspells one; Field returns a pointer to what a key's value,
+// which stands at the place, is decoded into, and nil for a key that it does not
+// take.
+type Open interface {
+	Keys() []string
+	Field(key string, at Place) any
+}
+
+// Shorthand is a struct that can be written as a scalar besides: Shorthand
+// returns a pointer to what that is decoded into, one of its fields.
+type Shorthand interface{ Shorthand() any }
+
+// Decode decodes the place's value into what a pointer points to. Null leaves it
+// as it is.
+func (at Place) Decode(into any) { at.value(reflect.ValueOf(into).Elem()) }
+
+// Refuse reports a value that can't be decoded; the error points at the value
+// itself.
+func (at Place) Refuse(format string, args ...any) { at.refuse(at.node, format, args...) }
+
+// RefuseKey reports the key that the value stands behind.
+func (at Place) RefuseKey(format string, args ...any) { at.refuse(at.key, format, args...) }
+
+func (at Place) refuse(n *yaml.Node, format string, args ...any) {
+	at.Report(at.doc.pos(n), fmt.Sprintf(format, args...))
+}
+
+// Mismatch reports that something else is wanted: "a list".
+func (at Place) Mismatch(want string) { at.Refuse("want %s, got %s", want, describe(at.node)) }
+
+// value decodes into v, which must be settable. It goes on after an error, to
+// find the next.
+func (at Place) value(v reflect.Value) {
+	n := at.node
+	if v.Kind() == reflect.Struct {
+		at.Found(v.Addr().Interface())
+	}
+	if at.Null() {
+		return
+	}
+	if at.special(v) {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		x := reflect.New(v.Type().Elem())
+		at.value(x.Elem())
+		v.Set(x)
+	case reflect.Struct:
+		at.structure(v)
+	case reflect.Map:
+		at.mapping(v)
+	case reflect.Slice:
+		at.slice(v)
+	case reflect.String:
+		if s, ok := at.Text(); ok {
+			v.SetString(s)
+		}
+	case reflect.Bool:
+		var b bool
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" && !at.isSet() || n.Decode(&b) != nil {
+			at.Mismatch("true or false")
+			return
+		}
+		v.SetBool(b)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		var i int64
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || n.Decode(&i) != nil || v.OverflowInt(i) {
+			at.Mismatch("a whole number")
+			return
+		}
+		v.SetInt(i)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		var i uint64
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || n.Decode(&i) != nil || v.OverflowUint(i) {
+			at.Mismatch("a whole number of at least 0")
+			return
+		}
+		v.SetUint(i)
+	case reflect.Float32, reflect.Float64:
+		var f float64
+		if t := n.ShortTag(); n.Kind != yaml.ScalarNode || t != "!!int" && t != "!!float" || n.Decode(&f) != nil || f-f != 0 {
+			at.Mismatch("a number")
+			return
+		}
+		v.SetFloat(f)
+	case reflect.Interface:
+		if v.NumMethod() == 0 {
+			v.Set(reflect.ValueOf(at.Plain()))
+			return
+		}
+		at.Refuse("cannot be set in a scenario")
+	default:
+		at.Refuse("cannot be set in a scenario")
+	}
+}
+
+// Found tells whoever reads the document of a value that may want a check.
+func (at Place) Found(v any) {
+	if at.doc.r.Found != nil {
+		at.doc.r.Found(v, at)
+	}
+}
+
+// isSet reports whether the value comes from a --set override, whose texts need
+// no quotes.
+func (at Place) isSet() bool {
+	_, ok := at.doc.r.sets[at.node]
+	return ok
+}
+
+func (at Place) structure(v reflect.Value) {
+	n := at.node
+	if n.Kind != yaml.MappingNode {
+		at.Mismatch("a mapping")
+		return
+	}
+	t := at.doc.r.structType(v.Type())
+	open, _ := v.Addr().Interface().(Open)
+	seen := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, x := n.Content[i], n.Content[i+1]
+		to := at.below(k, x, &path{up: at.path, key: k.Value})
+		if !to.goodKey(k, seen) {
+			continue
+		}
+		if f, ok := t.fields[k.Value]; ok {
+			field := v.FieldByIndex(f.index)
+			to.value(field)
+			to.enum(field, f.enum)
+			continue
+		}
+		var into any
+		names := t.names
+		if open != nil {
+			into, names = open.Field(k.Value, to), append(names[:len(names):len(names)], open.Keys()...)
+		}
+		if into == nil {
+			to.refuse(k, "unknown field %q%s", k.Value, suggest.Suffix(k.Value, names))
+			continue
+		}
+		to.Decode(into)
+	}
+	for _, name := range t.required {
+		if seen[name] == nil {
+			at.Missing(name)
+		} else if to := at.Field(name); to.node.Kind == yaml.ScalarNode && (to.Null() || to.node.Value == "") {
+			to.Refuse("must be set")
+		}
+	}
+}
+
+// goodKey notes the key of a mapping; false means that it is no good.
+func (at Place) goodKey(k *yaml.Node, seen map[string]*yaml.Node) bool {
+	if k.Kind != yaml.ScalarNode {
+		at.refuse(k, "want a text as the key, got %s", describe(k))
+		return false
+	}
+	if before := seen[k.Value]; before != nil {
+		at.refuse(k, "%q is there twice, first on line %d", k.Value, before.Line)
+		return false
+	}
+	seen[k.Value] = k
+	return true
+}
+
+// enum wants a text to be one of those allowed, if any are named, or none.
+func (at Place) enum(v reflect.Value, allowed []string) {
+	if len(allowed) == 0 || v.String() == "" {
+		return
+	}
+	s := v.String()
+	for _, a := range allowed {
+		if a == s {
+			return
+		}
+	}
+	if len(allowed) == 1 {
+		at.Refuse("must be %s, not %q", allowed[0], s)
+		return
+	}
+	at.Refuse("%q is none of %s%s", s, strings.Join(allowed, ", "), suggest.Suffix(s, allowed))
+}
+
+func (at Place) mapping(v reflect.Value) {
+	if v.Type().Key().Kind() != reflect.String {
+		at.Refuse("cannot be set in a scenario")
+		return
+	}
+	entries, ok := at.Entries("a mapping")
+	if !ok {
+		return
+	}
+	m := reflect.MakeMapWithSize(v.Type(), len(entries))
+	for _, to := range entries {
+		e := reflect.New(v.Type().Elem()).Elem()
+		to.value(e)
+		m.SetMapIndex(reflect.ValueOf(to.path.key).Convert(v.Type().Key()), e)
+	}
+	v.Set(m)
+}
+
+// Entries returns the places of a mapping's values in their order, and false,
+// with an error that wants what the caller says, if it is no mapping. Name has
+// an entry's key.
+func (at Place) Entries(want string) ([]Place, bool) {
+	n := at.node
+	if n.Kind != yaml.MappingNode {
+		at.Mismatch(want)
+		return nil, false
+	}
+	out := make([]Place, 0, len(n.Content)/2)
+	seen := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if to := at.below(k, n.Content[i+1], &path{up: at.path, key: k.Value}); to.goodKey(k, seen) {
+			out = append(out, to)
+		}
+	}
+	return out, true
+}
+
+// Name is the key that the place's value stands behind.
+func (at Place) Name() string { return at.path.key }
+
+// Items returns the places of a list's elements; none if it is no list.
+func (at Place) Items() []Place {
+	if at.node == nil || at.node.Kind != yaml.SequenceNode {
+		return nil
+	}
+	out := make([]Place, len(at.node.Content))
+	for i := range out {
+		out[i] = at.Index(i)
+	}
+	return out
+}
+
+func (at Place) slice(v reflect.Value) {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		s, ok := at.Text()
+		if !ok {
+			return
+		}
+		b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(s))
+		if err != nil {
+			at.Refuse("is not base64: %v", err)
+			return
+		}
+		v.SetBytes(b)
+		return
+	}
+	if at.node.Kind != yaml.SequenceNode {
+		at.Mismatch("a list")
+		return
+	}
+	items := at.Items()
+	s := reflect.MakeSlice(v.Type(), len(items), len(items))
+	for i, to := range items {
+		to.value(s.Index(i))
+	}
+	v.Set(s)
+}
+
+// structType is what decoding wants to know of a struct, worked out once for
+// each type.
+type structType struct {
+	fields   map[string]structField
+	names    []string
+	required []string
+}
+
+type structField struct {
+	index []int
+	enum  []string
+}
+
+func (r *Reader) structType(t reflect.Type) *structType {
+	if s := r.types[t]; s != nil {
+		return s
+	}
+	s := &structType{fields: map[string]structField{}}
+	s.add(t, nil)
+	r.types[t] = s
+	return s
+}
+
+// add notes the fields of t, which is found at index: those of embedded structs
+// count as the struct's own.
+func (s *structType) add(t reflect.Type, index []int) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+		at := append(append([]int(nil), index...), i)
+		if f.Anonymous && name == "" || strings.Contains(opts, "inline") {
+			if f.Type.Kind() == reflect.Struct && f.Tag.Get("json") != "-" {
+				s.add(f.Type, at)
+			}
+			continue
+		}
+		if name == "" || name == "-" || !f.IsExported() {
+			continue
+		}
+		sf := structField{index: at}
+		if e := f.Tag.Get("enum"); e != "" {
+			sf.enum = strings.Split(e, ",")
+		}
+		s.fields[name] = sf
+		s.names = append(s.names, name)
+		if _, ok := f.Tag.Lookup("required"); ok {
+			s.required = append(s.required, name)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package decode
+
+import (
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	logsapi "k8s.io/component-base/logs/api/v1"
+)
+
+// special decodes the types that are written otherwise than their Go types say.
+func (at Place) special(v reflect.Value) bool {
+	scalar := at.node.Kind == yaml.ScalarNode
+	switch x := v.Addr().Interface().(type) {
+	case *time.Duration:
+		if t, ok := at.Duration(); ok {
+			*x = t
+		}
+		return true
+	case Custom:
+		return x.DecodeYAML(at)
+	case Shorthand:
+		if scalar {
+			at.shorthand(v, x.Shorthand())
+		}
+		return scalar
+	}
+	return at.kubernetes(v)
+}
+
+// shorthand decodes a scalar into the field of v that to points to, with the
+// field's enum.
+func (at Place) shorthand(v reflect.Value, to any) {
+	at.Decode(to)
+	if v.Kind() != reflect.Struct {
+		return
+	}
+	t := at.doc.r.structType(v.Type())
+	for _, name := range t.names {
+		if f := t.fields[name]; len(f.enum) > 0 {
+			if field := v.FieldByIndex(f.index); field.Addr().Interface() == to {
+				at.enum(field, f.enum)
+			}
+		}
+	}
+}
+
+// Scalar returns a scalar as it is written, whatever it is; false if the value
+// is none.
+func (at Place) Scalar() (string, bool) {
+	return at.node.Value, at.node.Kind == yaml.ScalarNode
+}
+
+// IsText reports whether something other than null, a mapping or a list is
+// written at the place.
+func (at Place) IsText() bool {
+	return at.node != nil && at.node.Kind == yaml.ScalarNode && !at.Null()
+}
+
+// Null reports whether the value is null, which stands for nothing written.
+func (at Place) Null() bool {
+	return at.node.Kind == yaml.ScalarNode && at.node.ShortTag() == "!!null"
+}
+
+// IsMapping and IsList report of what kind the value is.
+func (at Place) IsMapping() bool { return at.node != nil && at.node.Kind == yaml.MappingNode }
+func (at Place) IsList() bool    { return at.node != nil && at.node.Kind == yaml.SequenceNode }
+
+// Line is the line that the value begins on.
+func (at Place) Line() int { return at.node.Line }
+
+// Node is the value's tree, for who compares documents; it must not be changed.
+func (at Place) Node() *yaml.Node { return at.node }
+
+// YAML is the value as a file of its own would have it.
+func (at Place) YAML() []byte {
+	out, _ := yaml.Marshal(at.node) // it was parsed from YAML
+	return out
+}
+
+// Text returns a text. What YAML takes for something else, such as 5 or yes,
+// must be in quotes, so that nobody loses a leading zero.
+func (at Place) Text() (string, bool) {
+	n := at.node
+	switch t := n.ShortTag(); {
+	case n.Kind != yaml.ScalarNode:
+		at.Mismatch("a text")
+	case t == "!!str" || t == "!!timestamp" || t == "!!merge" || at.isSet():
+		return n.Value, true
+	default:
+		at.Refuse("want a text, got %s: put it in quotes", describe(n))
+	}
+	return "", false
+}
+
+// kubernetes decodes the special types of Kubernetes.
+func (at Place) kubernetes(v reflect.Value) bool {
+	n := at.node
+	switch x := v.Addr().Interface().(type) {
+	case *resource.Quantity:
+		if q, ok := at.Quantity(); ok {
+			*x = q
+		}
+	case *resource.QuantityValue:
+		if q, ok := at.Quantity(); ok {
+			x.Quantity = q
+		}
+	case *intstr.IntOrString:
+		if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" {
+			var i int32
+			if n.Decode(&i) != nil {
+				at.Mismatch("a number or a text")
+			}
+			*x = intstr.FromInt32(i)
+		} else if s, ok := at.Text(); ok {
+			*x = intstr.FromString(s)
+		}
+	case *logsapi.TimeOrMetaDuration:
+		var ns int64
+		if n.ShortTag() == "!!int" && n.Decode(&ns) == nil {
+			x.Duration.Duration = time.Duration(ns)
+			return true
+		}
+		at.Decode(&x.Duration)
+		x.SerializeAsString = true
+	case *metav1.Time:
+		x.Time = at.timestamp()
+	case *metav1.MicroTime:
+		x.Time = at.timestamp()
+	case *metav1.Duration:
+		if s, ok := at.Text(); ok {
+			t, err := time.ParseDuration(s)
+			if err != nil {
+				at.Refuse("%q is no duration such as 10s or 1m30s", Short(s))
+			}
+			x.Duration = t
+		}
+	case *runtime.RawExtension:
+		x.Raw, _ = json.Marshal(at.Plain())
+	case *metav1.FieldsV1:
+		x.Raw, _ = json.Marshal(at.Plain())
+	default:
+		return false
+	}
+	return true
+}
+
+func (at Place) timestamp() time.Time {
+	if at.node.Kind != yaml.ScalarNode {
+		at.Mismatch("a time such as 2026-01-01T00:00:00Z")
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339Nano, at.node.Value)
+	if err != nil {
+		at.Refuse("%q is no time such as 2026-01-01T00:00:00Z", Short(at.node.Value))
+	}
+	return t.UTC()
+}
+
+// MaxDuration bounds the times of a scenario: a year.
+const MaxDuration = 365 * 24 * time.Hour
+
+// Duration returns a time such as 10s, of at most a year.
+func (at Place) Duration() (time.Duration, bool) {
+	if at.node.Kind != yaml.ScalarNode {
+		at.Mismatch("a time such as 10s or 1m30s")
+		return 0, false
+	}
+	return at.ParseDuration(at.node.Value)
+}
+
+// ParseDuration is Duration for a part of the place's text.
+func (at Place) ParseDuration(s string) (time.Duration, bool) {
+	t, err := time.ParseDuration(s)
+	switch {
+	case err != nil && at.node.ShortTag() == "!!int":
+		at.Refuse("want a time such as 10s or 1m30s, got %s: which unit?", describe(at.node))
+	case err != nil:
+		at.Refuse("%q is no time such as 10s or 1m30s", Short(s))
+	case t < 0:
+		at.Refuse("%s is negative", s)
+	case t > MaxDuration:
+		at.Refuse("%s is longer than ten years", s)
+	default:
+		return t, true
+	}
+	return 0, false
+}
+
+// quantityForm keeps out what the library would take very long to parse.
+var quantityForm = regexp.MustCompile(`^[+-]?[0-9.]{1,40}([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`)
+
+// Quantity returns a quantity of Kubernetes, such as 500m or 1Gi.
+func (at Place) Quantity() (resource.Quantity, bool) {
+	text, ok := at.Scalar()
+	if !ok {
+		at.Mismatch("a quantity such as 500m or 1Gi")
+		return resource.Quantity{}, false
+	}
+	q, ok := ParseQuantity(text)
+	if !ok {
+		at.Refuse("%q is no quantity such as 500m or 1Gi", Short(at.node.Value))
+		return q, false
+	}
+	// The text is remembered now, while nobody else can see the quantity.
+	_ = q.String()
+	return q, true
+}
+
+// ParseQuantity parses a quantity; false means that the text is none, or one that
+// nobody writes.
+func ParseQuantity(s string) (resource.Quantity, bool) {
+	if !quantityForm.MatchString(s) {
+		return resource.Quantity{}, false
+	}
+	q, err := resource.ParseQuantity(s)
+	return q, err == nil
+}

@@ -1,0 +1,105 @@
+package running
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/scenarios/action"
+	"github.com/drydock-sim/drydock/scenarios/document"
+	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/scenarios/value"
+	"github.com/drydock-sim/drydock/sim"
+)
+
+// build puts the cluster together and enters the timeline into the agenda.
+func (p *performance) build() error {
+	spec := &p.s.Spec
+	lat := value.Range{}
+	if spec.API.Latency != nil {
+		lat = *spec.API.Latency
+	}
+	compiled := make([]*expect.Expectation, len(spec.Expect))
+	p.state = &state{phase: map[v1.PodPhase]int{}}
+	for i := range spec.Expect {
+		compiled[i] = spec.Expect[i].Compiled
+		p.state.wantsCalls = p.state.wantsCalls || compiled[i].NeedsCRICalls()
+	}
+	p.journal = journal{opts: &p.opts, many: p.s.PodCount() > ManyPods, calls: p.state.wantsCalls, warned: map[string]bool{}}
+	var real *loop.Loop
+	if p.opts.Real != nil {
+		real = p.opts.Real.Loop
+	}
+	c, err := sim.New(sim.Options{
+		Seed: p.seed, Loop: real, Workers: p.opts.Workers,
+		APILatencyMin: lat.Min, APILatencyMax: lat.Max, APILoad: spec.API.Load.Options(), EventLimits: spec.API.EventRateLimit.Options(),
+		Keep: p.journal.keep, TraceReads: p.opts.TraceReads,
+		ControlPlane: spec.ControlPlane.Options(),
+		KubeletLogs:  true, Metrics: p.opts.Metrics, Census: p.opts.Census,
+	})
+	if err != nil {
+		return err
+	}
+	p.cluster = c
+	p.state.cluster, p.state.store, p.state.start = c, c.Store(), c.Start()
+	p.journal.open(c.Start())
+	c.Records(func(r *trace.Record) { p.journal.take(r, p.state.record) })
+	if p.opts.Attach != nil {
+		p.opts.Attach(c)
+	}
+	p.engine = expect.New(compiled, p.state, expect.Options{})
+	p.watch()
+	if err := p.addNodes(); err != nil {
+		return err
+	}
+	for i := range spec.API.Faults {
+		spec.API.Faults[i].Begin(stage{p, ""}, "")
+	}
+	for i := range spec.Timeline {
+		a := &spec.Timeline[i]
+		_, creates := a.Does.(action.Creator)
+		p.agenda.add(a.At, creates, func() error {
+			p.act(a)
+			return nil
+		})
+	}
+	// The runtime's calls are known up to the last flush of records, so what
+	// judges them looks between runs.
+	for _, x := range compiled {
+		if x.Form == expect.At && x.T != expect.End {
+			p.agenda.add(x.T, false, func() error { return nil })
+		}
+	}
+	p.result.Summary.Wall.Load = p.lap()
+	return nil
+}
+
+// addNodes adds the nodes, group by group.
+func (p *performance) addNodes() error {
+	spec := &p.s.Spec
+	if p.opts.Real == nil {
+		p.warnOfKubelets()
+	}
+	restart := spec.KubeletRestart.After
+	if spec.KubeletRestart.Never {
+		restart = -1
+	}
+	images, programs := document.RuntimeImages(spec.Images), document.RuntimePrograms(spec.Programs)
+	for i := range spec.Nodes {
+		g := &spec.Nodes[i]
+		for _, name := range g.NodeNames() {
+			o := g.Options()
+			o.Name, o.KubeletRestart, o.Host = name, restart, stage{p, ""}.Host()
+			o.Runtime.Images, o.Runtime.Programs = images, programs
+			if _, err := p.cluster.AddNode(o); err != nil {
+				return fmt.Errorf("node %s: %w", name, err)
+			}
+			for _, sp := range g.StaticPods {
+				p.cluster.Node(name).WriteStaticPod(sp.File, sp.Manifest.Content)
+			}
+		}
+	}
+	return nil
+}

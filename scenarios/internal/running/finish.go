@@ -1,0 +1,74 @@
+package running
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/scenarios/result"
+)
+
+// finish judges what is left, and fills in the result. early is a run that was cut
+// short, which leaves expectations undecided.
+func (p *performance) finish(early bool) {
+	res := p.result
+	res.Warnings = p.journal.warnings
+	end := p.cluster.Now()
+	early = early || end < p.s.Spec.Duration && p.opts.Real == nil // there nothing was left to decide
+	verdicts := p.engine.Finish(end, early)
+	res.Passed = len(res.Errors) == 0 && !res.Interrupted
+	for _, v := range verdicts {
+		out := result.Verdict{Verdict: v}
+		if v.Outcome == expect.Failed {
+			res.Passed = false
+			out.History = p.journal.nearby(v)
+		}
+		res.Verdicts = append(res.Verdicts, out)
+	}
+	if m := p.cluster.Metrics(); m != nil {
+		res.Metrics = &result.Metrics{Metrics: *m}
+	}
+	if c := p.cluster.Census(); c != nil {
+		res.Census = &result.Census{Census: *c}
+		res.Passed = res.Passed && len(c.Leaks) == 0
+	}
+	if !res.Passed {
+		res.Logs = p.journal.logs
+	}
+	if p.steady >= 0 {
+		res.Summary.Wall.Steady = p.lap()
+	} else {
+		res.Summary.Wall.Startup = p.lap()
+	}
+	store := p.cluster.Store()
+	res.Final = result.Final{Pods: store.Pods(), Nodes: store.Nodes(), Events: store.Events()}
+	p.summarize(end)
+}
+
+// summarize counts what the run did and what it cost.
+func (p *performance) summarize(end time.Duration) {
+	c := p.cluster
+	s := &p.result.Summary
+	s.Nodes = len(c.Nodes())
+	s.Pods = p.state.phases()
+	s.LeasesRenewed, s.PodWrites, s.NodeWrites, s.Events = c.Writes()
+	s.APIRequests = c.API().Requests()
+	s.Syncs, s.Resyncs = c.Syncs()
+	s.ProbesRun = c.Probes()
+	s.Records = c.RecordCount()
+	s.Steps = c.Steps()
+	s.Hash = fmt.Sprintf("%016x", c.Hash())
+	s.Virtual = end
+	s.SteadyFrom = p.steady
+	s.Wall.Load += p.opts.Loaded
+	rate := func(virtual, wall time.Duration) float64 {
+		if wall <= 0 {
+			return 0
+		}
+		return float64(s.Nodes) * virtual.Seconds() / wall.Seconds()
+	}
+	s.NodeSecondsPerSecond = rate(end, s.Wall.Total())
+	if p.steady >= 0 {
+		s.SteadyNodeSecondsPerSecond = rate(end-p.steady, s.Wall.Steady)
+	}
+}

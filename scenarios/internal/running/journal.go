@@ -1,0 +1,181 @@
+package running
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/scenarios/internal/text"
+	"github.com/drydock-sim/drydock/scenarios/internal/timeline"
+)
+
+// maxLogs bounds the kubelet log lines that are kept for a failed scenario.
+const maxLogs = 2000
+
+// journal takes a run's records: it writes the timeline and the trace, and keeps
+// what the result needs of them.
+type journal struct {
+	opts *Options
+	// many is set for a run of so many pods that only what is notable is looked
+	// at; calls, if the expectations ask for the runtime's calls all the same.
+	many, calls bool
+	start       int64 // of the virtual time, in Unix nanoseconds
+	timeline    *timeline.Timeline
+	jsonl       *trace.JSONWriter
+	// history are the timeline's lines, logs the kubelets' last log lines.
+	history  []entry
+	logs     []string
+	warnings []string
+	warned   map[string]bool // the same, as a set
+}
+
+// entry is a record with its step number in the timeline.
+type entry struct {
+	step int
+	r    *trace.Record
+}
+
+// open begins the journal of a run that starts at a time.
+func (j *journal) open(start time.Time) {
+	j.start = start.UnixNano()
+	j.timeline = timeline.New(j.opts.Timeline, start, j.shown, j.opts.Verbose)
+	if j.opts.Trace != nil {
+		j.jsonl = trace.NewJSONWriter(j.opts.Trace, start)
+	}
+}
+
+// close writes what is left, and returns the first error of writing.
+func (j *journal) close() error {
+	if j.jsonl != nil {
+		if err := j.jsonl.Close(); err != nil {
+			return fmt.Errorf("writing the trace: %w", err)
+		}
+	}
+	if err := j.timeline.Err(); err != nil {
+		return fmt.Errorf("writing the timeline: %w", err)
+	}
+	return nil
+}
+
+// take is called with every record that is kept, in order; also has a look at
+// those that are of the scenario.
+func (j *journal) take(rec *trace.Record, also func(*trace.Record)) {
+	if !j.keep(rec.Kind, rec.Verb, rec.Fields) {
+		return // somebody else's: of metrics, a report
+	}
+	if j.jsonl != nil {
+		j.jsonl.Write(rec)
+	}
+	switch rec.Kind {
+	case trace.KindWarning:
+		j.warn(rec.Verb)
+		return
+	case trace.KindLog:
+		if len(j.logs) == maxLogs {
+			j.logs = append(j.logs[:0], j.logs[maxLogs/2:]...)
+		}
+		j.logs = append(j.logs, text.Stamp(rec.At-j.start)+"  "+rec.Node+"  "+rec.Verb)
+		if !j.opts.Verbose {
+			return
+		}
+	}
+	also(rec)
+	if j.timeline.Take(rec) {
+		j.history = append(j.history, entry{j.timeline.Step(), rec})
+	}
+}
+
+// warn keeps a warning, each text once.
+func (j *journal) warn(text string) {
+	if !j.warned[text] {
+		j.warned[text] = true
+		j.warnings = append(j.warnings, text)
+	}
+}
+
+// keep reports which records are worth making: one that nobody looks at is not
+// made at all.
+func (j *journal) keep(kind trace.Kind, verb string, fields []trace.Field) bool {
+	switch {
+	case kind == trace.KindLog, kind == trace.KindWarning:
+		return true
+	case j.opts.Trace != nil, !j.many, j.opts.Verbose:
+		return true
+	case kind == trace.KindCRI && j.calls:
+		return true
+	}
+	return notable(kind, verb, fields)
+}
+
+// notable reports what a timeline of many pods shows.
+func notable(kind trace.Kind, verb string, fields []trace.Field) bool {
+	switch kind {
+	case trace.KindAction, trace.KindFault, trace.KindNode, trace.KindKubelet:
+		return true
+	case trace.KindPod:
+		return timeline.Field(fields, "phase") == "Failed"
+	case trace.KindEvent:
+		return timeline.Field(fields, "type") == "Warning"
+	case trace.KindCRI:
+		return timeline.Field(fields, "error") != ""
+	}
+	return false
+}
+
+// shown reports which kept records become lines of the timeline.
+func (j *journal) shown(rec *trace.Record) bool {
+	switch rec.Kind {
+	case trace.KindLog, trace.KindCRIRead:
+		return j.opts.Verbose
+	case trace.KindAPI:
+		// Leases and status writes say little; what they change has kinds of
+		// its own. One that takes the last finalizer removes the object.
+		return j.opts.Verbose || rec.Verb != "update" && rec.Verb != "patch" || timeline.Field(rec.Fields, "removed") != ""
+	}
+	return !j.many || j.opts.Verbose || notable(rec.Kind, rec.Verb, rec.Fields)
+}
+
+// nearbyLines is how many lines of history a failed expectation gets.
+const nearbyLines = 15
+
+// nearby returns the last lines before a verdict that are about its objects,
+// or, if there are none, about anything.
+func (j *journal) nearby(v expect.Verdict) []string {
+	var out []string
+	var told timeline.Story
+	last := &trace.Record{}
+	for _, l := range j.history {
+		if time.Duration(l.r.At-j.start) > v.At {
+			break
+		}
+		about := len(v.Objects) == 0 || slices.ContainsFunc(v.Objects, func(o expect.ObjectRef) bool { return mentions(l.r, o) })
+		if about && l.r.Verb != "ReopenContainerLog" { // of logs that grow, every ten seconds
+			if l.r.Kind == trace.KindEvent && last.Kind == l.r.Kind && last.Verb == l.r.Verb && last.Object == l.r.Object {
+				out = out[:len(out)-1] // the same event again, with how often
+			}
+			out = append(out, told.Line(l.step, j.start, l.r))
+			last = l.r
+		}
+		told.Note(l.r)
+	}
+	return out[max(0, len(out)-nearbyLines):]
+}
+
+// mentions reports whether a record is about an object.
+func mentions(r *trace.Record, o expect.ObjectRef) bool {
+	name := o.Name
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + o.Name
+	}
+	if o.Kind == expect.KindNode && r.Node == name {
+		return r.Kind != trace.KindCRI
+	}
+	if o.Kind == expect.KindPod {
+		pod, _ := timeline.PodOf(r)
+		return pod == name
+	}
+	return r.Object == strings.ToLower(string(o.Kind))+" "+name
+}

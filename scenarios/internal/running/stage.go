@@ -1,0 +1,49 @@
+package running
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/scenarios/document"
+	"github.com/drydock-sim/drydock/sim"
+)
+
+// stage is what an action of the timeline gets to act upon (action.Stage).
+type stage struct {
+	*performance
+	// who is the action's place in the file, which errors name.
+	who string
+}
+
+func (s stage) Cluster() *sim.Cluster                   { return s.cluster }
+func (s stage) Nodes() []string                         { return s.s.NodeNames() }
+func (s stage) Seed() uint64                            { return s.seed }
+func (s stage) Later(at time.Duration, do func() error) { s.agenda.add(at, false, do) }
+func (s stage) Warn(text string)                        { s.journal.warn(text) }
+
+// Host is the machine outside, if the run has one.
+func (s stage) Host() *sim.Host {
+	if s.opts.Real == nil {
+		return nil
+	}
+	return s.opts.Real.Host
+}
+
+// Fail notes an error in the result and in the timeline.
+func (s stage) Fail(who string, err error) {
+	if who == "" {
+		who = s.who
+	}
+	s.result.Errors = append(s.result.Errors, fmt.Sprintf("%s: %v", who, err))
+	s.cluster.Recorder().Record(trace.KindAction, "scenario", "error", trace.Str("message", err.Error()))
+}
+
+// act does one action of the timeline. What the API or a node answers with an
+// error is noted; the run goes on.
+func (p *performance) act(a *document.Action) {
+	s := stage{p, a.Pos.String()}
+	if err := a.Does.Do(s); err != nil {
+		s.Fail("", err)
+	}
+}

@@ -1,0 +1,226 @@
+package running
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/scenarios/internal/timeline"
+	"github.com/drydock-sim/drydock/sim"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// state is the cluster as expectations see it.
+type state struct {
+	cluster    *sim.Cluster
+	store      *apiserver.Store
+	start      time.Time
+	wantsCalls bool
+	calls      []*expect.CRICall
+	phase      map[v1.PodPhase]int
+	ready      int
+}
+
+func (s *state) Pods() []*v1.Pod                    { return s.store.Pods() }
+func (s *state) Pod(namespace, name string) *v1.Pod { return s.store.Pod(namespace, name) }
+func (s *state) Nodes() []*v1.Node                  { return s.store.Nodes() }
+func (s *state) Node(name string) *v1.Node          { return s.store.Node(name) }
+func (s *state) Events() []*v1.Event                { return s.store.Events() }
+func (s *state) Leases() []*coordinationv1.Lease    { return s.store.Leases() }
+func (s *state) CRICalls() []*expect.CRICall        { return s.calls }
+func (s *state) Start() time.Time                   { return s.start }
+
+// Objects lists the objects of a kind that has no method of its own.
+func (s *state) Objects(k expect.Kind) any {
+	switch k {
+	case expect.KindDeployment:
+		return apiserver.Objects[*appsv1.Deployment](s.store, apiserver.KindDeployment)
+	case expect.KindReplicaSet:
+		return apiserver.Objects[*appsv1.ReplicaSet](s.store, apiserver.KindReplicaSet)
+	case expect.KindStatefulSet:
+		return apiserver.Objects[*appsv1.StatefulSet](s.store, apiserver.KindStatefulSet)
+	case expect.KindDaemonSet:
+		return apiserver.Objects[*appsv1.DaemonSet](s.store, apiserver.KindDaemonSet)
+	case expect.KindControllerRevision:
+		return apiserver.Objects[*appsv1.ControllerRevision](s.store, apiserver.KindControllerRevision)
+	case expect.KindJob:
+		return apiserver.Objects[*batchv1.Job](s.store, apiserver.KindJob)
+	case expect.KindCronJob:
+		return apiserver.Objects[*batchv1.CronJob](s.store, apiserver.KindCronJob)
+	case expect.KindPodDisruptionBudget:
+		return apiserver.Objects[*policyv1.PodDisruptionBudget](s.store, apiserver.KindPodDisruptionBudget)
+	case expect.KindHorizontalPodAutoscaler:
+		return apiserver.Objects[*autoscalingv2.HorizontalPodAutoscaler](s.store, apiserver.KindHorizontalPodAutoscaler)
+	case expect.KindEndpointSlice:
+		return apiserver.Objects[*discoveryv1.EndpointSlice](s.store, apiserver.KindEndpointSlice)
+	case expect.KindService:
+		return apiserver.Objects[*v1.Service](s.store, apiserver.KindService)
+	default:
+		return apiserver.Objects[*v1.Namespace](s.store, apiserver.KindNamespace)
+	}
+}
+
+// Object returns one of them, or a lease; nil if it is not there.
+func (s *state) Object(k expect.Kind, namespace, name string) any {
+	for ak, ek := range expectKinds() { //drydock:unordered at most one fits
+		if ek == k {
+			if o := s.store.Lookup(ak, namespace, name); o != nil {
+				return o
+			}
+		}
+	}
+	return nil
+}
+
+// NodeUsage is for use between runs, when no node's loop is running.
+func (s *state) NodeUsage(name string) *expect.NodeUsage {
+	n := s.cluster.Node(name)
+	if n == nil {
+		return nil
+	}
+	u := n.Usage()
+	if u == nil {
+		return nil
+	}
+	return &expect.NodeUsage{
+		Memory: u.Memory, MemoryAvailable: u.MemoryAvailable, PodsMemory: u.PodsMemory, MilliCPU: u.MilliCPU, PIDs: u.PIDs, PIDsAvailable: u.PIDsAvailable,
+		Nodefs: fsUsage(&u.Nodefs), Imagefs: fsUsage(&u.Imagefs), Containerfs: fsUsage(&u.Containerfs),
+	}
+}
+
+func fsUsage(f *statsapi.FsStats) expect.FilesystemUsage {
+	n := func(v *uint64) int64 {
+		if v == nil {
+			return 0
+		}
+		return int64(*v)
+	}
+	return expect.FilesystemUsage{
+		Used: n(f.UsedBytes), Available: n(f.AvailableBytes), Capacity: n(f.CapacityBytes), Inodes: n(f.Inodes), InodesFree: n(f.InodesFree), InodesUsed: n(f.InodesUsed),
+	}
+}
+
+// record keeps a CRI call if an expectation asks for calls.
+func (s *state) record(r *trace.Record) {
+	if r.Kind != trace.KindCRI || !s.wantsCalls {
+		return
+	}
+	attempt, _ := strconv.Atoi(timeline.Field(r.Fields, "attempt")) // absent: 0
+	pod, container := timeline.PodOf(r)
+	s.calls = append(s.calls, &expect.CRICall{
+		Node: r.Node, Method: r.Verb, Pod: pod, Container: container,
+		Image: timeline.Field(r.Fields, "image"), Attempt: attempt, Error: timeline.Field(r.Fields, "error"),
+		CpusetCpus: timeline.Field(r.Fields, "cpusetCpus"), CpusetMems: timeline.Field(r.Fields, "cpusetMems"),
+		At: time.Duration(r.At - s.start.UnixNano()),
+	})
+}
+
+// count keeps the numbers of pods by phase and of ready nodes.
+func (s *state) count(c *apiserver.Change) {
+	switch c.Kind {
+	case apiserver.KindPod:
+		if old, ok := c.Old.(*v1.Pod); ok && old != nil {
+			s.phase[old.Status.Phase]--
+		}
+		if !removed(c) {
+			s.phase[c.New.(*v1.Pod).Status.Phase]++
+		}
+	case apiserver.KindNode:
+		if old, ok := c.Old.(*v1.Node); ok && old != nil && nodeReady(old) {
+			s.ready--
+		}
+		if !removed(c) && nodeReady(c.New.(*v1.Node)) {
+			s.ready++
+		}
+	}
+}
+
+func (s *state) steady(nodes int) bool { return s.phase[v1.PodPending] == 0 && s.ready == nodes }
+
+func (s *state) phases() map[string]int {
+	out := map[string]int{}
+	for p, n := range s.phase { //drydock:unordered each key is set once
+		if n != 0 {
+			out[string(p)] = n
+		}
+	}
+	return out
+}
+
+func nodeReady(n *v1.Node) bool {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == v1.NodeReady {
+			return n.Status.Conditions[i].Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// watch tells the expectations of every committed change.
+func (p *performance) watch() {
+	l := p.cluster.API().Loop()
+	since := func() time.Duration { return l.Since(p.cluster.Start()) }
+	p.timer = l.Root().NewTimer("expectations", func() {
+		p.engine.Advance(since())
+		p.setTimer()
+	})
+	wanted := map[apiserver.Kind]expect.Kind{}
+	kinds := []apiserver.Kind{apiserver.KindPod, apiserver.KindNode} // what state.count counts
+	for ak, ek := range expectKinds() {                              //drydock:unordered each key is set once
+		if p.engine.Wants(ek) {
+			wanted[ak] = ek
+			kinds = append(kinds, ak)
+		}
+	}
+	p.cluster.Store().OnChange(func(c apiserver.Change) {
+		p.state.count(&c)
+		kind, ok := wanted[c.Kind]
+		if !ok {
+			return
+		}
+		out := expect.Change{Kind: kind}
+		if c.Old != nil {
+			out.Old = c.Old
+		}
+		if !removed(&c) {
+			out.New = c.New
+		}
+		p.engine.Changed(out, since())
+		p.setTimer()
+	}, kinds...)
+}
+
+func (p *performance) setTimer() {
+	at, ok := p.engine.NextDeadline()
+	if !ok || at == math.MaxInt64 {
+		p.timer.Stop()
+		return
+	}
+	p.timer.ResetAt(p.cluster.Start().Add(at))
+}
+
+// expectKinds are the kinds that expectations can be about.
+func expectKinds() map[apiserver.Kind]expect.Kind {
+	return map[apiserver.Kind]expect.Kind{
+		apiserver.KindPod: expect.KindPod, apiserver.KindNode: expect.KindNode, apiserver.KindEvent: expect.KindEvent, apiserver.KindLease: expect.KindLease,
+		apiserver.KindDeployment: expect.KindDeployment, apiserver.KindReplicaSet: expect.KindReplicaSet, apiserver.KindStatefulSet: expect.KindStatefulSet,
+		apiserver.KindDaemonSet: expect.KindDaemonSet, apiserver.KindControllerRevision: expect.KindControllerRevision,
+		apiserver.KindJob: expect.KindJob, apiserver.KindCronJob: expect.KindCronJob,
+		apiserver.KindPodDisruptionBudget: expect.KindPodDisruptionBudget, apiserver.KindHorizontalPodAutoscaler: expect.KindHorizontalPodAutoscaler,
+		apiserver.KindEndpointSlice: expect.KindEndpointSlice, apiserver.KindService: expect.KindService, apiserver.KindNamespace: expect.KindNamespace,
+	}
+}
+
+// removed reports whether a change is the end of an object.
+func removed(c *apiserver.Change) bool { return c.Type == "DELETED" }

@@ -1,0 +1,35 @@
+package running
+
+import (
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/noeffect"
+)
+
+// KubeletWarnings says, one line each, what a KubeletConfiguration asks for that
+// a simulated kubelet does not act on. cgroupDriver is the runtime's, "" for
+// cgroupfs. A configuration of nil asks for nothing.
+func KubeletWarnings(c *kubeletconfig.KubeletConfiguration, cgroupDriver string) []string {
+	if c == nil {
+		return nil
+	}
+	now, base := c.DeepCopy(), &kubeletconfig.KubeletConfiguration{CgroupDriver: cgroupDriver}
+	kubelet.SetDefaults(now)
+	kubelet.SetDefaults(base)
+	if c.CgroupDriver == "" {
+		now.CgroupDriver = base.CgroupDriver
+	}
+	return noeffect.ToldOfSimulation(now, base)
+}
+
+// warnOfKubelets warns of what the nodes' KubeletConfigurations ask for and the
+// kubelets do not act on.
+func (p *performance) warnOfKubelets() {
+	for i := range p.s.Spec.Nodes {
+		g := &p.s.Spec.Nodes[i]
+		for _, what := range KubeletWarnings(g.Kubelet, g.Runtime.CgroupDriver) {
+			p.journal.warn("kubelet configuration: " + what)
+		}
+	}
+}
