@@ -124,7 +124,9 @@ func (g *generator) read(dir, pkg, pattern string, sentences int) {
 				if doc == nil {
 					doc = gd.Doc
 				}
-				g.comments[pkg+"."+ts.Name.Name] = clean(doc.Text(), sentences)
+				text, inTimeline, _ := strings.Cut(doc.Text(), "\n\nIn the timeline: ")
+				g.comments[pkg+"."+ts.Name.Name] = clean(text, sentences)
+				g.comments[pkg+"."+ts.Name.Name+" in the timeline"] = clean(inTimeline, 0)
 				st, ok := ts.Type.(*ast.StructType)
 				if !ok {
 					continue
@@ -137,6 +139,21 @@ func (g *generator) read(dir, pkg, pattern string, sentences int) {
 			}
 		}
 	}
+}
+
+// about describes an action's field in the timeline: by the paragraph that says
+// so, or else as its type.
+func (g *generator) about(k action.Kind) string {
+	t := reflect.TypeOf(k.New()).Elem()
+	name := t.PkgPath() + "." + t.Name()
+	text := g.comments[name+" in the timeline"]
+	if text == "" {
+		text = strings.TrimPrefix(g.comments[name], t.Name()+" ")
+	}
+	if text == "" {
+		g.t.Fatalf("%s has no comment", t.Name())
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 var sentence = regexp.MustCompile(`^.*?[.!](\s|$)`)
@@ -381,7 +398,7 @@ func (g *generator) properties(t reflect.Type, props object, required *[]string)
 	if t == reflect.TypeFor[document.Action]() {
 		for _, k := range action.Catalogue() {
 			p := g.ref(reflect.TypeOf(k.New()).Elem())
-			p["description"] = k.New().About()
+			p["description"] = g.about(k)
 			props[k.Name] = p
 		}
 	}
@@ -459,7 +476,7 @@ func (g *generator) rows(b *strings.Builder, t reflect.Type, add func(reflect.Ty
 		for _, k := range action.Catalogue() {
 			x := k.New()
 			add(reflect.TypeOf(x))
-			fmt.Fprintf(b, "| `%s` | %s | %s |\n", k.Name, g.typeText(reflect.TypeOf(x)), x.About())
+			fmt.Fprintf(b, "| `%s` | %s | %s |\n", k.Name, g.typeText(reflect.TypeOf(x)), g.about(k))
 		}
 	}
 }

@@ -13,8 +13,6 @@ import (
 
 // Action is what one entry of a timeline does.
 type Action interface {
-	// About describes the action's field in the timeline.
-	About() string
 	// Do does it. It is called between runs of the engine, when no loop runs and
 	// all clocks show the action's time. The error is the API's or a node's; it
 	// fails the scenario, and the run goes on.

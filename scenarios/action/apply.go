@@ -16,6 +16,9 @@ import (
 )
 
 // Apply creates objects in the API, or updates what is there. It has exactly one of its fields.
+//
+// In the timeline: creates objects in the API, or updates what is there, as
+// kubectl apply does.
 type Apply struct {
 	// A file of manifests, relative to the scenario's file.
 	File string `json:"file,omitempty"`
@@ -28,11 +31,6 @@ type Apply struct {
 	// Namespaced objects that name no namespace are in default. They are
 	// shared and must not be changed.
 	Objects []value.Object `json:"-"`
-}
-
-// About is the field's description.
-func (*Apply) About() string {
-	return "Creates objects in the API, or updates what is there, as kubectl apply does."
 }
 
 // Check reads the files.

@@ -2,11 +2,8 @@ package action
 
 import "github.com/drydock-sim/drydock/sim"
 
-// Boot turns a machine on.
+// Boot turns a machine on that is off.
 type Boot struct{ OnNodes }
-
-// About is the field's description.
-func (*Boot) About() string { return "Turns a machine on that is off." }
 
 // OnlySimulated is because a machine outside is always on.
 func (*Boot) OnlySimulated() {}

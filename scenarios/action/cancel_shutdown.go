@@ -2,11 +2,8 @@ package action
 
 import "github.com/drydock-sim/drydock/sim"
 
-// CancelShutdown calls a shutdown off.
+// CancelShutdown calls a shutdown off that is still held up.
 type CancelShutdown struct{ OnNodes }
-
-// About is the field's description.
-func (*CancelShutdown) About() string { return "Calls a shutdown off that is still held up." }
 
 // OnlySimulated is because a machine outside is not shut down.
 func (*CancelShutdown) OnlySimulated() {}

@@ -9,11 +9,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// Cordon keeps the scheduler from nodes.
+// Cordon marks nodes as unschedulable, as kubectl cordon does.
 type Cordon struct{ OnNodes }
-
-// About is the field's description.
-func (*Cordon) About() string { return "Marks nodes as unschedulable, as kubectl cordon does." }
 
 // Do marks them one after another; a node that the API does not have ends it.
 func (a *Cordon) Do(s Stage) error { return cordon(s, a.Node.Select(s.Nodes()), true) }

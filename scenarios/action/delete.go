@@ -13,6 +13,8 @@ import (
 )
 
 // Delete deletes an object from the API.
+//
+// In the timeline: deletes an object from the API.
 type Delete struct {
 	// The object's kind. Pod unless said.
 	Kind string `json:"kind,omitempty" enum:"Pod,Node,ConfigMap,Secret,Namespace,Service,PriorityClass,RuntimeClass,Lease,Event,Deployment,ReplicaSet,StatefulSet,DaemonSet,ControllerRevision,Job,CronJob,PodDisruptionBudget,HorizontalPodAutoscaler,EndpointSlice"`
@@ -25,9 +27,6 @@ type Delete struct {
 	// What becomes of the objects that it owns: kubectl's --cascade. They are deleted after it (background), before it (foreground), or left without an owner (orphan). background unless said.
 	Cascade string `json:"cascade,omitempty" enum:"background,foreground,orphan"`
 }
-
-// About is the field's description.
-func (*Delete) About() string { return "Deletes an object from the API." }
 
 // Check fills in the kind and the namespace. How it cascades is not filled in: a
 // timeline shows it if it is said.

@@ -5,8 +5,8 @@
 // timeline, with
 //
 //   - its fields, whose comments are their descriptions in the JSON Schema and in
-//     docs/scenarios.md;
-//   - About, what the field's own description says;
+//     docs/scenarios.md; the comment on the struct describes the action, with a
+//     paragraph "In the timeline: ..." for its field there if that says more;
 //   - Check, if there is something to check or a default to fill in that the
 //     types don't say;
 //   - Do, what it does to the cluster, with the words that the timeline has for

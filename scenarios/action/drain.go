@@ -25,6 +25,8 @@ const (
 )
 
 // Drain empties nodes as kubectl drain does: it cordons them all, then evicts the pods of one after another, asking again every 5s where a budget refuses.
+//
+// In the timeline: empties nodes, as kubectl drain does.
 type Drain struct {
 	OnNodes `json:",inline"`
 	// Also pods that no controller would replace: kubectl's --force.
@@ -40,9 +42,6 @@ type Drain struct {
 	// How long each node may take; then the drain fails. For ever unless said.
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
-
-// About is the field's description.
-func (*Drain) About() string { return "Empties nodes, as kubectl drain does." }
 
 // Check fills in the only node.
 func (d *Drain) Check(at decode.Place, s *value.Scope, begin time.Duration) {

@@ -14,6 +14,9 @@ import (
 )
 
 // Evict asks the API to evict a pod, which a PodDisruptionBudget may refuse.
+//
+// In the timeline: asks the API to evict a pod, which a PodDisruptionBudget may
+// refuse.
 type Evict struct {
 	// The pod's namespace. default unless said.
 	Namespace string `json:"namespace,omitempty"`
@@ -23,11 +26,6 @@ type Evict struct {
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 	// The API is to refuse it with 429 TooManyRequests; otherwise that is an error.
 	Refused bool `json:"refused,omitempty"`
-}
-
-// About is the field's description.
-func (*Evict) About() string {
-	return "Asks the API to evict a pod, which a PodDisruptionBudget may refuse."
 }
 
 // Check fills in the namespace.

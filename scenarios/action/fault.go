@@ -10,6 +10,9 @@ import (
 )
 
 // Fault makes the runtime or the API fail, or cuts a node or a component of the control plane off. It has exactly one of cri, api and partition.
+//
+// In the timeline: makes the runtime or the API fail, or cuts a node or a
+// component of the control plane off.
 type Fault struct {
 	// The nodes that it hits: a name, a pattern with * and ?, or a list of them. May be left out if there is one node only, and for api, where it means everybody.
 	Node value.Nodes `json:"node,omitempty"`
@@ -27,11 +30,6 @@ type Fault struct {
 type Partition struct {
 	// How long. To the end unless said.
 	For time.Duration `json:"for,omitempty"`
-}
-
-// About is the field's description.
-func (*Fault) About() string {
-	return "Makes the runtime or the API fail, or cuts a node or a component of the control plane off."
 }
 
 // OnlySimulated is because a machine outside has faults of its own.

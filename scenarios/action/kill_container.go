@@ -8,13 +8,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 )
 
-// KillContainer kills a container as somebody on the machine would.
+// KillContainer kills a container behind the kubelet's back, with SIGKILL.
 type KillContainer struct{ OnContainer }
-
-// About is the field's description.
-func (*KillContainer) About() string {
-	return "Kills a container behind the kubelet's back, with SIGKILL."
-}
 
 // Do kills it; the kubelet learns of it by its next relist.
 func (a *KillContainer) Do(s Stage) error {

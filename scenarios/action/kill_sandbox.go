@@ -2,13 +2,9 @@ package action
 
 import "github.com/drydock-sim/drydock/fakecri"
 
-// KillSandbox kills the process that holds a pod's namespaces.
+// KillSandbox kills a pod's sandbox process behind the kubelet's back: its
+// containers die with it.
 type KillSandbox struct{ OnSandbox }
-
-// About is the field's description.
-func (*KillSandbox) About() string {
-	return "Kills a pod's sandbox process behind the kubelet's back: its containers die with it."
-}
 
 // OnlySimulated is because the CRI has no call for it.
 func (*KillSandbox) OnlySimulated() {}

@@ -13,6 +13,8 @@ import (
 )
 
 // Patch patches an object in the API.
+//
+// In the timeline: patches an object in the API.
 type Patch struct {
 	// The object's kind.
 	Kind string `json:"kind" required:"" enum:"Pod,Node,ConfigMap,Secret,Namespace,Service,PriorityClass,RuntimeClass,Lease,Event,Deployment,ReplicaSet,StatefulSet,DaemonSet,ControllerRevision,Job,CronJob,PodDisruptionBudget,HorizontalPodAutoscaler,EndpointSlice"`
@@ -27,9 +29,6 @@ type Patch struct {
 	// The subresource that is patched.
 	Subresource string `json:"subresource,omitempty" enum:"status,resize,ephemeralcontainers"`
 }
-
-// About is the field's description.
-func (*Patch) About() string { return "Patches an object in the API." }
 
 // Check fills in the type and the namespace, and wants the patch to be of the
 // type's form.

@@ -7,15 +7,13 @@ import (
 )
 
 // PowerCut cuts a machine's power.
+//
+// In the timeline: cuts a machine's power: all its processes die, its disk
+// stays, its tmpfs goes. When the power is back the machine boots.
 type PowerCut struct {
 	OnNodes `json:",inline"`
 	// How long the power is off. To the end unless said.
 	For time.Duration `json:"for,omitempty"`
-}
-
-// About is the field's description.
-func (*PowerCut) About() string {
-	return "Cuts a machine's power: all its processes die, its disk stays, its tmpfs goes. When the power is back the machine boots."
 }
 
 // OnlySimulated is because a machine outside keeps its power.

@@ -9,17 +9,15 @@ import (
 )
 
 // Reboot reboots a machine.
+//
+// In the timeline: reboots a machine: all its processes die, and it comes back
+// with a new boot ID.
 type Reboot struct {
 	OnNodes `json:",inline"`
 	// How long it takes until the kubelet starts. 30s unless said.
 	Down time.Duration `json:"down,omitempty"`
 	// The time over which that is spread evenly, one node after another, in their order. All at once unless said.
 	Over time.Duration `json:"over,omitempty"`
-}
-
-// About is the field's description.
-func (*Reboot) About() string {
-	return "Reboots a machine: all its processes die, and it comes back with a new boot ID."
 }
 
 // OnlySimulated is because a machine outside has more to do than reboot.

@@ -8,13 +8,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 )
 
-// RemoveContainer makes the runtime forget a container.
+// RemoveContainer removes a container behind the kubelet's back, as if it had
+// never been there.
 type RemoveContainer struct{ OnContainer }
-
-// About is the field's description.
-func (*RemoveContainer) About() string {
-	return "Removes a container behind the kubelet's back, as if it had never been there."
-}
 
 // Do removes it, so that no list has it any more.
 func (a *RemoveContainer) Do(s Stage) error {

@@ -9,15 +9,13 @@ import (
 )
 
 // RemoveStaticPod removes a static pod's manifest.
+//
+// In the timeline: removes a static pod's manifest from a node's manifest
+// directory.
 type RemoveStaticPod struct {
 	OnNodes `json:",inline"`
 	// The file's name in the manifest directory.
 	File string `json:"file" required:""`
-}
-
-// About is the field's description.
-func (*RemoveStaticPod) About() string {
-	return "Removes a static pod's manifest from a node's manifest directory."
 }
 
 // Check wants a file's name.

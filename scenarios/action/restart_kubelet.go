@@ -9,17 +9,14 @@ import (
 )
 
 // RestartKubelet kills a kubelet and starts it again.
+//
+// In the timeline: kills a kubelet and starts it again; containers live on.
 type RestartKubelet struct {
 	OnNodes `json:",inline"`
 	// How long it is down. It starts again at once unless said.
 	Down time.Duration `json:"down,omitempty"`
 	// The time over which that is spread evenly, one node after another, in their order. All at once unless said.
 	Over time.Duration `json:"over,omitempty"`
-}
-
-// About is the field's description.
-func (*RestartKubelet) About() string {
-	return "Kills a kubelet and starts it again; containers live on."
 }
 
 // Check fills in the only node.

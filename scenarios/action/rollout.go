@@ -26,6 +26,9 @@ const (
 )
 
 // Rollout is one of kubectl's rollout commands.
+//
+// In the timeline: restarts, undoes, pauses or resumes a workload's rollout, as
+// kubectl rollout does.
 type Rollout struct {
 	// The command. pause and resume are for Deployments only.
 	Command string `json:"command" required:"" enum:"restart,undo,pause,resume"`
@@ -37,11 +40,6 @@ type Rollout struct {
 	Name string `json:"name" required:""`
 	// The revision that undo goes back to. The one before the current one unless said.
 	ToRevision int64 `json:"toRevision,omitempty"`
-}
-
-// About is the field's description.
-func (*Rollout) About() string {
-	return "Restarts, undoes, pauses or resumes a workload's rollout, as kubectl rollout does."
 }
 
 // Check fills in the kind and the namespace, and wants a command that goes with

@@ -14,6 +14,8 @@ import (
 )
 
 // Scale sets how many replicas a workload has.
+//
+// In the timeline: sets how many replicas a workload has, as kubectl scale does.
 type Scale struct {
 	// The workload's kind. Deployment unless said.
 	Kind string `json:"kind,omitempty" enum:"Deployment,ReplicaSet,StatefulSet"`
@@ -24,9 +26,6 @@ type Scale struct {
 	// How many replicas it shall have.
 	Replicas *int32 `json:"replicas" required:""`
 }
-
-// About is the field's description.
-func (*Scale) About() string { return "Sets how many replicas a workload has, as kubectl scale does." }
 
 // Check fills in the kind and the namespace.
 func (a *Scale) Check(at decode.Place, _ *value.Scope, _ time.Duration) {

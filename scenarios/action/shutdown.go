@@ -7,15 +7,14 @@ import (
 )
 
 // Shutdown tells a machine to shut down in good order.
+//
+// In the timeline: shuts a machine down in good order: systemd-logind tells of
+// it, a kubelet with shutdownGracePeriod ends its pods while it holds the
+// shutdown up, and then the machine turns off.
 type Shutdown struct {
 	OnNodes `json:",inline"`
 	// How long the machine stays off; then it boots. To the end unless said.
 	For time.Duration `json:"for,omitempty"`
-}
-
-// About is the field's description.
-func (*Shutdown) About() string {
-	return "Shuts a machine down in good order: systemd-logind tells of it, a kubelet with shutdownGracePeriod ends its pods while it holds the shutdown up, and then the machine turns off."
 }
 
 // OnlySimulated is because nobody turns a machine outside on again.

@@ -1,14 +1,11 @@
 package action
 
 // StartComponent starts a component of the control plane that was stopped.
+//
+// In the timeline: starts a component of the control plane that was stopped.
 type StartComponent struct {
 	// Which one.
 	Component string `json:"component" required:"" enum:"kube-scheduler,kube-controller-manager"`
-}
-
-// About is the field's description.
-func (*StartComponent) About() string {
-	return "Starts a component of the control plane that was stopped."
 }
 
 // Do starts it anew: it lists everything first, as a restarted process does.

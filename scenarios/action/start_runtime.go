@@ -2,11 +2,8 @@ package action
 
 import "github.com/drydock-sim/drydock/sim"
 
-// StartRuntime starts the runtime's daemon, which finds the containers that live.
+// StartRuntime starts the container runtime's daemon again.
 type StartRuntime struct{ OnNodes }
-
-// About is the field's description.
-func (*StartRuntime) About() string { return "Starts the container runtime's daemon again." }
 
 // OnlySimulated is because a machine outside has no way to say it.
 func (*StartRuntime) OnlySimulated() {}

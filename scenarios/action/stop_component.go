@@ -8,16 +8,13 @@ import (
 )
 
 // StopComponent stops a component of the control plane.
+//
+// In the timeline: stops a component of the control plane: what it knew is lost.
 type StopComponent struct {
 	// Which one.
 	Component string `json:"component" required:"" enum:"kube-scheduler,kube-controller-manager"`
 	// How long it is down. To the end unless said.
 	For time.Duration `json:"for,omitempty"`
-}
-
-// About is the field's description.
-func (*StopComponent) About() string {
-	return "Stops a component of the control plane: what it knew is lost."
 }
 
 // Check refuses a negative time.

@@ -8,13 +8,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 )
 
-// StopContainer stops a container as somebody with crictl would.
+// StopContainer stops a container behind the kubelet's back, with SIGTERM.
 type StopContainer struct{ OnContainer }
-
-// About is the field's description.
-func (*StopContainer) About() string {
-	return "Stops a container behind the kubelet's back, with SIGTERM."
-}
 
 // Do sends SIGTERM, which a real runtime follows with SIGKILL after 30 s.
 func (a *StopContainer) Do(s Stage) error {

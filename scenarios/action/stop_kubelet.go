@@ -2,11 +2,8 @@ package action
 
 import "github.com/drydock-sim/drydock/sim"
 
-// StopKubelet kills a kubelet for good.
+// StopKubelet kills a kubelet; containers live on.
 type StopKubelet struct{ OnNodes }
-
-// About is the field's description.
-func (*StopKubelet) About() string { return "Kills a kubelet; containers live on." }
 
 // Do kills it as SIGKILL would: it writes nothing more.
 func (a *StopKubelet) Do(s Stage) error {

@@ -2,13 +2,8 @@ package action
 
 import "github.com/drydock-sim/drydock/sim"
 
-// StopRuntime stops the runtime's daemon; calls to it fail until it is started.
+// StopRuntime stops the container runtime's daemon; containers live on.
 type StopRuntime struct{ OnNodes }
-
-// About is the field's description.
-func (*StopRuntime) About() string {
-	return "Stops the container runtime's daemon; containers live on."
-}
 
 // OnlySimulated is because a machine outside has no way to say it.
 func (*StopRuntime) OnlySimulated() {}

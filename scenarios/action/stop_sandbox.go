@@ -10,11 +10,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 )
 
-// StopSandbox stops a sandbox as somebody with crictl would.
+// StopSandbox stops a pod's sandbox behind the kubelet's back.
 type StopSandbox struct{ OnSandbox }
-
-// About is the field's description.
-func (*StopSandbox) About() string { return "Stops a pod's sandbox behind the kubelet's back." }
 
 // Do stops the sandbox that is ready; earlier ones of the pod are left as they
 // are.

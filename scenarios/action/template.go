@@ -13,6 +13,9 @@ import (
 )
 
 // Template creates many pods that are alike. It has exactly one of replicas and perNode.
+//
+// In the timeline: creates many pods that are alike, with the names name-0,
+// name-1 and so on.
 type Template struct {
 	// How many there are.
 	Replicas *int `json:"replicas,omitempty"`
@@ -26,11 +29,6 @@ type Template struct {
 	Until time.Duration `json:"until,omitempty"`
 	// The pod. Its name gets -0, -1 and so on behind it.
 	Manifest value.Manifest `json:"manifest" required:""`
-}
-
-// About is the field's description.
-func (*Template) About() string {
-	return "Creates many pods that are alike, with the names name-0, name-1 and so on."
 }
 
 // Check wants one count, of a size that fits into memory, and one pod.

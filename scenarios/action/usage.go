@@ -10,6 +10,8 @@ import (
 
 // Usage changes what machines use; its fields are documented as UsageChange,
 // since value.Usage is one of them.
+//
+// In the timeline: changes what machines use outside of all pods.
 type Usage struct{ UsageChange }
 
 // UsageChange changes what machines use outside of all pods, from now on; what it leaves out stays as it is.
@@ -18,9 +20,6 @@ type UsageChange struct {
 	Node               value.Nodes `json:"node,omitempty"`
 	value.MachineUsage `json:",inline"`
 }
-
-// About is the field's description.
-func (*Usage) About() string { return "Changes what machines use outside of all pods." }
 
 // OnlySimulated is because a machine outside uses what it uses.
 func (*Usage) OnlySimulated() {}

@@ -9,17 +9,15 @@ import (
 )
 
 // WriteStaticPod writes a static pod's manifest.
+//
+// In the timeline: writes a static pod's manifest into a node's manifest
+// directory.
 type WriteStaticPod struct {
 	OnNodes `json:",inline"`
 	// The file's name in the manifest directory.
 	File string `json:"file" required:""`
 	// The pod; or a text, which is written as it is, also if it is no good manifest.
 	Manifest value.Manifest `json:"manifest" required:""`
-}
-
-// About is the field's description.
-func (*WriteStaticPod) About() string {
-	return "Writes a static pod's manifest into a node's manifest directory."
 }
 
 // Check wants a file's name and one pod.

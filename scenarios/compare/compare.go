@@ -238,6 +238,7 @@ type spread struct {
 	Most  float64 `json:"most"`
 }
 
+// spreadOf is the spread of a figure's values, one a seed.
 func spreadOf(values []float64) spread {
 	if len(values) == 0 {
 		return spread{}

@@ -29,6 +29,7 @@ func (f *podFigures) divide(runs int) {
 	f.Availability /= float64(max(f.Runs, 1))
 }
 
+// comparedPod is how the pods of one name fared on both sides.
 type comparedPod struct {
 	Pod string     `json:"pod"`
 	QoS string     `json:"qos,omitempty"`
@@ -115,6 +116,7 @@ func (c *Comparison) allPods() []comparedPod {
 	return out
 }
 
+// numbered finds what tells apart the pods of a template or of a StatefulSet.
 var numbered = regexp.MustCompile(`-[0-9]+$`)
 
 // podGroups puts the pods together whose names differ by the number at their end,
@@ -154,6 +156,8 @@ func (c *Comparison) podGroups() []comparedPod {
 	return out
 }
 
+// add puts another pod's figures to these. That a run had one of them is counted
+// once.
 func (f *podFigures) add(x *podFigures) {
 	f.Runs = max(f.Runs, x.Runs)
 	f.Evictions, f.OOMKills, f.Restarts = f.Evictions+x.Evictions, f.OOMKills+x.OOMKills, f.Restarts+x.Restarts

@@ -56,6 +56,7 @@ func (c *Comparison) WriteText(w io.Writer) {
 	c.B.writeVerdicts(w, "B")
 }
 
+// writeDifferences shows the first fields in which the documents differ.
 func (c *Comparison) writeDifferences(w io.Writer) {
 	if len(c.Differences) == 0 {
 		fmt.Fprintln(w, "They say the same.")
@@ -80,6 +81,8 @@ func (c *Comparison) writeDifferences(w io.Writer) {
 	t.Flush()
 }
 
+// writeFigures is the table of figures. Of runs that were cut short none is
+// called better: they did not last equally long.
 func (c *Comparison) writeFigures(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(t, "\tA\tB\tB - A\n")
@@ -111,6 +114,7 @@ func (f *comparedFigure) difference() string {
 	return fmt.Sprintf("%s (%s to %s)", f.signed(f.diff.Mean), end(f.diff.Least), end(f.diff.Most))
 }
 
+// signed writes a difference with its sign; one that rounds to nothing is "=".
 func (f *comparedFigure) signed(d float64) string {
 	sign, zero := "+", f.in.Text(0)
 	if d < 0 {
@@ -157,6 +161,7 @@ func (c *Comparison) writeBalance(w io.Writer) {
 	}
 }
 
+// text writes the mean, and from the least to the most where seeds differ.
 func (s spread) text(in result.Measure) string {
 	if s.Least == s.Most {
 		return in.Text(s.Mean)
@@ -164,6 +169,8 @@ func (s spread) text(in result.Measure) string {
 	return fmt.Sprintf("%s (%s to %s)", in.Text(s.Mean), in.Text(s.Least), in.Text(s.Most))
 }
 
+// writePods shows the pods whose lots differ most. Where there are many, those
+// of a template are one line.
 func (c *Comparison) writePods(w io.Writer) {
 	pods := c.pods()
 	if len(pods) == 0 {
@@ -197,6 +204,8 @@ func (c *Comparison) writePods(w io.Writer) {
 	}
 }
 
+// writeEvictions shows who was evicted when; of one seed only, since others have
+// other times.
 func (s *Side) writeEvictions(w io.Writer, name string) {
 	m := s.Runs[0].Metrics
 	if len(m.Evictions) > 0 {
@@ -309,6 +318,7 @@ func seedsText(seeds []uint64) string {
 	return strings.Join(parts, ",")
 }
 
+// sideJSON is a side with all its runs.
 type sideJSON struct {
 	File     string           `json:"file"`
 	Scenario string           `json:"scenario"`
@@ -317,6 +327,7 @@ type sideJSON struct {
 	Runs     []*result.Result `json:"runs"`
 }
 
+// figureJSON is a figure on both sides.
 type figureJSON struct {
 	Name string `json:"name"`
 	// Part tells of which part of the figure it is; it may be empty.

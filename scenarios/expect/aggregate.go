@@ -2,6 +2,7 @@ package expect
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/google/cel-go/cel"
 	celast "github.com/google/cel-go/common/ast"
@@ -35,6 +36,7 @@ type aggregate struct {
 	name string // of the variable that stands for it
 }
 
+// predicate is what an aggregate asks of each object.
 type predicate struct {
 	prog cel.Program
 	expr celast.Expr
@@ -229,13 +231,10 @@ func isLocal(e celast.Expr, bound map[string]int) bool {
 	return true
 }
 
+// allLocal reports whether no expression of the list reads anything but its
+// object.
 func allLocal(list []celast.Expr, bound map[string]int) bool {
-	for _, e := range list {
-		if !isLocal(e, bound) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(list, func(e celast.Expr) bool { return !isLocal(e, bound) })
 }
 
 // macroOf recognises what the macros all, exists, exists_one and filter expand
@@ -265,14 +264,18 @@ func macroOf(c celast.ComprehensionExpr) (aggKind, celast.Expr) {
 	return 0, nil
 }
 
+// isIdent reports whether an expression is the variable of that name.
 func isIdent(e celast.Expr, name string) bool {
 	return e.Kind() == celast.IdentKind && e.AsIdent() == name
 }
 
+// isLiteral reports whether an expression is that constant.
 func isLiteral(e celast.Expr, v ref.Val) bool {
 	return e.Kind() == celast.LiteralKind && e.AsLiteral().Equal(v) == types.True
 }
 
+// isAdd reports whether an expression adds something to the accumulator, as the
+// steps of filter and exists_one do.
 func isAdd(e celast.Expr, accu string) bool {
 	return e.Kind() == celast.CallKind && e.AsCall().FunctionName() == operators.Add && isIdent(e.AsCall().Args()[0], accu)
 }
@@ -328,6 +331,7 @@ type objVar struct {
 	val   ref.Val
 }
 
+// eval asks the predicate of one object.
 func (v *objVar) eval(p *predicate) (bool, error) {
 	v.name = p.name
 	out, _, err := p.prog.Eval(v)

@@ -153,6 +153,8 @@ var (
 	undeclared     = regexp.MustCompile(`^undeclared reference to '(.*)'`)
 )
 
+// errors puts the checker's findings into words, with positions within the
+// expression, lines and columns from 1.
 func (c *Compiler) errors(iss *cel.Issues, missed []missedField) []*Error {
 	var out []*Error
 	for _, e := range iss.Errors() {
@@ -173,6 +175,8 @@ func (c *Compiler) errors(iss *cel.Issues, missed []missedField) []*Error {
 	return out
 }
 
+// noField says which type has no such field; the checker names the field only,
+// so the missed ones of a second pass tell.
 func (c *Compiler) noField(name string, missed []missedField) string {
 	for _, m := range missed {
 		if m.field != name {
@@ -183,6 +187,8 @@ func (c *Compiler) noField(name string, missed []missedField) string {
 	return fmt.Sprintf("there is no field %q", name)
 }
 
+// firstLine drops the excerpt that the parser adds: a load error has the file's
+// own position.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return s
@@ -199,15 +205,20 @@ type rewriter struct {
 	err  *Error
 }
 
+// newRewriter returns a rewriter whose new expressions have identities after
+// those that there are.
 func newRewriter(c *Compiler, a *celast.AST) *rewriter {
 	return &rewriter{c: c, ast: a, fac: celast.NewExprFactory(), next: celast.MaxID(a) + 1}
 }
 
+// id is the identity of a new expression.
 func (w *rewriter) id() int64 {
 	w.next++
 	return w.next - 1
 }
 
+// stateIdent is the variable that has the cluster's state, which no user can
+// name.
 func (w *rewriter) stateIdent() celast.Expr {
 	e := w.fac.NewIdent(w.id(), stateVar)
 	w.ast.SetReference(e.ID(), celast.NewIdentReference(stateVar, nil))
@@ -231,6 +242,8 @@ func (w *rewriter) rewrite(root celast.Expr) {
 	}))
 }
 
+// rewriteCall hands the state to a function that reads the cluster. One whose
+// overload the types leave open can't be: the state's function must be known.
 func (w *rewriter) rewriteCall(e celast.Expr) {
 	call := e.AsCall()
 	ids := w.ast.GetOverloadIDs(e.ID())
@@ -254,6 +267,8 @@ func (w *rewriter) rewriteCall(e celast.Expr) {
 	}
 }
 
+// rewriteExists turns exists(x.f) into has(x.f), and exists(m[k]) into a
+// question of the key: CEL's own macro refuses what may be absent.
 func (w *rewriter) rewriteExists(e, arg celast.Expr) {
 	switch arg.Kind() {
 	case celast.SelectKind:

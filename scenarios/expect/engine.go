@@ -74,6 +74,8 @@ type slotTable struct {
 	size  int32
 }
 
+// slot returns an object's number. Numbers of objects that are gone are given
+// out again, so that tables stay as small as the cluster was at its largest.
 func (t *slotTable) slot(k objKey) int32 {
 	if i, ok := t.index[k]; ok {
 		return i
@@ -89,6 +91,7 @@ func (t *slotTable) slot(k objKey) int32 {
 	return t.size - 1
 }
 
+// drop frees the number of an object that is gone.
 func (t *slotTable) drop(k objKey) {
 	if i, ok := t.index[k]; ok {
 		delete(t.index, k)
@@ -137,6 +140,8 @@ func (x *Expectation) plainProgram() cel.Program {
 	return p
 }
 
+// wantHistory has those histories kept that an expression reads. No others are:
+// a history grows with every change.
 func (e *Engine) wantHistory(d *deps) {
 	e.hist.allPods = e.hist.allPods || d.all&readsPodHistory != 0
 	e.hist.allNodes = e.hist.allNodes || d.all&readsNodeHistory != 0
@@ -222,6 +227,8 @@ func untyped(c Change) Change {
 	return c
 }
 
+// isNil reports whether there is no object, also where a nil pointer has a type.
+// The frequent kinds need no reflection.
 func isNil(v any) bool {
 	switch x := v.(type) {
 	case nil:
@@ -237,6 +244,8 @@ func isNil(v any) bool {
 	return r.Kind() == reflect.Pointer && r.IsNil()
 }
 
+// setNow moves the time on; it never goes back, because changes and deadlines of
+// one instant may come in either order.
 func (e *Engine) setNow(at time.Duration) {
 	e.now = max(e.now, at)
 	e.view.now = e.now
@@ -333,15 +342,13 @@ func (e *Engine) count(r *run, i int, slot int32, obj any) bool {
 	return true
 }
 
+// dirtyAggregates reports whether an aggregate's counts have changed since the
+// expression was last evaluated.
 func (r *run) dirtyAggregates() bool {
-	for i := range r.counts {
-		if r.counts[i].dirty {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.counts, func(c counts) bool { return c.dirty })
 }
 
+// clearDirty is called when the expression is evaluated.
 func (r *run) clearDirty() {
 	for i := range r.counts {
 		r.counts[i].dirty = false
@@ -363,30 +370,18 @@ func (r *run) reads(c *Change) bool {
 		if d.all&(readsPods|readsPodHistory) != 0 {
 			return true
 		}
-		for _, k := range d.pods {
-			if k.name == o.Name && k.ns == o.Namespace {
-				return true
-			}
-		}
-		for _, k := range d.histPods {
-			if k.name == o.Name && k.ns == o.Namespace {
-				return true
-			}
-		}
+		k := objKey{o.Namespace, o.Name}
+		return slices.Contains(d.pods, k) || slices.Contains(d.histPods, k)
 	case *v1.Node:
 		if d.all&(readsNodes|readsNodeHistory) != 0 {
 			return true
 		}
-		return has(d.nodes, o.Name) || has(d.histNodes, o.Name)
+		return slices.Contains(d.nodes, o.Name) || slices.Contains(d.histNodes, o.Name)
 	case *v1.Event:
 		if d.all&readsEvents != 0 {
 			return true
 		}
-		for _, n := range d.about {
-			if isAbout(o, n) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(d.about, func(name string) bool { return isAbout(o, name) })
 	default:
 		return d.readsObject(c.Kind, obj)
 	}
@@ -400,15 +395,6 @@ func (d *deps) readsObject(kind Kind, obj any) bool {
 	}
 	o, ok := obj.(metav1.Object)
 	return ok && slices.Contains(d.objects, ObjectRef{kind, o.GetNamespace(), o.GetName()})
-}
-
-func has(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // eval evaluates a run's expression now.

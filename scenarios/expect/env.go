@@ -1,7 +1,6 @@
 package expect
 
 import (
-	"sort"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -12,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/cel/library"
 )
-
-func sortStrings(s []string) { sort.Strings(s) }
 
 var (
 	podType       = types.NewObjectType("v1.Pod")
@@ -78,6 +75,8 @@ func (f *stateFunc) id() string {
 	return b.String()
 }
 
+// stateFuncs are the functions that read the cluster, with what each reads: that
+// decides which changes have an expression evaluated again.
 func stateFuncs() []*stateFunc {
 	str, list := types.StringType, types.NewListType
 	return append([]*stateFunc{
@@ -150,6 +149,8 @@ func newEnv(ts *typeSystem, funcs []*stateFunc) (*cel.Env, error) {
 	return cel.NewEnv(opts...)
 }
 
+// podCondition returns a pod's condition of a type; an empty one where there is
+// none.
 func podCondition(ts *typeSystem) func(a, b ref.Val) ref.Val {
 	none := ts.NativeToValue(&v1.PodCondition{})
 	return func(a, b ref.Val) ref.Val {
@@ -163,6 +164,7 @@ func podCondition(ts *typeSystem) func(a, b ref.Val) ref.Val {
 	}
 }
 
+// nodeCondition returns a node's condition of a type.
 func nodeCondition(ts *typeSystem) func(a, b ref.Val) ref.Val {
 	none := ts.NativeToValue(&v1.NodeCondition{})
 	return func(a, b ref.Val) ref.Val {
@@ -176,6 +178,8 @@ func nodeCondition(ts *typeSystem) func(a, b ref.Val) ref.Val {
 	}
 }
 
+// containerStatus returns the status of a pod's container, of whatever kind that
+// is.
 func containerStatus(ts *typeSystem) func(a, b ref.Val) ref.Val {
 	none := ts.NativeToValue(&v1.ContainerStatus{})
 	return func(a, b ref.Val) ref.Val {
@@ -191,10 +195,12 @@ func containerStatus(ts *typeSystem) func(a, b ref.Val) ref.Val {
 	}
 }
 
+// statusLists are a pod's container statuses: init, ordinary, ephemeral.
 func statusLists(p *v1.Pod) [3][]v1.ContainerStatus {
 	return [3][]v1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses}
 }
 
+// podReady reports whether a pod's Ready condition is true.
 func podReady(p *v1.Pod) bool {
 	for i := range p.Status.Conditions {
 		if p.Status.Conditions[i].Type == v1.PodReady {
@@ -204,6 +210,7 @@ func podReady(p *v1.Pod) bool {
 	return false
 }
 
+// nodeReady is whether a node's Ready condition is true.
 func nodeReady(v ref.Val) ref.Val {
 	n := v.Value().(*v1.Node)
 	for i := range n.Status.Conditions {
@@ -214,6 +221,7 @@ func nodeReady(v ref.Val) ref.Val {
 	return types.False
 }
 
+// podRestarts is the sum over all containers.
 func podRestarts(p *v1.Pod) int {
 	n := 0
 	for _, l := range statusLists(p) {
@@ -244,6 +252,8 @@ func exists(v ref.Val) ref.Val {
 	return types.True
 }
 
+// isZeroObject reports whether an object is the empty one that stands for an
+// absent one.
 func isZeroObject(o *objVal) bool {
 	if x, ok := o.ptr.(metav1.Object); ok {
 		return x.GetName() == ""
@@ -262,6 +272,7 @@ func podKey(s string) objKey {
 // objKey names an object of one kind.
 type objKey struct{ ns, name string }
 
+// String is "namespace/name", or the name of what has no namespace.
 func (k objKey) String() string {
 	if k.ns == "" {
 		return k.name

@@ -3,6 +3,7 @@ package expect
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,6 +66,8 @@ func (e *Engine) explain(r *run) ([]Value, []ObjectRef) {
 	return ex.values, ex.objects
 }
 
+// explainer collects what a failed expression was made of: the values of its
+// parts, and the objects that they are about.
 type explainer struct {
 	e       *Engine
 	x       *Expectation
@@ -74,14 +77,12 @@ type explainer struct {
 	objects []ObjectRef
 }
 
+// object notes an object that the expression is about, once.
 func (ex *explainer) object(kind Kind, ns, name string) {
 	o := ObjectRef{kind, ns, name}
-	for _, x := range ex.objects {
-		if x == o {
-			return
-		}
+	if !slices.Contains(ex.objects, o) {
+		ex.objects = append(ex.objects, o)
 	}
-	ex.objects = append(ex.objects, o)
 }
 
 // walk notes the values of the largest parts that are not logic or comparison.
@@ -245,6 +246,7 @@ func format(v ref.Val) string {
 	return fmt.Sprint(v.Value())
 }
 
+// formatList writes the first few elements of a list.
 func formatList(v ref.Val) string {
 	l, ok := v.(traits.Lister)
 	if !ok {
@@ -261,6 +263,7 @@ func formatList(v ref.Val) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
+// formatObject writes what tells an object from others, not all of it.
 func formatObject(o *objVal) string {
 	switch x := o.ptr.(type) {
 	case *v1.Event:

@@ -13,16 +13,19 @@ type history struct {
 	nodes             map[string][]*NodeTransition
 }
 
+// podHistory is what was seen of a pod, and of its containers.
 type podHistory struct {
 	list       []*Transition
 	containers []containerHistory // in the order in which they were seen first
 }
 
+// containerHistory is what was seen of one container.
 type containerHistory struct {
 	name string
 	list []*ContainerTransition
 }
 
+// transitions are what was seen of the pod; none of one that was never there.
 func (h *podHistory) transitions() []*Transition {
 	if h == nil {
 		return nil
@@ -30,6 +33,7 @@ func (h *podHistory) transitions() []*Transition {
 	return h.list
 }
 
+// container is what was seen of one of the pod's containers.
 func (h *podHistory) container(name string) []*ContainerTransition {
 	if h == nil {
 		return nil
@@ -42,16 +46,22 @@ func (h *podHistory) container(name string) []*ContainerTransition {
 	return nil
 }
 
+// newHistory returns a history that keeps nothing until something is wanted.
 func newHistory() *history {
 	return &history{pods: map[objKey]*podHistory{}, nodes: map[string][]*NodeTransition{}}
 }
 
+// wantPod and wantNode have the history of one object kept.
 func (h *history) wantPod(k objKey)  { h.pods[k] = &podHistory{} }
 func (h *history) wantNode(n string) { h.nodes[n] = []*NodeTransition{} }
+
+// isEmpty reports whether nothing is wanted, so that changes need no look.
 func (h *history) isEmpty() bool {
 	return !h.allPods && !h.allNodes && len(h.pods) == 0 && len(h.nodes) == 0
 }
 
+// podChanged notes what a pod's change shows, unless that is what was seen last.
+// A pod of the same name continues the history; its UID tells them apart.
 func (h *history) podChanged(old, now *v1.Pod, at time.Duration) {
 	p := now
 	if p == nil {
@@ -86,6 +96,8 @@ func (h *history) podChanged(old, now *v1.Pod, at time.Duration) {
 	}
 }
 
+// containerChanged notes what a container's status shows, unless that is what
+// was seen last.
 func (h *podHistory) containerChanged(s *v1.ContainerStatus, at time.Duration) {
 	t := ContainerTransition{Time: at, Ready: s.Ready, Restarts: int(s.RestartCount), ContainerID: s.ContainerID}
 	switch {
@@ -120,6 +132,8 @@ func (h *podHistory) containerChanged(s *v1.ContainerStatus, at time.Duration) {
 	c.list = append(c.list, &t)
 }
 
+// nodeChanged notes the conditions whose status or reason is another than
+// before. A heartbeat changes neither, so that hours of them cost nothing.
 func (h *history) nodeChanged(now *v1.Node, at time.Duration) {
 	if now == nil {
 		return

@@ -111,6 +111,7 @@ func (e *Engine) expire(r *run, at time.Duration, inclusive bool) {
 	}
 }
 
+// because is why an expression is false: that it could not be evaluated, if so.
 func (r *run) because() string {
 	if r.err != nil {
 		return ": could not be evaluated: " + r.err.Error()
@@ -118,6 +119,7 @@ func (r *run) because() string {
 	return ""
 }
 
+// decideAt decides by the value at one time, for the form at.
 func (e *Engine) decideAt(r *run) {
 	switch {
 	case r.err != nil:
@@ -129,6 +131,8 @@ func (e *Engine) decideAt(r *run) {
 	}
 }
 
+// decide ends the judging of an expectation; a failed one is explained from the
+// state as it is now, since the next change may hide why.
 func (e *Engine) decide(r *run, o Outcome, at time.Duration, reason string) {
 	r.done = true
 	e.live--
@@ -218,6 +222,8 @@ func (e *Engine) Finish(end time.Duration, early bool) []Verdict {
 	return out
 }
 
+// finish judges what only the end of the run decides. early is a run that was
+// cut short, whose end decides nothing.
 func (e *Engine) finish(r *run, end time.Duration, early bool) {
 	x := r.x
 	if early {

@@ -46,6 +46,8 @@ type objectKind struct {
 // typ is the kind's type in expressions.
 func (k *objectKind) typ() *types.Type { return types.NewObjectType(typeName(k.goType)) }
 
+// objectKinds are the kinds that are read through State.Objects: with a function
+// for all of them and one for one.
 func objectKinds() []objectKind {
 	return []objectKind{
 		{KindDeployment, "deployment", "deployments", "Deployments", reflect.TypeFor[appsv1.Deployment](), false},

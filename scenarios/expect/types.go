@@ -26,8 +26,10 @@ type typeSystem struct {
 	missed *[]missedField
 }
 
+// missedField is a field that an expression asks for and its type has not.
 type missedField struct{ typeName, field string }
 
+// structInfo is what CEL is told of one Go struct.
 type structInfo struct {
 	name   string
 	typ    *types.Type
@@ -37,6 +39,8 @@ type structInfo struct {
 	names  []string // sorted
 }
 
+// newTypeSystem describes the structs that the roots are, and whatever they
+// reach.
 func newTypeSystem(roots ...any) (*typeSystem, error) {
 	base, err := types.NewRegistry()
 	if err != nil {
@@ -63,6 +67,8 @@ func typeName(t reflect.Type) string {
 	return "drydock." + t.Name()
 }
 
+// add describes a struct once. It is entered before its fields are looked at,
+// since types contain each other.
 func (s *typeSystem) add(t reflect.Type) *structInfo {
 	if i := s.byType[t]; i != nil {
 		return i
@@ -75,6 +81,8 @@ func (s *typeSystem) add(t reflect.Type) *structInfo {
 	return i
 }
 
+// addFields describes the fields of t, which lies at index within the struct.
+// Fields of types that CEL can't see are left out.
 func (s *typeSystem) addFields(i *structInfo, t reflect.Type, index []int) {
 	for n := range t.NumField() {
 		f := t.Field(n)
@@ -109,6 +117,8 @@ func (s *typeSystem) addFields(i *structInfo, t reflect.Type, index []int) {
 	}
 }
 
+// field returns the field of a pointer to a struct. Most lie directly in it,
+// which needs no walk.
 func field(target any, index []int) (reflect.Value, bool) {
 	v := reflect.ValueOf(target)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -195,6 +205,7 @@ func (s *typeSystem) convert(t reflect.Type) *conversion {
 	return nil
 }
 
+// convertLeaf converts the types that have no parts.
 func convertLeaf(t reflect.Type) *conversion {
 	switch t {
 	case typeTime:

@@ -3,6 +3,7 @@ package expect
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -16,6 +17,7 @@ type objVal struct {
 	ptr  any // a pointer to the struct
 }
 
+// ConvertToNative returns the pointer itself: nothing is copied.
 func (o *objVal) ConvertToNative(t reflect.Type) (any, error) {
 	if reflect.TypeOf(o.ptr).AssignableTo(t) {
 		return o.ptr, nil
@@ -23,6 +25,7 @@ func (o *objVal) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("no conversion from %s to %v", o.info.name, t)
 }
 
+// ConvertToType knows the object's own type only.
 func (o *objVal) ConvertToType(t ref.Type) ref.Val {
 	switch t {
 	case types.TypeType:
@@ -33,6 +36,7 @@ func (o *objVal) ConvertToType(t ref.Type) ref.Val {
 	return types.NewErr("no conversion from %s to %s", o.info.name, t.TypeName())
 }
 
+// Equal compares as the API does: quantities by their amount, empty as nil.
 func (o *objVal) Equal(other ref.Val) ref.Val {
 	x, ok := other.(*objVal)
 	if !ok || x.info != o.info {
@@ -84,6 +88,7 @@ type listVal struct {
 
 func (l *listVal) at(i int) ref.Val { return l.s.NativeToValue(l.elem.get(l.v.Index(i))) }
 
+// ConvertToNative returns the slice itself, or a copy with converted elements.
 func (l *listVal) ConvertToNative(t reflect.Type) (any, error) {
 	if l.v.Type().AssignableTo(t) {
 		return l.v.Interface(), nil
@@ -102,6 +107,7 @@ func (l *listVal) ConvertToNative(t reflect.Type) (any, error) {
 	return out.Interface(), nil
 }
 
+// ConvertToType knows lists only.
 func (l *listVal) ConvertToType(t ref.Type) ref.Val {
 	switch t {
 	case types.ListType:
@@ -112,6 +118,7 @@ func (l *listVal) ConvertToType(t ref.Type) ref.Val {
 	return types.NewErr("no conversion from a list to %s", t.TypeName())
 }
 
+// Equal compares element by element.
 func (l *listVal) Equal(other ref.Val) ref.Val {
 	o, ok := other.(traits.Lister)
 	if !ok || o.Size() != l.Size() {
@@ -129,6 +136,7 @@ func (l *listVal) Type() ref.Type { return types.ListType }
 func (l *listVal) Value() any     { return l.v.Interface() }
 func (l *listVal) Size() ref.Val  { return types.Int(l.v.Len()) }
 
+// Add implements traits.Adder: + on lists, which makes a new one.
 func (l *listVal) Add(other ref.Val) ref.Val {
 	o, ok := other.(traits.Lister)
 	if !ok {
@@ -145,6 +153,7 @@ func (l *listVal) Add(other ref.Val) ref.Val {
 	return types.NewRefValList(l.s, out)
 }
 
+// Contains implements traits.Container: the operator in.
 func (l *listVal) Contains(value ref.Val) ref.Val {
 	for i := range l.v.Len() {
 		if types.Equal(l.at(i), value) == types.True {
@@ -154,6 +163,7 @@ func (l *listVal) Contains(value ref.Val) ref.Val {
 	return types.False
 }
 
+// Get is Find for who may not ask for what is not there.
 func (l *listVal) Get(index ref.Val) ref.Val {
 	v, ok := l.Find(index)
 	if !ok {
@@ -179,6 +189,7 @@ func (l *listVal) Find(index ref.Val) (ref.Val, bool) {
 
 func (l *listVal) Iterator() traits.Iterator { return &listIter{l: l} }
 
+// listIter goes through a list, converting one element at a time.
 type listIter struct {
 	baseIter
 	l *listVal
@@ -202,6 +213,7 @@ type mapVal struct {
 	v    reflect.Value
 }
 
+// ConvertToNative returns the map itself.
 func (m *mapVal) ConvertToNative(t reflect.Type) (any, error) {
 	if m.v.Type().AssignableTo(t) {
 		return m.v.Interface(), nil
@@ -209,6 +221,7 @@ func (m *mapVal) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("no conversion from a map to %v", t)
 }
 
+// ConvertToType knows maps only.
 func (m *mapVal) ConvertToType(t ref.Type) ref.Val {
 	switch t {
 	case types.MapType:
@@ -219,6 +232,7 @@ func (m *mapVal) ConvertToType(t ref.Type) ref.Val {
 	return types.NewErr("no conversion from a map to %s", t.TypeName())
 }
 
+// Equal compares key by key.
 func (m *mapVal) Equal(other ref.Val) ref.Val {
 	o, ok := other.(traits.Mapper)
 	if !ok || o.Size() != m.Size() {
@@ -242,6 +256,7 @@ func (m *mapVal) Type() ref.Type { return types.MapType }
 func (m *mapVal) Value() any     { return m.v.Interface() }
 func (m *mapVal) Size() ref.Val  { return types.Int(m.v.Len()) }
 
+// lookup returns a key's value, which is not valid if it is not there.
 func (m *mapVal) lookup(key ref.Val) reflect.Value {
 	k, ok := key.(types.String)
 	if !ok || m.v.Len() == 0 {
@@ -261,22 +276,25 @@ func (m *mapVal) Find(key ref.Val) (ref.Val, bool) {
 	return m.s.NativeToValue(m.elem.get(v)), true
 }
 
+// Get is Find: a key that is not there reads as a zero value.
 func (m *mapVal) Get(key ref.Val) ref.Val {
 	v, _ := m.Find(key)
 	return v
 }
 
+// keys are in order, since what iterates over a map must not depend on Go's.
 func (m *mapVal) keys() []string {
 	keys := make([]string, 0, m.v.Len())
 	for _, k := range m.v.MapKeys() { //drydock:unordered sorted below
 		keys = append(keys, k.String())
 	}
-	sortStrings(keys)
+	slices.Sort(keys)
 	return keys
 }
 
 func (m *mapVal) Iterator() traits.Iterator { return &keyIter{keys: m.keys()} }
 
+// keyIter goes through a map's keys.
 type keyIter struct {
 	baseIter
 	keys []string

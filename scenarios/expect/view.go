@@ -23,11 +23,15 @@ type view struct {
 	emptyPod, emptyNode, emptyLease ref.Val
 }
 
+// listConversions are how the elements of each list are seen from CEL, worked
+// out once.
 type listConversions struct {
 	pods, nodes, events, leases, cri, trans, ctrans, ntrans, cgroups *conversion
 	objects                                                          map[Kind]*conversion
 }
 
+// newView returns a view of a run's state; it lives as long as the run, and its
+// time moves on.
 func newView(ts *typeSystem, state State, hist *history) *view {
 	s := &view{ts: ts, state: state, hist: hist}
 	s.list = listConversions{
@@ -59,6 +63,7 @@ func (s *typeSystem) pointerTo(t reflect.Type) *conversion {
 
 func (s *view) slice(c *conversion, v any) ref.Val { return &listVal{s.ts, c, reflect.ValueOf(v)} }
 
+// text is the value of a text; the checker has seen that it is one.
 func text(v ref.Val) string {
 	s, _ := v.(types.String)
 	return string(s)
@@ -66,6 +71,7 @@ func text(v ref.Val) string {
 
 func (s *view) pods(_ []ref.Val) ref.Val { return s.slice(s.list.pods, s.state.Pods()) }
 
+// podsIn is pods("namespace").
 func (s *view) podsIn(args []ref.Val) ref.Val {
 	ns := text(args[0])
 	var out []*v1.Pod
@@ -77,11 +83,13 @@ func (s *view) podsIn(args []ref.Val) ref.Val {
 	return s.slice(s.list.pods, out)
 }
 
+// findPod returns the pod of "namespace/name", or nil.
 func (s *view) findPod(v ref.Val) *v1.Pod {
 	k := podKey(text(v))
 	return s.state.Pod(k.ns, k.name)
 }
 
+// pod is pod("namespace/name"); an absent one reads as an empty one.
 func (s *view) pod(args []ref.Val) ref.Val {
 	if p := s.findPod(args[0]); p != nil {
 		return s.ts.NativeToValue(p)
@@ -89,6 +97,7 @@ func (s *view) pod(args []ref.Val) ref.Val {
 	return s.emptyPod
 }
 
+// restarts is restarts("namespace/name"), the sum over the containers.
 func (s *view) restarts(args []ref.Val) ref.Val {
 	if p := s.findPod(args[0]); p != nil {
 		return types.Int(podRestarts(p))
@@ -98,6 +107,7 @@ func (s *view) restarts(args []ref.Val) ref.Val {
 
 func (s *view) nodes(_ []ref.Val) ref.Val { return s.slice(s.list.nodes, s.state.Nodes()) }
 
+// node is node("name").
 func (s *view) node(args []ref.Val) ref.Val {
 	if n := s.state.Node(text(args[0])); n != nil {
 		return s.ts.NativeToValue(n)
@@ -107,6 +117,7 @@ func (s *view) node(args []ref.Val) ref.Val {
 
 func (s *view) events(_ []ref.Val) ref.Val { return s.slice(s.list.events, s.state.Events()) }
 
+// eventsAbout is events("namespace/name") or events("node").
 func (s *view) eventsAbout(args []ref.Val) ref.Val {
 	name := text(args[0])
 	var out []*v1.Event
@@ -131,6 +142,7 @@ func isAbout(e *v1.Event, name string) bool {
 
 func (s *view) leases(_ []ref.Val) ref.Val { return s.slice(s.list.leases, s.state.Leases()) }
 
+// lease is lease("node"), which the kubelet renews.
 func (s *view) lease(args []ref.Val) ref.Val {
 	name := text(args[0])
 	if l := s.state.Object(KindLease, v1.NamespaceNodeLease, name); l != nil {
@@ -142,6 +154,8 @@ func (s *view) lease(args []ref.Val) ref.Val {
 func (s *view) criCalls(_ []ref.Val) ref.Val { return s.slice(s.list.cri, s.state.CRICalls()) }
 func (s *view) time(_ []ref.Val) ref.Val     { return types.Duration{Duration: s.now} }
 
+// since is the time from the scenario's start to a timestamp; none for one that
+// is not set.
 func (s *view) since(args []ref.Val) ref.Val {
 	t, ok := args[0].(types.Timestamp)
 	if !ok || t.IsZero() {
@@ -150,6 +164,7 @@ func (s *view) since(args []ref.Val) ref.Val {
 	return types.Duration{Duration: t.Sub(s.state.Start())}
 }
 
+// phases are a pod's phases in their order, each as often as it was entered.
 func (s *view) phases(args []ref.Val) ref.Val {
 	var out []string
 	for _, t := range s.hist.pods[podKey(text(args[0]))].transitions() {
@@ -160,14 +175,17 @@ func (s *view) phases(args []ref.Val) ref.Val {
 	return types.NewStringList(s.ts, out)
 }
 
+// transitions are all that was seen of a pod.
 func (s *view) transitions(args []ref.Val) ref.Val {
 	return s.slice(s.list.trans, s.hist.pods[podKey(text(args[0]))].transitions())
 }
 
+// containerTransitions are all that was seen of a container.
 func (s *view) containerTransitions(args []ref.Val) ref.Val {
 	return s.slice(s.list.ctrans, s.hist.pods[podKey(text(args[0]))].container(text(args[1])))
 }
 
+// nodeTransitions are the changes of a node's conditions.
 func (s *view) nodeTransitions(args []ref.Val) ref.Val {
 	return s.slice(s.list.ntrans, s.hist.nodes[text(args[0])])
 }
@@ -176,6 +194,8 @@ func reflectIsZero(ptr any) bool { return reflect.ValueOf(ptr).Elem().IsZero() }
 
 // What follows makes a view a value that can be passed on, and nothing else.
 
+// ConvertToNative and what follows make the view a value, which no expression
+// can see.
 func (s *view) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("no conversion from the state to %v", t)
 }

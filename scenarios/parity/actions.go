@@ -88,6 +88,7 @@ var actions = map[string]actionKind{
 	}},
 }
 
+// onNode is an action on the node, which every case has one of.
 func onNode(fn func(n *sim.Node)) func(p *play, a *Action, pod types.NamespacedName) error {
 	return func(p *play, _ *Action, _ types.NamespacedName) error {
 		fn(p.node)
@@ -95,6 +96,7 @@ func onNode(fn func(n *sim.Node)) func(p *play, a *Action, pod types.NamespacedN
 	}
 }
 
+// patch is an action that patches the case's pod.
 func patch(t types.PatchType, subresource string) func(p *play, a *Action, pod types.NamespacedName) error {
 	return func(p *play, a *Action, pod types.NamespacedName) error {
 		_, err := p.cluster.API().Patch(apiserver.KindPod, pod.Namespace, pod.Name, t, a.Patch, subresource)
@@ -102,6 +104,7 @@ func patch(t types.PatchType, subresource string) func(p *play, a *Action, pod t
 	}
 }
 
+// configMap is the object that an action about a configMap names.
 func configMap(a *Action) *v1.ConfigMap {
 	return &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(a), Name: a.Name}, Data: a.Data}
 }

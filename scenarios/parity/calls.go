@@ -27,6 +27,7 @@ type call struct {
 	failed           bool
 }
 
+// String is the call as a verdict shows it.
 func (c call) String() string {
 	s := c.method
 	if c.attempt != nil {
@@ -165,6 +166,7 @@ func exactCallsDiff(k callKey, x, y []call) string {
 	return ""
 }
 
+// methodsOf are the calls' methods, in their order.
 func methodsOf(list []call) []string {
 	out := make([]string, len(list))
 	for i := range list {
@@ -173,6 +175,7 @@ func methodsOf(list []call) []string {
 	return out
 }
 
+// seconds0 is a number of seconds; what is no number is none.
 func seconds0(v any) float64 {
 	f, _ := v.(float64)
 	return f

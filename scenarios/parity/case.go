@@ -132,6 +132,8 @@ func (c *Case) target(a *Action) types.NamespacedName {
 	return types.NamespacedName{}
 }
 
+// namespaceOf is the namespace of what an action names; default unless it says
+// another.
 func namespaceOf(a *Action) string {
 	if a.Namespace != "" {
 		return a.Namespace

@@ -40,6 +40,7 @@ func (v Verdict) Only(aspects []Aspect) Verdict {
 	return slices.DeleteFunc(slices.Clone(v), func(d Difference) bool { return !slices.Contains(aspects, d.Aspect) })
 }
 
+// String is the verdict in one line.
 func (v Verdict) String() string {
 	parts := make([]string, len(v))
 	for i, d := range v {
@@ -59,6 +60,8 @@ func Judge(c *Case, replay *Observation) (Verdict, error) {
 	return judge(c.runs, rep), nil
 }
 
+// judge compares a replay with the recorded runs. An aspect counts as differing
+// only if it differs from every run: what one run shows is what can happen.
 func judge(runs []object, rep object) Verdict {
 	var first Verdict
 	for i, rec := range runs {
@@ -104,6 +107,8 @@ func compareRuns(rec, rep object) Verdict {
 	return out
 }
 
+// comparePods compares what was seen of the pods, aspect by aspect, and keeps
+// the first difference of each.
 func comparePods(found map[Aspect]string, prefix string, rec, rep object, waits bool) {
 	note := func(a Aspect, d string) {
 		if d != "" && found[a] == "" {
@@ -116,6 +121,8 @@ func comparePods(found map[Aspect]string, prefix string, rec, rep object, waits 
 	note(AspectTiming, timingDiff(rec, rep, waits))
 }
 
+// mountsWaited reports whether a run has an event of one of the reasons, such as
+// FailedMount: what follows then has no time of its own.
 func mountsWaited(run object, reasons ...string) bool {
 	return slices.ContainsFunc(children(run, "events"), func(e object) bool { return slices.Contains(reasons, text(e, "reason")) })
 }
@@ -165,6 +172,7 @@ func lastConditions(run object) []object {
 	return out[max(0, len(out)-3):]
 }
 
+// imagesOf are the images that the node had, in order.
 func imagesOf(run object) []string {
 	out := []string{}
 	for _, i := range children(run, "images") {

@@ -34,6 +34,8 @@ type observer struct {
 	watching bool
 }
 
+// newObserver returns an observer that hears of every change of the cluster;
+// times count from zero.
 func newObserver(c *sim.Cluster, zero time.Duration, warn func(string)) *observer {
 	o := &observer{c: c, warn: warn, watching: true, zero: c.Start().Add(zero), pods: map[string]*PodObservation{}, uids: map[string][]types.UID{}, events: map[string]*EventSeen{}, ips: map[string]string{}}
 	o.images = map[string]string{}
@@ -70,6 +72,7 @@ func (o *observer) result(ofNode bool) *Observation {
 	return &o.node
 }
 
+// pod is what was seen of a pod so far.
 func (o *observer) pod(key string) *PodObservation {
 	p := o.pods[key]
 	if p == nil {
@@ -90,6 +93,7 @@ func (o *observer) at(t time.Time) float64 {
 	return max(-1, math.Round(t.Sub(o.zero).Seconds()*10)/10)
 }
 
+// change notes a committed change, as a watch of the recorder's would have.
 func (o *observer) change(c apiserver.Change) {
 	if !o.watching {
 		return
@@ -119,6 +123,7 @@ func (o *observer) change(c apiserver.Change) {
 	}
 }
 
+// seePod notes a pod's status, unless it shows what the last one did.
 func (o *observer) seePod(at float64, pod *v1.Pod, deleted bool) {
 	key := pod.Namespace + "/" + pod.Name
 	p := o.pod(key)
@@ -160,6 +165,7 @@ func (o *observer) seePod(at float64, pod *v1.Pod, deleted bool) {
 	p.Status = append(p.Status, s)
 }
 
+// seeContainers is what a status shows of containers, by name.
 func seeContainers(pod *v1.Pod, list []v1.ContainerStatus) map[string]ContainerSeen {
 	if len(list) == 0 {
 		return nil
@@ -185,6 +191,7 @@ func seeContainers(pod *v1.Pod, list []v1.ContainerStatus) map[string]ContainerS
 	return out
 }
 
+// seeEvent notes an event, each with its count.
 func (o *observer) seeEvent(at float64, e *v1.Event, deleted bool) {
 	if deleted {
 		return

@@ -32,6 +32,7 @@ type fields struct {
 	actions []actionFields
 }
 
+// actionFields are an action's fields as they are written, and where it begins.
 type actionFields struct {
 	offset int64
 	fields map[string]json.RawMessage
@@ -63,6 +64,7 @@ func fieldsOf(data []byte) fields {
 	return f
 }
 
+// readActions reads a list of actions one by one, so that an error names which.
 func (f *fields) readActions(dec *json.Decoder, data []byte) error {
 	if open, err := dec.Token(); err != nil || open != json.Delim('[') {
 		return errors.Join(err, errors.ErrUnsupported)
@@ -123,6 +125,7 @@ func misspelt(name string, given []string) string {
 	return ""
 }
 
+// sortedKeys are the keys of a map, in order.
 func sortedKeys[V any](m map[string]V) []string {
 	out := make([]string, 0, len(m))
 	for k := range m { //drydock:unordered sorted below

@@ -48,6 +48,8 @@ type sides struct {
 	err error
 }
 
+// row writes a line of both columns, as many times as it takes for what does not
+// fit.
 func (s *sides) row(a, b string) {
 	for s.err == nil {
 		left, restA := split(a)
@@ -60,6 +62,7 @@ func (s *sides) row(a, b string) {
 	}
 }
 
+// indent marks the rest of a line that did not fit.
 func indent(s string) string {
 	if s == "" {
 		return ""
@@ -83,6 +86,8 @@ func split(line string) (head, rest string) {
 	return string(runes[:at]), strings.TrimLeft(string(runes[at:]), " ")
 }
 
+// section writes two lists side by side, line by line: nobody tries to find out
+// which lines belong together.
 func (s *sides) section(title string, a, b []string) {
 	s.row("", "")
 	s.row(title+":", title+":")
@@ -98,12 +103,14 @@ func (s *sides) section(title string, a, b []string) {
 	}
 }
 
+// pod writes what was seen of a pod.
 func (s *sides) pod(rec, rep object) {
 	s.section("statuses", statusLines(rec), statusLines(rep))
 	s.section("events", eventLines(rec), eventLines(rep))
 	s.section("calls", callLines(rec), callLines(rep))
 }
 
+// statusLines are the statuses of a run, one a line.
 func statusLines(run object) []string {
 	var out []string
 	for _, st := range distinct(run) {
@@ -139,6 +146,7 @@ func statusLines(run object) []string {
 	return out
 }
 
+// eventLines are the events of a run, one a line.
 func eventLines(run object) []string {
 	var out []string
 	for _, e := range children(run, "events") {
@@ -148,6 +156,7 @@ func eventLines(run object) []string {
 	return out
 }
 
+// callLines are the CRI calls of a run, one a line.
 func callLines(run object) []string {
 	var out []string
 	for _, c := range children(run, "cri") {
@@ -162,6 +171,7 @@ func callLines(run object) []string {
 	return out
 }
 
+// nodeLines are what was seen of the node.
 func nodeLines(run object) []string {
 	var out []string
 	for _, n := range children(run, "node") {

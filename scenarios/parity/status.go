@@ -15,6 +15,7 @@ type chain struct {
 	pair
 }
 
+// list is the chain as pairs, the first first.
 func (c *chain) list() []pair {
 	var out []pair
 	for ; c != nil; c = c.before {

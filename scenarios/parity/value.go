@@ -11,21 +11,26 @@ import (
 // form, because the rules tell a field that is absent from one that is zero.
 type object = map[string]any
 
+// text is a field that is a text; "" for any other.
 func text(o object, key string) string {
 	s, _ := o[key].(string)
 	return s
 }
 
+// number is a field that is a number; 0 for any other.
 func number(o object, key string) float64 {
 	f, _ := o[key].(float64)
 	return f
 }
 
+// truth is a field that is true.
 func truth(o object, key string) bool {
 	b, _ := o[key].(bool)
 	return b
 }
 
+// child is a field that is an object; nil for any other, which reads as an empty
+// one.
 func child(o object, key string) object {
 	c, _ := o[key].(object)
 	return c
@@ -42,6 +47,7 @@ func children(o object, key string) []object {
 	return out
 }
 
+// keysOf are an object's fields, in order.
 func keysOf(o object) []string {
 	out := make([]string, 0, len(o))
 	for k := range o { //drydock:unordered sorted below

@@ -114,6 +114,7 @@ func distinct(run object) []seen {
 	return out
 }
 
+// statesOf are the states of a status' containers.
 func statesOf(v object) []containerState {
 	var out []containerState
 	for _, k := range kinds {

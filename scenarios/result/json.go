@@ -8,17 +8,20 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/internal/text"
 )
 
+// valueJSON is a part of a failed expression, and what it was.
 type valueJSON struct {
 	Expression string `json:"expression"`
 	Value      string `json:"value"`
 }
 
+// objectJSON is an object that a failed expression is about.
 type objectJSON struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 }
 
+// verdictJSON is a verdict with the expectation that it is about.
 type verdictJSON struct {
 	Name        string `json:"name,omitempty"`
 	Description string `json:"description,omitempty"`

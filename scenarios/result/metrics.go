@@ -19,6 +19,7 @@ import (
 // Metrics is what a run did to its pods and nodes.
 type Metrics struct{ sim.Metrics }
 
+// podEndJSON is a pod's end that was not its own doing.
 type podEndJSON struct {
 	At      float64 `json:"atSeconds"`
 	Pod     string  `json:"pod"`
@@ -28,6 +29,7 @@ type podEndJSON struct {
 	Message string  `json:"message"`
 }
 
+// oomKillJSON is a container that the kernel killed for want of memory.
 type oomKillJSON struct {
 	At        float64 `json:"atSeconds"`
 	Pod       string  `json:"pod"`
@@ -35,11 +37,13 @@ type oomKillJSON struct {
 	Node      string  `json:"node"`
 }
 
+// podCountJSON is a count of something for one pod.
 type podCountJSON struct {
 	Pod   string `json:"pod"`
 	Count int64  `json:"count"`
 }
 
+// pressureJSON is how often and how long a node was under pressure.
 type pressureJSON struct {
 	Node      string  `json:"node"`
 	Condition string  `json:"condition"`
@@ -47,12 +51,15 @@ type pressureJSON struct {
 	Seconds   float64 `json:"seconds"`
 }
 
+// pullsJSON is how often an image was pulled on all nodes.
 type pullsJSON struct {
 	Image string `json:"image"`
 	Pulls int64  `json:"pulls"`
 	Bytes int64  `json:"bytes"`
 }
 
+// availabilityJSON is for how long of the time for which a pod was asked it was
+// ready.
 type availabilityJSON struct {
 	Pod   string  `json:"pod,omitempty"`
 	QoS   string  `json:"qos,omitempty"`
@@ -99,6 +106,8 @@ func (m *Metrics) MarshalJSON() ([]byte, error) {
 	return text.JSON(out)
 }
 
+// podEnds writes ends; a list without any is [], so that readers need no case of
+// their own.
 func podEnds(list []sim.PodEnd) []podEndJSON {
 	out := []podEndJSON{}
 	for _, e := range list {
@@ -181,6 +190,7 @@ func (m *Metrics) Figures() []Figure {
 	return out
 }
 
+// lowText is why a pod was evicted.
 func lowText(reason string) string {
 	if reason == sim.OverItsLimit {
 		return "over its own limit"
@@ -217,6 +227,7 @@ func (in Measure) Text(v float64) string {
 	return fmt.Sprintf("%.1f", v)
 }
 
+// sizeText writes bytes as container registries do: in powers of 1000.
 func sizeText(v float64) string {
 	q := resource.NewQuantity(int64(math.Abs(v)), resource.DecimalSI)
 	for _, u := range []struct {
@@ -272,6 +283,7 @@ func (m *Metrics) writeText(w io.Writer) {
 // Census counts what is left on the nodes at the end of a run.
 type Census struct{ sim.Census }
 
+// leakJSON is something that a node keeps of a pod that is gone.
 type leakJSON struct {
 	Node string `json:"node"`
 	What string `json:"what"`

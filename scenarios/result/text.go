@@ -93,6 +93,8 @@ func (v *Verdict) when() string {
 	return out
 }
 
+// writeVerdict writes an expectation in one line, and below a failed one what a
+// reader needs to find out why.
 func (r *Result) writeVerdict(w io.Writer, v *Verdict) {
 	word := map[expect.Outcome]string{expect.Held: "ok       ", expect.Failed: "FAILED   ", expect.Undecided: "undecided"}[v.Outcome]
 	fmt.Fprintf(w, "%s %s\n", word, v.Title())
@@ -117,6 +119,8 @@ func (r *Result) writeVerdict(w io.Writer, v *Verdict) {
 	}
 }
 
+// summaryLine is the last line: what scripts look for, and whoever repeats the
+// run.
 func (r *Result) summaryLine() string {
 	s := &r.Summary
 	verdict := "PASS"

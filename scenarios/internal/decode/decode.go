@@ -34,6 +34,7 @@ func (r *Reader) Fail(file, format string, args ...any) {
 	r.report(&Error{Pos: Position{File: file}, Message: OneLine(fmt.Sprintf(format, args...))})
 }
 
+// report is where every error arrives.
 func (r *Reader) report(e *Error) { r.errs = append(r.errs, e) }
 
 // Err returns all that was found wrong so far, as Errors, or nil.
@@ -73,6 +74,7 @@ func (at Place) Refuse(format string, args ...any) { at.refuse(at.node, format, 
 // RefuseKey reports the key that the value stands behind.
 func (at Place) RefuseKey(format string, args ...any) { at.refuse(at.key, format, args...) }
 
+// refuse reports a value and points at a node of the caller's choice.
 func (at Place) refuse(n *yaml.Node, format string, args ...any) {
 	at.Report(at.doc.pos(n), fmt.Sprintf(format, args...))
 }
@@ -161,6 +163,9 @@ func (at Place) isSet() bool {
 	return ok
 }
 
+// structure decodes a mapping into a struct, key by key, in the document's
+// order. Every mistake in it is told: unknown and repeated keys, and what is
+// required and missing or empty.
 func (at Place) structure(v reflect.Value) {
 	n := at.node
 	if n.Kind != yaml.MappingNode {
@@ -234,6 +239,7 @@ func (at Place) enum(v reflect.Value, allowed []string) {
 	at.Refuse("%q is none of %s%s", s, strings.Join(allowed, ", "), suggest.Suffix(s, allowed))
 }
 
+// mapping decodes a mapping into a Go map. Its keys are the user's.
 func (at Place) mapping(v reflect.Value) {
 	if v.Type().Key().Kind() != reflect.String {
 		at.Refuse("cannot be set in a scenario")
@@ -287,6 +293,7 @@ func (at Place) Items() []Place {
 	return out
 }
 
+// slice decodes a list; bytes are written as base64, as in a Secret.
 func (at Place) slice(v reflect.Value) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		s, ok := at.Text()
@@ -321,11 +328,13 @@ type structType struct {
 	required []string
 }
 
+// structField is where a field lies in its struct, and what its tags say of it.
 type structField struct {
 	index []int
 	enum  []string
 }
 
+// structType looks at a struct's fields and tags, once for each reader.
 func (r *Reader) structType(t reflect.Type) *structType {
 	if s := r.types[t]; s != nil {
 		return s

@@ -20,6 +20,7 @@ type Error struct {
 	Message string
 }
 
+// Error is "file:line:column: field: message", as editors understand it.
 func (e *Error) Error() string {
 	s := e.Message
 	if e.Path != "" {
@@ -34,6 +35,7 @@ func (e *Error) Error() string {
 // Errors is all that is wrong, by file and line.
 type Errors []*Error
 
+// Error is one line for each.
 func (l Errors) Error() string {
 	lines := make([]string, len(l))
 	for i, e := range l {

@@ -61,6 +61,7 @@ func parseSet(arg string) (steps []step, value string, err error) {
 	}
 }
 
+// parseBracket takes one step in brackets off the path: [0], [*] or ["key"].
 func parseBracket(s string) (step, string, error) {
 	if len(s) > 1 && (s[1] == '"' || s[1] == '\'') {
 		end := strings.IndexByte(s[2:], s[1])
@@ -99,6 +100,7 @@ func (r *Reader) Override(doc Place, args []string) {
 // setFile stands for the file of what comes from an override.
 func setFile(arg string) string { return "--set '" + OneLine(arg) + "'" }
 
+// override applies one argument.
 func (r *Reader) override(doc *yaml.Node, arg string) error {
 	steps, text, err := parseSet(arg)
 	if err != nil {
@@ -172,6 +174,7 @@ func (r *Reader) setAt(n *yaml.Node, steps []step, value *yaml.Node, arg, at str
 	return r.setAt(child, steps[1:], value, arg, next)
 }
 
+// keysOf are a mapping's keys, for who misspells one.
 func keysOf(n *yaml.Node) []string {
 	var out []string
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -205,6 +208,8 @@ func (r *Reader) fresh(v *yaml.Node, arg string) (*yaml.Node, error) {
 	return c, nil
 }
 
+// mark notes for a tree that it comes from an override, which is then its
+// position.
 func (r *Reader) mark(n *yaml.Node, arg string) {
 	r.sets[n] = arg
 	for _, c := range n.Content {

@@ -151,6 +151,7 @@ func (at Place) kubernetes(v reflect.Value) bool {
 	return true
 }
 
+// timestamp reads a time as the API writes it.
 func (at Place) timestamp() time.Time {
 	if at.node.Kind != yaml.ScalarNode {
 		at.Mismatch("a time such as 2026-01-01T00:00:00Z")

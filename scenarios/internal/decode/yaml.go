@@ -15,6 +15,7 @@ import (
 // few lines of aliases of aliases would fill any memory.
 const maxNodes = 2_000_000
 
+// yamlLine takes the line out of an error of the YAML library.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
 
 // Documents returns the documents of a file, with aliases and merge keys

@@ -99,6 +99,8 @@ func (s *state) NodeUsage(name string) *expect.NodeUsage {
 	}
 }
 
+// fsUsage is a file system as the kubelet's summary has it; what is not known is
+// 0.
 func fsUsage(f *statsapi.FsStats) expect.FilesystemUsage {
 	n := func(v *uint64) int64 {
 		if v == nil {
@@ -148,6 +150,7 @@ func (s *state) count(c *apiserver.Change) {
 
 func (s *state) steady(nodes int) bool { return s.phase[v1.PodPending] == 0 && s.ready == nodes }
 
+// phases are the numbers of pods by phase, without phases that no pod is in.
 func (s *state) phases() map[string]int {
 	out := map[string]int{}
 	for p, n := range s.phase { //drydock:unordered each key is set once
@@ -158,6 +161,7 @@ func (s *state) phases() map[string]int {
 	return out
 }
 
+// nodeReady reports whether a node's Ready condition is true.
 func nodeReady(n *v1.Node) bool {
 	for i := range n.Status.Conditions {
 		if n.Status.Conditions[i].Type == v1.NodeReady {
@@ -201,6 +205,8 @@ func (p *performance) watch() {
 	}, kinds...)
 }
 
+// setTimer sets the timer to the next time at which an expectation is to be
+// judged.
 func (p *performance) setTimer() {
 	at, ok := p.engine.NextDeadline()
 	if !ok || at == math.MaxInt64 {

@@ -1,4 +1,5 @@
-// Package text writes numbers and times for readers.
+// Package text writes numbers and times for readers, the same way wherever
+// results are shown.
 package text
 
 import (

@@ -53,6 +53,7 @@ fields:
 	return text + message
 }
 
+// quoteIfNeeded quotes what would look like two fields.
 func quoteIfNeeded(s string) string {
 	if strings.ContainsAny(s, " \t\n\"") {
 		return strconv.Quote(s)
