@@ -20,9 +20,15 @@ type Action interface {
 }
 
 // Checked is an action that has something to check or to fill in once the
-// document is decoded; at is its place, begin its time.
-type Checked interface {
-	Check(at decode.Place, s *value.Scope, begin time.Duration)
+// document is decoded.
+type Checked interface{ Check(at Place) }
+
+// Place is where an action is written, and what its check may ask of the rest.
+type Place struct {
+	decode.Place
+	Scope *value.Scope
+	// Begin is the action's time.
+	Begin time.Duration
 }
 
 // Creator is an action that creates pods, which a run's start-up waits for. Pods

@@ -2,7 +2,6 @@ package action
 
 import (
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -34,7 +33,7 @@ type Apply struct {
 }
 
 // Check reads the files.
-func (a *Apply) Check(at decode.Place, _ *value.Scope, _ time.Duration) {
+func (a *Apply) Check(at Place) {
 	if !value.ExactlyOne(a.File != "", len(a.Files) > 0, a.Manifest != nil) {
 		at.Errorf("needs exactly one of file, files and manifest")
 		return

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	internalapi "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri"
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim"
 )
@@ -27,8 +25,8 @@ type OnContainer struct {
 }
 
 // Check completes the pod's name.
-func (o *OnContainer) Check(at decode.Place, s *value.Scope, _ time.Duration) {
-	o.Node.Check(at.Field("node"), s, false)
+func (o *OnContainer) Check(at Place) {
+	o.Node.Check(at.Field("node"), at.Scope, false)
 	o.Pod = value.PodRef(at.Field("pod"), o.Pod)
 }
 

@@ -2,12 +2,10 @@ package action
 
 import (
 	"cmp"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/ground/trace"
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -30,10 +28,10 @@ type Delete struct {
 
 // Check fills in the kind and the namespace. How it cascades is not filled in: a
 // timeline shows it if it is said.
-func (a *Delete) Check(at decode.Place, _ *value.Scope, _ time.Duration) {
+func (a *Delete) Check(at Place) {
 	a.Kind = cmp.Or(a.Kind, string(apiserver.KindPod))
-	a.Namespace = value.Namespace(at, a.Kind, a.Namespace)
-	checkGrace(at, a.GracePeriodSeconds)
+	a.Namespace = value.Namespace(at.Place, a.Kind, a.Namespace)
+	checkGrace(at.Place, a.GracePeriodSeconds)
 }
 
 // Do deletes the objects one after another, and ends at the first error.

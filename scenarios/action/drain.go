@@ -44,9 +44,9 @@ type Drain struct {
 }
 
 // Check fills in the only node.
-func (d *Drain) Check(at decode.Place, s *value.Scope, begin time.Duration) {
-	d.OnNodes.Check(at, s, begin)
-	checkGrace(at, d.GracePeriodSeconds)
+func (d *Drain) Check(at Place) {
+	d.OnNodes.Check(at)
+	checkGrace(at.Place, d.GracePeriodSeconds)
 	value.NotNegative(at.Field("timeout"), d.Timeout)
 }
 

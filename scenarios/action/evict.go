@@ -2,7 +2,6 @@ package action
 
 import (
 	"fmt"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -29,9 +28,9 @@ type Evict struct {
 }
 
 // Check fills in the namespace.
-func (a *Evict) Check(at decode.Place, _ *value.Scope, _ time.Duration) {
-	a.Namespace = value.Namespace(at, "Pod", a.Namespace)
-	checkGrace(at, a.GracePeriodSeconds)
+func (a *Evict) Check(at Place) {
+	a.Namespace = value.Namespace(at.Place, "Pod", a.Namespace)
+	checkGrace(at.Place, a.GracePeriodSeconds)
 }
 
 // checkGrace checks the grace period of what is at a place.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim/controlplane"
 )
@@ -36,7 +35,7 @@ type Partition struct {
 func (*Fault) OnlySimulated() {}
 
 // Check wants one fault, and somebody whom it hits.
-func (a *Fault) Check(at decode.Place, s *value.Scope, _ time.Duration) {
+func (a *Fault) Check(at Place) {
 	if !value.ExactlyOne(a.CRI != nil, a.API != nil, a.Partition != nil) {
 		at.Errorf("needs exactly one of cri, api and partition")
 	}
@@ -51,7 +50,7 @@ func (a *Fault) Check(at decode.Place, s *value.Scope, _ time.Duration) {
 			component.Errorf("goes with api and partition only")
 		}
 	}
-	a.Node.Check(at.Field("node"), s, a.API == nil && a.Component == "")
+	a.Node.Check(at.Field("node"), at.Scope, a.API == nil && a.Component == "")
 }
 
 // Do begins the fault on each node, or on each client of the component.

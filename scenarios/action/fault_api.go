@@ -49,7 +49,7 @@ type APIError struct {
 func (e *APIError) Shorthand() any { return &e.Code }
 
 // Check wants an effect, and a resource that there is.
-func (f *APIFault) Check(at decode.Place, _ *value.Scope) {
+func (f *APIFault) Check(at decode.Place) {
 	if f.Error == nil && f.Latency == 0 && !f.Refuse {
 		at.Errorf("has no effect: needs error, latency or refuse")
 	}

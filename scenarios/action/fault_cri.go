@@ -45,7 +45,7 @@ type CRIError struct {
 func (e *CRIError) Shorthand() any { return &e.Code }
 
 // Check wants an effect, and a method that there is.
-func (f *CRIFault) Check(at decode.Place, _ *value.Scope) {
+func (f *CRIFault) Check(at decode.Place) {
 	if f.Error == nil && f.Latency == nil && !f.Hang {
 		at.Errorf("has no effect: needs error, latency or hang")
 	}

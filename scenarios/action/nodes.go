@@ -3,7 +3,6 @@ package action
 import (
 	"time"
 
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 )
 
@@ -14,17 +13,17 @@ type OnNodes struct {
 }
 
 // Check fills in the only node.
-func (o *OnNodes) Check(at decode.Place, s *value.Scope, _ time.Duration) {
-	o.Node.Check(at.Field("node"), s, true)
+func (o *OnNodes) Check(at Place) {
+	o.Node.Check(at.Field("node"), at.Scope, true)
 }
 
 // checkOver checks the time over which an action is spread, which ends before
 // the scenario does. An action that begins too late is told of elsewhere.
-func checkOver(at decode.Place, s *value.Scope, begin, over time.Duration) {
-	switch d := s.Duration; {
+func checkOver(at Place, over time.Duration) {
+	switch d, field := at.Scope.Duration, at.Field("over"); {
 	case over < 0:
-		at.Errorf("%v is negative", over)
-	case over > 0 && begin <= d && begin+over > d:
-		at.Errorf("%v from %v on is after the scenario's end: its duration is %v", over, begin, d)
+		field.Errorf("%v is negative", over)
+	case over > 0 && at.Begin <= d && at.Begin+over > d:
+		field.Errorf("%v from %v on is after the scenario's end: its duration is %v", over, at.Begin, d)
 	}
 }

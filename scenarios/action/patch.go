@@ -2,12 +2,10 @@ package action
 
 import (
 	"cmp"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/ground/trace"
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -32,9 +30,9 @@ type Patch struct {
 
 // Check fills in the type and the namespace, and wants the patch to be of the
 // type's form.
-func (a *Patch) Check(at decode.Place, _ *value.Scope, _ time.Duration) {
+func (a *Patch) Check(at Place) {
 	a.Type = cmp.Or(a.Type, "strategic")
-	a.Namespace = value.Namespace(at, a.Kind, a.Namespace)
+	a.Namespace = value.Namespace(at.Place, a.Kind, a.Namespace)
 	switch list := a.Type == "json"; {
 	case len(a.Patch) == 0:
 	case list && a.Patch[0] != '[':

@@ -3,8 +3,6 @@ package action
 import (
 	"time"
 
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
-	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim"
 )
 
@@ -28,9 +26,9 @@ const rebootDown = 30 * time.Second
 
 // Check fills in the only node, and how long it takes; a down of 0s is a reboot
 // that takes no time.
-func (a *Reboot) Check(at decode.Place, s *value.Scope, begin time.Duration) {
-	a.OnNodes.Check(at, s, begin)
-	checkOver(at.Field("over"), s, begin, a.Over)
+func (a *Reboot) Check(at Place) {
+	a.OnNodes.Check(at)
+	checkOver(at, a.Over)
 	if !at.Field("down").Written() {
 		a.Down = rebootDown
 	}

@@ -1,9 +1,6 @@
 package action
 
 import (
-	"time"
-
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim"
 )
@@ -19,8 +16,8 @@ type RemoveStaticPod struct {
 }
 
 // Check wants a file's name.
-func (a *RemoveStaticPod) Check(at decode.Place, s *value.Scope, begin time.Duration) {
-	a.OnNodes.Check(at, s, begin)
+func (a *RemoveStaticPod) Check(at Place) {
+	a.OnNodes.Check(at)
 	value.CheckStaticPod(at.Field("file"), a.File, &value.Manifest{})
 }
 

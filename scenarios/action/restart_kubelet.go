@@ -3,8 +3,6 @@ package action
 import (
 	"time"
 
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
-	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim"
 )
 
@@ -20,9 +18,9 @@ type RestartKubelet struct {
 }
 
 // Check fills in the only node.
-func (a *RestartKubelet) Check(at decode.Place, s *value.Scope, begin time.Duration) {
-	a.OnNodes.Check(at, s, begin)
-	checkOver(at.Field("over"), s, begin, a.Over)
+func (a *RestartKubelet) Check(at Place) {
+	a.OnNodes.Check(at)
+	checkOver(at, a.Over)
 }
 
 // Do kills it as SIGKILL would.

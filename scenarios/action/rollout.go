@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/ground/trace"
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -44,9 +43,9 @@ type Rollout struct {
 
 // Check fills in the kind and the namespace, and wants a command that goes with
 // the kind.
-func (o *Rollout) Check(at decode.Place, _ *value.Scope, _ time.Duration) {
+func (o *Rollout) Check(at Place) {
 	o.Kind = cmp.Or(o.Kind, string(apiserver.KindDeployment))
-	o.Namespace = value.Namespace(at, o.Kind, o.Namespace)
+	o.Namespace = value.Namespace(at.Place, o.Kind, o.Namespace)
 	if (o.Command == "pause" || o.Command == "resume") && o.Kind != string(apiserver.KindDeployment) {
 		at.Field("command").Errorf("a %s cannot be %sd, only a Deployment can", o.Kind, o.Command)
 	}

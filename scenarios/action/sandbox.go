@@ -1,9 +1,6 @@
 package action
 
 import (
-	"time"
-
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 )
 
@@ -16,7 +13,7 @@ type OnSandbox struct {
 }
 
 // Check completes the pod's name.
-func (o *OnSandbox) Check(at decode.Place, s *value.Scope, _ time.Duration) {
-	o.Node.Check(at.Field("node"), s, false)
+func (o *OnSandbox) Check(at Place) {
+	o.Node.Check(at.Field("node"), at.Scope, false)
 	o.Pod = value.PodRef(at.Field("pod"), o.Pod)
 }

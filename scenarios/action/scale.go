@@ -3,12 +3,10 @@ package action
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/ground/trace"
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -28,9 +26,9 @@ type Scale struct {
 }
 
 // Check fills in the kind and the namespace.
-func (a *Scale) Check(at decode.Place, _ *value.Scope, _ time.Duration) {
+func (a *Scale) Check(at Place) {
 	a.Kind = cmp.Or(a.Kind, string(apiserver.KindDeployment))
-	a.Namespace = value.Namespace(at, a.Kind, a.Namespace)
+	a.Namespace = value.Namespace(at.Place, a.Kind, a.Namespace)
 	if n := a.Replicas; n != nil && (*n < 0 || *n > value.MaxPods) {
 		at.Field("replicas").Errorf("%d is not within 0 and %d", *n, value.MaxPods)
 	}

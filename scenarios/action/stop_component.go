@@ -3,7 +3,6 @@ package action
 import (
 	"time"
 
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 )
 
@@ -18,7 +17,7 @@ type StopComponent struct {
 }
 
 // Check refuses a negative time.
-func (a *StopComponent) Check(at decode.Place, _ *value.Scope, _ time.Duration) {
+func (a *StopComponent) Check(at Place) {
 	value.NotNegative(at.Field("for"), a.For)
 }
 

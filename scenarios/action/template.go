@@ -32,7 +32,7 @@ type Template struct {
 }
 
 // Check wants one count, of a size that fits into memory, and one pod.
-func (a *Template) Check(at decode.Place, s *value.Scope, begin time.Duration) {
+func (a *Template) Check(at Place) {
 	if (a.Replicas == nil) == (a.PerNode == nil) {
 		at.Errorf("needs exactly one of replicas and perNode")
 	} else {
@@ -42,7 +42,7 @@ func (a *Template) Check(at decode.Place, s *value.Scope, begin time.Duration) {
 	if len(a.Node) > 0 && a.PerNode == nil {
 		at.Field("node").Errorf("goes with perNode only")
 	}
-	a.Node.Check(at.Field("node"), s, false)
+	a.Node.Check(at.Field("node"), at.Scope, false)
 	until := at.Field("until")
 	switch {
 	case a.Lifetime != nil && a.Lifetime.Min < time.Second:
@@ -50,8 +50,8 @@ func (a *Template) Check(at decode.Place, s *value.Scope, begin time.Duration) {
 	case a.Lifetime == nil && a.Until != 0:
 		until.Errorf("goes with lifetime only")
 	}
-	if a.Until > 0 && a.Until <= begin {
-		until.Errorf("%v is not after the action's time, %v", a.Until, begin)
+	if a.Until > 0 && a.Until <= at.Begin {
+		until.Errorf("%v is not after the action's time, %v", a.Until, at.Begin)
 	}
 	manifest := at.Field("manifest")
 	if n := len(a.Manifest.Objects); n > 1 {

@@ -1,9 +1,6 @@
 package action
 
 import (
-	"time"
-
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim"
 )
@@ -26,16 +23,16 @@ func (*Usage) OnlySimulated() {}
 
 // Check wants a change, and a file system for images on each node that is said to
 // fill one.
-func (a *Usage) Check(at decode.Place, s *value.Scope, _ time.Duration) {
-	a.Node.Check(at.Field("node"), s, true)
+func (a *Usage) Check(at Place) {
+	a.Node.Check(at.Field("node"), at.Scope, true)
 	if a.MachineUsage == (value.MachineUsage{}) {
 		at.Errorf("changes nothing: needs memory, cpu, pids, nodefs, nodefsInodes, imagefs or imagefsInodes")
 	}
 	imagefs := true
-	for _, n := range a.Node.Select(s.Nodes) {
-		imagefs = imagefs && s.Imagefs(n)
+	for _, n := range a.Node.Select(at.Scope.Nodes) {
+		imagefs = imagefs && at.Scope.Imagefs(n)
 	}
-	a.MachineUsage.Check(at, imagefs)
+	a.MachineUsage.Check(at.Place, imagefs)
 }
 
 // Do sets the curves, which begin now.

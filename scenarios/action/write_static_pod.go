@@ -1,9 +1,6 @@
 package action
 
 import (
-	"time"
-
-	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim"
 )
@@ -21,8 +18,8 @@ type WriteStaticPod struct {
 }
 
 // Check wants a file's name and one pod.
-func (a *WriteStaticPod) Check(at decode.Place, s *value.Scope, begin time.Duration) {
-	a.OnNodes.Check(at, s, begin)
+func (a *WriteStaticPod) Check(at Place) {
+	a.OnNodes.Check(at)
 	value.CheckStaticPod(at.Field("file"), a.File, &a.Manifest)
 }
 

@@ -60,9 +60,9 @@ func (a *Action) Field(key string, at decode.Place) any {
 	return x
 }
 
-// Check wants one action. Where there are more, each is checked all the same, so
+// check wants one action. Where there are more, each is checked all the same, so
 // that all mistakes are told at once.
-func (a *Action) Check(at decode.Place, s *value.Scope) {
+func (a *Action) check(at decode.Place, s *value.Scope) {
 	a.Pos = at.Pos()
 	slices.SortFunc(a.written, func(x, y writtenAction) int { return strings.Compare(x.at.Name(), y.at.Name()) })
 	var names []string
@@ -80,7 +80,7 @@ func (a *Action) Check(at decode.Place, s *value.Scope) {
 	for _, x := range a.written {
 		a.Does = x.Action
 		if c, ok := x.Action.(action.Checked); ok {
-			c.Check(x.at, s, a.At)
+			c.Check(action.Place{Place: x.at, Scope: s, Begin: a.At})
 		}
 	}
 	a.written = nil

@@ -71,7 +71,7 @@ type ExecRule struct {
 func (p *Port) Shorthand() any { return &p.Port }
 
 // Check wants a number that ports have.
-func (p *Port) Check(at decode.Place, _ *value.Scope) {
+func (p *Port) Check(at decode.Place) {
 	if p.Port < 1 || p.Port > 65535 {
 		at.Field("port").Errorf("the port %d is not within 1 and 65535", p.Port)
 	}
@@ -79,7 +79,7 @@ func (p *Port) Check(at decode.Place, _ *value.Scope) {
 }
 
 // Check wants a status code, and a path that a request can have.
-func (a *HTTPAnswer) Check(at decode.Place, _ *value.Scope) {
+func (a *HTTPAnswer) Check(at decode.Place) {
 	if a.Status != 0 && (a.Status < 100 || a.Status > 599) {
 		at.Field("status").Errorf("the status code %d is not within 100 and 599", a.Status)
 	}
@@ -90,10 +90,10 @@ func (a *HTTPAnswer) Check(at decode.Place, _ *value.Scope) {
 }
 
 // Check wants an answer that has a time.
-func (a *GRPCAnswer) Check(at decode.Place, _ *value.Scope) { value.Window(at, a.After, a.Until) }
+func (a *GRPCAnswer) Check(at decode.Place) { value.Window(at, a.After, a.Until) }
 
 // Check wants an exit code, and a time.
-func (x *ExecRule) Check(at decode.Place, _ *value.Scope) {
+func (x *ExecRule) Check(at decode.Place) {
 	checkExit(at.Field("exit"), x.Exit)
 	value.Window(at, x.After, x.Until)
 }

@@ -84,14 +84,14 @@ func (l *EventRateLimit) Options() []apiserver.EventLimit {
 }
 
 // Check wants a limit.
-func (l *EventRateLimit) Check(at decode.Place, _ *value.Scope) {
+func (l *EventRateLimit) Check(at decode.Place) {
 	if len(l.Limits) == 0 {
 		at.Field("limits").Errorf("must not be empty")
 	}
 }
 
 // Check wants a bucket that lets something through.
-func (l *EventLimit) Check(at decode.Place, _ *value.Scope) {
+func (l *EventLimit) Check(at decode.Place) {
 	if l.Burst <= 0 {
 		at.Field("burst").Errorf("must be positive, not %d", l.Burst)
 	}
@@ -104,7 +104,7 @@ func (l *EventLimit) Check(at decode.Place, _ *value.Scope) {
 }
 
 // Check wants a latency that the engine's windows can have.
-func (a *API) Check(at decode.Place, _ *value.Scope) {
+func (a *API) Check(at decode.Place) {
 	if a.Latency != nil && a.Latency.Min < time.Millisecond {
 		at.Field("latency").Errorf("%v is less than 1ms", a.Latency.Min)
 	}

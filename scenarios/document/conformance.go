@@ -34,7 +34,7 @@ func ConformanceNeeds() []string { return []string{"podNetwork", "mounts", "root
 const ActorImage = "drydock-actor"
 
 // Check wants needs that there are.
-func (c *Conformance) Check(at decode.Place, _ *value.Scope) {
+func (c *Conformance) Check(at decode.Place) {
 	for i, n := range c.Needs {
 		if known := ConformanceNeeds(); !slices.Contains(known, n) {
 			at.Field("needs").Index(i).Errorf("%q is none of %s%s", decode.Short(n), strings.Join(known, ", "), suggest.Suffix(n, known))

@@ -31,7 +31,7 @@ type ClientConnection struct {
 }
 
 // Check wants controllers that there are.
-func (c *ControlPlane) Check(at decode.Place, _ *value.Scope) {
+func (c *ControlPlane) Check(at decode.Place) {
 	for i, n := range c.Disable {
 		if n != "*" {
 			value.OneOf(at.Field("disable").Index(i), "controller", n, controlplane.Names())
@@ -40,7 +40,7 @@ func (c *ControlPlane) Check(at decode.Place, _ *value.Scope) {
 }
 
 // Check refuses a negative burst.
-func (c *ClientConnection) Check(at decode.Place, _ *value.Scope) {
+func (c *ClientConnection) Check(at decode.Place) {
 	value.NotNegative(at.Field("burst"), c.Burst)
 }
 

@@ -43,7 +43,7 @@ func (g *NodeGroup) checkFilesystems(at decode.Place) {
 }
 
 // Check wants sizes, which are more than nothing.
-func (f *Filesystem) Check(at decode.Place, _ *value.Scope) {
+func (f *Filesystem) Check(at decode.Place) {
 	for _, x := range []struct {
 		name string
 		q    *resource.Quantity

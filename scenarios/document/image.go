@@ -75,7 +75,7 @@ type PullFailure struct {
 }
 
 // Check wants names that are images', and what containers can be made of.
-func (im *Image) Check(at decode.Place, _ *value.Scope) {
+func (im *Image) Check(at decode.Place) {
 	switch name := at.Field("name"); {
 	case im.Name == "":
 	case strings.ContainsAny(im.Name, "*?"):
@@ -125,7 +125,7 @@ func checkReference(at decode.Place, name string) {
 func isCleanPath(p string) bool { return path.IsAbs(p) && path.Clean(p) == p }
 
 // Check refuses a negative number of failures.
-func (f *PullFailure) Check(at decode.Place, _ *value.Scope) {
+func (f *PullFailure) Check(at decode.Place) {
 	value.NotNegative(at.Field("times"), f.Times)
 }
 

@@ -109,10 +109,10 @@ func (l *loader) found(v any, at decode.Place) {
 		l.checks = append(l.checks, func(*value.Scope) { l.checkKubelet(at, x) })
 	case *Expectation:
 		l.checks = append(l.checks, func(s *value.Scope) { x.check(at, s, l.opts.Compiler) })
-	case interface {
-		Check(at decode.Place, s *value.Scope)
-	}:
-		l.checks = append(l.checks, func(s *value.Scope) { x.Check(at, s) })
+	case *Action:
+		l.checks = append(l.checks, func(s *value.Scope) { x.check(at, s) })
+	case interface{ Check(at decode.Place) }:
+		l.checks = append(l.checks, func(*value.Scope) { x.Check(at) })
 	}
 }
 

@@ -110,7 +110,7 @@ func (g *NodeGroup) Options() sim.NodeOptions {
 func (g *NodeGroup) imagefs() bool { return g.Filesystems != nil && g.Filesystems.Imagefs != nil }
 
 // Check checks a group, and fills in its machines' capacity.
-func (g *NodeGroup) Check(at decode.Place, _ *value.Scope) {
+func (g *NodeGroup) Check(at decode.Place) {
 	for _, k := range decode.SortedKeys(g.Labels) {
 		if msgs := validation.IsQualifiedName(k); len(msgs) > 0 {
 			at.Field("labels").Key(k).Errorf("%q is no label's name: %s", decode.Short(k), msgs[0])
@@ -145,7 +145,7 @@ func (g *NodeGroup) Check(at decode.Place, _ *value.Scope) {
 }
 
 // Check wants CRI methods that there are.
-func (r *Runtime) Check(at decode.Place, _ *value.Scope) {
+func (r *Runtime) Check(at decode.Place) {
 	for _, m := range decode.SortedKeys(r.Latency) {
 		value.OneOf(at.Field("latency").Key(m), "CRI method", m, fakecri.Methods())
 	}

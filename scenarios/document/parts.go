@@ -85,7 +85,7 @@ func checkPartFault(at decode.Place, f *action.Fault) {
 	case f.CRI == nil && (f.API != nil || f.Partition != nil):
 		at.Errorf("a container runtime has faults of cri only")
 	default:
-		f.Check(at, &value.Scope{}, 0)
+		f.Check(action.Place{Place: at, Scope: &value.Scope{}})
 	}
 }
 

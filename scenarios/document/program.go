@@ -105,11 +105,11 @@ type Write struct {
 
 // Check wants either one behaviour or attempts, which are checked as behaviours
 // beside.
-func (p *Program) Check(at decode.Place, s *value.Scope) {
+func (p *Program) Check(at decode.Place) {
 	if len(p.Attempts) > 0 && !reflect.ValueOf(p.Behaviour).IsZero() {
 		at.Field("attempts").Errorf("what is said beside attempts is not looked at: say it in the attempts")
 	}
-	p.Behaviour.Check(at, s)
+	p.Behaviour.Check(at)
 	for i := range p.Attempts {
 		if len(p.Attempts[i].Exits) > 0 {
 			at.Field("attempts").Index(i).Field("exits").Errorf("an attempt has one exit code: exit")
@@ -118,7 +118,7 @@ func (p *Program) Check(at decode.Place, s *value.Scope) {
 }
 
 // Check checks what a run does; that it ends somehow takes a runFor.
-func (b *Behaviour) Check(at decode.Place, _ *value.Scope) {
+func (b *Behaviour) Check(at decode.Place) {
 	checkExit(at.Field("exit"), b.Exit)
 	for i, c := range b.Exits {
 		checkExit(at.Field("exits").Index(i), c)
@@ -154,7 +154,7 @@ func (b *Behaviour) Check(at decode.Place, _ *value.Scope) {
 }
 
 // Check checks that what is said goes together.
-func (o *OnTerm) Check(at decode.Place, _ *value.Scope) {
+func (o *OnTerm) Check(at decode.Place) {
 	checkExit(at.Field("exit"), o.Exit)
 	if o.Ignore && (o.Exit != 0 || o.After != nil || o.Unhandled) {
 		at.Field("ignore").Errorf("a container that ignores the signal does nothing else on it")
@@ -164,7 +164,7 @@ func (o *OnTerm) Check(at decode.Place, _ *value.Scope) {
 }
 
 // Check wants an absolute path, and something to write there.
-func (w *Write) Check(at decode.Place, _ *value.Scope) {
+func (w *Write) Check(at decode.Place) {
 	if w.Path != "" && !isCleanPath(w.Path) {
 		at.Field("path").Errorf("%q is no absolute path, or not the shortest", decode.Short(w.Path))
 	}
@@ -185,7 +185,7 @@ func (l *LogLine) DecodeYAML(at decode.Place) bool {
 }
 
 // Check refuses a negative number of lines.
-func (l *LogLine) Check(at decode.Place, _ *value.Scope) {
+func (l *LogLine) Check(at decode.Place) {
 	value.NotNegative(at.Field("count"), l.Count)
 }
 

@@ -103,4 +103,4 @@ func (s *Scenario) PodCount() int {
 }
 
 // Check checks what no image knows alone.
-func (s *Spec) Check(at decode.Place, _ *value.Scope) { checkImages(at.Field("images"), s.Images) }
+func (s *Spec) Check(at decode.Place) { checkImages(at.Field("images"), s.Images) }
