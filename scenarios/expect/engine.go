@@ -37,7 +37,7 @@ type Options struct {
 // nothing: its verdicts follow from what it is told.
 type Engine struct {
 	opts  Options
-	runs  []*run
+	runs  []*trial
 	view  *view
 	hist  *history
 	now   time.Duration
@@ -45,8 +45,8 @@ type Engine struct {
 	live  int
 }
 
-// run is the state of one expectation in one run.
-type run struct {
+// trial is the state of one expectation in one run of its scenario.
+type trial struct {
 	x       *Expectation
 	index   int
 	prog    cel.Program
@@ -107,7 +107,7 @@ func New(xs []*Expectation, state State, opts Options) *Engine {
 		if e.view == nil {
 			e.view = newView(x.c.ts, state, e.hist)
 		}
-		r := &run{x: x, index: i, since: -1, next: farAway, prog: x.outer, deps: x.deps, aggs: x.aggs}
+		r := &trial{x: x, index: i, since: -1, next: farAway, prog: x.outer, deps: x.deps, aggs: x.aggs}
 		r.verdict = Verdict{Index: i, Expectation: x, Outcome: Undecided}
 		// What is judged once only is evaluated once only.
 		if opts.Naive || x.Form == At {
@@ -252,7 +252,7 @@ func (e *Engine) setNow(at time.Duration) {
 }
 
 // changed evaluates a run's expression, or puts that off.
-func (e *Engine) changed(r *run) {
+func (e *Engine) changed(r *trial) {
 	if r.x.Form == At || e.now < r.x.From {
 		return
 	}
@@ -319,7 +319,7 @@ func (e *Engine) note(c Change) bool {
 
 // count judges one object for one aggregate and counts its verdict; it says
 // whether that changed.
-func (e *Engine) count(r *run, i int, slot int32, obj any) bool {
+func (e *Engine) count(r *trial, i int, slot int32, obj any) bool {
 	for int(slot) >= len(r.table[i]) {
 		r.table[i] = append(r.table[i], make([]verdict, int(slot)+1-len(r.table[i])+len(r.table[i])/2)...)
 	}
@@ -344,19 +344,19 @@ func (e *Engine) count(r *run, i int, slot int32, obj any) bool {
 
 // dirtyAggregates reports whether an aggregate's counts have changed since the
 // expression was last evaluated.
-func (r *run) dirtyAggregates() bool {
+func (r *trial) dirtyAggregates() bool {
 	return slices.ContainsFunc(r.counts, func(c counts) bool { return c.dirty })
 }
 
 // clearDirty is called when the expression is evaluated.
-func (r *run) clearDirty() {
+func (r *trial) clearDirty() {
 	for i := range r.counts {
 		r.counts[i].dirty = false
 	}
 }
 
 // reads says whether what is evaluated as a whole depends on the change.
-func (r *run) reads(c *Change) bool {
+func (r *trial) reads(c *Change) bool {
 	d := &r.deps
 	if d.all&readsTime != 0 {
 		return true
@@ -382,10 +382,8 @@ func (r *run) reads(c *Change) bool {
 			return true
 		}
 		return slices.ContainsFunc(d.about, func(name string) bool { return isAbout(o, name) })
-	default:
-		return d.readsObject(c.Kind, obj)
 	}
-	return false
+	return d.readsObject(c.Kind, obj)
 }
 
 // readsObject is reads for the kinds that have no case there.
@@ -398,7 +396,7 @@ func (d *deps) readsObject(kind Kind, obj any) bool {
 }
 
 // eval evaluates a run's expression now.
-func (e *Engine) eval(r *run) {
+func (e *Engine) eval(r *trial) {
 	out, _, err := r.prog.Eval(&vars{e.view, r})
 	r.begun = true
 	r.value, r.err = false, err
@@ -414,7 +412,7 @@ func (e *Engine) eval(r *run) {
 // vars is the variables of an expression.
 type vars struct {
 	state *view
-	r     *run
+	r     *trial
 }
 
 // ResolveName implements cel.Activation.

@@ -26,13 +26,13 @@ const showObjects = 5
 
 // explain evaluates a failed expression once more as a whole, noting what its
 // parts are.
-func (e *Engine) explain(r *run) ([]Value, []ObjectRef) {
+func (e *Engine) explain(r *trial) ([]Value, []ObjectRef) {
 	x := r.x
 	prog, err := x.c.env.PlanProgram(x.full, cel.EvalOptions(cel.OptTrackState))
 	if err != nil {
 		return nil, nil
 	}
-	_, det, _ := prog.Eval(&vars{e.view, &run{}})
+	_, det, _ := prog.Eval(&vars{e.view, &trial{}})
 	ex := &explainer{e: e, x: x, seen: map[string]bool{}, wanted: x.Form != Never}
 	if det != nil {
 		ex.walk(x.checked.Expr(), det.State(), "")

@@ -40,7 +40,7 @@ type ObjectRef struct {
 }
 
 // look evaluates a run's expression and judges what follows from it now.
-func (e *Engine) look(r *run) {
+func (e *Engine) look(r *trial) {
 	x := r.x
 	if r.done || x.Form == At || e.now < x.From {
 		return
@@ -77,7 +77,7 @@ func (e *Engine) look(r *run) {
 
 // expire judges what time alone decides. With inclusive, what is due at
 // exactly `at` is decided too; without, a change at that time comes first.
-func (e *Engine) expire(r *run, at time.Duration, inclusive bool) {
+func (e *Engine) expire(r *trial, at time.Duration, inclusive bool) {
 	x := r.x
 	over := func(t time.Duration) bool { return t != End && (t < at || inclusive && t == at) }
 	switch x.Form {
@@ -112,7 +112,7 @@ func (e *Engine) expire(r *run, at time.Duration, inclusive bool) {
 }
 
 // because is why an expression is false: that it could not be evaluated, if so.
-func (r *run) because() string {
+func (r *trial) because() string {
 	if r.err != nil {
 		return ": could not be evaluated: " + r.err.Error()
 	}
@@ -120,7 +120,7 @@ func (r *run) because() string {
 }
 
 // decideAt decides by the value at one time, for the form at.
-func (e *Engine) decideAt(r *run) {
+func (e *Engine) decideAt(r *trial) {
 	switch {
 	case r.err != nil:
 		e.decide(r, Failed, e.now, "could not be evaluated: "+r.err.Error())
@@ -133,7 +133,7 @@ func (e *Engine) decideAt(r *run) {
 
 // decide ends the judging of an expectation; a failed one is explained from the
 // state as it is now, since the next change may hide why.
-func (e *Engine) decide(r *run, o Outcome, at time.Duration, reason string) {
+func (e *Engine) decide(r *trial, o Outcome, at time.Duration, reason string) {
 	r.done = true
 	e.live--
 	v := &r.verdict
@@ -145,7 +145,7 @@ func (e *Engine) decide(r *run, o Outcome, at time.Duration, reason string) {
 }
 
 // plan finds when time alone can decide something about a run.
-func (e *Engine) plan(r *run) {
+func (e *Engine) plan(r *trial) {
 	r.due = farAway
 	if r.done {
 		return
@@ -224,7 +224,7 @@ func (e *Engine) Finish(end time.Duration, early bool) []Verdict {
 
 // finish judges what only the end of the run decides. early is a run that was
 // cut short, whose end decides nothing.
-func (e *Engine) finish(r *run, end time.Duration, early bool) {
+func (e *Engine) finish(r *trial, end time.Duration, early bool) {
 	x := r.x
 	if early {
 		r.verdict.At, r.verdict.Reason = end, "the run ended at "+spell(end)

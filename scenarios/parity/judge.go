@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 )
 
 // Aspect is one of the things that are compared.
@@ -85,7 +87,7 @@ func compareRuns(rec, rep object) Verdict {
 	if _, node := rec["pods"]; !node {
 		comparePods(found, "", rec, rep, mountsWaited(rec, "FailedMount"))
 	} else {
-		for _, name := range keysOf(pods) {
+		for _, name := range decode.SortedKeys(pods) {
 			p := child(pods, name)
 			q, ok := child(rep, "pods")[name].(object)
 			if !ok {

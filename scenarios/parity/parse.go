@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
 )
 
@@ -92,7 +92,7 @@ func (f *fields) locate(data []byte, err error) error {
 		return err
 	}
 	if m[1] == "" {
-		return fmt.Errorf("%s: %w%s", lineColumn(data, f.top[m[2]]), err, f.guess(m[2], sortedKeys(f.top)))
+		return fmt.Errorf("%s: %w%s", lineColumn(data, f.top[m[2]]), err, f.guess(m[2], decode.SortedKeys(f.top)))
 	}
 	i, _ := strconv.Atoi(m[1])
 	if i >= len(f.actions) {
@@ -102,9 +102,9 @@ func (f *fields) locate(data []byte, err error) error {
 	var name string
 	switch _, given := a.fields[m[2]]; {
 	case !given:
-		guess = misspelt(m[2], sortedKeys(a.fields))
+		guess = misspelt(m[2], decode.SortedKeys(a.fields))
 	case m[2] == "action" && json.Unmarshal(a.fields["action"], &name) == nil:
-		guess = suggest.Suffix(name, sortedKeys(actions))
+		guess = suggest.Suffix(name, decode.SortedKeys(actions))
 	}
 	return fmt.Errorf("%s: %w%s", lineColumn(data, a.offset), err, guess)
 }
@@ -123,16 +123,6 @@ func misspelt(name string, given []string) string {
 		return fmt.Sprintf(" (is it misspelt as %q?)", near)
 	}
 	return ""
-}
-
-// sortedKeys are the keys of a map, in order.
-func sortedKeys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m { //drydock:unordered sorted below
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // position says where in data an error of its decoding is, as line:column, and

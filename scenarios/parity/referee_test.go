@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 )
 
 // trial is one comparison: recorded runs and a run that claims to be like them.
@@ -97,7 +99,7 @@ func allTrials(t *testing.T) []trial {
 			run := copyOf(t, c.runs[0])
 			pod := run
 			if pods := child(run, "pods"); pods != nil {
-				names := keysOf(pods)
+				names := decode.SortedKeys(pods)
 				if len(names) == 0 {
 					continue
 				}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 )
 
 // column is the width of one side.
@@ -33,7 +35,7 @@ func (c *Case) Show(w io.Writer, replay *Observation) error {
 			both[k] = nil
 		}
 	}
-	for _, name := range keysOf(both) {
+	for _, name := range decode.SortedKeys(both) {
 		s.row("", "")
 		s.row("pod "+name, "pod "+name)
 		s.pod(child(child(rec, "pods"), name), child(child(rep, "pods"), name))
@@ -116,7 +118,7 @@ func statusLines(run object) []string {
 	for _, st := range distinct(run) {
 		line := fmt.Sprintf("%6.1f %s", st.at, brief(st.view))
 		conditions := child(st.view, "conditions")
-		for _, k := range keysOf(conditions) {
+		for _, k := range decode.SortedKeys(conditions) {
 			if c, _ := conditions[k].([]any); len(c) > 0 && c[0] != "True" {
 				line += fmt.Sprintf(" %s=%v", k, c[0])
 			}
@@ -129,7 +131,7 @@ func statusLines(run object) []string {
 		}
 		for _, k := range kinds {
 			list := child(st.view, k)
-			for _, n := range keysOf(list) {
+			for _, n := range decode.SortedKeys(list) {
 				c, _ := list[n].(object)
 				line += fmt.Sprintf(" %s[ready=%v started=%v exit=%v", n, c["ready"], c["started"], c["exitCode"])
 				if l := c["last"]; l != nil {
@@ -177,7 +179,7 @@ func nodeLines(run object) []string {
 	for _, n := range children(run, "node") {
 		line := fmt.Sprintf("%6.1f", number(n, "at"))
 		conditions := child(n, "conditions")
-		for _, k := range keysOf(conditions) {
+		for _, k := range decode.SortedKeys(conditions) {
 			if c, _ := conditions[k].([]any); len(c) > 1 {
 				line += fmt.Sprintf(" %s=%v (%v)", k, c[0], c[1])
 			}

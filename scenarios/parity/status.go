@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 )
 
 // pair is two statuses that are equal, by their indices.
@@ -139,7 +141,7 @@ func differ(a, b any, path string) string {
 	for k := range y { //drydock:unordered fills a map
 		both[k] = nil
 	}
-	for _, k := range keysOf(both) {
+	for _, k := range decode.SortedKeys(both) {
 		at := k
 		if path != "" {
 			at = path + "." + k
@@ -170,7 +172,7 @@ func brief(v object) string {
 	}
 	for _, k := range kinds {
 		list := child(v, k)
-		for _, n := range keysOf(list) {
+		for _, n := range decode.SortedKeys(list) {
 			c, _ := list[n].(object)
 			s := n + " " + text(c, "state")
 			if r := text(c, "reason"); r != "" {

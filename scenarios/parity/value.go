@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"slices"
 )
 
 // object is a JSON object as it is decoded. What is compared stays in this
@@ -44,16 +43,6 @@ func children(o object, key string) []object {
 		c, _ := x.(object)
 		out = append(out, c)
 	}
-	return out
-}
-
-// keysOf are an object's fields, in order.
-func keysOf(o object) []string {
-	out := make([]string, 0, len(o))
-	for k := range o { //drydock:unordered sorted below
-		out = append(out, k)
-	}
-	slices.Sort(out)
 	return out
 }
 

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 )
 
 // The tolerances, in seconds.
@@ -119,7 +121,7 @@ func statesOf(v object) []containerState {
 	var out []containerState
 	for _, k := range kinds {
 		list := child(v, k)
-		for _, n := range keysOf(list) {
+		for _, n := range decode.SortedKeys(list) {
 			c, _ := list[n].(object)
 			out = append(out, containerState{n, fmt.Sprint(c["state"]), fmt.Sprint(c["reason"]), fmt.Sprint(c["exitCode"]), fmt.Sprint(c["restartCount"])})
 		}

@@ -22,7 +22,7 @@ func (p *performance) build() error {
 		lat = *spec.API.Latency
 	}
 	compiled := make([]*expect.Expectation, len(spec.Expect))
-	p.state = &state{phase: map[v1.PodPhase]int{}}
+	p.state = &state{phase: map[v1.PodPhase]int{}, kinds: expectKinds()}
 	for i := range spec.Expect {
 		compiled[i] = spec.Expect[i].Compiled
 		p.state.wantsCalls = p.state.wantsCalls || compiled[i].NeedsCRICalls()

@@ -30,6 +30,7 @@ type state struct {
 	calls      []*expect.CRICall
 	phase      map[v1.PodPhase]int
 	ready      int
+	kinds      map[expect.Kind]kind
 }
 
 func (s *state) Pods() []*v1.Pod                    { return s.store.Pods() }
@@ -42,43 +43,12 @@ func (s *state) CRICalls() []*expect.CRICall        { return s.calls }
 func (s *state) Start() time.Time                   { return s.start }
 
 // Objects lists the objects of a kind that has no method of its own.
-func (s *state) Objects(k expect.Kind) any {
-	switch k {
-	case expect.KindDeployment:
-		return apiserver.Objects[*appsv1.Deployment](s.store, apiserver.KindDeployment)
-	case expect.KindReplicaSet:
-		return apiserver.Objects[*appsv1.ReplicaSet](s.store, apiserver.KindReplicaSet)
-	case expect.KindStatefulSet:
-		return apiserver.Objects[*appsv1.StatefulSet](s.store, apiserver.KindStatefulSet)
-	case expect.KindDaemonSet:
-		return apiserver.Objects[*appsv1.DaemonSet](s.store, apiserver.KindDaemonSet)
-	case expect.KindControllerRevision:
-		return apiserver.Objects[*appsv1.ControllerRevision](s.store, apiserver.KindControllerRevision)
-	case expect.KindJob:
-		return apiserver.Objects[*batchv1.Job](s.store, apiserver.KindJob)
-	case expect.KindCronJob:
-		return apiserver.Objects[*batchv1.CronJob](s.store, apiserver.KindCronJob)
-	case expect.KindPodDisruptionBudget:
-		return apiserver.Objects[*policyv1.PodDisruptionBudget](s.store, apiserver.KindPodDisruptionBudget)
-	case expect.KindHorizontalPodAutoscaler:
-		return apiserver.Objects[*autoscalingv2.HorizontalPodAutoscaler](s.store, apiserver.KindHorizontalPodAutoscaler)
-	case expect.KindEndpointSlice:
-		return apiserver.Objects[*discoveryv1.EndpointSlice](s.store, apiserver.KindEndpointSlice)
-	case expect.KindService:
-		return apiserver.Objects[*v1.Service](s.store, apiserver.KindService)
-	default:
-		return apiserver.Objects[*v1.Namespace](s.store, apiserver.KindNamespace)
-	}
-}
+func (s *state) Objects(k expect.Kind) any { return s.kinds[k].list(s.store) }
 
 // Object returns one of them, or a lease; nil if it is not there.
 func (s *state) Object(k expect.Kind, namespace, name string) any {
-	for ak, ek := range expectKinds() { //drydock:unordered at most one fits
-		if ek == k {
-			if o := s.store.Lookup(ak, namespace, name); o != nil {
-				return o
-			}
-		}
+	if o := s.store.Lookup(s.kinds[k].name, namespace, name); o != nil {
+		return o
 	}
 	return nil
 }
@@ -181,10 +151,10 @@ func (p *performance) watch() {
 	})
 	wanted := map[apiserver.Kind]expect.Kind{}
 	kinds := []apiserver.Kind{apiserver.KindPod, apiserver.KindNode} // what state.count counts
-	for ak, ek := range expectKinds() {                              //drydock:unordered each key is set once
+	for ek, k := range p.state.kinds {                               //drydock:unordered each key is set once
 		if p.engine.Wants(ek) {
-			wanted[ak] = ek
-			kinds = append(kinds, ak)
+			wanted[k.name] = ek
+			kinds = append(kinds, k.name)
 		}
 	}
 	p.cluster.Store().OnChange(func(c apiserver.Change) {
@@ -216,15 +186,39 @@ func (p *performance) setTimer() {
 	p.timer.ResetAt(p.cluster.Start().Add(at))
 }
 
+// kind is a kind that expectations can be about, as the API has it.
+type kind struct {
+	name apiserver.Kind
+	list func(*apiserver.Store) any
+}
+
+// kindOf is the kind whose objects are T.
+func kindOf[T interface {
+	comparable
+	apiserver.Object
+}](name apiserver.Kind) kind {
+	return kind{name, func(s *apiserver.Store) any { return apiserver.Objects[T](s, name) }}
+}
+
 // expectKinds are the kinds that expectations can be about.
-func expectKinds() map[apiserver.Kind]expect.Kind {
-	return map[apiserver.Kind]expect.Kind{
-		apiserver.KindPod: expect.KindPod, apiserver.KindNode: expect.KindNode, apiserver.KindEvent: expect.KindEvent, apiserver.KindLease: expect.KindLease,
-		apiserver.KindDeployment: expect.KindDeployment, apiserver.KindReplicaSet: expect.KindReplicaSet, apiserver.KindStatefulSet: expect.KindStatefulSet,
-		apiserver.KindDaemonSet: expect.KindDaemonSet, apiserver.KindControllerRevision: expect.KindControllerRevision,
-		apiserver.KindJob: expect.KindJob, apiserver.KindCronJob: expect.KindCronJob,
-		apiserver.KindPodDisruptionBudget: expect.KindPodDisruptionBudget, apiserver.KindHorizontalPodAutoscaler: expect.KindHorizontalPodAutoscaler,
-		apiserver.KindEndpointSlice: expect.KindEndpointSlice, apiserver.KindService: expect.KindService, apiserver.KindNamespace: expect.KindNamespace,
+func expectKinds() map[expect.Kind]kind {
+	return map[expect.Kind]kind{
+		expect.KindPod:                     kindOf[*v1.Pod](apiserver.KindPod),
+		expect.KindNode:                    kindOf[*v1.Node](apiserver.KindNode),
+		expect.KindEvent:                   kindOf[*v1.Event](apiserver.KindEvent),
+		expect.KindLease:                   kindOf[*coordinationv1.Lease](apiserver.KindLease),
+		expect.KindDeployment:              kindOf[*appsv1.Deployment](apiserver.KindDeployment),
+		expect.KindReplicaSet:              kindOf[*appsv1.ReplicaSet](apiserver.KindReplicaSet),
+		expect.KindStatefulSet:             kindOf[*appsv1.StatefulSet](apiserver.KindStatefulSet),
+		expect.KindDaemonSet:               kindOf[*appsv1.DaemonSet](apiserver.KindDaemonSet),
+		expect.KindControllerRevision:      kindOf[*appsv1.ControllerRevision](apiserver.KindControllerRevision),
+		expect.KindJob:                     kindOf[*batchv1.Job](apiserver.KindJob),
+		expect.KindCronJob:                 kindOf[*batchv1.CronJob](apiserver.KindCronJob),
+		expect.KindPodDisruptionBudget:     kindOf[*policyv1.PodDisruptionBudget](apiserver.KindPodDisruptionBudget),
+		expect.KindHorizontalPodAutoscaler: kindOf[*autoscalingv2.HorizontalPodAutoscaler](apiserver.KindHorizontalPodAutoscaler),
+		expect.KindEndpointSlice:           kindOf[*discoveryv1.EndpointSlice](apiserver.KindEndpointSlice),
+		expect.KindService:                 kindOf[*v1.Service](apiserver.KindService),
+		expect.KindNamespace:               kindOf[*v1.Namespace](apiserver.KindNamespace),
 	}
 }
 
