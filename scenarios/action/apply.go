@@ -66,7 +66,7 @@ func (a *Apply) Do(s Stage) error {
 			return fmt.Errorf("%s: the API does not serve %T", o.Pos, o.Object)
 		}
 		kind, ns := obj.GetObjectKind().GroupVersionKind().Kind, obj.GetNamespace()
-		if !apiserver.NewKinds().Namespaced(apiserver.Kind(kind)) {
+		if !s.Cluster().Store().Kinds().Namespaced(apiserver.Kind(kind)) {
 			ns = ""
 		}
 		name := objectName(kind, ns, obj.GetName())
