@@ -83,6 +83,7 @@ func (c *Comparison) KeepWhole() bool {
 		kept = c.seedsWith(func(r *result.Result) bool { return r != nil })
 		warning = "cut short: no run came to its end"
 	}
+	// Both sides keep the same seeds, since figures are compared seed by seed.
 	keep := func(s *Side) {
 		var runs []*result.Result
 		for _, i := range kept {
@@ -121,7 +122,8 @@ func some(list []string) string {
 }
 
 // partOf says what a field is a part of: the configuration, the machines, or
-// the workload.
+// the workload. Only a difference of configuration is what a comparison is for:
+// with other machines or another workload the figures say nothing of kubelets.
 func partOf(path string) string {
 	rest, node := strings.CutPrefix(path, "spec.nodes[")
 	if !node {
@@ -164,7 +166,8 @@ func differences(a, b *document.Scenario) []Difference {
 	return append(out, unseen(a, b, out)...)
 }
 
-// unseen are differences in files that the documents name.
+// unseen are differences in files that the documents name: the documents can be
+// equal to the letter and their files not.
 func unseen(a, b *document.Scenario, told []Difference) []Difference {
 	var out []Difference
 	note := func(path string, same bool) {
@@ -200,7 +203,8 @@ func objectsJSON(a action.Applier) (string, error) {
 	return b.String(), nil
 }
 
-// flatten notes each scalar of a document by its path, as --set writes it.
+// flatten notes each scalar of a document by its path, as --set writes it, so
+// that a reader can turn one side into the other.
 func flatten(n *yaml.Node, at string, into map[string]string) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -231,7 +235,8 @@ func flatten(n *yaml.Node, at string, into map[string]string) {
 	}
 }
 
-// spread is a figure over the seeds.
+// spread is a figure over the seeds. Few seeds are run, so the least and the most
+// say more than a deviation would.
 type spread struct {
 	Mean  float64 `json:"mean"`
 	Least float64 `json:"least"`
@@ -256,7 +261,8 @@ func spreadOf(values []float64) spread {
 }
 
 // comparedFigure is a figure on both sides; diff is B - A seed by seed, better
-// and worse count the seeds for which B is.
+// and worse count the seeds for which B is. A difference that has the same sign
+// for every seed is one of the configurations, whatever the means are.
 type comparedFigure struct {
 	name, part    string
 	in            result.Measure
@@ -283,8 +289,9 @@ func (f *comparedFigure) compare(a, b []float64) {
 	f.diff.Mean = f.b.Mean - f.a.Mean
 }
 
-// figures are those of both sides, in the order of Metrics.figures; what one run
-// has and another has not is 0 there.
+// figures are those of both sides, in the order of Metrics.Figures; what one run
+// has and another has not is 0 there. Parts are named by what happened, so that
+// runs have different ones.
 func (c *Comparison) figures() []comparedFigure {
 	type key struct{ name, part string }
 	var order []comparedFigure
@@ -340,7 +347,8 @@ func grouped(list []comparedFigure) []comparedFigure {
 	return out
 }
 
-// Passed reports whether every expectation held in every run.
+// Passed reports whether every expectation held in every run. A comparison that
+// was cut short has not passed: nobody knows how it would have ended.
 func (c *Comparison) Passed() bool {
 	return !c.Interrupted && c.A.failed() == 0 && c.B.failed() == 0
 }

@@ -22,7 +22,8 @@ type podFigures struct {
 	ready, asked float64 // seconds, of all runs
 }
 
-// divide makes means of sums.
+// divide makes means of sums. Availability is that of the runs which had the pod:
+// in the others it was not unavailable but unknown.
 func (f *podFigures) divide(runs int) {
 	n := float64(max(runs, 1))
 	f.Evictions, f.OOMKills, f.Restarts = f.Evictions/n, f.OOMKills/n, f.Restarts/n
@@ -36,7 +37,9 @@ type comparedPod struct {
 	A   podFigures `json:"a"`
 	B   podFigures `json:"b"`
 
-	happened bool // something did, on a side
+	// happened is set if something was done to it on a side: then it is shown even
+	// if both sides did the same.
+	happened bool
 }
 
 // differ reports whether a pod fared differently enough to show. That one was on
@@ -65,7 +68,8 @@ func (c *Comparison) pods() []comparedPod {
 	return slices.DeleteFunc(c.allPods(), func(p comparedPod) bool { return !p.happened && !p.differ() })
 }
 
-// allPods are all pods that there were, by name.
+// allPods are all pods that there were, by name. Names are what the sides have in
+// common: UIDs are drawn.
 func (c *Comparison) allPods() []comparedPod {
 	all := map[string]*comparedPod{}
 	pod := func(name string) *comparedPod {

@@ -101,6 +101,7 @@ func (c *Comparison) writeFigures(w io.Writer) {
 }
 
 // difference writes B - A, and from the least to the most where seeds differ.
+// What rounds to nothing is "=", lest a reader look for a difference.
 func (f *comparedFigure) difference() string {
 	if f.diff.Least == f.diff.Most {
 		return f.signed(f.diff.Mean)
@@ -126,7 +127,8 @@ func (f *comparedFigure) signed(d float64) string {
 	return "="
 }
 
-// writeBalance says in which figures B does better than A, and in which worse.
+// writeBalance says in which figures B does better than A, and in which worse,
+// and for how many seeds: one seed more or less is no verdict.
 func (c *Comparison) writeBalance(w io.Writer) {
 	var better, worse []string
 	for _, f := range c.figures() {
@@ -300,7 +302,7 @@ func clip(s string, most int) string {
 	return s
 }
 
-// seedsText writes seeds as --seeds takes them.
+// seedsText writes seeds as --seeds takes them, so that it can be copied.
 func seedsText(seeds []uint64) string {
 	var parts []string
 	for i := 0; i < len(seeds); {
@@ -340,7 +342,8 @@ type figureJSON struct {
 	Diff spread `json:"difference"`
 }
 
-// MarshalJSON writes the comparison with all runs; times are seconds.
+// MarshalJSON writes the comparison with all runs; times are seconds. Lists that
+// are empty are [], so that scripts need no case of their own.
 func (c *Comparison) MarshalJSON() ([]byte, error) {
 	side := func(s *Side) sideJSON {
 		return sideJSON{s.Scenario.Pos.File, s.Scenario.Metadata.Name, s.Set, s.failed() == 0, s.Runs}
