@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/ground/trace"
 )
 
 // act is a call that changes something at its begin and at its end, and only
@@ -28,12 +27,12 @@ type act interface {
 // acting is a call of an act. It runs in steps; where a fault is about, which
 // can make it wait for other things than time, as a task.
 type acting struct {
-	r      *Runtime
+	r      *callDaemon
 	a      act
 	sub    subject
 	m      method
 	stage  stage
-	d      *daemon
+	d      *daemonLife
 	start  int64
 	answer string
 	err    error
@@ -49,29 +48,6 @@ const (
 	stageEnd
 	stageSettled
 )
-
-// act makes a call of a, which says what it is about, on the daemon.
-func (c *Client) act(ctx context.Context, m method, a act) (string, error) {
-	r, x := c.r, a.call()
-	x.r, x.a, x.m, x.d, x.start = r, a, m, r.daemon, r.l.UnixNano()
-	if c.g.Dead() {
-		return "", errDead
-	}
-	if x.d == nil {
-		return "", c.down(ctx, m, &x.sub)
-	}
-	err := loop.CallSteps(ctx, x.d.g, methods[m].name, x)
-	switch {
-	case errors.Is(err, loop.ErrGroupDead):
-		r.record(trace.KindCRI, m, &x.sub, r.l.UnixNano()-x.start, errLost)
-		return "", errLost
-	case err != nil:
-		return "", ctxError(err)
-	case x.err != nil:
-		return "", ctxError(x.err)
-	}
-	return x.answer, nil
-}
 
 // Step takes the call's next step.
 func (x *acting) Step(err error) loop.Next {
@@ -144,6 +120,6 @@ func (x *acting) task(ctx context.Context) {
 func (x *acting) finish(err error) loop.Next {
 	x.a.undo()
 	x.err = ctxError(err)
-	x.r.record(trace.KindCRI, x.m, &x.sub, x.r.l.UnixNano()-x.start, x.err)
+	x.r.record(x.m, &x.sub, x.start, x.err)
 	return loop.Finish()
 }

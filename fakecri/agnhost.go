@@ -7,20 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // This file is Kubernetes' test image agnhost, as far as it is servers.
 
-// asked is a request to a server whose answers are worked out.
-type asked struct {
-	r   *Runtime
-	c   *container
-	req *http.Request
-	at  time.Duration // since the start of the program
-}
-
 // agnhost is what the subcommands do.
-func agnhost(_ *container, argv []string) *Behaviour {
+func agnhost(_ *runtimeapi.ContainerConfig, argv []string) *Behaviour {
 	if path.Base(argv[0]) != "agnhost" {
 		return nil
 	}
@@ -79,9 +73,9 @@ func plainOK(a asked) (int, string) {
 	return http.StatusOK, nowText(a)
 }
 
-func nowText(a asked) string { return "NOW: " + a.r.l.Now().String() }
+func nowText(a asked) string { return "NOW: " + a.Now().String() }
 
-func serveHostname(a asked) (int, string) { return http.StatusOK, a.r.utsName(a.c.sandbox) }
+func serveHostname(a asked) (int, string) { return http.StatusOK, a.Hostname() }
 
 // liveness is well for ten seconds.
 func liveness(a asked) (int, string) {
@@ -104,7 +98,7 @@ func netexec(a asked) (int, string) {
 	case "/":
 		return http.StatusOK, nowText(a)
 	case "/hostname", "/hostName":
-		return http.StatusOK, a.r.utsName(a.c.sandbox)
+		return http.StatusOK, a.Hostname()
 	case "/echo":
 		code := http.StatusOK
 		if n, err := strconv.Atoi(q.Get("code")); err == nil && n >= 100 && n < 600 {
@@ -119,7 +113,7 @@ func netexec(a asked) (int, string) {
 		return http.StatusOK, a.req.RemoteAddr
 	case "/exit", "/shutdown":
 		code, _ := strconv.Atoi(q.Get("code"))
-		a.r.exitSoon(a.c, int32(code&0xff))
+		a.Exit(int32(code & 0xff))
 		return http.StatusOK, ""
 	}
 	return http.StatusNotFound, "404 page not found\n"

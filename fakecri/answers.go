@@ -2,6 +2,8 @@ package fakecri
 
 import (
 	"fmt"
+	"io/fs"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +31,29 @@ type Port struct {
 
 	// answer, if any, works out the answers of a known image's server.
 	answer func(a asked) (code int, body string)
+}
+
+// asked is a request to a known image's server, whose answers are worked out.
+type asked struct {
+	server
+	req *http.Request
+	at  time.Duration // since the start of the program
+}
+
+// server is the container that a request has come to.
+type server interface {
+	Now() time.Time
+	Hostname() string
+	// Exit ends the program with a code, once it has answered.
+	Exit(code int32)
+	// Files are what its processes see of files, nil without processes.
+	Files() files
+}
+
+// files can be looked at.
+type files interface {
+	Stat(name string) (fs.FileInfo, error)
+	ReadFile(name string) ([]byte, error)
 }
 
 // HTTPAnswer is the answer to the requests that it matches.

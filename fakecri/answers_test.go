@@ -39,13 +39,13 @@ func TestStatedPorts(t *testing.T) {
 		ask := func(at time.Duration, path string, want string) {
 			e.Helper()
 			e.sleep(time.Duration(e.status(id).StartedAt) + at - time.Duration(e.l.UnixNano()))
-			code, _, body, took, _, ok, err := e.rt.QuickHTTP(id, get(t, "http://"+ip+path))
+			code, _, body, took, _, ok, err := e.rt.net.QuickHTTP(id, get(t, "http://"+ip+path))
 			got := fmt.Sprint(code, " ", string(body), " ", took, " ", err)
 			if !ok || got != want {
 				t.Errorf("%s at %s: %v %q, want %q", path, at, ok, got, want)
 			}
 			before := e.l.Now()
-			code2, _, body2, err2 := e.rt.HTTP(e.ctx, id, get(t, "http://"+ip+path))
+			code2, _, body2, err2 := e.rt.net.HTTP(e.ctx, id, get(t, "http://"+ip+path))
 			if code2 != code || string(body2) != string(body) || fmt.Sprint(err2) != fmt.Sprint(err) || e.l.Since(before).Truncate(time.Millisecond) != took {
 				t.Errorf("%s: HTTP says %d %q %v", path, code2, body2, err2)
 			}
@@ -61,18 +61,18 @@ func TestStatedPorts(t *testing.T) {
 		ask(10*time.Second, ":81/any", "200  300ms <nil>")
 		ask(20*time.Second, ":81/any", refused(81))
 		ask(20*time.Second, ":83/", refused(83))
-		if took, _, ok, err := e.rt.QuickDialTCP(id, ip, 80); took != 0 || !ok || err != nil {
+		if took, _, ok, err := e.rt.net.QuickDialTCP(id, ip, 80); took != 0 || !ok || err != nil {
 			t.Errorf("dial: %s %v %v", took, ok, err)
 		}
-		if err := e.rt.DialTCP(e.ctx, id, "127.0.0.1", 80); err == nil || err.Error() != "dial tcp 127.0.0.1:80: connect: connection refused" {
+		if err := e.rt.net.DialTCP(e.ctx, id, "127.0.0.1", 80); err == nil || err.Error() != "dial tcp 127.0.0.1:80: connect: connection refused" {
 			t.Errorf("the node's loopback: %v", err)
 		}
 		before := e.l.Now()
-		if err := e.rt.DialTCP(e.ctx, id, "10.1.2.3", 80); err == nil || err.Error() != "dial tcp 10.1.2.3:80: connect: no route to host" || e.l.Since(before) < 3*time.Second {
+		if err := e.rt.net.DialTCP(e.ctx, id, "10.1.2.3", 80); err == nil || err.Error() != "dial tcp 10.1.2.3:80: connect: no route to host" || e.l.Since(before) < 3*time.Second {
 			t.Errorf("nobody's address: %v", err)
 		}
 		for service, want := range map[string]string{"db": "NOT_SERVING", "web": "SERVING", "": "NotFound"} {
-			got, err := e.rt.GRPCHealth(e.ctx, id, ip, 82, service)
+			got, err := e.rt.net.GRPCHealth(e.ctx, id, ip, 82, service)
 			if err != nil {
 				got = status.Code(err).String()
 			}
@@ -80,10 +80,10 @@ func TestStatedPorts(t *testing.T) {
 				t.Errorf("service %q: %s, want %s", service, got, want)
 			}
 		}
-		if _, err := e.rt.GRPCHealth(e.ctx, id, ip, 80, ""); err == nil || !strings.HasPrefix(err.Error(), "dial ") {
+		if _, err := e.rt.net.GRPCHealth(e.ctx, id, ip, 80, ""); err == nil || !strings.HasPrefix(err.Error(), "dial ") {
 			t.Errorf("gRPC to an HTTP server: %v", err)
 		}
-		if _, _, _, err := e.rt.HTTP(e.ctx, id, get(t, "http://"+ip+":82/")); err == nil || !strings.Contains(err.Error(), "malformed HTTP response") {
+		if _, _, _, err := e.rt.net.HTTP(e.ctx, id, get(t, "http://"+ip+":82/")); err == nil || !strings.Contains(err.Error(), "malformed HTTP response") {
 			t.Errorf("HTTP to a gRPC server: %v", err)
 		}
 	})
@@ -102,13 +102,13 @@ func TestDefaultPorts(t *testing.T) {
 		e.ok(e.c.StartContainer(e.ctx, b))
 		st, _ := e.c.PodSandboxStatus(e.ctx, sb, false)
 		ip := st.Status.Network.Ip
-		e.ok(e.rt.DialTCP(e.ctx, a, ip, 1234))
+		e.ok(e.rt.net.DialTCP(e.ctx, a, ip, 1234))
 		e.ok(e.c.StopContainer(e.ctx, a, 0))
-		e.ok(e.rt.DialTCP(e.ctx, a, ip, 8080))
-		if err := e.rt.DialTCP(e.ctx, a, ip, 1234); err == nil {
+		e.ok(e.rt.net.DialTCP(e.ctx, a, ip, 8080))
+		if err := e.rt.net.DialTCP(e.ctx, a, ip, 1234); err == nil {
 			t.Error("a stopped container answers")
 		}
-		if got, err := e.rt.GRPCHealth(e.ctx, b, ip, 9, "x"); got != "SERVING" || err != nil {
+		if got, err := e.rt.net.GRPCHealth(e.ctx, b, ip, 9, "x"); got != "SERVING" || err != nil {
 			t.Errorf("%s, %v", got, err)
 		}
 	})
@@ -142,7 +142,7 @@ func TestStatedExec(t *testing.T) {
 		if want := "failed to exec in container: timeout 1s exceeded: context deadline exceeded"; status.Convert(err).Message() != want {
 			t.Errorf("%q, want %q", status.Convert(err).Message(), want)
 		}
-		if out, took, ok, err := e.rt.QuickExecSync(id, []string{"slow"}, time.Second); !ok || status.Code(err) != codes.DeadlineExceeded || took < time.Second || len(out) != 0 {
+		if out, took, ok, err := e.rt.exec.QuickExecSync(id, []string{"slow"}, time.Second); !ok || status.Code(err) != codes.DeadlineExceeded || took < time.Second || len(out) != 0 {
 			t.Errorf("quick: %v %s %q %v", ok, took, out, err)
 		}
 		e.sleep(3 * time.Second)
@@ -188,7 +188,7 @@ func TestStatedTerminationMessage(t *testing.T) {
 		run(t, o, func(inner *env) {
 			e = inner
 			files = memfs.New(memfs.Options{Loop: e.l})
-			e.rt.opts.FS = files
+			e.rt.files.fs = files
 			e.ok(files.MkdirAll("/pods/web", 0o755))
 			e.ok(files.WriteFile("/pods/web/log", nil, 0o666))
 			cfg := containerConfig("web", "main", 0)

@@ -39,14 +39,14 @@ type tap struct {
 // first client that ends. The terminal is the container's, whatever tty says.
 func (c *Client) AttachStream(ctx context.Context, id string, tty bool, s Streams) error {
 	r := c.r
-	if c.g.Dead() {
+	if c.by.g.Dead() {
 		return errDead
 	}
-	d := r.daemon
+	d := r.calls.life
 	if d == nil {
 		return errDown
 	}
-	target, err := r.streamTarget(id)
+	target, err := r.exec.streamTarget(id)
 	if err != nil {
 		return err
 	}
@@ -59,15 +59,15 @@ func (c *Client) AttachStream(ctx context.Context, id string, tty bool, s Stream
 	if !target.config.Tty {
 		a.err = newTap(g, s.Stderr)
 	}
-	if r.attached == nil {
-		r.attached = map[*container][]*attachment{}
+	if r.out.attached == nil {
+		r.out.attached = map[*container][]*attachment{}
 	}
-	r.attached[target] = append(r.attached[target], a)
-	defer func() { r.detach(target, a) }()
+	r.out.attached[target] = append(r.out.attached[target], a)
+	defer func() { r.out.detach(target, a) }()
 	if in := target.process.in; in != nil {
 		s.Window.of(in.tty)
 		if s.Stdin != nil && in.stdin != nil {
-			g.Go("attach input", func(ctx context.Context) { r.feed(ctx, in, a, s.Stdin) })
+			g.Go("attach input", func(ctx context.Context) { r.exec.feed(ctx, in, a, s.Stdin) })
 		}
 	}
 	taps := 0
@@ -76,18 +76,18 @@ func (c *Client) AttachStream(ctx context.Context, id string, tty bool, s Stream
 			continue
 		}
 		taps++
-		if err := r.awaitEvent(ctx, d, &t.done); err != nil {
+		if err := awaitEvent(ctx, d, &t.done); err != nil {
 			return err
 		}
 	}
 	if taps == 0 {
-		return r.awaitEvent(ctx, d, &a.ended)
+		return awaitEvent(ctx, d, &a.ended)
 	}
 	return nil
 }
 
 // feed copies a client's input to a container.
-func (r *Runtime) feed(ctx context.Context, in *interpreted, a *attachment, from kernel.File) {
+func (r *execs) feed(ctx context.Context, in *interpreted, a *attachment, from kernel.File) {
 	once := in.c.config.StdinOnce
 	defer func() { // also when the client has gone
 		if once && !in.c.config.Tty {
@@ -122,7 +122,7 @@ func (in *interpreted) closeStdin() {
 }
 
 // detach forgets a client.
-func (r *Runtime) detach(c *container, a *attachment) {
+func (r *outputs) detach(c *container, a *attachment) {
 	a.close()
 	list := r.attached[c]
 	for i, o := range list {
@@ -139,7 +139,7 @@ func (r *Runtime) detach(c *container, a *attachment) {
 }
 
 // detachAll ends what clients get of a container that has ended.
-func (r *Runtime) detachAll(c *container) {
+func (r *outputs) detachAll(c *container) {
 	for _, a := range r.attached[c] {
 		a.close()
 	}
@@ -153,7 +153,7 @@ func (a *attachment) close() {
 
 // show gives what a container writes to who is attached. ctx is the writer's,
 // or nil of one that can't wait.
-func (r *Runtime) show(ctx context.Context, c *container, stream string, b []byte) {
+func (r *outputs) show(ctx context.Context, c *container, stream string, b []byte) {
 	for _, a := range r.attached[c] {
 		if t := a.of(stream); t != nil {
 			t.put(ctx, b)

@@ -55,7 +55,7 @@ func TestCancelledCalls(t *testing.T) {
 					return err
 				}
 				cancel(40*time.Millisecond, sandbox)
-				if n := len(e.rt.sandboxes) + len(e.rt.pods) + len(e.rt.sandboxByID); n != 0 {
+				if n := len(e.rt.recs.sandboxes) + len(e.rt.recs.pods) + len(e.rt.recs.sandboxByID); n != 0 {
 					e.Fatal("a cancelled RunPodSandbox left something behind")
 				}
 				sb := e.sandbox("web", 0)
@@ -65,7 +65,7 @@ func TestCancelledCalls(t *testing.T) {
 					return err
 				}
 				cancel(5*time.Millisecond, create)
-				if len(e.rt.containers) != 0 || len(e.rt.sandboxFor(sb).containers) != 0 {
+				if len(e.rt.recs.containers) != 0 || len(e.rt.recs.sandboxFor(sb).containers) != 0 {
 					e.Fatal("a cancelled CreateContainer left something behind")
 				}
 				id := e.create(sb, "web", "deaf", 0)
@@ -99,7 +99,7 @@ func TestCancelledCalls(t *testing.T) {
 				})
 				cancel(time.Millisecond, func(ctx context.Context, c *Client) error { return c.RemovePodSandbox(ctx, sb) })
 				e.sleep(time.Second)
-				if n := len(e.rt.containers) + len(e.rt.sandboxes) + len(e.rt.pods) + len(e.rt.images.images); n != 0 {
+				if n := len(e.rt.recs.containers) + len(e.rt.recs.sandboxes) + len(e.rt.recs.pods) + len(e.rt.images.images); n != 0 {
 					e.Fatal("a cancelled removal did not complete")
 				}
 			})
@@ -184,7 +184,7 @@ func TestConcurrentCalls(t *testing.T) {
 			e.code(err, codes.FailedPrecondition)
 		})
 		e.sleep(time.Millisecond)
-		if len(e.rt.listContainers(nil)) != 1 {
+		if len(e.rt.recs.listContainers(nil)) != 1 {
 			t.Error("a container is listed before CreateContainer is done")
 		}
 		spawn(func(ctx context.Context) { e.ok(e.c.RemovePodSandbox(ctx, sb)) })
@@ -194,7 +194,7 @@ func TestConcurrentCalls(t *testing.T) {
 		}
 		e.ok(e.rt.RemoveSandboxOutside("default/web"))
 		wait()
-		if len(e.rt.pods) != 0 {
+		if len(e.rt.recs.pods) != 0 {
 			t.Error("something is left")
 		}
 

@@ -18,10 +18,8 @@ import (
 // RuntimeService and ImageManagerService of k8s.io/cri-api/pkg/apis; its
 // methods are called from tasks. Errors are gRPC status errors.
 type Client struct {
-	r *Runtime
-	g *loop.Group
-	// prompt is for calls that are made in a callback, see Prompt.
-	prompt bool
+	r      *Runtime
+	by     caller
 	lister *lister // nil until it lists changes
 }
 
@@ -32,7 +30,7 @@ var (
 
 // Client returns a connection for the tasks of g; once g is dead it refuses
 // every call.
-func (r *Runtime) Client(g *loop.Group) *Client { return &Client{r: r, g: g} }
+func (r *Runtime) Client(g *loop.Group) *Client { return &Client{r: r, by: caller{r: r.calls, g: g}} }
 
 // Generation grows with every change that a listing of sandboxes or containers
 // could show. While listings fail or take time (the daemon is down, a fault
@@ -43,29 +41,29 @@ func (c *Client) Generation() uint64 { return c.r.generation() }
 // OnChange has fn called, on the loop, whenever Generation or StatusGeneration
 // has changed, or begins to change with each call, until the client's group
 // dies. fn must not wait.
-func (c *Client) OnChange(fn func()) { c.r.watch(c.g, fn) }
+func (c *Client) OnChange(fn func()) { c.r.recs.watchers.add(c.by.g, func(uint64) { fn() }) }
 
 // StatusGeneration tells whether Version and Status, called now, would be
 // answered at once, as they were when it last returned the same number. 0: that
 // cannot be told, since the daemon is down, a fault touches them, they take time
 // or calls that only read are traced. It is no call and takes no time.
 func (c *Client) StatusGeneration() uint64 {
-	if !c.r.prompt(mVersion) || !c.r.prompt(mStatus) {
+	if !c.r.calls.prompt(mVersion) || !c.r.calls.prompt(mStatus) {
 		return 0
 	}
-	return c.r.gen
+	return c.r.recs.gen
 }
 
 // ImageListGeneration is StatusGeneration for ListImages.
 func (c *Client) ImageListGeneration() uint64 {
-	if !c.r.prompt(mListImages) {
+	if !c.r.calls.prompt(mListImages) {
 		return 0
 	}
-	return c.r.imageGen
+	return c.r.images.gen
 }
 
 // ImageGeneration grows with every change of the images that are present.
-func (c *Client) ImageGeneration() uint64 { return c.r.imageGen }
+func (c *Client) ImageGeneration() uint64 { return c.r.images.gen }
 
 // Close does nothing.
 func (c *Client) Close(context.Context) error { return nil }
@@ -97,86 +95,8 @@ func ctxError(err error) error {
 	return err
 }
 
-// read runs a call that only reads, up to where its answer is made, in the
-// caller's task. It gives way, unless the client is one of Prompt.
-func (c *Client) read(ctx context.Context, m method, s subject) error {
-	if c.prompt && c.r.prompt(m) {
-		if c.g.Dead() {
-			return errDead
-		}
-		return nil
-	}
-	err := c.r.read(ctx, c.g, m, &s)
-	if c.r.rec.TraceReads() {
-		c.r.record(trace.KindCRIRead, m, &s, 0, err)
-	}
-	return err
-}
-
-func (r *Runtime) read(ctx context.Context, g *loop.Group, m method, s *subject) error {
-	if g.Dead() {
-		return errDead
-	}
-	d := r.daemon
-	wait := time.Duration(r.between(r.latency(m), methods[m].name, s))
-	if d == nil {
-		wait = 0
-	}
-	if err := r.l.Sleep(ctx, wait); err != nil {
-		return ctxError(err)
-	}
-	if d == nil && r.daemon == nil {
-		return errDown
-	}
-	if d == nil {
-		d = r.daemon
-	}
-	if d.down.Fired() {
-		return errLost
-	}
-	return r.gate(ctx, d, m, s)
-}
-
-// change runs a call that changes something as a task of the daemon's group.
-func change[T any](ctx context.Context, c *Client, m method, s *subject, fn func(ctx context.Context, d *daemon) (T, error)) (T, error) {
-	var zero T
-	r := c.r
-	if c.g.Dead() {
-		return zero, errDead
-	}
-	start := r.l.UnixNano()
-	d := r.daemon
-	if d == nil {
-		return zero, c.down(ctx, m, s)
-	}
-	v, err := loop.Call(ctx, d.g, methods[m].name, func(ctx context.Context) (T, error) {
-		v, err := fn(ctx, d)
-		err = ctxError(err)
-		r.record(trace.KindCRI, m, s, r.l.UnixNano()-start, err)
-		return v, err
-	})
-	if errors.Is(err, loop.ErrGroupDead) {
-		r.record(trace.KindCRI, m, s, r.l.UnixNano()-start, errLost)
-		return zero, errLost
-	}
-	if err != nil {
-		return zero, ctxError(err)
-	}
-	return v, nil
-}
-
-// down is a call that changes something while there is no daemon.
-func (c *Client) down(ctx context.Context, m method, s *subject) error {
-	start := c.r.l.UnixNano()
-	if err := c.r.l.Yield(ctx); err != nil {
-		return ctxError(err)
-	}
-	c.r.record(trace.KindCRI, m, s, c.r.l.UnixNano()-start, errDown)
-	return errDown
-}
-
 // gate is where faults act: what it returns is the call's error.
-func (r *Runtime) gate(ctx context.Context, d *daemon, m method, s *subject) error {
+func (r *callDaemon) gate(ctx context.Context, d *daemonLife, m method, s *subject) error {
 	if len(r.faults) == 0 {
 		return nil
 	}
@@ -215,36 +135,41 @@ func (r *Runtime) gate(ctx context.Context, d *daemon, m method, s *subject) err
 }
 
 // pause passes a call's latency.
-func (r *Runtime) pause(ctx context.Context, m method, s *subject) error {
+func (r *callDaemon) pause(ctx context.Context, m method, s *subject) error {
 	return r.l.Sleep(ctx, r.latencyOf(m, s))
 }
 
 // latencyOf draws a call's latency.
-func (r *Runtime) latencyOf(m method, s *subject) time.Duration {
-	return time.Duration(r.between(r.latency(m), methods[m].name, s))
+func (r *callDaemon) latencyOf(m method, s *subject) time.Duration {
+	return time.Duration(s.draw(r.l, r.latency(m), methods[m].name))
 }
 
 // shortPause passes the latency of a stop that found nothing to stop.
-func (r *Runtime) shortPause(ctx context.Context, m method, s *subject) error {
-	return r.l.Sleep(ctx, time.Duration(r.between(r.latency(m), methods[m].name, s)/repeatShare))
+func (r *callDaemon) shortPause(ctx context.Context, m method, s *subject) error {
+	return r.l.Sleep(ctx, time.Duration(s.draw(r.l, r.latency(m), methods[m].name)/repeatShare))
 }
 
 // pauseRegardless passes a call's latency also if the call is cancelled.
-func (r *Runtime) pauseRegardless(m method, s *subject) {
+func (r *callDaemon) pauseRegardless(m method, s *subject) {
 	ctx := r.daemonGroup().Background()
 	_ = r.pause(ctx, m, s)
 }
 
-func (r *Runtime) daemonGroup() *loop.Group {
-	if r.daemon != nil {
-		return r.daemon.g
+func (r *callDaemon) daemonGroup() *loop.Group {
+	if r.life != nil {
+		return r.life.g
 	}
 	return r.l.Root()
 }
 
-// record makes a call's trace record.
-func (r *Runtime) record(kind trace.Kind, m method, s *subject, took int64, err error) {
-	if r.rec == nil {
+// record makes the trace record of a call that began at start. Calls that only
+// read are recorded on request.
+func (r *callDaemon) record(m method, s *subject, start int64, err error) {
+	kind := trace.KindCRI
+	if methods[m].reads {
+		kind = trace.KindCRIRead
+	}
+	if r.rec == nil || methods[m].reads && !r.rec.TraceReads() {
 		return
 	}
 	fields := r.fields[:0]
@@ -264,7 +189,7 @@ func (r *Runtime) record(kind trace.Kind, m method, s *subject, took int64, err 
 		fields = append(fields, trace.Str("cpusetMems", r.CpusetMems))
 	}
 	if kind == trace.KindCRI {
-		fields = append(fields, trace.Int("tookMs", took/int64(time.Millisecond)))
+		fields = append(fields, trace.Int("tookMs", (r.l.UnixNano()-start)/int64(time.Millisecond)))
 	}
 	if err != nil {
 		st, _ := status.FromError(err)

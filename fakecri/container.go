@@ -67,7 +67,7 @@ func (c *container) logPath() string {
 	return path.Clean(dir + "/" + c.config.LogPath)
 }
 
-func (r *Runtime) containerSubject(id string) subject {
+func (r *recordStore) containerSubject(id string) subject {
 	if c := r.containerFor(id); c != nil {
 		return c.subject()
 	}
@@ -85,15 +85,16 @@ func (c *Client) CreateContainer(ctx context.Context, podSandboxID string, confi
 }
 
 func (c *Client) createContainer(ctx context.Context, podSandboxID string, config *runtimeapi.ContainerConfig, lean bool) (string, error) {
-	sub := c.r.sandboxSubject(podSandboxID)
+	sub := c.r.recs.sandboxSubject(podSandboxID)
 	sub.container, sub.attempt = config.GetMetadata().GetName(), config.GetMetadata().GetAttempt()
 	sub.resources = config.GetLinux().GetResources()
-	return c.act(ctx, mCreateContainer, &containerCreation{acting: acting{sub: sub}, sandboxID: podSandboxID, config: config, lean: lean})
+	return c.by.act(ctx, mCreateContainer, &containerCreation{acting: acting{sub: sub}, r: c.r.life, sandboxID: podSandboxID, config: config, lean: lean})
 }
 
 // containerCreation is a CreateContainer.
 type containerCreation struct {
 	acting
+	r         *lifecycle
 	sandboxID string
 	config    *runtimeapi.ContainerConfig
 	lean      bool
@@ -105,7 +106,7 @@ func (a *containerCreation) begin() error {
 	if err := checkContainerConfig(config); err != nil {
 		return err
 	}
-	s, err := r.lookupSandbox(a.sandboxID)
+	s, err := r.recs.lookupSandbox(a.sandboxID)
 	switch {
 	case err != nil:
 		return err
@@ -125,7 +126,7 @@ func (a *containerCreation) begin() error {
 				md.Name+"_"+sandboxName(s.metadata)+"_"+itoa(md.Attempt), o.id)
 		}
 	}
-	a.c = &container{id: r.newID("container"), sandbox: s, config: config, lean: a.lean}
+	a.c = &container{id: r.recs.newID("container"), sandbox: s, config: config, lean: a.lean}
 	s.containers = append(s.containers, a.c)
 	return nil
 }
@@ -153,39 +154,39 @@ func (a *containerCreation) end() (string, time.Duration, error) {
 	c.createdAt = r.l.UnixNano()
 	c.state = stateCreated
 	c.listed = true
-	r.holdImage(c.image.source)
-	r.containerGen++
-	r.containerByID.add(c)
-	r.containers = append(r.containers, c)
+	r.images.holdImage(c.image.source)
+	r.recs.containerGen++
+	r.recs.containerByID.add(c)
+	r.recs.containers = append(r.recs.containers, c)
 	s.pod.containers = append(s.pod.containers, c)
-	r.countLabel(c, s.metadata.Uid, 1)
-	r.containerChanged(c)
+	r.recs.countLabel(c, s.metadata.Uid, 1)
+	r.recs.containerChanged(c)
 	r.event(eventCreated, c.id, s)
 	return c.id, 0, nil
 }
 
 // checkCreation finds out whether a container can be created, after the latency.
-func (r *Runtime) checkCreation(c *container) error {
+func (r *lifecycle) checkCreation(c *container) error {
 	s, config := c.sandbox, c.config
 	if s.state != sandboxReady || !s.listed {
 		return notReady(s)
 	}
-	if err := r.rootDirFits("container", c.id); err != nil {
+	if err := r.disks.rootDirFits("container", c.id); err != nil {
 		return status.Error(codes.Unknown, err.Error())
 	}
-	if err := r.makeMountSources(config.Mounts); err != nil {
+	if err := r.files.makeMountSources(config.Mounts); err != nil {
 		return status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: %v", c.id, err)
 	}
-	if err := r.checkImageMounts(config.Mounts); err != nil {
+	if err := r.run.checkImageMounts(config.Mounts); err != nil {
 		return err
 	}
-	if err := r.checkDevices(c.id, config.Devices); err != nil {
+	if err := r.run.checkDevices(c.id, config.Devices); err != nil {
 		return err
 	}
-	if err := r.checkProfile(config.GetLinux().GetSecurityContext()); err != nil {
+	if err := r.run.checkProfile(config.GetLinux().GetSecurityContext()); err != nil {
 		return status.Error(codes.Unknown, err.Error())
 	}
-	if err := r.checkUser(c); err != nil {
+	if err := r.run.checkUser(c); err != nil {
 		return status.Error(codes.Unknown, err.Error())
 	}
 	if c.image.source.commandless(config) {
@@ -200,19 +201,20 @@ func notReady(s *sandbox) error {
 
 // StartContainer starts a container that is CREATED.
 func (c *Client) StartContainer(ctx context.Context, id string) error {
-	_, err := c.act(ctx, mStartContainer, &containerStart{acting: acting{sub: c.r.containerSubject(id)}, id: id})
+	_, err := c.by.act(ctx, mStartContainer, &containerStart{acting: acting{sub: c.r.recs.containerSubject(id)}, r: c.r.life, id: id})
 	return err
 }
 
 // containerStart is a StartContainer.
 type containerStart struct {
 	acting
+	r  *lifecycle
 	id string
 	c  *container
 }
 
 func (a *containerStart) begin() error {
-	c, err := a.r.needContainer(a.id)
+	c, err := a.r.recs.needContainer(a.id)
 	if err != nil {
 		return err
 	}
@@ -243,7 +245,7 @@ func (a *containerStart) end() (string, time.Duration, error) {
 	if err := r.checkStart(c); err != nil {
 		return "", 0, err
 	}
-	if err := r.start(c); err != nil {
+	if err := r.run.start(c); err != nil {
 		return "", 0, err
 	}
 	if c.process != nil && c.process.in != nil {
@@ -260,7 +262,7 @@ const (
 	settleMax = 16 * time.Millisecond
 )
 
-func (r *Runtime) checkStart(c *container) error {
+func (r *lifecycle) checkStart(c *container) error {
 	switch {
 	case c.removing:
 		return status.Errorf(codes.FailedPrecondition, "failed to set starting state for container %q: container is in removing state, can't be started", c.id)
@@ -276,43 +278,40 @@ func (r *Runtime) checkStart(c *container) error {
 // what then still runs; a timeout of 0 kills at once. It returns when the
 // process has ended. What is unknown or doesn't run is no error.
 func (c *Client) StopContainer(ctx context.Context, id string, timeout int64) error {
-	sub := c.r.containerSubject(id)
+	sub := c.r.recs.containerSubject(id)
 	sub.timeout = max(timeout, 0)
-	_, err := change(ctx, c, mStopContainer, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
-		return struct{}{}, c.r.stopContainer(ctx, d, &sub, id)
+	_, err := change(ctx, &c.by, mStopContainer, &sub, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, c.r.life.stopContainer(ctx, &sub, id)
 	})
 	return err
 }
 
-func (r *Runtime) stopContainer(ctx context.Context, d *daemon, sub *subject, id string) error {
-	if err := r.gate(ctx, d, mStopContainer, sub); err != nil {
-		return err
-	}
-	c, err := r.lookupContainer(id)
+func (r *lifecycle) stopContainer(ctx context.Context, sub *subject, id string) error {
+	c, err := r.recs.lookupContainer(id)
 	if c == nil {
 		return err
 	}
 	if !c.alive() {
-		return r.shortPause(ctx, mStopContainer, sub)
+		return r.calls.shortPause(ctx, mStopContainer, sub)
 	}
 	if sub.timeout > 0 && c.state == stateRunning {
-		r.signal(c, c.stopSignal())
+		r.run.signal(c, c.stopSignal())
 		if err := r.waitExit(ctx, c, time.Duration(sub.timeout)*time.Second); err != nil {
 			return err
 		}
 	}
 	switch {
 	case c.state == stateUnknown:
-		r.exit(c, exitStatus{code: unknownExitCode, reason: unknownReason})
+		r.run.exit(c, exitStatus{code: unknownExitCode, reason: unknownReason})
 	case c.alive():
-		r.exit(c, exitBySignal(sigKILL))
+		r.run.exit(c, exitBySignal(sigKILL))
 	}
-	return r.pause(ctx, mStopContainer, sub)
+	return r.calls.pause(ctx, mStopContainer, sub)
 }
 
 // waitExit waits until c has exited or d has passed; only the end of ctx is an
 // error.
-func (r *Runtime) waitExit(ctx context.Context, c *container, d time.Duration) error {
+func (r *lifecycle) waitExit(ctx context.Context, c *container, d time.Duration) error {
 	if !c.alive() {
 		return nil
 	}
@@ -331,18 +330,15 @@ func (r *Runtime) waitExit(ctx context.Context, c *container, d time.Duration) e
 // repeated, and unknown ids succeed. A container that is being started or
 // removed can't be removed.
 func (c *Client) RemoveContainer(ctx context.Context, id string) error {
-	sub := c.r.containerSubject(id)
-	_, err := change(ctx, c, mRemoveContainer, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
-		return struct{}{}, c.r.removeContainerCall(ctx, d, &sub, id)
+	sub := c.r.recs.containerSubject(id)
+	_, err := change(ctx, &c.by, mRemoveContainer, &sub, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, c.r.life.removeContainerCall(ctx, &sub, id)
 	})
 	return err
 }
 
-func (r *Runtime) removeContainerCall(ctx context.Context, d *daemon, sub *subject, id string) error {
-	if err := r.gate(ctx, d, mRemoveContainer, sub); err != nil {
-		return err
-	}
-	c, err := r.lookupContainer(id)
+func (r *lifecycle) removeContainerCall(ctx context.Context, sub *subject, id string) error {
+	c, err := r.recs.lookupContainer(id)
 	switch {
 	case c == nil:
 		return err
@@ -354,38 +350,38 @@ func (r *Runtime) removeContainerCall(ctx context.Context, d *daemon, sub *subje
 	c.removing = true
 	defer func() { c.removing = false }()
 	if c.alive() {
-		r.exit(c, exitBySignal(sigKILL))
+		r.run.exit(c, exitBySignal(sigKILL))
 	}
-	r.pauseRegardless(mRemoveContainer, sub)
+	r.calls.pauseRegardless(mRemoveContainer, sub)
 	r.removeContainer(c)
 	return nil
 }
 
 // removeContainer forgets a container, if it is still there.
-func (r *Runtime) removeContainer(c *container) {
+func (r *lifecycle) removeContainer(c *container) {
 	if !c.listed {
 		return
 	}
 	if c.alive() {
-		r.exit(c, exitBySignal(sigKILL))
+		r.run.exit(c, exitBySignal(sigKILL))
 	}
 	s := c.sandbox
 	c.listed = false
-	r.dropLayer(c)
-	r.releaseImage(c.image.source)
-	r.containerGen++
-	r.containerByID.drop(c)
-	r.containers = deleteItem(r.containers, c)
+	r.disks.dropLayer(c)
+	r.images.releaseImage(c.image.source)
+	r.recs.containerGen++
+	r.recs.containerByID.drop(c)
+	r.recs.containers = deleteItem(r.recs.containers, c)
 	s.containers = deleteItem(s.containers, c)
 	s.pod.containers = deleteItem(s.pod.containers, c)
-	r.countLabel(c, s.metadata.Uid, -1)
-	r.dropPod(s)
-	r.containerChanged(c)
+	r.recs.countLabel(c, s.metadata.Uid, -1)
+	r.recs.dropPod(s)
+	r.recs.containerChanged(c)
 	r.event(eventDeleted, c.id, s)
 }
 
 // setContainerState makes a change of state visible.
-func (r *Runtime) setContainerState(c *container, state runtimeapi.ContainerState) {
+func (r *recordStore) setContainerState(c *container, state runtimeapi.ContainerState) {
 	c.state = state
 	r.containerChanged(c)
 }
@@ -394,38 +390,31 @@ func (r *Runtime) setContainerState(c *container, state runtimeapi.ContainerStat
 // InvalidArgument, none of them; a memory limit below what the program uses gets
 // it killed.
 func (c *Client) UpdateContainerResources(ctx context.Context, id string, resources *runtimeapi.ContainerResources) error {
-	r, sub := c.r, c.r.containerSubject(id)
+	r, sub := c.r, c.r.recs.containerSubject(id)
 	sub.resources = resources.GetLinux()
-	_, err := change(ctx, c, mUpdateContainerResources, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
+	return c.by.update(ctx, mUpdateContainerResources, &sub, func() error {
 		if err := checkResources(resources.GetLinux()); err != nil {
-			return struct{}{}, err
+			return err
 		}
-		if err := r.gate(ctx, d, mUpdateContainerResources, &sub); err != nil {
-			return struct{}{}, err
-		}
-		if err := r.pause(ctx, mUpdateContainerResources, &sub); err != nil {
-			return struct{}{}, err
-		}
-		c, err := r.needContainer(id)
+		c, err := r.recs.needContainer(id)
 		switch {
 		case err != nil:
-			return struct{}{}, err
+			return err
 		case c.state != stateRunning && c.state != stateCreated:
-			return struct{}{}, status.Errorf(codes.FailedPrecondition, "failed to update resources: container %q is in %s state", id, c.state)
+			return status.Errorf(codes.FailedPrecondition, "failed to update resources: container %q is in %s state", id, c.state)
 		}
 		if lin := resources.GetLinux(); lin != nil {
 			merged := mergeResources(c.linuxResources(), lin)
 			if err := checkResources(merged); err != nil {
-				return struct{}{}, err
+				return err
 			}
 			c.resources = merged
 			if c.process != nil {
-				c.process.limitChanged(r)
+				r.run.limitChanged(c.process)
 			}
 		}
-		return struct{}{}, nil
+		return nil
 	})
-	return err
 }
 
 // mergeResources lays what is set in change over old, as containerd does.
@@ -462,27 +451,20 @@ func or[T comparable](a, b T) T {
 // ReopenContainerLog makes the log file of a running container anew, after
 // the caller has renamed it.
 func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
-	r, sub := c.r, c.r.containerSubject(id)
-	_, err := change(ctx, c, mReopenContainerLog, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
-		if err := r.gate(ctx, d, mReopenContainerLog, &sub); err != nil {
-			return struct{}{}, err
-		}
-		if err := r.pause(ctx, mReopenContainerLog, &sub); err != nil {
-			return struct{}{}, err
-		}
-		c, err := r.needContainer(id)
+	r, sub := c.r, c.r.recs.containerSubject(id)
+	return c.by.update(ctx, mReopenContainerLog, &sub, func() error {
+		c, err := r.recs.needContainer(id)
 		switch {
 		case err != nil:
-			return struct{}{}, err
+			return err
 		case c.state != stateRunning:
-			return struct{}{}, status.Error(codes.FailedPrecondition, "container is not running")
+			return status.Error(codes.FailedPrecondition, "container is not running")
 		}
-		if err := r.openLog(c); err != nil {
-			return struct{}{}, status.Error(codes.Unknown, err.Error())
+		if err := r.out.openLog(c); err != nil {
+			return status.Error(codes.Unknown, err.Error())
 		}
-		return struct{}{}, nil
+		return nil
 	})
-	return err
 }
 
 func itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }

@@ -7,8 +7,36 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
+
+// viewer makes what calls answer of the records.
+type viewer struct {
+	l      *loop.Loop
+	opts   *Options
+	calls  *callDaemon
+	images *imageStore
+	recs   *recordStore
+	files  *nodeFiles
+	kern   *nodeKernel
+	disks  *layerStore
+	use    *accounts
+	run    *runner
+	life   *lifecycle
+
+	listeners       watchers[*runtimeapi.ContainerEventResponse]
+	networkNotReady *runtimeapi.RuntimeCondition
+	// linux is shared by the statuses of sandboxes with the same namespaces.
+	linux *runtimeapi.LinuxPodSandboxStatus
+}
+
+func newViewer(r *Runtime) *viewer {
+	return &viewer{
+		l: r.l, opts: &r.opts, calls: r.calls, images: r.images, recs: r.recs, files: r.files, kern: r.kern, disks: r.disks, use: r.use, run: r.run, life: r.life,
+		linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: &runtimeapi.NamespaceOption{}}},
+	}
+}
 
 // ContainerStatus returns a container's status; NotFound if there is none.
 func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.ContainerStatusResponse, error) {
@@ -16,30 +44,30 @@ func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (
 	if err != nil {
 		return nil, err
 	}
-	resp := &runtimeapi.ContainerStatusResponse{Status: ctr.status(c.r)}
+	resp := &runtimeapi.ContainerStatusResponse{Status: c.r.view.containerStatus(ctr)}
 	if verbose {
-		resp.Info = c.r.containerInfo(ctr)
+		resp.Info = c.r.view.containerInfo(ctr)
 	}
 	return resp, nil
 }
 
 // readContainer makes the call ContainerStatus and finds the container.
 func (c *Client) readContainer(ctx context.Context, id string) (*container, error) {
-	if err := c.read(ctx, mContainerStatus, c.r.containerSubject(id)); err != nil {
+	if err := c.by.read(ctx, mContainerStatus, c.r.recs.containerSubject(id)); err != nil {
 		return nil, err
 	}
-	return c.r.needContainer(id)
+	return c.r.recs.needContainer(id)
 }
 
-func (c *container) status(r *Runtime) *runtimeapi.ContainerStatus {
-	st := c.leanStatus(r)
+func (r *viewer) containerStatus(c *container) *runtimeapi.ContainerStatus {
+	st := r.leanContainerStatus(c)
 	st.Labels, st.LogPath = c.labels(), c.logPath()
 	return st
 }
 
 // leanStatus is a new status with the labels of config, and without the log's
 // path until the container has exited.
-func (c *container) leanStatus(r *Runtime) *runtimeapi.ContainerStatus {
+func (r *viewer) leanContainerStatus(c *container) *runtimeapi.ContainerStatus {
 	st := &runtimeapi.ContainerStatus{
 		Id:          c.id,
 		Metadata:    c.config.Metadata,
@@ -56,7 +84,7 @@ func (c *container) leanStatus(r *Runtime) *runtimeapi.ContainerStatus {
 		Labels:      c.config.Labels,
 		Annotations: c.config.Annotations,
 		Mounts:      r.mountsShown(c),
-		User:        c.user(r),
+		User:        r.containerUser(c),
 		StopSignal:  c.config.StopSignal,
 	}
 	if st.StopSignal == runtimeapi.Signal_RUNTIME_DEFAULT {
@@ -76,12 +104,12 @@ func (c *container) leanStatus(r *Runtime) *runtimeapi.ContainerStatus {
 
 // user is whom the container runs as: its process, else what the request and
 // the image's files come to.
-func (c *container) user(r *Runtime) *runtimeapi.ContainerUser {
+func (r *viewer) containerUser(c *container) *runtimeapi.ContainerUser {
 	if p := c.process; p != nil && p.in != nil {
 		return userOf(p.in.cred)
 	}
-	if users := r.imageUsers(c.image.source); users != nil {
-		if cred, err := users.cred(c); err == nil {
+	if users := r.images.imageUsers(c.image.source); users != nil {
+		if cred, err := users.cred(c.id, c.config.GetLinux().GetSecurityContext(), c.image.source.User); err == nil {
 			return userOf(cred)
 		}
 	}
@@ -117,7 +145,7 @@ func userOf(cred kernel.Cred) *runtimeapi.ContainerUser {
 }
 
 // imageUsers returns the users of an image, nil if its files are not known.
-func (r *Runtime) imageUsers(src *imageSource) *users {
+func (r *imageStore) imageUsers(src *imageSource) *users {
 	if src.users == nil && src.filesKnown() {
 		u := usersOf(memfs.NewFrom(memfs.Options{Loop: r.l}, r.treeOf(src)))
 		src.users = &u

@@ -15,20 +15,20 @@ type cappedCPU struct {
 }
 
 // cpuOf is what a stated process uses of processors, in millicores.
-func (r *Runtime) cpuOf(p *process) cappedCPU {
-	if c, ok := r.use.capped[p]; ok {
+func (r *accounts) cpuOf(p *process) cappedCPU {
+	if c, ok := r.capped[p]; ok {
 		return c
 	}
 	return cappedCPU{curve: p.b.CPU}
 }
 
 // cpuTotal is what it has used, in nanoseconds of a core.
-func (r *Runtime) cpuTotal(p *process, now int64) int64 {
+func (r *accounts) cpuTotal(p *process, now int64) int64 {
 	c := r.cpuOf(p)
 	if c.curve == nil {
 		return 0
 	}
-	return c.before + c.curve.Total(time.Duration(now-p.startedAt), r.noiseKey(p.c), 1000)
+	return c.before + c.curve.Total(time.Duration(now-p.startedAt), p.c.noiseKey(r.l), 1000)
 }
 
 // quota is a container's, in millicores; 0 for none.
@@ -42,13 +42,13 @@ func (c *container) quota() int64 {
 
 // accountCPU books the processor use of a stated process that starts (1), ends
 // (-1) or has another quota (0).
-func (r *Runtime) accountCPU(p *process, n int) {
+func (r *accounts) accountCPU(p *process, n int) {
 	if p.b.CPU == nil {
 		return
 	}
-	a, now := &r.use, r.l.UnixNano()
+	a, now := r, r.l.UnixNano()
 	a.cpuDone, a.cpuAt = a.podsCPUFixed(now), now
-	at, key := time.Duration(now-p.startedAt), r.noiseKey(p.c)
+	at, key := time.Duration(now-p.startedAt), p.c.noiseKey(r.l)
 	varies := func(c *usage.Curve) bool { _, ok := c.Constant(); return !ok }
 	before := r.cpuTotal(p, now)
 	if n <= 0 {
@@ -73,7 +73,7 @@ func (r *Runtime) accountCPU(p *process, n int) {
 		}
 		a.capped[p] = cappedCPU{curve: curve, before: before - total}
 	}
-	a.cpu.add(r, p, curve)
+	a.cpu.add(r.l, p, curve)
 	if varies(curve) {
 		a.cpuDone -= total
 	}

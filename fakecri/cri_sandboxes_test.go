@@ -202,7 +202,7 @@ func TestShortIDs(t *testing.T) {
 		}
 		digit := ""
 		seen := map[byte]bool{}
-		for _, s := range e.rt.sandboxes {
+		for _, s := range e.rt.recs.sandboxes {
 			if seen[s.id[0]] {
 				digit = s.id[:1]
 			}

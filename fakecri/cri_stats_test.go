@@ -191,7 +191,7 @@ func TestMetrics(t *testing.T) {
 		}
 		for name, want := range map[string]uint64{
 			"container_spec_cpu_shares": 1024, "container_spec_cpu_quota": 20_000, "container_spec_memory_limit_bytes": 64 << 20, "container_cpu_cfs_periods_total": 100,
-			"container_start_time_seconds": uint64(e.rt.containers[0].startedAt / 1e9),
+			"container_start_time_seconds": uint64(e.rt.recs.containers[0].startedAt / 1e9),
 		} {
 			if values[name] != want {
 				t.Errorf("%s is %d, want %d", name, values[name], want)

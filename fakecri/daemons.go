@@ -11,7 +11,7 @@ import (
 
 // announce does what a known server does when it begins and what others look
 // for: its title in the process listing and its pid file.
-func (in *interpreted) announce(p *kernel.Process) {
+func announce(in *interpreted, p *kernel.Process) {
 	argv := slices.Clone(p.Argv)
 	if len(argv) > 1 && path.Base(argv[0]) == "docker-entrypoint.sh" {
 		argv = argv[1:]

@@ -5,11 +5,13 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/ground/usage"
 )
@@ -34,9 +36,15 @@ func (w Write) inodes() *usage.Curve {
 	return w.Inodes
 }
 
-// disks is what the runtime takes of the node's disks.
-type disks struct {
-	images, layers *memfs.Share
+// layerStore is what the runtime takes of the node's disks.
+type layerStore struct {
+	l      *loop.Loop
+	period time.Duration // see Options.LayerPeriod
+	files  *nodeFiles
+	logs   bool // somebody takes what containers log
+	warner *warner
+
+	layers *memfs.Share
 	// written are the writable layers of the containers that have, or had,
 	// processes that can write.
 	written map[*container]*layer
@@ -51,66 +59,63 @@ type layer struct {
 	measured memfs.Space
 }
 
-func (r *Runtime) initDisks() {
-	d := &r.disks
-	d.images, d.layers = r.opts.ImageDisk, r.opts.LayerDisk
-	if d.layers == nil {
-		d.layers = memfs.NewDisk(memfs.DiskOptions{Loop: r.l}).Share()
+func newLayerStore(l *loop.Loop, disk *memfs.Share, period, first time.Duration, files *nodeFiles, logs bool, warner *warner) *layerStore {
+	if disk == nil {
+		disk = memfs.NewDisk(memfs.DiskOptions{Loop: l}).Share()
 	}
-	if d.images == nil {
-		d.images = d.layers.Disk().Share()
+	d := &layerStore{l: l, period: period, files: files, logs: logs, warner: warner, layers: disk}
+	if period > 0 {
+		l.Root().After(first, d.measureLayers)
 	}
-	if r.opts.LayerPeriod > 0 {
-		r.l.Root().After(r.opts.LayerFirst, r.measureLayers)
-	}
+	return d
 }
 
 // measureLayers does, and again each period.
-func (r *Runtime) measureLayers() {
-	for _, l := range r.disks.written { //drydock:unordered each by itself
+func (r *layerStore) measureLayers() {
+	for _, l := range r.written { //drydock:unordered each by itself
 		l.measured = l.share.Used()
 	}
-	r.l.Root().After(r.opts.LayerPeriod, r.measureLayers)
+	r.l.Root().After(r.period, r.measureLayers)
 }
 
 // layerOf is a container's writable layer.
-func (r *Runtime) layerOf(c *container) *layer {
-	l := r.disks.written[c]
+func (r *layerStore) layerOf(c *container) *layer {
+	l := r.written[c]
 	if l == nil {
-		l = &layer{share: r.disks.layers.Share()}
-		if r.disks.written == nil {
-			r.disks.written = map[*container]*layer{}
+		l = &layer{share: r.layers.Share()}
+		if r.written == nil {
+			r.written = map[*container]*layer{}
 		}
-		r.disks.written[c] = l
+		r.written[c] = l
 	}
 	return l
 }
 
 // layerUsed is what a container has written beside its mounts.
-func (r *Runtime) layerUsed(c *container) memfs.Space {
-	if l := r.disks.written[c]; l != nil {
+func (r *layerStore) layerUsed(c *container) memfs.Space {
+	if l := r.written[c]; l != nil {
 		return l.share.Used()
 	}
 	return memfs.Space{}
 }
 
 // layerMeasured is what statistics say a container has written.
-func (r *Runtime) layerMeasured(c *container) memfs.Space {
-	if r.opts.LayerPeriod <= 0 {
+func (r *layerStore) layerMeasured(c *container) memfs.Space {
+	if r.period <= 0 {
 		return r.layerUsed(c)
 	}
-	if l := r.disks.written[c]; l != nil {
+	if l := r.written[c]; l != nil {
 		return l.measured
 	}
 	return memfs.Space{}
 }
 
 // dropLayer gives back what a container's layer takes.
-func (r *Runtime) dropLayer(c *container) {
-	if l := r.disks.written[c]; l != nil {
+func (r *layerStore) dropLayer(c *container) {
+	if l := r.written[c]; l != nil {
 		l.stop()
 		l.share.Clear()
-		delete(r.disks.written, c)
+		delete(r.written, c)
 	}
 }
 
@@ -123,13 +128,13 @@ func (l *layer) stop() {
 }
 
 // startWrites begins what a stated program writes.
-func (r *Runtime) startWrites(p *process) {
+func (r *layerStore) startWrites(p *process) {
 	if len(p.b.Writes) == 0 && p.b.LogBytes == nil {
 		return
 	}
 	l := r.layerOf(p.c)
 	for i, w := range p.b.Writes {
-		bytes, inodes := r.user(p, w.Bytes), r.user(p, w.inodes())
+		bytes, inodes := p.user(r.l, w.Bytes), p.user(r.l, w.inodes())
 		bytes.Key, inodes.Key = bytes.Key+uint64(2*i+1), inodes.Key+uint64(2*i+2)
 		m := mountOf(p.c.config.Mounts, w.Path)
 		switch {
@@ -137,34 +142,34 @@ func (r *Runtime) startWrites(p *process) {
 		case m == nil:
 			l.growths = append(l.growths, l.share.Grow(bytes, inodes))
 		case m.Readonly || m.HostPath == "":
-		case r.opts.Host != nil:
-			r.warnOnce(p.c, "writes\x00"+w.Path, "what its program writes to "+w.Path+" is left out: mounts are this machine's own directories (commands of the shell write there)")
+		case r.files.host != nil:
+			r.warner.warnOnce(p.c, "writes\x00"+w.Path, "what its program writes to "+w.Path+" is left out: mounts are this machine's own directories (commands of the shell write there)")
 		default:
 			dir := path.Join(m.HostPath, strings.TrimPrefix(path.Clean(w.Path), path.Clean(m.ContainerPath)))
-			if size, _, ok := r.nodeFS().Limit(m.HostPath); ok && size > 0 {
+			if size, _, ok := r.files.nodeFS().Limit(m.HostPath); ok && size > 0 {
 				bytes.Curve = bytes.Curve.Capped(size)
 			}
 			key := p.c.sandbox.metadata.Uid + "/" + p.c.config.Metadata.Name + "/" + strconv.Itoa(i)
-			if g, err := r.nodeFS().Grow(dir, key, bytes, inodes); err == nil {
+			if g, err := r.files.nodeFS().Grow(dir, key, bytes, inodes); err == nil {
 				l.growths = append(l.growths, g)
 			}
 		}
 	}
-	if p.b.LogBytes == nil || r.opts.Logs == nil || p.c.logPath() == "" {
+	if p.b.LogBytes == nil || !r.logs || p.c.logPath() == "" {
 		return
 	}
-	if r.opts.Host != nil {
-		r.warnOnce(p.c, "logBytes", "its program's logBytes are left out: the log is a file of this machine (logs are written)")
+	if r.files.host != nil {
+		r.warner.warnOnce(p.c, "logBytes", "its program's logBytes are left out: the log is a file of this machine (logs are written)")
 	} else {
-		l.growths = append(l.growths, r.nodeFS().GrowFile(p.c.logPath(), r.user(p, p.b.LogBytes)))
+		l.growths = append(l.growths, r.files.nodeFS().GrowFile(p.c.logPath(), p.user(r.l, p.b.LogBytes)))
 	}
 }
 
 // withMemory is a program's behaviour with what it writes to memory (an emptyDir
 // of medium Memory) added to the memory that it uses. That is charged to it as
 // long as it runs: after its end only the files are left.
-func (r *Runtime) withMemory(c *container, b *Behaviour) *Behaviour {
-	if len(b.Writes) == 0 || r.opts.Host != nil {
+func (r *layerStore) withMemory(c *container, b *Behaviour) *Behaviour {
+	if len(b.Writes) == 0 || r.files.host != nil {
 		return b
 	}
 	memory := b.memory()
@@ -173,7 +178,7 @@ func (r *Runtime) withMemory(c *container, b *Behaviour) *Behaviour {
 		if m == nil || m.Readonly || m.HostPath == "" {
 			continue
 		}
-		if size, _, ok := r.nodeFS().Limit(m.HostPath); ok {
+		if size, _, ok := r.files.nodeFS().Limit(m.HostPath); ok {
 			more := w.Bytes
 			if size > 0 {
 				more = more.Capped(size)
@@ -190,8 +195,8 @@ func (r *Runtime) withMemory(c *container, b *Behaviour) *Behaviour {
 }
 
 // stopWrites ends what a container's process writes.
-func (r *Runtime) stopWrites(c *container) {
-	if l := r.disks.written[c]; l != nil {
+func (r *layerStore) stopWrites(c *container) {
+	if l := r.written[c]; l != nil {
 		l.stop()
 	}
 }
@@ -216,40 +221,40 @@ func (src *imageSource) space() memfs.Space {
 
 // holdImage is called for each that needs an image's files: its record and the
 // containers made of it. The files are there until the last has gone.
-func (r *Runtime) holdImage(src *imageSource) {
+func (r *imageStore) holdImage(src *imageSource) {
 	if src.holders == 0 {
-		r.disks.images.Add(src.space())
+		r.disk.Add(src.space())
 	}
 	src.holders++
 }
 
-func (r *Runtime) releaseImage(src *imageSource) {
+func (r *imageStore) releaseImage(src *imageSource) {
 	src.holders--
 	if src.holders == 0 {
 		s := src.space()
-		r.disks.images.Add(memfs.Space{Bytes: -s.Bytes, Inodes: -s.Inodes})
+		r.disk.Add(memfs.Space{Bytes: -s.Bytes, Inodes: -s.Inodes})
 	}
 }
 
 // imageFits tells whether an image can be unpacked; if not the error is
 // containerd's, of the download or of the first layer.
-func (r *Runtime) imageFits(src *imageSource, name string) error {
+func (r *imageStore) imageFits(src *imageSource, name string) error {
 	if src.holders > 0 {
 		return nil
 	}
-	free, need := r.disks.images.Disk().Free(), src.space()
+	free, need := r.disk.Disk().Free(), src.space()
 	if need.Bytes <= free.Bytes && need.Inodes <= free.Inodes {
 		return nil
 	}
 	if src.Size > free.Bytes {
 		return status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to copy: write %s/ingest/%s/data: no space left on device",
-			name, contentStore, r.hashID("ingest", src.digest))
+			name, contentStore, hashID("ingest", src.digest))
 	}
 	what := "write"
 	if need.Inodes > free.Inodes {
 		what = "mkdir"
 	}
-	layer := r.hashID("layer", src.digest)
+	layer := hashID("layer", src.digest)
 	mount := "/var/lib/containerd/tmpmounts/containerd-mount" + strconv.FormatUint(r.l.Uint64("mount", name, src.pulls)%1e10, 10)
 	return status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to extract layer sha256:%s: mount callback failed on %s: %s %s/usr: no space left on device",
 		name, layer, mount, what, mount)
@@ -260,8 +265,8 @@ const contentStore = "/var/lib/containerd/io.containerd.content.v1.content"
 
 // rootDirFits tells whether containerd can make the directory in which it keeps
 // a sandbox's or container's files.
-func (r *Runtime) rootDirFits(kind, id string) error {
-	free := r.disks.layers.Disk().Free()
+func (r *layerStore) rootDirFits(kind, id string) error {
+	free := r.layers.Disk().Free()
 	if free.Bytes >= pageSize && free.Inodes > 0 {
 		return nil
 	}

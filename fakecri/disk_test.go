@@ -74,9 +74,9 @@ func (n *node) addUp(when string) {
 		image(im.source)
 	}
 	layers := memfs.Space{}
-	for _, c := range n.rt.containers {
+	for _, c := range n.rt.recs.containers {
 		image(c.image.source)
-		used := n.rt.layerUsed(c)
+		used := n.rt.disks.layerUsed(c)
 		add(used.Bytes, used.Inodes)
 		layers.Bytes, layers.Inodes = layers.Bytes+used.Bytes, layers.Inodes+used.Inodes
 		if p := c.process; p != nil && p.in != nil && len(p.b.Writes) == 0 {
@@ -91,8 +91,8 @@ func (n *node) addUp(when string) {
 	if got := n.rt.disks.layers.Used(); got != layers {
 		n.Errorf("%s: all layers are %v, their sum is %v", when, got, layers)
 	}
-	if len(n.rt.disks.written) > len(n.rt.containers) {
-		n.Errorf("%s: %d layers of %d containers", when, len(n.rt.disks.written), len(n.rt.containers))
+	if len(n.rt.disks.written) > len(n.rt.recs.containers) {
+		n.Errorf("%s: %d layers of %d containers", when, len(n.rt.disks.written), len(n.rt.recs.containers))
 	}
 }
 
@@ -135,11 +135,11 @@ func TestShellOnFullDisk(t *testing.T) {
 		if !strings.Contains(string(log), "again") {
 			t.Errorf("with room the log is %q", log)
 		}
-		before := n.rt.layerUsed(n.rt.containers[0])
+		before := n.rt.disks.layerUsed(n.rt.recs.containers[0])
 		n.ok(n.c.StopContainer(n.ctx, id, 0))
 		n.disk.Share().Add(memfs.Space{Bytes: 10 * mib})
 		n.addUp("stopped")
-		if used := n.rt.layerUsed(n.rt.containers[0]); used != before || used.Inodes < 4 {
+		if used := n.rt.disks.layerUsed(n.rt.recs.containers[0]); used != before || used.Inodes < 4 {
 			t.Errorf("the layer of a dead container is %v, and was %v", used, before)
 		}
 		n.ok(n.c.RemoveContainer(n.ctx, id))
@@ -371,7 +371,7 @@ func TestLayerPeriod(t *testing.T) {
 	start := l.Now()
 	r := New(Options{Loop: l, LayerPeriod: 10 * time.Second, LayerFirst: 4 * time.Second})
 	c := &container{}
-	layer := r.layerOf(c)
+	layer := r.disks.layerOf(c)
 	layer.share.Add(memfs.Space{Bytes: 100})
 	for _, tc := range []struct {
 		at    time.Duration
@@ -381,7 +381,7 @@ func TestLayerPeriod(t *testing.T) {
 		if err := l.RunUntil(start.Add(tc.at)); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.layerMeasured(c).Bytes; got != tc.bytes {
+		if got := r.disks.layerMeasured(c).Bytes; got != tc.bytes {
 			t.Errorf("after %v: %d bytes, want %d", tc.at, got, tc.bytes)
 		}
 		layer.share.Add(memfs.Space{Bytes: tc.add})

@@ -34,10 +34,10 @@ func (w webRoot) serves(page string, port int, names ...string) daemonFunc {
 
 // file is the answer from the root; ok is false without one.
 func (w webRoot) file(a asked) (code int, body string, ok bool) {
-	if a.c.process == nil || a.c.process.in == nil {
+	v := a.Files()
+	if v == nil {
 		return 0, "", false
 	}
-	v := a.c.process.in.view
 	if _, err := v.Stat(w.dir); err != nil {
 		return 0, "", false
 	}

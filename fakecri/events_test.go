@@ -17,7 +17,7 @@ func TestOnEvent(t *testing.T) {
 	run(t, Options{Images: []Image{appImage}, Programs: []Program{{Behaviour: Behaviour{RunFor: Range{Min: time.Second, Max: time.Second}, ExitCode: 2}}}}, func(e *env) {
 		var got []string
 		listening := e.l.NewGroup("listener")
-		e.rt.OnEvent(listening, func(ev *runtimeapi.ContainerEventResponse) {
+		e.rt.view.OnEvent(listening, func(ev *runtimeapi.ContainerEventResponse) {
 			states := ""
 			for _, c := range ev.ContainersStatuses {
 				states += " " + c.State.String()[len("CONTAINER_"):]
@@ -87,7 +87,7 @@ func TestPrompt(t *testing.T) {
 	if err := l.RunUntil(l.Now().Add(time.Second)); err != nil || !called {
 		t.Errorf("called %t, %v", called, err)
 	}
-	remove := rt.AddFault(Fault{Method: "Status", Hang: true})
+	remove := rt.calls.AddFault(Fault{Method: "Status", Hang: true})
 	if p.Answers("Status") {
 		t.Error("a fault touches Status, but it would be answered")
 	}

@@ -14,12 +14,24 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/ground/trace"
 )
 
 // maxExecOutput is how much of each stream ExecSync returns; what is written
 // beyond is dropped.
 const maxExecOutput = 16 << 20
+
+// execs runs commands beside containers' processes.
+type execs struct {
+	l      *loop.Loop
+	calls  *callDaemon
+	recs   *recordStore
+	images *imageStore
+	kern   *nodeKernel
+	out    *outputs
+	run    *runner
+	net    *podNet
+	warner *warner
+}
 
 // ExecSync runs a command in a container that runs and returns what it wrote.
 // A command that exits other than 0 is an *ExitError; one that runs longer than timeout, if that is not 0, is
@@ -28,38 +40,14 @@ const maxExecOutput = 16 << 20
 // hold its output keep the call waiting, as containerd's
 // drain_exec_sync_io_timeout of 0 has it.
 func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (stdout, stderr []byte, err error) {
-	r := c.r
-	sub := r.containerSubject(id)
-	if c.g.Dead() {
-		return nil, nil, errDead
-	}
-	d := r.daemon
-	if d == nil {
-		if err := r.l.Yield(ctx); err != nil {
-			return nil, nil, ctxError(err)
-		}
-		r.recordRead(mExecSync, &sub, errDown)
-		return nil, nil, errDown
-	}
-	out, err := loop.Call(ctx, d.g, "ExecSync", func(ctx context.Context) (execResult, error) {
-		out, err := r.execSync(ctx, d, &sub, id, cmd, timeout)
-		return out, ctxError(err)
+	sub := c.r.recs.containerSubject(id)
+	out, err := change(ctx, &c.by, mExecSync, &sub, func(ctx context.Context) (execResult, error) {
+		return c.r.exec.execSync(ctx, &sub, id, cmd, timeout)
 	})
-	if errors.Is(err, loop.ErrGroupDead) {
-		err = errLost
-	}
-	err = ctxError(err)
-	r.recordRead(mExecSync, &sub, err)
 	if err != nil {
 		return nil, nil, err
 	}
 	return out.stdout, out.stderr, out.err(cmd)
-}
-
-func (r *Runtime) recordRead(m method, s *subject, err error) {
-	if r.rec.TraceReads() {
-		r.record(trace.KindCRIRead, m, s, 0, err)
-	}
 }
 
 type execResult struct {
@@ -93,17 +81,15 @@ func (e *ExitError) Exited() bool { return true }
 // ExitStatus returns the code.
 func (e *ExitError) ExitStatus() int { return e.Code }
 
-// QuickExecSync is ExecSync where the outcome is known without running
-// anything: in a container with a stated program, while the daemon is up and no
-// fault is about ExecSync. took is how long it takes, the timeout at most.
-func (r *Runtime) QuickExecSync(id string, cmd []string, timeout time.Duration) (stdout []byte, took time.Duration, ok bool, err error) {
-	c := r.containerFor(id)
-	if r.daemon == nil || r.rec.TraceReads() || r.faulted(mExecSync) || c == nil || c.state != stateRunning || c.process == nil || c.process.in != nil {
+// QuickExecSync is Runtime.QuickExecSync.
+func (r *execs) QuickExecSync(id string, cmd []string, timeout time.Duration) (stdout []byte, took time.Duration, ok bool, err error) {
+	c := r.recs.containerFor(id)
+	if r.calls.life == nil || r.calls.rec.TraceReads() || r.calls.faulted(mExecSync) || c == nil || c.state != stateRunning || c.process == nil || c.process.in != nil {
 		return nil, 0, false, nil
 	}
 	sub := c.subject()
 	sub.attempt += uint32(r.l.UnixNano()) // each has a latency of its own
-	took = time.Duration(r.between(r.latency(mExecSync), "ExecSync", &sub))
+	took = time.Duration(sub.draw(r.l, r.calls.latency(mExecSync), "ExecSync"))
 	out, runs, err := r.statedExec(c, cmd)
 	if err == nil && timeout > 0 && runs > timeout {
 		return nil, took + timeout, true, execTimeout(timeout)
@@ -115,7 +101,7 @@ func (r *Runtime) QuickExecSync(id string, cmd []string, timeout time.Duration) 
 }
 
 // faulted tells whether an active fault names the method.
-func (r *Runtime) faulted(m method) bool {
+func (r *callDaemon) faulted(m method) bool {
 	for _, f := range r.faults {
 		if f.active && f.methods[m] {
 			return true
@@ -132,10 +118,7 @@ func execError(code codes.Code, format string, args ...any) error {
 	return status.Error(code, "failed to exec in container: "+fmt.Sprintf(format, args...))
 }
 
-func (r *Runtime) execSync(ctx context.Context, d *daemon, sub *subject, id string, cmd []string, timeout time.Duration) (execResult, error) {
-	if err := r.gate(ctx, d, mExecSync, sub); err != nil {
-		return execResult{}, err
-	}
+func (r *execs) execSync(ctx context.Context, sub *subject, id string, cmd []string, timeout time.Duration) (execResult, error) {
 	if _, err := r.execTarget(id); err != nil {
 		return execResult{}, err
 	}
@@ -144,7 +127,7 @@ func (r *Runtime) execSync(ctx context.Context, d *daemon, sub *subject, id stri
 	}
 	draw := *sub
 	draw.attempt += uint32(r.l.UnixNano())
-	if err := r.pause(ctx, mExecSync, &draw); err != nil {
+	if err := r.calls.pause(ctx, mExecSync, &draw); err != nil {
 		return execResult{}, err
 	}
 	c, err := r.execTarget(id)
@@ -162,8 +145,8 @@ func (r *Runtime) execSync(ctx context.Context, d *daemon, sub *subject, id stri
 }
 
 // execTarget returns the container to run a command in.
-func (r *Runtime) execTarget(id string) (*container, error) {
-	c := r.containerFor(id)
+func (r *execs) execTarget(id string) (*container, error) {
+	c := r.recs.containerFor(id)
 	switch {
 	case c == nil:
 		return nil, execError(codes.NotFound, "failed to find container %q in store: not found", id)
@@ -175,7 +158,7 @@ func (r *Runtime) execTarget(id string) (*container, error) {
 
 // passExec passes the time that a command takes in a stated program's
 // container; it ends early by the timeout, or by SIGKILL with the container.
-func (r *Runtime) passExec(ctx context.Context, c *container, runs, timeout time.Duration, out *execResult) error {
+func (r *execs) passExec(ctx context.Context, c *container, runs, timeout time.Duration, out *execResult) error {
 	if runs <= 0 {
 		return nil
 	}
@@ -203,7 +186,7 @@ func (r *Runtime) passExec(ctx context.Context, c *container, runs, timeout time
 
 // statedExec is what a command does in a container with a stated program: what
 // the program says of it; nothing, if it says nothing.
-func (r *Runtime) statedExec(c *container, cmd []string) (out execResult, takes time.Duration, err error) {
+func (r *execs) statedExec(c *container, cmd []string) (out execResult, takes time.Duration, err error) {
 	b := c.process.b
 	x, known := b.exec(cmd, time.Duration(r.l.UnixNano()-c.process.startedAt))
 	if x != nil {
@@ -217,25 +200,25 @@ func (r *Runtime) statedExec(c *container, cmd []string) (out execResult, takes 
 	}
 	if !known {
 		line := strings.Join(cmd, " ")
-		r.warnOnce(c, "exec\x00"+line, fmt.Sprintf("%q is not run in the container, since what it runs is stated or not known; it exits 0", shorten(line, 60)))
+		r.warner.warnOnce(c, "exec\x00"+line, fmt.Sprintf("%q is not run in the container, since what it runs is stated or not known; it exits 0", shorten(line, 60)))
 	}
 	return out, 0, nil
 }
 
 // execFailed is the error of a command that can't be run.
-func (r *Runtime) execFailed(err error) error {
-	return execError(codes.Unknown, "failed to start exec %q: OCI runtime exec failed: exec failed: unable to start container process: %s", r.newID("exec"), err)
+func (r *execs) execFailed(err error) error {
+	return execError(codes.Unknown, "failed to start exec %q: OCI runtime exec failed: exec failed: unable to start container process: %s", r.recs.newID("exec"), err)
 }
 
 // execInterpreted runs a command as a process of the container.
-func (r *Runtime) execInterpreted(ctx context.Context, in *interpreted, cmd []string, timeout time.Duration) (execResult, error) {
+func (r *execs) execInterpreted(ctx context.Context, in *interpreted, cmd []string, timeout time.Duration) (execResult, error) {
 	var (
 		ended loop.Event
 		exit  kernel.Exit
 	)
 	open := &writers{n: 2}
 	stdout, stderr := &capture{open: open}, &capture{open: open}
-	null := r.kernel().Null()
+	null := r.kern.kernel().Null()
 	p, err := in.kc.Start(kernel.Spec{
 		Argv: cmd, Env: in.env, Dir: in.dir, Cred: in.cred, FDs: []kernel.File{null, stdout, stderr},
 		Done: func(e kernel.Exit) {

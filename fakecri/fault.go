@@ -153,9 +153,8 @@ func (f *fault) hit() bool {
 	return f.seen >= max(f.Nth, 1)
 }
 
-// AddFault puts a rule in force, after its From. The function returned takes
-// it back; calls that hang on it then go on.
-func (r *Runtime) AddFault(rule Fault) (remove func()) {
+// AddFault is Runtime.AddFault.
+func (r *callDaemon) AddFault(rule Fault) (remove func()) {
 	f := &fault{Fault: rule}
 	for m := range methods {
 		f.methods[m] = globMatch(rule.Method, methods[m].name)
@@ -184,7 +183,7 @@ func (r *Runtime) AddFault(rule Fault) (remove func()) {
 	return func() { r.removeFault(f) }
 }
 
-func (r *Runtime) removeFault(f *fault) {
+func (r *callDaemon) removeFault(f *fault) {
 	for i, o := range r.faults {
 		if o != f {
 			continue
@@ -201,7 +200,7 @@ func (r *Runtime) removeFault(f *fault) {
 	}
 }
 
-func (r *Runtime) recordFault(f *fault, verb string, s *subject) {
+func (r *callDaemon) recordFault(f *fault, verb string, s *subject) {
 	if r.rec == nil {
 		return
 	}
@@ -221,7 +220,7 @@ func (r *Runtime) recordFault(f *fault, verb string, s *subject) {
 }
 
 // listingFaulted tells whether a fault could touch a listing now.
-func (r *Runtime) listingFaulted() bool {
+func (r *callDaemon) listingFaulted() bool {
 	for _, f := range r.faults {
 		if f.active && !f.spent() && (f.methods[mListPodSandbox] || f.methods[mListContainers]) {
 			return true

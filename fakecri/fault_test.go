@@ -49,7 +49,7 @@ func TestFaultMatching(t *testing.T) {
 				for i := range 6 {
 					ids = append(ids, e.create(sbs[i%2], string(rune('a'+i%2)), "c"+itoa(uint32(i)), 0))
 				}
-				e.rt.AddFault(tc.fault)
+				e.rt.calls.AddFault(tc.fault)
 				got := ""
 				for _, id := range ids {
 					err := e.c.StartContainer(e.ctx, id)
@@ -76,19 +76,19 @@ func TestFaultLatencyAndHang(t *testing.T) {
 	e := run(t, Options{Images: []Image{appImage}, Latency: map[string]Range{"StartContainer": {}}}, func(e *env) {
 		sb := e.sandbox("a", 0)
 		id := e.create(sb, "a", "main", 0)
-		remove := e.rt.AddFault(Fault{Method: "StartContainer", Latency: Exactly(time.Second)})
-		e.rt.AddFault(Fault{Latency: Range{time.Second, 2 * time.Second}, For: time.Minute})
+		remove := e.rt.calls.AddFault(Fault{Method: "StartContainer", Latency: Exactly(time.Second)})
+		e.rt.calls.AddFault(Fault{Latency: Range{time.Second, 2 * time.Second}, For: time.Minute})
 		e.within(e.took(func() { e.ok(e.c.StartContainer(e.ctx, id)) }), 2*time.Second, 3*time.Second+time.Microsecond)
 		remove()
 		remove()
 		e.sleep(time.Minute)
 
-		e.rt.AddFault(Fault{Method: "List*", Hang: true, For: 10 * time.Second})
+		e.rt.calls.AddFault(Fault{Method: "List*", Hang: true, For: 10 * time.Second})
 		e.within(e.took(func() {
 			_, err := e.c.ListContainers(e.ctx, nil)
 			e.ok(err)
 		}), 10*time.Second, 10*time.Second+time.Microsecond)
-		end := e.rt.AddFault(Fault{Hang: true})
+		end := e.rt.calls.AddFault(Fault{Hang: true})
 		ctx, cancel := loop.WithTimeout(e.ctx, 3*time.Second)
 		defer cancel()
 		e.within(e.took(func() {
@@ -103,7 +103,7 @@ func TestFaultLatencyAndHang(t *testing.T) {
 		e.within(e.took(func() { e.ok(e.c.StopContainer(e.ctx, id, 0)) }), time.Second, 2*time.Second)
 
 		// A hanging call holds its name, and an error after it leaves nothing.
-		e.rt.AddFault(Fault{Method: "RunPodSandbox", Hang: true, For: 5 * time.Second, Error: &FaultError{}})
+		e.rt.calls.AddFault(Fault{Method: "RunPodSandbox", Hang: true, For: 5 * time.Second, Error: &FaultError{}})
 		e.g.Go("retry", func(c2 context.Context) {
 			e.ok(e.l.Sleep(c2, time.Second))
 			_, err := e.c.RunPodSandbox(c2, podConfig("b", 0), "")
@@ -122,7 +122,7 @@ func TestFaultLatencyAndHang(t *testing.T) {
 func TestFaultOnReads(t *testing.T) {
 	run(t, Options{Images: []Image{appImage}}, func(e *env) {
 		a, b := e.sandbox("a", 0), e.sandbox("b", 0)
-		e.rt.AddFault(Fault{Pod: "default/a", Error: &FaultError{Code: "DeadlineExceeded", Message: "slow"}})
+		e.rt.calls.AddFault(Fault{Pod: "default/a", Error: &FaultError{Code: "DeadlineExceeded", Message: "slow"}})
 		_, err := e.c.PodSandboxStatus(e.ctx, a, false)
 		e.code(err, codes.DeadlineExceeded)
 		_, err = e.c.PodSandboxStatus(e.ctx, b, false)

@@ -8,14 +8,14 @@ import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 // message does neither, so a kubelet need not make them. The config's command
 // is as the pod writes it.
 func (c *Client) UsesFiles(podSandboxID string, config *runtimeapi.ContainerConfig) bool {
-	s := c.r.sandboxFor(podSandboxID)
+	s := c.r.recs.sandboxFor(podSandboxID)
 	img := c.r.images.find(config.Image.GetImage())
 	if s == nil || img == nil {
 		return true
 	}
 	made := &c.r.unmade
 	made.sandbox, made.config, made.image = s, config, img
-	b, interpreted := c.r.resolve(made)
+	b, interpreted := c.r.run.resolve(made)
 	*made = container{}
 	return interpreted || b.TerminationMessage != ""
 }

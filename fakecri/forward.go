@@ -35,7 +35,7 @@ type Listening struct {
 }
 
 // listening is told by the kernel of a port.
-func (r *Runtime) listening(n *kernel.NetNS, port int, open bool) {
+func (r *nodeKernel) listening(n *kernel.NetNS, port int, open bool) {
 	l := Listening{IP: n.IP(), Host: n == r.machine.HostNet(), Port: port, Open: open, Stated: open && n.Handler(port) != nil}
 	if s := r.sandboxOf[n]; s != nil {
 		for _, m := range s.config.PortMappings {
@@ -48,7 +48,7 @@ func (r *Runtime) listening(n *kernel.NetNS, port int, open bool) {
 }
 
 // listenHook is the kernel's OnListen.
-func (r *Runtime) listenHook() func(*kernel.NetNS, int, bool) {
+func (r *nodeKernel) listenHook() func(*kernel.NetNS, int, bool) {
 	if r.opts.OnListen == nil {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (r *Runtime) listenHook() func(*kernel.NetNS, int, bool) {
 }
 
 // noteNet remembers whose network namespace it is.
-func (r *Runtime) noteNet(n *kernel.NetNS, s *sandbox) {
+func (r *nodeKernel) noteNet(n *kernel.NetNS, s *sandbox) {
 	if r.opts.OnListen == nil {
 		return
 	}
@@ -67,11 +67,11 @@ func (r *Runtime) noteNet(n *kernel.NetNS, s *sandbox) {
 }
 
 // dropListeners closes all ports, as a power cut does.
-func (r *Runtime) dropListeners() {
+func (r *nodeKernel) dropListeners() {
 	if r.opts.OnListen == nil || r.machine == nil {
 		return
 	}
-	for _, s := range r.sandboxes {
+	for _, s := range r.recs.sandboxes {
 		if pk := r.podKernels[s]; pk != nil {
 			pk.net.Close()
 		}
@@ -80,15 +80,14 @@ func (r *Runtime) dropListeners() {
 	r.sandboxOf = nil
 }
 
-// Dial connects, from the machine, to whoever listens on a port of a pod's IP,
-// or of the host's network (127.0.0.1). Errors are syscall.Errnos, or ctx's.
-func (r *Runtime) Dial(ctx context.Context, ip string, port int) (*kernel.Conn, error) {
-	return r.kernel().HostNet().Dial(ctx, ip, port)
+// Dial is Runtime.Dial.
+func (r *podNet) Dial(ctx context.Context, ip string, port int) (*kernel.Conn, error) {
+	return r.kern.kernel().HostNet().Dial(ctx, ip, port)
 }
 
 // forwardTarget returns the sandbox whose ports are asked for.
-func (r *Runtime) forwardTarget(id string) (*sandbox, error) {
-	s := r.sandboxFor(id)
+func (r *podNet) forwardTarget(id string) (*sandbox, error) {
+	s := r.recs.sandboxFor(id)
 	switch {
 	case s == nil:
 		return nil, status.Errorf(codes.NotFound, "failed to find sandbox %q in store: not found", id)
@@ -98,14 +97,13 @@ func (r *Runtime) forwardTarget(id string) (*sandbox, error) {
 	return s, nil
 }
 
-// ForwardTarget returns the address that the ports of a sandbox have for Dial
-// and GRPCHealth, and whether a stated program answers on a port.
-func (r *Runtime) ForwardTarget(podSandboxID string, port int32) (ip string, stated bool, err error) {
+// ForwardTarget is Runtime.ForwardTarget.
+func (r *podNet) ForwardTarget(podSandboxID string, port int32) (ip string, stated bool, err error) {
 	s, err := r.forwardTarget(podSandboxID)
 	if err != nil {
 		return "", false, err
 	}
-	n := r.podKernelOf(s).net
+	n := r.kern.podKernelOf(s).net
 	ip = s.ip.String()
 	if s.hostNetwork() {
 		ip = "127.0.0.1"
@@ -115,7 +113,7 @@ func (r *Runtime) ForwardTarget(podSandboxID string, port int32) (ip string, sta
 
 // openProgram returns a stated program of the sandbox that answers on every
 // port that it is asked on.
-func (r *Runtime) openProgram(s *sandbox) *process {
+func (r *podNet) openProgram(s *sandbox) *process {
 	for _, c := range s.containers {
 		if p := c.process; p != nil && c.alive() && (p.in == nil || p.in.stated != nil) && p.b.Ports == nil {
 			return p
@@ -138,31 +136,29 @@ const (
 // ports answers on each.
 func (c *Client) PortForwardStream(ctx context.Context, podSandboxID string, port int32, conn kernel.File) error {
 	r := c.r
-	if c.g.Dead() {
+	if c.by.g.Dead() {
 		return errDead
 	}
-	if r.daemon == nil {
+	if r.calls.life == nil {
 		return errDown
 	}
-	to, err := r.dialSandbox(ctx, podSandboxID, port)
+	to, err := r.net.dialSandbox(ctx, podSandboxID, port)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = to.Close() }()
-	return r.join(ctx, conn, to, lingers, lingers)
+	return r.net.join(ctx, conn, to, lingers, lingers)
 }
 
-// Join copies both ways between a client's connection and one of Dial until
-// both directions have ended. It closes neither. The error is a syscall.Errno
-// of the connections, or ctx's.
-func (r *Runtime) Join(ctx context.Context, conn kernel.File, to *kernel.Conn) error {
+// Join is Runtime.Join.
+func (r *podNet) Join(ctx context.Context, conn kernel.File, to *kernel.Conn) error {
 	return r.join(ctx, conn, to, 0, finTimeout)
 }
 
 // join copies both ways. Once the client has sent its end, the answers may take
 // afterThere, and once all answers are there, the client's end afterBack; 0
 // means for ever.
-func (r *Runtime) join(ctx context.Context, conn kernel.File, to *kernel.Conn, afterThere, afterBack time.Duration) error {
+func (r *podNet) join(ctx context.Context, conn kernel.File, to *kernel.Conn, afterThere, afterBack time.Duration) error {
 	g := r.l.NewGroup("forward")
 	defer g.Kill()
 	var there, back loop.Event
@@ -205,7 +201,7 @@ func (r *Runtime) join(ctx context.Context, conn kernel.File, to *kernel.Conn, a
 	return failed
 }
 
-func (r *Runtime) dialSandbox(ctx context.Context, id string, port int32) (*kernel.Conn, error) {
+func (r *podNet) dialSandbox(ctx context.Context, id string, port int32) (*kernel.Conn, error) {
 	s, err := r.forwardTarget(id)
 	if err != nil {
 		return nil, err
@@ -213,7 +209,7 @@ func (r *Runtime) dialSandbox(ctx context.Context, id string, port int32) (*kern
 	if port <= 0 || port > 65535 {
 		return nil, status.Errorf(codes.InvalidArgument, "invalid port %d", port)
 	}
-	n := r.podKernelOf(s).net
+	n := r.kern.podKernelOf(s).net
 	if !n.Listening(int(port)) {
 		if p := r.openProgram(s); p != nil {
 			return n.DialHandler(int(port), r.handler(p, anyPort)), nil

@@ -35,7 +35,7 @@ func (d demand) now(at time.Duration) int64 { return d.ledger.now(at) + d.extra 
 // the curves: while their peaks together fit below the limit it costs a
 // comparison whenever a container starts, else a timer.
 type guard struct {
-	r      *Runtime
+	r      *accounts
 	name   string
 	limit  int64
 	demand func() demand
@@ -69,7 +69,7 @@ func (g *guard) grown(started bool) {
 
 func (g *guard) reset(after time.Duration, told int64) {
 	if g.timer == nil {
-		g.timer = g.r.processes.NewTimer(g.name, g.look)
+		g.timer = g.r.kern.powered.NewTimer(g.name, g.look)
 	}
 	g.armed, g.told = true, told
 	g.timer.Reset(after)
@@ -92,7 +92,7 @@ func (g *guard) look() {
 			return
 		}
 		slack := int64(0)
-		if g.r.machine != nil {
+		if g.r.kern.machine != nil {
 			slack = min(g.slack, (g.limit-sum)/2)
 		}
 		users := append(d.users[:len(d.users):len(d.users)], d.own)
@@ -122,12 +122,9 @@ func (g *guard) stop() {
 	g.timer, g.armed = nil, false
 }
 
-// WatchUsage has changed called once when more than these is used: memory of the
-// machine and of all pods in bytes, and processes; noLimit or more for what
-// nobody wants to know. It returns false, and watches nothing, if more is used
-// already. It forgets what was watched before.
-func (r *Runtime) WatchUsage(memory, podsMemory, pids int64, changed func()) bool {
-	a := &r.use
+// WatchUsage is Runtime.WatchUsage.
+func (r *accounts) WatchUsage(memory, podsMemory, pids int64, changed func()) bool {
+	a := r
 	watches := [...]struct {
 		g     *guard
 		limit int64

@@ -10,6 +10,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // Image is an entry of the catalogue.
@@ -168,28 +170,54 @@ type imageSource struct {
 }
 
 type imageStore struct {
-	r       *Runtime
-	sources map[string]*imageSource // by canonical name, by digest, and by base name
-	byRef   map[string]*image       // by id, canonical tag and digest
-	images  []*image                // in order of arrival
-	list    []*runtimeapi.Image     // nil after a change
-	pulled  []PullCount
+	disk     *memfs.Share
+	gen      uint64
+	l        *loop.Loop
+	opts     imageOptions
+	trees    *Trees
+	commands kernel.Commands         // what interpreted programs do; made for the first
+	sources  map[string]*imageSource // by canonical name, by digest, and by base name
+	byRef    map[string]*image       // by id, canonical tag and digest
+	images   []*image                // in order of arrival
+	list     []*runtimeapi.Image     // nil after a change
+	pulled   []PullCount
 	// known remembers canonical names: to parse one takes microseconds, and
 	// each start of a container asks several times.
 	known map[string]string
 	table *imageTable // set while init runs only; nil: nothing is shared
 }
 
-func (st *imageStore) init(r *Runtime) {
-	st.r = r
-	if r.trees != nil {
-		st.table = r.trees.table
+// imageOptions are those of Options.
+type imageOptions struct {
+	Loop                               *loop.Loop
+	Images                             []Image
+	OnlyListedImages, ImagesByBaseName bool
+	SandboxImage                       string
+	ImageSize                          int64
+	ImagePull                          Range
+	Disk                               *memfs.Share
+	Trees                              *Trees
+	NoElide                            bool
+}
+
+func newImageStore(opts imageOptions) *imageStore {
+	st := &imageStore{l: opts.Loop, opts: opts, disk: opts.Disk, trees: opts.Trees, gen: 1}
+	if st.trees != nil {
+		st.trees.prepare(st.l, opts.Images)
+	}
+	st.init()
+	return st
+}
+
+func (st *imageStore) init() {
+	if st.trees != nil {
+		st.table = st.trees.table
 	}
 	st.sources = map[string]*imageSource{}
 	st.byRef = map[string]*image{}
 	st.known = map[string]string{}
-	for i := range r.opts.Images {
-		im := &r.opts.Images[i]
+	for i := range st.opts.Images {
+		im := &st.opts.Images[i]
 		if im.pattern() {
 			continue
 		}
@@ -207,7 +235,7 @@ func (st *imageStore) init(r *Runtime) {
 			}
 		}
 	}
-	if name := r.opts.SandboxImage; name != "" {
+	if name := st.opts.SandboxImage; name != "" {
 		c, _ := st.canonical(name)
 		src := st.source(c)
 		if src == nil {
@@ -227,7 +255,7 @@ func (st *imageStore) init(r *Runtime) {
 // goes by that: the last element of the repository's name, and the tag unless
 // all tags of it are known to be one image. "" for a digest.
 func (st *imageStore) baseName(c string) string {
-	if !st.r.opts.ImagesByBaseName || strings.Contains(c, "@") {
+	if !st.opts.ImagesByBaseName || strings.Contains(c, "@") {
 		return ""
 	}
 	base := path.Base(c)
@@ -250,17 +278,17 @@ func (st *imageStore) newSource(im Image, name string) *imageSource {
 	if _, digest, ok := strings.Cut(c, "@"); ok {
 		src.digest = digest
 	} else if b := st.baseName(c); b != "" && st.sources[b] == nil {
-		src.digest = "sha256:" + st.r.hashID("manifest", b)
+		src.digest = "sha256:" + hashID("manifest", b)
 	} else {
-		src.digest = "sha256:" + st.r.hashID("manifest", c)
+		src.digest = "sha256:" + hashID("manifest", c)
 	}
 	src.digest = st.table.text(src.digest)
-	src.id = st.table.text("sha256:" + st.r.hashID("image", src.digest))
+	src.id = st.table.text("sha256:" + hashID("image", src.digest))
 	if src.Size == 0 {
-		src.Size = st.r.opts.ImageSize
+		src.Size = st.opts.ImageSize
 	}
 	if src.Pull == (Range{}) {
-		src.Pull = st.r.opts.ImagePull
+		src.Pull = st.opts.ImagePull
 	}
 	if st.sources[src.digest] == nil {
 		st.sources[src.digest] = src
@@ -341,7 +369,7 @@ func (st *imageStore) source(c string) *imageSource {
 	}
 	template := st.template(c)
 	if template == nil {
-		if st.r.opts.OnlyListedImages {
+		if st.opts.OnlyListedImages {
 			return nil
 		}
 		template = &Image{}
@@ -357,8 +385,8 @@ func (st *imageStore) source(c string) *imageSource {
 // template returns the first pattern of the catalogue that matches a canonical
 // name, or nil.
 func (st *imageStore) template(c string) *Image {
-	for i := range st.r.opts.Images {
-		if im := &st.r.opts.Images[i]; im.pattern() && (MatchPattern(im.Name, c) || MatchPattern(im.Name, familiar(c))) {
+	for i := range st.opts.Images {
+		if im := &st.opts.Images[i]; im.pattern() && (MatchPattern(im.Name, c) || MatchPattern(im.Name, familiar(c))) {
 			return im
 		}
 	}
@@ -376,7 +404,7 @@ func (st *imageStore) add(src *imageSource, c string) *image {
 	im := st.byRef[src.id]
 	if im == nil {
 		im = &image{id: src.id, source: src}
-		st.r.holdImage(src)
+		st.holdImage(src)
 		st.images = append(st.images, im)
 		st.byRef[src.id] = im
 		st.byRef[strings.TrimPrefix(src.id, "sha256:")] = im
@@ -397,7 +425,7 @@ func (st *imageStore) add(src *imageSource, c string) *image {
 	}
 	im.describe()
 	st.list = nil
-	st.r.imageGen++
+	st.gen++
 	return im
 }
 
@@ -452,7 +480,7 @@ func (st *imageStore) remove(im *image) {
 		delete(st.byRef, d)
 	}
 	st.images = deleteItem(st.images, im)
-	st.r.releaseImage(im.source)
+	st.releaseImage(im.source)
 	st.list = nil
-	st.r.imageGen++
+	st.gen++
 }

@@ -109,7 +109,7 @@ func TestImages(t *testing.T) {
 		cid, err := e.c.CreateContainer(e.ctx, e.sandbox("web", 0), cfg, nil)
 		e.ok(err)
 		st := e.status(cid)
-		if st.ImageId != id || e.rt.listContainers(nil)[0].ImageId != id || st.User.Linux.Uid != 1003 || st.User.Linux.Gid != 7 {
+		if st.ImageId != id || e.rt.recs.listContainers(nil)[0].ImageId != id || st.User.Linux.Uid != 1003 || st.User.Linux.Gid != 7 {
 			t.Errorf("container %+v", st)
 		}
 	})
@@ -218,7 +218,7 @@ func TestPowerCut(t *testing.T) {
 		if e.status(idle).State != stateCreated || e.status(done).FinishedAt != before {
 			t.Error("what didn't run changed")
 		}
-		for _, c := range e.rt.containers {
+		for _, c := range e.rt.recs.containers {
 			if c.config.Metadata.Name == "main" && c.finishedAt != up {
 				t.Error("the end of what was lost is when the daemon came back")
 			}

@@ -17,10 +17,10 @@ import (
 // ListImages returns the images that are present, or the one that the filter
 // names by id, tag or digest.
 func (c *Client) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
-	if err := c.read(ctx, mListImages, subject{timeout: -1}); err != nil {
+	if err := c.by.read(ctx, mListImages, subject{timeout: -1}); err != nil {
 		return nil, err
 	}
-	st := &c.r.images
+	st := c.r.images
 	if name := filter.GetImage().GetImage(); name != "" {
 		if im := st.find(name); im != nil {
 			return []*runtimeapi.Image{im.entry}, nil
@@ -40,7 +40,7 @@ func (c *Client) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter)
 // is not present.
 func (c *Client) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, verbose bool) (*runtimeapi.ImageStatusResponse, error) {
 	name := image.GetImage()
-	if err := c.read(ctx, mImageStatus, subject{image: name, timeout: -1}); err != nil {
+	if err := c.by.read(ctx, mImageStatus, subject{image: name, timeout: -1}); err != nil {
 		return nil, err
 	}
 	im := c.r.images.find(name)
@@ -59,20 +59,17 @@ func (c *Client) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, v
 func (c *Client) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, sandbox *runtimeapi.PodSandboxConfig) (string, error) {
 	md := sandbox.GetMetadata()
 	sub := subject{namespace: md.GetNamespace(), pod: md.GetName(), attempt: md.GetAttempt(), image: image.GetImage(), timeout: -1}
-	return change(ctx, c, mPullImage, &sub, func(ctx context.Context, d *daemon) (string, error) {
-		return c.r.pullImage(ctx, d, &sub, auth)
-	})
+	var name string
+	return checkedChange(ctx, &c.by, mPullImage, &sub, func() (err error) {
+		if name, err = c.r.images.canonical(sub.image); err != nil {
+			return status.Errorf(codes.InvalidArgument, "failed to parse image reference %q: %v", sub.image, err)
+		}
+		return nil
+	}, func(ctx context.Context) (string, error) { return c.r.life.pullImage(ctx, &sub, name, auth) })
 }
 
-func (r *Runtime) pullImage(ctx context.Context, d *daemon, sub *subject, auth *runtimeapi.AuthConfig) (string, error) {
-	name, err := r.images.canonical(sub.image)
-	if err != nil {
-		return "", status.Errorf(codes.InvalidArgument, "failed to parse image reference %q: %v", sub.image, err)
-	}
-	if err := r.gate(ctx, d, mPullImage, sub); err != nil {
-		return "", err
-	}
-	if err := r.pause(ctx, mPullImage, sub); err != nil {
+func (r *lifecycle) pullImage(ctx context.Context, sub *subject, name string, auth *runtimeapi.AuthConfig) (string, error) {
+	if err := r.calls.pause(ctx, mPullImage, sub); err != nil {
 		return "", err
 	}
 	src := r.images.source(name)
@@ -94,7 +91,7 @@ func (r *Runtime) pullImage(ctx context.Context, d *daemon, sub *subject, auth *
 	if err := r.l.Sleep(ctx, took); err != nil {
 		return "", err
 	}
-	if err := r.imageFits(src, name); err != nil {
+	if err := r.images.imageFits(src, name); err != nil {
 		return "", err
 	}
 	fresh := r.images.byRef[src.id] == nil
@@ -115,7 +112,7 @@ func (a *ImageAuth) admits(auth *runtimeapi.AuthConfig) bool {
 	return auth.GetUsername() == a.Username && auth.GetPassword() == a.Password
 }
 
-func (r *Runtime) failPull(ctx context.Context, f *PullFailure, name string, n uint64) error {
+func (r *lifecycle) failPull(ctx context.Context, f *PullFailure, name string, n uint64) error {
 	after := f.After
 	if after == (Range{}) {
 		after = Range{Min: 5 * time.Millisecond, Max: 15 * time.Millisecond}
@@ -135,12 +132,9 @@ func (r *Runtime) failPull(ctx context.Context, f *PullFailure, name string, n u
 // error; containers made of it live on.
 func (c *Client) RemoveImage(ctx context.Context, image *runtimeapi.ImageSpec) error {
 	r, sub := c.r, subject{image: image.GetImage(), timeout: -1}
-	_, err := change(ctx, c, mRemoveImage, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
-		if err := r.gate(ctx, d, mRemoveImage, &sub); err != nil {
-			return struct{}{}, err
-		}
+	_, err := change(ctx, &c.by, mRemoveImage, &sub, func(ctx context.Context) (struct{}, error) {
 		if im := r.images.find(sub.image); im != nil {
-			r.pauseRegardless(mRemoveImage, &sub)
+			r.calls.pauseRegardless(mRemoveImage, &sub)
 			r.images.remove(im)
 		}
 		return struct{}{}, nil
@@ -154,22 +148,22 @@ const DefaultImageFilesystem = "/var/lib/containerd/io.containerd.snapshotter.v1
 // ImageFsInfo returns what images take and what containers' writable layers do.
 // On one file system its entry counts both, as containerd's does.
 func (c *Client) ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
-	if err := c.read(ctx, mImageFsInfo, subject{timeout: -1}); err != nil {
+	if err := c.by.read(ctx, mImageFsInfo, subject{timeout: -1}); err != nil {
 		return nil, err
 	}
-	images, layers, o := c.r.disks.images.Used(), c.r.disks.layers.Used(), &c.r.opts
+	images, layers, o := c.r.images.disk.Used(), c.r.disks.layers.Used(), &c.r.opts
 	if o.ContainerFilesystem == o.ImageFilesystem {
 		images.Bytes += layers.Bytes
 		images.Inodes += layers.Inodes
 	}
 	return &runtimeapi.ImageFsInfoResponse{
-		ImageFilesystems:     []*runtimeapi.FilesystemUsage{c.r.filesystem(o.ImageFilesystem, images)},
-		ContainerFilesystems: []*runtimeapi.FilesystemUsage{c.r.filesystem(o.ContainerFilesystem, layers)},
+		ImageFilesystems:     []*runtimeapi.FilesystemUsage{c.r.view.filesystem(o.ImageFilesystem, images)},
+		ContainerFilesystems: []*runtimeapi.FilesystemUsage{c.r.view.filesystem(o.ContainerFilesystem, layers)},
 	}, nil
 }
 
 // filesystem is what images or writable layers use of a disk.
-func (r *Runtime) filesystem(mountpoint string, used memfs.Space) *runtimeapi.FilesystemUsage {
+func (r *viewer) filesystem(mountpoint string, used memfs.Space) *runtimeapi.FilesystemUsage {
 	return &runtimeapi.FilesystemUsage{
 		Timestamp:  r.l.UnixNano(),
 		FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: mountpoint},

@@ -7,19 +7,19 @@ import "slices"
 // alive. The use of the file system is no part of it.
 func (c *Client) ImageUseGeneration() uint64 {
 	for _, m := range [...]method{mListImages, mListPodSandbox, mListContainers, mContainerStatus, mImageFsInfo} {
-		if !c.r.prompt(m) {
+		if !c.r.calls.prompt(m) {
 			return 0
 		}
 	}
-	return c.r.imageGen + c.r.containerGen
+	return c.r.images.gen + c.r.recs.containerGen
 }
 
 // MountedImages returns the ids of the images that a container mounts, as its
 // status says. ok is false if that has to be asked for, as when a call would
 // take time, or fail.
 func (c *Client) MountedImages(containerID string) (ids []string, ok bool) {
-	ctr, _ := c.r.lookupContainer(containerID)
-	if ctr == nil || c.g.Dead() || !c.r.prompt(mContainerStatus) {
+	ctr, _ := c.r.recs.lookupContainer(containerID)
+	if ctr == nil || c.by.g.Dead() || !c.r.calls.prompt(mContainerStatus) {
 		return nil, false
 	}
 	for _, m := range ctr.config.Mounts {

@@ -34,7 +34,7 @@ type runtimeOptionsInfo struct {
 }
 
 // containerInfo is what ContainerStatus tells besides.
-func (r *Runtime) containerInfo(c *container) map[string]string {
+func (r *viewer) containerInfo(c *container) map[string]string {
 	return infoMap(struct {
 		SandboxID      string                      `json:"sandboxID"`
 		PID            int                         `json:"pid"`
@@ -52,7 +52,7 @@ func (r *Runtime) containerInfo(c *container) map[string]string {
 }
 
 // sandboxInfo is what PodSandboxStatus tells besides.
-func (r *Runtime) sandboxInfo(s *sandbox) map[string]string {
+func (r *viewer) sandboxInfo(s *sandbox) map[string]string {
 	pid, state := 0, "deleted"
 	if s.state == sandboxReady {
 		pid, state = statedPID(s.id), "running"
@@ -100,32 +100,32 @@ func statedPID(id string) int {
 }
 
 // pidOf is the container's process as the machine numbers it, 0 for none.
-func (r *Runtime) pidOf(c *container) int {
+func (r *viewer) pidOf(c *container) int {
 	switch {
 	case c.process == nil:
 		return 0
 	case c.process.in != nil && c.process.in.kc.First() != nil:
-		return c.process.in.kc.First().PIDIn(r.kernel().HostPIDs())
+		return c.process.in.kc.First().PIDIn(r.kern.kernel().HostPIDs())
 	}
 	return statedPID(c.id)
 }
 
 // runtimeSpec is what containerd would hand to runc, as far as it is of use to
 // those who look at it.
-func (r *Runtime) runtimeSpec(c *container) *specs.Spec {
+func (r *viewer) runtimeSpec(c *container) *specs.Spec {
 	sc := c.config.GetLinux().GetSecurityContext()
 	src := c.image.source
 	spec := &specs.Spec{
 		Version:  specs.Version,
-		Hostname: r.utsName(c.sandbox),
+		Hostname: r.kern.utsName(c.sandbox),
 		Root:     &specs.Root{Path: "rootfs", Readonly: sc.GetReadonlyRootfs()},
 		Process: &specs.Process{
 			Terminal:        c.config.Tty,
 			Args:            c.argv(),
-			Env:             r.environment(c, ""),
+			Env:             r.run.environment(c, ""),
 			Cwd:             or(or(c.config.WorkingDir, src.WorkingDir), "/"),
 			NoNewPrivileges: sc.GetNoNewPrivs(),
-			User:            specUser(c.user(r)),
+			User:            specUser(r.containerUser(c)),
 		},
 		Annotations: map[string]string{
 			"io.kubernetes.cri.container-type":    "container",
@@ -137,7 +137,7 @@ func (r *Runtime) runtimeSpec(c *container) *specs.Spec {
 			"io.kubernetes.cri.sandbox-uid":       c.sandbox.metadata.Uid,
 		},
 		Linux: &specs.Linux{
-			CgroupsPath:   r.cgroupPath(c),
+			CgroupsPath:   r.kern.cgroupPath(c),
 			MaskedPaths:   sc.GetMaskedPaths(),
 			ReadonlyPaths: sc.GetReadonlyPaths(),
 			Sysctl:        c.sandbox.config.GetLinux().GetSysctls(),
@@ -155,11 +155,11 @@ func (r *Runtime) runtimeSpec(c *container) *specs.Spec {
 	return spec
 }
 
-func (r *Runtime) sandboxSpec(s *sandbox) *specs.Spec {
+func (r *viewer) sandboxSpec(s *sandbox) *specs.Spec {
 	lin := s.whole().GetLinux()
 	return &specs.Spec{
 		Version:  specs.Version,
-		Hostname: r.utsName(s),
+		Hostname: r.kern.utsName(s),
 		Root:     &specs.Root{Path: "rootfs", Readonly: true},
 		Process:  &specs.Process{Args: []string{"/pause"}, Cwd: "/", User: specs.User{UID: 65535, GID: 65535}},
 		Annotations: map[string]string{
@@ -295,13 +295,13 @@ func reverse(s string) string {
 }
 
 // statusInfo is what Status tells besides.
-func (r *Runtime) statusInfo() map[string]string {
+func (r *viewer) statusInfo() map[string]string {
 	type handler struct {
 		RuntimeType string             `json:"runtimeType"`
 		Options     runtimeOptionsInfo `json:"options"`
 	}
 	handlers := map[string]handler{}
-	for _, h := range r.handlers {
+	for _, h := range r.life.handlers {
 		if h.Name != "" {
 			handlers[h.Name] = handler{runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver}}
 		}

@@ -16,7 +16,6 @@ import (
 // interpreted is what a container has besides when its processes are
 // interpreted.
 type interpreted struct {
-	r     *Runtime
 	c     *container
 	kc    *kernel.Container
 	view  *kernel.View
@@ -29,7 +28,7 @@ type interpreted struct {
 	env  []string
 	dir  string
 
-	stdout, stderr *logStream
+	stdout, stderr output
 	stdin          kernel.File // the end that an attached client would write to
 	tty            *kernel.TTY // of a container with one that clients can attach to
 	oom            bool
@@ -48,6 +47,14 @@ type interpreted struct {
 	endedAt int64
 }
 
+// output is a stream of a container's: what is written to it goes to its log and
+// to who is attached.
+type output interface {
+	kernel.File
+	flush()
+	lastLine() string
+}
+
 // argv is the container's command line.
 func (c *container) argv() []string {
 	cmd, args := c.config.Command, c.config.Args
@@ -62,7 +69,7 @@ func (c *container) argv() []string {
 
 // resolve says what a container runs: a behaviour, or that its processes are
 // interpreted.
-func (r *Runtime) resolve(c *container) (*Behaviour, bool) {
+func (r *runner) resolve(c *container) (*Behaviour, bool) {
 	if f := r.opts.Behave; f != nil {
 		if b := f(c.sandbox.whole(), c.whole()); b != nil {
 			return b, false
@@ -80,27 +87,27 @@ func (r *Runtime) resolve(c *container) (*Behaviour, bool) {
 	}
 	src := c.image.source
 	if k := src.known; k != nil && k.daemon != nil && src.Commands == nil {
-		if b := k.daemon(c, argv); b != nil {
+		if b := k.daemon(c.config, argv); b != nil {
 			return b, false
 		}
 	}
-	trees := r.imageTrees()
+	trees := r.images.imageTrees()
 	switch {
 	case src.Commands != nil:
 		return defaultBehaviour, !src.states(argv[0]) || trees.has(path.Base(argv[0]))
 	case src.known != nil && src.known.closed, trees.runs(argv[0]):
 		return defaultBehaviour, true
 	}
-	if r.opts.Warn != nil && isShellScript(argv) {
-		r.warnScript(c, argv)
+	if r.warner.to != nil && isShellScript(argv) {
+		r.warner.warnScript(c, argv)
 	}
 	return defaultBehaviour, false
 }
 
 // programOf returns the first program that matches the container, or nil.
-func (r *Runtime) programOf(c *container) *Program {
+func (r *runner) programOf(c *container) *Program {
 	for i := range r.opts.Programs {
-		if p := &r.opts.Programs[i]; p.Match.matches(c) {
+		if p := &r.opts.Programs[i]; p.Match.matches(c.sandbox.metadata, c.config, c.image.tags) {
 			return p
 		}
 	}
@@ -150,7 +157,7 @@ func (t *Trees) runs(command string) bool {
 }
 
 // imageTrees returns the images' files.
-func (r *Runtime) imageTrees() *Trees {
+func (r *imageStore) imageTrees() *Trees {
 	if r.trees == nil {
 		r.trees = NewTrees()
 	}
@@ -167,11 +174,11 @@ const runcCreate = "failed to create containerd task: failed to create shim task
 // done is called when that has ended. The error's text is what StartContainer
 // says. With stated that process does what the behaviour says, whatever its
 // command line is.
-func (r *Runtime) startInterpreted(c *container, stated *Behaviour, done func(kernel.Exit)) (*interpreted, error) {
-	pk := r.podKernelOf(c.sandbox)
-	in := &interpreted{r: r, c: c, group: r.l.NewGroup(c.sandbox.metadata.Name + "/" + c.config.Metadata.Name), net: pk.net}
-	in.stdout = &logStream{r: r, c: c, name: stdoutName}
-	in.stderr = &logStream{r: r, c: c, name: stderrName}
+func (r *runner) startInterpreted(c *container, stated *Behaviour, done func(kernel.Exit)) (*interpreted, error) {
+	pk := r.kern.podKernelOf(c.sandbox)
+	in := &interpreted{c: c, group: r.l.NewGroup(c.sandbox.metadata.Name + "/" + c.config.Metadata.Name), net: pk.net}
+	in.stdout = &logStream{r: r.out, c: c, name: stdoutName}
+	in.stderr = &logStream{r: r.out, c: c, name: stderrName}
 	if err := r.enterImage(in, pk); err != nil {
 		in.group.Kill()
 		return nil, err
@@ -179,10 +186,10 @@ func (r *Runtime) startInterpreted(c *container, stated *Behaviour, done func(ke
 	argv := c.argv()
 	if stated != nil {
 		in.stated, argv = stated, c.statedArgv()
-		in.installStated(argv)
+		r.installStated(in, argv)
 	}
 	in.pids = r.pidNamespace(c, pk)
-	in.kc = r.kernel().NewContainer(r.containerOptions(in, pk))
+	in.kc = r.kern.kernel().NewContainer(r.containerOptions(in, pk))
 	fds, held := r.standardFiles(in)
 	in.stdin = held
 	p, err := in.kc.Start(kernel.Spec{
@@ -194,7 +201,7 @@ func (r *Runtime) startInterpreted(c *container, stated *Behaviour, done func(ke
 	}
 	if err == nil {
 		if in.stated != nil {
-			in.announce(p)
+			announce(in, p)
 		}
 		return in, nil
 	}
@@ -217,9 +224,9 @@ func (e *lateExecError) Error() string { return e.text }
 
 // standardFiles returns the first three files of a container's process, and the
 // other end of its standard input if somebody could attach to it.
-func (r *Runtime) standardFiles(in *interpreted) (fds []kernel.File, held kernel.File) {
-	m := r.kernel()
-	if in.c.config.Tty && r.opts.Streaming != nil {
+func (r *runner) standardFiles(in *interpreted) (fds []kernel.File, held kernel.File) {
+	m := r.kern.kernel()
+	if in.c.config.Tty && r.opts.Attachable {
 		in.tty = m.NewTTY(in.stdout)
 		slave := in.tty.Slave()
 		return []kernel.File{slave, slave.Dup(), slave.Dup()}, in.tty.Keyboard()
@@ -256,19 +263,19 @@ func closeAll(fds []kernel.File) {
 	}
 }
 
-func (r *Runtime) containerOptions(in *interpreted, pk *podKernel) kernel.ContainerOptions {
+func (r *runner) containerOptions(in *interpreted, pk *podKernel) kernel.ContainerOptions {
 	c, lin := in.c, in.c.linuxResources()
 	caps, noNew, seccomp := privileges(c.config.GetLinux().GetSecurityContext())
 	var standalone func(string) bool
 	if c.image.source.Standalone {
-		applets := r.commandsOf(c.image.source)
+		applets := r.images.commandsOf(c.image.source)
 		standalone = func(name string) bool { return applets[name] != nil && busybox.Debian(name) }
 	}
 	return kernel.ContainerOptions{
 		Standalone:   standalone,
 		Capabilities: caps, NoNewPrivileges: noNew, Seccomp: seccomp, Sysctls: c.sandbox.config.GetLinux().GetSysctls(),
-		Group: in.group, Root: in.view, Net: in.net, PIDs: in.pids, Cgroup: pk.cgroup, ID: c.id, CgroupPath: r.cgroupPath(c),
-		Hostname:    r.utsName(c.sandbox),
+		Group: in.group, Root: in.view, Net: in.net, PIDs: in.pids, Cgroup: pk.cgroup, ID: c.id, CgroupPath: r.kern.cgroupPath(c),
+		Hostname:    r.kern.utsName(c.sandbox),
 		OOMScoreAdj: oomScoreAdj(c), IDMaps: idMaps(c.sandbox),
 		HostIPC:     c.sandbox.config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetIpc() == runtimeapi.NamespaceMode_NODE,
 		Filter:      r.filterOf(c.config.GetLinux().GetSecurityContext()),
@@ -276,28 +283,28 @@ func (r *Runtime) containerOptions(in *interpreted, pk *podKernel) kernel.Contai
 		OOMGroup:    lin.GetUnified()["memory.oom.group"] == "1",
 		CPUShares:   lin.GetCpuShares(), CPUQuota: lin.GetCpuQuota(), CPUPeriod: lin.GetCpuPeriod(),
 		Commands: r.commandsFor(in),
-		Forks:    func() bool { return r.mayFork(c) },
+		Forks:    func() bool { return r.use.mayFork(c) },
 		OOM: func(p *kernel.Process) {
 			in.oom = true
 			cgroup := in.oomCgroup
 			if cgroup == "" {
-				cgroup = r.cgroupPath(c)
+				cgroup = r.kern.cgroupPath(c)
 			}
-			r.tellOOM(c, processName(p.Argv), p.PIDIn(r.machine.HostPIDs()), cgroup)
+			r.use.tellOOM(c, processName(p.Argv), p.PIDIn(r.kern.machine.HostPIDs()), cgroup)
 		},
 		UnknownCommand: func(name string) {
 			if c.image.source.Commands != nil {
 				return // so the scenario says
 			}
-			r.warnOnce(c, "unknown\x00"+name, "the command "+name+" is not known here; it ends with 127 (a stated program can say what the container does)")
+			r.warner.warnOnce(c, "unknown\x00"+name, "the command "+name+" is not known here; it ends with 127 (a stated program can say what the container does)")
 		},
-		StandIn: in.standIn(),
-		Warn:    func(text string) { r.warnOnce(c, text, text) },
+		StandIn: standIn(in),
+		Warn:    func(text string) { r.warner.warnOnce(c, text, text) },
 	}
 }
 
 // cgroupPath is where containerd puts a container's cgroup.
-func (r *Runtime) cgroupPath(c *container) string {
+func (r *nodeKernel) cgroupPath(c *container) string {
 	parent := c.sandbox.whole().GetLinux().GetCgroupParent()
 	if r.opts.CgroupDriver == "systemd" {
 		return path.Join("/", parent, "cri-containerd-"+c.id+".scope")
@@ -307,7 +314,7 @@ func (r *Runtime) cgroupPath(c *container) string {
 
 // commandsOf returns what the programs of an image do: commands that it states
 // and nobody knows exit 0.
-func (r *Runtime) commandsOf(src *imageSource) kernel.Commands {
+func (r *imageStore) commandsOf(src *imageSource) kernel.Commands {
 	t := r.imageTrees()
 	if src.commands != nil {
 		return src.commands
@@ -336,7 +343,7 @@ func (r *Runtime) commandsOf(src *imageSource) kernel.Commands {
 	return src.commands
 }
 
-func (r *Runtime) hostname(s *sandbox) string {
+func (r *nodeKernel) hostname(s *sandbox) string {
 	if h := s.hostname(); h != "" {
 		return h
 	}
@@ -345,7 +352,7 @@ func (r *Runtime) hostname(s *sandbox) string {
 
 // utsName is what hostname(1) says in a sandbox, which with the host's network
 // is the machine's name.
-func (r *Runtime) utsName(s *sandbox) string {
+func (r *nodeKernel) utsName(s *sandbox) string {
 	if s.hostNetwork() {
 		return r.opts.Hostname
 	}
@@ -353,8 +360,8 @@ func (r *Runtime) utsName(s *sandbox) string {
 }
 
 // pidNamespace returns the pid namespace that the container asks for.
-func (r *Runtime) pidNamespace(c *container, pk *podKernel) *kernel.PIDNamespace {
-	m := r.kernel()
+func (r *runner) pidNamespace(c *container, pk *podKernel) *kernel.PIDNamespace {
+	m := r.kern.kernel()
 	o := c.config.GetLinux().GetSecurityContext().GetNamespaceOptions()
 	switch o.GetPid() {
 	case runtimeapi.NamespaceMode_NODE:
@@ -369,7 +376,7 @@ func (r *Runtime) pidNamespace(c *container, pk *podKernel) *kernel.PIDNamespace
 		}
 		return pk.pids
 	case runtimeapi.NamespaceMode_TARGET:
-		if t := r.containerFor(o.GetTargetId()); t != nil && t.process != nil && t.process.in != nil {
+		if t := r.recs.containerFor(o.GetTargetId()); t != nil && t.process != nil && t.process.in != nil {
 			return t.process.in.pids
 		}
 	}

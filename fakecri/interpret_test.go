@@ -138,7 +138,7 @@ func TestInterpretedStartErrors(t *testing.T) {
 
 // What a container's processes see of their container.
 func TestInterpretedSees(t *testing.T) {
-	files := func(e *env) *memfs.FS { return e.rt.nodeFS() }
+	files := func(e *env) *memfs.FS { return e.rt.files.nodeFS() }
 	for _, tc := range []struct {
 		script string
 		change func(cfg *runtimeapi.ContainerConfig)
@@ -287,7 +287,7 @@ func TestInterpretedExec(t *testing.T) {
 			!strings.HasSuffix(m, `: OCI runtime exec failed: exec failed: unable to start container process: exec: "frobnicate": executable file not found in $PATH`) {
 			t.Error(m)
 		}
-		if _, _, ok, _ := e.rt.QuickExecSync(id, []string{"true"}, 0); ok {
+		if _, _, ok, _ := e.rt.exec.QuickExecSync(id, []string{"true"}, 0); ok {
 			t.Error("an interpreted container's command was answered without running it")
 		}
 		e.l.Root().After(2*time.Second, func() { _ = e.rt.StopContainerOutside("default/web", "main") })
@@ -307,12 +307,12 @@ func TestExecCallerDies(t *testing.T) {
 		other := e.rt.Client(g)
 		g.Go("exec", func(ctx context.Context) { _, _, _ = other.ExecSync(ctx, id, []string{"sleep", "4321"}, 0) })
 		e.sleep(time.Second)
-		if n := len(e.rt.containerFor(id).process.in.kc.Processes()); n != 2 {
+		if n := len(e.rt.recs.containerFor(id).process.in.kc.Processes()); n != 2 {
 			t.Errorf("%d processes", n)
 		}
 		g.Kill()
 		e.sleep(time.Second)
-		if n := len(e.rt.containerFor(id).process.in.kc.Processes()); n != 1 {
+		if n := len(e.rt.recs.containerFor(id).process.in.kc.Processes()); n != 1 {
 			t.Errorf("%d processes after the caller's death", n)
 		}
 	})
@@ -330,19 +330,19 @@ func TestInterpretedNetwork(t *testing.T) {
 		e.ok(err)
 		st, _ = e.c.PodSandboxStatus(e.ctx, sb, false)
 		ip := st.Status.Network.Ip
-		if _, _, _, err := e.rt.HTTP(e.ctx, id, get(t, "http://"+ip+"/a")); err == nil || err.Error() != "dial tcp "+ip+":80: connect: connection refused" {
+		if _, _, _, err := e.rt.net.HTTP(e.ctx, id, get(t, "http://"+ip+"/a")); err == nil || err.Error() != "dial tcp "+ip+":80: connect: connection refused" {
 			t.Errorf("before: %v", err)
 		}
 		e.sleep(3 * time.Second)
-		code, _, body, err := e.rt.HTTP(e.ctx, id, get(t, "http://"+ip+"/a"))
+		code, _, body, err := e.rt.net.HTTP(e.ctx, id, get(t, "http://"+ip+"/a"))
 		if code != 200 || string(body) != "hello\n" || err != nil {
 			t.Errorf("%d %q %v", code, body, err)
 		}
-		if code, _, _, err = e.rt.HTTP(e.ctx, id, get(t, "http://"+ip+"/b")); code != 404 || err != nil {
+		if code, _, _, err = e.rt.net.HTTP(e.ctx, id, get(t, "http://"+ip+"/b")); code != 404 || err != nil {
 			t.Errorf("%d %v", code, err)
 		}
-		e.ok(e.rt.DialTCP(e.ctx, id, ip, 80))
-		if _, _, ok, _ := e.rt.QuickDialTCP(id, ip, 80); ok {
+		e.ok(e.rt.net.DialTCP(e.ctx, id, ip, 80))
+		if _, _, ok, _ := e.rt.net.QuickDialTCP(id, ip, 80); ok {
 			t.Error("answered without dialling")
 		}
 		out, _, err := e.c.ExecSync(e.ctx, id, []string{"wget", "-q", "-O", "-", "http://" + apiIP + ":9000/"}, 0)
@@ -425,10 +425,10 @@ func TestInterpretedGoes(t *testing.T) {
 		e.sleep(time.Second)
 		e.ok(e.c.StopPodSandbox(e.ctx, sb))
 		e.ok(e.c.RemovePodSandbox(e.ctx, sb))
-		if n := len(e.rt.podKernels); n != 0 {
+		if n := len(e.rt.kern.podKernels); n != 0 {
 			t.Errorf("%d sandboxes' namespaces are left", n)
 		}
-		if left, _ := e.rt.nodeFS().ReadDir("/var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes"); len(left) != 0 {
+		if left, _ := e.rt.files.nodeFS().ReadDir("/var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes"); len(left) != 0 {
 			t.Errorf("files of %d sandboxes are left", len(left))
 		}
 	})
@@ -446,7 +446,7 @@ func TestUnknownUser(t *testing.T) {
 		sb := e.sandbox("web", 0)
 		id, err := e.startCommand(sb, "web", "a", "busybox", "sleep", "100")
 		e.ok(err)
-		if got := e.rt.containerFor(id).process.in.cred.UID; got != 33 {
+		if got := e.rt.recs.containerFor(id).process.in.cred.UID; got != 33 {
 			t.Errorf("uid %d", got)
 		}
 		cfg := containerConfig("web", "b", 0)

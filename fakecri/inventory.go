@@ -25,8 +25,8 @@ type ContainerInfo struct {
 // Sandboxes tells of every sandbox, in the order in which they were asked for.
 // It is no call and takes no time.
 func (r *Runtime) Sandboxes() []SandboxInfo {
-	out := make([]SandboxInfo, 0, len(r.sandboxes))
-	for _, s := range r.sandboxes {
+	out := make([]SandboxInfo, 0, len(r.recs.sandboxes))
+	for _, s := range r.recs.sandboxes {
 		md := s.metadata
 		out = append(out, SandboxInfo{ID: s.id, Namespace: md.Namespace, Pod: md.Name, UID: md.Uid, Attempt: md.Attempt, Ready: s.state == sandboxReady})
 	}
@@ -36,8 +36,8 @@ func (r *Runtime) Sandboxes() []SandboxInfo {
 // Containers tells of every container, in the order in which they were asked
 // for. It is no call and takes no time.
 func (r *Runtime) Containers() []ContainerInfo {
-	out := make([]ContainerInfo, 0, len(r.containers))
-	for _, c := range r.containers {
+	out := make([]ContainerInfo, 0, len(r.recs.containers))
+	for _, c := range r.recs.containers {
 		md := c.sandbox.metadata
 		out = append(out, ContainerInfo{
 			ID: c.id, SandboxID: c.sandbox.id, Namespace: md.Namespace, Pod: md.Name, UID: md.Uid, Name: c.config.Metadata.Name,
@@ -58,7 +58,7 @@ type PodUsage struct {
 // is no call and takes no time.
 func (r *Runtime) PodUsage(uid string) (PodUsage, bool) {
 	u, there, now := PodUsage{}, false, r.l.UnixNano()
-	for _, s := range r.sandboxes {
+	for _, s := range r.recs.sandboxes {
 		if s.metadata.Uid != uid {
 			continue
 		}
@@ -68,8 +68,8 @@ func (r *Runtime) PodUsage(uid string) (PodUsage, bool) {
 		}
 		for _, c := range s.containers {
 			if c.process != nil && c.alive() {
-				u.Memory += c.memoryNow(r, now)
-				u.Processes += c.processes(r)
+				u.Memory += r.use.memoryNow(c, now)
+				u.Processes += r.use.processesOf(c)
 			}
 		}
 	}

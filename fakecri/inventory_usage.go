@@ -16,7 +16,7 @@ type ContainerUsage struct {
 func (r *Runtime) ContainerUsages(uid string) []ContainerUsage {
 	var out []ContainerUsage
 	now := r.l.UnixNano()
-	for _, s := range r.sandboxes {
+	for _, s := range r.recs.sandboxes {
 		if s.metadata.Uid != uid {
 			continue
 		}
@@ -25,12 +25,12 @@ func (r *Runtime) ContainerUsages(uid string) []ContainerUsage {
 			if p == nil || !c.alive() {
 				continue
 			}
-			u := ContainerUsage{Name: c.config.Metadata.Name, Started: time.Unix(0, p.startedAt).UTC(), Memory: c.memoryNow(r, now)}
+			u := ContainerUsage{Name: c.config.Metadata.Name, Started: time.Unix(0, p.startedAt).UTC(), Memory: r.use.memoryNow(c, now)}
 			switch {
 			case p.in != nil:
 				u.CoreNanos = p.in.coreNanos()
 			case p.b.CPU != nil:
-				u.CoreNanos = r.cpuTotal(p, now)
+				u.CoreNanos = r.use.cpuTotal(p, now)
 			}
 			out = append(out, u)
 		}

@@ -3,6 +3,8 @@ package fakecri
 import (
 	"path"
 	"strings"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // knownImage is what this package knows of an image that is widely used: its
@@ -18,7 +20,7 @@ type knownImage struct {
 	daemon daemonFunc
 }
 
-type daemonFunc func(c *container, argv []string) *Behaviour
+type daemonFunc func(config *runtimeapi.ContainerConfig, argv []string) *Behaviour
 
 // saying has a server begin with lines on stderr.
 func (d daemonFunc) saying(lines ...string) daemonFunc {
@@ -26,8 +28,8 @@ func (d daemonFunc) saying(lines ...string) daemonFunc {
 	for _, l := range lines {
 		logs = append(logs, LogLine{Stream: stderrName, Text: l})
 	}
-	return func(c *container, argv []string) *Behaviour {
-		b := d(c, argv)
+	return func(config *runtimeapi.ContainerConfig, argv []string) *Behaviour {
+		b := d(config, argv)
 		if b == nil {
 			return nil
 		}
@@ -156,7 +158,7 @@ func serves(page string, port int, names ...string) daemonFunc {
 
 // does is a behaviour for some programs.
 func does(b *Behaviour, names ...string) daemonFunc {
-	return func(_ *container, argv []string) *Behaviour {
+	return func(_ *runtimeapi.ContainerConfig, argv []string) *Behaviour {
 		for _, n := range names {
 			if path.Base(argv[0]) == n {
 				return b
@@ -169,7 +171,7 @@ func does(b *Behaviour, names ...string) daemonFunc {
 // silent runs until it is stopped and listens nowhere.
 func silent() *Behaviour { return &Behaviour{Ports: []Port{}} }
 
-func pauses(_ *container, argv []string) *Behaviour {
+func pauses(_ *runtimeapi.ContainerConfig, argv []string) *Behaviour {
 	if argv[0] == "/pause" {
 		return silent()
 	}
@@ -177,12 +179,12 @@ func pauses(_ *container, argv []string) *Behaviour {
 }
 
 // nonewprivs is a setuid program that says who it has become.
-func nonewprivs(c *container, argv []string) *Behaviour {
+func nonewprivs(config *runtimeapi.ContainerConfig, argv []string) *Behaviour {
 	if path.Base(argv[0]) != "nnp" {
 		return nil
 	}
 	uid := "0"
-	if c.config.GetLinux().GetSecurityContext().GetNoNewPrivs() {
+	if config.GetLinux().GetSecurityContext().GetNoNewPrivs() {
 		uid = "1000"
 	}
 	return &Behaviour{RunFor: ms(20, 20), Ports: []Port{}, Logs: []LogLine{{Text: "Effective uid: " + uid}}}

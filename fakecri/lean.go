@@ -44,7 +44,7 @@ func (c *Client) LeanPodSandboxStatus(ctx context.Context, id string) (*runtimea
 	if err != nil {
 		return nil, err
 	}
-	return s.leanStatus(c.r), nil
+	return c.r.view.leanSandboxStatus(s), nil
 }
 
 // LeanContainerStatus is ContainerStatus; a container of CreateContainerOf is
@@ -54,7 +54,7 @@ func (c *Client) LeanContainerStatus(ctx context.Context, id string) (*runtimeap
 	if err != nil {
 		return nil, err
 	}
-	return ctr.leanStatus(c.r), nil
+	return c.r.view.leanContainerStatus(ctr), nil
 }
 
 // whole is the sandbox's configuration as one message.

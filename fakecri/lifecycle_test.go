@@ -59,8 +59,8 @@ func TestLifecycle(t *testing.T) {
 		e.ok(e.c.RemovePodSandbox(e.ctx, sb))
 		_, err = e.c.PodSandboxStatus(e.ctx, sb, false)
 		e.code(err, codes.NotFound)
-		if len(e.rt.pods) != 0 || len(e.rt.containerByID) != 0 || len(e.rt.containers) != 0 {
-			t.Errorf("something is left: %v", e.rt.pods)
+		if len(e.rt.recs.pods) != 0 || len(e.rt.recs.containerByID) != 0 || len(e.rt.recs.containers) != 0 {
+			t.Errorf("something is left: %v", e.rt.recs.pods)
 		}
 	})
 	var got []string
@@ -157,7 +157,7 @@ func TestRefusals(t *testing.T) {
 		}
 		_, _, err := e.c.ExecSync(e.ctx, unknown, []string{"true"}, 0)
 		e.code(err, codes.NotFound)
-		if got := len(e.rt.listContainers(nil)); got != 2 {
+		if got := len(e.rt.recs.listContainers(nil)); got != 2 {
 			t.Errorf("%d containers are listed, want 2", got)
 		}
 	})

@@ -9,21 +9,21 @@ import (
 // ListPodSandbox returns the sandboxes that the filter lets through, in order
 // of creation. What it returns is shared and must not be changed.
 func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
-	if err := c.read(ctx, mListPodSandbox, c.r.selectorSubject(filter.GetLabelSelector())); err != nil {
+	if err := c.by.read(ctx, mListPodSandbox, c.r.recs.selectorSubject(filter.GetLabelSelector())); err != nil {
 		return nil, err
 	}
-	return c.r.listSandboxes(filter), nil
+	return c.r.recs.listSandboxes(filter), nil
 }
 
 // selectorSubject is the pod that a label selector names.
-func (r *Runtime) selectorSubject(selector map[string]string) subject {
+func (r *recordStore) selectorSubject(selector map[string]string) subject {
 	return r.podSubject(selector[labelPodUID])
 }
 
 // podSubject is the pod of that UID, if there is one.
-func (r *Runtime) podSubject(uid string) subject {
+func (r *recordStore) podSubject(uid string) subject {
 	sub := subject{timeout: -1}
-	if uid != "" && len(r.faults) > 0 {
+	if uid != "" && len(r.calls.faults) > 0 {
 		if p := r.pods[uid]; p != nil && len(p.sandboxes) > 0 {
 			md := p.sandboxes[0].metadata
 			sub.namespace, sub.pod = md.Namespace, md.Name
@@ -32,7 +32,7 @@ func (r *Runtime) podSubject(uid string) subject {
 	return sub
 }
 
-func (r *Runtime) listSandboxes(f *runtimeapi.PodSandboxFilter) []*runtimeapi.PodSandbox {
+func (r *recordStore) listSandboxes(f *runtimeapi.PodSandboxFilter) []*runtimeapi.PodSandbox {
 	if f.GetId() == "" && f.GetState() == nil && len(f.GetLabelSelector()) == 0 {
 		out := make([]*runtimeapi.PodSandbox, len(r.sandboxes))
 		entries := make([]runtimeapi.PodSandbox, len(out))
@@ -56,7 +56,7 @@ func (r *Runtime) listSandboxes(f *runtimeapi.PodSandboxFilter) []*runtimeapi.Po
 }
 
 // sandboxCandidates narrows down what a filter can match.
-func (r *Runtime) sandboxCandidates(id string, selector map[string]string) []*sandbox {
+func (r *recordStore) sandboxCandidates(id string, selector map[string]string) []*sandbox {
 	if id != "" {
 		if s := r.sandboxFor(id); s != nil {
 			return []*sandbox{s}
@@ -96,13 +96,13 @@ func (s *sandbox) leanEntry(e *runtimeapi.PodSandbox) {
 // ListContainers returns the containers that the filter lets through, in order
 // of creation. What it returns is shared and must not be changed.
 func (c *Client) ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
-	if err := c.read(ctx, mListContainers, c.r.selectorSubject(filter.GetLabelSelector())); err != nil {
+	if err := c.by.read(ctx, mListContainers, c.r.recs.selectorSubject(filter.GetLabelSelector())); err != nil {
 		return nil, err
 	}
-	return c.r.listContainers(filter), nil
+	return c.r.recs.listContainers(filter), nil
 }
 
-func (r *Runtime) listContainers(f *runtimeapi.ContainerFilter) []*runtimeapi.Container {
+func (r *recordStore) listContainers(f *runtimeapi.ContainerFilter) []*runtimeapi.Container {
 	if f.GetId() == "" && f.GetState() == nil && f.GetPodSandboxId() == "" && len(f.GetLabelSelector()) == 0 {
 		out := make([]*runtimeapi.Container, len(r.containers))
 		entries := make([]runtimeapi.Container, len(out))
@@ -125,7 +125,7 @@ func (r *Runtime) listContainers(f *runtimeapi.ContainerFilter) []*runtimeapi.Co
 
 // containerCandidates returns the containers of that id, sandbox and labels,
 // each of which may be empty.
-func (r *Runtime) containerCandidates(id, sandboxID string, selector map[string]string) []*container {
+func (r *recordStore) containerCandidates(id, sandboxID string, selector map[string]string) []*container {
 	from := r.containers
 	var sb *sandbox
 	if sandboxID != "" {

@@ -118,8 +118,8 @@ func TestFilterWithForeignLabel(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 		e.ok(e.c.RemovePodSandbox(e.ctx, sb))
-		if e.rt.mislabelled != 0 {
-			t.Errorf("mislabelled %d", e.rt.mislabelled)
+		if e.rt.recs.mislabelled != 0 {
+			t.Errorf("mislabelled %d", e.rt.recs.mislabelled)
 		}
 	})
 }
@@ -163,7 +163,7 @@ func TestGenerationAndLists(t *testing.T) {
 			}
 			gen = e.c.Generation()
 		}
-		remove := e.rt.AddFault(Fault{Method: "ListContainers", Error: &FaultError{}})
+		remove := e.rt.calls.AddFault(Fault{Method: "ListContainers", Error: &FaultError{}})
 		if a, b := e.c.Generation(), e.c.Generation(); a == b {
 			t.Error("a faulted listing must not be skipped")
 		}

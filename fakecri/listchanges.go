@@ -38,7 +38,7 @@ func (c *changedPods) index(uid string) int {
 
 // take returns which of the pods asked for are to be told, and takes them as
 // told. "" asks for every pod.
-func (c *changedPods) take(r *Runtime, uid string) (pods []*runtimeapi.PodSandboxMetadata, all bool) {
+func (c *changedPods) take(r *recordStore, uid string) (pods []*runtimeapi.PodSandboxMetadata, all bool) {
 	if uid == "" {
 		pods, all = c.pods, c.all
 		*c = changedPods{}
@@ -59,7 +59,7 @@ func (c *changedPods) take(r *Runtime, uid string) (pods []*runtimeapi.PodSandbo
 }
 
 // sandboxChanged is called after each change of what listings show of a sandbox.
-func (r *Runtime) sandboxChanged(s *sandbox) {
+func (r *recordStore) sandboxChanged(s *sandbox) {
 	for _, l := range r.listers {
 		l.sandboxes.note(s.metadata)
 	}
@@ -68,7 +68,7 @@ func (r *Runtime) sandboxChanged(s *sandbox) {
 
 // containerChanged is called after each change of what listings show of a
 // container.
-func (r *Runtime) containerChanged(c *container) {
+func (r *recordStore) containerChanged(c *container) {
 	for _, l := range r.listers {
 		l.containers.note(c.sandbox.metadata)
 	}
@@ -77,7 +77,7 @@ func (r *Runtime) containerChanged(c *container) {
 
 // ListsChanges tells whether the listings of changes can be used: everything is
 // labelled with the UID of its pod.
-func (c *Client) ListsChanges() bool { return c.r.mislabelled == 0 }
+func (c *Client) ListsChanges() bool { return c.r.recs.mislabelled == 0 }
 
 // ListPodSandboxChanges makes the call ListPodSandbox for a caller that keeps what
 // it was told: of one pod, or of all if podUID is "". It returns the pods whose
@@ -86,11 +86,11 @@ func (c *Client) ListsChanges() bool { return c.r.mislabelled == 0 }
 // labels and annotations that LeanPodSandboxStatus lacks.
 func (c *Client) ListPodSandboxChanges(ctx context.Context, podUID string) (pods []*runtimeapi.PodSandboxMetadata, sandboxes [][]*runtimeapi.PodSandbox, all bool, err error) {
 	r := c.r
-	if err := c.read(ctx, mListPodSandbox, r.podSubject(podUID)); err != nil {
+	if err := c.by.read(ctx, mListPodSandbox, r.recs.podSubject(podUID)); err != nil {
 		return nil, nil, false, err
 	}
-	if pods, all = c.listing().sandboxes.take(r, podUID); all {
-		for _, s := range r.sandboxes {
+	if pods, all = c.listing().sandboxes.take(r.recs, podUID); all {
+		for _, s := range r.recs.sandboxes {
 			if firstListed(s.pod.sandboxes) == s {
 				pods = append(pods, s.metadata)
 			}
@@ -101,7 +101,7 @@ func (c *Client) ListPodSandboxChanges(ctx context.Context, podUID string) (pods
 	}
 	sandboxes = make([][]*runtimeapi.PodSandbox, len(pods))
 	for i, pod := range pods {
-		p := r.pods[pod.Uid]
+		p := r.recs.pods[pod.Uid]
 		if p == nil {
 			continue
 		}
@@ -129,11 +129,11 @@ func firstListed(list []*sandbox) *sandbox {
 // labels that LeanContainerStatus lacks.
 func (c *Client) ListContainersChanges(ctx context.Context, podUID string) (pods []*runtimeapi.PodSandboxMetadata, containers [][]*runtimeapi.Container, all bool, err error) {
 	r := c.r
-	if err := c.read(ctx, mListContainers, r.podSubject(podUID)); err != nil {
+	if err := c.by.read(ctx, mListContainers, r.recs.podSubject(podUID)); err != nil {
 		return nil, nil, false, err
 	}
-	if pods, all = c.listing().containers.take(r, podUID); all {
-		for _, k := range r.containers {
+	if pods, all = c.listing().containers.take(r.recs, podUID); all {
+		for _, k := range r.recs.containers {
 			if k.sandbox.pod.containers[0] == k {
 				pods = append(pods, k.sandbox.metadata)
 			}
@@ -144,7 +144,7 @@ func (c *Client) ListContainersChanges(ctx context.Context, podUID string) (pods
 	}
 	containers = make([][]*runtimeapi.Container, len(pods))
 	for i, pod := range pods {
-		p := r.pods[pod.Uid]
+		p := r.recs.pods[pod.Uid]
 		if p == nil {
 			continue
 		}
@@ -163,9 +163,11 @@ func (c *Client) listing() *lister {
 		return c.lister
 	}
 	c.lister = &lister{changedPods{all: true}, changedPods{all: true}}
-	if r := c.r; !c.g.Dead() {
-		r.listers = append(r.listers, c.lister)
-		c.g.OnKill(func() { r.listers = slices.DeleteFunc(r.listers, func(l *lister) bool { return l == c.lister }) })
+	if r := c.r; !c.by.g.Dead() {
+		r.recs.listers = append(r.recs.listers, c.lister)
+		c.by.g.OnKill(func() {
+			r.recs.listers = slices.DeleteFunc(r.recs.listers, func(l *lister) bool { return l == c.lister })
+		})
 	}
 	return c.lister
 }

@@ -61,10 +61,10 @@ func (m *mirror) list(uid string) error {
 
 func (m *mirror) compare(uid string) error {
 	sandboxes, containers := map[string][]string{}, map[string][]string{}
-	for _, s := range m.c.r.listSandboxes(nil) {
+	for _, s := range m.c.r.recs.listSandboxes(nil) {
 		sandboxes[s.Metadata.Uid] = append(sandboxes[s.Metadata.Uid], s.Id+s.State.String())
 	}
-	for _, c := range m.c.r.listContainers(nil) {
+	for _, c := range m.c.r.recs.listContainers(nil) {
 		pod := c.Labels[labelPodUID]
 		containers[pod] = append(containers[pod], c.Id+c.State.String())
 	}

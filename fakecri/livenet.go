@@ -26,7 +26,7 @@ const maxResponse = 1 << 20
 
 // connect dials from the node.
 func (t *liveTarget) connect(ctx context.Context) (*kernel.Conn, error) {
-	conn, err := t.r.kernel().HostNet().Dial(ctx, t.host, t.port)
+	conn, err := t.r.kern.kernel().HostNet().Dial(ctx, t.host, t.port)
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return nil, dialError(netip.MustParseAddr(t.host), t.port, errno)

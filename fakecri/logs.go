@@ -20,9 +20,19 @@ func (s *logState) stop() {
 	}
 }
 
+// outputs takes what containers write, to log files and to clients that are
+// attached.
+type outputs struct {
+	l          *loop.Loop
+	logs       LogSink                      // nil: nobody takes it
+	attachable bool                         // clients can attach
+	attached   map[*container][]*attachment // nil until a client attaches
+	kern       *nodeKernel
+}
+
 // startLogs begins a program's log lines, if anybody takes them.
-func (r *Runtime) startLogs(p *process) {
-	if len(p.b.Logs) == 0 || r.opts.Streaming == nil && (r.opts.Logs == nil || p.c.logPath() == "") {
+func (r *outputs) startLogs(p *process) {
+	if len(p.b.Logs) == 0 || !r.attachable && (r.logs == nil || p.c.logPath() == "") {
 		return
 	}
 	s := &logState{next: make([]int64, len(p.b.Logs)), count: make([]int, len(p.b.Logs))}
@@ -30,33 +40,33 @@ func (r *Runtime) startLogs(p *process) {
 		s.next[i] = p.startedAt + int64(l.At)
 	}
 	p.logs = s
-	s.timer = r.processes.NewTimer("log", func() { r.logDue(p) })
+	s.timer = r.kern.powered.NewTimer("log", func() { r.logDue(p) })
 	r.armLogs(p)
 	r.logDue(p) // what is due at the start, also if the process ends at once
 }
 
 // openLog opens a container's log file, for the first time or anew.
-func (r *Runtime) openLog(c *container) error {
+func (r *outputs) openLog(c *container) error {
 	file := c.logPath()
-	if file == "" || r.opts.Logs == nil {
+	if file == "" || r.logs == nil {
 		return nil
 	}
-	if l, ok := r.opts.Logs.(LogFiles); ok {
+	if l, ok := r.logs.(LogFiles); ok {
 		return l.ReopenLog(file)
 	}
-	r.opts.Logs.OpenLog(file)
+	r.logs.OpenLog(file)
 	return nil
 }
 
 // closeLog gives up the log file of a container that has ended.
-func (r *Runtime) closeLog(c *container) {
-	if l, ok := r.opts.Logs.(LogFiles); ok && c.logPath() != "" {
+func (r *outputs) closeLog(c *container) {
+	if l, ok := r.logs.(LogFiles); ok && c.logPath() != "" {
 		l.CloseLog(c.logPath())
 	}
 }
 
 // logDue writes the lines that are due, in their order in the program.
-func (r *Runtime) logDue(p *process) {
+func (r *outputs) logDue(p *process) {
 	if p.c.process != p {
 		return
 	}
@@ -76,7 +86,7 @@ func (r *Runtime) logDue(p *process) {
 	r.armLogs(p)
 }
 
-func (r *Runtime) armLogs(p *process) {
+func (r *outputs) armLogs(p *process) {
 	var at int64
 	for _, n := range p.logs.next {
 		if n != 0 && (at == 0 || n < at) {
@@ -91,7 +101,7 @@ func (r *Runtime) armLogs(p *process) {
 }
 
 // writeLog hands a text to the sink, each line of it in CRI log format.
-func (r *Runtime) writeLog(c *container, stream, text string) {
+func (r *outputs) writeLog(c *container, stream, text string) {
 	if stream == "" {
 		stream = stdoutName
 	}
@@ -99,7 +109,7 @@ func (r *Runtime) writeLog(c *container, stream, text string) {
 		r.show(nil, c, stream, []byte(strings.TrimSuffix(text, "\n")+"\n"))
 	}
 	file := c.logPath()
-	if r.opts.Logs == nil || file == "" {
+	if r.logs == nil || file == "" {
 		return
 	}
 	var b []byte
@@ -110,5 +120,5 @@ func (r *Runtime) writeLog(c *container, stream, text string) {
 		}
 		b = r.appendLog(b, stream, "F", line)
 	}
-	r.opts.Logs.WriteLog(file, b)
+	r.logs.WriteLog(file, b)
 }

@@ -23,7 +23,7 @@ const maxLogLine = 16 * 1024
 // logStream is stdout or stderr of a container: what is written to it goes to
 // the log file, line by line, in CRI log format.
 type logStream struct {
-	r    *Runtime
+	r    *outputs
 	c    *container
 	name string
 	rest []byte // of a line that has not ended
@@ -44,7 +44,7 @@ func (s *logStream) Write(ctx context.Context, b []byte) (int, error) {
 	if s.name == stderrName {
 		s.remember(b)
 	}
-	if s.r.opts.Logs != nil && s.c.logPath() != "" {
+	if s.r.logs != nil && s.c.logPath() != "" {
 		s.write(b)
 	}
 	if s.r.attached != nil {
@@ -91,20 +91,20 @@ func (s *logStream) write(b []byte) {
 		b = b[i+1:]
 	}
 	if out != nil {
-		s.r.opts.Logs.WriteLog(s.c.logPath(), out)
+		s.r.logs.WriteLog(s.c.logPath(), out)
 	}
 }
 
 // flush writes what is left of a line without an end, which is a partial one.
 func (s *logStream) flush() {
 	if len(s.rest) > 0 {
-		s.r.opts.Logs.WriteLog(s.c.logPath(), s.r.appendLog(nil, s.name, "P", string(s.rest)))
+		s.r.logs.WriteLog(s.c.logPath(), s.r.appendLog(nil, s.name, "P", string(s.rest)))
 		s.rest = nil
 	}
 }
 
 // appendLog appends a line in CRI log format, with the time that clients have.
-func (r *Runtime) appendLog(b []byte, stream, tag string, line string) []byte {
+func (r *outputs) appendLog(b []byte, stream, tag string, line string) []byte {
 	if b == nil {
 		b = make([]byte, 0, 48+len(line))
 	}

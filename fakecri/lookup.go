@@ -53,29 +53,29 @@ func (b *byID[T]) drop(v T) {
 	}
 }
 
-func (r *Runtime) lookupSandbox(id string) (*sandbox, error) { return r.sandboxByID.find(id) }
+func (r *recordStore) lookupSandbox(id string) (*sandbox, error) { return r.sandboxByID.find(id) }
 
-func (r *Runtime) lookupContainer(id string) (*container, error) { return r.containerByID.find(id) }
+func (r *recordStore) lookupContainer(id string) (*container, error) { return r.containerByID.find(id) }
 
 func ambiguous(id string) error {
 	return status.Errorf(codes.InvalidArgument, "several ids begin with %q", id)
 }
 
 // sandboxFor is lookupSandbox for those who take an ambiguous id for an unknown one.
-func (r *Runtime) sandboxFor(id string) *sandbox {
+func (r *recordStore) sandboxFor(id string) *sandbox {
 	s, _ := r.lookupSandbox(id)
 	return s
 }
 
 // containerFor is lookupContainer for those who take an ambiguous id for an
 // unknown one.
-func (r *Runtime) containerFor(id string) *container {
+func (r *recordStore) containerFor(id string) *container {
 	c, _ := r.lookupContainer(id)
 	return c
 }
 
 // needContainer is lookupContainer where an unknown id is an error.
-func (r *Runtime) needContainer(id string) (*container, error) {
+func (r *recordStore) needContainer(id string) (*container, error) {
 	c, err := r.lookupContainer(id)
 	if err == nil && c == nil {
 		err = containerNotFound(id)
@@ -84,7 +84,7 @@ func (r *Runtime) needContainer(id string) (*container, error) {
 }
 
 // needSandbox is lookupSandbox where an unknown id is an error.
-func (r *Runtime) needSandbox(id string) (*sandbox, error) {
+func (r *recordStore) needSandbox(id string) (*sandbox, error) {
 	s, err := r.lookupSandbox(id)
 	if err == nil && s == nil {
 		err = status.Errorf(codes.NotFound, "an error occurred when try to find sandbox: not found: %q", id)

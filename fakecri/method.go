@@ -53,41 +53,42 @@ const (
 var methods = [methodCount]struct {
 	name    string
 	latency Range
+	reads   bool // changes nothing
 }{
-	mVersion:                   {name: "Version"},
+	mVersion:                   {name: "Version", reads: true},
 	mRunPodSandbox:             {name: "RunPodSandbox", latency: ms(80, 140)},
 	mStopPodSandbox:            {name: "StopPodSandbox", latency: ms(60, 150)},
 	mRemovePodSandbox:          {name: "RemovePodSandbox", latency: ms(10, 30)},
-	mPodSandboxStatus:          {name: "PodSandboxStatus"},
-	mListPodSandbox:            {name: "ListPodSandbox"},
+	mPodSandboxStatus:          {name: "PodSandboxStatus", reads: true},
+	mListPodSandbox:            {name: "ListPodSandbox", reads: true},
 	mCreateContainer:           {name: "CreateContainer", latency: ms(10, 20)},
 	mStartContainer:            {name: "StartContainer", latency: ms(50, 90)},
 	mStopContainer:             {name: "StopContainer", latency: ms(50, 130)},
 	mRemoveContainer:           {name: "RemoveContainer", latency: ms(5, 20)},
-	mListContainers:            {name: "ListContainers"},
-	mContainerStatus:           {name: "ContainerStatus"},
+	mListContainers:            {name: "ListContainers", reads: true},
+	mContainerStatus:           {name: "ContainerStatus", reads: true},
 	mUpdateContainerResources:  {name: "UpdateContainerResources", latency: ms(10, 20)},
 	mUpdatePodSandboxResources: {name: "UpdatePodSandboxResources", latency: ms(1, 5)},
 	mReopenContainerLog:        {name: "ReopenContainerLog", latency: ms(1, 5)},
-	mExecSync:                  {name: "ExecSync", latency: ms(25, 50)}, // then the command runs
-	mExec:                      {name: "Exec"},
-	mAttach:                    {name: "Attach"},
-	mPortForward:               {name: "PortForward"},
-	mContainerStats:            {name: "ContainerStats"},
-	mListContainerStats:        {name: "ListContainerStats"},
-	mPodSandboxStats:           {name: "PodSandboxStats"},
-	mListPodSandboxStats:       {name: "ListPodSandboxStats"},
+	mExecSync:                  {name: "ExecSync", latency: ms(25, 50), reads: true}, // then the command runs
+	mExec:                      {name: "Exec", reads: true},
+	mAttach:                    {name: "Attach", reads: true},
+	mPortForward:               {name: "PortForward", reads: true},
+	mContainerStats:            {name: "ContainerStats", reads: true},
+	mListContainerStats:        {name: "ListContainerStats", reads: true},
+	mPodSandboxStats:           {name: "PodSandboxStats", reads: true},
+	mListPodSandboxStats:       {name: "ListPodSandboxStats", reads: true},
 	mUpdateRuntimeConfig:       {name: "UpdateRuntimeConfig", latency: ms(1, 5)},
-	mStatus:                    {name: "Status"},
-	mRuntimeConfig:             {name: "RuntimeConfig"},
-	mListImages:                {name: "ListImages"},
-	mImageStatus:               {name: "ImageStatus"},
+	mStatus:                    {name: "Status", reads: true},
+	mRuntimeConfig:             {name: "RuntimeConfig", reads: true},
+	mListImages:                {name: "ListImages", reads: true},
+	mImageStatus:               {name: "ImageStatus", reads: true},
 	mPullImage:                 {name: "PullImage"}, // plus the image's own pull time
 	mRemoveImage:               {name: "RemoveImage", latency: ms(10, 30)},
-	mImageFsInfo:               {name: "ImageFsInfo"},
-	mListMetricDescriptors:     {name: "ListMetricDescriptors"},
-	mListPodSandboxMetrics:     {name: "ListPodSandboxMetrics"},
-	mGetContainerEvents:        {name: "GetContainerEvents"}, // until the stream begins
+	mImageFsInfo:               {name: "ImageFsInfo", reads: true},
+	mListMetricDescriptors:     {name: "ListMetricDescriptors", reads: true},
+	mListPodSandboxMetrics:     {name: "ListPodSandboxMetrics", reads: true},
+	mGetContainerEvents:        {name: "GetContainerEvents", reads: true}, // until the stream begins
 }
 
 // repeatShare is what part of its latency a stop takes that finds nothing left

@@ -34,7 +34,6 @@ type metric struct {
 
 // measured is what a container, or a whole sandbox, comes to.
 type measured struct {
-	r                        *Runtime
 	now, startedAt           int64
 	memory, milli, coreNanos int64
 	layer, inodes            int64
@@ -149,7 +148,7 @@ func (m *measured) ooms() int64 {
 
 // ListMetricDescriptors returns what metrics there are, which never changes.
 func (c *Client) ListMetricDescriptors(ctx context.Context) ([]*runtimeapi.MetricDescriptor, error) {
-	if err := c.read(ctx, mListMetricDescriptors, subject{timeout: -1}); err != nil {
+	if err := c.by.read(ctx, mListMetricDescriptors, subject{timeout: -1}); err != nil {
 		return nil, err
 	}
 	out := make([]*runtimeapi.MetricDescriptor, len(metrics))
@@ -163,39 +162,39 @@ func (c *Client) ListMetricDescriptors(ctx context.Context) ([]*runtimeapi.Metri
 // ListPodSandboxMetrics returns the metrics of the READY sandboxes and of what
 // runs in them.
 func (c *Client) ListPodSandboxMetrics(ctx context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
-	if err := c.read(ctx, mListPodSandboxMetrics, subject{timeout: -1}); err != nil {
+	if err := c.by.read(ctx, mListPodSandboxMetrics, subject{timeout: -1}); err != nil {
 		return nil, err
 	}
 	var out []*runtimeapi.PodSandboxMetrics
-	for _, s := range c.r.sandboxes {
+	for _, s := range c.r.recs.sandboxes {
 		if s.state == sandboxReady {
-			out = append(out, c.r.sandboxMetrics(s))
+			out = append(out, c.r.view.sandboxMetrics(s))
 		}
 	}
 	return out, nil
 }
 
-func (r *Runtime) sandboxMetrics(s *sandbox) *runtimeapi.PodSandboxMetrics {
+func (r *viewer) sandboxMetrics(s *sandbox) *runtimeapi.PodSandboxMetrics {
 	now := r.l.UnixNano()
 	md := s.metadata
 	labels := []string{s.id, s.id, "", md.Name, md.Namespace, r.opts.SandboxImage}
 	out := &runtimeapi.PodSandboxMetrics{PodSandboxId: s.id}
 	if !s.hostNetwork() {
-		out.Metrics = (&measured{r: r, now: now, startedAt: s.createdAt}).list(true, labels)
+		out.Metrics = (&measured{now: now, startedAt: s.createdAt}).list(true, labels)
 	}
 	for _, c := range s.containers {
 		if !c.listed || c.state != stateRunning {
 			continue
 		}
-		m := &measured{r: r, now: now, startedAt: c.startedAt, lin: c.linuxResources(), processes: c.processes(r)}
-		m.memory, m.milli, m.coreNanos = c.usageNow(r, now)
-		written := r.layerUsed(c)
+		m := &measured{now: now, startedAt: c.startedAt, lin: c.linuxResources(), processes: r.use.processesOf(c)}
+		m.memory, m.milli, m.coreNanos = r.use.usageNow(c, now)
+		written := r.disks.layerUsed(c)
 		m.layer, m.inodes = written.Bytes, written.Inodes
 		d := r.disks.layers.Disk()
 		m.disk = memfs.Space{Bytes: or(d.Size().Bytes, diskSize), Inodes: or(d.Size().Inodes, diskInodes)}
 		m.inodesFree = min(d.Free().Inodes, m.disk.Inodes-written.Inodes)
 		m.oom = c.process != nil && c.process.in != nil && c.process.in.oom
-		labels := []string{r.cgroupPath(c), c.id, c.config.Metadata.Name, md.Name, md.Namespace, c.image.spec.Image}
+		labels := []string{r.kern.cgroupPath(c), c.id, c.config.Metadata.Name, md.Name, md.Namespace, c.image.spec.Image}
 		out.ContainerMetrics = append(out.ContainerMetrics, &runtimeapi.ContainerMetrics{ContainerId: c.id, Metrics: m.list(false, labels)})
 	}
 	return out

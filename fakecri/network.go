@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -22,11 +23,28 @@ import (
 
 const annotationPorts = "io.kubernetes.container.ports"
 
-// HTTP sends a request to whoever listens on its URL's host and port, on behalf
-// of a container: a program that states no ports answers 200 on every port
-// that its own container is asked on. The request's body is not looked at.
-// Errors are what a transport's RoundTrip returns, or ctx's.
-func (r *Runtime) HTTP(ctx context.Context, containerID string, req *http.Request) (code int, header http.Header, body []byte, err error) {
+// podNet is the pod network.
+type podNet struct {
+	l              *loop.Loop
+	recs           *recordStore
+	kern           *nodeKernel
+	warner         *warner
+	ips            ipPool
+	nodeIP         string
+	noElide        bool
+	answerWatchers watchers[string] // of containers' ids
+	// exitSoon has a stated program end with a code, once it has answered.
+	exitSoon func(c *container, code int32)
+}
+
+func newPodNet(l *loop.Loop, recs *recordStore, kern *nodeKernel, warner *warner, cidr, nodeIP string, noElide bool) *podNet {
+	r := &podNet{l: l, recs: recs, kern: kern, warner: warner, nodeIP: nodeIP, noElide: noElide}
+	r.ips.init(cidr)
+	return r
+}
+
+// HTTP is Runtime.HTTP.
+func (r *podNet) HTTP(ctx context.Context, containerID string, req *http.Request) (code int, header http.Header, body []byte, err error) {
 	host, port, err := hostPort(req)
 	if err != nil {
 		return 0, nil, nil, err
@@ -42,10 +60,8 @@ func (r *Runtime) HTTP(ctx context.Context, containerID string, req *http.Reques
 	return code, nil, body, err
 }
 
-// QuickHTTP is HTTP where the answer is known without running anything; took is
-// how long it takes. Else ok is false, and HTTP must be called. holds means
-// that the answer stays the same until OnAnswerChange tells otherwise.
-func (r *Runtime) QuickHTTP(containerID string, req *http.Request) (code int, header http.Header, body []byte, took time.Duration, holds, ok bool, err error) {
+// QuickHTTP is Runtime.QuickHTTP.
+func (r *podNet) QuickHTTP(containerID string, req *http.Request) (code int, header http.Header, body []byte, took time.Duration, holds, ok bool, err error) {
 	host, port, err := hostPort(req)
 	if err != nil {
 		return 0, nil, nil, 0, false, true, err
@@ -58,8 +74,8 @@ func (r *Runtime) QuickHTTP(containerID string, req *http.Request) (code int, he
 	return code, nil, body, a.took, a.holds(containerID), true, err
 }
 
-// DialTCP opens a connection and closes it again.
-func (r *Runtime) DialTCP(ctx context.Context, containerID, host string, port int) error {
+// DialTCP is Runtime.DialTCP.
+func (r *podNet) DialTCP(ctx context.Context, containerID, host string, port int) error {
 	a := r.ask(containerID, host, port)
 	if a.live != nil {
 		return a.live.dial(ctx)
@@ -70,8 +86,8 @@ func (r *Runtime) DialTCP(ctx context.Context, containerID, host string, port in
 	return a.err
 }
 
-// QuickDialTCP is DialTCP where the answer is known without running anything.
-func (r *Runtime) QuickDialTCP(containerID, host string, port int) (took time.Duration, holds, ok bool, err error) {
+// QuickDialTCP is Runtime.QuickDialTCP.
+func (r *podNet) QuickDialTCP(containerID, host string, port int) (took time.Duration, holds, ok bool, err error) {
 	a := r.ask(containerID, host, port)
 	if a.live != nil {
 		return 0, false, false, nil
@@ -79,11 +95,8 @@ func (r *Runtime) QuickDialTCP(containerID, host string, port int) (took time.Du
 	return a.dialTook(), a.holds(containerID), true, a.err
 }
 
-// GRPCHealth asks for the health of a service and returns its serving status,
-// "SERVING" or another of grpc.health.v1. Errors are those of the connection,
-// or the call's gRPC status: NotFound for a service that is unknown,
-// a dial error where something else than gRPC is spoken.
-func (r *Runtime) GRPCHealth(ctx context.Context, containerID, host string, port int, service string) (health string, err error) {
+// GRPCHealth is Runtime.GRPCHealth.
+func (r *podNet) GRPCHealth(ctx context.Context, containerID, host string, port int, service string) (health string, err error) {
 	a := r.ask(containerID, host, port)
 	if a.live != nil {
 		return a.live.health(ctx, service)
@@ -95,9 +108,8 @@ func (r *Runtime) GRPCHealth(ctx context.Context, containerID, host string, port
 	return health, err
 }
 
-// QuickGRPCHealth is GRPCHealth where the answer is known without running
-// anything.
-func (r *Runtime) QuickGRPCHealth(containerID, host string, port int, service string) (health string, took time.Duration, holds, ok bool, err error) {
+// QuickGRPCHealth is Runtime.QuickGRPCHealth.
+func (r *podNet) QuickGRPCHealth(containerID, host string, port int, service string) (health string, took time.Duration, holds, ok bool, err error) {
 	a := r.ask(containerID, host, port)
 	if a.live != nil {
 		return "", 0, false, false, nil
@@ -122,12 +134,12 @@ type answer struct {
 	took time.Duration
 	live *liveTarget
 	of   *container // whose port it is
-	r    *Runtime
+	r    *podNet
 }
 
 // liveTarget is an address at which interpreted processes may listen.
 type liveTarget struct {
-	r    *Runtime
+	r    *podNet
 	host string
 	port int
 }
@@ -148,7 +160,7 @@ func (a *answer) http(req *http.Request) (int, []byte, error) {
 		path = "/"
 	}
 	if a.port.answer != nil {
-		code, body := a.port.answer(asked{a.r, a.of, req, a.at})
+		code, body := a.port.answer(asked{netServer{a.r, a.of}, req, a.at})
 		return code, []byte(body), nil
 	}
 	code, body, speaks := a.port.http(path, a.at)
@@ -156,6 +168,23 @@ func (a *answer) http(req *http.Request) (int, []byte, error) {
 		return 0, nil, errNotHTTP
 	}
 	return code, []byte(body), nil
+}
+
+// netServer is a container as its known server sees it.
+type netServer struct {
+	r *podNet
+	c *container
+}
+
+func (s netServer) Now() time.Time   { return s.r.l.Now() }
+func (s netServer) Hostname() string { return s.r.kern.utsName(s.c.sandbox) }
+func (s netServer) Exit(code int32)  { s.r.exitSoon(s.c, code) }
+
+func (s netServer) Files() files {
+	if s.c.process == nil || s.c.process.in == nil {
+		return nil
+	}
+	return s.c.process.in.view
 }
 
 func (a *answer) grpc(service string) (string, error) {
@@ -177,8 +206,8 @@ func (a *answer) grpc(service string) (string, error) {
 const unreachableAfter = 3 * time.Second
 
 // ask finds out who answers at an address.
-func (r *Runtime) ask(containerID, host string, port int) answer {
-	c := r.containerFor(containerID)
+func (r *podNet) ask(containerID, host string, port int) answer {
+	c := r.recs.containerFor(containerID)
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
 		if host != "localhost" {
@@ -187,7 +216,7 @@ func (r *Runtime) ask(containerID, host string, port int) answer {
 		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	addr = addr.Unmap()
-	onHost := addr.IsLoopback() && !r.ips.prefix.Contains(addr) || host == r.opts.NodeIP
+	onHost := addr.IsLoopback() && !r.ips.prefix.Contains(addr) || host == r.nodeIP
 	live := false
 	if c != nil && r.listensAt(c.sandbox, addr, onHost) {
 		if a, ok := r.askContainer(c, port, true, &live); ok {
@@ -198,7 +227,7 @@ func (r *Runtime) ask(containerID, host string, port int) answer {
 		}
 	}
 	found := onHost
-	for _, s := range r.sandboxes {
+	for _, s := range r.recs.sandboxes {
 		if !r.listensAt(s, addr, onHost) {
 			continue
 		}
@@ -218,7 +247,7 @@ func (r *Runtime) ask(containerID, host string, port int) answer {
 	return answer{err: dialError(addr, port, syscall.EHOSTUNREACH), took: unreachableAfter}
 }
 
-func (r *Runtime) askSandbox(s *sandbox, except *container, addr netip.Addr, port int, live bool) answer {
+func (r *podNet) askSandbox(s *sandbox, except *container, addr netip.Addr, port int, live bool) answer {
 	for _, o := range s.containers {
 		if o == except {
 			continue
@@ -233,12 +262,12 @@ func (r *Runtime) askSandbox(s *sandbox, except *container, addr netip.Addr, por
 	return answer{err: dialError(addr, port, syscall.ECONNREFUSED)}
 }
 
-func (r *Runtime) liveAnswer(addr netip.Addr, port int) answer {
+func (r *podNet) liveAnswer(addr netip.Addr, port int) answer {
 	return answer{live: &liveTarget{r: r, host: addr.String(), port: port}}
 }
 
 // listensAt tells whether the sandbox's network has the address.
-func (r *Runtime) listensAt(s *sandbox, addr netip.Addr, onHost bool) bool {
+func (r *podNet) listensAt(s *sandbox, addr netip.Addr, onHost bool) bool {
 	if onHost {
 		return s.hostNetwork() && s.state == sandboxReady
 	}
@@ -248,7 +277,7 @@ func (r *Runtime) listensAt(s *sandbox, addr netip.Addr, onHost bool) bool {
 // askContainer tells what a container's stated program says on a port; own
 // means that the container is asked on its own behalf. It notes in live that
 // the container's processes are interpreted.
-func (r *Runtime) askContainer(c *container, port int, own bool, live *bool) (answer, bool) {
+func (r *podNet) askContainer(c *container, port int, own bool, live *bool) (answer, bool) {
 	p := c.process
 	if p == nil || !c.alive() {
 		return answer{}, false

@@ -1,7 +1,6 @@
 package fakecri
 
 import (
-	"slices"
 	"time"
 
 	"github.com/drydock-sim/drydock/ground/loop"
@@ -10,36 +9,21 @@ import (
 // This file says which answers of stated programs stay as they are, so that who
 // asks again and again need not.
 
-// answerWatcher is told while its group lives.
-type answerWatcher struct {
-	g  *loop.Group
-	fn func(containerID string)
-}
-
-// OnAnswerChange has fn called, on the loop, when an answer of a container's
-// that was said to hold may be another, until g dies.
-func (r *Runtime) OnAnswerChange(g *loop.Group, fn func(containerID string)) {
-	if g.Dead() {
-		return
-	}
-	r.answerWatchers = append(r.answerWatchers, answerWatcher{g, fn})
-	g.OnKill(func() {
-		r.answerWatchers = slices.DeleteFunc(slices.Clone(r.answerWatchers), func(w answerWatcher) bool { return w.g == g })
-	})
+// OnAnswerChange is Runtime.OnAnswerChange.
+func (r *podNet) OnAnswerChange(g *loop.Group, fn func(containerID string)) {
+	r.answerWatchers.add(g, fn)
 }
 
 // answersChanged is called when a container's process p is gone or its network.
-func (r *Runtime) answersChanged(c *container, p *process) {
+func (r *podNet) answersChanged(c *container, p *process) {
 	if p == nil || !p.relied {
 		return
 	}
 	p.relied = false
-	for _, w := range r.answerWatchers {
-		w.fn(c.id)
-	}
+	r.answerWatchers.tell(c.id)
 }
 
-func (r *Runtime) networkDown(s *sandbox) {
+func (r *podNet) networkDown(s *sandbox) {
 	for _, c := range s.containers {
 		r.answersChanged(c, c.process)
 	}
@@ -49,7 +33,7 @@ func (r *Runtime) networkDown(s *sandbox) {
 // and network last, and notes that somebody relies on that. Only the container
 // that was asked itself counts: any other could get a rival.
 func (a *answer) holds(containerID string) bool {
-	if a.err != nil || a.port == nil || a.port.answer != nil || a.of.id != containerID || a.r.opts.NoElide {
+	if a.err != nil || a.port == nil || a.port.answer != nil || a.of.id != containerID || a.r.noElide {
 		return false
 	}
 	if l := a.port.Latency; l.Max > l.Min {

@@ -27,9 +27,9 @@ func TestInnermostLimit(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			run(t, Options{Images: []Image{appImage}, Memory: 1 << 30, Programs: []Program{greedy, still}}, func(e *env) {
-				e.rt.SetPodsMemoryLimit(tc.pods)
+				e.rt.use.SetPodsMemoryLimit(tc.pods)
 				var kills []OOMKill
-				e.rt.WatchOOM(e.l.NewGroup("watcher"), func(k OOMKill) { kills = append(kills, k) })
+				e.rt.use.WatchOOM(e.l.NewGroup("watcher"), func(k OOMKill) { kills = append(kills, k) })
 				cfg := podConfig("web", 0)
 				cfg.Linux = &runtimeapi.LinuxPodSandboxConfig{CgroupParent: "/pod", Resources: &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: tc.pod}}
 				sb, err := e.c.RunPodSandbox(e.ctx, cfg, "")

@@ -22,19 +22,19 @@ func (n *nothing) Error() string        { return n.what }
 func (n *nothing) Is(target error) bool { return target == ErrNothingThere }
 
 // findSandbox returns the newest sandbox of a pod.
-func (r *Runtime) findSandbox(pod string) (*sandbox, error) {
+func (r *recordStore) findSandbox(pod string) (*sandbox, error) {
 	for i := len(r.sandboxes) - 1; i >= 0; i-- {
 		md := r.sandboxes[i].metadata
 		if md.Namespace+"/"+md.Name == pod {
 			return r.sandboxes[i], nil
 		}
 	}
-	return nil, &nothing{fmt.Sprintf("node %s has no sandbox of pod %s", r.opts.Node, pod)}
+	return nil, &nothing{fmt.Sprintf("node %s has no sandbox of pod %s", r.node, pod)}
 }
 
 // findContainer returns the newest container of a name; with alive the newest
 // that runs.
-func (r *Runtime) findContainer(pod, name string, alive bool) (*container, error) {
+func (r *recordStore) findContainer(pod, name string, alive bool) (*container, error) {
 	for i := len(r.containers) - 1; i >= 0; i-- {
 		c := r.containers[i]
 		md := c.sandbox.metadata
@@ -46,7 +46,7 @@ func (r *Runtime) findContainer(pod, name string, alive bool) (*container, error
 	if alive {
 		what = "running container"
 	}
-	return nil, &nothing{fmt.Sprintf("node %s has no %s %q of pod %s", r.opts.Node, what, name, pod)}
+	return nil, &nothing{fmt.Sprintf("node %s has no %s %q of pod %s", r.node, what, name, pod)}
 }
 
 // StopContainerOutside kills a running container, as a StopContainer with a
@@ -58,96 +58,96 @@ func (r *Runtime) StopContainerOutside(pod, container string) error {
 // SignalContainerOutside sends a signal to a running container. SIGKILL kills;
 // any other counts as the stop signal.
 func (r *Runtime) SignalContainerOutside(pod, container string, signal int) error {
-	c, err := r.findContainer(pod, container, true)
+	c, err := r.recs.findContainer(pod, container, true)
 	if err != nil {
 		return err
 	}
-	r.signal(c, signal)
+	r.run.signal(c, signal)
 	return nil
 }
 
 // ExitContainerOutside has a running container exit by itself with a code.
 func (r *Runtime) ExitContainerOutside(pod, container string, code int32) error {
-	c, err := r.findContainer(pod, container, true)
+	c, err := r.recs.findContainer(pod, container, true)
 	if err != nil {
 		return err
 	}
-	r.exit(c, exitStatus{code: code})
+	r.run.exit(c, exitStatus{code: code})
 	return nil
 }
 
 // OOMKillContainerOutside has the OOM killer kill a running container.
 func (r *Runtime) OOMKillContainerOutside(pod, container string) error {
-	c, err := r.findContainer(pod, container, true)
+	c, err := r.recs.findContainer(pod, container, true)
 	if err != nil {
 		return err
 	}
-	r.exit(c, exitByOOM)
+	r.run.exit(c, exitByOOM)
 	return nil
 }
 
 // LoseContainerOutside makes the runtime lose track of a running container,
 // which is UNKNOWN then.
 func (r *Runtime) LoseContainerOutside(pod, container string) error {
-	c, err := r.findContainer(pod, container, true)
+	c, err := r.recs.findContainer(pod, container, true)
 	if err != nil {
 		return err
 	}
-	r.setContainerState(c, stateUnknown)
+	r.recs.setContainerState(c, stateUnknown)
 	return nil
 }
 
 // RemoveContainerOutside removes a container, running or not.
 func (r *Runtime) RemoveContainerOutside(pod, container string) error {
-	c, err := r.findContainer(pod, container, false)
+	c, err := r.recs.findContainer(pod, container, false)
 	if err != nil {
 		return err
 	}
-	r.removeContainer(c)
+	r.life.removeContainer(c)
 	return nil
 }
 
 // StopSandboxOutside stops a pod's sandbox as StopPodSandbox does.
 func (r *Runtime) StopSandboxOutside(pod string) error {
-	s, err := r.findSandbox(pod)
+	s, err := r.recs.findSandbox(pod)
 	if err != nil {
 		return err
 	}
-	s.killAll(r)
-	r.endSandbox(s)
+	r.run.killAll(s)
+	r.life.endSandbox(s)
 	return nil
 }
 
 // KillSandboxOutside kills a pod's sandbox process: the sandbox is NOTREADY,
 // its containers die, and its IP stays taken until it is stopped.
 func (r *Runtime) KillSandboxOutside(pod string) error {
-	s, err := r.findSandbox(pod)
+	s, err := r.recs.findSandbox(pod)
 	if err != nil {
 		return err
 	}
-	s.killAll(r)
+	r.run.killAll(s)
 	if s.state == sandboxReady {
-		r.setSandboxState(s, sandboxNotReady)
+		r.life.setSandboxState(s, sandboxNotReady)
 	}
 	return nil
 }
 
 // RemoveSandboxOutside removes a pod's sandbox with its containers.
 func (r *Runtime) RemoveSandboxOutside(pod string) error {
-	s, err := r.findSandbox(pod)
+	s, err := r.recs.findSandbox(pod)
 	if err != nil {
 		return err
 	}
-	r.removeSandbox(s)
+	r.life.removeSandbox(s)
 	return nil
 }
 
 // StopAllOutside kills every container and stops every sandbox, as an orderly
 // shutdown of the runtime's work does: exit code 137. The daemon lives on.
 func (r *Runtime) StopAllOutside() {
-	for _, s := range r.sandboxes {
+	for _, s := range r.recs.sandboxes {
 		if s.state == sandboxReady || s.ip.IsValid() {
-			r.endSandbox(s)
+			r.life.endSandbox(s)
 		}
 	}
 }
@@ -164,11 +164,11 @@ func (r *Runtime) RemoveImageOutside(name string) error {
 
 // SetNetworkReady sets the condition NetworkReady, which is true at first.
 func (r *Runtime) SetNetworkReady(ready bool, reason, message string) {
-	r.networkNotReady = nil
+	r.view.networkNotReady = nil
 	if !ready {
-		r.networkNotReady = &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Reason: reason, Message: message}
+		r.view.networkNotReady = &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Reason: reason, Message: message}
 	}
-	r.changed()
+	r.recs.changed()
 }
 
 // PowerCut ends every process, the daemon included, at once. Records and
@@ -178,23 +178,21 @@ func (r *Runtime) SetNetworkReady(ready bool, reason, message string) {
 // stays CREATED.
 func (r *Runtime) PowerCut() {
 	r.StopDaemon()
-	for _, c := range r.containers {
+	for _, c := range r.recs.containers {
 		if c.alive() {
-			r.exit(c, exitStatus{code: unknownExitCode, reason: unknownReason})
+			r.run.exit(c, exitStatus{code: unknownExitCode, reason: unknownReason})
 			r.lost = append(r.lost, c)
 		}
 	}
-	for _, s := range r.sandboxes {
+	for _, s := range r.recs.sandboxes {
 		s.netUp = false
-		r.networkDown(s)
+		r.net.networkDown(s)
 		if s.state == sandboxReady {
-			r.setSandboxState(s, sandboxNotReady)
+			r.life.setSandboxState(s, sandboxNotReady)
 		}
 	}
-	r.dropKernel()
-	r.cutUse()
-	r.processes.Kill()
-	r.processes = r.l.NewGroup("processes")
+	r.use.cutUse()
+	r.kern.powerCut()
 }
 
 // State counts what there is, for statistics and reports.
@@ -206,13 +204,13 @@ type State struct {
 
 // State returns what there is now. It is no call.
 func (r *Runtime) State() State {
-	st := State{Sandboxes: len(r.sandboxes), Containers: len(r.containers), Images: len(r.images.images)}
-	for _, s := range r.sandboxes {
+	st := State{Sandboxes: len(r.recs.sandboxes), Containers: len(r.recs.containers), Images: len(r.images.images)}
+	for _, s := range r.recs.sandboxes {
 		if s.state == sandboxReady {
 			st.ReadySandboxes++
 		}
 	}
-	for _, c := range r.containers {
+	for _, c := range r.recs.containers {
 		if c.alive() {
 			st.RunningContainers++
 		}

@@ -28,7 +28,7 @@ var madeUp = map[string]bool{
 }
 
 // mountOver makes a container's devices, and its read-only and masked paths.
-func (r *Runtime) mountOver(in *interpreted) error {
+func (r *runner) mountOver(in *interpreted) error {
 	for _, d := range in.c.config.Devices {
 		if err := r.addDevice(in.view, d); err != nil {
 			return fmt.Errorf("%serror during container init: error creating device node %s: %w", runcCreate, d.ContainerPath, bare(err))
@@ -54,25 +54,25 @@ func (r *Runtime) mountOver(in *interpreted) error {
 
 // addDevice makes a device of the machine's in a container; a directory stands
 // for all devices in it. In memory no node has any.
-func (r *Runtime) addDevice(v *kernel.View, d *runtimeapi.Device) error {
-	if r.opts.Host == nil {
+func (r *runner) addDevice(v *kernel.View, d *runtimeapi.Device) error {
+	if r.files.host == nil {
 		return nil
 	}
-	host, err := r.opts.Host.Canonical(absolute(d.HostPath))
+	host, err := r.files.host.Canonical(absolute(d.HostPath))
 	if err != nil {
 		return err
 	}
-	info, err := r.opts.Host.Lstat(host)
+	info, err := r.files.host.Lstat(host)
 	if err != nil || !info.IsDir() {
 		return r.addDeviceFile(v, host, d.ContainerPath, info, err)
 	}
-	names, err := r.opts.Host.Names(host)
+	names, err := r.files.host.Names(host)
 	if err != nil {
 		return err
 	}
 	for _, n := range names {
 		at := path.Join(host, n)
-		info, err := r.opts.Host.Lstat(at)
+		info, err := r.files.host.Lstat(at)
 		if err == nil && info.Mode()&fs.ModeDevice != 0 {
 			if err := r.addDeviceFile(v, at, path.Join(d.ContainerPath, n), info, nil); err != nil {
 				return err
@@ -82,11 +82,11 @@ func (r *Runtime) addDevice(v *kernel.View, d *runtimeapi.Device) error {
 	return nil
 }
 
-func (r *Runtime) addDeviceFile(v *kernel.View, host, at string, info fs.FileInfo, err error) error {
+func (r *runner) addDeviceFile(v *kernel.View, host, at string, info fs.FileInfo, err error) error {
 	if err != nil {
 		return err
 	}
-	driver, err := r.opts.Host.Readlink(host)
+	driver, err := r.files.host.Readlink(host)
 	if err != nil {
 		return err
 	}
@@ -98,12 +98,12 @@ func (r *Runtime) addDeviceFile(v *kernel.View, host, at string, info fs.FileInf
 }
 
 // checkDevices is containerd's error for a device that the machine has not.
-func (r *Runtime) checkDevices(id string, devices []*runtimeapi.Device) error {
-	if r.opts.Host == nil {
+func (r *runner) checkDevices(id string, devices []*runtimeapi.Device) error {
+	if r.files.host == nil {
 		return nil
 	}
 	for _, d := range devices {
-		info, err := r.statHost(d.HostPath)
+		info, err := r.files.statHost(d.HostPath)
 		if err == nil && info.Mode()&fs.ModeDevice == 0 && !info.IsDir() {
 			err = errors.New("not a device node")
 		}
@@ -115,7 +115,7 @@ func (r *Runtime) checkDevices(id string, devices []*runtimeapi.Device) error {
 }
 
 // checkImageMounts is containerd's errors for image volumes.
-func (r *Runtime) checkImageMounts(mounts []*runtimeapi.Mount) error {
+func (r *runner) checkImageMounts(mounts []*runtimeapi.Mount) error {
 	for _, m := range mounts {
 		if m.Image == nil {
 			continue
@@ -138,7 +138,7 @@ func (r *Runtime) checkImageMounts(mounts []*runtimeapi.Mount) error {
 		if !im.source.filesKnown() || m.ImageSubPath == "" {
 			continue
 		}
-		f := memfs.NewFrom(memfs.Options{Loop: r.l}, r.treeOf(im.source))
+		f := memfs.NewFrom(memfs.Options{Loop: r.l}, r.images.treeOf(im.source))
 		if _, err := f.Stat(path.Clean("/" + m.ImageSubPath)); err != nil {
 			return refuse("image_sub_path %q of image %s: %v", m.ImageSubPath, m.Image.Image, bare(err))
 		}
@@ -151,13 +151,13 @@ func (src *imageSource) filesKnown() bool {
 	return src.Commands != nil || src.known != nil && src.known.tree != ""
 }
 
-func (r *Runtime) treeOf(src *imageSource) *memfs.Image {
+func (r *imageStore) treeOf(src *imageSource) *memfs.Image {
 	return r.imageTrees().tree(r.l, src.tree(), src.Commands)
 }
 
 // mountImage mounts an image volume. Of an image whose files nobody knows any
 // part is an empty directory.
-func (r *Runtime) mountImage(v *kernel.View, m *runtimeapi.Mount) error {
+func (r *runner) mountImage(v *kernel.View, m *runtimeapi.Mount) error {
 	im := r.images.find(m.Image.Image)
 	switch {
 	case im == nil:
@@ -165,5 +165,5 @@ func (r *Runtime) mountImage(v *kernel.View, m *runtimeapi.Mount) error {
 	case !im.source.filesKnown() && path.Clean("/"+m.ImageSubPath) != "/":
 		return v.Namespace().BindImage(m.ContainerPath, memfs.New(memfs.Options{Tmpfs: []string{}}).Freeze(), "")
 	}
-	return v.Namespace().BindImage(m.ContainerPath, r.treeOf(im.source), m.ImageSubPath)
+	return v.Namespace().BindImage(m.ContainerPath, r.images.treeOf(im.source), m.ImageSubPath)
 }

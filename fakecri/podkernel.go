@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // podKernel is what a sandbox has besides while processes of its node are
@@ -21,20 +22,65 @@ type podKernel struct {
 	served map[*container][]func() // what stops the ports of stated programs
 }
 
+// nodeKernel is what processes see of the node, made when the first is
+// interpreted.
+type nodeKernel struct {
+	l     *loop.Loop
+	opts  kernelOptions
+	files *nodeFiles
+	recs  *recordStore
+
+	machine    *kernel.Machine // nil while nothing is interpreted
+	podKernels map[*sandbox]*podKernel
+	sandboxOf  map[*kernel.NetNS]*sandbox // kept for OnListen only
+	powered    *loop.Group                // timers and tasks that a power cut ends
+	bootedAt   int64
+	hadKernel  bool // since the start of the run, whatever was cut since
+
+	// What the kernel asks of those who stand above it.
+	memoryUsed     func() int64         // by the whole machine, in bytes
+	grown          func(started bool)   // a process has come to use more
+	serve          func(*container)     // opens the ports of a stated program
+	podLimit       func(*sandbox) int64 // of memory, in bytes, 0 for none
+	setCgroupLimit func(pk *podKernel, s *sandbox, limit int64)
+}
+
+// kernelOptions are those of Options.
+type kernelOptions struct {
+	Loop                                               *loop.Loop
+	Hostname, NodeIP, Kernel, DiskDevice, CgroupDriver string
+	Memory                                             int64
+	CPUs                                               int
+	OnListen                                           func(Listening)
+}
+
+func newNodeKernel(files *nodeFiles, recs *recordStore, opts kernelOptions) *nodeKernel {
+	l := opts.Loop
+	return &nodeKernel{l: l, opts: opts, files: files, recs: recs, powered: l.NewGroup("processes"), bootedAt: l.UnixNano()}
+}
+
+// powerCut ends all processes, and forgets all that the kernel knew.
+func (r *nodeKernel) powerCut() {
+	r.dropListeners()
+	r.machine, r.podKernels = nil, nil
+	r.powered.Kill()
+	r.powered = r.l.NewGroup("processes")
+}
+
 // kernel returns the node's, which is there from the first interpreted process
 // on. From then on stated programs can be talked to by processes too.
-func (r *Runtime) kernel() *kernel.Machine {
+func (r *nodeKernel) kernel() *kernel.Machine {
 	if r.machine != nil {
 		return r.machine
 	}
 	r.machine = kernel.New(kernel.Options{
-		Loop: r.l, FS: r.nodeFS(), Host: r.opts.Host, Hostname: r.opts.Hostname, HostIP: r.opts.NodeIP, Kernel: r.opts.Kernel, Device: r.opts.DiskDevice,
+		Loop: r.l, FS: r.files.nodeFS(), Host: r.files.host, Hostname: r.opts.Hostname, HostIP: r.opts.NodeIP, Kernel: r.opts.Kernel, Device: r.opts.DiskDevice,
 		Memory: r.opts.Memory, CPUs: r.opts.CPUs, BootTime: r.bootedAt, OnListen: r.listenHook(),
-		MemoryUsed: func() int64 { return r.NodeUsage().Memory }, Grown: func() { r.grown(false) },
+		MemoryUsed: r.memoryUsed, Grown: func() { r.grown(false) },
 	})
 	r.podKernels = map[*sandbox]*podKernel{}
 	r.hadKernel = true
-	for _, s := range r.sandboxes {
+	for _, s := range r.recs.sandboxes {
 		if s.state == sandboxReady {
 			r.podKernelOf(s)
 			for _, c := range s.containers {
@@ -45,7 +91,7 @@ func (r *Runtime) kernel() *kernel.Machine {
 	return r.machine
 }
 
-func (r *Runtime) podKernelOf(s *sandbox) *podKernel {
+func (r *nodeKernel) podKernelOf(s *sandbox) *podKernel {
 	m := r.kernel()
 	pk := r.podKernels[s]
 	if pk == nil {
@@ -65,7 +111,7 @@ func (r *Runtime) podKernelOf(s *sandbox) *podKernel {
 }
 
 // dropPodKernel takes a sandbox's namespaces away.
-func (r *Runtime) dropPodKernel(s *sandbox) {
+func (r *nodeKernel) dropPodKernel(s *sandbox) {
 	pk := r.podKernels[s]
 	if pk == nil {
 		return
@@ -79,7 +125,7 @@ func (r *Runtime) dropPodKernel(s *sandbox) {
 		delete(r.sandboxOf, pk.net)
 	}
 	if pk.mounts != nil {
-		fs := r.nodeFS()
+		fs := r.files.nodeFS()
 		if shm := sandboxShm(s); fs.Mounted(shm) {
 			_ = fs.Unmount(shm)
 		}
@@ -87,15 +133,9 @@ func (r *Runtime) dropPodKernel(s *sandbox) {
 }
 
 // removeSandboxFiles removes what writeSandboxFiles wrote.
-func (r *Runtime) removeSandboxFiles(s *sandbox) {
-	_ = r.nodeFS().RemoveAll(path.Dir(sandboxShm(s)))
-	_ = r.nodeFS().RemoveAll(sandboxDir(s))
-}
-
-// dropKernel forgets all that a power cut ends.
-func (r *Runtime) dropKernel() {
-	r.dropListeners()
-	r.machine, r.podKernels = nil, nil
+func (r *nodeKernel) removeSandboxFiles(s *sandbox) {
+	_ = r.files.nodeFS().RemoveAll(path.Dir(sandboxShm(s)))
+	_ = r.files.nodeFS().RemoveAll(sandboxDir(s))
 }
 
 // Where containerd keeps a sandbox's files.
@@ -112,14 +152,14 @@ const defaultShmSize = 64 << 20
 
 // sandboxMounts returns copies of the mounts that each container of the sandbox
 // gets unless its request mounts something else there.
-func (r *Runtime) sandboxMounts(s *sandbox, pk *podKernel) []*runtimeapi.Mount {
+func (r *nodeKernel) sandboxMounts(s *sandbox, pk *podKernel) []*runtimeapi.Mount {
 	if pk.mounts == nil {
 		r.writeSandboxFiles(s)
 		dir := sandboxDir(s)
 		for _, name := range []string{"hostname", "hosts", "resolv.conf"} {
 			pk.mounts = append(pk.mounts, &runtimeapi.Mount{ContainerPath: "/etc/" + name, HostPath: path.Join(dir, name)})
 		}
-		fs := r.nodeFS()
+		fs := r.files.nodeFS()
 		if shm := sandboxShm(s); fs.MkdirAll(shm, 0o755) == nil && fs.MountTmpfsSize(shm, defaultShmSize) == nil {
 			_ = fs.Chmod(shm, 0o777|iofs.ModeSticky)
 			pk.mounts = append(pk.mounts, &runtimeapi.Mount{ContainerPath: "/dev/shm", HostPath: shm})
@@ -133,18 +173,18 @@ func (r *Runtime) sandboxMounts(s *sandbox, pk *podKernel) []*runtimeapi.Mount {
 }
 
 // writeSandboxFiles writes what containerd writes for a sandbox.
-func (r *Runtime) writeSandboxFiles(s *sandbox) {
-	fs, dir := r.nodeFS(), sandboxDir(s)
+func (r *nodeKernel) writeSandboxFiles(s *sandbox) {
+	fs, dir := r.files.nodeFS(), sandboxDir(s)
 	if fs.MkdirAll(dir, 0o755) != nil {
 		return
 	}
-	hosts, err := r.readHost("/etc/hosts")
+	hosts, err := r.files.readHost("/etc/hosts")
 	if err != nil {
 		hosts = []byte("127.0.0.1\tlocalhost\n")
 	}
 	resolv := resolvConf(s.config.DnsConfig)
 	if resolv == "" {
-		host, _ := r.readHost("/etc/resolv.conf")
+		host, _ := r.files.readHost("/etc/resolv.conf")
 		resolv = string(host)
 	}
 	for _, f := range []struct {

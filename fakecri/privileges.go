@@ -71,16 +71,16 @@ func idMaps(s *sandbox) *kernel.IDMaps {
 
 // checkProfile is containerd's error for a seccomp profile that is not on the
 // node.
-func (r *Runtime) checkProfile(sc *runtimeapi.LinuxContainerSecurityContext) error {
+func (r *runner) checkProfile(sc *runtimeapi.LinuxContainerSecurityContext) error {
 	p := sc.GetSeccomp()
-	if sc.GetPrivileged() || p.GetProfileType() != runtimeapi.SecurityProfile_Localhost || r.opts.FS == nil && r.opts.Host == nil {
+	if sc.GetPrivileged() || p.GetProfileType() != runtimeapi.SecurityProfile_Localhost || r.files.fs == nil && r.files.host == nil {
 		return nil
 	}
-	data, err := r.readHost(p.LocalhostRef)
-	if err == nil && r.opts.Host != nil {
+	data, err := r.files.readHost(p.LocalhostRef)
+	if err == nil && r.files.host != nil {
 		_, err = seccompFilter(data)
 	} else if err != nil {
-		if info, statErr := r.statHost(p.LocalhostRef); statErr == nil && info.Mode()&fs.ModeType == 0 {
+		if info, statErr := r.files.statHost(p.LocalhostRef); statErr == nil && info.Mode()&fs.ModeType == 0 {
 			return nil
 		}
 	}

@@ -63,6 +63,32 @@ type process struct {
 	relied bool
 }
 
+// runner runs containers' programs.
+type runner struct {
+	l      *loop.Loop
+	rec    *trace.Recorder
+	fields []trace.Field // of the record being made: memory for the next
+	opts   runOptions
+	calls  *callDaemon
+	recs   *recordStore
+	images *imageStore
+	files  *nodeFiles
+	disks  *layerStore
+	kern   *nodeKernel
+	use    *accounts
+	out    *outputs
+	net    *podNet
+	warner *warner
+	event  func(kind runtimeapi.ContainerEventType, id string, s *sandbox)
+}
+
+// runOptions are those of Options.
+type runOptions struct {
+	Programs              []Program
+	Behave                func(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) *Behaviour
+	Interpret, Attachable bool
+}
+
 // isShellScript recognises sh -c '...'.
 func isShellScript(argv []string) bool {
 	if len(argv) < 3 {
@@ -75,13 +101,13 @@ func isShellScript(argv []string) bool {
 	return false
 }
 
-func (r *Runtime) warnScript(c *container, argv []string) {
+func (r *warner) warnScript(c *container, argv []string) {
 	r.warnOnce(c, argv[2], fmt.Sprintf("the script %q is not run and no program is stated for it; it runs until it is stopped and exits 0 on SIGTERM", shorten(argv[2], 60)))
 }
 
 // warnOnce warns of something about a container, once per image and key.
-func (r *Runtime) warnOnce(c *container, key, text string) {
-	if r.opts.Warn == nil {
+func (r *warner) warnOnce(c *container, key, text string) {
+	if r.to == nil {
 		return
 	}
 	image := c.config.Image.GetUserSpecifiedImage()
@@ -108,17 +134,17 @@ func shorten(s string, n int) string {
 }
 
 // start makes a container's process.
-func (r *Runtime) start(c *container) error {
+func (r *runner) start(c *container) error {
 	b, interpret := r.resolve(c)
 	now := r.l.UnixNano()
-	if err := r.openLog(c); err != nil { // before the process, so also if there is none
+	if err := r.out.openLog(c); err != nil { // before the process, so also if there is none
 		return r.failStart(c, "failed to create containerd task: failed to create container loggers: "+err.Error())
 	}
 	if b.StartError != "" {
 		return r.failStart(c, b.StartError)
 	}
 	if !interpret {
-		b = r.withMemory(c, b)
+		b = r.disks.withMemory(c, b)
 	}
 	p := &process{c: c, b: b, startedAt: now}
 	var late *lateExecError
@@ -137,10 +163,10 @@ func (r *Runtime) start(c *container) error {
 	}
 	c.process = p
 	if p.in == nil {
-		r.account(p, 1)
+		r.use.account(p, 1)
 	}
 	c.startedAt = now
-	r.setContainerState(c, stateRunning)
+	r.recs.setContainerState(c, stateRunning)
 	r.event(eventStarted, c.id, c.sandbox)
 	r.recordProcess(c, "start", exitStatus{})
 	if late != nil {
@@ -150,30 +176,30 @@ func (r *Runtime) start(c *container) error {
 	}
 	if interpret {
 		if stated != nil {
-			r.startWrites(p)
-			r.serve(c)
+			r.disks.startWrites(p)
+			r.net.serve(c)
 		}
 		return nil
 	}
 	sub := c.subject()
 	if b.RunFor.Min > 0 || b.RunFor.Max > 0 {
-		p.exitAt = now + max(r.between(b.RunFor, "run for", &sub), 1)
+		p.exitAt = now + max(sub.draw(r.l, b.RunFor, "run for"), 1)
 	}
-	p.oomAt = p.oomTime(r, now)
-	p.arm(r)
-	r.startLogs(p)
-	r.startWrites(p)
-	r.serve(c)
+	p.oomAt = r.oomTime(p, now)
+	r.arm(p)
+	r.out.startLogs(p)
+	r.disks.startWrites(p)
+	r.net.serve(c)
 	return nil
 }
 
 // failStart ends a container that could not be started.
-func (r *Runtime) failStart(c *container, text string) error {
+func (r *runner) failStart(c *container, text string) error {
 	c.finishedAt = r.l.UnixNano()
 	c.exitCode, c.reason, c.message = startErrorCode, startErrorReason, text
 	r.recordProcess(c, "start-failed", exitStatus{code: startErrorCode, reason: startErrorReason, message: text})
-	r.setContainerState(c, stateExited)
-	r.closeLog(c)
+	r.recs.setContainerState(c, stateExited)
+	r.out.closeLog(c)
 	return status.Error(codes.Unknown, text)
 }
 
@@ -186,7 +212,7 @@ const (
 
 // firstEnded is the end of an interpreted container's first process. A stop
 // that waits for it has that time in its latency.
-func (r *Runtime) firstEnded(p *process, e kernel.Exit) {
+func (r *runner) firstEnded(p *process, e kernel.Exit) {
 	c := p.c
 	if c.process != p {
 		return
@@ -197,7 +223,7 @@ func (r *Runtime) firstEnded(p *process, e kernel.Exit) {
 		return
 	}
 	sub := c.subject()
-	p.timer = r.processes.NewTimer("process", func() {
+	p.timer = r.kern.powered.NewTimer("process", func() {
 		if c.process == p {
 			r.exit(c, p.in.ended)
 		}
@@ -207,7 +233,7 @@ func (r *Runtime) firstEnded(p *process, e kernel.Exit) {
 
 // oomTime returns when the program's memory passes the container's limit, in
 // nanoseconds since the epoch and not before now; 0 for never.
-func (p *process) oomTime(r *Runtime, now int64) int64 {
+func (r *runner) oomTime(p *process, now int64) int64 {
 	limit := p.c.linuxResources().GetMemoryLimitInBytes()
 	if limit <= 0 {
 		return 0
@@ -215,7 +241,7 @@ func (p *process) oomTime(r *Runtime, now int64) int64 {
 	if p.b.Memory.Peak() <= limit {
 		return 0
 	}
-	t, ok := p.b.Memory.Over(limit, time.Duration(now-p.startedAt), r.noiseKey(p.c))
+	t, ok := p.b.Memory.Over(limit, time.Duration(now-p.startedAt), p.c.noiseKey(r.l))
 	if !ok {
 		return 0
 	}
@@ -223,16 +249,16 @@ func (p *process) oomTime(r *Runtime, now int64) int64 {
 }
 
 // limitChanged acts on another memory limit.
-func (p *process) limitChanged(r *Runtime) {
+func (r *runner) limitChanged(p *process) {
 	if p.in != nil {
 		lin := p.c.linuxResources()
 		p.in.kc.SetCPU(lin.GetCpuShares(), lin.GetCpuQuota(), lin.GetCpuPeriod())
 		p.in.kc.SetMemoryLimit(lin.GetMemoryLimitInBytes())
 		return
 	}
-	r.accountCPU(p, 0)
-	p.oomAt = p.oomTime(r, r.l.UnixNano())
-	p.arm(r)
+	r.use.accountCPU(p, 0)
+	p.oomAt = r.oomTime(p, r.l.UnixNano())
+	r.arm(p)
 }
 
 // end returns when and how the process will end; 0 for not by itself.
@@ -265,7 +291,7 @@ func (p *process) end() (at int64, e exitStatus) {
 }
 
 // arm sets the timer for the process's end.
-func (p *process) arm(r *Runtime) {
+func (r *runner) arm(p *process) {
 	at, _ := p.end()
 	if at == 0 {
 		if p.timer != nil {
@@ -274,9 +300,9 @@ func (p *process) arm(r *Runtime) {
 		return
 	}
 	if p.timer == nil {
-		p.timer = r.processes.NewTimer("process", func() {
+		p.timer = r.kern.powered.NewTimer("process", func() {
 			if p.c.process == p {
-				p.ends(r)
+				r.ends(p)
 			}
 		})
 	}
@@ -284,25 +310,25 @@ func (p *process) arm(r *Runtime) {
 }
 
 // ends is the process's end by itself, by its stop signal or by its limit.
-func (p *process) ends(r *Runtime) {
+func (r *runner) ends(p *process) {
 	at, e := p.end()
 	if at == p.oomAt && e.reason == oomReason {
 		// With noise the time is one to look again at.
-		if at := p.oomTime(r, at); at != p.oomAt {
+		if at := r.oomTime(p, at); at != p.oomAt {
 			p.oomAt = at
-			p.arm(r)
+			r.arm(p)
 			return
 		}
 	}
 	if e.reason == oomReason {
-		r.tellOOM(p.c, processName(p.c.argv()), r.statedPID(p.c), r.cgroupPath(p.c))
+		r.use.tellOOM(p.c, processName(p.c.argv()), r.use.statedPID(p.c), r.kern.cgroupPath(p.c))
 	}
 	r.lastWords(p)
 	r.exit(p.c, e)
 }
 
 // signal delivers a signal; one other than SIGKILL counts as the stop signal.
-func (r *Runtime) signal(c *container, sig int) {
+func (r *runner) signal(c *container, sig int) {
 	p := c.process
 	if p == nil {
 		return
@@ -319,7 +345,7 @@ func (r *Runtime) signal(c *container, sig int) {
 		return
 	}
 	sub := c.subject()
-	after := r.between(p.b.OnTerm.After, "on term", &sub)
+	after := sub.draw(r.l, p.b.OnTerm.After, "on term")
 	p.stopSignal = sig
 	if after <= 0 {
 		e := exitStatus{code: p.b.OnTerm.Exit}
@@ -331,11 +357,11 @@ func (r *Runtime) signal(c *container, sig int) {
 		return
 	}
 	p.termAt = r.l.UnixNano() + after
-	p.arm(r)
+	r.arm(p)
 }
 
 // exit ends a container's process.
-func (r *Runtime) exit(c *container, e exitStatus) {
+func (r *runner) exit(c *container, e exitStatus) {
 	p := c.process
 	c.process = nil
 	if p != nil {
@@ -343,10 +369,10 @@ func (r *Runtime) exit(c *container, e exitStatus) {
 			p.timer.Stop()
 		}
 		if p.in == nil {
-			r.account(p, -1)
+			r.use.account(p, -1)
 		}
 		p.logs.stop()
-		r.answersChanged(c, p)
+		r.net.answersChanged(c, p)
 	}
 	c.finishedAt = r.l.UnixNano()
 	if p != nil && p.in != nil && p.in.endedAt != 0 && e.reason != unknownReason {
@@ -359,7 +385,7 @@ func (r *Runtime) exit(c *container, e exitStatus) {
 		}
 	}
 	c.exitCode, c.reason, c.message = e.code, e.reason, e.message
-	r.setContainerState(c, stateExited)
+	r.recs.setContainerState(c, stateExited)
 	r.event(eventStopped, c.id, c.sandbox)
 	if p != nil && p.in != nil && e.code != 0 && e.signal == 0 {
 		e.stderr = p.in.stderr.lastLine()
@@ -368,38 +394,38 @@ func (r *Runtime) exit(c *container, e exitStatus) {
 	if c.exited != nil {
 		c.exited.Fire()
 	}
-	if r.attached != nil {
-		r.detachAll(c)
+	if r.out.attached != nil {
+		r.out.detachAll(c)
 	}
 	switch {
 	case p != nil && p.in != nil:
 		if p.in.stated != nil {
-			r.unserve(c)
+			r.net.unserve(c)
 		}
 		p.in.end()
-	case r.machine != nil:
-		r.unserve(c)
+	case r.kern.machine != nil:
+		r.net.unserve(c)
 	}
-	r.closeLog(c)
-	r.stopWrites(c)
+	r.out.closeLog(c)
+	r.disks.stopWrites(c)
 }
 
 // lastWords writes a stated program's termination message.
-func (r *Runtime) lastWords(p *process) {
-	if p.b.TerminationMessage == "" || r.opts.FS == nil && r.opts.Host == nil {
+func (r *runner) lastWords(p *process) {
+	if p.b.TerminationMessage == "" || r.files.fs == nil && r.files.host == nil {
 		return
 	}
 	file := p.c.config.Annotations[annotationTerminationPath]
 	for _, m := range p.c.config.Mounts {
 		if m.ContainerPath == file && file != "" && !m.Readonly {
-			r.writeHost(m.HostPath, []byte(p.b.TerminationMessage))
+			r.files.writeHost(m.HostPath, []byte(p.b.TerminationMessage))
 		}
 	}
 }
 
 const annotationTerminationPath = "io.kubernetes.container.terminationMessagePath"
 
-func (r *Runtime) recordProcess(c *container, verb string, e exitStatus) {
+func (r *runner) recordProcess(c *container, verb string, e exitStatus) {
 	if r.rec == nil {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/ground/usage"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // Program says what the containers that it matches do.
@@ -180,19 +181,18 @@ func (b *Behaviour) exitCode(attempt uint32) int32 {
 	return b.ExitCode
 }
 
-// matches tells whether c runs the program.
-func (m *Match) matches(c *container) bool {
-	md := c.sandbox.metadata
-	if !globMatch(m.Namespace, md.Namespace) || !globMatch(m.Pod, md.Name) || !globMatch(m.Container, c.config.Metadata.Name) {
+// matches reports whether a container of a pod runs the program; tags are its image's names in full.
+func (m *Match) matches(md *runtimeapi.PodSandboxMetadata, config *runtimeapi.ContainerConfig, tags []string) bool {
+	if !globMatch(m.Namespace, md.Namespace) || !globMatch(m.Pod, md.Name) || !globMatch(m.Container, config.Metadata.Name) {
 		return false
 	}
 	if m.Image == "" {
 		return true
 	}
-	if MatchPattern(m.Image, c.config.Image.GetUserSpecifiedImage()) || MatchPattern(m.Image, c.config.Image.GetImage()) {
+	if MatchPattern(m.Image, config.Image.GetUserSpecifiedImage()) || MatchPattern(m.Image, config.Image.GetImage()) {
 		return true
 	}
-	for _, t := range c.image.tags {
+	for _, t := range tags {
 		if MatchPattern(m.Image, t) {
 			return true
 		}

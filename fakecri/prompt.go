@@ -3,17 +3,19 @@ package fakecri
 // Prompt returns the same connection whose calls that only read are answered
 // without giving way where [Client.Answers] allows it, so that they can be made
 // in a callback of the loop.
-func (c *Client) Prompt() *Client { return &Client{r: c.r, g: c.g, prompt: true} }
+func (c *Client) Prompt() *Client {
+	return &Client{r: c.r, by: caller{r: c.r.calls, g: c.by.g, prompt: true}}
+}
 
 // Answers tells whether a call of that method, made now with a client of
 // Prompt, would be answered at once: it only reads, the daemon is up, no fault
 // touches the method and it has no latency. It is no call and takes no time.
 func (c *Client) Answers(method string) bool {
-	if !c.prompt {
+	if !c.by.prompt {
 		return false
 	}
 	m, ok := promptMethods[method]
-	return ok && c.r.prompt(m)
+	return ok && c.r.calls.prompt(m)
 }
 
 // promptMethods are the methods whose answers are made in one step.

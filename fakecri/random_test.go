@@ -37,14 +37,14 @@ func randomRun(t *testing.T, seed uint64, steps int) uint64 {
 	check := func() {
 		now := map[string]string{}
 		ready := map[string]bool{}
-		for _, s := range rt.listSandboxes(nil) {
+		for _, s := range rt.recs.listSandboxes(nil) {
 			now[s.Id] = s.State.String()
 			ready[s.Id] = s.State == sandboxReady
 			if last[s.Id] == sandboxNotReady.String() && ready[s.Id] {
 				panic("a sandbox became READY again")
 			}
 		}
-		for _, c := range rt.listContainers(nil) {
+		for _, c := range rt.recs.listContainers(nil) {
 			if now[c.PodSandboxId] == "" {
 				panic("a container without its sandbox")
 			}
@@ -67,7 +67,7 @@ func randomRun(t *testing.T, seed uint64, steps int) uint64 {
 		}
 		last = now
 		ips := map[string]bool{}
-		for _, s := range rt.sandboxes {
+		for _, s := range rt.recs.sandboxes {
 			if s.ip.IsValid() {
 				if ips[s.ip.String()] {
 					panic("two sandboxes with IP " + s.ip.String())
@@ -109,12 +109,12 @@ func checkFilters(rt *Runtime) {
 	uid := "uid-p1"
 	sel := map[string]string{labelPodUID: uid}
 	var want []*runtimeapi.Container
-	for _, c := range rt.listContainers(nil) {
+	for _, c := range rt.recs.listContainers(nil) {
 		if c.Labels[labelPodUID] == uid && c.State == stateRunning {
 			want = append(want, c)
 		}
 	}
-	got := rt.listContainers(&runtimeapi.ContainerFilter{LabelSelector: sel, State: &runtimeapi.ContainerStateValue{State: stateRunning}})
+	got := rt.recs.listContainers(&runtimeapi.ContainerFilter{LabelSelector: sel, State: &runtimeapi.ContainerStateValue{State: stateRunning}})
 	if fmt.Sprintf("%p", want) != fmt.Sprintf("%p", got) && len(want) != len(got) {
 		panic("a filtered listing of containers is not the whole, filtered")
 	}
@@ -124,12 +124,12 @@ func checkFilters(rt *Runtime) {
 		}
 	}
 	n := 0
-	for _, s := range rt.listSandboxes(nil) {
+	for _, s := range rt.recs.listSandboxes(nil) {
 		if s.Labels[labelPodUID] == uid {
 			n++
 		}
 	}
-	if len(rt.listSandboxes(&runtimeapi.PodSandboxFilter{LabelSelector: sel})) != n {
+	if len(rt.recs.listSandboxes(&runtimeapi.PodSandboxFilter{LabelSelector: sel})) != n {
 		panic("a filtered listing of sandboxes is not the whole, filtered")
 	}
 }
@@ -139,12 +139,12 @@ func randomCall(ctx context.Context, rt *Runtime, c *Client, draw func(string, i
 	ctr := fmt.Sprint("c", draw("container", 4))
 	attempt := uint32(draw("attempt", 2))
 	var sb, id string
-	if n := len(rt.sandboxes); n > 0 {
-		sb = rt.sandboxes[draw("sandbox", n)].id
-		pod = rt.sandboxFor(sb).config.Metadata.Name
+	if n := len(rt.recs.sandboxes); n > 0 {
+		sb = rt.recs.sandboxes[draw("sandbox", n)].id
+		pod = rt.recs.sandboxFor(sb).config.Metadata.Name
 	}
-	if n := len(rt.containers); n > 0 {
-		id = rt.containers[draw("id", n)].id
+	if n := len(rt.recs.containers); n > 0 {
+		id = rt.recs.containers[draw("id", n)].id
 	}
 	switch draw("what", 24) {
 	case 0, 1, 2:
@@ -166,9 +166,9 @@ func randomCall(ctx context.Context, rt *Runtime, c *Client, draw func(string, i
 	case 17:
 		_ = c.RemoveImage(ctx, &runtimeapi.ImageSpec{Image: "b:1"})
 	case 18:
-		rt.AddFault(Fault{Method: "*Container", Error: &FaultError{}, Latency: Exactly(time.Second), For: 3 * time.Second})
+		rt.calls.AddFault(Fault{Method: "*Container", Error: &FaultError{}, Latency: Exactly(time.Second), For: 3 * time.Second})
 	case 19:
-		rt.AddFault(Fault{Hang: true, For: 200 * time.Millisecond, Count: 3})
+		rt.calls.AddFault(Fault{Hang: true, For: 200 * time.Millisecond, Count: 3})
 	case 20:
 		_ = rt.StopContainerOutside("default/"+pod, ctr)
 	case 21:
@@ -282,7 +282,7 @@ func BenchmarkPodCycle(b *testing.B) {
 func TestBytesPerPod(t *testing.T) {
 	const n = 500
 	run(t, Options{Images: []Image{appImage}, PodCIDR: "10.0.0.0/8"}, func(e *env) {
-		e.rt.rec = nil
+		e.rt.calls.rec = nil
 		pods := make([]*runtimeapi.PodSandboxConfig, n)
 		ctrs := make([]*runtimeapi.ContainerConfig, n)
 		for i := range n {

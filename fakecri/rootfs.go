@@ -16,17 +16,17 @@ import (
 )
 
 // nodeFS returns the node's files.
-func (r *Runtime) nodeFS() *memfs.FS {
-	if r.opts.FS == nil {
-		r.opts.FS = memfs.New(memfs.Options{Loop: r.l})
+func (r *nodeFiles) nodeFS() *memfs.FS {
+	if r.fs == nil {
+		r.fs = memfs.New(memfs.Options{Loop: r.l})
 	}
-	return r.opts.FS
+	return r.fs
 }
 
 // makeMountSources makes the missing host paths of a request's mounts as
 // directories, as containerd's CRI plugin does.
-func (r *Runtime) makeMountSources(mounts []*runtimeapi.Mount) error {
-	if r.opts.FS == nil && r.opts.Host == nil {
+func (r *nodeFiles) makeMountSources(mounts []*runtimeapi.Mount) error {
+	if r.fs == nil && r.host == nil {
 		return nil
 	}
 	for _, m := range mounts {
@@ -52,12 +52,12 @@ func (r *Runtime) makeMountSources(mounts []*runtimeapi.Mount) error {
 
 // enterImage makes what a container's processes see of files, and finds out
 // who they are and what their environment is.
-func (r *Runtime) enterImage(in *interpreted, pk *podKernel) error {
+func (r *runner) enterImage(in *interpreted, pk *podKernel) error {
 	c := in.c
 	src := c.image.source
-	in.view = r.kernel().NewView(kernel.ViewOptions{
-		Image:      r.imageTrees().tree(r.l, src.tree(), src.Commands),
-		Layer:      r.layerOf(c).share,
+	in.view = r.kern.kernel().NewView(kernel.ViewOptions{
+		Image:      r.images.imageTrees().tree(r.l, src.tree(), src.Commands),
+		Layer:      r.disks.layerOf(c).share,
 		ReadOnly:   c.config.GetLinux().GetSecurityContext().GetReadonlyRootfs(),
 		Privileged: c.config.GetLinux().GetSecurityContext().GetPrivileged(),
 	})
@@ -79,13 +79,13 @@ func (r *Runtime) enterImage(in *interpreted, pk *podKernel) error {
 			return fmt.Errorf("%smkdir %s: %w", strings.TrimSuffix(runcCreate, "unable to start container process: "), in.dir, bare(err))
 		}
 	}
-	users := usersOf(in.view)
-	cred, err := users.cred(c)
+	names := usersOf(in.view)
+	cred, err := names.cred(c.id, c.config.GetLinux().GetSecurityContext(), src.User)
 	if err != nil {
 		return err
 	}
 	in.cred = cred
-	in.env = r.environment(c, users.home(cred.UID))
+	in.env = r.environment(c, names.home(cred.UID))
 	return nil
 }
 
@@ -100,10 +100,10 @@ func bare(err error) error {
 
 // mountAll mounts what containerd mounts into a container besides the root:
 // the sandbox's files and what the request says, parents first.
-func (r *Runtime) mountAll(in *interpreted, pk *podKernel) error {
+func (r *runner) mountAll(in *interpreted, pk *podKernel) error {
 	c := in.c
 	mounts := make([]*runtimeapi.Mount, 0, len(c.config.Mounts)+4)
-	for _, m := range r.sandboxMounts(c.sandbox, pk) {
+	for _, m := range r.kern.sandboxMounts(c.sandbox, pk) {
 		taken := slices.ContainsFunc(c.config.Mounts, func(o *runtimeapi.Mount) bool { return path.Clean(o.ContainerPath) == m.ContainerPath })
 		if !taken {
 			m.Readonly = m.ContainerPath != "/dev/shm" && c.config.GetLinux().GetSecurityContext().GetReadonlyRootfs()
@@ -112,9 +112,9 @@ func (r *Runtime) mountAll(in *interpreted, pk *podKernel) error {
 	}
 	own := len(mounts)
 	mounts = append(mounts, c.config.Mounts...)
-	memory := r.nodeFS()
+	memory := r.files.nodeFS()
 	var ofSandbox []*runtimeapi.Mount
-	if r.opts.Host != nil {
+	if r.files.host != nil {
 		ofSandbox = slices.Clone(mounts[:own])
 	}
 	depth := func(m *runtimeapi.Mount) int { return strings.Count(path.Clean(m.ContainerPath), "/") }
@@ -124,10 +124,10 @@ func (r *Runtime) mountAll(in *interpreted, pk *podKernel) error {
 		switch {
 		case m.Image != nil:
 			err = r.mountImage(in.view, m)
-		case r.opts.Host != nil && !slices.Contains(ofSandbox, m):
-			err = in.view.Namespace().BindHost(m.ContainerPath, r.opts.Host, m.HostPath, m.Readonly)
+		case r.files.host != nil && !slices.Contains(ofSandbox, m):
+			err = in.view.Namespace().BindHost(m.ContainerPath, r.files.host, m.HostPath, m.Readonly)
 			if err == nil && m.Readonly && !m.RecursiveReadOnly {
-				err = in.view.Namespace().BindHostBelow(m.ContainerPath, r.opts.Host, m.HostPath)
+				err = in.view.Namespace().BindHostBelow(m.ContainerPath, r.files.host, m.HostPath)
 			}
 		default:
 			err = in.view.Namespace().Bind(m.ContainerPath, memory, m.HostPath, m.Readonly)
@@ -142,7 +142,7 @@ func (r *Runtime) mountAll(in *interpreted, pk *podKernel) error {
 // environment is the environment of a container's processes: the runtime's, the
 // image's and the request's, of which the last counts where they say the same
 // twice. HOME is runc's.
-func (r *Runtime) environment(c *container, home string) []string {
+func (r *runner) environment(c *container, home string) []string {
 	env := make([]string, 0, 4+len(c.image.source.Env)+len(c.config.Envs))
 	index := map[string]int{}
 	set := func(name, value string) {
@@ -157,7 +157,7 @@ func (r *Runtime) environment(c *container, home string) []string {
 	if c.config.Tty {
 		set("TERM", "xterm")
 	}
-	set("HOSTNAME", r.hostname(c.sandbox))
+	set("HOSTNAME", r.kern.hostname(c.sandbox))
 	for _, e := range c.image.source.Env {
 		name, value, _ := strings.Cut(e, "=")
 		set(name, value)
@@ -206,13 +206,13 @@ func (u users) home(uid int) string {
 }
 
 // noSuchName is containerd's error for a user or group that the image has not.
-func noSuchName(c *container, what string) error {
-	return fmt.Errorf("failed to create containerd container: mount callback failed on /var/lib/containerd/tmpmounts/containerd-mount%s: no %s found", c.id[:9], what)
+func noSuchName(id, what string) error {
+	return fmt.Errorf("failed to create containerd container: mount callback failed on /var/lib/containerd/tmpmounts/containerd-mount%s: no %s found", id[:9], what)
 }
 
 // checkUser tells whether a container that is to be interpreted can run as the
 // user that it names.
-func (r *Runtime) checkUser(c *container) error {
+func (r *runner) checkUser(c *container) error {
 	sc := c.config.GetLinux().GetSecurityContext()
 	name := sc.GetRunAsUsername()
 	if name == "" && sc.GetRunAsUser() == nil {
@@ -225,16 +225,15 @@ func (r *Runtime) checkUser(c *container) error {
 		return nil
 	}
 	src := c.image.source
-	v := r.kernel().NewView(kernel.ViewOptions{Image: r.imageTrees().tree(r.l, src.tree(), src.Commands)})
-	_, err := usersOf(v).cred(c)
+	v := r.kern.kernel().NewView(kernel.ViewOptions{Image: r.images.imageTrees().tree(r.l, src.tree(), src.Commands)})
+	_, err := usersOf(v).cred(c.id, sc, src.User)
 	return err
 }
 
 // cred is whom a container's processes run as: the request's user, else the
 // image's; with the groups that the image's files give that user.
-func (u users) cred(c *container) (kernel.Cred, error) {
-	sc := c.config.GetLinux().GetSecurityContext()
-	user, group, _ := strings.Cut(c.image.source.User, ":")
+func (u users) cred(id string, sc *runtimeapi.LinuxContainerSecurityContext, imageUser string) (kernel.Cred, error) {
+	user, group, _ := strings.Cut(imageUser, ":")
 	if v := sc.GetRunAsUser(); v != nil {
 		user, group = strconv.FormatInt(v.Value, 10), ""
 	} else if sc.GetRunAsUsername() != "" {
@@ -261,7 +260,7 @@ func (u users) cred(c *container) (kernel.Cred, error) {
 		}
 	}
 	if !numeric && name == "" {
-		return cred, noSuchName(c, "users")
+		return cred, noSuchName(id, "users")
 	}
 	cred.UID = uid
 	if group != "" {
@@ -272,7 +271,7 @@ func (u users) cred(c *container) (kernel.Cred, error) {
 			}
 		}
 		if err != nil {
-			return cred, noSuchName(c, "groups")
+			return cred, noSuchName(id, "groups")
 		}
 		cred.GID = gid
 	}

@@ -5,16 +5,12 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"slices"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/ground/trace"
 )
 
-// labelPodUID is the label by which the kubelet finds a pod's objects.
 // The labels by which kubelets know their sandboxes and containers.
 const (
 	labelPodName       = "io.kubernetes.pod.name"
@@ -27,84 +23,29 @@ const (
 // It outlives its daemon, and all but the processes outlive a power cut. Like
 // everything on a loop it is for use by one step at a time.
 type Runtime struct {
-	l      *loop.Loop
-	rec    *trace.Recorder
-	fields []trace.Field // of the record being made: memory for the next
-	opts   Options
-	lat    []Range // by method; nil: all are as usual
-	daemon *daemon // nil while it is down
+	l    *loop.Loop
+	opts Options
 
-	gen      uint64
-	imageGen uint64
-	// containerGen grows when a container's record comes or goes.
-	containerGen uint64
-	ids          uint64
+	warner *warner
+	files  *nodeFiles
+	calls  *callDaemon
+	images *imageStore
+	recs   *recordStore
+	kern   *nodeKernel
+	out    *outputs
+	disks  *layerStore
+	use    *accounts
+	net    *podNet
+	run    *runner
+	exec   *execs
+	life   *lifecycle
+	view   *viewer
 
-	sandboxByID   byID[*sandbox]
-	containerByID byID[*container]
-	pods          map[string]*podRecords // by the uid of the sandboxes' metadata
-	// sandboxes and containers are what listings show, in order of creation.
-	sandboxes  []*sandbox
-	containers []*container
-	// mislabelled counts what is listed without its pod's uid as its label;
-	// unless 0, the index by pod is of no use to that filter.
-	mislabelled int
-
-	images imageStore
-	disks  disks
-	ips    ipPool
-	faults []*fault
-
-	use       accounts
-	processes *loop.Group // timers of stated programs; dies in a power cut
-	warned    map[string]bool
 	// lost is what a power cut ended and the daemon hasn't found out yet.
 	lost []*container
-
 	// unmade is the container that UsesFiles is about; it asks for each that is
 	// made.
 	unmade container
-
-	watchers       []watcher
-	listers        []*lister
-	answerWatchers []answerWatcher
-	listeners      []listener
-
-	trees    *Trees
-	commands kernel.Commands // what interpreted programs do; made for the first
-	// What interpreted processes see of the node; nil while there are none.
-	machine    *kernel.Machine
-	podKernels map[*sandbox]*podKernel
-	sandboxOf  map[*kernel.NetNS]*sandbox   // kept for Options.OnListen only
-	attached   map[*container][]*attachment // nil until a client attaches
-	bootedAt   int64
-	hadKernel  bool // since the start of the run, whatever was cut since
-
-	networkNotReady *runtimeapi.RuntimeCondition
-	handlers        []*runtimeapi.RuntimeHandler
-	// linux is shared by the statuses of sandboxes with the same namespaces.
-	linux *runtimeapi.LinuxPodSandboxStatus
-}
-
-// daemon is one life of the runtime's daemon.
-type daemon struct {
-	g    *loop.Group
-	down loop.Event
-}
-
-// podRecords are the records of one pod.
-type podRecords struct {
-	sandboxes  []*sandbox // those being created included
-	containers []*container
-
-	oneSandbox   [1]*sandbox // room for what most pods have
-	oneContainer [1]*container
-}
-
-func newPodRecords() *podRecords {
-	p := &podRecords{}
-	p.sandboxes, p.containers = p.oneSandbox[:0], p.oneContainer[:0]
-	return p
 }
 
 // New returns a runtime whose daemon is down. It panics on options that
@@ -117,54 +58,47 @@ func New(opts Options) *Runtime {
 		panic(fmt.Errorf("fakecri: %w", err))
 	}
 	opts.setDefaults()
-	r := &Runtime{
-		l:         opts.Loop,
-		rec:       opts.Recorder,
-		opts:      opts,
-		pods:      map[string]*podRecords{},
-		gen:       1,
-		imageGen:  1,
-		processes: opts.Loop.NewGroup("processes"),
-		trees:     opts.Trees,
-		bootedAt:  opts.Loop.UnixNano(),
+	l, o := opts.Loop, &opts
+	r := &Runtime{l: l, opts: opts}
+	r.warner = &warner{to: o.Warn}
+	r.files = &nodeFiles{l: l, fs: o.FS, host: o.Host}
+	r.calls = newCallDaemon(l, o.Recorder, o.Latency, func() { r.recs.changed() })
+	r.recs = newRecordStore(l, o.Node, r.calls)
+	r.kern = newNodeKernel(r.files, r.recs, kernelOptions{
+		Loop: l, Hostname: o.Hostname, NodeIP: o.NodeIP, Kernel: o.Kernel, DiskDevice: o.DiskDevice, CgroupDriver: o.CgroupDriver,
+		Memory: o.Memory, CPUs: o.CPUs, OnListen: o.OnListen,
+	})
+	r.out = &outputs{l: l, logs: o.Logs, attachable: o.Streaming != nil, kern: r.kern}
+	r.disks = newLayerStore(l, o.LayerDisk, o.LayerPeriod, o.LayerFirst, r.files, o.Logs != nil, r.warner)
+	imageDisk := o.ImageDisk
+	if imageDisk == nil {
+		imageDisk = r.disks.layers.Disk().Share()
 	}
-	if r.trees != nil {
-		r.trees.prepare(r.l, opts.Images)
+	r.images = newImageStore(imageOptions{
+		Loop: l, Images: o.Images, OnlyListedImages: o.OnlyListedImages, ImagesByBaseName: o.ImagesByBaseName, SandboxImage: o.SandboxImage,
+		ImageSize: o.ImageSize, ImagePull: o.ImagePull, Disk: imageDisk, Trees: o.Trees, NoElide: o.NoElide,
+	})
+	r.use = newAccounts(l, o.Recorder, r.recs, r.kern, o.System, usageLimits{Memory: o.Memory, MaxPIDs: o.MaxPIDs, PodPIDs: o.PodPIDs})
+	r.net = newPodNet(l, r.recs, r.kern, r.warner, o.PodCIDR, o.NodeIP, o.NoElide)
+	r.run = &runner{
+		l: l, rec: o.Recorder, calls: r.calls, recs: r.recs, images: r.images, files: r.files, disks: r.disks, kern: r.kern, use: r.use, out: r.out,
+		net: r.net, warner: r.warner, opts: runOptions{Programs: o.Programs, Behave: o.Behave, Interpret: o.Interpret, Attachable: o.Streaming != nil},
 	}
-	if len(opts.Latency) > 0 {
-		r.lat = make([]Range, methodCount)
-		for m := range methods {
-			r.lat[m] = methods[m].latency
-			if d, ok := opts.Latency[methods[m].name]; ok {
-				r.lat[m] = d
-			}
-		}
-	}
-	features := &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: !r.opts.NoUserNamespaces}
-	r.handlers = append(r.handlers, &runtimeapi.RuntimeHandler{Features: features})
-	for _, h := range opts.Handlers {
-		r.handlers = append(r.handlers, &runtimeapi.RuntimeHandler{Name: h, Features: features})
-	}
-	r.linux = &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: &runtimeapi.NamespaceOption{}}}
-	r.ips.init(opts.PodCIDR)
-	r.initDisks()
-	r.images.init(r)
-	r.initUse()
+	r.exec = &execs{l: l, calls: r.calls, recs: r.recs, images: r.images, kern: r.kern, out: r.out, run: r.run, net: r.net, warner: r.warner}
+	r.life = newLifecycle(r, o.Handlers, o.NoUserNamespaces)
+	r.view = newViewer(r)
+	r.kern.memoryUsed = func() int64 { return r.use.NodeUsage().Memory }
+	r.kern.grown, r.kern.serve, r.kern.podLimit, r.kern.setCgroupLimit = r.use.grown, r.net.serve, r.use.podLimit, r.use.setCgroupLimit
+	r.use.exit, r.use.ends = r.run.exit, r.run.ends
+	r.net.exitSoon = r.run.exitSoon
+	r.run.event, r.life.event = r.view.event, r.view.event
 	return r
-}
-
-// latency is how long a method takes.
-func (r *Runtime) latency(m method) Range {
-	if r.lat == nil {
-		return methods[m].latency
-	}
-	return r.lat[m]
 }
 
 // StartDaemon starts the daemon, unless it is up. After a power cut it finds
 // out what has died, and when it says that happened: now, as containerd does.
 func (r *Runtime) StartDaemon() {
-	if r.daemon != nil {
+	if r.calls.life != nil {
 		return
 	}
 	for _, c := range r.lost {
@@ -173,36 +107,36 @@ func (r *Runtime) StartDaemon() {
 		}
 	}
 	if r.lost != nil {
-		r.bootedAt = r.l.UnixNano()
+		r.kern.bootedAt = r.l.UnixNano()
 	}
 	r.lost = nil
-	r.daemon = &daemon{g: r.l.NewGroup("runtime")}
-	r.changed()
+	r.calls.life = &daemonLife{g: r.l.NewGroup("runtime")}
+	r.recs.changed()
 }
 
 // StopDaemon kills the daemon: calls in flight are answered Unavailable and
 // leave nothing behind that was not done yet; containers live on.
 func (r *Runtime) StopDaemon() {
-	d := r.daemon
+	d := r.calls.life
 	if d == nil {
 		return
 	}
-	r.daemon = nil
-	r.changed()
+	r.calls.life = nil
+	r.recs.changed()
 	d.g.Kill()
 	d.down.Fire()
 }
 
 // DaemonUp tells whether the daemon is up.
-func (r *Runtime) DaemonUp() bool { return r.daemon != nil }
+func (r *Runtime) DaemonUp() bool { return r.calls.life != nil }
 
 // newID returns a new id of 64 hex digits; none comes twice.
-func (r *Runtime) newID(kind string) string {
+func (r *recordStore) newID(kind string) string {
 	r.ids++
-	return r.hashID(kind, r.opts.Node, r.l.Seed(), r.ids)
+	return hashID(kind, r.node, r.l.Seed(), r.ids)
 }
 
-func (r *Runtime) hashID(kind, name string, nums ...uint64) string {
+func hashID(kind, name string, nums ...uint64) string {
 	b := make([]byte, 0, 128)
 	b = append(b, kind...)
 	b = append(b, 0)
@@ -217,52 +151,33 @@ func (r *Runtime) hashID(kind, name string, nums ...uint64) string {
 	return string(id[:])
 }
 
-func (r *Runtime) warn(format string, args ...any) {
-	if r.opts.Warn != nil {
-		r.opts.Warn(fmt.Sprintf(format, args...))
+func (r *warner) warn(format string, args ...any) {
+	if r.to != nil {
+		r.to(fmt.Sprintf(format, args...))
 	}
-}
-
-// watcher is told of changes while its group lives.
-type watcher struct {
-	g  *loop.Group
-	fn func()
 }
 
 // changed is called after each change of what a call could answer.
-func (r *Runtime) changed() {
+func (r *recordStore) changed() {
 	r.gen++
-	for _, w := range r.watchers {
-		w.fn()
-	}
-}
-
-// watch is Client.OnChange.
-func (r *Runtime) watch(g *loop.Group, fn func()) {
-	if g.Dead() {
-		return
-	}
-	r.watchers = append(r.watchers, watcher{g, fn})
-	g.OnKill(func() {
-		r.watchers = slices.DeleteFunc(slices.Clone(r.watchers), func(w watcher) bool { return w.g == g })
-	})
+	r.watchers.tell(r.gen)
 }
 
 // generation is Client.Generation.
 func (r *Runtime) generation() uint64 {
 	// A listing that fails, hangs or takes time is not like the one before,
 	// so whoever compares generations has to make it.
-	if r.daemon == nil || len(r.faults) > 0 && r.listingFaulted() ||
-		r.latency(mListPodSandbox).Max > 0 || r.latency(mListContainers).Max > 0 ||
-		r.latency(mListPodSandbox).Min > 0 || r.latency(mListContainers).Min > 0 {
-		r.gen++
+	if r.calls.life == nil || len(r.calls.faults) > 0 && r.calls.listingFaulted() ||
+		r.calls.latency(mListPodSandbox).Max > 0 || r.calls.latency(mListContainers).Max > 0 ||
+		r.calls.latency(mListPodSandbox).Min > 0 || r.calls.latency(mListContainers).Min > 0 {
+		r.recs.gen++
 	}
-	return r.gen
+	return r.recs.gen
 }
 
 // prompt tells whether a call would be answered at once and leave no trace.
-func (r *Runtime) prompt(m method) bool {
-	if r.daemon == nil || r.latency(m).Max > 0 || r.latency(m).Min > 0 || r.rec.TraceReads() {
+func (r *callDaemon) prompt(m method) bool {
+	if r.life == nil || r.latency(m).Max > 0 || r.latency(m).Min > 0 || r.rec.TraceReads() {
 		return false
 	}
 	for _, f := range r.faults {
@@ -287,7 +202,7 @@ func (s *subject) key() uint64 {
 }
 
 // between draws a duration for a purpose and a subject.
-func (r *Runtime) between(d Range, purpose string, s *subject) (out int64) {
+func (s *subject) draw(l *loop.Loop, d Range, purpose string) int64 {
 	if d.Max <= d.Min {
 		return int64(d.Min)
 	}
@@ -295,5 +210,5 @@ func (r *Runtime) between(d Range, purpose string, s *subject) (out int64) {
 	if object == "" {
 		object = s.image
 	}
-	return int64(r.l.Between(d.Min, d.Max, purpose, object, s.key()))
+	return int64(l.Between(d.Min, d.Max, purpose, object, s.key()))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -15,6 +16,36 @@ const (
 	sandboxReady    = runtimeapi.PodSandboxState_SANDBOX_READY
 	sandboxNotReady = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 )
+
+// lifecycle takes sandboxes and containers through their states.
+type lifecycle struct {
+	l                *loop.Loop
+	noUserNamespaces bool
+	handlers         []*runtimeapi.RuntimeHandler
+	calls            *callDaemon
+	recs             *recordStore
+	images           *imageStore
+	files            *nodeFiles
+	disks            *layerStore
+	kern             *nodeKernel
+	use              *accounts
+	net              *podNet
+	run              *runner
+	warner           *warner
+	event            func(kind runtimeapi.ContainerEventType, id string, s *sandbox)
+}
+
+func newLifecycle(r *Runtime, handlers []string, noUserNamespaces bool) *lifecycle {
+	x := &lifecycle{
+		l: r.l, noUserNamespaces: noUserNamespaces, calls: r.calls, recs: r.recs, images: r.images, files: r.files, disks: r.disks, kern: r.kern,
+		use: r.use, net: r.net, run: r.run, warner: r.warner,
+	}
+	features := &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: !noUserNamespaces}
+	for _, h := range append([]string{""}, handlers...) {
+		x.handlers = append(x.handlers, &runtimeapi.RuntimeHandler{Name: h, Features: features})
+	}
+	return x
+}
 
 // sandbox is the record of a pod sandbox. Before RunPodSandbox is done it only
 // holds the name and isn't listed.
@@ -57,12 +88,13 @@ func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandbo
 func (c *Client) runPodSandbox(ctx context.Context, s *sandbox) (string, error) {
 	md := s.metadata
 	sub := subject{namespace: md.GetNamespace(), pod: md.GetName(), attempt: md.GetAttempt(), timeout: -1}
-	return c.act(ctx, mRunPodSandbox, &sandboxRun{acting: acting{sub: sub}, s: s})
+	return c.by.act(ctx, mRunPodSandbox, &sandboxRun{acting: acting{sub: sub}, r: c.r.life, s: s})
 }
 
 // sandboxRun is a RunPodSandbox.
 type sandboxRun struct {
 	acting
+	r        *lifecycle
 	s        *sandbox
 	reserved bool
 }
@@ -72,17 +104,17 @@ func (a *sandboxRun) begin() error {
 	if err := r.checkSandboxConfig(s); err != nil {
 		return err
 	}
-	p := r.pods[md.Uid]
+	p := r.recs.pods[md.Uid]
 	if p == nil {
 		p = newPodRecords()
-		r.pods[md.Uid] = p
+		r.recs.pods[md.Uid] = p
 	}
 	for _, o := range p.sandboxes {
 		if om := o.metadata; om.Attempt == md.Attempt && om.Name == md.Name && om.Namespace == md.Namespace {
 			return status.Errorf(codes.AlreadyExists, "failed to reserve sandbox name %q: name is reserved for %q", sandboxName(md), o.id)
 		}
 	}
-	s.id, s.pod, s.state = r.newID("sandbox"), p, sandboxNotReady
+	s.id, s.pod, s.state = r.recs.newID("sandbox"), p, sandboxNotReady
 	a.reserved = true
 	p.sandboxes = append(p.sandboxes, s)
 	return nil
@@ -92,19 +124,19 @@ func (a *sandboxRun) admit() error { return nil }
 
 func (a *sandboxRun) undo() {
 	if a.reserved && !a.s.listed {
-		a.r.dropSandbox(a.s)
+		a.r.recs.dropSandbox(a.s)
 	}
 }
 
 func (a *sandboxRun) end() (string, time.Duration, error) {
 	r, s := a.r, a.s
-	if err := r.rootDirFits("sandbox", s.id); err != nil {
+	if err := r.disks.rootDirFits("sandbox", s.id); err != nil {
 		return "", 0, status.Errorf(codes.Unknown, "failed to start sandbox %q: %v", s.id, err)
 	}
 	if !s.hostNetwork() {
-		ip, ok := r.ips.take()
+		ip, ok := r.net.ips.take()
 		if !ok {
-			return "", 0, status.Errorf(codes.Unknown, `failed to setup network for sandbox %q: plugin type="bridge" failed (add): no IP addresses available in range set: %s`, s.id, r.ips.prefix)
+			return "", 0, status.Errorf(codes.Unknown, `failed to setup network for sandbox %q: plugin type="bridge" failed (add): no IP addresses available in range set: %s`, s.id, r.net.ips.prefix)
 		}
 		s.ip, s.netUp = ip, true
 	}
@@ -113,13 +145,13 @@ func (a *sandboxRun) end() (string, time.Duration, error) {
 	r.use.lowPIDs.grown(false)
 	s.createdAt = r.l.UnixNano()
 	s.listed = true
-	r.sandboxByID.add(s)
-	r.sandboxes = append(r.sandboxes, s)
+	r.recs.sandboxByID.add(s)
+	r.recs.sandboxes = append(r.recs.sandboxes, s)
 	if n := len(s.pod.sandboxes); s.pod.sandboxes[n-1] != s { // listings are in order of creation
 		s.pod.sandboxes = append(deleteItem(s.pod.sandboxes, s), s)
 	}
-	r.countLabel(s, s.metadata.Uid, 1)
-	r.sandboxChanged(s)
+	r.recs.countLabel(s, s.metadata.Uid, 1)
+	r.recs.sandboxChanged(s)
 	r.event(eventCreated, s.id, s)
 	r.event(eventStarted, s.id, s)
 	return s.id, 0, nil
@@ -129,7 +161,7 @@ func sandboxName(md *runtimeapi.PodSandboxMetadata) string {
 	return md.Name + "_" + md.Namespace + "_" + md.Uid + "_" + itoa(md.Attempt)
 }
 
-func (r *Runtime) checkHandler(name string) error {
+func (r *lifecycle) checkHandler(name string) error {
 	for _, h := range r.handlers {
 		if h.Name == name {
 			return nil
@@ -139,13 +171,13 @@ func (r *Runtime) checkHandler(name string) error {
 }
 
 // dropSandbox forgets a sandbox that was never listed.
-func (r *Runtime) dropSandbox(s *sandbox) {
+func (r *recordStore) dropSandbox(s *sandbox) {
 	s.pod.sandboxes = deleteItem(s.pod.sandboxes, s)
 	r.dropPod(s)
 }
 
 // dropPod forgets the pod of s if nothing of it is left.
-func (r *Runtime) dropPod(s *sandbox) {
+func (r *recordStore) dropPod(s *sandbox) {
 	if len(s.pod.sandboxes) == 0 && len(s.pod.containers) == 0 {
 		delete(r.pods, s.metadata.Uid)
 	}
@@ -154,39 +186,36 @@ func (r *Runtime) dropPod(s *sandbox) {
 // StopPodSandbox kills what runs in the sandbox and makes it NOTREADY. It may
 // be repeated, and unknown ids succeed.
 func (c *Client) StopPodSandbox(ctx context.Context, id string) error {
-	sub := c.r.sandboxSubject(id)
-	_, err := change(ctx, c, mStopPodSandbox, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
-		return struct{}{}, c.r.stopPodSandbox(ctx, d, &sub, id)
+	sub := c.r.recs.sandboxSubject(id)
+	_, err := change(ctx, &c.by, mStopPodSandbox, &sub, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, c.r.life.stopPodSandbox(ctx, &sub, id)
 	})
 	return err
 }
 
-func (r *Runtime) sandboxSubject(id string) subject {
+func (r *recordStore) sandboxSubject(id string) subject {
 	if s := r.sandboxFor(id); s != nil {
 		return s.subject()
 	}
 	return subject{timeout: -1}
 }
 
-func (r *Runtime) stopPodSandbox(ctx context.Context, d *daemon, sub *subject, id string) error {
-	if err := r.gate(ctx, d, mStopPodSandbox, sub); err != nil {
-		return err
-	}
-	s, err := r.lookupSandbox(id)
+func (r *lifecycle) stopPodSandbox(ctx context.Context, sub *subject, id string) error {
+	s, err := r.recs.lookupSandbox(id)
 	if s == nil {
 		return err
 	}
 	if s.state != sandboxReady && !s.ip.IsValid() {
-		return r.shortPause(ctx, mStopPodSandbox, sub)
+		return r.calls.shortPause(ctx, mStopPodSandbox, sub)
 	}
-	s.killAll(r)
-	r.pauseRegardless(mStopPodSandbox, sub)
+	r.run.killAll(s)
+	r.calls.pauseRegardless(mStopPodSandbox, sub)
 	r.endSandbox(s)
 	return nil
 }
 
 // killAll kills every running container of the sandbox.
-func (s *sandbox) killAll(r *Runtime) {
+func (r *runner) killAll(s *sandbox) {
 	for _, c := range s.containers {
 		if c.alive() {
 			r.exit(c, exitBySignal(sigKILL))
@@ -195,31 +224,31 @@ func (s *sandbox) killAll(r *Runtime) {
 }
 
 // endSandbox makes a sandbox NOTREADY, with its network torn down.
-func (r *Runtime) endSandbox(s *sandbox) {
-	s.killAll(r) // what was started meanwhile
+func (r *lifecycle) endSandbox(s *sandbox) {
+	r.run.killAll(s) // what was started meanwhile
 	if s.ip.IsValid() {
-		r.ips.free(s.ip)
+		r.net.ips.free(s.ip)
 		s.ip = netip.Addr{}
 	}
 	s.netUp = false
-	r.networkDown(s)
-	if r.machine != nil {
-		r.dropPodKernel(s)
+	r.net.networkDown(s)
+	if r.kern.machine != nil {
+		r.kern.dropPodKernel(s)
 	}
 	if s.listed {
 		r.setSandboxState(s, sandboxNotReady)
 	}
 }
 
-func (r *Runtime) setSandboxState(s *sandbox, state runtimeapi.PodSandboxState) {
+func (r *lifecycle) setSandboxState(s *sandbox, state runtimeapi.PodSandboxState) {
 	stopped := s.state == sandboxReady && state != sandboxReady
 	if stopped {
 		r.use.pauses--
-		r.dropUse(s)
+		r.use.dropUse(s)
 	}
 	s.state = state
 	s.status = nil
-	r.sandboxChanged(s)
+	r.recs.sandboxChanged(s)
 	if stopped {
 		r.event(eventStopped, s.id, s)
 	}
@@ -228,29 +257,26 @@ func (r *Runtime) setSandboxState(s *sandbox, state runtimeapi.PodSandboxState) 
 // RemovePodSandbox removes a sandbox with all its containers, stopping it
 // first. It may be repeated, and unknown ids succeed.
 func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
-	r, sub := c.r, c.r.sandboxSubject(id)
-	_, err := change(ctx, c, mRemovePodSandbox, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
-		if err := r.gate(ctx, d, mRemovePodSandbox, &sub); err != nil {
-			return struct{}{}, err
-		}
-		s, err := r.lookupSandbox(id)
+	r, sub := c.r, c.r.recs.sandboxSubject(id)
+	_, err := change(ctx, &c.by, mRemovePodSandbox, &sub, func(ctx context.Context) (struct{}, error) {
+		s, err := r.recs.lookupSandbox(id)
 		if s == nil {
 			return struct{}{}, err
 		}
 		if s.state == sandboxReady {
-			s.killAll(r)
-			r.pauseRegardless(mStopPodSandbox, &sub)
-			r.endSandbox(s)
+			r.run.killAll(s)
+			r.calls.pauseRegardless(mStopPodSandbox, &sub)
+			r.life.endSandbox(s)
 		}
-		r.pauseRegardless(mRemovePodSandbox, &sub)
-		r.removeSandbox(s)
+		r.calls.pauseRegardless(mRemovePodSandbox, &sub)
+		r.life.removeSandbox(s)
 		return struct{}{}, nil
 	})
 	return err
 }
 
 // removeSandbox forgets a sandbox and its containers, if it is still there.
-func (r *Runtime) removeSandbox(s *sandbox) {
+func (r *lifecycle) removeSandbox(s *sandbox) {
 	if !s.listed {
 		return
 	}
@@ -261,20 +287,20 @@ func (r *Runtime) removeSandbox(s *sandbox) {
 		}
 	}
 	s.listed = false
-	r.sandboxByID.drop(s)
-	r.sandboxes = deleteItem(r.sandboxes, s)
+	r.recs.sandboxByID.drop(s)
+	r.recs.sandboxes = deleteItem(r.recs.sandboxes, s)
 	s.pod.sandboxes = deleteItem(s.pod.sandboxes, s)
-	r.countLabel(s, s.metadata.Uid, -1)
-	r.dropPod(s)
-	if r.hadKernel {
-		r.removeSandboxFiles(s)
+	r.recs.countLabel(s, s.metadata.Uid, -1)
+	r.recs.dropPod(s)
+	if r.kern.hadKernel {
+		r.kern.removeSandboxFiles(s)
 	}
-	r.sandboxChanged(s)
+	r.recs.sandboxChanged(s)
 	r.event(eventDeleted, s.id, s)
 }
 
 // countLabel keeps count of what is listed without its pod's uid as its label.
-func (r *Runtime) countLabel(of labelled, uid string, n int) {
+func (r *recordStore) countLabel(of labelled, uid string, n int) {
 	if v, _ := of.label(labelPodUID); v != uid {
 		r.mislabelled += n
 	}
@@ -286,23 +312,23 @@ func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) 
 	if err != nil {
 		return nil, err
 	}
-	resp := &runtimeapi.PodSandboxStatusResponse{Status: s.currentStatus(c.r)}
+	resp := &runtimeapi.PodSandboxStatusResponse{Status: c.r.view.sandboxStatus(s)}
 	if verbose {
-		resp.Info = c.r.sandboxInfo(s)
+		resp.Info = c.r.view.sandboxInfo(s)
 	}
 	return resp, nil
 }
 
 // readSandbox makes the call PodSandboxStatus and finds the sandbox.
 func (c *Client) readSandbox(ctx context.Context, id string) (*sandbox, error) {
-	if err := c.read(ctx, mPodSandboxStatus, c.r.sandboxSubject(id)); err != nil {
+	if err := c.by.read(ctx, mPodSandboxStatus, c.r.recs.sandboxSubject(id)); err != nil {
 		return nil, err
 	}
-	return c.r.needSandbox(id)
+	return c.r.recs.needSandbox(id)
 }
 
-func (s *sandbox) currentStatus(r *Runtime) *runtimeapi.PodSandboxStatus {
-	lean := s.leanStatus(r)
+func (r *viewer) sandboxStatus(s *sandbox) *runtimeapi.PodSandboxStatus {
+	lean := r.leanSandboxStatus(s)
 	if s.own == nil {
 		return lean
 	}
@@ -314,7 +340,7 @@ func (s *sandbox) currentStatus(r *Runtime) *runtimeapi.PodSandboxStatus {
 }
 
 // leanStatus is the status with the labels and annotations of config. It is kept.
-func (s *sandbox) leanStatus(r *Runtime) *runtimeapi.PodSandboxStatus {
+func (r *viewer) leanSandboxStatus(s *sandbox) *runtimeapi.PodSandboxStatus {
 	if s.status != nil {
 		return s.status
 	}
@@ -355,23 +381,18 @@ func sameNamespaces(a, b *runtimeapi.NamespaceOption) bool {
 // UpdatePodSandboxResources changes the pod's memory limit.
 func (c *Client) UpdatePodSandboxResources(ctx context.Context, req *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	r, id := c.r, req.GetPodSandboxId()
-	sub := r.sandboxSubject(id)
-	return change(ctx, c, mUpdatePodSandboxResources, &sub, func(ctx context.Context, d *daemon) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
-		if err := r.gate(ctx, d, mUpdatePodSandboxResources, &sub); err != nil {
-			return nil, err
+	sub := r.recs.sandboxSubject(id)
+	err := c.by.update(ctx, mUpdatePodSandboxResources, &sub, func() error {
+		s, err := r.recs.needSandbox(id)
+		if err == nil && req.GetResources() != nil {
+			r.use.setPodLimit(s, req.Resources, req.Overhead)
 		}
-		if err := r.pause(ctx, mUpdatePodSandboxResources, &sub); err != nil {
-			return nil, err
-		}
-		s, err := r.needSandbox(id)
-		if err != nil {
-			return nil, err
-		}
-		if req.GetResources() != nil {
-			r.setPodLimit(s, req.Resources, req.Overhead)
-		}
-		return &runtimeapi.UpdatePodSandboxResourcesResponse{}, nil
+		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return &runtimeapi.UpdatePodSandboxResourcesResponse{}, nil
 }
 
 // deleteItem removes the first v from s, in place.

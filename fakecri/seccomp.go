@@ -45,12 +45,12 @@ func seccompFilter(data []byte) (*kernel.Filter, error) {
 
 // filterOf is the filter of a container whose profile is a file of the
 // machine's; the runtime's default profile denies nothing that counts here.
-func (r *Runtime) filterOf(sc *runtimeapi.LinuxContainerSecurityContext) *kernel.Filter {
+func (r *runner) filterOf(sc *runtimeapi.LinuxContainerSecurityContext) *kernel.Filter {
 	p := sc.GetSeccomp()
-	if r.opts.Host == nil || sc.GetPrivileged() || p.GetProfileType() != runtimeapi.SecurityProfile_Localhost {
+	if r.files.host == nil || sc.GetPrivileged() || p.GetProfileType() != runtimeapi.SecurityProfile_Localhost {
 		return nil
 	}
-	data, err := r.readHost(p.LocalhostRef)
+	data, err := r.files.readHost(p.LocalhostRef)
 	if err != nil {
 		return nil // it was there when the container was created
 	}

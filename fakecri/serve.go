@@ -16,9 +16,9 @@ import (
 // serve opens the ports of a container's stated program in its sandbox's
 // network namespace, if there are any; again at each time at which one begins or
 // ends.
-func (r *Runtime) serve(c *container) {
+func (r *podNet) serve(c *container) {
 	p := c.process
-	if r.machine == nil && r.opts.OnListen == nil || p == nil || p.in != nil && p.in.stated == nil {
+	if r.kern.machine == nil && r.kern.opts.OnListen == nil || p == nil || p.in != nil && p.in.stated == nil {
 		return
 	}
 	ports := p.b.Ports
@@ -30,11 +30,11 @@ func (r *Runtime) serve(c *container) {
 	if len(ports) == 0 {
 		return
 	}
-	if r.machine == nil {
-		r.kernel() // which opens them, as those of all others
+	if r.kern.machine == nil {
+		r.kern.kernel() // which opens them, as those of all others
 		return
 	}
-	pk := r.podKernelOf(c.sandbox)
+	pk := r.kern.podKernelOf(c.sandbox)
 	pk.unserve(c)
 	t := time.Duration(r.l.UnixNano() - p.startedAt)
 	var next time.Duration
@@ -50,13 +50,13 @@ func (r *Runtime) serve(c *container) {
 		}
 		stop, err := pk.net.Serve(port.Port, r.handler(p, port))
 		if err != nil {
-			r.warnOnce(c, fmt.Sprintf("port %d", port.Port), fmt.Sprintf("port %d is taken by another container of the pod", port.Port))
+			r.warner.warnOnce(c, fmt.Sprintf("port %d", port.Port), fmt.Sprintf("port %d is taken by another container of the pod", port.Port))
 			continue
 		}
 		pk.keep(c, stop)
 	}
 	if next > 0 {
-		timer := r.processes.After(next-t, func() {
+		timer := r.kern.powered.After(next-t, func() {
 			if c.process == p {
 				r.serve(c)
 			}
@@ -81,14 +81,14 @@ func (pk *podKernel) unserve(c *container) {
 }
 
 // unserve closes the ports of a container that ends.
-func (r *Runtime) unserve(c *container) {
-	if pk := r.podKernels[c.sandbox]; pk != nil {
+func (r *podNet) unserve(c *container) {
+	if pk := r.kern.podKernels[c.sandbox]; pk != nil {
 		pk.unserve(c)
 	}
 }
 
 // handler answers HTTP requests as a stated program does.
-func (r *Runtime) handler(p *process, port *Port) kernel.Handler {
+func (r *podNet) handler(p *process, port *Port) kernel.Handler {
 	return func(data []byte) (kernel.Answer, bool) {
 		head := headEnd(data)
 		if head == 0 {
@@ -141,7 +141,7 @@ func hasBody(req *http.Request, body []byte) bool {
 }
 
 // drawLatency draws how long an answer takes.
-func (r *Runtime) drawLatency(c *container, port *Port) time.Duration {
+func (r *podNet) drawLatency(c *container, port *Port) time.Duration {
 	if port.Latency.Max <= 0 && port.Latency.Min <= 0 {
 		return 0
 	}

@@ -3,14 +3,12 @@ package fakecri
 import (
 	"context"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // Version returns the runtime's name and versions.
 func (c *Client) Version(ctx context.Context, _ string) (*runtimeapi.VersionResponse, error) {
-	if err := c.read(ctx, mVersion, subject{timeout: -1}); err != nil {
+	if err := c.by.read(ctx, mVersion, subject{timeout: -1}); err != nil {
 		return nil, err
 	}
 	return &runtimeapi.VersionResponse{
@@ -24,10 +22,10 @@ func (c *Client) Version(ctx context.Context, _ string) (*runtimeapi.VersionResp
 // Status returns the conditions RuntimeReady and NetworkReady and the runtime
 // handlers.
 func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error) {
-	if err := c.read(ctx, mStatus, subject{timeout: -1}); err != nil {
+	if err := c.by.read(ctx, mStatus, subject{timeout: -1}); err != nil {
 		return nil, err
 	}
-	network := c.r.networkNotReady
+	network := c.r.view.networkNotReady
 	if network == nil {
 		network = &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: true}
 	}
@@ -36,18 +34,18 @@ func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusRe
 			{Type: runtimeapi.RuntimeReady, Status: true},
 			network,
 		}},
-		RuntimeHandlers: c.r.handlers,
+		RuntimeHandlers: c.r.life.handlers,
 		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},
 	}
 	if verbose {
-		resp.Info = c.r.statusInfo()
+		resp.Info = c.r.view.statusInfo()
 	}
 	return resp, nil
 }
 
 // RuntimeConfig returns the cgroup driver.
 func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
-	if err := c.read(ctx, mRuntimeConfig, subject{timeout: -1}); err != nil {
+	if err := c.by.read(ctx, mRuntimeConfig, subject{timeout: -1}); err != nil {
 		return nil, err
 	}
 	driver := runtimeapi.CgroupDriver_CGROUPFS
@@ -61,35 +59,15 @@ func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigRe
 // from Options.PodCIDR, as if the network were configured elsewhere.
 func (c *Client) UpdateRuntimeConfig(ctx context.Context, _ *runtimeapi.RuntimeConfig) error {
 	sub := subject{timeout: -1}
-	_, err := change(ctx, c, mUpdateRuntimeConfig, &sub, func(ctx context.Context, d *daemon) (struct{}, error) {
-		if err := c.r.gate(ctx, d, mUpdateRuntimeConfig, &sub); err != nil {
-			return struct{}{}, err
-		}
-		return struct{}{}, c.r.pause(ctx, mUpdateRuntimeConfig, &sub)
-	})
-	return err
-}
-
-// unimplemented is the answer to what this runtime doesn't do.
-func (c *Client) unimplemented(ctx context.Context, name string) error {
-	if c.g.Dead() {
-		return errDead
-	}
-	if err := c.r.l.Yield(ctx); err != nil {
-		return ctxError(err)
-	}
-	if c.r.daemon == nil {
-		return errDown
-	}
-	return status.Errorf(codes.Unimplemented, "method %s not implemented", name)
+	return c.by.update(ctx, mUpdateRuntimeConfig, &sub, func() error { return nil })
 }
 
 // CheckpointContainer is Unimplemented.
 func (c *Client) CheckpointContainer(ctx context.Context, _ *runtimeapi.CheckpointContainerRequest) error {
-	return c.unimplemented(ctx, "CheckpointContainer")
+	return c.by.unimplemented(ctx, "CheckpointContainer")
 }
 
 // GetContainerEvents is Unimplemented: it needs a channel.
 func (c *Client) GetContainerEvents(ctx context.Context, _ chan *runtimeapi.ContainerEventResponse, _ func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
-	return c.unimplemented(ctx, "GetContainerEvents")
+	return c.by.unimplemented(ctx, "GetContainerEvents")
 }

@@ -26,7 +26,7 @@ var clientAnswers = []struct {
 // standIn says what comes of commands that are run beside a program that is
 // stated, and that nobody knows: they exit 0, as they do in a container without
 // processes. It is nil where the image's commands are known.
-func (in *interpreted) standIn() func(name string) kernel.Command {
+func standIn(in *interpreted) func(name string) kernel.Command {
 	src := in.c.image.source
 	if in.stated == nil || src.Commands != nil || src.known != nil && src.known.closed {
 		return nil

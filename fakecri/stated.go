@@ -29,7 +29,7 @@ func (c *container) statedArgv() []string {
 
 // installStated puts the program's file where the container's command line has
 // it, if there is none.
-func (in *interpreted) installStated(argv []string) {
+func (r *runner) installStated(in *interpreted, argv []string) {
 	file := argv[0]
 	if !strings.Contains(file, "/") {
 		file = "/usr/local/bin/" + file
@@ -57,19 +57,19 @@ var statedSignals = []int{kernel.SIGHUP, sigINT, sigQUIT, sigTERM, kernel.SIGUSR
 
 // commandsFor are the programs of a container: its image's, and the stated one
 // if it has one.
-func (r *Runtime) commandsFor(in *interpreted) kernel.Commands {
+func (r *runner) commandsFor(in *interpreted) kernel.Commands {
 	if in.stated == nil {
-		return r.commandsOf(in.c.image.source)
+		return r.images.commandsOf(in.c.image.source)
 	}
 	own := kernel.Commands{}
-	for name, cmd := range r.commandsOf(in.c.image.source) { //drydock:unordered copies a map
+	for name, cmd := range r.images.commandsOf(in.c.image.source) { //drydock:unordered copies a map
 		own[name] = cmd
 	}
 	own[statedProgram] = func(ctx context.Context, p *kernel.Process) int {
 		if p != in.kc.First() {
 			return 0 // somebody runs the file once more
 		}
-		return in.runStated(ctx, p)
+		return r.runStated(in, ctx, p)
 	}
 	return own
 }
@@ -81,26 +81,26 @@ type exitRequest struct {
 }
 
 // runStated does what the container's behaviour says, and returns its exit code.
-func (in *interpreted) runStated(ctx context.Context, p *kernel.Process) int {
+func (r *runner) runStated(in *interpreted, ctx context.Context, p *kernel.Process) int {
 	b := in.stated
 	for _, sig := range statedSignals {
 		p.Disposition(sig, kernel.Catch)
 	}
 	started := p.StartedAt()
 	for {
-		in.follow(ctx, b, p)
-		wait, cancel := in.untilNext(ctx, b, p.Now().Sub(started))
+		r.follow(in, ctx, b, p)
+		wait, cancel := r.untilNext(in, ctx, b, p.Now().Sub(started))
 		i, err := loop.WaitAny(wait, &in.exit.asked, p.Signalled())
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return 0
 		case err != nil:
-			if end := in.statedEnd(b); end > 0 && p.Now().Sub(started) >= end {
-				in.statedLogs(ctx, b, p)
+			if end := b.RunFor.Min; end > 0 && p.Now().Sub(started) >= end {
+				r.statedLogs(in, ctx, b, p)
 				return int(b.exitCode(in.c.config.Metadata.Attempt))
 			}
-			in.statedLogs(ctx, b, p)
+			r.statedLogs(in, ctx, b, p)
 		case i == 0:
 			return int(in.exit.code)
 		default:
@@ -115,13 +115,10 @@ func (in *interpreted) runStated(ctx context.Context, p *kernel.Process) int {
 	}
 }
 
-// statedEnd is after how long the program ends by itself, 0 for never.
-func (in *interpreted) statedEnd(b *Behaviour) time.Duration { return b.RunFor.Min }
-
 // untilNext is ctx until the next thing that the program does by itself.
-func (in *interpreted) untilNext(ctx context.Context, b *Behaviour, now time.Duration) (context.Context, func()) {
+func (r *runner) untilNext(in *interpreted, ctx context.Context, b *Behaviour, now time.Duration) (context.Context, func()) {
 	next := time.Duration(-1)
-	if end := in.statedEnd(b); end > 0 {
+	if end := b.RunFor.Min; end > 0 {
 		next = max(end-now, 0)
 	}
 	if in.logged < len(b.Logs) {
@@ -129,7 +126,7 @@ func (in *interpreted) untilNext(ctx context.Context, b *Behaviour, now time.Dur
 			next = at
 		}
 	}
-	if at, ok := in.nextUse(b, now); ok && (next < 0 || at < next) {
+	if at, ok := r.nextUse(in, b, now); ok && (next < 0 || at < next) {
 		next = at
 	}
 	if next < 0 {
@@ -139,8 +136,8 @@ func (in *interpreted) untilNext(ctx context.Context, b *Behaviour, now time.Dur
 }
 
 // follow has the process use what its curves say.
-func (in *interpreted) follow(ctx context.Context, b *Behaviour, p *kernel.Process) {
-	now, key := p.Now().Sub(p.StartedAt()), in.r.noiseKey(in.c)
+func (r *runner) follow(in *interpreted, ctx context.Context, b *Behaviour, p *kernel.Process) {
+	now, key := p.Now().Sub(p.StartedAt()), in.c.noiseKey(r.l)
 	if b.CPU != nil {
 		p.BurnAt(b.CPU.At(now, key))
 	}
@@ -155,8 +152,8 @@ func (in *interpreted) follow(ctx context.Context, b *Behaviour, p *kernel.Proce
 const followPeriod = time.Second
 
 // nextUse is after how long the process is to use something else.
-func (in *interpreted) nextUse(b *Behaviour, now time.Duration) (next time.Duration, ok bool) {
-	key := in.r.noiseKey(in.c)
+func (r *runner) nextUse(in *interpreted, b *Behaviour, now time.Duration) (next time.Duration, ok bool) {
+	key := in.c.noiseKey(r.l)
 	for _, c := range [...]*usage.Curve{b.memory(), b.CPU} {
 		at, more := c.Next(now, key)
 		if !more {
@@ -178,7 +175,7 @@ func (in *interpreted) nextUse(b *Behaviour, now time.Duration) (next time.Durat
 }
 
 // statedLogs writes the lines that are due.
-func (in *interpreted) statedLogs(ctx context.Context, b *Behaviour, p *kernel.Process) {
+func (r *runner) statedLogs(in *interpreted, ctx context.Context, b *Behaviour, p *kernel.Process) {
 	now := p.Now().Sub(p.StartedAt())
 	for in.logged < len(b.Logs) && b.Logs[in.logged].At <= now {
 		l := b.Logs[in.logged]
@@ -194,12 +191,12 @@ func (in *interpreted) statedLogs(ctx context.Context, b *Behaviour, p *kernel.P
 }
 
 // exitSoon has a stated program end with a code, once it has answered.
-func (r *Runtime) exitSoon(c *container, code int32) {
+func (r *runner) exitSoon(c *container, code int32) {
 	p := c.process
 	if p == nil {
 		return
 	}
-	r.processes.After(time.Millisecond, func() {
+	r.kern.powered.After(time.Millisecond, func() {
 		switch {
 		case c.process != p:
 		case p.in != nil && p.in.stated != nil:

@@ -14,7 +14,7 @@ func (e *env) get(id, url string) (int, string) {
 	e.Helper()
 	req, err := http.NewRequestWithContext(e.ctx, http.MethodGet, url, nil)
 	e.ok(err)
-	code, _, body, err := e.rt.HTTP(e.ctx, id, req)
+	code, _, body, err := e.rt.net.HTTP(e.ctx, id, req)
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -106,7 +106,7 @@ func TestAgnhost(t *testing.T) {
 			e.ok(err)
 			base := "http://" + resp.Status.Network.Ip
 			health := create("health", "grpc-health-checking", "--http-port=8090")
-			if got, err := e.rt.GRPCHealth(e.ctx, health, resp.Status.Network.Ip, 5000, ""); err != nil || got != "SERVING" {
+			if got, err := e.rt.net.GRPCHealth(e.ctx, health, resp.Status.Network.Ip, 5000, ""); err != nil || got != "SERVING" {
 				t.Errorf("health: %s, %v", got, err)
 			}
 			live := create("live", "liveness", "--port=8081")

@@ -9,25 +9,25 @@ import (
 
 // usageNow is what a container uses: memory in bytes, CPU in millicores and,
 // since its start, in core-nanoseconds. Nothing once it has ended.
-func (c *container) usageNow(r *Runtime, now int64) (memory, milli, coreNanos int64) {
+func (r *accounts) usageNow(c *container, now int64) (memory, milli, coreNanos int64) {
 	p := c.process
 	if p == nil {
 		return 0, 0, 0
 	}
-	memory = c.memoryNow(r, now)
+	memory = r.memoryNow(c, now)
 	if p.in != nil {
 		return memory, p.in.milliCPU(now), p.in.coreNanos()
 	}
 	if p.b.CPU == nil {
 		return memory, 0, 0
 	}
-	return memory, r.usageOf(p, r.cpuOf(p).curve, now), r.cpuTotal(p, now)
+	return memory, p.usageOf(r.l, r.cpuOf(p).curve, now), r.cpuTotal(p, now)
 }
 
 // memoryNow is what a container that has started uses of memory, in bytes.
-func (c *container) memoryNow(r *Runtime, now int64) int64 {
+func (r *accounts) memoryNow(c *container, now int64) int64 {
 	if p := c.process; p.in == nil {
-		return r.usageOf(p, p.b.memory(), now)
+		return p.usageOf(r.l, p.b.memory(), now)
 	}
 	return c.process.in.kc.MemoryUsage()
 }
@@ -84,9 +84,9 @@ func (u *usageStats) fill(now, memory, milli, coreNanos, limit int64) {
 
 const pageSize = 4096
 
-func (c *container) stats(r *Runtime, now int64) *runtimeapi.ContainerStats {
-	memory, milli, coreNanos := c.usageNow(r, now)
-	written := r.layerMeasured(c)
+func (r *viewer) containerStats(c *container, now int64) *runtimeapi.ContainerStats {
+	memory, milli, coreNanos := r.use.usageNow(c, now)
+	written := r.disks.layerMeasured(c)
 	b := &struct {
 		usageStats
 		stats      runtimeapi.ContainerStats
@@ -116,45 +116,45 @@ func (c *container) stats(r *Runtime, now int64) *runtimeapi.ContainerStats {
 // ContainerStats returns what a container uses, from its program; NotFound if
 // there is none.
 func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
-	if err := c.read(ctx, mContainerStats, c.r.containerSubject(id)); err != nil {
+	if err := c.by.read(ctx, mContainerStats, c.r.recs.containerSubject(id)); err != nil {
 		return nil, err
 	}
-	ctr, err := c.r.needContainer(id)
+	ctr, err := c.r.recs.needContainer(id)
 	if err != nil {
 		return nil, err
 	}
-	return ctr.stats(c.r, c.r.l.UnixNano()), nil
+	return c.r.view.containerStats(ctr, c.r.l.UnixNano()), nil
 }
 
 // ListContainerStats returns what the running containers use that the filter
 // lets through.
 func (c *Client) ListContainerStats(ctx context.Context, f *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
-	if err := c.read(ctx, mListContainerStats, c.r.selectorSubject(f.GetLabelSelector())); err != nil {
+	if err := c.by.read(ctx, mListContainerStats, c.r.recs.selectorSubject(f.GetLabelSelector())); err != nil {
 		return nil, err
 	}
 	var out []*runtimeapi.ContainerStats
 	now := c.r.l.UnixNano()
-	for _, ctr := range c.r.containerCandidates(f.GetId(), f.GetPodSandboxId(), f.GetLabelSelector()) {
+	for _, ctr := range c.r.recs.containerCandidates(f.GetId(), f.GetPodSandboxId(), f.GetLabelSelector()) {
 		if ctr.state == stateRunning {
-			out = append(out, ctr.stats(c.r, now))
+			out = append(out, c.r.view.containerStats(ctr, now))
 		}
 	}
 	return out, nil
 }
 
 // processes is how many processes a container has.
-func (c *container) processes(r *Runtime) int64 {
+func (r *accounts) processesOf(c *container) int64 {
 	switch p := c.process; {
 	case p == nil:
 		return 0
 	case p.in != nil:
 		return int64(p.in.kc.ProcessCount())
 	default:
-		return r.usageOf(p, r.cappedPIDs(p.b), r.l.UnixNano())
+		return p.usageOf(r.l, r.cappedPIDs(p.b), r.l.UnixNano())
 	}
 }
 
-func (s *sandbox) stats(r *Runtime, now int64) *runtimeapi.PodSandboxStats {
+func (r *viewer) sandboxStats(s *sandbox, now int64) *runtimeapi.PodSandboxStats {
 	var memory, milli, coreNanos int64
 	lin := &runtimeapi.LinuxPodSandboxStats{}
 	processes := int64(0)
@@ -163,10 +163,10 @@ func (s *sandbox) stats(r *Runtime, now int64) *runtimeapi.PodSandboxStats {
 	}
 	for _, c := range s.containers {
 		if c.listed && c.state == stateRunning {
-			m, u, n := c.usageNow(r, now)
+			m, u, n := r.use.usageNow(c, now)
 			memory, milli, coreNanos = memory+m, milli+u, coreNanos+n
-			processes += c.processes(r)
-			lin.Containers = append(lin.Containers, c.stats(r, now))
+			processes += r.use.processesOf(c)
+			lin.Containers = append(lin.Containers, r.containerStats(c, now))
 		}
 	}
 	u := &usageStats{}
@@ -199,27 +199,27 @@ func networkUsage(name string) *runtimeapi.NetworkInterfaceUsage {
 // PodSandboxStats returns the sums over a sandbox's running containers;
 // NotFound if there is no such sandbox.
 func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
-	if err := c.read(ctx, mPodSandboxStats, c.r.sandboxSubject(id)); err != nil {
+	if err := c.by.read(ctx, mPodSandboxStats, c.r.recs.sandboxSubject(id)); err != nil {
 		return nil, err
 	}
-	s, err := c.r.needSandbox(id)
+	s, err := c.r.recs.needSandbox(id)
 	if err != nil {
 		return nil, err
 	}
-	return s.stats(c.r, c.r.l.UnixNano()), nil
+	return c.r.view.sandboxStats(s, c.r.l.UnixNano()), nil
 }
 
 // ListPodSandboxStats returns the sums of the READY sandboxes that the filter
 // lets through.
 func (c *Client) ListPodSandboxStats(ctx context.Context, f *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
-	if err := c.read(ctx, mListPodSandboxStats, c.r.selectorSubject(f.GetLabelSelector())); err != nil {
+	if err := c.by.read(ctx, mListPodSandboxStats, c.r.recs.selectorSubject(f.GetLabelSelector())); err != nil {
 		return nil, err
 	}
 	var out []*runtimeapi.PodSandboxStats
 	now := c.r.l.UnixNano()
-	for _, s := range c.r.sandboxCandidates(f.GetId(), f.GetLabelSelector()) {
+	for _, s := range c.r.recs.sandboxCandidates(f.GetId(), f.GetLabelSelector()) {
 		if s.listed && s.state == sandboxReady && labelsMatch(s, f.GetLabelSelector()) {
-			out = append(out, s.stats(c.r, now))
+			out = append(out, c.r.view.sandboxStats(s, now))
 		}
 	}
 	return out, nil

@@ -62,7 +62,7 @@ func (w *Window) of(t *kernel.TTY) {
 // streamURL runs a call that answers with a URL.
 func streamURL[T any](ctx context.Context, c *Client, m method, s subject, check func() error, get func(StreamingServer) (T, error)) (T, error) {
 	var zero T
-	if err := c.read(ctx, m, s); err != nil {
+	if err := c.by.read(ctx, m, s); err != nil {
 		return zero, err
 	}
 	server := c.r.opts.Streaming
@@ -79,14 +79,14 @@ func streamURL[T any](ctx context.Context, c *Client, m method, s subject, check
 // Options.Streaming.
 func (c *Client) Exec(ctx context.Context, req *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
 	id := req.GetContainerId()
-	return streamURL(ctx, c, mExec, c.r.containerSubject(id), func() error {
+	return streamURL(ctx, c, mExec, c.r.recs.containerSubject(id), func() error {
 		if id == "" {
 			return nil // the server says what is missing
 		}
 		if len(req.GetCmd()) == 0 {
 			return status.Error(codes.InvalidArgument, "exec command is empty")
 		}
-		_, err := c.r.streamTarget(id)
+		_, err := c.r.exec.streamTarget(id)
 		return err
 	}, func(s StreamingServer) (*runtimeapi.ExecResponse, error) { return s.GetExec(req) })
 }
@@ -95,11 +95,11 @@ func (c *Client) Exec(ctx context.Context, req *runtimeapi.ExecRequest) (*runtim
 // without Options.Streaming.
 func (c *Client) Attach(ctx context.Context, req *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
 	id := req.GetContainerId()
-	return streamURL(ctx, c, mAttach, c.r.containerSubject(id), func() error {
+	return streamURL(ctx, c, mAttach, c.r.recs.containerSubject(id), func() error {
 		if id == "" {
 			return nil
 		}
-		_, err := c.r.streamTarget(id)
+		_, err := c.r.exec.streamTarget(id)
 		return err
 	}, func(s StreamingServer) (*runtimeapi.AttachResponse, error) { return s.GetAttach(req) })
 }
@@ -108,18 +108,18 @@ func (c *Client) Attach(ctx context.Context, req *runtimeapi.AttachRequest) (*ru
 // Unimplemented without Options.Streaming.
 func (c *Client) PortForward(ctx context.Context, req *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
 	id := req.GetPodSandboxId()
-	return streamURL(ctx, c, mPortForward, c.r.sandboxSubject(id), func() error {
+	return streamURL(ctx, c, mPortForward, c.r.recs.sandboxSubject(id), func() error {
 		if id == "" {
 			return nil
 		}
-		_, err := c.r.forwardTarget(id)
+		_, err := c.r.net.forwardTarget(id)
 		return err
 	}, func(s StreamingServer) (*runtimeapi.PortForwardResponse, error) { return s.GetPortForward(req) })
 }
 
 // streamTarget returns the container to stream with.
-func (r *Runtime) streamTarget(id string) (*container, error) {
-	c := r.containerFor(id)
+func (r *execs) streamTarget(id string) (*container, error) {
+	c := r.recs.containerFor(id)
 	switch {
 	case c == nil:
 		return nil, status.Errorf(codes.NotFound, "failed to find container %q in store: not found", id)
@@ -136,36 +136,36 @@ func (r *Runtime) streamTarget(id string) (*container, error) {
 // nobody takes what it writes.
 func (c *Client) ExecStream(ctx context.Context, id string, cmd []string, tty bool, s Streams) (exit int32, err error) {
 	r := c.r
-	if c.g.Dead() {
+	if c.by.g.Dead() {
 		return 0, errDead
 	}
-	d := r.daemon
+	d := r.calls.life
 	if d == nil {
 		return 0, errDown
 	}
-	if _, err := r.streamTarget(id); err != nil {
+	if _, err := r.exec.streamTarget(id); err != nil {
 		return 0, err
 	}
 	if len(cmd) == 0 {
 		return 0, status.Error(codes.InvalidArgument, "exec command is empty")
 	}
-	sub := r.containerSubject(id)
+	sub := r.recs.containerSubject(id)
 	sub.attempt += uint32(r.l.UnixNano()) // each has a latency of its own
-	if err := r.pause(ctx, mExecSync, &sub); err != nil {
+	if err := r.calls.pause(ctx, mExecSync, &sub); err != nil {
 		return 0, ctxError(err)
 	}
-	target, err := r.streamTarget(id)
+	target, err := r.exec.streamTarget(id)
 	if err != nil {
 		return 0, err
 	}
 	if target.process.in == nil {
-		return r.execStatedStream(ctx, target, cmd, tty, s)
+		return r.exec.execStatedStream(ctx, target, cmd, tty, s)
 	}
-	return r.execStream(ctx, d, target.process.in, cmd, tty, s)
+	return r.exec.execStream(ctx, d, target.process.in, cmd, tty, s)
 }
 
 // execStatedStream is an exec in a container with a stated program.
-func (r *Runtime) execStatedStream(ctx context.Context, c *container, cmd []string, tty bool, s Streams) (int32, error) {
+func (r *execs) execStatedStream(ctx context.Context, c *container, cmd []string, tty bool, s Streams) (int32, error) {
 	out, runs, err := r.statedExec(c, cmd)
 	if err != nil {
 		return 0, err
@@ -190,7 +190,7 @@ func (r *Runtime) execStatedStream(ctx context.Context, c *container, cmd []stri
 }
 
 // execStream is an exec as a process of the container.
-func (r *Runtime) execStream(ctx context.Context, d *daemon, in *interpreted, cmd []string, tty bool, s Streams) (int32, error) {
+func (r *execs) execStream(ctx context.Context, d *daemonLife, in *interpreted, cmd []string, tty bool, s Streams) (int32, error) {
 	var (
 		ended loop.Event
 		exit  kernel.Exit
@@ -230,7 +230,7 @@ func (r *Runtime) execStream(ctx context.Context, d *daemon, in *interpreted, cm
 		feed.OnKill(x.hangUp)
 	}
 	for _, e := range append(x.drained, &ended) {
-		if err := r.awaitEvent(ctx, d, e); err != nil {
+		if err := awaitEvent(ctx, d, e); err != nil {
 			return 0, err
 		}
 	}
@@ -249,7 +249,7 @@ func setEnv(env []string, name, value string) []string {
 }
 
 // awaitEvent waits until an event has happened, or the daemon is gone.
-func (r *Runtime) awaitEvent(ctx context.Context, d *daemon, e *loop.Event) error {
+func awaitEvent(ctx context.Context, d *daemonLife, e *loop.Event) error {
 	i, err := loop.WaitAny(ctx, e, &d.down)
 	if err != nil {
 		return ctxError(err)
@@ -276,8 +276,8 @@ func (x *execFiles) hangUp() {
 	}
 }
 
-func (r *Runtime) newExecFiles(tty bool, s Streams) *execFiles {
-	m, x := r.kernel(), &execFiles{}
+func (r *execs) newExecFiles(tty bool, s Streams) *execFiles {
+	m, x := r.kern.kernel(), &execFiles{}
 	if tty {
 		x.tty = m.NewTTY(r.outlet(x, s.Stdout))
 		x.input = x.tty.Keyboard()
@@ -294,14 +294,14 @@ func (r *Runtime) newExecFiles(tty bool, s Streams) *execFiles {
 }
 
 // outlet returns what a command writes to so that the client gets it.
-func (r *Runtime) outlet(x *execFiles, to kernel.File) kernel.File {
+func (r *execs) outlet(x *execFiles, to kernel.File) kernel.File {
 	if to == nil {
-		return r.kernel().Null()
+		return r.kern.kernel().Null()
 	}
-	from, w := r.kernel().Pipe()
+	from, w := r.kern.kernel().Pipe()
 	done := &loop.Event{}
 	x.drained = append(x.drained, done)
-	r.processes.Go("exec output", func(ctx context.Context) {
+	r.kern.powered.Go("exec output", func(ctx context.Context) {
 		defer done.Fire()
 		defer func() { _ = from.Close() }()
 		if copyFile(ctx, to, from) == nil {

@@ -174,7 +174,7 @@ func TestAttachSlowClient(t *testing.T) {
 		}
 		e.ok(e.c.StopContainer(e.ctx, id, 1))
 		e.ok(done.Wait(e.ctx))
-		if e.rt.attached[e.rt.containerFor(id)] != nil {
+		if e.rt.out.attached[e.rt.recs.containerFor(id)] != nil {
 			t.Error("clients are left")
 		}
 	})
@@ -222,7 +222,7 @@ func TestStreamErrors(t *testing.T) {
 		_, err = e.c.ExecStream(e.ctx, id, []string{"true"}, false, Streams{})
 		e.code(err, codes.Unavailable)
 		e.rt.StartDaemon()
-		e.rt.AddFault(Fault{Name: "f", Method: "Exec", Error: &FaultError{Code: "ResourceExhausted"}})
+		e.rt.calls.AddFault(Fault{Name: "f", Method: "Exec", Error: &FaultError{Code: "ResourceExhausted"}})
 		_, err = e.c.Exec(e.ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"true"}, Stdout: true})
 		e.code(err, codes.ResourceExhausted)
 	})

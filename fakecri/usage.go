@@ -3,6 +3,8 @@ package fakecri
 import (
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/ground/usage"
 )
 
@@ -42,13 +44,13 @@ type ledger struct {
 	owners []*process // of the users
 }
 
-func (l *ledger) add(r *Runtime, p *process, c *usage.Curve) {
+func (l *ledger) add(lp *loop.Loop, p *process, c *usage.Curve) {
 	l.peak += c.Peak()
 	if v, ok := c.Constant(); ok {
 		l.fixed += v
 		return
 	}
-	l.users, l.owners = append(l.users, r.user(p, c)), append(l.owners, p)
+	l.users, l.owners = append(l.users, p.user(lp, c)), append(l.owners, p)
 }
 
 func (l *ledger) remove(p *process, c *usage.Curve) {
@@ -78,28 +80,35 @@ func (l *ledger) now(at time.Duration) int64 {
 }
 
 // user is a process as a user of a curve.
-func (r *Runtime) user(p *process, c *usage.Curve) usage.User {
-	return usage.User{Curve: c, Start: time.Duration(p.startedAt), Key: r.noiseKey(p.c)}
+func (p *process) user(l *loop.Loop, c *usage.Curve) usage.User {
+	return usage.User{Curve: c, Start: time.Duration(p.startedAt), Key: p.c.noiseKey(l)}
 }
 
 // noiseKey is the seed of the noise of all that a run of a container uses.
-func (r *Runtime) noiseKey(c *container) uint64 {
+func (c *container) noiseKey(l *loop.Loop) uint64 {
 	sub := c.subject()
-	return r.l.Uint64("usage", sub.pod, sub.key())
+	return l.Uint64("usage", sub.pod, sub.key())
 }
 
 // usageOf is what a curve says for a stated process; the key is drawn only if
 // there may be noise.
-func (r *Runtime) usageOf(p *process, c *usage.Curve, now int64) int64 {
+func (p *process) usageOf(l *loop.Loop, c *usage.Curve, now int64) int64 {
 	if v, ok := c.Constant(); ok {
 		return v
 	}
-	return r.user(p, c).At(time.Duration(now))
+	return p.user(l, c).At(time.Duration(now))
 }
 
 // accounts are what the node's processes use, as sums that are kept as processes
 // come and go.
 type accounts struct {
+	l    *loop.Loop
+	rec  *trace.Recorder
+	recs *recordStore
+	kern *nodeKernel
+	exit func(*container, exitStatus)
+	ends func(*process) // what a process's own limit says has come
+
 	memory, cpu, pids ledger
 	// cpuDone is the processor time of the programs that have ended, and of
 	// those of cpu.fixed up to cpuAt.
@@ -118,31 +127,49 @@ type accounts struct {
 	podGuards                          map[*sandbox]*guard
 	podLimits                          map[*sandbox]int64 // that are not the sandbox's request's
 	maxPIDs, podsPIDLimit, podPIDLimit int64
-	oomWatchers                        []oomWatcher
+	oomWatchers                        watchers[OOMKill]
 }
 
 // account books a stated process that starts (1) or ends (-1).
-func (r *Runtime) account(p *process, n int) {
-	a := &r.use
+func (r *accounts) account(p *process, n int) {
+	a := r
 	r.accountCPU(p, n)
 	if n < 0 {
 		a.memory.remove(p, p.b.memory())
 		a.pids.remove(p, r.cappedPIDs(p.b))
 		return
 	}
-	a.memory.add(r, p, p.b.memory())
-	a.pids.add(r, p, r.cappedPIDs(p.b))
+	a.memory.add(r.l, p, p.b.memory())
+	a.pids.add(r.l, p, r.cappedPIDs(p.b))
 	r.grown(true)
 	r.guardPod(p.c.sandbox)
 }
 
 // cappedPIDs is how many processes a stated program gets to have: at its pod's
 // limit its forks fail.
-func (r *Runtime) cappedPIDs(b *Behaviour) *usage.Curve {
-	if limit := r.use.podPIDLimit; limit > 0 {
+func (r *accounts) cappedPIDs(b *Behaviour) *usage.Curve {
+	if limit := r.podPIDLimit; limit > 0 {
 		return b.processes().Capped(limit)
 	}
 	return b.processes()
+}
+
+// usageLimits are those of Options; 0 means none.
+type usageLimits struct{ Memory, MaxPIDs, PodPIDs int64 }
+
+func newAccounts(l *loop.Loop, rec *trace.Recorder, recs *recordStore, kern *nodeKernel, system SystemUsage, limits usageLimits) *accounts {
+	a, now := &accounts{l: l, rec: rec, recs: recs, kern: kern, system: system, maxPIDs: limits.MaxPIDs, podPIDLimit: limits.PodPIDs}, l.UnixNano()
+	a.memorySince, a.cpuSince, a.pidsSince, a.cpuAt = now, now, now, now
+	a.node = guard{r: a, name: "memory", limit: noLimit, demand: a.memoryDemand, passed: a.nodeOOM, inner: func() bool { return a.innerOOM(nil, true) }, slack: memorySlack}
+	if limits.Memory > 0 {
+		a.node.limit = limits.Memory
+	}
+	a.pods = guard{r: a, name: "pods memory", limit: noLimit, demand: a.podsMemoryDemand, passed: a.podsOOM, inner: func() bool { return a.innerOOM(nil, false) }, slack: memorySlack}
+	a.lowMemory = guard{r: a, name: "low memory", limit: noLimit, demand: a.memoryDemand, slack: memorySlack}
+	a.lowPodsMemory = guard{r: a, name: "low pods memory", limit: noLimit, demand: a.podsMemoryDemand, slack: memorySlack}
+	a.lowPIDs = guard{r: a, name: "low pids", limit: noLimit, demand: a.pidsDemand, slack: pidSlack}
+	a.grown(true)
+	return a
 }
 
 func (a *accounts) podsCPUFixed(now int64) int64 {
@@ -150,27 +177,9 @@ func (a *accounts) podsCPUFixed(now int64) int64 {
 	return a.cpuDone + d/1000*a.cpu.fixed + d%1000*a.cpu.fixed/1000
 }
 
-// initUse sets what is watched from the start.
-func (r *Runtime) initUse() {
-	a := &r.use
-	now := r.l.UnixNano()
-	a.system = r.opts.System
-	a.memorySince, a.cpuSince, a.pidsSince, a.cpuAt = now, now, now, now
-	a.maxPIDs, a.podPIDLimit = r.opts.MaxPIDs, r.opts.PodPIDs
-	a.node = guard{r: r, name: "memory", limit: noLimit, demand: r.memoryDemand, passed: r.nodeOOM, inner: func() bool { return r.innerOOM(nil, true) }, slack: memorySlack}
-	if r.opts.Memory > 0 {
-		a.node.limit = r.opts.Memory
-	}
-	a.pods = guard{r: r, name: "pods memory", limit: noLimit, demand: r.podsMemoryDemand, passed: r.podsOOM, inner: func() bool { return r.innerOOM(nil, false) }, slack: memorySlack}
-	a.lowMemory = guard{r: r, name: "low memory", limit: noLimit, demand: r.memoryDemand, slack: memorySlack}
-	a.lowPodsMemory = guard{r: r, name: "low pods memory", limit: noLimit, demand: r.podsMemoryDemand, slack: memorySlack}
-	a.lowPIDs = guard{r: r, name: "low pids", limit: noLimit, demand: r.pidsDemand, slack: pidSlack}
-	r.grown(true)
-}
-
 // grown is called when processes have come to use more than before, or differently.
-func (r *Runtime) grown(started bool) {
-	a := &r.use
+func (r *accounts) grown(started bool) {
+	a := r
 	a.node.grown(started)
 	a.pods.grown(started)
 	a.lowMemory.grown(started)
@@ -178,38 +187,38 @@ func (r *Runtime) grown(started bool) {
 	a.lowPIDs.grown(started)
 }
 
-func (r *Runtime) kernelMemory() int64 {
-	if r.machine == nil {
+func (r *accounts) kernelMemory() int64 {
+	if r.kern.machine == nil {
 		return 0
 	}
-	return r.machine.MemoryUsage()
+	return r.kern.machine.MemoryUsage()
 }
 
-func (r *Runtime) memoryDemand() demand {
-	a := &r.use
+func (r *accounts) memoryDemand() demand {
+	a := r
 	return demand{&a.memory, r.kernelMemory(), usage.User{Curve: a.system.Memory, Start: time.Duration(a.memorySince), Key: r.systemKey()}}
 }
 
-func (r *Runtime) podsMemoryDemand() demand {
-	return demand{ledger: &r.use.memory, extra: r.kernelMemory()}
+func (r *accounts) podsMemoryDemand() demand {
+	return demand{ledger: &r.memory, extra: r.kernelMemory()}
 }
 
-func (r *Runtime) pidsDemand() demand {
-	a := &r.use
+func (r *accounts) pidsDemand() demand {
+	a := r
 	return demand{&a.pids, r.otherPIDs(), usage.User{Curve: a.system.PIDs, Start: time.Duration(a.pidsSince), Key: r.systemKey()}}
 }
 
 // otherPIDs are the processes of pods that are not stated programs'.
-func (r *Runtime) otherPIDs() int64 {
-	n := r.use.pauses
-	if r.machine != nil {
-		n += int64(r.machine.ProcessCount())
+func (r *accounts) otherPIDs() int64 {
+	n := r.pauses
+	if r.kern.machine != nil {
+		n += int64(r.kern.machine.ProcessCount())
 	}
 	return n
 }
 
 // systemKey is the seed of the noise of the machine's own use.
-func (r *Runtime) systemKey() uint64 { return r.l.Seed() ^ 0x5afe }
+func (r *accounts) systemKey() uint64 { return r.l.Seed() ^ 0x5afe }
 
 // NodeUsage is what the machine uses at an instant.
 type NodeUsage struct {
@@ -225,9 +234,9 @@ type NodeUsage struct {
 	PodsMemoryLimit int64
 }
 
-// NodeUsage returns what the machine uses now. It is no call.
-func (r *Runtime) NodeUsage() NodeUsage {
-	a := &r.use
+// NodeUsage is Runtime.NodeUsage.
+func (r *accounts) NodeUsage() NodeUsage {
+	a := r
 	at := r.l.UnixNano()
 	now := time.Duration(at)
 	u := NodeUsage{MaxPIDs: a.maxPIDs}
@@ -245,8 +254,8 @@ func (r *Runtime) NodeUsage() NodeUsage {
 	for _, user := range a.cpu.users {
 		u.PodsCPU += user.Curve.Total(now-user.Start, user.Key, 1000)
 	}
-	if r.machine != nil {
-		u.PodsCPU += r.machine.CPU()
+	if r.kern.machine != nil {
+		u.PodsCPU += r.kern.machine.CPU()
 	}
 	system := usage.User{Curve: a.system.CPU, Start: time.Duration(a.cpuSince), Key: r.systemKey()}
 	u.MilliCPU = u.PodsMilliCPU + system.At(now)
@@ -257,45 +266,40 @@ func (r *Runtime) NodeUsage() NodeUsage {
 	return u
 }
 
-// SetSystemMemory changes what the machine itself uses of memory, in bytes; the
-// curve begins now.
-func (r *Runtime) SetSystemMemory(c *usage.Curve) {
-	r.use.system.Memory, r.use.memorySince = c, r.l.UnixNano()
+// SetSystemMemory is Runtime.SetSystemMemory.
+func (r *accounts) SetSystemMemory(c *usage.Curve) {
+	r.system.Memory, r.memorySince = c, r.l.UnixNano()
 	r.grown(true)
 }
 
-// SetSystemPIDs changes how many processes the machine has itself; the curve
-// begins now.
-func (r *Runtime) SetSystemPIDs(c *usage.Curve) {
-	r.use.system.PIDs, r.use.pidsSince = c, r.l.UnixNano()
+// SetSystemPIDs is Runtime.SetSystemPIDs.
+func (r *accounts) SetSystemPIDs(c *usage.Curve) {
+	r.system.PIDs, r.pidsSince = c, r.l.UnixNano()
 	r.grown(true)
 }
 
-// SetSystemCPU changes what the machine itself uses of its processors, in
-// millicores; the curve begins now.
-func (r *Runtime) SetSystemCPU(c *usage.Curve) {
-	a, now := &r.use, r.l.UnixNano()
+// SetSystemCPU is Runtime.SetSystemCPU.
+func (r *accounts) SetSystemCPU(c *usage.Curve) {
+	a, now := r, r.l.UnixNano()
 	a.systemCPU += a.system.CPU.Total(time.Duration(now-a.cpuSince), r.systemKey(), 1000)
 	a.system.CPU, a.cpuSince = c, now
 }
 
-// SetPodsMemoryLimit sets the memory limit of the cgroup of all pods in bytes; 0
-// or less for none. If more is in use the OOM killer goes to work.
-func (r *Runtime) SetPodsMemoryLimit(n int64) {
-	r.use.pods.limit = noLimit
+// SetPodsMemoryLimit is Runtime.SetPodsMemoryLimit.
+func (r *accounts) SetPodsMemoryLimit(n int64) {
+	r.pods.limit = noLimit
 	if n > 0 {
-		r.use.pods.limit = n
+		r.pods.limit = n
 	}
-	r.use.pods.grown(true)
+	r.pods.grown(true)
 }
 
-// SetPodsPIDLimit sets how many processes all pods can have; 0 or less for any
-// number.
-func (r *Runtime) SetPodsPIDLimit(n int64) { r.use.podsPIDLimit = max(n, 0) }
+// SetPodsPIDLimit is Runtime.SetPodsPIDLimit.
+func (r *accounts) SetPodsPIDLimit(n int64) { r.podsPIDLimit = max(n, 0) }
 
 // mayFork tells whether there can be one more process in an interpreted container.
-func (r *Runtime) mayFork(c *container) bool {
-	a, now := &r.use, time.Duration(r.l.UnixNano())
+func (r *accounts) mayFork(c *container) bool {
+	a, now := r, time.Duration(r.l.UnixNano())
 	if a.podPIDLimit > 0 && r.podProcesses(c.sandbox) >= a.podPIDLimit {
 		return false
 	}
@@ -310,10 +314,10 @@ func (r *Runtime) mayFork(c *container) bool {
 }
 
 // podProcesses are the processes of a pod, its sandbox's included.
-func (r *Runtime) podProcesses(s *sandbox) int64 {
+func (r *accounts) podProcesses(s *sandbox) int64 {
 	n := int64(1)
 	for _, c := range s.containers {
-		n += c.processes(r)
+		n += r.processesOf(c)
 	}
 	return n
 }

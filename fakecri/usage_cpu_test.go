@@ -50,7 +50,7 @@ func TestCPUOfProcesses(t *testing.T) {
 				if rate := int64(st.Cpu.UsageNanoCores.Value) / 1_000_000; rate < tc.min-20 || rate > tc.max {
 					t.Errorf("the rate is %d millicores", rate)
 				}
-				if u := e.rt.NodeUsage(); u.PodsCPU != total-int64(startCPU) {
+				if u := e.rt.use.NodeUsage(); u.PodsCPU != total-int64(startCPU) {
 					t.Errorf("the node's total is %d, the container's %d", u.PodsCPU, total)
 				}
 				e.ok(e.c.StopContainer(e.ctx, id, 0))
@@ -78,7 +78,7 @@ func TestCPUQuota(t *testing.T) {
 					if rate := int64(st.Cpu.UsageNanoCores.Value) / 1_000_000; rate != milli || got < total || got > total+int64(100*time.Millisecond) {
 						e.Errorf("%d millicores, %s in all; want %d, %s", rate, time.Duration(got), milli, time.Duration(total))
 					}
-					u := e.rt.NodeUsage()
+					u := e.rt.use.NodeUsage()
 					if d := u.PodsCPU - got; u.PodsMilliCPU != milli || d > 100 || d < -100 {
 						e.Errorf("the node: %d millicores, %s in all; the container %s", u.PodsMilliCPU, time.Duration(u.PodsCPU), time.Duration(got))
 					}
@@ -90,9 +90,9 @@ func TestCPUQuota(t *testing.T) {
 					e.sleep(10 * time.Second)
 				}
 				used(200, int64(5+10+2)*int64(time.Second)-int64(20*time.Millisecond))
-				before := e.rt.NodeUsage().PodsCPU
+				before := e.rt.use.NodeUsage().PodsCPU
 				e.ok(e.c.StopContainer(e.ctx, id, 0))
-				if d := e.rt.NodeUsage().PodsCPU - before; d < 0 || d > int64(50*time.Millisecond) {
+				if d := e.rt.use.NodeUsage().PodsCPU - before; d < 0 || d > int64(50*time.Millisecond) {
 					e.Errorf("the end changes what was used by %s", time.Duration(d))
 				}
 			})
@@ -119,7 +119,7 @@ func TestProcessLimits(t *testing.T) {
 			run(t, tc.opts, func(e *env) {
 				id := e.shell("a", "main", script)
 				e.sleep(time.Minute)
-				if got := e.rt.containerFor(id).process.in.kc.ProcessCount(); got != tc.runs {
+				if got := e.rt.recs.containerFor(id).process.in.kc.ProcessCount(); got != tc.runs {
 					t.Errorf("%d processes run, want %d", got, tc.runs)
 				}
 				if got := strings.Count(logs.text, "can't fork: Resource temporarily unavailable"); got != 9-tc.runs {
@@ -133,11 +133,11 @@ func TestProcessLimits(t *testing.T) {
 		run(t, opts, func(e *env) {
 			e.start(e.sandbox("web", 0), "web", "main", 0)
 			e.sleep(20 * time.Second)
-			if got := e.rt.NodeUsage().PodsPIDs; got != 22 {
+			if got := e.rt.use.NodeUsage().PodsPIDs; got != 22 {
 				t.Errorf("%d processes after 20 s", got)
 			}
 			e.sleep(80 * time.Second)
-			if got := e.rt.NodeUsage().PodsPIDs; got != 31 {
+			if got := e.rt.use.NodeUsage().PodsPIDs; got != 31 {
 				t.Errorf("%d processes in the end", got)
 			}
 		})

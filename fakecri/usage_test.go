@@ -19,12 +19,12 @@ func (e *env) checkUse(when string) {
 	e.Helper()
 	r, now := e.rt, e.l.UnixNano()
 	var memory, pids, milli int64
-	for _, s := range r.sandboxes {
+	for _, s := range r.recs.sandboxes {
 		if s.state == sandboxReady {
 			pids++
 		}
 	}
-	for _, c := range r.containers {
+	for _, c := range r.recs.containers {
 		p := c.process
 		if p == nil {
 			continue
@@ -36,11 +36,11 @@ func (e *env) checkUse(when string) {
 			}
 			continue
 		}
-		memory += r.usageOf(p, p.b.memory(), now)
-		pids += r.usageOf(p, p.b.processes(), now)
-		milli += r.usageOf(p, r.cpuOf(p).curve, now)
+		memory += p.usageOf(r.l, p.b.memory(), now)
+		pids += p.usageOf(r.l, p.b.processes(), now)
+		milli += p.usageOf(r.l, r.use.cpuOf(p).curve, now)
 	}
-	u := r.NodeUsage()
+	u := r.use.NodeUsage()
 	if u.PodsMemory != memory || u.PodsPIDs != pids || u.PodsMilliCPU != milli {
 		e.Fatalf("%s: the node's sums are %d bytes, %d processes, %d millicores; the processes' %d, %d, %d",
 			when, u.PodsMemory, u.PodsPIDs, u.PodsMilliCPU, memory, pids, milli)
@@ -106,7 +106,7 @@ func TestSumsAreTheProcesses(t *testing.T) {
 				e.checkUse(fmt.Sprintf("seed %d, step %d", seed, step))
 			}
 			e.sleep(2 * time.Millisecond) // the OOM killer has a step of its own
-			if n := e.rt.NodeUsage(); n.Memory > 2<<30 && n.PodsMemory > 0 {
+			if n := e.rt.use.NodeUsage(); n.Memory > 2<<30 && n.PodsMemory > 0 {
 				e.Errorf("seed %d: %d bytes are used of %d", seed, n.Memory, 2<<30)
 			}
 			if len(e.rt.use.memory.users) != len(e.rt.use.memory.owners) {
@@ -133,10 +133,10 @@ func TestWatchNeverMisses(t *testing.T) {
 			start := e.l.UnixNano()
 			since := func() time.Duration { return time.Duration(e.l.UnixNano() - start) }
 			over := func() bool {
-				u := e.rt.NodeUsage()
+				u := e.rt.use.NodeUsage()
 				return u.Memory > memory || u.PIDs > pids
 			}
-			if !e.rt.WatchUsage(memory, noLimit, pids, func() {
+			if !e.rt.use.WatchUsage(memory, noLimit, pids, func() {
 				if called >= 0 {
 					e.Errorf("seed %d: called twice", seed)
 				}
@@ -200,7 +200,7 @@ func TestVictims(t *testing.T) {
 			run(t, opts, func(e *env) {
 				g := e.l.NewGroup("watcher")
 				var kills []OOMKill
-				e.rt.WatchOOM(g, func(k OOMKill) { kills = append(kills, k) })
+				e.rt.use.WatchOOM(g, func(k OOMKill) { kills = append(kills, k) })
 				ids := map[string]string{}
 				for _, p := range tc.pods {
 					cfg := containerConfig(p.name, "main", 0)
@@ -245,9 +245,9 @@ func TestLimitsAbove(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			run(t, Options{Images: []Image{appImage}, Memory: 1 << 30, Programs: []Program{grows, still}}, func(e *env) {
-				e.rt.SetPodsMemoryLimit(tc.pods)
+				e.rt.use.SetPodsMemoryLimit(tc.pods)
 				var kills []OOMKill
-				e.rt.WatchOOM(e.l.NewGroup("watcher"), func(k OOMKill) { kills = append(kills, k) })
+				e.rt.use.WatchOOM(e.l.NewGroup("watcher"), func(k OOMKill) { kills = append(kills, k) })
 				cfg := podConfig("web", 0)
 				cfg.Linux = &runtimeapi.LinuxPodSandboxConfig{CgroupParent: "/pod", Resources: &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: tc.pod}}
 				sb, err := e.c.RunPodSandbox(e.ctx, cfg, "")
@@ -302,7 +302,7 @@ func TestInterpretedAndStated(t *testing.T) {
 		e.sleep(time.Second)
 		e.checkUse("both")
 		var sh *kernel.Process
-		for _, p := range e.rt.containerFor(shell).process.in.kc.Processes() {
+		for _, p := range e.rt.recs.containerFor(shell).process.in.kc.Processes() {
 			sh = p
 		}
 		sh.Go("grow", func(ctx context.Context) { _ = sh.Alloc(ctx, 600*mib) })

@@ -21,7 +21,7 @@ func invalid(format string, args ...any) error {
 const maxHostname = 64
 
 // checkSandboxConfig refuses a sandbox's configuration.
-func (r *Runtime) checkSandboxConfig(s *sandbox) error {
+func (r *lifecycle) checkSandboxConfig(s *sandbox) error {
 	md, config, handler := s.metadata, s.config, s.handler
 	if md.GetName() == "" || md.GetNamespace() == "" || md.GetUid() == "" {
 		return invalid("sandbox config must include metadata with name, namespace and uid")
@@ -49,7 +49,7 @@ func (r *Runtime) checkSandboxConfig(s *sandbox) error {
 	if err := checkUserns(o.GetUsernsOptions()); err != nil {
 		return err
 	}
-	if o.GetUsernsOptions().GetMode() == runtimeapi.NamespaceMode_POD && o.GetUsernsOptions() != nil && r.opts.NoUserNamespaces {
+	if o.GetUsernsOptions().GetMode() == runtimeapi.NamespaceMode_POD && o.GetUsernsOptions() != nil && r.noUserNamespaces {
 		return invalid("runtime handler %q does not support user namespaces", handler)
 	}
 	return nil
@@ -214,10 +214,10 @@ func validCPUSet(text string) bool {
 }
 
 // checkInSandbox refuses a container that doesn't fit its sandbox.
-func (r *Runtime) checkInSandbox(s *sandbox, config *runtimeapi.ContainerConfig) error {
+func (r *lifecycle) checkInSandbox(s *sandbox, config *runtimeapi.ContainerConfig) error {
 	o := config.GetLinux().GetSecurityContext().GetNamespaceOptions()
 	if o.GetPid() == runtimeapi.NamespaceMode_TARGET {
-		t, err := r.lookupContainer(o.GetTargetId())
+		t, err := r.recs.lookupContainer(o.GetTargetId())
 		switch {
 		case err != nil:
 			return err
@@ -258,7 +258,7 @@ func sameMapping(a, b []*runtimeapi.IDMapping) bool {
 
 // mountsShown are the mounts as statuses show them: as in the request, with the
 // id of an image volume's image.
-func (r *Runtime) mountsShown(c *container) []*runtimeapi.Mount {
+func (r *viewer) mountsShown(c *container) []*runtimeapi.Mount {
 	mounts := c.config.Mounts
 	for i, m := range c.config.Mounts {
 		if m.GetImage() == nil {
