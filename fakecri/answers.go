@@ -1,6 +1,7 @@
 package fakecri
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -11,6 +12,12 @@ import (
 
 // This file is what a stated program says to those who ask it something: over
 // the network, or by an exec.
+
+// The names of the streams in log files.
+const (
+	stdoutName = "stdout"
+	stderrName = "stderr"
+)
 
 // Port is a port that a stated program listens on. One with neither HTTP nor
 // GRPC answers 200 to every path and SERVING for every service.
@@ -193,7 +200,7 @@ func (p *Port) http(path string, t time.Duration) (status int, body string, spea
 	for i := range p.HTTP {
 		a := &p.HTTP[i]
 		if globMatch(a.Path, path) && during(t, a.After, a.Until) {
-			return or(a.Status, 200), a.Body, true
+			return cmp.Or(a.Status, 200), a.Body, true
 		}
 	}
 	return 404, "404 page not found\n", true

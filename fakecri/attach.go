@@ -38,15 +38,16 @@ type tap struct {
 // without a terminal). A container with stdin_once has its input closed by the
 // first client that ends. The terminal is the container's, whatever tty says.
 func (c *Client) AttachStream(ctx context.Context, id string, tty bool, s Streams) error {
-	r := c.r
-	if c.by.g.Dead() {
-		return errDead
+	d, err := c.by.streaming()
+	if err != nil {
+		return err
 	}
-	d := r.calls.life
-	if d == nil {
-		return errDown
-	}
-	target, err := r.exec.streamTarget(id)
+	return c.r.exec.attach(ctx, d, id, s)
+}
+
+// attach is Client.AttachStream in a life of the daemon.
+func (r *execs) attach(ctx context.Context, d *daemonLife, id string, s Streams) error {
+	target, err := r.streamTarget(id)
 	if err != nil {
 		return err
 	}
@@ -59,15 +60,12 @@ func (c *Client) AttachStream(ctx context.Context, id string, tty bool, s Stream
 	if !target.config.Tty {
 		a.err = newTap(g, s.Stderr)
 	}
-	if r.out.attached == nil {
-		r.out.attached = map[*container][]*attachment{}
-	}
-	r.out.attached[target] = append(r.out.attached[target], a)
+	r.out.attach(target, a)
 	defer func() { r.out.detach(target, a) }()
 	if in := target.process.in; in != nil {
 		s.Window.of(in.tty)
 		if s.Stdin != nil && in.stdin != nil {
-			g.Go("attach input", func(ctx context.Context) { r.exec.feed(ctx, in, a, s.Stdin) })
+			g.Go("attach input", func(ctx context.Context) { r.feed(ctx, in, a, s.Stdin) })
 		}
 	}
 	taps := 0
@@ -119,6 +117,14 @@ func (in *interpreted) closeStdin() {
 		_ = in.stdin.Close()
 		in.stdin = nil
 	}
+}
+
+// attach gives a client what the container writes from now on.
+func (r *outputs) attach(c *container, a *attachment) {
+	if r.attached == nil {
+		r.attached = map[*container][]*attachment{}
+	}
+	r.attached[c] = append(r.attached[c], a)
 }
 
 // detach forgets a client.

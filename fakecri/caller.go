@@ -127,6 +127,18 @@ func (c *caller) answered(m method, s *subject, start int64, err error) error {
 	return ctxError(err)
 }
 
+// streaming returns the daemon's life for a stream, which is no call of its own:
+// the call that gave out its URL was.
+func (c *caller) streaming() (*daemonLife, error) {
+	switch {
+	case c.g.Dead():
+		return nil, errDead
+	case c.r.life == nil:
+		return nil, errDown
+	}
+	return c.r.life, nil
+}
+
 // down is a call that changes something while there is no daemon.
 func (c *caller) down(ctx context.Context, m method, s *subject) error {
 	start := c.r.l.UnixNano()

@@ -1,6 +1,7 @@
 package fakecri
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"strconv"
@@ -81,14 +82,15 @@ func containerNotFound(id string) error {
 // CreateContainer makes a container in a READY sandbox, of an image that is
 // present, and returns its id.
 func (c *Client) CreateContainer(ctx context.Context, podSandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
-	return c.createContainer(ctx, podSandboxID, config, false)
+	return c.r.life.createContainer(ctx, &c.by, podSandboxID, config, false)
 }
 
-func (c *Client) createContainer(ctx context.Context, podSandboxID string, config *runtimeapi.ContainerConfig, lean bool) (string, error) {
-	sub := c.r.recs.sandboxSubject(podSandboxID)
+// createContainer is CreateContainer; lean says that the labels are the kubelet's.
+func (r *lifecycle) createContainer(ctx context.Context, by *caller, podSandboxID string, config *runtimeapi.ContainerConfig, lean bool) (string, error) {
+	sub := r.recs.sandboxSubject(podSandboxID)
 	sub.container, sub.attempt = config.GetMetadata().GetName(), config.GetMetadata().GetAttempt()
 	sub.resources = config.GetLinux().GetResources()
-	return c.by.act(ctx, mCreateContainer, &containerCreation{acting: acting{sub: sub}, r: c.r.life, sandboxID: podSandboxID, config: config, lean: lean})
+	return by.act(ctx, mCreateContainer, &containerCreation{acting: acting{sub: sub}, r: r, sandboxID: podSandboxID, config: config, lean: lean})
 }
 
 // containerCreation is a CreateContainer.
@@ -201,7 +203,11 @@ func notReady(s *sandbox) error {
 
 // StartContainer starts a container that is CREATED.
 func (c *Client) StartContainer(ctx context.Context, id string) error {
-	_, err := c.by.act(ctx, mStartContainer, &containerStart{acting: acting{sub: c.r.recs.containerSubject(id)}, r: c.r.life, id: id})
+	return c.r.life.startContainer(ctx, &c.by, id)
+}
+
+func (r *lifecycle) startContainer(ctx context.Context, by *caller, id string) error {
+	_, err := by.act(ctx, mStartContainer, &containerStart{acting: acting{sub: r.recs.containerSubject(id)}, r: r, id: id})
 	return err
 }
 
@@ -393,41 +399,47 @@ func (c *Client) UpdateContainerResources(ctx context.Context, id string, resour
 	r, sub := c.r, c.r.recs.containerSubject(id)
 	sub.resources = resources.GetLinux()
 	return c.by.update(ctx, mUpdateContainerResources, &sub, func() error {
-		if err := checkResources(resources.GetLinux()); err != nil {
-			return err
-		}
-		c, err := r.recs.needContainer(id)
-		switch {
-		case err != nil:
-			return err
-		case c.state != stateRunning && c.state != stateCreated:
-			return status.Errorf(codes.FailedPrecondition, "failed to update resources: container %q is in %s state", id, c.state)
-		}
-		if lin := resources.GetLinux(); lin != nil {
-			merged := mergeResources(c.linuxResources(), lin)
-			if err := checkResources(merged); err != nil {
-				return err
-			}
-			c.resources = merged
-			if c.process != nil {
-				r.run.limitChanged(c.process)
-			}
-		}
-		return nil
+		return r.life.updateContainer(id, resources.GetLinux())
 	})
+}
+
+// updateContainer gives a container other resources; those that lin leaves open
+// stay.
+func (r *lifecycle) updateContainer(id string, lin *runtimeapi.LinuxContainerResources) error {
+	if err := checkResources(lin); err != nil {
+		return err
+	}
+	c, err := r.recs.needContainer(id)
+	switch {
+	case err != nil:
+		return err
+	case c.state != stateRunning && c.state != stateCreated:
+		return status.Errorf(codes.FailedPrecondition, "failed to update resources: container %q is in %s state", id, c.state)
+	}
+	if lin != nil {
+		merged := mergeResources(c.linuxResources(), lin)
+		if err := checkResources(merged); err != nil {
+			return err
+		}
+		c.resources = merged
+		if c.process != nil {
+			r.run.limitChanged(c.process)
+		}
+	}
+	return nil
 }
 
 // mergeResources lays what is set in change over old, as containerd does.
 func mergeResources(old, change *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
 	out := &runtimeapi.LinuxContainerResources{
-		CpuPeriod:              or(change.CpuPeriod, old.GetCpuPeriod()),
-		CpuQuota:               or(change.CpuQuota, old.GetCpuQuota()),
-		CpuShares:              or(change.CpuShares, old.GetCpuShares()),
-		MemoryLimitInBytes:     or(change.MemoryLimitInBytes, old.GetMemoryLimitInBytes()),
-		OomScoreAdj:            or(change.OomScoreAdj, old.GetOomScoreAdj()),
-		CpusetCpus:             or(change.CpusetCpus, old.GetCpusetCpus()),
-		CpusetMems:             or(change.CpusetMems, old.GetCpusetMems()),
-		MemorySwapLimitInBytes: or(change.MemorySwapLimitInBytes, old.GetMemorySwapLimitInBytes()),
+		CpuPeriod:              cmp.Or(change.CpuPeriod, old.GetCpuPeriod()),
+		CpuQuota:               cmp.Or(change.CpuQuota, old.GetCpuQuota()),
+		CpuShares:              cmp.Or(change.CpuShares, old.GetCpuShares()),
+		MemoryLimitInBytes:     cmp.Or(change.MemoryLimitInBytes, old.GetMemoryLimitInBytes()),
+		OomScoreAdj:            cmp.Or(change.OomScoreAdj, old.GetOomScoreAdj()),
+		CpusetCpus:             cmp.Or(change.CpusetCpus, old.GetCpusetCpus()),
+		CpusetMems:             cmp.Or(change.CpusetMems, old.GetCpusetMems()),
+		MemorySwapLimitInBytes: cmp.Or(change.MemorySwapLimitInBytes, old.GetMemorySwapLimitInBytes()),
 		HugepageLimits:         old.GetHugepageLimits(),
 		Unified:                old.GetUnified(),
 	}
@@ -438,14 +450,6 @@ func mergeResources(old, change *runtimeapi.LinuxContainerResources) *runtimeapi
 		out.Unified = change.Unified
 	}
 	return out
-}
-
-func or[T comparable](a, b T) T {
-	var zero T
-	if a != zero {
-		return a
-	}
-	return b
 }
 
 // ReopenContainerLog makes the log file of a running container anew, after

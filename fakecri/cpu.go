@@ -1,6 +1,7 @@
 package fakecri
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/drydock-sim/drydock/ground/usage"
@@ -37,7 +38,7 @@ func (c *container) quota() int64 {
 	if lin.GetCpuQuota() <= 0 {
 		return 0
 	}
-	return lin.GetCpuQuota() * 1000 / or(lin.GetCpuPeriod(), 100_000)
+	return lin.GetCpuQuota() * 1000 / cmp.Or(lin.GetCpuPeriod(), 100_000)
 }
 
 // accountCPU books the processor use of a stated process that starts (1), ends

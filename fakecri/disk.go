@@ -1,6 +1,7 @@
 package fakecri
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strconv"
@@ -216,7 +217,7 @@ func mountOf(mounts []*runtimeapi.Mount, p string) (found *runtimeapi.Mount) {
 
 // space is what an image takes on disk.
 func (src *imageSource) space() memfs.Space {
-	return memfs.Space{Bytes: or(src.Unpacked, src.Size), Inodes: or(src.Inodes, 1)}
+	return memfs.Space{Bytes: cmp.Or(src.Unpacked, src.Size), Inodes: cmp.Or(src.Inodes, 1)}
 }
 
 // holdImage is called for each that needs an image's files: its record and the
@@ -259,6 +260,9 @@ func (r *imageStore) imageFits(src *imageSource, name string) error {
 	return status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to extract layer sha256:%s: mount callback failed on %s: %s %s/usr: no space left on device",
 		name, layer, mount, what, mount)
 }
+
+// pageSize is in bytes.
+const pageSize = 4096
 
 // contentStore is where containerd keeps what it downloads.
 const contentStore = "/var/lib/containerd/io.containerd.content.v1.content"

@@ -219,6 +219,9 @@ func (r *callDaemon) recordFault(f *fault, verb string, s *subject) {
 	r.rec.Record(trace.KindFault, "cri "+f.Name, verb, fields...)
 }
 
+// faulty reports whether there is any fault, now or to come.
+func (r *callDaemon) faulty() bool { return len(r.faults) > 0 }
+
 // listingFaulted tells whether a fault could touch a listing now.
 func (r *callDaemon) listingFaulted() bool {
 	for _, f := range r.faults {

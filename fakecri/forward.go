@@ -135,19 +135,20 @@ const (
 // both ways until one end closes. conn is not closed. A program that states no
 // ports answers on each.
 func (c *Client) PortForwardStream(ctx context.Context, podSandboxID string, port int32, conn kernel.File) error {
-	r := c.r
-	if c.by.g.Dead() {
-		return errDead
+	if _, err := c.by.streaming(); err != nil {
+		return err
 	}
-	if r.calls.life == nil {
-		return errDown
-	}
-	to, err := r.net.dialSandbox(ctx, podSandboxID, port)
+	return c.r.net.forward(ctx, podSandboxID, port, conn)
+}
+
+// forward is Client.PortForwardStream.
+func (r *podNet) forward(ctx context.Context, podSandboxID string, port int32, conn kernel.File) error {
+	to, err := r.dialSandbox(ctx, podSandboxID, port)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = to.Close() }()
-	return r.net.join(ctx, conn, to, lingers, lingers)
+	return r.join(ctx, conn, to, lingers, lingers)
 }
 
 // Join is Runtime.Join.

@@ -19,6 +19,10 @@ type nodeFiles struct {
 	host hostfs.FS // see Options.Host
 }
 
+func newNodeFiles(l *loop.Loop, fs *memfs.FS, host hostfs.FS) *nodeFiles {
+	return &nodeFiles{l: l, fs: fs, host: host}
+}
+
 // absolute is a host path that starts at the root, where the daemon of a
 // machine runs, if it says nothing else.
 func absolute(name string) string { return path.Clean("/" + name) }

@@ -3,6 +3,7 @@ package fakecri
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -479,7 +480,7 @@ func (st *imageStore) remove(im *image) {
 	for _, d := range im.digests {
 		delete(st.byRef, d)
 	}
-	st.images = deleteItem(st.images, im)
+	st.images = slices.DeleteFunc(st.images, func(o *image) bool { return o == im })
 	st.releaseImage(im.source)
 	st.list = nil
 	st.gen++

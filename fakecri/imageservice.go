@@ -48,7 +48,7 @@ func (c *Client) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, v
 	case im == nil:
 		return &runtimeapi.ImageStatusResponse{}, nil
 	case verbose:
-		return &runtimeapi.ImageStatusResponse{Image: im.entry, Info: im.info()}, nil
+		return &runtimeapi.ImageStatusResponse{Image: im.entry, Info: imageInfo(im)}, nil
 	case im.status == nil:
 		im.status = &runtimeapi.ImageStatusResponse{Image: im.entry}
 	}

@@ -1,6 +1,7 @@
 package fakecri
 
 import (
+	"cmp"
 	"encoding/json"
 	"path"
 	"slices"
@@ -84,8 +85,8 @@ func (r *viewer) sandboxInfo(s *sandbox) map[string]string {
 		RuntimeSpec        *specs.Spec                  `json:"runtimeSpec"`
 		CNIResult          *cniResult                   `json:"cniResult"`
 	}{
-		pid, state, s.state != sandboxReady && !s.hostNetwork(), or(r.opts.SandboxImage, "registry.k8s.io/pause:3.10.1"), s.id, snapshotter,
-		or(s.handler, "runc"), runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver}, s.whole(), r.sandboxSpec(s), cni,
+		pid, state, s.state != sandboxReady && !s.hostNetwork(), cmp.Or(r.opts.SandboxImage, "registry.k8s.io/pause:3.10.1"), s.id, snapshotter,
+		cmp.Or(s.handler, "runc"), runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver}, s.whole(), r.sandboxSpec(s), cni,
 	})
 }
 
@@ -123,7 +124,7 @@ func (r *viewer) runtimeSpec(c *container) *specs.Spec {
 			Terminal:        c.config.Tty,
 			Args:            c.argv(),
 			Env:             r.run.environment(c, ""),
-			Cwd:             or(or(c.config.WorkingDir, src.WorkingDir), "/"),
+			Cwd:             cmp.Or(cmp.Or(c.config.WorkingDir, src.WorkingDir), "/"),
 			NoNewPrivileges: sc.GetNoNewPrivs(),
 			User:            specUser(r.containerUser(c)),
 		},
@@ -253,9 +254,9 @@ func specNamespaces(o *runtimeapi.NamespaceOption) []specs.LinuxNamespace {
 	return out
 }
 
-// info is what ImageStatus tells besides: the image's configuration as the OCI
+// imageInfo is what ImageStatus tells besides: the image's configuration as the OCI
 // image format has it.
-func (im *image) info() map[string]string {
+func imageInfo(im *image) map[string]string {
 	src := im.source
 	type config struct {
 		User         string              `json:"User,omitempty"`

@@ -41,12 +41,6 @@ func (d daemonFunc) saying(lines ...string) daemonFunc {
 
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-const (
-	sigINT   = 2
-	sigQUIT  = 3
-	sigWINCH = 28
-)
-
 // oneImageOfAllTags tells whether the tags of a repository of that base name are
 // known to be the same image.
 func oneImageOfAllTags(base string) bool { return base == "test-image-tags" }
@@ -118,7 +112,7 @@ func knownImageOf(repository string) *knownImage {
 		return &knownImage{
 			tree: treeDebian, cmd: []string{"httpd-foreground"}, dir: "/usr/local/apache2",
 			env:        []string{"PATH=/usr/local/apache2/bin:" + strings.TrimPrefix(defaultPath, "PATH="), "HTTPD_PREFIX=/usr/local/apache2"},
-			stopSignal: sigWINCH, daemon: httpdRoot.serves(httpdPage, 80, "httpd-foreground", "httpd").saying(
+			stopSignal: 28, daemon: httpdRoot.serves(httpdPage, 80, "httpd-foreground", "httpd").saying(
 				"AH00489: Apache/2.4 (Unix) configured -- resuming normal operations", "AH00094: Command line: 'httpd -D FOREGROUND'"),
 		}
 	case name == "pause":
@@ -137,7 +131,7 @@ func knownImageOf(repository string) *knownImage {
 func nginx(port int, user string) *knownImage {
 	return &knownImage{
 		tree: treeDebian, entrypoint: []string{"/docker-entrypoint.sh"}, cmd: []string{"nginx", "-g", "daemon off;"},
-		env: []string{defaultPath}, user: user, stopSignal: sigQUIT, daemon: nginxRoot.serves(nginxPage, port, "nginx", "docker-entrypoint.sh", "nginx-debug"),
+		env: []string{defaultPath}, user: user, stopSignal: 3, daemon: nginxRoot.serves(nginxPage, port, "nginx", "docker-entrypoint.sh", "nginx-debug"),
 	}
 }
 

@@ -28,13 +28,13 @@ type SandboxConfig = interface {
 
 // RunPodSandboxOf is RunPodSandbox of what config comes to.
 func (c *Client) RunPodSandboxOf(ctx context.Context, config SandboxConfig, runtimeHandler string) (string, error) {
-	return c.runPodSandbox(ctx, &sandbox{config: config.Shared(), metadata: config.Metadata(), own: config, handler: runtimeHandler})
+	return c.r.life.runSandbox(ctx, &c.by, &sandbox{config: config.Shared(), metadata: config.Metadata(), own: config, handler: runtimeHandler})
 }
 
 // CreateContainerOf is CreateContainer of a config that lacks the labels, which
 // are the kubelet's: pod, namespace, uid and container. Replicas can share it.
 func (c *Client) CreateContainerOf(ctx context.Context, podSandboxID string, config *runtimeapi.ContainerConfig) (string, error) {
-	return c.createContainer(ctx, podSandboxID, config, true)
+	return c.r.life.createContainer(ctx, &c.by, podSandboxID, config, true)
 }
 
 // LeanPodSandboxStatus is PodSandboxStatus; a sandbox of RunPodSandboxOf is shown

@@ -23,7 +23,7 @@ func (r *recordStore) selectorSubject(selector map[string]string) subject {
 // podSubject is the pod of that UID, if there is one.
 func (r *recordStore) podSubject(uid string) subject {
 	sub := subject{timeout: -1}
-	if uid != "" && len(r.calls.faults) > 0 {
+	if uid != "" && r.calls.faulty() {
 		if p := r.pods[uid]; p != nil && len(p.sandboxes) > 0 {
 			md := p.sandboxes[0].metadata
 			sub.namespace, sub.pod = md.Namespace, md.Name

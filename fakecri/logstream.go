@@ -10,12 +10,6 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// The names of the streams in log files.
-const (
-	stdoutName = "stdout"
-	stderrName = "stderr"
-)
-
 // maxLogLine is how long a line of a log file can be: what is longer is split
 // into partial ones (containerd's max_container_log_line_size).
 const maxLogLine = 16 * 1024

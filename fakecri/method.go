@@ -91,6 +91,9 @@ var methods = [methodCount]struct {
 	mGetContainerEvents:        {name: "GetContainerEvents", reads: true}, // until the stream begins
 }
 
+// name is the method's in the CRI.
+func (m method) name() string { return methods[m].name }
+
 // repeatShare is what part of its latency a stop takes that finds nothing left
 // to stop: recorded were 10 to 20 ms for a second StopPodSandbox.
 const repeatShare = 8

@@ -1,6 +1,7 @@
 package fakecri
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -74,7 +75,7 @@ var metrics = []metric{
 		if m.lin.GetCpuQuota() <= 0 {
 			return 0
 		}
-		return (m.now - m.startedAt) / 1000 / or(m.lin.GetCpuPeriod(), 100_000)
+		return (m.now - m.startedAt) / 1000 / cmp.Or(m.lin.GetCpuPeriod(), 100_000)
 	}},
 	{name: "container_cpu_cfs_throttled_periods_total", help: "Number of throttled period intervals.", kind: counter, value: none},
 	{name: "container_cpu_cfs_throttled_seconds_total", help: "Total time the container has been throttled, in seconds.", kind: counter, value: none},
@@ -191,7 +192,7 @@ func (r *viewer) sandboxMetrics(s *sandbox) *runtimeapi.PodSandboxMetrics {
 		written := r.disks.layerUsed(c)
 		m.layer, m.inodes = written.Bytes, written.Inodes
 		d := r.disks.layers.Disk()
-		m.disk = memfs.Space{Bytes: or(d.Size().Bytes, diskSize), Inodes: or(d.Size().Inodes, diskInodes)}
+		m.disk = memfs.Space{Bytes: cmp.Or(d.Size().Bytes, diskSize), Inodes: cmp.Or(d.Size().Inodes, diskInodes)}
 		m.inodesFree = min(d.Free().Inodes, m.disk.Inodes-written.Inodes)
 		m.oom = c.process != nil && c.process.in != nil && c.process.in.oom
 		labels := []string{r.kern.cgroupPath(c), c.id, c.config.Metadata.Name, md.Name, md.Namespace, c.image.spec.Image}

@@ -21,8 +21,6 @@ import (
 // probes and lifecycle handlers. It needs no daemon. Errors read as those of
 // Go's net package on Linux.
 
-const annotationPorts = "io.kubernetes.container.ports"
-
 // podNet is the pod network.
 type podNet struct {
 	l              *loop.Loop

@@ -1,6 +1,7 @@
 package fakecri
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,18 +18,25 @@ import (
 	"github.com/drydock-sim/drydock/ground/trace"
 )
 
+// The signals that are told apart, by their numbers on Linux.
 const (
-	sigKILL = 9
-	sigTERM = 15
+	sigINT   = 2
+	sigQUIT  = 3
+	sigKILL  = 9
+	sigTERM  = 15
+	sigWINCH = 28
+)
 
-	// What containerd says of a process that went while it wasn't looking.
+// What containerd says of a process that went while it wasn't looking.
+const (
 	unknownExitCode = 255
 	unknownReason   = "Unknown"
+)
 
+// What containerd says of a container that could not be started.
+const (
 	startErrorCode   = 128
 	startErrorReason = "StartError"
-
-	defaultMemory = 1 << 20
 )
 
 // exitStatus is how a process ended.
@@ -462,7 +470,7 @@ func (c *container) stopSignal() int {
 	if n, ok := stopSignals[c.config.StopSignal]; ok {
 		return n
 	}
-	return or(c.image.source.StopSignal, sigTERM)
+	return cmp.Or(c.image.source.StopSignal, sigTERM)
 }
 
 // signalNamed is the CRI's name of a signal number; SIGTERM if it has none.

@@ -61,7 +61,7 @@ func New(opts Options) *Runtime {
 	l, o := opts.Loop, &opts
 	r := &Runtime{l: l, opts: opts}
 	r.warner = &warner{to: o.Warn}
-	r.files = &nodeFiles{l: l, fs: o.FS, host: o.Host}
+	r.files = newNodeFiles(l, o.FS, o.Host)
 	r.calls = newCallDaemon(l, o.Recorder, o.Latency, func() { r.recs.changed() })
 	r.recs = newRecordStore(l, o.Node, r.calls)
 	r.kern = newNodeKernel(r.files, r.recs, kernelOptions{
@@ -85,7 +85,10 @@ func New(opts Options) *Runtime {
 		net: r.net, warner: r.warner, opts: runOptions{Programs: o.Programs, Behave: o.Behave, Interpret: o.Interpret, Attachable: o.Streaming != nil},
 	}
 	r.exec = &execs{l: l, calls: r.calls, recs: r.recs, images: r.images, kern: r.kern, out: r.out, run: r.run, net: r.net, warner: r.warner}
-	r.life = newLifecycle(r, o.Handlers, o.NoUserNamespaces)
+	r.life = &lifecycle{
+		l: l, handlers: handlersOf(o.Handlers, o.NoUserNamespaces), noUserNamespaces: o.NoUserNamespaces, calls: r.calls, recs: r.recs, images: r.images,
+		files: r.files, disks: r.disks, kern: r.kern, use: r.use, net: r.net, run: r.run,
+	}
 	r.view = newViewer(r)
 	r.kern.memoryUsed = func() int64 { return r.use.NodeUsage().Memory }
 	r.kern.grown, r.kern.serve, r.kern.podLimit, r.kern.setCgroupLimit = r.use.grown, r.net.serve, r.use.podLimit, r.use.setCgroupLimit
@@ -167,7 +170,7 @@ func (r *recordStore) changed() {
 func (r *Runtime) generation() uint64 {
 	// A listing that fails, hangs or takes time is not like the one before,
 	// so whoever compares generations has to make it.
-	if r.calls.life == nil || len(r.calls.faults) > 0 && r.calls.listingFaulted() ||
+	if r.calls.life == nil || r.calls.listingFaulted() ||
 		r.calls.latency(mListPodSandbox).Max > 0 || r.calls.latency(mListContainers).Max > 0 ||
 		r.calls.latency(mListPodSandbox).Min > 0 || r.calls.latency(mListContainers).Min > 0 {
 		r.recs.gen++

@@ -31,20 +31,16 @@ type lifecycle struct {
 	use              *accounts
 	net              *podNet
 	run              *runner
-	warner           *warner
 	event            func(kind runtimeapi.ContainerEventType, id string, s *sandbox)
 }
 
-func newLifecycle(r *Runtime, handlers []string, noUserNamespaces bool) *lifecycle {
-	x := &lifecycle{
-		l: r.l, noUserNamespaces: noUserNamespaces, calls: r.calls, recs: r.recs, images: r.images, files: r.files, disks: r.disks, kern: r.kern,
-		use: r.use, net: r.net, run: r.run, warner: r.warner,
-	}
+// handlersOf are the runtime handlers of those names and the default one.
+func handlersOf(names []string, noUserNamespaces bool) (handlers []*runtimeapi.RuntimeHandler) {
 	features := &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: !noUserNamespaces}
-	for _, h := range append([]string{""}, handlers...) {
-		x.handlers = append(x.handlers, &runtimeapi.RuntimeHandler{Name: h, Features: features})
+	for _, h := range append([]string{""}, names...) {
+		handlers = append(handlers, &runtimeapi.RuntimeHandler{Name: h, Features: features})
 	}
-	return x
+	return handlers
 }
 
 // sandbox is the record of a pod sandbox. Before RunPodSandbox is done it only
@@ -81,14 +77,14 @@ func (s *sandbox) hostNetwork() bool {
 
 // RunPodSandbox makes a sandbox and returns its id; it is READY then.
 func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (string, error) {
-	return c.runPodSandbox(ctx, &sandbox{config: config, metadata: config.GetMetadata(), handler: runtimeHandler})
+	return c.r.life.runSandbox(ctx, &c.by, &sandbox{config: config, metadata: config.GetMetadata(), handler: runtimeHandler})
 }
 
-// runPodSandbox runs what has its configuration and handler only.
-func (c *Client) runPodSandbox(ctx context.Context, s *sandbox) (string, error) {
+// runSandbox runs what has its configuration and handler only.
+func (r *lifecycle) runSandbox(ctx context.Context, by *caller, s *sandbox) (string, error) {
 	md := s.metadata
 	sub := subject{namespace: md.GetNamespace(), pod: md.GetName(), attempt: md.GetAttempt(), timeout: -1}
-	return c.by.act(ctx, mRunPodSandbox, &sandboxRun{acting: acting{sub: sub}, r: c.r.life, s: s})
+	return by.act(ctx, mRunPodSandbox, &sandboxRun{acting: acting{sub: sub}, r: r, s: s})
 }
 
 // sandboxRun is a RunPodSandbox.
@@ -259,20 +255,24 @@ func (r *lifecycle) setSandboxState(s *sandbox, state runtimeapi.PodSandboxState
 func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 	r, sub := c.r, c.r.recs.sandboxSubject(id)
 	_, err := change(ctx, &c.by, mRemovePodSandbox, &sub, func(ctx context.Context) (struct{}, error) {
-		s, err := r.recs.lookupSandbox(id)
-		if s == nil {
-			return struct{}{}, err
-		}
-		if s.state == sandboxReady {
-			r.run.killAll(s)
-			r.calls.pauseRegardless(mStopPodSandbox, &sub)
-			r.life.endSandbox(s)
-		}
-		r.calls.pauseRegardless(mRemovePodSandbox, &sub)
-		r.life.removeSandbox(s)
-		return struct{}{}, nil
+		return struct{}{}, r.life.removePodSandbox(&sub, id)
 	})
 	return err
+}
+
+func (r *lifecycle) removePodSandbox(sub *subject, id string) error {
+	s, err := r.recs.lookupSandbox(id)
+	if s == nil {
+		return err
+	}
+	if s.state == sandboxReady {
+		r.run.killAll(s)
+		r.calls.pauseRegardless(mStopPodSandbox, sub)
+		r.endSandbox(s)
+	}
+	r.calls.pauseRegardless(mRemovePodSandbox, sub)
+	r.removeSandbox(s)
+	return nil
 }
 
 // removeSandbox forgets a sandbox and its containers, if it is still there.

@@ -149,6 +149,9 @@ func (r *podNet) drawLatency(c *container, port *Port) time.Duration {
 	return r.l.Between(port.Latency.Min, max(port.Latency.Min, port.Latency.Max), "answer", sub.pod, sub.key()+uint64(r.l.UnixNano()))
 }
 
+// annotationPorts is where kubelets note the ports of a container's manifest.
+const annotationPorts = "io.kubernetes.container.ports"
+
 // declaredPorts are the ports that the pod's manifest lists for the container.
 func (c *container) declaredPorts() []int {
 	text := c.config.Annotations[annotationPorts]

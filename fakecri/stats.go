@@ -82,8 +82,6 @@ func (u *usageStats) fill(now, memory, milli, coreNanos, limit int64) {
 	u.io.Timestamp, u.io.Psi = now, noPressure
 }
 
-const pageSize = 4096
-
 func (r *viewer) containerStats(c *container, now int64) *runtimeapi.ContainerStats {
 	memory, milli, coreNanos := r.use.usageNow(c, now)
 	written := r.disks.layerMeasured(c)

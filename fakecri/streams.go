@@ -67,7 +67,7 @@ func streamURL[T any](ctx context.Context, c *Client, m method, s subject, check
 	}
 	server := c.r.opts.Streaming
 	if server == nil {
-		return zero, status.Errorf(codes.Unimplemented, "method %s not implemented", methods[m].name)
+		return zero, status.Errorf(codes.Unimplemented, "method %s not implemented", m.name())
 	}
 	if err := check(); err != nil {
 		return zero, err
@@ -135,15 +135,16 @@ func (r *execs) streamTarget(id string) (*container, error) {
 // the command runs on, as under containerd: it finds the end of its input, and
 // nobody takes what it writes.
 func (c *Client) ExecStream(ctx context.Context, id string, cmd []string, tty bool, s Streams) (exit int32, err error) {
-	r := c.r
-	if c.by.g.Dead() {
-		return 0, errDead
+	d, err := c.by.streaming()
+	if err != nil {
+		return 0, err
 	}
-	d := r.calls.life
-	if d == nil {
-		return 0, errDown
-	}
-	if _, err := r.exec.streamTarget(id); err != nil {
+	return c.r.exec.execOver(ctx, d, id, cmd, tty, s)
+}
+
+// execOver is Client.ExecStream in a life of the daemon.
+func (r *execs) execOver(ctx context.Context, d *daemonLife, id string, cmd []string, tty bool, s Streams) (exit int32, err error) {
+	if _, err := r.streamTarget(id); err != nil {
 		return 0, err
 	}
 	if len(cmd) == 0 {
@@ -154,14 +155,14 @@ func (c *Client) ExecStream(ctx context.Context, id string, cmd []string, tty bo
 	if err := r.calls.pause(ctx, mExecSync, &sub); err != nil {
 		return 0, ctxError(err)
 	}
-	target, err := r.exec.streamTarget(id)
+	target, err := r.streamTarget(id)
 	if err != nil {
 		return 0, err
 	}
 	if target.process.in == nil {
-		return r.exec.execStatedStream(ctx, target, cmd, tty, s)
+		return r.execStatedStream(ctx, target, cmd, tty, s)
 	}
-	return r.exec.execStream(ctx, d, target.process.in, cmd, tty, s)
+	return r.execStream(ctx, d, target.process.in, cmd, tty, s)
 }
 
 // execStatedStream is an exec in a container with a stated program.

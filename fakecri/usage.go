@@ -15,6 +15,9 @@ type SystemUsage struct {
 	Memory, CPU, PIDs *usage.Curve
 }
 
+// defaultMemory is in bytes.
+const defaultMemory = 1 << 20
+
 // What a stated program uses that says nothing of it.
 var (
 	defaultMemoryCurve    = usage.Constant(defaultMemory)
