@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/process"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -96,7 +98,7 @@ func TestDefaultPorts(t *testing.T) {
 		sb := e.sandbox("web", 0)
 		a := e.start(sb, "web", "a", 0)
 		cfg := containerConfig("web", "b", 0)
-		cfg.Annotations = map[string]string{annotationPorts: `[{"name":"http","containerPort":8080,"protocol":"TCP"}]`}
+		cfg.Annotations = map[string]string{records.AnnotationPorts: `[{"name":"http","containerPort":8080,"protocol":"TCP"}]`}
 		b, err := e.c.CreateContainer(e.ctx, sb, cfg, nil)
 		e.ok(err)
 		e.ok(e.c.StartContainer(e.ctx, b))
@@ -188,11 +190,11 @@ func TestStatedTerminationMessage(t *testing.T) {
 		run(t, o, func(inner *env) {
 			e = inner
 			files = memfs.New(memfs.Options{Loop: e.l})
-			e.rt.files.fs = files
+			e.rt.files.FS = files
 			e.ok(files.MkdirAll("/pods/web", 0o755))
 			e.ok(files.WriteFile("/pods/web/log", nil, 0o666))
 			cfg := containerConfig("web", "main", 0)
-			cfg.Annotations = map[string]string{annotationTerminationPath: "/dev/termination-log"}
+			cfg.Annotations = map[string]string{process.AnnotationTerminationPath: "/dev/termination-log"}
 			cfg.Mounts = []*runtimeapi.Mount{{ContainerPath: "/data", HostPath: "/made"}, {ContainerPath: "/dev/termination-log", HostPath: "/pods/web/log"}}
 			id, err := e.c.CreateContainer(e.ctx, e.sandbox("web", 0), cfg, nil)
 			e.ok(err)

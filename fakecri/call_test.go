@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
 )
@@ -55,7 +56,7 @@ func TestCancelledCalls(t *testing.T) {
 					return err
 				}
 				cancel(40*time.Millisecond, sandbox)
-				if n := len(e.rt.recs.sandboxes) + len(e.rt.recs.pods) + len(e.rt.recs.sandboxByID); n != 0 {
+				if n := len(e.rt.recs.Sandboxes) + len(e.rt.recs.Pods) + len(e.rt.recs.SandboxByID); n != 0 {
 					e.Fatal("a cancelled RunPodSandbox left something behind")
 				}
 				sb := e.sandbox("web", 0)
@@ -65,20 +66,20 @@ func TestCancelledCalls(t *testing.T) {
 					return err
 				}
 				cancel(5*time.Millisecond, create)
-				if len(e.rt.recs.containers) != 0 || len(e.rt.recs.sandboxFor(sb).containers) != 0 {
+				if len(e.rt.recs.Containers) != 0 || len(e.rt.recs.SandboxFor(sb).Containers) != 0 {
 					e.Fatal("a cancelled CreateContainer left something behind")
 				}
 				id := e.create(sb, "web", "deaf", 0)
 
 				cancel(20*time.Millisecond, func(ctx context.Context, c *Client) error { return c.StartContainer(ctx, id) })
-				if s := e.status(id); s.State != stateCreated {
+				if s := e.status(id); s.State != records.StateCreated {
 					e.Fatalf("a cancelled StartContainer left it %s", s.State)
 				}
 				e.ok(e.c.StartContainer(e.ctx, id))
 
 				cancel(2*time.Second, func(ctx context.Context, c *Client) error { return c.StopContainer(ctx, id, 3) })
 				e.sleep(time.Minute)
-				if s := e.status(id); s.State != stateRunning {
+				if s := e.status(id); s.State != records.StateRunning {
 					e.Fatal("a cancelled StopContainer killed")
 				}
 
@@ -87,7 +88,7 @@ func TestCancelledCalls(t *testing.T) {
 					return err
 				})
 				e.sleep(time.Minute)
-				if e.rt.images.find("other:1") != nil {
+				if e.rt.images.Find("other:1") != nil {
 					e.Fatal("a cancelled PullImage pulled")
 				}
 				if how.name == "the daemon dies" {
@@ -99,7 +100,7 @@ func TestCancelledCalls(t *testing.T) {
 				})
 				cancel(time.Millisecond, func(ctx context.Context, c *Client) error { return c.RemovePodSandbox(ctx, sb) })
 				e.sleep(time.Second)
-				if n := len(e.rt.recs.containers) + len(e.rt.recs.sandboxes) + len(e.rt.recs.pods) + len(e.rt.images.images); n != 0 {
+				if n := len(e.rt.recs.Containers) + len(e.rt.recs.Sandboxes) + len(e.rt.recs.Pods) + len(e.rt.images.Images); n != 0 {
 					e.Fatal("a cancelled removal did not complete")
 				}
 			})
@@ -184,17 +185,17 @@ func TestConcurrentCalls(t *testing.T) {
 			e.code(err, codes.FailedPrecondition)
 		})
 		e.sleep(time.Millisecond)
-		if len(e.rt.recs.listContainers(nil)) != 1 {
+		if len(e.rt.recs.ListContainers(nil)) != 1 {
 			t.Error("a container is listed before CreateContainer is done")
 		}
 		spawn(func(ctx context.Context) { e.ok(e.c.RemovePodSandbox(ctx, sb)) })
 		e.sleep(time.Millisecond)
-		if s := e.status(id); s.State != stateExited {
+		if s := e.status(id); s.State != records.StateExited {
 			t.Error("a container of a sandbox that is being stopped is not EXITED")
 		}
 		e.ok(e.rt.RemoveSandboxOutside("default/web"))
 		wait()
-		if len(e.rt.recs.pods) != 0 {
+		if len(e.rt.recs.Pods) != 0 {
 			t.Error("something is left")
 		}
 
@@ -212,7 +213,7 @@ func TestConcurrentCalls(t *testing.T) {
 		for range 5 {
 			spawn(func(ctx context.Context) {
 				e.ok(e.c.RemoveImage(ctx, &runtimeapi.ImageSpec{Image: "app:1"}))
-				if e.rt.images.find("app:1") != nil {
+				if e.rt.images.Find("app:1") != nil {
 					t.Error("the image is there after its removal")
 				}
 			})

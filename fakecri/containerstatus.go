@@ -6,26 +6,35 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/accounts"
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/disk"
+	"github.com/drydock-sim/drydock/fakecri/internal/hostfiles"
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
+	"github.com/drydock-sim/drydock/fakecri/internal/lifecycle"
+	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
+	"github.com/drydock-sim/drydock/fakecri/internal/process"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	"github.com/drydock-sim/drydock/fakecri/internal/watch"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // viewer makes what calls answer of the records.
 type viewer struct {
 	l      *loop.Loop
 	opts   *Options
-	calls  *callDaemon
-	images *imageStore
-	recs   *recordStore
-	files  *nodeFiles
-	kern   *nodeKernel
-	disks  *layerStore
-	use    *accounts
-	run    *runner
-	life   *lifecycle
+	calls  *calls.Daemon
+	images *images.Store
+	recs   *records.Store
+	files  *hostfiles.Files
+	kern   *podkernel.Node
+	disks  *disk.Layers
+	use    *accounts.Node
+	run    *process.Runner
+	life   *lifecycle.Machine
 
-	listeners       watchers[*runtimeapi.ContainerEventResponse]
+	listeners       watch.Watchers[*runtimeapi.ContainerEventResponse]
 	networkNotReady *runtimeapi.RuntimeCondition
 	// linux is shared by the statuses of sandboxes with the same namespaces.
 	linux *runtimeapi.LinuxPodSandboxStatus
@@ -52,51 +61,51 @@ func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (
 }
 
 // readContainer makes the call ContainerStatus and finds the container.
-func (c *Client) readContainer(ctx context.Context, id string) (*container, error) {
-	if err := c.by.read(ctx, mContainerStatus, c.r.recs.containerSubject(id)); err != nil {
+func (c *Client) readContainer(ctx context.Context, id string) (*records.Container, error) {
+	if err := c.by.Read(ctx, calls.ContainerStatus, c.r.recs.ContainerSubject(id)); err != nil {
 		return nil, err
 	}
-	return c.r.recs.needContainer(id)
+	return c.r.recs.NeedContainer(id)
 }
 
-func (r *viewer) containerStatus(c *container) *runtimeapi.ContainerStatus {
+func (r *viewer) containerStatus(c *records.Container) *runtimeapi.ContainerStatus {
 	st := r.leanContainerStatus(c)
-	st.Labels, st.LogPath = c.labels(), c.logPath()
+	st.Labels, st.LogPath = c.Labels(), c.LogPath()
 	return st
 }
 
 // leanStatus is a new status with the labels of config, and without the log's
 // path until the container has exited.
-func (r *viewer) leanContainerStatus(c *container) *runtimeapi.ContainerStatus {
+func (r *viewer) leanContainerStatus(c *records.Container) *runtimeapi.ContainerStatus {
 	st := &runtimeapi.ContainerStatus{
-		Id:          c.id,
-		Metadata:    c.config.Metadata,
-		State:       c.state,
-		CreatedAt:   c.createdAt,
-		StartedAt:   c.startedAt,
-		FinishedAt:  c.finishedAt,
-		ExitCode:    c.exitCode,
-		Reason:      c.reason,
-		Message:     c.message,
-		Image:       c.image.spec,
-		ImageRef:    c.image.ref,
-		ImageId:     c.image.id,
-		Labels:      c.config.Labels,
-		Annotations: c.config.Annotations,
+		Id:          c.ID,
+		Metadata:    c.Config.Metadata,
+		State:       c.State,
+		CreatedAt:   c.CreatedAt,
+		StartedAt:   c.StartedAt,
+		FinishedAt:  c.FinishedAt,
+		ExitCode:    c.ExitCode,
+		Reason:      c.Reason,
+		Message:     c.Message,
+		Image:       c.Image.Spec,
+		ImageRef:    c.Image.Ref,
+		ImageId:     c.Image.ID,
+		Labels:      c.Config.Labels,
+		Annotations: c.Config.Annotations,
 		Mounts:      r.mountsShown(c),
 		User:        r.containerUser(c),
-		StopSignal:  c.config.StopSignal,
+		StopSignal:  c.Config.StopSignal,
 	}
 	if st.StopSignal == runtimeapi.Signal_RUNTIME_DEFAULT {
-		st.StopSignal = signalNamed(c.stopSignal())
+		st.StopSignal = records.SignalNamed(c.StopSignal())
 	}
-	if c.state == stateExited {
-		st.LogPath = c.logPath()
+	if c.State == records.StateExited {
+		st.LogPath = c.LogPath()
 	}
-	if lin := c.linuxResources(); lin != nil {
+	if lin := c.LinuxResources(); lin != nil {
 		st.Resources = &runtimeapi.ContainerResources{Linux: lin}
 	}
-	if c.state == stateCreated { // containerd tells these once it has started
+	if c.State == records.StateCreated { // containerd tells these once it has started
 		st.Reason, st.Message = "", ""
 	}
 	return st
@@ -104,17 +113,17 @@ func (r *viewer) leanContainerStatus(c *container) *runtimeapi.ContainerStatus {
 
 // user is whom the container runs as: its process, else what the request and
 // the image's files come to.
-func (r *viewer) containerUser(c *container) *runtimeapi.ContainerUser {
-	if p := c.process; p != nil && p.in != nil {
-		return userOf(p.in.cred)
+func (r *viewer) containerUser(c *records.Container) *runtimeapi.ContainerUser {
+	if p := c.Process; p != nil && p.Interpreted != nil {
+		return userOf(p.Interpreted.Cred)
 	}
-	if users := r.images.imageUsers(c.image.source); users != nil {
-		if cred, err := users.cred(c.id, c.config.GetLinux().GetSecurityContext(), c.image.source.User); err == nil {
+	if users := r.images.ImageUsers(c.Image.Source); users != nil {
+		if cred, err := users.Cred(c.ID, c.Config.GetLinux().GetSecurityContext(), c.Image.Source.User); err == nil {
 			return userOf(cred)
 		}
 	}
-	sc := c.config.GetLinux().GetSecurityContext()
-	uid, gid := c.image.uid, c.image.gid
+	sc := c.Config.GetLinux().GetSecurityContext()
+	uid, gid := c.Image.UID, c.Image.GID
 	if v := sc.GetRunAsUser(); v != nil {
 		uid, gid = v.Value, 0
 	}
@@ -122,7 +131,7 @@ func (r *viewer) containerUser(c *container) *runtimeapi.ContainerUser {
 		gid = v.Value
 	}
 	alone := len(sc.GetSupplementalGroups()) == 0
-	if last := c.image.user; alone && last != nil && last.Linux.Uid == uid && last.Linux.Gid == gid {
+	if last := c.Image.User; alone && last != nil && last.Linux.Uid == uid && last.Linux.Gid == gid {
 		return last
 	}
 	u := &runtimeapi.LinuxContainerUser{Uid: uid, Gid: gid}
@@ -131,7 +140,7 @@ func (r *viewer) containerUser(c *container) *runtimeapi.ContainerUser {
 	u.SupplementalGroups = slices.Compact(u.SupplementalGroups)
 	out := &runtimeapi.ContainerUser{Linux: u}
 	if alone {
-		c.image.user = out
+		c.Image.User = out
 	}
 	return out
 }
@@ -142,13 +151,4 @@ func userOf(cred kernel.Cred) *runtimeapi.ContainerUser {
 		u.SupplementalGroups[i] = int64(g)
 	}
 	return &runtimeapi.ContainerUser{Linux: u}
-}
-
-// imageUsers returns the users of an image, nil if its files are not known.
-func (r *imageStore) imageUsers(src *imageSource) *users {
-	if src.users == nil && src.filesKnown() {
-		u := usersOf(memfs.NewFrom(memfs.Options{Loop: r.l}, r.treeOf(src)))
-		src.users = &u
-	}
-	return src.users
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -127,7 +128,7 @@ func TestContainerConfigs(t *testing.T) {
 				e.ok(err)
 				checkEcho(t, resp.Status, sent, imageID)
 				if len(list) != 1 || !proto.Equal(list[0].Metadata, sent.Metadata) || list[0].PodSandboxId != sb || !proto.Equal(list[0].Image, sent.Image) ||
-					!equalMaps(list[0].Labels, sent.Labels) || !equalMaps(list[0].Annotations, sent.Annotations) || list[0].State != stateCreated {
+					!equalMaps(list[0].Labels, sent.Labels) || !equalMaps(list[0].Annotations, sent.Annotations) || list[0].State != records.StateCreated {
 					t.Errorf("list %v", list)
 				}
 				if resp.Status.LogPath != "" && resp.Status.LogPath != "/var/log/pods/web/"+sent.LogPath || (sent.LogPath == "") != (resp.Status.LogPath == "") {
@@ -156,7 +157,7 @@ func equalMaps(a, b map[string]string) bool {
 func checkEcho(t *testing.T, st *runtimeapi.ContainerStatus, sent *runtimeapi.ContainerConfig, imageID string) {
 	t.Helper()
 	if !proto.Equal(st.Metadata, sent.Metadata) || !equalMaps(st.Labels, sent.Labels) || !equalMaps(st.Annotations, sent.Annotations) ||
-		st.State != stateCreated || st.CreatedAt <= 0 || st.StartedAt != 0 || st.ImageId != imageID || st.Image.GetImage() == "" || st.ImageRef == "" {
+		st.State != records.StateCreated || st.CreatedAt <= 0 || st.StartedAt != 0 || st.ImageId != imageID || st.Image.GetImage() == "" || st.ImageRef == "" {
 		t.Errorf("status %v", st)
 	}
 	if len(st.Mounts) != len(sent.Mounts) {
@@ -291,7 +292,7 @@ func TestContainerLifecycleErrors(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		st := e.status(missing)
-		if st.State != stateExited || st.ExitCode != 128 || st.Reason != "StartError" || !strings.Contains(st.Message, "no such file") {
+		if st.State != records.StateExited || st.ExitCode != 128 || st.Reason != "StartError" || !strings.Contains(st.Message, "no such file") {
 			t.Errorf("status %v", st)
 		}
 		e.code(e.c.StartContainer(e.ctx, missing), codes.FailedPrecondition)

@@ -202,7 +202,7 @@ func TestConcurrentRemovals(t *testing.T) {
 
 func TestPullErrors(t *testing.T) {
 	opts := Options{Images: []Image{
-		{Name: "private:1", Auth: &ImageAuth{"u", "p"}},
+		{Name: "private:1", Auth: &ImageAuth{Username: "u", Password: "p"}},
 		{Name: "missing.example/*", Fail: &PullFailure{Code: "NotFound"}},
 		{Name: "down-*:?", Fail: &PullFailure{Message: "RegistryUnavailable: try later", Times: 1}},
 		{Name: "gone:1", Fail: &PullFailure{}},

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -96,7 +97,7 @@ func TestSandboxConfigs(t *testing.T) {
 				resp, err := e.c.PodSandboxStatus(e.ctx, id, true)
 				e.ok(err)
 				st := resp.Status
-				if st.Id != id || !proto.Equal(st.Metadata, sent.Metadata) || st.State != sandboxReady || st.CreatedAt <= 0 || st.RuntimeHandler != tc.handler {
+				if st.Id != id || !proto.Equal(st.Metadata, sent.Metadata) || st.State != records.SandboxReady || st.CreatedAt <= 0 || st.RuntimeHandler != tc.handler {
 					t.Errorf("status %v", st)
 				}
 				entry := &runtimeapi.PodSandbox{Id: id, Metadata: sent.Metadata, CreatedAt: st.CreatedAt, Labels: sent.Labels, Annotations: sent.Annotations, RuntimeHandler: tc.handler}
@@ -118,7 +119,7 @@ func TestSandboxConfigs(t *testing.T) {
 				e.ok(e.c.StopPodSandbox(e.ctx, id))
 				resp, err = e.c.PodSandboxStatus(e.ctx, id, false)
 				e.ok(err)
-				if resp.Status.State != sandboxNotReady || resp.Info != nil {
+				if resp.Status.State != records.SandboxNotReady || resp.Info != nil {
 					t.Errorf("stopped: %v", resp)
 				}
 				e.ok(e.c.RemovePodSandbox(e.ctx, id))
@@ -202,11 +203,11 @@ func TestShortIDs(t *testing.T) {
 		}
 		digit := ""
 		seen := map[byte]bool{}
-		for _, s := range e.rt.recs.sandboxes {
-			if seen[s.id[0]] {
-				digit = s.id[:1]
+		for _, s := range e.rt.recs.Sandboxes {
+			if seen[s.ID[0]] {
+				digit = s.ID[:1]
 			}
-			seen[s.id[0]] = true
+			seen[s.ID[0]] = true
 		}
 		_, err = e.c.PodSandboxStatus(e.ctx, digit, false)
 		e.code(err, codes.InvalidArgument)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -21,7 +22,7 @@ func TestStatsFilters(t *testing.T) {
 			sandboxes[pod] = sb
 			for _, name := range []string{"a", "b", "c"} {
 				cfg := shellConfig(name)
-				cfg.Labels = map[string]string{labelPodUID: "uid-" + pod, "c": name}
+				cfg.Labels = map[string]string{records.LabelPodUID: "uid-" + pod, "c": name}
 				id, err := e.c.CreateContainer(e.ctx, sb, cfg, nil)
 				e.ok(err)
 				e.ok(e.c.StartContainer(e.ctx, id))
@@ -46,7 +47,7 @@ func TestStatsFilters(t *testing.T) {
 			{&runtimeapi.ContainerStatsFilter{Id: stopped}, ""},
 			{&runtimeapi.ContainerStatsFilter{LabelSelector: map[string]string{"c": "a"}}, "dba weba"},
 			{&runtimeapi.ContainerStatsFilter{LabelSelector: map[string]string{"c": "z"}}, ""},
-			{&runtimeapi.ContainerStatsFilter{LabelSelector: map[string]string{labelPodUID: "uid-db", "c": "b"}}, "dbb"},
+			{&runtimeapi.ContainerStatsFilter{LabelSelector: map[string]string{records.LabelPodUID: "uid-db", "c": "b"}}, "dbb"},
 		} {
 			list, err := e.c.ListContainerStats(e.ctx, tc.f)
 			e.ok(err)
@@ -191,7 +192,7 @@ func TestMetrics(t *testing.T) {
 		}
 		for name, want := range map[string]uint64{
 			"container_spec_cpu_shares": 1024, "container_spec_cpu_quota": 20_000, "container_spec_memory_limit_bytes": 64 << 20, "container_cpu_cfs_periods_total": 100,
-			"container_start_time_seconds": uint64(e.rt.recs.containers[0].startedAt / 1e9),
+			"container_start_time_seconds": uint64(e.rt.recs.Containers[0].StartedAt / 1e9),
 		} {
 			if values[name] != want {
 				t.Errorf("%s is %d, want %d", name, values[name], want)

@@ -11,6 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/disk"
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/ground/usage"
@@ -63,36 +66,36 @@ func (n *node) addUp(when string) {
 	sum := memfs.Space{}
 	add := func(bytes, inodes int64) { sum.Bytes, sum.Inodes = sum.Bytes+bytes, sum.Inodes+inodes }
 	add(n.fs.Usage("/"))
-	seen := map[*imageSource]bool{}
-	image := func(src *imageSource) {
+	seen := map[*images.Source]bool{}
+	image := func(src *images.Source) {
 		if !seen[src] {
 			seen[src] = true
-			add(src.space().Bytes, src.space().Inodes)
+			add(src.Space().Bytes, src.Space().Inodes)
 		}
 	}
-	for _, im := range n.rt.images.images {
-		image(im.source)
+	for _, im := range n.rt.images.Images {
+		image(im.Source)
 	}
 	layers := memfs.Space{}
-	for _, c := range n.rt.recs.containers {
-		image(c.image.source)
-		used := n.rt.disks.layerUsed(c)
+	for _, c := range n.rt.recs.Containers {
+		image(c.Image.Source)
+		used := n.rt.disks.Used(c)
 		add(used.Bytes, used.Inodes)
 		layers.Bytes, layers.Inodes = layers.Bytes+used.Bytes, layers.Inodes+used.Inodes
-		if p := c.process; p != nil && p.in != nil && len(p.b.Writes) == 0 {
-			if b, i := p.in.view.Namespace().LayerUsage(); b != used.Bytes || i != used.Inodes {
-				n.Errorf("%s: the layer of %s is %v, its files are %d, %d", when, c.config.Metadata.Name, used, b, i)
+		if p := c.Process; p != nil && p.Interpreted != nil && len(p.Behaviour.Writes) == 0 {
+			if b, i := p.Interpreted.View.Namespace().LayerUsage(); b != used.Bytes || i != used.Inodes {
+				n.Errorf("%s: the layer of %s is %v, its files are %d, %d", when, c.Config.Metadata.Name, used, b, i)
 			}
 		}
 	}
 	if got := n.disk.Used(); got != sum {
 		n.Errorf("%s: the disk says %v, and holds %v", when, got, sum)
 	}
-	if got := n.rt.disks.layers.Used(); got != layers {
+	if got := n.rt.disks.Share.Used(); got != layers {
 		n.Errorf("%s: all layers are %v, their sum is %v", when, got, layers)
 	}
-	if len(n.rt.disks.written) > len(n.rt.recs.containers) {
-		n.Errorf("%s: %d layers of %d containers", when, len(n.rt.disks.written), len(n.rt.recs.containers))
+	if len(n.rt.disks.Written) > len(n.rt.recs.Containers) {
+		n.Errorf("%s: %d layers of %d containers", when, len(n.rt.disks.Written), len(n.rt.recs.Containers))
 	}
 }
 
@@ -116,7 +119,7 @@ func TestShellOnFullDisk(t *testing.T) {
 		n.ok(err)
 		n.sleep(5 * time.Second)
 		n.addUp("full")
-		if free := n.disk.Free().Bytes; free >= pageSize {
+		if free := n.disk.Free().Bytes; free >= disk.PageSize {
 			t.Errorf("%d bytes are free", free)
 		}
 		log, err := n.fs.ReadFile("/var/log/pods/web/main/0.log")
@@ -135,11 +138,11 @@ func TestShellOnFullDisk(t *testing.T) {
 		if !strings.Contains(string(log), "again") {
 			t.Errorf("with room the log is %q", log)
 		}
-		before := n.rt.disks.layerUsed(n.rt.recs.containers[0])
+		before := n.rt.disks.Used(n.rt.recs.Containers[0])
 		n.ok(n.c.StopContainer(n.ctx, id, 0))
 		n.disk.Share().Add(memfs.Space{Bytes: 10 * mib})
 		n.addUp("stopped")
-		if used := n.rt.disks.layerUsed(n.rt.recs.containers[0]); used != before || used.Inodes < 4 {
+		if used := n.rt.disks.Used(n.rt.recs.Containers[0]); used != before || used.Inodes < 4 {
 			t.Errorf("the layer of a dead container is %v, and was %v", used, before)
 		}
 		n.ok(n.c.RemoveContainer(n.ctx, id))
@@ -257,10 +260,10 @@ func TestStatedWrites(t *testing.T) {
 		if b := st.WritableLayer.UsedBytes.Value; b < 4900*1024 || b > 5400*1024 || st.WritableLayer.InodesUsed.Value != 1 {
 			t.Errorf("the layer is %v", st.WritableLayer)
 		}
-		if b, i := n.fs.Usage("/vol"); b != 2*pageSize+4*mib || i != 1+40+1+1 {
+		if b, i := n.fs.Usage("/vol"); b != 2*disk.PageSize+4*mib || i != 1+40+1+1 {
 			t.Errorf("the volume has %d bytes, %d inodes", b, i)
 		}
-		if b, _ := n.fs.Usage("/cfg"); b > pageSize {
+		if b, _ := n.fs.Usage("/cfg"); b > disk.PageSize {
 			t.Error("a read-only mount was written to")
 		}
 		info, err := n.fs.Stat("/var/log/pods/web/main/0.log")
@@ -278,7 +281,7 @@ func TestStatedWrites(t *testing.T) {
 		id2 := start(1)
 		n.sleep(time.Minute)
 		n.addUp("started again")
-		if b, i := n.fs.Usage("/vol"); b != 2*pageSize+4*mib || i != 1+40+1+1 {
+		if b, i := n.fs.Usage("/vol"); b != 2*disk.PageSize+4*mib || i != 1+40+1+1 {
 			t.Errorf("the volume has %d bytes, %d inodes after a restart", b, i)
 		}
 		n.rt.PowerCut()
@@ -289,7 +292,7 @@ func TestStatedWrites(t *testing.T) {
 		n.ok(n.c.RemoveContainer(n.ctx, id2))
 		n.ok(n.fs.RemoveAll("/vol"))
 		n.addUp("all removed")
-		if l := n.rt.disks.layers.Used(); l != (memfs.Space{}) {
+		if l := n.rt.disks.Share.Used(); l != (memfs.Space{}) {
 			t.Errorf("layers have %v left", l)
 		}
 	})
@@ -346,7 +349,7 @@ func TestRandomDisk(t *testing.T) {
 				if n.Failed() {
 					return
 				}
-				if n.disk.Free().Bytes < pageSize {
+				if n.disk.Free().Bytes < disk.PageSize {
 					full++
 				}
 			}
@@ -354,7 +357,7 @@ func TestRandomDisk(t *testing.T) {
 				n.ok(n.c.RemoveContainer(n.ctx, id))
 			}
 			n.addUp("the end")
-			if l := n.rt.disks.layers.Used(); l != (memfs.Space{}) {
+			if l := n.rt.disks.Share.Used(); l != (memfs.Space{}) {
 				t.Errorf("seed %d: layers have %v left", seed, l)
 			}
 		})
@@ -370,9 +373,9 @@ func TestLayerPeriod(t *testing.T) {
 	defer l.Close()
 	start := l.Now()
 	r := New(Options{Loop: l, LayerPeriod: 10 * time.Second, LayerFirst: 4 * time.Second})
-	c := &container{}
-	layer := r.disks.layerOf(c)
-	layer.share.Add(memfs.Space{Bytes: 100})
+	c := &records.Container{}
+	layer := r.disks.Of(c)
+	layer.Share.Add(memfs.Space{Bytes: 100})
 	for _, tc := range []struct {
 		at    time.Duration
 		add   int64
@@ -381,9 +384,9 @@ func TestLayerPeriod(t *testing.T) {
 		if err := l.RunUntil(start.Add(tc.at)); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.disks.layerMeasured(c).Bytes; got != tc.bytes {
+		if got := r.disks.Measured(c).Bytes; got != tc.bytes {
 			t.Errorf("after %v: %d bytes, want %d", tc.at, got, tc.bytes)
 		}
-		layer.share.Add(memfs.Space{Bytes: tc.add})
+		layer.Share.Add(memfs.Space{Bytes: tc.add})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"google.golang.org/grpc/codes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -193,7 +194,7 @@ func TestMemoryLimitKills(t *testing.T) {
 		id, err := e.startConfig(e.sandbox("web", 0), cfg)
 		e.ok(err)
 		e.sleep(5 * time.Second)
-		e.exited(id, 137, oomReason)
+		e.exited(id, 137, records.OomReason)
 	})
 }
 

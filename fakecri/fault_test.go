@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/program"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
 )
@@ -47,7 +49,7 @@ func TestFaultMatching(t *testing.T) {
 				sbs := []string{e.sandbox("a", 0), e.sandbox("b", 0)}
 				var ids []string
 				for i := range 6 {
-					ids = append(ids, e.create(sbs[i%2], string(rune('a'+i%2)), "c"+itoa(uint32(i)), 0))
+					ids = append(ids, e.create(sbs[i%2], string(rune('a'+i%2)), "c"+records.Itoa(uint32(i)), 0))
 				}
 				e.rt.calls.AddFault(tc.fault)
 				got := ""
@@ -77,7 +79,7 @@ func TestFaultLatencyAndHang(t *testing.T) {
 		sb := e.sandbox("a", 0)
 		id := e.create(sb, "a", "main", 0)
 		remove := e.rt.calls.AddFault(Fault{Method: "StartContainer", Latency: Exactly(time.Second)})
-		e.rt.calls.AddFault(Fault{Latency: Range{time.Second, 2 * time.Second}, For: time.Minute})
+		e.rt.calls.AddFault(Fault{Latency: Range{Min: time.Second, Max: 2 * time.Second}, For: time.Minute})
 		e.within(e.took(func() { e.ok(e.c.StartContainer(e.ctx, id)) }), 2*time.Second, 3*time.Second+time.Microsecond)
 		remove()
 		remove()
@@ -129,7 +131,7 @@ func TestFaultOnReads(t *testing.T) {
 		e.ok(err)
 		_, err = e.c.ListPodSandbox(e.ctx, nil)
 		e.ok(err)
-		_, err = e.c.ListPodSandbox(e.ctx, &runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{labelPodUID: "uid-a"}})
+		_, err = e.c.ListPodSandbox(e.ctx, &runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{records.LabelPodUID: "uid-a"}})
 		e.code(err, codes.DeadlineExceeded)
 	})
 }
@@ -165,7 +167,7 @@ func TestGlob(t *testing.T) {
 		{"*b*", "abc", true}, {"a?c", "abc", true}, {"a?c", "ac", false}, {"abc", "abc", true}, {"abc", "ab", false},
 		{"*a*b", "aab", true}, {"web-*", "web", false}, {"a/b*", "a/b/c", true},
 	} {
-		if got := globMatch(tc.p, tc.s); got != tc.want {
+		if got := program.GlobMatch(tc.p, tc.s); got != tc.want {
 			t.Errorf("globMatch(%q, %q) = %v", tc.p, tc.s, got)
 		}
 	}

@@ -1,6 +1,9 @@
 package fakecri
 
-import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+import (
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
 
 // UsesFiles tells whether a container of the config, once created in the
 // sandbox, could read or write the files that a kubelet makes for it and mounts
@@ -8,14 +11,14 @@ import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 // message does neither, so a kubelet need not make them. The config's command
 // is as the pod writes it.
 func (c *Client) UsesFiles(podSandboxID string, config *runtimeapi.ContainerConfig) bool {
-	s := c.r.recs.sandboxFor(podSandboxID)
-	img := c.r.images.find(config.Image.GetImage())
+	s := c.r.recs.SandboxFor(podSandboxID)
+	img := c.r.images.Find(config.Image.GetImage())
 	if s == nil || img == nil {
 		return true
 	}
 	made := &c.r.unmade
-	made.sandbox, made.config, made.image = s, config, img
-	b, interpreted := c.r.run.resolve(made)
-	*made = container{}
+	made.Sandbox, made.Config, made.Image = s, config, img
+	b, interpreted := c.r.run.Resolve(made)
+	*made = records.Container{}
 	return interpreted || b.TerminationMessage != ""
 }

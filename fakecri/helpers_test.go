@@ -10,15 +10,16 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
 )
 
-// records keeps what was traced.
-type records []*trace.Record
+// recorded keeps what was traced.
+type recorded []*trace.Record
 
-func (r *records) Wants(trace.Kind, string, []trace.Field) bool { return true }
-func (r *records) Take(x *trace.Record)                         { *r = append(*r, x) }
+func (r *recorded) Wants(trace.Kind, string, []trace.Field) bool { return true }
+func (r *recorded) Take(x *trace.Record)                         { *r = append(*r, x) }
 
 // env is one node with a runtime and a caller.
 type env struct {
@@ -27,7 +28,7 @@ type env struct {
 	rt    *Runtime
 	c     *Client
 	g     *loop.Group
-	trace records
+	trace recorded
 	ctx   context.Context
 }
 
@@ -72,7 +73,7 @@ func (e *env) Fatal(args ...any) { e.Fatalf("%s", fmt.Sprint(args...)) }
 func podConfig(name string, attempt uint32) *runtimeapi.PodSandboxConfig {
 	return &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "default", Uid: "uid-" + name, Attempt: attempt},
-		Labels:       map[string]string{labelPodUID: "uid-" + name, "app": name},
+		Labels:       map[string]string{records.LabelPodUID: "uid-" + name, "app": name},
 		Annotations:  map[string]string{"a": "b"},
 		LogDirectory: "/var/log/pods/" + name,
 		Linux:        &runtimeapi.LinuxPodSandboxConfig{},
@@ -83,7 +84,7 @@ func containerConfig(pod, name string, attempt uint32) *runtimeapi.ContainerConf
 	return &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: name, Attempt: attempt},
 		Image:       &runtimeapi.ImageSpec{Image: "app:1", UserSpecifiedImage: "app:1"},
-		Labels:      map[string]string{labelPodUID: "uid-" + pod, "c": name},
+		Labels:      map[string]string{records.LabelPodUID: "uid-" + pod, "c": name},
 		Annotations: map[string]string{"x": "y"},
 		LogPath:     fmt.Sprintf("%s/%d.log", name, attempt),
 	}
@@ -145,7 +146,7 @@ func (e *env) status(id string) *runtimeapi.ContainerStatus {
 func (e *env) exited(id string, code int32, reason string) {
 	e.Helper()
 	st := e.status(id)
-	if st.State != stateExited || st.ExitCode != code || st.Reason != reason {
+	if st.State != records.StateExited || st.ExitCode != code || st.Reason != reason {
 		e.Fatalf("container is %s with code %d and reason %q, want exited with %d and %q", st.State, st.ExitCode, st.Reason, code, reason)
 	}
 	if st.FinishedAt < st.StartedAt || st.StartedAt < st.CreatedAt {

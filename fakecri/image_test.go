@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -109,7 +110,7 @@ func TestImages(t *testing.T) {
 		cid, err := e.c.CreateContainer(e.ctx, e.sandbox("web", 0), cfg, nil)
 		e.ok(err)
 		st := e.status(cid)
-		if st.ImageId != id || e.rt.recs.listContainers(nil)[0].ImageId != id || st.User.Linux.Uid != 1003 || st.User.Linux.Gid != 7 {
+		if st.ImageId != id || e.rt.recs.ListContainers(nil)[0].ImageId != id || st.User.Linux.Uid != 1003 || st.User.Linux.Gid != 7 {
 			t.Errorf("container %+v", st)
 		}
 	})
@@ -150,7 +151,7 @@ func TestOutside(t *testing.T) {
 		ready  bool
 	}{
 		{"stop container", func(r *Runtime) error { return r.StopContainerOutside("default/web", "slow") }, 137, "Error", true},
-		{"signal", func(r *Runtime) error { return r.SignalContainerOutside("default/web", "slow", sigTERM) }, 2, "Error", true},
+		{"signal", func(r *Runtime) error { return r.SignalContainerOutside("default/web", "slow", records.SigTERM) }, 2, "Error", true},
 		{"exit", func(r *Runtime) error { return r.ExitContainerOutside("default/web", "slow", 0) }, 0, "Completed", true},
 		{"oom", func(r *Runtime) error { return r.OOMKillContainerOutside("default/web", "slow") }, 137, "OOMKilled", true},
 		{"remove container", func(r *Runtime) error { return r.RemoveContainerOutside("default/web", "slow") }, 0, "gone", true},
@@ -181,14 +182,14 @@ func TestOutside(t *testing.T) {
 					_, err := e.c.ContainerStatus(e.ctx, id, false)
 					e.code(err, codes.NotFound)
 				case "":
-					if st := e.status(id); st.State != stateRunning {
+					if st := e.status(id); st.State != records.StateRunning {
 						t.Errorf("it is %s", st.State)
 					}
 				default:
 					e.exited(id, tc.code, tc.reason)
 				}
 				resp, err := e.c.PodSandboxStatus(e.ctx, sb, false)
-				if ready := err == nil && resp.Status.State == sandboxReady; ready != tc.ready {
+				if ready := err == nil && resp.Status.State == records.SandboxReady; ready != tc.ready {
 					t.Errorf("sandbox ready: %v", ready)
 				}
 			})
@@ -215,18 +216,18 @@ func TestPowerCut(t *testing.T) {
 		if got := fmt.Sprintf("%+v", e.rt.State()); got != "{Sandboxes:1 ReadySandboxes:0 Containers:3 RunningContainers:0 Images:1}" {
 			t.Errorf("state %s", got)
 		}
-		if e.status(idle).State != stateCreated || e.status(done).FinishedAt != before {
+		if e.status(idle).State != records.StateCreated || e.status(done).FinishedAt != before {
 			t.Error("what didn't run changed")
 		}
-		for _, c := range e.rt.recs.containers {
-			if c.config.Metadata.Name == "main" && c.finishedAt != up {
+		for _, c := range e.rt.recs.Containers {
+			if c.Config.Metadata.Name == "main" && c.FinishedAt != up {
 				t.Error("the end of what was lost is when the daemon came back")
 			}
 		}
 		e.ok(e.c.StopPodSandbox(e.ctx, sb))
 		id := e.start(e.sandbox("web", 1), "web", "main", 1)
 		e.ok(e.rt.LoseContainerOutside("default/web", "main"))
-		if st := e.status(id); st.State != stateUnknown {
+		if st := e.status(id); st.State != records.StateUnknown {
 			t.Errorf("lost: %s", st.State)
 		}
 		e.ok(e.c.StopContainer(e.ctx, id, 5))

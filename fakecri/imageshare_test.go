@@ -18,7 +18,7 @@ func TestSharedImages(t *testing.T) {
 		return New(Options{Loop: l, Trees: trees, Images: images})
 	}
 	app := Image{Name: "app:1", Present: true, Size: 10}
-	first := runtime(app).images.find("app:1")
+	first := runtime(app).images.Find("app:1")
 	for _, tc := range []struct {
 		name   string
 		edit   func(im *Image)
@@ -35,24 +35,24 @@ func TestSharedImages(t *testing.T) {
 		im := app
 		tc.edit(&im)
 		r := runtime(im)
-		got := r.images.find("app:1")
-		if (got.entry == first.entry) != tc.shared || (got.spec == first.spec) != tc.shared {
-			t.Errorf("%s: shared %v", tc.name, got.entry == first.entry)
+		got := r.images.Find("app:1")
+		if (got.Entry == first.Entry) != tc.shared || (got.Spec == first.Spec) != tc.shared {
+			t.Errorf("%s: shared %v", tc.name, got.Entry == first.Entry)
 		}
-		if got.entry.Size != uint64(im.Size) || got.entry.Pinned != im.Pinned || len(got.entry.RepoTags) != 1+len(im.Aliases) || got.entry.Spec.Annotations["a"] != im.Annotations["a"] {
-			t.Errorf("%s: %v", tc.name, got.entry)
+		if got.Entry.Size != uint64(im.Size) || got.Entry.Pinned != im.Pinned || len(got.Entry.RepoTags) != 1+len(im.Aliases) || got.Entry.Spec.Annotations["a"] != im.Annotations["a"] {
+			t.Errorf("%s: %v", tc.name, got.Entry)
 		}
-		if unsafe.StringData(got.id) != unsafe.StringData(first.id) {
+		if unsafe.StringData(got.ID) != unsafe.StringData(first.ID) {
 			t.Errorf("%s: the id has a copy of its own", tc.name)
 		}
 	}
 	other := runtime(app)
-	texts := len(trees.table.texts)
-	other.images.add(other.images.find("app:1").source, "docker.io/library/app:3")
-	if got := other.images.find("app:1").entry.RepoTags; len(got) != 2 || len(first.entry.RepoTags) != 1 {
-		t.Errorf("tags %v, of another runtime %v", got, first.entry.RepoTags)
+	texts := len(trees.Table.Texts)
+	other.images.Add(other.images.Find("app:1").Source, "docker.io/library/app:3")
+	if got := other.images.Find("app:1").Entry.RepoTags; len(got) != 2 || len(first.Entry.RepoTags) != 1 {
+		t.Errorf("tags %v, of another runtime %v", got, first.Entry.RepoTags)
 	}
-	if len(trees.table.texts) != texts {
+	if len(trees.Table.Texts) != texts {
 		t.Error("a runtime that may run writes to what others share")
 	}
 }

@@ -1,28 +1,32 @@
 package fakecri
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+)
 
 // ImageUseGeneration is StatusGeneration for what garbage collection of images
 // asks: which images there are, and which containers have or mount them, dead or
 // alive. The use of the file system is no part of it.
 func (c *Client) ImageUseGeneration() uint64 {
-	for _, m := range [...]method{mListImages, mListPodSandbox, mListContainers, mContainerStatus, mImageFsInfo} {
-		if !c.r.calls.prompt(m) {
+	for _, m := range [...]calls.Method{calls.ListImages, calls.ListPodSandbox, calls.ListContainers, calls.ContainerStatus, calls.ImageFsInfo} {
+		if !c.r.calls.Prompt(m) {
 			return 0
 		}
 	}
-	return c.r.images.gen + c.r.recs.containerGen
+	return c.r.images.Gen + c.r.recs.ContainerGen
 }
 
 // MountedImages returns the ids of the images that a container mounts, as its
 // status says. ok is false if that has to be asked for, as when a call would
 // take time, or fail.
 func (c *Client) MountedImages(containerID string) (ids []string, ok bool) {
-	ctr, _ := c.r.recs.lookupContainer(containerID)
-	if ctr == nil || c.by.g.Dead() || !c.r.calls.prompt(mContainerStatus) {
+	ctr, _ := c.r.recs.LookupContainer(containerID)
+	if ctr == nil || c.by.Group.Dead() || !c.r.calls.Prompt(calls.ContainerStatus) {
 		return nil, false
 	}
-	for _, m := range ctr.config.Mounts {
+	for _, m := range ctr.Config.Mounts {
 		if id := m.GetImage().GetImage(); id != "" {
 			ids = append(ids, id)
 		}
@@ -43,13 +47,13 @@ type ImageInfo struct {
 // PresentImages tells of every image that is present, in order of arrival. It is no
 // call and takes no time.
 func (r *Runtime) PresentImages() []ImageInfo {
-	out := make([]ImageInfo, 0, len(r.images.images))
-	for _, im := range r.images.images {
-		names := slices.Clone(im.tags)
+	out := make([]ImageInfo, 0, len(r.images.Images))
+	for _, im := range r.images.Images {
+		names := slices.Clone(im.Tags)
 		if len(names) == 0 {
-			names = []string{im.ref}
+			names = []string{im.Ref}
 		}
-		out = append(out, ImageInfo{ID: im.id, Names: names, Size: im.source.Size, Pinned: im.source.Pinned})
+		out = append(out, ImageInfo{ID: im.ID, Names: names, Size: im.Source.Size, Pinned: im.Source.Pinned})
 	}
 	return out
 }

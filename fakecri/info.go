@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -35,7 +37,7 @@ type runtimeOptionsInfo struct {
 }
 
 // containerInfo is what ContainerStatus tells besides.
-func (r *viewer) containerInfo(c *container) map[string]string {
+func (r *viewer) containerInfo(c *records.Container) map[string]string {
 	return infoMap(struct {
 		SandboxID      string                      `json:"sandboxID"`
 		PID            int                         `json:"pid"`
@@ -47,16 +49,16 @@ func (r *viewer) containerInfo(c *container) map[string]string {
 		Config         *runtimeapi.ContainerConfig `json:"config"`
 		RuntimeSpec    *specs.Spec                 `json:"runtimeSpec"`
 	}{
-		c.sandbox.id, r.pidOf(c), c.removing, c.id, snapshotter, runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver},
-		c.whole(), r.runtimeSpec(c),
+		c.Sandbox.ID, r.pidOf(c), c.Removing, c.ID, snapshotter, runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver},
+		c.Whole(), r.runtimeSpec(c),
 	})
 }
 
 // sandboxInfo is what PodSandboxStatus tells besides.
-func (r *viewer) sandboxInfo(s *sandbox) map[string]string {
+func (r *viewer) sandboxInfo(s *records.Sandbox) map[string]string {
 	pid, state := 0, "deleted"
-	if s.state == sandboxReady {
-		pid, state = statedPID(s.id), "running"
+	if s.State == records.SandboxReady {
+		pid, state = statedPID(s.ID), "running"
 	}
 	type ipConfig struct{ IP, Gateway string }
 	type iface struct {
@@ -68,8 +70,8 @@ func (r *viewer) sandboxInfo(s *sandbox) map[string]string {
 		Interfaces map[string]iface
 	}
 	var cni *cniResult
-	if s.netUp {
-		cni = &cniResult{Interfaces: map[string]iface{"eth0": {IPConfigs: []ipConfig{{IP: s.ip.String()}}, Sandbox: "/var/run/netns/cni-" + s.id[:36]}}}
+	if s.NetUp {
+		cni = &cniResult{Interfaces: map[string]iface{"eth0": {IPConfigs: []ipConfig{{IP: s.IP.String()}}, Sandbox: "/var/run/netns/cni-" + s.ID[:36]}}}
 	}
 	return infoMap(struct {
 		PID                int                          `json:"pid"`
@@ -85,8 +87,8 @@ func (r *viewer) sandboxInfo(s *sandbox) map[string]string {
 		RuntimeSpec        *specs.Spec                  `json:"runtimeSpec"`
 		CNIResult          *cniResult                   `json:"cniResult"`
 	}{
-		pid, state, s.state != sandboxReady && !s.hostNetwork(), cmp.Or(r.opts.SandboxImage, "registry.k8s.io/pause:3.10.1"), s.id, snapshotter,
-		cmp.Or(s.handler, "runc"), runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver}, s.whole(), r.sandboxSpec(s), cni,
+		pid, state, s.State != records.SandboxReady && !s.HostNetwork(), cmp.Or(r.opts.SandboxImage, "registry.k8s.io/pause:3.10.1"), s.ID, snapshotter,
+		cmp.Or(s.Handler, "runc"), runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver}, s.Whole(), r.sandboxSpec(s), cni,
 	})
 }
 
@@ -101,78 +103,78 @@ func statedPID(id string) int {
 }
 
 // pidOf is the container's process as the machine numbers it, 0 for none.
-func (r *viewer) pidOf(c *container) int {
+func (r *viewer) pidOf(c *records.Container) int {
 	switch {
-	case c.process == nil:
+	case c.Process == nil:
 		return 0
-	case c.process.in != nil && c.process.in.kc.First() != nil:
-		return c.process.in.kc.First().PIDIn(r.kern.kernel().HostPIDs())
+	case c.Process.Interpreted != nil && c.Process.Interpreted.Kernel.First() != nil:
+		return c.Process.Interpreted.Kernel.First().PIDIn(r.kern.Kernel().HostPIDs())
 	}
-	return statedPID(c.id)
+	return statedPID(c.ID)
 }
 
 // runtimeSpec is what containerd would hand to runc, as far as it is of use to
 // those who look at it.
-func (r *viewer) runtimeSpec(c *container) *specs.Spec {
-	sc := c.config.GetLinux().GetSecurityContext()
-	src := c.image.source
+func (r *viewer) runtimeSpec(c *records.Container) *specs.Spec {
+	sc := c.Config.GetLinux().GetSecurityContext()
+	src := c.Image.Source
 	spec := &specs.Spec{
 		Version:  specs.Version,
-		Hostname: r.kern.utsName(c.sandbox),
+		Hostname: r.kern.UtsName(c.Sandbox),
 		Root:     &specs.Root{Path: "rootfs", Readonly: sc.GetReadonlyRootfs()},
 		Process: &specs.Process{
-			Terminal:        c.config.Tty,
-			Args:            c.argv(),
-			Env:             r.run.environment(c, ""),
-			Cwd:             cmp.Or(cmp.Or(c.config.WorkingDir, src.WorkingDir), "/"),
+			Terminal:        c.Config.Tty,
+			Args:            c.Argv(),
+			Env:             r.run.Environment(c, ""),
+			Cwd:             cmp.Or(cmp.Or(c.Config.WorkingDir, src.WorkingDir), "/"),
 			NoNewPrivileges: sc.GetNoNewPrivs(),
 			User:            specUser(r.containerUser(c)),
 		},
 		Annotations: map[string]string{
 			"io.kubernetes.cri.container-type":    "container",
-			"io.kubernetes.cri.container-name":    c.config.Metadata.Name,
-			"io.kubernetes.cri.image-name":        c.image.spec.Image,
-			"io.kubernetes.cri.sandbox-id":        c.sandbox.id,
-			"io.kubernetes.cri.sandbox-name":      c.sandbox.metadata.Name,
-			"io.kubernetes.cri.sandbox-namespace": c.sandbox.metadata.Namespace,
-			"io.kubernetes.cri.sandbox-uid":       c.sandbox.metadata.Uid,
+			"io.kubernetes.cri.container-name":    c.Config.Metadata.Name,
+			"io.kubernetes.cri.image-name":        c.Image.Spec.Image,
+			"io.kubernetes.cri.sandbox-id":        c.Sandbox.ID,
+			"io.kubernetes.cri.sandbox-name":      c.Sandbox.Metadata.Name,
+			"io.kubernetes.cri.sandbox-namespace": c.Sandbox.Metadata.Namespace,
+			"io.kubernetes.cri.sandbox-uid":       c.Sandbox.Metadata.Uid,
 		},
 		Linux: &specs.Linux{
-			CgroupsPath:   r.kern.cgroupPath(c),
+			CgroupsPath:   r.kern.CgroupPath(c),
 			MaskedPaths:   sc.GetMaskedPaths(),
 			ReadonlyPaths: sc.GetReadonlyPaths(),
-			Sysctl:        c.sandbox.config.GetLinux().GetSysctls(),
-			Resources:     specResources(c.linuxResources()),
+			Sysctl:        c.Sandbox.Config.GetLinux().GetSysctls(),
+			Resources:     specResources(c.LinuxResources()),
 			Namespaces:    specNamespaces(sc.GetNamespaceOptions()),
 		},
 	}
-	if lin := c.linuxResources(); lin != nil {
+	if lin := c.LinuxResources(); lin != nil {
 		adj := int(lin.OomScoreAdj)
 		spec.Process.OOMScoreAdj = &adj
 	}
-	for _, m := range c.config.Mounts {
+	for _, m := range c.Config.Mounts {
 		spec.Mounts = append(spec.Mounts, specMount(m))
 	}
 	return spec
 }
 
-func (r *viewer) sandboxSpec(s *sandbox) *specs.Spec {
-	lin := s.whole().GetLinux()
+func (r *viewer) sandboxSpec(s *records.Sandbox) *specs.Spec {
+	lin := s.Whole().GetLinux()
 	return &specs.Spec{
 		Version:  specs.Version,
-		Hostname: r.kern.utsName(s),
+		Hostname: r.kern.UtsName(s),
 		Root:     &specs.Root{Path: "rootfs", Readonly: true},
 		Process:  &specs.Process{Args: []string{"/pause"}, Cwd: "/", User: specs.User{UID: 65535, GID: 65535}},
 		Annotations: map[string]string{
 			"io.kubernetes.cri.container-type":        "sandbox",
-			"io.kubernetes.cri.sandbox-id":            s.id,
-			"io.kubernetes.cri.sandbox-name":          s.metadata.Name,
-			"io.kubernetes.cri.sandbox-namespace":     s.metadata.Namespace,
-			"io.kubernetes.cri.sandbox-uid":           s.metadata.Uid,
-			"io.kubernetes.cri.sandbox-log-directory": s.logDirectory(),
+			"io.kubernetes.cri.sandbox-id":            s.ID,
+			"io.kubernetes.cri.sandbox-name":          s.Metadata.Name,
+			"io.kubernetes.cri.sandbox-namespace":     s.Metadata.Namespace,
+			"io.kubernetes.cri.sandbox-uid":           s.Metadata.Uid,
+			"io.kubernetes.cri.sandbox-log-directory": s.LogDirectory(),
 		},
 		Linux: &specs.Linux{
-			CgroupsPath: path.Join("/", lin.GetCgroupParent(), s.id),
+			CgroupsPath: path.Join("/", lin.GetCgroupParent(), s.ID),
 			Sysctl:      lin.GetSysctls(),
 			Resources:   specResources(lin.GetResources()),
 			Namespaces:  specNamespaces(lin.GetSecurityContext().GetNamespaceOptions()),
@@ -256,8 +258,8 @@ func specNamespaces(o *runtimeapi.NamespaceOption) []specs.LinuxNamespace {
 
 // imageInfo is what ImageStatus tells besides: the image's configuration as the OCI
 // image format has it.
-func imageInfo(im *image) map[string]string {
-	src := im.source
+func imageInfo(im *images.Present) map[string]string {
+	src := im.Source
 	type config struct {
 		User         string              `json:"User,omitempty"`
 		ExposedPorts map[string]struct{} `json:"ExposedPorts,omitempty"`
@@ -279,9 +281,9 @@ func imageInfo(im *image) map[string]string {
 	}
 	c := config{User: src.User, Env: src.Env, Entrypoint: src.Entrypoint, Cmd: src.Cmd, WorkingDir: src.WorkingDir}
 	if src.StopSignal != 0 {
-		c.StopSignal = signalNamed(src.StopSignal).String()
+		c.StopSignal = records.SignalNamed(src.StopSignal).String()
 	}
-	layer := "sha256:" + reverse(strings.TrimPrefix(src.digest, "sha256:"))
+	layer := "sha256:" + reverse(strings.TrimPrefix(src.Digest, "sha256:"))
 	return infoMap(struct {
 		ChainID   string    `json:"chainID"`
 		ImageSpec imageSpec `json:"imageSpec"`
@@ -302,7 +304,7 @@ func (r *viewer) statusInfo() map[string]string {
 		Options     runtimeOptionsInfo `json:"options"`
 	}
 	handlers := map[string]handler{}
-	for _, h := range r.life.handlers {
+	for _, h := range r.life.Handlers {
 		if h.Name != "" {
 			handlers[h.Name] = handler{runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver}}
 		}

@@ -27,7 +27,7 @@ func BenchmarkInterpreted(b *testing.B) {
 	rt.StartDaemon()
 	g := l.NewGroup("caller")
 	c := rt.Client(g)
-	rt.kern.kernel()
+	rt.kern.Kernel()
 	before := heap()
 	g.Go("start", func(ctx context.Context) {
 		e := &env{TB: b, l: l, rt: rt, c: c, g: g, ctx: ctx}

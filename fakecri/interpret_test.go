@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -129,7 +130,7 @@ func TestInterpretedStartErrors(t *testing.T) {
 			e.code(err, codes.Unknown)
 			want := "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: " + tc.want
 			st := e.status(id)
-			if got := status.Convert(err).Message(); got != want || st.Message != want || st.Reason != "StartError" || st.ExitCode != 128 || st.State != stateExited {
+			if got := status.Convert(err).Message(); got != want || st.Message != want || st.Reason != "StartError" || st.ExitCode != 128 || st.State != records.StateExited {
 				t.Errorf("%q: %s\nwant %s\nstatus %s %d", tc.cmd, got, want, st.Reason, st.ExitCode)
 			}
 		})
@@ -138,7 +139,7 @@ func TestInterpretedStartErrors(t *testing.T) {
 
 // What a container's processes see of their container.
 func TestInterpretedSees(t *testing.T) {
-	files := func(e *env) *memfs.FS { return e.rt.files.nodeFS() }
+	files := func(e *env) *memfs.FS { return e.rt.files.Memory() }
 	for _, tc := range []struct {
 		script string
 		change func(cfg *runtimeapi.ContainerConfig)
@@ -307,12 +308,12 @@ func TestExecCallerDies(t *testing.T) {
 		other := e.rt.Client(g)
 		g.Go("exec", func(ctx context.Context) { _, _, _ = other.ExecSync(ctx, id, []string{"sleep", "4321"}, 0) })
 		e.sleep(time.Second)
-		if n := len(e.rt.recs.containerFor(id).process.in.kc.Processes()); n != 2 {
+		if n := len(e.rt.recs.ContainerFor(id).Process.Interpreted.Kernel.Processes()); n != 2 {
 			t.Errorf("%d processes", n)
 		}
 		g.Kill()
 		e.sleep(time.Second)
-		if n := len(e.rt.recs.containerFor(id).process.in.kc.Processes()); n != 1 {
+		if n := len(e.rt.recs.ContainerFor(id).Process.Interpreted.Kernel.Processes()); n != 1 {
 			t.Errorf("%d processes after the caller's death", n)
 		}
 	})
@@ -425,10 +426,10 @@ func TestInterpretedGoes(t *testing.T) {
 		e.sleep(time.Second)
 		e.ok(e.c.StopPodSandbox(e.ctx, sb))
 		e.ok(e.c.RemovePodSandbox(e.ctx, sb))
-		if n := len(e.rt.kern.podKernels); n != 0 {
+		if n := len(e.rt.kern.Pods); n != 0 {
 			t.Errorf("%d sandboxes' namespaces are left", n)
 		}
-		if left, _ := e.rt.files.nodeFS().ReadDir("/var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes"); len(left) != 0 {
+		if left, _ := e.rt.files.Memory().ReadDir("/var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes"); len(left) != 0 {
 			t.Errorf("files of %d sandboxes are left", len(left))
 		}
 	})
@@ -446,7 +447,7 @@ func TestUnknownUser(t *testing.T) {
 		sb := e.sandbox("web", 0)
 		id, err := e.startCommand(sb, "web", "a", "busybox", "sleep", "100")
 		e.ok(err)
-		if got := e.rt.recs.containerFor(id).process.in.cred.UID; got != 33 {
+		if got := e.rt.recs.ContainerFor(id).Process.Interpreted.Cred.UID; got != 33 {
 			t.Errorf("uid %d", got)
 		}
 		cfg := containerConfig("web", "b", 0)

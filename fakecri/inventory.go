@@ -1,6 +1,9 @@
 package fakecri
 
-import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+import (
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
 
 // SandboxInfo is a sandbox as [Runtime.Sandboxes] tells of it.
 type SandboxInfo struct {
@@ -25,10 +28,10 @@ type ContainerInfo struct {
 // Sandboxes tells of every sandbox, in the order in which they were asked for.
 // It is no call and takes no time.
 func (r *Runtime) Sandboxes() []SandboxInfo {
-	out := make([]SandboxInfo, 0, len(r.recs.sandboxes))
-	for _, s := range r.recs.sandboxes {
-		md := s.metadata
-		out = append(out, SandboxInfo{ID: s.id, Namespace: md.Namespace, Pod: md.Name, UID: md.Uid, Attempt: md.Attempt, Ready: s.state == sandboxReady})
+	out := make([]SandboxInfo, 0, len(r.recs.Sandboxes))
+	for _, s := range r.recs.Sandboxes {
+		md := s.Metadata
+		out = append(out, SandboxInfo{ID: s.ID, Namespace: md.Namespace, Pod: md.Name, UID: md.Uid, Attempt: md.Attempt, Ready: s.State == records.SandboxReady})
 	}
 	return out
 }
@@ -36,13 +39,13 @@ func (r *Runtime) Sandboxes() []SandboxInfo {
 // Containers tells of every container, in the order in which they were asked
 // for. It is no call and takes no time.
 func (r *Runtime) Containers() []ContainerInfo {
-	out := make([]ContainerInfo, 0, len(r.recs.containers))
-	for _, c := range r.recs.containers {
-		md := c.sandbox.metadata
+	out := make([]ContainerInfo, 0, len(r.recs.Containers))
+	for _, c := range r.recs.Containers {
+		md := c.Sandbox.Metadata
 		out = append(out, ContainerInfo{
-			ID: c.id, SandboxID: c.sandbox.id, Namespace: md.Namespace, Pod: md.Name, UID: md.Uid, Name: c.config.Metadata.Name,
-			Attempt: c.config.Metadata.Attempt, Alive: c.alive(),
-			CreatedAt: c.createdAt, StartedAt: c.startedAt, FinishedAt: c.finishedAt, ExitCode: c.exitCode, Resources: c.linuxResources(),
+			ID: c.ID, SandboxID: c.Sandbox.ID, Namespace: md.Namespace, Pod: md.Name, UID: md.Uid, Name: c.Config.Metadata.Name,
+			Attempt: c.Config.Metadata.Attempt, Alive: c.Alive(),
+			CreatedAt: c.CreatedAt, StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, ExitCode: c.ExitCode, Resources: c.LinuxResources(),
 		})
 	}
 	return out
@@ -58,18 +61,18 @@ type PodUsage struct {
 // is no call and takes no time.
 func (r *Runtime) PodUsage(uid string) (PodUsage, bool) {
 	u, there, now := PodUsage{}, false, r.l.UnixNano()
-	for _, s := range r.recs.sandboxes {
-		if s.metadata.Uid != uid {
+	for _, s := range r.recs.Sandboxes {
+		if s.Metadata.Uid != uid {
 			continue
 		}
 		there = true
-		if s.state == sandboxReady {
+		if s.State == records.SandboxReady {
 			u.Processes++
 		}
-		for _, c := range s.containers {
-			if c.process != nil && c.alive() {
-				u.Memory += r.use.memoryNow(c, now)
-				u.Processes += r.use.processesOf(c)
+		for _, c := range s.Containers {
+			if c.Process != nil && c.Alive() {
+				u.Memory += r.use.MemoryNow(c, now)
+				u.Processes += r.use.ProcessesOf(c)
 			}
 		}
 	}

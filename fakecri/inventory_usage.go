@@ -16,21 +16,21 @@ type ContainerUsage struct {
 func (r *Runtime) ContainerUsages(uid string) []ContainerUsage {
 	var out []ContainerUsage
 	now := r.l.UnixNano()
-	for _, s := range r.recs.sandboxes {
-		if s.metadata.Uid != uid {
+	for _, s := range r.recs.Sandboxes {
+		if s.Metadata.Uid != uid {
 			continue
 		}
-		for _, c := range s.containers {
-			p := c.process
-			if p == nil || !c.alive() {
+		for _, c := range s.Containers {
+			p := c.Process
+			if p == nil || !c.Alive() {
 				continue
 			}
-			u := ContainerUsage{Name: c.config.Metadata.Name, Started: time.Unix(0, p.startedAt).UTC(), Memory: r.use.memoryNow(c, now)}
+			u := ContainerUsage{Name: c.Config.Metadata.Name, Started: time.Unix(0, p.StartedAt).UTC(), Memory: r.use.MemoryNow(c, now)}
 			switch {
-			case p.in != nil:
-				u.CoreNanos = p.in.coreNanos()
-			case p.b.CPU != nil:
-				u.CoreNanos = r.use.cpuTotal(p, now)
+			case p.Interpreted != nil:
+				u.CoreNanos = p.Interpreted.CoreNanos()
+			case p.Behaviour.CPU != nil:
+				u.CoreNanos = r.use.CpuTotal(p, now)
 			}
 			out = append(out, u)
 		}

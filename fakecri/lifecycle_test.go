@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/ground/usage"
 )
@@ -19,7 +20,7 @@ func TestLifecycle(t *testing.T) {
 		e.within(e.took(func() { sb = e.sandbox("web", 2) }), 80*time.Millisecond, 141*time.Millisecond)
 		st, err := e.c.PodSandboxStatus(e.ctx, sb, false)
 		e.ok(err)
-		if st.Status.State != sandboxReady || st.Status.Network.Ip != "10.244.0.2" || st.Status.Metadata.Attempt != 2 ||
+		if st.Status.State != records.SandboxReady || st.Status.Network.Ip != "10.244.0.2" || st.Status.Metadata.Attempt != 2 ||
 			st.Status.CreatedAt <= 0 || st.Status.Labels["app"] != "web" || st.Status.Annotations["a"] != "b" || len(st.Info) != 0 {
 			t.Errorf("status: %+v", st.Status)
 		}
@@ -27,11 +28,11 @@ func TestLifecycle(t *testing.T) {
 		if len(sb) != 64 || len(id) != 64 {
 			t.Errorf("ids %q %q are not 64 digits long", sb, id)
 		}
-		if s := e.status(id); s.State != stateCreated || s.LogPath != "/var/log/pods/web/main/0.log" || s.Image.Image != "docker.io/library/app:1" || s.ImageRef == "" {
+		if s := e.status(id); s.State != records.StateCreated || s.LogPath != "/var/log/pods/web/main/0.log" || s.Image.Image != "docker.io/library/app:1" || s.ImageRef == "" {
 			t.Errorf("created: %+v", s)
 		}
 		e.ok(e.c.StartContainer(e.ctx, id))
-		if s := e.status(id); s.State != stateRunning || s.StartedAt == 0 || s.FinishedAt != 0 {
+		if s := e.status(id); s.State != records.StateRunning || s.StartedAt == 0 || s.FinishedAt != 0 {
 			t.Errorf("started: %+v", s)
 		}
 		e.code(e.c.StartContainer(e.ctx, id), codes.FailedPrecondition)
@@ -45,7 +46,7 @@ func TestLifecycle(t *testing.T) {
 		e.exited(second, 137, "Error")
 		st, err = e.c.PodSandboxStatus(e.ctx, sb, true)
 		e.ok(err)
-		if st.Status.State != sandboxNotReady || st.Status.Network.Ip != "" || len(st.Info) == 0 {
+		if st.Status.State != records.SandboxNotReady || st.Status.Network.Ip != "" || len(st.Info) == 0 {
 			t.Errorf("stopped: %+v", st.Status)
 		}
 		e.ok(e.c.StopPodSandbox(e.ctx, sb))
@@ -59,8 +60,8 @@ func TestLifecycle(t *testing.T) {
 		e.ok(e.c.RemovePodSandbox(e.ctx, sb))
 		_, err = e.c.PodSandboxStatus(e.ctx, sb, false)
 		e.code(err, codes.NotFound)
-		if len(e.rt.recs.pods) != 0 || len(e.rt.recs.containerByID) != 0 || len(e.rt.recs.containers) != 0 {
-			t.Errorf("something is left: %v", e.rt.recs.pods)
+		if len(e.rt.recs.Pods) != 0 || len(e.rt.recs.ContainerByID) != 0 || len(e.rt.recs.Containers) != 0 {
+			t.Errorf("something is left: %v", e.rt.recs.Pods)
 		}
 	})
 	var got []string
@@ -157,7 +158,7 @@ func TestRefusals(t *testing.T) {
 		}
 		_, _, err := e.c.ExecSync(e.ctx, unknown, []string{"true"}, 0)
 		e.code(err, codes.NotFound)
-		if got := len(e.rt.recs.listContainers(nil)); got != 2 {
+		if got := len(e.rt.recs.ListContainers(nil)); got != 2 {
 			t.Errorf("%d containers are listed, want 2", got)
 		}
 	})

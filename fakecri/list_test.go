@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -22,8 +23,8 @@ func TestFilters(t *testing.T) {
 		add("4", e.start(ids["C"], "a", "x", 1))
 		e.ok(e.c.StopContainer(e.ctx, ids["3"], 0))
 		e.ok(e.c.StopPodSandbox(e.ctx, ids["C"]))
-		ready := &runtimeapi.PodSandboxStateValue{State: sandboxReady}
-		notReady := &runtimeapi.PodSandboxStateValue{State: sandboxNotReady}
+		ready := &runtimeapi.PodSandboxStateValue{State: records.SandboxReady}
+		notReady := &runtimeapi.PodSandboxStateValue{State: records.SandboxNotReady}
 		l := func(kv ...string) map[string]string {
 			out := map[string]string{}
 			for i := 0; i < len(kv); i += 2 {
@@ -43,10 +44,10 @@ func TestFilters(t *testing.T) {
 			{&runtimeapi.PodSandboxFilter{Id: ids["1"]}, ""},
 			{&runtimeapi.PodSandboxFilter{State: ready}, "AB"},
 			{&runtimeapi.PodSandboxFilter{State: notReady}, "C"},
-			{&runtimeapi.PodSandboxFilter{LabelSelector: l(labelPodUID, "uid-a")}, "AC"},
-			{&runtimeapi.PodSandboxFilter{LabelSelector: l(labelPodUID, "uid-a"), State: ready}, "A"},
-			{&runtimeapi.PodSandboxFilter{LabelSelector: l(labelPodUID, "uid-a", "app", "b")}, ""},
-			{&runtimeapi.PodSandboxFilter{LabelSelector: l(labelPodUID, "uid-z")}, ""},
+			{&runtimeapi.PodSandboxFilter{LabelSelector: l(records.LabelPodUID, "uid-a")}, "AC"},
+			{&runtimeapi.PodSandboxFilter{LabelSelector: l(records.LabelPodUID, "uid-a"), State: ready}, "A"},
+			{&runtimeapi.PodSandboxFilter{LabelSelector: l(records.LabelPodUID, "uid-a", "app", "b")}, ""},
+			{&runtimeapi.PodSandboxFilter{LabelSelector: l(records.LabelPodUID, "uid-z")}, ""},
 			{&runtimeapi.PodSandboxFilter{LabelSelector: l("app", "b")}, "B"},
 			{&runtimeapi.PodSandboxFilter{LabelSelector: l("app", "")}, ""},
 			{&runtimeapi.PodSandboxFilter{LabelSelector: l("none", "")}, ""},
@@ -73,17 +74,17 @@ func TestFilters(t *testing.T) {
 			{&runtimeapi.ContainerFilter{Id: ids["3"]}, "3"},
 			{&runtimeapi.ContainerFilter{Id: ids["3"], PodSandboxId: ids["B"]}, ""},
 			{&runtimeapi.ContainerFilter{Id: "none"}, ""},
-			{&runtimeapi.ContainerFilter{State: state(stateCreated)}, "1"},
-			{&runtimeapi.ContainerFilter{State: state(stateRunning)}, "2"},
-			{&runtimeapi.ContainerFilter{State: state(stateExited)}, "34"},
-			{&runtimeapi.ContainerFilter{State: state(stateUnknown)}, ""},
+			{&runtimeapi.ContainerFilter{State: state(records.StateCreated)}, "1"},
+			{&runtimeapi.ContainerFilter{State: state(records.StateRunning)}, "2"},
+			{&runtimeapi.ContainerFilter{State: state(records.StateExited)}, "34"},
+			{&runtimeapi.ContainerFilter{State: state(records.StateUnknown)}, ""},
 			{&runtimeapi.ContainerFilter{PodSandboxId: ids["A"]}, "13"},
-			{&runtimeapi.ContainerFilter{PodSandboxId: ids["A"], State: state(stateExited)}, "3"},
+			{&runtimeapi.ContainerFilter{PodSandboxId: ids["A"], State: state(records.StateExited)}, "3"},
 			{&runtimeapi.ContainerFilter{PodSandboxId: "none"}, ""},
-			{&runtimeapi.ContainerFilter{LabelSelector: l(labelPodUID, "uid-a")}, "134"},
-			{&runtimeapi.ContainerFilter{LabelSelector: l(labelPodUID, "uid-a", "c", "x")}, "14"},
+			{&runtimeapi.ContainerFilter{LabelSelector: l(records.LabelPodUID, "uid-a")}, "134"},
+			{&runtimeapi.ContainerFilter{LabelSelector: l(records.LabelPodUID, "uid-a", "c", "x")}, "14"},
 			{&runtimeapi.ContainerFilter{LabelSelector: l("c", "x")}, "124"},
-			{&runtimeapi.ContainerFilter{LabelSelector: l(labelPodUID, "uid-z")}, ""},
+			{&runtimeapi.ContainerFilter{LabelSelector: l(records.LabelPodUID, "uid-z")}, ""},
 		} {
 			got, err := e.c.ListContainers(e.ctx, tc.f)
 			e.ok(err)
@@ -102,12 +103,12 @@ func TestFilters(t *testing.T) {
 func TestFilterWithForeignLabel(t *testing.T) {
 	run(t, Options{Images: []Image{appImage}}, func(e *env) {
 		cfg := podConfig("a", 0)
-		cfg.Labels = map[string]string{labelPodUID: "uid-b"}
+		cfg.Labels = map[string]string{records.LabelPodUID: "uid-b"}
 		sb, err := e.c.RunPodSandbox(e.ctx, cfg, "")
 		e.ok(err)
 		e.create(sb, "c", "main", 0)
 		byUID := func(uid string) string {
-			sel := map[string]string{labelPodUID: uid}
+			sel := map[string]string{records.LabelPodUID: uid}
 			ss, err := e.c.ListPodSandbox(e.ctx, &runtimeapi.PodSandboxFilter{LabelSelector: sel})
 			e.ok(err)
 			cs, err := e.c.ListContainers(e.ctx, &runtimeapi.ContainerFilter{LabelSelector: sel})
@@ -118,8 +119,8 @@ func TestFilterWithForeignLabel(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 		e.ok(e.c.RemovePodSandbox(e.ctx, sb))
-		if e.rt.recs.mislabelled != 0 {
-			t.Errorf("mislabelled %d", e.rt.recs.mislabelled)
+		if e.rt.recs.Mislabelled != 0 {
+			t.Errorf("mislabelled %d", e.rt.recs.Mislabelled)
 		}
 	})
 }
@@ -147,7 +148,7 @@ func TestGenerationAndLists(t *testing.T) {
 			t.Error("the generation did not grow with an exit")
 		}
 		_, c3 := list()
-		if entry.State != stateRunning || c3[0].State != stateExited || c1[0] != entry {
+		if entry.State != records.StateRunning || c3[0].State != records.StateExited || c1[0] != entry {
 			t.Error("an entry that was handed out changed")
 		}
 		gen = e.c.Generation()

@@ -10,6 +10,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -61,11 +62,11 @@ func (m *mirror) list(uid string) error {
 
 func (m *mirror) compare(uid string) error {
 	sandboxes, containers := map[string][]string{}, map[string][]string{}
-	for _, s := range m.c.r.recs.listSandboxes(nil) {
+	for _, s := range m.c.r.recs.ListSandboxes(nil) {
 		sandboxes[s.Metadata.Uid] = append(sandboxes[s.Metadata.Uid], s.Id+s.State.String())
 	}
-	for _, c := range m.c.r.recs.listContainers(nil) {
-		pod := c.Labels[labelPodUID]
+	for _, c := range m.c.r.recs.ListContainers(nil) {
+		pod := c.Labels[records.LabelPodUID]
 		containers[pod] = append(containers[pod], c.Id+c.State.String())
 	}
 	if uid != "" {
@@ -127,7 +128,7 @@ func TestListChanges(t *testing.T) {
 		if !e.c.ListsChanges() {
 			e.Fatalf("everything is labelled")
 		}
-		_, err = e.c.RunPodSandbox(e.ctx, &runtimeapi.PodSandboxConfig{Metadata: podConfig("x", 0).Metadata, Labels: map[string]string{labelPodUID: "y"}}, "")
+		_, err = e.c.RunPodSandbox(e.ctx, &runtimeapi.PodSandboxConfig{Metadata: podConfig("x", 0).Metadata, Labels: map[string]string{records.LabelPodUID: "y"}}, "")
 		e.ok(err)
 		if e.c.ListsChanges() {
 			e.Fatalf("a sandbox is labelled with another pod's UID")
@@ -146,7 +147,7 @@ func TestListManyChanges(t *testing.T) {
 		c := rt.Client(g)
 		m := newMirror(c)
 		for n := range 2 {
-			for i := range maxChangedPods + n {
+			for i := range records.MaxChangedPods + n {
 				if _, err := c.RunPodSandbox(ctx, podConfig(fmt.Sprint(n, "-", i), 0), ""); err != nil {
 					t.Error(err)
 				}

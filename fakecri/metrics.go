@@ -7,6 +7,9 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/disk"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -48,7 +51,7 @@ type measured struct {
 // What metrics with labels of their own have values for.
 var (
 	devices    = []string{"device", "major", "minor", "operation"}
-	disk       = []string{"device"}
+	diskLabel  = []string{"device"}
 	diskValues = [][]string{{"/dev/vda1"}}
 	blkio      = [][]string{{"/dev/vda", "254", "0", "Read"}, {"/dev/vda", "254", "0", "Write"}}
 	interfaces = []string{"interface"}
@@ -83,14 +86,14 @@ var metrics = []metric{
 	{name: "container_cpu_usage_seconds_total", help: "Cumulative CPU time consumed, in seconds.", kind: counter, value: func(m *measured, _ []string) int64 { return seconds(m.coreNanos) }},
 	{name: "container_cpu_user_seconds_total", help: "Cumulative user CPU time consumed, in seconds.", kind: counter, value: func(m *measured, _ []string) int64 { return seconds(m.coreNanos) - seconds(m.coreNanos/4) }},
 	{name: "container_file_descriptors", help: "Number of open file descriptors of the container.", kind: gauge, value: func(m *measured, _ []string) int64 { return 3 * m.processes }},
-	{name: "container_fs_inodes_free", help: "Number of available inodes.", kind: gauge, keys: disk, values: diskValues, value: func(m *measured, _ []string) int64 { return m.inodesFree }},
-	{name: "container_fs_inodes_total", help: "Number of inodes.", kind: gauge, keys: disk, values: diskValues, value: func(m *measured, _ []string) int64 { return m.disk.Inodes }},
-	{name: "container_fs_limit_bytes", help: "Number of bytes that the container can have on this filesystem.", kind: gauge, keys: disk, values: diskValues, value: func(m *measured, _ []string) int64 { return m.disk.Bytes }},
-	{name: "container_fs_reads_bytes_total", help: "Cumulative count of bytes read.", kind: counter, keys: disk, values: diskValues, value: none},
-	{name: "container_fs_reads_total", help: "Cumulative count of reads completed.", kind: counter, keys: disk, values: diskValues, value: none},
-	{name: "container_fs_usage_bytes", help: "Number of bytes that the container has on this filesystem.", kind: gauge, keys: disk, values: diskValues, value: func(m *measured, _ []string) int64 { return m.layer }},
-	{name: "container_fs_writes_bytes_total", help: "Cumulative count of bytes written.", kind: counter, keys: disk, values: diskValues, value: func(m *measured, _ []string) int64 { return m.layer }},
-	{name: "container_fs_writes_total", help: "Cumulative count of writes completed.", kind: counter, keys: disk, values: diskValues, value: func(m *measured, _ []string) int64 { return m.inodes }},
+	{name: "container_fs_inodes_free", help: "Number of available inodes.", kind: gauge, keys: diskLabel, values: diskValues, value: func(m *measured, _ []string) int64 { return m.inodesFree }},
+	{name: "container_fs_inodes_total", help: "Number of inodes.", kind: gauge, keys: diskLabel, values: diskValues, value: func(m *measured, _ []string) int64 { return m.disk.Inodes }},
+	{name: "container_fs_limit_bytes", help: "Number of bytes that the container can have on this filesystem.", kind: gauge, keys: diskLabel, values: diskValues, value: func(m *measured, _ []string) int64 { return m.disk.Bytes }},
+	{name: "container_fs_reads_bytes_total", help: "Cumulative count of bytes read.", kind: counter, keys: diskLabel, values: diskValues, value: none},
+	{name: "container_fs_reads_total", help: "Cumulative count of reads completed.", kind: counter, keys: diskLabel, values: diskValues, value: none},
+	{name: "container_fs_usage_bytes", help: "Number of bytes that the container has on this filesystem.", kind: gauge, keys: diskLabel, values: diskValues, value: func(m *measured, _ []string) int64 { return m.layer }},
+	{name: "container_fs_writes_bytes_total", help: "Cumulative count of bytes written.", kind: counter, keys: diskLabel, values: diskValues, value: func(m *measured, _ []string) int64 { return m.layer }},
+	{name: "container_fs_writes_total", help: "Cumulative count of writes completed.", kind: counter, keys: diskLabel, values: diskValues, value: func(m *measured, _ []string) int64 { return m.inodes }},
 	{name: "container_hugetlb_max_usage_bytes", help: "Maximum hugepage usage recorded, in bytes.", kind: gauge, keys: []string{"pagesize"}, values: hugepages, value: none},
 	{name: "container_hugetlb_usage_bytes", help: "Current hugepage usage, in bytes.", kind: gauge, keys: []string{"pagesize"}, values: hugepages, value: none},
 	{name: "container_last_seen", help: "Last time the container was seen, in seconds since the Unix epoch.", kind: gauge, value: func(m *measured, _ []string) int64 { return seconds(m.now) }},
@@ -98,7 +101,7 @@ var metrics = []metric{
 	{name: "container_memory_failcnt", help: "Number of times that memory usage hit its limit.", kind: counter, value: func(m *measured, _ []string) int64 { return m.ooms() }},
 	{name: "container_memory_failures_total", help: "Cumulative count of memory allocation failures.", kind: counter, keys: []string{"failure_type", "scope"}, values: failures, value: func(m *measured, own []string) int64 {
 		if own[0] == "pgfault" {
-			return m.memory / pageSize
+			return m.memory / disk.PageSize
 		}
 		return 0
 	}},
@@ -149,7 +152,7 @@ func (m *measured) ooms() int64 {
 
 // ListMetricDescriptors returns what metrics there are, which never changes.
 func (c *Client) ListMetricDescriptors(ctx context.Context) ([]*runtimeapi.MetricDescriptor, error) {
-	if err := c.by.read(ctx, mListMetricDescriptors, subject{timeout: -1}); err != nil {
+	if err := c.by.Read(ctx, calls.ListMetricDescriptors, calls.Subject{Timeout: -1}); err != nil {
 		return nil, err
 	}
 	out := make([]*runtimeapi.MetricDescriptor, len(metrics))
@@ -163,40 +166,40 @@ func (c *Client) ListMetricDescriptors(ctx context.Context) ([]*runtimeapi.Metri
 // ListPodSandboxMetrics returns the metrics of the READY sandboxes and of what
 // runs in them.
 func (c *Client) ListPodSandboxMetrics(ctx context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
-	if err := c.by.read(ctx, mListPodSandboxMetrics, subject{timeout: -1}); err != nil {
+	if err := c.by.Read(ctx, calls.ListPodSandboxMetrics, calls.Subject{Timeout: -1}); err != nil {
 		return nil, err
 	}
 	var out []*runtimeapi.PodSandboxMetrics
-	for _, s := range c.r.recs.sandboxes {
-		if s.state == sandboxReady {
+	for _, s := range c.r.recs.Sandboxes {
+		if s.State == records.SandboxReady {
 			out = append(out, c.r.view.sandboxMetrics(s))
 		}
 	}
 	return out, nil
 }
 
-func (r *viewer) sandboxMetrics(s *sandbox) *runtimeapi.PodSandboxMetrics {
+func (r *viewer) sandboxMetrics(s *records.Sandbox) *runtimeapi.PodSandboxMetrics {
 	now := r.l.UnixNano()
-	md := s.metadata
-	labels := []string{s.id, s.id, "", md.Name, md.Namespace, r.opts.SandboxImage}
-	out := &runtimeapi.PodSandboxMetrics{PodSandboxId: s.id}
-	if !s.hostNetwork() {
-		out.Metrics = (&measured{now: now, startedAt: s.createdAt}).list(true, labels)
+	md := s.Metadata
+	labels := []string{s.ID, s.ID, "", md.Name, md.Namespace, r.opts.SandboxImage}
+	out := &runtimeapi.PodSandboxMetrics{PodSandboxId: s.ID}
+	if !s.HostNetwork() {
+		out.Metrics = (&measured{now: now, startedAt: s.CreatedAt}).list(true, labels)
 	}
-	for _, c := range s.containers {
-		if !c.listed || c.state != stateRunning {
+	for _, c := range s.Containers {
+		if !c.Listed || c.State != records.StateRunning {
 			continue
 		}
-		m := &measured{now: now, startedAt: c.startedAt, lin: c.linuxResources(), processes: r.use.processesOf(c)}
-		m.memory, m.milli, m.coreNanos = r.use.usageNow(c, now)
-		written := r.disks.layerUsed(c)
+		m := &measured{now: now, startedAt: c.StartedAt, lin: c.LinuxResources(), processes: r.use.ProcessesOf(c)}
+		m.memory, m.milli, m.coreNanos = r.use.UsageNow(c, now)
+		written := r.disks.Used(c)
 		m.layer, m.inodes = written.Bytes, written.Inodes
-		d := r.disks.layers.Disk()
+		d := r.disks.Share.Disk()
 		m.disk = memfs.Space{Bytes: cmp.Or(d.Size().Bytes, diskSize), Inodes: cmp.Or(d.Size().Inodes, diskInodes)}
 		m.inodesFree = min(d.Free().Inodes, m.disk.Inodes-written.Inodes)
-		m.oom = c.process != nil && c.process.in != nil && c.process.in.oom
-		labels := []string{r.kern.cgroupPath(c), c.id, c.config.Metadata.Name, md.Name, md.Namespace, c.image.spec.Image}
-		out.ContainerMetrics = append(out.ContainerMetrics, &runtimeapi.ContainerMetrics{ContainerId: c.id, Metrics: m.list(false, labels)})
+		m.oom = c.Process != nil && c.Process.Interpreted != nil && c.Process.Interpreted.OOM
+		labels := []string{r.kern.CgroupPath(c), c.ID, c.Config.Metadata.Name, md.Name, md.Namespace, c.Image.Spec.Image}
+		out.ContainerMetrics = append(out.ContainerMetrics, &runtimeapi.ContainerMetrics{ContainerId: c.ID, Metrics: m.list(false, labels)})
 	}
 	return out
 }

@@ -8,18 +8,13 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
 	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/ground/trace"
 )
-
-// Range is a span of durations from which one is drawn, both ends included.
-// A Max below Min counts as Min.
-type Range struct{ Min, Max time.Duration }
-
-// Exactly is the range that holds d only.
-func Exactly(d time.Duration) Range { return Range{Min: d, Max: d} }
 
 // Options configure a Runtime. Only Loop is required.
 type Options struct {
@@ -142,27 +137,6 @@ type Options struct {
 	Warn func(string)
 }
 
-// LogSink takes what containers write. It must not wait.
-type LogSink interface {
-	// WriteLog appends whole lines in CRI log format, newlines included, to the
-	// file at the absolute path, which it makes if need be.
-	WriteLog(path string, line []byte)
-	// OpenLog makes the file at path, empty, if it is not there: when a
-	// container starts, and when its log is reopened.
-	OpenLog(path string)
-}
-
-// LogFiles is a LogSink with files that stay open, and that can fail to.
-type LogFiles interface {
-	LogSink
-	// ReopenLog is OpenLog that says why it can't: the container is not
-	// started, or keeps its old file.
-	ReopenLog(path string) error
-	// CloseLog tells that nothing more comes for path: its container has
-	// ended.
-	CloseLog(path string)
-}
-
 func (o *Options) setDefaults() {
 	if o.Name == "" {
 		o.Name = "containerd"
@@ -217,7 +191,7 @@ func (o Options) Validate() error {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		if _, ok := methodByName(name); !ok {
+		if _, ok := calls.MethodByName(name); !ok {
 			return fmt.Errorf("latency: no CRI method %q", name)
 		}
 		if o.Latency[name].Min < 0 {
@@ -225,7 +199,7 @@ func (o Options) Validate() error {
 		}
 	}
 	if o.SandboxImage != "" {
-		if _, err := canonical(o.SandboxImage); err != nil {
+		if _, err := images.Canonical(o.SandboxImage); err != nil {
 			return fmt.Errorf("sandboxImage: %q: %w", o.SandboxImage, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/process"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
@@ -27,7 +28,7 @@ func TestPrivileges(t *testing.T) {
 		{"all but one", caps([]string{"ALL"}, []string{"CHOWN"}), 0x1fffffffffe, true},
 		{"unknown", caps([]string{"FLY"}, nil), kernel.DefaultCapabilities, true},
 	} {
-		got, _, seccomp := privileges(tc.sc)
+		got, _, seccomp := process.Privileges(tc.sc)
 		set := kernel.DefaultCapabilities
 		if got != nil {
 			set = *got

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/ground/usage"
 )
@@ -79,7 +80,7 @@ func TestStartError(t *testing.T) {
 		err := e.c.StartContainer(e.ctx, id)
 		e.code(err, codes.Unknown)
 		st := e.status(id)
-		if st.State != stateExited || st.ExitCode != 128 || st.Reason != "StartError" || st.Message != msg || st.StartedAt != 0 || st.FinishedAt == 0 {
+		if st.State != records.StateExited || st.ExitCode != 128 || st.Reason != "StartError" || st.Message != msg || st.StartedAt != 0 || st.FinishedAt == 0 {
 			t.Errorf("status %+v", st)
 		}
 	})
@@ -89,7 +90,9 @@ func TestStartError(t *testing.T) {
 }
 
 func TestMatchAndAttempts(t *testing.T) {
-	code := func(n int32) Behaviour { return Behaviour{RunFor: Exactly(time.Second), ExitCode: n} }
+	code := func(n int32) Behaviour {
+		return Behaviour{RunFor: Exactly(time.Second), ExitCode: n}
+	}
 	programs := []Program{
 		{Match: Match{Pod: "web-*", Container: "side"}, Behaviour: code(1)},
 		{Match: Match{Namespace: "kube-*"}, Behaviour: code(2)},
@@ -112,7 +115,7 @@ func TestMatchAndAttempts(t *testing.T) {
 	} {
 		run(t, Options{Images: []Image{appImage, {Name: "other:2", Present: true}}, Programs: programs}, func(e *env) {
 			cfg := containerConfig(tc.pod, tc.container, tc.attempt)
-			cfg.Image = &runtimeapi.ImageSpec{Image: e.rt.images.find(tc.image).id, UserSpecifiedImage: tc.image}
+			cfg.Image = &runtimeapi.ImageSpec{Image: e.rt.images.Find(tc.image).ID, UserSpecifiedImage: tc.image}
 			id, err := e.c.CreateContainer(e.ctx, e.sandbox(tc.pod, 0), cfg, nil)
 			e.ok(err)
 			_ = e.c.StartContainer(e.ctx, id)
@@ -268,7 +271,7 @@ func TestScriptWarning(t *testing.T) {
 			id, err := e.c.CreateContainer(e.ctx, sb, cfg, nil)
 			e.ok(err)
 			e.ok(e.c.StartContainer(e.ctx, id))
-			if e.status(id).State != stateRunning {
+			if e.status(id).State != records.StateRunning {
 				t.Errorf("%q doesn't run", cmd)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
 )
@@ -25,7 +26,7 @@ func randomRun(t *testing.T, seed uint64, steps int) uint64 {
 	rec := trace.NewRecorder(l, "node", nil)
 	rt := New(Options{Loop: l, Recorder: rec, PodCIDR: "10.0.0.0/28", Images: []Image{appImage, {Name: "b:1", Pull: Exactly(time.Second)}},
 		Programs: []Program{
-			{Match: Match{Container: "c0"}, Behaviour: Behaviour{RunFor: Range{1, 2 * time.Second}, ExitCode: 1}},
+			{Match: Match{Container: "c0"}, Behaviour: Behaviour{RunFor: Range{Min: 1, Max: 2 * time.Second}, ExitCode: 1}},
 			{Match: Match{Container: "c1"}, Behaviour: Behaviour{OnTerm: OnTerm{Ignore: true}}},
 			{Match: Match{Container: "c2"}, Behaviour: Behaviour{StartError: "no"}}}})
 	rt.StartDaemon()
@@ -37,21 +38,21 @@ func randomRun(t *testing.T, seed uint64, steps int) uint64 {
 	check := func() {
 		now := map[string]string{}
 		ready := map[string]bool{}
-		for _, s := range rt.recs.listSandboxes(nil) {
+		for _, s := range rt.recs.ListSandboxes(nil) {
 			now[s.Id] = s.State.String()
-			ready[s.Id] = s.State == sandboxReady
-			if last[s.Id] == sandboxNotReady.String() && ready[s.Id] {
+			ready[s.Id] = s.State == records.SandboxReady
+			if last[s.Id] == records.SandboxNotReady.String() && ready[s.Id] {
 				panic("a sandbox became READY again")
 			}
 		}
-		for _, c := range rt.recs.listContainers(nil) {
+		for _, c := range rt.recs.ListContainers(nil) {
 			if now[c.PodSandboxId] == "" {
 				panic("a container without its sandbox")
 			}
-			if c.State == stateRunning && !ready[c.PodSandboxId] {
+			if c.State == records.StateRunning && !ready[c.PodSandboxId] {
 				panic("a running container in a sandbox that isn't READY")
 			}
-			if was := last[c.Id]; was == stateExited.String() && c.State != stateExited || was != "" && was != stateCreated.String() && c.State == stateCreated {
+			if was := last[c.Id]; was == records.StateExited.String() && c.State != records.StateExited || was != "" && was != records.StateCreated.String() && c.State == records.StateCreated {
 				panic("a container went from " + was + " to " + c.State.String())
 			}
 			now[c.Id] = c.State.String()
@@ -67,12 +68,12 @@ func randomRun(t *testing.T, seed uint64, steps int) uint64 {
 		}
 		last = now
 		ips := map[string]bool{}
-		for _, s := range rt.recs.sandboxes {
-			if s.ip.IsValid() {
-				if ips[s.ip.String()] {
-					panic("two sandboxes with IP " + s.ip.String())
+		for _, s := range rt.recs.Sandboxes {
+			if s.IP.IsValid() {
+				if ips[s.IP.String()] {
+					panic("two sandboxes with IP " + s.IP.String())
 				}
-				ips[s.ip.String()] = true
+				ips[s.IP.String()] = true
 			}
 		}
 		checkFilters(rt)
@@ -107,14 +108,14 @@ func randomRun(t *testing.T, seed uint64, steps int) uint64 {
 // checkFilters compares filtered listings with filtering the whole by hand.
 func checkFilters(rt *Runtime) {
 	uid := "uid-p1"
-	sel := map[string]string{labelPodUID: uid}
+	sel := map[string]string{records.LabelPodUID: uid}
 	var want []*runtimeapi.Container
-	for _, c := range rt.recs.listContainers(nil) {
-		if c.Labels[labelPodUID] == uid && c.State == stateRunning {
+	for _, c := range rt.recs.ListContainers(nil) {
+		if c.Labels[records.LabelPodUID] == uid && c.State == records.StateRunning {
 			want = append(want, c)
 		}
 	}
-	got := rt.recs.listContainers(&runtimeapi.ContainerFilter{LabelSelector: sel, State: &runtimeapi.ContainerStateValue{State: stateRunning}})
+	got := rt.recs.ListContainers(&runtimeapi.ContainerFilter{LabelSelector: sel, State: &runtimeapi.ContainerStateValue{State: records.StateRunning}})
 	if fmt.Sprintf("%p", want) != fmt.Sprintf("%p", got) && len(want) != len(got) {
 		panic("a filtered listing of containers is not the whole, filtered")
 	}
@@ -124,12 +125,12 @@ func checkFilters(rt *Runtime) {
 		}
 	}
 	n := 0
-	for _, s := range rt.recs.listSandboxes(nil) {
-		if s.Labels[labelPodUID] == uid {
+	for _, s := range rt.recs.ListSandboxes(nil) {
+		if s.Labels[records.LabelPodUID] == uid {
 			n++
 		}
 	}
-	if len(rt.recs.listSandboxes(&runtimeapi.PodSandboxFilter{LabelSelector: sel})) != n {
+	if len(rt.recs.ListSandboxes(&runtimeapi.PodSandboxFilter{LabelSelector: sel})) != n {
 		panic("a filtered listing of sandboxes is not the whole, filtered")
 	}
 }
@@ -139,12 +140,12 @@ func randomCall(ctx context.Context, rt *Runtime, c *Client, draw func(string, i
 	ctr := fmt.Sprint("c", draw("container", 4))
 	attempt := uint32(draw("attempt", 2))
 	var sb, id string
-	if n := len(rt.recs.sandboxes); n > 0 {
-		sb = rt.recs.sandboxes[draw("sandbox", n)].id
-		pod = rt.recs.sandboxFor(sb).config.Metadata.Name
+	if n := len(rt.recs.Sandboxes); n > 0 {
+		sb = rt.recs.Sandboxes[draw("sandbox", n)].ID
+		pod = rt.recs.SandboxFor(sb).Config.Metadata.Name
 	}
-	if n := len(rt.recs.containers); n > 0 {
-		id = rt.recs.containers[draw("id", n)].id
+	if n := len(rt.recs.Containers); n > 0 {
+		id = rt.recs.Containers[draw("id", n)].ID
 	}
 	switch draw("what", 24) {
 	case 0, 1, 2:
@@ -282,7 +283,7 @@ func BenchmarkPodCycle(b *testing.B) {
 func TestBytesPerPod(t *testing.T) {
 	const n = 500
 	run(t, Options{Images: []Image{appImage}, PodCIDR: "10.0.0.0/8"}, func(e *env) {
-		e.rt.calls.rec = nil
+		e.rt.calls.Recorder = nil
 		pods := make([]*runtimeapi.PodSandboxConfig, n)
 		ctrs := make([]*runtimeapi.ContainerConfig, n)
 		for i := range n {

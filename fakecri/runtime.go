@@ -1,22 +1,23 @@
 package fakecri
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/accounts"
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/disk"
+	"github.com/drydock-sim/drydock/fakecri/internal/hostfiles"
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
+	"github.com/drydock-sim/drydock/fakecri/internal/lifecycle"
+	"github.com/drydock-sim/drydock/fakecri/internal/output"
+	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
+	"github.com/drydock-sim/drydock/fakecri/internal/podnet"
+	"github.com/drydock-sim/drydock/fakecri/internal/process"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	"github.com/drydock-sim/drydock/fakecri/internal/streams"
 	"github.com/drydock-sim/drydock/ground/loop"
-)
-
-// The labels by which kubelets know their sandboxes and containers.
-const (
-	labelPodName       = "io.kubernetes.pod.name"
-	labelPodNamespace  = "io.kubernetes.pod.namespace"
-	labelPodUID        = "io.kubernetes.pod.uid"
-	labelContainerName = "io.kubernetes.container.name"
 )
 
 // Runtime is one node's container runtime: its records, images and processes.
@@ -26,26 +27,26 @@ type Runtime struct {
 	l    *loop.Loop
 	opts Options
 
-	warner *warner
-	files  *nodeFiles
-	calls  *callDaemon
-	images *imageStore
-	recs   *recordStore
-	kern   *nodeKernel
-	out    *outputs
-	disks  *layerStore
-	use    *accounts
-	net    *podNet
-	run    *runner
-	exec   *execs
-	life   *lifecycle
+	warner *records.Warner
+	files  *hostfiles.Files
+	calls  *calls.Daemon
+	images *images.Store
+	recs   *records.Store
+	kern   *podkernel.Node
+	out    *output.Outputs
+	disks  *disk.Layers
+	use    *accounts.Node
+	net    *podnet.Net
+	run    *process.Runner
+	exec   *streams.Execs
+	life   *lifecycle.Machine
 	view   *viewer
 
 	// lost is what a power cut ended and the daemon hasn't found out yet.
-	lost []*container
+	lost []*records.Container
 	// unmade is the container that UsesFiles is about; it asks for each that is
 	// made.
-	unmade container
+	unmade records.Container
 }
 
 // New returns a runtime whose daemon is down. It panics on options that
@@ -60,158 +61,87 @@ func New(opts Options) *Runtime {
 	opts.setDefaults()
 	l, o := opts.Loop, &opts
 	r := &Runtime{l: l, opts: opts}
-	r.warner = &warner{to: o.Warn}
-	r.files = newNodeFiles(l, o.FS, o.Host)
-	r.calls = newCallDaemon(l, o.Recorder, o.Latency, func() { r.recs.changed() })
-	r.recs = newRecordStore(l, o.Node, r.calls)
-	r.kern = newNodeKernel(r.files, r.recs, kernelOptions{
+	r.warner = &records.Warner{To: o.Warn}
+	r.files = hostfiles.New(l, o.FS, o.Host)
+	r.calls = calls.New(l, o.Recorder, o.Latency, func() { r.recs.Changed() })
+	r.recs = records.New(l, o.Node, r.calls)
+	r.kern = podkernel.New(r.files, r.recs, podkernel.Options{
 		Loop: l, Hostname: o.Hostname, NodeIP: o.NodeIP, Kernel: o.Kernel, DiskDevice: o.DiskDevice, CgroupDriver: o.CgroupDriver,
 		Memory: o.Memory, CPUs: o.CPUs, OnListen: o.OnListen,
 	})
-	r.out = &outputs{l: l, logs: o.Logs, attachable: o.Streaming != nil, kern: r.kern}
-	r.disks = newLayerStore(l, o.LayerDisk, o.LayerPeriod, o.LayerFirst, r.files, o.Logs != nil, r.warner)
+	r.out = &output.Outputs{Loop: l, Logs: o.Logs, Attachable: o.Streaming != nil, Kernel: r.kern}
+	r.disks = disk.New(l, o.LayerDisk, o.LayerPeriod, o.LayerFirst, r.files, o.Logs != nil, r.warner)
 	imageDisk := o.ImageDisk
 	if imageDisk == nil {
-		imageDisk = r.disks.layers.Disk().Share()
+		imageDisk = r.disks.Share.Disk().Share()
 	}
-	r.images = newImageStore(imageOptions{
+	r.images = images.New(images.Options{
 		Loop: l, Images: o.Images, OnlyListedImages: o.OnlyListedImages, ImagesByBaseName: o.ImagesByBaseName, SandboxImage: o.SandboxImage,
 		ImageSize: o.ImageSize, ImagePull: o.ImagePull, Disk: imageDisk, Trees: o.Trees, NoElide: o.NoElide,
 	})
-	r.use = newAccounts(l, o.Recorder, r.recs, r.kern, o.System, usageLimits{Memory: o.Memory, MaxPIDs: o.MaxPIDs, PodPIDs: o.PodPIDs})
-	r.net = newPodNet(l, r.recs, r.kern, r.warner, o.PodCIDR, o.NodeIP, o.NoElide)
-	r.run = &runner{
-		l: l, rec: o.Recorder, calls: r.calls, recs: r.recs, images: r.images, files: r.files, disks: r.disks, kern: r.kern, use: r.use, out: r.out,
-		net: r.net, warner: r.warner, opts: runOptions{Programs: o.Programs, Behave: o.Behave, Interpret: o.Interpret, Attachable: o.Streaming != nil},
+	r.use = accounts.New(l, o.Recorder, r.recs, r.kern, o.System, accounts.Limits{Memory: o.Memory, MaxPIDs: o.MaxPIDs, PodPIDs: o.PodPIDs})
+	r.net = podnet.New(l, r.recs, r.kern, r.warner, o.PodCIDR, o.NodeIP, o.NoElide)
+	r.run = &process.Runner{
+		Loop: l, Recorder: o.Recorder, Calls: r.calls, Records: r.recs, Images: r.images, Files: r.files, Layers: r.disks, Kernel: r.kern, Accounts: r.use, Output: r.out,
+		Net: r.net, Warner: r.warner, Options: process.Options{Programs: o.Programs, Behave: o.Behave, Interpret: o.Interpret, Attachable: o.Streaming != nil},
 	}
-	r.exec = &execs{l: l, calls: r.calls, recs: r.recs, images: r.images, kern: r.kern, out: r.out, run: r.run, net: r.net, warner: r.warner}
-	r.life = &lifecycle{
-		l: l, handlers: handlersOf(o.Handlers, o.NoUserNamespaces), noUserNamespaces: o.NoUserNamespaces, calls: r.calls, recs: r.recs, images: r.images,
-		files: r.files, disks: r.disks, kern: r.kern, use: r.use, net: r.net, run: r.run,
+	r.exec = &streams.Execs{Loop: l, Calls: r.calls, Records: r.recs, Images: r.images, Kernel: r.kern, Output: r.out, Runner: r.run, Net: r.net, Warner: r.warner}
+	r.life = &lifecycle.Machine{
+		Loop: l, Handlers: lifecycle.HandlersOf(o.Handlers, o.NoUserNamespaces), NoUserNamespaces: o.NoUserNamespaces, Calls: r.calls, Records: r.recs, Images: r.images,
+		Files: r.files, Layers: r.disks, Kernel: r.kern, Accounts: r.use, Net: r.net, Runner: r.run,
 	}
 	r.view = newViewer(r)
-	r.kern.memoryUsed = func() int64 { return r.use.NodeUsage().Memory }
-	r.kern.grown, r.kern.serve, r.kern.podLimit, r.kern.setCgroupLimit = r.use.grown, r.net.serve, r.use.podLimit, r.use.setCgroupLimit
-	r.use.exit, r.use.ends = r.run.exit, r.run.ends
-	r.net.exitSoon = r.run.exitSoon
-	r.run.event, r.life.event = r.view.event, r.view.event
+	r.kern.MemoryUsed = func() int64 { return r.use.NodeUsage().Memory }
+	r.kern.Grown, r.kern.Serve, r.kern.PodLimit, r.kern.SetCgroupLimit = r.use.Grown, r.net.Serve, r.use.PodLimit, r.use.SetCgroupLimit
+	r.use.Exit, r.use.Ends = r.run.Exit, r.run.Ends
+	r.net.ExitSoon = r.run.ExitSoon
+	r.run.Event, r.life.Event = r.view.event, r.view.event
 	return r
 }
 
 // StartDaemon starts the daemon, unless it is up. After a power cut it finds
 // out what has died, and when it says that happened: now, as containerd does.
 func (r *Runtime) StartDaemon() {
-	if r.calls.life != nil {
+	if r.calls.Life != nil {
 		return
 	}
 	for _, c := range r.lost {
-		if c.listed && c.state == runtimeapi.ContainerState_CONTAINER_EXITED {
-			c.finishedAt = r.l.UnixNano()
+		if c.Listed && c.State == runtimeapi.ContainerState_CONTAINER_EXITED {
+			c.FinishedAt = r.l.UnixNano()
 		}
 	}
 	if r.lost != nil {
-		r.kern.bootedAt = r.l.UnixNano()
+		r.kern.BootedAt = r.l.UnixNano()
 	}
 	r.lost = nil
-	r.calls.life = &daemonLife{g: r.l.NewGroup("runtime")}
-	r.recs.changed()
+	r.calls.Life = &calls.Life{Group: r.l.NewGroup("runtime")}
+	r.recs.Changed()
 }
 
 // StopDaemon kills the daemon: calls in flight are answered Unavailable and
 // leave nothing behind that was not done yet; containers live on.
 func (r *Runtime) StopDaemon() {
-	d := r.calls.life
+	d := r.calls.Life
 	if d == nil {
 		return
 	}
-	r.calls.life = nil
-	r.recs.changed()
-	d.g.Kill()
-	d.down.Fire()
+	r.calls.Life = nil
+	r.recs.Changed()
+	d.Group.Kill()
+	d.Down.Fire()
 }
 
 // DaemonUp tells whether the daemon is up.
-func (r *Runtime) DaemonUp() bool { return r.calls.life != nil }
-
-// newID returns a new id of 64 hex digits; none comes twice.
-func (r *recordStore) newID(kind string) string {
-	r.ids++
-	return hashID(kind, r.node, r.l.Seed(), r.ids)
-}
-
-func hashID(kind, name string, nums ...uint64) string {
-	b := make([]byte, 0, 128)
-	b = append(b, kind...)
-	b = append(b, 0)
-	b = append(b, name...)
-	b = append(b, 0)
-	for _, n := range nums {
-		b = binary.LittleEndian.AppendUint64(b, n)
-	}
-	sum := sha256.Sum256(b)
-	var id [2 * sha256.Size]byte
-	hex.Encode(id[:], sum[:])
-	return string(id[:])
-}
-
-func (r *warner) warn(format string, args ...any) {
-	if r.to != nil {
-		r.to(fmt.Sprintf(format, args...))
-	}
-}
-
-// changed is called after each change of what a call could answer.
-func (r *recordStore) changed() {
-	r.gen++
-	r.watchers.tell(r.gen)
-}
+func (r *Runtime) DaemonUp() bool { return r.calls.Life != nil }
 
 // generation is Client.Generation.
 func (r *Runtime) generation() uint64 {
 	// A listing that fails, hangs or takes time is not like the one before,
 	// so whoever compares generations has to make it.
-	if r.calls.life == nil || r.calls.listingFaulted() ||
-		r.calls.latency(mListPodSandbox).Max > 0 || r.calls.latency(mListContainers).Max > 0 ||
-		r.calls.latency(mListPodSandbox).Min > 0 || r.calls.latency(mListContainers).Min > 0 {
-		r.recs.gen++
+	if r.calls.Life == nil || r.calls.ListingFaulted() ||
+		r.calls.Latency(calls.ListPodSandbox).Max > 0 || r.calls.Latency(calls.ListContainers).Max > 0 ||
+		r.calls.Latency(calls.ListPodSandbox).Min > 0 || r.calls.Latency(calls.ListContainers).Min > 0 {
+		r.recs.Gen++
 	}
-	return r.recs.gen
-}
-
-// prompt tells whether a call would be answered at once and leave no trace.
-func (r *callDaemon) prompt(m method) bool {
-	if r.life == nil || r.latency(m).Max > 0 || r.latency(m).Min > 0 || r.rec.TraceReads() {
-		return false
-	}
-	for _, f := range r.faults {
-		if f.active && f.methods[m] {
-			return false
-		}
-	}
-	return true
-}
-
-// key spreads what a draw is about over the draws of one pod's name.
-func (s *subject) key() uint64 {
-	h := uint64(14695981039346656037)
-	for i := 0; i < len(s.namespace); i++ {
-		h = (h ^ uint64(s.namespace[i])) * 1099511628211
-	}
-	h = (h ^ '/') * 1099511628211
-	for i := 0; i < len(s.container); i++ {
-		h = (h ^ uint64(s.container[i])) * 1099511628211
-	}
-	return h + uint64(s.attempt)
-}
-
-// between draws a duration for a purpose and a subject.
-func (s *subject) draw(l *loop.Loop, d Range, purpose string) int64 {
-	if d.Max <= d.Min {
-		return int64(d.Min)
-	}
-	object := s.pod
-	if object == "" {
-		object = s.image
-	}
-	return int64(l.Between(d.Min, d.Max, purpose, object, s.key()))
+	return r.recs.Gen
 }

@@ -1,6 +1,10 @@
 package fakecri
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/process"
+)
 
 // Whatever a profile's file holds, reading it ends, and what can be read
 // answers for every system call.
@@ -13,7 +17,7 @@ func FuzzSeccompProfile(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := seccompFilter(data)
+		p, err := process.SeccompFilter(data)
 		if (p == nil) != (err != nil) {
 			t.Fatalf("%v, %v", p, err)
 		}
@@ -31,7 +35,7 @@ func TestSeccompFilter(t *testing.T) {
 		{`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"names":["a","b"],"action":"SCMP_ACT_ALLOW"},{"name":"c","action":"SCMP_ACT_ALLOW"}]}`, true, 3},
 		{`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"names":["a"],"action":"SCMP_ACT_ALLOW","args":[{"index":0}]}]}`, true, 0},
 	} {
-		f, err := seccompFilter([]byte(tc.profile))
+		f, err := process.SeccompFilter([]byte(tc.profile))
 		if err != nil {
 			t.Fatal(err)
 		}

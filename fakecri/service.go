@@ -3,12 +3,13 @@ package fakecri
 import (
 	"context"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // Version returns the runtime's name and versions.
 func (c *Client) Version(ctx context.Context, _ string) (*runtimeapi.VersionResponse, error) {
-	if err := c.by.read(ctx, mVersion, subject{timeout: -1}); err != nil {
+	if err := c.by.Read(ctx, calls.Version, calls.Subject{Timeout: -1}); err != nil {
 		return nil, err
 	}
 	return &runtimeapi.VersionResponse{
@@ -22,7 +23,7 @@ func (c *Client) Version(ctx context.Context, _ string) (*runtimeapi.VersionResp
 // Status returns the conditions RuntimeReady and NetworkReady and the runtime
 // handlers.
 func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error) {
-	if err := c.by.read(ctx, mStatus, subject{timeout: -1}); err != nil {
+	if err := c.by.Read(ctx, calls.Status, calls.Subject{Timeout: -1}); err != nil {
 		return nil, err
 	}
 	network := c.r.view.networkNotReady
@@ -34,7 +35,7 @@ func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusRe
 			{Type: runtimeapi.RuntimeReady, Status: true},
 			network,
 		}},
-		RuntimeHandlers: c.r.life.handlers,
+		RuntimeHandlers: c.r.life.Handlers,
 		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},
 	}
 	if verbose {
@@ -45,7 +46,7 @@ func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusRe
 
 // RuntimeConfig returns the cgroup driver.
 func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
-	if err := c.by.read(ctx, mRuntimeConfig, subject{timeout: -1}); err != nil {
+	if err := c.by.Read(ctx, calls.RuntimeConfig, calls.Subject{Timeout: -1}); err != nil {
 		return nil, err
 	}
 	driver := runtimeapi.CgroupDriver_CGROUPFS
@@ -58,16 +59,16 @@ func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigRe
 // UpdateRuntimeConfig accepts what it is told and does nothing: pod IPs come
 // from Options.PodCIDR, as if the network were configured elsewhere.
 func (c *Client) UpdateRuntimeConfig(ctx context.Context, _ *runtimeapi.RuntimeConfig) error {
-	sub := subject{timeout: -1}
-	return c.by.update(ctx, mUpdateRuntimeConfig, &sub, func() error { return nil })
+	sub := calls.Subject{Timeout: -1}
+	return c.by.Update(ctx, calls.UpdateRuntimeConfig, &sub, func() error { return nil })
 }
 
 // CheckpointContainer is Unimplemented.
 func (c *Client) CheckpointContainer(ctx context.Context, _ *runtimeapi.CheckpointContainerRequest) error {
-	return c.by.unimplemented(ctx, "CheckpointContainer")
+	return c.by.Unimplemented(ctx, "CheckpointContainer")
 }
 
 // GetContainerEvents is Unimplemented: it needs a channel.
 func (c *Client) GetContainerEvents(ctx context.Context, _ chan *runtimeapi.ContainerEventResponse, _ func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
-	return c.by.unimplemented(ctx, "GetContainerEvents")
+	return c.by.Unimplemented(ctx, "GetContainerEvents")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -60,7 +61,7 @@ func TestStatedProcesses(t *testing.T) {
 				e.ok(err)
 				e.ok(e.c.StartContainer(e.ctx, id))
 				e.sleep(time.Minute)
-				if st := e.status(id); st.State != stateRunning {
+				if st := e.status(id); st.State != records.StateRunning {
 					t.Fatalf("status %v", st)
 				}
 				if tc.url != "" {

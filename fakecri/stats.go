@@ -2,55 +2,12 @@ package fakecri
 
 import (
 	"context"
-	"time"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/disk"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
-
-// usageNow is what a container uses: memory in bytes, CPU in millicores and,
-// since its start, in core-nanoseconds. Nothing once it has ended.
-func (r *accounts) usageNow(c *container, now int64) (memory, milli, coreNanos int64) {
-	p := c.process
-	if p == nil {
-		return 0, 0, 0
-	}
-	memory = r.memoryNow(c, now)
-	if p.in != nil {
-		return memory, p.in.milliCPU(now), p.in.coreNanos()
-	}
-	if p.b.CPU == nil {
-		return memory, 0, 0
-	}
-	return memory, p.usageOf(r.l, r.cpuOf(p).curve, now), r.cpuTotal(p, now)
-}
-
-// memoryNow is what a container that has started uses of memory, in bytes.
-func (r *accounts) memoryNow(c *container, now int64) int64 {
-	if p := c.process; p.in == nil {
-		return p.usageOf(r.l, p.b.memory(), now)
-	}
-	return c.process.in.kc.MemoryUsage()
-}
-
-// startCPU is what an interpreted program has used by the time it runs.
-const startCPU = 20 * time.Millisecond
-
-// coreNanos is the processor time that the container's processes have used.
-func (in *interpreted) coreNanos() int64 { return int64(startCPU) + in.kc.CPU() }
-
-// milliCPU is what the container uses of processors, in millicores: the mean
-// since somebody last asked, of a second at least.
-func (in *interpreted) milliCPU(now int64) int64 {
-	if in.askedAt == 0 {
-		in.askedAt = in.c.process.startedAt
-	}
-	if d := now - in.askedAt; d >= int64(time.Second) {
-		cpu := in.kc.CPU()
-		in.milli = (cpu - in.askedCPU) / (d / 1000)
-		in.askedAt, in.askedCPU = now, cpu
-	}
-	return in.milli
-}
 
 func uint64Value(v int64) *runtimeapi.UInt64Value {
 	return &runtimeapi.UInt64Value{Value: uint64(max(v, 0))}
@@ -78,13 +35,13 @@ func (u *usageStats) fill(now, memory, milli, coreNanos, limit int64) {
 	u.memory.Timestamp, u.memory.Psi = now, noPressure
 	u.memory.WorkingSetBytes, u.memory.UsageBytes, u.memory.RssBytes = v(2, memory), v(3, memory), v(4, memory)
 	u.memory.AvailableBytes = v(5, limit-memory)
-	u.memory.PageFaults, u.memory.MajorPageFaults = v(6, memory/pageSize), v(7, 0)
+	u.memory.PageFaults, u.memory.MajorPageFaults = v(6, memory/disk.PageSize), v(7, 0)
 	u.io.Timestamp, u.io.Psi = now, noPressure
 }
 
-func (r *viewer) containerStats(c *container, now int64) *runtimeapi.ContainerStats {
-	memory, milli, coreNanos := r.use.usageNow(c, now)
-	written := r.disks.layerMeasured(c)
+func (r *viewer) containerStats(c *records.Container, now int64) *runtimeapi.ContainerStats {
+	memory, milli, coreNanos := r.use.UsageNow(c, now)
+	written := r.disks.Measured(c)
 	b := &struct {
 		usageStats
 		stats      runtimeapi.ContainerStats
@@ -94,10 +51,10 @@ func (r *viewer) containerStats(c *container, now int64) *runtimeapi.ContainerSt
 		swap       runtimeapi.SwapUsage
 		more       [4]runtimeapi.UInt64Value
 	}{}
-	lin := c.linuxResources()
+	lin := c.LinuxResources()
 	b.fill(now, memory, milli, coreNanos, lin.GetMemoryLimitInBytes())
-	b.attributes.Id, b.attributes.Metadata = c.id, c.config.Metadata
-	b.attributes.Labels, b.attributes.Annotations = c.labels(), c.config.Annotations
+	b.attributes.Id, b.attributes.Metadata = c.ID, c.Config.Metadata
+	b.attributes.Labels, b.attributes.Annotations = c.Labels(), c.Config.Annotations
 	b.fs.Mountpoint = r.opts.ContainerFilesystem
 	b.more[0].Value, b.more[1].Value = uint64(written.Bytes), uint64(written.Inodes)
 	b.layer.Timestamp, b.layer.FsId = now, &b.fs
@@ -114,10 +71,10 @@ func (r *viewer) containerStats(c *container, now int64) *runtimeapi.ContainerSt
 // ContainerStats returns what a container uses, from its program; NotFound if
 // there is none.
 func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
-	if err := c.by.read(ctx, mContainerStats, c.r.recs.containerSubject(id)); err != nil {
+	if err := c.by.Read(ctx, calls.ContainerStats, c.r.recs.ContainerSubject(id)); err != nil {
 		return nil, err
 	}
-	ctr, err := c.r.recs.needContainer(id)
+	ctr, err := c.r.recs.NeedContainer(id)
 	if err != nil {
 		return nil, err
 	}
@@ -127,59 +84,47 @@ func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.Con
 // ListContainerStats returns what the running containers use that the filter
 // lets through.
 func (c *Client) ListContainerStats(ctx context.Context, f *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
-	if err := c.by.read(ctx, mListContainerStats, c.r.recs.selectorSubject(f.GetLabelSelector())); err != nil {
+	if err := c.by.Read(ctx, calls.ListContainerStats, c.r.recs.SelectorSubject(f.GetLabelSelector())); err != nil {
 		return nil, err
 	}
 	var out []*runtimeapi.ContainerStats
 	now := c.r.l.UnixNano()
-	for _, ctr := range c.r.recs.containerCandidates(f.GetId(), f.GetPodSandboxId(), f.GetLabelSelector()) {
-		if ctr.state == stateRunning {
+	for _, ctr := range c.r.recs.ContainerCandidates(f.GetId(), f.GetPodSandboxId(), f.GetLabelSelector()) {
+		if ctr.State == records.StateRunning {
 			out = append(out, c.r.view.containerStats(ctr, now))
 		}
 	}
 	return out, nil
 }
 
-// processes is how many processes a container has.
-func (r *accounts) processesOf(c *container) int64 {
-	switch p := c.process; {
-	case p == nil:
-		return 0
-	case p.in != nil:
-		return int64(p.in.kc.ProcessCount())
-	default:
-		return p.usageOf(r.l, r.cappedPIDs(p.b), r.l.UnixNano())
-	}
-}
-
-func (r *viewer) sandboxStats(s *sandbox, now int64) *runtimeapi.PodSandboxStats {
+func (r *viewer) sandboxStats(s *records.Sandbox, now int64) *runtimeapi.PodSandboxStats {
 	var memory, milli, coreNanos int64
 	lin := &runtimeapi.LinuxPodSandboxStats{}
 	processes := int64(0)
-	if s.state == sandboxReady {
+	if s.State == records.SandboxReady {
 		processes = 1 // the sandbox's own
 	}
-	for _, c := range s.containers {
-		if c.listed && c.state == stateRunning {
-			m, u, n := r.use.usageNow(c, now)
+	for _, c := range s.Containers {
+		if c.Listed && c.State == records.StateRunning {
+			m, u, n := r.use.UsageNow(c, now)
 			memory, milli, coreNanos = memory+m, milli+u, coreNanos+n
-			processes += r.use.processesOf(c)
+			processes += r.use.ProcessesOf(c)
 			lin.Containers = append(lin.Containers, r.containerStats(c, now))
 		}
 	}
 	u := &usageStats{}
-	u.fill(now, memory, milli, coreNanos, s.config.GetLinux().GetResources().GetMemoryLimitInBytes())
+	u.fill(now, memory, milli, coreNanos, s.Config.GetLinux().GetResources().GetMemoryLimitInBytes())
 	lin.Cpu, lin.Memory, lin.Io = &u.cpu, &u.memory, &u.io
 	lin.Process = &runtimeapi.ProcessUsage{Timestamp: now, ProcessCount: uint64Value(processes)}
-	if !s.hostNetwork() {
+	if !s.HostNetwork() {
 		eth0 := networkUsage("eth0")
 		lin.Network = &runtimeapi.NetworkUsage{Timestamp: now, DefaultInterface: eth0, Interfaces: []*runtimeapi.NetworkInterfaceUsage{eth0}}
 	}
-	whole := s.whole()
+	whole := s.Whole()
 	return &runtimeapi.PodSandboxStats{
 		Attributes: &runtimeapi.PodSandboxAttributes{
-			Id:          s.id,
-			Metadata:    s.metadata,
+			Id:          s.ID,
+			Metadata:    s.Metadata,
 			Labels:      whole.Labels,
 			Annotations: whole.Annotations,
 		},
@@ -197,10 +142,10 @@ func networkUsage(name string) *runtimeapi.NetworkInterfaceUsage {
 // PodSandboxStats returns the sums over a sandbox's running containers;
 // NotFound if there is no such sandbox.
 func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
-	if err := c.by.read(ctx, mPodSandboxStats, c.r.recs.sandboxSubject(id)); err != nil {
+	if err := c.by.Read(ctx, calls.PodSandboxStats, c.r.recs.SandboxSubject(id)); err != nil {
 		return nil, err
 	}
-	s, err := c.r.recs.needSandbox(id)
+	s, err := c.r.recs.NeedSandbox(id)
 	if err != nil {
 		return nil, err
 	}
@@ -210,13 +155,13 @@ func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.Po
 // ListPodSandboxStats returns the sums of the READY sandboxes that the filter
 // lets through.
 func (c *Client) ListPodSandboxStats(ctx context.Context, f *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
-	if err := c.by.read(ctx, mListPodSandboxStats, c.r.recs.selectorSubject(f.GetLabelSelector())); err != nil {
+	if err := c.by.Read(ctx, calls.ListPodSandboxStats, c.r.recs.SelectorSubject(f.GetLabelSelector())); err != nil {
 		return nil, err
 	}
 	var out []*runtimeapi.PodSandboxStats
 	now := c.r.l.UnixNano()
-	for _, s := range c.r.recs.sandboxCandidates(f.GetId(), f.GetLabelSelector()) {
-		if s.listed && s.state == sandboxReady && labelsMatch(s, f.GetLabelSelector()) {
+	for _, s := range c.r.recs.SandboxCandidates(f.GetId(), f.GetLabelSelector()) {
+		if s.Listed && s.State == records.SandboxReady && records.LabelsMatch(s, f.GetLabelSelector()) {
 			out = append(out, c.r.view.sandboxStats(s, now))
 		}
 	}

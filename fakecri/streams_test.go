@@ -174,7 +174,7 @@ func TestAttachSlowClient(t *testing.T) {
 		}
 		e.ok(e.c.StopContainer(e.ctx, id, 1))
 		e.ok(done.Wait(e.ctx))
-		if e.rt.out.attached[e.rt.recs.containerFor(id)] != nil {
+		if e.rt.out.Attached[e.rt.recs.ContainerFor(id)] != nil {
 			t.Error("clients are left")
 		}
 	})

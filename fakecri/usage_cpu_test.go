@@ -7,6 +7,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/ground/usage"
 )
@@ -43,14 +44,14 @@ func TestCPUOfProcesses(t *testing.T) {
 				st, err := e.c.ContainerStats(e.ctx, id)
 				e.ok(err)
 				total := int64(st.Cpu.UsageCoreNanoSeconds.Value)
-				milli := (total - int64(startCPU)) / int64(tc.runs/1000)
+				milli := (total - int64(records.StartCPU)) / int64(tc.runs/1000)
 				if milli < tc.min || milli > tc.max {
 					t.Errorf("%d millicores, want %d to %d", milli, tc.min, tc.max)
 				}
 				if rate := int64(st.Cpu.UsageNanoCores.Value) / 1_000_000; rate < tc.min-20 || rate > tc.max {
 					t.Errorf("the rate is %d millicores", rate)
 				}
-				if u := e.rt.use.NodeUsage(); u.PodsCPU != total-int64(startCPU) {
+				if u := e.rt.use.NodeUsage(); u.PodsCPU != total-int64(records.StartCPU) {
 					t.Errorf("the node's total is %d, the container's %d", u.PodsCPU, total)
 				}
 				e.ok(e.c.StopContainer(e.ctx, id, 0))
@@ -119,7 +120,7 @@ func TestProcessLimits(t *testing.T) {
 			run(t, tc.opts, func(e *env) {
 				id := e.shell("a", "main", script)
 				e.sleep(time.Minute)
-				if got := e.rt.recs.containerFor(id).process.in.kc.ProcessCount(); got != tc.runs {
+				if got := e.rt.recs.ContainerFor(id).Process.Interpreted.Kernel.ProcessCount(); got != tc.runs {
 					t.Errorf("%d processes run, want %d", got, tc.runs)
 				}
 				if got := strings.Count(logs.text, "can't fork: Resource temporarily unavailable"); got != 9-tc.runs {

@@ -9,6 +9,8 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/accounts"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/ground/usage"
@@ -19,26 +21,26 @@ func (e *env) checkUse(when string) {
 	e.Helper()
 	r, now := e.rt, e.l.UnixNano()
 	var memory, pids, milli int64
-	for _, s := range r.recs.sandboxes {
-		if s.state == sandboxReady {
+	for _, s := range r.recs.Sandboxes {
+		if s.State == records.SandboxReady {
 			pids++
 		}
 	}
-	for _, c := range r.recs.containers {
-		p := c.process
+	for _, c := range r.recs.Containers {
+		p := c.Process
 		if p == nil {
 			continue
 		}
-		if p.in != nil {
-			pids += int64(len(p.in.kc.Processes()))
-			for _, k := range p.in.kc.Processes() {
+		if p.Interpreted != nil {
+			pids += int64(len(p.Interpreted.Kernel.Processes()))
+			for _, k := range p.Interpreted.Kernel.Processes() {
 				memory += k.Memory()
 			}
 			continue
 		}
-		memory += p.usageOf(r.l, p.b.memory(), now)
-		pids += p.usageOf(r.l, p.b.processes(), now)
-		milli += p.usageOf(r.l, r.use.cpuOf(p).curve, now)
+		memory += p.UsageOf(r.l, p.Behaviour.MemoryCurve(), now)
+		pids += p.UsageOf(r.l, p.Behaviour.ProcessesCurve(), now)
+		milli += p.UsageOf(r.l, r.use.CpuOf(p).Curve, now)
 	}
 	u := r.use.NodeUsage()
 	if u.PodsMemory != memory || u.PodsPIDs != pids || u.PodsMilliCPU != milli {
@@ -109,8 +111,8 @@ func TestSumsAreTheProcesses(t *testing.T) {
 			if n := e.rt.use.NodeUsage(); n.Memory > 2<<30 && n.PodsMemory > 0 {
 				e.Errorf("seed %d: %d bytes are used of %d", seed, n.Memory, 2<<30)
 			}
-			if len(e.rt.use.memory.users) != len(e.rt.use.memory.owners) {
-				e.Errorf("seed %d: %d users, %d owners", seed, len(e.rt.use.memory.users), len(e.rt.use.memory.owners))
+			if len(e.rt.use.Memory.Users) != len(e.rt.use.Memory.Owners) {
+				e.Errorf("seed %d: %d users, %d owners", seed, len(e.rt.use.Memory.Users), len(e.rt.use.Memory.Owners))
 			}
 		})
 	}
@@ -136,7 +138,7 @@ func TestWatchNeverMisses(t *testing.T) {
 				u := e.rt.use.NodeUsage()
 				return u.Memory > memory || u.PIDs > pids
 			}
-			if !e.rt.use.WatchUsage(memory, noLimit, pids, func() {
+			if !e.rt.use.WatchUsage(memory, accounts.NoLimit, pids, func() {
 				if called >= 0 {
 					e.Errorf("seed %d: called twice", seed)
 				}
@@ -302,13 +304,13 @@ func TestInterpretedAndStated(t *testing.T) {
 		e.sleep(time.Second)
 		e.checkUse("both")
 		var sh *kernel.Process
-		for _, p := range e.rt.recs.containerFor(shell).process.in.kc.Processes() {
+		for _, p := range e.rt.recs.ContainerFor(shell).Process.Interpreted.Kernel.Processes() {
 			sh = p
 		}
 		sh.Go("grow", func(ctx context.Context) { _ = sh.Alloc(ctx, 600*mib) })
 		e.sleep(time.Second)
 		e.exited(shell, 137, "OOMKilled")
-		if st := e.status(stated); st.State != stateRunning {
+		if st := e.status(stated); st.State != records.StateRunning {
 			t.Errorf("the stated program is %s", st.State)
 		}
 		e.checkUse("after the kill")

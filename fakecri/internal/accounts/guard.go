@@ -1,0 +1,157 @@
+package accounts
+
+import (
+	"math"
+	"time"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/usage"
+)
+
+// NoLimit is the limit of a guard that watches nothing.
+const NoLimit = math.MaxInt64
+
+// How much more than now interpreted processes may use before a guard looks
+// again: they say what they take only when they take it.
+const (
+	memorySlack = 16 << 20
+	pidSlack    = 16
+)
+
+// demand is what is used of something, by whom it is used.
+type demand struct {
+	*ledger
+	// extra is used by interpreted processes and sandboxes, own by the machine.
+	extra int64
+	own   usage.User
+}
+
+// bound is an amount that will not be exceeded while nobody else comes.
+func (d demand) bound() int64 { return d.peak + d.extra + d.own.Curve.Peak() }
+
+func (d demand) now(at time.Duration) int64 { return d.ledger.now(at) + d.extra + d.own.At(at) }
+
+// guard acts when more than a limit is used. When that will be is computed from
+// the curves: while their peaks together fit below the limit it costs a
+// comparison whenever a container starts, else a timer.
+type guard struct {
+	r      *Node
+	name   string
+	limit  int64
+	demand func() demand
+	// passed is called when more is used. false: nothing could be done about it.
+	passed func() bool
+	// inner, if any, has the limits inside acted on that are passed, too: what is
+	// charged passes these first. false: none is.
+	inner func() bool
+	slack int64
+
+	timer *loop.Timer
+	armed bool
+	told  int64 // the extra up to which the timer's time holds
+}
+
+// retry is after how long a guard tries again that could do nothing.
+const retry = time.Second
+
+// Grown is called when there may be more users (started) or a larger extra. What
+// has to be done is done in a step of its own.
+func (g *guard) Grown(started bool) {
+	if g.limit == NoLimit {
+		return
+	}
+	d := g.demand()
+	if d.bound() <= g.limit || !started && g.armed && d.extra <= g.told {
+		return
+	}
+	g.reset(0, d.extra)
+}
+
+func (g *guard) reset(after time.Duration, told int64) {
+	if g.timer == nil {
+		g.timer = g.r.kern.Powered.NewTimer(g.name, g.look)
+	}
+	g.armed, g.told = true, told
+	g.timer.Reset(after)
+}
+
+func (g *guard) look() {
+	g.armed = false
+	for g.limit != NoLimit {
+		now := time.Duration(g.r.l.UnixNano())
+		d := g.demand()
+		sum := d.now(now)
+		if sum > g.limit {
+			if !g.act() {
+				g.reset(retry, NoLimit)
+				return
+			}
+			continue
+		}
+		if d.bound() <= g.limit {
+			return
+		}
+		slack := int64(0)
+		if g.r.kern.Machine != nil {
+			slack = min(g.slack, (g.limit-sum)/2)
+		}
+		users := append(d.Users[:len(d.Users):len(d.Users)], d.own)
+		if at, ok := usage.FirstOver(users, g.limit-slack-d.fixed-d.extra, now+1); ok {
+			g.reset(at-now, d.extra+slack)
+		} else {
+			g.armed, g.told = true, d.extra+slack
+		}
+		return
+	}
+}
+
+// over tells whether more than the limit is used at an instant.
+func (g *guard) over(now int64) bool {
+	return g.limit != NoLimit && g.demand().now(time.Duration(now)) > g.limit
+}
+
+// act does what has to be done when more than the limit is used; false: nothing
+// could be.
+func (g *guard) act() bool { return g.inner != nil && g.inner() || g.passed() }
+
+// stop ends a guard's timer; with its group dead the next is made anew.
+func (g *guard) stop() {
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	g.timer, g.armed = nil, false
+}
+
+// WatchUsage is Runtime.WatchUsage.
+func (r *Node) WatchUsage(memory, podsMemory, pids int64, changed func()) bool {
+	a := r
+	watches := [...]struct {
+		g     *guard
+		limit int64
+	}{{&a.lowMemory, memory}, {&a.lowPodsMemory, podsMemory}, {&a.LowPIDs, pids}}
+	for _, w := range watches {
+		w.g.stop()
+		w.g.limit = NoLimit
+	}
+	if changed == nil {
+		return true
+	}
+	now := time.Duration(r.l.UnixNano())
+	for _, w := range watches {
+		if d := w.g.demand(); w.limit < NoLimit && d.bound() > w.limit && d.now(now) > w.limit {
+			return false
+		}
+	}
+	fire := func() bool {
+		for _, w := range watches {
+			w.g.limit = NoLimit
+		}
+		changed()
+		return true
+	}
+	for _, w := range watches {
+		w.g.limit, w.g.passed = w.limit, fire
+		w.g.Grown(true)
+	}
+	return true
+}

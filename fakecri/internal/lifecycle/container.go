@@ -1,0 +1,336 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// CreateContainer is CreateContainer; lean says that the labels are the kubelet's.
+func (r *Machine) CreateContainer(ctx context.Context, by *calls.Caller, podSandboxID string, config *runtimeapi.ContainerConfig, lean bool) (string, error) {
+	sub := r.Records.SandboxSubject(podSandboxID)
+	sub.Container, sub.Attempt = config.GetMetadata().GetName(), config.GetMetadata().GetAttempt()
+	sub.Resources = config.GetLinux().GetResources()
+	return by.Act(ctx, calls.CreateContainer, &containerCreation{Acting: calls.Acting{Subject: sub}, r: r, sandboxID: podSandboxID, config: config, lean: lean})
+}
+
+// containerCreation is a CreateContainer.
+type containerCreation struct {
+	calls.Acting
+	r         *Machine
+	sandboxID string
+	config    *runtimeapi.ContainerConfig
+	lean      bool
+	c         *records.Container
+}
+
+func (a *containerCreation) Begin() error {
+	r, config := a.r, a.config
+	if err := checkContainerConfig(config); err != nil {
+		return err
+	}
+	s, err := r.Records.LookupSandbox(a.sandboxID)
+	switch {
+	case err != nil:
+		return err
+	case s == nil:
+		return status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", a.sandboxID)
+	}
+	if s.State != records.SandboxReady {
+		return notReady(s)
+	}
+	if err := r.checkInSandbox(s, config); err != nil {
+		return err
+	}
+	md := config.Metadata
+	for _, o := range s.Containers {
+		if om := o.Config.Metadata; om.Attempt == md.Attempt && om.Name == md.Name {
+			return status.Errorf(codes.AlreadyExists, "failed to reserve container name %q: name is reserved for %q",
+				md.Name+"_"+records.SandboxName(s.Metadata)+"_"+records.Itoa(md.Attempt), o.ID)
+		}
+	}
+	a.c = &records.Container{ID: r.Records.NewID("container"), Sandbox: s, Config: config, Lean: a.lean}
+	s.Containers = append(s.Containers, a.c)
+	return nil
+}
+
+func (a *containerCreation) Undo() {
+	if c := a.c; c != nil && !c.Listed {
+		c.Sandbox.Containers = records.DeleteItem(c.Sandbox.Containers, c)
+	}
+}
+
+func (a *containerCreation) Admit() error {
+	img := a.r.Images.Find(a.config.Image.GetImage())
+	if img == nil {
+		return status.Errorf(codes.NotFound, "failed to resolve image %q: not found", a.config.Image.GetImage())
+	}
+	a.c.Image = img
+	return nil
+}
+
+func (a *containerCreation) End() (string, time.Duration, error) {
+	r, c, s := a.r, a.c, a.c.Sandbox
+	if err := r.checkCreation(c); err != nil {
+		return "", 0, err
+	}
+	c.CreatedAt = r.Loop.UnixNano()
+	c.State = records.StateCreated
+	c.Listed = true
+	r.Images.HoldImage(c.Image.Source)
+	r.Records.ContainerGen++
+	r.Records.ContainerByID.Add(c)
+	r.Records.Containers = append(r.Records.Containers, c)
+	s.Pod.Containers = append(s.Pod.Containers, c)
+	r.Records.CountLabel(c, s.Metadata.Uid, 1)
+	r.Records.ContainerChanged(c)
+	r.Event(records.EventCreated, c.ID, s)
+	return c.ID, 0, nil
+}
+
+// checkCreation finds out whether a container can be created, after the latency.
+func (r *Machine) checkCreation(c *records.Container) error {
+	s, config := c.Sandbox, c.Config
+	if s.State != records.SandboxReady || !s.Listed {
+		return notReady(s)
+	}
+	if err := r.Layers.RootDirFits("container", c.ID); err != nil {
+		return status.Error(codes.Unknown, err.Error())
+	}
+	if err := r.Files.MakeMountSources(config.Mounts); err != nil {
+		return status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: %v", c.ID, err)
+	}
+	if err := r.Runner.CheckImageMounts(config.Mounts); err != nil {
+		return err
+	}
+	if err := r.Runner.CheckDevices(c.ID, config.Devices); err != nil {
+		return err
+	}
+	if err := r.Runner.CheckProfile(config.GetLinux().GetSecurityContext()); err != nil {
+		return status.Error(codes.Unknown, err.Error())
+	}
+	if err := r.Runner.CheckUser(c); err != nil {
+		return status.Error(codes.Unknown, err.Error())
+	}
+	if c.Image.Source.Commandless(config) {
+		return status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: no command specified", c.ID)
+	}
+	return nil
+}
+
+func notReady(s *records.Sandbox) error {
+	return status.Errorf(codes.FailedPrecondition, "sandbox container %q is not running", s.ID)
+}
+
+func (r *Machine) StartContainer(ctx context.Context, by *calls.Caller, id string) error {
+	_, err := by.Act(ctx, calls.StartContainer, &containerStart{Acting: calls.Acting{Subject: r.Records.ContainerSubject(id)}, r: r, id: id})
+	return err
+}
+
+// containerStart is a StartContainer.
+type containerStart struct {
+	calls.Acting
+	r  *Machine
+	id string
+	c  *records.Container
+}
+
+func (a *containerStart) Begin() error {
+	c, err := a.r.Records.NeedContainer(a.id)
+	if err != nil {
+		return err
+	}
+	if err := a.r.checkStart(c); err != nil {
+		return err
+	}
+	if c.Starting {
+		return status.Errorf(codes.FailedPrecondition, "failed to set starting state for container %q: container is already in starting state", a.id)
+	}
+	c.Starting = true
+	a.c = c
+	return nil
+}
+
+func (a *containerStart) Admit() error { return nil }
+
+func (a *containerStart) Undo() {
+	if a.c != nil {
+		a.c.Starting = false
+	}
+}
+
+func (a *containerStart) End() (string, time.Duration, error) {
+	r, c := a.r, a.c
+	if !c.Listed {
+		return "", 0, records.ContainerNotFound(a.id)
+	}
+	if err := r.checkStart(c); err != nil {
+		return "", 0, err
+	}
+	if err := r.Runner.Start(c); err != nil {
+		return "", 0, err
+	}
+	if c.Process != nil && c.Process.Interpreted != nil {
+		// By the time that the call returns the program has been running for
+		// a while.
+		return "", r.Loop.Between(settleMin, settleMax, "settle", a.Subject.Pod, a.Subject.Key()), nil
+	}
+	return "", 0, nil
+}
+
+// What runc and containerd still do after a container's process has begun.
+const (
+	settleMin = 8 * time.Millisecond
+	settleMax = 16 * time.Millisecond
+)
+
+func (r *Machine) checkStart(c *records.Container) error {
+	switch {
+	case c.Removing:
+		return status.Errorf(codes.FailedPrecondition, "failed to set starting state for container %q: container is in removing state, can't be started", c.ID)
+	case c.State != records.StateCreated:
+		return status.Errorf(codes.FailedPrecondition, "failed to set starting state for container %q: container is in %s state", c.ID, c.State)
+	case c.Sandbox.State != records.SandboxReady:
+		return notReady(c.Sandbox)
+	}
+	return nil
+}
+
+func (r *Machine) StopContainer(ctx context.Context, sub *calls.Subject, id string) error {
+	c, err := r.Records.LookupContainer(id)
+	if c == nil {
+		return err
+	}
+	if !c.Alive() {
+		return r.Calls.ShortPause(ctx, calls.StopContainer, sub)
+	}
+	if sub.Timeout > 0 && c.State == records.StateRunning {
+		r.Runner.Signal(c, c.StopSignal())
+		if err := r.waitExit(ctx, c, time.Duration(sub.Timeout)*time.Second); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.State == records.StateUnknown:
+		r.Runner.Exit(c, records.ExitStatus{Code: records.UnknownExitCode, Reason: records.UnknownReason})
+	case c.Alive():
+		r.Runner.Exit(c, records.ExitBySignal(records.SigKILL))
+	}
+	return r.Calls.Pause(ctx, calls.StopContainer, sub)
+}
+
+// waitExit waits until c has exited or d has passed; only the end of ctx is an
+// error.
+func (r *Machine) waitExit(ctx context.Context, c *records.Container, d time.Duration) error {
+	if !c.Alive() {
+		return nil
+	}
+	if c.Exited == nil {
+		c.Exited = &loop.Event{}
+	}
+	tctx, cancel := loop.WithTimeout(ctx, d)
+	defer cancel()
+	if err := c.Exited.Wait(tctx); err != nil {
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (r *Machine) RemoveContainerCall(ctx context.Context, sub *calls.Subject, id string) error {
+	c, err := r.Records.LookupContainer(id)
+	switch {
+	case c == nil:
+		return err
+	case c.Starting:
+		return status.Errorf(codes.Unknown, "failed to set removing state for container %q: container is in starting state, can't be removed", id)
+	case c.Removing:
+		return status.Errorf(codes.Unknown, "failed to set removing state for container %q: container is already in removing state", id)
+	}
+	c.Removing = true
+	defer func() { c.Removing = false }()
+	if c.Alive() {
+		r.Runner.Exit(c, records.ExitBySignal(records.SigKILL))
+	}
+	r.Calls.PauseRegardless(calls.RemoveContainer, sub)
+	r.RemoveContainer(c)
+	return nil
+}
+
+// RemoveContainer forgets a container, if it is still there.
+func (r *Machine) RemoveContainer(c *records.Container) {
+	if !c.Listed {
+		return
+	}
+	if c.Alive() {
+		r.Runner.Exit(c, records.ExitBySignal(records.SigKILL))
+	}
+	s := c.Sandbox
+	c.Listed = false
+	r.Layers.Drop(c)
+	r.Images.ReleaseImage(c.Image.Source)
+	r.Records.ContainerGen++
+	r.Records.ContainerByID.Drop(c)
+	r.Records.Containers = records.DeleteItem(r.Records.Containers, c)
+	s.Containers = records.DeleteItem(s.Containers, c)
+	s.Pod.Containers = records.DeleteItem(s.Pod.Containers, c)
+	r.Records.CountLabel(c, s.Metadata.Uid, -1)
+	r.Records.DropPod(s)
+	r.Records.ContainerChanged(c)
+	r.Event(records.EventDeleted, c.ID, s)
+}
+
+// UpdateContainer gives a container other resources; those that lin leaves open
+// stay.
+func (r *Machine) UpdateContainer(id string, lin *runtimeapi.LinuxContainerResources) error {
+	if err := checkResources(lin); err != nil {
+		return err
+	}
+	c, err := r.Records.NeedContainer(id)
+	switch {
+	case err != nil:
+		return err
+	case c.State != records.StateRunning && c.State != records.StateCreated:
+		return status.Errorf(codes.FailedPrecondition, "failed to update resources: container %q is in %s state", id, c.State)
+	}
+	if lin != nil {
+		merged := mergeResources(c.LinuxResources(), lin)
+		if err := checkResources(merged); err != nil {
+			return err
+		}
+		c.Resources = merged
+		if c.Process != nil {
+			r.Runner.LimitChanged(c.Process)
+		}
+	}
+	return nil
+}
+
+// mergeResources lays what is set in change over old, as containerd does.
+func mergeResources(old, change *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
+	out := &runtimeapi.LinuxContainerResources{
+		CpuPeriod:              cmp.Or(change.CpuPeriod, old.GetCpuPeriod()),
+		CpuQuota:               cmp.Or(change.CpuQuota, old.GetCpuQuota()),
+		CpuShares:              cmp.Or(change.CpuShares, old.GetCpuShares()),
+		MemoryLimitInBytes:     cmp.Or(change.MemoryLimitInBytes, old.GetMemoryLimitInBytes()),
+		OomScoreAdj:            cmp.Or(change.OomScoreAdj, old.GetOomScoreAdj()),
+		CpusetCpus:             cmp.Or(change.CpusetCpus, old.GetCpusetCpus()),
+		CpusetMems:             cmp.Or(change.CpusetMems, old.GetCpusetMems()),
+		MemorySwapLimitInBytes: cmp.Or(change.MemorySwapLimitInBytes, old.GetMemorySwapLimitInBytes()),
+		HugepageLimits:         old.GetHugepageLimits(),
+		Unified:                old.GetUnified(),
+	}
+	if change.HugepageLimits != nil {
+		out.HugepageLimits = change.HugepageLimits
+	}
+	if change.Unified != nil {
+		out.Unified = change.Unified
+	}
+	return out
+}

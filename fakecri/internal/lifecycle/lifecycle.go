@@ -1,0 +1,61 @@
+package lifecycle
+
+import (
+	"context"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/accounts"
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/disk"
+	"github.com/drydock-sim/drydock/fakecri/internal/hostfiles"
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
+	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
+	"github.com/drydock-sim/drydock/fakecri/internal/podnet"
+	"github.com/drydock-sim/drydock/fakecri/internal/process"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Machine takes sandboxes and containers through their states.
+type Machine struct {
+	Loop             *loop.Loop
+	NoUserNamespaces bool
+	Handlers         []*runtimeapi.RuntimeHandler
+	Calls            *calls.Daemon
+	Records          *records.Store
+	Images           *images.Store
+	Files            *hostfiles.Files
+	Layers           *disk.Layers
+	Kernel           *podkernel.Node
+	Accounts         *accounts.Node
+	Net              *podnet.Net
+	Runner           *process.Runner
+	Event            func(kind runtimeapi.ContainerEventType, id string, s *records.Sandbox)
+}
+
+// HandlersOf are the runtime handlers of those names and the default one.
+func HandlersOf(names []string, noUserNamespaces bool) (handlers []*runtimeapi.RuntimeHandler) {
+	features := &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: !noUserNamespaces}
+	for _, h := range append([]string{""}, names...) {
+		handlers = append(handlers, &runtimeapi.RuntimeHandler{Name: h, Features: features})
+	}
+	return handlers
+}
+
+// RunSandbox runs what has its configuration and handler only.
+func (r *Machine) RunSandbox(ctx context.Context, by *calls.Caller, s *records.Sandbox) (string, error) {
+	md := s.Metadata
+	sub := calls.Subject{Namespace: md.GetNamespace(), Pod: md.GetName(), Attempt: md.GetAttempt(), Timeout: -1}
+	return by.Act(ctx, calls.RunPodSandbox, &sandboxRun{Acting: calls.Acting{Subject: sub}, r: r, s: s})
+}
+
+func (r *Machine) checkHandler(name string) error {
+	for _, h := range r.Handlers {
+		if h.Name == name {
+			return nil
+		}
+	}
+	return status.Errorf(codes.InvalidArgument, "failed to get sandbox runtime: no runtime for %q is configured", name)
+}

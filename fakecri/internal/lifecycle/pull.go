@@ -1,0 +1,62 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
+	"github.com/drydock-sim/drydock/fakecri/internal/program"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+func (r *Machine) PullImage(ctx context.Context, sub *calls.Subject, name string, auth *runtimeapi.AuthConfig) (string, error) {
+	if err := r.Calls.Pause(ctx, calls.PullImage, sub); err != nil {
+		return "", err
+	}
+	src := r.Images.Source(name)
+	if src == nil {
+		return "", status.Errorf(codes.NotFound, "failed to pull and unpack image %q: failed to resolve image: %s: not found", name, name)
+	}
+	n := src.Pulls
+	src.Pulls++
+	if f := src.Fail; f != nil && (f.Times == 0 || n < uint64(f.Times)) {
+		return "", r.failPull(ctx, f, name, n)
+	}
+	if !src.Auth.Admits(auth) {
+		return "", status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to resolve image: pull access denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed", name)
+	}
+	took := r.Loop.Between(src.Pull.Min, src.Pull.Max, "pull", name, n)
+	if r.Images.ByRef[name] != nil {
+		took /= calls.RepeatShare
+	}
+	if err := r.Loop.Sleep(ctx, took); err != nil {
+		return "", err
+	}
+	if err := r.Images.ImageFits(src, name); err != nil {
+		return "", err
+	}
+	fresh := r.Images.ByRef[src.ID] == nil
+	im := r.Images.Add(src, name)
+	r.Images.CountPull(name, src.Size, fresh)
+	return im.ID, nil
+}
+
+func (r *Machine) failPull(ctx context.Context, f *images.PullFailure, name string, n uint64) error {
+	after := f.After
+	if after == (program.Range{}) {
+		after = program.Range{Min: 5 * time.Millisecond, Max: 15 * time.Millisecond}
+	}
+	if err := r.Loop.Sleep(ctx, r.Loop.Between(after.Min, after.Max, "pull failure", name, n)); err != nil {
+		return err
+	}
+	code, _ := calls.ParseCode(f.Code)
+	msg := f.Message
+	if msg == "" {
+		msg = fmt.Sprintf("failed to pull and unpack image %q: failed to resolve image: %s: not found", name, name)
+	}
+	return status.Error(code, msg)
+}

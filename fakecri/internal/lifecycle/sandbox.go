@@ -1,0 +1,163 @@
+package lifecycle
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// sandboxRun is a RunPodSandbox.
+type sandboxRun struct {
+	calls.Acting
+	r        *Machine
+	s        *records.Sandbox
+	reserved bool
+}
+
+func (a *sandboxRun) Begin() error {
+	r, s, md := a.r, a.s, a.s.Metadata
+	if err := r.checkSandboxConfig(s); err != nil {
+		return err
+	}
+	p := r.Records.Pods[md.Uid]
+	if p == nil {
+		p = records.NewPodRecords()
+		r.Records.Pods[md.Uid] = p
+	}
+	for _, o := range p.Sandboxes {
+		if om := o.Metadata; om.Attempt == md.Attempt && om.Name == md.Name && om.Namespace == md.Namespace {
+			return status.Errorf(codes.AlreadyExists, "failed to reserve sandbox name %q: name is reserved for %q", records.SandboxName(md), o.ID)
+		}
+	}
+	s.ID, s.Pod, s.State = r.Records.NewID("sandbox"), p, records.SandboxNotReady
+	a.reserved = true
+	p.Sandboxes = append(p.Sandboxes, s)
+	return nil
+}
+
+func (a *sandboxRun) Admit() error { return nil }
+
+func (a *sandboxRun) Undo() {
+	if a.reserved && !a.s.Listed {
+		a.r.Records.DropSandbox(a.s)
+	}
+}
+
+func (a *sandboxRun) End() (string, time.Duration, error) {
+	r, s := a.r, a.s
+	if err := r.Layers.RootDirFits("sandbox", s.ID); err != nil {
+		return "", 0, status.Errorf(codes.Unknown, "failed to start sandbox %q: %v", s.ID, err)
+	}
+	if !s.HostNetwork() {
+		ip, ok := r.Net.IPs.Take()
+		if !ok {
+			return "", 0, status.Errorf(codes.Unknown, `failed to setup network for sandbox %q: plugin type="bridge" failed (add): no IP addresses available in range set: %s`, s.ID, r.Net.IPs.Prefix)
+		}
+		s.IP, s.NetUp = ip, true
+	}
+	s.State = records.SandboxReady
+	r.Accounts.Pauses++
+	r.Accounts.LowPIDs.Grown(false)
+	s.CreatedAt = r.Loop.UnixNano()
+	s.Listed = true
+	r.Records.SandboxByID.Add(s)
+	r.Records.Sandboxes = append(r.Records.Sandboxes, s)
+	if n := len(s.Pod.Sandboxes); s.Pod.Sandboxes[n-1] != s { // listings are in order of creation
+		s.Pod.Sandboxes = append(records.DeleteItem(s.Pod.Sandboxes, s), s)
+	}
+	r.Records.CountLabel(s, s.Metadata.Uid, 1)
+	r.Records.SandboxChanged(s)
+	r.Event(records.EventCreated, s.ID, s)
+	r.Event(records.EventStarted, s.ID, s)
+	return s.ID, 0, nil
+}
+
+func (r *Machine) StopPodSandbox(ctx context.Context, sub *calls.Subject, id string) error {
+	s, err := r.Records.LookupSandbox(id)
+	if s == nil {
+		return err
+	}
+	if s.State != records.SandboxReady && !s.IP.IsValid() {
+		return r.Calls.ShortPause(ctx, calls.StopPodSandbox, sub)
+	}
+	r.Runner.KillAll(s)
+	r.Calls.PauseRegardless(calls.StopPodSandbox, sub)
+	r.EndSandbox(s)
+	return nil
+}
+
+// EndSandbox makes a sandbox NOTREADY, with its network torn down.
+func (r *Machine) EndSandbox(s *records.Sandbox) {
+	r.Runner.KillAll(s) // what was started meanwhile
+	if s.IP.IsValid() {
+		r.Net.IPs.Free(s.IP)
+		s.IP = netip.Addr{}
+	}
+	s.NetUp = false
+	r.Net.NetworkDown(s)
+	if r.Kernel.Machine != nil {
+		r.Kernel.DropPod(s)
+	}
+	if s.Listed {
+		r.SetSandboxState(s, records.SandboxNotReady)
+	}
+}
+
+func (r *Machine) SetSandboxState(s *records.Sandbox, state runtimeapi.PodSandboxState) {
+	stopped := s.State == records.SandboxReady && state != records.SandboxReady
+	if stopped {
+		r.Accounts.Pauses--
+		r.Accounts.DropUse(s)
+	}
+	s.State = state
+	s.Status = nil
+	r.Records.SandboxChanged(s)
+	if stopped {
+		r.Event(records.EventStopped, s.ID, s)
+	}
+}
+
+func (r *Machine) RemovePodSandbox(sub *calls.Subject, id string) error {
+	s, err := r.Records.LookupSandbox(id)
+	if s == nil {
+		return err
+	}
+	if s.State == records.SandboxReady {
+		r.Runner.KillAll(s)
+		r.Calls.PauseRegardless(calls.StopPodSandbox, sub)
+		r.EndSandbox(s)
+	}
+	r.Calls.PauseRegardless(calls.RemovePodSandbox, sub)
+	r.RemoveSandbox(s)
+	return nil
+}
+
+// RemoveSandbox forgets a sandbox and its containers, if it is still there.
+func (r *Machine) RemoveSandbox(s *records.Sandbox) {
+	if !s.Listed {
+		return
+	}
+	r.EndSandbox(s)
+	for i := len(s.Containers) - 1; i >= 0; i-- {
+		if c := s.Containers[i]; c.Listed {
+			r.RemoveContainer(c)
+		}
+	}
+	s.Listed = false
+	r.Records.SandboxByID.Drop(s)
+	r.Records.Sandboxes = records.DeleteItem(r.Records.Sandboxes, s)
+	s.Pod.Sandboxes = records.DeleteItem(s.Pod.Sandboxes, s)
+	r.Records.CountLabel(s, s.Metadata.Uid, -1)
+	r.Records.DropPod(s)
+	if r.Kernel.HadKernel {
+		r.Kernel.RemoveSandboxFiles(s)
+	}
+	r.Records.SandboxChanged(s)
+	r.Event(records.EventDeleted, s.ID, s)
+}

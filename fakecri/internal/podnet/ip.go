@@ -1,0 +1,39 @@
+package podnet
+
+import (
+	"net/netip"
+)
+
+// ipPool hands out pod IPs: those never used first, then those freed, the one
+// freed longest ago first, so that an address comes back as late as possible.
+type ipPool struct {
+	Prefix netip.Prefix
+	next   netip.Addr
+	freed  []netip.Addr
+}
+
+func (p *ipPool) init(cidr string) {
+	p.Prefix = netip.MustParsePrefix(cidr).Masked()
+	// The network's own address and the bridge's, which is the gateway, are
+	// not for pods.
+	p.next = p.Prefix.Addr().Next().Next()
+}
+
+// last tells whether a is the broadcast address of an IPv4 network.
+func (p *ipPool) last(a netip.Addr) bool { return a.Is4() && !p.Prefix.Contains(a.Next()) }
+
+func (p *ipPool) Take() (netip.Addr, bool) {
+	if p.next.IsValid() && p.Prefix.Contains(p.next) && !p.last(p.next) {
+		a := p.next
+		p.next = a.Next()
+		return a, true
+	}
+	if len(p.freed) == 0 {
+		return netip.Addr{}, false
+	}
+	a := p.freed[0]
+	p.freed = p.freed[1:]
+	return a, true
+}
+
+func (p *ipPool) Free(a netip.Addr) { p.freed = append(p.freed, a) }

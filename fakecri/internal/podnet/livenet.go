@@ -1,0 +1,114 @@
+package podnet
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strconv"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/fakecri/actor"
+	"github.com/drydock-sim/drydock/fakecri/actor/fake"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// maxResponse is how much of a response's body is read, in bytes.
+const maxResponse = 1 << 20
+
+// connect dials from the node.
+func (t *liveTarget) connect(ctx context.Context) (*kernel.Conn, error) {
+	conn, err := t.r.kern.Kernel().HostNet().Dial(ctx, t.host, t.port)
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return nil, dialError(netip.MustParseAddr(t.host), t.port, errno)
+	}
+	return conn, err
+}
+
+func (t *liveTarget) dial(ctx context.Context) error {
+	conn, err := t.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+func (t *liveTarget) http(ctx context.Context, req *http.Request) (int, http.Header, []byte, error) {
+	if req.URL.Scheme == "https" {
+		if err := t.dial(ctx); err != nil {
+			return 0, nil, nil, err
+		}
+		return 0, nil, nil, errors.New("http: server gave HTTP response to HTTPS client")
+	}
+	conn, err := t.connect(ctx)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	var out bytes.Buffer
+	if err := req.Write(&out); err != nil {
+		return 0, nil, nil, err
+	}
+	if _, err := conn.Write(ctx, out.Bytes()); err != nil {
+		return 0, nil, nil, t.brokenBy("write", err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(&reader{ctx, conn}), req)
+	if err != nil {
+		return 0, nil, nil, t.brokenBy("read", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
+	if err != nil {
+		return 0, nil, nil, t.brokenBy("read", err)
+	}
+	return resp.StatusCode, resp.Header, body, nil
+}
+
+// health asks for the health of a service.
+func (t *liveTarget) health(ctx context.Context, service string) (string, error) {
+	conn, err := t.connect(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	health, err := fake.AskHealth(ctx, conn, net.JoinHostPort(t.host, strconv.Itoa(t.port)), service)
+	var refused *actor.CallError
+	switch {
+	case err == nil:
+		return health, nil
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case errors.As(err, &refused):
+		return "", status.Error(codes.Code(refused.Code), refused.Message)
+	}
+	return "", errNotGRPC
+}
+
+// brokenBy is how Go's net package reports an error on an open connection.
+func (t *liveTarget) brokenBy(op string, err error) error {
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return io.EOF
+	case errors.As(err, &errno):
+		addr := netip.MustParseAddr(t.host)
+		return &net.OpError{Op: op, Net: "tcp", Addr: &net.TCPAddr{IP: addr.AsSlice(), Port: t.port}, Err: &os.SyscallError{Syscall: op, Err: errno}}
+	}
+	return err
+}
+
+// reader reads from a connection with a context.
+type reader struct {
+	ctx  context.Context
+	conn *kernel.Conn
+}
+
+func (r *reader) Read(b []byte) (int, error) { return r.conn.Read(r.ctx, b) }

@@ -1,0 +1,321 @@
+package podnet
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
+	"github.com/drydock-sim/drydock/fakecri/internal/program"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	"github.com/drydock-sim/drydock/fakecri/internal/watch"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// This file is the pod network as a node's own processes see it: the kubelet's
+// probes and lifecycle handlers. It needs no daemon. Errors read as those of
+// Go's net package on Linux.
+
+// Net is the pod network.
+type Net struct {
+	l              *loop.Loop
+	recs           *records.Store
+	kern           *podkernel.Node
+	warner         *records.Warner
+	IPs            ipPool
+	nodeIP         string
+	noElide        bool
+	answerWatchers watch.Watchers[string] // of containers' ids
+	// ExitSoon has a stated program end with a code, once it has answered.
+	ExitSoon func(c *records.Container, code int32)
+}
+
+func New(l *loop.Loop, recs *records.Store, kern *podkernel.Node, warner *records.Warner, cidr, nodeIP string, noElide bool) *Net {
+	r := &Net{l: l, recs: recs, kern: kern, warner: warner, nodeIP: nodeIP, noElide: noElide}
+	r.IPs.init(cidr)
+	return r
+}
+
+// HTTP is Runtime.HTTP.
+func (r *Net) HTTP(ctx context.Context, containerID string, req *http.Request) (code int, header http.Header, body []byte, err error) {
+	host, port, err := hostPort(req)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	a := r.ask(containerID, host, port)
+	if a.live != nil {
+		return a.live.http(ctx, req)
+	}
+	code, body, err = a.http(req)
+	if werr := r.l.Sleep(ctx, a.took); werr != nil {
+		return 0, nil, nil, werr
+	}
+	return code, nil, body, err
+}
+
+// QuickHTTP is Runtime.QuickHTTP.
+func (r *Net) QuickHTTP(containerID string, req *http.Request) (code int, header http.Header, body []byte, took time.Duration, holds, ok bool, err error) {
+	host, port, err := hostPort(req)
+	if err != nil {
+		return 0, nil, nil, 0, false, true, err
+	}
+	a := r.ask(containerID, host, port)
+	if a.live != nil {
+		return 0, nil, nil, 0, false, false, nil
+	}
+	code, body, err = a.http(req)
+	return code, nil, body, a.took, a.holds(containerID), true, err
+}
+
+// DialTCP is Runtime.DialTCP.
+func (r *Net) DialTCP(ctx context.Context, containerID, host string, port int) error {
+	a := r.ask(containerID, host, port)
+	if a.live != nil {
+		return a.live.dial(ctx)
+	}
+	if err := r.l.Sleep(ctx, a.dialTook()); err != nil {
+		return err
+	}
+	return a.err
+}
+
+// QuickDialTCP is Runtime.QuickDialTCP.
+func (r *Net) QuickDialTCP(containerID, host string, port int) (took time.Duration, holds, ok bool, err error) {
+	a := r.ask(containerID, host, port)
+	if a.live != nil {
+		return 0, false, false, nil
+	}
+	return a.dialTook(), a.holds(containerID), true, a.err
+}
+
+// GRPCHealth is Runtime.GRPCHealth.
+func (r *Net) GRPCHealth(ctx context.Context, containerID, host string, port int, service string) (health string, err error) {
+	a := r.ask(containerID, host, port)
+	if a.live != nil {
+		return a.live.health(ctx, service)
+	}
+	health, err = a.grpc(service)
+	if werr := r.l.Sleep(ctx, a.took); werr != nil {
+		return "", werr
+	}
+	return health, err
+}
+
+// QuickGRPCHealth is Runtime.QuickGRPCHealth.
+func (r *Net) QuickGRPCHealth(containerID, host string, port int, service string) (health string, took time.Duration, holds, ok bool, err error) {
+	a := r.ask(containerID, host, port)
+	if a.live != nil {
+		return "", 0, false, false, nil
+	}
+	health, err = a.grpc(service)
+	return health, a.took, a.holds(containerID), true, err
+}
+
+var (
+	// errNotGRPC is of a client's connection that waits for the server's HTTP/2
+	// preface: it never gets ready, and the client dials until its time is over.
+	errNotGRPC = &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("error reading server preface")}
+	errNotHTTP = errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x05\x00\x00@\x00"`)
+)
+
+// answer is what an address has to say: an error of the connection, a stated
+// port, or a live one.
+type answer struct {
+	err  error
+	port *program.Port
+	at   time.Duration // since the start of the program
+	took time.Duration
+	live *liveTarget
+	of   *records.Container // whose port it is
+	r    *Net
+}
+
+// liveTarget is an address at which interpreted processes may listen.
+type liveTarget struct {
+	r    *Net
+	host string
+	port int
+}
+
+func (a *answer) dialTook() time.Duration {
+	if a.err != nil {
+		return a.took
+	}
+	return 0
+}
+
+func (a *answer) http(req *http.Request) (int, []byte, error) {
+	if a.err != nil {
+		return 0, nil, a.err
+	}
+	path := req.URL.Path
+	if path == "" {
+		path = "/"
+	}
+	if a.port.Answer != nil {
+		code, body := a.port.Answer(program.Asked{Server: server{a.r, a.of}, Req: req, At: a.at})
+		return code, []byte(body), nil
+	}
+	code, body, speaks := a.port.Http(path, a.at)
+	if !speaks {
+		return 0, nil, errNotHTTP
+	}
+	return code, []byte(body), nil
+}
+
+// server is a container as its known server sees it.
+type server struct {
+	r *Net
+	c *records.Container
+}
+
+func (s server) Now() time.Time { return s.r.l.Now() }
+
+func (s server) Hostname() string { return s.r.kern.UtsName(s.c.Sandbox) }
+
+func (s server) Exit(code int32) { s.r.ExitSoon(s.c, code) }
+
+func (s server) Files() program.Files {
+	if s.c.Process == nil || s.c.Process.Interpreted == nil {
+		return nil
+	}
+	return s.c.Process.Interpreted.View
+}
+
+func (a *answer) grpc(service string) (string, error) {
+	if a.err != nil {
+		return "", a.err
+	}
+	health, speaks := a.port.Grpc(service, a.at)
+	switch {
+	case !speaks:
+		return "", errNotGRPC
+	case health == "":
+		return "", status.Error(codes.NotFound, "unknown service")
+	}
+	return health, nil
+}
+
+// unreachableAfter is how long it takes to find out that nobody has an address
+// of the pod network: three ARP requests, a second apart.
+const unreachableAfter = 3 * time.Second
+
+// ask finds out who answers at an address.
+func (r *Net) ask(containerID, host string, port int) answer {
+	c := r.recs.ContainerFor(containerID)
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		if host != "localhost" {
+			return answer{err: &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}}
+		}
+		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	addr = addr.Unmap()
+	onHost := addr.IsLoopback() && !r.IPs.Prefix.Contains(addr) || host == r.nodeIP
+	live := false
+	if c != nil && r.listensAt(c.Sandbox, addr, onHost) {
+		if a, ok := r.askContainer(c, port, true, &live); ok {
+			return a
+		}
+		if !onHost { // the pod's other containers
+			return r.askSandbox(c.Sandbox, c, addr, port, live)
+		}
+	}
+	found := onHost
+	for _, s := range r.recs.Sandboxes {
+		if !r.listensAt(s, addr, onHost) {
+			continue
+		}
+		found = true
+		for _, o := range s.Containers {
+			if a, ok := r.askContainer(o, port, false, &live); ok && o != c {
+				return a
+			}
+		}
+	}
+	switch {
+	case live:
+		return r.liveAnswer(addr, port)
+	case found:
+		return answer{err: dialError(addr, port, syscall.ECONNREFUSED)}
+	}
+	return answer{err: dialError(addr, port, syscall.EHOSTUNREACH), took: unreachableAfter}
+}
+
+func (r *Net) askSandbox(s *records.Sandbox, except *records.Container, addr netip.Addr, port int, live bool) answer {
+	for _, o := range s.Containers {
+		if o == except {
+			continue
+		}
+		if a, ok := r.askContainer(o, port, false, &live); ok {
+			return a
+		}
+	}
+	if live {
+		return r.liveAnswer(addr, port)
+	}
+	return answer{err: dialError(addr, port, syscall.ECONNREFUSED)}
+}
+
+func (r *Net) liveAnswer(addr netip.Addr, port int) answer {
+	return answer{live: &liveTarget{r: r, host: addr.String(), port: port}}
+}
+
+// listensAt tells whether the sandbox's network has the address.
+func (r *Net) listensAt(s *records.Sandbox, addr netip.Addr, onHost bool) bool {
+	if onHost {
+		return s.HostNetwork() && s.State == records.SandboxReady
+	}
+	return s.NetUp && s.IP == addr
+}
+
+// askContainer tells what a container's stated program says on a port; own
+// means that the container is asked on its own behalf. It notes in live that
+// the container's processes are interpreted.
+func (r *Net) askContainer(c *records.Container, port int, own bool, live *bool) (answer, bool) {
+	p := c.Process
+	if p == nil || !c.Alive() {
+		return answer{}, false
+	}
+	if p.Interpreted != nil && p.Interpreted.Stated == nil {
+		*live = true
+		return answer{}, false
+	}
+	t := time.Duration(r.l.UnixNano() - p.StartedAt)
+	if p.Behaviour.Ports == nil && !own && !slices.Contains(c.DeclaredPorts(), port) {
+		return answer{}, false
+	}
+	found := p.Behaviour.PortAt(port, t)
+	if found == nil {
+		return answer{}, false
+	}
+	return answer{port: found, at: t, took: r.drawLatency(c, found), of: c, r: r}, true
+}
+
+// dialError is how Go's net package reports a failed connect.
+func dialError(addr netip.Addr, port int, errno syscall.Errno) error {
+	return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: addr.AsSlice(), Port: port}, Err: &os.SyscallError{Syscall: "connect", Err: errno}}
+}
+
+func hostPort(req *http.Request) (host string, port int, err error) {
+	host = req.URL.Hostname()
+	if p := req.URL.Port(); p != "" {
+		if port, err = strconv.Atoi(p); err != nil {
+			return "", 0, &net.AddrError{Err: "invalid port", Addr: p}
+		}
+		return host, port, nil
+	}
+	if req.URL.Scheme == "https" {
+		return host, 443, nil
+	}
+	return host, 80, nil
+}

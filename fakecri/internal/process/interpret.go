@@ -1,0 +1,217 @@
+package process
+
+import (
+	"errors"
+	"path"
+	"syscall"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox"
+	"github.com/drydock-sim/drydock/fakecri/internal/accounts"
+	"github.com/drydock-sim/drydock/fakecri/internal/output"
+	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
+	"github.com/drydock-sim/drydock/fakecri/internal/program"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Resolve says what a container runs: a behaviour, or that its processes are
+// interpreted.
+func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
+	if f := r.Options.Behave; f != nil {
+		if b := f(c.Sandbox.Whole(), c.Whole()); b != nil {
+			return b, false
+		}
+	}
+	if p := r.programOf(c); p != nil {
+		return p.At(c.Config.Metadata.Attempt), false
+	}
+	if len(c.Config.Command) == 0 && len(c.Config.Args) == 0 && c.Image.Source.Plain() {
+		return program.DefaultBehaviour, false
+	}
+	argv := c.Argv()
+	if len(argv) == 0 {
+		return program.DefaultBehaviour, false
+	}
+	src := c.Image.Source
+	if k := src.Known; k != nil && k.Daemon != nil && src.Commands == nil {
+		if b := k.Daemon(c.Config, argv); b != nil {
+			return b, false
+		}
+	}
+	trees := r.Images.AllTrees()
+	switch {
+	case src.Commands != nil:
+		return program.DefaultBehaviour, !src.States(argv[0]) || trees.Has(path.Base(argv[0]))
+	case src.Known != nil && src.Known.Closed, trees.Runs(argv[0]):
+		return program.DefaultBehaviour, true
+	}
+	if r.Warner.To != nil && isShellScript(argv) {
+		r.Warner.WarnScript(c, argv)
+	}
+	return program.DefaultBehaviour, false
+}
+
+// programOf returns the first program that matches the container, or nil.
+func (r *Runner) programOf(c *records.Container) *program.Program {
+	for i := range r.Options.Programs {
+		if p := &r.Options.Programs[i]; p.Match.Matches(c.Sandbox.Metadata, c.Config, c.Image.Tags) {
+			return p
+		}
+	}
+	return nil
+}
+
+// runcCreate is what containerd says before runc's own words.
+const runcCreate = "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: "
+
+// startInterpreted makes a container's namespaces and starts its first process.
+// done is called when that has ended. The error's text is what StartContainer
+// says. With stated that process does what the behaviour says, whatever its
+// command line is.
+func (r *Runner) startInterpreted(c *records.Container, stated *program.Behaviour, done func(kernel.Exit)) (*records.Interpreted, error) {
+	pk := r.Kernel.Pod(c.Sandbox)
+	in := &records.Interpreted{Container: c, Group: r.Loop.NewGroup(c.Sandbox.Metadata.Name + "/" + c.Config.Metadata.Name), Net: pk.Net}
+	in.Stdout = &output.Stream{R: r.Output, C: c, Name: program.StdoutName}
+	in.Stderr = &output.Stream{R: r.Output, C: c, Name: program.StderrName}
+	if err := r.enterImage(in, pk); err != nil {
+		in.Group.Kill()
+		return nil, err
+	}
+	argv := c.Argv()
+	if stated != nil {
+		in.Stated, argv = stated, c.StatedArgv()
+		r.installStated(in, argv)
+	}
+	in.PIDs = r.pidNamespace(c, pk)
+	in.Kernel = r.Kernel.Kernel().NewContainer(r.containerOptions(in, pk))
+	fds, held := r.standardFiles(in)
+	in.Stdin = held
+	p, err := in.Kernel.Start(kernel.Spec{
+		Argv: argv, Env: in.Env, Dir: in.Dir, Cred: in.Cred, FDs: fds, Tty: c.Config.Tty, Done: done,
+	})
+	records.CloseAll(fds)
+	if in.TTY != nil {
+		in.TTY.SetLeader(p)
+	}
+	if err == nil {
+		if in.Stated != nil {
+			announce(in, p)
+		}
+		return in, nil
+	}
+	in.End()
+	var xerr *kernel.ExecError
+	if errors.As(err, &xerr) && (xerr.Errno == syscall.ENOEXEC || xerr.Interpreter != "") {
+		return nil, &lateExecError{in: in, text: xerr.Error()}
+	}
+	return nil, errors.New(runcCreate + err.Error())
+}
+
+// lateExecError is of a program that runc finds and the kernel refuses: the
+// container has started by then, and ends with a line on stderr.
+type lateExecError struct {
+	in   *records.Interpreted
+	text string
+}
+
+func (e *lateExecError) Error() string { return e.text }
+
+// standardFiles returns the first three files of a container's process, and the
+// other end of its standard input if somebody could attach to it.
+func (r *Runner) standardFiles(in *records.Interpreted) (fds []kernel.File, held kernel.File) {
+	m := r.Kernel.Kernel()
+	if in.Container.Config.Tty && r.Options.Attachable {
+		in.TTY = m.NewTTY(in.Stdout)
+		slave := in.TTY.Slave()
+		return []kernel.File{slave, slave.Dup(), slave.Dup()}, in.TTY.Keyboard()
+	}
+	stdin := m.Null()
+	if in.Container.Config.Stdin {
+		stdin, held = m.Pipe()
+	}
+	if !in.Container.Config.Tty {
+		return []kernel.File{stdin, in.Stdout, in.Stderr}, held
+	}
+	if held == nil {
+		stdin, held = m.Pipe() // nobody types, but the terminal is there
+	}
+	out := terminal{in.Stdout}
+	return []kernel.File{terminal{stdin}, out, out}, held
+}
+
+// terminal is the pseudo-terminal of a container that has one.
+type terminal struct{ kernel.File }
+
+// IsTTY is what kernel.IsTTY looks for.
+func (terminal) IsTTY() bool { return true }
+
+// Dup implements kernel.File.
+func (t terminal) Dup() kernel.File { return terminal{t.File.Dup()} }
+
+// Path is the name of the terminal in the container.
+func (terminal) Path() string { return "/dev/pts/0" }
+
+func (r *Runner) containerOptions(in *records.Interpreted, pk *podkernel.Pod) kernel.ContainerOptions {
+	c, lin := in.Container, in.Container.LinuxResources()
+	caps, noNew, seccomp := Privileges(c.Config.GetLinux().GetSecurityContext())
+	var standalone func(string) bool
+	if c.Image.Source.Standalone {
+		applets := r.Images.CommandsOf(c.Image.Source)
+		standalone = func(name string) bool { return applets[name] != nil && busybox.Debian(name) }
+	}
+	return kernel.ContainerOptions{
+		Standalone:   standalone,
+		Capabilities: caps, NoNewPrivileges: noNew, Seccomp: seccomp, Sysctls: c.Sandbox.Config.GetLinux().GetSysctls(),
+		Group: in.Group, Root: in.View, Net: in.Net, PIDs: in.PIDs, Cgroup: pk.Cgroup, ID: c.ID, CgroupPath: r.Kernel.CgroupPath(c),
+		Hostname:    r.Kernel.UtsName(c.Sandbox),
+		OOMScoreAdj: records.OomScoreAdj(c), IDMaps: idMaps(c.Sandbox),
+		HostIPC:     c.Sandbox.Config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetIpc() == runtimeapi.NamespaceMode_NODE,
+		Filter:      r.filterOf(c.Config.GetLinux().GetSecurityContext()),
+		MemoryLimit: lin.GetMemoryLimitInBytes(),
+		OOMGroup:    lin.GetUnified()["memory.oom.group"] == "1",
+		CPUShares:   lin.GetCpuShares(), CPUQuota: lin.GetCpuQuota(), CPUPeriod: lin.GetCpuPeriod(),
+		Commands: r.commandsFor(in),
+		Forks:    func() bool { return r.Accounts.MayFork(c) },
+		OOM: func(p *kernel.Process) {
+			in.OOM = true
+			cgroup := in.OOMCgroup
+			if cgroup == "" {
+				cgroup = r.Kernel.CgroupPath(c)
+			}
+			r.Accounts.TellOOM(c, accounts.ProcessName(p.Argv), p.PIDIn(r.Kernel.Machine.HostPIDs()), cgroup)
+		},
+		UnknownCommand: func(name string) {
+			if c.Image.Source.Commands != nil {
+				return // so the scenario says
+			}
+			r.Warner.WarnOnce(c, "unknown\x00"+name, "the command "+name+" is not known here; it ends with 127 (a stated program can say what the container does)")
+		},
+		StandIn: standIn(in),
+		Warn:    func(text string) { r.Warner.WarnOnce(c, text, text) },
+	}
+}
+
+// pidNamespace returns the pid namespace that the container asks for.
+func (r *Runner) pidNamespace(c *records.Container, pk *podkernel.Pod) *kernel.PIDNamespace {
+	m := r.Kernel.Kernel()
+	o := c.Config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+	switch o.GetPid() {
+	case runtimeapi.NamespaceMode_NODE:
+		return m.HostPIDs()
+	case runtimeapi.NamespaceMode_POD:
+		if o == nil { // POD is the zero value: whoever says nothing gets its own
+			return m.NewPIDs()
+		}
+		if pk.PIDs == nil {
+			pk.PIDs = m.NewPIDs()
+			pk.PIDs.AddStated("/pause")
+		}
+		return pk.PIDs
+	case runtimeapi.NamespaceMode_TARGET:
+		if t := r.Records.ContainerFor(o.GetTargetId()); t != nil && t.Process != nil && t.Process.Interpreted != nil {
+			return t.Process.Interpreted.PIDs
+		}
+	}
+	return m.NewPIDs()
+}

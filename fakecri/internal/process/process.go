@@ -1,0 +1,364 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strconv"
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/accounts"
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/disk"
+	"github.com/drydock-sim/drydock/fakecri/internal/hostfiles"
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
+	"github.com/drydock-sim/drydock/fakecri/internal/output"
+	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
+	"github.com/drydock-sim/drydock/fakecri/internal/podnet"
+	"github.com/drydock-sim/drydock/fakecri/internal/program"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/trace"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// What containerd says of a container that could not be started.
+const (
+	startErrorCode   = 128
+	startErrorReason = "StartError"
+)
+
+// Runner runs containers' programs.
+type Runner struct {
+	Loop     *loop.Loop
+	Recorder *trace.Recorder
+	fields   []trace.Field // of the record being made: memory for the next
+	Options  Options
+	Calls    *calls.Daemon
+	Records  *records.Store
+	Images   *images.Store
+	Files    *hostfiles.Files
+	Layers   *disk.Layers
+	Kernel   *podkernel.Node
+	Accounts *accounts.Node
+	Output   *output.Outputs
+	Net      *podnet.Net
+	Warner   *records.Warner
+	Event    func(kind runtimeapi.ContainerEventType, id string, s *records.Sandbox)
+}
+
+// Options are those of Options.
+type Options struct {
+	Programs              []program.Program
+	Behave                func(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) *program.Behaviour
+	Interpret, Attachable bool
+}
+
+// isShellScript recognises sh -c '...'.
+func isShellScript(argv []string) bool {
+	if len(argv) < 3 {
+		return false
+	}
+	switch path.Base(argv[0]) {
+	case "sh", "bash", "ash", "dash", "zsh", "ksh":
+		return len(argv[1]) >= 2 && argv[1][0] == '-' && argv[1][len(argv[1])-1] == 'c'
+	}
+	return false
+}
+
+// Start makes a container's process.
+func (r *Runner) Start(c *records.Container) error {
+	b, interpret := r.Resolve(c)
+	now := r.Loop.UnixNano()
+	if err := r.Output.OpenLog(c); err != nil { // before the process, so also if there is none
+		return r.failStart(c, "failed to create containerd task: failed to create container loggers: "+err.Error())
+	}
+	if b.StartError != "" {
+		return r.failStart(c, b.StartError)
+	}
+	if !interpret {
+		b = r.Layers.WithMemory(c, b)
+	}
+	p := &records.Process{Container: c, Behaviour: b, StartedAt: now}
+	var late *lateExecError
+	var stated *program.Behaviour
+	if r.Options.Interpret && !interpret && r.programOf(c) == nil {
+		stated, interpret = b, true
+	}
+	if interpret {
+		in, err := r.startInterpreted(c, stated, func(e kernel.Exit) { r.firstEnded(p, e) })
+		if errors.As(err, &late) {
+			in = late.in
+		} else if err != nil {
+			return r.failStart(c, err.Error())
+		}
+		p.Interpreted = in
+	}
+	c.Process = p
+	if p.Interpreted == nil {
+		r.Accounts.Account(p, 1)
+	}
+	c.StartedAt = now
+	r.Records.SetContainerState(c, records.StateRunning)
+	r.Event(records.EventStarted, c.ID, c.Sandbox)
+	r.recordProcess(c, "start", records.ExitStatus{})
+	if late != nil {
+		_, _ = late.in.Stderr.Write(context.Background(), []byte(late.text+"\n"))
+		r.Exit(c, records.ExitStatus{Code: 1})
+		return nil
+	}
+	if interpret {
+		if stated != nil {
+			r.Layers.StartWrites(p)
+			r.Net.Serve(c)
+		}
+		return nil
+	}
+	sub := c.Subject()
+	if b.RunFor.Min > 0 || b.RunFor.Max > 0 {
+		p.ExitAt = now + max(sub.Draw(r.Loop, b.RunFor, "run for"), 1)
+	}
+	p.OOMAt = r.oomTime(p, now)
+	r.arm(p)
+	r.Output.StartLogs(p)
+	r.Layers.StartWrites(p)
+	r.Net.Serve(c)
+	return nil
+}
+
+// failStart ends a container that could not be started.
+func (r *Runner) failStart(c *records.Container, text string) error {
+	c.FinishedAt = r.Loop.UnixNano()
+	c.ExitCode, c.Reason, c.Message = startErrorCode, startErrorReason, text
+	r.recordProcess(c, "start-failed", records.ExitStatus{Code: startErrorCode, Reason: startErrorReason, Message: text})
+	r.Records.SetContainerState(c, records.StateExited)
+	r.Output.CloseLog(c)
+	return status.Error(codes.Unknown, text)
+}
+
+// How long containerd takes to notice that a process has ended: to be told by
+// the shim and to delete the task. Until then the container shows as running.
+const (
+	noticeMin = 30 * time.Millisecond
+	noticeMax = 70 * time.Millisecond
+)
+
+// firstEnded is the end of an interpreted container's first process. A stop
+// that waits for it has that time in its latency.
+func (r *Runner) firstEnded(p *records.Process, e kernel.Exit) {
+	c := p.Container
+	if c.Process != p {
+		return
+	}
+	p.Interpreted.Ended, p.Interpreted.EndedAt = p.Interpreted.ExitOf(e), r.Loop.UnixNano()
+	if c.Exited != nil {
+		r.Exit(c, p.Interpreted.Ended)
+		return
+	}
+	sub := c.Subject()
+	p.Timer = r.Kernel.Powered.NewTimer("process", func() {
+		if c.Process == p {
+			r.Exit(c, p.Interpreted.Ended)
+		}
+	})
+	p.Timer.Reset(r.Loop.Between(noticeMin, noticeMax, "notice", sub.Pod, sub.Key()))
+}
+
+// oomTime returns when the program's memory passes the container's limit, in
+// nanoseconds since the epoch and not before now; 0 for never.
+func (r *Runner) oomTime(p *records.Process, now int64) int64 {
+	limit := p.Container.LinuxResources().GetMemoryLimitInBytes()
+	if limit <= 0 {
+		return 0
+	}
+	if p.Behaviour.Memory.Peak() <= limit {
+		return 0
+	}
+	t, ok := p.Behaviour.Memory.Over(limit, time.Duration(now-p.StartedAt), p.Container.NoiseKey(r.Loop))
+	if !ok {
+		return 0
+	}
+	return p.StartedAt + int64(t)
+}
+
+// LimitChanged acts on another memory limit.
+func (r *Runner) LimitChanged(p *records.Process) {
+	if p.Interpreted != nil {
+		lin := p.Container.LinuxResources()
+		p.Interpreted.Kernel.SetCPU(lin.GetCpuShares(), lin.GetCpuQuota(), lin.GetCpuPeriod())
+		p.Interpreted.Kernel.SetMemoryLimit(lin.GetMemoryLimitInBytes())
+		return
+	}
+	r.Accounts.AccountCPU(p, 0)
+	p.OOMAt = r.oomTime(p, r.Loop.UnixNano())
+	r.arm(p)
+}
+
+// arm sets the timer for the process's end.
+func (r *Runner) arm(p *records.Process) {
+	at, _ := p.End()
+	if at == 0 {
+		if p.Timer != nil {
+			p.Timer.Stop()
+		}
+		return
+	}
+	if p.Timer == nil {
+		p.Timer = r.Kernel.Powered.NewTimer("process", func() {
+			if p.Container.Process == p {
+				r.Ends(p)
+			}
+		})
+	}
+	p.Timer.Reset(time.Duration(at - r.Loop.UnixNano()))
+}
+
+// Ends is the process's end by itself, by its stop signal or by its limit.
+func (r *Runner) Ends(p *records.Process) {
+	at, e := p.End()
+	if at == p.OOMAt && e.Reason == records.OomReason {
+		// With noise the time is one to look again at.
+		if at := r.oomTime(p, at); at != p.OOMAt {
+			p.OOMAt = at
+			r.arm(p)
+			return
+		}
+	}
+	if e.Reason == records.OomReason {
+		r.Accounts.TellOOM(p.Container, accounts.ProcessName(p.Container.Argv()), r.Accounts.StatedPID(p.Container), r.Kernel.CgroupPath(p.Container))
+	}
+	r.lastWords(p)
+	r.Exit(p.Container, e)
+}
+
+// Signal delivers a signal; one other than SIGKILL counts as the stop signal.
+func (r *Runner) Signal(c *records.Container, sig int) {
+	p := c.Process
+	if p == nil {
+		return
+	}
+	if sig == records.SigKILL {
+		r.Exit(c, records.ExitBySignal(records.SigKILL))
+		return
+	}
+	if p.Interpreted != nil {
+		p.Interpreted.Kernel.Signal(sig)
+		return
+	}
+	if p.Behaviour.OnTerm.Ignore || p.TermAt != 0 {
+		return
+	}
+	sub := c.Subject()
+	after := sub.Draw(r.Loop, p.Behaviour.OnTerm.After, "on term")
+	p.StopSignal = sig
+	if after <= 0 {
+		e := records.ExitStatus{Code: p.Behaviour.OnTerm.Exit}
+		if p.Behaviour.OnTerm.Unhandled {
+			e = records.ExitBySignal(sig)
+		}
+		r.lastWords(p)
+		r.Exit(c, e)
+		return
+	}
+	p.TermAt = r.Loop.UnixNano() + after
+	r.arm(p)
+}
+
+// Exit ends a container's process.
+func (r *Runner) Exit(c *records.Container, e records.ExitStatus) {
+	p := c.Process
+	c.Process = nil
+	if p != nil {
+		if p.Timer != nil {
+			p.Timer.Stop()
+		}
+		if p.Interpreted == nil {
+			r.Accounts.Account(p, -1)
+		}
+		p.Logs.Stop()
+		r.Net.AnswersChanged(c, p)
+	}
+	c.FinishedAt = r.Loop.UnixNano()
+	if p != nil && p.Interpreted != nil && p.Interpreted.EndedAt != 0 && e.Reason != records.UnknownReason {
+		c.FinishedAt, e = p.Interpreted.EndedAt, p.Interpreted.Ended // whatever came after that
+	}
+	if e.Reason == "" {
+		e.Reason = "Completed"
+		if e.Code != 0 {
+			e.Reason = "Error"
+		}
+	}
+	c.ExitCode, c.Reason, c.Message = e.Code, e.Reason, e.Message
+	r.Records.SetContainerState(c, records.StateExited)
+	r.Event(records.EventStopped, c.ID, c.Sandbox)
+	if p != nil && p.Interpreted != nil && e.Code != 0 && e.Signal == 0 {
+		e.Stderr = p.Interpreted.Stderr.LastLine()
+	}
+	r.recordProcess(c, "exit", e)
+	if c.Exited != nil {
+		c.Exited.Fire()
+	}
+	if r.Output.Attached != nil {
+		r.Output.DetachAll(c)
+	}
+	switch {
+	case p != nil && p.Interpreted != nil:
+		if p.Interpreted.Stated != nil {
+			r.Net.Unserve(c)
+		}
+		p.Interpreted.End()
+	case r.Kernel.Machine != nil:
+		r.Net.Unserve(c)
+	}
+	r.Output.CloseLog(c)
+	r.Layers.StopWrites(c)
+}
+
+// lastWords writes a stated program's termination message.
+func (r *Runner) lastWords(p *records.Process) {
+	if p.Behaviour.TerminationMessage == "" || r.Files.FS == nil && r.Files.Host == nil {
+		return
+	}
+	file := p.Container.Config.Annotations[AnnotationTerminationPath]
+	for _, m := range p.Container.Config.Mounts {
+		if m.ContainerPath == file && file != "" && !m.Readonly {
+			r.Files.Write(m.HostPath, []byte(p.Behaviour.TerminationMessage))
+		}
+	}
+}
+
+const AnnotationTerminationPath = "io.kubernetes.container.terminationMessagePath"
+
+func (r *Runner) recordProcess(c *records.Container, verb string, e records.ExitStatus) {
+	if r.Recorder == nil {
+		return
+	}
+	sub := c.Subject()
+	fields := append(r.fields[:0], trace.Str("attempt", strconv.FormatUint(uint64(sub.Attempt), 10)))
+	if verb != "start" {
+		fields = append(fields, trace.Int("code", int64(e.Code)), trace.Str("reason", e.Reason))
+		if e.Signal != 0 {
+			fields = append(fields, trace.Int("signal", int64(e.Signal)))
+		}
+		if e.Message != "" {
+			fields = append(fields, trace.Str("message", e.Message))
+		}
+		if e.Stderr != "" {
+			fields = append(fields, trace.Str("stderr", e.Stderr))
+		}
+	}
+	r.Recorder.RecordObject(trace.KindProcess, sub.Object(), verb, fields...)
+	r.fields = fields[:0]
+}
+
+// KillAll kills every running container of the sandbox.
+func (r *Runner) KillAll(s *records.Sandbox) {
+	for _, c := range s.Containers {
+		if c.Alive() {
+			r.Exit(c, records.ExitBySignal(records.SigKILL))
+		}
+	}
+}

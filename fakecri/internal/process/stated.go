@@ -1,0 +1,197 @@
+package process
+
+import (
+	"context"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/program"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
+	"github.com/drydock-sim/drydock/ground/usage"
+)
+
+// This file makes a process of a program that is stated, of an image's server
+// or of a command that nobody knows, where Options.Interpret asks for it: it
+// does little, but others can be run beside it, and connected to it.
+
+// statedProgram is the name of the program that such a process runs.
+const statedProgram = "drydock-stated"
+
+// installStated puts the program's file where the container's command line has
+// it, if there is none.
+func (r *Runner) installStated(in *records.Interpreted, argv []string) {
+	file := argv[0]
+	if !strings.Contains(file, "/") {
+		file = "/usr/local/bin/" + file
+		for _, e := range in.Env {
+			if dirs, ok := strings.CutPrefix(e, "PATH="); ok {
+				dir, _, _ := strings.Cut(dirs, ":")
+				file = path.Join("/", dir, argv[0])
+			}
+		}
+	} else if !path.IsAbs(file) {
+		file = path.Join(in.Dir, file)
+	}
+	if !in.View.OnHost(path.Dir(file)) && in.View.MkdirAll(path.Dir(file), 0o755) == nil && in.View.WriteFile(file, kernel.ELF(statedProgram), 0o755) == nil {
+		return
+	}
+	// The root is readonly; what is mounted is not asked.
+	own := memfs.New(memfs.Options{Loop: in.Group.Loop(), Tmpfs: []string{}})
+	if own.WriteFile("/program", kernel.ELF(statedProgram), 0o755) == nil {
+		_ = in.View.Namespace().Bind(file, own, "/program", true)
+	}
+}
+
+// statedSignals are the signals that a stated program does something on.
+var statedSignals = []int{kernel.SIGHUP, records.SigINT, records.SigQUIT, records.SigTERM, kernel.SIGUSR1, kernel.SIGUSR2, records.SigWINCH, kernel.SIGALRM}
+
+// commandsFor are the programs of a container: its image's, and the stated one
+// if it has one.
+func (r *Runner) commandsFor(in *records.Interpreted) kernel.Commands {
+	if in.Stated == nil {
+		return r.Images.CommandsOf(in.Container.Image.Source)
+	}
+	own := kernel.Commands{}
+	for name, cmd := range r.Images.CommandsOf(in.Container.Image.Source) { //drydock:unordered copies a map
+		own[name] = cmd
+	}
+	own[statedProgram] = func(ctx context.Context, p *kernel.Process) int {
+		if p != in.Kernel.First() {
+			return 0 // somebody runs the file once more
+		}
+		return r.runStated(in, ctx, p)
+	}
+	return own
+}
+
+// runStated does what the container's behaviour says, and returns its exit code.
+func (r *Runner) runStated(in *records.Interpreted, ctx context.Context, p *kernel.Process) int {
+	b := in.Stated
+	for _, sig := range statedSignals {
+		p.Disposition(sig, kernel.Catch)
+	}
+	started := p.StartedAt()
+	for {
+		r.follow(in, ctx, b, p)
+		wait, cancel := r.untilNext(in, ctx, b, p.Now().Sub(started))
+		i, err := loop.WaitAny(wait, &in.Exit.Asked, p.Signalled())
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return 0
+		case err != nil:
+			if end := b.RunFor.Min; end > 0 && p.Now().Sub(started) >= end {
+				r.statedLogs(in, ctx, b, p)
+				return int(b.ExitCodeOf(in.Container.Config.Metadata.Attempt))
+			}
+			r.statedLogs(in, ctx, b, p)
+		case i == 0:
+			return int(in.Exit.Code)
+		default:
+			if sig, ok := p.NextSignal(); ok && !b.OnTerm.Ignore && sig == in.Container.StopSignal() {
+				_ = p.Loop().Sleep(ctx, b.OnTerm.After.Min)
+				if b.OnTerm.Unhandled {
+					return 128 + sig
+				}
+				return int(b.OnTerm.Exit)
+			}
+		}
+	}
+}
+
+// untilNext is ctx until the next thing that the program does by itself.
+func (r *Runner) untilNext(in *records.Interpreted, ctx context.Context, b *program.Behaviour, now time.Duration) (context.Context, func()) {
+	next := time.Duration(-1)
+	if end := b.RunFor.Min; end > 0 {
+		next = max(end-now, 0)
+	}
+	if in.Logged < len(b.Logs) {
+		if at := max(b.Logs[in.Logged].At-now, 0); next < 0 || at < next {
+			next = at
+		}
+	}
+	if at, ok := r.nextUse(in, b, now); ok && (next < 0 || at < next) {
+		next = at
+	}
+	if next < 0 {
+		return ctx, func() {}
+	}
+	return loop.WithTimeout(ctx, next)
+}
+
+// follow has the process use what its curves say.
+func (r *Runner) follow(in *records.Interpreted, ctx context.Context, b *program.Behaviour, p *kernel.Process) {
+	now, key := p.Now().Sub(p.StartedAt()), in.Container.NoiseKey(r.Loop)
+	if b.CPU != nil {
+		p.BurnAt(b.CPU.At(now, key))
+	}
+	if more := b.MemoryCurve().At(now, key) - p.Memory(); more > 0 {
+		_ = p.Alloc(ctx, more)
+	} else {
+		p.Free(-more)
+	}
+}
+
+// followPeriod is how often a process looks at a curve that rises or falls.
+const followPeriod = time.Second
+
+// nextUse is after how long the process is to use something else.
+func (r *Runner) nextUse(in *records.Interpreted, b *program.Behaviour, now time.Duration) (next time.Duration, ok bool) {
+	key := in.Container.NoiseKey(r.Loop)
+	for _, c := range [...]*usage.Curve{b.MemoryCurve(), b.CPU} {
+		at, more := c.Next(now, key)
+		if !more {
+			continue
+		}
+		if at -= now; c.At(now, key) != c.At(now+at-1, key) {
+			at = min(at, followPeriod)
+		}
+		if !ok || at < next {
+			next, ok = at, true
+		}
+	}
+	if limit := in.Container.LinuxResources().GetMemoryLimitInBytes(); ok && limit > 0 {
+		if at, over := b.MemoryCurve().Over(limit, now, key); over && at > now {
+			next = min(next, at-now)
+		}
+	}
+	return next, ok
+}
+
+// statedLogs writes the lines that are due.
+func (r *Runner) statedLogs(in *records.Interpreted, ctx context.Context, b *program.Behaviour, p *kernel.Process) {
+	now := p.Now().Sub(p.StartedAt())
+	for in.Logged < len(b.Logs) && b.Logs[in.Logged].At <= now {
+		l := b.Logs[in.Logged]
+		in.Logged++
+		fd := 1
+		if l.Stream == program.StderrName {
+			fd = 2
+		}
+		if f := p.FD(fd); f != nil {
+			_, _ = f.Write(ctx, []byte(l.Text+"\n"))
+		}
+	}
+}
+
+// ExitSoon has a stated program end with a code, once it has answered.
+func (r *Runner) ExitSoon(c *records.Container, code int32) {
+	p := c.Process
+	if p == nil {
+		return
+	}
+	r.Kernel.Powered.After(time.Millisecond, func() {
+		switch {
+		case c.Process != p:
+		case p.Interpreted != nil && p.Interpreted.Stated != nil:
+			p.Interpreted.Exit.Code = code
+			p.Interpreted.Exit.Asked.Fire()
+		case p.Interpreted == nil:
+			r.Exit(c, records.ExitStatus{Code: code})
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package records
+
+import (
+	"fmt"
+)
+
+func (r *Warner) WarnScript(c *Container, argv []string) {
+	r.WarnOnce(c, argv[2], fmt.Sprintf("the script %q is not run and no program is stated for it; it runs until it is stopped and exits 0 on SIGTERM", Shorten(argv[2], 60)))
+}
+
+// WarnOnce warns of something about a container, once per image and key.
+func (r *Warner) WarnOnce(c *Container, key, text string) {
+	if r.To == nil {
+		return
+	}
+	image := c.Config.Image.GetUserSpecifiedImage()
+	if image == "" {
+		image = c.Config.Image.GetImage()
+	}
+	key = image + "\x00" + key
+	if r.warned[key] {
+		return
+	}
+	if r.warned == nil {
+		r.warned = map[string]bool{}
+	}
+	r.warned[key] = true
+	md := c.Sandbox.Metadata
+	r.warn("container %s of pod %s/%s, image %s: %s", c.Config.Metadata.Name, md.Namespace, md.Name, image, text)
+}
+
+func Shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + "..."
+}
+
+func (r *Warner) warn(format string, args ...any) {
+	if r.To != nil {
+		r.To(fmt.Sprintf(format, args...))
+	}
+}
+
+// Warner says what is not acted on, once of each image.
+type Warner struct {
+	To     func(string) // nil: nobody wants to know
+	warned map[string]bool
+}
