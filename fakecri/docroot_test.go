@@ -3,14 +3,14 @@ package fakecri
 import (
 	"strings"
 	"testing"
-
-	"github.com/drydock-sim/drydock/fakecri/internal/images"
 )
 
 // A known web server sends what somebody has put into its root, and its one
 // page until then.
 func TestWebRoots(t *testing.T) {
-	for image, root := range map[string]images.WebRoot{"nginx:1.27": images.NginxRoot, "httpd:2.4": images.HttpdRoot} {
+	for image, root := range map[string][2]string{
+		"nginx:1.27": {"/usr/share/nginx/html", "/etc/nginx/templates"}, "httpd:2.4": {"/usr/local/apache2/htdocs", "/usr/local/apache2/conf"},
+	} {
 		t.Run(image, func(t *testing.T) {
 			run(t, socketOptions, func(e *env) {
 				e.pull(image)
@@ -38,7 +38,7 @@ func TestWebRoots(t *testing.T) {
 					{"mkdir -p $CONFIG", "/missing", 200, "<h1>"},
 					{"true", "/", 200, "hello\n"},
 				} {
-					script := strings.NewReplacer("$ROOT", root.Dir, "$CONFIG", root.Config[len(root.Config)-1]).Replace(step.script)
+					script := strings.NewReplacer("$ROOT", root[0], "$CONFIG", root[1]).Replace(step.script)
 					_, _, err := e.c.ExecSync(e.ctx, id, []string{"sh", "-c", script}, 0)
 					e.ok(err)
 					if code, body := e.get(id, "http://"+st.Status.Network.Ip+step.path); code != step.code || !strings.Contains(body, step.body) {

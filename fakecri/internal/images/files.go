@@ -39,8 +39,8 @@ func (src *Source) Tree() string {
 	switch {
 	case src.Commands != nil:
 		return commandsTree(src.Commands, src.Bare)
-	case src.Known != nil && src.Known.tree != "":
-		return src.Known.tree
+	case src.Known != nil && src.Known.Tree != "":
+		return src.Known.Tree
 	}
 	return treeDebian
 }
@@ -63,7 +63,7 @@ func (t *Trees) Runs(command string) bool {
 // AllTrees returns the images' files.
 func (r *Store) AllTrees() *Trees {
 	if r.trees == nil {
-		r.trees = NewTrees()
+		r.trees = newTrees(r.catalogue)
 	}
 	if r.trees.applets == nil {
 		r.trees.prepare(r.l, r.opts.Images)
@@ -104,7 +104,7 @@ func (r *Store) CommandsOf(src *Source) kernel.Commands {
 
 // FilesKnown tells whether an image's files are more than a guess.
 func (src *Source) FilesKnown() bool {
-	return src.Commands != nil || src.Known != nil && src.Known.tree != ""
+	return src.Commands != nil || src.Known != nil && src.Known.Tree != ""
 }
 
 func (r *Store) TreeOf(src *Source) *memfs.Image {

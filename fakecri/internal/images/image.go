@@ -172,17 +172,18 @@ type Source struct {
 }
 
 type Store struct {
-	Disk     *memfs.Share
-	Gen      uint64
-	l        *loop.Loop
-	opts     Options
-	trees    *Trees
-	commands kernel.Commands     // what interpreted programs do; made for the first
-	sources  map[string]*Source  // by canonical name, by digest, and by base name
-	ByRef    map[string]*Present // by id, canonical tag and digest
-	Images   []*Present          // in order of arrival
-	List     []*runtimeapi.Image // nil after a change
-	Pulled   []PullCount
+	Disk      *memfs.Share
+	Gen       uint64
+	l         *loop.Loop
+	opts      Options
+	catalogue *catalogue
+	trees     *Trees
+	commands  kernel.Commands     // what interpreted programs do; made for the first
+	sources   map[string]*Source  // by canonical name, by digest, and by base name
+	ByRef     map[string]*Present // by id, canonical tag and digest
+	Images    []*Present          // in order of arrival
+	List      []*runtimeapi.Image // nil after a change
+	Pulled    []PullCount
 	// known remembers canonical names: to parse one takes microseconds, and
 	// each start of a container asks several times.
 	known map[string]string
@@ -205,7 +206,10 @@ type Options struct {
 func New(opts Options) *Store {
 	st := &Store{l: opts.Loop, opts: opts, Disk: opts.Disk, trees: opts.Trees, Gen: 1}
 	if st.trees != nil {
+		st.catalogue = st.trees.catalogue
 		st.trees.prepare(st.l, opts.Images)
+	} else {
+		st.catalogue = newCatalogue()
 	}
 	st.init()
 	return st
@@ -264,7 +268,8 @@ func (st *Store) baseName(c string) string {
 	if b, ours := testImageBase(c); ours {
 		return b
 	}
-	if name, _, _ := strings.Cut(base, ":"); oneImageOfAllTags(name) {
+	name, _, _ := strings.Cut(base, ":")
+	if k := st.catalogue.find(name); k != nil && k.OneImageOfAllTags {
 		return name
 	}
 	return base
@@ -274,7 +279,7 @@ func (st *Store) baseName(c string) string {
 // node.
 func (st *Store) newSource(im Image, name string) *Source {
 	c, _ := st.Canonical(name)
-	src := &Source{Image: im, Known: knownImageOf(repository(c))}
+	src := &Source{Image: im, Known: st.catalogue.find(repository(c))}
 	src.adopt(src.Known)
 	src.adoptTest(c)
 	if _, digest, ok := strings.Cut(c, "@"); ok {

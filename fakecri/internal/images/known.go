@@ -1,166 +1,192 @@
 package images
 
 import (
+	"embed"
+	"fmt"
 	"path"
+	"slices"
 	"strings"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/program"
 )
 
-// knownImage is what this package knows of an image that is widely used: its
+// catalogueFiles are the images that are known, one a file: to know another is
+// to add its file. A file is named after the last element of the repository's
+// name, wherever the image is pulled from; with a + at its end, after what that
+// begins with.
+//
+//go:embed catalogue/*.yaml
+var catalogueFiles embed.FS
+
+// knownImage is what is known of an image that is widely used: its
 // configuration, its files and the behaviour of its server.
 type knownImage struct {
-	tree string // of Trees; "" means that its files are not known
+	// Like is a known image that this one is but for what its own file says.
+	Like string `json:"like,omitempty"`
+
+	// Tree is the name of its files in Trees; "" means that they are not known.
+	Tree string `json:"files,omitempty"`
 	// Closed says that it has no other commands than those of its tree.
-	Closed               bool
-	entrypoint, cmd, env []string
-	user, dir            string
-	stopSignal           int
+	Closed bool `json:"closed,omitempty"`
+	// OneImageOfAllTags says that a tag makes no difference.
+	OneImageOfAllTags bool `json:"oneImageOfAllTags,omitempty"`
+
+	Entrypoint []string `json:"entrypoint,omitempty"`
+	Cmd        []string `json:"cmd,omitempty"`
+	Env        []string `json:"env,omitempty"` // default: DefaultPath
+	User       string   `json:"user,omitempty"`
+	Dir        string   `json:"dir,omitempty"`
+	StopSignal int      `json:"stopSignal,omitempty"`
+
+	// Server is what it serves, Behaves the name of a behaviour that takes more
+	// than that to say; Client is a program of its that probes run.
+	Server  *server `json:"server,omitempty"`
+	Behaves string  `json:"behaves,omitempty"`
+	Client  *client `json:"client,omitempty"`
+
 	// Daemon says what argv does that is not interpreted; nil for nothing known.
-	Daemon daemonFunc
+	Daemon daemonFunc `json:"-"`
+}
+
+// client is what a well-known client of a database says when all is well, for
+// probes that look at it.
+type client struct {
+	Command string `json:"command"`
+	// Arg is one of its arguments, compared without case; "" for whatever they are.
+	Arg    string `json:"arg,omitempty"`
+	Output string `json:"output"`
 }
 
 type daemonFunc func(config *runtimeapi.ContainerConfig, argv []string) *program.Behaviour
 
-// saying has a server begin with lines on stderr.
-func (d daemonFunc) saying(lines ...string) daemonFunc {
-	var logs []program.LogLine
-	for _, l := range lines {
-		logs = append(logs, program.LogLine{Stream: program.StderrName, Text: l})
-	}
-	return func(config *runtimeapi.ContainerConfig, argv []string) *program.Behaviour {
-		b := d(config, argv)
-		if b == nil {
-			return nil
-		}
-		said := *b
-		said.Logs = logs
-		return &said
-	}
-}
+// behaviours are those that files name.
+var behaviours = map[string]daemonFunc{"agnhost": agnhost, "nonewprivs": nonewprivs, "pause": pauses}
 
+// DefaultPath is what containerd gives to a container whose image says none.
 const DefaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// oneImageOfAllTags tells whether the tags of a repository of that base name are
-// known to be the same image.
-func oneImageOfAllTags(base string) bool { return base == "test-image-tags" }
-
-// testUsers are the users of the test images for image users, by base name.
-var testUsers = map[string]string{
-	"test-image-user-uid":            "1002",
-	"test-image-user-uid-group":      "1003:1003",
-	"test-image-user-username":       "www-data",
-	"test-image-user-username-group": "www-data:www-data",
+// catalogue are the known images. One that several loops share is complete, so
+// that nobody writes to it any more; else each file is read when it is asked for.
+type catalogue struct {
+	names  []string // of the files, sorted
+	images map[string]*knownImage
 }
 
-// distributions are images of which little more is of interest than that they
-// have a shell.
-var distributions = map[string]bool{
-	"debian": true, "ubuntu": true, "fedora": true, "centos": true, "rockylinux": true,
-	"almalinux": true, "amazonlinux": true, "archlinux": true, "opensuse": true, "buildpack-deps": true, "jessie-dnsutils": true,
+func newCatalogue() *catalogue {
+	c := &catalogue{images: map[string]*knownImage{}}
+	files, _ := catalogueFiles.ReadDir("catalogue")
+	for _, f := range files {
+		c.names = append(c.names, strings.TrimSuffix(f.Name(), ".yaml"))
+	}
+	return c
 }
 
-// services are images of a server: what they run, as whom, and the port.
-var services = map[string]struct {
-	command string
-	user    string
-	port    int
-}{
-	"redis":         {command: "redis-server", port: 6379},
-	"valkey":        {command: "valkey-server", port: 6379},
-	"memcached":     {command: "memcached", user: "11211", port: 11211},
-	"postgres":      {command: "postgres", port: 5432},
-	"mysql":         {command: "mysqld", port: 3306},
-	"mariadb":       {command: "mariadbd", port: 3306},
-	"mongo":         {command: "mongod", port: 27017},
-	"rabbitmq":      {command: "rabbitmq-server", port: 5672},
-	"registry":      {command: "registry", port: 5000},
-	"traefik":       {command: "traefik", port: 80},
-	"haproxy":       {command: "haproxy", port: 80},
-	"caddy":         {command: "caddy", port: 80},
-	"whoami":        {command: "/whoami", port: 80},
-	"etcd":          {command: "etcd", port: 2379},
-	"prometheus":    {command: "/bin/prometheus", user: "65534", port: 9090},
-	"node-exporter": {command: "/bin/node_exporter", user: "65534", port: 9100},
-	"grafana":       {command: "/run.sh", user: "472", port: 3000},
-	"http-echo":     {command: "/http-echo", port: 5678},
-	"echoserver":    {command: "/usr/local/bin/run.sh", port: 8080},
+// all are the known images in the order of their files.
+func (c *catalogue) all() []*knownImage {
+	out := make([]*knownImage, len(c.names))
+	for i, name := range c.names {
+		out[i] = c.image(name)
+	}
+	return out
 }
 
-// knownImageOf finds an image by the last element of the repository's name.
-func knownImageOf(repository string) *knownImage {
-	name := path.Base(repository)
-	env := []string{DefaultPath}
+// image is a file's. What is wrong in one is a mistake of this package's, which
+// its tests find.
+func (c *catalogue) image(name string) *knownImage {
+	if k := c.images[name]; k != nil {
+		return k
+	}
+	k, err := c.read(name)
+	if err != nil {
+		panic("fakecri: the catalogue of images: " + name + ": " + err.Error())
+	}
+	c.images[name] = k
+	return k
+}
+
+func (c *catalogue) read(name string) (*knownImage, error) {
+	text, err := catalogueFiles.ReadFile("catalogue/" + name + ".yaml")
+	if err != nil {
+		return nil, err
+	}
+	k := &knownImage{}
+	if err := yaml.UnmarshalStrict(text, k); err != nil {
+		return nil, err
+	}
+	if k.Like != "" { // once more, over that
+		*k = *c.image(k.Like)
+		if k.Server != nil {
+			own := *k.Server
+			k.Server = &own
+		}
+		if err := yaml.UnmarshalStrict(text, k); err != nil {
+			return nil, err
+		}
+	}
+	if k.Env == nil {
+		k.Env = []string{DefaultPath}
+	}
 	switch {
-	case name == "busybox":
-		return &knownImage{tree: treeBusybox, Closed: true, cmd: []string{"sh"}, env: env}
-	case name == "test-image-predefined-group":
-		return &knownImage{tree: treePredefinedGroup, Closed: true, cmd: []string{"sh"}, env: env, user: "1000"}
-	case strings.HasPrefix(name, "test-image-"):
-		return &knownImage{tree: treeBusybox, Closed: true, cmd: []string{"sh"}, env: env, user: testUsers[name]}
-	case name == "alpine":
-		return &knownImage{tree: treeAlpine, Closed: true, cmd: []string{"/bin/sh"}, env: env}
-	case distributions[name]:
-		return &knownImage{tree: treeDebian, cmd: []string{"/bin/bash"}, env: env}
-	case name == "nginx":
-		return nginx(80, "")
-	case strings.HasPrefix(name, "hostnet-nginx"):
-		return nginx(12003, "") // of a public suite, for pods on the host's network
-	case name == "nginx-unprivileged":
-		return nginx(8080, "101")
-	case name == "httpd":
-		return &knownImage{
-			tree: treeDebian, cmd: []string{"httpd-foreground"}, dir: "/usr/local/apache2",
-			env:        []string{"PATH=/usr/local/apache2/bin:" + strings.TrimPrefix(DefaultPath, "PATH="), "HTTPD_PREFIX=/usr/local/apache2"},
-			stopSignal: 28, Daemon: HttpdRoot.serves(httpdPage, 80, "httpd-foreground", "httpd").saying(
-				"AH00489: Apache/2.4 (Unix) configured -- resuming normal operations", "AH00094: Command line: 'httpd -D FOREGROUND'"),
+	case k.Behaves != "":
+		if k.Daemon = behaviours[k.Behaves]; k.Daemon == nil {
+			return nil, fmt.Errorf("no behaviour %q", k.Behaves)
 		}
-	case name == "pause":
-		return &knownImage{tree: treePause, Closed: true, entrypoint: []string{"/pause"}, env: env, user: "65535:65535", Daemon: pauses}
-	case name == "agnhost":
-		return &knownImage{tree: treeAlpine, entrypoint: []string{"/agnhost"}, cmd: []string{"pause"}, env: env, Daemon: agnhost}
-	case name == "nonewprivs":
-		return &knownImage{tree: treeAlpine, entrypoint: []string{"/nnp"}, env: env, user: "1000", Daemon: nonewprivs}
-	}
-	if s, ok := services[name]; ok {
-		return &knownImage{tree: treeDebian, cmd: []string{s.command}, env: env, user: s.user, Daemon: serves("", s.port, path.Base(s.command))}
-	}
-	return nil
-}
-
-func nginx(port int, user string) *knownImage {
-	return &knownImage{
-		tree: treeDebian, entrypoint: []string{"/docker-entrypoint.sh"}, cmd: []string{"nginx", "-g", "daemon off;"},
-		env: []string{DefaultPath}, user: user, stopSignal: 3, Daemon: NginxRoot.serves(nginxPage, port, "nginx", "docker-entrypoint.sh", "nginx-debug"),
-	}
-}
-
-// What the servers' default pages say, in short.
-const (
-	nginxPage = "<!DOCTYPE html>\n<html>\n<head>\n<title>Welcome to nginx!</title>\n</head>\n<body>\n<h1>Welcome to nginx!</h1>\n</body>\n</html>\n"
-	httpdPage = "<html><body><h1>It works!</h1></body></html>\n"
-)
-
-// serves is the behaviour of a web server with one page.
-func serves(page string, port int, names ...string) daemonFunc {
-	p := program.Port{Port: port}
-	if page != "" {
-		p.HTTP = []program.HTTPAnswer{{Body: page}}
-	}
-	return does(&program.Behaviour{Ports: []program.Port{p}}, names...)
-}
-
-// does is a behaviour for some programs.
-func does(b *program.Behaviour, names ...string) daemonFunc {
-	return func(_ *runtimeapi.ContainerConfig, argv []string) *program.Behaviour {
-		for _, n := range names {
-			if path.Base(argv[0]) == n {
-				return b
-			}
+	case k.Server != nil:
+		if k.Server.Programs == nil {
+			k.Server.Programs = []string{path.Base(k.Cmd[0])}
 		}
+		k.Daemon = k.Server.daemon()
+	}
+	return k, nil
+}
+
+// find finds an image by the last element of its repository's name, nil if it
+// is not known.
+func (c *catalogue) find(repository string) *knownImage {
+	name, best := path.Base(repository), ""
+	for _, n := range c.names {
+		begin, begins := strings.CutSuffix(n, "+")
+		if n == name {
+			return c.image(n)
+		}
+		if begins && len(n) > len(best) && strings.HasPrefix(name, begin) {
+			best = n
+		}
+	}
+	if best == "" {
 		return nil
 	}
+	return c.image(best)
+}
+
+// ClientAnswer is what a well-known client says when all is well, "" of any
+// other command.
+func (st *Store) ClientAnswer(argv []string) string {
+	for _, k := range st.catalogue.all() {
+		c := k.Client
+		if c != nil && len(argv) > 0 && path.Base(argv[0]) == c.Command &&
+			(c.Arg == "" || slices.ContainsFunc(argv[1:], func(s string) bool { return strings.EqualFold(s, c.Arg) })) {
+			return c.Output
+		}
+	}
+	return ""
+}
+
+// Title is how a known server shows in the process listing once it has begun,
+// and where it writes the number of its process; ok is false of any other.
+func (st *Store) Title(argv []string) (title, pidFile string, ok bool) {
+	if len(argv) > 1 && path.Base(argv[0]) == "docker-entrypoint.sh" {
+		argv = argv[1:]
+	}
+	for _, k := range st.catalogue.all() {
+		if s := k.Server; s != nil && s.Title != "" && len(argv) > 0 && path.Base(argv[0]) == s.Programs[0] {
+			return s.Title + strings.Join(argv, " "), s.PIDFile, true
+		}
+	}
+	return "", "", false
 }
 
 // silent runs until it is stopped and listens nowhere.
@@ -191,18 +217,18 @@ func (im *Image) adopt(k *knownImage) {
 		return
 	}
 	if im.Entrypoint == nil && im.Cmd == nil {
-		im.Entrypoint, im.Cmd = k.entrypoint, k.cmd
+		im.Entrypoint, im.Cmd = k.Entrypoint, k.Cmd
 	}
 	if im.Env == nil {
-		im.Env = k.env
+		im.Env = k.Env
 	}
 	if im.User == "" {
-		im.User = k.user
+		im.User = k.User
 	}
 	if im.WorkingDir == "" {
-		im.WorkingDir = k.dir
+		im.WorkingDir = k.Dir
 	}
 	if im.StopSignal == 0 {
-		im.StopSignal = k.stopSignal
+		im.StopSignal = k.StopSignal
 	}
 }

@@ -50,8 +50,8 @@ func (src *Source) adoptTest(c string) {
 		return
 	}
 	src.Known = &knownImage{
-		tree: testTree(im), Closed: true, entrypoint: im.Entrypoint, cmd: im.Cmd, env: im.Env,
-		user: im.User, dir: im.WorkingDir, stopSignal: actor.SignalNumber(im.StopSignal),
+		Tree: testTree(im), Closed: true, Entrypoint: im.Entrypoint, Cmd: im.Cmd, Env: im.Env,
+		User: im.User, Dir: im.WorkingDir, StopSignal: actor.SignalNumber(im.StopSignal),
 	}
 	src.adopt(src.Known)
 	src.commands = fake.Commands()

@@ -25,10 +25,20 @@ type Trees struct {
 	applets kernel.Commands
 	names   []string
 	Table   *imageTable
+	// catalogue is complete.
+	catalogue *catalogue
 }
 
 // NewTrees returns what New fills.
-func NewTrees() *Trees { return &Trees{images: map[string]*memfs.Image{}, Table: newImageTable()} }
+func NewTrees() *Trees {
+	t := newTrees(newCatalogue())
+	t.catalogue.all()
+	return t
+}
+
+func newTrees(c *catalogue) *Trees {
+	return &Trees{images: map[string]*memfs.Image{}, Table: newImageTable(), catalogue: c}
+}
 
 // DebianApplets lists the commands of Debian's busybox that containers can run,
 // sorted; the shell is not among them.

@@ -2,9 +2,7 @@ package process
 
 import (
 	"path"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
@@ -12,17 +10,14 @@ import (
 
 // announce does what a known server does when it begins and what others look
 // for: its title in the process listing and its pid file.
-func announce(in *records.Interpreted, p *kernel.Process) {
-	argv := slices.Clone(p.Argv)
-	if len(argv) > 1 && path.Base(argv[0]) == "docker-entrypoint.sh" {
-		argv = argv[1:]
-	}
-	if len(argv) == 0 || path.Base(argv[0]) != "nginx" {
+func (r *Runner) announce(in *records.Interpreted, p *kernel.Process) {
+	title, pidFile, ok := r.Images.Title(p.Argv)
+	if !ok {
 		return
 	}
-	p.Argv = []string{"nginx: master process " + strings.Join(argv, " ")}
+	p.Argv = []string{title}
 	pid := []byte(strconv.Itoa(p.PIDIn(in.PIDs)) + "\n")
-	if in.View.MkdirAll("/var/run", 0o755) == nil && !in.View.OnHost("/var/run") {
-		_ = in.View.WriteFile("/var/run/nginx.pid", pid, 0o644)
+	if dir := path.Dir(pidFile); in.View.MkdirAll(dir, 0o755) == nil && !in.View.OnHost(dir) {
+		_ = in.View.WriteFile(pidFile, pid, 0o644)
 	}
 }

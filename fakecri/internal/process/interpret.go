@@ -96,7 +96,7 @@ func (r *Runner) startInterpreted(c *records.Container, stated *program.Behaviou
 	}
 	if err == nil {
 		if in.Stated != nil {
-			announce(in, p)
+			r.announce(in, p)
 		}
 		return in, nil
 	}
@@ -187,7 +187,7 @@ func (r *Runner) containerOptions(in *records.Interpreted, pk *podkernel.Pod) ke
 			}
 			r.Warner.WarnOnce(c, "unknown\x00"+name, "the command "+name+" is not known here; it ends with 127 (a stated program can say what the container does)")
 		},
-		StandIn: standIn(in),
+		StandIn: r.standIn(in),
 		Warn:    func(text string) { r.Warner.WarnOnce(c, text, text) },
 	}
 }
