@@ -1,8 +1,6 @@
 package fakecri
 
-import (
-	"context"
-)
+import "context"
 
 // AttachStream gives a client what a running container writes from now on, and
 // has it feed the container's stdin if that was asked for. It returns when the

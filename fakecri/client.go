@@ -41,7 +41,7 @@ func (c *Client) Generation() uint64 { return c.r.generation() }
 // dies. fn must not wait.
 func (c *Client) OnChange(fn func()) { c.r.recs.Watchers.Add(c.by.Group, func(uint64) { fn() }) }
 
-// StatusGeneration tells whether Version and Status, called now, would be
+// StatusGeneration reports whether Version and Status, called now, would be
 // answered at once, as they were when it last returned the same number. 0: that
 // cannot be told, since the daemon is down, a fault touches them, they take time
 // or calls that only read are traced. It is no call and takes no time.

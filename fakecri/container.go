@@ -3,11 +3,12 @@ package fakecri
 import (
 	"context"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/calls"
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 // CreateContainer makes a container in a READY sandbox, of an image that is

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 func withSecurity(sc *runtimeapi.LinuxContainerSecurityContext) func(c *runtimeapi.ContainerConfig) {

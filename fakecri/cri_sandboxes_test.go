@@ -6,11 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 func usernsPod(maps ...*runtimeapi.IDMapping) *runtimeapi.NamespaceOption {

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 func TestStatsFilters(t *testing.T) {

@@ -5,10 +5,11 @@ import (
 	"net/http"
 	"time"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/usage"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // This file is what the runtime offers besides calls: to the node's own

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"google.golang.org/grpc/codes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 type (

@@ -1,11 +1,12 @@
 package fakecri
 
 import (
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
-// UsesFiles tells whether a container of the config, once created in the
+// UsesFiles reports whether a container of the config, once created in the
 // sandbox, could read or write the files that a kubelet makes for it and mounts
 // (/etc/hosts, the termination message). A stated program that leaves no
 // message does neither, so a kubelet need not make them. The config's command

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/images"
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 // This file is what verbose statuses tell besides: JSON with the names that

@@ -1,8 +1,9 @@
 package fakecri
 
 import (
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 // SandboxInfo is a sandbox as [Runtime.Sandboxes] tells of it.
@@ -17,7 +18,7 @@ type SandboxInfo struct {
 type ContainerInfo struct {
 	ID, SandboxID, Namespace, Pod, UID, Name string
 	Attempt                                  uint32
-	// Alive tells whether it has a process.
+	// Alive reports whether it has a process.
 	Alive                            bool
 	CreatedAt, StartedAt, FinishedAt int64
 	ExitCode                         int32

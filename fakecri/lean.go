@@ -3,8 +3,9 @@ package fakecri
 import (
 	"context"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 // RunPodSandboxOf is RunPodSandbox of what config comes to.

@@ -5,8 +5,9 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 func TestFilters(t *testing.T) {

@@ -4,12 +4,13 @@ import (
 	"context"
 	"slices"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ListsChanges tells whether the listings of changes can be used: everything is
+// ListsChanges reports whether the listings of changes can be used: everything is
 // labelled with the UID of its pod.
 func (c *Client) ListsChanges() bool { return c.r.recs.Mislabelled == 0 }
 

@@ -173,7 +173,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Validate tells what is wrong with the options, naming the field. New panics
+// Validate returns what is wrong with the options, naming the field. New panics
 // on what Validate refuses.
 func (o Options) Validate() error {
 	o.setDefaults()

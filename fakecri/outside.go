@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 // StopContainerOutside kills a running container, as a StopContainer with a

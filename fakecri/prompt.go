@@ -9,7 +9,7 @@ func (c *Client) Prompt() *Client {
 	return &Client{r: c.r, by: calls.Caller{Daemon: c.r.calls, Group: c.by.Group, Quick: true}}
 }
 
-// Answers tells whether a call of that method, made now with a client of
+// Answers reports whether a call of that method, made now with a client of
 // Prompt, would be answered at once: it only reads, the daemon is up, no fault
 // touches the method and it has no latency. It is no call and takes no time.
 func (c *Client) Answers(method string) bool {

@@ -131,7 +131,7 @@ func (r *Runtime) StopDaemon() {
 	d.Down.Fire()
 }
 
-// DaemonUp tells whether the daemon is up.
+// DaemonUp reports whether the daemon is up.
 func (r *Runtime) DaemonUp() bool { return r.calls.Life != nil }
 
 // generation is Client.Generation.

@@ -3,9 +3,10 @@ package fakecri
 import (
 	"context"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // RunPodSandbox makes a sandbox and returns its id; it is READY then.
@@ -96,7 +97,7 @@ func (r *viewer) leanSandboxStatus(s *records.Sandbox) *runtimeapi.PodSandboxSta
 	return st
 }
 
-// sameNamespaces tells whether a and b are the same; false of those with a user
+// sameNamespaces reports whether a and b are the same; false of those with a user
 // namespace, whose mappings are their own.
 func sameNamespaces(a, b *runtimeapi.NamespaceOption) bool {
 	plain := func(u *runtimeapi.UserNamespace) bool { return len(u.GetUids()) == 0 && len(u.GetGids()) == 0 }

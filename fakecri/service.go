@@ -3,8 +3,9 @@ package fakecri
 import (
 	"context"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 )
 
 // Version returns the runtime's name and versions.

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 // get asks a container's port as the node does.

@@ -3,10 +3,11 @@ package fakecri
 import (
 	"context"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	"github.com/drydock-sim/drydock/fakecri/internal/disk"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 func uint64Value(v int64) *runtimeapi.UInt64Value {

@@ -3,10 +3,11 @@ package fakecri
 import (
 	"context"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 )
 
 // This file is Exec, Attach and PortForward up to where a streaming server

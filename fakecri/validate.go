@@ -1,8 +1,9 @@
 package fakecri
 
 import (
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 // mountsShown are the mounts as statuses show them: as in the request, with the

@@ -57,7 +57,7 @@ func (p *program) listen(ctx context.Context) int {
 	return 0
 }
 
-// health tells whether the program is healthy.
+// health reports whether the program is healthy.
 func (p *program) health() bool {
 	o, age := &p.Options, p.age()
 	switch {

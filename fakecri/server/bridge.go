@@ -259,7 +259,7 @@ func (b *bridge) accept(key portKey, lis net.Listener) {
 	}
 }
 
-// ours tells whether an address is this machine's.
+// ours reports whether an address is this machine's.
 func (b *bridge) ours(a net.Addr) bool {
 	ap, err := netip.ParseAddrPort(a.String())
 	if err != nil {

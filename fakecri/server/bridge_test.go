@@ -35,7 +35,7 @@ func (r *rig) podIP(t testing.TB, sandbox string) string {
 	return resp.Status.Network.Ip
 }
 
-// refused tells whether nobody listens at an address, or soon nobody does.
+// refused reports whether nobody listens at an address, or soon nobody does.
 func refused(addr string) bool {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		c, err := net.Dial("tcp", addr)

@@ -214,7 +214,7 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// malformed tells whether a request could not be decoded, and why.
+// malformed reports whether a request could not be decoded, and why.
 func malformed(m protobuf.Message) (string, bool) {
 	unknown := m.ProtoReflect().GetUnknown()
 	if len(unknown) == 0 {

@@ -321,7 +321,7 @@ func TestOddHostPaths(t *testing.T) {
 	})
 }
 
-// saysSo tells whether an error is one that holds a text, or none if that is
+// saysSo reports whether an error is one that holds a text, or none if that is
 // empty.
 func saysSo(err error, text string) bool {
 	if err == nil || text == "" {

@@ -1,8 +1,6 @@
 package accounts
 
-import (
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
-)
+import "github.com/drydock-sim/drydock/fakecri/internal/records"
 
 // UsageNow is what a container uses: memory in bytes, CPU in millicores and,
 // since its start, in core-nanoseconds. Nothing once it has ended.

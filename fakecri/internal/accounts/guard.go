@@ -105,7 +105,7 @@ func (g *guard) look() {
 	}
 }
 
-// over tells whether more than the limit is used at an instant.
+// over reports whether more than the limit is used at an instant.
 func (g *guard) over(now int64) bool {
 	return g.limit != NoLimit && g.demand().now(time.Duration(now)) > g.limit
 }
@@ -128,7 +128,7 @@ func (r *Node) WatchUsage(memory, podsMemory, pids int64, changed func()) bool {
 	watches := [...]struct {
 		g     *guard
 		limit int64
-	}{{&a.lowMemory, memory}, {&a.lowPodsMemory, podsMemory}, {&a.LowPIDs, pids}}
+	}{{&a.lowMemory, memory}, {&a.lowPodsMemory, podsMemory}, {&a.lowPIDs, pids}}
 	for _, w := range watches {
 		w.g.stop()
 		w.g.limit = NoLimit

@@ -4,12 +4,13 @@ import (
 	"path"
 	"time"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // OOMKill is a record of the kernel's: it took a process for want of memory.
@@ -260,8 +261,15 @@ func (r *Node) SetCgroupLimit(pk *podkernel.Pod, s *records.Sandbox, limit int64
 	})
 }
 
-// DropUse forgets what is watched of a sandbox.
-func (r *Node) DropUse(s *records.Sandbox) {
+// SandboxStarted books a sandbox's own process.
+func (r *Node) SandboxStarted() {
+	r.pauses++
+	r.lowPIDs.Grown(false)
+}
+
+// SandboxStopped forgets a sandbox's process and what is watched of its pod.
+func (r *Node) SandboxStopped(s *records.Sandbox) {
+	r.pauses--
 	if g := r.podGuards[s]; g != nil {
 		g.stop()
 		delete(r.podGuards, s)
@@ -272,9 +280,9 @@ func (r *Node) DropUse(s *records.Sandbox) {
 // CutUse is the end of all processes.
 func (r *Node) CutUse() {
 	a := r
-	for _, g := range [...]*guard{&a.node, &a.pods, &a.lowMemory, &a.lowPodsMemory, &a.LowPIDs} {
+	for _, g := range [...]*guard{&a.node, &a.pods, &a.lowMemory, &a.lowPodsMemory, &a.lowPIDs} {
 		g.stop()
 	}
-	a.lowMemory.limit, a.lowPodsMemory.limit, a.LowPIDs.limit = NoLimit, NoLimit, NoLimit
+	a.lowMemory.limit, a.lowPodsMemory.limit, a.lowPIDs.limit = NoLimit, NoLimit, NoLimit
 	a.podGuards = nil
 }

@@ -78,8 +78,8 @@ type Node struct {
 	// those of cpu.fixed up to cpuAt.
 	cpuDone, cpuAt int64
 	capped         map[*records.Process]cappedCPU // by a quota, now or before
-	// Pauses are the processes of the sandboxes.
-	Pauses int64
+	// pauses are the processes of the sandboxes.
+	pauses int64
 	system SystemUsage
 	// Since when the machine's own use is what system says, and what processor
 	// time it had used before.
@@ -87,7 +87,7 @@ type Node struct {
 	systemCPU                        int64
 
 	node, pods                         guard // the OOM killer's
-	lowMemory, lowPodsMemory, LowPIDs  guard // a watch's
+	lowMemory, lowPodsMemory, lowPIDs  guard // a watch's
 	podGuards                          map[*records.Sandbox]*guard
 	podLimits                          map[*records.Sandbox]int64 // that are not the sandbox's request's
 	maxPIDs, podsPIDLimit, podPIDLimit int64
@@ -131,7 +131,7 @@ func New(l *loop.Loop, rec *trace.Recorder, recs *records.Store, kern *podkernel
 	a.pods = guard{r: a, name: "pods memory", limit: NoLimit, demand: a.podsMemoryDemand, passed: a.podsOOM, inner: func() bool { return a.innerOOM(nil, false) }, slack: memorySlack}
 	a.lowMemory = guard{r: a, name: "low memory", limit: NoLimit, demand: a.memoryDemand, slack: memorySlack}
 	a.lowPodsMemory = guard{r: a, name: "low pods memory", limit: NoLimit, demand: a.podsMemoryDemand, slack: memorySlack}
-	a.LowPIDs = guard{r: a, name: "low pids", limit: NoLimit, demand: a.pidsDemand, slack: pidSlack}
+	a.lowPIDs = guard{r: a, name: "low pids", limit: NoLimit, demand: a.pidsDemand, slack: pidSlack}
 	a.Grown(true)
 	return a
 }
@@ -148,7 +148,7 @@ func (r *Node) Grown(started bool) {
 	a.pods.Grown(started)
 	a.lowMemory.Grown(started)
 	a.lowPodsMemory.Grown(started)
-	a.LowPIDs.Grown(started)
+	a.lowPIDs.Grown(started)
 }
 
 func (r *Node) kernelMemory() int64 {
@@ -174,7 +174,7 @@ func (r *Node) pidsDemand() demand {
 
 // otherPIDs are the processes of pods that are not stated programs'.
 func (r *Node) otherPIDs() int64 {
-	n := r.Pauses
+	n := r.pauses
 	if r.kern.Machine != nil {
 		n += int64(r.kern.Machine.ProcessCount())
 	}
@@ -261,7 +261,7 @@ func (r *Node) SetPodsMemoryLimit(n int64) {
 // SetPodsPIDLimit is Runtime.SetPodsPIDLimit.
 func (r *Node) SetPodsPIDLimit(n int64) { r.podsPIDLimit = max(n, 0) }
 
-// MayFork tells whether there can be one more process in an interpreted container.
+// MayFork reports whether there can be one more process in an interpreted container.
 func (r *Node) MayFork(c *records.Container) bool {
 	a, now := r, time.Duration(r.l.UnixNano())
 	if a.podPIDLimit > 0 && r.podProcesses(c.Sandbox) >= a.podPIDLimit {

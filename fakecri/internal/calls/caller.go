@@ -5,9 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/drydock-sim/drydock/ground/loop"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // Caller is one client's end of the connection to the daemon: every call comes

@@ -116,7 +116,7 @@ func (r *Daemon) daemonGroup() *loop.Group {
 	return r.Loop.Root()
 }
 
-// Faulted tells whether an active fault names the method.
+// Faulted reports whether an active fault names the method.
 func (r *Daemon) Faulted(m Method) bool {
 	for _, f := range r.faults {
 		if f.active && f.methods[m] {
@@ -126,7 +126,7 @@ func (r *Daemon) Faulted(m Method) bool {
 	return false
 }
 
-// Prompt tells whether a call would be answered at once and leave no trace.
+// Prompt reports whether a call would be answered at once and leave no trace.
 func (r *Daemon) Prompt(m Method) bool {
 	if r.Life == nil || r.Latency(m).Max > 0 || r.Latency(m).Min > 0 || r.Recorder.TraceReads() {
 		return false

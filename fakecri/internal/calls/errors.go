@@ -14,7 +14,7 @@ var (
 	errDead = status.Error(codes.Canceled, "grpc: the client connection is closing")
 )
 
-// IsDown tells whether an error is a call's while the runtime's daemon is down.
+// IsDown reports whether an error is a call's while the runtime's daemon is down.
 func IsDown(err error) bool { return err == errDown }
 
 // CtxError turns a context's error into a status error; others stay.

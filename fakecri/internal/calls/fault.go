@@ -5,11 +5,12 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // Fault is a rule that makes calls slow, hang or fail. It acts when a call
@@ -90,7 +91,7 @@ func ParseCode(name string) (codes.Code, error) {
 	return codes.Unknown, fmt.Errorf("no gRPC error code %q", name)
 }
 
-// Validate tells what is wrong with the rule, naming the field.
+// Validate returns what is wrong with the rule, naming the field.
 func (f Fault) Validate() error {
 	if !strings.ContainsAny(f.Method, "*?") && f.Method != "" {
 		if _, ok := MethodByName(f.Method); !ok {
@@ -129,7 +130,7 @@ type fault struct {
 	timer   *loop.Timer
 }
 
-// spent tells that the fault will hit no further call.
+// spent reports whether the fault will hit no further call.
 func (f *fault) spent() bool {
 	return f.Count > 0 && f.seen >= max(f.Nth, 1)-1+f.Count
 }
@@ -147,7 +148,7 @@ func (f *fault) matches(m Method, s *Subject) bool {
 	return f.Image == "" || f.Image == "*" || s.Image != "" && program.MatchPattern(f.Image, s.Image)
 }
 
-// hit counts a matching call and tells whether it is one of those to be hit.
+// hit counts a matching call and reports whether it is one of those to be hit.
 func (f *fault) hit() bool {
 	f.seen++
 	return f.seen >= max(f.Nth, 1)
@@ -222,7 +223,7 @@ func (r *Daemon) recordFault(f *fault, verb string, s *Subject) {
 // Faulty reports whether there is any fault, now or to come.
 func (r *Daemon) Faulty() bool { return len(r.faults) > 0 }
 
-// ListingFaulted tells whether a fault could touch a listing now.
+// ListingFaulted reports whether a fault could touch a listing now.
 func (r *Daemon) ListingFaulted() bool {
 	for _, f := range r.faults {
 		if f.active && !f.spent() && (f.methods[ListPodSandbox] || f.methods[ListContainers]) {

@@ -1,8 +1,6 @@
 package calls
 
-import (
-	"github.com/drydock-sim/drydock/fakecri/internal/program"
-)
+import "github.com/drydock-sim/drydock/fakecri/internal/program"
 
 // Method is a CRI method that this package implements.
 type Method uint8

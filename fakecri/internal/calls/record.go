@@ -3,8 +3,9 @@ package calls
 import (
 	"time"
 
-	"github.com/drydock-sim/drydock/ground/trace"
 	"google.golang.org/grpc/status"
+
+	"github.com/drydock-sim/drydock/ground/trace"
 )
 
 // record makes the trace record of a call that began at start. Calls that only

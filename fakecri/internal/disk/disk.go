@@ -7,12 +7,13 @@ import (
 	"strings"
 	"time"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/hostfiles"
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // Layers is what the runtime takes of the node's disks.
@@ -196,7 +197,7 @@ func mountOf(mounts []*runtimeapi.Mount, p string) (found *runtimeapi.Mount) {
 // PageSize is in bytes.
 const PageSize = 4096
 
-// RootDirFits tells whether containerd can make the directory in which it keeps
+// RootDirFits reports whether containerd can make the directory in which it keeps
 // a sandbox's or container's files.
 func (r *Layers) RootDirFits(kind, id string) error {
 	free := r.Share.Disk().Free()

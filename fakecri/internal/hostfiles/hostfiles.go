@@ -6,10 +6,11 @@ import (
 	"io/fs"
 	"path"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // This file is the machine's files, which requests name by their host paths:

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/program"
 )
 
 // This file is Kubernetes' test image agnhost, as far as it is servers.

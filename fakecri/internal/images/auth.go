@@ -7,7 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Admits tells whether a pull with those credentials is let in.
+// Admits reports whether a pull with those credentials is let in.
 func (a *ImageAuth) Admits(auth *runtimeapi.AuthConfig) bool {
 	if a == nil {
 		return true

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"strconv"
 
-	"github.com/drydock-sim/drydock/ground/memfs"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
 // Space is what an image takes on disk.
@@ -31,7 +32,7 @@ func (r *Store) ReleaseImage(src *Source) {
 	}
 }
 
-// ImageFits tells whether an image can be unpacked; if not the error is
+// ImageFits reports whether an image can be unpacked; if not the error is
 // containerd's, of the download or of the first layer.
 func (r *Store) ImageFits(src *Source, name string) error {
 	if src.holders > 0 {

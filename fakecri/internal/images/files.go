@@ -18,13 +18,13 @@ func (r *Store) ImageUsers(src *Source) *users {
 	return src.users
 }
 
-// Plain tells whether a container of the image that names no command has the
+// Plain reports whether a container of the image that names no command has the
 // default behaviour.
 func (src *Source) Plain() bool {
 	return src.Known == nil && src.Commands == nil && len(src.Entrypoint) == 0 && len(src.Cmd) == 0
 }
 
-// States tells whether the image's stated commands have one, by name or path.
+// States reports whether the image's stated commands have one, by name or path.
 func (src *Source) States(command string) bool {
 	for _, c := range src.Commands {
 		if c == command || !path.IsAbs(c) && command == "/bin/"+c {
@@ -45,7 +45,7 @@ func (src *Source) Tree() string {
 	return treeDebian
 }
 
-// Runs tells whether an image whose files are not known can be taken to have a
+// Runs reports whether an image whose files are not known can be taken to have a
 // command that is interpreted.
 func (t *Trees) Runs(command string) bool {
 	if !t.Has(path.Base(command)) {
@@ -102,7 +102,7 @@ func (r *Store) CommandsOf(src *Source) kernel.Commands {
 	return src.commands
 }
 
-// FilesKnown tells whether an image's files are more than a guess.
+// FilesKnown reports whether an image's files are more than a guess.
 func (src *Source) FilesKnown() bool {
 	return src.Commands != nil || src.Known != nil && src.Known.Tree != ""
 }

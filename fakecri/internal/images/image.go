@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/distribution/reference"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // Image is an entry of the catalogue.
@@ -83,7 +84,7 @@ type PullFailure struct {
 	After program.Range
 }
 
-// Validate tells what is wrong with the entry, naming the field.
+// Validate returns what is wrong with the entry, naming the field.
 func (im Image) Validate() error {
 	switch {
 	case im.pattern():
@@ -130,7 +131,7 @@ func (im Image) Validate() error {
 	return nil
 }
 
-// pattern tells whether the entry is one for all names that match.
+// pattern reports whether the entry is one for all names that match.
 func (im Image) pattern() bool { return strings.ContainsAny(im.Name, "*?") }
 
 // Canonical is a reference in full: registry, repository, and digest or else

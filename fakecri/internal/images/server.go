@@ -5,8 +5,9 @@ import (
 	"path"
 	"slices"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/program"
 )
 
 // server is a server with one page, or none, on one port.

@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/actor"
 	"github.com/drydock-sim/drydock/fakecri/actor/fake"
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/memfs"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // This file knows the test images of the conformance checks (package
@@ -83,7 +84,7 @@ func testImageBase(c string) (base string, ours bool) {
 	return im.Name(), true
 }
 
-// Commandless tells whether nothing says what a container of the image is to
+// Commandless reports whether nothing says what a container of the image is to
 // run. What is not known of other images is no reason to say so.
 func (src *Source) Commandless(cfg *runtimeapi.ContainerConfig) bool {
 	return src.Known != nil && len(src.Entrypoint)+len(src.Cmd)+len(cfg.Command)+len(cfg.Args) == 0

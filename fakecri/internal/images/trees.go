@@ -215,7 +215,7 @@ func (t *Trees) populateStated(f *memfs.FS, commands []string, bare bool) error 
 	return nil
 }
 
-// Has tells whether a command name is one that can be interpreted.
+// Has reports whether a command name is one that can be interpreted.
 func (t *Trees) Has(name string) bool { return t.applets[name] != nil || slices.Contains(shells, name) }
 
 // commands returns what programs do, with a shell for one loop.

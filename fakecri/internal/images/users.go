@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/drydock-sim/drydock/fakecri/kernel"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
 // users are an image's users and groups.

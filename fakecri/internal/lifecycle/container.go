@@ -5,12 +5,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/calls"
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
-	"github.com/drydock-sim/drydock/ground/loop"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // CreateContainer is CreateContainer; lean says that the labels are the kubelet's.
@@ -83,14 +84,8 @@ func (a *containerCreation) End() (string, time.Duration, error) {
 	}
 	c.CreatedAt = r.Loop.UnixNano()
 	c.State = records.StateCreated
-	c.Listed = true
 	r.Images.HoldImage(c.Image.Source)
-	r.Records.ContainerGen++
-	r.Records.ContainerByID.Add(c)
-	r.Records.Containers = append(r.Records.Containers, c)
-	s.Pod.Containers = append(s.Pod.Containers, c)
-	r.Records.CountLabel(c, s.Metadata.Uid, 1)
-	r.Records.ContainerChanged(c)
+	r.Records.ListContainer(c)
 	r.Event(records.EventCreated, c.ID, s)
 	return c.ID, 0, nil
 }
@@ -272,17 +267,9 @@ func (r *Machine) RemoveContainer(c *records.Container) {
 		r.Runner.Exit(c, records.ExitBySignal(records.SigKILL))
 	}
 	s := c.Sandbox
-	c.Listed = false
 	r.Layers.Drop(c)
 	r.Images.ReleaseImage(c.Image.Source)
-	r.Records.ContainerGen++
-	r.Records.ContainerByID.Drop(c)
-	r.Records.Containers = records.DeleteItem(r.Records.Containers, c)
-	s.Containers = records.DeleteItem(s.Containers, c)
-	s.Pod.Containers = records.DeleteItem(s.Pod.Containers, c)
-	r.Records.CountLabel(c, s.Metadata.Uid, -1)
-	r.Records.DropPod(s)
-	r.Records.ContainerChanged(c)
+	r.Records.UnlistContainer(c)
 	r.Event(records.EventDeleted, c.ID, s)
 }
 

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/calls"
-	"github.com/drydock-sim/drydock/fakecri/internal/images"
-	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
+	"github.com/drydock-sim/drydock/fakecri/internal/program"
 )
 
 func (r *Machine) PullImage(ctx context.Context, sub *calls.Subject, name string, auth *runtimeapi.AuthConfig) (string, error) {

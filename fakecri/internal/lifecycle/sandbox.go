@@ -5,11 +5,12 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/calls"
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 // sandboxRun is a RunPodSandbox.
@@ -25,11 +26,7 @@ func (a *sandboxRun) Begin() error {
 	if err := r.checkSandboxConfig(s); err != nil {
 		return err
 	}
-	p := r.Records.Pods[md.Uid]
-	if p == nil {
-		p = records.NewPodRecords()
-		r.Records.Pods[md.Uid] = p
-	}
+	p := r.Records.PodFor(md.Uid)
 	for _, o := range p.Sandboxes {
 		if om := o.Metadata; om.Attempt == md.Attempt && om.Name == md.Name && om.Namespace == md.Namespace {
 			return status.Errorf(codes.AlreadyExists, "failed to reserve sandbox name %q: name is reserved for %q", records.SandboxName(md), o.ID)
@@ -62,17 +59,9 @@ func (a *sandboxRun) End() (string, time.Duration, error) {
 		s.IP, s.NetUp = ip, true
 	}
 	s.State = records.SandboxReady
-	r.Accounts.Pauses++
-	r.Accounts.LowPIDs.Grown(false)
+	r.Accounts.SandboxStarted()
 	s.CreatedAt = r.Loop.UnixNano()
-	s.Listed = true
-	r.Records.SandboxByID.Add(s)
-	r.Records.Sandboxes = append(r.Records.Sandboxes, s)
-	if n := len(s.Pod.Sandboxes); s.Pod.Sandboxes[n-1] != s { // listings are in order of creation
-		s.Pod.Sandboxes = append(records.DeleteItem(s.Pod.Sandboxes, s), s)
-	}
-	r.Records.CountLabel(s, s.Metadata.Uid, 1)
-	r.Records.SandboxChanged(s)
+	r.Records.ListSandbox(s)
 	r.Event(records.EventCreated, s.ID, s)
 	r.Event(records.EventStarted, s.ID, s)
 	return s.ID, 0, nil
@@ -112,8 +101,7 @@ func (r *Machine) EndSandbox(s *records.Sandbox) {
 func (r *Machine) SetSandboxState(s *records.Sandbox, state runtimeapi.PodSandboxState) {
 	stopped := s.State == records.SandboxReady && state != records.SandboxReady
 	if stopped {
-		r.Accounts.Pauses--
-		r.Accounts.DropUse(s)
+		r.Accounts.SandboxStopped(s)
 	}
 	s.State = state
 	s.Status = nil
@@ -149,12 +137,7 @@ func (r *Machine) RemoveSandbox(s *records.Sandbox) {
 			r.RemoveContainer(c)
 		}
 	}
-	s.Listed = false
-	r.Records.SandboxByID.Drop(s)
-	r.Records.Sandboxes = records.DeleteItem(r.Records.Sandboxes, s)
-	s.Pod.Sandboxes = records.DeleteItem(s.Pod.Sandboxes, s)
-	r.Records.CountLabel(s, s.Metadata.Uid, -1)
-	r.Records.DropPod(s)
+	r.Records.UnlistSandbox(s)
 	if r.Kernel.HadKernel {
 		r.Kernel.RemoveSandboxFiles(s)
 	}

@@ -5,10 +5,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
 // This file is what requests are refused for: what containerd refuses itself,
@@ -194,7 +195,7 @@ func checkResources(lin *runtimeapi.LinuxContainerResources) error {
 	return nil
 }
 
-// validCPUSet tells whether a text is a cpuset: "0-3,7"; "" is none.
+// validCPUSet reports whether a text is a cpuset: "0-3,7"; "" is none.
 func validCPUSet(text string) bool {
 	if text == "" {
 		return true

@@ -5,11 +5,12 @@ import (
 	"path"
 	"strings"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/hostfiles"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // Pod is what a sandbox has besides while processes of its node are

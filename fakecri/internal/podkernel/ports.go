@@ -1,9 +1,10 @@
 package podkernel
 
 import (
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // This file lets who is outside the loop reach what listens in pods.

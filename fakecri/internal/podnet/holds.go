@@ -30,7 +30,7 @@ func (r *Net) NetworkDown(s *records.Sandbox) {
 	}
 }
 
-// holds tells whether the answer stays the same while its container's process
+// holds reports whether the answer stays the same while its container's process
 // and network last, and notes that somebody relies on that. Only the container
 // that was asked itself counts: any other could get a rival.
 func (a *answer) holds(containerID string) bool {
@@ -60,5 +60,5 @@ func (a *answer) holds(containerID string) bool {
 	return true
 }
 
-// settled tells whether a span, see during, begins and ends no more after t.
+// settled reports whether a span, see during, begins and ends no more after t.
 func settled(t, after, until time.Duration) bool { return t >= after && (until == 0 || t >= until) }

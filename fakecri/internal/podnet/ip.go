@@ -1,8 +1,6 @@
 package podnet
 
-import (
-	"net/netip"
-)
+import "net/netip"
 
 // ipPool hands out pod IPs: those never used first, then those freed, the one
 // freed longest ago first, so that an address comes back as late as possible.
@@ -19,7 +17,7 @@ func (p *ipPool) init(cidr string) {
 	p.next = p.Prefix.Addr().Next().Next()
 }
 
-// last tells whether a is the broadcast address of an IPv4 network.
+// last reports whether a is the broadcast address of an IPv4 network.
 func (p *ipPool) last(a netip.Addr) bool { return a.Is4() && !p.Prefix.Contains(a.Next()) }
 
 func (p *ipPool) Take() (netip.Addr, bool) {

@@ -13,11 +13,12 @@ import (
 	"strconv"
 	"syscall"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/drydock-sim/drydock/fakecri/actor"
 	"github.com/drydock-sim/drydock/fakecri/actor/fake"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // maxResponse is how much of a response's body is read, in bytes.

@@ -12,13 +12,14 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/internal/watch"
 	"github.com/drydock-sim/drydock/ground/loop"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // This file is the pod network as a node's own processes see it: the kubelet's
@@ -270,7 +271,7 @@ func (r *Net) liveAnswer(addr netip.Addr, port int) answer {
 	return answer{live: &liveTarget{r: r, host: addr.String(), port: port}}
 }
 
-// listensAt tells whether the sandbox's network has the address.
+// listensAt reports whether the sandbox's network has the address.
 func (r *Net) listensAt(s *records.Sandbox, addr netip.Addr, onHost bool) bool {
 	if onHost {
 		return s.HostNetwork() && s.State == records.SandboxReady

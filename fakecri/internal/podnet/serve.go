@@ -115,7 +115,7 @@ func headEnd(data []byte) int {
 // maxBody is up to which size a request's body is waited for, in bytes.
 const maxBody = 16 << 20
 
-// hasBody tells whether a request's body is there, as far as it is waited for.
+// hasBody reports whether a request's body is there, as far as it is waited for.
 func hasBody(req *http.Request, body []byte) bool {
 	switch {
 	case len(body) >= maxBody || req.Header.Get("Expect") != "":

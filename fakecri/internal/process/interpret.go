@@ -5,6 +5,8 @@ import (
 	"path"
 	"syscall"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox"
 	"github.com/drydock-sim/drydock/fakecri/internal/accounts"
 	"github.com/drydock-sim/drydock/fakecri/internal/output"
@@ -12,7 +14,6 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // Resolve says what a container runs: a behaviour, or that its processes are

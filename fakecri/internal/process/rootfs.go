@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/hostfiles"
 	"github.com/drydock-sim/drydock/fakecri/internal/images"
 	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // enterImage makes what a container's processes see of files, and finds out
@@ -128,7 +129,7 @@ func (r *Runner) Environment(c *records.Container, home string) []string {
 	return env
 }
 
-// CheckUser tells whether a container that is to be interpreted can run as the
+// CheckUser reports whether a container that is to be interpreted can run as the
 // user that it names.
 func (r *Runner) CheckUser(c *records.Container) error {
 	sc := c.Config.GetLinux().GetSecurityContext()

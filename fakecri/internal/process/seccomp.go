@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/drydock-sim/drydock/fakecri/kernel"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
 // seccompProfile is what is acted on of a profile in the OCI's format. Rules

@@ -96,7 +96,7 @@ type ExecRule struct {
 // healthStatuses are those of grpc.health.v1.
 var healthStatuses = []string{"", "SERVING", "NOT_SERVING", "UNKNOWN", "SERVICE_UNKNOWN"}
 
-// During tells whether a time after the start is within a span whose end of 0
+// During reports whether a time after the start is within a span whose end of 0
 // is open.
 func During(t, after, until time.Duration) bool {
 	return t >= after && (until <= 0 || t < until)

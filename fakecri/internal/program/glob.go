@@ -1,12 +1,12 @@
 package program
 
-// GlobMatch tells whether s matches a pattern in which * stands for any text
+// GlobMatch reports whether s matches a pattern in which * stands for any text
 // (also with slashes) and ? for one byte. An empty pattern matches everything.
 func GlobMatch(pattern, s string) bool {
 	return pattern == "" || MatchPattern(pattern, s)
 }
 
-// MatchPattern tells whether s matches a pattern in which * stands for any text
+// MatchPattern reports whether s matches a pattern in which * stands for any text
 // (also with slashes) and ? for one byte.
 func MatchPattern(p, s string) bool {
 	star, mark := -1, 0

@@ -5,8 +5,9 @@ import (
 	"path"
 	"time"
 
-	"github.com/drydock-sim/drydock/ground/usage"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/ground/usage"
 )
 
 // Program says what the containers that it matches do.
@@ -105,7 +106,7 @@ type LogLine struct {
 	Text string
 }
 
-// Validate tells what is wrong with the program, naming the field.
+// Validate returns what is wrong with the program, naming the field.
 func (p Program) Validate() error {
 	if err := p.Behaviour.validate(); err != nil {
 		return err

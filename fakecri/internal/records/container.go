@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"path"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/calls"
-	"github.com/drydock-sim/drydock/fakecri/internal/images"
-	"github.com/drydock-sim/drydock/ground/loop"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 const (
@@ -45,7 +46,7 @@ func (c *Container) Subject() calls.Subject {
 	return calls.Subject{Namespace: md.Namespace, Pod: md.Name, Container: c.Config.Metadata.Name, Attempt: c.Config.Metadata.Attempt, Timeout: -1}
 }
 
-// Alive tells whether the container has a process.
+// Alive reports whether the container has a process.
 func (c *Container) Alive() bool { return c.State == StateRunning || c.State == StateUnknown }
 
 func (c *Container) LinuxResources() *runtimeapi.LinuxContainerResources {

@@ -1,8 +1,6 @@
 package records
 
-import (
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-)
+import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 const (
 	EventCreated = runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT

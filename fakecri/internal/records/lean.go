@@ -1,8 +1,6 @@
 package records
 
-import (
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-)
+import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 // Beside the CRI, a caller in process can say what replicas have in common with
 // one message for all of them, and have a pod's own message made when somebody
@@ -29,7 +27,7 @@ type labelled interface {
 	label(name string) (string, bool)
 }
 
-// LabelsMatch tells whether what has labels has every pair of the selector.
+// LabelsMatch reports whether what has labels has every pair of the selector.
 func LabelsMatch(of labelled, selector map[string]string) bool {
 	for k, v := range selector { //drydock:unordered all must hold
 		if got, ok := of.label(k); !ok || got != v {

@@ -1,8 +1,9 @@
 package records
 
 import (
-	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 )
 
 // SelectorSubject is the pod that a label selector names.

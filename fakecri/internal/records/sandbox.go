@@ -3,8 +3,9 @@ package records
 import (
 	"net/netip"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 )
 
 // Whole is the sandbox's configuration as one message.

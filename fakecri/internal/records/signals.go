@@ -1,8 +1,6 @@
 package records
 
-import (
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-)
+import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 // The signals that are told apart, by their numbers on Linux.
 const (

@@ -1,75 +1,24 @@
 package records
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	"github.com/drydock-sim/drydock/fakecri/internal/images"
 	"github.com/drydock-sim/drydock/fakecri/internal/watch"
 	"github.com/drydock-sim/drydock/ground/loop"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-func (r *Store) ContainerSubject(id string) calls.Subject {
-	if c := r.ContainerFor(id); c != nil {
-		return c.Subject()
-	}
-	return calls.Subject{Timeout: -1}
-}
-
-// SetContainerState makes a change of state visible.
-func (r *Store) SetContainerState(c *Container, state runtimeapi.ContainerState) {
-	c.State = state
-	r.ContainerChanged(c)
-}
-
-func Itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
-
-// This file is what happens behind the kubelet's back. Pods are named
-// "namespace/name"; with several sandboxes or runs the newest is meant. These
-// acts need no daemon and take no time.
-
-// ErrNothingThere is in the chain of the errors about a sandbox or container
-// that the runtime doesn't have, or that doesn't run where it would have to.
-var ErrNothingThere = errors.New("nothing there")
-
-// nothing is an error that reads as what and is an [ErrNothingThere].
-type nothing struct{ what string }
-
-func (n *nothing) Error() string { return n.what }
-
-func (n *nothing) Is(target error) bool { return target == ErrNothingThere }
-
-// FindSandbox returns the newest sandbox of a pod.
-func (r *Store) FindSandbox(pod string) (*Sandbox, error) {
-	for i := len(r.Sandboxes) - 1; i >= 0; i-- {
-		md := r.Sandboxes[i].Metadata
-		if md.Namespace+"/"+md.Name == pod {
-			return r.Sandboxes[i], nil
-		}
-	}
-	return nil, &nothing{fmt.Sprintf("node %s has no sandbox of pod %s", r.node, pod)}
-}
-
-// FindContainer returns the newest container of a name; with alive the newest
-// that runs.
-func (r *Store) FindContainer(pod, name string, alive bool) (*Container, error) {
-	for i := len(r.Containers) - 1; i >= 0; i-- {
-		c := r.Containers[i]
-		md := c.Sandbox.Metadata
-		if c.Config.Metadata.Name == name && (!alive || c.Alive()) && md.Namespace+"/"+md.Name == pod {
-			return c, nil
-		}
-	}
-	what := "container"
-	if alive {
-		what = "running container"
-	}
-	return nil, &nothing{fmt.Sprintf("node %s has no %s %q of pod %s", r.node, what, name, pod)}
-}
+// The labels by which kubelets know their sandboxes and containers.
+const (
+	labelPodName       = "io.kubernetes.pod.name"
+	labelPodNamespace  = "io.kubernetes.pod.namespace"
+	LabelPodUID        = "io.kubernetes.pod.uid"
+	labelContainerName = "io.kubernetes.container.name"
+)
 
 // Store is what the runtime knows of: its sandboxes and containers, who
 // is told of their changes, and the ids that they get.
@@ -97,6 +46,7 @@ type Store struct {
 	Listers  []*Lister
 }
 
+// New returns an empty store; node tells this node's ids from others'.
 func New(l *loop.Loop, node string, calls *calls.Daemon) *Store {
 	return &Store{l: l, node: node, calls: calls, Pods: map[string]*podRecords{}, Gen: 1}
 }
@@ -110,20 +60,6 @@ type podRecords struct {
 	oneContainer [1]*Container
 }
 
-func NewPodRecords() *podRecords {
-	p := &podRecords{}
-	p.Sandboxes, p.Containers = p.oneSandbox[:0], p.oneContainer[:0]
-	return p
-}
-
-// The labels by which kubelets know their sandboxes and containers.
-const (
-	labelPodName       = "io.kubernetes.pod.name"
-	labelPodNamespace  = "io.kubernetes.pod.namespace"
-	LabelPodUID        = "io.kubernetes.pod.uid"
-	labelContainerName = "io.kubernetes.container.name"
-)
-
 // NewID returns a new id of 64 hex digits; none comes twice.
 func (r *Store) NewID(kind string) string {
 	r.ids++
@@ -136,19 +72,92 @@ func (r *Store) Changed() {
 	r.Watchers.Tell(r.Gen)
 }
 
+// PodFor returns the records of a pod, made with its first sandbox.
+func (r *Store) PodFor(uid string) *podRecords {
+	p := r.Pods[uid]
+	if p == nil {
+		p = &podRecords{}
+		p.Sandboxes, p.Containers = p.oneSandbox[:0], p.oneContainer[:0]
+		r.Pods[uid] = p
+	}
+	return p
+}
+
+// ListSandbox has listings show a sandbox, whose name was reserved before.
+func (r *Store) ListSandbox(s *Sandbox) {
+	s.Listed = true
+	r.SandboxByID.Add(s)
+	r.Sandboxes = append(r.Sandboxes, s)
+	if n := len(s.Pod.Sandboxes); s.Pod.Sandboxes[n-1] != s { // listings are in order of creation
+		s.Pod.Sandboxes = append(DeleteItem(s.Pod.Sandboxes, s), s)
+	}
+	r.countLabel(s, s.Metadata.Uid, 1)
+	r.SandboxChanged(s)
+}
+
+// UnlistSandbox forgets a sandbox; its containers have been forgotten before.
+func (r *Store) UnlistSandbox(s *Sandbox) {
+	s.Listed = false
+	r.SandboxByID.Drop(s)
+	r.Sandboxes = DeleteItem(r.Sandboxes, s)
+	r.countLabel(s, s.Metadata.Uid, -1)
+	r.DropSandbox(s)
+	r.SandboxChanged(s)
+}
+
+// ListContainer has listings show a container, whose name was reserved before.
+func (r *Store) ListContainer(c *Container) {
+	c.Listed = true
+	r.ContainerGen++
+	r.ContainerByID.Add(c)
+	r.Containers = append(r.Containers, c)
+	c.Sandbox.Pod.Containers = append(c.Sandbox.Pod.Containers, c)
+	r.countLabel(c, c.Sandbox.Metadata.Uid, 1)
+	r.ContainerChanged(c)
+}
+
+// UnlistContainer forgets a container.
+func (r *Store) UnlistContainer(c *Container) {
+	s := c.Sandbox
+	c.Listed = false
+	r.ContainerGen++
+	r.ContainerByID.Drop(c)
+	r.Containers = DeleteItem(r.Containers, c)
+	s.Containers = DeleteItem(s.Containers, c)
+	s.Pod.Containers = DeleteItem(s.Pod.Containers, c)
+	r.countLabel(c, s.Metadata.Uid, -1)
+	r.dropPod(s)
+	r.ContainerChanged(c)
+}
+
 // DropSandbox forgets a sandbox that was never listed.
 func (r *Store) DropSandbox(s *Sandbox) {
 	s.Pod.Sandboxes = DeleteItem(s.Pod.Sandboxes, s)
-	r.DropPod(s)
+	r.dropPod(s)
 }
 
-// DropPod forgets the pod of s if nothing of it is left.
-func (r *Store) DropPod(s *Sandbox) {
+// dropPod forgets the pod of s if nothing of it is left.
+func (r *Store) dropPod(s *Sandbox) {
 	if len(s.Pod.Sandboxes) == 0 && len(s.Pod.Containers) == 0 {
 		delete(r.Pods, s.Metadata.Uid)
 	}
 }
 
+// SetContainerState makes a change of state visible.
+func (r *Store) SetContainerState(c *Container, state runtimeapi.ContainerState) {
+	c.State = state
+	r.ContainerChanged(c)
+}
+
+// countLabel keeps count of what is listed without its pod's uid as its label.
+func (r *Store) countLabel(of labelled, uid string, n int) {
+	if v, _ := of.label(LabelPodUID); v != uid {
+		r.Mislabelled += n
+	}
+}
+
+// SandboxSubject is what a call about the sandbox is about; of an unknown one,
+// nothing.
 func (r *Store) SandboxSubject(id string) calls.Subject {
 	if s := r.SandboxFor(id); s != nil {
 		return s.subject()
@@ -156,11 +165,12 @@ func (r *Store) SandboxSubject(id string) calls.Subject {
 	return calls.Subject{Timeout: -1}
 }
 
-// CountLabel keeps count of what is listed without its pod's uid as its label.
-func (r *Store) CountLabel(of labelled, uid string, n int) {
-	if v, _ := of.label(LabelPodUID); v != uid {
-		r.Mislabelled += n
+// ContainerSubject is SandboxSubject of a container.
+func (r *Store) ContainerSubject(id string) calls.Subject {
+	if c := r.ContainerFor(id); c != nil {
+		return c.Subject()
 	}
+	return calls.Subject{Timeout: -1}
 }
 
 // DeleteItem removes the first v from s, in place.
@@ -170,3 +180,6 @@ func DeleteItem[T comparable](s []T, v T) []T {
 	}
 	return s
 }
+
+// Itoa writes an attempt as names and records have it.
+func Itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }

@@ -1,8 +1,6 @@
 package records
 
-import (
-	"fmt"
-)
+import "fmt"
 
 func (r *Warner) WarnScript(c *Container, argv []string) {
 	r.WarnOnce(c, argv[2], fmt.Sprintf("the script %q is not run and no program is stated for it; it runs until it is stopped and exits 0 on SIGTERM", Shorten(argv[2], 60)))

@@ -3,10 +3,11 @@ package streams
 import (
 	"context"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/calls"
-	"github.com/drydock-sim/drydock/fakecri/internal/output"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/output"
 )
 
 // Attach is Client.AttachStream in a life of the daemon.

@@ -9,6 +9,9 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	"github.com/drydock-sim/drydock/fakecri/internal/images"
 	"github.com/drydock-sim/drydock/fakecri/internal/output"
@@ -18,8 +21,6 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // maxExecOutput is how much of each stream ExecSync returns; what is written

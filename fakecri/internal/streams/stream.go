@@ -6,14 +6,15 @@ import (
 	"io"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	"github.com/drydock-sim/drydock/fakecri/internal/output"
 	"github.com/drydock-sim/drydock/fakecri/internal/podnet"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // feed copies a client's input to a container.
