@@ -8,11 +8,7 @@ func Drydock() Rules {
 			{"scenarios/action", "an action of a timeline a file"},
 		},
 		Pending: []Pending{
-			{Files, "fakecri"},
 			{Files, "kubelet"},
-			{Methods, "fakecri.Client"},
-			{Methods, "fakecri.Runtime"},
-			{Methods, "fakecri/actor.program"},
 			{Methods, "kubelet.Kubelet"},
 		},
 	}
