@@ -74,7 +74,7 @@ func commands() []command {
 	hostPort := func(s string) (int, error) { _, n, err := parseHostPort(s); return n, err }
 	return []command{
 		{name: "run", max: 0, help: "run until a signal comes, or as the options say", options: runOptions(), run: (*program).run},
-		{name: "pause", max: 0, help: "wait for a signal, and reap what is left behind", run: (*program).pause},
+		{name: "pause", max: 0, help: "wait for a signal, and reap what is left behind", run: pause},
 		{name: "exit", args: "CODE [TEXT]...", min: 1, max: -1, help: "print a line, if any, and exit", options: []string{"stderr"}, check: argument(0, "CODE", parseCode), run: (*program).exit},
 		{name: "chain", args: "COMMAND [ARG]... [-- COMMAND [ARG]...]...", min: 1, max: -1, help: "one command after the other, up to the first that fails", raw: true, check: checkChain, run: (*program).chain},
 		{name: "sleep", args: "DURATION", min: 1, max: 1, help: "wait", check: argument(0, "DURATION", ParseDuration), run: (*program).sleep},
@@ -109,7 +109,7 @@ func commands() []command {
 		{name: "http", args: "URL", min: 1, max: 1, help: "print what a URL answers (1 unless it is 2xx or 3xx)", options: []string{"timeout", "method", "header", "data"}, check: argument(0, "URL", parseURL), run: (*program).httpGet},
 		{name: "tcp", args: "HOST:PORT", min: 1, max: 1, help: "connect, send --data, if any, and print what comes back", options: []string{"timeout", "data"}, check: argument(0, "HOST:PORT", hostPort), run: (*program).tcpDial},
 		{name: "grpc", args: "HOST:PORT", min: 1, max: 1, help: "print the health that a gRPC server tells (1 unless SERVING)", options: []string{"timeout", "service"}, check: argument(0, "HOST:PORT", hostPort), run: (*program).grpcCheck},
-		{name: "help", max: 0, help: "print this", run: (*program).help},
+		{name: "help", max: 0, help: "print this", run: help},
 	}
 }
 
@@ -118,9 +118,7 @@ type program struct {
 	w     World
 	start time.Time
 	*Call
-	// unhealthy and healthy are what requests to the server have set.
-	unhealthy, healthy bool
-	ending             bool
+	ending bool
 }
 
 // Main is the program. It returns the exit code.
@@ -211,7 +209,7 @@ func (p *program) chain(ctx context.Context) int {
 	return 0
 }
 
-func (p *program) help(ctx context.Context) int {
+func help(p *program, ctx context.Context) int {
 	var b strings.Builder
 	b.WriteString("actor COMMAND [OPTION]... [ARGUMENT]...\n\nCommands:\n")
 	for _, c := range commands() {

@@ -37,7 +37,7 @@ type grpcCall struct {
 const maxCalls = 100
 
 // serveGRPC answers calls of a connection.
-func (p *program) serveGRPC(ctx context.Context, c Conn) {
+func (p *servers) serveGRPC(ctx context.Context, c Conn) {
 	h := newH2(ctx, c)
 	preface := make([]byte, len(h2Preface))
 	if _, err := io.ReadFull(h.r, preface); err != nil || string(preface) != h2Preface {
@@ -85,7 +85,7 @@ func (p *program) serveGRPC(ctx context.Context, c Conn) {
 }
 
 // answerGRPC returns the frames that answer a call.
-func (p *program) answerGRPC(ctx context.Context, stream uint32, call *grpcCall) []byte {
+func (p *servers) answerGRPC(ctx context.Context, stream uint32, call *grpcCall) []byte {
 	head := appendField(appendField(nil, ":status", "200"), "content-type", "application/grpc")
 	status, code, text := p.check(call)
 	if p.Options.LogRequests {
@@ -101,7 +101,7 @@ func (p *program) answerGRPC(ctx context.Context, stream uint32, call *grpcCall)
 }
 
 // check is the health service.
-func (p *program) check(call *grpcCall) (status byte, code int, text string) {
+func (p *servers) check(call *grpcCall) (status byte, code int, text string) {
 	if call.path != healthCheck {
 		return 0, grpcUnimplemented, "unknown method " + call.path
 	}

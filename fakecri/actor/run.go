@@ -53,14 +53,15 @@ func (p *program) begin(ctx context.Context) int {
 			return p.fail(ctx, "--child="+d.String(), err)
 		}
 	}
+	server := &servers{program: p}
 	if o.ListenAfter == 0 {
-		if code := p.listen(ctx); code != 0 {
+		if code := server.listen(ctx); code != 0 {
 			return code
 		}
 	} else {
 		p.w.Go("listen", func(ctx context.Context) {
 			p.until(ctx, o.ListenAfter)
-			if code := p.listen(ctx); code != 0 {
+			if code := server.listen(ctx); code != 0 {
 				p.w.Exit(ctx, code)
 			}
 		})
@@ -276,7 +277,7 @@ func fill(text string, length int64) string {
 }
 
 // pause waits to be stopped.
-func (p *program) pause(ctx context.Context) int {
+func pause(p *program, ctx context.Context) int {
 	p.w.Signals(sigTERM, sigINT)
 	p.w.Signal(ctx, -1)
 	return 0

@@ -28,8 +28,15 @@ What --http serves (one request a connection):
   /exit/CODE            exit after the answer
 `
 
+// servers are what the program listens with, and the health that they show.
+type servers struct {
+	*program
+	// unhealthy and healthy are what requests have set; they win over the options.
+	unhealthy, healthy bool
+}
+
 // listen opens the ports; what can't be opened ends the program.
-func (p *program) listen(ctx context.Context) int {
+func (p *servers) listen(ctx context.Context) int {
 	for _, s := range []struct {
 		option string
 		ports  []int
@@ -58,7 +65,7 @@ func (p *program) listen(ctx context.Context) int {
 }
 
 // health reports whether the program is healthy.
-func (p *program) health() bool {
+func (p *servers) health() bool {
 	o, age := &p.Options, p.age()
 	switch {
 	case p.unhealthy:
@@ -74,7 +81,7 @@ func (p *program) health() bool {
 }
 
 // serveTCP sends back what comes.
-func (p *program) serveTCP(ctx context.Context, c Conn) {
+func (p *servers) serveTCP(ctx context.Context, c Conn) {
 	buf := make([]byte, 4096)
 	for {
 		n, err := c.Read(ctx, buf)
@@ -150,7 +157,7 @@ type httpAnswer struct {
 }
 
 // serveHTTP answers the request of a connection.
-func (p *program) serveHTTP(ctx context.Context, c Conn) {
+func (p *servers) serveHTTP(ctx context.Context, c Conn) {
 	q, err := readRequest(bufio.NewReader(&reader{ctx, c}))
 	var a httpAnswer
 	switch {
@@ -178,7 +185,7 @@ func (p *program) serveHTTP(ctx context.Context, c Conn) {
 }
 
 // answer says what a request gets.
-func (p *program) answer(ctx context.Context, q *httpRequest, c Conn) httpAnswer {
+func (p *servers) answer(ctx context.Context, q *httpRequest, c Conn) httpAnswer {
 	file, query, _ := strings.Cut(q.target, "?")
 	first, rest, _ := strings.Cut(strings.TrimPrefix(file, "/"), "/")
 	ok := func(body string) httpAnswer { return httpAnswer{status: 200, body: body} }
