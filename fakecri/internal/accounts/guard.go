@@ -29,6 +29,7 @@ type demand struct {
 // bound is an amount that will not be exceeded while nobody else comes.
 func (d demand) bound() int64 { return d.peak + d.extra + d.own.Curve.Peak() }
 
+// now is what is used at an instant.
 func (d demand) now(at time.Duration) int64 { return d.ledger.now(at) + d.extra + d.own.At(at) }
 
 // guard acts when more than a limit is used. When that will be is computed from
@@ -67,6 +68,8 @@ func (g *guard) Grown(started bool) {
 	g.reset(0, d.extra)
 }
 
+// reset has the guard look after a time; until then an extra up to told needs no
+// other look.
 func (g *guard) reset(after time.Duration, told int64) {
 	if g.timer == nil {
 		g.timer = g.r.kern.Powered.NewTimer(g.name, g.look)
@@ -75,6 +78,7 @@ func (g *guard) reset(after time.Duration, told int64) {
 	g.timer.Reset(after)
 }
 
+// look acts while more than the limit is used, and then computes when to look again.
 func (g *guard) look() {
 	g.armed = false
 	for g.limit != NoLimit {

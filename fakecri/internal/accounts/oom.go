@@ -27,6 +27,7 @@ type OOMKill struct {
 // WatchOOM is Runtime.WatchOOM.
 func (r *Node) WatchOOM(g *loop.Group, fn func(OOMKill)) { r.oomWatchers.Add(g, fn) }
 
+// TellOOM tells who watches of a kill; nothing is made while nobody does.
 func (r *Node) TellOOM(c *records.Container, process string, pid int, cgroup string) {
 	if !r.oomWatchers.Any() {
 		return

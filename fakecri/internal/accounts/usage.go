@@ -28,6 +28,7 @@ type ledger struct {
 	Owners []*records.Process // of the users
 }
 
+// add books a process as a user of a curve.
 func (l *ledger) add(lp *loop.Loop, p *records.Process, c *usage.Curve) {
 	l.peak += c.Peak()
 	if v, ok := c.Constant(); ok {
@@ -37,6 +38,8 @@ func (l *ledger) add(lp *loop.Loop, p *records.Process, c *usage.Curve) {
 	l.Users, l.Owners = append(l.Users, p.User(lp, c)), append(l.Owners, p)
 }
 
+// remove takes it out again. The order of the others stays, which sums of noise
+// depend on.
 func (l *ledger) remove(p *records.Process, c *usage.Curve) {
 	l.peak -= c.Peak()
 	if v, ok := c.Constant(); ok {
@@ -55,6 +58,7 @@ func (l *ledger) remove(p *records.Process, c *usage.Curve) {
 	}
 }
 
+// now is the sum at an instant.
 func (l *ledger) now(at time.Duration) int64 {
 	sum := l.fixed
 	for _, u := range l.Users {
@@ -121,6 +125,7 @@ func (r *Node) cappedPIDs(b *program.Behaviour) *usage.Curve {
 // Limits are those of Options; 0 means none.
 type Limits struct{ Memory, MaxPIDs, PodPIDs int64 }
 
+// New returns sums of nothing but the machine's own use, with its guards.
 func New(l *loop.Loop, rec *trace.Recorder, recs *records.Store, kern *podkernel.Node, system SystemUsage, limits Limits) *Node {
 	a, now := &Node{l: l, rec: rec, recs: recs, kern: kern, system: system, maxPIDs: limits.MaxPIDs, podPIDLimit: limits.PodPIDs}, l.UnixNano()
 	a.memorySince, a.cpuSince, a.pidsSince, a.cpuAt = now, now, now, now
@@ -136,6 +141,8 @@ func New(l *loop.Loop, rec *trace.Recorder, recs *records.Store, kern *podkernel
 	return a
 }
 
+// podsCPUFixed is the processor time of programs that ended or use the same all the
+// time, in nanoseconds of a core, multiplied so that it can't overflow.
 func (a *Node) podsCPUFixed(now int64) int64 {
 	d := now - a.cpuAt
 	return a.cpuDone + d/1000*a.cpu.fixed + d%1000*a.cpu.fixed/1000
@@ -151,6 +158,7 @@ func (r *Node) Grown(started bool) {
 	a.lowPIDs.Grown(started)
 }
 
+// kernelMemory is what interpreted processes use, in bytes.
 func (r *Node) kernelMemory() int64 {
 	if r.kern.Machine == nil {
 		return 0
@@ -158,15 +166,18 @@ func (r *Node) kernelMemory() int64 {
 	return r.kern.Machine.MemoryUsage()
 }
 
+// memoryDemand is the memory of the whole machine.
 func (r *Node) memoryDemand() demand {
 	a := r
 	return demand{&a.Memory, r.kernelMemory(), usage.User{Curve: a.system.Memory, Start: time.Duration(a.memorySince), Key: r.systemKey()}}
 }
 
+// podsMemoryDemand is the memory of all pods.
 func (r *Node) podsMemoryDemand() demand {
 	return demand{ledger: &r.Memory, extra: r.kernelMemory()}
 }
 
+// pidsDemand is how many processes there are.
 func (r *Node) pidsDemand() demand {
 	a := r
 	return demand{&a.pids, r.otherPIDs(), usage.User{Curve: a.system.PIDs, Start: time.Duration(a.pidsSince), Key: r.systemKey()}}

@@ -38,6 +38,7 @@ type Acting struct {
 	err     error
 }
 
+// Call makes every act that embeds an Acting give out its own.
 func (x *Acting) Call() *Acting { return x }
 
 // stage is what the next step of an acting does.
@@ -67,6 +68,7 @@ func (x *Acting) Step(err error) loop.Next {
 	return x.finish(nil)
 }
 
+// begin is the first step. While any fault is there the rest runs as a task.
 func (x *Acting) begin() loop.Next {
 	x.stage = stageEnd
 	if err := x.a.Begin(); err != nil {
@@ -81,6 +83,7 @@ func (x *Acting) begin() loop.Next {
 	return loop.StepAfter(x.r.latencyOf(x.m, &x.Subject))
 }
 
+// end is the second step, after the latency.
 func (x *Acting) end() loop.Next {
 	x.stage = stageSettled
 	var settle time.Duration
@@ -117,6 +120,7 @@ func (x *Acting) task(ctx context.Context) {
 	x.finish(err)
 }
 
+// finish is the last step of every call, whatever came before.
 func (x *Acting) finish(err error) loop.Next {
 	x.a.Undo()
 	x.err = CtxError(err)

@@ -27,6 +27,8 @@ type Life struct {
 	Down  loop.Event
 }
 
+// New returns a daemon that is down. changed is called whenever what a call could
+// answer may be another.
 func New(l *loop.Loop, rec *trace.Recorder, latency map[string]program.Range, changed func()) *Daemon {
 	r := &Daemon{Loop: l, Recorder: rec, changed: changed}
 	if len(latency) > 0 {
@@ -109,6 +111,8 @@ func (r *Daemon) PauseRegardless(m Method, s *Subject) {
 	_ = r.Pause(ctx, m, s)
 }
 
+// daemonGroup is whose tasks complete what a dead caller began; while the daemon is
+// down, the loop's.
 func (r *Daemon) daemonGroup() *loop.Group {
 	if r.Life != nil {
 		return r.Life.Group

@@ -60,6 +60,7 @@ type FaultError struct {
 	Message string
 }
 
+// err is the error as a call returns it.
 func (e *FaultError) err() error {
 	code, err := ParseCode(e.Code)
 	if err != nil {
@@ -135,6 +136,7 @@ func (f *fault) spent() bool {
 	return f.Count > 0 && f.seen >= max(f.Nth, 1)-1+f.Count
 }
 
+// matches reports whether a call is one that the rule is about now.
 func (f *fault) matches(m Method, s *Subject) bool {
 	if !f.active || !f.methods[m] || f.spent() {
 		return false
@@ -184,6 +186,7 @@ func (r *Daemon) AddFault(rule Fault) (remove func()) {
 	return func() { r.removeFault(f) }
 }
 
+// removeFault ends a rule, once: by its time or by who added it.
 func (r *Daemon) removeFault(f *fault) {
 	for i, o := range r.faults {
 		if o != f {
@@ -201,6 +204,7 @@ func (r *Daemon) removeFault(f *fault) {
 	}
 }
 
+// recordFault makes a trace record of a rule; s is the call that it hit, or nil.
 func (r *Daemon) recordFault(f *fault, verb string, s *Subject) {
 	if r.Recorder == nil {
 		return

@@ -106,6 +106,7 @@ func Methods() []string {
 	return out
 }
 
+// MethodByName finds a method by its name in the CRI.
 func MethodByName(name string) (Method, bool) {
 	for m := range methods {
 		if methods[m].name == name {

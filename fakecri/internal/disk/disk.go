@@ -1,3 +1,7 @@
+// Package disk is what containers take of the node's disks: their writable layers,
+// and what stated programs write to mounts. Growth is computed by ground/memfs from
+// the programs' curves, so that a program that writes costs nothing while nobody
+// looks. What images take is counted by package images.
 package disk
 
 import (
@@ -39,6 +43,7 @@ type layer struct {
 	measured memfs.Space
 }
 
+// New returns the layers of no container yet, on a disk without end if disk is nil.
 func New(l *loop.Loop, disk *memfs.Share, period, first time.Duration, files *hostfiles.Files, logs bool, warner *records.Warner) *Layers {
 	if disk == nil {
 		disk = memfs.NewDisk(memfs.DiskOptions{Loop: l}).Share()

@@ -1,3 +1,5 @@
+// Package hostfiles finds the files that requests name by their host paths: in
+// memory, or on the real machine where the runtime serves one (Options.Host).
 package hostfiles
 
 import (
@@ -13,9 +15,6 @@ import (
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
-// This file is the machine's files, which requests name by their host paths:
-// those of Options.Host, or else of the node in memory.
-
 // Files are the node's files, and the machine's if there is one.
 type Files struct {
 	l    *loop.Loop
@@ -23,6 +22,7 @@ type Files struct {
 	Host hostfs.FS // see Options.Host
 }
 
+// New returns the files of a node; both may be nil.
 func New(l *loop.Loop, fs *memfs.FS, host hostfs.FS) *Files {
 	return &Files{l: l, FS: fs, Host: host}
 }
@@ -31,6 +31,7 @@ func New(l *loop.Loop, fs *memfs.FS, host hostfs.FS) *Files {
 // machine runs, if it says nothing else.
 func Absolute(name string) string { return path.Clean("/" + name) }
 
+// Stat follows symbolic links within the host's root.
 func (r *Files) Stat(name string) (fs.FileInfo, error) {
 	if r.Host != nil {
 		return hostfs.Stat(r.Host, Absolute(name))
@@ -38,6 +39,7 @@ func (r *Files) Stat(name string) (fs.FileInfo, error) {
 	return r.Memory().Stat(name)
 }
 
+// Read returns a file's contents.
 func (r *Files) Read(name string) ([]byte, error) {
 	if r.Host != nil {
 		return hostfs.ReadFile(r.Host, Absolute(name))
@@ -54,6 +56,7 @@ func (r *Files) Write(name string, data []byte) {
 	_ = r.Memory().WriteFile(name, data, 0o666)
 }
 
+// Mkdir makes a directory and those above it.
 func (r *Files) Mkdir(name string) error {
 	if r.Host != nil {
 		return r.Host.MkdirAll(Absolute(name), 0o755)

@@ -55,6 +55,7 @@ func agnhost(_ *runtimeapi.ContainerConfig, argv []string) *program.Behaviour {
 	return &program.Behaviour{Ports: []program.Port{p}}
 }
 
+// agnhostPort is the port that a flag names, in either spelling.
 func agnhostPort(args []string, flag string, otherwise int) int {
 	for i, a := range args {
 		v, ok := strings.CutPrefix(a, flag+"=")
@@ -68,6 +69,7 @@ func agnhostPort(args []string, flag string, otherwise int) int {
 	return otherwise
 }
 
+// plainOK is a server that answers everything.
 func plainOK(a program.Asked) (int, string) {
 	if a.Req.URL.Path == "/healthz" {
 		return http.StatusOK, "ok"
@@ -75,8 +77,10 @@ func plainOK(a program.Asked) (int, string) {
 	return http.StatusOK, nowText(a)
 }
 
+// nowText is what agnhost's servers say by default.
 func nowText(a program.Asked) string { return "NOW: " + a.Now().String() }
 
+// serveHostname answers with the host name, whatever is asked.
 func serveHostname(a program.Asked) (int, string) { return http.StatusOK, a.Hostname() }
 
 // liveness is well for ten seconds.

@@ -24,6 +24,8 @@ func (r *Store) HoldImage(src *Source) {
 	src.holders++
 }
 
+// ReleaseImage is called for each that needs the files no more; the last gives back
+// their space.
 func (r *Store) ReleaseImage(src *Source) {
 	src.holders--
 	if src.holders == 0 {

@@ -107,6 +107,7 @@ func (src *Source) FilesKnown() bool {
 	return src.Commands != nil || src.Known != nil && src.Known.Tree != ""
 }
 
+// TreeOf returns the files of an image.
 func (r *Store) TreeOf(src *Source) *memfs.Image {
 	return r.AllTrees().Tree(r.l, src.Tree(), src.Commands)
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 )
 
+// Hash makes an id of 64 hex digits: the same for the same arguments, so that ids
+// repeat from run to run.
 func Hash(kind, name string, nums ...uint64) string {
 	b := make([]byte, 0, 128)
 	b = append(b, kind...)

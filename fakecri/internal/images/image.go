@@ -172,6 +172,7 @@ type Source struct {
 	users      *users          // of its files; made for the first status
 }
 
+// Store has the images of one node.
 type Store struct {
 	Disk      *memfs.Share
 	Gen       uint64
@@ -204,6 +205,8 @@ type Options struct {
 	NoElide                            bool
 }
 
+// New returns a store with the images that are present from the start. Trees that
+// are shared are written to here only.
 func New(opts Options) *Store {
 	st := &Store{l: opts.Loop, opts: opts, Disk: opts.Disk, trees: opts.Trees, Gen: 1}
 	if st.trees != nil {
@@ -216,6 +219,7 @@ func New(opts Options) *Store {
 	return st
 }
 
+// init makes the sources of the catalogue, and the images that are present.
 func (st *Store) init() {
 	if st.trees != nil {
 		st.table = st.trees.Table
@@ -313,6 +317,7 @@ func repository(c string) string {
 	return c
 }
 
+// Canonical is the full name of a reference, remembered.
 func (st *Store) Canonical(name string) (string, error) {
 	if c, ok := st.known[name]; ok {
 		return c, nil
@@ -475,6 +480,8 @@ func (im *Present) describe() {
 	im.Entry, im.Status = e, nil
 }
 
+// Remove takes an image away with all its names; containers made of it keep its
+// files.
 func (st *Store) Remove(im *Present) {
 	if st.ByRef[im.ID] != im {
 		return

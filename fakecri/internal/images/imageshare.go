@@ -22,6 +22,7 @@ type shownImage struct {
 	entry         *runtimeapi.Image
 }
 
+// newImageTable returns an empty table.
 func newImageTable() *imageTable {
 	return &imageTable{Texts: map[string]string{}, shown: map[string][]shownImage{}}
 }

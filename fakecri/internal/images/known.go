@@ -60,6 +60,8 @@ type client struct {
 	Output string `json:"output"`
 }
 
+// daemonFunc says what a command line does in a container of that configuration,
+// nil if it is none of the image's server.
 type daemonFunc func(config *runtimeapi.ContainerConfig, argv []string) *program.Behaviour
 
 // behaviours are those that files name.
@@ -75,6 +77,7 @@ type catalogue struct {
 	images map[string]*knownImage
 }
 
+// newCatalogue knows the names of the files and has read none.
 func newCatalogue() *catalogue {
 	c := &catalogue{images: map[string]*knownImage{}}
 	files, _ := catalogueFiles.ReadDir("catalogue")
@@ -107,6 +110,7 @@ func (c *catalogue) image(name string) *knownImage {
 	return k
 }
 
+// read reads a file, over what it is like if it says so.
 func (c *catalogue) read(name string) (*knownImage, error) {
 	text, err := catalogueFiles.ReadFile("catalogue/" + name + ".yaml")
 	if err != nil {
@@ -192,6 +196,7 @@ func (st *Store) Title(argv []string) (title, pidFile string, ok bool) {
 // silent runs until it is stopped and listens nowhere.
 func silent() *program.Behaviour { return &program.Behaviour{Ports: []program.Port{}} }
 
+// pauses is the program of sandboxes.
 func pauses(_ *runtimeapi.ContainerConfig, argv []string) *program.Behaviour {
 	if argv[0] == "/pause" {
 		return silent()

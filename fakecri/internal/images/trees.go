@@ -36,6 +36,7 @@ func NewTrees() *Trees {
 	return t
 }
 
+// newTrees returns trees of a store's own, or those that stores will share.
 func newTrees(c *catalogue) *Trees {
 	return &Trees{images: map[string]*memfs.Image{}, Table: newImageTable(), catalogue: c}
 }
@@ -85,6 +86,7 @@ func commandsTree(commands []string, bare bool) string {
 	return prefix + strings.Join(commands, "\x00")
 }
 
+// barePrefix begins the names of trees without /etc/passwd.
 const barePrefix = "bare\x00"
 
 // Tree returns a tree, and makes it if it is not there.
@@ -127,6 +129,8 @@ func (t *Trees) link(f *memfs.FS, dir string, names ...string) {
 	}
 }
 
+// populateLinux makes the tree of a distribution: busybox under the paths and with
+// the users that programs look for.
 func (t *Trees) populateLinux(f *memfs.FS, name string) error {
 	if err := rootfs.Busybox(f, t.names); err != nil {
 		return err
@@ -159,6 +163,8 @@ func (t *Trees) populateLinux(f *memfs.FS, name string) error {
 	return nil
 }
 
+// populatePredefinedGroup makes busybox with a user whom the image's files put into a
+// group, which cri-tools checks.
 func (t *Trees) populatePredefinedGroup(f *memfs.FS) error {
 	if err := rootfs.Busybox(f, t.names); err != nil {
 		return err

@@ -19,10 +19,12 @@ type fileReader interface {
 	ReadFile(name string) ([]byte, error)
 }
 
+// UsersOf reads the users and groups; without the files there are none.
 func UsersOf(v fileReader) users {
 	return users{passwd: entries(v, "/etc/passwd"), group: entries(v, "/etc/group")}
 }
 
+// entries are the lines of a file, cut at colons; what is too short is left out.
 func entries(v fileReader, file string) (out [][]string) {
 	data, err := v.ReadFile(file)
 	if err != nil {
@@ -36,6 +38,7 @@ func entries(v fileReader, file string) (out [][]string) {
 	return out
 }
 
+// Home is the home of a user, / if the files say none.
 func (u users) Home(uid int) string {
 	for _, f := range u.passwd {
 		if f[2] == strconv.Itoa(uid) && len(f) > 5 && f[5] != "" {

@@ -32,6 +32,8 @@ type containerCreation struct {
 	c         *records.Container
 }
 
+// Begin reserves the name, so that of two calls at once one fails at once. The
+// sandbox is looked at here and again at the end, since it may stop in between.
 func (a *containerCreation) Begin() error {
 	r, config := a.r, a.config
 	if err := checkContainerConfig(config); err != nil {
@@ -62,12 +64,15 @@ func (a *containerCreation) Begin() error {
 	return nil
 }
 
+// Undo frees the name of a container that was not created.
 func (a *containerCreation) Undo() {
 	if c := a.c; c != nil && !c.Listed {
 		c.Sandbox.Containers = records.DeleteItem(c.Sandbox.Containers, c)
 	}
 }
 
+// Admit resolves the image, which from then on is the container's even if it is
+// removed meanwhile.
 func (a *containerCreation) Admit() error {
 	img := a.r.Images.Find(a.config.Image.GetImage())
 	if img == nil {
@@ -77,6 +82,8 @@ func (a *containerCreation) Admit() error {
 	return nil
 }
 
+// End makes the container CREATED. Nothing of what it checks may wait: between the
+// checks and the change nobody else may run.
 func (a *containerCreation) End() (string, time.Duration, error) {
 	r, c, s := a.r, a.c, a.c.Sandbox
 	if err := r.checkCreation(c); err != nil {
@@ -120,10 +127,12 @@ func (r *Machine) checkCreation(c *records.Container) error {
 	return nil
 }
 
+// notReady is containerd's error for a sandbox that is not READY.
 func notReady(s *records.Sandbox) error {
 	return status.Errorf(codes.FailedPrecondition, "sandbox container %q is not running", s.ID)
 }
 
+// StartContainer makes the call StartContainer.
 func (r *Machine) StartContainer(ctx context.Context, by *calls.Caller, id string) error {
 	_, err := by.Act(ctx, calls.StartContainer, &containerStart{Acting: calls.Acting{Subject: r.Records.ContainerSubject(id)}, r: r, id: id})
 	return err
@@ -137,6 +146,7 @@ type containerStart struct {
 	c  *records.Container
 }
 
+// Begin notes that a start is under way: it excludes another, and a removal.
 func (a *containerStart) Begin() error {
 	c, err := a.r.Records.NeedContainer(a.id)
 	if err != nil {
@@ -153,14 +163,18 @@ func (a *containerStart) Begin() error {
 	return nil
 }
 
+// Admit has nothing to do: a start depends on nothing that faults delay.
 func (a *containerStart) Admit() error { return nil }
 
+// Undo ends the exclusion, however the start went.
 func (a *containerStart) Undo() {
 	if a.c != nil {
 		a.c.Starting = false
 	}
 }
 
+// End starts the program. With processes the answer comes a while after them, so
+// that a command that follows finds the program running, as it would in reality.
 func (a *containerStart) End() (string, time.Duration, error) {
 	r, c := a.r, a.c
 	if !c.Listed {
@@ -186,6 +200,7 @@ const (
 	settleMax = 16 * time.Millisecond
 )
 
+// checkStart is what containerd refuses a start for.
 func (r *Machine) checkStart(c *records.Container) error {
 	switch {
 	case c.Removing:
@@ -198,6 +213,9 @@ func (r *Machine) checkStart(c *records.Container) error {
 	return nil
 }
 
+// StopContainer is the call StopContainer once faults have acted: the signal, the
+// wait and the kill. If ctx ends during the wait, the signal has been sent and no
+// SIGKILL follows. The latency passes last, after the process has ended.
 func (r *Machine) StopContainer(ctx context.Context, sub *calls.Subject, id string) error {
 	c, err := r.Records.LookupContainer(id)
 	if c == nil {
@@ -238,6 +256,8 @@ func (r *Machine) waitExit(ctx context.Context, c *records.Container, d time.Dur
 	return nil
 }
 
+// RemoveContainerCall is the call RemoveContainer once faults have acted. It
+// completes even if it is cancelled, as containerd's does.
 func (r *Machine) RemoveContainerCall(ctx context.Context, sub *calls.Subject, id string) error {
 	c, err := r.Records.LookupContainer(id)
 	switch {

@@ -52,6 +52,7 @@ func (r *Machine) RunSandbox(ctx context.Context, by *calls.Caller, s *records.S
 	return by.Act(ctx, calls.RunPodSandbox, &sandboxRun{Acting: calls.Acting{Subject: sub}, r: r, s: s})
 }
 
+// checkHandler refuses a runtime handler that is not configured.
 func (r *Machine) checkHandler(name string) error {
 	for _, h := range r.Handlers {
 		if h.Name == name {

@@ -14,6 +14,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 )
 
+// PullImage is the call PullImage of a canonical name once faults have acted. What
+// can go wrong does so in the order of a real pull: the name is resolved, then the
+// registry answers, then the credentials are looked at, then the disk fills up.
 func (r *Machine) PullImage(ctx context.Context, sub *calls.Subject, name string, auth *runtimeapi.AuthConfig) (string, error) {
 	if err := r.Calls.Pause(ctx, calls.PullImage, sub); err != nil {
 		return "", err
@@ -46,6 +49,7 @@ func (r *Machine) PullImage(ctx context.Context, sub *calls.Subject, name string
 	return im.ID, nil
 }
 
+// failPull is the n-th pull of an image whose pulls fail.
 func (r *Machine) failPull(ctx context.Context, f *images.PullFailure, name string, n uint64) error {
 	after := f.After
 	if after == (program.Range{}) {

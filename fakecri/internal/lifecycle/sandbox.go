@@ -21,6 +21,7 @@ type sandboxRun struct {
 	reserved bool
 }
 
+// Begin reserves the name. The pod's records exist from here on, listed or not.
 func (a *sandboxRun) Begin() error {
 	r, s, md := a.r, a.s, a.s.Metadata
 	if err := r.checkSandboxConfig(s); err != nil {
@@ -38,14 +39,17 @@ func (a *sandboxRun) Begin() error {
 	return nil
 }
 
+// Admit has nothing to do.
 func (a *sandboxRun) Admit() error { return nil }
 
+// Undo frees the name of a sandbox that did not come to be.
 func (a *sandboxRun) Undo() {
 	if a.reserved && !a.s.Listed {
 		a.r.Records.DropSandbox(a.s)
 	}
 }
 
+// End makes the sandbox READY, with an address unless it has the host's network.
 func (a *sandboxRun) End() (string, time.Duration, error) {
 	r, s := a.r, a.s
 	if err := r.Layers.RootDirFits("sandbox", s.ID); err != nil {
@@ -67,6 +71,8 @@ func (a *sandboxRun) End() (string, time.Duration, error) {
 	return s.ID, 0, nil
 }
 
+// StopPodSandbox is the call StopPodSandbox once faults have acted. Containers die
+// at its begin, the network goes at its end; it completes even if it is cancelled.
 func (r *Machine) StopPodSandbox(ctx context.Context, sub *calls.Subject, id string) error {
 	s, err := r.Records.LookupSandbox(id)
 	if s == nil {
@@ -98,6 +104,8 @@ func (r *Machine) EndSandbox(s *records.Sandbox) {
 	}
 }
 
+// SetSandboxState is the only place where a sandbox that was made changes its state,
+// so that its process is booked and its event told exactly once.
 func (r *Machine) SetSandboxState(s *records.Sandbox, state runtimeapi.PodSandboxState) {
 	stopped := s.State == records.SandboxReady && state != records.SandboxReady
 	if stopped {
@@ -111,6 +119,8 @@ func (r *Machine) SetSandboxState(s *records.Sandbox, state runtimeapi.PodSandbo
 	}
 }
 
+// RemovePodSandbox is the call RemovePodSandbox once faults have acted. A sandbox
+// that is READY takes the time of a stop besides.
 func (r *Machine) RemovePodSandbox(sub *calls.Subject, id string) error {
 	s, err := r.Records.LookupSandbox(id)
 	if s == nil {

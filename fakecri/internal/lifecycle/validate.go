@@ -15,6 +15,7 @@ import (
 // This file is what requests are refused for: what containerd refuses itself,
 // and what runc or the kernel would when the process is made.
 
+// invalid is an error of a request that is refused for what it says.
 func invalid(format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, args...)
 }
@@ -136,6 +137,7 @@ func checkContainerConfig(config *runtimeapi.ContainerConfig) error {
 	return checkResources(config.GetLinux().GetResources())
 }
 
+// checkMount refuses a mount; what it names is looked for later.
 func checkMount(m *runtimeapi.Mount) error {
 	at := m.GetContainerPath()
 	switch {
@@ -246,6 +248,8 @@ func usernsMode(u *runtimeapi.UserNamespace) runtimeapi.NamespaceMode {
 	return u.Mode
 }
 
+// sameMapping compares the mappings of user namespaces, which must be the sandbox's
+// in all its containers.
 func sameMapping(a, b []*runtimeapi.IDMapping) bool {
 	if len(a) != len(b) {
 		return false

@@ -62,6 +62,7 @@ func (r *Outputs) DetachAll(c *records.Container) {
 	}
 }
 
+// Close ends what the client gets, after what it has yet to take.
 func (a *Attachment) Close() {
 	a.Out.close()
 	a.Err.close()
@@ -78,6 +79,7 @@ func (r *Outputs) show(ctx context.Context, c *records.Container, stream string,
 	}
 }
 
+// of is the tap of a stream, nil if the client doesn't want it.
 func (a *Attachment) of(stream string) *Tap {
 	if stream == program.StderrName {
 		return a.Err
@@ -96,6 +98,7 @@ func NewTap(g *loop.Group, to kernel.File) *Tap {
 	return t
 }
 
+// run hands on what was put, until the client goes or nothing more comes.
 func (t *Tap) run(ctx context.Context) {
 	defer func() {
 		t.gone, t.buf = true, nil
@@ -141,6 +144,7 @@ func (t *Tap) put(ctx context.Context, b []byte) {
 	t.more.Notify()
 }
 
+// close says that nothing more comes.
 func (t *Tap) close() {
 	if t != nil && !t.closed {
 		t.closed = true

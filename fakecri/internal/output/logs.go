@@ -76,6 +76,7 @@ func (r *Outputs) logDue(p *records.Process) {
 	r.armLogs(p)
 }
 
+// armLogs sets the timer to the first line that is due.
 func (r *Outputs) armLogs(p *records.Process) {
 	var at int64
 	for _, n := range p.Logs.Next {

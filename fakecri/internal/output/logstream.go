@@ -52,6 +52,7 @@ func (s *Stream) Write(ctx context.Context, b []byte) (int, error) {
 // maxTail is how much of stderr is remembered.
 const maxTail = 256
 
+// remember keeps the end of what was written.
 func (s *Stream) remember(b []byte) {
 	s.tail = append(s.tail, b[max(0, len(b)-maxTail):]...)
 	if over := len(s.tail) - maxTail; over > 0 {
@@ -66,6 +67,7 @@ func (s *Stream) LastLine() string {
 	return strings.ToValidUTF8(string(t[bytes.LastIndexByte(t, '\n')+1:]), "?")
 }
 
+// write cuts what was written into lines and hands on those that have ended.
 func (s *Stream) write(b []byte) {
 	var out []byte
 	for len(b) > 0 {

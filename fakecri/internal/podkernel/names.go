@@ -15,6 +15,7 @@ func (r *Node) CgroupPath(c *records.Container) string {
 	return path.Join("/", parent, c.ID)
 }
 
+// Hostname is the sandbox's, by default the machine's.
 func (r *Node) Hostname(s *records.Sandbox) string {
 	if h := s.Hostname(); h != "" {
 		return h

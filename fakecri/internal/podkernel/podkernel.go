@@ -55,6 +55,7 @@ type Options struct {
 	OnListen                                           func(Listening)
 }
 
+// New returns a node without a kernel.
 func New(files *hostfiles.Files, recs *records.Store, opts Options) *Node {
 	l := opts.Loop
 	return &Node{l: l, Options: opts, files: files, recs: recs, Powered: l.NewGroup("processes"), BootedAt: l.UnixNano()}
@@ -92,6 +93,7 @@ func (r *Node) Kernel() *kernel.Machine {
 	return r.Machine
 }
 
+// Pod returns what a sandbox has in the kernel, made when it is first needed.
 func (r *Node) Pod(s *records.Sandbox) *Pod {
 	m := r.Kernel()
 	pk := r.Pods[s]
@@ -144,6 +146,7 @@ func sandboxDir(s *records.Sandbox) string {
 	return "/var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes/" + s.ID
 }
 
+// sandboxShm is where a pod's /dev/shm is mounted on the node.
 func sandboxShm(s *records.Sandbox) string {
 	return "/run/containerd/io.containerd.grpc.v1.cri/sandboxes/" + s.ID + "/shm"
 }

@@ -71,6 +71,7 @@ func (r *Node) dropListeners() {
 	r.sandboxOf = nil
 }
 
+// Keep has stop called when the container's ports are closed.
 func (pk *Pod) Keep(c *records.Container, stop func()) {
 	if pk.served == nil {
 		pk.served = map[*records.Container][]func(){}

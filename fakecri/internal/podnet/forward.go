@@ -131,6 +131,8 @@ func (r *Net) Copy(ctx context.Context, conn kernel.File, to *kernel.Conn, after
 	return failed
 }
 
+// dialSandbox connects to a port within a sandbox's network. A stated program that
+// names no ports answers even where nothing listens.
 func (r *Net) dialSandbox(ctx context.Context, id string, port int32) (*kernel.Conn, error) {
 	s, err := r.Sandbox(id)
 	if err != nil {

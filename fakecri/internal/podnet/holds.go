@@ -24,6 +24,8 @@ func (r *Net) AnswersChanged(c *records.Container, p *records.Process) {
 	r.answerWatchers.Tell(c.ID)
 }
 
+// NetworkDown is called when a sandbox's network is gone, with all answers of its
+// containers.
 func (r *Net) NetworkDown(s *records.Sandbox) {
 	for _, c := range s.Containers {
 		r.AnswersChanged(c, c.Process)

@@ -10,6 +10,7 @@ type ipPool struct {
 	freed  []netip.Addr
 }
 
+// init has the pool begin anew with a prefix.
 func (p *ipPool) init(cidr string) {
 	p.Prefix = netip.MustParsePrefix(cidr).Masked()
 	// The network's own address and the bridge's, which is the gateway, are
@@ -20,6 +21,7 @@ func (p *ipPool) init(cidr string) {
 // last reports whether a is the broadcast address of an IPv4 network.
 func (p *ipPool) last(a netip.Addr) bool { return a.Is4() && !p.Prefix.Contains(a.Next()) }
 
+// Take returns a free address; ok is false when there is none.
 func (p *ipPool) Take() (netip.Addr, bool) {
 	if p.next.IsValid() && p.Prefix.Contains(p.next) && !p.last(p.next) {
 		a := p.next
@@ -34,4 +36,5 @@ func (p *ipPool) Take() (netip.Addr, bool) {
 	return a, true
 }
 
+// Free gives back an address.
 func (p *ipPool) Free(a netip.Addr) { p.freed = append(p.freed, a) }

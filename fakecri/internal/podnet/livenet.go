@@ -34,6 +34,7 @@ func (t *liveTarget) connect(ctx context.Context) (*kernel.Conn, error) {
 	return conn, err
 }
 
+// dial is a TCP probe: a connection that is closed at once.
 func (t *liveTarget) dial(ctx context.Context) error {
 	conn, err := t.connect(ctx)
 	if err != nil {
@@ -42,6 +43,7 @@ func (t *liveTarget) dial(ctx context.Context) error {
 	return conn.Close()
 }
 
+// http sends a request over a connection of its own, as a probe does.
 func (t *liveTarget) http(ctx context.Context, req *http.Request) (int, http.Header, []byte, error) {
 	if req.URL.Scheme == "https" {
 		if err := t.dial(ctx); err != nil {
@@ -112,4 +114,5 @@ type reader struct {
 	conn *kernel.Conn
 }
 
+// Read waits within the reader's context.
 func (r *reader) Read(b []byte) (int, error) { return r.conn.Read(r.ctx, b) }

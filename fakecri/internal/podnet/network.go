@@ -40,6 +40,7 @@ type Net struct {
 	ExitSoon func(c *records.Container, code int32)
 }
 
+// New returns a network without sandboxes.
 func New(l *loop.Loop, recs *records.Store, kern *podkernel.Node, warner *records.Warner, cidr, nodeIP string, noElide bool) *Net {
 	r := &Net{l: l, recs: recs, kern: kern, warner: warner, nodeIP: nodeIP, noElide: noElide}
 	r.IPs.init(cidr)
@@ -147,6 +148,8 @@ type liveTarget struct {
 	port int
 }
 
+// dialTook is how long a connection takes: one that works none, since the latency
+// is the answer's.
 func (a *answer) dialTook() time.Duration {
 	if a.err != nil {
 		return a.took
@@ -154,6 +157,7 @@ func (a *answer) dialTook() time.Duration {
 	return 0
 }
 
+// http is what a request gets.
 func (a *answer) http(req *http.Request) (int, []byte, error) {
 	if a.err != nil {
 		return 0, nil, a.err
@@ -185,6 +189,7 @@ func (s server) Hostname() string { return s.r.kern.UtsName(s.c.Sandbox) }
 
 func (s server) Exit(code int32) { s.r.ExitSoon(s.c, code) }
 
+// Files returns an interface that is nil if there are none, not one that holds nil.
 func (s server) Files() program.Files {
 	if s.c.Process == nil || s.c.Process.Interpreted == nil {
 		return nil
@@ -192,6 +197,7 @@ func (s server) Files() program.Files {
 	return s.c.Process.Interpreted.View
 }
 
+// grpc is what a health check gets.
 func (a *answer) grpc(service string) (string, error) {
 	if a.err != nil {
 		return "", a.err
@@ -252,6 +258,7 @@ func (r *Net) ask(containerID, host string, port int) answer {
 	return answer{err: dialError(addr, port, syscall.EHOSTUNREACH), took: unreachableAfter}
 }
 
+// askSandbox asks the other containers of a pod, at its own address.
 func (r *Net) askSandbox(s *records.Sandbox, except *records.Container, addr netip.Addr, port int, live bool) answer {
 	for _, o := range s.Containers {
 		if o == except {
@@ -267,6 +274,7 @@ func (r *Net) askSandbox(s *records.Sandbox, except *records.Container, addr net
 	return answer{err: dialError(addr, port, syscall.ECONNREFUSED)}
 }
 
+// liveAnswer says that processes may listen there.
 func (r *Net) liveAnswer(addr netip.Addr, port int) answer {
 	return answer{live: &liveTarget{r: r, host: addr.String(), port: port}}
 }
@@ -307,6 +315,7 @@ func dialError(addr netip.Addr, port int, errno syscall.Errno) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: addr.AsSlice(), Port: port}, Err: &os.SyscallError{Syscall: "connect", Err: errno}}
 }
 
+// hostPort is where a request goes, with the port that its scheme implies.
 func hostPort(req *http.Request) (host string, port int, err error) {
 	host = req.URL.Hostname()
 	if p := req.URL.Port(); p != "" {

@@ -116,6 +116,7 @@ type lateExecError struct {
 	text string
 }
 
+// Error is the kernel's text.
 func (e *lateExecError) Error() string { return e.text }
 
 // standardFiles returns the first three files of a container's process, and the
@@ -153,6 +154,8 @@ func (t terminal) Dup() kernel.File { return terminal{t.File.Dup()} }
 // Path is the name of the terminal in the container.
 func (terminal) Path() string { return "/dev/pts/0" }
 
+// containerOptions says how the kernel is to set up a container: what the request
+// and the image ask for, and whom it calls when memory or processes run out.
 func (r *Runner) containerOptions(in *records.Interpreted, pk *podkernel.Pod) kernel.ContainerOptions {
 	c, lin := in.Container, in.Container.LinuxResources()
 	caps, noNew, seccomp := Privileges(c.Config.GetLinux().GetSecurityContext())

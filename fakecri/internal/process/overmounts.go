@@ -84,6 +84,7 @@ func (r *Runner) addDevice(v *kernel.View, d *runtimeapi.Device) error {
 	return nil
 }
 
+// addDeviceFile makes one device; info and err are what Lstat said of it on the host.
 func (r *Runner) addDeviceFile(v *kernel.View, host, at string, info fs.FileInfo, err error) error {
 	if err != nil {
 		return err

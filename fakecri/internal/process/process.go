@@ -331,8 +331,11 @@ func (r *Runner) lastWords(p *records.Process) {
 	}
 }
 
+// AnnotationTerminationPath is where kubelets note the path of the termination
+// message in the container.
 const AnnotationTerminationPath = "io.kubernetes.container.terminationMessagePath"
 
+// recordProcess makes the trace record of a start or an end.
 func (r *Runner) recordProcess(c *records.Container, verb string, e records.ExitStatus) {
 	if r.Recorder == nil {
 		return

@@ -102,6 +102,7 @@ func During(t, after, until time.Duration) bool {
 	return t >= after && (until <= 0 || t < until)
 }
 
+// spanError is what is wrong with a span of time, nil for nothing.
 func spanError(after, until time.Duration) error {
 	switch {
 	case after < 0 || until < 0:
@@ -112,6 +113,7 @@ func spanError(after, until time.Duration) error {
 	return nil
 }
 
+// validateAnswers validates ports and commands.
 func (b *Behaviour) validateAnswers() error {
 	for i := range b.Ports {
 		if err := b.Ports[i].validate(); err != nil {
@@ -134,6 +136,7 @@ func (b *Behaviour) validateAnswers() error {
 	return nil
 }
 
+// validate returns what is wrong with the port, naming the field.
 func (p *Port) validate() error {
 	if p.Port < 1 || p.Port > 65535 {
 		return fmt.Errorf("port: %d is not within 1 to 65535", p.Port)

@@ -1,3 +1,12 @@
+// Package program is what stated programs are: what a container does, said by a
+// scenario or by what is known of an image, in place of running anything.
+//
+// Everything here is data and functions of time since the program's start: nothing
+// waits, and nothing is written to, so that a thousand containers share one
+// Behaviour. Package process runs them, package podnet lets them answer.
+//
+// program.go has a program and its validation, answers.go what it answers over the
+// network and to commands, range.go its durations and defaults, glob.go patterns.
 package program
 
 import (
@@ -119,6 +128,7 @@ func (p Program) Validate() error {
 	return nil
 }
 
+// validate refuses what could never happen: an end that says how, but not when.
 func (b *Behaviour) validate() error {
 	forever := b.RunFor.Min <= 0 && b.RunFor.Max <= 0
 	switch {
@@ -175,6 +185,7 @@ func (p *Program) At(attempt uint32) *Behaviour {
 	return &p.Behaviour
 }
 
+// ExitCodeOf is the code that a run exits with, by the restart count.
 func (b *Behaviour) ExitCodeOf(attempt uint32) int32 {
 	if n := len(b.ExitCodes); n > 0 {
 		return b.ExitCodes[min(int(attempt), n-1)]

@@ -28,6 +28,7 @@ type Write struct {
 	Bytes, Inodes *usage.Curve
 }
 
+// InodesCurve is how many files there are: one, if there are bytes and nothing is said.
 func (w Write) InodesCurve() *usage.Curve {
 	if w.Inodes == nil && w.Bytes != nil {
 		return usage.Constant(1)
@@ -35,6 +36,7 @@ func (w Write) InodesCurve() *usage.Curve {
 	return w.Inodes
 }
 
+// Millis is a range in milliseconds.
 func Millis(lo, hi int) Range {
 	return Range{Min: time.Duration(lo) * time.Millisecond, Max: time.Duration(hi) * time.Millisecond}
 }
@@ -55,6 +57,7 @@ var (
 	defaultProcessesCurve = usage.Constant(1)
 )
 
+// MemoryCurve is what the program uses of memory, in bytes.
 func (b *Behaviour) MemoryCurve() *usage.Curve {
 	if b.Memory == nil {
 		return defaultMemoryCurve
@@ -62,6 +65,7 @@ func (b *Behaviour) MemoryCurve() *usage.Curve {
 	return b.Memory
 }
 
+// ProcessesCurve is how many processes it has.
 func (b *Behaviour) ProcessesCurve() *usage.Curve {
 	if b.Processes == nil {
 		return defaultProcessesCurve

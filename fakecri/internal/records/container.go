@@ -41,6 +41,7 @@ type Container struct {
 	Exited  *loop.Event // made by who waits for the exit
 }
 
+// Subject is what calls about the container are about.
 func (c *Container) Subject() calls.Subject {
 	md := c.Sandbox.Metadata
 	return calls.Subject{Namespace: md.Namespace, Pod: md.Name, Container: c.Config.Metadata.Name, Attempt: c.Config.Metadata.Attempt, Timeout: -1}
@@ -49,6 +50,7 @@ func (c *Container) Subject() calls.Subject {
 // Alive reports whether the container has a process.
 func (c *Container) Alive() bool { return c.State == StateRunning || c.State == StateUnknown }
 
+// LinuxResources are those it was made with, or last updated to.
 func (c *Container) LinuxResources() *runtimeapi.LinuxContainerResources {
 	if c.Resources != nil {
 		return c.Resources
@@ -68,6 +70,7 @@ func (c *Container) LogPath() string {
 	return path.Clean(dir + "/" + c.Config.LogPath)
 }
 
+// ContainerNotFound is containerd's error; kubelets know it by its code.
 func ContainerNotFound(id string) error {
 	return status.Errorf(codes.NotFound, "an error occurred when try to find container %q: not found", id)
 }
@@ -93,6 +96,7 @@ func (c *Container) Argv() []string {
 	return append(cmd[:len(cmd):len(cmd)], args...)
 }
 
+// label is a label; a lean container has the kubelet's four, which are made up here.
 func (c *Container) label(name string) (string, bool) {
 	if !c.Lean {
 		v, ok := c.Config.Labels[name]
@@ -136,6 +140,7 @@ func (c *Container) Whole() *runtimeapi.ContainerConfig {
 	}
 }
 
+// OomScoreAdj is the container's, within the kernel's bounds.
 func OomScoreAdj(c *Container) int16 {
 	return int16(max(-1000, min(1000, c.LinuxResources().GetOomScoreAdj())))
 }

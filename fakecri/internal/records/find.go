@@ -14,6 +14,7 @@ type nothing struct{ what string }
 
 func (n *nothing) Error() string { return n.what }
 
+// Is makes errors.Is find ErrNothingThere.
 func (n *nothing) Is(target error) bool { return target == ErrNothingThere }
 
 // FindSandbox returns the newest sandbox of a pod.

@@ -23,6 +23,8 @@ func (r *Store) PodSubject(uid string) calls.Subject {
 	return sub
 }
 
+// ListSandboxes makes a listing. One in full is two pieces of memory, whatever its
+// length.
 func (r *Store) ListSandboxes(f *runtimeapi.PodSandboxFilter) []*runtimeapi.PodSandbox {
 	if f.GetId() == "" && f.GetState() == nil && len(f.GetLabelSelector()) == 0 {
 		out := make([]*runtimeapi.PodSandbox, len(r.Sandboxes))
@@ -84,6 +86,7 @@ func (s *Sandbox) LeanEntry(e *runtimeapi.PodSandbox) {
 	e.RuntimeHandler = s.Handler
 }
 
+// ListContainers makes a listing, as ListSandboxes does.
 func (r *Store) ListContainers(f *runtimeapi.ContainerFilter) []*runtimeapi.Container {
 	if f.GetId() == "" && f.GetState() == nil && f.GetPodSandboxId() == "" && len(f.GetLabelSelector()) == 0 {
 		out := make([]*runtimeapi.Container, len(r.Containers))
@@ -139,6 +142,7 @@ func (r *Store) ContainerCandidates(id, sandboxID string, selector map[string]st
 	return out
 }
 
+// listEntry makes what listings show.
 func (c *Container) listEntry(e *runtimeapi.Container) {
 	c.LeanEntry(e)
 	e.Labels = c.Labels()

@@ -21,6 +21,7 @@ type ChangedPods struct {
 // MaxChangedPods is from how many on a listing in full costs no more.
 const MaxChangedPods = 64
 
+// note says that a pod may show otherwise. Beyond maxChangedPods it is any pod.
 func (c *ChangedPods) note(pod *runtimeapi.PodSandboxMetadata) {
 	switch {
 	case c.All || c.index(pod.Uid) >= 0:
@@ -31,6 +32,7 @@ func (c *ChangedPods) note(pod *runtimeapi.PodSandboxMetadata) {
 	}
 }
 
+// index is a pod's place in the list, -1 for none.
 func (c *ChangedPods) index(uid string) int {
 	return slices.IndexFunc(c.pods, func(p *runtimeapi.PodSandboxMetadata) bool { return p.Uid == uid })
 }
@@ -74,6 +76,7 @@ func (r *Store) ContainerChanged(c *Container) {
 	r.Changed()
 }
 
+// FirstListed is the sandbox that stands for its pod in a list of pods.
 func FirstListed(list []*Sandbox) *Sandbox {
 	for _, s := range list {
 		if s.Listed {

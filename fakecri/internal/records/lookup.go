@@ -19,6 +19,7 @@ const idLength = 64
 // most: this finds them as fast as a map would, in an eighth of the memory.
 type byID[T identified] []T
 
+// identified is a record with an id.
 type identified interface {
 	comparable
 	recordID() string
@@ -46,18 +47,23 @@ func (b byID[T]) find(id string) (found T, err error) {
 	return b[i], nil
 }
 
+// Add keeps the order.
 func (b *byID[T]) Add(v T) { *b = slices.Insert(*b, b.from(v.recordID()), v) }
 
+// Drop forgets a record; one that is not there is no error.
 func (b *byID[T]) Drop(v T) {
 	if i := b.from(v.recordID()); i < len(*b) && (*b)[i] == v {
 		*b = slices.Delete(*b, i, i+1)
 	}
 }
 
+// LookupSandbox finds a sandbox, nil if there is none.
 func (r *Store) LookupSandbox(id string) (*Sandbox, error) { return r.SandboxByID.find(id) }
 
+// LookupContainer finds a container, nil if there is none.
 func (r *Store) LookupContainer(id string) (*Container, error) { return r.ContainerByID.find(id) }
 
+// ambiguous is containerd's error for a beginning that several ids have.
 func ambiguous(id string) error {
 	return status.Errorf(codes.InvalidArgument, "several ids begin with %q", id)
 }

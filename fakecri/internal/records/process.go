@@ -59,6 +59,7 @@ type Output interface {
 	LastLine() string
 }
 
+// CloseAll closes a process's copies of files once it has its own.
 func CloseAll(fds []kernel.File) {
 	for _, f := range fds {
 		_ = f.Close()
@@ -97,6 +98,7 @@ type LogState struct {
 	Count []int
 }
 
+// Stop ends the lines; of nil it does nothing.
 func (s *LogState) Stop() {
 	if s != nil {
 		s.Timer.Stop()
@@ -117,12 +119,14 @@ type ExitStatus struct {
 	Stderr          string // the last line of it, if that may say why
 }
 
+// ExitBySignal is the end by a signal, with the code that shells give it.
 func ExitBySignal(n int) ExitStatus { return ExitStatus{Code: int32(128 + n), Signal: n} }
 
 // OomReason is what containerd says of a container in which the OOM killer took
 // a process, whichever.
 const OomReason = "OOMKilled"
 
+// ExitByOOM is the end by the OOM killer.
 var ExitByOOM = ExitStatus{Code: 137, Signal: SigKILL, Reason: OomReason}
 
 // Process is what runs in a container. A stated program is this and a timer.

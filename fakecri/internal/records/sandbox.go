@@ -16,6 +16,7 @@ func (s *Sandbox) Whole() *runtimeapi.PodSandboxConfig {
 	return s.Config
 }
 
+// LogDirectory is where the containers' logs are, by the request.
 func (s *Sandbox) LogDirectory() string {
 	if s.Own != nil {
 		return s.Own.LogDirectory()
@@ -23,6 +24,7 @@ func (s *Sandbox) LogDirectory() string {
 	return s.Config.LogDirectory
 }
 
+// Hostname is the request's, "" for the machine's.
 func (s *Sandbox) Hostname() string {
 	if s.Own != nil {
 		return s.Own.Hostname()
@@ -30,6 +32,7 @@ func (s *Sandbox) Hostname() string {
 	return s.Config.GetHostname()
 }
 
+// label is a label of the sandbox.
 func (s *Sandbox) label(name string) (string, bool) {
 	if s.Own != nil {
 		return s.Own.Label(name)
@@ -66,15 +69,18 @@ type Sandbox struct {
 	Status *runtimeapi.PodSandboxStatus // what PodSandboxStatus shows; nil after a change
 }
 
+// subject is what calls about the sandbox are about.
 func (s *Sandbox) subject() calls.Subject {
 	md := s.Metadata
 	return calls.Subject{Namespace: md.Namespace, Pod: md.Name, Attempt: md.Attempt, Timeout: -1}
 }
 
+// HostNetwork reports whether the sandbox has the machine's network.
 func (s *Sandbox) HostNetwork() bool {
 	return s.Config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
 }
 
+// SandboxName is the name by which containerd reserves a sandbox, and shows in errors.
 func SandboxName(md *runtimeapi.PodSandboxMetadata) string {
 	return md.Name + "_" + md.Namespace + "_" + md.Uid + "_" + Itoa(md.Attempt)
 }

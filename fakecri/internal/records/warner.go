@@ -2,6 +2,7 @@ package records
 
 import "fmt"
 
+// WarnScript warns of a script for which there is no shell.
 func (r *Warner) WarnScript(c *Container, argv []string) {
 	r.WarnOnce(c, argv[2], fmt.Sprintf("the script %q is not run and no program is stated for it; it runs until it is stopped and exits 0 on SIGTERM", Shorten(argv[2], 60)))
 }
@@ -27,6 +28,7 @@ func (r *Warner) WarnOnce(c *Container, key, text string) {
 	r.warn("container %s of pod %s/%s, image %s: %s", c.Config.Metadata.Name, md.Namespace, md.Name, image, text)
 }
 
+// Shorten cuts a text to n bytes, for a sentence.
 func Shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -34,6 +36,7 @@ func Shorten(s string, n int) string {
 	return s[:n] + "..."
 }
 
+// warn says a sentence, if anybody listens.
 func (r *Warner) warn(format string, args ...any) {
 	if r.To != nil {
 		r.To(fmt.Sprintf(format, args...))

@@ -40,6 +40,7 @@ type Execs struct {
 	Warner  *records.Warner
 }
 
+// ExecResult is what became of a command that ran.
 type ExecResult struct {
 	Stdout, Stderr []byte
 	code           int32
@@ -60,6 +61,7 @@ type ExitError struct {
 	text string
 }
 
+// Error is cri-client's text.
 func (e *ExitError) Error() string { return e.text }
 
 // String is Error.
@@ -90,14 +92,19 @@ func (r *Execs) QuickExecSync(id string, cmd []string, timeout time.Duration) (s
 	return out.Stdout, took + runs, true, err
 }
 
+// execTimeout is containerd's error of a command that was killed for its timeout;
+// kubelets look for its code.
 func execTimeout(timeout time.Duration) error {
 	return status.Errorf(codes.DeadlineExceeded, "failed to exec in container: timeout %s exceeded: context deadline exceeded", timeout)
 }
 
+// execError is an error of ExecSync with containerd's words before it.
 func execError(code codes.Code, format string, args ...any) error {
 	return status.Error(code, "failed to exec in container: "+fmt.Sprintf(format, args...))
 }
 
+// ExecSync is the call ExecSync once faults have acted. The container is looked for
+// before the latency and again after it, since it may end in between.
 func (r *Execs) ExecSync(ctx context.Context, sub *calls.Subject, id string, cmd []string, timeout time.Duration) (ExecResult, error) {
 	if _, err := r.execTarget(id); err != nil {
 		return ExecResult{}, err
@@ -248,8 +255,11 @@ type capture struct {
 	open *writers
 }
 
+// Read finds nothing: it is the write end of a pipe.
 func (s *capture) Read(context.Context, []byte) (int, error) { return 0, io.EOF }
 
+// Write keeps what there is room for, and takes the rest too: a command is not held
+// up by what nobody will see.
 func (s *capture) Write(_ context.Context, b []byte) (int, error) {
 	s.data = append(s.data, b[:min(len(b), maxExecOutput-len(s.data))]...)
 	return len(b), nil

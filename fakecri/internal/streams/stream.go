@@ -67,6 +67,7 @@ func (w *Window) Resize(width, height uint16) {
 	}
 }
 
+// of has the window be that of t, with the size that was told before.
 func (w *Window) of(t *kernel.TTY) {
 	if w == nil || t == nil {
 		return
@@ -212,6 +213,8 @@ func (x *execFiles) hangUp() {
 	}
 }
 
+// newExecFiles makes the files of a command: a terminal for all three, or pipes to
+// the client for those that it wants.
 func (r *Execs) newExecFiles(tty bool, s Streams) *execFiles {
 	m, x := r.Kernel.Kernel(), &execFiles{}
 	if tty {

@@ -1,3 +1,5 @@
+// Package watch has the one kind of watcher: somebody who is told of something for
+// as long as a group of the loop lives.
 package watch
 
 import (
@@ -31,6 +33,8 @@ func (w *Watchers[T]) Add(g *loop.Group, fn func(T)) {
 // has to be made.
 func (w *Watchers[T]) Any() bool { return len(w.list) > 0 }
 
+// Tell calls all that watch now, in order; who comes or goes meanwhile is told from
+// the next time on.
 func (w *Watchers[T]) Tell(v T) {
 	for _, x := range w.list {
 		x.fn(v)
