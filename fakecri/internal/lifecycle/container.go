@@ -53,6 +53,7 @@ func (a *containerCreation) Begin() error {
 		return err
 	}
 	md := config.Metadata
+	// The name is reserved by those being created too.
 	for _, o := range s.Containers {
 		if om := o.Config.Metadata; om.Attempt == md.Attempt && om.Name == md.Name {
 			return status.Errorf(codes.AlreadyExists, "failed to reserve container name %q: name is reserved for %q",
@@ -100,6 +101,7 @@ func (a *containerCreation) End() (string, time.Duration, error) {
 // checkCreation finds out whether a container can be created, after the latency.
 func (r *Machine) checkCreation(c *records.Container) error {
 	s, config := c.Sandbox, c.Config
+	// The sandbox may have stopped, or gone, during the latency.
 	if s.State != records.SandboxReady || !s.Listed {
 		return notReady(s)
 	}
@@ -109,6 +111,7 @@ func (r *Machine) checkCreation(c *records.Container) error {
 	if err := r.Files.MakeMountSources(config.Mounts); err != nil {
 		return status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: %v", c.ID, err)
 	}
+	// From here on the order is containerd's when it makes the container's spec.
 	if err := r.Runner.CheckImageMounts(config.Mounts); err != nil {
 		return err
 	}
@@ -155,6 +158,7 @@ func (a *containerStart) Begin() error {
 	if err := a.r.checkStart(c); err != nil {
 		return err
 	}
+	// Of two starts at once the second is refused, not queued.
 	if c.Starting {
 		return status.Errorf(codes.FailedPrecondition, "failed to set starting state for container %q: container is already in starting state", a.id)
 	}
@@ -177,6 +181,7 @@ func (a *containerStart) Undo() {
 // that a command that follows finds the program running, as it would in reality.
 func (a *containerStart) End() (string, time.Duration, error) {
 	r, c := a.r, a.c
+	// It may have been removed behind the caller's back during the latency.
 	if !c.Listed {
 		return "", 0, records.ContainerNotFound(a.id)
 	}
@@ -224,6 +229,7 @@ func (r *Machine) StopContainer(ctx context.Context, sub *calls.Subject, id stri
 	if !c.Alive() {
 		return r.Calls.ShortPause(ctx, calls.StopContainer, sub)
 	}
+	// A container that is UNKNOWN gets no signal: there is nobody to send it.
 	if sub.Timeout > 0 && c.State == records.StateRunning {
 		r.Runner.Signal(c, c.StopSignal())
 		if err := r.waitExit(ctx, c, time.Duration(sub.Timeout)*time.Second); err != nil {
@@ -245,6 +251,7 @@ func (r *Machine) waitExit(ctx context.Context, c *records.Container, d time.Dur
 	if !c.Alive() {
 		return nil
 	}
+	// Made by the first who waits: most containers are never waited for.
 	if c.Exited == nil {
 		c.Exited = &loop.Event{}
 	}
@@ -263,6 +270,7 @@ func (r *Machine) RemoveContainerCall(ctx context.Context, sub *calls.Subject, i
 	switch {
 	case c == nil:
 		return err
+	// The errors have no code of their own in containerd, hence Unknown.
 	case c.Starting:
 		return status.Errorf(codes.Unknown, "failed to set removing state for container %q: container is in starting state, can't be removed", id)
 	case c.Removing:
@@ -287,6 +295,7 @@ func (r *Machine) RemoveContainer(c *records.Container) {
 		r.Runner.Exit(c, records.ExitBySignal(records.SigKILL))
 	}
 	s := c.Sandbox
+	// The layer goes before the image's files, of which it may be the last holder.
 	r.Layers.Drop(c)
 	r.Images.ReleaseImage(c.Image.Source)
 	r.Records.UnlistContainer(c)
@@ -296,6 +305,8 @@ func (r *Machine) RemoveContainer(c *records.Container) {
 // UpdateContainer gives a container other resources; those that lin leaves open
 // stay.
 func (r *Machine) UpdateContainer(id string, lin *runtimeapi.LinuxContainerResources) error {
+	// What is asked for must be valid by itself, and again together with what it
+	// leaves as it is.
 	if err := checkResources(lin); err != nil {
 		return err
 	}

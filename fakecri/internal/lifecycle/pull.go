@@ -25,6 +25,7 @@ func (r *Machine) PullImage(ctx context.Context, sub *calls.Subject, name string
 	if src == nil {
 		return "", status.Errorf(codes.NotFound, "failed to pull and unpack image %q: failed to resolve image: %s: not found", name, name)
 	}
+	// Pulls that fail count too, so that the next can be the one that works.
 	n := src.Pulls
 	src.Pulls++
 	if f := src.Fail; f != nil && (f.Times == 0 || n < uint64(f.Times)) {
@@ -34,6 +35,7 @@ func (r *Machine) PullImage(ctx context.Context, sub *calls.Subject, name string
 		return "", status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to resolve image: pull access denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed", name)
 	}
 	took := r.Loop.Between(src.Pull.Min, src.Pull.Max, "pull", name, n)
+	// The layers are there; the registry is asked for the manifest only.
 	if r.Images.ByRef[name] != nil {
 		took /= calls.RepeatShare
 	}
@@ -43,6 +45,7 @@ func (r *Machine) PullImage(ctx context.Context, sub *calls.Subject, name string
 	if err := r.Images.ImageFits(src, name); err != nil {
 		return "", err
 	}
+	// Another pull may have brought it meanwhile, under this name or another.
 	fresh := r.Images.ByRef[src.ID] == nil
 	im := r.Images.Add(src, name)
 	r.Images.CountPull(name, src.Size, fresh)

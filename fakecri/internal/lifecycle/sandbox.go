@@ -28,6 +28,7 @@ func (a *sandboxRun) Begin() error {
 		return err
 	}
 	p := r.Records.PodFor(md.Uid)
+	// The name is reserved by those being created too.
 	for _, o := range p.Sandboxes {
 		if om := o.Metadata; om.Attempt == md.Attempt && om.Name == md.Name && om.Namespace == md.Namespace {
 			return status.Errorf(codes.AlreadyExists, "failed to reserve sandbox name %q: name is reserved for %q", records.SandboxName(md), o.ID)
@@ -52,6 +53,7 @@ func (a *sandboxRun) Undo() {
 // End makes the sandbox READY, with an address unless it has the host's network.
 func (a *sandboxRun) End() (string, time.Duration, error) {
 	r, s := a.r, a.s
+	// A full disk fails the directory before the network, as containerd's order is.
 	if err := r.Layers.RootDirFits("sandbox", s.ID); err != nil {
 		return "", 0, status.Errorf(codes.Unknown, "failed to start sandbox %q: %v", s.ID, err)
 	}
@@ -60,6 +62,7 @@ func (a *sandboxRun) End() (string, time.Duration, error) {
 		if !ok {
 			return "", 0, status.Errorf(codes.Unknown, `failed to setup network for sandbox %q: plugin type="bridge" failed (add): no IP addresses available in range set: %s`, s.ID, r.Net.IPs.Prefix)
 		}
+		// The address outlives the network: it is given back by StopPodSandbox only.
 		s.IP, s.NetUp = ip, true
 	}
 	s.State = records.SandboxReady
@@ -67,6 +70,7 @@ func (a *sandboxRun) End() (string, time.Duration, error) {
 	s.CreatedAt = r.Loop.UnixNano()
 	r.Records.ListSandbox(s)
 	r.Event(records.EventCreated, s.ID, s)
+	// A sandbox is never CREATED for anybody to see, yet both events are told.
 	r.Event(records.EventStarted, s.ID, s)
 	return s.ID, 0, nil
 }
@@ -78,6 +82,7 @@ func (r *Machine) StopPodSandbox(ctx context.Context, sub *calls.Subject, id str
 	if s == nil {
 		return err
 	}
+	// A sandbox that died by itself still holds its address, and is stopped in full.
 	if s.State != records.SandboxReady && !s.IP.IsValid() {
 		return r.Calls.ShortPause(ctx, calls.StopPodSandbox, sub)
 	}
@@ -96,6 +101,7 @@ func (r *Machine) EndSandbox(s *records.Sandbox) {
 	}
 	s.NetUp = false
 	r.Net.NetworkDown(s)
+	// Only then can it have namespaces.
 	if r.Kernel.Machine != nil {
 		r.Kernel.DropPod(s)
 	}
@@ -112,6 +118,7 @@ func (r *Machine) SetSandboxState(s *records.Sandbox, state runtimeapi.PodSandbo
 		r.Accounts.SandboxStopped(s)
 	}
 	s.State = state
+	// The status that was kept shows the state before.
 	s.Status = nil
 	r.Records.SandboxChanged(s)
 	if stopped {
@@ -142,12 +149,15 @@ func (r *Machine) RemoveSandbox(s *records.Sandbox) {
 		return
 	}
 	r.EndSandbox(s)
+	// Backwards, since removal takes them out of the list; those that are still being
+	// created undo themselves.
 	for i := len(s.Containers) - 1; i >= 0; i-- {
 		if c := s.Containers[i]; c.Listed {
 			r.RemoveContainer(c)
 		}
 	}
 	r.Records.UnlistSandbox(s)
+	// The files are written for interpreted containers only, and outlive a power cut.
 	if r.Kernel.HadKernel {
 		r.Kernel.RemoveSandboxFiles(s)
 	}

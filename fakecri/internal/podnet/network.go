@@ -227,8 +227,11 @@ func (r *Net) ask(containerID, host string, port int) answer {
 		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	addr = addr.Unmap()
+	// A loopback address is the machine's, unless a scenario has pods there.
 	onHost := addr.IsLoopback() && !r.IPs.Prefix.Contains(addr) || host == r.nodeIP
 	live := false
+	// A container that asks its own address is its own first answer: several in a pod
+	// may state the same port, as they may not in reality.
 	if c != nil && r.listensAt(c.Sandbox, addr, onHost) {
 		if a, ok := r.askContainer(c, port, true, &live); ok {
 			return a
@@ -250,6 +253,7 @@ func (r *Net) ask(containerID, host string, port int) answer {
 		}
 	}
 	switch {
+	// Nobody states the port, but processes may listen on it.
 	case live:
 		return r.liveAnswer(addr, port)
 	case found:

@@ -31,11 +31,13 @@ func (r *Net) Serve(c *records.Container) {
 	if len(ports) == 0 {
 		return
 	}
+	// Somebody wants to know of all ports (OnListen): then there is a kernel at once.
 	if r.kern.Machine == nil {
 		r.kern.Kernel() // which opens them, as those of all others
 		return
 	}
 	pk := r.kern.Pod(c.Sandbox)
+	// Again from the start: this is called at each time at which a port changes.
 	pk.Unserve(c)
 	t := time.Duration(r.l.UnixNano() - p.StartedAt)
 	var next time.Duration

@@ -71,11 +71,14 @@ const runcCreate = "failed to create containerd task: failed to create shim task
 // says. With stated that process does what the behaviour says, whatever its
 // command line is.
 func (r *Runner) startInterpreted(c *records.Container, stated *program.Behaviour, done func(kernel.Exit)) (*records.Interpreted, error) {
+	// The order is runc's: the root and its mounts, then the namespaces, then the
+	// program. An error on the way leaves nothing behind.
 	pk := r.Kernel.Pod(c.Sandbox)
 	in := &records.Interpreted{Container: c, Group: r.Loop.NewGroup(c.Sandbox.Metadata.Name + "/" + c.Config.Metadata.Name), Net: pk.Net}
 	in.Stdout = &output.Stream{R: r.Output, C: c, Name: program.StdoutName}
 	in.Stderr = &output.Stream{R: r.Output, C: c, Name: program.StderrName}
 	if err := r.enterImage(in, pk); err != nil {
+		// No process was made yet, but tasks may have been.
 		in.Group.Kill()
 		return nil, err
 	}
@@ -103,6 +106,7 @@ func (r *Runner) startInterpreted(c *records.Container, stated *program.Behaviou
 	}
 	in.End()
 	var xerr *kernel.ExecError
+	// A missing program is runc's error, one that is no program the kernel's.
 	if errors.As(err, &xerr) && (xerr.Errno == syscall.ENOEXEC || xerr.Interpreter != "") {
 		return nil, &lateExecError{in: in, text: xerr.Error()}
 	}

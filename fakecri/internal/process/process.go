@@ -70,6 +70,7 @@ func isShellScript(argv []string) bool {
 	return false
 }
 
+// Start and Exit are the ends of a program's way; see the package comment.
 // Start makes a container's process.
 func (r *Runner) Start(c *records.Container) error {
 	b, interpret := r.Resolve(c)
@@ -77,20 +78,25 @@ func (r *Runner) Start(c *records.Container) error {
 	if err := r.Output.OpenLog(c); err != nil { // before the process, so also if there is none
 		return r.failStart(c, "failed to create containerd task: failed to create container loggers: "+err.Error())
 	}
+	// A stated error is runc's: the log has been opened by then.
 	if b.StartError != "" {
 		return r.failStart(c, b.StartError)
 	}
 	if !interpret {
+		// What it writes to memory is added once, here, so that all sums see one curve.
 		b = r.Layers.WithMemory(c, b)
 	}
 	p := &records.Process{Container: c, Behaviour: b, StartedAt: now}
 	var late *lateExecError
 	var stated *program.Behaviour
+	// What a scenario states as a Program stays without a process even then: its
+	// author has said all that it does.
 	if r.Options.Interpret && !interpret && r.programOf(c) == nil {
 		stated, interpret = b, true
 	}
 	if interpret {
 		in, err := r.startInterpreted(c, stated, func(e kernel.Exit) { r.firstEnded(p, e) })
+		// The kernel's refusal comes after the container has started.
 		if errors.As(err, &late) {
 			in = late.in
 		} else if err != nil {
@@ -99,6 +105,7 @@ func (r *Runner) Start(c *records.Container) error {
 		p.Interpreted = in
 	}
 	c.Process = p
+	// Processes account for themselves, in the kernel.
 	if p.Interpreted == nil {
 		r.Accounts.Account(p, 1)
 	}
@@ -106,6 +113,7 @@ func (r *Runner) Start(c *records.Container) error {
 	r.Records.SetContainerState(c, records.StateRunning)
 	r.Event(records.EventStarted, c.ID, c.Sandbox)
 	r.recordProcess(c, "start", records.ExitStatus{})
+	// As runc's init does when exec fails: a line on stderr, and code 1.
 	if late != nil {
 		_, _ = late.in.Stderr.Write(context.Background(), []byte(late.text+"\n"))
 		r.Exit(c, records.ExitStatus{Code: 1})
@@ -120,6 +128,7 @@ func (r *Runner) Start(c *records.Container) error {
 	}
 	sub := c.Subject()
 	if b.RunFor.Min > 0 || b.RunFor.Max > 0 {
+		// At least a nanosecond, so that 0 stays "never" and a start is never its own end.
 		p.ExitAt = now + max(sub.Draw(r.Loop, b.RunFor, "run for"), 1)
 	}
 	p.OOMAt = r.oomTime(p, now)
@@ -155,6 +164,8 @@ func (r *Runner) firstEnded(p *records.Process, e kernel.Exit) {
 		return
 	}
 	p.Interpreted.Ended, p.Interpreted.EndedAt = p.Interpreted.ExitOf(e), r.Loop.UnixNano()
+	// Whoever stops the container has the time that containerd takes in the call's
+	// latency already.
 	if c.Exited != nil {
 		r.Exit(c, p.Interpreted.Ended)
 		return
@@ -175,6 +186,7 @@ func (r *Runner) oomTime(p *records.Process, now int64) int64 {
 	if limit <= 0 {
 		return 0
 	}
+	// Most programs can never pass their limit: no curve is searched for them.
 	if p.Behaviour.Memory.Peak() <= limit {
 		return 0
 	}

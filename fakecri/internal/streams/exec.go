@@ -80,6 +80,7 @@ func (r *Execs) QuickExecSync(id string, cmd []string, timeout time.Duration) (s
 		return nil, 0, false, nil
 	}
 	sub := c.Subject()
+	// Commands in one container would all draw the same latency otherwise.
 	sub.Attempt += uint32(r.Loop.UnixNano()) // each has a latency of its own
 	took = time.Duration(sub.Draw(r.Loop, r.Calls.Latency(calls.ExecSync), "ExecSync"))
 	out, runs, err := r.statedExec(c, cmd)
@@ -213,6 +214,7 @@ func (r *Execs) execInterpreted(ctx context.Context, in *records.Interpreted, cm
 			ended.Fire()
 		},
 	})
+	// The process has its own holds on them; the last that is given up drains them.
 	_, _, _ = null.Close(), stdout.Close(), stderr.Close()
 	if err != nil {
 		return ExecResult{}, r.execFailed(err)
