@@ -6,33 +6,16 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/accounts"
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
-	"github.com/drydock-sim/drydock/fakecri/internal/disk"
-	"github.com/drydock-sim/drydock/fakecri/internal/hostfiles"
-	"github.com/drydock-sim/drydock/fakecri/internal/images"
-	"github.com/drydock-sim/drydock/fakecri/internal/lifecycle"
-	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
-	"github.com/drydock-sim/drydock/fakecri/internal/process"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/internal/watch"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
-	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// viewer makes what calls answer of the records.
+// viewer makes what calls answer of the runtime's records: statuses, stats,
+// metrics, events. It changes nothing but what it keeps for the next who asks.
 type viewer struct {
-	l      *loop.Loop
-	opts   *Options
-	calls  *calls.Daemon
-	images *images.Store
-	recs   *records.Store
-	files  *hostfiles.Files
-	kern   *podkernel.Node
-	disks  *disk.Layers
-	use    *accounts.Node
-	run    *process.Runner
-	life   *lifecycle.Machine
+	*Runtime
 
 	listeners       watch.Watchers[*runtimeapi.ContainerEventResponse]
 	networkNotReady *runtimeapi.RuntimeCondition
@@ -41,10 +24,7 @@ type viewer struct {
 }
 
 func newViewer(r *Runtime) *viewer {
-	return &viewer{
-		l: r.l, opts: &r.opts, calls: r.calls, images: r.images, recs: r.recs, files: r.files, kern: r.kern, disks: r.disks, use: r.use, run: r.run, life: r.life,
-		linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: &runtimeapi.NamespaceOption{}}},
-	}
+	return &viewer{Runtime: r, linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: &runtimeapi.NamespaceOption{}}}}
 }
 
 // ContainerStatus returns a container's status; NotFound if there is none.

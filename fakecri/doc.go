@@ -104,6 +104,28 @@
 // [Runtime.StopContainerOutside] and [Runtime.PowerCut], do what happens
 // outside any call.
 //
+// # Where things are
+//
+// This package is the door: it wires the parts (runtime.go), makes their options of
+// one (options.go), gives callers names for what they say (aliases.go), and answers
+// calls from the records (one file for each group of methods; containerstatus.go,
+// stats.go, metrics.go and info.go are what they show). outside.go and doors.go are
+// what is no call. The parts stand below it and import one way, from the first to
+// the last:
+//
+//   - internal/lifecycle: the state machine of sandboxes and containers
+//   - internal/streams: commands and clients beside what runs
+//   - internal/process: programs, stated and interpreted
+//   - internal/podnet: addresses, ports and answers
+//   - internal/accounts: sums, limits, the OOM killer
+//   - internal/output: logs and clients that are attached
+//   - internal/disk, internal/podkernel, internal/hostfiles: what is below processes
+//   - internal/records: what the runtime knows, and its listings
+//   - internal/images: images, their files, and what is known of them
+//   - internal/calls: how a call arrives, what it meets, how long it takes
+//   - internal/program: what stated programs are
+//   - internal/watch: the one kind of watcher
+//
 // # What is not there
 //
 // CheckpointContainer and GetContainerEvents (see [Runtime.OnEvent]) return

@@ -18,9 +18,7 @@ import (
 
 // AddFault puts a rule in force, after its From. The function returned takes
 // it back; calls that hang on it then go on.
-func (r *Runtime) AddFault(rule Fault) (remove func()) {
-	return r.calls.AddFault(rule)
-}
+func (r *Runtime) AddFault(rule Fault) (remove func()) { return r.calls.AddFault(rule) }
 
 // OnEvent has fn called, on the loop, with what GetContainerEvents streams, until
 // g dies: when a sandbox or container was created, started, has stopped, was
@@ -104,9 +102,7 @@ func (r *Runtime) Join(ctx context.Context, conn kernel.File, to *kernel.Conn) e
 }
 
 // NodeUsage returns what the machine uses now. It is no call.
-func (r *Runtime) NodeUsage() NodeUsage {
-	return r.use.NodeUsage()
-}
+func (r *Runtime) NodeUsage() NodeUsage { return r.use.NodeUsage() }
 
 // WatchUsage has changed called once when more than these is used: memory of the
 // machine and of all pods in bytes, and processes; noLimit or more for what
@@ -118,36 +114,24 @@ func (r *Runtime) WatchUsage(memory, podsMemory, pids int64, changed func()) boo
 
 // WatchOOM has fn called for each kill from now on, while the group lives. fn
 // must not wait.
-func (r *Runtime) WatchOOM(g *loop.Group, fn func(OOMKill)) {
-	r.use.WatchOOM(g, fn)
-}
+func (r *Runtime) WatchOOM(g *loop.Group, fn func(OOMKill)) { r.use.WatchOOM(g, fn) }
 
 // SetSystemMemory changes what the machine itself uses of memory, in bytes; the
 // curve begins now.
-func (r *Runtime) SetSystemMemory(c *usage.Curve) {
-	r.use.SetSystemMemory(c)
-}
+func (r *Runtime) SetSystemMemory(c *usage.Curve) { r.use.SetSystemMemory(c) }
 
 // SetSystemPIDs changes how many processes the machine has itself; the curve
 // begins now.
-func (r *Runtime) SetSystemPIDs(c *usage.Curve) {
-	r.use.SetSystemPIDs(c)
-}
+func (r *Runtime) SetSystemPIDs(c *usage.Curve) { r.use.SetSystemPIDs(c) }
 
 // SetSystemCPU changes what the machine itself uses of its processors, in
 // millicores; the curve begins now.
-func (r *Runtime) SetSystemCPU(c *usage.Curve) {
-	r.use.SetSystemCPU(c)
-}
+func (r *Runtime) SetSystemCPU(c *usage.Curve) { r.use.SetSystemCPU(c) }
 
 // SetPodsMemoryLimit sets the memory limit of the cgroup of all pods in bytes; 0
 // or less for none. If more is in use the OOM killer goes to work.
-func (r *Runtime) SetPodsMemoryLimit(n int64) {
-	r.use.SetPodsMemoryLimit(n)
-}
+func (r *Runtime) SetPodsMemoryLimit(n int64) { r.use.SetPodsMemoryLimit(n) }
 
 // SetPodsPIDLimit sets how many processes all pods can have; 0 or less for any
 // number.
-func (r *Runtime) SetPodsPIDLimit(n int64) {
-	r.use.SetPodsPIDLimit(n)
-}
+func (r *Runtime) SetPodsPIDLimit(n int64) { r.use.SetPodsPIDLimit(n) }

@@ -59,6 +59,7 @@ type bind struct {
 	lis      net.Listener // nil while somebody else has it
 }
 
+// newBridge returns a bridge that has opened nothing.
 func newBridge(s *Server) *bridge {
 	b := &bridge{s: s, ports: map[portKey]*bridged{}, conns: map[net.Conn]portKey{}, own: machineAddresses()}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -87,6 +88,7 @@ func (b *bridge) Close() {
 	b.work.Wait()
 }
 
+// close gives up the port's addresses; connections that are open go on.
 func (p *bridged) close() {
 	for _, d := range p.binds {
 		if d.lis != nil {
@@ -175,6 +177,7 @@ func (b *bridge) addresses(l *fakecri.Listening) []netip.AddrPort {
 	return out
 }
 
+// mapped is where a port mapping leads from; its host IP may say everywhere.
 func mapped(m *runtimeapi.PortMapping, everywhere func(int) []netip.AddrPort) []netip.AddrPort {
 	port := m.GetHostPort()
 	if port <= 0 || port > 65535 {
@@ -231,6 +234,7 @@ func (b *bridge) closeIfClosed(p *bridged) {
 // acceptPause is how long a port waits after it could not take a connection.
 const acceptPause = 50 * time.Millisecond
 
+// accept takes connections until the port closes.
 func (b *bridge) accept(key portKey, lis net.Listener) {
 	for {
 		conn, err := lis.Accept()

@@ -97,6 +97,8 @@ type healthServer struct {
 	certErr  error
 }
 
+// newHealthServer answers the health checks of stated programs, which speak no
+// gRPC themselves.
 func newHealthServer(b *bridge) *healthServer {
 	return &healthServer{b: b, conns: make(chan net.Conn), quit: make(chan struct{})}
 }
@@ -121,6 +123,7 @@ func (h *healthServer) serve(conn net.Conn, ip string, port int) {
 	}
 }
 
+// stop ends it with its connections.
 func (h *healthServer) stop() {
 	close(h.quit)
 	h.start.Do(func() {})

@@ -45,6 +45,7 @@ type inFlight struct {
 	err    error
 }
 
+// end cancels the task, or keeps it from beginning.
 func (f *inFlight) end(err error) {
 	f.err = err
 	if f.cancel != nil {
@@ -52,6 +53,8 @@ func (f *inFlight) end(err error) {
 	}
 }
 
+// startTask runs fn as a task and sends what it came to, once, also if the task
+// panics or is killed.
 func startTask[T any](s *Server, name string, f *inFlight, reply chan<- result[T], fn func(ctx context.Context, c *fakecri.Client) (T, error)) {
 	t := s.group.Go(name, func(ctx context.Context) {
 		res := result[T]{err: errInside} // of a task that panics

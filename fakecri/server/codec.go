@@ -142,10 +142,12 @@ type codec struct {
 	lists *listCache
 }
 
+// newCodec returns the codec of one server, which knows its encoded lists.
 func newCodec(lists *listCache) *codec {
 	return &codec{encoding.GetCodecV2(proto.Name), lists}
 }
 
+// Marshal hands out lists that are encoded already, and encodes all else.
 func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
 	var (
 		b   []byte
@@ -202,6 +204,8 @@ func (c *listCache) marshalItems(v any) ([]byte, error) {
 // could not be decoded; it has the reason.
 const malformedField = protowire.MaxValidNumber
 
+// Unmarshal decodes a request. One that can't be decoded is marked by malformedField,
+// and refused where calls are checked.
 func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	err := c.CodecV2.Unmarshal(data, v)
 	m, ok := v.(protobuf.Message)

@@ -81,6 +81,7 @@ func (s *Server) Faults() ([]ControlFault, error) {
 	return out, err
 }
 
+// shown is a fault as the interface shows it.
 func (f *setFault) shown() ControlFault {
 	r := &f.rule
 	out := ControlFault{ID: f.id, Name: r.Name, Method: r.Method, Pod: r.Pod, Container: r.Container, Image: r.Image,
@@ -97,6 +98,7 @@ func (f *setFault) shown() ControlFault {
 	return out
 }
 
+// shown is a duration as people write it, "" for none.
 func shown(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -156,8 +158,10 @@ type controlError struct {
 func (e *controlError) Error() string { return e.err.Error() }
 func (e *controlError) Unwrap() error { return e.err }
 
+// badRequest is an error of the client's.
 func badRequest(err error) error { return &controlError{http.StatusBadRequest, err} }
 
+// answer writes v as JSON, or the error with its status.
 func answer(w http.ResponseWriter, v any, err error) {
 	code := http.StatusOK
 	if err != nil {
@@ -173,6 +177,7 @@ func answer(w http.ResponseWriter, v any, err error) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
+// body reads a request's body up to a bound.
 func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
@@ -181,6 +186,7 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return b, nil
 }
 
+// postFaults adds faults: all of a request, or none.
 func (s *Server) postFaults(w http.ResponseWriter, r *http.Request, parse func([]byte) ([]fakecri.Fault, error)) {
 	b, err := body(w, r)
 	if err != nil {
@@ -212,6 +218,7 @@ func (s *Server) postFaults(w http.ResponseWriter, r *http.Request, parse func([
 	answer(w, out, err)
 }
 
+// deleteFaults removes a fault by its number, or all.
 func (s *Server) deleteFaults(w http.ResponseWriter, r *http.Request) {
 	id := 0
 	if q := r.URL.Query().Get("id"); q != "" {
@@ -228,6 +235,7 @@ func (s *Server) deleteFaults(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]int{"removed": n}, err)
 }
 
+// postDaemon stops or starts the runtime's daemon.
 func (s *Server) postDaemon(w http.ResponseWriter, r *http.Request) {
 	b, err := body(w, r)
 	if err != nil {

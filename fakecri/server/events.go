@@ -28,11 +28,13 @@ type subscriber struct {
 	why    error
 }
 
+// init has the hub begin without subscribers; it listens only while it has some.
 func (h *hub) init(s *Server) {
 	h.s = s
 	h.subs = map[*subscriber]struct{}{}
 }
 
+// add gives a subscriber what happens from now on.
 func (h *hub) add(sub *subscriber) {
 	h.subs[sub] = struct{}{}
 	if h.g == nil {
@@ -77,6 +79,8 @@ func (h *hub) publish(ev *runtimeapi.ContainerEventResponse) {
 	}
 }
 
+// GetContainerEvents streams until the client goes. One that falls behind by more than the
+// buffer is ended with ResourceExhausted: no event is left out without its knowing.
 func (r *runtimeService) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
 	s, ctx := r.s, stream.Context()
 	sub := &subscriber{events: make(chan *runtimeapi.ContainerEventResponse, s.opts.EventBuffer)}

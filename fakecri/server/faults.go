@@ -13,6 +13,7 @@ type faultTable struct {
 	set  []setFault
 }
 
+// setFault is a fault in force, as it was asked for.
 type setFault struct {
 	id     int
 	rule   fakecri.Fault

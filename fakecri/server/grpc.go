@@ -88,6 +88,7 @@ type watchedStream struct {
 	sent int
 }
 
+// RecvMsg keeps the request for the record, and refuses one that can't be acted on.
 func (w *watchedStream) RecvMsg(m any) error {
 	if err := w.ServerStream.RecvMsg(m); err != nil {
 		return err
@@ -96,6 +97,7 @@ func (w *watchedStream) RecvMsg(m any) error {
 	return check(m)
 }
 
+// SendMsg counts what was sent.
 func (w *watchedStream) SendMsg(m any) error {
 	err := w.ServerStream.SendMsg(m)
 	if err == nil {
@@ -124,4 +126,5 @@ func toStatus(err error) error {
 	return status.FromContextError(err).Err()
 }
 
+// oneLine makes one line of a text.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -22,6 +22,7 @@ type hostFS struct{}
 
 var _ hostfs.FS = (*hostFS)(nil)
 
+// newHostFS returns the machine's files.
 func newHostFS() *hostFS { return &hostFS{} }
 
 // apply has the runtime's containers mount this machine's files, and see its
@@ -119,6 +120,7 @@ func (*hostFS) Open(name string, flag int, perm fs.FileMode) (hostfs.File, error
 // hostFile is an open file of the machine's.
 type hostFile struct{ *os.File }
 
+// Size is in bytes, as the file is now.
 func (f hostFile) Size() int64 {
 	if i, err := f.Stat(); err == nil {
 		return i.Size()
@@ -126,6 +128,7 @@ func (f hostFile) Size() int64 {
 	return 0
 }
 
+// Mode has the type of the file too.
 func (f hostFile) Mode() fs.FileMode {
 	if i, err := f.Stat(); err == nil {
 		return i.Mode()

@@ -19,6 +19,7 @@ func (i *imageService) ListImages(ctx context.Context, req *runtimeapi.ListImage
 	return i.images(ctx, req.Filter)
 }
 
+// images is what ListImages and its stream list.
 func (i *imageService) images(ctx context.Context, f *runtimeapi.ImageFilter) (*runtimeapi.ListImagesResponse, error) {
 	return reading(ctx, i.s, "ListImages", func(ctx context.Context, c *fakecri.Client) (*runtimeapi.ListImagesResponse, error) {
 		items, err := c.ListImages(ctx, f)
@@ -31,6 +32,7 @@ func (i *imageService) images(ctx context.Context, f *runtimeapi.ImageFilter) (*
 	})
 }
 
+// StreamImages sends what ListImages lists, in parts.
 func (i *imageService) StreamImages(req *runtimeapi.StreamImagesRequest, stream grpc.ServerStreamingServer[runtimeapi.StreamImagesResponse]) error {
 	resp, err := i.images(stream.Context(), req.Filter)
 	if err != nil {
@@ -47,6 +49,7 @@ func (i *imageService) ImageStatus(ctx context.Context, req *runtimeapi.ImageSta
 	})
 }
 
+// PullImage can take long: it is a task, which ends with the client's call.
 func (i *imageService) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
 	return onLoop(ctx, i.s, "PullImage", func(ctx context.Context, c *fakecri.Client) (*runtimeapi.PullImageResponse, error) {
 		ref, err := c.PullImage(ctx, req.Image, req.Auth, req.SandboxConfig)

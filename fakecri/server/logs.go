@@ -17,6 +17,7 @@ type logFiles struct {
 
 var _ fakecri.LogFiles = (*logFiles)(nil)
 
+// newLogFiles has no file open.
 func newLogFiles() *logFiles { return &logFiles{open: map[string]*os.File{}} }
 
 // apply has the runtime write its containers' logs here.

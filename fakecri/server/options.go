@@ -55,6 +55,7 @@ const (
 	MinSpeed = 0.001
 )
 
+// validate returns what is wrong with the options, naming the field.
 func (o *Options) validate() error {
 	switch {
 	case math.IsNaN(o.Speed) || o.Speed != 0 && (o.Speed < MinSpeed || o.Speed > MaxSpeed):
@@ -72,6 +73,7 @@ func (o *Options) validate() error {
 	return nil
 }
 
+// setDefaults sets what each field says it is by default.
 func (o *Options) setDefaults() {
 	if o.Speed == 0 {
 		o.Speed = 1

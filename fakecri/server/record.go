@@ -34,16 +34,20 @@ type entry struct {
 // recordQueue is how many calls can wait to be written; those after them wait.
 const recordQueue = 4096
 
+// newRecorder writes to w on a goroutine of its own: a call waits for that only once
+// the queue is full.
 func newRecorder(w io.Writer, warn func(string)) *recorder {
 	r := &recorder{entries: make(chan entry, recordQueue), done: make(chan struct{}), warn: warn}
 	go r.write(w)
 	return r
 }
 
+// unary notes a call that was answered.
 func (r *recorder) unary(began time.Time, method string, req, res any, err error) {
 	r.entries <- entry{began, time.Since(began), method, req, res, -1, err}
 }
 
+// stream notes a stream that has ended, with the number of its messages.
 func (r *recorder) stream(began time.Time, method string, req any, sent int, err error) {
 	r.entries <- entry{began, time.Since(began), method, req, nil, sent, err}
 }
@@ -110,6 +114,7 @@ const (
 	maxOutput   = 16 << 10
 )
 
+// line is the entry as the record has it.
 func (e *entry) line() recordedCall {
 	st := status.Convert(e.err)
 	out := recordedCall{
@@ -129,6 +134,7 @@ func (e *entry) line() recordedCall {
 	return out
 }
 
+// messageJSON is a message as JSON; one that is too long is cut, and said to be.
 func messageJSON(v any) (json.RawMessage, *cutMessage) {
 	m, ok := bounded(v).(proto.Message)
 	if !ok || m == nil || !m.ProtoReflect().IsValid() {

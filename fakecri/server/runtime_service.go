@@ -19,6 +19,9 @@ type runtimeService struct {
 	s *Server
 }
 
+// The methods below hand a call to the loop by onLoop, or by reading if it only
+// reads, and make an answer of what comes back. What they check themselves is what
+// would harm the server, or what a CRI client in process can't say.
 func (r *runtimeService) Version(ctx context.Context, req *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
 	return reading(ctx, r.s, "Version", func(ctx context.Context, c *fakecri.Client) (*runtimeapi.VersionResponse, error) {
 		return c.Version(ctx, req.Version)
@@ -79,6 +82,7 @@ func (r *runtimeService) ListPodSandbox(ctx context.Context, req *runtimeapi.Lis
 	return r.sandboxes(ctx, req.Filter)
 }
 
+// sandboxes is what ListPodSandbox and its stream list.
 func (r *runtimeService) sandboxes(ctx context.Context, f *runtimeapi.PodSandboxFilter) (*runtimeapi.ListPodSandboxResponse, error) {
 	filtered := f.GetId() != "" || f.GetState() != nil || len(f.GetLabelSelector()) > 0
 	return reading(ctx, r.s, "ListPodSandbox", func(ctx context.Context, c *fakecri.Client) (*runtimeapi.ListPodSandboxResponse, error) {
@@ -128,6 +132,7 @@ func (r *runtimeService) ListContainers(ctx context.Context, req *runtimeapi.Lis
 	return r.containers(ctx, req.Filter)
 }
 
+// containers is what ListContainers and its stream list.
 func (r *runtimeService) containers(ctx context.Context, f *runtimeapi.ContainerFilter) (*runtimeapi.ListContainersResponse, error) {
 	filtered := f.GetId() != "" || f.GetPodSandboxId() != "" || f.GetState() != nil || len(f.GetLabelSelector()) > 0
 	return reading(ctx, r.s, "ListContainers", func(ctx context.Context, c *fakecri.Client) (*runtimeapi.ListContainersResponse, error) {
@@ -154,6 +159,7 @@ func (r *runtimeService) ReopenContainerLog(ctx context.Context, req *runtimeapi
 	})
 }
 
+// ExecSync has its timeout translated to the loop's time, and back in the error.
 func (r *runtimeService) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 	return onLoop(ctx, r.s, "ExecSync", func(ctx context.Context, c *fakecri.Client) (*runtimeapi.ExecSyncResponse, error) {
 		stdout, stderr, err := c.ExecSync(ctx, req.ContainerId, req.Cmd, r.s.loopTimeout(req.Timeout))

@@ -1,10 +1,3 @@
-// Package server puts a fakecri.Runtime behind a gRPC socket: the runtime.v1
-// services of the Container Runtime Interface, for crictl, kubelets and
-// whoever tests a CRI client without a kernel.
-//
-// A [Server] owns a real-time loop, the runtime on it and a gRPC server. Each
-// call becomes a task of the loop, whose context ends when the client's call
-// does; calls that only read are answered in a callback, without a task.
 package server
 
 import (
@@ -265,6 +258,7 @@ func (s *Server) panicked(err *loop.PanicError) {
 	}
 }
 
+// warn says a sentence, if anybody listens.
 func (s *Server) warn(format string, args ...any) {
 	if s.opts.Warn != nil {
 		s.opts.Warn(fmt.Sprintf(format, args...))

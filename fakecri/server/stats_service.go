@@ -24,6 +24,7 @@ func (r *runtimeService) ListContainerStats(ctx context.Context, req *runtimeapi
 	return wallTimes(r.s, &runtimeapi.ListContainerStatsResponse{Stats: items}), nil
 }
 
+// containerStats is ListContainerStats, for the listing and the stream of it.
 func (r *runtimeService) containerStats(ctx context.Context, f *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	return onLoop(ctx, r.s, "ListContainerStats", func(ctx context.Context, c *fakecri.Client) ([]*runtimeapi.ContainerStats, error) {
 		return c.ListContainerStats(ctx, f)
@@ -46,6 +47,7 @@ func (r *runtimeService) ListPodSandboxStats(ctx context.Context, req *runtimeap
 	return wallTimes(r.s, &runtimeapi.ListPodSandboxStatsResponse{Stats: items}), nil
 }
 
+// sandboxStats is ListPodSandboxStats, for the listing and the stream of it.
 func (r *runtimeService) sandboxStats(ctx context.Context, f *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	return onLoop(ctx, r.s, "ListPodSandboxStats", func(ctx context.Context, c *fakecri.Client) ([]*runtimeapi.PodSandboxStats, error) {
 		return c.ListPodSandboxStats(ctx, f)
@@ -67,6 +69,7 @@ func (r *runtimeService) ListPodSandboxMetrics(ctx context.Context, _ *runtimeap
 	return wallTimes(r.s, &runtimeapi.ListPodSandboxMetricsResponse{PodMetrics: items}), nil
 }
 
+// metrics is ListPodSandboxMetrics, for the listing and the stream of it.
 func (r *runtimeService) metrics(ctx context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
 	return onLoop(ctx, r.s, "ListPodSandboxMetrics", func(ctx context.Context, c *fakecri.Client) ([]*runtimeapi.PodSandboxMetrics, error) {
 		return c.ListPodSandboxMetrics(ctx)

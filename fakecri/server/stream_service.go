@@ -20,6 +20,10 @@ func sendChunks[T, R any](stream grpc.ServerStreamingServer[R], items []T, messa
 	return nil
 }
 
+// The methods below send what the listings of the same name list, in parts, so
+// that no listing meets gRPC's limit of a message's size.
+//
+// StreamPodSandboxes streams ListPodSandbox.
 func (r *runtimeService) StreamPodSandboxes(req *runtimeapi.StreamPodSandboxesRequest, stream grpc.ServerStreamingServer[runtimeapi.StreamPodSandboxesResponse]) error {
 	resp, err := r.sandboxes(stream.Context(), req.Filter)
 	if err != nil {

@@ -42,6 +42,7 @@ type streamServer struct {
 	once   sync.Once
 }
 
+// newStreaming opens the port on which streams are served, and serves it.
 func newStreaming(s *Server) (*streamServer, error) {
 	addr := s.opts.StreamAddress
 	if addr == "" {
@@ -136,6 +137,7 @@ func (t *streamServer) note(u string, stdin bool) {
 	t.tokens[path.Base(u)] = stdin
 }
 
+// noStdin marks the context of a stream that was asked for without stdin.
 type noStdin struct{}
 
 // ServeHTTP serves a URL that was given out.
@@ -263,6 +265,7 @@ func (t *streamServer) connect(ctx context.Context, in io.Reader, out, errOut io
 	return c
 }
 
+// out is where a stream of a command goes, with patience for a client that is slow.
 func (c *clientStreams) out(l *loop.Loop, w io.Writer, patience time.Duration) *outlet {
 	o := newOutlet(l, w)
 	o.patience = patience
@@ -271,6 +274,7 @@ func (c *clientStreams) out(l *loop.Loop, w io.Writer, patience time.Duration) *
 	return o
 }
 
+// resizes hands on sizes of the client's window until it goes.
 func (c *clientStreams) resizes(w *fakecri.Window, resize <-chan remotecommand.TerminalSize) {
 	for {
 		select {

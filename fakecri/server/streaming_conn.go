@@ -19,6 +19,7 @@ type watchedListener struct {
 	closed bool
 }
 
+// newWatchedListener returns a listener without connections yet.
 func newWatchedListener(l net.Listener) *watchedListener {
 	return &watchedListener{Listener: l, conns: map[*watchedConn]struct{}{}}
 }
@@ -95,6 +96,7 @@ type watchedConn struct {
 	closeErr error
 }
 
+// end says once that the client has gone.
 func (c *watchedConn) end() { c.once.Do(func() { close(c.gone) }) }
 
 // Read implements net.Conn.

@@ -40,6 +40,7 @@ type inlet struct {
 	readable loop.Signal
 }
 
+// newInlet makes a file of the loop of what a client sends.
 func newInlet(l *loop.Loop, r io.Reader) *inlet {
 	return &inlet{l: l, r: r, done: make(chan struct{}), next: make(chan struct{}, 1)}
 }
@@ -123,6 +124,7 @@ type outlet struct {
 	room loop.Signal // on the loop
 }
 
+// newOutlet makes a file of the loop that sends to a client.
 func newOutlet(l *loop.Loop, w io.Writer) *outlet {
 	return &outlet{l: l, w: w, wake: make(chan struct{}, 1), finished: make(chan struct{})}
 }

@@ -94,6 +94,7 @@ func first(errs ...error) error {
 	return nil
 }
 
+// validID refuses an id that is missing or too long.
 func validID(field, id string) error {
 	if id == "" {
 		return fmt.Errorf("%s: must be set", field)
@@ -101,6 +102,7 @@ func validID(field, id string) error {
 	return short(field, id)
 }
 
+// short bounds the length of a text that is kept.
 func short(field, s string) error {
 	if len(s) > maxName {
 		return fmt.Errorf("%s: %d bytes are more than %d", field, len(s), maxName)
@@ -108,6 +110,7 @@ func short(field, s string) error {
 	return nil
 }
 
+// validTimeout refuses a timeout that is negative.
 func validTimeout(seconds int64) error {
 	if seconds < 0 {
 		return fmt.Errorf("timeout: %d is negative", seconds)
@@ -115,6 +118,7 @@ func validTimeout(seconds int64) error {
 	return nil
 }
 
+// validCmd refuses a command line without a command.
 func validCmd(cmd []string) error {
 	if len(cmd) == 0 || cmd[0] == "" {
 		return errors.New("cmd: must not be empty")
@@ -130,6 +134,7 @@ func validExec(id string, cmd []string) error {
 	return validCmd(cmd)
 }
 
+// validImage bounds what names an image.
 func validImage(im *runtimeapi.ImageSpec) error {
 	if im.GetImage() == "" {
 		return errors.New("image: must be set")
@@ -137,6 +142,7 @@ func validImage(im *runtimeapi.ImageSpec) error {
 	return short("image", im.Image)
 }
 
+// validSandboxConfig bounds a sandbox's configuration, which is kept for its life.
 func validSandboxConfig(field string, c *runtimeapi.PodSandboxConfig) error {
 	if c == nil {
 		return fmt.Errorf("%s: must be set", field)
@@ -164,6 +170,7 @@ func validSandboxConfig(field string, c *runtimeapi.PodSandboxConfig) error {
 	return few(field, len(c.PortMappings), len(c.Labels), len(c.Annotations))
 }
 
+// few bounds the number of items in lists.
 func few(field string, counts ...int) error {
 	for _, n := range counts {
 		if n > maxItems {
@@ -173,6 +180,7 @@ func few(field string, counts ...int) error {
 	return nil
 }
 
+// validCreate bounds a container's configuration, which is kept for its life.
 func validCreate(r *runtimeapi.CreateContainerRequest) error {
 	if err := validID("pod_sandbox_id", r.PodSandboxId); err != nil {
 		return err
