@@ -92,6 +92,7 @@ func readResponse(r *bufio.Reader, noBody bool) (status int, body string, err er
 	return status, string(data), err
 }
 
+// readChunks reads a chunked body; its trailers are of no use here.
 func readChunks(r *bufio.Reader) (string, error) {
 	var b strings.Builder
 	for {

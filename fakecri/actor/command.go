@@ -23,6 +23,7 @@ type command struct {
 	run   func(p *program, ctx context.Context) int
 }
 
+// usage is the command's line in help.
 func (c *command) usage() string {
 	out := c.name
 	if len(c.options) > 0 {
@@ -34,6 +35,7 @@ func (c *command) usage() string {
 	return out
 }
 
+// find finds a command by name, nil if there is none.
 func find(name string) *command {
 	list := commands()
 	for i := range list {
@@ -149,6 +151,7 @@ func (p *program) line(ctx context.Context, text string) {
 	p.print(ctx, text, "\n")
 }
 
+// write2 writes on standard error; nobody can be told if that fails.
 func (p *program) write2(ctx context.Context, text string) {
 	_, _ = p.w.Stderr().Write(ctx, []byte(text))
 }
@@ -195,6 +198,8 @@ func links(args []string) [][]string {
 	return out
 }
 
+// chain is the command of that name. Its commands share the process, and with it the
+// memory and children of those before.
 func (p *program) chain(ctx context.Context) int {
 	for _, argv := range links(p.Args) {
 		call, err := Parse(append([]string{Program}, argv...))
@@ -209,6 +214,7 @@ func (p *program) chain(ctx context.Context) int {
 	return 0
 }
 
+// help prints the commands and the options.
 func help(p *program, ctx context.Context) int {
 	var b strings.Builder
 	b.WriteString("actor COMMAND [OPTION]... [ARGUMENT]...\n\nCommands:\n")

@@ -22,5 +22,21 @@
 // SIGHUP or SIGQUIT ends a command other than run and pause. Its first argument
 // is the name that it was called by: called as "pause" it is "actor pause".
 //
+// # Why a program of our own
+//
+// A check compares two runtimes, so both must run the same thing. An image of a
+// distribution says what its tools say, which differs from version to version, and
+// the fake runtime would have to say it too. This program says little, always the
+// same, and nothing that depends on the machine.
+//
+// # Files
+//
+// command.go has the table of commands and the program, options.go those of run,
+// parse.go the command line. run.go is the command run, serve.go its HTTP server and
+// grpc.go its health server, on the little of HTTP/2 in http2.go. files.go and info.go
+// are the commands of execs, client.go those that connect. world.go is all that the
+// program knows of where it runs. image.go lists the test images, with what their
+// registry does to who pulls them.
+//
 // Scenario checks use [Parse] to find mistakes before anything runs.
 package actor

@@ -10,11 +10,13 @@ import (
 	"strings"
 )
 
+// exists reports whether there is anything by that name.
 func (p *program) exists(name string) bool {
 	_, err := p.w.Stat(name)
 	return err == nil
 }
 
+// readFile returns a file's contents.
 func (p *program) readFile(ctx context.Context, name string) ([]byte, error) {
 	f, err := p.w.Open(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -44,6 +46,7 @@ type reader struct {
 	f   File
 }
 
+// Read waits within the reader's context.
 func (r *reader) Read(b []byte) (int, error) { return r.f.Read(r.ctx, b) }
 
 func (p *program) cat(ctx context.Context) int {

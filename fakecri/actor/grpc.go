@@ -172,6 +172,7 @@ type CallError struct {
 	Message string
 }
 
+// Error names the code by its number, as the program knows no names.
 func (e *CallError) Error() string { return fmt.Sprintf("code %d: %s", e.Code, e.Message) }
 
 // AskHealth asks whoever is at the other end of a connection for the health of

@@ -14,6 +14,7 @@ import (
 // plain text with prior knowledge: no flow control, since nothing here comes
 // near a window, no priorities, no push.
 
+// h2Preface is what a client sends first (RFC 9113, section 3.4).
 const h2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // Types and flags of frames.
@@ -37,6 +38,7 @@ const (
 // nothing else sends.
 const maxFrame = 16 << 10
 
+// h2Frame is a frame (RFC 9113, section 4.1).
 type h2Frame struct {
 	kind, flags byte
 	stream      uint32
@@ -51,10 +53,13 @@ type h2Conn struct {
 	hpck *hpack.Decoder
 }
 
+// newH2 reads and writes frames on a connection. What it knows of HTTP/2 is what
+// health checks take: there is no flow control, since messages are small.
 func newH2(ctx context.Context, c Conn) *h2Conn {
 	return &h2Conn{ctx: ctx, c: c, r: bufio.NewReader(&reader{ctx, c}), hpck: hpack.NewDecoder(4096, nil)}
 }
 
+// read reads a frame.
 func (h *h2Conn) read() (h2Frame, error) {
 	var head [9]byte
 	if _, err := io.ReadFull(h.r, head[:]); err != nil {
@@ -76,6 +81,7 @@ func appendFrame(b []byte, kind, flags byte, stream uint32, payload []byte) []by
 	return append(b, payload...)
 }
 
+// send writes frames.
 func (h *h2Conn) send(b []byte) error {
 	_, err := h.c.Write(h.ctx, b)
 	return err
@@ -152,6 +158,7 @@ func appendField(b []byte, name, value string) []byte {
 	return appendLiteral(b, value)
 }
 
+// appendLiteral appends a text of a header block that is not compressed.
 func appendLiteral(b []byte, s string) []byte {
 	if len(s) < 127 {
 		return append(append(b, byte(len(s))), s...)

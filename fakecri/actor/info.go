@@ -75,12 +75,14 @@ func (p *program) show(ctx context.Context, what string) error {
 	return nil
 }
 
+// environment is sorted, so that the output doesn't depend on the runtime's order.
 func (p *program) environment() []string {
 	list := slices.Clone(p.w.Env())
 	slices.Sort(list)
 	return list
 }
 
+// variable is a variable's value, and whether it is set.
 func (p *program) variable(name string) (string, bool) {
 	value, found := "", false
 	for _, e := range p.w.Env() {

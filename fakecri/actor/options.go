@@ -64,6 +64,7 @@ type Options struct {
 	Service string
 }
 
+// defaults sets what is not the zero value.
 func (o *Options) defaults() {
 	o.TermPath = "/dev/termination-log"
 	o.LogBatch = 1
@@ -140,8 +141,10 @@ func commas[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	}
 }
 
+// text takes any value.
 func text(s string) (string, error) { return s, nil }
 
+// fileName takes the name of a file, which may be relative to the working directory.
 func fileName(s string) (string, error) {
 	if s == "" {
 		return "", fmt.Errorf("wants the name of a file")
@@ -149,6 +152,7 @@ func fileName(s string) (string, error) {
 	return s, nil
 }
 
+// fileText takes FILE=TEXT.
 func fileText(s string) ([2]string, error) {
 	name, text, ok := strings.Cut(s, "=")
 	if !ok || name == "" {
@@ -157,6 +161,7 @@ func fileText(s string) ([2]string, error) {
 	return [2]string{name, text}, nil
 }
 
+// header takes NAME:VALUE.
 func header(s string) ([2]string, error) {
 	name, value, ok := strings.Cut(s, ":")
 	if !ok || name == "" || strings.ContainsAny(s, "\r\n") {
@@ -165,6 +170,7 @@ func header(s string) ([2]string, error) {
 	return [2]string{name, strings.TrimSpace(value)}, nil
 }
 
+// streamName takes a stream's name.
 func streamName(s string) (string, error) {
 	if s != "stdout" && s != "stderr" && s != "both" {
 		return "", fmt.Errorf("%q is none of stdout, stderr and both", s)
@@ -184,6 +190,7 @@ func printable(s string) (string, error) {
 	return "", fmt.Errorf("%q is none of args, env, id, hostname, pid, pwd and the path of a file", s)
 }
 
+// flag is an option without a value.
 func flag(field func(*Options) *bool) func(*Options, string) error {
 	return func(o *Options, _ string) error {
 		*field(o) = true
@@ -191,6 +198,7 @@ func flag(field func(*Options) *bool) func(*Options, string) error {
 	}
 }
 
+// findOption finds an option by name, nil if there is none.
 func findOption(name string) *option {
 	for i := range options {
 		if options[i].name == name {

@@ -172,6 +172,7 @@ func parseMillis(s string) (int, error) {
 	return 0, fmt.Errorf("%q is not a share of processors such as 200m or 1", s)
 }
 
+// parsePort takes a port's number, from 1 on.
 func parsePort(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 {
@@ -180,6 +181,7 @@ func parsePort(s string) (int, error) {
 	return int(n), nil
 }
 
+// parseCode takes an exit code.
 func parseCode(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 8)
 	if err != nil {
@@ -188,6 +190,7 @@ func parseCode(s string) (int, error) {
 	return int(n), nil
 }
 
+// parseCount takes a number that is not negative.
 func parseCount(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 )
 
+// servedHelp is what help says of the server; answer is where it is done.
 const servedHelp = `
 What --http serves (one request a connection):
   /                     the host name

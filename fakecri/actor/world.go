@@ -117,6 +117,7 @@ func Known() []int {
 	return []int{sigHUP, sigINT, sigQUIT, sigUSR1, sigUSR2, sigTERM, sigWINCH}
 }
 
+// signalNames are the signals that the program knows, by their numbers on Linux.
 var signalNames = map[string]int{
 	"HUP": sigHUP, "INT": sigINT, "QUIT": sigQUIT, "KILL": sigKILL, "USR1": sigUSR1, "USR2": sigUSR2, "TERM": sigTERM, "WINCH": sigWINCH,
 }

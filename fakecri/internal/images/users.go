@@ -82,6 +82,7 @@ func (u users) Cred(id string, sc *runtimeapi.LinuxContainerSecurityContext, ima
 			break
 		}
 	}
+	// A number need not be in /etc/passwd; a name must.
 	if !numeric && name == "" {
 		return cred, noSuchName(id, "users")
 	}
@@ -99,6 +100,7 @@ func (u users) Cred(id string, sc *runtimeapi.LinuxContainerSecurityContext, ima
 		cred.GID = gid
 	}
 	cred.Groups = append(cred.Groups, cred.GID)
+	// Strict leaves out the groups that the image's /etc/group gives (KEP-3619).
 	if sc.GetSupplementalGroupsPolicy() != runtimeapi.SupplementalGroupsPolicy_Strict && name != "" {
 		for _, f := range u.group {
 			if gid, err := strconv.Atoi(f[2]); err == nil && len(f) > 3 && slices.Contains(strings.Split(f[3], ","), name) && !slices.Contains(cred.Groups, gid) {

@@ -19,6 +19,7 @@ import (
 // Resolve says what a container runs: a behaviour, or that its processes are
 // interpreted.
 func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
+	// It goes before what is stated for many containers alike.
 	if f := r.Options.Behave; f != nil {
 		if b := f(c.Sandbox.Whole(), c.Whole()); b != nil {
 			return b, false
@@ -27,6 +28,7 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 	if p := r.programOf(c); p != nil {
 		return p.At(c.Config.Metadata.Attempt), false
 	}
+	// The common case of a simulation, before anything is looked up.
 	if len(c.Config.Command) == 0 && len(c.Config.Args) == 0 && c.Image.Source.Plain() {
 		return program.DefaultBehaviour, false
 	}
@@ -35,6 +37,8 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 		return program.DefaultBehaviour, false
 	}
 	src := c.Image.Source
+	// Commands that a scenario states are the image's: what is known of it counts no
+	// more.
 	if k := src.Known; k != nil && k.Daemon != nil && src.Commands == nil {
 		if b := k.Daemon(c.Config, argv); b != nil {
 			return b, false
@@ -44,6 +48,8 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 	switch {
 	case src.Commands != nil:
 		return program.DefaultBehaviour, !src.States(argv[0]) || trees.Has(path.Base(argv[0]))
+	// An image with other commands than its tree's is not closed: what it has besides
+	// is not known, and its default behaviour is to run.
 	case src.Known != nil && src.Known.Closed, trees.Runs(argv[0]):
 		return program.DefaultBehaviour, true
 	}
@@ -163,6 +169,7 @@ func (terminal) Path() string { return "/dev/pts/0" }
 func (r *Runner) containerOptions(in *records.Interpreted, pk *podkernel.Pod) kernel.ContainerOptions {
 	c, lin := in.Container, in.Container.LinuxResources()
 	caps, noNew, seccomp := Privileges(c.Config.GetLinux().GetSecurityContext())
+	// A shell that has its applets built in runs them without looking at PATH.
 	var standalone func(string) bool
 	if c.Image.Source.Standalone {
 		applets := r.Images.CommandsOf(c.Image.Source)
@@ -190,6 +197,7 @@ func (r *Runner) containerOptions(in *records.Interpreted, pk *podkernel.Pod) ke
 			r.Accounts.TellOOM(c, accounts.ProcessName(p.Argv), p.PIDIn(r.Kernel.Machine.HostPIDs()), cgroup)
 		},
 		UnknownCommand: func(name string) {
+			// Of an image with stated commands, what else is asked for is rightly not found.
 			if c.Image.Source.Commands != nil {
 				return // so the scenario says
 			}
@@ -204,6 +212,7 @@ func (r *Runner) containerOptions(in *records.Interpreted, pk *podkernel.Pod) ke
 func (r *Runner) pidNamespace(c *records.Container, pk *podkernel.Pod) *kernel.PIDNamespace {
 	m := r.Kernel.Kernel()
 	o := c.Config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+	// The namespace that processes see each other in; a pod's has its pause process.
 	switch o.GetPid() {
 	case runtimeapi.NamespaceMode_NODE:
 		return m.HostPIDs()

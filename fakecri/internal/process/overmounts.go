@@ -31,6 +31,7 @@ var madeUp = map[string]bool{
 
 // mountOver makes a container's devices, and its read-only and masked paths.
 func (r *Runner) mountOver(in *records.Interpreted) error {
+	// runc makes devices first, and hides paths last.
 	for _, d := range in.Container.Config.Devices {
 		if err := r.addDevice(in.View, d); err != nil {
 			return fmt.Errorf("%serror during container init: error creating device node %s: %w", runcCreate, d.ContainerPath, hostfiles.Bare(err))

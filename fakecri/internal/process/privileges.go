@@ -32,6 +32,7 @@ func Privileges(sc *runtimeapi.LinuxContainerSecurityContext) (caps *kernel.Capa
 // capabilities applies "ALL" of both lists first, as the CRI plugin does.
 func capabilities(c *runtimeapi.Capability) kernel.Capabilities {
 	set := kernel.DefaultCapabilities
+	// First round: ALL of the lists sets or clears everything.
 	for i, list := range [][]string{c.AddCapabilities, c.DropCapabilities} {
 		for _, name := range list {
 			if one, _ := kernel.Capability(name); one == kernel.AllCapabilities() {

@@ -210,7 +210,8 @@ func (r *Runner) LimitChanged(p *records.Process) {
 	r.arm(p)
 }
 
-// arm sets the timer for the process's end.
+// arm sets the timer for the process's end: one timer, for the first of all ends
+// that it can come to.
 func (r *Runner) arm(p *records.Process) {
 	at, _ := p.End()
 	if at == 0 {
@@ -247,7 +248,8 @@ func (r *Runner) Ends(p *records.Process) {
 	r.Exit(p.Container, e)
 }
 
-// Signal delivers a signal; one other than SIGKILL counts as the stop signal.
+// Signal delivers a signal; one other than SIGKILL counts as the stop signal. A
+// program that is on its way out already is not hurried by another.
 func (r *Runner) Signal(c *records.Container, sig int) {
 	p := c.Process
 	if p == nil {
@@ -280,7 +282,10 @@ func (r *Runner) Signal(c *records.Container, sig int) {
 	r.arm(p)
 }
 
-// Exit ends a container's process.
+// Exit ends a container's process, and is where every process ends. The order
+// counts: the sums are right before anybody is told, the record and the event come
+// before those who wait go on, and the processes that are left go last, so that what
+// they still write is in the log.
 func (r *Runner) Exit(c *records.Container, e records.ExitStatus) {
 	p := c.Process
 	c.Process = nil
@@ -307,11 +312,13 @@ func (r *Runner) Exit(c *records.Container, e records.ExitStatus) {
 	c.ExitCode, c.Reason, c.Message = e.Code, e.Reason, e.Message
 	r.Records.SetContainerState(c, records.StateExited)
 	r.Event(records.EventStopped, c.ID, c.Sandbox)
+	// The trace of a failure says why, if the program did.
 	if p != nil && p.Interpreted != nil && e.Code != 0 && e.Signal == 0 {
 		e.Stderr = p.Interpreted.Stderr.LastLine()
 	}
 	r.recordProcess(c, "exit", e)
 	if c.Exited != nil {
+		// Those who stop it, or wait in an exec beside it.
 		c.Exited.Fire()
 	}
 	if r.Output.Attached != nil {
@@ -323,6 +330,7 @@ func (r *Runner) Exit(c *records.Container, e records.ExitStatus) {
 			r.Net.Unserve(c)
 		}
 		p.Interpreted.End()
+	// A stated program listens in the kernel only while there is one.
 	case r.Kernel.Machine != nil:
 		r.Net.Unserve(c)
 	}
@@ -330,7 +338,8 @@ func (r *Runner) Exit(c *records.Container, e records.ExitStatus) {
 	r.Layers.StopWrites(c)
 }
 
-// lastWords writes a stated program's termination message.
+// lastWords writes a stated program's termination message. It is written by the
+// program, so not when SIGKILL ends it.
 func (r *Runner) lastWords(p *records.Process) {
 	if p.Behaviour.TerminationMessage == "" || r.Files.FS == nil && r.Files.Host == nil {
 		return

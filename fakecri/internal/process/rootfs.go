@@ -75,6 +75,7 @@ func (r *Runner) mountAll(in *records.Interpreted, pk *podkernel.Pod) error {
 	if r.Files.Host != nil {
 		ofSandbox = slices.Clone(mounts[:own])
 	}
+	// Parents first, so that no mount hides one that was asked for below it.
 	depth := func(m *runtimeapi.Mount) int { return strings.Count(path.Clean(m.ContainerPath), "/") }
 	slices.SortStableFunc(mounts, func(a, b *runtimeapi.Mount) int { return depth(a) - depth(b) })
 	for _, m := range mounts {
@@ -82,6 +83,7 @@ func (r *Runner) mountAll(in *records.Interpreted, pk *podkernel.Pod) error {
 		switch {
 		case m.Image != nil:
 			err = r.mountImage(in.View, m)
+		// The sandbox's own files are the runtime's, in memory also on a machine.
 		case r.Files.Host != nil && !slices.Contains(ofSandbox, m):
 			err = in.View.Namespace().BindHost(m.ContainerPath, r.Files.Host, m.HostPath, m.Readonly)
 			if err == nil && m.Readonly && !m.RecursiveReadOnly {
@@ -111,6 +113,7 @@ func (r *Runner) Environment(c *records.Container, home string) []string {
 		index[name] = len(env)
 		env = append(env, name+"="+value)
 	}
+	// runc sets these before the image's.
 	set("PATH", strings.TrimPrefix(images.DefaultPath, "PATH="))
 	if c.Config.Tty {
 		set("TERM", "xterm")

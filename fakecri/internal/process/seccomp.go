@@ -30,6 +30,7 @@ func SeccompFilter(data []byte) (*kernel.Filter, error) {
 	allows := func(action string) bool { return action == "SCMP_ACT_ALLOW" || action == "SCMP_ACT_LOG" }
 	f := &kernel.Filter{DenyRest: !allows(p.DefaultAction), Except: map[string]bool{}}
 	for _, s := range p.Syscalls {
+		// Of rules that hold for some arguments only nothing is known here.
 		if len(s.Args) > 0 || allows(s.Action) != f.DenyRest {
 			continue // it says what the default does
 		}

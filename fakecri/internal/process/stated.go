@@ -39,6 +39,7 @@ func (r *Runner) installStated(in *records.Interpreted, argv []string) {
 	if !in.View.OnHost(path.Dir(file)) && in.View.MkdirAll(path.Dir(file), 0o755) == nil && in.View.WriteFile(file, kernel.ELF(statedProgram), 0o755) == nil {
 		return
 	}
+	// The command line must find a file, or the kernel would not start it.
 	// The root is readonly; what is mounted is not asked.
 	own := memfs.New(memfs.Options{Loop: in.Group.Loop(), Tmpfs: []string{}})
 	if own.WriteFile("/program", kernel.ELF(statedProgram), 0o755) == nil {
@@ -77,6 +78,7 @@ func (r *Runner) runStated(in *records.Interpreted, ctx context.Context, p *kern
 	started := p.StartedAt()
 	for {
 		r.follow(in, ctx, b, p)
+		// It sleeps until the next thing that it does by itself, or is told to.
 		wait, cancel := r.untilNext(in, ctx, b, p.Now().Sub(started))
 		i, err := loop.WaitAny(wait, &in.Exit.Asked, p.Signalled())
 		cancel()
@@ -154,6 +156,8 @@ func (r *Runner) nextUse(in *records.Interpreted, b *program.Behaviour, now time
 			next, ok = at, true
 		}
 	}
+	// It looks at the instant at which the limit is passed too, so that the kernel kills
+	// it then and not at the next whole second.
 	if limit := in.Container.LinuxResources().GetMemoryLimitInBytes(); ok && limit > 0 {
 		if at, over := b.MemoryCurve().Over(limit, now, key); over && at > now {
 			next = min(next, at-now)
