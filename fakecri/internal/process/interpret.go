@@ -7,8 +7,8 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/drydock-sim/drydock/fakecri/internal/busybox"
 	"github.com/drydock-sim/drydock/fakecri/internal/accounts"
+	"github.com/drydock-sim/drydock/fakecri/internal/busybox"
 	"github.com/drydock-sim/drydock/fakecri/internal/output"
 	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
