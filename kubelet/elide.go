@@ -40,21 +40,6 @@ type elision struct {
 	imageList uint64
 }
 
-// bodies are what runs periodically, or by the sync loop, where elision stands
-// before it.
-type bodies struct {
-	// cleanUpPods is one housekeeping pass, see handlePodCleanups.
-	cleanUpPods func(ctx context.Context) (acted bool, err error)
-	// checkRuntime reports whether the runtime is well.
-	checkRuntime func(ctx context.Context) bool
-	// collectContainers reports whether nothing is left to collect.
-	collectContainers func(ctx context.Context) (settled bool)
-	// reconcileCPUs reports whether all containers run on their CPUs.
-	reconcileCPUs func(ctx context.Context) (settled bool)
-	// listImages reports whether the runtime answered.
-	listImages func(ctx context.Context) bool
-}
-
 // elide has what would do nothing new left out, as far as the runtime tells of
 // its changes. It is called when the parts are built and nothing has started.
 func (kl *Kubelet) elide() {

@@ -141,10 +141,10 @@ func (e *elidedSyncs) surroundings(m *syncMemo) bool {
 	return m.pod != nil && kl.state.networkError == nil && m.host == kl.firstHost() && kl.volumes.Settled(m.pod)
 }
 
-// unmoved reports whether the sync loop, given the pod as due, would begin a sync
+// sameInputs reports whether the sync loop, given the pod as due, would begin a sync
 // that is unchanged: with the pod and mirror of the pod manager, and the picture
 // of the pod cache.
-func (e *elidedSyncs) unmoved(s *podState) bool {
+func (e *elidedSyncs) sameInputs(s *podState) bool {
 	kl, m := e.kl, &s.memo
 	if !e.idle(s) || !e.surroundings(m) {
 		return false
@@ -189,7 +189,7 @@ func (e *elidedSyncs) Reads() []*loop.Version {
 // resyncs that are due and unchanged.
 func (e *elidedSyncs) Until(now int64) int64 {
 	kl := e.kl
-	e.resync(now, func(s *podState) bool { return kl.podCache.SeenSince(s.lastRunTime()) && e.unmoved(s) })
+	e.resync(now, func(s *podState) bool { return kl.podCache.SeenSince(s.lastRunTime()) && e.sameInputs(s) })
 	e.assured = 0
 	deadline, down := kl.nextDeadline(), kl.runtimeErrorsFrom()
 	if kl.queue.Due(now) || deadline <= now || down <= now {
@@ -256,7 +256,7 @@ func (e *elidedSyncs) firstThatMoves() int64 {
 		if due >= first {
 			continue
 		}
-		if s, _ := it.Owner.(*podState); s == nil || !e.unmoved(s) || !e.kl.volumes.Fixed(s.memo.pod) {
+		if s, _ := it.Owner.(*podState); s == nil || !e.sameInputs(s) || !e.kl.volumes.Fixed(s.memo.pod) {
 			if first = due; first <= start+soon {
 				break
 			}

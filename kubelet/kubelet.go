@@ -198,6 +198,21 @@ type nodeStatusManager interface {
 	InitialNode(ctx context.Context) *v1.Node
 }
 
+// bodies are what runs periodically, or by the sync loop. They are values, so
+// that something can stand before them.
+type bodies struct {
+	// cleanUpPods is one housekeeping pass, see handlePodCleanups.
+	cleanUpPods func(ctx context.Context) (acted bool, err error)
+	// checkRuntime reports whether the runtime is well.
+	checkRuntime func(ctx context.Context) bool
+	// collectContainers reports whether nothing is left to collect.
+	collectContainers func(ctx context.Context) (settled bool)
+	// reconcileCPUs reports whether all containers run on their CPUs.
+	reconcileCPUs func(ctx context.Context) (settled bool)
+	// listImages reports whether the runtime answered.
+	listImages func(ctx context.Context) bool
+}
+
 // Kubelet is one node's agent.
 type Kubelet struct {
 	opts     Options

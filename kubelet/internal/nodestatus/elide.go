@@ -144,12 +144,3 @@ func (e *Elided) inputs() (inputs, bool) {
 	}
 	return in, in.node != nil
 }
-
-func identity[T any](list []T) (*T, int) {
-	if len(list) == 0 {
-		return nil, 0
-	}
-	return &list[0], len(list)
-}
-
-func ask(f func() bool) bool { return f != nil && f() }

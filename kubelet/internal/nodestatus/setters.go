@@ -207,6 +207,14 @@ func (m *Manager) setVersions(ctx context.Context, node *v1.Node) {
 	info.KubeletVersion, info.KubeProxyVersion = m.opts.KubeletVersion, ""
 }
 
+// identity tells a list that is replaced, never written to, from another.
+func identity[T any](list []T) (*T, int) {
+	if len(list) == 0 {
+		return nil, 0
+	}
+	return &list[0], len(list)
+}
+
 // imageCache keeps the status' form of a list of images.
 type imageCache struct {
 	first *Image
@@ -394,3 +402,5 @@ func findCondition(list []v1.NodeCondition, t v1.NodeConditionType) *v1.NodeCond
 	}
 	return nil
 }
+
+func ask(f func() bool) bool { return f != nil && f() }
