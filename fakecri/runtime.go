@@ -24,6 +24,8 @@ import (
 // It outlives its daemon, and all but the processes outlive a power cut. Like
 // everything on a loop it is for use by one step at a time.
 type Runtime struct {
+	// unsure counts the answers of generation that were made unlike the one before.
+	unsure uint64
 	l    *loop.Loop
 	opts Options
 
@@ -141,7 +143,7 @@ func (r *Runtime) generation() uint64 {
 	if r.calls.Life == nil || r.calls.ListingFaulted() ||
 		r.calls.Latency(calls.ListPodSandbox).Max > 0 || r.calls.Latency(calls.ListContainers).Max > 0 ||
 		r.calls.Latency(calls.ListPodSandbox).Min > 0 || r.calls.Latency(calls.ListContainers).Min > 0 {
-		r.recs.Gen++
+		r.unsure++
 	}
-	return r.recs.Gen
+	return r.recs.Gen + r.unsure
 }

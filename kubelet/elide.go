@@ -63,6 +63,9 @@ func (kl *Kubelet) elide() {
 	}
 	e.notifier = n
 	n.OnChange(e.runtime.Grow)
+	if kl.l.ChecksElision() {
+		kl.describe()
+	}
 	e.pleg = pleg.Elide(kl.pleg.(*pleg.Generic), n, &e.runtime)
 	kl.pleg = e.pleg
 	kl.nodeStatus = nodestatus.Elide(kl.nodeStatus.(*nodestatus.Manager), nodestatus.ElideOptions{
@@ -71,11 +74,10 @@ func (kl *Kubelet) elide() {
 	})
 	kl.elideSyncs()
 	kl.elideChecks()
-	known := func() bool { return n.Generation() != 0 }
-	e.housekeeping = &loop.Memo{Of: []*loop.Version{kl.pods.Version(), &kl.workers.records.lifecycle, &e.runtime}, Known: known}
+	e.housekeeping = &loop.Memo{Of: []*loop.Version{kl.pods.Version(), &kl.workers.records.lifecycle, &e.runtime}, Known: e.runtimeKnown}
 	kl.bodies.cleanUpPods = kl.elidedCleanups(kl.bodies.cleanUpPods)
 	if kl.gcPolicy().MinAge == 0 { // else a pass goes by the time, too
-		e.containerGC = &loop.Memo{Of: []*loop.Version{&kl.workers.records.lifecycle, &e.runtime}, Known: known}
+		e.containerGC = &loop.Memo{Of: []*loop.Version{&kl.workers.records.lifecycle, &e.runtime}, Known: e.runtimeKnown}
 		kl.bodies.collectContainers = remembered(e.containerGC, kl.bodies.collectContainers)
 	}
 }
@@ -132,6 +134,13 @@ func (kl *Kubelet) elidedResyncs() uint64 {
 		return 0
 	}
 	return kl.elided.syncs.elided
+}
+
+// runtimeKnown reports whether the runtime's version tells of all that listings
+// show: not while they fail or take time, when no two generations are equal.
+func (e *elision) runtimeKnown() bool {
+	n := e.notifier.Generation()
+	return n != 0 && n == e.notifier.Generation()
 }
 
 // remembered has a memo told of a body's passes.

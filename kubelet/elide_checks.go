@@ -30,6 +30,7 @@ type elidedChecks struct {
 	// generation is the runtime's from before the last good status; 0: the next
 	// check is made.
 	generation uint64
+	begun      loop.Version // grows when a check begins, whoever makes it
 }
 
 // elideChecks has the checks of the runtime elided.
@@ -41,6 +42,7 @@ func (kl *Kubelet) elideChecks() {
 	kl.bodies.checkRuntime = func(ctx context.Context) bool {
 		generation := kl.statusGeneration()
 		e.generation = 0
+		e.begun.Grow()
 		good := check(ctx)
 		if good {
 			e.generation = generation
@@ -53,7 +55,7 @@ func (kl *Kubelet) elideChecks() {
 func (e *elidedChecks) Parked() bool { return e != nil && e.passes.Parked() }
 
 // Reads implements loop.Elider.
-func (e *elidedChecks) Reads() []*loop.Version { return []*loop.Version{&e.kl.elided.runtime} }
+func (e *elidedChecks) Reads() []*loop.Version { return []*loop.Version{&e.kl.elided.runtime, &e.begun} }
 
 // Until implements loop.Elider.
 func (e *elidedChecks) Until(now int64) int64 {

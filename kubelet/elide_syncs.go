@@ -11,6 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
+	"github.com/drydock-sim/drydock/kubelet/internal/util/queue"
 )
 
 // A sync computes from the pod, its mirror, the runtime's picture of it, its
@@ -107,7 +108,7 @@ func (e *elidedSyncs) SyncPod(ctx context.Context, updateType kubetypes.SyncPodT
 func (e *elidedSyncs) launch(s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
 	if !s.probed && run.work == syncWork && err == nil && run.UpdateType == kubetypes.SyncPodSync &&
 		s.active.Pod == s.memo.pod && e.unchanged(&s.memo, run.MirrorPod, status) {
-		e.leaveOut(s, e.kl.l.UnixNano())
+		e.leaveOut(s, e.kl.l.UnixNano(), e.kl.queue.Enqueue)
 		e.kl.workers.next(s)
 		return
 	}
@@ -115,14 +116,15 @@ func (e *elidedSyncs) launch(s *podState, run *UpdatePodOptions, status *kubecon
 	e.launcher.launch(s, run, status, err)
 }
 
-// leaveOut accounts for a run at a time, in ns since the Unix epoch.
-func (e *elidedSyncs) leaveOut(s *podState, at int64) {
+// leaveOut accounts for a run at a time, in ns since the Unix epoch, and has the
+// pod enqueued again.
+func (e *elidedSyncs) leaveOut(s *podState, at int64, enqueue func(*queue.Item, int64)) {
 	w := e.kl.workers
 	e.elided++
 	w.runs++
 	s.cancelled = false
 	s.lastRun = at
-	w.Queue.Postpone(&s.item, at+int64(w.requeueDelay(s, nil)))
+	enqueue(&s.item, at+int64(w.requeueDelay(s, nil)))
 }
 
 // unchanged reports whether a sync with this mirror and picture would see what
@@ -240,7 +242,7 @@ func (e *elidedSyncs) resync(now int64, elides func(*podState) bool) {
 		if s == nil || at > now || !elides(s) {
 			return
 		}
-		e.leaveOut(s, at)
+		e.leaveOut(s, at, e.kl.queue.Postpone)
 	}
 }
 

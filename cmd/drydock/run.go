@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drydock-sim/drydock/ground/hugepages"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
@@ -50,7 +51,9 @@ type runFlags struct {
 	verbose bool
 	metrics bool
 	census  bool
-	report  string
+	// noElide and checkElision are about what is left out while nothing changes.
+	noElide, checkElision bool
+	report                string
 	// workers is how many cores a run may use; 0: all. The outcome is the same
 	// for any.
 	workers int
@@ -90,6 +93,8 @@ func newRun() *cobra.Command {
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show everything, also in large scenarios, with the kubelets' log lines; stacks of internal errors")
 	fl.BoolVar(&f.metrics, "metrics", false, "tell of evictions, OOM kills, restarts, pressure, image pulls and the pods' availability")
 	fl.BoolVar(&f.census, "census", false, "look at the end for what nodes keep of pods that are gone; a leak fails the run")
+	fl.BoolVar(&f.noElide, "no-elide", false, "run every periodic body even if nothing changed: the same comes of it, at many times the cost")
+	fl.BoolVar(&f.checkElision, "check-elision", false, "fail where a periodic body was left out although something changed that it reads")
 	fl.StringVar(&f.report, "report", "", "write a report to this directory: index.html and CSV files (one scenario only)")
 	fl.IntVar(&f.workers, "workers", 0, "cores to use (0: all); never changes the outcome")
 	complete(cmd, "text", "json", "junit")
@@ -107,6 +112,8 @@ func (f *runFlags) check() error {
 		return badInput("--workers: %d is negative", f.workers)
 	case f.workers > maxWorkers:
 		return badInput("--workers: %d is more than %d", f.workers, maxWorkers)
+	case f.noElide && f.checkElision:
+		return badInput("--no-elide and --check-elision exclude each other")
 	case f.seedsSet && f.seedSet:
 		return badInput("--seed and --seeds exclude each other")
 	case f.seedsSet && f.verify:
@@ -166,7 +173,13 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 func (f *runFlags) options() scenarios.RunOptions {
 	// Only the command knows the wall clock; the run itself is given one to
 	// measure with.
-	o := scenarios.RunOptions{Workers: f.workers, Until: f.until, Verbose: f.verbose, TraceReads: f.traceReads, Metrics: f.metrics, Census: f.census, Clock: time.Now}
+	elision := loop.Elide
+	if f.noElide {
+		elision = loop.NoElide
+	} else if f.checkElision {
+		elision = loop.CheckElision
+	}
+	o := scenarios.RunOptions{Elision: elision, Workers: f.workers, Until: f.until, Verbose: f.verbose, TraceReads: f.traceReads, Metrics: f.metrics, Census: f.census, Clock: time.Now}
 	if f.seedSet {
 		o.Seed = &f.seed
 	}

@@ -156,6 +156,12 @@ func (f *runFlags) command(s *scenarios.Scenario, seed uint64) string {
 	if f.census {
 		b.WriteString(" --census")
 	}
+	if f.noElide {
+		b.WriteString(" --no-elide")
+	}
+	if f.checkElision {
+		b.WriteString(" --check-elision")
+	}
 	return b.String()
 }
 

@@ -36,6 +36,10 @@ const (
 // Elides reports whether the loop leaves out what would do nothing new.
 func (l *Loop) Elides() bool { return l.elision != NoElide }
 
+// ChecksElision reports whether the loop looks for changes of which no version
+// tells.
+func (l *Loop) ChecksElision() bool { return l.elision == CheckElision }
+
 // Version counts the changes of something. The zero value is ready.
 type Version struct {
 	n      uint64
@@ -420,6 +424,10 @@ type elisionCheck struct {
 // look compares, at an instant at which the pass would be left out because
 // nothing grew, what the versions stand for with what it was.
 func (c *elisionCheck) look(p *Periodic, now, until int64) {
+	if t, ok := p.by.(*tickElider); ok && !t.t.Waited() {
+		c.until = 0 // who is busy gets each tick
+		return
+	}
 	l, reads := p.timer.g.l, p.by.Reads()
 	if now < c.until && !c.grown(reads) {
 		for i, v := range reads {

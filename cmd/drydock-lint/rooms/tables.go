@@ -9,7 +9,7 @@ func Drydock() Rules {
 			"kubelet/internal/nodestatus/manager.go", "kubelet/internal/nodestatus/register.go", "kubelet/internal/nodestatus/setters.go",
 		},
 		Layer: Layer{Files: []string{
-			"ground/loop/elide.go", "kubelet/elide.go", "kubelet/elide_checks.go", "kubelet/elide_syncs.go",
+			"ground/loop/elide.go", "kubelet/elide.go", "kubelet/elide_checks.go", "kubelet/elide_described.go", "kubelet/elide_syncs.go",
 			"kubelet/internal/nodestatus/elide.go", "kubelet/internal/pleg/elide.go", "kubelet/internal/status/elide.go",
 		}},
 		Catalogues: []Catalogue{

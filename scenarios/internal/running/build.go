@@ -37,7 +37,7 @@ func (p *performance) build() error {
 		APILatencyMin: lat.Min, APILatencyMax: lat.Max, APILoad: spec.API.Load.Options(), EventLimits: spec.API.EventRateLimit.Options(),
 		Keep: p.journal.keep, TraceReads: p.opts.TraceReads,
 		ControlPlane: spec.ControlPlane.Options(),
-		KubeletLogs:  true, Metrics: p.opts.Metrics, Census: p.opts.Census,
+		KubeletLogs:  true, Metrics: p.opts.Metrics, Census: p.opts.Census, Elision: p.opts.Elision,
 	})
 	if err != nil {
 		return err

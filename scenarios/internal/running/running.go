@@ -45,6 +45,10 @@ type Options struct {
 	// Metrics has the result tell what was done to pods and nodes, Census what
 	// nodes keep of pods that are gone: then a leak fails the run.
 	Metrics, Census bool
+	// Elision is what the run does with work that would do nothing new: it leaves
+	// it out, unless it is loop.NoElide; loop.CheckElision has the run fail where
+	// something changed of which nobody told.
+	Elision loop.ElisionMode
 	// Attach, if any, is called with the cluster before its nodes are added, for
 	// whoever wants to collect something of the run.
 	Attach func(*sim.Cluster)
