@@ -22,7 +22,7 @@ import (
 // right to mount, or whose pods can't be reached, says nothing about the runtime:
 // checks that need it are skipped, with why as the reason.
 type needs struct {
-	network, mounts, root struct {
+	network, mounts struct {
 		once sync.Once
 		why  string
 	}

@@ -132,7 +132,7 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 		l.Close()
 		t.Fatalf("the kubelet's connection to the runtime: %s", describe(err))
 	}
-	defer closeCRI()
+	defer func() { _ = closeCRI() }()
 	host, err := t.host(l, dir)
 	if err != nil {
 		l.Close()

@@ -26,8 +26,8 @@ import (
 type Runtime struct {
 	// unsure counts the answers of generation that were made unlike the one before.
 	unsure uint64
-	l    *loop.Loop
-	opts Options
+	l      *loop.Loop
+	opts   Options
 
 	warner *records.Warner
 	files  *hostfiles.Files

@@ -9,8 +9,8 @@ import (
 
 func TestLeaks(t *testing.T) {
 	type entry struct {
-		uid  string // the walk finds it by reflection
-		name string // the same
+		uid  string //nolint:unused // the walk finds it by reflection
+		name string //nolint:unused // the same
 	}
 	type root struct {
 		byUID  map[string]int

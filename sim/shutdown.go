@@ -28,7 +28,7 @@ const (
 )
 
 // errShutdownRuns is what logind says to who asks for a lock too late.
-var errShutdownRuns = errors.New("The operation inhibition has been requested for is already running") //nolint:staticcheck // logind's own words
+var errShutdownRuns = errors.New("The operation inhibition has been requested for is already running")
 
 // logind is a machine's systemd-logind: it tells a shutdown, waits for who holds
 // locks, and turns the machine off. Processes that still run then die as in a

@@ -127,7 +127,7 @@ func (p *process) kill() {
 	}
 	// SIGKILL: no handler runs, and no file is flushed.
 	_ = p.cmd.Process.Kill()
-	<-p.ended
+	_ = <-p.ended // that it was killed is known
 	p.cmd = nil
 }
 
@@ -150,7 +150,7 @@ func (p *process) stop() error {
 		return nil
 	case <-t.C:
 		_ = p.cmd.Process.Kill()
-		<-p.ended
+		_ = <-p.ended // that it was killed is known
 		return errors.New("the kubelet did not end within 20s of SIGTERM")
 	}
 }

@@ -173,13 +173,6 @@ func (r *rig) take() (events, runs string) {
 	return events, runs
 }
 
-func (r *rig) wantEvents(want ...string) {
-	r.t.Helper()
-	if got, _ := r.take(); got != strings.Join(want, "\n") {
-		r.t.Errorf("events\n%s\nwant\n%s", got, strings.Join(want, "\n"))
-	}
-}
-
 func (r *rig) wantRuns(want ...string) {
 	r.t.Helper()
 	if _, got := r.take(); got != strings.Join(want, "\n") {

@@ -33,7 +33,6 @@ type Collector struct {
 	deliver func() time.Duration
 
 	over    series
-	totals  Counts
 	starts  starts
 	pending map[podKey]*startingPod
 	peak    int // of pending

@@ -97,7 +97,7 @@ func (r *Outputs) writeLog(c *records.Container, stream, text string) {
 		stream = program.StdoutName
 	}
 	if r.Attached != nil {
-		r.show(nil, c, stream, []byte(strings.TrimSuffix(text, "\n")+"\n"))
+		r.show(nil, c, stream, []byte(strings.TrimSuffix(text, "\n")+"\n")) //nolint:staticcheck // nil: a text that is stated never waits for a slow client
 	}
 	file := c.LogPath()
 	if r.Logs == nil || file == "" {

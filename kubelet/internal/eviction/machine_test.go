@@ -259,15 +259,6 @@ func (n *machine) add(p *v1.Pod, u use) *use {
 
 func (n *machine) run(d time.Duration) { n.l.RunUntil(n.l.Now().Add(d)) }
 
-// expect compares what happened since the last time.
-func (n *machine) expect(want ...string) {
-	n.t.Helper()
-	if !slices.Equal(n.log, want) {
-		n.t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(n.log, "\n\t"), strings.Join(want, "\n\t"))
-	}
-	n.log = nil
-}
-
 // kills are the pods that were killed, in order, and when.
 func (n *machine) kills() []string {
 	var out []string

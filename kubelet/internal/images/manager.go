@@ -165,7 +165,7 @@ func (m *Manager) spec(r Request, image string) *runtimeapi.ImageSpec {
 
 // usePresent looks for the image on the machine; done is false if it has to
 // be pulled.
-func (m *Manager) usePresent(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (ref, message string, done bool, err error) { //nolint:revive
+func (m *Manager) usePresent(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (ref, message string, done bool, err error) {
 	resp, serr := m.o.ImageService.ImageStatus(ctx, spec, false)
 	if serr != nil {
 		// The name is that of the image found, so none.
@@ -202,7 +202,7 @@ func (m *Manager) presentMessage(image, end string) string {
 }
 
 // pull pulls the image unless that is in back-off, and has it recorded.
-func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (ref, message string, err error) { //nolint:revive
+func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (ref, message string, err error) {
 	creds, err := m.credentials(r)
 	if err != nil {
 		return "", err.Error(), err
@@ -251,7 +251,7 @@ func (m *Manager) secretsFor(r Request) ([]kubeletconfig.ImagePullSecret, error)
 }
 
 // tryPull pulls with what of creds works, which it returns.
-func (m *Manager) tryPull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, creds []credentialprovider.Credentials) (ref string, with credentialprovider.Credentials, message string, err error) { //nolint:revive
+func (m *Manager) tryPull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, creds []credentialprovider.Credentials) (ref string, with credentialprovider.Credentials, message string, err error) {
 	key := kubecontainer.ImagePullKey(r.Pod, r.Image)
 	if m.backoff.InBackOffSinceUpdate(key, m.o.Loop.Now()) {
 		msg := fmt.Sprintf("Back-off pulling image %q", r.Image)
@@ -296,7 +296,7 @@ func (m *Manager) collect() {
 }
 
 // queue waits for a slot and pulls; took is without the wait.
-func (m *Manager) queue(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, creds []credentialprovider.Credentials) (ref string, with credentialprovider.Credentials, took time.Duration, err error) { //nolint:revive
+func (m *Manager) queue(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, creds []credentialprovider.Credentials) (ref string, with credentialprovider.Credentials, took time.Duration, err error) {
 	if m.slots != nil {
 		if err := m.slots.Acquire(ctx); err != nil {
 			return "", with, 0, err

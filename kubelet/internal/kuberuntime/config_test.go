@@ -95,13 +95,6 @@ func TestConfigs(t *testing.T) {
 	})
 }
 
-func errText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
 type testFS struct {
 	fstest.MapFS
 	made []string

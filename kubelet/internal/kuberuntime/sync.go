@@ -76,7 +76,7 @@ func (s *podSync) run(ctx context.Context) {
 	s.pullVolumes(ctx)
 	for _, i := range a.EphemeralContainersToStart {
 		e := &s.pod.Spec.EphemeralContainers[i]
-		s.start(ctx, kubecontainer.EphemeralAsContainer(e), e.TargetContainerName)
+		_ = s.start(ctx, kubecontainer.EphemeralAsContainer(e), e.TargetContainerName) // the others start all the same
 	}
 	for _, i := range a.InitContainersToStart {
 		c := &s.pod.Spec.InitContainers[i]

@@ -25,11 +25,11 @@ type scaleEvent struct {
 // controller manager forgets it, as upstream's does, so a scale-down may come
 // early after one.
 type history struct {
-	recommendations  []recommendation
-	ups, downs       []scaleEvent
-	stop             func() // ends the watch of its metrics
-	selector, target string
-	selects          labels.Selector // nil before the first look
+	recommendations []recommendation
+	ups, downs      []scaleEvent
+	stop            func() // ends the watch of its metrics
+	selector        string
+	selects         labels.Selector // nil before the first look
 }
 
 // limited is why the replicas are not what the metrics say.

@@ -109,7 +109,7 @@ func (c *Call) Printf(format string, args ...any) { fmt.Fprintf(c.Out, format, a
 // Print writes texts on the standard output.
 func (c *Call) Print(parts ...string) {
 	for _, s := range parts {
-		c.Out.WriteString(s)
+		_, _ = c.Out.WriteString(s) // as Printf
 	}
 }
 

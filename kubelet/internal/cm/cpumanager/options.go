@@ -43,7 +43,7 @@ func ParseOptions(policy string, m map[string]string, gates features.Gates) (Opt
 	var o Options
 	if policy != PolicyStatic {
 		if len(m) > 0 {
-			return o, fmt.Errorf("None policy: received unsupported options=%v", m) //nolint:revive,staticcheck // upstream's text
+			return o, fmt.Errorf("None policy: received unsupported options=%v", m)
 		}
 		return o, nil
 	}
@@ -57,9 +57,9 @@ func ParseOptions(policy string, m map[string]string, gates features.Gates) (Opt
 		case field == nil:
 			return o, fmt.Errorf("unknown CPU Manager Policy option: %q", name)
 		case (name == alignBySocket || name == distributeAcrossCore) && !gates.Enabled(features.CPUManagerPolicyAlphaOptions):
-			return o, fmt.Errorf("CPU Manager Policy Alpha-level Options not enabled, but option %q provided", name) //nolint:revive,staticcheck // upstream's text
+			return o, fmt.Errorf("CPU Manager Policy Alpha-level Options not enabled, but option %q provided", name)
 		case name == distributeAcrossNUMA && !gates.Enabled(features.CPUManagerPolicyBetaOptions):
-			return o, fmt.Errorf("CPU Manager Policy Beta-level Options not enabled, but option %q provided", name) //nolint:revive,staticcheck // upstream's text
+			return o, fmt.Errorf("CPU Manager Policy Beta-level Options not enabled, but option %q provided", name)
 		}
 		on, err := strconv.ParseBool(m[name])
 		if err != nil {
@@ -84,10 +84,10 @@ func (o *Options) check(m *machine, topologyPolicy string) error {
 		return nil
 	}
 	if topologyPolicy == topologymanager.PolicySingleNUMANode {
-		return fmt.Errorf("Topolgy manager %s policy is incompatible with CPUManager %s policy option", topologyPolicy, alignBySocket) //nolint:revive,staticcheck // upstream's text
+		return fmt.Errorf("Topolgy manager %s policy is incompatible with CPUManager %s policy option", topologyPolicy, alignBySocket)
 	}
 	if len(m.all.in[socket]) > len(m.all.in[node]) {
-		return fmt.Errorf("Align by socket is not compatible with hardware where number of sockets are more than number of NUMA") //nolint:revive,staticcheck // upstream's text
+		return fmt.Errorf("Align by socket is not compatible with hardware where number of sockets are more than number of NUMA")
 	}
 	return nil
 }

@@ -257,7 +257,7 @@ func setAppArmor(out *runtimeapi.LinuxContainerSecurityContext, pod *v1.Pod, c *
 		profile.ProfileType = runtimeapi.SecurityProfile_Unconfined
 	}
 	out.Apparmor = profile
-	out.ApparmorProfile = text //nolint:staticcheck // older runtimes read it
+	out.ApparmorProfile = text
 }
 
 // User is the user that an image runs as: a number, or a name.

@@ -40,7 +40,6 @@ func (s *state) track(ctx context.Context, key controller.Key, write bool) error
 		if !controller.Gone(s.c.opts.API, s.job) {
 			s.c.backoff[key] = s.record
 		}
-		write = false
 	}
 	// All finalizers go at once; a pod whose request failed stays in the list.
 	freed := make([]bool, len(free))
