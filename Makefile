@@ -26,7 +26,7 @@ CONFORMANCEFLAGS ?=
 GOLANGCI = v2.15.0
 SOURCES   = cmd conformance docs fakecri ground hack kubelet scale scenarios sim
 
-.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race seeds bench fuzz soak verify clean
+.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race elision seeds bench fuzz soak verify clean
 
 all: build
 
@@ -71,6 +71,10 @@ loc: ## lines of code and of comments, by package
 
 race: ## tests of what has goroutines, under the race detector (needs gcc)
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m $(RACEPKGS)
+
+elision: ## the library with nothing left out, and with a look at each pass that is
+	$(GO) run ./cmd/drydock run --no-elide $(LIBRARY)
+	$(GO) run ./cmd/drydock run --check-elision $(LIBRARY)
 
 seeds: ## the library under more seeds
 	$(GO) run ./cmd/drydock run --seeds $(SEEDS) $(LIBRARY)

@@ -337,8 +337,8 @@ func TestNames(t *testing.T) {
 func (c *code) findPath(name string, complain func(string, ...any)) (dir string, ok bool) {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, "/"), "/...")
 	top, _, _ := strings.Cut(name, "/")
-	if _, err := os.Stat(top); err != nil {
-		return "", false // of another module, or of a machine
+	if _, err := os.Stat(top); err != nil || top == "bin" {
+		return "", false // of another module, of a machine, or made by make
 	}
 	if found, err := filepath.Glob(name); err == nil && len(found) > 0 {
 		if info, err := os.Stat(found[0]); err == nil && info.IsDir() {
