@@ -49,12 +49,8 @@ func (kl *Kubelet) elide() {
 	e := &kl.elided
 	e.statuses, _ = kl.opts.RuntimeService.(statusGeneration)
 	e.images, _ = kl.opts.ImageService.(imageListGeneration)
-	e.cpus = &loop.Memo{Of: []*loop.Version{kl.pods.Version(), &kl.workers.records.lifecycle, kl.statusManager.Version(), kl.cpuManager.Version()}}
-	reconcile := remembered(e.cpus, kl.bodies.reconcileCPUs)
-	kl.bodies.reconcileCPUs = func(ctx context.Context) bool {
-		settled := reconcile(ctx)
-		e.cpus.Accept(kl.cpuManager.Version()) // what it took back itself it has told of
-		return settled
+	if kl.cpuManager.Static() {
+		kl.elideCPUs()
 	}
 	kl.bodies.listImages = e.rememberedImages(kl.bodies.listImages)
 	n, ok := kl.opts.RuntimeService.(pleg.Notifier)
@@ -134,6 +130,19 @@ func (kl *Kubelet) elidedResyncs() uint64 {
 		return 0
 	}
 	return kl.elided.syncs.elided
+}
+
+// elideCPUs has passes of the CPU manager elided while nobody's CPUs could be
+// others.
+func (kl *Kubelet) elideCPUs() {
+	e := &kl.elided
+	e.cpus = &loop.Memo{Of: []*loop.Version{kl.pods.Version(), &kl.workers.records.lifecycle, kl.statusManager.Version(), kl.cpuManager.Version()}}
+	reconcile := remembered(e.cpus, kl.bodies.reconcileCPUs)
+	kl.bodies.reconcileCPUs = func(ctx context.Context) bool {
+		settled := reconcile(ctx)
+		e.cpus.Accept(kl.cpuManager.Version()) // what it took back itself it has told of
+		return settled
+	}
 }
 
 // runtimeKnown reports whether the runtime's version tells of all that listings

@@ -55,7 +55,9 @@ func (kl *Kubelet) elideChecks() {
 func (e *elidedChecks) Parked() bool { return e != nil && e.passes.Parked() }
 
 // Reads implements loop.Elider.
-func (e *elidedChecks) Reads() []*loop.Version { return []*loop.Version{&e.kl.elided.runtime, &e.begun} }
+func (e *elidedChecks) Reads() []*loop.Version {
+	return []*loop.Version{&e.kl.elided.runtime, &e.begun}
+}
 
 // Until implements loop.Elider.
 func (e *elidedChecks) Until(now int64) int64 {

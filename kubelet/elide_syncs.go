@@ -66,6 +66,7 @@ type elidedSyncs struct {
 	// assured: while the tick is parked, resyncs that are due before then are
 	// elided without another look; ns since the Unix epoch.
 	assured int64
+	reads   []*loop.Version
 }
 
 // elideSyncs has the workers' syncs elided.
@@ -180,11 +181,13 @@ const maxDeferral = time.Hour
 
 // Reads implements loop.Elider for the sync loop's tick.
 func (e *elidedSyncs) Reads() []*loop.Version {
-	kl := e.kl
-	return []*loop.Version{
-		kl.pods.Version(), kl.podCache.Version(), kl.statusManager.Version(), &kl.workers.records.work, kl.queue.Version(),
-		&kl.node.forPods, &kl.elided.runtime, &kl.state.version,
+	if kl := e.kl; e.reads == nil {
+		e.reads = []*loop.Version{
+			kl.pods.Version(), kl.podCache.Version(), kl.statusManager.Version(), &kl.workers.records.work, kl.queue.Version(),
+			&kl.node.forPods, &kl.elided.runtime, &kl.state.version,
+		}
 	}
+	return e.reads
 }
 
 // Until implements loop.Elider for the sync loop's tick. It leaves out the

@@ -44,20 +44,20 @@ func newSyncLoop(g *loop.Group) syncLoop {
 // syncSource is something that gives the sync loop something to do.
 type syncSource struct {
 	ready  loop.Waitable
-	handle func(ctx context.Context)
+	handle func(kl *Kubelet, ctx context.Context)
 }
 
 // syncSources are upstream's channels. Of several that are ready the first is
 // taken; upstream picks at random.
-func (kl *Kubelet) syncSources() []syncSource {
-	return []syncSource{
-		{kl.podConfig.Updates(), kl.handleConfig},
-		{kl.pleg.Events(), kl.handlePLEG},
-		{kl.loop.ticks, func(context.Context) { kl.handlePodSyncs(kl.podsDue()) }},
-		{kl.probes.Liveness.Updates(), kl.handleLiveness},
-		{kl.probes.Readiness.Updates(), kl.handleReadiness},
-		{kl.probes.Startup.Updates(), kl.handleStartup},
-		{kl.loop.housekeeping, kl.handleHousekeeping},
+func (kl *Kubelet) syncSources() [7]syncSource {
+	return [...]syncSource{
+		{kl.podConfig.Updates(), (*Kubelet).handleConfig},
+		{kl.pleg.Events(), (*Kubelet).handlePLEG},
+		{kl.loop.ticks, (*Kubelet).handleSyncTick},
+		{kl.probes.Liveness.Updates(), (*Kubelet).handleLiveness},
+		{kl.probes.Readiness.Updates(), (*Kubelet).handleReadiness},
+		{kl.probes.Startup.Updates(), (*Kubelet).handleStartup},
+		{kl.loop.housekeeping, (*Kubelet).handleHousekeeping},
 	}
 }
 
@@ -85,7 +85,7 @@ func (kl *Kubelet) runSyncLoop(ctx context.Context) {
 			return
 		}
 		kl.loop.stamp = kl.l.Now()
-		sources[i].handle(ctx)
+		sources[i].handle(kl, ctx)
 		kl.loop.stamp = kl.l.Now()
 	}
 }
@@ -111,6 +111,8 @@ func (kl *Kubelet) handleConfig(ctx context.Context) {
 	kl.podConfig.MarkSeen(u.Source)
 	kl.volumes.SourcesSeen()
 }
+
+func (kl *Kubelet) handleSyncTick(context.Context) { kl.handlePodSyncs(kl.podsDue()) }
 
 func (kl *Kubelet) handlePLEG(context.Context) {
 	e, ok := kl.pleg.Events().TryGet()

@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Elision leaves out passes of periodic bodies that would do nothing new.
@@ -43,14 +44,8 @@ func (l *Loop) ChecksElision() bool { return l.elision == CheckElision }
 // Version counts the changes of something. The zero value is ready.
 type Version struct {
 	n      uint64
-	parked []reader
+	parked []*Periodic   // some may have been woken by another version meanwhile
 	state  *versionState // nil unless elision is checked
-}
-
-// reader is a parked Periodic, and which of its Reads the version is.
-type reader struct {
-	p *Periodic
-	i uint8
 }
 
 // Count returns how often the version has grown.
@@ -69,10 +64,10 @@ func (v *Version) wake() {
 	list := v.parked
 	v.parked = nil
 	for i := range list {
-		r := list[i]
-		list[i] = reader{}
-		r.p.reads &^= 1 << r.i
-		r.p.Wake()
+		p := list[i]
+		list[i] = nil
+		p.reads &^= 1 << slices.Index(p.by.Reads(), v)
+		p.Wake()
 	}
 	if v.parked == nil { // nobody parked again meanwhile
 		v.parked = list[:0]
@@ -93,7 +88,8 @@ func (v *Version) Describe(name string, state func() uint64) {
 
 // Elider says which passes of a Periodic can be left out.
 type Elider interface {
-	// Reads returns the versions of what passes go by; at most 64.
+	// Reads returns the versions of what passes go by; at most 16, always
+	// in the same order.
 	Reads() []*Version
 	// Until is asked when a pass is due. It returns the time (ns since the Unix
 	// epoch) before which passes would do nothing new as long as no version of
@@ -154,13 +150,13 @@ func (Skip) LeftOut(int64, int64) {}
 
 // elided is the part of a Periodic that elision is about.
 type elided struct {
-	by     Elider // nil: every pass runs
-	parked bool
-	// reads has bit i set while the i-th of the versions read knows of it.
-	reads uint64
+	by Elider // nil: every pass runs
 	// due is when the pass is due that ends the parking, while the timer is set.
 	due   int64
 	check *elisionCheck // nil unless the loop checks elision
+	// reads has bit i set while the i-th of the versions read knows of it.
+	reads  uint16
+	parked bool
 }
 
 // Elide has passes left out as e says. It is called once, where parts are wired
@@ -285,7 +281,7 @@ func (p *Periodic) park(until int64) {
 	for i, v := range p.by.Reads() {
 		if p.reads&(1<<i) == 0 {
 			p.reads |= 1 << i
-			v.parked = append(v.parked, reader{p, uint8(i)})
+			v.parked = append(v.parked, p)
 		}
 	}
 	if until == Forever {
@@ -465,11 +461,14 @@ func (c *elisionCheck) grown(reads []*Version) bool {
 	return false
 }
 
+// maxMemo is how many versions a Memo reads at most.
+const maxMemo = 4
+
 // Memo is an Elider of a body that is a function of versions: a pass is left out
 // while none of them has grown since before the last pass, if that one settled
 // what there was to do.
 type Memo struct {
-	// Of are the versions that the body reads.
+	// Of are the versions that the body reads, at most maxMemo.
 	Of []*Version
 	// Known reports whether the versions tell of everything just now; nil: they
 	// always do.
@@ -477,7 +476,7 @@ type Memo struct {
 	// Count is told of passes that were left out; may be nil.
 	Count func(n, last int64)
 
-	counts  []uint64 // before the last pass
+	counts  [maxMemo]uint64 // before the last pass
 	settled bool
 }
 
@@ -519,9 +518,8 @@ func (m *Memo) Settled() bool {
 // that another pass over the same would do again.
 func (m *Memo) Begin() {
 	m.settled = false
-	m.counts = m.counts[:0]
-	for _, v := range m.Of {
-		m.counts = append(m.counts, v.n)
+	for i, v := range m.Of {
+		m.counts[i] = v.n
 	}
 }
 
@@ -532,7 +530,7 @@ func (m *Memo) End(settled bool) { m.settled = settled && (m.Known == nil || m.K
 // whose growth gives it nothing to do.
 func (m *Memo) Accept(v *Version) {
 	for i := range m.Of {
-		if m.Of[i] == v && i < len(m.counts) {
+		if m.Of[i] == v {
 			m.counts[i] = v.n
 		}
 	}

@@ -15,12 +15,12 @@ type Periodic struct {
 	period int64  // ns
 	// next is when the pass that is set is due, or the first of those elided, in
 	// ns since the Unix epoch. On a grid it is one of the grid's instants.
-	next    int64
-	jitter  *jitter // nil: none
+	next   int64
+	jitter *jitter // nil: none
+	elided
 	sliding bool
 	// task: each pass is a task, hence a step of its own.
 	task bool
-	elided
 }
 
 // jitter lengthens each period by up to a fraction of it, drawn anew each time.
