@@ -20,6 +20,9 @@ func Awk() applet.Applet {
 	return applet.New(runAwk, "awk", "[-F SEP] [-v VAR=VAL] [-f FILE | PROGRAM] [FILE]...")
 }
 
+// runAwk gathers the program before it parses it: -f and -e may be repeated, and their
+// parts are joined by newlines, so that no rule runs on into the next part. All of -f
+// comes before all of -e.
 func runAwk(c *applet.Call) int {
 	o := c.Getopt("+F:v:f:e:W:")
 	var program strings.Builder
@@ -35,6 +38,7 @@ func runAwk(c *applet.Call) int {
 		program.WriteString(e + "\n")
 	}
 	args := o.Args
+	// The first operand is the program only without -f and -e; else it is an input.
 	if !o.Has('f') && !o.Has('e') {
 		if len(args) == 0 {
 			c.Usage()
@@ -47,9 +51,12 @@ func runAwk(c *applet.Call) int {
 		c.Die("%s", err)
 	}
 	cfg := awk.Config{Vars: o.Value['v'], Args: args}
+	// -F takes escapes, so that '\t' is a tab.
 	if o.Has('F') {
 		cfg.FS = awk.Unescape(o.Str('F'))
 	}
+	// An operand of -v that assigns nothing is a mistake, where one among the files would
+	// be a file.
 	for _, v := range cfg.Vars {
 		if !strings.Contains(v, "=") {
 			c.Usage()
@@ -73,14 +80,18 @@ func (h *awkHost) Create(name string, appending bool) (io.WriteCloser, error) {
 	return h.c.Create(name, appending)
 }
 
+// Stdout is buffered: awk flushes it before it starts a command.
 func (h *awkHost) Stdout() io.Writer { return h.c.Out }
 
 func (h *awkHost) Flush() { h.c.Out.Flush() }
 
 func (h *awkHost) Environ() []string { return h.c.P.Env }
 
+// Now is the loop's clock, so that srand() and systime() repeat from run to run.
 func (h *awkHost) Now() time.Time { return h.c.P.Now() }
 
+// Hold charges what a program keeps to the cgroup, so that one which collects without end
+// dies of it.
 func (h *awkHost) Hold(n int) { h.c.Hold(int64(n)) }
 
 func (h *awkHost) Step() { h.c.Spend(applet.WorkPerStep / 2) }
@@ -107,6 +118,7 @@ func (h *awkHost) pipe(command string, fd int) (awk.Pipe, error) {
 	if fd == 0 {
 		ours, theirs = w, r
 	}
+	// A process may have fewer files than fd: those between stay closed.
 	fds := append([]kernel.File(nil), c.P.FDs()...)
 	for len(fds) <= fd {
 		fds = append(fds, nil)
@@ -128,6 +140,7 @@ func (h *awkHost) PipeTo(command string) (awk.Pipe, error) { return h.pipe(comma
 // System does not flush: awk does so before, so that outputs stand in order.
 func (h *awkHost) System(command string) int {
 	child, err := h.c.Spawn([]string{"sh", "-c", command}, nil, nil)
+	// 127 is what a shell returns for a command that it can't find.
 	if err != nil {
 		return 127
 	}

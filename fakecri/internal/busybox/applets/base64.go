@@ -26,6 +26,7 @@ func runBase64(c *applet.Call) int {
 			return err
 		}
 		if o.Has('d') {
+			// Go's decoder skips line ends by itself, but neither spaces nor tabs.
 			text := strings.Map(func(r rune) rune {
 				if r == '\n' || r == ' ' || r == '\t' || r == '\r' {
 					return -1
@@ -33,6 +34,8 @@ func runBase64(c *applet.Call) int {
 				return r
 			}, string(data))
 			out, err := base64.StdEncoding.DecodeString(text)
+			// What precedes the damage is written first, as a decoder that streams has
+			// done by then.
 			_, _ = c.Out.Write(out)
 			if err != nil {
 				c.Die("truncated base64 input")
@@ -40,6 +43,7 @@ func runBase64(c *applet.Call) int {
 			return nil
 		}
 		text := base64.StdEncoding.EncodeToString(data)
+		// GNU's meaning of 0: a single line of any length.
 		if width == 0 {
 			c.Print(text)
 			return nil

@@ -18,11 +18,13 @@ func runBasename(c *applet.Call) int {
 		c.Usage()
 	}
 	names, suffix := o.Args, o.Str('s')
+	// With -a or -s every operand is a name, the second one as well.
 	if !o.Has('a') && !o.Has('s') && len(names) == 2 {
 		names, suffix = names[:1], names[1]
 	}
 	for _, n := range names {
 		trimmed := strings.TrimRight(n, "/")
+		// Nothing but slashes is the root; an empty operand stays empty.
 		if trimmed == "" && n != "" {
 			trimmed = "/"
 		} else {

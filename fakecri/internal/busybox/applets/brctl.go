@@ -24,6 +24,8 @@ func runBrctl(c *applet.Call) int {
 		if len(o.Args) != 2 {
 			c.Usage()
 		}
+		// The privilege is all that a caller can learn here, so the bridge need not
+		// exist.
 		if !c.P.Can(kernel.CapNetAdmin) {
 			c.Die("bridge %s: Operation not permitted", o.Args[1])
 		}

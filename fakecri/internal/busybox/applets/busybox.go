@@ -24,11 +24,15 @@ func runBusybox(c *applet.Call) int {
 	case len(args) > 0 && !strings.HasPrefix(args[0], "-"):
 		for _, a := range All() {
 			for _, n := range a.Names {
+				// busybox is no applet of itself: argv would stay the same, and it would
+				// run itself for ever.
 				if n.Name == args[0] && n.Name != "busybox" {
 					return a.Program(n)(c.Ctx, c.P)
 				}
 			}
 		}
+		// The message begins with the name that was asked for, as if that applet had
+		// failed.
 		c.Name = args[0]
 		c.Errorf("applet not found")
 		return 127

@@ -29,6 +29,8 @@ func runCat(c *applet.Call) int {
 				if !ok {
 					return l.Err
 				}
+				// -b passes over empty lines. The rest of a line that another file began
+				// gets no number.
 				if fresh && !(o.Has('b') && text == "") {
 					n++
 					c.Printf("%6d\t", n)
@@ -40,6 +42,7 @@ func runCat(c *applet.Call) int {
 			}
 		})
 	}
+	// -e and -t imply -v; -E and -T do not.
 	show := o.Has('v') || o.Has('e') || o.Has('t') || o.Has('A')
 	ends, tabs := o.Has('e') || o.Has('A') || o.Has('E'), o.Has('t') || o.Has('A') || o.Has('T')
 	if show || ends || tabs {
@@ -55,6 +58,7 @@ func runCat(c *applet.Call) int {
 	if len(args) == 0 {
 		args = []string{"-"}
 	}
+	// A file that fails doesn't keep the others from being printed.
 	for _, name := range args {
 		if !c.CatFile(name) {
 			code = 1
@@ -80,11 +84,13 @@ func visible(data []byte, show, ends, tabs bool) string {
 		case !show && ch != '\t':
 			b.WriteByte(ch)
 		default:
+			// M- stands for the eighth bit; what is left is shown like any other byte.
 			if ch >= 128 {
 				b.WriteString("M-")
 				ch -= 128
 			}
 			switch {
+			// Control characters are 64 below the letters that they are typed with.
 			case ch < 32:
 				b.WriteString("^" + string(rune(ch+64)))
 			case ch == 127:

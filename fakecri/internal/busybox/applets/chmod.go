@@ -20,6 +20,8 @@ func runChmod(c *applet.Call) int {
 			break
 		}
 		if len(a) > 1 && a[0] == '-' && strings.IndexByte("rwxXst", a[1]) >= 0 {
+			// An a in front keeps getopt from taking the mode for options. Only one word
+			// can be the mode, so the first such one ends the search.
 			c.Args = append(append(append([]string{}, c.Args[:i]...), "a"+a), c.Args[i+1:]...)
 			break
 		}
@@ -39,6 +41,8 @@ func runChmod(c *applet.Call) int {
 			if fi.Mode()&fs.ModeSymlink != 0 {
 				return nil
 			}
+			// The mode is read anew for each file, as letters such as X depend on what it
+			// has.
 			mode, _ := applet.ParseMode(spec, fi.Mode(), c.P.Umask)
 			return c.View().Chmod(name, mode)
 		}) {

@@ -19,8 +19,11 @@ func runChown(c *applet.Call) int {
 	if len(o.Args) < 2 {
 		c.Usage()
 	}
+	// -1 leaves a number as it is, as for chown(2).
 	uid, gid := -1, -1
 	user, group, hasGroup := strings.Cut(o.Args[0], ":")
+	// chgrp's operand is a group as a whole: neither colon nor dot separates anything in
+	// it.
 	if c.Name == "chgrp" {
 		user, group, hasGroup = "", o.Args[0], true
 	} else if !hasGroup {

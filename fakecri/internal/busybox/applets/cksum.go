@@ -28,6 +28,8 @@ func runCksum(c *applet.Call) int {
 			return nil
 		}
 		crc := uint32(0)
+		// POSIX's polynomial, without the reversed bits of crc32, so no table of
+		// package crc32 fits.
 		step := func(b byte) {
 			crc ^= uint32(b) << 24
 			for i := 0; i < 8; i++ {
@@ -41,9 +43,12 @@ func runCksum(c *applet.Call) int {
 		for _, b := range data {
 			step(b)
 		}
+		// The length follows as if it were data, lowest byte first and without leading
+		// zeros.
 		for n := len(data); n > 0; n >>= 8 {
 			step(byte(n))
 		}
+		// POSIX complements the register at the end.
 		c.Printf("%d %d", ^crc, len(data))
 		if name != "-" {
 			c.Print(" ", name)

@@ -9,6 +9,7 @@ import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 func Cmp() applet.Applet { return applet.New(runCmp, "cmp", "[-ls] FILE1 [FILE2]") }
 
 func runCmp(c *applet.Call) int {
+	// Trouble is status 2, wrong usage included: 1 is taken by a difference.
 	o := c.GetoptStatus(2, "sln:")
 	if len(o.Args) == 0 || len(o.Args) > 2 {
 		c.Usage()
@@ -19,6 +20,7 @@ func runCmp(c *applet.Call) int {
 	for i, name := range names {
 		b, err := c.ReadAll(name)
 		if err != nil {
+			// -s silences errors as well; the status is what remains of them.
 			if !o.Has('s') {
 				c.Errorf("%s: %s", name, applet.Strerror(err))
 			}
@@ -30,6 +32,7 @@ func runCmp(c *applet.Call) int {
 	for i := 0; ; i++ {
 		if i >= len(data[0]) || i >= len(data[1]) {
 			if len(data[0]) != len(data[1]) {
+				// The message names the file that ended first.
 				short := 0
 				if len(data[1]) < len(data[0]) {
 					short = 1
@@ -48,6 +51,7 @@ func runCmp(c *applet.Call) int {
 			switch {
 			case o.Has('s'):
 				return 1
+			// Offsets count from 1 and bytes are octal, as POSIX wants both.
 			case o.Has('l'):
 				c.Printf("%d %3o %3o\n", i+1, data[0][i], data[1][i])
 			default:
@@ -55,6 +59,8 @@ func runCmp(c *applet.Call) int {
 				return 1
 			}
 		}
+		// Counted after the comparison: a newline that differs still belongs to the line
+		// it ends.
 		if data[0][i] == '\n' {
 			line++
 		}

@@ -19,6 +19,7 @@ func runCp(c *applet.Call) int {
 		"recursive=R", "symbolic-link=s", "no-target-directory=T", "target-directory=t:", "verbose=v", "update=u", "preserve=p", "no-clobber=n")
 	args := o.Args
 	dest := ""
+	// -t names the directory up front, so every operand is a source.
 	if o.Has('t') {
 		dest = o.Str('t')
 	} else if len(args) >= 2 {
@@ -28,6 +29,7 @@ func runCp(c *applet.Call) int {
 	if len(args) == 0 || dest == "" && !o.Has('t') {
 		c.Usage()
 	}
+	// -a is -dpR.
 	p := &applet.Copier{
 		C: c, Recursive: o.Has('R') || o.Has('r') || o.Has('a'), Preserve: o.Has('p') || o.Has('a'), Force: o.Has('f'),
 		Update: o.Has('u'), NoClobber: o.Has('n'), Verbose: o.Has('v'), Symlink: o.Has('s'), Hardlink: o.Has('l'),
@@ -38,7 +40,9 @@ func runCp(c *applet.Call) int {
 	if o.Has('L') {
 		p.KeepLinks = false
 	}
+	// -H follows what is named on the command line; links met below stay links.
 	p.FollowArgs = !p.KeepLinks || o.Has('H')
+	// With -T the destination is never a directory to copy into.
 	fi, err := c.View().Stat(dest)
 	intoDir := err == nil && fi.IsDir() && !o.Has('T')
 	if len(args) == 1 && !intoDir && !o.Has('t') {
@@ -49,6 +53,7 @@ func runCp(c *applet.Call) int {
 	}
 	code := 0
 	for _, a := range args {
+		// Slashes at the end of a source are no part of its name.
 		if !p.Copy(a, applet.Join(dest, applet.Base(strings.TrimRight(a, "/"))), true) {
 			code = 1
 		}

@@ -24,9 +24,11 @@ func spans(c *applet.Call, s string) []span {
 		// A part such as "-3" begins at 1, one such as "3-" has no end.
 		sp := span{1, -1}
 		if lo != "" {
+			// 1<<30 is beyond any line, and keeps the number an int everywhere.
 			sp.lo = int(min(c.Number(lo), 1<<30))
 		}
-		if sp.lo == 0 { // is taken for 1
+		// BusyBox takes 0 for 1, where GNU's cut refuses it.
+		if sp.lo == 0 {
 			sp.lo = 1
 		}
 		switch {
@@ -72,6 +74,7 @@ func runCut(c *applet.Call) int {
 	delim := "\t"
 	if o.Has('d') {
 		delim = o.Str('d')
+		// An empty delimiter is the NUL that ends it in C.
 		if delim == "" {
 			delim = "\x00"
 		}
@@ -96,6 +99,8 @@ func runCut(c *applet.Call) int {
 	}
 	list := spans(c, o.Str('f'))
 	return c.EachLine(o.Args, applet.PlainOpen, func(text string, _ bool) {
+		// A line without the delimiter is printed whole unless -s; an empty one even
+		// then.
 		if !strings.Contains(text, delim) {
 			if !o.Has('s') || text == "" {
 				c.Print(text, "\n")

@@ -11,7 +11,7 @@ import (
 // Date is date, in UTC whatever TZ says: containers of a simulation have no
 // other zone, and so traces do not depend on the machine's. The time is the
 // loop's. Setting it is refused, as for a container without CAP_SYS_TIME, after
-// the argument has been read: a bad date is told of first.
+// the argument has been read: a bad date is reported first.
 //
 // -D takes the conversions of strptime that have an equivalent in Go's layouts;
 // others are an invalid date.
@@ -25,6 +25,7 @@ func parseWith(format, s string, now time.Time) (time.Time, bool) {
 	// Go's layouts are examples of a certain date; each conversion has one.
 	layout := strings.NewReplacer("%Y", "2006", "%m", "01", "%d", "02", "%H", "15", "%M", "04", "%S", "05", "%y", "06", "%b", "Jan", "%B", "January",
 		"%a", "Mon", "%A", "Monday", "%T", "15:04:05", "%R", "15:04", "%F", "2006-01-02", "%D", "01/02/06", "%e", "_2", "%z", "-0700", "%Z", "MST", "%%", "%").Replace(format)
+	// %s has no layout; seconds since the epoch are what @N is for.
 	if format == "%s" {
 		return applet.ParseDate("@"+s, now)
 	}
@@ -33,6 +34,7 @@ func parseWith(format, s string, now time.Time) (time.Time, bool) {
 		return now, false
 	}
 	now = now.UTC()
+	// time.Parse leaves year 0, January and day 1 where the format has none.
 	if !strings.Contains(layout, "06") {
 		t = t.AddDate(now.Year(), 0, 0)
 	}

@@ -25,6 +25,8 @@ func Dd() applet.Applet {
 }
 
 // ddRun is one run of dd. Sizes are in bytes, counts in blocks.
+// A negative count is no limit. The last four are the totals: records read and written,
+// whole and partial.
 type ddRun struct {
 	c                               *applet.Call
 	ifName, ofName                  string
@@ -40,6 +42,7 @@ type ddRun struct {
 
 func runDd(c *applet.Call) int {
 	d := &ddRun{c: c, ibs: 512, obs: 512, count: -1}
+	// dd has operands and no options, so getopt is not asked; a -- is passed over.
 	for _, a := range c.Args {
 		if a == "--" {
 			continue
@@ -50,6 +53,7 @@ func runDd(c *applet.Call) int {
 		}
 	}
 	code := d.run()
+	// The totals follow an error, too: they say how far the copy came.
 	if !d.quiet {
 		c.Stderr(ratio(d.inFull, d.inPart) + " records in\n" + ratio(d.outFull, d.outPart) + " records out\n")
 	}
@@ -72,6 +76,7 @@ func (d *ddRun) operand(key, value string) bool {
 		if n < 1 || n > 1<<40 {
 			d.c.Die("number %s is not in 1..1099511627776 range", value)
 		}
+		// bs= sets both sizes.
 		if key != "obs" {
 			d.ibs = n
 		}
@@ -94,6 +99,7 @@ func (d *ddRun) operand(key, value string) bool {
 		switch value {
 		case "none":
 			d.quiet = true
+		// There is no third line that noxfer could leave out.
 		case "noxfer":
 		default:
 			d.c.Die("invalid argument '%s' to 'status'", value)
@@ -109,9 +115,11 @@ func (d *ddRun) flag(f string) bool {
 	switch f {
 	case "notrunc":
 		d.notrunc = true
-	case "noerror": // there are no bad blocks to go on after
+	// There are no bad blocks to go on after.
+	case "noerror":
 	case "sync":
 		d.sync = true
+	// No disk is behind the files, so there is nothing to wait for or to bypass.
 	case "fsync", "swab", "direct":
 	case "fullblock":
 		d.fullblock = true
@@ -150,6 +158,8 @@ func (d *ddRun) run() int {
 	if !d.position(in, out, inName, outName) {
 		return 1
 	}
+	// Zeros travel as a count only if both ends allow it: a source that has nothing else,
+	// and a target that can keep holes.
 	zeros := kernel.ReadsZeros(in)
 	sink, sparse := out.(kernel.ZeroWriter)
 	if err := c.P.Alloc(c.Ctx, memory); err != nil {
@@ -165,7 +175,6 @@ func (d *ddRun) run() int {
 			limit *= d.ibs
 		}
 	}
-	// The time a block takes is about that of its bytes at 2 GB/s.
 	var buf []byte
 	for limit != 0 {
 		want := d.ibs
@@ -179,6 +188,8 @@ func (d *ddRun) run() int {
 			n = want
 		} else {
 			if buf == nil {
+				// dd is charged for a whole block, but what is made here is 1 MiB at
+				// most; bigger blocks pass through in pieces.
 				buf = make([]byte, min(d.ibs, 1<<20))
 			}
 			n, err = d.block(in, out, outName, buf, want)
@@ -192,8 +203,10 @@ func (d *ddRun) run() int {
 				return 1
 			}
 			d.tally(n, &d.outFull, &d.outPart, d.obs)
+			// A MiB of work takes 1 ms at first, so half of it makes about 2 GB/s.
 			c.Spend(n / 2)
 		}
+		// The write that failed has its message already.
 		if errors.Is(err, errReported) {
 			return 1
 		}
@@ -216,7 +229,7 @@ func (d *ddRun) run() int {
 	return 0
 }
 
-// errReported ends a copy whose error was told of where it happened.
+// errReported ends a copy whose error was reported where it happened.
 var errReported = errors.New("reported")
 
 // block copies one input block, in pieces that fit the buffer.
@@ -230,21 +243,27 @@ func (d *ddRun) block(in, out kernel.File, outName string, buf []byte, want int6
 		if n > 0 {
 			data := piece[:n]
 			if _, werr := c.Stream(out).Write(data); werr != nil {
+				// Input counts as read even if it can't be written.
 				d.tally(total, &d.inFull, &d.inPart, d.ibs)
 				c.Errorf("error writing '%s': %s", outName, applet.Strerror(werr))
 				return 0, errReported
 			}
 		}
 		if err != nil {
+			// What came before the end, or the error, has been written, so it counts.
 			if total > 0 {
 				d.tally(total, &d.outFull, &d.outPart, d.obs)
 			}
 			return total, err
 		}
+		// A pipe hands over what it has: without fullblock that is a block, if a partial
+		// one.
 		if n < len(piece) && !d.fullblock {
 			break
 		}
 	}
+	// conv=sync pads a short block with zeros, of which 16 MiB are made at most, and
+	// counts it as full.
 	if d.sync && total < d.ibs {
 		_, _ = c.Stream(out).Write(make([]byte, min(d.ibs-total, 1<<24)))
 		d.outFull++
@@ -262,6 +281,8 @@ func (d *ddRun) tally(n int64, full, part *int64, size int64) {
 	}
 }
 
+// openIn returns the source and its name for messages; false means that an error was
+// reported.
 func (d *ddRun) openIn() (kernel.File, string, bool) {
 	if d.ifName == "" {
 		return d.c.Stdin().F, "standard input", true
@@ -276,6 +297,8 @@ func (d *ddRun) openIn() (kernel.File, string, bool) {
 	return f, d.ifName, true
 }
 
+// openOut returns the target as openIn does the source. Opening truncates only where
+// writing begins at the start; position cuts the rest off otherwise.
 func (d *ddRun) openOut() (kernel.File, string, bool) {
 	if d.ofName == "" {
 		f := d.c.P.FD(1)
@@ -301,6 +324,8 @@ func (d *ddRun) openOut() (kernel.File, string, bool) {
 }
 
 // position skips and seeks.
+// It returns false if it has reported an error. Both counts are in blocks of their own
+// side, unless a flag makes them bytes.
 func (d *ddRun) position(in, out kernel.File, inName, outName string) bool {
 	c := d.c
 	if d.skip > 0 {
@@ -314,6 +339,7 @@ func (d *ddRun) position(in, out kernel.File, inName, outName string) bool {
 				n = 0
 			}
 		}
+		// Zeros are the same wherever reading begins.
 		if n > 0 && !kernel.ReadsZeros(in) {
 			if _, err := io.CopyN(io.Discard, c.Stream(in), n); err != nil && err != io.EOF {
 				c.Errorf("%s: %s", inName, applet.Strerror(err))
@@ -335,6 +361,7 @@ func (d *ddRun) position(in, out kernel.File, inName, outName string) bool {
 			}
 		}
 		s, ok := out.(kernel.Seeker)
+		// What can't seek, such as a pipe, is refused as lseek(2) refuses it.
 		err := error(syscall.ESPIPE)
 		if ok {
 			_, err = s.Seek(n, io.SeekCurrent)

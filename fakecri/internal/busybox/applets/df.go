@@ -25,6 +25,7 @@ func runDf(c *applet.Call) int {
 	case 'h':
 		unit, heading = 0, "Size"
 	}
+	// POSIX names the unit by its size; other units keep their headings.
 	if o.Has('P') && unit == 1024 {
 		heading = "1024-blocks"
 	}
@@ -46,6 +47,7 @@ func runDf(c *applet.Call) int {
 	all := len(names) == 0
 	if all {
 		for _, m := range c.View().Namespace().Mounts() {
+			// A place that was mounted on twice shows what is on top, once.
 			if !slices.Contains(names, m.Path) {
 				names = append(names, m.Path)
 			}
@@ -54,6 +56,7 @@ func runDf(c *applet.Call) int {
 	for _, name := range names {
 		s, err := c.View().Statfs(name)
 		if err != nil {
+			// An error matters only for what was named.
 			if !all {
 				c.Errorf("%s: can't find mount point", name)
 				code = 1
@@ -66,11 +69,14 @@ func runDf(c *applet.Call) int {
 		}
 		size, used, avail := s.Size, s.Used, s.Avail
 		print := show
+		// Files are counted one by one, whatever unit was asked for.
 		if o.Has('i') {
 			size, used, avail = s.Files, s.Files-s.FreeFiles, s.FreeFiles
 			print = applet.I64
 		}
 		percent := int64(0)
+		// The share is of what can be used: blocks kept back for root count neither as
+		// used nor as available.
 		if used+avail > 0 {
 			percent = (used*100 + (used+avail)/2) / (used + avail)
 		}

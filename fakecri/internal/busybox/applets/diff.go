@@ -11,13 +11,15 @@ import (
 
 // Diff is diff, always in unified format: BusyBox has no other, whatever POSIX
 // says. Labels carry no time stamps. -N, -B, -t, -T, -S, -x and -d are read and
-// do nothing: a file that only one directory has is always told of in one line,
+// do nothing: a file that only one directory has is always reported in one line,
 // never shown as added.
 //
 // Status 1 means a difference, 2 trouble.
 func Diff() applet.Applet { return applet.New(runDiff, "diff", "[-qsuiwbBaN] [-U LINES] FILE1 FILE2") }
 
 // differ is one run of diff.
+// context is how many equal lines surround a change. code is the status so far: it only
+// rises, so that trouble outlasts a difference.
 type differ struct {
 	c       *applet.Call
 	o       *applet.Options
@@ -37,9 +39,11 @@ func runDiff(c *applet.Call) int {
 	}
 	a, b := o.Args[0], o.Args[1]
 	fa, fb := d.stat(a), d.stat(b)
+	// Nothing has been compared yet, so this is an operand that is missing.
 	if d.code == 2 {
 		return 2
 	}
+	// A file is compared with its namesake in a directory, as POSIX has it.
 	if fa != nil && fb != nil && fa.IsDir() != fb.IsDir() {
 		if fa.IsDir() {
 			a = applet.Join(a, applet.Base(b))
@@ -77,6 +81,7 @@ func (d *differ) stat(name string) fs.FileInfo {
 // common directories are only named.
 func (d *differ) dirs(a, b string) {
 	v := d.c.View()
+	// A bit for each of the two directories that has the name.
 	seen := map[string]int{}
 	var names []string
 	for i, dir := range []string{a, b} {
@@ -106,6 +111,7 @@ func (d *differ) dirs(a, b string) {
 		default:
 			fx, fy := d.stat(x), d.stat(y)
 			switch {
+			// Reported by stat already, such as a link that leads nowhere.
 			case fx == nil || fy == nil:
 			case fx.IsDir() && fy.IsDir():
 				if d.o.Has('r') {
@@ -159,7 +165,9 @@ func (d *differ) files(a, b string) {
 		return
 	}
 	x, y := splitLines(string(data[0])), splitLines(string(data[1]))
+	// Lines that are equal as they stand need no normal form, which costs an allocation.
 	edits := diffLines(len(x), len(y), func(i, j int) bool { return x[i] == y[j] || d.normal(x[i]) == d.normal(y[j]) })
+	// Files that differ only in what -b, -i or -w ignore are equal.
 	same := true
 	for _, e := range edits {
 		same = same && e == '='
@@ -169,6 +177,7 @@ func (d *differ) files(a, b string) {
 	}
 	d.code = max(d.code, 1)
 	la, lb := a, b
+	// The first -L replaces the first file's name, the second the other's.
 	if l := d.o.Value['L']; len(l) > 0 {
 		la = l[0]
 		if len(l) > 1 {
@@ -198,6 +207,7 @@ func (d *differ) unified(edits []byte, x, y []string) {
 			j++
 			continue
 		}
+		// Near the beginning of the file there is less context than was asked for.
 		lead := min(d.context, i)
 		start, end, last := at-lead, at, at
 		// Changes that are closer than twice the context share a hunk.
@@ -207,6 +217,7 @@ func (d *differ) unified(edits []byte, x, y []string) {
 			}
 			end++
 		}
+		// The search for the next change has gone too far; only the context stays.
 		end = min(len(edits), last+1+d.context)
 		fromI, fromJ := i-lead, j-lead
 		var text strings.Builder
@@ -226,6 +237,7 @@ func (d *differ) unified(edits []byte, x, y []string) {
 				nj++
 			}
 			text.WriteString(line)
+			// Only a file's last line can lack its newline.
 			if !strings.HasSuffix(line, "\n") {
 				text.WriteString("\n\\ No newline at end of file\n")
 			}
@@ -250,6 +262,7 @@ func hunk(from, n int) string {
 // diffLines returns a shortest edit script of two lists, deletions first. The
 // table it fills is bounded: bigger lists are taken as wholly different beyond
 // what they share at both ends.
+// Most pairs share a long beginning and end, which keeps the table small.
 func diffLines(n, m int, same func(i, j int) bool) []byte {
 	head := 0
 	for head < n && head < m && same(head, head) {
@@ -264,6 +277,7 @@ func diffLines(n, m int, same func(i, j int) bool) []byte {
 	// Longest common subsequence: longest[i][j] is that of what is left from i
 	// and j on.
 	if a > 0 && b > 0 && a*b <= 4_000_000 {
+		// Four bytes a cell: about 16 MB at most.
 		longest := make([]int32, (a+1)*(b+1))
 		for i := a - 1; i >= 0; i-- {
 			for j := b - 1; j >= 0; j-- {
@@ -282,6 +296,7 @@ func diffLines(n, m int, same func(i, j int) bool) []byte {
 				out = append(out, '=')
 				i++
 				j++
+			// A tie deletes first, so that all of a change's - lines precede its + lines.
 			case i < a && (j == b || longest[(i+1)*(b+1)+j] >= longest[i*(b+1)+j+1]):
 				out = append(out, '-')
 				i++

@@ -33,6 +33,7 @@ func runDigest(c *applet.Call) int {
 		fresh = sha1.New
 	case "sha256sum":
 		fresh = sha256.New
+	// Digest lists no other name.
 	default:
 		fresh = sha512.New
 	}
@@ -59,7 +60,9 @@ func checkDigests(c *applet.Call, o *applet.Options, fresh func() hash.Hash) int
 		if !ok || len(name) < 2 {
 			return
 		}
+		// One separator went with the cut; this is the other.
 		name = name[1:]
+		// Files that can't be read are counted, too, as they are among the bad.
 		total++
 		h := fresh()
 		r, err := c.Open(name)

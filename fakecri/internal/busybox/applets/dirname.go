@@ -11,6 +11,7 @@ import (
 func Dirname() applet.Applet { return applet.New(runDirname, "dirname", "FILENAME") }
 
 func runDirname(c *applet.Call) int {
+	// Operands are not searched for options, of which there are none.
 	if len(c.Args) != 1 {
 		c.Usage()
 	}
@@ -21,6 +22,8 @@ func runDirname(c *applet.Call) int {
 	case i < 0:
 		s = "."
 	default:
+		// Several slashes may stand before the last name, and all go. If nothing is left,
+		// they were the root's.
 		if s = strings.TrimRight(s[:i], "/"); s == "" {
 			s = "/"
 		}

@@ -8,6 +8,8 @@ import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 func Du() applet.Applet { return applet.New(runDu, "du", "[-aHLschmk] [-d N] [FILE]...") }
 
 // duRun is one run of du; sizes are in units of 512 bytes.
+// maxDepth bounds what is shown, not what is added up; seen has the inode numbers of
+// files with several names that were counted.
 type duRun struct {
 	c        *applet.Call
 	o        *applet.Options
@@ -22,6 +24,7 @@ func runDu(c *applet.Call) int {
 	if o.Has('d') {
 		d.maxDepth = int(c.Number(o.Str('d')))
 	}
+	// -s is -d 0.
 	if o.Has('s') {
 		d.maxDepth = 0
 	}
@@ -55,8 +58,10 @@ func (d *duRun) show(name string, blocks int64) {
 // back up, so that directories come after what is in them.
 func (d *duRun) sum(name string, depth int) int64 {
 	c := d.c
+	// Visiting a name is charged like 4 KiB of data.
 	c.Spend(4096)
 	stat := c.View().Lstat
+	// -L follows every link, -H those that are operands.
 	if d.o.Has('L') || d.o.Has('H') && depth == 0 {
 		stat = c.View().Stat
 	}
@@ -75,6 +80,7 @@ func (d *duRun) sum(name string, depth int) int64 {
 			}
 			d.seen[sys.Ino] = true
 		}
+		// An operand is shown even if it is a file, others only with -a.
 		if depth == 0 || d.o.Has('a') && depth <= d.maxDepth {
 			d.show(name, blocks)
 		}
@@ -85,6 +91,7 @@ func (d *duRun) sum(name string, depth int) int64 {
 		c.Errorf(applet.CantOpen, name, applet.Strerror(err))
 		d.code = 1
 	}
+	// A directory that can't be read still has its own block to count.
 	for _, e := range list {
 		blocks += d.sum(applet.Join(name, e.Name()), depth+1)
 	}

@@ -14,6 +14,7 @@ func Echo() applet.Applet { return applet.New(runEcho, "echo", "[-neE] [ARG]..."
 func runEcho(c *applet.Call) int {
 	newline, escapes := true, false
 	args := c.Args
+	// Not getopt, which would refuse letters that are text here.
 	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.Trim(args[0][1:], "neE") == "" {
 		for _, f := range args[0][1:] {
 			switch f {

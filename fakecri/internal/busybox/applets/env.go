@@ -15,10 +15,12 @@ func Env() applet.Applet {
 
 func runEnv(c *applet.Call) int {
 	o := c.Getopt("+iu:0", "ignore-environment=i", "unset=u:", "null=0")
+	// A copy, as it is changed in place below and the process keeps its own.
 	env := append([]string(nil), c.P.Env...)
 	args := o.Args
 	// A lone dash is the old -i.
 	if o.Has('i') || len(args) > 0 && args[0] == "-" {
+		// Empty and not nil, which Become takes for the process's environment.
 		env = []string{}
 		if len(args) > 0 && args[0] == "-" {
 			args = args[1:]
@@ -27,6 +29,7 @@ func runEnv(c *applet.Call) int {
 	for _, u := range o.Value['u'] {
 		env = unsetEnv(env, u)
 	}
+	// The first word without = is the program.
 	for len(args) > 0 && strings.Contains(args[0], "=") {
 		name, _, _ := strings.Cut(args[0], "=")
 		replaced := false

@@ -14,6 +14,7 @@ func runExpand(c *applet.Call) int {
 	o := c.Getopt("it:", "initial=i", "tabs=t:")
 	tab := 8
 	if o.Has('t') {
+		// At least 1, as columns are divided by it.
 		tab = max(1, int(c.Number(o.Str('t'))))
 	}
 	return c.EachLine(o.Args, applet.PlainOpen, func(text string, ended bool) {

@@ -20,6 +20,7 @@ type exprRun struct {
 }
 
 func runExpr(c *applet.Call) int {
+	// Not getopt: a negative number is an operand. Only a -- in front is dropped.
 	args := c.Args
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
@@ -64,6 +65,7 @@ func (e *exprRun) take() string {
 }
 
 // exprLevels are the binary operators, those that bind least first.
+// Spaces around each let a search for one find whole words only.
 var exprLevels = []string{" | ", " & ", " = == != < <= > >= ", " + - ", " * / % ", " : "}
 
 // level evaluates operators of a level and those that bind tighter, from the
@@ -74,6 +76,7 @@ func (e *exprRun) level(n int) string {
 		return e.primary()
 	}
 	left := e.level(n + 1)
+	// A word with a space in it could match two neighbours of the table.
 	for len(e.args) > 0 && e.peek() != "" && !strings.Contains(e.peek(), " ") && strings.Contains(exprLevels[n], " "+e.peek()+" ") {
 		op := e.take()
 		left = e.apply(op, left, e.level(n+1))
@@ -117,6 +120,7 @@ func (e *exprRun) apply(op, a, b string) string {
 		x -= y
 	case "*":
 		x *= y
+	// Division and remainder, which share the check.
 	default:
 		if y == 0 {
 			e.fail("division by zero")
@@ -137,6 +141,7 @@ func (e *exprRun) compare(op, a, b string) string {
 	d := strings.Compare(a, b)
 	if errX == nil && errY == nil {
 		d = applet.Sign(x - y)
+		// The difference may have overflowed; this can't.
 		if x < y {
 			d = -1
 		} else if x > y {
@@ -174,6 +179,8 @@ func (e *exprRun) match(s, pattern string) string {
 	}
 	anchored, err := posix.Compile(`\`+"`"+`\(`+pattern+`\)`, 0)
 	groups := re.Groups()
+	// A pattern that can't be wrapped is searched as it is, and a match elsewhere
+	// refused.
 	if err != nil {
 		anchored = re
 	}
@@ -185,6 +192,7 @@ func (e *exprRun) match(s, pattern string) string {
 		return "0"
 	}
 	if groups > 0 {
+		// Places 2 and 3 are the wrapper's group, 4 and 5 the pattern's first.
 		if len(loc) < 6 || loc[4] < 0 {
 			return ""
 		}
@@ -209,6 +217,7 @@ func (e *exprRun) primary() string {
 	case "match":
 		s := e.primary()
 		return e.match(s, e.primary())
+	// Lengths are in bytes, and so are positions, which count from 1.
 	case "length":
 		return strconv.Itoa(len(e.primary()))
 	case "index":
@@ -218,6 +227,7 @@ func (e *exprRun) primary() string {
 		s := e.primary()
 		from, err1 := strconv.Atoi(e.primary())
 		n, err2 := strconv.Atoi(e.primary())
+		// As GNU has it, a position or length that makes no sense gives an empty string.
 		if err1 != nil || err2 != nil || from < 1 || n < 1 || from > len(s) {
 			return ""
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // Find is find. Its expression is compiled to closures before anything is
-// visited, so that a mistake is told of first. -xdev and -mount are always true
+// visited, so that a mistake is reported first. -xdev and -mount are always true
 // and do nothing; -ok runs its command without asking; access and change times
 // are the modification time, as the file system keeps no other.
 //
@@ -20,7 +20,9 @@ import (
 func Find() applet.Applet { return applet.New(runFind, "find", "[-HL] [PATH]... [OPTIONS] [ACTIONS]") }
 
 // finder is one run of find: the parser of the expression, and what the
-// expression's closures change while the walk goes on.
+// expression's closures change while the walk goes on. acts is whether the
+// expression has an action of its own. now is taken once, so that a long walk
+// judges all ages alike.
 type finder struct {
 	c          *applet.Call
 	args       []string
@@ -30,7 +32,7 @@ type finder struct {
 	minDepth   int
 	depthFirst bool
 	follow     bool
-	acts       bool // has an action of its own
+	acts       bool
 	prune      bool
 	code       int
 	batches    []*findBatch
@@ -55,10 +57,14 @@ func runFind(c *applet.Call) int {
 	f := &finder{c: c, maxDepth: -1, now: c.P.Now()}
 	args := c.Args
 	for len(args) > 0 && (args[0] == "-H" || args[0] == "-L" || args[0] == "-P") {
+		// The last of the three counts. -H is taken for -P: operands that are links are
+		// not followed.
 		f.follow = args[0] == "-L"
 		args = args[1:]
 	}
 	n := 0
+	// Paths end at the first word that looks like a part of the expression; a lone dash
+	// is a path.
 	for n < len(args) && !(len(args[n]) > 1 && args[n][0] == '-') && args[n] != "!" && args[n] != "(" {
 		n++
 	}
@@ -70,6 +76,8 @@ func runFind(c *applet.Call) int {
 	f.expr = func(*found) bool { return true }
 	if len(f.args) > 0 {
 		f.expr = f.or()
+		// A word that nothing joins to the expression, such as a bracket that closes
+		// none.
 		if f.pos < len(f.args) {
 			f.unknown(f.args[f.pos])
 		}
@@ -106,6 +114,7 @@ func (f *finder) walk(path string, depth int) {
 		stat = c.View().Stat
 	}
 	fi, err := stat(path)
+	// With -L a link that leads nowhere is judged as the link.
 	if err != nil && f.follow {
 		fi, err = c.View().Lstat(path)
 	}
@@ -115,10 +124,13 @@ func (f *finder) walk(path string, depth int) {
 		return
 	}
 	x := &found{path, fi, depth}
+	// -prune speaks of one path: what it said of an earlier one is past.
 	f.prune = false
 	if !f.depthFirst && depth >= f.minDepth {
 		f.expr(x)
 	}
+	// With -depth the expression is yet to be judged here, so -prune has no effect, as
+	// POSIX says.
 	if fi.IsDir() && !f.prune && (f.maxDepth < 0 || depth < f.maxDepth) {
 		list, err := c.View().ReadDir(path)
 		if err != nil {
@@ -134,11 +146,13 @@ func (f *finder) walk(path string, depth int) {
 	}
 }
 
+// unknown ends find at a word that the language doesn't have.
 func (f *finder) unknown(arg string) {
 	f.c.Errorf("unrecognized: %s", arg)
 	f.c.Usage()
 }
 
+// peek returns the next word of the expression, "" at its end.
 func (f *finder) peek() string {
 	if f.pos < len(f.args) {
 		return f.args[f.pos]
@@ -146,16 +160,20 @@ func (f *finder) peek() string {
 	return ""
 }
 
+// or parses the operator that binds least. It stops early like Go's ||, so that an action
+// runs only if what precedes it leaves that open.
 func (f *finder) or() findTest {
 	left := f.and()
 	for f.peek() == "-o" || f.peek() == "-or" {
 		f.pos++
+		// Copies, as left is assigned anew while the closure needs what it was.
 		a, b := left, f.and()
 		left = func(x *found) bool { return a(x) || b(x) }
 	}
 	return left
 }
 
+// and parses terms in a row; the operator between them may be left out.
 func (f *finder) and() findTest {
 	left := f.not()
 	for {
@@ -170,6 +188,7 @@ func (f *finder) and() findTest {
 	}
 }
 
+// not parses negations and brackets, which nest.
 func (f *finder) not() findTest {
 	switch f.peek() {
 	case "!", "-not":
@@ -188,6 +207,7 @@ func (f *finder) not() findTest {
 	return f.primary()
 }
 
+// value returns the operand of a primary, or ends find if there is none.
 func (f *finder) value(name string) string {
 	if f.pos >= len(f.args) {
 		f.c.Die("%s requires an argument", name)
@@ -214,6 +234,8 @@ func (f *finder) compared(s string, suffixes map[string]int64) func(n int64) boo
 	}
 }
 
+// primary parses a test, an action or an option. Options are true for every path and
+// count for the whole walk, wherever they stand.
 func (f *finder) primary() findTest {
 	if f.pos >= len(f.args) {
 		return func(*found) bool { return true }
@@ -226,6 +248,7 @@ func (f *finder) primary() findTest {
 	case "-name", "-iname":
 		p := f.value(op)
 		fold := op == "-iname"
+		// Slashes at the end of a path that was named don't belong to its last name.
 		return func(x *found) bool { return wildcard(p, applet.Base(strings.TrimRight(x.path, "/")), fold) }
 	case "-path", "-wholename", "-ipath":
 		p := f.value(op)
@@ -235,6 +258,7 @@ func (f *finder) primary() findTest {
 		return findRegex(c, p)
 	case "-type":
 		t := f.value(op)
+		// Several letters may be listed, as GNU's f,d.
 		return func(x *found) bool { return strings.Contains(t, typeLetter(x.fi.Mode())) }
 	case "-maxdepth":
 		f.maxDepth = int(c.Number(f.value(op)))
@@ -265,8 +289,10 @@ func (f *finder) primary() findTest {
 		return func(x *found) bool { f.prune = true; return true }
 	case "-quit":
 		f.acts = true
+		// What -exec ... + has gathered by then is not run.
 		return func(*found) bool { c.Exit(f.code); return true }
 	case "-delete":
+		// A directory must be empty by the time it goes.
 		f.acts, f.depthFirst = true, true
 		return f.delete
 	case "-exec", "-ok":
@@ -300,6 +326,7 @@ func (f *finder) property(op string) findTest {
 			unit, s = u, s[:len(s)-1]
 		}
 		test := f.compared(s, nil)
+		// Sizes are rounded up to units, so -size -1k finds empty files only.
 		return func(x *found) bool { return test((x.fi.Size() + unit - 1) / unit) }
 	case "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin":
 		unit := 24 * time.Hour
@@ -307,6 +334,7 @@ func (f *finder) property(op string) findTest {
 			unit = time.Minute
 		}
 		test := f.compared(f.value(op), nil)
+		// Ages are cut off to whole units: -mtime 0 is the last 24 hours.
 		return func(x *found) bool { return test(int64(f.now.Sub(x.fi.ModTime()) / unit)) }
 	case "-links":
 		test := f.compared(f.value(op), nil)
@@ -330,6 +358,7 @@ func (f *finder) property(op string) findTest {
 			}
 			return applet.SysOf(x.fi).UID == id
 		}
+	// The numbers are X_OK, R_OK and W_OK of access(2).
 	case "-executable":
 		return func(x *found) bool { return c.View().Access(x.path, 1) == nil }
 	case "-readable":
@@ -370,6 +399,7 @@ func (f *finder) emptyOrPerm(op string) findTest {
 			case '-':
 				return have&want == want
 			case '/', '+':
+				// No bits at all ask for nothing, so every file has any of them.
 				return have&want != 0 || want == 0
 			}
 			return have == want
@@ -380,6 +410,7 @@ func (f *finder) emptyOrPerm(op string) findTest {
 
 // delete removes what was found; an error does not end the walk.
 func (f *finder) delete(x *found) bool {
+	// rmdir(2) refuses the name ".", so find . -delete leaves it.
 	if x.path == "." {
 		return true
 	}
@@ -394,6 +425,7 @@ func (f *finder) delete(x *found) bool {
 // word, as GNU has it.
 func (f *finder) exec(op string) findTest {
 	start := f.pos
+	// A + ends the command only after {}; elsewhere it is a word.
 	for f.pos < len(f.args) && f.args[f.pos] != ";" && !(f.args[f.pos] == "+" && f.pos > start && f.args[f.pos-1] == "{}") {
 		f.pos++
 	}
@@ -403,11 +435,13 @@ func (f *finder) exec(op string) findTest {
 	argv := f.args[start:f.pos]
 	f.pos++
 	if f.args[f.pos-1] == "+" {
+		// The {} goes, as the names take its place at the end.
 		b := &findBatch{argv: argv[:len(argv)-1]}
 		f.batches = append(f.batches, b)
 		return func(x *found) bool { b.names = append(b.names, x.path); return true }
 	}
 	return func(x *found) bool {
+		// A copy: argv serves every match.
 		args := make([]string, len(argv))
 		for i, a := range argv {
 			args[i] = strings.ReplaceAll(a, "{}", x.path)
@@ -419,6 +453,7 @@ func (f *finder) exec(op string) findTest {
 // run runs a command and reports whether it succeeded.
 func (f *finder) run(argv []string) bool {
 	child, err := f.c.Spawn(argv, nil, nil)
+	// A command that can't be started is false, as one that fails.
 	if err != nil {
 		f.c.Errorf("%s: %s", argv[0], applet.Strerror(err))
 		return false
@@ -433,6 +468,7 @@ func typeLetter(m fs.FileMode) string {
 		return "d"
 	case m&fs.ModeSymlink != 0:
 		return "l"
+	// Character devices have ModeDevice set as well, so they are asked for first.
 	case m&fs.ModeCharDevice != 0:
 		return "c"
 	case m&fs.ModeDevice != 0:
@@ -453,10 +489,13 @@ func wildcard(pattern, s string, fold bool) bool {
 	return wildcardAt(pattern, s)
 }
 
+// wildcardAt matches all of s. A star tries every rest, which takes exponential time at
+// worst, and little for patterns that people write.
 func wildcardAt(p, s string) bool {
 	for p != "" {
 		switch p[0] {
 		case '*':
+			// A row of stars is as good as one, and each would multiply the tries.
 			for p != "" && p[0] == '*' {
 				p = p[1:]
 			}
@@ -479,10 +518,12 @@ func wildcardAt(p, s string) bool {
 				p, s = p[n:], s[1:]
 				continue
 			}
+			// A bracket that is never closed is a character like any other.
 			if s == "" || s[0] != '[' {
 				return false
 			}
 		case '\\':
+			// A backslash at the end stands for itself.
 			if len(p) > 1 {
 				p = p[1:]
 			}
@@ -510,6 +551,7 @@ func bracketMatch(p, s string) (int, bool) {
 		if i >= len(p) {
 			return 0, false
 		}
+		// A ] in the first place is a member of the set.
 		if p[i] == ']' && !first {
 			return i + 1, s != "" && match != negate
 		}
@@ -522,6 +564,7 @@ func bracketMatch(p, s string) (int, bool) {
 		}
 		lo, hi := p[i], p[i]
 		i++
+		// A dash before the closing bracket is a member, too.
 		if i+1 < len(p) && p[i] == '-' && p[i+1] != ']' {
 			hi = p[i+1]
 			i += 2

@@ -15,6 +15,7 @@ func runFold(c *applet.Call) int {
 	o := c.Getopt("bsw:", "bytes=b", "spaces=s", "width=w:")
 	width := 80
 	if o.Has('w') {
+		// At least 1, or no line would ever get shorter.
 		width = max(1, int(c.Number(o.Str('w'))))
 	}
 	return c.EachLine(o.Args, applet.PlainOpen, func(text string, ended bool) {

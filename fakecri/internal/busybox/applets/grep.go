@@ -22,21 +22,24 @@ func Grep() applet.Applet {
 		"grep", "[-HhnlLoqvsriwxFE] [-m N] [-A|B|C N] { PATTERN | -e PATTERN... | -f FILE... } [FILE]...")
 }
 
+// grepOptions are those of all three names: egrep and fgrep take -E and -F as well.
 const grepOptions = "HhnlLoqvsrRiwxFEGm:A:B:C:e:f:caz"
 
-// grepper is one run of grep.
+// grepper is one run of grep. names is whether lines show their file, broken
+// whether a file could not be read, and separate whether a "--" is due before
+// the next context.
 type grepper struct {
 	*applet.Matcher
 	c        *applet.Call
 	o        *applet.Options
-	names    bool // show file names
+	names    bool
 	before   int
 	after    int
 	limit    int64
 	matched  bool
-	broken   bool // a file could not be read
+	broken   bool
 	sep      byte
-	separate bool // a "--" is due before the next context
+	separate bool
 }
 
 func runGrep(c *applet.Call) int {
@@ -59,6 +62,8 @@ func runGrep(c *applet.Call) int {
 			c.Errorf(applet.CantOpen, f, applet.Strerror(err))
 			return 2
 		}
+		// An empty file has no pattern and matches nothing; one with a newline alone has
+		// an empty pattern, which matches all.
 		if text := strings.TrimSuffix(string(data), "\n"); len(data) > 0 {
 			patterns = append(patterns, strings.Split(text, "\n")...)
 		}
@@ -68,6 +73,7 @@ func runGrep(c *applet.Call) int {
 			c.ShowUsage()
 			return 2
 		}
+		// Lines of a pattern are patterns of their own, any of which may match.
 		patterns = strings.Split(files[0], "\n")
 		files = files[1:]
 	}
@@ -81,6 +87,7 @@ func runGrep(c *applet.Call) int {
 	}
 	if o.Has('C') {
 		n := int(c.Number(o.Str('C')))
+		// -C takes nothing away from a larger -A or -B.
 		g.before, g.after = max(g.before, n), max(g.after, n)
 	}
 	if o.Has('m') {
@@ -101,6 +108,7 @@ func runGrep(c *applet.Call) int {
 		g.path(f, recursive, true)
 	}
 	switch {
+	// As POSIX has it, a match with -q is success even if there was an error.
 	case g.broken && !(o.Has('q') && g.matched):
 		if o.Has('s') && g.matched {
 			return 0
@@ -133,6 +141,7 @@ func (g *grepper) path(name string, recursive, top bool) {
 			}
 			return
 		}
+		// A link to a directory could lead round in circles.
 		if err == nil && !top && fi.Mode()&fs.ModeSymlink != 0 {
 			if target, err := c.View().Stat(name); err == nil && target.IsDir() {
 				return
@@ -153,7 +162,7 @@ func (g *grepper) path(name string, recursive, top bool) {
 	g.file(name, r)
 }
 
-// complain tells of a file that can't be read, unless -s; the status is 2 then.
+// complain reports a file that can't be read, unless -s; the status is 2 then.
 func (g *grepper) complain(name string, err error) {
 	g.broken = true
 	if !g.o.Has('s') {
@@ -165,9 +174,13 @@ func (g *grepper) complain(name string, err error) {
 func (g *grepper) file(name string, r io.Reader) {
 	c, o := g.c, g.o
 	l := c.Lines(r, g.sep)
-	var earlier []string // lines that may become context, the last one first in number n-1
+	// earlier are the lines up to n that may yet become context, the oldest first.
+	var earlier []string
 	var n, hits int64
+	// pending is how many lines of context the last match is still owed, lastShown the
+	// number of the line shown last.
 	pending, lastShown := 0, int64(0)
+	// Without -m the limit is -1, which no count reaches.
 	for hits != g.limit {
 		line, _, ok := l.Next()
 		if !ok {
@@ -175,6 +188,7 @@ func (g *grepper) file(name string, r io.Reader) {
 		}
 		n++
 		start, end := g.Find(line, 0)
+		// The line isn't selected; with -v that is one which matches.
 		if (start >= 0) == o.Has('v') {
 			if pending > 0 {
 				pending--
@@ -193,6 +207,7 @@ func (g *grepper) file(name string, r io.Reader) {
 		if o.Has('q') {
 			c.Exit(0)
 		}
+		// The first match decides whether the file is listed.
 		if o.Has('l') || o.Has('L') {
 			break
 		}
@@ -200,6 +215,7 @@ func (g *grepper) file(name string, r io.Reader) {
 			continue
 		}
 		if g.before+g.after > 0 && !o.Has('o') {
+			// Groups of context that touch have nothing between them.
 			if first := n - int64(len(earlier)); g.separate && first > lastShown+1 {
 				c.Print("--\n")
 			}
@@ -215,6 +231,7 @@ func (g *grepper) file(name string, r io.Reader) {
 			g.show(name, n, ':', line)
 			continue
 		}
+		// The parts that match, one a line; lines that -v selects have none.
 		for at := 0; start >= 0 && !o.Has('v'); {
 			if end > start {
 				g.show(name, n, ':', line[start:end])

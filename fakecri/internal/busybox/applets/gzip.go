@@ -9,7 +9,7 @@ import (
 
 // Gzip is gzip, gunzip and zcat. The levels 1 to 9 are taken, and all compress
 // alike, so sizes differ from the real one's by a little. Files get and lose
-// .gz; .tgz becomes .tar; another suffix is told of and passed over. The
+// .gz; .tgz becomes .tar; another suffix is reported and passed over. The
 // modification time is kept, the owner is not.
 //
 // -n, -N, -q and -v are read and do nothing. bzip2, xz and lzma are not built,
@@ -23,9 +23,11 @@ func runGzip(c *applet.Call) int {
 	o := c.Getopt("cfkdtqnvS:123456789", "stdout=c", "to-stdout=c", "force=f", "keep=k", "decompress=d", "uncompress=d", "test=t")
 	// What the name says is the default; gzip -d is gunzip.
 	unpack := c.Name != "gzip" || o.Has('d') || o.Has('t')
+	// These write to the standard output and leave files alone.
 	if len(o.Args) == 0 || c.Name == "zcat" || o.Has('c') || o.Has('t') {
 		return c.EachInput(o.Args, applet.PlainOpen, func(name string, r io.Reader) error {
 			data, err := c.Gzipped(r, unpack)
+			// -t is after the error alone.
 			if !o.Has('t') {
 				_, _ = c.Out.Write(data)
 			}
@@ -38,6 +40,7 @@ func runGzip(c *applet.Call) int {
 	code := 0
 	for _, name := range o.Args {
 		to := name + ".gz"
+		// A missing file is reported as such, whatever its suffix.
 		if _, err := c.View().Stat(name); err != nil {
 			c.Errorf(applet.PlainOpen, name, applet.Strerror(err))
 			code = 1
@@ -91,6 +94,7 @@ func gzipFile(c *applet.Call, name, to string, unpack bool, o *applet.Options) b
 	}
 	// The packed file is as old as what is in it.
 	_ = v.Chtimes(to, fi.ModTime())
+	// Only now that the other file is complete.
 	if !o.Has('k') {
 		_ = v.Remove(name)
 	}

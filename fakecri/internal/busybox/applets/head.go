@@ -14,6 +14,7 @@ import (
 func Head() applet.Applet { return applet.New(runHead, "head", "[-n NUM | -c NUM] [-qv] [FILE]...") }
 
 func runHead(c *applet.Call) int {
+	// Before getopt, to which -5 would be an unknown option.
 	c.LegacyCount("")
 	o := c.Getopt("n:c:qv", "lines=n:", "bytes=c:", "quiet=q", "silent=q", "verbose=v")
 	unit := o.Last("nc")
@@ -31,6 +32,7 @@ func runHead(c *applet.Call) int {
 		// is.
 		case unit == 'c' && fromEnd:
 			data, err := c.Slurp(r)
+			// A file that is shorter than what is left out has nothing to show.
 			c.Print(string(data[:max(0, int64(len(data))-n)]))
 			return err
 		case unit == 'c':
@@ -64,11 +66,13 @@ func runHead(c *applet.Call) int {
 // headBytes copies n bytes; zeros as such.
 func headBytes(c *applet.Call, r io.Reader, n int64) error {
 	if s, ok := r.(applet.Stream); ok && kernel.ReadsZeros(s.F) && c.P.FD(1) != nil {
+		// What is buffered must come before what bypasses the buffer.
 		c.Out.Flush()
 		if _, ok := c.P.FD(1).(kernel.ZeroWriter); ok {
 			return c.Pour(c.P.FD(1), s.F, n)
 		}
 	}
+	// CopyBuffer would prefer a ReadFrom to the buffer it is given; the wrapper has none.
 	_, err := io.CopyBuffer(struct{ io.Writer }{c.Out}, io.LimitReader(r, n), make([]byte, 4096))
 	return err
 }

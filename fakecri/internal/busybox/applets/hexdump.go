@@ -40,6 +40,7 @@ func runHexdump(c *applet.Call) int {
 				if i%8 == 0 {
 					text += " "
 				}
+				// A short last row is padded, so that the text keeps its column.
 				if i < len(row) {
 					text += fmt.Sprintf("%02x ", row[i])
 				} else {
@@ -48,6 +49,7 @@ func runHexdump(c *applet.Call) int {
 			}
 			c.Print(" ", text, " |", applet.Printable(row), "|\n")
 		case o.Has('b'):
+			// These rows are padded on the right as well, the last one included.
 			c.Printf("%-64s\n", applet.Words(row, 1, " %03o"))
 		case o.Has('c'):
 			c.Printf("%-64s\n", applet.CharRow(row))
@@ -61,6 +63,7 @@ func runHexdump(c *applet.Call) int {
 			c.Printf("%-40s\n", applet.Words(row, 2, " %04x"))
 		}
 	}, func() { c.Print("*\n") })
+	// The offset behind the last byte; an empty input has none.
 	if len(data) > 0 {
 		c.Printf(offset+"\n", int(skip)+len(data))
 	}

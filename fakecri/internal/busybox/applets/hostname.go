@@ -66,11 +66,13 @@ func runHostname(c *applet.Call) int {
 
 // hostsEntry finds a name in /etc/hosts: its first, full name and address.
 func hostsEntry(c *applet.Call, name string) (full, ip string, ok bool) {
+	// An image without /etc/hosts has no entries, which is no error of its own.
 	data, _ := c.View().ReadFile("/etc/hosts")
 	for _, line := range strings.Split(string(data), "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		f := strings.Fields(line)
 		if len(f) > 1 && slices.Contains(f[1:], name) {
+			// The first name is the canonical one, those after it are aliases.
 			return f[1], f[0], true
 		}
 	}

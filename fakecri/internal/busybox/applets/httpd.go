@@ -36,6 +36,7 @@ func runHttpd(c *applet.Call) int {
 	switch {
 	case o.Has('d'):
 		text, err := url.QueryUnescape(o.Str('d'))
+		// A broken escape is printed as it stands.
 		if err != nil {
 			text = o.Str('d')
 		}
@@ -56,10 +57,12 @@ func runHttpd(c *applet.Call) int {
 	port := 80
 	if o.Has('p') {
 		s := o.Str('p')
+		// An address before the colon is not looked at: listeners have a port and no
+		// more.
 		number := s[strings.LastIndexByte(s, ':')+1:]
 		n, ok := applet.ParseUint(number)
 		if !ok || n > 65535 {
-			// What is no number is taken for an address, and told of so.
+			// What is no number is taken for an address, and reported as one.
 			if strings.Contains(s, ":") {
 				c.Die("bad port '%s'", number)
 			}
@@ -67,6 +70,7 @@ func runHttpd(c *applet.Call) int {
 		}
 		port = n
 	}
+	// A wrong home is reported before the port is opened.
 	if o.Has('h') {
 		if err := c.P.Chdir(o.Str('h')); err != nil {
 			c.Die("can't change directory to '%s': %s", o.Str('h'), applet.Strerror(err))
@@ -80,7 +84,8 @@ func runHttpd(c *applet.Call) int {
 		}
 		return s.serve(l)
 	}
-	// The port is open before the parent returns; it passes to the daemon.
+	// The port is tried here first, so that one in use is an error of the parent;
+	// the daemon opens its own.
 	probe, err := c.P.Listen(c.Ctx, port)
 	if err != nil {
 		c.Die("bind: %s", applet.Strerror(err))
@@ -91,6 +96,7 @@ func runHttpd(c *applet.Call) int {
 	c.P.Fork("httpd", []kernel.File{null, null, null}, func(ctx context.Context, p *kernel.Process) int {
 		d := c.Under(ctx, p)
 		l, err := p.Listen(ctx, port)
+		// Even after an error: the parent need not wait for a daemon that has failed.
 		ready = true
 		if err != nil {
 			return 1
@@ -98,6 +104,7 @@ func runHttpd(c *applet.Call) int {
 		return (&httpServer{c: d, root: s.root}).serve(l)
 	})
 	_ = null.Close()
+	// The parent waits for the daemon, for 10 ms of virtual time at most.
 	for i := 0; i < 100 && !ready; i++ {
 		_ = c.P.Step(c.Ctx, 100*time.Microsecond)
 	}
@@ -144,6 +151,7 @@ func (s *httpServer) connection(conn *kernel.Conn) {
 	var env []string
 	for {
 		h, err := r.ReadString('\n')
+		// The empty line ends the header; so does the end of the connection.
 		if h = strings.TrimRight(h, "\r\n"); h == "" || err != nil {
 			break
 		}
@@ -155,12 +163,14 @@ func (s *httpServer) connection(conn *kernel.Conn) {
 		}
 	}
 	var posted bytes.Buffer
+	// A body that breaks off counts as far as it came.
 	_, _ = io.CopyN(&posted, r, min(length, 1<<20))
 	f := strings.Fields(line)
 	if len(f) < 2 {
 		s.answer(conn, 400, "Bad Request", "Unsupported method", true)
 		return
 	}
+	// Programs come first, since they take a POST, which files don't.
 	if s.cgi(conn, f[0], f[1], env, posted.Bytes()) {
 		return
 	}
@@ -184,6 +194,7 @@ func (s *httpServer) file(conn *kernel.Conn, target string, body bool) {
 	v := s.c.View()
 	fi, err := v.Stat(name)
 	if err == nil && fi.IsDir() {
+		// Without the slash the relative links of the index would lead elsewhere.
 		if !strings.HasSuffix(decoded, "/") {
 			head := "HTTP/1.1 302 Found\r\n" + s.date() + "Connection: close\r\nContent-type: text/html\r\nLocation: " + decoded + "/\r\n\r\n"
 			_, _ = conn.Write(s.c.Ctx, []byte(head))
@@ -192,6 +203,7 @@ func (s *httpServer) file(conn *kernel.Conn, target string, body bool) {
 		name = path.Join(name, "index.html")
 		fi, err = v.Stat(name)
 	}
+	// A FIFO or a device might never end, so neither is sent.
 	if err != nil || !fi.Mode().IsRegular() {
 		s.answer(conn, 404, "Not Found", "The requested URL was not found", body)
 		return
@@ -205,6 +217,7 @@ func (s *httpServer) file(conn *kernel.Conn, target string, body bool) {
 	head := "HTTP/1.1 200 OK\r\n" + s.date() + "Connection: close\r\nContent-type: " + mimeType(name) + "\r\nAccept-Ranges: bytes\r\nLast-Modified: " +
 		fi.ModTime().UTC().Format(httpTime) + fmt.Sprintf("\r\nETag: \"%x-%x\"\r\nContent-Length: %d\r\n\r\n", fi.ModTime().Unix(), fi.Size(), fi.Size())
 	if _, err := conn.Write(s.c.Ctx, []byte(head)); err == nil && body {
+		// The header is out: an error can only cut the body short.
 		_ = s.c.Pour(conn, f, -1)
 	}
 }
@@ -262,8 +275,10 @@ func cgiHeader(env []string, name, value string) []string {
 		return '_'
 	}, strings.ToUpper(name))
 	switch name {
+	// RFC 3875 wants credentials kept from programs. Ranges are not built.
 	case "AUTHORIZATION", "RANGE":
 		return env
+	// These two go without HTTP_, by RFC 3875.
 	case "CONTENT_TYPE":
 		return append(env, name+"="+value)
 	case "CONTENT_LENGTH":
@@ -275,7 +290,7 @@ func cgiHeader(env []string, name, value string) []string {
 	return append(env, "HTTP_"+name+"="+value)
 }
 
-// cgi answers a request for a program, or tells that it is none: a path below
+// cgi answers a request for a program, or reports that it is none: a path below
 // /cgi-bin/, or of a directory without index.html if there is
 // /cgi-bin/index.cgi.
 func (s *httpServer) cgi(conn *kernel.Conn, method, target string, env []string, posted []byte) bool {
@@ -285,11 +300,13 @@ func (s *httpServer) cgi(conn *kernel.Conn, method, target string, env []string,
 		return false
 	}
 	slash := strings.HasSuffix(decoded, "/")
+	// Clean takes the slash off, by which a directory is known.
 	if decoded = path.Clean(decoded); slash && decoded != "/" {
 		decoded += "/"
 	}
 	script := decoded
 	switch {
+	// The directory of programs is never listed.
 	case decoded == cgiPrefix:
 		s.answer(conn, 403, "Forbidden", "", method != "HEAD")
 		return true
@@ -299,6 +316,7 @@ func (s *httpServer) cgi(conn *kernel.Conn, method, target string, env []string,
 	default:
 		script = cgiPrefix + "index.cgi"
 		v := s.c.View()
+		// A directory's own index comes before the program that makes one.
 		_, errIndex := v.Stat(path.Join(s.root, decoded, "index.html"))
 		fi, errCGI := v.Stat(s.root + script)
 		if !slash || errIndex == nil || errCGI != nil || fi.Mode()&0o111 == 0 {
@@ -316,6 +334,8 @@ func (s *httpServer) cgi(conn *kernel.Conn, method, target string, env []string,
 	if hasQuery {
 		uri += "?" + query
 	}
+	// REQUEST_URI and SCRIPT_FILENAME are not in RFC 3875, but programs expect them. The
+	// address is as an IPv6 socket shows a peer that speaks IPv4.
 	own := []string{
 		"PATH_INFO=" + info, "REQUEST_METHOD=" + method, "REQUEST_URI=" + uri, "SCRIPT_FILENAME=" + path.Join(s.root, script),
 		"SCRIPT_NAME=" + script, "QUERY_STRING=" + query, "SERVER_SOFTWARE=busybox httpd/1.35.0", "SERVER_PROTOCOL=HTTP/1.1",
@@ -325,6 +345,7 @@ func (s *httpServer) cgi(conn *kernel.Conn, method, target string, env []string,
 	return true
 }
 
+// directory reports whether a path below the root is a directory.
 func (s *httpServer) directory(name string) bool {
 	fi, err := s.c.View().Stat(path.Join(s.root, name))
 	return err == nil && fi.IsDir()
@@ -341,12 +362,14 @@ func (s *httpServer) runCGI(conn *kernel.Conn, script string, env []string, post
 	child, err := s.c.P.Spawn(s.c.Ctx, kernel.Spec{
 		Path: path.Join(dir, name), Argv: []string{name}, Env: env, Dir: path.Clean(dir), FDs: []kernel.File{in, w, s.c.P.FD(2)},
 	})
+	// The program has its own copies; ours, left open, would hide its end.
 	_, _ = in.Close(), w.Close()
 	if err != nil {
 		_ = feed.Close()
 		s.answer(conn, 404, "Not Found", "The requested URL was not found", true)
 		return
 	}
+	// The pipe holds all of it, so this can't wait for a program that reads nothing.
 	_, _ = feed.Write(s.c.Ctx, posted[:min(len(posted), maxPosted)])
 	_ = feed.Close()
 	var head []byte
@@ -356,6 +379,7 @@ func (s *httpServer) runCGI(conn *kernel.Conn, script string, env []string, post
 		n, err := out.Read(s.c.Ctx, buf)
 		b := buf[:n]
 		if !begun {
+			// Until the status is known, what comes is kept.
 			head = append(head, b...)
 			if b, begun = cgiHead(head, err != nil); !begun {
 				b = nil
@@ -365,6 +389,7 @@ func (s *httpServer) runCGI(conn *kernel.Conn, script string, env []string, post
 			break
 		}
 	}
+	// The client need not wait for what the program does after its output.
 	_ = conn.Close()
 	_, _ = s.c.P.Wait(s.c.Ctx, child)
 }
@@ -380,6 +405,7 @@ func cgiHead(head []byte, last bool) ([]byte, bool) {
 	switch {
 	case bytes.HasPrefix(head, []byte(field)):
 		return append([]byte("HTTP/1.1 "), head[len(field):]...), true
+	// A program may write the whole status line itself: four bytes decide that.
 	case len(head) < 4 && !(last && len(head) > 0):
 		return nil, false
 	case bytes.HasPrefix(head, []byte("HTTP")):

@@ -54,6 +54,7 @@ func runID(c *applet.Call) int {
 		return name
 	}
 	switch {
+	// Alone -n has nothing to name.
 	case o.Has('n') && !o.Has('u') && !o.Has('g') && !o.Has('G'):
 		c.Usage()
 	case o.Has('u'):
@@ -63,6 +64,7 @@ func runID(c *applet.Call) int {
 		c.Print(plain(gid, n.KnownGroup), "\n")
 		return code
 	case o.Has('G'):
+		// The group itself comes first, and once.
 		list := []string{plain(gid, n.KnownGroup)}
 		for _, g := range groups {
 			if g != gid {
@@ -72,6 +74,7 @@ func runID(c *applet.Call) int {
 		c.Print(strings.Join(list, " "), "\n")
 		return code
 	}
+	// Unlike for plain, a number without a name is no error.
 	named := func(id int, known func(int) (string, bool)) string {
 		if name, ok := known(id); ok {
 			return fmt.Sprintf("%d(%s)", id, name)

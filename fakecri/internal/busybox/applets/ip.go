@@ -26,6 +26,7 @@ func changeLink(c *applet.Call) int {
 }
 
 func runIP(c *applet.Call) int {
+	// These options change nothing in what is shown.
 	o := c.Getopt("+46of:s")
 	if len(o.Args) == 0 {
 		c.Usage()
@@ -33,6 +34,7 @@ func runIP(c *applet.Call) int {
 	ip := net.ParseIP(c.P.Container().Net().IP())
 	object := o.Args[0]
 	switch {
+	// An abbreviation is a prefix of the whole name.
 	case strings.HasPrefix("link", object) && len(o.Args) > 1 && slices.Contains([]string{"add", "delete", "set"}, o.Args[1]):
 		return changeLink(c)
 	case strings.HasPrefix("address", object), strings.HasPrefix("link", object):
@@ -41,6 +43,7 @@ func runIP(c *applet.Call) int {
 		if addr {
 			c.Print("    inet 127.0.0.1/8 scope host lo\n       valid_lft forever preferred_lft forever\n")
 		}
+		// A namespace without an address has lo alone.
 		if ip == nil {
 			return 0
 		}

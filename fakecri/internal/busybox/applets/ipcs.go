@@ -31,6 +31,8 @@ func runIpcs(c *applet.Call) int {
 			key, _ := strconv.ParseInt(f[0], 10, 64)
 			// The creator's number is the eighth field.
 			uid, _ := strconv.Atoi(f[7])
+			// /proc shows keys with a sign and in decimal, ipcs without and in
+			// hexadecimal.
 			c.Printf("0x%08x %-10s %-10s %-10s %-10s %-10s\n", uint32(key), f[1], users.User(uid), f[2], f[3], f[6])
 		}
 	}

@@ -21,6 +21,7 @@ func runKill(c *applet.Call) int {
 	}
 	code := 0
 	for _, a := range args {
+		// A sign is taken as well: it makes the number a group's.
 		pid, err := strconv.Atoi(a)
 		if err != nil {
 			c.Errorf("invalid number '%s'", a)

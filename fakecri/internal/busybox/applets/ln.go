@@ -20,6 +20,7 @@ func runLn(c *applet.Call) int {
 	targets := o.Args
 	dest := ""
 	if len(targets) == 1 {
+		// The link goes into the current directory, by the target's last name.
 		dest = applet.Base(strings.TrimRight(targets[0], "/"))
 	} else {
 		dest = targets[len(targets)-1]
@@ -53,6 +54,7 @@ func runLn(c *applet.Call) int {
 			}
 		}
 		if o.Has('f') {
+			// What can't be removed is an error of the link that is made next.
 			_ = v.Remove(name)
 		}
 		link := v.Link

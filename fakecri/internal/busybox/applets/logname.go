@@ -7,5 +7,6 @@ func Logname() applet.Applet { return applet.New(runLogname, "logname", "") }
 
 func runLogname(c *applet.Call) int {
 	c.Die("getlogin: No such device or address")
+	// Not reached, as Die doesn't return.
 	return 1
 }

@@ -23,11 +23,11 @@ func Ls() applet.Applet {
 	return applet.New(runLs, "ls", "[-1AaCxdLHRFplinshrSXvctug] [-w WIDTH] [FILE]...")
 }
 
-// lsEntry is a name to list.
+// lsEntry is a name to list. link is where a symbolic link leads.
 type lsEntry struct {
 	shown, path string
 	fi          fs.FileInfo
-	link        string // where a symbolic link leads
+	link        string
 	target      fs.FileInfo
 }
 
@@ -52,6 +52,7 @@ func runLs(c *applet.Call) int {
 	if o.Has('w') {
 		l.width = int(c.Number(o.Str('w')))
 	}
+	// What the output is decides only where no option does.
 	l.tty()
 	args := o.Args
 	if len(args) == 0 {
@@ -60,8 +61,7 @@ func runLs(c *applet.Call) int {
 	var files, dirs []*lsEntry
 	for _, a := range args {
 		// A link named on the command line is followed unless -l, -i, -F or -d
-		// asks about itself.
-		// What a long line shows of a link is the link itself.
+		// asks about itself: what a long line shows of a link is the link.
 		follow := o.Has('L') || o.Has('H') || !(o.Has('l') || o.Has('n') || o.Has('g') || o.Has('1') && o.Count['1'] > 1 || o.Has('i') || o.Has('s') || o.Has('F'))
 		e, ok := l.entry(a, a, follow)
 		if !ok {
@@ -125,6 +125,8 @@ func (l *lister) entry(shown, path string, follow bool) (*lsEntry, bool) {
 	e := &lsEntry{shown: shown, path: path, fi: fi}
 	if fi.Mode()&fs.ModeSymlink != 0 {
 		e.link, _ = v.Readlink(path)
+		// Only these options ask what the link leads to. The target stays nil if that is
+		// nothing.
 		if l.o.Has('F') || l.o.Has('p') || l.o.Has('2') {
 			e.target, _ = v.Stat(path)
 		}
@@ -164,6 +166,7 @@ func (l *lister) dir(d *lsEntry) {
 			e.path = applet.Join(d.path, n)
 			entries = append(entries, e)
 		}
+		// A name is charged like 4 KiB of data, in short listings, too.
 		l.c.Spend(4096)
 	}
 	l.sort(entries)
@@ -205,11 +208,13 @@ func (l *lister) sort(list []*lsEntry) {
 			return byName(a, b)
 		}
 	case 't', 'c', 'u':
+		// -c and -u only say which time counts; the order needs -t.
 		if !l.o.Has('t') {
 			break
 		}
 		byName := less
 		less = func(a, b *lsEntry) int {
+			// Whole seconds are compared, as BusyBox does.
 			if d := b.fi.ModTime().Unix() - a.fi.ModTime().Unix(); d != 0 {
 				return applet.Sign(d)
 			}
@@ -218,6 +223,7 @@ func (l *lister) sort(list []*lsEntry) {
 	case 'X':
 		byName := less
 		less = func(a, b *lsEntry) int {
+			// A name without a dot is an extension as a whole, since its index is -1.
 			x, y := a.shown[strings.LastIndexByte(a.shown, '.')+1:], b.shown[strings.LastIndexByte(b.shown, '.')+1:]
 			if x != y {
 				return strings.Compare(x, y)
@@ -234,6 +240,7 @@ func (l *lister) sort(list []*lsEntry) {
 			}
 		}
 		d := less(list[i], list[j])
+		// -r turns the order of names as well, which decides ties.
 		if l.o.Has('r') {
 			d = -d
 		}
@@ -271,7 +278,9 @@ func (l *lister) columns(list []*lsEntry) {
 		texts[i] = l.prefix(e) + e.shown + l.suffix(e)
 		widest = max(widest, len(texts[i]))
 	}
+	// Two spaces keep columns apart.
 	column := widest + 2
+	// A name that is wider than the line still gets one.
 	perLine := max(1, l.width/column)
 	rows := (len(list) + perLine - 1) / perLine
 	for row := 0; row < rows; row++ {
@@ -347,6 +356,7 @@ func (l *lister) line(e *lsEntry) string {
 	case l.o.Has('g'):
 		fmt.Fprintf(&b, "%-8.8s ", group)
 	default:
+		// Longer names are cut, so that the columns stay.
 		fmt.Fprintf(&b, "%-8.8s %-8.8s ", owner, group)
 	}
 	switch {
@@ -376,6 +386,7 @@ func (l *lister) when(t time.Time) string {
 	// A quarter of an hour in the future still counts as now, for clocks that
 	// differ.
 	age := l.now.Unix() - t.Unix()
+	// Half a year of 365 days, in seconds.
 	if age < 3600*24*365/2 && age > -15*60 {
 		return t.Format("Jan _2 15:04 ")
 	}

@@ -13,6 +13,8 @@ import (
 // nothing.
 func Mkdir() applet.Applet { return applet.New(runMkdir, "mkdir", "[-m MODE] [-p] DIRECTORY...") }
 
+// runMkdir makes the operands in their order. One that fails does not stop the
+// others; it only makes the status 1, as in BusyBox.
 func runMkdir(c *applet.Call) int {
 	o := c.Getopt("m:pv", "mode=m:", "parents=p", "verbose=v")
 	if len(o.Args) == 0 {
@@ -20,6 +22,8 @@ func runMkdir(c *applet.Call) int {
 	}
 	mode, explicit := fs.FileMode(0o777), o.Has('m')
 	if explicit {
+		// A symbolic mode such as u=rwx,go= starts from 0777, what mkdir(2)
+		// would be asked for without -m.
 		m, ok := applet.ParseMode(o.Str('m'), fs.ModeDir|0o777, c.P.Umask)
 		if !ok {
 			c.Die("invalid mode '%s'", o.Str('m'))
@@ -33,6 +37,8 @@ func runMkdir(c *applet.Call) int {
 			code = 1
 			continue
 		}
+		// Mkdir has taken the permission bits alone and applied the umask to
+		// them; -m means the mode as it is given.
 		if explicit {
 			if err := c.View().Chmod(name, mode); err != nil {
 				c.Errorf("can't set permissions of directory '%s': %s", name, applet.Strerror(err))
@@ -43,7 +49,8 @@ func runMkdir(c *applet.Call) int {
 	return code
 }
 
-// mkdir makes a directory, with parents if asked; on failure it tells which.
+// mkdir makes a directory, with parents if asked; on failure it returns the
+// name that could not be made.
 func mkdir(c *applet.Call, name string, perm fs.FileMode, parents bool) (string, error) {
 	if !parents {
 		return name, c.View().Mkdir(name, perm)

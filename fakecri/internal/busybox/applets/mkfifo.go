@@ -11,11 +11,13 @@ import (
 // nothing. mknod is not built.
 func Mkfifo() applet.Applet { return applet.New(runMkfifo, "mkfifo", "[-m MODE] NAME") }
 
+// runMkfifo goes on after an operand that fails; the status is 1 then.
 func runMkfifo(c *applet.Call) int {
 	o := c.Getopt("m:Z:", "mode=m:")
 	if len(o.Args) == 0 {
 		c.Usage()
 	}
+	// The umask is applied by the kernel to this default.
 	mode := fs.FileMode(0o666)
 	if o.Has('m') {
 		m, ok := applet.ParseMode(o.Str('m'), 0o666, c.P.Umask)

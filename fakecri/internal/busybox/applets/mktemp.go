@@ -16,6 +16,7 @@ func Mktemp() applet.Applet { return applet.New(runMktemp, "mktemp", "[-dqtu] [-
 
 // env returns a variable of the environment.
 func env(c *applet.Call, name string) string {
+	// The last entry wins, in case the environment names the variable twice.
 	for i := len(c.P.Env) - 1; i >= 0; i-- {
 		if v, ok := strings.CutPrefix(c.P.Env[i], name+"="); ok {
 			return v
@@ -24,6 +25,8 @@ func env(c *applet.Call, name string) string {
 	return ""
 }
 
+// runMktemp draws names until one is free. The draw depends on nothing outside
+// the run, so a seed decides the names that logs and traces show.
 func runMktemp(c *applet.Call) int {
 	o := c.Getopt("dqtp:u", "directory=d", "quiet=q")
 	template := "tmp.XXXXXX"
@@ -34,6 +37,8 @@ func runMktemp(c *applet.Call) int {
 	if len(o.Args) == 1 {
 		template = o.Args[0]
 	}
+	// A template that is given alone is relative to the working directory; only
+	// these three cases look for a directory. An explicit -p overrides TMPDIR.
 	if len(o.Args) == 0 || o.Has('t') || o.Has('p') {
 		dir = "/tmp"
 		if d := env(c, "TMPDIR"); d != "" {
@@ -56,6 +61,8 @@ func runMktemp(c *applet.Call) int {
 		return fail(syscall.EINVAL)
 	}
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	// The bound keeps a directory full of such names from hanging the loop.
+	// Running out of tries is EEXIST, as in mkstemp(3).
 	for n := uint64(0); n < 1000; n++ {
 		// Six letters of one draw: 62^6 names fit in 64 bits.
 		draw := c.P.Loop().Uint64("mktemp", template+" "+strconv.Itoa(c.P.PID()), n+uint64(c.P.Now().UnixNano()))
@@ -70,6 +77,8 @@ func runMktemp(c *applet.Call) int {
 		var err error
 		switch {
 		case o.Has('u'):
+		// Nobody else may read what is temporary: 0700 for a directory, 0600
+		// for a file, as mkdtemp(3) and mkstemp(3) have it.
 		case o.Has('d'):
 			err = c.View().Mkdir(name, 0o700)
 		default:

@@ -14,6 +14,8 @@ func Mv() applet.Applet {
 	return applet.New(runMv, "mv", "[-finT] SOURCE DEST | SOURCE... { -t DIRECTORY | DIRECTORY }")
 }
 
+// runMv chooses a target for each source. Without -t the last operand is the
+// destination, a directory or a new name.
 func runMv(c *applet.Call) int {
 	o := c.Getopt("finvTt:", "force=f", "interactive=i", "no-clobber=n", "no-target-directory=T", "target-directory=t:", "verbose=v")
 	args := o.Args
@@ -25,11 +27,15 @@ func runMv(c *applet.Call) int {
 		dest = args[len(args)-1]
 		args = args[:len(args)-1]
 	}
+	// Stat and not Lstat: a link to a directory is a directory to move into,
+	// unless -T forbids it.
 	fi, err := c.View().Stat(dest)
 	intoDir := err == nil && fi.IsDir() && !o.Has('T')
 	code := 0
 	for _, from := range args {
 		to := dest
+		// Several sources need a directory. If there is none, joining the names
+		// lets the rename fail with the proper error for each of them.
 		if intoDir || len(args) > 1 {
 			to = applet.Join(dest, applet.Base(strings.TrimRight(from, "/")))
 		}
@@ -59,6 +65,8 @@ func move(c *applet.Call, from, to string, noClobber bool) bool {
 		c.Errorf("can't rename '%s': %s", from, applet.Strerror(err))
 		return false
 	}
+	// A move must not change owner, mode, times or links, even when it is a
+	// copy.
 	p := &applet.Copier{C: c, Recursive: true, Preserve: true, KeepLinks: true, Force: true}
 	if fi, err := v.Lstat(to); err == nil {
 		src, serr := v.Lstat(from)
@@ -71,5 +79,6 @@ func move(c *applet.Call, from, to string, noClobber bool) bool {
 			return false
 		}
 	}
+	// The source stays if the copy failed: a failed move loses nothing of it.
 	return p.Copy(from, to, true) && c.Remove(from, true, true)
 }

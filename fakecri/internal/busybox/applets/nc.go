@@ -95,6 +95,8 @@ func ncListen(c *applet.Call, o *applet.Options, port int, limit time.Duration) 
 	if o.Has('v') {
 		c.Stderr("listening on [::]:" + applet.Itoa(port) + " ...\n")
 	}
+	// ErrInterrupted is a signal that did not end the process, so accepting
+	// goes on.
 	for {
 		conn, err := l.Accept(c.Ctx)
 		if errors.Is(err, kernel.ErrInterrupted) {
@@ -120,6 +122,8 @@ func ncListen(c *applet.Call, o *applet.Options, port int, limit time.Duration) 
 				_ = child
 				continue
 			}
+			// Without a program connections are served one after the other, and
+			// the status of each is dropped because the listener outlives it.
 			ncCopy(c, conn)
 			continue
 		}
@@ -134,6 +138,8 @@ func ncListen(c *applet.Call, o *applet.Options, port int, limit time.Duration) 
 
 // ncExec runs a program on a connection.
 func ncExec(c *applet.Call, prog string, conn *kernel.Conn) int {
+	// Each descriptor is a duplicate, so that a program that closes its output
+	// does not close its input.
 	c.P.SetFD(0, conn.Dup())
 	c.P.SetFD(1, conn.Dup())
 	c.P.SetFD(2, conn.Dup())
@@ -144,6 +150,7 @@ func ncExec(c *applet.Call, prog string, conn *kernel.Conn) int {
 // passed on, and what then comes back is still shown.
 func ncCopy(c *applet.Call, conn *kernel.Conn) int {
 	defer conn.Close()
+	// A closed standard input counts as one that has ended.
 	if f := c.P.FD(0); f != nil {
 		c.P.Group().Go("nc", func(ctx context.Context) {
 			buf := make([]byte, 4096)
@@ -170,6 +177,8 @@ func ncCopy(c *applet.Call, conn *kernel.Conn) int {
 		n, err := c.Stream(conn).Read(buf)
 		if n > 0 {
 			_, _ = c.Out.Write(buf[:n])
+			// Data is shown as it comes, since the other side may be waiting
+			// for an answer to it.
 			c.Out.Flush()
 		}
 		if err != nil {

@@ -7,6 +7,8 @@ import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 // shows no program.
 func Netstat() applet.Applet { return applet.New(runNetstat, "netstat", "[-ral] [-tuwx] [-en]") }
 
+// runNetstat prints the headings even where there is nothing to list, as the
+// real one does. -r shows the same table as route.
 func runNetstat(c *applet.Call) int {
 	o := c.Getopt("laentuwxrWp")
 	if o.Has('r') {
@@ -24,6 +26,8 @@ func runNetstat(c *applet.Call) int {
 	if !o.Has('l') && !o.Has('a') || o.Has('u') && !o.Has('t') {
 		return 0
 	}
+	// Every listener is shown on the wildcard address: a simulated port belongs
+	// to the pod's network, not to one of its addresses.
 	for _, port := range c.P.Container().Net().Listeners() {
 		c.Printf("tcp   %6d %6d %-23s %-23s %-12s\n", 0, 0, "0.0.0.0:"+applet.Itoa(port), "0.0.0.0:*", "LISTEN")
 	}

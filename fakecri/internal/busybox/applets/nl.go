@@ -13,6 +13,7 @@ func Nl() applet.Applet {
 	return applet.New(runNl, "nl", "[-b STYLE] [-i N] [-n FORMAT] [-s SEP] [-v N] [-w N] [FILE]...")
 }
 
+// runNl counts over all files together: BusyBox does not start again with each.
 func runNl(c *applet.Call) int {
 	o := c.Getopt("pb:i:l:n:s:v:w:", "body-numbering=b:", "line-increment=i:", "number-format=n:", "number-separator=s:", "starting-line-number=v:", "number-width=w:")
 	style, sep, width, n, step := "t", "\t", 6, int64(1), int64(1)
@@ -26,6 +27,8 @@ func runNl(c *applet.Call) int {
 		width = int(c.Number(o.Str('w')))
 	}
 	if o.Has('v') {
+		// The first number may be negative, so Number, which reads unsigned
+		// ones, won't do.
 		n, _ = strconv.ParseInt(o.Str('v'), 10, 64)
 	}
 	if o.Has('i') {
@@ -38,6 +41,7 @@ func runNl(c *applet.Call) int {
 	}
 	return c.EachLine(o.Args, applet.PlainOpen, func(text string, _ bool) {
 		if style == "n" || style == "t" && text == "" {
+			// What is not numbered does not advance the number.
 			c.Printf("%*s%s\n", width+len(sep), "", text)
 			return
 		}

@@ -13,6 +13,8 @@ func runNohup(c *applet.Call) int {
 	if len(c.Args) == 0 {
 		c.Usage()
 	}
+	// Signal 1 is SIGHUP. An ignored signal stays ignored across execve(2), so
+	// the program that follows inherits it.
 	c.P.Disposition(1, kernel.Ignore)
 	return c.Become(c.Args, nil, applet.CantExec)
 }

@@ -19,6 +19,7 @@ func runNslookup(c *applet.Call) int {
 	if len(o.Args) == 0 || len(o.Args) > 2 {
 		c.Usage()
 	}
+	// The resolver's default without a nameserver line, see resolv.conf(5).
 	server := "127.0.0.1"
 	data, _ := c.View().ReadFile("/etc/resolv.conf")
 	for _, line := range strings.Split(string(data), "\n") {
@@ -30,6 +31,8 @@ func runNslookup(c *applet.Call) int {
 	if len(o.Args) > 1 {
 		server = o.Args[1]
 	}
+	// The wait is virtual time, and so costs a probe its timeout as it would on
+	// a node.
 	c.Pause(10 * time.Second)
 	c.Print(";; connection timed out; no servers could be reached\n\n")
 	c.P.Container().Warn("nslookup: there are no name servers in the simulation (" + server + ")")

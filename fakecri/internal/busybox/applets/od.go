@@ -16,6 +16,8 @@ func Od() applet.Applet {
 	return applet.New(runOd, "od", "[-cdox] [-A RADIX] [-t TYPE] [-N LEN] [-j OFS] [-v] [FILE]...")
 }
 
+// runOd collects one formatter for each format asked for, then shows every row
+// of 16 bytes with all of them.
 func runOd(c *applet.Call) int {
 	o := c.Getopt("A:N:abcdefhij:lot:vxsS:w::")
 	skip, length := int64(0), int64(-1)
@@ -53,9 +55,12 @@ func runOd(c *applet.Call) int {
 			shows = append(shows, signedWords(8, 21))
 		}
 	}
+	// POSIX's default: octal words of two bytes.
 	if len(shows) == 0 {
 		add(2, " %06o")
 	}
+	// The radix is octal unless -A says otherwise. n leaves out the column, and
+	// at the end the line that gives the length.
 	address := func(at int) string {
 		switch o.Str('A') {
 		case "n":
@@ -86,6 +91,7 @@ func runOd(c *applet.Call) int {
 
 // odTypes reads the argument of od -t, such as x1z or d4.
 func odTypes(c *applet.Call, t string, add func(int, string), shows *[]func([]byte) string) {
+	// One argument may hold several types, as in -t x1c.
 	for t != "" {
 		kind := t[0]
 		t = t[1:]
@@ -98,6 +104,7 @@ func odTypes(c *applet.Call, t string, add func(int, string), shows *[]func([]by
 			size, _ = applet.ParseUint(t[:n])
 			t = t[n:]
 		} else if t != "" {
+			// The letters stand for C's char, short, int and long.
 			if i := strings.IndexByte("CSIL", t[0]); i >= 0 {
 				size = []int{1, 2, 4, 8}[i]
 				t = t[1:]
@@ -131,6 +138,8 @@ func signedWords(size, width int) func(row []byte) string {
 		for i := 0; i < len(row); i += size {
 			word := make([]byte, 8)
 			copy(word, row[i:min(i+size, len(row))])
+			// Shifting up as unsigned and down as signed extends the sign of
+			// the word.
 			shift := uint(64 - 8*size)
 			fmt.Fprintf(&b, "%*d", width, int64(binary.LittleEndian.Uint64(word)<<shift)>>shift)
 		}

@@ -11,6 +11,8 @@ import (
 // stdin. A file that has ended counts as empty lines until all have.
 func Paste() applet.Applet { return applet.New(runPaste, "paste", "[-s] [-d LIST] [FILE]...") }
 
+// runPaste opens every file before it prints: one that is missing ends it
+// without output.
 func runPaste(c *applet.Call) int {
 	o := c.Getopt("d:s", "delimiters=d:", "serial=s")
 	delims := "\t"
@@ -18,6 +20,7 @@ func runPaste(c *applet.Call) int {
 		delims = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\\`, `\`, `\0`, "\x00").Replace(o.Str('d'))
 	}
 	delim := func(i int) string {
+		// An empty list and \0 both mean no delimiter at all, not a zero byte.
 		if delims == "" || delims[i%len(delims)] == 0 {
 			return ""
 		}
@@ -41,6 +44,8 @@ func runPaste(c *applet.Call) int {
 		defer r.Close()
 		ins = append(ins, c.Lines(r, '\n'))
 	}
+	// With -s each file becomes one line, and the list of delimiters starts
+	// anew in each.
 	if o.Has('s') {
 		for _, l := range ins {
 			for i := 0; ; i++ {

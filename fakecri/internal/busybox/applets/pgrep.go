@@ -17,6 +17,7 @@ func Pgrep() applet.Applet {
 
 // runPgrep is pgrep and pkill.
 func runPgrep(c *applet.Call) int {
+	// POSIX's default for kill(1), which pkill shares.
 	sig := kernel.SIGTERM
 	if c.Name == "pkill" {
 		var done bool
@@ -33,10 +34,14 @@ func runPgrep(c *applet.Call) int {
 	if len(o.Args) != 1 {
 		c.Usage()
 	}
+	// Empty options: pgrep's letters mean other things than grep's, and must
+	// not reach the matcher.
 	f := c.Matcher(&applet.Options{})
 	if !f.Compile([]string{o.Args[0]}) {
 		return 2
 	}
+	// The status is 1 unless a process matches, so that scripts can test for
+	// one.
 	code := 1
 	for _, p := range c.Processes() {
 		text := p.Comm

@@ -31,10 +31,13 @@ func runPing(c *applet.Call) int {
 	if !ok {
 		c.Die("bad address '%s'", host)
 	}
+	// 56 bytes of data are the default: 64 with the ICMP header, which an
+	// answer counts.
 	size := int64(56)
 	if o.Has('s') {
 		size = c.Number(o.Str('s'))
 	}
+	// Negative means until the deadline or a signal.
 	count := int64(-1)
 	if o.Has('c') {
 		count = c.Number(o.Str('c'))
@@ -45,6 +48,7 @@ func runPing(c *applet.Call) int {
 			period = d
 		}
 	}
+	// -w bounds the whole run in seconds of virtual time.
 	deadline := c.P.Now().Add(applet.Forever)
 	if o.Has('w') {
 		deadline = c.P.Now().Add(time.Duration(c.Number(o.Str('w'))) * time.Second)
@@ -77,6 +81,7 @@ func runPing(c *applet.Call) int {
 	if !alive {
 		c.Pause(min(10*time.Second, max(0, deadline.Sub(c.P.Now()))))
 	}
+	// In whole per cent, rounded down as BusyBox's integer division does.
 	loss := int64(0)
 	if sent > 0 {
 		loss = (sent - received) * 100 / sent
@@ -95,6 +100,8 @@ func reachable(c *applet.Call, ip string) bool {
 	if parsed := net.ParseIP(ip); parsed != nil && parsed.IsLoopback() {
 		return true
 	}
+	// Port 7 is echo, which normally nobody listens on. Whether it is open does
+	// not matter: a refusal proves that the host is there.
 	conn, err := c.P.Dial(c.Ctx, ip, 7)
 	if err == nil {
 		conn.Close()

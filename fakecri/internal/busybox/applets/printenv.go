@@ -9,6 +9,8 @@ import (
 // Printenv is printenv, of which Debian's busybox has none.
 func Printenv() applet.Applet { return applet.New(runPrintenv, "printenv", "[VARIABLE]...") }
 
+// runPrintenv prints values in the order of the operands. One that is not set
+// prints nothing and makes the status 1.
 func runPrintenv(c *applet.Call) int {
 	if len(c.Args) == 0 {
 		for _, kv := range c.P.Env {

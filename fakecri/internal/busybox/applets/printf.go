@@ -16,6 +16,7 @@ import (
 // the output, in the format and in %b.
 func Printf() applet.Applet { return applet.New(runPrintf, "printf", "FORMAT [ARG]...") }
 
+// runPrintf repeats the format as long as arguments remain, as POSIX wants it.
 func runPrintf(c *applet.Call) int {
 	if len(c.Args) == 0 {
 		c.Usage()
@@ -76,6 +77,8 @@ func (f *printfRun) once(format string) bool {
 			c.Print("%")
 			i++
 		default:
+			// A * takes its number from the arguments, before the value it
+			// formats.
 			spec, n := posix.ParseSpec(format[i+1:], func() int {
 				a, _ := f.next()
 				return int(f.integer(a))
@@ -113,6 +116,7 @@ func (f *printfRun) convert(spec posix.Spec) bool {
 		}
 		f.c.Print(spec.Float(v))
 	case 'c':
+		// %c of an empty argument prints a zero byte, as in C.
 		a = (a + "\x00")[:1]
 		f.c.Print(spec.Pad(a, false))
 	case 's':
@@ -134,6 +138,7 @@ func (f *printfRun) bad(a string) {
 
 // integer reads a number as C writes it, or 'x for a character.
 func (f *printfRun) integer(a string) int64 {
+	// A missing argument is 0 without a complaint, as POSIX has it.
 	if a == "" {
 		return 0
 	}
@@ -145,6 +150,8 @@ func (f *printfRun) integer(a string) int64 {
 	}
 	n, err := strconv.ParseInt(strings.TrimPrefix(strings.TrimLeft(a, " \t"), "+"), 0, 64)
 	if err != nil {
+		// Beyond int64 an unsigned value keeps its bits: %u and %x print it in
+		// full.
 		if u, uerr := strconv.ParseUint(a, 0, 64); uerr == nil {
 			return int64(u)
 		}

@@ -23,6 +23,10 @@ type psColumn struct {
 // psColumns are the columns by the names that -o takes, in the order in which
 // an error lists them.
 func psColumns() []psColumn {
+	// The order and the names are BusyBox's, because the message for an unknown
+	// column lists them. The session is shown as the process group, since there
+	// are no sessions here, and one id stands for both the effective and the
+	// real one.
 	return []psColumn{
 		{"user", "USER", 8, func(p applet.ProcInfo, n *applet.Names) string { return n.User(p.UID) }},
 		{"group", "GROUP", 8, func(p applet.ProcInfo, n *applet.Names) string { return n.Group(p.GID) }},
@@ -42,10 +46,13 @@ func psColumns() []psColumn {
 	}
 }
 
+// runPs reads everything from the pid namespace's /proc, so a container sees
+// its own processes only, unless it shares the namespace.
 func runPs(c *applet.Call) int {
 	o := c.Getopt("o:TaAdefl")
 	chosen := o.Value['o']
 	if len(chosen) == 0 {
+		// Debian builds BusyBox without the time column.
 		chosen = []string{"pid,user,args"}
 	}
 	all := psColumns()
@@ -80,6 +87,7 @@ func runPs(c *applet.Call) int {
 		text := ""
 		for i, col := range cols {
 			s := cell(col)
+			// The last column is not padded, so that lines don't end in spaces.
 			if i < len(cols)-1 {
 				// The command line is never cut off: who reads the output is no
 				// terminal.

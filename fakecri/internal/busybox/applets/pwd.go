@@ -6,6 +6,7 @@ import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 // is left: the shell's pwd keeps the way there, not this one.
 func Pwd() applet.Applet { return applet.New(runPwd, "pwd", "") }
 
+// runPwd ignores PWD, which only the shell keeps up to date.
 func runPwd(c *applet.Call) int {
 	c.Print(c.P.Dir, "\n")
 	return 0

@@ -6,6 +6,8 @@ import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 // Failures are silent but for -v, as BusyBox's are.
 func Readlink() applet.Applet { return applet.New(runReadlink, "readlink", "[-fnv] FILE") }
 
+// runReadlink without -f fails for what is no link, so its status tests for
+// one.
 func runReadlink(c *applet.Call) int {
 	o := c.Getopt("fnvsq", "canonicalize=f", "no-newline=n")
 	if len(o.Args) != 1 {

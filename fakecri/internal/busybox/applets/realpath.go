@@ -11,6 +11,7 @@ func runRealpath(c *applet.Call) int {
 	}
 	code := 0
 	for _, name := range c.Getopt("").Args {
+		// A name that can't be resolved does not stop the others.
 		to, err := c.Canonical(name, true)
 		if err != nil {
 			c.Errorf("%s: %s", name, applet.Strerror(err))

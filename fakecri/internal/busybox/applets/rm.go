@@ -14,11 +14,14 @@ func Rm() applet.Applet { return applet.New(runRm, "rm", "[-irf] FILE...") }
 func runRm(c *applet.Call) int {
 	o := c.Getopt("fiRrv", "recursive=r", "force=f", "interactive=i", "verbose=v")
 	force := o.Last("fi") == 'f'
+	// rm -f without operands succeeds, as POSIX has it: scripts pass lists that
+	// may be empty.
 	if len(o.Args) == 0 && !force {
 		c.Usage()
 	}
 	code := 0
 	for _, name := range o.Args {
+		// Slashes at the end go first, or ./ would get past the check.
 		b := applet.Base(strings.TrimRight(name, "/"))
 		if b == "." || b == ".." {
 			c.Errorf("can't remove '.' or '..'")

@@ -19,6 +19,7 @@ func runRmdir(c *applet.Call) int {
 	code := 0
 	for _, name := range o.Args {
 		for dir := name; ; {
+			// Remove would also take a file; rmdir(2) refuses it with ENOTDIR.
 			fi, err := c.View().Lstat(dir)
 			if err == nil && !fi.IsDir() {
 				err = syscall.ENOTDIR
@@ -31,6 +32,7 @@ func runRmdir(c *applet.Call) int {
 				code = 1
 				break
 			}
+			// At 0 only the root is left, which -p does not try to remove.
 			up := strings.LastIndexByte(strings.TrimRight(dir, "/"), '/')
 			if !o.Has('p') || up <= 0 {
 				break

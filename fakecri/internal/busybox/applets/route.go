@@ -10,9 +10,13 @@ import (
 // as ip says it. Changing them is not built: arguments are not looked at.
 func Route() applet.Applet { return applet.New(runRoute, "route", "[-n]") }
 
+// runRoute derives the routes from the pod's address alone: the gateway is .1
+// of its /24, as a bridge plugin would set it.
 func runRoute(c *applet.Call) int {
 	c.Print("Kernel IP routing table\nDestination     Gateway         Genmask         Flags Metric Ref    Use Iface\n")
 	ip := net.ParseIP(c.P.Container().Net().IP())
+	// route shows IPv4's table; a pod without such an address has only the
+	// headings.
 	if ip == nil || ip.To4() == nil {
 		return 0
 	}

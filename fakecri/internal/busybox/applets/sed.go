@@ -19,6 +19,8 @@ func Sed() applet.Applet {
 	return applet.New(runSed, "sed", "[-i[SFX]] [-nrE] [-f FILE]... [-e CMD]... [FILE]...")
 }
 
+// runSed parses the whole script before it opens an input, so that a mistake in
+// the script leaves the files of -i untouched.
 func runSed(c *applet.Call) int {
 	o := c.Getopt("i::rEne:f:", "in-place=i::", "regexp-extended=r", "quiet=n", "silent=n", "expression=e:", "file=f:")
 	var pieces []string
@@ -39,6 +41,7 @@ func runSed(c *applet.Call) int {
 			f++
 		}
 	}
+	// Without -e and -f the first operand is the script, not a file.
 	if len(pieces) == 0 {
 		if len(args) == 0 {
 			c.Usage()
@@ -62,6 +65,8 @@ func runSed(c *applet.Call) int {
 	if err != nil {
 		c.Die("%s", sedError(err))
 	}
+	// A script's q status and a file that could not be read both count; the
+	// worse one wins.
 	return max(code, h.code)
 }
 
@@ -78,6 +83,8 @@ func sedError(err error) string {
 func sedInPlace(c *applet.Call, script *sed.Script, files []string, suffix string) int {
 	code := 0
 	for _, name := range files {
+		// A directory or device can't be replaced by a new file, so -i refuses
+		// it.
 		fi, err := c.View().Stat(name)
 		if err == nil && !fi.Mode().IsRegular() {
 			c.Errorf("%s: not a regular file", name)
@@ -113,6 +120,8 @@ func sedInPlace(c *applet.Call, script *sed.Script, files []string, suffix strin
 		if err := v.WriteFile(temp, []byte(edited.String()), fi.Mode().Perm()); err != nil {
 			c.Die("%s: %s", name, applet.Strerror(err))
 		}
+		// The new file takes over mode and owner. Failures are passed over:
+		// without root the owner can't be kept.
 		_ = v.Chmod(temp, fi.Mode())
 		_ = v.Chown(temp, sys.UID, sys.GID)
 		if err := v.Rename(temp, name); err != nil {
@@ -188,12 +197,19 @@ func (h *sedHost) Next() (string, bool, bool, error) {
 	return h.ahead, nl, true, nil
 }
 
+// Last reports whether no line follows. It may open the next file to know,
+// because $ is the last line of all input.
 func (h *sedHost) Last() bool { h.load(); return h.ended }
 
+// Stdout is where the script prints: the applet's output, or with -i the edited
+// text.
 func (h *sedHost) Stdout() io.Writer { return h.out }
 
+// Step charges for the commands run since the last one. It makes a script that
+// loops without reading give way to other tasks, and so end on a signal.
 func (h *sedHost) Step() { h.c.Spend(applet.WorkPerStep / 4) }
 
+// ReadFile reads what an r command names.
 func (h *sedHost) ReadFile(name string) ([]byte, error) { return h.c.ReadAll(name) }
 
 // WriteFile empties a file of a w command, once for a script.

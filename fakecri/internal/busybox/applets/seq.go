@@ -15,6 +15,8 @@ import (
 // increment, since sums of 0.1 do not meet it.
 func Seq() applet.Applet { return applet.New(runSeq, "seq", "[-w] [-s SEP] [FIRST [INC]] LAST") }
 
+// runSeq computes each value from the first one instead of adding up, so that
+// rounding errors don't grow with the count.
 func runSeq(c *applet.Call) int {
 	o := c.Getopt("+ws:")
 	nums, sep, wide := o.Args, "\n", o.Has('w')
@@ -29,6 +31,7 @@ func runSeq(c *applet.Call) int {
 	values := make([]float64, len(nums))
 	for i, n := range nums {
 		f, err := strconv.ParseFloat(n, 64)
+		// What is no number shows the usage, not a message of its own.
 		if err != nil {
 			c.Usage()
 		}
@@ -63,13 +66,16 @@ func runSeq(c *applet.Call) int {
 		if i > 0 {
 			c.Print(sep)
 		}
+		// With -w numbers are padded with zeros to the wider of the first and
+		// the last.
 		text := format(v)
 		if wide {
 			spec := posix.Spec{Width: width, Zero: true, Prec: precision, Verb: 'f'}
 			text = spec.Float(v)
 		}
 		c.Print(text)
-		c.Spend(applet.WorkPerStep / 1024) // a million a second
+		// About a million numbers a second.
+		c.Spend(applet.WorkPerStep / 1024)
 		if c.Out.Failed() {
 			return 1
 		}

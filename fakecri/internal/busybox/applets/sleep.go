@@ -16,6 +16,7 @@ func runSleep(c *applet.Call) int {
 		c.Usage()
 	}
 	args := c.Args
+	// sleep has no options, so it reads the end of options itself.
 	if args[0] == "--" {
 		args = args[1:]
 	}
@@ -25,6 +26,8 @@ func runSleep(c *applet.Call) int {
 		if !ok {
 			c.Die("invalid number '%s'", a)
 		}
+		// Each time is bounded by Forever; bounding the sum too keeps it from
+		// overflowing.
 		total = min(applet.Forever, total+d)
 	}
 	return c.Pause(total)

@@ -34,6 +34,8 @@ type sortKey struct {
 // are taken all the same.
 const sortFlags = "ngMcszbrdfihugV"
 
+// runSort reads everything before it opens the output, so -o may name one of
+// the inputs. Its errors have status 2, because 1 is -c's answer.
 func runSort(c *applet.Call) int {
 	o := c.GetoptStatus(2, "ngMhVucszbrdfik:o:t:T:S:", "stable=s", "reverse=r", "unique=u", "key=k:", "field-separator=t:", "output=o:", "numeric-sort=n")
 	sep := byte('\n')
@@ -43,6 +45,7 @@ func runSort(c *applet.Call) int {
 	fieldSep := ""
 	if o.Has('t') {
 		fieldSep = o.Str('t')
+		// The shell does not turn '\t' into a tab, so sort does.
 		if fieldSep == `\t` {
 			fieldSep = "\t"
 		}
@@ -101,6 +104,7 @@ func runSort(c *applet.Call) int {
 // sorted orders and prints the lines, or with -c looks whether they are
 // ordered.
 func sorted(c *applet.Call, o *applet.Options, keys []sortKey, list []string, fieldSep string, sep byte) int {
+	// The first key that differs decides.
 	byKeys := func(a, b string) int {
 		for _, k := range keys {
 			if d := k.compare(a, b, fieldSep); d != 0 {
@@ -195,6 +199,8 @@ func parseKey(s, global string) (sortKey, bool) {
 	return k, ok
 }
 
+// has reports whether a flag applies to the key, be it the key's own or a
+// global one.
 func (k sortKey) has(f byte) bool { return strings.IndexByte(k.flags, f) >= 0 }
 
 // extract takes the key's part out of a line.
@@ -248,6 +254,7 @@ func fieldBounds(line, sep string, n int) (int, int) {
 				end++
 			}
 		}
+		// Fields count from 1. A line with fewer has empty ones at its end.
 		if i == n {
 			return at, end
 		}
@@ -290,6 +297,8 @@ func (k sortKey) compare(a, b, sep string) int {
 	return d
 }
 
+// compareFloats orders numbers. A difference won't do: that of two infinities,
+// as -g has for what is no number, is not a number.
 func compareFloats(a, b float64) int {
 	switch {
 	case a < b:
@@ -300,6 +309,9 @@ func compareFloats(a, b float64) int {
 	return 0
 }
 
+// leadingNumber reads the number that a key begins with, 0 if there is none.
+// Only -g knows exponents and a plus sign, and puts what is no number before
+// all numbers; -h multiplies by the unit that follows, in powers of 1024.
 func leadingNumber(s string, k sortKey) float64 {
 	s = strings.TrimLeft(s, " \t")
 	n := 0
@@ -332,12 +344,15 @@ func leadingNumber(s string, k sortKey) float64 {
 	return f
 }
 
+// monthOf numbers the English names of months from 1, by their first three
+// letters. What is no month is 0 and so comes first.
 func monthOf(s string) int {
 	s = strings.ToUpper(strings.TrimLeft(s, " \t"))
 	if len(s) < 3 {
 		return 0
 	}
 	i := strings.Index("JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC", s[:3])
+	// A match that is not at a multiple of three straddles two names.
 	if i < 0 || i%3 != 0 {
 		return 0
 	}

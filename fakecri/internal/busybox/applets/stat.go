@@ -14,6 +14,7 @@ import (
 // --printf is not built. Names without an entry in /etc/passwd are UNKNOWN.
 func Stat() applet.Applet { return applet.New(runStat, "stat", "[-Lft] [-c FMT] FILE...") }
 
+// runStat goes on after a file that is missing, with status 1 at the end.
 func runStat(c *applet.Call) int {
 	o := c.Getopt("ftLc:", "format=c:", "dereference=L", "file-system=f", "terse=t")
 	if len(o.Args) == 0 {
@@ -38,6 +39,7 @@ func runStat(c *applet.Call) int {
 			code = 1
 			continue
 		}
+		// BusyBox's own layout, written in the letters of -c.
 		format := "  File: %N\n  Size: %-10s\tBlocks: %-10b IO Block: %-6o %F\nDevice: %Dh/%dd\tInode: %-10i  Links: %h\n" +
 			"Access: (%04a/%10.10A)  Uid: (%5u/%8U)   Gid: (%5g/%8G)\nAccess: %x\nModify: %y\nChange: %z"
 		switch {
@@ -53,6 +55,7 @@ func runStat(c *applet.Call) int {
 					link = "'" + name + "' -> '" + to + "'"
 				}
 			}
+			// A percent sign in the name must not be taken for a conversion.
 			format = strings.Replace(format, "%N", strings.ReplaceAll(link, "%", "%%"), 1)
 			if fi.Mode()&fs.ModeDevice == 0 {
 				break
@@ -127,6 +130,7 @@ func statField(c *applet.Call, f byte, name string, fi fs.FileInfo, n *applet.Na
 			return "'" + name + "' -> '" + to + "'"
 		}
 		return name
+	// The simulated file systems share one made-up device number.
 	case 'd':
 		return 64
 	case 'D':
@@ -162,6 +166,7 @@ func statField(c *applet.Call, f byte, name string, fi fs.FileInfo, n *applet.Na
 		return hexadecimal(minor)
 	case 's':
 		return fi.Size()
+	// st_blocks counts units of 512 bytes, whatever the block size.
 	case 'B':
 		return 512
 	case 'b':
@@ -186,6 +191,8 @@ func statName(name string, ok bool) string {
 
 // typeBits is the file type in st_mode.
 func typeBits(m fs.FileMode) uint64 {
+	// ModeCharDevice comes with ModeDevice in Go, so it has to be looked at
+	// first. The values are those of S_IFMT in stat(2).
 	switch {
 	case m.IsDir():
 		return 0o040000
@@ -219,6 +226,7 @@ func typeName(fi fs.FileInfo) string {
 	case m&fs.ModeSocket != 0:
 		return "socket"
 	}
+	// coreutils and BusyBox both tell an empty file apart.
 	if fi.Size() == 0 {
 		return "regular empty file"
 	}
@@ -233,6 +241,7 @@ func statFS(c *applet.Call, name string) bool {
 		return false
 	}
 	c.Printf("  File: \"%s\"\n    ID: 0 Namelen: 255     Type: %s\nBlock size: 4096      \n", name, s.Type)
+	// statfs(2) counts in blocks, the simulation in bytes.
 	c.Printf("Blocks: Total: %-10d Free: %-10d Available: %d\n", s.Size/4096, (s.Size-s.Used)/4096, s.Avail/4096)
 	c.Printf("Inodes: Total: %-10d Free: %d\n", s.Files, s.FreeFiles)
 	return true

@@ -19,6 +19,7 @@ func runSync(c *applet.Call) int {
 			code = 1
 		}
 	}
+	// A nominal cost, so that a script that syncs in a loop still takes time.
 	_ = c.P.Step(c.Ctx, time.Millisecond)
 	return code
 }

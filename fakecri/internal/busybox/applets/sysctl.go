@@ -16,6 +16,7 @@ func runSysctl(c *applet.Call) int {
 	code := 0
 	for _, a := range o.Args {
 		key, _, isSet := strings.Cut(a, "=")
+		// net.ipv4.ip_forward is the file net/ipv4/ip_forward.
 		file := path.Join("/proc/sys", strings.ReplaceAll(key, ".", "/"))
 		if isSet {
 			c.Errorf("error setting key '%s': Read-only file system", key)
@@ -30,6 +31,7 @@ func runSysctl(c *applet.Call) int {
 			code = 1
 			continue
 		}
+		// The key is repeated before each line of a value.
 		for _, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
 			if !o.Has('n') {
 				c.Print(key, " = ")

@@ -29,6 +29,8 @@ func tail(c *applet.Call, r io.Reader, n int64, inBytes, fromStart bool) error {
 			_, err := io.CopyBuffer(struct{ io.Writer }{c.Out}, struct{ io.Reader }{r}, make([]byte, 4096))
 			return err
 		}
+		// The reader behind Lines has read ahead, so the rest is copied from it
+		// and not from r.
 		l := c.Lines(r, '\n')
 		for i := int64(0); i < n; i++ {
 			if _, _, ok := l.Next(); !ok {
@@ -39,7 +41,9 @@ func tail(c *applet.Call, r io.Reader, n int64, inBytes, fromStart bool) error {
 		return err
 	}
 	var kept []byte
-	zeros := int64(0) // before kept; not stored, since tail /dev/zero is run to fill the memory
+	// zeros counts the zero bytes before kept. They are not stored, since
+	// tail /dev/zero is run to fill the memory.
+	zeros := int64(0)
 	buf := make([]byte, 64<<10)
 	// full is when what is kept is looked through for what may go.
 	full := int64(1 << 20)
@@ -60,7 +64,9 @@ func tail(c *applet.Call, r io.Reader, n int64, inBytes, fromStart bool) error {
 				zeros = min(zeros, n)
 			}
 			c.Hold(zeros + int64(len(kept)))
-			full = max(1<<20, 2*(zeros+int64(len(kept)))) // a line without end is not looked through again and again
+			// Doubling keeps the work linear: a line without end is not looked through
+			// again and again.
+			full = max(1<<20, 2*(zeros+int64(len(kept))))
 		}
 		if err == io.EOF {
 			break
@@ -97,6 +103,7 @@ func lastOf(data []byte, n int64, inBytes bool) []byte {
 		return nil
 	}
 	at := len(data)
+	// The newline that ends the data ends its last line and begins none.
 	if at > 0 && data[at-1] == '\n' {
 		at--
 	}
@@ -108,10 +115,13 @@ func lastOf(data []byte, n int64, inBytes bool) []byte {
 	return data[at+1:]
 }
 
+// runTail opens all files before it prints, because the headers depend on how
+// many there are. With -f it never ends by itself.
 func runTail(c *applet.Call) int {
 	c.LegacyCount("+")
 	o := c.Getopt("fc:n:qvs:F", "lines=n:", "bytes=c:", "quiet=q", "silent=q", "verbose=v", "follow=f", "retry=F")
 	unit := o.Last("nc")
+	// POSIX's default of ten lines. Of -n and -c the last one counts.
 	spec := "10"
 	if unit != 0 {
 		spec = o.Str(unit)
@@ -164,10 +174,14 @@ func runTail(c *applet.Call) int {
 			return 1
 		}
 		for _, f := range open {
+			// A read error counts as no news: the file is looked at again in
+			// the next period.
 			data, _ := c.Slurp(f.r)
 			if len(data) == 0 {
 				continue
 			}
+			// A header is due only when the output changes over to another
+			// file.
 			if f.name != last && len(open) > 1 {
 				header(f.name)
 				last = f.name

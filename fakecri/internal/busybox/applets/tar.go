@@ -37,6 +37,7 @@ func runTar(c *applet.Call) int {
 	}
 	o := c.Getopt("cxtzvOhkpmjJaf:C:oX:T:", "create=c", "extract=x", "list=t", "gzip=z", "verbose=v", "to-stdout=O", "file=f:", "directory=C:", "dereference=h", "keep-old=k")
 	t := &tarRun{c: c, o: o}
+	// One of the three is needed; of several the last one counts.
 	if o.Last("cxt") == 0 {
 		c.Usage()
 	}
@@ -139,6 +140,8 @@ func (t *tarRun) add(w *tar.Writer, name string) {
 	}
 	if h.Typeflag == tar.TypeReg {
 		if r, err := c.Open(t.dir(name)); err == nil {
+			// The header has promised a size: a file that has grown since is
+			// cut off there.
 			_, _ = io.Copy(w, io.LimitReader(r, fi.Size()))
 			r.Close()
 		}
@@ -173,6 +176,7 @@ func (t *tarRun) read(name string) {
 		c.Die(applet.CantOpen, name, applet.Strerror(err))
 	}
 	defer src.Close()
+	// The limit bounds the simulation's own memory, to which no cgroup applies.
 	data, err := io.ReadAll(io.LimitReader(src, applet.MaxUnpacked))
 	if err != nil {
 		c.Die("read error: %s", applet.Strerror(err))
@@ -211,6 +215,7 @@ func (t *tarRun) read(name string) {
 // as -p is the default for root.
 func (t *tarRun) extract(h *tar.Header, r io.Reader) {
 	c, v := t.c, t.c.View()
+	// With -O contents go to stdout, and nothing is made.
 	if t.o.Has('O') {
 		_, _ = io.Copy(c.Out, r)
 		return
@@ -221,11 +226,14 @@ func (t *tarRun) extract(h *tar.Header, r io.Reader) {
 		return
 	}
 	name = t.dir(name)
+	// Archives need not list the directories their members are in.
 	_ = v.MkdirAll(path.Dir(name), 0o777)
 	var err error
 	switch h.Typeflag {
 	case tar.TypeDir:
 		if err = v.Mkdir(name, 0o777); err != nil {
+			// A directory that exists is no error, and neither is a link to
+			// one.
 			if fi, serr := v.Stat(name); serr == nil && fi.IsDir() {
 				err = nil
 			}

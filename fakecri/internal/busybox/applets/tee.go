@@ -10,6 +10,8 @@ import (
 // at once. An output that fails is given up, the others go on. -i does nothing.
 func Tee() applet.Applet { return applet.New(runTee, "tee", "[-a] [FILE]...") }
 
+// runTee ends with its input. It writes unbuffered, since its readers may be
+// waiting for each line.
 func runTee(c *applet.Call) int {
 	o := c.Getopt("ai", "append=a", "ignore-interrupts=i")
 	outs := []io.Writer{}
@@ -39,6 +41,8 @@ func runTee(c *applet.Call) int {
 			}
 			if _, werr := w.Write(buf[:n]); werr != nil {
 				c.Errorf("%s: %s", names[i], applet.Strerror(werr))
+				// Dropped after one message: the next write would fail the same
+				// way.
 				outs[i] = nil
 				code = 1
 			}

@@ -12,6 +12,8 @@ func Test() applet.Applet {
 	return applet.New(runTest, "[", "EXPRESSION ]", "[[", "EXPRESSION ]]", "test", "EXPRESSION")
 }
 
+// runTest returns 2 for a malformed expression, as POSIX wants any status above
+// 1, so that scripts can tell it from false.
 func runTest(c *applet.Call) int {
 	operands, problem := condition.Operands(c.Name, c.Args)
 	t := condition.Test{Process: c.P, Problem: problem}

@@ -11,11 +11,14 @@ import (
 // nothing: the report is always the short one, to stderr.
 func Time() applet.Applet { return applet.New(runTime, "time", "[-p] PROG ARGS") }
 
+// runTime returns the program's status, and reports even if the program could
+// not be started.
 func runTime(c *applet.Call) int {
 	o := c.Getopt("+vpao:f:", "verbose=v", "portability=p", "format=f:")
 	if len(o.Args) == 0 {
 		c.Usage()
 	}
+	// The node's clock, so the report is of virtual time.
 	start := c.P.Now()
 	code := 0
 	child, err := c.Spawn(o.Args, nil, nil)

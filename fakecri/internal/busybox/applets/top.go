@@ -13,6 +13,8 @@ import (
 // not counted by process. -H and -m are read and do nothing.
 func Top() applet.Applet { return applet.New(runTop, "top", "[-b] [-n COUNT] [-d SECONDS]") }
 
+// runTop reads the same /proc as ps. Without -b it clears the screen before
+// each list.
 func runTop(c *applet.Call) int {
 	o := c.Getopt("d:n:bHm")
 	period, times := 5*time.Second, -1
@@ -21,6 +23,7 @@ func runTop(c *applet.Call) int {
 		if !ok {
 			c.Die("invalid number '%s'", o.Str('d'))
 		}
+		// A delay of 0 would never let the clock advance.
 		period = max(d, time.Second)
 	}
 	if o.Has('n') {
@@ -42,6 +45,7 @@ func runTop(c *applet.Call) int {
 		load, _ := c.View().ReadFile("/proc/loadavg")
 		c.Print("Load average: ", strings.TrimSuffix(string(load), "\n"), "\n  PID  PPID USER     STAT   VSZ %VSZ %CPU COMMAND\n")
 		for _, p := range c.Processes() {
+			// %VSZ is the share of the node's memory, in whole per cent.
 			share := int64(0)
 			if total := m["MemTotal"]; total > 0 {
 				share = p.Vsz * 100 / total

@@ -15,6 +15,8 @@ func Touch() applet.Applet {
 	return applet.New(runTouch, "touch", "[-cham] [-d DATE] [-t DATE] [-r FILE] FILE...")
 }
 
+// runTouch takes the time of the node's clock unless -d, -t or -r names
+// another; of those the last one counts.
 func runTouch(c *applet.Call) int {
 	o := c.Getopt("chamd:t:r:f", "no-create=c", "date=d:", "reference=r:", "time=t:")
 	if len(o.Args) == 0 {
@@ -40,7 +42,8 @@ func runTouch(c *applet.Call) int {
 	code := 0
 	for _, name := range o.Args {
 		err := v.Chtimes(name, at)
-		// Changing the time is tried first: it tells whether the file is there.
+		// Changing the time is tried first: its error reports whether the file
+		// exists.
 		if errors.Is(err, fs.ErrNotExist) {
 			if o.Has('c') {
 				continue
@@ -48,6 +51,7 @@ func runTouch(c *applet.Call) int {
 			var f io.Closer
 			if f, err = c.Create(name, true); err == nil {
 				f.Close()
+				// A new file has the current time already.
 				if o.Last("dtr") != 0 {
 					err = v.Chtimes(name, at)
 				}

@@ -13,12 +13,16 @@ import (
 // meanings beyond deleting and squeezing.
 func Tr() applet.Applet { return applet.New(runTr, "tr", "[-cdst] STRING1 [STRING2]") }
 
+// runTr turns the sets into tables over all 256 bytes, so that the cost of a
+// byte does not depend on the sets.
 func runTr(c *applet.Call) int {
 	o := c.Getopt("+cCdst", "complement=c", "delete=d", "squeeze-repeats=s", "truncate-set1=t")
 	if len(o.Args) == 0 || len(o.Args) > 2 {
 		c.Usage()
 	}
 	from := trSet(c, o.Args[0])
+	// The complement is in the order of byte values, which decides what each is
+	// translated to.
 	if o.Has('c') || o.Has('C') {
 		var rest []byte
 		for i := 0; i < 256; i++ {
@@ -44,6 +48,8 @@ func runTr(c *applet.Call) int {
 		switch {
 		case o.Has('d'):
 			drop[b] = true
+		// Of a byte that occurs twice in the first set, the last occurrence
+		// counts.
 		case len(to) > 0 && i < len(to):
 			table[b] = to[i]
 		case len(to) > 0 && !o.Has('t'):
@@ -62,6 +68,8 @@ func runTr(c *applet.Call) int {
 	}
 	r := c.Stdin()
 	buf := make([]byte, 16<<10)
+	// last is what was printed last. It survives from one read to the next, or
+	// a run that a buffer's end divides would not be squeezed.
 	last, any := byte(0), false
 	for {
 		n, err := r.Read(buf)
@@ -117,6 +125,7 @@ func trSet(c *applet.Call, s string) []byte {
 				}
 			}
 		}
+		// An equivalence class holds its one character, as in the C locale.
 		if strings.HasPrefix(s[i:], "[=") && len(s) >= i+5 && s[i+3:i+5] == "=]" {
 			out = append(out, s[i+2])
 			i += 5

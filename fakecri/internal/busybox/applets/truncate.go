@@ -6,6 +6,7 @@ import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 // not built and are invalid numbers or options. What is added is a hole.
 func Truncate() applet.Applet { return applet.New(runTruncate, "truncate", "[-c] -s SIZE FILE...") }
 
+// runTruncate makes a missing file, unless -c; then a missing one is no error.
 func runTruncate(c *applet.Call) int {
 	o := c.Getopt("cs:", "size=s:", "no-create=c")
 	if len(o.Args) == 0 || !o.Has('s') {

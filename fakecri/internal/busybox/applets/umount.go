@@ -6,6 +6,7 @@ import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 // runtime has mounted, and what they mount themselves stays as long as they do.
 func Umount() applet.Applet { return applet.New(runUmount, "umount", "[-flr] FILESYSTEM|DIRECTORY") }
 
+// runUmount answers for every operand with EPERM's words, and status 1.
 func runUmount(c *applet.Call) int {
 	o := c.Getopt("fldrat:D")
 	for _, a := range o.Args {

@@ -13,6 +13,8 @@ func Uname() applet.Applet { return applet.New(runUname, "uname", "[-amnrspvio]"
 // kernelRelease is what uname -r says, unless /proc/sys/kernel/osrelease does.
 const kernelRelease = "6.1.0-28-amd64"
 
+// runUname prints the values in a fixed order, whatever the order of options.
+// Without an option it is -s.
 func runUname(c *applet.Call) int {
 	o := c.Getopt("snrvmpioa", "all=a", "kernel-name=s", "nodename=n", "kernel-release=r", "release=r", "machine=m", "processor=p", "operating-system=o")
 	release := kernelRelease

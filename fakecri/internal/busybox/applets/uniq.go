@@ -11,6 +11,8 @@ import (
 // output file is emptied before the input is read.
 func Uniq() applet.Applet { return applet.New(runUniq, "uniq", "[-cdui] [-f,s,w N] [FILE [OUTFILE]]") }
 
+// runUniq compares neighbours only: input that is not sorted keeps its
+// repetitions.
 func runUniq(c *applet.Call) int {
 	o := c.Getopt("cduf:s:w:iz", "count=c", "repeated=d", "unique=u", "skip-fields=f:", "skip-chars=s:", "check-chars=w:", "ignore-case=i")
 	number := func(f byte) int {
@@ -21,6 +23,8 @@ func runUniq(c *applet.Call) int {
 	}
 	skipFields, skipChars, width := number('f'), number('s'), number('w')
 	key := func(s string) string {
+		// A field takes the blanks before it along, so the key starts with
+		// those of the next one.
 		for i := 0; i < skipFields; i++ {
 			s = strings.TrimLeft(s, " \t")
 			if j := strings.IndexAny(s, " \t"); j >= 0 {
@@ -69,6 +73,7 @@ func runUniq(c *applet.Call) int {
 		show()
 		last, n = text, 1
 	})
+	// The last run of equal lines has no line after it that would show it.
 	show()
 	return code
 }

@@ -18,6 +18,7 @@ func runUptime(c *applet.Call) int {
 	up, _ := strconv.ParseFloat(first, 64)
 	c.Print(c.P.Now().UTC().Format(" 15:04:05 up "))
 	minutes := int64(up) / 60
+	// Days and hours are left out while they are 0, as in BusyBox.
 	if days := minutes / (24 * 60); days > 0 {
 		s := "s"
 		if days == 1 {
@@ -31,6 +32,7 @@ func runUptime(c *applet.Call) int {
 		c.Printf("%d min", minutes%60)
 	}
 	load, _ := c.View().ReadFile("/proc/loadavg")
+	// The zeros stand in for an absent /proc/loadavg.
 	f := append(strings.Fields(string(load)), "0.00", "0.00", "0.00")
 	c.Printf(",  0 users,  load average: %s, %s, %s\n", f[0], f[1], f[2])
 	return 0

@@ -18,6 +18,8 @@ func runUsemem(c *applet.Call) int {
 	}
 	n := c.Number(c.Args[0])
 	c.P.Disposition(kernel.SIGTERM, kernel.Catch)
+	// In bytes. Growing in steps lets metrics and eviction see the memory rise,
+	// and a signal end it on the way.
 	const chunk = 16 << 20
 	for left := n; left > 0; left -= chunk {
 		if err := c.P.Alloc(c.Ctx, min(left, chunk)); err != nil {

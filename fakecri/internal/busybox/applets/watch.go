@@ -11,6 +11,8 @@ import (
 // through: it is not cut to a screen, and -x, -d and -g are not built.
 func Watch() applet.Applet { return applet.New(runWatch, "watch", "[-n SEC] [-t] PROG ARGS") }
 
+// runWatch ends only by a signal or when its output is gone; the command's
+// status does not matter.
 func runWatch(c *applet.Call) int {
 	o := c.Getopt("+n:t", "interval=n:", "no-title=t")
 	if len(o.Args) == 0 {
@@ -22,6 +24,7 @@ func runWatch(c *applet.Call) int {
 		if !ok {
 			c.Die("invalid number '%s'", o.Str('n'))
 		}
+		// A period of 0 could run the command for ever at one instant.
 		period = max(d, 100*time.Millisecond)
 	}
 	command := strings.Join(o.Args, " ")

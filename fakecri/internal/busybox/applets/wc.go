@@ -14,6 +14,8 @@ import (
 // neither word nor space, as isprint(3) sees them.
 func Wc() applet.Applet { return applet.New(runWc, "wc", "[-cmlwL] [FILE]...") }
 
+// runWc counts everything at once and shows what was asked for, so that each
+// file is read one time.
 func runWc(c *applet.Call) int {
 	o := c.Getopt("clmwL", "bytes=c", "lines=l", "chars=m", "words=w", "max-line-length=L")
 	which := ""
@@ -46,6 +48,7 @@ func runWc(c *applet.Call) int {
 		for _, f := range "lwmc" {
 			total[f] += n[f]
 		}
+		// The total of longest lines is the longest of all, not their sum.
 		total['L'] = max(total['L'], n['L'])
 		if len(o.Args) == 0 {
 			name = ""
@@ -73,6 +76,7 @@ func count(r io.Reader) (map[rune]int64, error) {
 				word = true
 				column++
 				continue
+			// Tabs stop at every eighth column, for -L.
 			case ch == '\t':
 				column = column&^7 + 8
 			case ch == ' ':
@@ -93,6 +97,7 @@ func count(r io.Reader) (map[rune]int64, error) {
 			word = false
 		}
 		if err != nil {
+			// The input may end without white space after its last word.
 			if word {
 				words++
 			}

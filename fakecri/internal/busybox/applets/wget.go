@@ -37,6 +37,7 @@ func runWget(c *applet.Call) int {
 	if len(o.Args) == 0 {
 		c.Usage()
 	}
+	// BusyBox's default of 15 minutes. Here it bounds each request as a whole.
 	w := &wgetRun{c: c, o: o, timeout: 900 * time.Second}
 	if o.Has('T') {
 		w.timeout = time.Duration(c.Number(o.Str('T'))) * time.Second
@@ -64,6 +65,7 @@ func (w *wgetRun) get(target string) int {
 	name := ""
 	for {
 		host, port, path := w.split(target)
+		// The first URL names the file, also when it is redirected.
 		if name == "" {
 			name = w.fileName(path)
 		}
@@ -163,6 +165,8 @@ func (w *wgetRun) headers(hostPort, path string) string {
 	if w.o.Has('U') {
 		agent = w.o.Str('U')
 	}
+	// The connection is closed after each answer, so a body without a length
+	// ends with it.
 	text := method + " " + path + " HTTP/1.1\r\nHost: " + hostPort + "\r\nUser-Agent: " + agent + "\r\nConnection: close\r\n"
 	for _, h := range w.o.Value['H'] {
 		text += h + "\r\n"
@@ -185,6 +189,8 @@ func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (nex
 		defer cancel()
 		ctx = limited
 	}
+	// The copy reads under the time limit, while messages still go through the
+	// applet itself.
 	sub := *c
 	sub.Ctx = ctx
 	conn, err := c.P.Dial(ctx, ip, port)
@@ -212,8 +218,8 @@ func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (nex
 		w.c.Out.Flush()
 		w.c.Stderr("  " + status + "\n")
 	}
-	// Other answers are told of before their headers are read.
-	// An answer that is no success is told of by its first line alone.
+	// An answer that is no success is reported by its first line alone, before
+	// its headers are read.
 	proto, rest, _ := strings.Cut(status, " ")
 	ok := len(rest) >= 3 && (rest[0] == '3' || rest[:2] == "20")
 	head := answerHead{length: -1}
@@ -225,6 +231,7 @@ func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (nex
 	}
 	switch number := rest[:3]; {
 	case number == "200" || number == "201" || number == "202" || number == "203" || number == "206":
+	// No content: no file is made for it.
 	case number == "204":
 		return "", 0
 	case rest[0] == '3' && head.location != "":
@@ -232,6 +239,7 @@ func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (nex
 	default:
 		c.Die("server returned error: %s", status)
 	}
+	// --spider asks whether the resource is there, and saves nothing.
 	if w.o.Has('1') {
 		w.note("remote file exists\n")
 		return "", 0
@@ -280,6 +288,7 @@ func (w *wgetRun) save(r *bufio.Reader, name string, length int64, chunked bool,
 	var out io.Writer = c.Out
 	if name != "-" {
 		flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+		// O_EXCL protects a file that is there, as the real one does.
 		if !w.o.Has('O') {
 			flag |= os.O_EXCL
 		}
@@ -307,6 +316,8 @@ func (w *wgetRun) save(r *bufio.Reader, name string, length int64, chunked bool,
 				break
 			}
 			total += n
+			// Each chunk ends with a line break that does not count in its
+			// length.
 			_, _ = r.ReadString('\n')
 		}
 	case length >= 0:
@@ -341,6 +352,7 @@ func parseHex(s string) (int64, bool) {
 	n := int64(0)
 	for _, b := range []byte(strings.ToLower(s)) {
 		d := strings.IndexByte("0123456789abcdef", b)
+		// The bound, checked before each digit, keeps n far from overflowing.
 		if d < 0 || n > 1<<40 {
 			return 0, false
 		}

@@ -16,6 +16,8 @@ func Which() applet.Applet { return applet.New(runWhich, "which", "[-a] COMMAND.
 func lookIn(c *applet.Call, name, search string) (string, error) {
 	for _, dir := range strings.Split(search, ":") {
 		file := applet.Join(dir, name)
+		// Mode 1 is X_OK of access(2). A directory is executable too, and does
+		// not count.
 		if info, err := c.View().Stat(file); err == nil && info.Mode().IsRegular() && c.View().Access(file, 1) == nil {
 			return file, nil
 		}
@@ -32,7 +34,9 @@ func runWhich(c *applet.Call) int {
 	for _, name := range o.Args {
 		path, err := c.Find(name, c.P.Env)
 		if path == kernel.StandaloneApplet {
-			path, err = lookIn(c, name, applet.SearchPath(c.P.Env)) // which(1) looks at files alone
+			// which(1) looks at files alone; a standalone busybox finds applets without
+			// any.
+			path, err = lookIn(c, name, applet.SearchPath(c.P.Env))
 		}
 		if err != nil {
 			code = 1

@@ -6,6 +6,8 @@ import "github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 func Whoami() applet.Applet { return applet.New(runWhoami, "whoami", "") }
 
 func runWhoami(c *applet.Call) int {
+	// runAsUser may set any number, so an id without an entry in /etc/passwd is
+	// common.
 	name, ok := (&applet.Names{C: c}).KnownUser(c.P.Cred.UID)
 	if !ok {
 		c.Die("unknown uid %d", c.P.Cred.UID)

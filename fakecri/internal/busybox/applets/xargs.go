@@ -17,10 +17,13 @@ func Xargs() applet.Applet {
 	return applet.New(runXargs, "xargs", "[-rt0] [-n N] [-s N] [-I STR] [PROG ARGS]")
 }
 
+// runXargs runs commands one after the other, and stops at the first that can't
+// be run, was killed or asked for it by status 255.
 func runXargs(c *applet.Call) int {
 	o := c.Getopt("+tr0pxI:i::n:s:P:L:e::E:", "no-run-if-empty=r", "null=0", "max-args=n:", "replace=I:")
 	argv := o.Args
 	if len(argv) == 0 {
+		// POSIX's default command.
 		argv = []string{"echo"}
 	}
 	data, err := c.Slurp(c.Stdin())
@@ -70,6 +73,8 @@ func runXargs(c *applet.Call) int {
 	if o.Has('s') {
 		maxBytes = int(c.Number(o.Str('s')))
 	}
+	// POSIX runs the command once even without input; -r is GNU's way to avoid
+	// that.
 	if len(words) == 0 && !o.Has('r') {
 		x.run(argv)
 	}
@@ -139,6 +144,7 @@ func xargsWords(c *applet.Call, s string) []string {
 	for i := 0; i < len(s); i++ {
 		switch ch := s[i]; {
 		case ch == '\'' || ch == '"':
+			// A quoted part may not span lines, unlike in the shell.
 			end := strings.IndexByte(s[i+1:], ch)
 			if end < 0 || strings.Contains(s[i+1:i+1+end], "\n") {
 				kind := "single"
@@ -149,6 +155,7 @@ func xargsWords(c *applet.Call, s string) []string {
 			}
 			b.WriteString(s[i+1 : i+1+end])
 			i += end + 1
+			// An empty pair of quotes is a word, too.
 			inWord = true
 		case ch == '\\' && i+1 < len(s):
 			i++

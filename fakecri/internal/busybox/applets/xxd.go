@@ -15,6 +15,8 @@ func Xxd() applet.Applet {
 	return applet.New(runXxd, "xxd", "[-pr] [-g N] [-c N] [-l LEN] [-s OFS] [FILE]")
 }
 
+// runXxd shows rows of 16 bytes in groups of two, or of 30 without groups for
+// -p: the defaults of the original xxd.
 func runXxd(c *applet.Call) int {
 	o := c.Getopt("l:s:c:g:pr")
 	columns, group, skip, length := 16, 2, int64(0), int64(-1)
@@ -72,6 +74,7 @@ func unXxd(c *applet.Call, text string, plain bool) {
 				line, _, _ = strings.Cut(rest, "  ")
 			}
 		}
+		// What precedes the first invalid digit is still written.
 		b, _ := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(line), " ", ""))
 		_, _ = c.Out.Write(b)
 	}

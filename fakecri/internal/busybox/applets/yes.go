@@ -20,6 +20,7 @@ func runYes(c *applet.Call) int {
 		text = strings.Join(args, " ")
 	}
 	line := text + "\n"
+	// About a page at a time, and at least one line however long it is.
 	block := strings.Repeat(line, max(1, 4096/len(line)))
 	for {
 		c.Print(block)
