@@ -11,6 +11,7 @@ import (
 
 // httpGet is the command http.
 func (p *program) httpGet(ctx context.Context) int {
+	// The argument was checked when the command line was parsed.
 	t, _ := parseURL(p.Args[0])
 	p.deadline(p.Args[0])
 	c, err := p.w.Dial(ctx, t.host, t.port, p.Options.Timeout)
@@ -23,6 +24,7 @@ func (p *program) httpGet(ctx context.Context) int {
 		method = "GET"
 	}
 	var b strings.Builder
+	// One request a connection is all that a check needs.
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s:%d\r\nUser-Agent: drydock-actor\r\nConnection: close\r\n", method, t.path, t.host, t.port)
 	for _, h := range p.Options.Headers {
 		fmt.Fprintf(&b, "%s: %s\r\n", h[0], h[1])
@@ -78,6 +80,7 @@ func readResponse(r *bufio.Reader, noBody bool) (status int, body string, err er
 			chunked = strings.EqualFold(v, "chunked")
 		}
 	}
+	// A length that is missing means that the body ends with the connection.
 	var src io.Reader = r
 	switch {
 	case noBody:
@@ -111,6 +114,7 @@ func readChunks(r *bufio.Reader) (string, error) {
 		if _, err := io.CopyN(&b, r, n); err != nil {
 			return "", err
 		}
+		// The line break behind a chunk's data.
 		if _, err := r.ReadString('\n'); err != nil {
 			return "", err
 		}
@@ -126,10 +130,13 @@ func (p *program) tcpDial(ctx context.Context) int {
 		return p.fail(ctx, p.Args[0], err)
 	}
 	defer func() { _ = c.Close() }()
+	// Without data, that the port accepts is all there is to find out.
 	if p.Options.Data == "" {
 		return 0
 	}
 	if _, err = c.Write(ctx, []byte(p.Options.Data)); err == nil {
+		// The server learns that the request is complete, and its answer is read to the
+		// end.
 		err = c.CloseWrite()
 	}
 	if err != nil {

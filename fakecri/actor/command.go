@@ -10,6 +10,7 @@ import (
 )
 
 // command is one of the program's.
+// The table drives parsing and help alike, so help can't lag behind.
 type command struct {
 	name string
 	// args names its arguments; min and max bound their number, max < 0 is any.
@@ -47,6 +48,7 @@ func find(name string) *command {
 }
 
 // runOptions are those of run: all up to --cpu.
+// The list of options is in the order of help, and help breaks it at the same place.
 func runOptions() []string {
 	var out []string
 	for _, o := range options {
@@ -59,12 +61,14 @@ func runOptions() []string {
 }
 
 // argument makes a check of one argument.
+// An argument that is missing is not its business: min has been checked.
 func argument[T any](i int, name string, parse func(string) (T, error)) func(*Call) error {
 	return func(c *Call) error {
 		if i >= len(c.Args) {
 			return nil
 		}
 		if _, err := parse(c.Args[i]); err != nil {
+			// The text is the parser's own, so that help and errors agree on the form.
 			return &UsageError{Command: c.Command, Argument: name, Text: err.Error()}
 		}
 		return nil
@@ -73,6 +77,7 @@ func argument[T any](i int, name string, parse func(string) (T, error)) func(*Ca
 
 // commands lists all commands, in the order of help.
 func commands() []command {
+	// A check looks at one value, so the host is dropped here.
 	hostPort := func(s string) (int, error) { _, n, err := parseHostPort(s); return n, err }
 	return []command{
 		{name: "run", max: 0, help: "run until a signal comes, or as the options say", options: runOptions(), run: (*program).run},
@@ -116,6 +121,7 @@ func commands() []command {
 }
 
 // program is one run of the program.
+// Commands of a chain are runs of their own, which share the World.
 type program struct {
 	w     World
 	start time.Time
@@ -124,10 +130,12 @@ type program struct {
 }
 
 // Main is the program. It returns the exit code.
+// No state is global, so many programs run in one process of a simulation.
 func Main(ctx context.Context, w World) int {
 	p := &program{w: w, start: w.Now()}
 	call, err := Parse(w.Args())
 	if err != nil {
+		// The code of usage errors is 2, as that of shells' builtins is.
 		p.write2(ctx, "actor: "+err.Error()+"\n")
 		return 2
 	}
@@ -157,17 +165,20 @@ func (p *program) write2(ctx context.Context, text string) {
 }
 
 // fail says what went wrong with something, and returns 1.
+// It goes to stderr, so that stdout has only what a command was asked for.
 func (p *program) fail(ctx context.Context, what string, err error) int {
 	p.write2(ctx, "actor: "+p.Command+": "+what+": "+reason(err)+"\n")
 	return 1
 }
 
 // reason is an error without the names that the system's packages add.
+// The names may differ between a real machine and the fake runtime; errno's texts don't.
 func reason(err error) string {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return errno.Error()
 	}
+	// Errors of fs may hold none, such as fs.ErrClosed.
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err.Error()
@@ -176,9 +187,12 @@ func reason(err error) string {
 }
 
 // checkChain parses every command of a chain.
+// A mistake in a later command is found before the first one runs.
 func checkChain(c *Call) error {
 	for _, argv := range links(c.Args) {
 		if _, err := Parse(append([]string{Program}, argv...)); err != nil {
+			// The inner error is flattened to text, since its command is not the one that
+			// was called.
 			return &UsageError{Command: c.Command, Text: err.Error()}
 		}
 	}
@@ -186,6 +200,7 @@ func checkChain(c *Call) error {
 }
 
 // links are the commands of a chain.
+// "--" separates them, so no argument of a chain can be that.
 func links(args []string) [][]string {
 	out := [][]string{nil}
 	for _, a := range args {
@@ -204,9 +219,13 @@ func (p *program) chain(ctx context.Context) int {
 	for _, argv := range links(p.Args) {
 		call, err := Parse(append([]string{Program}, argv...))
 		if err != nil {
-			return 2 // it was checked
+			// It was checked before the chain began.
+			return 2
 		}
+		// Each has a start of its own: its durations count from then, not from the
+		// chain's.
 		sub := &program{w: p.w, start: p.w.Now(), Call: call}
+		// exit ends the chain even with code 0, as it would end a script.
 		if code := call.command.run(sub, ctx); code != 0 || call.Command == "exit" {
 			return code
 		}

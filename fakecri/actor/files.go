@@ -33,6 +33,7 @@ func (p *program) writeFile(ctx context.Context, name string, flag int, text str
 	if err != nil {
 		return err
 	}
+	// Close is called even after a failed write, and the first error counts.
 	_, err = f.Write(ctx, []byte(text))
 	if cerr := f.Close(); err == nil {
 		err = cerr
@@ -40,7 +41,8 @@ func (p *program) writeFile(ctx context.Context, name string, flag int, text str
 	return err
 }
 
-// reader and writer are files with a context.
+// reader is a File with a context, which package io can read from: a File's own calls
+// take a context each.
 type reader struct {
 	ctx context.Context
 	f   File
@@ -49,6 +51,7 @@ type reader struct {
 // Read waits within the reader's context.
 func (r *reader) Read(b []byte) (int, error) { return r.f.Read(r.ctx, b) }
 
+// cat goes on after a file that fails, as cat(1) does, and exits with 1 then.
 func (p *program) cat(ctx context.Context) int {
 	if len(p.Args) == 0 {
 		return p.pour(ctx, "standard input", p.w.Stdin())
@@ -72,6 +75,7 @@ func (p *program) cat(ctx context.Context) int {
 func (p *program) pour(ctx context.Context, name string, f File) int {
 	buf := make([]byte, 32<<10)
 	for {
+		// Read may return data together with its error, as io.Reader allows.
 		n, err := f.Read(ctx, buf)
 		if n > 0 {
 			p.print(ctx, string(buf[:n]))
@@ -85,6 +89,7 @@ func (p *program) pour(ctx context.Context, name string, f File) int {
 	}
 }
 
+// write ends the text with a newline, so that the file is a text file.
 func (p *program) write(ctx context.Context) int {
 	if err := p.writeFile(ctx, p.Args[0], os.O_TRUNC, p.Args[1]+"\n"); err != nil {
 		return p.fail(ctx, p.Args[0], err)
@@ -92,6 +97,7 @@ func (p *program) write(ctx context.Context) int {
 	return 0
 }
 
+// add is the command append, which makes the file if need be.
 func (p *program) add(ctx context.Context) int {
 	if err := p.writeFile(ctx, p.Args[0], os.O_APPEND, p.Args[1]+"\n"); err != nil {
 		return p.fail(ctx, p.Args[0], err)
@@ -100,6 +106,7 @@ func (p *program) add(ctx context.Context) int {
 }
 
 // each does something with every argument and tells of each that fails.
+// The exit code is 1 if any fails; the rest are still done.
 func (p *program) each(ctx context.Context, args []string, do func(name string) error) int {
 	code := 0
 	for _, name := range args {
@@ -110,6 +117,7 @@ func (p *program) each(ctx context.Context, args []string, do func(name string) 
 	return code
 }
 
+// touch opens a missing file for appending: it is made, and nothing is written.
 func (p *program) touch(ctx context.Context) int {
 	return p.each(ctx, p.Args, func(name string) error {
 		if p.exists(name) {
@@ -121,6 +129,8 @@ func (p *program) touch(ctx context.Context) int {
 
 func (p *program) rm(ctx context.Context) int { return p.each(ctx, p.Args, p.w.Remove) }
 
+// mkdir makes no parents, unlike mkdir -p: a missing one is an error that a check can
+// see.
 func (p *program) mkdir(ctx context.Context) int {
 	return p.each(ctx, p.Args, func(name string) error { return p.w.Mkdir(name, 0o755) })
 }
@@ -140,6 +150,7 @@ func (p *program) ln(ctx context.Context) int {
 }
 
 // parseMode reads an octal mode.
+// The special bits move, since fs.FileMode has them elsewhere than Unix does.
 func parseMode(s string) (fs.FileMode, error) {
 	n, err := strconv.ParseUint(s, 8, 16)
 	if err != nil || n > 0o7777 {
@@ -159,6 +170,7 @@ func (p *program) chmod(ctx context.Context) int {
 	return p.each(ctx, p.Args[1:], func(name string) error { return p.w.Chmod(name, mode) })
 }
 
+// fill writes zeros, in pieces, so that a disk that runs full is met on the way.
 func (p *program) fill(ctx context.Context) int {
 	size, _ := ParseSize(p.Args[1])
 	f, err := p.w.Open(p.Args[0], os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
@@ -194,6 +206,7 @@ func (p *program) ls(ctx context.Context) int {
 	return 0
 }
 
+// stat leaves the size of directories out, as it depends on the file system.
 func (p *program) stat(ctx context.Context) int {
 	return p.each(ctx, p.Args, func(name string) error {
 		i, err := p.w.Stat(name)
@@ -218,6 +231,7 @@ func (p *program) readlink(ctx context.Context) int {
 	return 0
 }
 
+// testFile prints nothing: its exit code is what a probe is decided by.
 func (p *program) testFile(context.Context) int {
 	for _, name := range p.Args {
 		if !p.exists(name) {
@@ -227,6 +241,7 @@ func (p *program) testFile(context.Context) int {
 	return 0
 }
 
+// waitFile counts its timeout from the start for all files together.
 func (p *program) waitFile(ctx context.Context) int {
 	for _, name := range p.Args {
 		for !p.exists(name) {
@@ -241,6 +256,7 @@ func (p *program) waitFile(ctx context.Context) int {
 }
 
 // mount tells what is mounted at a path, by /proc/self/mounts.
+// Of several mounts on one path the last is on top, so the last line counts.
 func (p *program) mount(ctx context.Context) int {
 	data, err := p.readFile(ctx, "/proc/self/mounts")
 	if err != nil {

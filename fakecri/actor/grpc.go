@@ -10,6 +10,7 @@ import (
 )
 
 // The one method that the health server has.
+// It is the unary method; Watch is answered as unimplemented, as kubelets don't call it.
 const healthCheck = "/grpc.health.v1.Health/Check"
 
 // Codes of gRPC.
@@ -22,27 +23,34 @@ const (
 // Statuses of grpc.health.v1.
 var servingNames = []string{"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"}
 
+// The two that this server answers with; others only come from foreign servers.
 const (
 	serving    = 1
 	notServing = 2
 )
 
 // grpcCall is a call that comes in.
+// Its frames are collected until the stream ends, as a unary call is answered as a whole.
 type grpcCall struct {
 	path string
 	data []byte
 }
 
 // maxCalls is how many calls may be open on a connection.
+// A client that opens more is cut off, so that memory stays bounded.
 const maxCalls = 100
 
 // serveGRPC answers calls of a connection.
+// Whatever breaks the protocol ends the connection without a GOAWAY: health checks open a
+// new one each time.
 func (p *servers) serveGRPC(ctx context.Context, c Conn) {
 	h := newH2(ctx, c)
 	preface := make([]byte, len(h2Preface))
 	if _, err := io.ReadFull(h.r, preface); err != nil || string(preface) != h2Preface {
 		return
 	}
+	// A server's SETTINGS must come first (RFC 9113, section 3.4); an empty one keeps
+	// defaults.
 	if h.send(appendFrame(nil, h2Settings, 0, 0, nil)) != nil {
 		return
 	}
@@ -68,6 +76,7 @@ func (p *servers) serveGRPC(ctx context.Context, c Conn) {
 			call.data = append(call.data, b...)
 		case h2Reset:
 			delete(calls, f.stream)
+			// A reset call gets no answer, and flags mean nothing on its frame.
 			continue
 		default:
 			if done, err := h.housekeeping(f); done || err != nil {
@@ -85,6 +94,7 @@ func (p *servers) serveGRPC(ctx context.Context, c Conn) {
 }
 
 // answerGRPC returns the frames that answer a call.
+// A failure has no message, so one frame of headers is head and trailers at once.
 func (p *servers) answerGRPC(ctx context.Context, stream uint32, call *grpcCall) []byte {
 	head := appendField(appendField(nil, ":status", "200"), "content-type", "application/grpc")
 	status, code, text := p.check(call)
@@ -96,11 +106,13 @@ func (p *servers) answerGRPC(ctx context.Context, stream uint32, call *grpcCall)
 		return appendFrame(nil, h2Headers, h2EndHeaders|h2EndStream, stream, head)
 	}
 	out := appendFrame(nil, h2Headers, h2EndHeaders, stream, head)
+	// Field 1 of HealthCheckResponse is the status, as a varint; it fits one byte.
 	out = appendFrame(out, h2Data, 0, stream, grpcMessage([]byte{1 << 3, status}))
 	return appendFrame(out, h2Headers, h2EndHeaders|h2EndStream, stream, appendField(nil, "grpc-status", "0"))
 }
 
 // check is the health service.
+// Without a name it is the server's health as a whole, as the health protocol says.
 func (p *servers) check(call *grpcCall) (status byte, code int, text string) {
 	if call.path != healthCheck {
 		return 0, grpcUnimplemented, "unknown method " + call.path
@@ -125,6 +137,8 @@ func (p *servers) check(call *grpcCall) (status byte, code int, text string) {
 func healthService(b []byte) (string, error) {
 	service := ""
 	for len(b) > 0 {
+		// Only length-delimited fields can stand in a request; unknown ones are passed
+		// over.
 		tag, n := binary.Uvarint(b)
 		if n <= 0 || tag&7 != 2 {
 			return "", fmt.Errorf("not a HealthCheckRequest")
@@ -158,6 +172,7 @@ func (p *program) grpcCheck(ctx context.Context) int {
 	if status < len(servingNames) {
 		name = servingNames[status]
 	}
+	// The name goes to stdout whatever it is, so that a check sees NOT_SERVING as well.
 	p.print(ctx, name, "\n")
 	if status != serving {
 		return 1
@@ -193,13 +208,16 @@ func AskHealth(ctx context.Context, c Conn, authority, service string) (string, 
 // askHealth makes the one call.
 func askHealth(h *h2Conn, authority, service string) (int, error) {
 	head := appendField(nil, ":method", "POST")
+	// "te: trailers" is what gRPC servers demand of a client.
 	for _, x := range [][2]string{{":scheme", "http"}, {":path", healthCheck}, {":authority", authority}, {"content-type", "application/grpc"}, {"te", "trailers"}} {
 		head = appendField(head, x[0], x[1])
 	}
 	var req []byte
+	// An empty string is a default in proto3, which is left out of the message.
 	if service != "" {
 		req = append(binary.AppendUvarint([]byte{1<<3 | 2}, uint64(len(service))), service...)
 	}
+	// All frames go out in one write: the server's SETTINGS need not be awaited.
 	out := appendFrame([]byte(h2Preface), h2Settings, 0, 0, nil)
 	out = appendFrame(out, h2Headers, h2EndHeaders, 1, head)
 	out = appendFrame(out, h2Data, h2EndStream, 1, grpcMessage(req))
@@ -214,6 +232,8 @@ func askHealth(h *h2Conn, authority, service string) (int, error) {
 		}
 		switch {
 		case f.kind == h2Headers && f.stream == 1:
+			// Headers come twice: the head, and the trailers, which end the stream; a
+			// server that fails at once sends both in one.
 			fields, err := h.headers(f)
 			if err != nil {
 				return 0, err
@@ -251,6 +271,7 @@ func healthStatus(trailers map[string]string, data []byte) (int, error) {
 		return 0, err
 	}
 	if len(b) == 0 {
+		// An empty message is the status 0, UNKNOWN, by proto3's defaults.
 		return 0, nil
 	}
 	tag, n := binary.Uvarint(b)

@@ -46,6 +46,7 @@ type h2Frame struct {
 }
 
 // h2Conn is a connection.
+// Its decoder lives as long as the connection, since headers refer to earlier ones.
 type h2Conn struct {
 	ctx  context.Context
 	c    Conn
@@ -55,6 +56,7 @@ type h2Conn struct {
 
 // newH2 reads and writes frames on a connection. What it knows of HTTP/2 is what
 // health checks take: there is no flow control, since messages are small.
+// The decoder's table has 4096 bytes, which is HTTP/2's default.
 func newH2(ctx context.Context, c Conn) *h2Conn {
 	return &h2Conn{ctx: ctx, c: c, r: bufio.NewReader(&reader{ctx, c}), hpck: hpack.NewDecoder(4096, nil)}
 }
@@ -65,6 +67,7 @@ func (h *h2Conn) read() (h2Frame, error) {
 	if _, err := io.ReadFull(h.r, head[:]); err != nil {
 		return h2Frame{}, err
 	}
+	// Lengths are 24 bits; of the stream's number the highest bit is reserved.
 	n := int(head[0])<<16 | int(head[1])<<8 | int(head[2])
 	if n > maxFrame {
 		return h2Frame{}, fmt.Errorf("a frame of %d bytes", n)
@@ -88,6 +91,7 @@ func (h *h2Conn) send(b []byte) error {
 }
 
 // content is a frame's payload without padding and priority.
+// Padding and priority are only parsed to be dropped.
 func (f *h2Frame) content() ([]byte, error) {
 	b := f.payload
 	pad := 0
@@ -110,6 +114,8 @@ func (f *h2Frame) content() ([]byte, error) {
 }
 
 // headers reads the headers that begin with a frame.
+// Continuation frames follow at once, as no other frame may come between (RFC 9113,
+// section 6.10).
 func (h *h2Conn) headers(f h2Frame) (map[string]string, error) {
 	block, err := f.content()
 	if err != nil {
@@ -138,6 +144,7 @@ func (h *h2Conn) headers(f h2Frame) (map[string]string, error) {
 
 // housekeeping answers frames that belong to no call; done says that the
 // connection is over.
+// Unknown types are passed over, as RFC 9113 demands in section 5.5.
 func (h *h2Conn) housekeeping(f h2Frame) (done bool, err error) {
 	switch {
 	case f.kind == h2Settings && f.flags&h2Ack == 0:
@@ -153,12 +160,15 @@ func (h *h2Conn) housekeeping(f h2Frame) (done bool, err error) {
 // appendField adds a header as a literal, which leaves no trace in the peer's
 // table.
 func appendField(b []byte, name, value string) []byte {
+	// The 0 is a literal without indexing and with a new name (RFC 7541, section 6.2.2).
 	b = append(b, 0)
 	b = appendLiteral(b, name)
 	return appendLiteral(b, value)
 }
 
 // appendLiteral appends a text of a header block that is not compressed.
+// Its length is an integer with a prefix of 7 bits, and no Huffman code (RFC 7541,
+// sections 5.1 and 5.2).
 func appendLiteral(b []byte, s string) []byte {
 	if len(s) < 127 {
 		return append(append(b, byte(len(s))), s...)

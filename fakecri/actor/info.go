@@ -83,6 +83,7 @@ func (p *program) environment() []string {
 }
 
 // variable is a variable's value, and whether it is set.
+// Of one that is set twice the last counts.
 func (p *program) variable(name string) (string, bool) {
 	value, found := "", false
 	for _, e := range p.w.Env() {
@@ -95,11 +96,13 @@ func (p *program) variable(name string) (string, bool) {
 
 func (p *program) env(ctx context.Context) int {
 	if len(p.Args) == 0 {
-		_ = p.show(ctx, "env") // it does not fail
+		// It does not fail.
+		_ = p.show(ctx, "env")
 		return 0
 	}
 	v, ok := p.variable(p.Args[0])
 	if !ok {
+		// The exit code is that of fail, but there is no error that it could name.
 		p.write2(ctx, "actor: env: "+p.Args[0]+": not set\n")
 		return 1
 	}
@@ -109,6 +112,7 @@ func (p *program) env(ctx context.Context) int {
 
 func (p *program) id(ctx context.Context) int {
 	uid, gid, groups := p.w.Identity()
+	// Supplementary groups may or may not have gid among them, and come in any order.
 	groups = append(slices.Clone(groups), gid)
 	slices.Sort(groups)
 	var list []string
@@ -135,6 +139,7 @@ func (p *program) pid(ctx context.Context) int {
 }
 
 // ps lists processes as /proc has them.
+// A process without a command line shows as [NAME], as in ps(1).
 func (p *program) ps(ctx context.Context) int {
 	names, err := p.w.ReadDir("/proc")
 	if err != nil {
@@ -151,8 +156,11 @@ func (p *program) ps(ctx context.Context) int {
 		dir := "/proc/" + itoa(pid)
 		stat, err := p.readFile(ctx, dir+"/stat")
 		if err != nil {
-			continue // it is gone
+			// The process is gone.
+			continue
 		}
+		// The name stands in parentheses and may itself have blanks, so the line is cut
+		// behind it.
 		head, rest, _ := strings.Cut(string(stat), ") ")
 		parent := "0"
 		if f := strings.Fields(rest); len(f) > 1 {
@@ -190,6 +198,7 @@ func (p *program) child(ctx context.Context) int {
 	return 0
 }
 
+// tty exits with 1 if there is none, as tty(1) does.
 func (p *program) tty(ctx context.Context) int {
 	if p.w.IsTerminal(p.w.Stdin()) {
 		p.print(ctx, "tty\n")
@@ -200,6 +209,7 @@ func (p *program) tty(ctx context.Context) int {
 }
 
 // deadline ends the program when a command takes longer than --timeout.
+// Dial has the same limit, but what comes after it would wait without one.
 func (p *program) deadline(what string) {
 	d := p.Options.Timeout
 	p.w.Go("timeout", func(ctx context.Context) {

@@ -42,7 +42,10 @@ func (e *UsageError) Error() string {
 
 // Parse reads a command line, with the program's name. The error is a
 // *UsageError.
+// Nothing is run and nothing outside is looked at, so a scenario can be checked early.
 func Parse(argv []string) (*Call, error) {
+	// Called by the pause program's name, the command is implied and arguments come after
+	// it.
 	if len(argv) > 0 && path.Base(argv[0]) == path.Base(PauseProgram) {
 		argv = append([]string{argv[0], "pause"}, argv[1:]...)
 	}
@@ -65,6 +68,7 @@ func Parse(argv []string) (*Call, error) {
 			c.Args = append(c.Args, argv[2+i+1:]...)
 			break
 		}
+		// A lone dash, and what has just one, are arguments: no option is that short.
 		if len(a) < 3 || !strings.HasPrefix(a, "--") {
 			c.Args = append(c.Args, a)
 			continue
@@ -78,6 +82,7 @@ func Parse(argv []string) (*Call, error) {
 
 // option reads one "--name=value".
 func (c *Call) option(a string) error {
+	// Only the first "=" separates, so values may hold more of them.
 	name, value, given := strings.Cut(a[2:], "=")
 	o := findOption(name)
 	fail := func(format string, args ...any) error {
@@ -145,6 +150,7 @@ var sizeUnits = []struct {
 }
 
 // ParseSize reads a number of bytes: 64Mi, 1k, 12.
+// The bound of 2^50 bytes keeps sums of sizes from overflowing.
 func ParseSize(s string) (int64, error) {
 	for _, u := range sizeUnits {
 		digits, ok := strings.CutSuffix(s, u.suffix)
@@ -220,6 +226,7 @@ func parseHostPort(s string) (string, int, error) {
 	if err != nil {
 		return "", 0, err
 	}
+	// Brackets around an IPv6 address are of the notation, not of the address.
 	host := strings.TrimSuffix(strings.TrimPrefix(s[:i], "["), "]")
 	if host == "" {
 		host = "127.0.0.1"
@@ -241,6 +248,7 @@ func parseURL(s string) (target, error) {
 		return target{}, fmt.Errorf("%q does not begin with http://", s)
 	}
 	hostPort, file, _ := strings.Cut(rest, "/")
+	// A colon within the brackets of an IPv6 address is no port's.
 	if !strings.Contains(strings.TrimLeft(hostPort[strings.LastIndexByte(hostPort, ']')+1:], "]"), ":") {
 		hostPort += ":80"
 	}

@@ -14,8 +14,12 @@ const waitStep = 50 * time.Millisecond
 
 // run is the command of that name: everything that is to be there at once is
 // there before it waits.
+// The order is part of the language: files and what --print shows are complete before a
+// port opens, so a check that connects finds them.
 func (p *program) run(ctx context.Context) int {
 	o := &p.Options
+	// Signals are kept before the first wait, or one that comes early would end the
+	// program without --at-exit and --termination-message.
 	p.w.Signals(Known()...)
 	if code, stopped := p.await(ctx, o.WaitFor); stopped {
 		return code
@@ -46,8 +50,10 @@ func (p *program) run(ctx context.Context) int {
 }
 
 // begin starts what goes on beside waiting.
+// It returns 0, or the exit code if something can't be started.
 func (p *program) begin(ctx context.Context) int {
 	o := &p.Options
+	// A child is the program itself: the image has nothing else that could run.
 	for _, d := range o.Child {
 		if _, err := p.w.Spawn(ctx, "sleep", d.String()); err != nil {
 			return p.fail(ctx, "--child="+d.String(), err)
@@ -59,8 +65,11 @@ func (p *program) begin(ctx context.Context) int {
 			return code
 		}
 	} else {
+		// The port opens late as a task of its own, so that logs and signals go on
+		// meanwhile.
 		p.w.Go("listen", func(ctx context.Context) {
 			p.until(ctx, o.ListenAfter)
+			// A port that can't be opened late ends the program as one at the start does.
 			if code := server.listen(ctx); code != 0 {
 				p.w.Exit(ctx, code)
 			}
@@ -91,16 +100,19 @@ func (p *program) begin(ctx context.Context) int {
 func (p *program) wait(ctx context.Context, attempt int) int {
 	o := &p.Options
 	for {
+		// A negative time waits for ever, which is what no --for means.
 		left := time.Duration(-1)
 		if o.Limited {
 			left = max(0, o.For-p.age())
 		}
 		sig := p.w.Signal(ctx, left)
 		if sig == 0 {
+			// No signal came: the time of --for is over.
 			p.finish(ctx)
 			if len(o.Exit) == 0 {
 				return 0
 			}
+			// Runs beyond the list of codes exit with its last one.
 			return o.Exit[min(attempt, len(o.Exit)-1)]
 		}
 		if code, stopped := p.signalled(ctx, sig); stopped {
@@ -113,9 +125,11 @@ func (p *program) wait(ctx context.Context, attempt int) int {
 func (p *program) signalled(ctx context.Context, sig int) (code int, stopped bool) {
 	o := &p.Options
 	p.print(ctx, "signal ", signalName(sig), "\n")
+	// A terminal sends SIGWINCH when its size changes, which ends no program.
 	if sig == sigWINCH || slices.Contains(o.Ignore, sig) {
 		return 0, false
 	}
+	// Further signals are printed while it stops, but neither hurry nor prolong it.
 	for end := p.age() + o.StopAfter; p.age() < end; {
 		if more := p.w.Signal(ctx, end-p.age()); more != 0 {
 			p.print(ctx, "signal ", signalName(more), "\n")
@@ -126,6 +140,8 @@ func (p *program) signalled(ctx context.Context, sig int) (code int, stopped boo
 }
 
 // finish does what is to be done before the program ends, once.
+// A signal, the end of standard input and a request to exit all come here, and one may
+// come while another is being dealt with.
 func (p *program) finish(ctx context.Context) {
 	if p.ending {
 		return
@@ -134,6 +150,8 @@ func (p *program) finish(ctx context.Context) {
 	o := &p.Options
 	for _, f := range o.AtExit {
 		if err := p.writeFile(ctx, f[0], os.O_APPEND, f[1]+"\n"); err != nil {
+			// A failure is only reported: the program ends with the code that it was told
+			// to.
 			p.fail(ctx, "--at-exit="+f[0], err)
 		}
 	}
@@ -155,6 +173,7 @@ func (p *program) until(ctx context.Context, d time.Duration) {
 }
 
 // await waits for files; a signal ends it as it would end the program.
+// Waiting for the signal is also the sleep between two looks, so a stop is not delayed.
 func (p *program) await(ctx context.Context, files []string) (code int, stopped bool) {
 	for _, f := range files {
 		for !p.exists(f) {
@@ -169,11 +188,13 @@ func (p *program) await(ctx context.Context, files []string) (code int, stopped 
 }
 
 // count counts a run in the file, and returns how many there were before.
+// A file that is missing or holds no number counts as 0, since the first run makes it.
 func (p *program) count() (int, error) {
 	if p.Options.Count == "" {
 		return 0, nil
 	}
-	ctx := context.Background() // files don't wait
+	// Files don't wait.
+	ctx := context.Background()
 	before := 0
 	data, err := p.readFile(ctx, p.Options.Count)
 	if err == nil {
@@ -195,6 +216,7 @@ func (p *program) grow(ctx context.Context) {
 		if i > 0 {
 			p.w.Sleep(ctx, o.MemoryOver/steps)
 		}
+		// The difference of two running totals, since the amount may not divide by n.
 		if err := p.w.Alloc(ctx, o.Memory*(i+1)/n-o.Memory*i/n); err != nil {
 			p.w.Exit(ctx, p.fail(ctx, "--memory", err))
 		}
@@ -204,7 +226,10 @@ func (p *program) grow(ctx context.Context) {
 // echoStdin copies standard input.
 func (p *program) echoStdin(ctx context.Context) {
 	buf := make([]byte, 4096)
+	// Standard input is read even without --stdin, as --stdin-exit has to see its end.
 	for {
+		// Read returns data and an error in one call, so data is printed before the error
+		// counts.
 		n, err := p.w.Stdin().Read(ctx, buf)
 		if n > 0 && p.Options.EchoStdin {
 			p.print(ctx, string(buf[:n]))
@@ -224,10 +249,13 @@ func (p *program) echoStdin(ctx context.Context) {
 }
 
 // logs writes the first lines, and starts what writes more.
+// Without --log-after the first lines are written before the program waits, so a
+// container that exits at once has them in its log.
 func (p *program) logs(ctx context.Context) {
 	o := &p.Options
 	next := 0
 	round := func(ctx context.Context, lines int) {
+		// --log-batch lines make one round; {n} counts lines, not rounds.
 		for range lines {
 			text := o.Log[next%len(o.Log)]
 			stream := p.w.Stdout()
@@ -235,12 +263,15 @@ func (p *program) logs(ctx context.Context) {
 				stream = p.w.Stderr()
 			}
 			next++
+			// A failed write means that nobody reads any more, for which SIGPIPE would
+			// end others.
 			if _, err := stream.Write(ctx, []byte(fill(numbered(text, next), o.LogLength)+"\n")); err != nil {
 				p.w.Exit(ctx, 1)
 			}
 		}
 	}
 	first := max(1, o.LogBatch)
+	// Without an interval every text is written at least once.
 	if o.LogEvery == 0 {
 		first = max(first, len(o.Log))
 	}
@@ -251,6 +282,8 @@ func (p *program) logs(ctx context.Context) {
 		return
 	}
 	p.w.Go("log", func(ctx context.Context) {
+		// Times are reckoned from the start, not from the last round, so that lateness
+		// doesn't add up.
 		at, times := o.LogAfter, 1
 		if at > 0 {
 			p.until(ctx, at)
@@ -269,6 +302,7 @@ func (p *program) logs(ctx context.Context) {
 func numbered(text string, n int) string { return strings.ReplaceAll(text, "{n}", itoa(n)) }
 
 // fill makes a line as long as asked for.
+// A longer one is not cut.
 func fill(text string, length int64) string {
 	if n := length - int64(len(text)); n > 0 {
 		return text + strings.Repeat(".", int(n))
@@ -277,7 +311,9 @@ func fill(text string, length int64) string {
 }
 
 // pause waits to be stopped.
+// What it inherits is reaped by the World, not here.
 func pause(p *program, ctx context.Context) int {
+	// Only these two end it regularly; others do what they do to any program.
 	p.w.Signals(sigTERM, sigINT)
 	p.w.Signal(ctx, -1)
 	return 0

@@ -30,6 +30,7 @@ What --http serves (one request a connection):
 `
 
 // servers are what the program listens with, and the health that they show.
+// They are shared by all ports, so a request to one shows at the others.
 type servers struct {
 	*program
 	// unhealthy and healthy are what requests have set; they win over the options.
@@ -54,6 +55,8 @@ func (p *servers) listen(ctx context.Context) int {
 					if err != nil {
 						return
 					}
+					// Each connection is a task of its own, or one slow client would
+					// block probes.
 					p.w.Go("connection", func(ctx context.Context) {
 						s.serve(ctx, c)
 						_ = c.Close()
@@ -66,6 +69,7 @@ func (p *servers) listen(ctx context.Context) int {
 }
 
 // health reports whether the program is healthy.
+// A request beats the options, and the file counts only when the times allow it.
 func (p *servers) health() bool {
 	o, age := &p.Options, p.age()
 	switch {
@@ -105,12 +109,14 @@ type httpRequest struct {
 }
 
 // limits of a request, in bytes.
+// A longer request is answered with 400.
 const (
 	maxHead = 64 << 10
 	maxBody = 1 << 20
 )
 
 // readRequest reads a request.
+// An empty first line does not end the head, and makes a bad request.
 func readRequest(r *bufio.Reader) (*httpRequest, error) {
 	var head strings.Builder
 	length := int64(0)
@@ -163,7 +169,8 @@ func (p *servers) serveHTTP(ctx context.Context, c Conn) {
 	var a httpAnswer
 	switch {
 	case err == io.EOF:
-		return // a probe of the port
+		// A probe of the port connects and leaves, which is not logged.
+		return
 	case err != nil:
 		a = httpAnswer{status: 400, body: "bad request\n"}
 		q = &httpRequest{method: "?", target: "?"}
@@ -175,6 +182,7 @@ func (p *servers) serveHTTP(ctx context.Context, c Conn) {
 	}
 	text := fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n%sConnection: close\r\n\r\n",
 		a.status, statusText[a.status], len(a.body), a.header)
+	// The length stays that of the body that GET would have, as HTTP has it for HEAD.
 	if q.method != "HEAD" {
 		text += a.body
 	}
@@ -186,6 +194,7 @@ func (p *servers) serveHTTP(ctx context.Context, c Conn) {
 }
 
 // answer says what a request gets.
+// Unknown paths, and files or variables that are not there, are 404.
 func (p *servers) answer(ctx context.Context, q *httpRequest, c Conn) httpAnswer {
 	file, query, _ := strings.Cut(q.target, "?")
 	first, rest, _ := strings.Cut(strings.TrimPrefix(file, "/"), "/")
@@ -213,6 +222,7 @@ func (p *servers) answer(ctx context.Context, q *httpRequest, c Conn) httpAnswer
 		if err != nil {
 			return bad(err)
 		}
+		// The task sleeps, so other connections are served meanwhile.
 		p.w.Sleep(ctx, d)
 		return ok("ok\n")
 	case "redirect":
@@ -243,7 +253,8 @@ func (p *servers) answer(ctx context.Context, q *httpRequest, c Conn) httpAnswer
 		}
 		a := ok("ok\n")
 		a.then = func(ctx context.Context) {
-			p.w.Sleep(ctx, 10*time.Millisecond) // so that the answer arrives
+			// The answer needs that time to arrive.
+			p.w.Sleep(ctx, 10*time.Millisecond)
 			p.finish(ctx)
 			p.w.Exit(ctx, code)
 		}

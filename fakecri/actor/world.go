@@ -10,6 +10,8 @@ import (
 // World is what the program runs in. A context belongs to a task of the
 // program: what waits takes that of the task that calls it. Tasks of one
 // program never run at the same time; they give way where they wait.
+// There are two: conformance/actor has the real machine's, fakecri/actor/fake the
+// simulated one's.
 type World interface {
 	// Args is the command line with the program's name, Env the environment.
 	Args() []string

@@ -41,6 +41,7 @@ func (c *Curve) Over(limit int64, after time.Duration, key uint64) (time.Duratio
 // ask again: then it is at least a millisecond after after.
 func FirstOver(users []User, limit int64, after time.Duration) (time.Duration, bool) {
 	s := search{users: users, limit: limit, left: steps, finest: finest}
+	// For a single user the time is exact to the nanosecond.
 	if len(users) == 1 {
 		s.finest = 1
 	}

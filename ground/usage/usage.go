@@ -155,6 +155,7 @@ func (c *Curve) Repeat(every time.Duration) (*Curve, error) {
 	case c.points[len(c.points)-1].At > every:
 		return nil, fmt.Errorf("repeated every %s, but its last point is at %s", every, c.points[len(c.points)-1].At)
 	}
+	// A level line has nothing to repeat, and stays one that is cheap to ask.
 	if c.low == c.high {
 		return c, nil
 	}
@@ -170,6 +171,7 @@ func (c *Curve) Phase(by time.Duration) *Curve {
 		return c
 	}
 	r := *c
+	// A negative phase counts from the period's end.
 	r.phase = ((c.phase+by)%c.every + c.every) % c.every
 	return &r
 }
@@ -220,6 +222,7 @@ func (c *Curve) local(t time.Duration) time.Duration {
 
 // after is the index of the first point after t.
 func (c *Curve) after(t time.Duration) int {
+	// A few points are searched faster one by one.
 	if len(c.points) <= 8 {
 		i := 0
 		for i < len(c.points) && c.points[i].At <= t {
@@ -256,6 +259,7 @@ func (c *Curve) noiseAt(t time.Duration, key uint64) int64 {
 // away in the second.
 func (c *Curve) pairNoise(pair int64, key uint64) int64 {
 	amp := c.noise
+	// Only where the line comes near 0 must the noise be held back.
 	if c.low < amp {
 		from := 2 * time.Duration(pair) * c.noiseEvery
 		lo, _ := c.lineRange(from, from+2*c.noiseEvery-1)
@@ -350,6 +354,7 @@ func (c *Curve) highest(from, to time.Duration, key uint64) int64 {
 		return high
 	}
 	first, last := from/c.noiseEvery, to/c.noiseEvery
+	// Over many stretches the bound is not worth a closer look.
 	if last-first > 4 {
 		return high + min(c.noise, high)
 	}
@@ -373,6 +378,8 @@ func (c *Curve) Capped(limit int64) *Curve {
 			if a := c.points[i-1]; (a.Value > limit) != (p.Value > limit) && p.At > a.At {
 				low, high := min(a.Value, p.Value), max(a.Value, p.Value)
 				part := time.Duration(mulDiv(int64(p.At-a.At), limit-low, high-low))
+				// A falling line is above the limit first, so the part counts from its
+				// end.
 				if a.Value > limit {
 					part = p.At - a.At - part
 				}

@@ -47,6 +47,7 @@ type Regexp struct {
 }
 
 // Errors of Compile, worded as regcomp's.
+// Commands print them, so they begin with capitals as glibc's do.
 var (
 	ErrParen     = errors.New("Unmatched ( or \\(")
 	ErrCloseOnly = errors.New("Unmatched ) or \\)")
@@ -66,6 +67,8 @@ func Compile(pattern string, flags Flags) (*Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Package regexp has no back-references: such patterns run on the matcher of
+	// backtrack.go.
 	if t.backRef {
 		n, err := parseBack(out)
 		if err != nil {
@@ -73,6 +76,7 @@ func Compile(pattern string, flags Flags) (*Regexp, error) {
 		}
 		return &Regexp{back: n, groups: t.groups, fold: flags&Fold != 0}, nil
 	}
+	// A dot matches newlines, too.
 	mode := "s"
 	if flags&Fold != 0 {
 		mode += "i"
@@ -81,6 +85,7 @@ func Compile(pattern string, flags Flags) (*Regexp, error) {
 		mode += "m"
 	}
 	re, err := regexp.Compile("(?" + mode + ":" + out + ")")
+	// What is left for regexp to refuse is a repetition, such as one beyond its limit.
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrRepeat, pattern)
 	}
@@ -109,6 +114,7 @@ func (r *Regexp) Find(text string) []int {
 	if r.re != nil {
 		return r.re.FindStringSubmatchIndex(text)
 	}
+	// The first place at which it matches at all is the leftmost.
 	for from := 0; from <= len(text); from++ {
 		if loc := r.matchBack(text, from); loc != nil {
 			return loc
@@ -135,6 +141,7 @@ func (r *Regexp) FindAll(text string) [][]int {
 		out = append(out, loc)
 		last = loc[1]
 		from = loc[1]
+		// An empty match does not move on by itself.
 		if loc[0] == loc[1] {
 			from++
 		}
@@ -161,7 +168,8 @@ type translator struct {
 type atomKind uint8
 
 const (
-	atStart atomKind = iota // nothing: the start of a branch
+	// Nothing: the start of a branch.
+	atStart atomKind = iota
 	anAnchor
 	anAtom
 	aRepeat
@@ -193,6 +201,7 @@ func (t *translator) run() (string, error) {
 			err = t.repeat("*", "*")
 		case c == '^':
 			t.pos++
+			// Within a branch of a basic expression ^ is text.
 			if t.ext() || t.last == atStart {
 				t.out.WriteByte('^')
 				t.last = anAnchor

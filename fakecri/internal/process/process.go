@@ -51,7 +51,7 @@ type Runner struct {
 	Event    func(kind runtimeapi.ContainerEventType, id string, s *records.Sandbox)
 }
 
-// Options are those of Options.
+// Options are those of the runtime's Options that concern programs.
 type Options struct {
 	Programs              []program.Program
 	Behave                func(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) *program.Behaviour
@@ -75,7 +75,8 @@ func isShellScript(argv []string) bool {
 func (r *Runner) Start(c *records.Container) error {
 	b, interpret := r.Resolve(c)
 	now := r.Loop.UnixNano()
-	if err := r.Output.OpenLog(c); err != nil { // before the process, so also if there is none
+	// The log comes before the process, so a container that can't start has one, too.
+	if err := r.Output.OpenLog(c); err != nil {
 		return r.failStart(c, "failed to create containerd task: failed to create container loggers: "+err.Error())
 	}
 	// A stated error is runc's: the log has been opened by then.
@@ -160,6 +161,7 @@ const (
 // that waits for it has that time in its latency.
 func (r *Runner) firstEnded(p *records.Process, e kernel.Exit) {
 	c := p.Container
+	// The container may have been ended otherwise meanwhile.
 	if c.Process != p {
 		return
 	}
@@ -183,6 +185,7 @@ func (r *Runner) firstEnded(p *records.Process, e kernel.Exit) {
 // nanoseconds since the epoch and not before now; 0 for never.
 func (r *Runner) oomTime(p *records.Process, now int64) int64 {
 	limit := p.Container.LinuxResources().GetMemoryLimitInBytes()
+	// A limit of 0 is none, as in CRI.
 	if limit <= 0 {
 		return 0
 	}
@@ -214,6 +217,7 @@ func (r *Runner) LimitChanged(p *records.Process) {
 // that it can come to.
 func (r *Runner) arm(p *records.Process) {
 	at, _ := p.End()
+	// Another limit may have taken the end away.
 	if at == 0 {
 		if p.Timer != nil {
 			p.Timer.Stop()
@@ -222,6 +226,7 @@ func (r *Runner) arm(p *records.Process) {
 	}
 	if p.Timer == nil {
 		p.Timer = r.Kernel.Powered.NewTimer("process", func() {
+			// The process may have been ended otherwise meanwhile.
 			if p.Container.Process == p {
 				r.Ends(p)
 			}
@@ -301,9 +306,11 @@ func (r *Runner) Exit(c *records.Container, e records.ExitStatus) {
 	}
 	c.FinishedAt = r.Loop.UnixNano()
 	if p != nil && p.Interpreted != nil && p.Interpreted.EndedAt != 0 && e.Reason != records.UnknownReason {
-		c.FinishedAt, e = p.Interpreted.EndedAt, p.Interpreted.Ended // whatever came after that
+		// The process has ended by itself: whatever came after that does not count.
+		c.FinishedAt, e = p.Interpreted.EndedAt, p.Interpreted.Ended
 	}
 	if e.Reason == "" {
+		// The reasons are containerd's.
 		e.Reason = "Completed"
 		if e.Code != 0 {
 			e.Reason = "Error"
@@ -376,6 +383,7 @@ func (r *Runner) recordProcess(c *records.Container, verb string, e records.Exit
 		}
 	}
 	r.Recorder.RecordObject(trace.KindProcess, sub.Object(), verb, fields...)
+	// The next record uses the memory again.
 	r.fields = fields[:0]
 }
 

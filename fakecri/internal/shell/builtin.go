@@ -155,6 +155,7 @@ func breakCmd(s *shell, argv []string) int {
 		if n, ok = s.number(argv[1]); !ok {
 			return 2
 		}
+		// break 0 is an error, as in ash.
 		if n == 0 {
 			return s.raise("Illegal number: %s", argv[1])
 		}
@@ -201,6 +202,7 @@ func exitCmd(s *shell, argv []string) int {
 		}
 		status = n & 0xff
 	}
+	// finish returns this, after the trap of EXIT.
 	if s.inTrap {
 		s.trapStatus = status
 	}
@@ -218,6 +220,7 @@ func evalCmd(s *shell, argv []string, flags evalFlags) int {
 	if len(args) == 0 {
 		return 0
 	}
+	// Errors of the text are eval's, errors of its commands theirs.
 	command := s.command
 	s.command = "eval"
 	p := s.in.cache.Get(strings.Join(args, " "))
@@ -247,6 +250,7 @@ func dotCmd(s *shell, argv []string, flags evalFlags) int {
 		path = ""
 		for dir := range strings.SplitSeq(s.vars.value("PATH"), ":") {
 			p := dir + "/" + name
+			// An empty element of PATH is the working directory.
 			if dir == "" {
 				p = name
 			}
@@ -272,6 +276,7 @@ func dotCmd(s *shell, argv []string, flags evalFlags) int {
 	// The file is a script of its own: its lines count from 1, and a break in
 	// it ends no loop around.
 	s.input, s.loops = &input{}, 0
+	// return works in the file as it does in a function.
 	s.calls++
 	status := s.run(s.in.cache.Get(string(data)), flags&evalTested)
 	s.calls--
@@ -317,7 +322,8 @@ func execCmd(s *shell, argv []string, saved *redirection) int {
 	}
 	status := s.exec(path, args, saved)
 	s.command = command
-	if s.skip == skipNone { // a script without #!
+	// A script without #! has run to its end here.
+	if s.skip == skipNone {
 		s.exit(status)
 	}
 	return status
@@ -356,6 +362,7 @@ func commandCmd(s *shell, argv []string, flags evalFlags) int {
 	}
 	// Functions are passed over: that is what command is for.
 	if b, ok := builtinOf(args[0]); ok {
+		// Under command the failure of a special builtin ends no shell.
 		b.special = false
 		if args[0] == "exec" {
 			return execCmd(s, args, &redirection{s: s})
@@ -363,6 +370,7 @@ func commandCmd(s *shell, argv []string, flags evalFlags) int {
 		return s.runBuiltin(b, args, flags)
 	}
 	if path {
+		// PATH is only changed for the search and the program.
 		old := s.vars.save("PATH")
 		s.vars.set("PATH", "/sbin:/usr/sbin:/bin:/usr/bin", 0)
 		status := s.external(args, false, &redirection{s: s})
@@ -390,6 +398,7 @@ func describe(s *shell, name string, long bool) int {
 		return say("alias "+name+"="+singleQuote(a), " is an alias for "+a)
 	}
 	b, ok := builtinOf(name)
+	// A function can't hide a special builtin.
 	if s.funcs[name] != nil && !b.special {
 		return say(name, " is a function")
 	}
@@ -400,9 +409,11 @@ func describe(s *shell, name string, long bool) int {
 		return say(name, " is a shell builtin")
 	}
 	path, err := s.find(name)
+	// A name with a slash is taken as it is, so it may not be executable.
 	if err == nil && strings.Contains(name, "/") {
 		err = s.p.View().Access(name, 1)
 	}
+	// A standalone applet has no file that could be shown.
 	if err == nil && path == kernel.StandaloneApplet {
 		return say(name, " is "+name)
 	}
@@ -444,6 +455,7 @@ func hashCmd(s *shell, argv []string) int {
 	}
 	status := 0
 	for _, name := range argv[1:] {
+		// Builtins and functions are not looked for in PATH.
 		if _, ok := builtinOf(name); ok || s.funcs[name] != nil {
 			continue
 		}

@@ -22,6 +22,7 @@ func echoCmd(s *shell, argv []string) int {
 	newline, escapes := true, false
 options:
 	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		// A word counts as options only if all of its letters do.
 		n, e := newline, escapes
 		for i := 1; i < len(args[0]); i++ {
 			switch args[0][i] {
@@ -155,6 +156,8 @@ func (r *reader) options(args []string) ([]string, bool) {
 		}
 		for i := 1; i < len(o); i++ {
 			c := o[i]
+			// These letters take a value, in the same word or the next; others stand
+			// alone.
 			if strings.IndexByte("ptnud", c) < 0 {
 				switch c {
 				case 'r':
@@ -189,6 +192,7 @@ func (r *reader) option(c byte, v string) bool {
 	case 'p':
 		r.prompt = v
 	case 'd':
+		// An empty delimiter is the zero byte.
 		r.delim = 0
 		if v != "" {
 			r.delim = v[0]
@@ -209,6 +213,7 @@ func (r *reader) option(c byte, v string) bool {
 		if c == 'u' {
 			r.fd = n
 		} else {
+			// read -n 0 reads a line, as without -n.
 			if r.max = n; n == 0 {
 				r.max = -1
 			}
@@ -239,6 +244,7 @@ func (r *reader) read() int {
 	for (r.max < 0 || len(r.text) < r.max) && len(r.text) < maxString {
 		n, err := f.Read(ctx, b[:])
 		if n == 0 {
+			// A signal without a trap does not end it.
 			if errors.Is(err, kernel.ErrInterrupted) && s.takeSignals() == 0 {
 				continue
 			}

@@ -49,6 +49,7 @@ func cdCmd(s *shell, argv []string) int {
 		dest = "."
 	}
 	try := []string{dest}
+	// Names that begin with /, . or .. mean one place only.
 	if first, _, _ := strings.Cut(dest, "/"); first != "" && first != "." && first != ".." {
 		if cdpath := s.vars.value("CDPATH"); cdpath != "" {
 			try = nil
@@ -159,6 +160,7 @@ func waitCmd(s *shell, argv []string) int {
 			if !ok {
 				return 2
 			}
+			// A job is found by any of its processes, not only by $!.
 			for _, j := range s.kids.jobs {
 				if slices.Contains(j.pids, pid) {
 					found = j
@@ -190,6 +192,7 @@ func jobsCmd(s *shell, argv []string) int {
 			pids = true
 		}
 	}
+	// remove changes the list while it is gone through.
 	list := append([]*job(nil), s.kids.jobs...)
 	for i := len(list) - 1; i >= 0; i-- {
 		j := list[i]
@@ -202,6 +205,7 @@ func jobsCmd(s *shell, argv []string) int {
 			continue
 		}
 		mark := byte(' ')
+		// + marks the newest job, - the one before it.
 		switch at {
 		case len(s.kids.jobs) - 1:
 			mark = '+'
@@ -214,6 +218,7 @@ func jobsCmd(s *shell, argv []string) int {
 		}
 		state := "Running"
 		if j.done() {
+			// A job's state is that of its last process.
 			ex := j.exits[len(j.exits)-1]
 			switch {
 			case ex.Signal != 0:
@@ -318,6 +323,7 @@ func listSignals(s *shell, args []string) int {
 	}
 	for _, a := range args {
 		n, ok := kernel.SignalNumber(a)
+		// A status above 128 names its signal by the low 7 bits.
 		if v, err := strconv.Atoi(a); err == nil && v >= 0 {
 			n, ok = v&0x7f, true
 		}
@@ -359,6 +365,8 @@ func umaskCmd(s *shell, argv []string) int {
 			}
 			s.out = append(s.out, byte(who), '=')
 			for j, c := range "rwx" {
+				// The mask has the bits that are taken away: one that is missing is
+				// allowed.
 				if m>>(6-3*i)&(4>>j) == 0 {
 					s.out = append(s.out, byte(c))
 				}

@@ -57,6 +57,7 @@ func exportCmd(s *shell, argv []string) int {
 		if negate {
 			if x := s.vars.find(name); x != nil {
 				x.flags &^= flag
+				// The environment was made with the variable in it.
 				s.vars.env = nil
 			}
 			continue
@@ -127,6 +128,7 @@ func unsetCmd(s *shell, argv []string) int {
 			}
 		}
 		if kind != 'v' && s.funcs[name] != nil {
+			// Functions may be shared with a parent, and are copied first.
 			s.own()
 			delete(s.funcs, name)
 		}
@@ -291,6 +293,7 @@ func setCmd(s *shell, argv []string) int {
 	if len(argv) == 1 {
 		for _, x := range s.vars.sorted(flagUnset, 0) {
 			value := x.value
+			// set shows dynamic variables as empty: no value of theirs is stored.
 			if x.name == "LINENO" || x.name == "RANDOM" {
 				value = ""
 			}
@@ -305,8 +308,10 @@ func setCmd(s *shell, argv []string) int {
 		}
 		return 1
 	}
+	// set -- without arguments clears them.
 	if len(rest) > 0 || end {
 		s.args = append([]string(nil), rest...)
+		// getopts starts over with new arguments.
 		s.optPos = 0
 		s.vars.set("OPTIND", "1", 0)
 	}
@@ -366,6 +371,7 @@ type getopts struct {
 func (g *getopts) nextWord() bool {
 	var err error
 	g.ind, err = strconv.Atoi(g.s.vars.value("OPTIND"))
+	// An OPTIND that is no number from 1 on starts over.
 	if err != nil || g.ind < 1 {
 		g.ind, g.s.optPos = 1, 0
 	}
@@ -402,6 +408,7 @@ func (g *getopts) nextOption() {
 		}
 	case i+1 < len(g.spec) && g.spec[i+1] == ':':
 		g.takeArgument(c)
+		// The rest of the word, if any, was the argument.
 		g.pos = len(g.word)
 	default:
 		g.opt, g.hasArgument = string(c), true

@@ -19,6 +19,7 @@ type job struct {
 	used   int // of a counter: the highest is the current job
 }
 
+// done reports whether no process of the job runs any more.
 func (j *job) done() bool { return j.left == 0 }
 
 // status is the exit status of the job's last process.
@@ -79,6 +80,7 @@ func (s *children) waitAll(procs []*kernel.Process) []kernel.Exit {
 	exits := make([]kernel.Exit, len(procs))
 	for left := len(procs); left > 0; {
 		p, ex, err := s.p.WaitAny(s.ctx)
+		// A signal does not end the wait: its trap runs after the command.
 		if errors.Is(err, kernel.ErrInterrupted) {
 			continue
 		}
@@ -92,6 +94,7 @@ func (s *children) waitAll(procs []*kernel.Process) []kernel.Exit {
 				left--
 			}
 		}
+		// The death of a job is reported when the job is waited for.
 		if mine {
 			s.tellSignal(ex)
 		} else {
@@ -144,6 +147,7 @@ func (s *children) poll() {
 			}
 			if _, ended := p.Ended(); ended {
 				ex, err := s.p.Wait(s.ctx, p)
+				// The call may be interrupted although the child has ended.
 				for errors.Is(err, kernel.ErrInterrupted) {
 					ex, err = s.p.Wait(s.ctx, p)
 				}
@@ -189,6 +193,7 @@ func (s *children) waitJob(j *job) (signal int) {
 			if sig := s.takeSignals(); sig != 0 {
 				return sig
 			}
+		// No children are left, so nothing can end any more.
 		case err != nil:
 			return 0
 		default:
@@ -247,6 +252,7 @@ func (s *children) waitNext() int {
 
 // find returns the job that %n, %%, %+ or %- names, or nil.
 func (s *children) find(name string) *job {
+	// The current job is the one used last, the previous one that before it.
 	var current, previous *job
 	for _, j := range s.jobs {
 		if current == nil || j.used > current.used {

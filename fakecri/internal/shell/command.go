@@ -72,6 +72,7 @@ func (i *invocation) run() int {
 			s.opts.fromStdin = true
 		case 'l':
 			login = true
+		// -i is taken and changes nothing: the terminal decides about prompts.
 		case 'i':
 		default:
 			return false
@@ -90,6 +91,7 @@ func (i *invocation) run() int {
 	if s.skip == skipExit {
 		return s.finish(s.status)
 	}
+	// Without operands sh reads stdin, as if -s were given.
 	if !s.opts.fromC && len(rest) == 0 {
 		s.opts.fromStdin = true
 	}
@@ -141,6 +143,7 @@ func (i *invocation) file(rest []string) int {
 		return 2
 	}
 	s.arg0, s.command, s.args = name, name, rest[1:]
+	// An input makes lines count from 1, see firstLine.
 	s.input = &input{}
 	return s.finish(i.end(s.run(s.in.cache.Get(string(data)), 0)))
 }
@@ -197,6 +200,7 @@ func (i *invocation) stdin() int {
 		if s.skip == skipExit {
 			return s.finish(s.status)
 		}
+		// A return ends the input as it ends a script.
 		if s.skip != skipNone {
 			status = i.end(status)
 			break
@@ -225,6 +229,7 @@ func (i *invocation) prompt(more bool) {
 		dir = "~" + dir[len(home):]
 	}
 	text = strings.NewReplacer(`\w`, dir, `\W`, path.Base(dir), `\$`, sign, `\h`, s.vars.value("HOSTNAME"), `\u`, s.vars.value("USER"), `\n`, "\n").Replace(text)
+	// Prompts go to stderr, as POSIX wants them.
 	if f := s.p.FD(2); f != nil {
 		_, _ = f.Write(s.ctx, []byte(text))
 	}
@@ -252,6 +257,7 @@ func (i *invocation) environment() {
 	s.vars.list = make([]variable, 0, len(s.p.Env)+14)
 	v := &s.vars
 	v.set("IFS", defaultIFS, 0)
+	// It is ash's default, which the environment's replaces.
 	v.set("PATH", "/sbin:/usr/sbin:/bin:/usr/bin", 0)
 	v.set("PS1", `\w \$ `, 0)
 	v.set("PS2", "> ", 0)
@@ -270,12 +276,14 @@ func (i *invocation) environment() {
 	v.set("IFS", defaultIFS, 0)
 	v.set("OPTIND", "1", 0)
 	v.set("PPID", strconv.Itoa(s.p.PPID()), 0)
+	// SHLVL counts nested shells; what is no number counts as 0.
 	level, _ := strconv.Atoi(v.value("SHLVL"))
 	v.set("SHLVL", strconv.Itoa(level+1), flagExport)
 	if _, ok := v.get("HOSTNAME"); !ok {
 		v.set("HOSTNAME", s.p.Container().Hostname(), 0)
 	}
 	s.cwd = s.p.Dir
+	// PWD is believed if it leads to the same directory, so that links in it are kept.
 	if pwd := v.value("PWD"); pwd != "" && pwd != s.cwd && path.IsAbs(pwd) {
 		if r, err := s.p.View().EvalSymlinks(pwd); err == nil && r == path.Clean(s.cwd) {
 			s.cwd = pwd
@@ -309,6 +317,7 @@ func (in *input) line(s *shell, buf []byte) (string, error) {
 		n, err := f.Read(s.ctx, buf)
 		in.data = append(in.data, buf[:n]...)
 		if errors.Is(err, kernel.ErrInterrupted) {
+			// Traps run while the shell waits for input, too.
 			s.dotrap()
 			if s.skip == skipExit {
 				return "", io.EOF

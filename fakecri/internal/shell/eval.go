@@ -29,6 +29,7 @@ func (s *shell) run(p *script.Program, flags evalFlags) int {
 	}
 	status := s.stmts(p.Stmts, flags)
 	if p.Err != "" && s.skip == skipNone {
+		// The message names the line of the error, not that of the last command.
 		s.line = p.ErrLine - 1 + s.in.firstLine(s)
 		if p.Unsupported != "" {
 			s.warn("a construct that ash does not have: %s", p.Unsupported)
@@ -51,6 +52,7 @@ func (*interp) firstLine(s *shell) int {
 // as its status is theirs.
 func (s *shell) stmts(list []*syntax.Stmt, flags evalFlags) int {
 	if len(list) == 0 {
+		// An empty script resets $?.
 		s.status = 0
 		return 0
 	}
@@ -111,6 +113,7 @@ func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
 	if s.traps.caught {
 		s.dotrap()
 	}
+	// set -e acts after the traps, which see the status as well.
 	if check && status != 0 && s.opts.errexit && flags&evalTested == 0 && s.skip == skipNone {
 		s.exit(status)
 	}
@@ -122,6 +125,7 @@ func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
 // after it.
 func (s *shell) command1(st *syntax.Stmt, flags evalFlags) int {
 	switch x := st.Cmd.(type) {
+	// A command may consist of redirections alone.
 	case nil:
 		return s.simple(st, nil, flags)
 	case *syntax.CallExpr:
@@ -181,6 +185,7 @@ func (s *shell) binaryCmd(x *syntax.BinaryCmd, flags evalFlags) int {
 		return s.pipeline(x, flags)
 	}
 	status := s.stmt(x.X, evalTested)
+	// The right side runs after the success of && or the failure of ||.
 	if s.skip != skipNone || (status == 0) == (x.Op == syntax.OrStmt) {
 		return status
 	}
@@ -190,9 +195,11 @@ func (s *shell) binaryCmd(x *syntax.BinaryCmd, flags evalFlags) int {
 // ifClause runs if with its elifs; the status is 0 if no branch was taken.
 func (s *shell) ifClause(x *syntax.IfClause, flags evalFlags) int {
 	for ; x != nil; x = x.Else {
-		if len(x.Cond) == 0 { // else
+		// An else has no condition.
+		if len(x.Cond) == 0 {
 			return s.stmts(x.Then, flags)
 		}
+		// A condition's status is looked at, so set -e leaves it alone.
 		status := s.stmts(x.Cond, evalTested)
 		if s.skip != skipNone {
 			return status
@@ -211,6 +218,7 @@ func (s *shell) looped() bool {
 	case skipNone:
 		return false
 	case skipBreak, skipContinue:
+		// Outer loops get the rest of the count.
 		if s.skipCount--; s.skipCount <= 0 {
 			stop := s.skip == skipBreak
 			s.skip = skipNone
@@ -223,11 +231,13 @@ func (s *shell) looped() bool {
 // whileClause runs while and until. A loop that does nothing but sleep is
 // parked, see idle.
 func (s *shell) whileClause(x *syntax.WhileClause, flags evalFlags) int {
+	// A loop's body can't take the shell's place, since another lap may follow.
 	flags &= evalTested
 	s.loops++
 	status := 0
 	rest := idle{s: s, argv: idleLoop(s, x)}
 	for {
+		// A parked loop comes back when a signal has come, so traps may be due.
 		if rest.argv != nil && rest.lap() {
 			status = 0
 			s.status = 0
@@ -246,6 +256,7 @@ func (s *shell) whileClause(x *syntax.WhileClause, flags evalFlags) int {
 			}
 			continue
 		}
+		// until ends on success, while on failure.
 		if (c == 0) == x.Until {
 			break
 		}
@@ -271,6 +282,7 @@ func (s *shell) forClause(x *syntax.ForClause, flags evalFlags) int {
 	if w.InPos.IsValid() {
 		items = s.expandFields(nil, w.Items)
 	} else {
+		// The arguments are copied, so that set and shift in the body change nothing.
 		items = append(items, s.args...)
 	}
 	if s.skip == skipExit {
@@ -283,6 +295,7 @@ func (s *shell) forClause(x *syntax.ForClause, flags evalFlags) int {
 		if !s.setVar(w.Name.Value, it, 0) {
 			break
 		}
+		// Each lap costs time, so that a loop over many words gives way.
 		s.spend(costOther)
 		status = s.stmts(x.Do, flags)
 		if s.looped() {
@@ -320,6 +333,7 @@ func (s *shell) define(x *syntax.FuncDecl) int {
 	if x.Name == nil {
 		return s.fail(2, "syntax error: bad function name")
 	}
+	// A subshell's function is none of its parent's.
 	s.own()
 	if s.funcs == nil {
 		s.funcs = make(map[string]*function)
@@ -336,6 +350,7 @@ func (s *shell) callFunction(f *function, argv []string, flags evalFlags) int {
 	s.args, s.optPos = argv[1:], 0
 	s.frames = append(s.frames, &frame{})
 	s.calls++
+	// Called in a condition, a function has set -e off in all of its body.
 	status := s.stmt(f.body, flags&evalTested)
 	s.calls--
 	s.popFrame()

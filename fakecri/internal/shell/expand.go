@@ -35,6 +35,7 @@ type expander struct {
 	operand bool
 }
 
+// defaultIFS is what IFS begins with, and what an unset one means.
 const defaultIFS = " \t\n"
 
 // ifs returns the characters that fields are split at.
@@ -53,11 +54,13 @@ func simpleLit(w *syntax.Word) (string, bool) {
 	}
 	switch x := w.Parts[0].(type) {
 	case *syntax.Lit:
+		// A backslash, a wildcard or a tilde means something in an unquoted literal.
 		if strings.ContainsAny(x.Value, "\\*?[~") {
 			return "", false
 		}
 		return x.Value, true
 	case *syntax.SglQuoted:
+		// The escapes of $'...' have yet to be read.
 		return x.Value, !x.Dollar
 	}
 	return "", false
@@ -75,6 +78,7 @@ func (s *shell) expandFields(fields []string, words []*syntax.Word) []string {
 		if e == nil {
 			e = &expander{s: s, split: true}
 		}
+		// The word before may have changed IFS, as ${IFS:=x} does.
 		e.ifs = s.vars.ifs()
 		e.fields = fields
 		e.word(w.Parts)
@@ -95,6 +99,7 @@ func (s *shell) expandString(w *syntax.Word) string { return s.expandOne(w, fals
 // expandAssign is expandString for the value of an assignment.
 func (s *shell) expandAssign(w *syntax.Word) string { return s.expandOne(w, true) }
 
+// expandOne sets plain, so that what was quoted comes without escapes.
 func (s *shell) expandOne(w *syntax.Word, assign bool) string {
 	if w == nil {
 		return ""
@@ -124,6 +129,7 @@ func (s *shell) expandDocument(w *syntax.Word) string {
 		return ""
 	}
 	e := expander{s: s, plain: true}
+	// Double quotes are text in a here-document, so literals are not read as in a word.
 	for _, p := range w.Parts {
 		if lit, ok := p.(*syntax.Lit); ok {
 			e.quoted(unescapeIn(lit.Value, "$`\\"))
@@ -158,9 +164,11 @@ func (e *expander) tilde(t string, first, last bool) {
 			if !e.assign {
 				n = strings.IndexByte(t, '/')
 			}
+			// A name that goes on in another part, as in ~$USER, is no user's.
 			if n < 0 && last {
 				n = len(t)
 			}
+			// A quoted character makes the tilde plain text.
 			if n > 0 && !strings.Contains(t[:n], "\\") {
 				if home, ok := e.home(t[1:n]); ok {
 					e.quoted(home)
@@ -186,6 +194,7 @@ func (e *expander) home(user string) (string, bool) {
 	if user == "" {
 		return s.vars.get("HOME")
 	}
+	// It is the container's file, so the users are those of the image.
 	data, err := s.p.View().ReadFile("/etc/passwd")
 	if err != nil {
 		return "", false
@@ -224,6 +233,7 @@ func (e *expander) part(p syntax.WordPart, in bool) {
 	case *syntax.ArithmExp:
 		e.value(e.arithmetic(x), in)
 	case *syntax.ProcSubst:
+		// It is a path, which is never split.
 		e.value(e.procSubst(x), true)
 	default:
 		e.s.fail(2, "syntax error: unsupported expansion")
@@ -269,6 +279,7 @@ func (e *expander) quoted(t string) {
 	}
 	n := len(e.buf)
 	e.buf = pattern.AppendEscaped(e.buf, t)
+	// Escapes make the text longer, by which they are noticed.
 	if len(e.buf)-n != len(t) {
 		e.escapes = true
 	}
@@ -301,6 +312,7 @@ func (e *expander) literal(t string) {
 	}
 	e.start()
 	if strings.IndexByte(t, '\\') < 0 {
+		// meta only says that there may be a wildcard; end looks closer.
 		e.meta = e.meta || strings.ContainsAny(t, "*?[")
 		e.grow(t)
 		return
@@ -311,6 +323,7 @@ func (e *expander) literal(t string) {
 			e.quoted(t[i : i+1])
 			continue
 		}
+		// A backslash at the end of the text stands for itself.
 		if t[i] == '\\' {
 			e.quoted(`\`)
 			continue
@@ -509,6 +522,7 @@ func appendEscape(b []byte, t string) ([]byte, int) {
 		for n < len(t) && n < 4 && arith.Digit(t[n], 8) >= 0 {
 			n++
 		}
+		// Three digits may exceed a byte, of which the low 8 bits count.
 		v, _ := strconv.ParseUint(t[1:n], 8, 16)
 		return append(b, byte(v)), n
 	}

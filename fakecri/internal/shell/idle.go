@@ -28,6 +28,7 @@ const idleLaps = 2
 // returns the words of the sleep; nil if not. Nothing in it may be redefined:
 // no alias, no function of the names, no set -x that would show each lap.
 func idleLoop(s *shell, x *syntax.WhileClause) []string {
+	// set -x and NoElide want to see each lap.
 	if s.in.noElide || len(x.Cond) != 1 || len(x.Do) != 1 || s.opts.xtrace {
 		return nil
 	}
@@ -113,6 +114,7 @@ func (i *idle) isSleep() bool {
 func (i *idle) park(start time.Time, lap time.Duration) {
 	s, argv := i.s, i.argv
 	child := s.p.Fork(argv[0], nil, func(ctx context.Context, p *kernel.Process) int {
+		// The sleep has no end of its own, since it stands for any number of laps.
 		for p.Sleep(ctx, math.MaxInt64/4) == nil {
 			continue
 		}
@@ -125,10 +127,13 @@ func (i *idle) park(start time.Time, lap time.Duration) {
 		switch {
 		case errors.Is(err, kernel.ErrInterrupted):
 			since := s.p.Now().Sub(start)
+			// The end of the lap in which the signal came, by rounding up.
 			end := start.Add((since + lap - 1) / lap * lap)
 			for d := end.Sub(s.p.Now()); d > 0; d = end.Sub(s.p.Now()) {
+				// Further signals interrupt the sleep, which then goes on.
 				_ = s.p.Sleep(s.ctx, d)
 			}
+			// If the sleep is gone already there is nobody to wait for.
 			if s.p.Kill(child.PID(), int(syscall.SIGKILL)) == nil {
 				for {
 					if _, err := s.p.Wait(s.ctx, child); !errors.Is(err, kernel.ErrInterrupted) {

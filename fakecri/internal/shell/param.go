@@ -30,6 +30,7 @@ func (s *shell) lookup(name string) (string, bool) {
 	case "$":
 		return strconv.Itoa(s.rootPID), true
 	case "!":
+		// Before the first background command $! is unset.
 		if s.kids.lastBg == 0 {
 			return "", false
 		}
@@ -58,6 +59,7 @@ func (s *shell) lookup(name string) (string, bool) {
 		switch {
 		case err != nil || n > len(s.args):
 			return "", false
+		// Digits that amount to 0, as in ${00}, are $0 as well.
 		case n == 0:
 			return s.arg0, true
 		}
@@ -135,6 +137,7 @@ func (e *expander) positional(name string, in bool) bool {
 	if !e.split || in && name == "*" {
 		return false
 	}
+	// Each argument is a field of its own; text around "$@" joins the first and the last.
 	for i, a := range e.s.args {
 		if i > 0 {
 			e.end()
@@ -152,6 +155,7 @@ func (e *expander) conditional(pe *syntax.ParamExp, name, value string, set, in 
 	has := set
 	switch op {
 	case syntax.AlternateUnsetOrNull, syntax.DefaultUnsetOrNull, syntax.ErrorUnsetOrNull, syntax.AssignUnsetOrNull:
+		// The operators with a colon take an empty value for an unset one.
 		has = set && value != ""
 	}
 	switch op {
@@ -168,6 +172,7 @@ func (e *expander) conditional(pe *syntax.ParamExp, name, value string, set, in 
 	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
 		if !has {
 			text := ""
+			// The message is only expanded when it is shown.
 			if pe.Exp.Word != nil {
 				text = s.expandString(pe.Exp.Word)
 			}
@@ -184,6 +189,7 @@ func (e *expander) conditional(pe *syntax.ParamExp, name, value string, set, in 
 		}
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		if !has {
+			// Positional and special parameters can't be assigned to.
 			if !script.ValidName(name) {
 				s.fail(2, "%s: bad variable name", name)
 				return
@@ -246,6 +252,7 @@ func (e *expander) slice(sl *syntax.Slice, value string) string {
 	}
 	n := int64(len(r))
 	if off < 0 {
+		// A negative offset counts from the end, and never reaches before the start.
 		if off += n; off < 0 {
 			off = 0
 		}

@@ -50,6 +50,7 @@ func (s *process) clone() *process {
 // spend lets virtual time pass, now or together with what comes later. A signal
 // that kills the shell meanwhile ends the task within Step.
 func (s *process) spend(d time.Duration) {
+	// Time passes in slices, since each wait costs more than a builtin's work.
 	if s.debt += d; s.debt >= costLetPass {
 		d, s.debt = s.debt, 0
 		_ = s.p.Step(s.ctx, d)
@@ -75,6 +76,7 @@ func (s *process) write(fd int, b []byte) error {
 	}
 	for {
 		n, err := f.Write(s.ctx, b)
+		// A signal in the middle leaves a rest to be written.
 		if errors.Is(err, kernel.ErrInterrupted) && n < len(b) {
 			b = b[n:]
 			continue
@@ -90,6 +92,7 @@ func (s *process) message(format string, args ...any) {
 	var b strings.Builder
 	b.WriteString(s.arg0)
 	b.WriteString(": ")
+	// The name is not repeated for errors of the script itself.
 	if s.command != "" {
 		if s.command != s.arg0 {
 			b.WriteString(s.command)

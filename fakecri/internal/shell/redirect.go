@@ -21,6 +21,7 @@ type savedFD struct {
 }
 
 // pipeSize is what a pipe takes without a reader.
+// It is Linux's default capacity.
 const pipeSize = 64 << 10
 
 // maxFD bounds the numbers of file descriptors in scripts.
@@ -39,6 +40,7 @@ type redirection struct {
 func (r *redirection) do(list []*syntax.Redirect, save bool) int {
 	s := r.s
 	for _, x := range list {
+		// Output is the default; the operators that read have 0.
 		fd := 1
 		switch x.Op {
 		case syntax.RdrIn, syntax.RdrInOut, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc:
@@ -64,6 +66,7 @@ func (r *redirection) do(list []*syntax.Redirect, save bool) int {
 				r.saveFD(2)
 			}
 		}
+		// stderr is a duplicate, so that closing one leaves the other.
 		if both {
 			s.p.SetFD(2, f.Dup())
 		}
@@ -75,6 +78,7 @@ func (r *redirection) do(list []*syntax.Redirect, save bool) int {
 // saveFD remembers what a descriptor is, the first time that it is changed.
 func (r *redirection) saveFD(fd int) {
 	for _, x := range r.saved {
+		// The first state is the one to go back to.
 		if x.fd == fd {
 			return
 		}
@@ -82,6 +86,7 @@ func (r *redirection) saveFD(fd int) {
 	p := r.s.p
 	f := p.FD(fd)
 	if f != nil {
+		// The copy is the shell's until restore, so that it is closed if the shell dies.
 		f = f.Dup()
 		p.Own(f)
 	}
@@ -134,6 +139,7 @@ func (r *redirection) target(x *syntax.Redirect, fd int) (f kernel.File, both, o
 		}
 		n, err := strconv.Atoi(name)
 		if err != nil || n < 0 {
+			// Only >&FILE without a number is as &>FILE; N>&FILE is an error.
 			if x.Op == syntax.DplOut && x.N == nil {
 				f, ok = r.create(name, os.O_TRUNC)
 				return f, true, ok
@@ -167,6 +173,7 @@ func (r *redirection) target(x *syntax.Redirect, fd int) (f kernel.File, both, o
 		f, ok = r.create(name, os.O_TRUNC)
 		both = true
 	default:
+		// The parser knows operators of Bash that ash does not have.
 		s.warn("unsupported redirection %s", x.Op)
 		s.fail(2, "syntax error: unexpected redirection")
 	}
@@ -189,6 +196,7 @@ func (r *redirection) open(name string, flag int) (kernel.File, bool) {
 func (r *redirection) create(name string, flag int) (kernel.File, bool) {
 	s := r.s
 	mode := os.O_WRONLY
+	// Only <> comes without a flag.
 	if flag == 0 {
 		mode = os.O_RDWR
 	}
@@ -212,6 +220,7 @@ func (r *redirection) createNew(name string) (kernel.File, bool) {
 		s.message("can't create %s: %s", name, posix.Strerror(syscall.EEXIST))
 		return nil, false
 	case errors.Is(err, fs.ErrNotExist):
+		// O_EXCL catches a file that somebody makes in between.
 		return r.create(name, os.O_EXCL)
 	}
 	return r.create(name, os.O_TRUNC)
@@ -228,6 +237,7 @@ func (r *redirection) hereDoc(x *syntax.Redirect) (kernel.File, bool) {
 			w = withoutTabs(w)
 		}
 		if isQuoted(x) {
+			// A quoted delimiter leaves the text alone, backslashes too.
 			for _, p := range w.Parts {
 				if lit, ok := p.(*syntax.Lit); ok {
 					text += lit.Value
@@ -254,6 +264,7 @@ func (r *redirection) hereDoc(x *syntax.Redirect) (kernel.File, bool) {
 			return 0
 		})
 	}
+	// The reader would see no end as long as the shell holds the write end.
 	_ = w.Close()
 	return rd, true
 }
@@ -266,6 +277,7 @@ func withoutTabs(w *syntax.Word) *syntax.Word {
 	for _, p := range w.Parts {
 		lit, ok := p.(*syntax.Lit)
 		if !ok {
+			// What follows an expansion is in the middle of a line.
 			out.Parts = append(out.Parts, p)
 			start = false
 			continue
@@ -279,6 +291,7 @@ func withoutTabs(w *syntax.Word) *syntax.Word {
 			b.WriteByte(c)
 			start = c == '\n'
 		}
+		// The tree is shared by all who run the script, so the literal is copied.
 		l := *lit
 		l.Value = b.String()
 		out.Parts = append(out.Parts, &l)

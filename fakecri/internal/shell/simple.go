@@ -19,6 +19,8 @@ func declCall(x *syntax.DeclClause) *syntax.CallExpr {
 		w := &syntax.Word{}
 		if a.Name != nil {
 			t := *a.Name
+			// A naked name stays a word; the others are put together as they were
+			// written.
 			if !a.Naked {
 				t.Value += "="
 				if a.Append {
@@ -40,6 +42,8 @@ func declCall(x *syntax.DeclClause) *syntax.CallExpr {
 // as an assignment is not split.
 func (s *shell) arguments(words []*syntax.Word) []string {
 	argv := make([]string, 0, len(words)+1)
+	// Words are expanded one at a time, since the first field decides how the rest is
+	// expanded.
 	argv = s.expandFields(argv, words[:1])
 	for len(argv) == 0 && len(words) > 1 && s.skip != skipExit {
 		words = words[1:]
@@ -74,6 +78,7 @@ func (s *shell) arguments(words []*syntax.Word) []string {
 // assignment splits a word of the form name=value; the name is empty if it is
 // none, or if it is quoted.
 func assignment(w *syntax.Word) (string, *syntax.Word) {
+	// A name that is quoted or expanded is an argument, as it is for ash's parser.
 	lit, ok := w.Parts[0].(*syntax.Lit)
 	if !ok {
 		return "", nil
@@ -84,6 +89,7 @@ func assignment(w *syntax.Word) (string, *syntax.Word) {
 	}
 	parts := w.Parts[1:]
 	if value != "" {
+		// The tree is shared by all who run the script, so the literal is copied.
 		l := *lit
 		l.Value = value
 		parts = append([]syntax.WordPart{&l}, parts...)
@@ -98,8 +104,10 @@ func assignment(w *syntax.Word) (string, *syntax.Word) {
 // assignments, command. A redirection that fails is the command's failure, and
 // the end of the shell if that is a special builtin.
 func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) int {
+	// The parser counts from 1, and ash's sh -c from 0, see firstLine.
 	s.line = int(st.Pos().Line()) - 1 + s.in.firstLine(s)
 	var argv []string
+	// Without a command substitution the status of mere assignments is 0.
 	s.substStatus = 0
 	if call != nil && len(call.Args) > 0 {
 		argv = s.arguments(call.Args)
@@ -115,6 +123,7 @@ func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) 
 	saved := redirection{s: s}
 	if len(st.Redirs) > 0 {
 		if status := saved.do(st.Redirs, true); status != 0 || s.skip == skipExit {
+			// Redirections that worked before the one that failed are undone, too.
 			saved.restore()
 			if s.skip != skipExit && len(argv) > 0 {
 				if b, _ := builtinOf(argv[0]); b.special {
@@ -135,6 +144,7 @@ func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) 
 	}
 	status := s.dispatch(call, argv, flags, &saved)
 	saved.restore()
+	// Descriptors of <(...) live as long as the command.
 	if len(s.procFDs) > 0 {
 		s.closeProcFDs()
 	}
@@ -162,15 +172,19 @@ func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, 
 			return s.status
 		}
 		s.trace(argv)
+		// The redirections of exec stay, so it needs what would undo them.
 		if argv[0] == "exec" {
 			return execCmd(s, argv, saved)
 		}
 		return s.runBuiltin(b, argv, flags)
 	}
+	// A function hides a plain builtin, but no special one, as POSIX orders them.
 	f := s.funcs[argv[0]]
 	if !isBuiltin && f == nil {
 		return s.program(call, argv, flags, saved)
 	}
+	// Before a function or a plain builtin assignments are exported and last as long as
+	// it.
 	var temp []variable
 	if len(call.Assigns) > 0 && !s.assign(call.Assigns, flagExport, &temp) {
 		return s.status
@@ -182,6 +196,7 @@ func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, 
 	} else {
 		status = s.runBuiltin(b, argv, flags)
 	}
+	// In the reverse order, since a name may stand there twice.
 	for i := len(temp) - 1; i >= 0; i-- {
 		s.vars.giveBack(temp[i])
 	}
@@ -248,6 +263,7 @@ func (s *shell) runBuiltin(b builtin, argv []string, flags evalFlags) int {
 	s.command, s.raised = argv[0], false
 	var status int
 	if b.flow != nil {
+		// Commands that a builtin runs report errors as if it were not there.
 		s.command = command
 		status = b.flow(s, argv, flags)
 	} else {
@@ -256,6 +272,7 @@ func (s *shell) runBuiltin(b builtin, argv []string, flags evalFlags) int {
 	if len(s.out) > 0 {
 		status = s.flush(status)
 	}
+	// An error of a special builtin ends the shell, after what it wrote is out.
 	if s.raised && b.special && s.skip == skipNone {
 		s.exit(status)
 	}
@@ -273,6 +290,7 @@ func (s *shell) program(call *syntax.CallExpr, argv []string, flags evalFlags, s
 		}
 	}
 	s.trace(argv)
+	// With a trap set the shell must stay, to run it when the program has ended.
 	status := s.external(argv, flags&evalExit != 0 && !s.traps.may, saved)
 	if s.skip != skipExit {
 		for i := len(temp) - 1; i >= 0; i-- {
@@ -301,6 +319,7 @@ func (s *shell) external(argv []string, replace bool, saved *redirection) int {
 		if errno(err) == syscall.ENOEXEC {
 			return s.kids.foreground(s.fork(nil, func(c *shell) int { return c.script(path, argv) }))
 		}
+		// A remembered path that can't be run any more is looked up anew the next time.
 		delete(s.programs.at, name)
 		return s.cannotRun(name, err)
 	}
@@ -317,6 +336,8 @@ func (s *shell) exec(path string, argv []string, saved *redirection) int {
 	s.kids.jobs = nil
 	status, err := s.p.Exec(s.ctx, path, argv, env)
 	if err == nil {
+		// The program has run in the shell's place: redirections stay, and EXIT has no
+		// trap.
 		s.gone = true
 		s.exit(status)
 		return status
@@ -371,6 +392,7 @@ func (s *shell) find(name string) (string, error) {
 // (UnknownCommand).
 func (s *shell) cannotRun(name string, err error) int {
 	e := errno(err)
+	// A directory can't be run, for which ash says "Permission denied".
 	if e == syscall.EISDIR {
 		err = syscall.EACCES
 	}
@@ -404,6 +426,7 @@ func (s *shell) script(path string, argv []string) int {
 	s.funcs, s.alias, s.shared = nil, nil, false
 	s.opts = options{}
 	s.traps = traps{}
+	// $$ is that of the process, as in any new shell.
 	s.rootPID = s.p.PID()
 	status := s.run(s.in.cache.Get(string(data)), 0)
 	if s.skip == skipReturn {
@@ -429,6 +452,7 @@ func (s *shell) aliased(call *syntax.CallExpr, argv []string) (string, bool) {
 // expanded when the command runs, where ash expands them when it reads: a line
 // that defines one and uses it can tell.
 func (s *shell) runAlias(text string, argv []string, redirs []*syntax.Redirect) int {
+	// The arguments have been expanded, so they are quoted against a second time.
 	for _, a := range argv[1:] {
 		text += " " + singleQuote(a)
 	}

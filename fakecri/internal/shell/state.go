@@ -119,6 +119,7 @@ type frame struct {
 func (s *shell) clone() *shell {
 	c := *s
 	c.process = s.process.clone()
+	// A subshell has no children of its own yet, but $! stays.
 	c.kids = children{process: c.process, count: s.kids.count, lastBg: s.kids.lastBg}
 	c.vars = s.vars.clone()
 	if s.funcs != nil || s.alias != nil {
@@ -192,6 +193,7 @@ func (s *shell) trySet(name, value string, flags uint8) error {
 	if s.opts.allexport {
 		flags |= flagExport
 	}
+	// An assignment to OPTIND makes getopts start over.
 	if name == "OPTIND" {
 		s.optPos = 0
 	}

@@ -17,6 +17,7 @@ func (s *shell) fork(fds []kernel.File, body func(c *shell) int) *kernel.Process
 	return s.p.Fork("sh", fds, func(ctx context.Context, p *kernel.Process) int {
 		in := c.in
 		c.ctx, c.p = ctx, p
+		// Too many are refused as by a limit of processes, before they do anything.
 		if in.forks >= maxForks || p.Refused() {
 			c.message("can't fork: %s", posix.Strerror(syscall.EAGAIN))
 			return 2
@@ -47,6 +48,7 @@ func (s *shell) finish(status int) int {
 		s.loops, s.calls, s.depth = 0, 0, 0
 		s.runString(action, 0)
 		status = s.trapStatus
+		// The trap of EXIT may itself exec.
 		if s.gone {
 			return s.status
 		}
@@ -70,6 +72,7 @@ func (s *shell) subshellCmd(x *syntax.Subshell, redirs []*syntax.Redirect, flags
 		return c.stmts(x.Stmts, evalExit|flags&evalTested)
 	}
 	// Nobody would notice the missing process, as ash finds, too.
+	// A shell with traps stays, to run them.
 	if flags&evalExit != 0 && !s.traps.may {
 		s.traps = traps{}
 		status := body(s)
@@ -134,6 +137,7 @@ func (s *shell) startPipeline(x *syntax.BinaryCmd, background bool) []*kernel.Pr
 			ignoreInterrupts(child)
 		}
 		procs = append(procs, child)
+		// The child has its own copies of the pipe's ends.
 		if in != nil || background && i == len(parts)-1 {
 			_ = fds[0].Close()
 		}

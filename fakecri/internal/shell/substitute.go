@@ -24,6 +24,7 @@ func (e *expander) cmdSubst(x *syntax.CmdSubst) string {
 	}
 	r, w := s.p.Container().Machine().Pipe()
 	fds := append([]kernel.File(nil), s.p.FDs()...)
+	// A closed stdin keeps its place, so that stdout is number 1.
 	for len(fds) < 2 {
 		fds = append(fds, nil)
 	}
@@ -33,6 +34,7 @@ func (e *expander) cmdSubst(x *syntax.CmdSubst) string {
 		c.traps.shown = s.traps.set
 		return c.stmts(x.Stmts, evalExit)
 	})
+	// Else the pipe would not end with the child.
 	_ = w.Close()
 	// If the shell dies while it reads, the pipe is closed with it.
 	s.p.Own(r)
@@ -41,6 +43,7 @@ func (e *expander) cmdSubst(x *syntax.CmdSubst) string {
 		_ = r.Close()
 	}
 	s.substStatus = s.kids.foreground(child)
+	// $? is the substitution's while the rest of the words is expanded.
 	s.status = s.substStatus
 	t := strings.TrimRight(string(out), "\n")
 	if strings.IndexByte(t, 0) >= 0 {
@@ -60,8 +63,10 @@ func (e *expander) readAll(f kernel.File) []byte {
 		out = append(out, buf[:n]...)
 		// Even zeros, which are dropped, must not go on for ever.
 		if read += n; bytes.IndexByte(buf[:n], 0) >= 0 {
-			out = slices.DeleteFunc(out, func(b byte) bool { return b == 0 }) // as ash drops them
+			// As ash drops them.
+			out = slices.DeleteFunc(out, func(b byte) bool { return b == 0 })
 		}
+		// Traps run after the command, so a signal does not cut the output short.
 		if errors.Is(err, kernel.ErrInterrupted) {
 			continue
 		}
@@ -92,6 +97,7 @@ func (e *expander) procSubst(x *syntax.ProcSubst) string {
 		mine = w
 	}
 	s.fork(fds, func(c *shell) int { return c.stmts(x.Stmts, evalExit) })
+	// The other end is the child's alone, or the pipe would have no end.
 	if mine == r {
 		_ = w.Close()
 	} else {
@@ -154,8 +160,10 @@ func (e *expander) expandText(t string) string {
 // arithVars are the shell's parameters as an expression has them.
 type arithVars struct{ s *shell }
 
+// Lookup knows all parameters, positional and special ones too.
 func (v arithVars) Lookup(name string) (string, bool) { return v.s.lookup(name) }
 
+// Assign fails for read-only variables.
 func (v arithVars) Assign(name, value string) error { return v.s.trySet(name, value, 0) }
 
 // closeProcFDs closes what procSubst opened for a command.

@@ -66,6 +66,7 @@ func (c testClause) eval(x syntax.TestExpr) bool {
 		return s.expandString(x) != ""
 	case *syntax.ParenTest:
 		return c.eval(x.X)
+	// Only negation stands before an expression; other operators take a word.
 	case *syntax.UnaryTest:
 		if x.Op == syntax.TsNot {
 			return !c.eval(x.X)
@@ -78,6 +79,7 @@ func (c testClause) eval(x syntax.TestExpr) bool {
 	case *syntax.BinaryTest:
 		switch x.Op {
 		case syntax.AndTest:
+			// The right side is only expanded if it counts.
 			return c.eval(x.X) && c.eval(x.Y)
 		case syntax.OrTest:
 			return c.eval(x.X) || c.eval(x.Y)
@@ -89,6 +91,7 @@ func (c testClause) eval(x syntax.TestExpr) bool {
 		}
 		a := s.expandString(l)
 		switch x.Op {
+		// A pattern keeps its quoting, so that quoted wildcards are text.
 		case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch:
 			return t.Binary(a, x.Op.String(), s.expandPattern(r))
 		}

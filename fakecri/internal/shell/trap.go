@@ -52,6 +52,7 @@ func (t *traps) remove(sig int) {
 func (t *traps) put(sig int, action string) {
 	t.remove(sig)
 	t.set = append(t.set, trap{sig, action})
+	// trap lists them by number.
 	sort.Slice(t.set, func(i, j int) bool { return t.set[i].sig < t.set[j].sig })
 	t.recount()
 }
@@ -114,12 +115,14 @@ func (s *shell) dotrap() {
 			return
 		}
 		action, ok := s.traps.get(sig)
+		// The trap may have been reset since the signal came.
 		if !ok || action == "" {
 			continue
 		}
 		// Traps nest: a signal may come while one runs.
 		status, trapStatus, inTrap := s.status, s.trapStatus, s.inTrap
 		skip, count := s.skip, s.skipCount
+		// A break or continue waits until the trap is done.
 		s.skip = skipNone
 		s.trapStatus, s.inTrap = status, true
 		s.runString(action, 0)
@@ -131,6 +134,7 @@ func (s *shell) dotrap() {
 		if s.skip != skipReturn {
 			s.status = status
 		}
+		// A break of the trap's own wins over the one before.
 		if s.skip == skipNone {
 			s.skip, s.skipCount = skip, count
 		}
@@ -162,6 +166,7 @@ func trapCmd(s *shell, argv []string) int {
 	}
 	if len(args) == 0 {
 		list := s.traps.set
+		// A command substitution lists its parent's traps, until it sets some itself.
 		if s.traps.shown != nil {
 			list = s.traps.shown
 		}

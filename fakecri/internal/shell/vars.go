@@ -36,6 +36,7 @@ func hashName(name string) uint32 {
 	if name == "" {
 		return 0
 	}
+	// The first byte counts twice, shifted and not, as in ash's hashvar.
 	h := uint32(name[0]) << 4
 	for i := 0; i < len(name); i++ {
 		h += uint32(name[i])
@@ -44,6 +45,7 @@ func hashName(name string) uint32 {
 }
 
 // tableSize is the number of chains in ash's table of variables.
+// It is VTABSIZE of ash.
 const tableSize = 39
 
 // find returns a variable, also one without a value, or nil. The pointer is
@@ -84,6 +86,7 @@ func (v *vars) set(name, value string, flags uint8) {
 		x.flags = x.flags&^flagUnset | flags
 		flags = x.flags
 	}
+	// Only what is exported shows in the environment.
 	if flags&flagExport != 0 {
 		v.env = nil
 	}
@@ -123,6 +126,7 @@ func (v *vars) put(old variable) {
 
 // clone copies the variables, with room for a few more.
 func (v *vars) clone() vars {
+	// The environment is shared until either changes: it is dropped then, not written to.
 	return vars{list: append(make([]variable, 0, len(v.list)+4), v.list...), env: v.env}
 }
 
@@ -137,6 +141,7 @@ func (v *vars) environ() []string {
 	var heads [tableSize]int32 // 1-based index into list
 	next := make([]int32, len(v.list))
 	n := 0
+	// Backwards, so that each chain is in the order in which its variables were made.
 	for i := len(v.list) - 1; i >= 0; i-- {
 		x := &v.list[i]
 		if x.flags&(flagExport|flagUnset) != flagExport {

@@ -81,7 +81,8 @@ func (r *Execs) QuickExecSync(id string, cmd []string, timeout time.Duration) (s
 	}
 	sub := c.Subject()
 	// Commands in one container would all draw the same latency otherwise.
-	sub.Attempt += uint32(r.Loop.UnixNano()) // each has a latency of its own
+	// The time sets them apart.
+	sub.Attempt += uint32(r.Loop.UnixNano())
 	took = time.Duration(sub.Draw(r.Loop, r.Calls.Latency(calls.ExecSync), "ExecSync"))
 	out, runs, err := r.statedExec(c, cmd)
 	if err == nil && timeout > 0 && runs > timeout {
@@ -113,6 +114,7 @@ func (r *Execs) ExecSync(ctx context.Context, sub *calls.Subject, id string, cmd
 	if len(cmd) == 0 {
 		return ExecResult{}, status.Error(codes.InvalidArgument, "exec command is empty")
 	}
+	// Commands in one container would all draw the same latency otherwise.
 	draw := *sub
 	draw.Attempt += uint32(r.Loop.UnixNano())
 	if err := r.Calls.Pause(ctx, calls.ExecSync, &draw); err != nil {
@@ -154,12 +156,14 @@ func (r *Execs) passExec(ctx context.Context, c *records.Container, runs, timeou
 	if timed {
 		runs = timeout
 	}
+	// Only somebody who waits needs the event; the container's end fires it.
 	if c.Exited == nil {
 		c.Exited = &loop.Event{}
 	}
 	tctx, cancel := loop.WithTimeout(ctx, runs)
 	defer cancel()
 	if c.Exited.Wait(tctx) == nil {
+		// It is the code of a command that SIGKILL has ended.
 		*out = ExecResult{code: 128 + records.SigKILL}
 		return nil
 	}

@@ -99,7 +99,8 @@ func (r *Execs) ExecOver(ctx context.Context, d *calls.Life, id string, cmd []st
 		return 0, status.Error(codes.InvalidArgument, "exec command is empty")
 	}
 	sub := r.Records.ContainerSubject(id)
-	sub.Attempt += uint32(r.Loop.UnixNano()) // each has a latency of its own
+	// The time gives each exec a latency of its own.
+	sub.Attempt += uint32(r.Loop.UnixNano())
 	if err := r.Calls.Pause(ctx, calls.ExecSync, &sub); err != nil {
 		return 0, calls.CtxError(err)
 	}
@@ -122,6 +123,7 @@ func (r *Execs) execStatedStream(ctx context.Context, c *records.Container, cmd 
 	if err := r.passExec(ctx, c, runs, 0, &out); err != nil {
 		return 0, calls.CtxError(err)
 	}
+	// A terminal writes a newline as CR LF.
 	if tty {
 		out.Stdout = bytes.ReplaceAll(out.Stdout, []byte("\n"), []byte("\r\n"))
 	}
@@ -156,6 +158,7 @@ func (r *Execs) execStream(ctx context.Context, d *calls.Life, in *records.Inter
 			ended.Fire()
 		},
 	})
+	// The process has its own holds on the files.
 	records.CloseAll(x.fds)
 	// Who feeds the command goes with the client, or with the command; who
 	// takes what it writes goes on until nobody holds that any more.

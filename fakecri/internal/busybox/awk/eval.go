@@ -40,6 +40,7 @@ func (in *interp) eval(e *expr) value {
 		return in.eval(e.a)
 	case "assign":
 		v := in.eval(e.b)
+		// str is the operator of += and the like.
 		if e.str != "" {
 			v = num(in.arith(e.str, in.eval(e.a).float(), v.float(), e))
 		}
@@ -80,6 +81,7 @@ func (in *interp) eval(e *expr) value {
 			v = old - 1
 		}
 		in.assign(e.a, num(v))
+		// The second letter tells pre from post.
 		if e.op[1] == 'r' {
 			return num(v)
 		}

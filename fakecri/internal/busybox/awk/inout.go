@@ -21,6 +21,7 @@ type reader struct {
 func (r *reader) fill() {
 	chunk := make([]byte, 4096)
 	n, err := r.src.Read(chunk)
+	// Read may return data together with its error, as io.Reader allows.
 	r.buf = append(r.buf, chunk[:n]...)
 	if err != nil {
 		r.eof = true
@@ -42,6 +43,7 @@ func (r *reader) close() {
 // paragraph don't count.
 func (in *interp) recordOf(r *reader) (string, bool) {
 	rs := in.vars[vRS].value.text("")
+	// searched is up to where no separator begins.
 	searched := 0
 	if rs == "" {
 		for {
@@ -58,6 +60,7 @@ func (in *interp) recordOf(r *reader) (string, bool) {
 		case rs == "":
 			if i := bytes.Index(r.buf[searched:], []byte("\n\n")); i >= 0 {
 				at, n = searched+i, 2
+				// Further blank lines belong to the same separator.
 				for at+n < len(r.buf) && r.buf[at+n] == '\n' {
 					n++
 				}
@@ -78,6 +81,7 @@ func (in *interp) recordOf(r *reader) (string, bool) {
 			r.buf = r.buf[at+n:]
 			return rec, true
 		}
+		// The last record needs no separator.
 		if r.eof {
 			if len(r.buf) == 0 {
 				return "", false
@@ -110,6 +114,7 @@ func (in *interp) readMain() (string, bool, error) {
 			in.count(true)
 			return rec, true, nil
 		}
+		// A file that can't be read on ends the program.
 		if err := in.in.err; err != nil {
 			return "", false, &Error{in.vars[vFILENAME].value.text("") + ": " + posix.Strerror(err)}
 		}
@@ -142,6 +147,7 @@ func (in *interp) nextFile() (bool, error) {
 			return true, in.openMain("-", "")
 		}
 		key := itoa(in.argAt)
+		// Elements of ARGV that were deleted are passed over.
 		if !argv.has(key) {
 			continue
 		}
@@ -188,6 +194,7 @@ func (in *interp) getline(e *expr) value {
 	var line string
 	ok := false
 	switch e.str {
+	// Without a source getline reads the main input.
 	case "":
 		l, more, err := in.readMain()
 		if err != nil {
@@ -223,6 +230,7 @@ func (in *interp) input(how, name string) *input {
 		return i
 	}
 	i := &input{}
+	// What was printed so far comes before what the command does.
 	in.host.Flush()
 	if how == "|" {
 		p, err := in.host.PipeFrom(name)
@@ -252,6 +260,7 @@ func (in *interp) output(how, name string) io.Writer {
 	o := &output{}
 	switch {
 	case how == "|":
+		// The command's output comes after what was printed so far.
 		in.host.Flush()
 		p, err := in.host.PipeTo(name)
 		if err != nil {

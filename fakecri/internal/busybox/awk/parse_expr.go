@@ -48,6 +48,7 @@ func (p *parser) ternary() *expr {
 func (p *parser) or() *expr {
 	left := p.and()
 	for p.take("||") {
+		// A line may end after the operator.
 		p.skipNewlines()
 		left = &expr{op: "||", a: left, b: p.and()}
 	}
@@ -67,6 +68,7 @@ func (p *parser) and() *expr {
 // subscript.
 func (p *parser) in() *expr {
 	left := p.match()
+	// The head of for (k in a) has an in of its own.
 	for !p.noIn && p.is("in") {
 		p.next()
 		if p.tok.kind != tName {
@@ -102,11 +104,13 @@ func (p *parser) comparison() *expr {
 		switch op {
 		case "<", "<=", "==", "!=", ">=":
 		case ">":
+			// In a print statement > redirects.
 			if p.noGT {
 				return left
 			}
 		case "|":
 			// cmd | getline binds as loosely as a comparison's operands.
+			// The lexer is a value, so a copy is enough to go back to.
 			save, tok, prev := p.lexer, p.tok, p.prev
 			p.next()
 			if !p.is("getline") {
@@ -192,6 +196,8 @@ func (p *parser) power() *expr {
 
 func (p *parser) postfix() *expr {
 	e := p.primary()
+	// Only what can be assigned to takes ++ and --; elsewhere they begin the next
+	// operand.
 	if e.assignable() && (p.is("++") || p.is("--")) {
 		e = &expr{op: "post" + p.tok.text, a: e}
 		p.next()

@@ -25,6 +25,7 @@ const (
 	fromInput
 )
 
+// num is a number, str the result of a string operation, inputStr what was read.
 func num(f float64) value     { return value{num: f, kind: isNum} }
 func str(s string) value      { return value{str: s, kind: isStr} }
 func inputStr(s string) value { return value{str: s, kind: fromInput} }
@@ -145,6 +146,7 @@ func number(s string, source bool) (float64, int) {
 		if j < len(s) && (s[j] == '+' || s[j] == '-') {
 			j++
 		}
+		// An e without digits is no exponent.
 		if j < len(s) && isDigit(s[j]) {
 			for j < len(s) && isDigit(s[j]) {
 				j++

@@ -63,6 +63,7 @@ func (r *run) openFiles() error {
 		} else if c.sub != nil {
 			name = c.sub.file
 		}
+		// Several commands may write to one file.
 		if name == "" || r.files[name] != nil {
 			continue
 		}
@@ -146,6 +147,7 @@ func (r *run) cycle() (restart, quit bool, code int, err error) {
 		c := cmds[i]
 		i++
 		if r.selected(c) == c.negate {
+			// A block that is not entered is jumped over.
 			if c.op == '{' {
 				i = c.jump
 			}
@@ -155,9 +157,11 @@ func (r *run) cycle() (restart, quit bool, code int, err error) {
 		case 'b':
 			i = c.jump
 		case 't', 'T':
+			// t jumps if there was a substitution, T if there was none.
 			if r.changed == (c.op == 't') {
 				i = c.jump
 			}
+			// Either starts over, whether or not it jumped.
 			r.changed = false
 		case 'd':
 			return false, false, 0, r.endCycle(false)
@@ -227,7 +231,8 @@ func (r *run) simple(c *command) error {
 	case 'P':
 		first, _, _ := strings.Cut(r.space, "\n")
 		return r.write(out, first, true)
-	case 'l': // is taken and does nothing in busybox
+	// It is taken and does nothing in busybox.
+	case 'l':
 	case 'i':
 		return r.write(out, strings.TrimSuffix(c.text, "\n"), true)
 	case 'a':
@@ -249,6 +254,7 @@ func (r *run) simple(c *command) error {
 	case 'x':
 		r.space, r.hold = r.hold, r.space
 	case 'y':
+		// There is no locale, so y goes by bytes.
 		b := []byte(r.space)
 		for i := range b {
 			b[i] = c.yank[b[i]]
@@ -279,6 +285,7 @@ func (r *run) insert(name string) error {
 // toFile writes the pattern space to a file of w, which Run has opened before
 // the first line.
 func (r *run) toFile(name string) error {
+	// The standard output heeds the newline that a last line lacks, see write.
 	if name == "/dev/stdout" {
 		return r.print(r.space)
 	}
@@ -366,6 +373,7 @@ func (r *run) substitute(s *substitution) error {
 	if s.global || s.nth > 1 {
 		locs = re.FindAll(r.space)
 		if !s.global {
+			// Of all matches only the nth is left.
 			locs = locs[min(s.nth-1, len(locs)):]
 			locs = locs[:min(1, len(locs))]
 		}
