@@ -49,6 +49,8 @@ type Difference struct {
 // New finds the differences of two scenarios. The runs are the caller's to add.
 func New(a, b *document.Scenario) *Comparison {
 	c := &Comparison{A: Side{Scenario: a}, B: Side{Scenario: b}, Differences: differences(a, b)}
+	// A difference of configuration is what was asked for, so it needs no
+	// warning.
 	var machines, workload []string
 	for _, d := range c.Differences {
 		switch part := partOf(d.Path); part {
@@ -135,6 +137,7 @@ func partOf(path string) string {
 		}
 		return "workload"
 	}
+	// What is left is the field within the node, whatever the node's index.
 	_, field, _ := strings.Cut(rest, "]")
 	field = strings.TrimPrefix(field, ".")
 	for _, f := range []string{"kubelet", "runtime"} {
@@ -154,6 +157,7 @@ func differences(a, b *document.Scenario) []Difference {
 	left, right := map[string]string{}, map[string]string{}
 	flatten(a.Written(), "", left)
 	flatten(b.Written(), "", right)
+	// A field may be on one side only.
 	paths := maps.Clone(left)
 	maps.Copy(paths, right)
 	var out []Difference
@@ -171,18 +175,23 @@ func differences(a, b *document.Scenario) []Difference {
 func unseen(a, b *document.Scenario, told []Difference) []Difference {
 	var out []Difference
 	note := func(path string, same bool) {
+		// A difference that a field of the documents shows need not be told
+		// twice.
 		known := slices.ContainsFunc(told, func(d Difference) bool { return strings.HasPrefix(d.Path, path) })
 		if !same && !known {
 			out = append(out, Difference{path, "(in " + a.Pos.File + ")", "(in " + b.Pos.File + ", with another content)"})
 		}
 	}
 	note("spec.programs", reflect.DeepEqual(a.Spec.Programs, b.Spec.Programs))
+	// Where the timelines differ in length, flatten has told of it.
 	for i := range min(len(a.Spec.Timeline), len(b.Spec.Timeline)) {
 		x, okA := a.Spec.Timeline[i].Does.(action.Applier)
 		y, okB := b.Spec.Timeline[i].Does.(action.Applier)
 		if !okA || !okB {
 			continue
 		}
+		// What can't be written counts as different: silence would say that it is
+		// equal.
 		left, errA := objectsJSON(x)
 		right, errB := objectsJSON(y)
 		note(fmt.Sprintf("spec.timeline[%d].%s", i, a.Spec.Timeline[i].Kind()), errA == nil && errB == nil && left == right)
@@ -227,6 +236,7 @@ func flatten(n *yaml.Node, at string, into map[string]string) {
 			flatten(e, fmt.Sprintf("%s[%d]", at, i), into)
 		}
 	default:
+		// An empty string that is written differs from a field that is not set.
 		if n.Value == "" && n.ShortTag() == "!!str" {
 			into[at] = `""`
 			return
@@ -286,12 +296,17 @@ func (f *comparedFigure) compare(a, b []float64) {
 		}
 	}
 	f.diff = spreadOf(diffs)
+	// It is set rather than averaged, so that it is exactly the difference of the
+	// means that are shown.
 	f.diff.Mean = f.b.Mean - f.a.Mean
 }
 
 // figures are those of both sides, in the order of Metrics.Figures; what one run
 // has and another has not is 0 there. Parts are named by what happened, so that
 // runs have different ones.
+// A figure that first turns up in a later run was 0 in the runs before it, and
+// one that is missing from the last runs is 0 in those: lists are filled up so
+// that an index is a seed's on both sides.
 func (c *Comparison) figures() []comparedFigure {
 	type key struct{ name, part string }
 	var order []comparedFigure

@@ -98,6 +98,8 @@ func (c *Comparison) allPods() []comparedPod {
 			}
 			for _, a := range m.Availability {
 				pod(a.Pod).QoS = string(a.QoS)
+				// A pod that was never asked for has no availability, not one of
+				// 0.
 				if a.Asked > 0 {
 					f := of(a.Pod)
 					f.Runs++
@@ -105,6 +107,8 @@ func (c *Comparison) allPods() []comparedPod {
 					f.Availability += a.Ready.Seconds() / a.Asked.Seconds()
 				}
 			}
+			// These are the pods that something happened to: they are shown even
+			// if the sides agree.
 			for _, name := range m.Pods() {
 				pod(name).happened = true
 			}
@@ -135,6 +139,8 @@ func (c *Comparison) podGroups() []comparedPod {
 			g = &comparedPod{Pod: name, QoS: p.QoS}
 			groups[name], counts[name] = g, &[2]int{}
 		}
+		// Pods of one template share a class; those that only share a name may
+		// not.
 		if g.QoS != p.QoS {
 			g.QoS = "several"
 		}
@@ -147,10 +153,14 @@ func (c *Comparison) podGroups() []comparedPod {
 	var out []comparedPod
 	for _, name := range decode.SortedKeys(groups) {
 		g := groups[name]
+		// A group's availability goes by time, so that short-lived pods count for
+		// less. The bound keeps a group that nobody asked for at 0 rather than
+		// NaN.
 		g.A.Availability, g.B.Availability = g.A.ready/max(g.A.asked, 1e-9), g.B.ready/max(g.B.asked, 1e-9)
 		if !g.happened && !g.differ() {
 			continue
 		}
+		// The counts are pods per run, A's and B's.
 		if strings.HasSuffix(name, "-*") {
 			a, b := counts[name][0]/max(len(c.A.Runs), 1), counts[name][1]/max(len(c.B.Runs), 1)
 			g.Pod += fmt.Sprintf(" (%d / %d)", a, b)

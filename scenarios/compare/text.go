@@ -47,6 +47,7 @@ func (c *Comparison) WriteText(w io.Writer) {
 	}
 	c.writeFigures(w)
 	c.writePods(w)
+	// Of several seeds there is no one list of evictions: their times differ.
 	if !many {
 		c.A.writeEvictions(w, "A")
 		c.B.writeEvictions(w, "B")
@@ -135,6 +136,7 @@ func (c *Comparison) writeBalance(w io.Writer) {
 		if f.part != "" || f.diff.Mean == 0 {
 			continue
 		}
+		// Availability is the one figure of which more is better.
 		good := (f.diff.Mean > 0) == (f.in == result.Shared)
 		seeds, in := "", f.better
 		if !good {
@@ -214,6 +216,7 @@ func (s *Side) writeEvictions(w io.Writer, name string) {
 		fmt.Fprintln(w)
 	}
 	for i, e := range m.Evictions {
+		// Node pressure can evict hundreds, of which the first tell the story.
 		if i == shownEvictions {
 			fmt.Fprintf(w, "%s: and %d more evictions\n", name, len(m.Evictions)-i)
 			return
@@ -222,7 +225,7 @@ func (s *Side) writeEvictions(w io.Writer, name string) {
 	}
 }
 
-// writeVerdicts says whether the side's expectations held, and which did not.
+// writeVerdicts reports whether the side's expectations held, and which did not.
 func (s *Side) writeVerdicts(w io.Writer, name string) {
 	n, undecided := len(s.Scenario.Spec.Expect), s.undecided()
 	failed := s.failed()
@@ -244,10 +247,13 @@ func (s *Side) writeVerdicts(w io.Writer, name string) {
 		runs = fmt.Sprintf(" in %d of %d runs", failed, len(s.Runs))
 	}
 	word := "FAILED"
+	// A run that was interrupted does not pass, but it did not fail either.
 	if !slices.ContainsFunc(s.Runs, func(r *result.Result) bool { return !r.Passed && !onlyCut(r) }) {
 		word = "cut short"
 	}
 	fmt.Fprintf(w, "%s: %s%s\n", name, word, runs)
+	// Most failures repeat from seed to seed; the first that shows one stands for
+	// all.
 	told := map[string]bool{}
 	tell := func(r *result.Result, what string) {
 		if !told[what] {
@@ -268,6 +274,7 @@ func (s *Side) writeVerdicts(w io.Writer, name string) {
 			}
 		}
 	}
+	// One command is enough to look into it.
 	for _, r := range s.Runs {
 		if !r.Passed {
 			fmt.Fprintf(w, "    repeat it: %s\n", r.Repeat)

@@ -64,6 +64,8 @@ func (w *rewriter) aggregates(e celast.Expr) {
 		w.ast.ReferenceMap()[e.ID()] = celast.NewIdentReference(a.name, nil)
 		return
 	}
+	// Comprehensions are not entered: what they contain may read their variables,
+	// which are not bound outside.
 	switch e.Kind() {
 	case celast.CallKind:
 		c := e.AsCall()
@@ -99,12 +101,15 @@ func (w *rewriter) match(e celast.Expr) *aggregate {
 			return nil
 		}
 		a.kind = aggCount
+		// The last filter takes the place of the predicate, so that its verdicts
+		// are counted.
 		if n := len(a.filters); n > 0 {
 			a.pred, a.filters = a.filters[n-1], a.filters[:n-1]
 		}
 		return a
 	case celast.ComprehensionKind:
 		kind, pred := macroOf(e.AsComprehension())
+		// A filter alone is a list, which no counter can replace.
 		if pred == nil || kind == aggCount {
 			return nil
 		}
@@ -140,10 +145,14 @@ func (w *rewriter) matchRange(e celast.Expr) *aggregate {
 			}
 		}
 		if args := c.Args(); len(args) == 2 {
+			// A namespace that is computed could be another at the next
+			// evaluation.
 			if args[1].Kind() != celast.LiteralKind {
 				return nil
 			}
 			a.only = string(args[1].AsLiteral().(types.String))
+			// "" stands for all objects here, which is not what every function
+			// makes of it.
 			if a.only == "" {
 				return nil
 			}
@@ -151,6 +160,7 @@ func (w *rewriter) matchRange(e celast.Expr) *aggregate {
 		return a
 	case celast.ComprehensionKind:
 		kind, pred := macroOf(e.AsComprehension())
+		// Only a filter yields a list to go on with.
 		if pred == nil || kind != aggCount {
 			return nil
 		}
@@ -170,10 +180,13 @@ func (w *rewriter) matchRange(e celast.Expr) *aggregate {
 
 // plan makes a program of a predicate that reads nothing but its object.
 func (w *rewriter) plan(p *predicate, pred celast.Expr, iterVar string) bool {
+	// A predicate that reads other objects would have to be judged again with
+	// each of their changes.
 	if !isLocal(pred, map[string]int{iterVar: 1}) || w.c.dependencies(pred).all != 0 {
 		return false
 	}
 	prog, err := w.c.env.PlanProgram(celast.NewCheckedAST(celast.NewAST(pred, w.ast.SourceInfo()), w.ast.TypeMap(), w.ast.ReferenceMap()))
+	// What can't be planned by itself is evaluated with the whole.
 	if err != nil {
 		return false
 	}
@@ -181,7 +194,7 @@ func (w *rewriter) plan(p *predicate, pred celast.Expr, iterVar string) bool {
 	return true
 }
 
-// isLocal says whether an expression reads no variables but those that are
+// isLocal reports whether an expression reads no variables but those that are
 // bound, and no named objects.
 func isLocal(e celast.Expr, bound map[string]int) bool {
 	switch e.Kind() {
@@ -193,6 +206,7 @@ func isLocal(e celast.Expr, bound map[string]int) bool {
 		c := e.AsCall()
 		args := c.Args()
 		if n := c.FunctionName(); n[0] == '@' && len(args) > 0 && args[0].Kind() == celast.IdentKind && args[0].AsIdent() == stateVar {
+			// since() reads the start of the run alone, which never changes.
 			if n != "@since" {
 				return false
 			}
@@ -219,6 +233,8 @@ func isLocal(e celast.Expr, bound map[string]int) bool {
 			return false
 		}
 		names := []string{c.IterVar(), c.IterVar2(), c.AccuVar()}
+		// Names are counted, because an inner comprehension may hide an outer
+		// one's variable.
 		for _, n := range names {
 			bound[n]++
 		}
@@ -280,7 +296,7 @@ func isAdd(e celast.Expr, accu string) bool {
 	return e.Kind() == celast.CallKind && e.AsCall().FunctionName() == operators.Add && isIdent(e.AsCall().Args()[0], accu)
 }
 
-// applies says whether the object is one of those that are asked for.
+// applies reports whether the object is one of those that are asked for.
 func (a *aggregate) applies(obj any) bool {
 	if a.only == "" {
 		return true
@@ -304,6 +320,7 @@ func (a *aggregate) judge(s *view, obj any) (verdict, error) {
 	v := &objVar{state: s, val: s.ts.NativeToValue(obj)}
 	for i := range a.filters {
 		ok, err := v.eval(&a.filters[i])
+		// An error of a filter spoils the result whatever the other objects are.
 		if err != nil {
 			return hardErr, err
 		}
@@ -368,6 +385,8 @@ type counts struct {
 
 // value is what the aggregate's variable is, given the counts.
 func (a *aggregate) value(c *counts) ref.Val {
+	// The order is that of CEL's macros: all and exists absorb errors if another
+	// object decides, filter and exists_one never do.
 	hard, soft := c.n[hardErr] > 0, c.n[softErr] > 0
 	switch {
 	case hard, soft && (a.kind == aggCount || a.kind == aggExistsOne):

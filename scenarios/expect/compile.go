@@ -72,7 +72,7 @@ type Expectation struct {
 	reads   deps // what the whole expression reads
 }
 
-// NeedsCRICalls says whether the expression reads the runtime's calls, which
+// NeedsCRICalls reports whether the expression reads the runtime's calls, which
 // must then be kept.
 func (x *Expectation) NeedsCRICalls() bool { return x.reads.all&readsCRI != 0 }
 
@@ -102,12 +102,15 @@ func (c *Compiler) Compile(src Source) (*Expectation, []*Error) {
 	}
 	checked, iss := c.env.Check(parsed)
 	if iss.Err() != nil {
+		// Only a failed check pays for a second one.
 		return nil, c.errors(iss, c.missedFields(parsed))
 	}
 	if t := checked.OutputType(); !t.IsExactType(types.BoolType) {
 		return nil, []*Error{{1, 1, fmt.Sprintf("an expectation must be true or false, but this is of type %s", t)}}
 	}
 	x := &Expectation{Source: src, c: c, checked: checked.NativeRep()}
+	// The checked expression stays as it was written, because failures are
+	// explained in its words.
 	rw := newRewriter(c, celast.Copy(x.checked))
 	rw.rewrite(rw.ast.Expr())
 	if rw.err != nil {
@@ -119,10 +122,13 @@ func (c *Compiler) Compile(src Source) (*Expectation, []*Error) {
 		what reads
 		name string
 	}{{readsCRI, "criCalls()"}, {readsUsage, "usage()"}, {readsCgroups, "cgroups()"}, {readsResources, "containerResources()"}} {
+		// Nothing tells the engine when these change, so they can be looked at
+		// only once.
 		if x.reads.all&f.what != 0 && src.Form != At {
 			return nil, []*Error{{1, 1, fmt.Sprintf("%s can be used with at only, not with %s", f.name, src.Form)}}
 		}
 	}
+	// A second copy, because the whole expression is needed to explain a failure.
 	outer := newRewriter(c, celast.Copy(x.full))
 	outer.aggregates(outer.ast.Expr())
 	x.aggs = outer.aggs
@@ -141,6 +147,7 @@ func (c *Compiler) missedFields(parsed *cel.Ast) []missedField {
 	ts := *c.ts
 	ts.missed = &missed
 	env, err := c.env.Extend(cel.CustomTypeProvider(&ts))
+	// The errors are right without hints, too.
 	if err != nil {
 		return nil
 	}
@@ -247,6 +254,7 @@ func (w *rewriter) rewrite(root celast.Expr) {
 func (w *rewriter) rewriteCall(e celast.Expr) {
 	call := e.AsCall()
 	ids := w.ast.GetOverloadIDs(e.ID())
+	// The member function of that name is CEL's macro, which is expanded by now.
 	if call.FunctionName() == "exists" && len(call.Args()) == 1 && !call.IsMemberFunction() {
 		w.rewriteExists(e, call.Args()[0])
 		return
@@ -290,6 +298,7 @@ func (w *rewriter) rewriteExists(e, arg celast.Expr) {
 
 // hasKey turns e into `key in m`.
 func (w *rewriter) hasKey(e, m, key celast.Expr) {
+	// The checker has not seen a key that was made here.
 	if w.ast.TypeMap()[key.ID()] == nil {
 		w.ast.TypeMap()[key.ID()] = types.StringType
 	}
@@ -310,6 +319,7 @@ func (c *Compiler) dependencies(root celast.Expr) deps {
 			return
 		}
 		what := f.reads &^ readsNamed
+		// A name that is computed may be any, so all objects are read.
 		if f.reads&readsNamed == 0 || args[1].Kind() != celast.LiteralKind {
 			d.all |= what
 			if what&readsObjects != 0 {
@@ -330,6 +340,7 @@ func (c *Compiler) dependencies(root celast.Expr) deps {
 		case readsNodeHistory:
 			d.histNodes = append(d.histNodes, name)
 		case readsLeases:
+			// A node's lease has the node's name.
 			d.objects = append(d.objects, ObjectRef{KindLease, v1.NamespaceNodeLease, name})
 		case readsObjects:
 			k := namedKey(f.kind, name)

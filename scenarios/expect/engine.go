@@ -22,7 +22,7 @@ const (
 	// tick is how often an expression that calls time() is evaluated when
 	// nothing else changes.
 	tick = time.Second
-	// never is later than everything.
+	// farAway is later than everything.
 	farAway = time.Duration(1<<63 - 1)
 )
 
@@ -104,6 +104,8 @@ func (t *slotTable) drop(k objKey) {
 func New(xs []*Expectation, state State, opts Options) *Engine {
 	e := &Engine{opts: opts, hist: newHistory(), slots: map[Kind]*slotTable{}}
 	for i, x := range xs {
+		// All expectations come from the same types, so the first one's do for
+		// all.
 		if e.view == nil {
 			e.view = newView(x.c.ts, state, e.hist)
 		}
@@ -172,6 +174,7 @@ func (e *Engine) Begin() {
 		kinds = append(kinds, k.kind)
 	}
 	for _, k := range kinds {
+		// A kind that no aggregate is over has no counters to fill.
 		if e.slots[k] == nil {
 			continue
 		}
@@ -199,6 +202,7 @@ func (e *Engine) Changed(c Change, at time.Duration) {
 		return
 	}
 	c = untyped(c)
+	// What time alone has decided by then comes before the change.
 	for _, r := range e.runs {
 		if !r.done && r.due < at {
 			e.expire(r, at, false)
@@ -207,6 +211,8 @@ func (e *Engine) Changed(c Change, at time.Duration) {
 	e.setNow(at)
 	touched := e.note(c)
 	for _, r := range e.runs {
+		// An expression that was never evaluated is, at the first change from
+		// From on.
 		if r.done || !(touched && r.dirtyAggregates()) && !r.reads(&c) && (r.begun || e.now < r.x.From) {
 			continue
 		}
@@ -256,6 +262,8 @@ func (e *Engine) changed(r *trial) {
 	if r.x.Form == At || e.now < r.x.From {
 		return
 	}
+	// Only the form by may wait: what violates always or never can be over at the
+	// next look.
 	if r.x.Form == By && !e.opts.Naive && r.deps.wholes() && len(e.view.state.Pods()) > coalesceOver {
 		r.next = min(r.next, e.now+coalesceFor)
 		return
@@ -263,7 +271,7 @@ func (e *Engine) changed(r *trial) {
 	e.look(r)
 }
 
-// note brings histories and counters up to date; it says whether a counter
+// note brings histories and counters up to date; it reports whether a counter
 // changed.
 func (e *Engine) note(c Change) bool {
 	obj := c.New
@@ -311,6 +319,7 @@ func (e *Engine) note(c Change) bool {
 			}
 		}
 	}
+	// The number is freed after the counters have let go of the object.
 	if c.New == nil {
 		t.drop(k)
 	}
@@ -320,6 +329,8 @@ func (e *Engine) note(c Change) bool {
 // count judges one object for one aggregate and counts its verdict; it says
 // whether that changed.
 func (e *Engine) count(r *trial, i int, slot int32, obj any) bool {
+	// The table grows by half as well, so that a growing cluster copies it
+	// rarely.
 	for int(slot) >= len(r.table[i]) {
 		r.table[i] = append(r.table[i], make([]verdict, int(slot)+1-len(r.table[i])+len(r.table[i])/2)...)
 	}
@@ -355,9 +366,10 @@ func (r *trial) clearDirty() {
 	}
 }
 
-// reads says whether what is evaluated as a whole depends on the change.
+// reads reports whether what is evaluated as a whole depends on the change.
 func (r *trial) reads(c *Change) bool {
 	d := &r.deps
+	// time() is another at every change.
 	if d.all&readsTime != 0 {
 		return true
 	}
@@ -404,6 +416,7 @@ func (e *Engine) eval(r *trial) {
 		r.value = bool(b)
 	}
 	r.next = farAway
+	// Time also moves on without changes.
 	if r.deps.all&readsTime != 0 {
 		r.next = e.now + tick
 	}

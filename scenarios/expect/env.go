@@ -108,8 +108,12 @@ func newEnv(ts *typeSystem, funcs []*stateFunc) (*cel.Env, error) {
 	opts := []cel.EnvOption{
 		cel.CustomTypeProvider(ts),
 		cel.CustomTypeAdapter(ts),
+		// Without the calls of macros, expressions could not be printed as they
+		// were written.
 		cel.EnableMacroCallTracking(),
 		cel.CrossTypeNumericComparisons(true),
+		// Most of what follows is in Kubernetes' base environment, too
+		// (k8s.io/apiserver/pkg/cel/environment).
 		cel.HomogeneousAggregateLiterals(),
 		ext.Strings(ext.StringsVersion(2)),
 		ext.Sets(),
@@ -152,6 +156,7 @@ func newEnv(ts *typeSystem, funcs []*stateFunc) (*cel.Env, error) {
 // podCondition returns a pod's condition of a type; an empty one where there is
 // none.
 func podCondition(ts *typeSystem) func(a, b ref.Val) ref.Val {
+	// One for all calls, because values are never written to.
 	none := ts.NativeToValue(&v1.PodCondition{})
 	return func(a, b ref.Val) ref.Val {
 		p, want := a.Value().(*v1.Pod), string(b.(types.String))
@@ -195,7 +200,7 @@ func containerStatus(ts *typeSystem) func(a, b ref.Val) ref.Val {
 	}
 }
 
-// statusLists are a pod's container statuses: init, ordinary, ephemeral.
+// statusLists are a pod's container statuses: ordinary, init, ephemeral.
 func statusLists(p *v1.Pod) [3][]v1.ContainerStatus {
 	return [3][]v1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses}
 }
@@ -255,6 +260,7 @@ func exists(v ref.Val) ref.Val {
 // isZeroObject reports whether an object is the empty one that stands for an
 // absent one.
 func isZeroObject(o *objVal) bool {
+	// An object of the API has a name, so there is no need to look at all fields.
 	if x, ok := o.ptr.(metav1.Object); ok {
 		return x.GetName() == ""
 	}

@@ -28,6 +28,7 @@ const showObjects = 5
 // parts are.
 func (e *Engine) explain(r *trial) ([]Value, []ObjectRef) {
 	x := r.x
+	// Tracking the values of all parts is slow, so only failures pay for it.
 	prog, err := x.c.env.PlanProgram(x.full, cel.EvalOptions(cel.OptTrackState))
 	if err != nil {
 		return nil, nil
@@ -56,6 +57,8 @@ func (e *Engine) explain(r *trial) ([]Value, []ObjectRef) {
 		ex.object(o.Kind, o.Namespace, o.Name)
 	}
 	for _, n := range x.reads.about {
+		// The name alone doesn't say whether it is a node's or that of a pod in
+		// the namespace default.
 		if e.view.state.Node(n) != nil {
 			ex.object(KindNode, "", n)
 		} else {
@@ -87,6 +90,7 @@ func (ex *explainer) object(kind Kind, ns, name string) {
 
 // walk notes the values of the largest parts that are not logic or comparison.
 func (ex *explainer) walk(e celast.Expr, st interpreter.EvalState, about string) {
+	// Constants and variables show nothing that the expression doesn't.
 	if e.Kind() == celast.LiteralKind || e.Kind() == celast.IdentKind {
 		return
 	}
@@ -102,6 +106,7 @@ func (ex *explainer) walk(e celast.Expr, st interpreter.EvalState, about string)
 		}
 	}
 	v, ok := st.Value(e.ID())
+	// A part that was cut short has no value.
 	if !ok {
 		return
 	}
@@ -121,6 +126,8 @@ func (ex *explainer) walk(e celast.Expr, st interpreter.EvalState, about string)
 // objectsOf names the objects that decided an aggregate, and shows what its
 // predicate saw of the first of them.
 func (ex *explainer) objectsOf(a *aggregate) {
+	// Where all() should have been true, objects that are false decided;
+	// everywhere else those that are true did.
 	decisive := yes
 	if a.kind == aggAll && ex.wanted {
 		decisive = no

@@ -82,6 +82,7 @@ func (h *history) podChanged(old, now *v1.Pod, at time.Duration) {
 	if n := len(ph.list); n > 0 {
 		last = *ph.list[n-1]
 	}
+	// A transition is a change of anything but the time.
 	last.Time = at
 	if len(ph.list) == 0 || last != t {
 		ph.list = append(ph.list, &t)
@@ -123,6 +124,7 @@ func (h *podHistory) containerChanged(s *v1.ContainerStatus, at time.Duration) {
 		c = &h.containers[len(h.containers)-1]
 	}
 	if n := len(c.list); n > 0 {
+		// As for the pod, the time alone is no change.
 		last := *c.list[n-1]
 		last.Time = at
 		if last == t {
@@ -146,6 +148,7 @@ func (h *history) nodeChanged(now *v1.Node, at time.Duration) {
 		c := &now.Status.Conditions[i]
 		t := &NodeTransition{Time: at, Type: string(c.Type), Status: string(c.Status), Reason: c.Reason}
 		same := false
+		// The type's last transition has what the condition was before.
 		for j := len(list) - 1; j >= 0; j-- {
 			if list[j].Type == t.Type {
 				same = list[j].Status == t.Status && list[j].Reason == t.Reason

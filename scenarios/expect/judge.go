@@ -52,6 +52,8 @@ func (e *Engine) look(r *trial) {
 			e.decide(r, Held, e.now, "")
 		}
 	case Always:
+		// What can't be evaluated may become so, for which by and for wait. For
+		// always and never it is one moment too many.
 		if r.err != nil {
 			e.decide(r, Failed, e.now, "could not be evaluated: "+r.err.Error())
 		} else if !r.value {
@@ -93,6 +95,7 @@ func (e *Engine) expire(r *trial, at time.Duration, inclusive bool) {
 		}
 	case By:
 		if over(x.T) {
+			// A change at the very deadline still counts.
 			if inclusive {
 				e.setNow(at)
 				e.look(r)
@@ -103,6 +106,7 @@ func (e *Engine) expire(r *trial, at time.Duration, inclusive bool) {
 		}
 	case For:
 		due := r.since + x.Span
+		// That the span is full shows only now, when nothing has cut it short.
 		if r.since >= 0 && due <= at && (x.T == End || due <= x.T) {
 			e.decide(r, Held, due, "")
 		} else if over(x.T) {
@@ -141,6 +145,8 @@ func (e *Engine) decide(r *trial, o Outcome, at time.Duration, reason string) {
 	if o == Failed {
 		v.Values, v.Objects = e.explain(r)
 	}
+	// Tables are as large as the cluster was, and nobody counts for a decided
+	// expectation.
 	r.table, r.counts, r.aggs = nil, nil, nil
 }
 

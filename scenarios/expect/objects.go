@@ -84,6 +84,7 @@ func objectFuncs() []*stateFunc {
 
 // function tells of the kind's functions.
 func (k *objectKind) function() Function {
+	// Every kind's plural is its name and an s.
 	one := k.words[:len(k.words)-1]
 	if k.cluster {
 		return Function{fmt.Sprintf("%s(), %s(string)", k.all, k.one), fmt.Sprintf("all %s (%s); the one of that name, or an empty one", k.words, k.typ())}
@@ -173,6 +174,8 @@ func conditionFuncs(ts *typeSystem) []cel.FunctionOpt {
 	var out []cel.FunctionOpt
 	for _, k := range objectKinds() {
 		status, ok := k.goType.FieldByName("Status")
+		// A kind without conditions gets no overload, so that the compiler
+		// refuses it.
 		if !ok {
 			continue
 		}

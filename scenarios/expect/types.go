@@ -87,6 +87,8 @@ func (s *typeSystem) addFields(i *structInfo, t reflect.Type, index []int) {
 	for n := range t.NumField() {
 		f := t.Field(n)
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+		// A new slice each time: fields would overwrite each other's in a shared
+		// one.
 		at := append(append([]int(nil), index...), n)
 		if f.Anonymous && (name == "" || strings.Contains(opts, "inline")) && f.Type.Kind() == reflect.Struct {
 			s.addFields(i, f.Type, at)
@@ -130,7 +132,7 @@ func field(target any, index []int) (reflect.Value, bool) {
 	return v.Elem().FieldByIndex(index), true
 }
 
-// present says whether has() is true of a value.
+// present reports whether has() is true of a value.
 func present(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -175,10 +177,13 @@ func (s *typeSystem) convert(t reflect.Type) *conversion {
 			return elem.get(v.Elem())
 		}}
 	case reflect.Struct:
+		// Raw extensions and the fields of managedFields can hold anything, which
+		// no type describes.
 		if t.PkgPath() == "k8s.io/apimachinery/pkg/runtime" || t == reflect.TypeFor[metav1.FieldsV1]() {
 			return nil
 		}
 		return &conversion{s.add(t).typ, func(v reflect.Value) any {
+			// The elements of a map have no address.
 			if !v.CanAddr() {
 				p := reflect.New(t)
 				p.Elem().Set(v)

@@ -86,6 +86,7 @@ type listVal struct {
 	v    reflect.Value
 }
 
+// at converts one element, since most lists are not read to their end.
 func (l *listVal) at(i int) ref.Val { return l.s.NativeToValue(l.elem.get(l.v.Index(i))) }
 
 // ConvertToNative returns the slice itself, or a copy with converted elements.
@@ -187,6 +188,7 @@ func (l *listVal) Find(index ref.Val) (ref.Val, bool) {
 	return l.at(i), true
 }
 
+// Iterator implements traits.Iterable.
 func (l *listVal) Iterator() traits.Iterator { return &listIter{l: l} }
 
 // listIter goes through a list, converting one element at a time.
@@ -265,6 +267,7 @@ func (m *mapVal) lookup(key ref.Val) reflect.Value {
 	return m.v.MapIndex(reflect.ValueOf(string(k)).Convert(m.v.Type().Key()))
 }
 
+// Contains implements traits.Container; has() of a key becomes a call of it.
 func (m *mapVal) Contains(key ref.Val) ref.Val { return types.Bool(m.lookup(key).IsValid()) }
 
 // Find returns the value, or a zero value for a key that is not there.
@@ -292,6 +295,7 @@ func (m *mapVal) keys() []string {
 	return keys
 }
 
+// Iterator implements traits.Iterable, by the sorted keys.
 func (m *mapVal) Iterator() traits.Iterator { return &keyIter{keys: m.keys()} }
 
 // keyIter goes through a map's keys.

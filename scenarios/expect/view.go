@@ -61,6 +61,7 @@ func (s *typeSystem) pointerTo(t reflect.Type) *conversion {
 	}}
 }
 
+// slice shows a Go slice to CEL without copying it.
 func (s *view) slice(c *conversion, v any) ref.Val { return &listVal{s.ts, c, reflect.ValueOf(v)} }
 
 // text is the value of a text; the checker has seen that it is one.
@@ -129,7 +130,7 @@ func (s *view) eventsAbout(args []ref.Val) ref.Val {
 	return s.slice(s.list.events, out)
 }
 
-// isAbout says whether an event is about "namespace/name", or about the node,
+// isAbout reports whether an event is about "namespace/name", or about the node,
 // or the pod in the namespace default, of that name.
 func isAbout(e *v1.Event, name string) bool {
 	o := &e.InvolvedObject
@@ -168,6 +169,8 @@ func (s *view) since(args []ref.Val) ref.Val {
 func (s *view) phases(args []ref.Val) ref.Val {
 	var out []string
 	for _, t := range s.hist.pods[podKey(text(args[0]))].transitions() {
+		// A pod that is gone still has its last phase, which it doesn't enter
+		// again.
 		if !t.Gone && t.Phase != "" && (len(out) == 0 || out[len(out)-1] != t.Phase) {
 			out = append(out, t.Phase)
 		}

@@ -45,6 +45,8 @@ type actionKind struct {
 	needs []need
 }
 
+// actions are those that recordings have, by name. One that is done through the
+// API runs on the API's loop, one on the node on the node's.
 var actions = map[string]actionKind{
 	"create": {needs: []need{needPod}, api: func(p *play, a *Action, _ types.NamespacedName) error {
 		_, err := p.cluster.API().Create(a.Pod.DeepCopy())
@@ -114,6 +116,7 @@ func (p *play) schedule(i int, zero time.Duration) {
 	a := &p.c.Actions[i]
 	kind := actions[a.Action]
 	at := zero + seconds(a.At)
+	// Both are ready for their clients only a while after their start.
 	switch a.Action {
 	case "runtime-start":
 		at = zero + p.c.reconnects(i)
@@ -130,6 +133,7 @@ func (p *play) schedule(i int, zero time.Duration) {
 			err = nil // who recorded asked for something that was gone, too
 		}
 		switch {
+		// The first failure is kept: what follows may come of it.
 		case p.failed != nil:
 		case err == nil && a.RejectedByAPI:
 			p.failed = fmt.Errorf("%s at %vs: is accepted; the recorded API server refused it", a.Action, a.At)
@@ -154,6 +158,7 @@ func (c *Case) reconnects(i int) time.Duration {
 			try = c.Actions[k].At
 		}
 	}
+	// The tries count from the kill; the first after the start succeeds.
 	for wait := 1.0; try < start; wait *= 1.6 {
 		try += wait
 	}

@@ -42,6 +42,7 @@ func (c call) String() string {
 	return s
 }
 
+// like reports whether two calls are the same but for their timeout and outcome.
 func (c call) like(o call) bool { return c.method == o.method && same(c.attempt, o.attempt) }
 
 // callsOf sorts a run's calls into groups.
@@ -51,6 +52,8 @@ func callsOf(run object) map[callKey][]call {
 		k := callKey{"", text(c, "container")}
 		m := text(c, "method")
 		switch m {
+		// When these come depends on a registry, a resize or a log's size, not on
+		// the container's other calls.
 		case groupPull, "UpdateContainerResources", groupReopen:
 			k.group = m
 		case "RemoveContainer", "RemovePodSandbox":
@@ -130,6 +133,8 @@ func looseCallsDiff(k callKey, x, y []call) string {
 			return fmt.Sprintf("%s %s: %v, recorded %v", k.group, k.container, y[:n], x[:n])
 		}
 	}
+	// Retries vary by one call or 30%, but what was removed must be removed at
+	// all.
 	if math.Abs(float64(len(x)-len(y))) > max(1, 0.3*float64(len(x))) ||
 		len(x) > 0 && len(y) == 0 && k.group == groupRemoval && k.container != "" {
 		return fmt.Sprintf("%s %s: %d calls, recorded %d", k.group, k.container, len(y), len(x))
@@ -159,6 +164,8 @@ func exactCallsDiff(k callKey, x, y []call) string {
 		if !x[i].like(y[i]) || x[i].failed != y[i].failed {
 			return fmt.Sprintf("%s call %d: %v, recorded %v", name, i+1, y[i], x[i])
 		}
+		// Timeouts are in whole seconds of what is left of a grace period, so one
+		// may be 1 off.
 		if tx, ty := seconds0(x[i].timeout), seconds0(y[i].timeout); math.Abs(tx-ty) > 1 {
 			return fmt.Sprintf("%s: %s timeout %v, recorded %v", k.container, x[i].method, ty, tx)
 		}

@@ -69,6 +69,7 @@ func Parse(data []byte) (*Case, error) {
 	if strings.ContainsAny(c.Name, "/\\") || c.Name == "." || c.Name == ".." {
 		return nil, fmt.Errorf("name: %q cannot be a file's name", c.Name)
 	}
+	// Only the error matters here: an amount that can't be read.
 	if err := c.Machine.use(&sim.NodeOptions{}); err != nil {
 		return nil, err
 	}

@@ -53,6 +53,8 @@ func eventsDiff(rec, rep object) string {
 			return fmt.Sprintf("event %s %s was not recorded: %.100s", k.reason, k.field, k.message)
 		}
 	}
+	// The order counts only where a second lay between two events: those of one
+	// moment come in any.
 	for _, x := range orderA {
 		for _, y := range orderA {
 			if x.field == y.field && a[y].at-a[x].at > 1 && b[y].at < b[x].at-0.5 {

@@ -84,6 +84,8 @@ func judge(runs []object, rep object) Verdict {
 func compareRuns(rec, rep object) Verdict {
 	found := map[Aspect]string{}
 	pods := child(rec, "pods")
+	// The recording of a pod case is the pod itself, that of a node case has pods
+	// by name.
 	if _, node := rec["pods"]; !node {
 		comparePods(found, "", rec, rep, mountsWaited(rec, "FailedMount"))
 	} else {
@@ -136,6 +138,7 @@ func nodeDiff(rec, rep object) string {
 	if !same(a, b) {
 		return fmt.Sprintf("node conditions: %s, recorded %s", encode(b), encode(a))
 	}
+	// Events from before the case's start come of what was done before it.
 	have := map[[2]string]bool{}
 	for _, e := range children(rep, "nodeEvents") {
 		if number(e, "at") > 0 {
@@ -149,6 +152,7 @@ func nodeDiff(rec, rep object) string {
 		}
 	}
 	la, lb := len(children(rec, "leases")), len(children(rep, "leases"))
+	// A short case may begin right after a renewal or right before one.
 	if la > 3 && math.Abs(float64(la-lb)) > 1 {
 		return fmt.Sprintf("%d lease renewals, recorded %d", lb, la)
 	}

@@ -94,6 +94,7 @@ func (m *Machine) use(o *sim.NodeOptions) error {
 		return fmt.Errorf("machine: memory: %w", err)
 	}
 	disk, err := quantity("nodefs.availableBeforePods", m.NodefsAvailable, diskAvailable)
+	// There was one disk, so the signal of images says as much.
 	if err == nil && m.NodefsAvailable == "" {
 		disk, err = quantity("imagefs.availableBeforePods", m.ImagefsAvailable, diskAvailable)
 	}
@@ -110,6 +111,7 @@ func (m *Machine) use(o *sim.NodeOptions) error {
 		return err
 	}
 	if inodes > 0 {
+		// A file system of this kind has an inode for every 16 KiB by default.
 		there := max(capacity/(16<<10), inodes)
 		o.Filesystems.Root = &sim.Filesystem{Inodes: there}
 		o.Usage.Inodes = usage.Constant(there - inodes)
@@ -127,6 +129,7 @@ func (m *Machine) use(o *sim.NodeOptions) error {
 
 // settle grows from used to settling more, MiB by MiB: memory is in pages.
 func settle(used int64) []usage.Point {
+	// One step is 1 MiB.
 	const steps = settling >> 20
 	points := make([]usage.Point, 0, steps+1)
 	for i := int64(0); i <= steps; i++ {

@@ -109,6 +109,8 @@ func (o *observer) change(c apiserver.Change) {
 		for _, x := range obj.Status.Conditions {
 			seen.Conditions[string(x.Type)] = [3]string{string(x.Status), x.Reason, x.Message}
 		}
+		// Of the sets from before the start only the last counts: it is what the
+		// case found.
 		if n := len(o.node.Node); n > 0 && reflect.DeepEqual(o.node.Node[n-1].Conditions, seen.Conditions) {
 			return
 		} else if n > 0 && at == -1 {
@@ -116,6 +118,7 @@ func (o *observer) change(c apiserver.Change) {
 		}
 		o.node.Node = append(o.node.Node, seen)
 	case *coordinationv1.Lease:
+		// The same goes for renewals.
 		if at == -1 {
 			o.node.Leases = o.node.Leases[:0]
 		}
@@ -147,6 +150,8 @@ func (o *observer) seePod(at float64, pod *v1.Pod, deleted bool) {
 		s.Deleting = pod.DeletionGracePeriodSeconds
 	}
 	_, s.Mirror = pod.Annotations[v1.MirrorPodAnnotationKey]
+	// Objects of one name are numbered as they appear, because UIDs themselves
+	// are drawn.
 	uids := o.uids[key]
 	i := 0
 	for i < len(uids) && uids[i] != pod.UID {
@@ -157,6 +162,7 @@ func (o *observer) seePod(at float64, pod *v1.Pod, deleted bool) {
 	}
 	s.UID = "uid-" + strconv.Itoa(i+1)
 	if n := len(p.Status); n > 0 {
+		// The time alone makes no new status.
 		before := p.Status[n-1]
 		if before.At = at; reflect.DeepEqual(before, s) {
 			return
@@ -210,6 +216,7 @@ func (o *observer) seeEvent(at float64, e *v1.Event, deleted bool) {
 	}
 	seen.Last, seen.Type, seen.Reason, seen.Field, seen.Count = at, e.Type, e.Reason, ref.FieldPath, e.Count
 	about := o.c.API().Pod(ref.Namespace, ref.Name)
+	// A pod that is gone leaves no IP to blur.
 	if about == nil {
 		about = &v1.Pod{}
 	}
@@ -264,6 +271,7 @@ func (o *observer) record(r *trace.Record) {
 		case "error":
 			call.Error = f.Value
 		case "tookMs":
+			// Seconds, cut to hundredths.
 			call.Took = float64(n/10) / 100
 		case "message":
 			if strings.HasPrefix(f.Value, "connection error") {
@@ -279,9 +287,11 @@ func (o *observer) record(r *trace.Record) {
 		}
 		o.node.Images = append(o.node.Images, ImageSeen{call.At, call.Image})
 	case r.Verb == "PullImage" && kind == "pod":
+		// A pull comes before the container of which there could be an attempt.
 		call.Attempt = nil
 		fallthrough
 	case kind == "pod" || kind == "container":
+		// The name is namespace/pod, and for a container that and its name.
 		parts := strings.Split(name, "/")
 		if len(parts) == 3 {
 			call.Container = parts[2]

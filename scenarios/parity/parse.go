@@ -48,6 +48,8 @@ func fieldsOf(data []byte) fields {
 	for dec.More() {
 		name, err := dec.Token()
 		key, ok := name.(string)
+		// What is wrong with the data is Parse's to say; what was found before it
+		// is enough for that.
 		if err != nil || !ok {
 			return f
 		}
@@ -71,6 +73,8 @@ func (f *fields) readActions(dec *json.Decoder, data []byte) error {
 	}
 	for dec.More() {
 		a := actionFields{offset: dec.InputOffset()}
+		// The decoder stands behind the last token; the action begins at its
+		// brace.
 		a.offset += int64(max(0, bytes.IndexByte(data[a.offset:], '{')))
 		if err := dec.Decode(&a.fields); err != nil {
 			return err

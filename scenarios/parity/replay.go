@@ -85,6 +85,8 @@ func (c *Case) Replay(opts Options) (*Observation, error) {
 		return nil, fmt.Errorf("case %s: %w", c.Name, p.failed)
 	}
 	if !c.ofNode() {
+		// What was left was deleted by force after the watch, so only the calls
+		// of that were recorded.
 		o.watching = false
 		if err := p.clear(); err != nil {
 			return nil, fmt.Errorf("case %s: %w", c.Name, err)
@@ -127,6 +129,7 @@ func (p *play) makeEarlierObjects() error {
 	if err := p.makeMachineFiles(); err != nil {
 		return err
 	}
+	// Its address and port are in the environment of every container.
 	service := &v1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceDefault, Name: "kubernetes"},
 		Spec:       v1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []v1.ServicePort{{Name: "https", Port: 443, Protocol: v1.ProtocolTCP}}},
@@ -144,6 +147,7 @@ func (p *play) makeEarlierObjects() error {
 		return err
 	}
 	const name = "cm-b1"
+	// A case that makes it must not find it.
 	for i := range p.c.Actions {
 		if a := &p.c.Actions[i]; a.Action == "configmap" && a.Name == name {
 			return nil
@@ -198,6 +202,8 @@ func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOpti
 	if added != nil {
 		config = added.DeepCopy()
 	}
+	// The recorded machine had cgroups of v1, which a kubelet refuses unless told
+	// otherwise.
 	no, yes, resolv := false, true, ""
 	config.FailCgroupV1, config.SingleProcessOOMKill = &no, &yes
 	config.CgroupDriver = "cgroupfs"

@@ -79,6 +79,8 @@ func split(line string) (head, rest string) {
 	}
 	runes := []rune(line)
 	at := column
+	// A line is broken at a space, unless that would leave more than half of the
+	// column empty.
 	for i := column; i > column/2; i-- {
 		if runes[i] == ' ' {
 			at = i

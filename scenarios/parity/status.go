@@ -40,6 +40,8 @@ func align(a, b []seen) (pairs []pair, ok bool, furthest pair) {
 	}
 	been := map[pair]bool{}
 	stack := []step{{}}
+	// Depth first, and no point twice: most sequences are equal but for a few
+	// statuses, so the first way is nearly always the right one.
 	for len(stack) > 0 {
 		s := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -54,6 +56,8 @@ func align(a, b []seen) (pairs []pair, ok bool, furthest pair) {
 			continue
 		}
 		been[pair{i, j}] = true
+		// The match is pushed last and so tried first. The first status of either
+		// side can't be left out.
 		if j < len(b) && skipB[j] && j > 0 {
 			stack = append(stack, step{i, j + 1, s.pairs})
 		}
@@ -96,6 +100,7 @@ func freeTail(a, b []seen, last seen) bool {
 		rest = b
 	}
 	for i := range rest {
+		// A deletion is no lap of a loop, so it must be matched.
 		if truth(rest[i].view, "deleted") || rest[i].view["deleting"] != nil {
 			return false
 		}
@@ -219,6 +224,8 @@ func timingDiff(rec, rep object, waits bool) string {
 				allowed = slack + 0.35*ga
 			}
 		}
+		// Late after a status that was early itself can be on time by the case's
+		// clock.
 		if math.Abs(gb-ga) > allowed && math.Abs(b[q.j].at-a[q.i].at) > allowed {
 			return fmt.Sprintf("status %d: %.1fs after the one before, recorded %.1fs (%s)", q.i+1, gb, ga, brief(a[q.i].view))
 		}

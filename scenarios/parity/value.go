@@ -46,6 +46,7 @@ func children(o object, key string) []object {
 	return out
 }
 
+// same compares decoded JSON, in which all numbers are float64.
 func same(a, b any) bool { return reflect.DeepEqual(a, b) }
 
 // encode is the JSON of v; what cannot be encoded is not made here.

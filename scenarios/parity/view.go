@@ -56,6 +56,8 @@ func containerView(c object) object {
 
 // viewOf is what is compared of a status.
 func viewOf(s object) object {
+	// A deletion shows the last status once more, of which only the phase was
+	// recorded.
 	if truth(s, "deleted") {
 		return object{"deleted": true, "phase": s["phase"]}
 	}
@@ -69,6 +71,8 @@ func viewOf(s object) object {
 		conditions[k] = []any{c["status"], c["reason"], cut(text(c, "message"))}
 	}
 	out["conditions"] = conditions
+	// A pod has its IP once it runs; how long before that it is published is
+	// chance.
 	if s["phase"] == "Running" {
 		out["hasPodIP"] = s["hasPodIP"]
 	}
@@ -107,6 +111,7 @@ func distinct(run object) []seen {
 	for _, s := range children(run, "status") {
 		v := viewOf(s)
 		if n := len(out); n == 0 || !same(out[n-1].view, v) {
+			// The last status lasts for good, so it is never short-lived.
 			out = append(out, seen{at: number(s, "at"), view: v, lifetime: 1e9, states: statesOf(v)})
 		}
 	}
