@@ -29,7 +29,11 @@ func (kl *Kubelet) handlePodCleanups(ctx context.Context) (acted bool, err error
 	if err != nil {
 		return false, err
 	}
+	// A pod that terminates may still run, and keeps its probes until it has
+	// stopped.
 	kl.probes.CleanupPods(kl.workers.CouldHaveRunningContainers)
+	// As in upstream's removeOrphanedPodStatuses, the UIDs of mirror pods count
+	// as known, too.
 	kl.statusManager.RemoveOrphanedStatuses(func(uid types.UID) bool {
 		if _, ok := kl.pods.GetPodByUID(uid); ok {
 			return true
@@ -102,7 +106,7 @@ func (kl *Kubelet) finishRejected(pods []*v1.Pod, running []*kubecontainer.Pod) 
 	return acted
 }
 
-// runs tells whether a pod of a listing, which is by UID, runs.
+// runs reports whether a pod of a listing, which is by UID, runs.
 func runs(listed []*kubecontainer.Pod, uid types.UID) bool {
 	i, ok := slices.BinarySearchFunc(listed, uid, func(p *kubecontainer.Pod, uid types.UID) int { return cmp.Compare(p.ID, uid) })
 	return ok && listed[i].Runs()
@@ -120,6 +124,8 @@ func (kl *Kubelet) killRuntimeOrphans(running []*kubecontainer.Pod) (acted bool)
 	for _, r := range orphans {
 		acted = true
 		kl.logf("Clean up containers for orphaned pod we had not seen before pod=%s_%s podUID=%s", r.Name, r.Namespace, r.ID)
+		// Nothing is known of the pod's spec. Upstream's HandlePodCleanups gives
+		// it 1 s, too.
 		one := int64(1)
 		kl.workers.UpdatePod(UpdatePodOptions{UpdateType: kubetypes.SyncPodKill, RunningPod: r,
 			KillPodOptions: &KillPodOptions{GracePeriodSecondsOverride: &one}})
@@ -128,6 +134,7 @@ func (kl *Kubelet) killRuntimeOrphans(running []*kubecontainer.Pod) (acted bool)
 }
 
 // makePodDirs makes a pod's directories, if they are not there.
+// It mirrors upstream's makePodDataDirs, with its permissions.
 func (kl *Kubelet) makePodDirs(uid types.UID) error {
 	names := podDirNames[:]
 	if files, ok := kl.fs.(dirMaker); ok {
@@ -153,10 +160,12 @@ type dirMaker interface {
 	MkdirAllIn(parent, dir string, perm fs.FileMode, names []string) error
 }
 
+// podDir mirrors upstream's getPodDir (pkg/kubelet/kubelet_getters.go).
 func (kl *Kubelet) podDir(uid types.UID) string { return kl.podsDir + "/" + string(uid) }
 
 // cleanUpPodDirs removes the directories of pods that are neither wanted nor
-// running. It tells whether one still holds volumes.
+// running. It reports whether one still holds volumes.
+// It mirrors upstream's cleanupOrphanedPodDirs (pkg/kubelet/kubelet_volumes.go).
 func (kl *Kubelet) cleanUpPodDirs(running []*kubecontainer.Pod) (again bool) {
 	var orphaned []types.UID
 	for name := range filesystem.Names(kl.fs, kl.podsDir) {

@@ -38,6 +38,7 @@ func (d *containerDeletor) deleteContainersInPod(filterID string, status *kubeco
 		filterID, keep = "", 0
 	}
 	for _, id := range containersToDelete(filterID, status, keep) {
+		// Upstream's buffered channel refuses what is beyond, too.
 		if len(d.queue) >= deletorCapacity {
 			d.logf("Failed to issue the request to remove container %s", id)
 			continue
@@ -50,6 +51,8 @@ func (d *containerDeletor) deleteContainersInPod(filterID string, status *kubeco
 	}
 }
 
+// run also removes what is queued while it waits for the runtime. A failure is
+// left to garbage collection.
 func (d *containerDeletor) run(ctx context.Context) {
 	defer func() { d.busy = false }()
 	for len(d.queue) > 0 {
@@ -64,6 +67,7 @@ func (d *containerDeletor) run(ctx context.Context) {
 
 // containersToDelete returns the exited containers beyond the newest keep ones.
 // Statuses are sorted newest first.
+// It mirrors upstream's getContainersToDeleteInPod.
 func containersToDelete(filterID string, status *kubecontainer.PodStatus, keep int) []string {
 	name := ""
 	if filterID != "" {
@@ -72,6 +76,7 @@ func containersToDelete(filterID string, status *kubecontainer.PodStatus, keep i
 				name = c.Name
 			}
 		}
+		// The container has been removed meanwhile.
 		if name == "" {
 			return nil
 		}

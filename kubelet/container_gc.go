@@ -16,6 +16,8 @@ type removalCounter struct {
 	attempts uint64
 }
 
+// RemoveContainer counts before the call, because a removal that fails is one
+// that the next pass tries again.
 func (r *removalCounter) RemoveContainer(ctx context.Context, id string) error {
 	r.attempts++
 	return r.RuntimeService.RemoveContainer(ctx, id)

@@ -25,10 +25,14 @@ func orNil[T any](p **T, def T) {
 	}
 }
 
+// orDuration is orUnset for a duration: a zero one can't be told from one that is
+// left out.
 func orDuration(d *metav1.Duration, def time.Duration) { orUnset(&d.Duration, def) }
 
 // hardEvictionDefaults are those of Linux, for signals that a configuration
 // file leaves out.
+// They are upstream's DefaultEvictionHard
+// (pkg/kubelet/eviction/defaults_linux.go).
 func hardEvictionDefaults() map[string]string {
 	return map[string]string{
 		"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%",
@@ -100,8 +104,11 @@ func setServerDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
+// setNodeDefaults sets what the node reports, and how it keeps to its resources.
 func setNodeDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	orNil(&cfg.RegisterNode, true)
+	// Upstream reports as often as it updates where only the latter is
+	// configured, so this comes before the other's default.
 	if cfg.NodeStatusReportFrequency.Duration == 0 {
 		cfg.NodeStatusReportFrequency.Duration = cfg.NodeStatusUpdateFrequency.Duration
 		orDuration(&cfg.NodeStatusReportFrequency, 5*time.Minute)
@@ -143,6 +150,7 @@ func setNodeDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	orUnset(&cfg.ContainerRuntimeEndpoint, "unix:///run/containerd/containerd.sock")
 }
 
+// setPodDefaults sets what concerns pods, their sources, logs and restarts.
 func setPodDefaults(cfg *kubeletconfig.KubeletConfiguration, gates features.Gates) {
 	orUnset(&cfg.PodLogsDir, "/var/log/pods")
 	orDuration(&cfg.SyncFrequency, time.Minute)
@@ -161,6 +169,8 @@ func setPodDefaults(cfg *kubeletconfig.KubeletConfiguration, gates features.Gate
 	}
 }
 
+// setImageDefaults sets what concerns pulls (the rates are per second) and
+// garbage collection of images.
 func setImageDefaults(cfg *kubeletconfig.KubeletConfiguration, gates features.Gates) {
 	orNil(&cfg.RegistryPullQPS, 5)
 	orUnset(&cfg.RegistryBurst, 10)
@@ -170,6 +180,7 @@ func setImageDefaults(cfg *kubeletconfig.KubeletConfiguration, gates features.Ga
 	orDuration(&cfg.ImageMinimumGCAge, 2*time.Minute)
 	orNil(&cfg.ImageGCHighThresholdPercent, 85)
 	orNil(&cfg.ImageGCLowThresholdPercent, 80)
+	// Whoever asks for several pulls at once need not switch the other field off.
 	orNil(&cfg.SerializeImagePulls, cfg.MaxParallelImagePulls == nil || *cfg.MaxParallelImagePulls < 2)
 }
 
@@ -182,6 +193,8 @@ func maxRestartPeriod(cfg *kubeletconfig.KubeletConfiguration) time.Duration {
 }
 
 // heartbeatTimeout is the timeout of requests about the node and its lease.
+// Upstream (cmd/kubelet/app/server.go) bounds it by the lease's duration, because
+// a request that takes longer would come too late.
 func heartbeatTimeout(cfg *kubeletconfig.KubeletConfiguration) time.Duration {
 	t := cfg.NodeStatusUpdateFrequency.Duration
 	if lease := time.Duration(cfg.NodeLeaseDurationSeconds) * time.Second; t <= 0 || lease > 0 && lease < t {

@@ -49,6 +49,8 @@ func (kl *Kubelet) elide() {
 	e := &kl.elided
 	e.statuses, _ = kl.opts.RuntimeService.(statusGeneration)
 	e.images, _ = kl.opts.ImageService.(imageListGeneration)
+	// The CPU manager and the list of images go by versions of their own, so they
+	// are elided even if the runtime doesn't tell of its changes.
 	if kl.cpuManager.Static() {
 		kl.elideCPUs()
 	}
@@ -103,6 +105,8 @@ func (e *elision) sameImages() bool {
 // rememberedImages notes of which generation a list of images is.
 func (e *elision) rememberedImages(list func(context.Context) bool) func(context.Context) bool {
 	return func(ctx context.Context) bool {
+		// The generation is read before the call: a change during it must not
+		// count as seen.
 		generation := uint64(0)
 		if e.images != nil {
 			generation = e.images.ImageListGeneration()
@@ -125,6 +129,7 @@ func (kl *Kubelet) catchUp() {
 }
 
 // elidedResyncs counts the syncs that were left out.
+// It is for Stats, which must not depend on elision otherwise.
 func (kl *Kubelet) elidedResyncs() uint64 {
 	if kl.elided.syncs == nil {
 		return 0
@@ -193,6 +198,8 @@ func (kl *Kubelet) runtimeErrorsFrom() int64 {
 		return 0
 	}
 	at := kl.elided.pleg.HealthyUntil()
+	// While checks are left out, each would have been answered and renewed
+	// lastSync.
 	if !kl.elided.checks.Parked() {
 		at = min(at, s.lastSync+int64(runtimeDownAfter))
 	}

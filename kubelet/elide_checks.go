@@ -40,6 +40,7 @@ func (kl *Kubelet) elideChecks() {
 	kl.state.catchUp = func() { e.passes.CatchUp() }
 	check := kl.bodies.checkRuntime
 	kl.bodies.checkRuntime = func(ctx context.Context) bool {
+		// Read before the call, as in rememberedImages.
 		generation := kl.statusGeneration()
 		e.generation = 0
 		e.begun.Grow()
@@ -62,6 +63,8 @@ func (e *elidedChecks) Reads() []*loop.Version {
 // Until implements loop.Elider.
 func (e *elidedChecks) Until(now int64) int64 {
 	u, s := &e.kl.runtimeUp, e.kl.state
+	// A check that is in progress holds the lock: what it will find is not known
+	// yet.
 	if !u.once || e.generation == 0 || e.generation != e.kl.statusGeneration() || u.lock.Taken() ||
 		s.runtimeError != nil || s.networkError != nil {
 		return now
@@ -71,6 +74,8 @@ func (e *elidedChecks) Until(now int64) int64 {
 
 // LeftOut implements loop.Elider.
 func (e *elidedChecks) LeftOut(n, last int64) {
+	// Checks that were left out count, and leave the time of their answer, as if
+	// they had run.
 	e.kl.runtimeChecks += uint64(n)
 	e.kl.state.lastSync = max(e.kl.state.lastSync, last)
 }

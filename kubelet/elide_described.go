@@ -12,6 +12,8 @@ import (
 // who changes it without telling. It is as slow as that sounds: each number is
 // made of all that the version covers.
 func (kl *Kubelet) describe() {
+	// Objects are replaced and never written to, so their addresses stand for
+	// what they say.
 	number := func(write func(w io.Writer)) func() uint64 {
 		return func() uint64 {
 			h := fnv.New64a()

@@ -90,6 +90,7 @@ func (e *elidedSyncs) probed(uid types.UID) {
 // SyncPod remembers what a sync saw that had nothing to do.
 func (e *elidedSyncs) SyncPod(ctx context.Context, updateType kubetypes.SyncPodType, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus) (syncResult, error) {
 	s := e.kl.workers.records.get(pod.UID)
+	// A sync that fails, or isn't settled, must be run again whatever it saw.
 	s.memo = syncMemo{}
 	result, err := e.podSyncer.SyncPod(ctx, updateType, pod, mirror, runtime)
 	if err != nil || !result.Settled {
@@ -109,6 +110,8 @@ func (e *elidedSyncs) SyncPod(ctx context.Context, updateType kubetypes.SyncPodT
 func (e *elidedSyncs) launch(s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
 	if !s.probed && run.work == syncWork && err == nil && run.UpdateType == kubetypes.SyncPodSync &&
 		s.active.Pod == s.memo.pod && e.unchanged(&s.memo, run.MirrorPod, status) {
+		// The worker goes on as after a run, since an update may have come
+		// meanwhile.
 		e.leaveOut(s, e.kl.l.UnixNano(), e.kl.queue.Enqueue)
 		e.kl.workers.next(s)
 		return
@@ -131,6 +134,7 @@ func (e *elidedSyncs) leaveOut(s *podState, at int64, enqueue func(*queue.Item, 
 // unchanged reports whether a sync with this mirror and picture would see what
 // the memo holds.
 func (e *elidedSyncs) unchanged(m *syncMemo, mirror *v1.Pod, runtime *kubecontainer.PodStatus) bool {
+	// A deadline passes with time alone, of which no object tells.
 	if m.mirror != mirror || m.runtime != runtime || m.pod.Spec.ActiveDeadlineSeconds != nil || !e.surroundings(m) {
 		return false
 	}
@@ -170,6 +174,7 @@ func (e *elidedSyncs) sameInputs(s *podState) bool {
 
 // idle reports whether the pod has started, is not to end, and nothing is in
 // progress or to be done.
+// Only then can a sync be accounted for without its worker.
 func (*elidedSyncs) idle(s *podState) bool {
 	return s.started() && !s.terminationRequested() && !s.terminated() && !s.working && s.pending == nil &&
 		!s.finished && !s.removed && s.active.Pod != nil && s.active.Pod == s.memo.pod

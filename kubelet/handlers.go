@@ -16,12 +16,16 @@ import (
 )
 
 // handlePodAdditions takes in pods that are new, oldest first.
+// It mirrors upstream's HandlePodAdditions (pkg/kubelet/kubelet.go), as those
+// below mirror the handlers of their names.
 func (kl *Kubelet) handlePodAdditions(ctx context.Context, pods []*v1.Pod) {
 	pods = slices.Clone(pods)
 	slices.SortFunc(pods, func(a, b *v1.Pod) int {
 		if c := a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time); c != 0 {
 			return c
 		}
+		// Upstream leaves the order of pods of one time open; here it must
+		// repeat.
 		return config.ComparePods(a, b)
 	})
 	from := 0 // pods from here on come last among those that the next is beside
@@ -76,6 +80,8 @@ func (kl *Kubelet) updateStaticOf(mirror *v1.Pod) {
 }
 
 // rejectPod refuses a pod for good.
+// The pod fails without a worker: nothing of it was started, so nothing is to be
+// stopped.
 func (kl *Kubelet) rejectPod(pod *v1.Pod, reason, message string) {
 	kl.logf("Pod admission denied pod=%s reason=%s message=%q", podName(pod), reason, message)
 	kl.noteRejected(pod.UID)
@@ -140,12 +146,15 @@ func (kl *Kubelet) handlePodReconcile(ctx context.Context, pods []*v1.Pod) {
 		kl.setPod(pod)
 		kl.replacePod(stored, pod)
 		own, mirror, wasMirror := kl.pods.GetPodAndMirrorPod(pod)
+		// The static pod of this mirror is gone; housekeeping deletes the mirror.
 		if wasMirror && own == nil {
 			continue
 		}
 		if needsReadinessReconcile(own) {
 			kl.workers.UpdatePod(UpdatePodOptions{Pod: own, MirrorPod: mirror, UpdateType: kubetypes.SyncPodSync})
 		}
+		// An evicted pod is not restarted, so that none of its dead containers
+		// are of use.
 		if own.Status.Phase == v1.PodFailed && own.Status.Reason == reasonEvicted {
 			if status, err := kl.podCache.Get(own.UID); err == nil {
 				kl.deletor.deleteContainersInPod("", status, true)
@@ -169,7 +178,9 @@ func (kl *Kubelet) handlePodSync(pod *v1.Pod) {
 	kl.workers.UpdatePod(UpdatePodOptions{Pod: pod, MirrorPod: mirror, UpdateType: kubetypes.SyncPodSync})
 }
 
-// isActive tells whether a pod counts as using the node.
+// isActive reports whether a pod counts as using the node.
+// It mirrors upstream's filterOutInactivePods: a pod whose status is terminal
+// still counts while its containers are being stopped.
 func (kl *Kubelet) isActive(pod *v1.Pod) bool {
 	if kl.workers.IsPodKnownTerminated(pod.UID) || kl.rejected[pod.UID] {
 		return false

@@ -1,6 +1,6 @@
 // Package kubelet is the node agent: it takes in pods from their sources, keeps
 // one worker per pod that brings the pod's containers to what its spec says,
-// reports the pods' and the node's status, and cleans up. It answers to
+// reports the pods' and the node's status, and cleans up. It mirrors
 // upstream's pkg/kubelet (kubelet.go, pod_workers.go, kubelet_pods.go) at v1.36
 // and wires up the packages below it, which carry upstream's names.
 //
@@ -8,9 +8,9 @@
 //
 // All of it runs on one loop, so there are no locks and no goroutines. A worker
 // is its record ([podState], which decides and does nothing) and an entry of
-// the work queue; only a sync in progress is a task. What polling would find
-// unchanged is not polled: see syncLoopState, cleanMark and quietSync for what
-// is left out and why the outcome is the same.
+// the work queue; only a sync in progress is a task. Periodic passes that would
+// find what the last one found are elided: see elide.go and the files elide_*.go
+// for which, and why the outcome is the same.
 //
 // # Restart
 //

@@ -58,7 +58,7 @@ func (kl *Kubelet) buildAllocation() error {
 	return err
 }
 
-// noAppArmor tells whether the machine says that its kernel has no AppArmor.
+// noAppArmor reports whether the machine says that its kernel has no AppArmor.
 func (kl *Kubelet) noAppArmor() bool {
 	m, ok := kl.opts.Machine.(interface{ AppArmorEnabled() bool })
 	return ok && !m.AppArmorEnabled()
@@ -148,7 +148,7 @@ func (kl *Kubelet) resizeUpdated(ctx context.Context, old, pod *v1.Pod) {
 	kl.allocation.RetryPendingResizes(ctx, "pod_updated")
 }
 
-// freesResources tells how a change of a pod's status may make room for a
+// freesResources says how a change of a pod's status may make room for a
 // pending resize: the pod has ended (pod_terminated), or what it uses has shrunk
 // (pod_resized); "" if it has not.
 func freesResources(old, pod *v1.Pod) string {
@@ -161,6 +161,8 @@ func freesResources(old, pod *v1.Pod) string {
 	if old == nil {
 		return ""
 	}
+	// The status has what containers were given, and that is what a resize waits
+	// for.
 	o := resourcehelper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
 	was, is := resourcehelper.PodRequests(old, o), resourcehelper.PodRequests(pod, o)
 	if is.Cpu().Cmp(*was.Cpu()) < 0 || is.Memory().Cmp(*was.Memory()) < 0 {
@@ -194,7 +196,7 @@ func (kl *Kubelet) resizeResult(pod *v1.Pod, result *kubecontainer.PodSyncResult
 	}
 }
 
-// resizing tells whether a pod's resources, or what is told of them, are
+// resizing reports whether a pod's resources, or what is told of them, are
 // changing: no sync of it is left out then.
 func (kl *Kubelet) resizing(uid types.UID) bool {
 	pending, inProgress := kl.statusManager.PodResizeConditions(uid)

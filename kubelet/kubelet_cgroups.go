@@ -71,6 +71,8 @@ func (kl *Kubelet) startCgroups(ctx context.Context) error {
 
 // enforcePods gives all pods together what enforceNodeAllocatable says. What a
 // machine refuses, since its pods use more already, is tried again.
+// It mirrors upstream's enforceNodeAllocatableCgroups
+// (pkg/kubelet/cm/node_container_manager_linux.go).
 func (kl *Kubelet) enforcePods(ctx context.Context, c cm.NodeCgroups) {
 	v := kl.rootCgroup(ctx)
 	try := func(ctx context.Context) bool {
@@ -105,7 +107,7 @@ func (kl *Kubelet) rootCgroup(ctx context.Context) cm.NodeCgroup {
 	return out
 }
 
-// sharesAllCPUs tells whether no container has CPUs of its own.
+// sharesAllCPUs reports whether no container has CPUs of its own.
 func (kl *Kubelet) sharesAllCPUs() bool {
 	return kl.cfg.CPUManagerPolicy == "" || kl.cfg.CPUManagerPolicy == "none"
 }
@@ -187,7 +189,7 @@ func (kl *Kubelet) qosPolicy() cm.QOSPolicy {
 	return out
 }
 
-// memoryQoS tells whether memory.min and its like are set.
+// memoryQoS reports whether memory.min and its like are set.
 func (kl *Kubelet) memoryQoS() bool {
 	return kl.gates.Enabled(features.MemoryQoS) && !kl.opts.CgroupV1
 }
@@ -207,6 +209,8 @@ func (kl *Kubelet) requests() cm.Requests {
 
 // updateClassCgroups gives the classes what their pods ask for. A limit below
 // what is used already becomes what is used.
+// It mirrors upstream's UpdateCgroups
+// (pkg/kubelet/cm/qos_container_manager_linux.go).
 func (kl *Kubelet) updateClassCgroups(ctx context.Context, c cm.Cgroups) {
 	r, p := kl.requests(), kl.qosPolicy()
 	for _, class := range [...]struct {
@@ -214,6 +218,7 @@ func (kl *Kubelet) updateClassCgroups(ctx context.Context, c cm.Cgroups) {
 		v     cm.ClassCgroup
 	}{{v1.PodQOSBestEffort, p.BestEffort(&r)}, {v1.PodQOSBurstable, p.Burstable(&r)}} {
 		err := c.SetClass(ctx, class.class, class.v)
+		// The kernel refuses a limit that it can't reclaim down to.
 		if err != nil && class.v.MemoryLimit != nil {
 			if used, e := c.ClassMemory(ctx, class.class); e == nil && used > *class.v.MemoryLimit {
 				class.v.MemoryLimit = &used
@@ -259,11 +264,14 @@ func (kl *Kubelet) protectMemory(pod *v1.Pod, g *cm.PodCgroup) {
 // ensureCgroup makes a pod's cgroup before its sandbox. Unlike upstream it
 // leaves containers alone that a runtime put into a cgroup of its own making
 // (cgroupsPerQOS was switched on, or was not permitted).
+// Otherwise it mirrors upstream's EnsureExists
+// (pkg/kubelet/cm/pod_container_manager_linux.go).
 func (kl *Kubelet) ensureCgroup(ctx context.Context, pod *v1.Pod) error {
 	c := kl.machineCgroups()
 	if c == nil || kl.workers.IsPodTerminationRequested(pod.UID) || c.PodExists(qos.Class(pod), pod.UID) {
 		return nil
 	}
+	// An error has the sync retried, by when the removal may be over.
 	if kl.orphanCgroups[pod.UID] {
 		return fmt.Errorf("the cgroup of an earlier pod %s is being removed", pod.UID)
 	}
@@ -285,6 +293,7 @@ func (kl *Kubelet) removeCgroup(ctx context.Context, uid types.UID) error {
 
 // cleanUpCgroups removes the cgroups of pods that are neither wanted nor
 // running; while one still has volumes it gets as little CPU as can be.
+// It mirrors upstream's cleanupOrphanedPodCgroups (pkg/kubelet/kubelet_pods.go).
 func (kl *Kubelet) cleanUpCgroups(running []*kubecontainer.Pod) {
 	c := kl.machineCgroups()
 	if c == nil {
@@ -298,6 +307,8 @@ func (kl *Kubelet) cleanUpCgroups(running []*kubecontainer.Pod) {
 			kl.orphanCgroups = map[types.UID]bool{}
 		}
 		kl.orphanCgroups[uid] = true
+		// Removing a cgroup kills what is left in it, which takes time that
+		// housekeeping has not.
 		kl.g.Go("orphaned-cgroup", func(ctx context.Context) {
 			defer delete(kl.orphanCgroups, uid)
 			var err error
@@ -343,6 +354,7 @@ func (kl *Kubelet) Cgroups(ctx context.Context) []cm.Cgroup {
 	return t.List()
 }
 
+// cfsPeriod is 100 ms unless configured, as the kernel's own default.
 func (kl *Kubelet) cfsPeriod() time.Duration {
 	if p := kl.cfg.CPUCFSQuotaPeriod; p != nil && p.Duration > 0 {
 		return p.Duration

@@ -87,6 +87,7 @@ func (kl *Kubelet) buildEviction() error {
 	if ptr.Deref(kl.cfg.CgroupsPerQOS, true) {
 		o.PodsCgroup = kl.cgroupNames().Pods()
 	}
+	// A machine that watches its own floors need not be polled for pressure.
 	watcher, ok := kl.opts.MachineStats.(stats.Watcher)
 	if o.AllVolumes = kl.opts.MachineStats != nil && !ok; ok && kl.l.Elides() {
 		o.Watcher = watcher

@@ -32,6 +32,7 @@ func (kl *Kubelet) topology() *cm.Topology {
 			return t
 		}
 	}
+	// What can't be asked for is laid out as the plainest machine.
 	return cm.FlatTopology(kl.opts.Machine.Capacity())
 }
 
@@ -78,6 +79,7 @@ func (kl *Kubelet) buildManagers() error {
 	if err != nil {
 		return err
 	}
+	// A policy that gives out nothing has no hints to offer.
 	if kl.cpuManager.Static() {
 		kl.topologyManager.AddHintProvider(kl.cpuManager)
 	}
@@ -109,6 +111,8 @@ func (kl *Kubelet) reconcileCPUs(ctx context.Context) (settled bool) {
 }
 
 // updateCPUs has a running container run on other CPUs.
+// Only the cpuset is set: what else a container was given stays, because the CRI
+// leaves fields that are not set alone.
 func (kl *Kubelet) updateCPUs(ctx context.Context, containerID, cpus string) error {
 	ctx, cancel := loop.WithTimeout(ctx, kl.cfg.RuntimeRequestTimeout.Duration)
 	defer cancel()

@@ -40,6 +40,7 @@ func (kl *Kubelet) checkSwap() error {
 	case ptr.Deref(kl.cfg.FailSwapOn, true):
 		return errors.New("running with swap on is not supported, please disable swap or set --fail-swap-on flag to false")
 	case !s.Noswap:
+		// Swap is permitted here, so this is a warning only, as upstream's.
 		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.PossibleMemoryBackedVolumesOnDisk, "The tmpfs noswap option is not supported. "+
 			"Memory-backed volumes (e.g. secrets, emptyDirs, etc.) might be swapped to disk and should no longer be considered secure.")
 	}

@@ -57,6 +57,7 @@ func (in *containerInputs) GenerateRunContainerOptions(ctx context.Context, pod 
 
 // GetOrCreateUserNamespaceMappings gives a pod a user namespace, if its runtime
 // handler can have one.
+// A handler that says nothing of user namespaces has none.
 func (in *containerInputs) GetOrCreateUserNamespaceMappings(pod *v1.Pod, handler string) (*runtimeapi.UserNamespace, error) {
 	if f := in.kl.handlerFeatures(handler); f == nil || f.UserNamespaces == nil || !*f.UserNamespaces {
 		if handler == "" {
@@ -125,6 +126,8 @@ func (kl *Kubelet) addContainerInputs(o *kuberuntime.Options) {
 	}
 	o.Node.DNS = dns.Configurer{ClusterDNS: kl.cfg.ClusterDNS, ClusterDomain: kl.cfg.ClusterDomain}
 	if r := kl.cfg.ResolverConfig; r == nil || *r == "" {
+		// Without a resolv.conf upstream falls back on the node's own address as
+		// name server.
 		o.Node.DNS.NoResolvConf = true
 		if ip := kl.opts.Machine.NodeIP(); ip != "" {
 			o.Node.DNS.NodeIPs = []string{ip}
@@ -132,6 +135,8 @@ func (kl *Kubelet) addContainerInputs(o *kuberuntime.Options) {
 	} else {
 		o.Node.ResolvConf = *r
 	}
+	// These are the places where upstream's pkg/credentialprovider looks, but for
+	// the working directory.
 	o.Images.Keyring = &credentialprovider.Provider{FS: kl.fs, Paths: []string{path.Join(kl.opts.RootDir, "config.json"), "/root/.docker/config.json", "/.docker/config.json"}}
 	if kl.gates.Enabled(features.KubeletEnsureSecretPulledImages) {
 		o.Images.Pulls = in.pulls
@@ -185,6 +190,8 @@ func (kl *Kubelet) checkResolvConf() {
 // not there, which an event says at each sync.
 func (kl *Kubelet) pullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.Secret, missing bool) {
 	var failed []string
+	// A secret that can't be read doesn't fail the pod: the image may be public,
+	// or there already.
 	for _, ref := range pod.Spec.ImagePullSecrets {
 		if ref.Name == "" {
 			continue
@@ -218,6 +225,7 @@ func (s *serviceInformer) start(g *loop.Group, w ServiceWatcher) {
 	w.WatchServices(g, func(list []*v1.Service) { s.list, s.synced = list, true }, s.event)
 }
 
+// event replaces the list, because syncs in progress may hold the old one.
 func (s *serviceInformer) event(t watch.EventType, svc *v1.Service) {
 	i, found := slices.BinarySearchFunc(s.list, svc, func(a, b *v1.Service) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -236,7 +244,7 @@ func (s *serviceInformer) event(t watch.EventType, svc *v1.Service) {
 	s.list = list
 }
 
-// HasSynced tells whether the first list is done.
+// HasSynced reports whether the first list is done.
 func (s *serviceInformer) HasSynced() bool { return s.synced }
 
 // Services returns the services.

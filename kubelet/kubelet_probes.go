@@ -22,6 +22,7 @@ func (kl *Kubelet) buildProbes() {
 // commandRunner runs the probes' commands; the runtime manager is made later.
 type commandRunner struct{ kl *Kubelet }
 
+// RunInContainer implements the prober's runner of exec probes.
 func (r commandRunner) RunInContainer(ctx context.Context, id string, command []string, timeout time.Duration) ([]byte, error) {
 	return r.kl.runtime.RunInContainer(ctx, id, command, timeout)
 }
@@ -29,6 +30,7 @@ func (r commandRunner) RunInContainer(ctx context.Context, id string, command []
 // handleLiveness takes a liveness result. Only a failure is anything to do:
 // the sync kills the container.
 func (kl *Kubelet) handleLiveness(context.Context) {
+	// A success needs no sync, because a running container goes on.
 	if u, ok := kl.probes.Liveness.Updates().TryGet(); ok && u.Result == results.Failure {
 		kl.handleProbeSync(&u, "liveness", "unhealthy")
 	}

@@ -51,6 +51,8 @@ func (kl *Kubelet) buildVolumes() {
 		host.Mounter = noMounter{}
 	}
 	if kl.client != nil {
+		// With the strategy Cache, objects live as long as the node's annotation
+		// says (upstream's GetObjectTTLFromNodeFunc), so the node is asked.
 		o := manager.Options{Group: kl.g, Strategy: kl.cfg.ConfigMapAndSecretChangeDetectionStrategy, Resync: kl.cfg.SyncFrequency.Duration, Node: kl.node.get}
 		kl.configMaps, kl.secrets = manager.NewConfigMaps(kl.client, o), manager.NewSecrets(kl.client, o)
 		kl.tokens = token.New(token.Options{Loop: kl.l, Client: kl.client, NodeName: kl.nodeName, Log: kl.log})
@@ -81,6 +83,7 @@ func (kl *Kubelet) registerReferences(pod *v1.Pod) {
 	kl.configMaps.RegisterPod(pod)
 }
 
+// unregisterReferences lets go of what registerReferences keeps.
 func (kl *Kubelet) unregisterReferences(pod *v1.Pod) {
 	if kl.client != nil {
 		kl.secrets.UnregisterPod(pod)
@@ -111,6 +114,8 @@ func (kl *Kubelet) mountVolumes(ctx context.Context, pod *v1.Pod) error {
 }
 
 // unmountVolumes waits until nothing of an ended pod is mounted any more.
+// Upstream's SyncTerminatedPod waits for both, too: the directories must be gone
+// before the pod is deleted from the API.
 func (kl *Kubelet) unmountVolumes(ctx context.Context, pod *v1.Pod) error {
 	if err := kl.volumes.WaitForUnmount(ctx, pod); err != nil {
 		return err
@@ -118,7 +123,7 @@ func (kl *Kubelet) unmountVolumes(ctx context.Context, pod *v1.Pod) error {
 	return kl.volumes.WaitForVolumePaths(ctx, pod)
 }
 
-// podVolumesExist tells whether anything of a pod is mounted, or may be; onDisk
+// podVolumesExist reports whether anything of a pod is mounted, or may be; onDisk
 // are its volumePathsOnDisk.
 func (kl *Kubelet) podVolumesExist(uid types.UID, onDisk []string) bool {
 	if kl.volumes.HasPossiblyMountedVolumesForPod(uid) {
@@ -158,7 +163,7 @@ func (kl *Kubelet) volumePathsOnDisk(uid types.UID) []string {
 
 // removeOrphanedPodDir removes the directory of a pod that is gone
 // (pkg/kubelet/kubelet_volumes.go). What is in a volume is never removed: that
-// is the volume plugins' to do. It tells whether another pass has to come back
+// is the volume plugins' to do. It reports whether another pass has to come back
 // to it.
 func (kl *Kubelet) removeOrphanedPodDir(uid types.UID) (again bool) {
 	dir, onDisk := kl.podDir(uid), kl.volumePathsOnDisk(uid)

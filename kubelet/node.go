@@ -51,6 +51,7 @@ func (n *nodeInformer) start(g *loop.Group, w NodeWatcher, name string) {
 	})
 }
 
+// set keeps a node; nil stands for one that was deleted.
 func (n *nodeInformer) set(node *v1.Node) {
 	if n.differs(node) {
 		n.forPods.Grow()
@@ -71,7 +72,7 @@ func (n *nodeInformer) differs(node *v1.Node) bool {
 // get returns the node, or nil.
 func (n *nodeInformer) get() *v1.Node { return n.node }
 
-// hasSynced tells whether the first list is done; an empty one counts.
+// hasSynced reports whether the first list is done; an empty one counts.
 func (n *nodeInformer) hasSynced() bool { return n.synced.Fired() }
 
 // addresses are those that the machine implies.
@@ -115,6 +116,7 @@ func (kl *Kubelet) nodeResources() *nodestatus.Resources {
 
 // admissionNode is the node for admission: the API's, or else one built here.
 func (kl *Kubelet) admissionNode() (*v1.Node, error) {
+	// A node that has only just registered may have no status yet.
 	if n := kl.node.get(); n != nil && len(n.Status.Allocatable) > 0 {
 		return n, nil
 	}
@@ -184,6 +186,7 @@ func (kl *Kubelet) listImages(ctx context.Context) bool {
 	if slices.Equal(raw, kl.images.raw) {
 		return true
 	}
+	// The first list tells which images were there before any pull.
 	if kl.images.raw == nil {
 		kl.inputs.pulls.Initialize(raw)
 	}
@@ -196,4 +199,5 @@ func (kl *Kubelet) listImages(ctx context.Context) bool {
 	return true
 }
 
+// isUnimplemented reports whether the runtime doesn't know a call of the CRI.
 func isUnimplemented(err error) bool { return grpcstatus.Code(err) == codes.Unimplemented }

@@ -26,6 +26,7 @@ func newPodRecords(changed func()) podRecords {
 	return podRecords{byUID: map[types.UID]*podState{}, changed: changed}
 }
 
+// grow is called with each change that housekeeping could see.
 func (r *podRecords) grow() {
 	r.lifecycle.Grow()
 	if r.changed != nil {
@@ -79,6 +80,7 @@ func (r *podRecords) beginTerminating(s *podState) {
 // complete is podState's.
 func (r *podRecords) complete(s *podState, work workType, runtimeOnly, isTerminal bool, err error) runOutcome {
 	outcome := s.complete(work, runtimeOnly, isTerminal, err)
+	// A run that is to be repeated changes nothing that housekeeping goes by.
 	if outcome != runAgainLater {
 		r.grow()
 	}

@@ -169,6 +169,7 @@ func (s *podState) started() bool              { return s.isStarted }
 func (s *podState) terminationRequested() bool { return s.isTerminating }
 func (s *podState) terminated() bool           { return s.isTerminated }
 
+// workType goes by how far the pod has got, which never goes back.
 func (s *podState) workType() workType {
 	switch {
 	case s.terminated():
@@ -195,7 +196,7 @@ func newPodState(now int64, o *UpdatePodOptions, wasTerminal bool) *podState {
 	return s
 }
 
-// runtimeTerminal tells whether nothing of a pod runs.
+// runtimeTerminal reports whether nothing of a pod runs.
 func runtimeTerminal(status *kubecontainer.PodStatus) bool {
 	for _, c := range status.ContainerStatuses {
 		if c.State == kubecontainer.StateRunning {
@@ -227,6 +228,8 @@ func (s *podState) update(o UpdatePodOptions) updateResult {
 	if isRuntimePod {
 		s.observedRuntime = true
 		switch {
+		// A pod that a source told of is killed by its spec, which has its grace
+		// period and its hooks.
 		case s.pending != nil && s.pending.Pod != nil:
 			o.Pod, o.RunningPod, isRuntimePod = s.pending.Pod, nil, false
 		case s.hasActive && s.active.Pod != nil:
@@ -241,6 +244,7 @@ func (s *podState) update(o UpdatePodOptions) updateResult {
 		s.restartRequested = true
 		return updateResult{changed: true}
 	}
+	// Nothing is left to do for it but the removal of the record.
 	if s.finished {
 		return updateResult{}
 	}
@@ -255,12 +259,16 @@ func (s *podState) update(o UpdatePodOptions) updateResult {
 		s.pending = new(UpdatePodOptions)
 	}
 	*s.pending = o
+	// The run in progress may wait for what a pod that ends no longer needs.
 	if became || shortened {
 		s.cancelled = true
 	}
 	return r
 }
 
+// beginTerminating decides whether an update ends the pod, as upstream's
+// UpdatePod does: it is deleted, has ended by itself, is known to no source, or
+// is to be killed. That is never taken back.
 func (s *podState) beginTerminating(o *UpdatePodOptions, isRuntimePod bool) bool {
 	if s.terminationRequested() {
 		return false
@@ -317,6 +325,8 @@ func (s *podState) applyKillOptions(o *UpdatePodOptions, isRuntimePod bool) (sho
 	return shortened, false
 }
 
+// notifyDone is for a kill that has nothing to stop, for which no run would fire
+// the event.
 func notifyDone(k *KillPodOptions) {
 	if k != nil && k.Completed != nil {
 		k.Completed.Fire()
@@ -328,6 +338,8 @@ func notifyDone(k *KillPodOptions) {
 func effectiveGracePeriod(previous int64, pod *v1.Pod, k *KillPodOptions) (grace int64, shortened bool) {
 	grace = previous
 	overridden := false
+	// The smallest of the overrides counts, as in upstream's
+	// calculateEffectiveGracePeriod; the spec's period only without any.
 	lower := func(p *int64) {
 		if p != nil && (grace == 0 || *p < grace) {
 			grace, overridden = *p, true
@@ -342,6 +354,7 @@ func effectiveGracePeriod(previous int64, pod *v1.Pod, k *KillPodOptions) (grace
 	if !overridden && grace == 0 && pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil {
 		grace = *pod.Spec.TerminationGracePeriodSeconds
 	}
+	// With 0 a runtime kills at once, without a signal to end.
 	grace = max(grace, 1)
 	return grace, previous != 0 && grace != previous
 }
@@ -366,13 +379,15 @@ func (s *podState) merge(o *UpdatePodOptions) {
 			a.KillPodOptions = k
 		}
 	}
+	// Events and functions have been taken over by ending; replaying them would
+	// fire them twice.
 	if k := a.KillPodOptions; k != nil {
 		a.KillPodOptions = &KillPodOptions{Evict: k.Evict, GracePeriodSecondsOverride: k.GracePeriodSecondsOverride}
 	}
 }
 
 // replay makes the active update pending again, as a plain sync, unless another one is pending
-// or nothing was ever run. It tells whether something is pending now that was
+// or nothing was ever run. It reports whether something is pending now that was
 // not before.
 func (s *podState) replay() bool {
 	if s.pending != nil || !s.hasActive {
@@ -413,6 +428,8 @@ func (s *podState) complete(work workType, runtimeOnly, isTerminal bool, err err
 		return recordGone
 	case work == terminatingWork:
 		s.isTerminated = true
+		// Whoever asked for the kill may go on: the containers are stopped,
+		// though volumes may still be mounted.
 		s.fireAll()
 		s.replay()
 		return phaseTransition
@@ -425,6 +442,7 @@ func (s *podState) complete(work workType, runtimeOnly, isTerminal bool, err err
 	return runAgainLater
 }
 
+// fireAll tells those who wait for the pod's containers to be stopped.
 func (s *podState) fireAll() {
 	if s.ending == nil {
 		return
@@ -463,10 +481,12 @@ func (s *podState) syncKnown(orphan bool) knownResult {
 	}
 	s.deleted = true
 	switch {
+	// Nothing of it was ever started, so nothing is to be stopped.
 	case !s.started() && !s.observedRuntime:
 		return removeRecord
 	case !s.terminationRequested():
 		s.isTerminating = true
+		// Without a spec there is no period to grant.
 		s.gracePeriod = 1
 		if s.hasActive && s.active.Pod != nil {
 			s.gracePeriod, _ = effectiveGracePeriod(0, s.active.Pod, nil)

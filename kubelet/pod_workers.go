@@ -19,6 +19,9 @@ import (
 )
 
 // The intervals after which a pod is synced again (pkg/kubelet/pod_workers.go).
+// They are upstream's backOffPeriod, backOffOnTransientErrorPeriod and the jitter
+// of both, a factor. killPodMinTimeout is killPodNow's: a kill is waited for at
+// least so long.
 const (
 	workerBackOff        = 10 * time.Second
 	networkBackOff       = time.Second
@@ -153,7 +156,7 @@ func optionsUID(o *UpdatePodOptions) types.UID {
 	return o.RunningPod.ID
 }
 
-// wasTerminal tells whether the API has the pod as ended and the runtime agrees.
+// wasTerminal reports whether the API has the pod as ended and the runtime agrees.
 func (w *podWorkers) wasTerminal(pod *v1.Pod) bool {
 	if pod == nil || !kubetypes.IsTerminalPhase(pod.Status.Phase) {
 		return false
@@ -391,7 +394,7 @@ func (w *podWorkers) remove(s *podState) {
 }
 
 // SyncKnownPods tells the workers which pods the sources have. Records of
-// others are driven to their end and removed. It tells whether it did anything,
+// others are driven to their end and removed. It reports whether it did anything,
 // and whether such a record is left.
 func (w *podWorkers) SyncKnownPods(desired func(types.UID) bool) (orphans, acted bool) {
 	w.records.setSynced()
@@ -412,7 +415,7 @@ func (w *podWorkers) SyncKnownPods(desired func(types.UID) bool) (orphans, acted
 	return orphans, acted
 }
 
-// Known tells whether there is a record of the UID.
+// Known reports whether there is a record of the UID.
 func (w *podWorkers) Known(uid types.UID) bool { return w.records.get(uid) != nil }
 
 // Since is when the first update of a pod came, in ns; now, if none did.
@@ -426,14 +429,14 @@ func (w *podWorkers) Since(uid types.UID) int64 {
 // The predicates below answer for UIDs that are known and, after the first
 // housekeeping, for those that are not.
 
-// IsPodKnownTerminated tells whether the pod's containers are known to be
+// IsPodKnownTerminated reports whether the pod's containers are known to be
 // stopped.
 func (w *podWorkers) IsPodKnownTerminated(uid types.UID) bool {
 	s := w.records.get(uid)
 	return s != nil && s.terminated()
 }
 
-// CouldHaveRunningContainers tells whether containers of the pod may run.
+// CouldHaveRunningContainers reports whether containers of the pod may run.
 func (w *podWorkers) CouldHaveRunningContainers(uid types.UID) bool {
 	if s := w.records.get(uid); s != nil {
 		return !s.terminated()
@@ -441,7 +444,7 @@ func (w *podWorkers) CouldHaveRunningContainers(uid types.UID) bool {
 	return !w.records.synced
 }
 
-// ShouldPodBeFinished tells whether the pod's clean-up is complete.
+// ShouldPodBeFinished reports whether the pod's clean-up is complete.
 func (w *podWorkers) ShouldPodBeFinished(uid types.UID) bool {
 	if s := w.records.get(uid); s != nil {
 		return s.finished
@@ -449,13 +452,13 @@ func (w *podWorkers) ShouldPodBeFinished(uid types.UID) bool {
 	return w.records.synced
 }
 
-// IsPodTerminationRequested tells whether the pod is to end.
+// IsPodTerminationRequested reports whether the pod is to end.
 func (w *podWorkers) IsPodTerminationRequested(uid types.UID) bool {
 	s := w.records.get(uid)
 	return s != nil && s.terminationRequested()
 }
 
-// ShouldPodContainersBeTerminating tells whether the pod's worker has begun to
+// ShouldPodContainersBeTerminating reports whether the pod's worker has begun to
 // stop its containers.
 func (w *podWorkers) ShouldPodContainersBeTerminating(uid types.UID) bool {
 	if s := w.records.get(uid); s != nil {
@@ -464,7 +467,7 @@ func (w *podWorkers) ShouldPodContainersBeTerminating(uid types.UID) bool {
 	return w.records.synced
 }
 
-// ShouldPodRuntimeBeRemoved tells whether what the runtime has of the pod may
+// ShouldPodRuntimeBeRemoved reports whether what the runtime has of the pod may
 // go.
 func (w *podWorkers) ShouldPodRuntimeBeRemoved(uid types.UID) bool {
 	if s := w.records.get(uid); s != nil {
@@ -473,7 +476,7 @@ func (w *podWorkers) ShouldPodRuntimeBeRemoved(uid types.UID) bool {
 	return w.records.synced
 }
 
-// ShouldPodContentBeRemoved tells whether also its dead containers may go.
+// ShouldPodContentBeRemoved reports whether also its dead containers may go.
 func (w *podWorkers) ShouldPodContentBeRemoved(uid types.UID) bool {
 	if s := w.records.get(uid); s != nil {
 		return s.evicted || s.deleted && s.terminated()
@@ -481,7 +484,7 @@ func (w *podWorkers) ShouldPodContentBeRemoved(uid types.UID) bool {
 	return w.records.synced
 }
 
-// IsPodForMirrorPodTerminating tells whether the started static pod of that
+// IsPodForMirrorPodTerminating reports whether the started static pod of that
 // name is stopping its containers right now.
 func (w *podWorkers) IsPodForMirrorPodTerminating(name types.NamespacedName) bool {
 	uid, ok := w.statics.started[name]

@@ -185,7 +185,7 @@ func (v *validator) addField(e *field.Error) {
 	v.errs = append(v.errs, &fault{e.Error(), e})
 }
 
-// logging answers to k8s.io/component-base/logs/api/v1.Validate.
+// logging mirrors k8s.io/component-base/logs/api/v1.Validate.
 func (v *validator) logging(cfg *kubeletconfig.KubeletConfiguration) {
 	l, p := &cfg.Logging, field.NewPath("logging")
 	if l.FlushFrequency.Duration.Duration <= 0 {
@@ -232,7 +232,7 @@ func (v *validator) logging(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
-// tracing answers to k8s.io/component-base/tracing/api/v1.
+// tracing mirrors k8s.io/component-base/tracing/api/v1.
 func (v *validator) tracing(cfg *kubeletconfig.KubeletConfiguration) {
 	if cfg.Tracing == nil {
 		return

@@ -61,6 +61,8 @@ func (e *Elided) Start(g *loop.Group) {
 func (e *Elided) tryUpdate(ctx context.Context, try int) (sent bool, err error) {
 	e.isSettled = false
 	e.sent.Grow()
+	// The node is read before the update and compared after it: one that came in
+	// between has not been looked at.
 	node := e.informed()
 	sent, err = e.plain.tryUpdate(ctx, try)
 	if err == nil && !sent {
@@ -80,6 +82,7 @@ func (e *Elided) Until(now int64) int64 {
 	case !e.nothingToDo():
 		return now
 	case !e.o.AllTold():
+		// This pass can be left out, but not the next without being asked about.
 		return now + 1
 	}
 	return e.lastReport.Add(e.opts.ReportFrequency + e.delay).UnixNano()
@@ -95,6 +98,8 @@ func (e *Elided) nothingToDo() bool {
 		return false
 	}
 	version, ok := e.o.KnownRuntimeVersion()
+	// Without a known answer the call must be made, and another answer is another
+	// status.
 	if !ok || version != e.version {
 		return false
 	}
@@ -119,6 +124,7 @@ type inputs struct {
 // inputs reads them; false means that they can't tell that nothing changed.
 func (e *Elided) inputs() (inputs, bool) {
 	s := &e.opts.Sources
+	// Volumes in use have no identity that could be compared.
 	if s.VolumesInUse != nil {
 		return inputs{}, false
 	}

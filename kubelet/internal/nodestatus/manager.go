@@ -1,5 +1,5 @@
 // Package nodestatus registers the node and keeps its status in the API:
-// addresses, capacity, versions, images and conditions. It answers to
+// addresses, capacity, versions, images and conditions. It mirrors
 // upstream's pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus.
 //
 // [Elided] leaves out periodic updates whose inputs are what they were when one
@@ -90,7 +90,7 @@ type Sources struct {
 	SoftRequirements func() error
 	// VolumesInUse returns the volumes, and false while they are not known.
 	VolumesInUse func() ([]v1.UniqueVolumeName, bool)
-	// UpdatePodCIDR hands a new CIDR to the runtime and tells whether it was
+	// UpdatePodCIDR hands a new CIDR to the runtime and reports whether it was
 	// new.
 	UpdatePodCIDR func(ctx context.Context, cidr string) (bool, error)
 	// UpdateRuntimeUp checks the runtime now (CRI Status).
@@ -243,6 +243,8 @@ func (m *Manager) sync(ctx context.Context) {
 	}
 }
 
+// update mirrors upstream's updateNodeStatus: all tries come at once, and only
+// failures after the first close idle connections.
 func (m *Manager) update(ctx context.Context) error {
 	for i := range updateRetries {
 		_, err := m.tryUpdate(ctx, i)
@@ -283,6 +285,9 @@ func (u statusUpdater) tryUpdate(ctx context.Context, try int) (sent bool, err e
 	}
 	m.delay = 0
 	if changed || m.lastReport.IsZero() {
+		// The next report is moved by up to half its period either way
+		// (upstream's calculateDelay), so that nodes that changed together don't
+		// report together for good.
 		r := m.opts.Loop.Float64("node-report", m.opts.NodeName, m.delays)
 		m.delays++
 		m.delay = time.Duration(float64(m.opts.ReportFrequency) * (r - 0.5))
@@ -290,6 +295,8 @@ func (u statusUpdater) tryUpdate(ctx context.Context, try int) (sent bool, err e
 	return true, m.patch(ctx, node, next)
 }
 
+// patch counts a report only if it reached the API; otherwise the next update
+// finds it due again.
 func (m *Manager) patch(ctx context.Context, base *v1.Node, node v1.Node) error {
 	_, err := request(ctx, m, func(ctx context.Context) (*v1.Node, error) {
 		return m.opts.Client.PatchNode(ctx, m.opts.NodeName, base, &node)
@@ -301,7 +308,7 @@ func (m *Manager) patch(ctx context.Context, base *v1.Node, node v1.Node) error 
 	return nil
 }
 
-// expired tells whether the status is due although it did not change.
+// expired reports whether the status is due although it did not change.
 func (m *Manager) expired() bool {
 	return m.lastReport.IsZero() || m.opts.Loop.Since(m.lastReport) >= m.opts.ReportFrequency+m.delay
 }
@@ -316,13 +323,14 @@ func (m *Manager) fast(ctx context.Context) {
 	}
 }
 
-// fastOnce tells whether the fast updates are over.
+// fastOnce reports whether the fast updates are over.
 func (m *Manager) fastOnce(ctx context.Context) bool {
 	if m.lock.Acquire(ctx) != nil {
 		return true
 	}
 	defer m.lock.Release()
 	if m.opts.Loop.Since(m.fastStart) >= fastWindow {
+		// The periodic updates go on, so this is no error.
 		m.log("node not ready in time")
 		return true
 	}
@@ -337,6 +345,7 @@ func (m *Manager) fastOnce(ctx context.Context) bool {
 	if ready.Status == v1.ConditionTrue {
 		return true
 	}
+	// The runtime may have come up since its last periodic check.
 	m.updateRuntimeUp(ctx)
 	var next v1.Node
 	if !m.compute(ctx, node, &next) {

@@ -61,6 +61,8 @@ func (m *Manager) register(ctx context.Context) {
 	}
 }
 
+// tryRegister mirrors upstream's tryRegisterWithAPIServer. A node that exists is
+// taken over, whoever made it.
 func (m *Manager) tryRegister(ctx context.Context, node *v1.Node) bool {
 	_, err := request(ctx, m, func(ctx context.Context) (*v1.Node, error) {
 		return m.opts.Client.CreateNode(ctx, node)
@@ -68,6 +70,7 @@ func (m *Manager) tryRegister(ctx context.Context, node *v1.Node) bool {
 	if err == nil {
 		return true
 	}
+	// Creating nodes may be forbidden to a kubelet whose node exists already.
 	if !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
 		m.log("unable to register node with API server: %v", err)
 		return false
@@ -128,6 +131,8 @@ func reconcileExisting(initial, existing *v1.Node) (*v1.Node, bool) {
 	return &next, changed
 }
 
+// reconcileAnnotation mirrors upstream's reconcileCMADAnnotationWithExistingNode.
+// The existing node is shared, so its map is copied.
 func reconcileAnnotation(initial, next *v1.Node) bool {
 	want, wanted := initial.Annotations[attachDetachAnnotation]
 	have, had := next.Annotations[attachDetachAnnotation]
@@ -163,6 +168,8 @@ func reconcileResources(initial, next *v1.Node) bool {
 	return c1 || c2
 }
 
+// reconcileList mirrors upstream's reconcileHugePageResource and
+// reconcileExtendedResource; it returns the list itself if nothing changes.
 func reconcileList(initial, list v1.ResourceList) (v1.ResourceList, bool) {
 	out, changed := maps.Clone(list), false
 	for k, v := range list { //drydock:unordered edits each entry by itself
@@ -189,6 +196,8 @@ func reconcileList(initial, list v1.ResourceList) (v1.ResourceList, bool) {
 	return out, true
 }
 
+// isHugePages reports whether a resource is a size of huge pages, which only the
+// machine decides.
 func isHugePages(k v1.ResourceName) bool {
 	return strings.HasPrefix(string(k), v1.ResourceHugePagesPrefix)
 }

@@ -21,7 +21,7 @@ import (
 const maxNamesPerImage = 5
 
 // compute makes next the node as it should be, which shares what did not change,
-// and tells whether that is to be sent.
+// and reports whether that is to be sent.
 func (m *Manager) compute(ctx context.Context, node, next *v1.Node) bool {
 	*next = *node
 	changed := m.podCIDR(ctx, node)
@@ -44,6 +44,8 @@ func setLabel(node *v1.Node, label, value string) {
 	node.Labels = labels
 }
 
+// podCIDR hands the node's CIDRs to the runtime. An error doesn't hold up the
+// status: the next update tries again.
 func (m *Manager) podCIDR(ctx context.Context, node *v1.Node) bool {
 	if len(node.Spec.PodCIDRs) == 0 || m.opts.Sources.UpdatePodCIDR == nil {
 		return false
@@ -78,6 +80,7 @@ func (m *Manager) set(ctx context.Context, node *v1.Node) {
 	if s.Features != nil {
 		st.Features = s.Features()
 	}
+	// The API keeps times in whole seconds.
 	now := metav1.NewTime(m.opts.Loop.Now().Truncate(time.Second))
 	st.Conditions = append(make([]v1.NodeCondition, 0, max(len(st.Conditions), len(pressures)+1)), st.Conditions...)
 	for i := range pressures {
@@ -89,6 +92,8 @@ func (m *Manager) set(ctx context.Context, node *v1.Node) {
 			st.VolumesInUse = volumes
 		}
 	}
+	// The event is for a change since this kubelet's last status, as upstream
+	// remembers it in memory only.
 	if node.Spec.Unschedulable != m.unschedulable {
 		m.unschedulable = node.Spec.Unschedulable
 		reason := events.NodeSchedulable
@@ -100,6 +105,7 @@ func (m *Manager) set(ctx context.Context, node *v1.Node) {
 	st.DeclaredFeatures = m.opts.DeclaredFeatures
 }
 
+// platform returns Go's names of the machine's system and architecture.
 func (m *Manager) platform() (os, arch string) {
 	os, arch = "linux", "amd64"
 	if m.opts.Sources.Machine != nil {
@@ -152,7 +158,7 @@ func overlay(base, over v1.ResourceList) v1.ResourceList {
 	return out
 }
 
-// contains tells whether base says all that over says.
+// contains reports whether base says all that over says.
 func contains(base, over v1.ResourceList) bool {
 	for k, v := range over { //drydock:unordered compares sets
 		if have, ok := base[k]; !ok || have.Cmp(v) != 0 {
@@ -162,7 +168,7 @@ func contains(base, over v1.ResourceList) bool {
 	return true
 }
 
-// covers tells whether over has an entry for each of base.
+// covers reports whether over has an entry for each of base.
 func covers(over, base v1.ResourceList) bool {
 	for k := range base { //drydock:unordered compares sets
 		if _, ok := over[k]; !ok {
@@ -192,6 +198,8 @@ func allocatable(capacity, own, old v1.ResourceList) v1.ResourceList {
 	return overlay(capacity, own)
 }
 
+// setVersions mirrors upstream's VersionInfo: a runtime that doesn't answer has
+// the version "Unknown", which is no error of the update.
 func (m *Manager) setVersions(ctx context.Context, node *v1.Node) {
 	version := ""
 	if m.opts.Sources.RuntimeVersion != nil {
@@ -222,6 +230,8 @@ type imageCache struct {
 	out   []v1.ContainerImage
 }
 
+// status returns the largest images first, as upstream's Images setter does:
+// where the list is cut, those matter most to the scheduler.
 func (c *imageCache) status(source func() []Image, limit int) []v1.ContainerImage {
 	if source == nil {
 		return nil
@@ -278,6 +288,9 @@ var pressures = [...]pressure{
 	},
 }
 
+// setPressure mirrors upstream's MemoryPressureCondition and its like. A new
+// condition starts as Unknown, so that its first value is a transition with an
+// event.
 func (m *Manager) setPressure(st *v1.NodeStatus, p *pressure, now metav1.Time) {
 	c := findCondition(st.Conditions, p.condition)
 	if c == nil {
@@ -312,6 +325,8 @@ func (m *Manager) readyErrors() []error {
 	return errs
 }
 
+// setReady mirrors upstream's ReadyCondition. A new condition has no event: there
+// was nothing to change from.
 func (m *Manager) setReady(st *v1.NodeStatus, now metav1.Time) {
 	errs := m.readyErrors()
 	var missing []string
@@ -360,7 +375,7 @@ func (m *Manager) statusEvent(reason string) {
 	m.event(v1.EventTypeNormal, reason, "Node "+m.opts.NodeName+" status is now: "+reason)
 }
 
-// statusChanged tells whether statuses differ by more than heartbeats and the
+// statusChanged reports whether statuses differ by more than heartbeats and the
 // order of conditions.
 func statusChanged(a, b *v1.NodeStatus) bool {
 	if len(a.Conditions) != len(b.Conditions) {
