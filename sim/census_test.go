@@ -133,3 +133,29 @@ func TestCensusOfTheRuntime(t *testing.T) {
 		}
 	}
 }
+
+// TestCensusStaysOnItsNode: what a node's walk looks at is no more in a larger
+// cluster, or a census would cost the square of its nodes.
+func TestCensusStaysOnItsNode(t *testing.T) {
+	visits := func(nodes int) int {
+		c, err := New(Options{Census: true, Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		first, err := c.AddNode(NodeOptions{Name: "n-0"})
+		for i := 1; i < nodes && err == nil; i++ {
+			_, err = c.AddNode(NodeOptions{Name: fmt.Sprintf("n-%d", i)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.RunUntil(time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		return len(walkLeaks(first.kubelet, nil).seen) + len(walkLeaks(first.rt, nil).seen)
+	}
+	if alone, among := visits(1), visits(20); among > alone+20 {
+		t.Errorf("the walk of a node looked at %d values, and at %d when it was one of 20", alone, among)
+	}
+}
