@@ -16,7 +16,8 @@ type TimerCount struct {
 func (l *Loop) Armed() []TimerCount {
 	counts := map[[2]string]int{}
 	for i := range l.heap.items {
-		if t := l.heap.items[i].t; t.task == nil && !t.pooled {
+		t := l.heap.items[i].t
+		if _, task := t.do.(*Task); !task && !t.pooled {
 			counts[[2]string{t.g.name, t.name}]++
 		}
 	}

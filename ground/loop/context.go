@@ -184,7 +184,7 @@ func (r *timed) begin(parent context.Context, d time.Duration) {
 				g = p.task.g
 			}
 			c.timer = &r.t
-			*c.timer = Timer{g: g, fn: r.expire, idx: -1, stream: c.l.NewStream()}
+			*c.timer = Timer{g: g, do: callback(r.expire), idx: -1, stream: c.l.NewStream()}
 			c.timer.Reset(d)
 		}
 	}

@@ -148,17 +148,6 @@ func (s Skip) Until(now int64) int64 {
 // LeftOut implements Elider.
 func (Skip) LeftOut(int64, int64) {}
 
-// elided is the part of a Periodic that elision is about.
-type elided struct {
-	by Elider // nil: every pass runs
-	// due is when the pass is due that ends the parking, while the timer is set.
-	due   int64
-	check *elisionCheck // nil unless the loop checks elision
-	// reads has bit i set while the i-th of the versions read knows of it.
-	reads  uint16
-	parked bool
-}
-
 // Elide has passes left out as e says. It is called once, where parts are wired
 // up; a loop that doesn't elide ignores it.
 func (p *Periodic) Elide(e Elider) {
@@ -166,7 +155,7 @@ func (p *Periodic) Elide(e Elider) {
 	case Elide:
 		p.by = e
 	case CheckElision:
-		p.by, p.check = e, &elisionCheck{}
+		p.by = &elisionCheck{Elider: e}
 	case NoElide:
 	}
 }
@@ -175,46 +164,36 @@ func (p *Periodic) Elide(e Elider) {
 // every tick, because there may be something to do when it looks: those that had
 // no timer meanwhile are found when it waits again.
 func (t *Ticks) Elide(e Elider) {
-	l := t.p.timer.g.l
-	if l.elision == NoElide {
-		return
+	if l := t.p.timer.g.l; l.Elides() {
+		t.by, t.seen = e, l.now
+		t.p.Elide((*tickElider)(t))
 	}
-	seen := l.now
-	t.missed = func() bool {
-		was := seen
-		seen = l.now
-		return was != seen && t.p.After(was) <= seen
-	}
-	deferrer, _ := e.(Deferrer)
-	t.left = func() {
-		seen = l.now
-		if deferrer != nil && deferrer.Defers() {
-			t.p.Wake()
-		}
-	}
-	t.p.Elide(&tickElider{e, t})
 }
 
 // Deferrer is an Elider of ticks that has put something off until LeftOut is
 // called, which it is before the task that waits for the ticks goes on.
 type Deferrer interface{ Defers() bool }
 
-type tickElider struct {
-	Elider
-	t *Ticks
-}
+// tickElider is Ticks as the Elider of its own Periodic.
+type tickElider Ticks
+
+// Reads implements Elider.
+func (e *tickElider) Reads() []*Version { return e.by.Reads() }
 
 // Until implements Elider.
 func (e *tickElider) Until(now int64) int64 {
-	if !e.t.Waited() {
+	if !(*Ticks)(e).Waited() {
 		return now
 	}
-	return e.Elider.Until(now)
+	return e.by.Until(now)
 }
+
+// LeftOut implements Elider.
+func (e *tickElider) LeftOut(n, last int64) { e.by.LeftOut(n, last) }
 
 // Plan implements Planner.
 func (e *tickElider) Plan(now int64) int64 {
-	if p, ok := e.Elider.(Planner); ok {
+	if p, ok := e.by.(Planner); ok {
 		return p.Plan(now)
 	}
 	return now
@@ -250,8 +229,9 @@ func (p *Periodic) elide() bool {
 		p.account(p.due)
 	}
 	until := p.by.Until(now)
-	if p.check != nil {
-		p.check.look(p, now, until)
+	check, checked := p.by.(*elisionCheck)
+	if checked {
+		check.look(p, now, until)
 	}
 	if until <= now {
 		return false
@@ -264,7 +244,7 @@ func (p *Periodic) elide() bool {
 	if p.next <= now { // the loop stood still for longer than a period
 		p.next = now + p.period
 	}
-	if until > p.next && p.check == nil {
+	if until > p.next && !checked {
 		if p.jitter != nil {
 			p.next += p.late()
 		}
@@ -378,7 +358,7 @@ func (p *Periodic) Wake() {
 // be elided before the next is due. Until must have no effect then.
 func (p *Periodic) Settle() {
 	now := p.timer.g.l.now
-	if p.by == nil || p.check != nil || !p.timer.Set() || p.next <= now {
+	if _, checked := p.by.(*elisionCheck); p.by == nil || checked || !p.timer.Set() || p.next <= now {
 		return
 	}
 	if until := p.by.Until(now); until > p.next {
@@ -409,9 +389,10 @@ func (l *Loop) plan() {
 	l.woken = l.woken[:0]
 }
 
-// elisionCheck remembers what a Periodic's versions stood for when a pass was
-// last left out.
+// elisionCheck stands before the Elider of a Periodic whose loop checks elision. It
+// remembers what the versions stood for when a pass was last left out.
 type elisionCheck struct {
+	Elider
 	until  int64 // passes before it do nothing new; 0: the last was not left out
 	counts []uint64
 	states []uint64
@@ -420,11 +401,11 @@ type elisionCheck struct {
 // look compares, at an instant at which the pass would be left out because
 // nothing grew, what the versions stand for with what it was.
 func (c *elisionCheck) look(p *Periodic, now, until int64) {
-	if t, ok := p.by.(*tickElider); ok && !t.t.Waited() {
+	if t, ok := c.Elider.(*tickElider); ok && !(*Ticks)(t).Waited() {
 		c.until = 0 // who is busy gets each tick
 		return
 	}
-	l, reads := p.timer.g.l, p.by.Reads()
+	l, reads := p.timer.g.l, c.Reads()
 	if now < c.until && !c.grown(reads) {
 		for i, v := range reads {
 			if v.state != nil && v.state.of() != c.states[i] {

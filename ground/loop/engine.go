@@ -172,7 +172,7 @@ func (l *Loop) deliver(m *message) {
 	}
 	t := l.pool.takeMessage()
 	t.g = l.root
-	t.fn = m.fn
+	t.do = callback(m.fn)
 	t.stream = m.stream
 	l.schedule(t, m.at)
 	if l.seed == 0 { // by the time of sending, wherever runs are cut

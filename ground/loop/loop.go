@@ -210,8 +210,8 @@ func (l *Loop) step() {
 	}
 	l.begin(t.stream, at)
 	l.stepping = true
-	if t.task != nil {
-		l.resume(t.task)
+	if task, ok := t.do.(*Task); ok {
+		task.fire()
 	} else {
 		l.callback(t)
 	}
@@ -265,12 +265,12 @@ func (l *Loop) callback(t *Timer) {
 			l.panicked(newPanicError(t.what(), v))
 		}
 	}()
-	fn := t.fn
+	do := t.do
 	if t.pooled {
-		t.fn = nil
+		t.do = nil
 		l.pool.putMessage(t)
 	}
-	fn()
+	do.fire()
 }
 
 // panicked acts on a panic of a task or callback.

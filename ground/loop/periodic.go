@@ -17,7 +17,13 @@ type Periodic struct {
 	// ns since the Unix epoch. On a grid it is one of the grid's instants.
 	next   int64
 	jitter *jitter // nil: none
-	elided
+
+	by Elider // nil: every pass runs
+	// due is when the pass is due that ends the parking, while the timer is set.
+	due int64
+	// reads has bit i set while the i-th of the versions read knows of it.
+	reads   uint16
+	parked  bool
 	sliding bool
 	// task: each pass is a task, hence a step of its own.
 	task bool
@@ -53,12 +59,12 @@ func (g *Group) EveryNow(name string, period time.Duration, jitter float64, fn f
 // Until runs body as a task, first at once, then again a period after it
 // returned, as apimachinery's wait.JitterUntil does (sliding).
 func (g *Group) Until(name string, period time.Duration, jitter float64, body func(ctx context.Context)) *Periodic {
-	var p *Periodic
+	p := g.Sliding(name, period, nil)
 	pass := func(ctx context.Context) {
 		body(ctx)
 		p.Again()
 	}
-	p = g.Sliding(name, period, func() { g.Start(name, pass) })
+	p.fn = func() { p.timer.g.Start(p.timer.name, pass) }
 	p.Tasks()
 	p.Jitter(jitter, "until", name)
 	p.Begin()
@@ -78,8 +84,7 @@ func (g *Group) newPeriodic(name string, period time.Duration, fn func()) *Perio
 		panic("loop: period of " + name + " is not positive")
 	}
 	p := &Periodic{fn: fn, period: int64(period)}
-	p.timer = Timer{g: g, idx: -1, stream: g.l.NewStream(), name: name}
-	p.timer.fn = p.fire
+	p.timer = Timer{g: g, do: p, idx: -1, stream: g.l.NewStream(), name: name}
 	return p
 }
 
@@ -154,12 +159,11 @@ func (p *Periodic) arm() {
 // an instant has come since it was last taken, however many have.
 type Ticks struct {
 	Signal
-	p *Periodic
-	// missed adds the instants for which there was no timer; nil: there was one for
-	// each.
-	missed func() bool
-	// left is called when a task that waited goes on; may be nil.
-	left func()
+	p  *Periodic
+	by Elider // nil: there is a timer for each instant
+	// seen is up to when instants that had no timer are accounted for, in ns since
+	// the Unix epoch.
+	seen int64
 }
 
 // Ticks returns the instants of a grid, of which the first is a period from now.
@@ -170,16 +174,21 @@ func (g *Group) Ticks(name string, period time.Duration) *Ticks {
 }
 
 func (t *Ticks) take() bool {
-	if t.missed != nil && t.missed() {
-		t.set = true
+	if now := t.p.timer.g.l.now; t.by != nil && now != t.seen {
+		t.set = t.set || t.p.After(t.seen) <= now
+		t.seen = now
 	}
 	return t.Signal.take()
 }
 
 func (t *Ticks) remove(task *Task) {
 	t.Signal.remove(task)
-	if t.left != nil {
-		t.left()
+	if t.by == nil {
+		return
+	}
+	t.seen = t.p.timer.g.l.now
+	if d, ok := t.by.(Deferrer); ok && d.Defers() {
+		t.p.Wake()
 	}
 }
 

@@ -139,7 +139,7 @@ func (l *Loop) drain() {
 			return
 		}
 		l.wall()
-		t := Timer{g: l.root, fn: fn, name: "posted"}
+		t := Timer{g: l.root, do: callback(fn), name: "posted"}
 		l.callback(&t)
 		for len(l.dying) > 0 {
 			l.unwindDying()

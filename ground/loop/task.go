@@ -117,6 +117,9 @@ func (c *coro) run() {
 	normal = true
 }
 
+// fire implements doer.
+func (t *Task) fire() { t.l.resume(t) }
+
 // resume lets a task run until its next wait or its end.
 func (l *Loop) resume(t *Task) {
 	if t.done {
@@ -277,7 +280,7 @@ func (g *Group) Start(name string, fn func(ctx context.Context)) {
 
 // add makes t a task of a living group; it runs at once.
 func (g *Group) add(t *Task) {
-	t.wake = Timer{g: g, task: t, idx: -1, stream: g.l.NewStream()}
+	t.wake = Timer{g: g, do: t, idx: -1, stream: g.l.NewStream()}
 	t.prev = g.end
 	if g.end != nil {
 		g.end.next = t

@@ -6,8 +6,7 @@ import "time"
 // timer can be set again with Reset.
 type Timer struct {
 	g      *Group
-	fn     func()
-	task   *Task
+	do     doer
 	stream uint64
 	seq    uint64 // grows with each time that the timer is set; decides last
 	idx    int32
@@ -15,9 +14,19 @@ type Timer struct {
 	name   string
 }
 
+// doer is what a timer fires: a *Task that goes on, a *Periodic of which a pass is
+// due, or a callback. It is an interface, since a method value would be an object
+// of its own for each Periodic.
+type doer interface{ fire() }
+
+// callback is a function that a timer calls.
+type callback func()
+
+func (fn callback) fire() { fn() }
+
 func (t *Timer) what() string {
-	if t.task != nil {
-		return "task " + t.task.name
+	if task, ok := t.do.(*Task); ok {
+		return "task " + task.name
 	}
 	if t.name == "" {
 		return "a callback of group " + t.g.name
@@ -33,7 +42,7 @@ func (g *Group) After(d time.Duration, fn func()) *Timer {
 // AfterInStream is After in a stream of NewStream: callbacks of one stream
 // that are due at one instant run in the order in which they were scheduled.
 func (g *Group) AfterInStream(stream uint64, d time.Duration, fn func()) *Timer {
-	t := &Timer{g: g, fn: fn, idx: -1, stream: stream}
+	t := &Timer{g: g, do: callback(fn), idx: -1, stream: stream}
 	if !g.dead {
 		g.l.schedule(t, g.l.now+int64(max(d, 0)))
 	}
@@ -47,7 +56,7 @@ func (g *Group) At(at time.Time, fn func()) *Timer {
 
 // NewTimer returns a timer that is not set: Reset sets it.
 func (g *Group) NewTimer(name string, fn func()) *Timer {
-	return &Timer{g: g, fn: fn, idx: -1, stream: g.l.NewStream(), name: name}
+	return &Timer{g: g, do: callback(fn), idx: -1, stream: g.l.NewStream(), name: name}
 }
 
 // Reset sets the timer to fire after d from now, whether or not it is set.
