@@ -11,6 +11,9 @@ import (
 )
 
 // builtin is a command that the shell runs itself.
+//
+// Exactly one of run and flow is set. run returns a status, and flush writes what it said
+// afterwards; flow runs commands itself, whose output must not wait.
 type builtin struct {
 	// run writes to s.out; flow runs commands itself.
 	run  func(s *shell, argv []string) int
@@ -27,7 +30,8 @@ var builtinNames = [...]string{
 	"source", "test", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "wait",
 }
 
-// builtinOf returns the builtin of a name, if there is one.
+// builtinOf returns the builtin of a name, if there is one. A builtin wins over a file in PATH,
+// so an image's own echo is not run by its scripts.
 func builtinOf(name string) (builtin, bool) {
 	b, ok := specialBuiltin(name)
 	if !ok {
@@ -51,6 +55,7 @@ func specialBuiltin(name string) (builtin, bool) {
 	case "eval":
 		b.flow = evalCmd
 	case "exec":
+		// Under command or eval there are no redirections of the command to make permanent.
 		b.flow = func(s *shell, argv []string, _ evalFlags) int { return execCmd(s, argv, &redirection{s: s}) }
 	case "exit":
 		b.run = exitCmd
@@ -133,7 +138,8 @@ func plainBuiltin(name string) (builtin, bool) {
 	return b, true
 }
 
-// trueCmd is :, true and history.
+// trueCmd is :, true and history. Arguments have been expanded by then, which is what ":
+// ${X:=default}" is written for.
 func trueCmd(*shell, []string) int { return 0 }
 
 // number reads a number of at least 0, or raises an error, in ash's words:
@@ -172,7 +178,8 @@ func breakCmd(s *shell, argv []string) int {
 }
 
 // returnCmd is return, of a function, a sourced file or a script. In a trap's
-// action the status is that of before the trap.
+// action the status is that of before the trap. Outside of a function it ends the script, see
+// invocation.end.
 func returnCmd(s *shell, argv []string) int {
 	status := s.status
 	if len(argv) > 1 {
@@ -211,7 +218,8 @@ func exitCmd(s *shell, argv []string) int {
 }
 
 // evalCmd is eval. A text that can't be read at all ends the shell; if some
-// lines can, they run first. Lines are counted as those of a script of its own.
+// lines can, they run first. Lines are counted as those of a script of its own. evalExit is taken
+// away by the mask: a program that eval runs does not take the shell's place.
 func evalCmd(s *shell, argv []string, flags evalFlags) int {
 	args := argv[1:]
 	if len(args) > 0 && args[0] == "--" {
@@ -237,6 +245,9 @@ func evalCmd(s *shell, argv []string, flags evalFlags) int {
 // dotCmd is . and source, which looks in PATH for a name without a slash, and
 // not here. Arguments, which POSIX leaves out, are the file's own while it
 // runs. A return in it ends the file.
+//
+// The file runs in this shell, so variables and functions of it stay. Failing is fatal: . is a
+// special builtin. The file is parsed once for all containers of the machine that share the text.
 func dotCmd(s *shell, argv []string, flags evalFlags) int {
 	if len(argv) < 2 {
 		s.exit(2)
@@ -292,7 +303,8 @@ func dotCmd(s *shell, argv []string, flags evalFlags) int {
 }
 
 // execCmd is exec: with a command it replaces the shell, without one the
-// redirections stay. A command that can't be run ends the shell.
+// redirections stay. A command that can't be run ends the shell. With a command it returns after
+// that command has ended, see shell.exec.
 func execCmd(s *shell, argv []string, saved *redirection) int {
 	s.spend(costBuiltin)
 	args := argv[1:]
@@ -304,6 +316,7 @@ func execCmd(s *shell, argv []string, saved *redirection) int {
 		arg0, args = args[1], args[2:]
 	}
 	if len(args) == 0 {
+		// The saved copies are closed, so restore finds nothing to undo.
 		saved.drop()
 		return 0
 	}
@@ -330,7 +343,8 @@ func execCmd(s *shell, argv []string, saved *redirection) int {
 }
 
 // commandCmd is command: no functions, and special builtins lose what makes
-// them special. -p searches the default path, -v and -V describe.
+// them special. -p searches the default path, -v and -V describe. Scripts use "command -v NAME"
+// to ask whether a program is there; its status is what counts.
 func commandCmd(s *shell, argv []string, flags evalFlags) int {
 	args := argv[1:]
 	verbose, path := byte(0), false
@@ -382,6 +396,9 @@ func commandCmd(s *shell, argv []string, flags evalFlags) int {
 
 // describe says what a name means as a command, for command -v, command -V and
 // type; 127 if nothing.
+//
+// The order is that in which the shell itself would look: keywords, aliases, special builtins,
+// functions, builtins, programs.
 func describe(s *shell, name string, long bool) int {
 	say := func(short, text string) int {
 		if long {
@@ -411,6 +428,7 @@ func describe(s *shell, name string, long bool) int {
 	path, err := s.find(name)
 	// A name with a slash is taken as it is, so it may not be executable.
 	if err == nil && strings.Contains(name, "/") {
+		// 1 is X_OK.
 		err = s.p.View().Access(name, 1)
 	}
 	// A standalone applet has no file that could be shown.
@@ -447,7 +465,8 @@ func typeCmd(s *shell, argv []string) int {
 }
 
 // hashCmd is hash: it looks programs up and remembers them; -r forgets. It
-// lists nothing.
+// lists nothing. Failing is not raised: hash is no special builtin, and goes on with the next
+// name.
 func hashCmd(s *shell, argv []string) int {
 	if len(argv) > 1 && argv[1] == "-r" {
 		s.programs.at = nil
@@ -482,7 +501,8 @@ func letCmd(s *shell, argv []string) int {
 	return exitStatus(v != 0)
 }
 
-// letClause is let as Bash's grammar has it, back as a command.
+// letClause is let as Bash's grammar has it, back as a command. The parser has read the operands
+// as expressions; printed, they are evaluated as ash's let does.
 func (s *shell) letClause(x *syntax.LetClause) int {
 	argv := []string{"let"}
 	for _, e := range x.Exprs {
@@ -493,7 +513,8 @@ func (s *shell) letClause(x *syntax.LetClause) int {
 
 // timeClause is the time that scripts in Bash's grammar have; for ash it is a
 // program, which reports alike. Here it is the shell that measures, so it may
-// be before a function or a pipeline.
+// be before a function or a pipeline. The processor's times are 0: what a program uses is
+// accounted to the container.
 func (s *shell) timeClause(x *syntax.TimeClause) int {
 	start := s.p.Now()
 	status := 0

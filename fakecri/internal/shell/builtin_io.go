@@ -16,7 +16,8 @@ import (
 )
 
 // echoCmd is echo: options n, e and E in any mixture, else they are text. It is
-// the applet's twin, as in busybox, where both share their code.
+// the applet's twin, as in busybox, where both share their code. POSIX leaves the options to the
+// implementation; scripts for Alpine rely on -e and -n.
 func echoCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	newline, escapes := true, false
@@ -59,7 +60,8 @@ options:
 }
 
 // appendEscapes adds text with the escapes of echo -e and %b; \c ends it all,
-// which stop says. An octal escape begins with a 0 here.
+// which stop says. An octal escape begins with a 0 here. After the 0 up to three digits more
+// count, as in XSI's echo: \0101 is A.
 func appendEscapes(b []byte, t string) (out []byte, stop bool) {
 	for i := 0; i < len(t); i++ {
 		if t[i] != '\\' || i+1 == len(t) {
@@ -88,6 +90,9 @@ func appendEscapes(b []byte, t string) (out []byte, stop bool) {
 
 // readCmd is read. It reads byte by byte, so that what follows the line is left
 // for others, and splits as IFS says; -s and -u are taken, -a and -i are not.
+//
+// Status 1 at the end of the input is what ends "while read line"; the text of a last line
+// without a newline is assigned all the same.
 func readCmd(s *shell, argv []string) int {
 	r := reader{s: s, fd: 0, delim: '\n', max: -1}
 	// Names are judged before anything is read: a wrong one costs no line.
@@ -104,6 +109,7 @@ func readCmd(s *shell, argv []string) int {
 	if r.prompt != "" {
 		_ = s.write(2, []byte(r.prompt))
 	}
+	// Each name is set even if nothing was read: those without a field become empty.
 	status := r.read()
 	if s.skip == skipExit {
 		return s.status
@@ -131,6 +137,9 @@ func readCmd(s *shell, argv []string) int {
 // reader is one call of read: its options, and what it has read so far. text is
 // what was read without its backslashes, of which escaped remembers where they
 // were.
+//
+// max is how many bytes -n asks for, -1 for a line; timed says that timeout counts, which may be
+// 0.
 type reader struct {
 	s       *shell
 	fd      int
@@ -233,6 +242,7 @@ func (r *reader) read() int {
 	}
 	ctx := s.ctx
 	if r.timed {
+		// Virtual time. What was read before it ended is assigned.
 		c, cancel := loop.WithTimeout(ctx, r.timeout)
 		defer cancel()
 		ctx = c
@@ -278,7 +288,8 @@ func (r *reader) read() int {
 	return 0
 }
 
-// add adds a byte of the input; escaped ones separate nothing.
+// add adds a byte of the input; escaped ones separate nothing. text and escaped grow together:
+// one mark for each byte.
 func (r *reader) add(c byte, escaped bool) {
 	r.text = append(r.text, c)
 	r.escaped = append(r.escaped, escaped)
@@ -301,7 +312,8 @@ func (r *reader) skipWhite(ifs string) {
 	}
 }
 
-// field takes one field off the text.
+// field takes one field off the text. A field ends with white space, or with one other separator
+// and the white space around it.
 func (r *reader) field() string {
 	ifs := r.s.vars.ifs()
 	r.skipWhite(ifs)
@@ -324,6 +336,9 @@ func (r *reader) field() string {
 }
 
 // last takes the rest of the text, without the separators at its end.
+//
+// The last name gets all that is left, separators in the middle included, so that "read a b"
+// keeps a path with blanks whole in b.
 func (r *reader) last() string {
 	ifs := r.s.vars.ifs()
 	r.skipWhite(ifs)

@@ -12,7 +12,8 @@ import (
 )
 
 // cdCmd is cd, by the names that lead there (-L) unless -P. CDPATH counts; a
-// directory that it found is shown.
+// directory that it found is shown. -L is the default, as POSIX has it: PWD shows the way through
+// links.
 func cdCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	physical := false
@@ -76,6 +77,9 @@ func cdCmd(s *shell, argv []string) int {
 // chdir changes the directory and PWD with it, by the names that lead there;
 // physical, by where they lead. The kernel resolves the names itself, so a
 // missing part of the way is its error.
+//
+// .. is taken off the name before the kernel sees it, so cd .. after a link goes back to where
+// the link is.
 func chdir(s *shell, dir string, physical bool) error {
 	full := dir
 	if !path.IsAbs(full) {
@@ -108,7 +112,8 @@ func (s *shell) pwd() string {
 	return s.p.Dir
 }
 
-// pwdCmd is pwd.
+// pwdCmd is pwd. Without -P it shows the names that led there, even if a link among them leads
+// elsewhere by now.
 func pwdCmd(s *shell, argv []string) int {
 	dir := s.pwd()
 	if len(argv) > 1 && argv[1] == "-P" {
@@ -131,7 +136,7 @@ func findJob(s *shell, name string) *job {
 
 // waitCmd is wait: for all children, for jobs by %N, for processes by number,
 // or with -n for the next. A signal with a trap ends it with 128 and the
-// signal. What is no child is 127.
+// signal. What is no child is 127. With several operands the status is the last one's.
 func waitCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	if len(args) > 0 && args[0] == "--" {
@@ -156,6 +161,8 @@ func waitCmd(s *shell, argv []string) int {
 				return 2
 			}
 		} else {
+			// A number that is none is an error of usage; any other may be the number of no
+			// child.
 			pid, ok := s.number(a)
 			if !ok {
 				return 2
@@ -180,7 +187,7 @@ func waitCmd(s *shell, argv []string) int {
 }
 
 // jobsCmd is jobs, the newest first as ash lists them. Jobs that have ended are
-// shown once.
+// shown once. Ends are taken from the kernel first, by poll, since no wait may have seen them.
 func jobsCmd(s *shell, argv []string) int {
 	s.kids.poll()
 	long, pids := false, false
@@ -248,6 +255,9 @@ func fgCmd(s *shell, argv []string) int {
 
 // killCmd is kill, as a builtin for the sake of %N. Time that was spent passes
 // before the signal does.
+//
+// A negative number is a process group and 0 the shell's own, as the kernel takes them; 0 as the
+// signal only asks whether the process is there.
 func killCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	sig := 15
@@ -302,6 +312,7 @@ func killCmd(s *shell, argv []string) int {
 			}
 			pids = []int{n}
 		}
+		// A builtin's time before the signal would otherwise pass after it.
 		s.settle()
 		for _, pid := range pids {
 			if err := s.p.Kill(pid, sig); err != nil {
@@ -313,7 +324,8 @@ func killCmd(s *shell, argv []string) int {
 	return status
 }
 
-// listSignals is kill -l.
+// listSignals is kill -l. A name gives its number, a number its name: "kill -l $?" names what
+// killed a command.
 func listSignals(s *shell, args []string) int {
 	if len(args) == 0 {
 		for i := 1; i <= kernel.SIGSYS; i++ {
@@ -346,7 +358,8 @@ func timesCmd(s *shell, _ []string) int {
 	return 0
 }
 
-// umaskCmd is umask, octal or symbolic.
+// umaskCmd is umask, octal or symbolic. The mask is the process's and counts for files that it
+// makes from now on, by redirections too.
 func umaskCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	symbolic := false
@@ -436,6 +449,7 @@ func ulimitCmd(s *shell, argv []string) int {
 		switch {
 		case all:
 			s.out = append(s.out, fmt.Sprintf("%-32s(-%c) %s\n", l.name, l.letter, value)...)
+		// H and S are taken and not told apart: both limits are one value here.
 		case len(args) > 0:
 			if _, ok := s.number(args[0]); !ok && args[0] != "unlimited" {
 				return 2

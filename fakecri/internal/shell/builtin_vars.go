@@ -10,7 +10,8 @@ import (
 )
 
 // exportCmd is export and readonly, which only differ in the flag that they
-// set. -n takes export's away; readonly stays.
+// set. -n takes export's away; readonly stays. What it lists can be read back by a shell, as
+// POSIX asks of -p.
 func exportCmd(s *shell, argv []string) int {
 	flag := flagExport
 	if argv[0] == "readonly" {
@@ -34,6 +35,7 @@ func exportCmd(s *shell, argv []string) int {
 		}
 		break
 	}
+	// With -p operands are not looked at.
 	if len(args) == 0 || list {
 		for _, x := range s.vars.sorted(flag, flag) {
 			s.out = append(s.out, argv[0]+" "+x.name...)
@@ -69,7 +71,8 @@ func exportCmd(s *shell, argv []string) int {
 }
 
 // localCmd is local. A variable without a value is unset in the function, not
-// inherited, unless it is read-only; "local -" is taken and does nothing.
+// inherited, unless it is read-only; "local -" is taken and does nothing. Scoping is dynamic, as
+// ash's: functions that this one calls see its local variables.
 func localCmd(s *shell, argv []string) int {
 	if len(s.frames) == 0 {
 		return s.raise("not in a function")
@@ -83,6 +86,8 @@ func localCmd(s *shell, argv []string) int {
 		if !script.ValidName(name) {
 			return s.raise("%s: bad variable name", name)
 		}
+		// Saved at each local of the name, also the second: popFrame puts back from the last to
+		// the first.
 		f.saved = append(f.saved, s.vars.save(name))
 		// Without a value a local variable begins unset, in place of the outer
 		// one.
@@ -99,7 +104,7 @@ func localCmd(s *shell, argv []string) int {
 }
 
 // unsetCmd is unset. A name that is no variable is a function's, unless -v says
-// otherwise.
+// otherwise. A name that is nothing is no error.
 func unsetCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	kind := byte(0)
@@ -136,7 +141,8 @@ func unsetCmd(s *shell, argv []string) int {
 	return 0
 }
 
-// shiftCmd is shift. Too far is a quiet 1, and nothing moves.
+// shiftCmd is shift. Too far is a quiet 1, and nothing moves. The slice is shared with whoever
+// called the function, and only its start moves.
 func shiftCmd(s *shell, argv []string) int {
 	n := 1
 	if len(argv) > 1 {
@@ -163,7 +169,8 @@ var optionNames = [...]struct {
 }
 
 // option returns the option of a letter, or with 0 the one of a long name; nil
-// if there is none. pipefail has no letter.
+// if there is none. pipefail has no letter. The pointer is into the shell's own options, which a
+// fork copies.
 func (o *options) option(letter byte, name string) *bool {
 	if letter == 0 {
 		for _, x := range optionNames {
@@ -207,7 +214,7 @@ func (o *options) option(letter byte, name string) *bool {
 	return nil
 }
 
-// letters is $-, in ash's order.
+// letters is $-, in ash's order. c and s say how the shell was called; they can't be set.
 func (o *options) letters() string {
 	var b []byte
 	for _, l := range []byte("VEubaCvxcsnmIfe") {
@@ -231,7 +238,8 @@ func (o *options) letters() string {
 
 // setOptions takes options off the front of args. It is also what sh's own
 // command line goes through: then more is called for c, s, i and l. end says
-// that -- ended them, ok that all were known.
+// that -- ended them, ok that all were known. A + before the letters takes them away. Options
+// before a wrong one have been set.
 func (s *shell) setOptions(args []string, more func(c byte) bool) (rest []string, end, ok bool) {
 	for len(args) > 0 {
 		a := args[0]
@@ -288,7 +296,8 @@ func listOptions(s *shell, long bool) {
 	}
 }
 
-// setCmd is set: options and arguments, or without any the list of variables.
+// setCmd is set: options and arguments, or without any the list of variables. The statuses differ
+// as in ash: 2 and the end of the shell for a letter, 1 for a long name.
 func setCmd(s *shell, argv []string) int {
 	if len(argv) == 1 {
 		for _, x := range s.vars.sorted(flagUnset, 0) {
@@ -319,7 +328,8 @@ func setCmd(s *shell, argv []string) int {
 }
 
 // getoptsCmd is getopts. Where in a cluster of letters it is, is the shell's to
-// remember, since OPTIND only counts words; setting OPTIND starts over.
+// remember, since OPTIND only counts words; setting OPTIND starts over. It finds one option a
+// call; status 1 ends the loop around it.
 func getoptsCmd(s *shell, argv []string) int {
 	if len(argv) < 3 {
 		return s.raise("usage: getopts optstring var [arg]")
@@ -352,7 +362,7 @@ func getoptsCmd(s *shell, argv []string) int {
 }
 
 // getopts is one run of it: what it finds is assigned at the end, in ash's
-// order.
+// order. Only then since an assignment may fail, and since OPTIND must be what was read before.
 type getopts struct {
 	s      *shell
 	spec   string // without the colon that asks for silence
@@ -367,7 +377,8 @@ type getopts struct {
 }
 
 // nextWord finds the word that has the next option; false if there is none. A
-// word is gone on with if there are letters left in it, and it is still there.
+// word is gone on with if there are letters left in it, and it is still there. The conditions for
+// going on are there because a script may have changed the arguments or OPTIND between two calls.
 func (g *getopts) nextWord() bool {
 	var err error
 	g.ind, err = strconv.Atoi(g.s.vars.value("OPTIND"))
@@ -394,7 +405,7 @@ func (g *getopts) nextWord() bool {
 }
 
 // nextOption takes one letter; what is wrong is told of in ash's words, or by
-// silent in the variables.
+// silent in the variables. The status is 0 in any case: something was found, if only "?".
 func (g *getopts) nextOption() {
 	c := g.word[g.pos]
 	g.pos++
@@ -436,7 +447,8 @@ func (g *getopts) takeArgument(c byte) {
 	}
 }
 
-// aliasCmd is alias, which defines and lists them.
+// aliasCmd is alias, which defines and lists them. An alias of a name and one of its uses must be
+// in different commands, see runAlias.
 func aliasCmd(s *shell, argv []string) int {
 	if len(argv) == 1 {
 		names := make([]string, 0, len(s.alias))

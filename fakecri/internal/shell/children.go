@@ -11,12 +11,14 @@ import (
 // job is a command that runs in the background, with its processes' numbers and
 // ends. A process that was waited for is nil in procs.
 type job struct {
+	// number is the N of %N; the lowest free one, from 1.
 	number int
-	procs  []*kernel.Process
-	pids   []int
-	exits  []kernel.Exit
-	left   int // processes that still run
-	used   int // of a counter: the highest is the current job
+	// procs, pids and exits are of one length, in the order of the pipeline.
+	procs []*kernel.Process
+	pids  []int
+	exits []kernel.Exit
+	left  int // processes that still run
+	used  int // of a counter: the highest is the current job
 }
 
 // done reports whether no process of the job runs any more.
@@ -27,15 +29,19 @@ func (j *job) status() int { return j.exits[len(j.exits)-1].Code }
 
 // children are the processes that a shell has started: it waits for them, and keeps
 // those in the background as jobs.
+//
+// A wait takes whichever child ends first, as waitpid(-1) does, so each kind of wait must note
+// the ends of the others' children.
 type children struct {
 	*process
-	jobs   []*job
+	jobs []*job
+	// count only grows, and so orders the jobs by age for %% and %-.
 	count  int // jobs ever made
 	lastBg int // $!
 }
 
 // reap notes how a child ended, if it is of a job; others are waited for by who
-// started them.
+// started them. Of what is in no job, as the processes of <(...) are, the end is forgotten.
 func (s *children) reap(p *kernel.Process, ex kernel.Exit) {
 	for _, j := range s.jobs {
 		for i, q := range j.procs {
@@ -67,6 +73,7 @@ func (s *children) pipeline(procs []*kernel.Process, pipefail bool) int {
 		status = 0
 		for _, ex := range exits {
 			if ex.Code != 0 {
+				// The last in the pipeline's order, not in that of time.
 				status = ex.Code
 			}
 		}
@@ -76,6 +83,9 @@ func (s *children) pipeline(procs []*kernel.Process, pipefail bool) int {
 
 // waitAll waits for processes and returns how they ended. Children of jobs that
 // end meanwhile are noted: waiting takes whoever comes.
+//
+// The results have the order of procs. An error means that there are no children left to wait
+// for.
 func (s *children) waitAll(procs []*kernel.Process) []kernel.Exit {
 	exits := make([]kernel.Exit, len(procs))
 	for left := len(procs); left > 0; {
@@ -106,6 +116,9 @@ func (s *children) waitAll(procs []*kernel.Process) []kernel.Exit {
 
 // add remembers background processes; the last one's number is $!. Their ends
 // are kept until somebody asks, but not for ever.
+//
+// ash would keep an ended job until somebody asks, so a script that starts jobs in a loop and
+// never waits would gather them without bound: above 64 the ended ones go.
 func (s *children) add(procs []*kernel.Process) {
 	// Jobs that have ended and that nobody asked for make room.
 	if len(s.jobs) >= 64 {
@@ -145,6 +158,7 @@ func (s *children) poll() {
 			if p == nil {
 				continue
 			}
+			// Asked first since Wait would wait: together they are waitpid(2) with WNOHANG.
 			if _, ended := p.Ended(); ended {
 				ex, err := s.p.Wait(s.ctx, p)
 				// The call may be interrupted although the child has ended.
@@ -172,6 +186,10 @@ func (s *children) remove(j *job) {
 
 // waitJob waits for a job, or with nil for all. A signal with a trap cuts it
 // short, also one that came before; its number is returned.
+//
+// It is what lets "sleep 3600 & wait" react to SIGTERM at once, an idiom of entrypoints: POSIX
+// has wait return with more than 128 when a signal with a trap arrives, and the trap run right
+// after it. Jobs stay in the list, so that their status can be asked for again.
 func (s *children) waitJob(j *job) (signal int) {
 	for {
 		// Without a job all of them are waited for.
@@ -210,14 +228,16 @@ func (s *children) waitJob(j *job) (signal int) {
 }
 
 // tellSignal says what killed a process that the shell has waited for, but for
-// SIGINT and SIGPIPE, which are nobody's surprise.
+// SIGINT and SIGPIPE, which are nobody's surprise. ash writes it to its own stderr, which in a
+// container is the log.
 func (s *children) tellSignal(ex kernel.Exit) {
 	if t := signalText(ex.Signal); t != "" && ex.Signal != int(syscall.SIGINT) && ex.Signal != int(syscall.SIGPIPE) {
 		_ = s.write(2, []byte(t+"\n"))
 	}
 }
 
-// waitNext is wait -n: it waits for the job that ends next.
+// waitNext is wait -n: it waits for the job that ends next. The status is the job's; 127 if none
+// runs, 128 and the number for a signal with a trap.
 func (s *children) waitNext() int {
 	running := func() []*job {
 		var out []*job
@@ -250,7 +270,8 @@ func (s *children) waitNext() int {
 	return 127
 }
 
-// find returns the job that %n, %%, %+ or %- names, or nil.
+// find returns the job that %n, %%, %+ or %- names, or nil. name begins with %. Names by a
+// command's text, as %sleep, are not built and find nothing.
 func (s *children) find(name string) *job {
 	// The current job is the one used last, the previous one that before it.
 	var current, previous *job

@@ -32,6 +32,7 @@ type Options struct {
 func New(opts Options) kernel.Command {
 	in := &interp{noElide: opts.NoElide}
 	return func(ctx context.Context, p *kernel.Process) int {
+		// It is one value for both, so that a wait's time and signals are the shell's.
 		self := &process{p: p, ctx: ctx}
 		s := &shell{process: self, kids: children{process: self}, in: in, rootPID: p.PID()}
 		return (&invocation{s: s}).run()
@@ -57,6 +58,7 @@ func (i *invocation) run() int {
 		s.arg0 = argv[0]
 		argv = argv[1:]
 	}
+	// It counts as the first argument alone; further on it would be an operand.
 	if len(argv) > 0 && argv[0] == "--help" {
 		_ = s.write(2, []byte(usage))
 		return 0
@@ -82,12 +84,14 @@ func (i *invocation) run() int {
 	if !ok {
 		return 2
 	}
+	// set -o lists options as soon as it is read; with sh -o that is before any command.
 	if s.out != nil {
 		s.flush(0)
 	}
 	if login {
 		i.profile()
 	}
+	// A profile that exits ends the shell before it has run anything.
 	if s.skip == skipExit {
 		return s.finish(s.status)
 	}
@@ -96,6 +100,8 @@ func (i *invocation) run() int {
 		s.opts.fromStdin = true
 	}
 	switch {
+	// -c comes before -s and before a file's name: its operand is the text, whatever else is
+	// given.
 	case s.opts.fromC:
 		return i.text(rest)
 	case s.opts.fromStdin:
@@ -117,10 +123,13 @@ func (i *invocation) text(rest []string) int {
 	if len(rest) > 1 {
 		s.arg0, s.command, s.args = rest[1], rest[1], rest[2:]
 	}
+	// With -s as well more commands may come from stdin, so the text has no last command.
 	flags := evalExit
 	if s.opts.fromStdin {
 		flags = 0
 	}
+	// The order matters: run leaves skip and status, end takes a return for the end, finish runs
+	// the trap of EXIT and sees the status that came of it.
 	return s.finish(i.end(s.run(s.in.cache.Get(text), flags)))
 }
 
@@ -130,6 +139,7 @@ func (i *invocation) file(rest []string) int {
 	s := i.s
 	name := rest[0]
 	file := name
+	// The first error is the one that is shown if PATH does not help.
 	data, err := s.p.View().ReadFile(file)
 	// A script without a slash is looked for here first, then in PATH.
 	if err != nil && !strings.Contains(name, "/") {
@@ -140,6 +150,7 @@ func (i *invocation) file(rest []string) int {
 	}
 	if err != nil {
 		s.message("can't open '%s': %s", name, explain(err, ""))
+		// Without finish: nothing has run, so there is no trap of EXIT.
 		return 2
 	}
 	s.arg0, s.command, s.args = name, name, rest[1:]
@@ -165,9 +176,13 @@ func (i *invocation) end(status int) int {
 
 // stdin runs commands from stdin line by line. It reads in blocks as ash does:
 // what is in the block is gone for the commands.
+//
+// It is what "kubectl exec -i POD -- sh" and "cat script | sh" use. text gathers lines until they
+// parse as commands; first is the number, in the input, of the first of them.
 func (i *invocation) stdin() int {
 	s := i.s
 	s.input = &input{}
+	// ash reads its input in blocks of IBUFSIZ - 1 bytes.
 	var buf [1023]byte
 	text, lines, first := "", 0, 1
 	status := 0
@@ -185,6 +200,7 @@ func (i *invocation) stdin() int {
 		if line != "" {
 			lines++
 		}
+		// Any error of the read counts as the end; what came before it still runs.
 		eof := err != nil
 		if text == "" && eof {
 			break
@@ -214,6 +230,9 @@ func (i *invocation) stdin() int {
 
 // prompt asks for a command at a terminal, or for more of one, with the escapes
 // of busybox's prompts.
+//
+// It is only called when stdin is a terminal: "tty: true" in a container's spec, or kubectl exec
+// -t. PS1 and PS2 know these escapes and are not expanded as words.
 func (i *invocation) prompt(more bool) {
 	s := i.s
 	text := s.vars.value("PS1")
@@ -225,6 +244,7 @@ func (i *invocation) prompt(more bool) {
 		sign = "#"
 	}
 	dir := s.cwd
+	// A home of / would turn every path into one below ~.
 	if home := s.vars.value("HOME"); home != "" && home != "/" && (dir == home || strings.HasPrefix(dir, home+"/")) {
 		dir = "~" + dir[len(home):]
 	}
@@ -235,7 +255,8 @@ func (i *invocation) prompt(more bool) {
 	}
 }
 
-// profile runs what a login shell starts with; a missing file is none.
+// profile runs what a login shell starts with; a missing file is none. The files run in the shell
+// itself, so what they set stays.
 func (i *invocation) profile() {
 	s := i.s
 	files := []string{"/etc/profile"}
@@ -252,8 +273,13 @@ func (i *invocation) profile() {
 // environment makes the variables that a shell begins with: ash's own, then
 // those of the environment whose names can be variables', then those that ash
 // sets whatever the environment says.
+//
+// A container's environment is the image's, then the pod's. Names such as my.config, which
+// Kubernetes allows, can't be variables of a shell: ash drops them, and so the programs that it
+// starts don't get them either.
 func (i *invocation) environment() {
 	s := i.s
+	// With room for the names below, so that the list does not grow.
 	s.vars.list = make([]variable, 0, len(s.p.Env)+14)
 	v := &s.vars
 	v.set("IFS", defaultIFS, 0)
@@ -262,6 +288,7 @@ func (i *invocation) environment() {
 	v.set("PS1", `\w \$ `, 0)
 	v.set("PS2", "> ", 0)
 	v.set("PS4", "+ ", 0)
+	// The order in which variables are made shows in what env prints, see vars.environ.
 	v.set("OPTIND", "1", 0)
 	v.set("LINENO", "", flagDynamic)
 	v.set("FUNCNAME", "", 0)
@@ -293,7 +320,8 @@ func (i *invocation) environment() {
 }
 
 // input is where a script comes from if that is no argument of sh -c. That
-// there is one also decides from what number lines count.
+// there is one also decides from what number lines count. data has been taken from the
+// descriptor, so a command that reads the same stdin misses it.
 type input struct {
 	data []byte // read from stdin, but not run yet
 }
@@ -302,6 +330,7 @@ type input struct {
 // take.
 func (in *input) line(s *shell, buf []byte) (string, error) {
 	var line []byte
+	// A line without an end counts as the input's end.
 	for len(line) < maxString {
 		if i := bytes.IndexByte(in.data, '\n'); i >= 0 {
 			line = append(line, in.data[:i+1]...)

@@ -9,6 +9,9 @@ import (
 )
 
 // evalFlags tell a command about its place.
+//
+// They are handed down and get fewer on the way: a command that is not the last of its list loses
+// evalExit, while evalTested stays for everything below a condition.
 type evalFlags uint8
 
 const (
@@ -21,7 +24,8 @@ const (
 )
 
 // run runs a parsed script. A syntax error in it ends the shell, after the
-// lines before it have run: ash reads and runs a line at a time.
+// lines before it have run: ash reads and runs a line at a time. Every text passes here: the
+// command line's, those of eval, traps and aliases, and files.
 func (s *shell) run(p *script.Program, flags evalFlags) int {
 	// After a newline ash reads on before it runs, so it can't be replaced.
 	if !p.Tail || p.Err != "" {
@@ -29,7 +33,8 @@ func (s *shell) run(p *script.Program, flags evalFlags) int {
 	}
 	status := s.stmts(p.Stmts, flags)
 	if p.Err != "" && s.skip == skipNone {
-		// The message names the line of the error, not that of the last command.
+		// The message names the line of the error, not that of the last command. ErrLine counts
+		// from 1 like the parser; the script's first line may be line 0.
 		s.line = p.ErrLine - 1 + s.in.firstLine(s)
 		if p.Unsupported != "" {
 			s.warn("a construct that ash does not have: %s", p.Unsupported)
@@ -49,7 +54,8 @@ func (*interp) firstLine(s *shell) int {
 }
 
 // stmts runs commands one after the other; the last one has the flags of all,
-// as its status is theirs.
+// as its status is theirs. What it returns is s.status, for callers that have no other use for
+// it.
 func (s *shell) stmts(list []*syntax.Stmt, flags evalFlags) int {
 	if len(list) == 0 {
 		// An empty script resets $?.
@@ -72,7 +78,11 @@ func (s *shell) stmts(list []*syntax.Stmt, flags evalFlags) int {
 
 // stmt runs one command and then the traps of the signals that came. It is
 // where set -e is judged, and where $? is set.
+//
+// The order is that of ash's evaltree: the command, then $?, then traps, then set -e. A trap's
+// action sees the command's status.
 func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
+	// set -n is for good: the command that could undo it is not run.
 	if s.skip != skipNone || s.opts.noexec {
 		return s.status
 	}
@@ -88,7 +98,8 @@ func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
 	switch {
 	case st.Background:
 		status, check = s.background(st), true
-	// ! hides the status from set -e.
+	// ! hides the status from set -e. evalTested is for the command itself; the status turned
+	// round is not judged either.
 	case st.Negated:
 		if status = s.command1(st, evalTested); s.skip == skipNone {
 			status = exitStatus(status != 0)
@@ -123,6 +134,9 @@ func (s *shell) stmt(st *syntax.Stmt, flags evalFlags) int {
 // command1 runs a command with its redirections; negation is the caller's. A
 // compound command can't take the shell's place, as its redirections are undone
 // after it.
+//
+// Simple commands and subshells do their redirections themselves: the one since their order among
+// words and assignments shows, the other since they belong to the child.
 func (s *shell) command1(st *syntax.Stmt, flags evalFlags) int {
 	switch x := st.Cmd.(type) {
 	// A command may consist of redirections alone.
@@ -151,7 +165,7 @@ func (s *shell) command1(st *syntax.Stmt, flags evalFlags) int {
 
 // compound runs a compound command whose redirections are done. What the parser
 // knows and ash does not has been refused by package script; what is left over
-// is told of and ends the shell.
+// is told of and ends the shell. 127 is the status of a command that does not exist.
 func (s *shell) compound(cmd syntax.Command, flags evalFlags) int {
 	switch x := cmd.(type) {
 	case *syntax.BinaryCmd:
@@ -179,7 +193,8 @@ func (s *shell) compound(cmd syntax.Command, flags evalFlags) int {
 	return s.fail(127, "unsupported construct %s", fmt.Sprintf("%T", cmd)[len("*syntax."):])
 }
 
-// binaryCmd is a | b, a && b and a || b. set -e does not look at the left side.
+// binaryCmd is a | b, a && b and a || b. set -e does not look at the left side. Chains nest to
+// the left, so a && b || c is (a && b) || c: POSIX gives both the same precedence.
 func (s *shell) binaryCmd(x *syntax.BinaryCmd, flags evalFlags) int {
 	if x.Op == syntax.Pipe {
 		return s.pipeline(x, flags)
@@ -213,6 +228,9 @@ func (s *shell) ifClause(x *syntax.IfClause, flags evalFlags) int {
 
 // looped reports whether a loop ends with what its last lap did: break and
 // continue count down the loops that they are for, all else goes through.
+//
+// A loop calls it once after each lap. If it returns true the loop returns, and skip still says
+// what is left: an outer loop's count, a return or an exit.
 func (s *shell) looped() bool {
 	switch s.skip {
 	case skipNone:
@@ -229,12 +247,15 @@ func (s *shell) looped() bool {
 }
 
 // whileClause runs while and until. A loop that does nothing but sleep is
-// parked, see idle.
+// parked, see idle. The condition belongs to the loop: a break in it ends this loop, not an outer
+// one.
 func (s *shell) whileClause(x *syntax.WhileClause, flags evalFlags) int {
 	// A loop's body can't take the shell's place, since another lap may follow.
 	flags &= evalTested
 	s.loops++
 	status := 0
+	// Decided once, before the first lap. What a lap could change about it is in its body, and a
+	// body with more in it than a sleep is not parked.
 	rest := idle{s: s, argv: idleLoop(s, x)}
 	for {
 		// A parked loop comes back when a signal has come, so traps may be due.
@@ -279,6 +300,7 @@ func (s *shell) forClause(x *syntax.ForClause, flags evalFlags) int {
 	}
 	s.line = int(x.ForPos.Line()) - 1 + s.in.firstLine(s)
 	var items []string
+	// "for x in" with nothing after it is valid, has no items, and makes no lap.
 	if w.InPos.IsValid() {
 		items = s.expandFields(nil, w.Items)
 	} else {
@@ -308,6 +330,9 @@ func (s *shell) forClause(x *syntax.ForClause, flags evalFlags) int {
 
 // caseClause runs the first branch that a pattern picks. Patterns are expanded
 // one by one, as their expansions may have effects.
+//
+// The status is that of the branch, 0 if there is none; patterns after the one that matched are
+// not expanded.
 func (s *shell) caseClause(x *syntax.CaseClause, flags evalFlags) int {
 	s.line = int(x.Case.Line()) - 1 + s.in.firstLine(s)
 	word := s.expandString(x.Word)
@@ -320,6 +345,7 @@ func (s *shell) caseClause(x *syntax.CaseClause, flags evalFlags) int {
 			if s.skip == skipExit {
 				return s.status
 			}
+			// word comes without escapes, as text; want keeps them, as a pattern.
 			if pattern.Match(want, word) {
 				return s.stmts(item.Stmts, flags)
 			}
@@ -328,7 +354,8 @@ func (s *shell) caseClause(x *syntax.CaseClause, flags evalFlags) int {
 	return 0
 }
 
-// define makes a function. It may hide a builtin that is not special.
+// define makes a function. It may hide a builtin that is not special. The body includes the
+// redirections of the definition, which are done anew at each call.
 func (s *shell) define(x *syntax.FuncDecl) int {
 	if x.Name == nil {
 		return s.fail(2, "syntax error: bad function name")
@@ -343,7 +370,8 @@ func (s *shell) define(x *syntax.FuncDecl) int {
 }
 
 // callFunction runs a function with parameters and variables of its own. It
-// runs in this shell, so all else that it changes stays.
+// runs in this shell, so all else that it changes stays. A return ends here. A break goes through
+// to the loop around the call, as in ash.
 func (s *shell) callFunction(f *function, argv []string, flags evalFlags) int {
 	// A function has arguments of its own, and getopts starts over in them.
 	args, opt := s.args, s.optPos
@@ -373,7 +401,8 @@ func (s *shell) popFrame() {
 }
 
 // runString runs the text of eval, a trap or an alias. Texts are kept parsed: a
-// trap's is run again and again.
+// trap's is run again and again. Errors are reported with lines that count from the text's first
+// one.
 func (s *shell) runString(text string, flags evalFlags) int {
 	p := s.in.cache.Get(text)
 	return s.run(p, flags)

@@ -13,8 +13,17 @@ import (
 // pattern (see [pattern.Match]) unless plain is set, so that what was quoted is
 // not taken for a wildcard later. One expander does for all words of a command
 // that need one.
+//
+// The steps are those of POSIX 2.6, in one pass over the parts of a word: tildes, parameters,
+// commands and arithmetic add to buf; a value is split while it is added, file names are found at
+// the end of a field, and quotes are gone since only their content was added. One pass is enough
+// because a value's own quotes and dollars are never looked at again.
+//
+// Words differ in the flags: arguments of a command (split), strings (plain), values of
+// assignments (plain and assign), patterns (none).
 type expander struct {
-	s      *shell
+	s *shell
+	// fields are done, buf is the one in the making, ifs has the characters that separate them.
 	fields []string
 	buf    []byte
 	ifs    string
@@ -47,7 +56,8 @@ func (v *vars) ifs() string {
 }
 
 // simpleLit returns a word's text if nothing in it needs an expansion: most
-// words of scripts, for which no expander is made.
+// words of scripts, for which no expander is made. Such words are never split, whatever IFS is:
+// only what an expansion gave is.
 func simpleLit(w *syntax.Word) (string, bool) {
 	if len(w.Parts) != 1 {
 		return "", false
@@ -93,7 +103,8 @@ func (s *shell) expandFields(fields []string, words []*syntax.Word) []string {
 }
 
 // expandString expands a word to one string: no splitting, no file names. So
-// are the words of case and the targets of redirections expanded.
+// are the words of case and the targets of redirections expanded. After an error skip is set, and
+// what it returns does not count.
 func (s *shell) expandString(w *syntax.Word) string { return s.expandOne(w, false) }
 
 // expandAssign is expandString for the value of an assignment.
@@ -114,6 +125,9 @@ func (s *shell) expandOne(w *syntax.Word, assign bool) string {
 
 // expandPattern expands a word to a pattern, in which what was quoted is
 // escaped and what an expansion gave is not.
+//
+// So in case "$x" in "*") the star is compared with, and in case "$x" in $p) the variable is a
+// pattern.
 func (s *shell) expandPattern(w *syntax.Word) string {
 	if w == nil {
 		return ""
@@ -123,7 +137,8 @@ func (s *shell) expandPattern(w *syntax.Word) string {
 	return string(e.buf)
 }
 
-// expandDocument expands the body of a here-document.
+// expandDocument expands the body of a here-document. Arithmetic expressions are expanded by it,
+// too: POSIX treats both as if in double quotes.
 func (s *shell) expandDocument(w *syntax.Word) string {
 	if w == nil {
 		return ""
@@ -182,13 +197,15 @@ func (e *expander) tilde(t string, first, last bool) {
 				n = c + 1
 			}
 		}
+		// What follows the name is ordinary text, wildcards included: ~/*.txt finds files.
 		e.literal(t[:n])
 		t, first = t[n:], true
 	}
 }
 
 // home returns the home directory of a user of /etc/passwd; "" is $HOME,
-// wherever that leads.
+// wherever that leads. It returns false for a user that nobody knows: then the tilde stays what
+// it is.
 func (e *expander) home(user string) (string, bool) {
 	s := e.s
 	if user == "" {
@@ -210,6 +227,9 @@ func (e *expander) home(user string) (string, bool) {
 
 // part adds one part of a word; in says that it stands in double quotes, where
 // nothing is split and only a few backslashes count.
+//
+// The kinds of quoting differ here: in '...' nothing means anything, in "..." dollars, back
+// quotes and some backslashes do.
 func (e *expander) part(p syntax.WordPart, in bool) {
 	switch x := p.(type) {
 	case *syntax.Lit:
@@ -263,7 +283,8 @@ func (e *expander) doubleQuoted(parts []syntax.WordPart) {
 	}
 }
 
-// start says that there is a field now, if only an empty one.
+// start says that there is a field now, if only an empty one. blank is over, as something stands
+// after the white space.
 func (e *expander) start() {
 	e.started = true
 	e.blank = false
@@ -278,6 +299,7 @@ func (e *expander) quoted(t string) {
 		return
 	}
 	n := len(e.buf)
+	// Most fields have none and need no second pass, which is what escapes says to end.
 	e.buf = pattern.AppendEscaped(e.buf, t)
 	// Escapes make the text longer, by which they are noticed.
 	if len(e.buf)-n != len(t) {
@@ -292,7 +314,8 @@ func (e *expander) grow(t string) {
 	e.bound()
 }
 
-// bound ends a shell whose text grows without end.
+// bound ends a shell whose text grows without end. It is asked after each addition. What is added
+// is bounded as well, so buf is never far beyond.
 func (e *expander) bound() {
 	if len(e.buf) > maxString && e.s.skip != skipExit {
 		e.s.outOfMemory()
@@ -301,7 +324,7 @@ func (e *expander) bound() {
 }
 
 // literal adds unquoted text of the script: its wildcards work, its backslashes
-// quote.
+// quote. The parser has joined the lines that a backslash before a newline continues.
 func (e *expander) literal(t string) {
 	if e.operand && e.split {
 		e.operandLiteral(t)
@@ -354,7 +377,7 @@ func (e *expander) operandLiteral(t string) {
 }
 
 // value adds what an expansion gave: split, if fields are made; never expanded
-// again.
+// again. in says that it stood in double quotes. Without them the kind of word decides.
 func (e *expander) value(t string, in bool) {
 	switch {
 	case in:
@@ -385,7 +408,11 @@ func (e *expander) pattern(t string) {
 }
 
 // splitted adds a value, split at the characters of IFS. White space at the
-// ends goes; another separator ends a field, even an empty one.
+// ends goes; another separator ends a field, even an empty one. This is POSIX 2.6.5. With IFS="
+// :" the text "a : b" gives two fields and "a::b" three, an empty one in the middle; ":a" begins
+// with an empty field, but "a:" does not end with one. If IFS is empty nothing separates. What
+// the last text left goes on: in $a$b the end of a and the start of b are one field unless a
+// separator stands between them.
 func (e *expander) splitted(t string) {
 	i := 0
 	for i < len(t) {
@@ -410,9 +437,12 @@ func (e *expander) splitted(t string) {
 		case e.started:
 			e.end()
 			e.blank = white
+		// White space at the start, or more of it.
 		case white:
+		// The separator belongs to the white space that has ended the field.
 		case e.blank:
 			e.blank = false
+		// Nothing stands before the separator: an empty field.
 		default:
 			e.started = true
 			e.end()
@@ -422,7 +452,8 @@ func (e *expander) splitted(t string) {
 }
 
 // end ends the present field, if there is one: as names of files, if it is a
-// pattern that matches some, else as it is without its escapes.
+// pattern that matches some, else as it is without its escapes. A name that begins with a dot is
+// found only if the pattern does, see package pattern.
 func (e *expander) end() {
 	if !e.started {
 		return
@@ -450,7 +481,8 @@ func (e *expander) reset() {
 }
 
 // unescapeIn takes the backslashes away that stand before one of chars: those
-// that mean something in double quotes or here-documents.
+// that mean something in double quotes or here-documents. POSIX 2.2.3: other backslashes in
+// double quotes stay, so "\n" has two characters.
 func unescapeIn(t, chars string) string {
 	if strings.IndexByte(t, '\\') < 0 {
 		return t
@@ -487,6 +519,9 @@ func dollarQuoted(t string) string {
 // appendEscape adds what the escape at the start of t (a backslash and at least
 // one character more) stands for, and returns how long it is. An unknown one
 // stays as it is, backslash included.
+//
+// $'...', printf's format and, but for octal escapes, echo -e share it, as they share
+// bb_process_escape_sequence in BusyBox.
 func appendEscape(b []byte, t string) ([]byte, int) {
 	switch c := t[1]; c {
 	case 'n':
@@ -515,6 +550,7 @@ func appendEscape(b []byte, t string) ([]byte, int) {
 		if n == 2 {
 			return append(b, '\\', 'x'), 2
 		}
+		// At most two digits: \x414 is A and then 4.
 		v, _ := strconv.ParseUint(t[2:n], 16, 8)
 		return append(b, byte(v)), n
 	case '0', '1', '2', '3', '4', '5', '6', '7':

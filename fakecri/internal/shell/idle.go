@@ -26,13 +26,15 @@ const idleLaps = 2
 
 // idleLoop reports whether a loop is one of while true; do sleep N; done, and
 // returns the words of the sleep; nil if not. Nothing in it may be redefined:
-// no alias, no function of the names, no set -x that would show each lap.
+// no alias, no function of the names, no set -x that would show each lap. It looks at the text
+// alone; whether sleep is the real one is asked at each lap, by isSleep.
 func idleLoop(s *shell, x *syntax.WhileClause) []string {
 	// set -x and NoElide want to see each lap.
 	if s.in.noElide || len(x.Cond) != 1 || len(x.Do) != 1 || s.opts.xtrace {
 		return nil
 	}
 	cond, body := plainWords(x.Cond[0]), plainWords(x.Do[0])
+	// Any alias at all is reason enough not to look further.
 	if len(cond) != 1 || len(body) != 2 || body[0] != "sleep" || s.alias != nil {
 		return nil
 	}
@@ -48,7 +50,8 @@ func idleLoop(s *shell, x *syntax.WhileClause) []string {
 }
 
 // plainWords returns the words of a command that is nothing but words: no
-// redirection, no assignment, no expansion, no &.
+// redirection, no assignment, no expansion, no &. At most two words, so the result never holds
+// more than a command and its operand.
 func plainWords(st *syntax.Stmt) []string {
 	call, ok := st.Cmd.(*syntax.CallExpr)
 	if !ok || len(st.Redirs) > 0 || st.Negated || st.Background || len(call.Assigns) > 0 || len(call.Args) > 2 {
@@ -65,7 +68,8 @@ func plainWords(st *syntax.Stmt) []string {
 	return words
 }
 
-// idle times the laps of a loop. argv is nil for loops that it leaves alone.
+// idle times the laps of a loop. argv is nil for loops that it leaves alone. start is when the
+// last lap began and took how long it was.
 type idle struct {
 	s     *shell
 	argv  []string
@@ -81,6 +85,8 @@ func (i *idle) lap() bool {
 	s := i.s
 	now := s.p.Now()
 	took := now.Sub(i.start)
+	// A microsecond is let pass: the shell's own cost falls due in slices, which shift by a
+	// little.
 	if i.laps++; i.laps > 1 && (took-i.took).Abs() > time.Microsecond {
 		// A lap that took another time than the one before starts the count
 		// anew.
@@ -91,12 +97,14 @@ func (i *idle) lap() bool {
 		return false
 	}
 	i.laps = 0
+	// Anew after each parking: what woke the shell may have changed what a lap takes.
 	i.park(now, took)
 	return true
 }
 
 // isSleep reports whether sleep is the image's own, and not some other program
-// that an image or a script has put in its place.
+// that an image or a script has put in its place. The content tells: the binaries of images are
+// kernel.ELF of a name, and busybox's applets are links to one of them.
 func (i *idle) isSleep() bool {
 	s := i.s
 	file, err := s.find("sleep")
@@ -111,6 +119,10 @@ func (i *idle) isSleep() bool {
 // come and its lap is over, or until somebody has killed the sleep. What ps
 // shows meanwhile is the shell and a sleep, as always; only the sleep's number
 // stays the same.
+//
+// A signal that comes in the middle of a lap runs its trap at the lap's end, as the shell would
+// have waited for that lap's sleep. The end is computed by counting laps from the start: that is
+// exact as all laps take the same time.
 func (i *idle) park(start time.Time, lap time.Duration) {
 	s, argv := i.s, i.argv
 	child := s.p.Fork(argv[0], nil, func(ctx context.Context, p *kernel.Process) int {
@@ -120,6 +132,7 @@ func (i *idle) park(start time.Time, lap time.Duration) {
 		}
 		return 0
 	})
+	// ps and /proc show the command line and environment of a sleep that was started.
 	child.Argv = argv
 	child.Env = s.vars.environ()
 	for {
@@ -133,7 +146,8 @@ func (i *idle) park(start time.Time, lap time.Duration) {
 				// Further signals interrupt the sleep, which then goes on.
 				_ = s.p.Sleep(s.ctx, d)
 			}
-			// If the sleep is gone already there is nobody to wait for.
+			// If the sleep is gone already there is nobody to wait for. The parked sleep goes
+			// before the script continues: its number is free as after a real lap.
 			if s.p.Kill(child.PID(), int(syscall.SIGKILL)) == nil {
 				for {
 					if _, err := s.p.Wait(s.ctx, child); !errors.Is(err, kernel.ErrInterrupted) {
@@ -145,6 +159,8 @@ func (i *idle) park(start time.Time, lap time.Duration) {
 		case err != nil:
 			return
 		case p == child:
+			// Somebody has killed the sleep, as pkill sleep does; the loop goes on with its next
+			// lap.
 			s.kids.tellSignal(ex)
 			return
 		default:

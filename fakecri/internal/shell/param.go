@@ -14,6 +14,9 @@ import (
 // lookup returns the value of a parameter and whether it is set. Of @ and * it
 // is all positional parameters in one string, as in places where nothing is
 // split.
+//
+// Dynamic parameters are computed here at each use, never stored: nobody pays for keeping
+// $LINENO.
 func (s *shell) lookup(name string) (string, bool) {
 	switch name {
 	case "@", "*":
@@ -40,7 +43,8 @@ func (s *shell) lookup(name string) (string, bool) {
 	case "0":
 		return s.arg0, true
 	case "LINENO":
-		// Unset or assigned, the variable is one as any other.
+		// Unset or assigned, the variable is one as any other. flagDynamic goes with unset; then
+		// the name is an ordinary variable.
 		if x := s.vars.find(name); x != nil && x.flags&flagDynamic != 0 {
 			return strconv.Itoa(s.line), true
 		}
@@ -49,11 +53,14 @@ func (s *shell) lookup(name string) (string, bool) {
 			return s.random(), true
 		}
 	case "EPOCHSECONDS":
+		// Times are the container's virtual ones, with the machine's drift if it has one.
 		return strconv.FormatInt(s.p.Now().Unix(), 10), true
 	case "EPOCHREALTIME":
 		t := s.p.Now()
 		return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000), true
 	}
+	// A name that begins with a digit has digits alone, as the parser sees to; the number may be
+	// too large for an int.
 	if name[0] >= '1' && name[0] <= '9' || name[0] == '0' {
 		n, err := strconv.Atoi(name)
 		switch {
@@ -69,7 +76,8 @@ func (s *shell) lookup(name string) (string, bool) {
 }
 
 // random is $RANDOM: a draw of the loop, by container, process and how many
-// were drawn, so that it does not depend on what else draws.
+// were drawn, so that it does not depend on what else draws. 15 bits, as in ash. Another process
+// that draws meanwhile does not change what this one gets.
 func (s *shell) random() string {
 	s.randoms++
 	object := s.p.Container().Options().ID + "/" + strconv.Itoa(s.p.PID())
@@ -78,6 +86,9 @@ func (s *shell) random() string {
 
 // param adds a parameter's expansion. Operators of Bash that ash has, too
 // (substrings, replacing), count in bytes.
+//
+// The operators exclude each other: the parser gives one of Length, Slice, Repl and Exp. Those
+// that test whether the parameter is set come first, since set -u does not apply to them.
 func (e *expander) param(pe *syntax.ParamExp, in bool) {
 	s := e.s
 	if pe.Param == nil {
@@ -91,6 +102,7 @@ func (e *expander) param(pe *syntax.ParamExp, in bool) {
 		}
 	}
 	value, set := s.lookup(name)
+	// The operators up to AssignUnsetOrNull are the eight of -, +, = and ?.
 	if pe.Exp != nil && pe.Exp.Op <= syntax.AssignUnsetOrNull {
 		e.conditional(pe, name, value, set, in)
 		return
@@ -110,6 +122,7 @@ func (e *expander) param(pe *syntax.ParamExp, in bool) {
 		value = e.replace(pe.Repl, value)
 	case pe.Exp != nil:
 		p := s.expandPattern(pe.Exp.Word)
+		// An operator that removes a prefix or suffix has a pattern, with quoting kept.
 		if pattern.TooLong(value, p, false) {
 			s.warn("a pattern on a value of %d bytes", len(value))
 			s.outOfMemory()
@@ -133,6 +146,9 @@ func (e *expander) param(pe *syntax.ParamExp, in bool) {
 
 // positional adds $@ or $*; false if that is like any other value, where no
 // fields are made or where "$*" is one.
+//
+// With "$@" in the middle of a word, x"$@"y, the first argument is joined to x and the last to y:
+// only between two arguments a field ends.
 func (e *expander) positional(name string, in bool) bool {
 	if !e.split || in && name == "*" {
 		return false
@@ -149,6 +165,9 @@ func (e *expander) positional(name string, in bool) bool {
 
 // conditional adds ${x-word} and its like. word is expanded only if it is
 // needed: it may have effects.
+//
+// An error with ? ends the shell with 2; in a container whose command it is, that is the exit
+// code.
 func (e *expander) conditional(pe *syntax.ParamExp, name, value string, set, in bool) {
 	s := e.s
 	op := pe.Exp.Op
@@ -200,13 +219,15 @@ func (e *expander) conditional(pe *syntax.ParamExp, name, value string, set, in 
 			}
 		}
 	}
+	// ${@-word} with arguments is $@ itself, fields and all.
 	if (name == "@" || name == "*") && e.positional(name, in) {
 		return
 	}
 	e.value(value, in)
 }
 
-// operandString expands the word of ${x=word} to a string.
+// operandString expands the word of ${x=word} to a string. plain, since the value is assigned
+// without quotes and without being split first.
 func (e *expander) operandString(w *syntax.Word, in bool) string {
 	o := expander{s: e.s, plain: true}
 	o.word1(w, in)
@@ -214,6 +235,9 @@ func (e *expander) operandString(w *syntax.Word, in bool) string {
 }
 
 // word1 adds the word of ${x-word}, which is split where it is not quoted.
+//
+// Within double quotes, in "${x-word}", the word is as in double quotes, except that } may be
+// escaped in it; without them it is split, but text in quotes of its own is not.
 func (e *expander) word1(w *syntax.Word, in bool) {
 	if w == nil {
 		return
@@ -236,6 +260,7 @@ func (e *expander) word1(w *syntax.Word, in bool) {
 		}
 		return
 	}
+	// Operands nest, as in ${a-${b-c}}: the flag is the outer one's again afterwards.
 	was := e.operand
 	e.operand = true
 	e.word(w.Parts)
@@ -243,6 +268,9 @@ func (e *expander) word1(w *syntax.Word, in bool) {
 }
 
 // slice is ${x:offset:length}.
+//
+// Numbers are expressions of their own, evaluated from the left. The result is always within the
+// value: ash knows no error for an offset that is too far.
 func (e *expander) slice(sl *syntax.Slice, value string) string {
 	s := e.s
 	r := value
@@ -274,7 +302,8 @@ func (e *expander) slice(sl *syntax.Slice, value string) string {
 	return r[off:end]
 }
 
-// sliceNumber evaluates an offset or a length.
+// sliceNumber evaluates an offset or a length. missing is what an absent expression counts as:
+// ${x::2} has no offset.
 func (e *expander) sliceNumber(x syntax.ArithmExpr, missing int64) int64 {
 	s := e.s
 	if x == nil {
@@ -291,6 +320,9 @@ func (e *expander) sliceNumber(x syntax.ArithmExpr, missing int64) int64 {
 // replace is ${x/pattern/with}, the first match or with // all of them.
 // Patterns that would take the square of a long value are refused, as the real
 // shell would not come back from them.
+//
+// with is text, not a pattern. The bound of the result is maxString, over which the value stays
+// as it is.
 func (e *expander) replace(r *syntax.Replace, value string) string {
 	s := e.s
 	p := s.expandPattern(r.Orig)

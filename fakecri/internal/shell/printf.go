@@ -7,7 +7,8 @@ import (
 )
 
 // printfCmd is printf: the format is used again until no arguments are left. It
-// is the same program as the applet; %a differs, and messages are sh's.
+// is the same program as the applet; %a differs, and messages are sh's. The format is used again
+// only if it has used up arguments: one without conversions would never end.
 func printfCmd(s *shell, argv []string) int {
 	args := argv[1:]
 	if len(args) > 0 && args[0] == "--" {
@@ -81,7 +82,9 @@ func (f *formatter) once(t string) bool {
 }
 
 // conversion does the conversion at the start of t and returns its length, 0 if
-// it is none. Widths from arguments are bounded.
+// it is none. Widths from arguments are bounded. Go's fmt takes the flags and widths as they are.
+// Sizes such as l are read over, since every integer has 64 bits here; a width of more than five
+// digits is dropped.
 func (f *formatter) conversion(t string) int {
 	i := 1
 	for i < len(t) && strings.IndexByte("-+ #0", t[i]) >= 0 {
@@ -120,7 +123,8 @@ func (f *formatter) conversion(t string) int {
 	return i + 1
 }
 
-// verb prints an argument by its conversion; false if there is no such one.
+// verb prints an argument by its conversion; false if there is no such one. Integers print as 64
+// bits, so %u of -1 is 18446744073709551615.
 func (f *formatter) verb(spec string, c byte) bool {
 	s := f.s
 	switch c {
@@ -130,6 +134,7 @@ func (f *formatter) verb(spec string, c byte) bool {
 		var b []byte
 		b, f.stop = appendEscapes(nil, f.next())
 		s.out = append(s.out, padded(spec, string(b))...)
+	// %c of an empty argument is the zero byte, which C's putchar would write.
 	case 'c':
 		a := f.next()
 		if a = a[:min(len(a), 1)]; a == "" {
@@ -151,10 +156,12 @@ func (f *formatter) verb(spec string, c byte) bool {
 		if err != nil && a != "" {
 			f.bad(a)
 		}
+		// Go has C's %a as %x of a float.
 		if c == 'a' || c == 'A' {
 			c += 'x' - 'a'
 		}
 		if (c == 'g' || c == 'G') && !strings.Contains(spec, ".") {
+			// C's default precision for %g is 6 digits, Go's is as many as the number needs.
 			spec += ".6"
 		}
 		s.out = fmt.Appendf(s.out, spec+string(c), v)
@@ -164,7 +171,8 @@ func (f *formatter) verb(spec string, c byte) bool {
 	return true
 }
 
-// padded is %s by bytes, as C has it, where Go would count characters.
+// padded is %s by bytes, as C has it, where Go would count characters. spec is the conversion's
+// start, from % to the precision. A negative width, from *, means left.
 func padded(spec, t string) string {
 	flags := spec[1:]
 	left := strings.Contains(flags, "-")
@@ -188,7 +196,8 @@ func padded(spec, t string) string {
 	return t
 }
 
-// integerSpec has Go treat a precision with a zero flag as C does.
+// integerSpec has Go treat a precision with a zero flag as C does. In C the flag 0 is ignored if
+// a precision is given; Go would fill the width with zeros.
 func integerSpec(spec string) string {
 	if strings.Contains(spec, ".") {
 		flags := strings.TrimLeft(spec[1:], "-+ #0")
@@ -198,7 +207,8 @@ func integerSpec(spec string) string {
 }
 
 // number reads an integer as C does, or the code of a character after a quote.
-// What does not fit into 64 bits with a sign may fit without.
+// What does not fit into 64 bits with a sign may fit without. Underscores, which Go's base 0
+// allows, are refused as C would. The empty text is 0 without an error.
 func (f *formatter) number(a string) (int64, bool) {
 	if a == "" {
 		return 0, true

@@ -16,6 +16,8 @@ import (
 // What commands cost in virtual time, and how much of it may gather before the
 // shell lets it pass: waiting for each builtin would cost more than running it.
 const (
+	// They are orders of magnitude and no measurements. What matters is that nothing is free: a
+	// busy loop in a script must use up virtual time, or it would hold its loop for ever.
 	costBuiltin = 20 * time.Microsecond
 	costOther   = 5 * time.Microsecond
 	costSearch  = 50 * time.Microsecond // a search of PATH that finds nothing
@@ -24,6 +26,9 @@ const (
 
 // process is a shell as a process of its machine: what it says, how long what it
 // does takes, and the signals that have come. It knows nothing of the language.
+//
+// A shell and its children embed the same pointer: the time that both spend is one account, and
+// the signals that a wait takes reach the shell's traps.
 type process struct {
 	p   *kernel.Process
 	ctx context.Context
@@ -34,6 +39,8 @@ type process struct {
 	command string
 	line    int
 
+	// debt stays below costLetPass, so no effect of a builtin seems to be earlier by more than
+	// that.
 	debt time.Duration // spent, but not let pass
 	out  []byte        // what the builtin that runs has said
 	// pending are signals that were taken, but whose traps have not run.
@@ -43,6 +50,7 @@ type process struct {
 // clone is what a subshell begins with, until it has a process of its own.
 func (s *process) clone() *process {
 	c := *s
+	// Both sides would write to the one buffer.
 	c.out = nil
 	return &c
 }
@@ -53,6 +61,7 @@ func (s *process) spend(d time.Duration) {
 	// Time passes in slices, since each wait costs more than a builtin's work.
 	if s.debt += d; s.debt >= costLetPass {
 		d, s.debt = s.debt, 0
+		// An error means that a signal interrupted the step; its trap runs after the command.
 		_ = s.p.Step(s.ctx, d)
 	}
 }
@@ -71,6 +80,7 @@ func (s *process) settle() {
 // not cut it short.
 func (s *process) write(fd int, b []byte) error {
 	f := s.p.FD(fd)
+	// As write(2) on a closed descriptor, which a script can ask for by >&-.
 	if f == nil {
 		return syscall.EBADF
 	}
@@ -88,6 +98,9 @@ func (s *process) write(fd int, b []byte) error {
 // message writes a line to stderr as ash does: with the shell's name, and
 // within a builtin or a script file also with that name and the line. It costs
 // as much as a builtin.
+//
+// So there are "sh: x: not found" with -c alone, and "run.sh: line 3: x: not found" from a file,
+// both of which people search logs for. The exit status is the caller's to say.
 func (s *process) message(format string, args ...any) {
 	var b strings.Builder
 	b.WriteString(s.arg0)
@@ -152,6 +165,9 @@ func (s *process) nextSignal() int {
 
 // takeSignals makes the signals that have come wait for dotrap and returns the
 // first: for waits that a signal ends, whose traps run after the command.
+//
+// Only signals that are caught come here, since the kernel acts on all others itself; so each
+// has, or had, a trap.
 func (s *process) takeSignals() int {
 	for {
 		sig, ok := s.p.NextSignal()
@@ -168,6 +184,9 @@ func (s *process) takeSignals() int {
 
 // errno returns the number in an error; EIO for one that has none, which should
 // not happen.
+//
+// Most errors of the kernel's files wrap a number. Those of package fs are of filesystems below
+// it that know only these classes.
 func errno(err error) syscall.Errno {
 	var e syscall.Errno
 	switch {

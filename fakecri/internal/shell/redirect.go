@@ -21,14 +21,19 @@ type savedFD struct {
 }
 
 // pipeSize is what a pipe takes without a reader.
-// It is Linux's default capacity.
+// It is Linux's default capacity. A here-document up to it is written at once, with nobody
+// reading yet; a bigger one would block.
 const pipeSize = 64 << 10
 
-// maxFD bounds the numbers of file descriptors in scripts.
+// maxFD bounds the numbers of file descriptors in scripts. The descriptors are a slice, so a
+// large number would make it large.
 const maxFD = 255
 
 // redirection is what the redirections of a command have changed, so that it can
 // be undone after it.
+//
+// It is used in three ways: simple and compound commands do and restore; exec without a command
+// does and drops; a subshell's child does with save false, as it has nothing to go back to.
 type redirection struct {
 	s     *shell
 	saved []savedFD
@@ -36,7 +41,8 @@ type redirection struct {
 
 // do does redirections, from the left; with save, restore undoes them. On an
 // error it has said what is wrong and the status is not 0; those before it stay
-// to be undone.
+// to be undone. From the left matters: in ">f 2>&1" stderr follows stdout to f, in "2>&1 >f" it
+// does not.
 func (r *redirection) do(list []*syntax.Redirect, save bool) int {
 	s := r.s
 	for _, x := range list {
@@ -58,8 +64,10 @@ func (r *redirection) do(list []*syntax.Redirect, save bool) int {
 			if s.skip == skipExit {
 				return s.status
 			}
+			// A failed redirection is status 1 in ash, and the command is not run.
 			return 1
 		}
+		// Saved only once it is certain that the descriptor changes.
 		if save {
 			r.saveFD(fd)
 			if both {
@@ -94,7 +102,8 @@ func (r *redirection) saveFD(fd int) {
 }
 
 // restore undoes redirections, unless exec has replaced the shell: then they
-// are the program's.
+// are the program's. Disown reports whether the copy was still the shell's: if not, somebody has
+// closed it already.
 func (r *redirection) restore() {
 	p := r.s.p
 	if r.s.gone {
@@ -122,6 +131,9 @@ func (r *redirection) drop() {
 // target opens what a redirection leads to; nil closes the descriptor. both
 // says that stderr goes there as well, as &> and >&FILE say, which ash has of
 // Bash.
+//
+// What it returns belongs to the caller, who hands it to SetFD. Descriptors are duplicated, so
+// that each number has a file of its own to close, as dup2(2) does.
 func (r *redirection) target(x *syntax.Redirect, fd int) (f kernel.File, both, ok bool) {
 	s := r.s
 	if x.Op == syntax.Hdoc || x.Op == syntax.DashHdoc {
@@ -144,6 +156,7 @@ func (r *redirection) target(x *syntax.Redirect, fd int) (f kernel.File, both, o
 				f, ok = r.create(name, os.O_TRUNC)
 				return f, true, ok
 			}
+			// A word that is no number, as in 2>&x, is an error of syntax for ash.
 			s.fail(2, "redir error")
 			return nil, false, false
 		}
@@ -192,7 +205,7 @@ func (r *redirection) open(name string, flag int) (kernel.File, bool) {
 }
 
 // create opens a file for writing, and makes it; flag is how. For <> it is
-// opened for both, and not emptied.
+// opened for both, and not emptied. 0666 is before the umask, which the view applies.
 func (r *redirection) create(name string, flag int) (kernel.File, bool) {
 	s := r.s
 	mode := os.O_WRONLY
@@ -227,7 +240,8 @@ func (r *redirection) createNew(name string) (kernel.File, bool) {
 }
 
 // hereDoc returns the end of a pipe with the document in it. One that is bigger
-// than a pipe is written by a subshell, as ash does.
+// than a pipe is written by a subshell, as ash does. Up to pipeSize no process is needed, which
+// process numbers show.
 func (r *redirection) hereDoc(x *syntax.Redirect) (kernel.File, bool) {
 	s := r.s
 	text := ""
@@ -270,7 +284,8 @@ func (r *redirection) hereDoc(x *syntax.Redirect) (kernel.File, bool) {
 }
 
 // withoutTabs takes the tabs off the starts of a document's lines, also of
-// those whose start is in the middle of a part.
+// those whose start is in the middle of a part. It is for <<-: tabs go before expansions are
+// done, so tabs in a value stay.
 func withoutTabs(w *syntax.Word) *syntax.Word {
 	out := &syntax.Word{}
 	start := true
@@ -300,7 +315,8 @@ func withoutTabs(w *syntax.Word) *syntax.Word {
 }
 
 // isQuoted reports whether the delimiter of a here-document was quoted in any
-// way, so that nothing in it is expanded.
+// way, so that nothing in it is expanded. Any quoting of any part counts: <<'E', <<"E" and <<\E
+// are the same.
 func isQuoted(r *syntax.Redirect) bool {
 	for _, p := range r.Word.Parts {
 		switch x := p.(type) {

@@ -13,6 +13,9 @@ import (
 
 // declCall makes of Bash's declaring clauses the simple commands that they are
 // for ash: the parser knows export and local as clauses of their own.
+//
+// The words keep their parts, so quoting in a value works as in an assignment. Package script has
+// refused arrays and indexes before.
 func declCall(x *syntax.DeclClause) *syntax.CallExpr {
 	call := &syntax.CallExpr{Args: []*syntax.Word{{Parts: []syntax.WordPart{x.Variant}}}}
 	for _, a := range x.Args {
@@ -57,6 +60,7 @@ func (s *shell) arguments(words []*syntax.Word) []string {
 		return argv
 	}
 	switch argv[0] {
+	// The expanded word decides, so a variable that holds export counts as well.
 	case "export", "readonly", "local":
 	default:
 		return s.expandFields(argv, rest)
@@ -76,7 +80,8 @@ func (s *shell) arguments(words []*syntax.Word) []string {
 }
 
 // assignment splits a word of the form name=value; the name is empty if it is
-// none, or if it is quoted.
+// none, or if it is quoted. The word is nil for name=, which expandAssign takes for the empty
+// string.
 func assignment(w *syntax.Word) (string, *syntax.Word) {
 	// A name that is quoted or expanded is an argument, as it is for ash's parser.
 	lit, ok := w.Parts[0].(*syntax.Lit)
@@ -103,6 +108,9 @@ func assignment(w *syntax.Word) (string, *syntax.Word) {
 // simple runs a simple command, in ash's order: words, redirections,
 // assignments, command. A redirection that fails is the command's failure, and
 // the end of the shell if that is a special builtin.
+//
+// The order shows: in "x=$(a) b >$(c)" the command substitution a runs last, and if c's file
+// can't be opened x is not assigned.
 func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) int {
 	// The parser counts from 1, and ash's sh -c from 0, see firstLine.
 	s.line = int(st.Pos().Line()) - 1 + s.in.firstLine(s)
@@ -126,6 +134,7 @@ func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) 
 			// Redirections that worked before the one that failed are undone, too.
 			saved.restore()
 			if s.skip != skipExit && len(argv) > 0 {
+				// POSIX 2.8.1, Consequences of Shell Errors, has it so for special builtins only.
 				if b, _ := builtinOf(argv[0]); b.special {
 					s.exit(status)
 				}
@@ -136,6 +145,7 @@ func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) 
 	// set -x goes where stderr led before the command's own redirections.
 	s.traceTo = nil
 	if s.opts.xtrace {
+		// The saved copy of descriptor 2 is where stderr led before the command.
 		for _, f := range saved.saved {
 			if f.fd == 2 {
 				s.traceTo = f.file
@@ -155,8 +165,12 @@ func (s *shell) simple(st *syntax.Stmt, call *syntax.CallExpr, flags evalFlags) 
 // builtin or a program, in the order of POSIX. Without a word only the
 // assignments and redirections count, and the status is the last command
 // substitution's.
+//
+// saved are the command's redirections, which have been done. Only exec and a program that takes
+// the shell's place must know them: they make them stay.
 func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, saved *redirection) int {
 	if len(argv) == 0 {
+		// Without a command the variables keep the flags that they had.
 		if call != nil && !s.assign(call.Assigns, 0, nil) {
 			return s.status
 		}
@@ -172,7 +186,8 @@ func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, 
 			return s.status
 		}
 		s.trace(argv)
-		// The redirections of exec stay, so it needs what would undo them.
+		// The redirections of exec stay, so it needs what would undo them. runBuiltin has no
+		// redirections to hand over.
 		if argv[0] == "exec" {
 			return execCmd(s, argv, saved)
 		}
@@ -206,6 +221,9 @@ func (s *shell) dispatch(call *syntax.CallExpr, argv []string, flags evalFlags, 
 // assign does the assignments before a command. With saved they are undone
 // later; what they were is added to it, in order, since a name may stand there
 // twice.
+//
+// Values are expanded one after the other, so in "a=1 b=$a" b is 1. It returns false after an
+// exit, as for a read-only variable.
 func (s *shell) assign(list []*syntax.Assign, flags uint8, saved *[]variable) bool {
 	for _, a := range list {
 		if a.Name == nil {
@@ -216,6 +234,7 @@ func (s *shell) assign(list []*syntax.Assign, flags uint8, saved *[]variable) bo
 			return false
 		}
 		name := a.Name.Value
+		// += is of Bash, from which ash took it.
 		if a.Append {
 			value = s.vars.value(name) + value
 		}
@@ -225,6 +244,7 @@ func (s *shell) assign(list []*syntax.Assign, flags uint8, saved *[]variable) bo
 		if !s.setVar(name, value, flags) {
 			return false
 		}
+		// Kept for trace, which shows them in front of the command.
 		if s.opts.xtrace {
 			s.traced = append(s.traced, name+"="+maybeQuote(value))
 		}
@@ -233,7 +253,7 @@ func (s *shell) assign(list []*syntax.Assign, flags uint8, saved *[]variable) bo
 }
 
 // trace shows a command, as set -x asks for, quoted so that it could be typed
-// again.
+// again. PS4 is shown as it is: expansions in it are not done. An error of writing is ignored.
 func (s *shell) trace(argv []string) {
 	if !s.opts.xtrace {
 		return
@@ -256,9 +276,13 @@ func (s *shell) trace(argv []string) {
 
 // runBuiltin runs a builtin and writes what it said, in one piece: others see
 // the output of a builtin whole or not yet.
+//
+// A builtin appends to s.out and returns; flush then makes one write of it, so a reader of the
+// pipe wakes up once.
 func (s *shell) runBuiltin(b builtin, argv []string, flags evalFlags) int {
 	s.spend(costBuiltin)
-	// Builtins nest: eval runs others.
+	// Builtins nest: eval runs others. command is the name in messages, raised what is judged
+	// below; the outer builtin gets both back.
 	command, raised := s.command, s.raised
 	s.command, s.raised = argv[0], false
 	var status int
@@ -272,7 +296,8 @@ func (s *shell) runBuiltin(b builtin, argv []string, flags evalFlags) int {
 	if len(s.out) > 0 {
 		status = s.flush(status)
 	}
-	// An error of a special builtin ends the shell, after what it wrote is out.
+	// An error of a special builtin ends the shell, after what it wrote is out. A special builtin
+	// that merely returns 1, as shift does, has not raised an error.
 	if s.raised && b.special && s.skip == skipNone {
 		s.exit(status)
 	}
@@ -281,7 +306,8 @@ func (s *shell) runBuiltin(b builtin, argv []string, flags evalFlags) int {
 }
 
 // program runs a command that is a file. Assignments before it are only for its
-// environment, and gone afterwards.
+// environment, and gone afterwards. They change the shell's variables just for the start, since
+// the environment is made of those.
 func (s *shell) program(call *syntax.CallExpr, argv []string, flags evalFlags, saved *redirection) int {
 	var temp []variable
 	if len(call.Assigns) > 0 {
@@ -290,7 +316,8 @@ func (s *shell) program(call *syntax.CallExpr, argv []string, flags evalFlags, s
 		}
 	}
 	s.trace(argv)
-	// With a trap set the shell must stay, to run it when the program has ended.
+	// With a trap set the shell must stay, to run it when the program has ended. may and not
+	// caught: in ash a trap that was reset still counts.
 	status := s.external(argv, flags&evalExit != 0 && !s.traps.may, saved)
 	if s.skip != skipExit {
 		for i := len(temp) - 1; i >= 0; i-- {
@@ -301,7 +328,8 @@ func (s *shell) program(call *syntax.CallExpr, argv []string, flags evalFlags, s
 }
 
 // external finds a program and runs it in a child, or in place of the shell if
-// nothing is left to do there.
+// nothing is left to do there. Its status is 126 or 127 if it can't be started (see cannotRun),
+// else the program's.
 func (s *shell) external(argv []string, replace bool, saved *redirection) int {
 	name := argv[0]
 	path, err := s.find(name)
@@ -329,7 +357,11 @@ func (s *shell) external(argv []string, replace bool, saved *redirection) int {
 // exec replaces the shell by a program. Redirections stay, jobs are forgotten,
 // and an error ends the shell, since POSIX has it so for a shell that is not
 // interactive.
+//
+// The program runs on the task that ran the shell, so exec returns only when it has ended. All
+// that is still on the Go stack then must do nothing more, which is what gone is for.
 func (s *shell) exec(path string, argv []string, saved *redirection) int {
+	// Before Exec: the saved copies would be open descriptors of the program.
 	saved.drop()
 	s.settle()
 	env := s.vars.environ()
@@ -351,7 +383,8 @@ func (s *shell) exec(path string, argv []string, saved *redirection) int {
 }
 
 // pathCache remembers where in PATH programs were found, as hash shows; it is
-// forgotten when PATH changes.
+// forgotten when PATH changes. As in ash, a file that appears earlier in PATH meanwhile is not
+// noticed.
 type pathCache struct {
 	at   map[string]string
 	path string
@@ -362,6 +395,7 @@ func (c *pathCache) find(p *kernel.Process, name, pathVar string) (string, error
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
+	// The command is '', as from "$UNSET": "Permission denied", and still 127, see cannotRun.
 	if name == "" {
 		return "", syscall.EACCES
 	}
@@ -390,6 +424,9 @@ func (s *shell) find(name string) (string, error) {
 // cannotRun says why a program can't be run, in ash's words: 127 if it is not
 // there, else 126. Somebody may want to know which programs an image lacks
 // (UnknownCommand).
+//
+// An ExecError says that a file was found and what it needs was not; then the image does not lack
+// the command that was named.
 func (s *shell) cannotRun(name string, err error) int {
 	e := errno(err)
 	// A directory can't be run, for which ash says "Permission denied".
@@ -415,12 +452,14 @@ func (s *shell) cannotRun(name string, err error) int {
 }
 
 // script runs a file that is no program as a script, as execvp(3)'s callers do:
-// with nothing of the shell but its environment.
+// with nothing of the shell but its environment. It returns the status and leaves skip to the
+// caller: a child's body, or exec.
 func (s *shell) script(path string, argv []string) int {
 	data, err := s.p.View().ReadFile(path)
 	if err != nil {
 		return s.cannotRun(argv[0], err)
 	}
+	// $0 is the name as it was called, not the path where it was found.
 	s.arg0, s.args, s.command = argv[0], argv[1:], argv[0]
 	// A script run by exec starts as a new shell would, in the same process.
 	s.funcs, s.alias, s.shared = nil, nil, false
@@ -436,7 +475,8 @@ func (s *shell) script(path string, argv []string) int {
 }
 
 // aliased returns the text of an alias if the command's name, written without
-// quotes, is one. Within an alias none is expanded, so that ls='ls -l' ends.
+// quotes, is one. Within an alias none is expanded, so that ls='ls -l' ends. 'ls' and \ls are how
+// a script avoids an alias.
 func (s *shell) aliased(call *syntax.CallExpr, argv []string) (string, bool) {
 	if call == nil || s.aliases > 0 {
 		return "", false
@@ -450,7 +490,7 @@ func (s *shell) aliased(call *syntax.CallExpr, argv []string) (string, bool) {
 
 // runAlias runs an alias's text with the arguments behind it. Aliases are
 // expanded when the command runs, where ash expands them when it reads: a line
-// that defines one and uses it can tell.
+// that defines one and uses it can tell. Assignments before it are lost.
 func (s *shell) runAlias(text string, argv []string, redirs []*syntax.Redirect) int {
 	// The arguments have been expanded, so they are quoted against a second time.
 	for _, a := range argv[1:] {

@@ -12,15 +12,24 @@ import (
 
 // Bounds that a real shell has in its memory and its stack.
 const (
-	maxDepth  = 1000
+	// maxDepth is how deep commands may nest, calls of functions included. ash crashes when its
+	// stack ends; here it would be the Go stack of the simulation.
+	maxDepth = 1000
+	// maxString bounds, in bytes, each text that a script can make grow: a field, a
+	// substitution's output, a line that is read. See shell.outOfMemory.
 	maxString = 8 << 20
-	// maxForks is how many subshells may live at one time on a machine.
+	// maxForks is how many subshells may live at one time on a machine. Without it a fork bomb
+	// would take the simulator's own memory.
 	maxForks = 8192
 )
 
 // skip says why the commands that would come next are not run. Each level of
 // the tree walk looks at it after each command, and ends what it is for: a loop
 // a break, a function a return; an exit goes all the way up.
+//
+// The level that is meant sets skipNone again: looped does for break and continue, callFunction,
+// dotCmd and invocation.end do for return. An exit is only taken back by finish, to run the trap
+// of EXIT.
 type skip uint8
 
 const (
@@ -47,14 +56,18 @@ type shell struct {
 	*process
 	in   *interp
 	kids children
+	// args is replaced, never written to: copies of the shell have the same slice.
 	args []string // $1 and so on
 
+	// A fork copies vars; funcs and alias are shared until one of the two sides defines
+	// something.
 	vars  vars
 	opts  options
 	funcs map[string]*function
 	alias map[string]string
 	// shared says that funcs and alias belong to a parent, too.
 	shared bool
+	// frames has an entry for each function call around the present command, the innermost last.
 	frames []*frame
 
 	traps  traps
@@ -63,17 +76,21 @@ type shell struct {
 	// without a number goes back to that.
 	inTrap     bool
 	trapStatus int
-	procFDs    []int
-	limits     []limit
-	cwd        string // the directory by the names that led there
+	// procFDs are the descriptors of <(...) and >(...) that the present command was given, and
+	// limits what ulimit has set.
+	procFDs []int
+	limits  []limit
+	cwd     string // the directory by the names that led there
 	// rootPID is $$, which a subshell does not change.
 	rootPID int
 
-	skip      skip
+	skip skip
+	// skipCount is how many loops a break or continue has still to end.
 	skipCount int
 	// loops and calls say what break and return can end.
 	loops int // loops around the present command
 	calls int // functions and sourced files around it
+	// depth counts the statements around the present one, against maxDepth.
 	depth int
 	// gone says that exec has replaced the shell: nothing more is done.
 	gone bool
@@ -83,11 +100,17 @@ type shell struct {
 	// substStatus is the status of the last command substitution.
 	substStatus int
 
-	optPos  int // within a cluster of options, of getopts
+	// OPTIND counts words alone, so it can't say where in one getopts is. A function call starts
+	// over.
+	optPos int // within a cluster of options, of getopts
+	// randoms counts the draws of $RANDOM, so that each draw has a name of its own.
 	randoms uint64
+	// input is nil for sh -c; firstLine says what that decides.
 	input   *input
 	aliases int // depth of alias expansion
 
+	// The map in it is shared with subshells until one of the two changes PATH: both search
+	// alike.
 	programs pathCache
 	// traced are assignments that set -x shows with their command, traceTo is
 	// where, if the command's own stderr leads elsewhere.
@@ -98,7 +121,8 @@ type shell struct {
 // interp is what the shells of one Command share: the scripts that were parsed,
 // and how many subshells live. It belongs to one loop.
 type interp struct {
-	cache   script.Cache
+	cache script.Cache
+	// forks counts the living subshells, against maxForks; noElide is Options.NoElide.
 	forks   int
 	noElide bool
 }
@@ -116,6 +140,9 @@ type frame struct {
 }
 
 // clone is the state that a subshell begins with.
+//
+// Only what one side could change behind the other's back is copied. The status, the options, $0
+// and the arguments come along by value.
 func (s *shell) clone() *shell {
 	c := *s
 	c.process = s.process.clone()
@@ -154,6 +181,7 @@ func (s *shell) fail(status int, format string, args ...any) int {
 // taken to have no end: it takes what memory there is, until the OOM killer
 // comes. The real one would have come to that by itself, byte by byte.
 func (s *shell) outOfMemory() {
+	// 64 GiB in 1024 pieces rather than at once, so that a limit of memory is met where it is.
 	for range 1024 {
 		_ = s.p.Alloc(s.ctx, 64<<20)
 	}
@@ -161,7 +189,8 @@ func (s *shell) outOfMemory() {
 }
 
 // raise is an error of a builtin: status 2, and the end of the shell if the
-// builtin is a special one, which runBuiltin sees to.
+// builtin is a special one, which runBuiltin sees to. 2 is ash's status for wrong usage; Bash has
+// 1 for many of them.
 func (s *shell) raise(format string, args ...any) int {
 	s.message(format, args...)
 	s.raised = true
@@ -169,7 +198,8 @@ func (s *shell) raise(format string, args ...any) int {
 }
 
 // exit makes everything return up to the end of the shell. Nothing is unwound
-// by force, so redirections are undone on the way.
+// by force, so redirections are undone on the way. Callers return at once after it. What they
+// return then doesn't count: s.status does.
 func (s *shell) exit(status int) {
 	s.skip = skipExit
 	s.status = status
@@ -186,6 +216,9 @@ func (s *shell) setVar(name, value string, flags uint8) bool {
 }
 
 // trySet assigns to a variable; the error is ash's message for a read-only one.
+//
+// Builtins call it, which report such an error as theirs (raise); an assignment before a command
+// is the shell's own, and calls setVar.
 func (s *shell) trySet(name, value string, flags uint8) error {
 	if x := s.vars.find(name); x != nil && x.flags&flagReadonly != 0 {
 		return errors.New(name + ": is read only")

@@ -11,20 +11,24 @@ import (
 
 // fork runs body in a subshell. fds nil means the shell's own. The copy of the
 // shell is made at once, so that what the parent does next is not seen; the
-// child's first step comes later.
+// child's first step comes later. In ps the process is called sh until it execs. A nil entry of
+// fds is a closed descriptor.
 func (s *shell) fork(fds []kernel.File, body func(c *shell) int) *kernel.Process {
 	c := s.clone()
 	return s.p.Fork("sh", fds, func(ctx context.Context, p *kernel.Process) int {
 		in := c.in
+		// From here on the copy's waits and signals are the child's own.
 		c.ctx, c.p = ctx, p
 		// Too many are refused as by a limit of processes, before they do anything.
 		if in.forks >= maxForks || p.Refused() {
 			c.message("can't fork: %s", posix.Strerror(syscall.EAGAIN))
 			return 2
 		}
+		// A child that execs holds its place until the program has ended, too.
 		in.forks++
 		defer func() { in.forks-- }()
-		// Traps are reset in the child, not before: the copy is the parent's.
+		// Traps are reset in the child, not before: the copy is the parent's. POSIX has a
+		// subshell reset the traps that catch and keep those that ignore.
 		c.traps.inherit()
 		return c.finish(body(c))
 	})
@@ -32,6 +36,9 @@ func (s *shell) fork(fds []kernel.File, body func(c *shell) int) *kernel.Process
 
 // finish ends a shell: it runs the trap of EXIT and returns the exit status,
 // which is that of before the trap unless the trap exits by itself.
+//
+// fork and invocation call it once for each shell. A status is cut to 8 bits, as wait(2) reports
+// it.
 func (s *shell) finish(status int) int {
 	if s.skip == skipExit {
 		status = s.status
@@ -41,10 +48,13 @@ func (s *shell) finish(status int) int {
 		return status
 	}
 	if action, ok := s.traps.get(0); ok && action != "" {
+		// First, so that an exit in the action does not run the action again.
 		s.traps.remove(0)
 		s.skip = skipNone
 		s.status = status
 		s.trapStatus, s.inTrap = status, true
+		// Whatever the shell was in the middle of is over: a break in the action has no loop to
+		// end.
 		s.loops, s.calls, s.depth = 0, 0, 0
 		s.runString(action, 0)
 		status = s.trapStatus
@@ -61,7 +71,7 @@ func (s *shell) finish(status int) int {
 
 // subshellCmd is ( ... ). If nothing comes after it, it needs no process: the
 // shell itself goes on as the subshell, and ends with it. Process numbers show
-// that in ash, too.
+// that in ash, too. The redirections are done in the child, so nobody needs to undo them.
 func (s *shell) subshellCmd(x *syntax.Subshell, redirs []*syntax.Redirect, flags evalFlags) int {
 	body := func(c *shell) int {
 		if len(redirs) > 0 {
@@ -86,7 +96,7 @@ func (s *shell) subshellCmd(x *syntax.Subshell, redirs []*syntax.Redirect, flags
 }
 
 // pipeline runs a | b | c, each in a process of its own, also the last one:
-// what it sets is gone afterwards, unlike in zsh or ksh.
+// what it sets is gone afterwards, unlike in zsh or ksh. set -e judges its status in stmt.
 func (s *shell) pipeline(x *syntax.BinaryCmd, flags evalFlags) int {
 	procs := s.startPipeline(x, false)
 	status := s.kids.pipeline(procs, s.opts.pipefail)
@@ -106,6 +116,8 @@ func (s *shell) startPipeline(x *syntax.BinaryCmd, background bool) []*kernel.Pr
 		}
 		parts = append(parts, b.Y)
 		left := b.X
+		// A left side with redirections or negation of its own is one part, not more of the
+		// chain.
 		if lb, ok := left.Cmd.(*syntax.BinaryCmd); ok && lb.Op == syntax.Pipe && len(left.Redirs) == 0 && !left.Negated {
 			n = lb
 			continue
@@ -132,6 +144,8 @@ func (s *shell) startPipeline(x *syntax.BinaryCmd, background bool) []*kernel.Pr
 			r, w = m.Pipe()
 			fds[1] = w
 		}
+		// evalExit lets a program take the child's place, so a pipeline of programs has no shells
+		// between.
 		child := s.fork(fds, func(c *shell) int { return c.stmt(st, evalExit) })
 		if background {
 			ignoreInterrupts(child)
@@ -144,6 +158,7 @@ func (s *shell) startPipeline(x *syntax.BinaryCmd, background bool) []*kernel.Pr
 		if w != nil {
 			_ = w.Close()
 		}
+		// The next part reads it; after the last part it is nil.
 		in = r
 	}
 	return procs
@@ -151,6 +166,9 @@ func (s *shell) startPipeline(x *syntax.BinaryCmd, background bool) []*kernel.Pr
 
 // background starts a command with & and does not wait for it. Without job
 // control its stdin is /dev/null, and ^C does not reach it.
+//
+// POSIX 2.9.3 has stdin be /dev/null unless the command redirects it, which it does later, in the
+// child. The status is 0 whatever becomes of the command.
 func (s *shell) background(st *syntax.Stmt) int {
 	var procs []*kernel.Process
 	if b, ok := st.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.Pipe && len(st.Redirs) == 0 && !st.Negated {
@@ -166,6 +184,7 @@ func (s *shell) background(st *syntax.Stmt) int {
 		fg := *st
 		fg.Background = false
 		procs = []*kernel.Process{ignoreInterrupts(s.fork(fds, func(c *shell) int {
+			// The child itself is the subshell: ( ... ) & makes one process and not two.
 			if sub, ok := fg.Cmd.(*syntax.Subshell); ok && !fg.Negated {
 				return c.subshellCmd(sub, fg.Redirs, evalExit)
 			}

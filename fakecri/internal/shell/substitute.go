@@ -22,12 +22,14 @@ func (e *expander) cmdSubst(x *syntax.CmdSubst) string {
 		s.substStatus = 0
 		return ""
 	}
+	// The machine's pipe has Linux's capacity, so a child that writes more waits for readAll.
 	r, w := s.p.Container().Machine().Pipe()
 	fds := append([]kernel.File(nil), s.p.FDs()...)
 	// A closed stdin keeps its place, so that stdout is number 1.
 	for len(fds) < 2 {
 		fds = append(fds, nil)
 	}
+	// Both ends belong to this shell until Fork has duplicated w into the child.
 	fds[1] = w
 	child := s.fork(fds, func(c *shell) int {
 		// trap in $(trap) lists the parent's, as POSIX wants.
@@ -38,6 +40,8 @@ func (e *expander) cmdSubst(x *syntax.CmdSubst) string {
 	_ = w.Close()
 	// If the shell dies while it reads, the pipe is closed with it.
 	s.p.Own(r)
+	// Reading goes to the end of the pipe and not to that of the child: as with a real shell, a
+	// background process that keeps stdout open keeps the substitution waiting.
 	out := e.readAll(r)
 	if s.p.Disown(r) {
 		_ = r.Close()
@@ -52,7 +56,8 @@ func (e *expander) cmdSubst(x *syntax.CmdSubst) string {
 	return t
 }
 
-// readAll reads a pipe to its end. What has no end is the end of the shell.
+// readAll reads a pipe to its end. What has no end is the end of the shell. The second bound is
+// for what is dropped: a stream of zero bytes adds nothing to out.
 func (e *expander) readAll(f kernel.File) []byte {
 	s := e.s
 	var out []byte
@@ -81,7 +86,8 @@ func (e *expander) readAll(f kernel.File) []byte {
 }
 
 // procSubst is <(...) and >(...): a descriptor that leads to another process,
-// by its name in /dev/fd. Nobody waits for that process.
+// by its name in /dev/fd. Nobody waits for that process. The command sees a path and opens it;
+// simple closes the shell's end after the command.
 func (e *expander) procSubst(x *syntax.ProcSubst) string {
 	s := e.s
 	r, w := s.p.Container().Machine().Pipe()
@@ -103,7 +109,8 @@ func (e *expander) procSubst(x *syntax.ProcSubst) string {
 	} else {
 		_ = r.Close()
 	}
-	// The descriptors below 10 are the script's.
+	// The descriptors below 10 are the script's. Descriptors from 10 up are the shell's own in
+	// ash as well.
 	n := 10
 	for s.p.FD(n) != nil {
 		n++
@@ -115,6 +122,9 @@ func (e *expander) procSubst(x *syntax.ProcSubst) string {
 
 // arithmetic evaluates $((expr)): the text is expanded first, then read, so
 // that $a may hold an operator's operands. An error ends the shell.
+//
+// The cache has the text, or the word that expands to it, so that a loop's $((i+1)) is not
+// printed from the tree each time.
 func (e *expander) arithmetic(x *syntax.ArithmExp) string {
 	s := e.s
 	if x.X == nil {
@@ -158,6 +168,9 @@ func (e *expander) expandText(t string) string {
 }
 
 // arithVars are the shell's parameters as an expression has them.
+//
+// It makes $((x)) see what $x would, LINENO and RANDOM included; an unset name counts as 0, even
+// under set -u.
 type arithVars struct{ s *shell }
 
 // Lookup knows all parameters, positional and special ones too.

@@ -8,7 +8,8 @@ import (
 )
 
 // testCmd is test, [ and [[ as a command. Package condition evaluates it, as it
-// does for the applet; only [[ compares by patterns.
+// does for the applet; only [[ compares by patterns. Statuses are POSIX's: 0 true, 1 false, 2 for
+// a wrong expression.
 func testCmd(s *shell, argv []string) int {
 	t := condition.Test{Process: s.p}
 	if argv[0] == "[[" {
@@ -28,7 +29,8 @@ func testCmd(s *shell, argv []string) int {
 }
 
 // testClause runs [[ ... ]] of Bash's grammar, which ash takes as the command
-// test with patterns.
+// test with patterns. The grammar has parsed && and || and brackets already, so operators in
+// values are text.
 func (s *shell) testClause(x *syntax.TestClause) int {
 	s.line = int(x.Left.Line()) - 1 + s.in.firstLine(s)
 	s.spend(costBuiltin)
@@ -57,6 +59,7 @@ func (c testClause) eval(x syntax.TestExpr) bool {
 	s, t := c.s, c.t
 	unknown := func(problem string) bool {
 		if t.Problem == "" {
+			// The first problem is the one that is shown.
 			t.Problem = problem
 		}
 		return false

@@ -10,14 +10,15 @@ import (
 )
 
 // trap is what a shell does on a signal; 0 is the end of the shell. An empty
-// action ignores the signal.
+// action ignores the signal. The number is the signal's on Linux, as in package kernel.
 type trap struct {
 	sig    int
 	action string
 }
 
 // traps are a shell's, sorted by signal. The list is never written to in place:
-// a subshell has the same one.
+// a subshell has the same one. Copying a shell therefore copies one slice header, and most shells
+// have no traps at all.
 type traps struct {
 	set []trap
 	// shown is what a command substitution lists: its parent's.
@@ -52,7 +53,7 @@ func (t *traps) remove(sig int) {
 func (t *traps) put(sig int, action string) {
 	t.remove(sig)
 	t.set = append(t.set, trap{sig, action})
-	// trap lists them by number.
+	// trap lists them by number. They are few, at most one for each signal.
 	sort.Slice(t.set, func(i, j int) bool { return t.set[i].sig < t.set[j].sig })
 	t.recount()
 }
@@ -83,9 +84,13 @@ func (t *traps) inherit() {
 
 // assign sets what a signal does. One that the shell was started to ignore
 // stays ignored, as nohup relies on it; the trap is listed all the same.
+//
+// The kernel is told of the disposition, so that it knows without asking the shell which signals
+// interrupt, kill or are dropped.
 func (t *traps) assign(p *kernel.Process, sig int, action string, reset bool) {
 	_, had := t.get(sig)
-	// POSIX: what was ignored from the beginning can't be trapped.
+	// POSIX: what was ignored from the beginning can't be trapped. had: a trap that the script
+	// itself has set to ignore may be changed.
 	fixed := sig != 0 && !had && p.DispositionOf(sig) == kernel.Ignore
 	if reset {
 		t.remove(sig)
@@ -108,7 +113,11 @@ func (t *traps) assign(p *kernel.Process, sig int, action string, reset bool) {
 // dotrap runs the traps of the signals that have come, between two commands. A
 // trap sees $? of before and leaves it, unless it returns or exits; a break of
 // before goes on afterwards.
+//
+// stmt calls it after each command, whileClause after a parked lap, and the reading of stdin when
+// it is interrupted. It runs all that have come, in their order.
 func (s *shell) dotrap() {
+	// After a return or exit the traps wait: for the caller's next command, or for ever.
 	for s.skip == skipNone || s.skip == skipBreak || s.skip == skipContinue {
 		sig := s.nextSignal()
 		if sig == 0 {
@@ -127,6 +136,7 @@ func (s *shell) dotrap() {
 		s.trapStatus, s.inTrap = status, true
 		s.runString(action, 0)
 		s.inTrap = inTrap
+		// inTrap is the outer trap's already; the status is that of the exit.
 		if s.skip == skipExit {
 			return
 		}
@@ -142,7 +152,8 @@ func (s *shell) dotrap() {
 }
 
 // ignoreInterrupts is done to background commands, before they take a step:
-// without job control ^C and ^\ are none of their business.
+// without job control ^C and ^\ are none of their business. POSIX 2.11: a command started with &
+// while job control is off ignores SIGINT and SIGQUIT.
 func ignoreInterrupts(p *kernel.Process) *kernel.Process {
 	p.Disposition(int(syscall.SIGINT), kernel.Ignore)
 	p.Disposition(int(syscall.SIGQUIT), kernel.Ignore)
@@ -175,6 +186,7 @@ func trapCmd(s *shell, argv []string) int {
 		}
 		return 0
 	}
+	// With one operand alone that is no number ash resets as well: "trap INT" is "trap - INT".
 	action, reset := "", true
 	// A first operand that is a number is a signal, and all of them are reset.
 	if len(args) > 1 {
@@ -182,6 +194,7 @@ func trapCmd(s *shell, argv []string) int {
 			action, reset, args = args[0], args[0] == "-", args[1:]
 		}
 	}
+	// From the first change on, a subshell lists its own traps.
 	s.traps.shown = nil
 	status := 0
 	for _, name := range args {
@@ -206,6 +219,9 @@ func signalName(n int) string {
 
 // signalText is strsignal(3), the words in which a shell tells of what killed a
 // child.
+//
+// The words are those of musl's or glibc's table; for the signals that are not listed here Go's
+// own names are the same but for the capital.
 func signalText(sig int) string {
 	switch syscall.Signal(sig) {
 	case 0:

@@ -7,13 +7,16 @@ import (
 
 // Flags of a variable.
 const (
+	// Flags combine; a variable with flagUnset has a name and attributes, and counts as unset for
+	// all that reads it.
 	flagExport uint8 = 1 << iota
 	flagReadonly
 	flagUnset   // declared (export x, local x), but without a value
 	flagDynamic // LINENO and RANDOM as long as nobody unset them
 )
 
-// variable is one shell variable.
+// variable is one shell variable. It is a plain value: frames and temporary assignments save a
+// copy and put that back.
 type variable struct {
 	name, value string
 	hash        uint32
@@ -49,7 +52,7 @@ func hashName(name string) uint32 {
 const tableSize = 39
 
 // find returns a variable, also one without a value, or nil. The pointer is
-// good until one is added or removed.
+// good until one is added or removed. Comparing hashes first saves most comparisons of strings.
 func (v *vars) find(name string) *variable {
 	h := hashName(name)
 	for i := range v.list {
@@ -76,7 +79,8 @@ func (v *vars) value(name string) string {
 }
 
 // set sets a variable, whether or not it is read-only, and adds flags. Who must
-// heed read-only ones asks trySet.
+// heed read-only ones asks trySet. flagUnset goes, as there is a value now; no other flag is ever
+// taken away here.
 func (v *vars) set(name, value string, flags uint8) {
 	x := v.find(name)
 	if x == nil {
@@ -88,6 +92,7 @@ func (v *vars) set(name, value string, flags uint8) {
 	}
 	// Only what is exported shows in the environment.
 	if flags&flagExport != 0 {
+		// An exported variable's value is part of the cached environment.
 		v.env = nil
 	}
 }
@@ -115,6 +120,9 @@ func (v *vars) unset(name string) {
 }
 
 // put makes a variable what it was (see frame), flags included.
+//
+// A variable that was removed meanwhile comes back at the end of the list, and so may show later
+// in env than before.
 func (v *vars) put(old variable) {
 	v.env = nil
 	if x := v.find(old.name); x != nil {
@@ -124,7 +132,8 @@ func (v *vars) put(old variable) {
 	v.list = append(v.list, old)
 }
 
-// clone copies the variables, with room for a few more.
+// clone copies the variables, with room for a few more. Four more are what a subshell in a loop
+// commonly sets.
 func (v *vars) clone() vars {
 	// The environment is shared until either changes: it is dropped then, not written to.
 	return vars{list: append(make([]variable, 0, len(v.list)+4), v.list...), env: v.env}
@@ -163,7 +172,8 @@ func (v *vars) environ() []string {
 	return env
 }
 
-// sorted returns the variables whose flags, under mask, are want, by name.
+// sorted returns the variables whose flags, under mask, are want, by name. ash sorts set, export
+// -p and readonly -p by name.
 func (v *vars) sorted(mask, want uint8) []variable {
 	var out []variable
 	for _, x := range v.list {
@@ -179,6 +189,9 @@ func (v *vars) sorted(mask, want uint8) []variable {
 const flagGone uint8 = 1 << 7
 
 // save returns what a variable is, for giveBack.
+//
+// The two are for variables that are changed for a while: by local and by assignments before a
+// function or a builtin.
 func (v *vars) save(name string) variable {
 	if x := v.find(name); x != nil {
 		return *x
@@ -196,7 +209,8 @@ func (v *vars) giveBack(old variable) {
 }
 
 // singleQuote quotes s as ash does in listings: 'it'"'"'s', which a shell reads
-// back as it was.
+// back as it was. A quote can't stand within single quotes, so runs of them are put in double
+// ones.
 func singleQuote(s string) string {
 	if !strings.Contains(s, "'") {
 		return "'" + s + "'"
@@ -225,7 +239,8 @@ func singleQuote(s string) string {
 	return b.String()
 }
 
-// maybeQuote quotes s where ash does in what set -x shows.
+// maybeQuote quotes s where ash does in what set -x shows. The characters that need none are
+// +,-./0-9: then @A-Z, ], ^, _ and a-z.
 func maybeQuote(s string) string {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < '+' || c >= ';' && c <= '?' || c == '`' || c == '[' || c == '\\' || c > 'z' {

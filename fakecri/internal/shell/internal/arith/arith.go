@@ -1,7 +1,15 @@
-// Package arith evaluates the expressions of $((...)) and let, as POSIX and ash
-// do: in 64 bits, which wrap, on text in which everything else has been expanded.
-// A variable may hold an expression itself. Beyond POSIX it has what ash has: **,
-// ++ and --, the comma, and digits in bases up to 64.
+// Package arith evaluates the expressions of $((...)) and let, as POSIX and ash do: in 64 bits,
+// which wrap, on text in which everything else has been expanded. A variable may hold an
+// expression itself. Beyond POSIX it has what ash has: **, ++ and --, the comma, and digits in
+// bases up to 64.
+//
+// It is one file and one pass: a recursive descent that calculates while it reads, a function for
+// each level of precedence, from comma at the loosest to unary at the tightest, with the binary
+// operators in between read by a table (levels). There is no tree, as the text of most
+// expressions differs each time: the shell has put values in for $i.
+//
+// Each function takes eval. It is false in what && || and ?: leave out, where text is still read,
+// for its syntax, and nothing is assigned or divided. Errors end the evaluation at once.
 package arith
 
 import (
@@ -10,6 +18,7 @@ import (
 )
 
 var (
+	// The words are ash's; the shell puts its own name before them.
 	errSyntax   = errors.New("arithmetic syntax error")
 	errDivide   = errors.New("divide by zero")
 	errLoop     = errors.New("expression recursion loop detected")
@@ -17,33 +26,40 @@ var (
 )
 
 // maxDepth bounds how deep expressions, and variables that hold expressions,
-// may nest.
+// may nest. The depth is that of Go's stack here. ash looks for loops by name instead, with the
+// same message.
 const maxDepth = 64
 
 // evaluator evaluates expressions as POSIX and ash do: the text, with its
 // expansions done, in 64 bits. It reads and calculates at once, as a script's
 // expressions are mostly evaluated once.
 type evaluator struct {
-	s     string
-	i     int
+	// s is the text and i the place in it that is read next.
+	s string
+	i int
+	// depth counts nested assignments and operands, of the variables around this text as well.
 	depth int
 	vars  Vars
 }
 
-// Vars are the variables of expressions.
+// Vars are the variables of expressions. Values are text, as a shell has them: an expression's
+// result is assigned in decimal.
 type Vars interface {
+	// Lookup returns the value of a parameter and whether it is set; unset counts as 0.
 	Lookup(name string) (string, bool)
 	// Assign fails for a read-only variable.
 	Assign(name, value string) error
 }
 
-// Eval evaluates an expression. An empty one is 0. Errors are worded as ash's.
+// Eval evaluates an expression. An empty one is 0. Errors are worded as ash's. Assignments that
+// were done before an error stay done.
 func Eval(text string, v Vars) (int64, error) {
 	a := evaluator{s: text, vars: v}
 	return a.all()
 }
 
-// all reads an expression up to the end of the text.
+// all reads an expression up to the end of the text. Something behind the expression is an error,
+// such as the 2 in "1 2".
 func (a *evaluator) all() (int64, error) {
 	a.space()
 	if a.i == len(a.s) {
@@ -59,6 +75,7 @@ func (a *evaluator) all() (int64, error) {
 	return v, nil
 }
 
+// space goes past white space, which may stand between any two symbols.
 func (a *evaluator) space() {
 	for a.i < len(a.s) {
 		switch a.s[a.i] {
@@ -98,9 +115,13 @@ func (a *evaluator) comma(eval bool) (int64, error) {
 	}
 }
 
-// assignOps are the assigning operators, the longest first.
+// assignOps are the assigning operators, the longest first. That order matters: "<<=" begins with
+// what "<" alone would take.
 var assignOps = [...]string{"<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "="}
 
+// assignment reads NAME OP= VALUE, or without such an operator what ternary reads. It binds to
+// the right, so a=b=1 sets both. Whether there is an assignment is known only after the name, so
+// without one the reading goes back to start.
 func (a *evaluator) assignment(eval bool) (int64, error) {
 	if a.depth++; a.depth > maxDepth {
 		return 0, errSyntax
@@ -110,6 +131,7 @@ func (a *evaluator) assignment(eval bool) (int64, error) {
 	if name := a.name(); name != "" {
 		a.space()
 		for _, op := range assignOps {
+			// "==" compares: only the single sign assigns.
 			if !a.peek(op) || op == "=" && a.peek("==") {
 				continue
 			}
@@ -123,6 +145,7 @@ func (a *evaluator) assignment(eval bool) (int64, error) {
 				if err != nil {
 					return 0, err
 				}
+				// The text of an operator without its = names the operation.
 				if v, err = binary(op[:len(op)-1], old, v); err != nil {
 					return 0, err
 				}
@@ -134,6 +157,7 @@ func (a *evaluator) assignment(eval bool) (int64, error) {
 	return a.ternary(eval)
 }
 
+// ternary is c ? x : y, of which only the side that counts is evaluated.
 func (a *evaluator) ternary(eval bool) (int64, error) {
 	c, err := a.binary(0, eval)
 	if err != nil || !a.got("?") {
@@ -154,12 +178,14 @@ func (a *evaluator) ternary(eval bool) (int64, error) {
 }
 
 // levels are the binary operators by how tightly they bind, the loosest
-// first.
+// first. Within a level longer operators come first. ** is not here, as it binds to the right:
+// see power.
 var levels = [...][]string{
 	{"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<=", ">=", "<", ">"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"},
 }
 
-// operator returns the binary operator of a level that comes next, if any.
+// operator returns the binary operator of a level that comes next, if any. What follows decides:
+// "a||b" has no "|", and neither has "1|=b", which is an assignment to no name and so an error.
 func (a *evaluator) operator(level int) string {
 	a.space()
 	for _, op := range levels[level] {
@@ -193,7 +219,9 @@ func (a *evaluator) operator(level int) string {
 	return ""
 }
 
-// binary reads operators of a level and those that bind tighter.
+// binary reads operators of a level and those that bind tighter. It is called with level 0 for a
+// whole expression and by itself for each tighter one. need says whether the right side's value
+// counts: for || after a true left side it does not.
 func (a *evaluator) binary(level int, eval bool) (int64, error) {
 	if level == len(levels) {
 		return a.power(eval)
@@ -213,6 +241,7 @@ func (a *evaluator) binary(level int, eval bool) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
+		// The right side was only read; what it is worth is known from the left side.
 		if !need {
 			y = truth(op == "||")
 			if !eval {
@@ -239,6 +268,7 @@ func (a *evaluator) power(eval bool) (int64, error) {
 		return 0, errSyntax
 	}
 	defer func() { a.depth-- }()
+	// To the right: 2**3**2 is 2**9.
 	y, err := a.power(eval)
 	if err != nil || !eval {
 		return 0, err
@@ -246,6 +276,7 @@ func (a *evaluator) power(eval bool) (int64, error) {
 	if y < 0 {
 		return 0, errExponent
 	}
+	// By squaring, so that a huge exponent takes 63 steps at most; the result wraps as C's would.
 	r := int64(1)
 	for ; y > 0; y >>= 1 {
 		if y&1 != 0 {
@@ -268,6 +299,7 @@ func (a *evaluator) unary(eval bool) (int64, error) {
 	defer func() { a.depth-- }()
 	c := a.s[a.i]
 	switch {
+	// "++" before a name counts it up; before anything else it is two signs, so --1 is 1.
 	case a.peek("++"), a.peek("--"):
 		start := a.i
 		a.i += 2
@@ -279,6 +311,7 @@ func (a *evaluator) unary(eval bool) (int64, error) {
 			return v - 1, err
 		}
 		a.i = start
+		// The signs are read one at a time.
 		fallthrough
 	case c == '-', c == '+', c == '!', c == '~':
 		a.i++
@@ -308,6 +341,7 @@ func (a *evaluator) unary(eval bool) (int64, error) {
 		return 0, errSyntax
 	}
 	if a.peek("++") || a.peek("--") {
+		// After the name: what it was before is the value.
 		c := a.s[a.i]
 		a.i += 2
 		return a.step(name, c, eval)
@@ -319,7 +353,8 @@ func (a *evaluator) unary(eval bool) (int64, error) {
 }
 
 // step counts a variable up or down and returns what it was; without eval it
-// only reads on.
+// only reads on. A variable that is unset counts from 0. For ++x the caller adds the step to what
+// it was.
 func (a *evaluator) step(name string, c byte, eval bool) (int64, error) {
 	if !eval {
 		return 0, nil
@@ -335,7 +370,8 @@ func (a *evaluator) step(name string, c byte, eval bool) (int64, error) {
 	return v, a.vars.Assign(name, strconv.FormatInt(n, 10))
 }
 
-// name takes a variable's name, if one comes next.
+// name takes a variable's name, if one comes next. It is empty, and nothing is read, if something
+// else comes next.
 func (a *evaluator) name() string {
 	a.space()
 	i := a.i
@@ -359,9 +395,11 @@ func (a *evaluator) variable(name string) (int64, error) {
 	if s == "" {
 		return 0, nil
 	}
+	// A plain decimal number, as nearly all values are, needs no evaluator; a leading 0 is octal.
 	if v, err := strconv.ParseInt(s, 10, 64); err == nil && (s[0] != '0' || s == "0") {
 		return v, nil
 	}
+	// Two less, so that the inner evaluator can still read something before its own bound.
 	if a.depth >= maxDepth-2 {
 		return 0, errLoop
 	}
@@ -370,7 +408,8 @@ func (a *evaluator) variable(name string) (int64, error) {
 }
 
 // number takes a number: decimal, 0x, 0 for octal, or base#digits. One that is
-// too big is the biggest, as strtoull(3) has it.
+// too big is the biggest, as strtoull(3) has it. The text ends with the first character that
+// can't be of a number, and all of it must be one: 08 and 1a are errors.
 func (a *evaluator) number() (int64, error) {
 	i := a.i
 	for i < len(a.s) && (a.s[i] >= '0' && a.s[i] <= '9' || a.s[i] >= 'a' && a.s[i] <= 'z' || a.s[i] >= 'A' && a.s[i] <= 'Z' || a.s[i] == '_') {
@@ -414,7 +453,9 @@ func (a *evaluator) number() (int64, error) {
 	return int64(u), nil
 }
 
-// Digit returns the value of a digit in a base up to 64, or -1.
+// Digit returns the value of a digit in a base up to 64, or -1. Up to base 36 letters of both
+// cases are the same, above it capitals follow the small ones, as in Bash: 10 to 35, 36 to 61,
+// then @ and _. The shell's escapes use it as well.
 func Digit(c byte, base int) int {
 	d := -1
 	switch {
@@ -446,7 +487,8 @@ func truth(b bool) int64 {
 }
 
 // binary is one operation in 64 bits. Shifts take the lowest six bits of their
-// distance, as processors do.
+// distance, as processors do. Both sides have been evaluated. && and || come here only if both
+// counted.
 func binary(op string, x, y int64) (int64, error) {
 	switch op {
 	case "||":
@@ -487,6 +529,8 @@ func binary(op string, x, y int64) (int64, error) {
 		return 0, errDivide
 	}
 	if y == -1 {
+		// The lowest number divided by -1 does not fit and would trap on a processor; it wraps
+		// here.
 		if op == "%" {
 			return 0, nil
 		}

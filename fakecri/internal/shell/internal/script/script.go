@@ -1,6 +1,15 @@
-// Package script parses shell scripts as BusyBox's ash would, by way of
-// mvdan.cc/sh: POSIX, with what ash takes of Bash, and syntax errors in ash's words.
-// What it returns is shared by all who run the same text, and is not written to.
+// Package script parses shell scripts as BusyBox's ash would, by way of mvdan.cc/sh: POSIX, with
+// what ash takes of Bash, and syntax errors in ash's words. What it returns is shared by all who
+// run the same text, and is not written to.
+//
+// The parser knows POSIX and Bash, and ash is between the two. So a text is read as POSIX first;
+// as Bash if that fails, or first if it has something that POSIX would read as something else;
+// and what Bash has and ash has not is refused afterwards, by check. Arithmetic is kept as text
+// beside the tree (Arith), since ash reads it only after it has expanded it.
+//
+// An error of the parser names another place than ash would, in other words. The second half of
+// the file translates: fail finds the line and drops what ash would not have run, describe and
+// the functions below it word the message.
 package script
 
 import (
@@ -17,7 +26,8 @@ type Program struct {
 	// lines is the number of lines, for messages at the end.
 	lines int
 	// Tail says that the last command ends with the text, not with a line: ash
-	// then runs it in place of the shell.
+	// then runs it in place of the shell. A here-document ends with a line, so a command with one
+	// never does.
 	Tail bool
 	// Err is the syntax error that ended the parsing, in ash's words; the
 	// commands of the lines before it run. ErrLine is its line.
@@ -26,22 +36,29 @@ type Program struct {
 	// Unsupported names the construct if the error is of this interpreter, not
 	// of the script.
 	Unsupported string
-	// Incomplete says that more text could make the script right.
+	// Incomplete says that more text could make the script right. A shell that reads stdin asks
+	// for another line then, instead of failing.
 	Incomplete bool
-	// ariths are the arithmetic expansions and arithTexts their texts.
+	// ariths are the arithmetic expansions and arithTexts their texts. The two are of one length;
+	// Cache.Get moves them to its own map.
 	ariths     []*syntax.ArithmExp
 	arithTexts []*Arith
 }
 
 // Cache keeps parsed scripts by their text: a node's containers, and the
-// laps of a loop with eval or a trap, share a few.
+// laps of a loop with eval or a trap, share a few. It is not safe for several loops: each machine
+// has its own.
 type Cache struct {
 	programs map[string]*Program
-	size     int
-	arith    map[*syntax.ArithmExp]*Arith
+	// size is in bytes of text, with something for each entry; arith has the texts of expansions
+	// in programs, by their nodes.
+	size  int
+	arith map[*syntax.ArithmExp]*Arith
 }
 
-// cacheBytes bounds the text of cached scripts. Over it the cache starts anew.
+// cacheBytes bounds the text of cached scripts. Over it the cache starts anew. Dropping
+// everything is simple, and rare: a script that makes texts without end, with eval, gains nothing
+// from a cache anyway.
 const cacheBytes = 1 << 20
 
 // Get returns a script parsed, or parses it. Errors are kept, too: a loop may
@@ -59,6 +76,7 @@ func (c *Cache) Get(src string) *Program {
 	if c.size += len(src) + 64; c.size > cacheBytes || c.programs == nil {
 		c.programs = make(map[string]*Program)
 		c.size = len(src) + 64
+		// Nodes of dropped programs would be kept alive by it.
 		c.arith = nil
 	}
 	c.programs[src] = p
@@ -75,9 +93,13 @@ func (c *Cache) keepArith(x *syntax.ArithmExp, t *Arith) {
 
 // bashHints are texts of constructs that ash takes and POSIX reads as something
 // else.
+//
+// POSIX takes $'a' for a dollar and a quoted word, &> for & and >, and [[ for a command. That
+// such a text stands in quotes does no harm: a text that is POSIX is mostly valid Bash as well.
 var bashHints = []string{"$'", "&>", "<(", ">(", "[[ "}
 
-// Parse reads a script as ash would: POSIX, with a few things of Bash.
+// Parse reads a script as ash would: POSIX, with a few things of Bash. It never fails: errors are
+// in the Program, with the commands before them.
 func Parse(src string) *Program {
 	first, second := syntax.LangPOSIX, syntax.LangBash
 	for _, h := range bashHints {
@@ -90,7 +112,9 @@ func Parse(src string) *Program {
 	if err == nil {
 		return p
 	}
-	// The parser reads expressions, where ash has text until it expands it.
+	// The parser reads expressions, where ash has text until it expands it. Expressions such as
+	// $(( $a $op $b )) are no syntax yet. With 0 in their place the rest parses, and texts takes
+	// the expressions from the original.
 	if blank := blankArith(src); blank != src {
 		if q, err2 := parseAs(blank, src, first); err2 == nil {
 			return q
@@ -101,9 +125,12 @@ func Parse(src string) *Program {
 		return q
 	}
 	var pe syntax.ParseError
+	// The original error is looked at, that of the first language.
 	if errors.As(err, &pe) && strings.HasPrefix(pe.Text, "unclosed here-document") {
 		// For ash the end of the text ends a here-document, too.
 		if i, j := strings.IndexByte(pe.Text, '`'), strings.LastIndexByte(pe.Text, '`'); i < j && !strings.HasSuffix(src, "\n"+pe.Text[i+1:j]+"\n") {
+			// Closed with the delimiter, the rest is parsed as usual; more input could still
+			// belong to it.
 			closed := Parse(src + "\n" + pe.Text[i+1:j] + "\n")
 			closed.Incomplete = true
 			return closed
@@ -118,7 +145,8 @@ func Parse(src string) *Program {
 }
 
 // blankArith puts 0 and spaces in place of what stands in $((...)), so that
-// positions stay what they are.
+// positions stay what they are. Newlines stay as well, so lines keep their numbers. It does not
+// parse: quotes are judged by counting, which is enough, as the result only counts if it parses.
 func blankArith(src string) string {
 	b := []byte(src)
 	for i := 0; i+2 < len(src); i++ {
@@ -126,6 +154,8 @@ func blankArith(src string) string {
 		case '\\':
 			i++
 		case '\'':
+			// An odd number of double quotes before it means that the single quote is within
+			// them.
 			if n := strings.IndexByte(src[i+1:], '\''); n >= 0 && strings.Count(src[:i], `"`)%2 == 0 {
 				i += n + 1
 			}
@@ -151,7 +181,8 @@ func blankArith(src string) string {
 	return string(b)
 }
 
-// arithEnd finds the )) that ends an expression, -1 if there is none.
+// arithEnd finds the )) that ends an expression, -1 if there is none. i is the place behind
+// "$((", and the result that of the first of the two brackets.
 func arithEnd(src string, i int) int {
 	depth := 0
 	for ; i < len(src); i++ {
@@ -171,7 +202,8 @@ func arithEnd(src string, i int) int {
 	return -1
 }
 
-// parseAs parses src, of which text is what it was before blankArith.
+// parseAs parses src, of which text is what it was before blankArith. Commands before an error
+// are in the Program that comes with it.
 func parseAs(src, text string, lang syntax.LangVariant) (*Program, error) {
 	p := &Program{lines: 1 + strings.Count(src, "\n")}
 	parser := syntax.NewParser(syntax.Variant(lang))
@@ -191,10 +223,12 @@ func parseAs(src, text string, lang syntax.LangVariant) (*Program, error) {
 	}
 	for i, st := range p.Stmts {
 		if bad := check(st); bad != "" {
+			// What stands before the construct runs, as it does in ash.
 			p.Stmts = p.Stmts[:i]
 			return p, unsupportedError{st.Pos(), bad}
 		}
 	}
+	// Last, as positions are those of the text before blankArith, which has the same length.
 	p.texts(text)
 	if n := len(p.Stmts); n > 0 {
 		end := int(p.Stmts[n-1].End().Offset())
@@ -204,7 +238,8 @@ func parseAs(src, text string, lang syntax.LangVariant) (*Program, error) {
 }
 
 // texts remembers the texts of arithmetic expansions. In back quotes, where
-// backslashes come and go, they are printed anew when they are needed.
+// backslashes come and go, they are printed anew when they are needed. There the offsets of the
+// tree don't fit the text, which the comparison with "$((" notices as well.
 func (p *Program) texts(src string) {
 	for _, st := range p.Stmts {
 		syntax.Walk(st, func(n syntax.Node) bool {
@@ -220,7 +255,8 @@ func (p *Program) texts(src string) {
 	}
 }
 
-// unsupportedError is a construct of Bash that ash has not.
+// unsupportedError is a construct of Bash that ash has not. what is worded as the end of ash's
+// message, a token in quotes, or a phrase that begins with "bad".
 type unsupportedError struct {
 	pos  syntax.Pos
 	what string
@@ -228,7 +264,8 @@ type unsupportedError struct {
 
 func (e unsupportedError) Error() string { return e.what }
 
-// check names a construct below a node that ash has not, if there is one.
+// check names a construct below a node that ash has not, if there is one. The cases are ordered
+// as ash's grammar is: words and assignments, commands, redirections, expansions.
 func check(node syntax.Node) string {
 	bad := ""
 	syntax.Walk(node, func(n syntax.Node) bool {
@@ -278,6 +315,7 @@ func check(node syntax.Node) string {
 			}
 		case *syntax.ParamExp:
 			if n.Excl || n.Width || n.Index != nil || n.Names != 0 || n.NestedParam != nil || n.Flags != nil ||
+				// The operators behind RemLargePrefix are those for upper and lower case.
 				n.Exp != nil && n.Exp.Op > syntax.RemLargePrefix {
 				bad = "bad substitution"
 			}
@@ -305,6 +343,8 @@ func hasHeredoc(node syntax.Node) bool {
 }
 
 var (
+	// They take apart messages of the parser's present version; a new version needs its tests
+	// run, which compare with ash's messages.
 	errReached   = regexp.MustCompile("^reached `?(\\S+?)`? without (?:matching `(\\S+?)`|closing quote `(\\S+?)`)(?: with `(\\S+?)`)?")
 	errMustEnd   = regexp.MustCompile("^`(\\S+)` statement must end with `(\\S+)`")
 	errFollowed  = regexp.MustCompile("^`(.+?)` must be followed by `?(.+?)`?$")
@@ -312,7 +352,9 @@ var (
 )
 
 // fail puts a parser's error into ash's words, as far as they can be known from
-// it, and drops the commands that stand on the same line: ash reads by lines.
+// it, and drops the commands that stand on the same line: ash reads by lines. ErrLine counts from
+// 1. What can't be told apart gets the most common message, so that at least the status, 2, and
+// the place are ash's.
 func (p *Program) fail(src string, err error) {
 	var pe syntax.ParseError
 	var le syntax.LangError
@@ -352,6 +394,7 @@ func (p *Program) fail(src string, err error) {
 		p.Err = "syntax error: " + err.Error()
 		p.Unsupported = err.Error()
 	}
+	// A word in ${...} that the parser stumbles over is a bad substitution for ash.
 	if p.Err == "syntax error: unexpected word" && inBraces(src, int(pos.Offset())) {
 		p.Err = "syntax error: bad substitution"
 	}
@@ -359,12 +402,14 @@ func (p *Program) fail(src string, err error) {
 	if p.ErrLine == 0 {
 		p.ErrLine = line
 	}
+	// A command that ends on the line of the error has not run when ash gets there.
 	for len(p.Stmts) > 0 && line > 0 && int(p.Stmts[len(p.Stmts)-1].End().Line()) >= line {
 		p.Stmts = p.Stmts[:len(p.Stmts)-1]
 	}
 }
 
-// inBraces reports whether a position is within ${...}, or at its start.
+// inBraces reports whether a position is within ${...}, or at its start. It looks at one line,
+// and not for nesting: it only chooses between two messages.
 func inBraces(src string, offset int) bool {
 	offset = min(offset, len(src))
 	if strings.HasPrefix(src[offset:], "${") {
@@ -379,7 +424,8 @@ var closers = map[string]string{
 	"if": "fi", "then": "fi", "elif": "then", "else": "fi", "while": "do", "until": "do", "do": "done", "for": "do", "case": ";;", "{": "}", "(": ")", "$(": ")",
 }
 
-// describe puts the parser's message into ash's words.
+// describe puts the parser's message into ash's words. The order matters: the more special texts
+// come first.
 func describe(src string, e syntax.ParseError) string {
 	t := e.Text
 	offset := int(e.Pos.Offset())
@@ -393,6 +439,7 @@ func describe(src string, e syntax.ParseError) string {
 	if strings.Contains(t, "closing quote \"`\"") {
 		return "EOF in backquote substitution"
 	}
+	// Groups: what was found, what began, or the quote that is missing.
 	if m := errReached.FindStringSubmatch(t); m != nil {
 		switch {
 		case m[3] != "", m[2] == `"`, m[2] == "'":
@@ -416,6 +463,7 @@ func describe(src string, e syntax.ParseError) string {
 	if m := errFollowed.FindStringSubmatch(t); m != nil {
 		if e.Incomplete {
 			want := closers[m[1]]
+			// These have a middle word that is due before the last one.
 			switch m[1] {
 			case "if":
 				want = "then"
@@ -435,7 +483,8 @@ func describe(src string, e syntax.ParseError) string {
 	return "unexpected " + nextToken(src, offset)
 }
 
-// wanting words what was found after something that wants something else.
+// wanting words what was found after something that wants something else. Only after for, case
+// and an open bracket does ash know what it wants.
 func wanting(after, want, found string) string {
 	switch {
 	case strings.HasPrefix(after, "for "):
@@ -449,7 +498,8 @@ func wanting(after, want, found string) string {
 	return "unexpected " + found + ` (expecting "` + want + `")`
 }
 
-// unexpected words what was found, and what would have been right.
+// unexpected words what was found, and what would have been right. Its names for tokens are
+// tokname's: a word is "word", an operator is quoted.
 func unexpected(found, want string) string {
 	switch found {
 	case "EOF":
@@ -467,7 +517,8 @@ func unexpected(found, want string) string {
 	return "unexpected " + found
 }
 
-// foundInstead looks for the closing word that stands where another was due.
+// foundInstead looks for the closing word that stands where another was due. Words are looked for
+// without regard to quotes: a wrong guess changes one word of a message.
 func foundInstead(src string, offset int, want string) string {
 	for _, w := range strings.FieldsFunc(src[min(offset, len(src)):], func(r rune) bool { return strings.ContainsRune(" \t\n;", r) }) {
 		switch w {
@@ -480,7 +531,8 @@ func foundInstead(src string, offset int, want string) string {
 	return "EOF"
 }
 
-// nextToken quotes what stands at an offset of the script.
+// nextToken quotes what stands at an offset of the script. Reserved words are quoted like
+// operators; any other is a "word".
 func nextToken(src string, offset int) string {
 	t := strings.TrimLeft(src[min(offset, len(src)):], " \t")
 	switch {
@@ -506,13 +558,15 @@ func nextToken(src string, offset int) string {
 	return "word"
 }
 
-// Arith is the text of an expression, or a word that expands to it.
+// Arith is the text of an expression, or a word that expands to it. Word is set if there is
+// something to expand, and Text otherwise.
 type Arith struct {
 	Text string
 	Word *syntax.Word
 }
 
-// Arith returns the text of an expansion of a cached script.
+// Arith returns the text of an expansion of a cached script. Those that texts left out are
+// printed from the tree, once.
 func (c *Cache) Arith(x *syntax.ArithmExp) *Arith {
 	t := c.arith[x]
 	if t == nil {
@@ -523,7 +577,8 @@ func (c *Cache) Arith(x *syntax.ArithmExp) *Arith {
 }
 
 // PrintArith takes an expression back to text: POSIX has it expanded first
-// and read after that, so that $a may hold an operator's operands.
+// and read after that, so that $a may hold an operator's operands. "?" is no expression, so what
+// can't be printed fails when it is evaluated.
 func PrintArith(x syntax.ArithmExpr) *Arith {
 	var b strings.Builder
 	word := &syntax.Word{Parts: []syntax.WordPart{&syntax.ArithmExp{X: x}}}
@@ -533,6 +588,7 @@ func PrintArith(x syntax.ArithmExpr) *Arith {
 	return newArith(strings.TrimSuffix(strings.TrimPrefix(b.String(), "$(("), "))"))
 }
 
+// newArith makes an Arith of an expression's text, parsed if it has something to expand.
 func newArith(t string) *Arith {
 	if !strings.ContainsAny(t, "$`\\") {
 		return &Arith{Text: t}
@@ -549,7 +605,8 @@ func Document(t string) (*syntax.Word, error) {
 	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Document(strings.NewReader(t))
 }
 
-// validName reports whether s can be the name of a variable.
+// ValidName reports whether s can be the name of a variable: letters, digits and _, and no digit
+// first.
 func ValidName(s string) bool {
 	if s == "" {
 		return false
