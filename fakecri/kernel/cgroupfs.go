@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sysFS is /sys, nearly empty.
+// sysFS is /sys, nearly empty. The cgroup below it is a mount of its own.
 type sysFS struct{}
 
 // sysDirs are the directories of /sys that scripts look for; all are empty but
@@ -29,7 +29,8 @@ func (sysFS) names(_ *View, rel string) []string {
 	return namesUnder(append(slices.Clone(sysDirs), "devices/system/cpu/online"), rel)
 }
 
-// namesUnder lists what is right below a directory among paths.
+// namesUnder lists what is right below a directory among paths. rel is "/" or a path with a slash
+// in front; the result is sorted, each name once.
 func namesUnder(paths []string, rel string) []string {
 	dir := strings.TrimPrefix(rel, "/")
 	if dir != "" {
@@ -46,10 +47,12 @@ func namesUnder(paths []string, rel string) []string {
 	return slices.Compact(out)
 }
 
-// cgroupFS is /sys/fs/cgroup as a container sees it: its own cgroup at the top.
+// cgroupFS is /sys/fs/cgroup as a container sees it: its own cgroup at the top. Version 1 has a
+// directory for each controller, version 2 one for all. Values are of the moment.
 type cgroupFS struct{}
 
-// noLimit is what version 1 shows for no memory limit.
+// noLimit is what version 1 shows for no memory limit. It is the largest multiple of the page
+// size that fits into 63 bits.
 const noLimit = 9223372036854771712
 
 // orElse is n, or what the kernel shows where nothing is set.
@@ -69,14 +72,16 @@ var cgroupV1 = map[string]func(c *Container) string{
 	"memory/memory.soft_limit_in_bytes": func(*Container) string { return number(noLimit) },
 	"memory/memory.usage_in_bytes":      func(c *Container) string { return number(c.used) },
 	"memory/memory.max_usage_in_bytes":  func(c *Container) string { return number(c.peak) },
-	"memory/memory.failcnt":             func(c *Container) string { return number(int64(c.oomKills)) },
+	// Every failed charge counts on Linux; here only those that killed.
+	"memory/memory.failcnt": func(c *Container) string { return number(int64(c.oomKills)) },
 	"memory/memory.oom_control": func(c *Container) string {
 		return fmt.Sprintf("oom_kill_disable 0\nunder_oom 0\noom_kill %d\n", c.oomKills)
 	},
 	"memory/memory.stat": func(c *Container) string {
 		return fmt.Sprintf("cache 0\nrss %d\ntotal_cache 0\ntotal_rss %d\ntotal_inactive_file 0\n", c.used, c.used)
 	},
-	"memory/cgroup.procs":           (*Container).cgroupProcs,
+	"memory/cgroup.procs": (*Container).cgroupProcs,
+	// CRI has shares in version 1's units: 1024 for a core.
 	"cpu,cpuacct/cpu.shares":        func(c *Container) string { return number(orElse(c.opts.CPUShares, 1024)) },
 	"cpu,cpuacct/cpu.cfs_quota_us":  func(c *Container) string { return number(orElse(c.opts.CPUQuota, -1)) },
 	"cpu,cpuacct/cpu.cfs_period_us": func(c *Container) string { return number(orElse(c.opts.CPUPeriod, 100000)) },
@@ -121,6 +126,7 @@ var cgroupV2 = map[string]func(c *Container) string{
 		}
 		return quota + " " + number(orElse(c.opts.CPUPeriod, 100000))
 	},
+	// runc converts shares (2 to 262144) to weights (1 to 10000) by this formula.
 	"cpu.weight": func(c *Container) string {
 		shares := orElse(c.opts.CPUShares, 1024)
 		if c.opts.CPUShares == 0 {
@@ -132,7 +138,8 @@ var cgroupV2 = map[string]func(c *Container) string{
 	"pids.current": func(c *Container) string { return number(int64(len(c.procs))) },
 }
 
-// cgroupProcs lists the processes by their numbers in the container.
+// cgroupProcs lists the processes by their numbers in the container. One a line, as the kernel
+// writes them.
 func (c *Container) cgroupProcs() string {
 	var b strings.Builder
 	for _, p := range c.procs {
@@ -149,12 +156,14 @@ func (m *Machine) cgroupFiles() map[string]func(c *Container) string {
 	return cgroupV1
 }
 
+// lookup needs a container: the runtime's own View before NewContainer has none.
 func (cgroupFS) lookup(v *View, rel string) *synth {
 	name := strings.TrimPrefix(rel, "/")
 	files := v.ns.m.cgroupFiles()
 	if f, ok := files[name]; ok && v.ns.c != nil {
 		return &synth{mode: 0o644, data: func() string { return f(v.ns.c) }}
 	}
+	// Version 1 has links for the two controllers that share a directory.
 	if !v.ns.m.opts.CgroupV2 && (name == "cpu" || name == "cpuacct") {
 		return synthLink("cpu,cpuacct")
 	}

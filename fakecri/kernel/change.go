@@ -11,7 +11,9 @@ import (
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
-// create makes an entry that must not be there yet.
+// create makes an entry that must not be there yet. It is what mkdir, symlink, mkfifo and mknod
+// have in common: EEXIST first, then permissions. A link at the end is not followed, even if it
+// leads nowhere.
 func (v *View) create(op, name string, make func(f hostfs.Tree, rel string) error) error {
 	if errno := v.denied(op); errno != 0 {
 		return pathError(op, name, errno)
@@ -30,11 +32,13 @@ func (v *View) create(op, name string, make func(f hostfs.Tree, rel string) erro
 	if err := make(f, rel); err != nil {
 		return pathError(op, name, execError(unlink(err)))
 	}
+	// The file system made it as root's; it belongs to who asked.
 	v.own(f, rel, &at)
 	return nil
 }
 
-// unslashed is a path without slashes at its end.
+// unslashed is a path without slashes at its end. mkdir x/ is allowed where creating a file x/ is
+// not.
 func unslashed(name string) string {
 	for len(name) > 1 && name[len(name)-1] == '/' {
 		name = name[:len(name)-1]
@@ -57,7 +61,8 @@ func (v *View) Mkdir(name string, perm fs.FileMode) error {
 	})
 }
 
-// MkdirAll makes a directory and its parents.
+// MkdirAll makes a directory and its parents. It goes from the top down; a part that is a file is
+// ENOTDIR.
 func (v *View) MkdirAll(name string, perm fs.FileMode) error {
 	if at, errno := v.resolve(name, true); errno == 0 && at.exists() {
 		if !at.mode().IsDir() {
@@ -79,7 +84,8 @@ func (v *View) Symlink(target, name string) error {
 	return v.create("symlink", name, func(f hostfs.Tree, rel string) error { return f.Symlink(target, rel) })
 }
 
-// Link makes a hard link at name.
+// Link makes a hard link at name. Links don't cross mounts, and mount points and made-up files
+// have none. A directory is EPERM.
 func (v *View) Link(old, name string) error {
 	if errno := v.denied("link"); errno != 0 {
 		return pathError("link", name, errno)
@@ -93,6 +99,7 @@ func (v *View) Link(old, name string) error {
 		errno = syscall.EEXIST
 	}
 	if errno == 0 && (at.dirMnt != from.mnt || from.point || from.syn != nil && !from.syn.real()) {
+		// A file of the machine can be linked within its mount: real says so.
 		errno = syscall.EXDEV
 	}
 	if errno != 0 {
@@ -105,6 +112,7 @@ func (v *View) Link(old, name string) error {
 	if errno != 0 {
 		return pathError("link", name, errno)
 	}
+	// Both paths are those of the mount's own file system.
 	old = v.ns.list[from.mnt].rel(from.path)
 	if from.syn != nil {
 		old = from.syn.name
@@ -115,7 +123,8 @@ func (v *View) Link(old, name string) error {
 	return nil
 }
 
-// Remove removes a file or an empty directory.
+// Remove removes a file or an empty directory. A directory with mount points in it is not empty
+// even if its files are gone: names lists those, too.
 func (v *View) Remove(name string) error {
 	at, err := v.existing("remove", name, false)
 	if err != nil {
@@ -126,6 +135,7 @@ func (v *View) Remove(name string) error {
 		errno = v.denied(removal(&at))
 	}
 	if errno == 0 {
+		// Called now for what the tmpfs holds before, and at the end for the difference.
 		defer v.freeing(at.mnt, f)()
 	}
 	if errno == 0 && at.mode().IsDir() && len(v.names(&at)) > 0 {
@@ -152,6 +162,10 @@ func removal(at *place) string {
 
 // RemoveAll removes a path and what is below it; nothing there is no error. The
 // error is the first of those met; what can be removed is.
+//
+// The short way asks the file system to do it at once. It is taken only if no permission and no
+// mount can be in the way below; else the tree is walked, with a check for each entry, as rm -r
+// does.
 func (v *View) RemoveAll(name string) error {
 	at, errno := v.resolve(name, false)
 	switch {
@@ -193,7 +207,8 @@ func (v *View) RemoveAll(name string) error {
 	return first
 }
 
-// Rename moves a file or a directory, replacing as rename(2) does.
+// Rename moves a file or a directory, replacing as rename(2) does. A link at the end of either is
+// not followed.
 func (v *View) Rename(from, to string) error {
 	errno := v.rename(from, to)
 	if errno != 0 {
@@ -219,6 +234,7 @@ func (v *View) rename(from, to string) syscall.Errno {
 	case !a.exists():
 		return syscall.ENOENT
 	case a.point || b.point:
+		// A mount point can't be moved or replaced.
 		return syscall.EBUSY
 	case a.mnt != b.dirMnt:
 		return syscall.EXDEV
@@ -226,10 +242,13 @@ func (v *View) rename(from, to string) syscall.Errno {
 		return syscall.ENOTDIR
 	case a.path == b.path:
 		return 0
+	// A directory can't be moved into itself.
 	case a.mode().IsDir() && below(b.path, a.path):
 		return syscall.EINVAL
 	case b.exists() && below(a.path, b.path):
 		return syscall.ENOTEMPTY
+	// With something mounted in it a directory stays where it is: the mounts are kept by path
+	// here.
 	case a.mode().IsDir() && v.ns.inside(a.path):
 		return syscall.EBUSY
 	}
@@ -251,6 +270,7 @@ func (v *View) rename(from, to string) syscall.Errno {
 		case !a.mode().IsDir() && b.mode().IsDir():
 			return syscall.EISDIR
 		case b.mode().IsDir():
+			// rename(2) replaces an empty directory; Remove fails for another.
 			if err := f.Remove(newRel); err != nil {
 				return execError(err)
 			}
@@ -262,7 +282,9 @@ func (v *View) rename(from, to string) syscall.Errno {
 	return 0
 }
 
-// change changes what is at a place; owner says that only its owner may.
+// change changes what is at a place; owner says that only its owner may. op is both the system
+// call that a filter may deny and the operation in the error. Owner is judged before the mount
+// is: EPERM comes before EROFS.
 func (v *View) change(op, name string, follow, owner bool, do func(f hostfs.Tree, rel string) error) error {
 	at, err := v.existing(op, name, follow)
 	if err != nil {
@@ -279,6 +301,7 @@ func (v *View) change(op, name string, follow, owner bool, do func(f hostfs.Tree
 	if errno != 0 {
 		return pathError(op, name, errno)
 	}
+	// Only that gives memory of a tmpfs back.
 	if op == "truncate" {
 		defer v.freeing(at.mnt, f)()
 	}
@@ -289,7 +312,8 @@ func (v *View) change(op, name string, follow, owner bool, do func(f hostfs.Tree
 }
 
 // freeing watches what a change on a tmpfs gives back; the function returned,
-// called after it, books that.
+// called after it, books that. Only tmpfs files are charged, and only if the container wrote some
+// (files).
 func (v *View) freeing(i int, t hostfs.Tree) func() {
 	c := v.ns.c
 	if v.ns.list[i].fstype != "tmpfs" || c == nil || c.files == 0 {
@@ -313,7 +337,8 @@ func (v *View) Chmod(name string, mode fs.FileMode) error {
 }
 
 // Chown sets the owner; -1 leaves one as it is. Who is not root may give a file
-// of his own to a group of his own.
+// of his own to a group of his own. The kernel's rule for everybody else: no new owner, and only
+// groups that he is in.
 func (v *View) Chown(name string, uid, gid int) error { return v.chown(name, uid, gid, true) }
 
 // Lchown is Chown of a link itself.
@@ -329,6 +354,7 @@ func (v *View) chown(name string, uid, gid int, follow bool) error {
 			in = in || g == gid
 		}
 		if uid >= 0 && uid != cred.UID || !in {
+			// A missing file is ENOENT before it is EPERM.
 			if _, err := v.existing("chown", name, follow); err != nil {
 				return err
 			}
@@ -344,7 +370,8 @@ func (v *View) chown(name string, uid, gid int, follow bool) error {
 }
 
 // Chtimes sets the modification time. Who may write to a file may set it to
-// now, only its owner to something else; the two are not told apart.
+// now, only its owner to something else; the two are not told apart. Access times are set along,
+// and kept nowhere else.
 func (v *View) Chtimes(name string, mtime time.Time) error {
 	owner := v.Access(name, 2) != nil
 	return v.change("chtimes", name, true, owner, func(f hostfs.Tree, rel string) error {

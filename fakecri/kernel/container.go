@@ -11,7 +11,7 @@ import (
 )
 
 // ErrStopped is what Start returns when the container's first process has
-// ended.
+// ended. The text is runc's, which exec in a container that has ended shows to kubectl.
 var ErrStopped = errors.New("cannot exec in a stopped container")
 
 // ContainerOptions configure a Container.
@@ -80,19 +80,25 @@ type ContainerOptions struct {
 // IDMaps are the contents of /proc/PID/uid_map and gid_map.
 type IDMaps struct{ UID, GID string }
 
-// Container is a cgroup and the namespaces of its processes.
+// Container is a cgroup and the namespaces of its processes. It lives as long as its first
+// process: with that one all others end (ended), and nothing can be started in it again. The
+// runtime makes another Container for a restart.
 type Container struct {
 	m    *Machine
 	opts ContainerOptions
 	pids *PIDNamespace
 
-	procs      []*Process // the living, oldest first
-	first      *Process
-	ended      bool
+	// first is the one that Start was called for first, process 1 unless the pid namespace is
+	// shared.
+	procs []*Process // the living, oldest first
+	first *Process
+	ended bool
+	// used is charged memory in bytes, peak the most it ever was.
 	used, peak int64
 	files      int64 // of used: what was written to a tmpfs
 	cpu        cpuTime
-	oomKills   int
+	// oomKills shows in memory.events and memory.failcnt.
+	oomKills int
 }
 
 // NewContainer returns a container without processes.
@@ -101,8 +107,10 @@ func (m *Machine) NewContainer(opts ContainerOptions) *Container {
 	if c.pids == nil {
 		c.pids = m.NewPIDs()
 	}
+	// So that /proc and the cgroup of the namespace show this container, and a tmpfs charges it.
 	opts.Root.ns.c = c
 	if opts.Group != nil {
+		// The group's death is how a whole pod vanishes at once when its node loses power.
 		opts.Group.OnKill(c.vanish)
 	}
 	if opts.Cgroup != nil {
@@ -111,7 +119,7 @@ func (m *Machine) NewContainer(opts ContainerOptions) *Container {
 	return c
 }
 
-// vanish is a power cut.
+// vanish is a power cut. Done is not called: nobody is left to hear of it.
 func (c *Container) vanish() {
 	for _, p := range slices.Clone(c.procs) {
 		p.vanish()
@@ -125,7 +133,8 @@ func (c *Container) Machine() *Machine { return c.m }
 // to it.
 func (c *Container) Options() *ContainerOptions { return &c.opts }
 
-// SetCPU changes what /sys/fs/cgroup says of the processor.
+// SetCPU changes what /sys/fs/cgroup says of the processor. It is the in-place resize of a pod
+// (KEP-1287); nothing is throttled by it.
 func (c *Container) SetCPU(shares, quota, period int64) {
 	c.opts.CPUShares, c.opts.CPUQuota, c.opts.CPUPeriod = shares, quota, period
 }
@@ -177,6 +186,9 @@ func (e *ChdirError) Unwrap() error { return e.Errno }
 // (an exec). A name without a slash is looked up in PATH of Spec.Env. The error
 // is a *ExecError or *ChdirError, whose text is runc's, or ErrStopped. When the
 // first process ends all others get SIGKILL.
+//
+// The order is runc's: the working directory, then the search for the program, each with an error
+// text of its own, which the kubelet reports as the reason of a failed start (StartError).
 func (c *Container) Start(spec Spec) (*Process, error) {
 	if c.ended {
 		return nil, ErrStopped
@@ -190,6 +202,7 @@ func (c *Container) Start(spec Spec) (*Process, error) {
 	if dir == "" {
 		dir = "/"
 	}
+	// The View needs a process only for its credentials and directory.
 	stand := &Process{Cred: spec.Cred, Dir: dir, c: c, ns: c.pids}
 	v := &View{ns: c.opts.Root.ns, p: stand}
 	if err := c.enter(v, dir); err != nil {
@@ -206,14 +219,18 @@ func (c *Container) Start(spec Spec) (*Process, error) {
 	p := c.newProcess(spec.Argv[0], nil)
 	p.Argv, p.Env, p.Dir, p.Cred = slices.Clone(prog.argv), spec.Env, stand.Dir, spec.Cred
 	p.fds, p.tty, p.done = dup(spec.FDs), spec.Tty, spec.Done
+	// Only the first one's end ends the container; execs come and go.
 	if c.first == nil {
 		c.first = p
 	}
+	// The body starts at a later step of the loop, so Done never comes before Start has returned.
 	p.launch(spec.Argv[0], false, prog.run)
 	return p, nil
 }
 
-// enter makes the working directory, as runc does, and enters it.
+// enter makes the working directory, as runc does, and enters it. Making it is runc's doing for
+// "workingDir" of a pod that the image lacks. The symbolic links of it are resolved, so Dir is
+// where it leads.
 func (c *Container) enter(v *View, dir string) error {
 	_ = c.opts.Root.MkdirAll(dir, 0o755)
 	at, errno := v.resolve(dir, true)
@@ -233,7 +250,9 @@ func (c *Container) enter(v *View, dir string) error {
 	return nil
 }
 
-// runcLookup is the search for the program as runc does it.
+// runcLookup is the search for the program as runc does it. It differs from LookPath: PATH is the
+// container's environment's last one, as a later entry wins, and whatever is wrong is reported as
+// not found in $PATH.
 func (v *View) runcLookup(spec Spec) (string, *ExecError) {
 	name := spec.Path
 	if name == "" {
@@ -251,6 +270,7 @@ func (v *View) runcLookup(spec Spec) (string, *ExecError) {
 			pathEnv, found = rest, true
 		}
 	}
+	// runc sets this PATH when the configuration has none.
 	if !found {
 		pathEnv = defaultPath
 	}
@@ -274,14 +294,16 @@ func (c *Container) Processes() []*Process { return slices.Clone(c.procs) }
 func (c *Container) ProcessCount() int { return len(c.procs) }
 
 // Signal sends a signal to the first process from outside its pid namespace:
-// SIGKILL always works, others that it has no handler for are lost on pid 1.
+// SIGKILL always works, others that it has no handler for are lost on pid 1. The kubelet's
+// SIGTERM arrives this way, by the runtime.
 func (c *Container) Signal(sig int) {
 	if c.first != nil {
 		c.first.deliver(sig, false)
 	}
 }
 
-// KillAll kills all processes with SIGKILL.
+// KillAll kills all processes with SIGKILL. In the order of their start, so that their ends come
+// in the same order in each run.
 func (c *Container) KillAll() {
 	for _, p := range slices.Clone(c.procs) {
 		p.die(Exit{Code: 128 + SIGKILL, Signal: SIGKILL})

@@ -1,6 +1,7 @@
 package kernel
 
-// cpuTime is the time that processes have computed: in steps, and at a rate.
+// cpuTime is the time that processes have computed: in steps, and at a rate. Rates let a program
+// burn a core for days without a step: usage is computed when it is asked for.
 type cpuTime struct {
 	done, at int64 // ns of a core, up to at (ns since the epoch)
 	rate     int64 // millicores since then
@@ -13,6 +14,8 @@ func (t *cpuTime) now(at int64) int64 {
 		return t.done
 	}
 	d := at - t.at
+	// d is in ns and rate in thousandths, so the product is divided by 1000; the remainder apart,
+	// for precision.
 	return t.done + d/1000*t.rate + d%1000*t.rate/1000
 }
 
@@ -23,7 +26,8 @@ func (t *cpuTime) add(rate, at int64) {
 }
 
 // Burn has the process compute from now on with so many millicores more, until
-// it ends, beside whatever else it does.
+// it ends, beside whatever else it does. What a container may use at most (cpu.max) is not
+// enforced here: who asks for a rate knows it.
 func (p *Process) Burn(milli int64) {
 	if !p.dead && milli > 0 {
 		p.burn(milli)

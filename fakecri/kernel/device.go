@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// device is an open character device. It has no state, so a Dup is itself.
+// device is an open character device. It has no state, so a Dup is itself. name is that of the
+// driver, which Mknod keeps in the file.
 type device struct {
 	m    *Machine
 	name string
@@ -22,6 +23,7 @@ func (v *View) openDevice(name string) (File, syscall.Errno) {
 	switch name {
 	case "null", "zero", "full", "random", "urandom":
 		return device{v.ns.m, name}, 0
+	// /dev/tty is whatever terminal the process has among its descriptors.
 	case "tty":
 		if v.p != nil && v.p.tty {
 			for _, f := range v.p.fds {
@@ -34,7 +36,7 @@ func (v *View) openDevice(name string) (File, syscall.Errno) {
 	return nil, syscall.ENXIO
 }
 
-// Read gives nothing, zeros or draws of the loop.
+// Read gives nothing, zeros or draws of the loop. /dev/full reads as zeros as well.
 func (d device) Read(_ context.Context, b []byte) (int, error) {
 	switch d.name {
 	case "null":
@@ -73,7 +75,8 @@ func (d device) Close() error { return nil }
 func (d device) Dup() File    { return d }
 func (d device) Path() string { return "/dev/" + d.name }
 
-// random fills b with the next draws.
+// random fills b with the next draws. The draws are numbered per machine, so what a process reads
+// depends on who read before on the node, and on the seed.
 func (m *Machine) random(b []byte) {
 	var word [8]byte
 	for len(b) > 0 {
@@ -99,4 +102,5 @@ func (m *Machine) uuid() string {
 	return string(out)
 }
 
+// itoa is strconv.Itoa, under a name short enough for the tables of /proc.
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -10,7 +10,8 @@ import (
 // ErrInterrupted is what waits return when a caught signal arrives: EINTR.
 const ErrInterrupted = syscall.EINTR
 
-// ExecError says why a program can't be run.
+// ExecError says why a program can't be run. kubectl describe shows its text in the container's
+// state, so it is runc's to the letter.
 type ExecError struct {
 	// Path is the program as it was asked for.
 	Path string
@@ -40,11 +41,14 @@ func (e *ExecError) Error() string {
 // Unwrap returns the Errno.
 func (e *ExecError) Unwrap() error { return e.Errno }
 
+// pathError is a path's error as package os would return it, so that callers can use errors.Is
+// with fs.ErrNotExist and its like.
 func pathError(op, name string, errno syscall.Errno) error {
 	return &fs.PathError{Op: op, Path: name, Err: errno}
 }
 
-// elfHeader begins the files that are programs.
+// elfHeader begins the files that are programs. A real ELF header follows "\x7fELF" with class
+// and data bytes, so no real binary is taken for one.
 const elfHeader = "\x7fELF drydock:"
 
 // ELF returns the content of an executable file that is the program name.

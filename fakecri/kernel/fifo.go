@@ -12,7 +12,8 @@ import (
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
-// fifo is a named pipe that somebody has open.
+// fifo is a named pipe that somebody has open. It exists from the first open to the last close;
+// the file in the directory is only a name for it.
 type fifo struct {
 	node memfs.Node
 	host string // of the machine's: its path there, and no node
@@ -20,7 +21,8 @@ type fifo struct {
 	// opened fires when an end is opened; who opens one waits for the other.
 	opened        *loop.Event
 	reads, writes int // how often an end was opened
-	users         int
+	// users counts open ends, and ends that still wait.
+	users int
 }
 
 // Mkfifo makes a named pipe.
@@ -33,6 +35,7 @@ func (v *View) Mkfifo(name string, perm fs.FileMode) error {
 // openFifo opens a named pipe. As on Linux one end waits until the other is
 // opened too, unless it is opened for both.
 func (v *View) openFifo(at *place, flag int) (File, syscall.Errno) {
+	// The process on the other side would have to be the machine's own; that is not built.
 	m, host := v.ns.m, ""
 	if at.syn != nil {
 		host = at.syn.name // what goes through it stays with the interpreted
@@ -56,16 +59,20 @@ func (v *View) openFifo(at *place, flag int) (File, syscall.Errno) {
 		f.q.writers++
 		f.writes++
 	}
+	// Everybody who waits looks again; who comes later waits for the new event.
 	f.opened.Fire()
 	f.opened = &loop.Event{}
 	ok := false
+	// An open that was given up takes its end back.
 	defer func() {
 		if !ok {
 			_ = end.Close()
 		}
 	}()
-	// Whoever came and went meanwhile counts too.
+	// Whoever came and went meanwhile counts too. A writer that opened, wrote and closed while
+	// this reader waited must not leave it waiting: the counters have moved on.
 	for end.read && f.q.writers == 0 && f.writes == writes || end.write && f.q.readers == 0 && f.reads == reads {
+		// The runtime itself, or a stand-in at the start, can't wait.
 		if v.p == nil || v.p.ctx == nil {
 			return nil, syscall.ENXIO
 		}
@@ -78,7 +85,7 @@ func (v *View) openFifo(at *place, flag int) (File, syscall.Errno) {
 	return end, 0
 }
 
-// fifoEnd is an open named pipe.
+// fifoEnd is an open named pipe. refs counts its descriptors, f.users the ends.
 type fifoEnd struct {
 	f           *fifo
 	m           *Machine

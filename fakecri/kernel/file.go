@@ -4,6 +4,10 @@ import "context"
 
 // File is an open file, pipe, terminal, device or connection: what a file
 // descriptor stands for.
+//
+// One value may stand in several tables: who has a reference closes it once, and the file ends
+// with the last. Reads and writes take the context of the process that makes them, since the file
+// belongs to no process.
 type File interface {
 	// Read waits for data; 0 and io.EOF at the end. A caught signal of the
 	// process whose context it is cuts a wait short with ErrInterrupted.
@@ -19,7 +23,8 @@ type File interface {
 	Dup() File
 }
 
-// ZeroWriter is a File that takes n zero bytes without being handed them.
+// ZeroWriter is a File that takes n zero bytes without being handed them. dd and the like write
+// gigabytes of zeros; the memory of the simulation must not hold those.
 type ZeroWriter interface {
 	WriteZeros(ctx context.Context, n int64) error
 }
@@ -31,6 +36,8 @@ type Seeker interface {
 
 // ReaderAt and WriterAt are of Files with positions, without moving the offset.
 type (
+	// They are asked for by interface: pipes and terminals have none, which is ESPIPE to a
+	// program.
 	ReaderAt interface {
 		ReadAt(b []byte, off int64) (int, error)
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 // hostMount is a file or directory of the machine's, mounted. It follows its
-// path: whatever is there when a process looks, is what it sees.
+// path: whatever is there when a process looks, is what it sees. It is never written through
+// memfs: changes go to the real file system, with the rights of the simulator's own user.
 type hostMount struct {
 	fs  hostfs.FS
 	top string // canonical on the machine
@@ -23,6 +24,7 @@ type hostMount struct {
 // node's. Symbolic links in hostPath are resolved now, on the machine; those
 // below it lead where they lead in the container.
 func (ns *Namespace) BindHost(containerPath string, host hostfs.FS, hostPath string, ro bool) error {
+	// top was resolved when it was mounted, so a link that is changed later leads where it led.
 	top, err := host.Canonical(path.Clean("/" + hostPath))
 	if err != nil {
 		return pathError("mount", hostPath, execError(err))
@@ -41,11 +43,12 @@ func (ns *Namespace) BindHost(containerPath string, host hostfs.FS, hostPath str
 // BindHostBelow mounts what is mounted below a directory of the machine's once
 // more, below where that directory was bound read-only: without being recursive,
 // that leaves the file systems inside as they are. A hostfs.FS that doesn't know of
-// any has none.
+// any has none. The kubelet's recursiveReadOnly (KEP-3857) is what makes the difference visible.
 func (ns *Namespace) BindHostBelow(containerPath string, host hostfs.FS, hostPath string) error {
 	known, ok := host.(interface {
 		MountsBelow(dir string) ([]string, error)
 	})
+	// An in-memory FS has no mounts below.
 	if !ok {
 		return nil
 	}
@@ -67,7 +70,8 @@ func (ns *Namespace) BindHostBelow(containerPath string, host hostfs.FS, hostPat
 }
 
 // OnHost reports whether what is at a path, or would be made there, is a file of
-// the machine's.
+// the machine's. A program that is missing on the machine's files has no stand-in: what is there
+// is meant as it is.
 func (v *View) OnHost(name string) bool {
 	at, errno := v.resolve(name, true)
 	if errno != 0 {
@@ -81,7 +85,7 @@ func (v *View) OnHost(name string) bool {
 	return ok
 }
 
-// at is a path in the mount as the machine has it.
+// at is a path in the mount as the machine has it. rel is "/" for the top itself.
 func (h *hostMount) at(rel string) string {
 	switch {
 	case rel == "/":
@@ -92,6 +96,7 @@ func (h *hostMount) at(rel string) string {
 	return h.top + rel
 }
 
+// lookup looks at the machine at each call: files change behind the simulator's back.
 func (h *hostMount) lookup(_ *View, rel string) *synth {
 	name := h.at(rel)
 	info, err := h.fs.Lstat(name)
@@ -102,6 +107,7 @@ func (h *hostMount) lookup(_ *View, rel string) *synth {
 	if sys, ok := info.Sys().(*memfs.Sys); ok {
 		s.uid, s.gid = sys.UID, sys.GID
 	}
+	// Of a device the link is the driver's name, as in memfs.
 	if s.mode&(fs.ModeSymlink|fs.ModeDevice) != 0 {
 		s.link, _ = h.fs.Readlink(name)
 	}
@@ -113,7 +119,8 @@ func (h *hostMount) names(_ *View, rel string) []string {
 	return names
 }
 
-// head returns the first bytes of a real file.
+// head returns the first bytes of a real file. Any error is an empty head: then the file is no
+// program.
 func (s *synth) head(n int) []byte {
 	if !s.mode.IsRegular() {
 		return nil
@@ -129,7 +136,7 @@ func (s *synth) head(n int) []byte {
 }
 
 // open opens a file by its name on the machine; shown is its path in the
-// container.
+// container. O_APPEND is done by openFile, as writes are by offset.
 func (h *hostMount) open(name, shown string, flag int, perm fs.FileMode) (*openFile, syscall.Errno) {
 	f, err := h.fs.Open(name, flag&^os.O_APPEND, perm)
 	if err != nil {
@@ -138,7 +145,9 @@ func (h *hostMount) open(name, shown string, flag int, perm fs.FileMode) (*openF
 	return &openFile{h: f, path: shown, refs: 1, flag: flag}, 0
 }
 
-// openHost opens a real file for writing, which it makes if create says so.
+// openHost opens a real file for writing, which it makes if create says so. A program of the
+// machine may make or remove the file meanwhile, so the errors of a race are handled: O_EXCL says
+// who made it, and so who owns it.
 func (v *View) openHost(name string, at *place, flag int, perm fs.FileMode, create bool) (File, syscall.Errno) {
 	x := v.ns.list[at.mnt]
 	h := x.synth.(*hostMount)

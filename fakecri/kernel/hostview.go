@@ -11,7 +11,8 @@ import (
 // This file is what containers see that share namespaces with the machine that
 // the program runs on (Options.Host).
 
-// hostText is a file of the machine's, "" without one.
+// hostText is a file of the machine's, "" without one. An error is an empty text: the file may be
+// missing on that machine.
 func (m *Machine) hostText(name string) string {
 	if m.opts.Host == nil {
 		return ""
@@ -21,7 +22,8 @@ func (m *Machine) hostText(name string) string {
 }
 
 // Listeners are the TCP ports that somebody listens on in the namespace: those
-// of Ports, and in the machine's also those of its other programs.
+// of Ports, and in the machine's also those of its other programs. It is for netstat and for
+// tests that look for a port with hostNetwork.
 func (n *NetNS) Listeners() []int {
 	out := n.Ports()
 	if n != n.m.host || n.m.opts.Host == nil {
@@ -30,6 +32,7 @@ func (n *NetNS) Listeners() []int {
 	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		for line := range strings.Lines(n.m.hostText(file)) {
 			f := strings.Fields(line)
+			// The fourth column is the state; 0A is TCP_LISTEN (include/net/tcp_states.h).
 			if len(f) < 4 || f[3] != "0A" { // not LISTEN
 				continue
 			}
@@ -43,7 +46,7 @@ func (n *NetNS) Listeners() []int {
 }
 
 // SharedMemory is the content of /proc/sysvipc/shm: the segments of the
-// machine for a container in its IPC namespace, none for any other.
+// machine for a container in its IPC namespace, none for any other. ipcs reads it.
 func (c *Container) SharedMemory() string {
 	if !c.opts.HostIPC {
 		return ""

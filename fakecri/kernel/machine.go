@@ -48,14 +48,20 @@ type Options struct {
 
 // Machine is the kernel of one node.
 type Machine struct {
-	opts   Options
-	l      *loop.Loop
-	draws  uint64
+	opts Options
+	l    *loop.Loop
+	// draws counts what /dev/urandom has given, so that each draw has a name of its own.
+	draws uint64
+	// pids is the node's own pid namespace and host its network namespace, which every process
+	// and every container without one of their own is in.
 	pids   PIDNamespace
 	host   *NetNS
 	nets   []*NetNS
 	mounts []*mount // that every View has; see defaultMounts
-	fifos  []*fifo
+	// fifos are the named pipes that are open: a FIFO's buffer belongs to the file, not to a
+	// descriptor.
+	fifos []*fifo
+	// Paths are followed one at a time, and never wait, so one room does for all.
 	walked []place // room for a walk along a path
 	ports  int     // the last ephemeral port, counted
 
@@ -76,12 +82,14 @@ func New(opts Options) *Machine {
 	if m.opts.Kernel == "" {
 		m.opts.Kernel = "6.1.0"
 	}
+	// A machine needs at least one, since /proc shows ranges of them.
 	if m.opts.CPUs == 0 {
 		m.opts.CPUs = 2
 	}
 	if m.opts.Disk == 0 {
 		m.opts.Disk = 100 << 30
 	}
+	// The node's namespace counts from firstHostPID, see PIDNamespace.add.
 	m.pids.m = m
 	m.host = &NetNS{m: m, ip: opts.HostIP}
 	return m

@@ -13,22 +13,27 @@ import (
 
 const (
 	// hostUnreachable is how long it takes until a connection to an address
-	// that nobody has fails: three ARP requests.
+	// that nobody has fails: three ARP requests. The kernel retries ARP each second
+	// (mcast_solicit 3).
 	hostUnreachable = 3 * time.Second
-	// handshake is what a connection costs.
+	// handshake is what a connection costs. A round trip within a node or a rack.
 	handshake = 100 * time.Microsecond
-	backlog   = 128
+	// backlog is how many connections wait for accept(2) at most; programs commonly ask for 128.
+	backlog = 128
 )
 
-// NetNS is a network namespace: a pod's, or the node's.
+// NetNS is a network namespace: a pod's, or the node's. There are no packets: a connection is two
+// pipes, made by Dial at once. Addresses are one for each namespace, and all traffic is TCP.
 type NetNS struct {
-	m      *Machine
-	ip     string
+	m  *Machine
+	ip string
+	// A listener or a handler has the port, never both.
 	open   []*endpoint // by port
 	closed bool
 }
 
-// endpoint is a port that somebody listens on.
+// endpoint is a port that somebody listens on. gone says that the program has ended: connections
+// that are open then are reset.
 type endpoint struct {
 	port     int
 	listener *Listener
@@ -40,7 +45,7 @@ type endpoint struct {
 func (m *Machine) HostNet() *NetNS { return m.host }
 
 // NewNet returns a network namespace with an address. Others of the node reach
-// it by that until Close.
+// it by that until Close. The runtime gives the address, of the node's pod range.
 func (m *Machine) NewNet(ip string) *NetNS {
 	n := &NetNS{m: m, ip: ip}
 	m.nets = append(m.nets, n)
@@ -50,7 +55,8 @@ func (m *Machine) NewNet(ip string) *NetNS {
 // IP returns the namespace's address.
 func (n *NetNS) IP() string { return n.ip }
 
-// Close takes the namespace off the node's network and closes what listens.
+// Close takes the namespace off the node's network and closes what listens. Connections that are
+// made stay open until their ends close: a pod's processes are dead before its namespace goes.
 func (n *NetNS) Close() {
 	n.closed = true
 	n.m.nets = slices.DeleteFunc(n.m.nets, func(o *NetNS) bool { return o == n })
@@ -64,7 +70,8 @@ func (n *NetNS) Close() {
 	n.open = nil
 }
 
-// Answer is what a stated program says to a request.
+// Answer is what a stated program says to a request. After lets a stated server be slow, which
+// probes with timeouts are tested by.
 type Answer struct {
 	// Data is sent back after After.
 	Data  []byte
@@ -75,7 +82,8 @@ type Answer struct {
 
 // Handler answers for a stated program, without a task: it gets what a client
 // has sent on one connection since the last answer, and returns false as long
-// as that is no whole request. It must not wait, and not keep the slice.
+// as that is no whole request. It must not wait, and not keep the slice. It may be called with
+// the same request more than once, longer each time, until it answers: HTTP arrives in parts.
 type Handler func(request []byte) (Answer, bool)
 
 // find returns where a port is, or would be, in the sorted list.
@@ -83,7 +91,9 @@ func (n *NetNS) find(port int) (int, bool) {
 	return slices.BinarySearchFunc(n.open, port, func(e *endpoint, port int) int { return e.port - port })
 }
 
-// bind opens a port, and tells whoever watches the node's ports.
+// bind opens a port, and tells whoever watches the node's ports. Port 0 is replaced by a free
+// one, as bind(2) does. EADDRINUSE is what a second container of a pod gets that wants the same
+// port.
 func (n *NetNS) bind(e *endpoint) error {
 	if e.port < 0 || e.port > 65535 {
 		return syscall.EINVAL
@@ -103,7 +113,8 @@ func (n *NetNS) bind(e *endpoint) error {
 	return nil
 }
 
-// unbind closes a port, once: the endpoint may have been replaced since.
+// unbind closes a port, once: the endpoint may have been replaced since. A program may have
+// closed the port and another have taken it.
 func (n *NetNS) unbind(e *endpoint) {
 	e.gone = true
 	i, found := n.find(e.port)
@@ -120,14 +131,17 @@ func (n *NetNS) tell(port int, open bool) {
 	}
 }
 
-// ephemeral counts through the ports that the kernel chooses.
+// ephemeral counts through the ports that the kernel chooses. They are
+// net.ipv4.ip_local_port_range's, in turn; a number that is in use is not skipped, as there are
+// more than anybody holds.
 func (m *Machine) ephemeral() int {
 	m.ports = (m.ports + 1) % 28232
 	return 32768 + m.ports
 }
 
 // Serve has a handler answer on a port until the function returned is called.
-// EADDRINUSE if the port is taken.
+// EADDRINUSE if the port is taken. A handler costs no task, so a thousand stated web servers cost
+// nothing while nobody asks.
 func (n *NetNS) Serve(port int, h Handler) (stop func(), err error) {
 	e := &endpoint{port: port, handler: h}
 	if err := n.bind(e); err != nil {
@@ -169,7 +183,8 @@ func (n *NetNS) Handler(port int) Handler {
 	return nil
 }
 
-// Route returns the namespace that an address leads to from here, or nil.
+// Route returns the namespace that an address leads to from here, or nil. The whole of 127/8 is
+// the namespace itself. Addresses of other nodes are nobody's here: those are Options.Remote's.
 func (n *NetNS) Route(ip string) *NetNS {
 	if ip == "localhost" || ip == "" || ip == n.ip {
 		return n
@@ -186,7 +201,8 @@ func (n *NetNS) Route(ip string) *NetNS {
 	return n.m.netOf(ip)
 }
 
-// netOf returns the sandbox's namespace that has an address, or nil.
+// netOf returns the sandbox's namespace that has an address, or nil. The list is short: a node
+// has some hundred pods at most.
 func (m *Machine) netOf(ip string) *NetNS {
 	if ip == "127.0.0.1" {
 		return nil
@@ -201,7 +217,9 @@ func (m *Machine) netOf(ip string) *NetNS {
 
 // Dial connects from this namespace to a port at an IP ("localhost", 127.x and
 // the own address are the namespace itself). ECONNREFUSED if nobody listens
-// there, EHOSTUNREACH after 3 s if no sandbox has the address.
+// there, EHOSTUNREACH after 3 s if no sandbox has the address. It takes handshake if somebody
+// answers. An address without anybody takes as long as ARP does, which is what makes a probe of a
+// dead pod's address run into its timeout.
 func (n *NetNS) Dial(ctx context.Context, ip string, port int) (*Conn, error) {
 	l := n.m.l
 	to := n.Route(ip)
@@ -211,6 +229,7 @@ func (n *NetNS) Dial(ctx context.Context, ip string, port int) (*Conn, error) {
 				if err := l.Sleep(ctx, handshake); err != nil {
 					return nil, err
 				}
+				// The address exists elsewhere, and nobody listens there.
 				if h == nil {
 					return nil, syscall.ECONNREFUSED
 				}
@@ -226,11 +245,13 @@ func (n *NetNS) Dial(ctx context.Context, ip string, port int) (*Conn, error) {
 		return nil, err
 	}
 	i, ok := to.find(port)
+	// Looked at after the wait: the listener may have gone during the handshake.
 	if !ok || to.closed || n.closed {
 		return nil, syscall.ECONNREFUSED
 	}
 	e := to.open[i]
 	if e.listener != nil && len(e.listener.queue) >= backlog {
+		// SYNs are dropped and sent again after 1, 2, 4 ... 64 s: tcp_syn_retries 6.
 		if err := l.Sleep(ctx, 127*time.Second); err != nil { // SYNs that are dropped
 			return nil, err
 		}
@@ -240,12 +261,14 @@ func (n *NetNS) Dial(ctx context.Context, ip string, port int) (*Conn, error) {
 }
 
 // DialHandler connects to a handler that nobody can reach otherwise, as if it
-// served the port of this namespace.
+// served the port of this namespace. Port forwarding
+// uses it for programs that are stated to answer on any port.
 func (n *NetNS) DialHandler(port int, h Handler) *Conn {
 	return n.connect(n, &endpoint{port: port, handler: h}, "127.0.0.1")
 }
 
-// connect makes the two ends of a connection.
+// connect makes the two ends of a connection. The client's end is returned; the other is queued
+// at the listener, or is the handler itself.
 func (n *NetNS) connect(to *NetNS, e *endpoint, ip string) *Conn {
 	if ip == "localhost" {
 		ip = "127.0.0.1"
@@ -259,6 +282,7 @@ func (n *NetNS) connect(to *NetNS, e *endpoint, ip string) *Conn {
 	c := &Conn{l: n.m.l, in: back, out: there, refs: 1, localIP: local, localPort: n.m.ephemeral(), remoteIP: ip, remotePort: e.port}
 	if e.handler != nil {
 		c.server = e
+		// Answers of one connection come in the order of its requests.
 		c.stream = n.m.l.NewStream()
 		return c
 	}
@@ -268,7 +292,8 @@ func (n *NetNS) connect(to *NetNS, e *endpoint, ip string) *Conn {
 	return c
 }
 
-// Listener is an open port.
+// Listener is an open port. queue has the connections that are made and not accepted; who
+// connects does not wait for that.
 type Listener struct {
 	net    *NetNS
 	e      *endpoint
@@ -304,7 +329,8 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 // Port returns the port.
 func (l *Listener) Port() int { return l.e.port }
 
-// Close frees the port; connections that nobody accepted are reset.
+// Close frees the port; connections that nobody accepted are reset. Called twice it does nothing:
+// the process closes it at its death, too.
 func (l *Listener) Close() error {
 	if l.closed {
 		return nil
@@ -323,11 +349,13 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// Conn is one end of a connection; it is a File.
+// Conn is one end of a connection; it is a File. Its ends share two pipes, crosswise; closing one
+// end breaks what it wrote to and ends what it read.
 type Conn struct {
 	l       *loop.Loop
 	in, out *pipe
 	refs    int
+	// outDone says that CloseWrite was called: in then still delivers.
 	outDone bool
 	owner   *Process
 
@@ -335,7 +363,8 @@ type Conn struct {
 	localPort, remotePort int
 
 	// Of one whose other end is a stated program.
-	server  *endpoint
+	server *endpoint
+	// request is what was sent since the last answer, stream the order of answers.
 	request []byte
 	stream  uint64
 }
@@ -348,7 +377,8 @@ func (c *Conn) Read(ctx context.Context, b []byte) (int, error) {
 	return c.in.read(ctx, b)
 }
 
-// Write is of File.
+// Write is of File. To a handler nothing waits: it takes everything, and its answer comes after
+// its own delay.
 func (c *Conn) Write(ctx context.Context, b []byte) (int, error) {
 	if c.refs == 0 {
 		return 0, errBadFD
@@ -361,6 +391,7 @@ func (c *Conn) Write(ctx context.Context, b []byte) (int, error) {
 	}
 	c.request = append(c.request, b...)
 	a, ok := Answer{}, true
+	// A program that has ended answers no more; the empty Answer resets the connection below.
 	if !c.server.gone {
 		a, ok = c.server.handler(c.request)
 	}
@@ -388,7 +419,7 @@ func (c *Conn) Write(ctx context.Context, b []byte) (int, error) {
 	return len(b), nil
 }
 
-// CloseWrite says that no more will be sent.
+// CloseWrite says that no more will be sent. It is shutdown(2) with SHUT_WR.
 func (c *Conn) CloseWrite() error {
 	if !c.outDone {
 		c.outDone = true
@@ -397,7 +428,7 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close is of File.
+// Close is of File. A reset, as Linux sends it, is what the other side sees as ECONNRESET.
 func (c *Conn) Close() error {
 	if c.refs == 0 {
 		return nil
@@ -426,7 +457,8 @@ func (c *Conn) Dup() File {
 // Path is as /proc shows it.
 func (c *Conn) Path() string { return "socket:[1]" }
 
-// keepFor closes the connection when the process dies.
+// keepFor closes the connection when the process dies. A program that dies must not leave its
+// peers waiting for ever.
 func (c *Conn) keepFor(p *Process) {
 	c.owner = p
 	p.Own(c)
@@ -445,7 +477,8 @@ func (c *Conn) RemoteIP() string { return c.remoteIP }
 func (c *Conn) RemotePort() int { return c.remotePort }
 
 // Listen opens a port in the process's network namespace. It closes with the
-// process. Ports below 1024 are for everybody, as container runtimes set it.
+// process. Ports below 1024 are for everybody, as container runtimes set it. A connection's
+// descriptors are not in the process's table, so it is owned.
 func (p *Process) Listen(_ context.Context, port int) (*Listener, error) {
 	if p.dead {
 		return nil, errBadFD
@@ -460,7 +493,8 @@ func (p *Process) Listen(_ context.Context, port int) (*Listener, error) {
 }
 
 // Dial connects to a port at an IP or a host name that /etc/hosts has (ENOENT
-// if it has not). It closes with the process.
+// if it has not). It closes with the process. DNS is nobody's here: commands that resolve names
+// ask it by themselves.
 func (p *Process) Dial(ctx context.Context, host string, port int) (*Conn, error) {
 	ip, ok := p.LookupHost(host)
 	if !ok {
@@ -474,7 +508,9 @@ func (p *Process) Dial(ctx context.Context, host string, port int) (*Conn, error
 	return c, nil
 }
 
-// LookupHost returns the address of a name by /etc/hosts, or of an IP itself.
+// LookupHost returns the address of a name by /etc/hosts, or of an IP itself. The file is read as
+// root: whether the process may read it makes no difference to a resolver's answer in practice,
+// since the kubelet writes it for all.
 func (p *Process) LookupHost(host string) (ip string, ok bool) {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return host, true

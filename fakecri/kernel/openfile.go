@@ -10,17 +10,20 @@ import (
 )
 
 // openFile is an open regular file (or directory), of the node's files or of the
-// machine's. Dups share it.
+// machine's. Dups share it. refs counts descriptors, of all processes. The offset is shared by
+// them, as POSIX has it after dup(2) and fork(2).
 type openFile struct {
 	h    hostfs.File // of the node, or of the machine
 	path string
 	off  int64
 	refs int
+	// flag is of open(2): only the access mode and O_APPEND are looked at later.
 	flag int
 	// tmpfs says that what is written takes memory.
 	tmpfs bool
 }
 
+// Read returns what is there and never waits. An end together with data is told at the next read.
 func (f *openFile) Read(_ context.Context, b []byte) (int, error) {
 	n, err := f.ReadAt(b, f.off)
 	f.off += int64(n)
@@ -30,6 +33,7 @@ func (f *openFile) Read(_ context.Context, b []byte) (int, error) {
 	return n, err
 }
 
+// ReadAt is pread(2); EBADF if the file was opened for writing alone.
 func (f *openFile) ReadAt(b []byte, off int64) (int, error) {
 	if f.flag&os.O_WRONLY != 0 {
 		return 0, errBadFD
@@ -44,6 +48,7 @@ func (f *openFile) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
+// Write writes all of b, at the offset or the end.
 func (f *openFile) Write(ctx context.Context, b []byte) (int, error) {
 	return f.writeAll(ctx, int64(len(b)), func(from, to int64) (int64, error) {
 		n, err := f.WriteAt(b[from:to], f.off)
@@ -62,6 +67,10 @@ func (f *openFile) writeAll(ctx context.Context, n int64, write func(from, to in
 
 // writeAll writes n bytes to a file at an offset, which it moves on: at once,
 // or, on a tmpfs, as far as the memory goes until the OOM killer has made room.
+//
+// Each lap writes what there is room for, then asks the OOM killer for more. Without a victim it
+// is ENOMEM, which Linux would make SIGBUS or ENOSPC of, depending on the limit. Overwriting
+// takes no new memory: growth is beyond the file's size alone.
 func writeAll(ctx context.Context, h interface{ Size() int64 }, off *int64, tmpfs bool, n int64, write func(from, to int64) (int64, error)) (int, error) {
 	done := int64(0)
 	for {
@@ -70,6 +79,7 @@ func writeAll(ctx context.Context, h interface{ Size() int64 }, off *int64, tmpf
 		if p := From(ctx); tmpfs && p != nil && !p.dead {
 			c = p.c
 			growth := max(*off+part-h.Size(), 0)
+			// Only the part beyond the size needs room.
 			if taken = min(growth, c.room()); taken < growth {
 				part -= growth - taken
 			}
@@ -79,6 +89,7 @@ func writeAll(ctx context.Context, h interface{ Size() int64 }, off *int64, tmpf
 		done += m
 		if c != nil && taken > 0 {
 			c.files += taken
+			// Booked after the write, as a full tmpfs (its own size limit) may have taken less.
 			c.book(taken)
 		}
 		if err != nil || done == n {
@@ -90,6 +101,7 @@ func writeAll(ctx context.Context, h interface{ Size() int64 }, off *int64, tmpf
 		if !c.makeRoom() {
 			return int(done), syscall.ENOMEM
 		}
+		// It may have been this process that was killed.
 		From(ctx).checkAlive()
 	}
 }
@@ -154,6 +166,7 @@ func (f *openFile) Close() error {
 	return nil
 }
 
+// Dup is the same value with one reference more.
 func (f *openFile) Dup() File {
 	f.refs++
 	return f

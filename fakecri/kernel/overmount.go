@@ -13,7 +13,8 @@ import (
 // This file is what a runtime mounts over what a container has already, in the
 // order of runc: paths that are made read-only, then paths that are masked.
 
-// nullFS is a mount of /dev/null.
+// nullFS is a mount of /dev/null. Its one file reads as empty and takes everything, so a masked
+// /proc/kcore shows nothing.
 type nullFS struct{}
 
 func (nullFS) lookup(_ *View, rel string) *synth {
@@ -26,7 +27,7 @@ func (nullFS) lookup(_ *View, rel string) *synth {
 func (nullFS) names(*View, string) []string { return nil }
 
 // partFS is a directory or file of a synthFS, mounted elsewhere or with other
-// options.
+// options. It is for read-only paths such as /proc/sys, which stay what they are otherwise.
 type partFS struct {
 	of  synthFS
 	top string
@@ -37,7 +38,8 @@ func (p partFS) lookup(v *View, rel string) *synth { return p.of.lookup(v, path.
 func (p partFS) names(v *View, rel string) []string { return p.of.names(v, path.Join(p.top, rel)) }
 
 // Mask hides what is at a path: a file is /dev/null then, a directory an empty
-// read-only tmpfs. A path where nothing is stays as it is.
+// read-only tmpfs. A path where nothing is stays as it is. The paths are those of the container's
+// security context (procMount Default): runtime-spec's maskedPaths.
 func (ns *Namespace) Mask(name string) error {
 	at, there, err := ns.over(name)
 	if !there {
@@ -47,14 +49,15 @@ func (ns *Namespace) Mask(name string) error {
 	if at.mode().IsDir() {
 		x.synth, x.image, x.ro = nil, emptyImage(0o755), true
 	}
-	// What was mounted below is hidden too.
+	// What was mounted below is hidden too. Else they would show through: lookups ask the table
+	// by path.
 	ns.list = slices.DeleteFunc(ns.list, func(o *mount) bool { return o.path != x.path && below(o.path, x.path) })
 	ns.list = append(ns.list, x)
 	return nil
 }
 
 // MakeReadOnly makes what is at a path, and below it, read-only. A path where
-// nothing is stays as it is.
+// nothing is stays as it is. It mounts the same once more over itself: bind,ro as runc does it.
 func (ns *Namespace) MakeReadOnly(name string) error {
 	at, there, err := ns.over(name)
 	if !there {
@@ -77,7 +80,8 @@ func (ns *Namespace) MakeReadOnly(name string) error {
 	return nil
 }
 
-// over finds what is to be mounted over.
+// over finds what is to be mounted over. Links are followed, as what they lead to is to be
+// hidden.
 func (ns *Namespace) over(name string) (at place, there bool, err error) {
 	root := ns.root()
 	at, errno := root.resolve(path.Clean("/"+name), true)
@@ -91,7 +95,8 @@ func (ns *Namespace) over(name string) (at place, there bool, err error) {
 }
 
 // BindImage mounts the files of an image, or the part of them at a path, read-
-// only.
+// only. It is the image volume of a pod (KEP-4639). part is a path in the image, "" or / for all
+// of it.
 func (ns *Namespace) BindImage(containerPath string, image *memfs.Image, part string) error {
 	x := &mount{path: path.Clean("/" + containerPath), source: "overlay", fstype: "overlay", ro: true, image: image}
 	if part = path.Clean("/" + part); part != "/" {
@@ -104,7 +109,8 @@ func (ns *Namespace) BindImage(containerPath string, image *memfs.Image, part st
 	return ns.mount(x, x.top().Mode().IsDir())
 }
 
-// AddDevice makes a device file; driver is what Mknod is told.
+// AddDevice makes a device file; driver is what Mknod is told. It is for the devices of the
+// container's configuration.
 func (ns *Namespace) AddDevice(name string, mode fs.FileMode, uid, gid int, driver string) error {
 	v := ns.root()
 	name = path.Clean("/" + name)

@@ -2,12 +2,16 @@ package kernel
 
 import "slices"
 
-// firstHostPID is where the numbers of processes on the node begin.
+// firstHostPID is where the numbers of processes on the node begin. A node has daemons before its
+// first container; the number only has to look plausible.
 const firstHostPID = 1200
 
-// PIDNamespace gives processes their numbers.
+// PIDNamespace gives processes their numbers. Every process is in two of them: its container's or
+// pod's, and the node's. A container with hostPID is in the node's alone. Deeper nesting does not
+// exist.
 type PIDNamespace struct {
-	m    *Machine
+	m *Machine
+	// last is the highest number that was given.
 	last int
 	list []*Process // by number
 }
@@ -21,7 +25,8 @@ func (m *Machine) HostPIDs() *PIDNamespace { return &m.pids }
 
 // AddStated adds a process that is listed and does nothing: the pause container
 // of a pod with a shared pid namespace, or a daemon of the node. It has no task,
-// and no signal does anything to it.
+// and no signal does anything to it. It takes the number 1 in a fresh namespace, so the
+// containers of a pod that shares one find the pause process there.
 func (ns *PIDNamespace) AddStated(argv ...string) *Process {
 	p := &Process{Argv: argv, Dir: "/", ns: ns, stated: true, startedAt: ns.m.l.UnixNano(), group: ns.m.l.Root()}
 	ns.add(p)
@@ -35,7 +40,8 @@ func (ns *PIDNamespace) RemoveStated(p *Process) {
 	ns.remove(p)
 }
 
-// Processes lists the living processes by number.
+// Processes lists the living processes by number. A copy, so that the caller may end them while
+// going through.
 func (ns *PIDNamespace) Processes() []*Process { return slices.Clone(ns.list) }
 
 // Find returns the living process with a number, or nil.
@@ -60,7 +66,8 @@ func (p *Process) PIDIn(ns *PIDNamespace) int {
 }
 
 // add numbers a process, on the node and in its namespace. Numbers are not used
-// again: a simulation does not live long enough.
+// again: a simulation does not live long enough. The node's list has everyone, in the order of
+// the start.
 func (ns *PIDNamespace) add(p *Process) {
 	host := &ns.m.pids
 	if host.last == 0 {
@@ -90,12 +97,14 @@ func (ns *PIDNamespace) remove(p *Process) {
 // ProcessCount returns how many processes run, on all of the machine.
 func (m *Machine) ProcessCount() int { return m.processes }
 
-// mayFork reports whether the container can have another process.
+// mayFork reports whether the container can have another process. The runtime answers by the pids
+// limit of the pod's cgroup and the node's.
 func (c *Container) mayFork() bool {
 	return c.opts.Forks == nil || c.opts.Forks()
 }
 
-// init returns the namespace's first process, or nil.
+// init returns the namespace's first process, or nil. Orphans go to it. It is nil when process 1
+// has ended, which takes the others along.
 func (ns *PIDNamespace) init() *Process {
 	if len(ns.list) > 0 && ns.list[0].pid == 1 {
 		return ns.list[0]

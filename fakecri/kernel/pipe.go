@@ -14,9 +14,12 @@ const (
 	pipeSize = 64 << 10
 )
 
-// pipe is a buffer between writers and readers.
+// pipe is a buffer between writers and readers. It is one direction: a connection has two of
+// them. Signals are edge-triggered and wake one waiter each, so whoever leaves something behind
+// for another must notify again.
 type pipe struct {
-	buf              []byte
+	buf []byte
+	// readers and writers count open ends; at 0 the other side sees an end, or a broken pipe.
 	readers, writers int
 	readable, room   loop.Signal
 	// reset says that the reader of a connection went away with data unread.
@@ -24,7 +27,8 @@ type pipe struct {
 }
 
 // wait waits on a signal of the pipe, or for a caught signal of the process
-// whose context it is.
+// whose context it is. Without a handler there is nothing to interrupt a wait: other signals kill
+// the task or do nothing.
 func wait(ctx context.Context, s *loop.Signal) error {
 	p := From(ctx)
 	if p == nil || p.caught == 0 {
@@ -44,6 +48,7 @@ func (q *pipe) read(ctx context.Context, b []byte) (int, error) {
 		return 0, nil
 	}
 	for len(q.buf) == 0 {
+		// Data that is left is read before the end is seen.
 		if q.writers == 0 {
 			q.readable.Notify() // for the next who waits
 			if q.reset {
@@ -56,18 +61,22 @@ func (q *pipe) read(ctx context.Context, b []byte) (int, error) {
 		}
 	}
 	n := copy(b, q.buf)
+	// The array is not reused from its start: an empty buffer is dropped, and most are empty
+	// soon.
 	q.buf = q.buf[n:]
 	if len(q.buf) == 0 {
 		q.buf = nil
 	} else {
 		q.readable.Notify()
 	}
+	// A waiting writer looks by itself whether the room is enough.
 	q.room.Notify()
 	return n, nil
 }
 
 // write waits for room as often as it takes. What was written before an error
-// counts.
+// counts. A program sees one write: the parts in between can mix with other writers', as on Linux
+// for more than PIPE_BUF.
 func (q *pipe) write(ctx context.Context, b []byte) (int, error) {
 	done := 0
 	for done < len(b) {
@@ -76,9 +85,10 @@ func (q *pipe) write(ctx context.Context, b []byte) (int, error) {
 			return done, brokenPipe(ctx)
 		}
 		free := pipeSize - len(q.buf)
-		// Up to a page a write is whole or not yet.
+		// Up to a page a write is whole or not yet. PIPE_BUF is 4096.
 		if free <= 0 || free < len(b)-done && len(b) <= 4096 {
 			if err := wait(ctx, &q.room); err != nil {
+				// An interrupted write reports what it wrote, without an error, as write(2) does.
 				if done > 0 {
 					return done, nil
 				}
@@ -97,7 +107,8 @@ func (q *pipe) write(ctx context.Context, b []byte) (int, error) {
 	return done, nil
 }
 
-// brokenPipe gives SIGPIPE to whose context it is, which may not return.
+// brokenPipe gives SIGPIPE to whose context it is, which may not return. SIGPIPE kills a process
+// that does nothing about it: "yes | head" ends that way.
 func brokenPipe(ctx context.Context) error {
 	if p := From(ctx); p != nil {
 		p.deliver(SIGPIPE, true)
@@ -106,6 +117,7 @@ func brokenPipe(ctx context.Context) error {
 	return syscall.EPIPE
 }
 
+// closeReader wakes writers when nobody is left to read; what was written is lost.
 func (q *pipe) closeReader() {
 	q.readers--
 	if q.readers == 0 {
@@ -114,6 +126,7 @@ func (q *pipe) closeReader() {
 	}
 }
 
+// closeWriter wakes readers, who see the end after the data.
 func (q *pipe) closeWriter() {
 	q.writers--
 	if q.writers == 0 {
@@ -131,6 +144,7 @@ func (r pipeReader) Close() error                                    { r.q.close
 func (r pipeReader) Dup() File                                       { r.q.readers++; return r }
 func (r pipeReader) Path() string                                    { return "pipe:[1]" }
 
+// The two are values without state of their own: a Dup only counts.
 type pipeWriter struct{ q *pipe }
 
 func (w pipeWriter) Read(context.Context, []byte) (int, error)        { return 0, errBadFD }

@@ -8,7 +8,8 @@ import (
 // Capabilities is a set of Linux capabilities, a bit each.
 type Capabilities uint64
 
-// The capabilities that change what a process here may do.
+// The capabilities that change what a process here may do. Numbers are those of
+// linux/capability.h.
 const (
 	capChown = iota
 	capDACOverride
@@ -67,7 +68,8 @@ func (c *Container) bounding() Capabilities {
 	return *c.opts.Capabilities
 }
 
-// effective are the process's capabilities: none unless it is root.
+// effective are the process's capabilities: none unless it is root. Ambient and file capabilities
+// don't exist here.
 func (p *Process) effective() Capabilities {
 	if p.Cred.UID != 0 {
 		return 0
@@ -76,7 +78,8 @@ func (p *Process) effective() Capabilities {
 }
 
 // can reports whether who looks at the View has a capability; the machine itself
-// has all.
+// has all. A View without a process is the runtime's own, which sets up mounts before anybody
+// runs.
 func (v *View) can(n int) bool {
 	if v.p == nil {
 		return true
@@ -92,7 +95,8 @@ func (p *Process) Can(n int) bool { return p.effective().has(n) }
 
 // Filter says which system calls fail, as far as a seccomp profile is acted on
 // here: chmod, chown, lchown, mkdir, rename, symlink, link, unlink, rmdir,
-// sethostname.
+// sethostname. RuntimeDefault and Localhost profiles become one; the calls in the list are those
+// that commands of images make and tests look for.
 type Filter struct {
 	// DenyRest denies what Except doesn't name; else that is what is denied.
 	DenyRest bool
@@ -104,7 +108,8 @@ type Filter struct {
 func (f *Filter) denies(name string) bool { return f != nil && f.Except[name] != f.DenyRest }
 
 // denied is EPERM if the container's filter denies a system call to the process
-// that looks at the View.
+// that looks at the View. Called before anything else of the call is checked, as seccomp acts at
+// its entry.
 func (v *View) denied(name string) syscall.Errno {
 	if v.p != nil && v.p.c != nil && v.p.c.opts.Filter.denies(name) {
 		return syscall.EPERM

@@ -11,10 +11,14 @@ import (
 	"time"
 )
 
-// procFS is /proc. What it shows is by the pid namespace of the container.
+// procFS is /proc. What it shows is by the pid namespace of the container. A container with
+// hostPID sees the node's processes, as View.pids says. Files of the machine are the same for
+// all; LXCFS and its like are not simulated.
 type procFS struct{}
 
-// machineFiles are the files of /proc that are not of a process.
+// machineFiles are the files of /proc that are not of a process. By their path below /proc. What
+// is here is what commands of images and the tests of Kubernetes read; values that nothing
+// simulates are a common kernel's defaults.
 var machineFiles = map[string]func(v *View) string{
 	"meminfo": meminfo,
 	"cpuinfo": func(v *View) string {
@@ -34,6 +38,7 @@ var machineFiles = map[string]func(v *View) string{
 	},
 	"stat": func(v *View) string {
 		m := v.ns.m
+		// In ticks of 10 ms, all of it idle.
 		total := m.uptime().Milliseconds() / 10 * int64(m.opts.CPUs)
 		return fmt.Sprintf("cpu  0 0 0 %d 0 0 0 0 0 0\nctxt 0\nbtime %d\nprocesses %d\nprocs_running 1\nprocs_blocked 0\n", total, m.opts.BootTime/1e9, m.pids.last)
 	},
@@ -88,14 +93,16 @@ var machineFiles = map[string]func(v *View) string{
 	"net/tcp": netTCP,
 }
 
-// processFiles are the names in /proc/PID.
+// processFiles are the names in /proc/PID. "fd" is a directory; the others are files and links.
 var processFiles = []string{"cgroup", "cmdline", "comm", "cwd", "environ", "exe", "fd", "gid_map", "limits", "mountinfo", "mounts", "oom_score", "oom_score_adj", "root", "stat", "statm", "status", "uid_map"}
 
+// uptime is the machine's, not the container's: /proc/uptime is not virtualized by runc.
 func (m *Machine) uptime() time.Duration {
 	return time.Duration(m.l.UnixNano() - m.opts.BootTime)
 }
 
-// pids is the pid namespace that the View is seen from.
+// pids is the pid namespace that the View is seen from. A process sees its own namespace, root
+// that of the container.
 func (v *View) pids() *PIDNamespace {
 	if v.p != nil {
 		return v.p.ns
@@ -106,6 +113,8 @@ func (v *View) pids() *PIDNamespace {
 	return &v.ns.m.pids
 }
 
+// lookup goes from the special to the general: self, a process, a sysctl of the pod, a file of
+// the machine, and at last directories, which exist if something is below them.
 func (procFS) lookup(v *View, rel string) *synth {
 	name := strings.TrimPrefix(rel, "/")
 	switch name {
@@ -127,6 +136,8 @@ func (procFS) lookup(v *View, rel string) *synth {
 		return nil
 	}
 	if key, ok := strings.CutPrefix(name, "sys/"); ok && v.ns.c != nil {
+		// A sysctl that the pod's security context sets shows with the name's dots as slashes.
+		// Setting it in the container is refused, as /proc/sys is mounted read-only.
 		if val, ok := v.ns.c.opts.Sysctls[strings.ReplaceAll(key, "/", ".")]; ok {
 			return &synth{mode: 0o644, ro: true, data: func() string { return val + "\n" }}
 		}
@@ -151,7 +162,8 @@ func (procFS) lookup(v *View, rel string) *synth {
 	return nil
 }
 
-// sysctls are the files of the sandbox's sysctls.
+// sysctls are the files of the sandbox's sysctls. They are sorted, so listings don't depend on
+// the map's order.
 func sysctls(v *View) []string {
 	if v.ns.c == nil || len(v.ns.c.opts.Sysctls) == 0 {
 		return nil
@@ -173,6 +185,7 @@ func sortedKeys[T any](m map[string]T) []string {
 	return out
 }
 
+// names lists what lookup would find in a directory.
 func (procFS) names(v *View, rel string) []string {
 	name := strings.TrimPrefix(rel, "/")
 	head, rest, _ := strings.Cut(name, "/")
@@ -205,7 +218,7 @@ func (procFS) names(v *View, rel string) []string {
 	return slices.Compact(out)
 }
 
-// openNumbers lists /proc/PID/fd.
+// openNumbers lists /proc/PID/fd. They are the descriptors in use.
 func (d processDir) openNumbers() []string {
 	var out []string
 	for i, f := range d.p.fds {
@@ -216,7 +229,8 @@ func (d processDir) openNumbers() []string {
 	return out
 }
 
-// processDir is /proc/PID of a process, as somebody sees it.
+// processDir is /proc/PID of a process, as somebody sees it. v is who looks: numbers of other
+// processes are those of the viewer's namespace.
 type processDir struct {
 	p *Process
 	v *View
@@ -255,6 +269,7 @@ func (d processDir) file(name string) *synth {
 		return synthText(func() string { return d.status() })
 	case "stat":
 		return synthText(func() string { return d.stat() })
+	// In pages of 4096 bytes: the size has something for code on top of what is resident.
 	case "statm":
 		return synthText(func() string { return fmt.Sprintf("%d %d 0 0 0 0 0\n", p.mem/4096+100, p.mem/4096) })
 	case "mounts":
@@ -270,6 +285,7 @@ func (d processDir) file(name string) *synth {
 	case "oom_score":
 		return synthText(func() string { return "0\n" })
 	case "oom_score_adj":
+		// What is written is taken and has no effect: the score is the runtime's to set.
 		return &synth{mode: 0o644, data: d.oomScoreAdj, write: func(string) syscall.Errno { return 0 }}
 	case "uid_map", "gid_map":
 		return synthText(func() string { return d.idMap(name) })
@@ -277,6 +293,7 @@ func (d processDir) file(name string) *synth {
 		return synthLink(p.Dir)
 	case "root":
 		return synthLink("/")
+	// Images are of busybox, and which applet runs is not in the file.
 	case "exe":
 		return synthLink("/bin/busybox")
 	case "fd":
@@ -296,6 +313,7 @@ func (d processDir) file(name string) *synth {
 	return nil
 }
 
+// The kubelet's value for the container's QoS class (pkg/kubelet/qos); a stated process has 0.
 func (d processDir) oomScoreAdj() string {
 	p := d.p
 	if p.c == nil {
@@ -304,7 +322,8 @@ func (d processDir) oomScoreAdj() string {
 	return itoa(int(p.c.opts.OOMScoreAdj)) + "\n"
 }
 
-// idMap is what uid_map or gid_map says.
+// idMap is what uid_map or gid_map says. Without a user namespace it is the identity over all
+// numbers, or the machine's own map.
 func (d processDir) idMap(name string) string {
 	p := d.p
 	switch {
@@ -318,7 +337,8 @@ func (d processDir) idMap(name string) string {
 	return p.c.opts.IDMaps.GID
 }
 
-// status is /proc/PID/status, as far as ps and runtimes' tests read it.
+// status is /proc/PID/status, as far as ps and runtimes' tests read it. VmSize and VmRSS are in
+// KiB. Every process sleeps: whoever reads it is the one that runs.
 func (d processDir) status() string {
 	p, ns := d.p, d.v.pids()
 	pp := 0
@@ -335,7 +355,8 @@ func (d processDir) status() string {
 		p.Comm(), p.Umask, pid, pid, pp, u, u, u, u, g, g, g, g, groups, p.mem/1024+400, p.mem/1024, p.ignored, p.caught, d.securityLines())
 }
 
-// stat is /proc/PID/stat; fields that are not simulated are 0.
+// stat is /proc/PID/stat; fields that are not simulated are 0. The fields are those of proc(5);
+// the 22nd is the start in ticks since boot.
 func (d processDir) stat() string {
 	p, ns := d.p, d.v.pids()
 	pp := 0
@@ -347,6 +368,8 @@ func (d processDir) stat() string {
 		p.PIDIn(ns), p.Comm(), pp, p.PGIDIn(ns), p.PGIDIn(ns), max(start, 0), p.mem+400<<10, p.mem/4096)
 }
 
+// cgroupLines is /proc/PID/cgroup. In version 2 the container's own cgroup namespace hides the
+// path.
 func (d processDir) cgroupLines() string {
 	p := d.p
 	at := "/"
@@ -363,7 +386,7 @@ func (d processDir) cgroupLines() string {
 	return b.String()
 }
 
-// mountLines is /proc/PID/mounts.
+// mountLines is /proc/PID/mounts. The two zeros are dump and pass of fstab(5).
 func mountLines(v *View) string {
 	var b strings.Builder
 	for _, m := range v.ns.Mounts() {
@@ -377,7 +400,7 @@ func mountLines(v *View) string {
 }
 
 // mountInfo is /proc/PID/mountinfo, with numbers of mounts in the order of the
-// table.
+// table. Device numbers only have to differ from mount to mount; the fields are those of proc(5).
 func mountInfo(v *View) string {
 	var b strings.Builder
 	for i, m := range v.ns.Mounts() {
@@ -398,7 +421,8 @@ func mountInfo(v *View) string {
 }
 
 // meminfo is /proc/meminfo of the node: containers see all of it, as on a real
-// node.
+// node. Values are KiB. Programs that size themselves by it, and not by their cgroup, see the
+// node's memory: a classic cause of OOM kills, and kept for that reason.
 func meminfo(v *View) string {
 	m := v.ns.m
 	total := m.opts.Memory / 1024
@@ -415,7 +439,8 @@ func meminfo(v *View) string {
 		total, free, free, 0, 0, 0, 0, 0, 0)
 }
 
-// netTCP is /proc/net/tcp: the ports that are listened on.
+// netTCP is /proc/net/tcp: the ports that are listened on. Each line is a listening socket (0A)
+// on all addresses; connections are not listed.
 func netTCP(v *View) string {
 	out := "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 	if v.ns.c == nil {
@@ -427,7 +452,9 @@ func netTCP(v *View) string {
 	return out
 }
 
-// securityLines are the lines of /proc/PID/status about what a process may do.
+// securityLines are the lines of /proc/PID/status about what a process may do. Seccomp is 2 with
+// a filter (SECCOMP_MODE_FILTER). The mode and the capabilities are what tests of security
+// contexts read.
 func (d processDir) securityLines() string {
 	p := d.p
 	eff := p.effective()

@@ -14,24 +14,33 @@ import (
 
 // What it costs, in virtual time, to start a program and to fork.
 const (
+	// Orders of magnitude of execve(2) with a dynamic loader and of fork(2) on a common machine.
+	// They make a loop of commands take time, and a start not be instantaneous.
 	startCost = time.Millisecond
 	forkCost  = 300 * time.Microsecond
 )
 
 // Memory that a program and a forked one take by themselves, in bytes.
 const (
+	// Small programs' resident memory. It is charged to the cgroup, so a limit that is too low
+	// for a shell kills it, as on a node.
 	programMemory = 512 << 10
 	forkMemory    = 128 << 10
 )
 
 // Command is the body of a program: it runs as a task of the process's own
 // group and returns the exit code.
+//
+// It runs until it returns or its process dies; every call that waits takes ctx, and after the
+// death such a call does not return. So a Command needs no cleanup for the case of a kill: what
+// it owned is closed by the kernel.
 type Command func(ctx context.Context, p *Process) int
 
 // Commands are programs by name.
 type Commands map[string]Command
 
-// Cred is whom a process acts as.
+// Cred is whom a process acts as. Effective, real and saved numbers are one: programs here don't
+// change them.
 type Cred struct {
 	UID, GID int
 	// Groups are the supplementary groups.
@@ -71,7 +80,8 @@ type Spec struct {
 	Done func(Exit)
 }
 
-// Disposition is what a process does on a signal.
+// Disposition is what a process does on a signal. There are no handlers: a program that catches a
+// signal asks for it, by NextSignal, when a wait has returned ErrInterrupted.
 type Disposition uint8
 
 // The dispositions.
@@ -83,6 +93,9 @@ const (
 
 // Process is a running program. Its methods are for its own task, except those
 // that only ask.
+//
+// A process is first living, then dead but not reaped (in its parent's children), then gone.
+// Numbers and namespaces never change; what can be changed by the program itself is exported.
 type Process struct {
 	// Argv is its command line, Env its environment, Dir the absolute working
 	// directory (Chdir checks it), Cred whom it acts as, Umask what is taken
@@ -97,30 +110,43 @@ type Process struct {
 	ctx   context.Context // the body's own; it never ends
 	view  View
 
+	// pid is in its own namespace, hostPID on the node; pgid is a number of its own namespace.
 	pid, hostPID, pgid int
-	ns                 *PIDNamespace
-	parent             *Process // nil if it is outside
-	children           []*Process
-	fds                []File
-	owned              []io.Closer // listeners, connections, and what Own was told of
-	tty, stated        bool
-	refused            bool  // made over a limit of processes
-	startedAt          int64 // ns since the Unix epoch
-	mem, burns         int64 // bytes; millicores
+	// ns is the container's, or the pod's if its containers share one.
+	ns *PIDNamespace
+	// An orphan's parent is the namespace's first process.
+	parent   *Process // nil if it is outside
+	children []*Process
+	fds      []File
+	// They are closed with the process, see Own.
+	owned []io.Closer // listeners, connections, and what Own was told of
+	// stated is of those that AddStated made: listed, without a task.
+	tty, stated bool
+	refused     bool  // made over a limit of processes
+	startedAt   int64 // ns since the Unix epoch
+	// burns is its part of the processor's rate, see Burn.
+	mem, burns int64 // bytes; millicores
 
+	// Bits by signal: see bit. pending keeps the order in which caught signals came, each at most
+	// once, as ordinary signals on Linux are not queued.
 	ignored, caught, pendingSet uint64
 	pending                     []uint8
-	signalled, childEnded       loop.Signal
+	// signalled wakes the process's own waits, childEnded a wait for any child.
+	signalled, childEnded loop.Signal
 
+	// dead is set before anything else of an end is done, so that whatever runs meanwhile sees
+	// it.
 	dead  bool
 	exit  Exit
 	ended loop.Event
-	done  func(Exit)
+	// done is Spec.Done, nil once it was called.
+	done func(Exit)
 }
 
 type processKey struct{}
 
-// processContext is the context of a process's body.
+// processContext is the context of a process's body. Its own type spares a context.WithValue, and
+// the search through it, in each read and write.
 type processContext struct {
 	context.Context
 	p *Process
@@ -157,7 +183,8 @@ func (p *Process) PPID() int {
 // PGID is its process group.
 func (p *Process) PGID() int { return p.pgid }
 
-// Comm is the process's short name.
+// Comm is the process's short name. Linux keeps 15 bytes of the program's name; nginx and others
+// put a title in front of a colon.
 func (p *Process) Comm() string {
 	title, _, _ := strings.Cut(first(p.Argv), ": ") // of "nginx: master process ..."
 	name := path.Base(strings.TrimPrefix(title, "-"))
@@ -171,7 +198,8 @@ func (p *Process) Container() *Container { return p.c }
 func (p *Process) Loop() *loop.Loop { return p.group.Loop() }
 
 // Group is the process's own group: to kill it is death without a trace, as by
-// a power cut. For further tasks of the program.
+// a power cut. For further tasks of the program. The task that runs the body is the first of the
+// group; others are started by Go.
 func (p *Process) Group() *loop.Group { return p.group }
 
 // Go starts a further task of the program, whose context is the process's too.
@@ -196,7 +224,8 @@ func (p *Process) Dead() bool { return p.dead }
 // Ended reports whether a process has ended, and how.
 func (p *Process) Ended() (Exit, bool) { return p.exit, p.dead }
 
-// FD returns an open file, or nil.
+// FD returns an open file, or nil. A dead process gets a file on which everything fails, so that
+// code that still unwinds needs no test for nil.
 func (p *Process) FD(n int) File {
 	if p.dead {
 		return closedFile{}
@@ -219,6 +248,7 @@ func (p *Process) SetFD(n int, f File) {
 	for len(p.fds) <= n {
 		p.fds = append(p.fds, nil)
 	}
+	// The new file is in place before the old one is closed: closing may wake others, who look.
 	old := p.fds[n]
 	p.fds[n] = f
 	if old != nil {
@@ -227,7 +257,8 @@ func (p *Process) SetFD(n int, f File) {
 }
 
 // Own has what a program keeps open beside its file descriptors closed when the
-// process dies.
+// process dies. A program that was killed can't close what it has; descriptors in its table need
+// no Own.
 func (p *Process) Own(x io.Closer) {
 	if p.dead {
 		_ = x.Close()
@@ -254,7 +285,8 @@ func (p *Process) FDs() []File { return p.fds }
 // and umask; relative names are resolved against Dir.
 func (p *Process) View() *View { return &p.view }
 
-// Chdir changes the working directory; ENOENT, ENOTDIR, EACCES.
+// Chdir changes the working directory; ENOENT, ENOTDIR, EACCES. Dir has no symbolic links, as
+// getcwd(2) returns it.
 func (p *Process) Chdir(name string) error {
 	at, errno := p.view.resolve(name, true)
 	switch {
@@ -274,7 +306,8 @@ func (p *Process) Chdir(name string) error {
 }
 
 // Sleep waits for d; it returns ErrInterrupted when a caught signal arrives, or
-// has arrived since the last wait that returned it.
+// has arrived since the last wait that returned it. A process that catches nothing, as most are,
+// waits for time alone, which is cheaper.
 func (p *Process) Sleep(ctx context.Context, d time.Duration) error {
 	if p.caught == 0 {
 		return p.Loop().Sleep(ctx, d)
@@ -288,6 +321,7 @@ func (p *Process) Sleep(ctx context.Context, d time.Duration) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
+	// A sleep of nothing gives way all the same, as others may run before it returns.
 	if d <= 0 {
 		return p.Loop().Yield(ctx)
 	}
@@ -295,7 +329,7 @@ func (p *Process) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // Step is virtual time that the program itself takes, computing; signals don't
-// cut it short.
+// cut it short. Its time counts as processor time of the container, unlike Sleep's.
 func (p *Process) Step(ctx context.Context, d time.Duration) error {
 	if p.c != nil && d > 0 {
 		p.c.cpu.done += int64(d)
@@ -304,10 +338,12 @@ func (p *Process) Step(ctx context.Context, d time.Duration) error {
 	return p.Loop().Sleep(ctx, d)
 }
 
-// Refused tells of a forked process that it could not have been made: EAGAIN.
+// Refused tells of a forked process that it could not have been made: EAGAIN. A fork can't fail
+// in the parent here, as it returns no error; so the child ends at once instead.
 func (p *Process) Refused() bool { return p.refused }
 
-// Disposition sets what a signal does. SIGKILL and SIGSTOP stay as they are.
+// Disposition sets what a signal does. SIGKILL and SIGSTOP stay as they are. POSIX has a caught
+// signal that becomes ignored dropped if it is pending; here it stays to be taken.
 func (p *Process) Disposition(sig int, d Disposition) {
 	if sig <= 0 || sig > maxSignal || sig == SIGKILL || sig == SIGSTOP {
 		return
@@ -345,6 +381,7 @@ func (p *Process) NextSignal() (int, bool) {
 	p.pending = p.pending[1:]
 	if len(p.pending) == 0 {
 		p.pending = nil
+		// Nothing is left to take, so the wake-up that is still there would be for nothing.
 		if p.signalled.Ready() && p.ctx != nil {
 			_ = p.signalled.Wait(p.ctx) // it is ready: this does not wait
 		}
@@ -359,7 +396,8 @@ func (p *Process) Signalled() loop.Waitable { return &p.signalled }
 
 // Kill sends a signal as kill(2) does: pid > 0 one process, 0 the own group, -1
 // all but the first and itself, < -1 a group; sig 0 only asks. ESRCH, EPERM,
-// EINVAL. If it kills the caller it does not return.
+// EINVAL. If it kills the caller it does not return. Root of the container may signal all that
+// its pid namespace shows; others only their own user's.
 func (p *Process) Kill(pid, sig int) error {
 	if sig < 0 || sig > maxSignal {
 		return syscall.EINVAL
@@ -372,6 +410,7 @@ func (p *Process) Kill(pid, sig int) error {
 		group = p.PGIDIn(p.ns)
 	}
 	found, allowed := false, false
+	// A copy, as deaths change the list.
 	for _, o := range slices.Clone(p.ns.list) {
 		n := o.PIDIn(p.ns)
 		switch {
@@ -386,9 +425,12 @@ func (p *Process) Kill(pid, sig int) error {
 		}
 		allowed = true
 		if sig != 0 && o != p {
+			// From within its own namespace: process 1 is spared what it has no handler for.
 			o.deliver(sig, o.ns == p.ns)
 		}
 		if sig != 0 && o == p {
+			// The process itself comes last, as after its death nothing more is done: the defers
+			// run in reverse, so first the delivery.
 			defer p.checkAlive()
 			defer p.deliver(sig, true)
 		}
@@ -402,7 +444,8 @@ func (p *Process) Kill(pid, sig int) error {
 	return nil
 }
 
-// PGIDIn is the process group's number in a namespace.
+// PGIDIn is the process group's number in a namespace. The group's number is that of its leader,
+// who may have ended: then its own number stands in.
 func (p *Process) PGIDIn(ns *PIDNamespace) int {
 	if ns == p.ns {
 		return p.pgid
@@ -415,7 +458,8 @@ func (p *Process) PGIDIn(ns *PIDNamespace) int {
 	return p.PIDIn(ns)
 }
 
-// checkAlive does not return to a process that has died meanwhile.
+// checkAlive does not return to a process that has died meanwhile. A task of a dead process is
+// killed at its next wait. So this yields, and does not come back.
 func (p *Process) checkAlive() {
 	if p.dead && p.ctx != nil {
 		_ = p.Loop().Yield(p.ctx)

@@ -14,9 +14,12 @@ import (
 const maxLinks = 40 // as Linux
 
 // place is where a path leads in a View: what is there, if anything, and the
-// directory that holds it, or would.
+// directory that holds it, or would. It is found once by resolve and used within one call:
+// nothing waits in between, so it can't be out of date. Exactly one of node and syn says what is
+// there.
 type place struct {
-	mnt  int    // index in mounts.list
+	mnt int // index in mounts.list
+	// path has no symbolic links and no dots.
 	path string // canonical in the container
 	node memfs.Node
 	syn  *synth
@@ -29,8 +32,10 @@ type place struct {
 	name    string
 }
 
+// exists reports whether something is there: a path may lead to a free place in a directory.
 func (at *place) exists() bool { return at.syn != nil || at.node.Exists() }
 
+// mode, owner and target are of what is there, which must exist.
 func (at *place) mode() fs.FileMode {
 	if at.syn != nil {
 		return at.syn.mode
@@ -52,7 +57,8 @@ func (at *place) target() string {
 	return at.node.Target()
 }
 
-// head returns the first bytes of a file that has any of its own.
+// head returns the first bytes of a file that has any of its own. Programs are recognized by it;
+// a made-up file is none.
 func (at *place) head(n int) []byte {
 	switch {
 	case at.syn.real():
@@ -63,7 +69,8 @@ func (at *place) head(n int) []byte {
 	return at.node.Head(n)
 }
 
-// dir is the directory around as a place.
+// dir is the directory around as a place. It has no directory of its own: that is one step more
+// than anybody asks for.
 func (at *place) dir() place {
 	return place{mnt: at.dirMnt, path: path.Dir(at.path), node: at.dirNode, syn: at.dirSyn}
 }
@@ -78,6 +85,10 @@ func (v *View) cred() Cred {
 
 // may reports whether the process may read (4), write (2), execute or search (1)
 // what is there.
+//
+// bits can be added up, and all of them must be allowed. The first class that fits decides, as in
+// POSIX: an owner without a bit does not get it from his group. Root needs an execute bit of
+// anybody.
 func (v *View) may(at *place, bits fs.FileMode) bool {
 	cred := v.cred()
 	mode := at.mode()
@@ -96,17 +107,21 @@ func (v *View) may(at *place, bits fs.FileMode) bool {
 }
 
 // resolve follows a path; follow says whether also a symbolic link at its end
-// is followed. The errno is not 0 if the way there is missing or closed.
+// is followed. The errno is not 0 if the way there is missing or closed. A relative name starts
+// at the process's directory. A slash at the end asks for a directory, and follows a link there.
+// The place may be free, if only the last element is missing.
 func (v *View) resolve(name string, follow bool) (place, syscall.Errno) {
 	if name == "" {
 		return place{}, syscall.ENOENT
 	}
 	w := walker{v: v, follow: follow || strings.HasSuffix(name, "/")}
 	m := v.ns.m
+	// The machine's stack is lent, so that a path of any length costs no allocation.
 	w.stack = append(m.walked[:0], v.rootPlace())
 	defer func() { m.walked = w.stack[:0] }()
 	if name[0] != '/' && v.p != nil && v.p.Dir != "/" {
-		// The way to the working directory is open, whatever it says.
+		// The way to the working directory is open, whatever it says. A process may stay in a
+		// directory that it could not enter any more.
 		w.free = true
 		if errno := w.walk(v.p.Dir); errno != 0 {
 			return place{}, errno
@@ -126,12 +141,13 @@ func (v *View) resolve(name string, follow bool) (place, syscall.Errno) {
 	return at, 0
 }
 
+// rootPlace is the container's root, which is never missing.
 func (v *View) rootPlace() place {
 	i := v.ns.at("/")
 	return place{mnt: i, path: "/", node: v.ns.list[i].top(), point: true}
 }
 
-// walker is a walk along a path.
+// walker is a walk along a path. links counts symbolic links on the whole way, against maxLinks.
 type walker struct {
 	v      *View
 	stack  []place
@@ -140,14 +156,19 @@ type walker struct {
 	free   bool // permissions don't matter
 }
 
+// top is where the walk has come to.
 func (w *walker) top() *place { return &w.stack[len(w.stack)-1] }
 
 // walk goes along a path, from where the stack ends. The stack is the way
-// there, so that .. goes back the way it came, also out of a mount.
+// there, so that .. goes back the way it came, also out of a mount. rest shrinks from the front,
+// and grows by the targets of links. A missing last element ends the walk with a place that does
+// not exist; a missing one before it is ENOENT.
 func (w *walker) walk(rest string) syscall.Errno {
 	for rest != "" {
 		if rest[0] == '/' {
 			if len(rest) > 1 || len(w.stack) == 0 {
+				// Slashes are skipped one by one; a single last one is kept for the caller, who
+				// looks at it.
 				rest = rest[1:]
 				continue
 			}
@@ -170,6 +191,7 @@ func (w *walker) walk(rest string) syscall.Errno {
 		case name == ".":
 			continue
 		case name == "..":
+			// .. of the root is the root.
 			if len(w.stack) > 1 {
 				w.stack = w.stack[:len(w.stack)-1]
 			}
@@ -180,6 +202,7 @@ func (w *walker) walk(rest string) syscall.Errno {
 		if !next.exists() && !last {
 			return syscall.ENOENT
 		}
+		// A link of /proc/PID/fd at the end is not followed by its text: it is the open file.
 		if next.exists() && next.mode()&fs.ModeSymlink != 0 && (!last || w.follow) && !(last && next.syn != nil && next.syn.file != nil) {
 			if w.links++; w.links > maxLinks {
 				return syscall.ELOOP
@@ -189,6 +212,7 @@ func (w *walker) walk(rest string) syscall.Errno {
 				return syscall.ENOENT
 			}
 			if target[0] == '/' {
+				// An absolute target starts at the container's root, not at the mount's.
 				w.stack = w.stack[:1]
 			}
 			rest = target + rest
@@ -199,7 +223,8 @@ func (w *walker) walk(rest string) syscall.Errno {
 	return 0
 }
 
-// child returns the entry of a directory.
+// child returns the entry of a directory. It looks into the mount table first: what is mounted on
+// an entry hides it, entry or not.
 func (v *View) child(at *place, name string) place {
 	p := at.path + "/" + name
 	if at.path == "/" {
@@ -225,7 +250,7 @@ func (v *View) child(at *place, name string) place {
 	return next
 }
 
-// existing is resolve for what must be there.
+// existing is resolve for what must be there. op is for the error alone.
 func (v *View) existing(op, name string, follow bool) (place, error) {
 	at, errno := v.resolve(name, follow)
 	if errno == 0 && !at.exists() {
@@ -238,7 +263,8 @@ func (v *View) existing(op, name string, follow bool) (place, error) {
 }
 
 // writable returns the files of the mount that a place is on and the path there,
-// or EROFS.
+// or EROFS. The first write to an image's tree makes files of it (files); that is why reading
+// does not come here.
 func (v *View) writable(i int, p string) (hostfs.Tree, string, syscall.Errno) {
 	x := v.ns.list[i]
 	if x.ro {
@@ -254,7 +280,8 @@ func (v *View) writable(i int, p string) (hostfs.Tree, string, syscall.Errno) {
 	return f, v.ns.list[i].rel(p), 0
 }
 
-// mayCreate reports whether an entry can be made at a place where none is.
+// mayCreate reports whether an entry can be made at a place where none is. 3 is write and search:
+// both are needed in a directory.
 func (v *View) mayCreate(at *place) (hostfs.Tree, string, syscall.Errno) {
 	dir := at.dir()
 	if !v.may(&dir, 3) {
@@ -263,7 +290,8 @@ func (v *View) mayCreate(at *place) (hostfs.Tree, string, syscall.Errno) {
 	return v.writable(at.dirMnt, at.path)
 }
 
-// mayRemove reports whether the entry at a place can be taken away.
+// mayRemove reports whether the entry at a place can be taken away. In a sticky directory, as
+// /tmp, only owners of the entry or of the directory may.
 func (v *View) mayRemove(at *place) (hostfs.Tree, string, syscall.Errno) {
 	if at.point {
 		return nil, "", syscall.EBUSY

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Signals, by their numbers on Linux.
+// Signals, by their numbers on Linux. They are constants of their own, as syscall's differ by
+// platform and tests run on any.
 const (
 	SIGHUP    = 1
 	SIGINT    = 2
@@ -42,7 +43,8 @@ const (
 	maxSignal = 64
 )
 
-// SignalName returns a signal's name without SIG, or its number.
+// SignalName returns a signal's name without SIG, or its number. 29 is POLL, Linux's other name
+// for IO, as BusyBox's kill -l has it.
 func SignalName(sig int) string {
 	names := [...]string{"", "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV",
 		"USR2", "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
@@ -78,6 +80,8 @@ func SignalNumber(s string) (int, bool) {
 	return 0, false
 }
 
+// bit is a signal's place in a set, as the kernel prints them in /proc/PID/status: bit 0 is
+// signal 1.
 func bit(sig int) uint64 { return 1 << uint(sig-1) }
 
 // byDefault reports whether a signal kills a process that has no disposition for
@@ -92,7 +96,12 @@ func byDefault(sig int) bool {
 
 // deliver lets a signal act on the process. inside says that it comes from its
 // own pid namespace: then even SIGKILL spares the first process there.
+//
+// Process 1 of a namespace is immune to what it has no handler for: that is why a shell as a
+// container's command survives SIGTERM until the grace period is over. SIGKILL from outside is
+// the exception (kernel/signal.c, sig_task_ignored).
 func (p *Process) deliver(sig int, inside bool) {
+	// Stated processes have no task that could end.
 	if p.dead || p.stated || sig == 0 {
 		return
 	}
@@ -104,12 +113,15 @@ func (p *Process) deliver(sig int, inside bool) {
 		}
 	case p.ignored&b != 0:
 	case p.caught&b != 0:
+		// A signal that is pending already is not queued again; the wake-up is repeated all the
+		// same.
 		if p.pendingSet&b == 0 {
 			p.pendingSet |= b
 			p.pending = append(p.pending, uint8(sig))
 		}
 		p.signalled.Notify()
 	case sig == SIGSTOP, sig == SIGTSTP:
+		// Process 1 would ignore them anyway, so nothing is missing there.
 		if p.pid != 1 {
 			p.c.Warn("a process is not stopped by SIG" + SignalName(sig))
 		}

@@ -15,18 +15,21 @@ import (
 // defaultPath is what runc searches when the environment has no PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// program is a command that was found in a file.
+// program is a command that was found in a file. argv may differ from what was asked: an
+// interpreter stands in front, or "busybox" is gone.
 type program struct {
 	run  Command
 	argv []string
 }
 
-// StandaloneApplet is what LookPath finds for an applet of a standalone busybox.
+// StandaloneApplet is what LookPath finds for an applet of a standalone busybox. No such file
+// needs to exist: program is asked for it under the applet's name.
 const StandaloneApplet = "/bin/busybox"
 
 // LookPath finds a program as execvp does: a name with a slash is itself, else
 // the first executable file in the directories of pathEnv. The error is
-// syscall.ENOENT, or EACCES if only files without permission were found.
+// syscall.ENOENT, or EACCES if only files without permission were found. The shell and applets call it
+// before each start. A standalone busybox never looks at PATH for its applets.
 func (p *Process) LookPath(name, pathEnv string) (string, error) {
 	if c := p.c; c != nil && c.opts.Standalone != nil && c.opts.Standalone(name) {
 		return StandaloneApplet, nil
@@ -38,12 +41,13 @@ func (p *Process) LookPath(name, pathEnv string) (string, error) {
 	return file, err
 }
 
-// standInDir is where a program without a file is taken to be.
+// standInDir is where a program without a file is taken to be. The program sees it as its own path.
 const standInDir = "/usr/local/bin/"
 
 // standIn is what runs in place of a program whose file could not be found
 // because of err, or nil. What is missing on a mount of the machine's files is
-// missing.
+// missing. Stand-ins let pods run whose image lacks the program that the pod names: images are mostly
+// made up, and hold busybox alone.
 func (v *View) standIn(name string, err error) Command {
 	if err != syscall.ENOENT && err != syscall.ENOTDIR || name == "" || v.p == nil || v.p.c == nil || v.p.c.opts.StandIn == nil {
 		return nil
@@ -54,6 +58,8 @@ func (v *View) standIn(name string, err error) Command {
 	return v.p.c.opts.StandIn(strings.TrimPrefix(name, standInDir))
 }
 
+// lookPath is the search itself, without applets and stand-ins. An empty element of PATH is the
+// working directory.
 func (v *View) lookPath(name, pathEnv string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -73,6 +79,8 @@ func (v *View) lookPath(name, pathEnv string) (string, error) {
 		switch v.executable(file) {
 		case 0:
 			return file, nil
+		// Remembered, while the search goes on: execvp(3) says EACCES only if nothing better is
+		// found.
 		case syscall.EACCES:
 			err = syscall.EACCES
 		}
@@ -94,18 +102,22 @@ func (v *View) executable(name string) syscall.Errno {
 	return 0
 }
 
-// program reads what a file is as a program.
+// program reads what a file is as a program. depth counts interpreters, of which Linux allows
+// five in a row. A script's interpreter is not searched in PATH, and has one argument at most:
+// what follows its name, as one word.
 func (v *View) program(c *Container, name string, argv []string, depth int) (program, *ExecError) {
 	fail := func(errno syscall.Errno) (program, *ExecError) {
 		return program{}, &ExecError{Path: name, Errno: errno}
 	}
 	if errno := v.executable(name); errno != 0 {
+		// Only what was asked for itself can have a stand-in, not an interpreter.
 		if run := v.standIn(name, errno); run != nil && depth == 0 {
 			return program{run, argv}, nil
 		}
 		return fail(errno)
 	}
 	at, _ := v.resolve(name, true)
+	// Linux reads 256 bytes for it as well (BINPRM_BUF_SIZE), so a longer first line is cut.
 	head := string(at.head(256))
 	if rest, ok := strings.CutPrefix(head, elfHeader); ok {
 		prog, _, ok := strings.Cut(rest, "\n")
@@ -134,16 +146,20 @@ func (v *View) program(c *Container, name string, argv []string, depth int) (pro
 	}
 	prog, err := v.program(c, interp, args, depth+1)
 	if err != nil {
+		// The error names the script, as the kernel's ENOENT for a missing interpreter is about
+		// that.
 		return program{}, &ExecError{Path: name, Errno: err.Errno, Interpreter: interp}
 	}
 	return prog, nil
 }
 
-// command looks a program up in the container's commands.
+// command looks a program up in the container's commands. 127 and the message are what a busybox
+// without that applet gives; the container's log shows it.
 func (c *Container) command(name string, argv []string) program {
 	applet := name
 	if name == "busybox" {
 		applet = strings.TrimPrefix(path.Base(first(argv)), "-")
+		// "busybox NAME ..." runs NAME.
 		if applet == "busybox" && len(argv) > 1 {
 			applet, argv = argv[1], argv[1:]
 		}
@@ -162,6 +178,7 @@ func (c *Container) command(name string, argv []string) program {
 	}, argv}
 }
 
+// first is argv[0], empty if there is none.
 func first(argv []string) string {
 	if len(argv) == 0 {
 		return ""
@@ -169,13 +186,16 @@ func first(argv []string) string {
 	return argv[0]
 }
 
-// newProcess makes a process's record and numbers it. It has no task yet.
+// newProcess makes a process's record and numbers it. It has no task yet. Grown is called after
+// the process is in the lists: the limits of pids and memory above look at those.
 func (c *Container) newProcess(name string, parent *Process) *Process {
 	l := c.m.l
 	p := &Process{c: c, parent: parent, ns: c.pids, Umask: 0o022, Dir: "/", startedAt: l.UnixNano()}
+	// Only forks can be refused here; Spawn has asked before.
 	p.refused = parent != nil && !c.mayFork()
 	p.view = View{ns: c.opts.Root.ns, p: p}
 	p.group = l.NewGroup(name)
+	// Also by die, for which vanish then does nothing.
 	p.group.OnKill(p.vanish)
 	c.pids.add(p)
 	p.pgid = p.pid
@@ -187,7 +207,8 @@ func (c *Container) newProcess(name string, parent *Process) *Process {
 	return p
 }
 
-// launch starts the body of a process.
+// launch starts the body of a process. A body that returns ends its process, and with it all
+// tasks that Go has started.
 func (p *Process) launch(name string, forked bool, body Command) {
 	p.group.Go(name, func(ctx context.Context) {
 		p.ctx = &processContext{ctx, p}
@@ -202,7 +223,7 @@ func (p *Process) launch(name string, forked bool, body Command) {
 	})
 }
 
-// dup returns references of one's own to files.
+// dup returns references of one's own to files. Closed entries stay nil, so numbers are kept.
 func dup(fds []File) []File {
 	out := make([]File, len(fds))
 	for i, f := range fds {
@@ -217,6 +238,8 @@ func dup(fds []File) []File {
 func (p *Process) child(name string, fds []File) *Process {
 	c := p.c.newProcess(name, p)
 	c.Argv, c.Env, c.Dir, c.Cred, c.Umask = p.Argv, p.Env, p.Dir, p.Cred, p.Umask
+	// Caught signals are back to their default, which is what exec does; a forked body sets its
+	// own.
 	c.ignored, c.tty, c.pgid = p.ignored, p.tty, p.pgid
 	if fds == nil {
 		fds = p.fds
@@ -230,8 +253,10 @@ func (p *Process) child(name string, fds []File) *Process {
 // search: see LookPath). The error is a *ExecError with ENOENT, EACCES, ENOEXEC
 // and the like, and then there is no child. The child takes over the caller's
 // credentials, umask, ignored signals, and, where the spec has none, its
-// directory, environment and FDs.
+// directory, environment and FDs. It is posix_spawn(3): fork and exec in one, so that the errors
+// of exec are the caller's to see without a child that tells of them.
 func (p *Process) Spawn(ctx context.Context, spec Spec) (*Process, error) {
+	// The container is ending: others are being killed, and nothing new may begin.
 	if p.dead || p.c.ended {
 		p.checkAlive()
 		return nil, &ExecError{Path: first(spec.Argv), Errno: syscall.EAGAIN}
@@ -266,9 +291,11 @@ func (p *Process) Spawn(ctx context.Context, spec Spec) (*Process, error) {
 // Fork makes a child that runs body: a subshell. name is for reports. The child
 // has the parent's command line, environment, directory, credentials, umask and
 // ignored signals; nil fds means the parent's. If there can't be another process
-// the child is Refused: its body says so and ends.
+// the child is Refused: its body says so and ends. It has no error, since a shell's subshell
+// reports in the child, see Refused.
 func (p *Process) Fork(name string, fds []File, body Command) *Process {
 	c := p.child(name, fds)
+	// A process that unwinds forks nothing: the child vanishes at once.
 	if p.dead {
 		c.vanish()
 		return c
@@ -289,6 +316,9 @@ func (p *Process) Setpgid(child *Process, pgid int) {
 // Exec replaces the program in this process, runs it and returns its exit code,
 // which the caller must return at once. An error (*ExecError) means that
 // nothing has happened. path "" means argv[0]; env nil the present one.
+//
+// It calls the new program as a function, since a task can't be given another body. Descriptors
+// and ignored signals stay, caught ones become default, memory is the new program's: execve(2).
 func (p *Process) Exec(ctx context.Context, file string, argv, env []string) (int, error) {
 	if file == "" {
 		file = first(argv)
@@ -315,7 +345,9 @@ func (p *Process) Children() []*Process { return slices.Clone(p.children) }
 
 // Wait waits for a child of the caller to end and reaps it. ErrInterrupted says
 // that a caught signal has arrived since the last wait that said so (take it
-// with NextSignal, or wait again); ECHILD that it is no child or was reaped.
+// with NextSignal, or wait again); ECHILD that it is no child or was reaped. It is waitpid(2) for
+// one child. An end that was there before the call is returned at once, before any signal is
+// looked at.
 func (p *Process) Wait(ctx context.Context, child *Process) (Exit, error) {
 	for {
 		if !slices.Contains(p.children, child) {
@@ -335,7 +367,8 @@ func (p *Process) Wait(ctx context.Context, child *Process) (Exit, error) {
 	}
 }
 
-// WaitAny is Wait for whichever child ends first.
+// WaitAny is Wait for whichever child ends first. Of several that have ended the oldest comes
+// first, so that the order does not depend on timing within one step.
 func (p *Process) WaitAny(ctx context.Context) (*Process, Exit, error) {
 	for {
 		if len(p.children) == 0 {
@@ -357,11 +390,13 @@ func (p *Process) WaitAny(ctx context.Context) (*Process, Exit, error) {
 	}
 }
 
+// reap takes a child off the list: its end has been seen.
 func (p *Process) reap(child *Process) {
 	p.children = slices.DeleteFunc(p.children, func(o *Process) bool { return o == child })
 }
 
-// execError is an error of the kernel as it appears in a *fs.PathError.
+// execError is an error of the kernel as it appears in a *fs.PathError. Files of memfs and of the
+// machine return errors of os; only the number in them is for a process.
 func execError(err error) syscall.Errno {
 	if pe, ok := err.(*fs.PathError); ok {
 		err = pe.Err

@@ -7,27 +7,31 @@ import (
 	"syscall"
 )
 
-// synth is a file that is made up when it is read.
+// synth is a file that is made up when it is read. Most have data alone. write takes what is
+// written at once, and returns the error for it.
 type synth struct {
 	mode     fs.FileMode
 	uid, gid int
 	link     string        // of a symbolic link
 	file     File          // what a link of /proc/PID/fd stands for
 	data     func() string // of a file
-	ro       bool          // no one may open it for writing
-	write    func(string) syscall.Errno
+	// ro is for what Linux would let root write and a container's mount does not: EROFS.
+	ro    bool // no one may open it for writing
+	write func(string) syscall.Errno
 	// Of a file of the machine's: where, and its description.
 	host *hostMount
 	name string
 	info fs.FileInfo
 }
 
+// ino is one number for all: nobody compares those of made-up files.
 func (s *synth) ino() uint64 { return 0xf0000000 }
 
 // real reports whether it is a file of the machine's and not made up.
 func (s *synth) real() bool { return s != nil && s.host != nil }
 
-// fileMode is what the open file behind a link is.
+// fileMode is what the open file behind a link is. A pipe is what everything unknown looks like,
+// as to a program it behaves like one.
 func (s *synth) fileMode() fs.FileMode {
 	switch f := s.file.(type) {
 	case *openFile:
@@ -45,13 +49,16 @@ func (s *synth) fileMode() fs.FileMode {
 	return fs.ModeNamedPipe | 0o600
 }
 
+// synthDir, synthText and synthLink are the common kinds: directories that all may read, text
+// that nobody may write, and links.
 func synthDir() *synth { return &synth{mode: fs.ModeDir | 0o555} }
 
 func synthText(data func() string) *synth { return &synth{mode: 0o444, data: data} }
 
 func synthLink(target string) *synth { return &synth{mode: fs.ModeSymlink | 0o777, link: target} }
 
-// synthFile is such a file, opened.
+// synthFile is such a file, opened. data is what the file said when it was opened, so that
+// reading in parts gives one state.
 type synthFile struct {
 	s    *synth
 	path string

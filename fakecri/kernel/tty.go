@@ -27,15 +27,20 @@ const (
 // edited, and is read by lines; a newline that is written is shown as carriage
 // return and newline; ^C and ^\ send signals, ^D is the end of the input. No
 // other mode can be set.
+//
+// It is what "tty: true" in a container's spec and kubectl exec -t give a process as its three
+// standard descriptors. The screen is a File of the runtime's, which carries it to the client.
 type TTY struct {
-	out      File // takes what is shown
-	refs     int  // slaves that are open
+	out  File // takes what is shown
+	refs int  // slaves that are open
+	// line is typed and not entered yet.
 	line     []byte
 	lines    [][]byte // typed and not read yet; an empty one is an end of input
 	readable loop.Signal
 	hungUp   bool
-	leader   *Process
-	prompts  bool // the leader is a shell that asks for commands
+	// leader is the process that the terminal was made for: a container's first, or an exec's.
+	leader  *Process
+	prompts bool // the leader is a shell that asks for commands
 	// leaderReads says that the leader waits for input.
 	leaderReads bool
 
@@ -44,7 +49,8 @@ type TTY struct {
 }
 
 // NewTTY returns a terminal whose screen is out; it takes that reference over,
-// and closes it when nobody has the terminal open any more.
+// and closes it when nobody has the terminal open any more. Slaves that were opened and closed
+// end it; one that never had a slave stays.
 func (m *Machine) NewTTY(out File) *TTY { return &TTY{out: out} }
 
 // Slave returns the file that a process has open.
@@ -60,7 +66,8 @@ func (t *TTY) Keyboard() File { return ttyKeyboard{t} }
 // SetLeader says whom ^C is for: the processes below p if there are any, else p.
 func (t *TTY) SetLeader(p *Process) { t.leader = p }
 
-// Resize sets the window's size, in characters.
+// Resize sets the window's size, in characters. A terminal that is resized to the same size tells
+// nobody, as Linux's does.
 func (t *TTY) Resize(width, height uint16) {
 	if width == t.Width && height == t.Height {
 		return
@@ -91,7 +98,8 @@ func Prompts(f File) bool {
 	return ok
 }
 
-// foreground are the processes that a signal of the keyboard is for.
+// foreground are the processes that a signal of the keyboard is for. There is no job control, so
+// there are no foreground groups to ask: all descendants count.
 func (t *TTY) foreground() []*Process {
 	if t.leader == nil || t.leader.dead {
 		return nil
@@ -111,7 +119,8 @@ func (t *TTY) foreground() []*Process {
 }
 
 // interrupt is ^C or ^\: for a shell that waits at its prompt a new line, else
-// a signal for what runs in the foreground.
+// a signal for what runs in the foreground. An interactive shell catches SIGINT for itself; the
+// shell here does not, so the terminal does it.
 func (t *TTY) interrupt(sig int) {
 	if t.prompts && t.leaderReads && isShell(t.leader) { // what runs in the background is spared
 		t.enter([]byte("\n"))
@@ -146,6 +155,8 @@ func (t *TTY) key(c byte, echo []byte) []byte {
 		return append(echo, '\r', '\n')
 	case keyEOF:
 		t.enter(t.line)
+		// ^D in the middle of a line enters what was typed, without a newline; at its start it is
+		// the end.
 		t.line = nil
 		return echo
 	case keyErase, keyBackspace:
@@ -175,9 +186,11 @@ func (t *TTY) key(c byte, echo []byte) []byte {
 		return echo
 	}
 	if len(t.line) >= maxTypedLine-1 {
+		// The bell, as Linux rings when its buffer is full.
 		return append(echo, '\a')
 	}
 	t.line = append(t.line, c)
+	// Control characters show as ^X (ECHOCTL).
 	if c < ' ' && c != '\t' {
 		return append(echo, '^', c+'@')
 	}
@@ -199,7 +212,8 @@ func (s ttySlave) Dup() File {
 	return s
 }
 
-// Read returns what is left of the oldest line, if b has room for it.
+// Read returns what is left of the oldest line, if b has room for it. A line that is longer than
+// b is read in parts, as in canonical mode.
 func (s ttySlave) Read(ctx context.Context, b []byte) (int, error) {
 	t := s.t
 	if len(b) == 0 {
@@ -224,6 +238,7 @@ func (s ttySlave) Read(ctx context.Context, b []byte) (int, error) {
 	if len(t.lines) > 0 {
 		t.readable.Notify()
 	}
+	// An empty entry is ^D: one end of input, after which reading goes on.
 	if n == 0 {
 		return 0, io.EOF
 	}
@@ -239,7 +254,8 @@ func (t *TTY) await(ctx context.Context) error {
 	return wait(ctx, &t.readable)
 }
 
-// Write shows b.
+// Write shows b. A newline shows as carriage return and newline (ONLCR), so logs of a container
+// with a terminal have \r\n, as kubectl logs shows them.
 func (s ttySlave) Write(ctx context.Context, b []byte) (int, error) {
 	shown := make([]byte, 0, len(b)+8)
 	for _, c := range b {
@@ -254,7 +270,8 @@ func (s ttySlave) Write(ctx context.Context, b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close is of File.
+// Close is of File. The screen ends with the last slave: the client of an attach sees the end of
+// the stream.
 func (s ttySlave) Close() error {
 	s.t.refs--
 	if s.t.refs == 0 {
@@ -272,6 +289,7 @@ func (ttyKeyboard) Read(context.Context, []byte) (int, error) { return 0, io.EOF
 // Write types b.
 func (k ttyKeyboard) Write(ctx context.Context, b []byte) (int, error) {
 	t := k.t
+	// Nobody has the terminal open: like a hang-up.
 	if t.hungUp || t.refs <= 0 {
 		return 0, brokenPipe(ctx)
 	}
@@ -287,7 +305,8 @@ func (k ttyKeyboard) Write(ctx context.Context, b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close hangs up.
+// Close hangs up. A line that was not entered is read as it is, then comes the end. No SIGHUP is
+// sent.
 func (k ttyKeyboard) Close() error {
 	if !k.t.hungUp {
 		k.t.hungUp = true

@@ -13,11 +13,13 @@ import (
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
-// info describes what is at a place.
+// info describes what is at a place. Its Sys is always a *memfs.Sys, for files of the machine
+// too: programs ask it for owner and inode.
 type info struct {
-	name  string
-	mode  fs.FileMode
-	size  int64
+	name string
+	mode fs.FileMode
+	size int64
+	// mtime is in ns since the epoch.
 	mtime int64
 	sys   *memfs.Sys
 	of    fs.FileInfo // of memfs, for the rest
@@ -44,6 +46,8 @@ const dirSize = 4096
 func (v *View) info(at *place, name string) fs.FileInfo {
 	if at.syn.real() {
 		of := at.syn.info
+		// Everything is the machine's own, but the name: a mount point has the name of where it
+		// is.
 		return &info{name: name, mode: of.Mode(), size: of.Size(), mtime: of.ModTime().UnixNano(), of: of}
 	}
 	if at.syn != nil {
@@ -61,7 +65,8 @@ func (v *View) info(at *place, name string) fs.FileInfo {
 	return i
 }
 
-// Stat describes what a path leads to; FileInfo.Sys() is a *memfs.Sys.
+// Stat describes what a path leads to; FileInfo.Sys() is a *memfs.Sys. Through a link of
+// /proc/PID/fd it describes the open file, which may have no path.
 func (v *View) Stat(name string) (fs.FileInfo, error) {
 	at, err := v.existing("stat", name, true)
 	if err != nil {
@@ -82,7 +87,8 @@ func (v *View) Lstat(name string) (fs.FileInfo, error) {
 	return v.info(&at, path.Base(name)), nil
 }
 
-// ReadDir lists a directory, sorted by name.
+// ReadDir lists a directory, sorted by name. The order is part of what a script prints, so it
+// must not be a map's.
 func (v *View) ReadDir(name string) ([]fs.DirEntry, error) {
 	at, err := v.existing("open", name, true)
 	if err != nil {
@@ -95,6 +101,8 @@ func (v *View) ReadDir(name string) ([]fs.DirEntry, error) {
 		return nil, pathError("open", name, syscall.EACCES)
 	}
 	var out []fs.DirEntry
+	// An entry that has gone between the listing and the look is left out, as with files of a
+	// real machine.
 	for _, n := range v.names(&at) {
 		k := v.child(&at, n)
 		if k.exists() {
@@ -104,7 +112,8 @@ func (v *View) ReadDir(name string) ([]fs.DirEntry, error) {
 	return out, nil
 }
 
-// names lists a directory with the mount points in it.
+// names lists a directory with the mount points in it. Mount points are entries even if the file
+// system has none of that name.
 func (v *View) names(at *place) []string {
 	var names []string
 	if x := v.ns.list[at.mnt]; at.syn != nil {
@@ -121,7 +130,8 @@ func (v *View) names(at *place) []string {
 }
 
 // Open opens a file; flag is of os.OpenFile (os.O_RDONLY ...). One end of a
-// named pipe waits until the other is opened.
+// named pipe waits until the other is opened. perm is what a new file gets, before the umask.
+// Errors are of kind *fs.PathError.
 func (v *View) Open(name string, flag int, perm fs.FileMode) (File, error) {
 	f, errno := v.open(name, flag, perm)
 	if errno != 0 {
@@ -134,12 +144,14 @@ func (v *View) Open(name string, flag int, perm fs.FileMode) (File, error) {
 // anything is made or emptied.
 func (v *View) open(name string, flag int, perm fs.FileMode) (File, syscall.Errno) {
 	if flag&os.O_CREATE != 0 && len(name) > 1 && name[len(name)-1] == '/' {
+		// open(2) with O_CREAT refuses a slash at the end even if the directory is there.
 		if _, errno := v.resolve(unslashed(name), false); errno != 0 {
 			return nil, errno
 		}
 		return nil, syscall.EISDIR
 	}
 	excl := flag&(os.O_CREATE|os.O_EXCL) == os.O_CREATE|os.O_EXCL
+	// With O_EXCL a link is an entry that exists, wherever it leads.
 	at, errno := v.resolve(name, !excl)
 	switch {
 	case errno != 0:
@@ -162,22 +174,29 @@ func (v *View) open(name string, flag int, perm fs.FileMode) (File, syscall.Errn
 	case flag&os.O_WRONLY != 0:
 		want = 2
 	}
+	// The order of the checks is Linux's may_open: kind of file, permission, then the read-only
+	// mount.
 	write := want&2 != 0 || flag&os.O_TRUNC != 0
 	switch {
+	// /proc/self/fd/1 opens what is open there, also a pipe: a copy, with the offset shared,
+	// where Linux opens files anew.
 	case at.syn != nil && at.syn.file != nil:
 		return at.syn.file.Dup(), 0
 	case at.mode().IsDir() && (write || flag&os.O_CREATE != 0):
 		return nil, syscall.EISDIR
 	case !v.may(&at, want):
 		return nil, syscall.EACCES
+	// Devices work on read-only mounts, too, and what they are asked for does not touch the disk.
 	case at.mode()&fs.ModeDevice != 0:
 		return v.openDevice(at.target())
 	case at.syn != nil && !at.syn.real():
 		return v.openSynth(&at, write)
 	case at.mode()&fs.ModeNamedPipe != 0:
 		return v.openFifo(&at, flag)
+	// Unix sockets can be listed and not connected to.
 	case at.mode()&fs.ModeSocket != 0:
 		return nil, syscall.ENXIO
+	// What the mount allows matters only for writing, so reading skips it.
 	case !write && at.syn != nil:
 		return at.syn.host.open(at.syn.name, at.path, flag, 0)
 	case !write:
@@ -190,7 +209,7 @@ func (v *View) open(name string, flag int, perm fs.FileMode) (File, syscall.Errn
 	return v.openFile(f, rel, &at, flag, perm, false)
 }
 
-// umask is the process's.
+// umask is the process's. A View of the runtime has none: its modes are final.
 func (v *View) umask() fs.FileMode {
 	if v.p == nil {
 		return 0
@@ -199,7 +218,8 @@ func (v *View) umask() fs.FileMode {
 }
 
 // openFile opens what is on a mount that can be written to. Exclusive creation
-// has been judged, so the flag goes no further.
+// has been judged, so the flag goes no further. rel is the path in t. O_APPEND is the open file's
+// own business: it looks at the size at each write.
 func (v *View) openFile(t hostfs.Tree, rel string, at *place, flag int, perm fs.FileMode, create bool) (File, syscall.Errno) {
 	f, ok := t.(*memfs.FS)
 	if !ok {
@@ -215,10 +235,12 @@ func (v *View) openFile(t hostfs.Tree, rel string, at *place, flag int, perm fs.
 	return &openFile{h: h, path: at.path, refs: 1, flag: flag, tmpfs: v.ns.list[at.mnt].fstype == "tmpfs"}, 0
 }
 
-// own gives a new entry to the process.
+// own gives a new entry to the process. A directory with setgid hands its group down: that is how
+// fsGroup keeps working for new files.
 func (v *View) own(f hostfs.Tree, rel string, at *place) {
 	cred := v.cred()
 	if cred.UID == 0 && cred.GID == 0 {
+		// The file system makes entries as root's.
 		return
 	}
 	gid := cred.GID
@@ -229,7 +251,8 @@ func (v *View) own(f hostfs.Tree, rel string, at *place) {
 }
 
 // ReadFile returns a file's content. It does not wait: a pipe or terminal gives
-// EAGAIN.
+// EAGAIN. It is for the runtime and for built-in commands, which have no task that could wait
+// here.
 func (v *View) ReadFile(name string) ([]byte, error) {
 	if at, errno := v.resolve(name, true); errno == 0 && at.exists() && at.mode()&fs.ModeNamedPipe != 0 {
 		return nil, pathError("read", name, syscall.EAGAIN)
@@ -274,7 +297,8 @@ func (v *View) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	return pathError("write", name, syscall.EAGAIN)
 }
 
-// Readlink returns what a symbolic link says.
+// Readlink returns what a symbolic link says. It is EINVAL for what is no link, as readlink(2)
+// says.
 func (v *View) Readlink(name string) (string, error) {
 	at, err := v.existing("readlink", name, false)
 	if err != nil {
@@ -292,7 +316,8 @@ func (v *View) EvalSymlinks(name string) (string, error) {
 	return at.path, err
 }
 
-// Access reports whether the process may read (4), write (2), execute (1) it.
+// Access reports whether the process may read (4), write (2), execute (1) it. It judges by the
+// process's credentials, which are the real ones, too.
 func (v *View) Access(name string, mode int) error {
 	at, err := v.existing("access", name, true)
 	if err != nil {
@@ -307,7 +332,8 @@ func (v *View) Access(name string, mode int) error {
 	return nil
 }
 
-// diskOf is the disk that a mount's files are on, or nil.
+// diskOf is the disk that a mount's files are on, or nil. A mount may be a part of the node's
+// disk, a share of it with a limit, or nothing of its own.
 func (m *Machine) diskOf(x *mount) *memfs.Disk {
 	switch {
 	case x.fs != nil:
@@ -318,7 +344,8 @@ func (m *Machine) diskOf(x *mount) *memfs.Disk {
 	return m.opts.FS.Disk()
 }
 
-// Statfs describes the file system that a path is on.
+// Statfs describes the file system that a path is on. df(1) and the applet stat show it. Sizes
+// are bytes; a disk without end shows as Options.Disk.
 func (v *View) Statfs(name string) (hostfs.Statfs, error) {
 	at, err := v.existing("statfs", name, true)
 	if err != nil {
@@ -332,15 +359,19 @@ func (v *View) Statfs(name string) (hostfs.Statfs, error) {
 		return of, err
 	}
 	switch x.fstype {
+	// These have no size.
 	case "proc", "sysfs", "cgroup", "devpts", "mqueue":
 		return s, nil
 	case "tmpfs":
 		s.Size = x.size
+		// An emptyDir with medium Memory has a limit as a size; nothing written yet means an
+		// image, and x.size.
 		if x.fs != nil {
 			if size, used, ok := x.fs.Limit("/"); ok {
 				s.Size, s.Used = size, used
 			}
 		}
+		// Linux's default for a tmpfs is half of the memory.
 		if s.Size == 0 {
 			s.Size = v.ns.m.opts.Memory / 2
 		}
@@ -354,6 +385,7 @@ func (v *View) Statfs(name string) (hostfs.Statfs, error) {
 		s.Used, _ = v.ns.m.opts.FS.Usage("/")
 	}
 	s.Avail = max(s.Size-s.Used, 0)
+	// ext4's default is an inode for 16 KiB.
 	s.Files = s.Size / 16384
 	s.FreeFiles = s.Files
 	return s, nil

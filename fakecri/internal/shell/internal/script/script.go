@@ -343,8 +343,8 @@ func hasHeredoc(node syntax.Node) bool {
 }
 
 var (
-	// They take apart messages of the parser's present version; a new version needs its tests
-	// run, which compare with ash's messages.
+	// They take apart the messages of the parser's present version, which a new one may word
+	// differently.
 	errReached   = regexp.MustCompile("^reached `?(\\S+?)`? without (?:matching `(\\S+?)`|closing quote `(\\S+?)`)(?: with `(\\S+?)`)?")
 	errMustEnd   = regexp.MustCompile("^`(\\S+)` statement must end with `(\\S+)`")
 	errFollowed  = regexp.MustCompile("^`(.+?)` must be followed by `?(.+?)`?$")
