@@ -44,19 +44,17 @@ type Manager struct {
 	start time.Time
 	// The results by type; the sync loop takes their updates.
 	Liveness, Readiness, Startup *results.Manager
-	pods                         map[types.UID][]*worker
+	pods                         map[types.UID][]*elided
 	probes, triggers             uint64
 	// header is that of the requests which add none, shared by them.
-	header http.Header
-	// parked are the workers whose ticks are left out; parks: there may be any.
-	parked []*worker
-	parks  bool
+	header  http.Header
+	elision elision
 }
 
 // New returns a Manager without workers. The kubelet counts as started now.
 func New(o Options) *Manager {
 	m := &Manager{o: o, start: o.Loop.Now(), Liveness: results.NewManager(), Readiness: results.NewManager(), Startup: results.NewManager()}
-	m.notified()
+	m.elide()
 	return m
 }
 
@@ -92,12 +90,12 @@ func (m *Manager) addContainer(pod *v1.Pod, c *v1.Container) bool {
 			if !w.revived() {
 				continue
 			}
-			m.forget(w)
+			m.forget(&w.worker)
 		}
 		if m.pods == nil {
-			m.pods = map[types.UID][]*worker{}
+			m.pods = map[types.UID][]*elided{}
 		}
-		w := newWorker(m, pod, c, t)
+		w := m.newWorker(pod, c, t)
 		m.pods[pod.UID] = append(m.pods[pod.UID], w)
 		w.begin()
 	}
@@ -105,7 +103,7 @@ func (m *Manager) addContainer(pod *v1.Pod, c *v1.Container) bool {
 }
 
 // find returns a worker, also one that has ended.
-func (m *Manager) find(uid types.UID, name string, t probeType) *worker {
+func (m *Manager) find(uid types.UID, name string, t probeType) *elided {
 	for _, w := range m.pods[uid] {
 		if w.probeType == t && w.container.Name == name {
 			return w
@@ -122,9 +120,9 @@ func (m *Manager) has(uid types.UID, name string, t probeType) bool {
 // forget removes a worker. The list is copied: somebody may be walking it.
 func (m *Manager) forget(w *worker) {
 	old := m.pods[w.pod.UID]
-	list := make([]*worker, 0, len(old))
+	list := make([]*elided, 0, len(old))
 	for _, o := range old {
-		if o != w {
+		if &o.worker != w {
 			list = append(list, o)
 		}
 	}
@@ -194,17 +192,6 @@ func (m *Manager) TriggerReadiness(uid types.UID, name string) {
 
 // Triggers counts the calls of TriggerReadiness.
 func (m *Manager) Triggers() uint64 { return m.triggers }
-
-// Probes counts the probes that were run, or left out as unchanged.
-func (m *Manager) Probes() uint64 {
-	n, now := m.probes, m.o.Loop.UnixNano()
-	for _, w := range m.parked {
-		if w.runs {
-			n += uint64(w.missed(now))
-		}
-	}
-	return n
-}
 
 // Workers returns how many workers there are.
 func (m *Manager) Workers() int {

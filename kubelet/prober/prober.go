@@ -31,59 +31,59 @@ var errNoNetwork = errors.New("the node has no network")
 // run begins a probe; finish is told what it comes to, in this step or later.
 // Which kind of probe it is decides whether it needs a task: what a network can
 // answer at once is only waited for.
-func (w *worker) run(s *v1.PodStatus) {
+func (w *worker) run(s *v1.PodStatus) tick {
 	w.probing = true
 	spec, ip := w.spec(), s.PodIP
 	timeout := time.Duration(spec.TimeoutSeconds) * time.Second
 	switch {
 	case spec.Exec != nil:
-		w.runExec(spec.Exec.Command, timeout)
+		return w.runExec(spec.Exec.Command, timeout)
 	case spec.HTTPGet != nil:
-		w.runHTTP(spec.HTTPGet, ip, timeout)
+		return w.runHTTP(spec.HTTPGet, ip, timeout)
 	case spec.TCPSocket != nil:
-		w.runTCP(spec.TCPSocket, ip, timeout)
+		return w.runTCP(spec.TCPSocket, ip, timeout)
 	case spec.GRPC != nil:
 		service := ""
 		if spec.GRPC.Service != nil {
 			service = *spec.GRPC.Service
 		}
-		w.runGRPC(ip, int(spec.GRPC.Port), service, timeout)
+		return w.runGRPC(ip, int(spec.GRPC.Port), service, timeout)
 	default:
-		w.done(outcome{result: probe.Unknown, err: fmt.Errorf("missing probe handler for %s:%s", kubecontainer.PodDesc(w.pod), w.container.Name)})
+		return w.done(outcome{result: probe.Unknown, err: fmt.Errorf("missing probe handler for %s:%s", kubecontainer.PodDesc(w.pod), w.container.Name)})
 	}
 }
 
 // done ends a probe in the step in which it began: fire goes on from there.
-func (w *worker) done(o outcome) {
+func (w *worker) done(o outcome) tick {
 	w.probing = false
-	w.take(o)
+	return w.take(o)
 }
 
 // later ends a probe when its answer, which took that long, has arrived.
 // The worker keeps the outcome and sets its timer, since a probe has at most
 // one answer under way.
-func (w *worker) later(took time.Duration, o outcome) {
+func (w *worker) later(took time.Duration, o outcome) tick {
 	if took <= 0 {
-		w.done(o)
-		return
+		return w.done(o)
 	}
 	w.quick = o
 	w.timer.Reset(took)
+	return underway
 }
 
 // task runs a probe that takes a task.
-func (w *worker) task(fn func(ctx context.Context) outcome) {
+func (w *worker) task(fn func(ctx context.Context) outcome) tick {
 	w.m.o.Group.Start("probe/"+w.pod.Namespace+"/"+w.pod.Name, func(ctx context.Context) {
 		w.finish(fn(ctx))
 	})
+	return underway
 }
 
 // A command always needs a task: the runtime takes its time, and the pod's end
 // cancels it.
-func (w *worker) runExec(command []string, timeout time.Duration) {
+func (w *worker) runExec(command []string, timeout time.Duration) tick {
 	if w.cancelled { // each try ends before it has begun
-		w.done(outcome{result: probe.Unknown, err: status.FromContextError(context.Canceled).Err()})
-		return
+		return w.done(outcome{result: probe.Unknown, err: status.FromContextError(context.Canceled).Err()})
 	}
 	id := w.containerID
 	w.m.o.Group.Start("probe/"+w.pod.Namespace+"/"+w.pod.Name, func(ctx context.Context) {
@@ -102,16 +102,16 @@ func (w *worker) runExec(command []string, timeout time.Duration) {
 		}
 		w.finish(o)
 	})
+	return underway
 }
 
 // The request is made again only when the pod's address changes. A redirect
 // needs a task, since it leads to another request.
-func (w *worker) runHTTP(h *v1.HTTPGetAction, ip string, timeout time.Duration) {
+func (w *worker) runHTTP(h *v1.HTTPGetAction, ip string, timeout time.Duration) tick {
 	if w.request == nil || w.requestIP != ip {
 		r, err := httpprobe.NewRequest(h, w.container, ip, httpprobe.ProbeAgent)
 		if err != nil {
-			w.done(outcome{result: probe.Unknown, err: err})
-			return
+			return w.done(outcome{result: probe.Unknown, err: err})
 		}
 		if len(h.HTTPHeaders) == 0 { // nobody writes to it
 			if w.m.header == nil {
@@ -123,8 +123,7 @@ func (w *worker) runHTTP(h *v1.HTTPGetAction, ip string, timeout time.Duration) 
 	}
 	n, req, id := w.m.o.Network, w.request, w.containerID
 	if n == nil {
-		w.done(outcome{result: probe.Unknown, err: errNoNetwork})
-		return
+		return w.done(outcome{result: probe.Unknown, err: errNoNetwork})
 	}
 	if a, ok := n.QuickHTTP(id, req); ok && (a.Err != nil || httpprobe.Location(req, &a.Response) == nil) {
 		var o outcome
@@ -137,11 +136,9 @@ func (w *worker) runHTTP(h *v1.HTTPGetAction, ip string, timeout time.Duration) 
 		default:
 			o.result, o.output = httpprobe.Judge(&a.Response)
 		}
-		o.holds = a.Holds
-		w.later(a.Took, o)
-		return
+		return w.later(a.Took, o)
 	}
-	w.task(func(ctx context.Context) (o outcome) {
+	return w.task(func(ctx context.Context) (o outcome) {
 		o.result, o.output = httpprobe.Probe(ctx, n, id, req, timeout)
 		return o
 	})
@@ -154,15 +151,14 @@ func orDeadline(err error) error {
 	return err
 }
 
-func (w *worker) runTCP(t *v1.TCPSocketAction, ip string, timeout time.Duration) {
+func (w *worker) runTCP(t *v1.TCPSocketAction, ip string, timeout time.Duration) tick {
 	port, err := probe.ResolveContainerPort(t.Port, w.container)
 	n, id, host := w.m.o.Network, w.containerID, t.Host
 	if err == nil && n == nil {
 		err = errNoNetwork
 	}
 	if err != nil {
-		w.done(outcome{result: probe.Unknown, err: err})
-		return
+		return w.done(outcome{result: probe.Unknown, err: err})
 	}
 	if host == "" {
 		host = ip
@@ -175,21 +171,18 @@ func (w *worker) runTCP(t *v1.TCPSocketAction, ip string, timeout time.Duration)
 		} else {
 			o.result, o.output = tcp.Judge(a.Err)
 		}
-		o.holds = a.Holds
-		w.later(a.Took, o)
-		return
+		return w.later(a.Took, o)
 	}
-	w.task(func(ctx context.Context) (o outcome) {
+	return w.task(func(ctx context.Context) (o outcome) {
 		o.result, o.output = tcp.Probe(ctx, n, id, host, port, timeout)
 		return o
 	})
 }
 
-func (w *worker) runGRPC(host string, port int, service string, timeout time.Duration) {
+func (w *worker) runGRPC(host string, port int, service string, timeout time.Duration) tick {
 	n, id := w.m.o.Network, w.containerID
 	if n == nil {
-		w.done(outcome{result: probe.Unknown, err: errNoNetwork})
-		return
+		return w.done(outcome{result: probe.Unknown, err: errNoNetwork})
 	}
 	if a, ok := n.QuickGRPC(id, host, port, service); ok {
 		switch {
@@ -200,11 +193,9 @@ func (w *worker) runGRPC(host string, port int, service string, timeout time.Dur
 		}
 		var o outcome
 		o.result, o.output = grpc.Judge(a.Status, a.Err, host, port, timeout)
-		o.holds = a.Holds
-		w.later(a.Took, o)
-		return
+		return w.later(a.Took, o)
 	}
-	w.task(func(ctx context.Context) (o outcome) {
+	return w.task(func(ctx context.Context) (o outcome) {
 		o.result, o.output = grpc.Probe(ctx, n, id, host, port, service, timeout)
 		return o
 	})

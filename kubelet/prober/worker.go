@@ -63,12 +63,6 @@ type worker struct {
 	stopped   bool
 	cancelled bool
 	ended     bool
-	// rests: the next tick would do what the last did, see park.
-	rests bool
-	// runs: resting, it leaves out probes that Probes counts.
-	runs bool
-	// parked is its place among the manager's parked workers and 1; 0: none.
-	parked int32
 
 	// next is when the ticker's next tick is due, in ns. One that is due while
 	// a probe is in progress is kept, further ones are dropped.
@@ -88,14 +82,24 @@ type outcome struct {
 	result probe.Result
 	output string
 	err    error
-	// holds: the same comes of the next probe, see HTTPAnswer.
-	holds bool
 }
 
-func newWorker(m *Manager, pod *v1.Pod, c *v1.Container, t probeType) *worker {
-	w := &worker{m: m, pod: pod, container: c, probeType: t}
-	w.timer = m.o.Group.NewTimer("probe", w.fire)
-	return w
+// tick says what came of a tick, or of the probe that it began.
+type tick uint8
+
+const (
+	over     tick = iota // the worker ends
+	idle                 // by the pod's status there is nothing to probe
+	early                // the initial delay is not over
+	underway             // a probe is in progress
+	good                 // a probe succeeded
+	bad                  // a probe was told of in an event
+)
+
+// init makes it the worker of a probe. fire is what its timer calls.
+func (w *worker) init(m *Manager, pod *v1.Pod, c *v1.Container, t probeType, fire func()) {
+	w.m, w.pod, w.container, w.probeType = m, pod, c, t
+	w.timer = m.o.Group.NewTimer("probe", fire)
 }
 
 func (w *worker) spec() *v1.Probe { return w.probeType.spec(w.container) }
@@ -117,17 +121,15 @@ func (w *worker) begin() {
 
 // fire is called by the timer: at a tick, for a trigger, or when a quick
 // answer has arrived.
-func (w *worker) fire() {
+func (w *worker) fire() tick {
 	now := w.m.o.Loop.UnixNano()
-	w.rests = false
 	switch {
 	case w.ended:
-		return
+		return over
 	case w.probing:
 		o := w.quick
 		w.quick = outcome{}
-		w.finish(o)
-		return
+		return w.finish(o)
 	case !w.begun:
 		w.begun = true
 		w.next = now + w.period()
@@ -140,13 +142,15 @@ func (w *worker) fire() {
 			w.next += (late/w.period() + 1) * w.period()
 		}
 	}
-	if !w.doProbe() {
+	t := w.doProbe()
+	switch t {
+	case over:
 		w.end()
-		return
-	}
-	if !w.probing {
+	case underway:
+	default:
 		w.arm()
 	}
+	return t
 }
 
 // arm sets the timer to what comes next.
@@ -156,8 +160,6 @@ func (w *worker) arm() {
 		w.end()
 	case w.triggered || wait <= 0:
 		w.timer.Reset(0)
-	case w.rests && w.m.parks:
-		w.park()
 	default:
 		w.timer.Reset(time.Duration(wait))
 	}
@@ -169,7 +171,6 @@ func (w *worker) trigger() {
 	}
 	w.triggered = true
 	if w.begun && !w.probing {
-		w.unpark()
 		w.timer.Reset(0)
 	}
 }
@@ -205,7 +206,6 @@ func (w *worker) cancelCommands() {
 // end drops the worker and its result. One that ended by itself stays on
 // record, see revived.
 func (w *worker) end() {
-	w.unpark()
 	w.ended = true
 	w.timer.Stop()
 	if w.containerID != "" {
@@ -233,47 +233,45 @@ func (w *worker) set(r results.Result) {
 }
 
 // doProbe is one tick: it looks whether the container is to be probed and
-// begins that. false ends the worker.
-func (w *worker) doProbe() bool {
-	// Whatever ends the look at the status, the same status ends it again.
-	w.rests, w.runs = true, false
+// begins that.
+func (w *worker) doProbe() tick {
 	status, ok := w.m.o.Statuses.GetPodStatus(w.pod.UID)
 	if !ok {
-		return true // not created yet, or deleted already
+		return idle // not created yet, or deleted already
 	}
 	if kubetypes.IsTerminalPhase(status.Phase) {
-		return false
+		return over
 	}
 	c := containerStatus(status, w.container.Name)
 	if c == nil {
-		return true
+		return idle
 	}
 	if id := criID(c.ContainerID); id != w.containerID {
 		w.newContainer(id, c)
 	}
 	if w.onHold {
-		return true
+		return idle
 	}
 	if c.State.Running == nil {
 		w.set(results.Failure)
-		return c.State.Terminated == nil || w.comesBack(status, c.State.Terminated.ExitCode)
+		if c.State.Terminated == nil || w.comesBack(status, c.State.Terminated.ExitCode) {
+			return idle
+		}
+		return over
 	}
 	if w.pod.DeletionTimestamp != nil && w.probeType != readiness {
 		w.set(results.Success) // for a quiet end
-		return false
+		return over
 	}
 	age := w.m.o.Loop.Since(c.State.Running.StartedAt.Time)
 	if int32(age/time.Second) < w.spec().InitialDelaySeconds {
-		w.rests = false
-		return true
+		return early
 	}
 	if started := c.Started != nil && *c.Started; started == (w.probeType == startup) {
-		return true // a startup probe is over once started, the others begin then
+		return idle // a startup probe is over once started, the others begin then
 	}
 	w.m.probes++
-	w.rests, w.runs = false, true
-	w.run(status)
-	return true
+	return w.run(status)
 }
 
 // newContainer takes up another container of the name. One that ran well
@@ -306,28 +304,26 @@ func (w *worker) comesBack(status *v1.PodStatus, code int32) bool {
 }
 
 // finish takes in what a probe came to.
-func (w *worker) finish(o outcome) {
+func (w *worker) finish(o outcome) tick {
 	w.probing = false
 	w.cancel = nil
 	if w.ended {
-		return
+		return over
 	}
-	w.take(o)
+	t := w.take(o)
 	w.arm()
+	return t
 }
 
 // take takes in an outcome.
-func (w *worker) take(o outcome) {
-	r, ok := w.tell(o)
-	if ok {
+func (w *worker) take(o outcome) tick {
+	if r, ok := w.tell(o); ok {
 		w.count(r)
 	}
-	switch {
-	case w.onHold: // only another container ends that
-		w.rests, w.runs = true, false
-	case o.holds && o.err == nil && o.result == probe.Success:
-		w.rests = w.resultRun >= w.spec().SuccessThreshold
+	if o.err == nil && o.result == probe.Success {
+		return good
 	}
+	return bad
 }
 
 // count stores a result once there were enough of it in a row.

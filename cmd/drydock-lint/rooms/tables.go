@@ -7,10 +7,12 @@ func Drydock() Rules {
 			"kubelet/sync_loop.go", "kubelet/pod_workers.go", "kubelet/sync_pod.go",
 			"kubelet/internal/pleg/generic.go",
 			"kubelet/internal/nodestatus/manager.go", "kubelet/internal/nodestatus/register.go", "kubelet/internal/nodestatus/setters.go",
+			"kubelet/prober/worker.go",
 		},
 		Layer: Layer{Files: []string{
 			"ground/loop/elide.go", "kubelet/elide.go", "kubelet/elide_checks.go", "kubelet/elide_described.go", "kubelet/elide_syncs.go",
 			"kubelet/internal/nodestatus/elide.go", "kubelet/internal/pleg/elide.go", "kubelet/internal/status/elide.go",
+			"kubelet/prober/elide.go",
 		}},
 		Catalogues: []Catalogue{
 			{"fakecri/internal/busybox/applets", "an applet a file"},
