@@ -236,9 +236,6 @@ func New(o Options) (*Manager, error) {
 	m.dns = podDNSSettings{fs: o.FS, resolvConf: o.Node.ResolvConf, configurer: &m.o.Node.DNS}
 	m.rt = &remote{rt: o.RuntimeService, changes: o.Changes, lean: o.Lean, im: o.ImageService, timeout: o.RequestTimeout}
 	m.shared.noResources = m.resources.Of(nil, nil)
-	m.shared.noOverhead = &runtimeapi.LinuxContainerResources{}
-	m.shared.noSysctls = map[string]string{}
-	m.shared.plainPSC = &v1.PodSecurityContext{}
 	io := o.Images
 	io.NoAnnotations = o.Lean != nil
 	io.Loop, io.ImageService, io.Recorder = o.Loop, m.rt, o.Recorder

@@ -146,10 +146,10 @@ func protocol(p v1.Protocol) runtimeapi.Protocol {
 // Sysctls may be written with slashes; the CRI has dots.
 func (m *Manager) linuxSandboxConfig(pod *v1.Pod, secctx *runtimeapi.LinuxSandboxSecurityContext, amounts *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxPodSandboxConfig {
 	out := &runtimeapi.LinuxPodSandboxConfig{
-		Sysctls:         m.shared.noSysctls,
+		Sysctls:         noSysctls,
 		SecurityContext: secctx,
 		Resources:       amounts,
-		Overhead:        m.shared.noOverhead,
+		Overhead:        noOverhead,
 	}
 	if len(pod.Spec.Overhead) > 0 {
 		out.Overhead = m.resources.Of(pod.Spec.Overhead, pod.Spec.Overhead) // request and limit
@@ -190,7 +190,7 @@ func (m *Manager) sandboxSecurity(ctx context.Context, pod *v1.Pod) (*runtimeapi
 	if err != nil {
 		return nil, err
 	}
-	sc := m.shared.psc(pod)
+	sc := psc(pod)
 	k := boxKey{sc, namespacesOf(pod), security.AnyPrivileged(pod)}
 	if out, ok := m.shared.boxes.get(k); ok && users == nil {
 		return out, nil

@@ -19,9 +19,6 @@ import (
 // Nothing writes to a message once it is sent.
 type shared struct {
 	noResources *runtimeapi.LinuxContainerResources
-	noOverhead  *runtimeapi.LinuxContainerResources
-	noSysctls   map[string]string
-	plainPSC    *v1.PodSecurityContext // stands for every one that says nothing
 	boxes       memo[boxKey, *runtimeapi.LinuxSandboxSecurityContext]
 	linux       memo[linuxKey, *runtimeapi.LinuxContainerConfig]
 	images      memo[imageKey, *runtimeapi.ImageSpec]
@@ -33,6 +30,13 @@ type shared struct {
 	users       [4]*v1.ContainerUser // the last few
 	nextUser    int
 }
+
+// What asks for nothing is the same on every node.
+var (
+	noOverhead = &runtimeapi.LinuxContainerResources{}
+	noSysctls  = map[string]string{}
+	plainPSC   = &v1.PodSecurityContext{} // stands for every one that says nothing
+)
 
 // user converts what a runtime says of a container's user; nearly all
 // containers of a node have the same few.
@@ -118,12 +122,12 @@ func namespacesOf(pod *v1.Pod) namespaces {
 }
 
 // psc is the pod's security context, one and the same for all that say nothing.
-func (s *shared) psc(pod *v1.Pod) *v1.PodSecurityContext {
+func psc(pod *v1.Pod) *v1.PodSecurityContext {
 	p := pod.Spec.SecurityContext
 	if p != nil && p.SELinuxOptions == nil && p.WindowsOptions == nil && p.RunAsUser == nil && p.RunAsGroup == nil && p.RunAsNonRoot == nil &&
 		len(p.SupplementalGroups) == 0 && p.SupplementalGroupsPolicy == nil && p.FSGroup == nil && len(p.Sysctls) == 0 &&
 		p.FSGroupChangePolicy == nil && p.SeccompProfile == nil && p.AppArmorProfile == nil && p.SELinuxChangePolicy == nil {
-		return s.plainPSC
+		return plainPSC
 	}
 	return p
 }
@@ -176,7 +180,7 @@ func (m *Manager) linuxContainerConfig(ctx context.Context, pod *v1.Pod, c *v1.C
 	}
 	own := targetID != "" || users != nil // can't be shared
 	k := linuxKey{
-		c: c, psc: m.shared.psc(pod), limits: pod.Spec.Resources, ns: namespacesOf(pod), user: user,
+		c: c, psc: psc(pod), limits: pod.Spec.Resources, ns: namespacesOf(pod), user: user,
 		appArmor: pod.Annotations[security.AppArmorAnnotation+c.Name], class: qos.Class(pod), critical: resources.IsNodeCritical(pod),
 		place: m.placement(pod, c),
 	}

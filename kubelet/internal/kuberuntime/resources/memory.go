@@ -48,26 +48,31 @@ type MemoryQoS struct {
 	PageSize int64
 }
 
+// What all containers of a node can have in common; nodes share it.
+var (
+	oomGroup       = map[string]string{memoryOOMGroup: "1"}
+	noSwap         = map[string]string{memorySwapMax: "0"}
+	oomGroupNoSwap = map[string]string{memoryOOMGroup: "1", memorySwapMax: "0"}
+)
+
 // unified is what all containers have in common. Swap has to be forbidden by
 // name on cgroup v2: without a limit it is unlimited.
 func (n *Node) unified() map[string]string {
-	out := map[string]string{}
-	if n.MemoryOOMGroup {
-		out[memoryOOMGroup] = "1"
+	switch swap := n.Swap.Controller && !n.Swap.CgroupV1; {
+	case n.MemoryOOMGroup && swap:
+		return oomGroupNoSwap
+	case n.MemoryOOMGroup:
+		return oomGroup
+	case swap:
+		return noSwap
 	}
-	if s := &n.Swap; s.Controller && !s.CgroupV1 {
-		out[memorySwapMax] = "0"
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return out
+	return nil
 }
 
 // memoryResources sets what of a container's memory is neither limit nor score.
 // The map of the files is a copy where a container has a value of its own.
 func (n *Node) memoryResources(out *runtimeapi.LinuxContainerResources, pod *v1.Pod, c *v1.Container) {
-	out.Unified = n.plain
+	out.Unified = n.unified()
 	if s := &n.Swap; s.Controller && s.CgroupV1 {
 		out.MemorySwapLimitInBytes = out.MemoryLimitInBytes
 	}
@@ -75,7 +80,7 @@ func (n *Node) memoryResources(out *runtimeapi.LinuxContainerResources, pod *v1.
 	if swap == 0 && n.MemoryQoS == nil {
 		return
 	}
-	out.Unified = maps.Clone(n.plain)
+	out.Unified = maps.Clone(n.unified())
 	if out.Unified == nil {
 		out.Unified = map[string]string{}
 	}

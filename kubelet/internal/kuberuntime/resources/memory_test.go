@@ -93,8 +93,8 @@ func TestMemoryQoS(t *testing.T) {
 	n := New(Options{MemoryOOMGroup: true, MemoryQoS: &MemoryQoS{}})
 	pod := onePod(v1.PodQOSBestEffort, "-/- -/-")
 	n.Container(pod, &pod.Spec.Containers[0])
-	if len(n.plain) != 1 {
-		t.Errorf("what is shared was written to: %v", n.plain)
+	if len(n.unified()) != 1 {
+		t.Errorf("what is shared was written to: %v", n.unified())
 	}
 }
 

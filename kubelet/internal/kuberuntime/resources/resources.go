@@ -51,21 +51,14 @@ type Options struct {
 }
 
 // Node computes the resources of one node's pods.
-type Node struct {
-	Options
-	// plain is Unified of containers of which neither swap nor MemoryQoS says
-	// more than of all; shared by them.
-	plain map[string]string
-}
+type Node struct{ Options }
 
 // New returns a Node.
 func New(o Options) *Node {
 	if o.CFSPeriod == 0 {
 		o.CFSPeriod = cm.DefaultCFSPeriod
 	}
-	n := &Node{Options: o}
-	n.plain = n.unified()
-	return n
+	return &Node{o}
 }
 
 // Amounts are the cgroup values of CPU in millicores and memory in bytes; a
