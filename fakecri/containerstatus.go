@@ -23,10 +23,6 @@ type viewer struct {
 	linux *runtimeapi.LinuxPodSandboxStatus
 }
 
-func newViewer(r *Runtime) *viewer {
-	return &viewer{Runtime: r, linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: &runtimeapi.NamespaceOption{}}}}
-}
-
 // ContainerStatus returns a container's status; NotFound if there is none.
 func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.ContainerStatusResponse, error) {
 	ctr, err := c.readContainer(ctx, id)

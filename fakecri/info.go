@@ -50,7 +50,7 @@ func (r *viewer) containerInfo(c *records.Container) map[string]string {
 		Config         *runtimeapi.ContainerConfig `json:"config"`
 		RuntimeSpec    *specs.Spec                 `json:"runtimeSpec"`
 	}{
-		c.Sandbox.ID, r.pidOf(c), c.Removing, c.ID, snapshotter, runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver},
+		c.Sandbox.ID, r.pidOf(c), c.Removing, c.ID, snapshotter, runtimeType, runtimeOptionsInfo{r.kern.Options.CgroupDriver != cgroupDriver},
 		c.Whole(), r.runtimeSpec(c),
 	})
 }
@@ -89,7 +89,7 @@ func (r *viewer) sandboxInfo(s *records.Sandbox) map[string]string {
 		CNIResult          *cniResult                   `json:"cniResult"`
 	}{
 		pid, state, s.State != records.SandboxReady && !s.HostNetwork(), cmp.Or(r.opts.SandboxImage, "registry.k8s.io/pause:3.10.1"), s.ID, snapshotter,
-		cmp.Or(s.Handler, "runc"), runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver}, s.Whole(), r.sandboxSpec(s), cni,
+		cmp.Or(s.Handler, "runc"), runtimeType, runtimeOptionsInfo{r.kern.Options.CgroupDriver != cgroupDriver}, s.Whole(), r.sandboxSpec(s), cni,
 	})
 }
 
@@ -307,7 +307,7 @@ func (r *viewer) statusInfo() map[string]string {
 	handlers := map[string]handler{}
 	for _, h := range r.life.Handlers {
 		if h.Name != "" {
-			handlers[h.Name] = handler{runtimeType, runtimeOptionsInfo{r.opts.CgroupDriver != cgroupDriver}}
+			handlers[h.Name] = handler{runtimeType, runtimeOptionsInfo{r.kern.Options.CgroupDriver != cgroupDriver}}
 		}
 	}
 	name := "runc"

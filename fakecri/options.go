@@ -10,6 +10,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	"github.com/drydock-sim/drydock/fakecri/internal/images"
+	"github.com/drydock-sim/drydock/fakecri/internal/lifecycle"
 	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
@@ -154,7 +155,7 @@ func (o *Options) setDefaults() {
 		o.CgroupDriver = "cgroupfs"
 	}
 	if o.Handlers == nil {
-		o.Handlers = []string{"runc"}
+		o.Handlers = lifecycle.Usual
 	}
 	if o.PodCIDR == "" {
 		o.PodCIDR = "10.244.0.0/24"

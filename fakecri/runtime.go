@@ -27,7 +27,7 @@ type Runtime struct {
 	// unsure counts the answers of generation that were made unlike the one before.
 	unsure uint64
 	l      *loop.Loop
-	opts   Options
+	opts   kept
 
 	warner *records.Warner
 	files  *hostfiles.Files
@@ -51,6 +51,14 @@ type Runtime struct {
 	unmade records.Container
 }
 
+// kept are the Options that only answers tell of; New hands the others on.
+type kept struct {
+	Name, Version, Node, PodCIDR, SandboxImage, ImageFilesystem, ContainerFilesystem string
+
+	Handlers  []string
+	Streaming StreamingServer
+}
+
 // New returns a runtime whose daemon is down. It panics on options that
 // Options.Validate refuses.
 func New(opts Options) *Runtime {
@@ -62,7 +70,10 @@ func New(opts Options) *Runtime {
 	}
 	opts.setDefaults()
 	l, o := opts.Loop, &opts
-	r := &Runtime{l: l, opts: opts}
+	r := &Runtime{l: l, opts: kept{
+		Name: o.Name, Version: o.Version, Node: o.Node, PodCIDR: o.PodCIDR, SandboxImage: o.SandboxImage,
+		ImageFilesystem: o.ImageFilesystem, ContainerFilesystem: o.ContainerFilesystem, Handlers: o.Handlers, Streaming: o.Streaming,
+	}}
 	r.warner = &records.Warner{To: o.Warn}
 	r.files = hostfiles.New(l, o.FS, o.Host)
 	r.calls = calls.New(l, o.Recorder, o.Latency, func() { r.recs.Changed() })
@@ -92,12 +103,12 @@ func New(opts Options) *Runtime {
 		Loop: l, Handlers: lifecycle.HandlersOf(o.Handlers, o.NoUserNamespaces), NoUserNamespaces: o.NoUserNamespaces, Calls: r.calls, Records: r.recs, Images: r.images,
 		Files: r.files, Layers: r.disks, Kernel: r.kern, Accounts: r.use, Net: r.net, Runner: r.run,
 	}
-	r.view = newViewer(r)
-	r.kern.MemoryUsed = func() int64 { return r.use.NodeUsage().Memory }
-	r.kern.Grown, r.kern.Serve, r.kern.PodLimit, r.kern.SetCgroupLimit = r.use.Grown, r.net.Serve, r.use.PodLimit, r.use.SetCgroupLimit
-	r.use.Exit, r.use.Ends = r.run.Exit, r.run.Ends
+	r.view = &viewer{Runtime: r}
+	r.kern.Accounts, r.kern.Serve = r.use, r.net.Serve
+	r.use.Runner = r.run
 	r.net.ExitSoon = r.run.ExitSoon
-	r.run.Event, r.life.Event = r.view.event, r.view.event
+	r.run.Event = r.view.event
+	r.life.Event = r.run.Event
 	return r
 }
 

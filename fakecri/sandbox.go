@@ -89,7 +89,7 @@ func (r *viewer) leanSandboxStatus(s *records.Sandbox) *runtimeapi.PodSandboxSta
 	if o == nil {
 		o = &runtimeapi.NamespaceOption{}
 	}
-	if !sameNamespaces(o, r.linux.Namespaces.Options) {
+	if r.linux == nil || !sameNamespaces(o, r.linux.Namespaces.Options) {
 		r.linux = &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: o}}
 	}
 	st.Linux = r.linux

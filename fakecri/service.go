@@ -51,7 +51,7 @@ func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigRe
 		return nil, err
 	}
 	driver := runtimeapi.CgroupDriver_CGROUPFS
-	if c.r.opts.CgroupDriver == "systemd" {
+	if c.r.kern.Options.CgroupDriver == "systemd" {
 		driver = runtimeapi.CgroupDriver_SYSTEMD
 	}
 	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: driver}}, nil

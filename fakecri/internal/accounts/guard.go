@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/usage"
 )
@@ -36,21 +37,45 @@ func (d demand) now(at time.Duration) int64 { return d.ledger.now(at) + d.extra 
 // the curves: while their peaks together fit below the limit it costs a
 // comparison whenever a container starts, else a timer.
 type guard struct {
-	r      *Node
-	name   string
-	limit  int64
-	demand func() demand
-	// passed is called when more is used. false: nothing could be done about it.
-	passed func() bool
-	// inner, if any, has the limits inside acted on that are passed, too: what is
-	// charged passes these first. false: none is.
-	inner func() bool
-	slack int64
+	r     *Node
+	kind  *guardKind
+	pod   *records.Sandbox // whose limit it is; nil: not a pod's
+	limit int64
 
 	timer *loop.Timer
-	armed bool
 	told  int64 // the extra up to which the timer's time holds
+	armed bool
 }
+
+// guardKind is what guards of one kind have in common; all nodes share it. The
+// sandbox is the guard's.
+type guardKind struct {
+	name   string
+	slack  int64
+	demand func(*Node, *records.Sandbox) demand
+	// passed is called when more is used. false: nothing could be done about it.
+	passed func(*Node, *records.Sandbox) bool
+	// inner, if any, has the limits inside acted on that are passed, too: what is
+	// charged passes these first. false: none is.
+	inner func(*Node, *records.Sandbox) bool
+}
+
+// The kinds: the OOM killer's, and those of a watch in the order of Node.low.
+var (
+	nodeGuard = guardKind{"memory", memorySlack, (*Node).memoryDemand, (*Node).nodeOOM, func(r *Node, _ *records.Sandbox) bool { return r.innerOOM(nil, true) }}
+	podsGuard = guardKind{"pods memory", memorySlack, (*Node).podsMemoryDemand, (*Node).podsOOM, func(r *Node, _ *records.Sandbox) bool { return r.innerOOM(nil, false) }}
+	podGuard  = guardKind{"pod memory", memorySlack, (*Node).podDemand, (*Node).podOOM, func(r *Node, s *records.Sandbox) bool { return r.innerOOM(s, false) }}
+	lowGuards = [3]guardKind{
+		{"low memory", memorySlack, (*Node).memoryDemand, (*Node).tellLow, nil},
+		{"low pods memory", memorySlack, (*Node).podsMemoryDemand, (*Node).tellLow, nil},
+		{"low pids", pidSlack, (*Node).pidsDemand, (*Node).tellLow, nil},
+	}
+)
+
+// lowPIDs is where Node.low has the guard of processes.
+const lowPIDs = 2
+
+func (g *guard) demand() demand { return g.kind.demand(g.r, g.pod) }
 
 // retry is after how long a guard tries again that could do nothing.
 const retry = time.Second
@@ -72,7 +97,7 @@ func (g *guard) Grown(started bool) {
 // other look.
 func (g *guard) reset(after time.Duration, told int64) {
 	if g.timer == nil {
-		g.timer = g.r.kern.Powered.NewTimer(g.name, g.look)
+		g.timer = g.r.kern.Powered.NewTimer(g.kind.name, g.look)
 	}
 	g.armed, g.told = true, told
 	g.timer.Reset(after)
@@ -97,7 +122,7 @@ func (g *guard) look() {
 		}
 		slack := int64(0)
 		if g.r.kern.Machine != nil {
-			slack = min(g.slack, (g.limit-sum)/2)
+			slack = min(g.kind.slack, (g.limit-sum)/2)
 		}
 		users := append(d.Users[:len(d.Users):len(d.Users)], d.own)
 		if at, ok := usage.FirstOver(users, g.limit-slack-d.fixed-d.extra, now+1); ok {
@@ -116,7 +141,9 @@ func (g *guard) over(now int64) bool {
 
 // act does what has to be done when more than the limit is used; false: nothing
 // could be.
-func (g *guard) act() bool { return g.inner != nil && g.inner() || g.passed() }
+func (g *guard) act() bool {
+	return g.kind.inner != nil && g.kind.inner(g.r, g.pod) || g.kind.passed(g.r, g.pod)
+}
 
 // stop ends a guard's timer; with its group dead the next is made anew.
 func (g *guard) stop() {
@@ -128,34 +155,37 @@ func (g *guard) stop() {
 
 // WatchUsage is Runtime.WatchUsage.
 func (r *Node) WatchUsage(memory, podsMemory, pids int64, changed func()) bool {
-	a := r
-	watches := [...]struct {
-		g     *guard
-		limit int64
-	}{{&a.lowMemory, memory}, {&a.lowPodsMemory, podsMemory}, {&a.lowPIDs, pids}}
-	for _, w := range watches {
-		w.g.stop()
-		w.g.limit = NoLimit
-	}
+	r.unwatch()
 	if changed == nil {
 		return true
 	}
-	now := time.Duration(r.l.UnixNano())
-	for _, w := range watches {
-		if d := w.g.demand(); w.limit < NoLimit && d.bound() > w.limit && d.now(now) > w.limit {
+	now, limits := time.Duration(r.l.UnixNano()), [...]int64{memory, podsMemory, pids}
+	for i, limit := range limits {
+		if d := r.low[i].demand(); limit < NoLimit && d.bound() > limit && d.now(now) > limit {
 			return false
 		}
 	}
-	fire := func() bool {
-		for _, w := range watches {
-			w.g.limit = NoLimit
-		}
-		changed()
-		return true
+	r.changed = changed
+	for i, limit := range limits {
+		r.low[i].limit = limit
+		r.low[i].Grown(true)
 	}
-	for _, w := range watches {
-		w.g.limit, w.g.passed = w.limit, fire
-		w.g.Grown(true)
+	return true
+}
+
+// unwatch ends a watch.
+func (r *Node) unwatch() {
+	for i := range r.low {
+		r.low[i].stop()
+		r.low[i].limit = NoLimit
 	}
+}
+
+// tellLow is a limit of a watch passed, which ends the watch.
+func (r *Node) tellLow(*records.Sandbox) bool {
+	for i := range r.low {
+		r.low[i].limit = NoLimit
+	}
+	r.changed()
 	return true
 }

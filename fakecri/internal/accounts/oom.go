@@ -89,7 +89,7 @@ func (r *Node) oomKill(cgroup string, total int64, in func(*records.Container) b
 		return true
 	}
 	r.TellOOM(c, name, pid, cgroup)
-	r.Exit(c, records.ExitByOOM)
+	r.Runner.Exit(c, records.ExitByOOM)
 	return true
 }
 
@@ -110,12 +110,12 @@ func (r *Node) StatedPID(c *records.Container) int {
 }
 
 // nodeOOM is the machine's memory running out.
-func (r *Node) nodeOOM() bool {
+func (r *Node) nodeOOM(*records.Sandbox) bool {
 	return r.oomKill("/", r.node.limit, func(*records.Container) bool { return true })
 }
 
 // podsOOM is the memory of all pods together passing its limit.
-func (r *Node) podsOOM() bool {
+func (r *Node) podsOOM(*records.Sandbox) bool {
 	root := "/kubepods"
 	if r.kern.Options.CgroupDriver == "systemd" {
 		root = "/kubepods.slice"
@@ -133,7 +133,7 @@ func (r *Node) innerOOM(s *records.Sandbox, machine bool) bool {
 			continue
 		}
 		if p := c.Process; p != nil && p.Interpreted == nil && p.OOMAt != 0 && p.OOMAt <= now {
-			if r.Ends(p); c.Process != p {
+			if r.Runner.Ends(p); c.Process != p {
 				return true
 			}
 		}
@@ -193,8 +193,7 @@ func (r *Node) guardPod(s *records.Sandbox) {
 		if r.podPeak(s) <= limit {
 			return
 		}
-		g = &guard{r: r, name: "pod memory", limit: limit, demand: func() demand { return r.podDemand(s) }, slack: memorySlack}
-		g.passed, g.inner = func() bool { return r.podOOM(s) }, func() bool { return r.innerOOM(s, false) }
+		g = &guard{r: r, kind: &podGuard, pod: s, limit: limit}
 		if r.podGuards == nil {
 			r.podGuards = map[*records.Sandbox]*guard{}
 		}
@@ -265,7 +264,7 @@ func (r *Node) SetCgroupLimit(pk *podkernel.Pod, s *records.Sandbox, limit int64
 // SandboxStarted books a sandbox's own process.
 func (r *Node) SandboxStarted() {
 	r.pauses++
-	r.lowPIDs.Grown(false)
+	r.low[lowPIDs].Grown(false)
 }
 
 // SandboxStopped forgets a sandbox's process and what is watched of its pod.
@@ -280,10 +279,8 @@ func (r *Node) SandboxStopped(s *records.Sandbox) {
 
 // CutUse is the end of all processes.
 func (r *Node) CutUse() {
-	a := r
-	for _, g := range [...]*guard{&a.node, &a.pods, &a.lowMemory, &a.lowPodsMemory, &a.lowPIDs} {
-		g.stop()
-	}
-	a.lowMemory.limit, a.lowPodsMemory.limit, a.lowPIDs.limit = NoLimit, NoLimit, NoLimit
-	a.podGuards = nil
+	r.node.stop()
+	r.pods.stop()
+	r.unwatch()
+	r.podGuards = nil
 }

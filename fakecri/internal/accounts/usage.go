@@ -74,8 +74,11 @@ type Node struct {
 	rec  *trace.Recorder
 	recs *records.Store
 	kern *podkernel.Node
-	Exit func(*records.Container, records.ExitStatus)
-	Ends func(*records.Process) // what a process's own limit says has come
+	// Runner ends what the OOM killer takes.
+	Runner interface {
+		Exit(*records.Container, records.ExitStatus)
+		Ends(*records.Process) // what a process's own limit says has come
+	}
 
 	Memory, cpu, pids ledger
 	// cpuDone is the processor time of the programs that have ended, and of
@@ -90,8 +93,9 @@ type Node struct {
 	memorySince, cpuSince, pidsSince int64
 	systemCPU                        int64
 
-	node, pods                         guard // the OOM killer's
-	lowMemory, lowPodsMemory, lowPIDs  guard // a watch's
+	node, pods                         guard    // the OOM killer's
+	low                                [3]guard // a watch's, of lowGuards
+	changed                            func()   // is told by the watch
 	podGuards                          map[*records.Sandbox]*guard
 	podLimits                          map[*records.Sandbox]int64 // that are not the sandbox's request's
 	maxPIDs, podsPIDLimit, podPIDLimit int64
@@ -129,14 +133,13 @@ type Limits struct{ Memory, MaxPIDs, PodPIDs int64 }
 func New(l *loop.Loop, rec *trace.Recorder, recs *records.Store, kern *podkernel.Node, system SystemUsage, limits Limits) *Node {
 	a, now := &Node{l: l, rec: rec, recs: recs, kern: kern, system: system, maxPIDs: limits.MaxPIDs, podPIDLimit: limits.PodPIDs}, l.UnixNano()
 	a.memorySince, a.cpuSince, a.pidsSince, a.cpuAt = now, now, now, now
-	a.node = guard{r: a, name: "memory", limit: NoLimit, demand: a.memoryDemand, passed: a.nodeOOM, inner: func() bool { return a.innerOOM(nil, true) }, slack: memorySlack}
+	a.node, a.pods = guard{r: a, kind: &nodeGuard, limit: NoLimit}, guard{r: a, kind: &podsGuard, limit: NoLimit}
 	if limits.Memory > 0 {
 		a.node.limit = limits.Memory
 	}
-	a.pods = guard{r: a, name: "pods memory", limit: NoLimit, demand: a.podsMemoryDemand, passed: a.podsOOM, inner: func() bool { return a.innerOOM(nil, false) }, slack: memorySlack}
-	a.lowMemory = guard{r: a, name: "low memory", limit: NoLimit, demand: a.memoryDemand, slack: memorySlack}
-	a.lowPodsMemory = guard{r: a, name: "low pods memory", limit: NoLimit, demand: a.podsMemoryDemand, slack: memorySlack}
-	a.lowPIDs = guard{r: a, name: "low pids", limit: NoLimit, demand: a.pidsDemand, slack: pidSlack}
+	for i := range a.low {
+		a.low[i] = guard{r: a, kind: &lowGuards[i], limit: NoLimit}
+	}
 	a.Grown(true)
 	return a
 }
@@ -150,12 +153,11 @@ func (a *Node) podsCPUFixed(now int64) int64 {
 
 // Grown is called when processes have come to use more than before, or differently.
 func (r *Node) Grown(started bool) {
-	a := r
-	a.node.Grown(started)
-	a.pods.Grown(started)
-	a.lowMemory.Grown(started)
-	a.lowPodsMemory.Grown(started)
-	a.lowPIDs.Grown(started)
+	r.node.Grown(started)
+	r.pods.Grown(started)
+	for i := range r.low {
+		r.low[i].Grown(started)
+	}
 }
 
 // kernelMemory is what interpreted processes use, in bytes.
@@ -167,20 +169,18 @@ func (r *Node) kernelMemory() int64 {
 }
 
 // memoryDemand is the memory of the whole machine.
-func (r *Node) memoryDemand() demand {
-	a := r
-	return demand{&a.Memory, r.kernelMemory(), usage.User{Curve: a.system.Memory, Start: time.Duration(a.memorySince), Key: r.systemKey()}}
+func (r *Node) memoryDemand(*records.Sandbox) demand {
+	return demand{&r.Memory, r.kernelMemory(), r.systemUser(r.system.Memory, r.memorySince)}
 }
 
 // podsMemoryDemand is the memory of all pods.
-func (r *Node) podsMemoryDemand() demand {
+func (r *Node) podsMemoryDemand(*records.Sandbox) demand {
 	return demand{ledger: &r.Memory, extra: r.kernelMemory()}
 }
 
 // pidsDemand is how many processes there are.
-func (r *Node) pidsDemand() demand {
-	a := r
-	return demand{&a.pids, r.otherPIDs(), usage.User{Curve: a.system.PIDs, Start: time.Duration(a.pidsSince), Key: r.systemKey()}}
+func (r *Node) pidsDemand(*records.Sandbox) demand {
+	return demand{&r.pids, r.otherPIDs(), r.systemUser(r.system.PIDs, r.pidsSince)}
 }
 
 // otherPIDs are the processes of pods that are not stated programs'.
@@ -190,6 +190,11 @@ func (r *Node) otherPIDs() int64 {
 		n += int64(r.kern.Machine.ProcessCount())
 	}
 	return n
+}
+
+// systemUser is the machine as the user of a curve since a time.
+func (r *Node) systemUser(c *usage.Curve, since int64) usage.User {
+	return usage.User{Curve: c, Start: time.Duration(since), Key: r.systemKey()}
 }
 
 // systemKey is the seed of the noise of the machine's own use.
@@ -209,6 +214,9 @@ type NodeUsage struct {
 	PodsMemoryLimit int64
 }
 
+// NodeMemory is the memory that the machine uses now.
+func (r *Node) NodeMemory() int64 { return r.NodeUsage().Memory }
+
 // NodeUsage is Runtime.NodeUsage.
 func (r *Node) NodeUsage() NodeUsage {
 	a := r
@@ -216,12 +224,12 @@ func (r *Node) NodeUsage() NodeUsage {
 	now := time.Duration(at)
 	u := NodeUsage{MaxPIDs: a.maxPIDs}
 	u.PodsMemory = a.Memory.now(now) + r.kernelMemory()
-	u.Memory = u.PodsMemory + r.memoryDemand().own.At(now)
+	u.Memory = u.PodsMemory + r.systemUser(r.system.Memory, r.memorySince).At(now)
 	u.PodsPIDs = a.pids.now(now) + r.otherPIDs()
 	if a.podsPIDLimit > 0 {
 		u.PodsPIDs = min(u.PodsPIDs, a.podsPIDLimit)
 	}
-	u.PIDs = u.PodsPIDs + r.pidsDemand().own.At(now)
+	u.PIDs = u.PodsPIDs + r.systemUser(r.system.PIDs, r.pidsSince).At(now)
 	if u.MaxPIDs > 0 {
 		u.PIDs = min(u.PIDs, u.MaxPIDs)
 	}
@@ -232,7 +240,7 @@ func (r *Node) NodeUsage() NodeUsage {
 	if r.kern.Machine != nil {
 		u.PodsCPU += r.kern.Machine.CPU()
 	}
-	system := usage.User{Curve: a.system.CPU, Start: time.Duration(a.cpuSince), Key: r.systemKey()}
+	system := r.systemUser(a.system.CPU, a.cpuSince)
 	u.MilliCPU = u.PodsMilliCPU + system.At(now)
 	u.CPU = u.PodsCPU + a.systemCPU + system.Curve.Total(now-system.Start, system.Key, 1000)
 	if a.pods.limit != NoLimit {
@@ -285,7 +293,7 @@ func (r *Node) MayFork(c *records.Container) bool {
 	if a.podsPIDLimit > 0 && pods >= a.podsPIDLimit {
 		return false
 	}
-	return a.maxPIDs <= 0 || pods+r.pidsDemand().own.At(now) < a.maxPIDs
+	return a.maxPIDs <= 0 || pods+r.systemUser(r.system.PIDs, r.pidsSince).At(now) < a.maxPIDs
 }
 
 // podProcesses are the processes of a pod, its sandbox's included.

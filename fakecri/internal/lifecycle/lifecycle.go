@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -36,8 +37,22 @@ type Machine struct {
 	Event            func(kind runtimeapi.ContainerEventType, id string, s *records.Sandbox)
 }
 
-// HandlersOf are the runtime handlers of those names and the default one.
-func HandlersOf(names []string, noUserNamespaces bool) (handlers []*runtimeapi.RuntimeHandler) {
+// Usual are the names of the handlers that a runtime has if nothing else is said.
+var Usual = []string{"runc"}
+
+// usual are their handlers, by NoUserNamespaces: nodes share them.
+var usual = map[bool][]*runtimeapi.RuntimeHandler{false: newHandlers(Usual, false), true: newHandlers(Usual, true)}
+
+// HandlersOf are the runtime handlers of those names and the default one. Nobody may
+// write to them.
+func HandlersOf(names []string, noUserNamespaces bool) []*runtimeapi.RuntimeHandler {
+	if slices.Equal(names, Usual) {
+		return usual[noUserNamespaces]
+	}
+	return newHandlers(names, noUserNamespaces)
+}
+
+func newHandlers(names []string, noUserNamespaces bool) (handlers []*runtimeapi.RuntimeHandler) {
 	features := &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: !noUserNamespaces}
 	for _, h := range append([]string{""}, names...) {
 		handlers = append(handlers, &runtimeapi.RuntimeHandler{Name: h, Features: features})

@@ -38,12 +38,16 @@ type Node struct {
 	BootedAt  int64
 	HadKernel bool // since the start of the run, whatever was cut since
 
-	// What the kernel asks of those who stand above it.
-	MemoryUsed     func() int64                 // by the whole machine, in bytes
-	Grown          func(started bool)           // a process has come to use more
-	Serve          func(*records.Container)     // opens the ports of a stated program
-	PodLimit       func(*records.Sandbox) int64 // of memory, in bytes, 0 for none
-	SetCgroupLimit func(pk *Pod, s *records.Sandbox, limit int64)
+	Accounts Accounts
+	Serve    func(*records.Container) // opens the ports of a stated program
+}
+
+// Accounts is what the kernel asks of who keeps the sums of what is used.
+type Accounts interface {
+	NodeMemory() int64               // used by the whole machine, in bytes
+	Grown(started bool)              // a process has come to use more
+	PodLimit(*records.Sandbox) int64 // of memory, in bytes, 0 for none
+	SetCgroupLimit(pk *Pod, s *records.Sandbox, limit int64)
 }
 
 // Options are those of Options.
@@ -78,7 +82,7 @@ func (r *Node) Kernel() *kernel.Machine {
 	r.Machine = kernel.New(kernel.Options{
 		Loop: r.l, FS: r.files.Memory(), Host: r.files.Host, Hostname: r.Options.Hostname, HostIP: r.Options.NodeIP, Kernel: r.Options.Kernel, Device: r.Options.DiskDevice,
 		Memory: r.Options.Memory, CPUs: r.Options.CPUs, BootTime: r.BootedAt, OnListen: r.listenHook(),
-		MemoryUsed: r.MemoryUsed, Grown: func() { r.Grown(false) },
+		MemoryUsed: r.Accounts.NodeMemory, Grown: func() { r.Accounts.Grown(false) },
 	})
 	r.Pods = map[*records.Sandbox]*Pod{}
 	r.HadKernel = true
@@ -105,8 +109,8 @@ func (r *Node) Pod(s *records.Sandbox) *Pod {
 			pk.Net = m.NewNet(s.IP.String())
 			r.noteNet(pk.Net, s)
 		}
-		if limit := r.PodLimit(s); limit > 0 {
-			r.SetCgroupLimit(pk, s, limit)
+		if limit := r.Accounts.PodLimit(s); limit > 0 {
+			r.Accounts.SetCgroupLimit(pk, s, limit)
 		}
 		r.Pods[s] = pk
 	}

@@ -48,7 +48,7 @@ type Store struct {
 
 // New returns an empty store; node tells this node's ids from others'.
 func New(l *loop.Loop, node string, calls *calls.Daemon) *Store {
-	return &Store{l: l, node: node, calls: calls, Pods: map[string]*podRecords{}, Gen: 1}
+	return &Store{l: l, node: node, calls: calls, Gen: 1}
 }
 
 // podRecords are the records of one pod.
@@ -76,6 +76,9 @@ func (r *Store) Changed() {
 func (r *Store) PodFor(uid string) *podRecords {
 	p := r.Pods[uid]
 	if p == nil {
+		if r.Pods == nil {
+			r.Pods = map[string]*podRecords{}
+		}
 		p = &podRecords{}
 		p.Sandboxes, p.Containers = p.oneSandbox[:0], p.oneContainer[:0]
 		r.Pods[uid] = p
