@@ -36,30 +36,57 @@ type Source struct {
 
 // Reader reads objects of one kind for volumes.
 type Reader[T any] struct {
+	*kind[T]
 	host    *volume.Host
 	objects volume.Objects[T] // nil in standalone mode
-	// kind is as messages have it, noKey the format of the error that a key is
+}
+
+// kind is what the two kinds of objects differ in.
+type kind[T any] struct {
+	plugin string // the Plugin's name
+	medium v1.StorageMedium
+	// source returns a volume's source; false: it is of another kind.
+	source func(*v1.Volume) (Source, bool)
+	// name is as messages have it, noKey the format of the error that a key is
 	// missing.
-	kind, noKey string
+	name, noKey string
 	// values returns the values of an object by key. A key is in one of the two
 	// maps; text wins if an object got past validation with both.
 	values func(T) (text map[string]string, binary map[string][]byte)
 }
 
+var configMaps = kind[*v1.ConfigMap]{
+	plugin: "kubernetes.io/configmap", medium: v1.StorageMediumDefault,
+	source: func(v *v1.Volume) (Source, bool) {
+		if v.ConfigMap == nil {
+			return Source{}, false
+		}
+		return Source{v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.DefaultMode, v.ConfigMap.Optional}, true
+	},
+	name: "configMap", noKey: "configmap references non-existent config key: %s",
+	values: func(c *v1.ConfigMap) (map[string]string, map[string][]byte) { return c.Data, c.BinaryData },
+}
+
+var secrets = kind[*v1.Secret]{
+	plugin: "kubernetes.io/secret", medium: v1.StorageMediumMemory,
+	source: func(v *v1.Volume) (Source, bool) {
+		if v.Secret == nil {
+			return Source{}, false
+		}
+		return Source{v.Secret.SecretName, v.Secret.Items, v.Secret.DefaultMode, v.Secret.Optional}, true
+	},
+	name: "secret", noKey: "references non-existent secret key: %s",
+	values: func(s *v1.Secret) (map[string]string, map[string][]byte) { return nil, s.Data },
+}
+
 // ConfigMaps returns the Reader of configMaps.
 func ConfigMaps(host *volume.Host) Reader[*v1.ConfigMap] {
-	return Reader[*v1.ConfigMap]{
-		host: host, objects: host.ConfigMaps, kind: "configMap", noKey: "configmap references non-existent config key: %s",
-		values: func(c *v1.ConfigMap) (map[string]string, map[string][]byte) { return c.Data, c.BinaryData },
-	}
+	return Reader[*v1.ConfigMap]{&configMaps, host, host.ConfigMaps}
 }
 
 // Secrets returns the Reader of secrets.
 func Secrets(host *volume.Host) Reader[*v1.Secret] {
-	return Reader[*v1.Secret]{
-		host: host, objects: host.Secrets, kind: "secret", noKey: "references non-existent secret key: %s",
-		values: func(s *v1.Secret) (map[string]string, map[string][]byte) { return nil, s.Data },
-	}
+	return Reader[*v1.Secret]{&secrets, host, host.Secrets}
 }
 
 // Payload reads an object and returns the files that show it. The object goes
@@ -67,7 +94,7 @@ func Secrets(host *volume.Host) Reader[*v1.Secret] {
 // which shows nothing.
 func (k *Reader[T]) Payload(ctx context.Context, r *volume.Request, s Source) (map[string]util.FileProjection, error) {
 	if k.objects == nil {
-		return nil, fmt.Errorf("%ss cannot be read in standalone mode", k.kind)
+		return nil, fmt.Errorf("%ss cannot be read in standalone mode", k.name)
 	}
 	var (
 		text   map[string]string
@@ -82,7 +109,7 @@ func (k *Reader[T]) Payload(ctx context.Context, r *volume.Request, s Source) (m
 		var none T
 		object = none
 	default:
-		k.host.Logf("Couldn't get %s %s/%s: %v", k.kind, r.Pod.Namespace, s.Name, err)
+		k.host.Logf("Couldn't get %s %s/%s: %v", k.name, r.Pod.Namespace, s.Name, err)
 		return nil, err
 	}
 	if s.Mode == nil {
@@ -124,36 +151,18 @@ func (k *Reader[T]) Peek(namespace, name string) (input any, ok bool) {
 }
 
 // Plugin is the plugin of one kind.
-type Plugin[T any] struct {
-	reader Reader[T]
-	name   string
-	medium v1.StorageMedium
-	// source returns a volume's source; false: it is of another kind.
-	source func(*v1.Volume) (Source, bool)
-}
+type Plugin[T any] struct{ Reader[T] }
 
 // NewConfigMap returns the plugin of configMap volumes.
 func NewConfigMap(host *volume.Host) *Plugin[*v1.ConfigMap] {
-	return &Plugin[*v1.ConfigMap]{ConfigMaps(host), "kubernetes.io/configmap", v1.StorageMediumDefault, func(v *v1.Volume) (Source, bool) {
-		if v.ConfigMap == nil {
-			return Source{}, false
-		}
-		return Source{v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.DefaultMode, v.ConfigMap.Optional}, true
-	}}
+	return &Plugin[*v1.ConfigMap]{ConfigMaps(host)}
 }
 
 // NewSecret returns the plugin of secret volumes.
-func NewSecret(host *volume.Host) *Plugin[*v1.Secret] {
-	return &Plugin[*v1.Secret]{Secrets(host), "kubernetes.io/secret", v1.StorageMediumMemory, func(v *v1.Volume) (Source, bool) {
-		if v.Secret == nil {
-			return Source{}, false
-		}
-		return Source{v.Secret.SecretName, v.Secret.Items, v.Secret.DefaultMode, v.Secret.Optional}, true
-	}}
-}
+func NewSecret(host *volume.Host) *Plugin[*v1.Secret] { return &Plugin[*v1.Secret]{Secrets(host)} }
 
 // Name implements volume.Plugin.
-func (p *Plugin[T]) Name() string { return p.name }
+func (p *Plugin[T]) Name() string { return p.plugin }
 
 // CanSupport implements volume.Plugin.
 func (p *Plugin[T]) CanSupport(v *v1.Volume) bool {
@@ -163,7 +172,7 @@ func (p *Plugin[T]) CanSupport(v *v1.Volume) bool {
 
 // Path implements volume.Plugin.
 func (p *Plugin[T]) Path(uid types.UID, v *v1.Volume) string {
-	return p.reader.host.VolumeDir(uid, p.name, v.Name)
+	return p.host.VolumeDir(uid, p.plugin, v.Name)
 }
 
 // ReadOnly implements volume.Plugin.
@@ -175,25 +184,23 @@ func (p *Plugin[T]) InPodDir() bool { return true }
 // SetUp implements volume.Plugin.
 func (p *Plugin[T]) SetUp(ctx context.Context, r *volume.Request) error {
 	source, _ := p.source(r.Volume)
-	payload, err := p.reader.Payload(ctx, r, source)
+	payload, err := p.Payload(ctx, r, source)
 	if err != nil {
 		return err
 	}
-	host := p.reader.host
-	return util.SetUpContent(host, r, func() error {
-		return emptydir.SetUpWrapped(host, r, p.medium)
+	return util.SetUpContent(p.host, r, func() error {
+		return emptydir.SetUpWrapped(p.host, r, p.medium)
 	}, func() error { return p.TearDown(r.Pod.UID, r.Volume.Name) }, payload)
 }
 
 // TearDown implements volume.Plugin.
 func (p *Plugin[T]) TearDown(uid types.UID, name string) error {
-	host := p.reader.host
-	return emptydir.TearDownWrapped(host, uid, host.VolumeDir(uid, p.name, name), name)
+	return emptydir.TearDownWrapped(p.host, uid, p.host.VolumeDir(uid, p.plugin, name), name)
 }
 
 // Inputs implements volume.Remounter.
 func (p *Plugin[T]) Inputs(pod *v1.Pod, v *v1.Volume) ([]any, bool) {
 	source, _ := p.source(v)
-	input, ok := p.reader.Peek(pod.Namespace, source.Name)
+	input, ok := p.Peek(pod.Namespace, source.Name)
 	return []any{input}, ok
 }

@@ -17,25 +17,30 @@ import (
 
 // Plugin is a plugin whose volumes can't be set up.
 type Plugin struct {
-	host  *volume.Host
+	host *volume.Host
+	*kind
+}
+
+// kind is what such plugins differ in.
+type kind struct {
 	name  string
 	is    func(*v1.Volume) bool
 	setUp func(*v1.Volume) error
 }
 
+var csi = kind{"kubernetes.io/csi", func(v *v1.Volume) bool { return v.CSI != nil }, func(v *v1.Volume) error {
+	return fmt.Errorf("kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name %s not found in the list of registered CSI drivers", v.CSI.Driver)
+}}
+
+var gitRepo = kind{"kubernetes.io/git-repo", func(v *v1.Volume) bool { return v.GitRepo != nil }, func(*v1.Volume) error {
+	return errors.New("git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`")
+}}
+
 // NewCSI returns the plugin of inline CSI volumes, without any driver.
-func NewCSI(host *volume.Host) *Plugin {
-	return &Plugin{host, "kubernetes.io/csi", func(v *v1.Volume) bool { return v.CSI != nil }, func(v *v1.Volume) error {
-		return fmt.Errorf("kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name %s not found in the list of registered CSI drivers", v.CSI.Driver)
-	}}
-}
+func NewCSI(host *volume.Host) *Plugin { return &Plugin{host, &csi} }
 
 // NewGitRepo returns the plugin of gitRepo volumes, disabled.
-func NewGitRepo(host *volume.Host) *Plugin {
-	return &Plugin{host, "kubernetes.io/git-repo", func(v *v1.Volume) bool { return v.GitRepo != nil }, func(*v1.Volume) error {
-		return errors.New("git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`")
-	}}
-}
+func NewGitRepo(host *volume.Host) *Plugin { return &Plugin{host, &gitRepo} }
 
 // Name implements volume.Plugin.
 func (p *Plugin) Name() string { return p.name }
