@@ -72,10 +72,11 @@ func (kl *Kubelet) elide() {
 	})
 	kl.elideSyncs()
 	kl.elideChecks()
-	e.housekeeping = &loop.Memo{Of: []*loop.Version{kl.pods.Version(), &kl.workers.records.lifecycle, &e.runtime}, Known: e.runtimeKnown}
+	known := e.runtimeKnown
+	e.housekeeping = &loop.Memo{Of: []*loop.Version{kl.pods.Version(), &kl.workers.records.lifecycle, &e.runtime}, Known: known}
 	kl.bodies.cleanUpPods = kl.elidedCleanups(kl.bodies.cleanUpPods)
 	if kl.gcPolicy().MinAge == 0 { // else a pass goes by the time, too
-		e.containerGC = &loop.Memo{Of: []*loop.Version{&kl.workers.records.lifecycle, &e.runtime}, Known: e.runtimeKnown}
+		e.containerGC = &loop.Memo{Of: []*loop.Version{&kl.workers.records.lifecycle, &e.runtime}, Known: known}
 		kl.bodies.collectContainers = remembered(e.containerGC, kl.bodies.collectContainers)
 	}
 }

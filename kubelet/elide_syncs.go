@@ -74,8 +74,9 @@ func (kl *Kubelet) elideSyncs() {
 	w := kl.workers
 	e := &elidedSyncs{podSyncer: w.Syncer, launcher: w.launcher, kl: kl}
 	w.Syncer, w.launcher, kl.elided.syncs = e, e, e
+	probed := e.probed
 	for _, r := range [...]interface{ OnSet(func(types.UID)) }{kl.probes.Liveness, kl.probes.Readiness, kl.probes.Startup} {
-		r.OnSet(e.probed)
+		r.OnSet(probed)
 	}
 }
 

@@ -2,6 +2,7 @@ package nodestatus
 
 import (
 	"context"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -15,13 +16,12 @@ import (
 type Elided struct {
 	*Manager
 	plain updater
-	o     ElideOptions
-	reads []*loop.Version
+	o     ElideOptions // with sent among Reads
 	// sent grows when a status was sent, so that another is due later.
 	sent loop.Version
-	// settled is the input of the last update that found nothing to send.
-	settled   inputs
-	isSettled bool
+	// settled is the input of the last update that found nothing to send; without a
+	// node: the last was not such a one.
+	settled inputs
 }
 
 // ElideOptions say what is known without looking.
@@ -37,11 +37,11 @@ type ElideOptions struct {
 // Elide has updates of a manager, not yet started, left out.
 func Elide(m *Manager, o ElideOptions) *Elided {
 	e := &Elided{Manager: m, plain: m.updater, o: o}
-	e.reads = append(append(e.reads, o.Reads...), &e.sent)
+	e.o.Reads = slices.Concat(o.Reads, []*loop.Version{&e.sent})
 	m.updater = e
 	ask := m.opts.Sources.RuntimeVersion
 	m.opts.Sources.RuntimeVersion = func(ctx context.Context) (string, error) {
-		if version, ok := o.KnownRuntimeVersion(); ok {
+		if version, ok := e.o.KnownRuntimeVersion(); ok {
 			return version, nil
 		}
 		return ask(ctx)
@@ -59,7 +59,7 @@ func (e *Elided) Start(g *loop.Group) {
 
 // tryUpdate implements updater.
 func (e *Elided) tryUpdate(ctx context.Context, try int) (sent bool, err error) {
-	e.isSettled = false
+	e.settled = inputs{}
 	e.sent.Grow()
 	// The node is read before the update and compared after it: one that came in
 	// between has not been looked at.
@@ -67,14 +67,14 @@ func (e *Elided) tryUpdate(ctx context.Context, try int) (sent bool, err error) 
 	sent, err = e.plain.tryUpdate(ctx, try)
 	if err == nil && !sent {
 		if in, ok := e.inputs(); ok && in.node == node {
-			e.settled, e.isSettled = in, true
+			e.settled = in
 		}
 	}
 	return sent, err
 }
 
 // Reads implements loop.Elider.
-func (e *Elided) Reads() []*loop.Version { return e.reads }
+func (e *Elided) Reads() []*loop.Version { return e.o.Reads }
 
 // Until implements loop.Elider.
 func (e *Elided) Until(now int64) int64 {
@@ -94,7 +94,7 @@ func (*Elided) LeftOut(int64, int64) {}
 // nothingToDo reports whether an update now would compute what the last one did,
 // which sent nothing.
 func (e *Elided) nothingToDo() bool {
-	if !e.isSettled || e.expired() {
+	if e.settled.node == nil || e.expired() {
 		return false
 	}
 	version, ok := e.o.KnownRuntimeVersion()
