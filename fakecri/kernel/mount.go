@@ -124,8 +124,7 @@ func (m *Machine) device(x *mount) string {
 }
 
 // defaultMounts are what runc mounts in every container. The order, the options and the sources
-// are those of runc's default specification, which mount(8) in a container prints; conformance
-// tests compare some.
+// are those of runc's default specification, which mount(8) in a container prints.
 func defaultMounts() []*mount {
 	dev := deviceImage()
 	shm := emptyImage(fs.ModeSticky | 0o777)

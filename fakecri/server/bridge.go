@@ -22,15 +22,22 @@ import (
 // host's network, at 127.0.0.1 and at the machine's addresses. Whatever the
 // address, only connections from the machine itself are taken. A port that
 // somebody else has is a warning.
+//
+// It exists because a kubelet that is a separate process probes a pod by its IP: without the
+// bridge no readiness probe of HTTP or TCP could succeed. All fields but s are under mu or never
+// change; the runtime calls listening on its loop, sockets have goroutines.
 type bridge struct {
 	s *Server
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// ports are those that pods listen on, by what pods call them, and conns the connections that
+	// are open, with the port they came by.
 	ports  map[portKey]*bridged
 	conns  map[net.Conn]portKey
 	own    []netip.Addr // the machine's addresses beside 127/8
 	closed bool
 
+	// ctx ends with Close, and work is done when no goroutine of the bridge is left.
 	ctx    context.Context // of all connections
 	cancel context.CancelFunc
 	work   sync.WaitGroup
@@ -44,15 +51,18 @@ type portKey struct {
 	port int
 }
 
-// bridged is a port that a pod listens on.
+// bridged is a port that a pod listens on. It outlives a listener that closes and opens in one
+// step of the loop, see listening. binds is nil until the first is tried.
 type bridged struct {
-	key    portKey
+	key portKey
+	// open is what the runtime said last; stated says that a stated program has the port.
 	open   bool
 	stated bool
 	binds  []*bind
 }
 
-// bind is an address of the machine that leads to a port.
+// bind is an address of the machine that leads to a port. Several ports may want one address, as
+// two pods do that have the same host port; the first has it.
 type bind struct {
 	addr     string
 	required bool         // its absence is told
@@ -67,10 +77,12 @@ func newBridge(s *Server) *bridge {
 	return b
 }
 
-// apply makes the runtime use it. The runtime is not there yet.
+// apply makes the runtime use it. The runtime is not there yet. The ports that open while the
+// runtime is made come to listening as well.
 func (b *bridge) apply(o *fakecri.Options) { o.OnListen = b.listening }
 
-// Close closes all ports and their connections.
+// Close closes all ports and their connections. It returns when no connection is left; the loop
+// must still run, since their tasks are on it.
 func (b *bridge) Close() {
 	b.once.Do(func() {
 		b.mu.Lock()
@@ -88,7 +100,8 @@ func (b *bridge) Close() {
 	b.work.Wait()
 }
 
-// close gives up the port's addresses; connections that are open go on.
+// close gives up the port's addresses; connections that are open go on. The accept goroutine of
+// each ends by that.
 func (p *bridged) close() {
 	for _, d := range p.binds {
 		if d.lis != nil {
@@ -99,7 +112,7 @@ func (p *bridged) close() {
 }
 
 // machineAddresses are the addresses of this machine's interfaces that are not
-// 127/8 and not local to a link.
+// 127/8 and not local to a link. They are read once: an interface that comes later is not served.
 func machineAddresses() []netip.Addr {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -119,7 +132,8 @@ func machineAddresses() []netip.Addr {
 	return out
 }
 
-// listening is fakecri.Options.OnListen.
+// listening is fakecri.Options.OnListen. It runs on the loop and must not wait: listening on a
+// local port does not.
 func (b *bridge) listening(l fakecri.Listening) {
 	key := portKey{l.IP, l.Port}
 	if l.Host {
@@ -134,7 +148,8 @@ func (b *bridge) listening(l fakecri.Listening) {
 	if !l.Open {
 		if p != nil {
 			p.open = false
-			// A program that changes what it says closes and opens in one step.
+			// A program that changes what it says closes and opens in one step. So the close is
+			// decided one step later, when the port may be open again.
 			b.s.loop.Post(func() { b.closeIfClosed(p) })
 		}
 		return
@@ -148,6 +163,8 @@ func (b *bridge) listening(l fakecri.Listening) {
 		for _, a := range b.addresses(&l) {
 			d := &bind{addr: a.String(), required: a.Addr().IsLoopback()}
 			p.binds = append(p.binds, d)
+			// Only 127/8 must work: the addresses of interfaces are a convenience, and often
+			// taken.
 			if err := b.bind(p, d); err != nil && d.required {
 				b.s.warn("port %d of %s is not open on this machine: %v", l.Port, key.ip, err)
 			}
@@ -155,7 +172,8 @@ func (b *bridge) listening(l fakecri.Listening) {
 	}
 }
 
-// addresses are where a port is opened.
+// addresses are where a port is opened. A pod's own IP counts only within 127/8, all of which is
+// the machine's without configuration.
 func (b *bridge) addresses(l *fakecri.Listening) []netip.AddrPort {
 	everywhere := func(port int) []netip.AddrPort {
 		out := []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))}
@@ -177,7 +195,8 @@ func (b *bridge) addresses(l *fakecri.Listening) []netip.AddrPort {
 	return out
 }
 
-// mapped is where a port mapping leads from; its host IP may say everywhere.
+// mapped is where a port mapping leads from; its host IP may say everywhere. It is a container
+// port with hostPort, as the CRI hands it over.
 func mapped(m *runtimeapi.PortMapping, everywhere func(int) []netip.AddrPort) []netip.AddrPort {
 	port := m.GetHostPort()
 	if port <= 0 || port > 65535 {
@@ -189,7 +208,8 @@ func mapped(m *runtimeapi.PortMapping, everywhere func(int) []netip.AddrPort) []
 	return everywhere(int(port))
 }
 
-// bind opens one address of a port.
+// bind opens one address of a port. Failing leaves d.lis nil, so the address is tried again when
+// somebody gives it up.
 func (b *bridge) bind(p *bridged, d *bind) error {
 	lis, err := net.Listen("tcp", d.addr)
 	if err != nil {
@@ -224,6 +244,7 @@ func (b *bridge) closeIfClosed(p *bridged) {
 	}
 	for _, o := range b.ports {
 		for _, d := range o.binds {
+			// One of those that wait gets it, whichever comes first in the map.
 			if d.lis == nil && freed[d.addr] && o.open && b.bind(o, d) == nil {
 				delete(freed, d.addr)
 			}
@@ -234,7 +255,8 @@ func (b *bridge) closeIfClosed(p *bridged) {
 // acceptPause is how long a port waits after it could not take a connection.
 const acceptPause = 50 * time.Millisecond
 
-// accept takes connections until the port closes.
+// accept takes connections until the port closes. Its errors are of the machine (too many files),
+// and pass, so it pauses and goes on.
 func (b *bridge) accept(key portKey, lis net.Listener) {
 	for {
 		conn, err := lis.Accept()
@@ -245,6 +267,7 @@ func (b *bridge) accept(key portKey, lis net.Listener) {
 			time.Sleep(acceptPause)
 			continue
 		}
+		// A pod's port must not be open to the network: containers here have no firewall.
 		if !b.ours(conn.RemoteAddr()) {
 			_ = conn.Close()
 			continue
@@ -258,6 +281,7 @@ func (b *bridge) accept(key portKey, lis net.Listener) {
 		}
 		stated := p.stated
 		b.conns[conn] = key
+		// Started under the lock, so that Close, which sets closed first, waits for it.
 		b.work.Go(func() { b.serve(conn, key, stated) })
 		b.mu.Unlock()
 	}
@@ -281,7 +305,9 @@ func (b *bridge) ours(a net.Addr) bool {
 	return false
 }
 
-// serve hands one connection to whoever listens in the pod.
+// serve hands one connection to whoever listens in the pod. What a client sends to a stated
+// program is looked at first, as that program speaks nothing but HTTP/1 itself. Errors have
+// nobody to be told to but the client, who sees a reset.
 func (b *bridge) serve(raw net.Conn, key portKey, stated bool) {
 	defer func() {
 		b.mu.Lock()
@@ -306,6 +332,7 @@ func (b *bridge) serve(raw net.Conn, key portKey, stated bool) {
 		return b.s.rt.Join(ctx, f, to)
 	})
 	var errno syscall.Errno
+	// An error of the connection within the pod, such as ECONNREFUSED.
 	if tcp, ok := raw.(*net.TCPConn); ok && errors.As(err, &errno) {
 		_ = tcp.SetLinger(0) // a reset, as the program's own end would be
 	}

@@ -26,10 +26,11 @@ import (
 // http2Preface is what a client says first that speaks HTTP/2.
 const http2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// tlsHandshake is the first byte of a TLS connection.
+// tlsHandshake is the first byte of a TLS connection. ContentType handshake of RFC 8446.
 const tlsHandshake = 0x16
 
-// peekedConn is a connection whose first bytes were looked at.
+// peekedConn is a connection whose first bytes were looked at. Reads come from the buffer first,
+// so nobody misses what was peeked at.
 type peekedConn struct {
 	net.Conn
 	r *bufio.Reader
@@ -49,7 +50,9 @@ func (c *peekedConn) CloseWrite() error {
 // sniff looks at what a client says first to a stated program, which waits for
 // the client in any case. HTTP/2 is taken to be a health check by gRPC and is
 // served to its end; TLS is taken off, as the program's answers are the same for
-// https. The connection returned is to be used in the place of conn.
+// https. The connection returned is to be used in the place of conn. The bytes stay readable.
+// served says that nothing is left to do. The kubelet's probes by https and gRPC work against
+// stated programs only by this.
 func (b *bridge) sniff(conn net.Conn, ip string, port int) (_ net.Conn, served bool, err error) {
 	p := &peekedConn{Conn: conn, r: bufio.NewReader(conn)}
 	first, err := p.r.Peek(1)
@@ -70,6 +73,7 @@ func (b *bridge) sniff(conn net.Conn, ip string, port int) (_ net.Conn, served b
 			return nil, true, nil
 		}
 	}
+	// One byte more at a time: a shorter request than the preface must not be waited for.
 	for n := 1; string(first) == http2Preface[:n]; {
 		if n == len(http2Preface) {
 			b.health.serve(p, ip, port)
@@ -83,7 +87,8 @@ func (b *bridge) sniff(conn net.Conn, ip string, port int) (_ net.Conn, served b
 	return p, false, nil
 }
 
-// healthServer answers health checks by gRPC for stated programs.
+// healthServer answers health checks by gRPC for stated programs. It is started by the first
+// connection that needs it; conns and quit hand it over.
 type healthServer struct {
 	healthpb.UnimplementedHealthServer
 	b     *bridge
@@ -103,7 +108,8 @@ func newHealthServer(b *bridge) *healthServer {
 	return &healthServer{b: b, conns: make(chan net.Conn), quit: make(chan struct{})}
 }
 
-// serve returns once the connection has ended.
+// serve returns once the connection has ended. serve hands a connection to the gRPC server, and
+// returns once it has ended.
 func (h *healthServer) serve(conn net.Conn, ip string, port int) {
 	h.start.Do(func() {
 		h.b.mu.Lock()
@@ -126,13 +132,15 @@ func (h *healthServer) serve(conn net.Conn, ip string, port int) {
 // stop ends it with its connections.
 func (h *healthServer) stop() {
 	close(h.quit)
+	// Used up, so that no later connection starts the server.
 	h.start.Do(func() {})
 	if h.grpc != nil {
 		h.grpc.Stop()
 	}
 }
 
-// healthConn is a connection to a port of a pod.
+// healthConn is a connection to a port of a pod. Its remote address is the pod's, which is how
+// Check knows whom it was asked about.
 type healthConn struct {
 	net.Conn
 	addr portKey
@@ -154,7 +162,8 @@ func (c *healthConn) Close() error {
 func (portKey) Network() string  { return "tcp" }
 func (k portKey) String() string { return k.ip }
 
-// healthListener hands the server its connections.
+// healthListener hands the server its connections. A gRPC server wants a listener; these
+// connections were accepted elsewhere.
 type healthListener struct{ h *healthServer }
 
 // Accept implements net.Listener.
@@ -173,7 +182,8 @@ func (healthListener) Close() error { return nil }
 // Addr implements net.Listener.
 func (healthListener) Addr() net.Addr { return portKey{} }
 
-// Check implements grpc.health.v1.
+// Check implements grpc.health.v1. An OpError is the connection's, which a real client would have
+// seen as Unavailable.
 func (h *healthServer) Check(ctx context.Context, req *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	p, _ := peer.FromContext(ctx)
 	key, ok := p.Addr.(portKey)
@@ -200,7 +210,8 @@ func (h *healthServer) Check(ctx context.Context, req *healthpb.HealthCheckReque
 // watchEvery is how often Watch looks again.
 const watchEvery = 200 * time.Millisecond
 
-// Watch implements grpc.health.v1.
+// Watch implements grpc.health.v1. It polls, since nothing on the loop tells of changes;
+// grpc.health.v1 has an unknown service be a status here and not an error.
 func (h *healthServer) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
 	last := healthpb.HealthCheckResponse_ServingStatus(-1)
 	tick := time.NewTicker(watchEvery)

@@ -12,6 +12,8 @@ import (
 )
 
 var (
+	// The codes are those that a client of containerd gets in the same case: a socket without a
+	// server is Unavailable, which kubelets retry.
 	errStopping = status.Error(codes.Unavailable, "the runtime is stopping")
 	errDown     = status.Error(codes.Unavailable, "connection error: the runtime's daemon is down")
 	errInside   = status.Error(codes.Internal, "internal error; the runtime's log says more")
@@ -27,19 +29,23 @@ type result[T any] struct {
 // onLoop runs fn, which may wait, as a task of the loop, and returns what it
 // returns. The task's context ends with ctx, that is with the client's call;
 // onLoop returns once the task has ended nevertheless, so that what a cancelled
-// call frees is free.
+// call frees is free. It is called from any goroutine but the loop's own, which it would wait
+// for. The call's error has a gRPC code, or gets one from toStatus.
 func onLoop[T any](ctx context.Context, s *Server, name string, fn func(ctx context.Context, c *fakecri.Client) (T, error)) (T, error) {
+	// With room for one, so the loop never waits for a client that has gone.
 	reply := make(chan result[T], 1)
 	begun := &inFlight{}
 	s.loop.Post(func() { startTask(s, name, begun, reply, fn) })
 	stop := context.AfterFunc(ctx, func() {
 		s.loop.Post(func() { begun.end(ctx.Err()) })
 	})
+	// If ctx has ended before the task began, end keeps it from beginning.
 	defer stop()
 	return await(s, reply)
 }
 
-// inFlight ends a call's task; its fields are for use on the loop.
+// inFlight ends a call's task; its fields are for use on the loop. Both sides come by Post, so no
+// lock is needed.
 type inFlight struct {
 	cancel func(error)
 	err    error
@@ -57,6 +63,7 @@ func (f *inFlight) end(err error) {
 // panics or is killed.
 func startTask[T any](s *Server, name string, f *inFlight, reply chan<- result[T], fn func(ctx context.Context, c *fakecri.Client) (T, error)) {
 	t := s.group.Go(name, func(ctx context.Context) {
+		// What the deferred function sends unless something better is put there.
 		res := result[T]{err: errInside} // of a task that panics
 		defer func() {
 			if s.group.Dead() {
@@ -64,6 +71,8 @@ func startTask[T any](s *Server, name string, f *inFlight, reply chan<- result[T
 			}
 			reply <- res
 		}()
+		// ctx of the client can't be used on the loop, so an end of it becomes an end of this
+		// one.
 		ctx, f.cancel = loop.WithEnd(ctx)
 		if f.err != nil {
 			f.cancel(f.err)
@@ -72,6 +81,8 @@ func startTask[T any](s *Server, name string, f *inFlight, reply chan<- result[T
 			res.err = status.FromContextError(err).Err()
 			return
 		}
+		// The runtime runs some calls as tasks of the daemon: one of those that panics looks like
+		// a daemon that went away, but for the count.
 		panics := s.panics.Load()
 		res.v, res.err = fn(ctx, s.client)
 		if s.panics.Load() != panics && status.Code(res.err) == codes.Unavailable {
@@ -81,12 +92,14 @@ func startTask[T any](s *Server, name string, f *inFlight, reply chan<- result[T
 			res.err = errDown // without the address that containerd would have
 		}
 	})
+	// The group was dead already: Go made no task, and nobody would reply.
 	if t.Done() {
 		reply <- result[T]{err: errStopping}
 	}
 }
 
-// await waits for a reply, which never comes if the loop ends first.
+// await waits for a reply, which never comes if the loop ends first. The reply may have been sent
+// just before the end, so it is looked for once more.
 func await[T any](s *Server, reply <-chan result[T]) (T, error) {
 	select {
 	case r := <-reply:
@@ -103,7 +116,9 @@ func await[T any](s *Server, reply <-chan result[T]) (T, error) {
 }
 
 // reading is onLoop for a method that only reads. If the runtime can answer at
-// once, it does so in a callback; fn may wait otherwise.
+// once, it does so in a callback; fn may wait otherwise. prompt is a client that never waits.
+// Answers says whether it can take the call, which faults and a daemon that is down prevent, as
+// both may delay it.
 func reading[T any](ctx context.Context, s *Server, name string, fn func(ctx context.Context, c *fakecri.Client) (T, error)) (T, error) {
 	reply := make(chan result[T], 1)
 	begun := &inFlight{}
@@ -129,7 +144,8 @@ func reading[T any](ctx context.Context, s *Server, name string, fn func(ctx con
 	}
 }
 
-// exitCode is the code of a command that ran and did not exit 0.
+// exitCode is the code of a command that ran and did not exit 0. The CRI has a code other than 0
+// be no error, but Go's interface of it has.
 func exitCode(err error) (int32, bool) {
 	var e *fakecri.ExitError
 	if errors.As(err, &e) {

@@ -13,12 +13,15 @@ import (
 )
 
 // cachedList is the response to an unfiltered listing, and its wire format,
-// while the runtime returns the very same slice.
+// while the runtime returns the very same slice. A kubelet's PLEG lists everything each second,
+// and hardly ever is anything new. The runtime returns the very same slice then, so comparing
+// addresses tells.
 type cachedList[T any, R any] struct {
 	// items and resp are for use on the loop.
 	items []*T
 	resp  *R
-	// sent is what the codec knows: the response above, or one before it.
+	// sent is what the codec knows: the response above, or one before it. sent is read by gRPC's
+	// goroutines, so it is one pointer to both.
 	sent atomic.Pointer[encoded[R]]
 }
 
@@ -38,6 +41,7 @@ func (c *cachedList[T, R]) of(items []*T, filtered bool, build func() *R) *R {
 	if filtered || len(items) < minCached {
 		return build()
 	}
+	// Same address and length: the runtime never writes to a slice that it has handed out.
 	if len(c.items) == len(items) && &c.items[0] == &items[0] {
 		return c.resp
 	}
@@ -47,7 +51,8 @@ func (c *cachedList[T, R]) of(items []*T, filtered bool, build func() *R) *R {
 	return resp
 }
 
-// marshal returns the wire format of v if it is the list's response.
+// marshal returns the wire format of v if it is the list's response. nil without an error means
+// that it is none of its: the caller encodes it as usual.
 func (c *cachedList[T, R]) marshal(v *R, items *listCache) ([]byte, error) {
 	e := c.sent.Load()
 	if e == nil || e.msg != v {
@@ -72,17 +77,21 @@ func (c *cachedList[T, R]) marshal(v *R, items *listCache) ([]byte, error) {
 }
 
 // itemCache remembers the wire format of items of lists, by their addresses:
-// the runtime makes a new item when something about it changes.
+// the runtime makes a new item when something about it changes. So a list in which one item has
+// changed is encoded by copying the others' bytes. It is used by several goroutines, unlike what
+// is kept on the loop.
 type itemCache[T any] struct {
 	mu   sync.Mutex
 	wire map[*T][]byte
 }
 
-// spare is how many items that no list has had lately may be remembered.
+// spare is how many items that no list has had lately may be remembered. Above it the memory is
+// dropped as a whole: a cache of addresses keeps what it points to alive.
 const spare = 8192
 
 // marshal returns the wire format of a message whose only field, of that
-// number, repeated, is items.
+// number, repeated, is items. Encoding happens outside the lock; two goroutines may do the same
+// item, with the same bytes.
 func (c *itemCache[T]) marshal(field protowire.Number, items []*T) ([]byte, error) {
 	parts := make([][]byte, len(items))
 	size := 0
@@ -121,7 +130,8 @@ func (c *itemCache[T]) marshal(field protowire.Number, items []*T) ([]byte, erro
 	return out, nil
 }
 
-// listCache has the lists that clients ask for again and again.
+// listCache has the lists that clients ask for again and again. byItem is false where times are
+// translated, as each answer is a copy there.
 type listCache struct {
 	// byItem is whether items are remembered, too: where they have the same
 	// address the next time.
@@ -136,7 +146,8 @@ type listCache struct {
 
 // codec is gRPC's protobuf codec, but for lists that are remembered and for
 // requests that are malformed: those arrive empty with a mark, so that they can
-// be answered InvalidArgument.
+// be answered InvalidArgument. It is forced on all messages of the server; ForceServerCodecV2 has
+// it so.
 type codec struct {
 	encoding.CodecV2
 	lists *listCache
@@ -177,7 +188,8 @@ func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
 }
 
 // marshalItems returns the wire format of a long list whose items are
-// remembered; nil for another message.
+// remembered; nil for another message. The numbers are those of the fields in the CRI's
+// api.proto.
 func (c *listCache) marshalItems(v any) ([]byte, error) {
 	switch v := v.(type) {
 	case *runtimeapi.ListContainersResponse:
@@ -201,11 +213,13 @@ func (c *listCache) marshalItems(v any) ([]byte, error) {
 }
 
 // malformedField is the number of the unknown field that marks a request that
-// could not be decoded; it has the reason.
+// could not be decoded; it has the reason. No message has a field of the highest number that
+// there may be, so nothing real is taken for it.
 const malformedField = protowire.MaxValidNumber
 
 // Unmarshal decodes a request. One that can't be decoded is marked by malformedField,
-// and refused where calls are checked.
+// and refused where calls are checked. An error returned here would be Internal to the client,
+// without a chance to say more.
 func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	err := c.CodecV2.Unmarshal(data, v)
 	m, ok := v.(protobuf.Message)
@@ -218,7 +232,8 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// malformed reports whether a request could not be decoded, and why.
+// malformed reports whether a request could not be decoded, and why. Unknown fields of newer
+// clients have other numbers, and are ignored as protobuf has it.
 func malformed(m protobuf.Message) (string, bool) {
 	unknown := m.ProtoReflect().GetUnknown()
 	if len(unknown) == 0 {

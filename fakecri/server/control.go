@@ -12,7 +12,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 )
 
-// ControlState is what GET /state of the control endpoint returns.
+// ControlState is what GET /state of the control endpoint returns. It is for tests and for people
+// who watch a run; its fields are part of the interface.
 type ControlState struct {
 	// Daemon is whether the runtime's daemon answers.
 	Daemon bool `json:"daemon"`
@@ -36,7 +37,8 @@ type ControlState struct {
 	Time time.Time `json:"time"`
 }
 
-// State returns what there is.
+// State returns what there is. Counters that any goroutine changes are atomic; all else is read
+// on the loop in one step.
 func (s *Server) State() (ControlState, error) {
 	st := ControlState{Calls: s.calls.Load(), Running: s.running.Load(), Panics: s.panics.Load(), Speed: s.opts.Speed}
 	err := s.Do(func(rt *fakecri.Runtime) {
@@ -51,7 +53,7 @@ func (s *Server) State() (ControlState, error) {
 }
 
 // ControlFault is a fault as the control endpoint shows it. Durations are as
-// time.Duration writes them.
+// time.Duration writes them. What is not set is left out of the JSON.
 type ControlFault struct {
 	ID        int    `json:"id"`
 	Name      string `json:"name,omitempty"`
@@ -81,7 +83,8 @@ func (s *Server) Faults() ([]ControlFault, error) {
 	return out, err
 }
 
-// shown is a fault as the interface shows it.
+// shown is a fault as the interface shows it. Unknown is what an error without a code is answered
+// with.
 func (f *setFault) shown() ControlFault {
 	r := &f.rule
 	out := ControlFault{ID: f.id, Name: r.Name, Method: r.Method, Pod: r.Pod, Container: r.Container, Image: r.Image,
@@ -107,7 +110,8 @@ func shown(d time.Duration) string {
 }
 
 // SetDaemon starts or stops the runtime's daemon: while it is down calls are
-// answered Unavailable, and containers live on.
+// answered Unavailable, and containers live on. It is containerd's restart: kubelets must get
+// over it without losing pods.
 func (s *Server) SetDaemon(up bool) error {
 	return s.Do(func(rt *fakecri.Runtime) {
 		if up {
@@ -130,6 +134,9 @@ const maxBody = 1 << 20
 //	POST /daemon           {"up": true} or {"down": true}
 //
 // Answers are JSON; an error is {"error": "..."} with a status of 400 or above.
+//
+// It has no authentication: serve it where only the test can reach it. parse turns the body of a
+// POST into faults, which lets the caller choose the format.
 func (s *Server) Control(parse func(body []byte) ([]fakecri.Fault, error)) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) {
@@ -149,7 +156,7 @@ func (s *Server) Control(parse func(body []byte) ([]fakecri.Fault, error)) http.
 	return mux
 }
 
-// controlError is an error with an HTTP status.
+// controlError is an error with an HTTP status. Any other error is 503: the server is stopping.
 type controlError struct {
 	code int
 	err  error
@@ -186,7 +193,7 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return b, nil
 }
 
-// postFaults adds faults: all of a request, or none.
+// postFaults adds faults: all of a request, or none. All are validated before the first is set.
 func (s *Server) postFaults(w http.ResponseWriter, r *http.Request, parse func([]byte) ([]fakecri.Fault, error)) {
 	b, err := body(w, r)
 	if err != nil {
@@ -212,13 +219,15 @@ func (s *Server) postFaults(w http.ResponseWriter, r *http.Request, parse func([
 	err = s.Do(func(rt *fakecri.Runtime) {
 		for _, f := range list {
 			s.addFault(rt, f)
+			// The last of the set is the one just added.
 			out = append(out, s.faults.set[len(s.faults.set)-1].shown())
 		}
 	})
 	answer(w, out, err)
 }
 
-// deleteFaults removes a fault by its number, or all.
+// deleteFaults removes a fault by its number, or all. Without id it clears all, and having none
+// is no error then.
 func (s *Server) deleteFaults(w http.ResponseWriter, r *http.Request) {
 	id := 0
 	if q := r.URL.Query().Get("id"); q != "" {
@@ -235,7 +244,8 @@ func (s *Server) deleteFaults(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]int{"removed": n}, err)
 }
 
-// postDaemon stops or starts the runtime's daemon.
+// postDaemon stops or starts the runtime's daemon. Exactly one of the two must be true, so a
+// misspelled body changes nothing.
 func (s *Server) postDaemon(w http.ResponseWriter, r *http.Request) {
 	b, err := body(w, r)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // hub hands the runtime's events out to subscribers. Its fields are for use on
-// the loop.
+// the loop. With the feature EventedPLEG a kubelet subscribes; crictl events does as well.
 type hub struct {
 	s    *Server
 	subs map[*subscriber]struct{}
@@ -22,7 +22,8 @@ type hub struct {
 }
 
 // subscriber is one stream of GetContainerEvents. The hub closes events when
-// the stream is to end, having set why.
+// the stream is to end, having set why. events has room for Options.EventBuffer. why is written
+// before the close and read after it.
 type subscriber struct {
 	events chan *runtimeapi.ContainerEventResponse
 	why    error
@@ -34,7 +35,8 @@ func (h *hub) init(s *Server) {
 	h.subs = map[*subscriber]struct{}{}
 }
 
-// add gives a subscriber what happens from now on.
+// add gives a subscriber what happens from now on. The hub subscribes at the runtime with its
+// first subscriber, so events cost nothing before.
 func (h *hub) add(sub *subscriber) {
 	h.subs[sub] = struct{}{}
 	if h.g == nil {
@@ -44,7 +46,8 @@ func (h *hub) add(sub *subscriber) {
 	}
 }
 
-// check ends all streams when the daemon has gone down.
+// check ends all streams when the daemon has gone down. A client must see that it has missed
+// something: it subscribes anew and lists everything.
 func (h *hub) check() {
 	if !h.s.rt.DaemonUp() {
 		for sub := range h.subs {
@@ -61,13 +64,15 @@ func (h *hub) remove(sub *subscriber, why error) {
 	delete(h.subs, sub)
 	sub.why = why
 	close(sub.events)
+	// The group's death ends the subscription at the runtime.
 	if len(h.subs) == 0 {
 		h.g.Kill()
 		h.g = nil
 	}
 }
 
-// publish never waits: a subscriber without room is dropped.
+// publish never waits: a subscriber without room is dropped. It runs on the loop, which a slow
+// client must not stop.
 func (h *hub) publish(ev *runtimeapi.ContainerEventResponse) {
 	for sub := range h.subs {
 		select {
@@ -94,6 +99,7 @@ func (r *runtimeService) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stre
 	}); err != nil {
 		return err
 	}
+	// Also when the client goes, the hub must forget it.
 	defer s.loop.Post(func() { s.events.remove(sub, nil) })
 	// Who has the header knows that no later event will be missed.
 	if err := stream.SendHeader(metadata.MD{}); err != nil {

@@ -7,7 +7,8 @@ import (
 )
 
 // faultTable holds the faults that were set, until they are cleared. Its fields
-// are for use on the loop.
+// are for use on the loop. The runtime has the faults themselves; this is what the interface
+// shows and removes by number.
 type faultTable struct {
 	last int
 	set  []setFault
@@ -20,7 +21,8 @@ type setFault struct {
 	remove func()
 }
 
-// addFault puts a fault in force and returns its number.
+// addFault puts a fault in force and returns its number. The rule is kept as it was asked for,
+// with the wall clock's times.
 func (s *Server) addFault(rt *fakecri.Runtime, f fakecri.Fault) int {
 	t := &s.faults
 	t.last++
@@ -28,7 +30,8 @@ func (s *Server) addFault(rt *fakecri.Runtime, f fakecri.Fault) int {
 	return t.last
 }
 
-// remove takes back the fault of that number, or all for 0; it tells how many.
+// remove takes back the fault of that number, or all for 0; it tells how many. remove works in
+// place; the cleared rest lets go of what rules refer to.
 func (t *faultTable) remove(id int) int {
 	kept := t.set[:0]
 	n := 0
@@ -47,7 +50,7 @@ func (t *faultTable) remove(id int) int {
 
 // AddFault puts a fault in force while the server runs. Its times (From, For,
 // Latency) are the wall clock's. The number returned is for RemoveFault; the
-// error names the field that is wrong.
+// error names the field that is wrong. It may be called from any goroutine but the loop's.
 func (s *Server) AddFault(f fakecri.Fault) (int, error) {
 	if err := f.Validate(); err != nil {
 		return 0, err
@@ -65,7 +68,8 @@ func (s *Server) RemoveFault(id int) (int, error) {
 	return n, err
 }
 
-// loopFault is a fault with its times on the loop's clock.
+// loopFault is a fault with its times on the loop's clock. On a loop that runs ten times as fast,
+// a second of the client's is ten there.
 func (s *Server) loopFault(f fakecri.Fault) fakecri.Fault {
 	f.From, f.For = s.onLoopClock(f.From), s.onLoopClock(f.For)
 	f.Latency.Min, f.Latency.Max = s.onLoopClock(f.Latency.Min), s.onLoopClock(f.Latency.Max)
@@ -78,6 +82,7 @@ func (s *Server) onLoopClock(d time.Duration) time.Duration {
 		return d
 	}
 	f := float64(d) * s.opts.Speed
+	// Longer is cut, so that no sum overflows.
 	if f >= float64(maxTimeout) {
 		return maxTimeout
 	}

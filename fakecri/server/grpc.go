@@ -14,24 +14,27 @@ import (
 )
 
 // maxRequest is the largest request, in bytes, as containerd and the kubelet
-// have it.
+// have it. In cri-client it is maxMsgSize.
 const maxRequest = 16 << 20
 
 // newGRPC returns a gRPC server with everything but the services.
 func (s *Server) newGRPC() *grpc.Server {
 	return grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxRequest),
+		// A few workers that stay spare gRPC a goroutine for each call.
 		grpc.NumStreamWorkers(8),
 		grpc.ForceServerCodecV2(newCodec(&s.lists)),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
+		// Stop then returns only after the handlers have, which use the loop.
 		grpc.WaitForHandlers(true),
 		// Clients may ping as often as they like.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	)
 }
 
-// check is what is wrong with a request.
+// check is what is wrong with a request. The order matters: a request that could not be decoded
+// is empty, and would be refused for that.
 func check(req any) error {
 	if m, ok := req.(proto.Message); ok {
 		if why, bad := malformed(m); bad {
@@ -44,7 +47,8 @@ func check(req any) error {
 	return nil
 }
 
-// unary is around every call but the streams.
+// unary is around every call but the streams. The deferred functions run in reverse: a panic
+// becomes an error first, which is then recorded.
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	s.calls.Add(1)
 	s.running.Add(1)
@@ -64,7 +68,8 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	return resp, nil
 }
 
-// stream is around every stream.
+// stream is around every stream. The request comes with the first RecvMsg, so that is where it is
+// checked.
 func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	s.calls.Add(1)
 	s.running.Add(1)
@@ -106,7 +111,8 @@ func (w *watchedStream) SendMsg(m any) error {
 	return err
 }
 
-// recovered makes an error of a panic.
+// recovered makes an error of a panic. A panic in a handler's goroutine would end the process; on
+// the loop panicked is called instead.
 func (s *Server) recovered(method string, err *error) {
 	v := recover()
 	if v == nil {
@@ -118,7 +124,7 @@ func (s *Server) recovered(method string, err *error) {
 }
 
 // toStatus makes sure that an error has a code: a context's has its own, others
-// are Unknown.
+// are Unknown. A context's error becomes Canceled or DeadlineExceeded.
 func toStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err

@@ -17,7 +17,8 @@ import (
 )
 
 // hostFS are the files of this machine, as containers that mount them see and
-// change them. It keeps nothing: each call is a system call or two.
+// change them. It keeps nothing: each call is a system call or two. Calls are made on the loop,
+// which waits for the disk meanwhile: files that containers mount are few and small.
 type hostFS struct{}
 
 var _ hostfs.FS = (*hostFS)(nil)
@@ -29,6 +30,7 @@ func newHostFS() *hostFS { return &hostFS{} }
 // name where they see the machine's.
 func (h *hostFS) apply(o *fakecri.Options) {
 	if o.Host == nil {
+		// Options that name a Host keep it: tests do.
 		o.Host = h
 	}
 	if name, err := os.Hostname(); err == nil && o.Hostname == "" {
@@ -36,7 +38,7 @@ func (h *hostFS) apply(o *fakecri.Options) {
 	}
 }
 
-// Canonical is filepath.EvalSymlinks.
+// Canonical is filepath.EvalSymlinks. It is an error if the path does not exist.
 func (*hostFS) Canonical(name string) (string, error) { return filepath.EvalSymlinks(name) }
 
 // Lstat implements hostfs.FS.
@@ -63,6 +65,7 @@ func (i hostInfo) Sys() any {
 // Readlink implements hostfs.FS.
 func (*hostFS) Readlink(name string) (string, error) {
 	target, err := os.Readlink(name)
+	// Not a link: then it may be a device, whose driver is asked for in this way.
 	if !errors.Is(err, syscall.EINVAL) {
 		return target, err
 	}
@@ -83,7 +86,8 @@ var drivers = map[uint64]string{
 	unix.Mkdev(1, 8): "random", unix.Mkdev(1, 9): "urandom", unix.Mkdev(5, 0): "tty",
 }
 
-// Names implements hostfs.FS.
+// Names implements hostfs.FS. O_NOFOLLOW, since what the caller resolved may have been replaced
+// by a link.
 func (*hostFS) Names(name string) ([]string, error) {
 	d, err := os.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -96,8 +100,10 @@ func (*hostFS) Names(name string) ([]string, error) {
 }
 
 // Open implements hostfs.FS. What became a pipe or a device since the
-// caller looked is opened without waiting and refused.
+// caller looked is opened without waiting and refused. Paths have been resolved by the view, so a
+// link at the end is a race, and refused.
 func (*hostFS) Open(name string, flag int, perm fs.FileMode) (hostfs.File, error) {
+	// The kernel's open files write by offset, which O_APPEND would override.
 	flag = flag&^os.O_APPEND | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_NOCTTY
 	f, err := os.OpenFile(name, flag, perm.Perm())
 	if err != nil {
@@ -107,6 +113,7 @@ func (*hostFS) Open(name string, flag int, perm fs.FileMode) (hostfs.File, error
 	if err == nil && !i.Mode().IsRegular() && !i.IsDir() {
 		err = &fs.PathError{Op: "open", Path: name, Err: syscall.ENXIO}
 	}
+	// Exclusive means that this call has made the file.
 	if err == nil && flag&os.O_EXCL != 0 {
 		err = f.Chmod(perm.Perm()) // the view has an umask of its own
 	}
@@ -137,11 +144,13 @@ func (f hostFile) Mode() fs.FileMode {
 }
 
 // WriteZerosAt implements hostfs.File. Zeros at the end are allocated, not
-// written, as the loop waits for them.
+// written, as the loop waits for them. The result is how many bytes were written, also with an
+// error.
 func (f hostFile) WriteZerosAt(off, n int64) (int64, error) {
 	if size := f.Size(); off >= size {
 		if err := unix.Fallocate(int(f.Fd()), 0, off, n); err == nil {
 			return n, nil
+			// Other errors mean that the file system can't allocate: then it writes.
 		} else if err == unix.ENOSPC {
 			return 0, err
 		}
@@ -156,7 +165,8 @@ func (f hostFile) WriteZerosAt(off, n int64) (int64, error) {
 	return n, nil
 }
 
-// Mkdir implements hostfs.FS; this process's umask doesn't count.
+// Mkdir implements hostfs.FS; this process's umask doesn't count. The view has applied the
+// container's umask already.
 func (*hostFS) Mkdir(name string, perm fs.FileMode) error {
 	if err := os.Mkdir(name, perm); err != nil {
 		return err
@@ -173,7 +183,8 @@ func (*hostFS) Symlink(target, name string) error { return os.Symlink(target, na
 // Link is os.Link.
 func (*hostFS) Link(old, name string) error { return os.Link(old, name) }
 
-// Mknod makes a named pipe; nothing else is made.
+// Mknod makes a named pipe; nothing else is made. A device of the machine would need privileges,
+// and harm if it had them.
 func (*hostFS) Mknod(name string, mode fs.FileMode, _ string) error {
 	if mode&fs.ModeNamedPipe == 0 {
 		return &fs.PathError{Op: "mknod", Path: name, Err: syscall.EPERM}
@@ -210,7 +221,7 @@ func (*hostFS) Chtimes(name string, atime, mtime time.Time) error {
 // Truncate is os.Truncate.
 func (*hostFS) Truncate(name string, size int64) error { return os.Truncate(name, size) }
 
-// Statfs implements hostfs.FS.
+// Statfs implements hostfs.FS. Sizes are in bytes; a type that is not in fsTypes shows as ext4.
 func (*hostFS) Statfs(name string) (hostfs.Statfs, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(name, &st); err != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // MountsBelow returns the mount points of this machine below a directory, each
-// once, parents first. Where there is no /proc there are none.
+// once, parents first. Where there is no /proc there are none. The kernel finds it by an
+// interface that it asks for, see BindHostBelow there.
 func (*hostFS) MountsBelow(dir string) ([]string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if os.IsNotExist(err) {
@@ -26,7 +27,8 @@ func (*hostFS) MountsBelow(dir string) ([]string, error) {
 // mountinfoText is how the kernel writes what would break a line apart.
 var mountinfoText = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// mountsBelow reads a file in the form of /proc/self/mountinfo.
+// mountsBelow reads a file in the form of /proc/self/mountinfo. The fifth field is the mount
+// point; see proc(5).
 func mountsBelow(f io.Reader, dir string) ([]string, error) {
 	dir = strings.TrimSuffix(dir, "/") + "/"
 	var points []string

@@ -9,7 +9,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 )
 
-// imageService is runtime.v1.ImageService. Requests have been validated.
+// imageService is runtime.v1.ImageService. Requests have been validated. Its methods differ from
+// the runtime's in nothing but their subject.
 type imageService struct {
 	runtimeapi.UnimplementedImageServiceServer
 	s *Server

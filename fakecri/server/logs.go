@@ -10,7 +10,8 @@ import (
 
 // logFiles are the log files of containers, on this machine's disk. A file
 // stays open from the start of its container to the end; who renames it asks
-// for another. Only the loop's goroutine calls it.
+// for another. Only the loop's goroutine calls it. The format of lines is the runtime's business:
+// this only appends bytes. After Close open is nil.
 type logFiles struct {
 	open map[string]*os.File
 }
@@ -27,7 +28,7 @@ func (l *logFiles) apply(o *fakecri.Options) { o.Logs = l }
 const logMode = 0o640
 
 // WriteLog implements fakecri.LogSink. What can't be written is lost, as with
-// a full disk.
+// a full disk. It is called for each line, on the loop.
 func (l *logFiles) WriteLog(path string, line []byte) {
 	if l.open[path] == nil && l.ReopenLog(path) != nil {
 		return
@@ -38,7 +39,9 @@ func (l *logFiles) WriteLog(path string, line []byte) {
 // OpenLog implements fakecri.LogSink.
 func (l *logFiles) OpenLog(path string) { _ = l.ReopenLog(path) }
 
-// ReopenLog implements fakecri.LogFiles.
+// ReopenLog implements fakecri.LogFiles. The kubelet renames a file that has become too big and
+// calls ReopenContainerLog: the new file must be open before the old one is closed, so that no
+// line is lost.
 func (l *logFiles) ReopenLog(path string) error {
 	if l.open == nil {
 		return os.ErrClosed

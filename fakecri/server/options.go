@@ -9,7 +9,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 )
 
-// Options configure a Server.
+// Options configure a Server. The zero value is a server at the wall clock's speed with an empty
+// runtime on this machine.
 type Options struct {
 	// Runtime configures the runtime. Loop is ignored, and so is what else the
 	// server supplies itself: the streaming server and, unless Isolated, the
@@ -19,7 +20,9 @@ type Options struct {
 	// latencies run. Timeouts of requests, and all times that clients see,
 	// are the wall clock's. 0 means 1; at most MaxSpeed.
 	Speed float64
-	// Seed decides ids and draws.
+	// Seed decides ids and draws. The same seed gives the same ids for the same calls in the same
+	// order; when calls come is the client's doing, so runs are not repeatable as simulated ones
+	// are.
 	Seed uint64
 	// Root is the directory that ImageFsInfo names, which a kubelet asks the
 	// size of. "" means what containerd's would be.
@@ -51,6 +54,7 @@ type Options struct {
 
 // MaxSpeed is the highest Options.Speed; MinSpeed the lowest.
 const (
+	// Beyond them the translation of times between the clocks loses too much.
 	MaxSpeed = 10_000
 	MinSpeed = 0.001
 )
@@ -96,7 +100,8 @@ const DefaultPodCIDR = "127.244.0.0/16"
 // DefaultSandboxImage is what listings show as the image of sandboxes.
 const DefaultSandboxImage = "registry.k8s.io/pause:3.10.1"
 
-// NoLatency is what Options.Runtime.Latency is for calls that take no time.
+// NoLatency is what Options.Runtime.Latency is for calls that take no time. An empty map would
+// mean the defaults; it names each method with a range of zero.
 func NoLatency() map[string]fakecri.Range {
 	out := map[string]fakecri.Range{}
 	for _, m := range fakecri.Methods() {

@@ -14,7 +14,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// recorder writes a JSON line for every call, on a goroutine of its own.
+// recorder writes a JSON line for every call, on a goroutine of its own. Calls hand over their
+// messages, which must not be written to afterwards: no handler does.
 type recorder struct {
 	entries chan entry
 	done    chan struct{}
@@ -31,7 +32,8 @@ type entry struct {
 	err      error
 }
 
-// recordQueue is how many calls can wait to be written; those after them wait.
+// recordQueue is how many calls can wait to be written; those after them wait. A disk that stalls
+// would otherwise take memory without bound.
 const recordQueue = 4096
 
 // newRecorder writes to w on a goroutine of its own: a call waits for that only once
@@ -52,14 +54,15 @@ func (r *recorder) stream(began time.Time, method string, req any, sent int, err
 	r.entries <- entry{began, time.Since(began), method, req, nil, sent, err}
 }
 
-// close writes what is left. No call may come after it.
+// close writes what is left. No call may come after it. It waits for the disk.
 func (r *recorder) close() {
 	close(r.entries)
 	<-r.done
 }
 
 // write writes lines; when nothing waits it flushes, so that the file can be
-// followed.
+// followed. The first error is kept and reported at the end, and later calls are tried all the
+// same.
 func (r *recorder) write(w io.Writer) {
 	defer close(r.done)
 	b := bufio.NewWriterSize(w, 1<<16)
@@ -85,7 +88,8 @@ func (r *recorder) write(w io.Writer) {
 }
 
 // recordedCall is one line. Messages are in protobuf's JSON form; one that is
-// longer than maxRecorded is replaced by its beginning, as a text.
+// longer than maxRecorded is replaced by its beginning, as a text. Fields that are not set are
+// left out of the line.
 type recordedCall struct {
 	// Time is when the call arrived; TookMs how long it took, in milliseconds.
 	Time    time.Time       `json:"time"`
@@ -109,12 +113,14 @@ type cutMessage struct {
 }
 
 const (
+	// In bytes: of a message as JSON, of the beginning of one that is too long, of each output.
 	maxRecorded = 256 << 10
 	maxBegin    = 1024
 	maxOutput   = 16 << 10
 )
 
-// line is the entry as the record has it.
+// line is the entry as the record has it. The method is its last element: ListContainers and not
+// /runtime.v1.RuntimeService/ListContainers.
 func (e *entry) line() recordedCall {
 	st := status.Convert(e.err)
 	out := recordedCall{
@@ -140,6 +146,7 @@ func messageJSON(v any) (json.RawMessage, *cutMessage) {
 	if !ok || m == nil || !m.ProtoReflect().IsValid() {
 		return nil, nil
 	}
+	// An invalid message must not make the record fail.
 	b, err := protojson.MarshalOptions{AllowPartial: true}.Marshal(m)
 	if err != nil {
 		return nil, &cutMessage{Begin: err.Error()}
@@ -151,7 +158,7 @@ func messageJSON(v any) (json.RawMessage, *cutMessage) {
 }
 
 // bounded is a message without what a record must not have: credentials, and
-// outputs beyond their first 16 KiB.
+// outputs beyond their first 16 KiB. A copy is made only where something is left out.
 func bounded(v any) any {
 	switch m := v.(type) {
 	case *runtimeapi.PullImageRequest:

@@ -13,7 +13,9 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 )
 
-// runtimeService is runtime.v1.RuntimeService. Requests have been validated.
+// runtimeService is runtime.v1.RuntimeService. Requests have been validated. What a client may do
+// wrong is refused before, by check in the interceptors; what the runtime refuses has
+// containerd's words and codes.
 type runtimeService struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 	s *Server
@@ -84,6 +86,7 @@ func (r *runtimeService) ListPodSandbox(ctx context.Context, req *runtimeapi.Lis
 
 // sandboxes is what ListPodSandbox and its stream list.
 func (r *runtimeService) sandboxes(ctx context.Context, f *runtimeapi.PodSandboxFilter) (*runtimeapi.ListPodSandboxResponse, error) {
+	// A filter without fields lists everything, and may be answered from the cache.
 	filtered := f.GetId() != "" || f.GetState() != nil || len(f.GetLabelSelector()) > 0
 	return reading(ctx, r.s, "ListPodSandbox", func(ctx context.Context, c *fakecri.Client) (*runtimeapi.ListPodSandboxResponse, error) {
 		items, err := c.ListPodSandbox(ctx, f)
@@ -111,6 +114,7 @@ func (r *runtimeService) StartContainer(ctx context.Context, req *runtimeapi.Sta
 
 func (r *runtimeService) StopContainer(ctx context.Context, req *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
 	return onLoop(ctx, r.s, "StopContainer", func(ctx context.Context, c *fakecri.Client) (*runtimeapi.StopContainerResponse, error) {
+		// The grace period passes on the loop's clock, in whole seconds as the CRI has them.
 		return &runtimeapi.StopContainerResponse{}, c.StopContainer(ctx, req.ContainerId, int64(r.s.loopTimeout(req.Timeout).Seconds()))
 	})
 }
@@ -159,7 +163,8 @@ func (r *runtimeService) ReopenContainerLog(ctx context.Context, req *runtimeapi
 	})
 }
 
-// ExecSync has its timeout translated to the loop's time, and back in the error.
+// ExecSync has its timeout translated to the loop's time, and back in the error. A code other
+// than 0 is a result; only a command that did not run is an error.
 func (r *runtimeService) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 	return onLoop(ctx, r.s, "ExecSync", func(ctx context.Context, c *fakecri.Client) (*runtimeapi.ExecSyncResponse, error) {
 		stdout, stderr, err := c.ExecSync(ctx, req.ContainerId, req.Cmd, r.s.loopTimeout(req.Timeout))
@@ -200,7 +205,8 @@ func (r *runtimeService) CheckpointContainer(ctx context.Context, req *runtimeap
 const maxTimeout = 1_000_000_000 * time.Second
 
 // wallTimeout is an error about a timeout on the loop's clock as one about the
-// request's, in seconds of the wall clock.
+// request's, in seconds of the wall clock. The runtime's text names the timeout that it was
+// given, which the client never asked for.
 func (s *Server) wallTimeout(err error, seconds int64) error {
 	st := status.Convert(err)
 	if s.opts.Speed == 1 || st.Code() != codes.DeadlineExceeded {
@@ -212,7 +218,8 @@ func (s *Server) wallTimeout(err error, seconds int64) error {
 }
 
 // loopTimeout is a request's timeout, in seconds of the wall clock, on the
-// loop's clock. It is rounded up to whole seconds.
+// loop's clock. It is rounded up to whole seconds. 0 stays 0, which means no timeout for an exec
+// and no grace for a stop.
 func (s *Server) loopTimeout(seconds int64) time.Duration {
 	if seconds <= 0 {
 		return 0

@@ -18,7 +18,8 @@ import (
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
-// Server is a container runtime behind a socket.
+// Server is a container runtime behind a socket. New makes it and starts its loop, Serve answers,
+// Stop ends it. Its methods may be called from any goroutine but the loop's.
 type Server struct {
 	opts  Options
 	loop  *loop.Loop
@@ -30,6 +31,7 @@ type Server struct {
 	prompt     *fakecri.Client
 	background context.Context // of callbacks
 
+	// Of these, events, faults and lists.items belong to the loop.
 	grpc    *grpc.Server
 	events  hub
 	faults  faultTable
@@ -50,25 +52,29 @@ type Server struct {
 }
 
 // New returns a server whose runtime runs already: its daemon is up. Stop must
-// be called in the end. The error names the option that is wrong.
+// be called in the end. The error names the option that is wrong. The order of the parts matters:
+// assemble needs the loop, which must not run before they are there.
 func New(opts Options) (*Server, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
 	opts.setDefaults()
 	s := &Server{opts: opts, quit: make(chan struct{}), ended: make(chan struct{})}
+	// The loop's name is part of each draw.
 	name := opts.Runtime.Node
 	if name == "" {
 		name = "fakecri"
 	}
 	s.loop = loop.NewReal(loop.Options{Name: name, Seed: opts.Seed, Speed: opts.Speed, OnPanic: s.panicked})
 	if err := s.assemble(); err != nil {
+		// Ports and files that were opened before the error.
 		s.closeParts()
 		s.loop.Close()
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
+	// From here on the loop's goroutine is this one: everything else comes by Post.
 	go func() {
 		defer close(s.ended)
 		s.loopErr = s.loop.RunReal(ctx)
@@ -77,7 +83,9 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// assemble makes the runtime and what serves it. The loop doesn't run yet.
+// assemble makes the runtime and what serves it. The loop doesn't run yet. The order is that of
+// their needs: files and streaming are options of the runtime, which must be there before its
+// clients, and those before the services.
 func (s *Server) assemble() error {
 	s.group = s.loop.NewGroup("server")
 	ro := s.opts.Runtime
@@ -103,6 +111,8 @@ func (s *Server) assemble() error {
 		s.bridge.apply(&ro)
 	}
 	ro.ImageFilesystem = s.opts.Root
+	// A real kubelet's commands are to run, whatever image they are in; images come by base name
+	// since nothing is pulled from a registry.
 	ro.Interpret, ro.ImagesByBaseName = true, true
 	if ro.SandboxImage == "" {
 		ro.SandboxImage = DefaultSandboxImage
@@ -122,6 +132,7 @@ func (s *Server) assemble() error {
 	if s.opts.Record != nil {
 		s.record = newRecorder(s.opts.Record, s.opts.Warn)
 	}
+	// With another speed each answer is a translated copy, whose items never come back.
 	s.lists.byItem = s.opts.Speed == 1
 	s.grpc = s.newGRPC()
 	runtimeapi.RegisterRuntimeServiceServer(s.grpc, &runtimeService{s: s})
@@ -130,7 +141,8 @@ func (s *Server) assemble() error {
 }
 
 // Serve answers calls on lis, which it closes in the end, until Stop; it then
-// returns nil. It may be called for several listeners.
+// returns nil. It may be called for several listeners. Errors are the listener's; that of an
+// ordinary end is none.
 func (s *Server) Serve(lis net.Listener) error {
 	err := s.grpc.Serve(lis)
 	select {
@@ -146,7 +158,8 @@ func (s *Server) Serve(lis net.Listener) error {
 
 // Stop ends the server: calls in flight get up to Options.Grace to end, then
 // are cut; the containers end with it. It returns when all is closed, and the
-// record, if there is one, is written.
+// record, if there is one, is written. A second call waits for the first. The order: no new
+// calls, then streams and ports, which need the loop, then the loop, then files.
 func (s *Server) Stop() {
 	s.stop.Do(func() {
 		close(s.quit)
@@ -170,7 +183,8 @@ func (s *Server) stopGRPC() {
 	select {
 	case <-done:
 	case <-t.C:
-		// Calls that go on when they are cancelled, such as removals, end too.
+		// Calls that go on when they are cancelled, such as removals, end too. Killing the group
+		// ends their tasks, and each replies errStopping.
 		s.loop.Post(s.group.Kill)
 		s.grpc.Stop()
 		<-done
@@ -187,7 +201,8 @@ func (s *Server) streamsClose() {
 	}
 }
 
-// closeParts closes what New opened; the loop has ended, or never ran.
+// closeParts closes what New opened; the loop has ended, or never ran. quit tells whether Stop
+// has closed the streams.
 func (s *Server) closeParts() {
 	select {
 	case <-s.quit:
@@ -215,6 +230,7 @@ var errEnded = errors.New("the server has stopped")
 // from any goroutine but the loop's own. After Stop it returns an error and
 // does nothing; if fn panics, that is the error.
 func (s *Server) Do(fn func(*fakecri.Runtime)) error {
+	// A panic is the caller's error, and the loop goes on.
 	done := make(chan error, 1)
 	s.loop.Post(func() {
 		var err error
@@ -249,7 +265,8 @@ func (s *Server) Err() error {
 	}
 }
 
-// panicked logs a panic of a task in one line.
+// panicked logs a panic of a task in one line. The task is gone, the loop lives on: one broken
+// call must not end all containers.
 func (s *Server) panicked(err *loop.PanicError) {
 	s.panics.Add(1)
 	s.warn("%s", strings.Join(strings.Fields(err.Error()), " "))

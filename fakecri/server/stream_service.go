@@ -5,7 +5,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// chunk is how many items a message of a streamed list has at most.
+// chunk is how many items a message of a streamed list has at most. At 256 items a message stays
+// far below gRPC's 4 MiB, clients' default bound.
 const chunk = 256
 
 // sendChunks streams a list as non-empty messages of up to chunk items.
@@ -23,7 +24,7 @@ func sendChunks[T, R any](stream grpc.ServerStreamingServer[R], items []T, messa
 // The methods below send what the listings of the same name list, in parts, so
 // that no listing meets gRPC's limit of a message's size.
 //
-// StreamPodSandboxes streams ListPodSandbox.
+// StreamPodSandboxes streams ListPodSandbox. The streaming lists are KEP-5825's.
 func (r *runtimeService) StreamPodSandboxes(req *runtimeapi.StreamPodSandboxesRequest, stream grpc.ServerStreamingServer[runtimeapi.StreamPodSandboxesResponse]) error {
 	resp, err := r.sandboxes(stream.Context(), req.Filter)
 	if err != nil {

@@ -26,8 +26,14 @@ const defaultStreamAddress = "127.0.0.1:0"
 
 // streamServer serves what Exec, Attach and PortForward give URLs for. The
 // protocols are k8s.io/cri-streaming's.
+//
+// The way of a stream: the client asks Exec by gRPC and gets a URL with a token, good once and
+// for a minute; it (mostly an API server, on behalf of kubectl) connects to that URL;
+// cri-streaming speaks the protocol and calls streamRuntime, which connects the client's streams
+// to the loop.
 type streamServer struct {
-	s    *Server
+	s *Server
+	// lis lets streams be cut, which net/http can't do once a connection is upgraded.
 	lis  *watchedListener
 	impl streaming.Server
 	http *http.Server
@@ -42,7 +48,8 @@ type streamServer struct {
 	once   sync.Once
 }
 
-// newStreaming opens the port on which streams are served, and serves it.
+// newStreaming opens the port on which streams are served, and serves it. The address is in the
+// URLs, so the port is open before any is given out.
 func newStreaming(s *Server) (*streamServer, error) {
 	addr := s.opts.StreamAddress
 	if addr == "" {
@@ -75,7 +82,8 @@ func (t *streamServer) apply(o *fakecri.Options) { o.Streaming = t }
 
 // Close ends all streams and returns once none of them is at work. A client
 // that vanished before it had made its streams keeps a goroutine of the
-// streaming library for up to half a minute.
+// streaming library for up to half a minute. It waits for the goroutines of commands, whose tasks
+// need the loop.
 func (t *streamServer) Close() {
 	t.once.Do(func() {
 		t.mu.Lock()
@@ -88,7 +96,8 @@ func (t *streamServer) Close() {
 	t.work.Wait()
 }
 
-// begin counts one stream, unless the server is closed.
+// begin counts one stream, unless the server is closed. Under the lock, so that Close can't begin
+// to wait between the look and the count.
 func (t *streamServer) begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,10 +136,12 @@ func (t *streamServer) GetPortForward(req *runtimeapi.PortForwardRequest) (*runt
 const maxTokens = 4096
 
 // note remembers whether a URL's stream has an input: over a websocket that
-// can't be told from the stream.
+// can't be told from the stream. Over a websocket there is a stream for stdin in any case.
 func (t *streamServer) note(u string, stdin bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// URLs that were never used stay here; dropping all of them only means that stdin is looked
+	// for.
 	if len(t.tokens) >= maxTokens {
 		clear(t.tokens)
 	}
@@ -153,7 +164,8 @@ func (t *streamServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.impl.ServeHTTP(w, r)
 }
 
-// streamRuntime is what the streaming server runs.
+// streamRuntime is what the streaming server runs. Its methods return when the stream is over:
+// their error is what the client is told.
 type streamRuntime struct{ t *streamServer }
 
 // Exec implements streaming.Runtime.
@@ -171,14 +183,16 @@ func (x *streamRuntime) Exec(ctx context.Context, id string, cmd []string, in io
 	if err != nil {
 		return fmt.Errorf("failed to exec in container: %w", err)
 	}
+	// Only then the exit code: it ends the client's connection.
 	c.flush(ctx)
 	if code != 0 {
+		// remotecommand turns this into the exit code that kubectl exec exits with.
 		return &utilexec.CodeExitError{Err: fmt.Errorf("error executing command %v, exit code %d", cmd, code), Code: int(code)}
 	}
 	return nil
 }
 
-// Attach implements streaming.Runtime.
+// Attach implements streaming.Runtime. It ends when the container does, or the client goes.
 func (x *streamRuntime) Attach(ctx context.Context, id string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
 	if !x.t.begin() {
 		return errStopping
@@ -196,12 +210,14 @@ func (x *streamRuntime) Attach(ctx context.Context, id string, in io.Reader, out
 	return nil
 }
 
-// PortForward implements streaming.Runtime.
+// PortForward implements streaming.Runtime. It is called once for each connection that is
+// forwarded, so a port may have several at a time.
 func (x *streamRuntime) PortForward(_ context.Context, id string, port int32, stream io.ReadWriteCloser) error {
 	if !x.t.begin() {
 		return errStopping
 	}
 	defer x.t.work.Done()
+	// The library gives it no context that ends, so the server's counts.
 	s, ctx := x.t.s, x.t.ctx
 	type target struct {
 		ip     string
@@ -215,6 +231,7 @@ func (x *streamRuntime) PortForward(_ context.Context, id string, port int32, st
 		return fmt.Errorf("failed to execute portforward: %w", err)
 	}
 	var conn net.Conn = &streamConn{ReadWriteCloser: stream}
+	// As on the bridge: a stated program's client may speak TLS or gRPC.
 	if to.stated {
 		var served bool
 		if conn, served, err = s.bridge.sniff(conn, to.ip, int(port)); served || err != nil {
@@ -230,7 +247,8 @@ func (x *streamRuntime) PortForward(_ context.Context, id string, port int32, st
 	return nil
 }
 
-// clientStreams are a client's streams, between its goroutines and the loop.
+// clientStreams are a client's streams, between its goroutines and the loop. Each direction has a
+// goroutine, as the client's side blocks and the loop must not.
 type clientStreams struct {
 	t       *streamServer
 	streams fakecri.Streams
@@ -243,6 +261,7 @@ type clientStreams struct {
 func (t *streamServer) connect(ctx context.Context, in io.Reader, out, errOut io.WriteCloser, resize <-chan remotecommand.TerminalSize, patience time.Duration) *clientStreams {
 	l := t.s.loop
 	c := &clientStreams{t: t, done: make(chan struct{})}
+	// A nil file is how the runtime knows that there is no input.
 	if ctx.Value(noStdin{}) != nil {
 		in = nil
 	}
@@ -289,7 +308,8 @@ func (c *clientStreams) resizes(w *fakecri.Window, resize <-chan remotecommand.T
 	}
 }
 
-// flush waits until the client has taken what was written for it.
+// flush waits until the client has taken what was written for it. If the client has gone it does
+// not wait.
 func (c *clientStreams) flush(ctx context.Context) {
 	for _, o := range c.outs {
 		o.finish(ctx)
@@ -297,7 +317,8 @@ func (c *clientStreams) flush(ctx context.Context) {
 }
 
 // close ends what connect started; the input's goroutine ends when the
-// connection does, which the caller closes.
+// connection does, which the caller closes. The command may run on; its further output is
+// dropped.
 func (c *clientStreams) close() {
 	close(c.done)
 	if c.in != nil {

@@ -11,7 +11,8 @@ import (
 )
 
 // watchedListener hands out connections that tell when the other side has gone
-// and that can be closed together: net/http forgets those that are upgraded.
+// and that can be closed together: net/http forgets those that are upgraded. A stream's client
+// that vanishes must end the stream: the loop's task waits for ctx, and ctx ends here.
 type watchedListener struct {
 	net.Listener
 	mu     sync.Mutex
@@ -33,6 +34,7 @@ func (l *watchedListener) Accept() (net.Conn, error) {
 	w := &watchedConn{Conn: c, l: l, gone: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// The connection is returned all the same, closed, so that Serve goes on to its own end.
 	if l.closed {
 		_ = c.Close()
 		return w, nil
@@ -41,7 +43,8 @@ func (l *watchedListener) Accept() (net.Conn, error) {
 	return w, nil
 }
 
-// closeAll closes every connection, and those that come yet.
+// closeAll closes every connection, and those that come yet. Closing happens outside the lock, as
+// Close takes it.
 func (l *watchedListener) closeAll() {
 	l.mu.Lock()
 	l.closed = true
@@ -56,7 +59,8 @@ func (l *watchedListener) closeAll() {
 }
 
 // context is http.Server's ConnContext: a request's context ends with its
-// connection, also after an upgrade.
+// connection, also after an upgrade. net/http cancels a request's context at its end, but not for
+// connections that it gave away.
 func (l *watchedListener) context(ctx context.Context, c net.Conn) context.Context {
 	w, ok := c.(*watchedConn)
 	if !ok {
@@ -85,7 +89,8 @@ func (c *connContext) Err() error {
 	}
 }
 
-// watchedConn notices the end of its connection.
+// watchedConn notices the end of its connection. It learns of the end by reading; somebody always
+// reads a stream's connection.
 type watchedConn struct {
 	net.Conn
 	l    *watchedListener
@@ -99,7 +104,8 @@ type watchedConn struct {
 // end says once that the client has gone.
 func (c *watchedConn) end() { c.once.Do(func() { close(c.gone) }) }
 
-// Read implements net.Conn.
+// Read implements net.Conn. A deadline is no end: the streaming library sets some to interrupt
+// reads.
 func (c *watchedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -121,7 +127,8 @@ func (c *watchedConn) Close() error {
 	return c.closeErr
 }
 
-// streamConn is a forwarded stream as a net.Conn; it has no deadlines.
+// streamConn is a forwarded stream as a net.Conn; it has no deadlines. It is for sniff, which
+// wants a net.Conn.
 type streamConn struct{ io.ReadWriteCloser }
 
 // CloseWrite says that nothing more is sent.

@@ -17,7 +17,8 @@ const (
 	// inletSize is how much is read from a client at a time.
 	inletSize = 32 << 10
 	// outletSize is how much can wait for a client, in bytes, before who
-	// writes on the loop has to wait.
+	// writes on the loop has to wait. A write is taken as long as there is less than this, so one
+	// large write may go beyond.
 	outletSize = 256 << 10
 	// attachPatience is how long a client that is attached may take nothing of
 	// what waits for it before it is given up, since the container's writes
@@ -26,12 +27,14 @@ const (
 )
 
 // inlet is a kernel.File for the loop that reads what a goroutine reads from a
-// client, one chunk ahead.
+// client, one chunk ahead. The chunk ahead bounds what a client can push into memory; it waits
+// for the reader after that.
 type inlet struct {
 	l    *loop.Loop
 	r    io.Reader
 	done chan struct{}
 	once sync.Once
+	// The loop sends on it once the chunk is used up, and never waits for that.
 	next chan struct{} // room for one chunk
 
 	// On the loop.
@@ -46,7 +49,8 @@ func newInlet(l *loop.Loop, r io.Reader) *inlet {
 }
 
 // run is the goroutine; it ends when the client's connection does, or when it
-// has something that nobody will read.
+// has something that nobody will read. buf belongs to this goroutine, so what goes to the loop is
+// a copy.
 func (i *inlet) run() {
 	buf := make([]byte, inletSize)
 	for {
@@ -76,7 +80,8 @@ func (i *inlet) run() {
 // stop says that nobody reads any more.
 func (i *inlet) stop() { i.once.Do(func() { close(i.done) }) }
 
-// Read implements kernel.File, on the loop.
+// Read implements kernel.File, on the loop. Several tasks may read: whoever leaves something
+// behind wakes the next.
 func (i *inlet) Read(ctx context.Context, b []byte) (int, error) {
 	for len(i.buf) == 0 {
 		if i.ended {
@@ -107,15 +112,16 @@ func (*inlet) Close() error { return nil }
 func (i *inlet) Dup() kernel.File { return i }
 
 // outlet is a kernel.File for the loop whose writes a goroutine hands to a
-// client. What waits is bounded.
+// client. What waits is bounded. mu is held for moments only, so the loop may take it.
 type outlet struct {
 	l        *loop.Loop
 	w        io.Writer
 	patience time.Duration // 0: for ever
 	end      func()        // called when all was written, if any
 
-	mu       sync.Mutex
-	buf      []byte
+	mu  sync.Mutex
+	buf []byte
+	// closed and broken never go back.
 	closed   bool // nothing more comes
 	broken   bool // nothing more is taken
 	wake     chan struct{}
@@ -129,7 +135,8 @@ func newOutlet(l *loop.Loop, w io.Writer) *outlet {
 	return &outlet{l: l, w: w, wake: make(chan struct{}, 1), finished: make(chan struct{})}
 }
 
-// run is the goroutine.
+// run is the goroutine. It takes all that waits at once, and lets the loop's writers go on while
+// it writes.
 func (o *outlet) run() {
 	defer close(o.finished)
 	for {
@@ -157,7 +164,8 @@ func (o *outlet) run() {
 	}
 }
 
-// write hands b to the client; false means that it takes nothing more.
+// write hands b to the client; false means that it takes nothing more. A client that takes
+// nothing for longer than patience is given up, which ends the write as well.
 func (o *outlet) write(b []byte) bool {
 	if o.patience > 0 {
 		t := time.AfterFunc(o.patience, o.abandon)
@@ -167,7 +175,7 @@ func (o *outlet) write(b []byte) bool {
 	return err == nil
 }
 
-// poke wakes the goroutine.
+// poke wakes the goroutine. One wake-up is enough, however often it is asked for.
 func (o *outlet) poke() {
 	select {
 	case o.wake <- struct{}{}:
@@ -175,7 +183,8 @@ func (o *outlet) poke() {
 	}
 }
 
-// abandon has all writes fail from now on, those that wait too.
+// abandon has all writes fail from now on, those that wait too. Writers get EPIPE, as from a pipe
+// that nobody reads.
 func (o *outlet) abandon() {
 	o.mu.Lock()
 	o.broken, o.buf = true, nil
@@ -202,7 +211,8 @@ func (o *outlet) finish(ctx context.Context) {
 	}
 }
 
-// Write implements kernel.File, on the loop.
+// Write implements kernel.File, on the loop. It waits for room before it takes anything, and then
+// takes all of b.
 func (o *outlet) Write(ctx context.Context, b []byte) (int, error) {
 	for {
 		o.mu.Lock()
@@ -235,7 +245,7 @@ func (*outlet) Close() error { return nil }
 // Dup implements kernel.File.
 func (o *outlet) Dup() kernel.File { return o }
 
-// duplex is a connection as a kernel.File.
+// duplex is a connection as a kernel.File. It is how a forwarded connection looks to the kernel.
 type duplex struct {
 	in  *inlet
 	out *outlet
@@ -260,7 +270,8 @@ func (d *duplex) CloseWrite() error {
 }
 
 // relay runs fn on the loop with a connection, which the caller closes
-// afterwards. Its goroutines count in work.
+// afterwards. Its goroutines count in work. Its order of ends: fn returns when the pod's side is
+// done; what waits for the client is written unless there was an error.
 func (s *Server) relay(ctx context.Context, work *sync.WaitGroup, conn io.ReadWriter, fn func(context.Context, *fakecri.Client, *duplex) error) error {
 	d := &duplex{in: newInlet(s.loop, conn), out: newOutlet(s.loop, conn)}
 	if w, ok := conn.(interface{ CloseWrite() error }); ok {

@@ -8,14 +8,16 @@ import (
 )
 
 // The bounds of what a request can hold. They are far beyond what any runtime
-// takes, and keep a hostile one from making the runtime build something huge.
+// takes, and keep a hostile one from making the runtime build something huge. maxName is in
+// bytes.
 const (
 	maxName  = 4096
 	maxItems = 100_000
 )
 
 // validate tells what is wrong with a request's form, naming the field; nil
-// means that the runtime can judge it.
+// means that the runtime can judge it. It is about size and shape alone. What containerd would
+// judge is left to the runtime, so that errors have its words.
 func validate(req any) error {
 	switch r := req.(type) {
 	case *runtimeapi.RunPodSandboxRequest:
@@ -62,7 +64,8 @@ func validate(req any) error {
 }
 
 // validStreaming judges what runs commands or opens streams. The streaming
-// server itself says what is missing for Exec and Attach.
+// server itself says what is missing for Exec and Attach. port-forward checks its ports here
+// since the runtime is asked only when the client connects.
 func validStreaming(req any) error {
 	switch r := req.(type) {
 	case *runtimeapi.ExecSyncRequest:
@@ -84,7 +87,7 @@ func validStreaming(req any) error {
 	return nil
 }
 
-// first returns the first error.
+// first returns the first error. All of them are evaluated, which is cheap.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -102,7 +105,7 @@ func validID(field, id string) error {
 	return short(field, id)
 }
 
-// short bounds the length of a text that is kept.
+// short bounds the length of a text that is kept. Names of pods and paths are far shorter.
 func short(field, s string) error {
 	if len(s) > maxName {
 		return fmt.Errorf("%s: %d bytes are more than %d", field, len(s), maxName)
@@ -170,7 +173,8 @@ func validSandboxConfig(field string, c *runtimeapi.PodSandboxConfig) error {
 	return few(field, len(c.PortMappings), len(c.Labels), len(c.Annotations))
 }
 
-// few bounds the number of items in lists.
+// few bounds the number of items in lists. Each label or mount costs memory for the container's
+// life.
 func few(field string, counts ...int) error {
 	for _, n := range counts {
 		if n > maxItems {
@@ -222,7 +226,7 @@ func validCreate(r *runtimeapi.CreateContainerRequest) error {
 }
 
 // validResources judges numbers that no cgroup takes. What is 0 is not set;
-// -1 means no limit where that makes sense.
+// -1 means no limit where that makes sense. oom_score_adj is the kernel's range.
 func validResources(field string, l *runtimeapi.LinuxContainerResources) error {
 	if l == nil {
 		return nil

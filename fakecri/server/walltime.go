@@ -11,7 +11,8 @@ import (
 )
 
 // wallTimes returns m with the times in it on the wall clock. Where the loop's
-// clock is another, that is a copy: what the runtime hands out is shared.
+// clock is another, that is a copy: what the runtime hands out is shared. Every answer with a
+// time in it passes here, on the way out.
 func wallTimes[M proto.Message](s *Server, m M) M {
 	if s.opts.Speed == 1 || reflect.ValueOf(m).IsNil() {
 		return m
@@ -27,6 +28,7 @@ var timeFields = map[protoreflect.Name]bool{
 	"created_at": true, "started_at": true, "finished_at": true, "timestamp": true,
 }
 
+// toWall changes a message in place, and all messages in it.
 func (s *Server) toWall(m protoreflect.Message) {
 	switch x := m.Interface().(type) {
 	case *runtimeapi.CpuUsage: // per second of the client's it is the rate that the program has
@@ -38,6 +40,7 @@ func (s *Server) toWall(m protoreflect.Message) {
 	}
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
+		// Maps of the CRI have texts.
 		case f.IsMap():
 		case f.Kind() == protoreflect.MessageKind && f.IsList():
 			for i := range v.List().Len() {
@@ -52,10 +55,12 @@ func (s *Server) toWall(m protoreflect.Message) {
 	})
 }
 
-// wallAmount is the client's share of what adds up with the loop's time.
+// wallAmount is the client's share of what adds up with the loop's time. Usage that grows by loop
+// time would look Speed times too high to a client that divides by its own seconds.
 func (s *Server) wallAmount(v uint64) uint64 { return uint64(float64(v) / s.opts.Speed) }
 
-// metricToWall changes a metric whose value is a time or grows with it.
+// metricToWall changes a metric whose value is a time or grows with it. The names are cAdvisor's;
+// all but these are not about time.
 func (s *Server) metricToWall(m *runtimeapi.Metric) {
 	switch {
 	case m.Value == nil:

@@ -1,5 +1,10 @@
-// Package condition is what test, [ and [[ decide by, for the shell and for the
-// applet of the same name, as BusyBox 1.35 does.
+// Package condition is what test, [ and [[ decide by, for the shell and for the applet of the
+// same name, as BusyBox 1.35 does.
+//
+// condition.go reads the expression, files.go asks about files. The answer comes with a Problem,
+// if something is wrong with the expression: the command then prints that and ends with 2, and
+// its answer does not count. Precedence follows coreutils/test.c of BusyBox: -o binds loosest,
+// then -a, then !; brackets group.
 package condition
 
 import (
@@ -14,7 +19,8 @@ import (
 // maxDepth bounds how deep ! and ( may nest.
 const maxDepth = 1000
 
-// Test evaluates one condition for a process.
+// Test evaluates one condition for a process. A Test may be used for one condition after the
+// other, as long as none had a problem.
 type Test struct {
 	Process *kernel.Process
 	// Match compares a text with the pattern on the right side of = and !=, as
@@ -24,13 +30,14 @@ type Test struct {
 	// ends with 2 then, whatever the answer is.
 	Problem string
 
+	// args are the operands, pos the next one, depth how many ! and ( are open.
 	args  []string
 	pos   int
 	depth int
 }
 
 // Operands takes the closing bracket off the arguments of a command called
-// name: test has none.
+// name: test has none. The names are the command's own, argv[0].
 func Operands(name string, args []string) (operands []string, problem string) {
 	end := ""
 	switch name {
@@ -48,13 +55,15 @@ func Operands(name string, args []string) (operands []string, problem string) {
 }
 
 // Eval decides as POSIX wants for up to four operands, which make the meaning
-// of each plain, and by a grammar for more.
+// of each plain, and by a grammar for more. POSIX defines the meaning by the number of operands
+// so that operands that look like operators are texts: test ! = x compares "!" with "x".
 func (t *Test) Eval(operands []string) bool {
 	a := operands
 	t.args, t.pos = a, 0
 	switch len(a) {
 	case 0:
 		return false
+	// A single operand is true if it is not empty, even "-f" or "!".
 	case 1:
 		return a[0] != ""
 	case 2:
@@ -62,6 +71,7 @@ func (t *Test) Eval(operands []string) bool {
 			return a[1] == ""
 		}
 	case 3:
+		// A binary operator in the middle wins over anything else.
 		if IsBinary(a[1]) && !(a[0] == "(" && a[2] == ")") {
 			return t.Binary(a[0], a[1], a[2])
 		}
@@ -77,13 +87,15 @@ func (t *Test) Eval(operands []string) bool {
 		}
 	}
 	ok := t.or()
+	// Something is left that fits nowhere.
 	if t.Problem == "" && t.pos < len(a) {
 		t.fail(a[t.pos] + ": unknown operand")
 	}
 	return ok
 }
 
-// fail notes what is wrong, the first time.
+// fail notes what is wrong, the first time. It returns false, so that a caller can return its
+// answer.
 func (t *Test) fail(problem string) bool {
 	if t.Problem == "" {
 		t.Problem = problem
@@ -91,7 +103,8 @@ func (t *Test) fail(problem string) bool {
 	return false
 }
 
-// peek returns the operand that comes next.
+// peek returns the operand that comes next. Empty at the end; an empty operand looks alike, and
+// is no operator.
 func (t *Test) peek() string {
 	if t.pos < len(t.args) {
 		return t.args[t.pos]
@@ -104,12 +117,14 @@ func (t *Test) or() bool {
 	ok := t.and()
 	for t.Problem == "" && (t.peek() == "-o" || t.peek() == "||") {
 		t.pos++
+		// Both sides are read even if the first decides: the second may have a problem.
 		r := t.and()
 		ok = ok || r
 	}
 	return ok
 }
 
+// and reads what -a or && joins.
 func (t *Test) and() bool {
 	ok := t.not()
 	for t.Problem == "" && (t.peek() == "-a" || t.peek() == "&&") {
@@ -120,11 +135,13 @@ func (t *Test) and() bool {
 	return ok
 }
 
+// not reads any number of !, each of which is one level of depth.
 func (t *Test) not() bool {
 	if t.depth++; t.depth > maxDepth {
 		return t.fail("too many arguments")
 	}
 	defer func() { t.depth-- }()
+	// A ! at the end is text.
 	if t.peek() == "!" && t.pos+1 < len(t.args) {
 		t.pos++
 		return !t.not()
@@ -132,6 +149,8 @@ func (t *Test) not() bool {
 	return t.primary()
 }
 
+// primary reads one condition: of two operands, in brackets, of one, or a text that must not be
+// empty. Two operands come first, so that in "( = x" the bracket is text.
 func (t *Test) primary() bool {
 	if t.pos >= len(t.args) {
 		return t.fail("argument expected")
@@ -155,6 +174,7 @@ func (t *Test) primary() bool {
 		t.pos += 2
 		return t.Unary(a, t.args[t.pos-1])
 	}
+	// At the beginning a lone operator is text, in the middle it lacks its operand.
 	if IsUnary(a) && left == 1 && t.pos > 0 {
 		return t.fail(a + ": argument expected")
 	}
@@ -165,7 +185,8 @@ func (t *Test) primary() bool {
 	return a != ""
 }
 
-// IsBinary reports whether op stands between two operands.
+// IsBinary reports whether op stands between two operands. == and =~ are Bash's, < and > compare
+// by bytes.
 func IsBinary(op string) bool {
 	switch op {
 	case "=", "==", "!=", "<", ">", "=~", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef":
@@ -174,7 +195,8 @@ func IsBinary(op string) bool {
 	return false
 }
 
-// Binary answers a condition of two operands.
+// Binary answers a condition of two operands. What is left for the end are comparisons of
+// integers.
 func (t *Test) Binary(a, op, b string) bool {
 	switch op {
 	case "=", "==":
@@ -217,7 +239,8 @@ func (t *Test) Binary(a, op, b string) bool {
 	return x >= y
 }
 
-// equal compares texts, by patterns where the command is [[.
+// equal compares texts, by patterns where the command is [[. Only the right side can be a
+// pattern.
 func (t *Test) equal(a, b string) bool {
 	if t.Match != nil {
 		return t.Match(b, a)
@@ -225,7 +248,8 @@ func (t *Test) equal(a, b string) bool {
 	return a == b
 }
 
-// number reads an operand of -eq and the like.
+// number reads an operand of -eq and the like. White space around it is accepted, as by
+// strtoll(3).
 func (t *Test) number(a string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.TrimSpace(a), 10, 64)
 	if errors.Is(err, strconv.ErrRange) {

@@ -9,12 +9,13 @@ import (
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
-// IsUnary reports whether op stands before one operand.
+// IsUnary reports whether op stands before one operand. -G -L -N -O -S are beyond POSIX.
 func IsUnary(op string) bool {
 	return len(op) == 2 && op[0] == '-' && strings.IndexByte("bcdefghknprstuwxzGLNOS", op[1]) >= 0
 }
 
-// Unary answers a condition of one operand.
+// Unary answers a condition of one operand. Every question about a file that is not there is
+// answered no, without a message.
 func (t *Test) Unary(op, a string) bool {
 	switch op[1] {
 	case 'z':
@@ -22,6 +23,7 @@ func (t *Test) Unary(op, a string) bool {
 	case 'n':
 		return a != ""
 	case 't':
+		// A number that is no descriptor is no terminal.
 		n, ok := t.number(a)
 		if !ok || int64(int32(n)) != n || n < 0 {
 			return false
@@ -33,6 +35,7 @@ func (t *Test) Unary(op, a string) bool {
 		return false
 	}
 	view := t.Process.View()
+	// Only these two look at the link itself.
 	switch op[1] {
 	case 'h', 'L':
 		fi, err := view.Lstat(a)
@@ -42,7 +45,8 @@ func (t *Test) Unary(op, a string) bool {
 	return err == nil && fileIs(op[1], fi, t.Process)
 }
 
-// fileIs answers what is asked of a file that exists, by the letter.
+// fileIs answers what is asked of a file that exists, by the letter. For -N a file's times would
+// have to be compared, which are one here.
 func fileIs(op byte, fi fs.FileInfo, p *kernel.Process) bool {
 	m := fi.Mode()
 	switch op {
@@ -77,6 +81,7 @@ func fileIs(op byte, fi fs.FileInfo, p *kernel.Process) bool {
 	}
 	sys, ok := fi.Sys().(*memfs.Sys)
 	if !ok {
+		// A file without an owner is root's.
 		return p.Cred.UID == 0
 	}
 	switch op {
@@ -89,7 +94,8 @@ func fileIs(op byte, fi fs.FileInfo, p *kernel.Process) bool {
 }
 
 // files compares two files: which is newer, and whether they are one. A file
-// that is missing is neither.
+// that is missing is neither. -ef asks whether both are the same file, by inode: all files of a
+// node have one number space.
 func (t *Test) files(a, op, b string) bool {
 	view := t.Process.View()
 	x, errX := view.Stat(a)
@@ -107,6 +113,8 @@ func (t *Test) files(a, op, b string) bool {
 	xs, okX := x.Sys().(*memfs.Sys)
 	ys, okY := y.Sys().(*memfs.Sys)
 	if okX && okY {
+		// Mount points of different file systems may share a number; it counts as the same all
+		// the same.
 		return xs.Ino == ys.Ino
 	}
 	return a == b
@@ -114,7 +122,8 @@ func (t *Test) files(a, op, b string) bool {
 
 // permitted reports whether the mode lets a process in, as busybox has it: from
 // the bits alone. It knows neither capabilities nor read-only mounts, and takes
-// root to read and write everything.
+// root to read and write everything. access(2) would know better, and is what the shell's own
+// builtins for files do not use.
 func permitted(fi fs.FileInfo, p *kernel.Process, bit fs.FileMode) bool {
 	mode := fi.Mode().Perm()
 	if p.Cred.UID == 0 {

@@ -14,7 +14,8 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// CreateContainer is CreateContainer; lean says that the labels are the kubelet's.
+// CreateContainer is CreateContainer; lean says that the labels are the kubelet's. The kubelet calls
+// it for each container of a pod, once the image is there.
 func (r *Machine) CreateContainer(ctx context.Context, by *calls.Caller, podSandboxID string, config *runtimeapi.ContainerConfig, lean bool) (string, error) {
 	sub := r.Records.SandboxSubject(podSandboxID)
 	sub.Container, sub.Attempt = config.GetMetadata().GetName(), config.GetMetadata().GetAttempt()
@@ -22,7 +23,8 @@ func (r *Machine) CreateContainer(ctx context.Context, by *calls.Caller, podSand
 	return by.Act(ctx, calls.CreateContainer, &containerCreation{Acting: calls.Acting{Subject: sub}, r: r, sandboxID: podSandboxID, config: config, lean: lean})
 }
 
-// containerCreation is a CreateContainer.
+// containerCreation is a CreateContainer. Act calls its methods in the order Begin, Admit, End,
+// with the call's latency in between, and Undo in the end.
 type containerCreation struct {
 	calls.Acting
 	r         *Machine
@@ -33,7 +35,8 @@ type containerCreation struct {
 }
 
 // Begin reserves the name, so that of two calls at once one fails at once. The
-// sandbox is looked at here and again at the end, since it may stop in between.
+// sandbox is looked at here and again at the end, since it may stop in between. The errors and
+// their order are containerd's (internal/cri/server/container_create.go).
 func (a *containerCreation) Begin() error {
 	r, config := a.r, a.config
 	if err := checkContainerConfig(config); err != nil {
@@ -60,12 +63,15 @@ func (a *containerCreation) Begin() error {
 				md.Name+"_"+records.SandboxName(s.Metadata)+"_"+records.Itoa(md.Attempt), o.ID)
 		}
 	}
+	// It is in the sandbox's list from here on, so the name is taken; listings show it once it is
+	// Listed.
 	a.c = &records.Container{ID: r.Records.NewID("container"), Sandbox: s, Config: config, Lean: a.lean}
 	s.Containers = append(s.Containers, a.c)
 	return nil
 }
 
-// Undo frees the name of a container that was not created.
+// Undo frees the name of a container that was not created. It is called in any case: a container
+// that was created is left alone.
 func (a *containerCreation) Undo() {
 	if c := a.c; c != nil && !c.Listed {
 		c.Sandbox.Containers = records.DeleteItem(c.Sandbox.Containers, c)
@@ -73,7 +79,7 @@ func (a *containerCreation) Undo() {
 }
 
 // Admit resolves the image, which from then on is the container's even if it is
-// removed meanwhile.
+// removed meanwhile. It comes when faults have acted and before the latency.
 func (a *containerCreation) Admit() error {
 	img := a.r.Images.Find(a.config.Image.GetImage())
 	if img == nil {
@@ -84,7 +90,8 @@ func (a *containerCreation) Admit() error {
 }
 
 // End makes the container CREATED. Nothing of what it checks may wait: between the
-// checks and the change nobody else may run.
+// checks and the change nobody else may run. The duration is how long the call takes yet, after
+// the state has changed.
 func (a *containerCreation) End() (string, time.Duration, error) {
 	r, c, s := a.r, a.c, a.c.Sandbox
 	if err := r.checkCreation(c); err != nil {
@@ -92,13 +99,15 @@ func (a *containerCreation) End() (string, time.Duration, error) {
 	}
 	c.CreatedAt = r.Loop.UnixNano()
 	c.State = records.StateCreated
+	// The image's files stay while a container uses them, as containerd's snapshots do.
 	r.Images.HoldImage(c.Image.Source)
 	r.Records.ListContainer(c)
 	r.Event(records.EventCreated, c.ID, s)
 	return c.ID, 0, nil
 }
 
-// checkCreation finds out whether a container can be created, after the latency.
+// checkCreation finds out whether a container can be created, after the latency. Whatever fails
+// here has made nothing, but for mount sources: those stay, as with containerd.
 func (r *Machine) checkCreation(c *records.Container) error {
 	s, config := c.Sandbox, c.Config
 	// The sandbox may have stopped, or gone, during the latency.
@@ -108,6 +117,7 @@ func (r *Machine) checkCreation(c *records.Container) error {
 	if err := r.Layers.RootDirFits("container", c.ID); err != nil {
 		return status.Error(codes.Unknown, err.Error())
 	}
+	// A host path that is missing is made as a directory, which containerd does, too.
 	if err := r.Files.MakeMountSources(config.Mounts); err != nil {
 		return status.Errorf(codes.Unknown, "failed to generate container %q spec: failed to generate spec: %v", c.ID, err)
 	}
@@ -135,7 +145,7 @@ func notReady(s *records.Sandbox) error {
 	return status.Errorf(codes.FailedPrecondition, "sandbox container %q is not running", s.ID)
 }
 
-// StartContainer makes the call StartContainer.
+// StartContainer makes the call StartContainer. Its errors end up in the kubelet's event Failed.
 func (r *Machine) StartContainer(ctx context.Context, by *calls.Caller, id string) error {
 	_, err := by.Act(ctx, calls.StartContainer, &containerStart{Acting: calls.Acting{Subject: r.Records.ContainerSubject(id)}, r: r, id: id})
 	return err
@@ -149,7 +159,8 @@ type containerStart struct {
 	c  *records.Container
 }
 
-// Begin notes that a start is under way: it excludes another, and a removal.
+// Begin notes that a start is under way: it excludes another, and a removal. It does not start
+// anything: the program begins at the end of the latency.
 func (a *containerStart) Begin() error {
 	c, err := a.r.Records.NeedContainer(a.id)
 	if err != nil {
@@ -178,7 +189,8 @@ func (a *containerStart) Undo() {
 }
 
 // End starts the program. With processes the answer comes a while after them, so
-// that a command that follows finds the program running, as it would in reality.
+// that a command that follows finds the program running, as it would in reality. The container is
+// RUNNING when the call returns, or EXITED if its program could not be started.
 func (a *containerStart) End() (string, time.Duration, error) {
 	r, c := a.r, a.c
 	// It may have been removed behind the caller's back during the latency.
@@ -205,7 +217,7 @@ const (
 	settleMax = 16 * time.Millisecond
 )
 
-// checkStart is what containerd refuses a start for.
+// checkStart is what containerd refuses a start for. It is asked at both ends of the latency.
 func (r *Machine) checkStart(c *records.Container) error {
 	switch {
 	case c.Removing:
@@ -220,10 +232,13 @@ func (r *Machine) checkStart(c *records.Container) error {
 
 // StopContainer is the call StopContainer once faults have acted: the signal, the
 // wait and the kill. If ctx ends during the wait, the signal has been sent and no
-// SIGKILL follows. The latency passes last, after the process has ended.
+// SIGKILL follows. The latency passes last, after the process has ended. The kubelet gives the
+// pod's grace period as the timeout. A container that has ended already is no error: the call is
+// idempotent.
 func (r *Machine) StopContainer(ctx context.Context, sub *calls.Subject, id string) error {
 	c, err := r.Records.LookupContainer(id)
 	if c == nil {
+		// NotFound is no error here, as LookupContainer says.
 		return err
 	}
 	if !c.Alive() {
@@ -246,7 +261,7 @@ func (r *Machine) StopContainer(ctx context.Context, sub *calls.Subject, id stri
 }
 
 // waitExit waits until c has exited or d has passed; only the end of ctx is an
-// error.
+// error. d is loop time.
 func (r *Machine) waitExit(ctx context.Context, c *records.Container, d time.Duration) error {
 	if !c.Alive() {
 		return nil
@@ -264,7 +279,8 @@ func (r *Machine) waitExit(ctx context.Context, c *records.Container, d time.Dur
 }
 
 // RemoveContainerCall is the call RemoveContainer once faults have acted. It
-// completes even if it is cancelled, as containerd's does.
+// completes even if it is cancelled, as containerd's does. A running container is killed first,
+// as the kubelet may ask for.
 func (r *Machine) RemoveContainerCall(ctx context.Context, sub *calls.Subject, id string) error {
 	c, err := r.Records.LookupContainer(id)
 	switch {
@@ -276,6 +292,7 @@ func (r *Machine) RemoveContainerCall(ctx context.Context, sub *calls.Subject, i
 	case c.Removing:
 		return status.Errorf(codes.Unknown, "failed to set removing state for container %q: container is already in removing state", id)
 	}
+	// It excludes starts and other removals for the time of the call.
 	c.Removing = true
 	defer func() { c.Removing = false }()
 	if c.Alive() {
@@ -286,7 +303,8 @@ func (r *Machine) RemoveContainerCall(ctx context.Context, sub *calls.Subject, i
 	return nil
 }
 
-// RemoveContainer forgets a container, if it is still there.
+// RemoveContainer forgets a container, if it is still there. It is also how a sandbox's removal
+// takes its containers along.
 func (r *Machine) RemoveContainer(c *records.Container) {
 	if !c.Listed {
 		return
@@ -303,7 +321,7 @@ func (r *Machine) RemoveContainer(c *records.Container) {
 }
 
 // UpdateContainer gives a container other resources; those that lin leaves open
-// stay.
+// stay. The kubelet's in-place resize (KEP-1287) and the CPU manager call it. It acts at once.
 func (r *Machine) UpdateContainer(id string, lin *runtimeapi.LinuxContainerResources) error {
 	// What is asked for must be valid by itself, and again together with what it
 	// leaves as it is.
@@ -319,6 +337,7 @@ func (r *Machine) UpdateContainer(id string, lin *runtimeapi.LinuxContainerResou
 	}
 	if lin != nil {
 		merged := mergeResources(c.LinuxResources(), lin)
+		// What is valid by itself may not be together with the rest: swap below memory.
 		if err := checkResources(merged); err != nil {
 			return err
 		}
@@ -330,7 +349,8 @@ func (r *Machine) UpdateContainer(id string, lin *runtimeapi.LinuxContainerResou
 	return nil
 }
 
-// mergeResources lays what is set in change over old, as containerd does.
+// mergeResources lays what is set in change over old, as containerd does. 0 means not set for
+// numbers, as in the proto.
 func mergeResources(old, change *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
 	out := &runtimeapi.LinuxContainerResources{
 		CpuPeriod:              cmp.Or(change.CpuPeriod, old.GetCpuPeriod()),
@@ -341,8 +361,9 @@ func mergeResources(old, change *runtimeapi.LinuxContainerResources) *runtimeapi
 		CpusetCpus:             cmp.Or(change.CpusetCpus, old.GetCpusetCpus()),
 		CpusetMems:             cmp.Or(change.CpusetMems, old.GetCpusetMems()),
 		MemorySwapLimitInBytes: cmp.Or(change.MemorySwapLimitInBytes, old.GetMemorySwapLimitInBytes()),
-		HugepageLimits:         old.GetHugepageLimits(),
-		Unified:                old.GetUnified(),
+		// Lists replace as a whole.
+		HugepageLimits: old.GetHugepageLimits(),
+		Unified:        old.GetUnified(),
 	}
 	if change.HugepageLimits != nil {
 		out.HugepageLimits = change.HugepageLimits

@@ -20,9 +20,12 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// Machine takes sandboxes and containers through their states.
+// Machine takes sandboxes and containers through their states. Its fields are parts of the same
+// runtime, which sets them once.
 type Machine struct {
-	Loop             *loop.Loop
+	Loop *loop.Loop
+	// NoUserNamespaces has requests for them refused; Handlers are the runtime handlers that a
+	// RuntimeClass may name.
 	NoUserNamespaces bool
 	Handlers         []*runtimeapi.RuntimeHandler
 	Calls            *calls.Daemon
@@ -44,7 +47,7 @@ var Usual = []string{"runc"}
 var usual = map[bool][]*runtimeapi.RuntimeHandler{false: newHandlers(Usual, false), true: newHandlers(Usual, true)}
 
 // HandlersOf are the runtime handlers of those names and the default one. Nobody may
-// write to them.
+// write to them. The default one has the empty name, as in the CRI's StatusResponse.
 func HandlersOf(names []string, noUserNamespaces bool) []*runtimeapi.RuntimeHandler {
 	if slices.Equal(names, Usual) {
 		return usual[noUserNamespaces]
@@ -52,6 +55,7 @@ func HandlersOf(names []string, noUserNamespaces bool) []*runtimeapi.RuntimeHand
 	return newHandlers(names, noUserNamespaces)
 }
 
+// newHandlers makes the handlers; all have the same features.
 func newHandlers(names []string, noUserNamespaces bool) (handlers []*runtimeapi.RuntimeHandler) {
 	features := &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: !noUserNamespaces}
 	for _, h := range append([]string{""}, names...) {
@@ -60,14 +64,16 @@ func newHandlers(names []string, noUserNamespaces bool) (handlers []*runtimeapi.
 	return handlers
 }
 
-// RunSandbox runs what has its configuration and handler only.
+// RunSandbox runs what has its configuration and handler only. Timeout -1 says that the call has
+// none.
 func (r *Machine) RunSandbox(ctx context.Context, by *calls.Caller, s *records.Sandbox) (string, error) {
 	md := s.Metadata
 	sub := calls.Subject{Namespace: md.GetNamespace(), Pod: md.GetName(), Attempt: md.GetAttempt(), Timeout: -1}
 	return by.Act(ctx, calls.RunPodSandbox, &sandboxRun{Acting: calls.Acting{Subject: sub}, r: r, s: s})
 }
 
-// checkHandler refuses a runtime handler that is not configured.
+// checkHandler refuses a runtime handler that is not configured. A pod with an unknown
+// RuntimeClass handler fails here, with containerd's words.
 func (r *Machine) checkHandler(name string) error {
 	for _, h := range r.Handlers {
 		if h.Name == name {

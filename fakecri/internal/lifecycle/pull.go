@@ -16,7 +16,9 @@ import (
 
 // PullImage is the call PullImage of a canonical name once faults have acted. What
 // can go wrong does so in the order of a real pull: the name is resolved, then the
-// registry answers, then the credentials are looked at, then the disk fills up.
+// registry answers, then the credentials are looked at, then the disk fills up. The answer is the
+// image's id. Times are drawn by name and number of the pull, so that one image's pulls don't
+// shift another's.
 func (r *Machine) PullImage(ctx context.Context, sub *calls.Subject, name string, auth *runtimeapi.AuthConfig) (string, error) {
 	if err := r.Calls.Pause(ctx, calls.PullImage, sub); err != nil {
 		return "", err
@@ -28,6 +30,7 @@ func (r *Machine) PullImage(ctx context.Context, sub *calls.Subject, name string
 	// Pulls that fail count too, so that the next can be the one that works.
 	n := src.Pulls
 	src.Pulls++
+	// 0 fails for ever.
 	if f := src.Fail; f != nil && (f.Times == 0 || n < uint64(f.Times)) {
 		return "", r.failPull(ctx, f, name, n)
 	}
@@ -39,9 +42,11 @@ func (r *Machine) PullImage(ctx context.Context, sub *calls.Subject, name string
 	if r.Images.ByRef[name] != nil {
 		took /= calls.RepeatShare
 	}
+	// The time of the download; a cancelled call has brought nothing.
 	if err := r.Loop.Sleep(ctx, took); err != nil {
 		return "", err
 	}
+	// Looked at last, as the disk is written to last.
 	if err := r.Images.ImageFits(src, name); err != nil {
 		return "", err
 	}
@@ -52,7 +57,8 @@ func (r *Machine) PullImage(ctx context.Context, sub *calls.Subject, name string
 	return im.ID, nil
 }
 
-// failPull is the n-th pull of an image whose pulls fail.
+// failPull is the n-th pull of an image whose pulls fail. The default time is that of a
+// registry's answer.
 func (r *Machine) failPull(ctx context.Context, f *images.PullFailure, name string, n uint64) error {
 	after := f.After
 	if after == (program.Range{}) {

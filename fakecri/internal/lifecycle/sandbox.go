@@ -13,7 +13,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
-// sandboxRun is a RunPodSandbox.
+// sandboxRun is a RunPodSandbox. reserved says that Begin came far enough for Undo to have
+// something to give back.
 type sandboxRun struct {
 	calls.Acting
 	r        *Machine
@@ -21,7 +22,8 @@ type sandboxRun struct {
 	reserved bool
 }
 
-// Begin reserves the name. The pod's records exist from here on, listed or not.
+// Begin reserves the name. The pod's records exist from here on, listed or not. NOTREADY until
+// End: nobody sees it before.
 func (a *sandboxRun) Begin() error {
 	r, s, md := a.r, a.s, a.s.Metadata
 	if err := r.checkSandboxConfig(s); err != nil {
@@ -50,7 +52,8 @@ func (a *sandboxRun) Undo() {
 	}
 }
 
-// End makes the sandbox READY, with an address unless it has the host's network.
+// End makes the sandbox READY, with an address unless it has the host's network. In containerd's
+// order: directories, network, then the pause process.
 func (a *sandboxRun) End() (string, time.Duration, error) {
 	r, s := a.r, a.s
 	// A full disk fails the directory before the network, as containerd's order is.
@@ -66,6 +69,7 @@ func (a *sandboxRun) End() (string, time.Duration, error) {
 		s.IP, s.NetUp = ip, true
 	}
 	s.State = records.SandboxReady
+	// The pause process counts among the node's processes.
 	r.Accounts.SandboxStarted()
 	s.CreatedAt = r.Loop.UnixNano()
 	r.Records.ListSandbox(s)
@@ -76,7 +80,8 @@ func (a *sandboxRun) End() (string, time.Duration, error) {
 }
 
 // StopPodSandbox is the call StopPodSandbox once faults have acted. Containers die
-// at its begin, the network goes at its end; it completes even if it is cancelled.
+// at its begin, the network goes at its end; it completes even if it is cancelled. The kubelet
+// has stopped the containers with their grace periods before; what is left is killed.
 func (r *Machine) StopPodSandbox(ctx context.Context, sub *calls.Subject, id string) error {
 	s, err := r.Records.LookupSandbox(id)
 	if s == nil {
@@ -92,10 +97,12 @@ func (r *Machine) StopPodSandbox(ctx context.Context, sub *calls.Subject, id str
 	return nil
 }
 
-// EndSandbox makes a sandbox NOTREADY, with its network torn down.
+// EndSandbox makes a sandbox NOTREADY, with its network torn down. It may be called again for one
+// that has ended, and then finds nothing to do.
 func (r *Machine) EndSandbox(s *records.Sandbox) {
 	r.Runner.KillAll(s) // what was started meanwhile
 	if s.IP.IsValid() {
+		// Only now may another pod get the address.
 		r.Net.IPs.Free(s.IP)
 		s.IP = netip.Addr{}
 	}
@@ -111,7 +118,8 @@ func (r *Machine) EndSandbox(s *records.Sandbox) {
 }
 
 // SetSandboxState is the only place where a sandbox that was made changes its state,
-// so that its process is booked and its event told exactly once.
+// so that its process is booked and its event told exactly once. SandboxChanged moves the
+// generation on, by which listings are found to be out of date.
 func (r *Machine) SetSandboxState(s *records.Sandbox, state runtimeapi.PodSandboxState) {
 	stopped := s.State == records.SandboxReady && state != records.SandboxReady
 	if stopped {
@@ -127,7 +135,8 @@ func (r *Machine) SetSandboxState(s *records.Sandbox, state runtimeapi.PodSandbo
 }
 
 // RemovePodSandbox is the call RemovePodSandbox once faults have acted. A sandbox
-// that is READY takes the time of a stop besides.
+// that is READY takes the time of a stop besides. An unknown sandbox is no error, as for
+// containerd.
 func (r *Machine) RemovePodSandbox(sub *calls.Subject, id string) error {
 	s, err := r.Records.LookupSandbox(id)
 	if s == nil {
@@ -143,7 +152,8 @@ func (r *Machine) RemovePodSandbox(sub *calls.Subject, id string) error {
 	return nil
 }
 
-// RemoveSandbox forgets a sandbox and its containers, if it is still there.
+// RemoveSandbox forgets a sandbox and its containers, if it is still there. Its containers'
+// layers, logs and images' holds go with them.
 func (r *Machine) RemoveSandbox(s *records.Sandbox) {
 	if !s.Listed {
 		return

@@ -15,7 +15,8 @@ import (
 // This file is what requests are refused for: what containerd refuses itself,
 // and what runc or the kernel would when the process is made.
 
-// invalid is an error of a request that is refused for what it says.
+// invalid is an error of a request that is refused for what it says. InvalidArgument is not
+// retried by the caller with the same request.
 func invalid(format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, args...)
 }
@@ -23,7 +24,8 @@ func invalid(format string, args ...any) error {
 // maxHostname is the kernel's, in bytes.
 const maxHostname = 64
 
-// checkSandboxConfig refuses a sandbox's configuration.
+// checkSandboxConfig refuses a sandbox's configuration. NoUserNamespaces is looked at last, since
+// what is malformed is refused by any runtime.
 func (r *Machine) checkSandboxConfig(s *records.Sandbox) error {
 	md, config, handler := s.Metadata, s.Config, s.Handler
 	if md.GetName() == "" || md.GetNamespace() == "" || md.GetUid() == "" {
@@ -58,7 +60,8 @@ func (r *Machine) checkSandboxConfig(s *records.Sandbox) error {
 	return nil
 }
 
-// checkUserns refuses the user namespaces that a runtime must refuse.
+// checkUserns refuses the user namespaces that a runtime must refuse. One mapping that begins at
+// 0 is what the kubelet makes (pkg/kubelet/userns) and all that runtimes take.
 func checkUserns(o *runtimeapi.UserNamespace) error {
 	if o == nil {
 		return nil
@@ -87,7 +90,8 @@ func checkUserns(o *runtimeapi.UserNamespace) error {
 }
 
 // checkContainerConfig refuses what of a container's configuration can be told
-// without looking at anything else.
+// without looking at anything else. Enums are checked for values that this CRI does not know: a
+// newer client's.
 func checkContainerConfig(config *runtimeapi.ContainerConfig) error {
 	if config.GetMetadata().GetName() == "" {
 		return invalid("container config must include metadata with a name")
@@ -137,12 +141,14 @@ func checkContainerConfig(config *runtimeapi.ContainerConfig) error {
 	return checkResources(config.GetLinux().GetResources())
 }
 
-// checkMount refuses a mount; what it names is looked for later.
+// checkMount refuses a mount; what it names is looked for later. Recursive read-only mounts have
+// the conditions of KEP-3857.
 func checkMount(m *runtimeapi.Mount) error {
 	at := m.GetContainerPath()
 	switch {
 	case at == "":
 		return invalid("a mount has no container path")
+	// The root is the image's.
 	case path.Clean("/"+at) == "/":
 		return invalid("mount %s: a container's root can't be mounted over", at)
 	case m.Image == nil && m.HostPath == "":
@@ -158,7 +164,7 @@ func checkMount(m *runtimeapi.Mount) error {
 	return nil
 }
 
-// checkResources refuses what the kernel's cgroups or runc do.
+// checkResources refuses what the kernel's cgroups or runc do. 0 is not set, and always passes.
 func checkResources(lin *runtimeapi.LinuxContainerResources) error {
 	if lin == nil {
 		return nil
@@ -175,6 +181,7 @@ func checkResources(lin *runtimeapi.LinuxContainerResources) error {
 		{"memory_swap_limit_in_bytes", lin.MemorySwapLimitInBytes, 1, 1 << 62},
 		{"oom_score_adj", lin.OomScoreAdj, -1000, 1000},
 	} {
+		// -1 is no limit where the kernel has that.
 		unlimited := n.value == -1 && (n.name == "cpu_quota" || n.name == "memory_swap_limit_in_bytes")
 		if n.value != 0 && !unlimited && (n.value < n.lo || n.value > n.hi) {
 			return invalid("invalid resources: %s: %d is out of range", n.name, n.value)
@@ -197,7 +204,8 @@ func checkResources(lin *runtimeapi.LinuxContainerResources) error {
 	return nil
 }
 
-// validCPUSet reports whether a text is a cpuset: "0-3,7"; "" is none.
+// validCPUSet reports whether a text is a cpuset: "0-3,7"; "" is none. It is the list format of
+// cpuset(7); numbers of processors that the node lacks are not noticed here.
 func validCPUSet(text string) bool {
 	if text == "" {
 		return true
@@ -217,7 +225,8 @@ func validCPUSet(text string) bool {
 	return true
 }
 
-// checkInSandbox refuses a container that doesn't fit its sandbox.
+// checkInSandbox refuses a container that doesn't fit its sandbox. Sharing the target's
+// namespaces takes a target that runs, in the same pod.
 func (r *Machine) checkInSandbox(s *records.Sandbox, config *runtimeapi.ContainerConfig) error {
 	o := config.GetLinux().GetSecurityContext().GetNamespaceOptions()
 	if o.GetPid() == runtimeapi.NamespaceMode_TARGET {
@@ -240,7 +249,7 @@ func (r *Machine) checkInSandbox(s *records.Sandbox, config *runtimeapi.Containe
 	return nil
 }
 
-// usernsMode is NODE where nothing is said.
+// usernsMode is NODE where nothing is said. NODE means the machine's own users.
 func usernsMode(u *runtimeapi.UserNamespace) runtimeapi.NamespaceMode {
 	if u == nil {
 		return runtimeapi.NamespaceMode_NODE
@@ -249,7 +258,7 @@ func usernsMode(u *runtimeapi.UserNamespace) runtimeapi.NamespaceMode {
 }
 
 // sameMapping compares the mappings of user namespaces, which must be the sandbox's
-// in all its containers.
+// in all its containers. Order counts.
 func sameMapping(a, b []*runtimeapi.IDMapping) bool {
 	if len(a) != len(b) {
 		return false

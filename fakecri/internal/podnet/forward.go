@@ -19,12 +19,13 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// Dial is Runtime.Dial.
+// Dial is Runtime.Dial. It is the machine's own connection, as a kubelet's on the node.
 func (r *Net) Dial(ctx context.Context, ip string, port int) (*kernel.Conn, error) {
 	return r.kern.Kernel().HostNet().Dial(ctx, ip, port)
 }
 
-// Sandbox returns the sandbox whose ports are asked for.
+// Sandbox returns the sandbox whose ports are asked for. The errors are containerd's for
+// PortForward.
 func (r *Net) Sandbox(id string) (*records.Sandbox, error) {
 	s := r.recs.SandboxFor(id)
 	switch {
@@ -36,7 +37,8 @@ func (r *Net) Sandbox(id string) (*records.Sandbox, error) {
 	return s, nil
 }
 
-// ForwardTarget is Runtime.ForwardTarget.
+// ForwardTarget is Runtime.ForwardTarget. stated says that a stated program answers, so that the
+// server may look at what the client speaks.
 func (r *Net) ForwardTarget(podSandboxID string, port int32) (ip string, stated bool, err error) {
 	s, err := r.Sandbox(podSandboxID)
 	if err != nil {
@@ -51,7 +53,8 @@ func (r *Net) ForwardTarget(podSandboxID string, port int32) (ip string, stated 
 }
 
 // openProgram returns a stated program of the sandbox that answers on every
-// port that it is asked on.
+// port that it is asked on. Ports nil means that nothing was said about ports; an empty list
+// means none.
 func (r *Net) openProgram(s *records.Sandbox) *records.Process {
 	for _, c := range s.Containers {
 		if p := c.Process; p != nil && c.Alive() && (p.Interpreted == nil || p.Interpreted.Stated != nil) && p.Behaviour.Ports == nil {
@@ -70,7 +73,8 @@ const (
 	finTimeout = time.Minute
 )
 
-// Forward is Client.PortForwardStream.
+// Forward is Client.PortForwardStream. It ends when both directions have ended, or one and its
+// patience.
 func (r *Net) Forward(ctx context.Context, podSandboxID string, port int32, conn kernel.File) error {
 	to, err := r.dialSandbox(ctx, podSandboxID, port)
 	if err != nil {
@@ -87,9 +91,11 @@ func (r *Net) Join(ctx context.Context, conn kernel.File, to *kernel.Conn) error
 
 // Copy copies both ways. Once the client has sent its end, the answers may take
 // afterThere, and once all answers are there, the client's end afterBack; 0
-// means for ever.
+// means for ever. Half-closed connections are usual: a client that sends its request and closes
+// that direction still waits for the answer.
 func (r *Net) Copy(ctx context.Context, conn kernel.File, to *kernel.Conn, afterThere, afterBack time.Duration) error {
 	g := r.l.NewGroup("forward")
+	// The direction that is left ends with the group.
 	defer g.Kill()
 	var there, back loop.Event
 	var failed error
@@ -113,6 +119,7 @@ func (r *Net) Copy(ctx context.Context, conn kernel.File, to *kernel.Conn, after
 	if err != nil {
 		return calls.CtxError(err)
 	}
+	// first is the index in the WaitAny: 0 is the way back.
 	rest, limit := &back, afterThere
 	if first == 0 {
 		rest, limit = &there, afterBack
@@ -122,6 +129,7 @@ func (r *Net) Copy(ctx context.Context, conn kernel.File, to *kernel.Conn, after
 		wait, cancel = loop.WithTimeout(ctx, limit)
 	}
 	defer cancel()
+	// Running out of patience is no error.
 	if failed == nil && rest.Wait(wait) != nil && ctx.Err() != nil {
 		return calls.CtxError(ctx.Err())
 	}
@@ -132,7 +140,8 @@ func (r *Net) Copy(ctx context.Context, conn kernel.File, to *kernel.Conn, after
 }
 
 // dialSandbox connects to a port within a sandbox's network. A stated program that
-// names no ports answers even where nothing listens.
+// names no ports answers even where nothing listens. It dials within the pod's namespace, so
+// 127.0.0.1 is the pod's loopback.
 func (r *Net) dialSandbox(ctx context.Context, id string, port int32) (*kernel.Conn, error) {
 	s, err := r.Sandbox(id)
 	if err != nil {
@@ -152,12 +161,13 @@ func (r *Net) dialSandbox(ctx context.Context, id string, port int32) (*kernel.C
 	if !errors.As(err, &errno) {
 		return conn, calls.CtxError(err)
 	}
-	// Linux containerd's, with both attempts.
+	// Linux containerd's, with both attempts. kubectl port-forward prints the text.
 	v4 := &net.OpError{Op: "dial", Net: "tcp4", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(port)}, Err: &os.SyscallError{Syscall: "connect", Err: errno}}
 	return nil, status.Errorf(codes.Unknown, "failed to connect to localhost:%d inside namespace %q, IPv4: %v IPv6 dial tcp6: address localhost: no suitable address found ", port, netnsOf(s), v4)
 }
 
-// netnsOf is where a sandbox's network namespace would be.
+// netnsOf is where a sandbox's network namespace would be. The form is that of the CNI plugins'
+// names, made of the sandbox's id so that it is the same in each run.
 func netnsOf(s *records.Sandbox) string {
 	if s.HostNetwork() {
 		return ""
@@ -166,7 +176,8 @@ func netnsOf(s *records.Sandbox) string {
 	return "/var/run/netns/cni-" + id[:8] + "-" + id[8:12] + "-" + id[12:16] + "-" + id[16:20] + "-" + id[20:32]
 }
 
-// CopyFile copies until the end of from, which is no error.
+// CopyFile copies until the end of from, which is no error. What was read before an error is
+// written first.
 func CopyFile(ctx context.Context, to, from kernel.File) error {
 	buf := make([]byte, 16<<10)
 	for {

@@ -10,12 +10,14 @@ import (
 // This file says which answers of stated programs stay as they are, so that who
 // asks again and again need not.
 
-// OnAnswerChange is Runtime.OnAnswerChange.
+// OnAnswerChange is Runtime.OnAnswerChange. The callback comes once for each reliance: who still
+// wants to rely asks again.
 func (r *Net) OnAnswerChange(g *loop.Group, fn func(containerID string)) {
 	r.answerWatchers.Add(g, fn)
 }
 
-// AnswersChanged is called when a container's process p is gone or its network.
+// AnswersChanged is called when a container's process p is gone or its network. Relied is set by
+// holds, so an answer that nobody relied on costs nothing.
 func (r *Net) AnswersChanged(c *records.Container, p *records.Process) {
 	if p == nil || !p.Relied {
 		return
@@ -35,7 +37,11 @@ func (r *Net) NetworkDown(s *records.Sandbox) {
 // holds reports whether the answer stays the same while its container's process
 // and network last, and notes that somebody relies on that. Only the container
 // that was asked itself counts: any other could get a rival.
+//
+// A port that begins or ends later, a latency that is drawn, a function that answers: each of
+// them could give another answer. An error holds never, as somebody else may begin to listen.
 func (a *answer) holds(containerID string) bool {
+	// With elision off, everything is asked each time.
 	if a.err != nil || a.port == nil || a.port.Answer != nil || a.of.ID != containerID || a.r.noElide {
 		return false
 	}
@@ -62,5 +68,6 @@ func (a *answer) holds(containerID string) bool {
 	return true
 }
 
-// settled reports whether a span, see during, begins and ends no more after t.
+// settled reports whether a span, see during, begins and ends no more after t. Spans are
+// half-open: a port is open from after until, not including, until.
 func settled(t, after, until time.Duration) bool { return t >= after && (until == 0 || t >= until) }

@@ -3,11 +3,13 @@ package podnet
 import "net/netip"
 
 // ipPool hands out pod IPs: those never used first, then those freed, the one
-// freed longest ago first, so that an address comes back as late as possible.
+// freed longest ago first, so that an address comes back as late as possible. IPAM of the bridge
+// plugin's host-local goes round the range in the same spirit.
 type ipPool struct {
 	Prefix netip.Prefix
-	next   netip.Addr
-	freed  []netip.Addr
+	// next is the lowest address that was never used.
+	next  netip.Addr
+	freed []netip.Addr
 }
 
 // init has the pool begin anew with a prefix.
@@ -36,5 +38,5 @@ func (p *ipPool) Take() (netip.Addr, bool) {
 	return a, true
 }
 
-// Free gives back an address.
+// Free gives back an address. The address must have come from Take, and is given back once.
 func (p *ipPool) Free(a netip.Addr) { p.freed = append(p.freed, a) }

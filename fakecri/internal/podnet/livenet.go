@@ -24,7 +24,7 @@ import (
 // maxResponse is how much of a response's body is read, in bytes.
 const maxResponse = 1 << 20
 
-// connect dials from the node.
+// connect dials from the node. A name was resolved before: host is an address.
 func (t *liveTarget) connect(ctx context.Context) (*kernel.Conn, error) {
 	conn, err := t.r.kern.Kernel().HostNet().Dial(ctx, t.host, t.port)
 	var errno syscall.Errno
@@ -43,8 +43,11 @@ func (t *liveTarget) dial(ctx context.Context) error {
 	return conn.Close()
 }
 
-// http sends a request over a connection of its own, as a probe does.
+// http sends a request over a connection of its own, as a probe does. A kubelet's probes keep no
+// connections (DisableKeepAlives), so each has its own.
 func (t *liveTarget) http(ctx context.Context, req *http.Request) (int, http.Header, []byte, error) {
+	// Interpreted servers speak no TLS; that is Go's error of a client that finds plain HTTP
+	// there.
 	if req.URL.Scheme == "https" {
 		if err := t.dial(ctx); err != nil {
 			return 0, nil, nil, err
@@ -68,6 +71,7 @@ func (t *liveTarget) http(ctx context.Context, req *http.Request) (int, http.Hea
 		return 0, nil, nil, t.brokenBy("read", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
+	// The kubelet itself reads 10 KiB of a body at most.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 	if err != nil {
 		return 0, nil, nil, t.brokenBy("read", err)
@@ -75,7 +79,8 @@ func (t *liveTarget) http(ctx context.Context, req *http.Request) (int, http.Hea
 	return resp.StatusCode, resp.Header, body, nil
 }
 
-// health asks for the health of a service.
+// health asks for the health of a service. An error of the connection is no answer about health;
+// it looks like a server that isn't one.
 func (t *liveTarget) health(ctx context.Context, service string) (string, error) {
 	conn, err := t.connect(ctx)
 	if err != nil {
@@ -95,7 +100,8 @@ func (t *liveTarget) health(ctx context.Context, service string) (string, error)
 	return "", errNotGRPC
 }
 
-// brokenBy is how Go's net package reports an error on an open connection.
+// brokenBy is how Go's net package reports an error on an open connection. An end in the middle
+// of an answer is io.EOF to http.Client's users.
 func (t *liveTarget) brokenBy(op string, err error) error {
 	var errno syscall.Errno
 	switch {
@@ -108,7 +114,8 @@ func (t *liveTarget) brokenBy(op string, err error) error {
 	return err
 }
 
-// reader reads from a connection with a context.
+// reader reads from a connection with a context. net/http wants an io.Reader, which has no
+// context.
 type reader struct {
 	ctx  context.Context
 	conn *kernel.Conn

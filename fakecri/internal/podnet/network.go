@@ -26,15 +26,16 @@ import (
 // probes and lifecycle handlers. It needs no daemon. Errors read as those of
 // Go's net package on Linux.
 
-// Net is the pod network.
+// Net is the pod network. It keeps little: who answers is found in the records each time.
 type Net struct {
-	l              *loop.Loop
-	recs           *records.Store
-	kern           *podkernel.Node
-	warner         *records.Warner
-	IPs            ipPool
-	nodeIP         string
-	noElide        bool
+	l       *loop.Loop
+	recs    *records.Store
+	kern    *podkernel.Node
+	warner  *records.Warner
+	IPs     ipPool
+	nodeIP  string
+	noElide bool
+	// answerWatchers are told of containers whose answers no longer hold.
 	answerWatchers watch.Watchers[string] // of containers' ids
 	// ExitSoon has a stated program end with a code, once it has answered.
 	ExitSoon func(c *records.Container, code int32)
@@ -47,7 +48,8 @@ func New(l *loop.Loop, recs *records.Store, kern *podkernel.Node, warner *record
 	return r
 }
 
-// HTTP is Runtime.HTTP.
+// HTTP is Runtime.HTTP. It waits as long as the answer takes, on the caller's task. header is nil
+// for stated programs.
 func (r *Net) HTTP(ctx context.Context, containerID string, req *http.Request) (code int, header http.Header, body []byte, err error) {
 	host, port, err := hostPort(req)
 	if err != nil {
@@ -64,7 +66,8 @@ func (r *Net) HTTP(ctx context.Context, containerID string, req *http.Request) (
 	return code, nil, body, err
 }
 
-// QuickHTTP is Runtime.QuickHTTP.
+// QuickHTTP is Runtime.QuickHTTP. ok is false if there is no answer without a connection; the
+// caller then uses HTTP, on a task. took is for the caller to wait.
 func (r *Net) QuickHTTP(containerID string, req *http.Request) (code int, header http.Header, body []byte, took time.Duration, holds, ok bool, err error) {
 	host, port, err := hostPort(req)
 	if err != nil {
@@ -124,17 +127,19 @@ func (r *Net) QuickGRPCHealth(containerID, host string, port int, service string
 
 var (
 	// errNotGRPC is of a client's connection that waits for the server's HTTP/2
-	// preface: it never gets ready, and the client dials until its time is over.
+	// preface: it never gets ready, and the client dials until its time is over. The texts are
+	// Go's own, since probes' messages carry them: the bytes are an HTTP/2 settings frame.
 	errNotGRPC = &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("error reading server preface")}
 	errNotHTTP = errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x05\x00\x00@\x00"`)
 )
 
 // answer is what an address has to say: an error of the connection, a stated
-// port, or a live one.
+// port, or a live one. Exactly one of err, port and live is set.
 type answer struct {
 	err  error
 	port *program.Port
 	at   time.Duration // since the start of the program
+	// took is drawn when the question is asked; for an error it is the time until that is known.
 	took time.Duration
 	live *liveTarget
 	of   *records.Container // whose port it is
@@ -149,7 +154,7 @@ type liveTarget struct {
 }
 
 // dialTook is how long a connection takes: one that works none, since the latency
-// is the answer's.
+// is the answer's. A TCP probe succeeds with the connection, before any answer.
 func (a *answer) dialTook() time.Duration {
 	if a.err != nil {
 		return a.took
@@ -157,7 +162,7 @@ func (a *answer) dialTook() time.Duration {
 	return 0
 }
 
-// http is what a request gets.
+// http is what a request gets. It has no effects unless the port's Answer has.
 func (a *answer) http(req *http.Request) (int, []byte, error) {
 	if a.err != nil {
 		return 0, nil, a.err
@@ -171,13 +176,15 @@ func (a *answer) http(req *http.Request) (int, []byte, error) {
 		return code, []byte(body), nil
 	}
 	code, body, speaks := a.port.Http(path, a.at)
+	// The port is there, and speaks something else: gRPC, or nothing.
 	if !speaks {
 		return 0, nil, errNotHTTP
 	}
 	return code, []byte(body), nil
 }
 
-// server is a container as its known server sees it.
+// server is a container as its known server sees it. It is what a known image's server may ask of
+// its surroundings.
 type server struct {
 	r *Net
 	c *records.Container
@@ -197,7 +204,7 @@ func (s server) Files() program.Files {
 	return s.c.Process.Interpreted.View
 }
 
-// grpc is what a health check gets.
+// grpc is what a health check gets. An empty health is a service that the program does not know.
 func (a *answer) grpc(service string) (string, error) {
 	if a.err != nil {
 		return "", a.err
@@ -213,10 +220,15 @@ func (a *answer) grpc(service string) (string, error) {
 }
 
 // unreachableAfter is how long it takes to find out that nobody has an address
-// of the pod network: three ARP requests, a second apart.
+// of the pod network: three ARP requests, a second apart. A kubelet's probe with its default
+// timeout of 1 s gives up before.
 const unreachableAfter = 3 * time.Second
 
 // ask finds out who answers at an address.
+//
+// containerID is who asks on whose behalf: the container that a probe belongs to, or "". The
+// order matters: the container itself, the rest of its pod, then everybody else who has the
+// address.
 func (r *Net) ask(containerID, host string, port int) answer {
 	c := r.recs.ContainerFor(containerID)
 	addr, err := netip.ParseAddr(host)
@@ -240,6 +252,8 @@ func (r *Net) ask(containerID, host string, port int) answer {
 			return r.askSandbox(c.Sandbox, c, addr, port, live)
 		}
 	}
+	// Sandboxes are in the order of their making, so of two that state a port on the host's
+	// network the first answers.
 	found := onHost
 	for _, s := range r.recs.Sandboxes {
 		if !r.listensAt(s, addr, onHost) {
@@ -259,10 +273,12 @@ func (r *Net) ask(containerID, host string, port int) answer {
 	case found:
 		return answer{err: dialError(addr, port, syscall.ECONNREFUSED)}
 	}
+	// Nobody has the address.
 	return answer{err: dialError(addr, port, syscall.EHOSTUNREACH), took: unreachableAfter}
 }
 
-// askSandbox asks the other containers of a pod, at its own address.
+// askSandbox asks the other containers of a pod, at its own address. All of them have the
+// address, so the search ends here.
 func (r *Net) askSandbox(s *records.Sandbox, except *records.Container, addr netip.Addr, port int, live bool) answer {
 	for _, o := range s.Containers {
 		if o == except {
@@ -283,7 +299,8 @@ func (r *Net) liveAnswer(addr netip.Addr, port int) answer {
 	return answer{live: &liveTarget{r: r, host: addr.String(), port: port}}
 }
 
-// listensAt reports whether the sandbox's network has the address.
+// listensAt reports whether the sandbox's network has the address. A pod with the host's network
+// listens at the node's address and at its loopback.
 func (r *Net) listensAt(s *records.Sandbox, addr netip.Addr, onHost bool) bool {
 	if onHost {
 		return s.HostNetwork() && s.State == records.SandboxReady
@@ -293,7 +310,8 @@ func (r *Net) listensAt(s *records.Sandbox, addr netip.Addr, onHost bool) bool {
 
 // askContainer tells what a container's stated program says on a port; own
 // means that the container is asked on its own behalf. It notes in live that
-// the container's processes are interpreted.
+// the container's processes are interpreted. A program that states no ports answers where its
+// container declares one; asked by its own probe, anywhere.
 func (r *Net) askContainer(c *records.Container, port int, own bool, live *bool) (answer, bool) {
 	p := c.Process
 	if p == nil || !c.Alive() {
@@ -314,7 +332,8 @@ func (r *Net) askContainer(c *records.Container, port int, own bool, live *bool)
 	return answer{port: found, at: t, took: r.drawLatency(c, found), of: c, r: r}, true
 }
 
-// dialError is how Go's net package reports a failed connect.
+// dialError is how Go's net package reports a failed connect. Op, network and address read as
+// "dial tcp 10.0.0.1:80: connect: connection refused".
 func dialError(addr netip.Addr, port int, errno syscall.Errno) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: addr.AsSlice(), Port: port}, Err: &os.SyscallError{Syscall: "connect", Err: errno}}
 }

@@ -16,7 +16,8 @@ import (
 
 // Serve opens the ports of a container's stated program in its sandbox's
 // network namespace, if there are any; again at each time at which one begins or
-// ends.
+// ends. It does nothing as long as there is no kernel, which is made when something is
+// interpreted: a node with stated programs alone never opens a port.
 func (r *Net) Serve(c *records.Container) {
 	p := c.Process
 	if r.kern.Machine == nil && r.kern.Options.OnListen == nil || p == nil || p.Interpreted != nil && p.Interpreted.Stated == nil {
@@ -37,7 +38,8 @@ func (r *Net) Serve(c *records.Container) {
 		return
 	}
 	pk := r.kern.Pod(c.Sandbox)
-	// Again from the start: this is called at each time at which a port changes.
+	// Again from the start: this is called at each time at which a port changes. What was open is
+	// closed, and opened again in the same step.
 	pk.Unserve(c)
 	t := time.Duration(r.l.UnixNano() - p.StartedAt)
 	var next time.Duration
@@ -51,6 +53,7 @@ func (r *Net) Serve(c *records.Container) {
 		if !program.During(t, port.After, port.Until) {
 			continue
 		}
+		// Two containers of a pod share a namespace; in reality the second would fail to start.
 		stop, err := pk.Net.Serve(port.Port, r.handler(p, port))
 		if err != nil {
 			r.warner.WarnOnce(c, fmt.Sprintf("port %d", port.Port), fmt.Sprintf("port %d is taken by another container of the pod", port.Port))
@@ -59,6 +62,7 @@ func (r *Net) Serve(c *records.Container) {
 		pk.Keep(c, stop)
 	}
 	if next > 0 {
+		// Ports with a span open and close by time.
 		timer := r.kern.Powered.After(next-t, func() {
 			if c.Process == p {
 				r.Serve(c)
@@ -75,7 +79,9 @@ func (r *Net) Unserve(c *records.Container) {
 	}
 }
 
-// handler answers HTTP requests as a stated program does.
+// handler answers HTTP requests as a stated program does. A request that is not complete yet has
+// no answer: the kernel asks again when more has come. Answers close the connection, so no
+// request follows another.
 func (r *Net) handler(p *records.Process, port *program.Port) kernel.Handler {
 	return func(data []byte) (kernel.Answer, bool) {
 		head := headEnd(data)
@@ -88,6 +94,7 @@ func (r *Net) handler(p *records.Process, port *program.Port) kernel.Handler {
 		if err != nil {
 			return kernel.Answer{Data: []byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"), Close: true}, true
 		}
+		// An Expect: 100-continue would wait for us, so the body counts as there.
 		if !hasBody(req, data[head:]) {
 			return kernel.Answer{}, false
 		}
@@ -103,7 +110,8 @@ func (r *Net) handler(p *records.Process, port *program.Port) kernel.Handler {
 	}
 }
 
-// headEnd is where a request's head ends, 0 if that is not there yet.
+// headEnd is where a request's head ends, 0 if that is not there yet. Bare newlines are accepted,
+// as net/http does.
 func headEnd(data []byte) int {
 	if i := bytes.Index(data, []byte("\r\n\r\n")); i >= 0 {
 		return i + 4
@@ -117,7 +125,8 @@ func headEnd(data []byte) int {
 // maxBody is up to which size a request's body is waited for, in bytes.
 const maxBody = 16 << 20
 
-// hasBody reports whether a request's body is there, as far as it is waited for.
+// hasBody reports whether a request's body is there, as far as it is waited for. What is over
+// maxBody is answered without it.
 func hasBody(req *http.Request, body []byte) bool {
 	switch {
 	case len(body) >= maxBody || req.Header.Get("Expect") != "":
@@ -128,7 +137,8 @@ func hasBody(req *http.Request, body []byte) bool {
 	return int64(len(body)) >= min(req.ContentLength, maxBody)
 }
 
-// drawLatency draws how long an answer takes.
+// drawLatency draws how long an answer takes. The time sets draws apart; the container's key
+// makes them its own.
 func (r *Net) drawLatency(c *records.Container, port *program.Port) time.Duration {
 	if port.Latency.Max <= 0 && port.Latency.Min <= 0 {
 		return 0

@@ -8,7 +8,8 @@ import (
 
 // node is a pattern for the backtracking matcher: it is only used for patterns
 // with back-references, which no automaton can match. It is made of the
-// translated pattern, so both matchers agree on what a pattern means.
+// translated pattern, so both matchers agree on what a pattern means. Each op uses some of the
+// fields: set is of '.', n of '(' and '\\', min and max of '*', subs of all that contain others.
 type node struct {
 	op       byte // one of: '.' single, '(' group, '|' alternation, '&' sequence, '\\' back-reference, '*' repetition, '^' assertion
 	set      *regexp.Regexp
@@ -23,7 +24,8 @@ type node struct {
 const stepsPerMatch = 1_000_000
 
 // parseBack parses what a translator wrote: regexp's syntax, of which it needs
-// what a translator can write.
+// what a translator can write. Only the translator's output comes here, so what it never writes
+// is not handled.
 func parseBack(s string) (*node, error) {
 	p := &backParser{s: s}
 	n, err := p.alternatives()
@@ -33,7 +35,8 @@ func parseBack(s string) (*node, error) {
 	return n, err
 }
 
-// backParser reads a translated pattern.
+// backParser reads a translated pattern. groups counts as the translator did, by opening
+// brackets.
 type backParser struct {
 	s      string
 	i      int
@@ -61,7 +64,8 @@ func (p *backParser) alternatives() (*node, error) {
 	return alt, nil
 }
 
-// repeated reads an atom with its repetitions.
+// repeated reads an atom with its repetitions. Repetitions may follow each other, as wrapLast has
+// made groups where that matters.
 func (p *backParser) repeated() (*node, error) {
 	n, err := p.single()
 	for err == nil && p.i < len(p.s) {
@@ -77,6 +81,7 @@ func (p *backParser) repeated() (*node, error) {
 			lo, hi, comma := strings.Cut(p.s[p.i+1:p.i+end], ",")
 			r := &node{op: '*', max: -1, subs: []*node{n}}
 			r.min, _ = strconv.Atoi(lo)
+			// {n} alone is exactly n.
 			if !comma {
 				r.max = r.min
 			} else if hi != "" {
@@ -93,7 +98,8 @@ func (p *backParser) repeated() (*node, error) {
 }
 
 // single reads an atom. Characters and brackets are left to package regexp,
-// anchored, one at a time.
+// anchored, one at a time. Package regexp so decides what a class or a dot matches in both
+// matchers.
 func (p *backParser) single() (*node, error) {
 	s := p.s[p.i:]
 	switch {
@@ -115,6 +121,7 @@ func (p *backParser) single() (*node, error) {
 		return &node{op: '^', n: int(s[1])}, nil
 	}
 	end := atomEnd(p.s, p.i)
+	// A character of several bytes: its first byte says so, the others follow.
 	if c := s[0]; c >= 0xc0 {
 		for end < len(p.s) && p.s[end]&0xc0 == 0x80 {
 			end++
@@ -144,7 +151,7 @@ func (p *backParser) closed(n *node) (*node, error) {
 }
 
 // matcher is one attempt: locs are the groups at this moment, best the longest
-// match so far.
+// match so far. steps counts calls of match, against stepsPerMatch.
 type matcher struct {
 	text  string
 	fold  bool
@@ -154,7 +161,8 @@ type matcher struct {
 }
 
 // matchBack matches at one place; the longest match wins, as for the other
-// patterns, so all ways to match are tried until one reaches the end.
+// patterns, so all ways to match are tried until one reaches the end. It returns nil if there is
+// no match; the result has the form of FindStringSubmatchIndex.
 func (r *Regexp) matchBack(text string, from int) []int {
 	m := &matcher{text: text, fold: r.fold, locs: make([]int, 2*(r.groups+1))}
 	for i := range m.locs {
@@ -174,7 +182,8 @@ func (r *Regexp) matchBack(text string, from int) []int {
 
 // match matches n at i and calls then for each way it can end, until that
 // returns true. What follows a node is a function, so that a group can be tried
-// again with another length.
+// again with another length. It is continuation passing: no stack of places is kept but Go's own,
+// whose depth follows the text's length.
 func (m *matcher) match(n *node, i int, then func(int) bool) bool {
 	// Given up: true ends the search, with what was found so far.
 	if m.steps++; m.steps > stepsPerMatch {
@@ -187,7 +196,8 @@ func (m *matcher) match(n *node, i int, then func(int) bool) bool {
 			return then(i + loc[1])
 		}
 		if m.fold {
-			// Either case of the character will do.
+			// Either case of the character will do. Only the case of the text is changed; the
+			// pattern has its own.
 			if loc := n.set.FindStringIndex(strings.ToLower(rest)); loc != nil {
 				return then(i + loc[1])
 			}
@@ -229,6 +239,7 @@ func (m *matcher) match(n *node, i int, then func(int) bool) bool {
 			if then(end) {
 				return true
 			}
+			// Put back before the next way is tried.
 			m.locs[2*n.n], m.locs[2*n.n+1] = plo, phi
 			return false
 		}) {
@@ -242,7 +253,7 @@ func (m *matcher) match(n *node, i int, then func(int) bool) bool {
 }
 
 // sequence matches nodes one after the other: each is what follows the one
-// before.
+// before. The empty one matches at once.
 func (m *matcher) sequence(subs []*node, i int, then func(int) bool) bool {
 	if len(subs) == 0 {
 		return then(i)
@@ -251,7 +262,8 @@ func (m *matcher) sequence(subs []*node, i int, then func(int) bool) bool {
 }
 
 // repetition tries more before fewer; an empty match counts only as far as the
-// minimum needs it, or it would go on for ever.
+// minimum needs it, or it would go on for ever. Greedy first, so that among equally long matches
+// groups get what POSIX wants most of the time.
 func (m *matcher) repetition(n *node, i, done int, then func(int) bool) bool {
 	if n.max < 0 || done < n.max {
 		if m.match(n.subs[0], i, func(end int) bool {

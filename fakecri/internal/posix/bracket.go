@@ -7,12 +7,13 @@ import (
 )
 
 // classes are the names that may stand in [: :], as a list with spaces around
-// each, which are the same for regexp.
+// each, which are the same for regexp. A name that is not in it is an error of the pattern.
 const classes = " alnum alpha blank cntrl digit graph lower print punct space upper xdigit "
 
 // bracket reads a bracket expression. Members are written by their code points,
 // so that nothing in it has a meaning for regexp; a backslash is a member as
-// any other, except for awk.
+// any other, except for awk. t.pos is at the opening bracket, and behind the closing one
+// afterwards.
 func (t *translator) bracket() error {
 	s := t.src
 	i := t.pos + 1
@@ -45,6 +46,7 @@ func (t *translator) bracket() error {
 			i += end + 4
 			continue
 		}
+		// A - at the end is a member.
 		lo, n, err := t.member(s[i:])
 		if err != nil {
 			return err
@@ -103,7 +105,8 @@ func (t *translator) member(s string) (rune, int, error) {
 
 // Unescape reads a C escape (\n, \t, \", \/, octal and so on) at the start of s
 // and returns the byte it stands for and its length; 0 if there is none.
-// Whether another backslash stays is the caller's decision.
+// Whether another backslash stays is the caller's decision. Octal escapes have up to three
+// digits.
 func Unescape(s string) (byte, int) {
 	if len(s) < 2 || s[0] != '\\' {
 		return 0, 0

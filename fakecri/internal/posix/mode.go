@@ -8,7 +8,7 @@ import (
 // ParseMode applies a mode as chmod and umask take it, octal or symbolic, to
 // the permission bits mode of a file or of a directory. umask is left out where
 // a clause says for nobody whom it is for. false means that it is no mode; an
-// octal one has at most four digits' worth of bits.
+// octal one has at most four digits' worth of bits. The result has the bits 07777 at most.
 func ParseMode(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 	if s != "" && s[0] >= '0' && s[0] <= '9' {
 		n, err := strconv.ParseUint(s, 8, 32)
@@ -17,6 +17,7 @@ func ParseMode(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 		}
 		return uint32(n), true
 	}
+	// Clauses build on each other, from the left.
 	for clause := range strings.SplitSeq(s, ",") {
 		var ok bool
 		if mode, ok = applyClause(clause, mode, dir, umask); !ok {
@@ -28,18 +29,20 @@ func ParseMode(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 
 // applyClause applies one clause such as u+x, go=rX or a-w+r: for whom, then
 // any number of operators with permissions, each on what the one before has
-// left.
+// left. It is called with a clause without commas.
 func applyClause(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 	i := 0
 	who := uint32(0)
 	for ; i < len(s); i++ {
+		// For u that includes setuid, for g setgid.
 		bits, ok := map[byte]uint32{'u': 0o4700, 'g': 0o2070, 'o': 0o0007, 'a': 0o7777}[s[i]]
 		if !ok {
 			break
 		}
 		who |= bits
 	}
-	// A clause for nobody in particular spares the bits of the umask.
+	// A clause for nobody in particular spares the bits of the umask. who says whose bits =
+	// replaces, mask which ones may be set.
 	mask := who
 	if who == 0 {
 		who, mask = 0o7777, 0o7777&^umask
@@ -59,6 +62,7 @@ func applyClause(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 			three := mode >> map[byte]uint{'u': 6, 'g': 3, 'o': 0}[s[i]] & 7
 			perm = three<<6 | three<<3 | three
 			i++
+			// X is x for a directory, or if somebody has x already.
 		} else {
 			for ; i < len(s) && strings.IndexByte("rwxXst", s[i]) >= 0; i++ {
 				switch s[i] {
@@ -85,6 +89,7 @@ func applyClause(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 		case '-':
 			mode &^= perm & mask
 		case '=':
+			// = takes away what the clause does not name.
 			mode = mode&^who | perm&mask
 		}
 	}

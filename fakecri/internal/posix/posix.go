@@ -1,17 +1,18 @@
-// Package posix has what POSIX commands share: printf's conversions, strftime,
-// strerror, modes of chmod and umask, and regular expressions, basic and
-// extended, on top of the regexp package: leftmost and longest, by characters
-// of UTF-8. It knows the usual GNU additions (\+ \? \| in basic ones, \w \s \b
-// \< \>). Patterns with back-references run on a small backtracking matcher of
-// its own, since regexp has none.
+// Package posix has what POSIX commands share: printf's conversions, strftime, strerror, modes of
+// chmod and umask, and regular expressions, basic and extended, on top of the regexp package:
+// leftmost and longest, by characters of UTF-8. It knows the usual GNU additions (\+ \? \| in
+// basic ones, \w \s \b \< \>). Patterns with back-references run on a small backtracking matcher
+// of its own, since regexp has none.
 //
-// The shell, the applets and awk and sed stand on it; it knows none of them,
-// nor the kernel.
+// The shell, the applets and awk and sed stand on it; it knows none of them, nor the kernel.
 //
-// A pattern is translated into regexp's syntax as it is read (posix.go,
-// bracket.go), with glibc's ideas of what is an operator where POSIX leaves
-// that open: a * at the beginning is one, \( may be empty, { without an end is
-// text in an extended expression.
+// A pattern is translated into regexp's syntax as it is read (posix.go, bracket.go), with glibc's
+// ideas of what is an operator where POSIX leaves that open: a * at the beginning is one, \( may
+// be empty, { without an end is text in an extended expression. What is translated has fewer
+// forms than a pattern, and so backtrack.go, which matches it where regexp can't, stays small: it
+// reads the translation and not the pattern.
+//
+// The other files stand alone: printf.go, strftime.go, strerror.go and mode.go.
 package posix
 
 import (
@@ -38,7 +39,8 @@ const (
 	Lines
 )
 
-// Regexp is a compiled pattern: re, or back if it has back-references.
+// Regexp is a compiled pattern: re, or back if it has back-references. It is immutable, and may
+// be shared by all that run the same pattern.
 type Regexp struct {
 	re     *regexp.Regexp
 	back   *node
@@ -60,7 +62,8 @@ var (
 )
 
 // Compile reads a pattern. Its errors are worded as glibc's regcomp has them,
-// since commands print them.
+// since commands print them. A pattern of this package never matches beyond what regexp's engine
+// can in linear time, unless it has back-references.
 func Compile(pattern string, flags Flags) (*Regexp, error) {
 	t := &translator{src: pattern, flags: flags}
 	out, err := t.run()
@@ -99,7 +102,8 @@ func Compile(pattern string, flags Flags) (*Regexp, error) {
 // grows.
 func (r *Regexp) Groups() int { return r.groups }
 
-// Match reports whether the pattern matches somewhere in text.
+// Match reports whether the pattern matches somewhere in text. It needs no places of groups,
+// which is faster.
 func (r *Regexp) Match(text string) bool {
 	if r.re != nil {
 		return r.re.MatchString(text)
@@ -109,7 +113,7 @@ func (r *Regexp) Match(text string) bool {
 
 // Find returns the places of the first match and of its groups, as
 // regexp.FindStringSubmatchIndex does; nil if there is none. A pattern with
-// back-references is tried at one place after the other.
+// back-references is tried at one place after the other. Indexes are bytes.
 func (r *Regexp) Find(text string) []int {
 	if r.re != nil {
 		return r.re.FindStringSubmatchIndex(text)
@@ -125,7 +129,7 @@ func (r *Regexp) Find(text string) []int {
 
 // FindAll returns every match in order, not overlapping; an empty one right
 // after another match does not count, so that s/b*/x/g does what sed's users
-// know.
+// know. regexp follows the same rule about empty matches.
 func (r *Regexp) FindAll(text string) [][]int {
 	if r.re != nil {
 		return r.re.FindAllStringSubmatchIndex(text, -1)
@@ -134,6 +138,7 @@ func (r *Regexp) FindAll(text string) [][]int {
 	last := -1
 	for from := 0; from <= len(text); {
 		loc := r.matchBack(text, from)
+		// An empty match right behind the one before.
 		if loc == nil || loc[0] == loc[1] && loc[0] == last {
 			from++
 			continue
@@ -150,13 +155,15 @@ func (r *Regexp) FindAll(text string) [][]int {
 }
 
 // translator turns a POSIX pattern into regexp's syntax. It goes through the
-// pattern once, from the left, and writes as it goes.
+// pattern once, from the left, and writes as it goes. What it writes is valid for regexp, as all
+// that could not be is quoted.
 type translator struct {
-	src     string
-	pos     int
-	flags   Flags
-	out     strings.Builder
-	groups  int
+	src    string
+	pos    int
+	flags  Flags
+	out    strings.Builder
+	groups int
+	// open has the numbers of groups that are not closed yet, the innermost last.
 	open    []int // where each open group's text begins, in groups' numbers
 	backRef bool
 	// last tells what stands before the present place, for what repeats it.
@@ -179,14 +186,14 @@ const (
 // expressions have them.
 func (t *translator) ext() bool { return t.flags&Extended != 0 }
 
-// atom writes what can be repeated.
+// atom writes what can be repeated. A repetition that follows applies to all of s, so s must be one atom for regexp.
 func (t *translator) atom(s string) {
 	t.out.WriteString(s)
 	t.last = anAtom
 }
 
 // run translates the pattern. ^ and $ are anchors in basic expressions only
-// where a branch begins or ends.
+// where a branch begins or ends. An error is one of the variables above, or worded as them.
 func (t *translator) run() (string, error) {
 	for t.pos < len(t.src) {
 		c := t.src[t.pos]
@@ -243,7 +250,7 @@ func (t *translator) run() (string, error) {
 
 // special handles an operator, written plainly in extended expressions and
 // after a backslash in basic ones. A ) that closes nothing is text in an
-// extended one.
+// extended one. t.pos is behind the operator.
 func (t *translator) special(c byte) error {
 	switch c {
 	case '+', '?':
@@ -254,6 +261,7 @@ func (t *translator) special(c byte) error {
 		t.out.WriteByte('|')
 		t.last = atStart
 	case '(':
+		// Groups count by their opening brackets, as POSIX numbers them.
 		t.groups++
 		t.open = append(t.open, t.groups)
 		t.out.WriteByte('(')
@@ -273,7 +281,8 @@ func (t *translator) special(c byte) error {
 }
 
 // repeat writes a repetition of what stands before, or literal where that is
-// not possible: a * at the beginning of a basic expression is a star.
+// not possible: a * at the beginning of a basic expression is a star. A * after an anchor is
+// ignored in extended expressions and text in basic ones, as glibc has it.
 func (t *translator) repeat(op, literal string) error {
 	switch t.last {
 	case atStart:
@@ -290,7 +299,7 @@ func (t *translator) repeat(op, literal string) error {
 		}
 		t.atom(regexp.QuoteMeta(literal))
 	case aRepeat:
-		// x** and the like: (?:x*)*.
+		// x** and the like: (?:x*)*. regexp refuses x**, and reads x*? as another operator.
 		t.wrapLast()
 		t.out.WriteString(op)
 	default:
@@ -302,7 +311,8 @@ func (t *translator) repeat(op, literal string) error {
 
 // wrapLast puts everything of the present branch's last repeated atom into a
 // group of its own. It is found by scanning back over one atom, since what is
-// written has no marks.
+// written has no marks. The pattern so far is written anew, which only costs where repetitions
+// pile up.
 func (t *translator) wrapLast() {
 	s := t.out.String()
 	at := lastAtom(s)
@@ -327,7 +337,8 @@ func lastAtom(s string) int {
 }
 
 // atomEnd returns the end of the translated atom that begins at i: an escape, a
-// bracket expression, a group or a character.
+// bracket expression, a group or a character. It is only given what translator has written, so
+// braces and brackets have ends.
 func atomEnd(s string, i int) int {
 	switch s[i] {
 	case '\\':
@@ -365,7 +376,8 @@ func atomEnd(s string, i int) int {
 }
 
 // interval reads what follows an opening brace. Where it is no interval an
-// extended expression takes the brace as text, a basic one is wrong.
+// extended expression takes the brace as text, a basic one is wrong. A bound over RE_DUP_MAX is
+// an error in both kinds, glibc's "Invalid content".
 func (t *translator) interval() error {
 	rest := t.src[t.pos:]
 	closing := `\}`
@@ -410,7 +422,8 @@ func (t *translator) interval() error {
 }
 
 // branchEnds reports whether a basic expression's branch ends at the present
-// place, so that a $ before it is an anchor and no dollar.
+// place, so that a $ before it is an anchor and no dollar. In a basic expression a group's or
+// branch's end has a backslash.
 func (t *translator) branchEnds() bool {
 	rest := t.src[t.pos:]
 	return rest == "" || strings.HasPrefix(rest, `\)`) || strings.HasPrefix(rest, `\|`)
@@ -418,7 +431,7 @@ func (t *translator) branchEnds() bool {
 
 // escape reads a backslash and what it applies to: an operator of basic
 // expressions, a back-reference, one of GNU's classes and anchors, an escape of
-// awk's, or the character itself.
+// awk's, or the character itself. t.pos is at the backslash.
 func (t *translator) escape() error {
 	if t.pos+1 >= len(t.src) {
 		if t.flags&Escapes != 0 {
@@ -430,6 +443,7 @@ func (t *translator) escape() error {
 	}
 	c := t.src[t.pos+1]
 	if t.flags&Escapes != 0 {
+		// In awk \b is a backspace by C and a word's edge by GNU; the latter is meant here.
 		if v, n := Unescape(t.src[t.pos:]); n > 0 && c != 'b' {
 			t.pos += n
 			t.atom(quoteByte(v))
@@ -444,6 +458,7 @@ func (t *translator) escape() error {
 	case c >= '1' && c <= '9' && t.flags&Escapes == 0:
 		n := int(c - '0')
 		if n > t.groups {
+			// A reference must stand behind its group.
 			return ErrBackRef
 		}
 		// A group can't refer to itself.
@@ -456,6 +471,7 @@ func (t *translator) escape() error {
 		t.atom(`\` + string(c))
 	case strings.IndexByte("wWsS", c) >= 0:
 		t.atom(map[byte]string{'w': `[_[:alnum:]]`, 'W': `[^_[:alnum:]]`, 's': `[[:space:]]`, 'S': `[^[:space:]]`}[c])
+	// Go has one assertion for both edges of a word, which is nearly always enough.
 	case c == 'b' || c == '<' || c == '>':
 		t.out.WriteString(`\b`)
 		t.last = anAnchor
@@ -482,7 +498,7 @@ func (t *translator) escape() error {
 }
 
 // quoteByte returns a pattern for one character, by its code where it can't be
-// printed.
+// printed. Octal escapes may be any byte.
 func quoteByte(c byte) string {
 	if c < 0x20 || c >= 0x7f {
 		return fmt.Sprintf(`\x{%02x}`, c)

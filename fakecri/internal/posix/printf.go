@@ -8,20 +8,21 @@ import (
 
 // Spec is a conversion of C's printf, with its flags, width and precision. It
 // formats one argument; what argument that is, is the caller's business, and
-// how a text becomes a number, too.
+// how a text becomes a number, too. awk and the applet printf use it; the shell's printf has a
+// way of its own.
 type Spec struct {
 	Minus, Plus, Space, Alt, Zero bool
 	Width                         int
-	// Prec is the precision, or -1.
+	// Prec is the precision, or -1. A precision of 0 differs from none.
 	Prec int
 	Verb byte
 }
 
-// maxWidth bounds widths and precisions.
+// maxWidth bounds widths and precisions. In bytes.
 const maxWidth = 1 << 16
 
 // parse reads what follows a percent sign and returns its length, 0 if the
-// format ends within it.
+// format ends within it. modifiers differ by command: C's h and l mean nothing to a shell.
 func (s *Spec) parse(f string, star func() int, modifiers string) int {
 	isDigit := func(c byte) bool { return c >= '0' && c <= '9' }
 	i := 0
@@ -91,7 +92,8 @@ func ParseSpec(f string, star func() int, modifiers string) (Spec, int) {
 }
 
 // Pad fills text up to the width, with zeros after a sign or with spaces.
-// Widths count bytes, as C's do.
+// Widths count bytes, as C's do. zero is for numbers: texts are padded with spaces even with the
+// flag.
 func (s Spec) Pad(text string, zero bool) string {
 	n := s.Width - len(text)
 	if n <= 0 {
@@ -114,7 +116,7 @@ func (s Spec) Pad(text string, zero bool) string {
 	return strings.Repeat(" ", n) + text
 }
 
-// sign is what stands before a number's digits.
+// sign is what stands before a number's digits. Plus goes before space if both are there.
 func (s Spec) sign(negative bool) string {
 	switch {
 	case negative:
@@ -139,10 +141,12 @@ func (s Spec) digits(d string) string {
 	return d
 }
 
-// Int formats a signed integer.
+// Int formats a signed integer. The lowest number has no positive counterpart, so the minus is
+// taken off the text.
 func (s Spec) Int(n int64) string {
 	d := strconv.FormatInt(n, 10)
 	d = strings.TrimPrefix(d, "-")
+	// With a precision the flag 0 is ignored: C11 7.21.6.1.
 	return s.Pad(s.sign(n < 0)+s.digits(d), s.Zero && s.Prec < 0)
 }
 
@@ -152,6 +156,7 @@ func (s Spec) Uint(n uint64) string {
 	switch s.Verb {
 	case 'o':
 		d = s.digits(strconv.FormatUint(n, 8))
+		// An octal number that begins with 0 already gets no other.
 		if s.Alt && !strings.HasPrefix(d, "0") {
 			d = "0" + d
 		}
@@ -170,7 +175,7 @@ func (s Spec) Uint(n uint64) string {
 	return s.Pad(d, s.Zero && s.Prec < 0)
 }
 
-// Str formats a string.
+// Str formats a string. The precision cuts bytes, in the middle of a character too.
 func (s Spec) Str(text string) string {
 	if s.Prec >= 0 && s.Prec < len(text) {
 		text = text[:s.Prec]
@@ -192,6 +197,7 @@ func (s Spec) Float(f float64) string {
 		d = "nan"
 	default:
 		prec := s.Prec
+		// C's default for all but a.
 		if prec < 0 {
 			prec = 6
 		}
@@ -203,7 +209,8 @@ func (s Spec) Float(f float64) string {
 	return s.Pad(s.sign(negative)+d, s.Zero && !math.IsInf(f, 0) && !math.IsNaN(f))
 }
 
-// finite formats a number that is one by its verb, without a sign.
+// finite formats a number that is one by its verb, without a sign. g is made from e and f, as
+// Go's own differs from C's in when it changes between the two.
 func (s Spec) finite(f float64, prec int) string {
 	switch s.Verb | 0x20 {
 	case 'e':
@@ -217,6 +224,8 @@ func (s Spec) finite(f float64, prec int) string {
 	if prec == 0 {
 		prec = 1
 	}
+	// Formatted once to learn the exponent, since rounding may change it: 9.99 with two digits is
+	// 10.
 	e := strconv.FormatFloat(f, 'e', prec-1, 64)
 	mantissa, exp, _ := strings.Cut(e, "e")
 	x, _ := strconv.Atoi(exp)

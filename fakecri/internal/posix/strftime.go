@@ -8,7 +8,8 @@ import (
 
 // Strftime formats a time as C's strftime does in the C locale, with glibc's
 // flags: - takes padding away, _ makes it spaces, 0 zeros; ^, E and O are
-// passed over. A conversion that is not known is printed as it stands.
+// passed over. A conversion that is not known is printed as it stands. Applets such as date and
+// the shell's printf share it. The zone is that of t.
 func Strftime(format string, t time.Time) string {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
@@ -18,6 +19,7 @@ func Strftime(format string, t time.Time) string {
 		}
 		i++
 		pad := byte(0)
+		// Flags may pile up; the last of those that pad counts.
 		for strings.IndexByte("-_0^EO", format[i]) >= 0 && i+1 < len(format) {
 			if strings.IndexByte("-_0", format[i]) >= 0 {
 				pad = format[i]
@@ -53,7 +55,8 @@ var layouts = map[byte]string{
 }
 
 // strftime1 is one conversion, padded as C pads it. Weeks are counted from
-// Sundays (U), Mondays (W) or as ISO 8601 does (V, G, g).
+// Sundays (U), Mondays (W) or as ISO 8601 does (V, G, g). An unknown one is returned with its
+// percent sign.
 func strftime1(c byte, t time.Time) string {
 	if l, ok := layouts[c]; ok {
 		return t.Format(l)
@@ -91,6 +94,8 @@ func strftime1(c byte, t time.Time) string {
 	case 'G', 'g', 'V':
 		y, w := t.ISOWeek()
 		switch c {
+		// Week numbers of ISO 8601 belong to a year of their own, which differs at the turn of
+		// the year.
 		case 'G':
 			return fmt.Sprint(y)
 		case 'g':

@@ -9,7 +9,8 @@ import (
 )
 
 // announce does what a known server does when it begins and what others look
-// for: its title in the process listing and its pid file.
+// for: its title in the process listing and its pid file. The title replaces the command line, as
+// setproctitle does: ps and pgrep of an exec then find the server by its own name.
 func (r *Runner) announce(in *records.Interpreted, p *kernel.Process) {
 	title, pidFile, ok := r.Images.Title(p.Argv)
 	if !ok {

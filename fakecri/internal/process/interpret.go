@@ -18,6 +18,11 @@ import (
 
 // Resolve says what a container runs: a behaviour, or that its processes are
 // interpreted.
+//
+// The order is from the most to the least certain: what the run's code says (Behave), what a
+// scenario states, what is known of the image, and last whether the command is one that can be
+// interpreted. It depends on the container alone and has no effects but warnings, so it may be
+// asked again.
 func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 	// It goes before what is stated for many containers alike.
 	if f := r.Options.Behave; f != nil {
@@ -26,6 +31,7 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 		}
 	}
 	if p := r.programOf(c); p != nil {
+		// A program can differ by attempt: the third restart may be the one that works.
 		return p.At(c.Config.Metadata.Attempt), false
 	}
 	// The common case of a simulation, before anything is looked up.
@@ -53,13 +59,15 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 	case src.Known != nil && src.Known.Closed, trees.Runs(argv[0]):
 		return program.DefaultBehaviour, true
 	}
+	// The author may think that the script runs.
 	if r.Warner.To != nil && isShellScript(argv) {
 		r.Warner.WarnScript(c, argv)
 	}
 	return program.DefaultBehaviour, false
 }
 
-// programOf returns the first program that matches the container, or nil.
+// programOf returns the first program that matches the container, or nil. The order of the list
+// counts, so that special ones stand before general ones.
 func (r *Runner) programOf(c *records.Container) *program.Program {
 	for i := range r.Options.Programs {
 		if p := &r.Options.Programs[i]; p.Match.Matches(c.Sandbox.Metadata, c.Config, c.Image.Tags) {
@@ -75,7 +83,7 @@ const runcCreate = "failed to create containerd task: failed to create shim task
 // startInterpreted makes a container's namespaces and starts its first process.
 // done is called when that has ended. The error's text is what StartContainer
 // says. With stated that process does what the behaviour says, whatever its
-// command line is.
+// command line is. c.Process is not set yet: the process's first step is later, on its own task.
 func (r *Runner) startInterpreted(c *records.Container, stated *program.Behaviour, done func(kernel.Exit)) (*records.Interpreted, error) {
 	// The order is runc's: the root and its mounts, then the namespaces, then the
 	// program. An error on the way leaves nothing behind.
@@ -95,11 +103,13 @@ func (r *Runner) startInterpreted(c *records.Container, stated *program.Behaviou
 	}
 	in.PIDs = r.pidNamespace(c, pk)
 	in.Kernel = r.Kernel.Kernel().NewContainer(r.containerOptions(in, pk))
+	// held is the other end of stdin, for attach.
 	fds, held := r.standardFiles(in)
 	in.Stdin = held
 	p, err := in.Kernel.Start(kernel.Spec{
 		Argv: argv, Env: in.Env, Dir: in.Dir, Cred: in.Cred, FDs: fds, Tty: c.Config.Tty, Done: done,
 	})
+	// The process has references of its own.
 	records.CloseAll(fds)
 	if in.TTY != nil {
 		in.TTY.SetLeader(p)
@@ -110,6 +120,7 @@ func (r *Runner) startInterpreted(c *records.Container, stated *program.Behaviou
 		}
 		return in, nil
 	}
+	// What was made for the container goes, mounts included.
 	in.End()
 	var xerr *kernel.ExecError
 	// A missing program is runc's error, one that is no program the kernel's.
@@ -130,11 +141,14 @@ type lateExecError struct {
 func (e *lateExecError) Error() string { return e.text }
 
 // standardFiles returns the first three files of a container's process, and the
-// other end of its standard input if somebody could attach to it.
+// other end of its standard input if somebody could attach to it. A terminal stands for all
+// three. Without Options.Attachable it only looks like one: nobody could type, and no line
+// editing is needed.
 func (r *Runner) standardFiles(in *records.Interpreted) (fds []kernel.File, held kernel.File) {
 	m := r.Kernel.Kernel()
 	if in.Container.Config.Tty && r.Options.Attachable {
 		in.TTY = m.NewTTY(in.Stdout)
+		// Three references to one terminal, as each descriptor is closed by itself.
 		slave := in.TTY.Slave()
 		return []kernel.File{slave, slave.Dup(), slave.Dup()}, in.TTY.Keyboard()
 	}
@@ -152,7 +166,8 @@ func (r *Runner) standardFiles(in *records.Interpreted) (fds []kernel.File, held
 	return []kernel.File{terminal{stdin}, out, out}, held
 }
 
-// terminal is the pseudo-terminal of a container that has one.
+// terminal is the pseudo-terminal of a container that has one. Programs ask isatty(3) to decide
+// how they write.
 type terminal struct{ kernel.File }
 
 // IsTTY is what kernel.IsTTY looks for.
@@ -165,7 +180,8 @@ func (t terminal) Dup() kernel.File { return terminal{t.File.Dup()} }
 func (terminal) Path() string { return "/dev/pts/0" }
 
 // containerOptions says how the kernel is to set up a container: what the request
-// and the image ask for, and whom it calls when memory or processes run out.
+// and the image ask for, and whom it calls when memory or processes run out. Functions among them
+// are called on the loop, while the process that causes them runs.
 func (r *Runner) containerOptions(in *records.Interpreted, pk *podkernel.Pod) kernel.ContainerOptions {
 	c, lin := in.Container, in.Container.LinuxResources()
 	caps, noNew, seccomp := Privileges(c.Config.GetLinux().GetSecurityContext())
@@ -173,6 +189,7 @@ func (r *Runner) containerOptions(in *records.Interpreted, pk *podkernel.Pod) ke
 	var standalone func(string) bool
 	if c.Image.Source.Standalone {
 		applets := r.Images.CommandsOf(c.Image.Source)
+		// The set of applets is that of the distribution's static build.
 		standalone = func(name string) bool { return applets[name] != nil && busybox.Debian(name) }
 	}
 	return kernel.ContainerOptions{
@@ -192,6 +209,7 @@ func (r *Runner) containerOptions(in *records.Interpreted, pk *podkernel.Pod) ke
 			in.OOM = true
 			cgroup := in.OOMCgroup
 			if cgroup == "" {
+				// Where the limit was the pod's, the report names the pod's cgroup.
 				cgroup = r.Kernel.CgroupPath(c)
 			}
 			r.Accounts.TellOOM(c, accounts.ProcessName(p.Argv), p.PIDIn(r.Kernel.Machine.HostPIDs()), cgroup)
@@ -208,7 +226,8 @@ func (r *Runner) containerOptions(in *records.Interpreted, pk *podkernel.Pod) ke
 	}
 }
 
-// pidNamespace returns the pid namespace that the container asks for.
+// pidNamespace returns the pid namespace that the container asks for. The CRI's NamespaceOption:
+// CONTAINER is a fresh one, TARGET is an ephemeral container's (kubectl debug --target).
 func (r *Runner) pidNamespace(c *records.Container, pk *podkernel.Pod) *kernel.PIDNamespace {
 	m := r.Kernel.Kernel()
 	o := c.Config.GetLinux().GetSecurityContext().GetNamespaceOptions()
@@ -220,6 +239,7 @@ func (r *Runner) pidNamespace(c *records.Container, pk *podkernel.Pod) *kernel.P
 		if o == nil { // POD is the zero value: whoever says nothing gets its own
 			return m.NewPIDs()
 		}
+		// The first container of the pod that shares it makes it; the pause process is number 1.
 		if pk.PIDs == nil {
 			pk.PIDs = m.NewPIDs()
 			pk.PIDs.AddStated("/pause")

@@ -22,14 +22,16 @@ import (
 
 // madeUp are the paths that a kubelet has masked or read-only by default
 // (k8s.io/kubernetes/pkg/securitycontext). What /proc and /sys have here is
-// harmless: the paths are not there, or can't be written to anyway.
+// harmless: the paths are not there, or can't be written to anyway. Mounting over them would only
+// cost time and memory for each container.
 var madeUp = map[string]bool{
 	"/proc/asound": true, "/proc/acpi": true, "/proc/interrupts": true, "/proc/kcore": true, "/proc/keys": true, "/proc/latency_stats": true,
 	"/proc/timer_list": true, "/proc/timer_stats": true, "/proc/sched_debug": true, "/proc/scsi": true, "/sys/firmware": true,
 	"/sys/devices/virtual/powercap": true, "/proc/bus": true, "/proc/fs": true, "/proc/irq": true, "/proc/sys": true, "/proc/sysrq-trigger": true,
 }
 
-// mountOver makes a container's devices, and its read-only and masked paths.
+// mountOver makes a container's devices, and its read-only and masked paths. The paths are those
+// of the container's security context, procMount Default.
 func (r *Runner) mountOver(in *records.Interpreted) error {
 	// runc makes devices first, and hides paths last.
 	for _, d := range in.Container.Config.Devices {
@@ -56,7 +58,8 @@ func (r *Runner) mountOver(in *records.Interpreted) error {
 }
 
 // addDevice makes a device of the machine's in a container; a directory stands
-// for all devices in it. In memory no node has any.
+// for all devices in it. In memory no node has any. A directory's other entries, such as links,
+// are left out.
 func (r *Runner) addDevice(v *kernel.View, d *runtimeapi.Device) error {
 	if r.Files.Host == nil {
 		return nil
@@ -101,7 +104,8 @@ func (r *Runner) addDeviceFile(v *kernel.View, host, at string, info fs.FileInfo
 	return v.Namespace().AddDevice(at, info.Mode(), uid, gid, driver)
 }
 
-// CheckDevices is containerd's error for a device that the machine has not.
+// CheckDevices is containerd's error for a device that the machine has not. containerd looks when
+// it makes the spec, so CreateContainer fails and not the start.
 func (r *Runner) CheckDevices(id string, devices []*runtimeapi.Device) error {
 	if r.Files.Host == nil {
 		return nil
@@ -118,7 +122,8 @@ func (r *Runner) CheckDevices(id string, devices []*runtimeapi.Device) error {
 	return nil
 }
 
-// CheckImageMounts is containerd's errors for image volumes.
+// CheckImageMounts is containerd's errors for image volumes. A sub path is looked for only in an
+// image whose files are known; of others any path is taken to be there.
 func (r *Runner) CheckImageMounts(mounts []*runtimeapi.Mount) error {
 	for _, m := range mounts {
 		if m.Image == nil {
@@ -151,7 +156,7 @@ func (r *Runner) CheckImageMounts(mounts []*runtimeapi.Mount) error {
 }
 
 // mountImage mounts an image volume. Of an image whose files nobody knows any
-// part is an empty directory.
+// part is an empty directory. What is mounted is the image's tree, read-only and shared.
 func (r *Runner) mountImage(v *kernel.View, m *runtimeapi.Mount) error {
 	im := r.Images.Find(m.Image.Image)
 	switch {

@@ -11,7 +11,8 @@ import (
 )
 
 // Privileges are what a request gives to a container's processes: capabilities
-// (nil for the usual ones), no_new_privs, and whether system calls are filtered.
+// (nil for the usual ones), no_new_privs, and whether system calls are filtered. A privileged
+// container has all capabilities and no filter, whatever else its context says.
 func Privileges(sc *runtimeapi.LinuxContainerSecurityContext) (caps *kernel.Capabilities, noNew, seccomp bool) {
 	if sc == nil {
 		return nil, false, false
@@ -22,6 +23,7 @@ func Privileges(sc *runtimeapi.LinuxContainerSecurityContext) (caps *kernel.Capa
 		return &all, noNew, false
 	}
 	seccomp = sc.GetSeccomp() != nil && sc.Seccomp.ProfileType != runtimeapi.SecurityProfile_Unconfined
+	// nil spares an allocation for nearly all containers.
 	if c := sc.Capabilities; c != nil && len(c.AddCapabilities)+len(c.DropCapabilities) > 0 {
 		set := capabilities(c)
 		caps = &set
@@ -29,13 +31,15 @@ func Privileges(sc *runtimeapi.LinuxContainerSecurityContext) (caps *kernel.Capa
 	return caps, noNew, seccomp
 }
 
-// capabilities applies "ALL" of both lists first, as the CRI plugin does.
+// capabilities applies "ALL" of both lists first, as the CRI plugin does. So drop ALL with add
+// NET_ADMIN gives just that one: containerd's order in WithAddedCapabilities.
 func capabilities(c *runtimeapi.Capability) kernel.Capabilities {
 	set := kernel.DefaultCapabilities
 	// First round: ALL of the lists sets or clears everything.
 	for i, list := range [][]string{c.AddCapabilities, c.DropCapabilities} {
 		for _, name := range list {
 			if one, _ := kernel.Capability(name); one == kernel.AllCapabilities() {
+				// All of them for the first list, none for the second.
 				set = one * kernel.Capabilities(1-i)
 			}
 		}
@@ -55,7 +59,8 @@ func capabilities(c *runtimeapi.Capability) kernel.Capabilities {
 	return set
 }
 
-// idMaps are those of a sandbox with users of its own, nil of any other.
+// idMaps are those of a sandbox with users of its own, nil of any other. The lines have the form
+// of /proc/PID/uid_map.
 func idMaps(s *records.Sandbox) *kernel.IDMaps {
 	o := s.Config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions()
 	if o.GetMode() != runtimeapi.NamespaceMode_POD || len(o.GetUids()) == 0 {
@@ -72,7 +77,8 @@ func idMaps(s *records.Sandbox) *kernel.IDMaps {
 }
 
 // CheckProfile is containerd's error for a seccomp profile that is not on the
-// node.
+// node. A profile of the simulated node only has to be there; one of the machine's is parsed as
+// well.
 func (r *Runner) CheckProfile(sc *runtimeapi.LinuxContainerSecurityContext) error {
 	p := sc.GetSeccomp()
 	if sc.GetPrivileged() || p.GetProfileType() != runtimeapi.SecurityProfile_Localhost || r.Files.FS == nil && r.Files.Host == nil {

@@ -26,13 +26,15 @@ import (
 	"github.com/drydock-sim/drydock/ground/trace"
 )
 
-// What containerd says of a container that could not be started.
+// What containerd says of a container that could not be started. 128 is containerd's code for
+// what was never started; the kubelet shows both in the container's state.
 const (
 	startErrorCode   = 128
 	startErrorReason = "StartError"
 )
 
-// Runner runs containers' programs.
+// Runner runs containers' programs. There is one for each runtime. Its other fields are parts of
+// the same runtime, set once before anything starts.
 type Runner struct {
 	Loop     *loop.Loop
 	Recorder *trace.Recorder
@@ -48,17 +50,19 @@ type Runner struct {
 	Output   *output.Outputs
 	Net      *podnet.Net
 	Warner   *records.Warner
-	Event    func(kind runtimeapi.ContainerEventType, id string, s *records.Sandbox)
+	// Event tells those who stream container events (EventedPLEG).
+	Event func(kind runtimeapi.ContainerEventType, id string, s *records.Sandbox)
 }
 
-// Options are those of the runtime's Options that concern programs.
+// Options are those of the runtime's Options that concern programs. Behave, if any, comes before
+// everything else that is said of a container.
 type Options struct {
 	Programs              []program.Program
 	Behave                func(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) *program.Behaviour
 	Interpret, Attachable bool
 }
 
-// isShellScript recognises sh -c '...'.
+// isShellScript recognises sh -c '...'. Any option that ends with c counts, such as -ec.
 func isShellScript(argv []string) bool {
 	if len(argv) < 3 {
 		return false
@@ -71,9 +75,12 @@ func isShellScript(argv []string) bool {
 }
 
 // Start and Exit are the ends of a program's way; see the package comment.
-// Start makes a container's process.
+// Start makes a container's process. What fails before the process is there is a failed start
+// (code 128), and the container is EXITED by it; an error of the kernel's after that is an
+// ordinary end with 1.
 func (r *Runner) Start(c *records.Container) error {
 	b, interpret := r.Resolve(c)
+	// StartedAt is when the process begins, before its first step.
 	now := r.Loop.UnixNano()
 	// The log comes before the process, so a container that can't start has one, too.
 	if err := r.Output.OpenLog(c); err != nil {
@@ -129,10 +136,13 @@ func (r *Runner) Start(c *records.Container) error {
 	}
 	sub := c.Subject()
 	if b.RunFor.Min > 0 || b.RunFor.Max > 0 {
-		// At least a nanosecond, so that 0 stays "never" and a start is never its own end.
+		// At least a nanosecond, so that 0 stays "never" and a start is never its own end. Draws
+		// are by the container and its attempt, so a restart draws anew.
 		p.ExitAt = now + max(sub.Draw(r.Loop, b.RunFor, "run for"), 1)
 	}
 	p.OOMAt = r.oomTime(p, now)
+	// Armed before the logs begin: a line at the same instant as the end comes before it, by
+	// their order as timers.
 	r.arm(p)
 	r.Output.StartLogs(p)
 	r.Layers.StartWrites(p)
@@ -140,7 +150,8 @@ func (r *Runner) Start(c *records.Container) error {
 	return nil
 }
 
-// failStart ends a container that could not be started.
+// failStart ends a container that could not be started. The error goes to the kubelet as
+// StartContainer's, which makes an event of it (Failed), and backs off.
 func (r *Runner) failStart(c *records.Container, text string) error {
 	c.FinishedAt = r.Loop.UnixNano()
 	c.ExitCode, c.Reason, c.Message = startErrorCode, startErrorReason, text
@@ -158,7 +169,8 @@ const (
 )
 
 // firstEnded is the end of an interpreted container's first process. A stop
-// that waits for it has that time in its latency.
+// that waits for it has that time in its latency. The record keeps the time of the end itself:
+// the container's FinishedAt is that, not the notice.
 func (r *Runner) firstEnded(p *records.Process, e kernel.Exit) {
 	c := p.Container
 	// The container may have been ended otherwise meanwhile.
@@ -167,12 +179,13 @@ func (r *Runner) firstEnded(p *records.Process, e kernel.Exit) {
 	}
 	p.Interpreted.Ended, p.Interpreted.EndedAt = p.Interpreted.ExitOf(e), r.Loop.UnixNano()
 	// Whoever stops the container has the time that containerd takes in the call's
-	// latency already.
+	// latency already. Somebody waits: see waitExit in package lifecycle.
 	if c.Exited != nil {
 		r.Exit(c, p.Interpreted.Ended)
 		return
 	}
 	sub := c.Subject()
+	// The timer is of the powered group: a machine without power notices nothing.
 	p.Timer = r.Kernel.Powered.NewTimer("process", func() {
 		if c.Process == p {
 			r.Exit(c, p.Interpreted.Ended)
@@ -182,7 +195,8 @@ func (r *Runner) firstEnded(p *records.Process, e kernel.Exit) {
 }
 
 // oomTime returns when the program's memory passes the container's limit, in
-// nanoseconds since the epoch and not before now; 0 for never.
+// nanoseconds since the epoch and not before now; 0 for never. Memory is a curve over time
+// (package usage), so the instant is computed and not polled for.
 func (r *Runner) oomTime(p *records.Process, now int64) int64 {
 	limit := p.Container.LinuxResources().GetMemoryLimitInBytes()
 	// A limit of 0 is none, as in CRI.
@@ -200,7 +214,8 @@ func (r *Runner) oomTime(p *records.Process, now int64) int64 {
 	return p.StartedAt + int64(t)
 }
 
-// LimitChanged acts on another memory limit.
+// LimitChanged acts on another memory limit. It follows an in-place resize. A limit below what is
+// used kills a stated program at once, too, as its time has then passed.
 func (r *Runner) LimitChanged(p *records.Process) {
 	if p.Interpreted != nil {
 		lin := p.Container.LinuxResources()
@@ -214,7 +229,7 @@ func (r *Runner) LimitChanged(p *records.Process) {
 }
 
 // arm sets the timer for the process's end: one timer, for the first of all ends
-// that it can come to.
+// that it can come to. The timer is kept and reset, not made anew.
 func (r *Runner) arm(p *records.Process) {
 	at, _ := p.End()
 	// Another limit may have taken the end away.
@@ -235,7 +250,8 @@ func (r *Runner) arm(p *records.Process) {
 	p.Timer.Reset(time.Duration(at - r.Loop.UnixNano()))
 }
 
-// Ends is the process's end by itself, by its stop signal or by its limit.
+// Ends is the process's end by itself, by its stop signal or by its limit. A curve with noise is
+// searched piecewise: the time that was found may be one where it must be looked again.
 func (r *Runner) Ends(p *records.Process) {
 	at, e := p.End()
 	if at == p.OOMAt && e.Reason == records.OomReason {
@@ -249,12 +265,14 @@ func (r *Runner) Ends(p *records.Process) {
 	if e.Reason == records.OomReason {
 		r.Accounts.TellOOM(p.Container, accounts.ProcessName(p.Container.Argv()), r.Accounts.StatedPID(p.Container), r.Kernel.CgroupPath(p.Container))
 	}
+	// The termination message comes before the end is told, as kubelets read it then.
 	r.lastWords(p)
 	r.Exit(p.Container, e)
 }
 
 // Signal delivers a signal; one other than SIGKILL counts as the stop signal. A
-// program that is on its way out already is not hurried by another.
+// program that is on its way out already is not hurried by another. Draws are for the stated
+// kind; an interpreted one decides by itself.
 func (r *Runner) Signal(c *records.Container, sig int) {
 	p := c.Process
 	if p == nil {
@@ -268,6 +286,7 @@ func (r *Runner) Signal(c *records.Container, sig int) {
 		p.Interpreted.Kernel.Signal(sig)
 		return
 	}
+	// Ignored: the grace period runs out and SIGKILL comes.
 	if p.Behaviour.OnTerm.Ignore || p.TermAt != 0 {
 		return
 	}
@@ -276,6 +295,8 @@ func (r *Runner) Signal(c *records.Container, sig int) {
 	p.StopSignal = sig
 	if after <= 0 {
 		e := records.ExitStatus{Code: p.Behaviour.OnTerm.Exit}
+		// As process 1 without a handler would not be killed, this is for programs that die of
+		// it, by choice.
 		if p.Behaviour.OnTerm.Unhandled {
 			e = records.ExitBySignal(sig)
 		}
@@ -290,7 +311,8 @@ func (r *Runner) Signal(c *records.Container, sig int) {
 // Exit ends a container's process, and is where every process ends. The order
 // counts: the sums are right before anybody is told, the record and the event come
 // before those who wait go on, and the processes that are left go last, so that what
-// they still write is in the log.
+// they still write is in the log. It is called with a container that is alive, and once for each
+// life.
 func (r *Runner) Exit(c *records.Container, e records.ExitStatus) {
 	p := c.Process
 	c.Process = nil
@@ -299,9 +321,11 @@ func (r *Runner) Exit(c *records.Container, e records.ExitStatus) {
 			p.Timer.Stop()
 		}
 		if p.Interpreted == nil {
+			// Sums of stated programs are kept here; interpreted ones are charged by the kernel.
 			r.Accounts.Account(p, -1)
 		}
 		p.Logs.Stop()
+		// Probes that elided their asking must ask again.
 		r.Net.AnswersChanged(c, p)
 	}
 	c.FinishedAt = r.Loop.UnixNano()
@@ -346,7 +370,8 @@ func (r *Runner) Exit(c *records.Container, e records.ExitStatus) {
 }
 
 // lastWords writes a stated program's termination message. It is written by the
-// program, so not when SIGKILL ends it.
+// program, so not when SIGKILL ends it. The kubelet mounts a file there (terminationMessagePath)
+// and names the path by an annotation.
 func (r *Runner) lastWords(p *records.Process) {
 	if p.Behaviour.TerminationMessage == "" || r.Files.FS == nil && r.Files.Host == nil {
 		return
@@ -363,7 +388,8 @@ func (r *Runner) lastWords(p *records.Process) {
 // message in the container.
 const AnnotationTerminationPath = "io.kubernetes.container.terminationMessagePath"
 
-// recordProcess makes the trace record of a start or an end.
+// recordProcess makes the trace record of a start or an end. Without a recorder, as in a server,
+// there is no trace.
 func (r *Runner) recordProcess(c *records.Container, verb string, e records.ExitStatus) {
 	if r.Recorder == nil {
 		return
@@ -387,7 +413,8 @@ func (r *Runner) recordProcess(c *records.Container, verb string, e records.Exit
 	r.fields = fields[:0]
 }
 
-// KillAll kills every running container of the sandbox.
+// KillAll kills every running container of the sandbox. It ends them at once, as the death of a
+// pod's cgroup does; a grace period was the caller's to give.
 func (r *Runner) KillAll(s *records.Sandbox) {
 	for _, c := range s.Containers {
 		if c.Alive() {

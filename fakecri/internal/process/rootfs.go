@@ -18,11 +18,14 @@ import (
 )
 
 // enterImage makes what a container's processes see of files, and finds out
-// who they are and what their environment is.
+// who they are and what their environment is. The order is runc's: mounts, then devices and
+// masks, then the working directory, then the user, which is looked up in the mounted
+// /etc/passwd.
 func (r *Runner) enterImage(in *records.Interpreted, pk *podkernel.Pod) error {
 	c := in.Container
 	src := c.Image.Source
 	in.View = r.Kernel.Kernel().NewView(kernel.ViewOptions{
+		// Shared by all containers of the image until one writes.
 		Image:      r.Images.AllTrees().Tree(r.Loop, src.Tree(), src.Commands),
 		Layer:      r.Layers.Of(c).Share,
 		ReadOnly:   c.Config.GetLinux().GetSecurityContext().GetReadonlyRootfs(),
@@ -41,6 +44,7 @@ func (r *Runner) enterImage(in *records.Interpreted, pk *podkernel.Pod) error {
 	if err := r.mountOver(in); err != nil {
 		return err
 	}
+	// runc makes a working directory that is missing.
 	if _, err := in.View.Stat(in.Dir); errors.Is(err, fs.ErrNotExist) {
 		if err := in.View.MkdirAll(in.Dir, 0o755); err != nil {
 			return fmt.Errorf("%smkdir %s: %w", strings.TrimSuffix(runcCreate, "unable to start container process: "), in.Dir, hostfiles.Bare(err))
@@ -57,7 +61,8 @@ func (r *Runner) enterImage(in *records.Interpreted, pk *podkernel.Pod) error {
 }
 
 // mountAll mounts what containerd mounts into a container besides the root:
-// the sandbox's files and what the request says, parents first.
+// the sandbox's files and what the request says, parents first. A mount of the request at the
+// same path as one of the sandbox's replaces that, as the kubelet does with /etc/hosts.
 func (r *Runner) mountAll(in *records.Interpreted, pk *podkernel.Pod) error {
 	c := in.Container
 	mounts := make([]*runtimeapi.Mount, 0, len(c.Config.Mounts)+4)
@@ -68,6 +73,7 @@ func (r *Runner) mountAll(in *records.Interpreted, pk *podkernel.Pod) error {
 			mounts = append(mounts, m)
 		}
 	}
+	// The first of the list are the sandbox's.
 	own := len(mounts)
 	mounts = append(mounts, c.Config.Mounts...)
 	memory := r.Files.Memory()
@@ -86,6 +92,7 @@ func (r *Runner) mountAll(in *records.Interpreted, pk *podkernel.Pod) error {
 		// The sandbox's own files are the runtime's, in memory also on a machine.
 		case r.Files.Host != nil && !slices.Contains(ofSandbox, m):
 			err = in.View.Namespace().BindHost(m.ContainerPath, r.Files.Host, m.HostPath, m.Readonly)
+			// A read-only bind that is not recursive leaves what is mounted inside writable.
 			if err == nil && m.Readonly && !m.RecursiveReadOnly {
 				err = in.View.Namespace().BindHostBelow(m.ContainerPath, r.Files.Host, m.HostPath)
 			}
@@ -101,7 +108,7 @@ func (r *Runner) mountAll(in *records.Interpreted, pk *podkernel.Pod) error {
 
 // Environment is the environment of a container's processes: the runtime's, the
 // image's and the request's, of which the last counts where they say the same
-// twice. HOME is runc's.
+// twice. HOME is runc's. The order is that of first appearance, which env in a container shows.
 func (r *Runner) Environment(c *records.Container, home string) []string {
 	env := make([]string, 0, 4+len(c.Image.Source.Env)+len(c.Config.Envs))
 	index := map[string]int{}
@@ -133,13 +140,15 @@ func (r *Runner) Environment(c *records.Container, home string) []string {
 }
 
 // CheckUser reports whether a container that is to be interpreted can run as the
-// user that it names.
+// user that it names. A name must be in the image's /etc/passwd, for which the image's files are
+// needed: a container whose files nobody knows is not refused. Numbers need no entry.
 func (r *Runner) CheckUser(c *records.Container) error {
 	sc := c.Config.GetLinux().GetSecurityContext()
 	name := sc.GetRunAsUsername()
 	if name == "" && sc.GetRunAsUser() == nil {
 		name = c.Image.Source.User
 	}
+	// By runc's rule a name that begins with a digit is a number.
 	if name == "" || name[0] >= '0' && name[0] <= '9' {
 		return nil
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // seccompProfile is what is acted on of a profile in the OCI's format. Rules
-// with conditions on arguments are left out.
+// with conditions on arguments are left out. The format is that of the runtime-spec's
+// linux.seccomp, as docker and the kubelet take it.
 type seccompProfile struct {
 	DefaultAction string `json:"defaultAction"`
 	Syscalls      []struct {
@@ -21,12 +22,13 @@ type seccompProfile struct {
 	} `json:"syscalls"`
 }
 
-// SeccompFilter reads a profile.
+// SeccompFilter reads a profile. Except holds those whose action differs from the default's.
 func SeccompFilter(data []byte) (*kernel.Filter, error) {
 	var p seccompProfile
 	if err := json.Unmarshal(data, &p); err != nil {
 		return nil, fmt.Errorf("decoding seccomp profile failed: %w", err)
 	}
+	// LOG lets the call through as well; all other actions are taken to refuse it.
 	allows := func(action string) bool { return action == "SCMP_ACT_ALLOW" || action == "SCMP_ACT_LOG" }
 	f := &kernel.Filter{DenyRest: !allows(p.DefaultAction), Except: map[string]bool{}}
 	for _, s := range p.Syscalls {
@@ -45,7 +47,8 @@ func SeccompFilter(data []byte) (*kernel.Filter, error) {
 }
 
 // filterOf is the filter of a container whose profile is a file of the
-// machine's; the runtime's default profile denies nothing that counts here.
+// machine's; the runtime's default profile denies nothing that counts here. The file is read at
+// each start: CheckProfile has read it before, when the container was created.
 func (r *Runner) filterOf(sc *runtimeapi.LinuxContainerSecurityContext) *kernel.Filter {
 	p := sc.GetSeccomp()
 	if r.Files.Host == nil || sc.GetPrivileged() || p.GetProfileType() != runtimeapi.SecurityProfile_Localhost {

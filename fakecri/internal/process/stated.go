@@ -18,11 +18,12 @@ import (
 // or of a command that nobody knows, where Options.Interpret asks for it: it
 // does little, but others can be run beside it, and connected to it.
 
-// statedProgram is the name of the program that such a process runs.
+// statedProgram is the name of the program that such a process runs. It is in no image's list of
+// commands, so that only this file runs it.
 const statedProgram = "drydock-stated"
 
 // installStated puts the program's file where the container's command line has
-// it, if there is none.
+// it, if there is none. The name in PATH's first directory is where an image would have it.
 func (r *Runner) installStated(in *records.Interpreted, argv []string) {
 	file := argv[0]
 	if !strings.Contains(file, "/") {
@@ -36,6 +37,7 @@ func (r *Runner) installStated(in *records.Interpreted, argv []string) {
 	} else if !path.IsAbs(file) {
 		file = path.Join(in.Dir, file)
 	}
+	// Nothing is written to the machine's files.
 	if !in.View.OnHost(path.Dir(file)) && in.View.MkdirAll(path.Dir(file), 0o755) == nil && in.View.WriteFile(file, kernel.ELF(statedProgram), 0o755) == nil {
 		return
 	}
@@ -47,11 +49,12 @@ func (r *Runner) installStated(in *records.Interpreted, argv []string) {
 	}
 }
 
-// statedSignals are the signals that a stated program does something on.
+// statedSignals are the signals that a stated program does something on. Others kill it as they
+// would any process. Those in the list are caught so that the loop below decides.
 var statedSignals = []int{kernel.SIGHUP, records.SigINT, records.SigQUIT, records.SigTERM, kernel.SIGUSR1, kernel.SIGUSR2, records.SigWINCH, kernel.SIGALRM}
 
 // commandsFor are the programs of a container: its image's, and the stated one
-// if it has one.
+// if it has one. The map is the container's own, as the closure in it is.
 func (r *Runner) commandsFor(in *records.Interpreted) kernel.Commands {
 	if in.Stated == nil {
 		return r.Images.CommandsOf(in.Container.Image.Source)
@@ -69,7 +72,9 @@ func (r *Runner) commandsFor(in *records.Interpreted) kernel.Commands {
 	return own
 }
 
-// runStated does what the container's behaviour says, and returns its exit code.
+// runStated does what the container's behaviour says, and returns its exit code. It is a loop of
+// waits: each time it does what is due by then, and computes when the next thing is. Draws are
+// not made here: a process takes the least of a range.
 func (r *Runner) runStated(in *records.Interpreted, ctx context.Context, p *kernel.Process) int {
 	b := in.Stated
 	for _, sig := range statedSignals {
@@ -83,8 +88,11 @@ func (r *Runner) runStated(in *records.Interpreted, ctx context.Context, p *kern
 		i, err := loop.WaitAny(wait, &in.Exit.Asked, p.Signalled())
 		cancel()
 		switch {
+		// The process is dead: what it returns is nobody's.
 		case ctx.Err() != nil:
 			return 0
+		// The wait's own time is over: an end, a line of the log, or another use of memory or
+		// processor.
 		case err != nil:
 			if end := b.RunFor.Min; end > 0 && p.Now().Sub(started) >= end {
 				r.statedLogs(in, ctx, b, p)
@@ -94,6 +102,7 @@ func (r *Runner) runStated(in *records.Interpreted, ctx context.Context, p *kern
 		case i == 0:
 			return int(in.Exit.Code)
 		default:
+			// Signals other than the stop signal have no effect.
 			if sig, ok := p.NextSignal(); ok && !b.OnTerm.Ignore && sig == in.Container.StopSignal() {
 				_ = p.Loop().Sleep(ctx, b.OnTerm.After.Min)
 				if b.OnTerm.Unhandled {
@@ -105,7 +114,8 @@ func (r *Runner) runStated(in *records.Interpreted, ctx context.Context, p *kern
 	}
 }
 
-// untilNext is ctx until the next thing that the program does by itself.
+// untilNext is ctx until the next thing that the program does by itself. The function returned
+// must be called, to free the timer.
 func (r *Runner) untilNext(in *records.Interpreted, ctx context.Context, b *program.Behaviour, now time.Duration) (context.Context, func()) {
 	next := time.Duration(-1)
 	if end := b.RunFor.Min; end > 0 {
@@ -125,7 +135,8 @@ func (r *Runner) untilNext(in *records.Interpreted, ctx context.Context, b *prog
 	return loop.WithTimeout(ctx, next)
 }
 
-// follow has the process use what its curves say.
+// follow has the process use what its curves say. Memory is allocated for real, in the kernel's
+// sums, so limits and the OOM killer act as for any process.
 func (r *Runner) follow(in *records.Interpreted, ctx context.Context, b *program.Behaviour, p *kernel.Process) {
 	now, key := p.Now().Sub(p.StartedAt()), in.Container.NoiseKey(r.Loop)
 	if b.CPU != nil {
@@ -141,7 +152,8 @@ func (r *Runner) follow(in *records.Interpreted, ctx context.Context, b *program
 // followPeriod is how often a process looks at a curve that rises or falls.
 const followPeriod = time.Second
 
-// nextUse is after how long the process is to use something else.
+// nextUse is after how long the process is to use something else. A curve that changes all along
+// is looked at each followPeriod; one with steps, at its steps.
 func (r *Runner) nextUse(in *records.Interpreted, b *program.Behaviour, now time.Duration) (next time.Duration, ok bool) {
 	key := in.Container.NoiseKey(r.Loop)
 	for _, c := range [...]*usage.Curve{b.MemoryCurve(), b.CPU} {
@@ -149,6 +161,7 @@ func (r *Runner) nextUse(in *records.Interpreted, b *program.Behaviour, now time
 		if !more {
 			continue
 		}
+		// If the value moves before the next step the curve is sloped there.
 		if at -= now; c.At(now, key) != c.At(now+at-1, key) {
 			at = min(at, followPeriod)
 		}
@@ -166,7 +179,8 @@ func (r *Runner) nextUse(in *records.Interpreted, b *program.Behaviour, now time
 	return next, ok
 }
 
-// statedLogs writes the lines that are due.
+// statedLogs writes the lines that are due. Lines come in the order of the behaviour; in.Logged
+// survives the waits.
 func (r *Runner) statedLogs(in *records.Interpreted, ctx context.Context, b *program.Behaviour, p *kernel.Process) {
 	now := p.Now().Sub(p.StartedAt())
 	for in.Logged < len(b.Logs) && b.Logs[in.Logged].At <= now {
@@ -182,7 +196,8 @@ func (r *Runner) statedLogs(in *records.Interpreted, ctx context.Context, b *pro
 	}
 }
 
-// ExitSoon has a stated program end with a code, once it has answered.
+// ExitSoon has a stated program end with a code, once it has answered. A millisecond later, so
+// that the answer of the request that asks for it is sent first.
 func (r *Runner) ExitSoon(c *records.Container, code int32) {
 	p := c.Process
 	if p == nil {

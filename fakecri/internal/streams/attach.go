@@ -10,7 +10,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/output"
 )
 
-// Attach is Client.AttachStream in a life of the daemon.
+// Attach is Client.AttachStream in a life of the daemon. It ends when the container's output
+// does, or with d: an attachment does not outlive the daemon.
 func (r *Execs) Attach(ctx context.Context, d *calls.Life, id string, s Streams) error {
 	target, err := r.StreamTarget(id)
 	if err != nil {
@@ -20,8 +21,10 @@ func (r *Execs) Attach(ctx context.Context, d *calls.Life, id string, s Streams)
 		return status.Error(codes.InvalidArgument, "one of stdin, stdout, and stderr must be set")
 	}
 	g := r.Loop.NewGroup("attach")
+	// The taps and the feed go with the group, when the client or the container has.
 	defer g.Kill()
 	a := &output.Attachment{Out: output.NewTap(g, s.Stdout)}
+	// A terminal has one stream for both.
 	if !target.Config.Tty {
 		a.Err = output.NewTap(g, s.Stderr)
 	}
@@ -43,6 +46,7 @@ func (r *Execs) Attach(ctx context.Context, d *calls.Life, id string, s Streams)
 			return err
 		}
 	}
+	// A client that only writes waits for the container's end.
 	if taps == 0 {
 		return calls.AwaitEvent(ctx, d, &a.Ended)
 	}

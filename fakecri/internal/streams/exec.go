@@ -24,10 +24,10 @@ import (
 )
 
 // maxExecOutput is how much of each stream ExecSync returns; what is written
-// beyond is dropped.
+// beyond is dropped. In bytes; it is the CRI's limit.
 const maxExecOutput = 16 << 20
 
-// Execs runs commands beside containers' processes.
+// Execs runs commands beside containers' processes. Its fields are parts of the same runtime.
 type Execs struct {
 	Loop    *loop.Loop
 	Calls   *calls.Daemon
@@ -40,13 +40,15 @@ type Execs struct {
 	Warner  *records.Warner
 }
 
-// ExecResult is what became of a command that ran.
+// ExecResult is what became of a command that ran. code is the exit code, 128 and the signal for
+// a command that was killed.
 type ExecResult struct {
 	Stdout, Stderr []byte
 	code           int32
 }
 
-// Err is what cri-client makes of an exit code.
+// Err is what cri-client makes of an exit code. A CRI client turns a code other than 0 into an
+// error, and so does this for clients in the process.
 func (o *ExecResult) Err(cmd []string) error {
 	if o.code == 0 {
 		return nil
@@ -55,7 +57,9 @@ func (o *ExecResult) Err(cmd []string) error {
 }
 
 // ExitError says that a command ended with another code than 0. It reads as
-// cri-client's, and is an ExitError in the sense of k8s.io/utils/exec.
+// cri-client's, and is an ExitError in the sense of k8s.io/utils/exec. Probes look for that
+// interface: a command that ran and failed is a failed probe, any other error is an unknown
+// result.
 type ExitError struct {
 	Code int
 	text string
@@ -73,7 +77,8 @@ func (e *ExitError) Exited() bool { return true }
 // ExitStatus returns the code.
 func (e *ExitError) ExitStatus() int { return e.Code }
 
-// QuickExecSync is Runtime.QuickExecSync.
+// QuickExecSync is Runtime.QuickExecSync. ok is false if the call needs a task: with faults or
+// latencies to trace, or in a container with processes. The caller waits took by itself.
 func (r *Execs) QuickExecSync(id string, cmd []string, timeout time.Duration) (stdout []byte, took time.Duration, ok bool, err error) {
 	c := r.Records.ContainerFor(id)
 	if r.Calls.Life == nil || r.Calls.Recorder.TraceReads() || r.Calls.Faulted(calls.ExecSync) || c == nil || c.State != records.StateRunning || c.Process == nil || c.Process.Interpreted != nil {
@@ -81,7 +86,8 @@ func (r *Execs) QuickExecSync(id string, cmd []string, timeout time.Duration) (s
 	}
 	sub := c.Subject()
 	// Commands in one container would all draw the same latency otherwise.
-	// The time sets them apart.
+	// The time sets them apart. The time is cut to 32 bits: it only has to differ from call to
+	// call.
 	sub.Attempt += uint32(r.Loop.UnixNano())
 	took = time.Duration(sub.Draw(r.Loop, r.Calls.Latency(calls.ExecSync), "ExecSync"))
 	out, runs, err := r.statedExec(c, cmd)
@@ -95,7 +101,8 @@ func (r *Execs) QuickExecSync(id string, cmd []string, timeout time.Duration) (s
 }
 
 // execTimeout is containerd's error of a command that was killed for its timeout;
-// kubelets look for its code.
+// kubelets look for its code. A probe's timeout counts as a failure by its code
+// (pkg/kubelet/cri/remote, KEP-1972).
 func execTimeout(timeout time.Duration) error {
 	return status.Errorf(codes.DeadlineExceeded, "failed to exec in container: timeout %s exceeded: context deadline exceeded", timeout)
 }
@@ -106,7 +113,8 @@ func execError(code codes.Code, format string, args ...any) error {
 }
 
 // ExecSync is the call ExecSync once faults have acted. The container is looked for
-// before the latency and again after it, since it may end in between.
+// before the latency and again after it, since it may end in between. sub names the container for
+// draws; the copy gets another attempt for each call.
 func (r *Execs) ExecSync(ctx context.Context, sub *calls.Subject, id string, cmd []string, timeout time.Duration) (ExecResult, error) {
 	if _, err := r.execTarget(id); err != nil {
 		return ExecResult{}, err
@@ -134,7 +142,8 @@ func (r *Execs) ExecSync(ctx context.Context, sub *calls.Subject, id string, cmd
 	return out, r.passExec(ctx, c, runs, timeout, &out)
 }
 
-// execTarget returns the container to run a command in.
+// execTarget returns the container to run a command in. Codes are containerd's; the state is in
+// the text.
 func (r *Execs) execTarget(id string) (*records.Container, error) {
 	c := r.Records.ContainerFor(id)
 	switch {
@@ -147,7 +156,8 @@ func (r *Execs) execTarget(id string) (*records.Container, error) {
 }
 
 // passExec passes the time that a command takes in a stated program's
-// container; it ends early by the timeout, or by SIGKILL with the container.
+// container; it ends early by the timeout, or by SIGKILL with the container. What the command
+// prints is known before; only the time passes here.
 func (r *Execs) passExec(ctx context.Context, c *records.Container, runs, timeout time.Duration, out *ExecResult) error {
 	if runs <= 0 {
 		return nil
@@ -177,7 +187,8 @@ func (r *Execs) passExec(ctx context.Context, c *records.Container, runs, timeou
 }
 
 // statedExec is what a command does in a container with a stated program: what
-// the program says of it; nothing, if it says nothing.
+// the program says of it; nothing, if it says nothing. An image with stated commands has just
+// those, so anything else is not found, as in reality.
 func (r *Execs) statedExec(c *records.Container, cmd []string) (out ExecResult, takes time.Duration, err error) {
 	b := c.Process.Behaviour
 	x, known := b.ExecFor(cmd, time.Duration(r.Loop.UnixNano()-c.Process.StartedAt))
@@ -192,22 +203,26 @@ func (r *Execs) statedExec(c *records.Container, cmd []string) (out ExecResult, 
 	}
 	if !known {
 		line := strings.Join(cmd, " ")
+		// The warning is by command line: a probe would repeat it each second.
 		r.Warner.WarnOnce(c, "exec\x00"+line, fmt.Sprintf("%q is not run in the container, since what it runs is stated or not known; it exits 0", records.Shorten(line, 60)))
 	}
 	return out, 0, nil
 }
 
-// execFailed is the error of a command that can't be run.
+// execFailed is the error of a command that can't be run. The id is an exec's, drawn like those
+// of containers.
 func (r *Execs) execFailed(err error) error {
 	return execError(codes.Unknown, "failed to start exec %q: OCI runtime exec failed: exec failed: unable to start container process: %s", r.Records.NewID("exec"), err)
 }
 
-// execInterpreted runs a command as a process of the container.
+// execInterpreted runs a command as a process of the container. It has the container's
+// environment, directory and user.
 func (r *Execs) execInterpreted(ctx context.Context, in *records.Interpreted, cmd []string, timeout time.Duration) (ExecResult, error) {
 	var (
 		ended loop.Event
 		exit  kernel.Exit
 	)
+	// Two writers, and more for each process that inherits them.
 	open := &writers{n: 2}
 	stdout, stderr := &capture{open: open}, &capture{open: open}
 	null := r.Kernel.Kernel().Null()
@@ -231,10 +246,12 @@ func (r *Execs) execInterpreted(ctx context.Context, in *records.Interpreted, cm
 	}
 	defer cancel()
 	if err := ended.Wait(wait); err != nil {
+		// As from outside the namespace the first process can send it.
 		_ = in.Kernel.First().Kill(p.PIDIn(in.Kernel.PIDs()), records.SigKILL)
 		if ctx.Err() != nil {
 			return ExecResult{}, ctx.Err()
 		}
+		// The call ends only once the killed command has.
 		if err := errors.Join(ended.Wait(ctx), open.drained.Wait(ctx)); err != nil {
 			return ExecResult{}, ctx.Err()
 		}
@@ -249,13 +266,15 @@ func (r *Execs) execInterpreted(ctx context.Context, in *records.Interpreted, cm
 	return ExecResult{Stdout: stdout.data, Stderr: stderr.data, code: int32(exit.Code)}, nil
 }
 
-// writers counts who holds an exec's output.
+// writers counts who holds an exec's output. drained fires when the last has gone; a stream that
+// is written to later loses it.
 type writers struct {
 	n       int
 	drained loop.Event
 }
 
-// capture keeps what a command writes, up to maxExecOutput.
+// capture keeps what a command writes, up to maxExecOutput. It stands for the pipe that
+// containerd reads: it never fills up.
 type capture struct {
 	data []byte
 	open *writers

@@ -17,7 +17,8 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// feed copies a client's input to a container.
+// feed copies a client's input to a container. The end of a client's input closes the container's
+// only with stdinOnce, as kubectl run -i sets it: otherwise others may attach later.
 func (r *Execs) feed(ctx context.Context, in *records.Interpreted, a *output.Attachment, from kernel.File) {
 	once := in.Container.Config.StdinOnce
 	defer func() { // also when the client has gone
@@ -46,14 +47,16 @@ func (r *Execs) feed(ctx context.Context, in *records.Interpreted, a *output.Att
 
 // Streams are a client's ends of what runs in a container. A nil file is not
 // wanted. They are not closed; at the end of Stdin the client has gone, or has
-// nothing more to say, and a Write that fails means that it has gone.
+// nothing more to say, and a Write that fails means that it has gone. Reads and writes wait on
+// the loop.
 type Streams struct {
 	Stdin, Stdout, Stderr kernel.File
 	// Window, if any, is the client's terminal.
 	Window *Window
 }
 
-// Window is the size of a client's terminal.
+// Window is the size of a client's terminal. The size may be told before the terminal is there,
+// and after it has gone.
 type Window struct {
 	width, height uint16
 	tty           *kernel.TTY
@@ -78,7 +81,8 @@ func (w *Window) of(t *kernel.TTY) {
 	}
 }
 
-// StreamTarget returns the container to stream with.
+// StreamTarget returns the container to stream with. Unlike ExecSync's errors these have no text
+// before them.
 func (r *Execs) StreamTarget(id string) (*records.Container, error) {
 	c := r.Records.ContainerFor(id)
 	switch {
@@ -90,7 +94,8 @@ func (r *Execs) StreamTarget(id string) (*records.Container, error) {
 	return c, nil
 }
 
-// ExecOver is Client.ExecStream in a life of the daemon.
+// ExecOver is Client.ExecStream in a life of the daemon. Its latency is ExecSync's: both start a
+// process.
 func (r *Execs) ExecOver(ctx context.Context, d *calls.Life, id string, cmd []string, tty bool, s Streams) (exit int32, err error) {
 	if _, err := r.StreamTarget(id); err != nil {
 		return 0, err
@@ -114,7 +119,8 @@ func (r *Execs) ExecOver(ctx context.Context, d *calls.Life, id string, cmd []st
 	return r.execStream(ctx, d, target.Process.Interpreted, cmd, tty, s)
 }
 
-// execStatedStream is an exec in a container with a stated program.
+// execStatedStream is an exec in a container with a stated program. It knows no terminal, and no
+// input is read.
 func (r *Execs) execStatedStream(ctx context.Context, c *records.Container, cmd []string, tty bool, s Streams) (int32, error) {
 	out, runs, err := r.statedExec(c, cmd)
 	if err != nil {
@@ -140,7 +146,8 @@ func (r *Execs) execStatedStream(ctx context.Context, c *records.Container, cmd 
 	return out.code, nil
 }
 
-// execStream is an exec as a process of the container.
+// execStream is an exec as a process of the container. The exit code counts when output has been
+// taken as well, so that the client has all of it.
 func (r *Execs) execStream(ctx context.Context, d *calls.Life, in *records.Interpreted, cmd []string, tty bool, s Streams) (int32, error) {
 	var (
 		ended loop.Event
@@ -149,6 +156,7 @@ func (r *Execs) execStream(ctx context.Context, d *calls.Life, in *records.Inter
 	x := r.newExecFiles(tty, s)
 	env := in.Env
 	if tty {
+		// As runc does for a terminal.
 		env = setEnv(env, "TERM", "xterm")
 	}
 	p, err := in.Kernel.Start(kernel.Spec{
@@ -175,12 +183,14 @@ func (r *Execs) execStream(ctx context.Context, d *calls.Life, in *records.Inter
 	if x.input != nil {
 		if s.Stdin != nil {
 			feed.Go("exec input", func(ctx context.Context) {
+				// The command sees the end of its input when the client's is over.
 				defer x.hangUp()
 				_ = podnet.CopyFile(ctx, x.input, s.Stdin)
 			})
 		}
 		feed.OnKill(x.hangUp)
 	}
+	// First the outputs, then the end: order does not matter, all must have come.
 	for _, e := range append(x.drained, &ended) {
 		if err := calls.AwaitEvent(ctx, d, e); err != nil {
 			return 0, err
@@ -200,7 +210,8 @@ func setEnv(env []string, name, value string) []string {
 	return append(out, name+"="+value)
 }
 
-// execFiles are the files of a command that is run with a client's streams.
+// execFiles are the files of a command that is run with a client's streams. drained has an event
+// for each output that the client wants.
 type execFiles struct {
 	fds     []kernel.File
 	tty     *kernel.TTY
@@ -208,7 +219,7 @@ type execFiles struct {
 	drained []*loop.Event
 }
 
-// hangUp ends the command's input.
+// hangUp ends the command's input. Called twice it does nothing.
 func (x *execFiles) hangUp() {
 	if f := x.input; f != nil {
 		x.input = nil
@@ -235,7 +246,8 @@ func (r *Execs) newExecFiles(tty bool, s Streams) *execFiles {
 	return x
 }
 
-// outlet returns what a command writes to so that the client gets it.
+// outlet returns what a command writes to so that the client gets it. The pipe in between lets
+// the command end before a slow client has taken everything.
 func (r *Execs) outlet(x *execFiles, to kernel.File) kernel.File {
 	if to == nil {
 		return r.Kernel.Kernel().Null()
@@ -243,6 +255,8 @@ func (r *Execs) outlet(x *execFiles, to kernel.File) kernel.File {
 	from, w := r.Kernel.Kernel().Pipe()
 	done := &loop.Event{}
 	x.drained = append(x.drained, done)
+	// The group is the machine's and not the call's: the copying goes on when the client has
+	// gone.
 	r.Kernel.Powered.Go("exec output", func(ctx context.Context) {
 		defer done.Fire()
 		defer func() { _ = from.Close() }()
