@@ -14,18 +14,24 @@ import (
 // Call is one run of an applet: the process that it runs in, its arguments and
 // its output. It belongs to the process's task; what an applet starts beside
 // that (a connection's task, a fork) gets a copy of its own, see Under.
+//
+// An applet is a function of a Call. Output goes through Out, which the end of the applet
+// flushes; messages go to the standard error at once. Whoever is killed in between loses what Out
+// holds, as with stdio.
 type Call struct {
 	Ctx context.Context
 	P   *kernel.Process
 	// Applet is the name that it was called by.
 	Applet Name
-	// name is what the applet calls itself in messages.
+	// name is what the applet calls itself in messages. It differs from Applet.Name where BusyBox
+	// calls itself otherwise.
 	Name string
 	// args are the arguments after the name.
 	Args []string
 	// out is the standard output, buffered; errors flush it first.
 	Out *Writer
-	// work counts what was done since the last Step; see spend.
+	// work counts what was done since the last Step; see spend. The two of them grow the steps of
+	// a long run, see Spend.
 	work  int64
 	steps int
 	// held is what hold has counted, in bytes.
@@ -34,7 +40,7 @@ type Call struct {
 
 // exitStatus is what Exit panics with, so that an applet can end from any depth
 // as exit(3) does. Program turns it into the exit code; nobody else may recover
-// it.
+// it. Anything deeper that cleans up must do it by defer.
 type exitStatus int
 
 // Under returns the call as another process, which the applet has forked, goes on
@@ -42,7 +48,8 @@ type exitStatus int
 func (c *Call) Under(ctx context.Context, p *kernel.Process) *Call { return newCall(ctx, p, c.Applet) }
 
 // newCall begins a run. The output is the process's file 1 at this moment: who
-// changes that file must make a new buffer.
+// changes that file must make a new buffer. The first argument is dropped if the applet's name
+// was an argument itself.
 func newCall(ctx context.Context, p *kernel.Process, a Name) *Call {
 	c := &Call{Ctx: ctx, P: p, Applet: a, Name: a.Name}
 	if len(p.Argv) > 0 {
@@ -76,7 +83,8 @@ func (c *Call) Stderr(text string) {
 	}
 }
 
-// Die writes a message and ends the applet with status 1.
+// Die writes a message and ends the applet with status 1. It is bb_error_msg_and_die. The call
+// does not return, but the compiler does not know.
 func (c *Call) Die(format string, args ...any) {
 	c.Errorf(format, args...)
 	c.Exit(1)
@@ -103,7 +111,8 @@ func (c *Call) Usage() {
 }
 
 // Printf writes on the standard output, as Print does. Nobody looks at the
-// result: a failed output is found when the applet ends, or by Out.Failed.
+// result: a failed output is found when the applet ends, or by Out.Failed. The text is buffered,
+// so it costs no time by itself.
 func (c *Call) Printf(format string, args ...any) { fmt.Fprintf(c.Out, format, args...) }
 
 // Print writes texts on the standard output.
@@ -129,7 +138,8 @@ const (
 // Spend accounts for work on n bytes, or as much as that, and gives way when it
 // has added up to a step. A long run's steps grow, so that yes costs a
 // simulation little; its signals are then noticed later, by at most a quarter
-// of a second.
+// of a second. Without it "yes > /dev/null" would hang the simulation: nothing else on the loop
+// could run.
 func (c *Call) Spend(n int64) {
 	c.work += n
 	if c.work < WorkPerStep {
@@ -139,13 +149,15 @@ func (c *Call) Spend(n int64) {
 	c.work %= WorkPerStep
 	c.steps++
 	d := stepTime
+	// Two seconds of work at the first rate.
 	if c.steps > 2000 {
 		d = min(maxStepTime, stepTime*time.Duration(c.steps/1000))
 	}
 	_ = c.P.Step(c.Ctx, d*time.Duration(min(laps, 1000)))
 }
 
-// Number reads an unsigned number, or dies in the words of busybox's xatou.
+// Number reads an unsigned number, or dies in the words of busybox's xatou. An empty text is no
+// number either.
 func (c *Call) Number(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 || s[0] == '+' {
@@ -155,7 +167,8 @@ func (c *Call) Number(s string) int64 {
 }
 
 // Sized reads a number with a suffix of a table such as SizeSuffixes. What
-// would overflow is an invalid number, too.
+// would overflow is an invalid number, too. A suffix that the table lacks is an invalid number,
+// too.
 func (c *Call) Sized(s string, suffixes map[string]int64) int64 {
 	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	n, err := strconv.ParseInt(digits, 10, 64)
@@ -164,6 +177,7 @@ func (c *Call) Sized(s string, suffixes map[string]int64) int64 {
 		c.Die("invalid number '%s'", s)
 	}
 	if len(digits) == len(s) {
+		// Without a suffix the table is asked for "", which it need not have.
 		factor = 1
 	}
 	if n != 0 && factor > (1<<63-1)/n {
@@ -172,7 +186,8 @@ func (c *Call) Sized(s string, suffixes map[string]int64) int64 {
 	return n * factor
 }
 
-// SizeSuffixes are those of head, tail, dd and truncate.
+// SizeSuffixes are those of head, tail, dd and truncate. The table is BusyBox's bkm_suffixes with
+// those of dd.
 func SizeSuffixes() map[string]int64 {
 	return map[string]int64{
 		"c": 1, "w": 2, "b": 512, "kB": 1000, "k": 1 << 10, "K": 1 << 10, "MB": 1000000, "M": 1 << 20, "m": 1 << 20,
@@ -182,7 +197,7 @@ func SizeSuffixes() map[string]int64 {
 
 // Duration reads "1.5", "2m" and the like, as busybox's parse_duration_str
 // does, and GNU's infinity; ok is false if it is none. Nothing is longer than
-// Forever.
+// Forever. sleep and timeout read their arguments with it.
 func Duration(s string) (d time.Duration, ok bool) {
 	unit := time.Second
 	if s != "" {
@@ -235,6 +250,7 @@ func ParseUint(s string) (int, bool) {
 	return n, err == nil && n >= 0
 }
 
+// I64 and Itoa are strconv's under short names: output is made of many.
 func I64(n int64) string { return strconv.FormatInt(n, 10) }
 
 func Itoa(n int) string { return strconv.Itoa(n) }

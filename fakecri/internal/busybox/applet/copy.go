@@ -12,7 +12,7 @@ import (
 
 // Copier is one run of cp, or a move across file systems. Its fields are cp's
 // options; a Copier keeps nothing between two files, so hard links become files
-// of their own.
+// of their own. cp -d and -a set KeepLinks, -p Preserve, -l and -s make links instead of copies.
 type Copier struct {
 	C                                     *Call
 	Recursive, Preserve, KeepLinks, Force bool
@@ -23,10 +23,12 @@ type Copier struct {
 }
 
 // Copy copies one thing, and what is below it; false means that something was
-// not, which it has told of. top says that the user has named it.
+// not, which it has told of. top says that the user has named it. Errors are reported where they
+// happen, and the rest is copied all the same.
 func (p *Copier) Copy(from, to string, top bool) bool {
 	c, v := p.C, p.C.View()
 	c.Spend(4096)
+	// Whether a link is copied as a link or as what it leads to.
 	stat := v.Stat
 	if p.KeepLinks && !(top && p.FollowArgs) {
 		stat = v.Lstat
@@ -42,6 +44,7 @@ func (p *Copier) Copy(from, to string, top bool) bool {
 			return true
 		}
 		if target, err := v.Stat(to); err == nil {
+			// Copying a file onto itself would empty it first.
 			if sameFile(fi, target) && c.SamePath(from, to) {
 				c.Errorf("'%s' and '%s' are the same file", from, to)
 				return false
@@ -60,6 +63,7 @@ func (p *Copier) Copy(from, to string, top bool) bool {
 			return false
 		}
 	case fi.Mode()&fs.ModeSymlink != 0, p.Symlink, p.Hardlink:
+		// A link can't be made over something.
 		if oldErr == nil && !old.IsDir() {
 			_ = v.Remove(to)
 		}
@@ -80,7 +84,8 @@ func (p *Copier) Copy(from, to string, top bool) bool {
 			return false
 		}
 	}
-	// Errors are not told of: who is not root can't keep an owner.
+	// Errors are not told of: who is not root can't keep an owner. The order matters: chown may
+	// clear setuid, and chmod changes no time.
 	if p.Preserve {
 		sys := SysOf(fi)
 		_ = v.Chown(to, sys.UID, sys.GID)
@@ -91,7 +96,8 @@ func (p *Copier) Copy(from, to string, top bool) bool {
 }
 
 // sameFile compares what there is of identity: there is no device number, so
-// the inode alone would mix up two file systems.
+// the inode alone would mix up two file systems. Two files that agree in all three are hardly
+// ever different.
 func sameFile(a, b fs.FileInfo) bool {
 	sa, oka := a.Sys().(*memfs.Sys)
 	sb, okb := b.Sys().(*memfs.Sys)
@@ -106,7 +112,8 @@ func (c *Call) SamePath(a, b string) bool {
 }
 
 // dir copies a directory. One that is there is filled; one that contains the
-// copy would be copied for ever, and is left out.
+// copy would be copied for ever, and is left out. Errors in it leave the rest of the directory to
+// be copied.
 func (p *Copier) dir(from, to string, fi fs.FileInfo) bool {
 	c, v := p.C, p.C.View()
 	if !p.Recursive {
@@ -123,6 +130,7 @@ func (p *Copier) dir(from, to string, fi fs.FileInfo) bool {
 			c.Errorf("target '%s' is not a directory", to)
 			return false
 		}
+		// So that it can be filled, whatever its mode; Preserve sets that at the end.
 	} else if err := v.Mkdir(to, fi.Mode().Perm()|0o700); err != nil {
 		c.Errorf("can't create directory '%s': %s", to, Strerror(err))
 		return false
@@ -142,7 +150,7 @@ func (p *Copier) dir(from, to string, fi fs.FileInfo) bool {
 
 // file copies a regular file, or reads whatever else it is: cp of /dev/zero
 // fills the disk. With Force a file that can't be opened is removed and made
-// anew.
+// anew. What is written before an error stays.
 func (p *Copier) file(from, to string, fi fs.FileInfo) bool {
 	c, v := p.C, p.C.View()
 	in, err := v.Open(from, os.O_RDONLY, 0)
@@ -171,7 +179,8 @@ func (p *Copier) file(from, to string, fi fs.FileInfo) bool {
 	return true
 }
 
-// copyError says which side of a copy failed, in busybox's words.
+// copyError says which side of a copy failed, in busybox's words. It wraps the errno, so callers
+// can ask for EPIPE.
 type copyError struct {
 	what string
 	err  error
@@ -183,7 +192,8 @@ func (e *copyError) Error() string { return e.what + ": " + Strerror(e.err) }
 func (e *copyError) Unwrap() error { return e.err }
 
 // Pour copies up to n bytes, or all if n is negative, from one open file to
-// another; runs of zeros are handed on as such where that is possible.
+// another; runs of zeros are handed on as such where that is possible. dd of /dev/zero to a file
+// so costs neither time nor memory of the simulator.
 func (c *Call) Pour(out, in kernel.File, n int64) error {
 	if z, ok := out.(kernel.ZeroWriter); ok && kernel.ReadsZeros(in) {
 		for n != 0 {
@@ -206,6 +216,7 @@ func (c *Call) Pour(out, in kernel.File, n int64) error {
 		if n >= 0 && n < int64(len(b)) {
 			b = b[:n]
 		}
+		// What came with an error is written first.
 		got, err := (Stream{c, in}).Read(b)
 		if got > 0 {
 			if n >= 0 {

@@ -7,7 +7,8 @@ import (
 )
 
 // ParseDate reads a date as date -d and touch -d do: seconds after @, the
-// layouts that busybox knows, times of today, and last a stamp. All are UTC.
+// layouts that busybox knows, times of today, and last a stamp. All are UTC. Parts that a layout
+// lacks are today's or zero. Other zones than UTC don't exist: TZ is not looked at.
 func ParseDate(s string, now time.Time) (time.Time, bool) {
 	now = now.UTC()
 	if rest, ok := strings.CutPrefix(s, "@"); ok {
@@ -41,7 +42,7 @@ func ParseDate(s string, now time.Time) (time.Time, bool) {
 }
 
 // overflowing reads a date whose day the month has not, such as 2020-02-30: it
-// is one of the next month.
+// is one of the next month. mktime(3) normalizes it so.
 func overflowing(s string) (time.Time, bool) {
 	date, clock, _ := strings.Cut(s, " ")
 	var n [6]int
@@ -63,7 +64,7 @@ func overflowing(s string) (time.Time, bool) {
 }
 
 // ParseStamp reads [[[CC]YY]MM]DDhhmm[.ss], also with the year at the end as
-// date takes it.
+// date takes it. Two digits of a year are 1969 to 2068, as in POSIX.
 func ParseStamp(s string, now time.Time) (time.Time, bool) {
 	digits, secs, hasSecs := strings.Cut(s, ".")
 	if strings.Trim(digits+secs, "0123456789") != "" || hasSecs && len(secs) != 2 {

@@ -1,15 +1,23 @@
-// Package applet is what the commands of a busybox image are made of: the shape
-// that all of them have ([Applet]), one run of such a command ([Call]) with its
-// arguments, output and messages, and what several commands share.
+// Package applet is what the commands of a busybox image are made of: the shape that all of them
+// have ([Applet]), one run of such a command ([Call]) with its arguments, output and messages,
+// and what several commands share. The commands themselves are package applets, one a file.
 //
-// call.go, getopt.go and stream.go are for every applet: how it is called, how it
-// reads its options (as busybox's getopt32 does), how it reads and writes. exec.go
-// starts programs. The other files are of a matter: files and their modes, users,
-// processes, the network, dumps, text.
+// call.go, getopt.go and stream.go are for every applet, and to be read first: how it is called,
+// how it reads its options (as BusyBox's getopt32 does), how it reads and writes. exec.go starts
+// programs. The other files are of a matter: copy.go, files.go, fileinfo.go and below.go of files
+// and their modes, archive.go of packing, users.go of accounts, proc.go of processes, net.go of
+// addresses, dump.go of dumps, date.go of dates, text.go, match.go and escape.go of text.
 //
-// A Call is not a context to pass around: it belongs to the task of one process.
-// It ends an applet from any depth by a panic of its own ([Call.Die], [Call.Exit]),
-// which Commands turns into the exit code; nobody else may recover it.
+// A Call is not a context to pass around: it belongs to the task of one process. It ends an
+// applet from any depth by a panic of its own ([Call.Die], [Call.Exit]), which Commands turns
+// into the exit code; nobody else may recover it.
+//
+// Two things a real applet never thinks of are kept in mind here. Work takes virtual time only if
+// somebody says so ([Call.Spend]), and memory counts only if somebody says so ([Call.Hold]). An
+// applet that loops or collects without either would stop its node, or fill the simulator.
+//
+// Messages and statuses are BusyBox 1.35's, to the letter: logs of containers and tests show
+// them.
 package applet
 
 import (
@@ -19,7 +27,8 @@ import (
 )
 
 // Applet is a program and the names that it is called by. What it does may depend
-// on the name, as grep's does.
+// on the name, as grep's does. Run is called once for each process, on that one's task, and may
+// be running many times at once.
 type Applet struct {
 	Names []Name
 	// Run returns the exit status.
@@ -29,7 +38,8 @@ type Applet struct {
 // Name is a name of an applet, and what its usage message shows after it.
 type Name struct{ Name, Usage string }
 
-// New returns an applet with its names, each followed by its usage.
+// New returns an applet with its names, each followed by its usage. An empty usage means that
+// only the name is shown.
 func New(run func(c *Call) int, names ...string) Applet {
 	a := Applet{Run: run}
 	for i := 0; i < len(names); i += 2 {
@@ -45,7 +55,8 @@ func (a Applet) AddTo(programs kernel.Commands) {
 	}
 }
 
-// Program is the applet under one of its names.
+// Program is the applet under one of its names. A failed output is found here at the latest, and
+// makes the status 1.
 func (a Applet) Program(n Name) kernel.Command {
 	return func(ctx context.Context, p *kernel.Process) (code int) {
 		c := newCall(ctx, p, n)
@@ -58,6 +69,7 @@ func (a Applet) Program(n Name) kernel.Command {
 				panic(r)
 			}
 		}()
+		// BusyBox handles --help for all applets at once, before they run.
 		if len(c.Args) == 1 && c.Args[0] == "--help" && n.helps() {
 			c.ShowUsage()
 			return 0
@@ -71,7 +83,8 @@ func (a Applet) Program(n Name) kernel.Command {
 	}
 }
 
-// helps reports whether --help is an option and no operand.
+// helps reports whether --help is an option and no operand. These print or judge what they are
+// given.
 func (n Name) helps() bool {
 	switch n.Name {
 	case "test", "[", "[[", "true", "false", "echo":

@@ -9,7 +9,8 @@ import (
 )
 
 // Dumped reads what a dump is to show: all inputs one after the other, from an
-// offset, up to a length.
+// offset, up to a length. hexdump, od and xxd read everything first, as their rows go across
+// files.
 func (c *Call) Dumped(files []string, skip, length int64) ([]byte, int) {
 	var data []byte
 	code := c.EachInput(files, PlainOpen, func(_ string, r io.Reader) error {
@@ -25,7 +26,7 @@ func (c *Call) Dumped(files []string, skip, length int64) ([]byte, int) {
 }
 
 // Rows calls show for each row of 16 bytes; rows like the one before become a
-// star.
+// star. A star stands for any number of equal rows (hexdump without -v).
 func Rows(data []byte, verbose bool, show func(at int, row []byte), star func()) {
 	var last []byte
 	starred := false
@@ -45,7 +46,7 @@ func Rows(data []byte, verbose bool, show func(at int, row []byte), star func())
 }
 
 // Words shows a row as little-endian numbers of a size; what a last one lacks
-// is 0.
+// is 0. size is 1, 2, 4 or 8.
 func Words(row []byte, size int, format string) string {
 	var b strings.Builder
 	for i := 0; i < len(row); i += size {

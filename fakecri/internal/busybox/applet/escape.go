@@ -29,7 +29,8 @@ func EchoEscapes(s string) (out string, stop bool) {
 }
 
 // Escape reads a backslash escape and returns its length, 0 if it is none. With
-// zero an octal one may have a 0 before its three digits.
+// zero an octal one may have a 0 before its three digits. It is bb_process_escape_sequence; an
+// unknown escape is no escape, and the backslash stays.
 func Escape(s string, zero bool) (byte, int) {
 	if len(s) < 2 {
 		return 0, 0
@@ -39,6 +40,7 @@ func Escape(s string, zero bool) (byte, int) {
 	}
 	n, limit := 1, 4
 	if s[1] == '0' && zero {
+		// \0123 of echo and \123 of printf have three digits each.
 		limit = 5
 	}
 	v := 0
@@ -64,7 +66,8 @@ func Escape(s string, zero bool) (byte, int) {
 	return 0, 0
 }
 
-// Pause sleeps; what interrupts it does not end it.
+// Pause sleeps; what interrupts it does not end it. sleep is interrupted by signals that are
+// caught, of which applets catch few.
 func (c *Call) Pause(d time.Duration) int {
 	end := c.P.Now().Add(d)
 	for {

@@ -16,7 +16,8 @@ func (c *Call) Find(name string, env []string) (string, error) {
 	return c.P.LookPath(name, SearchPath(env))
 }
 
-// SearchPath is the PATH of an environment.
+// SearchPath is the PATH of an environment. The last PATH counts, as with getenv after
+// duplicates.
 func SearchPath(env []string) string {
 	search := ""
 	for _, kv := range env {
@@ -31,7 +32,8 @@ func SearchPath(env []string) string {
 }
 
 // Spawn starts a program; nil env and fds mean the own ones. What was printed
-// is written first: the child's output comes after it.
+// is written first: the child's output comes after it. The child inherits user, directory and
+// ignored signals.
 func (c *Call) Spawn(argv, env []string, fds []kernel.File) (*kernel.Process, error) {
 	c.Out.Flush()
 	if env == nil {
@@ -64,7 +66,7 @@ func (c *Call) Wait(child *kernel.Process) int {
 
 // Become replaces the applet by a program, in the same process, so that whoever
 // waits for the applet gets the program's end. It returns the status, with a
-// message if the program can't be run.
+// message if the program can't be run. It is how env, nice, timeout's child and others end.
 func (c *Call) Become(argv, env []string, message string) int {
 	c.Out.Flush()
 	if env == nil {
@@ -82,7 +84,7 @@ func (c *Call) Become(argv, env []string, message string) int {
 }
 
 // NotRun is the status for a program that can't be run, as POSIX has it for the
-// shell: 127 if it is not there, else 126.
+// shell: 127 if it is not there, else 126. ENOENT alone is 127.
 func NotRun(err error) int {
 	if errors.Is(err, syscall.ENOENT) {
 		return 127

@@ -21,7 +21,8 @@ func Sign(n int64) int {
 
 // CompareVersions compares names with numbers in them by value, as
 // strverscmp(3) does in ls -v and sort -V: file9 comes before file10. Zeros
-// before a number don't count, where glibc gives them a meaning.
+// before a number don't count, where glibc gives them a meaning. The result is negative, 0 or
+// positive.
 func CompareVersions(a, b string) int {
 	for a != "" && b != "" {
 		na, nb := LeadingDigits(a), LeadingDigits(b)
@@ -55,7 +56,7 @@ func LeadingDigits(s string) int {
 
 // Links returns what ls shows as a file's number of links: for a directory, as
 // most file systems have it, one for itself, one in its parent, and one in each
-// directory it holds.
+// directory it holds. memfs does not keep the number for directories.
 func (c *Call) Links(path string, fi fs.FileInfo) int {
 	if !fi.IsDir() {
 		return max(1, SysOf(fi).Nlink)
@@ -74,7 +75,7 @@ func (c *Call) Links(path string, fi fs.FileInfo) int {
 }
 
 // SysOf returns owner, inode and so on; of what the file system knows nothing
-// of, one link.
+// of, one link. It is a copy, so callers need not care for nil.
 func SysOf(fi fs.FileInfo) memfs.Sys {
 	if s, ok := fi.Sys().(*memfs.Sys); ok && s != nil {
 		return *s
@@ -83,7 +84,8 @@ func SysOf(fi fs.FileInfo) memfs.Sys {
 }
 
 // DiskBlocks returns what a file takes, in units of 512 bytes. A directory
-// takes one block, whatever is in it.
+// takes one block, whatever is in it. 512 bytes is stat(2)'s unit, whatever the disk's blocks
+// are.
 func DiskBlocks(fi fs.FileInfo) int64 {
 	if fi.IsDir() {
 		return 8
@@ -98,7 +100,7 @@ func DiskBlocks(fi fs.FileInfo) int64 {
 }
 
 // DeviceNumbers returns the numbers of a device by its name, Linux's for those
-// that containers have; 0 for others.
+// that containers have; 0 for others. They are those of Documentation/admin-guide/devices.txt.
 func DeviceNumbers(name string) (major, minor int) {
 	switch name {
 	case "null":
@@ -139,6 +141,7 @@ func ModeString(m fs.FileMode) string {
 			b[i+1] = '-'
 		}
 	}
+	// Without the x bit the letter is a capital.
 	for _, x := range []struct {
 		bit      fs.FileMode
 		at       int
@@ -170,7 +173,7 @@ func OctalMode(m fs.FileMode) uint32 {
 	return n
 }
 
-// FileMode is OctalMode's inverse.
+// FileMode is OctalMode's inverse. Go's modes have the three special bits elsewhere.
 func FileMode(n uint32) fs.FileMode {
 	m := fs.FileMode(n & 0o777)
 	if n&0o4000 != 0 {
@@ -189,7 +192,8 @@ func FileMode(n uint32) fs.FileMode {
 // plain number.
 func HumanSize(n int64) string { return human(n, 0) }
 
-// HumanKiB is the same of a number of KiB, which has no fraction below 1 MiB.
+// HumanKiB is the same of a number of KiB, which has no fraction below 1 MiB. df and free count
+// in KiB.
 func HumanKiB(n int64) string {
 	if n == 0 {
 		return "0"
@@ -198,7 +202,8 @@ func HumanKiB(n int64) string {
 }
 
 // human scales a number that is in units of 1024^unit. One decimal is rounded
-// to the nearest, as busybox's make_human_readable_str does; GNU rounds up.
+// to the nearest, as busybox's make_human_readable_str does; GNU rounds up. Six units above bytes
+// cover 64 bits.
 func human(n int64, unit int) string {
 	const units = " KMGTPE"
 	frac, scaled := int64(0), false
@@ -208,6 +213,7 @@ func human(n int64, unit int) string {
 		unit++
 		scaled = true
 	}
+	// Rounding may carry: 1.97 becomes 2.0.
 	if frac >= 10 {
 		n++
 		frac = 0

@@ -10,7 +10,7 @@ import (
 
 // Remove removes a file or, if recursive, a tree, reporting what can't be
 // removed. A directory in which something is left stays. force passes over what
-// is not there.
+// is not there. It goes bottom up, and asks nothing: there is no terminal to answer.
 func (c *Call) Remove(name string, recursive, force bool) bool {
 	c.Spend(4096)
 	v := c.View()
@@ -47,9 +47,11 @@ func (c *Call) Remove(name string, recursive, force bool) bool {
 	return true
 }
 
-// Canonical resolves all links of a path; its last part need not exist.
+// Canonical resolves all links of a path; its last part need not exist. realpath and readlink -f
+// differ in mustExist. A link that leads to something missing is followed to there.
 func (c *Call) Canonical(name string, mustExist bool) (string, error) {
 	v := c.View()
+	// Linux's bound of links.
 	for hops := 0; hops < 40; hops++ {
 		to, err := v.EvalSymlinks(name)
 		if err == nil || mustExist || !errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +74,7 @@ func (c *Call) Canonical(name string, mustExist bool) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// absolute is a path from the root, cleaned by its letters.
+// absolute is a path from the root, cleaned by its letters. Links in it are not resolved.
 func (c *Call) absolute(name string) string {
 	if strings.HasPrefix(name, "/") {
 		return path.Clean(name)

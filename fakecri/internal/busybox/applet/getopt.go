@@ -3,7 +3,7 @@ package applet
 import "strings"
 
 // Options are what Getopt found: how often each letter was given, the values of
-// those that take one, and the operands.
+// those that take one, and the operands. Letters are ASCII, so an array does for the counts.
 type Options struct {
 	Count [128]uint16
 	Value map[byte][]string
@@ -38,7 +38,9 @@ func (o *Options) Last(of string) byte {
 // Getopt takes the arguments apart as getopt_long does: spec has the letters,
 // with ":" after those that take a value and "::" after those that may; a
 // leading "+" stops at the first operand. long are "name=x" and "name=x:". A
-// mistake is reported, with the usage, and ends the applet.
+// mistake is reported, with the usage, and ends the applet. Operands may stand between options,
+// as GNU's getopt permutes; + forbids that, which programs need whose operands are another
+// command.
 func (c *Call) Getopt(spec string, long ...string) *Options {
 	o := &Options{Value: map[byte][]string{}}
 	stop := strings.HasPrefix(spec, "+")
@@ -64,14 +66,14 @@ func (c *Call) Getopt(spec string, long ...string) *Options {
 	return o
 }
 
-// Add adds an option as if it had been given once more.
+// Add adds an option as if it had been given once more. Options that imply others are added so.
 func (o *Options) Add(f byte) {
 	o.Count[f]++
 	o.Order = append(o.Order, f)
 }
 
 // shortOptions reads a cluster of letters; it returns how many further
-// arguments it took.
+// arguments it took. An error ends the applet, so the loop needs no way out.
 func (c *Call) shortOptions(o *Options, letters, spec string, rest []string) int {
 	for letters != "" {
 		f := letters[0]
@@ -103,7 +105,7 @@ func (c *Call) shortOptions(o *Options, letters, spec string, rest []string) int
 
 // longOption reads --NAME or --NAME=VALUE; it returns how many further
 // arguments it took. A name may be cut short as long as only one option is
-// meant, as getopt_long has it.
+// meant, as getopt_long has it. A prefix that fits two names of one option is not ambiguous.
 func (c *Call) longOption(o *Options, text string, long []string, rest []string) int {
 	name, value, hasValue := strings.Cut(text, "=")
 	found := ""

@@ -7,7 +7,7 @@ import (
 )
 
 // Matcher looks for any of a list of patterns in lines, as grep's options say: F, E,
-// i, w and x.
+// i, w and x. It serves grep and its names; -v and -c are theirs, not the matcher's.
 type Matcher struct {
 	c       *Call
 	o       *Options
@@ -34,7 +34,8 @@ func (c *Call) GetoptStatus(status int, spec string, long ...string) (o *Options
 }
 
 // Compile adds patterns: fixed strings for fgrep, extended expressions for
-// egrep. A pattern that is none is told of, and is false.
+// egrep. A pattern that is none is told of, and is false. Several patterns may match; the
+// leftmost of all wins, then the longest.
 func (m *Matcher) Compile(patterns []string) bool {
 	fixed := m.c.Name == "fgrep" || m.o.Has('F')
 	flags := posix.Flags(0)
@@ -63,9 +64,10 @@ func (m *Matcher) Compile(patterns []string) bool {
 }
 
 // Find returns the first match at or after from, of those that -w and -x allow;
-// -1 if there is none.
+// -1 if there is none. -o prints what it finds, so places matter.
 func (m *Matcher) Find(line string, from int) (start, end int) {
 	start, end = -1, -1
+	// Earlier, or longer at the same place.
 	better := func(s, e int) {
 		if start < 0 || s < start || s == start && e > end {
 			start, end = s, e
@@ -85,6 +87,7 @@ func (m *Matcher) Find(line string, from int) (start, end int) {
 				better(s, s+len(f))
 				break
 			}
+			// With -w an occurrence may be refused, and a later one not.
 			at += i + 1
 		}
 	}
@@ -100,7 +103,7 @@ func (m *Matcher) Find(line string, from int) (start, end int) {
 }
 
 // allowed reports whether -x and -w leave a match: of the whole line, or
-// between bytes that are no part of a word.
+// between bytes that are no part of a word. A word is of ASCII letters, digits and _.
 func (m *Matcher) allowed(line string, start, end int) bool {
 	if m.o.Has('x') && (start != 0 || end != len(line)) {
 		return false

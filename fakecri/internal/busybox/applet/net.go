@@ -2,7 +2,7 @@ package applet
 
 import "net"
 
-// Address finds the IP of a host; false if it has none.
+// Address finds the IP of a host; false if it has none. /etc/hosts is asked, not DNS.
 func (c *Call) Address(host string) (string, bool) {
 	if ip := net.ParseIP(host); ip != nil {
 		return ip.String(), true
@@ -10,7 +10,8 @@ func (c *Call) Address(host string) (string, bool) {
 	return c.P.LookupHost(host)
 }
 
-// Mac derives a hardware address from an IP, as bridges do for pods.
+// Mac derives a hardware address from an IP, as bridges do for pods. 0a:58 is what the CNI
+// plugins' bridge and ptp use.
 func Mac(ip net.IP) net.HardwareAddr {
 	v4 := ip.To4()
 	if v4 == nil {

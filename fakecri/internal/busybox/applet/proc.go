@@ -9,7 +9,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// ProcInfo is what /proc says of a process.
+// ProcInfo is what /proc says of a process. ps, top, pgrep and kill by name are made of it.
 type ProcInfo struct {
 	PID, PPID, Pgid, UID, GID int
 	Args                      []string
@@ -18,7 +18,7 @@ type ProcInfo struct {
 }
 
 // Processes reads /proc: the processes of the container's pid namespace, by
-// number.
+// number. It reads the files as the real one does, so a masked or missing /proc shows none.
 func (c *Call) Processes() []ProcInfo {
 	list, err := c.View().ReadDir("/proc")
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Call) process(pid int) (ProcInfo, bool) {
 		p.State = f[0]
 	}
 	p.PPID, p.Pgid = int(field(1)), int(field(2))
-	// Fields count from the state, which is the third one of the line.
+	// Fields count from the state, which is the third one of the line. Resident pages have 4 KiB.
 	p.Vsz, p.Rss = field(20)/1024, field(21)*4
 	if cmdline, err := v.ReadFile(dir + "/cmdline"); err == nil && len(cmdline) > 0 {
 		p.Args = strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00")
@@ -90,7 +90,8 @@ func (c *Call) process(pid int) (ProcInfo, bool) {
 }
 
 // Command is the command line as ps shows it: if its program goes by another
-// name than its first word, that name comes first in braces.
+// name than its first word, that name comes first in braces. Square brackets mark what has no
+// command line, as kernel threads.
 func (p ProcInfo) Command() string {
 	if len(p.Args) == 0 {
 		return "[" + p.Comm + "]"
@@ -120,7 +121,7 @@ func ScaledKiB(n int64) string {
 
 // KillArgs takes -SIGNAL, -s SIGNAL and -l off the arguments, for kill and
 // killall; done says that a list was printed. A signal may be a name with or
-// without SIG, or a number.
+// without SIG, or a number. The caller kills; an unknown signal has ended the applet.
 func (c *Call) KillArgs() (sig int, args []string, done bool) {
 	sig, args = kernel.SIGTERM, c.Args
 	if len(args) == 0 || len(args[0]) < 2 || args[0][0] != '-' {
@@ -167,7 +168,8 @@ func (c *Call) KillArgs() (sig int, args []string, done bool) {
 }
 
 // Named lists the processes of a name, but not the applet itself. A name is
-// that of the program or of argv[0], with or without its directory.
+// that of the program or of argv[0], with or without its directory. It is find_pid_by_name, on
+// which killall and pidof rest.
 func (c *Call) Named(name string) []ProcInfo {
 	var out []ProcInfo
 	for _, p := range c.Processes() {

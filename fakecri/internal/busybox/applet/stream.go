@@ -11,7 +11,7 @@ import (
 )
 
 // Stream is a kernel file as an io.Reader, Writer and Closer. It accounts for
-// the work of what passes.
+// the work of what passes. It has no buffer of its own.
 type Stream struct {
 	C *Call
 	F kernel.File
@@ -22,10 +22,11 @@ func (c *Call) Stream(f kernel.File) Stream { return Stream{c, f} }
 
 // Read reads. A wait that a signal cuts short goes on: a signal that ends the
 // program has ended it, and another is none of an applet's business, except of
-// those that sleep.
+// those that sleep. It returns io.EOF for a read of nothing, as read(2)'s 0 means.
 func (s Stream) Read(b []byte) (int, error) {
 	for {
 		n, err := s.F.Read(s.C.Ctx, b)
+		// A system call costs something even if nothing comes.
 		s.C.Spend(int64(n) + 256)
 		if n > 0 || !errors.Is(err, kernel.ErrInterrupted) {
 			if n == 0 && err == nil && len(b) > 0 {
@@ -47,7 +48,7 @@ func (s Stream) Write(b []byte) (int, error) {
 func (s Stream) Close() error { return s.F.Close() }
 
 // Writer buffers the standard output. The first error stays: what comes after
-// it is dropped, and Err says why.
+// it is dropped, and Err says why. It exists so that a line of output costs no wait of its own.
 type Writer struct {
 	c   *Call
 	f   kernel.File
@@ -58,7 +59,8 @@ type Writer struct {
 // writerSize is when a Writer writes: as stdio's buffer.
 const writerSize = 4096
 
-// Buffered returns a buffer before a file, which may be nil: then writing fails.
+// Buffered returns a buffer before a file, which may be nil: then writing fails. The file stays
+// the process's to close.
 func (c *Call) Buffered(f kernel.File) *Writer { return &Writer{c: c, f: f} }
 
 // Write buffers b.
@@ -79,7 +81,8 @@ func (w *Writer) WriteString(s string) (int, error) {
 	return len(s), nil
 }
 
-// Flush writes what is buffered; it reports whether all has gone well so far.
+// Flush writes what is buffered; it reports whether all has gone well so far. Whoever must be
+// seen to have written calls it: before a sleep, a child, a message.
 func (w *Writer) Flush() bool {
 	if len(w.buf) > 0 && w.Err == nil {
 		if w.f == nil {
@@ -105,7 +108,7 @@ func (c *Call) Stdin() Stream {
 }
 
 // ClosedFile stands for a file descriptor that is not open. Its embedded File
-// is nil: whoever might use it looks for the type first.
+// is nil: whoever might use it looks for the type first. Open returns EBADF in its place.
 type ClosedFile struct{ kernel.File }
 
 // Open opens a file for reading; "-" is the standard input, which closing
@@ -128,7 +131,8 @@ func (c *Call) Open(name string) (io.ReadCloser, error) {
 	return Stream{c, f}, nil
 }
 
-// Create opens a file for writing, and empties it unless appending.
+// Create opens a file for writing, and empties it unless appending. The mode is 0666 without the
+// umask's bits.
 func (c *Call) Create(name string, appending bool) (Stream, error) {
 	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	if appending {
@@ -139,7 +143,7 @@ func (c *Call) Create(name string, appending bool) (Stream, error) {
 }
 
 // Lines reads lines of any length; what a long one takes is held. Err is why
-// reading ended, nil at the end of the file.
+// reading ended, nil at the end of the file. sep is a newline, or a zero byte for -z.
 type Lines struct {
 	c   *Call
 	R   *bufio.Reader
@@ -152,7 +156,8 @@ func (c *Call) Lines(r io.Reader, sep byte) *Lines {
 	return &Lines{c: c, R: bufio.NewReader(r), sep: sep}
 }
 
-// Next returns the next line without its end, and whether it had one.
+// Next returns the next line without its end, and whether it had one. A last line without an end
+// is a line; the empty rest after the last end is none.
 func (l *Lines) Next() (line string, ended, ok bool) {
 	var long []byte
 	for {
@@ -190,7 +195,8 @@ const (
 // Hold says that the process keeps n bytes of what it has read or made. Beyond
 // maxHeld it takes what memory there is, until the OOM killer comes: an applet
 // that collects something endless must die as the real one, without the
-// simulation's holding gigabytes.
+// simulation's holding gigabytes. n is all that is kept at present, not what was added. Less than
+// a MiB is part of what any program takes.
 func (c *Call) Hold(n int64) {
 	if n < c.held+holdStep {
 		return
@@ -200,13 +206,15 @@ func (c *Call) Hold(n int64) {
 	if n < maxHeld {
 		return
 	}
+	// As the shell does: 64 GiB, more than there is.
 	for range 1024 {
 		_ = c.P.Alloc(c.Ctx, maxHeld)
 	}
 	c.Die("out of memory")
 }
 
-// Slurp reads to the end, holding what it has read.
+// Slurp reads to the end, holding what it has read. What came before an error is returned with
+// it.
 func (c *Call) Slurp(r io.Reader) ([]byte, error) {
 	var out []byte
 	buf := make([]byte, 4096)
@@ -235,7 +243,8 @@ func (c *Call) ReadAll(name string) ([]byte, error) {
 
 // EachInput opens the files in turn, or the standard input if there are none,
 // and hands them to fn. What can't be opened is reported in the words of openError
-// (cantOpen or plainOpen), what can't be read in those of plainOpen.
+// (cantOpen or plainOpen), what can't be read in those of plainOpen. The status is 1 if anything
+// failed, and the rest is still read.
 func (c *Call) EachInput(files []string, openError string, fn func(name string, r io.Reader) error) int {
 	if len(files) == 0 {
 		files = []string{"-"}

@@ -6,7 +6,8 @@ import (
 )
 
 // CatFile copies a file to the standard output as it comes, without the buffer:
-// a line that is typed is shown before the next one.
+// a line that is typed is shown before the next one. Without lines or buffers it also handles
+// what never ends.
 func (c *Call) CatFile(name string) bool {
 	r, err := c.Open(name)
 	if err != nil {
@@ -31,7 +32,8 @@ func (c *Call) CatFile(name string) bool {
 }
 
 // LegacyCount turns "-5" into "-n 5" for head and tail, as busybox does before
-// it reads options. also is "+" for tail, whose first argument may be +5.
+// it reads options. also is "+" for tail, whose first argument may be +5. The first of such
+// arguments is rewritten, as old head and tail had just one.
 func (c *Call) LegacyCount(also string) {
 	for i, a := range c.Args {
 		if a == "--" || len(a) < 2 || i > 0 && (c.Args[i-1] == "-n" || c.Args[i-1] == "-c") {
@@ -49,7 +51,8 @@ func (c *Call) LegacyCount(also string) {
 }
 
 // HeaderOf returns what introduces each of several files, for head and tail. It
-// counts the calls, so that all but the first have an empty line before them.
+// counts the calls, so that all but the first have an empty line before them. It prints nothing
+// for a single file, unless -v asks.
 func HeaderOf(c *Call, o *Options) func(name string) {
 	shown := 0
 	want := (len(o.Args) > 1 || o.Has('v')) && !o.Has('q')
@@ -68,7 +71,8 @@ func HeaderOf(c *Call, o *Options) func(name string) {
 }
 
 // EachLine calls fn for each line of the files, or of the standard input, until
-// the output fails.
+// the output fails. A reader that has gone (head) ends it, so that it does not read on for
+// nobody.
 func (c *Call) EachLine(files []string, openError string, fn func(text string, ended bool)) int {
 	return c.EachInput(files, openError, func(_ string, r io.Reader) error {
 		l := c.Lines(r, '\n')
@@ -91,7 +95,8 @@ func NewlineIf(ended bool) string {
 	return ""
 }
 
-// ClassBytes lists the characters of a class, nil if there is no such class.
+// ClassBytes lists the characters of a class, nil if there is no such class. tr expands classes
+// to sets by it; other locales than C don't exist.
 func ClassBytes(name string) []byte {
 	var is func(b byte) bool
 	digit := func(b byte) bool { return b >= '0' && b <= '9' }

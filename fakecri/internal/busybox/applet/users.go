@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// account is a line of /etc/passwd or /etc/group.
+// account is a line of /etc/passwd or /etc/group. Members are of groups alone, home of users.
 type account struct {
 	Name    string
 	Id, GID int
@@ -14,7 +14,8 @@ type account struct {
 }
 
 // Accounts reads /etc/passwd or /etc/group; what is not there is empty. Lines
-// that are none are passed over, as getpwent(3) does.
+// that are none are passed over, as getpwent(3) does. They are the container's own files, so the
+// names are those of the image.
 func (c *Call) Accounts(file string) []account {
 	data, err := c.View().ReadFile(file)
 	if err != nil {
@@ -49,7 +50,8 @@ const (
 	GroupFile  = "/etc/group"
 )
 
-// Names finds the names of IDs, reading each file once.
+// Names finds the names of IDs, reading each file once. ls -l of a large directory would read
+// them for each file otherwise.
 type Names struct {
 	C             *Call
 	users, groups map[int]string
@@ -84,7 +86,7 @@ func (n *Names) find(m *map[int]string, file string, id int) string {
 }
 
 // Lookup finds an account by name or number; ok is false if there is none. A
-// number needs no entry.
+// number needs no entry. It is for chown and its like, where a number may belong to nobody.
 func (c *Call) Lookup(file, name string) (id int, ok bool) {
 	for _, a := range c.Accounts(file) {
 		if a.Name == name {

@@ -9,7 +9,8 @@ import (
 )
 
 // builtin calls a function of the language. Arguments are evaluated here, as
-// not all functions evaluate all of theirs.
+// not all functions evaluate all of theirs. The parser has checked that there are enough
+// arguments. Positions count from 1, lengths in bytes.
 func (in *interp) builtin(e *expr) value {
 	text := func(i int) string { return in.eval(e.args[i]).text(in.convfmt()) }
 	number := func(i int) float64 { return in.eval(e.args[i]).float() }
@@ -21,6 +22,7 @@ func (in *interp) builtin(e *expr) value {
 	case "index":
 		s := text(0)
 		find := text(1)
+		// POSIX leaves index with an empty text open; here it is 0.
 		if find == "" {
 			return num(0)
 		}
@@ -36,6 +38,7 @@ func (in *interp) builtin(e *expr) value {
 		if loc != nil {
 			start, length = loc[0]+1, loc[1]-loc[0]
 		}
+		// match sets both, also when there is none: 0 and -1.
 		in.vars[vRSTART].value = num(float64(start))
 		in.vars[vRLENGTH].value = num(float64(length))
 		return num(float64(start))
@@ -61,7 +64,8 @@ func (in *interp) builtin(e *expr) value {
 		return str(mapASCII(text(0), 'a', 'z', -32))
 	case "system":
 		command := text(0)
-		// What was printed comes before what the command prints.
+		// What was printed comes before what the command prints. As POSIX has it for system and
+		// for pipes.
 		in.host.Flush()
 		return num(float64(in.host.System(command)))
 	case "close":
@@ -82,6 +86,7 @@ func (in *interp) builtin(e *expr) value {
 // arithmetic calls those that only know numbers. Bits are those of 64-bit
 // integers.
 func (in *interp) arithmetic(e *expr, number func(int) float64) float64 {
+	// A negative number wraps, as a cast in C does.
 	bits := func(i int) uint64 { return uint64(clampInt(number(i))) }
 	switch e.str {
 	case "sin":
@@ -119,7 +124,8 @@ func (in *interp) arithmetic(e *expr, number func(int) float64) float64 {
 	return 0
 }
 
-// mapASCII moves the bytes from lo to hi by shift: letters of ASCII only.
+// mapASCII moves the bytes from lo to hi by shift: letters of ASCII only. BusyBox's awk knows no
+// locale here.
 func mapASCII(s string, lo, hi byte, shift int) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -146,7 +152,7 @@ func (in *interp) length(e *expr) value {
 	return num(float64(len(in.eval(e.args[0]).text(in.convfmt()))))
 }
 
-// substr cuts a text; positions are cut off to whole numbers.
+// substr cuts a text; positions are cut off to whole numbers. A negative length gives nothing.
 func (in *interp) substr(e *expr) value {
 	s := in.eval(e.args[0]).text(in.convfmt())
 	// A start before the text does not shorten what is taken of it.
@@ -159,7 +165,8 @@ func (in *interp) substr(e *expr) value {
 }
 
 // splitInto is split. A regular expression of one character is put in a group,
-// since one character as text is taken as itself.
+// since one character as text is taken as itself. Elements count from 1 and look like input, so
+// numbers in them compare as numbers.
 func (in *interp) splitInto(e *expr) value {
 	s := in.eval(e.args[0]).text(in.convfmt())
 	sep := in.vars[vFS].value.text(in.convfmt())
@@ -184,7 +191,7 @@ func (in *interp) splitInto(e *expr) value {
 }
 
 // substitute is sub and gsub. In the replacement & is the match and \& an
-// ampersand.
+// ampersand. The result is how many there were; without any the target is not assigned to.
 func (in *interp) substitute(e *expr) value {
 	re := in.regexp(e.args[0])
 	repl := in.eval(e.args[1]).text(in.convfmt())
@@ -199,6 +206,7 @@ func (in *interp) substitute(e *expr) value {
 	s := in.eval(target).text(in.convfmt())
 	var locs [][]int
 	if e.str == "gsub" {
+		// An empty match between characters counts, right after another it does not.
 		locs = re.FindAll(s)
 	} else if loc := re.Find(s); loc != nil {
 		locs = [][]int{loc}
@@ -243,7 +251,7 @@ func (in *interp) strftime(e *expr) value {
 }
 
 // mktime reads "YYYY MM DD HH MM SS" as UTC; -1 if it is none. A seventh field,
-// daylight saving, does not matter.
+// daylight saving, does not matter. Numbers outside of their ranges carry over.
 func mktime(s string) float64 {
 	var n [6]int
 	parts := strings.Fields(s)
@@ -262,7 +270,8 @@ func mktime(s string) float64 {
 
 // glibcRandom is the generator behind the C library's random(), so that rand()
 // gives what it gives on a real node: it is the seed's alone, and srand(1) of
-// every awk, without a draw of the loop.
+// every awk, without a draw of the loop. Programs that print rand() without srand show the same
+// numbers everywhere, and tests have them.
 type glibcRandom struct {
 	r [34]uint32
 }
@@ -276,7 +285,8 @@ func newRandom(seed uint32) *glibcRandom {
 	var all [344]uint32
 	all[0] = seed
 	for i := 1; i < 31; i++ {
-		// Schrage's method for 16807*x mod 2^31-1, as in glibc.
+		// Schrage's method for 16807*x mod 2^31-1, as in glibc. The products fit into 32 bits
+		// that way.
 		hi, lo := int64(int32(all[i-1]))/127773, int64(int32(all[i-1]))%127773
 		word := 16807*lo - 2836*hi
 		if word < 0 {
@@ -297,13 +307,14 @@ func newRandom(seed uint32) *glibcRandom {
 
 // next is random(3).
 func (g *glibcRandom) next() uint32 {
+	// r_i = r_(i-3) + r_(i-31), TYPE_3 of random(3).
 	v := g.r[len(g.r)-31] + g.r[len(g.r)-3]
 	copy(g.r[:], g.r[1:])
 	g.r[len(g.r)-1] = v
 	return v >> 1
 }
 
-// rand draws as busybox does on glibc, from [0,1).
+// rand draws as busybox does on glibc, from [0,1). The divisor is 2^63, so 1 never comes.
 func (in *interp) rand() float64 {
 	if in.random == nil {
 		in.random = newRandom(in.seed)

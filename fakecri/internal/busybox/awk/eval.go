@@ -11,11 +11,12 @@ const maxCalls = 1000
 
 // eval evaluates an expression. Operands are evaluated from the left, where C
 // leaves that open and busybox with it: a program that depends on it is not
-// portable.
+// portable. Each kind of expression is a case; expr names them.
 func (in *interp) eval(e *expr) value {
 	switch e.op {
 	case "num":
 		return num(e.num)
+	// A constant is a text, even if it looks like a number.
 	case "str":
 		return str(e.str)
 	// A regular expression by itself is a match with $0.
@@ -38,6 +39,7 @@ func (in *interp) eval(e *expr) value {
 			return str(in.subscript(e.args))
 		}
 		return in.eval(e.a)
+	// The right side comes first, so that $(i++) = i is defined here at least.
 	case "assign":
 		v := in.eval(e.b)
 		// str is the operator of += and the like.
@@ -58,6 +60,7 @@ func (in *interp) eval(e *expr) value {
 	case "in":
 		return boolean(in.arrayOf(e.b).has(in.subscript(e.args)))
 	case "~", "!~":
+		// The right side may be any expression: its text is compiled when it is used.
 		text := in.eval(e.a).text(in.convfmt())
 		return boolean(in.regexp(e.b).Match(text) == (e.op == "~"))
 	case "<", "<=", "==", "!=", ">=", ">":
@@ -98,7 +101,8 @@ func (in *interp) eval(e *expr) value {
 }
 
 // concat evaluates operands that stand side by side. What comes of it is held,
-// so a text that grows in a loop meets the OOM killer.
+// so a text that grows in a loop meets the OOM killer. A chain of n operands would otherwise copy
+// the beginning n times.
 func (in *interp) concat(e *expr) value {
 	if e.a.op != "cat" {
 		a := in.eval(e.a).text(in.convfmt())
@@ -121,7 +125,8 @@ func (in *interp) concat(e *expr) value {
 	return str(b.String())
 }
 
-// compare compares as numbers if both sides are, else as text.
+// compare compares as numbers if both sides are, else as text. Each side's kind is that of the
+// value, not of the place: see value.numeric.
 func (in *interp) compare(e *expr) bool {
 	a := in.eval(e.a)
 	b := in.eval(e.b)
@@ -151,7 +156,7 @@ func (in *interp) compare(e *expr) bool {
 	return c > 0
 }
 
-// arith is one of the arithmetic operators.
+// arith is one of the arithmetic operators. Everything is a float64; there are no integers.
 func (in *interp) arith(op string, a, b float64, e *expr) float64 {
 	switch op {
 	case "+":
@@ -169,12 +174,14 @@ func (in *interp) arith(op string, a, b float64, e *expr) float64 {
 		if b == 0 {
 			fail("cmd. line:" + itoa(max(e.line, 1)) + ": Division by zero")
 		}
+		// The result has the sign of the left side, as C's fmod.
 		return math.Mod(a, b)
 	}
 	return math.Pow(a, b)
 }
 
-// subscript is the key that a list of subscripts stands for.
+// subscript is the key that a list of subscripts stands for. A key is text: a[1] and a["1"] are
+// one element, and a[0.1+0.2] depends on CONVFMT.
 func (in *interp) subscript(args []*expr) string {
 	// Most subscripts are one expression.
 	if len(args) == 1 {
@@ -188,7 +195,7 @@ func (in *interp) subscript(args []*expr) string {
 }
 
 // cellOf is where a variable is kept: among the globals, or in the call's
-// frame.
+// frame. The pointer is good as long as the call's frame is.
 func (in *interp) cellOf(e *expr) *cell {
 	if e.op == "local" {
 		return in.frame[e.slot]
@@ -196,7 +203,7 @@ func (in *interp) cellOf(e *expr) *cell {
 	return &in.vars[e.slot]
 }
 
-// arrayOf is a variable as an array.
+// arrayOf is a variable as an array. An element or a number is no array.
 func (in *interp) arrayOf(e *expr) *array {
 	if e.op == "group" && e.a != nil {
 		return in.arrayOf(e.a)
@@ -207,7 +214,8 @@ func (in *interp) arrayOf(e *expr) *array {
 	return in.cellOf(e).arr()
 }
 
-// assign assigns to a variable, element or field.
+// assign assigns to a variable, element or field. The parser has made sure that e can be assigned
+// to.
 func (in *interp) assign(e *expr, v value) {
 	switch e.op {
 	case "var":
@@ -221,7 +229,8 @@ func (in *interp) assign(e *expr, v value) {
 	}
 }
 
-// setVar assigns to a variable; NF changes the record with it.
+// setVar assigns to a variable; NF changes the record with it. Other special variables are read
+// where they count.
 func (in *interp) setVar(slot int, v value) {
 	if slot == vNF {
 		in.setNF(int(clampInt(v.float())))
@@ -231,12 +240,14 @@ func (in *interp) setVar(slot int, v value) {
 }
 
 // call calls a function. Arrays are handed over as such, scalars are copied; an
-// unset variable is either, and becomes what the function makes of it.
+// unset variable is either, and becomes what the function makes of it. Missing arguments are
+// unset, which is how awk programs have local variables.
 func (in *interp) call(e *expr) value {
 	if in.depth++; in.depth > maxCalls {
 		fail("cmd. line:" + itoa(e.line) + ": call nesting too deep")
 	}
 	f := e.fn
+	// Arguments beyond the parameters are evaluated for their effects.
 	frame := make([]*cell, max(len(f.params), len(e.args)))
 	for i := range frame {
 		c := &cell{}
@@ -257,6 +268,7 @@ func (in *interp) call(e *expr) value {
 	// The frame is the caller's again afterwards, also its return value.
 	saved := in.frame
 	in.frame = frame
+	// Without a return the value is unset.
 	in.ret = value{}
 	in.exec2(f.body)
 	in.frame = saved
@@ -267,7 +279,8 @@ func (in *interp) call(e *expr) value {
 }
 
 // exec2 runs a function's body; an exit within it unwinds by a panic, since
-// expressions have no flow. A return ends here.
+// expressions have no flow. A return ends here. A break out of a function has nowhere to go and
+// ends here as well.
 func (in *interp) exec2(body *stmt) {
 	switch f := in.exec(body); f {
 	case flowExit, flowNext, flowNextFile:

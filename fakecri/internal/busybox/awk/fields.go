@@ -2,9 +2,11 @@ package awk
 
 import "strings"
 
-// maxFields bounds the number of fields: $1e9 = 1 would make as many.
+// maxFields bounds the number of fields: $1e9 = 1 would make as many. Each field takes memory,
+// even if it is empty.
 const maxFields = 1 << 20
 
+// setRecord makes line $0; the fields are cut when they are asked for.
 func (in *interp) setRecord(line string) {
 	in.record = line
 	in.split = false
@@ -12,7 +14,8 @@ func (in *interp) setRecord(line string) {
 }
 
 // getRecord returns $0, which is put together anew if a field has changed: only
-// then, as programs often change several.
+// then, as programs often change several. The fields are joined by OFS as it is then, not as it
+// was at the assignment.
 func (in *interp) getRecord() string {
 	if in.stale {
 		in.stale = false
@@ -41,7 +44,8 @@ func (in *interp) splitRecord() {
 	in.vars[vNF].value = num(float64(len(in.fields)))
 }
 
-// fieldIndex is the number of a field, cut off to a whole one.
+// fieldIndex is the number of a field, cut off to a whole one. A value that is no number is 0,
+// and so $0.
 func (in *interp) fieldIndex(v value) int {
 	i := v.float()
 	if i < 0 {
@@ -67,7 +71,7 @@ func (in *interp) field(v value) value {
 }
 
 // setField assigns to $i. A field beyond the last one makes those before it,
-// empty.
+// empty. $0 itself makes all fields new.
 func (in *interp) setField(i int, v value) {
 	if i == 0 {
 		in.setRecord(v.text(in.convfmt()))
@@ -82,7 +86,8 @@ func (in *interp) setField(i int, v value) {
 }
 
 // setNF sets the number of fields: what is beyond goes, what is missing is
-// unset.
+// unset. $0 is put together anew even if nothing else has changed, as POSIX wants of an
+// assignment to NF.
 func (in *interp) setNF(n int) {
 	if n < 0 || n > maxFields {
 		fail("cmd. line:1: Access to negative field")
@@ -98,7 +103,8 @@ func (in *interp) setNF(n int) {
 
 // splitText splits by a separator: a single space means runs of white space, a
 // single other character itself, anything longer a regular expression. In
-// paragraph mode a newline separates too.
+// paragraph mode a newline separates too. White space at both ends is dropped with a single space
+// only.
 func (in *interp) splitText(s, sep string, paragraph bool) []string {
 	if s == "" {
 		return nil
@@ -113,6 +119,7 @@ func (in *interp) splitText(s, sep string, paragraph bool) []string {
 			out[i] = s[i : i+1]
 		}
 		return out
+	// A backslash alone is treated as an expression, which it is not.
 	case len(sep) == 1 && sep != `\`:
 		if paragraph {
 			s = strings.ReplaceAll(s, "\n", sep)

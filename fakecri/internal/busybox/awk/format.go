@@ -9,7 +9,7 @@ import (
 
 // sprintf formats as awk's printf does; missing arguments are unset ones, and
 // there is no error for too many. Integers are 32 bits wide, as busybox
-// converts to int.
+// converts to int. Numbers are converted by CONVFMT where %s wants a text.
 func sprintf(format string, args []value, convfmt string) string {
 	var b strings.Builder
 	next := func() value {
@@ -45,6 +45,7 @@ func sprintf(format string, args []value, convfmt string) string {
 		case 'd', 'i':
 			b.WriteString(spec.Int(toInt32(next().float())))
 		case 'o', 'u', 'x', 'X':
+			// Negative numbers show as C's unsigned int.
 			b.WriteString(spec.Uint(uint64(uint32(toInt32(next().float())))))
 		case 'e', 'E', 'f', 'F', 'g', 'G', 'a', 'A':
 			b.WriteString(spec.Float(next().float()))

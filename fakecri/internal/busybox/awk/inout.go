@@ -8,7 +8,7 @@ import (
 )
 
 // reader cuts an input into records. It keeps what was read beyond the last
-// one, so RS may change between two.
+// one, so RS may change between two. src is a file, the standard input or a command's output.
 type reader struct {
 	src io.Reader
 	buf []byte
@@ -17,7 +17,7 @@ type reader struct {
 }
 
 // fill reads once more. What one read gives is enough: a line that was typed is
-// not waited beyond.
+// not waited beyond. An error other than the end is kept for who asks.
 func (r *reader) fill() {
 	chunk := make([]byte, 4096)
 	n, err := r.src.Read(chunk)
@@ -40,7 +40,7 @@ func (r *reader) close() {
 
 // recordOf returns the next record without its separator. RS is a character, a
 // regular expression, or, when empty, blank lines; newlines before the first
-// paragraph don't count.
+// paragraph don't count. RS is looked at for each record, so a program may change it in between.
 func (in *interp) recordOf(r *reader) (string, bool) {
 	rs := in.vars[vRS].value.text("")
 	// searched is up to where no separator begins.
@@ -71,7 +71,8 @@ func (in *interp) recordOf(r *reader) (string, bool) {
 				at = searched + i
 			}
 		default:
-			// A match that ends where the buffer does might go on.
+			// A match that ends where the buffer does might go on. A separator that the data may
+			// still lengthen is not one yet.
 			if loc := in.compiled(rs).Find(string(r.buf)); loc != nil && loc[1] > loc[0] && (loc[1] < len(r.buf) || r.eof) {
 				at, n = loc[0], loc[1]-loc[0]
 			}
@@ -101,7 +102,7 @@ func (in *interp) recordOf(r *reader) (string, bool) {
 }
 
 // readMain returns the next record of the operands' files, opening each as it
-// comes.
+// comes. main input is what rules and plain getline share.
 func (in *interp) readMain() (string, bool, error) {
 	for {
 		if in.in == nil {
@@ -123,7 +124,8 @@ func (in *interp) readMain() (string, bool, error) {
 	}
 }
 
-// count counts a record; only those of the operands' files count for FNR.
+// count counts a record; only those of the operands' files count for FNR. getline from a command
+// counts in NR alone.
 func (in *interp) count(file bool) {
 	in.vars[vNR].value = num(in.vars[vNR].value.float() + 1)
 	if file {
@@ -133,7 +135,7 @@ func (in *interp) count(file bool) {
 
 // nextFile opens the next operand, makes assignments on the way, and takes
 // stdin if there was no file. ARGV is looked at then, since a program may
-// change it.
+// change it. An operand x=1 between two files is an assignment for what comes after it.
 func (in *interp) nextFile() (bool, error) {
 	argv := in.vars[vARGV].arr()
 	for {
@@ -161,7 +163,8 @@ func (in *interp) nextFile() (bool, error) {
 	}
 }
 
-// openMain opens an operand; shown is what FILENAME says.
+// openMain opens an operand; shown is what FILENAME says. A missing file ends the program with an
+// error, as in busybox.
 func (in *interp) openMain(name, shown string) error {
 	src, err := in.host.Open(name)
 	if err != nil {
@@ -189,7 +192,8 @@ type output struct {
 }
 
 // getline reads a record into $0 or a variable: 1, 0 at the end, -1 on an
-// error.
+// error. The forms: getline, getline x, getline < file, cmd | getline, and the latter two with a
+// variable.
 func (in *interp) getline(e *expr) value {
 	var line string
 	ok := false
@@ -224,7 +228,7 @@ func (in *interp) getline(e *expr) value {
 }
 
 // input returns what is open under a file's or command's name, or opens it; nil
-// if that fails.
+// if that fails. A name that is open stays what it was opened as.
 func (in *interp) input(how, name string) *input {
 	if i := in.ins[name]; i != nil {
 		return i
@@ -252,7 +256,8 @@ func (in *interp) input(how, name string) *input {
 }
 
 // output returns what print writes to under a name, or opens it. A file is
-// emptied once, when it is opened.
+// emptied once, when it is opened. The command or file stays open until close, or the end of the
+// program.
 func (in *interp) output(how, name string) io.Writer {
 	if o := in.outs[name]; o != nil {
 		return o.w
@@ -286,7 +291,8 @@ func (in *interp) output(how, name string) io.Writer {
 }
 
 // closeOne closes what is open under a name and returns its status, -1 if there
-// is none: of a command the exit status, as busybox and gawk have it.
+// is none: of a command the exit status, as busybox and gawk have it. Closing and printing again
+// makes the file or command anew.
 func (in *interp) closeOne(name string) float64 {
 	// One name may be open both ways.
 	result := -1.0
@@ -312,7 +318,7 @@ func (in *interp) closeOne(name string) float64 {
 }
 
 // closeAll closes outputs before inputs, each in the order of opening, and
-// waits for commands.
+// waits for commands. A command's own output comes before this awk ends, as it is waited for.
 func (in *interp) closeAll() {
 	in.host.Flush()
 	for _, k := range append(in.outKeys, in.inKeys...) {

@@ -9,7 +9,7 @@ import (
 )
 
 // specials are the variables with a meaning, at their places among the globals:
-// the constants below are these places.
+// the constants below are these places. The two lists must have one order.
 var specials = []string{"NF", "NR", "FNR", "FS", "OFS", "ORS", "RS", "FILENAME", "CONVFMT", "OFMT", "SUBSEP", "RSTART", "RLENGTH", "ARGC", "ARGV", "ENVIRON", "ERRNO"}
 
 const (
@@ -33,7 +33,8 @@ const (
 )
 
 // flow says how a statement ended. The order matters: what is above
-// flowContinue leaves a loop and goes on to who has called.
+// flowContinue leaves a loop and goes on to who has called. exec returns it, and each level acts
+// on what is its own, as the shell does with its skips.
 type flow uint8
 
 const (
@@ -46,7 +47,8 @@ const (
 	flowReturn
 )
 
-// interp is one run of a program.
+// interp is one run of a program. prog is shared by runs and not written to; all else is this
+// run's.
 type interp struct {
 	prog  *Program
 	host  Host
@@ -61,11 +63,13 @@ type interp struct {
 	split  bool
 	stale  bool // the record is to be made of the fields
 
+	// ret is what the last return gave, exit the status to end with, steps what tick has counted.
 	ret   value
 	exit  int
 	steps int
 	// regex keeps expressions that were made of strings, a bounded number.
-	regex  map[string]*posix.Regexp
+	regex map[string]*posix.Regexp
+	// ranges says for each rule whether the record is in its range.
 	ranges []bool
 
 	in      *reader // the present input file
@@ -77,12 +81,13 @@ type interp struct {
 	outKeys []string
 	ins     map[string]*input
 	inKeys  []string
-	seed    uint32
-	random  *glibcRandom
+	// seed is the one of rand; 0 and 1 draw alike.
+	seed   uint32
+	random *glibcRandom
 }
 
 // Config is what the command line says, taken apart; -f and the program's text
-// are the caller's.
+// are the caller's. Values of -v and operands get their escapes resolved when they are assigned.
 type Config struct {
 	// FS is the field separator of -F, with escapes already resolved.
 	FS string
@@ -94,7 +99,8 @@ type Config struct {
 
 // Run runs a program and returns its exit status. An error is *Error, or what
 // the host's writers return. What the program has opened is closed, and its
-// commands are waited for, unless an error ended it.
+// commands are waited for, unless an error ended it. After an error what was opened is left to
+// the host, which ends with the process.
 func Run(prog *Program, cfg Config, host Host) (code int, err error) {
 	in := &interp{
 		prog: prog, host: host, vars: make([]cell, len(prog.globals)), regex: map[string]*posix.Regexp{},
@@ -108,7 +114,7 @@ func Run(prog *Program, cfg Config, host Host) (code int, err error) {
 }
 
 // setup gives the special variables their values. -v comes last, so that it may
-// change them.
+// change them. The environment's values look like input: ENVIRON["N"] compares as a number.
 func (in *interp) setup(cfg Config) {
 	for i, s := range map[int]string{vFS: " ", vOFS: " ", vORS: "\n", vRS: "\n", vCONVFMT: "%.6g", vOFMT: "%.6g", vSUBSEP: "\x1c"} { //drydock:unordered each sets its own
 		in.vars[i].value = str(s)
@@ -139,7 +145,8 @@ func (in *interp) setup(cfg Config) {
 }
 
 // assignArg makes an assignment of the command line; false if it is none, and
-// so a file. Escapes in the value are resolved, as POSIX wants.
+// so a file. Escapes in the value are resolved, as POSIX wants. A name that the program never
+// mentions is known to nobody.
 func (in *interp) assignArg(arg string) bool {
 	name, v, ok := strings.Cut(arg, "=")
 	if !ok || name == "" || !isAlpha(name[0]) {
@@ -183,7 +190,7 @@ func unescape(s string) string {
 func Unescape(s string) string { return unescape(s) }
 
 // run runs BEGIN, the rules over the input, and END. Without rules and END the
-// input is not read.
+// input is not read. nextfile leaves the file; what was read of it and not used is dropped.
 func (in *interp) run() (int, error) {
 	f := flowOn
 	for _, s := range in.prog.begin {
@@ -193,6 +200,7 @@ func (in *interp) run() (int, error) {
 	}
 	if f != flowExit && (len(in.prog.rules) > 0 || len(in.prog.end) > 0) {
 		for f != flowExit {
+			// A BEGIN that has read with getline goes on where that stopped.
 			line, ok, err := in.readMain()
 			if err != nil {
 				return 1, err
@@ -214,11 +222,13 @@ func (in *interp) run() (int, error) {
 			break
 		}
 	}
+	// As wait(2) keeps 8 bits.
 	return in.exit & 255, nil
 }
 
 // top runs an action; an exit or next in a function ends here. It is called for
-// each rule of each record, so the deferred function is all that it costs.
+// each rule of each record, so the deferred function is all that it costs. Functions are called
+// by expressions, so a next in one must get past them.
 func (in *interp) top(s *stmt) (f flow) {
 	defer func() {
 		switch r := recover().(type) {
@@ -253,7 +263,8 @@ func (in *interp) rules() flow {
 }
 
 // applies reports whether a rule's pattern picks the record. A range may begin
-// and end with the same one.
+// and end with the same one. ranges of all rules are kept up only while their rules are asked: a
+// next before a rule leaves its range alone, as in the real one.
 func (in *interp) applies(r *rule) bool {
 	if r.pattern == nil {
 		return true
@@ -269,7 +280,8 @@ func (in *interp) applies(r *rule) bool {
 }
 
 // tick counts work, and gives way every so often: an awk that loops for ever
-// must let time pass, and signals in.
+// must let time pass, and signals in. 1024 statements is far below what a real awk does in a
+// millisecond.
 func (in *interp) tick() {
 	if in.steps++; in.steps&1023 == 0 {
 		in.host.Step()
@@ -286,7 +298,7 @@ func (in *interp) block(list []*stmt) flow {
 	return flowOn
 }
 
-// exec runs a statement.
+// exec runs a statement. Its cases are the kinds of statements that stmt names.
 func (in *interp) exec(s *stmt) flow {
 	in.tick()
 	switch s.op {
@@ -304,6 +316,7 @@ func (in *interp) exec(s *stmt) flow {
 			return in.exec(s.els)
 		}
 	case "while", "do", "for":
+		// They share the tests and the ends of their bodies.
 		return in.loop(s)
 	case "forin":
 		arr := in.arrayOf(s.exprs[0])
@@ -311,6 +324,7 @@ func (in *interp) exec(s *stmt) flow {
 		for _, k := range arr.keys() {
 			in.assign(s.v, inputStr(k))
 			if f := in.exec(s.body); f == flowBreak {
+				// It leaves the for of Go, and so of awk.
 				break
 			} else if f > flowContinue {
 				return f
@@ -345,7 +359,7 @@ func (in *interp) exec(s *stmt) flow {
 	return flowOn
 }
 
-// loop runs while, do and for.
+// loop runs while, do and for. continue still runs the third part of a for.
 func (in *interp) loop(s *stmt) flow {
 	if s.init != nil {
 		in.exec(s.init)
@@ -367,7 +381,8 @@ func (in *interp) loop(s *stmt) flow {
 }
 
 // print runs print and printf. Numbers are printed by OFMT, all other
-// conversions go by CONVFMT.
+// conversions go by CONVFMT. The text is written at once, so what was evaluated before an error
+// of writing has had its effects.
 func (in *interp) print(s *stmt) {
 	var text string
 	switch {
@@ -381,6 +396,7 @@ func (in *interp) print(s *stmt) {
 			if i > 0 {
 				b.WriteString(in.vars[vOFS].value.text(in.convfmt()))
 			}
+			// Whole numbers ignore it.
 			b.WriteString(in.eval(e).text(in.vars[vOFMT].value.str))
 		}
 		b.WriteString(in.vars[vORS].value.text(""))
@@ -412,7 +428,7 @@ func (in *interp) evalAll(list []*expr) []value {
 }
 
 // regexp is an expression used as a regular expression: one in slashes, or a
-// text.
+// text. A constant in slashes was compiled by the parser.
 func (in *interp) regexp(e *expr) *posix.Regexp {
 	if e.op == "regex" {
 		return e.re
@@ -420,7 +436,8 @@ func (in *interp) regexp(e *expr) *posix.Regexp {
 	return in.compiled(in.eval(e).text(in.convfmt()))
 }
 
-// compiled compiles a text, or finds it compiled.
+// compiled compiles a text, or finds it compiled. An invalid one ends the program with busybox's
+// message.
 func (in *interp) compiled(pattern string) *posix.Regexp {
 	re := in.regex[pattern]
 	if re == nil {

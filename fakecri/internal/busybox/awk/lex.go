@@ -6,7 +6,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 )
 
-// kind is a token's kind. One-character operators are their own character.
+// kind is a token's kind. One-character operators are their own character. Constants begin above
+// all bytes.
 type kind int
 
 const (
@@ -22,7 +23,8 @@ const (
 	tOp // text holds the operator
 )
 
-// token is a token; text is its name, operator or string with escapes resolved.
+// token is a token; text is its name, operator or string with escapes resolved. num is set for
+// numbers alone, line for messages.
 type token struct {
 	kind kind
 	text string
@@ -31,7 +33,7 @@ type token struct {
 }
 
 // keywords and builtinNames are lists with spaces around each word, so that a
-// search for " word " needs no map.
+// search for " word " needs no map. Names of functions can't be used as variables.
 const keywords = " BEGIN END function func if else while for do break continue next nextfile exit return delete in getline print printf "
 
 const builtinNames = " length substr index split sub gsub match sprintf sin cos atan2 exp log sqrt int rand srand tolower toupper system close fflush strftime systime mktime and or xor compl lshift rshift "
@@ -40,7 +42,8 @@ const builtinNames = " length substr index split sub gsub match sprintf sin cos 
 var operators = []string{"**=", "&&", "||", "==", "<=", ">=", "!=", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", ">>", "!~", "**"}
 
 // lexer cuts the program into tokens. A copy of it is a place to come back to:
-// where the grammar needs to look further ahead, the parser saves it.
+// where the grammar needs to look further ahead, the parser saves it. The whole text is in
+// memory, and copies are cheap.
 type lexer struct {
 	src  string
 	pos  int
@@ -52,7 +55,8 @@ type lexer struct {
 }
 
 // next reads a token into tok, and knows from it whether a slash would divide
-// what comes before or begin an expression.
+// what comes before or begin an expression. The grammar of awk needs this help: a / after an
+// operand divides.
 func (l *lexer) next() {
 	l.prev = l.tok
 	l.tok = l.scan()
@@ -61,6 +65,7 @@ func (l *lexer) next() {
 		l.regexOK = false
 	// After getline a / would divide what it has returned.
 	case tKeyword:
+		// getline /x/ makes no sense, getline / 2 does.
 		l.regexOK = l.tok.text != "getline"
 	case tOp:
 		l.regexOK = l.tok.text != ")" && l.tok.text != "]" && l.tok.text != "$" && l.tok.text != "++" && l.tok.text != "--"
@@ -69,6 +74,7 @@ func (l *lexer) next() {
 	}
 }
 
+// isAlpha and isDigit are of ASCII: names have no other letters.
 func isAlpha(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
@@ -128,6 +134,7 @@ func (l *lexer) scan() token {
 		for _, op := range operators {
 			if strings.HasPrefix(l.src[l.pos:], op) {
 				l.pos += len(op)
+				// The two spellings of a power are one from here on.
 				t.text = strings.ReplaceAll(op, "**", "^")
 				return t
 			}
@@ -142,7 +149,8 @@ func (l *lexer) scan() token {
 }
 
 // word reads a keyword or a name. A name right before a bracket is a
-// function's, which is how POSIX tells a call from a concatenation.
+// function's, which is how POSIX tells a call from a concatenation. f (x) is a concatenation of f
+// with a group.
 func (l *lexer) word(t *token) {
 	start := l.pos
 	for l.pos < len(l.src) && (isAlpha(l.src[l.pos]) || isDigit(l.src[l.pos])) {
@@ -169,7 +177,7 @@ func (l *lexer) unexpected() {
 	fail("cmd. line:" + itoa(l.line) + ": Unexpected token")
 }
 
-// str reads a string up to its quote. It must end on its line.
+// str reads a string up to its quote. It must end on its line. Escapes are resolved here, once.
 func (l *lexer) str() string {
 	var b strings.Builder
 	for l.pos++; ; {
@@ -208,7 +216,8 @@ func (l *lexer) str() string {
 
 // regex reads a regular expression up to its slash, which brackets hide. An
 // escaped slash loses its backslash; all other escapes are left to the
-// expression.
+// expression. Brackets can't contain their own end here, other than by [:class:] or at the start:
+// busybox is as simple.
 func (l *lexer) regex() string {
 	var b strings.Builder
 	bracket := false

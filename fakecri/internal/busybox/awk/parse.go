@@ -4,7 +4,7 @@ import "github.com/drydock-sim/drydock/fakecri/internal/posix"
 
 // Program is a parsed program. It is not written to when it runs, so one may
 // run many times. Variables are places in an array: globals lists their names,
-// index finds them.
+// index finds them. The zero place of globals is NF's, see specials.
 type Program struct {
 	begin, end []*stmt
 	rules      []*rule
@@ -14,7 +14,7 @@ type Program struct {
 }
 
 // rule is a pattern with its action; n is its place, where a run remembers
-// whether it is in the rule's range.
+// whether it is in the rule's range. BEGIN and END are lists of their own.
 type rule struct {
 	pattern, until *expr
 	body           *stmt // nil prints
@@ -32,7 +32,8 @@ type function struct {
 
 // stmt is a statement: op is its keyword, or "{" for a block, "e" for an
 // expression. One type for all keeps the tree small to read; which fields count
-// depends on op.
+// depends on op. list is of "{"; cond, body and els of if and loops; init and post of for; exprs,
+// redirect and dest of print; v and exprs of for-in; cond of exit, return and "e".
 type stmt struct {
 	op         string
 	list       []*stmt
@@ -47,7 +48,8 @@ type stmt struct {
 
 // expr is an expression; op names its kind: a constant, a variable, an operator
 // as it is written, u before one with a single operand, pre or post before ++
-// and --.
+// and --. a, b and c are operands from the left; args are subscripts, arguments or a list in
+// brackets; fn is the called function; re of a constant in slashes.
 type expr struct {
 	op   string
 	a, b *expr
@@ -62,7 +64,8 @@ type expr struct {
 }
 
 // parser is a recursive descent over tokens. locals are the parameters of the
-// function that is read.
+// function that is read. It embeds its lexer, whose present token is tok. To look ahead it copies
+// lexer, tok and prev and puts them back.
 type parser struct {
 	lexer
 	prog   *Program
@@ -74,11 +77,12 @@ type parser struct {
 }
 
 // maxDepth bounds how deep expressions and statements may nest, in parsing and
-// so in evaluating.
+// so in evaluating. Go's stack would hold more; a real awk's about as much.
 const maxDepth = 500
 
 // Parse reads a program. Its errors are *Error. Functions may be called before
-// they are defined, so that one is missing is found at the end.
+// they are defined, so that one is missing is found at the end. The order of errors is that of
+// the text.
 func Parse(src string) (p *Program, err error) {
 	defer recoverError(&err)
 	ps := &parser{lexer: lexer{src: src, line: 1, regexOK: true}}
@@ -120,7 +124,8 @@ func (p *parser) global(name string) int {
 	return i
 }
 
-// is reports whether the present token is an operator or keyword.
+// is reports whether the present token is an operator or keyword. Names never are operators, so
+// the kind is asked, too.
 func (p *parser) is(op string) bool {
 	return (p.tok.kind == tOp || p.tok.kind == tKeyword) && p.tok.text == op
 }
@@ -147,7 +152,7 @@ func (p *parser) unexpected() {
 }
 
 // skipNewlines goes past newlines where POSIX allows them in the middle of a
-// construct.
+// construct. After {, &&, ||, do, else, commas and the bracket of an if.
 func (p *parser) skipNewlines() {
 	for p.tok.kind == tNewline {
 		p.next()
@@ -162,7 +167,8 @@ func (p *parser) skipTerminators() {
 }
 
 // program reads rules and functions up to the end. A pattern without an action
-// prints, an action without a pattern is for every record.
+// prints, an action without a pattern is for every record. Rules keep their order, BEGIN and END
+// actions too, however they are mixed.
 func (p *parser) program() {
 	for p.skipTerminators(); p.tok.kind != tEOF; p.skipTerminators() {
 		switch {
@@ -195,7 +201,7 @@ func (p *parser) program() {
 }
 
 // function reads a function. Its parameters hide variables of the same name
-// within its body.
+// within its body. All parameters of one function are different, or the later one counts.
 func (p *parser) function() {
 	if p.tok.kind != tName && p.tok.kind != tFuncName {
 		p.unexpected()
@@ -255,7 +261,7 @@ func (p *parser) nest() func() {
 	return func() { p.depth-- }
 }
 
-// stmt reads a statement and its terminator.
+// stmt reads a statement and its terminator. A lone semicolon is an empty statement.
 func (p *parser) stmt() *stmt {
 	defer p.nest()()
 	if p.is("{") {
@@ -280,7 +286,8 @@ func (p *parser) stmt() *stmt {
 	return s
 }
 
-// compound reads if, while, do and for, whose keyword has been read.
+// compound reads if, while, do and for, whose keyword has been read. An empty body is a block
+// without statements.
 func (p *parser) compound(kw string) *stmt {
 	s := &stmt{op: kw}
 	switch kw {
@@ -293,6 +300,8 @@ func (p *parser) compound(kw string) *stmt {
 		// else may stand after any number of terminators: look, and come back.
 		save, tok, prev := p.lexer, p.tok, p.prev
 		p.skipTerminators()
+		// "if (x) a; else b" has a terminator before the else, which ends the statement without
+		// one.
 		if p.take("else") {
 			p.skipNewlines()
 			s.els = p.stmt()
@@ -371,7 +380,7 @@ func (p *parser) ended() bool {
 }
 
 // simple reads a statement without its terminator, as it stands in the head of
-// a for, too.
+// a for, too. break outside of a loop is not found here, and ends the action.
 func (p *parser) simple() *stmt {
 	if p.tok.kind != tKeyword || p.tok.text == "getline" {
 		return &stmt{op: "e", cond: p.expr()}
@@ -398,7 +407,8 @@ func (p *parser) simple() *stmt {
 }
 
 // printArgs reads what print and printf print, and where to. Outside of
-// brackets a > is where to, no comparison.
+// brackets a > is where to, no comparison. "print a, b > c" has c as its file: what follows > is
+// a concatenation at most.
 func (p *parser) printArgs(s *stmt) {
 	p.noGT = true
 	if !p.ended() && !p.is(">") && !p.is(">>") && !p.is("|") {

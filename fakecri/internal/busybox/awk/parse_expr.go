@@ -2,7 +2,7 @@ package awk
 
 import "github.com/drydock-sim/drydock/fakecri/internal/posix"
 
-// expr reads an expression; assignment binds least.
+// expr reads an expression; assignment binds least. Assignment binds to the right.
 func (p *parser) expr() *expr {
 	defer p.nest()()
 	left := p.ternary()
@@ -14,6 +14,7 @@ func (p *parser) expr() *expr {
 			}
 			p.next()
 			p.skipNewlines()
+			// The line is where the expression ends.
 			return &expr{op: "assign", str: op[:len(op)-1], a: left, b: p.expr(), line: p.tok.line}
 		}
 	}
@@ -29,7 +30,7 @@ func (e *expr) assignable() bool {
 // ternary and the functions after it are the levels of precedence, each of
 // which reads the next tighter one: ?:, ||, &&, in, ~, comparison,
 // concatenation, + and -, * / and %, signs and !, ^, ++ and --, and what stands
-// by itself.
+// by itself. Each binary level is a loop, and so binds to the left.
 func (p *parser) ternary() *expr {
 	cond := p.or()
 	if !p.take("?") {
@@ -45,6 +46,7 @@ func (p *parser) ternary() *expr {
 	return e
 }
 
+// or reads operands of ||.
 func (p *parser) or() *expr {
 	left := p.and()
 	for p.take("||") {
@@ -55,6 +57,7 @@ func (p *parser) or() *expr {
 	return left
 }
 
+// and reads operands of &&.
 func (p *parser) and() *expr {
 	left := p.in()
 	for p.take("&&") {
@@ -85,6 +88,7 @@ func (p *parser) in() *expr {
 	return left
 }
 
+// match reads ~ and !~, whose right side may be any expression.
 func (p *parser) match() *expr {
 	left := p.comparison()
 	for p.is("~") || p.is("!~") {
@@ -96,7 +100,7 @@ func (p *parser) match() *expr {
 }
 
 // comparison reads < and the like, which do not associate in POSIX and do here,
-// as in busybox, and | getline.
+// as in busybox, and | getline. So 1 < 2 < 3 is (1 < 2) < 3.
 func (p *parser) comparison() *expr {
 	left := p.concat()
 	for p.tok.kind == tOp {
@@ -130,7 +134,8 @@ func (p *parser) comparison() *expr {
 }
 
 // beginsOperand reports whether the present token can begin what is
-// concatenated, as concatenation has no operator of its own.
+// concatenated, as concatenation has no operator of its own. in and getline are keywords, and so
+// begin none.
 func (p *parser) beginsOperand() bool {
 	switch p.tok.kind {
 	case tNumber, tString, tRegex, tName, tFuncName, tBuiltin:
@@ -145,7 +150,8 @@ func (p *parser) beginsOperand() bool {
 }
 
 // concat reads operands that stand side by side. A + or - there is an operator,
-// not a sign.
+// not a sign. a -1 is a subtraction, a " " -1 a concatenation with a negative number's text in
+// gawk and a subtraction here.
 func (p *parser) concat() *expr {
 	left := p.additive()
 	for p.beginsOperand() && !p.is("+") && !p.is("-") {
@@ -154,6 +160,7 @@ func (p *parser) concat() *expr {
 	return left
 }
 
+// additive reads + and -.
 func (p *parser) additive() *expr {
 	left := p.term()
 	for p.is("+") || p.is("-") {
@@ -164,6 +171,7 @@ func (p *parser) additive() *expr {
 	return left
 }
 
+// term reads *, / and %.
 func (p *parser) term() *expr {
 	left := p.unary()
 	for p.is("*") || p.is("/") || p.is("%") {
@@ -174,6 +182,7 @@ func (p *parser) term() *expr {
 	return left
 }
 
+// unary reads !, - and + in front: they bind looser than ^, so -2^2 is -4.
 func (p *parser) unary() *expr {
 	defer p.nest()()
 	for _, op := range []string{"!", "-", "+"} {
@@ -188,12 +197,14 @@ func (p *parser) unary() *expr {
 func (p *parser) power() *expr {
 	base := p.postfix()
 	if p.take("^") {
-		// Right-associative; binds closer than a sign before it.
+		// Right-associative; binds closer than a sign before it. The right side may have a sign:
+		// 2^-1.
 		return &expr{op: "^", a: base, b: p.unary()}
 	}
 	return base
 }
 
+// postfix reads ++ and -- behind.
 func (p *parser) postfix() *expr {
 	e := p.primary()
 	// Only what can be assigned to takes ++ and --; elsewhere they begin the next
@@ -205,7 +216,7 @@ func (p *parser) postfix() *expr {
 	return e
 }
 
-// variable is a parameter or a global variable by its name.
+// variable is a parameter or a global variable by its name. A parameter hides a global one.
 func (p *parser) variable(name string) *expr {
 	if i, ok := p.locals[name]; ok {
 		return &expr{op: "local", slot: i, str: name}
@@ -213,7 +224,8 @@ func (p *parser) variable(name string) *expr {
 	return &expr{op: "var", slot: p.global(name), str: name}
 }
 
-// optionalTarget reads the variable of a getline, if there is one.
+// optionalTarget reads the variable of a getline, if there is one. $ binds tightly: getline $1
+// sets the first field.
 func (p *parser) optionalTarget() *expr {
 	if p.tok.kind == tName || p.is("$") {
 		e := p.primary()
@@ -226,7 +238,7 @@ func (p *parser) optionalTarget() *expr {
 }
 
 // list reads expressions up to a bracket, within which > and in are operators
-// again.
+// again. Newlines may stand after commas and brackets.
 func (p *parser) list(end string) []*expr {
 	var out []*expr
 	noGT, noIn := p.noGT, p.noIn
@@ -246,7 +258,7 @@ func (p *parser) list(end string) []*expr {
 }
 
 // primary reads what stands by itself: a constant, a variable, a call, a group,
-// a field, getline.
+// a field, getline. It never returns nil: what fits nowhere ends the parsing.
 func (p *parser) primary() *expr {
 	defer p.nest()()
 	t := p.tok
@@ -274,6 +286,7 @@ func (p *parser) primary() *expr {
 	case tFuncName:
 		p.next()
 		p.want("(")
+		// Whether such a function exists is asked at the end of Parse.
 		return &expr{op: "call", fn: p.named(t.text), args: p.list(")"), line: t.line}
 	case tBuiltin:
 		p.next()
@@ -309,6 +322,7 @@ func (p *parser) primary() *expr {
 			if len(args) > 1 {
 				return &expr{op: "group", args: args}
 			}
+			// A group is kept, since print (a)(b) and (i,j) in arr depend on it.
 			return &expr{op: "group", a: args[0]}
 		case "$":
 			p.next()
@@ -331,7 +345,7 @@ func (p *parser) primary() *expr {
 	return nil
 }
 
-// compile is an extended regular expression with awk's escapes.
+// compile is an extended regular expression with awk's escapes. The message is the applet's.
 func compile(pattern string) *posix.Regexp {
 	re, err := posix.Compile(pattern, posix.Extended|posix.Escapes)
 	if err != nil {
@@ -341,7 +355,7 @@ func compile(pattern string) *posix.Regexp {
 }
 
 // minArgs returns how many arguments a builtin needs at least; too many are
-// evaluated or not, and never an error.
+// evaluated or not, and never an error. busybox checks no more.
 func minArgs(name string) int {
 	switch name {
 	case "length", "rand", "srand", "systime", "strftime", "fflush":

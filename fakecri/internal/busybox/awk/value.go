@@ -7,7 +7,7 @@ import (
 )
 
 // value is a scalar. str is valid for strings, num for numbers; the zero value
-// is an unset variable, which is both "" and 0.
+// is an unset variable, which is both "" and 0. Values are copied, and texts share their bytes.
 type value struct {
 	str  string
 	num  float64
@@ -25,7 +25,8 @@ const (
 	fromInput
 )
 
-// num is a number, str the result of a string operation, inputStr what was read.
+// num is a number, str the result of a string operation, inputStr what was read. num, str and
+// inputStr make values of the three kinds; boolean is what comparisons give.
 func num(f float64) value     { return value{num: f, kind: isNum} }
 func str(s string) value      { return value{str: s, kind: isStr} }
 func inputStr(s string) value { return value{str: s, kind: fromInput} }
@@ -50,7 +51,8 @@ func (v value) numeric() bool {
 	return false
 }
 
-// float is the value as a number: that which a text begins with, or 0.
+// float is the value as a number: that which a text begins with, or 0. White space in front is
+// skipped; what follows the number is ignored.
 func (v value) float() float64 {
 	switch v.kind {
 	case isNum:
@@ -64,7 +66,7 @@ func (v value) float() float64 {
 }
 
 // truth is the value as a condition: a number that is not 0, or a text that is
-// not empty.
+// not empty. The text "0" of a program is true, that of input is false.
 func (v value) truth() bool {
 	if v.numeric() {
 		return v.float() != 0
@@ -73,7 +75,8 @@ func (v value) truth() bool {
 }
 
 // text returns v as a string; numbers that are whole as such, others by format,
-// which is CONVFMT or, in print, OFMT.
+// which is CONVFMT or, in print, OFMT. A number's text can differ between the two formats, so it
+// is not kept.
 func (v value) text(format string) string {
 	switch v.kind {
 	case isNum:
@@ -85,7 +88,8 @@ func (v value) text(format string) string {
 }
 
 // formatNum is a number as text: whole ones without a fraction or exponent,
-// whatever the format, as POSIX has it.
+// whatever the format, as POSIX has it. Beyond 2^63 the format is used, as it has no integer for
+// it.
 func formatNum(f float64, format string) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
 		return strconv.FormatInt(int64(f), 10)
@@ -107,7 +111,7 @@ func looksNumeric(s string) (float64, bool) {
 // number reads a number at the start of s and returns its length. As busybox
 // has it, hexadecimal and octal ones count in input too, where POSIX wants
 // decimal: "0x10" + 0 is 16. source says that it stands in a program, where inf
-// and nan are names.
+// and nan are names. The length 0 means that there is none, and then the value is 0.
 func number(s string, source bool) (float64, int) {
 	i := 0
 	if i < len(s) && (s[i] == '+' || s[i] == '-') {
@@ -159,7 +163,7 @@ func number(s string, source bool) (float64, int) {
 }
 
 // notDecimal reads 0x1f or 017 at the start of s; 0 if there is none. 08 and
-// 0.5 are decimal.
+// 0.5 are decimal. An octal number ends before an 8 or 9, and so is decimal.
 func notDecimal(s string) (float64, int) {
 	if len(s) < 2 || s[0] != '0' {
 		return 0, 0
@@ -185,6 +189,7 @@ func notDecimal(s string) (float64, int) {
 	return float64(u), j
 }
 
+// itoa is strconv.Itoa.
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // cell holds a variable: a scalar, or an array once it is used as one. It never
@@ -198,7 +203,8 @@ type cell struct {
 	alias *cell
 }
 
-// arr makes the cell an array, if it is none yet, and the caller's with it.
+// arr makes the cell an array, if it is none yet, and the caller's with it. A scalar that is used
+// as an array forgets its value.
 func (c *cell) arr() *array {
 	if c.array == nil {
 		if c.alias != nil {
@@ -211,7 +217,8 @@ func (c *cell) arr() *array {
 }
 
 // array is a hash table that grows, and is walked, as busybox's is: the order
-// in which `for (k in a)` sees the keys is that of the real one.
+// in which `for (k in a)` sees the keys is that of the real one. Programs that print in that
+// order are common, and their output is compared.
 type array struct {
 	buckets []*entry
 	byKey   map[string]*entry
@@ -226,7 +233,7 @@ type entry struct {
 }
 
 // sizes are the table's lengths, primes below powers of four, in the order in
-// which it grows.
+// which it grows. They are busybox's PRIMES.
 var sizes = []int{61, 251, 1021, 4093, 16381, 65521}
 
 // newArray returns an empty array; its buckets come with the first element.
@@ -244,7 +251,8 @@ func bucketOf(key string, size int) int {
 }
 
 // get returns an element, which it makes if there is none: as in awk, a look
-// makes one. New ones go to the front of their chain.
+// makes one. New ones go to the front of their chain. The table grows when chains are eight long
+// on average.
 func (a *array) get(key string) *entry {
 	if e := a.byKey[key]; e != nil {
 		return e
@@ -283,7 +291,7 @@ func (a *array) grow() {
 // has reports whether there is an element, without making one.
 func (a *array) has(key string) bool { return a.byKey[key] != nil }
 
-// remove takes an element out of its chain.
+// remove takes an element out of its chain. What is not there is no error.
 func (a *array) remove(key string) {
 	e := a.byKey[key]
 	if e == nil {

@@ -9,14 +9,15 @@ import (
 
 // Script is a parsed script: a list of commands, in which blocks and branches
 // are jumps. quiet is -n, or a first line #n. A Script is not written to when
-// it runs.
+// it runs. cmds has blocks' openings and no closings, and no labels.
 type Script struct {
 	cmds  []*command
 	quiet bool
 }
 
 // address picks lines: by number, the last one, or by a regular expression; as
-// the second of a range also by a count.
+// the second of a range also by a count. One of line, last, re or same, and isAdd says what kind
+// it is.
 type address struct {
 	line int // a line's number; 0 is before the first
 	last bool
@@ -29,22 +30,24 @@ type address struct {
 }
 
 // command is a command. Blocks are jumps: { goes to its end if its address does
-// not pick the line.
+// not pick the line. text, sub, yank and jump are of certain letters only.
 type command struct {
 	from, to *address
 	negate   bool
 	op       byte
 	text     string // of a i c, r and w file names, labels
 	sub      *substitution
-	yank     *[256]byte
-	jump     int // where b, t, T and blocks go on
-	n        int // the range's place in a run
+	// yank maps every byte, most to themselves.
+	yank *[256]byte
+	jump int // where b, t, T and blocks go on
+	n    int // the range's place in a run
 }
 
 // substitution is an s command: the nth match (0 and 1 the first), or all from
-// there on with g.
+// there on with g. print and file are of the flags p and w.
 type substitution struct {
-	re     *posix.Regexp
+	re *posix.Regexp
+	// same says that the pattern was empty: the last one used.
 	same   bool
 	repl   []part
 	global bool
@@ -54,14 +57,15 @@ type substitution struct {
 }
 
 // part is a piece of a replacement: text, or a group's number, 0 for the whole
-// match.
+// match. A replacement is cut once, and used for each match.
 type part struct {
 	text  string
 	group int
 	isRef bool
 }
 
-// parser reads a script, character by character: sed has no tokens.
+// parser reads a script, character by character: sed has no tokens. blocks are the openings that
+// are not closed, by their places; labels are places, too.
 type parser struct {
 	src      string
 	pos      int
@@ -81,6 +85,7 @@ func Parse(pieces []string, extended, quiet bool) (s *Script, err error) {
 	if strings.HasPrefix(p.src, "#n\n") || p.src == "#n" {
 		quiet = true
 	}
+	// Each call reads one command.
 	for p.command() {
 	}
 	if len(p.blocks) > 0 {
@@ -91,6 +96,7 @@ func Parse(pieces []string, extended, quiet bool) (s *Script, err error) {
 	}
 	for _, c := range p.cmds {
 		if c.op == 'b' || c.op == 't' || c.op == 'T' {
+			// Without a label the end of the script.
 			c.jump = len(p.cmds)
 			if c.text != "" {
 				at, ok := p.labels[c.text]
@@ -141,7 +147,7 @@ func (p *parser) restOfLine() string {
 }
 
 // command reads one command with its addresses; false at the end. Semicolons
-// may stand anywhere between two.
+// may stand anywhere between two. It is called until it returns false.
 func (p *parser) command() bool {
 	p.skip(" \t\n;")
 	if p.pos >= len(p.src) {
@@ -178,7 +184,8 @@ func (p *parser) command() bool {
 }
 
 // address reads an address; nil if there is none. \%regex% has a delimiter of
-// its own, +N counts lines, I ignores case.
+// its own, +N counts lines, I ignores case. 0 is an address only as the first of a range with an
+// expression, in GNU's; here it picks no line.
 func (p *parser) address(second bool) *address {
 	switch ch := p.peek(); {
 	case ch >= '0' && ch <= '9':
@@ -222,7 +229,8 @@ func (p *parser) number() int {
 }
 
 // compile reads a regular expression; an empty one is the last one that was
-// used when the script ran, which only the run can know.
+// used when the script ran, which only the run can know. The second result says that the pattern
+// is empty.
 func (p *parser) compile(pattern string, flags posix.Flags) (*posix.Regexp, bool) {
 	if pattern == "" {
 		return nil, true
@@ -239,7 +247,8 @@ func (p *parser) compile(pattern string, flags posix.Flags) (*posix.Regexp, bool
 
 // delimited reads up to the delimiter. In a regular expression brackets hide
 // it, and an escaped delimiter stands for itself; a newline ends neither, but
-// an expression must not have one.
+// an expression must not have one. Escapes are left for the expression or the replacement to
+// read, but for the delimiter and newlines.
 func (p *parser) delimited(delim byte, regex bool) string {
 	var b strings.Builder
 	bracket := -1
@@ -273,6 +282,7 @@ func (p *parser) delimited(delim byte, regex bool) string {
 				bracket++
 			}
 		case ch == ']' && bracket >= 0 && p.pos > bracket+1:
+			// [:alpha:] within brackets has a ] of its own: it ends nothing.
 			if open := strings.LastIndex(p.src[bracket:p.pos], "[:"); open <= 0 || strings.Contains(p.src[bracket+open+2:p.pos+1], ":]") && p.src[p.pos-1] != ':' || strings.Count(p.src[bracket:p.pos+1], "[:") < strings.Count(p.src[bracket:p.pos], ":]")+boolInt(p.src[p.pos-1] != ':') {
 				bracket = -1
 			}
@@ -299,7 +309,7 @@ func boolInt(b bool) int {
 
 // body reads what follows a command's letter. The commands of POSIX and T are
 // known; GNU's others (e, F, Q, R, v, W, z) are unsupported, and end sed with
-// that message.
+// that message. c is appended here, if it is a command at run time.
 func (p *parser) body(c *command) {
 	switch c.op {
 	case '{':
@@ -352,7 +362,8 @@ func (p *parser) label() string {
 }
 
 // text reads the text of a, i and c, up to the end of the line; a backslash
-// before the end of a line goes on with the next one.
+// before the end of a line goes on with the next one. Leading white space is dropped, unless a
+// backslash keeps it.
 func (p *parser) text() string {
 	p.skip(" \t")
 	// Both a\ with the text in the next line and GNU's a text in this one.
@@ -387,7 +398,7 @@ func (p *parser) text() string {
 	return b.String() + "\n"
 }
 
-// substitution reads what follows s.
+// substitution reads what follows s. Any character but a newline and a backslash may delimit.
 func (p *parser) substitution(c *command) {
 	delim := p.peek()
 	if delim == 0 || delim == '\n' || delim == '\\' {
@@ -434,7 +445,7 @@ loop:
 }
 
 // replacement cuts a replacement into text and references; & is the whole
-// match, \& an ampersand.
+// match, \& an ampersand. A group that did not match is empty.
 func replacement(s string) []part {
 	var out []part
 	var b strings.Builder
@@ -479,7 +490,7 @@ func replacement(s string) []part {
 	return out
 }
 
-// yank reads what follows y.
+// yank reads what follows y. Bytes, not characters: BusyBox's y knows no UTF-8.
 func (p *parser) yank(c *command) {
 	delim := p.peek()
 	if delim == 0 {

@@ -9,7 +9,8 @@ import (
 )
 
 // run is one execution of a script: the pattern space and hold space, and for
-// each range whether the present line is in it.
+// each range whether the present line is in it. The zero value of until is right for all
+// commands: nobody is in a range.
 type run struct {
 	script *Script
 	host   Host
@@ -22,16 +23,19 @@ type run struct {
 	// range ends: 0 outside of a range, -1 where a pattern says.
 	until   []int
 	changed bool // a substitution was made since the last line or t
-	last    *posix.Regexp
+	// last is the expression used last, for empty ones; it is that of the run, not of the text.
+	last *posix.Regexp
+	// appends are what a and r have put off.
 	appends []func() error
 	files   map[string]io.Writer
-	steps   int
-	noEOL   bool // the last thing written lacks its newline
+	// steps counts commands, for Host.Step.
+	steps int
+	noEOL bool // the last thing written lacks its newline
 }
 
 // Run edits the host's lines and returns the exit status of a q command. An
 // error is *Error, or what the host's files return. It ends at the last line or
-// with q, and leaves closing files to the host.
+// with q, and leaves closing files to the host. A script without input ends at once, with 0.
 func Run(s *Script, host Host) (code int, err error) {
 	defer recoverError(&err)
 	r := &run{script: s, host: host, until: make([]int, len(s.cmds)), files: map[string]io.Writer{}}
@@ -43,6 +47,7 @@ func Run(s *Script, host Host) (code int, err error) {
 		if err != nil || !ok {
 			return 0, err
 		}
+		// D asks for another cycle on what is left.
 		for restart := true; restart; {
 			var quit bool
 			restart, quit, code, err = r.cycle()
@@ -54,7 +59,7 @@ func Run(s *Script, host Host) (code int, err error) {
 }
 
 // openFiles empties the files of w commands before the first line is read,
-// whether or not a line ever gets there.
+// whether or not a line ever gets there. POSIX wants them created before processing.
 func (r *run) openFiles() error {
 	for _, c := range r.script.cmds {
 		name := ""
@@ -80,7 +85,7 @@ func (r *run) openFiles() error {
 	return nil
 }
 
-// read takes the next line into the pattern space.
+// read takes the next line into the pattern space. Line numbers go on from file to file.
 func (r *run) read() (bool, error) {
 	line, newline, ok, err := r.host.Next()
 	if err != nil || !ok {
@@ -93,7 +98,7 @@ func (r *run) read() (bool, error) {
 
 // write writes a line. The newline that the last line of the input lacks is
 // left out, and made up for if something follows: so a file without one at its
-// end keeps it so.
+// end keeps it so. What i and = write has a newline in any case.
 func (r *run) write(w io.Writer, text string, newline bool) error {
 	if r.noEOL {
 		text = "\n" + text
@@ -112,7 +117,7 @@ func (r *run) write(w io.Writer, text string, newline bool) error {
 func (r *run) print(text string) error { return r.write(r.host.Stdout(), text, r.newline) }
 
 // flush writes what a and r have put off to the end of the cycle, in their
-// order.
+// order. It runs also where the line itself is not printed.
 func (r *run) flush() error {
 	for _, fn := range r.appends {
 		if err := fn(); err != nil {
@@ -135,7 +140,8 @@ func (r *run) endCycle(print bool) error {
 }
 
 // cycle runs the script on the pattern space. restart asks for another run
-// without reading a line, as D wants; quit ends the run with a status.
+// without reading a line, as D wants; quit ends the run with a status. An error ends the run with
+// status 1 or the one returned.
 func (r *run) cycle() (restart, quit bool, code int, err error) {
 	r.changed = false
 	cmds := r.script.cmds
@@ -146,6 +152,7 @@ func (r *run) cycle() (restart, quit bool, code int, err error) {
 		}
 		c := cmds[i]
 		i++
+		// negate is the ! of a command.
 		if r.selected(c) == c.negate {
 			// A block that is not entered is jumped over.
 			if c.op == '{' {
@@ -175,6 +182,7 @@ func (r *run) cycle() (restart, quit bool, code int, err error) {
 			return true, false, 0, nil
 		// A range is replaced once, at its end.
 		case 'c':
+			// Within a negated range there is no end to wait for.
 			if c.to == nil || c.negate || r.until[c.n] == 0 {
 				if err := r.write(r.host.Stdout(), strings.TrimSuffix(c.text, "\n"), true); err != nil {
 					return false, true, 1, err
@@ -198,7 +206,7 @@ func (r *run) cycle() (restart, quit bool, code int, err error) {
 }
 
 // nextLine does n and N; false ends the run. Without a next line the pattern
-// space is printed, which POSIX leaves out for N.
+// space is printed, which POSIX leaves out for N. n prints before it reads, N appends.
 func (r *run) nextLine(op byte) (bool, error) {
 	if r.host.Last() {
 		// Without a next line both print, as GNU's does, and end.
@@ -220,7 +228,7 @@ func (r *run) nextLine(op byte) (bool, error) {
 }
 
 // simple does the commands that go on with the next one. A text of i is written
-// at once, one of a after the line.
+// at once, one of a after the line. Labels, comments and closings never come here.
 func (r *run) simple(c *command) error {
 	out := r.host.Stdout()
 	switch c.op {
@@ -230,6 +238,7 @@ func (r *run) simple(c *command) error {
 		return r.print(r.space)
 	case 'P':
 		first, _, _ := strings.Cut(r.space, "\n")
+		// P ends with a newline, even if the last line lacks one.
 		return r.write(out, first, true)
 	// It is taken and does nothing in busybox.
 	case 'l':
@@ -273,7 +282,8 @@ func (r *run) simple(c *command) error {
 // its line ends, as with the memory of a real one.
 const maxSpace = 64 << 20
 
-// insert writes a file after the cycle; one that can't be read is none.
+// insert writes a file after the cycle; one that can't be read is none. /dev/stdin is not special
+// here.
 func (r *run) insert(name string) error {
 	data, err := r.host.ReadFile(name)
 	if err != nil || len(data) == 0 {
@@ -283,7 +293,7 @@ func (r *run) insert(name string) error {
 }
 
 // toFile writes the pattern space to a file of w, which Run has opened before
-// the first line.
+// the first line. Lines are written as they come, so another command may read them.
 func (r *run) toFile(name string) error {
 	// The standard output heeds the newline that a last line lacks, see write.
 	if name == "/dev/stdout" {
@@ -297,7 +307,8 @@ func (r *run) toFile(name string) error {
 	return err
 }
 
-// regexp remembers the expression used last, for empty ones.
+// regexp remembers the expression used last, for empty ones. It is asked only when it is used: an
+// address that is not reached leaves it.
 func (r *run) regexp(re *posix.Regexp, same bool) *posix.Regexp {
 	if same {
 		if r.last == nil {
@@ -309,7 +320,8 @@ func (r *run) regexp(re *posix.Regexp, same bool) *posix.Regexp {
 	return re
 }
 
-// matches reports whether an address by itself picks the present line.
+// matches reports whether an address by itself picks the present line. A number picks by the
+// count of lines over all files.
 func (r *run) matches(a *address) bool {
 	switch {
 	case a.last:
@@ -322,7 +334,8 @@ func (r *run) matches(a *address) bool {
 
 // selected reports whether a command's addresses pick the present line. A
 // range's second address is looked for from the next line on; a number that is
-// past picks one line.
+// past picks one line. It must be called exactly once for each command and line, as it moves
+// ranges on.
 func (r *run) selected(c *command) bool {
 	switch {
 	case c.from == nil:
@@ -338,6 +351,7 @@ func (r *run) selected(c *command) bool {
 		switch {
 		case c.to.isAdd:
 			r.until[c.n] = r.line + c.to.plus
+		// The end is looked for from the next line on, so /a/,/a/ takes two lines at least.
 		case c.to.re != nil || c.to.same:
 			r.until[c.n] = -1
 		case c.to.last:
@@ -353,11 +367,13 @@ func (r *run) selected(c *command) bool {
 			r.until[c.n] = 0
 		}
 		return true
+	// The line that ends the range is in it.
 	case until < 0:
 		if r.matches(c.to) {
 			r.until[c.n] = 0
 		}
 		return true
+	// A line that was jumped over may be past the end.
 	default:
 		if r.line >= until {
 			r.until[c.n] = 0
@@ -366,10 +382,11 @@ func (r *run) selected(c *command) bool {
 	}
 }
 
-// substitute is an s command.
+// substitute is an s command. changed is set even if the text is the same afterwards.
 func (r *run) substitute(s *substitution) error {
 	re := r.regexp(s.re, s.same)
 	var locs [][]int
+	// Only the first match is needed otherwise.
 	if s.global || s.nth > 1 {
 		locs = re.FindAll(r.space)
 		if !s.global {
