@@ -26,7 +26,8 @@ const (
 )
 
 // check is one of the list. Names are stable: reports are compared by them, and
-// --focus and --skip select by them.
+// --focus and --skip select by them. run fails the check by T's methods; a panic of its own is a
+// failure, too.
 type check struct {
 	// name: "cri/sandbox/stop-twice", "kubelet/restart-always".
 	name  string
@@ -40,11 +41,13 @@ type check struct {
 	run     func(ctx context.Context, t *T)
 }
 
-// checkTimeout bounds a direct check.
+// checkTimeout bounds a direct check. It is far beyond what any runtime needs, so reaching it
+// means that something hangs.
 const checkTimeout = 2 * time.Minute
 
 // Result is how one check went. It is complete by itself: a report is a list of
-// them, read far from the machine that made it.
+// them, read far from the machine that made it. Came of a skipped check is empty: what was found
+// before does not count.
 type Result struct {
 	Name  string `json:"name"`
 	Level Level  `json:"level"`
@@ -66,7 +69,8 @@ type Result struct {
 	Seconds float64 `json:"durationSeconds"`
 }
 
-// Report is how a run went.
+// Report is how a run went. Its JSON is what tools read; names of fields are part of the
+// interface.
 type Report struct {
 	// Runtime is what the runtime says it is.
 	Runtime struct {
@@ -97,5 +101,5 @@ func (r *Report) Count(level Level, s Status) int {
 
 // Conforms tells that every required check that was run has passed, and that none
 // was left out by an interruption. Skipped checks don't count against a runtime:
-// each has a reason that a reader can judge.
+// each has a reason that a reader can judge. Optional checks that fail don't count either.
 func (r *Report) Conforms() bool { return !r.Interrupted && r.Count(Required, Failed) == 0 }

@@ -86,6 +86,7 @@ func checkMounts(ctx context.Context, t *T) {
 	if data, err := os.ReadFile(filepath.Join(real, "made")); err != nil || string(data) != "inside\n" {
 		t.Errorf("what the container wrote is %q outside: %v", data, err)
 	}
+	// A bind of a directory and one of a file can go wrong apart.
 	for _, path := range []string{"/ro/x", "/one/file"} {
 		if r := t.exec(ctx, c.id, "write", path, "x"); r.ExitCode == 0 || !strings.Contains(string(r.Stderr), "read-only") {
 			t.Errorf("writing to %s, which is read-only, exited %d: %s", path, r.ExitCode, r.Stderr)
@@ -99,6 +100,7 @@ func checkMounts(ctx context.Context, t *T) {
 	for _, want := range mounts {
 		found := false
 		for _, m := range s.Mounts {
+			// Propagation comes back as it was asked for: kubelets set it for each mount.
 			found = found || m.ContainerPath == want.ContainerPath && m.HostPath == want.HostPath && m.Readonly == want.Readonly && m.Propagation == want.Propagation
 		}
 		if !found {
@@ -108,7 +110,8 @@ func checkMounts(ctx context.Context, t *T) {
 }
 
 // checkUsers: runAsUser, runAsGroup and supplemental groups, alone and together,
-// over images with users of their own.
+// over images with users of their own. The image's user counts only if the request names none;
+// the group of a bare user is that of the image's /etc/passwd, or 0.
 func checkUsers(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	number := func(n int64) *runtimeapi.Int64Value { return &runtimeapi.Int64Value{Value: n} }
@@ -134,6 +137,7 @@ func checkUsers(ctx context.Context, t *T) {
 			c.Image.Image = id
 			x.edit(c.Linux.SecurityContext)
 		}, "id")
+		// What ends with "=" has groups that differ between runtimes.
 		if !strings.HasPrefix(out, x.want) || !strings.HasSuffix(x.want, "=") && out != x.want+"\n" {
 			t.Errorf("with %s: the process is %q, not %q", x.what, out, x.want)
 		}
@@ -150,7 +154,8 @@ func checkGroupAlone(ctx context.Context, t *T) {
 	t.wantError(err, "CreateContainer with run_as_group only")
 }
 
-// checkReadOnlyRoot: readOnlyRootFilesystem must not make volumes read-only.
+// checkReadOnlyRoot: readOnlyRootFilesystem must not make volumes read-only. The message is
+// looked at as well: a write may fail for another reason.
 func checkReadOnlyRoot(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) {
 		c.Linux.SecurityContext.ReadonlyRootfs = true
@@ -170,7 +175,8 @@ func checkHostname(ctx context.Context, t *T) {
 	}
 }
 
-// checkDNS: the kubelet makes up resolv.conf by dnsPolicy and hands it over.
+// checkDNS: the kubelet makes up resolv.conf by dnsPolicy and hands it over. The runtime writes
+// it (cri-api DNSConfig), the kubelet only says what.
 func checkDNS(ctx context.Context, t *T) {
 	p := t.pod(ctx, func(c *runtimeapi.PodSandboxConfig) {
 		c.DnsConfig = &runtimeapi.DNSConfig{Servers: []string{"10.1.2.3"}, Searches: []string{"example.test"}, Options: []string{"ndots:3"}}
@@ -189,6 +195,7 @@ func checkPodNetwork(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	t.start(ctx, p, nil, "run", "--http=8080")
 	asks := t.start(ctx, p, nil, "run")
+	// The server may need a moment to listen.
 	t.eventually(ctx, 20*time.Second, func() string {
 		if r := t.exec(ctx, asks.id, "http", "http://127.0.0.1:8080/healthz"); r.ExitCode != 0 {
 			return fmt.Sprintf("what one container serves, another does not reach: %s%s", r.Stdout, r.Stderr)
@@ -197,12 +204,14 @@ func checkPodNetwork(ctx context.Context, t *T) {
 	})
 	other := t.start(ctx, t.pod(ctx, nil), nil, "run")
 	if r := t.exec(ctx, other.id, "http", "--timeout=2s", "http://127.0.0.1:8080/healthz"); r.ExitCode == 0 {
+		// The other direction shows that it is the pod's network and not the machine's.
 		t.Errorf("a container of another sandbox reaches it on 127.0.0.1 as well")
 	}
 }
 
 // httpOK waits until a URL answers 200.
 func (t *T) httpOK(ctx context.Context, url string) {
+	// Each try is a connection of its own, as a probe's is.
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	t.eventually(ctx, 20*time.Second, func() string {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -228,7 +237,7 @@ func checkPodAddress(ctx context.Context, t *T) {
 }
 
 // checkHostNetwork: with hostNetwork a container listens on the machine's
-// addresses.
+// addresses. Both the sandbox and its containers must say so in the CRI.
 func checkHostNetwork(ctx context.Context, t *T) {
 	p := t.pod(ctx, func(c *runtimeapi.PodSandboxConfig) {
 		c.Hostname = ""
@@ -241,7 +250,8 @@ func checkHostNetwork(ctx context.Context, t *T) {
 	t.httpOK(ctx, fmt.Sprintf("http://127.0.0.1:%d/healthz", port))
 }
 
-// freePort is a port of the machine that nobody listened on just now.
+// freePort is a port of the machine that nobody listened on just now. Somebody may take it
+// meanwhile; the check then fails, which is rare enough.
 func (t *T) freePort() int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -264,7 +274,7 @@ func checkHostPort(ctx context.Context, t *T) {
 
 // checkProcesses: process namespaces per container, per pod
 // (shareProcessNamespace), of the node (hostPID) and of one other container
-// (ephemeral containers).
+// (ephemeral containers). With POD process 1 is the sandbox's own, so the container's is another.
 func checkProcesses(ctx context.Context, t *T) {
 	own := t.pod(ctx, nil)
 	t.start(ctx, own, nil, "run", "--log=findme")
@@ -283,7 +293,7 @@ func checkProcesses(ctx context.Context, t *T) {
 }
 
 // hasProcess reports whether a process list has a process with a number whose
-// command line has a text.
+// command line has a text. The actor's ps has the number first.
 func hasProcess(ps, pid, text string) bool {
 	for _, l := range strings.Split(ps, "\n") {
 		if f := strings.Fields(l); len(f) > 0 && f[0] == pid && strings.Contains(l, text) {
@@ -298,6 +308,7 @@ func hasProcess(ps, pid, text string) bool {
 func checkMessageFile(ctx context.Context, t *T) {
 	file := filepath.Join(t.dir(), "message")
 	t.hostFile(file, "")
+	// The container's user may not be the run's.
 	if err := os.Chmod(file, 0o666); err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -314,6 +325,7 @@ func checkMessageFile(ctx context.Context, t *T) {
 func checkMemoryLimit(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) {
 		c.Linux.Resources = &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 48 << 20, MemorySwapLimitInBytes: 48 << 20}
+		// A second of quiet first, so that the container is seen to run before it is killed.
 	}, "run", "--memory=256Mi", "--memory-after=1s", "--for=20s")
 	t.exited(ctx, c.id)
 	t.eventually(ctx, 5*time.Second, func() string { // the kernel's word may come after the exit
@@ -324,7 +336,8 @@ func checkMemoryLimit(ctx context.Context, t *T) {
 	})
 }
 
-// checkSysctls: sysctls are the sandbox', and its containers see them.
+// checkSysctls: sysctls are the sandbox', and its containers see them. This one is among the
+// kubelet's safe sysctls (pkg/kubelet/sysctl).
 func checkSysctls(ctx context.Context, t *T) {
 	c := t.podConfig()
 	c.Linux.Sysctls = map[string]string{"kernel.shm_rmid_forced": "1"}

@@ -22,7 +22,8 @@ const (
 )
 
 // containerChecks are about containers' lives. The PLEG compares states and
-// nothing else: one that is wrong for a moment is an event that never was.
+// nothing else: one that is wrong for a moment is an event that never was. States and times must
+// agree between status and list, since a kubelet uses both.
 func containerChecks() []*check {
 	return []*check{
 		{name: "cri/container/create", level: Required, run: checkContainerCreate,
@@ -56,7 +57,8 @@ func containerChecks() []*check {
 	}
 }
 
-// stopChecks are about the ends of containers.
+// stopChecks are about the ends of containers. Times have wide bounds: what matters is whether a
+// timeout was waited for.
 func stopChecks() []*check {
 	return []*check{
 		{name: "cri/stop/graceful", level: Required, run: checkStopGraceful,
@@ -74,7 +76,8 @@ func stopChecks() []*check {
 	}
 }
 
-// listContainers is ListContainers; nil lists all.
+// listContainers is ListContainers; nil lists all. It is the whole machine's, other guests
+// included.
 func (t *T) listContainers(ctx context.Context, f *runtimeapi.ContainerFilter) []*runtimeapi.Container {
 	r, err := t.rt.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: f})
 	t.must(err, "ListContainers")
@@ -90,7 +93,8 @@ func (t *T) containerIDs(ctx context.Context, f *runtimeapi.ContainerFilter) []s
 	return out
 }
 
-// theContainer is the one item of a list filtered by id.
+// theContainer is the one item of a list filtered by id. A filter by id that returns nothing, or
+// more, is a failure by itself.
 func (t *T) theContainer(ctx context.Context, id string) *runtimeapi.Container {
 	list := t.listContainers(ctx, &runtimeapi.ContainerFilter{Id: id})
 	if len(list) != 1 || list[0].Id != id {
@@ -127,7 +131,8 @@ func checkContainerCreate(ctx context.Context, t *T) {
 }
 
 // checkContainerStart: the start's time is what restart back-off and startup
-// probes count from.
+// probes count from. "By the time StartContainer returns" matters: the kubelet's next relist must
+// not see it created.
 func checkContainerStart(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	s, item := t.status(ctx, c.id), t.theContainer(ctx, c.id)
@@ -155,6 +160,7 @@ func checkContainerConfig(ctx context.Context, t *T) {
 	t.sameMap("labels in the list", c.config.Labels, item.Labels, true)
 	t.sameMap("annotations in the status", c.config.Annotations, s.Annotations, true)
 	t.sameMap("annotations in the list", c.config.Annotations, item.Annotations, true)
+	// kubecontainer's status conversion needs both.
 	if s.GetImage().GetImage() == "" || s.ImageRef == "" {
 		t.Errorf("image is %q and image_ref %q: kubelets reject a status without them", s.GetImage().GetImage(), s.ImageRef)
 	}
@@ -191,7 +197,8 @@ func checkExitCodes(ctx context.Context, t *T) {
 }
 
 // checkContainerFilters: a filter that lets too much through has a kubelet stop
-// another's container.
+// another's container. All of one kind are made first, and each filter is held against all of
+// them.
 func checkContainerFilters(ctx context.Context, t *T) {
 	value := t.unknownID()[:40]
 	label := func(v string) func(*runtimeapi.ContainerConfig) {
@@ -225,12 +232,13 @@ func checkContainerFilters(ctx context.Context, t *T) {
 		{"a sandbox and a state", &runtimeapi.ContainerFilter{PodSandboxId: p.id, State: state(exited)}, nil},
 		{"a label that none has", &runtimeapi.ContainerFilter{LabelSelector: map[string]string{"group": value, "one": "c"}}, nil},
 	} {
+		// Others' containers may be listed beside.
 		t.sameAmong("a list of containers filtered by "+x.what, all, x.want, t.containerIDs(ctx, x.f))
 	}
 }
 
 // checkContainerUnknown: NotFound of a status means gone; any other error means
-// try again, for ever.
+// try again, for ever. StopContainer is let off, since the CRI says that it is idempotent.
 func checkContainerUnknown(ctx context.Context, t *T) {
 	id := t.unknownID()
 	_, err := t.rt.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
@@ -263,7 +271,8 @@ func checkContainerRemove(ctx context.Context, t *T) {
 	}
 }
 
-// checkStartTwice: a second start is an error and harms nothing.
+// checkStartTwice: a second start is an error and harms nothing. A kubelet whose call was cut off
+// may repeat it.
 func checkStartTwice(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.start(ctx, p, nil, "run")
@@ -300,7 +309,7 @@ func checkAttempts(ctx context.Context, t *T) {
 }
 
 // checkStoppedSandbox: nothing is created in a sandbox that was stopped; a pod
-// gets a new one.
+// gets a new one. The runtime knows better than a kubelet with an old view.
 func checkStoppedSandbox(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.containerConfig(ctx, "run")
@@ -330,7 +339,8 @@ func checkMissingImage(ctx context.Context, t *T) {
 }
 
 // checkMissingCommand: a command that is not there is an error of create or of
-// start, and never a container that runs.
+// start, and never a container that runs. Runtimes differ in which call fails, and both are fine
+// by kubelets.
 func checkMissingCommand(ctx context.Context, t *T) {
 	const name = "/no-such-command"
 	p := t.pod(ctx, nil)
@@ -360,6 +370,7 @@ func checkProcess(ctx context.Context, t *T) {
 		_, id := t.im.get(ctx, actor.Repository+":env")
 		c.Image.Image = id
 		c.Command, c.WorkingDir = []string{actor.Program, "chain"}, "/tmp"
+		// Odd values show whether somebody parses what should be handed on.
 		c.Envs = []*runtimeapi.KeyValue{{Key: "OVERRIDDEN", Value: []byte("by the container")}, {Key: "EMPTY", Value: []byte("")}, {Key: "ODD", Value: []byte("a=b $HOME \"c\"")}}
 		c.Args = []string{"pwd", "--", "env", "OVERRIDDEN", "--", "env", "FROM_IMAGE", "--", "env", "EMPTY", "--", "env", "ODD", "--", "args", "x y", "", "--z=1"}
 	})
@@ -370,7 +381,8 @@ func checkProcess(ctx context.Context, t *T) {
 }
 
 // checkImageCommand: entrypoint and command of an image combine as Kubernetes
-// documents.
+// documents. ENTRYPOINT and CMD are entrypoint and command here; command and args are the
+// container's.
 func checkImageCommand(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	for _, x := range []struct {
@@ -385,7 +397,8 @@ func checkImageCommand(ctx context.Context, t *T) {
 	}
 }
 
-// stopped stops a container and tells how long that took.
+// stopped stops a container and tells how long that took. The state is asked for right after the
+// call, without waiting: that is the promise.
 func (t *T) stopped(ctx context.Context, id string, timeout int64) (time.Duration, *runtimeapi.ContainerStatus) {
 	began := time.Now()
 	t.stop(ctx, id, timeout)
@@ -400,6 +413,7 @@ func (t *T) stopped(ctx context.Context, id string, timeout int64) (time.Duratio
 // checkStopGraceful: SIGTERM first, and the process' own exit code.
 func checkStopGraceful(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "run", "--stop-exit=7", "--stop-after=500ms")
+	// Signals that come before a handler is set act by default.
 	t.sleep(ctx, 300*time.Millisecond) // until it has set up its handlers
 	took, s := t.stopped(ctx, c.id, 60)
 	if s.ExitCode != 7 {
@@ -416,6 +430,7 @@ func checkStopTimeout(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "run", "--ignore=TERM")
 	t.sleep(ctx, 300*time.Millisecond)
 	took, s := t.stopped(ctx, c.id, 3)
+	// Half a second less, as clocks and rounding go.
 	if took < 2500*time.Millisecond || took > 20*time.Second {
 		t.Errorf("StopContainer with a timeout of 3 s took %v", took)
 	}
@@ -438,7 +453,8 @@ func checkStopAtOnce(ctx context.Context, t *T) {
 }
 
 // checkStopIdempotent: stopping what has ended is fine and changes neither exit
-// code nor time.
+// code nor time. A kubelet stops all containers of a pod, whether or not it knows that they have
+// ended.
 func checkStopIdempotent(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "exit", "5")
 	before := t.exited(ctx, c.id)
@@ -462,7 +478,8 @@ func checkStopSignal(ctx context.Context, t *T) {
 }
 
 // checkStopShorter: a kubelet that learns of a shorter grace period stops again
-// while the first stop still waits; the shorter one must win.
+// while the first stop still waits; the shorter one must win. It is optional: runtimes may queue
+// calls for one container.
 func checkStopShorter(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "run", "--ignore=TERM")
 	t.sleep(ctx, 300*time.Millisecond)
@@ -472,6 +489,7 @@ func checkStopShorter(ctx context.Context, t *T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		// The long one is on a goroutine of its own, and its result does not matter.
 		_, err = t.rt.StopContainer(long, &runtimeapi.StopContainerRequest{ContainerId: c.id, Timeout: 60})
 	}()
 	t.sleep(ctx, 500*time.Millisecond)

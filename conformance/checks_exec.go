@@ -13,7 +13,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/actor"
 )
 
-// execChecks are about ExecSync, which probes and hooks use.
+// execChecks are about ExecSync, which probes and hooks use. Times and statuses decide about
+// restarts, so each form of failure has a check.
 func execChecks() []*check {
 	return []*check{
 		{name: "cri/exec/output", level: Required, run: checkExecOutput,
@@ -65,7 +66,8 @@ func checkExecExit(ctx context.Context, t *T) {
 }
 
 // checkExecTimeout: the timeout ends the call with DeadlineExceeded, which the
-// prober counts as failed, and the command as well.
+// prober counts as failed, and the command as well. Older containerd has the code in the text
+// (KEP-1972 made probes heed timeouts).
 func checkExecTimeout(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	began := time.Now()
@@ -78,6 +80,7 @@ func checkExecTimeout(ctx context.Context, t *T) {
 	if took < 900*time.Millisecond || took > 15*time.Second {
 		t.Errorf("ExecSync with a timeout of 1 s took %v", took)
 	}
+	// A command that stays would be a leak with each probe.
 	t.eventually(ctx, 10*time.Second, func() string {
 		if ps := t.says(ctx, c.id, "ps"); strings.Contains(ps, "1000s") {
 			return "the command is still there: " + ps
@@ -128,7 +131,7 @@ func checkExecNotRunning(ctx context.Context, t *T) {
 }
 
 // checkExecIdentity: a command has the container's user, environment, directory
-// and files.
+// and files. The code is not checked: runtimes differ, and kubelets treat all alike.
 func checkExecIdentity(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) {
 		c.WorkingDir = "/tmp"
@@ -146,7 +149,7 @@ func checkExecIdentity(ctx context.Context, t *T) {
 }
 
 // checkExecConcurrent: probes of one container run at once and must not wait for
-// each other.
+// each other. Less than the sum of their times is enough to show it.
 func checkExecConcurrent(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	const n = 5
@@ -179,6 +182,7 @@ func checkExecConcurrent(ctx context.Context, t *T) {
 // default holds.
 func checkExecLarge(ctx context.Context, t *T) {
 	c := t.running(ctx)
+	// With 102 bytes a line the whole is just beyond a MiB.
 	const lines, length = 10240, 102 // with the newline
 	r := t.exec(ctx, c.id, "lines", fmt.Sprint(lines), "--length="+fmt.Sprint(length-1), "{n}")
 	if n := strings.Count(string(r.Stdout), "\n"); n != lines || len(r.Stdout) < lines*length-length {

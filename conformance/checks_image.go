@@ -14,7 +14,8 @@ import (
 )
 
 // imageChecks are about images. Those that remove some run alone: the same image
-// has the same id under every name.
+// has the same id under every name. Each works in a repository of its own below the registry, so
+// that tags don't meet.
 func imageChecks() []*check {
 	return []*check{
 		{name: "cri/image/absent", level: Required, run: checkImageAbsent,
@@ -60,7 +61,8 @@ func (i testImages) status(ctx context.Context, ref string) *runtimeapi.Image {
 	return r.Image
 }
 
-// imageThere is imageStatus of an image that must be there.
+// imageThere is imageStatus of an image that must be there. It ends the check, as what follows
+// needs the image.
 func (i testImages) there(ctx context.Context, ref string) *runtimeapi.Image {
 	im := i.status(ctx, ref)
 	if im == nil {
@@ -75,7 +77,8 @@ func (i testImages) remove(ctx context.Context, ref string) {
 	i.t.must(err, "RemoveImage of %s", ref)
 }
 
-// listed returns an image's entry in the list of all, or nil.
+// listed returns an image's entry in the list of all, or nil. Listed twice is a failure on the
+// way.
 func (i testImages) listed(ctx context.Context, id string) *runtimeapi.Image {
 	r, err := i.ListImages(ctx, &runtimeapi.ListImagesRequest{})
 	i.t.must(err, "ListImages")
@@ -92,7 +95,8 @@ func (i testImages) listed(ctx context.Context, id string) *runtimeapi.Image {
 }
 
 // absent makes sure that a test image is not there, under whatever name. The
-// check is skipped if somebody else has it, too.
+// check is skipped if somebody else has it, too. Pulling first is the only way to learn the id by
+// which it may be known.
 func (i testImages) absent(ctx context.Context, names ...string) {
 	for _, name := range names {
 		id := i.pull(ctx, i.t.suite.registry.Ref(i.own(name))) // to know its id
@@ -108,7 +112,7 @@ func (i testImages) absent(ctx context.Context, names ...string) {
 func (i testImages) own(image string) string { return "check-" + i.t.id + "/" + image }
 
 // checkImageAbsent: an image that is not there is an empty answer and no error,
-// which is how a kubelet decides to pull.
+// which is how a kubelet decides to pull. By name and by id: kubelets ask for both.
 func checkImageAbsent(ctx context.Context, t *T) {
 	ref := t.suite.registry.Ref(t.im.own(testImageName))
 	for _, ref := range []string{ref, "sha256:" + t.unknownID()} {
@@ -121,7 +125,8 @@ func checkImageAbsent(ctx context.Context, t *T) {
 }
 
 // checkPullTag: what PullImage returns is an ID under which status and list know
-// the image.
+// the image. The three views must agree, as pulling, garbage collection and node status use
+// different ones.
 func checkPullTag(ctx context.Context, t *T) {
 	name := t.im.own(actor.Repository + ":layers")
 	t.im.absent(ctx, actor.Repository+":layers")
@@ -142,6 +147,7 @@ func checkPullTag(ctx context.Context, t *T) {
 			t.Errorf("repo_digests in %s are %q, not just one of %s", how, im.RepoDigests, repo)
 			continue
 		}
+		// A digest is a name as well.
 		if same := t.im.status(ctx, im.RepoDigests[0]); same.GetId() != id {
 			t.Errorf("the status of %s leads to the image %q, not %q", im.RepoDigests[0], same.GetId(), id)
 		}
@@ -154,7 +160,8 @@ func checkPullTag(ctx context.Context, t *T) {
 	}
 }
 
-// checkPullDigest: a reference by digest is found again by that digest.
+// checkPullDigest: a reference by digest is found again by that digest. A tag would be a name
+// that nobody asked for, and that another pull may move.
 func checkPullDigest(ctx context.Context, t *T) {
 	name := actor.Repository + ":layers"
 	t.im.absent(ctx, name, name+"@")
@@ -205,7 +212,8 @@ func checkPullMissing(ctx context.Context, t *T) {
 	}
 }
 
-// checkPullDeadline: a pull ends with its caller's deadline.
+// checkPullDeadline: a pull ends with its caller's deadline. The registry answers slowly under
+// that name, so the deadline comes first.
 func checkPullDeadline(ctx context.Context, t *T) {
 	ref := t.suite.registry.Ref("slow/" + t.id + "/" + actor.Repository + ":2")
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
@@ -224,7 +232,8 @@ func checkPullDeadline(ctx context.Context, t *T) {
 	}
 }
 
-// checkPullCredentials: credentials of the call are used for that call only.
+// checkPullCredentials: credentials of the call are used for that call only. A runtime that
+// remembers them would give one tenant's images to another.
 func checkPullCredentials(ctx context.Context, t *T) {
 	ref := t.suite.registry.Ref("private/" + t.id + "/" + testImageName)
 	pull := func(auth *runtimeapi.AuthConfig) error {
@@ -237,7 +246,8 @@ func checkPullCredentials(ctx context.Context, t *T) {
 }
 
 // checkImageIdentity: names of one content are one image with one ID; image
-// garbage collection counts on it.
+// garbage collection counts on it. Were they two, garbage collection would count the size twice
+// and remove one in use.
 func checkImageIdentity(ctx context.Context, t *T) {
 	ref := func(name string) string { return t.suite.registry.Ref(name) }
 	other := "other-" + t.id + "/" + actor.Repository
@@ -262,7 +272,7 @@ func checkImageIdentity(ctx context.Context, t *T) {
 }
 
 // checkImageRemove: removing by a tag or by the ID, and what is left of the other
-// names.
+// names. Removal by one name takes them all: the CRI's RemoveImage is about the image.
 func checkImageRemove(ctx context.Context, t *T) {
 	for _, byID := range []bool{false, true} {
 		t.im.absent(ctx, testImageName)
@@ -287,7 +297,8 @@ func checkImageRemove(ctx context.Context, t *T) {
 	}
 }
 
-// checkImageRemoveConcurrent: of several that remove at once none fails.
+// checkImageRemoveConcurrent: of several that remove at once none fails. Kubelets' garbage
+// collection and people may meet.
 func checkImageRemoveConcurrent(ctx context.Context, t *T) {
 	t.im.absent(ctx, actor.Repository+":2")
 	id := t.im.pull(ctx, t.suite.registry.Ref(t.im.own(actor.Repository+":2")))
@@ -336,7 +347,8 @@ func checkImageFilter(ctx context.Context, t *T) {
 }
 
 // checkImageUser: runAsNonRoot is decided by uid and username of an image's
-// status.
+// status. A name that is no number can't be judged, and the kubelet refuses it
+// (pkg/kubelet/kuberuntime, security_context.go).
 func checkImageUser(ctx context.Context, t *T) {
 	for _, x := range []struct {
 		tag, name string
@@ -358,7 +370,7 @@ func checkImageUser(ctx context.Context, t *T) {
 }
 
 // checkImageOfContainer: garbage collection finds the images in use by what
-// containers say of theirs.
+// containers say of theirs. Otherwise an image in use would look unused.
 func checkImageOfContainer(ctx context.Context, t *T) {
 	_, id := t.im.get(ctx, testImageName)
 	c := t.running(ctx) // created with the id, as kubelets do

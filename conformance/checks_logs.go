@@ -14,7 +14,8 @@ import (
 )
 
 // logChecks are about log files. The kubelet reads these files itself for kubectl
-// logs and rotates them: the format is part of the interface.
+// logs and rotates them: the format is part of the interface. The format is kubelet's, in
+// staging/src/k8s.io/cri-client/pkg/logs.
 func logChecks() []*check {
 	return []*check{
 		{name: "cri/logs/format", level: Required, run: checkLogFormat,
@@ -43,6 +44,7 @@ func checkLogFormat(ctx context.Context, t *T) {
 	}
 	want := []logLine{{stream: "stdout", text: "one"}, {stream: "stderr", text: "two"}, {stream: "stdout", text: "  three  "}, {stream: "stdout", text: ""}}
 	var lines []logLine
+	// The log may be complete a moment after the end.
 	t.eventually(ctx, 5*time.Second, func() string {
 		if lines = t.readLog(c.log()); len(lines) != len(want) {
 			return fmt.Sprintf("the log has %d lines, not %d: %v", len(lines), len(want), lines)
@@ -68,7 +70,8 @@ func checkLogFormat(ctx context.Context, t *T) {
 	}
 }
 
-// checkLogLong: a long line is cut into partial ones that join to the same bytes.
+// checkLogLong: a long line is cut into partial ones that join to the same bytes. containerd cuts
+// at 16 KiB; the number is the runtime's choice.
 func checkLogLong(ctx context.Context, t *T) {
 	const length = 40_000
 	p := t.pod(ctx, nil)
@@ -97,7 +100,7 @@ func checkLogLong(ctx context.Context, t *T) {
 }
 
 // checkLogApart: each container has its own file, also below directories that are
-// not there yet.
+// not there yet. The kubelet makes the directories, the runtime the files.
 func checkLogApart(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	for i, c := range []*container{t.start(ctx, p, nil, "echo", "0"), t.start(ctx, p, nil, "echo", "1"), t.start(ctx, p, func(c *runtimeapi.ContainerConfig) {
@@ -114,7 +117,8 @@ func checkLogApart(ctx context.Context, t *T) {
 	}
 }
 
-// checkLogKept: logs outlive their container; the kubelet removes them.
+// checkLogKept: logs outlive their container; the kubelet removes them. kubectl logs --previous
+// reads it after the container is gone.
 func checkLogKept(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "echo", "here")
 	t.exited(ctx, c.id)
@@ -126,7 +130,7 @@ func checkLogKept(ctx context.Context, t *T) {
 }
 
 // checkLogReopen: after a rename the next lines go to a new file, and none is
-// lost.
+// lost. This is the rotation of pkg/kubelet/logs: rename, then reopen.
 func checkLogReopen(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "run", "--log=line {n}", "--log-every=100ms")
 	t.eventually(ctx, 20*time.Second, func() string {
@@ -150,6 +154,7 @@ func checkLogReopen(ctx context.Context, t *T) {
 		return info.Size()
 	}
 	t.sleep(ctx, 200*time.Millisecond)
+	// After a pause, so that what was on its way has arrived.
 	was := size(old)
 	t.eventually(ctx, 20*time.Second, func() string {
 		if n := len(t.readLog(c.log())); n < 3 {
@@ -170,7 +175,7 @@ func checkLogReopen(ctx context.Context, t *T) {
 }
 
 // checkLogReopenEnded: reopening a log of a container that has ended is an error,
-// and makes no file.
+// and makes no file. Either way is known: a kubelet that gets an error puts the old file back.
 func checkLogReopenEnded(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), nil, "echo", "here")
 	t.exited(ctx, c.id)

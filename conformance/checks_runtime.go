@@ -25,7 +25,8 @@ func runtimeChecks() []*check {
 	}
 }
 
-// checkVersion: kubelets refuse to start over any other version of the interface.
+// checkVersion: kubelets refuse to start over any other version of the interface. 0.1.0 is the
+// kubelet's own constant (kubeRuntimeAPIVersion).
 func checkVersion(ctx context.Context, t *T) {
 	r, err := t.rt.Version(ctx, &runtimeapi.VersionRequest{Version: "0.1.0"})
 	t.must(err, "Version")
@@ -39,7 +40,8 @@ func checkVersion(ctx context.Context, t *T) {
 	}
 }
 
-// checkStatus: the two conditions decide whether a node is ready.
+// checkStatus: the two conditions decide whether a node is ready. The kubelet's runtimeState goes
+// by them; without both its node is NotReady.
 func checkStatus(ctx context.Context, t *T) {
 	r, err := t.rt.Status(ctx, &runtimeapi.StatusRequest{})
 	t.must(err, "Status")
@@ -61,7 +63,7 @@ func checkStatus(ctx context.Context, t *T) {
 }
 
 // checkStatusVerbose: info comes only when asked for, since a kubelet asks every
-// five seconds.
+// five seconds. info.config is read by cri-tools.
 func checkStatusVerbose(ctx context.Context, t *T) {
 	quiet, err := t.rt.Status(ctx, &runtimeapi.StatusRequest{})
 	t.must(err, "Status")
@@ -78,7 +80,8 @@ func checkStatusVerbose(ctx context.Context, t *T) {
 	}
 }
 
-// checkHandlers: what RuntimeClasses may name.
+// checkHandlers: what RuntimeClasses may name. The node's status has them for the scheduler
+// (KEP-3858, and user namespaces).
 func checkHandlers(ctx context.Context, t *T) {
 	r, err := t.rt.Status(ctx, &runtimeapi.StatusRequest{})
 	t.must(err, "Status")
@@ -94,7 +97,7 @@ func checkHandlers(ctx context.Context, t *T) {
 }
 
 // checkRuntimeConfig: the cgroup driver must be the kubelet's too, and may not
-// change while it runs.
+// change while it runs. KEP-4033 has kubelets ask for it.
 func checkRuntimeConfig(ctx context.Context, t *T) {
 	r, err := t.rt.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
 	t.orSkip(err, "RuntimeConfig")

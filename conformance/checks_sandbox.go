@@ -49,7 +49,7 @@ func sandboxChecks() []*check {
 	}
 }
 
-// listSandboxes is ListPodSandbox; nil lists all.
+// listSandboxes is ListPodSandbox; nil lists all. It fails the check if the call does.
 func (t *T) listSandboxes(ctx context.Context, f *runtimeapi.PodSandboxFilter) []*runtimeapi.PodSandbox {
 	r, err := t.rt.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: f})
 	t.must(err, "ListPodSandbox")
@@ -88,7 +88,8 @@ func (t *T) removePod(ctx context.Context, id string) {
 
 // aboutNow says that a time, in nanoseconds, is not within a few minutes of now
 // (the runtime's clock may be another's). Minutes, because the runtime's clock
-// may be another machine's.
+// may be another machine's. Wrong units are what it finds: seconds or microseconds are far from
+// now.
 func (t *T) aboutNow(what string, ns int64) {
 	if d := time.Since(time.Unix(0, ns)).Abs(); ns <= 0 || d > 10*time.Minute {
 		t.Errorf("%s is %d, which is not about now in nanoseconds since 1970", what, ns)
@@ -120,7 +121,8 @@ func checkSandboxRun(ctx context.Context, t *T) {
 }
 
 // sameMap says how a map that came differs; extra tells that more is fine.
-// Runtimes add annotations of their own, and may; labels they may not.
+// Runtimes add annotations of their own, and may; labels they may not. Keys are sorted, so that
+// messages are the same each time.
 func (t *T) sameMap(what string, want, got map[string]string, extra bool) {
 	for _, k := range slices.Sorted(maps.Keys(want)) {
 		if v, ok := got[k]; !ok || v != want[k] {
@@ -150,7 +152,7 @@ func checkSandboxConfig(ctx context.Context, t *T) {
 }
 
 // checkSandboxStop: it may be repeated, and the sandbox stays listed until it is
-// removed.
+// removed. Kubelets stop sandboxes again and again until they are removed.
 func checkSandboxStop(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	for range 2 {
@@ -177,7 +179,7 @@ func checkSandboxRemove(ctx context.Context, t *T) {
 }
 
 // checkSandboxRemoveRunning: its containers go with it, whatever state they are
-// in.
+// in. The CRI says so: containers in it must be forcibly removed.
 func checkSandboxRemoveRunning(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	c := t.start(ctx, p, nil, "run")
@@ -212,7 +214,8 @@ func checkSandboxStopsContainers(ctx context.Context, t *T) {
 }
 
 // checkSandboxUnknown: status says NotFound; stopping and removing are content,
-// or the kubelet's cleanup would never end.
+// or the kubelet's cleanup would never end. The id has the right form, so a runtime can't refuse
+// it for that.
 func checkSandboxUnknown(ctx context.Context, t *T) {
 	id := t.unknownID()
 	_, err := t.rt.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
@@ -259,7 +262,8 @@ func checkSandboxFilters(ctx context.Context, t *T) {
 }
 
 // sameAmong says which of some ids are missing in a list, or in it though they
-// should not be; the list may hold others' besides.
+// should not be; the list may hold others' besides. Numbers are places in among, as ids say
+// nothing to a reader.
 func (t *T) sameAmong(what string, among, want, got []string) {
 	for _, id := range among {
 		switch has, should := slices.Contains(got, id), slices.Contains(want, id); {
@@ -272,7 +276,8 @@ func (t *T) sameAmong(what string, among, want, got []string) {
 }
 
 // checkSandboxDuplicate: the same metadata twice is an error, another attempt is
-// not.
+// not. A RunPodSandbox whose answer was lost is repeated with the next attempt, and the first
+// must be found.
 func checkSandboxDuplicate(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	_, err := t.rt.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: p.config})
@@ -294,7 +299,7 @@ func checkSandboxDuplicate(ctx context.Context, t *T) {
 }
 
 // checkSandboxFailure: a sandbox that could not be run leaves nothing that would
-// be listed.
+// be listed. What is left would hold an address, and a name.
 func checkSandboxFailure(ctx context.Context, t *T) {
 	c := t.podConfig()
 	_, err := t.rt.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: c, RuntimeHandler: "no-such-handler"})
@@ -309,7 +314,7 @@ func checkSandboxFailure(ctx context.Context, t *T) {
 }
 
 // checkSandboxAddress: each pod has an address of its own, which goes into its
-// status.
+// status. The address of a sandbox that was stopped may be given out again, but not one in use.
 func checkSandboxAddress(ctx context.Context, t *T) {
 	p, other := t.pod(ctx, nil), t.pod(ctx, nil)
 	ip, ip2 := t.podIP(ctx, p), t.podIP(ctx, other)
@@ -330,7 +335,8 @@ func checkSandboxAddress(ctx context.Context, t *T) {
 }
 
 // checkSandboxHostNetwork: the namespaces asked for are told back; the kubelet
-// compares them to see whether a pod needs a new sandbox.
+// compares them to see whether a pod needs a new sandbox. pkg/kubelet/kuberuntime compares it in
+// podSandboxChanged.
 func checkSandboxHostNetwork(ctx context.Context, t *T) {
 	p := t.pod(ctx, func(c *runtimeapi.PodSandboxConfig) {
 		c.Hostname = ""

@@ -12,7 +12,7 @@ import (
 )
 
 // statsChecks are about usage. Eviction, the summary API and kubectl top stand on
-// these numbers.
+// these numbers. Times are looked at as well: a value without one is dropped by kubelets.
 func statsChecks() []*check {
 	return []*check{
 		{name: "cri/stats/container", level: Required, run: checkContainerStats,
@@ -35,7 +35,8 @@ func statsChecks() []*check {
 }
 
 // checkContainerStats: the working set shows what the container holds, within
-// bounds that any accounting meets.
+// bounds that any accounting meets. The working set is memory less what can be reclaimed, so what
+// the actor holds is the least.
 func checkContainerStats(ctx context.Context, t *T) {
 	const used = 24 << 20
 	c := t.start(ctx, t.pod(ctx, nil), nil, "run", "--memory=24Mi")
@@ -49,7 +50,7 @@ func checkContainerStats(ctx context.Context, t *T) {
 }
 
 // wrongStats says what is missing in the statistics of a container. A text and no
-// failure: usage is sampled, so it may be right a moment later.
+// failure: usage is sampled, so it may be right a moment later. "" means that nothing is missing.
 func (t *T) wrongStats(c *container, s *runtimeapi.ContainerStats, memory uint64) string {
 	a := s.GetAttributes()
 	switch {
@@ -71,7 +72,8 @@ func (t *T) wrongStats(c *container, s *runtimeapi.ContainerStats, memory uint64
 	return ""
 }
 
-// checkListStats: the filters are those of ListContainers.
+// checkListStats: the filters are those of ListContainers. They are held against all three
+// containers, like those of lists.
 func checkListStats(ctx context.Context, t *T) {
 	value := t.unknownID()[:40]
 	p, q := t.pod(ctx, nil), t.pod(ctx, nil)
@@ -106,7 +108,7 @@ func checkStatsUnknown(ctx context.Context, t *T) {
 }
 
 // checkSandboxStats: optional, since kubelets take cgroups' own numbers unless
-// told otherwise.
+// told otherwise. The feature is PodAndContainerStatsFromCRI (KEP-2371).
 func checkSandboxStats(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, func(c *runtimeapi.PodSandboxConfig) { c.Linux.CgroupParent = t.cgroup(ctx) }), nil, "run")
 	r, err := t.rt.PodSandboxStats(ctx, &runtimeapi.PodSandboxStatsRequest{PodSandboxId: c.pod.id})
@@ -135,7 +137,8 @@ func checkSandboxStats(ctx context.Context, t *T) {
 // cgroup is a parent for a sandbox' cgroups, as kubelets give one: without it
 // some runtimes have no statistics of sandboxes. What the runtime makes of it is
 // taken away again, where the run may do that. The form of a parent depends on
-// the driver, which the runtime tells if it can.
+// the driver, which the runtime tells if it can. systemd has slices with underscores, as a dash
+// there means nesting.
 func (t *T) cgroup(ctx context.Context) string {
 	name := "drydock-conformance-" + t.id
 	if r, err := t.rt.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil && r.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD {
@@ -145,6 +148,7 @@ func (t *T) cgroup(ctx context.Context) string {
 		sandboxes, containers := t.rec.made()
 		t.suite.remove(ctx, sandboxes, containers)
 		for _, pattern := range []string{"/sys/fs/cgroup/" + name, "/sys/fs/cgroup/*/" + name} {
+			// Version 2 has one directory, version 1 one for each controller.
 			dirs, _ := filepath.Glob(pattern)
 			for _, d := range dirs {
 				_ = os.Remove(d)
@@ -154,7 +158,8 @@ func (t *T) cgroup(ctx context.Context) string {
 	return "/" + name
 }
 
-// checkImageFS: image garbage collection goes by the use of this file system.
+// checkImageFS: image garbage collection goes by the use of this file system. The first is the
+// one that kubelets take.
 func checkImageFS(ctx context.Context, t *T) {
 	r, err := t.im.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	t.must(err, "ImageFsInfo")
@@ -179,6 +184,7 @@ func checkMetrics(ctx context.Context, t *T) {
 		keys[x.Name] = len(x.LabelKeys)
 	}
 	c := t.running(ctx)
+	// Metrics may be collected in periods.
 	t.eventually(ctx, 30*time.Second, func() string {
 		m, err := t.rt.ListPodSandboxMetrics(ctx, &runtimeapi.ListPodSandboxMetricsRequest{})
 		t.orSkip(err, "ListPodSandboxMetrics")
@@ -204,7 +210,8 @@ func checkMetrics(ctx context.Context, t *T) {
 }
 
 // checkUpdateResources: new limits reach a container that goes on running, which
-// in-place resize needs.
+// in-place resize needs. That the limits act is not looked at: it depends on the machine's
+// cgroups.
 func checkUpdateResources(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	res := &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 50_000, CpuShares: 512, MemoryLimitInBytes: 256 << 20}
@@ -218,7 +225,8 @@ func checkUpdateResources(ctx context.Context, t *T) {
 }
 
 // checkResourcesStatus: what is in force is told in the status; a kubelet waits
-// for it to end a resize.
+// for it to end a resize. InPlacePodVerticalScaling takes the actual resources from there
+// (KEP-1287).
 func checkResourcesStatus(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) {
 		c.Linux.Resources = &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 20_000, CpuShares: 204, MemoryLimitInBytes: 128 << 20}

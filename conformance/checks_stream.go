@@ -26,7 +26,7 @@ import (
 )
 
 // streamChecks are about streams: events, and those of kubectl exec, attach and
-// port-forward.
+// port-forward. All are optional: clusters work without them, people don't.
 func streamChecks() []*check {
 	return []*check{
 		{name: "cri/stream/exec", level: Optional, run: checkExecStream,
@@ -42,7 +42,8 @@ func streamChecks() []*check {
 	}
 }
 
-// executor talks to a streaming URL as kubelets have kubectl do.
+// executor talks to a streaming URL as kubelets have kubectl do. SPDY, as every runtime has it;
+// certificates of a streaming server are its own.
 func (t *T) executor(u string) remotecommand.Executor {
 	parsed, err := url.Parse(u)
 	if err != nil || parsed.Host == "" || parsed.Scheme == "" {
@@ -56,7 +57,8 @@ func (t *T) executor(u string) remotecommand.Executor {
 // streamTimeout bounds a stream.
 const streamTimeout = 30 * time.Second
 
-// checkExecStream: the URL leads to both streams and the exit code.
+// checkExecStream: the URL leads to both streams and the exit code. The exit code comes on the
+// error stream, as a status (v4.channel.k8s.io and later).
 func checkExecStream(ctx context.Context, t *T) {
 	c := t.running(ctx)
 	r, err := t.rt.Exec(ctx, &runtimeapi.ExecRequest{ContainerId: c.id, Cmd: []string{actor.Program, "chain", "echo", "to out", "--", "echo", "--stderr", "to err", "--", "exit", "3"}, Stdout: true, Stderr: true})
@@ -83,7 +85,7 @@ func checkExecStream(ctx context.Context, t *T) {
 }
 
 // locked is a buffer for two goroutines. One goroutine copies a stream into it
-// while the check reads.
+// while the check reads. bytes.Buffer has no lock of its own.
 type locked struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -102,7 +104,7 @@ func (l *locked) String() string {
 }
 
 // checkAttachStream: what comes in reaches the process, what it writes comes out,
-// and its log goes on.
+// and its log goes on. The process repeats its input, so what was sent is seen to have arrived.
 func checkAttachStream(ctx context.Context, t *T) {
 	c := t.start(ctx, t.pod(ctx, nil), func(c *runtimeapi.ContainerConfig) { c.Stdin = true }, "run", "--stdin", "--log=tick", "--log-every=200ms")
 	r, err := t.rt.Attach(ctx, &runtimeapi.AttachRequest{ContainerId: c.id, Stdin: true, Stdout: true, Stderr: true})
@@ -118,6 +120,7 @@ func checkAttachStream(ctx context.Context, t *T) {
 		defer close(ended)
 		_ = x.StreamWithContext(sctx, remotecommand.StreamOptions{Stdin: in, Stdout: &out, Stderr: io.Discard})
 	}()
+	// The stream must have ended before the check's things are removed.
 	defer func() { cancel(); _ = feed.Close(); <-ended }()
 	if _, err := io.WriteString(feed, "from outside\n"); err != nil {
 		t.Fatalf("the input: %v", err)
@@ -130,7 +133,8 @@ func checkAttachStream(ctx context.Context, t *T) {
 	})
 }
 
-// checkPortForward: a connection through the URL reaches a port of the pod.
+// checkPortForward: a connection through the URL reaches a port of the pod. The local port is any
+// free one.
 func checkPortForward(ctx context.Context, t *T) {
 	p := t.pod(ctx, nil)
 	t.start(ctx, p, nil, "run", "--http=8080")
@@ -165,7 +169,8 @@ func checkPortForward(ctx context.Context, t *T) {
 	t.httpOK(ctx, "http://"+net.JoinHostPort("127.0.0.1", fmt.Sprint(ports[0].Local))+"/healthz")
 }
 
-// checkStreamUnknown: what is not there has no URL.
+// checkStreamUnknown: what is not there has no URL. The error may come at the call alone: kubectl
+// has no better moment to show it.
 func checkStreamUnknown(ctx context.Context, t *T) {
 	id := t.unknownID()
 	_, err := t.rt.Exec(ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"x"}, Stdout: true})
@@ -180,7 +185,7 @@ func checkStreamUnknown(ctx context.Context, t *T) {
 }
 
 // checkEvents: evented PLEG wants each change of state as an event, in order
-// (KEP-3386).
+// (KEP-3386). Events of other containers come on the same stream, and are passed over.
 func checkEvents(ctx context.Context, t *T) {
 	sctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -12,7 +12,8 @@ import (
 
 // remove takes away containers and sandboxes by their IDs, as far as they are
 // there; what cannot be removed is found by leftovers. Errors are left to the
-// last check, which looks at what is really there.
+// last check, which looks at what is really there. Stopping has no timeout and so kills; all of
+// it works on what is gone.
 func (r *suite) remove(ctx context.Context, sandboxes, containers []string) {
 	// The last made goes first: it may depend on what was made before.
 	for i := len(containers) - 1; i >= 0; i-- {
@@ -27,7 +28,8 @@ func (r *suite) remove(ctx context.Context, sandboxes, containers []string) {
 
 // owned lists what there is of a scope: what has its labels, and of the
 // candidates, which were made for it, what is there in whatever form. A runtime
-// that loses labels would hide what was made, so IDs are asked for as well.
+// that loses labels would hide what was made, so IDs are asked for as well. The two ways of
+// knowing, by label and by id, cover each other's failures.
 func (r *suite) owned(ctx context.Context, s scope, sandboxes, containers []string) (boxes, conts []string, err error) {
 	mine := map[string]bool{}
 	for _, id := range append(append([]string(nil), sandboxes...), containers...) {
@@ -55,7 +57,7 @@ func (r *suite) owned(ctx context.Context, s scope, sandboxes, containers []stri
 	return boxes, conts, nil
 }
 
-// clear removes all there is of a scope.
+// clear removes all there is of a scope. What could not be removed is found by asking again.
 func (r *suite) clear(ctx context.Context, s scope, sandboxes, containers []string) error {
 	boxes, conts, err := r.owned(ctx, s, sandboxes, containers)
 	if err != nil {
@@ -76,7 +78,8 @@ const (
 
 // leftovers is the last check: it removes what the run has left, images too, and
 // wants that to work. It tries for a while: a call that was cut short may still
-// be at work in the runtime.
+// be at work in the runtime. It is a check like the others, so a runtime that can't clean up does
+// not conform.
 func (r *suite) leftovers(ctx context.Context) Result {
 	rec := newRecorder()
 	ctx, cancel := context.WithTimeout(recording(ctx, rec), leftoversTimeout)
@@ -86,6 +89,7 @@ func (r *suite) leftovers(ctx context.Context) Result {
 	var boxes, conts []string
 	// Checks are over, but a call of theirs may still be noted.
 	r.mu.Lock()
+	// All checks' recorders, for what lost its labels.
 	for _, x := range r.recorders {
 		b, c := x.made()
 		boxes, conts = append(boxes, b...), append(conts, c...)
@@ -101,6 +105,7 @@ func (r *suite) leftovers(ctx context.Context) Result {
 		pause(ctx, settle)
 	}
 	for deadline := time.Now().Add(leftoversPatience); ; pause(ctx, settle/2) {
+		// Each try judges anew.
 		res.Status, res.Came = Passed, nil
 		if err := r.clear(ctx, all, boxes, conts); err != nil {
 			fail("%v", err)
@@ -119,7 +124,8 @@ func (r *suite) leftovers(ctx context.Context) Result {
 }
 
 // stillThere tells of what is left. It is a failure of the runtime if removing
-// succeeded and the thing is still there.
+// succeeded and the thing is still there. Images are removed here as well, since they are in use
+// until the containers are gone.
 func (r *suite) stillThere(ctx context.Context, s scope, sandboxes, containers []string, fail func(format string, args ...any)) {
 	if b, c, err := r.owned(ctx, s, sandboxes, containers); err != nil {
 		fail("%v", err)
@@ -148,7 +154,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// prefix is what references to the test images begin with.
+// prefix is what references to the test images begin with. The registry's port is chosen for the
+// run, so nobody else's image has it.
 func (r *suite) prefix() string { return r.registry.Addr() + "/" }
 
 // notePresent notes the test images that are there before the run: they stay. An
@@ -166,7 +173,7 @@ func (r *suite) notePresent(ctx context.Context) {
 
 // removeImages removes what was pulled from the test registry, and returns what
 // is there nevertheless. An image that has also other names is somebody else's
-// and stays.
+// and stays. The result is sorted, so that the message is the same each time.
 func (r *suite) removeImages(ctx context.Context) ([]string, error) {
 	pulled := func() ([]string, error) {
 		list, err := r.clients.im.ListImages(ctx, &runtimeapi.ListImagesRequest{})

@@ -17,7 +17,8 @@ import (
 const maxMessageBytes = 16 << 20
 
 // clients are the socket's services; calls are recorded where their context says.
-// The two services may be one socket.
+// The two services may be one socket. They are shared by all checks; each call's context says
+// which check it is of.
 type clients struct {
 	rt    runtimeapi.RuntimeServiceClient
 	im    runtimeapi.ImageServiceClient
@@ -32,7 +33,7 @@ func (c *clients) close() {
 }
 
 // dial makes clients for two sockets, which may be one. Nothing is connected yet:
-// version finds out whether somebody is there.
+// version finds out whether somebody is there. gRPC connects with the first call.
 func dial(runtime, image string) (*clients, error) {
 	one := func(target string) (*grpc.ClientConn, error) {
 		return grpc.NewClient("unix://"+strings.TrimPrefix(target, "unix://"),
@@ -79,7 +80,7 @@ func unreachable(err error) string {
 const connectTimeout = 10 * time.Second
 
 // version asks who is there. It waits for a runtime that is just starting, as
-// kubelets do.
+// kubelets do. WaitForReady makes gRPC try again until the deadline.
 func (c *clients) version(ctx context.Context) (*runtimeapi.VersionResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

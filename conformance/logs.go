@@ -21,7 +21,7 @@ type logLine struct {
 // parseLog reads a log file in the CRI format: time, stream, tag and text,
 // separated by one blank each. A last line without newline is being written. It
 // is strict where kubelets are: an error names the line, so that a runtime's
-// author can find it.
+// author can find it. What was read before an error is returned with it.
 func parseLog(data []byte) ([]logLine, error) {
 	var out []logLine
 	for n := 1; ; n++ {
@@ -41,6 +41,7 @@ func parseLog(data []byte) ([]logLine, error) {
 		if f[1] != "stdout" && f[1] != "stderr" {
 			return out, fmt.Errorf("line %d is %q, whose stream is neither stdout nor stderr", n, line)
 		}
+		// Tags may have more behind a colon.
 		tag, _, _ := strings.Cut(f[2], ":")
 		if tag != "F" && tag != "P" {
 			return out, fmt.Errorf("line %d is %q, whose tag is neither F nor P", n, line)
@@ -49,7 +50,7 @@ func parseLog(data []byte) ([]logLine, error) {
 	}
 }
 
-// readLog reads and parses a log file.
+// readLog reads and parses a log file. It ends the check if there is no file.
 func (t *T) readLog(file string) []logLine {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -62,7 +63,8 @@ func (t *T) readLog(file string) []logLine {
 	return lines
 }
 
-// written is what a stream of a log says, partial lines put together.
+// written is what a stream of a log says, partial lines put together. A partial line at the end
+// stays without a newline.
 func written(lines []logLine, stream string) string {
 	var b strings.Builder
 	for _, l := range lines {

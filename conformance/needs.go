@@ -20,7 +20,8 @@ import (
 
 // needs are what a run found out about itself, each once. A machine without the
 // right to mount, or whose pods can't be reached, says nothing about the runtime:
-// checks that need it are skipped, with why as the reason.
+// checks that need it are skipped, with why as the reason. Finding out costs a pod or a mount, so
+// it is done when the first check asks.
 type needs struct {
 	network, mounts struct {
 		once sync.Once
@@ -28,7 +29,8 @@ type needs struct {
 	}
 }
 
-// lacks says why the run cannot have what a check needs; "" if it can.
+// lacks says why the run cannot have what a check needs; "" if it can. The names are those of a
+// scenario's conformance.needs.
 func (r *suite) lacks(ctx context.Context, need string) string {
 	n := &r.needs
 	switch need {
@@ -66,7 +68,8 @@ func (r *suite) noMounts() string {
 }
 
 // noNetwork tries to reach a port of a pod. It runs a pod of its own, as a check
-// does, and removes it.
+// does, and removes it. Without the right to reach pods, say in another network namespace, probes
+// can't work.
 func (r *suite) noNetwork(ctx context.Context) (why string) {
 	const port = "8089"
 	c := &check{name: "network-test", run: func(ctx context.Context, t *T) {
@@ -89,7 +92,8 @@ func (r *suite) noNetwork(ctx context.Context) (why string) {
 }
 
 // unmountBelow takes away every mount below a directory. What a kubelet that was
-// cut off has left mounted would keep the directory from being removed.
+// cut off has left mounted would keep the directory from being removed. The deepest first.
+// MNT_DETACH, so that what is busy does not stay either.
 func unmountBelow(dir string) {
 	all, err := mount.ParseMountInfo("/proc/self/mountinfo")
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/drydock-sim/drydock/conformance/images"
 )
 
-// Registry is where the test images come from; images.Registry is one.
+// Registry is where the test images come from; images.Registry is one. It is an interface for the
+// sake of tests, which have images of other kinds.
 type Registry interface {
 	// Addr is the host and port that references begin with.
 	Addr() string
@@ -59,7 +60,7 @@ const (
 )
 
 // complete puts in what is meant where nothing is said, and refuses what can't be
-// meant. Errors name the command's flags.
+// meant. Errors name the command's flags. It changes o, which is the run's own copy.
 func (o *Options) complete() error {
 	if o.Endpoint == "" {
 		return errors.New("--runtime-endpoint: which runtime? A socket is needed, such as unix:///run/containerd/containerd.sock")
@@ -95,7 +96,8 @@ func (o *Options) complete() error {
 }
 
 // endpoint makes "unix:///path" of a socket's name. A socket that is not there
-// may come yet; anything else there won't become one.
+// may come yet; anything else there won't become one. Only unix sockets are meant: a runtime is
+// on the same machine.
 func endpoint(flag, s string) (string, error) {
 	p := strings.TrimPrefix(s, "unix://")
 	if !strings.HasPrefix(p, "/") || len(p) == 1 {

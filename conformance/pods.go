@@ -18,7 +18,7 @@ import (
 const namespace = "drydock-conformance"
 
 // testImageName is the image that checks use unless images are what they are
-// about.
+// about. The actor answers to all that checks ask for, see package actor.
 const testImageName = actor.Repository + ":1"
 
 // pod is a sandbox that a check made. config is as it was sent: calls that create
@@ -30,7 +30,8 @@ type pod struct {
 
 // podConfig is the configuration of a sandbox that no other check has. It is what
 // a kubelet would send for a pod without wishes, with the run's labels and a
-// directory for logs.
+// directory for logs. Odd values of labels and annotations show whether they are kept; attempt 2,
+// whether it is looked at.
 func (t *T) podConfig() *runtimeapi.PodSandboxConfig {
 	t.n++
 	uid := fmt.Sprintf("%s-%d", t.id, t.n)
@@ -46,7 +47,8 @@ func (t *T) podConfig() *runtimeapi.PodSandboxConfig {
 	}
 }
 
-// pod runs a sandbox; edit, if not nil, may change its configuration.
+// pod runs a sandbox; edit, if not nil, may change its configuration. It needs no cleanup of its
+// own: the recorder has its id.
 func (t *T) pod(ctx context.Context, edit func(c *runtimeapi.PodSandboxConfig)) *pod {
 	c := t.podConfig()
 	if edit != nil {
@@ -90,7 +92,8 @@ type container struct {
 // log is where its log is.
 func (c *container) log() string { return filepath.Join(c.pod.config.LogDirectory, c.config.LogPath) }
 
-// create makes a container that runs the actor with the arguments.
+// create makes a container that runs the actor with the arguments. The sandbox's configuration is
+// sent again, as kubelets do.
 func (t *T) create(ctx context.Context, p *pod, edit func(c *runtimeapi.ContainerConfig), args ...string) *container {
 	c := t.containerConfig(ctx, args...)
 	if edit != nil {
@@ -118,7 +121,8 @@ func (t *T) startIt(ctx context.Context, c *container) {
 	t.must(err, "StartContainer")
 }
 
-// running runs a container in a sandbox of its own until it is stopped.
+// running runs a container in a sandbox of its own until it is stopped. "run" alone goes on until
+// it is stopped.
 func (t *T) running(ctx context.Context) *container { return t.start(ctx, t.pod(ctx, nil), nil, "run") }
 
 // status is ContainerStatus.
@@ -142,7 +146,7 @@ func (t *T) sandboxStatus(ctx context.Context, id string) *runtimeapi.PodSandbox
 }
 
 // waitState waits until a container has a state. A minute is far beyond what any
-// runtime needs and ends what hangs.
+// runtime needs and ends what hangs. The state that came last is in the message.
 func (t *T) waitState(ctx context.Context, id string, want runtimeapi.ContainerState) *runtimeapi.ContainerStatus {
 	var s *runtimeapi.ContainerStatus
 	t.eventually(ctx, time.Minute, func() string {
@@ -168,7 +172,7 @@ func (t *T) ran(ctx context.Context, p *pod, edit func(c *runtimeapi.ContainerCo
 }
 
 // exec runs the actor in a container with ExecSync. Twenty seconds are its limit,
-// far beyond what the actor takes.
+// far beyond what the actor takes. An exit code other than 0 is for the caller to judge.
 func (t *T) exec(ctx context.Context, id string, args ...string) *runtimeapi.ExecSyncResponse {
 	r, err := t.execErr(ctx, id, args...)
 	t.must(err, "ExecSync of %q", args)
@@ -205,7 +209,7 @@ func (t *T) podIP(ctx context.Context, p *pod) string {
 }
 
 // image pulls a test image, unless this check has it already, and returns its
-// reference and its id.
+// reference and its id. Several checks use one image, so only the first pulls it.
 func (i testImages) get(ctx context.Context, name string) (ref, id string) {
 	ref = i.t.suite.registry.Ref(name)
 	if r, err := i.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: ref}}); err == nil && r.GetImage().GetId() != "" {
@@ -224,7 +228,8 @@ func (i testImages) pull(ctx context.Context, ref string) string {
 	return r.ImageRef
 }
 
-// wantCode says that a call has not failed with a code.
+// wantCode says that a call has not failed with a code. The check goes on after it, as what
+// follows may be of interest.
 func (t *T) wantCode(err error, want codes.Code, what string) {
 	switch got := status.Code(err); {
 	case err == nil:
@@ -242,7 +247,7 @@ func (t *T) wantError(err error, what string) {
 }
 
 // unknownID is an ID that nothing has. It has the form of real ones, or a runtime
-// might refuse it for that.
+// might refuse it for that. 64 hexadecimal digits.
 func (t *T) unknownID() string {
 	t.n++
 	return fmt.Sprintf("%064x", []byte(fmt.Sprintf("%s-%d", t.id, t.n)))[:64]

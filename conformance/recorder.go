@@ -38,7 +38,8 @@ const (
 
 // recorder keeps the calls of one check, and what they made. Calls come from
 // several goroutines at once. Only the last maxRPCs are kept, since a check that
-// polls makes thousands.
+// polls makes thousands. The ids of what was made are kept without a bound: the cleanup needs
+// all.
 type recorder struct {
 	// start is when the check began: calls are told in seconds since.
 	start time.Time
@@ -50,6 +51,7 @@ type recorder struct {
 	containers []string
 }
 
+// newRecorder begins to count time.
 func newRecorder() *recorder { return &recorder{start: time.Now()} }
 
 // recorderKey is the context's key of a recorder.
@@ -60,12 +62,14 @@ func recording(ctx context.Context, r *recorder) context.Context {
 	return context.WithValue(ctx, recorderKey{}, r)
 }
 
+// recorderOf returns the context's recorder, or nil.
 func recorderOf(ctx context.Context) *recorder {
 	r, _ := ctx.Value(recorderKey{}).(*recorder)
 	return r
 }
 
-// add keeps a call. req and resp are messages or anything that has a text.
+// add keeps a call. req and resp are messages or anything that has a text. A call that failed has
+// no response.
 func (r *recorder) add(method string, began time.Time, req, resp any, err error) {
 	c := RPC{Method: method, At: began.Sub(r.start).Seconds(), Took: time.Since(began).Seconds(), Request: text(req)}
 	if err != nil {
@@ -90,6 +94,7 @@ func (r *recorder) add(method string, began time.Time, req, resp any, err error)
 func (r *recorder) madeSandbox(id string)   { r.note(&r.sandboxes, id) }
 func (r *recorder) madeContainer(id string) { r.note(&r.containers, id) }
 
+// note keeps an id that an answer had.
 func (r *recorder) note(list *[]string, id string) {
 	if id == "" {
 		return
@@ -127,7 +132,8 @@ func text(v any) string {
 	}
 }
 
-// cut shortens what is too long and says how long it was.
+// cut shortens what is too long and says how long it was. The cut may be in the middle of a
+// character.
 func cut(s string) string {
 	if len(s) <= maxMessage {
 		return s
@@ -138,7 +144,8 @@ func cut(s string) string {
 // methodName is the last part of a full method name.
 func methodName(full string) string { return full[strings.LastIndexByte(full, '/')+1:] }
 
-// recordUnary is the interceptor that records.
+// recordUnary is the interceptor that records. Calls without a recorder, such as the first
+// Version, are not kept.
 func recordUnary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	r := recorderOf(ctx)
 	if r == nil {
@@ -166,7 +173,7 @@ func (r *recorder) noteMade(reply any) {
 }
 
 // recordStream is recordUnary for streams: their messages are recorded as they
-// come.
+// come. The request is not recorded: it is empty or says nothing.
 func recordStream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := streamer(ctx, desc, cc, method, opts...)
 	r := recorderOf(ctx)

@@ -11,7 +11,7 @@ import (
 
 // WriteLine writes a result as a line, and what came below it if it failed. A
 // line that passes is short; one that fails has all that a runtime's author needs
-// without running it again.
+// without running it again. rpcs is how many of the last calls are shown.
 func WriteLine(w io.Writer, r Result, rpcs int) {
 	note := ""
 	if r.Level == Optional {
@@ -61,7 +61,7 @@ func (c RPC) String() string {
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
 
 // WriteSummary writes the end of a text report. It ends with the verdict, where a
-// log is read from.
+// log is read from. A run in which everything was skipped is no proof.
 func (r *Report) WriteSummary(w io.Writer) {
 	fmt.Fprintf(w, "\n%s %s (CRI %s) at %s\n", r.Runtime.Name, r.Runtime.Version, r.Runtime.APIVersion, r.Runtime.Endpoint)
 	for _, level := range []Level{Required, Optional} {
@@ -175,6 +175,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	return err
 }
 
+// junitOf is a result as a test case; its class is the first part of the name, cri or kubelet.
 func junitOf(x *Result) junitCase {
 	group, _, _ := strings.Cut(x.Name, "/")
 	c := junitCase{Name: x.Name, Classname: "conformance." + group, Time: fmt.Sprintf("%.3f", x.Seconds)}
@@ -196,7 +197,7 @@ func junitOf(x *Result) junitCase {
 	return c
 }
 
-// printable has what XML cannot hold as question marks.
+// printable has what XML cannot hold as question marks. Outputs of containers may have any bytes.
 func printable(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c < 0x20 && c != '\n' && c != '\t' {

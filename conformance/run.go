@@ -55,7 +55,7 @@ func List(o Options) ([]Listed, error) {
 	return out, nil
 }
 
-// left says why a check is left out, "" if it is not.
+// left says why a check is left out, "" if it is not. Focus is asked first.
 func left(o *Options, name string) string {
 	hit := func(re *regexp.Regexp) bool { return re != nil && re.MatchString(name) }
 	switch {
@@ -120,7 +120,7 @@ func randomName() string {
 }
 
 // nextID names a check's things: no two checks, and no two runs, share a name on
-// the runtime.
+// the runtime. It is part of labels and paths, so it has letters, digits and dashes alone.
 func (r *suite) nextID() string { return fmt.Sprintf("%s-%d", r.name, r.ids.Add(1)) }
 
 // addRecorder keeps a check's recorder for the cleanup: what a call made is
@@ -149,6 +149,7 @@ func (r *suite) runAll(parent context.Context, list []*check) {
 	one := func(i int) {
 		c := list[i]
 		if ctx.Err() != nil {
+			// Those that never began are reported all the same.
 			finish(i, c.skipped(interrupted(ctx)))
 			return
 		}
@@ -185,6 +186,7 @@ func (r *suite) runAll(parent context.Context, list []*check) {
 	for _, i := range alone {
 		one(i)
 	}
+	// By the end of ctx, or by the time limit.
 	r.report.Interrupted = ctx.Err() != nil
 	for _, res := range results {
 		r.report.Results = append(r.report.Results, *res)

@@ -29,7 +29,7 @@ import (
 
 // kubeletChecks are the scenarios of the library, their images those of the
 // registry and their host paths below dir; without a registry they are as they
-// stand.
+// stand. An error here is a mistake in the library, not of the runtime.
 func kubeletChecks(reg Registry, dir string) ([]*check, error) {
 	// Glob sorts, so checks are in the same order in each report.
 	names, err := fs.Glob(library.Files, "*.yaml")
@@ -66,11 +66,12 @@ func kubeletChecks(reg Registry, dir string) ([]*check, error) {
 const hostDir = "/var/lib/drydock-conformance"
 
 // testImage finds names of test images where a YAML document has them as
-// values or in the texts of expressions.
+// values or in the texts of expressions. The group before the name keeps what stands there.
 var testImage = regexp.MustCompile(`([ '"\[(])((?:[a-z0-9-]+/)*drydock-actor(?::[a-z0-9-]+|@sha256:0{64}))`)
 
 // rewriteImages has a document's test images pulled from the registry; the
-// digest of zeros is that of drydock-actor:1.
+// digest of zeros is that of drydock-actor:1. Zeros stand for a digest that is known only when
+// the registry is there.
 func rewriteImages(data []byte, reg Registry) []byte {
 	return testImage.ReplaceAllFunc(data, func(m []byte) []byte {
 		sub := testImage.FindSubmatch(m)
@@ -83,7 +84,8 @@ func rewriteImages(data []byte, reg Registry) []byte {
 	})
 }
 
-// spare is how much longer than its duration a scenario may take.
+// spare is how much longer than its duration a scenario may take. Pulling and starting take real
+// time, besides what the scenario counts.
 const spare = 2 * time.Minute
 
 // scenarioCheck makes a check of a scenario of the library. One that says nothing
@@ -105,7 +107,8 @@ func scenarioCheck(s *scenarios.Scenario) *check {
 	return out
 }
 
-// scenario runs a scenario's node on the runtime and judges its expectations.
+// scenario runs a scenario's node on the runtime and judges its expectations. Its kubelet runs in
+// this process, on a loop of its own, in real time.
 func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 	for _, need := range s.Spec.Conformance.Needs {
 		if why := t.suite.lacks(ctx, need); why != "" {
@@ -123,7 +126,8 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 		}
 		unmountBelow(dir)
 	})
-	// Backoffs and jitters differ between checks, and repeat for the same name.
+	// Backoffs and jitters differ between checks, and repeat for the same name. The check's name
+	// within the run is the seed.
 	seed := fnv.New64a()
 	fmt.Fprint(seed, t.id)
 	l := loop.NewReal(loop.Options{Name: t.id, Seed: seed.Sum64()})
@@ -139,7 +143,7 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 		t.Fatalf("%v", err)
 	}
 	// The kubelet talks to the runtime through the scope, and through nothing
-	// else.
+	// else. The recorder sees what the kubelet asks for, before filters change it.
 	host.RuntimeService = &scopedRuntime{RuntimeService: rt, scope: t.scope, rec: t.rec}
 	host.ImageService = &scopedImages{ImageManagerService: im, prefix: t.suite.prefix(), rec: t.rec}
 	number := l.Seed()
@@ -152,7 +156,8 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 }
 
 // host is this machine for a kubelet with its files below dir. Its capacity and
-// addresses are the real ones, because the kubelet reports and uses them.
+// addresses are the real ones, because the kubelet reports and uses them. The kubelet's
+// directories are real; mounts and networks are the machine's.
 func (t *T) host(l *loop.Loop, dir string) (*sim.Host, error) {
 	// All of the kubelet's files are below dir, which goes with the check.
 	h := &sim.Host{
@@ -171,7 +176,8 @@ func (t *T) host(l *loop.Loop, dir string) (*sim.Host, error) {
 }
 
 // guest leaves the machine's cgroups and other images alone: a check is about
-// the runtime, and others may be at work there.
+// the runtime, and others may be at work there. Garbage collection and eviction would act on what
+// is the machine's.
 func guest(c *kubeletconfig.KubeletConfiguration) {
 	c.FailSwapOn, c.FailCgroupV1 = ptr.To(false), ptr.To(false)
 	c.CgroupsPerQOS, c.EnforceNodeAllocatable = ptr.To(false), []string{"none"}
@@ -181,7 +187,8 @@ func guest(c *kubeletconfig.KubeletConfiguration) {
 	c.SerializeImagePulls = ptr.To(false)
 }
 
-// judge says what of a scenario's result is not as expected.
+// judge says what of a scenario's result is not as expected. An undecided expectation is a
+// failure unless the run was cut short.
 func (t *T) judge(res *scenarios.Result) {
 	if res == nil {
 		return
@@ -225,5 +232,5 @@ func (t *T) judge(res *scenarios.Result) {
 	}
 }
 
-// lastLines are the n last, or all.
+// lastLines are the n last, or all. They are the kubelet's own log.
 func lastLines(list []string, n int) []string { return list[max(0, len(list)-n):] }

@@ -20,7 +20,8 @@ const (
 )
 
 // scope is the labels by which a kubelet's own things are known. name is "" for
-// direct checks: they own everything of the run.
+// direct checks: they own everything of the run. A scenario's kubelet has both labels, so two
+// kubelets on one runtime never see each other's pods.
 type scope struct{ run, name string }
 
 // with returns labels and the scope's.
@@ -37,7 +38,8 @@ func (s scope) with(labels map[string]string) map[string]string {
 	return out
 }
 
-// without takes the scope's labels out again.
+// without takes the scope's labels out again. The kubelet compares labels with its own, so it
+// must not see these.
 func (s scope) without(labels map[string]string) map[string]string {
 	if _, ok := labels[LabelRun]; !ok {
 		return labels
@@ -48,7 +50,8 @@ func (s scope) without(labels map[string]string) map[string]string {
 	return out
 }
 
-// has reports whether labels are of this scope.
+// has reports whether labels are of this scope. Direct checks' scope has no name, and so covers
+// the whole run.
 func (s scope) has(labels map[string]string) bool {
 	return labels[LabelRun] == s.run && (s.name == "" || labels[LabelScope] == s.name)
 }
@@ -64,7 +67,8 @@ type scopedRuntime struct {
 	rec   *recorder
 }
 
-// did records a call; call is the one that it was.
+// did records a call; call is the one that it was. It is for calls of a client in the process,
+// which no interceptor sees.
 func did[T any](r *recorder, method string, req any, call func() (T, error)) (T, error) {
 	began := time.Now()
 	v, err := call()
@@ -87,7 +91,8 @@ func (s *scopedRuntime) RunPodSandbox(ctx context.Context, config *runtimeapi.Po
 	return id, err
 }
 
-// sandboxConfig is a configuration with the scope's labels.
+// sandboxConfig is a configuration with the scope's labels. The kubelet's own value must not
+// change, so it is a copy.
 func (s *scopedRuntime) sandboxConfig(in *runtimeapi.PodSandboxConfig) *runtimeapi.PodSandboxConfig {
 	out := proto.Clone(in).(*runtimeapi.PodSandboxConfig)
 	if out != nil {
@@ -122,6 +127,7 @@ func (s *scopedRuntime) ListPodSandbox(ctx context.Context, filter *runtimeapi.P
 	// The runtime's own filter spares the transport; what it let through is
 	// looked at again below.
 	f := &runtimeapi.PodSandboxFilter{Id: filter.GetId(), State: filter.GetState(), LabelSelector: s.scope.with(filter.GetLabelSelector())}
+	// An error comes back with whatever was listed.
 	list, err := did(s.rec, "ListPodSandbox", f, func() ([]*runtimeapi.PodSandbox, error) { return s.RuntimeService.ListPodSandbox(ctx, f) })
 	var out []*runtimeapi.PodSandbox
 	for _, x := range list {
@@ -143,6 +149,7 @@ func (s *scopedRuntime) CreateContainer(ctx context.Context, sandbox string, con
 	return id, err
 }
 
+// containerConfig is a configuration with the scope's labels.
 func (s *scopedRuntime) containerConfig(in *runtimeapi.ContainerConfig) *runtimeapi.ContainerConfig {
 	out := proto.Clone(in).(*runtimeapi.ContainerConfig)
 	out.Labels = s.scope.with(in.GetLabels())
@@ -208,7 +215,8 @@ func (s *scopedRuntime) ExecSync(ctx context.Context, id string, cmd []string, t
 	return stdout, stderr, err
 }
 
-// ListContainerStats implements internalapi.RuntimeService.
+// ListContainerStats implements internalapi.RuntimeService. Statistics are asked for all the
+// time, and not recorded.
 func (s *scopedRuntime) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	f := &runtimeapi.ContainerStatsFilter{Id: filter.GetId(), PodSandboxId: filter.GetPodSandboxId(), LabelSelector: s.scope.with(filter.GetLabelSelector())}
 	list, err := s.RuntimeService.ListContainerStats(ctx, f)
@@ -251,7 +259,8 @@ type scopedImages struct {
 	rec    *recorder
 }
 
-// ours reports whether an image has no name but the test registry's.
+// ours reports whether an image has no name but the test registry's. An image without any name is
+// nobody's, and so not ours.
 func ours(prefix string, im *runtimeapi.Image) bool {
 	names := append(append([]string(nil), im.GetRepoTags()...), im.GetRepoDigests()...)
 	for _, n := range names {

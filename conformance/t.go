@@ -17,7 +17,8 @@ import (
 
 // T is one check while it runs. Its methods that fail or skip do not return. It
 // is used by one goroutine at a time, but for Errorf in functions that group
-// runs, each of which must not fail the check itself.
+// runs, each of which must not fail the check itself. Values that must be unlike any other's come
+// from n.
 type T struct {
 	suite *suite
 	name  string
@@ -25,8 +26,9 @@ type T struct {
 	rt    runtimeapi.RuntimeServiceClient
 	im    testImages
 	// id tells this check's things from others'.
-	id      string
-	scope   scope
+	id    string
+	scope scope
+	// n counts what the check has made, for names; came is what was wrong; undo runs at the end.
 	n       int
 	came    []string
 	reason  string
@@ -38,7 +40,7 @@ type T struct {
 // stop ends a check early. It is the value of a panic that runCheck recovers.
 type stop struct{}
 
-// Errorf says that something came that should not have.
+// Errorf says that something came that should not have. The check goes on.
 func (t *T) Errorf(format string, args ...any) { t.came = append(t.came, fmt.Sprintf(format, args...)) }
 
 // Fatalf is Errorf, and the end of the check.
@@ -53,7 +55,7 @@ func (t *T) Skipf(format string, args ...any) {
 	panic(stop{})
 }
 
-// must ends the check if a call that had to work has failed.
+// must ends the check if a call that had to work has failed. The call's name begins the message.
 func (t *T) must(err error, what string, args ...any) {
 	if err != nil {
 		t.Fatalf("%s: %v", fmt.Sprintf(what, args...), describe(err))
@@ -76,13 +78,14 @@ func describe(err error) string {
 	return err.Error()
 }
 
-// cleanup has fn called at the check's end, the last first, however it ends.
+// cleanup has fn called at the check's end, the last first, however it ends. fn gets a context
+// that outlives the check's.
 func (t *T) cleanup(fn func(ctx context.Context)) { t.undo = append(t.undo, fn) }
 
 // cleanupTimeout bounds the cleanup of a check.
 const cleanupTimeout = 30 * time.Second
 
-// dir returns a directory for the check's files, which goes with it.
+// dir returns a directory for the check's files, which goes with it. Each call makes another.
 func (t *T) dir() string {
 	t.n++
 	d := filepath.Join(t.suite.dir, "checks", fmt.Sprintf("%s-%d", t.id, t.n))
@@ -96,7 +99,7 @@ func (t *T) dir() string {
 // eventually calls fn until it returns "", at first often; what it returned last
 // is the failure after the time limit. Runtimes may take their time over what is
 // asked of them, and no check may depend on how fast a machine is: limits are
-// generous and end only what hangs.
+// generous and end only what hangs. It fails the check, and does not return, if the limit passes.
 func (t *T) eventually(ctx context.Context, limit time.Duration, fn func() string) {
 	// Often at first, because most things take milliseconds; seldom later,
 	// because a slow runtime is not helped by being asked.
@@ -127,7 +130,8 @@ func (t *T) sleep(ctx context.Context, d time.Duration) {
 }
 
 // runCheck runs a check and what it has to clean up. A failure that came of the
-// run's end is no verdict: the check counts as skipped.
+// run's end is no verdict: the check counts as skipped. Cleanup's own calls are not in the
+// report, since they explain nothing.
 func (r *suite) runCheck(ctx context.Context, c *check) (res Result) {
 	began := time.Now()
 	limit := c.timeout
@@ -148,12 +152,13 @@ func (r *suite) runCheck(ctx context.Context, c *check) (res Result) {
 		c.run(cctx, t)
 	}()
 	rpcs, omitted := rec.last(reportRPCs) // before those of the cleanup
-	// A run that was interrupted still removes what it made.
+	// A run that was interrupted still removes what it made. The cleanup has a limit of its own.
 	t.clean(recording(context.WithoutCancel(ctx), rec))
 	res = Result{Name: c.name, Level: c.level, Expected: c.expect, Status: Passed, Came: t.came, History: t.history}
 	switch {
 	case len(t.came) > 0:
 		res.Status = Failed
+	// Its calls went wrong because the context had ended.
 	case t.skipped:
 		res.Status, res.Reason = Skipped, t.reason
 	}
@@ -186,7 +191,8 @@ func (t *T) recover() {
 	}
 }
 
-// where is the first line of a stack that is this package's.
+// where is the first line of a stack that is this package's. The report names the line, as nobody
+// reads stacks there.
 func where(stack string) string {
 	for _, l := range strings.Split(stack, "\n") {
 		if i := strings.LastIndex(l, "/conformance/"); i >= 0 && !strings.Contains(l, "/t.go") && strings.Contains(l, ".go:") {
@@ -214,7 +220,7 @@ func (t *T) clean(ctx context.Context) {
 }
 
 // group runs the functions at once and waits for them. It is for checks of what
-// happens at once.
+// happens at once. A panic in one of them would end the process, so they only note what came.
 func group(fns ...func()) {
 	var wg sync.WaitGroup
 	for _, fn := range fns {
