@@ -10,7 +10,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/actor"
 )
 
-// main takes the turn that tasks of a world have, and never gives it back.
+// main takes the turn that tasks of a world have, and never gives it back. All that the actor
+// does is in package fakecri/actor, which runs in simulated containers, too.
 func main() {
 	w := newWorld(os.Args)
 	w.mu.Lock()

@@ -9,7 +9,8 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/actor"
 )
 
-// listener and conn give their turn up while the kernel makes them wait.
+// listener and conn give their turn up while the kernel makes them wait. One task of the actor
+// runs at a time, as on a loop, so its code needs no locks.
 type listener struct {
 	w *world
 	l net.Listener
@@ -25,6 +26,7 @@ func (w *world) Listen(ctx context.Context, port int) (actor.Listener, error) {
 	return &listener{w, l}, nil
 }
 
+// Accept waits without the lock.
 func (l *listener) Accept(context.Context) (actor.Conn, error) {
 	var c net.Conn
 	var err error
@@ -35,6 +37,7 @@ func (l *listener) Accept(context.Context) (actor.Conn, error) {
 	return &conn{l.w, c.(*net.TCPConn)}, nil
 }
 
+// Dial gives up after timeout.
 func (w *world) Dial(ctx context.Context, host string, port int, timeout time.Duration) (actor.Conn, error) {
 	var c net.Conn
 	var err error
@@ -48,7 +51,7 @@ func (w *world) Dial(ctx context.Context, host string, port int, timeout time.Du
 	return &conn{w, c.(*net.TCPConn)}, nil
 }
 
-// conn is a connection.
+// conn is a connection. Read and Write wait without the lock, like all that may take time.
 type conn struct {
 	w *world
 	c *net.TCPConn
@@ -67,6 +70,7 @@ func (c *conn) Write(_ context.Context, b []byte) (n int, err error) {
 func (c *conn) Close() error      { return c.c.Close() }
 func (c *conn) CloseWrite() error { return c.c.CloseWrite() }
 
+// Remote is the other side's address, without its port.
 func (c *conn) Remote() string {
 	host, _, _ := net.SplitHostPort(c.c.RemoteAddr().String())
 	return host

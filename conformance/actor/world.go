@@ -18,7 +18,8 @@ import (
 )
 
 // world is the real machine. One lock makes tasks take turns: a task holds it
-// while it runs, and lets go of it where it waits.
+// while it runs, and lets go of it where it waits. It is actor.World made of system calls;
+// package fakecri/actor/fake has the other one.
 type world struct {
 	mu   sync.Mutex
 	args []string
@@ -29,6 +30,7 @@ type world struct {
 	stdin  *file
 	stdout *file
 	stderr *file
+	// memory keeps what Alloc mapped from being unmapped.
 	memory [][]byte
 }
 
@@ -40,6 +42,8 @@ func newWorld(args []string) *world {
 	w.stdin, w.stdout, w.stderr = &file{w, os.Stdin}, &file{w, os.Stdout}, &file{w, os.Stderr}
 	signal.Ignore(syscall.SIGPIPE) // a write says so too
 	for _, sig := range actor.Fatal() {
+		// Process 1 of a pid namespace is not killed by a signal without a handler, so a program
+		// that should die of one must do it by itself.
 		signal.Notify(w.fatal, syscall.Signal(sig))
 	}
 	go func() {
@@ -49,7 +53,7 @@ func newWorld(args []string) *world {
 	return w
 }
 
-// wait runs what may take time without the lock.
+// wait runs what may take time without the lock. Every wait of the actor passes here.
 func (w *world) wait(fn func()) {
 	w.mu.Unlock()
 	defer w.mu.Lock()
@@ -123,6 +127,7 @@ func reap() {
 	}
 }
 
+// Signal waits for one that is kept; a negative d waits for ever, and 0 is returned after d.
 func (w *world) Signal(_ context.Context, d time.Duration) (sig int) {
 	w.wait(func() {
 		var over <-chan time.Time
@@ -211,7 +216,8 @@ func (w *world) Chtimes(name string, t time.Time) error    { return os.Chtimes(n
 func (w *world) Symlink(target, name string) error         { return os.Symlink(target, name) }
 func (w *world) Rename(from, to string) error              { return os.Rename(from, to) }
 
-// Remove is os.Remove with the error of the kind of file that is there.
+// Remove is os.Remove with the error of the kind of file that is there. os.Remove hides which of
+// the two calls failed.
 func (w *world) Remove(name string) error {
 	err := syscall.Unlink(name)
 	if errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EPERM) {
@@ -225,7 +231,8 @@ func (w *world) Remove(name string) error {
 	return nil
 }
 
-// Alloc maps memory and writes to each page. It stays until the program ends.
+// Alloc maps memory and writes to each page. It stays until the program ends. Writing makes the
+// pages resident, so that they count against a limit.
 func (w *world) Alloc(_ context.Context, n int64) (err error) {
 	w.wait(func() {
 		var b []byte
@@ -241,7 +248,7 @@ func (w *world) Alloc(_ context.Context, n int64) (err error) {
 }
 
 // Burn computes for a part of each tenth of a second, on as many threads as it
-// takes.
+// takes. A thread can use one core at most.
 func (w *world) Burn(_ context.Context, millis int) {
 	for left := millis; left > 0; left -= 1000 {
 		share := time.Duration(min(left, 1000)) * time.Millisecond / 10

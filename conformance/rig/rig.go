@@ -17,14 +17,16 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/actor"
 )
 
-// client is a connection to a runtime.
+// client is a connection to a runtime. It is gRPC without the recorder of the checks, as rig must
+// not depend on them.
 type client struct {
 	runtimeapi.RuntimeServiceClient
 	images runtimeapi.ImageServiceClient
 	conn   *grpc.ClientConn
 }
 
-// dial connects to an endpoint (unix:///run/x.sock) and waits until it answers.
+// dial connects to an endpoint (unix:///run/x.sock) and waits until it answers. ctx bounds the
+// wait.
 func dial(ctx context.Context, endpoint string) (*client, error) {
 	conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -48,7 +50,8 @@ func brief(err error) error {
 
 // Probe tries whether a runtime can do what the checks need: it pulls a test
 // image by its full reference, runs a pod with it, executes a command in it,
-// finds what it has logged and takes it down. The error says what can't be done.
+// finds what it has logged and takes it down. The error says what can't be done. The scripts run
+// it first, so that a machine that can't run pods is not taken for a runtime that fails.
 func Probe(ctx context.Context, endpoint, image string) (err error) {
 	c, err := dial(ctx, endpoint)
 	if err != nil {
@@ -95,7 +98,8 @@ func Probe(ctx context.Context, endpoint, image string) (err error) {
 const probeText = "the probe runs"
 
 // probeContainer runs a container in a sandbox and waits for its log: limits and
-// scores are set because runtimes in containers often can't.
+// scores are set because runtimes in containers often can't. The last wait is for the log, since
+// logs need a mount and a file of the machine to work.
 func (c *client) probeContainer(ctx context.Context, sb string, cfg *runtimeapi.PodSandboxConfig, spec *runtimeapi.ImageSpec) error {
 	ctr, err := c.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: sb, SandboxConfig: cfg, Config: &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "probe"}, Image: spec, Command: []string{actor.Program, "run", "--log=" + probeText}, LogPath: "probe.log",
@@ -141,7 +145,8 @@ func (c *client) remove(id string) error {
 }
 
 // Clear removes every pod of a runtime, whoever made it, and returns how many
-// there were. The error joins what could not be removed.
+// there were. The error joins what could not be removed. It is for machines of one's own: other
+// guests' pods go as well.
 func Clear(ctx context.Context, endpoint string) (int, error) {
 	c, err := dial(ctx, endpoint)
 	if err != nil {

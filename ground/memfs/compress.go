@@ -13,7 +13,8 @@ const zeroMember = 1 << 20
 
 // CompressFile makes a gzipped copy of a file, as the kubelet's log rotation
 // wants it. Zeros that are not kept are not gone through either: a gzip file is
-// a sequence of members, and one for a megabyte of zeros is made once.
+// a sequence of members, and one for a megabyte of zeros is made once. The result is small, so
+// the simulator holds little for a large rotated log.
 func (f *FS) CompressFile(_ context.Context, from, to string) error {
 	info, err := f.Stat(from)
 	if err != nil {
@@ -47,7 +48,8 @@ func gzipped(out *bytes.Buffer, data []byte) error {
 	return w.Close()
 }
 
-// compress writes the content, with what is not kept as zeros.
+// compress writes the content, with what is not kept as zeros. Runs and the zeros between become
+// members one after the other, which gzip readers join.
 func (s *sparse) compress(out *bytes.Buffer) error {
 	var whole bytes.Buffer // a member of zeroMember zeros
 	at := int64(0)
@@ -78,6 +80,7 @@ func (s *sparse) compress(out *bytes.Buffer) error {
 		}
 		at = r.off + r.n
 	}
+	// An empty file is one empty member, as a gzip file needs one.
 	if s.size == 0 {
 		return gzipped(out, nil)
 	}

@@ -8,7 +8,9 @@ import (
 )
 
 // Image is a tree that never changes any more, so that many file systems, on
-// any loop, can start from it: see FS.Freeze and NewFrom.
+// any loop, can start from it: see FS.Freeze and NewFrom. Its nodes are frozen: whatever would
+// write to one copies it first (thaw). So an image may be read on many loops at once without
+// locks.
 type Image struct {
 	root *node
 	vol  *volume // for who asks about its files without a file system
@@ -17,7 +19,8 @@ type Image struct {
 }
 
 // Freeze makes an image of what the file system holds. The file system goes on:
-// what it changes from then on is its own. What is mounted goes.
+// what it changes from then on is its own. What is mounted goes. It takes no time that grows with
+// contents: only nodes are gone through.
 func (f *FS) Freeze() *Image {
 	for _, m := range f.vol.mounts {
 		m.point.mounted = false
@@ -27,11 +30,13 @@ func (f *FS) Freeze() *Image {
 	img.vol = &volume{image: img}
 	img.freeze(f.root)
 	f.vol.image = img
+	// What is frozen takes no space of the file system any more: it is the image's.
 	f.vol.share.Clear()
 	return img
 }
 
-// freeze marks a tree and numbers its files; names of one file get one number.
+// freeze marks a tree and numbers its files; names of one file get one number. Hard links are
+// several nodes with one body.
 func (i *Image) freeze(n *node) {
 	if _, ok := i.inos[n]; ok {
 		return
@@ -55,21 +60,25 @@ const imageInodes = 1 << 20
 
 // NewFrom returns a file system that holds what the image does. The two share
 // what it does not change: a directory is copied (its entries, not what is in
-// them) when something in it changes, a file when it is opened for writing.
+// them) when something in it changes, a file when it is opened for writing. Making one costs
+// nothing until something changes.
 func NewFrom(opts Options, img *Image) *FS {
 	opts.Tmpfs = nil
 	v := newVolume(opts, img.root)
+	// An image may have links, so paths can't be taken for canonical.
 	v.image, v.symlinks = img, 1
 	return &v.fs
 }
 
-// thawed returns a copy that may be written to. Hard links to it part.
+// thawed returns a copy that may be written to. Hard links to it part. Each copy is a file of its
+// own with a number of its own.
 func (n *node) thawed() *node {
 	c := *n
 	c.frozen = false
 	c.kids = slices.Clone(n.kids)
 	if n.body != nil {
 		b := *n.body
+		// Clipped, so that an append copies the bytes and leaves the image's alone.
 		b.data = slices.Clip(b.data)
 		if n.body.ext != nil {
 			e := *n.body.ext
@@ -85,7 +94,7 @@ func (n *node) thawed() *node {
 // Sub returns the part of the file system at a path, which is resolved now: a
 // rename of the directory, or a link that leads elsewhere later, does not
 // matter, as with a bind mount. If it is a file, "/" names that. Symbolic links
-// are resolved within the part.
+// are resolved within the part. The calls on both see each other's changes.
 func (f *FS) Sub(name string) (*FS, error) {
 	pl, errno := f.walk(name, true)
 	if errno == 0 && pl.n == nil {
@@ -98,18 +107,21 @@ func (f *FS) Sub(name string) (*FS, error) {
 		return nil, pathError("open", name, errno)
 	}
 	pl = f.mine(pl, true)
+	// What is mounted there counts, as for a bind mount.
 	return &FS{part: &part{vol: f.vol, root: f.vol.shown(pl.n), prefix: strings.TrimSuffix(f.full(pl.path), "/")}}, nil
 }
 
 // Node is a place in the tree, for who walks it by himself, following links and
 // judging permissions in his own way. The zero Node is none. It is of the
-// moment: after a change to the tree, walk again.
+// moment: after a change to the tree, walk again. Package kernel walks so, with the container's
+// mounts in between.
 type Node struct {
 	vol *volume // of an image's: one that has nothing but the image
 	n   *node
 }
 
-// Top returns the root directory (or, of a part that is a file, that).
+// Top returns the root directory (or, of a part that is a file, that). settle brings growths up
+// to date, as every look from outside does.
 func (f *FS) Top() Node {
 	if d := f.vol.share.d; d != nil {
 		d.settle()
@@ -136,7 +148,7 @@ func (n Node) Lookup(name string) Node {
 // Mode returns its type and permissions.
 func (n Node) Mode() fs.FileMode { return n.n.mode }
 
-// Owner returns whom it belongs to.
+// Owner returns whom it belongs to. They are of root unless somebody was given the file.
 func (n Node) Owner() (uid, gid int) {
 	u, g := n.n.owner()
 	return int(u), int(g)
@@ -150,7 +162,8 @@ func (n Node) Target() string {
 	return n.n.body.target
 }
 
-// Head returns the first bytes of a file that holds data, up to max.
+// Head returns the first bytes of a file that holds data, up to max. Of a sparse file zeros are
+// made up.
 func (n Node) Head(max int) []byte {
 	if n.n.body == nil || n.n.isDir() {
 		return nil
@@ -159,7 +172,7 @@ func (n Node) Head(max int) []byte {
 	return b[:n.n.readAt(b, 0)]
 }
 
-// Same reports whether two are one file.
+// Same reports whether two are one file. Two nodes with one body are hard links of one file.
 func (n Node) Same(o Node) bool {
 	return n.n == o.n || n.n != nil && o.n != nil && n.n.body != nil && n.n.body == o.n.body
 }
@@ -184,7 +197,7 @@ func (n Node) Open(name string) *File {
 }
 
 // Mknod makes a device, or whatever else mode says; driver is told by
-// Node.Target.
+// Node.Target. It does what the kernel package makes of it: here a device is a name.
 func (f *FS) Mknod(name string, mode fs.FileMode, driver string) error {
 	pl, errno := f.walk(name, false)
 	if errno == 0 && pl.n != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// Space is room on a disk.
+// Space is room on a disk. Both kinds can run out, as df -i shows.
 type Space struct{ Bytes, Inodes int64 }
 
+// plus and minus are by kind.
 func (s Space) plus(o Space) Space  { return Space{s.Bytes + o.Bytes, s.Inodes + o.Inodes} }
 func (s Space) minus(o Space) Space { return Space{s.Bytes - o.Bytes, s.Inodes - o.Inodes} }
 
@@ -29,20 +30,24 @@ type DiskOptions struct {
 }
 
 // Disk is the space that file systems take from, and whatever else says so
-// ([Share]). All totals are kept by change: nobody counts files.
+// ([Share]). All totals are kept by change: nobody counts files. Most changes only move the
+// totals. The timer is there for growths alone: it wakes when one may reach a limit, and not
+// before.
 type Disk struct {
 	opts  DiskOptions
 	share Share
 
+	// growths are of curves that rise or fall by themselves.
 	growths []*Growth // those that still change, oldest first
 	settled int64     // when they were last brought up to date
 	busy    bool      // they are just now
 	behind  bool      // one got less than it wanted
 	timer   *loop.Timer
 	// How much may be taken, growths aside, until the timer has to be set
-	// anew, and how much has been since it was.
+	// anew, and how much has been since it was. See arm, which sets both.
 	slack, drift Space
 
+	// floor and low are what Watch asked for.
 	floor Space
 	low   func() // of Watch
 }
@@ -67,7 +72,7 @@ func (d *Disk) Used() Space {
 }
 
 // Free returns what can be taken: never below 0, and a great deal where there is
-// no end.
+// no end. "A great deal" is half of the largest number, so that sums of it don't overflow.
 func (d *Disk) Free() Space {
 	d.settle()
 	return d.free()
@@ -90,7 +95,8 @@ func left(size, used int64) int64 {
 func (d *Disk) Share() *Share { return d.share.Share() }
 
 // Share is what somebody takes of a disk. The zero Share is of none, and only
-// counts.
+// counts. Shares form a tree whose root is the disk's own: what one takes counts in all above it.
+// So a container's layer, the pod and the disk agree.
 type Share struct {
 	up   *Share
 	d    *Disk
@@ -118,7 +124,8 @@ func (s *Share) Used() Space {
 	return s.used
 }
 
-// Add takes so much more, full or not; below 0 it gives back.
+// Add takes so much more, full or not; below 0 it gives back. It is for what can't be refused,
+// such as what was there before.
 func (s *Share) Add(by Space) {
 	for p := s; p != nil; p = p.up {
 		p.used = p.used.plus(by)
@@ -131,7 +138,7 @@ func (s *Share) Add(by Space) {
 // Clear gives back all that is taken. Parts must be of no use any more.
 func (s *Share) Clear() { s.Add(Space{}.minus(s.used)) }
 
-// Take takes space if there is as much.
+// Take takes space if there is as much. Nothing is taken if it does not fit.
 func (s *Share) Take(need Space) bool {
 	if s.d != nil && !need.fits(s.d.Free()) {
 		return false
@@ -140,7 +147,8 @@ func (s *Share) Take(need Space) bool {
 	return true
 }
 
-// moved is called after each change of what is taken.
+// moved is called after each change of what is taken. Its order matters: low comes first, so that
+// whoever watches hears of it in the step that crossed the floor.
 func (d *Disk) moved(by Space) {
 	if d.low != nil && d.isLow() {
 		low := d.low
@@ -150,11 +158,13 @@ func (d *Disk) moved(by Space) {
 	if len(d.growths) == 0 || d.busy {
 		return
 	}
+	// Somebody gave back while a growth waits for room.
 	if d.behind && (by.Bytes < 0 || by.Inodes < 0) {
 		d.wakeIn(0)
 		return
 	}
 	d.drift = d.drift.plus(by)
+	// Others have taken more than arm had allowed for.
 	if !d.drift.fits(d.slack) {
 		d.arm()
 	}
@@ -168,7 +178,8 @@ func (d *Disk) isLow() bool { return !d.floor.fits(d.free()) }
 
 // Watch has low called once, when less than floor is free from now on, in the
 // step that takes it, and forgets any earlier Watch. It returns false, and calls
-// nothing, if less is free already. low must not wait; nil only forgets.
+// nothing, if less is free already. low must not wait; nil only forgets. The kubelet's eviction
+// asks for it, to elide its polls of the disk while nothing is short.
 func (d *Disk) Watch(floor Space, low func()) bool {
 	d.settle()
 	d.floor, d.low = floor, nil
@@ -183,7 +194,8 @@ func (d *Disk) Watch(floor Space, low func()) bool {
 	return true
 }
 
-// settle brings what grows by itself up to date.
+// settle brings what grows by itself up to date. It is called before anybody looks, so growths
+// need no timer of their own.
 func (d *Disk) settle() {
 	if len(d.growths) == 0 || d.busy {
 		return
@@ -192,6 +204,7 @@ func (d *Disk) settle() {
 	if d.settled == now {
 		return
 	}
+	// Growths change totals themselves, which must not settle again.
 	d.settled, d.busy, d.behind = now, true, false
 	ended := false
 	for i := 0; i < len(d.growths); i++ { // nobody stops one meanwhile
@@ -229,7 +242,7 @@ func (s *Share) noSpace(dir *node, need Space) syscall.Errno {
 	return syscall.ENOSPC
 }
 
-// weight is what an entry takes.
+// weight is what an entry takes. Directories take a block, links none: as ext4 has them.
 func (n *node) weight() Space {
 	s := Space{n.allocated(), 1}
 	for _, g := range n.ghosts() {
@@ -238,7 +251,7 @@ func (n *node) weight() Space {
 	return s
 }
 
-// ghosts are what growths take in a directory.
+// ghosts are what growths take in a directory. They have no entries, and only count.
 func (n *node) ghosts() []*ghost {
 	if e := n.exts(); e != nil && e.ghosts != nil {
 		return *e.ghosts
@@ -247,7 +260,8 @@ func (n *node) ghosts() []*ghost {
 }
 
 // linked reports whether what a file takes is counted: an open file may have been
-// removed, or have names left.
+// removed, or have names left. A removed file that is open still holds its blocks on Linux; here
+// they count as free at once.
 func (n *node) linked() bool {
 	if n.counted {
 		return true
@@ -263,7 +277,8 @@ func (n *node) linked() bool {
 }
 
 // Used returns what the file system holds beside what it started from, and
-// without what is on a tmpfs: bytes as du counts them, and inodes.
+// without what is on a tmpfs: bytes as du counts them, and inodes. What it started from is the
+// image's, and counts there.
 func (f *FS) Used() Space { return f.vol.share.Used() }
 
 // Disk returns the disk that the file system is on, or nil.

@@ -10,7 +10,7 @@ import (
 )
 
 // ReadFile returns a file's content. The caller must not write to it: it is
-// shared with the file.
+// shared with the file. A sparse file's content is made for the caller, with its zeros.
 func (f *FS) ReadFile(name string) ([]byte, error) {
 	pl, errno := f.walk(name, true)
 	switch {
@@ -25,7 +25,8 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 }
 
 // WriteFile creates a file, or replaces what it holds, with a copy of data;
-// perm counts when it creates. The directory must exist.
+// perm counts when it creates. The directory must exist. On a full disk the file is there
+// afterwards, with what fitted: as write(2) after O_TRUNC.
 func (f *FS) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	return f.WriteShared(name, slices.Clone(data), perm)
 }
@@ -39,6 +40,7 @@ func (f *FS) WriteShared(name string, data []byte, perm fs.FileMode) error {
 	}
 	defer f.changed(pl.path, false)
 	before := n.allocated()
+	// First the old content goes, so that its room is there for the new one.
 	n.setContent(nil)
 	f.vol.resized(n, before)
 	room := f.vol.room(f.full(pl.path), n, 0, int64(len(data)))
@@ -51,7 +53,8 @@ func (f *FS) WriteShared(name string, data []byte, perm fs.FileMode) error {
 }
 
 // ReplaceFile is WriteFile in one step, as with a temporary file that is renamed:
-// while there is no room for both contents the old one stays.
+// while there is no room for both contents the old one stays. A checkpoint that is written so is
+// never half written.
 func (f *FS) ReplaceFile(name string, data []byte, perm fs.FileMode) error {
 	tmp := name + ".tmp"
 	err := f.WriteFile(tmp, data, perm)
@@ -65,7 +68,7 @@ func (f *FS) ReplaceFile(name string, data []byte, perm fs.FileMode) error {
 }
 
 // Append adds a copy of data to the end of a file; perm counts when it creates
-// the file.
+// the file. What fitted stays, and the rest is ENOSPC.
 func (f *FS) Append(name string, data []byte, perm fs.FileMode) error {
 	n, pl, err := f.writable(name, perm)
 	if err != nil {
@@ -83,7 +86,7 @@ func (f *FS) Append(name string, data []byte, perm fs.FileMode) error {
 }
 
 // writable returns a file that may be written to; there is one now, changed at
-// this instant.
+// this instant. The time is set before the change, which makes no difference within a step.
 func (f *FS) writable(name string, perm fs.FileMode) (*node, place, error) {
 	pl, errno := f.walk(name, true)
 	switch {
@@ -129,7 +132,8 @@ func (f *FS) mkdirAt(pl place, name string, perm fs.FileMode) (place, error) {
 	return pl, nil
 }
 
-// MkdirAll makes a directory and its parents; one that exists is no error.
+// MkdirAll makes a directory and its parents; one that exists is no error. Links on the way are
+// followed.
 func (f *FS) MkdirAll(name string, perm fs.FileMode) error {
 	_, err := f.mkdirAll(name, perm)
 	return err
@@ -164,7 +168,8 @@ func (f *FS) mkdirAll(name string, perm fs.FileMode) (place, error) {
 }
 
 // MkdirAllIn is MkdirAll of a directory, an entry of parent, and of entries of it.
-// If all are there it allocates nothing.
+// If all are there it allocates nothing. The kubelet makes a pod's directories at each sync, and
+// mostly all are there.
 func (f *FS) MkdirAllIn(parent, dir string, perm fs.FileMode, names []string) error {
 	if in, errno := f.walk(parent, true); errno == 0 && in.n != nil {
 		if at := f.vol.shown(in.n).child(dir); at != nil && at.isDir() {
@@ -188,6 +193,7 @@ func (f *FS) mkdirsIn(dir string, perm fs.FileMode, names []string) error {
 		at := f.vol.shown(pl.n)
 		if k := at.child(name); k != nil && k.isDir() {
 			continue
+			// The short way can't copy what is above.
 		} else if k != nil || at.frozen || pl.path == "/" {
 			if err := f.MkdirAll(dir+"/"+name, perm); err != nil {
 				return err
@@ -202,7 +208,8 @@ func (f *FS) mkdirsIn(dir string, perm fs.FileMode, names []string) error {
 	return nil
 }
 
-// Remove removes a file, a symbolic link or an empty directory.
+// Remove removes a file, a symbolic link or an empty directory. What is open stays readable by
+// who has it open.
 func (f *FS) Remove(name string) error {
 	pl, errno := f.walk(name, false)
 	if errno == 0 {
@@ -226,7 +233,8 @@ func (f *FS) Remove(name string) error {
 }
 
 // RemoveAll removes a path and what is below it; nothing there is no error. A
-// mount point below it is emptied and stays, which is an error.
+// mount point below it is emptied and stays, which is an error. A frozen tree goes at once,
+// without being walked.
 func (f *FS) RemoveAll(name string) error {
 	pl, errno := f.walk(name, false)
 	switch {
@@ -253,7 +261,7 @@ func (f *FS) RemoveAll(name string) error {
 	return nil
 }
 
-// ReadDir lists a directory, sorted by name.
+// ReadDir lists a directory, sorted by name. It is a snapshot: entries describe what was there.
 func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	kids, errno := f.entries(name)
 	if errno != 0 {
@@ -284,7 +292,7 @@ func (f *FS) entries(name string) ([]*node, syscall.Errno) {
 
 // Names goes over the names of a directory's entries, sorted, without a list of
 // them being made; there are none if it can't be read. The directory must not
-// change meanwhile.
+// change meanwhile. It is for passes that only look for a name.
 func (f *FS) Names(name string) iter.Seq[string] {
 	kids, _ := f.entries(name)
 	return func(yield func(string) bool) {
@@ -298,7 +306,8 @@ func (f *FS) Names(name string) iter.Seq[string] {
 
 // AnyFile reports whether match holds for the name and size of an entry that lies
 // levels of directories below dir, without a list being made. known is false if
-// there are links among the directories, which it doesn't follow.
+// there are links among the directories, which it doesn't follow. The kubelet asks so whether a
+// log is too large, without listing all.
 func (f *FS) AnyFile(dir string, levels int, match func(name string, size int64) bool) (found, known bool) {
 	kids, _ := f.entries(dir)
 	return f.anyFile(kids, levels, match)
@@ -328,6 +337,7 @@ func (f *FS) Stat(name string) (fs.FileInfo, error) { return f.stat("stat", name
 // Lstat is Stat, but does not follow a symbolic link at the path's end.
 func (f *FS) Lstat(name string) (fs.FileInfo, error) { return f.stat("lstat", name, false) }
 
+// stat describes a place under the name that it was asked by.
 func (f *FS) stat(op, name string, follow bool) (fs.FileInfo, error) {
 	pl, err := f.existing(op, name, follow)
 	if err != nil {
@@ -350,7 +360,8 @@ func (f *FS) existing(op, name string, follow bool) (place, error) {
 	return pl, nil
 }
 
-// alter changes what is known of an entry, but not what it holds.
+// alter changes what is known of an entry, but not what it holds. Owner, mode and times take no
+// space of their own, but a copy from an image may.
 func (f *FS) alter(op, name string, pl place, change func(n *node)) error {
 	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
 		return pathError(op, name, errno)

@@ -10,15 +10,18 @@ import (
 
 // Growth is something on a disk whose size follows a curve: nothing is written,
 // but the space is taken. On a full disk it gets what is left, and the rest when
-// there is room; a log's growth has lost it then.
+// there is room; a log's growth has lost it then. Scenarios let disks fill by it: a container
+// that writes its layer, a log that grows. Whether somebody looks does not change what is taken.
 type Growth struct {
-	d             *Disk
+	d *Disk
+	// Exactly one of share, ghost and log says what it is about.
 	share         *Share // that counts it, unless it is of files
 	bytes, inodes usage.User
-	got           Space
-	until         int64 // it does not change before
-	behind        bool
-	over          bool // it never changes any more
+	// got is what it takes now; until is in ns on the loop's clock.
+	got    Space
+	until  int64 // it does not change before
+	behind bool
+	over   bool // it never changes any more
 
 	// Of files: where it is, and either the directory's part of it, or that it
 	// is a log.
@@ -29,14 +32,15 @@ type Growth struct {
 	log   bool
 }
 
-// ghost is what a growth takes in a directory.
+// ghost is what a growth takes in a directory. It belongs to the directory's node, so it goes
+// with that.
 type ghost struct {
 	key  string
 	used Space
 }
 
 // Grow takes as much of the share as the curves say, on the clock of
-// loop.UnixNano.
+// loop.UnixNano. Curves count from User.Start.
 func (s *Share) Grow(bytes, inodes usage.User) *Growth {
 	return s.d.grow(&Growth{share: s, bytes: bytes, inodes: inodes})
 }
@@ -78,7 +82,7 @@ func (f *FS) Grow(dir, key string, bytes, inodes usage.User) (*Growth, error) {
 }
 
 // GrowFile appends to a file as much as a curve rises by: zeros. Where the curve
-// falls nothing happens, and while there is no file it waits.
+// falls nothing happens, and while there is no file it waits. Curves of logs only rise.
 func (f *FS) GrowFile(name string, bytes usage.User) *Growth {
 	return f.vol.disk().grow(&Growth{f: f, path: name, log: true, bytes: bytes})
 }
@@ -105,7 +109,8 @@ func (g *Growth) Stop() {
 	g.d.growths = slices.DeleteFunc(g.d.growths, func(o *Growth) bool { return o == g })
 }
 
-// settle takes or gives back what has changed. The disk says when.
+// settle takes or gives back what has changed. The disk says when. Between calls nothing happens:
+// the curve says what has become.
 func (g *Growth) settle(now int64) {
 	if now < g.until {
 		return
@@ -118,12 +123,14 @@ func (g *Growth) settle(now int64) {
 		g.append(by.Bytes)
 		return
 	}
+	// A tmpfs has no disk that could be full.
 	if g.n == nil || g.n.counted {
 		free := g.d.free()
 		by = Space{min(by.Bytes, free.Bytes), min(by.Inodes, free.Inodes)}
 	}
 	g.got = g.got.plus(by)
 	g.behind = g.got != want
+	// There was not enough room: it tries again whenever it is asked.
 	if g.behind {
 		g.until = now
 	}
@@ -144,7 +151,8 @@ func (g *Growth) settle(now int64) {
 	}
 }
 
-// append lets a log grow by n bytes, of which those are lost that don't fit.
+// append lets a log grow by n bytes, of which those are lost that don't fit. A log's lost lines
+// do not come later.
 func (g *Growth) append(n int64) {
 	if n > 0 && !g.f.appendZeros(g.path, n) {
 		g.until = 0
@@ -175,7 +183,7 @@ func (f *FS) appendZeros(name string, n int64) bool {
 }
 
 // level is until when a curve stays where it is, on the loop's clock; not after
-// now if it doesn't.
+// now if it doesn't. A curve that slopes is never level, so it is asked each time.
 func level(u usage.User, now int64) int64 {
 	t := time.Duration(now) - u.Start
 	end, ok := u.Curve.Next(t, u.Key)
@@ -191,6 +199,7 @@ func level(u usage.User, now int64) int64 {
 // Near a limit, growths are looked at to the millisecond; before that, when half
 // of what is left has gone.
 const (
+	// Below them the exact instant matters, above it only that nobody is late.
 	nearBytes  = 1 << 20
 	nearInodes = 64
 	minWake    = time.Millisecond
@@ -198,7 +207,8 @@ const (
 
 // arm sets the timer to when growths may next fill the disk, or leave less than
 // the floor, or begin to change files that somebody watches. The slack is how
-// much others may take until then without its being set anew.
+// much others may take until then without its being set anew. Sooner than needed does no harm,
+// later would: so it asks for the first time at which the sum may pass a limit.
 func (d *Disk) arm() {
 	if len(d.growths) == 0 {
 		if d.timer != nil {
@@ -234,7 +244,7 @@ func (d *Disk) arm() {
 }
 
 // limit is when users may come near the next limit of one kind, and how much
-// others may take before.
+// others may take before. Sums of curves are searched by package usage.
 func (d *Disk) limit(users []usage.User, now, size, used, floor, near int64) (at, slack int64) {
 	const never = math.MaxInt64
 	if size == 0 {
@@ -250,12 +260,14 @@ func (d *Disk) limit(users []usage.User, now, size, used, floor, near int64) (at
 	var sum, peak int64
 	for _, u := range users {
 		sum += u.At(time.Duration(now))
+		// What all will ever take fits: no timer, and others have the rest.
 		peak += u.Curve.Peak()
 	}
 	budget := limit - used
 	if rise := peak - sum; rise < budget {
 		return never, budget - rise - 1
 	}
+	// Half now, half when it is asked again: few wake-ups, and none too late.
 	if budget > near {
 		slack = budget / 2
 		budget -= slack

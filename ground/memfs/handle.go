@@ -8,7 +8,8 @@ import (
 )
 
 // File is an open file. It stays open when the file is removed, and needs no
-// Close.
+// Close. There is no table of descriptors: it is a pointer to the node, which lives as long as
+// somebody has it.
 type File struct {
 	vol  *volume
 	n    *node
@@ -18,7 +19,8 @@ type File struct {
 }
 
 // Open opens a file; flag is of os.OpenFile. A directory can be opened for
-// reading, and then only described.
+// reading, and then only described. The checks are in Linux's order; nothing is touched before
+// the last of them.
 func (f *FS) Open(name string, flag int, perm fs.FileMode) (*File, error) {
 	follow := flag&(os.O_CREATE|os.O_EXCL) != os.O_CREATE|os.O_EXCL
 	pl, errno := f.walk(name, follow)
@@ -72,7 +74,7 @@ func (h *File) Mode() fs.FileMode { return h.n.mode }
 // Size returns the file's size in bytes.
 func (h *File) Size() int64 { return h.n.size() }
 
-// ReadAt is of io.ReaderAt.
+// ReadAt is of io.ReaderAt. A short read is io.EOF, at the end and nowhere else.
 func (h *File) ReadAt(b []byte, off int64) (int, error) {
 	switch {
 	case h.n.isDir():
@@ -87,7 +89,8 @@ func (h *File) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// WriteAt is of io.WriterAt. In a full tmpfs what fits is written.
+// WriteAt is of io.WriterAt. In a full tmpfs what fits is written. What was written before the
+// disk was full counts.
 func (h *File) WriteAt(b []byte, off int64) (int, error) {
 	end, err := h.writeTo(off, int64(len(b)))
 	n := max(end-off, 0)
@@ -109,7 +112,8 @@ func (h *File) WriteZerosAt(off, n int64) (int64, error) {
 	return fits, err
 }
 
-// writeTo prepares for writing n bytes and returns where they can end.
+// writeTo prepares for writing n bytes and returns where they can end. The watches are told
+// before the bytes are there, within the same step.
 func (h *File) writeTo(off, n int64) (end int64, err error) {
 	if n == 0 {
 		return off, nil
@@ -145,7 +149,7 @@ func (h *File) Truncate(size int64) error {
 // Close does nothing.
 func (h *File) Close() error { return nil }
 
-// Truncate sets a file's size; what is added is a hole.
+// Truncate sets a file's size; what is added is a hole. Holes take no blocks.
 func (f *FS) Truncate(name string, size int64) error {
 	pl, errno := f.walk(name, true)
 	switch {
@@ -171,7 +175,8 @@ func (f *FS) Truncate(name string, size int64) error {
 	return nil
 }
 
-// Link makes newname another name of the file oldname.
+// Link makes newname another name of the file oldname. Both names are nodes with one body; mode
+// and time are kept in step, see setMode and setTime.
 func (f *FS) Link(oldname, newname string) error {
 	from, errno := f.walk(oldname, false)
 	to, errno2 := f.walk(newname, false)

@@ -7,7 +7,7 @@ import (
 )
 
 // info describes an entry as it was when asked; it is a fs.FileInfo and a
-// fs.DirEntry.
+// fs.DirEntry. It holds the node for Sys, which makes the inode number when it is asked.
 type info struct {
 	name  string
 	size  int64
@@ -39,7 +39,7 @@ func (i *info) Type() fs.FileMode          { return i.mode.Type() }
 func (i *info) Info() (fs.FileInfo, error) { return i, nil }
 func (i *info) String() string             { return fs.FormatFileInfo(i) }
 
-// lastElement returns what a path ends with.
+// lastElement returns what a path ends with. It is for FileInfo.Name, which has no path in it.
 func lastElement(name string) string {
 	name = strings.TrimRight(name, "/")
 	if name == "" {

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// Symlink makes newname a symbolic link to oldname, which need not exist.
+// Symlink makes newname a symbolic link to oldname, which need not exist. symlinks counts links
+// ever made: as long as there are none, paths need not be resolved to be compared.
 func (f *FS) Symlink(oldname, newname string) error {
 	pl, errno := f.walk(newname, false)
 	switch {
@@ -45,7 +46,7 @@ func (f *FS) Readlink(name string) (string, error) {
 
 // Rename moves a file, a link or a directory, replacing a file or link that is
 // in the place; a directory there is an error. What is below a directory moves
-// with it.
+// with it. It takes no space, but copies from an image may.
 func (f *FS) Rename(oldname, newname string) error {
 	from, errno := f.walk(oldname, false)
 	to, errno2 := f.walk(newname, false)
@@ -83,7 +84,8 @@ func (f *FS) Rename(oldname, newname string) error {
 }
 
 // mayRename is the rules of os.Rename, then of Linux. Renaming a thing to
-// another name of itself (by way of a link to a directory) does nothing.
+// another name of itself (by way of a link to a directory) does nothing. Directories never
+// replace anything, as os.Rename refuses that first.
 func (f *FS) mayRename(from, to place, sameName bool) syscall.Errno {
 	switch {
 	case to.n != nil && to.n.isDir() && (to.n != from.n || sameName):

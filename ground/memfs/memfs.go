@@ -9,7 +9,8 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// Options configure a file system.
+// Options configure a file system. The zero value, with a Loop, is a disk without end and a tmpfs
+// at /run.
 type Options struct {
 	// Loop is the node's loop: it gives modification times and runs what
 	// watches call. Nil is for trees that become an Image: all their times are
@@ -25,7 +26,8 @@ type Options struct {
 	Share *Share
 }
 
-// FS is a file system, or a part of one (see [FS.Sub]): the calls of package os.
+// FS is a file system, or a part of one (see [FS.Sub]): the calls of package os. Its methods are
+// not for use by several goroutines at once, reading ones included: growths settle.
 type FS struct {
 	*part
 	absent *fs.PathError // see missing
@@ -44,23 +46,26 @@ func New(opts Options) *FS {
 }
 
 // node is a file, a directory or a symbolic link. A parked pod has three, so
-// it is kept to 64 bytes.
+// it is kept to 64 bytes. Names are in the parent's order, so a directory is found by binary
+// search and listed sorted.
 type node struct {
 	name    string
 	mtime   int64 // ns since the Unix epoch
 	mode    fs.FileMode
-	mounted bool    // what is shown is in volume.mounts
-	frozen  bool    // of an Image, as all below it: never written to
-	counted bool    // in volume.share, unless frozen: not on a tmpfs, and not removed
-	body    *body   // of files and links, and of what ext says
-	kids    []*node // of directories, by name
+	mounted bool // what is shown is in volume.mounts
+	frozen  bool // of an Image, as all below it: never written to
+	counted bool // in volume.share, unless frozen: not on a tmpfs, and not removed
+	// Directories have one only for ext.
+	body *body   // of files and links, and of what ext says
+	kids []*node // of directories, by name
 }
 
 // body is what a file or a symbolic link holds.
 type body struct {
 	data   []byte // unless ext.sparse
 	target string
-	ext    *ext
+	// Owner, number, runs and links: with them a node would be twice the size.
+	ext *ext
 }
 
 // ext is what few files have.
@@ -72,6 +77,7 @@ type ext struct {
 	ghosts   *[]*ghost
 }
 
+// isDir and isLink are by type.
 func (n *node) isDir() bool  { return n.mode.IsDir() }
 func (n *node) isLink() bool { return n.mode&fs.ModeSymlink != 0 }
 
@@ -117,7 +123,8 @@ func (n *node) remove(k *node) {
 }
 
 // shared returns a copy of a name that does not keep the path alive that it
-// was cut from; names that every pod has are the same string everywhere.
+// was cut from; names that every pod has are the same string everywhere. A substring would keep a
+// whole manifest path alive for each file.
 func shared(name string) string {
 	switch name {
 	case "0.log":
@@ -147,7 +154,7 @@ func shared(name string) string {
 const maxLinks = 40 // as Linux
 
 // missing is the error of opening what is not there. Who polls a file that is
-// not there gets the same error again.
+// not there gets the same error again. The error is shared, and nobody writes to it.
 func (f *FS) missing(name string, errno syscall.Errno) error {
 	if last := f.absent; last == nil || last.Path != name || last.Err != error(errno) {
 		f.absent = &fs.PathError{Op: "open", Path: name, Err: errno}
@@ -155,6 +162,7 @@ func (f *FS) missing(name string, errno syscall.Errno) error {
 	return f.absent
 }
 
+// pathError is an error as package os returns it.
 func pathError(op, name string, errno syscall.Errno) error {
 	return &fs.PathError{Op: op, Path: name, Err: errno}
 }

@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// mount is a tmpfs over a directory.
+// mount is a tmpfs over a directory. point is the directory below, root what is seen there
+// instead.
 type mount struct {
 	point *node
 	root  *node
@@ -19,7 +20,7 @@ type mount struct {
 func (f *FS) MountTmpfs(name string) error { return f.MountTmpfsSize(name, 0) }
 
 // MountTmpfsSize is MountTmpfs with a limit in bytes, beyond which writing
-// gives ENOSPC; 0 means none.
+// gives ENOSPC; 0 means none. The limit is of blocks, as df shows it.
 func (f *FS) MountTmpfsSize(name string, size int64) error {
 	if err := f.MkdirAll(name, 0o755); err != nil {
 		return err
@@ -66,7 +67,7 @@ func (f *FS) Unmount(name string) error {
 	return nil
 }
 
-// Mounted reports whether a tmpfs is mounted at a path.
+// Mounted reports whether a tmpfs is mounted at a path. The path leads to the mount point itself.
 func (f *FS) Mounted(name string) bool {
 	pl, errno := f.walk(name, true)
 	return errno == 0 && pl.n != nil && pl.n.mounted
@@ -96,6 +97,7 @@ func (f *FS) PowerCut() {
 	}
 }
 
+// mountBoot mounts what a machine mounts at its boot.
 func (f *FS) mountBoot() {
 	for _, p := range f.vol.boot {
 		// A file in the way leaves the directory unmounted, as a failed

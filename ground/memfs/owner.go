@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// exts returns what is kept for few files, or nil.
+// exts returns what is kept for few files, or nil. Callers must not write to what it returns
+// unless they own the node.
 func (n *node) exts() *ext {
 	if n.body == nil {
 		return nil
@@ -25,7 +26,8 @@ func (n *node) extended() *ext {
 	return n.body.ext
 }
 
-// owner is root for all files that nobody was given.
+// owner is root for all files that nobody was given. Numbers only; names are the container's
+// business.
 func (n *node) owner() (uid, gid uint32) {
 	if e := n.exts(); e != nil {
 		return e.uid, e.gid
@@ -61,11 +63,13 @@ func (n *node) unname() {
 	}
 }
 
-// Chown sets who owns what a path leads to; -1 leaves one as it is.
+// Chown sets who owns what a path leads to; -1 leaves one as it is. setuid bits stay, unlike on
+// Linux.
 func (f *FS) Chown(name string, uid, gid int) error { return f.chown("chown", name, uid, gid, true) }
 
 // Lchown is Chown, but of a symbolic link itself.
 func (f *FS) Lchown(name string, uid, gid int) error {
+	// A change to what is there already copies nothing.
 	return f.chown("lchown", name, uid, gid, false)
 }
 

@@ -9,7 +9,8 @@ import (
 
 // part is a file system as seen from one of its directories (or files): the
 // whole, or what Sub returns. It turns paths into places, and makes places of
-// an image its own before they are written to.
+// an image its own before they are written to. The root of a part may be copied from an image, so
+// it is a field and not fixed.
 type part struct {
 	vol    *volume
 	root   *node
@@ -28,7 +29,8 @@ func (t *part) full(p string) string {
 }
 
 // place is where a path leads: the directory that holds (or would hold) its
-// last element, and the entry, nil if there is none. dir is nil for the root.
+// last element, and the entry, nil if there is none. dir is nil for the root. It is of the
+// moment, like a Node: any change may make it out of date.
 type place struct {
 	dir  *node
 	name string
@@ -39,7 +41,8 @@ type place struct {
 
 // walk follows a path; follow says whether also a symbolic link that is its
 // last element is followed. The errno is not 0 if the way there is missing or
-// leads through something that is no directory.
+// leads through something that is no directory. It settles growths first, so whatever is looked
+// at afterwards is of now.
 func (t *part) walk(name string, follow bool) (place, syscall.Errno) {
 	if !strings.HasPrefix(name, "/") {
 		return place{}, syscall.EINVAL
@@ -59,7 +62,8 @@ func (t *part) walk(name string, follow bool) (place, syscall.Errno) {
 }
 
 // walkOnce follows a clean path up to its end or up to the first symbolic
-// link, and then returns the path with the link replaced.
+// link, and then returns the path with the link replaced. A relative target counts from the
+// directory of the link.
 func (t *part) walkOnce(p string, follow bool) (pl place, next string, errno syscall.Errno) {
 	at := t.vol.shown(t.root)
 	if p == "/" {
@@ -94,7 +98,7 @@ func (t *part) walkOnce(p string, follow bool) (pl place, next string, errno sys
 }
 
 // create puts a new entry where pl leads. In a setgid directory it gets that
-// one's group.
+// one's group. The time of the directory is that of the change.
 func (t *part) create(pl place, mode fs.FileMode, b *body) *node {
 	pl = t.mine(pl, false)
 	now := t.vol.now()
@@ -117,6 +121,7 @@ func (t *part) create(pl place, mode fs.FileMode, b *body) *node {
 
 // drop takes an entry out of its directory.
 func (t *part) drop(pl place) {
+	// The copies go up to the root: a frozen directory can't be given a copied entry.
 	pl = t.mine(pl, false)
 	t.vol.forget(pl.n)
 	pl.dir.remove(pl.n)
@@ -148,7 +153,7 @@ func (t *part) mine(pl place, self bool) place {
 	return pl
 }
 
-// ownDir owns a directory and those above it.
+// ownDir owns a directory and those above it. The path must be canonical.
 func (t *part) ownDir(p string) *node {
 	if t.root.frozen {
 		t.root = t.vol.thaw(t.root)
@@ -168,7 +173,8 @@ func (t *part) ownDir(p string) *node {
 }
 
 // noSpace is the errno of a change where pl leads that takes need, besides what is
-// copied from the image for it; self tells that the entry is written to.
+// copied from the image for it; self tells that the entry is written to. Copies are estimated
+// first from below, and counted only where space is short, since that walks the path.
 func (t *part) noSpace(pl place, self bool, need Space) syscall.Errno {
 	v := t.vol
 	if v.share.d == nil {
@@ -191,7 +197,8 @@ func (t *part) noSpace(pl place, self bool, need Space) syscall.Errno {
 	return v.share.noSpace(dir, need)
 }
 
-// frozenAbove is what copies of the directories above an entry will take.
+// frozenAbove is what copies of the directories above an entry will take. Each copied directory
+// takes a block.
 func (t *part) frozenAbove(pl place) (need Space) {
 	at := t.root
 	for p := strings.TrimPrefix(pl.path, "/"); at != nil && p != ""; {

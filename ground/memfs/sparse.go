@@ -8,7 +8,8 @@ import (
 // block is the unit in which space is taken.
 const block = 4096
 
-// sparse is the content of a file with long runs of zeros, which are not kept.
+// sparse is the content of a file with long runs of zeros, which are not kept. What is written as
+// zeros takes blocks, what is skipped does not: both read as zeros.
 type sparse struct {
 	size int64
 	runs []run // by offset, without overlap; what is between is a hole
@@ -33,7 +34,8 @@ func (s *sparse) clone() *sparse {
 	return c
 }
 
-// cut removes [from,to) from the runs and returns where one for it would go.
+// cut removes [from,to) from the runs and returns where one for it would go. Runs are few, so the
+// list is made anew.
 func (s *sparse) cut(from, to int64) int {
 	var out []run
 	at := -1
@@ -69,7 +71,7 @@ func (r run) part(from, to int64) run {
 	return p
 }
 
-// put writes n bytes, or zeros if data is nil.
+// put writes n bytes, or zeros if data is nil. data is copied, unless it extends the last run.
 func (s *sparse) put(off, n int64, data []byte) {
 	if n == 0 {
 		return
@@ -112,7 +114,7 @@ func (s *sparse) readAt(b []byte, off int64) int {
 	return len(b)
 }
 
-// allocated counts the blocks that hold something.
+// allocated counts the blocks that hold something. Two runs may share a block, which counts once.
 func (s *sparse) allocated() int64 {
 	total, done := int64(0), int64(0)
 	for _, r := range s.runs {
@@ -125,7 +127,8 @@ func (s *sparse) allocated() int64 {
 	return total * block
 }
 
-// content returns the bytes of a file, which must not be written to.
+// content returns the bytes of a file, which must not be written to. It must not be written to,
+// since the file may still have it.
 func (b *body) content() []byte {
 	if b.ext != nil && b.ext.sparse != nil {
 		out := make([]byte, b.ext.sparse.size)
@@ -147,7 +150,7 @@ func (n *node) size() int64 {
 	return int64(len(b.data) + len(b.target))
 }
 
-// allocated is what an entry takes on disk, in bytes.
+// allocated is what an entry takes on disk, in bytes. Links are short enough to be in the inode.
 func (n *node) allocated() int64 {
 	switch {
 	case n.isDir():
@@ -160,7 +163,7 @@ func (n *node) allocated() int64 {
 	return (int64(len(n.body.data)) + block - 1) / block * block
 }
 
-// setContent replaces what a file holds; data is kept.
+// setContent replaces what a file holds; data is kept. The caller gives data up.
 func (n *node) setContent(data []byte) {
 	n.body.data = data
 	if n.body.ext != nil {
@@ -168,6 +171,7 @@ func (n *node) setContent(data []byte) {
 	}
 }
 
+// sparse returns the runs, nil for a file of plain bytes.
 func (n *node) sparse() *sparse {
 	if n.body.ext == nil {
 		return nil
@@ -175,7 +179,8 @@ func (n *node) sparse() *sparse {
 	return n.body.ext.sparse
 }
 
-// makeSparse has a file keep its content as runs.
+// makeSparse has a file keep its content as runs. It never goes back: a file that was large may
+// be again.
 func (n *node) makeSparse() *sparse {
 	e := n.extended()
 	if e.sparse == nil {
@@ -200,7 +205,8 @@ func (n *node) readAt(b []byte, off int64) int {
 }
 
 // writeAt writes into a file, which grows as needed. Whoever was given the
-// content before keeps what he has.
+// content before keeps what he has. A block of zeros or a gap of a block makes the file sparse;
+// anything smaller is not worth it.
 func (n *node) writeAt(b []byte, off int64) {
 	if len(b) == 0 {
 		return
@@ -235,7 +241,7 @@ func (n *node) writeZerosAt(off, count int64) {
 	n.makeSparse().put(off, count, nil)
 }
 
-// truncate sets a file's size.
+// truncate sets a file's size. Growing leaves a hole if that is a block or more.
 func (n *node) truncate(size int64) {
 	s := n.sparse()
 	have := n.size()
@@ -267,4 +273,5 @@ func zeros(b []byte) bool {
 	return true
 }
 
+// zeroBlock is what zeros compares with.
 var zeroBlock [block]byte

@@ -6,8 +6,9 @@ import "sort"
 func blocks(size int64) int64 { return (size + block - 1) / block }
 
 // endWithin returns how far, from off to end, a file can be written with so many
-// more blocks.
+// more blocks. It is for full disks: what fits is written, to the byte of a block's end.
 func (n *node) endWithin(off, end, free int64) int64 {
+	// The common case is decided without a look at the runs.
 	if off >= end || blocks(end)-off/block+1 <= free {
 		return end
 	}
@@ -19,6 +20,7 @@ func (n *node) endWithin(off, end, free int64) int64 {
 		return end
 	}
 	first := off/block + 1
+	// Blocks that the file has already are written to in place.
 	fit := sort.Search(int(blocks(end)-first), func(i int) bool { return n.newBlocks(from, (first+int64(i))*block) > free })
 	return max((first+int64(fit)-1)*block, off)
 }
@@ -42,7 +44,7 @@ func (n *node) newBlocks(off, end int64) int64 {
 }
 
 // LimitAll makes the whole file system a tmpfs of a size in bytes; 0 means
-// without limit.
+// without limit. The path itself may be a mount point; then what is mounted there counts.
 func (f *FS) LimitAll(size int64) { f.vol.tmpfs = &mount{size: size, path: "/"} }
 
 // Limit returns the size of the tmpfs that a path is on and what of that is
@@ -65,12 +67,14 @@ func (f *FS) Limit(name string) (size, used int64, ok bool) {
 
 // Usage returns what du(1) says of a path: bytes of the blocks that are taken,
 // and inodes. It does not go into what is mounted below; files with several
-// names count once. What is not there takes nothing.
+// names count once. What is not there takes nothing. It walks the tree; Used is the total that is
+// kept.
 func (f *FS) Usage(name string) (bytes, inodes int64) {
 	pl, errno := f.walk(name, false)
 	if errno != 0 || pl.n == nil {
 		return 0, 0
 	}
+	// seen is made when the first file with several names comes.
 	u := tally{tmpfs: pl.n.mounted || f.vol.tmpfsOf(f.full(pl.path)) != nil}
 	u.add(f.vol.shown(pl.n))
 	return u.bytes, u.inodes

@@ -6,7 +6,8 @@ import (
 
 // volume is what all parts of one file system share: what is mounted, who
 // watches, and what space is taken. It speaks of nodes, and of paths in the
-// whole file system; how a path leads to a node is [part]'s.
+// whole file system; how a path leads to a node is [part]'s. Paths are the part's business, so
+// that a volume can have many parts.
 type volume struct {
 	l        *loop.Loop
 	whole    part
@@ -31,7 +32,8 @@ func newVolume(opts Options, root *node) *volume {
 	return v
 }
 
-// now returns the time for what is written.
+// now returns the time for what is written. Without a loop all times are the same, as an image
+// must not depend on when it was made.
 func (v *volume) now() int64 {
 	if v.l == nil {
 		return loop.Epoch().UnixNano()
@@ -39,7 +41,8 @@ func (v *volume) now() int64 {
 	return v.l.UnixNano()
 }
 
-// shown is the directory that is seen at n: n, or what is mounted on it.
+// shown is the directory that is seen at n: n, or what is mounted on it. The youngest mount is on
+// top.
 func (v *volume) shown(n *node) *node {
 	if n.mounted {
 		mounts := v.mounts
@@ -61,7 +64,8 @@ func (v *volume) thaw(n *node) *node {
 	return c
 }
 
-// disk is that of all; one without end if there is none yet.
+// disk is that of all; one without end if there is none yet. A growth needs a disk to be counted
+// by, even if that has no end.
 func (v *volume) disk() *Disk {
 	if v.share.d == nil {
 		d := NewDisk(DiskOptions{Loop: v.l})
@@ -71,7 +75,8 @@ func (v *volume) disk() *Disk {
 	return v.share.d
 }
 
-// resized is called after each change of a file that took so many bytes before.
+// resized is called after each change of a file that took so many bytes before. before is
+// n.allocated from before the change.
 func (v *volume) resized(n *node, before int64) {
 	if by := n.allocated() - before; by != 0 && n.linked() {
 		v.share.Add(Space{Bytes: by})
@@ -79,7 +84,7 @@ func (v *volume) resized(n *node, before int64) {
 }
 
 // forget takes an entry off the names of its file, and with the last one what it
-// takes off the disk.
+// takes off the disk. Names that are left keep the file and its blocks.
 func (v *volume) forget(n *node) {
 	if n.frozen {
 		return
@@ -98,7 +103,7 @@ func (v *volume) forget(n *node) {
 func (v *volume) touch(n *node) { n.setTime(v.now()) }
 
 // clearTree removes what is below n and reports whether a mount point was in the
-// way.
+// way. The names that were mount points stay, as rm -rf leaves them.
 func (v *volume) clearTree(n *node) (busy bool) {
 	if n.frozen {
 		return false // it goes as a whole, and is not written to
@@ -123,7 +128,8 @@ func (v *volume) clearTree(n *node) (busy bool) {
 }
 
 // room returns up to which offset, from off to end, a file at a canonical path
-// can be written, by what is free on the disk or the tmpfs that it is on.
+// can be written, by what is free on the disk or the tmpfs that it is on. A file that nobody
+// links takes nothing, and has all the room.
 func (v *volume) room(p string, n *node, off, end int64) int64 {
 	if d := v.share.d; d != nil && n.linked() {
 		return n.endWithin(off, end, d.Free().Bytes/block)
@@ -134,6 +140,7 @@ func (v *volume) room(p string, n *node, off, end int64) int64 {
 	}
 	// What the file has may be holes: count its whole length, to be simple.
 	have := blocks(n.size()) * block
+	// It walks the tmpfs: those are small.
 	free := m.size - v.tmpfsUsed(m) - (have - n.allocated())
 	return min(end, max(have+max(free, 0), n.size()))
 }
@@ -150,7 +157,7 @@ func (v *volume) tmpfsUsed(m *mount) int64 {
 }
 
 // mountOf returns the root of the mount that holds what is at a canonical path,
-// or nil for the disk.
+// or nil for the disk. Renames and links don't cross mounts, for which this is compared.
 func (v *volume) mountOf(p string) *node {
 	if m := v.tmpfsOf(p); m != nil {
 		return m.root
@@ -175,7 +182,7 @@ func (v *volume) tmpfsOf(p string) *mount {
 	return best
 }
 
-// sys is what FileInfo.Sys says.
+// sys is what FileInfo.Sys says. The inode number is given when it is asked for, since few ask.
 func (v *volume) sys(n *node) *Sys {
 	s := &Sys{Nlink: 1, Blocks: n.weight().Bytes / 512}
 	uid, gid := n.owner()
@@ -198,18 +205,21 @@ func (v *volume) sys(n *node) *Sys {
 	return s
 }
 
+// infoOf describes an entry, what is mounted there if so.
 func (v *volume) infoOf(n *node) info {
 	s := v.shown(n)
 	return info{name: n.name, mode: s.mode, mtime: s.mtime, size: s.size(), vol: v, n: s}
 }
 
 // changed tells the watches of a change at a canonical path; tree says that
-// what is below it came or went with it.
+// what is below it came or went with it. A watch whose timer is set already will be called
+// anyway.
 func (v *volume) changed(p string, tree bool) {
 	for _, w := range v.watches {
 		if w.timer.Set() {
 			continue
 		}
+		// Links are resolved at each change, as they may lead elsewhere by then.
 		if touches(w.path, p, tree) || v.symlinks > 0 && v.touchesThroughLink(w.path, p, tree) {
 			w.timer.Reset(0)
 		}

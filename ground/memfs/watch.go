@@ -8,7 +8,8 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// watch is somebody who wants to know of changes.
+// watch is somebody who wants to know of changes. The timer is both the callback and the memory
+// of a change that was not told yet.
 type watch struct {
 	path  string
 	timer *loop.Timer
@@ -27,11 +28,12 @@ func (f *FS) Watch(name string, fn func()) (stop func()) {
 	}
 }
 
-// WatchesAll says that Watch misses nothing (kubelet/internal/config.Exact).
+// WatchesAll says that Watch misses nothing (kubelet/internal/config.Exact). A real file system's
+// watches may lose events, so the kubelet must rescan there.
 func (f *FS) WatchesAll() {}
 
 // touches reports whether a change at p is one at or below a watched path; of a
-// whole tree also one above it.
+// whole tree also one above it. A file's own removal is a change at its path.
 func touches(watched, p string, tree bool) bool {
 	return below(p, watched) || tree && below(watched, p)
 }

@@ -13,7 +13,9 @@ import (
 // ParseCSV reads points from lines of two columns: a time since the start, in
 // seconds ("1.5") or with a unit ("90s"), and an amount, read by amount (nil: a
 // whole number). Empty lines and what follows a "#" are skipped, and so is a
-// first line of titles, which begins like no number. Errors begin with "line N: ".
+// first line of titles, which begins like no number. Errors begin with "line N: ". It is for
+// recordings of real programs' usage. Points that are not in order are errors, so that a mistake
+// in a file does not become a curve.
 func ParseCSV(r io.Reader, amount func(string) (int64, error)) ([]Point, error) {
 	if amount == nil {
 		amount = func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
@@ -63,6 +65,7 @@ func ParseCSV(r io.Reader, amount func(string) (int64, error)) ([]Point, error) 
 	return points, nil
 }
 
+// parseTime reads a plain number as seconds; out of range is what would overflow nanoseconds.
 func parseTime(s string) (time.Duration, error) {
 	var d time.Duration
 	if f, err := strconv.ParseFloat(s, 64); err == nil {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// User is somebody who uses what a curve says, from a time on.
+// User is somebody who uses what a curve says, from a time on. Key is the seed of the noise: two
+// users of one curve don't move together.
 type User struct {
 	Curve *Curve
 	// Start of the curve on the clock of all users.
@@ -17,7 +18,7 @@ type User struct {
 func (u User) At(now time.Duration) int64 { return u.Curve.At(now-u.Start, u.Key) }
 
 // steps bounds how long a search goes on before it says that it has to be asked
-// again.
+// again. It keeps a search on the loop short, however odd the curves are.
 const steps = 2000
 
 // finest is what a search in a sum looks between: what it exceeds a limit for
@@ -26,7 +27,8 @@ const finest = time.Millisecond
 
 // Over is the first time, from after on, with an amount above limit; false if
 // there never is one. With noise it may also be a time until which there is none
-// and after which nobody has looked: whoever waits for it asks again then.
+// and after which nobody has looked: whoever waits for it asks again then. after and the result
+// are times since the curve's start.
 func (c *Curve) Over(limit int64, after time.Duration, key uint64) (time.Duration, bool) {
 	after = max(after, 0)
 	if c.Peak() <= limit {
@@ -38,7 +40,8 @@ func (c *Curve) Over(limit int64, after time.Duration, key uint64) (time.Duratio
 
 // FirstOver is the first time, from after on, at which the users' sum is above
 // limit; false if there never is one. As with Over, it may be a time at which to
-// ask again: then it is at least a millisecond after after.
+// ask again: then it is at least a millisecond after after. Times are the clock's. The work is
+// bounded, see steps.
 func FirstOver(users []User, limit int64, after time.Duration) (time.Duration, bool) {
 	s := search{users: users, limit: limit, left: steps, finest: finest}
 	// For a single user the time is exact to the nanosecond.
@@ -55,6 +58,8 @@ func FirstOver(users []User, limit int64, after time.Duration) (time.Duration, b
 	if s.at(after) > limit {
 		return after, true
 	}
+	// The search goes by spans that double: near ones are looked at closely, since most limits
+	// are passed soon.
 	end, forever := s.end(after)
 	for from, span := after, time.Second; from < end; span *= 2 {
 		to := end
@@ -62,6 +67,8 @@ func FirstOver(users []User, limit int64, after time.Duration) (time.Duration, b
 			to = from + span
 		}
 		if t, found := s.find(from, to); found {
+			// It has given up: the caller asks again, and later than now, or it would ask for
+			// ever.
 			if s.left < 0 {
 				t = max(t, after+finest)
 			}
@@ -75,7 +82,8 @@ func FirstOver(users []User, limit int64, after time.Duration) (time.Duration, b
 	return 0, false
 }
 
-// search looks for the first time of a sum above a limit.
+// search looks for the first time of a sum above a limit. It halves spans of time, and drops
+// those whose highest value is below the limit.
 type search struct {
 	users []User
 	limit int64
@@ -84,6 +92,7 @@ type search struct {
 	finest time.Duration
 }
 
+// at is the sum at a time.
 func (s *search) at(t time.Duration) int64 {
 	var sum int64
 	for _, u := range s.users {
@@ -94,7 +103,8 @@ func (s *search) at(t time.Duration) int64 {
 
 // end is the time by which everything that can happen has: after the users'
 // last points, or their period. If more than one repeats, or there is noise,
-// there is none, and the search goes on from where it ends.
+// there is none, and the search goes on from where it ends. forever says that end is only how far
+// was looked.
 func (s *search) end(after time.Duration) (end time.Duration, forever bool) {
 	const farthest = time.Duration(math.MaxInt64 / 4)
 	end = after + 1
@@ -128,11 +138,13 @@ func (s *search) end(after time.Duration) (end time.Duration, forever bool) {
 	return min(end, farthest), false
 }
 
-// horizon is how far a search for ever looks at once.
+// horizon is how far a search for ever looks at once. After a day of virtual time the caller asks
+// again.
 const horizon = 24 * time.Hour
 
 // find is the first time in (from, to] with a sum above the limit, or the one up
-// to which there is none if the search gives up. The sum at from is not above.
+// to which there is none if the search gives up. The sum at from is not above. bound may be above
+// what the sum ever is, never below: so dropping a span is safe.
 func (s *search) find(from, to time.Duration) (time.Duration, bool) {
 	var bound int64
 	for _, u := range s.users {
@@ -144,6 +156,7 @@ func (s *search) find(from, to time.Duration) (time.Duration, bool) {
 	if s.left--; s.left < 0 {
 		return from, true
 	}
+	// Within the finest span the sum is taken to cross the limit once.
 	if to-from <= s.finest {
 		if s.at(to) <= s.limit {
 			return 0, false

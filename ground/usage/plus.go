@@ -3,7 +3,8 @@ package usage
 import "time"
 
 // Plus is the sum of two curves of one user. Of one that repeats or has noise
-// beside another that changes, the second counts with its peak.
+// beside another that changes, the second counts with its peak. The result is never below the
+// true sum, so a limit is never found too late.
 func (c *Curve) Plus(o *Curve) *Curve {
 	if v, ok := c.Constant(); ok {
 		return o.shifted(v)
@@ -38,7 +39,8 @@ func (c *Curve) Plus(o *Curve) *Curve {
 	return newCurve(points)
 }
 
-// before is the points' amount just before a time.
+// before is the points' amount just before a time. It differs from At where two points make a
+// step.
 func (c *Curve) before(t time.Duration) int64 {
 	for i := range c.points {
 		if c.points[i].At == t {
@@ -48,7 +50,7 @@ func (c *Curve) before(t time.Duration) int64 {
 	return c.lineAt(t)
 }
 
-// shifted is the curve with v more all the time.
+// shifted is the curve with v more all the time. Noise keeps its size.
 func (c *Curve) shifted(v int64) *Curve {
 	if c == nil {
 		return Constant(v)

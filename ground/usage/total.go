@@ -9,7 +9,8 @@ import (
 )
 
 // Total is the integral from the start to t in value-nanoseconds, divided by div
-// (which is positive).
+// (which is positive). It is CPU time of a rate, say, where div turns units. Computed and not
+// summed up, so it is the same however often somebody asks.
 func (c *Curve) Total(t time.Duration, key uint64, div int64) int64 {
 	if c == nil || t <= 0 {
 		return 0
@@ -27,6 +28,7 @@ func (c *Curve) Total(t time.Duration, key uint64, div int64) int64 {
 	} else {
 		sum = c.linesArea(t)
 	}
+	// In the second half of a pair the first is taken back.
 	if c.noise > 0 {
 		// Pairs of stretches cancel out: only the one begun counts.
 		pair := int64(t / (2 * c.noiseEvery))
@@ -43,7 +45,8 @@ func (c *Curve) Total(t time.Duration, key uint64, div int64) int64 {
 	return sum.over(div)
 }
 
-// linesArea is the area below the points' lines up to t.
+// linesArea is the area below the points' lines up to t. Twice the area of each piece is a whole
+// number, which is why area is twice an integral.
 func (c *Curve) linesArea(t time.Duration) area {
 	if t <= 0 {
 		return area{}
@@ -74,9 +77,11 @@ func (c *Curve) linesArea(t time.Duration) area {
 }
 
 // area is twice an integral: 128 bits, since bytes times nanoseconds are more
-// than 64 hold.
+// than 64 hold. The arithmetic is of whole numbers throughout: floating point would differ
+// between machines.
 type area struct{ hi, lo uint64 }
 
+// rectangle is v for d.
 func rectangle(v int64, d time.Duration) area { return trapezium(v, d).times(2) }
 
 // trapezium is that whose parallel sides' sum is v.
@@ -85,6 +90,7 @@ func trapezium(v int64, d time.Duration) area {
 	return area{hi, lo}
 }
 
+// plus, minus and times are as for numbers; minus never goes below 0 here.
 func (a area) plus(b area) area {
 	lo, carry := bits.Add64(a.lo, b.lo, 0)
 	hi, _ := bits.Add64(a.hi, b.hi, carry)
@@ -102,7 +108,8 @@ func (a area) times(n uint64) area {
 	return area{hi + a.hi*n, lo}
 }
 
-// scaled is a*part/whole; part is not above whole.
+// scaled is a*part/whole; part is not above whole. The division comes in parts, as the product
+// needs more than 128 bits.
 func (a area) scaled(part, whole time.Duration) area {
 	n, d := uint64(part), uint64(whole)
 	hi, rest := a.hi/d, a.hi%d
@@ -122,10 +129,12 @@ func (a area) over(div int64) int64 {
 	return int64(min(q, math.MaxInt64))
 }
 
-// draw is the n-th random number of a key.
+// draw is the n-th random number of a key. It depends on nothing else, so asking does not change
+// what is drawn later.
 func draw(key, n uint64) uint64 { return loop.Hash(key, nil, n) }
 
-// mulDiv is a*b/c, without overflow on the way; b and c are not negative.
+// mulDiv is a*b/c, without overflow on the way; b and c are not negative. A result that does not
+// fit is the largest number.
 func mulDiv(a, b, c int64) int64 {
 	neg := a < 0
 	if neg {

@@ -1,10 +1,18 @@
-// Package usage has amounts that change over time: what a program or a machine
-// uses of memory, CPU, disk, inodes or process numbers. It knows neither
-// Kubernetes nor containers.
+// Package usage has amounts that change over time: what a program or a machine uses of memory,
+// CPU, disk, inodes or process numbers. It knows neither Kubernetes nor containers.
 //
-// A [Curve] is made of straight lines, so what is asked of it (its value, its
-// peak, when it first passes a limit, its integral) is computed, not sampled.
-// [FirstOver] answers for the sum of many.
+// A [Curve] is made of straight lines, so what is asked of it (its value, its peak, when it first
+// passes a limit, its integral) is computed, not sampled. That is what makes ten thousand
+// programs with changing usage cheap: an OOM kill, an eviction or a full disk is one timer, set
+// for the instant that was computed, and nothing happens in between. [FirstOver] answers for the
+// sum of many.
+//
+// Values are whole numbers in whatever unit the caller has (bytes, millicores), times are
+// durations since the curve's start. Noise is drawn by hash from a key and the place in time, so
+// the same question always has the same answer, in any order.
+//
+// usage.go has curves and their values, over.go when they pass a limit, total.go integrals,
+// plus.go sums of two, csv.go how they are read.
 package usage
 
 import (
@@ -18,12 +26,14 @@ import (
 // points, level before the first and after the last; maybe repeated, maybe with
 // noise. It is immutable; a nil Curve is 0 for ever.
 type Curve struct {
+	// points are at least one, in order of time.
 	points []Point
 	// every repeats the points; phase is how far in it starts.
 	every, phase time.Duration
 	noise        int64
-	noiseEvery   time.Duration
-	low, high    int64 // of the points
+	// noise is the amplitude; draws change each noiseEvery.
+	noiseEvery time.Duration
+	low, high  int64 // of the points
 }
 
 // Point is a corner of a curve. Two points at one time are a step: from then on
@@ -33,7 +43,7 @@ type Point struct {
 	Value int64
 }
 
-// Constant never changes; a negative amount is 0.
+// Constant never changes; a negative amount is 0. It has one point, by which At is fast.
 func Constant(v int64) *Curve { return newCurve([]Point{{Value: max(v, 0)}}) }
 
 // Ramp goes from one amount to another over a time, and stays; at once if the
@@ -46,6 +56,7 @@ func Ramp(from, to int64, over time.Duration) *Curve {
 	return newCurve([]Point{{Value: from}, {At: over, Value: to}})
 }
 
+// newCurve takes the points over; there is at least one.
 func newCurve(points []Point) *Curve {
 	c := &Curve{points: points, low: points[0].Value, high: points[0].Value}
 	for _, p := range points {
@@ -77,7 +88,7 @@ func Lines(points []Point) (*Curve, error) {
 }
 
 // Steps holds each amount until the next one's time. Errors are as those of
-// Lines; no two may have one time.
+// Lines; no two may have one time. A step is two points at one time.
 func Steps(points []Point) (*Curve, error) {
 	steps := make([]Point, 0, 2*len(points))
 	for i, p := range points {
@@ -96,7 +107,7 @@ func Steps(points []Point) (*Curve, error) {
 	return Lines(steps)
 }
 
-// Shape is a periodic curve's.
+// Shape is a periodic curve's. It is of Periodic.
 type Shape int
 
 // All shapes begin low and are high after half a period.
@@ -111,7 +122,8 @@ const (
 var sine = [...]int64{0, 17, 67, 146, 250, 371, 500, 629, 750, 854, 933, 983, 1000}
 
 // Periodic goes up and down between two amounts for ever. It is an error if low
-// is negative or above high, or if the period is shorter than a millisecond.
+// is negative or above high, or if the period is shorter than a millisecond. At time 0 it is low;
+// Phase starts elsewhere.
 func Periodic(low, high int64, period time.Duration, shape Shape) (*Curve, error) {
 	switch {
 	case low < 0:
@@ -138,7 +150,7 @@ func Periodic(low, high int64, period time.Duration, shape Shape) (*Curve, error
 }
 
 // minSpan is the shortest a repetition or a draw of noise may be: without a
-// limit a curve could have more corners than anyone can visit.
+// limit a curve could have more corners than anyone can visit. Searches visit corners one by one.
 const minSpan = time.Millisecond
 
 // Repeat has the curve begin again after a time, for ever. It is an error if the
@@ -165,7 +177,7 @@ func (c *Curve) Repeat(every time.Duration) (*Curve, error) {
 }
 
 // Phase has a repeated curve start so far into its period; others are not
-// changed.
+// changed. Many users of one curve are spread by it.
 func (c *Curve) Phase(by time.Duration) *Curve {
 	if c == nil || c.every == 0 {
 		return c
@@ -180,7 +192,8 @@ func (c *Curve) Phase(by time.Duration) *Curve {
 // given length. What is added in one stretch is taken away in the next, so the
 // curve's mean stays; and never more than the curve has above 0 in both. Noise
 // does not repeat with the curve. It is an error if the amplitude is negative or
-// a stretch shorter than a millisecond.
+// a stretch shorter than a millisecond. Pairs keep the integral what it would be without noise,
+// at the end of each pair.
 func (c *Curve) WithNoise(amplitude int64, every time.Duration) (*Curve, error) {
 	switch {
 	case amplitude < 0:
@@ -196,7 +209,7 @@ func (c *Curve) WithNoise(amplitude int64, every time.Duration) (*Curve, error) 
 }
 
 // At is the amount a time after the start. key is the noise's seed: all
-// questions about one user of the curve give the same.
+// questions about one user of the curve give the same. Times before the start are the start.
 func (c *Curve) At(t time.Duration, key uint64) int64 {
 	if c == nil {
 		return 0
@@ -212,7 +225,8 @@ func (c *Curve) At(t time.Duration, key uint64) int64 {
 	return v
 }
 
-// local is the time on the points at a time since the start.
+// local is the time on the points at a time since the start. The period counts from the start of
+// the curve, not from the phase.
 func (c *Curve) local(t time.Duration) time.Duration {
 	if c.every > 0 {
 		return (t%c.every + c.phase) % c.every
@@ -233,6 +247,8 @@ func (c *Curve) after(t time.Duration) int {
 	return sort.Search(len(c.points), func(i int) bool { return c.points[i].At > t })
 }
 
+// lineAt is the amount of the lines alone, at a time on the points. Rounding is towards the left
+// point.
 func (c *Curve) lineAt(t time.Duration) int64 {
 	i := c.after(t)
 	switch i {
@@ -256,7 +272,7 @@ func (c *Curve) noiseAt(t time.Duration, key uint64) int64 {
 }
 
 // pairNoise is what is added in the first half of a pair of stretches, and taken
-// away in the second.
+// away in the second. The lower of the two sides of 0 decides, so the curve never is negative.
 func (c *Curve) pairNoise(pair int64, key uint64) int64 {
 	amp := c.noise
 	// Only where the line comes near 0 must the noise be held back.
@@ -271,7 +287,8 @@ func (c *Curve) pairNoise(pair int64, key uint64) int64 {
 	return int64(draw(key, uint64(pair))%uint64(2*amp+1)) - amp
 }
 
-// Peak is an amount that no value is above.
+// Peak is an amount that no value is above. It may be above what is reached, as noise may not be
+// drawn so high.
 func (c *Curve) Peak() int64 {
 	if c == nil {
 		return 0
@@ -291,7 +308,8 @@ func (c *Curve) Constant() (int64, bool) {
 }
 
 // Next is the end of the straight line that t is on; false if the amount does
-// not change any more.
+// not change any more. Up to it the curve is straight, so whoever knows both ends knows all
+// between.
 func (c *Curve) Next(t time.Duration, key uint64) (time.Duration, bool) {
 	if _, ok := c.Constant(); ok {
 		return 0, false
@@ -313,7 +331,7 @@ func (c *Curve) Next(t time.Duration, key uint64) (time.Duration, bool) {
 }
 
 // lineRange is the least and the most of the line, without noise, at the times
-// from from to to, both included.
+// from from to to, both included. A time span longer than the period has it all.
 func (c *Curve) lineRange(from, to time.Duration) (low, high int64) {
 	if len(c.points) == 1 {
 		return c.low, c.high
@@ -333,6 +351,7 @@ func (c *Curve) lineRange(from, to time.Duration) (low, high int64) {
 	return min(low, l), max(high, h)
 }
 
+// pointsRange is lineRange on the points themselves.
 func (c *Curve) pointsRange(from, to time.Duration) (low, high int64) {
 	a, b := c.lineAt(from), c.lineAt(to)
 	low, high = min(a, b), max(a, b)
@@ -343,7 +362,7 @@ func (c *Curve) pointsRange(from, to time.Duration) (low, high int64) {
 }
 
 // highest is an amount that no value from from to to, both included, is above:
-// the least such unless there is noise.
+// the least such unless there is noise. It is what the search drops spans by.
 func (c *Curve) highest(from, to time.Duration, key uint64) int64 {
 	if c == nil {
 		return 0
@@ -366,7 +385,8 @@ func (c *Curve) highest(from, to time.Duration, key uint64) int64 {
 }
 
 // Capped is the curve with what is above limit cut off; with noise, that only
-// has what room the limit leaves above the curve's mean.
+// has what room the limit leaves above the curve's mean. Where a line crosses the limit it gets a
+// corner.
 func (c *Curve) Capped(limit int64) *Curve {
 	limit = max(limit, 0)
 	if c.Peak() <= limit {
