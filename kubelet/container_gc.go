@@ -33,30 +33,38 @@ func (r *removalCounter) StopPodSandbox(ctx context.Context, id string) error {
 	return r.RuntimeService.StopPodSandbox(ctx, id)
 }
 
-// gcPolicy says which dead containers stay.
-func (kl *Kubelet) gcPolicy() kuberuntime.GCPolicy {
-	if kl.opts.GC != nil {
-		return *kl.opts.GC
-	}
-	return kuberuntime.DefaultGCPolicy()
+// containerGC removes dead containers and sandboxes.
+type containerGC struct {
+	*base
+	*knownPods
+	runtime *kuberuntime.Manager
+	// removals counts what it tries to remove; the runtime manager calls through it.
+	removals *removalCounter
+	// pass is collectContainers, unless something stands before it.
+	pass func(ctx context.Context) (settled bool)
 }
 
-// DeleteAllUnusedContainers removes dead containers and sandboxes as a pass of
-// garbage collection does, and all that is left of pods that have terminated,
-// for eviction.
-func (kl *Kubelet) DeleteAllUnusedContainers(ctx context.Context) error {
-	kl.logf("Attempting to delete unused containers")
-	return kl.runtime.GarbageCollect(ctx, kl.gcPolicy(), kl.podConfig.AllReady(), true)
+func newContainerGC(b *base, known *knownPods, runtime *kuberuntime.Manager, removals *removalCounter) *containerGC {
+	gc := &containerGC{base: b, knownPods: known, runtime: runtime, removals: removals}
+	gc.pass = gc.collectContainers
+	return gc
+}
+
+// deleteAll removes dead containers and sandboxes as a pass does, and all that is
+// left of pods that have terminated, for eviction.
+func (gc *containerGC) deleteAll(ctx context.Context) error {
+	gc.logf("Attempting to delete unused containers")
+	return gc.runtime.GarbageCollect(ctx, gc.gcPolicy(), gc.podConfig.AllReady(), true)
 }
 
 // collectContainers is one pass of container garbage collection. It reports
 // whether it tried to remove nothing while all sources were known.
-func (kl *Kubelet) collectContainers(ctx context.Context) (settled bool) {
-	ready, attempts := kl.podConfig.AllReady(), kl.removals.attempts
-	err := kl.runtime.GarbageCollect(ctx, kl.gcPolicy(), ready, false)
+func (gc *containerGC) collectContainers(ctx context.Context) (settled bool) {
+	ready, attempts := gc.podConfig.AllReady(), gc.removals.attempts
+	err := gc.runtime.GarbageCollect(ctx, gc.gcPolicy(), ready, false)
 	if err != nil {
-		kl.logf("Container garbage collection failed: %v", err)
-		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.ContainerGCFailed, err.Error())
+		gc.logf("Container garbage collection failed: %v", err)
+		gc.nodeEvent(v1.EventTypeWarning, events.ContainerGCFailed, err.Error())
 	}
-	return ready && err == nil && attempts == kl.removals.attempts
+	return ready && err == nil && attempts == gc.removals.attempts
 }

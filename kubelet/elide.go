@@ -4,10 +4,12 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/internal/nodestatus"
 	"github.com/drydock-sim/drydock/kubelet/internal/pleg"
+	"github.com/drydock-sim/drydock/kubelet/internal/podworkers"
 )
 
 // What is left out while nothing changes is in the files elide*.go, here and in
@@ -15,8 +17,9 @@ import (
 // their periodic bodies read (see package loop). A kubelet without elision polls
 // as upstream does: elide is all that sets it up.
 
-// elision is what a kubelet has of it.
+// elision is what a kubelet has of it. The zero elision elides nothing.
 type elision struct {
+	kl *Kubelet
 	// notifier is the runtime, if it tells of its changes; nil: nothing that
 	// reads the runtime is elided.
 	notifier pleg.Notifier
@@ -30,7 +33,7 @@ type elision struct {
 	runtime, conditions loop.Version
 
 	pleg         *pleg.Elided
-	syncs        *elidedSyncs
+	syncs        *podworkers.Elided
 	checks       *elidedChecks
 	housekeeping *loop.Memo
 	containerGC  *loop.Memo
@@ -40,21 +43,21 @@ type elision struct {
 	imageList uint64
 }
 
-// elide has what would do nothing new left out, as far as the runtime tells of
-// its changes. It is called when the parts are built and nothing has started.
-func (kl *Kubelet) elide() {
+// begin has what would do nothing new left out, as far as the runtime tells of
+// its changes. It is called when the parts are made and nothing has started.
+func (e *elision) begin(kl *Kubelet) {
+	e.kl = kl
 	if !kl.l.Elides() {
 		return
 	}
-	e := &kl.elided
 	e.statuses, _ = kl.opts.RuntimeService.(statusGeneration)
 	e.images, _ = kl.opts.ImageService.(imageListGeneration)
 	// The CPU manager and the list of images go by versions of their own, so they
 	// are elided even if the runtime doesn't tell of its changes.
-	if kl.cpuManager.Static() {
-		kl.elideCPUs()
+	if kl.containers.cpuManager.Static() {
+		e.elideCPUs()
 	}
-	kl.bodies.listImages = e.rememberedImages(kl.bodies.listImages)
+	kl.reporter.list = e.rememberedImages(kl.reporter.list)
 	n, ok := kl.opts.RuntimeService.(pleg.Notifier)
 	if !ok {
 		return
@@ -62,35 +65,40 @@ func (kl *Kubelet) elide() {
 	e.notifier = n
 	n.OnChange(e.runtime.Grow)
 	if kl.l.ChecksElision() {
-		kl.describe()
+		e.describe()
 	}
 	e.pleg = pleg.Elide(kl.pleg.(*pleg.Generic), n, &e.runtime)
 	kl.pleg = e.pleg
-	kl.nodeStatus = nodestatus.Elide(kl.nodeStatus.(*nodestatus.Manager), nodestatus.ElideOptions{
-		KnownRuntimeVersion: kl.knownRuntimeVersion, AllTold: kl.nodeElided,
-		Reads: []*loop.Version{&e.runtime, &kl.node.version, &kl.images.version, &e.conditions, &kl.state.version},
+	kl.reporter.nodeStatus = nodestatus.Elide(kl.reporter.nodeStatus.(*nodestatus.Manager), nodestatus.ElideOptions{
+		KnownRuntimeVersion: e.knownRuntimeVersion, AllTold: e.nodeElided,
+		Reads: []*loop.Version{&e.runtime, &kl.node.version, &kl.node.images.version, &e.conditions, &kl.node.state.version},
 	})
-	kl.elideSyncs()
-	kl.elideChecks()
+	e.syncs = podworkers.Elide(kl.workers, podworkers.ElideOptions{
+		Surroundings: e, Pods: kl.pods, Cache: kl.podCache, Statuses: kl.statusManager, Volumes: kl.volumes.Manager,
+		Node: &kl.node.forPods, Runtime: &e.runtime, Health: &kl.node.state.version,
+	})
+	probed := e.syncs.Probed
+	for _, r := range [...]interface{ OnSet(func(types.UID)) }{kl.probes.Liveness, kl.probes.Readiness, kl.probes.Startup} {
+		r.OnSet(probed)
+	}
+	e.elideChecks()
 	known := e.runtimeKnown
-	e.housekeeping = &loop.Memo{Of: []*loop.Version{kl.pods.Version(), &kl.workers.records.lifecycle, &e.runtime}, Known: known}
-	kl.bodies.cleanUpPods = kl.elidedCleanups(kl.bodies.cleanUpPods)
+	e.housekeeping = &loop.Memo{Of: []*loop.Version{kl.pods.Version(), kl.workers.Version(), &e.runtime}, Known: known}
 	if kl.gcPolicy().MinAge == 0 { // else a pass goes by the time, too
-		e.containerGC = &loop.Memo{Of: []*loop.Version{&kl.workers.records.lifecycle, &e.runtime}, Known: known}
-		kl.bodies.collectContainers = remembered(e.containerGC, kl.bodies.collectContainers)
+		e.containerGC = &loop.Memo{Of: []*loop.Version{kl.workers.Version(), &e.runtime}, Known: known}
+		kl.gc.pass = remembered(e.containerGC, kl.gc.pass)
 	}
 }
 
-// elideLoops has passes left out of what has just been started.
-func (kl *Kubelet) elideLoops(checks *loop.Periodic) {
-	e := &kl.elided
+// loops has passes left out of what has just been started.
+func (e *elision) loops(checks *loop.Periodic) {
 	if e.notifier == nil {
 		return
 	}
 	e.checks.passes = checks
 	checks.Elide(e.checks)
-	kl.loop.ticks.Elide(e.syncs)
-	kl.loop.housekeeping.Elide(e.housekeeping)
+	e.syncs.ElideTicks(e.kl.loop.ticks)
+	e.kl.loop.housekeeping.Elide(e.housekeeping)
 }
 
 // imageListGeneration is implemented by a runtime client that knows, without a
@@ -122,31 +130,31 @@ func (e *elision) rememberedImages(list func(context.Context) bool) func(context
 }
 
 // catchUp accounts for what was left out so far.
-func (kl *Kubelet) catchUp() {
-	kl.loop.ticks.CatchUp()
-	if c := kl.elided.checks; c != nil {
-		c.passes.CatchUp()
+func (e *elision) catchUp() {
+	e.kl.loop.ticks.CatchUp()
+	if e.checks != nil {
+		e.checks.passes.CatchUp()
 	}
 }
 
-// elidedResyncs counts the syncs that were left out.
+// resyncs counts the syncs that were left out.
 // It is for Stats, which must not depend on elision otherwise.
-func (kl *Kubelet) elidedResyncs() uint64 {
-	if kl.elided.syncs == nil {
+func (e *elision) resyncs() uint64 {
+	if e.syncs == nil {
 		return 0
 	}
-	return kl.elided.syncs.elided
+	return e.syncs.Elided()
 }
 
 // elideCPUs has passes of the CPU manager elided while nobody's CPUs could be
 // others.
-func (kl *Kubelet) elideCPUs() {
-	e := &kl.elided
-	e.cpus = &loop.Memo{Of: []*loop.Version{kl.pods.Version(), &kl.workers.records.lifecycle, kl.statusManager.Version(), kl.cpuManager.Version()}}
-	reconcile := remembered(e.cpus, kl.bodies.reconcileCPUs)
-	kl.bodies.reconcileCPUs = func(ctx context.Context) bool {
+func (e *elision) elideCPUs() {
+	kl, m := e.kl, e.kl.containers
+	e.cpus = &loop.Memo{Of: []*loop.Version{kl.pods.Version(), kl.workers.Version(), kl.statusManager.Version(), m.cpuManager.Version()}}
+	reconcile := remembered(e.cpus, m.reconcile)
+	m.reconcile = func(ctx context.Context) bool {
 		settled := reconcile(ctx)
-		e.cpus.Accept(kl.cpuManager.Version()) // what it took back itself it has told of
+		e.cpus.Accept(m.cpuManager.Version()) // what it took back itself it has told of
 		return settled
 	}
 }
@@ -168,7 +176,7 @@ func remembered(m *loop.Memo, body func(context.Context) bool) func(context.Cont
 	}
 }
 
-// elidedCleanups leaves out a pass that the memo knows would find nothing. A tick
+// cleanups leaves out a housekeeping pass that the memo knows would find nothing. A tick
 // that came while the sync loop was busy is not left out by itself.
 //
 // A pass reads the pod manager, the workers' records, the statuses' phases, the
@@ -177,8 +185,11 @@ func remembered(m *loop.Memo, body func(context.Context) bool) func(context.Cont
 // comes with a pod; directories are made by syncs of pods that are new. Back-off
 // entries, which a pass drops 10 minutes after their last use, are reset by their
 // next use at that age anyway.
-func (kl *Kubelet) elidedCleanups(pass func(context.Context) (bool, error)) func(context.Context) (bool, error) {
-	m := kl.elided.housekeeping
+func (e *elision) cleanups(pass func(context.Context) (bool, error)) func(context.Context) (bool, error) {
+	m := e.housekeeping
+	if m == nil {
+		return pass
+	}
 	return func(ctx context.Context) (acted bool, err error) {
 		if m.Settled() {
 			return false, nil
@@ -190,33 +201,37 @@ func (kl *Kubelet) elidedCleanups(pass func(context.Context) (bool, error)) func
 	}
 }
 
-// runtimeErrorsFrom is the time (ns since the Unix epoch) from which on the
-// runtime's health is bad if nothing is heard of it meanwhile; in the past if it is
-// now.
-func (kl *Kubelet) runtimeErrorsFrom() int64 {
-	s := kl.state
+// RuntimeErrorsFrom implements podworkers.Surroundings.
+func (e *elision) RuntimeErrorsFrom() int64 {
+	s := e.kl.node.state
 	if s.lastSync == 0 || s.runtimeError != nil {
 		return 0
 	}
-	at := kl.elided.pleg.HealthyUntil()
+	at := e.pleg.HealthyUntil()
 	// While checks are left out, each would have been answered and renewed
 	// lastSync.
-	if !kl.elided.checks.Parked() {
+	if !e.checks.Parked() {
 		at = min(at, s.lastSync+int64(runtimeDownAfter))
 	}
 	return at
 }
 
-// nodeElided reports whether what the node's status shows changes only together
-// with a version.
-func (kl *Kubelet) nodeElided() bool {
-	return kl.elided.notifier != nil && kl.elided.checks.Parked() && kl.elided.pleg.Parked() && kl.state.storageError == nil
-}
+// RuntimeQuiet implements podworkers.Surroundings.
+func (e *elision) RuntimeQuiet() bool { return e.checks.Parked() && e.pleg.Parked() }
 
-// firstHost is the node's first address: the same object until it changes.
-func (kl *Kubelet) firstHost() *v1.HostIP {
-	if ips := kl.hostIPs(); kl.client != nil && len(ips) > 0 {
+// NetworkError implements podworkers.Surroundings.
+func (e *elision) NetworkError() error { return e.kl.node.state.networkError }
+
+// FirstHost implements podworkers.Surroundings.
+func (e *elision) FirstHost() *v1.HostIP {
+	if ips := e.kl.node.hostIPs(); e.kl.client != nil && len(ips) > 0 {
 		return &ips[0]
 	}
 	return nil
+}
+
+// nodeElided reports whether what the node's status shows changes only together
+// with a version.
+func (e *elision) nodeElided() bool {
+	return e.notifier != nil && e.RuntimeQuiet() && e.kl.node.state.storageError == nil
 }

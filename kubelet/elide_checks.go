@@ -15,17 +15,18 @@ type statusGeneration interface {
 }
 
 // statusGeneration returns the runtime's; 0 if it has none, or nothing is elided.
-func (kl *Kubelet) statusGeneration() uint64 {
-	if kl.elided.statuses == nil {
+func (e *elision) statusGeneration() uint64 {
+	if e.statuses == nil {
 		return 0
 	}
-	return kl.elided.statuses.StatusGeneration()
+	return e.statuses.StatusGeneration()
 }
 
 // elidedChecks leaves out checks of a runtime whose answer is known to be what it
 // was when all was well: such a check only renews the time of the answer.
 type elidedChecks struct {
-	kl     *Kubelet
+	*elision
+	node   *nodeReporter
 	passes *loop.Periodic
 	// generation is the runtime's from before the last good status; 0: the next
 	// check is made.
@@ -34,14 +35,14 @@ type elidedChecks struct {
 }
 
 // elideChecks has the checks of the runtime elided.
-func (kl *Kubelet) elideChecks() {
-	e := &elidedChecks{kl: kl}
-	kl.elided.checks = e
-	kl.state.catchUp = func() { e.passes.CatchUp() }
-	check := kl.bodies.checkRuntime
-	kl.bodies.checkRuntime = func(ctx context.Context) bool {
+func (el *elision) elideChecks() {
+	e := &elidedChecks{elision: el, node: el.kl.reporter}
+	el.checks = e
+	e.node.state.catchUp = func() { e.passes.CatchUp() }
+	check := e.node.check
+	e.node.check = func(ctx context.Context) bool {
 		// Read before the call, as in rememberedImages.
-		generation := kl.statusGeneration()
+		generation := e.statusGeneration()
 		e.generation = 0
 		e.begun.Grow()
 		good := check(ctx)
@@ -57,15 +58,15 @@ func (e *elidedChecks) Parked() bool { return e != nil && e.passes.Parked() }
 
 // Reads implements loop.Elider.
 func (e *elidedChecks) Reads() []*loop.Version {
-	return []*loop.Version{&e.kl.elided.runtime, &e.begun}
+	return []*loop.Version{&e.runtime, &e.begun}
 }
 
 // Until implements loop.Elider.
 func (e *elidedChecks) Until(now int64) int64 {
-	u, s := &e.kl.runtimeUp, e.kl.state
+	n, s := e.node, e.node.state
 	// A check that is in progress holds the lock: what it will find is not known
 	// yet.
-	if !u.once || e.generation == 0 || e.generation != e.kl.statusGeneration() || u.lock.Taken() ||
+	if !n.facts.once || e.generation == 0 || e.generation != e.statusGeneration() || n.lock.Taken() ||
 		s.runtimeError != nil || s.networkError != nil {
 		return now
 	}
@@ -76,17 +77,18 @@ func (e *elidedChecks) Until(now int64) int64 {
 func (e *elidedChecks) LeftOut(n, last int64) {
 	// Checks that were left out count, and leave the time of their answer, as if
 	// they had run.
-	e.kl.runtimeChecks += uint64(n)
-	e.kl.state.lastSync = max(e.kl.state.lastSync, last)
+	e.node.checks += uint64(n)
+	e.node.state.lastSync = max(e.node.state.lastSync, last)
 }
 
 // knownRuntimeVersion is what a Version call would return, if that is known
 // without one: the call would be answered, and the runtime answered its last
 // status check, so it is the one that was asked before.
-func (kl *Kubelet) knownRuntimeVersion() (string, bool) {
+func (e *elision) knownRuntimeVersion() (string, bool) {
+	kl, s := e.kl, e.kl.node.state
 	v := kl.runtime.RuntimeVersion()
-	if kl.statusGeneration() == 0 || v == nil || kl.state.runtimeErrors() != nil ||
-		kl.l.UnixNano()-kl.state.lastSync > int64(2*runtimeUpPeriod) {
+	if e.statusGeneration() == 0 || v == nil || s.runtimeErrors() != nil ||
+		kl.l.UnixNano()-s.lastSync > int64(2*runtimeUpPeriod) {
 		return "", false
 	}
 	return v.RuntimeVersion, true

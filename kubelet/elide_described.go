@@ -11,7 +11,8 @@ import (
 // describe says what each version stands for, so that a check of elision finds
 // who changes it without telling. It is as slow as that sounds: each number is
 // made of all that the version covers.
-func (kl *Kubelet) describe() {
+func (e *elision) describe() {
+	kl := e.kl
 	// Objects are replaced and never written to, so their addresses stand for
 	// what they say.
 	number := func(write func(w io.Writer)) func() uint64 {
@@ -36,25 +37,10 @@ func (kl *Kubelet) describe() {
 			fmt.Fprintf(w, "%s %p", pod.UID, status)
 		}
 	}))
-	records := &kl.workers.records
-	eachRecord := func(write func(w io.Writer, s *podState)) func() uint64 {
-		return number(func(w io.Writer) {
-			for _, s := range records.sorted(func(*podState) bool { return true }) {
-				write(w, s)
-			}
-		})
-	}
-	records.lifecycle.Describe("records", eachRecord(func(w io.Writer, s *podState) {
-		fmt.Fprint(w, s.uid(), s.isStarted, s.isTerminating, s.isTerminated, s.startedTerminating, s.deleted, s.evicted, s.finished, s.restartRequested)
-	}))
-	records.work.Describe("updates", eachRecord(func(w io.Writer, s *podState) {
-		if s.pending != nil {
-			fmt.Fprint(w, s.uid())
-		}
-	}))
-	kl.queue.Version().Describe("queue", number(func(w io.Writer) {
-		_, due := kl.queue.First()
-		fmt.Fprint(w, kl.queue.Len(), due)
+	kl.workers.Describe()
+	kl.workers.Queue.Version().Describe("queue", number(func(w io.Writer) {
+		_, due := kl.workers.Queue.First()
+		fmt.Fprint(w, kl.workers.Queue.Len(), due)
 	}))
 	kl.node.version.Describe("node", number(func(w io.Writer) { fmt.Fprintf(w, "%p", kl.node.node) }))
 	kl.node.forPods.Describe("node for pods", number(func(w io.Writer) {
@@ -62,19 +48,19 @@ func (kl *Kubelet) describe() {
 			fmt.Fprint(w, n.UID, n.Labels, n.Annotations, n.Status.Addresses)
 		}
 	}))
-	kl.images.version.Describe("images", number(func(w io.Writer) { fmt.Fprintf(w, "%p %d", kl.images.list, len(kl.images.list)) }))
-	kl.state.version.Describe("health", number(func(w io.Writer) {
-		fmt.Fprint(w, kl.state.runtimeError, kl.state.networkError, kl.state.storageError)
+	kl.node.images.version.Describe("images", number(func(w io.Writer) { fmt.Fprintf(w, "%p %d", kl.node.images.list, len(kl.node.images.list)) }))
+	kl.node.state.version.Describe("health", number(func(w io.Writer) {
+		fmt.Fprint(w, kl.node.state.runtimeError, kl.node.state.networkError, kl.node.state.storageError)
 	}))
-	kl.elided.conditions.Describe("conditions", number(func(w io.Writer) {
+	e.conditions.Describe("conditions", number(func(w io.Writer) {
 		for _, c := range [...]v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure} {
 			fmt.Fprint(w, kl.eviction.Under(c))
 		}
 	}))
-	kl.elided.runtime.Describe("runtime", func() uint64 {
-		if !kl.elided.runtimeKnown() {
+	e.runtime.Describe("runtime", func() uint64 {
+		if !e.runtimeKnown() {
 			return 0
 		}
-		return kl.elided.notifier.Generation()
+		return e.notifier.Generation()
 	})
 }

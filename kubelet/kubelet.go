@@ -1,16 +1,23 @@
 // Package kubelet is the node agent: it takes in pods from their sources, keeps
 // one worker per pod that brings the pod's containers to what its spec says,
 // reports the pods' and the node's status, and cleans up. It mirrors
-// upstream's pkg/kubelet (kubelet.go, pod_workers.go, kubelet_pods.go) at v1.36
+// upstream's pkg/kubelet (kubelet.go, kubelet_pods.go and others) at v1.36
 // and wires up the packages below it, which carry upstream's names.
+//
+// # Where to start
+//
+// wiring.go makes the parts, startup.go starts them. sync_loop.go and handlers.go
+// take in what the sources, the PLEG and the probes tell; the pods' workers
+// (package podworkers) act on it, by sync_pod.go. cleanups.go is housekeeping.
+// node.go and node_reporter.go are the node role. Files called kubelet_*.go wire up
+// one manager each, and carry upstream's names where it has them.
 //
 // # How it differs
 //
 // All of it runs on one loop, so there are no locks and no goroutines. A worker
-// is its record ([podState], which decides and does nothing) and an entry of
-// the work queue; only a sync in progress is a task. Periodic passes that would
-// find what the last one found are elided: see elide.go and the files elide_*.go
-// for which, and why the outcome is the same.
+// is its record and an entry of the work queue; only a sync in progress is a task.
+// Periodic passes that would find what the last one found are elided: see elide.go
+// and the files elide_*.go for which, and why the outcome is the same.
 //
 // # Restart
 //
@@ -35,17 +42,10 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/cm"
-	"github.com/drydock-sim/drydock/kubelet/internal/allocation"
-	"github.com/drydock-sim/drydock/kubelet/internal/cm/cpumanager"
-	"github.com/drydock-sim/drydock/kubelet/internal/cm/memorymanager"
-	"github.com/drydock-sim/drydock/kubelet/internal/cm/topologymanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/config"
-	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/eviction"
-	"github.com/drydock-sim/drydock/kubelet/internal/features"
 	"github.com/drydock-sim/drydock/kubelet/internal/images"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
-	"github.com/drydock-sim/drydock/kubelet/internal/lifecycle"
 	"github.com/drydock-sim/drydock/kubelet/internal/nodelease"
 	"github.com/drydock-sim/drydock/kubelet/internal/nodeshutdown"
 	"github.com/drydock-sim/drydock/kubelet/internal/nodestatus"
@@ -55,8 +55,6 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/status"
 	"github.com/drydock-sim/drydock/kubelet/internal/token"
 	"github.com/drydock-sim/drydock/kubelet/internal/util/manager"
-	"github.com/drydock-sim/drydock/kubelet/internal/util/queue"
-	"github.com/drydock-sim/drydock/kubelet/internal/volumemanager"
 	"github.com/drydock-sim/drydock/kubelet/oom"
 	"github.com/drydock-sim/drydock/kubelet/prober"
 	"github.com/drydock-sim/drydock/kubelet/record"
@@ -198,88 +196,29 @@ type nodeStatusManager interface {
 	InitialNode(ctx context.Context) *v1.Node
 }
 
-// bodies are what runs periodically, or by the sync loop. They are values, so
-// that something can stand before them.
-type bodies struct {
-	// cleanUpPods is one housekeeping pass, see handlePodCleanups.
-	cleanUpPods func(ctx context.Context) (acted bool, err error)
-	// checkRuntime reports whether the runtime is well.
-	checkRuntime func(ctx context.Context) bool
-	// collectContainers reports whether nothing is left to collect.
-	collectContainers func(ctx context.Context) (settled bool)
-	// reconcileCPUs reports whether all containers run on their CPUs.
-	reconcileCPUs func(ctx context.Context) (settled bool)
-	// listImages reports whether the runtime answered.
-	listImages func(ctx context.Context) bool
-}
-
-// Kubelet is one node's agent.
+// Kubelet is one node's agent: its parts, in the order in which they are made. A
+// part has what it needs of those before it; where two need each other, the
+// earlier one is given a function that looks for the later one when it is called,
+// which is after all are there.
 type Kubelet struct {
-	opts     Options
-	l        *loop.Loop
-	g        *loop.Group
-	nodeName string
-	cfg      *kubeletconfig.KubeletConfiguration
-	settings *Settings
-	client   Client
-	fs       FS
-	podsDir  string
-	log      func(format string, args ...any)
-
-	recorder  *record.Recorder
-	node      nodeInformer
-	reserved  *cm.Reservations
-	gates     features.Gates
-	state     *runtimeState
-	runtimeUp runtimeUp
-	podConfig *config.PodConfig
-	pods      *kubepod.Manager
-	mirrors   *kubepod.MirrorClient
-	podCache  *kubecontainer.Cache
-	runtime   *kuberuntime.Manager
-	inputs    containerInputs
-	probes    *prober.Manager
-	// configMaps, secrets and tokens are nil without an API.
-	configMaps    *manager.Store[*v1.ConfigMap]
-	secrets       *manager.Store[*v1.Secret]
-	tokens        *token.Manager
-	volumes       *volumemanager.Manager
-	pleg          podLifecycleEventGenerator
-	statusEnv     status.Env
-	statusManager *status.Manager
-	nodeStatus    nodeStatusManager
-	lease         *nodelease.Manager
-	reasons       *reasonCache
-	backOff       *kubecontainer.Backoff
-	queue         *queue.WorkQueue
-	workers       *podWorkers
-	deletor       *containerDeletor
-	sysctls       *lifecycle.Sysctls
-	allocation    *allocation.Manager
-	cgroups       *cm.PodCgroups
-	// The managers of what containers have for themselves.
-	topologyManager *topologymanager.Manager
-	cpuManager      *cpumanager.Manager
-	memoryManager   *memorymanager.Manager
-	// orphanCgroups are the pods whose cgroups are being cleaned up.
-	orphanCgroups  map[types.UID]bool
-	systemdCgroups bool
-	stats          *stats.Provider
-	volumeStats    *stats.Volumes
-	eviction       *eviction.Manager
-	shutdown       *nodeshutdown.Manager // nil: the machine's shutdown is not held up
-	rejected       map[types.UID]bool    // pods that were not admitted
-	committed      lifecycle.Usage       // see usage; good while counted
-	counted        bool
-	images         imageList
-	imageGC        *images.GCManager
-
-	loop          syncLoop
-	removals      removalCounter
-	bodies        bodies
-	elided        elision
-	housekeepings uint64
-	runtimeChecks uint64
+	base
+	knownPods
+	node       *nodeView
+	volumes    *podVolumes
+	eviction   *eviction.Manager
+	shutdown   *nodeshutdown.Manager // nil: the machine's shutdown is not held up
+	containers *containerManager
+	probes     *prober.Manager
+	inputs     *containerInputs
+	runtime    *kuberuntime.Manager
+	pleg       podLifecycleEventGenerator
+	syncer     *syncer
+	reporter   *nodeReporter
+	cleaner    *housekeeping
+	gc         *containerGC
+	imageGC    *images.GCManager
+	loop       *syncLoop
+	elided     elision
 }
 
 // New returns a Kubelet that does nothing until Start. It refuses what upstream
@@ -306,15 +245,10 @@ func New(opts Options) (*Kubelet, error) {
 	if opts.RootDir == "" {
 		opts.RootDir = DefaultRootDir
 	}
-	kl := &Kubelet{
-		settings: settings, gates: settings.gates, reserved: settings.reserved, sysctls: settings.sysctls,
-		opts: opts, l: opts.Loop, g: opts.Group, nodeName: name, cfg: opts.Config, client: opts.Client, fs: opts.FS,
-		podsDir: path.Join(opts.RootDir, "pods"), log: opts.Log,
-	}
-	kl.bodies = bodies{
-		cleanUpPods: kl.handlePodCleanups, checkRuntime: kl.checkRuntime, collectContainers: kl.collectContainers, reconcileCPUs: kl.reconcileCPUs,
-		listImages: kl.listImages,
-	}
+	kl := &Kubelet{base: base{
+		settings: settings, opts: opts, l: opts.Loop, g: opts.Group, nodeName: name, cfg: opts.Config, client: opts.Client, fs: opts.FS,
+		podsDir: path.Join(opts.RootDir, "pods"), log: opts.Log, nodeRef: nodestatus.NodeRef(name),
+	}}
 	return kl, nil
 }
 
@@ -325,20 +259,6 @@ func (kl *Kubelet) Start() {
 			kl.exit(err)
 		}
 	})
-}
-
-func (kl *Kubelet) exit(err error) {
-	kl.logf("Failed to run kubelet: %v", err)
-	if kl.opts.Exit != nil {
-		kl.opts.Exit(err)
-	}
-}
-
-// logf makes a log line, if anybody takes them.
-func (kl *Kubelet) logf(format string, args ...any) {
-	if kl.log != nil {
-		kl.log(format, args...)
-	}
 }
 
 // Pods returns the pods with the statuses that the kubelet knows, by namespace
@@ -356,6 +276,34 @@ func (kl *Kubelet) Pods() []*v1.Pod {
 		}
 	}
 	return out
+}
+
+// Healthy is the syncloop health check: an error when the sync loop has not turned
+// for max(2 × syncFrequency, 5 min). One that never turned is healthy.
+func (kl *Kubelet) Healthy() error {
+	if kl.loop == nil {
+		return nil
+	}
+	return kl.loop.healthy()
+}
+
+// Cgroups returns the node's cgroups above those of containers, as the pods, the
+// machine and the configuration make them now: that of all pods, those of the
+// classes, the pods' by UID, at last those reserved. nil while there are none.
+// Where nobody makes cgroups, nothing is kept of them: they are computed here.
+//
+// Upstream writes the classes' values up to a minute, or a pod's creation, later.
+func (kl *Kubelet) Cgroups(ctx context.Context) []cm.Cgroup {
+	if kl.containers == nil || !kl.node.facts.once {
+		return nil
+	}
+	return kl.containers.tree(ctx)
+}
+
+// DeleteUnusedImages removes the images that nothing uses and that are known for
+// imageMinimumGCAge, as eviction does.
+func (kl *Kubelet) DeleteUnusedImages(ctx context.Context) error {
+	return kl.imageGC.DeleteUnusedImages(ctx)
 }
 
 // Stats counts what a kubelet has done.
@@ -377,19 +325,13 @@ type Stats struct {
 
 // Stats returns the counts since Start.
 func (kl *Kubelet) Stats() Stats {
-	kl.catchUp()
-	s := Stats{Housekeepings: kl.housekeepings, RuntimeChecks: kl.runtimeChecks}
-	if kl.workers != nil {
-		s.Syncs, s.Resyncs = kl.workers.runs, kl.elidedResyncs()
+	if kl.loop == nil {
+		return Stats{} // it has not got that far
 	}
-	if kl.probes != nil {
-		s.Probes = kl.probes.Probes()
+	kl.elided.catchUp()
+	return Stats{
+		Housekeepings: kl.cleaner.passes, RuntimeChecks: kl.reporter.checks,
+		Syncs: kl.workers.Runs(), Resyncs: kl.elided.resyncs(),
+		Probes: kl.probes.Probes(), Evictions: kl.eviction.Evictions(), PLEG: kl.pleg.Stats(),
 	}
-	if kl.eviction != nil {
-		s.Evictions = kl.eviction.Evictions()
-	}
-	if kl.pleg != nil {
-		s.PLEG = kl.pleg.Stats()
-	}
-	return s
 }

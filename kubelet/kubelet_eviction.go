@@ -34,73 +34,63 @@ func evictionConfig(cfg *kubeletconfig.KubeletConfiguration) eviction.Config {
 	}
 }
 
-// buildStats makes what says how much the node and its pods use.
-func (kl *Kubelet) buildStats() {
-	period := kl.cfg.VolumeStatsAggPeriod.Duration
+// newStats makes what says how much the node and its pods use.
+func newStats(b *base, known *knownPods) (*stats.Provider, *stats.Volumes) {
+	period := b.cfg.VolumeStatsAggPeriod.Duration
 	if period == 0 {
 		period = time.Minute
 	}
-	kl.volumeStats = stats.NewVolumes(stats.VolumesOptions{Loop: kl.l, Group: kl.g, FS: kl.fs, Period: period, PodDir: kl.podDir})
+	volumes := stats.NewVolumes(stats.VolumesOptions{Loop: b.l, Group: b.g, FS: b.fs, Period: period, PodDir: b.podDir})
 	o := stats.Options{
-		Loop: kl.l, NodeName: kl.nodeName, Runtime: kl.opts.RuntimeService, Images: kl.opts.ImageService, Machine: kl.opts.MachineStats,
-		FS: kl.fs, Volumes: kl.volumeStats, RootDir: kl.opts.RootDir,
-		Labelled:  strings.HasSuffix(kl.cfg.ContainerRuntimeEndpoint, crioSocket),
-		LogDir:    func(namespace, name string, uid types.UID) string { return kl.podLogDir(namespace, name, uid) },
-		HostsFile: func(uid types.UID) string { return path.Join(kl.podDir(uid), "etc-hosts") },
+		Loop: b.l, NodeName: b.nodeName, Runtime: b.opts.RuntimeService, Images: b.opts.ImageService, Machine: b.opts.MachineStats,
+		FS: b.fs, Volumes: volumes, RootDir: b.opts.RootDir,
+		Labelled:  strings.HasSuffix(b.cfg.ContainerRuntimeEndpoint, crioSocket),
+		LogDir:    b.podLogDir,
+		HostsFile: func(uid types.UID) string { return path.Join(b.podDir(uid), "etc-hosts") },
 	}
-	if ptr.Deref(kl.cfg.CgroupsPerQOS, true) {
-		o.PodsCgroup = kl.cgroupNames().Pods()
+	if ptr.Deref(b.cfg.CgroupsPerQOS, true) {
+		o.PodsCgroup = b.cgroupNames().Pods()
 		o.PodCgroup = func(uid types.UID) string {
-			if pod, ok := kl.pods.GetPodByUID(uid); ok {
-				return kl.cgroupNames().Pod(qos.Class(pod), uid)
+			if pod, ok := known.pods.GetPodByUID(uid); ok {
+				return b.cgroupNames().Pod(qos.Class(pod), uid)
 			}
 			return ""
 		}
 	}
-	kl.stats = stats.NewProvider(o)
+	return stats.NewProvider(o), volumes
 }
 
-func (kl *Kubelet) podLogDir(namespace, name string, uid types.UID) string {
-	return path.Join(kl.cfg.PodLogsDir, namespace+"_"+name+"_"+string(uid))
-}
-
-// buildEviction makes what ends pods that use too much of the node, or more
+// newEviction makes what ends pods that use too much of the node, or more
 // than they may.
-func (kl *Kubelet) buildEviction() error {
-	kl.buildStats()
+//
+// deleteContainers and deleteImages are how it frees space; changed is told when
+// what it says of the node may be another.
+func newEviction(b *base, known *knownPods, deleteContainers, deleteImages func(context.Context) error, changed func()) (*eviction.Manager, error) {
+	usage, volumes := newStats(b, known)
 	o := eviction.Options{
-		Loop: kl.l, Group: kl.g, Config: kl.settings.eviction, Thresholds: kl.settings.thresholds,
-		Stats: kl.stats, Node: kl.opts.MachineStats != nil, Volumes: kl.volumeStats, Came: kl.workers.Since,
-		DeleteUnusedContainers: kl.DeleteAllUnusedContainers, DeleteUnusedImages: kl.DeleteUnusedImages,
-		ActivePods: kl.allocatedPods,
+		Loop: b.l, Group: b.g, Config: b.settings.eviction, Thresholds: b.settings.thresholds,
+		Stats: usage, Node: b.opts.MachineStats != nil, Volumes: volumes, Came: known.workers.Since,
+		DeleteUnusedContainers: deleteContainers, DeleteUnusedImages: deleteImages,
+		ActivePods: known.allocatedPods,
 		Kill: func(ctx context.Context, pod *v1.Pod, grace int64, fn func(*v1.PodStatus)) error {
-			return kl.workers.KillPodNow(ctx, pod, true, &grace, fn)
+			return known.workers.KillPodNow(ctx, pod, true, &grace, fn)
 		},
-		Finished: func(uid types.UID) bool { return !kl.workers.Known(uid) || kl.workers.ShouldPodBeFinished(uid) },
+		Finished: func(uid types.UID) bool { return !known.workers.Known(uid) || known.workers.ShouldPodBeFinished(uid) },
 		Event: func(pod *v1.Pod, annotations map[string]string, eventtype, reason, message string) {
-			kl.recorder.AnnotatedEvent(kubecontainer.PodRef(pod), annotations, eventtype, reason, message)
+			b.recorder.AnnotatedEvent(kubecontainer.PodRef(pod), annotations, eventtype, reason, message)
 		},
-		NodeEvent: func(eventtype, reason, message string) { kl.recorder.Event(kl.node.ref, eventtype, reason, message) },
-		Log:       kl.log,
-		Changed:   kl.elided.conditions.Grow,
+		NodeEvent: b.nodeEvent,
+		Log:       b.log,
+		Changed:   changed,
 	}
-	if ptr.Deref(kl.cfg.CgroupsPerQOS, true) {
-		o.PodsCgroup = kl.cgroupNames().Pods()
+	if ptr.Deref(b.cfg.CgroupsPerQOS, true) {
+		o.PodsCgroup = b.cgroupNames().Pods()
 	}
 	// A machine that watches its own floors need not be polled for pressure.
-	watcher, ok := kl.opts.MachineStats.(stats.Watcher)
-	if o.AllVolumes = kl.opts.MachineStats != nil && !ok; ok && kl.l.Elides() {
+	watcher, ok := b.opts.MachineStats.(stats.Watcher)
+	if o.AllVolumes = b.opts.MachineStats != nil && !ok; ok && b.l.Elides() {
 		o.Watcher = watcher
 	}
-	o.Memcg, _ = kl.opts.MachineStats.(stats.MemcgNotifier)
-	var err error
-	kl.eviction, err = eviction.New(o)
-	return err
-}
-
-// watchLocalStorage has the pods looked at that have limits on local storage.
-func (kl *Kubelet) watchLocalStorage(pods []*v1.Pod) {
-	for _, pod := range pods {
-		kl.eviction.AddPod(pod)
-	}
+	o.Memcg, _ = b.opts.MachineStats.(stats.MemcgNotifier)
+	return eviction.New(o)
 }

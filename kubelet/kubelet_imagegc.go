@@ -14,6 +14,8 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
 	"github.com/drydock-sim/drydock/kubelet/internal/images"
+	"github.com/drydock-sim/drydock/kubelet/internal/images/pullmanager"
+	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/stats"
 )
 
@@ -37,15 +39,15 @@ type imageMounts interface {
 	MountedImages(containerID string) (ids []string, ok bool)
 }
 
-// buildImageGC makes what removes unused images.
-func (kl *Kubelet) buildImageGC() {
-	cfg := kl.cfg
-	rt := &imageGCRuntime{kl: kl}
-	if kl.l.Elides() {
-		rt.known, _ = kl.opts.RuntimeService.(imageMounts)
+// newImageGC makes what removes unused images.
+func newImageGC(b *base, runtime *kuberuntime.Manager, pulls *pullmanager.Manager) *images.GCManager {
+	cfg := b.cfg
+	rt := &imageGCRuntime{base: b, runtime: runtime}
+	if b.l.Elides() {
+		rt.known, _ = b.opts.RuntimeService.(imageMounts)
 	}
 	o := images.GCOptions{
-		Loop: kl.l, Runtime: rt, Recorder: kl.recorder, NodeRef: kl.node.ref, Log: kl.log,
+		Loop: b.l, Runtime: rt, Recorder: b.recorder, NodeRef: b.nodeRef, Log: b.log,
 		Policy: images.GCPolicy{
 			HighThresholdPercent: int(ptr.Deref(cfg.ImageGCHighThresholdPercent, 85)),
 			LowThresholdPercent:  int(ptr.Deref(cfg.ImageGCLowThresholdPercent, 80)),
@@ -53,57 +55,52 @@ func (kl *Kubelet) buildImageGC() {
 		},
 		FsStats: rt.fsStats,
 	}
-	if kl.gates.Enabled(features.KubeletEnsureSecretPulledImages) {
-		o.Collected = kl.inputs.pulls.Prune
+	if b.settings.gates.Enabled(features.KubeletEnsureSecretPulledImages) {
+		o.Collected = pulls.Prune
 	}
-	if g, ok := kl.opts.ImageService.(imageUseGeneration); ok && kl.l.Elides() {
+	if g, ok := b.opts.ImageService.(imageUseGeneration); ok && b.l.Elides() {
 		o.UseGeneration = g.ImageUseGeneration
 	}
-	if p, ok := kl.opts.MachineStats.(stats.Prober); ok && kl.l.Elides() {
+	if p, ok := b.opts.MachineStats.(stats.Prober); ok && b.l.Elides() {
 		o.Below = func(floor int64) bool { return p.Below(stats.Floor{ImageBytes: floor}) }
 	}
-	kl.imageGC = images.NewGC(o)
+	return images.NewGC(o)
 }
 
 // startImageGC starts the garbage collection of images: if nobody knows the
 // disks there is none. The first pass, if the runtime answers at once, comes
 // before anything is said of the node's state.
-func (kl *Kubelet) startImageGC(ctx context.Context) {
-	if kl.opts.MachineStats == nil {
+func (b *base) startImageGC(ctx context.Context, gc *images.GCManager) {
+	if b.opts.MachineStats == nil {
 		return
 	}
-	if kl.imageGC.Off() {
-		kl.logf("ImageGCHighThresholdPercent is set 100 and ImageMaximumGCAge is 0, Disable image GC")
+	if gc.Off() {
+		b.logf("ImageGCHighThresholdPercent is set 100 and ImageMaximumGCAge is 0, Disable image GC")
 		return
 	}
 	var first loop.Event
-	kl.g.Until("image-gc", imageGCPeriod, 0, func(ctx context.Context) {
-		kl.imageGC.Collect(ctx)
+	b.g.Until("image-gc", imageGCPeriod, 0, func(ctx context.Context) {
+		gc.Collect(ctx)
 		if !first.Fired() {
 			first.Fire()
 		}
-	}).Elide(loop.Skip(kl.imageGC.Idle))
+	}).Elide(loop.Skip(gc.Idle))
 	head, cancel := loop.WithTimeout(ctx, imageGCHead)
 	defer cancel()
 	_ = first.Wait(head) // a runtime that is slow holds up nothing
 }
 
 // startImageDetection has the images and their uses looked at.
-func (kl *Kubelet) startImageDetection() {
-	if kl.opts.MachineStats != nil {
-		kl.g.Until("image-detection", imageDetectPeriod, 0, kl.imageGC.Detect).Elide(loop.Skip(kl.imageGC.Unchanged))
+func (b *base) startImageDetection(gc *images.GCManager) {
+	if b.opts.MachineStats != nil {
+		b.g.Until("image-detection", imageDetectPeriod, 0, gc.Detect).Elide(loop.Skip(gc.Unchanged))
 	}
-}
-
-// DeleteUnusedImages removes the images that nothing uses and that are known for
-// imageMinimumGCAge, for eviction.
-func (kl *Kubelet) DeleteUnusedImages(ctx context.Context) error {
-	return kl.imageGC.DeleteUnusedImages(ctx)
 }
 
 // imageGCRuntime answers the image garbage collection.
 type imageGCRuntime struct {
-	kl *Kubelet
+	*base
+	runtime *kuberuntime.Manager
 	// known is nil if the runtime has to be asked for each container.
 	known imageMounts
 	// looked is false until the first look at the file system; containers tells
@@ -113,7 +110,7 @@ type imageGCRuntime struct {
 
 // within gives a call the deadline of CRI calls.
 func (r *imageGCRuntime) within(ctx context.Context, call func(ctx context.Context) error) error {
-	if d := r.kl.cfg.RuntimeRequestTimeout.Duration; d > 0 {
+	if d := r.cfg.RuntimeRequestTimeout.Duration; d > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = loop.WithTimeout(ctx, d)
 		defer cancel()
@@ -122,16 +119,16 @@ func (r *imageGCRuntime) within(ctx context.Context, call func(ctx context.Conte
 }
 
 func (r *imageGCRuntime) ListImages(ctx context.Context) ([]*runtimeapi.Image, error) {
-	return r.kl.runtime.ListImages(ctx)
+	return r.runtime.ListImages(ctx)
 }
 
 func (r *imageGCRuntime) GetPods(ctx context.Context) ([]*kubecontainer.Pod, error) {
-	return r.kl.runtime.GetPods(ctx)
+	return r.runtime.GetPods(ctx)
 }
 
 func (r *imageGCRuntime) RemoveImage(ctx context.Context, id string) error {
 	return r.within(ctx, func(ctx context.Context) error {
-		return r.kl.opts.ImageService.RemoveImage(ctx, &runtimeapi.ImageSpec{Image: id})
+		return r.opts.ImageService.RemoveImage(ctx, &runtimeapi.ImageSpec{Image: id})
 	})
 }
 
@@ -144,7 +141,7 @@ func (r *imageGCRuntime) ImageMounts(ctx context.Context, containerID string) ([
 	}
 	var resp *runtimeapi.ContainerStatusResponse
 	err := r.within(ctx, func(ctx context.Context) (err error) {
-		resp, err = r.kl.opts.RuntimeService.ContainerStatus(ctx, containerID, false)
+		resp, err = r.opts.RuntimeService.ContainerStatus(ctx, containerID, false)
 		return err
 	})
 	if err != nil {
@@ -169,10 +166,9 @@ func (r *imageGCRuntime) ImageMounts(ctx context.Context, containerID string) ([
 // recordings it loses where no container has to be asked about first, as on most
 // nodes that are new, and then the size is not known yet.
 func (r *imageGCRuntime) fsStats(ctx context.Context) (*statsapi.FsStats, error) {
-	kl := r.kl
 	var resp *runtimeapi.ImageFsInfoResponse
 	err := r.within(ctx, func(ctx context.Context) (err error) {
-		resp, err = kl.opts.ImageService.ImageFsInfo(ctx)
+		resp, err = r.opts.ImageService.ImageFsInfo(ctx)
 		return err
 	})
 	if err != nil {
@@ -191,7 +187,7 @@ func (r *imageGCRuntime) fsStats(ctx context.Context) (*statsapi.FsStats, error)
 		return out, nil
 	}
 	r.looked = true
-	disk, err := kl.opts.MachineStats.Filesystem(ctx, fs.GetFsId().GetMountpoint())
+	disk, err := r.opts.MachineStats.Filesystem(ctx, fs.GetFsId().GetMountpoint())
 	if err != nil {
 		return nil, fmt.Errorf("get filesystem info: Failed to get the info of the filesystem with mountpoint: %w", err)
 	}

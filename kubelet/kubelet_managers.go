@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -22,116 +23,128 @@ type topologyMachine interface{ Topology() *cm.Topology }
 
 // topology is the machine's; one that does not tell has all in one NUMA node, a
 // core for each CPU.
-func (kl *Kubelet) topology() *cm.Topology {
-	cfg := kl.cfg
+func (b *base) topology() *cm.Topology {
+	cfg := b.cfg
 	if cfg.CPUManagerPolicy == cpumanager.PolicyNone && cfg.MemoryManagerPolicy == memorymanager.PolicyNone && cfg.TopologyManagerPolicy == topologymanager.PolicyNone {
 		return &cm.Topology{} // nobody asks
 	}
-	if m, ok := kl.opts.Machine.(topologyMachine); ok {
+	if m, ok := b.opts.Machine.(topologyMachine); ok {
 		if t := m.Topology(); t != nil {
 			return t
 		}
 	}
 	// What can't be asked for is laid out as the plainest machine.
-	return cm.FlatTopology(kl.opts.Machine.Capacity())
+	return cm.FlatTopology(b.opts.Machine.Capacity())
 }
 
-// buildManagers makes what gives out CPUs and memory, and lines them up, in the
-// order in which upstream's container manager does. An error makes the kubelet
+// containerManager has what containers get of the machine: cgroups, CPUs, memory.
+// It mirrors upstream's pkg/kubelet/cm.
+type containerManager struct {
+	*base
+	*knownPods
+	cgroups         *cm.PodCgroups
+	topologyManager *topologymanager.Manager
+	cpuManager      *cpumanager.Manager
+	memoryManager   *memorymanager.Manager
+	// reconcile is one pass of the CPU manager. It reports whether all containers
+	// run on their CPUs.
+	reconcile func(ctx context.Context) (settled bool)
+	// orphans are the pods whose cgroups are being cleaned up; nil: none were yet.
+	orphans map[types.UID]bool
+}
+
+// newContainerManager makes what gives out CPUs and memory, and lines them up, in
+// the order in which upstream's container manager does. An error makes the kubelet
 // exit.
-func (kl *Kubelet) buildManagers() error {
-	cfg := kl.cfg
-	topo := kl.topology()
+func newContainerManager(b *base, known *knownPods) (*containerManager, error) {
+	m := &containerManager{base: b, knownPods: known, cgroups: &cm.PodCgroups{}}
+	cfg := m.cfg
+	topo := m.topology()
 	var to topologymanager.Options
 	var err error
 	if cfg.TopologyManagerPolicy != topologymanager.PolicyNone {
 		if to, err = topologymanager.ParseOptions(cfg.TopologyManagerPolicyOptions); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if kl.topologyManager, err = topologymanager.New(topo, cfg.TopologyManagerPolicy, cfg.TopologyManagerScope, to); err != nil {
-		return err
+	if m.topologyManager, err = topologymanager.New(topo, cfg.TopologyManagerPolicy, cfg.TopologyManagerScope, to); err != nil {
+		return nil, err
 	}
-	reserved := kl.settings.withheld
+	reserved := m.settings.withheld
 	cc := cpumanager.Config{
 		Topology: topo, Policy: cfg.CPUManagerPolicy, ReservedMilliCPU: reserved.Cpu().MilliValue(),
-		TopologyPolicy: cfg.TopologyManagerPolicy, Affinity: kl.topologyManager.GetAffinity,
-		FS: kl.fs, Dir: kl.opts.RootDir,
-		ActivePods: kl.activePods, SourcesReady: kl.podConfig.AllReady, PodStatus: kl.statusManager.GetPodStatus,
-		Update: kl.updateCPUs, Log: kl.log,
+		TopologyPolicy: cfg.TopologyManagerPolicy, Affinity: m.topologyManager.GetAffinity,
+		FS: m.fs, Dir: m.opts.RootDir,
+		ActivePods: m.activePods, SourcesReady: m.podConfig.AllReady, PodStatus: m.statusManager.GetPodStatus,
+		Update: m.updateCPUs, Log: m.log,
 	}
-	if cc.Options, err = cpumanager.ParseOptions(cfg.CPUManagerPolicy, cfg.CPUManagerPolicyOptions, kl.gates); err != nil {
-		return fmt.Errorf("new %s policy error: %w", cfg.CPUManagerPolicy, err)
+	if cc.Options, err = cpumanager.ParseOptions(cfg.CPUManagerPolicy, cfg.CPUManagerPolicyOptions, m.settings.gates); err != nil {
+		return nil, fmt.Errorf("new %s policy error: %w", cfg.CPUManagerPolicy, err)
 	}
 	if cfg.ReservedSystemCPUs != "" {
 		if cc.ReservedCPUs, err = cm.ParseCPUs(cfg.ReservedSystemCPUs); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if kl.cpuManager, err = cpumanager.New(cc); err != nil {
-		return err
+	if m.cpuManager, err = cpumanager.New(cc); err != nil {
+		return nil, err
 	}
-	kl.memoryManager, err = memorymanager.New(memorymanager.Config{
+	m.memoryManager, err = memorymanager.New(memorymanager.Config{
 		Topology: topo, Policy: cfg.MemoryManagerPolicy, ReservedMemory: cfg.ReservedMemory, NodeReserved: reserved,
-		Affinity: kl.topologyManager.GetAffinity, FS: kl.fs, Dir: kl.opts.RootDir,
-		ActivePods: kl.activePods, SourcesReady: kl.podConfig.AllReady, Log: kl.log,
+		Affinity: m.topologyManager.GetAffinity, FS: m.fs, Dir: m.opts.RootDir,
+		ActivePods: m.activePods, SourcesReady: m.podConfig.AllReady, Log: m.log,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// A policy that gives out nothing has no hints to offer.
-	if kl.cpuManager.Static() {
-		kl.topologyManager.AddHintProvider(kl.cpuManager)
+	if m.cpuManager.Static() {
+		m.topologyManager.AddHintProvider(m.cpuManager)
 	}
-	if kl.memoryManager.Static() {
-		kl.topologyManager.AddHintProvider(kl.memoryManager)
+	if m.memoryManager.Static() {
+		m.topologyManager.AddHintProvider(m.memoryManager)
 	}
-	return nil
+	m.reconcile = m.cpuManager.Reconcile
+	return m, nil
 }
 
 // startManagers takes over what an earlier kubelet gave out, and keeps the CPUs
 // of running containers right. An error makes the kubelet exit.
-func (kl *Kubelet) startManagers() error {
-	if err := kl.cpuManager.Start(); err != nil {
+func (m *containerManager) startManagers(skip func() bool) error {
+	if err := m.cpuManager.Start(); err != nil {
 		return err
 	}
-	if err := kl.memoryManager.Start(); err != nil {
+	if err := m.memoryManager.Start(); err != nil {
 		return err
 	}
-	if kl.cpuManager.Static() {
-		kl.g.Until("cpu-manager", kl.cfg.CPUManagerReconcilePeriod.Duration, 0, func(ctx context.Context) { kl.bodies.reconcileCPUs(ctx) }).Elide(loop.Skip(kl.elided.cpus.Settled))
+	if m.cpuManager.Static() {
+		m.g.Until("cpu-manager", m.cfg.CPUManagerReconcilePeriod.Duration, 0, func(ctx context.Context) { m.reconcile(ctx) }).Elide(loop.Skip(skip))
 	}
 	return nil
-}
-
-// reconcileCPUs is one pass of the CPU manager. It reports whether all containers
-// run on their CPUs.
-func (kl *Kubelet) reconcileCPUs(ctx context.Context) (settled bool) {
-	return kl.cpuManager.Reconcile(ctx)
 }
 
 // updateCPUs has a running container run on other CPUs.
 // Only the cpuset is set: what else a container was given stays, because the CRI
 // leaves fields that are not set alone.
-func (kl *Kubelet) updateCPUs(ctx context.Context, containerID, cpus string) error {
-	ctx, cancel := loop.WithTimeout(ctx, kl.cfg.RuntimeRequestTimeout.Duration)
+func (m *containerManager) updateCPUs(ctx context.Context, containerID, cpus string) error {
+	ctx, cancel := loop.WithTimeout(ctx, m.cfg.RuntimeRequestTimeout.Duration)
 	defer cancel()
-	return kl.opts.RuntimeService.UpdateContainerResources(ctx, containerID, &runtimeapi.ContainerResources{Linux: &runtimeapi.LinuxContainerResources{CpusetCpus: cpus}})
+	return m.opts.RuntimeService.UpdateContainerResources(ctx, containerID, &runtimeapi.ContainerResources{Linux: &runtimeapi.LinuxContainerResources{CpusetCpus: cpus}})
 }
 
 // containerAffinity tells the runtime manager what containers have for
 // themselves.
 type containerAffinity struct {
-	*Kubelet
+	*containerManager
 	noQuota bool // the feature gate DisableCPUQuotaWithExclusiveCPUs
 }
 
 // affinity is nil if nobody gives out anything.
-func (kl *Kubelet) affinity() kuberuntime.Affinity {
-	if !kl.cpuManager.Static() && !kl.memoryManager.Static() {
+func (m *containerManager) affinity() kuberuntime.Affinity {
+	if !m.cpuManager.Static() && !m.memoryManager.Static() {
 		return nil
 	}
-	return containerAffinity{kl, kl.gates.Enabled(features.DisableCPUQuotaWithExclusiveCPUs)}
+	return containerAffinity{m, m.settings.gates.Enabled(features.DisableCPUQuotaWithExclusiveCPUs)}
 }
 
 // CPUs implements kuberuntime.Affinity.

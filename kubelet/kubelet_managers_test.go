@@ -8,6 +8,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/kubelet"
+	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 )
 
 // writeExclusive writes the manifest of a pod with CPUs of its own.
@@ -116,9 +117,9 @@ func TestManagersAreValidated(t *testing.T) {
 		},
 	} {
 		c := &kubeletconfig.KubeletConfiguration{}
-		kubelet.SetDefaults(c)
+		kubeletcfg.SetDefaults(c)
 		change(c)
-		if err := kubelet.Validate(c); err == nil || err.Error() != want {
+		if err := kubeletcfg.Validate(c); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

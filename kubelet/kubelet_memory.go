@@ -18,8 +18,8 @@ type swapper interface {
 }
 
 // swap is the machine's.
-func (kl *Kubelet) swap() cm.Swap {
-	if m, ok := kl.opts.Machine.(swapper); ok {
+func (b *base) swap() cm.Swap {
+	if m, ok := b.opts.Machine.(swapper); ok {
 		return m.Swap()
 	}
 	return cm.Swap{}
@@ -30,30 +30,30 @@ const limitedSwap = "LimitedSwap"
 
 // checkSwap refuses a machine whose swap the configuration does not want
 // (upstream cm.NewContainerManager).
-func (kl *Kubelet) checkSwap() error {
-	if kl.cfg.MemorySwap.SwapBehavior == limitedSwap && kl.opts.CgroupV1 {
+func (b *base) checkSwap() error {
+	if b.cfg.MemorySwap.SwapBehavior == limitedSwap && b.opts.CgroupV1 {
 		return errors.New("swap feature is enabled and LimitedSwap but it is only supported with cgroupv2")
 	}
-	s := kl.swap()
+	s := b.swap()
 	switch {
 	case s.Capacity == 0:
-	case ptr.Deref(kl.cfg.FailSwapOn, true):
+	case ptr.Deref(b.cfg.FailSwapOn, true):
 		return errors.New("running with swap on is not supported, please disable swap or set --fail-swap-on flag to false")
 	case !s.Noswap:
 		// Swap is permitted here, so this is a warning only, as upstream's.
-		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, events.PossibleMemoryBackedVolumesOnDisk, "The tmpfs noswap option is not supported. "+
+		b.nodeEvent(v1.EventTypeWarning, events.PossibleMemoryBackedVolumesOnDisk, "The tmpfs noswap option is not supported. "+
 			"Memory-backed volumes (e.g. secrets, emptyDirs, etc.) might be swapped to disk and should no longer be considered secure.")
 	}
 	return nil
 }
 
 // addMemory says what containers get of memory beside limits.
-func (kl *Kubelet) addMemory(n *resources.Options) {
-	n.MemoryOOMGroup = !kl.opts.CgroupV1 && !ptr.Deref(kl.cfg.SingleProcessOOMKill, false)
-	s := kl.swap()
-	n.Swap = resources.Swap{Controller: s.Controller, CgroupV1: kl.opts.CgroupV1 || s.CgroupV1, Limited: kl.cfg.MemorySwap.SwapBehavior == limitedSwap, Capacity: s.Capacity}
-	if kl.memoryQoS() {
-		mem := kl.reserved.Enforceable(kl.settings.resources.all.Capacity)[v1.ResourceMemory]
-		n.MemoryQoS = &resources.MemoryQoS{ThrottlingFactor: ptr.Deref(kl.cfg.MemoryThrottlingFactor, 0.9), Tiered: kl.tieredMemory(), Allocatable: mem.Value()}
+func (m *containerManager) addMemory(n *resources.Options) {
+	n.MemoryOOMGroup = !m.opts.CgroupV1 && !ptr.Deref(m.cfg.SingleProcessOOMKill, false)
+	s := m.swap()
+	n.Swap = resources.Swap{Controller: s.Controller, CgroupV1: m.opts.CgroupV1 || s.CgroupV1, Limited: m.cfg.MemorySwap.SwapBehavior == limitedSwap, Capacity: s.Capacity}
+	if m.memoryQoS() {
+		mem := m.settings.reserved.Enforceable(m.settings.resources.all.Capacity)[v1.ResourceMemory]
+		n.MemoryQoS = &resources.MemoryQoS{ThrottlingFactor: ptr.Deref(m.cfg.MemoryThrottlingFactor, 0.9), Tiered: m.tieredMemory(), Allocatable: mem.Value()}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -42,7 +41,7 @@ type fileUser interface {
 // containerInputs is what containers are made of beside their pods' specs; it
 // is the runtime manager's helper.
 type containerInputs struct {
-	kl        *Kubelet
+	node      *nodeView
 	generator *runopts.Generator
 	services  serviceInformer
 	classes   *runtimeclass.Manager // nil without an API
@@ -59,7 +58,7 @@ func (in *containerInputs) GenerateRunContainerOptions(ctx context.Context, pod 
 // handler can have one.
 // A handler that says nothing of user namespaces has none.
 func (in *containerInputs) GetOrCreateUserNamespaceMappings(pod *v1.Pod, handler string) (*runtimeapi.UserNamespace, error) {
-	if f := in.kl.handlerFeatures(handler); f == nil || f.UserNamespaces == nil || !*f.UserNamespaces {
+	if f := in.node.handlerFeatures(handler); f == nil || f.UserNamespaces == nil || !*f.UserNamespaces {
 		if handler == "" {
 			return nil, fmt.Errorf("can't set `spec.hostUsers: false`, runtime does not support user namespaces")
 		}
@@ -68,68 +67,56 @@ func (in *containerInputs) GetOrCreateUserNamespaceMappings(pod *v1.Pod, handler
 	return in.users.GetOrCreateUserNamespaceMappings(pod.UID)
 }
 
-// handlerFeatures are those of a runtime handler; nil if nothing is known of it.
-func (kl *Kubelet) handlerFeatures(name string) *v1.NodeRuntimeHandlerFeatures {
-	for i := range kl.runtimeUp.handlers {
-		if kl.runtimeUp.handlers[i].Name == name {
-			return kl.runtimeUp.handlers[i].Features
-		}
-	}
-	return nil
-}
-
-// buildContainerInputs makes what containers are made of. The managers of
-// configMaps, secrets and volumes are there by then.
-func (kl *Kubelet) buildContainerInputs() {
-	in := &kl.inputs
-	in.kl = kl
+func newContainerInputs(b *base, known *knownPods, node *nodeView, volumes *podVolumes) *containerInputs {
+	in := &containerInputs{node: node}
 	o := runopts.Options{
-		FS: kl.fs, PodsDir: kl.podsDir, ClusterDomain: kl.cfg.ClusterDomain, Volumes: kl.volumes,
-		HostIPs: kl.hostIPs, Annotated: kl.annotated,
-		Allocatable: func() v1.ResourceList { return kl.nodeResources().Allocatable },
+		FS: b.fs, PodsDir: b.podsDir, ClusterDomain: b.cfg.ClusterDomain, Volumes: volumes.Manager,
+		HostIPs: node.hostIPs, Annotated: known.annotated,
+		Allocatable: func() v1.ResourceList { return node.nodeResources().Allocatable },
 		RecursiveReadOnly: func(class string) bool {
 			handler := ""
 			if in.classes != nil {
 				handler = in.classes.Handler(class)
 			}
-			f := kl.handlerFeatures(handler)
+			f := node.handlerFeatures(handler)
 			return f != nil && f.RecursiveReadOnlyMounts != nil && *f.RecursiveReadOnlyMounts
 		},
 	}
-	o.SubPaths, _ = kl.opts.Mounter.(filesystem.SubPather)
-	if kl.client != nil {
-		o.Services, o.ConfigMaps, o.Secrets = &in.services, kl.configMaps, kl.secrets
-		in.services.start(kl.g, kl.client)
-		in.classes = runtimeclass.New(kl.g, kl.client)
+	o.SubPaths, _ = b.opts.Mounter.(filesystem.SubPather)
+	if b.client != nil {
+		o.Services, o.ConfigMaps, o.Secrets = &in.services, volumes.configMaps, volumes.secrets
+		in.services.start(b.g, b.client)
+		in.classes = runtimeclass.New(b.g, b.client)
 	}
 	in.generator = runopts.New(o)
 	ids := int64(0)
-	if u := kl.cfg.UserNamespaces; u != nil && u.IDsPerPod != nil {
+	if u := b.cfg.UserNamespaces; u != nil && u.IDsPerPod != nil {
 		ids = *u.IDsPerPod
 	}
-	in.users = userns.New(userns.Options{FS: kl.fs, PodsDir: kl.podsDir, IDsPerPod: ids})
+	in.users = userns.New(userns.Options{FS: b.fs, PodsDir: b.podsDir, IDsPerPod: ids})
 	in.pulls = pullmanager.New(pullmanager.Options{
-		FS: kl.fs, Dir: path.Join(kl.opts.RootDir, "image_manager"), Now: kl.l.Now,
-		Policy: kl.cfg.ImagePullCredentialsVerificationPolicy, Allowlist: kl.cfg.PreloadedImagesVerificationAllowlist,
+		FS: b.fs, Dir: path.Join(b.opts.RootDir, "image_manager"), Now: b.l.Now,
+		Policy: b.cfg.ImagePullCredentialsVerificationPolicy, Allowlist: b.cfg.PreloadedImagesVerificationAllowlist,
 	})
+	return in
 }
 
-// addContainerInputs completes the runtime manager's options.
-func (kl *Kubelet) addContainerInputs(o *kuberuntime.Options) {
-	in := &kl.inputs
-	o.Helper, o.NodeRef = in, kl.node.ref
+// complete completes the runtime manager's options.
+func (in *containerInputs) complete(o *kuberuntime.Options) {
+	b := in.node.base
+	o.Helper, o.NodeRef = in, b.nodeRef
 	if in.classes != nil {
 		o.RuntimeClasses = in.classes
 	}
-	if u, ok := kl.opts.RuntimeService.(fileUser); ok && kl.l.Elides() {
+	if u, ok := b.opts.RuntimeService.(fileUser); ok && b.l.Elides() {
 		o.UsesFiles = u.UsesFiles
 	}
-	o.Node.DNS = dns.Configurer{ClusterDNS: kl.cfg.ClusterDNS, ClusterDomain: kl.cfg.ClusterDomain}
-	if r := kl.cfg.ResolverConfig; r == nil || *r == "" {
+	o.Node.DNS = dns.Configurer{ClusterDNS: b.cfg.ClusterDNS, ClusterDomain: b.cfg.ClusterDomain}
+	if r := b.cfg.ResolverConfig; r == nil || *r == "" {
 		// Without a resolv.conf upstream falls back on the node's own address as
 		// name server.
 		o.Node.DNS.NoResolvConf = true
-		if ip := kl.opts.Machine.NodeIP(); ip != "" {
+		if ip := b.opts.Machine.NodeIP(); ip != "" {
 			o.Node.DNS.NodeIPs = []string{ip}
 		}
 	} else {
@@ -137,8 +124,8 @@ func (kl *Kubelet) addContainerInputs(o *kuberuntime.Options) {
 	}
 	// These are the places where upstream's pkg/credentialprovider looks, but for
 	// the working directory.
-	o.Images.Keyring = &credentialprovider.Provider{FS: kl.fs, Paths: []string{path.Join(kl.opts.RootDir, "config.json"), "/root/.docker/config.json", "/.docker/config.json"}}
-	if kl.gates.Enabled(features.KubeletEnsureSecretPulledImages) {
+	o.Images.Keyring = &credentialprovider.Provider{FS: b.fs, Paths: []string{path.Join(b.opts.RootDir, "config.json"), "/root/.docker/config.json", "/.docker/config.json"}}
+	if b.settings.gates.Enabled(features.KubeletEnsureSecretPulledImages) {
 		o.Images.Pulls = in.pulls
 	} else {
 		o.Images.GateOff = true
@@ -146,15 +133,15 @@ func (kl *Kubelet) addContainerInputs(o *kuberuntime.Options) {
 }
 
 // startContainerLogs has the logs of containers rotated.
-func (kl *Kubelet) startContainerLogs() error {
-	cfg := kl.cfg
+func (b *base) startContainerLogs() error {
+	cfg := b.cfg
 	size, err := logs.ParseMaxSize(cfg.ContainerLogMaxSize)
 	if err != nil {
 		return fmt.Errorf("failed to parse container log max size %q: %w", cfg.ContainerLogMaxSize, err)
 	}
 	o := logs.Options{
-		Group: kl.g, Runtime: kl.opts.RuntimeService, FS: kl.fs, Dir: kl.cfg.PodLogsDir, MaxSize: size, MaxFiles: 5, MaxWorkers: 1,
-		Period: 10 * time.Second, Timeout: cfg.RuntimeRequestTimeout.Duration, Log: kl.log,
+		Group: b.g, Runtime: b.opts.RuntimeService, FS: b.fs, Dir: b.cfg.PodLogsDir, MaxSize: size, MaxFiles: 5, MaxWorkers: 1,
+		Period: 10 * time.Second, Timeout: cfg.RuntimeRequestTimeout.Duration, Log: b.log,
 	}
 	if n := cfg.ContainerLogMaxFiles; n != nil {
 		o.MaxFiles = int(*n)
@@ -171,48 +158,19 @@ func (kl *Kubelet) startContainerLogs() error {
 
 // checkResolvConf tells at the start what of the node's resolv.conf pods can't
 // have.
-func (kl *Kubelet) checkResolvConf() {
-	r := kl.cfg.ResolverConfig
+func (b *base) checkResolvConf() {
+	r := b.cfg.ResolverConfig
 	if r == nil || *r == "" {
 		return
 	}
-	data, err := kl.fs.ReadFile(*r)
+	data, err := b.fs.ReadFile(*r)
 	if err != nil {
 		return
 	}
-	c := dns.Configurer{ClusterDomain: kl.cfg.ClusterDomain}
+	c := dns.Configurer{ClusterDomain: b.cfg.ClusterDomain}
 	for _, text := range c.CheckLimits(*r, dns.ParseResolvConf(string(data))) {
-		kl.recorder.Event(kl.node.ref, v1.EventTypeWarning, "CheckLimitsForResolvConf", text)
+		b.nodeEvent(v1.EventTypeWarning, "CheckLimitsForResolvConf", text)
 	}
-}
-
-// pullSecrets reads the pod's image pull secrets. missing tells that some are
-// not there, which an event says at each sync.
-func (kl *Kubelet) pullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.Secret, missing bool) {
-	var failed []string
-	// A secret that can't be read doesn't fail the pod: the image may be public,
-	// or there already.
-	for _, ref := range pod.Spec.ImagePullSecrets {
-		if ref.Name == "" {
-			continue
-		}
-		var s *v1.Secret
-		err := fmt.Errorf("no kubeClient defined")
-		if kl.secrets != nil {
-			s, err = kl.secrets.Get(ctx, pod.Namespace, ref.Name)
-		}
-		if err != nil {
-			kl.logf("Unable to retrieve pull secret, the image pull may not succeed. pod=%s secret=%s err=%v", podName(pod), ref.Name, err)
-			failed = append(failed, ref.Name)
-			continue
-		}
-		secrets = append(secrets, *s)
-	}
-	if len(failed) > 0 {
-		kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, "FailedToRetrieveImagePullSecret",
-			fmt.Sprintf("Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", strings.Join(failed, ", ")))
-	}
-	return secrets, len(failed) > 0
 }
 
 // serviceInformer has the cluster's services as the API last showed them.

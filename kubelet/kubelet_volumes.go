@@ -34,35 +34,49 @@ func (noMounter) MountTmpfs(string, int64) error { return nil }
 func (noMounter) Unmount(string) error           { return nil }
 func (noMounter) IsMountPoint(string) bool       { return false }
 
-// buildVolumes makes what gives pods their volumes, and what keeps the
-// configMaps and secrets that they refer to. Without an API there are neither.
-func (kl *Kubelet) buildVolumes() {
+// podVolumes gives pods their volumes, and keeps the configMaps and secrets that
+// they refer to.
+type podVolumes struct {
+	*base
+	*knownPods
+	*volumemanager.Manager
+	// configMaps, secrets and tokens are nil without an API.
+	configMaps *manager.Store[*v1.ConfigMap]
+	secrets    *manager.Store[*v1.Secret]
+	tokens     *token.Manager
+}
+
+// newPodVolumes makes the volumes of a node. Without an API there are neither
+// configMaps nor secrets.
+func newPodVolumes(b *base, known *knownPods, node *nodeView) *podVolumes {
+	v := &podVolumes{base: b, knownPods: known}
 	host := &volume.Host{
-		FS: kl.fs, Mounter: kl.opts.Mounter, PodsDir: kl.podsDir,
-		NodeAllocatable: func() v1.ResourceList { return kl.nodeResources().Allocatable },
-		Annotated:       kl.annotated,
-		Now:             kl.l.Now,
+		FS: b.fs, Mounter: b.opts.Mounter, PodsDir: b.podsDir,
+		NodeAllocatable: func() v1.ResourceList { return node.nodeResources().Allocatable },
+		Annotated:       known.annotated,
+		Now:             b.l.Now,
 		Random: func(object string, n uint64) uint32 {
-			return uint32(kl.l.Uint64("volume/timestamp-dir", object, n) >> 32)
+			return uint32(b.l.Uint64("volume/timestamp-dir", object, n) >> 32)
 		},
-		Log: kl.log,
+		Log: b.log,
 	}
 	if host.Mounter == nil {
 		host.Mounter = noMounter{}
 	}
-	if kl.client != nil {
+	if b.client != nil {
 		// With the strategy Cache, objects live as long as the node's annotation
 		// says (upstream's GetObjectTTLFromNodeFunc), so the node is asked.
-		o := manager.Options{Group: kl.g, Strategy: kl.cfg.ConfigMapAndSecretChangeDetectionStrategy, Resync: kl.cfg.SyncFrequency.Duration, Node: kl.node.get}
-		kl.configMaps, kl.secrets = manager.NewConfigMaps(kl.client, o), manager.NewSecrets(kl.client, o)
-		kl.tokens = token.New(token.Options{Loop: kl.l, Client: kl.client, NodeName: kl.nodeName, Log: kl.log})
-		host.ConfigMaps, host.Secrets, host.Tokens = kl.configMaps, kl.secrets, kl.tokens
+		o := manager.Options{Group: b.g, Strategy: b.cfg.ConfigMapAndSecretChangeDetectionStrategy, Resync: b.cfg.SyncFrequency.Duration, Node: node.get}
+		v.configMaps, v.secrets = manager.NewConfigMaps(b.client, o), manager.NewSecrets(b.client, o)
+		v.tokens = token.New(token.Options{Loop: b.l, Client: b.client, NodeName: b.nodeName, Log: b.log})
+		host.ConfigMaps, host.Secrets, host.Tokens = v.configMaps, v.secrets, v.tokens
 	}
-	kl.volumes = volumemanager.New(volumemanager.Options{
-		Group: kl.g, NodeName: kl.nodeName, Host: host, Plugins: volumePlugins(host),
-		Pods: kl.pods, States: kl.workers, Recorder: kl.recorder,
-		SourcesReady: kl.podConfig.AllReady, Log: kl.log,
+	v.Manager = volumemanager.New(volumemanager.Options{
+		Group: b.g, NodeName: b.nodeName, Host: host, Plugins: volumePlugins(host),
+		Pods: known.pods, States: known.workers, Recorder: b.recorder,
+		SourcesReady: known.podConfig.AllReady, Log: b.log,
 	})
+	return v
 }
 
 // volumePlugins are the node's plugins (cmd/kubelet/app/plugins.go).
@@ -75,40 +89,49 @@ func volumePlugins(host *volume.Host) []volume.Plugin {
 
 // registerReferences has the configMaps and secrets kept that a pod refers to,
 // unless it is on its way out.
-func (kl *Kubelet) registerReferences(pod *v1.Pod) {
-	if kl.client == nil || kl.workers.IsPodTerminationRequested(pod.UID) {
+func (v *podVolumes) registerReferences(pod *v1.Pod) {
+	if v.client == nil || v.workers.IsPodTerminationRequested(pod.UID) {
 		return
 	}
-	kl.secrets.RegisterPod(pod)
-	kl.configMaps.RegisterPod(pod)
+	v.secrets.RegisterPod(pod)
+	v.configMaps.RegisterPod(pod)
 }
 
 // unregisterReferences lets go of what registerReferences keeps.
-func (kl *Kubelet) unregisterReferences(pod *v1.Pod) {
-	if kl.client != nil {
-		kl.secrets.UnregisterPod(pod)
-		kl.configMaps.UnregisterPod(pod)
+func (v *podVolumes) unregisterReferences(pod *v1.Pod) {
+	if v.client != nil {
+		v.secrets.UnregisterPod(pod)
+		v.configMaps.UnregisterPod(pod)
+	}
+}
+
+// replacePod puts the next version of a pod's object in the place of the old one.
+func (v *podVolumes) replacePod(old, pod *v1.Pod) {
+	v.ReplacePod(old, pod)
+	if v.client != nil {
+		v.secrets.ReplacePod(old, pod)
+		v.configMaps.ReplacePod(old, pod)
 	}
 }
 
 // mountVolumes waits until a pod's volumes are mounted. Of all that a sync does
 // this alone gives up when the pod is to terminate.
-func (kl *Kubelet) mountVolumes(ctx context.Context, pod *v1.Pod) error {
+func (v *podVolumes) mountVolumes(ctx context.Context, pod *v1.Pod) error {
 	if len(pod.Spec.Volumes) == 0 {
 		return nil
 	}
-	if kl.workers.IsPodTerminationRequested(pod.UID) {
+	if v.workers.IsPodTerminationRequested(pod.UID) {
 		var cancel context.CancelFunc
 		ctx, cancel = loop.WithCancel(ctx)
 		cancel()
 	}
-	err := kl.volumes.WaitForAttachAndMount(ctx, pod)
+	err := v.WaitForAttachAndMount(ctx, pod)
 	if err == nil {
 		return nil
 	}
 	var w *volumemanager.WaitError
 	if !errors.As(err, &w) || !w.Quiet() {
-		kl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, events.FailedMountVolume, fmt.Sprintf("Unable to attach or mount volumes: %v", err))
+		v.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, events.FailedMountVolume, fmt.Sprintf("Unable to attach or mount volumes: %v", err))
 	}
 	return err
 }
@@ -116,46 +139,51 @@ func (kl *Kubelet) mountVolumes(ctx context.Context, pod *v1.Pod) error {
 // unmountVolumes waits until nothing of an ended pod is mounted any more.
 // Upstream's SyncTerminatedPod waits for both, too: the directories must be gone
 // before the pod is deleted from the API.
-func (kl *Kubelet) unmountVolumes(ctx context.Context, pod *v1.Pod) error {
-	if err := kl.volumes.WaitForUnmount(ctx, pod); err != nil {
+func (v *podVolumes) unmountVolumes(ctx context.Context, pod *v1.Pod) error {
+	if err := v.WaitForUnmount(ctx, pod); err != nil {
 		return err
 	}
-	return kl.volumes.WaitForVolumePaths(ctx, pod)
+	return v.WaitForVolumePaths(ctx, pod)
 }
 
 // podVolumesExist reports whether anything of a pod is mounted, or may be; onDisk
 // are its volumePathsOnDisk.
-func (kl *Kubelet) podVolumesExist(uid types.UID, onDisk []string) bool {
-	if kl.volumes.HasPossiblyMountedVolumesForPod(uid) {
+func (v *podVolumes) podVolumesExist(uid types.UID, onDisk []string) bool {
+	if v.HasPossiblyMountedVolumesForPod(uid) {
 		return true
 	}
-	if kl.opts.Mounter == nil {
+	if v.opts.Mounter == nil {
 		return false
 	}
 	for _, dir := range onDisk {
-		if kl.opts.Mounter.IsMountPoint(dir) {
-			kl.logf("Orphaned pod found, but volumes are still mounted podUID=%s path=%s", uid, dir)
+		if v.opts.Mounter.IsMountPoint(dir) {
+			v.logf("Orphaned pod found, but volumes are still mounted podUID=%s path=%s", uid, dir)
 			return true
 		}
 	}
 	return false
 }
 
+// anyLeft reports whether anything of a pod that is gone is mounted, or may be.
+func (v *podVolumes) anyLeft(uid types.UID) bool {
+	return v.podVolumesExist(uid, v.volumePathsOnDisk(uid))
+}
+
 // volumePathsOnDisk lists the directories of a pod's volumes.
-func (kl *Kubelet) volumePathsOnDisk(uid types.UID) []string {
+func (v *podVolumes) volumePathsOnDisk(uid types.UID) []string {
 	var out []string
-	top := path.Join(kl.podDir(uid), "volumes")
-	plugins, err := kl.fs.ReadDir(top)
+	top := path.Join(v.podDir(uid), "volumes")
+	plugins, err := v.fs.ReadDir(top)
 	if err != nil {
 		return nil
 	}
 	for _, p := range plugins {
-		volumes, err := kl.fs.ReadDir(path.Join(top, p.Name()))
+		volumes, err := v.fs.ReadDir(path.Join(top, p.Name()))
 		if err != nil {
 			continue
 		}
-		for _, v := range volumes {
-			out = append(out, path.Join(top, p.Name(), v.Name()))
+		for _, dir := range volumes {
+			out = append(out, path.Join(top, p.Name(), dir.Name()))
 		}
 	}
 	return out
@@ -165,34 +193,34 @@ func (kl *Kubelet) volumePathsOnDisk(uid types.UID) []string {
 // (pkg/kubelet/kubelet_volumes.go). What is in a volume is never removed: that
 // is the volume plugins' to do. It reports whether another pass has to come back
 // to it.
-func (kl *Kubelet) removeOrphanedPodDir(uid types.UID) (again bool) {
-	dir, onDisk := kl.podDir(uid), kl.volumePathsOnDisk(uid)
-	if kl.podVolumesExist(uid, onDisk) {
+func (v *podVolumes) removeOrphanedPodDir(uid types.UID) (again bool) {
+	dir, onDisk := v.podDir(uid), v.volumePathsOnDisk(uid)
+	if v.podVolumesExist(uid, onDisk) {
 		return true
 	}
-	for _, v := range onDisk {
-		if err := kl.fs.Remove(v); err != nil {
-			kl.logf("orphaned pod %q found, but failed to rmdir() volume at path %v: %v", uid, v, err)
+	for _, dir := range onDisk {
+		if err := v.fs.Remove(dir); err != nil {
+			v.logf("orphaned pod %q found, but failed to rmdir() volume at path %v: %v", uid, dir, err)
 			return false // no pass will do better until somebody cleans up
 		}
 	}
 	volumes := path.Join(dir, "volumes")
-	if plugins, err := kl.fs.ReadDir(volumes); err == nil {
+	if plugins, err := v.fs.ReadDir(volumes); err == nil {
 		for _, p := range plugins {
-			if err := kl.fs.Remove(path.Join(volumes, p.Name())); err != nil {
-				kl.logf("orphaned pod %q found, but failed to rmdir() subdir at path %v: %v", uid, path.Join(volumes, p.Name()), err)
+			if err := v.fs.Remove(path.Join(volumes, p.Name())); err != nil {
+				v.logf("orphaned pod %q found, but failed to rmdir() subdir at path %v: %v", uid, path.Join(volumes, p.Name()), err)
 				return false
 			}
 		}
 	}
-	if s, ok := kl.opts.Mounter.(filesystem.SubPather); ok {
+	if s, ok := v.opts.Mounter.(filesystem.SubPather); ok {
 		if err := s.CleanSubPaths(path.Join(dir, "volume-subpaths")); err != nil {
-			kl.logf("orphaned pod %q found, but its subPaths can't be unmounted: %v", uid, err)
+			v.logf("orphaned pod %q found, but its subPaths can't be unmounted: %v", uid, err)
 			return true
 		}
 	}
-	if err := kl.fs.RemoveAll(dir); err != nil {
-		kl.logf("Failed to remove orphaned pod directory podUID=%s: %v", uid, err)
+	if err := v.fs.RemoveAll(dir); err != nil {
+		v.logf("Failed to remove orphaned pod directory podUID=%s: %v", uid, err)
 	}
 	return false
 }

@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"context"
 	"maps"
 	"slices"
 
@@ -22,16 +21,26 @@ type NodeWatcher interface {
 	WatchNode(g *loop.Group, nodeName string, listed func(node *v1.Node), event func(t watch.EventType, node *v1.Node))
 }
 
+// nodeView is what the kubelet knows of its node: what the API says, what the
+// machine and the runtime tell, and whether all is well.
+type nodeView struct {
+	*base
+	nodeInformer
+	// ips are those of ipsOf.
+	ips    []v1.HostIP
+	ipsOf  *v1.Node
+	local  *v1.Node // see admissionNode
+	state  *runtimeState
+	facts  runtimeFacts
+	images imageList
+}
+
+func newNodeView(b *base) *nodeView { return &nodeView{base: b, state: newRuntimeState(b.l)} }
+
 // nodeInformer has the node's object as the API last showed it.
 type nodeInformer struct {
 	node   *v1.Node
 	synced loop.Event
-	ref    *v1.ObjectReference
-	// hostIPs are those of hostIPsOf.
-	hostIPs   []v1.HostIP
-	hostIPsOf *v1.Node
-	local     *v1.Node
-	machine   *nodestatus.Machine
 	// version grows with each change of the node, forPods with those that may be
 	// something to pods' syncs.
 	version, forPods loop.Version
@@ -76,93 +85,72 @@ func (n *nodeInformer) get() *v1.Node { return n.node }
 func (n *nodeInformer) hasSynced() bool { return n.synced.Fired() }
 
 // addresses are those that the machine implies.
-func (kl *Kubelet) addresses() []v1.NodeAddress {
+func (n *nodeView) addresses() []v1.NodeAddress {
 	var out []v1.NodeAddress
-	if ip := kl.opts.Machine.NodeIP(); ip != "" {
+	if ip := n.opts.Machine.NodeIP(); ip != "" {
 		out = append(out, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip})
 	}
-	return append(out, v1.NodeAddress{Type: v1.NodeHostName, Address: kl.nodeName})
+	return append(out, v1.NodeAddress{Type: v1.NodeHostName, Address: n.nodeName})
 }
 
 // hostIPs returns the node's addresses for pods: the API's, or while the node
 // is not known the machine's. An unchanged list is the same slice.
-func (kl *Kubelet) hostIPs() []v1.HostIP {
-	n := &kl.node
-	if n.hostIPs != nil && n.hostIPsOf == n.node {
-		return n.hostIPs
+func (n *nodeView) hostIPs() []v1.HostIP {
+	if n.ips != nil && n.ipsOf == n.node {
+		return n.ips
 	}
 	var ips []v1.HostIP
 	if n.node != nil {
 		ips = status.HostIPs(n.node.Status.Addresses)
 	}
 	if len(ips) == 0 {
-		ips = status.HostIPs(kl.addresses())
+		ips = status.HostIPs(n.addresses())
 	}
-	if !slices.Equal(ips, n.hostIPs) {
-		n.hostIPs = ips
+	if !slices.Equal(ips, n.ips) {
+		n.ips = ips
 	}
-	n.hostIPsOf = n.node
-	return n.hostIPs
+	n.ipsOf = n.node
+	return n.ips
 }
 
 // nodeResources returns capacity and allocatable. Local storage is known once
 // the runtime has been up.
-func (kl *Kubelet) nodeResources() *nodestatus.Resources {
-	if !kl.runtimeUp.once {
-		return kl.settings.resources.noStorage
+func (n *nodeView) nodeResources() *nodestatus.Resources {
+	if !n.facts.once {
+		return n.settings.resources.noStorage
 	}
-	return kl.settings.resources.all
+	return n.settings.resources.all
 }
 
 // admissionNode is the node for admission: the API's, or else one built here.
-func (kl *Kubelet) admissionNode() (*v1.Node, error) {
+func (n *nodeView) admissionNode() (*v1.Node, error) {
 	// A node that has only just registered may have no status yet.
-	if n := kl.node.get(); n != nil && len(n.Status.Allocatable) > 0 {
-		return n, nil
+	if known := n.get(); known != nil && len(known.Status.Allocatable) > 0 {
+		return known, nil
 	}
-	if kl.node.local == nil {
-		n := &v1.Node{}
-		n.Name = kl.nodeName
-		n.Labels = map[string]string{v1.LabelHostname: kl.nodeName, v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64"}
-		for k, v := range kl.opts.NodeLabels { //drydock:unordered copies a map
-			n.Labels[k] = v
+	if n.local == nil {
+		local := &v1.Node{}
+		local.Name = n.nodeName
+		local.Labels = map[string]string{v1.LabelHostname: n.nodeName, v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64"}
+		for k, v := range n.opts.NodeLabels { //drydock:unordered copies a map
+			local.Labels[k] = v
 		}
-		res := kl.settings.resources.all
-		n.Status.Capacity, n.Status.Allocatable = res.Capacity, res.Allocatable
-		n.Status.Addresses = kl.addresses()
-		kl.node.local = n
+		res := n.settings.resources.all
+		local.Status.Capacity, local.Status.Allocatable = res.Capacity, res.Allocatable
+		local.Status.Addresses = n.addresses()
+		n.local = local
 	}
-	return kl.node.local, nil
+	return n.local, nil
 }
 
-// nodeSources says where the node's status comes from.
-func (kl *Kubelet) nodeSources() nodestatus.Sources {
-	addresses := kl.addresses()
-	kl.node.machine = kl.machine()
-	return nodestatus.Sources{
-		Addresses: func(context.Context) ([]v1.NodeAddress, error) { return addresses, nil },
-		Machine:   func() *nodestatus.Machine { return kl.node.machine },
-		Resources: kl.nodeResources,
-		RuntimeVersion: func(ctx context.Context) (string, error) {
-			v, err := kl.runtime.Version(ctx)
-			if err != nil {
-				return "", err
-			}
-			return v.RuntimeVersion, nil
-		},
-		Images:          kl.images.get,
-		RuntimeHandlers: func() []v1.NodeRuntimeHandler { return kl.runtimeUp.handlers },
-		Features:        func() *v1.NodeFeatures { return kl.runtimeUp.features },
-		MemoryPressure:  func() bool { return kl.eviction.Under(v1.NodeMemoryPressure) },
-		DiskPressure:    func() bool { return kl.eviction.Under(v1.NodeDiskPressure) },
-		PIDPressure:     func() bool { return kl.eviction.Under(v1.NodePIDPressure) },
-		RuntimeErrors:   kl.state.runtimeErrors,
-		NetworkErrors:   func() error { return kl.state.networkError },
-		StorageErrors:   func() error { return kl.state.storageError },
-		ShutdownErrors:  kl.shutdown.ShutdownStatus,
-		UpdateRuntimeUp: kl.updateRuntimeUp,
-		Node:            kl.node.get,
+// handlerFeatures are those of a runtime handler; nil if nothing is known of it.
+func (n *nodeView) handlerFeatures(name string) *v1.NodeRuntimeHandlerFeatures {
+	for i := range n.facts.handlers {
+		if n.facts.handlers[i].Name == name {
+			return n.facts.handlers[i].Features
+		}
 	}
+	return nil
 }
 
 // imageList is the list of images that node status shows.
@@ -172,32 +160,25 @@ type imageList struct {
 	version loop.Version // grows with the list
 }
 
-func (i *imageList) get() []nodestatus.Image { return i.list }
-
-// listImages reads the list of images. An unchanged list, known by its
-// entries' addresses, stays the same slice. It reports whether the runtime
-// answered.
-func (kl *Kubelet) listImages(ctx context.Context) bool {
-	raw, err := kl.runtime.ListImages(ctx)
-	if err != nil {
-		kl.logf("Failed to update image list: %v", err)
-		return false
-	}
-	if slices.Equal(raw, kl.images.raw) {
-		return true
-	}
-	// The first list tells which images were there before any pull.
-	if kl.images.raw == nil {
-		kl.inputs.pulls.Initialize(raw)
-	}
-	list := make([]nodestatus.Image, 0, len(raw))
-	for _, r := range raw {
-		list = append(list, nodestatus.Image{ID: r.Id, RepoDigests: r.RepoDigests, RepoTags: r.RepoTags, Size: int64(r.Size)})
-	}
-	kl.images.raw, kl.images.list = slices.Clone(raw), list
-	kl.images.version.Grow()
-	return true
+func (i *imageList) set(raw []*runtimeapi.Image, list []nodestatus.Image) {
+	i.raw, i.list = raw, list
+	i.version.Grow()
 }
+
+func (i *imageList) get() []nodestatus.Image { return i.list }
 
 // isUnimplemented reports whether the runtime doesn't know a call of the CRI.
 func isUnimplemented(err error) bool { return grpcstatus.Code(err) == codes.Unimplemented }
+
+// machine is what the node's status says of the machine.
+func (n *nodeView) machine() *nodestatus.Machine {
+	m := n.opts.Machine
+	out := &nodestatus.Machine{
+		MachineID: m.MachineID(), SystemUUID: m.SystemUUID(), BootID: m.BootID(),
+		KernelVersion: m.KernelVersion(), OSImage: m.OSImage(),
+	}
+	if s := n.swap(); s.Capacity > 0 {
+		out.SwapCapacity = &s.Capacity
+	}
+	return out
+}

@@ -8,6 +8,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
 
+	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/internal/eviction"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
@@ -38,13 +39,13 @@ type Settings struct {
 // NewSettings refuses what is wrong with a configuration. ignoreEviction is
 // Options.AllocatableIgnoresEviction. It keeps both arguments.
 func NewSettings(cfg *kubeletconfig.KubeletConfiguration, capacity v1.ResourceList, ignoreEviction bool) (*Settings, error) {
-	if err := Validate(cfg); err != nil {
+	if err := kubeletcfg.Validate(cfg); err != nil {
 		return nil, err
 	}
 	if cfg.SyncFrequency.Duration <= 0 {
 		return nil, fmt.Errorf("invalid sync frequency %d", cfg.SyncFrequency.Duration)
 	}
-	s := &Settings{declared: declaredFeatures(), annotations: nodestatus.Annotations(ptr.Deref(cfg.EnableControllerAttachDetach, true)), eviction: evictionConfig(cfg)}
+	s := &Settings{declared: kubeletcfg.DeclaredFeatures(), annotations: nodestatus.Annotations(ptr.Deref(cfg.EnableControllerAttachDetach, true)), eviction: evictionConfig(cfg)}
 	var err error
 	if s.reserved, err = cm.NewReservations(cfg); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/kubelet"
+	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 )
 
 // world is a node without an API: static pods only.
@@ -78,7 +79,7 @@ func (w *world) start() {
 func (w *world) startWith(change func(*kubelet.Options)) {
 	w.t.Helper()
 	cfg := &kubeletconfig.KubeletConfiguration{StaticPodPath: "/etc/manifests"}
-	kubelet.SetDefaults(cfg)
+	kubeletcfg.SetDefaults(cfg)
 	w.group = w.l.NewGroup("kubelet")
 	rt := w.rt.Client(w.group)
 	opts := kubelet.Options{

@@ -16,7 +16,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/usage"
-	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/noeffect"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
@@ -114,7 +114,7 @@ func (g *generator) prepare() error {
 			return err
 		}
 		needs.configs(t.Pod())
-		for _, what := range kubelet.Unsupported(t.Pod()) {
+		for _, what := range noeffect.Unsupported(t.Pod()) {
 			g.r.warn(fmt.Sprintf("class %s: pod.%s", c.Name, what))
 		}
 	}

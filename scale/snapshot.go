@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/noeffect"
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
@@ -307,7 +307,7 @@ func strip(p *v1.Pod, notes map[string]int) {
 	for i := range p.Spec.Volumes {
 		stripVolume(&p.Spec.Volumes[i], notes)
 	}
-	for _, what := range kubelet.Unsupported(p) {
+	for _, what := range noeffect.Unsupported(p) {
 		_, what, _ = strings.Cut(what, ": ") // the field differs from pod to pod
 		notes["pods ask for what is not there: "+what]++
 	}

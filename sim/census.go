@@ -168,7 +168,7 @@ func (t *censusTaker) node(n *Node) {
 	t.files(n)
 	t.imageRecords(n)
 	w := walkLeaks(n.kubelet, t.gone)
-	t.out.Workers += w.sizes["kubelet.podRecords.byUID"]
+	t.out.Workers += w.sizes["podworkers.records.byUID"]
 	t.out.Statuses += w.sizes["status.Manager.pods"]
 	for _, l := range w.found {
 		t.leak(n, "kubelet", l.String(), l.key)
@@ -312,7 +312,7 @@ func (t *censusTaker) loop(n *Node) {
 // a kubelet's reasons; keys that a controller looks at again later; the scheduler's
 // classes; and what was recorded just now.
 func keptByDesign(at string) bool {
-	return at == ".reasons.byKey" || strings.HasSuffix(at, ".waiting") || at == "[].classes.byKey" || at == "[].recorder.byKey"
+	return strings.HasSuffix(at, ".reasons.byKey") || strings.HasSuffix(at, ".waiting") || at == "[].classes.byKey" || at == "[].recorder.byKey"
 }
 
 type leakVisit struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/kubelet"
+	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -227,8 +228,8 @@ func nodeConfig(opts *NodeOptions) (*kubeletconfig.KubeletConfiguration, error) 
 	if opts.Filesystems.Container != nil && config.ContainerRuntimeEndpoint == "" {
 		config.ContainerRuntimeEndpoint = crioSocket
 	}
-	kubelet.SetDefaults(config)
-	if err := kubelet.Validate(config); err != nil {
+	kubeletcfg.SetDefaults(config)
+	if err := kubeletcfg.Validate(config); err != nil {
 		return nil, fmt.Errorf("node %s: %w", opts.Name, err)
 	}
 	return config, nil

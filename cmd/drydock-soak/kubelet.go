@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/drydock-sim/drydock/kubelet"
+	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 	"github.com/drydock-sim/drydock/kubelet/real"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -24,8 +24,8 @@ func runKubelet(ctx context.Context, endpoint, dir string) error {
 		PodLogsDir: filepath.Join(dir, "logs"), FailCgroupV1: &no, FailSwapOn: &no,
 		ContainerLogMaxSize: logSize, CgroupRoot: cgroupRoot(dir), ClusterDNS: []string{"10.96.0.10"},
 	}
-	kubelet.SetDefaults(cfg)
-	if err := kubelet.Validate(cfg); err != nil {
+	kubeletcfg.SetDefaults(cfg)
+	if err := kubeletcfg.Validate(cfg); err != nil {
 		return err
 	}
 	return real.Run(ctx, real.Options{

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/drydock-sim/drydock/kubelet"
+	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
 )
 
@@ -29,7 +29,7 @@ import (
 // (cmd/kubelet/app/options, applyLegacyDefaults).
 func NewConfiguration() *kubeletconfig.KubeletConfiguration {
 	c := &kubeletconfig.KubeletConfiguration{}
-	kubelet.SetBaseDefaults(c)
+	kubeletcfg.SetBaseDefaults(c)
 	*c.Authentication.Anonymous.Enabled = true
 	*c.Authentication.Webhook.Enabled = false
 	c.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeAlwaysAllow
@@ -99,7 +99,7 @@ func setDefaults(c *kubeletconfig.KubeletConfiguration, gates map[string]bool) e
 		return err
 	}
 	c.FeatureGates = all
-	kubelet.SetBaseDefaults(c)
+	kubeletcfg.SetBaseDefaults(c)
 	c.FeatureGates = own
 	return nil
 }
@@ -135,7 +135,7 @@ func loadFile(name string, gates map[string]bool, warn func(error)) (*kubeletcon
 		warn(lenient)
 	}
 	resolvePaths(c, filepath.Dir(abs))
-	kubelet.SetEvictionDefaults(c)
+	kubeletcfg.SetEvictionDefaults(c)
 	return c, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/kubelet"
+	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 	"github.com/drydock-sim/drydock/kubelet/noeffect"
 )
 
@@ -38,7 +39,7 @@ func Ignored(c *kubeletconfig.KubeletConfiguration, fs *pflag.FlagSet) []string 
 	base := NewConfiguration()
 	if fs.Changed("config") { // a file's defaults are others
 		base = &kubeletconfig.KubeletConfiguration{}
-		kubelet.SetDefaults(base)
+		kubeletcfg.SetDefaults(base)
 	}
 	out = append(out, noeffect.Told(c, base)...)
 	for _, f := range ignoredFlags {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
+	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 	"github.com/drydock-sim/drydock/kubelet/internal/clientgo"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
 	"github.com/drydock-sim/drydock/kubelet/internal/server"
@@ -30,7 +31,7 @@ import (
 // It is judged before anything is done to the machine.
 func (cl *commandLine) check() error {
 	c := cl.config
-	if err := kubelet.ValidateConfiguration(c, &kubelet.Host{CgroupV1: cgroupV1()}); err != nil {
+	if err := kubeletcfg.ValidateConfiguration(c, &kubeletcfg.Host{CgroupV1: cgroupV1()}); err != nil {
 		return fmt.Errorf("failed to validate kubelet configuration, error: %w%s", err, cl.from())
 	}
 	if c.KubeletCgroups != "" && c.KubeReservedCgroup != "" && !strings.HasPrefix(c.KubeletCgroups, c.KubeReservedCgroup) {
@@ -204,7 +205,7 @@ func (cl *commandLine) checkHost() error {
 			return err
 		}
 	}
-	if errs := features.ErrorsOf(kubelet.ValidateValues(c)); len(errs) > 0 {
+	if errs := features.ErrorsOf(kubeletcfg.ValidateValues(c)); len(errs) > 0 {
 		return utilerrors.NewAggregate(errs)
 	}
 	if c.MemorySwap.SwapBehavior == "LimitedSwap" && cgroupV1() {

@@ -42,7 +42,7 @@ const DefaultContainerLogsDir = "/var/log/containers"
 
 // Options are what a kubelet on this machine is made of.
 type Options struct {
-	// Config is used as it is given: with defaults filled in (kubelet.SetDefaults)
+	// Config is used as it is given: with defaults filled in (kubeletcfg.SetDefaults)
 	// and valid. It is not written to.
 	Config   *kubeletconfig.KubeletConfiguration
 	NodeName string

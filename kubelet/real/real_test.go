@@ -18,7 +18,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/fakecri/fakecritest"
-	"github.com/drydock-sim/drydock/kubelet"
+	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
@@ -46,7 +46,7 @@ func config(t *testing.T) *kubeletconfig.KubeletConfiguration {
 		ContainerRuntimeEndpoint: "unix://" + t.TempDir() + "/none.sock", StaticPodPath: t.TempDir(), PodLogsDir: t.TempDir(),
 		OOMScoreAdj: nil,
 	}
-	kubelet.SetDefaults(c)
+	kubeletcfg.SetDefaults(c)
 	c.OOMScoreAdj, c.MaxOpenFiles = nil, 0 // not this process's
 	return c
 }

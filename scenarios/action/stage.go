@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/drydock-sim/drydock/ground/trace"
-	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/noeffect"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim"
 )
@@ -112,7 +112,7 @@ func namesOf[O interface{ GetName() string }](name string, all func() ([]O, erro
 
 // warnUnsupported warns of what a pod asks for and the kubelet does not act on.
 func warnUnsupported(s Stage, pod *v1.Pod) {
-	for _, what := range kubelet.Unsupported(pod) {
+	for _, what := range noeffect.Unsupported(pod) {
 		s.Warn(fmt.Sprintf("pod %s/%s: %s", pod.Namespace, pod.Name, what))
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/drydock-sim/drydock/kubelet"
+	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -23,6 +23,6 @@ func refusedByAPI(o runtime.Object) field.ErrorList {
 // refusedByKubelet is what the simulated kubelet would refuse of its
 // configuration.
 func refusedByKubelet(c *kubeletconfig.KubeletConfiguration) field.ErrorList {
-	kubelet.SetDefaults(c)
-	return decode.FieldErrors(kubelet.Validate(c))
+	kubeletcfg.SetDefaults(c)
+	return decode.FieldErrors(kubeletcfg.Validate(c))
 }

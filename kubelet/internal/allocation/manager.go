@@ -171,10 +171,15 @@ func (m *Manager) AllocatedPods(pods []*v1.Pod) []*v1.Pod {
 }
 
 // AddPod admits a pod that is new to this kubelet, beside the active pods,
-// which must be allocated ones, and which usage, if not nil, is about. What an
-// earlier kubelet has allocated to it counts, not its spec (upstream AddPod). It
-// may wait.
-func (m *Manager) AddPod(ctx context.Context, active func() []*v1.Pod, usage *lifecycle.Usage, pod *v1.Pod) lifecycle.PodAdmitResult {
+// which must be allocated ones. What an earlier kubelet has allocated to it counts,
+// not its spec (upstream AddPod). It may wait.
+func (m *Manager) AddPod(ctx context.Context, active func() []*v1.Pod, pod *v1.Pod) lifecycle.PodAdmitResult {
+	return m.AddPodTo(ctx, active, nil, pod)
+}
+
+// AddPodTo is AddPod for a node of which usage is what the active pods take at
+// most; nil: nobody knows.
+func (m *Manager) AddPodTo(ctx context.Context, active func() []*v1.Pod, usage *lifecycle.Usage, pod *v1.Pod) lifecycle.PodAdmitResult {
 	m.restore(pod)
 	allocated, updated := m.UpdatePodFromAllocation(pod)
 	r := m.o.Handlers.Admit(ctx, &lifecycle.PodAdmitAttributes{Pod: allocated, OtherPods: active, Usage: usage})

@@ -104,7 +104,7 @@ func priority(v int32) func(*v1.Pod) { return func(p *v1.Pod) { p.Spec.Priority 
 
 func (n *node) add(t *testing.T, p *v1.Pod) lifecycle.PodAdmitResult {
 	t.Helper()
-	r := n.m.AddPod(context.Background(), func() []*v1.Pod { return n.m.AllocatedPods(slices.Clone(n.pods)) }, nil, p)
+	r := n.m.AddPod(context.Background(), func() []*v1.Pod { return n.m.AllocatedPods(slices.Clone(n.pods)) }, p)
 	if r.Admit {
 		n.pods = append(n.pods, p)
 	}

@@ -19,7 +19,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
-	"github.com/drydock-sim/drydock/kubelet"
+	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 )
 
 // run runs a real loop for the test's body, which may post to it.
@@ -221,7 +221,7 @@ func TestRequests(t *testing.T) {
 	}))
 	defer srv.Close()
 	cfg := &kubeletconfig.KubeletConfiguration{}
-	kubelet.SetDefaults(cfg)
+	kubeletcfg.SetDefaults(cfg)
 	var got []string
 	run(t, func(l *loop.Loop, g *loop.Group) {
 		c, err := New(l, &rest.Config{Host: srv.URL}, cfg)

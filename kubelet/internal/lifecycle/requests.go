@@ -143,9 +143,13 @@ func addAtMost(sum *int64, v int64) {
 	*sum += v
 }
 
-// Resizes reports whether what a pod takes follows from its status, too: it has been
-// given, or allocated, other resources than it requests.
-func Resizes(pod *v1.Pod) bool { return resizes(pod) }
+// SameRequests reports whether a pod's next version takes what the old one did,
+// for all that can be seen without a look at the quantities.
+func SameRequests(old, pod *v1.Pod) bool {
+	a, b := old.Spec.InitContainers, pod.Spec.InitContainers
+	return sameContainers(old, pod) && len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) &&
+		old.Spec.Resources == pod.Spec.Resources && !resizes(old) && !resizes(pod)
+}
 
 // plain reports whether a pod requests what its regular containers do.
 func plain(pod *v1.Pod) bool {

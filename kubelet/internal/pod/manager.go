@@ -32,9 +32,10 @@ type Manager struct {
 	mirrorOf    map[types.UID]types.UID // the other way round
 	// sorted is what GetPods returns; nil until somebody asks. lent: somebody has
 	// it, so that the next change needs another.
-	sorted  []*v1.Pod
-	lent    bool
-	version loop.Version
+	sorted   []*v1.Pod
+	lent     bool
+	version  loop.Version
+	onChange func(old, pod *v1.Pod) // nil: nobody is told
 }
 
 // NewManager returns a Manager without pods.
@@ -48,6 +49,17 @@ func NewManager() *Manager {
 
 // Version grows with every change.
 func (m *Manager) Version() *loop.Version { return &m.version }
+
+// OnChange has fn told of each pod, but for mirror pods, that is another than
+// before; nil: there was none, or is none any more.
+func (m *Manager) OnChange(fn func(old, pod *v1.Pod)) { m.onChange = fn }
+
+func (m *Manager) change(old, pod *v1.Pod) {
+	m.resort(old, pod)
+	if m.onChange != nil {
+		m.onChange(old, pod)
+	}
+}
 
 // AddPod stores a pod, in place of an earlier one of the same UID.
 func (m *Manager) AddPod(pod *v1.Pod) { m.UpdatePod(pod) }
@@ -64,7 +76,7 @@ func (m *Manager) UpdatePod(pod *v1.Pod) {
 		}
 		return
 	}
-	m.resort(m.byUID[pod.UID], pod)
+	m.change(m.byUID[pod.UID], pod)
 	m.byUID[pod.UID] = pod
 	if _, taken := m.staticByName[n]; !taken && !kubetypes.IsStaticPod(pod) {
 		return
@@ -97,7 +109,7 @@ func (m *Manager) RemovePod(pod *v1.Pod) {
 		delete(m.translation, pod.UID)
 		return
 	}
-	m.resort(m.byUID[pod.UID], nil)
+	m.change(m.byUID[pod.UID], nil)
 	delete(m.byUID, pod.UID)
 	delete(m.staticByName, n)
 }

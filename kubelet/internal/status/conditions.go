@@ -54,8 +54,8 @@ func (g *generation) conditions(s *v1.PodStatus, ready *v1.PodCondition) []v1.Po
 	if !g.Terminal {
 		list = append(list, g.ResizeConditions...)
 	}
-	if c := findCondition(g.old.Conditions, v1.DisruptionTarget); c != nil {
-		if have := findCondition(list, v1.DisruptionTarget); have != nil {
+	if c := FindCondition(g.old.Conditions, v1.DisruptionTarget); c != nil {
+		if have := FindCondition(list, v1.DisruptionTarget); have != nil {
 			*have = *c
 		} else {
 			list = append(list, *c)
@@ -136,7 +136,7 @@ func (g *generation) initializedCondition(c *v1.PodCondition, s *v1.PodStatus) {
 	if len(unknown)+len(incomplete) == 0 || anyStarted(s.ContainerStatuses) {
 		return
 	}
-	if was := findCondition(g.old.Conditions, v1.PodInitialized); was != nil && was.Status == v1.ConditionTrue {
+	if was := FindCondition(g.old.Conditions, v1.PodInitialized); was != nil && was.Status == v1.ConditionTrue {
 		return
 	}
 	c.Status, c.Reason = v1.ConditionFalse, reasonNotInitialized
@@ -203,7 +203,7 @@ func readyCondition(spec *v1.PodSpec, conditions []v1.PodCondition, containers *
 	}
 	var messages []string
 	for _, gate := range spec.ReadinessGates {
-		have := findCondition(conditions, gate.ConditionType)
+		have := FindCondition(conditions, gate.ConditionType)
 		switch {
 		case have == nil:
 			messages = append(messages, `corresponding condition of pod readiness gate "`+string(gate.ConditionType)+`" does not exist.`)

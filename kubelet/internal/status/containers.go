@@ -422,7 +422,7 @@ func (g *generation) protect(st *v1.ContainerStatus, known bool) {
 	}
 	st.Ready = true
 	if hasReadinessProbe(g.Pod, st.Name) {
-		c := findCondition(g.Pod.Status.Conditions, v1.PodReady)
+		c := FindCondition(g.Pod.Status.Conditions, v1.PodReady)
 		st.Ready = c != nil && c.Status == v1.ConditionTrue
 	}
 }
@@ -457,8 +457,8 @@ func findStatus(list []v1.ContainerStatus, name string) *v1.ContainerStatus {
 	return nil
 }
 
-// findCondition returns the condition of that type, or nil.
-func findCondition(list []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition {
+// FindCondition returns the condition of that type, or nil.
+func FindCondition(list []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition {
 	for i := range list {
 		if list[i].Type == t {
 			return &list[i]

@@ -80,7 +80,7 @@ func conditionsWithin(a, b []v1.PodCondition) bool {
 		if !ownedByKubelet(x.Type) && !sharedWithKubelet(x.Type) {
 			continue
 		}
-		y := findCondition(b, x.Type)
+		y := FindCondition(b, x.Type)
 		if y == nil || x.Status != y.Status || x.Reason != y.Reason || x.Message != y.Message {
 			return false
 		}

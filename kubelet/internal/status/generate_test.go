@@ -246,7 +246,7 @@ func TestInitContainerWithoutRuntimeStatus(t *testing.T) {
 }
 
 func conditionText(s *v1.PodStatus, t v1.PodConditionType) string {
-	c := findCondition(s.Conditions, t)
+	c := FindCondition(s.Conditions, t)
 	if c == nil {
 		return "none"
 	}

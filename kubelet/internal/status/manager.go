@@ -154,6 +154,14 @@ func (m *Manager) GetPodStatus(uid types.UID) (*v1.PodStatus, bool) {
 	return e.status, true
 }
 
+// PodStatus returns a pod's cached status, or else the one that the API has.
+func (m *Manager) PodStatus(pod *v1.Pod) *v1.PodStatus {
+	if s, ok := m.GetPodStatus(pod.UID); ok {
+		return s
+	}
+	return &pod.Status
+}
+
 // SetPodStatus stores a pod's new status and has it sent if it says something
 // new. The status is shared from now on; its conditions, unless they are the
 // list of the cached status or of the pod, are to be nobody else's, since their
@@ -477,7 +485,7 @@ func setTransitions(list, old []v1.PodCondition, now metav1.Time) {
 			continue
 		}
 		c.LastTransitionTime = now
-		if o := findCondition(old, c.Type); o != nil && o.Status == c.Status {
+		if o := FindCondition(old, c.Type); o != nil && o.Status == c.Status {
 			c.LastTransitionTime = o.LastTransitionTime
 		}
 	}
@@ -486,7 +494,7 @@ func setTransitions(list, old []v1.PodCondition, now metav1.Time) {
 // withCondition returns a copy of the list with c in place of its type's.
 func withCondition(list []v1.PodCondition, c v1.PodCondition) []v1.PodCondition {
 	n := len(list)
-	if findCondition(list, c.Type) == nil {
+	if FindCondition(list, c.Type) == nil {
 		n++
 	}
 	out := make([]v1.PodCondition, 0, n) // the API may keep it
@@ -495,7 +503,7 @@ func withCondition(list []v1.PodCondition, c v1.PodCondition) []v1.PodCondition 
 
 // putCondition puts c in place of its type's in the list itself.
 func putCondition(list []v1.PodCondition, c v1.PodCondition) []v1.PodCondition {
-	if have := findCondition(list, c.Type); have != nil {
+	if have := FindCondition(list, c.Type); have != nil {
 		*have = c
 		return list
 	}

@@ -167,7 +167,7 @@ func TestIdleManager(t *testing.T) {
 	set(m, p)
 	w.run(t, time.Second)
 	s := w.api["p"].Status
-	if s.StartTime == nil || !s.StartTime.Time.Equal(t0) || findCondition(s.Conditions, v1.PodReady).LastTransitionTime.IsZero() {
+	if s.StartTime == nil || !s.StartTime.Time.Equal(t0) || FindCondition(s.Conditions, v1.PodReady).LastTransitionTime.IsZero() {
 		t.Errorf("startTime %v, conditions %v", s.StartTime, s.Conditions)
 	}
 	w.echo(m, "p")
@@ -201,14 +201,14 @@ func TestMerge(t *testing.T) {
 	own := &v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted", Conditions: []v1.PodCondition{
 		{Type: "foreign", Status: "True"}, disrupted, {Type: v1.PodReady, Status: "True"}}}
 	held := merge(api, own, true, now)
-	if held.Phase != v1.PodRunning || held.Reason != "" || findCondition(held.Conditions, v1.DisruptionTarget) != nil || findCondition(held.Conditions, "foreign") != nil {
+	if held.Phase != v1.PodRunning || held.Reason != "" || FindCondition(held.Conditions, v1.DisruptionTarget) != nil || FindCondition(held.Conditions, "foreign") != nil {
 		t.Errorf("held back: %+v", held)
 	}
 	s := merge(api, own, false, now)
 	if s.Phase != v1.PodFailed || s.Reason != "Evicted" || conditionText(s, v1.PodReady) != "False PodFailed" || conditionText(s, "x/y") != "True" {
 		t.Errorf("merged: %+v", s)
 	}
-	if c := findCondition(s.Conditions, v1.DisruptionTarget); c == nil || !c.LastTransitionTime.Equal(&now) || len(s.ResourceClaimStatuses) != 1 {
+	if c := FindCondition(s.Conditions, v1.DisruptionTarget); c == nil || !c.LastTransitionTime.Equal(&now) || len(s.ResourceClaimStatuses) != 1 {
 		t.Errorf("merged: %+v", s)
 	}
 	if own.Conditions[2].Status != v1.ConditionTrue {

@@ -90,11 +90,11 @@ func (m *Manager) ClearPodResizeInProgress(uid types.UID) (generation int64, cle
 // of a pod has, which an earlier kubelet wrote.
 func (m *Manager) BackfillPodResizeConditions(pod *v1.Pod) {
 	var c resizeConditions
-	if p := findCondition(pod.Status.Conditions, v1.PodResizePending); p != nil {
+	if p := FindCondition(pod.Status.Conditions, v1.PodResizePending); p != nil {
 		out := *p
 		c.pending = &out
 	}
-	if p := findCondition(pod.Status.Conditions, v1.PodResizeInProgress); p != nil {
+	if p := FindCondition(pod.Status.Conditions, v1.PodResizeInProgress); p != nil {
 		out := *p
 		c.inProgress = &out
 	}

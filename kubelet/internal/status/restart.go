@@ -13,7 +13,7 @@ func (g *generation) isRestartingAll() bool {
 	if !kubecontainer.HasRestartAllRule(g.Pod) {
 		return false
 	}
-	if c := findCondition(g.old.Conditions, v1.AllContainersRestarting); c != nil && c.Status == v1.ConditionTrue {
+	if c := FindCondition(g.old.Conditions, v1.AllContainersRestarting); c != nil && c.Status == v1.ConditionTrue {
 		return true
 	}
 	spec := &g.Pod.Spec

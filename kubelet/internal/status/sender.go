@@ -313,7 +313,7 @@ func foreign(list []v1.PodCondition) (n int) {
 // mergeShared takes a condition over that others may have written, too; its
 // transition time moves only with its status.
 func mergeShared(list []v1.PodCondition, c v1.PodCondition, now metav1.Time) []v1.PodCondition {
-	have := findCondition(list, c.Type)
+	have := FindCondition(list, c.Type)
 	c.LastTransitionTime = apiTime(now.Time)
 	if have == nil {
 		return append(list, c)
@@ -333,7 +333,7 @@ func unready(list []v1.PodCondition, phase v1.PodPhase, now metav1.Time) {
 		reason = reasonPodFailed
 	}
 	for _, t := range [...]v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
-		if c := findCondition(list, t); c != nil && c.Status == v1.ConditionTrue {
+		if c := FindCondition(list, t); c != nil && c.Status == v1.ConditionTrue {
 			c.Status, c.Reason, c.Message = v1.ConditionFalse, reason, ""
 			c.LastTransitionTime = apiTime(now.Time)
 		}

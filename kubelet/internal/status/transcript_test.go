@@ -182,7 +182,7 @@ func text(s *v1.PodStatus) string {
 			}
 		}
 	}
-	if c := findCondition(s.Conditions, v1.PodReady); c != nil {
+	if c := FindCondition(s.Conditions, v1.PodReady); c != nil {
 		out += "; Ready=" + conditionText(s, v1.PodReady)
 	}
 	return out

@@ -3,7 +3,7 @@ package running
 import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/drydock-sim/drydock/kubelet"
+	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 	"github.com/drydock-sim/drydock/kubelet/noeffect"
 )
 
@@ -15,8 +15,8 @@ func KubeletWarnings(c *kubeletconfig.KubeletConfiguration, cgroupDriver string)
 		return nil
 	}
 	now, base := c.DeepCopy(), &kubeletconfig.KubeletConfiguration{CgroupDriver: cgroupDriver}
-	kubelet.SetDefaults(now)
-	kubelet.SetDefaults(base)
+	kubeletcfg.SetDefaults(now)
+	kubeletcfg.SetDefaults(base)
 	if c.CgroupDriver == "" {
 		now.CgroupDriver = base.CgroupDriver
 	}

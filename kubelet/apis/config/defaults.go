@@ -1,4 +1,4 @@
-package kubelet
+package config
 
 import (
 	"time"
@@ -184,18 +184,18 @@ func setImageDefaults(cfg *kubeletconfig.KubeletConfiguration, gates features.Ga
 	orNil(&cfg.SerializeImagePulls, cfg.MaxParallelImagePulls == nil || *cfg.MaxParallelImagePulls < 2)
 }
 
-// maxRestartPeriod is the cap of the crash-loop back-off.
-func maxRestartPeriod(cfg *kubeletconfig.KubeletConfiguration) time.Duration {
+// MaxRestartPeriod is the cap of the crash-loop back-off.
+func MaxRestartPeriod(cfg *kubeletconfig.KubeletConfiguration) time.Duration {
 	if p := cfg.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil {
 		return p.Duration
 	}
 	return 5 * time.Minute
 }
 
-// heartbeatTimeout is the timeout of requests about the node and its lease.
+// HeartbeatTimeout is the timeout of requests about the node and its lease.
 // Upstream (cmd/kubelet/app/server.go) bounds it by the lease's duration, because
 // a request that takes longer would come too late.
-func heartbeatTimeout(cfg *kubeletconfig.KubeletConfiguration) time.Duration {
+func HeartbeatTimeout(cfg *kubeletconfig.KubeletConfiguration) time.Duration {
 	t := cfg.NodeStatusUpdateFrequency.Duration
 	if lease := time.Duration(cfg.NodeLeaseDurationSeconds) * time.Second; t <= 0 || lease > 0 && lease < t {
 		t = lease
@@ -203,8 +203,8 @@ func heartbeatTimeout(cfg *kubeletconfig.KubeletConfiguration) time.Duration {
 	return t
 }
 
-// declaredFeatures are the node's, sorted: those of gates that are on.
-func declaredFeatures() []string {
+// DeclaredFeatures are the node's, sorted: those of gates that are on.
+func DeclaredFeatures() []string {
 	return []string{
 		"ExtendWebSocketsToKubelet", "InPlacePodLevelResourcesVerticalScaling",
 		"InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits",

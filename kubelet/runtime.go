@@ -3,7 +3,12 @@ package kubelet
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
@@ -92,4 +97,59 @@ func (s *runtimeState) runtimeErrors() error {
 		return nil
 	}
 	return utilerrors.NewAggregate(errs)
+}
+
+// runtimeFacts are what the last good runtime status told.
+type runtimeFacts struct {
+	// once: the runtime has been up, and what depends on it was started. Before
+	// that, local storage is not known.
+	once     bool
+	handlers []v1.NodeRuntimeHandler
+	features *v1.NodeFeatures
+}
+
+// set keeps the handlers, sorted by name, and the features; what did not change
+// stays the same object.
+func (u *runtimeFacts) set(resp *runtimeapi.StatusResponse) {
+	handlers := make([]v1.NodeRuntimeHandler, 0, len(resp.RuntimeHandlers))
+	for _, h := range resp.RuntimeHandlers {
+		o := v1.NodeRuntimeHandler{Name: h.Name}
+		if f := h.Features; f != nil {
+			rro, userns := f.RecursiveReadOnlyMounts, f.UserNamespaces
+			o.Features = &v1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: &rro, UserNamespaces: &userns}
+		}
+		handlers = append(handlers, o)
+	}
+	slices.SortFunc(handlers, func(a, b v1.NodeRuntimeHandler) int { return strings.Compare(a.Name, b.Name) })
+	if !slices.EqualFunc(handlers, u.handlers, sameHandler) {
+		u.handlers = handlers
+	}
+	if f := resp.Features; f != nil && (u.features == nil || *u.features.SupplementalGroupsPolicy != f.SupplementalGroupsPolicy) {
+		policy := f.SupplementalGroupsPolicy
+		u.features = &v1.NodeFeatures{SupplementalGroupsPolicy: &policy}
+	}
+}
+
+func sameHandler(a, b v1.NodeRuntimeHandler) bool {
+	if a.Name != b.Name || (a.Features == nil) != (b.Features == nil) {
+		return false
+	}
+	return a.Features == nil || *a.Features.RecursiveReadOnlyMounts == *b.Features.RecursiveReadOnlyMounts &&
+		*a.Features.UserNamespaces == *b.Features.UserNamespaces
+}
+
+func runtimeCondition(list []*runtimeapi.RuntimeCondition, t string) *runtimeapi.RuntimeCondition {
+	for _, c := range list {
+		if c.Type == t {
+			return c
+		}
+	}
+	return nil
+}
+
+func conditionText(c *runtimeapi.RuntimeCondition) string {
+	if c == nil {
+		return "<nil>"
+	}
+	return fmt.Sprintf("%s=%t reason:%s message:%s", c.Type, c.Status, c.Reason, c.Message)
 }

@@ -1,12 +1,10 @@
-package kubelet
+package config
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 )
@@ -48,26 +46,5 @@ func TestDependentDefaults(t *testing.T) {
 	SetDefaults(cfg)
 	if len(cfg.EvictionHard) != 5 || cfg.EvictionHard["memory.available"] != "1Gi" {
 		t.Errorf("merged thresholds %v", cfg.EvictionHard)
-	}
-}
-
-func TestUnsupported(t *testing.T) {
-	always := v1.ContainerRestartPolicyAlways
-	pod := testPod(func(p *v1.Pod) {
-		p.Spec.InitContainers = []v1.Container{{RestartPolicy: &always}}
-		p.Spec.Containers = []v1.Container{{LivenessProbe: &v1.Probe{}, VolumeDevices: []v1.VolumeDevice{{}}, Env: []v1.EnvVar{
-			{Name: "A", ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{}}},
-			{Name: "B", ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{}}},
-		}}}
-		p.Spec.Volumes = []v1.Volume{{Name: "data"}}
-	})
-	got := strings.Join(Unsupported(pod), "\n")
-	want := "spec.containers[0].volumeDevices: there are no block devices, since there are no persistent volumes yet\n" +
-		"spec.volumes[0] (data): volumes of this kind are not supported yet"
-	if got != want {
-		t.Errorf("got\n%s", got)
-	}
-	if out := Unsupported(testPod()); out != nil {
-		t.Errorf("a plain pod: %v", out)
 	}
 }

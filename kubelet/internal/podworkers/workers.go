@@ -1,4 +1,4 @@
-package kubelet
+package podworkers
 
 import (
 	"context"
@@ -27,20 +27,20 @@ const (
 	networkBackOff       = time.Second
 	workerJitter         = 0.5
 	killPodMinTimeout    = 10 * time.Second
-	networkNotReadyError = "network is not ready"
+	NetworkNotReadyError = "network is not ready"
 )
 
-// podSyncer does the work of the workers.
-type podSyncer interface {
+// Syncer does the work of the workers.
+type Syncer interface {
 	// SyncPod brings a pod nearer to its wanted state.
-	SyncPod(ctx context.Context, updateType kubetypes.SyncPodType, pod, mirror *v1.Pod, status *kubecontainer.PodStatus) (syncResult, error)
+	SyncPod(ctx context.Context, updateType kubetypes.SyncPodType, pod, mirror *v1.Pod, status *kubecontainer.PodStatus) (SyncResult, error)
 	SyncTerminatingPod(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus, grace *int64, statusFn PodStatusFunc) error
 	SyncTerminatingRuntimePod(ctx context.Context, running *kubecontainer.Pod) error
 	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *kubecontainer.PodStatus) error
 }
 
-// syncResult is what a sync came to.
-type syncResult struct {
+// SyncResult is what a sync came to.
+type SyncResult struct {
 	// Terminal: the pod has ended by itself.
 	Terminal bool
 	// Acted: the runtime was changed.
@@ -59,13 +59,15 @@ type podCache interface {
 	Notify(uid types.UID, t time.Time, fn func(*kubecontainer.PodStatus, error)) *kubecontainer.CacheWaiter
 }
 
-// podWorkersOptions are what podWorkers need.
-type podWorkersOptions struct {
+// Options are what Workers need.
+type Options struct {
 	Group    *loop.Group
-	Syncer   podSyncer
+	Syncer   Syncer
 	Cache    podCache
 	Queue    *queue.WorkQueue
-	Recorder EventRecorder
+	Recorder interface {
+		Event(ref *v1.ObjectReference, eventtype, reason, message string)
+	}
 	// Resync is syncFrequency.
 	Resync time.Duration
 	// RequestRelist asks the PLEG for a relist of one pod; may be nil.
@@ -83,33 +85,33 @@ type podWorkersOptions struct {
 // launcher begins the run of a worker, whose picture of the pod is status, or err
 // if there is none.
 type launcher interface {
-	launch(s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error)
+	launch(s *record, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error)
 }
 
-// podWorkers holds one record per pod, and runs at most one sync method per
+// Workers holds one record per pod, and runs at most one sync method per
 // pod at a time. A worker that has nothing to do, or waits for a newer picture
 // of its pod, is its record alone; only a run is a task.
-type podWorkers struct {
-	podWorkersOptions
+type Workers struct {
+	Options
 	l *loop.Loop
 	launcher
-	records podRecords
+	records records
 	statics staticStarts
 	// woken are the workers that look at their pending update when whoever
 	// woke them gives way: what comes with the same messages is one update.
-	woken  []*podState
+	woken  []*record
 	waking *loop.Timer
 	runs   uint64 // counts the runs
 }
 
-func newPodWorkers(o podWorkersOptions) *podWorkers {
-	w := &podWorkers{podWorkersOptions: o, l: o.Group.Loop(), records: newPodRecords(o.Changed), statics: newStaticStarts()}
+func New(o Options) *Workers {
+	w := &Workers{Options: o, l: o.Group.Loop(), records: newRecords(o.Changed), statics: newStaticStarts()}
 	w.waking = o.Group.NewTimer("pod workers", w.startWoken)
 	w.launcher = taskLauncher{w}
 	return w
 }
 
-func (w *podWorkers) logf(format string, args ...any) {
+func (w *Workers) logf(format string, args ...any) {
 	if w.Log != nil {
 		w.Log(format, args...)
 	}
@@ -117,7 +119,7 @@ func (w *podWorkers) logf(format string, args ...any) {
 
 // UpdatePod tells a pod's worker what is wanted, or changed, or asked for. It
 // never waits.
-func (w *podWorkers) UpdatePod(o UpdatePodOptions) {
+func (w *Workers) UpdatePod(o UpdatePodOptions) {
 	if o.Pod == nil && (o.RunningPod == nil || o.UpdateType != kubetypes.SyncPodKill) {
 		w.logf("Pod update is ignored, runtime pods can only be killed")
 		return
@@ -125,13 +127,13 @@ func (w *podWorkers) UpdatePod(o UpdatePodOptions) {
 	uid := optionsUID(&o)
 	s := w.records.get(uid)
 	if s == nil {
-		s = newPodState(w.l.UnixNano(), &o, w.wasTerminal(o.Pod))
+		s = newRecord(w.l.UnixNano(), &o, w.wasTerminal(o.Pod))
 		s.item.Owner = s
 		w.Queue.Join(&s.item)
 		w.records.add(s)
 	}
 	if s.first == nil && o.Pod != nil && w.FirstSeen != nil {
-		s.first = w.FirstSeen(uid, nameOf(o.Pod))
+		s.first = w.FirstSeen(uid, types.NamespacedName{Namespace: o.Pod.Namespace, Name: o.Pod.Name})
 	}
 	r := w.records.update(s, o)
 	if w.Cancelled != nil && s.terminationRequested() {
@@ -157,7 +159,7 @@ func optionsUID(o *UpdatePodOptions) types.UID {
 }
 
 // wasTerminal reports whether the API has the pod as ended and the runtime agrees.
-func (w *podWorkers) wasTerminal(pod *v1.Pod) bool {
+func (w *Workers) wasTerminal(pod *v1.Pod) bool {
 	if pod == nil || !kubetypes.IsTerminalPhase(pod.Status.Phase) {
 		return false
 	}
@@ -166,7 +168,7 @@ func (w *podWorkers) wasTerminal(pod *v1.Pod) bool {
 }
 
 // wake has an idle worker look at its pending update.
-func (w *podWorkers) wake(s *podState) {
+func (w *Workers) wake(s *record) {
 	if s.working || s.removed || s.pending == nil {
 		return
 	}
@@ -179,7 +181,7 @@ func (w *podWorkers) wake(s *podState) {
 
 // startWoken has the woken workers look at what is pending, in the order in
 // which they were woken.
-func (w *podWorkers) startWoken() {
+func (w *Workers) startWoken() {
 	woken := w.woken
 	w.woken = nil
 	for _, s := range woken {
@@ -196,7 +198,7 @@ const keptWoken = 4
 
 // next takes the pending update of a working record and runs it, at once or
 // when the pod cache is new enough; without one the worker goes idle.
-func (w *podWorkers) next(s *podState) {
+func (w *Workers) next(s *record) {
 	s.cancelled = false
 	s.run = nil
 	if s.pending == nil || s.removed {
@@ -228,7 +230,7 @@ func (w *podWorkers) next(s *podState) {
 }
 
 // start decides whether a pod that has not started may do so now.
-func (w *podWorkers) start(s *podState, run *UpdatePodOptions) bool {
+func (w *Workers) start(s *record, run *UpdatePodOptions) bool {
 	pod := run.Pod
 	switch {
 	case pod == nil:
@@ -250,15 +252,15 @@ func (w *podWorkers) start(s *podState, run *UpdatePodOptions) bool {
 	return true
 }
 
-func (w *podWorkers) neverStarts(uid types.UID) bool {
+func (w *Workers) neverStarts(uid types.UID) bool {
 	s := w.records.get(uid)
 	return s == nil || s.terminationRequested() || s.terminated()
 }
 
 // taskLauncher starts a task for each run.
-type taskLauncher struct{ w *podWorkers }
+type taskLauncher struct{ w *Workers }
 
-func (t taskLauncher) launch(s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
+func (t taskLauncher) launch(s *record, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
 	w := t.w
 	w.runs++
 	w.Group.Start(taskName(s), func(ctx context.Context) {
@@ -266,12 +268,12 @@ func (t taskLauncher) launch(s *podState, run *UpdatePodOptions, status *kubecon
 	})
 }
 
-func taskName(s *podState) string { return "sync/" + s.namespace + "/" + s.name }
+func taskName(s *record) string { return "sync/" + s.namespace + "/" + s.name }
 
 // run does one run and what follows from it.
-func (w *podWorkers) run(ctx context.Context, s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
+func (w *Workers) run(ctx context.Context, s *record, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
 	runtimeOnly := run.RunningPod != nil
-	var result syncResult
+	var result SyncResult
 	if err != nil {
 		w.Recorder.Event(kubecontainer.PodRef(run.Pod), v1.EventTypeWarning, events.FailedSync, fmt.Sprintf("error determining status: %v", err))
 	} else {
@@ -304,38 +306,38 @@ func (w *podWorkers) run(ctx context.Context, s *podState, run *UpdatePodOptions
 	w.next(s)
 }
 
-func (w *podWorkers) runMethod(ctx context.Context, s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus) (syncResult, error) {
+func (w *Workers) runMethod(ctx context.Context, s *record, run *UpdatePodOptions, status *kubecontainer.PodStatus) (SyncResult, error) {
 	pod := s.active.Pod
 	switch run.work {
 	case terminatedWork:
-		return syncResult{}, w.Syncer.SyncTerminatedPod(ctx, pod, status)
+		return SyncResult{}, w.Syncer.SyncTerminatedPod(ctx, pod, status)
 	case terminatingWork:
 		w.records.beginTerminating(s)
 		if run.RunningPod != nil {
-			return syncResult{}, w.Syncer.SyncTerminatingRuntimePod(ctx, run.RunningPod)
+			return SyncResult{}, w.Syncer.SyncTerminatingRuntimePod(ctx, run.RunningPod)
 		}
 		var grace *int64
 		if k := run.KillPodOptions; k != nil {
 			grace = k.GracePeriodSecondsOverride
 		}
-		return syncResult{}, w.Syncer.SyncTerminatingPod(ctx, pod, status, grace, s.statusFn())
+		return SyncResult{}, w.Syncer.SyncTerminatingPod(ctx, pod, status, grace, s.statusFn())
 	}
 	return w.Syncer.SyncPod(ctx, run.UpdateType, pod, run.MirrorPod, status)
 }
 
 // enqueue has the pod due after d.
-func (w *podWorkers) enqueue(s *podState, d time.Duration) {
+func (w *Workers) enqueue(s *record, d time.Duration) {
 	w.Queue.Enqueue(&s.item, w.l.UnixNano()+int64(d))
 }
 
-func (w *podWorkers) jitter(s *podState, d time.Duration) time.Duration {
+func (w *Workers) jitter(s *record, d time.Duration) time.Duration {
 	s.draws++
 	return w.l.Jitter(d, workerJitter, "requeue", string(s.uid()), uint64(s.draws))
 }
 
 // requeueDelay is how long until the pod is synced again without another
 // cause.
-func (w *podWorkers) requeueDelay(s *podState, err error) time.Duration {
+func (w *Workers) requeueDelay(s *record, err error) time.Duration {
 	return w.jitter(s, requeueBase(err, w.l.Now(), w.Resync))
 }
 
@@ -344,7 +346,7 @@ func requeueBase(err error, now time.Time, resync time.Duration) time.Duration {
 	if err == nil {
 		return resync
 	}
-	if strings.Contains(err.Error(), networkNotReadyError) {
+	if strings.Contains(err.Error(), NetworkNotReadyError) {
 		return networkBackOff
 	}
 	if expiry, ok := earliestExpiry(err); ok {
@@ -383,7 +385,7 @@ func earliestExpiry(err error) (time.Time, bool) {
 	return first, found
 }
 
-func (w *podWorkers) remove(s *podState) {
+func (w *Workers) remove(s *record) {
 	s.removed, s.working = true, false
 	s.waiter.Stop()
 	s.waiter = nil
@@ -396,9 +398,9 @@ func (w *podWorkers) remove(s *podState) {
 // SyncKnownPods tells the workers which pods the sources have. Records of
 // others are driven to their end and removed. It reports whether it did anything,
 // and whether such a record is left.
-func (w *podWorkers) SyncKnownPods(desired func(types.UID) bool) (orphans, acted bool) {
+func (w *Workers) SyncKnownPods(desired func(types.UID) bool) (orphans, acted bool) {
 	w.records.setSynced()
-	for _, s := range w.records.sorted(func(s *podState) bool { return s.restartRequested || !desired(s.uid()) }) {
+	for _, s := range w.records.sorted(func(s *record) bool { return s.restartRequested || !desired(s.uid()) }) {
 		orphan := !desired(s.uid())
 		switch w.records.syncKnown(s, orphan) {
 		case removeRecord:
@@ -416,10 +418,47 @@ func (w *podWorkers) SyncKnownPods(desired func(types.UID) bool) (orphans, acted
 }
 
 // Known reports whether there is a record of the UID.
-func (w *podWorkers) Known(uid types.UID) bool { return w.records.get(uid) != nil }
+func (w *Workers) Known(uid types.UID) bool { return w.records.get(uid) != nil }
+
+// First is what is kept of the first version of a pod that has a worker; nil if
+// there is nothing to keep.
+func (w *Workers) First(uid types.UID) *config.FirstSeen {
+	if s := w.records.get(uid); s != nil {
+		return s.first
+	}
+	return nil
+}
+
+// Started returns the pods that have been started and are not cleaned up yet, as
+// their workers know them, by UID.
+func (w *Workers) Started() []*v1.Pod {
+	var out []*v1.Pod
+	for _, s := range w.records.sorted(func(s *record) bool { return s.active.Pod != nil && s.started() && !s.finished }) {
+		out = append(out, s.active.Pod)
+	}
+	return out
+}
+
+// Runs returns how often a sync method was run.
+func (w *Workers) Runs() uint64 { return w.runs }
+
+// ReplacePod puts the next version of an object, which differs in its status
+// alone, in the place of the old one, where the worker of the UID has it.
+func (w *Workers) ReplacePod(uid types.UID, old, pod *v1.Pod) {
+	if s := w.records.get(uid); s != nil {
+		s.replacePod(old, pod)
+	}
+}
+
+// ReplaceStatus is ReplacePod for the pod's cached status.
+func (w *Workers) ReplaceStatus(uid types.UID, old, status *v1.PodStatus) {
+	if s := w.records.get(uid); s != nil {
+		s.replaceStatus(old, status)
+	}
+}
 
 // Since is when the first update of a pod came, in ns; now, if none did.
-func (w *podWorkers) Since(uid types.UID) int64 {
+func (w *Workers) Since(uid types.UID) int64 {
 	if s := w.records.get(uid); s != nil {
 		return s.syncedAt
 	}
@@ -431,13 +470,13 @@ func (w *podWorkers) Since(uid types.UID) int64 {
 
 // IsPodKnownTerminated reports whether the pod's containers are known to be
 // stopped.
-func (w *podWorkers) IsPodKnownTerminated(uid types.UID) bool {
+func (w *Workers) IsPodKnownTerminated(uid types.UID) bool {
 	s := w.records.get(uid)
 	return s != nil && s.terminated()
 }
 
 // CouldHaveRunningContainers reports whether containers of the pod may run.
-func (w *podWorkers) CouldHaveRunningContainers(uid types.UID) bool {
+func (w *Workers) CouldHaveRunningContainers(uid types.UID) bool {
 	if s := w.records.get(uid); s != nil {
 		return !s.terminated()
 	}
@@ -445,7 +484,7 @@ func (w *podWorkers) CouldHaveRunningContainers(uid types.UID) bool {
 }
 
 // ShouldPodBeFinished reports whether the pod's clean-up is complete.
-func (w *podWorkers) ShouldPodBeFinished(uid types.UID) bool {
+func (w *Workers) ShouldPodBeFinished(uid types.UID) bool {
 	if s := w.records.get(uid); s != nil {
 		return s.finished
 	}
@@ -453,14 +492,14 @@ func (w *podWorkers) ShouldPodBeFinished(uid types.UID) bool {
 }
 
 // IsPodTerminationRequested reports whether the pod is to end.
-func (w *podWorkers) IsPodTerminationRequested(uid types.UID) bool {
+func (w *Workers) IsPodTerminationRequested(uid types.UID) bool {
 	s := w.records.get(uid)
 	return s != nil && s.terminationRequested()
 }
 
 // ShouldPodContainersBeTerminating reports whether the pod's worker has begun to
 // stop its containers.
-func (w *podWorkers) ShouldPodContainersBeTerminating(uid types.UID) bool {
+func (w *Workers) ShouldPodContainersBeTerminating(uid types.UID) bool {
 	if s := w.records.get(uid); s != nil {
 		return s.startedTerminating
 	}
@@ -469,15 +508,21 @@ func (w *podWorkers) ShouldPodContainersBeTerminating(uid types.UID) bool {
 
 // ShouldPodRuntimeBeRemoved reports whether what the runtime has of the pod may
 // go.
-func (w *podWorkers) ShouldPodRuntimeBeRemoved(uid types.UID) bool {
+func (w *Workers) ShouldPodRuntimeBeRemoved(uid types.UID) bool {
 	if s := w.records.get(uid); s != nil {
 		return s.terminated()
 	}
 	return w.records.synced
 }
 
+// DeadlineIsOver reports whether a pod has ended, so that its active deadline
+// means nothing any more.
+func (w *Workers) DeadlineIsOver(pod *v1.Pod) bool {
+	return w.Known(pod.UID) && w.ShouldPodBeFinished(pod.UID)
+}
+
 // ShouldPodContentBeRemoved reports whether also its dead containers may go.
-func (w *podWorkers) ShouldPodContentBeRemoved(uid types.UID) bool {
+func (w *Workers) ShouldPodContentBeRemoved(uid types.UID) bool {
 	if s := w.records.get(uid); s != nil {
 		return s.evicted || s.deleted && s.terminated()
 	}
@@ -486,7 +531,7 @@ func (w *podWorkers) ShouldPodContentBeRemoved(uid types.UID) bool {
 
 // IsPodForMirrorPodTerminating reports whether the started static pod of that
 // name is stopping its containers right now.
-func (w *podWorkers) IsPodForMirrorPodTerminating(name types.NamespacedName) bool {
+func (w *Workers) IsPodForMirrorPodTerminating(name types.NamespacedName) bool {
 	uid, ok := w.statics.started[name]
 	if !ok {
 		return false
@@ -500,7 +545,7 @@ var errKillTimeout = errors.New("timeout waiting to kill pod")
 
 // KillPodNow kills a pod and waits until its containers are stopped, at most
 // max(10 s, 1.5 × its grace period).
-func (w *podWorkers) KillPodNow(ctx context.Context, pod *v1.Pod, evict bool, grace *int64, fn PodStatusFunc) error {
+func (w *Workers) KillPodNow(ctx context.Context, pod *v1.Pod, evict bool, grace *int64, fn PodStatusFunc) error {
 	seconds := int64(0)
 	if grace != nil {
 		seconds = *grace

@@ -1,4 +1,4 @@
-package kubelet
+package podworkers
 
 import (
 	"context"
@@ -10,8 +10,11 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	kubepod "github.com/drydock-sim/drydock/kubelet/internal/pod"
+	"github.com/drydock-sim/drydock/kubelet/internal/status"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 	"github.com/drydock-sim/drydock/kubelet/internal/util/queue"
+	"github.com/drydock-sim/drydock/kubelet/internal/volumemanager"
 )
 
 // A sync computes from the pod, its mirror, the runtime's picture of it, its
@@ -54,13 +57,43 @@ func (m *syncMemo) replaceStatus(old, status *v1.PodStatus) {
 	}
 }
 
-// elidedSyncs leaves out syncs that would see what the last one saw. It stands
+// Surroundings are what a sync goes by that is not its pod's alone.
+type Surroundings interface {
+	// FirstHost is the node's first address, the same object until it changes; nil:
+	// statuses don't show it.
+	FirstHost() *v1.HostIP
+	// NetworkError is why no pod without the host's network is started, or nil.
+	NetworkError() error
+	// RuntimeErrorsFrom is the time from which on no pod is synced, if nothing is
+	// heard of the runtime meanwhile; in the past if that is so now. In ns since
+	// the Unix epoch.
+	RuntimeErrorsFrom() int64
+	// RuntimeQuiet reports whether the passes that ask the runtime are left out,
+	// so that nothing new is heard of it until its version grows.
+	RuntimeQuiet() bool
+}
+
+// ElideOptions are what Elide needs beside the workers.
+type ElideOptions struct {
+	Surroundings
+	Pods     *kubepod.Manager
+	Cache    *kubecontainer.Cache
+	Statuses *status.Manager
+	Volumes  *volumemanager.Manager
+	// Node, Runtime and Health grow with what Surroundings return.
+	Node, Runtime, Health *loop.Version
+}
+
+// Elided leaves out syncs that would see what the last one saw. It stands
 // around the workers' syncer, before their launch, and before the sync loop's
 // tick.
-type elidedSyncs struct {
-	podSyncer
+type Elided struct {
+	Syncer
 	launcher
-	kl *Kubelet
+	ElideOptions
+	w *Workers
+	// ticks are the sync loop's, by which pods that are due are synced.
+	ticks *loop.Ticks
 	// elided counts the syncs that were left out.
 	elided uint64
 	// assured: while the tick is parked, resyncs that are due before then are
@@ -69,52 +102,57 @@ type elidedSyncs struct {
 	reads   []*loop.Version
 }
 
-// elideSyncs has the workers' syncs elided.
-func (kl *Kubelet) elideSyncs() {
-	w := kl.workers
-	e := &elidedSyncs{podSyncer: w.Syncer, launcher: w.launcher, kl: kl}
-	w.Syncer, w.launcher, kl.elided.syncs = e, e, e
-	probed := e.probed
-	for _, r := range [...]interface{ OnSet(func(types.UID)) }{kl.probes.Liveness, kl.probes.Readiness, kl.probes.Startup} {
-		r.OnSet(probed)
-	}
+// Elide has the workers' syncs elided.
+func Elide(w *Workers, o ElideOptions) *Elided {
+	e := &Elided{Syncer: w.Syncer, launcher: w.launcher, w: w, ElideOptions: o}
+	w.Syncer, w.launcher = e, e
+	return e
 }
 
-// probed has the next sync of a pod run although nothing that its memo holds has
+// ElideTicks has the sync loop's ticks elided that would find no pod to sync.
+func (e *Elided) ElideTicks(ticks *loop.Ticks) {
+	e.ticks = ticks
+	ticks.Elide(e)
+}
+
+// Elided returns how many syncs were left out.
+func (e *Elided) Elided() uint64 { return e.elided }
+
+// Probed has the next sync of a pod run although nothing that its memo holds has
 // changed. One that is in progress, and may have looked already, doesn't count.
-func (e *elidedSyncs) probed(uid types.UID) {
-	if s := e.kl.workers.records.get(uid); s != nil {
+func (e *Elided) Probed(uid types.UID) {
+	if s := e.w.records.get(uid); s != nil {
 		s.probed = true
 	}
 }
 
 // SyncPod remembers what a sync saw that had nothing to do.
-func (e *elidedSyncs) SyncPod(ctx context.Context, updateType kubetypes.SyncPodType, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus) (syncResult, error) {
-	s := e.kl.workers.records.get(pod.UID)
+func (e *Elided) SyncPod(ctx context.Context, updateType kubetypes.SyncPodType, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus) (SyncResult, error) {
+	s := e.w.records.get(pod.UID)
 	// A sync that fails, or isn't settled, must be run again whatever it saw.
 	s.memo = syncMemo{}
-	result, err := e.podSyncer.SyncPod(ctx, updateType, pod, mirror, runtime)
+	result, err := e.Syncer.SyncPod(ctx, updateType, pod, mirror, runtime)
 	if err != nil || !result.Settled {
 		return result, err
 	}
 	// Objects that were replaced meanwhile differ in nothing that the sync goes by.
 	m := &s.memo
-	m.pod, m.mirror, m.runtime, m.host = s.active.Pod, mirror, runtime, e.kl.firstHost()
+	m.pod, m.mirror, m.runtime, m.host = s.active.Pod, mirror, runtime, e.FirstHost()
 	if s.run != nil {
 		m.mirror = s.run.MirrorPod
 	}
-	m.status, _ = e.kl.statusManager.GetPodStatus(pod.UID)
+	m.status, _ = e.Statuses.GetPodStatus(pod.UID)
 	return result, err
 }
 
 // launch leaves out a run that would do nothing.
-func (e *elidedSyncs) launch(s *podState, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
+func (e *Elided) launch(s *record, run *UpdatePodOptions, status *kubecontainer.PodStatus, err error) {
 	if !s.probed && run.work == syncWork && err == nil && run.UpdateType == kubetypes.SyncPodSync &&
 		s.active.Pod == s.memo.pod && e.unchanged(&s.memo, run.MirrorPod, status) {
 		// The worker goes on as after a run, since an update may have come
 		// meanwhile.
-		e.leaveOut(s, e.kl.l.UnixNano(), e.kl.queue.Enqueue)
-		e.kl.workers.next(s)
+		e.leaveOut(s, e.w.l.UnixNano(), e.w.Queue.Enqueue)
+		e.w.next(s)
 		return
 	}
 	s.probed = false
@@ -123,8 +161,8 @@ func (e *elidedSyncs) launch(s *podState, run *UpdatePodOptions, status *kubecon
 
 // leaveOut accounts for a run at a time, in ns since the Unix epoch, and has the
 // pod enqueued again.
-func (e *elidedSyncs) leaveOut(s *podState, at int64, enqueue func(*queue.Item, int64)) {
-	w := e.kl.workers
+func (e *Elided) leaveOut(s *record, at int64, enqueue func(*queue.Item, int64)) {
+	w := e.w
 	e.elided++
 	w.runs++
 	s.cancelled = false
@@ -134,38 +172,37 @@ func (e *elidedSyncs) leaveOut(s *podState, at int64, enqueue func(*queue.Item, 
 
 // unchanged reports whether a sync with this mirror and picture would see what
 // the memo holds.
-func (e *elidedSyncs) unchanged(m *syncMemo, mirror *v1.Pod, runtime *kubecontainer.PodStatus) bool {
+func (e *Elided) unchanged(m *syncMemo, mirror *v1.Pod, runtime *kubecontainer.PodStatus) bool {
 	// A deadline passes with time alone, of which no object tells.
 	if m.mirror != mirror || m.runtime != runtime || m.pod.Spec.ActiveDeadlineSeconds != nil || !e.surroundings(m) {
 		return false
 	}
-	s, ok := e.kl.statusManager.GetPodStatus(m.pod.UID)
+	s, ok := e.Statuses.GetPodStatus(m.pod.UID)
 	return ok && s == m.status
 }
 
 // surroundings reports whether what is not the pod's alone is as the memo holds.
-func (e *elidedSyncs) surroundings(m *syncMemo) bool {
-	kl := e.kl
-	return m.pod != nil && kl.state.networkError == nil && m.host == kl.firstHost() && kl.volumes.Settled(m.pod)
+func (e *Elided) surroundings(m *syncMemo) bool {
+	return m.pod != nil && e.NetworkError() == nil && m.host == e.FirstHost() && e.Volumes.Settled(m.pod)
 }
 
 // sameInputs reports whether the sync loop, given the pod as due, would begin a sync
 // that is unchanged: with the pod and mirror of the pod manager, and the picture
 // of the pod cache.
-func (e *elidedSyncs) sameInputs(s *podState) bool {
-	kl, m := e.kl, &s.memo
+func (e *Elided) sameInputs(s *record) bool {
+	m := &s.memo
 	if !e.idle(s) || !e.surroundings(m) {
 		return false
 	}
-	seen := syncVersions{kl.pods.Version().Count(), kl.podCache.Version().Count(), kl.statusManager.Version().Count()}
+	seen := syncVersions{e.Pods.Version().Count(), e.Cache.Version().Count(), e.Statuses.Version().Count()}
 	if m.seen == seen {
 		return true
 	}
-	if pod, _ := kl.pods.GetPodByUID(m.pod.UID); pod != m.pod {
+	if pod, _ := e.Pods.GetPodByUID(m.pod.UID); pod != m.pod {
 		return false
 	}
-	mirror, _ := kl.pods.GetMirrorPodByPod(m.pod)
-	runtime, err := kl.podCache.Get(m.pod.UID)
+	mirror, _ := e.Pods.GetMirrorPodByPod(m.pod)
+	runtime, err := e.Cache.Get(m.pod.UID)
 	if err != nil || !e.unchanged(m, mirror, runtime) {
 		return false
 	}
@@ -176,7 +213,7 @@ func (e *elidedSyncs) sameInputs(s *podState) bool {
 // idle reports whether the pod has started, is not to end, and nothing is in
 // progress or to be done.
 // Only then can a sync be accounted for without its worker.
-func (*elidedSyncs) idle(s *podState) bool {
+func (*Elided) idle(s *record) bool {
 	return s.started() && !s.terminationRequested() && !s.terminated() && !s.working && s.pending == nil &&
 		!s.finished && !s.removed && s.active.Pod != nil && s.active.Pod == s.memo.pod
 }
@@ -186,11 +223,11 @@ func (*elidedSyncs) idle(s *podState) bool {
 const maxDeferral = time.Hour
 
 // Reads implements loop.Elider for the sync loop's tick.
-func (e *elidedSyncs) Reads() []*loop.Version {
-	if kl := e.kl; e.reads == nil {
+func (e *Elided) Reads() []*loop.Version {
+	if e.reads == nil {
 		e.reads = []*loop.Version{
-			kl.pods.Version(), kl.podCache.Version(), kl.statusManager.Version(), &kl.workers.records.work, kl.queue.Version(),
-			&kl.node.forPods, &kl.elided.runtime, &kl.state.version,
+			e.Pods.Version(), e.Cache.Version(), e.Statuses.Version(), &e.w.records.work, e.w.Queue.Version(),
+			e.Node, e.Runtime, e.Health,
 		}
 	}
 	return e.reads
@@ -198,15 +235,14 @@ func (e *elidedSyncs) Reads() []*loop.Version {
 
 // Until implements loop.Elider for the sync loop's tick. It leaves out the
 // resyncs that are due and unchanged.
-func (e *elidedSyncs) Until(now int64) int64 {
-	kl := e.kl
-	e.resync(now, func(s *podState) bool { return kl.podCache.SeenSince(s.lastRunTime()) && e.sameInputs(s) })
+func (e *Elided) Until(now int64) int64 {
+	e.resync(now, func(s *record) bool { return e.Cache.SeenSince(s.lastRunTime()) && e.sameInputs(s) })
 	e.assured = 0
-	deadline, down := kl.nextDeadline(), kl.runtimeErrorsFrom()
-	if kl.queue.Due(now) || deadline <= now || down <= now {
+	deadline, down := e.nextDeadline(), e.RuntimeErrorsFrom()
+	if e.w.Queue.Due(now) || deadline <= now || down <= now {
 		return now
 	}
-	if kl.elided.checks.Parked() && kl.elided.pleg.Parked() {
+	if e.RuntimeQuiet() {
 		e.assured = min(e.firstThatMoves(), now+int64(maxDeferral), deadline-1)
 		return e.assured + 1
 	}
@@ -214,14 +250,14 @@ func (e *elidedSyncs) Until(now int64) int64 {
 }
 
 // Defers implements loop.Deferrer.
-func (e *elidedSyncs) Defers() bool { return e.assured != 0 }
+func (e *Elided) Defers() bool { return e.assured != 0 }
 
 // Plan implements loop.Planner: the next tick that the sync loop could not ignore
 // is one that finds a pod due, or past its deadline, or the runtime in error.
-func (e *elidedSyncs) Plan(int64) int64 {
+func (e *Elided) Plan(int64) int64 {
 	e.assured = 0
-	at := min(e.kl.nextDeadline(), e.kl.runtimeErrorsFrom())
-	if it, due := e.kl.queue.First(); it != nil {
+	at := min(e.nextDeadline(), e.RuntimeErrorsFrom())
+	if it, due := e.w.Queue.First(); it != nil {
 		at = min(at, due+1)
 	}
 	return at
@@ -229,9 +265,9 @@ func (e *elidedSyncs) Plan(int64) int64 {
 
 // LeftOut implements loop.Elider: it accounts for the resyncs of ticks that were
 // left out.
-func (e *elidedSyncs) LeftOut(_, last int64) {
+func (e *Elided) LeftOut(_, last int64) {
 	if e.assured != 0 {
-		e.resync(last, func(*podState) bool { return true })
+		e.resync(last, func(*record) bool { return true })
 	}
 }
 
@@ -240,26 +276,26 @@ func (e *elidedSyncs) LeftOut(_, last int64) {
 // pods: it would tell the workers of pods that they know, as they are, and these
 // would be idle again at the same instant. It stops at the first pod for which
 // elides is false.
-func (e *elidedSyncs) resync(now int64, elides func(*podState) bool) {
+func (e *Elided) resync(now int64, elides func(*record) bool) {
 	for {
-		it, due := e.kl.queue.First()
+		it, due := e.w.Queue.First()
 		if it == nil || due >= now || e.assured != 0 && due >= e.assured {
 			return
 		}
-		at := e.kl.loop.ticks.After(due)
-		s, _ := it.Owner.(*podState)
+		at := e.ticks.After(due)
+		s, _ := it.Owner.(*record)
 		if s == nil || at > now || !elides(s) {
 			return
 		}
-		e.leaveOut(s, at, e.kl.queue.Postpone)
+		e.leaveOut(s, at, e.w.Queue.Postpone)
 	}
 }
 
 // firstThatMoves is when the first pod is due whose resync can't be deferred, in
 // ns since the Unix epoch. It gives up looking when that is soon.
-func (e *elidedSyncs) firstThatMoves() int64 {
+func (e *Elided) firstThatMoves() int64 {
 	const soon = int64(2 * time.Second)
-	q := e.kl.queue
+	q := e.w.Queue
 	first := int64(math.MaxInt64)
 	_, start := q.First()
 	for i := range q.Len() {
@@ -267,7 +303,7 @@ func (e *elidedSyncs) firstThatMoves() int64 {
 		if due >= first {
 			continue
 		}
-		if s, _ := it.Owner.(*podState); s == nil || !e.sameInputs(s) || !e.kl.volumes.Fixed(s.memo.pod) {
+		if s, _ := it.Owner.(*record); s == nil || !e.sameInputs(s) || !e.Volumes.Fixed(s.memo.pod) {
 			if first = due; first <= start+soon {
 				break
 			}
@@ -278,13 +314,13 @@ func (e *elidedSyncs) firstThatMoves() int64 {
 
 // nextDeadline is when the first pod passes its activeDeadlineSeconds, in ns
 // since the Unix epoch; in the past if one has and is yet to end.
-func (kl *Kubelet) nextDeadline() int64 {
+func (e *Elided) nextDeadline() int64 {
 	next := int64(math.MaxInt64)
-	kl.pods.Each(func(pod *v1.Pod) {
-		if pod.Spec.ActiveDeadlineSeconds == nil || kl.deadlineIsOver(pod) {
+	e.Pods.Each(func(pod *v1.Pod) {
+		if pod.Spec.ActiveDeadlineSeconds == nil || e.w.DeadlineIsOver(pod) {
 			return
 		}
-		if st := kl.podStatus(pod); !st.StartTime.IsZero() {
+		if st := e.Statuses.PodStatus(pod); !st.StartTime.IsZero() {
 			next = min(next, st.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds)*time.Second).UnixNano())
 		}
 	})

@@ -1,4 +1,4 @@
-package kubelet
+package podworkers
 
 import (
 	"slices"
@@ -9,10 +9,10 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// podRecords are the workers' records, by UID. What others decide by is written
+// records are the workers' records, by UID. What others decide by is written
 // through its methods, which have the versions grow.
-type podRecords struct {
-	byUID map[types.UID]*podState
+type records struct {
+	byUID map[types.UID]*record
 	// synced: housekeeping has told once which pods there are.
 	synced bool
 	// lifecycle grows with what housekeeping goes by: which records there are,
@@ -22,12 +22,12 @@ type podRecords struct {
 	changed func()
 }
 
-func newPodRecords(changed func()) podRecords {
-	return podRecords{byUID: map[types.UID]*podState{}, changed: changed}
+func newRecords(changed func()) records {
+	return records{byUID: map[types.UID]*record{}, changed: changed}
 }
 
 // grow is called with each change that housekeeping could see.
-func (r *podRecords) grow() {
+func (r *records) grow() {
 	r.lifecycle.Grow()
 	if r.changed != nil {
 		r.changed()
@@ -35,20 +35,20 @@ func (r *podRecords) grow() {
 }
 
 // get returns the record of a pod; nil: there is none.
-func (r *podRecords) get(uid types.UID) *podState { return r.byUID[uid] }
+func (r *records) get(uid types.UID) *record { return r.byUID[uid] }
 
-func (r *podRecords) add(s *podState) {
+func (r *records) add(s *record) {
 	r.byUID[s.uid()] = s
 	r.grow()
 }
 
-func (r *podRecords) remove(s *podState) {
+func (r *records) remove(s *record) {
 	delete(r.byUID, s.uid())
 	r.grow()
 }
 
-// update is podState's.
-func (r *podRecords) update(s *podState, o UpdatePodOptions) updateResult {
+// update is record's.
+func (r *records) update(s *record, o UpdatePodOptions) updateResult {
 	r.work.Grow()
 	result := s.update(o)
 	if result.changed {
@@ -58,27 +58,27 @@ func (r *podRecords) update(s *podState, o UpdatePodOptions) updateResult {
 }
 
 // start notes that a pod may start.
-func (r *podRecords) start(s *podState) {
+func (r *records) start(s *record) {
 	s.isStarted = true
 	r.grow()
 }
 
-// closeUnstarted is podState's.
-func (r *podRecords) closeUnstarted(s *podState) {
+// closeUnstarted is record's.
+func (r *records) closeUnstarted(s *record) {
 	s.closeUnstarted()
 	r.grow()
 }
 
 // beginTerminating notes that a pod's containers are being stopped.
-func (r *podRecords) beginTerminating(s *podState) {
+func (r *records) beginTerminating(s *record) {
 	if !s.startedTerminating {
 		s.startedTerminating = true
 		r.grow()
 	}
 }
 
-// complete is podState's.
-func (r *podRecords) complete(s *podState, work workType, runtimeOnly, isTerminal bool, err error) runOutcome {
+// complete is record's.
+func (r *records) complete(s *record, work workType, runtimeOnly, isTerminal bool, err error) runOutcome {
 	outcome := s.complete(work, runtimeOnly, isTerminal, err)
 	// A run that is to be repeated changes nothing that housekeeping goes by.
 	if outcome != runAgainLater {
@@ -87,8 +87,8 @@ func (r *podRecords) complete(s *podState, work workType, runtimeOnly, isTermina
 	return outcome
 }
 
-// syncKnown is podState's.
-func (r *podRecords) syncKnown(s *podState, orphan bool) knownResult {
+// syncKnown is record's.
+func (r *records) syncKnown(s *record, orphan bool) knownResult {
 	if orphan && !s.deleted {
 		r.grow()
 	}
@@ -96,7 +96,7 @@ func (r *podRecords) syncKnown(s *podState, orphan bool) knownResult {
 }
 
 // setSynced notes that housekeeping has told which pods there are.
-func (r *podRecords) setSynced() {
+func (r *records) setSynced() {
 	if !r.synced {
 		r.synced = true
 		r.grow()
@@ -104,13 +104,17 @@ func (r *podRecords) setSynced() {
 }
 
 // sorted returns the records of which want is true, by UID.
-func (r *podRecords) sorted(want func(*podState) bool) []*podState {
-	var out []*podState
+func (r *records) sorted(want func(*record) bool) []*record {
+	var out []*record
 	for _, s := range r.byUID { //drydock:unordered sorted below
 		if want(s) {
 			out = append(out, s)
 		}
 	}
-	slices.SortFunc(out, func(a, b *podState) int { return strings.Compare(string(a.uid()), string(b.uid())) })
+	slices.SortFunc(out, func(a, b *record) int { return strings.Compare(string(a.uid()), string(b.uid())) })
 	return out
 }
+
+// Version grows with what housekeeping goes by: which pods have workers, and how
+// far these have got.
+func (w *Workers) Version() *loop.Version { return &w.records.lifecycle }

@@ -1,4 +1,4 @@
-package kubelet
+package podworkers
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 // elision remembers them.
 type settledSyncer struct {
 	*fakeSyncer
-	w *podWorkers
+	w *Workers
 }
 
-func (q settledSyncer) SyncPod(ctx context.Context, t kubetypes.SyncPodType, pod, mirror *v1.Pod, status *kubecontainer.PodStatus) (syncResult, error) {
+func (q settledSyncer) SyncPod(ctx context.Context, t kubetypes.SyncPodType, pod, mirror *v1.Pod, status *kubecontainer.PodStatus) (SyncResult, error) {
 	result, err := q.fakeSyncer.SyncPod(ctx, t, pod, mirror, status)
 	s := q.w.records.get(pod.UID)
 	s.memo = syncMemo{pod: s.active.Pod, mirror: s.run.MirrorPod}
@@ -44,8 +44,8 @@ func TestReplacedObjectsAreNotKept(t *testing.T) {
 				w.UpdatePod(UpdatePodOptions{Pod: old, MirrorPod: mirror, UpdateType: kubetypes.SyncPodUpdate})
 				run(tc.at)
 			}
-			w.replacePod("u", old, next)
-			w.replacePod("u", mirror, nextMirror)
+			w.ReplacePod("u", old, next)
+			w.ReplacePod("u", mirror, nextMirror)
 			s := w.records.get("u")
 			for _, o := range [...]*UpdatePodOptions{s.pending, s.run} {
 				if o != nil && (o.Pod != next || o.MirrorPod != nextMirror) {
@@ -61,7 +61,7 @@ func TestReplacedObjectsAreNotKept(t *testing.T) {
 			}
 			cached, shared := &v1.PodStatus{}, &v1.PodStatus{}
 			s.memo.status = cached
-			w.replaceStatus("u", cached, shared)
+			w.ReplaceStatus("u", cached, shared)
 			if s.memo.status != shared {
 				t.Error("the old status is kept")
 			}

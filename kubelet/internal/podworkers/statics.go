@@ -1,4 +1,4 @@
-package kubelet
+package podworkers
 
 import "k8s.io/apimachinery/pkg/types"
 

@@ -1,10 +1,12 @@
-package kubelet
+// Package containerdeletor removes dead containers of pods that go on, or whose
+// dead containers are of no use any more. It mirrors upstream's
+// pkg/kubelet/pod_container_deletor.go.
+package containerdeletor
 
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/types"
-
+	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
 
@@ -16,11 +18,11 @@ const (
 	minDeadContainerInPod = 1
 )
 
-// containerDeletor removes dead containers one at a time
-// (pkg/kubelet/pod_container_deletor.go). Its task exists only while there is
+// Deletor removes dead containers one at a time. Its task exists only while there is
 // something to remove.
-type containerDeletor struct {
-	start  func(name string, fn func(ctx context.Context))
+type Deletor struct {
+	group *loop.Group
+	// remove is the runtime's RemoveContainer.
 	remove func(ctx context.Context, id string) error
 	logf   func(format string, args ...any)
 	// keep is how many dead containers stay per container name.
@@ -29,10 +31,16 @@ type containerDeletor struct {
 	busy  bool
 }
 
-// deleteContainersInPod queues the exited containers of a pod that are not to
+// New returns a Deletor whose task is of a group. keep is how many dead containers
+// stay per container name; it is at least one.
+func New(g *loop.Group, keep int, remove func(ctx context.Context, id string) error, logf func(format string, args ...any)) *Deletor {
+	return &Deletor{group: g, keep: max(keep, minDeadContainerInPod), remove: remove, logf: logf}
+}
+
+// DeleteContainersInPod queues the exited containers of a pod that are not to
 // be kept: all of them with removeAll, else those with the name of the one
 // with the given ID beyond the newest.
-func (d *containerDeletor) deleteContainersInPod(filterID string, status *kubecontainer.PodStatus, removeAll bool) {
+func (d *Deletor) DeleteContainersInPod(filterID string, status *kubecontainer.PodStatus, removeAll bool) {
 	keep := d.keep
 	if removeAll {
 		filterID, keep = "", 0
@@ -47,13 +55,13 @@ func (d *containerDeletor) deleteContainersInPod(filterID string, status *kubeco
 	}
 	if len(d.queue) > 0 && !d.busy {
 		d.busy = true
-		d.start("container-deletor", d.run)
+		d.group.Go("container-deletor", d.run)
 	}
 }
 
 // run also removes what is queued while it waits for the runtime. A failure is
 // left to garbage collection.
-func (d *containerDeletor) run(ctx context.Context) {
+func (d *Deletor) run(ctx context.Context) {
 	defer func() { d.busy = false }()
 	for len(d.queue) > 0 {
 		id := d.queue[0]
@@ -93,11 +101,4 @@ func containersToDelete(filterID string, status *kubecontainer.PodStatus, keep i
 		out = append(out, c.ID)
 	}
 	return out
-}
-
-// cleanUpContainersInPod removes a pod's dead containers after one died.
-func (kl *Kubelet) cleanUpContainersInPod(uid types.UID, exitedID string) {
-	if status, err := kl.podCache.Get(uid); err == nil {
-		kl.deletor.deleteContainersInPod(exitedID, status, kl.workers.ShouldPodContentBeRemoved(uid))
-	}
 }

@@ -1,4 +1,4 @@
-package kubelet
+package podworkers
 
 import (
 	"context"
@@ -35,9 +35,9 @@ func (f *fakeSyncer) note(ctx context.Context, what string) error {
 	return f.fail
 }
 
-func (f *fakeSyncer) SyncPod(ctx context.Context, t kubetypes.SyncPodType, pod, _ *v1.Pod, _ *kubecontainer.PodStatus) (syncResult, error) {
+func (f *fakeSyncer) SyncPod(ctx context.Context, t kubetypes.SyncPodType, pod, _ *v1.Pod, _ *kubecontainer.PodStatus) (SyncResult, error) {
 	err := f.note(ctx, "sync "+t.String()+" "+pod.Labels["v"])
-	return syncResult{Terminal: f.terminal}, err
+	return SyncResult{Terminal: f.terminal}, err
 }
 func (f *fakeSyncer) SyncTerminatingPod(ctx context.Context, _ *v1.Pod, _ *kubecontainer.PodStatus, grace *int64, _ PodStatusFunc) error {
 	if grace == nil {
@@ -56,13 +56,13 @@ func (f *fakeSyncer) Event(_ *v1.ObjectReference, _, reason, _ string) {
 }
 
 // workersWorld is a set of workers whose cache is renewed every second.
-func workersWorld(t *testing.T) (*podWorkers, *fakeSyncer, func(float64)) {
+func workersWorld(t *testing.T) (*Workers, *fakeSyncer, func(float64)) {
 	l := loop.New(loop.Options{})
 	t.Cleanup(l.Close)
 	g := l.NewGroup("kubelet")
 	f := &fakeSyncer{l: l, took: time.Second}
 	cache := kubecontainer.NewCache()
-	w := newPodWorkers(podWorkersOptions{Group: g, Syncer: f, Cache: cache, Queue: queue.NewWorkQueue(), Recorder: f, Resync: time.Minute})
+	w := New(Options{Group: g, Syncer: f, Cache: cache, Queue: queue.NewWorkQueue(), Recorder: f, Resync: time.Minute})
 	cache.UpdateTime(l.Now())
 	g.Every("relist", time.Second, 0, func() { cache.UpdateTime(l.Now()) })
 	return w, f, func(at float64) {
@@ -101,13 +101,13 @@ func TestUpdatesCoalesce(t *testing.T) {
 // again is one update, as upstream, where the worker's goroutine takes longer to
 // wake than the loop to take what is in its channels.
 func TestUpdatesOfOneTurn(t *testing.T) {
-	type tell func(w *podWorkers)
+	type tell func(w *Workers)
 	update := func(v string) tell {
-		return func(w *podWorkers) {
+		return func(w *Workers) {
 			w.UpdatePod(UpdatePodOptions{Pod: testPod(version(v)), UpdateType: kubetypes.SyncPodUpdate})
 		}
 	}
-	remove := func(w *podWorkers) { w.remove(w.records.get("u")) }
+	remove := func(w *Workers) { w.remove(w.records.get("u")) }
 	for _, c := range []struct {
 		name  string
 		turns [][]tell // a second and a half apart

@@ -1,4 +1,4 @@
-package kubelet
+package podworkers
 
 import (
 	"time"
@@ -58,10 +58,10 @@ type UpdatePodOptions struct {
 	work workType
 }
 
-// podState is what is recorded of one pod from its first update until its
-// record is removed. Its methods decide; podWorkers acts. Times are
+// record is what is recorded of one pod from its first update until its
+// record is removed. Its methods decide; Workers acts. Times are
 // nanoseconds since the Unix epoch, 0 for "not yet".
-type podState struct {
+type record struct {
 	name, namespace string
 
 	syncedAt int64
@@ -120,7 +120,7 @@ type ending struct {
 }
 
 // lastRunTime is lastRun; zero: there was none.
-func (s *podState) lastRunTime() time.Time {
+func (s *record) lastRunTime() time.Time {
 	if s.lastRun == 0 {
 		return time.Time{}
 	}
@@ -128,7 +128,7 @@ func (s *podState) lastRunTime() time.Time {
 }
 
 // statusFn is what the last kill with one wants done to the status.
-func (s *podState) statusFn() PodStatusFunc {
+func (s *record) statusFn() PodStatusFunc {
 	if s.ending == nil {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (s *podState) statusFn() PodStatusFunc {
 
 // replacePod puts the next version of a pod's object, or its mirror's, in the
 // place of the old one.
-func (s *podState) replacePod(old, pod *v1.Pod) {
+func (s *record) replacePod(old, pod *v1.Pod) {
 	replace := func(p **v1.Pod) {
 		if *p == old {
 			*p = pod
@@ -155,22 +155,22 @@ func (s *podState) replacePod(old, pod *v1.Pod) {
 }
 
 // replaceStatus is replacePod for the pod's cached status.
-func (s *podState) replaceStatus(old, status *v1.PodStatus) {
+func (s *record) replaceStatus(old, status *v1.PodStatus) {
 	s.memo.replaceStatus(old, status)
 }
 
-func (s *podState) uid() types.UID { return s.item.UID }
+func (s *record) uid() types.UID { return s.item.UID }
 
-func (s *podState) fullName() types.NamespacedName {
+func (s *record) fullName() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.namespace, Name: s.name}
 }
 
-func (s *podState) started() bool              { return s.isStarted }
-func (s *podState) terminationRequested() bool { return s.isTerminating }
-func (s *podState) terminated() bool           { return s.isTerminated }
+func (s *record) started() bool              { return s.isStarted }
+func (s *record) terminationRequested() bool { return s.isTerminating }
+func (s *record) terminated() bool           { return s.isTerminated }
 
 // workType goes by how far the pod has got, which never goes back.
-func (s *podState) workType() workType {
+func (s *record) workType() workType {
 	switch {
 	case s.terminated():
 		return terminatedWork
@@ -180,11 +180,11 @@ func (s *podState) workType() workType {
 	return syncWork
 }
 
-// newPodState makes the record of a pod's first update. wasTerminal says that
+// newRecord makes the record of a pod's first update. wasTerminal says that
 // the API has the pod as Succeeded or Failed and that nothing of it runs any
 // more, as after a restart of the kubelet.
-func newPodState(now int64, o *UpdatePodOptions, wasTerminal bool) *podState {
-	s := &podState{syncedAt: now}
+func newRecord(now int64, o *UpdatePodOptions, wasTerminal bool) *record {
+	s := &record{syncedAt: now}
 	if o.Pod != nil {
 		s.item.UID, s.name, s.namespace = o.Pod.UID, o.Pod.Name, o.Pod.Namespace
 	} else {
@@ -211,7 +211,7 @@ func runtimeTerminal(status *kubecontainer.PodStatus) bool {
 	return true
 }
 
-// updateResult says what an update asks of podWorkers.
+// updateResult says what an update asks of Workers.
 type updateResult struct {
 	// accepted: the update is pending now, the worker has to look at it.
 	accepted bool
@@ -223,7 +223,7 @@ type updateResult struct {
 
 // update applies an update to the record, in the order of the rules of
 // upstream's UpdatePod.
-func (s *podState) update(o UpdatePodOptions) updateResult {
+func (s *record) update(o UpdatePodOptions) updateResult {
 	isRuntimePod := o.Pod == nil
 	if isRuntimePod {
 		s.observedRuntime = true
@@ -269,7 +269,7 @@ func (s *podState) update(o UpdatePodOptions) updateResult {
 // beginTerminating decides whether an update ends the pod, as upstream's
 // UpdatePod does: it is deleted, has ended by itself, is known to no source, or
 // is to be killed. That is never taken back.
-func (s *podState) beginTerminating(o *UpdatePodOptions, isRuntimePod bool) bool {
+func (s *record) beginTerminating(o *UpdatePodOptions, isRuntimePod bool) bool {
 	if s.terminationRequested() {
 		return false
 	}
@@ -290,7 +290,7 @@ func (s *podState) beginTerminating(o *UpdatePodOptions, isRuntimePod bool) bool
 
 // applyKillOptions takes over what an update's kill options hold, by state.
 // drop says that the update is done with that.
-func (s *podState) applyKillOptions(o *UpdatePodOptions, isRuntimePod bool) (shortened, drop bool) {
+func (s *record) applyKillOptions(o *UpdatePodOptions, isRuntimePod bool) (shortened, drop bool) {
 	k := o.KillPodOptions
 	switch {
 	case s.terminated():
@@ -360,7 +360,7 @@ func effectiveGracePeriod(previous int64, pod *v1.Pod, k *KillPodOptions) (grace
 }
 
 // merge makes the update that a run took the active one.
-func (s *podState) merge(o *UpdatePodOptions) {
+func (s *record) merge(o *UpdatePodOptions) {
 	a := &s.active
 	if !s.hasActive {
 		s.hasActive = true
@@ -389,7 +389,7 @@ func (s *podState) merge(o *UpdatePodOptions) {
 // replay makes the active update pending again, as a plain sync, unless another one is pending
 // or nothing was ever run. It reports whether something is pending now that was
 // not before.
-func (s *podState) replay() bool {
+func (s *record) replay() bool {
 	if s.pending != nil || !s.hasActive {
 		return false
 	}
@@ -414,7 +414,7 @@ const (
 
 // complete notes the outcome of a run of the work type. runtimeOnly says that
 // the run was for a pod that only the runtime knew.
-func (s *podState) complete(work workType, runtimeOnly, isTerminal bool, err error) runOutcome {
+func (s *record) complete(work workType, runtimeOnly, isTerminal bool, err error) runOutcome {
 	switch {
 	case err != nil:
 		return runAgainLater
@@ -443,7 +443,7 @@ func (s *podState) complete(work workType, runtimeOnly, isTerminal bool, err err
 }
 
 // fireAll tells those who wait for the pod's containers to be stopped.
-func (s *podState) fireAll() {
+func (s *record) fireAll() {
 	if s.ending == nil {
 		return
 	}
@@ -454,7 +454,7 @@ func (s *podState) fireAll() {
 }
 
 // closeUnstarted ends a static pod that may never start any more.
-func (s *podState) closeUnstarted() {
+func (s *record) closeUnstarted() {
 	s.finished = true
 	s.isTerminated = true
 	s.pending = nil
@@ -472,7 +472,7 @@ const (
 
 // syncKnown decides on a record that is orphaned (no source has the pod) or
 // whose restart was asked for.
-func (s *podState) syncKnown(orphan bool) knownResult {
+func (s *record) syncKnown(orphan bool) knownResult {
 	if s.finished {
 		return removeRecord
 	}

@@ -1,4 +1,4 @@
-package kubelet
+package config
 
 import (
 	"errors"
@@ -203,7 +203,7 @@ func TestGatesDecideDefaults(t *testing.T) {
 	if err := Validate(cfg); err != nil {
 		t.Error(err)
 	}
-	if maxRestartPeriod(cfg) != 5*time.Minute {
+	if MaxRestartPeriod(cfg) != 5*time.Minute {
 		t.Error("the back-off's cap without the gate")
 	}
 }

@@ -1,4 +1,4 @@
-package kubelet
+package podworkers
 
 import (
 	"errors"
@@ -41,47 +41,47 @@ func TestUpdateTransitions(t *testing.T) {
 	evict := &KillPodOptions{Evict: true, GracePeriodSecondsOverride: i64(0)}
 	for _, tc := range []struct {
 		name     string
-		prepare  func(*podState)
+		prepare  func(*record)
 		update   UpdatePodOptions
 		accepted bool
 		work     workType
-		want     func(*podState) bool
+		want     func(*record) bool
 	}{
 		{name: "a plain update stays in sync", update: UpdatePodOptions{Pod: testPod(), UpdateType: kubetypes.SyncPodUpdate},
 			accepted: true, work: syncWork},
 		{name: "deletion", update: UpdatePodOptions{Pod: testPod(deleted(10)), UpdateType: kubetypes.SyncPodUpdate},
 			accepted: true, work: terminatingWork,
-			want: func(s *podState) bool { return s.deleted && !s.evicted && s.gracePeriod == 10 && s.cancelled }},
+			want: func(s *record) bool { return s.deleted && !s.evicted && s.gracePeriod == 10 && s.cancelled }},
 		{name: "terminal phase", update: UpdatePodOptions{Pod: testPod(phase(v1.PodFailed))},
-			accepted: true, work: terminatingWork, want: func(s *podState) bool { return !s.deleted && s.gracePeriod == 30 }},
+			accepted: true, work: terminatingWork, want: func(s *record) bool { return !s.deleted && s.gracePeriod == 30 }},
 		{name: "eviction with override 0", update: UpdatePodOptions{Pod: testPod(), UpdateType: kubetypes.SyncPodKill, KillPodOptions: evict},
-			accepted: true, work: terminatingWork, want: func(s *podState) bool { return s.evicted && s.gracePeriod == 1 }},
+			accepted: true, work: terminatingWork, want: func(s *record) bool { return s.evicted && s.gracePeriod == 1 }},
 		{name: "deletion goes before eviction", update: UpdatePodOptions{Pod: testPod(deleted(5)), UpdateType: kubetypes.SyncPodKill, KillPodOptions: evict},
-			accepted: true, work: terminatingWork, want: func(s *podState) bool { return s.deleted && !s.evicted }},
+			accepted: true, work: terminatingWork, want: func(s *record) bool { return s.deleted && !s.evicted }},
 		{name: "runtime only", update: UpdatePodOptions{RunningPod: running, UpdateType: kubetypes.SyncPodKill},
-			accepted: true, work: terminatingWork, want: func(s *podState) bool { return s.deleted && s.observedRuntime && s.pending.Pod == nil }},
+			accepted: true, work: terminatingWork, want: func(s *record) bool { return s.deleted && s.observedRuntime && s.pending.Pod == nil }},
 		{name: "runtime only of a known pod is an ordinary kill",
-			prepare:  func(s *podState) { s.active, s.hasActive = activeUpdate{Pod: testPod()}, true },
+			prepare:  func(s *record) { s.active, s.hasActive = activeUpdate{Pod: testPod()}, true },
 			update:   UpdatePodOptions{RunningPod: running, UpdateType: kubetypes.SyncPodKill},
 			accepted: true, work: terminatingWork,
-			want: func(s *podState) bool { return !s.deleted && s.pending.Pod != nil && s.pending.RunningPod == nil }},
-		{name: "a create while terminating asks for a restart", prepare: func(s *podState) { s.isTerminating, s.hasWorker = true, true },
+			want: func(s *record) bool { return !s.deleted && s.pending.Pod != nil && s.pending.RunningPod == nil }},
+		{name: "a create while terminating asks for a restart", prepare: func(s *record) { s.isTerminating, s.hasWorker = true, true },
 			update: UpdatePodOptions{Pod: testPod(), UpdateType: kubetypes.SyncPodCreate},
-			work:   terminatingWork, want: func(s *podState) bool { return s.restartRequested && s.pending == nil }},
-		{name: "the first create of a pod that has ended finishes it", prepare: func(s *podState) { s.isTerminating, s.isTerminated, s.startedTerminating = true, true, true },
+			work:   terminatingWork, want: func(s *record) bool { return s.restartRequested && s.pending == nil }},
+		{name: "the first create of a pod that has ended finishes it", prepare: func(s *record) { s.isTerminating, s.isTerminated, s.startedTerminating = true, true, true },
 			update:   UpdatePodOptions{Pod: testPod(), UpdateType: kubetypes.SyncPodCreate},
-			accepted: true, work: terminatedWork, want: func(s *podState) bool { return !s.restartRequested }},
-		{name: "finished drops everything", prepare: func(s *podState) { s.isTerminating, s.isTerminated, s.finished = true, true, true },
+			accepted: true, work: terminatedWork, want: func(s *record) bool { return !s.restartRequested }},
+		{name: "finished drops everything", prepare: func(s *record) { s.isTerminating, s.isTerminated, s.finished = true, true, true },
 			update: UpdatePodOptions{Pod: testPod(), UpdateType: kubetypes.SyncPodUpdate}, work: terminatedWork,
-			want: func(s *podState) bool { return s.pending == nil }},
-		{name: "terminated ignores the runtime", prepare: func(s *podState) { s.isTerminating, s.isTerminated = true, true },
+			want: func(s *record) bool { return s.pending == nil }},
+		{name: "terminated ignores the runtime", prepare: func(s *record) { s.isTerminating, s.isTerminated = true, true },
 			update: UpdatePodOptions{RunningPod: running, UpdateType: kubetypes.SyncPodKill}, work: terminatedWork},
-		{name: "a shorter grace period cancels", prepare: func(s *podState) { s.isTerminating, s.gracePeriod = true, 30 },
+		{name: "a shorter grace period cancels", prepare: func(s *record) { s.isTerminating, s.gracePeriod = true, 30 },
 			update:   UpdatePodOptions{Pod: testPod(deleted(5)), UpdateType: kubetypes.SyncPodUpdate},
-			accepted: true, work: terminatingWork, want: func(s *podState) bool { return s.gracePeriod == 5 && s.cancelled }},
+			accepted: true, work: terminatingWork, want: func(s *record) bool { return s.gracePeriod == 5 && s.cancelled }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newPodState(1, &UpdatePodOptions{Pod: testPod()}, false)
+			s := newRecord(1, &UpdatePodOptions{Pod: testPod()}, false)
 			if tc.prepare != nil {
 				tc.prepare(s)
 			}
@@ -101,7 +101,7 @@ func TestCompletionListeners(t *testing.T) {
 		e := &loop.Event{}
 		return UpdatePodOptions{Pod: testPod(), UpdateType: kubetypes.SyncPodKill, KillPodOptions: &KillPodOptions{Completed: e}}, e
 	}
-	s := newPodState(1, &UpdatePodOptions{Pod: testPod()}, false)
+	s := newRecord(1, &UpdatePodOptions{Pod: testPod()}, false)
 	o, first := kill()
 	s.update(o)
 	o, second := kill()
@@ -166,7 +166,7 @@ func TestComplete(t *testing.T) {
 		{"terminating, runtime only", terminatingWork, true, false, nil, recordGone, terminatedWork},
 		{"terminated", terminatedWork, false, false, nil, workerDone, syncWork},
 	} {
-		s := newPodState(1, &UpdatePodOptions{Pod: testPod()}, false)
+		s := newRecord(1, &UpdatePodOptions{Pod: testPod()}, false)
 		if got := s.complete(tc.work, tc.runtimeOnly, tc.isTerminal, tc.err); got != tc.want || s.workType() != tc.state {
 			t.Errorf("%s: outcome %d in state %s, want %d in %s", tc.name, got, s.workType(), tc.want, tc.state)
 		}
@@ -176,16 +176,16 @@ func TestComplete(t *testing.T) {
 func TestSyncKnown(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		state  podState
+		state  record
 		orphan bool
 		want   knownResult
 	}{
-		{"finished goes", podState{finished: true}, true, removeRecord},
-		{"finished with a wish to restart goes", podState{finished: true, restartRequested: true}, false, removeRecord},
-		{"one that is to restart but not finished stays", podState{restartRequested: true}, false, keepRecord},
-		{"an orphan that never started goes", podState{}, true, removeRecord},
-		{"an orphan that the runtime has stays", podState{observedRuntime: true, isTerminating: true}, true, replayRecord},
-		{"a started orphan is told to end", podState{isStarted: true}, true, replayRecord},
+		{"finished goes", record{finished: true}, true, removeRecord},
+		{"finished with a wish to restart goes", record{finished: true, restartRequested: true}, false, removeRecord},
+		{"one that is to restart but not finished stays", record{restartRequested: true}, false, keepRecord},
+		{"an orphan that never started goes", record{}, true, removeRecord},
+		{"an orphan that the runtime has stays", record{observedRuntime: true, isTerminating: true}, true, replayRecord},
+		{"a started orphan is told to end", record{isStarted: true}, true, replayRecord},
 	} {
 		s := tc.state
 		s.active, s.hasActive = activeUpdate{Pod: testPod()}, true
@@ -224,7 +224,7 @@ func TestRequeueBase(t *testing.T) {
 
 func TestStaticStarts(t *testing.T) {
 	s := newStaticStarts()
-	name := nameOf(testPod())
+	name := types.NamespacedName{Namespace: "default", Name: "web"}
 	s.add(name, "a")
 	s.add(name, "b")
 	s.add(name, "c")

@@ -1,7 +1,7 @@
-package kubelet
+package status
 
 import (
-	"container/list"
+	lru "container/list"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -11,11 +11,11 @@ import (
 // maxReasons bounds the reason cache; the least recently used entry goes.
 const maxReasons = 1000
 
-// reasonCache remembers why containers could not be started
+// Reasons remembers why containers could not be started
 // (pkg/kubelet/reason_cache.go). Its entries outlive their pods.
-type reasonCache struct {
-	byKey map[reasonKey]*list.Element
-	order *list.List // of *reasonEntry, most recently used first
+type Reasons struct {
+	byKey map[reasonKey]*lru.Element
+	order *lru.List // of *reasonEntry, most recently used first
 }
 
 type reasonKey struct {
@@ -29,13 +29,14 @@ type reasonEntry struct {
 	message string
 }
 
-func newReasonCache() *reasonCache {
-	return &reasonCache{byKey: map[reasonKey]*list.Element{}, order: list.New()}
+// NewReasons returns an empty cache.
+func NewReasons() *Reasons {
+	return &Reasons{byKey: map[reasonKey]*lru.Element{}, order: lru.New()}
 }
 
 // Update notes the results of starting a pod's containers; other actions leave
 // no reason.
-func (c *reasonCache) Update(uid types.UID, result *kubecontainer.PodSyncResult) {
+func (c *Reasons) Update(uid types.UID, result *kubecontainer.PodSyncResult) {
 	for _, r := range result.SyncResults {
 		if r.Action != kubecontainer.StartContainer {
 			continue
@@ -48,7 +49,7 @@ func (c *reasonCache) Update(uid types.UID, result *kubecontainer.PodSyncResult)
 	}
 }
 
-func (c *reasonCache) add(k reasonKey, err error, message string) {
+func (c *Reasons) add(k reasonKey, err error, message string) {
 	if e := c.byKey[k]; e != nil {
 		c.order.MoveToFront(e)
 		v := e.Value.(*reasonEntry)
@@ -63,7 +64,7 @@ func (c *reasonCache) add(k reasonKey, err error, message string) {
 	}
 }
 
-func (c *reasonCache) remove(k reasonKey) {
+func (c *Reasons) remove(k reasonKey) {
 	if e := c.byKey[k]; e != nil {
 		c.order.Remove(e)
 		delete(c.byKey, k)
@@ -71,7 +72,7 @@ func (c *reasonCache) remove(k reasonKey) {
 }
 
 // Get returns why a container could not be started the last time.
-func (c *reasonCache) Get(uid types.UID, name string) (reason error, message string, ok bool) {
+func (c *Reasons) Get(uid types.UID, name string) (reason error, message string, ok bool) {
 	e := c.byKey[reasonKey{uid, name}]
 	if e == nil {
 		return nil, "", false

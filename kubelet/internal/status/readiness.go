@@ -1,4 +1,4 @@
-package kubelet
+package status
 
 import (
 	"fmt"
@@ -7,21 +7,19 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-const reasonEvicted = "Evicted"
-
-// needsReadinessReconcile reports whether a pod with readiness gates has, in the
+// NeedsReadinessReconcile reports whether a pod with readiness gates has, in the
 // API, a Ready condition that its gates and its ContainersReady condition do
 // not imply: somebody else changed a gate.
-func needsReadinessReconcile(pod *v1.Pod) bool {
+func NeedsReadinessReconcile(pod *v1.Pod) bool {
 	if len(pod.Spec.ReadinessGates) == 0 {
 		return false
 	}
-	ready := findCondition(&pod.Status, v1.PodReady)
+	ready := FindCondition(pod.Status.Conditions, v1.PodReady)
 	if ready == nil {
 		return false
 	}
 	status, message := v1.ConditionTrue, ""
-	if c := findCondition(&pod.Status, v1.ContainersReady); c != nil && c.Status != v1.ConditionTrue {
+	if c := FindCondition(pod.Status.Conditions, v1.ContainersReady); c != nil && c.Status != v1.ConditionTrue {
 		status, message = c.Status, c.Message
 	} else if message = unreadyGates(pod); message != "" {
 		status = v1.ConditionFalse
@@ -33,7 +31,7 @@ func needsReadinessReconcile(pod *v1.Pod) bool {
 func unreadyGates(pod *v1.Pod) string {
 	var out []string
 	for _, g := range pod.Spec.ReadinessGates {
-		c := findCondition(&pod.Status, g.ConditionType)
+		c := FindCondition(pod.Status.Conditions, g.ConditionType)
 		switch {
 		case c == nil:
 			out = append(out, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", g.ConditionType))
@@ -42,13 +40,4 @@ func unreadyGates(pod *v1.Pod) string {
 		}
 	}
 	return strings.Join(out, ", ")
-}
-
-func findCondition(status *v1.PodStatus, t v1.PodConditionType) *v1.PodCondition {
-	for i := range status.Conditions {
-		if status.Conditions[i].Type == t {
-			return &status.Conditions[i]
-		}
-	}
-	return nil
 }
