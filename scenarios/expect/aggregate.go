@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// aggKind is what an aggregate says of the verdicts over all objects.
+// aggKind is what an aggregate says of the verdicts over all objects. The kinds differ in what an
+// error of one object does, see value.
 type aggKind uint8
 
 const (
@@ -25,7 +26,8 @@ const (
 
 // aggregate is a part of an expression that asks one thing of each object of a
 // kind: pods().all(p, ...), pods("x").filter(p, ...).size(), and so on. Its
-// predicates read nothing but their object.
+// predicates read nothing but their object. Judged for each object by itself, it costs one
+// evaluation for each change, where the whole expression would go over all objects.
 type aggregate struct {
 	kind    aggKind
 	of      Kind
@@ -36,14 +38,16 @@ type aggregate struct {
 	name string // of the variable that stands for it
 }
 
-// predicate is what an aggregate asks of each object.
+// predicate is what an aggregate asks of each object. prog is planned once for all objects and
+// runs; expr is kept for explanations.
 type predicate struct {
 	prog cel.Program
 	expr celast.Expr
 	name string // of the predicate's variable
 }
 
-// verdict is what a predicate says of one object.
+// verdict is what a predicate says of one object. The zero value is absent, so a table that grows
+// needs no filling.
 type verdict uint8
 
 const (
@@ -55,7 +59,8 @@ const (
 )
 
 // aggregates replaces those parts of the expression that are aggregates by
-// variables, from the outside inwards.
+// variables, from the outside inwards. The largest parts that match are taken; what is left
+// around them is evaluated as it stands.
 func (w *rewriter) aggregates(e celast.Expr) {
 	if a := w.match(e); a != nil {
 		a.name = fmt.Sprintf("@aggregate%d", len(w.aggs))
@@ -84,7 +89,8 @@ func (w *rewriter) aggregates(e celast.Expr) {
 	}
 }
 
-// match returns the aggregate that e is, or nil.
+// match returns the aggregate that e is, or nil. It has three shapes to know: size of a range,
+// and the macros all, exists and exists_one over one.
 func (w *rewriter) match(e celast.Expr) *aggregate {
 	switch e.Kind() {
 	case celast.CallKind:
@@ -123,7 +129,8 @@ func (w *rewriter) match(e celast.Expr) *aggregate {
 	return nil
 }
 
-// matchRange matches all objects of a kind, perhaps filtered.
+// matchRange matches all objects of a kind, perhaps filtered. Filters may follow each other; they
+// are kept in their order.
 func (w *rewriter) matchRange(e celast.Expr) *aggregate {
 	switch e.Kind() {
 	case celast.CallKind:
@@ -178,7 +185,8 @@ func (w *rewriter) matchRange(e celast.Expr) *aggregate {
 	return nil
 }
 
-// plan makes a program of a predicate that reads nothing but its object.
+// plan makes a program of a predicate that reads nothing but its object. The types and references
+// of the whole expression are the part's as well.
 func (w *rewriter) plan(p *predicate, pred celast.Expr, iterVar string) bool {
 	// A predicate that reads other objects would have to be judged again with
 	// each of their changes.
@@ -195,7 +203,7 @@ func (w *rewriter) plan(p *predicate, pred celast.Expr, iterVar string) bool {
 }
 
 // isLocal reports whether an expression reads no variables but those that are
-// bound, and no named objects.
+// bound, and no named objects. Only then is a verdict unchanged until its own object changes.
 func isLocal(e celast.Expr, bound map[string]int) bool {
 	switch e.Kind() {
 	case celast.IdentKind:
@@ -254,7 +262,8 @@ func allLocal(list []celast.Expr, bound map[string]int) bool {
 }
 
 // macroOf recognises what the macros all, exists, exists_one and filter expand
-// to, and returns the predicate; filter goes as aggCount.
+// to, and returns the predicate; filter goes as aggCount. Macros are gone after parsing: what is
+// left is a comprehension whose shape tells.
 func macroOf(c celast.ComprehensionExpr) (aggKind, celast.Expr) {
 	step := c.LoopStep()
 	if step.Kind() != celast.CallKind || c.HasIterVar2() {
@@ -291,7 +300,7 @@ func isLiteral(e celast.Expr, v ref.Val) bool {
 }
 
 // isAdd reports whether an expression adds something to the accumulator, as the
-// steps of filter and exists_one do.
+// steps of filter and exists_one do. filter adds a list of one element, exists_one the number 1.
 func isAdd(e celast.Expr, accu string) bool {
 	return e.Kind() == celast.CallKind && e.AsCall().FunctionName() == operators.Add && isIdent(e.AsCall().Args()[0], accu)
 }
@@ -312,7 +321,8 @@ func (a *aggregate) applies(obj any) bool {
 	return true
 }
 
-// judge evaluates the predicates on one object.
+// judge evaluates the predicates on one object. Filters come first, in their order, as in the
+// expression.
 func (a *aggregate) judge(s *view, obj any) (verdict, error) {
 	if !a.applies(obj) {
 		return absent, nil
@@ -341,7 +351,8 @@ func (a *aggregate) judge(s *view, obj any) (verdict, error) {
 	return no, nil
 }
 
-// objVar is the variables of a predicate.
+// objVar is the variables of a predicate. It binds one variable, whatever its name, and the
+// hidden state.
 type objVar struct {
 	state *view
 	name  string
@@ -376,14 +387,16 @@ func (v *objVar) ResolveName(name string) (any, bool) {
 // Parent implements cel.Activation.
 func (v *objVar) Parent() cel.Activation { return nil }
 
-// counts is how many objects have which verdict.
+// counts is how many objects have which verdict. n is kept by difference: an object's old verdict
+// is taken off, its new one added.
 type counts struct {
 	n     [hardErr + 1]int
 	dirty bool  // something changed since the expression was evaluated
 	err   error // the last one seen
 }
 
-// value is what the aggregate's variable is, given the counts.
+// value is what the aggregate's variable is, given the counts. An error is a value as well: CEL's
+// logic around it decides what comes of it.
 func (a *aggregate) value(c *counts) ref.Val {
 	// The order is that of CEL's macros: all and exists absorb errors if another
 	// object decides, filter and exists_one never do.

@@ -2,7 +2,8 @@ package expect
 
 import "github.com/google/cel-go/common/types/ref"
 
-// Cgroup is a cgroup above those of containers.
+// Cgroup is a cgroup above those of containers. Expectations see what the kubelet asked for,
+// whatever the machine makes of it.
 type Cgroup struct {
 	Path string `json:"path"`
 	// QOSClass is that of the pods in it, or "".
@@ -38,7 +39,8 @@ type ContainerResources struct {
 }
 
 // CgroupState is a State that knows cgroups. It is asked by expectations of the
-// form At only, when Advance judges them.
+// form At only, when Advance judges them. A State without cgroups need not have it; the functions
+// then find nothing.
 type CgroupState interface {
 	// Cgroups returns nil for a node that is not there.
 	Cgroups(node string) []*Cgroup

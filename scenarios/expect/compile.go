@@ -18,7 +18,8 @@ import (
 )
 
 // Compiler compiles expectations. Making one takes milliseconds; it may be
-// used for any number of expressions, by one goroutine at a time.
+// used for any number of expressions, by one goroutine at a time. Its environment has all types,
+// so it is made once for many scenarios.
 type Compiler struct {
 	ts    *typeSystem
 	env   *cel.Env
@@ -60,7 +61,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Expectation is a compiled expectation. It is immutable.
+// Expectation is a compiled expectation. It is immutable. The tree is kept in three forms: as
+// written for people, with the state for evaluating and explaining, with aggregates replaced for
+// judging.
 type Expectation struct {
 	Source
 	c       *Compiler
@@ -76,7 +79,8 @@ type Expectation struct {
 // must then be kept.
 func (x *Expectation) NeedsCRICalls() bool { return x.reads.all&readsCRI != 0 }
 
-// deps is what an expression reads.
+// deps is what an expression reads. A change that none of it names has no effect on the
+// expression, and is passed over.
 type deps struct {
 	all       reads // what is read as a whole
 	pods      []objKey
@@ -94,13 +98,15 @@ func (d *deps) wholes() bool {
 }
 
 // Compile checks an expectation's expression. All errors have a position
-// within it.
+// within it. The order matters: types are checked on what was written, so that errors are about
+// that; only then is it rewritten.
 func (c *Compiler) Compile(src Source) (*Expectation, []*Error) {
 	parsed, iss := c.env.Parse(src.Expr)
 	if iss.Err() != nil {
 		return nil, c.errors(iss, nil)
 	}
 	checked, iss := c.env.Check(parsed)
+	// An expression of the wrong type is refused before it is rewritten.
 	if iss.Err() != nil {
 		// Only a failed check pays for a second one.
 		return nil, c.errors(iss, c.missedFields(parsed))
@@ -141,7 +147,8 @@ func (c *Compiler) Compile(src Source) (*Expectation, []*Error) {
 }
 
 // missedFields checks again with a type system that notes what it is asked for
-// and does not have: the checker's errors don't say of which type a field is.
+// and does not have: the checker's errors don't say of which type a field is. It is only for
+// suggestions of what may have been meant.
 func (c *Compiler) missedFields(parsed *cel.Ast) []missedField {
 	var missed []missedField
 	ts := *c.ts
@@ -161,7 +168,7 @@ var (
 )
 
 // errors puts the checker's findings into words, with positions within the
-// expression, lines and columns from 1.
+// expression, lines and columns from 1. CEL's own words are kept where they are plain.
 func (c *Compiler) errors(iss *cel.Issues, missed []missedField) []*Error {
 	var out []*Error
 	for _, e := range iss.Errors() {
@@ -202,7 +209,8 @@ func firstLine(s string) string {
 }
 
 // rewriter changes a checked expression. It keeps the identities of
-// expressions, so that types and positions stay right.
+// expressions, so that types and positions stay right. err is the first thing that can't be
+// rewritten.
 type rewriter struct {
 	c    *Compiler
 	ast  *celast.AST
@@ -234,7 +242,8 @@ func (w *rewriter) stateIdent() celast.Expr {
 }
 
 // rewrite has functions that read the cluster get the state, has() of a map's
-// key ask whether the key is there, and exists(x.field) ask has(x.field).
+// key ask whether the key is there, and exists(x.field) ask has(x.field). It goes from the inside
+// out, so arguments are rewritten before their call.
 func (w *rewriter) rewrite(root celast.Expr) {
 	celast.PostOrderVisit(root, celast.NewExprVisitor(func(e celast.Expr) {
 		switch e.Kind() {
@@ -250,7 +259,8 @@ func (w *rewriter) rewrite(root celast.Expr) {
 }
 
 // rewriteCall hands the state to a function that reads the cluster. One whose
-// overload the types leave open can't be: the state's function must be known.
+// overload the types leave open can't be: the state's function must be known. @name is the hidden
+// function of a visible one.
 func (w *rewriter) rewriteCall(e celast.Expr) {
 	call := e.AsCall()
 	ids := w.ast.GetOverloadIDs(e.ID())
@@ -306,7 +316,8 @@ func (w *rewriter) hasKey(e, m, key celast.Expr) {
 	w.ast.ReferenceMap()[e.ID()] = celast.NewFunctionReference(overloads.InMap)
 }
 
-// dependencies collects what an expression reads.
+// dependencies collects what an expression reads. Constant names make it narrow: pod("a/b") reads
+// one pod.
 func (c *Compiler) dependencies(root celast.Expr) deps {
 	var d deps
 	celast.PostOrderVisit(root, celast.NewExprVisitor(func(e celast.Expr) {
@@ -350,7 +361,8 @@ func (c *Compiler) dependencies(root celast.Expr) deps {
 	return d
 }
 
-// hidden returns the state function that a rewritten call calls.
+// hidden returns the state function that a rewritten call calls. Name and number of arguments
+// tell overloads apart.
 func (c *Compiler) hidden(call celast.CallExpr) *stateFunc {
 	for _, f := range c.funcs { //drydock:unordered at most one fits
 		if "@"+f.name == call.FunctionName() && len(f.args)+1 == len(call.Args()) {

@@ -26,7 +26,7 @@ const (
 	farAway = time.Duration(1<<63 - 1)
 )
 
-// Options change how an engine works.
+// Options change how an engine works. The zero value is the engine as it is used.
 type Options struct {
 	// Naive evaluates every expression as a whole after every change: what
 	// the engine's result must equal.
@@ -34,18 +34,21 @@ type Options struct {
 }
 
 // Engine judges a run's expectations. It belongs to one loop and draws
-// nothing: its verdicts follow from what it is told.
+// nothing: its verdicts follow from what it is told. All trials are told of each change, and most
+// pass over it at once.
 type Engine struct {
-	opts  Options
-	runs  []*trial
-	view  *view
-	hist  *history
+	opts Options
+	runs []*trial
+	view *view
+	hist *history
+	// now is the time of the last change or deadline; live counts trials without a verdict.
 	now   time.Duration
 	slots map[Kind]*slotTable
 	live  int
 }
 
-// trial is the state of one expectation in one run of its scenario.
+// trial is the state of one expectation in one run of its scenario. x is shared, all else is this
+// run's. done never goes back.
 type trial struct {
 	x       *Expectation
 	index   int
@@ -67,7 +70,8 @@ type trial struct {
 	due time.Duration
 }
 
-// slotTable gives each object of a kind a small number.
+// slotTable gives each object of a kind a small number. Verdicts are kept in slices by that
+// number, which is smaller and faster than maps.
 type slotTable struct {
 	index map[objKey]int32
 	free  []int32
@@ -100,7 +104,8 @@ func (t *slotTable) drop(k objKey) {
 }
 
 // New returns an engine for one run. All expectations must come from one
-// Compiler's kind of state; they may be shared by many engines.
+// Compiler's kind of state; they may be shared by many engines. state is asked when expressions
+// are evaluated, and must show each change by the time it is told.
 func New(xs []*Expectation, state State, opts Options) *Engine {
 	e := &Engine{opts: opts, hist: newHistory(), slots: map[Kind]*slotTable{}}
 	for i, x := range xs {
@@ -155,7 +160,8 @@ func (e *Engine) wantHistory(d *deps) {
 	}
 }
 
-// Begin judges the state at the start, before anything is told by Changed.
+// Begin judges the state at the start, before anything is told by Changed. It is called once,
+// with the objects that are there before the run.
 func (e *Engine) Begin() {
 	if e.view == nil {
 		return
@@ -196,7 +202,8 @@ type Change struct {
 }
 
 // Changed tells the engine of a change, right after it; at is the virtual time
-// since the start.
+// since the start. It must be called for every change of the kinds that Wants names, in their
+// order.
 func (e *Engine) Changed(c Change, at time.Duration) {
 	if e.view == nil || e.live == 0 {
 		return
@@ -212,7 +219,7 @@ func (e *Engine) Changed(c Change, at time.Duration) {
 	touched := e.note(c)
 	for _, r := range e.runs {
 		// An expression that was never evaluated is, at the first change from
-		// From on.
+		// From on. An expression that nothing concerns keeps its value.
 		if r.done || !(touched && r.dirtyAggregates()) && !r.reads(&c) && (r.begun || e.now < r.x.From) {
 			continue
 		}
@@ -257,7 +264,8 @@ func (e *Engine) setNow(at time.Duration) {
 	e.view.now = e.now
 }
 
-// changed evaluates a run's expression, or puts that off.
+// changed evaluates a run's expression, or puts that off. What is put off is evaluated at r.next,
+// or when it is due.
 func (e *Engine) changed(r *trial) {
 	if r.x.Form == At || e.now < r.x.From {
 		return
@@ -272,7 +280,7 @@ func (e *Engine) changed(r *trial) {
 }
 
 // note brings histories and counters up to date; it reports whether a counter
-// changed.
+// changed. Counters of all trials are kept, even of those that are not evaluated now.
 func (e *Engine) note(c Change) bool {
 	obj := c.New
 	if obj == nil {
@@ -327,7 +335,7 @@ func (e *Engine) note(c Change) bool {
 }
 
 // count judges one object for one aggregate and counts its verdict; it says
-// whether that changed.
+// whether that changed. An object that is gone counts as absent.
 func (e *Engine) count(r *trial, i int, slot int32, obj any) bool {
 	// The table grows by half as well, so that a growing cluster copies it
 	// rarely.
@@ -366,7 +374,8 @@ func (r *trial) clearDirty() {
 	}
 }
 
-// reads reports whether what is evaluated as a whole depends on the change.
+// reads reports whether what is evaluated as a whole depends on the change. Aggregates are no
+// part of it: those have their own counters.
 func (r *trial) reads(c *Change) bool {
 	d := &r.deps
 	// time() is another at every change.
@@ -407,7 +416,8 @@ func (d *deps) readsObject(kind Kind, obj any) bool {
 	return ok && slices.Contains(d.objects, ObjectRef{kind, o.GetNamespace(), o.GetName()})
 }
 
-// eval evaluates a run's expression now.
+// eval evaluates a run's expression now. A value of another type than bool can't come, as the
+// compiler has checked.
 func (e *Engine) eval(r *trial) {
 	out, _, err := r.prog.Eval(&vars{e.view, r})
 	r.begun = true
@@ -422,7 +432,8 @@ func (e *Engine) eval(r *trial) {
 	}
 }
 
-// vars is the variables of an expression.
+// vars is the variables of an expression. Aggregates' values are computed from the counts when
+// they are read.
 type vars struct {
 	state *view
 	r     *trial

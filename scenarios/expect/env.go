@@ -35,7 +35,8 @@ var (
 // stateVar is the name of the hidden variable; no expression can spell it.
 const stateVar = "@state"
 
-// reads says what of the cluster a function reads.
+// reads says what of the cluster a function reads. They are bits, so an expression's are added
+// up.
 type reads uint16
 
 const (
@@ -54,7 +55,8 @@ const (
 	readsNamed   // only the object that its first argument names
 )
 
-// stateFunc is a function of expressions that reads the cluster.
+// stateFunc is a function of expressions that reads the cluster. Each is two functions to CEL:
+// one that people write, one that also gets the state.
 type stateFunc struct {
 	name   string
 	args   []*types.Type
@@ -65,7 +67,7 @@ type stateFunc struct {
 	impl   func(s *view, args []ref.Val) ref.Val
 }
 
-// id is the one overload of the hidden function.
+// id is the one overload of the hidden function. Overloads differ by their arguments' types.
 func (f *stateFunc) id() string {
 	var b strings.Builder
 	b.WriteString("state_" + f.name)
@@ -76,7 +78,7 @@ func (f *stateFunc) id() string {
 }
 
 // stateFuncs are the functions that read the cluster, with what each reads: that
-// decides which changes have an expression evaluated again.
+// decides which changes have an expression evaluated again. functions.go documents the same list.
 func stateFuncs() []*stateFunc {
 	str, list := types.StringType, types.NewListType
 	return append([]*stateFunc{
@@ -103,7 +105,8 @@ func stateFuncs() []*stateFunc {
 	}, objectFuncs()...)
 }
 
-// newEnv makes the environment that expressions are compiled in.
+// newEnv makes the environment that expressions are compiled in. Functions of objects alone need
+// no state, and are bound here.
 func newEnv(ts *typeSystem, funcs []*stateFunc) (*cel.Env, error) {
 	opts := []cel.EnvOption{
 		cel.CustomTypeProvider(ts),
@@ -154,7 +157,7 @@ func newEnv(ts *typeSystem, funcs []*stateFunc) (*cel.Env, error) {
 }
 
 // podCondition returns a pod's condition of a type; an empty one where there is
-// none.
+// none. An empty condition has no status, so comparisons with it are false.
 func podCondition(ts *typeSystem) func(a, b ref.Val) ref.Val {
 	// One for all calls, because values are never written to.
 	none := ts.NativeToValue(&v1.PodCondition{})
@@ -184,7 +187,7 @@ func nodeCondition(ts *typeSystem) func(a, b ref.Val) ref.Val {
 }
 
 // containerStatus returns the status of a pod's container, of whatever kind that
-// is.
+// is. Names are unique over all three lists, as the API has it.
 func containerStatus(ts *typeSystem) func(a, b ref.Val) ref.Val {
 	none := ts.NativeToValue(&v1.ContainerStatus{})
 	return func(a, b ref.Val) ref.Val {
@@ -205,7 +208,8 @@ func statusLists(p *v1.Pod) [3][]v1.ContainerStatus {
 	return [3][]v1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses}
 }
 
-// podReady reports whether a pod's Ready condition is true.
+// podReady reports whether a pod's Ready condition is true. It is k8s.io/kubectl's idea of ready:
+// the condition, not the containers.
 func podReady(p *v1.Pod) bool {
 	for i := range p.Status.Conditions {
 		if p.Status.Conditions[i].Type == v1.PodReady {
@@ -238,7 +242,8 @@ func podRestarts(p *v1.Pod) int {
 }
 
 // exists is false of what is absent: an empty object, text, list or map, and a
-// time that is not set. Fields never come here: exists(p.x) is has(p.x).
+// time that is not set. Fields never come here: exists(p.x) is has(p.x). An object that stands
+// for an absent one is told by its empty name.
 func exists(v ref.Val) ref.Val {
 	switch x := v.(type) {
 	case *objVal:
@@ -267,7 +272,8 @@ func isZeroObject(o *objVal) bool {
 	return reflectIsZero(o.ptr)
 }
 
-// podKey splits "namespace/name"; a name alone is in the namespace default.
+// podKey splits "namespace/name"; a name alone is in the namespace default. The form is that of
+// client-go's cache keys.
 func podKey(s string) objKey {
 	if ns, name, ok := strings.Cut(s, "/"); ok {
 		return objKey{ns, name}

@@ -25,7 +25,8 @@ import (
 const showObjects = 5
 
 // explain evaluates a failed expression once more as a whole, noting what its
-// parts are.
+// parts are. It is called in the step in which the expectation failed, while the state is as it
+// was.
 func (e *Engine) explain(r *trial) ([]Value, []ObjectRef) {
 	x := r.x
 	// Tracking the values of all parts is slow, so only failures pay for it.
@@ -70,7 +71,7 @@ func (e *Engine) explain(r *trial) ([]Value, []ObjectRef) {
 }
 
 // explainer collects what a failed expression was made of: the values of its
-// parts, and the objects that they are about.
+// parts, and the objects that they are about. seen keeps a part from being shown twice.
 type explainer struct {
 	e       *Engine
 	x       *Expectation
@@ -88,7 +89,8 @@ func (ex *explainer) object(kind Kind, ns, name string) {
 	}
 }
 
-// walk notes the values of the largest parts that are not logic or comparison.
+// walk notes the values of the largest parts that are not logic or comparison. about is the
+// object that a predicate was asked of, or "".
 func (ex *explainer) walk(e celast.Expr, st interpreter.EvalState, about string) {
 	// Constants and variables show nothing that the expression doesn't.
 	if e.Kind() == celast.LiteralKind || e.Kind() == celast.IdentKind {
@@ -124,7 +126,7 @@ func (ex *explainer) walk(e celast.Expr, st interpreter.EvalState, about string)
 }
 
 // objectsOf names the objects that decided an aggregate, and shows what its
-// predicate saw of the first of them.
+// predicate saw of the first of them. Errors count as decisive: they are what to look at.
 func (ex *explainer) objectsOf(a *aggregate) {
 	// Where all() should have been true, objects that are false decided;
 	// everywhere else those that are true did.
@@ -173,7 +175,8 @@ func (ex *explainer) objectsOf(a *aggregate) {
 	ex.values = append(ex.values, Value{fmt.Sprintf("%s of %d %ss", word, total, a.of), fmt.Sprintf("%d (%s)", found, list)})
 }
 
-// look shows what the predicate saw of one object.
+// look shows what the predicate saw of one object. The predicate is planned anew, with its parts'
+// values kept.
 func (ex *explainer) look(a *aggregate, obj any, name string) {
 	full := ex.x.full
 	prog, err := ex.x.c.env.PlanProgram(celast.NewCheckedAST(celast.NewAST(a.pred.expr, full.SourceInfo()), full.TypeMap(), full.ReferenceMap()), cel.EvalOptions(cel.OptTrackState))
@@ -215,7 +218,8 @@ func (e *Engine) objectsOf(k Kind) []any {
 	return out
 }
 
-// format writes a value as an expression would, in short.
+// format writes a value as an expression would, in short. Long values are cut: a failure is to be
+// read.
 func format(v ref.Val) string {
 	switch x := v.(type) {
 	case types.String:
@@ -270,7 +274,8 @@ func formatList(v ref.Val) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// formatObject writes what tells an object from others, not all of it.
+// formatObject writes what tells an object from others, not all of it. What is empty is "none",
+// as in "pod is none".
 func formatObject(o *objVal) string {
 	switch x := o.ptr.(type) {
 	case *v1.Event:

@@ -2,7 +2,8 @@ package expect
 
 import "strings"
 
-// Function tells of a function that expressions can call.
+// Function tells of a function that expressions can call. The parts of drydock docs that are
+// called "expressions" list them.
 type Function struct {
 	// Signature is its name, arguments and result: "pods(string) list(v1.Pod)".
 	Signature string

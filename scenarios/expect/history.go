@@ -6,7 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// history keeps the transitions that a run's expressions ask for.
+// history keeps the transitions that a run's expressions ask for. Nothing is kept unless an
+// expression asks for it, see Engine.wantHistory.
 type history struct {
 	allPods, allNodes bool
 	pods              map[objKey]*podHistory
@@ -61,7 +62,8 @@ func (h *history) isEmpty() bool {
 }
 
 // podChanged notes what a pod's change shows, unless that is what was seen last.
-// A pod of the same name continues the history; its UID tells them apart.
+// A pod of the same name continues the history; its UID tells them apart. Old is needed for a pod
+// that is gone, of which there is no new state.
 func (h *history) podChanged(old, now *v1.Pod, at time.Duration) {
 	p := now
 	if p == nil {
@@ -98,7 +100,7 @@ func (h *history) podChanged(old, now *v1.Pod, at time.Duration) {
 }
 
 // containerChanged notes what a container's status shows, unless that is what
-// was seen last.
+// was seen last. A container that leaves the status leaves no transition.
 func (h *podHistory) containerChanged(s *v1.ContainerStatus, at time.Duration) {
 	t := ContainerTransition{Time: at, Ready: s.Ready, Restarts: int(s.RestartCount), ContainerID: s.ContainerID}
 	switch {

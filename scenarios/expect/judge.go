@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Outcome is what came of an expectation.
+// Outcome is what came of an expectation. Undecided is neither good nor bad: the run was too
+// short.
 type Outcome string
 
 // The outcomes.
@@ -15,7 +16,8 @@ const (
 	Undecided Outcome = "undecided" // the run ended before its time
 )
 
-// Verdict is the judgement of one expectation.
+// Verdict is the judgement of one expectation. Values and Objects are for a report; neither
+// changes the outcome.
 type Verdict struct {
 	Index       int
 	Expectation *Expectation
@@ -39,7 +41,8 @@ type ObjectRef struct {
 	Namespace, Name string
 }
 
-// look evaluates a run's expression and judges what follows from it now.
+// look evaluates a run's expression and judges what follows from it now. Errors count as false
+// for by and for, which may wait for better times.
 func (e *Engine) look(r *trial) {
 	x := r.x
 	if r.done || x.Form == At || e.now < x.From {
@@ -78,7 +81,8 @@ func (e *Engine) look(r *trial) {
 }
 
 // expire judges what time alone decides. With inclusive, what is due at
-// exactly `at` is decided too; without, a change at that time comes first.
+// exactly `at` is decided too; without, a change at that time comes first. The two ways of
+// calling make a change at a deadline count before the deadline does.
 func (e *Engine) expire(r *trial, at time.Duration, inclusive bool) {
 	x := r.x
 	over := func(t time.Duration) bool { return t != End && (t < at || inclusive && t == at) }
@@ -136,7 +140,7 @@ func (e *Engine) decideAt(r *trial) {
 }
 
 // decide ends the judging of an expectation; a failed one is explained from the
-// state as it is now, since the next change may hide why.
+// state as it is now, since the next change may hide why. It is called once for each trial.
 func (e *Engine) decide(r *trial, o Outcome, at time.Duration, reason string) {
 	r.done = true
 	e.live--
@@ -150,7 +154,8 @@ func (e *Engine) decide(r *trial, o Outcome, at time.Duration, reason string) {
 	r.table, r.counts, r.aggs = nil, nil, nil
 }
 
-// plan finds when time alone can decide something about a run.
+// plan finds when time alone can decide something about a run. A trial that nothing is due for is
+// only woken by changes.
 func (e *Engine) plan(r *trial) {
 	r.due = farAway
 	if r.done {
@@ -182,7 +187,8 @@ func (e *Engine) plan(r *trial) {
 }
 
 // NextDeadline returns when Advance must be called, as a virtual time since
-// the start, unless something changes before; false for never.
+// the start, unless something changes before; false for never. The caller keeps one timer for all
+// expectations.
 func (e *Engine) NextDeadline() (time.Duration, bool) {
 	next := farAway
 	for _, r := range e.runs {
@@ -193,7 +199,8 @@ func (e *Engine) NextDeadline() (time.Duration, bool) {
 	return next, next != farAway
 }
 
-// Advance tells the engine that it is now that time, and judges what is due.
+// Advance tells the engine that it is now that time, and judges what is due. Calling it early or
+// twice does no harm.
 func (e *Engine) Advance(now time.Duration) {
 	if e.view == nil {
 		return
@@ -215,7 +222,8 @@ func (e *Engine) Advance(now time.Duration) {
 }
 
 // Finish ends the run at that time and returns all verdicts, in the order of
-// the expectations. An early end leaves undecided what was to be judged later.
+// the expectations. An early end leaves undecided what was to be judged later. After it the
+// engine is of no more use.
 func (e *Engine) Finish(end time.Duration, early bool) []Verdict {
 	e.Advance(end)
 	out := make([]Verdict, 0, len(e.runs))
@@ -229,7 +237,7 @@ func (e *Engine) Finish(end time.Duration, early bool) []Verdict {
 }
 
 // finish judges what only the end of the run decides. early is a run that was
-// cut short, whose end decides nothing.
+// cut short, whose end decides nothing. Those with the time End are decided here as well.
 func (e *Engine) finish(r *trial, end time.Duration, early bool) {
 	x := r.x
 	if early {

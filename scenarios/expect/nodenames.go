@@ -2,7 +2,7 @@ package expect
 
 import celast "github.com/google/cel-go/common/ast"
 
-// Name is a name that an expression states, and where.
+// Name is a name that an expression states, and where. The place is for errors of loading.
 type Name struct {
 	Text string
 	// Line and Column are 1-based positions within the expression.

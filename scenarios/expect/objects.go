@@ -34,7 +34,8 @@ const (
 )
 
 // objectKind is a kind whose objects expressions reach by a pair of functions:
-// all of them, those of a namespace, one by name.
+// all of them, those of a namespace, one by name. A new kind is a row of objectKinds, and what
+// State.Objects returns for it.
 type objectKind struct {
 	kind     Kind
 	one, all string // the functions' names
@@ -47,7 +48,8 @@ type objectKind struct {
 func (k *objectKind) typ() *types.Type { return types.NewObjectType(typeName(k.goType)) }
 
 // objectKinds are the kinds that are read through State.Objects: with a function
-// for all of them and one for one.
+// for all of them and one for one. The list is made at each call, which only happens while
+// compiling and beginning.
 func objectKinds() []objectKind {
 	return []objectKind{
 		{KindDeployment, "deployment", "deployments", "Deployments", reflect.TypeFor[appsv1.Deployment](), false},
@@ -123,7 +125,8 @@ func namedKey(kind Kind, name string) objKey {
 	return podKey(name)
 }
 
-// objects lists a kind's objects, of one namespace unless that is "".
+// objects lists a kind's objects, of one namespace unless that is "". A namespace's list is a
+// copy, the whole is shared.
 func (s *view) objects(kind Kind, namespace string) ref.Val {
 	all := s.state.Objects(kind)
 	c := s.list.objects[kind]
@@ -150,7 +153,7 @@ func (s *view) object(k *objectKind, name string) ref.Val {
 }
 
 // Wants reports whether a change of an object of that kind can matter, so that
-// Changed must be told of it.
+// Changed must be told of it. A run then need not subscribe to kinds that nothing reads.
 func (e *Engine) Wants(k Kind) bool {
 	switch k {
 	case KindPod, KindNode, KindEvent:
@@ -168,7 +171,7 @@ func (e *Engine) Wants(k Kind) bool {
 }
 
 // conditionFuncs are the overloads of condition() for the kinds that have
-// conditions.
+// conditions. Reflection finds Status.Conditions, so kinds need no code of their own.
 func conditionFuncs(ts *typeSystem) []cel.FunctionOpt {
 	str := types.StringType
 	var out []cel.FunctionOpt

@@ -8,7 +8,8 @@ import (
 )
 
 // State is the cluster as expectations see it. Its objects are shared and
-// immutable; its lists have a stable order.
+// immutable; its lists have a stable order. It is asked within the step of a change, and must
+// show that change already.
 type State interface {
 	Pods() []*v1.Pod
 	// Pod returns nil for a pod that is not there.
@@ -30,7 +31,8 @@ type State interface {
 	Start() time.Time
 }
 
-// CRICall is one call of the container runtime that is over.
+// CRICall is one call of the container runtime that is over. JSON names are the fields' names in
+// expressions.
 type CRICall struct {
 	Node      string `json:"node"`
 	Method    string `json:"method"`
@@ -46,7 +48,7 @@ type CRICall struct {
 	At         time.Duration `json:"at"` // since the start of the run
 }
 
-// Kind says what sort of object a Change is of.
+// Kind says what sort of object a Change is of. The values are words of messages as well.
 type Kind string
 
 // The kinds of objects that change.
@@ -90,7 +92,7 @@ type NodeTransition struct {
 	Reason string        `json:"reason"`
 }
 
-// Form is the time form of an expectation.
+// Form is the time form of an expectation. See docs/scenarios.md for what they mean to an author.
 type Form string
 
 // The time forms.
@@ -105,7 +107,7 @@ const (
 // End, as a time, is the end of the run.
 const End time.Duration = -1
 
-// Source is what an expectation says.
+// Source is what an expectation says. The loader has checked that times fit the form.
 type Source struct {
 	Form Form
 	// Expr is the expression, in CEL; its type must be bool.

@@ -17,7 +17,8 @@ import (
 
 // typeSystem describes Go structs to CEL by reflection: fields go by their
 // JSON names, inlined structs are flattened. It is filled when it is made and
-// only read afterwards, so that many runs may share it.
+// only read afterwards, so that many runs may share it. JSON names are used since those are what
+// people know from manifests.
 type typeSystem struct {
 	*types.Registry
 	byName map[string]*structInfo
@@ -29,7 +30,8 @@ type typeSystem struct {
 // missedField is a field that an expression asks for and its type has not.
 type missedField struct{ typeName, field string }
 
-// structInfo is what CEL is told of one Go struct.
+// structInfo is what CEL is told of one Go struct. zero is what an absent object of the type
+// reads as.
 type structInfo struct {
 	name   string
 	typ    *types.Type
@@ -40,7 +42,7 @@ type structInfo struct {
 }
 
 // newTypeSystem describes the structs that the roots are, and whatever they
-// reach.
+// reach. Roots are passed as values of their types.
 func newTypeSystem(roots ...any) (*typeSystem, error) {
 	base, err := types.NewRegistry()
 	if err != nil {
@@ -53,7 +55,8 @@ func newTypeSystem(roots ...any) (*typeSystem, error) {
 	return s, nil
 }
 
-// typeName is what a Go struct is called in CEL: v1.Pod, meta.v1.ObjectMeta.
+// typeName is what a Go struct is called in CEL: v1.Pod, meta.v1.ObjectMeta. core's v1 has no
+// group in front, as it is what most expressions are about.
 func typeName(t reflect.Type) string {
 	p := t.PkgPath()
 	switch {
@@ -82,7 +85,8 @@ func (s *typeSystem) add(t reflect.Type) *structInfo {
 }
 
 // addFields describes the fields of t, which lies at index within the struct.
-// Fields of types that CEL can't see are left out.
+// Fields of types that CEL can't see are left out. A field that an embedded struct has as well
+// counts once, the outer one first.
 func (s *typeSystem) addFields(i *structInfo, t reflect.Type, index []int) {
 	for n := range t.NumField() {
 		f := t.Field(n)
@@ -132,7 +136,8 @@ func field(target any, index []int) (reflect.Value, bool) {
 	return v.Elem().FieldByIndex(index), true
 }
 
-// present reports whether has() is true of a value.
+// present reports whether has() is true of a value. It is what omitempty leaves out, but for
+// empty structs.
 func present(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -141,7 +146,8 @@ func present(v reflect.Value) bool {
 	return !v.IsZero()
 }
 
-// conversion is how values of one Go type are seen from CEL.
+// conversion is how values of one Go type are seen from CEL. Conversions are made once for each
+// type, and used for all values.
 type conversion struct {
 	typ *types.Type
 	// get returns a ref.Val, or a pointer to a known struct. v is addressable,
@@ -158,7 +164,8 @@ var (
 	typeIntOrStr  = reflect.TypeFor[intstr.IntOrString]()
 )
 
-// convert returns nil for types that expressions cannot see.
+// convert returns nil for types that expressions cannot see. A nil pointer reads as the zero
+// value, so chains of fields never fail.
 func (s *typeSystem) convert(t reflect.Type) *conversion {
 	if c := convertLeaf(t); c != nil {
 		return c
@@ -210,7 +217,8 @@ func (s *typeSystem) convert(t reflect.Type) *conversion {
 	return nil
 }
 
-// convertLeaf converts the types that have no parts.
+// convertLeaf converts the types that have no parts. Times, durations, quantities and IntOrString
+// have CEL types of their own.
 func convertLeaf(t reflect.Type) *conversion {
 	switch t {
 	case typeTime:
@@ -297,7 +305,8 @@ func (s *typeSystem) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	return s.Registry.NewValue(name, fields)
 }
 
-// NativeToValue implements types.Adapter.
+// NativeToValue implements types.Adapter. Pointers to known structs become objects; everything
+// else is CEL's to convert.
 func (s *typeSystem) NativeToValue(v any) ref.Val {
 	if r, ok := v.(ref.Val); ok {
 		return r

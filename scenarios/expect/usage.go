@@ -2,7 +2,8 @@ package expect
 
 import "github.com/google/cel-go/common/types/ref"
 
-// NodeUsage is what a machine uses.
+// NodeUsage is what a machine uses. Numbers are the machine's own, not the kubelet's statistics
+// of them.
 type NodeUsage struct {
 	// Memory is the working set of everything, PodsMemory that of pods; bytes.
 	Memory          int64 `json:"memory"`
@@ -28,7 +29,8 @@ type FilesystemUsage struct {
 	InodesUsed int64 `json:"inodesUsed"`
 }
 
-// UsageState is a State that knows what machines use.
+// UsageState is a State that knows what machines use. Usage changes with time alone, which nobody
+// is told of.
 type UsageState interface {
 	// NodeUsage returns nil for a node that is not there. It is asked for by
 	// expectations of the form At only, when Advance judges them.

@@ -11,7 +11,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
-// objVal is a Go struct, seen from CEL.
+// objVal is a Go struct, seen from CEL. Fields are read when they are asked for, by reflection;
+// nothing is copied.
 type objVal struct {
 	info *structInfo
 	ptr  any // a pointer to the struct
@@ -79,7 +80,8 @@ func (o *objVal) IsSet(field ref.Val) ref.Val {
 // listVal is a Go slice, seen from CEL, element by element as it is asked for.
 //
 // It also has a Find, as maps have: the interpreter then asks Find for an
-// element, so that one beyond the end reads as an empty one.
+// element, so that one beyond the end reads as an empty one. Elements are converted each time,
+// which costs less than keeping them.
 type listVal struct {
 	s    *typeSystem
 	elem *conversion
@@ -191,7 +193,8 @@ func (l *listVal) Find(index ref.Val) (ref.Val, bool) {
 // Iterator implements traits.Iterable.
 func (l *listVal) Iterator() traits.Iterator { return &listIter{l: l} }
 
-// listIter goes through a list, converting one element at a time.
+// listIter goes through a list, converting one element at a time. The list must not change
+// meanwhile, and objects are immutable.
 type listIter struct {
 	baseIter
 	l *listVal
@@ -208,7 +211,8 @@ func (it *listIter) Next() ref.Val {
 }
 
 // mapVal is a Go map with text keys, seen from CEL. An absent key reads as a
-// zero value; the compiler turns has() into a question of Contains.
+// zero value; the compiler turns has() into a question of Contains. Only maps with text keys are
+// known, as the API has no others.
 type mapVal struct {
 	s    *typeSystem
 	elem *conversion

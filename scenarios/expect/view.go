@@ -12,7 +12,7 @@ import (
 )
 
 // view is the cluster at one time, as a value that the functions of
-// expressions get.
+// expressions get. It is one value for a run; now moves on, and the state behind it changes.
 type view struct {
 	ts    *typeSystem
 	state State
@@ -24,7 +24,7 @@ type view struct {
 }
 
 // listConversions are how the elements of each list are seen from CEL, worked
-// out once.
+// out once. Types are looked up once, not for each list.
 type listConversions struct {
 	pods, nodes, events, leases, cri, trans, ctrans, ntrans, cgroups *conversion
 	objects                                                          map[Kind]*conversion
@@ -70,6 +70,7 @@ func text(v ref.Val) string {
 	return string(s)
 }
 
+// pods is pods(), all pods in the state's order.
 func (s *view) pods(_ []ref.Val) ref.Val { return s.slice(s.list.pods, s.state.Pods()) }
 
 // podsIn is pods("namespace").
@@ -106,6 +107,7 @@ func (s *view) restarts(args []ref.Val) ref.Val {
 	return types.IntZero
 }
 
+// nodes is nodes().
 func (s *view) nodes(_ []ref.Val) ref.Val { return s.slice(s.list.nodes, s.state.Nodes()) }
 
 // node is node("name").
@@ -116,6 +118,7 @@ func (s *view) node(args []ref.Val) ref.Val {
 	return s.emptyNode
 }
 
+// events is events().
 func (s *view) events(_ []ref.Val) ref.Val { return s.slice(s.list.events, s.state.Events()) }
 
 // eventsAbout is events("namespace/name") or events("node").
@@ -141,6 +144,7 @@ func isAbout(e *v1.Event, name string) bool {
 	return o.Name == k.name && o.Namespace == k.ns
 }
 
+// leases is leases().
 func (s *view) leases(_ []ref.Val) ref.Val { return s.slice(s.list.leases, s.state.Leases()) }
 
 // lease is lease("node"), which the kubelet renews.
@@ -152,6 +156,7 @@ func (s *view) lease(args []ref.Val) ref.Val {
 	return s.emptyLease
 }
 
+// criCalls and time are the functions of those names.
 func (s *view) criCalls(_ []ref.Val) ref.Val { return s.slice(s.list.cri, s.state.CRICalls()) }
 func (s *view) time(_ []ref.Val) ref.Val     { return types.Duration{Duration: s.now} }
 
@@ -193,6 +198,7 @@ func (s *view) nodeTransitions(args []ref.Val) ref.Val {
 	return s.slice(s.list.ntrans, s.hist.nodes[text(args[0])])
 }
 
+// reflectIsZero reports whether all fields are empty.
 func reflectIsZero(ptr any) bool { return reflect.ValueOf(ptr).Elem().IsZero() }
 
 // What follows makes a view a value that can be passed on, and nothing else.

@@ -15,7 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// play is a replay in progress.
+// play is a replay in progress. It lives for one Replay.
 type play struct {
 	c       *Case
 	cluster *sim.Cluster
@@ -23,7 +23,8 @@ type play struct {
 	failed  error
 }
 
-// need is a field that an action cannot do without.
+// need is a field that an action cannot do without. It makes errors of a recording name what is
+// missing.
 type need struct {
 	field string
 	given func(a *Action) bool
@@ -37,7 +38,8 @@ var (
 	needManifest = need{"manifest", func(a *Action) bool { return len(a.Manifest) > 0 }}
 )
 
-// actionKind says how an action is done: through the API, or on the node.
+// actionKind says how an action is done: through the API, or on the node. Exactly one of api and
+// node is set.
 type actionKind struct {
 	api   func(p *play, a *Action, pod types.NamespacedName) error
 	node  func(p *play, a *Action, pod types.NamespacedName) error
@@ -111,7 +113,8 @@ func configMap(a *Action) *v1.ConfigMap {
 	return &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(a), Name: a.Name}, Data: a.Data}
 }
 
-// schedule has action i done at its time after zero.
+// schedule has action i done at its time after zero. Times of recordings are those at which the
+// recorder acted, not when the kubelet noticed.
 func (p *play) schedule(i int, zero time.Duration) {
 	a := &p.c.Actions[i]
 	kind := actions[a.Action]
@@ -144,7 +147,8 @@ func (p *play) schedule(i int, zero time.Duration) {
 }
 
 // kubeletExec is how long the recorded kubelet took from its process's start to
-// its pod sources': reading its flags and configuration, and connecting.
+// its pod sources': reading its flags and configuration, and connecting. It is measured from the
+// recordings.
 const kubeletExec = 270 * time.Millisecond
 
 // reconnects is when the runtime is there again for the kubelet after the

@@ -9,7 +9,7 @@ import (
 )
 
 // callKey groups calls: those of a container (of the sandbox: ""), and apart
-// from them what has a clock of its own.
+// from them what has a clock of its own. What is grouped by itself is compared by itself.
 type callKey struct{ group, container string }
 
 // The groups of calls that are compared by order and number only.
@@ -20,7 +20,7 @@ const (
 )
 
 // call is one call that changed something; attempt and timeout are nil where
-// there is none.
+// there is none. attempt and timeout are as JSON has them.
 type call struct {
 	method           string
 	attempt, timeout any
@@ -45,7 +45,7 @@ func (c call) String() string {
 // like reports whether two calls are the same but for their timeout and outcome.
 func (c call) like(o call) bool { return c.method == o.method && same(c.attempt, o.attempt) }
 
-// callsOf sorts a run's calls into groups.
+// callsOf sorts a run's calls into groups. The order within a group is that of the recording.
 func callsOf(run object) map[callKey][]call {
 	out := map[callKey][]call{}
 	for _, c := range children(run, "cri") {
@@ -68,7 +68,8 @@ func callsOf(run object) map[callKey][]call {
 	return out
 }
 
-// squash leaves repeated stops of a sandbox out: they are the collector's.
+// squash leaves repeated stops of a sandbox out: they are the collector's. How often the
+// collector tries depends on its clock.
 func squash(list []call) []call {
 	var out []call
 	for _, c := range list {
@@ -81,7 +82,7 @@ func squash(list []call) []call {
 }
 
 // onceEach leaves repetitions out: a removal may be tried by the worker and by
-// the collector.
+// the collector. The first of equal ones stays.
 func onceEach(list []call) []call {
 	var out []call
 	for _, c := range list {
@@ -92,7 +93,8 @@ func onceEach(list []call) []call {
 	return out
 }
 
-// callsDiff returns the first difference of two runs' calls, or "".
+// callsDiff returns the first difference of two runs' calls, or "". Groups are gone through in a
+// fixed order, so that the difference that is told is always the same.
 func callsDiff(rec, rep object) string {
 	a, b := callsOf(rec), callsOf(rep)
 	var keys []callKey
@@ -122,7 +124,8 @@ func callsDiff(rec, rep object) string {
 	return ""
 }
 
-// looseCallsDiff compares by order and number.
+// looseCallsDiff compares by order and number. The bounds are those of the recordings' own runs
+// against each other.
 func looseCallsDiff(k callKey, x, y []call) string {
 	if k.group == groupRemoval {
 		x, y = onceEach(x), onceEach(y)
@@ -142,7 +145,7 @@ func looseCallsDiff(k callKey, x, y []call) string {
 	return ""
 }
 
-// exactCallsDiff compares call by call.
+// exactCallsDiff compares call by call. Outcome counts as well: a call that failed must fail.
 func exactCallsDiff(k callKey, x, y []call) string {
 	name := k.container
 	if name == "" {

@@ -14,7 +14,8 @@ import (
 	"github.com/drydock-sim/drydock/sim"
 )
 
-// Case is a recording: what was done, and what the real kubelet then showed.
+// Case is a recording: what was done, and what the real kubelet then showed. runs are what the
+// real kubelet showed; only Judge looks at them.
 type Case struct {
 	Name string `json:"name"`
 	// Duration is how long the actions of a pod case were given, in seconds;
@@ -31,7 +32,8 @@ type Case struct {
 	runs []object
 }
 
-// Action is something done to the recorded node or through the API.
+// Action is something done to the recorded node or through the API. Which fields count depends on
+// Action, see actions.
 type Action struct {
 	// At is in seconds after the case's start.
 	At                 float64           `json:"at"`
@@ -50,7 +52,7 @@ type Action struct {
 }
 
 // Parse reads a recording. Its runs may be missing: it can be replayed then,
-// and not be compared.
+// and not be compared. A recording without runs is one that somebody wrote by hand.
 func Parse(data []byte) (*Case, error) {
 	c := &Case{}
 	if err := json.Unmarshal(data, c); err != nil {
@@ -110,7 +112,8 @@ func (c *Case) Compared() bool { return len(c.runs) > 0 }
 // ran alone.
 func (c *Case) ofNode() bool { return strings.HasPrefix(c.Name, "node-") }
 
-// collectsImages reports whether the case says when images are removed.
+// collectsImages reports whether the case says when images are removed. Such cases were watched
+// longer.
 func (c *Case) collectsImages() bool {
 	k := c.Config
 	return k != nil && (k.ImageGCHighThresholdPercent != nil || k.ImageGCLowThresholdPercent != nil || k.ImageMinimumGCAge.Duration != 0 || k.ImageMaximumGCAge.Duration != 0)
@@ -146,7 +149,8 @@ func namespaceOf(a *Action) string {
 const (
 	// Pod cases were run side by side, in two groups, told by their image. All
 	// of a group were watched until the last was about to be over; then what
-	// was left of them was deleted by force, of which only calls were recorded.
+	// was left of them was deleted by force, of which only calls were recorded. The numbers are
+	// those of the recording scripts.
 	plainGroup = 376 * time.Second
 	fullGroup  = 125 * time.Second
 	fullImage  = ":full"
@@ -165,7 +169,8 @@ const (
 	imageGCWatch = 326 * time.Second
 )
 
-// watched is how long the case was watched, from its start.
+// watched is how long the case was watched, from its start. What happens later was not recorded,
+// and so must not be replayed.
 func (c *Case) watched() time.Duration {
 	end := seconds(c.Duration)
 	switch {
@@ -221,4 +226,5 @@ func (c *Case) usesImage(suffix string) bool {
 	return false
 }
 
+// seconds is a number of a recording as a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// eventKey is what makes two events the same.
+// eventKey is what makes two events the same. The message is cut and blurred, as both sides have
+// been.
 type eventKey struct{ typ, reason, field, message string }
 
 // eventCount is how often an event was sent, and when first.
@@ -14,7 +15,8 @@ type eventCount struct {
 	count, at float64
 }
 
-// eventsOf lists a run's events, equal ones together, in order of appearance.
+// eventsOf lists a run's events, equal ones together, in order of appearance. Times are of the
+// first one.
 func eventsOf(run object) ([]eventKey, map[eventKey]*eventCount) {
 	var order []eventKey
 	out := map[eventKey]*eventCount{}
@@ -32,7 +34,8 @@ func eventsOf(run object) ([]eventKey, map[eventKey]*eventCount) {
 	return order, out
 }
 
-// eventsDiff returns the first difference of two runs' events, or "".
+// eventsDiff returns the first difference of two runs' events, or "". Missing ones are told
+// before those too many.
 func eventsDiff(rec, rep object) string {
 	orderA, a := eventsOf(rec)
 	orderB, b := eventsOf(rep)

@@ -21,7 +21,7 @@ const (
 	AspectNode   Aspect = "node"
 )
 
-// Aspects are all of them.
+// Aspects are all of them. A verdict has them in this order.
 var Aspects = []Aspect{AspectStatus, AspectEvents, AspectCRI, AspectTiming, AspectNode}
 
 // Difference is the first difference in one aspect, in words.
@@ -31,7 +31,7 @@ type Difference struct {
 }
 
 // Verdict is how a replay differs from a recording: at most one difference per
-// aspect; none means that the replay passes.
+// aspect; none means that the replay passes. An empty one is a replay that passes.
 type Verdict []Difference
 
 // Only keeps the differences of some aspects; no aspects means all.
@@ -53,7 +53,7 @@ func (v Verdict) String() string {
 
 // Judge compares a replay with a case's recorded runs. An aspect passes if it
 // agrees with at least one of them; the difference that is told is that to the
-// first run.
+// first run. The rules' reasons stand in each aspect's file.
 func Judge(c *Case, replay *Observation) (Verdict, error) {
 	rep, err := asObject(replay)
 	if err != nil {
@@ -126,13 +126,14 @@ func comparePods(found map[Aspect]string, prefix string, rec, rep object, waits 
 }
 
 // mountsWaited reports whether a run has an event of one of the reasons, such as
-// FailedMount: what follows then has no time of its own.
+// FailedMount: what follows then has no time of its own. The real kubelet polls for mounts at its
+// own times.
 func mountsWaited(run object, reasons ...string) bool {
 	return slices.ContainsFunc(children(run, "events"), func(e object) bool { return slices.Contains(reasons, text(e, "reason")) })
 }
 
 // nodeDiff returns the first difference of what two runs show of the node, or
-// "".
+// "". The replay may show more events than were recorded, not fewer.
 func nodeDiff(rec, rep object) string {
 	a, b := lastConditions(rec), lastConditions(rep)
 	if !same(a, b) {
@@ -162,7 +163,8 @@ func nodeDiff(rec, rep object) string {
 	return ""
 }
 
-// lastConditions returns the last three distinct sets of node conditions.
+// lastConditions returns the last three distinct sets of node conditions. Those at the beginning
+// depend on what was before the case.
 func lastConditions(run object) []object {
 	var out []object
 	for _, n := range children(run, "node") {

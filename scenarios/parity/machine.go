@@ -54,7 +54,7 @@ var housekeeping = sim.Sampling{
 	Then:  fakecri.Range{Min: 10 * time.Second, Max: 20 * time.Second},
 }
 
-// Amount is a quantity, as a JSON string or number.
+// Amount is a quantity, as a JSON string or number. Recordings have both forms.
 type Amount string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -71,7 +71,8 @@ func (a *Amount) UnmarshalJSON(data []byte) error {
 }
 
 // Machine is what the recorded machine had free, by signals of eviction; "" is
-// what it usually had. There was one disk, for images, too.
+// what it usually had. There was one disk, for images, too. The JSON names are those of signals,
+// with what they were before the pods.
 type Machine struct {
 	MemoryAvailable   Amount `json:"memory.availableBeforePods,omitempty"`
 	NodefsAvailable   Amount `json:"nodefs.availableBeforePods,omitempty"`
@@ -127,7 +128,8 @@ func (m *Machine) use(o *sim.NodeOptions) error {
 	return nil
 }
 
-// settle grows from used to settling more, MiB by MiB: memory is in pages.
+// settle grows from used to settling more, MiB by MiB: memory is in pages. It goes on for
+// settlingOver after the start.
 func settle(used int64) []usage.Point {
 	// One step is 1 MiB.
 	const steps = settling >> 20

@@ -1,7 +1,8 @@
 package parity
 
 // Observation is what was seen of one run: of a pod case the one pod, of a
-// node case all pods and the node. Times are seconds since the case's start.
+// node case all pods and the node. Times are seconds since the case's start. Its JSON is that of
+// recordings, so the two are compared as JSON.
 type Observation struct {
 	PodObservation
 	Pods       map[string]*PodObservation `json:"pods,omitempty"`
@@ -12,7 +13,8 @@ type Observation struct {
 }
 
 // PodObservation is what was seen of a pod: each distinct status, each event
-// object, each call to the runtime that changes something.
+// object, each call to the runtime that changes something. They are in the order in which they
+// were seen.
 type PodObservation struct {
 	Status []StatusSeen `json:"status"`
 	Events []*EventSeen `json:"events"`
@@ -64,7 +66,8 @@ type LastSeen struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// EventSeen is an event object: when it was first and last sent, and how often.
+// EventSeen is an event object: when it was first and last sent, and how often. Equal events are
+// one object with a count, as the API has them.
 type EventSeen struct {
 	At      float64 `json:"at"`
 	Last    float64 `json:"last"`

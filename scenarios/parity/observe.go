@@ -18,7 +18,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// observer sees what the recordings' proxy and watches saw.
+// observer sees what the recordings' proxy and watches saw. Its callbacks run on the API's loop
+// and where records are collected, while the cluster stands still.
 type observer struct {
 	c      *sim.Cluster
 	zero   time.Time
@@ -30,7 +31,7 @@ type observer struct {
 	ips    map[string]string // the last pod IP by pod, for events that came before it was published
 	node   Observation
 	warn   func(text string)
-	// watching ends before the calls do.
+	// watching ends before the calls do. The recorder's watches were closed before its proxy.
 	watching bool
 }
 
@@ -49,7 +50,8 @@ func newObserver(c *sim.Cluster, zero time.Duration, warn func(string)) *observe
 	return o
 }
 
-// result returns what was seen, in the form of a node case or a pod case.
+// result returns what was seen, in the form of a node case or a pod case. Addresses are blurred
+// last, as events may come before the address is published.
 func (o *observer) result(ofNode bool) *Observation {
 	for _, key := range o.order {
 		if ip := o.ips[key]; ip != "" {
@@ -126,7 +128,8 @@ func (o *observer) change(c apiserver.Change) {
 	}
 }
 
-// seePod notes a pod's status, unless it shows what the last one did.
+// seePod notes a pod's status, unless it shows what the last one did. A status that shows nothing
+// new is left out, as in the recordings.
 func (o *observer) seePod(at float64, pod *v1.Pod, deleted bool) {
 	key := pod.Namespace + "/" + pod.Name
 	p := o.pod(key)
@@ -230,7 +233,8 @@ var (
 	span = regexp.MustCompile(`\b[0-9.]+(ms|s)\b`)
 )
 
-// normalise blurs what differs from run to run, as it is in the recordings.
+// normalise blurs what differs from run to run, as it is in the recordings. What is blurred is
+// what is drawn: ids, addresses, times.
 func normalise(pod *v1.Pod, s string) string {
 	if s == "" {
 		return s
@@ -246,7 +250,8 @@ func normalise(pod *v1.Pod, s string) string {
 	return s
 }
 
-// record sees the runtime's calls.
+// record sees the runtime's calls. Only calls that change something are recorded by the runtime's
+// trace.
 func (o *observer) record(r *trace.Record) {
 	switch {
 	case r.Kind == trace.KindWarning && o.warn != nil:

@@ -13,7 +13,8 @@ import (
 )
 
 // Read is Parse, with errors that say where in the data they are, as
-// line:column, and that guess what was meant.
+// line:column, and that guess what was meant. It is for people's files; Parse is enough for the
+// library's.
 func Read(data []byte) (*Case, error) {
 	c, err := Parse(data)
 	fields := fieldsOf(data)
@@ -26,7 +27,7 @@ func Read(data []byte) (*Case, error) {
 	return c, nil
 }
 
-// fields is where the fields of a recording stand.
+// fields is where the fields of a recording stand. Offsets are in bytes.
 type fields struct {
 	top     map[string]int64 // ends of names
 	actions []actionFields
@@ -89,7 +90,7 @@ func (f *fields) readActions(dec *json.Decoder, data []byte) error {
 var ofField = regexp.MustCompile(`^(?:actions\[(\d+)\]: )?(?:[a-z-]+: )?([A-Za-z-]+): `)
 
 // locate puts a position before an error of Parse that has none, and a guess
-// behind it.
+// behind it. The error's text names the field, which leads to its place.
 func (f *fields) locate(data []byte, err error) error {
 	m := ofField.FindStringSubmatch(err.Error())
 	if m == nil {

@@ -53,7 +53,7 @@ type Options struct {
 
 // Replay does on a simulated node what was done on the recorded one, and
 // returns what was seen. It looks at the case's name, actions, configuration and
-// machine only.
+// machine only. The same seed gives the same observation.
 func (c *Case) Replay(opts Options) (*Observation, error) {
 	// Relists take time (see listing); one that is left out would not.
 	cl, err := sim.New(sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, ControlPlane: controlplane.Options{Disable: []string{"*"}}, Elision: loop.NoElide})
@@ -76,6 +76,7 @@ func (c *Case) Replay(opts Options) (*Observation, error) {
 		return nil, err
 	}
 	for i := range c.Actions {
+		// All actions are scheduled before anything runs, so none depends on what the node does.
 		p.schedule(i, zero)
 	}
 	if err := cl.RunUntil(zero + c.watched()); err != nil {
@@ -111,7 +112,7 @@ func (c *Case) begins() time.Duration {
 	return plainUpBefore
 }
 
-// clear deletes by force what pods there are.
+// clear deletes by force what pods there are. A grace period of 0 is kubectl delete --force.
 func (p *play) clear() error {
 	api := p.cluster.API()
 	now := int64(0)
@@ -124,7 +125,8 @@ func (p *play) clear() error {
 }
 
 // makeEarlierObjects makes what was there before a case: the API's own service,
-// and what cases refer to and another one, which ran before them, had made.
+// and what cases refer to and another one, which ran before them, had made. They are what the
+// recordings' pods refer to.
 func (p *play) makeEarlierObjects() error {
 	if err := p.makeMachineFiles(); err != nil {
 		return err
@@ -182,7 +184,8 @@ func (p *play) makeMachineFiles() error {
 	return nil
 }
 
-// nodeOptions describe the machine as it was for the case.
+// nodeOptions describe the machine as it was for the case. It adds to the common options what the
+// case's configuration asks for.
 func (c *Case) nodeOptions() (sim.NodeOptions, error) {
 	o := recordedNodeOptions(c.Config)
 	if c.collectsImages() { // images that no pod uses
@@ -196,7 +199,8 @@ func (c *Case) nodeOptions() (sim.NodeOptions, error) {
 	return o, err
 }
 
-// recordedNodeOptions describe the machine of the recordings.
+// recordedNodeOptions describe the machine of the recordings. Each number is the recorded
+// machine's own, as its node status and configuration say.
 func recordedNodeOptions(added *kubeletconfig.KubeletConfiguration) sim.NodeOptions {
 	config := &kubeletconfig.KubeletConfiguration{}
 	if added != nil {
