@@ -9,11 +9,14 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 )
 
-// column is the width of one side.
+// column is the width of one side. Two columns and the bar between them make 159 characters,
+// which a wide terminal shows without wrapping.
 const column = 78
 
 // Show writes a recorded run (the first) and a replay next to each other:
-// statuses, events, calls, and of a node case the node.
+// statuses, events, calls, and of a node case the node. It draws no conclusion: a difference that
+// the rules allow looks like any other, since who asks for this wants to see for himself. With
+// several recordings of a case the first stands for all.
 func (c *Case) Show(w io.Writer, replay *Observation) error {
 	rep, err := asObject(replay)
 	if err != nil {
@@ -44,14 +47,15 @@ func (c *Case) Show(w io.Writer, replay *Observation) error {
 	return s.err
 }
 
-// sides writes two columns.
+// sides writes two columns. The first error of writing is kept and all later rows are dropped, so
+// that callers check it once.
 type sides struct {
 	w   io.Writer
 	err error
 }
 
 // row writes a line of both columns, as many times as it takes for what does not
-// fit.
+// fit. Widths are counted in runes, since messages hold other than ASCII.
 func (s *sides) row(a, b string) {
 	for s.err == nil {
 		left, restA := split(a)
@@ -87,11 +91,13 @@ func split(line string) (head, rest string) {
 			break
 		}
 	}
+	// The rest loses the space that it was broken at; the mark of a continued line stands for it.
 	return string(runes[:at]), strings.TrimLeft(string(runes[at:]), " ")
 }
 
 // section writes two lists side by side, line by line: nobody tries to find out
-// which lines belong together.
+// which lines belong together. An alignment would be a judgement, and Show is asked for when the
+// judgement of align is in doubt.
 func (s *sides) section(title string, a, b []string) {
 	s.row("", "")
 	s.row(title+":", title+":")
@@ -114,7 +120,9 @@ func (s *sides) pod(rec, rep object) {
 	s.section("calls", callLines(rec), callLines(rep))
 }
 
-// statusLines are the statuses of a run, one a line.
+// statusLines are the statuses of a run, one a line. They are those after viewOf, which is what
+// is compared: what the rules blur is shown blurred, and repeated statuses are one. Of the
+// conditions only those that are not True are named; a pod's usual ones would fill every line.
 func statusLines(run object) []string {
 	var out []string
 	for _, st := range distinct(run) {
@@ -150,7 +158,8 @@ func statusLines(run object) []string {
 	return out
 }
 
-// eventLines are the events of a run, one a line.
+// eventLines are the events of a run, one a line. An event that came again is one line: from its
+// first to its last time, and how often.
 func eventLines(run object) []string {
 	var out []string
 	for _, e := range children(run, "events") {
@@ -160,7 +169,7 @@ func eventLines(run object) []string {
 	return out
 }
 
-// callLines are the CRI calls of a run, one a line.
+// callLines are the CRI calls of a run, one a line. Arguments that differ between machines are not shown.
 func callLines(run object) []string {
 	var out []string
 	for _, c := range children(run, "cri") {
@@ -175,7 +184,8 @@ func callLines(run object) []string {
 	return out
 }
 
-// nodeLines are what was seen of the node.
+// nodeLines are what was seen of the node. The node itself is seen by its conditions, lease
+// renewals by their number alone: one renewal says no more than the next.
 func nodeLines(run object) []string {
 	var out []string
 	for _, n := range children(run, "node") {

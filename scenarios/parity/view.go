@@ -12,24 +12,36 @@ import (
 
 // The tolerances, in seconds.
 const (
+	// The kubelet's PLEG relists once a second and its status manager writes at once what
+	// changed; half a second is less than anything that a pod does by its own timing in the
+	// recorded cases.
 	short = 0.5 // a status that lives no longer may be there or not: it depends on latencies
 	slack = 1.5
 )
 
 // kinds are the lists of containers of a status; loopKinds those that restart.
 var (
-	kinds     = [...]string{"initContainers", "containers", "ephemeralContainers"}
+	kinds = [...]string{"initContainers", "containers", "ephemeralContainers"}
+	// Ephemeral containers are never restarted.
 	loopKinds = kinds[:2]
 )
 
 var (
-	loose       = regexp.MustCompile(`CrashLoopBackOff|ImagePullBackOff|ErrImage|CreateContainer\w*Error|RunContainerError|InvalidImageName|PostStartHookError`)
+	// The reasons with which the kubelet says that it is retrying: of containers
+	// (CrashLoopBackOff, the errors of their creation) and of images
+	// (pkg/kubelet/images/types.go).
+	loose = regexp.MustCompile(`CrashLoopBackOff|ImagePullBackOff|ErrImage|CreateContainer\w*Error|RunContainerError|InvalidImageName|PostStartHookError`)
+	// Where a runtime's own words begin in a message of the kubelet's. The recordings' runtime
+	// and the fake one word their errors differently, and neither is what is compared.
 	runtimeText = regexp.MustCompile(`rpc error:|failed to pull and unpack|failed to resolve|OCI runtime|failed to create|: exec: `)
-	amount      = regexp.MustCompile(`\d+(Ki|Mi|Gi)?\b`)
+	// Amounts differ with the machine: bytes left, ports, ages.
+	amount = regexp.MustCompile(`\d+(Ki|Mi|Gi)?\b`)
 )
 
 // cut is the kubelet's own part of a message as a bag of words: the runtime's
-// own words are dropped, numbers are blurred, the order of maps doesn't matter.
+// own words are dropped, numbers are blurred, the order of maps doesn't matter. Words are sorted
+// since the kubelet prints maps and sets in Go's random order, such as the unready containers of
+// a condition. What is lost is the order within a sentence, which no case depends on.
 func cut(text string) string {
 	if at := runtimeText.FindStringIndex(text); at != nil {
 		text = text[:at[0]]
@@ -39,13 +51,16 @@ func cut(text string) string {
 	return strings.Join(words, " ")
 }
 
-// containerView is what is compared of a container.
+// containerView is what is compared of a container. Left out are image IDs, container IDs and
+// times: they are the runtime's, or belong to one run.
 func containerView(c object) object {
 	out := object{}
 	for _, k := range [...]string{"state", "reason", "exitCode", "signal", "restartCount", "ready", "started"} {
 		out[k] = c[k]
 	}
 	if last := child(c, "last"); len(last) > 0 {
+		// Of the previous termination only how it ended: its times are compared by the statuses
+		// in which it happened.
 		out["last"] = []any{last["exitCode"], last["reason"]}
 	}
 	if m := text(c, "message"); m != "" {
@@ -54,7 +69,9 @@ func containerView(c object) object {
 	return out
 }
 
-// viewOf is what is compared of a status.
+// viewOf is what is compared of a status. IP addresses, start times, resource versions and
+// observed generations are left out; a UID is in it only where the recording put a name for it,
+// to see whether a pod is the same one.
 func viewOf(s object) object {
 	// A deletion shows the last status once more, of which only the phase was
 	// recorded.
@@ -68,6 +85,7 @@ func viewOf(s object) object {
 	conditions := object{}
 	for k, v := range child(s, "conditions") { //drydock:unordered fills a map
 		c, _ := v.(object)
+		// Times of transitions are not in it; that a condition changed shows by itself.
 		conditions[k] = []any{c["status"], c["reason"], cut(text(c, "message"))}
 	}
 	out["conditions"] = conditions
@@ -91,7 +109,7 @@ func viewOf(s object) object {
 	return out
 }
 
-// seen is one of a run's distinct statuses.
+// seen is one of a run's distinct statuses. at is in seconds since the case began.
 type seen struct {
 	at       float64
 	view     object
@@ -99,13 +117,16 @@ type seen struct {
 	states   []containerState
 }
 
-// containerState is one state of a container.
+// containerState is one state of a container. It is comparable, to be a map's key. exitCode and
+// counts are texts of values that may be absent: "<nil>" differs from "0".
 type containerState struct {
 	name                            string
 	state, reason, exitCode, counts string
 }
 
-// distinct lists a run's distinct statuses.
+// distinct lists a run's distinct statuses. Status writes that change nothing compared, a
+// condition's time say, are no statuses of their own. Lifetimes are rounded to hundredths, since
+// short is compared with differences of decimal numbers.
 func distinct(run object) []seen {
 	var out []seen
 	for _, s := range children(run, "status") {
@@ -134,7 +155,8 @@ func statesOf(v object) []containerState {
 	return out
 }
 
-// loops reports whether a status is one of a restart or retry loop.
+// loops reports whether a status is one of a restart or retry loop. A restart count of two shows
+// a loop also in the moment in which the container runs, when no reason says so.
 func loops(v object) bool {
 	if loose.Match(encode(v)) {
 		return true

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Error is one thing that is wrong with a document, told in one line.
+// Error is one thing that is wrong with a document, told in one line. It is comparable by value,
+// by which sorted drops repetitions.
 type Error struct {
 	// Pos is where; its File may also be a --set override, without a line.
 	Pos Position
@@ -20,7 +21,8 @@ type Error struct {
 	Message string
 }
 
-// Error is "file:line:column: field: message", as editors understand it.
+// Error is "file:line:column: field: message", as editors understand it. Editors and CI systems
+// jump to what begins with file, line and column.
 func (e *Error) Error() string {
 	s := e.Message
 	if e.Path != "" {
@@ -32,7 +34,8 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Errors is all that is wrong, by file and line.
+// Errors is all that is wrong, by file and line. It is an error itself, and errors.As finds its
+// parts through Unwrap.
 type Errors []*Error
 
 // Error is one line for each.
@@ -54,6 +57,7 @@ func (l Errors) Unwrap() []error {
 }
 
 // sorted sorts errors by file and line, and drops repetitions: what several checks find is told once.
+// The sort is stable: of one position what was found first stays first.
 func (l Errors) sorted() Errors {
 	sort.SliceStable(l, func(i, j int) bool {
 		a, b := l[i].Pos, l[j].Pos
@@ -75,14 +79,18 @@ func (l Errors) sorted() Errors {
 	return out
 }
 
-// OneLine makes any text fit into a line.
+// OneLine makes any text fit into a line. Errors of YAML and of validations have line breaks,
+// which would tear a report apart.
 func OneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
 // FieldErrors takes an error apart that names fields: an answer of the API
 // (Invalid), or an aggregate of field errors. Any other error comes back as one
-// without a field. It is for hooks that ask others what they refuse.
+// without a field. It is for hooks that ask others what they refuse. API validation of upstream
+// returns field.ErrorList in an aggregate; the API server of the simulation wraps it as a Status
+// of reason Invalid, whose causes have the field and a message but no value. Both come back in
+// one form, without the value: messages of scenarios point at it anyway.
 func FieldErrors(err error) field.ErrorList {
 	if err == nil {
 		return nil
@@ -98,10 +106,12 @@ func FieldErrors(err error) field.ErrorList {
 		}
 	case errors.As(err, &one):
 		out = append(out, one)
+	// A cause's message begins with its type's text, which field.Error would add again.
 	case errors.As(err, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) > 0:
 		for _, c := range status.Status().Details.Causes {
 			t := field.ErrorType(c.Type)
 			_, known := fieldErrorTypes()[t]
+			// Error types without a text would print as a Go error about themselves.
 			if !known {
 				t = field.ErrorTypeInternal
 			}
@@ -113,7 +123,8 @@ func FieldErrors(err error) field.ErrorList {
 	return out
 }
 
-// fieldErrorTypes are the types of field errors that have a text.
+// fieldErrorTypes are the types of field errors that have a text. It must follow the switch of
+// field.ErrorType.String in apimachinery.
 func fieldErrorTypes() map[field.ErrorType]struct{} {
 	return map[field.ErrorType]struct{}{
 		field.ErrorTypeNotFound: {}, field.ErrorTypeRequired: {}, field.ErrorTypeDuplicate: {}, field.ErrorTypeInvalid: {},

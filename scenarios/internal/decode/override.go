@@ -10,7 +10,7 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
 )
 
-// step is one step of an override's path.
+// step is one step of an override's path. Exactly one of the three forms is set.
 type step struct {
 	key   string
 	index int  // when key is ""
@@ -18,7 +18,9 @@ type step struct {
 }
 
 // parseSet takes `spec.nodes[*].kubelet.evictionHard["memory.available"]=500Mi`
-// apart.
+// apart. The syntax is that of kubectl's JSONPath as far as it names one place, with quotes for
+// keys that hold dots, as labels and eviction signals do. It is parsed by hand, since the value
+// after the first = at the top may hold anything.
 func parseSet(arg string) (steps []step, value string, err error) {
 	rest := arg
 	for first := true; ; first = false {
@@ -63,6 +65,7 @@ func parseSet(arg string) (steps []step, value string, err error) {
 
 // parseBracket takes one step in brackets off the path: [0], [*] or ["key"].
 func parseBracket(s string) (step, string, error) {
+	// Either quote may be used: shells take one of them.
 	if len(s) > 1 && (s[1] == '"' || s[1] == '\'') {
 		end := strings.IndexByte(s[2:], s[1])
 		if end < 0 || len(s) <= 3+end || s[3+end] != ']' {
@@ -88,7 +91,9 @@ func parseBracket(s string) (step, string, error) {
 }
 
 // Override applies --set arguments, `PATH=VALUE`, to a document, in their order.
-// Errors have the argument for a file.
+// Errors have the argument for a file. It changes the document's tree before decoding. So what is
+// set is checked like what is written, and an override of a field that nobody knows is found the
+// same way.
 func (r *Reader) Override(doc Place, args []string) {
 	for _, arg := range args {
 		if err := r.override(doc.node, arg); err != nil {
@@ -107,6 +112,7 @@ func (r *Reader) override(doc *yaml.Node, arg string) error {
 		return err
 	}
 	var v yaml.Node
+	// The value is YAML: 5 is a number, {a: 1} a mapping, and nothing after the = an empty text.
 	if err := safely(func() error { return yaml.Unmarshal([]byte(text), &v) }); err != nil {
 		return fmt.Errorf("the value is bad YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
@@ -119,7 +125,8 @@ func (r *Reader) override(doc *yaml.Node, arg string) error {
 
 // setAt walks the steps from n, whose path is at, and puts the value at their
 // end. Mappings on the way that are not there are made; lists are not, since
-// nobody can say how long they should be.
+// nobody can say how long they should be. [*] means every element that is there; of none it is a
+// mistake rather than nothing, since an override that does nothing is never meant.
 func (r *Reader) setAt(n *yaml.Node, steps []step, value *yaml.Node, arg, at string) error {
 	s := steps[0]
 	last := len(steps) == 1
@@ -147,6 +154,8 @@ func (r *Reader) setAt(n *yaml.Node, steps []step, value *yaml.Node, arg, at str
 		}
 		return nil
 	}
+	// "key:" without a value becomes a mapping when something is set below it, at the place of
+	// the null.
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		*n = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column}
 	}
@@ -171,6 +180,7 @@ func (r *Reader) setAt(n *yaml.Node, steps []step, value *yaml.Node, arg, at str
 		r.sets[child] = arg
 		r.put(n, s.key, child, arg)
 	}
+	// A new mapping has no line; as its position errors have the override.
 	return r.setAt(child, steps[1:], value, arg, next)
 }
 
@@ -197,7 +207,8 @@ func (r *Reader) put(n *yaml.Node, key string, v *yaml.Node, arg string) {
 }
 
 // fresh copies a value, since [*] puts it into several places, and notes where it
-// comes from.
+// comes from. Expansion copies; and nodes are remembered by identity, so two places must not
+// share one.
 func (r *Reader) fresh(v *yaml.Node, arg string) (*yaml.Node, error) {
 	budget := 100_000
 	c, err := expand(v, &budget, 0)
@@ -209,7 +220,7 @@ func (r *Reader) fresh(v *yaml.Node, arg string) (*yaml.Node, error) {
 }
 
 // mark notes for a tree that it comes from an override, which is then its
-// position.
+// position. Each node, not only the root: an error may be about any.
 func (r *Reader) mark(n *yaml.Node, arg string) {
 	r.sets[n] = arg
 	for _, c := range n.Content {
