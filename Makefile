@@ -72,9 +72,10 @@ loc: ## lines of code and of comments, by package
 race: ## tests of what has goroutines, under the race detector (needs gcc)
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m $(RACEPKGS)
 
-elision: ## the library with nothing left out, and with a look at each pass that is
+elision: ## the library with nothing left out, and with a look at each pass that is, as in random lifecycles
 	$(GO) run ./cmd/drydock run --no-elide $(LIBRARY)
 	$(GO) run ./cmd/drydock run --check-elision $(LIBRARY)
+	$(GO) test ./sim -run RandomLifecycles -lifecycle.seeds 60 -lifecycle.check 1
 
 seeds: ## the library under more seeds
 	$(GO) run ./cmd/drydock run --seeds $(SEEDS) $(LIBRARY)

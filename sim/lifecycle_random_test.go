@@ -3,7 +3,6 @@ package sim_test
 import (
 	"flag"
 	"fmt"
-	"github.com/drydock-sim/drydock/ground/loop"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/sim"
 )
@@ -24,6 +24,7 @@ var (
 	lifecycleSeeds = flag.Int("lifecycle.seeds", 50, "how many seeds TestRandomLifecycles runs")
 	lifecycleTrace = flag.String("lifecycle.trace", "", "log the records about what has this in its name, with -v")
 	lifecycleFirst = flag.Int("lifecycle.first", 0, "the first seed of TestRandomLifecycles")
+	lifecycleCheck = flag.Int("lifecycle.check", 10, "TestRandomLifecycles checks elision under one seed of so many")
 )
 
 // lifeRun is one run: random pods, random acts, then quiet.
@@ -46,9 +47,9 @@ func (r *lifeRun) fail(format string, args ...any) {
 }
 
 // newLifeRun draws a cluster and all that happens to it.
-func newLifeRun(t *testing.T, seed uint64, noElide bool) *lifeRun {
+func newLifeRun(t *testing.T, seed uint64, mode loop.ElisionMode) *lifeRun {
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 1)), objects: []string{"early", "late", "later"}}
-	c, err := sim.New(sim.Options{Seed: seed, Workers: 1, APILatencyMax: 20 * time.Millisecond, Elision: map[bool]loop.ElisionMode{true: loop.NoElide}[noElide], Census: true, KubeletLogs: *lifecycleTrace != ""})
+	c, err := sim.New(sim.Options{Seed: seed, Workers: 1, APILatencyMax: 20 * time.Millisecond, Elision: mode, Census: true, KubeletLogs: *lifecycleTrace != ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +303,7 @@ func describe(p *v1.Pod) string {
 //
 //	go test ./sim -run RandomLifecycles -lifecycle.first 17 -lifecycle.seeds 1 -v
 //
-// and many with -lifecycle.seeds 1000.
+// and many with -lifecycle.seeds 1000; -lifecycle.check 1 checks elision under each.
 func TestRandomLifecycles(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	t.Run("seeds", func(t *testing.T) {
@@ -310,8 +311,12 @@ func TestRandomLifecycles(t *testing.T) {
 			seed := uint64(*lifecycleFirst + i)
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				hash := randomLifecycle(t, seed)
-				if seed%20 == 0 && randomLifecycle(t, seed) != hash {
+				mode := loop.Elide
+				if seed%uint64(*lifecycleCheck) == 1%uint64(*lifecycleCheck) {
+					mode = loop.CheckElision
+				}
+				hash := randomLifecycle(t, seed, mode)
+				if seed%20 == 0 && randomLifecycle(t, seed, mode) != hash {
 					t.Errorf("seed %d gives two traces", seed)
 				}
 			})
@@ -327,8 +332,8 @@ func TestElisionKeepsLifecycles(t *testing.T) {
 	for i := range *lifecycleSeeds / 20 {
 		seed := uint64(*lifecycleFirst + 2*i + 1) // odd: pods are left
 		var finals [2]string
-		for j := range finals {
-			r := newLifeRun(t, seed, j == 1)
+		for j, mode := range []loop.ElisionMode{loop.Elide, loop.NoElide} {
+			r := newLifeRun(t, seed, mode)
 			r.runUntil(t, faultsEnd+7*time.Minute)
 			finals[j] = r.finals()
 			r.c.Close()
@@ -349,8 +354,8 @@ func (r *lifeRun) finals() string {
 	return b.String()
 }
 
-func randomLifecycle(t *testing.T, seed uint64) uint64 {
-	r := newLifeRun(t, seed, false)
+func randomLifecycle(t *testing.T, seed uint64, mode loop.ElisionMode) uint64 {
+	r := newLifeRun(t, seed, mode)
 	defer r.c.Close()
 	if *lifecycleTrace != "" {
 		r.c.Records(func(rec *trace.Record) {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
@@ -227,7 +228,8 @@ func (w *elided) look() bool {
 		delete(e.looks, w)
 		return false
 	}
-	if status, _ := w.m.o.Statuses.GetPodStatus(w.pod.UID); status != seen {
+	// One that says the same may have taken its place.
+	if status, _ := w.m.o.Statuses.GetPodStatus(w.pod.UID); status != seen && !equality.Semantic.DeepEqual(status, seen) {
 		w.untold("statuses")
 	}
 	return true

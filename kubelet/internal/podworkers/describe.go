@@ -22,7 +22,7 @@ func (w *Workers) Describe() {
 		fmt.Fprint(out, s.uid(), s.isStarted, s.isTerminating, s.isTerminated, s.startedTerminating, s.deleted, s.evicted, s.finished, s.restartRequested)
 	}))
 	w.records.work.Describe("updates", each(func(out io.Writer, s *record) {
-		if s.pending != nil {
+		if idle(s) {
 			fmt.Fprint(out, s.uid())
 		}
 	}))

@@ -191,7 +191,7 @@ func (e *Elided) surroundings(m *syncMemo) bool {
 // of the pod cache.
 func (e *Elided) sameInputs(s *record) bool {
 	m := &s.memo
-	if !e.idle(s) || !e.surroundings(m) {
+	if !idle(s) || !e.surroundings(m) {
 		return false
 	}
 	seen := syncVersions{e.Pods.Version().Count(), e.Cache.Version().Count(), e.Statuses.Version().Count()}
@@ -213,7 +213,7 @@ func (e *Elided) sameInputs(s *record) bool {
 // idle reports whether the pod has started, is not to end, and nothing is in
 // progress or to be done.
 // Only then can a sync be accounted for without its worker.
-func (*Elided) idle(s *record) bool {
+func idle(s *record) bool {
 	return s.started() && !s.terminationRequested() && !s.terminated() && !s.working && s.pending == nil &&
 		!s.finished && !s.removed && s.active.Pod != nil && s.active.Pod == s.memo.pod
 }

@@ -141,7 +141,8 @@ func (m *Manager) Start(g *loop.Group) {
 // Version grows with every change of a cached status.
 func (m *Manager) Version() *loop.Version { return &m.version }
 
-// OnStatusChange has fn called with the UID of each pod that gets a new status.
+// OnStatusChange has fn called with the UID of each pod that gets a new status, or
+// has none any more.
 func (m *Manager) OnStatusChange(fn func(uid types.UID)) { m.onChange = fn }
 
 // GetPodStatus returns a pod's cached status, which is shared; a mirror's UID
@@ -383,13 +384,21 @@ func (m *Manager) RemoveOrphanedStatuses(known func(uid types.UID) bool) {
 }
 
 func (m *Manager) forget(e *entry) {
-	m.version.Grow()
 	e.gone = true // the lists drop it at their next batch
 	delete(m.resizes, e.uid)
 	if m.pods[e.uid] == e {
 		delete(m.pods, e.uid)
 	}
+	m.changed(e)
 	m.progressed()
+}
+
+// changed tells that a pod's cached status is another one, or gone.
+func (m *Manager) changed(e *entry) {
+	m.version.Grow()
+	if m.onChange != nil {
+		m.onChange(e.uid)
+	}
 }
 
 // store is the one way into the cache (upstream updateStatusInternal). The
@@ -429,12 +438,9 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 	if e.sentVersion >= e.version {
 		e.firstUnsent = now.UnixNano()
 	}
-	m.version.Grow()
 	e.setStatus(s, m.opts.Client != nil)
 	e.version++
-	if m.onChange != nil {
-		m.onChange(e.uid)
-	}
+	m.changed(e)
 	e.finished = finished || e.finished && !kubetypes.IsStaticPod(pod)
 	if m.opts.Client == nil {
 		return
