@@ -77,16 +77,14 @@ func ParseMaxSize(text string) (int64, error) {
 }
 
 // Manager rotates the logs of running containers that have become too big
-// (upstream's containerLogManager). A pass of upstream asks the runtime for each
-// running container, every ten seconds; here a pass first looks at the files,
-// which it does only if one has changed since the last, and asks the runtime if
-// there is a log of that size.
+// (upstream's containerLogManager): every Period it asks the runtime for each
+// running container. Passes that would find no log of that size are elided, see
+// elide.go.
 type Manager struct {
 	o       Options
-	start   int64 // of the first pass, ns since the epoch
-	timer   *loop.Timer
-	armed   bool
+	passes  *loop.Periodic
 	listing bool // a pass asks the runtime
+	failed  bool // something of the last pass is left to the next
 	queue   []string
 	workers int
 }
@@ -104,73 +102,20 @@ func (m *Manager) Start() {
 	if m.o.MaxSize < 0 {
 		return
 	}
-	g := m.o.Group
-	m.start = g.Loop().UnixNano()
-	m.timer = g.NewTimer("container-log-manager", m.tick)
-	m.timer.Reset(0)
-	m.armed = true
-	if m.o.Group.Loop().Elides() {
-		g.OnKill(m.o.FS.Watch(m.o.Dir, m.arm))
-	}
+	m.passes = m.o.Group.EveryNow("container-log-manager", m.o.Period, 0, m.tick)
+	elide(m)
 }
 
-// arm has the next pass run, at its time.
-func (m *Manager) arm() {
-	if m.armed {
-		return
-	}
-	m.armed = true
-	now := m.o.Group.Loop().UnixNano()
-	period := int64(m.o.Period)
-	m.timer.Reset(time.Duration(period - (now-m.start)%period))
-}
-
+// tick begins a pass. One that takes longer than a period is not joined by another.
 func (m *Manager) tick() {
-	m.armed = false
-	if !m.o.Group.Loop().Elides() {
-		m.arm()
-	} else if !m.anyTooBig() {
-		return
-	}
 	if m.listing {
 		return
 	}
-	m.listing = true
+	m.listing, m.failed = true, false
 	m.o.Group.Go("container-log-manager", func(ctx context.Context) {
 		defer func() { m.listing = false }()
 		m.pass(ctx)
 	})
-}
-
-// finder is a file system that can look through directories without listing them.
-type finder interface {
-	// AnyFile tells whether match holds for something that lies so many levels
-	// of directories below dir; known is false if it can't tell.
-	AnyFile(dir string, levels int, match func(name string, size int64) bool) (found, known bool)
-}
-
-// anyTooBig looks for a log that is to be rotated, whoever writes it.
-func (m *Manager) anyTooBig() bool {
-	if f, ok := m.o.FS.(finder); ok {
-		// Below the directories of pods and containers.
-		if found, known := f.AnyFile(m.o.Dir, 2, m.tooBig); known {
-			return found
-		}
-	}
-	for _, pod := range m.readDir(m.o.Dir) {
-		podDir := m.o.Dir + "/" + pod.Name()
-		for _, c := range m.readDir(podDir) {
-			if !c.IsDir() {
-				continue
-			}
-			for _, f := range m.readDir(podDir + "/" + c.Name()) {
-				if info, err := f.Info(); err == nil && m.tooBig(f.Name(), info.Size()) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 func (m *Manager) tooBig(name string, size int64) bool {
@@ -201,7 +146,7 @@ func (m *Manager) pass(ctx context.Context) {
 	})
 	if err != nil {
 		m.o.Log("Failed to rotate container logs: failed to list containers: %v", err)
-		m.arm() // what could not be seen to is seen to next time
+		m.failed = true
 		return
 	}
 	for _, c := range list {
@@ -219,7 +164,7 @@ func (m *Manager) pass(ctx context.Context) {
 				m.queue = m.queue[1:]
 				if err := m.process(ctx, id); err != nil {
 					m.o.Log("Failed to rotate log for container containerID=%s: %v", id, err)
-					m.arm()
+					m.failed = true
 				}
 			}
 		})

@@ -116,7 +116,7 @@ func TestRotation(t *testing.T) {
 	if got, want := r.files(), "0.log:0 0.log.20260101-000020:100"; got != want || r.f.lists != 1 {
 		t.Fatalf("%s, %d lists", got, r.f.lists)
 	}
-	r.run(5 * time.Minute)
+	r.run(301 * time.Second)
 	if r.f.lists != 1 {
 		t.Errorf("%d lists though nothing is written", r.f.lists)
 	}
