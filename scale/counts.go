@@ -10,7 +10,8 @@ import (
 // counts follow the API's changes. started counts pods that left Pending, but for
 // those that failed before any of their containers ran: rejected ones. They are
 // kept change by change: a look at all pods once a virtual second would be most
-// of the run.
+// of the run. All of it is written on the API's loop by the hook and read between runs. A restart
+// count only grows with the containers that report it, so restarts sums up growths.
 type counts struct {
 	pods           Pods
 	ready          int
@@ -19,7 +20,8 @@ type counts struct {
 	added, deleted uint64
 }
 
-// of is the counter of a phase; none yet is Pending.
+// of is the counter of a phase; none yet is Pending. It returns a pointer, for the caller to
+// count up and down.
 func (p *Pods) of(phase v1.PodPhase) *int {
 	switch phase {
 	case v1.PodPending, "":
@@ -34,7 +36,7 @@ func (p *Pods) of(phase v1.PodPhase) *int {
 	return &p.Unknown
 }
 
-// change is the hook.
+// change is the hook. Old and New are committed versions, which nobody changes any more.
 func (c *counts) change(ch apiserver.Change) {
 	switch ch.Kind {
 	case apiserver.KindPod:
@@ -49,7 +51,8 @@ func (c *counts) change(ch apiserver.Change) {
 	}
 }
 
-// pod moves a pod from the counter of its old phase to that of the new one.
+// pod moves a pod from the counter of its old phase to that of the new one. An Old of nil is a
+// pod that came.
 func (c *counts) pod(ch *apiserver.Change) {
 	was := v1.PodPhase("")
 	old, _ := ch.Old.(*v1.Pod)
@@ -67,6 +70,7 @@ func (c *counts) pod(ch *apiserver.Change) {
 	pod := ch.New.(*v1.Pod)
 	is := pod.Status.Phase
 	*c.pods.of(is)++
+	// It counts a pod once: phases don't go back to Pending.
 	if is != was {
 		if (was == "" || was == v1.PodPending) && is != "" && is != v1.PodPending && (is != v1.PodFailed || ran(pod)) {
 			c.started++
@@ -81,7 +85,8 @@ func (c *counts) pod(ch *apiserver.Change) {
 }
 
 // ran reports whether a container of a pod has run. A pod that failed without it
-// was rejected, and did not start.
+// was rejected, and did not start. A container ID appears when a container was made; a pod that
+// was rejected on admission never has one.
 func ran(p *v1.Pod) bool {
 	for _, list := range [][]v1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for i := range list {
@@ -93,7 +98,9 @@ func ran(p *v1.Pod) bool {
 	return false
 }
 
-// restarts is by how much the restart counts grew.
+// restarts is by how much the restart counts grew. The sums are compared, not the containers one
+// by one: lists keep their order, and what is summed up is only shown. A shared address is the
+// cheap way to see that a status write changed something else.
 func restarts(old, now []v1.ContainerStatus) uint64 {
 	if len(old) == 0 || len(now) == 0 || &old[0] == &now[0] {
 		return 0 // none, or the same list

@@ -13,7 +13,8 @@ import (
 
 // Unit is what a distribution is of: an amount, a time, or a plain number. All
 // are drawn as float64 in base units; only what is decoded and printed has the
-// type.
+// type. The three are what appears in a workload's document: requests, lifetimes, and shares or
+// counts.
 type Unit interface {
 	resource.Quantity | time.Duration | float64
 }
@@ -86,7 +87,7 @@ type Choice[T Unit] struct {
 	Weight *float64 `json:"weight,omitempty"`
 }
 
-// weight is 1 unless said.
+// weight is 1 unless said. Weights need not add up to one.
 func (c *Choice[T]) weight() float64 {
 	if c.Weight == nil {
 		return 1
@@ -94,13 +95,15 @@ func (c *Choice[T]) weight() float64 {
 	return *c.Weight
 }
 
-// Shorthand has a distribution be written as its only value.
+// Shorthand has a distribution be written as its only value. So "cpu: 100m" is a distribution of
+// that one value.
 func (d *Distribution[T]) Shorthand() any {
 	d.Value = new(T)
 	return d.Value
 }
 
-// number is a value in its base unit: cores or bytes, seconds, or as it is.
+// number is a value in its base unit: cores or bytes, seconds, or as it is. Cores rather than
+// millicores: amounts turns them into those, rounding on the way.
 func number[T Unit](v T) float64 {
 	switch x := any(v).(type) {
 	case resource.Quantity:
@@ -114,7 +117,9 @@ func number[T Unit](v T) float64 {
 }
 
 // quantile is the value that a share of u of all values is below, 0 < u < 1, in
-// the base unit.
+// the base unit. Drawing by quantile (inverse transform) needs exactly one number from (0,1), a
+// hash here. Sampling methods that reject draws would need an unknown number of them. Nothing
+// that is drawn is ever negative: a normal distribution is cut off at 0.
 func (d *Distribution[T]) quantile(u float64) float64 {
 	x := d.unbounded(u)
 	if d.Min != nil {
@@ -127,7 +132,9 @@ func (d *Distribution[T]) quantile(u float64) float64 {
 }
 
 // unbounded is quantile without Min and Max. check has seen that one form is
-// given and that its parameters make sense.
+// given and that its parameters make sense. gonum's quantiles are closed formulas or fixed
+// approximations, so they give the same bits on every run; that is what the hash of a run rests
+// on.
 func (d *Distribution[T]) unbounded(u float64) float64 {
 	switch {
 	case d.Value != nil:
@@ -145,6 +152,7 @@ func (d *Distribution[T]) unbounded(u float64) float64 {
 	case d.Weibull != nil:
 		return distuv.Weibull{Lambda: number(d.Weibull.Scale), K: d.Weibull.Shape}.Quantile(u)
 	}
+	// The last value takes what rounding leaves over.
 	total := 0.0
 	for i := range d.Choice {
 		total += d.Choice[i].weight()
@@ -158,7 +166,8 @@ func (d *Distribution[T]) unbounded(u float64) float64 {
 	return number(d.Choice[len(d.Choice)-1].Value)
 }
 
-// check reports what is wrong with a distribution that was decoded.
+// check reports what is wrong with a distribution that was decoded. bad takes the field as the
+// document has it. One mistake of a form is told, not those that follow from it.
 func (d *Distribution[T]) check(at string, bad func(field, format string, args ...any)) {
 	forms := 0
 	for _, is := range []bool{d.Value != nil, d.Uniform != nil, d.Normal != nil, d.LogNormal != nil, d.Exponential != nil, d.Pareto != nil, d.Weibull != nil, len(d.Choice) > 0} {
@@ -174,6 +183,7 @@ func (d *Distribution[T]) check(at string, bad func(field, format string, args .
 		bad(at+".max", "is below min")
 	}
 	positive := func(field string, v float64) {
+		// NaN and infinities are refused by the decoder already.
 		if v <= 0 {
 			bad(at+"."+field, "must be more than 0")
 		}
@@ -203,7 +213,8 @@ func (d *Distribution[T]) check(at string, bad func(field, format string, args .
 }
 
 // draw is a number evenly from (0,1), by hash. The half keeps it off 0 and 1,
-// where quantiles are infinite.
+// where quantiles are infinite. The purpose keeps draws of one object apart: CPU and lifetime of
+// the same pod must not be correlated by accident. 53 bits are what a float64 holds exactly.
 func draw(seed uint64, purpose, object string, n uint64) float64 {
 	return (float64(loop.Hash(seed, []string{purpose, object}, n)>>11) + 0.5) / (1 << 53)
 }
@@ -211,7 +222,8 @@ func draw(seed uint64, purpose, object string, n uint64) float64 {
 // maxSpan bounds the times that are drawn: ten years.
 const maxSpan = 10 * 365 * 24 * time.Hour
 
-// seconds turns a number of seconds into a time.
+// seconds turns a number of seconds into a time. A heavy-tailed distribution draws times beyond
+// what a Duration holds, whose conversion would overflow.
 func seconds(s float64) time.Duration {
 	if s >= maxSpan.Seconds() {
 		return maxSpan
@@ -219,7 +231,8 @@ func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// rounded has two significant digits, so that many draws share a value.
+// rounded has two significant digits, so that many draws share a value. Two digits are at most
+// five percent off, and bound the values to 90 in each power of ten.
 func rounded(x float64) float64 {
 	if x <= 0 {
 		return 0

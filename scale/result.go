@@ -8,7 +8,7 @@ import (
 )
 
 // Result is what a run came to. Virtual times are since the start; wall times are
-// 0 without a clock.
+// 0 without a clock. It is complete also when the run failed or was stopped, as far as it got.
 type Result struct {
 	Seed uint64
 	// Interrupted tells that the run was stopped before its end.
@@ -42,10 +42,11 @@ type Result struct {
 	Errors   []string
 	Warnings []string
 
+	// It differs from StartedAt only when start-up did not end.
 	steadyFrom time.Duration
 }
 
-// Wall is where the wall clock's time went.
+// Wall is where the wall clock's time went. It depends on the machine and is no part of the hash.
 type Wall struct {
 	// Setup is making the nodes, Startup from the first virtual second until all
 	// wanted pods run, Steady the rest.
@@ -55,10 +56,12 @@ type Wall struct {
 // Total is the sum.
 func (w Wall) Total() time.Duration { return w.Setup + w.Startup + w.Steady }
 
-// finish reads what the run came to. It is called also when the run failed.
+// finish reads what the run came to. It is called also when the run failed. Counters are read
+// from the cluster once; the collectors go on until then.
 func (r *driver) finish(ctx context.Context) {
 	c, res := r.cluster, r.result
 	r.phase = PhaseDone
+	// The last lap belongs to start-up if that never ended.
 	if left := r.lap(); r.result.StartedAt == 0 {
 		res.Wall.Startup += left
 	}
@@ -97,7 +100,9 @@ func per(n float64, d time.Duration) float64 {
 	return n / d.Seconds()
 }
 
-// MarshalJSON writes times as seconds and the hash as 16 hexadecimal digits.
+// MarshalJSON writes times as seconds and the hash as 16 hexadecimal digits. The fields' names
+// are what scripts read; docs/scale.md has them. The hash is text, since JSON numbers lose digits
+// beyond 53 bits.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	all, steady := r.NodeSecondsPerSecond()
 	type wall struct {

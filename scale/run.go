@@ -19,7 +19,8 @@ import (
 
 // feed is where pods come from. A feed lives on the API's loop, but for behave,
 // which nodes call on loops of their own: what that reads must not change once
-// the run has begun.
+// the run has begun. There may be two at once: a workload's pods beside a snapshot's. Their pods
+// don't have the same names, and each answers behave for its own.
 type feed interface {
 	// prepare is called once the nodes are there, before the run.
 	prepare() error
@@ -33,7 +34,8 @@ type feed interface {
 
 // driver takes one cluster through its phases, from Run to its Result. Between
 // runs of the engine it may touch everything; in a run only what the API's loop
-// does.
+// does. The virtual clock stands still between runs of the engine; what feeds do in begin and
+// steady happens at one instant.
 type driver struct {
 	cfg     Config
 	opts    Options
@@ -50,7 +52,8 @@ type driver struct {
 }
 
 const (
-	// nodesWithin is how long nodes may take to become ready.
+	// nodesWithin is how long nodes may take to become ready. Nodes register within seconds; two
+	// minutes are more than faults of a start take.
 	nodesWithin = 2 * time.Minute
 	// step is how often is looked where a run stands.
 	step = time.Second
@@ -60,7 +63,8 @@ const (
 
 // Run runs a cluster. A ctx that ends stops the run; the result is marked as
 // interrupted then. The result holds what there is, also with an error, which is
-// of the configuration (a *ConfigError) or internal: a task's panic.
+// of the configuration (a *ConfigError) or internal: a task's panic. It never returns a nil
+// result, so that callers can show a partial one.
 func Run(ctx context.Context, cfg Config, opts Options) (*Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return &Result{}, &ConfigError{err}
@@ -74,6 +78,7 @@ func Run(ctx context.Context, cfg Config, opts Options) (*Result, error) {
 	}
 	if err := r.build(); err != nil {
 		if r.cluster != nil {
+			// build may fail after the cluster was made.
 			r.cluster.Close()
 		}
 		return r.result, &ConfigError{err}
@@ -87,7 +92,8 @@ func Run(ctx context.Context, cfg Config, opts Options) (*Result, error) {
 	return r.result, err
 }
 
-// ConfigError is an error of what was asked for, not of the simulator.
+// ConfigError is an error of what was asked for, not of the simulator. The command exits with
+// another code for it.
 type ConfigError struct{ Err error }
 
 // Error implements error.
@@ -97,10 +103,13 @@ func (e *ConfigError) Error() string { return e.Err.Error() }
 func (e *ConfigError) Unwrap() error { return e.Err }
 
 // build makes the cluster, its nodes and what the feeds need. Errors are of the
-// configuration.
+// configuration. Hooks are registered before nodes are added, so counts see every node from its
+// creation.
 func (r *driver) build() error {
 	c, err := sim.New(sim.Options{
 		Seed: r.cfg.Seed, Workers: r.cfg.Workers, ControlPlane: r.cfg.ControlPlane, APILoad: r.cfg.APILoad,
+		// No record is kept unless Attach asks for some: a trace of a large run would be larger
+		// than the run. All of it is in the hash even so.
 		Keep: func(trace.Kind, string, []trace.Field) bool { return false },
 	})
 	if err != nil {
@@ -130,7 +139,8 @@ func (r *driver) build() error {
 	return nil
 }
 
-// addFeeds makes the feeds and counts what is wanted of them.
+// addFeeds makes the feeds and counts what is wanted of them. A trace wants nothing at first: its
+// pods come by their own times.
 func (r *driver) addFeeds() {
 	var all []func() bool
 	if s := r.cfg.Snapshot; s != nil {
@@ -150,6 +160,7 @@ func (r *driver) addFeeds() {
 	if t := r.cfg.Trace; t != nil {
 		r.feeds = append(r.feeds, &traceFeed{r: r, t: t})
 	}
+	// A rate may spread creation over minutes; start-up cannot be over before that.
 	r.created = func() bool {
 		for _, done := range all {
 			if !done() {
@@ -161,7 +172,8 @@ func (r *driver) addFeeds() {
 	r.result.Wanted = r.wanted
 }
 
-// behave asks the feeds.
+// behave asks the feeds. The first feed that knows the pod decides; nil leaves the container to
+// its command.
 func (r *driver) behave(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) *fakecri.Behaviour {
 	for _, f := range r.feeds {
 		if b := f.behave(pod, container); b != nil {
@@ -173,7 +185,8 @@ func (r *driver) behave(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.
 
 // addNodes adds the snapshot's nodes, or as many as are wanted of each shape.
 // Shapes get their shares of the number exactly, each rounded against the sum so
-// far. Nodes of one shape share images and configuration.
+// far. Nodes of one shape share images and configuration. Nodes are called by their shape and
+// number, so node-17 is the same machine in each run.
 func (r *driver) addNodes() error {
 	for _, what := range scenarios.KubeletWarnings(r.cfg.Kubelet, "") {
 		r.warn("kubelet configuration: " + what)
@@ -206,7 +219,8 @@ func (r *driver) addNodes() error {
 }
 
 // images are those that the workload or the trace names: what the workload says
-// of them, or else they are on the nodes from the start.
+// of them, or else they are on the nodes from the start. Pulls are for those who state images: by
+// default every image is on the nodes, so that start-up is that of pods and not of registries.
 func (r *driver) images() []fakecri.Image {
 	var out []fakecri.Image
 	names := []string{defaultImage}
@@ -226,7 +240,8 @@ func (r *driver) images() []fakecri.Image {
 	return addImages(out, names)
 }
 
-// addImages adds the images that are not there yet, as present.
+// addImages adds the images that are not there yet, as present. An image that was stated wins,
+// also by a pattern.
 func addImages(out []fakecri.Image, names []string) []fakecri.Image {
 	have := map[string]bool{"": true}
 	for i := range out {
@@ -268,7 +283,7 @@ func (s *NodeShape) weight() float64 {
 }
 
 // shapes are what the configuration says, or the workload, or else one of
-// DefaultCapacity.
+// DefaultCapacity. The first that says something decides; they are not mixed.
 func (r *driver) shapes() []NodeShape {
 	if len(r.cfg.Shapes) > 0 {
 		return r.cfg.Shapes
@@ -279,21 +294,24 @@ func (r *driver) shapes() []NodeShape {
 	return []NodeShape{{Name: "node", Capacity: DefaultCapacity()}}
 }
 
-// DefaultCapacity is that of nodes of which nothing is said.
+// DefaultCapacity is that of nodes of which nothing is said. A middling cloud machine, of which
+// the kubelet's maxPods of 110 is the first limit that the default workload meets.
 func DefaultCapacity() v1.ResourceList {
 	return v1.ResourceList{v1.ResourceCPU: resource.MustParse("16"), v1.ResourceMemory: resource.MustParse("64Gi")}
 }
 
-// now is the virtual time since the start, on the API's loop and between runs.
+// now is the virtual time since the start, on the API's loop and between runs. The API's loop is
+// the one that all feeds run on.
 func (r *driver) now() time.Duration { return r.cluster.API().Loop().Since(r.cluster.Start()) }
 
-// after has fn run on the API's loop.
+// after has fn run on the API's loop. It may be called on that loop or between runs.
 func (r *driver) after(d time.Duration, fn func()) { r.cluster.API().Loop().Root().After(d, fn) }
 
 // drive goes through the phases. A phase that does not come to its end in time is
 // told of and the next begins: a cluster with a few broken nodes is a cluster as
 // well. ctx is looked at in each window of the engine, so that a signal ends also
-// a run that stands still.
+// a run that stands still. A window is the span in which loops run on their own, milliseconds of
+// virtual time; the hook runs after each.
 func (r *driver) drive(ctx context.Context) error {
 	r.cluster.Engine().OnWindow(func(time.Time, []int32) {
 		if ctx.Err() != nil {
@@ -314,6 +332,8 @@ func (r *driver) drive(ctx context.Context) error {
 		f.begin()
 	}
 	if r.wanted > 0 {
+		// Counted by the API's changes: everything was created, nothing is pending, and what was
+		// refused is not waited for.
 		settled := func() bool {
 			return r.created() && r.counts.pods.Pending == 0 && int(r.counts.added)+r.result.Refused >= r.wanted
 		}
@@ -340,7 +360,8 @@ func (r *driver) drive(ctx context.Context) error {
 	return err
 }
 
-// length is how long the steady phase is.
+// length is how long the steady phase is. A minute after a trace's last end lets deletions and
+// garbage collection come to rest.
 func (r *driver) length() time.Duration {
 	switch {
 	case r.cfg.For > 0:
@@ -361,6 +382,7 @@ func (r *driver) startupWithin() time.Duration {
 	if rate := r.cfg.CreateRate; rate > 0 {
 		d += seconds(float64(r.wanted) / rate)
 	}
+	// 0 is upstream's default; negative is without a limit.
 	if q := r.cfg.ControlPlane.Scheduler.QPS; q >= 0 && !r.cfg.Bound {
 		if q == 0 {
 			q = 50 // kube-scheduler's default
@@ -370,7 +392,8 @@ func (r *driver) startupWithin() time.Duration {
 	return d.Round(time.Second)
 }
 
-// runUntil runs until a time, or until done. over: the run was stopped.
+// runUntil runs until a time, or until done. over: the run was stopped. done is asked once per
+// step, so a phase ends at a whole second, which makes runs comparable.
 func (r *driver) runUntil(ctx context.Context, until time.Duration, done func() bool) (over bool, err error) {
 	r.until = until
 	for {
@@ -391,7 +414,8 @@ func (r *driver) runUntil(ctx context.Context, until time.Duration, done func() 
 }
 
 // step is how long to run until the next look at where the run stands, which
-// takes time for each node. A thousand nodes more make it a second longer.
+// takes time for each node. A thousand nodes more make it a second longer. Before the steady
+// phase it stays a second: start-up is measured with it.
 func (r *driver) step() time.Duration {
 	if r.phase != PhaseSteady {
 		return step
@@ -422,7 +446,8 @@ func (r *driver) lap() time.Duration {
 	return d
 }
 
-// warn tells something once.
+// warn tells something once. Warnings are of the configuration mostly; the same one of a thousand
+// nodes is one.
 func (r *driver) warn(text string) {
 	if r.warned[text] {
 		return
@@ -434,7 +459,8 @@ func (r *driver) warn(text string) {
 // maxErrors bounds how many errors of the API are kept.
 const maxErrors = 20
 
-// failed notes what the API refused.
+// failed notes what the API refused. All are counted and few kept: when one pod of a template is
+// refused, so are the rest.
 func (r *driver) failed(namespace, name string, err error) {
 	r.result.Refused++
 	if len(r.result.Errors) < maxErrors {

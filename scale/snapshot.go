@@ -20,7 +20,8 @@ import (
 
 // Snapshot is the nodes and pods of a real cluster, as a state to begin with. It
 // is a state and no history: uses, back-off and ages begin anew, and what refers
-// to the cluster's outside is cut off, with a note.
+// to the cluster's outside is cut off, with a note. What it holds was cleaned up by settle: every
+// pod could be created as it is.
 type Snapshot struct {
 	Nodes []*v1.Node
 	Pods  []*v1.Pod
@@ -33,7 +34,8 @@ type Snapshot struct {
 // ReadSnapshot reads what `kubectl get nodes,pods -A -o yaml` or -o json prints:
 // a List, or several documents. Unknown fields are passed over, since the cluster
 // may be newer; objects of other kinds are left out. Errors are
-// scenarios.LoadErrors.
+// scenarios.LoadErrors. Unlike scenarios, which are strict: nobody wrote this file by hand, and a
+// field that this version doesn't know is no mistake of the user's.
 func ReadSnapshot(file string, in io.Reader) (*Snapshot, error) {
 	data, err := io.ReadAll(in)
 	if err != nil {
@@ -57,7 +59,9 @@ func ReadSnapshot(file string, in io.Reader) (*Snapshot, error) {
 	return s, nil
 }
 
-// read takes a file: JSON documents or a YAML stream.
+// read takes a file: JSON documents or a YAML stream. A JSON file is recognized by its brace. It
+// goes through the JSON decoder document by document: YAML of a few hundred megabytes would take
+// minutes.
 func (s *Snapshot) read(file string, data []byte, notes map[string]int) *scenarios.LoadError {
 	if t := bytes.TrimLeft(data, " \t\r\n"); len(t) == 0 || t[0] != '{' {
 		for _, d := range documents(data) {
@@ -86,13 +90,15 @@ func (s *Snapshot) read(file string, data []byte, notes map[string]int) *scenari
 			return d.mistake(file, fmt.Errorf("bad JSON: %w", err))
 		}
 		if err := s.add(doc, notes); err != nil {
+			// The line is counted only for an error.
 			d := document{text: doc, line: bytes.Count(data[:end-len(doc)], []byte("\n")) + 1}
 			return d.mistake(file, err)
 		}
 	}
 }
 
-// add takes one document: a list or an object.
+// add takes one document: a list or an object. Lists may hold lists: kubectl prints one of
+// several kinds as a List of objects.
 func (s *Snapshot) add(doc []byte, notes map[string]int) error {
 	var head struct {
 		metav1.TypeMeta `json:",inline"`
@@ -102,6 +108,7 @@ func (s *Snapshot) add(doc []byte, notes map[string]int) error {
 		return nil
 	}
 	if err := json.Unmarshal(doc, &head); err != nil {
+		// Which Go type was wanted helps nobody who reads this.
 		return errors.New("is no Kubernetes object") // the error is about types of this program
 	}
 	switch {
@@ -127,7 +134,8 @@ func (s *Snapshot) add(doc []byte, notes map[string]int) error {
 	return s.object(head.Kind, doc, notes)
 }
 
-// object takes a node or a pod; other kinds are counted and left out.
+// object takes a node or a pod; other kinds are counted and left out. The errors name the object,
+// since its line alone says little in a file of a million lines.
 func (s *Snapshot) object(kind string, doc []byte, notes map[string]int) error {
 	switch kind {
 	case "Node":
@@ -155,7 +163,7 @@ func (s *Snapshot) object(kind string, doc []byte, notes map[string]int) error {
 }
 
 // nameOf is the name of an object that can't be read, if it has one, with a space
-// before it.
+// before it. It decodes what little it needs, leniently.
 func nameOf(doc []byte) string {
 	var head struct {
 		Metadata struct{ Namespace, Name string }
@@ -169,7 +177,8 @@ func nameOf(doc []byte) string {
 	return " " + head.Metadata.Name
 }
 
-// fieldError says of an error of decoding which field is wrong, and how.
+// fieldError says of an error of decoding which field is wrong, and how. The json package reports
+// the Go struct and a dotted path; the path becomes one to look up in the document.
 func fieldError(err error) error {
 	var e *json.UnmarshalTypeError
 	if !errors.As(err, &e) {
@@ -187,13 +196,15 @@ func fieldError(err error) error {
 const annotationMirror = "kubernetes.io/config.mirror"
 
 // hosts has a container's probes and hooks ask the pod itself: the addresses that
-// they name are those of the real cluster.
+// they name are those of the real cluster. A probe of another host would fail here, and a pod
+// that was ready there would never be.
 func hosts(c *v1.Container, notes map[string]int) {
 	clear := func(h *v1.HTTPGetAction, t *v1.TCPSocketAction) {
 		if h != nil && h.Host != "" || t != nil && t.Host != "" {
 			notes["probes and hooks name hosts: they ask their pods"]++
 		}
 		if h != nil {
+			// An empty host is the pod's own IP (core/v1 HTTPGetAction).
 			h.Host = ""
 		}
 		if t != nil {
@@ -215,7 +226,9 @@ func hosts(c *v1.Container, notes map[string]int) {
 	}
 }
 
-// settle leaves out what is no state to begin with.
+// settle leaves out what is no state to begin with. The order matters: nodes first, since pods
+// are judged by them; static pods are found by their mirrors; at last every pod is stripped to
+// what a client would have sent.
 func (s *Snapshot) settle(notes map[string]int) {
 	nodes := map[string]bool{}
 	s.Nodes = slices.DeleteFunc(s.Nodes, func(n *v1.Node) bool {
@@ -224,6 +237,7 @@ func (s *Snapshot) settle(notes map[string]int) {
 			return true
 		}
 		nodes[n.Name] = true
+		// A node without conditions is one that somebody wrote by hand.
 		if len(n.Status.Conditions) > 0 && !isReady(n) {
 			notes["nodes are not ready: they are taken as ready"]++
 		}
@@ -255,6 +269,8 @@ func (s *Snapshot) settle(notes map[string]int) {
 			notes[why]++
 			return true
 		}
+		// The mirror tells of a pod from a file on its node; here the file is made again, and the
+		// kubelet will make a mirror of its own.
 		if p.Annotations[annotationMirror] != "" {
 			s.Static[p.Spec.NodeName] = append(s.Static[p.Spec.NodeName], static(p, notes))
 			return true
@@ -270,7 +286,9 @@ func (s *Snapshot) settle(notes map[string]int) {
 	}
 }
 
-// static is the manifest that a mirror pod is of.
+// static is the manifest that a mirror pod is of. A mirror's name is the manifest's with the
+// node's appended (pkg/kubelet/config/common.go generatePodName); the annotations are those that
+// the kubelet adds on reading the file.
 func static(p *v1.Pod, notes map[string]int) *v1.Pod {
 	strip(p, notes)
 	p.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
@@ -283,7 +301,8 @@ func static(p *v1.Pod, notes map[string]int) *v1.Pod {
 	return p
 }
 
-// strip brings a pod to what a client would create it from.
+// strip brings a pod to what a client would create it from. UIDs, versions, owners and status are
+// the API server's to give; a pod that kept its owner would be collected as an orphan.
 func strip(p *v1.Pod, notes map[string]int) {
 	if len(p.OwnerReferences) > 0 && p.Annotations[annotationMirror] == "" {
 		notes["pods belong to controllers that are not there: what ends is not replaced"]++
@@ -292,6 +311,7 @@ func strip(p *v1.Pod, notes map[string]int) {
 	p.Status = v1.PodStatus{}
 	if len(p.Spec.EphemeralContainers) > 0 {
 		notes["ephemeral containers are left out"]++
+		// They cannot be created with a pod, only added through their subresource.
 		p.Spec.EphemeralContainers = nil
 	}
 	if len(p.Spec.SchedulingGates) > 0 {
@@ -331,7 +351,9 @@ func strip(p *v1.Pod, notes map[string]int) {
 	}
 }
 
-// stripVolume has a volume need nothing that is not in the file.
+// stripVolume has a volume need nothing that is not in the file. Hostpath checks of type Socket
+// or CharDevice cannot pass on a node whose file system is empty (pkg/volume/hostpath). Claims
+// and drivers need objects that the file doesn't have.
 func stripVolume(v *v1.Volume, notes map[string]int) {
 	switch h := v.HostPath; {
 	case h != nil && h.Type != nil:

@@ -16,7 +16,8 @@ import (
 
 // placed is an error with the way to where it is: keys and indices. The way is
 // looked up in the document only when there is something to tell: files of real
-// clusters have hundreds of megabytes.
+// clusters have hundreds of megabytes. Errors are wrapped from the inside out: each level of a
+// list adds its part, and mistake puts them together.
 type placed struct {
 	at  []string
 	err error
@@ -34,7 +35,8 @@ type document struct {
 	line int // that it begins in, from 1
 }
 
-// documents divides a YAML stream.
+// documents divides a YAML stream. The YAML library can decode a stream as well, but then
+// positions and the texts of documents are lost.
 func documents(data []byte) (out []document) {
 	doc, line, begin := document{line: 1}, 0, 0
 	for at := 0; at < len(data); {
@@ -57,13 +59,15 @@ func documents(data []byte) (out []document) {
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-// mistake is what is wrong with a document of a file, and where.
+// mistake is what is wrong with a document of a file, and where. The message loses the library's
+// own line, which counts from the document's beginning.
 func (d *document) mistake(file string, err error) *scenarios.LoadError {
 	e := fileError(file, d.line, "%v", err)
 	var p *placed
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
+		// The offset of a syntax error is that after the offending byte.
 		before := d.text[:min(max(int(syntax.Offset)-1, 0), len(d.text))]
 		e.Pos.Line += bytes.Count(before, []byte("\n"))
 		e.Pos.Column = len(before) - bytes.LastIndexByte(before, '\n')
@@ -86,7 +90,8 @@ func (d *document) mistake(file string, err error) *scenarios.LoadError {
 }
 
 // find brings a position to what a path leads to, or as far as it goes: of a list's
-// items the decoder of JSON doesn't tell which one it was.
+// items the decoder of JSON doesn't tell which one it was. The YAML parser reads JSON too, and
+// knows lines.
 func (d *document) find(pos *scenarios.Position, path []string) {
 	var root yaml.Node
 	if yaml.Unmarshal(d.text, &root) != nil || len(root.Content) == 0 {

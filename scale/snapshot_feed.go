@@ -23,11 +23,14 @@ import (
 )
 
 // evictionMemory is the default hard eviction threshold of memory.available,
-// which allocatable is without (pkg/kubelet/apis/config/v1beta1/defaults_linux.go).
+// which allocatable is without (pkg/kubelet/apis/config/v1beta1/defaults_linux.go). A
+// configuration with other thresholds makes allocatable differ by as much, which is then the
+// user's wish.
 const evictionMemory = 100 << 20
 
 // ownTaint tells which taints the node lifecycle controller and the kubelet set by
-// themselves.
+// themselves. They would be stale: the node is healthy here, and nobody would take them away
+// before its first heartbeat.
 func ownTaint(t *v1.Taint) bool {
 	switch t.Key {
 	case v1.TaintNodeNotReady, v1.TaintNodeUnreachable, v1.TaintNodeUnschedulable, v1.TaintNodeMemoryPressure, v1.TaintNodeDiskPressure,
@@ -38,7 +41,9 @@ func ownTaint(t *v1.Taint) bool {
 }
 
 // addNodes adds the nodes: their capacity, labels, taints, images, and what is
-// reserved, so that allocatable is what it was.
+// reserved, so that allocatable is what it was. Images are those of the node's status, which
+// lists at most 50 (nodeStatusMaxImages), and those that its pods name: whatever ran there was
+// there.
 func (s *Snapshot) addNodes(r *driver) error {
 	on := map[string][]string{}
 	for _, n := range s.Nodes {
@@ -60,6 +65,8 @@ func (s *Snapshot) addNodes(r *driver) error {
 			Runtime: fakecri.Options{Images: addImages(append(nodeImages(n), more...), on[n.Name]), Behave: r.behave},
 		}
 		for i := range opts.Taints {
+			// A NoExecute taint counts tolerations from it (pkg/controller/tainteviction); a time
+			// of the real cluster would be nonsense on this clock.
 			opts.Taints[i].TimeAdded = nil
 		}
 		node, err := r.cluster.AddNode(opts)
@@ -77,6 +84,8 @@ func (s *Snapshot) addNodes(r *driver) error {
 		}
 		cordoned[n.Name] = n.Spec.Unschedulable
 	}
+	// spec.unschedulable is nothing that a kubelet registers with unless told; it is set as
+	// kubectl cordon would, once the node's object is there.
 	r.cluster.API().OnChange(func(c apiserver.Change) {
 		n := c.New.(*v1.Node)
 		if c.Type == watch.Added && cordoned[n.Name] {
@@ -91,7 +100,7 @@ func (s *Snapshot) addNodes(r *driver) error {
 }
 
 // capacity is what the machine has; attachable volumes are limits of drivers that
-// are not there.
+// are not there. attachable-volumes-* comes from CSI drivers, which are not simulated.
 func capacity(n *v1.Node) v1.ResourceList {
 	out := v1.ResourceList{}
 	for name, q := range n.Status.Capacity { //drydock:unordered each key is set once
@@ -103,7 +112,9 @@ func capacity(n *v1.Node) v1.ResourceList {
 }
 
 // reserve has the kubelet keep what the node's capacity has and its allocatable
-// has not.
+// has not. Allocatable is capacity without kubeReserved, systemReserved and the hard eviction
+// threshold (pkg/kubelet/cm/node_container_manager_linux.go). A configuration that reserves
+// something itself is left alone.
 func reserve(base *kubeletconfig.KubeletConfiguration, n *v1.Node) *kubeletconfig.KubeletConfiguration {
 	if base != nil && (len(base.KubeReserved) > 0 || len(base.SystemReserved) > 0) {
 		return base
@@ -112,6 +123,7 @@ func reserve(base *kubeletconfig.KubeletConfiguration, n *v1.Node) *kubeletconfi
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		has, left := n.Status.Capacity[name], n.Status.Allocatable[name]
 		has.Sub(left)
+		// A node that doesn't tell allocatable gets what follows from the configuration.
 		if left.IsZero() {
 			continue
 		}
@@ -133,7 +145,8 @@ func reserve(base *kubeletconfig.KubeletConfiguration, n *v1.Node) *kubeletconfi
 	return out
 }
 
-// nodeImages are the images that the node's status tells of.
+// nodeImages are the images that the node's status tells of. The kubelet lists digests before
+// tags; the last name is the most readable. "<none>" stands for a missing tag and is no name.
 func nodeImages(n *v1.Node) []fakecri.Image {
 	var out []fakecri.Image
 	for i := range n.Status.Images {
@@ -150,7 +163,8 @@ func nodeImages(n *v1.Node) []fakecri.Image {
 	return out
 }
 
-// snapshotFeed creates a snapshot's pods where they were.
+// snapshotFeed creates a snapshot's pods where they were. stamps is dropped when the pods were
+// created: the specs live on in the templates.
 type snapshotFeed struct {
 	r      *driver
 	s      *Snapshot
@@ -161,14 +175,16 @@ type snapshotFeed struct {
 }
 
 // stamped is a pod to be created: a template that others share, and what is its
-// own.
+// own. A million pods are as many names and labels, and a few hundred templates.
 type stamped struct {
 	t     *apiserver.Template
 	stamp apiserver.Stamp
 }
 
 // prepare makes what pods refer to, writes static pods' manifests, and has the
-// API look at each pod. Pods that differ by name only share a template.
+// API look at each pod. Pods that differ by name only share a template. The spec as JSON is the
+// key: what differs there cannot share a template. Node name and priority are taken out first:
+// the name is stamped on, and the priority follows from the class.
 func (f *snapshotFeed) prepare() error {
 	f.init, f.mine = map[string]bool{}, map[string]bool{}
 	templates := map[string]*apiserver.Template{}
@@ -196,6 +212,8 @@ func (f *snapshotFeed) prepare() error {
 		if templates[k] == nil {
 			t, err := f.r.cluster.API().NewTemplate(&pod)
 			if err != nil {
+				// A pod that this API server refuses is left out; the rest of the cluster is
+				// worth running.
 				f.r.failed(p.Namespace, p.Name, err)
 				continue
 			}
@@ -204,6 +222,7 @@ func (f *snapshotFeed) prepare() error {
 		f.note(p, p.Name)
 		labels, annotations := p.Labels, p.Annotations
 		if labels == nil {
+			// Labels that are nil would mean those of the template.
 			labels = map[string]string{}
 		}
 		if annotations == nil {
@@ -214,7 +233,7 @@ func (f *snapshotFeed) prepare() error {
 	return nil
 }
 
-// note keeps what behave needs to know.
+// note keeps what behave needs to know. Sidecars are init containers that don't end (KEP-753).
 func (f *snapshotFeed) note(p *v1.Pod, name string) {
 	key := p.Namespace + "/" + name
 	f.mine[key] = true
@@ -227,7 +246,8 @@ func (f *snapshotFeed) note(p *v1.Pod, name string) {
 }
 
 // begin creates all pods at one instant: they were there already, and the
-// scheduler is not asked.
+// scheduler is not asked. They are created bound, without regard to whether they fit: kubelets
+// may reject some, as they would after a restart.
 func (f *snapshotFeed) begin() {
 	for _, s := range f.stamps {
 		if _, err := f.r.cluster.API().CreateFromTemplate(s.t, s.stamp); err != nil {
@@ -243,7 +263,8 @@ func (f *snapshotFeed) begin() {
 func (f *snapshotFeed) steady() {}
 
 // behave has init containers end and everything else run: commands of images
-// that nobody has are not interpreted.
+// that nobody has are not interpreted. An init container takes a second; the snapshot doesn't
+// tell how long it took.
 func (f *snapshotFeed) behave(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) *fakecri.Behaviour {
 	key := pod.Metadata.Namespace + "/" + pod.Metadata.Name
 	switch {
@@ -256,7 +277,9 @@ func (f *snapshotFeed) behave(pod *runtimeapi.PodSandboxConfig, container *runti
 }
 
 // needs makes what pods refer to and the file does not hold. A pod whose secret
-// is missing would wait for ever, which it did not in the cluster.
+// is missing would wait for ever, which it did not in the cluster. Objects of a snapshot's own
+// would be better; kubectl get nodes,pods does not print them, and secrets should not be in such
+// a file.
 type needs struct {
 	r    *driver
 	made map[string]bool
@@ -268,7 +291,8 @@ func newNeeds(r *driver) *needs {
 	return &needs{r: r, made: map[string]bool{}, data: map[string]map[string]bool{}}
 }
 
-// meet makes the objects that a pod needs.
+// meet makes the objects that a pod needs. A pod of a class that is not there would be refused by
+// admission (plugin/pkg/admission/priority), as would an unknown runtime class.
 func (n *needs) meet(p *v1.Pod) {
 	if class := p.Spec.PriorityClassName; class != "" {
 		c := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: class}, PreemptionPolicy: p.Spec.PreemptionPolicy}
@@ -277,6 +301,7 @@ func (n *needs) meet(p *v1.Pod) {
 		}
 		n.make(apiserver.KindPriorityClass, "", class, c)
 	} else {
+		// Priority admission sets it; a client may not name one without a class.
 		p.Spec.PreemptionPolicy = nil
 	}
 	if class := p.Spec.RuntimeClassName; class != nil {
@@ -289,7 +314,8 @@ func (n *needs) meet(p *v1.Pod) {
 	n.configs(p)
 }
 
-// configs makes the configMaps and secrets that a pod needs.
+// configs makes the configMaps and secrets that a pod needs. Optional references get their
+// objects too: in the cluster they may have been there.
 func (n *needs) configs(p *v1.Pod) {
 	for _, ref := range p.Spec.ImagePullSecrets {
 		n.keys(apiserver.KindSecret, p.Namespace, ref.Name, nil)
@@ -318,7 +344,8 @@ func (n *needs) configs(p *v1.Pod) {
 	}
 }
 
-// environment makes what a container's variables come from.
+// environment makes what a container's variables come from. A key that is asked for must exist,
+// or the container fails with CreateContainerConfigError.
 func (n *needs) environment(namespace string, c *v1.Container) {
 	for _, e := range c.EnvFrom {
 		if e.ConfigMapRef != nil {
@@ -352,7 +379,8 @@ func (n *needs) make(k apiserver.Kind, namespace, name string, obj apiserver.Obj
 	}
 }
 
-// keys makes a configMap or secret with empty values for the keys asked for.
+// keys makes a configMap or secret with empty values for the keys asked for. Apply replaces the
+// object with one that has all keys asked for so far.
 func (n *needs) keys(k apiserver.Kind, namespace, name string, items []v1.KeyToPath) {
 	id := string(k) + "/" + namespace + "/" + name
 	have := n.data[id]

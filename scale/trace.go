@@ -24,13 +24,15 @@ import (
 
 // Trace is pods with their arrivals, requests, usage and lifetimes. Two formats
 // are read, told apart by their columns; docs/scale.md describes them. It is kept
-// as it was read: a few dozen bytes a pod, so that a million fit.
+// as it was read: a few dozen bytes a pod, so that a million fit. Cut changes it in place. After
+// that it is only read, by the feed and on nodes' loops.
 type Trace struct {
 	rows []row // by arrival
 }
 
 // row is a pod of a trace. lifetime and runFor are two ends: somebody deletes the
-// pod, or its container exits.
+// pod, or its container exits. Usage is a constant: neither format has it over time. Fields are
+// few and small on purpose.
 type row struct {
 	namespace, name string
 	arrival         time.Duration
@@ -45,7 +47,8 @@ type row struct {
 	shape  *shape
 }
 
-// shape is what rows have in common: they share a spec.
+// shape is what rows have in common: they share a spec. A trace of a million pods has some
+// hundred combinations of requests; each is there once, found by traceParser.shape.
 type shape struct {
 	labels           map[string]string
 	requests, limits v1.ResourceList
@@ -53,13 +56,15 @@ type shape struct {
 	affinity         *v1.Affinity
 }
 
-// cellError is what is wrong with a cell.
+// cellError is what is wrong with a cell. The position is that of the cell, of which the CSV
+// reader keeps line and column, quotes included.
 func cellError(file string, rec *csv.Reader, field int, column, format string, args ...any) *scenarios.LoadError {
 	line, col := rec.FieldPos(field)
 	return &scenarios.LoadError{Pos: scenarios.Position{File: file, Line: line, Column: col}, Path: column, Message: fmt.Sprintf(format, args...)}
 }
 
-// fileError is what is wrong with a whole file.
+// fileError is what is wrong with a whole file. An error of the CSV reader knows its own line,
+// which is better than any that the caller has.
 func fileError(file string, line int, format string, args ...any) *scenarios.LoadError {
 	e := &scenarios.LoadError{Pos: scenarios.Position{File: file}, Message: fmt.Sprintf(format, args...)}
 	var syntax *csv.ParseError
@@ -75,7 +80,8 @@ func fileError(file string, line int, format string, args ...any) *scenarios.Loa
 	return e
 }
 
-// maxAmount bounds the amounts of a trace: 1Pi.
+// maxAmount bounds the amounts of a trace: 1Pi. Sums over a node stay far from the end of an
+// int64.
 const maxAmount = 1 << 50
 
 // maxTraceErrors bounds how many errors of a trace are told.
@@ -83,7 +89,8 @@ const maxTraceErrors = 20
 
 // ReadTrace reads a trace in CSV. Errors are scenarios.LoadErrors: what is wrong,
 // with file, line and column. Rows may be in any order; they are sorted by
-// arrival, and equal ones stay as they were.
+// arrival, and equal ones stay as they were. It reads to the end, or to maxTraceErrors mistakes:
+// of a converted file all rows tend to be wrong in the same way.
 func ReadTrace(file string, in io.Reader) (*Trace, error) {
 	p, lerr := newTraceParser(file, in)
 	if lerr != nil {
@@ -123,6 +130,7 @@ func ReadTrace(file string, in io.Reader) (*Trace, error) {
 	case len(t.rows) > MaxPods:
 		return nil, scenarios.LoadErrors{fileError(file, 0, "more than %d pods", MaxPods)}
 	}
+	// Stable, so that pods of one time are created in the file's order in each run.
 	slices.SortStableFunc(t.rows, func(a, b row) int { return int(min(max(a.arrival-b.arrival, -1), 1)) })
 	return t, nil
 }
@@ -130,7 +138,8 @@ func ReadTrace(file string, in io.Reader) (*Trace, error) {
 // Pods is how many pods there are.
 func (t *Trace) Pods() int { return len(t.rows) }
 
-// End is when the last pod that ends has ended, or the last one arrives.
+// End is when the last pod that ends has ended, or the last one arrives. What lives for ever
+// counts by its arrival.
 func (t *Trace) End() time.Duration {
 	var end time.Duration
 	for i := range t.rows {
@@ -142,7 +151,8 @@ func (t *Trace) End() time.Duration {
 
 // Cut leaves out what is over before from, has what lives then arrive at once,
 // and makes all times shorter by a factor of speed, which is positive. A week of
-// a trace can so be begun in its middle and run in a day.
+// a trace can so be begun in its middle and run in a day. A pod that is running at from arrives
+// at 0 with the rest of its life. Scaled times are at least a millisecond, since 0 is for ever.
 func (t *Trace) Cut(from time.Duration, speed float64) {
 	scaled := func(d time.Duration) time.Duration {
 		if d == 0 {
@@ -150,6 +160,7 @@ func (t *Trace) Cut(from time.Duration, speed float64) {
 		}
 		return time.Duration(min(max(float64(d)/speed, float64(time.Millisecond)), float64(maxSpan)))
 	}
+	// It writes over the rows from the front, which is safe since kept never gets ahead.
 	kept := t.rows[:0]
 	for _, r := range t.rows {
 		past := max(from-r.arrival, 0)
@@ -169,7 +180,9 @@ func (t *Trace) Cut(from time.Duration, speed float64) {
 }
 
 // traceParser reads one file. Errors are collected, not the first alone: whoever
-// converts a trace wants to see what is wrong throughout.
+// converts a trace wants to see what is wrong throughout. cells and the record behind them are
+// reused for each row (csv.Reader.ReuseRecord); what is kept of a row is copied out, as the
+// strings of a record are.
 type traceParser struct {
 	file    string
 	rec     *csv.Reader
@@ -190,6 +203,7 @@ func newTraceParser(file string, in io.Reader) (*traceParser, *scenarios.LoadErr
 		_, _ = text.Discard(3)
 	}
 	rec := csv.NewReader(text)
+	// TrimLeadingSpace lets columns be aligned by hand; lines that begin with # are comments.
 	rec.ReuseRecord, rec.TrimLeadingSpace, rec.Comment = true, true, '#'
 	header, err := rec.Read()
 	switch {
@@ -222,7 +236,8 @@ var openbColumns = []string{
 }
 
 // checkColumns finds out which format a file is in, and names columns that it
-// does not know: a misspelt one would be read as empty.
+// does not know: a misspelt one would be read as empty. The first format's columns must be named
+// exactly; extended resources ("nvidia.com/gpu") are columns only there.
 func (p *traceParser) checkColumns() *scenarios.LoadError {
 	known, required := ownColumns, []string{"arrival"}
 	if _, ok := p.columns["cpu_milli"]; ok {
@@ -242,7 +257,8 @@ func (p *traceParser) checkColumns() *scenarios.LoadError {
 	return nil
 }
 
-// cell is a cell's text; "" if it is empty or the column is not there.
+// cell is a cell's text; "" if it is empty or the column is not there. pandas writes nan for what
+// is missing.
 func (p *traceParser) cell(column string) string {
 	i, ok := p.columns[column]
 	if !ok {
@@ -255,12 +271,14 @@ func (p *traceParser) cell(column string) string {
 	return s
 }
 
-// bad notes what is wrong with a cell of the present row.
+// bad notes what is wrong with a cell of the present row. The row is read on, to find its other
+// mistakes.
 func (p *traceParser) bad(column, format string, args ...any) {
 	p.errs = append(p.errs, cellError(p.file, p.rec, p.columns[column], column, format, args...))
 }
 
-// time reads seconds, or a duration with a unit; ok is false for an empty cell.
+// time reads seconds, or a duration with a unit; ok is false for an empty cell. Traces mostly
+// have seconds since some beginning, with or without a fraction.
 func (p *traceParser) time(column string) (d time.Duration, ok bool) {
 	s := p.cell(column)
 	if s == "" {
@@ -282,7 +300,7 @@ func (p *traceParser) time(column string) (d time.Duration, ok bool) {
 }
 
 // span is time, but at least a millisecond where the cell is not empty: in a row 0
-// is for ever.
+// is for ever. A pod that ended at once is not one that never ended.
 func (p *traceParser) span(column string) time.Duration {
 	d, ok := p.time(column)
 	if !ok {
@@ -291,7 +309,8 @@ func (p *traceParser) span(column string) time.Duration {
 	return max(d, time.Millisecond)
 }
 
-// quantity reads an amount such as 500m or 1Gi.
+// quantity reads an amount such as 500m or 1Gi. The library takes exponents that make numbers of
+// any size; amounts are bounded afterwards.
 func (p *traceParser) quantity(column string) (q resource.Quantity, ok bool) {
 	s := p.cell(column)
 	if s == "" {
@@ -323,7 +342,8 @@ func (p *traceParser) whole(column string, most int64) (n int64, ok bool) {
 	return int64(f), true
 }
 
-// own reads a row of Drydock's format.
+// own reads a row of Drydock's format. false means that the row had mistakes; all of them are in
+// p.errs.
 func (p *traceParser) own() (row, bool) {
 	before := len(p.errs)
 	r := row{namespace: p.cell("namespace"), image: p.cell("image")}
@@ -338,6 +358,7 @@ func (p *traceParser) own() (row, bool) {
 			p.bad("exit_code", "needs run_for")
 		}
 	}
+	// A name is checked once; a trace repeats few of them.
 	if !p.images[r.image] {
 		if err := (&fakecri.Image{Name: cmp.Or(r.image, defaultImage)}).Validate(); err != nil {
 			p.bad("image", "%q: %v", r.image, err)
@@ -350,7 +371,8 @@ func (p *traceParser) own() (row, bool) {
 			list[name] = q
 		}
 	}
-	// A request of 0 is one that is said: it does not become the limit.
+	// A request of 0 is one that is said: it does not become the limit. The API defaults a
+	// missing request to the limit; an explicit 0 stays (pkg/apis/core/v1/defaults.go).
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		if q, ok := p.quantity(string(name)); ok {
 			requests[name] = q
@@ -365,6 +387,8 @@ func (p *traceParser) own() (row, bool) {
 	}
 	for _, c := range p.order {
 		if strings.Contains(c, "/") {
+			// Extended resources cannot be overcommitted: requests and limits must be equal (API
+			// validation).
 			if n, ok := p.whole(c, maxAmount); ok && n > 0 { // extended resources have both
 				q := *resource.NewQuantity(n, resource.DecimalSI)
 				requests[v1.ResourceName(c)], limits[v1.ResourceName(c)] = q, q
@@ -382,7 +406,7 @@ func (p *traceParser) own() (row, bool) {
 	return r, len(p.errs) == before
 }
 
-// selector reads "key=value;key=value".
+// selector reads "key=value;key=value". Semicolons, since commas divide the cells.
 func (p *traceParser) selector() map[string]string {
 	s := p.cell("node_selector")
 	if s == "" {
@@ -400,7 +424,9 @@ func (p *traceParser) selector() map[string]string {
 	return out
 }
 
-// name is the row's name, or one by its number.
+// name is the row's name, or one by its number. Names of other systems have underscores and
+// capitals, which a pod's name cannot have. Names must be unique in their namespace in the whole
+// file, whether or not the pods live at the same time: behave finds rows by them.
 func (p *traceParser) name(r *row) string {
 	if r.namespace == "" {
 		r.namespace = metav1.NamespaceDefault
@@ -423,7 +449,7 @@ func (p *traceParser) name(r *row) string {
 }
 
 // shape returns the shape that all rows share that ask for the same; affinity
-// tells affinities apart.
+// tells affinities apart. The key must tell apart all that template() makes a pod of.
 func (p *traceParser) shape(s shape, affinity string) *shape {
 	key := fmt.Sprint(listKey(s.requests), "|", listKey(s.limits), "|", s.labels, "|", s.selector, "|", affinity)
 	if p.shapes[key] == nil {
@@ -432,7 +458,8 @@ func (p *traceParser) shape(s shape, affinity string) *shape {
 	return p.shapes[key]
 }
 
-// listKey writes amounts so that equal ones are equal.
+// listKey writes amounts so that equal ones are equal. Quantity.String is canonical, so 0.5 and
+// 500m are one.
 func listKey(l v1.ResourceList) string {
 	var parts []string
 	for name, q := range l { //drydock:unordered sorted below

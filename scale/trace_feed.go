@@ -13,7 +13,8 @@ import (
 )
 
 // traceFeed replays a trace: its times begin when the nodes are ready. One timer
-// goes from row to row, however many there are.
+// goes from row to row, however many there are. A timer per row would be a million timers from
+// the start, and the loop's heap would carry them all along.
 type traceFeed struct {
 	r *driver
 	t *Trace
@@ -23,14 +24,15 @@ type traceFeed struct {
 	next      int
 }
 
-// templateKey is what pods have in common that share a spec.
+// templateKey is what pods have in common that share a spec. exits decides the restart policy.
 type templateKey struct {
 	shape            *shape
 	namespace, image string
 	exits            bool
 }
 
-// prepare makes the namespaces and has the API look at a pod of each shape.
+// prepare makes the namespaces and has the API look at a pod of each shape. Rows are looked at in
+// order; most find their template made.
 func (f *traceFeed) prepare() error {
 	f.byName = make(map[string]*row, len(f.t.rows))
 	f.templates = map[templateKey]*apiserver.Template{}
@@ -47,13 +49,15 @@ func (f *traceFeed) prepare() error {
 	return nil
 }
 
-// begin does nothing: no pod of a trace is wanted before its time.
+// begin does nothing: no pod of a trace is wanted before its time. So start-up is over at once,
+// and times count from then.
 func (f *traceFeed) begin() {}
 
 // steady begins the replay.
 func (f *traceFeed) steady() { f.arrive() }
 
-// arrive creates the rows that are due, and comes back for the next.
+// arrive creates the rows that are due, and comes back for the next. Times are compared with
+// steadyFrom, not added up, so no error accumulates.
 func (f *traceFeed) arrive() {
 	began := f.r.result.steadyFrom
 	for ; f.next < len(f.t.rows); f.next++ {
@@ -66,7 +70,8 @@ func (f *traceFeed) arrive() {
 	}
 }
 
-// create creates a row's pod, and sets the timer of its deletion if it has one.
+// create creates a row's pod, and sets the timer of its deletion if it has one. The names are
+// kept by the trace, so a stamp is no allocation but the pod itself.
 func (f *traceFeed) create(r *row) {
 	t, err := f.template(r)
 	if err == nil {
@@ -83,7 +88,7 @@ func (f *traceFeed) create(r *row) {
 }
 
 // template returns the pod of a row, which it shares with all rows that ask for
-// the same.
+// the same. The pods of one template differ only by their names.
 func (f *traceFeed) template(r *row) (*apiserver.Template, error) {
 	k := templateKey{r.shape, r.namespace, r.image, r.runFor > 0}
 	if t := f.templates[k]; t != nil {
@@ -109,7 +114,8 @@ func (f *traceFeed) template(r *row) (*apiserver.Template, error) {
 }
 
 // behave is called on the nodes' loops. So it reads byName only, which does not
-// change any more.
+// change any more. A row without usage or end leaves the container to run its command, whose
+// image knows none: it just runs.
 func (f *traceFeed) behave(pod *runtimeapi.PodSandboxConfig, _ *runtimeapi.ContainerConfig) *fakecri.Behaviour {
 	r := f.byName[pod.Metadata.Namespace+"/"+pod.Metadata.Name]
 	if r == nil || r.runFor == 0 && r.cpu == 0 && r.memory == 0 {

@@ -18,13 +18,15 @@ import (
 // What GPUs of Alibaba's trace become: an extended resource in thousandths of a
 // GPU, and a label of the node.
 const (
+	// Kubernetes has no fractions of extended resources, hence thousandths.
 	ResourceGPUMilli = "alibabacloud.com/gpu-milli"
 	LabelGPUModel    = "alibabacloud.com/gpu-card-model"
 	LabelQOS         = "alibabacloud.com/qos"
 )
 
 // openb reads a row of Alibaba's cluster-trace-gpu-v2023 (openb_pod_list_*.csv).
-// A GPU that is shared counts by its thousandths, wherever on the node they are.
+// A GPU that is shared counts by its thousandths, wherever on the node they are. Requests of 0
+// GPUs are most rows. A shared GPU's share is gpu_milli; whole ones have 1000 each.
 func (p *traceParser) openb() (row, bool) {
 	before := len(p.errs)
 	r := row{}
@@ -44,6 +46,8 @@ func (p *traceParser) openb() (row, bool) {
 		requests[ResourceGPUMilli], limits[ResourceGPUMilli] = q, q
 	}
 	qos := p.cell("qos")
+	// The trace's qos is kept as a label in any case, since a pod's own QoS class follows from
+	// its requests and limits.
 	if qos == "Guaranteed" {
 		limits = requests
 	}
@@ -63,7 +67,8 @@ func (p *traceParser) openb() (row, bool) {
 // openbTimes maps creation, scheduling and deletion. What succeeded or failed
 // exited by itself, having run since it was scheduled; what did not was deleted.
 // The trace says when a pod was scheduled and when it was gone, not how long it
-// ran.
+// ran. Times are seconds since the trace's beginning. Scheduling is done by this simulation
+// again; the recorded time serves only to tell waiting from running.
 func (p *traceParser) openbTimes(r *row) {
 	r.arrival, _ = p.time("creation_time")
 	if p.cell("creation_time") == "" {
@@ -78,6 +83,7 @@ func (p *traceParser) openbTimes(r *row) {
 		return
 	}
 	ran := r.arrival
+	// Some rows have scheduling times that make no sense; for them creation stands.
 	if scheduled, ok := p.time("scheduled_time"); ok && scheduled >= r.arrival && scheduled <= deleted {
 		ran = scheduled
 	}
@@ -94,7 +100,9 @@ func (p *traceParser) openbTimes(r *row) {
 	}
 }
 
-// gpuAffinity is that to the models that gpu_spec lists ("V100M16|V100M32").
+// gpuAffinity is that to the models that gpu_spec lists ("V100M16|V100M32"). A required node
+// affinity: the pod runs on one of these models or not at all. The bar may be escaped in the
+// file, as in a pattern.
 func (p *traceParser) gpuAffinity() *v1.Affinity {
 	spec := p.cell("gpu_spec")
 	if spec == "" {
@@ -114,7 +122,8 @@ func (p *traceParser) gpuAffinity() *v1.Affinity {
 
 // ReadTraceNodes reads the nodes of Alibaba's cluster-trace-gpu-v2023
 // (openb_node_list_*.csv: sn, cpu_milli, memory_mib, gpu, model). Equal nodes are
-// one shape, whose weight is how many there are.
+// one shape, whose weight is how many there are. The second result is how many nodes there are,
+// which is what --nodes defaults to. The first mistake ends it: such a file has few lines.
 func ReadTraceNodes(file string, in io.Reader) ([]NodeShape, int, error) {
 	p, lerr := newTraceParser(file, in)
 	if lerr != nil {
@@ -160,6 +169,7 @@ func ReadTraceNodes(file string, in io.Reader) ([]NodeShape, int, error) {
 	if total == 0 {
 		return nil, 0, scenarios.LoadErrors{fileError(file, 0, "there are no nodes in this file")}
 	}
+	// The commonest shape is node group 0, whatever the file's order; equal counts stay in it.
 	slices.SortStableFunc(order, func(a, b kind) int { return count[b] - count[a] })
 	var out []NodeShape
 	for i, k := range order {

@@ -16,7 +16,7 @@ import (
 )
 
 // WorkloadKind is what a workload's document begins with, beside
-// scenarios.APIVersion.
+// scenarios.APIVersion. The schema generator and the decoder both go by it.
 const WorkloadKind = "Workload"
 
 // Workload is what pods a cluster gets, in classes with stated distributions. It
@@ -115,7 +115,8 @@ const (
 const LabelClass = "drydock.dev/class"
 
 // ParseWorkload reads a workload's document. Errors are scenarios.LoadErrors: all
-// that is wrong, with positions. All mistakes are told, each with its line.
+// that is wrong, with positions. All mistakes are told, each with its line. Checks that need all
+// values are made only for a document that was decoded without a mistake.
 func ParseWorkload(file string, data []byte) (*Workload, error) {
 	w := &Workload{}
 	doc, err := scenarios.DecodeDocument(file, data, scenarios.APIVersion, WorkloadKind, w)
@@ -129,7 +130,8 @@ func ParseWorkload(file string, data []byte) (*Workload, error) {
 }
 
 // check finds what no type can say: names, shares that add up to nothing, things
-// that exclude each other.
+// that exclude each other. What a pod may be is not repeated here: the API's own validation is
+// asked about the pod that would be created.
 func (w *Workload) check(bad func(field, format string, args ...any)) {
 	names := map[string]bool{}
 	for i := range w.Spec.Nodes {
@@ -207,11 +209,14 @@ func (c *Class) check(at string, bad func(field, format string, args ...any)) {
 	if c.Usage.Memory != nil && c.Requests.Memory == nil {
 		bad(at+".usage.memory", "is a part of requests.memory, which is not said")
 	}
+	// Amounts of 0 leave the class's own requests, which are what validation should see; a name
+	// is needed to be valid.
 	pod := c.pod(amounts{})
 	pod.Name = "x"
 	if c.Controller != "" { // what no controller's template can be shows here
 		obj := c.object(0, 1, pod)
 		for _, e := range scenarios.FieldErrors(apiserver.NewKinds().Validate(obj)) {
+			// The object's path to the pod template is what the user wrote below pod.
 			bad(at+"."+strings.Replace(e.Field, "spec.template.", "pod.", 1), "%s", e.ErrorBody())
 		}
 		return
@@ -238,16 +243,18 @@ func (c *Class) namespace() string {
 
 // amounts are what one pod requests, rounded: millicores and bytes; 0: what the
 // class's pod says. Rounding makes templates few: pods that request the same
-// share a spec.
+// share a spec. It is comparable: the key of templates.
 type amounts struct{ cpu, memory int64 }
 
-// amounts draws what the n-th pod requests.
+// amounts draws what the n-th pod requests. At least one millicore and one MiB: a request of 0
+// would make the pod BestEffort, and another kind of pod.
 func (c *Class) amounts(seed, n uint64) amounts {
 	a := amounts{}
 	if d := c.Requests.CPU; d != nil {
 		a.cpu = max(int64(rounded(d.quantile(draw(seed, "scale/cpu", c.Name, n))*1000)), 1)
 	}
 	if d := c.Requests.Memory; d != nil {
+		// Memory in whole MiB prints and shares well.
 		const unit = 1 << 20
 		a.memory = max(int64(rounded(d.quantile(draw(seed, "scale/memory", c.Name, n))/unit)), 1) * unit
 	}
@@ -255,7 +262,7 @@ func (c *Class) amounts(seed, n uint64) amounts {
 }
 
 // pod is the class's pod with these requests, without a name. Pods of one class
-// and amounts share it.
+// and amounts share it. It is called for a template, not for each pod.
 func (c *Class) pod(a amounts) *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: c.Name + "-", Namespace: c.namespace(), Labels: map[string]string{LabelClass: c.Name}}}
 	if c.Pod != nil {
@@ -264,15 +271,20 @@ func (c *Class) pod(a amounts) *v1.Pod {
 		for k, v := range c.Pod.Metadata.Labels { //drydock:unordered copies a map
 			pod.Labels[k] = v
 		}
+		// The user's labels come first, so that this one is not overwritten: behave and watch
+		// rely on it.
 		pod.Labels[LabelClass] = c.Name
 	}
 	if len(pod.Spec.Containers) == 0 {
 		pod.Spec.Containers = []v1.Container{{Name: "app", Image: defaultImage}}
 	}
 	if c.End == endExit && pod.Spec.RestartPolicy == "" {
+		// A pod that is to end must not be restarted; a Job's template, too, wants Never or
+		// OnFailure.
 		pod.Spec.RestartPolicy = v1.RestartPolicyNever
 	}
 	r := &pod.Spec.Containers[0].Resources
+	// Requests replace those of the pod's first container, others stay.
 	set := func(name v1.ResourceName, q *resource.Quantity) {
 		if r.Requests == nil {
 			r.Requests = v1.ResourceList{}

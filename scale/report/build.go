@@ -5,7 +5,9 @@ import (
 	"time"
 )
 
-// Startup tells how long pods took to start.
+// Startup tells how long pods took to start. Percentiles are of what was kept, which is
+// everything up to Options.MaxPods starts. The three unexported fields are what charts and
+// starts.csv are made of.
 type Startup struct {
 	// Pods counts the pods that started; Sampled those that the percentiles are of.
 	Pods, Sampled int
@@ -27,7 +29,7 @@ type Startup struct {
 	totals, slis []time.Duration // sorted
 }
 
-// Percentiles sum up some durations.
+// Percentiles sum up some durations. With a Count of 0 all are 0 and nothing should be shown.
 type Percentiles struct {
 	Count                    int
 	Mean, P50, P90, P99, Max time.Duration
@@ -35,7 +37,8 @@ type Percentiles struct {
 
 // percentilesOf sorts the durations. A percentile is the least duration that such
 // a share does not exceed. It is the nearest-rank method: every percentile is a
-// duration that occurred.
+// duration that occurred. It sorts in place. Interpolation, which spreadsheets use, would show a
+// latency that no pod had.
 func percentilesOf(d []time.Duration) (p Percentiles) {
 	p.Count = len(d)
 	if p.Count == 0 {
@@ -46,12 +49,13 @@ func percentilesOf(d []time.Duration) (p Percentiles) {
 	for _, x := range d {
 		sum += x
 	}
+	// The smallest index i with i+1 >= q% of len(d), in whole numbers.
 	rank := func(q int) time.Duration { return d[max((len(d)*q+99)/100-1, 0)] }
 	p.Mean, p.P50, p.P90, p.P99, p.Max = sum/time.Duration(len(d)), rank(50), rank(90), rank(99), d[len(d)-1]
 	return p
 }
 
-// Node tells of one node.
+// Node tells of one node. Counters go over the whole run, Pods is at its end.
 type Node struct {
 	Name string
 	// Pods counts the pods bound to it at the end of the report's time that have not ended.
@@ -65,13 +69,15 @@ type Node struct {
 	StartupP99 time.Duration
 }
 
-// Report tells what happened so far. The collector can go on.
+// Report tells what happened so far. The collector can go on. It copies what it takes, so the two
+// share nothing.
 func (k *Collector) Report() *Report {
 	now := k.c.Now()
 	k.over.at(now)
 	r := &Report{
 		Title: k.opts.Title, Facts: slices.Clone(k.opts.Facts), For: now,
 		Interval: k.over.width, Over: k.over.until(now),
+		// Stats makes a copy as well.
 		API: k.c.API().Stats(),
 	}
 	for i := range r.Over {
@@ -83,7 +89,9 @@ func (k *Collector) Report() *Report {
 	return r
 }
 
-// startup sums up the starts, those whose records may still come included.
+// startup sums up the starts, those whose records may still come included. Starts wait for
+// records of the trace, which come once a virtual second; those that were seen running are
+// counted all the same, with what is known.
 func (k *Collector) startup(now time.Duration) Startup {
 	s := Startup{Pods: k.starts.seen, starts: slices.Clone(k.starts.list), Waiting: len(k.pending)}
 	for _, key := range k.running {
@@ -106,6 +114,8 @@ func (k *Collector) startup(now time.Duration) Startup {
 	}
 	for p := range parts {
 		s.Parts[p] = of(func(x *start) (time.Duration, bool) {
+			// A pod without records has no parts but scheduling, and its whole time would distort
+			// Containers.
 			return time.Duration(x.parts[p]) * tick, x.node&untold == 0 || p == Scheduling
 		})
 	}
@@ -117,11 +127,13 @@ func (k *Collector) startup(now time.Duration) Startup {
 	return s
 }
 
-// startupSpans is how many spans Startup.Over has at most.
+// startupSpans is how many spans Startup.Over has at most. So many points a chart of that width
+// can tell apart.
 const startupSpans = 60
 
 // overTime makes the percentiles by time of creation, over at most startupSpans
-// spans.
+// spans. Spans are by creation, not by start: a pod created in a bad moment shows there, even if
+// it started minutes later.
 func (s *Startup) overTime(now time.Duration) {
 	s.Width = max((now / startupSpans).Round(time.Second), time.Second)
 	spans := make([][]time.Duration, int(now/s.Width)+1)
@@ -137,7 +149,8 @@ func (s *Startup) overTime(now time.Duration) {
 	}
 }
 
-// nodesAt is what is told of each node, outages that go on at now included.
+// nodesAt is what is told of each node, outages that go on at now included. The nodes are in the
+// order in which the collector met them, which start.node refers to.
 func (k *Collector) nodesAt(now time.Duration, starts []start) []Node {
 	took := make([][]time.Duration, len(k.nodes))
 	for i := range starts {

@@ -19,7 +19,9 @@ import (
 )
 
 // chart is a picture of some lines or bars over common axes. It knows nothing of
-// what its figures mean: charts.go says that.
+// what its figures mean: charts.go says that. A drawing is SVG made by gonum/plot, then changed
+// as a text: colours become CSS variables and series get names for pointers. That keeps the page
+// free of scripts for drawing and of files beside it.
 type chart struct {
 	// id names the chart's elements, title heads it, about says what it shows.
 	id, title, about string
@@ -41,7 +43,7 @@ type chart struct {
 	file string
 }
 
-// line is one series of a chart.
+// line is one series of a chart. An empty line is kept, so that colours stay with their series.
 type line struct {
 	name string
 	xy   plotter.XYs
@@ -56,7 +58,9 @@ const (
 	limitColor   = 102
 )
 
-// named is a colour that stands for a name. Nothing else draws with it.
+// named is a colour that stands for a name. Nothing else draws with it. The drawing library wants
+// colours, not names: a colour stands for a name by a value that no other part of a drawing has,
+// and embed puts the name back.
 func named(n int) color.Color { return color.NRGBA{R: 1, G: 0, B: uint8(n), A: 255} }
 
 // seriesColor is that of the i-th line.
@@ -79,7 +83,7 @@ func (c *chart) empty() bool {
 }
 
 // svg draws the chart as an element of a page, with a title and a description
-// for those who don't see it.
+// for those who don't see it. The order is the order of drawing: grid, lines, limits on top.
 func (c *chart) svg() (string, error) {
 	p := plot.New()
 	c.axes(p)
@@ -92,6 +96,7 @@ func (c *chart) svg() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("chart %s: %w", c.id, err)
 	}
+	// After the data was added, since the library widens axes to fit it.
 	c.setRange(p)
 	c.addLimits(p)
 	out := vgsvg.NewWith(vgsvg.UseWH(chartWidth, chartHeight))
@@ -104,7 +109,8 @@ func (c *chart) svg() (string, error) {
 	return c.embed(b.String())
 }
 
-// axes sets up both axes: labels, ticks and colours.
+// axes sets up both axes: labels, ticks and colours. The grid is horizontal only; the font is one
+// that the library knows the widths of.
 func (c *chart) axes(p *plot.Plot) {
 	p.BackgroundColor = nil
 	p.X.Label.Text, p.Y.Label.Text = c.xLabel, c.yLabel
@@ -124,7 +130,8 @@ func (c *chart) axes(p *plot.Plot) {
 	p.Add(grid)
 }
 
-// addLines draws the lines, or the areas of a stack.
+// addLines draws the lines, or the areas of a stack. An area is filled from its line down to the
+// axis, so the ones in front have to come last.
 func (c *chart) addLines(p *plot.Plot) error {
 	list := c.lines
 	if c.stacked {
@@ -168,7 +175,8 @@ func dashes(i int) []vg.Length {
 	return [][]vg.Length{nil, {6, 2}, {2, 2}, {8, 2, 2, 2}}[i%4]
 }
 
-// stack adds up lines that have the same x.
+// stack adds up lines that have the same x. The lines are cumulated from the first; the sum is
+// the top line.
 func stack(lines []line) []line {
 	out := make([]line, len(lines))
 	for i, l := range lines {
@@ -182,7 +190,8 @@ func stack(lines []line) []line {
 	return out
 }
 
-// addBars draws each line as a bar in every group.
+// addBars draws each line as a bar in every group. 300 points are what the bars may share of the
+// chart's width, the rest is between groups.
 func (c *chart) addBars(p *plot.Plot) error {
 	width := vg.Length(300 / (len(c.groups) * len(c.lines)))
 	for i, l := range c.lines {
@@ -203,7 +212,8 @@ func (c *chart) addBars(p *plot.Plot) error {
 	return nil
 }
 
-// setRange has the y axis begin at 0, with some room above.
+// setRange has the y axis begin at 0, with some room above. An axis that does not begin at 0
+// exaggerates.
 func (c *chart) setRange(p *plot.Plot) {
 	p.Y.Min, p.Y.Max = 0, math.Max(p.Y.Max, c.limitY)*1.06
 	if p.Y.Max <= 0 {
@@ -222,7 +232,8 @@ func (c *chart) setRange(p *plot.Plot) {
 	}
 }
 
-// addLimits draws the limits over everything else.
+// addLimits draws the limits over everything else. A limit beyond the data is still shown: the
+// range was made for it.
 func (c *chart) addLimits(p *plot.Plot) {
 	style := draw.LineStyle{Color: named(limitColor), Width: 1.2, Dashes: []vg.Length{4, 3}}
 	if c.limitY > 0 {
@@ -234,7 +245,7 @@ func (c *chart) addLimits(p *plot.Plot) {
 }
 
 // describe says in words what the lines show. It is the drawing's text for who
-// can't see it.
+// can't see it. The figures are those that somebody would read off: the highest and the last.
 func (c *chart) describe() string {
 	var out []string
 	for _, l := range c.lines {
@@ -263,13 +274,16 @@ var (
 	pathOf    = regexp.MustCompile(`(<path [^>]*(?:stroke|fill):var\(--c(\d)\)[^>]*?)\s*/>`)
 )
 
-// embed makes a drawing an element of the page.
+// embed makes a drawing an element of the page. What is cut is the XML header and the outer
+// element's own attributes; ours have a viewBox, so the drawing scales.
 func (c *chart) embed(svg string) (string, error) {
 	_, svg, ok := strings.Cut(svg, "<svg ")
 	_, svg, ok2 := strings.Cut(svg, ">\n")
 	if !ok || !ok2 {
 		return "", fmt.Errorf("chart %s: the drawing is no SVG", c.id)
 	}
+	// The pattern matches the colours of named in the drawing's hexadecimal form: red 1, green 0,
+	// blue the number.
 	svg = colorName.ReplaceAllStringFunc(svg, func(m string) string {
 		n, _ := strconv.ParseUint(m[5:], 16, 8) // as matched
 		switch n {
@@ -301,7 +315,8 @@ func (c *chart) embed(svg string) (string, error) {
 // have too many digits for a small chart.
 type shortTicks struct{}
 
-// Ticks implements plot.Ticker.
+// Ticks implements plot.Ticker. The step is the largest of 1, 2 and 5 times a power of ten that
+// gives at least four ticks.
 func (shortTicks) Ticks(min, max float64) (out []plot.Tick) {
 	step := math.Pow(10, math.Floor(math.Log10((max-min)/4)))
 	for _, m := range []float64{5, 2} {
@@ -319,7 +334,8 @@ func (shortTicks) Ticks(min, max float64) (out []plot.Tick) {
 // logTicks are 1, 2 and 5 of each power of ten.
 type logTicks struct{}
 
-// Ticks implements plot.Ticker.
+// Ticks implements plot.Ticker. A thousandth of slack keeps the axis's own ends, which rounding
+// may have moved.
 func (logTicks) Ticks(min, max float64) (out []plot.Tick) {
 	for e := math.Floor(math.Log10(min)); e <= math.Log10(max); e++ {
 		for _, m := range []float64{1, 2, 5} {
@@ -331,7 +347,8 @@ func (logTicks) Ticks(min, max float64) (out []plot.Tick) {
 	return out
 }
 
-// short writes a number with about three digits.
+// short writes a number with about three digits. Labels of thousands stay in full up to 9999, as
+// in the tables.
 func short(v float64) string {
 	unit := ""
 	switch a := math.Abs(v); {

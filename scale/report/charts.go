@@ -14,7 +14,8 @@ type section struct {
 	tables           []string // files of the tables shown
 }
 
-// timeUnit is what time is shown in on an axis.
+// timeUnit is what time is shown in on an axis. One report has one unit: charts below each other
+// must line up.
 type timeUnit struct {
 	name string
 	of   time.Duration
@@ -34,7 +35,8 @@ func unitFor(d time.Duration) timeUnit {
 // at is a time in the unit.
 func (u timeUnit) at(d time.Duration) float64 { return float64(d) / float64(u.of) }
 
-// sections are the page's, with their charts.
+// sections are the page's, with their charts. Charts without figures are left out by the page, so
+// this need not know what there was.
 func (r *Report) sections() []section {
 	return []section{
 		{
@@ -70,7 +72,9 @@ func (r *Report) aboutAPI() string {
 	return "Latency is at the server: queues of API priority and fairness, service, faults."
 }
 
-// line returns a series of a value per interval, at the intervals' ends.
+// line returns a series of a value per interval, at the intervals' ends. A point stands at its
+// interval's end, when what happened in it was known; the last one may be cut by the end of the
+// report.
 func (r *Report) line(name string, value func(*Interval) float64) line {
 	u := unitFor(r.For)
 	xy := make(plotter.XYs, len(r.Over))
@@ -82,7 +86,8 @@ func (r *Report) line(name string, value func(*Interval) float64) line {
 }
 
 // used drops lines that are 0 throughout, unless all are. A legend of lines at
-// zero hides the one that is not.
+// zero hides the one that is not. If all are zero one is kept, so that the chart shows that there
+// was nothing.
 func used(lines []line) []line {
 	var out []line
 	for _, l := range lines {
@@ -117,7 +122,8 @@ func (r *Report) timed(c *chart) *chart {
 	return c
 }
 
-// rate is of a count per second; the last interval may be cut.
+// rate is of a count per second; the last interval may be cut. A cut interval's count is over
+// less time.
 func (r *Report) rate(name string, value func(*Interval) uint64) line {
 	l := r.line(name, func(i *Interval) float64 { return float64(value(i)) / r.Interval.Seconds() })
 	if cut := r.For - time.Duration(len(r.Over)-1)*r.Interval; cut > 0 && cut < r.Interval {
@@ -146,6 +152,7 @@ func (r *Report) disruptions() *chart {
 		r.line("OOM kills", func(i *Interval) float64 { return float64(i.OOMKills) }),
 		r.line("Rejected", func(i *Interval) float64 { return float64(i.Rejected) }),
 	}
+	// Most causes don't occur and are dropped by timed.
 	for e := range evictions {
 		c.lines = append(c.lines, r.line("Evicted: "+e.String(), func(i *Interval) float64 { return float64(i.Evictions[e]) }))
 	}
@@ -161,7 +168,9 @@ func (r *Report) nodeConditions() *chart {
 	return r.timed(c)
 }
 
-// startupShare is the share of pods that had started after a time.
+// startupShare is the share of pods that had started after a time. It is an empirical
+// distribution by percents; the log axis shows tens of milliseconds and minutes at once. Times
+// below a hundredth of a second are drawn there, since a logarithm has no zero.
 func (r *Report) startupShare() *chart {
 	c := &chart{
 		id: "startup-share", title: "Share of pods started within a time", about: "All: everything; SLO: without image pulls and init containers.",
@@ -183,7 +192,8 @@ func (r *Report) startupShare() *chart {
 	return c
 }
 
-// startupOver shows whether starts got slower while the run went on.
+// startupOver shows whether starts got slower while the run went on. Spans without starts are
+// left out rather than drawn as 0; points mark single ones.
 func (r *Report) startupOver() *chart {
 	c := &chart{id: "startup-over", title: "SLO startup latency over time", about: "Percentiles by time of creation.", yLabel: "seconds", limitY: startupLimit.Seconds(), file: fileStartupOver}
 	c.lines = []line{{name: "p50"}, {name: "p90"}, {name: "p99"}}
@@ -200,7 +210,8 @@ func (r *Report) startupOver() *chart {
 	return c
 }
 
-// startupParts shows which part of a start took the time.
+// startupParts shows which part of a start took the time. Bars of a percentile don't add up to
+// that percentile of the whole: each part has its own slowest pods.
 func (r *Report) startupParts() *chart {
 	c := &chart{id: "startup-parts", title: "Parts of a start", about: "Percentiles of each part, in the order of a start.", yLabel: "seconds", lines: []line{{name: "p50"}, {name: "p90"}, {name: "p99"}}, file: fileStartup}
 	if r.Startup.Total.Count == 0 {
@@ -216,7 +227,7 @@ func (r *Report) startupParts() *chart {
 	return c
 }
 
-// nodeSpread has the nodes sorted by a value.
+// nodeSpread has the nodes sorted by a value. A flat curve means that no node stands out.
 func (r *Report) nodeSpread(id, title, about, y string, value func(*Node) float64) *chart {
 	c := &chart{id: id, title: title, about: about + ", nodes sorted by it.", xLabel: "% of nodes", yLabel: y, file: fileNodes}
 	c.lines = []line{{name: y, xy: spread(r.Nodes, value)}}

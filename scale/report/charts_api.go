@@ -12,7 +12,8 @@ import (
 // maxSeries is how many lines a chart has before the rest are summed up.
 const maxSeries = 7
 
-// spread returns a curve of at most 201 points through the sorted values.
+// spread returns a curve of at most 201 points through the sorted values. A hundred thousand
+// points would be a page of megabytes.
 func spread(nodes []Node, value func(*Node) float64) (xy plotter.XYs) {
 	v := make([]float64, len(nodes))
 	for i := range nodes {
@@ -37,7 +38,8 @@ func (r *Report) overAPI(name string, n int, value func(i int) float64) line {
 	return l
 }
 
-// intervals is how many there are in the API's statistics.
+// intervals is how many there are in the API's statistics. The API's statistics have intervals of
+// their own width.
 func (r *Report) intervals() int {
 	return int((r.For + r.API.Interval - 1) / r.API.Interval)
 }
@@ -51,7 +53,7 @@ func (r *Report) seconds(i int) float64 {
 }
 
 // get is s[i], or zero beyond its end: statistics end with the last thing that
-// happened.
+// happened. The slices are as long as what happened, not as the run.
 func get[T any](s []T, i int) (v T) {
 	if i < len(s) {
 		return s[i]
@@ -59,7 +61,7 @@ func get[T any](s []T, i int) (v T) {
 	return v
 }
 
-// apiRequests is how much was asked of the API.
+// apiRequests is how much was asked of the API. Colours are few: what is rare is one line.
 func (r *Report) apiRequests() *chart {
 	c := &chart{id: "api-requests", title: "API requests", about: "Requests per second by verb and resource, the most frequent apart.", yLabel: "requests per second", stacked: true, file: fileAPIOver}
 	calls := Calls(r.API)
@@ -81,7 +83,7 @@ func (r *Report) apiRequests() *chart {
 	return r.timed(c)
 }
 
-// sumOver sums up a value of all requests per interval.
+// sumOver sums up a value of all requests per interval. Users are summed up as well.
 func (r *Report) sumOver(value func(q *apiserver.RequestInterval) uint32) func(i int) float64 {
 	return func(i int) float64 {
 		var sum float64
@@ -104,7 +106,8 @@ func (r *Report) apiErrors() *chart {
 	return r.timed(c)
 }
 
-// apiLatency is how long the slowest took.
+// apiLatency is how long the slowest took. Maxima rather than percentiles: intervals keep only
+// sums and maxima.
 func (r *Report) apiLatency() *chart {
 	c := &chart{id: "api-latency", title: "Slowest API requests", about: "The longest latency at the server in each interval: of calls that change something, of other calls.", yLabel: "seconds", file: fileAPIOver}
 	worst := func(mutating bool) func(i int) float64 {
@@ -122,7 +125,8 @@ func (r *Report) apiLatency() *chart {
 	return r.timed(c)
 }
 
-// apiWatches is how much it told watchers.
+// apiWatches is how much it told watchers. An event counts once for each watcher that gets it: it
+// is what leaves the server.
 func (r *Report) apiWatches() *chart {
 	c := &chart{id: "api-watches", title: "Watch events sent", about: "Events per second by resource.", yLabel: "events per second", stacked: true, file: fileWatches}
 	byResource := map[string][]float64{}

@@ -11,7 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// Options configure a Collector.
+// Options configure a Collector. MaxPods bounds the memory: 32 MB by default.
 type Options struct {
 	// Title heads the report. Empty means "Drydock".
 	Title string
@@ -24,26 +24,32 @@ type Options struct {
 }
 
 // Collector collects what a report tells. Its methods are for use between runs.
-// All of it belongs to the API's loop, whose hooks fill it.
+// All of it belongs to the API's loop, whose hooks fill it. Hooks run on the API's loop; records
+// are taken between runs.
 type Collector struct {
 	c    *sim.Cluster
 	opts Options
 	// start: of the run, ns since the Unix epoch.
-	start   int64
+	start int64
+	// How long a watch event takes to a watcher: the SLO's clock stops when a watcher has seen
+	// the pod run, not when the API has.
 	deliver func() time.Duration
 
 	over    series
 	starts  starts
 	pending map[podKey]*startingPod
 	peak    int // of pending
-	// running: those in pending that run, first in first out.
+	// running: those in pending that run, first in first out. A start is complete only when the
+	// node's records have come, up to a second later.
 	running []podKey
 	nodes   []nodeStats
 	byName  map[string]int
 }
 
 // Attach begins to collect. It is for use before the run, best before nodes are
-// added. Later it would miss creations, and starts without one are not counted.
+// added. Later it would miss creations, and starts without one are not counted. It must not
+// change the run: the component "report" draws its latencies from a stream of its own, and
+// nothing is scheduled.
 func Attach(c *sim.Cluster, opts Options) *Collector {
 	if opts.Title == "" {
 		opts.Title = "Drydock"
@@ -72,7 +78,8 @@ func (k *Collector) now() time.Duration {
 }
 
 // change takes a committed write of a pod or a node. It runs for each change of
-// 150,000 pods: it allocates nothing but a pod's entry.
+// 150,000 pods: it allocates nothing but a pod's entry. Time passes between changes, so intervals
+// are closed here before anything is counted.
 func (k *Collector) change(c apiserver.Change) {
 	if len(k.running) > 0 {
 		k.settled(k.now())
@@ -91,7 +98,8 @@ func (k *Collector) change(c apiserver.Change) {
 	}
 }
 
-// wants tells which records are wanted: those of a pod's start, and OOM kills.
+// wants tells which records are wanted: those of a pod's start, and OOM kills. It is asked for
+// each record that might be made, on nodes' loops. A kind it doesn't want costs one comparison.
 func wants(kind trace.Kind, verb string, fields []trace.Field) bool {
 	switch kind {
 	case trace.KindCRI:

@@ -10,7 +10,8 @@ import (
 // (pkg/kubelet/{eviction,preemption,nodeshutdown}).
 const (
 	// A pod's status says in words why it ended; these are the kubelet's own
-	// (pkg/kubelet at v1.36).
+	// (pkg/kubelet at v1.36). They are for kubelets' statuses without the condition
+	// DisruptionTarget.
 	reasonEvicted     = "Evicted"
 	reasonPreempting  = "Preempting"
 	reasonTerminated  = "Terminated"
@@ -27,12 +28,15 @@ const (
 	reasonPodGC        = "DeletionByPodGC"
 )
 
-// ended counts what a pod's status newly tells of an end that it did not choose.
+// ended counts what a pod's status newly tells of an end that it did not choose. The condition is
+// looked at first: it is the API's own word for it (KEP-3329). Pods that a kubelet rejects have
+// no such condition; those are not evictions but count apart.
 func (k *Collector) ended(old, p *v1.Pod) {
 	if old == nil {
 		return
 	}
 	kind, evicted := newDisruption(old, p)
+	// Only a change counts: a status is written many times.
 	if !evicted && p.Status.Reason != old.Status.Reason && disruption(p) == nil {
 		switch {
 		case strings.HasPrefix(p.Status.Message, rejectedPrefix):
@@ -55,7 +59,8 @@ func (k *Collector) ended(old, p *v1.Pod) {
 	}
 }
 
-// newDisruption reports whether the condition DisruptionTarget became True.
+// newDisruption reports whether the condition DisruptionTarget became True. The kubelet has one
+// reason for its three causes (TerminationByKubelet); they differ by message.
 func newDisruption(old, p *v1.Pod) (Eviction, bool) {
 	now := disruption(p)
 	if now == nil || disruption(old) != nil {
@@ -98,7 +103,8 @@ func restartsBetween(old, p *v1.Pod) uint64 {
 }
 
 // restarts is restartsBetween for one list. Lists of one version of a status are
-// shared, so an equal address is an equal list.
+// shared, so an equal address is an equal list. By name: a pod's list may grow while init
+// containers are added to it.
 func restarts(old, now []v1.ContainerStatus) (n uint64) {
 	if len(old) > 0 && len(now) > 0 && &old[0] == &now[0] {
 		return 0 // the same list

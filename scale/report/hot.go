@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// HotSpot is a node that has more of something than others.
+// HotSpot is a node that has more of something than others. Value and Median are in the unit that
+// What names.
 type HotSpot struct {
 	What          string
 	Rank          int // from 1
@@ -18,7 +19,8 @@ const hotSpotsEach = 5
 
 // hotSpots are the nodes that are above the median by most, thing by thing; ties
 // in the order of the nodes. The median rather than the mean: one hot node would
-// move the mean towards itself.
+// move the mean towards itself. A thing that is the same on all nodes has no hot spot, however
+// much there is of it.
 func (r *Report) hotSpots() (out []HotSpot) {
 	for _, m := range []struct {
 		what  string

@@ -6,7 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// nodeStats is what is kept of a node.
+// nodeStats is what is kept of a node. down is the sum of outages that are over; one that goes on
+// counts from since.
 type nodeStats struct {
 	name               string
 	started, restarts  uint64
@@ -17,7 +18,8 @@ type nodeStats struct {
 	outages            uint64
 }
 
-// nodeIndex returns the index of a node's statistics, which it makes if need be.
+// nodeIndex returns the index of a node's statistics, which it makes if need be. A node is known
+// by its first change or by the first pod bound to it.
 func (k *Collector) nodeIndex(name string) int {
 	i, ok := k.byName[name]
 	if !ok {
@@ -31,7 +33,8 @@ func (k *Collector) nodeIndex(name string) int {
 // nodeOf is what is kept of a pod's node.
 func (k *Collector) nodeOf(p *v1.Pod) *nodeStats { return &k.nodes[k.nodeIndex(p.Spec.NodeName)] }
 
-// node takes a change of a node.
+// node takes a change of a node. Most changes of a node are heartbeats, in which nothing counted
+// differs.
 func (k *Collector) node(old, n *v1.Node, gone bool, now time.Duration) {
 	var was, is [nodeStates]bool
 	if old != nil {
@@ -60,7 +63,8 @@ func count(b bool) int64 {
 }
 
 // ready follows a node's condition Ready. Before it was True once, a node starts.
-// A node that is deleted while it is not Ready is down until then and no longer.
+// A node that is deleted while it is not Ready is down until then and no longer. A node that has
+// not been Ready yet is not failing: it is starting.
 func (x *nodeStats) ready(is, gone bool, now time.Duration) {
 	x.wasReady = x.wasReady || is
 	down := x.wasReady && !is && !gone
@@ -77,7 +81,7 @@ func (x *nodeStats) ready(is, gone bool, now time.Duration) {
 	}
 }
 
-// statesOf are the states that a node is in.
+// statesOf are the states that a node is in. Of the three Ready states a node is in exactly one.
 func statesOf(n *v1.Node) (out [nodeStates]bool) {
 	ready := ReadyUnknown
 	for i := range n.Status.Conditions {

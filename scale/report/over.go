@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Phase is what the charts call the state of a pod: its phase, Pending in two.
+// Phase is what the charts call the state of a pod: its phase, Pending in two. Order matters:
+// code compares with Starting and Succeeded.
 type Phase uint8
 
 // The phases, in the order of a pod's life.
@@ -24,7 +25,8 @@ func (p Phase) String() string {
 	return [...]string{"Unscheduled", "Starting", "Running", "Succeeded", "Failed", "Unknown"}[p]
 }
 
-// NodeState is what the charts count nodes by. A node can be in several.
+// NodeState is what the charts count nodes by. A node can be in several. The three of condition
+// Ready come first and exclude each other.
 type NodeState uint8
 
 // The states of nodes.
@@ -44,7 +46,8 @@ func (s NodeState) String() string {
 	return [...]string{"Ready", "NotReady", "Unknown", "MemoryPressure", "DiskPressure", "PIDPressure", "Unschedulable"}[s]
 }
 
-// Eviction is the cause by which a pod was made to end before it would have.
+// Eviction is the cause by which a pod was made to end before it would have. The names in String
+// are part of the CSV files' columns.
 type Eviction uint8
 
 // The kinds of evictions: the reasons of the condition DisruptionTarget
@@ -68,7 +71,8 @@ func (e Eviction) String() string {
 	}[e]
 }
 
-// Counts is how often things happened in some span of time.
+// Counts is how often things happened in some span of time. Counts add up over intervals; Gauges
+// don't.
 type Counts struct {
 	// Created, Scheduled, Started and Deleted count pods; Rejected those that a
 	// kubelet did not admit.
@@ -101,7 +105,8 @@ func (c *Counts) add(o *Counts) {
 	}
 }
 
-// Gauges is how things are at a time.
+// Gauges is how things are at a time. They go up and down with changes, so intervals in which
+// nothing happens have the ones before.
 type Gauges struct {
 	// Pods count the pods by Phase; Terminating those among them that have a
 	// deletionTimestamp.
@@ -119,6 +124,7 @@ type Interval struct {
 
 // Intervals begin with a second and are doubled when there are too many.
 const (
+	// 720 is even, as widen wants, and 12 minutes of seconds.
 	firstInterval = time.Second
 	maxIntervals  = 720
 )
@@ -133,7 +139,8 @@ type series struct {
 }
 
 // at brings the series to a time: counts go to the interval that has it. Gauges
-// are carried over into intervals in which nothing happens.
+// are carried over into intervals in which nothing happens. It is called before each count with
+// the present time. Times never go back.
 func (s *series) at(t time.Duration) {
 	for t >= s.width*time.Duration(len(s.done)+1) {
 		s.done = append(s.done, s.now)
@@ -145,7 +152,8 @@ func (s *series) at(t time.Duration) {
 }
 
 // until returns the intervals up to now; the last is cut. What happens just when an
-// interval ends is its own if the report ends there, too.
+// interval ends is its own if the report ends there, too. The report ends on an interval's end
+// more often than not: runs end at whole seconds.
 func (s *series) until(now time.Duration) []Interval {
 	out := append(slices.Clone(s.done), s.now)
 	if n := len(out) - 2; n >= 0 && now%s.width == 0 {
@@ -157,7 +165,7 @@ func (s *series) until(now time.Duration) []Interval {
 }
 
 // widen makes each two intervals one. Counts of the two are added; of gauges the
-// later one stays.
+// later one stays. It halves in place.
 func (s *series) widen() {
 	for i := 0; i < len(s.done); i += 2 {
 		both := s.done[i+1]

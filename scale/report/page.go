@@ -11,7 +11,7 @@ import (
 //go:embed page.html
 var pageText string
 
-// page is what the template gets.
+// page is what the template gets. The template's fields are exported for the template's sake.
 type page struct {
 	*Report
 	Sections []pageSection
@@ -54,10 +54,12 @@ type cell struct {
 	Number bool
 }
 
-// pageRows is how many rows of a table the page shows; the file has all.
+// pageRows is how many rows of a table the page shows; the file has all. A page with a table of a
+// hundred thousand nodes would not open.
 const pageRows = 60
 
-// writeHTML writes the page. Everything is in it: styles, drawings and scripts.
+// writeHTML writes the page. Everything is in it: styles, drawings and scripts. html/template
+// escapes all text; the drawings alone are put in as they are, having escaped theirs.
 func (r *Report) writeHTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"round": round, "seconds": func(d time.Duration) string { return short(d.Seconds()) + " s" },
@@ -95,7 +97,8 @@ func (r *Report) writeHTML(w io.Writer) error {
 	return t.Execute(w, p)
 }
 
-// forPage is a table's first rows, as text for the page.
+// forPage is a table's first rows, as text for the page. A cell is a number if it parses as one,
+// which decides only how it is aligned.
 func (t *table) forPage() pageTable {
 	out := pageTable{File: t.File, Title: t.Title, Head: t.Columns}
 	for row := range t.rows {

@@ -8,11 +8,12 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// Fact is a line about the run that the report shows as it is: "seed", "7".
+// Fact is a line about the run that the report shows as it is: "seed", "7". Facts are shown in
+// their order.
 type Fact struct{ Name, Value string }
 
 // Report is what happened up to a time. It shares nothing with the run. The
-// collector may go on while it is written.
+// collector may go on while it is written. The methods that write it only read it.
 type Report struct {
 	// Title heads the page.
 	Title string
@@ -39,7 +40,8 @@ type Report struct {
 }
 
 // WriteDir writes index.html and the CSV files, each into what create returns
-// for its name.
+// for its name. It does not know about directories: create decides where files go. The first
+// error ends it, with that file closed.
 func (r *Report) WriteDir(create func(name string) (io.WriteCloser, error)) error {
 	for _, f := range r.files() {
 		w, err := create(f.name)
@@ -58,7 +60,7 @@ func (r *Report) WriteDir(create func(name string) (io.WriteCloser, error)) erro
 }
 
 // file is one of a report's files. All are written the same way, to wherever
-// create leads.
+// create leads. Names are those of tables.go.
 type file struct {
 	name  string
 	write func(io.Writer) error

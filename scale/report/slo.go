@@ -10,7 +10,8 @@ import (
 )
 
 // SLO is a verdict on one of Kubernetes' scalability SLOs. It says what was
-// measured even where it gives no verdict, so that a reader sees why.
+// measured even where it gives no verdict, so that a reader sees why. sig-scalability's SLOs hold
+// for a cluster that keeps to the thresholds and over a day; a verdict here is on the run.
 type SLO struct {
 	// Name says what it is about: "Pod startup", "API: mutating calls", ...
 	Name string
@@ -28,7 +29,7 @@ type SLO struct {
 	Unmodelled bool
 }
 
-// Verdict is "met", "missed", "no data" or "not modelled".
+// Verdict is "met", "missed", "no data" or "not modelled". The texts are those of slos.csv.
 func (s *SLO) Verdict() string {
 	switch {
 	case s.Count == 0:
@@ -43,12 +44,15 @@ func (s *SLO) Verdict() string {
 
 // The limits of the SLOs.
 const (
+	// Pod startup: 5 s; calls of single objects: 1 s; lists: 30 s, the SLO's bound for those of a
+	// whole cluster (api_call_latency.md).
 	startupLimit = 5 * time.Second
 	callLimit    = time.Second
 	listLimit    = 30 * time.Second
 )
 
-// slos judges the run by the SLOs that a simulation can say something about.
+// slos judges the run by the SLOs that a simulation can say something about. Lists of a namespace
+// have 5 s in the SLO; requests here don't tell their scope, so the wider bound stands for all.
 func slos(r *Report) []SLO {
 	start := SLO{
 		Name: "Pod startup", Count: uint64(r.Startup.SLI.Count), P99: r.Startup.SLI.P99, Limit: startupLimit, Worst: "stateless, schedulable pods",
@@ -70,13 +74,16 @@ func slos(r *Report) []SLO {
 	out := []SLO{start, mutating, single, lists}
 	for i := range out {
 		s := &out[i]
+		// Without a load model and without faults all API latencies are 0, and "met" would mean
+		// nothing.
 		s.Unmodelled = i > 0 && len(r.API.Levels) == 0 && s.P99 == 0
 		s.Met = s.Count > 0 && !s.Unmodelled && s.P99 <= s.Limit
 	}
 	return out
 }
 
-// take has a call count: the SLO is about the worst of them.
+// take has a call count: the SLO is about the worst of them. The SLO is for each resource and
+// verb apart, so the worst of them decides.
 func (s *SLO) take(c *Call) {
 	n := c.Latency.Count
 	if n == 0 {
@@ -100,7 +107,8 @@ func isMutating(verb string) bool {
 // name is "PATCH pods/status".
 func (c *Call) name() string { return strings.ToUpper(c.Verb) + " " + c.Resource }
 
-// Call sums up the requests of one verb and resource of all users.
+// Call sums up the requests of one verb and resource of all users. Users are merged: the SLO does
+// not tell them apart.
 type Call struct {
 	Verb, Resource string
 	// Total counts the requests, Errors those answered with a code of 400 or more or not at
@@ -111,7 +119,8 @@ type Call struct {
 	Over []uint64
 }
 
-// Calls sums up an API's statistics by verb and resource, the most frequent first.
+// Calls sums up an API's statistics by verb and resource, the most frequent first. A code of 0 is
+// a request without an answer, such as one that a fault swallowed.
 func Calls(st *apiserver.Stats) []Call {
 	var out []Call
 	for i := range st.Requests {
@@ -139,6 +148,7 @@ func Calls(st *apiserver.Stats) []Call {
 			c.Over[t] += uint64(q.Over[t].Requests)
 		}
 	}
+	// Equal counts stay in the statistics' order, which is fixed.
 	slices.SortStableFunc(out, func(a, b Call) int { return cmp.Compare(b.Total, a.Total) })
 	return out
 }

@@ -2,7 +2,8 @@ package report
 
 import "time"
 
-// Summary is a report's main figures, for JSON. Times are seconds.
+// Summary is a report's main figures, for JSON. Times are seconds. Names of JSON fields are for
+// scripts, so they stay.
 type Summary struct {
 	SLOs []SLOSummary `json:"slos"`
 	// Startup has the parts of startup.csv.
@@ -36,7 +37,7 @@ type StartupSummary struct {
 }
 
 // Summary sums the report up. It is what programs read; pages and tables have
-// more.
+// more. It holds no slices of the report.
 func (r *Report) Summary() *Summary {
 	out := &Summary{Waiting: r.Startup.Waiting, Rejected: r.Totals.Rejected, OOMKills: r.Totals.OOMKills, Evictions: map[string]uint64{}}
 	for i := range r.SLOs {

@@ -11,6 +11,7 @@ import (
 
 // The CSV files.
 const (
+	// The names are documented in docs/report.md and linked by the page.
 	fileSLOs        = "slos.csv"
 	fileStartup     = "startup.csv"
 	fileStartupOver = "startup_over_time.csv"
@@ -27,11 +28,13 @@ const (
 )
 
 // table is one of the CSV files; the page shows some of them. docs/report.md has
-// the columns.
+// the columns. A table is made once and read by the CSV writer and the page; rows are made while
+// they are read.
 type table struct {
 	File, Title string
 	Columns     []column
-	// rows yields values as the file has them; a row may be reused by the next.
+	// rows yields values as the file has them; a row may be reused by the next. So a reader that
+	// keeps a row has to copy it.
 	rows iter.Seq[[]string]
 }
 
@@ -39,7 +42,7 @@ type table struct {
 type column struct{ Name, About string }
 
 // writeCSV writes a line of names and the rows. Rows are written as they come:
-// starts.csv may have a million.
+// starts.csv may have a million. The writer buffers; its error comes with the last flush.
 func (t *table) writeCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	names := make([]string, len(t.Columns))
@@ -66,14 +69,15 @@ func (r *Report) tables() []table {
 	}
 }
 
-// seconds writes a time as decimal seconds, to the tenth of a millisecond.
+// seconds writes a time as decimal seconds, to the tenth of a millisecond. Four digits are a
+// tick.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 4, 64) }
 
 // number writes a whole number.
 func number[T int | int64 | uint64 | uint32](n T) string { return fmt.Sprint(n) }
 
 var (
-	// Columns that several tables have.
+	// Columns that several tables have. Names end with their unit.
 	columnTime   = column{"time_s", "end of the interval, virtual seconds since the start of the run"}
 	percentilesC = []column{
 		{"count", "how many the percentiles are of"}, {"mean_s", "mean"}, {"p50_s", "50th percentile"}, {"p90_s", "90th percentile"}, {"p99_s", "99th percentile"}, {"max_s", "longest"},
@@ -86,7 +90,8 @@ func (p *Percentiles) values() []string {
 }
 
 // The tables, one function each: file, title, columns with what they say, and the
-// rows. docs/report.md repeats the columns.
+// rows. docs/report.md repeats the columns. The functions are apart so that each table's columns
+// stand beside the code that fills them, in the same order.
 func (r *Report) sloTable() table {
 	return table{
 		File: fileSLOs, Title: "Scalability SLOs",
@@ -149,6 +154,7 @@ func (r *Report) startsTable() table {
 	return table{
 		File: fileStarts, Title: "Each start", Columns: columns,
 		rows: func(yield func([]string) bool) {
+			// One slice for all rows: a million would be garbage.
 			row := make([]string, len(columns))
 			for i := range r.Startup.starts {
 				s := &r.Startup.starts[i]

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// snake writes a name as a column: "Scheduler preemption" is scheduler_preemption.
+// snake writes a name as a column: "Scheduler preemption" is scheduler_preemption. Columns derive
+// from the names in charts, so the two cannot part.
 func snake(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "_")) }
 
 func (r *Report) overTable() table {
@@ -87,7 +88,8 @@ func (r *Report) hotTable() table {
 	}
 }
 
-// decimal writes a number to the tenth of a thousandth.
+// decimal writes a number to the tenth of a thousandth. Rounding keeps float noise such as
+// 0.30000000000000004 out of files.
 func decimal(v float64) string { return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64) }
 
 func (r *Report) callsTable() table {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Text writes the report's figures for a terminal. It returns the writer's error.
+// Text writes the report's figures for a terminal. It returns the writer's error. It is the short
+// form: the CSV files have everything.
 func (r *Report) Text(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%s: %v of virtual time\n", r.Title, r.For.Round(time.Millisecond))
@@ -55,7 +56,8 @@ func (r *Report) Text(w io.Writer) error {
 	return b.Flush()
 }
 
-// startupText writes how long pods took to start, the table by t, which writes to b.
+// startupText writes how long pods took to start, the table by t, which writes to b. The tab
+// writer must be flushed before b is written to again, or lines change places.
 func (r *Report) startupText(b io.Writer, t *tabwriter.Writer) {
 	n := r.Startup.Waiting
 	if r.Startup.Total.Count == 0 {
@@ -77,7 +79,9 @@ func (r *Report) startupText(b io.Writer, t *tabwriter.Writer) {
 	}
 }
 
-// last is how things were at the end.
+// last is how things were at the end. There is always one: series.until returns at least the
+// present interval.
 func (r *Report) last() *Interval { return &r.Over[len(r.Over)-1] }
 
+// Milliseconds, for the eye.
 func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

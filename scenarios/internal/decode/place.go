@@ -27,7 +27,9 @@ func (p Position) String() string {
 // Place is a field of a document, whether or not it is written: its path, its
 // value, and what to point at in an error. Places are values, made when they are
 // asked for; the text of a path is made for errors only, since a large document
-// has as many places as it has words.
+// has as many places as it has words. A place knows its reader, so whoever holds one can report;
+// and a place that is not written is as good as another, so that a check can say "must be set" of
+// a field at the line of the mapping that lacks it.
 type Place struct {
 	doc *document
 	// node is the value; nil: it is not written.
@@ -45,11 +47,13 @@ type document struct {
 	r    *Reader
 	file string
 	data []byte
-	// bad are the paths that could not be decoded, once Settle was called.
+	// bad are the paths that could not be decoded, once Settle was called. Texts of paths
+	// suffice: there are as many as mistakes, mostly none.
 	bad []string
 }
 
-// path is the way to a field, from the end.
+// path is the way to a field, from the end. It is a list from the end, so that going down a tree
+// costs one small allocation and siblings share what is above them.
 type path struct {
 	up     *path
 	key    string
@@ -58,6 +62,8 @@ type path struct {
 	text   string // the whole path, when it is known as a text
 }
 
+// The result is what kubectl explain and field.Path would write, apart from keys that need
+// quotes.
 func (p *path) String() string {
 	if p.up == nil {
 		return p.text
@@ -82,7 +88,8 @@ func join(head, text string) string {
 	return head + "." + text
 }
 
-// IsPlainKey reports whether a key is written in a path without quotes.
+// IsPlainKey reports whether a key is written in a path without quotes. It is the same set that
+// parseSet takes without quotes, so that what an error prints can be given to --set.
 func IsPlainKey(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -93,7 +100,8 @@ func IsPlainKey(s string) bool {
 	return s != ""
 }
 
-// Field returns the place of a mapping's field.
+// Field returns the place of a mapping's field. It costs a walk through the mapping's keys.
+// Mappings are small.
 func (at Place) Field(name string) Place {
 	return at.entry(name, &path{up: at.path, key: name})
 }
@@ -109,7 +117,9 @@ func (at Place) entry(key string, p *path) Place {
 	return at.below(k, v, p)
 }
 
-// below is a place within this one, or one that is not written if v is nil.
+// below is a place within this one, or one that is not written if v is nil. A key is pointed at
+// rather than the mapping behind it, whose first line is the first of its fields; a scalar is
+// pointed at itself.
 func (at Place) below(key, v *yaml.Node, p *path) Place {
 	out := Place{at.doc, v, key, at.show, p}
 	switch {
@@ -122,7 +132,8 @@ func (at Place) below(key, v *yaml.Node, p *path) Place {
 	return out
 }
 
-// Index returns the place of a list's element.
+// Index returns the place of a list's element. An index beyond the end gives a place that is not
+// written, at the list.
 func (at Place) Index(i int) Place {
 	p := &path{up: at.path, index: i}
 	if at.node == nil || at.node.Kind != yaml.SequenceNode || i >= len(at.node.Content) {
@@ -132,7 +143,10 @@ func (at Place) Index(i int) Place {
 }
 
 // Path returns the place that a text names, such as "containers[0].image" or
-// `labels[a/b]`. It is for errors of others, which name fields so.
+// `labels[a/b]`. It is for errors of others, which name fields so. It goes as far as the text
+// leads, since validation of the API names fields after defaulting, which the document need not
+// have; the error then points at the nearest thing above. The path that is printed is the text as
+// it came.
 func (at Place) Path(text string) Place {
 	if text == "" || text == "<nil>" { // a field.Error without a field
 		return at
@@ -147,6 +161,7 @@ func (at Place) Path(text string) Place {
 				break
 			}
 			key, rest = rest[1:end], rest[end+1:]
+			// A number in brackets may be a label's key as well: the node decides.
 			if i, err := strconv.Atoi(key); err == nil && out.node.Kind == yaml.SequenceNode {
 				index = i
 			}
@@ -170,7 +185,8 @@ func (at Place) Path(text string) Place {
 }
 
 // Root is the place as that of a document of its own: an error that is nowhere
-// nearer points at the value, not at the key that it stands behind.
+// nearer points at the value, not at the key that it stands behind. It is for documents that
+// stand within another file, such as a manifest below a key.
 func (at Place) Root() Place {
 	at.show = at.node
 	return at
@@ -183,7 +199,8 @@ func (at Place) Named(name string) Place {
 	return at
 }
 
-// Alone is the place as the only element of a list.
+// Alone is the place as the only element of a list. One element may stand where a list is wanted,
+// in fields that allow it; what follows need not know.
 func (at Place) Alone() Place {
 	at.node = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: at.node.Line, Column: at.node.Column, Content: []*yaml.Node{at.node}}
 	return at
@@ -198,7 +215,8 @@ func (at Place) Written() bool { return at.node != nil }
 // Pos is where the place is written, or what is nearest above it.
 func (at Place) Pos() Position { return at.doc.pos(at.show) }
 
-// pos is the position of a node; one that comes from --set has that as its file.
+// pos is the position of a node; one that comes from --set has that as its file. An override has
+// no line; and the argument itself says more than one.
 func (d *document) pos(n *yaml.Node) Position {
 	if n == nil {
 		return Position{File: d.file}
@@ -211,7 +229,9 @@ func (d *document) pos(n *yaml.Node) Position {
 
 // Errorf reports what is wrong with a decoded value. It reports nothing if the
 // field, something in it or what it is in could not be decoded: what follows
-// from that mistake is not worth telling.
+// from that mistake is not worth telling. So a misspelt duration yields its one error and not
+// three more about a default that was never meant. Settle has to have been called for the
+// document; before, nothing counts as bad.
 func (at Place) Errorf(format string, args ...any) {
 	if !at.Bad() {
 		at.Report(at.Pos(), fmt.Sprintf(format, args...))
@@ -236,6 +256,8 @@ func (at Place) Bad() bool {
 		if len(long) < len(short) {
 			long, short = short, long
 		}
+		// Either contains the other if the longer path goes on with a field or an index at the
+		// end of the shorter: spec.node is no part of spec.nodes.
 		if rest, ok := strings.CutPrefix(long, short); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return true
 		}
@@ -250,7 +272,8 @@ func (at Place) Missing(field string) { at.Field(field).refuse(at.node, "must be
 func (at Place) Errors() int { return len(at.doc.r.errs) }
 
 // Settle ends the decoding of the place's document, whose errors are those from
-// the given number on: checks below them report nothing from now on.
+// the given number on: checks below them report nothing from now on. It is called once decoding
+// is over and before the checks begin.
 func (at Place) Settle(before int) {
 	for _, e := range at.doc.r.errs[before:] {
 		at.doc.bad = append(at.doc.bad, e.Path)
@@ -258,7 +281,8 @@ func (at Place) Settle(before int) {
 }
 
 // ReadFile reads a file that the place's value names, relative to the document's
-// own file. What fails is reported.
+// own file. What fails is reported. Relative to the document's own file rather than to the
+// working directory, so that a scenario can be run from anywhere.
 func (at Place) ReadFile(name string) (file string, data []byte, ok bool) {
 	file = name
 	if !filepath.IsAbs(name) {
@@ -287,7 +311,10 @@ func (at Place) Documents(name string) []Place {
 }
 
 // Inside turns a line and a column within a text into a position in the file, as
-// well as the way in which the text is written allows.
+// well as the way in which the text is written allows. Line and column count from 1 within the
+// text. It is for expressions and scripts whose own parsers tell positions: a literal block (|)
+// keeps lines, a quoted or plain scalar is on one line mostly, and in a folded one (>) nobody can
+// say, so its beginning has to do.
 func (at Place) Inside(line, column int) Position {
 	n, pos := at.node, at.doc.pos(at.node)
 	if n == nil || pos.Line == 0 {
@@ -300,7 +327,8 @@ func (at Place) Inside(line, column int) Position {
 		pos.Line += line
 		lines := strings.Split(string(at.doc.data), "\n")
 		if pos.Line <= len(lines) {
-			// Lines after the first keep what they are indented further.
+			// Lines after the first keep what they are indented further. n.Line is the line of
+			// the | itself, from 1: as an index from 0 it is the first line of the text.
 			first := lines[n.Line]
 			pos.Column = len(first) - len(strings.TrimLeft(first, " ")) + column
 		}

@@ -14,7 +14,9 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
-// special decodes the types that are written otherwise than their Go types say.
+// special decodes the types that are written otherwise than their Go types say. It reports
+// whether it did. The order matters: a Custom wins over a Shorthand, and Kubernetes' types are
+// asked last, since their Go forms are structs that would be decoded field by field otherwise.
 func (at Place) special(v reflect.Value) bool {
 	scalar := at.node.Kind == yaml.ScalarNode
 	switch x := v.Addr().Interface().(type) {
@@ -35,7 +37,8 @@ func (at Place) special(v reflect.Value) bool {
 }
 
 // shorthand decodes a scalar into the field of v that to points to, with the
-// field's enum.
+// field's enum. The enum is a tag of the field and not of the type, and decoding by a pointer
+// does not see tags; so the field is found again by its address.
 func (at Place) shorthand(v reflect.Value, to any) {
 	at.Decode(to)
 	if v.Kind() != reflect.Struct {
@@ -75,7 +78,8 @@ func (at Place) IsList() bool    { return at.node != nil && at.node.Kind == yaml
 // Line is the line that the value begins on.
 func (at Place) Line() int { return at.node.Line }
 
-// Node is the value's tree, for who compares documents; it must not be changed.
+// Node is the value's tree, for who compares documents; it must not be changed. It is the
+// expanded tree.
 func (at Place) Node() *yaml.Node { return at.node }
 
 // YAML is the value as a file of its own would have it.
@@ -85,12 +89,14 @@ func (at Place) YAML() []byte {
 }
 
 // Text returns a text. What YAML takes for something else, such as 5 or yes,
-// must be in quotes, so that nobody loses a leading zero.
+// must be in quotes, so that nobody loses a leading zero. The YAML 1.1 traps: 010 would be a
+// number and yes a truth value. An error now is better than a label "8" later.
 func (at Place) Text() (string, bool) {
 	n := at.node
 	switch t := n.ShortTag(); {
 	case n.Kind != yaml.ScalarNode:
 		at.Mismatch("a text")
+	// Dates and << are texts to everyone but YAML.
 	case t == "!!str" || t == "!!timestamp" || t == "!!merge" || at.isSet():
 		return n.Value, true
 	default:
@@ -99,7 +105,7 @@ func (at Place) Text() (string, bool) {
 	return "", false
 }
 
-// kubernetes decodes the special types of Kubernetes.
+// kubernetes decodes the special types of Kubernetes. It reports whether it did.
 func (at Place) kubernetes(v reflect.Value) bool {
 	n := at.node
 	switch x := v.Addr().Interface().(type) {
@@ -111,6 +117,8 @@ func (at Place) kubernetes(v reflect.Value) bool {
 		if q, ok := at.Quantity(); ok {
 			x.Quantity = q
 		}
+	// A percentage or a port's name is a text, everything else a number; "80" in quotes stays a
+	// text, as in the API.
 	case *intstr.IntOrString:
 		if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" {
 			var i int32
@@ -121,6 +129,8 @@ func (at Place) kubernetes(v reflect.Value) bool {
 		} else if s, ok := at.Text(); ok {
 			*x = intstr.FromString(s)
 		}
+	// A number is nanoseconds, a text a duration (component-base/logs/api/v1, flushFrequency of
+	// KubeletConfiguration).
 	case *logsapi.TimeOrMetaDuration:
 		var ns int64
 		if n.ShortTag() == "!!int" && n.Decode(&ns) == nil {
@@ -141,6 +151,7 @@ func (at Place) kubernetes(v reflect.Value) bool {
 			}
 			x.Duration = t
 		}
+	// These types carry JSON of other schemas, so there is nothing to check.
 	case *runtime.RawExtension:
 		x.Raw, _ = json.Marshal(at.Plain())
 	case *metav1.FieldsV1:
@@ -164,7 +175,8 @@ func (at Place) timestamp() time.Time {
 	return t.UTC()
 }
 
-// MaxDuration bounds the times of a scenario: a year.
+// MaxDuration bounds the times of a scenario: a year. Virtual times are int64 nanoseconds since
+// the start; far below their limit no sum of some of them overflows.
 const MaxDuration = 365 * 24 * time.Hour
 
 // Duration returns a time such as 10s, of at most a year.
@@ -176,10 +188,12 @@ func (at Place) Duration() (time.Duration, bool) {
 	return at.ParseDuration(at.node.Value)
 }
 
-// ParseDuration is Duration for a part of the place's text.
+// ParseDuration is Duration for a part of the place's text. What is refused is reported here, so
+// callers go on with the next field.
 func (at Place) ParseDuration(s string) (time.Duration, bool) {
 	t, err := time.ParseDuration(s)
 	switch {
+	// 10 might be meant as seconds or as milliseconds; it is asked rather than guessed.
 	case err != nil && at.node.ShortTag() == "!!int":
 		at.Refuse("want a time such as 10s or 1m30s, got %s: which unit?", describe(at.node))
 	case err != nil:
@@ -194,7 +208,8 @@ func (at Place) ParseDuration(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-// quantityForm keeps out what the library would take very long to parse.
+// quantityForm keeps out what the library would take very long to parse. An exponent of a
+// thousand digits would be a number of as many; the pattern allows two.
 var quantityForm = regexp.MustCompile(`^[+-]?[0-9.]{1,40}([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`)
 
 // Quantity returns a quantity of Kubernetes, such as 500m or 1Gi.
@@ -209,7 +224,9 @@ func (at Place) Quantity() (resource.Quantity, bool) {
 		at.Refuse("%q is no quantity such as 500m or 1Gi", Short(at.node.Value))
 		return q, false
 	}
-	// The text is remembered now, while nobody else can see the quantity.
+	// The text is remembered now, while nobody else can see the quantity. A Quantity caches its
+	// text on first use. Objects are shared between loops, and a write there would be a data
+	// race.
 	_ = q.String()
 	return q, true
 }

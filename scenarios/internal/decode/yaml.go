@@ -12,7 +12,9 @@ import (
 )
 
 // maxNodes bounds how large a file may become once its aliases are expanded: a
-// few lines of aliases of aliases would fill any memory.
+// few lines of aliases of aliases would fill any memory. It is the known attack of nested aliases
+// ("billion laughs"), which a scenario from somebody else may hold by accident too. The budget is
+// the file's, over all of its documents.
 const maxNodes = 2_000_000
 
 // yamlLine takes the line out of an error of the YAML library.
@@ -20,7 +22,8 @@ var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
 
 // Documents returns the documents of a file, with aliases and merge keys
 // expanded, so that no node is shared. Empty documents are left out. What is no
-// YAML is reported.
+// YAML is reported. Reading stops at the first document that is no YAML: where the next begins is
+// not known then. Those before it are returned.
 func (r *Reader) Documents(file string, data []byte) []Place {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var docs []Place
@@ -35,6 +38,8 @@ func (r *Reader) Documents(file string, data []byte) []Place {
 			e := &Error{Pos: Position{File: file}, Message: OneLine(err.Error())}
 			if m := yamlLine.FindStringSubmatch(e.Message); m != nil {
 				e.Pos.Line, _ = strconv.Atoi(m[1])
+				// The library's messages begin with "yaml: line N: ", of which the line becomes
+				// the position.
 				e.Message = "bad YAML: " + m[2]
 				if e.Pos.Line > 0 {
 					e.Pos.Column = 1
@@ -55,7 +60,8 @@ func (r *Reader) Documents(file string, data []byte) []Place {
 	}
 }
 
-// safely turns a panic of the YAML library into an error.
+// safely turns a panic of the YAML library into an error. The parser has been known to panic on
+// malformed input; a tool that is fed by hand must not die of it.
 func safely(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -69,7 +75,11 @@ func safely(fn func() error) (err error) {
 const maxDepth = 1000
 
 // expand returns a copy of a node in which aliases are replaced by what they
-// stand for, and merge keys by what they merge.
+// stand for, and merge keys by what they merge. Positions: what an alias stands for gets the line
+// of the alias, since that is where the user put it. Its parts keep the lines of the anchor.
+//
+// A mapping's own keys win over merged ones, and of several merged mappings the first wins (YAML
+// 1.1 merge key type).
 func expand(n *yaml.Node, budget *int, depth int) (*yaml.Node, error) {
 	if *budget--; *budget < 0 || depth > maxDepth {
 		return nil, fmt.Errorf("too large or too deep once its aliases are expanded")
@@ -172,7 +182,8 @@ func describe(n *yaml.Node) string {
 	return "the text " + strconv.Quote(Short(n.Value))
 }
 
-// Short cuts a text of the user's to what an error can show.
+// Short cuts a text of the user's to what an error can show. In runes, so that no character is
+// cut in half.
 func Short(s string) string {
 	if r := []rune(s); len(r) > 40 {
 		return string(r[:40]) + "..."
@@ -180,7 +191,8 @@ func Short(s string) string {
 	return s
 }
 
-// Plain is the value as encoding/json makes JSON of it.
+// Plain is the value as encoding/json makes JSON of it. It is for values of no known type, such
+// as the parameters of an expression or a RawExtension.
 func (at Place) Plain() any { return plain(at.node) }
 
 func plain(n *yaml.Node) any {
@@ -210,6 +222,7 @@ func plain(n *yaml.Node) any {
 		}
 	case "!!float":
 		var f float64
+		// Infinities are kept as texts: JSON has no form for them.
 		if n.Decode(&f) == nil && f == f && f-f == 0 {
 			return f
 		}

@@ -14,7 +14,10 @@ import (
 	"github.com/drydock-sim/drydock/sim"
 )
 
-// build puts the cluster together and enters the timeline into the agenda.
+// build puts the cluster together and enters the timeline into the agenda. The order:
+// expectations are compiled when the scenario is loaded; here the cluster comes first, then who
+// watches it, then the nodes, so that nothing of the nodes' beginning is missed. Faults that the
+// API has from the start begin after the nodes were added and before time runs.
 func (p *performance) build() error {
 	spec := &p.s.Spec
 	lat := value.Range{}
@@ -27,6 +30,8 @@ func (p *performance) build() error {
 		compiled[i] = spec.Expect[i].Compiled
 		p.state.wantsCalls = p.state.wantsCalls || compiled[i].NeedsCRICalls()
 	}
+	// Whether a record is kept is asked by the cluster for each record that might be made; a run
+	// of a thousand nodes makes most of its records for nobody.
 	p.journal = journal{opts: &p.opts, many: p.s.PodCount() > ManyPods, calls: p.state.wantsCalls, warned: map[string]bool{}}
 	var real *loop.Loop
 	if p.opts.Real != nil {
@@ -66,7 +71,8 @@ func (p *performance) build() error {
 		})
 	}
 	// The runtime's calls are known up to the last flush of records, so what
-	// judges them looks between runs.
+	// judges them looks between runs. An empty item makes the run stop at that time, and the
+	// engine then looks (drive).
 	for _, x := range compiled {
 		if x.Form == expect.At && x.T != expect.End {
 			p.agenda.add(x.T, false, func() error { return nil })
@@ -76,7 +82,8 @@ func (p *performance) build() error {
 	return nil
 }
 
-// addNodes adds the nodes, group by group.
+// addNodes adds the nodes, group by group. Images and programs are converted once: all nodes
+// share them.
 func (p *performance) addNodes() error {
 	spec := &p.s.Spec
 	if p.opts.Real == nil {
@@ -84,6 +91,7 @@ func (p *performance) addNodes() error {
 	}
 	restart := spec.KubeletRestart.After
 	if spec.KubeletRestart.Never {
+		// -1 is what sim takes for never; 0 would be its default.
 		restart = -1
 	}
 	images, programs := document.RuntimeImages(spec.Images), document.RuntimePrograms(spec.Programs)
@@ -97,6 +105,7 @@ func (p *performance) addNodes() error {
 				return fmt.Errorf("node %s: %w", name, err)
 			}
 			for _, sp := range g.StaticPods {
+				// The file is there before the kubelet first looks.
 				p.cluster.Node(name).WriteStaticPod(sp.File, sp.Manifest.Content)
 			}
 		}

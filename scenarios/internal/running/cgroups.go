@@ -7,13 +7,16 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/expect"
 )
 
-// Cgroups is for use between runs, when no node's loop is running.
+// Cgroups is for use between runs, when no node's loop is running. They are what the node's
+// kubelet and runtime made, read from the node's own tree rather than from the API.
 func (s *state) Cgroups(name string) []*expect.Cgroup {
 	n := s.cluster.Node(name)
 	if n == nil || n.Runtime() == nil {
 		return nil
 	}
-	// A static pod's cgroup has its own UID, which only the runtime knows.
+	// A static pod's cgroup has its own UID, which only the runtime knows. The kubelet gives a
+	// static pod the hash of its manifest as UID (pkg/kubelet/config/common.go); the API knows
+	// only its mirror, under another.
 	pods := map[types.UID]string{}
 	for _, p := range s.store.Pods() {
 		if p.Spec.NodeName == name {
@@ -37,7 +40,8 @@ func (s *state) Cgroups(name string) []*expect.Cgroup {
 	return out
 }
 
-// ContainerResources is for use between runs, when no node's loop is running.
+// ContainerResources is for use between runs, when no node's loop is running. They are of the
+// newest container of that name. It may have ended.
 func (s *state) ContainerResources(namespace, pod, container string) *expect.ContainerResources {
 	p := s.store.Pod(namespace, pod)
 	if p == nil {

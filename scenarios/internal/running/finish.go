@@ -9,11 +9,13 @@ import (
 )
 
 // finish judges what is left, and fills in the result. early is a run that was cut
-// short, which leaves expectations undecided.
+// short, which leaves expectations undecided. It is called once, whatever ended the run, so that
+// the result always holds what was found out.
 func (p *performance) finish(early bool) {
 	res := p.result
 	res.Warnings = p.journal.warnings
 	end := p.cluster.Now()
+	// In real time a run ends early on purpose.
 	early = early || end < p.s.Spec.Duration && p.opts.Real == nil // there nothing was left to decide
 	verdicts := p.engine.Finish(end, early)
 	res.Passed = len(res.Errors) == 0 && !res.Interrupted
@@ -30,9 +32,13 @@ func (p *performance) finish(early bool) {
 	}
 	if c := p.cluster.Census(); c != nil {
 		res.Census = &result.Census{Census: *c}
+		// A leak is what a node keeps of pods that are gone; who asked for the census wants to
+		// fail by it.
 		res.Passed = res.Passed && len(c.Leaks) == 0
 	}
 	if !res.Passed {
+		// The kubelets' log lines are for failures only: thousands of lines of a run that passed
+		// help nobody.
 		res.Logs = p.journal.logs
 	}
 	if p.steady >= 0 {
@@ -45,7 +51,8 @@ func (p *performance) finish(early bool) {
 	p.summarize(end)
 }
 
-// summarize counts what the run did and what it cost.
+// summarize counts what the run did and what it cost. Rates are by wall time and so differ
+// between runs; everything else is the same in each run of a seed.
 func (p *performance) summarize(end time.Duration) {
 	c := p.cluster
 	s := &p.result.Summary
@@ -60,6 +67,7 @@ func (p *performance) summarize(end time.Duration) {
 	s.Hash = fmt.Sprintf("%016x", c.Hash())
 	s.Virtual = end
 	s.SteadyFrom = p.steady
+	// Loading happened before Run was called.
 	s.Wall.Load += p.opts.Loaded
 	rate := func(virtual, wall time.Duration) float64 {
 		if wall <= 0 {

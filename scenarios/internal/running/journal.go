@@ -16,7 +16,8 @@ import (
 const maxLogs = 2000
 
 // journal takes a run's records: it writes the timeline and the trace, and keeps
-// what the result needs of them.
+// what the result needs of them. Three bounds keep its memory in hand: lines of history only of
+// what is shown, log lines up to maxLogs, and above ManyPods only what is notable.
 type journal struct {
 	opts *Options
 	// many is set for a run of so many pods that only what is notable is looked
@@ -25,7 +26,9 @@ type journal struct {
 	start       int64 // of the virtual time, in Unix nanoseconds
 	timeline    *timeline.Timeline
 	jsonl       *trace.JSONWriter
-	// history are the timeline's lines, logs the kubelets' last log lines.
+	// history are the timeline's lines, logs the kubelets' last log lines. Records are kept
+	// rather than lines: a line's words depend on those before it, and nearby makes them anew
+	// from the start of the run.
 	history  []entry
 	logs     []string
 	warnings []string
@@ -61,7 +64,7 @@ func (j *journal) close() error {
 }
 
 // take is called with every record that is kept, in order; also has a look at
-// those that are of the scenario.
+// those that are of the scenario. It is called when the cluster flushes its records.
 func (j *journal) take(rec *trace.Record, also func(*trace.Record)) {
 	if !j.keep(rec.Kind, rec.Verb, rec.Fields) {
 		return // somebody else's: of metrics, a report
@@ -75,6 +78,7 @@ func (j *journal) take(rec *trace.Record, also func(*trace.Record)) {
 		return
 	case trace.KindLog:
 		if len(j.logs) == maxLogs {
+			// Half is dropped at once, so that the copying is amortized.
 			j.logs = append(j.logs[:0], j.logs[maxLogs/2:]...)
 		}
 		j.logs = append(j.logs, text.Stamp(rec.At-j.start)+"  "+rec.Node+"  "+rec.Verb)
@@ -97,7 +101,8 @@ func (j *journal) warn(text string) {
 }
 
 // keep reports which records are worth making: one that nobody looks at is not
-// made at all.
+// made at all. The trace wants everything. Without it, what many pods would record is decided
+// here by kind, before the record is made; the hash of the run covers all of it either way.
 func (j *journal) keep(kind trace.Kind, verb string, fields []trace.Field) bool {
 	switch {
 	case kind == trace.KindLog, kind == trace.KindWarning:
@@ -110,7 +115,8 @@ func (j *journal) keep(kind trace.Kind, verb string, fields []trace.Field) bool 
 	return notable(kind, verb, fields)
 }
 
-// notable reports what a timeline of many pods shows.
+// notable reports what a timeline of many pods shows. Failures and what may have caused them:
+// actions, faults, nodes' changes, restarts of kubelets.
 func notable(kind trace.Kind, verb string, fields []trace.Field) bool {
 	switch kind {
 	case trace.KindAction, trace.KindFault, trace.KindNode, trace.KindKubelet:
@@ -132,7 +138,8 @@ func (j *journal) shown(rec *trace.Record) bool {
 		return j.opts.Verbose
 	case trace.KindAPI:
 		// Leases and status writes say little; what they change has kinds of
-		// its own. One that takes the last finalizer removes the object.
+		// its own. One that takes the last finalizer removes the object. Creations, bindings and
+		// deletions are shown; they are few and begin stories.
 		return j.opts.Verbose || rec.Verb != "update" && rec.Verb != "patch" || timeline.Field(rec.Fields, "removed") != ""
 	}
 	return !j.many || j.opts.Verbose || notable(rec.Kind, rec.Verb, rec.Fields)
@@ -142,7 +149,8 @@ func (j *journal) shown(rec *trace.Record) bool {
 const nearbyLines = 15
 
 // nearby returns the last lines before a verdict that are about its objects,
-// or, if there are none, about anything.
+// or, if there are none, about anything. Lines are rendered by a Story that has seen all lines
+// before, so they read as in the timeline, with the same step numbers.
 func (j *journal) nearby(v expect.Verdict) []string {
 	var out []string
 	var told timeline.Story
@@ -164,7 +172,8 @@ func (j *journal) nearby(v expect.Verdict) []string {
 	return out[max(0, len(out)-nearbyLines):]
 }
 
-// mentions reports whether a record is about an object.
+// mentions reports whether a record is about an object. A node's records include those that
+// happened on it, without the runtime's calls, which would push out everything else.
 func mentions(r *trace.Record, o expect.ObjectRef) bool {
 	name := o.Name
 	if o.Namespace != "" {

@@ -13,7 +13,8 @@ import (
 	"github.com/drydock-sim/drydock/sim"
 )
 
-// Options say how a scenario is run. The zero value runs it as it stands.
+// Options say how a scenario is run. The zero value runs it as it stands. What is chosen here
+// never changes what happens in the run, but for Seed, Until and TraceReads.
 type Options struct {
 	// Seed replaces the scenario's seed.
 	Seed *uint64
@@ -23,7 +24,8 @@ type Options struct {
 	// Until ends the run early, at that virtual time; expectations that are
 	// not decided by then stay undecided. Zero means the scenario's duration.
 	Until time.Duration
-	// Timeline takes the readable timeline; nil writes none.
+	// Timeline takes the readable timeline; nil writes none. Errors of writing end up as the
+	// run's error, at its end.
 	Timeline io.Writer
 	// Verbose has everything in the timeline, also above ManyPods pods, and
 	// the kubelets' log lines.
@@ -81,7 +83,7 @@ type Progress struct {
 const ManyPods = 100
 
 // performance is one run of a scenario: the cluster, what the timeline still has
-// to do to it, and those who watch.
+// to do to it, and those who watch. It is used once.
 type performance struct {
 	s       *document.Scenario
 	opts    Options
@@ -103,7 +105,8 @@ type performance struct {
 // Run runs a scenario and judges its expectations. The error is an internal
 // one (a panic in a task, a trace that can't be written); the result then holds
 // what there is. A ctx that ends stops the run, which is then marked as
-// interrupted. A scenario may be run many times, also at once.
+// interrupted. A scenario may be run many times, also at once. The scenario itself is only read,
+// so runs may share it.
 func Run(ctx context.Context, s *document.Scenario, opts Options) (*result.Result, error) {
 	p := &performance{s: s, opts: opts, seed: s.Spec.Seed, end: s.Spec.Duration, steady: -1}
 	if opts.Seed != nil {
@@ -116,6 +119,7 @@ func Run(ctx context.Context, s *document.Scenario, opts Options) (*result.Resul
 	p.result.Repeat = fmt.Sprintf("drydock run %s --focus '^%s$' --seed %d", s.Pos.File, s.Metadata.Name, p.seed)
 	p.wallAt = p.now()
 	if opts.Real != nil && s.Spec.Conformance == nil {
+		// The run owns the loop from the moment it was handed over, also when it refuses to run.
 		opts.Real.Loop.Close()
 		return p.result, fmt.Errorf("scenario %s: is not marked for conformance, so it cannot run in real time", s.Metadata.Name)
 	}
@@ -131,6 +135,8 @@ func Run(ctx context.Context, s *document.Scenario, opts Options) (*result.Resul
 		drive = p.driveReal
 	}
 	err := drive(ctx)
+	// A run that failed inside leaves expectations open, like one that was stopped: their
+	// verdicts would be guesses.
 	p.finish(err != nil || p.result.Interrupted)
 	if jerr := p.journal.close(); err == nil {
 		err = jerr
@@ -150,7 +156,8 @@ func (p *performance) now() time.Time {
 	return p.opts.Clock()
 }
 
-// lap returns the wall time since the last lap.
+// lap returns the wall time since the last lap. Laps follow each other without gaps, so that the
+// parts of the wall time add up to the whole.
 func (p *performance) lap() time.Duration {
 	now := p.now()
 	d := now.Sub(p.wallAt)

@@ -9,7 +9,8 @@ import (
 	"github.com/drydock-sim/drydock/sim"
 )
 
-// stage is what an action of the timeline gets to act upon (action.Stage).
+// stage is what an action of the timeline gets to act upon (action.Stage). It is made for each
+// action, with the action's own place for errors.
 type stage struct {
 	*performance
 	// who is the action's place in the file, which errors name.
@@ -40,7 +41,8 @@ func (s stage) Fail(who string, err error) {
 }
 
 // act does one action of the timeline. What the API or a node answers with an
-// error is noted; the run goes on.
+// error is noted; the run goes on. That is as with kubectl: the script of a timeline is not a
+// transaction.
 func (p *performance) act(a *document.Action) {
 	s := stage{p, a.Pos.String()}
 	if err := a.Does.Do(s); err != nil {

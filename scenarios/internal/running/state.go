@@ -21,7 +21,10 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// state is the cluster as expectations see it.
+// state is the cluster as expectations see it. It is read on the API's loop, when a change is
+// judged, and between runs. calls is filled by the journal when records are flushed, which is
+// between runs; so expectations about calls are judged only then. phase and ready are counted
+// change by change: looking at all pods for every look at progress would cost more than the run.
 type state struct {
 	cluster    *sim.Cluster
 	store      *apiserver.Store
@@ -45,7 +48,8 @@ func (s *state) Start() time.Time                   { return s.start }
 // Objects lists the objects of a kind that has no method of its own.
 func (s *state) Objects(k expect.Kind) any { return s.kinds[k].list(s.store) }
 
-// Object returns one of them, or a lease; nil if it is not there.
+// Object returns one of them, or a lease; nil if it is not there. A typed nil in the interface
+// would not equal nil; so the pointer is not returned as it came.
 func (s *state) Object(k expect.Kind, namespace, name string) any {
 	if o := s.store.Lookup(s.kinds[k].name, namespace, name); o != nil {
 		return o
@@ -53,7 +57,8 @@ func (s *state) Object(k expect.Kind, namespace, name string) any {
 	return nil
 }
 
-// NodeUsage is for use between runs, when no node's loop is running.
+// NodeUsage is for use between runs, when no node's loop is running. It is nil for a machine
+// outside, which the simulation cannot look into.
 func (s *state) NodeUsage(name string) *expect.NodeUsage {
 	n := s.cluster.Node(name)
 	if n == nil {
@@ -70,7 +75,7 @@ func (s *state) NodeUsage(name string) *expect.NodeUsage {
 }
 
 // fsUsage is a file system as the kubelet's summary has it; what is not known is
-// 0.
+// 0. Expressions then need no test for presence, which CEL would ask for at every step.
 func fsUsage(f *statsapi.FsStats) expect.FilesystemUsage {
 	n := func(v *uint64) int64 {
 		if v == nil {
@@ -83,7 +88,8 @@ func fsUsage(f *statsapi.FsStats) expect.FilesystemUsage {
 	}
 }
 
-// record keeps a CRI call if an expectation asks for calls.
+// record keeps a CRI call if an expectation asks for calls. Calls are kept in the order of the
+// records.
 func (s *state) record(r *trace.Record) {
 	if r.Kind != trace.KindCRI || !s.wantsCalls {
 		return
@@ -98,7 +104,8 @@ func (s *state) record(r *trace.Record) {
 	})
 }
 
-// count keeps the numbers of pods by phase and of ready nodes.
+// count keeps the numbers of pods by phase and of ready nodes. It must be registered for both
+// kinds whatever the expectations want.
 func (s *state) count(c *apiserver.Change) {
 	switch c.Kind {
 	case apiserver.KindPod:
@@ -118,6 +125,8 @@ func (s *state) count(c *apiserver.Change) {
 	}
 }
 
+// A pod that is Pending because nothing fits keeps the run from being steady; wall times then
+// count as start-up to the end.
 func (s *state) steady(nodes int) bool { return s.phase[v1.PodPending] == 0 && s.ready == nodes }
 
 // phases are the numbers of pods by phase, without phases that no pod is in.
@@ -141,10 +150,14 @@ func nodeReady(n *v1.Node) bool {
 	return false
 }
 
-// watch tells the expectations of every committed change.
+// watch tells the expectations of every committed change. The hook runs on the API's loop within
+// the write that it is told of, so an expectation "always" sees every version of an object, not
+// only those that a watcher would have caught.
 func (p *performance) watch() {
 	l := p.cluster.API().Loop()
 	since := func() time.Duration { return l.Since(p.cluster.Start()) }
+	// Deadlines ("within 30s") come due while the engine runs; a timer on the API's loop finds
+	// them at their very time, not at the next round of drive.
 	p.timer = l.Root().NewTimer("expectations", func() {
 		p.engine.Advance(since())
 		p.setTimer()
@@ -157,6 +170,8 @@ func (p *performance) watch() {
 			kinds = append(kinds, k.name)
 		}
 	}
+	// Only kinds that somebody wants: a hook for leases would be called for most writes of a
+	// large cluster.
 	p.cluster.Store().OnChange(func(c apiserver.Change) {
 		p.state.count(&c)
 		kind, ok := wanted[c.Kind]
@@ -165,6 +180,8 @@ func (p *performance) watch() {
 		}
 		out := expect.Change{Kind: kind}
 		if c.Old != nil {
+			// An interface that holds a nil pointer is not nil. So fields are set only where
+			// there is something.
 			out.Old = c.Old
 		}
 		if !removed(&c) {
@@ -176,7 +193,7 @@ func (p *performance) watch() {
 }
 
 // setTimer sets the timer to the next time at which an expectation is to be
-// judged.
+// judged. It is called after everything that may have changed the next deadline.
 func (p *performance) setTimer() {
 	at, ok := p.engine.NextDeadline()
 	if !ok || at == math.MaxInt64 {
@@ -200,7 +217,8 @@ func kindOf[T interface {
 	return kind{name, func(s *apiserver.Store) any { return apiserver.Objects[T](s, name) }}
 }
 
-// expectKinds are the kinds that expectations can be about.
+// expectKinds are the kinds that expectations can be about. A kind of the API that is missing
+// here cannot be named by an expectation; expect has the other half, its CEL type.
 func expectKinds() map[expect.Kind]kind {
 	return map[expect.Kind]kind{
 		expect.KindPod:                     kindOf[*v1.Pod](apiserver.KindPod),

@@ -9,7 +9,9 @@ import (
 
 // KubeletWarnings says, one line each, what a KubeletConfiguration asks for that
 // a simulated kubelet does not act on. cgroupDriver is the runtime's, "" for
-// cgroupfs. A configuration of nil asks for nothing.
+// cgroupfs. A configuration of nil asks for nothing. It compares what the configuration comes to
+// with what an empty one comes to, both after upstream's defaults; so only fields that were
+// really set otherwise are told.
 func KubeletWarnings(c *kubeletconfig.KubeletConfiguration, cgroupDriver string) []string {
 	if c == nil {
 		return nil
@@ -17,6 +19,8 @@ func KubeletWarnings(c *kubeletconfig.KubeletConfiguration, cgroupDriver string)
 	now, base := c.DeepCopy(), &kubeletconfig.KubeletConfiguration{CgroupDriver: cgroupDriver}
 	kubeletcfg.SetDefaults(now)
 	kubeletcfg.SetDefaults(base)
+	// A configuration that leaves the driver open gets the runtime's
+	// (KubeletCgroupDriverFromCRI), which is no choice to warn of.
 	if c.CgroupDriver == "" {
 		now.CgroupDriver = base.CgroupDriver
 	}
@@ -24,7 +28,7 @@ func KubeletWarnings(c *kubeletconfig.KubeletConfiguration, cgroupDriver string)
 }
 
 // warnOfKubelets warns of what the nodes' KubeletConfigurations ask for and the
-// kubelets do not act on.
+// kubelets do not act on. In real time the kubelet is a real one, of which all has an effect.
 func (p *performance) warnOfKubelets() {
 	for i := range p.s.Spec.Nodes {
 		g := &p.s.Spec.Nodes[i]

@@ -16,7 +16,8 @@ type Timeline struct {
 	w     io.Writer
 	start int64
 	step  int
-	// keep says which records become lines.
+	// keep says which records become lines. It is the journal's choice: by kind, by the number of
+	// pods, by verbosity.
 	keep func(*trace.Record) bool
 	// all has lines too that say nothing new.
 	all  bool
@@ -31,7 +32,8 @@ func New(w io.Writer, start time.Time, keep func(*trace.Record) bool, all bool) 
 }
 
 // Take writes the record's line, if it is one that is kept, and reports whether
-// it is.
+// it is. Its error, if any, is kept: Err has the first, and lines after it are counted but not
+// written.
 func (t *Timeline) Take(r *trace.Record) bool {
 	if !t.keep(r) || !t.all && t.told.nothingNew(r) {
 		return false
@@ -52,7 +54,8 @@ func (t *Timeline) Err() error { return t.err }
 const Header = "  step        time  node         object                                   kind     what"
 
 // Story is what earlier lines of a timeline said, so that a line can say what
-// changed. The zero value has said nothing.
+// changed. The zero value has said nothing. It holds only what a later line depends on; a removed
+// pod is forgotten, since another of the same name begins anew.
 type Story struct {
 	conditions map[string]string // of pods, by object
 	deleting   map[string]bool   // pods
@@ -60,7 +63,8 @@ type Story struct {
 	faults     map[string]bool   // that have hit, by node and object
 }
 
-// Note remembers what a line said.
+// Note remembers what a line said. It must be called after Line for the same record, and only for
+// records that became lines: a change that was not shown is still news for the next.
 func (s *Story) Note(r *trace.Record) {
 	if s.conditions == nil {
 		s.conditions, s.deleting = map[string]string{}, map[string]bool{}
@@ -72,6 +76,7 @@ func (s *Story) Note(r *trace.Record) {
 	case trace.KindNode:
 		s.nodes[r.Object] = s.nodeConditions(r)
 	case trace.KindFault:
+		// A fault that ends and begins again shows its first hit again.
 		s.faults[r.Node+" "+r.Object] = r.Verb == "hit"
 	case trace.KindAPI:
 		switch {
@@ -87,7 +92,9 @@ func (s *Story) Note(r *trace.Record) {
 // nothingNew reports that a line would repeat what is known: the kubelet's events
 // that all is well with a node, after their first time; a node that stays not
 // ready with another message; calls that a fault hits after the first; and the
-// end of a grace period, which the removal follows.
+// end of a grace period, which the removal follows. The kubelet sends these events at every start
+// and counts them up (pkg/kubelet/nodestatus setters); of faults there may be one hit per call
+// for minutes.
 func (s *Story) nothingNew(r *trace.Record) bool {
 	switch r.Kind {
 	case trace.KindEvent:
@@ -107,6 +114,7 @@ func (s *Story) nothingNew(r *trace.Record) bool {
 
 // Line renders one line of a timeline.
 func (s *Story) Line(step int, start int64, r *trace.Record) string {
+	// Acts of the control plane have no node; then the column has who did it.
 	node := r.Node
 	if node == "" {
 		node = Field(r.Fields, "by")
@@ -114,6 +122,7 @@ func (s *Story) Line(step int, start int64, r *trace.Record) string {
 	if node == "" {
 		node = "-"
 	}
+	// A message may have line breaks, a line must not.
 	words := strings.ReplaceAll(s.what(r), "\n", " ")
 	return strings.TrimRight(fmt.Sprintf("%6d %s  %-12s %-40s %-8s %s", step, text.Stamp(r.At-start), node, r.Object, kindName(r.Kind), words), " ")
 }
@@ -129,7 +138,8 @@ func kindName(k trace.Kind) string {
 	return string(k)
 }
 
-// Field returns a record's field, or "".
+// Field returns a record's field, or "". A walk through the slice: records have a handful of
+// fields.
 func Field(fields []trace.Field, key string) string {
 	for _, f := range fields {
 		if f.Key == key {
@@ -140,7 +150,8 @@ func Field(fields []trace.Field, key string) string {
 }
 
 // PodOf returns the pod ("namespace/name") and the container that a record's
-// object names, or "".
+// object names, or "". Objects are written "pod namespace/name" and "container
+// namespace/pod/container".
 func PodOf(r *trace.Record) (pod, container string) {
 	kind, name, _ := strings.Cut(r.Object, " ")
 	switch kind {

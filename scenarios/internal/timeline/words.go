@@ -9,7 +9,8 @@ import (
 	"github.com/drydock-sim/drydock/ground/trace"
 )
 
-// what says in words what happened.
+// what says in words what happened. Kinds without words of their own, such as actions, are the
+// verb and the fields.
 func (s *Story) what(r *trace.Record) string {
 	switch r.Kind {
 	case trace.KindEvent:
@@ -30,7 +31,8 @@ func (s *Story) what(r *trace.Record) string {
 	return withFields(r.Verb, r.Fields)
 }
 
-// withFields appends fields that have no words of their own: the message last.
+// withFields appends fields that have no words of their own: the message last. Empty values, who
+// did it (it has a column) and the version, which differs with unrelated writes, are left out.
 func withFields(text string, fields []trace.Field, except ...string) string {
 	message := ""
 fields:
@@ -62,7 +64,9 @@ func quoteIfNeeded(s string) string {
 }
 
 // eventText is an event: its type unless it is Normal, its reason, the
-// container it is about, its message, its count from 2 on.
+// container it is about, its message, its count from 2 on. The field is an event's
+// involvedObject.fieldPath, "spec.containers{main}", of which the name in braces is what a reader
+// wants.
 func eventText(r *trace.Record) string {
 	var b strings.Builder
 	if t := Field(r.Fields, "type"); t != "Normal" {
@@ -80,7 +84,7 @@ func eventText(r *trace.Record) string {
 }
 
 // callText is a call of the container runtime: how long it took, or how it
-// failed.
+// failed. Times are those of the call as the kubelet waited for it, to the millisecond.
 func callText(r *trace.Record) string {
 	text := r.Verb
 	if image := Field(r.Fields, "image"); image != "" {
@@ -119,7 +123,8 @@ func callText(r *trace.Record) string {
 	return text
 }
 
-// processText is the start or the end of a container's process.
+// processText is the start or the end of a container's process. The attempt is the runtime's
+// number of the container, 0 for the first: the kubelet's restart count.
 func processText(r *trace.Record) string {
 	attempt := Field(r.Fields, "attempt")
 	if attempt != "" && attempt != "0" {
@@ -153,7 +158,9 @@ func processText(r *trace.Record) string {
 	return withFields(r.Verb, r.Fields, "attempt") + attempt
 }
 
-// writeText is a write to the API.
+// writeText is a write to the API. A deletion with a grace period only marks an object:
+// deletionTimestamp is set, and the object goes when a deletion with 0 seconds comes, or its last
+// finalizer. "removed" tells that it went with this write.
 func writeText(r *trace.Record) string {
 	text := r.Verb
 	node := Field(r.Fields, "node")
@@ -203,7 +210,8 @@ func faultText(r *trace.Record) string {
 }
 
 // podStatus is a pod's phase, readiness, containers and IP, and the conditions
-// that changed if nothing of that tells them.
+// that changed if nothing of that tells them. A first line names no conditions: all of them are
+// new and the phase says enough. Ready and ContainersReady are told by "ready".
 func (s *Story) podStatus(r *trace.Record) string {
 	var b strings.Builder
 	b.WriteString(Field(r.Fields, "phase"))
@@ -240,7 +248,9 @@ func (s *Story) podStatus(r *trace.Record) string {
 }
 
 // containersText turns "main=running/ready side=Error(1) restarts=2" into
-// "main running, side Error(1) after 2 restarts".
+// "main running, side Error(1) after 2 restarts". The field has words separated by spaces
+// (sim/apiserver/internal/kinds); names of containers hold none, and a state's reason is one
+// word.
 func containersText(in string) string {
 	var out []string
 	for _, word := range strings.Fields(in) {
@@ -263,7 +273,9 @@ func containersText(in string) string {
 }
 
 // changed returns, as "Type=Status", the conditions ("Type=Status/Reason") whose
-// status is new or differs from that of old, without those of some types.
+// status is new or differs from that of old, without those of some types. Reasons are dropped on
+// both sides, since a reason that changes with the status unchanged is mostly a repetition in
+// other words.
 func changed(old, now []string, except ...string) []string {
 	known := make([]string, len(old))
 	for i, c := range old {
@@ -280,7 +292,8 @@ func changed(old, now []string, except ...string) []string {
 }
 
 // nodeConditions is what is known of a node's conditions after a record, which
-// has only those that changed: "MemoryPressure=False ... Ready=True/KubeletReady".
+// has only those that changed: "MemoryPressure=False ... Ready=True/KubeletReady". A record names
+// the conditions that changed, so the whole is kept up from one to the next.
 func (s *Story) nodeConditions(r *trace.Record) string {
 	known := strings.Fields(s.nodes[r.Object])
 	for _, f := range r.Fields {
@@ -301,13 +314,14 @@ func (s *Story) nodeConditions(r *trace.Record) string {
 }
 
 // isCondition reports whether a field is a condition's: those of the others, whose keys are in
-// lower case.
+// lower case. Condition types are upper camel case by API convention.
 func isCondition(f trace.Field) bool {
 	return f.Key != "" && f.Key[0] >= 'A' && f.Key[0] <= 'Z'
 }
 
 // nodeStatus is a node's readiness, with its reason if it is not ready, and the
-// other conditions that are not as they should be or were not.
+// other conditions that are not as they should be or were not. Conditions other than Ready are
+// well when False; a node's first line does not name those that are.
 func (s *Story) nodeStatus(r *trace.Record) string {
 	old := strings.Fields(s.nodes[r.Object])
 	var out []string
