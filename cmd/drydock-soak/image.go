@@ -19,7 +19,7 @@ import (
 
 // makeImage writes an image of a static busybox as an archive that runtimes
 // import. It is made here and not pulled, since a soak needs no network and no
-// registry.
+// registry. The config names linux/amd64, which is what the busybox must be.
 func makeImage(file, busybox, ref string) error {
 	tag, err := name.NewTag(ref)
 	if err != nil {
@@ -29,6 +29,7 @@ func makeImage(file, busybox, ref string) error {
 	if err != nil {
 		return fmt.Errorf("--busybox: %w", err)
 	}
+	// Which commands it has depends on how it was built.
 	list, err := exec.Command(busybox, "--list").Output() // the program that was given
 	if err != nil {
 		return fmt.Errorf("--busybox: %s --list: %w", busybox, err)
@@ -60,7 +61,7 @@ func makeImage(file, busybox, ref string) error {
 
 // rootfs is the image's files: busybox, its commands as links, a folder for
 // anybody's files. Times and owners are fixed, so that the same busybox makes the
-// same image.
+// same image. Commands are symbolic links: busybox goes by the name that it is called by.
 func rootfs(busybox []byte, commands []string) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

@@ -16,7 +16,8 @@ import (
 )
 
 // runKubelet is a kubelet in this process, for when no command is given. It has
-// the same configuration as the process would read from its file.
+// the same configuration as the process would read from its file. Times are in its log since it
+// is read beside the soak's own lines.
 func runKubelet(ctx context.Context, endpoint, dir string) error {
 	no := false
 	cfg := &kubeletconfig.KubeletConfiguration{

@@ -1,12 +1,13 @@
-// Command drydock-soak runs the kubelet for a while over a real container
-// runtime, kills and restarts it meanwhile, and says what went wrong.
-// hack/soak.sh calls it.
+// Command drydock-soak runs the kubelet for a while over a real container runtime, kills and
+// restarts it meanwhile, and says what went wrong. hack/soak.sh calls it.
 //
-// It is a test of what a simulation can't show: real time, a real kernel, a
-// process that dies at any point. soak.go is what happens when; pods.go are the
-// static pods and what should become of them; world.go is what the runtime says
-// of them; process.go and kubelet.go are the kubelet, as a process or in this
-// one; image.go makes the image that the pods run.
+// It is a test of what a simulation can't show: real time, a real kernel, a process that dies at
+// any point. What it holds a kubelet to is that a restart must not be noticed: containers run on,
+// no attempt is made twice, hooks run once, and in the end nothing is left over.
+//
+// A reading order: pods.go are the static pods and what should become of them; soak.go is what
+// happens when; world.go is what the runtime says of the pods; process.go and kubelet.go are the
+// kubelet, as a process or in this one; image.go makes the image that the pods run.
 package main
 
 import (
@@ -23,7 +24,7 @@ import (
 
 // settings are the flags. With makeImage nothing runs: an image is written and
 // that is all. kubelet is a command line; inProcess takes this program's own
-// kubelet instead.
+// kubelet instead. length counts from the start, settling included.
 type settings struct {
 	endpoint, dir, image, kubelet string
 	makeImage, busybox            string
@@ -31,7 +32,8 @@ type settings struct {
 	inProcess                     bool
 }
 
-// main exits 1 if anything went wrong, with what on stderr.
+// main exits 1 if anything went wrong, with what on stderr. Exit code 2 is a mistake in flags, as
+// in drydock.
 func main() {
 	var s settings
 	// The flags are few, and hack/soak.sh is who sets them: no library is needed.
@@ -64,7 +66,8 @@ func main() {
 	}
 }
 
-// check says which flag is missing.
+// check says which flag is missing. It makes dir absolute too: the kubelet's configuration wants
+// absolute paths.
 func (s *settings) check() error {
 	switch {
 	case s.makeImage != "":

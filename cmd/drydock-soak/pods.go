@@ -19,7 +19,8 @@ const (
 )
 
 // soakPod is one static pod. One pod is one thing that a kubelet may get wrong
-// when it is killed: probes, volumes, hooks, init containers, back-off, logs.
+// when it is killed: probes, volumes, hooks, init containers, back-off, logs. Names are short and
+// without dashes, so that a pod's name can be told from the suffix of the node.
 type soakPod struct {
 	name string
 	kind kind
@@ -31,7 +32,8 @@ type soakPod struct {
 }
 
 // volumesSpec is of the pod that reports whether its volumes have what they
-// should.
+// should. Its main container ends with the reason in its termination message, so that a failure
+// says which volume.
 const volumesSpec = `
   containers:
   - name: main
@@ -76,7 +78,8 @@ const volumesSpec = `
       - {path: labels, fieldRef: {fieldPath: metadata.labels}}`
 
 // initSpec is of the pod that has what a sidecar and two init containers leave in
-// order.
+// order. The order is that of KEP-753: a sidecar is started in its turn, and the next init
+// container waits for its startup probe.
 const initSpec = `
   initContainers:
   - {name: first, image: IMAGE, command: [sh, -c, "echo first > /data/order"], volumeMounts: [{name: data, mountPath: /data}]}
@@ -96,7 +99,8 @@ const initSpec = `
 
 // pods are the static pods, for an image with busybox's commands and a folder of
 // the host. Between them they use what a kubelet keeps in memory only: probes'
-// counters, back-off, hooks under way, mounts, the position in a log.
+// counters, back-off, hooks under way, mounts, the position in a log. IMAGE and HOST stand for
+// what is known at run time only.
 func pods(image, host string) []soakPod {
 	list := []soakPod{
 		{name: "crash", kind: restarts, spec: `
@@ -165,7 +169,8 @@ func pods(image, host string) []soakPod {
 }
 
 // writeManifests writes the pods' manifests into a folder, and what they find on
-// the host. All are there before the kubelet starts, as on a machine that boots.
+// the host. All are there before the kubelet starts, as on a machine that boots. A short grace
+// period keeps the removal at the end short.
 func writeManifests(list []soakPod, dir, host string) error {
 	if err := os.MkdirAll(filepath.Join(host, "sub"), 0o755); err != nil {
 		return err

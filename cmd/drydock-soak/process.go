@@ -15,14 +15,15 @@ import (
 const logSize = "16Ki"
 
 // cgroupRoot is the cgroup that has all that the soak makes. It is named after
-// the directory, so that soaks beside each other don't meet.
+// the directory, so that soaks beside each other don't meet. It begins with a slash, as
+// KubeletConfiguration.cgroupRoot does.
 func cgroupRoot(dir string) string {
 	return "/drydock-" + filepath.Base(filepath.Dir(dir)) + "-" + filepath.Base(dir)
 }
 
 // configText is the kubelet's configuration file. Nothing in it needs a cluster:
 // no API server, no server of its own, static pods only. Logs are small so that
-// rotation happens within minutes.
+// rotation happens within minutes. A directory's name with quotes would break YAML, hence %q.
 const configText = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 containerRuntimeEndpoint: %q
@@ -41,7 +42,7 @@ clusterDNS: [10.96.0.10]
 `
 
 // process is the kubelet's. starts counts how often it was started, which names
-// its log.
+// its log. cmd is nil while no kubelet runs.
 type process struct {
 	// ended gets what cmd.Wait returned, once.
 	s      *settings
@@ -58,7 +59,7 @@ func (p *process) logs() string       { return filepath.Join(p.s.dir, "logs") }
 func (p *process) cgroupRoot() string { return cgroupRoot(p.s.dir) }
 
 // prepare makes the folders and the configuration. Every start gets the same
-// configuration, so what differs is the moment alone.
+// configuration, so what differs is the moment alone. The log directory is the kubelet's to make.
 func (p *process) prepare() error {
 	for _, d := range [...]string{p.manifests(), p.root()} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
@@ -71,7 +72,8 @@ func (p *process) prepare() error {
 
 // start starts a kubelet; its log is a file of its own, so that each restart can
 // be read by itself. It is a process group of its own, which a Ctrl-C at the
-// terminal does not reach, and dies with the soak, which nothing else would end.
+// terminal does not reach, and dies with the soak, which nothing else would end. --kubelet may
+// hold several words, such as "bin/drydock kubelet".
 func (p *process) start() error {
 	args := strings.Fields(p.s.kubelet)
 	if len(args) > 0 {
@@ -98,6 +100,8 @@ func (p *process) start() error {
 		return fmt.Errorf("start the kubelet: %w", err)
 	}
 	p.cmd, p.ended = cmd, make(chan error, 1)
+	// Somebody has to wait for a child, or it stays a zombie; the channel has room for the one
+	// value.
 	go func() { p.ended <- cmd.Wait() }()
 	return nil
 }
@@ -108,7 +112,8 @@ func (p *process) logFile(n int) string {
 }
 
 // running returns an error if the kubelet has ended by itself. Only kill and stop
-// may end it: anything else is what a soak is run to find.
+// may end it: anything else is what a soak is run to find. It must not be called without a
+// kubelet.
 func (p *process) running() error {
 	select {
 	case err := <-p.ended:
@@ -120,7 +125,7 @@ func (p *process) running() error {
 }
 
 // kill ends the kubelet at once. Nothing of what it had under way is finished:
-// that is what the soak is about.
+// that is what the soak is about. Its exit is awaited, so that no two kubelets run at once.
 func (p *process) kill() {
 	if p.cmd == nil {
 		return
@@ -131,7 +136,8 @@ func (p *process) kill() {
 	p.cmd = nil
 }
 
-// stop ends the kubelet as systemd does; it must end well.
+// stop ends the kubelet as systemd does; it must end well. A kubelet that ends with an error is
+// told of as a problem.
 func (p *process) stop() error {
 	if p.cmd == nil {
 		return nil

@@ -21,7 +21,9 @@ import (
 )
 
 const (
-	// Times of a real machine, generous: a slow one must not fail.
+	// Times of a real machine, generous: a slow one must not fail. Image, back-off of the failing
+	// pods and probes all fit into settleTime on a slow machine; removal has the longest grace
+	// period in it.
 	settleTime = 90 * time.Second // for all pods to be as they should
 	lookPeriod = 5 * time.Second
 	afterTime  = 20 * time.Second // after a restart: mistakes show by then
@@ -30,7 +32,8 @@ const (
 	maxProblems = 50
 )
 
-// soakTest is one soak: a kubelet, its pods and what is known of both.
+// soakTest is one soak: a kubelet, its pods and what is known of both. It is the soak's own
+// state; nothing of it survives, unlike the kubelet's.
 type soakTest struct {
 	// known changes only where a difference was told, so each is told once.
 	s    *settings
@@ -44,7 +47,7 @@ type soakTest struct {
 }
 
 // soak runs the whole of it and prints the result. Whatever happens the pods are
-// removed at the end, or nobody would do it.
+// removed at the end, or nobody would do it. The runtime client has a timeout of 10 s per call.
 func soak(ctx context.Context, s *settings) error {
 	ctx = klog.NewContext(ctx, logr.Discard()) // errors are told by who calls
 	rt, err := cri.NewRemoteRuntimeService(ctx, s.endpoint, 10*time.Second, nil, false)
@@ -77,7 +80,8 @@ func soak(ctx context.Context, s *settings) error {
 }
 
 // giveUp removes the pods after a failure, as far as the kubelet still can. The
-// error that brought us here is told; those of removing are not.
+// error that brought us here is told; those of removing are not. The context of the soak may have
+// ended, hence one of its own.
 func (r *soakTest) giveUp() {
 	if r.p.cmd == nil && r.p.start() != nil {
 		return
@@ -90,7 +94,8 @@ func (r *soakTest) giveUp() {
 }
 
 // phases is what happens: two kills in between, one graceful stop near the end,
-// and the removal of all pods.
+// and the removal of all pods. It returns the first error that makes going on senseless; mistakes
+// of the kubelet's are problems and don't.
 func (r *soakTest) phases(ctx context.Context, begin time.Time) error {
 	if err := r.p.start(); err != nil {
 		return err
@@ -117,7 +122,7 @@ func (r *soakTest) phases(ctx context.Context, begin time.Time) error {
 }
 
 // settle waits until every pod is as it should be. What is there then is known,
-// and must stay.
+// and must stay. Restarts are proved by a second attempt, completions by the last one.
 func (r *soakTest) settle(ctx context.Context) error {
 	end := time.Now().Add(settleTime)
 	for {
@@ -142,7 +147,8 @@ func (r *soakTest) settle(ctx context.Context) error {
 }
 
 // pause waits; an error says that the kubelet has ended, or the soak. While no
-// kubelet is meant to run it only waits.
+// kubelet is meant to run it only waits. It is everywhere where time passes, so that an end of
+// the kubelet is seen within seconds.
 func (r *soakTest) pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -157,7 +163,7 @@ func (r *soakTest) pause(ctx context.Context, d time.Duration) error {
 	return r.p.running()
 }
 
-// watch looks at the pods until a time.
+// watch looks at the pods until a time. The last pause is cut to the end.
 func (r *soakTest) watch(ctx context.Context, until time.Time) error {
 	for time.Now().Before(until) {
 		if err := r.look(ctx, ""); err != nil {
@@ -198,7 +204,8 @@ func (r *soakTest) problem(text string) {
 
 // restart ends the kubelet, looks while it is down and after its new start.
 // Containers run on without a kubelet, and a new one must take them over as they
-// are: known is what it is held to.
+// are: known is what it is held to. end is how it goes down. A look while it is down finds
+// containers that died with it, as they would if they were in its cgroup or had its pipes.
 func (r *soakTest) restart(ctx context.Context, how string, down time.Duration, end func() error) error {
 	before := len(r.problems)
 	if err := end(); err != nil {
@@ -232,7 +239,8 @@ func (r *soakTest) restart(ctx context.Context, how string, down time.Duration, 
 }
 
 // result removes the pods, looks for leftovers, and sums up. Only here a count is
-// compared with the length: how often a pod should have restarted by now.
+// compared with the length: how often a pod should have restarted by now. Leftovers are looked
+// for after the kubelet's end: what it has not removed by then stays.
 func (r *soakTest) result(ctx context.Context) error {
 	w, err := look(ctx, r.rt)
 	if err != nil {
@@ -267,7 +275,8 @@ func (r *soakTest) result(ctx context.Context) error {
 	return nil
 }
 
-// remove takes the manifests away and waits until nothing runs.
+// remove takes the manifests away and waits until nothing runs. Removing the file is how a static
+// pod is deleted.
 func (r *soakTest) remove(ctx context.Context) error {
 	for _, p := range r.list {
 		if err := os.Remove(filepath.Join(r.p.manifests(), p.name+".yaml")); err != nil {
@@ -277,6 +286,8 @@ func (r *soakTest) remove(ctx context.Context) error {
 	for end := time.Now().Add(removeTime); ; {
 		w, err := look(ctx, r.rt)
 		if err != nil {
+			// The kubelet removes a pod's directory when its volumes are unmounted, at the next
+			// housekeeping (pkg/kubelet/kubelet_pods.go HandlePodCleanups).
 			return err
 		}
 		// Containers first, then the directories of pods, which go last.
@@ -301,7 +312,8 @@ func (r *soakTest) remove(ctx context.Context) error {
 	}
 }
 
-// leftovers looks for what the kubelet should have cleaned up on the host.
+// leftovers looks for what the kubelet should have cleaned up on the host. It is for the host
+// what differences is for the runtime.
 func (r *soakTest) leftovers() {
 	// A hook that ran twice after a restart is a mistake, as is one that never
 	// did.
@@ -325,7 +337,7 @@ func (r *soakTest) leftovers() {
 
 // cleanHost removes what outlives a kubelet: the cgroups above the pods', the
 // mount that its root directory is, and links to the logs of containers that the
-// runtime still has.
+// runtime still has. Cgroups are removed from the innermost outwards, as rmdir wants them.
 func (r *soakTest) cleanHost() {
 	// Links of other kubelets stay: only those that lead to the soak's logs go.
 	links, _ := filepath.Glob(filepath.Join(real.DefaultContainerLogsDir, "*"+nodeSuffix+"_*.log"))

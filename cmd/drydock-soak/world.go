@@ -21,7 +21,8 @@ type container struct {
 }
 
 // world is what the runtime has of the soak's pods. It is a fresh look each time:
-// nothing is concluded from an older one.
+// nothing is concluded from an older one. exit is asked for of ended containers alone: a status
+// costs a call each.
 type world struct {
 	containers []container
 	// sandboxes are the IDs of those that are ready, by pod.
@@ -31,7 +32,8 @@ type world struct {
 // nodeSuffix is what the kubelet adds to the names of static pods.
 const nodeSuffix = "-soak"
 
-// look lists the runtime's pods. Pods of others are left out.
+// look lists the runtime's pods. Pods of others are left out. Others' pods may run on the same
+// runtime; the node's name keeps them apart.
 func look(ctx context.Context, rt internalapi.RuntimeService) (*world, error) {
 	w := &world{sandboxes: map[string][]string{}}
 	boxes, err := rt.ListPodSandbox(ctx, nil)
@@ -65,7 +67,8 @@ func look(ctx context.Context, rt internalapi.RuntimeService) (*world, error) {
 }
 
 // newest is a container's run with the highest attempt. Older attempts stay
-// listed until they are collected.
+// listed until they are collected. The attempt is the kubelet's own count, in the container's
+// metadata.
 func (w *world) newest(pod, name string) (container, bool) {
 	var out container
 	found := false
@@ -78,7 +81,7 @@ func (w *world) newest(pod, name string) (container, bool) {
 }
 
 // unsettled says what is not yet as it should be. Each text names a container,
-// since it is all that is printed when time is up.
+// since it is all that is printed when time is up. An empty result is what settle waits for.
 func (w *world) unsettled(list []soakPod) (wrong []string) {
 	for _, p := range list {
 		switch p.kind {
@@ -105,7 +108,8 @@ func (w *world) unsettled(list []soakPod) (wrong []string) {
 }
 
 // running are the containers that are to run all the time. Those of pods that
-// restart or complete come and go, and are counted instead.
+// restart or complete come and go, and are counted instead. A container that is missing has an
+// empty ID, which differences passes over.
 func (w *world) running(list []soakPod) map[string]container {
 	out := map[string]container{}
 	for _, p := range list {
@@ -122,7 +126,7 @@ func (w *world) running(list []soakPod) map[string]container {
 
 // differences says what is not as it was, of what should be. A container has to
 // be the same one, in the same sandbox: one that was replaced by an equal one was
-// restarted.
+// restarted. known is what was found when all was well.
 func (w *world) differences(list []soakPod, known map[string]container) (out []string) {
 	for _, p := range list {
 		// A new kubelet that does not know a sandbox makes another beside it.
@@ -141,7 +145,8 @@ func (w *world) differences(list []soakPod, known map[string]container) (out []s
 						name, p.name, short(was.id), was.attempt, short(c.id), c.attempt, c.state, c.exit))
 				}
 			}
-		// A kubelet that lost count would make an attempt again.
+		// A kubelet that lost count would make an attempt again. Attempts are unique within a
+		// pod: the kubelet counts on from what the runtime still lists.
 		case restarts:
 			seen := map[uint32]string{}
 			for _, c := range w.containers {
@@ -162,7 +167,8 @@ func (w *world) differences(list []soakPod, known map[string]container) (out []s
 	return out
 }
 
-// attempts are the highest attempts of the containers called main, by pod.
+// attempts are the highest attempts of the containers called main, by pod. Every pod's counted
+// container is called main.
 func (w *world) attempts() map[string]uint32 {
 	out := map[string]uint32{}
 	for _, c := range w.containers {
@@ -173,7 +179,7 @@ func (w *world) attempts() map[string]uint32 {
 	return out
 }
 
-// alive names what runs.
+// alive names what runs. Sorted, since it is printed.
 func (w *world) alive() (out []string) {
 	for _, c := range w.containers {
 		if c.state == runtimeapi.ContainerState_CONTAINER_RUNNING {

@@ -19,7 +19,8 @@ import (
 )
 
 // compareFlags are the flags of drydock compare. The zero values of numbers are
-// defaults: seed and until count only where their flag was given.
+// defaults: seed and until count only where their flag was given. A new value is made for each
+// command line, so nothing is left over between two.
 type compareFlags struct {
 	// Overrides of both sides, of A and of B, each PATH=VALUE.
 	set, aSet, bSet []string
@@ -38,7 +39,7 @@ type compareFlags struct {
 	stdout, stderr io.Writer
 }
 
-// newCompare is drydock compare.
+// newCompare is drydock compare. Errors of RunE are turned into exit codes by execute.
 func newCompare() *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
@@ -86,7 +87,8 @@ Exit codes: 0 all expectations held on both sides, 1 one failed or the compariso
 }
 
 // check finds what is wrong with the flags themselves, before any file is read.
-// changed reports whether a flag was given.
+// changed reports whether a flag was given. The order of tests is the order in which a user would
+// mend them.
 func (f *compareFlags) check(args []string, changed func(string) bool) error {
 	switch {
 	case f.output != "text" && f.output != "json":
@@ -113,7 +115,8 @@ func (f *compareFlags) check(args []string, changed func(string) bool) error {
 }
 
 // run compares two files, or one with itself under two sets of overrides. A
-// failed expectation on either side is exit code 1, as in drydock run.
+// failed expectation on either side is exit code 1, as in drydock run. The document is written
+// before the exit code is decided: it is wanted most when something failed.
 func (f *compareFlags) run(ctx context.Context, args []string, changed func(string) bool) error {
 	if err := f.check(args, changed); err != nil {
 		return err
@@ -131,10 +134,12 @@ func (f *compareFlags) run(ctx context.Context, args []string, changed func(stri
 	c.A.Set, c.B.Set = f.aSet, f.bSet
 	c.Seeds = f.seedList
 	if c.Seeds == nil {
+		// A's seed for both sides: with two seeds the difference would be partly chance.
 		c.Seeds = []uint64{a.Spec.Seed}
 	}
 	failed := f.runAll(ctx, c, [2]*runFlags{aSel, bSel})
-	// No seed was run through on both sides: there is nothing to compare.
+	// No seed was run through on both sides: there is nothing to compare. KeepWhole has dropped
+	// the seeds that were not run through.
 	if len(c.Seeds) == 0 {
 		return failed
 	}
@@ -157,7 +162,8 @@ func (f *compareFlags) run(ctx context.Context, args []string, changed func(stri
 // load loads the one scenario of a side, with the flag's overrides; the flags
 // returned are those of drydock run that repeat its runs. A mistake in an
 // override is told with the flag that it came by: --a-set and --set look alike in
-// a long command.
+// a long command. More than one scenario is refused: which of A's is to be compared with which of
+// B's, nobody said.
 func (f *compareFlags) load(file, flag string, own []string) (*scenarios.Scenario, *runFlags, error) {
 	sel := selection{focus: f.focus, set: slices.Concat(f.set, own)}
 	list, err := sel.load([]string{file})
@@ -182,7 +188,9 @@ func (f *compareFlags) load(file, flag string, own []string) (*scenarios.Scenari
 // be compared: the seeds for which both sides came to their ends. Runs share
 // nothing and have places of their own for results, so the order in which they
 // end changes nothing. An internal error stops it, as does the end of ctx; then
-// what is whole is compared and the exit code says so.
+// what is whole is compared and the exit code says so. Seeds go through the channel side by side,
+// so that an interruption leaves whole pairs. Each run gets its part of the cores; with more runs
+// than cores that is one.
 func (f *compareFlags) runAll(ctx context.Context, c *compare.Comparison, flags [2]*runFlags) error {
 	type job struct{ side, seed int }
 	sides := [2]*compare.Side{&c.A, &c.B}
@@ -216,7 +224,7 @@ func (f *compareFlags) runAll(ctx context.Context, c *compare.Comparison, flags 
 					continue
 				}
 				// A comparison needs figures; states of hundreds of runs would
-				// not fit.
+				// not fit. Metrics are what is compared; they were made by the run.
 				res.Final, res.Logs = scenarios.Final{}, nil
 				res.Repeat = flags[j.side].command(s.Scenario, seed)
 				s.Runs[j.seed] = res
@@ -236,7 +244,7 @@ func (f *compareFlags) runAll(ctx context.Context, c *compare.Comparison, flags 
 	close(next)
 	wg.Wait()
 	// Seeds for which one side is missing are dropped, so that both have the
-	// same.
+	// same. It is false when something was dropped.
 	if !c.KeepWhole() && failed == nil {
 		failed = &codeError{exitFailed, fmt.Errorf("compare: interrupted")}
 	}

@@ -16,11 +16,13 @@ import (
 	"github.com/drydock-sim/drydock/conformance"
 )
 
-// textRPCs is how many calls a failed check shows on the terminal.
+// textRPCs is how many calls a failed check shows on the terminal. The report as JSON has all of
+// them.
 const textRPCs = 12
 
 // conformanceFlags are the flags of drydock conformance. focus and skip are
-// regular expressions that opts gets compiled; reports are files.
+// regular expressions that opts gets compiled; reports are files. list only names the checks;
+// nothing is contacted then.
 type conformanceFlags struct {
 	opts                  conformance.Options
 	focus, skip           string
@@ -34,6 +36,7 @@ func newConformance() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "conformance --runtime-endpoint unix:///PATH",
 		Short: "Check what a kubelet needs of a container runtime, against any CRI socket",
+		// The wall clock is the runtime's own, so a run takes minutes.
 		Long: `Checks a container runtime over its CRI socket, in real time: its calls one by
 one (cri/...), and pods that a whole kubelet core runs on it (kubelet/...). What
 is checked is required or optional; a failure says what was expected, what came,
@@ -68,7 +71,8 @@ was cut short, 2 bad input or no runtime.`,
 }
 
 // run lists the checks or runs them. Whether reports can be written is tried
-// first: a run takes minutes on somebody's runtime.
+// first: a run takes minutes on somebody's runtime. A check that fails is exit code 1; a runtime
+// that cannot be reached is the user's to mend, and 2.
 func (f *conformanceFlags) run(cmd *cobra.Command) error {
 	var err error
 	if f.opts.Focus, err = pattern("--focus", f.focus); err != nil {
@@ -100,6 +104,7 @@ func (f *conformanceFlags) run(cmd *cobra.Command) error {
 	if err := writable("--report-junit", f.reportXML); err != nil {
 		return err
 	}
+	// Results come in the order in which checks end, since several run at once.
 	f.opts.Progress = func(r conformance.Result) {
 		// Failures are always shown; what --focus left out is not worth a line.
 		if !f.quiet && !(r.Status == conformance.Skipped && f.opts.Focus != nil && !f.opts.Focus.MatchString(r.Name)) || r.Status == conformance.Failed {
@@ -107,6 +112,7 @@ func (f *conformanceFlags) run(cmd *cobra.Command) error {
 		}
 	}
 	f.opts.Log = func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), "drydock: "+s) }
+	// From here on, what a run makes has to be removed.
 	defer holdSignals(cmd.Context())()
 	report, err := conformance.Run(cmd.Context(), f.opts)
 	if err != nil {
@@ -133,7 +139,8 @@ const echo = 3 * time.Second
 // holdSignals keeps a second signal from killing the process until a moment after
 // the first, which has ended ctx. The cleanup that follows the first signal
 // removes what was made; a second signal soon after is most likely the same, sent
-// to the whole process group.
+// to the whole process group. After the echo the signals have their default again, so a third
+// Ctrl-C kills a cleanup that hangs.
 func holdSignals(ctx context.Context) (release func()) {
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
@@ -168,13 +175,15 @@ func writeChecks(out io.Writer, list []conformance.Listed) error {
 
 // writable tells before the run what would keep a report from being written after
 // it. A file that is there stays as it is until then. A file that is not there
-// yet is made and removed again.
+// yet is made and removed again. A run of minutes whose report cannot be written would have been
+// for nothing.
 func writable(flag, file string) error {
 	if file == "" {
 		return nil
 	}
 	_, err := os.Stat(file)
 	made := os.IsNotExist(err)
+	// Without O_TRUNC: the old report stays if the run is cut short.
 	w, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		return badInput("%s: %w", flag, err)
@@ -186,7 +195,8 @@ func writable(flag, file string) error {
 	return nil
 }
 
-// writeReport writes a report to a file, if one is wanted.
+// writeReport writes a report to a file, if one is wanted. Its file is complete or the error says
+// so: Close is where a full disk shows.
 func writeReport(file string, write func(io.Writer) error) error {
 	if file == "" {
 		return nil

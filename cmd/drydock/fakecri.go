@@ -29,7 +29,7 @@ import (
 // fakecriFlags are the flags of drydock fakecri. Lists and times are text as the
 // user wrote it; options turns them into server.Options, where zero means that
 // nothing was said. control is a second listener, for faults; record a file for
-// the calls.
+// the calls. The zero value is not usable: cobra fills in the defaults.
 type fakecriFlags struct {
 	// Sockets: listen is the CRI's, control the one for faults, streaming the
 	// address of exec, attach and port-forward. socketMode is octal.
@@ -64,6 +64,7 @@ type fakecriFlags struct {
 	stdout, stderr io.Writer
 }
 
+// It is what somebody reads who tests a client and has never seen a scenario.
 const fakecriLong = `Serve an in-memory container runtime on a unix socket: the services of the
 Container Runtime Interface (runtime.v1), for crictl, for kubelets and for
 whoever tests a client of it. It needs no kernel features and no root.
@@ -145,12 +146,14 @@ func newFakecri() *cobra.Command {
 }
 
 // run makes everything that can fail for the user's fault (files, directory,
-// listeners) before the server starts, and takes it back in reverse.
+// listeners) before the server starts, and takes it back in reverse. The control socket is opened
+// before the server serves, so that a test that waits for "ready" can set faults at once.
 func (f *fakecriFlags) run(ctx context.Context) error {
 	opts, err := f.options()
 	if err != nil {
 		return err
 	}
+	// Mode 0600: requests hold environments of containers.
 	if f.record != "" {
 		file, err := os.OpenFile(f.record, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
@@ -177,6 +180,7 @@ func (f *fakecriFlags) run(ctx context.Context) error {
 	}
 	defer cleanup()
 	if !f.verbose { // the streaming library logs each client that goes away as an error
+		// It is klog of kubelet/pkg/cri/streaming.
 		klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	}
 	srv, err := server.New(opts)
@@ -191,7 +195,8 @@ func (f *fakecriFlags) run(ctx context.Context) error {
 }
 
 // serve serves until ctx ends. It ends with the first listener that fails. Both
-// listeners and the server are down when it returns.
+// listeners and the server are down when it returns. "ready" is printed when the sockets listen
+// already: clients may connect from then on, and are served as soon as Serve runs.
 func (f *fakecriFlags) serve(ctx context.Context, srv *server.Server, lis, ctl net.Listener) error {
 	// Room for both, so that neither goroutine waits for a reader that has gone.
 	failed := make(chan error, 2)
@@ -203,6 +208,7 @@ func (f *fakecriFlags) serve(ctx context.Context, srv *server.Server, lis, ctl n
 	}()
 	closeControl := func() {}
 	if ctl != nil {
+		// A client that sends nothing must not hold a connection for ever.
 		web := &http.Server{Handler: srv.Control(parseControl), ReadHeaderTimeout: 10 * time.Second}
 		closeControl = func() { _ = web.Close() }
 		wg.Add(1)
@@ -224,6 +230,7 @@ func (f *fakecriFlags) serve(ctx context.Context, srv *server.Server, lis, ctl n
 		err = fmt.Errorf("the runtime's loop ended: %w", srv.Err())
 	}
 	closeControl()
+	// The control endpoint goes first, so that nobody sets faults in a server that is going down.
 	srv.Stop()
 	wg.Wait()
 	if err != nil {
@@ -239,7 +246,8 @@ func parseControl(body []byte) ([]fakecri.Fault, error) { return scenarios.Parse
 // options are what the flags say, but for the files that are written. The
 // machine's own figures (processors, memory, host name) stand where flags say
 // nothing, because clients compare them with the node they run on. Warnings come
-// from more than one goroutine, hence the lock.
+// from more than one goroutine, hence the lock. What flags say is turned into options and
+// validated here; the server trusts it.
 func (f *fakecriFlags) options() (server.Options, error) {
 	var lock sync.Mutex
 	o := server.Options{
@@ -250,6 +258,7 @@ func (f *fakecriFlags) options() (server.Options, error) {
 			fmt.Fprintf(f.stderr, "drydock fakecri: %s\n", strings.TrimSpace(text))
 		},
 	}
+	// The comparison is negated so that NaN, which compares false, is refused.
 	if !(f.speed >= server.MinSpeed && f.speed <= server.MaxSpeed) { // NaN neither
 		return o, badInput("--speed: %v is not within %v and %v", f.speed, server.MinSpeed, server.MaxSpeed)
 	}
@@ -270,6 +279,7 @@ func (f *fakecriFlags) options() (server.Options, error) {
 	switch f.latency {
 	case "realistic":
 	case "none":
+		// Zero ranges would mean the defaults, hence options of their own.
 		r.Latency = server.NoLatency()
 	default:
 		return o, badInput("--latency: %q is neither realistic nor none", f.latency)
@@ -291,12 +301,14 @@ func (f *fakecriFlags) options() (server.Options, error) {
 		return o, badInput("--pod-cidr: %q is no range of addresses such as %s", f.podCIDR, server.DefaultPodCIDR)
 	}
 	if err := r.Validate(); err != nil {
+		// The runtime names its option; the user knows the flag.
 		return o, badInput("%s", strings.Replace(err.Error(), "podCIDR:", "--pod-cidr:", 1))
 	}
 	return o, nil
 }
 
-// files reads the files that flags name.
+// files reads the files that flags name. Repeated flags add up, in their order: the first image
+// that matches a name is used.
 func (f *fakecriFlags) files(o *server.Options) error {
 	for _, name := range f.images {
 		list, err := readPart("--images", name, scenarios.ParseImages)
@@ -320,7 +332,8 @@ func (f *fakecriFlags) files(o *server.Options) error {
 	return nil
 }
 
-// readPart reads a file that is a part of a scenario: images, programs or faults.
+// readPart reads a file that is a part of a scenario: images, programs or faults. Errors of the
+// parts are LoadErrors with file and line, as of scenarios.
 func readPart[T any](flag, name string, parse func(string, []byte) ([]T, error)) ([]T, error) {
 	data, err := scenarios.ReadFile(name)
 	if err != nil {
@@ -334,7 +347,7 @@ func readPart[T any](flag, name string, parse func(string, []byte) ([]T, error))
 }
 
 // parseRange reads "2s" or "2s..4s"; "none" and 0 are no time at all. The least
-// that is no default is one nanosecond.
+// that is no default is one nanosecond. A draw is uniform between the two ends.
 func parseRange(s string) (fakecri.Range, error) {
 	if s == "none" || s == "0" {
 		return fakecri.Range{Min: 1, Max: 1}, nil // zero would be the default
@@ -355,7 +368,9 @@ func parseRange(s string) (fakecri.Range, error) {
 
 // makeRoot makes the runtime's directory; the function returned removes it if the
 // user has named none. One that the user named is left with what is in it: a new
-// server begins with it.
+// server begins with it. The mode lets programs that run as another user pass through to their
+// own directories. Symbolic links are resolved, since ImageFsInfo's path is compared with mount
+// points by clients.
 func (f *fakecriFlags) makeRoot(o *server.Options) (func(), error) {
 	if f.root == "" {
 		dir, err := os.MkdirTemp("", "drydock-fakecri-")

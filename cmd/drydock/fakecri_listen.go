@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// address is where a listener listens, as clients write it.
+// address is where a listener listens, as clients write it. It is printed for copying into
+// crictl's --runtime-endpoint.
 func address(l net.Listener) string {
 	if l.Addr().Network() == "unix" {
 		return "unix://" + l.Addr().String()
@@ -20,7 +21,8 @@ func address(l net.Listener) string {
 }
 
 // listener opens the CRI socket. There is no default path, so that nobody
-// replaces a real runtime's socket by accident.
+// replaces a real runtime's socket by accident. A path alone is taken for a socket, as crictl
+// used to.
 func (f *fakecriFlags) listener() (net.Listener, error) {
 	mode, err := parseMode(f.socketMode)
 	if err != nil {
@@ -42,7 +44,8 @@ func (f *fakecriFlags) listener() (net.Listener, error) {
 	}
 }
 
-// controlListener opens unix:///PATH, /PATH, or HOST:PORT.
+// controlListener opens unix:///PATH, /PATH, or HOST:PORT. Its socket is the user's alone: it can
+// break the runtime, and asks nobody who he is.
 func controlListener(addr string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(addr, "unix://"); ok {
 		return listenUnix("--control", path, 0o600)
@@ -53,7 +56,8 @@ func controlListener(addr string) (net.Listener, error) {
 	return listenTCP("--control", strings.TrimPrefix(strings.TrimPrefix(addr, "http://"), "tcp://"))
 }
 
-// parseMode reads an octal mode of at most 0777.
+// parseMode reads an octal mode of at most 0777. %s after the number catches what follows it, so
+// 0660x is refused.
 func parseMode(s string) (os.FileMode, error) {
 	var n uint32
 	var rest string
@@ -69,7 +73,8 @@ const maxSocketPath = 107
 
 // listenUnix listens on a socket of that path. One that is left over from a
 // server that is gone is replaced; one that is in use is not. One on which
-// somebody answers is never taken over.
+// somebody answers is never taken over. Between the test and the removal another server could
+// come; the window is that of any program that replaces a stale socket.
 func listenUnix(flag, path string, mode os.FileMode) (net.Listener, error) {
 	switch {
 	case !filepath.IsAbs(path):
@@ -101,7 +106,8 @@ func listenUnix(flag, path string, mode os.FileMode) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
 		return nil, badInput("%s: %w", flag, err)
 	}
-	// The socket has its mode from the start.
+	// The socket has its mode from the start. The umask is the process's: nothing else runs yet
+	// that makes files.
 	old := syscall.Umask(int(^mode & 0o777))
 	lis, err := net.Listen("unix", path)
 	syscall.Umask(old)
@@ -117,7 +123,8 @@ func listenUnix(flag, path string, mode os.FileMode) (net.Listener, error) {
 }
 
 // listenTCP listens on the loopback interface: nobody is asked who he is, and
-// who reaches the runtime reads and writes files of the host.
+// who reaches the runtime reads and writes files of the host. Port 0 is allowed: the address that
+// is printed has the real one.
 func listenTCP(flag, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

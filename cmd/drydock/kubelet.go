@@ -11,13 +11,15 @@ import (
 // newKubelet is the kubelet on this machine. What upstream's kubelet defines,
 // exit codes and messages among it, is as there and not as in the other commands.
 // The kubelet packages know no API server: defaulting and validation of static
-// pods are handed in here.
+// pods are handed in here. The command's flags are those of app: this file only plugs in what
+// must not be a dependency of the kubelet.
 func newKubelet() *cobra.Command {
 	cmd := app.NewCommand(app.Deps{
 		Defaulter: apiserver.SetPodDefaults,
 		Validator: func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
 	})
-	// Upstream's exit code is 1 for everything, and its message is logged.
+	// Upstream's exit code is 1 for everything, and its message is logged. Errors go through
+	// klog, since that is where operators of a kubelet look.
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := run(cmd, args); err != nil {

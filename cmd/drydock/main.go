@@ -33,14 +33,17 @@ import (
 
 // The exit codes.
 const (
-	// They are part of the interface: CI jobs go by them.
+	// They are part of the interface: CI jobs go by them. exitFailed stands for an outcome,
+	// exitBadInput for something to mend in files or flags, exitInternal for a mistake in
+	// Drydock.
 	exitOK       = 0
 	exitFailed   = 1 // an expectation failed
 	exitBadInput = 2
 	exitInternal = 3
 )
 
-// codeError is an error with an exit code. One with a nil err was reported.
+// codeError is an error with an exit code. One with a nil err was reported. What is returned by a
+// RunE without being one is cobra's own complaint, and so bad input.
 type codeError struct {
 	code int
 	err  error
@@ -57,16 +60,19 @@ func (e *codeError) Error() string {
 // Unwrap lets errors.As find what is wrong with a scenario.
 func (e *codeError) Unwrap() error { return e.err }
 
-// badInput is a mistake of the user: it ends the program with exitBadInput.
+// badInput is a mistake of the user: it ends the program with exitBadInput. %w keeps what the
+// error is about for errors.As.
 func badInput(format string, args ...any) error {
 	return &codeError{exitBadInput, fmt.Errorf(format, args...)}
 }
 
-// main runs the command line of the process, until its end or a signal.
+// main runs the command line of the process, until its end or a signal. Nothing but execute runs
+// here, so that deferred functions of commands run before os.Exit.
 func main() {
 	// The simulator's garbage is short-lived; collecting less often is worth
 	// the memory. GOGC in the environment still decides.
 	if os.Getenv("GOGC") == "" {
+		// 400 lets the heap grow to five times what lives.
 		debug.SetGCPercent(400)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -76,7 +82,7 @@ func main() {
 }
 
 // execute runs the command line and returns the exit code. Tests call it with a
-// context and buffers of their own; it keeps nothing between calls.
+// context and buffers of their own; it keeps nothing between calls. It returns rather than exits.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -96,12 +102,14 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return ce.code
 }
 
-// maxErrors bounds how many errors of scenarios are shown.
+// maxErrors bounds how many errors of scenarios are shown. The rest are mostly consequences of
+// the first.
 const maxErrors = 100
 
 // complain writes an error, one line each: what is wrong with scenarios as
 // file:line:column: message, so that editors can follow it. Other errors lose
-// their line breaks, because a line is an error for whoever reads them.
+// their line breaks, because a line is an error for whoever reads them. Positions are relative to
+// where the user is, as the files were named.
 func complain(w io.Writer, err error) {
 	var list scenarios.LoadErrors
 	if errors.As(err, &list) {
@@ -131,7 +139,7 @@ func someArgs(cmd *cobra.Command, args []string) error {
 }
 
 // newRoot is the command with all others below it. cobra prints neither errors
-// nor usage: execute does, in one line.
+// nor usage: execute does, in one line. Commands are made anew for each call: flags hold state.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "drydock",

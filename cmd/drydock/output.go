@@ -19,7 +19,8 @@ import (
 
 // output writes results in the form asked for. JSON and JUnit are written as a
 // whole at the end. many: more than one run is shown, so single timelines are
-// not. bar is nil unless stderr is a terminal.
+// not. bar is nil unless stderr is a terminal. It is used by one goroutine at a time; runSeeds
+// holds a lock around what it calls of it.
 type output struct {
 	// f has the form asked for and both writers.
 	f       *runFlags
@@ -38,7 +39,8 @@ type namedResult struct {
 	seeds *seedCount
 }
 
-// newOutput returns the output for n scenarios.
+// newOutput returns the output for n scenarios. many decides whether passing scenarios are one
+// line.
 func newOutput(f *runFlags, n int) *output {
 	o := &output{f: f, many: n > 1 || f.seedsSet || f.verify}
 	if file, ok := f.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
@@ -47,7 +49,8 @@ func newOutput(f *runFlags, n int) *output {
 	return o
 }
 
-// say writes a line of text output; in other forms it goes to stderr.
+// say writes a line of text output; in other forms it goes to stderr. So stdout stays one
+// document in the other forms.
 func (o *output) say(format string, args ...any) {
 	w := o.f.stdout
 	if o.f.output != "text" {
@@ -57,7 +60,8 @@ func (o *output) say(format string, args ...any) {
 }
 
 // begin is called before a scenario runs. It sets the hooks by which the timeline
-// and the progress line are written while the run goes on.
+// and the progress line are written while the run goes on. The timeline is written while the run
+// goes on, since somebody may be watching.
 func (o *output) begin(s *scenarios.Scenario, opts *scenarios.RunOptions) {
 	if o.f.output == "text" && (!o.many || o.f.verbose) {
 		seed := s.Spec.Seed
@@ -76,7 +80,8 @@ func (o *output) begin(s *scenarios.Scenario, opts *scenarios.RunOptions) {
 	}
 }
 
-// wrap breaks a text into lines of at most width bytes, if its words allow it.
+// wrap breaks a text into lines of at most width bytes, if its words allow it. A word that is
+// longer has a line of its own.
 func wrap(text string, width int) []string {
 	var lines []string
 	for _, word := range strings.Fields(text) {
@@ -90,7 +95,8 @@ func wrap(text string, width int) []string {
 }
 
 // end is called with a scenario's result. err is an internal error; what failed
-// of the scenario is in the result.
+// of the scenario is in the result. It is called once per scenario, in the order in which they
+// were run.
 func (o *output) end(s *scenarios.Scenario, res *scenarios.Result, err error) {
 	o.clearBar()
 	o.add(namedResult{s: s, res: res, err: err})
@@ -113,7 +119,8 @@ func (o *output) title(s *scenarios.Scenario, res *scenarios.Result) {
 	}
 }
 
-// endSeeds is called with what came of a scenario's seeds.
+// endSeeds is called with what came of a scenario's seeds. res is nil when a signal came before
+// the first run was over.
 func (o *output) endSeeds(s *scenarios.Scenario, c *seedCount) {
 	o.clearBar()
 	if c.res == nil {
@@ -139,7 +146,8 @@ func (o *output) endSeeds(s *scenarios.Scenario, c *seedCount) {
 }
 
 // text writes what follows the timeline. Last comes the line that repeats the
-// run, so that it is found at the end of a CI log.
+// run, so that it is found at the end of a CI log. It is used for the terminal and within JUnit's
+// failure.
 func (o *output) text(w io.Writer, s *scenarios.Scenario, res *scenarios.Result, err error) {
 	res.Repeat = o.f.command(s, res.Seed)
 	if err != nil {
@@ -160,14 +168,14 @@ func (o *output) text(w io.Writer, s *scenarios.Scenario, res *scenarios.Result,
 
 // add keeps a result for the forms that are written at the end. The final state
 // is dropped: a thousand seeds of a large cluster would hold on to a thousand
-// clusters.
+// clusters. The verdicts, the summary and the history of failures are small and stay.
 func (o *output) add(r namedResult) {
 	r.res.Repeat = o.f.command(r.s, r.res.Seed)
 	r.res.Final = scenarios.Final{}
 	o.results = append(o.results, r)
 }
 
-// close writes what is written at the end.
+// close writes what is written at the end. It is called exactly once, also after an interruption.
 func (o *output) close() error {
 	switch o.f.output {
 	case "json":
@@ -188,7 +196,8 @@ func (o *output) close() error {
 	return nil
 }
 
-// resultJSON is a result with what the command knows of it.
+// resultJSON is a result with what the command knows of it. Embedding puts the result's own
+// fields beside these.
 type resultJSON struct {
 	*scenarios.Result
 	Seeds *seedCount `json:"seeds,omitempty"`
@@ -199,6 +208,7 @@ type resultJSON struct {
 // writeJSON writes one document for all results. It is written also when a run
 // was interrupted, and says so.
 func (o *output) writeJSON() error {
+	// The field order is the document's.
 	out := struct {
 		Passed bool `json:"passed"`
 		// Interrupted tells that not everything was run to its end.
@@ -229,7 +239,7 @@ func encodeJSON(w io.Writer, doc any) error {
 
 // junitSuite, junitCase and junitMessage are the part of JUnit's XML that CI
 // systems read: a case is a scenario, a failure an expectation, an error the
-// simulator's own.
+// simulator's own. Fields of Ant's and Jenkins' dialects that nobody reads are left out.
 type junitSuite struct {
 	XMLName  xml.Name    `xml:"testsuite"`
 	Name     string      `xml:"name,attr"`
@@ -254,7 +264,8 @@ type junitMessage struct {
 }
 
 // writeJUnit writes one suite. Times are wall times, which is what the readers of
-// JUnit compare.
+// JUnit compare. Failed expectations are in the text of one failure: a scenario is a case,
+// however much of it failed.
 func (o *output) writeJUnit() error {
 	suite := junitSuite{Name: "drydock", Tests: len(o.results)}
 	var total time.Duration
@@ -289,7 +300,8 @@ func (o *output) writeJUnit() error {
 	return err
 }
 
-// xmlText leaves out what XML can't hold.
+// xmlText leaves out what XML can't hold. Control characters come in from containers' output and
+// are not allowed in XML 1.0, even escaped.
 func xmlText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0xfffe || r == 0xffff {
@@ -299,7 +311,8 @@ func xmlText(s string) string {
 	}, strings.ToValidUTF8(s, "?"))
 }
 
-// firstFailure is the one line that a CI system shows of a failed case.
+// firstFailure is the one line that a CI system shows of a failed case. The order is that of the
+// expectations in the file.
 func firstFailure(res *scenarios.Result) string {
 	for _, v := range res.Verdicts {
 		if v.Outcome == expect.Failed {
@@ -312,7 +325,8 @@ func firstFailure(res *scenarios.Result) string {
 	return "interrupted"
 }
 
-// progressLine shows where a run stands that takes over a second.
+// progressLine shows where a run stands that takes over a second. It is for terminals; there is
+// none in a CI log.
 type progressLine struct {
 	w     io.Writer
 	began time.Time
@@ -322,7 +336,8 @@ type progressLine struct {
 }
 
 // due reports whether the line is to be written; a run's first call starts its
-// second.
+// second. Writing to a terminal costs more than a small run's step; five times a second are
+// enough for the eye.
 func (p *progressLine) due(name string, first bool) bool {
 	now := time.Now()
 	if name != p.name || first {
@@ -358,7 +373,8 @@ func (o *output) clearBar() {
 	}
 }
 
-// seedsDone shows how many seeds of a scenario have run. Calls must not overlap.
+// seedsDone shows how many seeds of a scenario have run. Calls must not overlap. runSeeds calls
+// it under its lock.
 func (o *output) seedsDone(s *scenarios.Scenario, n, of, failed int) {
 	if o.bar != nil && o.bar.due(s.Metadata.Name, n == 1) {
 		fmt.Fprintf(o.bar.w, "\r\x1b[K%s: %d of %d seeds, %d failed", s.Metadata.Name, n, of, failed)

@@ -18,7 +18,8 @@ import (
 )
 
 // parityFlags are what `drydock parity` is told. only are aspects, none means
-// all; show names one case; observed is a directory for what the replays saw.
+// all; show names one case; observed is a directory for what the replays saw. seed 0 is not
+// drawn: latencies are then in the middle of their ranges, the likeliest to match a recording.
 type parityFlags struct {
 	json     bool
 	show     string
@@ -27,7 +28,8 @@ type parityFlags struct {
 	seed     uint64
 }
 
-// caseResult is what came of one case.
+// caseResult is what came of one case. err is of the replay itself: the recording asks for what
+// there is not, or something panicked.
 type caseResult struct {
 	c        *parity.Case
 	replay   *parity.Observation
@@ -38,6 +40,7 @@ type caseResult struct {
 
 // The verdicts on a case.
 const (
+	// They are printed at the beginning of lines; scripts grep for them.
 	verdictPass     = "PASS"
 	verdictDiff     = "DIFF"
 	verdictReplayed = "REPLAYED" // there are no runs to compare with
@@ -77,7 +80,8 @@ differs, 2 bad input.`,
 
 // runParity replays the recordings and reports. A case that differs is exit code
 // 1; files that are no recordings are exit code 2, all of them told of before
-// anything is replayed.
+// anything is replayed. Observations are written before the report, so that they are there for a
+// look at what differs.
 func runParity(stdout, stderr io.Writer, files []string, f *parityFlags) error {
 	aspects, err := parityAspects(f.only)
 	if err != nil {
@@ -104,12 +108,13 @@ func runParity(stdout, stderr io.Writer, files []string, f *parityFlags) error {
 		}
 	}
 	for _, r := range results {
+		// Judging makes all aspects; the flag only decides what counts.
 		r.verdict = r.verdict.Only(aspects)
 	}
 	return reportParity(stdout, stderr, results, f)
 }
 
-// parityAspects are the aspects that --only names.
+// parityAspects are the aspects that --only names. None named means all.
 func parityAspects(names []string) ([]parity.Aspect, error) {
 	var out []parity.Aspect
 	for _, n := range names {
@@ -123,7 +128,8 @@ func parityAspects(names []string) ([]parity.Aspect, error) {
 }
 
 // readCases reads all files, telling of each that is no recording. Two files with
-// one case's name would be indistinguishable in the report.
+// one case's name would be indistinguishable in the report. All files are looked at: somebody who
+// has recorded many wants all mistakes.
 func readCases(stderr io.Writer, files []string) ([]*parity.Case, error) {
 	var cases []*parity.Case
 	bad := false
@@ -155,7 +161,7 @@ func readCases(stderr io.Writer, files []string) ([]*parity.Case, error) {
 }
 
 // spaced puts a space before an error that doesn't begin with a position, and
-// makes it one line.
+// makes it one line. "file:12: ..." is read as a position by editors; "file: text" is not.
 func spaced(err error) string {
 	s := strings.Join(strings.Fields(err.Error()), " ")
 	if s != "" && s[0] >= '0' && s[0] <= '9' {
@@ -170,7 +176,8 @@ func spaced(err error) string {
 func replayAll(cases []*parity.Case, seed uint64) []*caseResult {
 	results := make([]*caseResult, len(cases))
 	var wg sync.WaitGroup
-	// A slot per core: a replay keeps one busy.
+	// A slot per core: a replay keeps one busy. Goroutines are as many as cases, which wait; that
+	// is cheaper than it looks and keeps the order of results.
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, c := range cases {
 		wg.Go(func() {
@@ -179,6 +186,7 @@ func replayAll(cases []*parity.Case, seed uint64) []*caseResult {
 			r := &caseResult{c: c}
 			results[i] = r
 			warn := func(text string) {
+				// A warning that comes for each container is told once.
 				if !slices.Contains(r.warnings, text) {
 					r.warnings = append(r.warnings, text)
 				}
@@ -193,7 +201,8 @@ func replayAll(cases []*parity.Case, seed uint64) []*caseResult {
 }
 
 // writeObserved writes a replay in the form of a recording with one run. So a
-// replay can be looked at, or kept, with the tools that recordings are.
+// replay can be looked at, or kept, with the tools that recordings are. A replay that failed has
+// nothing to write.
 func writeObserved(dir string, r *caseResult) error {
 	if r.replay == nil {
 		return nil
@@ -214,7 +223,7 @@ func writeObserved(dir string, r *caseResult) error {
 }
 
 // word is the verdict on a result. A recording without runs is replayed all the
-// same: a panic would show.
+// same: a panic would show. DIFF includes a replay that could not be made.
 func (r *caseResult) word() string {
 	switch {
 	case r.err != nil || len(r.verdict) > 0:
@@ -225,7 +234,7 @@ func (r *caseResult) word() string {
 	return verdictPass
 }
 
-// why is what differs, in words.
+// why is what differs, in words. The first difference is told; --json has all.
 func (r *caseResult) why() string {
 	if r.err != nil {
 		return "replay: " + r.err.Error()
@@ -237,7 +246,8 @@ func (r *caseResult) why() string {
 }
 
 // reportParity prints what came of all cases. Cases are in the order of the
-// files; the last line counts them.
+// files; the last line counts them. Warnings go to stderr, so that stdout has a line per case and
+// the count.
 func reportParity(stdout, stderr io.Writer, results []*caseResult, f *parityFlags) error {
 	passed, compared, differ := 0, 0, false
 	for _, r := range results {
@@ -282,7 +292,7 @@ func reportParity(stdout, stderr io.Writer, results []*caseResult, f *parityFlag
 // oneLine puts a text on one line.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// parityJSON prints the report as JSON.
+// parityJSON prints the report as JSON. The types are local: nothing else makes such a document.
 func parityJSON(w io.Writer, results []*caseResult, passed, compared int) error {
 	type difference struct {
 		Aspect string `json:"aspect"`

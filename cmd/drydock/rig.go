@@ -13,7 +13,8 @@ import (
 )
 
 // newRig are the hidden commands that the scripts in hack bring runtimes up and
-// down with.
+// down with. They are hidden from help since they are no interface: scripts and commands change
+// together.
 func newRig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "rig",
@@ -26,7 +27,7 @@ func newRig() *cobra.Command {
 	return cmd
 }
 
-// newRigImages serves the test images.
+// newRigImages serves the test images. It serves until the context ends, that is until a signal.
 func newRigImages() *cobra.Command {
 	var o images.Options
 	var file string
@@ -59,7 +60,7 @@ func newRigImages() *cobra.Command {
 }
 
 // newRigProbe tries a runtime. A runtime whose socket answers may still be unable
-// to pull or to run: the probe does both.
+// to pull or to run: the probe does both. The image is the one that conformance runs with.
 func newRigProbe() *cobra.Command {
 	var endpoint, registry string
 	var timeout time.Duration
@@ -83,7 +84,7 @@ func newRigProbe() *cobra.Command {
 }
 
 // newRigClear removes all pods. It is for what a killed run has left, whoever
-// made it.
+// made it. It touches all pods of the runtime, so it must not be run against one that is in use.
 func newRigClear() *cobra.Command {
 	var endpoint string
 	cmd := &cobra.Command{

@@ -17,13 +17,14 @@ import (
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
-// maxWorkers bounds --workers.
+// maxWorkers bounds --workers. Beyond it there is a typo: goroutines would be made for each.
 const maxWorkers = 1024
 
 // runFlags are the flags of drydock run. A field with Set beside it was given on
 // the command line; zero values are defaults else: the scenario's seed, its whole
 // duration, one worker a core. trace and report are files or directories that
-// only a single run can write.
+// only a single run can write. The same struct serves drydock scale and compare, which fill in a
+// part.
 type runFlags struct {
 	// sel says which scenarios, and with which overrides.
 	sel selection
@@ -61,7 +62,7 @@ type runFlags struct {
 	stdout, stderr io.Writer
 }
 
-// newRun is drydock run.
+// newRun is drydock run. Help for flags is one line each; docs have the rest.
 func newRun() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
@@ -72,7 +73,8 @@ func newRun() *cobra.Command {
   drydock run web.yaml --set 'spec.nodes[0].count=5' --output json`,
 		Args: someArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Address translation is a fifth of a large run without it.
+			// Address translation is a fifth of a large run without it. It returns the function
+			// that ends it.
 			defer hugepages.Keep(100 * time.Millisecond)()
 			changed := cmd.Flags().Changed
 			f.seedSet, f.seedsSet, f.untilSet = changed("seed"), changed("seeds"), changed("until")
@@ -101,7 +103,8 @@ func newRun() *cobra.Command {
 	return cmd
 }
 
-// check finds what is wrong with the flags themselves.
+// check finds what is wrong with the flags themselves. Whatever can be known without reading a
+// file is refused here.
 func (f *runFlags) check() error {
 	switch {
 	case f.output != "text" && f.output != "json" && f.output != "junit":
@@ -135,7 +138,8 @@ func (f *runFlags) check() error {
 }
 
 // run loads what is selected and runs it: once each, with many seeds, or to
-// compare hashes. Loading is timed, as part of what a run costs.
+// compare hashes. Loading is timed, as part of what a run costs. Scenarios that are selected and
+// none that are broken: load has refused those.
 func (f *runFlags) run(ctx context.Context, args []string) error {
 	if err := f.check(); err != nil {
 		return err
@@ -151,7 +155,8 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	if f.report != "" && len(list) > 1 {
 		return badInput("--report goes with a single scenario; %d are selected", len(list))
 	}
-	// Files are loaded together: each scenario gets its share of the time.
+	// Files are loaded together: each scenario gets its share of the time. The share is what the
+	// summary shows; nobody compares it.
 	loaded := time.Since(began) / time.Duration(len(list))
 	out := newOutput(f, len(list))
 	switch {
@@ -169,7 +174,8 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	return err
 }
 
-// options are those of a run without output.
+// options are those of a run without output. A value is made for each run, since runs hold
+// pointers into it.
 func (f *runFlags) options() scenarios.RunOptions {
 	// Only the command knows the wall clock; the run itself is given one to
 	// measure with.
@@ -187,7 +193,7 @@ func (f *runFlags) options() scenarios.RunOptions {
 }
 
 // verdict turns results into the exit code. An internal error outweighs failures:
-// whatever else was found may come of it.
+// whatever else was found may come of it. Counts rather than a flag, for who debugs.
 type verdict struct{ failed, internal int }
 
 // add counts one run.
@@ -212,7 +218,8 @@ func (v *verdict) err() error {
 	return nil
 }
 
-// interrupted tells which scenarios were not run, and is the error for that.
+// interrupted tells which scenarios were not run, and is the error for that. Exit code 1 rather
+// than 130, as with go test: a job that was cut short has not passed.
 func (o *output) interrupted(rest []*scenarios.Scenario) error {
 	o.clearBar()
 	o.cut = true
@@ -223,7 +230,7 @@ func (o *output) interrupted(rest []*scenarios.Scenario) error {
 }
 
 // runEach runs one scenario after the other: each uses all cores itself. loaded
-// is how long loading took.
+// is how long loading took. A run that fails doesn't stop the others.
 func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, loaded time.Duration, out *output) error {
 	var v verdict
 	for i, s := range list {
@@ -232,6 +239,7 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 		}
 		o := f.options()
 		o.Loaded = loaded
+		// Files are closed explicitly, since their errors count.
 		closeTrace := func() error { return nil }
 		if f.trace != "" {
 			file, err := os.Create(f.trace)
@@ -258,7 +266,8 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 		}
 		out.begin(s, &o)
 		res, err := scenarios.Run(ctx, s, o)
-		// The run's own error comes first: others may follow from it.
+		// The run's own error comes first: others may follow from it. The report is written also
+		// for what was cut short, and says so.
 		if rerr := rep.write(nil, partial(res, err)); err == nil && rerr != nil {
 			err = rerr
 		}
@@ -277,7 +286,8 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 // runVerify runs each scenario on several numbers of cores, and one of them
 // twice, and compares the hashes. Equal hashes over 1, 2 and 4 cores say that the
 // number of cores decides nothing; the second run with 2 that nothing else does
-// either, such as the order of a map.
+// either, such as the order of a map. Output of the runs is left out but for the first: they
+// should be equal.
 func (f *runFlags) runVerify(ctx context.Context, list []*scenarios.Scenario, out *output) error {
 	var v verdict
 	runs := []int{1, 2, 4, 2}
@@ -295,10 +305,13 @@ func (f *runFlags) runVerify(ctx context.Context, list []*scenarios.Scenario, ou
 			// them on.
 			o.Workers = procs
 			res, err := scenarios.Run(ctx, s, o)
+			// It is set back before anything else can return.
 			runtime.GOMAXPROCS(before)
 			switch {
 			case res.Interrupted:
 				return out.interrupted(list[i:])
+			// res.Interrupted comes first: a run that was cut short has another hash and no
+			// mistake.
 			case first == nil:
 				first, internal = res, err
 			case err != nil:

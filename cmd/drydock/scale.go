@@ -23,12 +23,14 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// exitInterrupted is that of a run that a signal ended: 128 and SIGINT.
+// exitInterrupted is that of a run that a signal ended: 128 and SIGINT. drydock scale has it
+// apart from failures since runs of hours are stopped on purpose.
 const exitInterrupted = 130
 
 // scaleFlags are the flags of drydock scale. What goes to scale.Config as it is
 // stands in cfg; the others are files to read or text to parse, which load does.
-// given tells a default from the same value typed.
+// given tells a default from the same value typed. cfg starts as scale.DefaultConfig, so flags
+// show its values.
 type scaleFlags struct {
 	cfg scale.Config
 	// Rates are in virtual time: pods replaced, and first pods created, a second.
@@ -57,7 +59,8 @@ type scaleFlags struct {
 	stdout, stderr io.Writer
 }
 
-// rate is a number of events a second, written as "20/s", "1200/m" or "20".
+// rate is a number of events a second, written as "20/s", "1200/m" or "20". It is a pflag.Value,
+// so a mistake is told with the flag's name by cobra.
 type rate float64
 
 // String implements pflag.Value.
@@ -69,6 +72,7 @@ func (r *rate) Type() string { return "rate" }
 // Set parses a rate. It refuses what is negative, infinite or of another unit.
 func (r *rate) Set(s string) error {
 	n, unit, _ := strings.Cut(s, "/")
+	// Another unit is missing from the map and so 0.
 	per := map[string]float64{"": 1, "s": 1, "m": 60, "h": 3600}[unit]
 	f, err := strconv.ParseFloat(n, 64)
 	if err != nil || per == 0 || !(f >= 0 && f <= 1e9) {
@@ -78,7 +82,7 @@ func (r *rate) Set(s string) error {
 	return nil
 }
 
-// newScale is drydock scale.
+// newScale is drydock scale. The seed's default is 0: two runs without flags are the same run.
 func newScale() *cobra.Command {
 	f := scaleFlags{cfg: scale.DefaultConfig()}
 	f.createRate = rate(f.cfg.CreateRate)
@@ -105,6 +109,7 @@ runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
 			defer hugepages.Keep(100 * time.Millisecond)()
 			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			f.given = cmd.Flags().Changed
+			// A scenario says itself what its cluster is; most flags are refused with it.
 			if len(args) == 1 {
 				return f.runScenario(cmd, args[0])
 			}
@@ -119,7 +124,8 @@ runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
 }
 
 // flags declares the flags. Defaults are those of the configuration that newScale
-// began with, so help shows what a run would use.
+// began with, so help shows what a run would use. Flags that take a file complete file names in
+// shells.
 func (f *scaleFlags) flags(cmd *cobra.Command) {
 	fl, c := cmd.Flags(), &f.cfg
 	fl.IntVar(&c.Nodes, "nodes", c.Nodes, "how many nodes")
@@ -159,11 +165,13 @@ func (f *scaleFlags) flags(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("report")
 }
 
-// maxInput bounds the size of the files that are read.
+// maxInput bounds the size of the files that are read. kubectl's output of a large cluster has a
+// few hundred megabytes; without a bound a wrong file, /dev/zero say, would fill the memory.
 const maxInput = 8 << 30
 
 // load reads the files that the flags name into the configuration. What a file
-// says is judged by package scale; here is only what depends on the command line.
+// says is judged by package scale; here is only what depends on the command line. It is called
+// once, before anything of the run is made.
 func (f *scaleFlags) load() error {
 	c := &f.cfg
 	c.Churn, c.CreateRate = float64(f.churn), float64(f.createRate)
@@ -216,7 +224,8 @@ func (f *scaleFlags) load() error {
 
 // together refuses flags that would do nothing beside others. A flag without
 // effect is refused rather than ignored: whoever gives --pods-per-node beside a
-// trace would read the report for something that it is not.
+// trace would read the report for something that it is not. idle has names of flags, so it need
+// not know their types.
 func (f *scaleFlags) together() error {
 	c := &f.cfg
 	idle := map[string]string{} // flags that would do nothing, and why
@@ -251,7 +260,7 @@ func (f *scaleFlags) together() error {
 }
 
 // loadCluster reads the objects of a real cluster, as kubectl get -o yaml writes
-// them.
+// them. Errors have the file and the line of what is wrong.
 func (f *scaleFlags) loadCluster() error {
 	if f.cluster == "" {
 		return nil
@@ -270,7 +279,8 @@ func (f *scaleFlags) loadCluster() error {
 	return nil
 }
 
-// loadTrace reads a trace of pods, and the nodes beside it if it has some.
+// loadTrace reads a trace of pods, and the nodes beside it if it has some. Speed and start are
+// checked also without a trace, so that a mistake is told as one.
 func (f *scaleFlags) loadTrace() error {
 	switch {
 	case !(f.traceSpeed > 0):
@@ -318,7 +328,8 @@ func (f *scaleFlags) loadTrace() error {
 
 // control looks at what is said of the control plane and the API server. A limit
 // of 0 would let nothing through and the run would stand still, so it is refused;
-// a negative one is none.
+// a negative one is none. Text rather than values is looked at, as one test serves integers and
+// floats.
 func (f *scaleFlags) control(fl *pflag.FlagSet) error {
 	for _, name := range []string{"scheduler-qps", "controller-manager-qps", "scheduler-burst", "controller-manager-burst"} {
 		// The flags' own variables can't tell 0 from nothing said; their text
@@ -348,12 +359,13 @@ func (f *scaleFlags) control(fl *pflag.FlagSet) error {
 // leastMemory is what a run may be asked to stay below, in bytes: with less the
 // collector would run all the time. An amount below it usually lacks its unit.
 const (
+	// "20" is twenty bytes; whoever writes that means 20Gi.
 	leastMemory = 256 << 20
 	mostMemory  = 1 << 50
 )
 
 // memoryTarget is what the process is to stay below, in bytes. 0: nothing was
-// said.
+// said. It is parsed before files are read: those may take a minute.
 func (f *scaleFlags) memoryTarget() (int64, error) {
 	if f.memory == "" {
 		return 0, nil
@@ -372,7 +384,8 @@ func (f *scaleFlags) memoryTarget() (int64, error) {
 }
 
 // pods is how many pods the run is about. It is an estimate, before the run: the
-// garbage collector is paced by it.
+// garbage collector is paced by it. A trace counts with all of its rows, though they don't live
+// at once.
 func (f *scaleFlags) pods() int {
 	n := 0
 	if t := f.cfg.Trace; t != nil {
@@ -388,7 +401,8 @@ func (f *scaleFlags) pods() int {
 }
 
 // run runs the cluster and writes what came of it, also when it was interrupted
-// or failed: hours of a run are not to be lost.
+// or failed: hours of a run are not to be lost. The order: what can be refused, what is shown
+// beforehand, the run, what is shown afterwards. Exit codes follow the worst that happened.
 func (f *scaleFlags) run(ctx context.Context) error {
 	target, err := f.memoryTarget()
 	if err != nil {
@@ -413,6 +427,8 @@ func (f *scaleFlags) run(ctx context.Context) error {
 	f.head()
 	rep.told = true
 	show := newScaleProgress(f.stderr, f.progress)
+	// It is called between runs of the engine, when the heap is at rest; a good moment to look at
+	// it.
 	res, err := scale.Run(ctx, f.cfg, scale.Options{Clock: time.Now, Attach: rep.attach, Progress: func(p scale.Progress) {
 		pace.adjust()
 		show.show(p)
@@ -438,7 +454,8 @@ func (f *scaleFlags) run(ctx context.Context) error {
 }
 
 // runVerify compares runs on several numbers of cores. Each cluster is dropped
-// before the next is built, since two may not fit.
+// before the next is built, since two may not fit. Records are compared beside the hash, which
+// tells a longer trace from another one.
 func (f *scaleFlags) runVerify(ctx context.Context, pace *pacer) error {
 	var first *scale.Result
 	for _, procs := range []int{1, 2, 4} {

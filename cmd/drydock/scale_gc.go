@@ -11,7 +11,8 @@ import (
 // pacer has garbage collected as seldom as memory allows: it sets the collector's
 // percentage by the heap that is live. Collecting costs what is live, so at a
 // live heap of L and a target of T it is (T-L)/L, within 50 and 400. samples are
-// reused; gc0 is the collector's time before the run, in seconds.
+// reused; gc0 is the collector's time before the run, in seconds. The percentage is Go's GOGC:
+// how much garbage may come up beside what lives before the next collection.
 type pacer struct {
 	target  float64 // bytes; 0: hands off
 	percent int
@@ -23,7 +24,8 @@ type pacer struct {
 // What a cluster may take beside its live heap unless --memory says otherwise.
 const (
 	// In bytes, measured on steady clusters: garbage is allowed about as much as
-	// what lives.
+	// what lives. They bound what garbage may take; what lives comes to about as much again at
+	// most.
 	bytesPerPod  = 15 << 10
 	bytesPerNode = 100 << 10
 	leastTarget  = 5 << 29
@@ -36,7 +38,8 @@ const (
 )
 
 // newPacer returns a pacer for a cluster of that size, or for target bytes if
-// that is not 0.
+// that is not 0. An explicit target is also Go's own limit (GOMEMLIMIT), near which it collects
+// whatever the percentage; a computed one is not, since it may be too small for what lives.
 func newPacer(target int64, nodes, pods int) *pacer {
 	p := &pacer{target: float64(target), samples: []metrics.Sample{{Name: metricLive}, {Name: metricGC}}}
 	if target == 0 {
@@ -44,6 +47,7 @@ func newPacer(target int64, nodes, pods int) *pacer {
 	} else {
 		debug.SetMemoryLimit(target)
 	}
+	// Who sets GOGC wants to see its effect.
 	if os.Getenv("GOGC") != "" {
 		p.target = 0
 	}
@@ -52,7 +56,7 @@ func newPacer(target int64, nodes, pods int) *pacer {
 }
 
 // adjust is called now and then. It looks at most five times a second: a cluster
-// grows over seconds.
+// grows over seconds. It is called by Progress, between runs of the engine.
 func (p *pacer) adjust() {
 	if p.target == 0 || time.Since(p.last) < 200*time.Millisecond {
 		return
@@ -68,21 +72,21 @@ func (p *pacer) adjust() {
 	}
 }
 
-// live is the heap that the last collection left, in bytes.
+// live is the heap that the last collection left, in bytes. It changes with each collection only.
 func (p *pacer) live() float64 {
 	metrics.Read(p.samples[:1])
 	return float64(p.samples[0].Value.Uint64())
 }
 
 // collecting is the processor time of garbage collection so far, in seconds, as
-// of the last collection.
+// of the last collection. The runtime's figure counts all cores.
 func (p *pacer) collecting() float64 {
 	metrics.Read(p.samples[1:])
 	return p.samples[1].Value.Float64() - p.gc0
 }
 
 // peakRSS is the most memory that the process has had, in bytes. 0 where the
-// system does not say.
+// system does not say. ru_maxrss is in KiB on Linux (getrusage(2)).
 func peakRSS() int64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

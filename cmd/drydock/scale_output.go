@@ -14,7 +14,7 @@ import (
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
-// source says where the pods come from.
+// source says where the pods come from. It is text for a reader; nothing parses it.
 func (f *scaleFlags) source() string {
 	// In the order in which sources exclude each other, see together.
 	c := &f.cfg
@@ -42,7 +42,8 @@ func (f *scaleFlags) nodes() int {
 	return f.cfg.Nodes
 }
 
-// limits are those of the control plane's clients, as text.
+// limits are those of the control plane's clients, as text. Both have the same form, so a reader
+// sees at once whether they differ.
 func (f *scaleFlags) limits() string {
 	text := func(qps float64, burst int) string {
 		if qps < 0 {
@@ -59,7 +60,8 @@ func (f *scaleFlags) limits() string {
 }
 
 // facts are what a reader must know to judge the figures: sizes, rates and
-// limits, the seed, and what is not modelled.
+// limits, the seed, and what is not modelled. A figure without these is not comparable: limits
+// alone move start-up by factors.
 func (f *scaleFlags) facts() []report.Fact {
 	c := &f.cfg
 	out := []report.Fact{{Name: "Nodes", Value: strconv.Itoa(f.nodes())}, {Name: "Pods", Value: f.source()}, {Name: "API clients", Value: f.limits()}, {Name: "Seed", Value: strconv.FormatUint(c.Seed, 10)}}
@@ -81,7 +83,7 @@ func (f *scaleFlags) facts() []report.Fact {
 }
 
 // head tells what is run. With --json it goes to stderr, which leaves stdout to
-// the document.
+// the document. It comes before the run, so that somebody who watches for an hour knows what.
 func (f *scaleFlags) head() {
 	w := f.stdout
 	if f.json {
@@ -92,7 +94,8 @@ func (f *scaleFlags) head() {
 	}
 }
 
-// cost is what a run took of the machine.
+// cost is what a run took of the machine. It depends on the machine, so it is apart from the
+// result, which does not.
 type cost struct {
 	LiveBytes     int64   `json:"liveHeapBytes"`
 	PeakRSSBytes  int64   `json:"peakRSSBytes"`
@@ -105,7 +108,8 @@ func (p *pacer) cost() cost {
 }
 
 // write writes what came of the run, in the form asked for. It is written for a
-// run that was cut short as well, marked as partial; the exit code says why.
+// run that was cut short as well, marked as partial; the exit code says why. The first error of
+// writing is returned; the rest is tried all the same.
 func (f *scaleFlags) write(res *scale.Result, failed error, pace *pacer, rep *reporter) error {
 	partial := ""
 	switch {
@@ -137,7 +141,8 @@ func (f *scaleFlags) write(res *scale.Result, failed error, pace *pacer, rep *re
 	return err
 }
 
-// summary tells what the run came to and what it cost.
+// summary tells what the run came to and what it cost. Rates are rounded to whole numbers: more
+// digits vary from run to run.
 func (f *scaleFlags) summary(res *scale.Result, c *cost) {
 	w := f.stdout
 	// Both figures are told: start-up is where pods cost, steady where nodes do.
@@ -170,7 +175,8 @@ func (f *scaleFlags) summary(res *scale.Result, c *cost) {
 	}
 }
 
-// checkScenario refuses flags that don't go with a scenario file.
+// checkScenario refuses flags that don't go with a scenario file. Only what is about watching a
+// run, and the few things that drydock run has too, is allowed.
 func (f *scaleFlags) checkScenario(fl *pflag.FlagSet) error {
 	allowed := map[string]bool{"seed": true, "workers": true, "report": true, "memory": true, "progress": true, "json": true, "for": true, "verify": true}
 	bad := ""
@@ -198,7 +204,8 @@ func (f *scaleFlags) checkScenario(fl *pflag.FlagSet) error {
 
 // runScenario runs a scenario file as drydock run does, with the progress, the
 // report and the memory of a large run. A scenario's own expectations are judged,
-// so its exit codes are those of drydock run.
+// so its exit codes are those of drydock run. runFlags are filled in by hand, so that options,
+// output and repeat command are those of drydock run.
 func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 	if err := f.checkScenario(cmd.Flags()); err != nil {
 		return err
@@ -213,6 +220,7 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 	}
 	began := time.Now()
 	list, err := r.sel.load([]string{file})
+	// A workload given as argument is the commonest mistake.
 	if err != nil {
 		// The two kinds of documents are easily confused, and the remedy is
 		// short.
@@ -245,6 +253,7 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 	o.Loaded = time.Since(began)
 	o.Attach = rep.attach
 	o.Progress = func(p scenarios.Progress) {
+		// The live heap grows with the run, so the pace is looked at again and again.
 		pace.adjust()
 		show.show(scale.Progress{
 			Phase: "scenario", Now: p.Now, Until: p.Duration, Nodes: p.Nodes, Ready: p.Ready, Requests: p.Requests,
@@ -259,6 +268,7 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 		text = nil
 	}
 	werr := rep.write(text, partial(res, err))
+	// The verdicts come after the report's text: they are what a reader looks for at the end.
 	out.end(s, res, err)
 	if cerr := out.close(); werr == nil {
 		werr = cerr

@@ -16,7 +16,8 @@ import (
 )
 
 // scaleProgress shows where a run stands: bars on a terminal, lines elsewhere. p
-// is what was told last, last and lastAt what the rate is computed from.
+// is what was told last, last and lastAt what the rate is computed from. show is called by the
+// run, the bars' decorators by mpb's own goroutine; mu is between the two.
 type scaleProgress struct {
 	w     io.Writer
 	every time.Duration
@@ -40,7 +41,7 @@ type scaleProgress struct {
 const barTotal = 1000
 
 // newScaleProgress shows progress on w: a line every so often (0: none), or bars
-// if w is a terminal.
+// if w is a terminal. Lines are for logs: they stay readable when nobody overwrites them.
 func newScaleProgress(w io.Writer, every time.Duration) *scaleProgress {
 	s := &scaleProgress{w: w, every: every, began: time.Now(), lastAt: time.Now()}
 	file, ok := w.(*os.File)
@@ -66,7 +67,9 @@ func newScaleProgress(w io.Writer, every time.Duration) *scaleProgress {
 	return s
 }
 
-// clock is the virtual time, and how fast it goes in node-seconds per second.
+// clock is the virtual time, and how fast it goes in node-seconds per second. The rate is in
+// nodes times virtual seconds per wall second, which does not depend on the cluster's size as a
+// mere factor of time would.
 func (s *scaleProgress) clock() string {
 	t := " " + scenarios.ShortTime(s.p.Now.Truncate(time.Second))
 	if s.p.Until > 0 {
@@ -89,7 +92,8 @@ func (s *scaleProgress) apiLine() string {
 }
 
 // show is called after each virtual second. A line is written every so often, and
-// when a phase begins; the rate is that since the line before.
+// when a phase begins; the rate is that since the line before. On a terminal it only hands over
+// figures; mpb draws.
 func (s *scaleProgress) show(p scale.Progress) {
 	now := time.Now()
 	wait := s.every
@@ -103,6 +107,7 @@ func (s *scaleProgress) show(p scale.Progress) {
 		s.bar.SetCurrent(done(&p))
 	}
 	since := now.Sub(s.lastAt)
+	// A phase's beginning is told in lines at once, since phases may be short.
 	if wait == 0 || since < wait && (p.Phase == s.phase || s.bars != nil) {
 		return
 	}
@@ -118,7 +123,8 @@ func (s *scaleProgress) show(p scale.Progress) {
 }
 
 // done is how much of its phase a run has behind it, of barTotal; never all,
-// since a full bar is taken for complete.
+// since a full bar is taken for complete. In start-up pods count that have left Pending, failed
+// ones too.
 func done(p *scale.Progress) int64 {
 	part := 0.0
 	switch {
@@ -133,14 +139,14 @@ func done(p *scale.Progress) int64 {
 }
 
 // close takes the bars away. What follows is written from the beginning of a
-// line.
+// line. It must be called before anything else is written to the terminal.
 func (s *scaleProgress) close() {
 	if s.bars != nil {
 		s.bars.Shutdown()
 	}
 }
 
-// grouped writes a number with commas.
+// grouped writes a number with commas. Commas, as in English.
 func grouped(f float64) string {
 	t := fmt.Sprintf("%.0f", f)
 	for i := len(t) - 3; i > 0; i -= 3 {

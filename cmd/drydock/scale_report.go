@@ -15,7 +15,7 @@ import (
 // reporter collects a run's report and writes it to a directory, if one is
 // wanted. Without a directory the figures are collected all the same, for the
 // text. A nil collector is a run that never began, and a report that is not
-// written.
+// written. It is made before the run and written after it, once.
 type reporter struct {
 	dir       string
 	opts      report.Options
@@ -24,7 +24,8 @@ type reporter struct {
 	told bool
 }
 
-// newReporter makes the directory, so that a mistake shows before the run.
+// newReporter makes the directory, so that a mistake shows before the run. The probe file shows
+// also that a directory that is there can be written to.
 func newReporter(dir, title string, facts []report.Fact) (*reporter, error) {
 	if dir != "" {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -45,7 +46,8 @@ func newScenarioReporter(dir string, s *scenarios.Scenario) (*reporter, error) {
 	return newReporter(dir, s.Metadata.Name, []report.Fact{{Name: "Scenario", Value: s.Pos.File}, {Name: "Nodes", Value: strconv.Itoa(len(s.NodeNames()))}})
 }
 
-// partial says why a scenario's run ended before its time; "" if it did not.
+// partial says why a scenario's run ended before its time; "" if it did not. The text is in the
+// page and in the text form.
 func partial(res *scenarios.Result, err error) string {
 	switch {
 	case res.Interrupted:
@@ -57,10 +59,10 @@ func partial(res *scenarios.Result, err error) string {
 }
 
 // attach begins to collect. It is called before the run: what happened earlier
-// would be missing.
+// would be missing. It is a hook of the run: scenarios and scale both take one.
 func (r *reporter) attach(c *sim.Cluster) { r.collector = report.Attach(c, r.opts) }
 
-// summary is the report's figures, once a run has begun.
+// summary is the report's figures, once a run has begun. It is for --json.
 func (r *reporter) summary() *report.Summary {
 	if r.collector == nil {
 		return nil
@@ -69,7 +71,8 @@ func (r *reporter) summary() *report.Summary {
 }
 
 // write writes the report, and its text to w unless that is nil. partial says why
-// the run ended before its time; "" if it did not.
+// the run ended before its time; "" if it did not. The text goes first: it is there even if the
+// directory's disk is full.
 func (r *reporter) write(w io.Writer, partial string) error {
 	if r.collector == nil {
 		return nil

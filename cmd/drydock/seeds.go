@@ -17,7 +17,7 @@ import (
 const maxSeeds = 1_000_000
 
 // parseSeeds reads "1-200" or "3,7,10-20". Seeds come in the order in which they
-// are written, each as often.
+// are written, each as often. Doubles are run as often as they are named.
 func parseSeeds(text string) ([]uint64, error) {
 	var out []uint64
 	for _, part := range strings.Split(text, ",") {
@@ -50,7 +50,7 @@ func parseSeeds(text string) ([]uint64, error) {
 }
 
 // seedCount is what came of one scenario's seeds. One result is kept, for its
-// text; a thousand would not fit.
+// text; a thousand would not fit. Its methods are called under runSeeds' lock.
 type seedCount struct {
 	Ran    int `json:"ran"`
 	Failed int `json:"failed"`
@@ -64,7 +64,8 @@ type seedCount struct {
 
 // add counts a run and keeps the result worth showing: that of the first seed
 // that failed, or else that of the first seed. Runs end in any order, so the
-// first is by the place in the list, not by time.
+// first is by the place in the list, not by time. The kept result is the same in every run of the
+// command, on however many cores.
 func (c *seedCount) add(index int, seed uint64, res *scenarios.Result, err error) {
 	// What was cut short has neither held nor failed.
 	if err == nil && res.Interrupted {
@@ -89,7 +90,8 @@ func (c *seedCount) add(index int, seed uint64, res *scenarios.Result, err error
 
 // runSeeds runs each scenario with each seed, one run per core at a time, and
 // reports the first failing seed of each with the command that repeats it. A run
-// of its own core scales better than a run over all of them: nothing is shared.
+// of its own core scales better than a run over all of them: nothing is shared. Scenarios go one
+// after the other, so that lines of output stay together.
 func (f *runFlags) runSeeds(ctx context.Context, list []*scenarios.Scenario, out *output) error {
 	workers := f.workers
 	if workers == 0 {
@@ -120,6 +122,8 @@ func (f *runFlags) runSeeds(ctx context.Context, list []*scenarios.Scenario, out
 				}
 			}()
 		}
+		// The channel has no room: after a signal no more runs are begun, and those under way end
+		// by themselves, since their context has ended.
 		for i := range f.seedList {
 			if ctx.Err() != nil {
 				break
@@ -140,7 +144,8 @@ func (f *runFlags) runSeeds(ctx context.Context, list []*scenarios.Scenario, out
 }
 
 // command is the command that repeats a run. It names the scenario by --focus,
-// since a file may have several, and has the overrides, quoted for a shell.
+// since a file may have several, and has the overrides, quoted for a shell. Flags that change the
+// outcome are in it; those that only change what is shown are not.
 func (f *runFlags) command(s *scenarios.Scenario, seed uint64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "drydock run %s --focus '^%s$' --seed %d", quote(s.Pos.File), s.Metadata.Name, seed)
@@ -165,10 +170,12 @@ func (f *runFlags) command(s *scenarios.Scenario, seed uint64) string {
 	return b.String()
 }
 
-// plainWord is what no shell changes.
+// plainWord is what no shell changes. What isn't matched is quoted even where a shell would not
+// mind.
 var plainWord = regexp.MustCompile(`^[-A-Za-z0-9_./:=,@%+]+$`)
 
-// quote quotes a word for a shell, if it needs that.
+// quote quotes a word for a shell, if it needs that. A single quote within is written '\” as
+// POSIX shells want it.
 func quote(s string) string {
 	if plainWord.MatchString(s) {
 		return s

@@ -10,7 +10,8 @@ import (
 )
 
 // selection is which of the scenarios found are meant. An empty field selects
-// everything. set are overrides, PATH=VALUE, in the order given.
+// everything. set are overrides, PATH=VALUE, in the order given. It is filled by flags and read
+// by load.
 type selection struct {
 	labels, focus, skip string
 	set                 []string
@@ -26,7 +27,8 @@ func (s *selection) flags(cmd *cobra.Command) {
 }
 
 // load loads the scenarios of files and directories that are selected. None is an
-// error: a job whose selection has a typo must not pass.
+// error: a job whose selection has a typo must not pass. Errors carry the flag's name, or files
+// and lines.
 func (s *selection) load(paths []string) ([]*scenarios.Scenario, error) {
 	sel, err := labels.Parse(s.labels)
 	if err != nil {

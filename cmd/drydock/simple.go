@@ -15,7 +15,7 @@ import (
 )
 
 // complete has a shell offer YAML files as arguments, and the formats that a
-// command's --output takes.
+// command's --output takes. Cobra's generated scripts ask the program itself.
 func complete(cmd *cobra.Command, formats ...string) {
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
@@ -29,7 +29,7 @@ func complete(cmd *cobra.Command, formats ...string) {
 	}
 }
 
-// newList is drydock list.
+// newList is drydock list. Scenarios are listed in the order of files and of documents in them.
 func newList() *cobra.Command {
 	var sel selection
 	cmd := &cobra.Command{
@@ -56,7 +56,8 @@ func newList() *cobra.Command {
 }
 
 // newValidate is drydock validate. It checks what run would: nothing is left for
-// the run to refuse but what the API does.
+// the run to refuse but what the API does. A mistake is exit code 2, which is what a pre-commit
+// hook looks at.
 func newValidate() *cobra.Command {
 	var sel selection
 	cmd := &cobra.Command{
@@ -79,7 +80,7 @@ func newValidate() *cobra.Command {
 	return cmd
 }
 
-// newInit is drydock init.
+// newInit is drydock init. What it writes runs and passes as it is.
 func newInit() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
@@ -123,7 +124,7 @@ func newInit() *cobra.Command {
 	return cmd
 }
 
-// newSchema is drydock schema.
+// newSchema is drydock schema. It is generated from the types and embedded.
 func newSchema() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
