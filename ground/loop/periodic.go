@@ -49,9 +49,15 @@ func (g *Group) Every(name string, period time.Duration, jitter float64, fn func
 
 // EveryNow is Every with the first pass at once.
 func (g *Group) EveryNow(name string, period time.Duration, jitter float64, fn func()) *Periodic {
-	p := g.newPeriodic(name, period, fn)
-	p.next = g.l.now
+	p := g.EveryFrom(name, 0, period, fn)
 	p.Jitter(jitter, "ticker", name)
+	return p
+}
+
+// EveryFrom is Every without jitter and with the first pass after a time of its own.
+func (g *Group) EveryFrom(name string, first, period time.Duration, fn func()) *Periodic {
+	p := g.newPeriodic(name, period, fn)
+	p.next = g.l.now + int64(first)
 	p.set(p.next)
 	return p
 }

@@ -1,16 +1,15 @@
 // Package volumemanager mounts what pods ask for before their containers start,
 // brings it up to date while they run and takes it away when they have ended.
-// It answers to upstream's pkg/kubelet/volumemanager and to what of
-// pkg/volume/util/operationexecutor volumes without devices need.
+// It mirrors upstream's pkg/kubelet/volumemanager, and what volumes without devices
+// need of pkg/volume/util/operationexecutor.
 //
 // # How it differs
 //
 // Upstream has two loops that look at everything every 100 ms: the populator,
 // which decides what is wanted, and the reconciler, which acts; whoever waits
-// for volumes looks every 300 ms. Here each is a timer that is set when there is
-// something to see, for the next instant at which upstream's loop would look,
-// so that what happens happens at the same times. While nothing changes there
-// is neither a timer nor a task, and a pod without volumes is not known here.
+// for volumes looks every 300 ms. So they do here, but instants at which there is
+// nothing to see are elided (elide.go): while nothing changes there is neither a
+// timer nor a task. A pod without volumes is not known here.
 //
 // What is wanted (upstream's desired state of the world) and what is (its actual
 // state) are two fields of one record. No plugin here attaches or has devices,
@@ -18,6 +17,7 @@
 package volumemanager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,16 +84,14 @@ type Manager struct {
 	// order is the pods in the order in which they came.
 	order []*podVolumes
 
-	started bool
 	// populated: the populator has run with all sources ready, so what is not
 	// wanted by now is not wanted at all.
-	populated  bool
-	populator  *loop.Timer
-	reconciler *loop.Timer
-	// Where on the clock the loops' instants are, in ns.
-	populatorStart, reconcilerStart int64
-	// reconcilerAt is when the reconciler is to run, while its timer is set.
-	reconcilerAt int64
+	populated bool
+	// populating and reconciling are when there is something for the two loops to do.
+	populating, reconciling work
+	// idle waits until a waiter could see something new; nil: it looks at each of
+	// its instants.
+	idle func(ctx context.Context, w *waiter) error
 }
 
 // podVolumes is what is known of a pod with volumes.
@@ -149,10 +147,7 @@ const (
 
 // New returns a Manager that does nothing until Start.
 func New(o Options) *Manager {
-	m := &Manager{o: o, l: o.Group.Loop(), pods: map[types.UID]*podVolumes{}}
-	m.populator = o.Group.NewTimer("volume populator", m.populate)
-	m.reconciler = o.Group.NewTimer("volume reconciler", m.reconcile)
-	return m
+	return &Manager{o: o, l: o.Group.Loop(), pods: map[types.UID]*podVolumes{}}
 }
 
 func (m *Manager) logf(format string, args ...any) {
@@ -163,12 +158,12 @@ func (m *Manager) logf(format string, args ...any) {
 
 // Start reads what volumes are on the disk and starts the loops.
 func (m *Manager) Start() {
-	m.started = true
-	m.populatorStart = m.l.UnixNano()
-	m.reconcilerStart = m.populatorStart + int64(m.l.Between(0, loopPeriod, "volume/reconciler", m.o.NodeName, 0))
+	// Upstream's two loops begin in goroutines of their own, in either order.
+	apart := m.l.Between(0, loopPeriod, "volume/reconciler", m.o.NodeName, 0)
 	m.reconstruct()
-	m.wakePopulator()
-	m.wakeReconciler(0)
+	populator := m.o.Group.EveryFrom("volume populator", loopPeriod, loopPeriod, m.populate)
+	reconciler := m.o.Group.EveryFrom("volume reconciler", cmp.Or(apart, loopPeriod), loopPeriod, m.reconcile)
+	m.elide(populator, reconciler)
 }
 
 // next is the first instant of a loop after now.
@@ -179,38 +174,17 @@ func next(start, now int64, period time.Duration) int64 {
 	return start + ((now-start)/int64(period)+1)*int64(period)
 }
 
-// wakePopulator has the populator look at its next instant.
-func (m *Manager) wakePopulator() {
-	if m.started && !m.populator.Set() {
-		m.populator.ResetAt(time.Unix(0, next(m.populatorStart, m.l.UnixNano(), loopPeriod)))
-	}
-}
-
-// wakeReconciler has the reconciler look at its first instant after notBefore
-// (ns), or after now.
-func (m *Manager) wakeReconciler(notBefore int64) {
-	if !m.started {
-		return
-	}
-	at := next(m.reconcilerStart, max(m.l.UnixNano(), notBefore), loopPeriod)
-	if m.reconciler.Set() && m.reconcilerAt <= at {
-		return
-	}
-	m.reconcilerAt = at
-	m.reconciler.ResetAt(time.Unix(0, at))
-}
-
 // SourcesSeen says that a source of pods has told of its pods.
 func (m *Manager) SourcesSeen() {
 	if !m.populated {
-		m.wakePopulator()
+		m.populating.wake(0)
 	}
 }
 
 // PodsChanged says that pods may have come, gone or ended.
 func (m *Manager) PodsChanged() {
 	if len(m.order) > 0 {
-		m.wakePopulator()
+		m.populating.wake(0)
 	}
 }
 
@@ -222,7 +196,7 @@ func (m *Manager) PodAdded(pod *v1.Pod) {
 	p := m.pods[pod.UID]
 	if p == nil && len(util.UsedVolumes(pod)) > 0 || p != nil && p.pod == nil {
 		m.record(pod.UID)
-		m.wakePopulator()
+		m.populating.wake(0)
 	}
 }
 

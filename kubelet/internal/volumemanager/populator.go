@@ -17,6 +17,7 @@ const maxErrors = 11
 // that came or asked, and what is wanted no more
 // (populator/desired_state_of_world_populator.go).
 func (m *Manager) populate() {
+	m.populating.begin()
 	ready := m.o.SourcesReady()
 	for _, p := range slices.Clone(m.order) {
 		m.addVolumes(p)
@@ -27,10 +28,8 @@ func (m *Manager) populate() {
 	if ready && !m.populated {
 		m.populated = true
 	}
-	m.wakeReconciler(0)
-	if !m.l.Elides() {
-		m.wakePopulator()
-	}
+	m.reconciling.wake(0)
+	m.populating.end()
 }
 
 // addVolumes works out what is wanted of a pod, if somebody asked.

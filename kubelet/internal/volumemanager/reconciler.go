@@ -20,13 +20,8 @@ import (
 // reconcile is one run of the reconciler: unmounts first, then mounts
 // (reconciler/reconciler.go).
 func (m *Manager) reconcile() {
+	m.reconciling.begin()
 	now := m.l.UnixNano()
-	var again int64 // the first time at which something may be tried again
-	later := func(t int64) {
-		if again == 0 || t < again {
-			again = t
-		}
-	}
 	pods := slices.Clone(m.order)
 	if m.populated {
 		for _, p := range pods {
@@ -35,12 +30,12 @@ func (m *Manager) reconcile() {
 					continue
 				}
 				if t := v.backoff.until(unmountOperation); now <= t {
-					later(t)
+					m.reconciling.wake(t)
 					continue
 				}
 				m.unmount(p, v)
 				if !v.desired && v.state != notMounted {
-					later(v.backoff.until(unmountOperation))
+					m.reconciling.wake(v.backoff.until(unmountOperation))
 				}
 			}
 		}
@@ -51,21 +46,16 @@ func (m *Manager) reconcile() {
 				continue
 			}
 			if t := v.backoff.until(mountOperation); now <= t {
-				later(t)
+				m.reconciling.wake(t)
 				continue
 			}
 			m.mount(p, v)
 			if !v.running && (v.state != mounted || v.remount) {
-				later(v.backoff.until(mountOperation))
+				m.reconciling.wake(v.backoff.until(mountOperation))
 			}
 		}
 	}
-	switch {
-	case !m.l.Elides():
-		m.wakeReconciler(0)
-	case again != 0:
-		m.wakeReconciler(again)
-	}
+	m.reconciling.end()
 }
 
 // until is the last instant at which an operation of the kind may not begin; 0
@@ -104,7 +94,7 @@ func (m *Manager) mount(p *podVolumes, v *podVolume) {
 		v.running = false
 		m.mountDone(p, v, r, err)
 		if !v.desired || v.state != mounted || v.remount {
-			m.wakeReconciler(v.backoff.until(mountOperation))
+			m.reconciling.wake(v.backoff.until(mountOperation))
 		}
 	})
 }
@@ -116,7 +106,7 @@ func (m *Manager) mountDone(p *podVolumes, v *podVolume, r *volume.Request, err 
 		m.logf("%s pod=%s/%s durationBeforeRetry=%v", text, r.Pod.Namespace, r.Pod.Name, v.backoff.wait)
 		m.o.Recorder.Event(kubecontainer.PodRef(r.Pod), v1.EventTypeWarning, events.FailedMountVolume, text)
 		if !v.desired {
-			m.wakePopulator() // which forgets it
+			m.populating.wake(0) // which forgets it
 		}
 		return
 	}
@@ -128,7 +118,7 @@ func (m *Manager) mountDone(p *podVolumes, v *podVolume, r *volume.Request, err 
 	v.remount = false
 	p.notify()
 	if !v.desired || m.o.States.ShouldPodRuntimeBeRemoved(p.uid) {
-		m.wakePopulator()
+		m.populating.wake(0)
 	}
 }
 
@@ -149,7 +139,7 @@ func (m *Manager) unmount(p *podVolumes, v *podVolume) {
 	m.prune(p)
 	p.notify()
 	if m.pods[p.uid] == p && !p.processed {
-		m.wakePopulator()
+		m.populating.wake(0)
 	}
 }
 
@@ -187,8 +177,8 @@ func (m *Manager) poll(ctx context.Context, p *podVolumes, mounting bool, period
 		defer cancel()
 	}
 	for {
-		if m.l.Elides() {
-			if err := w.changed.Wait(ctx); err != nil {
+		if m.idle != nil {
+			if err := m.idle(ctx, w); err != nil {
 				return err
 			}
 		}

@@ -73,7 +73,7 @@ func (m *Manager) WaitForAttachAndMount(ctx context.Context, pod *v1.Pod) error 
 // reprocess has the populator work out anew what is wanted.
 func (m *Manager) reprocess(p *podVolumes) {
 	p.processed = false
-	m.wakePopulator()
+	m.populating.wake(0)
 }
 
 // unmounted lists the used volumes that are not mounted.

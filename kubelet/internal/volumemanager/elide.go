@@ -1,0 +1,71 @@
+package volumemanager
+
+import (
+	"context"
+	"math"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+)
+
+// work is what a loop has to do: nothing, or something from a time on. A pass
+// takes all that there is, and leaves what it can't do yet. It is the Elider of the
+// loop's passes, which do nothing without work.
+type work struct {
+	// after is the time (ns since the Unix epoch) after which there is something to
+	// do; never: there is nothing.
+	after   int64
+	version loop.Version // grows with each wake
+	reads   [1]*loop.Version
+	passes  *loop.Periodic // nil: they are not elided
+}
+
+const never = math.MaxInt64
+
+// wake notes that there is something to do after a time, in ns since the Unix
+// epoch; 0: from now on.
+func (w *work) wake(after int64) {
+	w.after = min(w.after, after)
+	w.version.Grow()
+}
+
+// begin is called when a pass begins, end when it has ended.
+func (w *work) begin() { w.after = never }
+
+func (w *work) end() {
+	if w.passes != nil {
+		w.passes.Settle()
+	}
+}
+
+// Reads implements loop.Elider.
+func (w *work) Reads() []*loop.Version { return w.reads[:] }
+
+// Until implements loop.Elider.
+func (w *work) Until(int64) int64 {
+	if w.after == never {
+		return loop.Forever
+	}
+	return w.after + 1
+}
+
+// Plan implements loop.Planner.
+func (w *work) Plan(now int64) int64 { return w.Until(now) }
+
+// LeftOut implements loop.Elider.
+func (w *work) LeftOut(int64, int64) {}
+
+func (w *work) elide(passes *loop.Periodic) {
+	w.reads[0], w.passes = &w.version, passes
+	passes.Elide(w)
+}
+
+// elide has the loops' passes left out that have nothing to do, and whoever waits
+// for a pod's volumes look only when something of them has changed.
+func (m *Manager) elide(populator, reconciler *loop.Periodic) {
+	if !m.l.Elides() {
+		return
+	}
+	m.populating.elide(populator)
+	m.reconciling.elide(reconciler)
+	m.idle = func(ctx context.Context, w *waiter) error { return w.changed.Wait(ctx) }
+}
