@@ -10,7 +10,8 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
 )
 
-// orUnset gives a zero value its default.
+// orUnset gives a zero value its default. It is for fields in which zero is no value of its own:
+// a file that says 0 gets the default, as upstream.
 func orUnset[T comparable](p *T, def T) {
 	var zero T
 	if *p == zero {
@@ -18,7 +19,8 @@ func orUnset[T comparable](p *T, def T) {
 	}
 }
 
-// orNil gives a nil pointer its default.
+// orNil gives a nil pointer its default. A pointer is what upstream's types use where zero means
+// something; a file's explicit zero stays.
 func orNil[T any](p **T, def T) {
 	if *p == nil {
 		*p = &def
@@ -26,13 +28,14 @@ func orNil[T any](p **T, def T) {
 }
 
 // orDuration is orUnset for a duration: a zero one can't be told from one that is
-// left out.
+// left out. That is a property of v1beta1's metav1.Duration fields, so 0s in a file is the
+// default, too.
 func orDuration(d *metav1.Duration, def time.Duration) { orUnset(&d.Duration, def) }
 
 // hardEvictionDefaults are those of Linux, for signals that a configuration
 // file leaves out.
 // They are upstream's DefaultEvictionHard
-// (pkg/kubelet/eviction/defaults_linux.go).
+// (pkg/kubelet/eviction/defaults_linux.go). A new map each time: callers change what they get.
 func hardEvictionDefaults() map[string]string {
 	return map[string]string{
 		"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%",
@@ -41,14 +44,17 @@ func hardEvictionDefaults() map[string]string {
 }
 
 // SetDefaults fills in what a configuration file leaves out, as loading one
-// with --config does: SetBaseDefaults and SetEvictionDefaults.
+// with --config does: SetBaseDefaults and SetEvictionDefaults. Eviction comes first, since
+// SetBaseDefaults sets the field that decides whether settings are merged.
 func SetDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	SetEvictionDefaults(cfg)
 	SetBaseDefaults(cfg)
 }
 
 // SetBaseDefaults sets the defaults of v1beta1, among which there are no hard
-// eviction thresholds (pkg/kubelet/apis/config/v1beta1/defaults.go).
+// eviction thresholds (pkg/kubelet/apis/config/v1beta1/defaults.go). Groups of fields stand in
+// functions of their own; their order matters only where one default depends on another field.
+// Gates that cannot be resolved count as their defaults until Validate refuses them.
 func SetBaseDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	gates, _ := features.Resolve(cfg.FeatureGates) // Validate tells of errors
 	setServerDefaults(cfg)
@@ -61,7 +67,8 @@ func SetBaseDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 
 // SetEvictionDefaults sets the hard eviction thresholds that a configuration
 // file leaves out: all if it has none, otherwise only with
-// mergeDefaultEvictionSettings.
+// mergeDefaultEvictionSettings. An empty map that is not nil counts as given: it means no hard
+// thresholds at all.
 func SetEvictionDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	switch {
 	case cfg.EvictionHard == nil:
@@ -75,6 +82,8 @@ func SetEvictionDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
+// setServerDefaults sets what concerns the kubelet's own server, its client to the API and its
+// log. Most of it has no effect in a simulation, but configz shows it, and Validate judges it.
 func setServerDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	orNil(&cfg.EnableServer, true)
 	orUnset(&cfg.Address, "0.0.0.0")
@@ -114,6 +123,7 @@ func setNodeDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 		orDuration(&cfg.NodeStatusReportFrequency, 5*time.Minute)
 	}
 	orDuration(&cfg.NodeStatusUpdateFrequency, 10*time.Second)
+	// The lease is renewed every quarter of it.
 	orUnset(&cfg.NodeLeaseDurationSeconds, 40)
 	orNil(&cfg.NodeStatusMaxImages, 50)
 	orNil(&cfg.OOMScoreAdj, -999)
@@ -126,6 +136,7 @@ func setNodeDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	orUnset(&cfg.TopologyManagerScope, kubeletconfig.ContainerTopologyManagerScope)
 	orUnset(&cfg.HairpinMode, kubeletconfig.PromiscuousBridge)
 	orUnset(&cfg.MaxPods, 110)
+	// Any negative limit means none, and is normalized to -1.
 	if cfg.PodPidsLimit == nil || *cfg.PodPidsLimit < 0 {
 		limit := int64(-1)
 		cfg.PodPidsLimit = &limit
@@ -150,7 +161,8 @@ func setNodeDefaults(cfg *kubeletconfig.KubeletConfiguration) {
 	orUnset(&cfg.ContainerRuntimeEndpoint, "unix:///run/containerd/containerd.sock")
 }
 
-// setPodDefaults sets what concerns pods, their sources, logs and restarts.
+// setPodDefaults sets what concerns pods, their sources, logs and restarts. gates are the
+// resolved feature gates: a field that belongs to a gate has a default only while the gate is on.
 func setPodDefaults(cfg *kubeletconfig.KubeletConfiguration, gates features.Gates) {
 	orUnset(&cfg.PodLogsDir, "/var/log/pods")
 	orDuration(&cfg.SyncFrequency, time.Minute)
@@ -164,6 +176,7 @@ func setPodDefaults(cfg *kubeletconfig.KubeletConfiguration, gates features.Gate
 	orNil(&cfg.ContainerLogMonitorInterval, metav1.Duration{Duration: 10 * time.Second})
 	orUnset(&cfg.ConfigMapAndSecretChangeDetectionStrategy, kubeletconfig.WatchChangeDetectionStrategy)
 	orNil(&cfg.SeccompDefault, false)
+	// With the gate on, upstream requires the field; with it off the field must not be set.
 	if gates.Enabled(features.KubeletCrashLoopBackOffMax) {
 		orNil(&cfg.CrashLoopBackOff.MaxContainerRestartPeriod, metav1.Duration{Duration: 5 * time.Minute})
 	}
@@ -180,11 +193,13 @@ func setImageDefaults(cfg *kubeletconfig.KubeletConfiguration, gates features.Ga
 	orDuration(&cfg.ImageMinimumGCAge, 2*time.Minute)
 	orNil(&cfg.ImageGCHighThresholdPercent, 85)
 	orNil(&cfg.ImageGCLowThresholdPercent, 80)
-	// Whoever asks for several pulls at once need not switch the other field off.
+	// Whoever asks for several pulls at once need not switch the other field off. The default
+	// follows the other field: more than one pull at once contradicts serial pulls.
 	orNil(&cfg.SerializeImagePulls, cfg.MaxParallelImagePulls == nil || *cfg.MaxParallelImagePulls < 2)
 }
 
-// MaxRestartPeriod is the cap of the crash-loop back-off.
+// MaxRestartPeriod is the cap of the crash-loop back-off. It is asked with and without the gate;
+// without it upstream's constant of five minutes holds.
 func MaxRestartPeriod(cfg *kubeletconfig.KubeletConfiguration) time.Duration {
 	if p := cfg.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil {
 		return p.Duration
@@ -203,7 +218,8 @@ func HeartbeatTimeout(cfg *kubeletconfig.KubeletConfiguration) time.Duration {
 	return t
 }
 
-// DeclaredFeatures are the node's, sorted: those of gates that are on.
+// DeclaredFeatures are the node's, sorted: those of gates that are on. They go into the node's
+// status, for the scheduler and admission to compare with what pods ask for (KEP-5328).
 func DeclaredFeatures() []string {
 	return []string{
 		"ExtendWebSocketsToKubelet", "InPlacePodLevelResourcesVerticalScaling",

@@ -25,6 +25,8 @@ import (
 // The second half of ValidateConfiguration: taints, images, reservations, the
 // host, logging, tracing, memory.
 
+// taints judges the taints that the node registers with. Each is judged on its own; doubles are
+// the API server's to refuse.
 func (v *validator) taints(cfg *kubeletconfig.KubeletConfiguration) {
 	for i := range cfg.RegisterWithTaints {
 		t := &cfg.RegisterWithTaints[i]
@@ -39,7 +41,8 @@ func (v *validator) taints(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
-// taintFault names the field of a taint that is wrong.
+// taintFault names the field of a taint that is wrong. An empty effect passes here as it does
+// upstream. The first fault of a taint is the one told.
 func taintFault(t *v1.Taint) (name, value, detail string) {
 	if errs := validation.IsQualifiedName(t.Key); len(errs) > 0 {
 		return "key", t.Key, strings.Join(errs, "; ")
@@ -54,6 +57,8 @@ func taintFault(t *v1.Taint) (name, value, detail string) {
 	return "effect", string(t.Effect), "unsupported taint effect"
 }
 
+// images judges when credentials of pulled images are verified (KEP-2535). Without the gate
+// neither field may be set.
 func (v *validator) images(cfg *kubeletconfig.KubeletConfiguration) {
 	const policyField, listField = "imagePullCredentialsVerificationPolicy", "preloadedImagesVerificationAllowlist"
 	policy, list := cfg.ImagePullCredentialsVerificationPolicy, cfg.PreloadedImagesVerificationAllowlist
@@ -86,7 +91,8 @@ func (v *validator) images(cfg *kubeletconfig.KubeletConfiguration) {
 }
 
 // checkAllowlisted judges an image without tag and digest, or a prefix that ends
-// in "/*".
+// in "/*". The rules are those of pkg/kubelet/images/pullmanager: a pattern names a repository or
+// everything below a path.
 func checkAllowlisted(pattern string) error {
 	if pattern != strings.TrimSpace(pattern) {
 		return fmt.Errorf("leading/trailing spaces are not allowed: %s", pattern)
@@ -114,6 +120,8 @@ func checkAllowlisted(pattern string) error {
 	return nil
 }
 
+// reserved judges what is kept from pods: CPUs by number, and memory by NUMA node for the memory
+// manager. Names are walked in order, since the texts' order is what tests compare.
 func (v *validator) reserved(cfg *kubeletconfig.KubeletConfiguration) {
 	if s := cfg.ReservedSystemCPUs; s != "" {
 		if cfg.SystemReservedCgroup != "" || cfg.KubeReservedCgroup != "" {
@@ -127,6 +135,7 @@ func (v *validator) reserved(cfg *kubeletconfig.KubeletConfiguration) {
 		node int32
 		name v1.ResourceName
 	}
+	// A NUMA node's resource must be named once, over the whole list.
 	seen := map[key]bool{}
 	for i := range cfg.ReservedMemory {
 		r := &cfg.ReservedMemory[i]
@@ -151,9 +160,12 @@ func (v *validator) reserved(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
-// idsUnit is the number of user IDs that a pod's range is a multiple of.
+// idsUnit is the number of user IDs that a pod's range is a multiple of. A user namespace maps a
+// whole 16-bit range of IDs, so that any uid of an image exists in it (KEP-127).
 const idsUnit = 65536
 
+// host judges what depends on the machine: cgroup v1 is refused unless failCgroupV1 is false
+// (KEP-4569). A nil host is a machine of which nothing is known.
 func (v *validator) host(cfg *kubeletconfig.KubeletConfiguration, host *Host) {
 	if host != nil && host.CgroupV1 {
 		if ptr.Deref(cfg.FailCgroupV1, true) {
@@ -180,7 +192,8 @@ func (v *validator) host(cfg *kubeletconfig.KubeletConfiguration, host *Host) {
 	}
 }
 
-// addField notes a fault whose text is that of the field's error.
+// addField notes a fault whose text is that of the field's error. The shared packages of
+// component-base report field errors without the prefix of the kubelet's own.
 func (v *validator) addField(e *field.Error) {
 	v.errs = append(v.errs, &fault{e.Error(), e})
 }
@@ -232,7 +245,8 @@ func (v *validator) logging(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
-// tracing mirrors k8s.io/component-base/tracing/api/v1.
+// tracing mirrors k8s.io/component-base/tracing/api/v1. An endpoint without a scheme is taken for
+// a DNS name, as gRPC does.
 func (v *validator) tracing(cfg *kubeletconfig.KubeletConfiguration) {
 	if cfg.Tracing == nil {
 		return
@@ -259,6 +273,8 @@ func (v *validator) tracing(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
+// memory judges MemoryQoS (KEP-2570): the factor that memory.high is set by, and what memory.min
+// and memory.low are set to.
 func (v *validator) memory(cfg *kubeletconfig.KubeletConfiguration) {
 	qos := v.gates.Enabled(features.MemoryQoS)
 	f := cfg.MemoryThrottlingFactor
@@ -277,6 +293,8 @@ func (v *validator) memory(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
+// logs judges the rotation of containers' logs and where they are. One file alone could not be
+// rotated.
 func (v *validator) logs(cfg *kubeletconfig.KubeletConfiguration) {
 	if n := cfg.ContainerLogMaxWorkers; n != nil && *n < 1 {
 		v.say("containerLogMaxWorkers", *n, "containerLogMaxWorkers must be greater than or equal to 1")
@@ -303,7 +321,8 @@ func (v *validator) logs(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
-// quantityFault judges a quantity such as 10Mi.
+// quantityFault judges a quantity such as 10Mi. It is what parsing says; callers word the
+// message.
 func quantityFault(text string) error {
 	_, err := resource.ParseQuantity(text)
 	return err

@@ -15,7 +15,8 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
 )
 
-// Host is what of its machine a configuration is judged against.
+// Host is what of its machine a configuration is judged against. It is only what upstream's
+// validator itself asks the machine for.
 type Host struct {
 	// CgroupV1: the unified hierarchy of cgroup v2 is not the one in use.
 	CgroupV1 bool
@@ -24,10 +25,12 @@ type Host struct {
 // Validate judges a configuration with its defaults set, for a machine of which
 // nothing is known: all of ValidateConfiguration and ValidateValues. The error,
 // if any, is an aggregate of upstream's texts in which each entry unwraps to a
-// *field.Error.
+// *field.Error. It is for a configuration that was loaded without flags: what comes from both is
+// judged by the parts.
 func Validate(cfg *kubeletconfig.KubeletConfiguration) error {
 	c := ValidateConfiguration(cfg, nil)
 	errs := append(features.ErrorsOf(c), features.ErrorsOf(ValidateValues(cfg))...)
+	// A relative path fails upstream when the kubelet is set up, after validation.
 	if p := cfg.StaticPodPath; p != "" && p[0] != '/' {
 		v := validator{}
 		v.check(false, "staticPodPath", "pod-manifest-path", p, "must be an absolute path")
@@ -38,7 +41,8 @@ func Validate(cfg *kubeletconfig.KubeletConfiguration) error {
 
 // ValidateConfiguration judges a configuration with its defaults set, on a host
 // if it is known, as upstream's validator does
-// (pkg/kubelet/apis/config/validation).
+// (pkg/kubelet/apis/config/validation). The order of the calls is the order of upstream's
+// function, which is the order of the texts in the aggregate.
 func ValidateConfiguration(cfg *kubeletconfig.KubeletConfiguration, host *Host) error {
 	v := validator{}
 	gates, err := features.Resolve(cfg.FeatureGates)
@@ -62,7 +66,8 @@ func ValidateConfiguration(cfg *kubeletconfig.KubeletConfiguration, host *Host) 
 	return utilerrors.NewAggregate(v.errs)
 }
 
-// fault is one thing wrong: upstream's text, and the field that it is about.
+// fault is one thing wrong: upstream's text, and the field that it is about. The two differ:
+// upstream's texts name fields by hand, with flags in brackets.
 type fault struct {
 	text string
 	at   *field.Error
@@ -76,7 +81,8 @@ type validator struct {
 	gates features.Gates
 }
 
-// add notes a fault with upstream's whole text.
+// add notes a fault with upstream's whole text. say, check and between put upstream's few
+// patterns of texts together; add is for those that follow none.
 func (v *validator) add(p *field.Path, value any, detail, text string) {
 	v.errs = append(v.errs, &fault{text, field.Invalid(p, value, detail)})
 }
@@ -106,6 +112,7 @@ func fieldPath(name string) *field.Path {
 	return field.NewPath(parts[0], parts[1:]...)
 }
 
+// A nil pointer counts as zero, which passes every bound below.
 func value[T any](p *T) T {
 	var zero T
 	if p == nil {
@@ -114,6 +121,7 @@ func value[T any](p *T) T {
 	return *p
 }
 
+// numbers judges single numbers against their bounds.
 func (v *validator) numbers(cfg *kubeletconfig.KubeletConfiguration) {
 	const negative = "must not be a negative number"
 	if cfg.NodeLeaseDurationSeconds <= 0 {
@@ -124,6 +132,7 @@ func (v *validator) numbers(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 	v.check(cfg.EventBurst >= 0, "eventBurst", "event-burst", cfg.EventBurst, negative)
 	v.check(value(cfg.EventRecordQPS) >= 0, "eventRecordQPS", "event-qps", value(cfg.EventRecordQPS), negative)
+	// The text says 1, but 0, which switches the endpoint off, passes.
 	v.between("healthzPort", "healthz-port", value(cfg.HealthzPort), 0, 65535, "must be between 1 and 65535, inclusive")
 	v.between("imageGCHighThresholdPercent", "image-gc-high-threshold", value(cfg.ImageGCHighThresholdPercent), 0, 100, "")
 	v.between("imageGCLowThresholdPercent", "image-gc-low-threshold", value(cfg.ImageGCLowThresholdPercent), 0, 100, "")
@@ -154,6 +163,7 @@ func (v *validator) between(name, flag string, n, low, high int32, detail string
 	v.check(n >= low && n <= high, name, flag, n, detail)
 }
 
+// durations judges periods, some of which only a gate allows.
 func (v *validator) durations(cfg *kubeletconfig.KubeletConfiguration) {
 	if p := cfg.CPUCFSQuotaPeriod; p != nil {
 		const name, flag = "cpuCFSQuotaPeriod", "cpu-cfs-quota-period"
@@ -177,10 +187,12 @@ func (v *validator) durations(cfg *kubeletconfig.KubeletConfiguration) {
 	case p == nil:
 		v.say(crash, "", "FeatureGate KubeletCrashLoopBackOffMax is enabled, CrashLoopBackOff.MaxContainerRestartPeriod must be set")
 	case p.Duration < time.Second || p.Duration >= 5*time.Minute+time.Millisecond:
+		// The gap of a millisecond is upstream's way to write "at most five minutes".
 		v.say(crash, p.Duration.String(), "CrashLoopBackOff.MaxContainerRestartPeriod (got: %v seconds) must be set between 1s and 300s", p.Seconds())
 	}
 }
 
+// choices judges names from fixed lists and pairs of fields that contradict each other.
 func (v *validator) choices(cfg *kubeletconfig.KubeletConfiguration) {
 	if n := cfg.MaxParallelImagePulls; n != nil {
 		v.check(*n >= 1, "maxParallelImagePulls", "", *n, "must be a positive number")
@@ -218,9 +230,12 @@ func (v *validator) choices(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
-// previousMinor is the release before Version's.
+// previousMinor is the release before Version's. Hidden metrics of the release before can be
+// switched on, none older (component-base/metrics).
 const previousMinor = "1.35"
 
+// shutdown judges graceful node shutdown (KEP-2000, KEP-2712): either two periods, or periods by
+// priority.
 func (v *validator) shutdown(cfg *kubeletconfig.KubeletConfiguration) {
 	total, critical := cfg.ShutdownGracePeriod.Duration, cfg.ShutdownGracePeriodCriticalPods.Duration
 	const name, nameCritical, byPriority = "shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority"
@@ -241,6 +256,8 @@ func (v *validator) shutdown(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
+// enforcement judges which cgroups the reservations are enforced on: each needs the cgroup's
+// name, and "none" stands alone.
 func (v *validator) enforcement(cfg *kubeletconfig.KubeletConfiguration) {
 	const name = "enforceNodeAllocatable"
 	const flag = name + " (--enforce-node-allocatable)"

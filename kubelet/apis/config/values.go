@@ -22,7 +22,9 @@ import (
 // ValidateValues judges what upstream's validator lets through and the kubelet
 // refuses once it comes to use it: periods, reservations, eviction thresholds,
 // names of policies. The error, if any, is an aggregate of upstream's texts, in
-// upstream's order, in which each entry unwraps to a *field.Error.
+// upstream's order, in which each entry unwraps to a *field.Error. It is apart from
+// ValidateConfiguration since upstream reports these faults at another time, without the prefix,
+// and drydock kubelet has to do the same.
 func ValidateValues(cfg *kubeletconfig.KubeletConfiguration) error {
 	v := validator{}
 	v.reservations(cfg)
@@ -33,6 +35,8 @@ func ValidateValues(cfg *kubeletconfig.KubeletConfiguration) error {
 	return utilerrors.NewAggregate(v.errs)
 }
 
+// reservations parses kubeReserved and systemReserved as pkg/kubelet/cm does when the container
+// manager is made.
 func (v *validator) reservations(cfg *kubeletconfig.KubeletConfiguration) {
 	for _, r := range [...]struct {
 		name, flag string
@@ -45,12 +49,15 @@ func (v *validator) reservations(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
-// signals are those that eviction thresholds can name.
+// signals are those that eviction thresholds can name. allocatableMemory.available is the
+// kubelet's own and yet accepted from a configuration.
 var signals = []string{
 	"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree",
 	"containerfs.available", "containerfs.inodesFree", "pid.available", "allocatableMemory.available",
 }
 
+// eviction parses the four maps about eviction (pkg/kubelet/eviction/helpers.go
+// ParseThresholdConfig). Keys are walked in order; upstream's is a map's.
 func (v *validator) eviction(cfg *kubeletconfig.KubeletConfiguration) {
 	v.thresholds("evictionHard", cfg.EvictionHard)
 	v.thresholds("evictionSoft", cfg.EvictionSoft)
@@ -86,6 +93,7 @@ func (v *validator) entry(name, key, value, text string) {
 	v.add(fieldPath(name).Key(key), value, text, text)
 }
 
+// signal reports whether a name is a signal's, and notes a fault if not.
 func (v *validator) signal(name, signal, text string) bool {
 	if slices.Contains(signals, signal) {
 		return true
@@ -94,6 +102,7 @@ func (v *validator) signal(name, signal, text string) bool {
 	return false
 }
 
+// thresholds judges thresholds such as 10% or 500Mi.
 func (v *validator) thresholds(name string, m map[string]string) {
 	for _, s := range sets.List(sets.KeySet(m)) {
 		if !v.signal(name, s, m[s]) {
@@ -105,6 +114,8 @@ func (v *validator) thresholds(name string, m map[string]string) {
 	}
 }
 
+// qosReserved judges the percentages of memory requests that are kept from lower QoS classes;
+// memory is the only resource.
 func (v *validator) qosReserved(cfg *kubeletconfig.KubeletConfiguration) {
 	for _, name := range sets.List(sets.KeySet(cfg.QOSReserved)) {
 		text := cfg.QOSReserved[name]
@@ -122,7 +133,8 @@ func (v *validator) qosReserved(cfg *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
-// managers checks names that upstream's managers look up.
+// managers checks names that upstream's managers look up. A name that is unknown fails when the
+// manager is made, which in upstream ends the kubelet.
 func (v *validator) managers(cfg *kubeletconfig.KubeletConfiguration) {
 	for _, c := range [...]struct {
 		name, got, text string
@@ -142,6 +154,7 @@ func (v *validator) managers(cfg *kubeletconfig.KubeletConfiguration) {
 		v.add(fieldPath("cpuManagerPolicyOptions"), cfg.CPUManagerPolicyOptions, err.Error(), err.Error())
 	}
 	if cfg.TopologyManagerPolicy != topologymanager.PolicyNone {
+		// Options of a policy none are not looked at, as upstream.
 		if _, err := topologymanager.ParseOptions(cfg.TopologyManagerPolicyOptions); err != nil {
 			v.add(fieldPath("topologyManagerPolicyOptions"), cfg.TopologyManagerPolicyOptions, err.Error(), err.Error())
 		}
@@ -155,7 +168,8 @@ func (v *validator) managers(cfg *kubeletconfig.KubeletConfiguration) {
 }
 
 // periods are those without which nothing would move. Upstream checks
-// syncFrequency; the others would make it spin.
+// syncFrequency; the others would make it spin. A period of zero or less would mean a timer that
+// fires without end.
 func (v *validator) periods(cfg *kubeletconfig.KubeletConfiguration) {
 	for _, c := range [...]struct {
 		name, text string

@@ -33,16 +33,21 @@ import (
 )
 
 const (
-	// Workers is kube-controller-manager's --concurrent-cron-job-syncs.
+	// Workers is kube-controller-manager's --concurrent-cron-job-syncs. The sync of a CronJob
+	// runs at delta after the scheduled second, so that the clock has certainly passed it
+	// (nextScheduleDelta upstream).
 	Workers = 5
 	// delta is how long after a scheduled time a sync comes.
 	delta = 100 * time.Millisecond
-	// manyMissed is how many missed times are told of.
+	// manyMissed is how many missed times are told of. It is upstream's number, too: more than
+	// 100 missed times have an event, since a short deadline or a skewed clock is the likely
+	// cause.
 	manyMissed = 100
 )
 
 // Controller is the CronJob controller. Time zones are loaded once: a schedule is
-// parsed in each sync.
+// parsed in each sync. It keeps no state of a CronJob between syncs but its key in the queue:
+// everything is worked out anew from the object and from its jobs.
 type Controller struct {
 	opts   controller.Options
 	l      *loop.Loop
@@ -57,6 +62,8 @@ type Controller struct {
 func New(opts controller.Options) *Controller {
 	c := &Controller{opts: opts, l: opts.Group.Loop(), zones: map[string]*time.Location{}}
 	c.events = controller.NewRecorder(opts.Group, opts.API, "cronjob-controller")
+	// Jobs that go or change their state wake their CronJob, which is how a finished job leaves
+	// the list of active ones.
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "cronjob", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindCronJob)
 	opts.Jobs().OnChange(func(owner *metav1.OwnerReference, old, job *batchv1.Job) {
@@ -71,7 +78,8 @@ func New(opts controller.Options) *Controller {
 }
 
 // A new schedule can't wait for the time that the old one set: the key is added
-// for the earlier of the two.
+// for the earlier of the two. A status that the controller itself wrote comes back here as well
+// and costs one sync that finds nothing to do.
 func (c *Controller) onChange(ch apiserver.Change) {
 	cj := ch.New.(*batchv1.CronJob)
 	key := controller.KeyOf(cj)
@@ -90,7 +98,8 @@ func rescheduled(old, cj *batchv1.CronJob) bool {
 	return old.Spec.Schedule != cj.Spec.Schedule || !equality.Semantic.DeepEqual(old.Spec.TimeZone, cj.Spec.TimeZone)
 }
 
-// schedule returns a cron job's schedule and the zone that it is in.
+// schedule returns a cron job's schedule and the zone that it is in. Without a time zone upstream
+// uses that of the controller manager's process, which in the simulation is UTC.
 func (c *Controller) schedule(cj *batchv1.CronJob) (cron.Schedule, *time.Location, error) {
 	zone := time.UTC
 	if z := cj.Spec.TimeZone; z != nil {
@@ -103,6 +112,8 @@ func (c *Controller) schedule(cj *batchv1.CronJob) (cron.Schedule, *time.Locatio
 		}
 	}
 	s, err := cron.ParseStandard(cj.Spec.Schedule)
+	// A Location that ParseStandard has set is the process' own, so it is replaced in either
+	// case.
 	if spec, ok := s.(*cron.SpecSchedule); ok { // an interval ("@every 5m") has no zone
 		spec.Location = zone
 	}
@@ -111,7 +122,8 @@ func (c *Controller) schedule(cj *batchv1.CronJob) (cron.Schedule, *time.Locatio
 
 // sync is one look at a cron job: its history, its jobs, its schedule. One status
 // write at the end holds what all steps have changed. An error without a time to
-// look again backs off.
+// look again backs off. The stored object is shared by everyone who reads it; what is changed is
+// a copy.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	stored, ok := controller.Lookup[*batchv1.CronJob](c.opts.API, apiserver.KindCronJob, key)
 	if !ok {
@@ -127,6 +139,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 			return e
 		}
 	}
+	// AddAfter keeps the earlier of two times for a key.
 	if after > 0 {
 		c.queue.AddAfter(key, after)
 		return nil
@@ -149,7 +162,8 @@ func (r *cronSync) event(eventtype, reason, format string, args ...any) {
 	r.c.events.Eventf(controller.Reference(r.cj), eventtype, reason, format, args...)
 }
 
-// finished returns the condition that ended a job.
+// finished returns the condition that ended a job. Both conditions are final (JobComplete and
+// JobFailed); a job that is suspended or about to fail has neither.
 func finished(j *batchv1.Job) (batchv1.JobConditionType, bool) {
 	for _, c := range j.Status.Conditions {
 		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == v1.ConditionTrue {
@@ -170,7 +184,8 @@ func (r *cronSync) drop(uid types.UID) {
 }
 
 // trim deletes the oldest finished jobs beyond the limits (cleanupFinishedJobs).
-// Errors are told in events and tried again with the next sync.
+// Errors are told in events and tried again with the next sync. A nil limit keeps all. The API's
+// defaults are 3 successful jobs and 1 failed one.
 func (r *cronSync) trim(ctx context.Context) {
 	for _, h := range []struct {
 		how   batchv1.JobConditionType
@@ -194,7 +209,8 @@ func (r *cronSync) trim(ctx context.Context) {
 	}
 }
 
-// byStart orders jobs by when they started; those that have not come last.
+// byStart orders jobs by when they started; those that have not come last. Names decide ties, so
+// that equal times give the same order in each run.
 func byStart(a, b *batchv1.Job) int {
 	switch x, y := a.Status.StartTime, b.Status.StartTime; {
 	case x == nil && y == nil:
@@ -209,7 +225,8 @@ func byStart(a, b *batchv1.Job) int {
 }
 
 // delete deletes a job; its pods go in the background, as kubectl would have it.
-// It reports whether that worked.
+// It reports whether that worked. The job leaves the list of active ones at once, whether or not
+// it ran.
 func (r *cronSync) delete(ctx context.Context, j *batchv1.Job) bool {
 	background := metav1.DeletePropagationBackground
 	if err := controller.Delete(ctx, r.c.opts.API, j, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
@@ -224,7 +241,9 @@ func (r *cronSync) delete(ctx context.Context, j *batchv1.Job) bool {
 // sync is syncCronJob; it returns when to look again. A time that is missed is
 // made up for once, however many were missed: the latest counts. Job names are
 // made of the scheduled minute, so a second sync of the same time finds the job
-// there. Zero means: not before something changes.
+// there. Zero means: not before something changes. The order of the checks is upstream's, since
+// each has an event or a return of its own: suspended, bad schedule, nothing due, too late,
+// started already, concurrency.
 func (r *cronSync) sync(ctx context.Context) (time.Duration, error) {
 	cj, now := r.cj, r.c.l.Now()
 	r.review()
@@ -236,7 +255,8 @@ func (r *cronSync) sync(ctx context.Context) (time.Duration, error) {
 		r.event(v1.EventTypeWarning, "UnparseableSchedule", "unparseable schedule: %q : %s", cj.Spec.Schedule, err)
 		return 0, nil
 	}
-	// With the starting deadline, which forgets what is too old.
+	// With the starting deadline, which forgets what is too old. The deadline bounds how far back
+	// is looked, not only what is started: with it an old gap counts few missed times.
 	due, missed, err := latest(cj, now, schedule, true)
 	if err != nil {
 		r.event(v1.EventTypeWarning, "InvalidSchedule", "invalid schedule: %s : %s", cj.Spec.Schedule, err)
@@ -255,11 +275,15 @@ func (r *cronSync) sync(ctx context.Context) (time.Duration, error) {
 	}
 	// Schedules have minutes, so a minute names a time.
 	name := fmt.Sprintf("%s-%d", cj.Name, due.at.Unix()/60)
+	// The name is deterministic, so that a controller that crashed between creation and status
+	// write doesn't start the job twice.
 	if slices.ContainsFunc(cj.Status.Active, func(ref v1.ObjectReference) bool { return ref.Name == name }) ||
 		cj.Status.LastScheduleTime != nil && cj.Status.LastScheduleTime.Time.Equal(due.at) {
 		return again, nil
 	}
 	switch {
+	// The time that was skipped is not forgotten: while the active job runs, a later sync may
+	// still start it within the deadline, as the documentation of concurrencyPolicy has it.
 	case cj.Spec.ConcurrencyPolicy == batchv1.ForbidConcurrent && len(cj.Status.Active) > 0:
 		r.event(v1.EventTypeNormal, "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid")
 		return again, nil
@@ -276,7 +300,8 @@ func (r *cronSync) sync(ctx context.Context) (time.Duration, error) {
 
 // review brings the list of active jobs up to date. Jobs that finished leave the
 // list, those that vanished, too; one that is there and in no list is only told
-// of, because nobody knows whose it is.
+// of, because nobody knows whose it is. The event UnexpectedJob comes in every sync that sees
+// such a job.
 func (r *cronSync) review() {
 	st := &r.cj.Status
 	known := map[types.UID]bool{}
@@ -300,7 +325,8 @@ func (r *cronSync) review() {
 			r.changed = true
 		}
 	}
-	// A job may be gone without its end having been seen.
+	// A job may be gone without its end having been seen. The cache may lag, so upstream asks the
+	// API for the job before it believes that it is gone; here the store is asked.
 	for _, ref := range slices.Clone(st.Active) {
 		if !known[ref.UID] && r.c.opts.API.Server().Store().Lookup(apiserver.KindJob, ref.Namespace, ref.Name) == nil {
 			r.event(v1.EventTypeNormal, "MissingJob", "Active job went missing: %v", ref.Name)
@@ -310,7 +336,8 @@ func (r *cronSync) review() {
 	}
 }
 
-// replace deletes the jobs that run.
+// replace deletes the jobs that run. An error ends the sync: with one job still there the policy
+// would be broken.
 func (r *cronSync) replace(ctx context.Context) error {
 	for _, ref := range slices.Clone(r.cj.Status.Active) {
 		j, ok := controller.Lookup[*batchv1.Job](r.c.opts.API, apiserver.KindJob, controller.Key{Namespace: ref.Namespace, Name: ref.Name})
@@ -329,7 +356,8 @@ func (r *cronSync) replace(ctx context.Context) error {
 
 // start creates the job of a scheduled time, in the schedule's zone; false when
 // the sync ends with that. A job of that name that is ours and was not noted yet
-// counts as started: an earlier sync made it and could not write the status.
+// counts as started: an earlier sync made it and could not write the status. The annotation tells
+// a job's time in the schedule's zone; names and the status are in UTC.
 func (r *cronSync) start(ctx context.Context, name string, at time.Time) (bool, error) {
 	cj := r.cj
 	annotations := map[string]string{}
@@ -344,6 +372,7 @@ func (r *cronSync) start(ctx context.Context, name string, at time.Time) (bool, 
 	}
 	made, err := controller.Create(ctx, r.c.opts.API, job)
 	switch {
+	// Nothing can be created in a namespace that is going; an event would say it over and over.
 	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause):
 		return false, err
 	case apierrors.IsAlreadyExists(err):
@@ -374,7 +403,9 @@ type times struct{ since, at time.Time }
 // latest is mostRecentScheduleTime; missed is how many times have passed. Long
 // gaps are crossed by the distance between the first two times rather than one by
 // one: a CronJob of every second that was off for a year has missed 31 million.
-// An error means that the times come more often than once a second.
+// An error means that the times come more often than once a second. It counts by arithmetic and
+// then walks the last two intervals, so its cost does not depend on the gap. For schedules with
+// uneven intervals the count is an estimate, as upstream's.
 func latest(cj *batchv1.CronJob, now time.Time, schedule cron.Schedule, deadline bool) (t times, missed int64, err error) {
 	t.since = cj.CreationTimestamp.Time
 	if last := cj.Status.LastScheduleTime; last != nil {
@@ -407,7 +438,8 @@ func latest(cj *batchv1.CronJob, now time.Time, schedule cron.Schedule, deadline
 }
 
 // next is how long it takes to the next scheduled time. It adds delta, so that
-// the clock has passed the time when the sync comes (nextScheduledTimeDuration).
+// the clock has passed the time when the sync comes (nextScheduledTimeDuration). Without the
+// starting deadline: the next time does not depend on it.
 func next(cj *batchv1.CronJob, now time.Time, schedule cron.Schedule) time.Duration {
 	t, missed, err := latest(cj, now, schedule, false)
 	from := t.at

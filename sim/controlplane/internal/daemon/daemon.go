@@ -19,13 +19,15 @@ import (
 )
 
 const (
-	// BurstReplicas is how many pods a sync creates or deletes at most.
+	// BurstReplicas is how many pods a sync creates or deletes at most. It bounds the API
+	// requests of one sync (pkg/controller/daemon/daemon_controller.go BurstReplicas).
 	BurstReplicas = 250
 	// Workers is kube-controller-manager's --concurrent-daemonset-syncs.
 	Workers = 2
 )
 
-// Controller is the DaemonSet controller.
+// Controller is the DaemonSet controller. Queue has sets; nodes has nodes, whose sync only
+// decides which sets to add to Queue. That is upstream's split, too.
 type Controller struct {
 	*controller.Workload[*appsv1.DaemonSet]
 	l       *loop.Loop
@@ -45,6 +47,8 @@ func New(opts controller.Options) *Controller {
 	c.backoff = backoff{l: c.l}
 	control := &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "daemonset-controller")}
 	c.Workload = controller.NewWorkload(opts, apiserver.KindDaemonSet, controller.QueueOptions{Name: "daemonset", Workers: Workers, Sync: c.sync}, control,
+		// Deletions asks for deletions of pods beside changes: a daemon's pod that is being
+		// deleted makes room for its successor only once it is gone.
 		controller.PodsOf[*appsv1.DaemonSet]{
 			Selector:        func(ds *appsv1.DaemonSet) *metav1.LabelSelector { return ds.Spec.Selector },
 			MinReadySeconds: func(ds *appsv1.DaemonSet) int32 { return ds.Spec.MinReadySeconds },
@@ -55,7 +59,8 @@ func New(opts controller.Options) *Controller {
 	return c
 }
 
-// onChange hears of sets and of nodes.
+// onChange hears of sets and of nodes. A set's status is its own writing. Pods come by the
+// workload's own hook.
 func (c *Controller) onChange(ch apiserver.Change) {
 	switch ch.Kind {
 	case apiserver.KindNode:
@@ -75,7 +80,8 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	}
 }
 
-// onNode looks at nodes that came, or whose labels or taints have changed.
+// onNode looks at nodes that came, or whose labels or taints have changed. Heartbeats change
+// neither labels nor taints; they are most of a node's changes and end at the comparison.
 func (c *Controller) onNode(ch apiserver.Change) {
 	node := ch.New.(*v1.Node)
 	if ch.Type == "DELETED" {
@@ -95,6 +101,7 @@ func (c *Controller) onNode(ch apiserver.Change) {
 // forgetNode drops what sets know of a node whose labels or taints are others, or
 // that is gone.
 func (c *Controller) forgetNode(name string) {
+	// There are as many as sets, a few in any cluster.
 	for _, p := range c.fits { //drydock:unordered forgets in each
 		delete(p.nodes, name)
 	}
@@ -105,12 +112,14 @@ func (c *Controller) forgetNode(name string) {
 // cluster that grows by a node does not sync all DaemonSets for all nodes.
 func (c *Controller) syncNode(_ context.Context, key controller.Key) error {
 	srv := c.API.Server()
+	// A node that is gone has nothing to be done about: its pods are the pod garbage collector's.
 	node := srv.Node(key.Name)
 	if node == nil {
 		return nil
 	}
 	var on map[types.UID]bool
 	for _, ds := range apiserver.Objects[*appsv1.DaemonSet](srv.Store(), apiserver.KindDaemonSet) {
+		// One walk over the node's pods serves all sets.
 		if on == nil {
 			on = map[types.UID]bool{}
 			for _, p := range srv.Store().PodsOnNode(node.Name) {
@@ -140,7 +149,8 @@ func (c *Controller) forget(uid types.UID) {
 // sync is syncDaemonSet. A rolling update runs after the pods that are missing or
 // superfluous were dealt with, so it sees every node with the pods that it will
 // keep. The status is written whatever failed before; the first error is
-// returned.
+// returned. Adoption of revisions happens once per set and start of the controller, as
+// upstream's.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	ds, ok := c.Get(key)
 	if !ok {
@@ -153,6 +163,8 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 		return nil
 	}
 	defer func() {
+		// A set may be deleted while requests of its sync are under way; what the sync remembered
+		// then must not stay.
 		if controller.Gone(c.API, ds) {
 			c.forget(ds.UID)
 		}
@@ -185,7 +197,8 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	return err
 }
 
-// writeStatus counts and writes what differs.
+// writeStatus counts and writes what differs. An unchanged status is not written, which would
+// wake whoever watches the set.
 func (s *step) writeStatus(ctx context.Context) error {
 	st := s.count()
 	if st == numbersOf(&s.ds.Status) && s.ds.Status.ObservedGeneration >= s.ds.Generation {
@@ -205,7 +218,8 @@ func (s *step) writeStatus(ctx context.Context) error {
 	return nil
 }
 
-// ignoreGone drops the error that a pod is gone: that is what was wanted.
+// ignoreGone drops the error that a pod is gone: that is what was wanted. Somebody else, such as
+// an eviction, may have been faster.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -16,10 +16,12 @@ import (
 )
 
 // fit says whether a set's pod is to run on a node, and whether one that is there
-// may stay.
+// may stay. A pod that may stay need not be wanted: one that is there when a NoSchedule taint
+// comes stays.
 type fit struct{ run, stay bool }
 
-// placement is where one generation of a set runs.
+// placement is where one generation of a set runs. Its pods' tolerations and the parsed affinity
+// are worked out once for all nodes.
 type placement struct {
 	generation  int64
 	tolerations []v1.Toleration
@@ -29,7 +31,8 @@ type placement struct {
 
 // fit is NodeShouldRunDaemonPod. The answer is remembered: it changes only with
 // the set's generation and the node's labels and taints, and forgetNode drops the
-// latter.
+// latter. A map by names of nodes: ten thousand nodes and ten sets are a hundred thousand small
+// entries, against a match of selectors and taints in each sync.
 func (c *Controller) fit(ds *appsv1.DaemonSet, node *v1.Node) fit {
 	p := c.fits[ds.UID]
 	if p == nil || p.generation != ds.Generation {
@@ -49,11 +52,13 @@ func (c *Controller) fit(ds *appsv1.DaemonSet, node *v1.Node) fit {
 
 // judge finds out whether a set runs on a node: by name, by selector and
 // affinity, by taints. A NoSchedule taint keeps new pods off and lets those stay
-// that are there.
+// that are there. The node's resources don't count: whether the pod fits is the scheduler's
+// matter.
 func (p *placement) judge(ds *appsv1.DaemonSet, node *v1.Node) fit {
 	if n := ds.Spec.Template.Spec.NodeName; n != "" && n != node.Name {
 		return fit{}
 	}
+	// The node selector is in it, as in GetRequiredNodeAffinity.
 	if ok, err := p.affinity.Match(node); err != nil || !ok {
 		return fit{}
 	}
@@ -71,7 +76,8 @@ func (p *placement) judge(ds *appsv1.DaemonSet, node *v1.Node) fit {
 
 // tolerationsOf returns a template's tolerations and those that all pods of
 // DaemonSets have (AddOrUpdateDaemonPodTolerations). They let a daemon start on a
-// node that is not ready yet, as network plugins must.
+// node that is not ready yet, as network plugins must. Existing tolerations of the same key and
+// effect are replaced, not doubled.
 func tolerationsOf(spec *v1.PodSpec) []v1.Toleration {
 	out := slices.Clone(spec.Tolerations)
 	add := func(key string, effect v1.TaintEffect) {
@@ -90,6 +96,7 @@ func tolerationsOf(spec *v1.PodSpec) []v1.Toleration {
 	add(v1.TaintNodeMemoryPressure, v1.TaintEffectNoSchedule)
 	add(v1.TaintNodePIDPressure, v1.TaintEffectNoSchedule)
 	add(v1.TaintNodeUnschedulable, v1.TaintEffectNoSchedule)
+	// Such a pod needs no pod network.
 	if spec.HostNetwork {
 		add(v1.TaintNodeNetworkUnavailable, v1.TaintEffectNoSchedule)
 	}
@@ -97,7 +104,9 @@ func tolerationsOf(spec *v1.PodSpec) []v1.Toleration {
 }
 
 // affinityTo is a template's affinity with the one node required
-// (ReplaceDaemonSetPodNodeNameNodeAffinity).
+// (ReplaceDaemonSetPodNodeNameNodeAffinity). The required terms of the template are replaced: the
+// controller has judged them already, and one term with one field is what the scheduler's fast
+// path takes. Preferred terms stay.
 func affinityTo(a *v1.Affinity, node string) *v1.Affinity {
 	out := v1.Affinity{}
 	if a != nil {
@@ -114,7 +123,8 @@ func affinityTo(a *v1.Affinity, node string) *v1.Affinity {
 	return &out
 }
 
-// targetOf is the node that a pod is on or is meant for; "" when it names none.
+// targetOf is the node that a pod is on or is meant for; "" when it names none. It reads the
+// affinity that affinityTo has written; an unbound pod has no other sign of its node.
 func targetOf(p *v1.Pod) string {
 	if p.Spec.NodeName != "" {
 		return p.Spec.NodeName
@@ -136,7 +146,8 @@ func targetOf(p *v1.Pod) string {
 // Back-off of pods that fail (cmd/kube-controller-manager/app/apps.go).
 const (
 	// From the first failure on it doubles up to lastBackoff; an entry is over
-	// after twice that without another failure.
+	// after twice that without another failure. They are those of kube-controller-manager's
+	// daemonSet back-off, NewBackOff(1s, 15m).
 	firstBackoff = time.Second
 	lastBackoff  = 15 * time.Minute
 )
@@ -155,7 +166,8 @@ type backoffEntry struct {
 	last time.Time
 }
 
-// backoff is client-go's flowcontrol.Backoff for pods that fail on a node.
+// backoff is client-go's flowcontrol.Backoff for pods that fail on a node. The clock is the
+// loop's. Entries are few: one for each node on which a set's pod fails.
 type backoff struct {
 	l       *loop.Loop
 	entries map[backoffKey]backoffEntry
@@ -167,7 +179,7 @@ type backoff struct {
 func (b *backoff) over(e backoffEntry) bool { return b.l.Since(e.last) > 2*lastBackoff }
 
 // left reports whether the last failure is too recent, and how long a back-off
-// lasts.
+// lasts. A key that was never in back-off has none.
 func (b *backoff) left(k backoffKey) (time.Duration, bool) {
 	e, ok := b.entries[k]
 	if !ok || b.over(e) {
@@ -177,7 +189,8 @@ func (b *backoff) left(k backoffKey) (time.Duration, bool) {
 }
 
 // next doubles the back-off. Entries that are over are dropped when the map has
-// doubled, which costs O(1) for each call on average.
+// doubled, which costs O(1) for each call on average. An entry that has been quiet for twice the
+// maximum begins anew (Backoff.Next).
 func (b *backoff) next(k backoffKey) {
 	if b.entries == nil {
 		b.entries = map[backoffKey]backoffEntry{}
@@ -200,7 +213,8 @@ func (b *backoff) next(k backoffKey) {
 	b.entries[k] = e
 }
 
-// forget drops the entries of a set that is gone.
+// forget drops the entries of a set that is gone. A walk over the entries: sets are rarely
+// deleted.
 func (b *backoff) forget(ds types.UID) {
 	for k := range b.entries { //drydock:unordered deletes
 		if k.ds == ds {

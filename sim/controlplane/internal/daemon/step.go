@@ -23,12 +23,14 @@ import (
 
 // Labels of a DaemonSet's pods.
 const (
+	// The hash's label says of which revision a pod is.
 	hashLabel       = appsv1.DefaultDaemonSetUniqueLabelKey // controller-revision-hash
 	generationLabel = "pod-template-generation"
 )
 
 // step is one sync of a DaemonSet. It is made anew for each sync, because what it
-// finds out holds no longer than that.
+// finds out holds no longer than that. cur and old are the set's revisions; old are in the order
+// of their numbers.
 type step struct {
 	c    *Controller
 	ds   *appsv1.DaemonSet
@@ -41,7 +43,8 @@ type step struct {
 
 // revise finds or stores the revision of the present template (constructHistory).
 // Of several equal revisions one is kept, and it gets the highest number: the
-// rest of the sync goes by its hash alone.
+// rest of the sync goes by its hash alone. Revisions are compared by the data that a patch would
+// apply, so a template that is changed and changed back finds its old revision.
 func (s *step) revise(ctx context.Context) error {
 	h, ds := s.c.history, s.ds
 	raw, err := h.Patch(ds, &ds.Spec.Template)
@@ -71,7 +74,9 @@ func (s *step) revise(ctx context.Context) error {
 }
 
 // snapshot stores a new revision; when another one has its name the collision is
-// counted, and the next sync tries another.
+// counted, and the next sync tries another. The collision count goes into the hash, so the next
+// try has another name. It is written to the status before the error is returned; the next sync
+// reads it.
 func (s *step) snapshot(ctx context.Context, raw []byte, number int64) (*history.Revision, error) {
 	ds := s.ds
 	hash := controller.ComputeHash(&ds.Spec.Template, ds.Status.CollisionCount)
@@ -99,7 +104,8 @@ func (s *step) snapshot(ctx context.Context, raw []byte, number int64) (*history
 
 // keepOne keeps the newest of equal revisions (dedupCurHistories). Pods that
 // carry another's hash are relabelled before that one is deleted, or they would
-// count as old.
+// count as old. Doubles come about when two syncs, or two controllers, made a revision of one
+// template.
 func (s *step) keepOne(ctx context.Context, same []*history.Revision) (*history.Revision, error) {
 	keep := same[len(same)-1]
 	if len(same) == 1 {
@@ -128,7 +134,7 @@ func (s *step) keepOne(ctx context.Context, same []*history.Revision) (*history.
 
 // cleanUp deletes the oldest revisions that no pod has, beyond the limit. One
 // that some pod still has is kept beyond the limit: a rollback may want to go
-// back to it.
+// back to it. s.old are sorted by number, so the oldest go first.
 func (s *step) cleanUp(ctx context.Context) error {
 	kill := len(s.old) - int(*s.ds.Spec.RevisionHistoryLimit)
 	if kill <= 0 {
@@ -155,7 +161,8 @@ func (s *step) cleanUp(ctx context.Context) error {
 
 // look sorts the set's pods by node, oldest first, those that are bound before
 // those that are not. It is called again where pods may have come or gone in
-// between: after each wait.
+// between: after each wait. A pod that ended and is being deleted no longer counts as the node's;
+// else its successor would wait for the kubelet.
 func (s *step) look() {
 	s.byNo = map[string][]*v1.Pod{}
 	for _, p := range s.c.Pods().Of(s.ds.UID).All() {
@@ -173,7 +180,8 @@ func (s *step) look() {
 	}
 }
 
-// oldest orders pods of one node: of several, the first is the one that stays.
+// oldest orders pods of one node: of several, the first is the one that stays. It is upstream's
+// podByCreationTimestampAndPhase: bound ones first.
 func oldest(a, b *v1.Pod) int {
 	if (a.Spec.NodeName != "") != (b.Spec.NodeName != "") {
 		if a.Spec.NodeName != "" {
@@ -190,13 +198,15 @@ func (s *step) available(p *v1.Pod) bool {
 }
 
 // updated reports whether a pod is of the present template. The generation is the
-// way of before ControllerRevisions; upstream still takes either.
+// way of before ControllerRevisions; upstream still takes either. A set without the deprecated
+// annotation goes by the hash alone.
 func (s *step) updated(p *v1.Pod) bool {
 	gen := s.ds.Annotations[appsv1.DeprecatedTemplateGeneration]
 	return s.hash != "" && p.Labels[hashLabel] == s.hash || gen != "" && p.Labels[generationLabel] == gen
 }
 
-// manage creates pods where there is none and deletes those that may not be.
+// manage creates pods where there is none and deletes those that may not be. Nodes come in the
+// order of their creation, so that of more than BurstReplicas nodes the first are served first.
 func (s *step) manage(ctx context.Context) error {
 	s.look()
 	nodes := s.c.API.Server().Nodes()
@@ -239,7 +249,8 @@ func (s *step) manage(ctx context.Context) error {
 // onNode is podsShouldBeOnNode for a node on which pods may stay. Pods that
 // failed are deleted after a back-off of their node's, so that a broken image
 // does not make a pod a second. Without a surge all but the oldest pod go; with
-// one, an old and a new pod may be there together until the new one is available.
+// one, an old and a new pod may be there together until the new one is available. A pod that is
+// being deleted is passed over: it neither counts nor is deleted again.
 func (s *step) onNode(node string, pods []*v1.Pod, run bool) (create bool, kill []string) {
 	var running []*v1.Pod
 	for _, p := range pods {
@@ -247,6 +258,8 @@ func (s *step) onNode(node string, pods []*v1.Pod, run bool) (create bool, kill 
 		case p.DeletionTimestamp != nil:
 		case p.Status.Phase == v1.PodFailed:
 			key := backoffKey{s.ds.UID, s.ds.Status.ObservedGeneration, node}
+			// It comes back when the whole back-off has passed, not what is left of it, as
+			// upstream.
 			if wait, in := s.c.backoff.left(key); in {
 				s.c.Queue.AddAfter(controller.KeyOf(s.ds), wait)
 				continue
@@ -261,6 +274,7 @@ func (s *step) onNode(node string, pods []*v1.Pod, run bool) (create bool, kill 
 			running = append(running, p)
 		}
 	}
+	// Without a surge a second pod on a node is one too many, whichever template it is of.
 	if !s.surges() {
 		for i := 1; i < len(running); i++ {
 			kill = append(kill, running[i].Name)
@@ -272,6 +286,7 @@ func (s *step) onNode(node string, pods []*v1.Pod, run bool) (create bool, kill 
 	}
 	var newer, older *v1.Pod
 	for _, p := range running {
+		// Here upstream goes by the hash alone, unlike updated.
 		switch is := p.Labels[hashLabel] == s.hash; {
 		case is && newer == nil:
 			newer = p
@@ -290,7 +305,8 @@ func (s *step) onNode(node string, pods []*v1.Pod, run bool) (create bool, kill 
 
 // apply creates and deletes pods (syncNodes). Each pod differs from the template
 // by its node affinity only, so all share one spec but for that. Both lists are
-// cut to BurstReplicas: the next sync does the rest.
+// cut to BurstReplicas: the next sync does the rest. Creation doubles the number of requests at
+// once while they succeed (slow start): a quota that refuses all pods is not asked 250 times.
 func (s *step) apply(ctx context.Context, kill, need []string) error {
 	ds, c := s.ds, s.c
 	kill, need = kill[:min(len(kill), BurstReplicas)], need[:min(len(need), BurstReplicas)]
@@ -299,6 +315,7 @@ func (s *step) apply(ctx context.Context, kill, need []string) error {
 		t := s.template()
 		_, err := controller.SlowStart(ctx, c.Group, "daemonset creates", len(need), func(ctx context.Context, i int) error {
 			_, err := c.Control.Create(ctx, ds, t, apiserver.Stamp{Affinity: affinityTo(t.Spec.Affinity, need[i])})
+			// The set goes with its namespace.
 			if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
 				return nil
 			}
@@ -314,7 +331,8 @@ func (s *step) apply(ctx context.Context, kill, need []string) error {
 	return errors.Join(errs...)
 }
 
-// template is the set's with what all of its pods have besides.
+// template is the set's with what all of its pods have besides. Maps are cloned, since the set's
+// own are shared with everyone who reads it.
 func (s *step) template() *v1.PodTemplateSpec {
 	t := s.ds.Spec.Template
 	t.Spec.Tolerations = tolerationsOf(&t.Spec)
@@ -326,7 +344,8 @@ func (s *step) template() *v1.PodTemplateSpec {
 	return &t
 }
 
-// scaled is maxSurge or maxUnavailable for n nodes, rounded up.
+// scaled is maxSurge or maxUnavailable for n nodes, rounded up. Of a strategy OnDelete nothing is
+// allowed.
 func (s *step) scaled(of func(*appsv1.RollingUpdateDaemonSet) *intstr.IntOrString, n int) int {
 	u := &s.ds.Spec.UpdateStrategy
 	if u.Type != appsv1.RollingUpdateDaemonSetStrategyType || u.RollingUpdate == nil || of(u.RollingUpdate) == nil {
@@ -347,7 +366,7 @@ func unavailable(r *appsv1.RollingUpdateDaemonSet) *intstr.IntOrString { return 
 func (s *step) surges() bool { return s.scaled(surge, 1) > 0 }
 
 // numbers are the counts of a status. They are compared as one value, because a
-// status is written only if one differs.
+// status is written only if one differs. They are in the order of the status' fields.
 type numbers struct{ desired, current, misscheduled, ready, updated, available, unavailable int32 }
 
 func numbersOf(st *appsv1.DaemonSetStatus) numbers {
@@ -361,7 +380,8 @@ func (n numbers) apply(st *appsv1.DaemonSetStatus) {
 
 // count is updateDaemonSetStatus. Of several pods on a node the first counts. A
 // node that a set should not be on counts as misscheduled even if its pod is on
-// the way out.
+// the way out. A pod counts as ready on a node where the set should run, never on a misplaced
+// one.
 func (s *step) count() numbers {
 	s.look()
 	var n numbers
@@ -395,7 +415,8 @@ func (s *step) count() numbers {
 
 // checkLater looks again when pods are ready but not yet available. Unlike a
 // ReplicaSet's, a DaemonSet's is looked at a whole minReadySeconds later
-// (updateDaemonSetStatus).
+// (updateDaemonSetStatus). The wait is measured from now, so a pod may become available up to
+// minReadySeconds before the status says so.
 func (s *step) checkLater(n numbers) {
 	if m := s.ds.Spec.MinReadySeconds; m > 0 && n.ready != n.available {
 		s.c.Queue.AddAfter(controller.KeyOf(s.ds), time.Duration(m)*time.Second)
@@ -403,7 +424,7 @@ func (s *step) checkLater(n numbers) {
 }
 
 // pair finds the new and the old pod on a node; false when there are two of one
-// kind.
+// kind. Pods that are being deleted don't count as either.
 func (s *step) pair(pods []*v1.Pod) (newer, older *v1.Pod, ok bool) {
 	for _, p := range pods {
 		if p.DeletionTimestamp != nil {
@@ -422,7 +443,8 @@ func (s *step) pair(pods []*v1.Pod) (newer, older *v1.Pod, ok bool) {
 }
 
 // nodesInRollout are the nodes with pods of the set and those that want one, in
-// the order of their creation, then nodes that are gone.
+// the order of their creation, then nodes that are gone. Upstream walks over a map of nodes to
+// pods; its order is chance, ours is fixed.
 func (s *step) nodesInRollout() (names []string, fits map[string]fit, desired int) {
 	fits = map[string]fit{}
 	for _, n := range s.c.API.Server().Nodes() {
@@ -449,7 +471,7 @@ func (s *step) nodesInRollout() (names []string, fits map[string]fit, desired in
 // surge of 0 an old pod is deleted and manage makes its successor in a later
 // sync; with a surge the successor is made beside it (rollingUpdate in
 // update.go). A maxUnavailable that rounds down to 0 counts as 1, or nothing
-// would ever move.
+// would ever move. Percentages are of the nodes that the set should run on.
 func (s *step) rollingUpdate(ctx context.Context) error {
 	s.look()
 	names, fits, desired := s.nodesInRollout()
@@ -466,11 +488,13 @@ func (s *step) rollingUpdate(ctx context.Context) error {
 
 // replaceable are the old pods to delete now: those that are unavailable anyway,
 // and others as long as few enough are. A node with no pod, or with two, counts
-// as down: it is in the middle of something.
+// as down: it is in the middle of something. Deleting an unavailable pod costs nothing, so those
+// go first and are not limited.
 func (s *step) replaceable(names []string, most int) []string {
 	down := 0
 	var free, candidates []string
 	for _, n := range names {
+		// The node is left alone in this round.
 		newer, older, ok := s.pair(s.byNo[n])
 		switch {
 		case !ok, older == nil && newer == nil, older != nil && newer != nil:
@@ -492,7 +516,8 @@ func (s *step) replaceable(names []string, most int) []string {
 // rollSurge makes new pods beside the old ones, and deletes an old one when its
 // successor is available. Old pods that are not available are replaced without
 // counting against the surge: nothing is lost by it. Those on nodes where the set
-// should not run any more go as far as enough others are available.
+// should not run any more go as far as enough others are available. A node counts as surging
+// while two pods are on it and the new one isn't available.
 func (s *step) rollSurge(ctx context.Context, names []string, fits map[string]fit, desired, most int) error {
 	surging, available := 0, 0
 	var kill, misplaced, candidates, allowed []string
@@ -511,6 +536,8 @@ func (s *step) rollSurge(ctx context.Context, names []string, fits map[string]fi
 			surging++
 		case newer != nil:
 			kill = append(kill, older.Name)
+		// Upstream fails the whole rollout there, since its lister doesn't find the node; so does
+		// this.
 		case fits[n] == fit{} && s.c.API.Server().Node(n) == nil:
 			return fmt.Errorf("couldn't get node for nodeName %q: %w", n, apierrors.NewNotFound(v1.Resource("nodes"), n))
 		case !s.available(older):
@@ -525,6 +552,7 @@ func (s *step) rollSurge(ctx context.Context, names []string, fits map[string]fi
 			candidates = append(candidates, n)
 		}
 	}
+	// They serve although they should not be there, so they go last.
 	kill = append(kill, misplaced[:min(max(available-desired, 0), len(misplaced))]...)
 	create := append(allowed, candidates[:min(max(most-surging, 0), len(candidates))]...)
 	return s.apply(ctx, kill, create)

@@ -31,7 +31,9 @@ import (
 
 const (
 	// DeletionTimeout is how long a pod whose eviction was allowed counts as
-	// gone although it is not being deleted.
+	// gone although it is not being deleted. The API server's eviction marks a pod in the
+	// budget's status before it deletes it (status.disruptedPods), so that two evictions at once
+	// don't both pass.
 	DeletionTimeout = 2 * time.Minute
 	// StalePodDisruptionTimeout is how long a pod that is not deleted keeps its
 	// condition DisruptionTarget.
@@ -39,7 +41,8 @@ const (
 )
 
 // Controller is the disruption controller. queue has budgets whose status is to
-// be counted, stale pods whose condition DisruptionTarget may be out of date.
+// be counted, stale pods whose condition DisruptionTarget may be out of date. There is no cache
+// of controllers' scales: they are looked up in each sync, in the store.
 type Controller struct {
 	g        *loop.Group
 	api      *apiserver.Component
@@ -48,10 +51,13 @@ type Controller struct {
 	queue    *controller.Queue
 	stale    *controller.Queue
 
+	// "Oldest first" is what makes the arbitrary choice among several budgets the same in each
+	// run.
 	budgets map[string][]*budget // by namespace, oldest first
 }
 
-// budget is a PodDisruptionBudget and the pods that it selects, by name.
+// budget is a PodDisruptionBudget and the pods that it selects, by name. pods are the versions as
+// of their last change.
 type budget struct {
 	key      controller.Key
 	selector labels.Selector
@@ -63,12 +69,14 @@ func New(opts controller.Options) *Controller {
 	c := &Controller{g: opts.Group, api: opts.API, l: opts.Group.Loop(), budgets: map[string][]*budget{}}
 	c.recorder = controller.NewRecorder(c.g, c.api, "controllermanager")
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: c.g, Name: "sync disruption budget", Delay: c.api.Delivery, Sync: c.sync})
+	// It has no delay of delivery: noteStale adds it.
 	c.stale = controller.NewQueue(controller.QueueOptions{Group: c.g, Name: "clear stale disruption", Sync: c.syncStale})
 	c.api.Server().OnChange(c.onChange, apiserver.KindPodDisruptionBudget, apiserver.KindPod)
 	return c
 }
 
-// onChange keeps the index and queues the budgets that a change is about.
+// onChange keeps the index and queues the budgets that a change is about. A budget whose selector
+// may have changed, which a new generation tells, is indexed anew.
 func (c *Controller) onChange(ch apiserver.Change) {
 	switch ch.Kind {
 	case apiserver.KindPodDisruptionBudget:
@@ -101,10 +109,12 @@ func (c *Controller) drop(pdb *policyv1.PodDisruptionBudget) {
 	c.budgets[pdb.Namespace] = list
 }
 
-// index puts a budget, with the pods that it selects now, into the index.
+// index puts a budget, with the pods that it selects now, into the index. An empty selector
+// selects every pod of the namespace and a nil one none (policy/v1).
 func (c *Controller) index(pdb *policyv1.PodDisruptionBudget) {
 	sel, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector)
 	if err != nil { // validation refuses it
+		// An invalid one is none that any pod should be protected by.
 		sel = labels.Nothing()
 	}
 	list := c.budgets[pdb.Namespace]
@@ -124,7 +134,9 @@ func (c *Controller) index(pdb *policyv1.PodDisruptionBudget) {
 }
 
 // podChanged keeps the index, and has the first budget that selects the pod
-// synced if it may come out otherwise.
+// synced if it may come out otherwise. Only what can change the numbers queues a sync: readiness,
+// deletion, labels, the controller. A status write that says nothing of those is most of what
+// pods do.
 func (c *Controller) podChanged(list []*budget, ch apiserver.Change) {
 	pod := ch.New.(*v1.Pod)
 	relevant, relabelled := true, true
@@ -132,6 +144,8 @@ func (c *Controller) podChanged(list []*budget, ch apiserver.Change) {
 		old := ch.Old.(*v1.Pod)
 		relabelled = !equality.Semantic.DeepEqual(old.Labels, pod.Labels)
 		relevant = relabelled || controller.PodReady(old) != controller.PodReady(pod) ||
+			// Pointers are compared: they differ where the list of owners was replaced, which
+			// errs on the side of a sync.
 			(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) || metav1.GetControllerOfNoCopy(old) != metav1.GetControllerOfNoCopy(pod)
 	}
 	var first *budget
@@ -159,12 +173,15 @@ func (c *Controller) podChanged(list []*budget, ch apiserver.Change) {
 		return
 	}
 	if n > 1 {
+		// An eviction of such a pod fails with an internal error
+		// (registry/core/pod/storage/eviction.go).
 		c.recorder.Event(controller.Reference(pod), v1.EventTypeWarning, "MultiplePodDisruptionBudgets",
 			fmt.Sprintf("Pod %q/%q matches multiple PodDisruptionBudgets.  Chose %q arbitrarily.", pod.Namespace, pod.Name, first.key.Name))
 	}
 	c.queue.Add(first.key)
 }
 
+// It is nil when the budget went since it was queued.
 func (c *Controller) find(key controller.Key) *budget {
 	for _, b := range c.budgets[key.Namespace] {
 		if b.key == key {
@@ -175,7 +192,8 @@ func (c *Controller) find(key controller.Key) *budget {
 }
 
 // sync brings a budget's status up to date; when that can't be computed, it
-// allows nothing.
+// allows nothing. Failing safe is upstream's rule: a budget that cannot be computed blocks
+// voluntary disruptions rather than allowing them.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	o := c.api.Server().Store().Lookup(apiserver.KindPodDisruptionBudget, key.Namespace, key.Name)
 	b := c.find(key)
@@ -184,6 +202,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	}
 	pdb := o.(*policyv1.PodDisruptionBudget)
 	err := c.trySync(ctx, pdb, b)
+	// Somebody else wrote the budget, an eviction mostly; the retry sees it.
 	if err == nil || apierrors.IsConflict(err) {
 		return err
 	}
@@ -196,6 +215,8 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	return c.update(ctx, &failed)
 }
 
+// The event NoPods comes in each sync without pods, also at once after a budget is made before
+// its pods.
 func (c *Controller) trySync(ctx context.Context, pdb *policyv1.PodDisruptionBudget, b *budget) error {
 	if len(b.pods) == 0 {
 		c.recorder.Event(controller.Reference(pdb), v1.EventTypeNormal, "NoPods", "No matching pods found")
@@ -216,19 +237,22 @@ func (c *Controller) trySync(ctx context.Context, pdb *policyv1.PodDisruptionBud
 		CurrentHealthy: healthyPods(b, disrupted, now), DesiredHealthy: desired, ExpectedPods: expected,
 		DisruptedPods: disrupted, ObservedGeneration: pdb.Generation, Conditions: pdb.Status.Conditions,
 	}
+	// expected 0 allows nothing: a percentage of nothing is no promise.
 	if allowed := st.CurrentHealthy - desired; expected > 0 && allowed > 0 {
 		st.DisruptionsAllowed = allowed
 	}
 	if err := c.writeStatus(ctx, pdb, st); err != nil {
 		return err
 	}
+	// An eviction that is not carried out gives its pod back after DeletionTimeout.
 	if !recheck.IsZero() {
 		c.queue.AddAfter(b.key, recheck.Sub(c.l.Now()))
 	}
 	return nil
 }
 
-// writeStatus writes a status that is not the one there is (updatePdbStatus).
+// writeStatus writes a status that is not the one there is (updatePdbStatus). Conditions must be
+// up to date as well: they carry the observed generation.
 func (c *Controller) writeStatus(ctx context.Context, pdb *policyv1.PodDisruptionBudget, st policyv1.PodDisruptionBudgetStatus) error {
 	is := &pdb.Status
 	if is.CurrentHealthy == st.CurrentHealthy && is.DesiredHealthy == st.DesiredHealthy && is.ExpectedPods == st.ExpectedPods &&
@@ -238,6 +262,7 @@ func (c *Controller) writeStatus(ctx context.Context, pdb *policyv1.PodDisruptio
 	}
 	c2 := *pdb
 	c2.Status = st
+	// The API server has the same function for its own writes to the status.
 	apiserver.SetDisruptionAllowed(&c2.Status, c.l.Now())
 	return c.update(ctx, &c2)
 }
@@ -248,11 +273,13 @@ func (c *Controller) update(ctx context.Context, pdb *policyv1.PodDisruptionBudg
 }
 
 // disruptedPods returns the evictions that were allowed and are still to
-// come, and when the first of them is given up (buildDisruptedPodMap).
+// come, and when the first of them is given up (buildDisruptedPodMap). A pod that is being
+// deleted leaves the list: it isn't healthy any more, so it counts by itself.
 func (c *Controller) disruptedPods(pdb *policyv1.PodDisruptionBudget, b *budget, now time.Time) (map[string]metav1.Time, time.Time) {
 	var out map[string]metav1.Time
 	var recheck time.Time
 	names := make([]string, 0, len(pdb.Status.DisruptedPods))
+	// Sorted, since events are recorded on the way.
 	for name := range pdb.Status.DisruptedPods { //drydock:unordered is sorted
 		names = append(names, name)
 	}
@@ -280,7 +307,8 @@ func (c *Controller) disruptedPods(pdb *policyv1.PodDisruptionBudget, b *budget,
 	return out, recheck
 }
 
-// healthyPods counts the pods that are ready and stay (countHealthyPods).
+// healthyPods counts the pods that are ready and stay (countHealthyPods). A pod whose eviction
+// was allowed counts as gone, though it still runs.
 func healthyPods(b *budget, disrupted map[string]metav1.Time, now time.Time) (n int32) {
 	for name, pod := range b.pods { //drydock:unordered counts
 		if at, ok := disrupted[name]; ok && at.Add(DeletionTimeout).After(now) {

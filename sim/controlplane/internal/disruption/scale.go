@@ -16,7 +16,9 @@ import (
 )
 
 // expectedPods returns how many pods a budget is about and how many of them
-// must be healthy (getExpectedPodCount).
+// must be healthy (getExpectedPodCount). minAvailable as a number needs no scale: it counts what
+// is there. Everything else does, since a controller with three replicas of which one is missing
+// still means three.
 func (c *Controller) expectedPods(pdb *policyv1.PodDisruptionBudget, b *budget) (expected, desired int32, unmanaged bool, err error) {
 	limit, minimum := pdb.Spec.MaxUnavailable, pdb.Spec.MinAvailable
 	switch {
@@ -32,6 +34,8 @@ func (c *Controller) expectedPods(pdb *policyv1.PodDisruptionBudget, b *budget) 
 	if v == nil {
 		v = minimum
 	}
+	// Rounding up: of minAvailable towards more pods, of maxUnavailable towards more disruptions,
+	// as documented in policy/v1.
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, int(expected), true)
 	if err != nil {
 		return 0, 0, false, err
@@ -44,7 +48,7 @@ func (c *Controller) expectedPods(pdb *policyv1.PodDisruptionBudget, b *budget) 
 
 // expectedScale adds up the scales of the controllers that the pods have. Pods
 // without one don't count; a controller without a scale is an error
-// (getExpectedScale).
+// (getExpectedScale). Each controller counts once, however many of its pods are selected.
 func (c *Controller) expectedScale(b *budget) (sum int32, unmanaged bool, err error) {
 	scales := map[types.UID]int32{}
 	var failed []string             // whichever pod is looked at first upstream: here the first by name
@@ -66,6 +70,8 @@ func (c *Controller) expectedScale(b *budget) (sum int32, unmanaged bool, err er
 		scales[uid] = n
 	}
 	if len(failed) > 0 {
+		// The error message depends on which pod is first, and it lands in the budget's
+		// condition; hence by name.
 		slices.Sort(failed)
 		pod := b.pods[failed[0]]
 		_, _, err := c.scaleOf(pod, metav1.GetControllerOfNoCopy(pod))
@@ -78,13 +84,16 @@ func (c *Controller) expectedScale(b *budget) (sum int32, unmanaged bool, err er
 }
 
 // scaleOf returns the UID and the scale of what controls a pod, or of the
-// Deployment that controls that (finders).
+// Deployment that controls that (finders). Upstream's finders know ReplicaSet, Deployment,
+// StatefulSet and ReplicationController, and ask anything else for its scale subresource. Jobs
+// and DaemonSets have none.
 func (c *Controller) scaleOf(pod *v1.Pod, ref *metav1.OwnerReference) (types.UID, int32, error) {
 	s := c.api.Server().Store()
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
 		return "", 0, err
 	}
+	// A nil field stands for 1, its default.
 	replicas := func(p *int32) int32 {
 		if p == nil {
 			return 1
@@ -95,6 +104,7 @@ func (c *Controller) scaleOf(pod *v1.Pod, ref *metav1.OwnerReference) (types.UID
 	switch gk := gv.WithKind(ref.Kind).GroupKind(); gk {
 	case appsv1.SchemeGroupVersion.WithKind("ReplicaSet").GroupKind():
 		rs, _ := s.Lookup(apiserver.KindReplicaSet, pod.Namespace, ref.Name).(*appsv1.ReplicaSet)
+		// Another object of the same name is not the pod's.
 		if rs == nil || rs.UID != ref.UID {
 			return "", 0, notFound
 		}

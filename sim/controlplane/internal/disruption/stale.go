@@ -10,7 +10,8 @@ import (
 )
 
 // noteStale has a pod looked at again that was marked as disrupted but may not
-// be deleted after all.
+// be deleted after all. It is called for each change of a pod; lists that share their memory are
+// equal, which is nearly always so.
 func (c *Controller) noteStale(old, pod *v1.Pod) {
 	if a, b := old.Status.Conditions, pod.Status.Conditions; len(b) == 0 || len(a) == len(b) && &a[0] == &b[0] {
 		return
@@ -22,7 +23,8 @@ func (c *Controller) noteStale(old, pod *v1.Pod) {
 
 // staleAfter returns how long a pod keeps its condition DisruptionTarget; false
 // for one that has none, or whose condition is right
-// (nonTerminatingPodHasStaleDisruptionCondition).
+// (nonTerminatingPodHasStaleDisruptionCondition). The kubelet's own terminations are for good;
+// their condition stays with the failed pod.
 func (c *Controller) staleAfter(pod *v1.Pod) (time.Duration, bool) {
 	if pod.DeletionTimestamp != nil || controller.PodTerminated(pod) {
 		return 0, false
@@ -36,7 +38,8 @@ func (c *Controller) staleAfter(pod *v1.Pod) (time.Duration, bool) {
 	return 0, false
 }
 
-// syncStale sets the condition of a pod that was not deleted to False.
+// syncStale sets the condition of a pod that was not deleted to False. It looks again rather than
+// trusting the timer: the condition may have been renewed.
 func (c *Controller) syncStale(ctx context.Context, key controller.Key) error {
 	pod := c.api.Server().Pod(key.Namespace, key.Name)
 	if pod == nil {

@@ -22,7 +22,8 @@ import (
 // Upstream's defaults (pkg/controller/endpointslice/endpointslice_controller.go,
 // config/v1alpha1/defaults.go).
 const (
-	// MaxEndpointsPerSlice is --max-endpoints-per-slice.
+	// MaxEndpointsPerSlice is --max-endpoints-per-slice. Retries: an exponential back-off from
+	// one second, up to maxRetries times, then the service waits for the next change.
 	MaxEndpointsPerSlice = 100
 	// ConcurrentServiceEndpointSyncs is --concurrent-service-endpoint-syncs.
 	ConcurrentServiceEndpointSyncs = 5
@@ -43,7 +44,9 @@ type Options struct {
 }
 
 // Controller is the EndpointSlice controller. writing is set while a request of
-// the controller's own is carried out, whose change of a slice is not another's.
+// the controller's own is carried out, whose change of a slice is not another's. The hook runs
+// within the write, so a flag that is set around it tells own changes from others' exactly.
+// Upstream's tracker compares generations that it expects.
 type Controller struct {
 	api      *apiserver.Component
 	store    *apiserver.Store
@@ -54,12 +57,13 @@ type Controller struct {
 	index    index
 	writing  bool
 	// topology looks, after a change of the nodes, for services whose hints no
-	// longer suit them: there are auto that have hints by the zones' CPUs.
+	// longer suit them: there are auto that have hints by the zones' CPUs. A key without a name:
+	// there is one check for all services.
 	topology *controller.Queue
 	auto     int
 }
 
-// New starts a controller.
+// New starts a controller. The default batch period is 0.
 func New(opts Options) *Controller {
 	c := &Controller{api: opts.API, store: opts.API.Server().Store(), max: opts.MaxEndpointsPerSlice, batch: opts.UpdatesBatchPeriod, index: newIndex()}
 	if c.max == 0 {
@@ -70,13 +74,15 @@ func New(opts Options) *Controller {
 		Group: opts.Group, Name: "endpoint slices", Workers: ConcurrentServiceEndpointSyncs, Delay: opts.API.Delivery,
 		Sync: c.sync, BaseDelay: defaultSyncBackOff, MaxDelay: maxSyncBackOff,
 	})
+	// Several changes of nodes until the check runs are one.
 	c.topology = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "topology of nodes", Delay: opts.API.Delivery, Sync: c.checkTopology})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindPod, apiserver.KindService, apiserver.KindEndpointSlice, apiserver.KindNode)
 	return c
 }
 
 // onChange sorts changes by kind. A cluster without services that select pays for
-// a pod's change with one comparison.
+// a pod's change with one comparison. Endpoints are written through the API like anybody's
+// requests; only hearing is direct.
 func (c *Controller) onChange(ch apiserver.Change) {
 	switch ch.Kind {
 	case apiserver.KindPod:
@@ -97,7 +103,8 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	}
 }
 
-// serviceChanged keeps the index and queues the service.
+// serviceChanged keeps the index and queues the service. A service whose selector changed keeps
+// its triggers and hints (was).
 func (c *Controller) serviceChanged(ch apiserver.Change) {
 	svc := ch.New.(*v1.Service)
 	key := controller.KeyOf(svc)
@@ -126,7 +133,8 @@ func (c *Controller) serviceChanged(ch apiserver.Change) {
 }
 
 // topologyDiffers reports whether a change of a node can change what zones there are
-// and how large they are (updateNode).
+// and how large they are (updateNode). CPU capacities are not looked at here, as upstream does
+// not.
 func topologyDiffers(ch apiserver.Change) bool {
 	if ch.Type != watch.Modified {
 		return true
@@ -137,7 +145,8 @@ func topologyDiffers(ch apiserver.Change) bool {
 
 // checkTopology has the services synced whose hints leave a zone with too few
 // endpoints (checkNodeTopologyDistribution). It takes the place of upstream's
-// pass over its cache after each change of a node.
+// pass over its cache after each change of a node. Services are walked in the order of their keys
+// after sorting: the map's order must not decide that of the queue.
 func (c *Controller) checkTopology(context.Context, controller.Key) error {
 	ratios := zoneRatios(c.store.Nodes())
 	var keys []controller.Key
@@ -154,7 +163,8 @@ func (c *Controller) checkTopology(context.Context, controller.Key) error {
 }
 
 // podChanged is AddPod, UpdatePod and DeletePod. A pod whose labels changed
-// concerns the services that took it and those that take it now.
+// concerns the services that took it and those that take it now. The index holds names only; the
+// sync reads the pods.
 func (c *Controller) podChanged(ch apiserver.Change) {
 	pod := ch.New.(*v1.Pod)
 	old, _ := ch.Old.(*v1.Pod)
@@ -171,6 +181,7 @@ func (c *Controller) podChanged(ch apiserver.Change) {
 		}
 	default:
 		relabelled := !maps.Equal(old.Labels, pod.Labels)
+		// Most changes of pods end here: statuses without a change of readiness or address.
 		if !relabelled && !podMatters(old, pod) {
 			return
 		}
@@ -197,7 +208,8 @@ func (c *Controller) addForPod(s *service) {
 }
 
 // podMatters reports whether a change of a pod changes its endpoint
-// (util/controller_utils.go podEndpointsChanged).
+// (util/controller_utils.go podEndpointsChanged). Conditions other than Ready, and everything
+// about containers, are of no interest.
 func podMatters(old, pod *v1.Pod) bool {
 	return (old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
 		controller.PodReady(old) != controller.PodReady(pod) ||
@@ -208,7 +220,9 @@ func podMatters(old, pod *v1.Pod) bool {
 }
 
 // nodeAdded has services synced that left pods out because their node was
-// unknown. A pod may be on a node before the node is heard of.
+// unknown. A pod may be on a node before the node is heard of. A slice's endpoint has its node's
+// zone, so pods on unknown nodes are skipped and the sync reports an error (k8s.io/endpointslice
+// reconciler).
 func (c *Controller) nodeAdded(name string) {
 	for _, pod := range c.store.PodsOnNode(name) {
 		for _, s := range c.index.of(pod) {
@@ -239,7 +253,8 @@ func (c *Controller) sliceChanged(ch apiserver.Change) {
 }
 
 // sync is syncService. After maxRetries failures a service is dropped until
-// something changes, as upstream does.
+// something changes, as upstream does. The plan is made without waiting, so all of it is of one
+// state of the store; carrying it out takes requests.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	svc, _ := c.store.Lookup(apiserver.KindService, key.Namespace, key.Name).(*v1.Service)
 	s := c.index.services[key]
@@ -249,6 +264,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	pods := c.pods(s)
 	p := planner{svc: svc, max: c.max, trigger: s.triggers.next(svc, pods), node: c.store.Node, nodes: c.store.Nodes, hints: &s.hints}
 	plan := p.reconcile(pods, c.slices(key))
+	// Events come after the requests, whether or not these succeeded.
 	err := c.carryOut(ctx, svc, plan)
 	for _, e := range plan.events {
 		c.recorder.Event(controller.Reference(svc), e.typ, e.reason, e.message)
@@ -274,11 +290,13 @@ func (c *Controller) pods(s *service) []*v1.Pod {
 			out = append(out, pod)
 		}
 	}
+	// The order decides which pods share a slice.
 	slices.SortFunc(out, comparePods)
 	return out
 }
 
-// slices returns the service's slices that are not being deleted, oldest first.
+// slices returns the service's slices that are not being deleted, oldest first. A slice that is
+// being deleted is none to be filled.
 func (c *Controller) slices(key controller.Key) []*discoveryv1.EndpointSlice {
 	var out []*discoveryv1.EndpointSlice
 	for _, name := range c.index.slices[key] {
@@ -294,7 +312,9 @@ func (c *Controller) slices(key controller.Key) []*discoveryv1.EndpointSlice {
 }
 
 // carryOut makes a plan's requests: it creates, updates, then deletes. Creating
-// comes first, so that an endpoint that moves is never in no slice.
+// comes first, so that an endpoint that moves is never in no slice. The first error ends it; the
+// next sync computes a new plan from what has been done. p.err is what the plan itself could not
+// do, such as a pod on an unknown node.
 func (c *Controller) carryOut(ctx context.Context, svc *v1.Service, p plan) error {
 	for _, es := range p.create {
 		if err := c.write(ctx, "create", es, func(s *apiserver.Server) error {
@@ -325,7 +345,9 @@ func (c *Controller) carryOut(ctx context.Context, svc *v1.Service, p plan) erro
 	return p.err
 }
 
-// write makes one request whose change of the slice does not count as another's.
+// write makes one request whose change of the slice does not count as another's. Do calls the
+// function when the request has arrived at the server, possibly long after; the flag must be set
+// only then.
 func (c *Controller) write(ctx context.Context, verb string, es *discoveryv1.EndpointSlice, fn func(*apiserver.Server) error) error {
 	req := apiserver.Request{Verb: verb, Resource: "endpointslices", Namespace: es.Namespace, Name: es.Name}
 	return c.api.Do(ctx, req, func(s *apiserver.Server) error {

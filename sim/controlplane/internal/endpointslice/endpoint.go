@@ -12,7 +12,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
-// addressTypes returns the families of a service's slices.
+// addressTypes returns the families of a service's slices. A service without families is one of
+// IPv4: the simulated API has no default for the field.
 func addressTypes(svc *v1.Service) []discoveryv1.AddressType {
 	var out []discoveryv1.AddressType
 	for _, f := range svc.Spec.IPFamilies {
@@ -28,7 +29,8 @@ func addressTypes(svc *v1.Service) []discoveryv1.AddressType {
 	return out
 }
 
-// podAddress returns the pod's first address of a family; "" when it has none.
+// podAddress returns the pod's first address of a family; "" when it has none. The family of an
+// address shows by its colon.
 func podAddress(pod *v1.Pod, family discoveryv1.AddressType) string {
 	is := func(ip string) bool {
 		return ip != "" && strings.Contains(ip, ":") == (family == discoveryv1.AddressTypeIPv6)
@@ -47,15 +49,19 @@ func podAddress(pod *v1.Pod, family discoveryv1.AddressType) string {
 // belongs reports whether a pod may be among the endpoints of a service
 // (util/controller_utils.go ShouldPodBeInEndpoints with includeTerminating). One
 // that terminates stays until its containers have ended, since it may still
-// serve.
+// serve. A pod without an address cannot be reached. One that failed or succeeded never comes
+// back.
 func belongs(pod *v1.Pod) bool {
 	return !controller.PodTerminated(pod) && (pod.Status.PodIP != "" || len(pod.Status.PodIPs) > 0)
 }
 
-// endpointOf returns a pod's endpoint (utils.go podToEndpoint). node may be nil.
+// endpointOf returns a pod's endpoint (utils.go podToEndpoint). node may be nil. serving is
+// readiness whatever the deletion, ready is serving and not terminating: consumers that know only
+// ready drain a pod that terminates, those that know serving may still use it (KEP-1672).
 func endpointOf(svc *v1.Service, pod *v1.Pod, node *v1.Node, address string) discoveryv1.Endpoint {
 	serving := controller.PodReady(pod)
 	terminating := pod.DeletionTimestamp != nil
+	// StatefulSets' peers need to find each other before they are ready.
 	ready := svc.Spec.PublishNotReadyAddresses || serving && !terminating
 	ep := discoveryv1.Endpoint{
 		Addresses:  []string{address},
@@ -71,6 +77,7 @@ func endpointOf(svc *v1.Service, pod *v1.Pod, node *v1.Node, address string) dis
 			ep.Zone = &zone
 		}
 	}
+	// Only then has the pod a DNS name of its own below the service's.
 	if pod.Spec.Hostname != "" && pod.Spec.Subdomain == svc.Name && pod.Namespace == svc.Namespace {
 		name := pod.Spec.Hostname
 		ep.Hostname = &name
@@ -79,7 +86,8 @@ func endpointOf(svc *v1.Service, pod *v1.Pod, node *v1.Node, address string) dis
 }
 
 // portsOf returns the ports that a pod offers to a service; those that it does not
-// have are left out (utils.go getEndpointPorts).
+// have are left out (utils.go getEndpointPorts). Endpoints with different ports cannot share a
+// slice, since a slice's ports are for all of its endpoints.
 func portsOf(svc *v1.Service, pod *v1.Pod) []discoveryv1.EndpointPort {
 	out := make([]discoveryv1.EndpointPort, 0, len(svc.Spec.Ports))
 	for i := range svc.Spec.Ports {
@@ -95,7 +103,8 @@ func portsOf(svc *v1.Service, pod *v1.Pod) []discoveryv1.EndpointPort {
 }
 
 // findPort is the port of a pod that a service's targetPort names
-// (k8s.io/component-helpers FindPort); restartable init containers count too.
+// (k8s.io/component-helpers FindPort); restartable init containers count too. A number is taken
+// as it is, whether or not a container declares it.
 func findPort(pod *v1.Pod, p *v1.ServicePort) (int32, bool) {
 	if p.TargetPort.Type == intstr.Int {
 		return p.TargetPort.IntVal, true
@@ -115,6 +124,7 @@ func findPort(pod *v1.Pod, p *v1.ServicePort) (int32, bool) {
 	}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
+		// Sidecars run as long as the pod (KEP-753); other init containers serve nothing.
 		if c.RestartPolicy == nil || *c.RestartPolicy != v1.ContainerRestartPolicyAlways {
 			continue
 		}
@@ -125,7 +135,8 @@ func findPort(pod *v1.Pod, p *v1.ServicePort) (int32, bool) {
 	return 0, false
 }
 
-// samePorts reports whether two lists have the same ports, in any order.
+// samePorts reports whether two lists have the same ports, in any order. Both lists come from one
+// service, so neither has a port twice.
 func samePorts(a, b []discoveryv1.EndpointPort) bool {
 	if len(a) != len(b) {
 		return false
@@ -148,7 +159,8 @@ func same[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// sameEndpoint reports whether nothing of an endpoint has changed.
+// sameEndpoint reports whether nothing of an endpoint has changed. Hints are compared elsewhere,
+// after they were computed.
 func sameEndpoint(a, b *discoveryv1.Endpoint) bool {
 	return slices.Equal(a.Addresses, b.Addresses) && same(a.NodeName, b.NodeName) && same(a.Zone, b.Zone) && same(a.Hostname, b.Hostname) &&
 		same(a.Conditions.Ready, b.Conditions.Ready) && same(a.Conditions.Serving, b.Conditions.Serving) &&
@@ -156,7 +168,8 @@ func sameEndpoint(a, b *discoveryv1.Endpoint) bool {
 }
 
 // endpointKey is what an endpoint is found again by: its pod, address and host
-// name (util/endpoint.. hashEndpoint: a change of the conditions is an update).
+// name (util/endpoint.. hashEndpoint: a change of the conditions is an update). Two endpoints of
+// one key are one whose conditions changed.
 type endpointKey struct {
 	uid, address, hostname string
 }
@@ -176,5 +189,5 @@ func keyOf(ep *discoveryv1.Endpoint) endpointKey {
 	return k
 }
 
-// comparePods orders pods by name.
+// comparePods orders pods by name. All are of one namespace.
 func comparePods(a, b *v1.Pod) int { return cmp.Compare(a.Name, b.Name) }

@@ -11,12 +11,13 @@ import (
 // hint gives the endpoints of a family their hints (trafficDistribution, or the
 // annotation topology-mode, which comes first), or takes them away. unchanged are
 // the slices that have no other reason to change; those that get other hints are
-// updated.
+// updated. It runs after slices were planned, so what it changes is part of the same requests.
 func (p *planner) hint(family discoveryv1.AddressType, unchanged []*discoveryv1.EndpointSlice, out *plan) {
 	if autoTopology(p.svc) {
 		p.hintByCPU(family, unchanged, out)
 		return
 	}
+	// A service that no longer asks for hints by CPU is told once.
 	if p.populated() {
 		p.tell(family, v1.EventTypeWarning, hintsDisabled, "Topology Aware Hints has been disabled")
 	}
@@ -38,6 +39,7 @@ func (p *planner) hint(family discoveryv1.AddressType, unchanged []*discoveryv1.
 		}
 		return h
 	}
+	// A slice whose hints alone are stale becomes an update.
 	for _, es := range unchanged {
 		// Of an endpoint that is not ready upstream doesn't mind the hints here.
 		stale := slices.ContainsFunc(es.Endpoints, func(ep discoveryv1.Endpoint) bool {
@@ -57,7 +59,7 @@ func (p *planner) hint(family discoveryv1.AddressType, unchanged []*discoveryv1.
 }
 
 // preferred tells what a service's trafficDistribution asks for
-// (k8s.io/endpointslice/trafficdist).
+// (k8s.io/endpointslice/trafficdist). PreferClose is the older name of PreferSameZone (KEP-3015).
 func preferred(svc *v1.Service) (zones, nodes bool) {
 	if svc.Spec.TrafficDistribution == nil {
 		return false, false
@@ -72,7 +74,8 @@ func preferred(svc *v1.Service) (zones, nodes bool) {
 }
 
 // autoTopology reports whether a service asks for hints in proportion to the zones'
-// CPUs (utils.go hintsEnabled).
+// CPUs (utils.go hintsEnabled). The annotation topology-mode replaced topology-aware-hints, which
+// still wins.
 func autoTopology(svc *v1.Service) bool {
 	mode, ok := svc.Annotations[v1.DeprecatedAnnotationTopologyAwareHints]
 	if !ok {
@@ -86,7 +89,8 @@ func isReady(ep *discoveryv1.Endpoint) bool {
 	return ep.Conditions.Ready != nil && *ep.Conditions.Ready
 }
 
-// sameHints compares zones and nodes in their order.
+// sameHints compares zones and nodes in their order. Upstream compares them with
+// reflect.DeepEqual, so order counts.
 func sameHints(a, b *discoveryv1.EndpointHints) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -94,7 +98,8 @@ func sameHints(a, b *discoveryv1.EndpointHints) bool {
 	return slices.Equal(a.ForZones, b.ForZones) && slices.Equal(a.ForNodes, b.ForNodes)
 }
 
-// copied returns a copy of a slice whose endpoints can be written to.
+// copied returns a copy of a slice whose endpoints can be written to. The stored slice is shared
+// and must not be written to.
 func (p *planner) copied(es *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	c := *es
 	c.ObjectMeta, _ = p.meta(es)
@@ -102,7 +107,8 @@ func (p *planner) copied(es *discoveryv1.EndpointSlice) *discoveryv1.EndpointSli
 	return &c
 }
 
-// zoneCount is how many endpoints a zone is hinted to (EndpointZoneInfo).
+// zoneCount is how many endpoints a zone is hinted to (EndpointZoneInfo). It is what overload is
+// judged by when nodes change.
 type zoneCount map[string]int
 
 // hinted is what is remembered of a service with hints by CPU (TopologyCache).
@@ -141,7 +147,8 @@ const (
 // event is what the service's users are told of its hints.
 type event struct{ typ, reason, message string }
 
-// tell adds an event to the plan.
+// tell adds an event to the plan. The events are recorded by the controller after the plan was
+// carried out.
 func (p *planner) tell(family discoveryv1.AddressType, typ, reason, message string) {
 	p.events = append(p.events, event{typ, reason, fmt.Sprintf("%s, addressType: %s", message, family)})
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
-// service is what is known of one that has a selector.
+// service is what is known of one that has a selector. It lives as long as the service selects by
+// the same labels.
 type service struct {
 	key      controller.Key
 	selector labels.Selector
@@ -28,7 +29,8 @@ type labelKey struct{ namespace, key, value string }
 // index finds the services of a pod and the slices of a service. A pod has a few
 // labels and a cluster thousands of services: each service stands under one of
 // its selector's labels, so a pod's change looks at those under its own labels
-// only.
+// only. It is kept from changes, within the writes, so a sync never sees an index older than the
+// store. found is scratch memory of of().
 type index struct {
 	services map[controller.Key]*service
 	byLabel  map[labelKey][]*service
@@ -41,7 +43,8 @@ func newIndex() index {
 	return index{services: map[controller.Key]*service{}, byLabel: map[labelKey][]*service{}, slices: map[controller.Key][]string{}}
 }
 
-// anchor returns the least of a selector's labels.
+// anchor returns the least of a selector's labels. Any of the labels would do; the least is the
+// same in each run.
 func anchor(namespace string, selector map[string]string) labelKey {
 	k := labelKey{namespace: namespace}
 	for key, value := range selector { //drydock:unordered takes the least
@@ -52,13 +55,14 @@ func anchor(namespace string, selector map[string]string) labelKey {
 	return k
 }
 
-// selects reports whether pods can be endpoints of a service by a selector.
+// selects reports whether pods can be endpoints of a service by a selector. A service without a
+// selector has endpoints that somebody else writes; ExternalName is a DNS alias.
 func selects(svc *v1.Service) bool {
 	return svc != nil && len(svc.Spec.Selector) > 0 && svc.Spec.Type != v1.ServiceTypeExternalName
 }
 
 // put takes a service in, with the namespace's pods. was is what drop returned of
-// it, or nil.
+// it, or nil. It costs a walk over the namespace's pods, once per service and selector.
 func (x *index) put(svc *v1.Service, pods []*v1.Pod, was *service) {
 	s := &service{key: controller.KeyOf(svc), selector: labels.SelectorFromSet(svc.Spec.Selector), pods: map[string]struct{}{}}
 	if was != nil {
@@ -91,7 +95,7 @@ func (x *index) drop(svc *v1.Service) *service {
 }
 
 // of returns the services whose selector takes a pod, by name. The slice is good
-// until the next call.
+// until the next call. A service is found once, since it stands under one label only.
 func (x *index) of(pod *v1.Pod) []*service {
 	x.found = x.found[:0]
 	for k, v := range pod.Labels { //drydock:unordered sorted below
@@ -108,7 +112,8 @@ func (x *index) of(pod *v1.Pod) []*service {
 }
 
 // serviceOf returns the service that a slice is of; false when this controller
-// does not manage it.
+// does not manage it. Slices of others, made by hand or by the mirroring controller, carry
+// another value in managed-by.
 func serviceOf(es *discoveryv1.EndpointSlice) (controller.Key, bool) {
 	name := es.Labels[discoveryv1.LabelServiceName]
 	return types.NamespacedName{Namespace: es.Namespace, Name: name}, name != "" && es.Labels[discoveryv1.LabelManagedBy] == managedBy
