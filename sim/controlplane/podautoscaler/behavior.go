@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// recommendation is what the metrics said at a time.
+// recommendation is what the metrics said at a time. It is what was computed before any bound.
 type recommendation struct {
 	replicas int32
 	at       time.Time
 }
 
-// scaleEvent is a change of the replicas, up or down.
+// scaleEvent is a change of the replicas, up or down. change is positive for both directions.
 type scaleEvent struct {
 	change int32
 	at     time.Time
@@ -23,7 +23,7 @@ type scaleEvent struct {
 
 // history is what the controller remembers of one autoscaler. A restarted
 // controller manager forgets it, as upstream's does, so a scale-down may come
-// early after one.
+// early after one. All of it belongs to a window of minutes and is cut when it is used.
 type history struct {
 	recommendations []recommendation
 	ups, downs      []scaleEvent
@@ -32,7 +32,7 @@ type history struct {
 	selects         labels.Selector // nil before the first look
 }
 
-// limited is why the replicas are not what the metrics say.
+// limited is why the replicas are not what the metrics say. Both stand in a condition.
 type limited struct{ reason, message string }
 
 var (
@@ -51,7 +51,8 @@ var (
 // normalize bounds what the metrics say (normalizeDesiredReplicas and
 // normalizeDesiredReplicasWithBehaviors), and says so in the conditions. First
 // the recommendation is steadied over a window, then its speed is bounded; each
-// step says in a condition whether it changed anything.
+// step says in a condition whether it changed anything. Autoscalers of autoscaling/v1, and v2
+// without behavior, have fixed rules.
 func (r *evaluation) normalize(current, desired, least int32) int32 {
 	rules := r.hpa.Spec.Behavior
 	var stable int32
@@ -79,7 +80,8 @@ func (r *evaluation) normalize(current, desired, least int32) int32 {
 	return out
 }
 
-// window is the rules' stabilization window, or def.
+// window is the rules' stabilization window, or def. Upwards the default is none: scaling up must
+// not wait.
 func window(rules *autoscalingv2.HPAScalingRules, def time.Duration) time.Duration {
 	if rules == nil || rules.StabilizationWindowSeconds == nil {
 		return def
@@ -87,13 +89,14 @@ func window(rules *autoscalingv2.HPAScalingRules, def time.Duration) time.Durati
 	return time.Duration(*rules.StabilizationWindowSeconds) * time.Second
 }
 
-// stabilizeDown returns the highest of the recommendations of the last 5 minutes.
+// stabilizeDown returns the highest of the recommendations of the last 5 minutes. Scaling down
+// follows the highest, so that a short dip costs no pods.
 func (h *history) stabilizeDown(now time.Time, desired int32) int32 {
 	return h.highest(now, desired, DownscaleStabilization)
 }
 
 // highest notes a recommendation and returns the highest of the window; older
-// ones are dropped.
+// ones are dropped. Recommendations are noted whatever comes of them.
 func (h *history) highest(now time.Time, desired int32, window time.Duration) int32 {
 	out := desired
 	kept := h.recommendations[:0]
@@ -110,7 +113,7 @@ func (h *history) highest(now time.Time, desired int32, window time.Duration) in
 // stabilize moves the current replicas no further than the recommendations of
 // each direction's window agree on. Going up takes the lowest recommendation of
 // the one window, going down the highest of the other: a spike in either
-// direction moves nothing.
+// direction moves nothing. Both windows share one list, which is cut to the longer of the two.
 func (h *history) stabilize(now time.Time, current, desired int32, up, down time.Duration) (int32, limited) {
 	least, most := desired, desired
 	kept := h.recommendations[:0]
@@ -134,7 +137,8 @@ func (h *history) stabilize(now time.Time, current, desired int32, up, down time
 }
 
 // bound is convertDesiredReplicasWithRules: at most twice the replicas, or 4. It
-// is the rule of v1 autoscalers, which have no behavior of their own.
+// is the rule of v1 autoscalers, which have no behavior of their own. A start from few replicas
+// may go to 4 at once.
 func bound(current, desired, least, most int32) (int32, limited) {
 	allowed, why := most, tooMany
 	if limit := max(2*current, 4); most > limit {
@@ -150,7 +154,8 @@ func bound(current, desired, least, most int32) (int32, limited) {
 }
 
 // rate is convertDesiredReplicasWithBehaviorRate. The policies never move the
-// replicas against the direction that was asked for.
+// replicas against the direction that was asked for. A current count outside of the bounds was
+// dealt with before.
 func (h *history) rate(now time.Time, rules *autoscalingv2.HorizontalPodAutoscalerBehavior, current, desired, least, most int32) (int32, limited) {
 	switch {
 	case desired > current:
@@ -176,12 +181,14 @@ func (h *history) rate(now time.Time, rules *autoscalingv2.HorizontalPodAutoscal
 }
 
 // limit is where the policies stop a change (calculateScaleUpLimitWithScalingRules,
-// calculateScaleDownLimitWithBehaviors).
+// calculateScaleDownLimitWithBehaviors). The period's start is what the replicas were before the
+// changes within it: policies bound the change over the period, not per look.
 func (h *history) limit(now time.Time, rules *autoscalingv2.HPAScalingRules, current int32, up bool) int32 {
 	if *rules.SelectPolicy == autoscalingv2.DisabledPolicySelect {
 		return current
 	}
 	furthest := *rules.SelectPolicy != autoscalingv2.MinChangePolicySelect
+	// Of several policies, Max takes the one that allows the largest change, Min the smallest.
 	var out int32
 	for i := range rules.Policies {
 		p := &rules.Policies[i]
@@ -220,7 +227,7 @@ func changed(events []scaleEvent, now time.Time, period time.Duration) (sum int3
 	return sum
 }
 
-// scaled remembers a change for the policies.
+// scaled remembers a change for the policies. It is noted only where policies ask for it.
 func (h *history) scaled(now time.Time, rules *autoscalingv2.HorizontalPodAutoscalerBehavior, was, is int32) {
 	if rules == nil {
 		return
@@ -232,6 +239,7 @@ func (h *history) scaled(now time.Time, rules *autoscalingv2.HorizontalPodAutosc
 	}
 }
 
+// recent drops what no policy's period reaches any more.
 func recent(events []scaleEvent, now time.Time, rules *autoscalingv2.HPAScalingRules) []scaleEvent {
 	longest := int32(0)
 	for _, p := range rules.Policies {

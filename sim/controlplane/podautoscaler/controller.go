@@ -26,7 +26,8 @@ import (
 
 // Upstream's defaults (pkg/controller/podautoscaler/config/v1alpha1/defaults.go).
 const (
-	// SyncPeriod is --horizontal-pod-autoscaler-sync-period.
+	// SyncPeriod is --horizontal-pod-autoscaler-sync-period. They are flags of
+	// kube-controller-manager and fixed here.
 	SyncPeriod = 15 * time.Second
 	// DownscaleStabilization is --horizontal-pod-autoscaler-downscale-stabilization.
 	DownscaleStabilization = 5 * time.Minute
@@ -45,7 +46,8 @@ type Options struct {
 
 // Controller is the HorizontalPodAutoscaler controller. histories are of the
 // autoscalers that there are, and hold what outlives a look: recommendations,
-// scalings, and the watch of a target's metrics.
+// scalings, and the watch of a target's metrics. An autoscaler has a key in the queue all the
+// time, due a period after its last look.
 type Controller struct {
 	api             *apiserver.Component
 	store           *apiserver.Store
@@ -58,7 +60,7 @@ type Controller struct {
 }
 
 // New starts a controller. The end of its group ends the watches, which are
-// metrics-server's.
+// metrics-server's. Without Metrics every look fails as in a cluster without metrics-server.
 func New(opts Options) *Controller {
 	c := &Controller{
 		api: opts.API, store: opts.API.Server().Store(), l: opts.Group.Loop(), metrics: opts.Metrics,
@@ -79,7 +81,7 @@ func New(opts Options) *Controller {
 
 // onChange has every autoscaler wait in the queue for the next period. So a new
 // autoscaler first looks after SyncPeriod, and a change of its spec is seen with
-// the next look, as upstream.
+// the next look, as upstream. The rate limit of the queue is the period itself.
 func (c *Controller) onChange(ch apiserver.Change) {
 	hpa := ch.New.(*autoscalingv2.HorizontalPodAutoscaler)
 	key := controller.KeyOf(hpa)
@@ -99,6 +101,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 		}
 		if scale, err := c.store.GetScale(apiserver.Kind(ref.Kind), hpa.Namespace, ref.Name); err == nil {
 			if selector, err := labels.Parse(scale.Status.Selector); err == nil {
+				// So the first look, a period later, finds samples.
 				c.track(key, c.history(key), scale.Status.Selector, selector)
 			}
 		}
@@ -116,7 +119,7 @@ func (c *Controller) history(key controller.Key) *history {
 }
 
 // track has the metrics of a target's pods kept. A selector that stays the same
-// keeps its watch.
+// keeps its watch. The watch costs: metrics of pods that nobody asks for are not kept.
 func (c *Controller) track(key controller.Key, h *history, text string, selector labels.Selector) {
 	if c.metrics == nil || h.stop != nil && h.selector == text || c.histories[key] != h {
 		return // the last: the autoscaler has gone during a wait
@@ -147,7 +150,8 @@ func (c *Controller) podsOf(namespace string, selector labels.Selector) []*v1.Po
 
 // selecting returns the autoscalers that select one of the pods, by name
 // (hpasControllingPodsUnderSelector). Two that scale one target would undo each
-// other's work for ever, so neither does.
+// other's work for ever, so neither does. Pods, not selectors, are compared: two selectors may
+// differ in text and take the same pods.
 func (c *Controller) selecting(namespace string, pods []*v1.Pod) []string {
 	var out []string
 	for key, h := range c.histories { //drydock:unordered is sorted
@@ -160,7 +164,8 @@ func (c *Controller) selecting(namespace string, pods []*v1.Pod) []string {
 }
 
 // sync looks at one autoscaler, and again after a period whatever came of it. It
-// never fails: a look that did not succeed has told so in the status.
+// never fails: a look that did not succeed has told so in the status. Requests wait within a
+// look; now stays the time of its beginning, for samples and for conditions.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	hpa, _ := c.store.Lookup(apiserver.KindHorizontalPodAutoscaler, key.Namespace, key.Name).(*autoscalingv2.HorizontalPodAutoscaler)
 	if hpa == nil {
@@ -189,7 +194,8 @@ func (r *evaluation) event(typ, reason, message string) {
 	r.c.recorder.Event(controller.Reference(r.was), typ, reason, message)
 }
 
-// condition sets a condition; its time moves with its status (setCondition).
+// condition sets a condition; its time moves with its status (setCondition). The reason and
+// message change with each look; only a changed status is a transition.
 func (r *evaluation) condition(typ autoscalingv2.HorizontalPodAutoscalerConditionType, status v1.ConditionStatus, reason, message string) {
 	conds := &r.hpa.Status.Conditions
 	i := slices.IndexFunc(*conds, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return c.Type == typ })
@@ -208,7 +214,8 @@ func (r *evaluation) condition(typ autoscalingv2.HorizontalPodAutoscalerConditio
 func (r *evaluation) time() metav1.Time { return controller.WireTime(r.now) }
 
 // reconcile is reconcileAutoscaler. It always ends with a status, since kubectl
-// describe is where users look: conditions say at which point it stopped and why.
+// describe is where users look: conditions say at which point it stopped and why. Bounds come
+// before metrics: a target outside of minReplicas and maxReplicas is brought back without asking.
 func (r *evaluation) reconcile(ctx context.Context) {
 	spec, ref := &r.hpa.Spec, r.hpa.Spec.ScaleTargetRef
 	scale, err := r.getScale(ctx, ref)
@@ -232,6 +239,7 @@ func (r *evaluation) reconcile(ctx context.Context) {
 	var statuses []autoscalingv2.MetricStatus
 	rescale := true
 	switch {
+	// A target at zero was switched off by hand, and stays so.
 	case current == 0 && least != 0:
 		rescale = false
 		r.condition(autoscalingv2.ScalingActive, v1.ConditionFalse, "ScalingDisabled", "scaling is disabled since the replica count of the target is zero")
@@ -258,6 +266,7 @@ func (r *evaluation) reconcile(ctx context.Context) {
 		desired = r.normalize(current, desired, least)
 		rescale = desired != current
 	}
+	// No write to the target, and no event.
 	if !rescale {
 		r.setStatus(current, current, statuses, false)
 		r.updateStatus(ctx)
@@ -280,7 +289,7 @@ func (r *evaluation) reconcile(ctx context.Context) {
 
 // scaleOf returns the resource whose scale a reference is about, with its
 // subresource. Errors are those of a kind that the API does not serve, or that has
-// no scale.
+// no scale. The errors' texts are those of the discovery that upstream does by REST.
 func scaleOf(kinds *apiserver.Kinds, ref autoscalingv2.CrossVersionObjectReference) (string, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -320,7 +329,7 @@ func (r *evaluation) updateScale(ctx context.Context, ref autoscalingv2.CrossVer
 	})
 }
 
-// setStatus sets what is written of a look.
+// setStatus sets what is written of a look. Failed looks keep the former desired count.
 func (r *evaluation) setStatus(current, desired int32, statuses []autoscalingv2.MetricStatus, rescaled bool) {
 	st := &r.hpa.Status
 	st.CurrentReplicas, st.DesiredReplicas, st.CurrentMetrics = current, desired, statuses
@@ -330,7 +339,8 @@ func (r *evaluation) setStatus(current, desired int32, statuses []autoscalingv2.
 	}
 }
 
-// updateStatus writes the status if it has changed (updateStatusIfNeeded).
+// updateStatus writes the status if it has changed (updateStatusIfNeeded). A failed write is told
+// in an event; the next look writes again.
 func (r *evaluation) updateStatus(ctx context.Context) {
 	if equality.Semantic.DeepEqual(r.was.Status, r.hpa.Status) {
 		return

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// computed is what all metrics say together.
+// computed is what all metrics say together. -1 and not 0: nothing could be said, and nothing is
+// to be changed.
 type computed struct {
 	replicas int32 // -1: nothing
 	metric   string
@@ -19,7 +20,7 @@ type computed struct {
 }
 
 // metricError is a metric that says nothing, and what the condition ScalingActive
-// is to tell of it.
+// is to tell of it. The error and the message differ in their prefixes, as upstream.
 type metricError struct {
 	reason, message string
 	err             error
@@ -29,7 +30,7 @@ type metricError struct {
 // replicas means that some metrics failed, and that the others want more replicas
 // (computeReplicasForMetrics). The highest proposal wins. If a metric failed,
 // what is left may scale up but not down: the one that failed might have wanted
-// more.
+// more. The checks that come before the metrics are about the target's selector.
 func (r *evaluation) compute(scale *autoscalingv1.Scale) (computed, error) {
 	none := computed{replicas: -1}
 	if scale.Status.Selector == "" {
@@ -82,7 +83,8 @@ func (r *evaluation) compute(scale *autoscalingv1.Scale) (computed, error) {
 }
 
 // unable is getUnableComputeReplicaCountCondition. It tells of the failure in an
-// event at once; the condition is set by compute, for the first only.
+// event at once; the condition is set by compute, for the first only. Every failing metric has
+// its event.
 func (r *evaluation) unable(reason string, err error) *metricError {
 	r.event(v1.EventTypeWarning, reason, err.Error())
 	return &metricError{reason: reason, message: fmt.Sprintf("the HPA was unable to compute the replica count: %v", err), err: err}
@@ -137,7 +139,7 @@ func (r *evaluation) metric(m *autoscalingv2.MetricSpec, current int32, pods []*
 
 // resource is computeStatusForResourceMetricGeneric. It compares with a value per
 // pod or with a share of what pods request; without requests there is no share,
-// and that is an error.
+// and that is an error. Values are in thousandths, so that memory and CPU go the same way.
 func (r *evaluation) resource(name v1.ResourceName, container string, target *autoscalingv2.MetricTarget, current int32, pods []*v1.Pod) (int32, string, autoscalingv2.MetricValueStatus, error) {
 	what := fmt.Sprintf("%s resource", name)
 	if container != "" {
@@ -179,7 +181,7 @@ func (r *evaluation) resource(name v1.ResourceName, container string, target *au
 
 // sample asks the metrics API for the pods' metrics (metrics/client.go
 // GetResourceMetric). Pods without metrics yet are left out; that no pod has any
-// is an error.
+// is an error. A pod without metrics stays out of the map; group decides what that means.
 func (r *evaluation) sample(name v1.ResourceName, container string, pods []*v1.Pod) (*sample, error) {
 	s := &sample{metrics: make(map[string]podMetric, len(pods)), pods: pods, resource: name, now: r.now}
 	if r.c.metrics == nil {
@@ -203,6 +205,7 @@ func (r *evaluation) sample(name v1.ResourceName, container string, pods []*v1.P
 			case v1.ResourceCPU:
 				m.value += c.MilliCPU
 			case v1.ResourceMemory:
+				// Quantities count in thousandths (MilliValue).
 				m.value += c.Memory * 1000
 			default:
 				found = false
@@ -222,7 +225,8 @@ func (r *evaluation) sample(name v1.ResourceName, container string, pods []*v1.P
 }
 
 // tolerances are the flag's, unless the rules have their own. Within them nothing
-// moves, which keeps a target from swinging (HPAConfigurableTolerance).
+// moves, which keeps a target from swinging (HPAConfigurableTolerance). A tolerance of 0 has the
+// target follow every change.
 func (r *evaluation) tolerances() tolerances {
 	t := tolerances{Tolerance, Tolerance}
 	if b := r.hpa.Spec.Behavior; b != nil {

@@ -9,7 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Metrics stands for the resource metrics API (metrics.k8s.io).
+// Metrics stands for the resource metrics API (metrics.k8s.io). The simulation's is sim's
+// metrics-server; tests have fakes.
 type Metrics interface {
 	// Watch has the pods of a namespace that match kept track of, until the
 	// function returned is called.
@@ -18,7 +19,8 @@ type Metrics interface {
 	PodMetrics(pod *v1.Pod) (PodMetrics, bool)
 }
 
-// PodMetrics is what a pod's containers used at a time.
+// PodMetrics is what a pod's containers used at a time. Containers are those that ran when the
+// sample was taken.
 type PodMetrics struct {
 	Timestamp  time.Time
 	Window     time.Duration // what CPU is the mean of
@@ -32,14 +34,16 @@ type ContainerMetrics struct {
 	Memory   int64 // bytes, the working set
 }
 
-// podMetric is a pod's sample, in thousandths.
+// podMetric is a pod's sample, in thousandths. CPU is in millicores, memory in thousandths of
+// bytes.
 type podMetric struct {
 	timestamp time.Time
 	window    time.Duration
 	value     int64
 }
 
-// sample is the metrics of the pods of one target.
+// sample is the metrics of the pods of one target. It is used up by counting: group and
+// replicasFor take entries out and put some in.
 type sample struct {
 	metrics map[string]podMetric
 	// requests: thousandths; nil for plain values.
@@ -49,14 +53,14 @@ type sample struct {
 	now      time.Time
 }
 
-// tolerances say how far a ratio may be from 1.
+// tolerances say how far a ratio may be from 1. Each direction has its own.
 type tolerances struct{ down, up float64 }
 
 // within reports whether usage is near enough to its target to leave the
 // replicas.
 func (t tolerances) within(ratio float64) bool { return 1-t.down <= ratio && ratio <= 1+t.up }
 
-// proposal is what one metric says.
+// proposal is what one metric says. value and utilization go into the status.
 type proposal struct {
 	replicas    int32
 	utilization int32 // percent of the requests
@@ -74,7 +78,8 @@ const (
 // group sorts the pods (groupPods): those whose sample counts, those that have
 // none yet, and those that are not ready. Samples of pods that don't count are
 // taken out of the sample. A pod that is starting uses much CPU and serves
-// nothing: its sample would scale the target up for no reason.
+// nothing: its sample would scale the target up for no reason. A failed pod, or one that is being
+// deleted, counts neither way.
 func (s *sample) group() (ready int, unready, missing []string) {
 	for _, pod := range s.pods {
 		m, found := s.metrics[pod.Name]
@@ -98,7 +103,7 @@ func (s *sample) group() (ready int, unready, missing []string) {
 
 // unready reports whether a sample of CPU is from a pod's start: in its first five
 // minutes, unless it is ready and was for a whole window; later, only when it never
-// was ready.
+// was ready. Memory is believed from the start.
 func (s *sample) unready(pod *v1.Pod, m podMetric) bool {
 	var cond *v1.PodCondition
 	for i := range pod.Status.Conditions {
@@ -118,7 +123,8 @@ func (s *sample) unready(pod *v1.Pod, m podMetric) bool {
 
 // ratio returns the usage by the target; target is percent of the requests, or a
 // value per pod in thousandths. Utilization is the pods' sum by the sum of their
-// requests, not the mean of shares: a large pod counts for more.
+// requests, not the mean of shares: a large pod counts for more. Callers have made sure that
+// there is a sample.
 func (s *sample) ratio(target int64) (float64, proposal, error) {
 	var total, requested, n int64
 	for name, m := range s.metrics { //drydock:unordered sums
@@ -147,7 +153,8 @@ func (s *sample) ratio(target int64) (float64, proposal, error) {
 // (GetResourceReplicas, calcPlainMetricReplicas). Pods without a sample are
 // assumed to use what makes the change smaller: all that they request when
 // scaling down, nothing when scaling up. If that turns the direction around,
-// nothing is changed.
+// nothing is changed. ready, and not all pods, is what the ratio is of, where no assumption was
+// needed.
 func (s *sample) replicasFor(current int32, target int64, tol tolerances) (proposal, error) {
 	if len(s.pods) == 0 {
 		return proposal{}, errors.New("no pods returned by selector while calculating replica count")
@@ -187,6 +194,7 @@ func (s *sample) replicasFor(current int32, target int64, tol tolerances) (propo
 	if err != nil {
 		return p, err
 	}
+	// A change that depends on the assumption about unknown pods is not made.
 	if tol.within(again) || ratio < 1 && again > 1 || up && again < 1 {
 		return p, nil
 	}
@@ -198,11 +206,13 @@ func (s *sample) replicasFor(current int32, target int64, tol tolerances) (propo
 	return p, nil
 }
 
-// ceil rounds up, within int32.
+// ceil rounds up, within int32. So a target is rather below its usage than above.
 func ceil(x float64) int32 { return int32(min(math.Ceil(x), math.MaxInt32)) }
 
 // podRequests returns what the pods ask of a resource, in thousandths
-// (calculatePodRequests): all containers, sidecars included, or the named one.
+// (calculatePodRequests): all containers, sidecars included, or the named one. One container
+// without a request makes the share meaningless, so it is an error. Requests of the pod as a
+// whole (KEP-2837) go before those of its containers.
 func podRequests(pods []*v1.Pod, container string, resource v1.ResourceName) (map[string]int64, error) {
 	out := make(map[string]int64, len(pods))
 	for _, pod := range pods {

@@ -17,7 +17,8 @@ import (
 // managedBy is the value of the label by which the controller knows its slices.
 const managedBy = "endpointslice-controller.k8s.io"
 
-// plan is what makes a service's slices what they should be.
+// plan is what makes a service's slices what they should be. Its lists are disjoint: a slice is
+// created, updated, removed or left alone.
 type plan struct {
 	create, update, remove []*discoveryv1.EndpointSlice
 	events                 []event // about hints
@@ -27,7 +28,8 @@ type plan struct {
 
 // planner computes a plan (k8s.io/endpointslice/reconciler.go). It makes no
 // requests: what it returns is carried out by the controller, and tests compare
-// plans.
+// plans. A planner is for one sync. Existing slices belong to the store and are never written to:
+// what changes is a copy.
 type planner struct {
 	svc     *v1.Service
 	max     int // endpoints per slice
@@ -50,7 +52,8 @@ type portGroup struct {
 
 // reconcile plans for all families. Slices of a family that the service no longer
 // has are removed. Each family is planned by itself, as a slice has addresses of
-// one.
+// one. A family that is gone with its slices, and one that has come and begins with none, need no
+// special care.
 func (p *planner) reconcile(pods []*v1.Pod, existing []*discoveryv1.EndpointSlice) plan {
 	families := addressTypes(p.svc)
 	for _, es := range existing {
@@ -68,7 +71,8 @@ func (p *planner) reconcile(pods []*v1.Pod, existing []*discoveryv1.EndpointSlic
 	return p.plan
 }
 
-// family is reconcileByAddressType.
+// family is reconcileByAddressType. The order of slices, oldest first, and of pods, by name,
+// makes the outcome the same for the same state.
 func (p *planner) family(family discoveryv1.AddressType, pods []*v1.Pod, existing []*discoveryv1.EndpointSlice) {
 	groups := p.groups(family, pods)
 	var done plan
@@ -78,6 +82,8 @@ func (p *planner) family(family discoveryv1.AddressType, pods []*v1.Pod, existin
 		}
 		known := false
 		for _, g := range groups {
+			// A slice whose ports no pod has any more is removed, however many of its endpoints
+			// are wanted: they come back in another.
 			if known = ownedBy(es, p.svc) && samePorts(g.ports, es.Ports); known {
 				g.slices = append(g.slices, es)
 				break
@@ -91,6 +97,7 @@ func (p *planner) family(family discoveryv1.AddressType, pods []*v1.Pod, existin
 		p.group(family, g, &done)
 	}
 	if len(groups) == 0 {
+		// Without pods there is no group, and so no list of ports either.
 		p.placeholder(family, &done)
 	}
 	p.hint(family, unchanged(family, existing, &done), &done)
@@ -101,7 +108,7 @@ func (p *planner) family(family discoveryv1.AddressType, pods []*v1.Pod, existin
 }
 
 // ownedBy reports whether a slice is this service's, not one of an earlier service of
-// its name that the garbage collector is about to delete.
+// its name that the garbage collector is about to delete. Names may be the same; UIDs are not.
 func ownedBy(es *discoveryv1.EndpointSlice, svc *v1.Service) bool {
 	return slices.ContainsFunc(es.OwnerReferences, func(r metav1.OwnerReference) bool {
 		return r.UID == svc.UID && r.Kind == string(apiserver.KindService) && r.APIVersion == "v1"
@@ -127,7 +134,8 @@ func unchanged(family discoveryv1.AddressType, existing []*discoveryv1.EndpointS
 }
 
 // groups makes the wanted endpoints, by their ports, in the order of the pods.
-// Most services have one group, so the last one is tried before the others.
+// Most services have one group, so the last one is tried before the others. A service with
+// numeric target ports has one group always.
 func (p *planner) groups(family discoveryv1.AddressType, pods []*v1.Pod) []*portGroup {
 	var groups []*portGroup
 	var last *portGroup
@@ -137,6 +145,8 @@ func (p *planner) groups(family discoveryv1.AddressType, pods []*v1.Pod) []*port
 			continue
 		}
 		node := p.node(pod.Spec.NodeName)
+		// A node that isn't known yet may have a zone that the endpoint should carry; the error
+		// has the sync repeated.
 		if node == nil && !p.svc.Spec.PublishNotReadyAddresses {
 			p.err = fmt.Errorf("skipping Pod %s for Service %s/%s: Node %s Not Found", pod.Name, p.svc.Namespace, p.svc.Name, pod.Spec.NodeName)
 			continue
@@ -163,7 +173,8 @@ func (p *planner) groups(family discoveryv1.AddressType, pods []*v1.Pod) []*port
 // what has changed; those that change anyway are filled up; the rest goes into
 // the one unchanged slice that it fills best, or into new ones. New endpoints
 // fill slices that are being updated anyway, then one that has room for all, then
-// new ones: few requests matter more than full slices.
+// new ones: few requests matter more than full slices. wanted loses what was found in a slice;
+// what is left in it is new. The steps follow upstream's reconcileByPortMapping.
 func (p *planner) group(family discoveryv1.AddressType, g *portGroup, out *plan) {
 	wanted := make(map[endpointKey]*discoveryv1.Endpoint, len(g.endpoints))
 	for i := range g.endpoints {
@@ -187,9 +198,12 @@ func (p *planner) group(family discoveryv1.AddressType, g *portGroup, out *plan)
 	var rest []discoveryv1.Endpoint
 	for i := range g.endpoints {
 		if _, ok := wanted[keyOf(&g.endpoints[i])]; ok {
+			// The three-index slice makes append copy, so the stored slice's array stays as it
+			// is.
 			rest = append(rest, g.endpoints[i])
 		}
 	}
+	// Fullest first: of two slices one gets full rather than both half.
 	slices.SortStableFunc(changed, func(a, b *discoveryv1.EndpointSlice) int { return len(b.Endpoints) - len(a.Endpoints) })
 	for _, es := range changed {
 		n := min(p.max-len(es.Endpoints), len(rest))
@@ -206,6 +220,8 @@ func (p *planner) group(family discoveryv1.AddressType, g *portGroup, out *plan)
 			changed = append(changed, &c)
 			break
 		}
+		// Another slice with room for some of the rest is left alone: that would be one more
+		// request.
 		n := min(p.max, len(rest))
 		es := p.newSlice(family, g.ports)
 		es.Endpoints = rest[:n:n]
@@ -216,7 +232,7 @@ func (p *planner) group(family discoveryv1.AddressType, g *portGroup, out *plan)
 }
 
 // keep returns those of a slice's endpoints that are wanted, as they should be,
-// and takes them from wanted.
+// and takes them from wanted. The order of the endpoints in a slice stays.
 func keep(have []discoveryv1.Endpoint, wanted map[endpointKey]*discoveryv1.Endpoint) (kept []discoveryv1.Endpoint, changed bool) {
 	kept = make([]discoveryv1.Endpoint, 0, len(have))
 	for i := range have {
@@ -238,7 +254,7 @@ func keep(have []discoveryv1.Endpoint, wanted map[endpointKey]*discoveryv1.Endpo
 }
 
 // roomFor returns the slice that n more endpoints fill best, or nil
-// (utils.go getSliceToFill).
+// (utils.go getSliceToFill). The fullest that fits, so that others stay open for more.
 func (p *planner) roomFor(list []*discoveryv1.EndpointSlice, n int) (best *discoveryv1.EndpointSlice) {
 	for _, es := range list {
 		if len(es.Endpoints)+n <= p.max && (best == nil || len(es.Endpoints) > len(best.Endpoints)) {
@@ -249,7 +265,8 @@ func (p *planner) roomFor(list []*discoveryv1.EndpointSlice, n int) (best *disco
 }
 
 // placeholder keeps one empty slice for a service without endpoints. Its presence
-// says that the service was looked at.
+// says that the service was looked at. An empty slice that is to be removed becomes it. It has no
+// ports, as nobody knows them.
 func (p *planner) placeholder(family discoveryv1.AddressType, out *plan) {
 	for i, es := range out.remove {
 		if len(es.Endpoints) == 0 && len(es.Ports) == 0 && ownedBy(es, p.svc) {
@@ -266,7 +283,8 @@ func (p *planner) placeholder(family discoveryv1.AddressType, out *plan) {
 }
 
 // finalize has slices that are to go become those that are to come, as far as
-// both last. That spares a deletion and a creation for one update.
+// both last. That spares a deletion and a creation for one update. The name stays and so does the
+// UID: to watchers it is an update.
 func (p *planner) finalize(out *plan) {
 	var remove []*discoveryv1.EndpointSlice
 	for _, es := range out.remove {
@@ -281,12 +299,14 @@ func (p *planner) finalize(out *plan) {
 		out.update = append(out.update, &c)
 	}
 	out.remove = remove
+	// A service that is going gets no new slices.
 	if p.svc.DeletionTimestamp != nil {
 		out.create = nil
 	}
 }
 
-// newSlice returns an empty slice of the service (utils.go newEndpointSlice).
+// newSlice returns an empty slice of the service (utils.go newEndpointSlice). The service is the
+// owner, so the garbage collector removes slices with it.
 func (p *planner) newSlice(family discoveryv1.AddressType, ports []discoveryv1.EndpointPort) *discoveryv1.EndpointSlice {
 	es := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -299,7 +319,8 @@ func (p *planner) newSlice(family discoveryv1.AddressType, ports []discoveryv1.E
 	return es
 }
 
-// namePrefix is the generateName of a service's slices.
+// namePrefix is the generateName of a service's slices. A name of the longest length cannot take
+// a dash as well.
 func namePrefix(service string) string {
 	if prefix := service + "-"; len(validation.IsDNS1123Subdomain(prefix+"x")) == 0 {
 		return prefix
@@ -308,7 +329,8 @@ func namePrefix(service string) string {
 }
 
 // labels returns the labels of the service's slices: its own but the reserved ones,
-// and the controller's (utils.go setEndpointSliceLabels).
+// and the controller's (utils.go setEndpointSliceLabels). Reserved labels that a user has put on
+// the service are not passed on.
 func (p *planner) labels() map[string]string {
 	out := make(map[string]string, len(p.svc.Labels)+3)
 	for k, v := range p.svc.Labels { //drydock:unordered copies a map
@@ -327,7 +349,8 @@ func (p *planner) labels() map[string]string {
 }
 
 // meta returns a slice's metadata as it should be for an update, and whether labels
-// differ; the annotation changes only with something else.
+// differ; the annotation changes only with something else. A new trigger time alone is no reason
+// to write a slice.
 func (p *planner) meta(es *discoveryv1.EndpointSlice) (metav1.ObjectMeta, bool) {
 	m := es.ObjectMeta
 	want := p.labels()
@@ -337,7 +360,8 @@ func (p *planner) meta(es *discoveryv1.EndpointSlice) (metav1.ObjectMeta, bool) 
 	return m, differ
 }
 
-// annotations returns a copy with the time of the last trigger, or without it.
+// annotations returns a copy with the time of the last trigger, or without it. Triggers are
+// written to the nanosecond, in UTC, as upstream.
 func (p *planner) annotations(have map[string]string) map[string]string {
 	out := maps.Clone(have)
 	if p.trigger.IsZero() {

@@ -11,12 +11,13 @@ import (
 )
 
 // overloadThreshold is by how much the endpoints of a zone may be busier than the
-// mean (topologycache/topologycache.go).
+// mean (topologycache/topologycache.go). 20 % over the mean is what a zone's endpoints may carry
+// before hints do more harm than good (KEP-2433).
 const overloadThreshold = 0.2
 
 // zoneRatios returns the share of each zone in the CPUs of the nodes that are
 // ready; nil when a node's zone or CPUs are unknown, or when there are fewer than
-// two zones (SetNodes).
+// two zones (SetNodes). Control-plane nodes don't count: their CPUs don't serve.
 func zoneRatios(nodes []*v1.Node) map[string]float64 {
 	cpus := map[string]int64{}
 	var total int64
@@ -57,7 +58,7 @@ func nodeReady(n *v1.Node) bool {
 func sortedZones[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) } //drydock:unordered sorted
 
 // allocation is how many endpoints a zone should get. minimum keeps a zone from
-// overload, maximum is what it needs at most, desired its share.
+// overload, maximum is what it needs at most, desired its share. Numbers are of endpoints.
 type allocation struct {
 	minimum, maximum int
 	desired          float64
@@ -65,7 +66,7 @@ type allocation struct {
 
 // allocate shares endpoints out by the zones' CPUs; problem is why it can't be
 // done (getAllocations). With fewer endpoints than zones, or CPUs spread too
-// unevenly, no hints are better than bad ones.
+// unevenly, no hints are better than bad ones. The texts stand in events, so they are upstream's.
 func allocate(ratios map[string]float64, endpoints int) (out map[string]allocation, problem string) {
 	switch {
 	case ratios == nil:
@@ -78,6 +79,7 @@ func allocate(ratios map[string]float64, endpoints int) (out map[string]allocati
 	for zone, ratio := range ratios { //drydock:unordered sums
 		desired := ratio * float64(endpoints)
 		a := allocation{minimum: int(math.Ceil(desired / (1 + overloadThreshold)))}
+		// With few endpoints a zone's minimum can be more than its share.
 		a.desired = max(desired, float64(a.minimum))
 		least += a.minimum
 		out[zone] = a
@@ -93,7 +95,8 @@ func allocate(ratios map[string]float64, endpoints int) (out map[string]allocati
 }
 
 // hintByCPU gives each zone as many endpoints as its share of the CPUs calls for,
-// its own ones first (TopologyCache.AddHints).
+// its own ones first (TopologyCache.AddHints). Slices whose hints may stay are left alone, as far
+// as they go: a change of one endpoint must not rewrite the slices of all.
 func (p *planner) hintByCPU(family discoveryv1.AddressType, unchanged []*discoveryv1.EndpointSlice, out *plan) {
 	ready := 0
 	for _, list := range [][]*discoveryv1.EndpointSlice{out.create, out.update, unchanged} {
@@ -129,6 +132,8 @@ func (p *planner) hintByCPU(family discoveryv1.AddressType, unchanged []*discove
 			ep.Hints = nil
 			switch {
 			case !isReady(ep):
+			// Without a zone somebody would be left without endpoints, so hints are all or
+			// nothing.
 			case ep.Zone == nil || *ep.Zone == "":
 				p.noHints(family, kept, out, "One or more endpoints do not have a zone specified")
 				return
@@ -149,7 +154,8 @@ func (p *planner) hintByCPU(family discoveryv1.AddressType, unchanged []*discove
 	p.setZones(family, counts)
 }
 
-// noHints takes a family's hints away.
+// noHints takes a family's hints away. What was to be created or updated anyway loses its hints
+// in the same request.
 func (p *planner) noHints(family discoveryv1.AddressType, unchanged []*discoveryv1.EndpointSlice, out *plan, why string) {
 	p.tell(family, v1.EventTypeWarning, hintsDisabled, why)
 	p.setZones(family, nil)
@@ -166,7 +172,8 @@ func (p *planner) noHints(family discoveryv1.AddressType, unchanged []*discovery
 }
 
 // hintsOf counts a slice's hints; nil when they can't stay as they are: one is
-// missing, or for a zone that has enough (getHintsByZone).
+// missing, or for a zone that has enough (getHintsByZone). counts are those of the slices before
+// it.
 func hintsOf(es *discoveryv1.EndpointSlice, counts zoneCount, allocations map[string]allocation) zoneCount {
 	out := zoneCount{}
 	for i := range es.Endpoints {
@@ -191,7 +198,7 @@ func hintsOf(es *discoveryv1.EndpointSlice, counts zoneCount, allocations map[st
 
 // redistribute hands endpoints of zones that have too many to zones that have too
 // few (getGivingAndReceivingZones, redistributeHints). Where upstream takes a map's
-// order, it is that of the zones' names.
+// order, it is that of the zones' names. Only slices that are written anyway are touched.
 func redistribute(list []*discoveryv1.EndpointSlice, counts zoneCount, allocations map[string]allocation) {
 	surplus, want := map[string]float64{}, map[string]float64{}
 	for zone, a := range allocations { //drydock:unordered each by itself
@@ -203,6 +210,8 @@ func redistribute(list []*discoveryv1.EndpointSlice, counts zoneCount, allocatio
 	}
 	give, take := zoneCount{}, zoneCount{}
 	for {
+		// Whole endpoints are moved while either side has a whole one to move, and halves are
+		// rounded.
 		from, n := most(surplus)
 		to, m := most(want)
 		if n < 1 && m < 1 || n < 0.5 || m < 0.5 {
@@ -247,7 +256,7 @@ func most(zones map[string]float64) (zone string, n float64) {
 }
 
 // overloaded reports whether a zone has fewer endpoints than its share of the CPUs
-// calls for (serviceOverloaded).
+// calls for (serviceOverloaded). Without ratios every hint is wrong.
 func (h *hinted) overloaded(ratios map[string]float64) bool {
 	for _, counts := range h.zones { //drydock:unordered any of them decides
 		if len(counts) == 0 {

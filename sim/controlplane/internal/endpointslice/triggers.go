@@ -8,13 +8,16 @@ import (
 
 // triggers remembers when a service and its pods last gave a reason to change its
 // slices (util/trigger_time_tracker.go). The annotation is what the network
-// programming latency SLO is measured from.
+// programming latency SLO is measured from. It is kept for as long as the service is in the
+// index; a service whose selector changed keeps it.
 type triggers struct {
 	pods    map[string]time.Time
 	service time.Time
 }
 
-// next returns the earliest reason that is new; zero when there is none.
+// next returns the earliest reason that is new; zero when there is none. The earliest is taken
+// since the SLO asks for the slowest change that a write brings out. A pod that has gone leaves
+// no trigger, as in upstream's tracker.
 func (t *triggers) next(svc *v1.Service, pods []*v1.Pod) time.Time {
 	var first time.Time
 	take := func(at time.Time) {

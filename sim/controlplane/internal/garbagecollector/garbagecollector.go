@@ -15,12 +15,13 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
-// workers is --concurrent-gc-syncs.
+// workers is --concurrent-gc-syncs. Both queues have as many, as upstream.
 const workers = 20
 
 // Controller is the garbage collector. Upstream builds its graph from watches of
 // everything. Here the API's own store is the graph's nodes, and owned has the
-// edges.
+// edges. An entry of owned or absent goes with the last dependent, so both are as large as what
+// is owned at the time.
 type Controller struct {
 	api   *apiserver.Component
 	store *apiserver.Store
@@ -34,7 +35,7 @@ type Controller struct {
 	recorder *record.Recorder
 }
 
-// New starts a controller.
+// New starts a controller. All kinds are watched that the API says may own or be owned.
 func New(opts controller.Options) *Controller {
 	c := &Controller{api: opts.API, store: opts.API.Server().Store(), owned: map[types.UID]*owned{}, absent: map[types.UID][]item{}}
 	c.recorder = controller.NewRecorder(opts.Group, opts.API, "garbage-collector-controller")
@@ -45,7 +46,7 @@ func New(opts controller.Options) *Controller {
 }
 
 // later queues an item. The queue's keys have no kind: it is put before the
-// namespace.
+// namespace. Kinds have no slashes, so the first one is the separator.
 func (c *Controller) later(q *controller.Queue, it item) {
 	q.Add(controller.Key{Namespace: string(it.kind) + "/" + it.namespace, Name: it.name})
 }
@@ -65,7 +66,8 @@ func (c *Controller) request(verb string, it item) apiserver.Request {
 	return apiserver.Request{Verb: verb, Resource: c.store.Kinds().Find(it.kind).Resource, Namespace: it.namespace, Name: it.name}
 }
 
-// get asks the API for an object; nil when there is none.
+// get asks the API for an object; nil when there is none. It costs a request, as upstream's: the
+// cache may lag behind, and deletion must not be decided by it.
 func (c *Controller) get(ctx context.Context, it item) (apiserver.Object, error) {
 	obj, err := controller.Get[apiserver.Object](ctx, c.api, it.kind, controller.Key{Namespace: it.namespace, Name: it.name})
 	if apierrors.IsNotFound(err) {
@@ -78,7 +80,8 @@ func (c *Controller) get(ctx context.Context, it item) (apiserver.Object, error)
 }
 
 // attemptToDelete deletes an object none of whose owners is left, or that only
-// waits with them (attemptToDeleteItem).
+// waits with them (attemptToDeleteItem). Every decision is taken on the live object; the store's
+// own is only the reason to look.
 func (c *Controller) attemptToDelete(ctx context.Context, key controller.Key) error {
 	it := itemOfKey(key)
 	cached := c.store.Lookup(it.kind, it.namespace, it.name)
@@ -89,6 +92,7 @@ func (c *Controller) attemptToDelete(ctx context.Context, key controller.Key) er
 		return nil // it is being deleted, and its dependents follow when it is gone
 	}
 	obj, err := c.get(ctx, it)
+	// Another object of the same name has nothing to do with what was queued.
 	if err != nil || obj == nil || obj.GetUID() != cached.GetUID() {
 		return err
 	}
@@ -105,6 +109,7 @@ func (c *Controller) attemptToDelete(ctx context.Context, key controller.Key) er
 		return nil
 	case err != nil:
 		return err
+	// An object with one live owner stays; references to owners that are gone are taken out.
 	case len(solid) > 0:
 		if len(dangling)+len(waiting) == 0 {
 			return nil
@@ -113,6 +118,8 @@ func (c *Controller) attemptToDelete(ctx context.Context, key controller.Key) er
 	case len(waiting) > 0 && c.owned[obj.GetUID()] != nil:
 		return c.deleteBlocked(ctx, it, obj)
 	}
+	// Its own finalizers say how its dependents are to be treated, or else they go in the
+	// background.
 	policy := metav1.DeletePropagationBackground
 	switch finalizers := obj.GetFinalizers(); {
 	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
@@ -128,13 +135,16 @@ func (c *Controller) attemptToDelete(ctx context.Context, key controller.Key) er
 var errUnresolvable = errors.New("cluster-scoped objects cannot refer to namespaced owners")
 
 // classify sorts an object's owners: there, gone, and waiting for their
-// dependents (classifyReferences).
+// dependents (classifyReferences). The three are disjoint. An owner that is waiting for its
+// dependents is there and will not stay.
 func (c *Controller) classify(ctx context.Context, obj apiserver.Object) (solid, dangling, waiting []types.UID, err error) {
 	refs := obj.GetOwnerReferences()
 	for i := range refs {
 		r := &refs[i]
 		k := c.kindOf(r)
 		if k == "" {
+			// A kind that the API doesn't serve cannot be looked up; the retries go on, as
+			// upstream's, which is a known way to leave garbage.
 			return nil, nil, nil, fmt.Errorf("no matches for kind %q in version %q", r.Kind, r.APIVersion)
 		}
 		it, ok := c.referenced(obj, r, k)
@@ -150,6 +160,7 @@ func (c *Controller) classify(ctx context.Context, obj apiserver.Object) (solid,
 		case err != nil:
 			return nil, nil, nil, err
 		case owner == nil || owner.GetUID() != r.UID:
+			// It spares the next dependents the request.
 			c.isAbsent(r.UID, it)
 			dangling = append(dangling, r.UID)
 		case deletingDependents(owner):
@@ -163,7 +174,8 @@ func (c *Controller) classify(ctx context.Context, obj apiserver.Object) (solid,
 
 // deleteBlocked deletes an object whose owner waits for it and that has
 // dependents itself: they go first. Were one of them to wait for the object as
-// well, the two would wait for ever: then it does not block it.
+// well, the two would wait for ever: then it does not block it. Cycles of owners exist: two
+// objects that name each other.
 func (c *Controller) deleteBlocked(ctx context.Context, it item, obj apiserver.Object) error {
 	for _, d := range c.dependents(obj) {
 		dep := c.store.Lookup(d.kind, d.namespace, d.name)
@@ -184,7 +196,8 @@ func (c *Controller) deleteBlocked(ctx context.Context, it item, obj apiserver.O
 }
 
 // deleteDependents is for an object that waits for its dependents: when none
-// blocks it, it goes (processDeletingDependentsItem).
+// blocks it, it goes (processDeletingDependentsItem). Only references with blockOwnerDeletion
+// hold it up; other dependents are deleted with it.
 func (c *Controller) deleteDependents(ctx context.Context, it item, obj apiserver.Object) error {
 	blocking := false
 	for _, d := range c.dependents(obj) {
@@ -204,7 +217,8 @@ func (c *Controller) deleteDependents(ctx context.Context, it item, obj apiserve
 }
 
 // attemptToOrphan takes an object out of its dependents' owners, and lets it go
-// (attemptToOrphanWorker).
+// (attemptToOrphanWorker). Dependents first and the finalizer last: cut off in between, nothing
+// is lost.
 func (c *Controller) attemptToOrphan(ctx context.Context, key controller.Key) error {
 	it := itemOfKey(key)
 	obj := c.store.Lookup(it.kind, it.namespace, it.name)
@@ -223,7 +237,8 @@ func (c *Controller) attemptToOrphan(ctx context.Context, key controller.Key) er
 	return c.removeFinalizer(ctx, it, obj, metav1.FinalizerOrphanDependents)
 }
 
-// delete deletes this object, not another of its name.
+// delete deletes this object, not another of its name. The precondition of the UID guards against
+// a new object of the name.
 func (c *Controller) delete(ctx context.Context, it item, obj apiserver.Object, policy metav1.DeletionPropagation) error {
 	uid := obj.GetUID()
 	err := c.api.Do(ctx, c.request("delete", it), func(s *apiserver.Server) error {
@@ -236,7 +251,8 @@ func (c *Controller) delete(ctx context.Context, it item, obj apiserver.Object, 
 	return nil
 }
 
-// dropOwners removes owners from an object.
+// dropOwners removes owners from an object. A patch by UID: it must not hit a new object of the
+// name either.
 func (c *Controller) dropOwners(ctx context.Context, it item, obj apiserver.Object, uids []types.UID) error {
 	refs := slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), func(r metav1.OwnerReference) bool { return slices.Contains(uids, r.UID) })
 	return c.patchOwners(ctx, it, obj, refs)

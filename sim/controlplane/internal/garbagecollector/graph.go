@@ -13,7 +13,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
-// item names an object.
+// item names an object. It is comparable, and orders for what is walked.
 type item struct {
 	kind            apiserver.Kind
 	namespace, name string
@@ -40,6 +40,7 @@ type owned struct {
 	others []item
 }
 
+// The lists are short; a set for each owner would be larger than the objects.
 func (o *owned) add(it item) {
 	if !slices.Contains(o.others, it) {
 		o.others = append(o.others, it)
@@ -55,7 +56,9 @@ func (o *owned) remove(it item) {
 	}
 }
 
-// onChange keeps the counts and notes what is to be looked at (processGraphChanges).
+// onChange keeps the counts and notes what is to be looked at (processGraphChanges). It runs
+// within each write of the cluster, so it begins with the cheap question whether there are owners
+// at all.
 func (c *Controller) onChange(ch apiserver.Change) {
 	is := ch.New.GetOwnerReferences()
 	switch ch.Type {
@@ -68,6 +71,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 		}
 	case watch.Modified:
 		was := ch.Old.GetOwnerReferences()
+		// Lists of one version are shared memory, so the address decides mostly.
 		if !sameRefs(was, is) {
 			c.count(ch.Kind, ch.Old, was, -1)
 			c.count(ch.Kind, ch.New, is, 1)
@@ -85,6 +89,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 			c.unblocked(ch.New, is)
 		}
 		if dependents := c.dependents(ch.New); len(dependents) > 0 {
+			// Noted before its dependents are looked at, so that they need not ask.
 			c.isAbsent(ch.New.GetUID(), itemOf(ch.Kind, ch.New))
 			for _, d := range dependents {
 				c.later(c.toDelete, d)
@@ -103,6 +108,7 @@ func blocks(r metav1.OwnerReference) bool {
 	return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
 }
 
+// A Deleted pod is counted down by the owners of its last version.
 func (c *Controller) count(k apiserver.Kind, obj apiserver.Object, refs []metav1.OwnerReference, by int) {
 	for i := range refs {
 		uid := refs[i].UID
@@ -127,7 +133,7 @@ func (c *Controller) count(k apiserver.Kind, obj apiserver.Object, refs []metav1
 }
 
 // lacksOwner reports whether one of the owners that a new object names is not
-// there.
+// there. It is what makes an object with a bogus owner go.
 func (c *Controller) lacksOwner(obj apiserver.Object, refs []metav1.OwnerReference) (lacks bool) {
 	for i := range refs {
 		if k := c.kindOf(&refs[i]); k != "" && c.owner(obj, &refs[i], k) == nil {
@@ -139,7 +145,8 @@ func (c *Controller) lacksOwner(obj apiserver.Object, refs []metav1.OwnerReferen
 }
 
 // referenced returns where a dependent says that its owner is; false when it can't be
-// there: what has no namespace can't have an owner in one.
+// there: what has no namespace can't have an owner in one. A namespaced owner is always looked
+// for in the dependent's own namespace (ownerReferences has no field for it).
 func (c *Controller) referenced(dependent apiserver.Object, r *metav1.OwnerReference, k apiserver.Kind) (item, bool) {
 	it := item{k, dependent.GetNamespace(), r.Name}
 	if !c.store.Kinds().Namespaced(k) {
@@ -158,7 +165,8 @@ func (c *Controller) isAbsent(uid types.UID, it item) {
 }
 
 // reportElsewhere tells of an owner that is there, but not in the dependent's
-// namespace (reportInvalidNamespaceOwnerRef).
+// namespace (reportInvalidNamespaceOwnerRef). The list over all namespaces is for an error that
+// is rare.
 func (c *Controller) reportElsewhere(dependent apiserver.Object, r *metav1.OwnerReference, k apiserver.Kind) {
 	if !c.store.Kinds().Namespaced(k) {
 		return
@@ -172,7 +180,8 @@ func (c *Controller) reportElsewhere(dependent apiserver.Object, r *metav1.Owner
 }
 
 // kindOf returns the kind of an owner; "" for one that the API does not serve,
-// about which nothing can be known.
+// about which nothing can be known. The version must be equal, unlike upstream's REST mapper,
+// which takes any served one.
 func (c *Controller) kindOf(r *metav1.OwnerReference) apiserver.Kind {
 	if k := c.store.Kinds().Find(apiserver.Kind(r.Kind)); k != nil && k.APIVersion() == r.APIVersion {
 		return k.Kind
@@ -196,6 +205,7 @@ func (c *Controller) owner(dependent apiserver.Object, r *metav1.OwnerReference,
 
 // deletionBegins reports whether an object has come to be deleted in a way that
 // concerns its dependents (startsWaitingForDependentsDeleted, startsWaitingForDependentsOrphaned).
+// Only the moment of change counts: later writes of the object begin nothing.
 func (c *Controller) deletionBegins(old, obj apiserver.Object) bool {
 	if obj.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) == 0 {
 		return false
@@ -206,6 +216,7 @@ func (c *Controller) deletionBegins(old, obj apiserver.Object) bool {
 	return begins(metav1.FinalizerDeleteDependents) || begins(metav1.FinalizerOrphanDependents)
 }
 
+// Dependents are looked at before the object, so that it finds them deleted.
 func (c *Controller) startDeleting(k apiserver.Kind, obj apiserver.Object) {
 	it := itemOf(k, obj)
 	if slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents) {
@@ -218,7 +229,8 @@ func (c *Controller) startDeleting(k apiserver.Kind, obj apiserver.Object) {
 	c.later(c.toDelete, it)
 }
 
-// unblocked has the owners looked at that waited for a dependent that is gone.
+// unblocked has the owners looked at that waited for a dependent that is gone. A foreground
+// deletion goes on with each dependent that goes.
 func (c *Controller) unblocked(dependent apiserver.Object, refs []metav1.OwnerReference) {
 	for i := range refs {
 		k := c.kindOf(&refs[i])
@@ -236,7 +248,9 @@ func deletingDependents(o apiserver.Object) bool {
 	return o.GetDeletionTimestamp() != nil && slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents)
 }
 
-// dependents returns what names an object as its owner, pods from the oldest on.
+// dependents returns what names an object as its owner, pods from the oldest on. Pods are found
+// by a walk from the youngest until the count is reached: owners that are deleted are mostly
+// young, and a list of pods per owner would cost memory for all of them.
 func (c *Controller) dependents(o apiserver.Object) []item {
 	own := c.owned[o.GetUID()]
 	if own == nil {

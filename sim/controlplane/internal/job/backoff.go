@@ -11,19 +11,23 @@ import (
 
 // Back-off of pods that fail (backoff_utils.go).
 const (
+	// A restart of the controller begins anew, which upstream documents by keeping the store in
+	// memory only.
 	firstBackoff = 10 * time.Second
 	lastBackoff  = 10 * time.Minute
 )
 
 // failures are a job's since its last success. A restarted controller manager
-// forgets them, as upstream's does.
+// forgets them, as upstream's does. n counts in a row, so a job that fails now and then never
+// waits long.
 type failures struct {
 	n    int
 	last time.Time
 }
 
 // with adds pods that have ended since. A success begins a new count; failures
-// from before it don't belong to it.
+// from before it don't belong to it. Pods count once: they are those whose finalizer is still
+// there and that no earlier sync has listed.
 func (f failures) with(succeeded, failed []*v1.Pod) failures {
 	since := time.Time{}
 	if len(succeeded) > 0 {
@@ -51,7 +55,8 @@ func (f failures) with(succeeded, failed []*v1.Pod) failures {
 func (f failures) left(l *loop.Loop) time.Duration { return backoffLeft(l, f.n, f.last) }
 
 // backoffLeft is what is left of the back-off after n failures. It doubles from
-// 10 s with each failure in a row; beyond the seventh it is at its limit.
+// 10 s with each failure in a row; beyond the seventh it is at its limit. It is measured from
+// when the pod ended, not from when that was heard.
 func backoffLeft(l *loop.Loop, n int, last time.Time) time.Duration {
 	if n == 0 {
 		return 0
@@ -65,7 +70,7 @@ func backoffLeft(l *loop.Loop, n int, last time.Time) time.Duration {
 
 // finishedAt is when a pod ended, as far as it tells. In upstream's order: when
 // its containers ended, when it stopped being ready, when its deletion began,
-// when it was made.
+// when it was made. The order goes from the most exact to what is always there.
 func finishedAt(p *v1.Pod) time.Time {
 	if t, ok := containersFinished(p); ok {
 		return t
@@ -86,7 +91,7 @@ func finishedAt(p *v1.Pod) time.Time {
 }
 
 // containersFinished is when the last container or sidecar ended; false when one
-// has not.
+// has not. Init containers that run once don't matter; sidecars end last.
 func containersFinished(p *v1.Pod) (time.Time, bool) {
 	var last time.Time
 	see := func(st *v1.ContainerStatus) bool {

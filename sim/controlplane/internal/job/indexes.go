@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// interval is the indexes from first to last.
+// interval is the indexes from first to last. Both ends belong to it.
 type interval struct{ first, last int }
 
 // intervals are indexes in order, as statuses have them: "1,3-5". They don't
@@ -20,7 +20,9 @@ type interval struct{ first, last int }
 type intervals []interval
 
 // parseIntervals reads such a text; what is beyond the completions is left out.
-// It takes what it can read: users can't write it, and upstream goes on likewise.
+// It takes what it can read: users can't write it, and upstream goes on likewise. A text of an
+// older, larger job is cut, since completions of an elastic indexed job may be lowered
+// (KEP-3715).
 func parseIntervals(text string, completions int) intervals {
 	var out intervals
 	for part := range strings.SplitSeq(text, ",") {
@@ -44,7 +46,8 @@ func parseIntervals(text string, completions int) intervals {
 	return out
 }
 
-// add appends what begins no earlier than the last interval does.
+// add appends what begins no earlier than the last interval does. Adjacent intervals become one,
+// which String relies on.
 func (iv intervals) add(x interval) intervals {
 	if n := len(iv); n > 0 && x.first <= iv[n-1].last+1 {
 		iv[n-1].last = max(iv[n-1].last, x.last)
@@ -53,7 +56,7 @@ func (iv intervals) add(x interval) intervals {
 	return append(iv, x)
 }
 
-// with returns the union with some indexes.
+// with returns the union with some indexes. The indexes may be in any order and repeat.
 func (iv intervals) with(indexes []int) intervals {
 	if len(indexes) == 0 {
 		return iv
@@ -91,13 +94,15 @@ func (iv intervals) total() int {
 	return n
 }
 
-// has reports whether an index is one of them, in O(log n).
+// has reports whether an index is one of them, in O(log n). It is asked for each pod of a job in
+// each sync.
 func (iv intervals) has(i int) bool {
 	at, _ := slices.BinarySearchFunc(iv, i, func(x interval, i int) int { return x.last - i })
 	return at < len(iv) && iv[at].first <= i
 }
 
-// String spells them as statuses do: two neighbours are "1,2" and not "1-2".
+// String spells them as statuses do: two neighbours are "1,2" and not "1-2". That is upstream's
+// form, which users and tests compare as a text.
 func (iv intervals) String() string {
 	var b strings.Builder
 	for _, x := range iv {
@@ -117,7 +122,8 @@ func (iv intervals) String() string {
 	return b.String()
 }
 
-// indexOf is a pod's index; -1 for none.
+// indexOf is a pod's index; -1 for none. The annotation is set by the controller on creation; a
+// pod that was adopted may have none.
 func indexOf(p *v1.Pod) int {
 	n, err := strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation])
 	if err != nil || n < 0 {
@@ -126,7 +132,8 @@ func indexOf(p *v1.Pod) int {
 	return n
 }
 
-// countOf reads an annotation with a count; 0 for what is none.
+// countOf reads an annotation with a count; 0 for what is none. Whatever a user writes there must
+// not overflow or panic.
 func countOf(p *v1.Pod, key string) int {
 	n, err := strconv.Atoi(p.Annotations[key])
 	if err != nil || n < 0 || n > math.MaxInt32 {
@@ -135,14 +142,15 @@ func countOf(p *v1.Pod, key string) int {
 	return n
 }
 
-// failuresOf is how often a pod's index had failed when it was made.
+// failuresOf is how often a pod's index had failed when it was made. Ignored failures count for
+// the back-off although not for the limit.
 func failuresOf(p *v1.Pod) int {
 	return countOf(p, batchv1.JobIndexFailureCountAnnotation) + countOf(p, batchv1.JobIndexIgnoredFailureCountAnnotation)
 }
 
 // countIndexes finds the indexes that have succeeded and those that have failed.
 // Completed indexes come from the status and from pods that still wait to be
-// counted; so do failed ones.
+// counted; so do failed ones. Both sets only grow while completions stay.
 func (s *state) countIndexes() {
 	j := s.job
 	n := int(*j.Spec.Completions)
@@ -169,7 +177,8 @@ func (s *state) countIndexes() {
 }
 
 // indexFailed reports whether a pod's failure fails its index. The limit counts
-// the failures before this pod; its own is one more.
+// the failures before this pod; its own is one more. FailIndex ends the index whatever the limit
+// says.
 func (s *state) indexFailed(p *v1.Pod) bool {
 	if !failed(p, s.job) {
 		return false
@@ -182,7 +191,8 @@ func (s *state) indexFailed(p *v1.Pod) bool {
 // findDelayed finds the failed pod of each index that is to get another one: it
 // stays until then, since the back-off goes by it. Of several the one with the
 // most failures counts, and of those the one that ended last: the annotations of
-// the next pod continue its count (getPodsWithDelayedDeletionPerIndex).
+// the next pod continue its count (getPodsWithDelayedDeletionPerIndex). Its finalizer stays on
+// too: it is the only place that says how often the index has failed.
 func (s *state) findDelayed() {
 	s.delayed = map[int]*v1.Pod{}
 	active := map[int]bool{}
@@ -202,12 +212,13 @@ func (s *state) findDelayed() {
 
 // pendingIndexes are the first n indexes that want a pod. It walks the gaps
 // between the intervals that are taken, so it costs the intervals and not the
-// indexes (firstPendingIndexes).
+// indexes (firstPendingIndexes). Lowest first: that is the order in which users see indexes run.
 func (s *state) pendingIndexes(n int) []int {
 	var busy []int
 	for _, p := range s.pods {
 		ended := p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
 		if i := indexOf(p); i >= 0 && !ended && (p.DeletionTimestamp == nil || replacesFailedOnly(s.job)) {
+			// A terminating pod holds its index only where replacements wait for its end.
 			busy = append(busy, i)
 		}
 	}
@@ -224,7 +235,8 @@ func (s *state) pendingIndexes(n int) []int {
 }
 
 // dueIndexes are those whose back-off is over; if there is none, when the first
-// will be. If some are due, the sync after theirs looks for the others.
+// will be. If some are due, the sync after theirs looks for the others. An index without a failed
+// pod is due at once.
 func (s *state) dueIndexes(indexes []int) (due []int, wait time.Duration) {
 	due = []int{}
 	for _, i := range indexes {

@@ -19,7 +19,9 @@ import (
 const (
 	// Workers is kube-controller-manager's --concurrent-job-syncs.
 	Workers = 5
-	// batchPeriod is how long changes of pods are gathered before a sync.
+	// batchPeriod is how long changes of pods are gathered before a sync. maxPerSync and
+	// maxUncounted bound one sync's requests and the object's size (MaxPodCreateDeletePerSync,
+	// MaxUncountedPods).
 	batchPeriod = time.Second
 	// Back-off of syncs that fail.
 	firstAPIBackoff = time.Second
@@ -30,7 +32,8 @@ const (
 	maxPerSync = 500
 )
 
-// Controller is the Job controller.
+// Controller is the Job controller. backoff is by key and not by UID, as upstream's store;
+// entries go with the job.
 type Controller struct {
 	opts  controller.Options
 	l     *loop.Loop
@@ -48,6 +51,7 @@ func New(opts controller.Options) *Controller {
 	c.control = &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "job-controller")}
 	c.claims = controller.Claims{Pods: opts.Pods(), Control: c.control, Finalizer: batchv1.JobTrackingFinalizer}
 	queue := controller.QueueOptions{
+		// Upstream's queue has an exponential limiter per key and no bucket over all.
 		Group: opts.Group, Name: "job", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync, BaseDelay: firstAPIBackoff, MaxDelay: lastAPIBackoff, PerKeyOnly: true,
 	}
 	c.queue = controller.NewQueue(queue)
@@ -61,7 +65,8 @@ func New(opts controller.Options) *Controller {
 
 // onChange queues a job: at once when a user has changed it, else after
 // batchPeriod, so that many pods which end together are one sync. A job that is
-// over wants nothing but its pods' finalizers off.
+// over wants nothing but its pods' finalizers off. The deadline's timer is set anew when a user
+// has changed it; a change of the start is the sync's.
 func (c *Controller) onChange(ch apiserver.Change) {
 	job := ch.New.(*batchv1.Job)
 	key := controller.KeyOf(job)
@@ -89,7 +94,8 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	}
 }
 
-// freePods has the finalizers looked at of the pods of a job that has ended.
+// freePods has the finalizers looked at of the pods of a job that has ended. Pods without the
+// finalizer have been counted.
 func (c *Controller) freePods(uid types.UID) {
 	for _, p := range c.opts.Pods().Of(uid).All() {
 		if tracked(p) {
@@ -99,7 +105,9 @@ func (c *Controller) freePods(uid types.UID) {
 }
 
 // onPod queues a pod's job if its counts may have changed. A pod whose job is
-// gone or over can't be counted any more; it only has to lose its finalizer.
+// gone or over can't be counted any more; it only has to lose its finalizer. The old and the new
+// version are compared for what counts; a status write that changes nothing of that is not worth
+// a sync.
 func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.PodChange) {
 	job, ok := c.get(owner)
 	if !ok || job.UID != uid || finished(job) {
@@ -120,7 +128,7 @@ func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.Po
 }
 
 // onOrphan finds who might adopt a pod; whoever does, one with a finalizer is
-// looked at.
+// looked at. A walk over all jobs: pods without a controller that carry labels of a job are rare.
 func (c *Controller) onOrphan(pod *v1.Pod) {
 	if tracked(pod) {
 		c.orphans.Add(controller.KeyOf(pod))
@@ -140,7 +148,7 @@ func (c *Controller) get(key controller.Key) (*batchv1.Job, bool) {
 
 // syncOrphan takes the finalizer off a pod whose job is gone or has ended.
 // Without it such a pod would stay for ever: nobody else knows the finalizer
-// (syncOrphanPod).
+// (syncOrphanPod). A job that is managed elsewhere has somebody else's controller to count.
 func (c *Controller) syncOrphan(ctx context.Context, key controller.Key) error {
 	pod := c.opts.API.Server().Pod(key.Namespace, key.Name)
 	if pod == nil || !tracked(pod) {
@@ -172,12 +180,13 @@ func (c *Controller) untrack(ctx context.Context, pod *v1.Pod) error {
 	return err
 }
 
-// tracked reports whether a pod waits to be counted.
+// tracked reports whether a pod waits to be counted. A nil pod is no pod: onPod asks for both
+// versions.
 func tracked(p *v1.Pod) bool {
 	return p != nil && slices.Contains(p.Finalizers, batchv1.JobTrackingFinalizer)
 }
 
-// managedElsewhere reports whether another controller looks after the job.
+// managedElsewhere reports whether another controller looks after the job. KEP-4368.
 func managedElsewhere(j *batchv1.Job) bool {
 	return j.Spec.ManagedBy != nil && *j.Spec.ManagedBy != batchv1.JobControllerName
 }
@@ -193,7 +202,8 @@ func indexed(j *batchv1.Job) bool {
 // perIndex reports whether each index has a limit of failures of its own.
 func perIndex(j *batchv1.Job) bool { return indexed(j) && j.Spec.BackoffLimitPerIndex != nil }
 
-// replacesFailedOnly reports whether pods are replaced only when they have ended.
+// replacesFailedOnly reports whether pods are replaced only when they have ended. With a failure
+// policy the API allows nothing else: a pod that is still terminating cannot be judged.
 func replacesFailedOnly(j *batchv1.Job) bool {
 	return j.Spec.PodFailurePolicy != nil || j.Spec.PodReplacementPolicy != nil && *j.Spec.PodReplacementPolicy == batchv1.Failed
 }
@@ -207,7 +217,7 @@ func failed(p *v1.Pod, j *batchv1.Job) bool {
 	return !replacesFailedOnly(j) && p.DeletionTimestamp != nil && p.Status.Phase != v1.PodSucceeded
 }
 
-// condition is one of a job's conditions in place, or nil.
+// condition is one of a job's conditions in place, or nil. It points into the status.
 func condition(j *batchv1.Job, t batchv1.JobConditionType) *batchv1.JobCondition {
 	for i := range j.Status.Conditions {
 		if j.Status.Conditions[i].Type == t {

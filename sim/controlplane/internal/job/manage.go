@@ -18,7 +18,7 @@ import (
 )
 
 // removed counts deleted pods. The counts go into this sync's status before the
-// deletions are heard of.
+// deletions are heard of. Without it, the status would be right only after the next sync.
 func (s *state) removed(n, ready int32) {
 	s.active -= n
 	s.terminating += n
@@ -28,7 +28,7 @@ func (s *state) removed(n, ready int32) {
 // delete deletes pods; free takes their finalizers off first, so that they are
 // not counted. It returns how many were deleted, and how many of those that it
 // tried were ready. All deletions go out at once; the first error is returned
-// when all have been answered.
+// when all have been answered. A pod that is gone counts as deleted.
 func (s *state) delete(ctx context.Context, pods []*v1.Pod, free bool) (n, ready int32, err error) {
 	for _, p := range pods {
 		if controller.PodReady(p) {
@@ -57,7 +57,7 @@ func (s *state) delete(ctx context.Context, pods []*v1.Pod, free bool) (n, ready
 // that are missing. Pods that are too many lose their finalizer before they are
 // deleted: they neither succeeded nor failed. After a failure no pod is made
 // until the back-off is over; with limits per index each index has its own, see
-// create.
+// create. Too many and too few never happen together.
 func (s *state) manage(ctx context.Context, key controller.Key) error {
 	j := s.job
 	if suspended(j) {
@@ -73,6 +73,7 @@ func (s *state) manage(ctx context.Context, key controller.Key) error {
 		want = s.active // one has succeeded: no more are started
 	}
 	if pods := s.toRemove(max(int(s.active-want), 0)); len(pods) > 0 {
+		// The error, if any, comes after the status was counted.
 		n, ready, err := s.delete(ctx, pods[:min(len(pods), maxPerSync)], true)
 		s.removed(n, ready)
 		return err
@@ -88,6 +89,7 @@ func (s *state) manage(ctx context.Context, key controller.Key) error {
 		return nil
 	}
 	if !perIndex(j) {
+		// The next sync comes when the back-off is over, at least a batch later.
 		if wait := s.record.left(s.c.l); wait > 0 {
 			s.c.queue.AddAfter(key, max(wait, batchPeriod))
 			return nil
@@ -97,7 +99,8 @@ func (s *state) manage(ctx context.Context, key controller.Key) error {
 }
 
 // create makes n pods in batches of 1, 2, 4, ... The first that fails ends it;
-// the sync's error brings the next.
+// the sync's error brings the next. Slow start: doubling batches, so that a quota which refuses
+// everything is asked a few times only.
 func (s *state) create(ctx context.Context, key controller.Key, n int) error {
 	j := s.job
 	var indexes []int
@@ -129,7 +132,7 @@ func (s *state) create(ctx context.Context, key controller.Key, n int) error {
 
 // podTemplate is the job's template with what its pods have besides. The
 // finalizer is in the template and not added to each pod, because a pod without
-// it could end and go uncounted.
+// it could end and go uncounted. The job's own template is shared and stays as it is.
 func podTemplate(j *batchv1.Job) *v1.PodTemplateSpec {
 	t := j.Spec.Template
 	if !slices.Contains(t.Finalizers, batchv1.JobTrackingFinalizer) {
@@ -141,7 +144,9 @@ func podTemplate(j *batchv1.Job) *v1.PodTemplateSpec {
 	return &t
 }
 
-// withIndexEnv gives containers the variable with their pod's index.
+// withIndexEnv gives containers the variable with their pod's index. A variable that the user has
+// set stays. The value comes by the downward API from the label, so it is the same for all pods'
+// specs.
 func withIndexEnv(list []v1.Container) []v1.Container {
 	const name = "JOB_COMPLETION_INDEX"
 	out := slices.Clone(list)
@@ -158,7 +163,7 @@ func withIndexEnv(list []v1.Container) []v1.Container {
 
 // indexStamp is what the pod of an index has of its own. With limits per index
 // the new pod carries how often its index has failed: pods are where that is
-// kept.
+// kept. Host names let pods of a job with a headless service find each other by index.
 func (s *state) indexStamp(t *v1.PodTemplateSpec, index int) apiserver.Stamp {
 	text := strconv.Itoa(index)
 	st := apiserver.Stamp{
@@ -172,6 +177,7 @@ func (s *state) indexStamp(t *v1.PodTemplateSpec, index int) apiserver.Stamp {
 		return st
 	}
 	var counted, ignored int
+	// The counts go on from the failed pod that is replaced.
 	if p := s.delayed[index]; p != nil {
 		counted, ignored = countOf(p, batchv1.JobIndexFailureCountAnnotation), countOf(p, batchv1.JobIndexIgnoredFailureCountAnnotation)
 		if _, counts, _ := matchFailure(s.job.Spec.PodFailurePolicy, p); counts {
@@ -188,7 +194,8 @@ func (s *state) indexStamp(t *v1.PodTemplateSpec, index int) apiserver.Stamp {
 }
 
 // indexPrefix leaves room for the random end of a generated name. A pod's host
-// name, which is made of it, has at most 63 characters.
+// name, which is made of it, has at most 63 characters. Five random characters are appended by
+// the API.
 func indexPrefix(job, index string) string {
 	const most = 58
 	end := "-" + index + "-"
@@ -200,7 +207,7 @@ func indexPrefix(job, index string) string {
 
 // toRemove chooses at least n active pods to delete: of an index all but one,
 // then those that have got least far. Duplicates go even if fewer are to be
-// removed: an index must have one pod.
+// removed: an index must have one pod. n may be 0.
 func (s *state) toRemove(n int) []*v1.Pod {
 	left := slices.Clone(s.activePods)
 	var rm []*v1.Pod
@@ -215,7 +222,8 @@ func (s *state) toRemove(n int) []*v1.Pod {
 }
 
 // duplicates splits pods into those that another one of their index, or no
-// index that counts, makes superfluous, and the rest.
+// index that counts, makes superfluous, and the rest. Indexes go in order, so the same pods are
+// chosen each time.
 func (s *state) duplicates(pods []*v1.Pod) (rm, left []*v1.Pod) {
 	byIndex := map[int][]*v1.Pod{}
 	var order []int
@@ -240,7 +248,9 @@ func (s *state) duplicates(pods []*v1.Pod) (rm, left []*v1.Pod) {
 }
 
 // leastActive orders pods by how far they have got (controller.ActivePods). The
-// youngest of equals goes first, as it has done least.
+// youngest of equals goes first, as it has done least. Unassigned before assigned, pending before
+// unknown before running, not ready before ready, shorter ready first, more restarts first,
+// younger first.
 func leastActive(a, b *v1.Pod) int {
 	num := func(is bool) int {
 		if is {

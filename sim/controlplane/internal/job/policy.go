@@ -11,7 +11,7 @@ import (
 // matchFailure finds the first rule that a failed pod matches: whether the
 // failure counts, the rule's action ("" for none), and for FailJob why
 // (pod_failure_policy.go). A failure that no rule matches counts, as without a
-// policy.
+// policy. Rules are tried in order; the first that matches decides (KEP-3329).
 func matchFailure(policy *batchv1.PodFailurePolicy, p *v1.Pod) (message string, counts bool, action batchv1.PodFailurePolicyAction) {
 	if policy == nil {
 		return "", true, ""
@@ -44,7 +44,8 @@ func matchFailure(policy *batchv1.PodFailurePolicy, p *v1.Pod) (message string, 
 }
 
 // matchExitCode is the first container whose exit code the rule is about. A code
-// of 0 matches nothing: a container that succeeded is no reason to fail.
+// of 0 matches nothing: a container that succeeded is no reason to fail. Init containers come
+// after the others.
 func matchExitCode(st *v1.PodStatus, on *batchv1.PodFailurePolicyOnExitCodesRequirement) *v1.ContainerStatus {
 	for _, list := range [][]v1.ContainerStatus{st.ContainerStatuses, st.InitContainerStatuses} {
 		for i := range list {
@@ -74,7 +75,8 @@ func matchCondition(st *v1.PodStatus, on []batchv1.PodFailurePolicyOnPodConditio
 }
 
 // matchSuccess reports whether the completed indexes meet a rule of the success
-// policy, and which (success_policy.go). The text stands in the job's condition.
+// policy, and which (success_policy.go). The text stands in the job's condition. The rules are
+// tried in order (KEP-3998). The policy ends the job also while other indexes still run.
 func matchSuccess(policy *batchv1.SuccessPolicy, completions int, done intervals) (string, bool) {
 	if policy == nil || len(done) == 0 {
 		return "", false

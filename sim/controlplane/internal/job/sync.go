@@ -15,7 +15,8 @@ import (
 
 // state is one sync of a job. job is a copy whose status is worked on. It is made
 // anew for each sync, and thrown away with it; what lasts is the job's status and
-// the controller's back-off.
+// the controller's back-off. The numbers of pods are those of the index of pods at the sync's
+// beginning, corrected by what was done since.
 type state struct {
 	c   *Controller
 	job *batchv1.Job
@@ -39,7 +40,7 @@ type state struct {
 // sync is syncJob. Pods are brought to what is wanted before the status is
 // written, with the numbers worked out from what was done. If creating or
 // deleting failed the counts are written all the same, and the error has the sync
-// repeated.
+// repeated. A job that ended is not looked at again.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	stored, ok := c.get(key)
 	if !ok {
@@ -67,6 +68,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	s := &state{c: c, job: &copied}
 	s.look(key)
 	s.decide(key)
+	// Ready and Terminating are pointers in the API, nil before the first write.
 	needsWrite, manageErr := s.act(ctx, key)
 	st := &s.job.Status
 	needsWrite = needsWrite || s.active != st.Active || st.Ready == nil || *st.Ready != s.ready || st.Terminating == nil || *st.Terminating != s.terminating
@@ -79,7 +81,8 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 
 // look counts the pods. Pods that the status has as uncounted were seen by an
 // earlier sync: they count once, by the list, not by the pod. It also sets the
-// start time.
+// start time. A counter with an uncounted list added is what the job has, whether or not the
+// finalizers have gone.
 func (s *state) look(key controller.Key) {
 	j := s.job
 	if j.Status.UncountedTerminatedPods == nil {
@@ -110,6 +113,7 @@ func (s *state) look(key controller.Key) {
 		}
 	}
 	s.record = s.c.backoff[key].with(succeeded, lost)
+	// A suspended job has none; resuming it begins its deadline anew.
 	if j.Status.StartTime == nil && !suspended(j) {
 		now := controller.WireTime(s.c.l.Now())
 		j.Status.StartTime = &now
@@ -118,7 +122,7 @@ func (s *state) look(key controller.Key) {
 
 // valid returns the pods that wait to be counted, are not in uncounted, and pass.
 // So no pod is counted twice: not while the status lists it, and not after its
-// finalizer is gone.
+// finalizer is gone. An index that no longer belongs to the job is not counted.
 func (s *state) valid(uncounted map[types.UID]bool, pass func(*v1.Pod) bool) []*v1.Pod {
 	var out []*v1.Pod
 	for _, p := range s.pods {
@@ -145,6 +149,8 @@ func (s *state) condition(t batchv1.JobConditionType, reason, message string) *b
 // decide finds out whether the job ends, and by what. What was decided in an
 // earlier sync stands, whatever has changed since. Of several reasons to fail the
 // first counts, in upstream's order; success is looked for only if none is found.
+// JobFailureTarget and JobSuccessCriteriaMet are set before the job is over (KEP-3998, KEP-3939),
+// so a decision survives a restart.
 func (s *state) decide(key controller.Key) {
 	j := s.job
 	if c := isTrue(j, batchv1.JobSuccessCriteriaMet); c != nil {
@@ -162,6 +168,7 @@ func (s *state) decide(key controller.Key) {
 	switch deadline := j.Spec.ActiveDeadlineSeconds; {
 	// Decided already, or by the failure policy, which goes before every limit.
 	case s.finish != nil:
+	// More failures than the limit: a limit of 0 allows none.
 	case s.failed > *j.Spec.BackoffLimit || s.restartedTooOften():
 		fail(batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit")
 	case deadline != nil && !suspended(j):
@@ -169,6 +176,7 @@ func (s *state) decide(key controller.Key) {
 		if left <= 0 {
 			fail(batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")
 		} else {
+			// Time passes without a change, so the sync is asked for.
 			s.c.queue.AddAfter(key, left)
 		}
 	}
@@ -193,7 +201,8 @@ func (s *state) decide(key controller.Key) {
 }
 
 // failJobMessage is why the pod failure policy ends the job. One pod is enough,
-// and the first in the pods' order is named.
+// and the first in the pods' order is named. A pod that failed before this sync counts as well,
+// as long as it is there.
 func (s *state) failJobMessage() (string, bool) {
 	if s.job.Spec.PodFailurePolicy == nil {
 		return "", false
@@ -210,7 +219,7 @@ func (s *state) failJobMessage() (string, bool) {
 
 // restartedTooOften is for pods that restart their containers themselves. Such
 // pods never fail, so their restarts count against the limit
-// (pastBackoffLimitOnFailure).
+// (pastBackoffLimitOnFailure). A limit of 0 means no restart at all.
 func (s *state) restartedTooOften() bool {
 	if s.job.Spec.Template.Spec.RestartPolicy != v1.RestartPolicyOnFailure {
 		return false
@@ -230,7 +239,7 @@ func (s *state) restartedTooOften() bool {
 // act deletes the pods of a job that ends, or brings the others to what is
 // wanted. It reports whether a condition has changed. A job that ends is not said
 // to until all of its pods were deleted: if that failed, the decision is dropped
-// and made again.
+// and made again. Suspended and complete at once is complete.
 func (s *state) act(ctx context.Context, key controller.Key) (changed bool, err error) {
 	j := s.job
 	if s.finish != nil {
@@ -261,6 +270,7 @@ func (s *state) act(ctx context.Context, key controller.Key) (changed bool, err 
 	case managed && suspended(j):
 		if changed = s.set(batchv1.JobSuspended, v1.ConditionTrue, "JobSuspended", "Job suspended"); changed {
 			s.event(v1.EventTypeNormal, "Suspended", "Job suspended")
+			// Its activeDeadlineSeconds is counted from the next start.
 			j.Status.StartTime = nil
 		}
 	case managed:
@@ -274,7 +284,8 @@ func (s *state) act(ctx context.Context, key controller.Key) (changed bool, err 
 }
 
 // set sets a condition and reports whether that changed it; one that is False is
-// not added.
+// not added. A message that changes moves the transition time, too, as upstream's newCondition
+// does.
 func (s *state) set(t batchv1.JobConditionType, status v1.ConditionStatus, reason, message string) bool {
 	next := s.condition(t, reason, message)
 	next.Status = status

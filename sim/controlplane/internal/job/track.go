@@ -16,9 +16,11 @@ import (
 // written to the status as uncounted, their finalizers go, the counters are
 // written (trackJobStatusAndRemoveFinalizers). Cut off after the first step, the
 // next sync finds the pods in the list and does not count them again; after the
-// second, it finds that their finalizers are gone and moves them to the counters.
+// second, it finds that their finalizers are gone and moves them to the counters. Steps are
+// ordered so that each is safe to repeat, see the package's comment.
 func (s *state) track(ctx context.Context, key controller.Key, write bool) error {
 	if indexed(s.job) {
+		// By index, so that the order of counting is the order of the indexes.
 		slices.SortStableFunc(s.pods, func(a, b *v1.Pod) int { return indexOf(a) - indexOf(b) })
 	}
 	waiting := map[types.UID]bool{}
@@ -41,7 +43,8 @@ func (s *state) track(ctx context.Context, key controller.Key, write bool) error
 			s.c.backoff[key] = s.record
 		}
 	}
-	// All finalizers go at once; a pod whose request failed stays in the list.
+	// All finalizers go at once; a pod whose request failed stays in the list. Results by
+	// position: requests end in any order.
 	freed := make([]bool, len(free))
 	errs := controller.Parallel(ctx, s.c.opts.Group, "job finalizers", len(free), func(ctx context.Context, i int) error {
 		err := s.c.untrack(ctx, free[i])
@@ -77,7 +80,8 @@ func (s *state) track(ctx context.Context, key controller.Key, write bool) error
 }
 
 // countFreed moves the uncounted pods that have no finalizer any more to the
-// counters. It reports whether there were any.
+// counters. It reports whether there were any. waiting are the pods that still have their
+// finalizer; a UID that is not in it was freed or is gone.
 func (s *state) countFreed(waiting map[types.UID]bool) bool {
 	st := &s.job.Status
 	move := func(list *[]types.UID, counter *int32) bool {
@@ -100,7 +104,8 @@ func (s *state) countFreed(waiting map[types.UID]bool) bool {
 // collect finds the pods whose finalizers can go, and notes those that are to be
 // counted. full: more are left for the next sync. The list in the status is
 // bounded, as an object's size is. Indexed jobs need none for success: the index
-// itself says that it was counted.
+// itself says that it was counted. A sync that is full leaves the rest for the next, and the job
+// cannot be over.
 func (s *state) collect() (free []*v1.Pod, full, added bool) {
 	uncounted := s.job.Status.UncountedTerminatedPods
 	newDone := 0
@@ -112,6 +117,7 @@ func (s *state) collect() (free []*v1.Pod, full, added bool) {
 		free = append(free, p)
 		i := indexOf(p)
 		switch {
+		// A pod counts as what it was first noted for.
 		case p.Status.Phase == v1.PodSucceeded && !s.uncountedFailed[p.UID]:
 			if indexed(s.job) {
 				if s.indexCounts(i) && !s.before.has(i) {
@@ -139,7 +145,8 @@ func (s *state) collect() (free []*v1.Pod, full, added bool) {
 	return free, full, added
 }
 
-// freeable reports whether a pod's finalizer can go (canRemoveFinalizer).
+// freeable reports whether a pod's finalizer can go (canRemoveFinalizer). Of a job that is being
+// deleted nothing needs counting.
 func (s *state) freeable(p *v1.Pod, lost bool) bool {
 	if s.job.DeletionTimestamp != nil || s.finish != nil || p.Status.Phase == v1.PodSucceeded {
 		return true
@@ -157,7 +164,8 @@ func (s *state) freeable(p *v1.Pod, lost bool) bool {
 
 // writeIndexes puts the indexes into the status and reports whether they differ.
 // An indexed job's succeeded counter is the number of its completed indexes,
-// however many pods it took.
+// however many pods it took. It is called before the status is first written, so that indexes and
+// list of a sync are in one write.
 func (s *state) writeIndexes() bool {
 	if !indexed(s.job) {
 		return false
@@ -177,7 +185,7 @@ func (s *state) writeIndexes() bool {
 
 // targetConditions notes that the job ends; the last condition follows when all
 // pods are gone. So clients learn that the job will fail, or has what it wanted,
-// before its last pod is gone.
+// before its last pod is gone. finish becomes the final condition, which enact sets later.
 func (s *state) targetConditions() bool {
 	f, st := s.finish, &s.job.Status
 	switch {
@@ -201,7 +209,8 @@ func (s *state) targetConditions() bool {
 
 // enact sets the last condition once all pods are counted and gone. It reports
 // whether the job is over now. Pods that terminate hold it up: their nodes still
-// work for it.
+// work for it. The conditions Complete and Failed promise that no pod of the job runs any more
+// (KEP-3939).
 func (s *state) enact() bool {
 	st := &s.job.Status
 	if s.finish == nil || len(st.UncountedTerminatedPods.Succeeded)+len(st.UncountedTerminatedPods.Failed) > 0 || s.terminating > 0 {
@@ -215,7 +224,8 @@ func (s *state) enact() bool {
 	return true
 }
 
-// tellFinished records how the job ended (recordJobFinished).
+// tellFinished records how the job ended (recordJobFinished). It is recorded after the status was
+// written.
 func (s *state) tellFinished() {
 	j := s.job
 	if s.finish.Type != batchv1.JobComplete {
@@ -229,7 +239,8 @@ func (s *state) tellFinished() {
 }
 
 // writeStatus writes the status and goes on with what was stored. The stored
-// object is shared, so the status that the sync goes on with is a copy.
+// object is shared, so the status that the sync goes on with is a copy. The new version is
+// needed: the next write would conflict otherwise.
 func (s *state) writeStatus(ctx context.Context) error {
 	made, err := controller.Update(ctx, s.c.opts.API, s.job, "status")
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 )
 
 // conditionsOf are a namespace's conditions after a pass
-// (pkg/controller/namespace/deletion/status_condition_utils.go).
+// (pkg/controller/namespace/deletion/status_condition_utils.go). All five are always there once a
+// namespace is being deleted.
 func conditionsOf(left *remains) []v1.NamespaceCondition {
 	ok := func(t v1.NamespaceConditionType, reason, message string) v1.NamespaceCondition {
 		return v1.NamespaceCondition{Type: t, Status: v1.ConditionFalse, Reason: reason, Message: message}
@@ -34,6 +35,7 @@ func conditionsOf(left *remains) []v1.NamespaceCondition {
 		errs := slices.Sorted(slices.Values(left.errs))
 		set(2, "ContentDeletionFailed", fmt.Sprintf("Failed to delete all resource types, %d remaining: %v", n, strings.Join(errs, ", ")))
 	}
+	// While pods are left, nothing else was looked at.
 	if left.pods {
 		return list
 	}
@@ -46,7 +48,8 @@ func conditionsOf(left *remains) []v1.NamespaceCondition {
 	return list
 }
 
-// updateConditions writes a namespace's conditions if they change.
+// updateConditions writes a namespace's conditions if they change. The times of conditions that
+// stay are kept.
 func (c *Controller) updateConditions(ctx context.Context, name string, left *remains) error {
 	ns := c.lookup(name)
 	if ns == nil {

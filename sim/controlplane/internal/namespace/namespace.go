@@ -24,7 +24,8 @@ import (
 
 const (
 	// gracePeriod is how long after a change a namespace is looked at, so that
-	// all API servers have seen the deletion (namespaceDeletionGracePeriod).
+	// all API servers have seen the deletion (namespaceDeletionGracePeriod). The delay also lets
+	// objects that were created at the same time arrive before they are looked for.
 	gracePeriod = 5 * time.Second
 	// finalizerEstimate is how many seconds objects with finalizers are
 	// thought to take (finalizerEstimateSeconds).
@@ -34,7 +35,8 @@ const (
 )
 
 // Controller is the namespace controller. A namespace that is not being deleted
-// is never in the queue.
+// is never in the queue. It has no index: a deletion of a namespace looks through its kinds one
+// by one.
 type Controller struct {
 	api   *apiserver.Component
 	l     *loop.Loop
@@ -55,7 +57,7 @@ func New(opts controller.Options) *Controller {
 }
 
 // add has a namespace looked at if it is being deleted; one that is not would
-// need nothing.
+// need nothing. Each change of a terminating namespace queues it again; the earliest look counts.
 func (c *Controller) add(ns *v1.Namespace) {
 	if ns.DeletionTimestamp != nil {
 		c.queue.AddAfter(controller.Key{Name: ns.Name}, gracePeriod)
@@ -68,7 +70,8 @@ func (c *Controller) lookup(name string) *v1.Namespace {
 	return ns
 }
 
-// sync is NamespacedResourcesDeleter.Delete.
+// sync is NamespacedResourcesDeleter.Delete. Errors of single kinds don't stop the pass, so that
+// as much goes as can; they stand in the conditions.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	ns := c.lookup(key.Name)
 	if ns == nil || ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, v1.FinalizerKubernetes) {
@@ -84,10 +87,12 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	if len(left.errs) > 0 {
 		return fmt.Errorf("emptying namespace %s: %s", ns.Name, strings.Join(left.errs, ", "))
 	}
+	// Half of the estimate and a second: a look too early costs a pass, one too late only time.
 	if left.estimate > 0 {
 		c.queue.AddAfter(key, time.Duration(left.estimate/2+1)*time.Second)
 		return nil
 	}
+	// Finalization is a subresource of its own, since the finalizer stands in the spec.
 	req := apiserver.Request{Verb: "update", Resource: "namespaces/finalize", Name: ns.Name}
 	err = c.api.Do(ctx, req, func(s *apiserver.Server) error { return s.FinalizeNamespace(ns.Name) })
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -96,7 +101,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	return nil
 }
 
-// remains is what a pass over a namespace left.
+// remains is what a pass over a namespace left. It is made anew for each pass.
 type remains struct {
 	estimate int64 // seconds until it may be gone
 	// resources: instances, by "resource.group".
@@ -109,7 +114,8 @@ type remains struct {
 }
 
 // deleteAll deletes what is in a namespace: pods, and when they are gone the
-// rest (OrderedNamespaceDeletion).
+// rest (OrderedNamespaceDeletion). Pods go first so that none outlives the policies, secrets and
+// quotas around it (KEP-5080).
 func (c *Controller) deleteAll(ctx context.Context, ns *v1.Namespace) (*remains, error) {
 	kinds := c.api.Server().Store().Kinds()
 	left := &remains{resources: map[string]int{}, finalizers: map[string]int{}}
@@ -131,7 +137,8 @@ func (c *Controller) deleteAll(ctx context.Context, ns *v1.Namespace) (*remains,
 }
 
 // deleteKind deletes a namespace's objects of a kind and counts what remains
-// (deleteAllContentForGroupVersionResource).
+// (deleteAllContentForGroupVersionResource). Two requests per kind, as upstream: a
+// deletecollection and a list of what is left.
 func (c *Controller) deleteKind(ctx context.Context, ns *v1.Namespace, k *apiserver.KindInfo, left *remains) error {
 	var estimate int64
 	if k.Kind == apiserver.KindPod {
@@ -170,6 +177,7 @@ func (c *Controller) deleteKind(ctx context.Context, ns *v1.Namespace, k *apiser
 	}
 	gr := k.Resource + "." + k.Group
 	left.resources[gr] += len(rest)
+	// Finalizers are somebody else's to remove, and nobody knows how long that takes.
 	pinned := false
 	for _, o := range rest {
 		for _, f := range o.GetFinalizers() {
@@ -182,6 +190,7 @@ func (c *Controller) deleteKind(ctx context.Context, ns *v1.Namespace, k *apiser
 	case pinned:
 		estimate = finalizerEstimate
 	default:
+		// What has no finalizer and no grace should be gone; a retry finds out.
 		left.errs = append(left.errs, fmt.Sprintf("unexpected items still remain in namespace: %s for gvr: %v", ns.Name, gvr(k)))
 	}
 	left.estimate = max(left.estimate, estimate)
@@ -189,7 +198,8 @@ func (c *Controller) deleteKind(ctx context.Context, ns *v1.Namespace, k *apiser
 }
 
 // estimatePods returns the longest grace period of the namespace's pods, while
-// it is not over (estimateGracefulTermination).
+// it is not over (estimateGracefulTermination). 0 after the longest grace period has passed: then
+// whatever is left is unexpected.
 func (c *Controller) estimatePods(ns *v1.Namespace) int64 {
 	var longest int64
 	for _, p := range c.api.Server().Store().PodsInNamespace(ns.Name) {

@@ -19,6 +19,7 @@ import (
 // Defaults of kube-controller-manager's flags
 // (pkg/controller/nodelifecycle/config/v1alpha1/defaults.go, cmd/kube-controller-manager/app/options/nodelifecyclecontroller.go).
 const (
+	// A kubelet renews its lease every 10 s, so 50 s are several missed renewals.
 	DefaultNodeMonitorPeriod      = 5 * time.Second
 	DefaultNodeMonitorGracePeriod = 50 * time.Second
 	DefaultNodeStartupGracePeriod = 60 * time.Second
@@ -40,7 +41,8 @@ const (
 const updateWorkers = 8
 
 // Controller is the node lifecycle controller. order, dirty and gone are lists
-// rather than maps because a pass works in their order.
+// rather than maps because a pass works in their order. Times are Unix nanoseconds, as the loop's
+// clock has them.
 type Controller struct {
 	g        *loop.Group
 	api      *apiserver.Component
@@ -73,7 +75,8 @@ type Controller struct {
 	retries uint64 // of taints' updates so far
 }
 
-// health is what the controller knows of a node (nodeHealthData).
+// health is what the controller knows of a node (nodeHealthData). Upstream keeps a copy of the
+// status and the lease; what a pass compares of them are the times, which are here.
 type health struct {
 	name string
 	uid  types.UID
@@ -95,7 +98,8 @@ type health struct {
 }
 
 // New starts a controller. What it hears of first, be it as old as can be, it
-// counts as heard of at that time.
+// counts as heard of at that time. A controller that has just started must not believe that all
+// nodes are dead.
 func New(opts controller.Options) *Controller {
 	c := &Controller{
 		g: opts.Group, api: opts.API, l: opts.Group.Loop(), election: opts.Election,
@@ -113,7 +117,8 @@ func New(opts controller.Options) *Controller {
 	return c
 }
 
-// onChange takes note of what a pass would see.
+// onChange takes note of what a pass would see. Leases are most of it: the hook does as little as
+// it can.
 func (c *Controller) onChange(ch apiserver.Change) {
 	switch ch.Kind {
 	case apiserver.KindLease:
@@ -121,6 +126,8 @@ func (c *Controller) onChange(ch apiserver.Change) {
 			return
 		}
 		if h := c.nodes[ch.New.GetName()]; h != nil {
+			// Only that it came counts, not the lease's own time: upstream too goes by its own
+			// clock when something changes.
 			h.heard = c.l.UnixNano()
 		}
 	case apiserver.KindNode:
@@ -138,7 +145,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 
 // nodeAdded takes in a node that is new, or that a new process has listed: to it
 // the pods on the node are new as well, and those of a node that is not ready are
-// marked (processPod).
+// marked (processPod). A node that was replaced is another machine: its health begins anew.
 func (c *Controller) nodeAdded(node *v1.Node, listed bool) {
 	h := &health{name: node.Name, uid: node.UID, heard: c.l.UnixNano()}
 	if ready := readyStatus(node); listed && ready != "" && ready != v1.ConditionTrue {
@@ -156,7 +163,7 @@ func (c *Controller) nodeAdded(node *v1.Node, listed bool) {
 }
 
 // nodeDeleted has the next pass tell that a node is gone, as upstream finds it
-// out then.
+// out then. Its pods are the pod garbage collector's.
 func (c *Controller) nodeDeleted(node *v1.Node) {
 	h := c.nodes[node.Name]
 	if h == nil {
@@ -168,7 +175,8 @@ func (c *Controller) nodeDeleted(node *v1.Node) {
 	c.wake()
 }
 
-// nodeChanged notes a sign of life and what a pass would have to act on.
+// nodeChanged notes a sign of life and what a pass would have to act on. A status update is a
+// sign of life if the heartbeat time of Ready differs.
 func (c *Controller) nodeChanged(old, node *v1.Node) {
 	h := c.nodes[node.Name]
 	if h == nil {
@@ -178,6 +186,7 @@ func (c *Controller) nodeChanged(old, node *v1.Node) {
 	if is != nil && (was == nil || !was.LastHeartbeatTime.Equal(&is.LastHeartbeatTime)) || was != nil && is == nil {
 		h.heard = c.l.UnixNano()
 	}
+	// Slices that share memory are equal; a change replaces them.
 	spec := old.Spec.Unschedulable != node.Spec.Unschedulable || !sameSlice(old.Spec.Taints, node.Spec.Taints)
 	if spec || !sameStatuses(old.Status.Conditions, node.Status.Conditions) {
 		c.touch(h)
@@ -191,7 +200,7 @@ func (c *Controller) nodeChanged(old, node *v1.Node) {
 	}
 }
 
-// touch has the next pass look at a node.
+// touch has the next pass look at a node. A node is in the list once.
 func (c *Controller) touch(h *health) {
 	if h.dirty {
 		return
@@ -201,7 +210,8 @@ func (c *Controller) touch(h *health) {
 	c.wake()
 }
 
-// nodeEvent records an event about a node (controllerutil.RecordNodeEvent).
+// nodeEvent records an event about a node (controllerutil.RecordNodeEvent). The event's object is
+// named by hand, since the node may be gone.
 func (c *Controller) nodeEvent(h *health, reason, text string) {
 	c.recorder.Event(&v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: h.name, UID: h.uid}, v1.EventTypeNormal, reason,
 		fmt.Sprintf("Node %s event: %s", h.name, text))
@@ -217,7 +227,8 @@ func condition(n *v1.Node, t v1.NodeConditionType) *v1.NodeCondition {
 	return nil
 }
 
-// sameSlice reports whether two slices are one.
+// sameSlice reports whether two slices are one. Versions of an object share what a write did not
+// replace.
 func sameSlice[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
@@ -238,13 +249,15 @@ func sameStatuses(a, b []v1.NodeCondition) bool {
 	return true
 }
 
-// excluded reports whether a node's state does not count for its zone's.
+// excluded reports whether a node's state does not count for its zone's. Its name is upstream's
+// LabelNodeDisruptionExclusion.
 func excluded(n *v1.Node) bool {
 	_, ok := n.Labels["node.kubernetes.io/exclude-disruption"]
 	return ok
 }
 
-// get asks the API for a node, past what is known.
+// get asks the API for a node, past what is known. It is a request, for updates that need the
+// latest version.
 func (c *Controller) get(ctx context.Context, name string) (*v1.Node, error) {
 	return controller.Get[*v1.Node](ctx, c.api, apiserver.KindNode, controller.Key{Name: name})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
+// It is a time that no run reaches.
 const never = math.MaxInt64
 
 // Retries of a node's update (scheduler.NodeHealthUpdateRetry, retrySleepTime).
@@ -22,7 +23,8 @@ const (
 	retrySleep    = 20 * time.Millisecond
 )
 
-// gridAt returns the first instant of the passes' grid from t on.
+// gridAt returns the first instant of the passes' grid from t on. The grid of upstream's ticker:
+// every period from the last pass's end on.
 func (c *Controller) gridAt(t int64) int64 {
 	const period = int64(DefaultNodeMonitorPeriod)
 	if t <= c.base {
@@ -31,7 +33,8 @@ func (c *Controller) gridAt(t int64) int64 {
 	return c.base + (t-c.base+period-1)/period*period
 }
 
-// seen returns the pass that sees, or saw, the node's last sign of life.
+// seen returns the pass that sees, or saw, the node's last sign of life. A sign of life counts
+// from the pass that sees it, not from when it came: that is up to a period later, as upstream.
 func (c *Controller) seen(h *health) int64 {
 	if h.heard > h.probe {
 		return c.gridAt(h.heard)
@@ -39,7 +42,8 @@ func (c *Controller) seen(h *health) int64 {
 	return h.probe
 }
 
-// deadline returns when the node's grace period ends.
+// deadline returns when the node's grace period ends. A node that has never had a condition Ready
+// gets the longer time to start.
 func (c *Controller) deadline(h *health) int64 {
 	if h.ready == "" {
 		return c.seen(h) + int64(DefaultNodeStartupGracePeriod)
@@ -48,7 +52,8 @@ func (c *Controller) deadline(h *health) int64 {
 }
 
 // wake sets the next pass at which there is something to see. No node in trouble
-// means no timer before the next grace period ends.
+// means no timer before the next grace period ends. It is called after everything that may bring
+// the next pass forward. A pass under way calls it at its end.
 func (c *Controller) wake() {
 	if c.passing || c.g.Dead() {
 		return
@@ -67,7 +72,7 @@ func (c *Controller) wake() {
 }
 
 // monitor is a pass (monitorNodeHealth). It is a task only when a request is
-// to be made.
+// to be made. Without a request to make, a pass takes no virtual time.
 func (c *Controller) monitor() {
 	if c.election.Cut() {
 		// A pass would fail at its first request, and nothing be changed by it.
@@ -101,7 +106,7 @@ func (c *Controller) monitor() {
 }
 
 // expired adds the nodes whose grace period has ended, and computes when the
-// next one's can.
+// next one's can. It walks over all nodes, but only when some grace period may have ended.
 func (c *Controller) expired(now int64, work []*health) []*health {
 	c.expiry = never
 	for _, h := range c.order {
@@ -120,7 +125,8 @@ func (c *Controller) expired(now int64, work []*health) []*health {
 }
 
 // run works on the nodes, several at a time, and closes the pass. Up to
-// updateWorkers nodes are worked on at once; a pass ends with the last.
+// updateWorkers nodes are worked on at once; a pass ends with the last. Workers take from one
+// list, so a slow request holds up one of them.
 func (c *Controller) run(ctx context.Context, work, untaint []*health) {
 	c.untaintNew(ctx, work)
 	var wg loop.WaitGroup
@@ -148,6 +154,7 @@ func (c *Controller) run(ctx context.Context, work, untaint []*health) {
 	// The next pass comes a period after the end of this one. What was heard
 	// up to its start it has seen; the rest the next one sees.
 	for _, h := range c.order {
+		// Signs that came during the pass belong to the next.
 		if at := c.gridAt(h.heard); h.heard > h.probe && at <= c.lastPass {
 			h.probe = at
 		}
@@ -159,7 +166,8 @@ func (c *Controller) run(ctx context.Context, work, untaint []*health) {
 }
 
 // untaintNew takes the NoExecute taints of nodes that this process has not seen
-// before, one after the other: they come back at the zones' rates.
+// before, one after the other: they come back at the zones' rates. Upstream does so in its first
+// pass over a node, in case the taint is from before its own time.
 func (c *Controller) untaintNew(ctx context.Context, work []*health) {
 	for _, h := range work {
 		node := c.api.Server().Node(h.name)
@@ -173,7 +181,7 @@ func (c *Controller) untaintNew(ctx context.Context, work []*health) {
 	}
 }
 
-// forget tells of the nodes that are gone.
+// forget tells of the nodes that are gone. Events come in the order of deletions.
 func (c *Controller) forget() {
 	if len(c.gone) == 0 {
 		return
@@ -190,7 +198,7 @@ func (c *Controller) forget() {
 
 // look brings what is known of a node up to date. It reports whether requests are
 // to be made for it. Most passes end here for most nodes: a heartbeat needs no
-// request.
+// request. What it decides needs no request; process does the rest, as a task.
 func (c *Controller) look(h *health) (work bool) {
 	node := c.api.Server().Node(h.name)
 	if node == nil {
@@ -222,7 +230,8 @@ func (c *Controller) look(h *health) (work bool) {
 }
 
 // markForTainting queues a node for a NoExecute taint. It reports whether it has
-// the opposite one, which is to be swapped at once.
+// the opposite one, which is to be swapped at once. A node that is marked and neither waits nor
+// has the taint was tainted before, and somebody took the taint away: it may wait again.
 func (c *Controller) markForTainting(h *health, node *v1.Node, key, opposite string) (swap bool) {
 	if hasTaint(node, opposite, v1.TaintEffectNoExecute) {
 		return true
@@ -236,7 +245,8 @@ func (c *Controller) markForTainting(h *health, node *v1.Node, key, opposite str
 	return false
 }
 
-// process does for a node what takes requests.
+// process does for a node what takes requests. What fails is tried by the next pass, as the node
+// stays touched.
 func (c *Controller) process(ctx context.Context, h *health) {
 	node, observed, err := c.updateHealth(ctx, h)
 	if err != nil || node == nil {
@@ -258,6 +268,7 @@ func (c *Controller) process(ctx context.Context, h *health) {
 		h.retry = false
 		return
 	}
+	// Pods are marked once, when the node was Ready until now.
 	lost := h.ready != v1.ConditionTrue && observed == v1.ConditionTrue
 	if lost {
 		c.recorder.Event(&v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: h.name, UID: h.uid}, v1.EventTypeNormal, "NodeNotReady",
@@ -275,7 +286,7 @@ func (c *Controller) process(ctx context.Context, h *health) {
 
 // swapOrQueue swaps one NoExecute taint for the other on a node that has one
 // already, at once; a node without waits in its zone's queue. What fails is tried
-// with the next pass.
+// with the next pass. The swap changes the reason only, so it needs no rate.
 func (c *Controller) swapOrQueue(ctx context.Context, h *health, node *v1.Node, key, opposite string) {
 	if c.markForTainting(h, node, key, opposite) && !c.swapTaints(ctx, node, []string{key}, []string{opposite}, v1.TaintEffectNoExecute) {
 		c.touch(h)
@@ -284,7 +295,8 @@ func (c *Controller) swapOrQueue(ctx context.Context, h *health, node *v1.Node, 
 
 // updateHealth is tryUpdateNodeHealth with its retries: it sets the conditions
 // of a node that has not been heard of for too long. observed is the status of
-// its condition Ready before.
+// its condition Ready before. The node may have come to life while requests were under way, so
+// each try looks at the deadline anew.
 func (c *Controller) updateHealth(ctx context.Context, h *health) (node *v1.Node, observed v1.ConditionStatus, err error) {
 	if node = c.api.Server().Node(h.name); node == nil {
 		return nil, "", nil
@@ -317,7 +329,8 @@ func (c *Controller) updateHealth(ctx context.Context, h *health) (node *v1.Node
 }
 
 // markUnknown returns the node with the conditions that the kubelet keeps as
-// they are when it is not heard of.
+// they are when it is not heard of. The heartbeat times stay: they say when the kubelet was last
+// heard of.
 func markUnknown(node *v1.Node, now time.Time) *v1.Node {
 	c := *node
 	c.Status.Conditions = slices.Clone(node.Status.Conditions)

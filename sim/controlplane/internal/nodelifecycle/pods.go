@@ -15,7 +15,8 @@ import (
 )
 
 // markPodsNotReady sets the condition Ready of a node's pods to False, one after
-// the other (pkg/controller/util/node MarkPodsNotReady).
+// the other (pkg/controller/util/node MarkPodsNotReady). Pods that are gone meanwhile are no
+// error; other failures have the node tried again.
 func (c *Controller) markPodsNotReady(ctx context.Context, node string) error {
 	var errs []error
 	for _, listed := range slices.Clone(c.api.Server().Store().PodsOnNode(node)) {
@@ -44,7 +45,7 @@ func (c *Controller) markPodsNotReady(ctx context.Context, node string) error {
 }
 
 // notReady returns the pod with its condition Ready False; nil when it is, or
-// when there is none.
+// when there is none. Endpoints drop the pod by this condition, long before it is evicted.
 func notReady(pod *v1.Pod, now time.Time) *v1.Pod {
 	i := slices.IndexFunc(pod.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReady })
 	if i < 0 || pod.Status.Conditions[i].Status == v1.ConditionFalse {

@@ -14,12 +14,13 @@ import (
 
 // Retries of a taint's update after a conflict (pkg/controller UpdateTaintBackoff).
 const (
+	// Delays are jittered by up to their length.
 	taintRetries    = 5
 	taintRetryDelay = 100 * time.Millisecond
 )
 
 // conditionTaints are the taints NoSchedule by condition, and the status that
-// calls for them (nodeConditionToTaintKeyStatusMap).
+// calls for them (nodeConditionToTaintKeyStatusMap). A node may have several at once.
 var conditionTaints = [...]struct {
 	condition v1.NodeConditionType
 	status    v1.ConditionStatus
@@ -34,7 +35,8 @@ var conditionTaints = [...]struct {
 }
 
 // diffConditionTaints returns the keys of the NoSchedule taints that a node
-// lacks and of those that it should not have.
+// lacks and of those that it should not have. Keys that the controller doesn't know are never
+// touched.
 func diffConditionTaints(n *v1.Node) (add, remove []string) {
 	judge := func(key string, wanted bool) {
 		switch has := hasTaint(n, key, v1.TaintEffectNoSchedule); {
@@ -53,7 +55,8 @@ func diffConditionTaints(n *v1.Node) (add, remove []string) {
 }
 
 // wrongTaints reports whether a node's NoSchedule taints are not those that its
-// conditions call for.
+// conditions call for. It is asked within writes of nodes, so that only nodes with something to
+// do are queued.
 func wrongTaints(n *v1.Node) bool {
 	add, remove := diffConditionTaints(n)
 	return len(add)+len(remove) > 0
@@ -73,7 +76,8 @@ func (c *Controller) syncConditionTaints(ctx context.Context, key controller.Key
 }
 
 // swapTaints adds taints to a node and then removes others
-// (SwapNodeControllerTaint). false: not all of it was done.
+// (SwapNodeControllerTaint). false: not all of it was done. Adding first: between the two the
+// node is never without.
 func (c *Controller) swapTaints(ctx context.Context, node *v1.Node, add, remove []string, effect v1.TaintEffect) bool {
 	now := controller.WireTime(c.l.Now())
 	if len(add) > 0 {
@@ -97,7 +101,7 @@ func (c *Controller) swapTaints(ctx context.Context, node *v1.Node, add, remove 
 }
 
 // removeTaints removes NoExecute taints from a node that has one of them, each
-// with requests of its own.
+// with requests of its own. That is upstream's way; a node with both costs two patches.
 func (c *Controller) removeTaints(ctx context.Context, node *v1.Node, keys ...string) error {
 	for _, key := range keys {
 		if err := c.removeTaintsOf(ctx, node, v1.TaintEffectNoExecute, []string{key}); err != nil {
@@ -118,7 +122,7 @@ func (c *Controller) removeTaintsOf(ctx context.Context, node *v1.Node, effect v
 }
 
 // updateTaints gets a node and patches its taints; after a conflict it does so
-// again.
+// again. The patch carries the version that was read, so a write in between is a conflict.
 func (c *Controller) updateTaints(ctx context.Context, name string, change func([]v1.Taint) []v1.Taint) error {
 	var err error
 	for try := range taintRetries {
@@ -133,6 +137,7 @@ func (c *Controller) updateTaints(ctx context.Context, name string, change func(
 			return err
 		}
 		taints := change(node.Spec.Taints)
+		// No request for what is so already.
 		if slices.EqualFunc(taints, node.Spec.Taints, func(a, b v1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }) {
 			return nil
 		}

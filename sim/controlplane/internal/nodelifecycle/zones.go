@@ -10,7 +10,8 @@ import (
 	"k8s.io/component-helpers/node/topology"
 )
 
-// zoneState is how many nodes of a zone are not ready (ZoneState).
+// zoneState is how many nodes of a zone are not ready (ZoneState). It decides how fast nodes of
+// the zone may be tainted: when many fail at once, it is more likely the network than the nodes.
 type zoneState string
 
 const (
@@ -20,7 +21,8 @@ const (
 	statePartialDisruption zoneState = "PartialDisruption"
 )
 
-// computeZoneState is ComputeZoneState.
+// computeZoneState is ComputeZoneState. Up to two nodes that are not ready never make a zone
+// unhealthy.
 func computeZoneState(ready, notReady int) zoneState {
 	switch {
 	case ready == 0 && notReady > 0:
@@ -31,7 +33,8 @@ func computeZoneState(ready, notReady int) zoneState {
 	return stateNormal
 }
 
-// rateOf returns how many nodes of a zone are tainted per second.
+// rateOf returns how many nodes of a zone are tainted per second. A zone that is fully disrupted
+// has the normal rate unless all zones are.
 func rateOf(s zoneState, size int) float64 {
 	if s == statePartialDisruption {
 		if size > DefaultLargeClusterSizeThreshold {
@@ -43,7 +46,7 @@ func rateOf(s zoneState, size int) float64 {
 }
 
 // zone is a failure zone: its nodes by state, and those that wait for a
-// NoExecute taint (RateLimitedTimedQueue).
+// NoExecute taint (RateLimitedTimedQueue). Nodes are counted by transitions, never by a walk.
 type zone struct {
 	name            string
 	ready, notReady int
@@ -59,7 +62,7 @@ func newZone(name string) *zone {
 	return &zone{name: name, state: stateInitial, marked: map[*health]bool{}, qps: DefaultNodeEvictionRate, limiter: rate.NewLimiter(DefaultNodeEvictionRate, 1)}
 }
 
-// add queues a node unless it is marked.
+// add queues a node unless it is marked. It reports whether the node is new in the queue.
 func (z *zone) add(h *health) bool {
 	if z.marked[h] {
 		return false
@@ -84,10 +87,11 @@ func (z *zone) drop(h *health) {
 	}
 }
 
+// Queues are short: they hold nodes in trouble.
 func (z *zone) waits(h *health) bool { return slices.Contains(z.queue, h) }
 
 // setRate is SwapLimiter: a limiter that has no token now is replaced by an
-// empty one.
+// empty one. A change of the rate must not hand out a token that the old one would not have.
 func (z *zone) setRate(qps float64, now time.Time) {
 	if qps == z.qps {
 		return
@@ -99,7 +103,8 @@ func (z *zone) setRate(qps float64, now time.Time) {
 	}
 }
 
-// next returns how long it takes to the next token; false: for ever.
+// next returns how long it takes to the next token; false: for ever. It is what the tainting
+// timer goes by.
 func (z *zone) next(now time.Time) (time.Duration, bool) {
 	if z.qps <= 0 {
 		return 0, false
@@ -111,7 +116,8 @@ func (z *zone) next(now time.Time) (time.Duration, bool) {
 	return time.Duration((1 - tokens) / z.qps * float64(time.Second)), true
 }
 
-// enterZone puts a node where its labels say.
+// enterZone puts a node where its labels say. Zones are not removed; one without nodes counts as
+// not there (handleDisruption).
 func (c *Controller) enterZone(h *health, node *v1.Node) {
 	name := topology.GetZoneKey(node)
 	if h.zone != nil && (h.zone.name != name || h.uncounted != excluded(node)) {
@@ -139,7 +145,8 @@ func (h *health) leaveZone() {
 	h.zone = nil
 }
 
-// setReady notes the status of the condition Ready, for the zone too.
+// setReady notes the status of the condition Ready, for the zone too. A node without condition
+// counts as not ready, as upstream's.
 func (h *health) setReady(s v1.ConditionStatus) {
 	if h.ready == s {
 		return
@@ -162,7 +169,8 @@ func (h *health) count(by int) {
 // handleDisruption sets the zones' rates: none taints anything while no zone
 // has a node that is ready. It returns the nodes that are to lose their NoExecute
 // taints then: more likely than all nodes it is the control plane that is cut
-// off.
+// off. It runs after every pass. The transitions matter, into full disruption and out of it; in
+// between nothing changes.
 func (c *Controller) handleDisruption() (untaint []*health) {
 	allAre, allWere := true, true
 	for _, z := range c.byAge {
@@ -185,6 +193,7 @@ func (c *Controller) handleDisruption() (untaint []*health) {
 		state := computeZoneState(z.ready, z.notReady)
 		switch {
 		case allAre:
+			// Evicting everything would be the wrong answer to a master that is cut off.
 			z.setRate(0, now)
 		case allWere || z.state != state:
 			z.setRate(rateOf(state, size), now)
@@ -195,6 +204,8 @@ func (c *Controller) handleDisruption() (untaint []*health) {
 	if allWere {
 		// The nodes may have been well all the time: their grace starts anew.
 		for _, h := range c.order {
+			// Without that, all nodes would be found dead in the first pass after the network is
+			// back.
 			h.probe = max(h.probe, c.lastPass)
 		}
 	}
@@ -209,7 +220,8 @@ func (c *Controller) handleDisruption() (untaint []*health) {
 	return untaint
 }
 
-// untaint takes the NoExecute taints of nodes back.
+// untaint takes the NoExecute taints of nodes back. A taint that could not be taken is left; the
+// node's own recovery takes it.
 func (c *Controller) untaint(ctx context.Context, nodes []*health) {
 	for _, h := range nodes {
 		node := c.api.Server().Node(h.name)

@@ -25,7 +25,7 @@ import (
 
 const (
 	// DefaultTerminatedPodThreshold is how many pods that have ended are kept
-	// (--terminated-pod-gc-threshold).
+	// (--terminated-pod-gc-threshold). It is over the whole cluster, not by node.
 	DefaultTerminatedPodThreshold = 12500
 	// CheckPeriod is how often pods are looked at.
 	CheckPeriod = 20 * time.Second
@@ -33,7 +33,8 @@ const (
 	QuarantineTime = 40 * time.Second
 )
 
-// Options configure a Controller.
+// Options configure a Controller. A cluster in which nothing is kept is not meant: 0 is the
+// default.
 type Options struct {
 	controller.Options
 	// TerminatedPodThreshold is how many pods that have ended are kept. Zero
@@ -43,7 +44,7 @@ type Options struct {
 
 // Controller is the pod garbage collector. What upstream finds by listing is kept
 // as counts and sets: when all are empty no pass can find anything, and the
-// ticker rests.
+// ticker rests. found is the version by which elided passes know that something came.
 type Controller struct {
 	g         *loop.Group
 	api       *apiserver.Component
@@ -74,12 +75,13 @@ func New(opts Options) *Controller {
 	}
 	passes := c.g.Every("pod garbage collection", CheckPeriod, 0, c.pass)
 	passes.Elide(&loop.Elision{Of: []*loop.Version{&c.found}, Idle: c.idle})
+	// Passes are on a grid from the controller's start, whether or not they run.
 	passes.Settle()
 	c.api.Server().OnChange(c.onChange, apiserver.KindPod, apiserver.KindNode)
 	return c
 }
 
-// onChange keeps the sets up to date.
+// onChange keeps the sets up to date. Pods that ended are counted by transitions.
 func (c *Controller) onChange(ch apiserver.Change) {
 	switch ch.Kind {
 	case apiserver.KindPod:
@@ -109,7 +111,8 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	}
 }
 
-// podIs takes note of a pod as it is now; old is nil for a new one.
+// podIs takes note of a pod as it is now; old is nil for a new one. A pod on a node that the API
+// doesn't have may just be faster than its node.
 func (c *Controller) podIs(old, pod *v1.Pod) {
 	before := old != nil && controller.PodTerminated(old)
 	if after := controller.PodTerminated(pod); after != before {
@@ -137,6 +140,7 @@ func (c *Controller) podIs(old, pod *v1.Pod) {
 	}
 }
 
+// The taint is set by hand, by whoever knows that the node is down for good (KEP-2268).
 func (c *Controller) nodeIs(n *v1.Node) {
 	if len(n.Spec.Taints)+len(c.outOfService) == 0 {
 		return
@@ -149,7 +153,8 @@ func (c *Controller) nodeIs(n *v1.Node) {
 	}
 }
 
-// mayFind reports whether a pass could find something.
+// mayFind reports whether a pass could find something. missing may hold nodes that are back;
+// gcOrphaned cleans up.
 func (c *Controller) mayFind() bool {
 	return c.threshold > 0 && c.terminated > c.threshold || len(c.unscheduled)+len(c.missing)+len(c.outOfService) > 0
 }
@@ -169,6 +174,7 @@ func (c *Controller) review() {
 	}
 }
 
+// A pass that takes longer than the period is not joined by another.
 func (c *Controller) pass() {
 	if !c.running {
 		c.running = true
@@ -179,7 +185,7 @@ func (c *Controller) pass() {
 	}
 }
 
-// gc is a pass.
+// gc is a pass. The order is upstream's.
 func (c *Controller) gc(ctx context.Context) {
 	if c.threshold > 0 && c.terminated > c.threshold {
 		c.gcTerminated(ctx)
@@ -195,6 +201,8 @@ func (c *Controller) gc(ctx context.Context) {
 	}
 }
 
+// gcTerminated deletes the oldest of the pods that have ended, beyond the threshold. Pods that
+// are being deleted count as well.
 func (c *Controller) gcTerminated(ctx context.Context) {
 	var pods []*v1.Pod
 	for _, p := range c.api.Server().Pods() {
@@ -207,7 +215,7 @@ func (c *Controller) gcTerminated(ctx context.Context) {
 }
 
 // deleteAtOnce begins all deletions at the same time; it is the client's limit
-// that they wait for.
+// that they wait for. Goroutines of the loop are tasks: cheap, and in a fixed order.
 func (c *Controller) deleteAtOnce(ctx context.Context, pods []*v1.Pod) {
 	var wg loop.WaitGroup
 	for _, p := range pods {
@@ -220,6 +228,8 @@ func (c *Controller) deleteAtOnce(ctx context.Context, pods []*v1.Pod) {
 	_ = wg.Wait(ctx) // fails when the process ends
 }
 
+// gcTerminating deletes at once the pods that are being deleted on nodes out of service: no
+// kubelet will ever confirm.
 func (c *Controller) gcTerminating(ctx context.Context) {
 	var pods []*v1.Pod
 	for _, n := range c.api.Server().Nodes() {
@@ -237,7 +247,8 @@ func (c *Controller) gcTerminating(ctx context.Context) {
 }
 
 // gcOrphaned deletes the pods of nodes that have been missing for the
-// quarantine time, and that the API says are gone.
+// quarantine time, and that the API says are gone. The quarantine keeps a cluster whose nodes
+// were created a moment after their pods from losing these.
 func (c *Controller) gcOrphaned(ctx context.Context) {
 	names := make([]string, 0, len(c.missing))
 	for name := range c.missing { //drydock:unordered is sorted
@@ -263,11 +274,13 @@ func (c *Controller) gcOrphaned(ctx context.Context) {
 	}
 }
 
+// gone asks the API, as a last check before pods are deleted for good.
 func (c *Controller) gone(ctx context.Context, node string) bool {
 	_, err := controller.Get[*v1.Node](ctx, c.api, apiserver.KindNode, controller.Key{Name: node})
 	return apierrors.IsNotFound(err)
 }
 
+// deleteOrphans deletes the pods of a node that is gone, with the condition that tells why.
 func (c *Controller) deleteOrphans(ctx context.Context, node string) {
 	for _, p := range slices.Clone(c.api.Server().Store().PodsOnNode(node)) {
 		c.markFailedAndDelete(ctx, p, &v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
@@ -275,6 +288,8 @@ func (c *Controller) deleteOrphans(ctx context.Context, node string) {
 	}
 }
 
+// gcUnscheduled deletes pods that were deleted before they had a node: their grace period is
+// nobody's to wait for.
 func (c *Controller) gcUnscheduled(ctx context.Context) {
 	keys := make([]controller.Key, 0, len(c.unscheduled))
 	for key := range c.unscheduled { //drydock:unordered is sorted
@@ -289,7 +304,8 @@ func (c *Controller) gcUnscheduled(ctx context.Context) {
 }
 
 // markFailedAndDelete sets the phase of a pod that has not ended to Failed and
-// deletes it without grace. A failure is left to the next pass.
+// deletes it without grace. A failure is left to the next pass. The phase is set first, so that
+// whoever owns the pod sees an end and not just a disappearance (a Job counts it).
 func (c *Controller) markFailedAndDelete(ctx context.Context, listed *v1.Pod, cond *v1.PodCondition) {
 	pod := c.api.Server().Pod(listed.Namespace, listed.Name)
 	if pod == nil || pod.UID != listed.UID {
@@ -311,7 +327,8 @@ func (c *Controller) markFailedAndDelete(ctx context.Context, listed *v1.Pod, co
 }
 
 // byEvictionAndCreation puts pods that a kubelet evicted first, then the
-// oldest (byEvictionAndCreationTimestamp).
+// oldest (byEvictionAndCreationTimestamp). Evicted pods are worth least: they say nothing but
+// that they were evicted.
 func byEvictionAndCreation(a, b *v1.Pod) int {
 	evicted := func(p *v1.Pod) bool { return p.Status.Phase == v1.PodFailed && p.Status.Reason == "Evicted" }
 	if x, y := evicted(a), evicted(b); x != y {
