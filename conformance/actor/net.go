@@ -10,7 +10,8 @@ import (
 )
 
 // listener and conn give their turn up while the kernel makes them wait. One task of the actor
-// runs at a time, as on a loop, so its code needs no locks.
+// runs at a time, as on a loop, so its code needs no locks. A call that does not wait, such as
+// Close, keeps the turn.
 type listener struct {
 	w *world
 	l net.Listener
@@ -26,7 +27,8 @@ func (w *world) Listen(ctx context.Context, port int) (actor.Listener, error) {
 	return &listener{w, l}, nil
 }
 
-// Accept waits without the lock.
+// Accept waits without the lock. The context is not looked at: nothing ends the actor's tasks but
+// its end.
 func (l *listener) Accept(context.Context) (actor.Conn, error) {
 	var c net.Conn
 	var err error
@@ -37,7 +39,8 @@ func (l *listener) Accept(context.Context) (actor.Conn, error) {
 	return &conn{l.w, c.(*net.TCPConn)}, nil
 }
 
-// Dial gives up after timeout.
+// Dial gives up after timeout. A name is looked up by Go's own resolver, which a static program
+// has.
 func (w *world) Dial(ctx context.Context, host string, port int, timeout time.Duration) (actor.Conn, error) {
 	var c net.Conn
 	var err error
@@ -51,7 +54,8 @@ func (w *world) Dial(ctx context.Context, host string, port int, timeout time.Du
 	return &conn{w, c.(*net.TCPConn)}, nil
 }
 
-// conn is a connection. Read and Write wait without the lock, like all that may take time.
+// conn is a connection. Read and Write wait without the lock, like all that may take time. TCP
+// alone has CloseWrite, which the actor's echo needs to say that all was said.
 type conn struct {
 	w *world
 	c *net.TCPConn

@@ -19,7 +19,8 @@ import (
 
 // world is the real machine. One lock makes tasks take turns: a task holds it
 // while it runs, and lets go of it where it waits. It is actor.World made of system calls;
-// package fakecri/actor/fake has the other one.
+// package fakecri/actor/fake has the other one. Methods without wait may be called only with the
+// lock, which every task has while it runs.
 type world struct {
 	mu   sync.Mutex
 	args []string
@@ -36,7 +37,8 @@ type world struct {
 
 var _ actor.World = (*world)(nil)
 
-// newWorld takes over this process: its signals, files and arguments.
+// newWorld takes over this process: its signals, files and arguments. Output to a pipe that
+// nobody reads ends in an error rather than in the program's death.
 func newWorld(args []string) *world {
 	w := &world{args: args, signals: make(chan os.Signal, 64), fatal: make(chan os.Signal, 1)}
 	w.stdin, w.stdout, w.stderr = &file{w, os.Stdin}, &file{w, os.Stdout}, &file{w, os.Stderr}
@@ -53,7 +55,8 @@ func newWorld(args []string) *world {
 	return w
 }
 
-// wait runs what may take time without the lock. Every wait of the actor passes here.
+// wait runs what may take time without the lock. Every wait of the actor passes here. Whoever
+// runs next is the Go runtime's choice: on a real machine nothing is repeatable anyway.
 func (w *world) wait(fn func()) {
 	w.mu.Unlock()
 	defer w.mu.Lock()
@@ -93,6 +96,7 @@ func (w *world) Go(_ string, fn func(ctx context.Context)) {
 	}()
 }
 
+// Deferred calls of other tasks don't run, as with exit(2).
 func (w *world) Exit(_ context.Context, code int) { os.Exit(code) }
 
 // Signals implements actor.World. A program that keeps any and is the first of
@@ -113,7 +117,8 @@ func (w *world) Signals(list ...int) {
 }
 
 // reap waits for every child that ends. The first process of a container is
-// everyone's parent in the end.
+// everyone's parent in the end. Several children may have ended for one SIGCHLD, hence the inner
+// loop.
 func reap() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -127,7 +132,8 @@ func reap() {
 	}
 }
 
-// Signal waits for one that is kept; a negative d waits for ever, and 0 is returned after d.
+// Signal waits for one that is kept; a negative d waits for ever, and 0 is returned after d. A
+// signal that comes while nobody waits is kept, up to the channel's size.
 func (w *world) Signal(_ context.Context, d time.Duration) (sig int) {
 	w.wait(func() {
 		var over <-chan time.Time
@@ -147,7 +153,8 @@ func (w *world) Signal(_ context.Context, d time.Duration) (sig int) {
 
 func (w *world) Kill(pid, sig int) error { return syscall.Kill(pid, syscall.Signal(sig)) }
 
-// Spawn implements actor.World: this program again, with other arguments.
+// Spawn implements actor.World: this program again, with other arguments. Nobody waits for the
+// child here; reap does, where it runs.
 func (w *world) Spawn(_ context.Context, args ...string) (int, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -166,6 +173,7 @@ func (w *world) Stdin() actor.File  { return w.stdin }
 func (w *world) Stdout() actor.File { return w.stdout }
 func (w *world) Stderr() actor.File { return w.stderr }
 
+// The ioctl is what isatty(3) asks.
 func (w *world) IsTerminal(f actor.File) bool {
 	o, ok := f.(*file)
 	if !ok {
@@ -217,7 +225,7 @@ func (w *world) Symlink(target, name string) error         { return os.Symlink(t
 func (w *world) Rename(from, to string) error              { return os.Rename(from, to) }
 
 // Remove is os.Remove with the error of the kind of file that is there. os.Remove hides which of
-// the two calls failed.
+// the two calls failed. unlink(2) of a directory fails with EISDIR on Linux and EPERM elsewhere.
 func (w *world) Remove(name string) error {
 	err := syscall.Unlink(name)
 	if errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EPERM) {
@@ -232,7 +240,8 @@ func (w *world) Remove(name string) error {
 }
 
 // Alloc maps memory and writes to each page. It stays until the program ends. Writing makes the
-// pages resident, so that they count against a limit.
+// pages resident, so that they count against a limit. A private mapping: the limit counts it as
+// anonymous memory.
 func (w *world) Alloc(_ context.Context, n int64) (err error) {
 	w.wait(func() {
 		var b []byte
@@ -248,7 +257,7 @@ func (w *world) Alloc(_ context.Context, n int64) (err error) {
 }
 
 // Burn computes for a part of each tenth of a second, on as many threads as it
-// takes. A thread can use one core at most.
+// takes. A thread can use one core at most. The threads never end; the container does.
 func (w *world) Burn(_ context.Context, millis int) {
 	for left := millis; left > 0; left -= 1000 {
 		share := time.Duration(min(left, 1000)) * time.Millisecond / 10
@@ -264,7 +273,8 @@ func (w *world) Burn(_ context.Context, millis int) {
 	}
 }
 
-// file is an open file.
+// file is an open file. Reading from a terminal or a pipe may take for ever, so it waits without
+// the lock.
 type file struct {
 	w *world
 	f *os.File

@@ -37,7 +37,8 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/real"
 )
 
-// Deps are what the command takes from others.
+// Deps are what the command takes from others. The kubelet's packages know no API server; these
+// hooks are what keeps it so.
 type Deps struct {
 	// Defaulter fills in the API's defaults in static pods, Validator judges them
 	// as the API would.
@@ -79,6 +80,7 @@ func NewCommand(deps Deps) *cobra.Command {
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 	}
+	// Each call parses anew, so a command value may be run more than once.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return execute(cmd, args, &deps) }
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		cl, err := newCommandLine(cmd.ErrOrStderr())
@@ -93,7 +95,7 @@ func NewCommand(deps Deps) *cobra.Command {
 // execute is one run of the command, in upstream's order: flags alone first, so
 // that --help and --version work beside a broken configuration file; then
 // files; then logging, since its settings may be in a file; and only then what
-// is logged.
+// is logged. Errors before logging is set up are logged with klog's defaults, as upstream's.
 func execute(cmd *cobra.Command, args []string, deps *Deps) error {
 	if err := registerFormats(); err != nil {
 		return err
@@ -129,6 +131,7 @@ func execute(cmd *cobra.Command, args []string, deps *Deps) error {
 	if err := cl.check(); err != nil {
 		return err
 	}
+	// The percentage was set higher by the program around it.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(100) // a daemon's garbage, not a simulator's
 	}
@@ -141,7 +144,7 @@ func execute(cmd *cobra.Command, args []string, deps *Deps) error {
 }
 
 // warn tells what the configuration says that is doubtful, or does nothing.
-// None of it keeps the kubelet from running.
+// None of it keeps the kubelet from running. The order is upstream's as far as it has the lines.
 func (cl *commandLine) warn() {
 	if cl.lenient != nil {
 		klog.InfoS("Using lenient decoding as strict decoding failed", "err", cl.lenient)

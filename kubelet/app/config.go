@@ -26,7 +26,7 @@ import (
 // eviction thresholds.
 // Flags predate configuration files, and their defaults are laxer: anonymous
 // requests, no authorization, a read-only port. Upstream keeps them
-// (cmd/kubelet/app/options, applyLegacyDefaults).
+// (cmd/kubelet/app/options, applyLegacyDefaults). Help shows these as the flags' defaults.
 func NewConfiguration() *kubeletconfig.KubeletConfiguration {
 	c := &kubeletconfig.KubeletConfiguration{}
 	kubeletcfg.SetBaseDefaults(c)
@@ -38,7 +38,7 @@ func NewConfiguration() *kubeletconfig.KubeletConfiguration {
 }
 
 // codecs decode the group's kinds. Strict ones refuse unknown and duplicate
-// fields.
+// fields. A factory is made for each reading: there are two or three at a start.
 func codecs(strict bool) (serializer.CodecFactory, error) {
 	scheme := runtime.NewScheme()
 	if err := kubeletconfig.AddToScheme(scheme); err != nil {
@@ -55,7 +55,7 @@ func codecs(strict bool) (serializer.CodecFactory, error) {
 // configuration what a lenient one gives. Some defaults depend on feature gates:
 // those of the configuration, and else those of gates.
 // Upstream does the same: a configuration for another version, with fields that
-// this one doesn't know, must not keep the node down.
+// this one doesn't know, must not keep the node down. gvk is of what was read, for the error.
 func Decode(data []byte, gates map[string]bool) (c *kubeletconfig.KubeletConfiguration, lenient, err error) {
 	factory, err := codecs(true)
 	if err != nil {
@@ -86,7 +86,8 @@ func Decode(data []byte, gates map[string]bool) (c *kubeletconfig.KubeletConfigu
 
 // setDefaults completes a configuration that was read.
 // Gates of the command line count for the defaults, but are not the file's:
-// they are laid over it again later.
+// they are laid over it again later. The type's own kind and version are emptied, since
+// upstream's internal type has none.
 func setDefaults(c *kubeletconfig.KubeletConfiguration, gates map[string]bool) error {
 	c.TypeMeta = metav1.TypeMeta{}
 	own := c.FeatureGates
@@ -108,7 +109,7 @@ func setDefaults(c *kubeletconfig.KubeletConfiguration, gates map[string]bool) e
 // eviction thresholds among them, and paths relative to the file's directory
 // resolved. What a strict reading says of it goes to warn. For gates see Decode.
 // Hard eviction thresholds have defaults in a file only: flags have had none of
-// old.
+// old. The errors' texts are upstream's, nested as there.
 func LoadFile(name string, gates map[string]bool, warn func(error)) (*kubeletconfig.KubeletConfiguration, error) {
 	c, err := loadFile(name, gates, warn)
 	if err != nil {
@@ -146,7 +147,7 @@ const maxConfig = 3 << 20
 // readFile reads a configuration file that has something in it; what names its
 // kind in errors.
 // An empty file is an error rather than all defaults: it is what a failed write
-// leaves behind.
+// leaves behind. A file that is no regular one, such as /dev/stdin, has no size to test.
 func readFile(name, what string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err == nil && info.Mode().IsRegular() && info.Size() > maxConfig {
@@ -165,7 +166,8 @@ func readFile(name, what string) ([]byte, error) {
 // resolvePaths makes a file's relative paths absolute
 // (pkg/kubelet/apis/config/helpers.go).
 // The kubelet may be started from anywhere, while a file's author thinks of the
-// file's own directory.
+// file's own directory. The list is upstream's: fields that are missing in it are relative to the
+// working directory there, too.
 func resolvePaths(c *kubeletconfig.KubeletConfiguration, dir string) {
 	paths := []*string{
 		&c.StaticPodPath, &c.Authentication.X509.ClientCAFile, &c.TLSCertFile, &c.TLSPrivateKeyFile,
@@ -182,12 +184,14 @@ func resolvePaths(c *kubeletconfig.KubeletConfiguration, dir string) {
 // named *.conf, in lexical order, as JSON merge patches. It returns the files
 // that it left out.
 // A drop-in is a patch of the file's text, not of values: what it doesn't name
-// keeps the value of the file, also where that is a default (KEP-3983).
+// keeps the value of the file, also where that is a default (KEP-3983). null in a patch removes a
+// field, lists are replaced whole (RFC 7396).
 func MergeDir(c *kubeletconfig.KubeletConfiguration, dir string, gates map[string]bool) (merged *kubeletconfig.KubeletConfiguration, skipped []string, err error) {
 	base, err := json.Marshal(c)
 	if err != nil {
 		return nil, nil, fmt.Errorf("failed to marshal base config: %w", err)
 	}
+	// WalkDir goes in lexical order, sub-directories in their turn.
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -215,7 +219,8 @@ func MergeDir(c *kubeletconfig.KubeletConfiguration, dir string, gates map[strin
 }
 
 // decodeMerged makes a configuration of merged JSON, and sets its defaults
-// anew: a patch may have removed a field by null.
+// anew: a patch may have removed a field by null. The base has been read strictly; what patches
+// add is not.
 func decodeMerged(data []byte, gates map[string]bool) (*kubeletconfig.KubeletConfiguration, error) {
 	c := &kubeletconfig.KubeletConfiguration{}
 	if err := json.Unmarshal(data, c); err != nil {
@@ -225,7 +230,8 @@ func decodeMerged(data []byte, gates map[string]bool) (*kubeletconfig.KubeletCon
 }
 
 // loadDropIn reads a drop-in file as JSON.
-// The errors name the file: there may be many.
+// The errors name the file: there may be many. Three of its errors have texts of their own
+// upstream.
 func loadDropIn(path string) ([]byte, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -254,7 +260,8 @@ var (
 
 // decodeDropIn makes JSON of a drop-in file. Unknown fields stay, for nobody
 // looks at them; duplicate ones are errors.
-// A drop-in must say its kind, so that one for another component is found out.
+// A drop-in must say its kind, so that one for another component is found out. Decoding into the
+// typed struct would lose which fields the file names.
 func decodeDropIn(data []byte) ([]byte, error) {
 	factory, err := codecs(true)
 	if err != nil {

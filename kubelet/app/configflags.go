@@ -16,7 +16,8 @@ const deprecatedForConfig = "This parameter should be set via the config file sp
 
 // AddConfigFlags adds the flags that set fields of a configuration, which has
 // its defaults set. All but a few are deprecated in favour of --config, and are
-// shown in the help all the same.
+// shown in the help all the same. The flags write into c itself, so parsing them is laying them
+// over it.
 func AddConfigFlags(to *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	addSourceFlags(fs, c)
@@ -28,6 +29,7 @@ func AddConfigFlags(to *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
 	logsapi.AddFlags(&c.Logging, fs)
 	fs.VisitAll(func(f *pflag.Flag) {
 		switch f.Name {
+		// Upstream doesn't deprecate these five.
 		case "v", "vmodule", "log-flush-frequency", "provider-id", "fail-cgroupv1":
 		default:
 			f.Deprecated = deprecatedForConfig
@@ -36,7 +38,8 @@ func AddConfigFlags(to *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
 	to.AddFlagSet(fs)
 }
 
-// What pods there are, and the runtime.
+// What pods there are, and the runtime. Defaults in help are those of the configuration that is
+// handed over; the usage texts are our own.
 func addSourceFlags(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
 	fs.StringVar(&c.StaticPodPath, "pod-manifest-path", c.StaticPodPath, "File or directory of static pods. Files whose names begin with a dot are skipped.")
 	fs.DurationVar(&c.SyncFrequency.Duration, "sync-frequency", c.SyncFrequency.Duration, "Most time between two syncs of a running container.")

@@ -11,7 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/config"
 )
 
-// fetcher gets manifests by net/http, off the loop.
+// fetcher gets manifests by net/http, off the loop. It is only there with --manifest-url.
 type fetcher struct{ client *http.Client }
 
 // fetchLimit bounds a request on its own, should its context not.
@@ -20,7 +20,8 @@ const fetchLimit = 30 * time.Second
 // newFetcher returns what fetches --manifest-url.
 func newFetcher() config.Fetcher { return fetcher{&http.Client{Timeout: fetchLimit}} }
 
-// Fetch implements config.Fetcher.
+// Fetch implements config.Fetcher. limit is how much of a body is read; a longer one is cut, and
+// the caller sees that it fills the limit.
 func (f fetcher) Fetch(ctx context.Context, url string, header map[string][]string, limit int64) (*config.Response, error) {
 	return loop.Await(ctx, func(ctx context.Context) (*config.Response, error) {
 		return f.get(ctx, url, header, limit)
@@ -34,6 +35,7 @@ func (f fetcher) get(ctx context.Context, url string, header map[string][]string
 	if err != nil {
 		return nil, err
 	}
+	// Headers may repeat.
 	for name, values := range header {
 		for _, v := range values {
 			req.Header.Add(name, v)

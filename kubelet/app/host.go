@@ -17,7 +17,8 @@ import (
 
 // cgroupV1 reports whether the unified hierarchy is not what is mounted.
 // It asks for the kind of the file system that is mounted there, as
-// containerd/cgroups does: a hybrid hierarchy counts as v1.
+// containerd/cgroups does: a hybrid hierarchy counts as v1. A machine on which nothing can be
+// found out counts as v2.
 func cgroupV1() bool {
 	var st unix.Statfs_t
 	err := unix.Statfs("/sys/fs/cgroup", &st)
@@ -27,7 +28,7 @@ func cgroupV1() bool {
 // swapOn reports whether a swap file or partition is in use. Swap in compressed
 // memory that the kernel may drop (tmpfs noswap) doesn't count for upstream
 // either way, so neither here.
-// A machine without /proc/swaps has no swap.
+// A machine without /proc/swaps has no swap. The kernel writes a header line even without swap.
 func swapOn() (bool, error) {
 	f, err := os.Open("/proc/swaps")
 	if errors.Is(err, os.ErrNotExist) {
@@ -47,7 +48,8 @@ func swapOn() (bool, error) {
 }
 
 // checkCPUs refuses reserved CPUs that the machine doesn't have.
-// Upstream discovers the topology for that; which CPUs are online is enough.
+// Upstream discovers the topology for that; which CPUs are online is enough. CPUs that are
+// offline count as missing.
 func checkCPUs(list string) error {
 	want, err := cm.ParseCPUs(list)
 	if err != nil {
@@ -88,7 +90,8 @@ func nodeName(override string) (string, error) {
 // parseNodeIP reads --node-ip: one address, or one of each family. What is no
 // address comes back as invalid.
 // The error is of a combination that means nothing; a part that is no address
-// is left out, as upstream does.
+// is left out, as upstream does. Sloppy parsing lets leading zeros pass, as upstream's net
+// utilities do.
 func parseNodeIP(text string) (ips []net.IP, invalid []string, err error) {
 	if text == "" {
 		return nil, nil, nil

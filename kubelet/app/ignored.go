@@ -12,10 +12,11 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/noeffect"
 )
 
-// noServer is why everything about the kubelet's own API has no effect.
+// noServer is why everything about the kubelet's own API has no effect. The texts are for
+// warnings, so they say what is not there rather than which package.
 const noServer = "the kubelet's API is not served yet"
 
-// ignoredFlags are flags that are no fields.
+// ignoredFlags are flags that are no fields. What is built loses its line.
 var ignoredFlags = []struct{ name, why string }{
 	{"bootstrap-kubeconfig", "there is no certificate bootstrap yet"},
 	{"cert-dir", noServer},
@@ -30,7 +31,7 @@ var ignoredFlags = []struct{ name, why string }{
 // Ignored names, one line each, what the configuration and the flags ask for
 // that this kubelet does not do.
 // A default that nobody chose is not named: only what differs from what an
-// empty configuration would have.
+// empty configuration would have. It is called after files and flags were put together.
 func Ignored(c *kubeletconfig.KubeletConfiguration, fs *pflag.FlagSet) []string {
 	var out []string
 	if c.EnableServer == nil || *c.EnableServer {

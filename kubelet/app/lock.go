@@ -11,7 +11,8 @@ import (
 
 // acquireLock locks a file for as long as the process lives, and waits for it if
 // somebody else has it (pkg/util/flock). A signal ends the waiting.
-// The lock goes with the process, also if it is killed.
+// The lock goes with the process, also if it is killed. flock(2) cannot be cancelled: a goroutine
+// that waits on is left behind, and the process ends soon.
 func acquireLock(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -42,7 +43,8 @@ func acquireLock(ctx context.Context, path string) (*os.File, error) {
 // watchLock calls contended at the first time that somebody opens or deletes
 // the lock file. stop ends the watch.
 // With --exit-on-lock-contention a newer kubelet takes over by opening the
-// file: the older one ends and leaves the pods to it.
+// file: the older one ends and leaves the pods to it. The lock itself is given up at the end
+// only: who opens the file waits in flock until then.
 func watchLock(path string, contended func()) (stop func(), err error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

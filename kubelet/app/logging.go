@@ -26,14 +26,15 @@ import (
 )
 
 // registerFormats makes the format json known, once per process and before any
-// flag is added.
+// flag is added. Formats are registered globally in component-base.
 var registerFormats = sync.OnceValue(func() error {
 	return logsapi.RegisterLogFormat(logsapi.JSONLogFormat, jsonFormat{}, logsapi.LoggingBetaOptions)
 })
 
 // startLogging applies the logging configuration, once per process.
 // The gates of logging are known to component-base alone, so the
-// configuration's other gates are left out here; the kubelet judges those.
+// configuration's other gates are left out here; the kubelet judges those. klog's state is
+// global, so a second start in one process would be refused.
 func startLogging(c *kubeletconfig.KubeletConfiguration) error {
 	v, err := version.ParseSemantic(kubelet.Version)
 	if err != nil {
@@ -60,7 +61,7 @@ func startLogging(c *kubeletconfig.KubeletConfiguration) error {
 // LogFailure logs why the command failed, as one line on stderr whatever is in
 // the error.
 // Errors of several lines, as aggregates have, would break tools that read logs
-// by line.
+// by line. The depth makes the line's caller that of LogFailure.
 func LogFailure(err error) {
 	if text := err.Error(); strings.Contains(text, "\n") {
 		err = errors.New(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
@@ -73,11 +74,12 @@ func LogFailure(err error) {
 func logf(format string, args ...any) { klog.InfofDepth(1, format, args...) }
 
 // jsonFormat makes lines with the keys of component-base/logs/json: ts in
-// milliseconds since 1970, caller, msg, v for information and err for errors.
+// milliseconds since 1970, caller, msg, v for information and err for errors. component-base's
+// own needs zap, a dependency that this does without.
 type jsonFormat struct{}
 
 // Create implements logsapi.LogFormatFactory. Errors go to the error stream,
-// and with splitStream information to the other one.
+// and with splitStream information to the other one. Text is klog's own format.
 func (jsonFormat) Create(c logsapi.LoggingConfiguration, o logsapi.LoggingOptions) (logr.Logger, logsapi.RuntimeControl) {
 	h := &jsonHandler{verbosity: &atomic.Int64{}}
 	h.verbosity.Store(int64(c.Verbosity))
@@ -96,7 +98,7 @@ func (jsonFormat) Create(c logsapi.LoggingConfiguration, o logsapi.LoggingOption
 }
 
 // newJSON returns a handler that writes a line for each record. slog's level is
-// the negative verbosity, so no level is too low.
+// the negative verbosity, so no level is too low. Keys within groups belong to the callers.
 func newJSON(w io.Writer) slog.Handler {
 	if w == nil {
 		w = os.Stderr
@@ -128,7 +130,8 @@ type jsonHandler struct {
 	infos, errors slog.Handler
 }
 
-// Enabled implements slog.Handler: errors are always logged.
+// Enabled implements slog.Handler: errors are always logged. V(n) of klog arrives as the level
+// -n.
 func (h *jsonHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelError || int64(-level) <= h.verbosity.Load()
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Flags are the flags that are no fields of a KubeletConfiguration
-// (cmd/kubelet/app/options).
+// (cmd/kubelet/app/options). They belong to one start.
 type Flags struct {
 	Config, ConfigDir string
 	// Without a Kubeconfig the kubelet runs standalone.
@@ -46,7 +46,7 @@ type Flags struct {
 	AllocatableIgnoresEvictions bool
 }
 
-// NewFlags returns the flags' defaults.
+// NewFlags returns the flags' defaults. They are upstream's (NewKubeletFlags).
 func NewFlags() *Flags {
 	return &Flags{
 		CertDir: kubelet.DefaultRootDir + "/pki", RootDir: kubelet.DefaultRootDir,
@@ -58,7 +58,7 @@ func NewFlags() *Flags {
 const deprecatedForEviction = "Use --eviction-hard or --eviction-soft instead. Will be removed in a future version."
 
 // AddFlags adds the flags to a set. Flags that are deprecated are shown in the
-// help all the same.
+// help all the same. Descriptions are our own, names and forms are upstream's.
 func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.RuntimeCgroups, "runtime-cgroups", f.RuntimeCgroups, "Absolute name of the cgroups that the runtime runs in, for its statistics.")
 	fs.StringVar(&f.CredentialProviderConfig, "image-credential-provider-config", f.CredentialProviderConfig, "Configuration of image credential provider plugins: a file, or a directory of .json, .yaml and .yml files that are merged in lexical order.")
@@ -96,7 +96,8 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 }
 
 // gcPolicy says which dead containers stay.
-// A negative number means no limit, as in upstream's flags.
+// A negative number means no limit, as in upstream's flags. It is by container and over all, see
+// pkg/kubelet/container/container_gc.go.
 func (f *Flags) gcPolicy() *kuberuntime.GCPolicy {
 	return &kuberuntime.GCPolicy{MinAge: f.MinimumContainerTTL, MaxPerPodContainer: int(f.MaxDeadPerContainer), MaxContainers: int(f.MaxDead)}
 }
@@ -118,6 +119,7 @@ var (
 // domains: better at the start than at the registration.
 func (f *Flags) Validate() error {
 	var unknown, invalid []string
+	// Sorted, so that the error is the same each time.
 	keys := make([]string, 0, len(f.NodeLabels))
 	for k := range f.NodeLabels {
 		keys = append(keys, k)

@@ -11,7 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
 )
 
-// commandLine is a parsed command line.
+// commandLine is a parsed command line. It is filled in steps: parse, load, check.
 type commandLine struct {
 	set    *pflag.FlagSet
 	flags  *Flags
@@ -25,7 +25,7 @@ type commandLine struct {
 }
 
 // newFlagSet makes the whole set of flags around a configuration.
-// Both - and _ separate words in names, as of old.
+// Both - and _ separate words in names, as of old. Names in config files and docs have dashes.
 func newFlagSet(flags *Flags, global *globalFlags, c *kubeletconfig.KubeletConfiguration) (*pflag.FlagSet, error) {
 	fs := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
 	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
@@ -36,7 +36,8 @@ func newFlagSet(flags *Flags, global *globalFlags, c *kubeletconfig.KubeletConfi
 	return fs, global.addFlags(fs)
 }
 
-// newCommandLine returns an unparsed command line with its defaults.
+// newCommandLine returns an unparsed command line with its defaults. Messages of pflag itself go
+// to stderr.
 func newCommandLine(stderr io.Writer) (*commandLine, error) {
 	cl := &commandLine{flags: NewFlags(), config: NewConfiguration()}
 	var err error
@@ -47,7 +48,8 @@ func newCommandLine(stderr io.Writer) (*commandLine, error) {
 	return cl, nil
 }
 
-// parse reads the flags. Each deprecated one makes a line on the set's output.
+// parse reads the flags. Each deprecated one makes a line on the set's output. Arguments that are
+// no flags are upstream's unknown commands.
 func (cl *commandLine) parse(args []string) error {
 	if err := cl.set.Parse(args); err != nil {
 		return fmt.Errorf("failed to parse kubelet flag: %w", err)
@@ -61,7 +63,8 @@ func (cl *commandLine) parse(args []string) error {
 // load reads the configuration files that the flags name, and lays the flags
 // over them (upstream's order: defaults, --config, --config-dir, flags).
 // Flags have to win over files that they name, so they are parsed twice: once
-// to find the files, once over what those say.
+// to find the files, once over what those say. Gates are judged before the files are read and
+// again with them, since a file may name others.
 func (cl *commandLine) load(args []string) error {
 	const gates = "failed to set feature gates from initial flags-based config: %w"
 	if _, err := features.Resolve(cl.config.FeatureGates); err != nil {
@@ -100,7 +103,8 @@ func (cl *commandLine) load(args []string) error {
 
 // overlay parses a command line anew, into a configuration that came from
 // files. A flag replaces a whole map or list, but for the feature gates: those
-// that no flag names stay as the files have them.
+// that no flag names stay as the files have them. Flags of the other kind are parsed into a
+// throw-away value: they are in force already.
 func overlay(c *kubeletconfig.KubeletConfiguration, args []string) error {
 	gates := c.FeatureGates
 	fs, err := newFlagSet(NewFlags(), &globalFlags{}, c)

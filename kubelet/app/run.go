@@ -28,7 +28,8 @@ import (
 )
 
 // check judges the configuration, and what of it says how to serve.
-// It is judged before anything is done to the machine.
+// It is judged before anything is done to the machine. The configuration is judged as a whole,
+// wherever its parts came from.
 func (cl *commandLine) check() error {
 	c := cl.config
 	if err := kubeletcfg.ValidateConfiguration(c, &kubeletcfg.Host{CgroupV1: cgroupV1()}); err != nil {
@@ -55,7 +56,8 @@ func (cl *commandLine) from() string {
 }
 
 // checkTLS refuses cipher suites and versions that nobody knows, although no
-// server uses them yet: a mistake is better known now than after an upgrade.
+// server uses them yet: a mistake is better known now than after an upgrade. Go has its own
+// cipher suites for TLS 1.3.
 func checkTLS(c *kubeletconfig.KubeletConfiguration) error {
 	if _, err := cliflag.TLSCipherSuites(c.TLSCipherSuites); err != nil {
 		return err
@@ -70,7 +72,8 @@ func checkTLS(c *kubeletconfig.KubeletConfiguration) error {
 	return nil
 }
 
-// run is upstream's run, in its order: what fails first there fails first here.
+// run is upstream's run, in its order: what fails first there fails first here. It returns when
+// the kubelet has ended.
 func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 	dog, err := newWatchdog()
 	if err != nil {
@@ -88,7 +91,8 @@ func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 	o := real.Options{
 		Config: cl.config, NodeName: name, NodeLabels: cl.flags.NodeLabels,
 		Defaulter: deps.Defaulter, Validator: deps.Validator, Log: logf,
-		CgroupV1:   cgroupV1(),
+		CgroupV1: cgroupV1(),
+		// Upstream sets kernel parameters unless it is told to protect them.
 		TuneKernel: cl.config.ProtectKernelDefaults, // only then: a kubelet that is tried out changes nothing for good
 	}
 	o.GC, o.AllocatableIgnoresEviction = cl.flags.gcPolicy(), cl.flags.AllocatableIgnoresEvictions
@@ -109,7 +113,7 @@ func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 }
 
 // ignoreEnd makes the end that was asked for no error.
-// A kubelet that was told to stop has not failed.
+// A kubelet that was told to stop has not failed. Any other error is one, also after a signal.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
@@ -118,7 +122,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 }
 
 // lock takes the lock file, if there is one; the context that it returns ends
-// when somebody else wants it, too.
+// when somebody else wants it, too. The lock comes before everything that touches the machine.
 func (cl *commandLine) lock(ctx context.Context) (unlock func(), _ context.Context, err error) {
 	path := cl.flags.LockFile
 	if path == "" {
@@ -150,7 +154,8 @@ func (cl *commandLine) lock(ctx context.Context) (unlock func(), _ context.Conte
 }
 
 // connect says how the API is reached, and checks who may ask the kubelet.
-// The client is made with the kubelet's loop, which doesn't exist yet.
+// The client is made with the kubelet's loop, which doesn't exist yet. Its errors have upstream's
+// texts.
 func (cl *commandLine) connect(o *real.Options) error {
 	c, path := cl.config, cl.flags.Kubeconfig
 	if path == "" {
@@ -166,7 +171,7 @@ func (cl *commandLine) connect(o *real.Options) error {
 }
 
 // checkAuth refuses what needs an API server where there is none
-// (cmd/kubelet/app/auth.go).
+// (cmd/kubelet/app/auth.go). A client CA needs no API server, tokens do.
 func checkAuth(c *kubeletconfig.KubeletConfiguration) error {
 	if file := c.Authentication.X509.ClientCAFile; file != "" {
 		if _, err := certutil.CertsFromFile(file); err != nil {
@@ -193,7 +198,8 @@ func checkMode(c *kubeletconfig.KubeletConfiguration) error {
 	return fmt.Errorf("unknown authorization mode %s", c.Authorization.Mode)
 }
 
-// checkHost refuses what this machine can't do, and values that can't be used.
+// checkHost refuses what this machine can't do, and values that can't be used. It comes after the
+// lock, as upstream's.
 func (cl *commandLine) checkHost() error {
 	c := cl.config
 	if ptr.Deref(c.CgroupsPerQOS, true) && c.CgroupRoot == "" {
@@ -226,7 +232,8 @@ func (cl *commandLine) checkHost() error {
 const clouds = `cloud provider %q was specified, but built-in cloud providers are disabled. Please set --cloud-provider=external and migrate to an external cloud provider`
 
 // finish fills in paths and addresses.
-// Flags are relative to the working directory, unlike a file's paths.
+// Flags are relative to the working directory, unlike a file's paths. A second node address is
+// dual-stack, which is not built.
 func (cl *commandLine) finish(o *real.Options) error {
 	c := cl.config
 	ips, invalid, err := parseNodeIP(cl.flags.NodeIP)
@@ -271,7 +278,7 @@ func (cl *commandLine) finish(o *real.Options) error {
 
 // started runs what needs a running kubelet: health checks and systemd.
 // Only now systemd is told that the kubelet is ready, and its watchdog judged
-// by the sync loop.
+// by the sync loop. Health checks are served on a goroutine of their own.
 func (cl *commandLine) started(ctx context.Context, h *real.Handle, dog *watchdog) {
 	c := cl.config
 	syncLoop := server.Check{Name: "syncloop", Check: h.SyncLoopHealthy}

@@ -17,7 +17,7 @@ const leastWatchdog = time.Second
 
 // watchdog tells systemd that the kubelet is well, every half of the interval
 // that systemd asks for (pkg/kubelet/watchdog). Until there are checks it always
-// does.
+// does. Its unit is systemd's WatchdogSec.
 type watchdog struct {
 	interval time.Duration // 0: systemd doesn't ask
 	checks   atomic.Pointer[[]server.Check]
@@ -26,7 +26,8 @@ type watchdog struct {
 
 // newWatchdog reads what systemd asks for.
 // Half the interval is what systemd's documentation advises: a notification may
-// be late by as much. An interval of a second or less could not be held.
+// be late by as much. An interval of a second or less could not be held. Without systemd the
+// interval is 0.
 func newWatchdog() (*watchdog, error) {
 	d, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
@@ -43,7 +44,7 @@ func (w *watchdog) setChecks(checks []server.Check) { w.checks.Store(&checks) }
 
 // run notifies until ctx ends.
 // While something isn't well it sends nothing, and systemd restarts the kubelet
-// when the interval is over.
+// when the interval is over. The first notification goes out at once.
 func (w *watchdog) run(ctx context.Context) {
 	if w.interval <= 0 {
 		klog.InfoS("Systemd watchdog is not enabled")
@@ -81,7 +82,8 @@ func (w *watchdog) check() error {
 	return nil
 }
 
-// notify sends WATCHDOG=1, a second time if the first fails.
+// notify sends WATCHDOG=1, a second time if the first fails. An error is only logged: the next
+// interval tries again.
 func (w *watchdog) notify(ctx context.Context) {
 	ack, err := daemon.SdNotify(false, daemon.SdNotifyWatchdog)
 	if err != nil {
@@ -100,7 +102,8 @@ func (w *watchdog) notify(ctx context.Context) {
 	}
 }
 
-// notifyReady tells systemd that the kubelet has started.
+// notifyReady tells systemd that the kubelet has started. It needs Type=notify in the unit and
+// does nothing otherwise.
 func notifyReady() {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 		klog.ErrorS(err, "Failed to tell systemd that the kubelet is ready")

@@ -20,14 +20,15 @@ import (
 // The values of flags that no library has (pkg/util/flag,
 // component-base/version/verflag).
 
-// ipValue is an address. The empty one leaves what is set.
+// ipValue is an address. The empty one leaves what is set. Values of these types must have a
+// usable zero, since pflag makes one to find out whether a default is empty.
 type ipValue struct{ ip *string }
 
 // Type, String and Set of the types below implement pflag.Value.
 func (v *ipValue) Type() string   { return "ip" }
 func (v *ipValue) String() string { return deref(v.ip) }
 
-// deref is a pointer's string; pflag asks zero values for theirs.
+// deref is a pointer's string; pflag asks zero values for theirs. It is only for printing.
 func deref(s *string) string {
 	if s == nil {
 		return ""
@@ -46,7 +47,8 @@ func (v *ipValue) Set(s string) error {
 	return nil
 }
 
-// taintsValue is a list of taints, replaced at each use.
+// taintsValue is a list of taints, replaced at each use. Set works on a list of its own first, so
+// that a mistake leaves nothing half set, apart from the old one that is gone.
 type taintsValue struct{ list *[]v1.Taint }
 
 func (v *taintsValue) Type() string { return "[]v1.Taint" }
@@ -87,7 +89,7 @@ func (v *taintsValue) Set(s string) error {
 }
 
 // parseTaint reads key=value:effect or key:effect; errors have upstream's texts
-// (pkg/util/taints).
+// (pkg/util/taints). The value may be empty.
 func parseTaint(spec string) (v1.Taint, error) {
 	pair, effect, ok := strings.Cut(spec, ":")
 	key, value, _ := strings.Cut(pair, "=")
@@ -108,7 +110,7 @@ func parseTaint(spec string) (v1.Taint, error) {
 }
 
 // reservedMemoryValue is a list of reservations. The first use replaces what was
-// set, later ones add to it.
+// set, later ones add to it. Sorted when printed: limits are a map.
 type reservedMemoryValue struct {
 	list *[]kubeletconfig.MemoryReservation
 	used bool
@@ -171,7 +173,8 @@ func (v *reservedMemoryValue) Set(s string) error {
 	return nil
 }
 
-// versionValue is --version: false, true, raw, or a version to report.
+// versionValue is --version: false, true, raw, or a version to report. It is a flag with an
+// optional value, hence NoOptDefVal.
 type versionValue struct{ text string }
 
 func (v *versionValue) Type() string   { return "version" }
@@ -196,7 +199,8 @@ func (v *versionValue) Set(s string) error {
 	return nil
 }
 
-// globalFlags are those of the libraries that upstream's kubelet is made of.
+// globalFlags are those of the libraries that upstream's kubelet is made of. They are in no
+// configuration.
 type globalFlags struct {
 	version versionValue
 	help    bool
@@ -229,7 +233,8 @@ var cadvisorFlags = []struct{ name, kind, text string }{
 }
 
 // cAdvisor's flags are accepted, for existing command lines, with the values
-// that they would take; ignored.go names those that are set.
+// that they would take; ignored.go names those that are set. The default's text is set through
+// the value, so that help prints it in its own form.
 func (g *globalFlags) addFlags(fs *pflag.FlagSet) error {
 	var errs []error
 	add := func(name, kind, text string) {

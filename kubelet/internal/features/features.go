@@ -1,7 +1,12 @@
-// Package features knows the kubelet's feature gates at v1.36: their stages,
-// defaults, locks and dependencies. It mirrors upstream's pkg/features and
-// k8s.io/component-base/featuregate, without their global state: a set of gates
-// is a value.
+// Package features knows the kubelet's feature gates at v1.36: their stages, defaults, locks and
+// dependencies. It mirrors upstream's pkg/features and k8s.io/component-base/featuregate, without
+// their global state: a set of gates is a value.
+//
+// features.go has the rules: what a configuration may set, what is said of it, and which gates
+// are on. known.go is the list of all gates, sorted by name, since find searches it by halves.
+//
+// A gate that is known need not have an effect: used names those that the code asks for, and
+// whoever sets another one to something else than its default is told so.
 package features
 
 import (
@@ -15,6 +20,8 @@ import (
 
 // The gates that this module's own code asks for.
 const (
+	// The names are those that users write; code asks by these constants only, so a typo doesn't
+	// compile.
 	ContainerStopSignals                   = "ContainerStopSignals"
 	CPUManagerPolicyAlphaOptions           = "CPUManagerPolicyAlphaOptions"
 	CPUManagerPolicyBetaOptions            = "CPUManagerPolicyBetaOptions"
@@ -33,11 +40,13 @@ const (
 
 // The gates that stand for all of a stage.
 const (
+	// They are settings of a configuration, not gates that code could ask for.
 	allAlpha = "AllAlpha"
 	allBeta  = "AllBeta"
 )
 
-// stage is how far a gate has come at v1.36; it decides what is said of it.
+// stage is how far a gate has come at v1.36; it decides what is said of it. GA gates are mostly
+// locked; deprecated ones can still be set to get old behaviour back.
 type stage string
 
 const (
@@ -47,7 +56,8 @@ const (
 	deprecated stage = "DEPRECATED"
 )
 
-// gate is one feature gate, as upstream's pkg/features has it.
+// gate is one feature gate, as upstream's pkg/features has it. One entry a gate: upstream's list
+// has one per version, of which that of v1.36 is taken.
 type gate struct {
 	name  string
 	stage stage
@@ -57,7 +67,8 @@ type gate struct {
 	needs []string
 }
 
-// find finds a gate of upstream's; the list is sorted by name.
+// find finds a gate of upstream's; the list is sorted by name. It returns a pointer into the
+// list, which nobody changes.
 func find(name string) (*gate, bool) {
 	i, ok := slices.BinarySearchFunc(known, name, func(g gate, name string) int { return strings.Compare(g.name, name) })
 	if !ok {
@@ -73,7 +84,7 @@ type Gates struct{ set map[string]bool }
 
 // Enabled reports whether a gate is on; one that there is not is off.
 // Only what differs from a default is in the set, so most look-ups find the
-// list's entry.
+// list's entry. It is cheap enough to be asked each time; nothing keeps the answer.
 func (g Gates) Enabled(name string) bool {
 	if on, ok := g.set[name]; ok {
 		return on
@@ -86,7 +97,8 @@ func (g Gates) Enabled(name string) bool {
 // --feature-gates). The error, if any, is an aggregate of upstream's texts, in
 // the order of the gates' names.
 // All errors are found: a user mends them at once. AllAlpha and AllBeta come
-// after the gates that are named, which win.
+// after the gates that are named, which win. With an error the set is empty, apart from unmet
+// dependencies, with which it is complete.
 func Resolve(m map[string]bool) (Gates, error) {
 	var errs []error
 	set := make(map[string]bool, len(m))
@@ -112,6 +124,8 @@ func Resolve(m map[string]bool) (Gates, error) {
 		return Gates{}, utilerrors.NewAggregate(errs)
 	}
 	g := Gates{set}
+	// Dependencies are judged with the defaults of all gates in force, since switching one off
+	// may take away what a default needs.
 	for i := range known {
 		k := &known[i]
 		if len(k.needs) == 0 || !g.Enabled(k.name) {
@@ -124,7 +138,8 @@ func Resolve(m map[string]bool) (Gates, error) {
 	return g, utilerrors.NewAggregate(errs)
 }
 
-// setStage sets the gates of a stage that are not named themselves.
+// setStage sets the gates of a stage that are not named themselves. A locked gate is never of
+// these stages.
 func setStage(set, m map[string]bool, all string, s stage) {
 	on, ok := m[all]
 	if !ok {
@@ -139,7 +154,8 @@ func setStage(set, m map[string]bool, all string, s stage) {
 }
 
 // Warnings are upstream's about gates that will go away.
-// The order is that of the names, upstream's that of a map.
+// The order is that of the names, upstream's that of a map. Unknown gates are Resolve's to
+// refuse.
 func Warnings(m map[string]bool) []string {
 	var out []string
 	for _, name := range sortedNames(m) {
@@ -163,7 +179,7 @@ var used = []string{
 }
 
 // Unused returns those settings of gates, as name=value and sorted, that differ
-// from the default and that nothing in the kubelet asks for.
+// from the default and that nothing in the kubelet asks for. It is for warnings at the start.
 func Unused(m map[string]bool) []string {
 	var out []string
 	for _, name := range sortedNames(m) {
@@ -176,7 +192,8 @@ func Unused(m map[string]bool) []string {
 }
 
 // Help has a line per gate that can be set, for --feature-gates.
-// Gates that are GA or deprecated are left out, as upstream's help does.
+// Gates that are GA or deprecated are left out, as upstream's help does. It is one line each, in
+// the form of upstream's help.
 func Help() []string {
 	out := []string{allAlpha + "=true|false (ALPHA - default=false)", allBeta + "=true|false (BETA - default=false)"}
 	for i := range known {
@@ -189,7 +206,8 @@ func Help() []string {
 }
 
 // ErrorsOf takes an aggregate of Resolve apart.
-// An error that is no aggregate is the only one.
+// An error that is no aggregate is the only one. It is for callers that word each error on its
+// own.
 func ErrorsOf(err error) []error {
 	var agg utilerrors.Aggregate
 	if errors.As(err, &agg) {

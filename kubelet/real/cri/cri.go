@@ -28,20 +28,22 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
-// DefaultTimeout is that of calls without a deadline (runtimeRequestTimeout).
+// DefaultTimeout is that of calls without a deadline (runtimeRequestTimeout). It is upstream's
+// default of the same field.
 const DefaultTimeout = 2 * time.Minute
 
 // New connects to the runtime and image services at an endpoint ("unix:///path",
 // or a path) and asks for the runtime's version and its image file system, as
 // upstream does, within timeout; 0 means DefaultTimeout. It is called on a
 // goroutine or before the loop runs, the services' methods in tasks of l. closeAll
-// drops the connections.
+// drops the connections. Its methods are called in tasks of l only; New itself blocks.
 func New(ctx context.Context, l *loop.Loop, endpoint string, timeout time.Duration) (rt internalapi.RuntimeService, im internalapi.ImageManagerService, closeAll func() error, err error) {
 	return NewWithImages(ctx, l, endpoint, endpoint, timeout)
 }
 
 // NewWithImages is New with the image service at an endpoint of its own; "" means
-// the runtime's.
+// the runtime's. The connection is made lazily by gRPC, so a runtime that comes later would do,
+// but upstream refuses to start without one.
 func NewWithImages(ctx context.Context, l *loop.Loop, endpoint, imageEndpoint string, timeout time.Duration) (internalapi.RuntimeService, internalapi.ImageManagerService, func() error, error) {
 	if endpoint == "" {
 		return nil, nil, nil, errors.New("the container runtime endpoint is empty: it is --container-runtime-endpoint, or containerRuntimeEndpoint of the configuration file")
@@ -73,7 +75,7 @@ func NewWithImages(ctx context.Context, l *loop.Loop, endpoint, imageEndpoint st
 
 // answering asks both services what cri-client's constructors ask, with their
 // errors, over connections of its own: theirs, when nobody answers, are left
-// behind and tried again for ever.
+// behind and tried again for ever. Both are asked one after the other, within one timeout.
 func answering(ctx context.Context, endpoint, imageEndpoint string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -108,7 +110,8 @@ func answering(ctx context.Context, endpoint, imageEndpoint string, timeout time
 	return nil
 }
 
-// withScheme makes a URL of a path.
+// withScheme makes a URL of a path. Upstream takes a bare path with a warning that it is
+// deprecated.
 func withScheme(endpoint string) string {
 	if strings.HasPrefix(endpoint, "/") {
 		return "unix://" + endpoint
@@ -119,7 +122,8 @@ func withScheme(endpoint string) string {
 // withoutLogs keeps cri-client from logging: who calls it does.
 func withoutLogs(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
 
-// call makes one call of a task.
+// call makes one call of a task. The panic is for mistakes in this program: a call on another
+// goroutine would read the loop's state while it runs.
 func call[T any](ctx context.Context, l *loop.Loop, fn func(ctx context.Context) (T, error)) (T, error) {
 	if loop.From(ctx) != l {
 		panic("cri: a call outside a task of the services' loop")
@@ -135,7 +139,8 @@ func do(ctx context.Context, l *loop.Loop, fn func(ctx context.Context) error) e
 }
 
 // statusError is the error of a call that the caller's context ended: that of
-// gRPC, whoever noticed first.
+// gRPC, whoever noticed first. The kubelet's core looks at gRPC codes and must not see a
+// difference between a deadline that the client noticed and one that the server did.
 func statusError(err error) error {
 	switch err { //nolint:errorlint // the loop's own, unwrapped
 	case context.DeadlineExceeded:
@@ -147,7 +152,8 @@ func statusError(err error) error {
 }
 
 // execError is the error of ExecSync: cri-client says in a type of its own that
-// a command was too late, the kubelet's core goes by the code.
+// a command was too late, the kubelet's core goes by the code. Probes go by it: a timeout is a
+// failure of the probe, another error may be unknown.
 func execError(err error) error {
 	if errors.Is(err, cri.ErrCommandTimedOut) {
 		return grpcstatus.Error(codes.DeadlineExceeded, fmt.Sprint(err))

@@ -10,7 +10,7 @@ import (
 )
 
 // imageService is an image service whose calls are for tasks of one loop. Its
-// methods are cri-client's.
+// methods are cri-client's. One method is one call.
 type imageService struct {
 	l *loop.Loop
 	c internalapi.ImageManagerService

@@ -1,5 +1,9 @@
-// Package machine tells the facts of the machine that a kubelet runs on, as
-// cAdvisor and the node status setters tell them upstream.
+// Package machine tells the facts of the machine that a kubelet runs on, as cAdvisor and the node
+// status setters tell them upstream.
+//
+// machine.go reads what goes into the node's capacity and nodeInfo, swap.go what the swap
+// behaviour depends on, topology.go the CPUs and NUMA nodes for the managers. All of it is read
+// from procfs and sysfs below a root that tests replace, once at the start.
 package machine
 
 import (
@@ -25,7 +29,8 @@ import (
 )
 
 // Machine are the facts of this machine, read once: upstream reads them at the
-// kubelet's start, too. It is not written to, so any goroutine may use it.
+// kubelet's start, too. It is not written to, so any goroutine may use it. The simulation has its
+// own facts, with the same methods.
 type Machine struct {
 	capacity            v1.ResourceList
 	bootID, id, uuid    string
@@ -44,14 +49,16 @@ var _ kubelet.Machine = (*Machine)(nil)
 // upstream's.
 func New(rootDir string) (*Machine, error) { return read("/", rootDir) }
 
-// WithNodeIP is the same machine with another address (--node-ip).
+// WithNodeIP is the same machine with another address (--node-ip). The facts were read before
+// flags were judged, hence a copy.
 func (m *Machine) WithNodeIP(ip string) *Machine {
 	out := *m
 	out.address = ip
 	return &out
 }
 
-// read reads the facts below root, which is / but for tests.
+// read reads the facts below root, which is / but for tests. A container's or a virtual machine's
+// kernel may not tell some of it.
 func read(root, rootDir string) (*Machine, error) {
 	proc, err := procfs.NewFS(filepath.Join(root, "proc"))
 	if err != nil {
@@ -83,6 +90,7 @@ func read(root, rootDir string) (*Machine, error) {
 		_, err := os.Stat(filepath.Join(root, "sys/kernel/security/apparmor"))
 		m.appArmor = err == nil
 	}
+	// The kubelet reports the machine's ID then, as cAdvisor.
 	if m.uuid == "" {
 		m.uuid = m.id
 	}
@@ -96,7 +104,8 @@ func read(root, rootDir string) (*Machine, error) {
 }
 
 // addHugePages adds a resource for each size of huge pages that the kernel has,
-// also where no pages are set aside.
+// also where no pages are set aside. A size without pages has a resource with 0, as upstream's
+// node status.
 func (m *Machine) addHugePages(dir string) error {
 	sizes, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +131,8 @@ func (m *Machine) addHugePages(dir string) error {
 
 // fsSize is the size in bytes of the file system that has a path, or of that
 // which has the nearest directory above it that exists.
-// The root directory of a first start isn't there yet.
+// The root directory of a first start isn't there yet. Ephemeral storage is that of the file
+// system which has the root directory.
 func fsSize(path string) (int64, error) {
 	for {
 		var st unix.Statfs_t
@@ -138,13 +148,14 @@ func fsSize(path string) (int64, error) {
 	}
 }
 
-// systemUUID is that of the firmware; "" if it has none or doesn't tell.
+// systemUUID is that of the firmware; "" if it has none or doesn't tell. The order is cAdvisor's:
+// firmware first, then device trees of ARM and POWER.
 func systemUUID(root string) string {
 	return firstLine(filepath.Join(root, "sys/class/dmi/id/product_uuid"), filepath.Join(root, "proc/device-tree/system-id"),
 		filepath.Join(root, "proc/device-tree/vm,uuid"), filepath.Join(root, "etc/machine-id"))
 }
 
-// osImage is PRETTY_NAME of os-release(5).
+// osImage is PRETTY_NAME of os-release(5). The two files are os-release(5)'s, in its order.
 func osImage(root string) string {
 	for _, name := range [...]string{"etc/os-release", "usr/lib/os-release"} {
 		data, err := os.ReadFile(filepath.Join(root, name))
@@ -166,7 +177,8 @@ func osImage(root string) string {
 }
 
 // defaultAddress is that of the interface with the default route; without one
-// that of any interface that is up, at last that of loopback.
+// that of any interface that is up, at last that of loopback. It is asked for only where no
+// --node-ip is given; IPv4 is preferred by the function.
 func defaultAddress() string {
 	if ip, err := utilnet.ChooseHostInterface(); err == nil {
 		return ip.String()
@@ -175,7 +187,7 @@ func defaultAddress() string {
 }
 
 // firstLine is the first line, without space around it and NULs at its end, of
-// the first of the files that can be read and has one.
+// the first of the files that can be read and has one. Device trees end their texts with a NUL.
 func firstLine(names ...string) string {
 	for _, name := range names {
 		data, err := os.ReadFile(name)

@@ -17,7 +17,7 @@ import (
 func (m *Machine) Swap() cm.Swap { return m.swap }
 
 // readSwap reads what the machine has of swap: whether there is any says
-// /proc/swaps, how much meminfo.
+// /proc/swaps, how much meminfo. A kernel may report swap in meminfo that is not on.
 func (m *Machine) readSwap(root string, total *uint64) {
 	if total != nil && swapOn(filepath.Join(root, "proc/swaps")) {
 		m.swap.Capacity = int64(*total)
@@ -42,7 +42,8 @@ func swapOn(file string) bool {
 }
 
 // swapController reports whether cgroups limit swap: those that this process is in
-// on v2, the topmost on v1.
+// on v2, the topmost on v1. The kubelet's own cgroup tells whether the controller is passed down
+// to it.
 func swapController(root string) (found, v1 bool) {
 	cgroups := filepath.Join(root, "sys/fs/cgroup")
 	if _, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers")); err != nil {
@@ -61,7 +62,8 @@ func swapController(root string) (found, v1 bool) {
 const noswapMajor, noswapMinor = 6, 4
 
 // noswap reports whether a tmpfs can be kept out of swap: by the kernel's version,
-// or since a mount with the option succeeds (pkg/kubelet/util/swap).
+// or since a mount with the option succeeds (pkg/kubelet/util/swap). The version is looked at
+// first, as upstream does.
 func noswap(kernel string) bool {
 	head, rest, _ := strings.Cut(kernel, ".")
 	major, err := strconv.Atoi(head)

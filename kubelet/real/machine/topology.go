@@ -21,7 +21,8 @@ func (m *Machine) Topology() *cm.Topology { return m.topology }
 
 // readTopology reads it from a directory such as /sys/devices/system, as
 // cAdvisor does. nil without an error: it is not there. CPUs that are offline
-// are left out; without NUMA nodes all is in one, with all of the memory.
+// are left out; without NUMA nodes all is in one, with all of the memory. Core is the least
+// thread of a core, so that IDs are the same however the kernel numbers cores.
 func readTopology(dir string, memory int64) (*cm.Topology, error) {
 	online, err := cpuset.Parse(firstLine(filepath.Join(dir, "cpu/online")))
 	if err != nil {
@@ -46,6 +47,7 @@ func readTopology(dir string, memory int64) (*cm.Topology, error) {
 			nodeOf[cpu] = id
 		}
 	}
+	// A kernel without NUMA still has one node for the managers.
 	if len(t.Nodes) == 0 {
 		t.Nodes = []cm.NUMANode{{Memory: memory}}
 	}
@@ -66,7 +68,7 @@ func readTopology(dir string, memory int64) (*cm.Topology, error) {
 	return t, nil
 }
 
-// readNode reads a NUMA node and which CPUs it has.
+// readNode reads a NUMA node and which CPUs it has. A NUMA node may have memory and no CPUs.
 func readNode(dir string, id int) (n cm.NUMANode, cpus cpuset.CPUSet, err error) {
 	fail := func(what string, err error) (cm.NUMANode, cpuset.CPUSet, error) {
 		return n, cpus, fmt.Errorf("machine facts: NUMA node %d: %s: %w", id, what, err)
@@ -111,7 +113,8 @@ func readNode(dir string, id int) (n cm.NUMANode, cpus cpuset.CPUSet, err error)
 	return n, cpus, nil
 }
 
-// uncoreCache is the ID of a CPU's third-level cache.
+// uncoreCache is the ID of a CPU's third-level cache. CPUs that share a third-level cache are an
+// uncore group (prefer-align-cpus-by-uncorecache, KEP-4800).
 func uncoreCache(dir string) (id int, ok bool) {
 	entries, _ := os.ReadDir(dir) // none: the machine does not tell
 	for _, e := range entries {

@@ -12,7 +12,8 @@ import (
 var _ stats.MemcgNotifier = (*Machine)(nil)
 
 // NotifyMemory implements stats.MemcgNotifier. On cgroup v2 nobody is told, as
-// upstream (pkg/kubelet/eviction/threshold_notifier_linux.go).
+// upstream (pkg/kubelet/eviction/threshold_notifier_linux.go). fn runs on the loop; it may be
+// called once after stop, from a notification that was under way.
 func (m *Machine) NotifyMemory(cgroup string, level int64, fn func()) (stop func(), err error) {
 	if m.unified {
 		return func() {}, nil
@@ -38,7 +39,8 @@ func (m *Machine) NotifyMemory(cgroup string, level int64, fn func()) (stop func
 }
 
 // register has the kernel count up an event each time a cgroup's usage passes a
-// level.
+// level. The interface is that of cgroup v1's memory controller: eventfd, file and level in one
+// line.
 func (m *Machine) register(cgroup string, event int, level int64) error {
 	usage, err := os.Open(m.file("memory", cgroup, "memory.usage_in_bytes"))
 	if err != nil {

@@ -1,6 +1,11 @@
-// Package stats reads what the machine uses from cgroups (v1, hybrid, v2),
-// procfs and statfs. It mirrors what upstream's kubelet has of cAdvisor
-// (container/libcontainer/handler.go, fs), and to pkg/kubelet/stats/pidlimit.
+// Package stats reads what the machine uses from cgroups (v1, hybrid, v2), procfs and statfs. It
+// mirrors what upstream's kubelet has of cAdvisor (container/libcontainer/handler.go, fs), and
+// pkg/kubelet/stats/pidlimit.
+//
+// stats.go has the figures of the machine, of cgroups and of file systems; memcg.go the kernel's
+// notice when memory crosses a level. Every figure is read when it is asked for: there is no
+// housekeeping in the background, and only rates of CPU keep something, the last sample of each
+// cgroup.
 package stats
 
 import (
@@ -28,7 +33,8 @@ const (
 	cgroupRoot = "/sys/fs/cgroup"
 	procRoot   = "/proc"
 	// unlimited is from where on a limit of memory is none
-	// (pkg/kubelet/stats/helper.go).
+	// (pkg/kubelet/stats/helper.go). Cgroup v1 has no word for none but a number near the
+	// largest.
 	unlimited = 1 << 62
 	// ratePeriod is over how long at least a rate of CPU use is taken.
 	ratePeriod = time.Second
@@ -37,7 +43,8 @@ const (
 )
 
 // Machine is this machine.
-// The files are read on goroutines, several at a time, hence the lock.
+// The files are read on goroutines, several at a time, hence the lock. The methods run in tasks
+// of l and read on goroutines.
 type Machine struct {
 	l             *loop.Loop
 	cgroups, proc string
@@ -48,7 +55,8 @@ type Machine struct {
 	samples map[string]sample
 }
 
-// sample is a cgroup's use of CPU at a time, and its last rate.
+// sample is a cgroup's use of CPU at a time, and its last rate. total is in nanoseconds since the
+// cgroup was made.
 type sample struct {
 	at    time.Time
 	total uint64
@@ -61,6 +69,7 @@ var _ stats.Machine = (*Machine)(nil)
 // cgroups or doesn't tell its memory.
 func New(l *loop.Loop) (*Machine, error) { return open(l, cgroupRoot, procRoot) }
 
+// Tests have directories of their own.
 func open(l *loop.Loop, cgroups, proc string) (*Machine, error) {
 	m := &Machine{l: l, cgroups: cgroups, proc: proc, samples: map[string]sample{}}
 	_, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers"))
@@ -105,6 +114,7 @@ func (m *Machine) CPU(ctx context.Context) (*statsapi.CPUStats, error) {
 
 // Swap implements stats.Machine.
 func (m *Machine) Swap(ctx context.Context) (*statsapi.SwapStats, error) {
+	// meminfo counts in KiB.
 	return await(ctx, func() (*statsapi.SwapStats, error) {
 		info, err := keyed(filepath.Join(m.proc, "meminfo"))
 		if err != nil || info["SwapTotal:"] == 0 {
@@ -116,7 +126,8 @@ func (m *Machine) Swap(ctx context.Context) (*statsapi.SwapStats, error) {
 	})
 }
 
-// Cgroup implements stats.Machine.
+// Cgroup implements stats.Machine. A cgroup without its memory file counts as gone; other files
+// may be missing.
 func (m *Machine) Cgroup(ctx context.Context, path string) (*stats.Cgroup, error) {
 	return await(ctx, func() (*stats.Cgroup, error) {
 		mem, err := m.memoryOf(path)
@@ -141,7 +152,8 @@ func (m *Machine) Cgroup(ctx context.Context, path string) (*stats.Cgroup, error
 // memoryOf is the memory of a cgroup: what it uses, without what could be had
 // back at once.
 // What could be had back at once is the file pages that nobody used of late. A
-// limit near the greatest number is none.
+// limit near the greatest number is none. The working set is what evictions go by: usage less
+// inactive file pages (cAdvisor setMemoryStats).
 func (m *Machine) memoryOf(path string) (*statsapi.MemoryStats, error) {
 	stat, err := keyed(m.file("memory", path, "memory.stat"))
 	if err != nil {
@@ -178,7 +190,8 @@ func (m *Machine) memoryOf(path string) (*statsapi.MemoryStats, error) {
 }
 
 // swapOf is the swap of a cgroup; nil where it is not counted.
-// On v1 the kernel counts memory and swap together.
+// On v1 the kernel counts memory and swap together. A kernel without swap accounting has no such
+// files.
 func (m *Machine) swapOf(path string) *statsapi.SwapStats {
 	var used, limit uint64
 	var err error
@@ -204,7 +217,7 @@ func (m *Machine) swapOf(path string) *statsapi.SwapStats {
 }
 
 // cpuOf is the CPU of a cgroup. The rate is that since an earlier question; there
-// is none to the first.
+// is none to the first. Nanoseconds: cpu.stat has microseconds, cpuacct.usage nanoseconds.
 func (m *Machine) cpuOf(path string) (*statsapi.CPUStats, error) {
 	var total uint64
 	var err error
@@ -224,7 +237,7 @@ func (m *Machine) cpuOf(path string) (*statsapi.CPUStats, error) {
 
 // rate is how many nanoseconds of CPU a second a cgroup used of late.
 // A second at least lies between two samples, or the rate would be noise; asked
-// more often, it is the last one.
+// more often, it is the last one. A total that went back means a new cgroup of the same path.
 func (m *Machine) rate(path string, now time.Time, total uint64) *uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -238,6 +251,7 @@ func (m *Machine) rate(path string, now time.Time, total uint64) *uint64 {
 		last = sample{at: now, total: total, rate: &rate}
 	}
 	m.samples[path] = last
+	// Old samples are looked for only when a new path comes, which is when the map grows.
 	if !ok {
 		for p, s := range m.samples {
 			if now.Sub(s.at) > sampleAge {
@@ -248,7 +262,8 @@ func (m *Machine) rate(path string, now time.Time, total uint64) *uint64 {
 	return last.rate
 }
 
-// Filesystem implements stats.Machine.
+// Filesystem implements stats.Machine. The device tells file systems apart: imagefs and nodefs
+// are one if it is the same.
 func (m *Machine) Filesystem(ctx context.Context, path string) (*stats.Filesystem, error) {
 	return await(ctx, func() (*stats.Filesystem, error) {
 		var info unix.Stat_t
@@ -273,7 +288,7 @@ func (m *Machine) Filesystem(ctx context.Context, path string) (*stats.Filesyste
 	})
 }
 
-// PIDs implements stats.Machine.
+// PIDs implements stats.Machine. The smaller of the two limits counts.
 func (m *Machine) PIDs(ctx context.Context) (*statsapi.RlimitStats, error) {
 	return await(ctx, func() (*statsapi.RlimitStats, error) {
 		out := &statsapi.RlimitStats{}
@@ -297,7 +312,8 @@ func (m *Machine) PIDs(ctx context.Context) (*statsapi.RlimitStats, error) {
 	})
 }
 
-// tasks is the number right of the slash in loadavg's fourth field.
+// tasks is the number right of the slash in loadavg's fourth field. It counts threads, as the
+// limit does (loadavg in proc(5)).
 func (m *Machine) tasks() (int64, bool) {
 	data, err := os.ReadFile(filepath.Join(m.proc, "loadavg"))
 	if err != nil {
@@ -313,7 +329,8 @@ func (m *Machine) tasks() (int64, bool) {
 }
 
 // processes counts those in and below a cgroup's directory.
-// It walks, since the controller's own count has threads in it.
+// It walks, since the controller's own count has threads in it. Cgroups may come and go on the
+// way, so errors are passed over.
 func processes(dir string) (n uint64, ok bool) {
 	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() != "cgroup.procs" {
@@ -329,7 +346,8 @@ func processes(dir string) (n uint64, ok bool) {
 	return n, ok
 }
 
-// number reads a file with one number; "max" is the largest.
+// number reads a file with one number; "max" is the largest. max is cgroup v2's word for no
+// limit.
 func number(file string) (uint64, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -346,7 +364,7 @@ func number(file string) (uint64, error) {
 	return n, nil
 }
 
-// keyed reads a file of lines with a name and a number.
+// keyed reads a file of lines with a name and a number. Lines of another form are left out.
 func keyed(file string) (map[string]uint64, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

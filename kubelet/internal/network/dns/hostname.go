@@ -10,12 +10,14 @@ import (
 
 // Lengths in characters.
 const (
+	// 63 is a DNS label's (RFC 1035), 64 is the kernel's HOST_NAME_MAX.
 	maxHostname = 63
 	maxFQDN     = 64
 )
 
 // HostnameAndDomain returns the name of the pod's host and its domain, which is
-// "" without a subdomain (upstream GeneratePodHostNameAndDomain).
+// "" without a subdomain (upstream GeneratePodHostNameAndDomain). An error keeps the pod from
+// starting. hostnameOverride is KEP-4762.
 func HostnameAndDomain(pod *v1.Pod, clusterDomain string) (hostname, domain string, err error) {
 	if o := pod.Spec.HostnameOverride; o != nil {
 		if errs := validation.IsDNS1123Subdomain(*o); len(errs) != 0 {
@@ -31,6 +33,7 @@ func HostnameAndDomain(pod *v1.Pod, clusterDomain string) (hostname, domain stri
 		hostname = pod.Spec.Hostname
 	}
 	if len(hostname) > maxHostname {
+		// A name that is cut must not end in what no label may end in.
 		if hostname = strings.TrimRight(hostname[:maxHostname], "-."); hostname == "" {
 			return "", "", fmt.Errorf("hostname %q is invalid", pod.Name)
 		}
@@ -46,7 +49,8 @@ func HostnameAndDomain(pod *v1.Pod, clusterDomain string) (hostname, domain stri
 
 // KernelHostname is the name that the kernel shows in the pod: with
 // setHostnameAsFQDN and a domain the whole name, which must not be longer than
-// 64 characters.
+// 64 characters. It is what goes into the sandbox's config; without the setting only /etc/hosts
+// has the whole name.
 func KernelHostname(pod *v1.Pod, clusterDomain string) (string, error) {
 	hostname, domain, err := HostnameAndDomain(pod, clusterDomain)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 
 // ParseResolvConf reads a resolv.conf: the last search line counts, with
 // trailing dots taken off and "." left out; options of one name replace each
-// other. Malformed lines are passed over.
+// other. Malformed lines are passed over. A # counts only at the beginning of a line, as
+// upstream's.
 func ParseResolvConf(text string) *runtimeapi.DNSConfig {
 	out := &runtimeapi.DNSConfig{}
 	for line := range strings.Lines(text) {
@@ -45,7 +46,8 @@ func ParseResolvConf(text string) *runtimeapi.DNSConfig {
 }
 
 // CheckLimits tells what of the node's resolv.conf, whose path is file, pods
-// can't have: the messages of CheckLimitsForResolvConf events.
+// can't have: the messages of CheckLimitsForResolvConf events. One message at a time: the first
+// limit that is exceeded is told.
 func (c *Configurer) CheckLimits(file string, host *runtimeapi.DNSConfig) []string {
 	var out []string
 	domains := maxSearches

@@ -1,5 +1,5 @@
 // Package endpointslice keeps the EndpointSlices of Services that have a
-// selector. It mirrors upstream's pkg/controller/endpointslice and to
+// selector. It mirrors upstream's pkg/controller/endpointslice and
 // k8s.io/endpointslice, which decides what goes into which slice.
 //
 // The pods of a service are kept in an index: a pod's change costs a lookup per

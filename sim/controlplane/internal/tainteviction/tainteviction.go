@@ -26,12 +26,14 @@ import (
 
 // How often a deletion is tried, and how long after one another.
 const (
+	// They are upstream's for the deletion of one pod.
 	retries    = 5
 	retryDelay = 10 * time.Millisecond
 )
 
 // Controller is the taint eviction controller. work holds also evictions that are
-// done, by their keys, until the pod is gone: a pod is deleted once.
+// done, by their keys, until the pod is gone: a pod is deleted once. An entry of work is removed
+// when the pod is gone, or when somebody cancels.
 type Controller struct {
 	g        *loop.Group
 	api      *apiserver.Component
@@ -43,7 +45,8 @@ type Controller struct {
 	work    map[controller.Key]*eviction
 }
 
-// eviction is a pod that is to be deleted, or was (TimedWorker).
+// eviction is a pod that is to be deleted, or was (TimedWorker). created is when the tolerated
+// time began: a taint that stays does not begin it anew.
 type eviction struct {
 	key     controller.Key
 	created time.Time
@@ -62,7 +65,8 @@ func New(opts controller.Options) *Controller {
 	return c
 }
 
-// hear runs fn one watch latency from now.
+// hear runs fn one watch latency from now. The hook itself runs within the write; upstream hears
+// by a watch.
 func (c *Controller) hear(fn func()) { c.g.After(c.api.Delivery(), fn) }
 
 func (c *Controller) onChange(ch apiserver.Change) {
@@ -75,6 +79,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 		if ch.Type != watch.Deleted {
 			is = ch.New.(*v1.Node).Spec.Taints
 		}
+		// Slices of one version share memory: most changes of nodes are heartbeats.
 		if len(was)+len(is) == 0 || len(was) == len(is) && &was[0] == &is[0] {
 			return
 		}
@@ -91,7 +96,8 @@ func (c *Controller) onChange(ch apiserver.Change) {
 }
 
 // podChanged is PodUpdated: what matters of a pod is its node and its
-// tolerations.
+// tolerations. Tolerations may be added to a running pod (core validation allows that), which can
+// save it.
 func (c *Controller) podChanged(ch apiserver.Change) {
 	pod := ch.New.(*v1.Pod)
 	if ch.Type == watch.Modified {
@@ -111,7 +117,7 @@ func sameTolerations(a, b []v1.Toleration) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || equality.Semantic.DeepEqual(a, b))
 }
 
-// noExecute returns the NoExecute taints.
+// noExecute returns the NoExecute taints. Other effects are the scheduler's.
 func noExecute(taints []v1.Taint) []v1.Taint {
 	var out []v1.Taint
 	for _, t := range taints {
@@ -122,7 +128,7 @@ func noExecute(taints []v1.Taint) []v1.Taint {
 	return out
 }
 
-// nodeUpdated is handleNodeUpdate.
+// nodeUpdated is handleNodeUpdate. Pods are judged in the order in which they came to the node.
 func (c *Controller) nodeUpdated(name string) {
 	node := c.api.Server().Node(name)
 	if node == nil {
@@ -156,7 +162,8 @@ func (c *Controller) podUpdated(key controller.Key) {
 	}
 }
 
-// judge is processPodOnNode.
+// judge is processPodOnNode. A pod that tolerates for a time keeps the earlier deletion, if one
+// was set before.
 func (c *Controller) judge(pod *v1.Pod, taints []v1.Taint) {
 	key := controller.KeyOf(pod)
 	now := c.l.Now()
@@ -182,7 +189,8 @@ func (c *Controller) judge(pod *v1.Pod, taints []v1.Taint) {
 
 // toleratedFor reports whether tolerations tolerate all taints, and how long:
 // for the least time that one of those used gives; under 0 is for ever
-// (GetMatchingTolerations, getMinTolerationTime).
+// (GetMatchingTolerations, getMinTolerationTime). One taint that is not tolerated is enough to go
+// at once.
 func toleratedFor(taints []v1.Taint, tolerations []v1.Toleration) (time.Duration, bool) {
 	least := time.Duration(-1)
 	for i := range taints {
@@ -200,7 +208,7 @@ func toleratedFor(taints []v1.Taint, tolerations []v1.Toleration) (time.Duration
 }
 
 // schedule has a pod deleted after wait, unless it is already to be deleted or
-// was (AddWork).
+// was (AddWork). Deletions are tasks: several may wait for the API at a time.
 func (c *Controller) schedule(key controller.Key, created time.Time, wait time.Duration) {
 	if _, ok := c.work[key]; ok {
 		return
@@ -216,7 +224,8 @@ func (c *Controller) schedule(key controller.Key, created time.Time, wait time.D
 	e.timer.Reset(wait)
 }
 
-// cancel takes a deletion back and tells of it (cancelWorkWithEvent).
+// cancel takes a deletion back and tells of it (cancelWorkWithEvent). A deletion that was carried
+// out cannot be taken back, so nothing is told.
 func (c *Controller) cancel(key controller.Key) {
 	e, ok := c.work[key]
 	if !ok {
@@ -231,7 +240,7 @@ func (c *Controller) cancel(key controller.Key) {
 }
 
 // evict deletes a pod (deletePodHandler). One that was is remembered until it
-// is gone; one that could not be is forgotten.
+// is gone; one that could not be is forgotten. The event comes before the deletion.
 func (c *Controller) evict(ctx context.Context, e *eviction) {
 	c.recorder.Eventf(reference(e.key), v1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod %s", e.key.String())
 	var err error
@@ -256,7 +265,8 @@ func (c *Controller) evict(ctx context.Context, e *eviction) {
 	e.timer = nil
 }
 
-// delete marks a pod as disrupted and deletes it (addConditionAndDeletePod).
+// delete marks a pod as disrupted and deletes it (addConditionAndDeletePod). The condition is
+// written first, so that the pod's owner can tell an eviction from a failure (KEP-3329).
 func (c *Controller) delete(ctx context.Context, key controller.Key) error {
 	pod, err := controller.Get[*v1.Pod](ctx, c.api, apiserver.KindPod, key)
 	if err != nil {
