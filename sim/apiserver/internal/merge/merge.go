@@ -27,7 +27,9 @@ import (
 // are merged by it, everything else that differs is replaced.
 
 // PodStatus applies the difference base -> status to cur, in wire form.
-// It reports whether anything of cur changed.
+// It reports whether anything of cur changed. base is what the kubelet last saw, status what it
+// wants: the patch is what differs between the two, so a field that both have alike is not
+// touched, whatever the server has by now. cur is not written to.
 func PodStatus(cur, base, status *v1.PodStatus) (v1.PodStatus, bool) {
 	out := *cur
 	changed := false
@@ -74,7 +76,8 @@ func PodStatus(cur, base, status *v1.PodStatus) (v1.PodStatus, bool) {
 	return out, changed
 }
 
-// NodeStatus is mergePodStatus for a node.
+// NodeStatus is mergePodStatus for a node. It is what a kubelet's heartbeat costs the API: most
+// of them change times only.
 func NodeStatus(cur, base, status *v1.NodeStatus) (v1.NodeStatus, bool) {
 	out := *cur
 	changed := false
@@ -97,7 +100,8 @@ func NodeStatus(cur, base, status *v1.NodeStatus) (v1.NodeStatus, bool) {
 }
 
 // StringMap applies the difference base -> want to cur. The map returned
-// is cur itself when nothing changes.
+// is cur itself when nothing changes. A patch sets the keys that differ between base and want,
+// and removes those that want lacks; keys of others stay.
 func StringMap(cur, base, want map[string]string) (map[string]string, bool) {
 	var out map[string]string
 	edit := func() map[string]string {
@@ -131,7 +135,8 @@ func StringMap(cur, base, want map[string]string) (map[string]string, bool) {
 	return out, true
 }
 
-// set replaces a field that the patch touches.
+// set replaces a field that the patch touches. A field on which the server agrees already is no
+// change, so that such a patch writes nothing.
 func set[T comparable](out *T, base, v T, changed *bool) {
 	if base != v && *out != v {
 		*out = v
@@ -140,7 +145,7 @@ func set[T comparable](out *T, base, v T, changed *bool) {
 }
 
 // setDeep is set for what is rarely there or mostly the same pointers, so that
-// comparing may be slow.
+// comparing may be slow. Pointers and interfaces are compared first by identity.
 func setDeep[T comparable](out *T, base, v T, changed *bool) {
 	if base != v && *out != v && !equality.Semantic.DeepEqual(base, v) && !equality.Semantic.DeepEqual(*out, v) {
 		*out = v
@@ -153,7 +158,8 @@ func setDeepList[T any](out *[]T, base, v []T, changed *bool) {
 	setList(out, base, v, func(a, b *T) bool { return equality.Semantic.DeepEqual(a, b) }, changed)
 }
 
-// setResources replaces a list of quantities that differs from base's.
+// setResources replaces a list of quantities that differs from base's. A list that is replaced is
+// the patch's own: nobody changes it afterwards.
 func setResources(out *v1.ResourceList, base, v v1.ResourceList, changed *bool) {
 	if !sameResources(base, v) && !sameResources(*out, v) {
 		*out = v
@@ -161,7 +167,8 @@ func setResources(out *v1.ResourceList, base, v v1.ResourceList, changed *bool) 
 	}
 }
 
-// sameResources compares quantities by value: "1000m" is "1".
+// sameResources compares quantities by value: "1000m" is "1". The loop doesn't stop at the first
+// difference, so that its order has no effect; lists are short.
 func sameResources(a, b v1.ResourceList) bool {
 	if len(a) != len(b) {
 		return false
@@ -174,7 +181,8 @@ func sameResources(a, b v1.ResourceList) bool {
 	return same
 }
 
-// SameList compares two lists; lists that share their memory are the same.
+// SameList compares two lists; lists that share their memory are the same. It is the shortcut
+// that most comparisons end with, since versions of an object share what did not change.
 func SameList[T any](a, b []T, same func(a, b *T) bool) bool {
 	if len(a) != len(b) {
 		return false
@@ -190,7 +198,8 @@ func SameList[T any](a, b []T, same func(a, b *T) bool) bool {
 	return true
 }
 
-// setList replaces a list without a merge key, as a whole.
+// setList replaces a list without a merge key, as a whole. An empty list becomes nil, as JSON
+// leaves it out.
 func setList[T any](out *[]T, base, v []T, same func(a, b *T) bool, changed *bool) {
 	if !SameList(base, v, same) && !SameList(*out, v, same) {
 		*out = v
@@ -202,7 +211,11 @@ func setList[T any](out *[]T, base, v []T, same func(a, b *T) bool, changed *boo
 }
 
 // mergeList merges a list by key, in the order that strategic merge gives it:
-// the patch's order, with what only the server has kept in its place.
+// the patch's order, with what only the server has kept in its place. Conditions are the lists
+// that are merged so: those of other owners, such as the scheduler's on a pod, must survive a
+// kubelet's patch.
+//
+// The cost is quadratic in the list's length; lists of conditions have a handful of entries.
 func mergeList[T, K comparable](out *[]T, base, v []T, key func(*T) K, same func(a, b *T) bool, clean func(T) T, changed *bool) {
 	cur := *out
 	if SameList(base, v, same) || SameList(cur, v, same) {
@@ -243,6 +256,9 @@ func mergeList[T, K comparable](out *[]T, base, v []T, key func(*T) K, same func
 			theirs = append(theirs, cur[i])
 		}
 	}
+	// The two lists are merged as apimachinery's strategicpatch does it (mergeSortedSlice): the
+	// server's own items keep their places relative to those that it has in common with the
+	// patch.
 	merged := make([]T, 0, len(ours)+len(theirs))
 	for len(ours) > 0 || len(theirs) > 0 {
 		takeTheirs := len(ours) == 0
@@ -265,7 +281,8 @@ func mergeList[T, K comparable](out *[]T, base, v []T, key func(*T) K, same func
 
 // mergesToItself reports whether what v makes of cur is v, so that it need not be
 // copied: the server has nothing of its own, and nothing that v leaves alone is
-// otherwise there.
+// otherwise there. That is the common case, in which the kubelet's own list becomes the stored
+// one.
 func mergesToItself[T, K comparable](cur, base, v []T, key func(*T) K, same func(a, b *T) bool, clean func(T) T) bool {
 	find := func(list []T, k K) *T {
 		for i := range list {
@@ -294,7 +311,8 @@ func mergesToItself[T, K comparable](cur, base, v []T, key func(*T) K, same func
 	return true
 }
 
-// sameTime compares times as they are on the wire: in seconds.
+// sameTime compares times as they are on the wire: in seconds. metav1.Time is written to the
+// second.
 func sameTime(a, b metav1.Time) bool {
 	if a.IsZero() || b.IsZero() {
 		return a.IsZero() == b.IsZero()
@@ -338,7 +356,7 @@ func sameImage(a, b *v1.ContainerImage) bool {
 }
 
 // sameContainerStatus compares what differs most often first; what few containers
-// have is sameRare's.
+// have is sameRare's. Statuses of containers are compared for each pod that a kubelet writes.
 func sameContainerStatus(a, b *v1.ContainerStatus) bool {
 	return a.Name == b.Name && a.Ready == b.Ready && a.RestartCount == b.RestartCount &&
 		a.Image == b.Image && a.ImageID == b.ImageID && a.ContainerID == b.ContainerID &&
@@ -375,7 +393,8 @@ func sameState(a, b *v1.ContainerState) bool {
 }
 
 // OnePodStatus reports whether two statuses are the same down to the memory of
-// their lists and maps, so that either may be dropped for the other.
+// their lists and maps, so that either may be dropped for the other. Equal content in other
+// memory counts as different: the caller wants to save the memory.
 func OnePodStatus(a, b *v1.PodStatus) bool {
 	return a.ObservedGeneration == b.ObservedGeneration && a.Phase == b.Phase && a.Message == b.Message && a.Reason == b.Reason &&
 		a.NominatedNodeName == b.NominatedNodeName && a.HostIP == b.HostIP && a.PodIP == b.PodIP && a.Resize == b.Resize && a.QOSClass == b.QOSClass &&
@@ -389,7 +408,7 @@ func OnePodStatus(a, b *v1.PodStatus) bool {
 }
 
 // oneList reports whether two lists are one: the same memory, or both nil, or both
-// empty.
+// empty. nil and empty differ in JSON for some fields.
 func oneList[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 && (a == nil) == (b == nil) || len(a) > 0 && &a[0] == &b[0])
 }

@@ -436,7 +436,8 @@ func localPath(v string, at *field.Path) field.ErrorList {
 
 // validateProbe is validateProbe. Only readiness comes back after a failure, so
 // only it may want more than one success, and only the others end a container, so
-// only they may have a grace period of their own.
+// only they may have a grace period of their own. A startup probe is like a liveness probe in
+// both respects.
 func validateProbe(p *v1.Probe, name string, path *field.Path) field.ErrorList {
 	errs := validateHandler(p.Exec, p.HTTPGet, p.TCPSocket, p.GRPC, nil, path)
 	for _, f := range []struct {
@@ -472,7 +473,8 @@ func validateHook(h *v1.LifecycleHandler, path *field.Path) field.ErrorList {
 }
 
 // validateHandler is what probes and hooks share: exactly one way to act. Each of
-// those given is checked all the same, so that its own mistakes show at once.
+// those given is checked all the same, so that its own mistakes show at once. The path of a
+// second handler is the one that is blamed, as upstream.
 func validateHandler(exec *v1.ExecAction, http *v1.HTTPGetAction, tcp *v1.TCPSocketAction, grpc *v1.GRPCAction, sleep *v1.SleepAction, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	n := 0

@@ -10,7 +10,8 @@ import (
 
 // SetDefaults fills in what a pod's manifest left out, in place, as the API
 // server's decoding does: also static pods get it. Admission's defaults
-// (tolerations, priority, service account) are not among them.
+// (tolerations, priority, service account) are not among them. It may be called twice: what is
+// set is not set again.
 func SetDefaults(pod *v1.Pod) {
 	fields.DefaultPtr(&pod.Spec.EnableServiceLinks, true)
 	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
@@ -20,7 +21,8 @@ func SetDefaults(pod *v1.Pod) {
 }
 
 // setPodSpecDefaults fills in a pod's spec, or a template's, which has fewer
-// defaults.
+// defaults. The order of the two kinds of defaults matters once: requests from limits come before
+// those of the pod as a whole, which sum them up.
 func setPodSpecDefaults(s *v1.PodSpec, template bool) {
 	fields.Default(&s.RestartPolicy, v1.RestartPolicyAlways)
 	fields.Default(&s.DNSPolicy, v1.DNSClusterFirst)
@@ -76,7 +78,8 @@ func DefaultResize(s *v1.PodSpec) {
 
 // setPodRequestDefaults sets the pod-level requests that are missing, if there
 // are pod-level limits: to what the containers request in sum, or else to the
-// limits.
+// limits. It is for pod-level resources (KEP-2837). Huge pages are left out, since their sum need
+// not be what the pod is limited to.
 func setPodRequestDefaults(s *v1.PodSpec) {
 	r := s.Resources
 	if r == nil || len(r.Limits) == 0 {
@@ -110,7 +113,7 @@ func DefaultEphemeral(s *v1.PodSpec) {
 
 // setContainerDefaults is SetDefaults_Container with those of its parts. With the
 // host's network a port of the container is one of the host; templates leave that
-// to their pods.
+// to their pods. Ports that are declared are for information, but for host ports.
 func setContainerDefaults(c *v1.Container, hostNetwork bool) {
 	fields.Default(&c.ImagePullPolicy, PullPolicy(c.Image))
 	fields.Default(&c.TerminationMessagePath, v1.TerminationMessagePathDefault)
@@ -149,7 +152,8 @@ func setEnvDefaults(c *v1.Container) {
 }
 
 // requestsFromLimits sets the requests that are missing to the limits
-// (SetDefaults_Pod): that is how a pod with limits alone becomes Guaranteed.
+// (SetDefaults_Pod): that is how a pod with limits alone becomes Guaranteed. A request of zero
+// that was said stays zero.
 func requestsFromLimits(r *v1.ResourceRequirements) {
 	for name, q := range r.Limits { //drydock:unordered fills a map
 		if _, ok := r.Requests[name]; !ok {
@@ -187,7 +191,7 @@ func setHTTPDefaults(h *v1.HTTPGetAction) {
 }
 
 // PullPolicy is Always for the tag latest, which is also what no tag and no
-// digest mean; else IfNotPresent.
+// digest mean; else IfNotPresent. A name that cannot be parsed is refused elsewhere, if at all.
 func PullPolicy(image string) v1.PullPolicy {
 	ref, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
@@ -202,7 +206,7 @@ func PullPolicy(image string) v1.PullPolicy {
 }
 
 // setVolumeDefaults is SetDefaults_Volume with those of the sources. A volume
-// without any is an emptyDir.
+// without any is an emptyDir. Modes are 0644, as octal constants of core/v1.
 func setVolumeDefaults(v *v1.Volume) {
 	src := &v.VolumeSource
 	if *src == (v1.VolumeSource{}) {

@@ -9,7 +9,8 @@ import (
 
 // labelKeys calls fn for each selector of a pod's spread constraints and
 // affinity terms that the pod's own labels complete: matchLabelKeys, and
-// mismatchLabelKeys.
+// mismatchLabelKeys. It is the one place that knows where such keys can stand (KEP-3243 for
+// spreading, KEP-3633 for affinity).
 func labelKeys(spec *v1.PodSpec, fn func(sel **metav1.LabelSelector, match, mismatch []string)) {
 	for i := range spec.TopologySpreadConstraints {
 		if c := &spec.TopologySpreadConstraints[i]; c.LabelSelector != nil && len(c.MatchLabelKeys) > 0 {
@@ -40,7 +41,8 @@ func labelKeys(spec *v1.PodSpec, fn func(sel **metav1.LabelSelector, match, mism
 	}
 }
 
-// NamedLabelKeys are the labels of its own that a pod's selectors are completed by.
+// NamedLabelKeys are the labels of its own that a pod's selectors are completed by. Callers use
+// it to find out whether two pods of one template can share a spec: the values go into it.
 func NamedLabelKeys(spec *v1.PodSpec) (keys []string) {
 	labelKeys(spec, func(_ **metav1.LabelSelector, match, mismatch []string) {
 		keys = append(append(keys, match...), mismatch...)
@@ -50,7 +52,8 @@ func NamedLabelKeys(spec *v1.PodSpec) (keys []string) {
 
 // MergeLabelKeys completes a new pod's selectors (pkg/registry/core/pod,
 // mutatePodAffinity and mutateTopologySpreadConstraints). What the spec shares
-// with others is copied.
+// with others is copied. It happens at creation only, so a label that changes later doesn't move
+// the pod's terms.
 func MergeLabelKeys(pod *v1.Pod) {
 	if len(NamedLabelKeys(&pod.Spec)) == 0 {
 		return

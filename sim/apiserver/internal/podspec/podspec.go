@@ -36,7 +36,7 @@ import (
 
 // Validate checks a new, defaulted pod but for its metadata (ValidatePodCreate).
 // What a pod may only get by a subresource, or only lose, is refused at its
-// creation.
+// creation. Metadata is checked for all kinds alike, elsewhere.
 func Validate(pod *v1.Pod) field.ErrorList {
 	errs := validatePodSpec(&pod.Spec, field.NewPath("spec"))
 	if IsMirror(pod) && pod.Spec.NodeName == "" {
@@ -158,7 +158,8 @@ func validateDNS(s *v1.PodSpec, path *field.Path) field.ErrorList {
 }
 
 // validateTolerations is ValidateTolerations. An empty operator means Equal, and an
-// empty effect all effects.
+// empty effect all effects. The operators Lt and Gt (TaintTolerationComparisonOperators) are
+// alpha and refused.
 func validateTolerations(list []v1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range list {
@@ -259,7 +260,7 @@ func validateSelectorTerm(t *v1.NodeSelectorTerm, path *field.Path) field.ErrorL
 
 // validatePodSecurity is ValidatePodSecurityContext, as far as it has an effect
 // here: ids within what the kernel takes, sysctls once, and one process namespace
-// at most.
+// at most. Sysctls' names are judged by the kubelet, which knows the ones that are safe.
 func validatePodSecurity(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	c := s.SecurityContext
 	if c == nil {
@@ -313,7 +314,8 @@ func ValidateUpdate(pod, old *v1.Pod, sub string) field.ErrorList {
 
 // validateSpecUpdate checks an update of the pod itself: of its spec, hardly
 // anything may change once containers may run by it. Lists of containers are
-// compared before their members, which are matched by position.
+// compared before their members, which are matched by position. Upstream's order: the first
+// mistake of shape ends it, since members could not be matched.
 func validateSpecUpdate(pod, old *v1.Pod) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validatePodSpec(&pod.Spec, spec)
@@ -340,7 +342,7 @@ func validateSpecUpdate(pod, old *v1.Pod) field.ErrorList {
 // muted is pod's spec with what may change set to what it was in old: images, a
 // shorter deadline, more tolerations, a negative grace period set to 1, fewer
 // gates. Equality with old's spec then says that nothing else changed, whatever
-// fields a spec will get.
+// fields a spec will get. Only the slices that are written to are copied.
 func muted(pod, old *v1.Pod) v1.PodSpec {
 	s := pod.Spec
 	s.Containers = append([]v1.Container(nil), s.Containers...)

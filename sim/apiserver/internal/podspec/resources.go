@@ -33,7 +33,7 @@ func isHugePages(name v1.ResourceName) bool {
 
 // ValidateAmounts checks a node's quantities (ValidateResourceQuantityValue).
 // Sorted keys keep the order of errors, and so the message, the same from run to
-// run.
+// run. They come from a kubelet, not from a manifest, so less is asked of them.
 func ValidateAmounts(m v1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range fields.SortedKeys(m) {
@@ -49,7 +49,8 @@ func ValidateAmounts(m v1.ResourceList, path *field.Path) field.ErrorList {
 // validateResources checks a container's or (pod) a pod's requests and limits
 // (ValidateContainerResourceRequirements, validatePodResourceRequirements). What
 // cannot be overcommitted has a limit, and requests just that; huge pages alone are
-// refused, since a container can't live on them.
+// refused, since a container can't live on them. Limits come first in the errors, each list
+// sorted by name.
 func validateResources(r *v1.ResourceRequirements, path *field.Path, pod bool) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range fields.SortedKeys(r.Limits) {
@@ -80,7 +81,8 @@ func validateResources(r *v1.ResourceRequirements, path *field.Path, pod bool) f
 }
 
 // validateQuantity is validateResourceName with ValidateResourceQuantityValue. At
-// the level of a pod only cpu, memory and huge pages mean something.
+// the level of a pod only cpu, memory and huge pages mean something. A name without a slash is
+// one of Kubernetes' own, of which there are few.
 func validateQuantity(name v1.ResourceName, q resource.Quantity, path *field.Path, pod bool) field.ErrorList {
 	var errs field.ErrorList
 	switch {

@@ -16,7 +16,7 @@ import (
 
 // validateScheduling checks what a pod tells the scheduler beside its node
 // selector, node affinity and tolerations. Overhead, which the RuntimeClass has
-// set, is checked as limits are.
+// set, is checked as limits are. Node affinity and tolerations are checked with the pod.
 func validateScheduling(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	errs := validateSpread(s.TopologySpreadConstraints, path.Child("topologySpreadConstraints"))
 	if a := s.Affinity; a != nil && a.PodAffinity != nil {
@@ -45,7 +45,8 @@ func validateScheduling(s *v1.PodSpec, path *field.Path) field.ErrorList {
 }
 
 // validateSpread is validateTopologySpreadConstraints. Two constraints of one key
-// and one consequence would contradict each other or say the same.
+// and one consequence would contradict each other or say the same. Both directions of a pair are
+// compared once.
 func validateSpread(list []v1.TopologySpreadConstraint, path *field.Path) field.ErrorList {
 	const positive = "must be greater than zero"
 	var errs field.ErrorList
@@ -90,7 +91,8 @@ func validateSpread(list []v1.TopologySpreadConstraint, path *field.Path) field.
 }
 
 // validatePodTerms checks the terms of pod affinity or anti-affinity
-// (validatePodAffinityTerms, validateWeightedPodAffinityTerms).
+// (validatePodAffinityTerms, validateWeightedPodAffinityTerms). The path tells the two lists
+// apart.
 func validatePodTerms(required []v1.PodAffinityTerm, preferred []v1.WeightedPodAffinityTerm, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range required {
@@ -149,7 +151,8 @@ func validateLabelKeys(sel *metav1.LabelSelector, match, mismatch []string, path
 	return errs
 }
 
-// selectsTwice reports whether a selector asks for a label more than once.
+// selectsTwice reports whether a selector asks for a label more than once. Once is the merged key
+// itself.
 func selectsTwice(sel *metav1.LabelSelector, key string) bool {
 	n := 0
 	if _, ok := sel.MatchLabels[key]; ok {

@@ -9,7 +9,7 @@ import (
 
 // validateSleeps checks that no sleep action is longer than the pod's grace period,
 // which would cut it off (validateSleepAction). Negative ones are refused with the
-// hook itself.
+// hook itself. A grace period may be changed on deletion; then the sleep is cut off.
 func validateSleeps(s *v1.PodSpec, path *field.Path) (errs field.ErrorList) {
 	if s.TerminationGracePeriodSeconds == nil {
 		return nil

@@ -10,7 +10,8 @@ import (
 )
 
 // ValidateTemplate checks a pod template (ValidatePodTemplateSpec). Ephemeral
-// containers are for pods that run.
+// containers are for pods that run. The template's metadata are labels and annotations only: a
+// name would be ignored.
 func ValidateTemplate(t *v1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	errs := metavalidation.ValidateLabels(t.Labels, path.Child("labels"))
 	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, path.Child("annotations"))...)
@@ -24,7 +25,7 @@ func ValidateTemplate(t *v1.PodTemplateSpec, path *field.Path) field.ErrorList {
 // ValidateLongRunning checks a template whose pods are to run for ever, and that
 // the selector selects them: a controller would make pods without end that it does
 // not see. kind is for the message, and not always the kind's own: a Deployment's
-// is that of its ReplicaSets.
+// is that of its ReplicaSets. Deployments, ReplicaSets, StatefulSets and DaemonSets share it.
 func ValidateLongRunning(t *v1.PodTemplateSpec, sel *metav1.LabelSelector, kind string, path *field.Path) field.ErrorList {
 	errs := metavalidation.ValidateLabelSelector(sel, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))
 	tmpl := path.Child("template")
