@@ -27,6 +27,7 @@ type differ struct {
 	code    int
 }
 
+// Both operands are looked at before either is read, so that both mistakes are told.
 func runDiff(c *applet.Call) int {
 	o := c.GetoptStatus(2, "abdiL:NqrsS:tTU:uwBx:", "text=a", "brief=q", "unified=U:", "ignore-case=i", "ignore-space-change=b", "ignore-all-space=w", "ignore-blank-lines=B",
 		"recursive=r", "new-file=N", "report-identical-files=s", "label=L:", "minimal=d")
@@ -63,7 +64,8 @@ func runDiff(c *applet.Call) int {
 	return d.code
 }
 
-// stat describes an operand; nil for stdin, or with a message and status 2.
+// stat describes an operand; nil for stdin, or with a message and status 2. Links are followed:
+// what they lead to is compared.
 func (d *differ) stat(name string) fs.FileInfo {
 	if name == "-" {
 		return nil
@@ -78,7 +80,8 @@ func (d *differ) stat(name string) fs.FileInfo {
 }
 
 // dirs compares two directories by the names in either, sorted. Without -r
-// common directories are only named.
+// common directories are only named. Names that both have are compared in one order, whatever the
+// directories'.
 func (d *differ) dirs(a, b string) {
 	v := d.c.View()
 	// A bit for each of the two directories that has the name.
@@ -126,7 +129,8 @@ func (d *differ) dirs(a, b string) {
 	}
 }
 
-// normal is a line as -w, -b and -i compare it.
+// normal is a line as -w, -b and -i compare it. -w takes all white space away, -b makes each run
+// of it one space.
 func (d *differ) normal(s string) string {
 	if d.o.Has('w') {
 		s = strings.Join(strings.Fields(s), "")
@@ -140,7 +144,7 @@ func (d *differ) normal(s string) string {
 }
 
 // files compares two files. Equal ones are found before anything is split; one
-// with a zero byte is binary, unless -a.
+// with a zero byte is binary, unless -a. Both files are held as a whole.
 func (d *differ) files(a, b string) {
 	c := d.c
 	var data [2][]byte
@@ -188,7 +192,8 @@ func (d *differ) files(a, b string) {
 	d.unified(edits, x, y)
 }
 
-// splitLines keeps the newlines, so that a missing one at the end is seen.
+// splitLines keeps the newlines, so that a missing one at the end is seen. An empty file has no
+// lines.
 func splitLines(s string) []string {
 	list := strings.SplitAfter(s, "\n")
 	if list[len(list)-1] == "" {
@@ -197,7 +202,8 @@ func splitLines(s string) []string {
 	return list
 }
 
-// unified prints hunks of an edit script made of '=', '-' and '+'.
+// unified prints hunks of an edit script made of '=', '-' and '+'. i and j are the next lines of
+// the two files at the script's position.
 func (d *differ) unified(edits []byte, x, y []string) {
 	i, j := 0, 0
 	for at := 0; at < len(edits); {
@@ -248,7 +254,7 @@ func (d *differ) unified(edits []byte, x, y []string) {
 }
 
 // hunk is a range in a hunk's header: a length of 1 is left out, and an empty
-// range is named by the line before it.
+// range is named by the line before it. from counts from 0, the header from 1.
 func hunk(from, n int) string {
 	if n == 1 {
 		return applet.Itoa(from + 1)

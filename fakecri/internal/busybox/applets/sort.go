@@ -22,7 +22,7 @@ func Sort() applet.Applet {
 	return applet.New(runSort, "sort", "[-nghMVrucszbdfi] [-o FILE] [-t CHAR] [-k FROM[,TO]]... [FILE]...")
 }
 
-// sortKey is a -k: fields and characters count from 1; 0 is unset.
+// sortKey is a -k: fields and characters count from 1; 0 is unset. Characters are bytes.
 type sortKey struct {
 	fromField, fromChar, toField, toChar int
 	flags                                string
@@ -35,7 +35,8 @@ type sortKey struct {
 const sortFlags = "ngMcszbrdfihugV"
 
 // runSort reads everything before it opens the output, so -o may name one of
-// the inputs. Its errors have status 2, because 1 is -c's answer.
+// the inputs. Its errors have status 2, because 1 is -c's answer. Options that GNU has and
+// BusyBox lacks are refused, so that scripts don't rely on them.
 func runSort(c *applet.Call) int {
 	o := c.GetoptStatus(2, "ngMhVucszbrdfik:o:t:T:S:", "stable=s", "reverse=r", "unique=u", "key=k:", "field-separator=t:", "output=o:", "numeric-sort=n")
 	sep := byte('\n')
@@ -102,7 +103,7 @@ func runSort(c *applet.Call) int {
 }
 
 // sorted orders and prints the lines, or with -c looks whether they are
-// ordered.
+// ordered. The sort is stable, which -s promises and -u needs to keep the first of equal lines.
 func sorted(c *applet.Call, o *applet.Options, keys []sortKey, list []string, fieldSep string, sep byte) int {
 	// The first key that differs decides.
 	byKeys := func(a, b string) int {
@@ -158,7 +159,7 @@ func sorted(c *applet.Call, o *applet.Options, keys []sortKey, list []string, fi
 }
 
 // parseKey reads FIELD[.CHAR][FLAGS][,FIELD[.CHAR][FLAGS]]; false if it is
-// none.
+// none. A first field of 0 is a mistake.
 func parseKey(s, global string) (sortKey, bool) {
 	k := sortKey{}
 	from, to, hasTo := strings.Cut(s, ",")
@@ -203,7 +204,7 @@ func parseKey(s, global string) (sortKey, bool) {
 // global one.
 func (k sortKey) has(f byte) bool { return strings.IndexByte(k.flags, f) >= 0 }
 
-// extract takes the key's part out of a line.
+// extract takes the key's part out of a line. An end before the start makes an empty key.
 func (k sortKey) extract(line, sep string) string {
 	// Most keys are the whole line.
 	if k.fromField == 1 && k.fromChar == 0 && k.toField == 0 {
@@ -235,7 +236,8 @@ func (k sortKey) extract(line, sep string) string {
 }
 
 // fieldBounds returns where the n-th field begins and ends. Without a separator
-// a field begins with the white space before it.
+// a field begins with the white space before it. That is POSIX' rule, under which -k2 without -b
+// compares the blanks, too.
 func fieldBounds(line, sep string, n int) (int, int) {
 	at := 0
 	for i := 1; ; i++ {
@@ -265,7 +267,8 @@ func fieldBounds(line, sep string, n int) (int, int) {
 	}
 }
 
-// compare orders two lines by the key: negative, 0 or positive.
+// compare orders two lines by the key: negative, 0 or positive. -d and -i drop what they ignore
+// before comparing; they have no effect on numbers.
 func (k sortKey) compare(a, b, sep string) int {
 	x, y := k.extract(a, sep), k.extract(b, sep)
 	d := 0
@@ -311,7 +314,8 @@ func compareFloats(a, b float64) int {
 
 // leadingNumber reads the number that a key begins with, 0 if there is none.
 // Only -g knows exponents and a plus sign, and puts what is no number before
-// all numbers; -h multiplies by the unit that follows, in powers of 1024.
+// all numbers; -h multiplies by the unit that follows, in powers of 1024. Without -g what is no
+// number counts as 0, among the numbers.
 func leadingNumber(s string, k sortKey) float64 {
 	s = strings.TrimLeft(s, " \t")
 	n := 0

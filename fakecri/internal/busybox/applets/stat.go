@@ -14,7 +14,9 @@ import (
 // --printf is not built. Names without an entry in /etc/passwd are UNKNOWN.
 func Stat() applet.Applet { return applet.New(runStat, "stat", "[-Lft] [-c FMT] FILE...") }
 
-// runStat goes on after a file that is missing, with status 1 at the end.
+// runStat goes on after a file that is missing, with status 1 at the end. The format's
+// conversions go through fmt, whose flags and widths agree with printf's for the verbs that are
+// used.
 func runStat(c *applet.Call) int {
 	o := c.Getopt("ftLc:", "format=c:", "dereference=L", "file-system=f", "terse=t")
 	if len(o.Args) == 0 {
@@ -68,7 +70,7 @@ func runStat(c *applet.Call) int {
 }
 
 // statFormat fills a format in. A conversion that is not known prints its
-// letter.
+// letter. It is for one file. A percent sign at the end of the format is printed as one.
 func statFormat(c *applet.Call, format, name string, fi fs.FileInfo, n *applet.Names) string {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
@@ -104,7 +106,8 @@ type (
 	hexadecimal uint64
 )
 
-// verbOf is the conversion of Go's for a field's value.
+// verbOf is the conversion of Go's for a field's value. Names and types are texts, modes octal,
+// the rest decimal.
 func verbOf(v any) string {
 	switch v.(type) {
 	case string:
@@ -117,7 +120,8 @@ func verbOf(v any) string {
 	return "d"
 }
 
-// statField returns what a letter of the format stands for, nil if nothing.
+// statField returns what a letter of the format stands for, nil if nothing. The letters are those
+// of BusyBox' print_stat (coreutils/stat.c).
 func statField(c *applet.Call, f byte, name string, fi fs.FileInfo, n *applet.Names) any {
 	sys := applet.SysOf(fi)
 	at := fi.ModTime().UTC()
@@ -181,7 +185,8 @@ func statField(c *applet.Call, f byte, name string, fi fs.FileInfo, n *applet.Na
 	return nil
 }
 
-// statName is the name of an account for stat, which says UNKNOWN.
+// statName is the name of an account for stat, which says UNKNOWN. Numbers are shown beside it,
+// so nothing is lost.
 func statName(name string, ok bool) string {
 	if !ok {
 		return "UNKNOWN"
@@ -189,7 +194,7 @@ func statName(name string, ok bool) string {
 	return name
 }
 
-// typeBits is the file type in st_mode.
+// typeBits is the file type in st_mode. %f shows them with the permissions, in hexadecimal.
 func typeBits(m fs.FileMode) uint64 {
 	// ModeCharDevice comes with ModeDevice in Go, so it has to be looked at
 	// first. The values are those of S_IFMT in stat(2).
@@ -210,7 +215,8 @@ func typeBits(m fs.FileMode) uint64 {
 	return 0o100000
 }
 
-// typeName is the file type in words, as %F has it.
+// typeName is the file type in words, as %F has it. The words are GNU's and BusyBox' alike;
+// scripts compare them.
 func typeName(fi fs.FileInfo) string {
 	switch m := fi.Mode(); {
 	case m.IsDir():
@@ -233,7 +239,8 @@ func typeName(fi fs.FileInfo) string {
 	return "regular file"
 }
 
-// statFS is stat -f, of which the identifier is 0 and the block 4 KiB for all.
+// statFS is stat -f, of which the identifier is 0 and the block 4 KiB for all. It returns false
+// after a message, for the status.
 func statFS(c *applet.Call, name string) bool {
 	s, err := c.View().Statfs(name)
 	if err != nil {

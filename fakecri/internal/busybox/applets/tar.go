@@ -23,7 +23,8 @@ func Tar() applet.Applet {
 	return applet.New(runTar, "tar", "c|x|t [-zvOhkpm] [-f TARFILE] [-C DIR] [FILE]...")
 }
 
-// tarRun is one run of tar.
+// tarRun is one run of tar. A failure with one member is told and the rest goes on; the status is
+// 1 in the end.
 type tarRun struct {
 	c    *applet.Call
 	o    *applet.Options
@@ -53,7 +54,8 @@ func runTar(c *applet.Call) int {
 	return t.code
 }
 
-// tarOldStyle spreads a bundle such as xzf over options with their values.
+// tarOldStyle spreads a bundle such as xzf over options with their values. Values follow in the
+// order of their letters, as in "tar cfC out.tar dir".
 func tarOldStyle(bundle string, rest []string) []string {
 	var out []string
 	for _, f := range bundle {
@@ -68,7 +70,7 @@ func tarOldStyle(bundle string, rest []string) []string {
 	return out
 }
 
-// dir is a name below -C.
+// dir is a name below -C. Absolute names are not below it.
 func (t *tarRun) dir(name string) string {
 	if t.o.Has('C') && !strings.HasPrefix(name, "/") {
 		return applet.Join(t.o.Str('C'), name)
@@ -104,7 +106,7 @@ func (t *tarRun) create(name string) {
 }
 
 // add adds a file, and what is below a directory. Devices, pipes and sockets
-// are left out.
+// are left out. Members of a directory come in the order of ReadDir.
 func (t *tarRun) add(w *tar.Writer, name string) {
 	c, v := t.c, t.c.View()
 	stat := v.Lstat
@@ -154,7 +156,8 @@ func (t *tarRun) add(w *tar.Writer, name string) {
 	}
 }
 
-// wanted reports whether a member is one of the operands, or below one.
+// wanted reports whether a member is one of the operands, or below one. An operand that no member
+// matches is passed over without a word.
 func (t *tarRun) wanted(name string) bool {
 	if len(t.o.Args) == 0 {
 		return true
@@ -168,7 +171,8 @@ func (t *tarRun) wanted(name string) bool {
 	return false
 }
 
-// read lists or extracts an archive.
+// read lists or extracts an archive. Members are listed as they are read, so a broken archive
+// shows what comes before the break.
 func (t *tarRun) read(name string) {
 	c := t.c
 	src, err := c.Open(name)
@@ -212,7 +216,7 @@ func (t *tarRun) read(name string) {
 }
 
 // extract makes a member; h says what it is. Owners are kept if root extracts,
-// as -p is the default for root.
+// as -p is the default for root. Hard links name a member that came before.
 func (t *tarRun) extract(h *tar.Header, r io.Reader) {
 	c, v := t.c, t.c.View()
 	// With -O contents go to stdout, and nothing is made.

@@ -14,7 +14,8 @@ import (
 func Tr() applet.Applet { return applet.New(runTr, "tr", "[-cdst] STRING1 [STRING2]") }
 
 // runTr turns the sets into tables over all 256 bytes, so that the cost of a
-// byte does not depend on the sets.
+// byte does not depend on the sets. Input is read in pieces and never held as a whole, so tr can
+// stand in an endless pipe.
 func runTr(c *applet.Call) int {
 	o := c.Getopt("+cCdst", "complement=c", "delete=d", "squeeze-repeats=s", "truncate-set1=t")
 	if len(o.Args) == 0 || len(o.Args) > 2 {
@@ -95,7 +96,8 @@ func runTr(c *applet.Call) int {
 	}
 }
 
-// trSet expands a set: escapes, ranges, classes.
+// trSet expands a set: escapes, ranges, classes. A range whose end comes before its beginning is
+// taken for three characters.
 func trSet(c *applet.Call, s string) []byte {
 	var out []byte
 	one := func(i int) (byte, int) {

@@ -23,7 +23,7 @@ func Wget() applet.Applet {
 	return applet.New(runWget, "wget", "[-cqS] [--spider] [-O FILE] [-P DIR] [--header STR] [--post-data STR | --post-file FILE] [-U AGENT] [-T SEC] URL...")
 }
 
-// wgetRun is one run of wget.
+// wgetRun is one run of wget. redirects counts over the whole URL list, as one run has one limit.
 type wgetRun struct {
 	c         *applet.Call
 	o         *applet.Options
@@ -31,6 +31,7 @@ type wgetRun struct {
 	redirects int
 }
 
+// Most failures end the applet by Die, with status 1.
 func runWget(c *applet.Call) int {
 	o := c.Getopt("cqSO:o:P:T:U:t:Y:nH:d:f:", "continue=c", "quiet=q", "server-response=S", "output-document=O:", "output-file=o:", "directory-prefix=P:",
 		"timeout=T:", "user-agent=U:", "tries=t:", "proxy=Y:", "header=H:", "post-data=d:", "post-file=f:", "spider=1", "no-check-certificate=n", "passive-ftp=n")
@@ -51,7 +52,8 @@ func runWget(c *applet.Call) int {
 	return code
 }
 
-// note tells of progress on stderr, unless -q.
+// note tells of progress on stderr, unless -q. Output that is waiting goes first, so that both
+// streams keep their order on one terminal.
 func (w *wgetRun) note(text string) {
 	if !w.o.Has('q') {
 		w.c.Out.Flush()
@@ -94,7 +96,8 @@ func (w *wgetRun) get(target string) int {
 	}
 }
 
-// split takes a URL apart.
+// split takes a URL apart. A URL without a scheme is one of http. An IPv6 address in brackets is
+// not understood.
 func (w *wgetRun) split(target string) (host string, port int, path string) {
 	rest, ok := strings.CutPrefix(target, "http://")
 	if !ok {
@@ -129,7 +132,8 @@ func (w *wgetRun) split(target string) (host string, port int, path string) {
 	return host, port, path
 }
 
-// fileName is where to save: -O, or the last part of the path, below -P.
+// fileName is where to save: -O, or the last part of the path, below -P. The query is no part of
+// the name.
 func (w *wgetRun) fileName(path string) string {
 	if w.o.Has('O') {
 		return w.o.Str('O')
@@ -180,7 +184,8 @@ func (w *wgetRun) headers(hostPort, path string) string {
 	return text + "\r\n" + body
 }
 
-// request makes one request; next is where a redirection leads.
+// request makes one request; next is where a redirection leads. Every wait is under the time
+// limit: connecting, the answer's head and its body.
 func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (next string, code int) {
 	c := w.c
 	var ctx context.Context = c.Ctx
@@ -248,14 +253,16 @@ func (w *wgetRun) request(ip string, port int, hostPort, path, name string) (nex
 	return "", 0
 }
 
-// answerHead is what counts of an answer's headers; length is -1 if none is given.
+// answerHead is what counts of an answer's headers; length is -1 if none is given. A chunked body
+// has no length; where a server sends both, chunks win.
 type answerHead struct {
 	length   int64
 	chunked  bool
 	location string
 }
 
-// readHead reads the headers, and the empty line after them.
+// readHead reads the headers, and the empty line after them. Names of headers are compared
+// without case (RFC 9110). Folded lines are not joined.
 func (w *wgetRun) readHead(r *bufio.Reader, to *answerHead) {
 	for {
 		h, err := r.ReadString('\n')
@@ -282,7 +289,7 @@ func (w *wgetRun) readHead(r *bufio.Reader, to *answerHead) {
 }
 
 // save writes the body to a file or, for -, to stdout. A body shorter than its
-// length is an error, as is one that takes too long.
+// length is an error, as is one that takes too long. What was saved before an error stays.
 func (w *wgetRun) save(r *bufio.Reader, name string, length int64, chunked bool, timedOut func()) {
 	c := w.c
 	var out io.Writer = c.Out
@@ -361,7 +368,7 @@ func parseHex(s string) (int64, bool) {
 	return n, s != ""
 }
 
-// humanProgress is a size for the bar: five digits, then k, M or G.
+// humanProgress is a size for the bar: five digits, then k, M or G. It cuts rather than rounds.
 func humanProgress(n int64) string {
 	unit := " "
 	for _, u := range []string{"k", "M", "G"} {

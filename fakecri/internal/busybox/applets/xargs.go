@@ -18,7 +18,8 @@ func Xargs() applet.Applet {
 }
 
 // runXargs runs commands one after the other, and stops at the first that can't
-// be run, was killed or asked for it by status 255.
+// be run, was killed or asked for it by status 255. An input of nothing but blanks is an empty
+// one.
 func runXargs(c *applet.Call) int {
 	o := c.Getopt("+tr0pxI:i::n:s:P:L:e::E:", "no-run-if-empty=r", "null=0", "max-args=n:", "replace=I:")
 	argv := o.Args
@@ -93,14 +94,16 @@ func runXargs(c *applet.Call) int {
 	return x.code
 }
 
-// xargs is one run of it; code is the worst status so far that counts.
+// xargs is one run of it; code is the worst status so far that counts. A later command that
+// succeeds does not take the code back.
 type xargs struct {
 	c       *applet.Call
 	verbose bool
 	code    int
 }
 
-// run runs one command line; false ends it all.
+// run runs one command line; false ends it all. The command inherits the standard input, which
+// has been read to its end.
 func (x *xargs) run(argv []string) bool {
 	c := x.c
 	if x.verbose {
@@ -136,7 +139,8 @@ func (x *xargs) run(argv []string) bool {
 	return true
 }
 
-// xargsWords splits at white space, minding quotes and backslashes.
+// xargsWords splits at white space, minding quotes and backslashes. The rules are POSIX' for
+// xargs, where only a backslash or quotes keep a blank in a word; nothing is expanded.
 func xargsWords(c *applet.Call, s string) []string {
 	var out []string
 	var b strings.Builder
