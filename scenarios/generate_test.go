@@ -383,9 +383,9 @@ func (g *generator) properties(t reflect.Type, props object, required *[]string)
 		if doc != "" {
 			p["description"] = doc
 		}
-		if e := f.Tag.Get("enum"); e != "" {
+		if e := decode.EnumOf(f.StructField); e != nil {
 			delete(p, "type")
-			p["enum"] = strings.Split(e, ",")
+			p["enum"] = e
 		}
 		if _, ok := f.Tag.Lookup("keys"); ok {
 			p["propertyNames"] = object{"enum": fakecri.Methods()}
@@ -467,8 +467,8 @@ func (g *generator) rows(b *strings.Builder, t reflect.Type, add func(reflect.Ty
 		if _, ok := f.Tag.Lookup("required"); ok {
 			doc += " **Must be set.**"
 		}
-		if e := f.Tag.Get("enum"); strings.Contains(e, ",") {
-			doc += " One of `" + strings.ReplaceAll(e, ",", "`, `") + "`."
+		if e := decode.EnumOf(f.StructField); len(e) > 1 {
+			doc += " One of `" + strings.Join(e, "`, `") + "`."
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", f.json, g.typeText(f.Type), strings.ReplaceAll(doc, "|", "\\|"))
 	}

@@ -15,7 +15,7 @@ import (
 // In the timeline: deletes an object from the API.
 type Delete struct {
 	// The object's kind. Pod unless said.
-	Kind string `json:"kind,omitempty" enum:"Pod,Node,ConfigMap,Secret,Namespace,Service,PriorityClass,RuntimeClass,Lease,Event,Deployment,ReplicaSet,StatefulSet,DaemonSet,ControllerRevision,Job,CronJob,PodDisruptionBudget,HorizontalPodAutoscaler,EndpointSlice"`
+	Kind value.Kind `json:"kind,omitempty"`
 	// The object's namespace. default unless said.
 	Namespace string `json:"namespace,omitempty"`
 	// The object's name, or a pattern with * and ?.
@@ -29,8 +29,8 @@ type Delete struct {
 // Check fills in the kind and the namespace. How it cascades is not filled in: a
 // timeline shows it if it is said.
 func (a *Delete) Check(at Place) {
-	a.Kind = cmp.Or(a.Kind, string(apiserver.KindPod))
-	a.Namespace = value.Namespace(at.Place, a.Kind, a.Namespace)
+	a.Kind = cmp.Or(a.Kind, value.Kind(apiserver.KindPod))
+	a.Namespace = value.Namespace(at.Place, string(a.Kind), a.Namespace)
 	checkGrace(at.Place, a.GracePeriodSeconds)
 }
 
@@ -52,7 +52,7 @@ func (a *Delete) Do(s Stage) error {
 		if a.Cascade != "" {
 			fields = append(fields, trace.Str("cascade", a.Cascade))
 		}
-		note(s, objectName(a.Kind, a.Namespace, name), "delete", fields...)
+		note(s, objectName(string(a.Kind), a.Namespace, name), "delete", fields...)
 		if err := api.Delete(apiserver.Kind(a.Kind), a.Namespace, name, metav1.DeleteOptions{GracePeriodSeconds: a.GracePeriodSeconds, PropagationPolicy: &cascade}); err != nil {
 			return err
 		}

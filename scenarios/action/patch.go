@@ -15,7 +15,7 @@ import (
 // In the timeline: patches an object in the API.
 type Patch struct {
 	// The object's kind.
-	Kind string `json:"kind" required:"" enum:"Pod,Node,ConfigMap,Secret,Namespace,Service,PriorityClass,RuntimeClass,Lease,Event,Deployment,ReplicaSet,StatefulSet,DaemonSet,ControllerRevision,Job,CronJob,PodDisruptionBudget,HorizontalPodAutoscaler,EndpointSlice"`
+	Kind value.Kind `json:"kind" required:""`
 	// The object's namespace. default unless said.
 	Namespace string `json:"namespace,omitempty"`
 	// The object's name.
@@ -32,7 +32,7 @@ type Patch struct {
 // type's form.
 func (a *Patch) Check(at Place) {
 	a.Type = cmp.Or(a.Type, "strategic")
-	a.Namespace = value.Namespace(at.Place, a.Kind, a.Namespace)
+	a.Namespace = value.Namespace(at.Place, string(a.Kind), a.Namespace)
 	switch list := a.Type == "json"; {
 	case len(a.Patch) == 0:
 	case list && a.Patch[0] != '[':
@@ -45,7 +45,7 @@ func (a *Patch) Check(at Place) {
 // Do patches the object, which the API answers at once.
 func (a *Patch) Do(s Stage) error {
 	t := map[string]types.PatchType{"strategic": types.StrategicMergePatchType, "merge": types.MergePatchType, "json": types.JSONPatchType}[a.Type]
-	note(s, objectName(a.Kind, a.Namespace, a.Name), "patch", trace.Str("subresource", a.Subresource))
+	note(s, objectName(string(a.Kind), a.Namespace, a.Name), "patch", trace.Str("subresource", a.Subresource))
 	_, err := s.Cluster().API().Patch(apiserver.Kind(a.Kind), a.Namespace, a.Name, t, a.Patch, a.Subresource)
 	return err
 }

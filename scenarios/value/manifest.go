@@ -1,21 +1,16 @@
 package value
 
 import (
+	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	nodev1 "k8s.io/api/node/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
+	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
 // Manifest is Kubernetes objects that are written in place: one or a list. For
@@ -52,28 +47,29 @@ type ManifestKind struct {
 	Make       func() runtime.Object
 }
 
-// ManifestKinds are the kinds of object that manifests may have, by name.
+// ManifestKinds are the kinds of object that manifests may have, by name: those of
+// the API that not only components write.
 func ManifestKinds() map[string]ManifestKind {
-	return map[string]ManifestKind{
-		"Pod":           {"v1", true, func() runtime.Object { return &v1.Pod{} }},
-		"Node":          {"v1", false, func() runtime.Object { return &v1.Node{} }},
-		"ConfigMap":     {"v1", true, func() runtime.Object { return &v1.ConfigMap{} }},
-		"Secret":        {"v1", true, func() runtime.Object { return &v1.Secret{} }},
-		"Namespace":     {"v1", false, func() runtime.Object { return &v1.Namespace{} }},
-		"Service":       {"v1", true, func() runtime.Object { return &v1.Service{} }},
-		"RuntimeClass":  {"node.k8s.io/v1", false, func() runtime.Object { return &nodev1.RuntimeClass{} }},
-		"PriorityClass": {"scheduling.k8s.io/v1", false, func() runtime.Object { return &schedulingv1.PriorityClass{} }},
-
-		"Deployment":              {"apps/v1", true, func() runtime.Object { return &appsv1.Deployment{} }},
-		"ReplicaSet":              {"apps/v1", true, func() runtime.Object { return &appsv1.ReplicaSet{} }},
-		"StatefulSet":             {"apps/v1", true, func() runtime.Object { return &appsv1.StatefulSet{} }},
-		"DaemonSet":               {"apps/v1", true, func() runtime.Object { return &appsv1.DaemonSet{} }},
-		"Job":                     {"batch/v1", true, func() runtime.Object { return &batchv1.Job{} }},
-		"CronJob":                 {"batch/v1", true, func() runtime.Object { return &batchv1.CronJob{} }},
-		"PodDisruptionBudget":     {"policy/v1", true, func() runtime.Object { return &policyv1.PodDisruptionBudget{} }},
-		"HorizontalPodAutoscaler": {"autoscaling/v2", true, func() runtime.Object { return &autoscalingv2.HorizontalPodAutoscaler{} }},
-		"EndpointSlice":           {"discovery.k8s.io/v1", true, func() runtime.Object { return &discoveryv1.EndpointSlice{} }},
+	out := map[string]ManifestKind{}
+	for _, k := range apiserver.NewKinds().All() {
+		if !k.Unwritten {
+			out[string(k.Kind)] = ManifestKind{k.GroupVersionKind().GroupVersion().String(), k.Namespaced, func() runtime.Object { return k.New() }}
+		}
 	}
+	return out
+}
+
+// Kind names a kind of object that the API serves.
+type Kind string
+
+// Values returns the kinds by name, of which a document may name one.
+func (Kind) Values() []string {
+	var out []string
+	for _, k := range apiserver.NewKinds().All() {
+		out = append(out, string(k.Kind))
+	}
+	slices.Sort(out)
+	return out
 }
 
 // DecodeYAML decodes objects that are written in place. A text is taken as it is.

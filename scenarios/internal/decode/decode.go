@@ -379,6 +379,18 @@ func (r *Reader) structType(t reflect.Type) *structType {
 	return s
 }
 
+// EnumOf returns the texts that a field may have: those of its tag enum, with
+// commas between, or those that its type lists. nil: any.
+func EnumOf(f reflect.StructField) []string {
+	if e := f.Tag.Get("enum"); e != "" {
+		return strings.Split(e, ",")
+	}
+	if v, ok := reflect.Zero(f.Type).Interface().(interface{ Values() []string }); ok {
+		return v.Values()
+	}
+	return nil
+}
+
 // add notes the fields of t, which is found at index: those of embedded structs
 // count as the struct's own. json:",inline" is the tag that API types embed with; encoding/json
 // ignores it, since embedding alone has that effect.
@@ -398,9 +410,7 @@ func (s *structType) add(t reflect.Type, index []int) {
 			continue
 		}
 		sf := structField{index: at}
-		if e := f.Tag.Get("enum"); e != "" {
-			sf.enum = strings.Split(e, ",")
-		}
+		sf.enum = EnumOf(f)
 		s.fields[name] = sf
 		s.names = append(s.names, name)
 		// The tag's presence counts; its value is empty.

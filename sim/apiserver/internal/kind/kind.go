@@ -62,6 +62,9 @@ type Info struct {
 	// ReadByAdmission says that a change of such an object may have pods admitted
 	// otherwise, so that templates admitted before it are stale.
 	ReadByAdmission bool
+	// Unwritten says that only components write objects of the kind: a scenario's
+	// manifest has none.
+	Unwritten bool
 	// Uncollected keeps the kind from the garbage collector, and so from what it
 	// watches.
 	Uncollected bool

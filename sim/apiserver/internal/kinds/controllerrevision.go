@@ -20,7 +20,7 @@ const ControllerRevision kind.Kind = "ControllerRevision"
 // (pkg/registry/apps/controllerrevision).
 func controllerRevision() *kind.Info {
 	return &kind.Info{
-		Kind: ControllerRevision, Group: "apps", Version: "v1", Resource: "controllerrevisions", Namespaced: true,
+		Kind: ControllerRevision, Group: "apps", Version: "v1", Resource: "controllerrevisions", Unwritten: true, Namespaced: true,
 		Strategy: &kind.Typed[appsv1.ControllerRevision, *appsv1.ControllerRevision]{
 			Check: validateControllerRevision,
 			CheckUpdate: func(r, old *appsv1.ControllerRevision, sub string) field.ErrorList {

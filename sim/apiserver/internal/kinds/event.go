@@ -19,7 +19,7 @@ const Event kind.Kind = "Event"
 // event returns the row of Event (pkg/registry/core/event/strategy.go).
 func event() *kind.Info {
 	return &kind.Info{
-		Kind: Event, Version: "v1", Resource: "events", Namespaced: true, Uncollected: true,
+		Kind: Event, Version: "v1", Resource: "events", Unwritten: true, Namespaced: true, Uncollected: true,
 		Strategy: &kind.Typed[v1.Event, *v1.Event]{
 			Reset: asjson.Event,
 			Check: validateEvent,
