@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -88,10 +89,8 @@ func checkHandlers(ctx context.Context, t *T) {
 	if len(r.RuntimeHandlers) == 0 {
 		t.Skipf("the runtime tells no handlers")
 	}
-	for _, h := range r.RuntimeHandlers {
-		if h.Name == "" {
-			return
-		}
+	if slices.ContainsFunc(r.RuntimeHandlers, func(h *runtimeapi.RuntimeHandler) bool { return h.Name == "" }) {
+		return
 	}
 	t.Errorf("none of the %d handlers has the empty name", len(r.RuntimeHandlers))
 }

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -80,12 +81,8 @@ func (o *Options) complete() error {
 	case o.Timeout < 0:
 		return fmt.Errorf("--timeout: %v is negative", o.Timeout)
 	}
-	if o.Parallel == 0 {
-		o.Parallel = DefaultParallel
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
+	o.Parallel = cmp.Or(o.Parallel, DefaultParallel)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -263,10 +264,8 @@ type scopedImages struct {
 // nobody's, and so not ours.
 func ours(prefix string, im *runtimeapi.Image) bool {
 	names := append(append([]string(nil), im.GetRepoTags()...), im.GetRepoDigests()...)
-	for _, n := range names {
-		if !strings.HasPrefix(n, prefix) {
-			return false
-		}
+	if slices.ContainsFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) }) {
+		return false
 	}
 	return len(names) > 0
 }

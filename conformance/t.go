@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -134,10 +135,7 @@ func (t *T) sleep(ctx context.Context, d time.Duration) {
 // report, since they explain nothing.
 func (r *suite) runCheck(ctx context.Context, c *check) (res Result) {
 	began := time.Now()
-	limit := c.timeout
-	if limit == 0 {
-		limit = checkTimeout
-	}
+	limit := cmp.Or(c.timeout, checkTimeout)
 	// From the first call on: what a check made must be known even if it panics.
 	rec := newRecorder()
 	r.addRecorder(rec)

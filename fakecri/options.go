@@ -1,6 +1,7 @@
 package fakecri
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"sort"
@@ -139,36 +140,20 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	if o.Name == "" {
-		o.Name = "containerd"
-	}
-	if o.Version == "" {
-		o.Version = "2.4.2"
-	}
+	o.Name = cmp.Or(o.Name, "containerd")
+	o.Version = cmp.Or(o.Version, "2.4.2")
 	if o.Node == "" && o.Loop != nil {
 		o.Node = o.Loop.Name()
 	}
-	if o.Hostname == "" {
-		o.Hostname = o.Node
-	}
-	if o.CgroupDriver == "" {
-		o.CgroupDriver = "cgroupfs"
-	}
+	o.Hostname = cmp.Or(o.Hostname, o.Node)
+	o.CgroupDriver = cmp.Or(o.CgroupDriver, "cgroupfs")
 	if o.Handlers == nil {
 		o.Handlers = lifecycle.Usual
 	}
-	if o.PodCIDR == "" {
-		o.PodCIDR = "10.244.0.0/24"
-	}
-	if o.ImageFilesystem == "" {
-		o.ImageFilesystem = DefaultImageFilesystem
-	}
-	if o.ContainerFilesystem == "" {
-		o.ContainerFilesystem = o.ImageFilesystem
-	}
-	if o.ImageSize == 0 {
-		o.ImageSize = 50_000_000
-	}
+	o.PodCIDR = cmp.Or(o.PodCIDR, "10.244.0.0/24")
+	o.ImageFilesystem = cmp.Or(o.ImageFilesystem, DefaultImageFilesystem)
+	o.ContainerFilesystem = cmp.Or(o.ContainerFilesystem, o.ImageFilesystem)
+	o.ImageSize = cmp.Or(o.ImageSize, 50_000_000)
 	if o.ImagePull == (Range{}) {
 		o.ImagePull = Range{Min: time.Second, Max: 3 * time.Second}
 	}

@@ -2,6 +2,7 @@ package scale
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -249,9 +250,7 @@ func (s *Snapshot) settle(notes map[string]int) {
 	s.Static = map[string][]*v1.Pod{}
 	pods := map[string]bool{}
 	s.Pods = slices.DeleteFunc(s.Pods, func(p *v1.Pod) bool {
-		if p.Namespace == "" {
-			p.Namespace = metav1.NamespaceDefault
-		}
+		p.Namespace = cmp.Or(p.Namespace, metav1.NamespaceDefault)
 		key := p.Namespace + "/" + p.Name
 		why := ""
 		switch {

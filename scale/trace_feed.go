@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"cmp"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -95,9 +96,7 @@ func (f *traceFeed) template(r *row) (*apiserver.Template, error) {
 		return t, nil
 	}
 	c := v1.Container{Name: "app", Image: r.image, Resources: v1.ResourceRequirements{Requests: r.shape.requests, Limits: r.shape.limits}}
-	if c.Image == "" {
-		c.Image = defaultImage
-	}
+	c.Image = cmp.Or(c.Image, defaultImage)
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "trace-", Namespace: r.namespace, Labels: r.shape.labels},
 		Spec:       v1.PodSpec{Containers: []v1.Container{c}, NodeSelector: r.shape.selector, Affinity: r.shape.affinity},

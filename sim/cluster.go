@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -86,9 +87,7 @@ type Cluster struct {
 
 // New returns a cluster without nodes.
 func New(opts Options) (*Cluster, error) {
-	if opts.APILatencyMin == 0 {
-		opts.APILatencyMin = 5 * time.Millisecond
-	}
+	opts.APILatencyMin = cmp.Or(opts.APILatencyMin, 5*time.Millisecond)
 	opts.APILatencyMax = max(opts.APILatencyMax, opts.APILatencyMin)
 	if opts.Loop != nil {
 		c := &Cluster{opts: opts, byName: map[string]*Node{}, start: opts.Loop.Now()}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -40,9 +41,7 @@ type Filesystem struct {
 
 func (f *Filesystem) size() memfs.Space {
 	s := memfs.Space{Bytes: f.Capacity, Inodes: f.Inodes}
-	if s.Bytes == 0 {
-		s.Bytes = 100 << 30
-	}
+	s.Bytes = cmp.Or(s.Bytes, 100<<30)
 	if s.Inodes == 0 {
 		s.Inodes = max(s.Bytes/bytesPerInode, 1)
 	}
@@ -103,9 +102,7 @@ func newDisks(l *loop.Loop, f Filesystems, capacity v1.ResourceList, rt *fakecri
 	if root.Capacity != storage.Value() {
 		capacity[v1.ResourceEphemeralStorage] = *resource.NewQuantity(root.Capacity, resource.BinarySI)
 	}
-	if rt.DiskDevice == "" {
-		rt.DiskDevice = "/dev/vda1"
-	}
+	rt.DiskDevice = cmp.Or(rt.DiskDevice, "/dev/vda1")
 	d := &machineDisks{l: l}
 	d.root = memfs.NewDisk(memfs.DiskOptions{Loop: l, Device: rt.DiskDevice, Size: root.size()})
 	d.image = d.root

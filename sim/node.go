@@ -127,9 +127,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	if c.byName[opts.Name] != nil {
 		return nil, fmt.Errorf("sim: there are two nodes %s", opts.Name)
 	}
-	if opts.KubeletRestart == 0 {
-		opts.KubeletRestart = DefaultKubeletRestart
-	}
+	opts.KubeletRestart = cmp.Or(opts.KubeletRestart, DefaultKubeletRestart)
 	config, err := nodeConfig(&opts)
 	if err != nil {
 		return nil, err
@@ -210,14 +208,10 @@ func nodeConfig(opts *NodeOptions) (*kubeletconfig.KubeletConfiguration, error) 
 	if pods, ok := opts.Capacity[v1.ResourcePods]; ok && config.MaxPods == 0 {
 		config.MaxPods = int32(pods.Value())
 	}
-	if config.StaticPodPath == "" {
-		config.StaticPodPath = ManifestDir
-	}
+	config.StaticPodPath = cmp.Or(config.StaticPodPath, ManifestDir)
 	if config.ClusterDNS == nil { // as kubeadm has it; an empty list stays
 		config.ClusterDNS = []string{ClusterDNS}
-		if config.ClusterDomain == "" {
-			config.ClusterDomain = ClusterDomain
-		}
+		config.ClusterDomain = cmp.Or(config.ClusterDomain, ClusterDomain)
 	}
 	if len(opts.Taints) > 0 {
 		config.RegisterWithTaints = append(config.RegisterWithTaints[:len(config.RegisterWithTaints):len(config.RegisterWithTaints)], opts.Taints...)

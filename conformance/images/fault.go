@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"path"
@@ -135,9 +136,7 @@ func refuse(w http.ResponseWriter, status int) {
 	code := map[int]string{
 		http.StatusNotFound: "MANIFEST_UNKNOWN", http.StatusUnauthorized: "UNAUTHORIZED", http.StatusForbidden: "DENIED",
 	}[status]
-	if code == "" {
-		code = "UNKNOWN"
-	}
+	code = cmp.Or(code, "UNKNOWN")
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	fmt.Fprintf(w, `{"errors":[{"code":%q,"message":%q}]}`+"\n", code, strings.ToLower(http.StatusText(status)))

@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -75,10 +76,8 @@ func staticFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("test program %s: %w", name, err)
 	}
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return nil, fmt.Errorf("test program %s: it is linked dynamically; build it with CGO_ENABLED=0", name)
-		}
+	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		return nil, fmt.Errorf("test program %s: it is linked dynamically; build it with CGO_ENABLED=0", name)
 	}
 	return data, nil
 }

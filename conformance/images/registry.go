@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -54,9 +55,7 @@ type Options struct {
 
 // New makes the test images and serves them until Close, or until ctx ends.
 func New(ctx context.Context, o Options) (*Registry, error) {
-	if o.Addr == "" {
-		o.Addr = "127.0.0.1:0"
-	}
+	o.Addr = cmp.Or(o.Addr, "127.0.0.1:0")
 	code, err := program(ctx, o.Program)
 	if err != nil {
 		return nil, err

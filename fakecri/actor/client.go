@@ -2,6 +2,7 @@ package actor
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,10 +20,7 @@ func (p *program) httpGet(ctx context.Context) int {
 		return p.fail(ctx, p.Args[0], err)
 	}
 	defer func() { _ = c.Close() }()
-	method := p.Options.Method
-	if method == "" {
-		method = "GET"
-	}
+	method := cmp.Or(p.Options.Method, "GET")
 	var b strings.Builder
 	// One request a connection is all that a check needs.
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s:%d\r\nUser-Agent: drydock-actor\r\nConnection: close\r\n", method, t.path, t.host, t.port)

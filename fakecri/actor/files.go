@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -233,10 +234,8 @@ func (p *program) readlink(ctx context.Context) int {
 
 // testFile prints nothing: its exit code is what a probe is decided by.
 func (p *program) testFile(context.Context) int {
-	for _, name := range p.Args {
-		if !p.exists(name) {
-			return 1
-		}
+	if slices.ContainsFunc(p.Args, func(name string) bool { return !p.exists(name) }) {
+		return 1
 	}
 	return 0
 }

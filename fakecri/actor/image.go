@@ -1,7 +1,9 @@
 package actor
 
 import (
+	"cmp"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -106,18 +108,14 @@ func Images() []Image {
 	}
 	for i := range list {
 		im := &list[i]
-		if im.Repository == "" {
-			im.Repository = Repository
-		}
+		im.Repository = cmp.Or(im.Repository, Repository)
 		if im.Entrypoint == nil {
 			im.Entrypoint = []string{Program}
 			if im.Cmd == nil {
 				im.Cmd = []string{"run"}
 			}
 		}
-		if im.WorkingDir == "" {
-			im.WorkingDir = "/"
-		}
+		im.WorkingDir = cmp.Or(im.WorkingDir, "/")
 		im.Env = append([]string{pathEnv}, im.Env...)
 	}
 	return list
@@ -135,10 +133,8 @@ func FindImage(repository, tag string) *Image {
 		if im.Tag == tag {
 			return im
 		}
-		for _, a := range im.Aliases {
-			if a == tag {
-				return im
-			}
+		if slices.Contains(im.Aliases, tag) {
+			return im
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -227,10 +228,7 @@ func parseHostPort(s string) (string, int, error) {
 		return "", 0, err
 	}
 	// Brackets around an IPv6 address are of the notation, not of the address.
-	host := strings.TrimSuffix(strings.TrimPrefix(s[:i], "["), "]")
-	if host == "" {
-		host = "127.0.0.1"
-	}
+	host := cmp.Or(strings.TrimSuffix(strings.TrimPrefix(s[:i], "["), "]"), "127.0.0.1")
 	return host, port, nil
 }
 

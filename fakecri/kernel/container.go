@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -198,10 +199,7 @@ func (c *Container) Start(spec Spec) (*Process, error) {
 	}
 	// Whether it can run is found out before there is a process, with its
 	// credentials: a stand-in lends them to a View.
-	dir := spec.Dir
-	if dir == "" {
-		dir = "/"
-	}
+	dir := cmp.Or(spec.Dir, "/")
 	// The View needs a process only for its credentials and directory.
 	stand := &Process{Cred: spec.Cred, Dir: dir, c: c, ns: c.pids}
 	v := &View{ns: c.opts.Root.ns, p: stand}
@@ -220,9 +218,7 @@ func (c *Container) Start(spec Spec) (*Process, error) {
 	p.Argv, p.Env, p.Dir, p.Cred = slices.Clone(prog.argv), spec.Env, stand.Dir, spec.Cred
 	p.fds, p.tty, p.done = dup(spec.FDs), spec.Tty, spec.Done
 	// Only the first one's end ends the container; execs come and go.
-	if c.first == nil {
-		c.first = p
-	}
+	c.first = cmp.Or(c.first, p)
 	// The body starts at a later step of the loop, so Done never comes before Start has returned.
 	p.launch(spec.Argv[0], false, prog.run)
 	return p, nil

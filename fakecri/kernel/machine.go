@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"cmp"
+
 	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
@@ -76,19 +78,11 @@ func New(opts Options) *Machine {
 	if m.opts.BootTime == 0 {
 		m.opts.BootTime = m.l.UnixNano()
 	}
-	if m.opts.Device == "" {
-		m.opts.Device = "/dev/vda1"
-	}
-	if m.opts.Kernel == "" {
-		m.opts.Kernel = "6.1.0"
-	}
+	m.opts.Device = cmp.Or(m.opts.Device, "/dev/vda1")
+	m.opts.Kernel = cmp.Or(m.opts.Kernel, "6.1.0")
 	// A machine needs at least one, since /proc shows ranges of them.
-	if m.opts.CPUs == 0 {
-		m.opts.CPUs = 2
-	}
-	if m.opts.Disk == 0 {
-		m.opts.Disk = 100 << 30
-	}
+	m.opts.CPUs = cmp.Or(m.opts.CPUs, 2)
+	m.opts.Disk = cmp.Or(m.opts.Disk, 100<<30)
 	// The node's namespace counts from firstHostPID, see PIDNamespace.add.
 	m.pids.m = m
 	m.host = &NetNS{m: m, ip: opts.HostIP}

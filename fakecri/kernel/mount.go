@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -259,10 +260,7 @@ type Mount struct {
 func (ns *Namespace) Mounts() []Mount {
 	out := make([]Mount, len(ns.list))
 	for i, x := range ns.list {
-		opts := x.opts
-		if opts == "" {
-			opts = "relatime"
-		}
+		opts := cmp.Or(x.opts, "relatime")
 		out[i] = Mount{x.path, x.fstype, ns.m.device(x), opts, x.ro}
 	}
 	return out
@@ -294,12 +292,7 @@ func (ns *Namespace) at(p string) int {
 // inside reports whether something is mounted at or below a path. It is asked before a directory
 // is removed or moved at once.
 func (ns *Namespace) inside(p string) bool {
-	for _, x := range ns.list {
-		if below(x.path, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ns.list, func(x *mount) bool { return below(x.path, p) })
 }
 
 // below reports whether a clean path is dir or below it. Both paths are clean; a name that only

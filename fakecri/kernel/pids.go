@@ -1,6 +1,9 @@
 package kernel
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // firstHostPID is where the numbers of processes on the node begin. A node has daemons before its
 // first container; the number only has to look plausible.
@@ -70,9 +73,7 @@ func (p *Process) PIDIn(ns *PIDNamespace) int {
 // the start.
 func (ns *PIDNamespace) add(p *Process) {
 	host := &ns.m.pids
-	if host.last == 0 {
-		host.last = firstHostPID
-	}
+	host.last = cmp.Or(host.last, firstHostPID)
 	host.last++
 	p.hostPID = host.last
 	host.list = append(host.list, p)

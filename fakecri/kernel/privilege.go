@@ -81,10 +81,7 @@ func (p *Process) effective() Capabilities {
 // has all. A View without a process is the runtime's own, which sets up mounts before anybody
 // runs.
 func (v *View) can(n int) bool {
-	if v.p == nil {
-		return true
-	}
-	return v.p.effective().has(n)
+	return v.p == nil || v.p.effective().has(n)
 }
 
 // Bounds reports whether the container's processes can have a capability at all.

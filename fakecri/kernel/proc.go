@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"math"
@@ -154,10 +155,8 @@ func (procFS) lookup(v *View, rel string) *synth {
 			return synthDir()
 		}
 	}
-	for _, file := range sysctls(v) {
-		if strings.HasPrefix(file, name+"/") {
-			return synthDir()
-		}
+	if slices.ContainsFunc(sysctls(v), func(file string) bool { return strings.HasPrefix(file, name+"/") }) {
+		return synthDir()
 	}
 	return nil
 }
@@ -304,10 +303,7 @@ func (d processDir) file(name string) *synth {
 		if err != nil || fd < 0 || fd >= len(p.fds) || p.fds[fd] == nil {
 			return nil
 		}
-		target := Path(p.fds[fd])
-		if target == "" {
-			target = "pipe:[1]"
-		}
+		target := cmp.Or(Path(p.fds[fd]), "pipe:[1]")
 		return &synth{mode: fs.ModeSymlink | 0o700, link: target, file: p.fds[fd]}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -69,9 +70,7 @@ func (v *View) lookPath(name, pathEnv string) (string, error) {
 		if name == "" {
 			break
 		}
-		if dir == "" {
-			dir = "."
-		}
+		dir = cmp.Or(dir, ".")
 		file := path.Join(dir, name)
 		if dir == "." {
 			file = "./" + name
@@ -307,9 +306,7 @@ func (p *Process) Fork(name string, fds []File, body Command) *Process {
 // Setpgid puts a child (or the process itself) into a process group; 0 means
 // one of its own.
 func (p *Process) Setpgid(child *Process, pgid int) {
-	if pgid == 0 {
-		pgid = child.pid
-	}
+	pgid = cmp.Or(pgid, child.pid)
 	child.pgid = pgid
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -297,12 +298,7 @@ func (b *bridge) ours(a net.Addr) bool {
 	if ip.IsLoopback() {
 		return true
 	}
-	for _, o := range b.own {
-		if o == ip {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(b.own, ip)
 }
 
 // serve hands one connection to whoever listens in the pod. What a client sends to a stated

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,9 +92,7 @@ func (f *setFault) shown() ControlFault {
 		Hang: r.Hang, From: shown(r.From), For: shown(r.For), Nth: r.Nth, Count: r.Count}
 	if r.Error != nil {
 		out.Code, out.Message = r.Error.Code, r.Error.Message
-		if out.Code == "" {
-			out.Code = "Unknown"
-		}
+		out.Code = cmp.Or(out.Code, "Unknown")
 	}
 	if out.Latency = shown(r.Latency.Min); r.Latency.Max > r.Latency.Min {
 		out.Latency = r.Latency.Min.String() + ".." + r.Latency.Max.String()

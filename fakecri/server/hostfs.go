@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -231,9 +232,7 @@ func (*hostFS) Statfs(name string) (hostfs.Statfs, error) {
 		Type: fsTypes[int64(st.Type)], Size: int64(st.Blocks) * st.Bsize, Used: int64(st.Blocks-st.Bfree) * st.Bsize,
 		Avail: int64(st.Bavail) * st.Bsize, Files: int64(st.Files), FreeFiles: int64(st.Ffree),
 	}
-	if out.Type == "" {
-		out.Type = "ext4"
-	}
+	out.Type = cmp.Or(out.Type, "ext4")
 	return out, nil
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -79,18 +80,10 @@ func (o *Options) validate() error {
 
 // setDefaults sets what each field says it is by default.
 func (o *Options) setDefaults() {
-	if o.Speed == 0 {
-		o.Speed = 1
-	}
-	if o.Grace == 0 {
-		o.Grace = 2 * time.Second
-	}
-	if o.EventBuffer == 0 {
-		o.EventBuffer = 4096
-	}
-	if o.Runtime.PodCIDR == "" {
-		o.Runtime.PodCIDR = DefaultPodCIDR
-	}
+	o.Speed = cmp.Or(o.Speed, 1)
+	o.Grace = cmp.Or(o.Grace, 2*time.Second)
+	o.EventBuffer = cmp.Or(o.EventBuffer, 4096)
+	o.Runtime.PodCIDR = cmp.Or(o.Runtime.PodCIDR, DefaultPodCIDR)
 }
 
 // DefaultPodCIDR is where pods have their addresses: all of 127/8 is the

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -51,10 +52,7 @@ type streamServer struct {
 // newStreaming opens the port on which streams are served, and serves it. The address is in the
 // URLs, so the port is open before any is given out.
 func newStreaming(s *Server) (*streamServer, error) {
-	addr := s.opts.StreamAddress
-	if addr == "" {
-		addr = defaultStreamAddress
-	}
+	addr := cmp.Or(s.opts.StreamAddress, defaultStreamAddress)
 	lis, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err

@@ -267,10 +267,8 @@ func (n *node) linked() bool {
 		return true
 	}
 	if e := n.exts(); e != nil {
-		for _, o := range e.names {
-			if o.counted {
-				return true
-			}
+		if slices.ContainsFunc(e.names, func(o *node) bool { return o.counted }) {
+			return true
 		}
 	}
 	return false

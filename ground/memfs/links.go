@@ -1,6 +1,7 @@
 package memfs
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"strings"
@@ -50,9 +51,7 @@ func (f *FS) Readlink(name string) (string, error) {
 func (f *FS) Rename(oldname, newname string) error {
 	from, errno := f.walk(oldname, false)
 	to, errno2 := f.walk(newname, false)
-	if errno == 0 {
-		errno = errno2
-	}
+	errno = cmp.Or(errno, errno2)
 	if errno == 0 && from.n == nil {
 		errno = syscall.ENOENT
 	}

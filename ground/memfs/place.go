@@ -1,6 +1,7 @@
 package memfs
 
 import (
+	"cmp"
 	"io/fs"
 	"path"
 	"strings"
@@ -190,10 +191,7 @@ func (t *part) noSpace(pl place, self bool, need Space) syscall.Errno {
 		}
 		need = need.plus(copied)
 	}
-	dir := pl.dir
-	if dir == nil {
-		dir = pl.n
-	}
+	dir := cmp.Or(pl.dir, pl.n)
 	return v.share.noSpace(dir, need)
 }
 

@@ -1,6 +1,8 @@
 package memfs
 
 import (
+	"cmp"
+
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -147,10 +149,7 @@ func (v *volume) room(p string, n *node, off, end int64) int64 {
 
 // tmpfsUsed is what a tmpfs holds.
 func (v *volume) tmpfsUsed(m *mount) int64 {
-	root := m.root
-	if root == nil {
-		root = v.whole.root
-	}
+	root := cmp.Or(m.root, v.whole.root)
 	u := tally{tmpfs: true}
 	u.add(root)
 	return u.bytes

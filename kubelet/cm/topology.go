@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -131,9 +132,7 @@ func (l Layout) New() (*Topology, error) {
 	one := func(n int) int { return max(n, 1) }
 	sockets, cores, threads := one(l.Sockets), one(l.CoresPerSocket), one(l.ThreadsPerCore)
 	nodes, caches := l.NUMANodes, l.UncoreCaches
-	if nodes == 0 {
-		nodes = sockets
-	}
+	nodes = cmp.Or(nodes, sockets)
 	all := sockets * cores
 	if caches == 0 {
 		caches = max(nodes, sockets)

@@ -9,6 +9,7 @@
 package real
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,21 +107,13 @@ func Run(ctx context.Context, o Options) error {
 	if o.Config == nil {
 		return errors.New("kubelet: there is no configuration")
 	}
-	if o.RootDir == "" {
-		o.RootDir = kubelet.DefaultRootDir
-	}
+	o.RootDir = cmp.Or(o.RootDir, kubelet.DefaultRootDir)
 	if clean := filepath.Clean(o.RootDir); clean != o.RootDir || !filepath.IsAbs(clean) {
 		return fmt.Errorf("rootDirectory not in canonical form: expected %s, was %s", clean, o.RootDir)
 	}
-	if o.ContainerLogsDir == "" {
-		o.ContainerLogsDir = DefaultContainerLogsDir
-	}
-	if o.RuntimeEndpoint == "" {
-		o.RuntimeEndpoint = o.Config.ContainerRuntimeEndpoint
-	}
-	if o.ImageEndpoint == "" {
-		o.ImageEndpoint = o.Config.ImageServiceEndpoint
-	}
+	o.ContainerLogsDir = cmp.Or(o.ContainerLogsDir, DefaultContainerLogsDir)
+	o.RuntimeEndpoint = cmp.Or(o.RuntimeEndpoint, o.Config.ContainerRuntimeEndpoint)
+	o.ImageEndpoint = cmp.Or(o.ImageEndpoint, o.Config.ImageServiceEndpoint)
 	prepareProcess(&o)
 	if o.TuneKernel {
 		if err := tuneKernel("/proc/sys", o.Config.ProtectKernelDefaults, o.log); err != nil {

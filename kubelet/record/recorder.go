@@ -5,6 +5,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,9 +85,7 @@ type pending struct {
 
 // New returns a recorder that keeps events until Start.
 func New(opts Options) *Recorder {
-	if opts.Component == "" {
-		opts.Component = "kubelet"
-	}
+	opts.Component = cmp.Or(opts.Component, "kubelet")
 	r := &Recorder{opts: opts, corr: newCorrelator(), tokens: float64(opts.Burst)}
 	r.run = r.send
 	return r
@@ -208,10 +207,7 @@ func (r *Recorder) dequeue() pending {
 
 // event is client-go's makeEvent.
 func (r *Recorder) event(p *pending, to *v1.Event) {
-	ns := p.ref.Namespace
-	if ns == "" {
-		ns = metav1.NamespaceDefault
-	}
+	ns := cmp.Or(p.ref.Namespace, metav1.NamespaceDefault)
 	t := metav1.Time{Time: time.Unix(0, p.stamp).UTC().Truncate(time.Second)}
 	*to = v1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Name: eventName(p.ref.Name, p.stamp), Namespace: ns, Annotations: p.annotations},
@@ -267,9 +263,7 @@ func (r *Recorder) writeOnce(ctx context.Context, ev *v1.Event) bool {
 		answer, err = r.opts.Client.CreateEvent(ctx, ev)
 	}
 	if err == nil {
-		if answer == nil {
-			answer = ev
-		}
+		answer = cmp.Or(answer, ev)
 		r.corr.update(answer)
 		return true
 	}

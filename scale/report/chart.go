@@ -7,6 +7,7 @@ import (
 	"image/color"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,12 +75,7 @@ const (
 
 // empty tells that there is nothing to draw.
 func (c *chart) empty() bool {
-	for _, l := range c.lines {
-		if len(l.xy) > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.lines, func(l line) bool { return len(l.xy) > 0 })
 }
 
 // svg draws the chart as an element of a page, with a title and a description

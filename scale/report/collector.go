@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -51,9 +52,7 @@ type Collector struct {
 // change the run: the component "report" draws its latencies from a stream of its own, and
 // nothing is scheduled.
 func Attach(c *sim.Cluster, opts Options) *Collector {
-	if opts.Title == "" {
-		opts.Title = "Drydock"
-	}
+	opts.Title = cmp.Or(opts.Title, "Drydock")
 	if opts.MaxPods <= 0 {
 		opts.MaxPods = 1_000_000
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -267,9 +268,7 @@ func (x *startingPod) act(r *trace.Record, container string, at time.Duration) {
 		case failed:
 			return
 		case hasContainer(x.containers, container):
-			if x.main == 0 {
-				x.main = at
-			}
+			x.main = cmp.Or(x.main, at)
 			x.lastMain = at
 		case x.init == 0:
 			x.init = at

@@ -195,10 +195,7 @@ func (c *Comparison) writePods(w io.Writer) {
 		return result.Shared.Text(f.Availability)
 	}
 	for _, p := range pods[:min(len(pods), shownPods)] {
-		qos := p.QoS
-		if qos == "" {
-			qos = "-"
-		}
+		qos := cmp.Or(p.QoS, "-")
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Pod, qos, two(result.Counted, p.A.Evictions, p.B.Evictions), two(result.Counted, p.A.OOMKills, p.B.OOMKills),
 			two(result.Counted, p.A.Restarts, p.B.Restarts), available(p.A)+" / "+available(p.B))
 	}

@@ -227,12 +227,9 @@ func isLocal(e celast.Expr, bound map[string]int) bool {
 	case celast.ListKind:
 		return allLocal(e.AsList().Elements(), bound)
 	case celast.MapKind:
-		for _, x := range e.AsMap().Entries() {
-			if !isLocal(x.AsMapEntry().Key(), bound) || !isLocal(x.AsMapEntry().Value(), bound) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(e.AsMap().Entries(), func(x celast.EntryExpr) bool {
+			return !isLocal(x.AsMapEntry().Key(), bound) || !isLocal(x.AsMapEntry().Value(), bound)
+		})
 	case celast.StructKind:
 		return false
 	case celast.ComprehensionKind:

@@ -1,6 +1,7 @@
 package expect
 
 import (
+	"cmp"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -65,10 +66,7 @@ func (h *history) isEmpty() bool {
 // A pod of the same name continues the history; its UID tells them apart. Old is needed for a pod
 // that is gone, of which there is no new state.
 func (h *history) podChanged(old, now *v1.Pod, at time.Duration) {
-	p := now
-	if p == nil {
-		p = old
-	}
+	p := cmp.Or(now, old)
 	k := objKey{p.Namespace, p.Name}
 	ph := h.pods[k]
 	if ph == nil {

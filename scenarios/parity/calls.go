@@ -147,10 +147,7 @@ func looseCallsDiff(k callKey, x, y []call) string {
 
 // exactCallsDiff compares call by call. Outcome counts as well: a call that failed must fail.
 func exactCallsDiff(k callKey, x, y []call) string {
-	name := k.container
-	if name == "" {
-		name = "sandbox"
-	}
+	name := cmp.Or(k.container, "sandbox")
 	longest := max(len(x), len(y))
 	for i := range longest {
 		if i >= len(x) || i >= len(y) {

@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -126,10 +127,7 @@ func (c *Case) target(a *Action) types.NamespacedName {
 	}
 	for i := range c.Actions {
 		if p := c.Actions[i].Pod; p != nil {
-			ns := p.Namespace
-			if ns == "" {
-				ns = v1.NamespaceDefault
-			}
+			ns := cmp.Or(p.Namespace, v1.NamespaceDefault)
 			return types.NamespacedName{Namespace: ns, Name: p.Name}
 		}
 	}

@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -142,9 +143,7 @@ func settle(used int64) []usage.Point {
 
 // quantity reads an amount, or what is there if none is given.
 func quantity(field string, a, usually Amount) (int64, error) {
-	if a == "" {
-		a = usually
-	}
+	a = cmp.Or(a, usually)
 	q, err := resource.ParseQuantity(string(a))
 	if err != nil {
 		return 0, fmt.Errorf("machine: %s: %q is no quantity", field, a)

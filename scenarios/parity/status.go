@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -142,10 +143,7 @@ func statusDiff(rec, rep object) string {
 	case j >= len(b):
 		return fmt.Sprintf("status %d at %vs is missing: %s", i+1, a[i].at, brief(a[i].view))
 	default:
-		d := differ(a[i].view, b[j].view, "")
-		if d == "" {
-			d = "equal, but what follows is not"
-		}
+		d := cmp.Or(differ(a[i].view, b[j].view, ""), "equal, but what follows is not")
 		return fmt.Sprintf("status %d (recorded at %vs, replayed at %vs): %s", i+1, a[i].at, b[j].at, d)
 	}
 }

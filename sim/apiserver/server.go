@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -86,9 +87,7 @@ type informers struct {
 // priority classes only.
 func New(opts Options) *Server {
 	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
+		*d = cmp.Or(*d, v)
 	}
 	def(&opts.LatencyMin, 5*time.Millisecond)
 	opts.LatencyMax = max(opts.LatencyMax, opts.LatencyMin)

@@ -16,6 +16,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,12 +58,8 @@ var (
 )
 
 func (c Client) or(d Client) Client {
-	if c.QPS == 0 {
-		c.QPS = d.QPS
-	}
-	if c.Burst == 0 {
-		c.Burst = d.Burst
-	}
+	c.QPS = cmp.Or(c.QPS, d.QPS)
+	c.Burst = cmp.Or(c.Burst, d.Burst)
 	return c
 }
 

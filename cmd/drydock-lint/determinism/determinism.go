@@ -100,10 +100,7 @@ func run(pass *analysis.Pass) (any, error) {
 // report reports what n does, unless the file is exempt from its class or, for
 // the order of maps, an escape on one of the lines of [n, end) says otherwise.
 func (c *checker) report(k class, pos, end token.Pos, format string, args ...any) {
-	if c.exempt&k != 0 {
-		return
-	}
-	if k == order && c.escaped(pos, end) {
+	if c.exempt&k != 0 || k == order && c.escaped(pos, end) {
 		return
 	}
 	c.pass.Report(analysis.Diagnostic{Pos: pos, Category: k.String(), Message: fmt.Sprintf(format, args...)})

@@ -3,6 +3,7 @@ package determinism
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -254,10 +255,8 @@ func (c *checker) use(id *ast.Ident) {
 	if _, isConst := obj.(*types.Const); isConst {
 		return
 	}
-	for _, n := range a.names {
-		if n == key {
-			return
-		}
+	if slices.Contains(a.names, key) {
+		return
 	}
 	c.report(a.ban.class, id.Pos(), id.Pos(), "use of %s.%s: %s", path, key, a.ban.instead)
 }

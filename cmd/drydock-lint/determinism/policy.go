@@ -1,6 +1,9 @@
 package determinism
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // module is the path of the module whose packages are judged.
 const module = "github.com/drydock-sim/drydock"
@@ -119,10 +122,5 @@ func exemption(pkg, file string) class {
 
 // isSealed reports whether only edges may import pkg.
 func isSealed(pkg string) bool {
-	for _, e := range edges {
-		if e.sealed && under(pkg, e.dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(edges, func(e edge) bool { return e.sealed && under(pkg, e.dir) })
 }

@@ -2,6 +2,7 @@ package rooms
 
 import (
 	"go/types"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/packages"
@@ -44,10 +45,8 @@ func (c *check) files(r room) {
 	if n <= mostFiles {
 		return
 	}
-	for _, k := range c.rules.Catalogues {
-		if k.Dir == r.dir {
-			return
-		}
+	if slices.ContainsFunc(c.rules.Catalogues, func(k Catalogue) bool { return k.Dir == r.dir }) {
+		return
 	}
 	c.reportRule(Files, r.dir, "%d files, at most %d are allowed: split the package, or give it a row of catalogues if it is one", n, mostFiles)
 }

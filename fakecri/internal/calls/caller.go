@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -48,9 +49,7 @@ func (c *Caller) wait(ctx context.Context, m Method, s *Subject) error {
 	if err := r.Loop.Sleep(ctx, took); err != nil {
 		return CtxError(err)
 	}
-	if d == nil {
-		d = r.Life
-	}
+	d = cmp.Or(d, r.Life)
 	switch {
 	case d == nil:
 		return errDown

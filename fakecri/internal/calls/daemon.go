@@ -2,6 +2,7 @@ package calls
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
@@ -125,12 +126,7 @@ func (r *Daemon) daemonGroup() *loop.Group {
 
 // Faulted reports whether an active fault names the method.
 func (r *Daemon) Faulted(m Method) bool {
-	for _, f := range r.faults {
-		if f.active && f.methods[m] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.faults, func(f *fault) bool { return f.active && f.methods[m] })
 }
 
 // Prompt reports whether a call would be answered at once and leave no trace.
@@ -138,12 +134,7 @@ func (r *Daemon) Prompt(m Method) bool {
 	if r.Life == nil || r.Latency(m).Max > 0 || r.Latency(m).Min > 0 || r.Recorder.TraceReads() {
 		return false
 	}
-	for _, f := range r.faults {
-		if f.active && f.methods[m] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.faults, func(f *fault) bool { return f.active && f.methods[m] })
 }
 
 // AwaitEvent waits until an event has happened, or the daemon is gone.

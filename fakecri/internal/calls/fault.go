@@ -1,7 +1,9 @@
 package calls
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,10 +68,7 @@ func (e *FaultError) err() error {
 	if err != nil {
 		code = codes.Unknown
 	}
-	msg := e.Message
-	if msg == "" {
-		msg = "injected fault"
-	}
+	msg := cmp.Or(e.Message, "injected fault")
 	return status.Error(code, msg)
 }
 
@@ -163,10 +162,7 @@ func (r *Daemon) AddFault(rule Fault) (remove func()) {
 		f.methods[m] = program.GlobMatch(rule.Method, methods[m].name)
 	}
 	if f.Name == "" {
-		f.Name = f.Method
-		if f.Name == "" {
-			f.Name = "*"
-		}
+		f.Name = cmp.Or(f.Method, "*")
 	}
 	r.faults = append(r.faults, f)
 	f.timer = r.Loop.Root().NewTimer("cri fault "+f.Name, nil)
@@ -229,10 +225,7 @@ func (r *Daemon) Faulty() bool { return len(r.faults) > 0 }
 
 // ListingFaulted reports whether a fault could touch a listing now.
 func (r *Daemon) ListingFaulted() bool {
-	for _, f := range r.faults {
-		if f.active && !f.spent() && (f.methods[ListPodSandbox] || f.methods[ListContainers]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.faults, func(f *fault) bool {
+		return f.active && !f.spent() && (f.methods[ListPodSandbox] || f.methods[ListContainers])
+	})
 }

@@ -1,6 +1,8 @@
 package calls
 
 import (
+	"cmp"
+
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
@@ -35,9 +37,6 @@ func (s *Subject) Draw(l *loop.Loop, d program.Range, purpose string) int64 {
 	if d.Max <= d.Min {
 		return int64(d.Min)
 	}
-	object := s.Pod
-	if object == "" {
-		object = s.Image
-	}
+	object := cmp.Or(s.Pod, s.Image)
 	return int64(l.Between(d.Min, d.Max, purpose, object, s.Key()))
 }

@@ -8,6 +8,7 @@
 package condition
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -97,9 +98,7 @@ func (t *Test) Eval(operands []string) bool {
 // fail notes what is wrong, the first time. It returns false, so that a caller can return its
 // answer.
 func (t *Test) fail(problem string) bool {
-	if t.Problem == "" {
-		t.Problem = problem
-	}
+	t.Problem = cmp.Or(t.Problem, problem)
 	return false
 }
 

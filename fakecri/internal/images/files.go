@@ -3,6 +3,7 @@ package images
 import (
 	"context"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
@@ -26,12 +27,9 @@ func (src *Source) Plain() bool {
 
 // States reports whether the image's stated commands have one, by name or path.
 func (src *Source) States(command string) bool {
-	for _, c := range src.Commands {
-		if c == command || !path.IsAbs(c) && command == "/bin/"+c {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(src.Commands, func(c string) bool {
+		return c == command || !path.IsAbs(c) && command == "/bin/"+c
+	})
 }
 
 // Tree returns the name of the image's files.

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -296,9 +297,7 @@ func (st *Store) newSource(im Image, name string) *Source {
 	}
 	src.Digest = st.table.text(src.Digest)
 	src.ID = st.table.text("sha256:" + Hash("image", src.Digest))
-	if src.Size == 0 {
-		src.Size = st.opts.ImageSize
-	}
+	src.Size = cmp.Or(src.Size, st.opts.ImageSize)
 	if src.Pull == (program.Range{}) {
 		src.Pull = st.opts.ImagePull
 	}
@@ -445,10 +444,8 @@ func (st *Store) Add(src *Source, c string) *Present {
 // appendNew is append of what is not there yet, into a new array: the old one
 // has been handed out.
 func appendNew(s []string, v string) []string {
-	for _, o := range s {
-		if o == v {
-			return s
-		}
+	if slices.Contains(s, v) {
+		return s
 	}
 	return append(s[:len(s):len(s)], v)
 }

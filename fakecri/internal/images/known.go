@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"path"
@@ -227,13 +228,7 @@ func (im *Image) adopt(k *knownImage) {
 	if im.Env == nil {
 		im.Env = k.Env
 	}
-	if im.User == "" {
-		im.User = k.User
-	}
-	if im.WorkingDir == "" {
-		im.WorkingDir = k.Dir
-	}
-	if im.StopSignal == 0 {
-		im.StopSignal = k.StopSignal
-	}
+	im.User = cmp.Or(im.User, k.User)
+	im.WorkingDir = cmp.Or(im.WorkingDir, k.Dir)
+	im.StopSignal = cmp.Or(im.StopSignal, k.StopSignal)
 }

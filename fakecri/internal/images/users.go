@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -62,9 +63,7 @@ func (u users) Cred(id string, sc *runtimeapi.LinuxContainerSecurityContext, ima
 	} else if sc.GetRunAsUsername() != "" {
 		user, group = sc.RunAsUsername, ""
 	}
-	if user == "" {
-		user = "0"
-	}
+	user = cmp.Or(user, "0")
 	if v := sc.GetRunAsGroup(); v != nil {
 		group = strconv.FormatInt(v.Value, 10)
 	}

@@ -75,10 +75,8 @@ func (r *Machine) RunSandbox(ctx context.Context, by *calls.Caller, s *records.S
 // checkHandler refuses a runtime handler that is not configured. A pod with an unknown
 // RuntimeClass handler fails here, with containerd's words.
 func (r *Machine) checkHandler(name string) error {
-	for _, h := range r.Handlers {
-		if h.Name == name {
-			return nil
-		}
+	if slices.ContainsFunc(r.Handlers, func(h *runtimeapi.RuntimeHandler) bool { return h.Name == name }) {
+		return nil
 	}
 	return status.Errorf(codes.InvalidArgument, "failed to get sandbox runtime: no runtime for %q is configured", name)
 }

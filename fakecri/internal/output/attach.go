@@ -107,10 +107,7 @@ func (t *Tap) run(ctx context.Context) {
 	}()
 	for {
 		for len(t.buf) == 0 {
-			if t.closed {
-				return
-			}
-			if t.more.Wait(ctx) != nil {
+			if t.closed || t.more.Wait(ctx) != nil {
 				return
 			}
 		}

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -93,9 +94,7 @@ func (r *Outputs) armLogs(p *records.Process) {
 
 // writeLog hands a text to the sink, each line of it in CRI log format.
 func (r *Outputs) writeLog(c *records.Container, stream, text string) {
-	if stream == "" {
-		stream = program.StdoutName
-	}
+	stream = cmp.Or(stream, program.StdoutName)
 	if r.Attached != nil {
 		r.show(nil, c, stream, []byte(strings.TrimSuffix(text, "\n")+"\n")) //nolint:staticcheck // nil: a text that is stated never waits for a slow client
 	}

@@ -1,6 +1,7 @@
 package podnet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -167,10 +168,7 @@ func (a *answer) http(req *http.Request) (int, []byte, error) {
 	if a.err != nil {
 		return 0, nil, a.err
 	}
-	path := req.URL.Path
-	if path == "" {
-		path = "/"
-	}
+	path := cmp.Or(req.URL.Path, "/")
 	if a.port.Answer != nil {
 		code, body := a.port.Answer(program.Asked{Server: server{a.r, a.of}, Req: req, At: a.at})
 		return code, []byte(body), nil

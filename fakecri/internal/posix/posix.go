@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -462,10 +463,8 @@ func (t *translator) escape() error {
 			return ErrBackRef
 		}
 		// A group can't refer to itself.
-		for _, o := range t.open {
-			if o == n {
-				return ErrBackRef
-			}
+		if slices.Contains(t.open, n) {
+			return ErrBackRef
 		}
 		t.backRef = true
 		t.atom(`\` + string(c))

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,13 +32,7 @@ func (r *Runner) enterImage(in *records.Interpreted, pk *podkernel.Pod) error {
 		ReadOnly:   c.Config.GetLinux().GetSecurityContext().GetReadonlyRootfs(),
 		Privileged: c.Config.GetLinux().GetSecurityContext().GetPrivileged(),
 	})
-	in.Dir = c.Config.WorkingDir
-	if in.Dir == "" {
-		in.Dir = src.WorkingDir
-	}
-	if in.Dir == "" {
-		in.Dir = "/"
-	}
+	in.Dir = cmp.Or(c.Config.WorkingDir, src.WorkingDir, "/")
 	if err := r.mountAll(in, pk); err != nil {
 		return err
 	}

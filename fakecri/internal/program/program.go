@@ -12,6 +12,7 @@ package program
 import (
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -204,12 +205,7 @@ func (m *Match) Matches(md *runtimeapi.PodSandboxMetadata, config *runtimeapi.Co
 	if MatchPattern(m.Image, config.Image.GetUserSpecifiedImage()) || MatchPattern(m.Image, config.Image.GetImage()) {
 		return true
 	}
-	for _, t := range tags {
-		if MatchPattern(m.Image, t) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tags, func(t string) bool { return MatchPattern(m.Image, t) })
 }
 
 // DefaultBehaviour is that of a container with no program.

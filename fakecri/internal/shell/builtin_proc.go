@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -46,9 +47,7 @@ func cdCmd(s *shell, argv []string) int {
 	default:
 		dest = args[0]
 	}
-	if dest == "" {
-		dest = "."
-	}
+	dest = cmp.Or(dest, ".")
 	try := []string{dest}
 	// Names that begin with /, . or .. mean one place only.
 	if first, _, _ := strings.Cut(dest, "/"); first != "" && first != "." && first != ".." {

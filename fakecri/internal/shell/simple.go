@@ -310,10 +310,8 @@ func (s *shell) runBuiltin(b builtin, argv []string, flags evalFlags) int {
 // the environment is made of those.
 func (s *shell) program(call *syntax.CallExpr, argv []string, flags evalFlags, saved *redirection) int {
 	var temp []variable
-	if len(call.Assigns) > 0 {
-		if !s.assign(call.Assigns, flagExport, &temp) {
-			return s.status
-		}
+	if len(call.Assigns) > 0 && !s.assign(call.Assigns, flagExport, &temp) {
+		return s.status
 	}
 	s.trace(argv)
 	// With a trap set the shell must stay, to run it when the program has ended. may and not

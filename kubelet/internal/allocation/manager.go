@@ -227,10 +227,7 @@ func (m *Manager) restore(pod *v1.Pod) {
 // for other resources than the spec before (nil: unknown) did. It must be
 // called before anything else sees the new pod.
 func (m *Manager) SpecUpdated(old, pod *v1.Pod) (resized bool) {
-	if old == pod {
-		return false
-	}
-	if old != nil && sharesSpec(old, pod) {
+	if old == pod || old != nil && sharesSpec(old, pod) {
 		return false
 	}
 	if old != nil {

@@ -1,11 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -90,9 +92,7 @@ func (d *StaticPods) applyDefaults(pod *v1.Pod, from origin) error {
 		return errors.New("invalid pod: name is needed for the pod")
 	}
 	pod.Name += "-" + strings.ToLower(d.NodeName)
-	if pod.Namespace == "" {
-		pod.Namespace = v1.NamespaceDefault
-	}
+	pod.Namespace = cmp.Or(pod.Namespace, v1.NamespaceDefault)
 	pod.Spec.NodeName = d.NodeName
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
@@ -191,10 +191,8 @@ func volumeReference(v *v1.VolumeSource) string {
 
 // referencesSecret reports whether anything of the pod names a secret.
 func referencesSecret(spec *v1.PodSpec) bool {
-	for _, r := range spec.ImagePullSecrets {
-		if r.Name != "" {
-			return true
-		}
+	if slices.ContainsFunc(spec.ImagePullSecrets, func(r v1.LocalObjectReference) bool { return r.Name != "" }) {
+		return true
 	}
 	for i := range spec.Volumes {
 		if volumeSecret(&spec.Volumes[i].VolumeSource) {
@@ -207,12 +205,9 @@ func referencesSecret(spec *v1.PodSpec) bool {
 				return true
 			}
 		}
-		for _, e := range c.Env {
-			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && e.ValueFrom.SecretKeyRef.Name != "" {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(c.Env, func(e v1.EnvVar) bool {
+			return e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && e.ValueFrom.SecretKeyRef.Name != ""
+		})
 	})
 }
 
@@ -273,12 +268,9 @@ func referencesConfigMap(spec *v1.PodSpec) bool {
 				return true
 			}
 		}
-		for _, e := range c.Env {
-			if e.ValueFrom != nil && e.ValueFrom.ConfigMapKeyRef != nil && e.ValueFrom.ConfigMapKeyRef.Name != "" {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(c.Env, func(e v1.EnvVar) bool {
+			return e.ValueFrom != nil && e.ValueFrom.ConfigMapKeyRef != nil && e.ValueFrom.ConfigMapKeyRef.Name != ""
+		})
 	})
 }
 

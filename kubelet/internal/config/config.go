@@ -89,12 +89,7 @@ func (c *PodConfig) MarkSeen(source string) {
 // Until then a pod that isn't known may only be late, so nothing of it is
 // removed.
 func (c *PodConfig) AllReady() bool {
-	for _, s := range c.sources {
-		if !s.hasSet || !s.seen {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.sources, func(s *Source) bool { return !s.hasSet || !s.seen })
 }
 
 // Source is one origin of pods.

@@ -43,10 +43,5 @@ func (p *pressure) update(met []Threshold, now int64, period time.Duration) (cha
 
 // Under reports whether the node reports a condition.
 func (m *Manager) Under(c v1.NodeConditionType) bool {
-	for _, r := range m.pressure.reported {
-		if r == c {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(m.pressure.reported, c)
 }

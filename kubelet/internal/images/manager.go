@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -91,12 +92,8 @@ type Manager struct {
 
 // New returns a Manager.
 func New(o Options) *Manager {
-	if o.BackoffBase == 0 {
-		o.BackoffBase = kubecontainer.BackoffBase
-	}
-	if o.BackoffMax == 0 {
-		o.BackoffMax = kubecontainer.BackoffMax
-	}
+	o.BackoffBase = cmp.Or(o.BackoffBase, kubecontainer.BackoffBase)
+	o.BackoffMax = cmp.Or(o.BackoffMax, kubecontainer.BackoffMax)
 	m := &Manager{o: o, backoff: kubecontainer.NewBackoff(o.BackoffBase, o.BackoffMax), last: map[uint64]string{}}
 	switch {
 	case !o.Parallel:

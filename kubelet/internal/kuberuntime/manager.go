@@ -1,6 +1,7 @@
 package kuberuntime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -218,15 +219,9 @@ func New(o Options) (*Manager, error) {
 	if o.Loop == nil || o.Group == nil || o.RuntimeService == nil || o.ImageService == nil {
 		return nil, errors.New("kuberuntime: Loop, Group, RuntimeService and ImageService are needed")
 	}
-	if o.RequestTimeout == 0 {
-		o.RequestTimeout = DefaultRequestTimeout
-	}
-	if o.PodLogsDir == "" {
-		o.PodLogsDir = DefaultPodLogsDir
-	}
-	if o.RootDir == "" {
-		o.RootDir = "/var/lib/kubelet"
-	}
+	o.RequestTimeout = cmp.Or(o.RequestTimeout, DefaultRequestTimeout)
+	o.PodLogsDir = cmp.Or(o.PodLogsDir, DefaultPodLogsDir)
+	o.RootDir = cmp.Or(o.RootDir, "/var/lib/kubelet")
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}

@@ -111,10 +111,8 @@ func checkOS(pod *v1.Pod) PodAdmitResult {
 // onlyAffinity reports whether nothing else was wrong. The labels that are known
 // may be old, so such a pod is judged again by the node that the API has now.
 func onlyAffinity(failures []Failure) bool {
-	for _, f := range failures {
-		if f.Predicate != "NodeAffinity" {
-			return false
-		}
+	if slices.ContainsFunc(failures, func(f Failure) bool { return f.Predicate != "NodeAffinity" }) {
+		return false
 	}
 	return len(failures) > 0
 }

@@ -5,6 +5,7 @@
 package nodelease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,12 +90,8 @@ type Manager struct {
 
 // New returns a manager that does nothing until Start.
 func New(opts Options) *Manager {
-	if opts.DurationSeconds == 0 {
-		opts.DurationSeconds = 40
-	}
-	if opts.Timeout == 0 {
-		opts.Timeout = defaultTimeout
-	}
+	opts.DurationSeconds = cmp.Or(opts.DurationSeconds, 40)
+	opts.Timeout = cmp.Or(opts.Timeout, defaultTimeout)
 	holder, duration := opts.NodeName, opts.DurationSeconds
 	m := &Manager{opts: opts, holder: &holder, duration: &duration}
 	m.renewer, _ = opts.Client.(Renewer)

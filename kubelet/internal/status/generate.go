@@ -17,6 +17,7 @@
 package status
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -172,12 +173,8 @@ func (g *generation) keepTerminalPhase(s *v1.PodStatus) {
 	}
 	if s.Phase == g.old.Phase {
 		s.Reason, s.Message = g.old.Reason, g.old.Message
-		if s.Reason == "" {
-			s.Reason = api.Reason
-		}
-		if s.Message == "" {
-			s.Message = api.Message
-		}
+		s.Reason = cmp.Or(s.Reason, api.Reason)
+		s.Message = cmp.Or(s.Message, api.Message)
 	}
 	if PastActiveDeadline(g.Pod, g.old, g.Now) {
 		s.Phase, s.Reason, s.Message = v1.PodFailed, "DeadlineExceeded", deadlineMessage

@@ -3,6 +3,7 @@
 package userns
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,9 +48,7 @@ type Manager struct {
 
 // New returns a Manager without pods.
 func New(o Options) *Manager {
-	if o.IDsPerPod == 0 {
-		o.IDsPerPod = DefaultIDsPerPod
-	}
+	o.IDsPerPod = cmp.Or(o.IDsPerPod, DefaultIDsPerPod)
 	return &Manager{o: o, byPod: map[types.UID]uint32{}, owner: map[uint32]types.UID{}}
 }
 

@@ -36,9 +36,7 @@ func (m *Manager) populate() {
 func (m *Manager) addVolumes(p *podVolumes) {
 	pod, ok := m.o.Pods.GetPodByUID(p.uid)
 	switch {
-	case !ok, p.processed:
-		return
-	case m.populated && m.o.States.ShouldPodContainersBeTerminating(p.uid):
+	case !ok, p.processed, m.populated && m.o.States.ShouldPodContainersBeTerminating(p.uid):
 		return
 	case m.o.States.ShouldPodRuntimeBeRemoved(p.uid):
 		return

@@ -8,6 +8,7 @@
 package cgroups
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,7 @@ var _ cm.Cgroups = (*Cgroups)(nil)
 // Which of the layouts is mounted decides everything below: on v1 a cgroup is a
 // directory in each hierarchy, on v2 one directory.
 func New(o Options) (*Cgroups, error) {
-	if o.CFSPeriod == 0 {
-		o.CFSPeriod = 100 * time.Millisecond
-	}
+	o.CFSPeriod = cmp.Or(o.CFSPeriod, 100*time.Millisecond)
 	c := &Cgroups{o: o, names: cm.Names{Root: o.Root}}
 	switch cgroupsv3.Mode() {
 	case cgroupsv3.Unified:
@@ -405,12 +404,9 @@ func orUnlimited(limit int64) int64 {
 // PodExists implements cm.Cgroups.
 func (c *Cgroups) PodExists(class v1.PodQOSClass, uid types.UID) bool {
 	name := c.names.Pod(class, uid)
-	for _, m := range c.mounts {
-		if c.needed(m) && !isDir(filepath.Join(m, name)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.mounts, func(m string) bool {
+		return c.needed(m) && !isDir(filepath.Join(m, name))
+	})
 }
 
 // classes are all that a pod may be of; nobody remembers of which a pod was

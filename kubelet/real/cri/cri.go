@@ -8,6 +8,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,9 +49,7 @@ func NewWithImages(ctx context.Context, l *loop.Loop, endpoint, imageEndpoint st
 	if endpoint == "" {
 		return nil, nil, nil, errors.New("the container runtime endpoint is empty: it is --container-runtime-endpoint, or containerRuntimeEndpoint of the configuration file")
 	}
-	if imageEndpoint == "" {
-		imageEndpoint = endpoint
-	}
+	imageEndpoint = cmp.Or(imageEndpoint, endpoint)
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}

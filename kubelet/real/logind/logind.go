@@ -4,6 +4,7 @@
 package logind
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +63,7 @@ func New(l *loop.Loop, g *loop.Group, o Options) *Logind {
 	if d.connect == nil {
 		d.connect = func() (*dbus.Conn, error) { return dbus.ConnectSystemBus() }
 	}
-	if d.confDir == "" {
-		d.confDir = DefaultConfDir
-	}
+	d.confDir = cmp.Or(d.confDir, DefaultConfDir)
 	return d
 }
 

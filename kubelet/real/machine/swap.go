@@ -79,8 +79,5 @@ func noswap(kernel string) bool {
 		return false
 	}
 	defer func() { _ = os.Remove(dir) }()
-	if unix.Mount("tmpfs", dir, "tmpfs", 0, "noswap") != nil {
-		return false
-	}
-	return unix.Unmount(dir, 0) == nil
+	return unix.Mount("tmpfs", dir, "tmpfs", 0, "noswap") == nil && unix.Unmount(dir, 0) == nil
 }

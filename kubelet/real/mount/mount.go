@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -118,12 +119,7 @@ func shared(all []mount.MountInfo, path string) bool {
 	if best == nil {
 		return false
 	}
-	for _, o := range best.OptionalFields {
-		if strings.HasPrefix(o, "shared:") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(best.OptionalFields, func(o string) bool { return strings.HasPrefix(o, "shared:") })
 }
 
 // hint says what is missing where the kernel refuses.

@@ -9,6 +9,7 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -274,10 +275,7 @@ func (m *Machine) Filesystem(ctx context.Context, path string) (*stats.Filesyste
 		if err := unix.Statfs(path, &st); err != nil {
 			return nil, &fs.PathError{Op: "statfs", Path: path, Err: err}
 		}
-		unit := uint64(st.Frsize)
-		if unit == 0 {
-			unit = uint64(st.Bsize)
-		}
+		unit := cmp.Or(uint64(st.Frsize), uint64(st.Bsize))
 		return &stats.Filesystem{
 			Device: fmt.Sprintf("%d:%d", unix.Major(info.Dev), unix.Minor(info.Dev)),
 			FsStats: statsapi.FsStats{

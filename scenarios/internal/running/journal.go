@@ -107,9 +107,7 @@ func (j *journal) keep(kind trace.Kind, verb string, fields []trace.Field) bool 
 	switch {
 	case kind == trace.KindLog, kind == trace.KindWarning:
 		return true
-	case j.opts.Trace != nil, !j.many, j.opts.Verbose:
-		return true
-	case kind == trace.KindCRI && j.calls:
+	case j.opts.Trace != nil, !j.many, j.opts.Verbose, kind == trace.KindCRI && j.calls:
 		return true
 	}
 	return notable(kind, verb, fields)

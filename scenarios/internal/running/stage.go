@@ -1,6 +1,7 @@
 package running
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -33,9 +34,7 @@ func (s stage) Host() *sim.Host {
 
 // Fail notes an error in the result and in the timeline.
 func (s stage) Fail(who string, err error) {
-	if who == "" {
-		who = s.who
-	}
+	who = cmp.Or(who, s.who)
 	s.result.Errors = append(s.result.Errors, fmt.Sprintf("%s: %v", who, err))
 	s.cluster.Recorder().Record(trace.KindAction, "scenario", "error", trace.Str("message", err.Error()))
 }

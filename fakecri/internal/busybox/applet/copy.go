@@ -161,10 +161,8 @@ func (p *Copier) file(from, to string, fi fs.FileInfo) bool {
 	defer in.Close()
 	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	out, err := v.Open(to, flag, fi.Mode().Perm())
-	if err != nil && p.Force {
-		if v.Remove(to) == nil {
-			out, err = v.Open(to, flag|os.O_EXCL, fi.Mode().Perm())
-		}
+	if err != nil && p.Force && v.Remove(to) == nil {
+		out, err = v.Open(to, flag|os.O_EXCL, fi.Mode().Perm())
 	}
 	if err != nil {
 		c.Errorf("can't create '%s': %s", to, Strerror(err))

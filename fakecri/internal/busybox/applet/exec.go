@@ -1,6 +1,7 @@
 package applet
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"syscall"
@@ -25,9 +26,7 @@ func SearchPath(env []string) string {
 			search = v
 		}
 	}
-	if search == "" {
-		search = defaultPath
-	}
+	search = cmp.Or(search, defaultPath)
 	return search
 }
 

@@ -79,9 +79,7 @@ func visible(data []byte, show, ends, tabs bool) string {
 				b.WriteByte('$')
 			}
 			b.WriteByte(ch)
-		case ch == '\t' && !tabs:
-			b.WriteByte(ch)
-		case !show && ch != '\t':
+		case ch == '\t' && !tabs, !show && ch != '\t':
 			b.WriteByte(ch)
 		default:
 			// M- stands for the eighth bit; what is left is shown like any other byte.

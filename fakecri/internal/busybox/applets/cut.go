@@ -1,6 +1,8 @@
 package applets
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
@@ -28,9 +30,7 @@ func spans(c *applet.Call, s string) []span {
 			sp.lo = int(min(c.Number(lo), 1<<30))
 		}
 		// BusyBox takes 0 for 1, where GNU's cut refuses it.
-		if sp.lo == 0 {
-			sp.lo = 1
-		}
+		sp.lo = cmp.Or(sp.lo, 1)
 		switch {
 		case part == "" || part == "-":
 			c.Die("invalid byte or field list")
@@ -49,12 +49,7 @@ func spans(c *applet.Call, s string) []span {
 
 // in reports whether a number is in one of the ranges.
 func in(list []span, n int) bool {
-	for _, s := range list {
-		if n >= s.lo && (s.hi < 0 || n <= s.hi) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(s span) bool { return n >= s.lo && (s.hi < 0 || n <= s.hi) })
 }
 
 func runCut(c *applet.Call) int {
@@ -75,9 +70,7 @@ func runCut(c *applet.Call) int {
 	if o.Has('d') {
 		delim = o.Str('d')
 		// An empty delimiter is the NUL that ends it in C.
-		if delim == "" {
-			delim = "\x00"
-		}
+		delim = cmp.Or(delim, "\x00")
 		if len(delim) > 1 {
 			delim = delim[:1]
 		}

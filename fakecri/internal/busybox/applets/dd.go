@@ -152,10 +152,7 @@ func (d *ddRun) run() int {
 		return 1
 	}
 	out, outName, ok := d.openOut()
-	if !ok {
-		return 1
-	}
-	if !d.position(in, out, inName, outName) {
+	if !ok || !d.position(in, out, inName, outName) {
 		return 1
 	}
 	// Zeros travel as a count only if both ends allow it: a source that has nothing else,

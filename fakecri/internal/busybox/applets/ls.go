@@ -3,6 +3,7 @@ package applets
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -101,12 +102,7 @@ func (l *lister) long() bool {
 
 // fullTime reports whether --full-time was given; its letter is that of -1.
 func (l *lister) fullTime() bool {
-	for _, a := range l.c.Args {
-		if a == "--full-time" {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(l.c.Args, "--full-time")
 }
 
 // entry describes a name; what can't be described is reported.

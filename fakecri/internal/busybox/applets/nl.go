@@ -1,6 +1,7 @@
 package applets
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
@@ -35,10 +36,7 @@ func runNl(c *applet.Call) int {
 		step = c.Number(o.Str('i'))
 	}
 	// Left without zeros, right with; right without them is the default.
-	format := map[string]string{"ln": "%-*d", "rz": "%0*d"}[o.Str('n')]
-	if format == "" {
-		format = "%*d"
-	}
+	format := cmp.Or(map[string]string{"ln": "%-*d", "rz": "%0*d"}[o.Str('n')], "%*d")
 	return c.EachLine(o.Args, applet.PlainOpen, func(text string, _ bool) {
 		if style == "n" || style == "t" && text == "" {
 			// What is not numbered does not advance the number.

@@ -60,11 +60,9 @@ func tarOldStyle(bundle string, rest []string) []string {
 	var out []string
 	for _, f := range bundle {
 		out = append(out, "-"+string(f))
-		if f == 'f' || f == 'C' {
-			if len(rest) > 0 {
-				out = append(out, rest[0])
-				rest = rest[1:]
-			}
+		if (f == 'f' || f == 'C') && len(rest) > 0 {
+			out = append(out, rest[0])
+			rest = rest[1:]
 		}
 	}
 	return out

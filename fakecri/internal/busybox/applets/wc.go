@@ -1,6 +1,7 @@
 package applets
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -24,9 +25,7 @@ func runWc(c *applet.Call) int {
 			which += string(f)
 		}
 	}
-	if which == "" {
-		which = "lwc"
-	}
+	which = cmp.Or(which, "lwc")
 	// One number of one file stands without padding, for scripts.
 	format := "%9d "
 	if len(which) == 1 && len(o.Args) <= 1 {

@@ -2,6 +2,7 @@ package applets
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -139,10 +140,7 @@ func (w *wgetRun) fileName(path string) string {
 		return w.o.Str('O')
 	}
 	path, _, _ = strings.Cut(path, "?")
-	name := applet.Base(path)
-	if name == "" {
-		name = "index.html"
-	}
+	name := cmp.Or(applet.Base(path), "index.html")
 	if w.o.Has('P') {
 		name = applet.Join(w.o.Str('P'), name)
 	}

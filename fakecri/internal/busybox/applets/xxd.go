@@ -1,6 +1,7 @@
 package applets
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -41,9 +42,7 @@ func runXxd(c *applet.Call) int {
 		return code
 	}
 	// No groups: a row is one.
-	if group == 0 {
-		group = columns
-	}
+	group = cmp.Or(group, columns)
 	for at := 0; at < len(data); at += columns {
 		row := data[at:min(at+columns, len(data))]
 		if o.Has('p') {

@@ -1,6 +1,7 @@
 package awk
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"time"
@@ -279,9 +280,7 @@ type glibcRandom struct {
 // newRandom fills the generator's state as srandom(3) does.
 func newRandom(seed uint32) *glibcRandom {
 	g := &glibcRandom{}
-	if seed == 0 {
-		seed = 1
-	}
+	seed = cmp.Or(seed, 1)
 	var all [344]uint32
 	all[0] = seed
 	for i := 1; i < 31; i++ {

@@ -102,12 +102,9 @@ func mixes(m state.NUMANodeMap, mask topologymanager.Mask) bool {
 	if mask.Count() == 1 {
 		return false
 	}
-	for _, id := range mask.Bits() {
-		if m[id].NumberOfAssignments > 0 && (len(m[id].Cells) == 1 || NewMask(m[id].Cells) != mask) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(mask.Bits(), func(id int) bool {
+		return m[id].NumberOfAssignments > 0 && (len(m[id].Cells) == 1 || NewMask(m[id].Cells) != mask)
+	})
 }
 
 // hints are the nodes that memory could come from, the same for all types.

@@ -1,6 +1,10 @@
 package topologymanager
 
-import "github.com/drydock-sim/drydock/kubelet/cm"
+import (
+	"cmp"
+
+	"github.com/drydock-sim/drydock/kubelet/cm"
+)
 
 // Hint is where a provider could take its resources from.
 type Hint struct {
@@ -99,9 +103,7 @@ func (m *merger) combine(i int, h Hint, first Mask, fn func(Hint)) {
 	for _, o := range m.hints[i] {
 		next, said := h, first
 		if o.Affinity != 0 {
-			if said == 0 {
-				said = o.Affinity
-			}
+			said = cmp.Or(said, o.Affinity)
 			next.Affinity &= o.Affinity
 			next.Preferred = next.Preferred && o.Affinity == said
 		}

@@ -231,12 +231,9 @@ func known(old kubeletconfig.ImagePullCredentials, add *kubeletconfig.ImagePullC
 	if add.NodePodsAccessible {
 		return false
 	}
-	for _, s := range add.KubernetesSecrets {
-		if !slices.Contains(old.KubernetesSecrets, s) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(add.KubernetesSecrets, func(s kubeletconfig.ImagePullSecret) bool {
+		return !slices.Contains(old.KubernetesSecrets, s)
+	})
 }
 
 // merged adds the credentials that pulled an image to those that had before.

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"strconv"
@@ -124,14 +125,8 @@ func (q *MemoryQoS) set(unified map[string]string, pod *v1.Pod, c *v1.Container)
 	if request == limit {
 		return
 	}
-	top := limit
-	if top == 0 {
-		top = q.Allocatable
-	}
-	page := q.PageSize
-	if page == 0 {
-		page = 4096
-	}
+	top := cmp.Or(limit, q.Allocatable)
+	page := cmp.Or(q.PageSize, 4096)
 	high := int64(math.Floor((float64(request)+float64(top-request)*q.ThrottlingFactor)/float64(page))) * page
 	if top > 0 && high > request {
 		unified[memoryHigh] = strconv.FormatInt(high, 10)

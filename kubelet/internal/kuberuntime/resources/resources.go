@@ -9,6 +9,7 @@
 package resources
 
 import (
+	"cmp"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -55,9 +56,7 @@ type Node struct{ Options }
 
 // New returns a Node.
 func New(o Options) *Node {
-	if o.CFSPeriod == 0 {
-		o.CFSPeriod = cm.DefaultCFSPeriod
-	}
+	o.CFSPeriod = cmp.Or(o.CFSPeriod, cm.DefaultCFSPeriod)
 	return &Node{o}
 }
 

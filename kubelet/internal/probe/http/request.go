@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/url"
@@ -32,12 +33,8 @@ func NewRequest(h *v1.HTTPGetAction, c *v1.Container, ip, agent string) (*http.R
 		return nil, err
 	}
 	scheme, host := strings.ToLower(string(h.Scheme)), h.Host
-	if scheme == "" {
-		scheme = "http"
-	}
-	if host == "" {
-		host = ip
-	}
+	scheme = cmp.Or(scheme, "http")
+	host = cmp.Or(host, ip)
 	u := requestURL(scheme, host, port, h.Path)
 	r := &http.Request{Method: http.MethodGet, URL: u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: requestHeader(h.HTTPHeaders, agent), Host: u.Host}
 	if v := r.Header.Get("Host"); v != "" {

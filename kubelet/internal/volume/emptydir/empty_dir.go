@@ -54,10 +54,7 @@ func (p *Plugin) InPodDir() bool { return true }
 
 // SetUp implements volume.Plugin.
 func (p *Plugin) SetUp(_ context.Context, r *volume.Request) error {
-	if err := setUp(p.host, r, r.Volume.EmptyDir, r.Volume.Name); err != nil {
-		return err
-	}
-	return nil
+	return setUp(p.host, r, r.Volume.EmptyDir, r.Volume.Name)
 }
 
 // TearDown implements volume.Plugin.

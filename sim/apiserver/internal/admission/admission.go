@@ -14,6 +14,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,9 +70,7 @@ var pods = schema.GroupResource{Resource: "pods"}
 // (the name only), DefaultTolerationSeconds, Priority and RuntimeClass.
 func (p *Plugins) Pod(pod *v1.Pod) error {
 	if _, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]; !mirror {
-		if pod.Spec.ServiceAccountName == "" {
-			pod.Spec.ServiceAccountName = defaultServiceAccount
-		}
+		pod.Spec.ServiceAccountName = cmp.Or(pod.Spec.ServiceAccountName, defaultServiceAccount)
 		pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
 	}
 	addDefaultTolerations(&pod.Spec)

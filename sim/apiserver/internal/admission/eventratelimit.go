@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"container/list"
 	"fmt"
 	"strings"
@@ -85,9 +86,7 @@ type eventBucket struct {
 // used.
 func newEventLimiter(limit EventLimit) *eventLimiter {
 	e := &eventLimiter{limit: limit, size: int(limit.CacheSize), buckets: map[string]*list.Element{}, recent: list.New()}
-	if e.size == 0 {
-		e.size = defaultEventCacheSize
-	}
+	e.size = cmp.Or(e.size, defaultEventCacheSize)
 	return e
 }
 

@@ -1,6 +1,8 @@
 package kinds
 
 import (
+	"cmp"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -51,9 +53,7 @@ func eventEntry(n *kind.Notes, c kind.Change, e *v1.Event) {
 		count = e.Series.Count
 	}
 	// One of the two is set: which, tells the API that the event came by.
-	if source == "" {
-		source = e.ReportingController
-	}
+	source = cmp.Or(source, e.ReportingController)
 	o := &e.InvolvedObject
 	// A reader looks for what happened to an object, not for the event's own name.
 	n.Kind, n.Verb, n.Object = trace.KindEvent, e.Reason, n.Named(o.Kind, o.Namespace, o.Name)

@@ -11,6 +11,7 @@
 package merge
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 
@@ -43,9 +44,7 @@ func PodStatus(cur, base, status *v1.PodStatus) (v1.PodStatus, bool) {
 	set(&out.Resize, base.Resize, status.Resize, &changed)
 	set(&out.QOSClass, base.QOSClass, status.QOSClass, &changed)
 	// A kubelet that does not say the class does not take it away.
-	if out.QOSClass == "" {
-		out.QOSClass = cur.QOSClass
-	}
+	out.QOSClass = cmp.Or(out.QOSClass, cur.QOSClass)
 	setList(&out.HostIPs, base.HostIPs, status.HostIPs, func(a, b *v1.HostIP) bool { return *a == *b }, &changed)
 	setList(&out.PodIPs, base.PodIPs, status.PodIPs, func(a, b *v1.PodIP) bool { return *a == *b }, &changed)
 	if !sameTimePtr(base.StartTime, status.StartTime) && !sameTimePtr(out.StartTime, status.StartTime) {

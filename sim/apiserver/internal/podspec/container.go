@@ -3,6 +3,7 @@ package podspec
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -426,10 +427,8 @@ func localPath(v string, at *field.Path) field.ErrorList {
 	if path.IsAbs(v) {
 		return field.ErrorList{field.Invalid(at, v, "must be a relative path")}
 	}
-	for _, part := range strings.Split(v, "/") {
-		if part == ".." {
-			return field.ErrorList{field.Invalid(at, v, "must not contain '..'")}
-		}
+	if slices.Contains(strings.Split(v, "/"), "..") {
+		return field.ErrorList{field.Invalid(at, v, "must not contain '..'")}
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"cmp"
+
 	"github.com/distribution/reference"
 	v1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -33,9 +35,7 @@ func setPodSpecDefaults(s *v1.PodSpec, template bool) {
 		s.SecurityContext = &v1.PodSecurityContext{}
 	}
 	// Old manifests name the account in the field that was first.
-	if s.ServiceAccountName == "" {
-		s.ServiceAccountName = s.DeprecatedServiceAccount
-	}
+	s.ServiceAccountName = cmp.Or(s.ServiceAccountName, s.DeprecatedServiceAccount)
 	for i := range s.Volumes {
 		setVolumeDefaults(&s.Volumes[i])
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -60,9 +61,7 @@ func (s *Store) PatchNode(now time.Time, name string, base, node *v1.Node) (*v1.
 	if old == nil {
 		return nil, apierrors.NewNotFound(s.info(kinds.Node).GroupResource(), name)
 	}
-	if base == nil {
-		base = old
-	}
+	base = cmp.Or(base, old)
 	if base.UID != node.UID && node.UID != "" && node.UID != old.UID {
 		return nil, apierrors.NewConflict(s.info(kinds.Node).GroupResource(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", node.UID, old.UID))
 	}

@@ -19,6 +19,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"sort"
@@ -121,9 +122,7 @@ func New(opts Options) *Store {
 	if opts.Start.IsZero() {
 		opts.Start = loop.Epoch()
 	}
-	if opts.EventTTL == 0 {
-		opts.EventTTL = time.Hour
-	}
+	opts.EventTTL = cmp.Or(opts.EventTTL, time.Hour)
 	s := &Store{
 		opts:    opts,
 		leases:  newLeaseTable(),

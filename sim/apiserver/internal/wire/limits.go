@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,12 +25,8 @@ func NewLimiter(qps float64, burst int) *rate.Limiter {
 	if qps < 0 {
 		return nil
 	}
-	if qps == 0 {
-		qps = defaultClientQPS
-	}
-	if burst == 0 {
-		burst = defaultClientBurst
-	}
+	qps = cmp.Or(qps, defaultClientQPS)
+	burst = cmp.Or(burst, defaultClientBurst)
 	return rate.NewLimiter(rate.Limit(qps), burst)
 }
 

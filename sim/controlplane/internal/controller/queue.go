@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -77,12 +78,8 @@ const (
 // NewQueue returns an empty queue.
 func NewQueue(opts QueueOptions) *Queue {
 	opts.Workers = max(opts.Workers, 1)
-	if opts.BaseDelay == 0 {
-		opts.BaseDelay = DefaultBaseDelay
-	}
-	if opts.MaxDelay == 0 {
-		opts.MaxDelay = DefaultMaxDelay
-	}
+	opts.BaseDelay = cmp.Or(opts.BaseDelay, DefaultBaseDelay)
+	opts.MaxDelay = cmp.Or(opts.MaxDelay, DefaultMaxDelay)
 	q := &Queue{opts: opts, l: opts.Group.Loop(), state: map[Key]keyState{}, waiting: map[Key]*loop.Timer{}, failures: map[Key]int{}}
 	if !opts.PerKeyOnly {
 		q.retries = rate.NewLimiter(RetryQPS, RetryBurst)

@@ -68,9 +68,7 @@ func New(opts controller.Options) *Controller {
 	opts.API.Server().OnChange(c.onChange, apiserver.KindCronJob)
 	opts.Jobs().OnChange(func(owner *metav1.OwnerReference, old, job *batchv1.Job) {
 		if owner != nil && owner.Kind == string(apiserver.KindCronJob) {
-			if job == nil {
-				job = old
-			}
+			job = cmp.Or(job, old)
 			c.queue.Add(controller.Key{Namespace: job.Namespace, Name: owner.Name})
 		}
 	})

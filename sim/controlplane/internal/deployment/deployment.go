@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,10 +58,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 // onReplicaSet queues the owner of a ReplicaSet that changed, or everyone who
 // might adopt one that has none.
 func (c *Controller) onReplicaSet(owner *metav1.OwnerReference, old, rs *appsv1.ReplicaSet) {
-	obj := rs
-	if obj == nil {
-		obj = old
-	}
+	obj := cmp.Or(rs, old)
 	if owner != nil {
 		if owner.Kind == string(apiserver.KindDeployment) {
 			key := controller.Key{Namespace: obj.Namespace, Name: owner.Name}

@@ -1,6 +1,7 @@
 package endpointslice
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -66,9 +67,7 @@ type Controller struct {
 // New starts a controller. The default batch period is 0.
 func New(opts Options) *Controller {
 	c := &Controller{api: opts.API, store: opts.API.Server().Store(), max: opts.MaxEndpointsPerSlice, batch: opts.UpdatesBatchPeriod, index: newIndex()}
-	if c.max == 0 {
-		c.max = MaxEndpointsPerSlice
-	}
+	c.max = cmp.Or(c.max, MaxEndpointsPerSlice)
 	c.recorder = controller.NewRecorder(opts.Group, opts.API, "endpoint-slice-controller")
 	c.queue = controller.NewQueue(controller.QueueOptions{
 		Group: opts.Group, Name: "endpoint slices", Workers: ConcurrentServiceEndpointSyncs, Delay: opts.API.Delivery,

@@ -1,6 +1,7 @@
 package nodelifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -274,12 +275,10 @@ func (c *Controller) process(ctx context.Context, h *health) {
 		c.recorder.Event(&v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: h.name, UID: h.uid}, v1.EventTypeNormal, "NodeNotReady",
 			fmt.Sprintf("Node %s status is now: NodeNotReady", h.name))
 	}
-	if lost || h.retry && observed != v1.ConditionTrue {
-		if c.markPodsNotReady(ctx, h.name) != nil {
-			h.retry = true
-			c.touch(h)
-			return
-		}
+	if (lost || h.retry && observed != v1.ConditionTrue) && c.markPodsNotReady(ctx, h.name) != nil {
+		h.retry = true
+		c.touch(h)
+		return
 	}
 	h.retry = false
 }
@@ -309,9 +308,7 @@ func (c *Controller) updateHealth(ctx context.Context, h *health) (node *v1.Node
 		}
 		observed = readyStatus(node)
 		h.setReady(observed)
-		if observed == "" {
-			observed = v1.ConditionUnknown
-		}
+		observed = cmp.Or(observed, v1.ConditionUnknown)
 		if c.l.UnixNano() < c.deadline(h) || h.ready == v1.ConditionUnknown {
 			return node, observed, nil
 		}

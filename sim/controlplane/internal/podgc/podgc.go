@@ -8,6 +8,7 @@
 package podgc
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -70,9 +71,7 @@ func New(opts Options) *Controller {
 		g: opts.Group, api: opts.API, l: opts.Group.Loop(), threshold: opts.TerminatedPodThreshold,
 		unscheduled: map[controller.Key]bool{}, missing: map[string]bool{}, outOfService: map[string]bool{}, quarantine: map[string]time.Time{},
 	}
-	if c.threshold == 0 {
-		c.threshold = DefaultTerminatedPodThreshold
-	}
+	c.threshold = cmp.Or(c.threshold, DefaultTerminatedPodThreshold)
 	passes := c.g.Every("pod garbage collection", CheckPeriod, 0, c.pass)
 	passes.Elide(&loop.Elision{Of: []*loop.Version{&c.found}, Idle: c.idle})
 	// Passes are on a grid from the controller's start, whether or not they run.

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -284,12 +285,8 @@ func hostPorts(list []v1.ContainerPort) []hostPort {
 			continue
 		}
 		h := hostPort{p.Protocol, p.HostIP, p.HostPort}
-		if h.ip == "" {
-			h.ip = "0.0.0.0"
-		}
-		if h.protocol == "" {
-			h.protocol = v1.ProtocolTCP
-		}
+		h.ip = cmp.Or(h.ip, "0.0.0.0")
+		h.protocol = cmp.Or(h.protocol, v1.ProtocolTCP)
 		out = append(out, h)
 	}
 	return out

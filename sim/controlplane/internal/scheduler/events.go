@@ -107,10 +107,8 @@ func (s *Scheduler) helps(ev *event, by plugins, p *v1.Pod, c *class, ls *labelS
 
 func conflict(a, b []hostPort) bool {
 	for _, x := range a {
-		for _, y := range b {
-			if x.conflicts(y) {
-				return true
-			}
+		if slices.ContainsFunc(b, func(y hostPort) bool { return x.conflicts(y) }) {
+			return true
 		}
 	}
 	return false
@@ -176,12 +174,9 @@ func grew(r *request, old *v1.Node, n *nodeInfo) bool {
 		return true
 	}
 	ext := extendedOf(old.Status.Allocatable)
-	for _, e := range r.ext {
-		if amountOf(n.allocExt, e.name) > amountOf(ext, e.name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.ext, func(e extended) bool {
+		return amountOf(n.allocExt, e.name) > amountOf(ext, e.name)
+	})
 }
 
 // hasKeyLabels is hasKeys of an object; nil has none.
@@ -224,10 +219,8 @@ func (s *Scheduler) affinityHelps(ev *event, c *class, ls *labelSet) bool {
 			return false
 		}
 		of := s.labels.of(o)
-		for _, t := range terms {
-			if !t.matches(s.store, of) {
-				return false
-			}
+		if slices.ContainsFunc(terms, func(t *term) bool { return !t.matches(s.store, of) }) {
+			return false
 		}
 		return len(terms) > 0
 	}
@@ -239,12 +232,9 @@ func (s *Scheduler) affinityHelps(ev *event, c *class, ls *labelSet) bool {
 	if ev.kind != podGone {
 		return matched(ev.pod, c.required) && !matched(ev.oldPod, c.required)
 	}
-	for _, k := range s.classes.of(ev.pod, s.labels.of(ev.pod)).carries {
-		if k.kind == carriesAnti && k.term.matches(s.store, ls) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.classes.of(ev.pod, s.labels.of(ev.pod)).carries, func(k *carrier) bool {
+		return k.kind == carriesAnti && k.term.matches(s.store, ls)
+	})
 }
 
 // updated reports whether a change of a pending pod may make it schedulable; what

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -92,9 +93,7 @@ func New(opts Options) *Scheduler {
 	if opts.SchedulerNames == nil {
 		opts.SchedulerNames = []string{v1.DefaultSchedulerName}
 	}
-	if opts.Events == nil {
-		opts.Events = opts.API
-	}
+	opts.Events = cmp.Or(opts.Events, opts.API)
 	srv := opts.API.Server()
 	s := &Scheduler{
 		opts: opts, server: srv, store: srv.Store(), l: opts.Group.Loop(), queue: newQueue(),

@@ -229,12 +229,7 @@ type tally struct {
 
 // matches reports whether all terms mean pods with these labels.
 func (t *tally) matches(store *apiserver.Store, ls *labelSet) bool {
-	for _, m := range t.terms {
-		if !m.matches(store, ls) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.terms, func(m *term) bool { return !m.matches(store, ls) })
 }
 
 // share is how many of the pods of a node count.

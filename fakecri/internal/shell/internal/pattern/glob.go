@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
@@ -59,10 +60,7 @@ func (g globber) in(names []string, dir, p string) []string {
 		}
 		return g.in(names, name+slashes, rest)
 	}
-	at := dir
-	if at == "" {
-		at = "."
-	}
+	at := cmp.Or(dir, ".")
 	entries, err := g.view.ReadDir(at)
 	if err != nil {
 		// What can't be read has no matches; no message, as in ash.

@@ -13,6 +13,7 @@
 package script
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"strings"
@@ -399,9 +400,7 @@ func (p *Program) fail(src string, err error) {
 		p.Err = "syntax error: bad substitution"
 	}
 	line := int(pos.Line())
-	if p.ErrLine == 0 {
-		p.ErrLine = line
-	}
+	p.ErrLine = cmp.Or(p.ErrLine, line)
 	// A command that ends on the line of the error has not run when ash gets there.
 	for len(p.Stmts) > 0 && line > 0 && int(p.Stmts[len(p.Stmts)-1].End().Line()) >= line {
 		p.Stmts = p.Stmts[:len(p.Stmts)-1]
