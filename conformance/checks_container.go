@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/actor"
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 const (
@@ -86,11 +87,7 @@ func (t *T) listContainers(ctx context.Context, f *runtimeapi.ContainerFilter) [
 
 // containerIDs are the IDs of such a list.
 func (t *T) containerIDs(ctx context.Context, f *runtimeapi.ContainerFilter) []string {
-	var out []string
-	for _, c := range t.listContainers(ctx, f) {
-		out = append(out, c.Id)
-	}
-	return out
+	return lists.Map(t.listContainers(ctx, f), func(c *runtimeapi.Container) string { return c.Id })
 }
 
 // theContainer is the one item of a list filtered by id. A filter by id that returns nothing, or

@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/actor"
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // imageChecks are about images. Those that remove some run alone: the same image
@@ -332,11 +333,7 @@ func checkImageFilter(ctx context.Context, t *T) {
 	list := func(name string) []string {
 		r, err := t.im.ListImages(ctx, &runtimeapi.ListImagesRequest{Filter: &runtimeapi.ImageFilter{Image: &runtimeapi.ImageSpec{Image: name}}})
 		t.must(err, "ListImages")
-		var out []string
-		for _, im := range r.Images {
-			out = append(out, im.Id)
-		}
-		return out
+		return lists.Map(r.Images, func(im *runtimeapi.Image) string { return im.Id })
 	}
 	if got := list(ref); !slices.Equal(got, []string{id}) {
 		t.Errorf("a list filtered by %s has %q, not just %q", ref, got, id)

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // logChecks are about log files. The kubelet reads these files itself for kubectl
@@ -80,10 +82,7 @@ func checkLogLong(ctx context.Context, t *T) {
 	t.eventually(ctx, 5*time.Second, func() string {
 		lines := strings.Split(strings.TrimSuffix(written(t.readLog(c.log()), "stdout"), "\n"), "\n")
 		if len(lines) != 2 || len(lines[0]) != length || lines[1] != `"end"` {
-			var sizes []int
-			for _, l := range lines {
-				sizes = append(sizes, len(l))
-			}
+			sizes := lists.Map(lines, func(l string) int { return len(l) })
 			return fmt.Sprintf("a line of %d bytes and one of 5 came back as lines of %v bytes", length, sizes)
 		}
 		return ""

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 const (
@@ -58,11 +60,7 @@ func (t *T) listSandboxes(ctx context.Context, f *runtimeapi.PodSandboxFilter) [
 
 // sandboxIDs are the IDs of such a list.
 func (t *T) sandboxIDs(ctx context.Context, f *runtimeapi.PodSandboxFilter) []string {
-	var out []string
-	for _, s := range t.listSandboxes(ctx, f) {
-		out = append(out, s.Id)
-	}
-	return out
+	return lists.Map(t.listSandboxes(ctx, f), func(s *runtimeapi.PodSandbox) string { return s.Id })
 }
 
 // theSandbox is the one item of a list filtered by id.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // statsChecks are about usage. Eviction, the summary API and kubectl top stand on
@@ -93,10 +95,7 @@ func checkListStats(ctx context.Context, t *T) {
 	} {
 		r, err := t.rt.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{Filter: x.f})
 		t.must(err, "ListContainerStats")
-		var got []string
-		for _, s := range r.Stats {
-			got = append(got, s.GetAttributes().GetId())
-		}
+		got := lists.Map(r.Stats, func(s *runtimeapi.ContainerStats) string { return s.GetAttributes().GetId() })
 		t.sameAmong("a list of statistics filtered by "+x.what, all, x.want, got)
 	}
 }

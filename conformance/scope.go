@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	internalapi "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // The labels of what a run makes: LabelRun on everything, with the run's name;
@@ -273,12 +275,7 @@ func ours(prefix string, im *runtimeapi.Image) bool {
 // ListImages implements internalapi.ImageManagerService.
 func (s *scopedImages) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
 	list, err := s.ImageManagerService.ListImages(ctx, filter)
-	var out []*runtimeapi.Image
-	for _, im := range list {
-		if ours(s.prefix, im) {
-			out = append(out, im)
-		}
-	}
+	out := lists.Filter(list, func(im *runtimeapi.Image) bool { return ours(s.prefix, im) })
 	return out, err
 }
 

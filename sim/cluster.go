@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -229,11 +230,7 @@ func (c *Cluster) Hash() uint64 {
 
 // RecordCount returns how many records were made.
 func (c *Cluster) RecordCount() uint64 {
-	var n uint64
-	for _, r := range c.recorders {
-		n += r.Count()
-	}
-	return n
+	return lists.Sum(c.recorders, func(r *trace.Recorder) uint64 { return r.Count() })
 }
 
 // Close flushes the last records, kills everything and frees its memory.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/scenarios"
 	"github.com/drydock-sim/drydock/scenarios/expect"
@@ -185,12 +186,7 @@ func (o *output) close() error {
 	}
 	// One result has said it itself.
 	if len(o.results) > 1 {
-		passed := 0
-		for _, r := range o.results {
-			if r.err == nil && r.res.Passed {
-				passed++
-			}
-		}
+		passed := lists.Count(o.results, func(r namedResult) bool { return r.err == nil && r.res.Passed })
 		o.say("\n%d of %d scenarios passed", passed, len(o.results))
 	}
 	return nil

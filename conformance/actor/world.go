@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drydock-sim/drydock/fakecri/actor"
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // world is the real machine. One lock makes tasks take turns: a task holds it
@@ -210,10 +211,7 @@ func (w *world) ReadDir(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for _, e := range list {
-		out = append(out, e.Name())
-	}
+	out := lists.Map(list, func(e os.DirEntry) string { return e.Name() })
 	return out, nil
 }
 

@@ -130,10 +130,7 @@ func FindImage(repository, tag string) *Image {
 		if im.Repository != repository {
 			continue
 		}
-		if im.Tag == tag {
-			return im
-		}
-		if slices.Contains(im.Aliases, tag) {
+		if im.Tag == tag || slices.Contains(im.Aliases, tag) {
 			return im
 		}
 	}

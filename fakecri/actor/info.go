@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 func (p *program) exit(ctx context.Context) int {
@@ -115,10 +117,7 @@ func (p *program) id(ctx context.Context) int {
 	// Supplementary groups may or may not have gid among them, and come in any order.
 	groups = append(slices.Clone(groups), gid)
 	slices.Sort(groups)
-	var list []string
-	for _, g := range slices.Compact(groups) {
-		list = append(list, itoa(g))
-	}
+	list := lists.Map(slices.Compact(groups), itoa)
 	p.print(ctx, "uid=", itoa(uid), " gid=", itoa(gid), " groups=", strings.Join(list, ","), "\n")
 	return 0
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // Call is a command line that was understood.
@@ -32,12 +34,7 @@ type UsageError struct {
 
 // Error names the command and the argument.
 func (e *UsageError) Error() string {
-	var parts []string
-	for _, p := range []string{e.Command, e.Argument, e.Text} {
-		if p != "" {
-			parts = append(parts, p)
-		}
-	}
+	parts := lists.Filter([]string{e.Command, e.Argument, e.Text}, func(p string) bool { return p != "" })
 	return strings.Join(parts, ": ")
 }
 

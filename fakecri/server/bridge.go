@@ -295,10 +295,7 @@ func (b *bridge) ours(a net.Addr) bool {
 		return false
 	}
 	ip := ap.Addr().Unmap().WithZone("")
-	if ip.IsLoopback() {
-		return true
-	}
-	return slices.Contains(b.own, ip)
+	return ip.IsLoopback() || slices.Contains(b.own, ip)
 }
 
 // serve hands one connection to whoever listens in the pod. What a client sends to a stated

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,10 +62,7 @@ func New(opts Options) (*Server, error) {
 	opts.setDefaults()
 	s := &Server{opts: opts, quit: make(chan struct{}), ended: make(chan struct{})}
 	// The loop's name is part of each draw.
-	name := opts.Runtime.Node
-	if name == "" {
-		name = "fakecri"
-	}
+	name := cmp.Or(opts.Runtime.Node, "fakecri")
 	s.loop = loop.NewReal(loop.Options{Name: name, Seed: opts.Seed, Speed: opts.Speed, OnPanic: s.panicked})
 	if err := s.assemble(); err != nil {
 		// Ports and files that were opened before the error.
@@ -114,9 +112,7 @@ func (s *Server) assemble() error {
 	// A real kubelet's commands are to run, whatever image they are in; images come by base name
 	// since nothing is pulled from a registry.
 	ro.Interpret, ro.ImagesByBaseName = true, true
-	if ro.SandboxImage == "" {
-		ro.SandboxImage = DefaultSandboxImage
-	}
+	ro.SandboxImage = cmp.Or(ro.SandboxImage, DefaultSandboxImage)
 	if err := ro.Validate(); err != nil {
 		return err
 	}

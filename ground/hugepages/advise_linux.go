@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // span is how far from one object of the heap another may be: the runtime's
@@ -29,10 +31,7 @@ func Advise(already int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var total int64
-	for _, a := range areas {
-		total += int64(a.end - a.start)
-	}
+	total := lists.Sum(areas, func(a area) int64 { return int64(a.end - a.start) })
 	if total == already {
 		return total, nil
 	}

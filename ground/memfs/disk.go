@@ -266,10 +266,8 @@ func (n *node) linked() bool {
 	if n.counted {
 		return true
 	}
-	if e := n.exts(); e != nil {
-		if slices.ContainsFunc(e.names, func(o *node) bool { return o.counted }) {
-			return true
-		}
+	if e := n.exts(); e != nil && slices.ContainsFunc(e.names, func(o *node) bool { return o.counted }) {
+		return true
 	}
 	return false
 }

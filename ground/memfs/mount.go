@@ -4,6 +4,8 @@ import (
 	"io/fs"
 	"slices"
 	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // mount is a tmpfs over a directory. point is the directory below, root what is seen there
@@ -75,11 +77,7 @@ func (f *FS) Mounted(name string) bool {
 
 // Mounts returns where tmpfs are mounted, in the order of mounting.
 func (f *FS) Mounts() []string {
-	out := make([]string, 0, len(f.vol.mounts))
-	for _, m := range f.vol.mounts {
-		out = append(out, m.path)
-	}
-	return out
+	return lists.Map(f.vol.mounts, func(m mount) string { return m.path })
 }
 
 // PowerCut loses what a machine without power loses: every tmpfs, with its

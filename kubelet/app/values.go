@@ -14,6 +14,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	netutils "k8s.io/utils/net"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/kubelet"
 )
 
@@ -57,10 +58,7 @@ func (v *taintsValue) String() string {
 	if v.list == nil {
 		return ""
 	}
-	var out []string
-	for _, t := range *v.list {
-		out = append(out, fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect))
-	}
+	out := lists.Map(*v.list, func(t v1.Taint) string { return fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect) })
 	return strings.Join(out, ",")
 }
 

@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 const (
@@ -59,12 +61,7 @@ func classComponent(class v1.PodQOSClass) string {
 func (n Names) Components() []string { return n.components() }
 
 func (n Names) components(below ...string) []string {
-	var out []string
-	for _, c := range strings.Split(path.Clean("/"+n.Root), "/") {
-		if c != "" {
-			out = append(out, c)
-		}
-	}
+	out := lists.Filter(strings.Split(path.Clean("/"+n.Root), "/"), func(c string) bool { return c != "" })
 	return append(append(out, kubepods), below...)
 }
 

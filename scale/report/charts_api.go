@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
@@ -73,10 +74,7 @@ func (r *Report) apiRequests() *chart {
 	}
 	if len(calls) > maxSeries {
 		c.lines = append(c.lines, r.overAPI("all others", r.intervals(), func(i int) float64 {
-			var sum uint64
-			for _, x := range calls[maxSeries:] {
-				sum += get(x.Over, i)
-			}
+			sum := lists.Sum(calls[maxSeries:], func(x Call) uint64 { return get(x.Over, i) })
 			return float64(sum) / r.seconds(i)
 		}))
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -95,11 +96,7 @@ func (a *Apply) Applied() []runtime.Object {
 
 // Pods counts what comes of the objects.
 func (a *Apply) Pods(nodes int) int {
-	n := 0
-	for _, o := range a.Objects {
-		n += podsOf(o.Object, nodes)
-	}
-	return n
+	return lists.Sum(a.Objects, func(o value.Object) int { return podsOf(o.Object, nodes) })
 }
 
 // podsOf is how many pods come of an applied object, at least 1 for whatever it

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
@@ -183,10 +184,9 @@ func (d *Drain) toDrain(s Stage, node string) ([]*v1.Pod, error) {
 	if len(kept) == 0 {
 		return out, nil
 	}
-	var errs []error
-	for _, why := range decode.SortedKeys(kept) {
-		errs = append(errs, fmt.Errorf("cannot delete %s: %s", why, strings.Join(kept[why], ", ")))
-	}
+	errs := lists.Map(decode.SortedKeys(kept), func(why string) error {
+		return fmt.Errorf("cannot delete %s: %s", why, strings.Join(kept[why], ", "))
+	})
 	return nil, utilerrors.NewAggregate(errs)
 }
 

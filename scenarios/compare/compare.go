@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/scenarios/action"
 	"github.com/drydock-sim/drydock/scenarios/document"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
@@ -87,18 +88,12 @@ func (c *Comparison) KeepWhole() bool {
 	}
 	// Both sides keep the same seeds, since figures are compared seed by seed.
 	keep := func(s *Side) {
-		var runs []*result.Result
-		for _, i := range kept {
-			runs = append(runs, s.Runs[i])
-		}
+		runs := lists.Map(kept, func(i int) *result.Result { return s.Runs[i] })
 		s.Runs = runs
 	}
 	keep(&c.A)
 	keep(&c.B)
-	var seeds []uint64
-	for _, i := range kept {
-		seeds = append(seeds, c.Seeds[i])
-	}
+	seeds := lists.Map(kept, func(i int) uint64 { return c.Seeds[i] })
 	c.Seeds = seeds
 	c.Warnings = append(c.Warnings, warning)
 	return false
@@ -350,12 +345,7 @@ func grouped(list []comparedFigure) []comparedFigure {
 			continue
 		}
 		out = append(out, f)
-		var parts []comparedFigure
-		for _, p := range list {
-			if p.name == f.name && p.part != "" {
-				parts = append(parts, p)
-			}
-		}
+		parts := lists.Filter(list, func(p comparedFigure) bool { return p.name == f.name && p.part != "" })
 		slices.SortFunc(parts, func(a, b comparedFigure) int { return strings.Compare(a.part, b.part) })
 		out = append(out, parts...)
 	}
@@ -370,11 +360,5 @@ func (c *Comparison) Passed() bool {
 
 // failed counts the runs that did not pass.
 func (s *Side) failed() int {
-	n := 0
-	for _, r := range s.Runs {
-		if !r.Passed {
-			n++
-		}
-	}
-	return n
+	return lists.Count(s.Runs, func(r *result.Result) bool { return !r.Passed })
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/scenarios/action"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
@@ -41,11 +42,7 @@ func (a *Action) Kind() string {
 
 // Keys are the names of all actions.
 func (a *Action) Keys() []string {
-	var out []string
-	for _, k := range action.Catalogue() {
-		out = append(out, k.Name)
-	}
-	return out
+	return lists.Map(action.Catalogue(), func(k action.Kind) string { return k.Name })
 }
 
 // Field makes the action of a name. One that is null is as good as not there.
@@ -65,10 +62,7 @@ func (a *Action) Field(key string, at decode.Place) any {
 func (a *Action) check(at decode.Place, s *value.Scope) {
 	a.Pos = at.Pos()
 	slices.SortFunc(a.written, func(x, y writtenAction) int { return strings.Compare(x.at.Name(), y.at.Name()) })
-	var names []string
-	for _, x := range a.written {
-		names = append(names, x.at.Name())
-	}
+	names := lists.Map(a.written, func(x writtenAction) string { return x.at.Name() })
 	switch len(names) {
 	case 0:
 		at.Errorf("says nothing that happens: besides at it needs apply, delete, fault or another action")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/scenarios/expect"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
@@ -69,12 +70,7 @@ func (e *Expectation) check(at decode.Place, s *value.Scope, compiler *expect.Co
 // form finds the expectation's time form and the field with its expression.
 func (e *Expectation) form(at decode.Place) (src expect.Source, field string) {
 	has := func(name string) bool { return at.Field(name).Written() }
-	var forms []string
-	for _, f := range []string{"at", "by", "always", "never", "for"} {
-		if has(f) {
-			forms = append(forms, f)
-		}
-	}
+	forms := lists.Filter([]string{"at", "by", "always", "never", "for"}, func(f string) bool { return has(f) })
 	both := strings.Join(forms, " ")
 	switch {
 	case len(forms) == 0:

@@ -9,6 +9,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // view is the cluster at one time, as a value that the functions of
@@ -76,12 +78,7 @@ func (s *view) pods(_ []ref.Val) ref.Val { return s.slice(s.list.pods, s.state.P
 // podsIn is pods("namespace").
 func (s *view) podsIn(args []ref.Val) ref.Val {
 	ns := text(args[0])
-	var out []*v1.Pod
-	for _, p := range s.state.Pods() {
-		if p.Namespace == ns {
-			out = append(out, p)
-		}
-	}
+	out := lists.Filter(s.state.Pods(), func(p *v1.Pod) bool { return p.Namespace == ns })
 	return s.slice(s.list.pods, out)
 }
 
@@ -124,12 +121,7 @@ func (s *view) events(_ []ref.Val) ref.Val { return s.slice(s.list.events, s.sta
 // eventsAbout is events("namespace/name") or events("node").
 func (s *view) eventsAbout(args []ref.Val) ref.Val {
 	name := text(args[0])
-	var out []*v1.Event
-	for _, e := range s.state.Events() {
-		if isAbout(e, name) {
-			out = append(out, e)
-		}
-	}
+	out := lists.Filter(s.state.Events(), func(e *v1.Event) bool { return isAbout(e, name) })
 	return s.slice(s.list.events, out)
 }
 

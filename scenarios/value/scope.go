@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -67,13 +68,9 @@ func (n Nodes) Select(from []string) []string {
 	if len(n) == 0 {
 		return nil
 	}
-	var out []string
-	for _, name := range from {
-		if slices.ContainsFunc(n, func(pattern string) bool { return fakecri.MatchPattern(pattern, name) }) {
-			out = append(out, name)
-		}
-	}
-	return out
+	return lists.Filter(from, func(name string) bool {
+		return slices.ContainsFunc(n, func(pattern string) bool { return fakecri.MatchPattern(pattern, name) })
+	})
 }
 
 // Matches reports whether a name matches a pattern, in which * stands for any

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
@@ -22,11 +23,7 @@ func (h *hub) watched(w *watcher) []Object {
 	switch {
 	case w.in.Kind == KindPod:
 		pods := h.store.ListPodsOnNode(w.name)
-		list := make([]Object, 0, len(pods))
-		for _, pod := range pods {
-			list = append(list, pod)
-		}
-		return list
+		return lists.Map(pods, func(pod *v1.Pod) Object { return pod })
 	case w.in.Watch == kind.Whole:
 		list, _ := h.store.List(w.in.Kind, "") // the kind is served
 		return list

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
 )
@@ -34,10 +35,7 @@ const (
 
 // Names returns the names of all parts, sorted: those that Options.Disable takes.
 func Names() []string {
-	var names []string
-	for _, p := range parts() {
-		names = append(names, p.name)
-	}
+	names := lists.Map(parts(), func(p part) string { return p.name })
 	slices.Sort(names)
 	return names
 }

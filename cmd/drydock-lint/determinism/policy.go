@@ -44,6 +44,7 @@ var floors = []string{
 	"ground/trace",
 	"ground/loop",
 	"ground/hugepages",
+	"ground/lists",
 }
 
 // floorOf returns the index in floors of the floor that pkg stands on.

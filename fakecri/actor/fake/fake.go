@@ -14,6 +14,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri/actor"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -169,10 +170,7 @@ func (w *world) ReadDir(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for _, e := range list {
-		out = append(out, e.Name())
-	}
+	out := lists.Map(list, func(e fs.DirEntry) string { return e.Name() })
 	return out, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/shell"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/fakecri/kernel/rootfs"
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -190,12 +191,7 @@ func (t *Trees) populatePredefinedGroup(f *memfs.FS) error {
 // populateStated makes a tree with just the commands that an image states:
 // names, which are in /bin, or absolute paths.
 func (t *Trees) populateStated(f *memfs.FS, commands []string, bare bool) error {
-	var applets []string
-	for _, c := range commands {
-		if !path.IsAbs(c) && t.Has(c) {
-			applets = append(applets, c)
-		}
-	}
+	applets := lists.Filter(commands, func(c string) bool { return !path.IsAbs(c) && t.Has(c) })
 	populate := rootfs.Busybox
 	if bare {
 		populate = rootfs.Bare

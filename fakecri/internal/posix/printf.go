@@ -1,6 +1,7 @@
 package posix
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -221,9 +222,7 @@ func (s Spec) finite(f float64, prec int) string {
 		return strconv.FormatFloat(f, 'x', s.Prec, 64)
 	}
 	// %g: the style follows from the exponent after rounding.
-	if prec == 0 {
-		prec = 1
-	}
+	prec = cmp.Or(prec, 1)
 	// Formatted once to learn the exponent, since rounding may change it: 9.99 with two digits is
 	// 10.
 	e := strconv.FormatFloat(f, 'e', prec-1, 64)

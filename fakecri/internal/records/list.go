@@ -4,6 +4,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // SelectorSubject is the pod that a label selector names.
@@ -133,13 +134,9 @@ func (r *Store) ContainerCandidates(id, sandboxID string, selector map[string]st
 	} else if len(selector) == 0 {
 		return from
 	}
-	var out []*Container
-	for _, c := range from {
-		if (sb == nil || c.Sandbox == sb) && LabelsMatch(c, selector) {
-			out = append(out, c)
-		}
-	}
-	return out
+	return lists.Filter(from, func(c *Container) bool {
+		return (sb == nil || c.Sandbox == sb) && LabelsMatch(c, selector)
+	})
 }
 
 // listEntry makes what listings show.

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // job is a command that runs in the background, with its processes' numbers and
@@ -240,13 +241,7 @@ func (s *children) tellSignal(ex kernel.Exit) {
 // runs, 128 and the number for a signal with a trap.
 func (s *children) waitNext() int {
 	running := func() []*job {
-		var out []*job
-		for _, j := range s.jobs {
-			if !j.done() {
-				out = append(out, j)
-			}
-		}
-		return out
+		return lists.Filter(s.jobs, func(j *job) bool { return !j.done() })
 	}
 	for busy := running(); len(busy) > 0; {
 		if sig := s.takeSignals(); sig != 0 {

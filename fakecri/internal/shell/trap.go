@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // trap is what a shell does on a signal; 0 is the end of the shell. An empty
@@ -73,12 +74,7 @@ func (t *traps) recount() {
 // inherit leaves a subshell the signals that its parent ignores; those that it
 // catches are back to what they do by themselves.
 func (t *traps) inherit() {
-	var set []trap
-	for _, x := range t.set {
-		if x.action == "" {
-			set = append(set, x)
-		}
-	}
+	set := lists.Filter(t.set, func(x trap) bool { return x.action == "" })
 	t.set, t.caught, t.may = set, false, false
 }
 

@@ -3,6 +3,8 @@ package shell
 import (
 	"sort"
 	"strings"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // Flags of a variable.
@@ -175,12 +177,7 @@ func (v *vars) environ() []string {
 // sorted returns the variables whose flags, under mask, are want, by name. ash sorts set, export
 // -p and readonly -p by name.
 func (v *vars) sorted(mask, want uint8) []variable {
-	var out []variable
-	for _, x := range v.list {
-		if x.flags&mask == want {
-			out = append(out, x)
-		}
-	}
+	out := lists.Filter(v.list, func(x variable) bool { return x.flags&mask == want })
 	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
 	return out
 }

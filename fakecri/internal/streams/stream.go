@@ -14,6 +14,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/podnet"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -201,12 +202,7 @@ func (r *Execs) execStream(ctx context.Context, d *calls.Life, in *records.Inter
 
 // setEnv returns an environment with a variable set.
 func setEnv(env []string, name, value string) []string {
-	out := make([]string, 0, len(env)+1)
-	for _, e := range env {
-		if !strings.HasPrefix(e, name+"=") {
-			out = append(out, e)
-		}
-	}
+	out := lists.Filter(env, func(e string) bool { return !strings.HasPrefix(e, name+"=") })
 	return append(out, name+"="+value)
 }
 

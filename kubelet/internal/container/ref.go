@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // Kind tells regular, init and ephemeral containers apart.
@@ -143,13 +145,7 @@ func (p *Pod) Running() *Pod {
 }
 
 func running(list []*Container) []*Container {
-	var out []*Container
-	for _, c := range list {
-		if c.State == StateRunning {
-			out = append(out, c)
-		}
-	}
-	return out
+	return lists.Filter(list, func(c *Container) bool { return c.State == StateRunning })
 }
 
 // Runs reports whether something of the pod runs.

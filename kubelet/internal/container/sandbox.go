@@ -3,6 +3,8 @@ package container
 import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // NetworkMode is the network namespace that a pod's sandbox is to have
@@ -24,12 +26,9 @@ func SandboxChanged(pod *v1.Pod, status *PodStatus) (changed bool, attempt uint3
 	if len(status.SandboxStatuses) == 0 {
 		return true, 0, ""
 	}
-	ready := 0
-	for _, s := range status.SandboxStatuses {
-		if s.State == runtimeapi.PodSandboxState_SANDBOX_READY {
-			ready++
-		}
-	}
+	ready := lists.Count(status.SandboxStatuses, func(s *runtimeapi.PodSandboxStatus) bool {
+		return s.State == runtimeapi.PodSandboxState_SANDBOX_READY
+	})
 	newest := status.SandboxStatuses[0]
 	last := newest.GetMetadata().GetAttempt()
 	if ready > 1 || newest.State != runtimeapi.PodSandboxState_SANDBOX_READY {

@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // ContainerID is a container's ID with the runtime that gave it.
@@ -128,24 +130,14 @@ func (s *PodStatus) ActiveContainerStatuses() []*Status {
 	if len(s.SandboxStatuses) == 0 || s.SandboxStatuses[0].State != runtimeapi.PodSandboxState_SANDBOX_READY {
 		return nil
 	}
-	var out []*Status
-	for _, c := range s.ContainerStatuses {
-		if c.PodSandboxID == s.SandboxStatuses[0].Id {
-			out = append(out, c)
-		}
-	}
-	return out
+	return lists.Filter(s.ContainerStatuses, func(c *Status) bool {
+		return c.PodSandboxID == s.SandboxStatuses[0].Id
+	})
 }
 
 // RunningContainerStatuses returns the statuses of running containers.
 func (s *PodStatus) RunningContainerStatuses() []*Status {
-	var out []*Status
-	for _, c := range s.ContainerStatuses {
-		if c.State == StateRunning {
-			out = append(out, c)
-		}
-	}
-	return out
+	return lists.Filter(s.ContainerStatuses, func(c *Status) bool { return c.State == StateRunning })
 }
 
 // PodDesc is "name_namespace(uid)", the form of many messages.

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
 
@@ -34,12 +35,9 @@ func (m *Manager) RemoveContainer(ctx context.Context, id string) error {
 // makes superfluous.
 func needsPruning(pod *v1.Pod, status *kubecontainer.PodStatus) bool {
 	for i := range pod.Spec.InitContainers {
-		n := 0
-		for _, s := range status.ContainerStatuses {
-			if s.Name == pod.Spec.InitContainers[i].Name && ended(s) {
-				n++
-			}
-		}
+		n := lists.Count(status.ContainerStatuses, func(s *kubecontainer.Status) bool {
+			return s.Name == pod.Spec.InitContainers[i].Name && ended(s)
+		})
 		if n > 1 {
 			return true
 		}

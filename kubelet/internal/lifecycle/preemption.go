@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 	"github.com/drydock-sim/drydock/kubelet/qos"
 )
@@ -34,10 +35,9 @@ func (p *Preemption) admit(ctx context.Context, pod *v1.Pod, others []*v1.Pod, f
 	if others := slices.DeleteFunc(slices.Clone(failures), func(f Failure) bool { return f.Resource != "" }); len(others) > 0 {
 		return others, nil
 	}
-	short := make([]shortage, 0, len(failures))
-	for _, f := range failures {
-		short = append(short, shortage{f.Resource, f.Requested - (f.Capacity - f.Used)})
-	}
+	short := lists.Map(failures, func(f Failure) shortage {
+		return shortage{f.Resource, f.Requested - (f.Capacity - f.Used)}
+	})
 	victims, err := victims(pod, others, short)
 	if err != nil {
 		return nil, fmt.Errorf("preemption: error finding a set of pods to preempt: %w", err)

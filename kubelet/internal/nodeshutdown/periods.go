@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
 )
 
@@ -87,9 +88,8 @@ func (g *group) grace(pod *v1.Pod) int64 {
 
 // total is how long the groups have together: what logind must grant.
 func total(periods []kubeletconfig.ShutdownGracePeriodByPodPriority) time.Duration {
-	var sum int64
-	for _, p := range periods {
-		sum += p.ShutdownGracePeriodSeconds
-	}
+	sum := lists.Sum(periods, func(p kubeletconfig.ShutdownGracePeriodByPodPriority) int64 {
+		return p.ShutdownGracePeriodSeconds
+	})
 	return time.Duration(sum) * time.Second
 }

@@ -1,6 +1,7 @@
 package podworkers
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -203,12 +204,9 @@ func runtimeTerminal(status *kubecontainer.PodStatus) bool {
 			return false
 		}
 	}
-	for _, b := range status.SandboxStatuses {
-		if b.State == runtimeapi.PodSandboxState_SANDBOX_READY {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(status.SandboxStatuses, func(b *runtimeapi.PodSandboxStatus) bool {
+		return b.State == runtimeapi.PodSandboxState_SANDBOX_READY
+	})
 }
 
 // updateResult says what an update asks of Workers.

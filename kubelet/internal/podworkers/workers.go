@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/internal/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
@@ -432,11 +433,9 @@ func (w *Workers) First(uid types.UID) *config.FirstSeen {
 // Started returns the pods that have been started and are not cleaned up yet, as
 // their workers know them, by UID.
 func (w *Workers) Started() []*v1.Pod {
-	var out []*v1.Pod
-	for _, s := range w.records.sorted(func(s *record) bool { return s.active.Pod != nil && s.started() && !s.finished }) {
-		out = append(out, s.active.Pod)
-	}
-	return out
+	return lists.Map(w.records.sorted(func(s *record) bool { return s.active.Pod != nil && s.started() && !s.finished }), func(s *record) *v1.Pod {
+		return s.active.Pod
+	})
 }
 
 // Runs returns how often a sync method was run.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -105,10 +106,7 @@ func (at Place) value(v reflect.Value) {
 		at.Found(v.Addr().Interface())
 	}
 	// A key without a value is as if it were not written, as in the API.
-	if at.Null() {
-		return
-	}
-	if at.special(v) {
+	if at.Null() || at.special(v) {
 		return
 	}
 	switch v.Kind() {
@@ -257,10 +255,8 @@ func (at Place) enum(v reflect.Value, allowed []string) {
 		return
 	}
 	s := v.String()
-	for _, a := range allowed {
-		if a == s {
-			return
-		}
+	if slices.Contains(allowed, s) {
+		return
 	}
 	if len(allowed) == 1 {
 		at.Refuse("must be %s, not %q", allowed[0], s)

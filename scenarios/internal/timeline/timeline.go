@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -119,9 +120,7 @@ func (s *Story) Line(step int, start int64, r *trace.Record) string {
 	if node == "" {
 		node = Field(r.Fields, "by")
 	}
-	if node == "" {
-		node = "-"
-	}
+	node = cmp.Or(node, "-")
 	// A message may have line breaks, a line must not.
 	words := strings.ReplaceAll(s.what(r), "\n", " ")
 	return strings.TrimRight(fmt.Sprintf("%6d %s  %-12s %-40s %-8s %s", step, text.Stamp(r.At-start), node, r.Object, kindName(r.Kind), words), " ")

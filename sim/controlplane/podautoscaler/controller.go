@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -139,13 +140,9 @@ func (h *history) end() {
 
 // podsOf are a target's pods, in the order of the API.
 func (c *Controller) podsOf(namespace string, selector labels.Selector) []*v1.Pod {
-	var out []*v1.Pod
-	for _, pod := range c.store.PodsInNamespace(namespace) {
-		if selector.Matches(labels.Set(pod.Labels)) {
-			out = append(out, pod)
-		}
-	}
-	return out
+	return lists.Filter(c.store.PodsInNamespace(namespace), func(pod *v1.Pod) bool {
+		return selector.Matches(labels.Set(pod.Labels))
+	})
 }
 
 // selecting returns the autoscalers that select one of the pods, by name

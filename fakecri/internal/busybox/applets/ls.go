@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // Ls is ls. To a terminal it prints columns, else a name a line. Names are
@@ -167,10 +168,7 @@ func (l *lister) dir(d *lsEntry) {
 	}
 	l.sort(entries)
 	if l.long() || l.o.Has('s') {
-		var blocks int64
-		for _, e := range entries {
-			blocks += applet.DiskBlocks(e.fi)
-		}
+		blocks := lists.Sum(entries, func(e *lsEntry) int64 { return applet.DiskBlocks(e.fi) })
 		// BusyBox pads the total, where nothing follows it.
 		if l.o.Has('h') {
 			l.c.Printf("total %-7s\n", applet.HumanKiB((blocks+1)/2))

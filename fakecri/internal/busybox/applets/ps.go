@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // Ps is ps of all processes of the pid namespace: BusyBox takes no choice, and
@@ -74,10 +75,7 @@ func runPs(c *applet.Call) int {
 				}
 			}
 			if !found {
-				var supported []string
-				for _, col := range all {
-					supported = append(supported, col.name)
-				}
+				supported := lists.Map(all, func(col psColumn) string { return col.name })
 				c.Die("bad -o argument '%s', supported arguments: %s", name, strings.Join(supported, ","))
 			}
 		}

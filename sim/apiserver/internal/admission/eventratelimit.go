@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/time/rate"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // EventLimitType is what an EventLimit has one token bucket for each of.
@@ -46,11 +48,7 @@ type EventLimits []*eventLimiter
 
 // NewEventLimits returns the plugin with these limits.
 func NewEventLimits(limits []EventLimit) EventLimits {
-	var out EventLimits
-	for _, limit := range limits {
-		out = append(out, newEventLimiter(limit))
-	}
-	return out
+	return lists.Map(limits, newEventLimiter)
 }
 
 // Admit is the plugin's Validate. Each limit takes its token, also when another

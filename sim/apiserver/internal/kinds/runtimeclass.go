@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
@@ -31,9 +32,7 @@ func runtimeClass() *kind.Info {
 // ValidateRuntimeClass). A handler is a name in the configuration of runtimes, and
 // stays the same for a class: pods run by it.
 func validateRuntimeClass(rc *nodev1.RuntimeClass) field.ErrorList {
-	var errs field.ErrorList
-	for _, text := range validation.IsDNS1123Label(rc.Handler) {
-		errs = append(errs, field.Invalid(field.NewPath("handler"), rc.Handler, text))
-	}
-	return errs
+	return lists.Map(validation.IsDNS1123Label(rc.Handler), func(text string) *field.Error {
+		return field.Invalid(field.NewPath("handler"), rc.Handler, text)
+	})
 }

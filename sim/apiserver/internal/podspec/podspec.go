@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 )
 
@@ -359,12 +360,9 @@ func muted(pod, old *v1.Pod) v1.PodSpec {
 		s.TerminationGracePeriodSeconds = g
 	}
 	if len(old.Spec.SchedulingGates) > 0 { // gates may be taken away, and the node selector narrowed
-		var left []v1.PodSchedulingGate
-		for _, g := range s.SchedulingGates {
-			if slices.Contains(old.Spec.SchedulingGates, g) {
-				left = append(left, g)
-			}
-		}
+		left := lists.Filter(s.SchedulingGates, func(g v1.PodSchedulingGate) bool {
+			return slices.Contains(old.Spec.SchedulingGates, g)
+		})
 		if len(left) == len(s.SchedulingGates) {
 			s.SchedulingGates = old.Spec.SchedulingGates
 		}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
@@ -161,12 +162,9 @@ func withPropagation(obj kind.Object, in *kind.Info, policy *metav1.DeletionProp
 	case in.OrphansByDefault:
 		orphan = orphan || !foreground
 	}
-	var list []string
-	for _, f := range had {
-		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
-			list = append(list, f)
-		}
-	}
+	list := lists.Filter(had, func(f string) bool {
+		return f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents
+	})
 	if orphan {
 		list = append(list, metav1.FinalizerOrphanDependents)
 	}

@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // Annotations of ReplicaSets (pkg/controller/deployment/util).
@@ -224,13 +226,7 @@ func maxUnavailable(d *appsv1.Deployment) int32 {
 
 // active returns the ReplicaSets that want pods.
 func active(list []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
-	var out []*appsv1.ReplicaSet
-	for _, rs := range list {
-		if *rs.Spec.Replicas > 0 {
-			out = append(out, rs)
-		}
-	}
-	return out
+	return lists.Filter(list, func(rs *appsv1.ReplicaSet) bool { return *rs.Spec.Replicas > 0 })
 }
 
 // byAge orders by creation, and by name within a second.

@@ -9,6 +9,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 // interval is the indexes from first to last. Both ends belong to it.
@@ -87,11 +89,7 @@ func (iv intervals) union(more intervals) intervals {
 
 // total is how many indexes there are.
 func (iv intervals) total() int {
-	n := 0
-	for _, x := range iv {
-		n += x.last - x.first + 1
-	}
-	return n
+	return lists.Sum(iv, func(x interval) int { return x.last - x.first + 1 })
 }
 
 // has reports whether an index is one of them, in O(log n). It is asked for each pod of a job in

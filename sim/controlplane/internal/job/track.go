@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
@@ -85,12 +86,7 @@ func (s *state) track(ctx context.Context, key controller.Key, write bool) error
 func (s *state) countFreed(waiting map[types.UID]bool) bool {
 	st := &s.job.Status
 	move := func(list *[]types.UID, counter *int32) bool {
-		var keep []types.UID
-		for _, uid := range *list {
-			if waiting[uid] {
-				keep = append(keep, uid)
-			}
-		}
+		keep := lists.Filter(*list, func(uid types.UID) bool { return waiting[uid] })
 		n := len(*list) - len(keep)
 		*counter += int32(n)
 		*list = keep

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
@@ -203,12 +204,7 @@ func (c *Controller) gc(ctx context.Context) {
 // gcTerminated deletes the oldest of the pods that have ended, beyond the threshold. Pods that
 // are being deleted count as well.
 func (c *Controller) gcTerminated(ctx context.Context) {
-	var pods []*v1.Pod
-	for _, p := range c.api.Server().Pods() {
-		if controller.PodTerminated(p) {
-			pods = append(pods, p)
-		}
-	}
+	pods := lists.Filter(c.api.Server().Pods(), func(p *v1.Pod) bool { return controller.PodTerminated(p) })
 	slices.SortFunc(pods, byEvictionAndCreation)
 	c.deleteAtOnce(ctx, pods[:max(len(pods)-c.threshold, 0)])
 }

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
@@ -128,12 +129,7 @@ func (s *Scheduler) tell(pod *v1.Pod, reason, message string, nominate bool, nom
 // deletion is what wakes the pod: by then all room is on its way. If something
 // failed the pod is tried again at once.
 func (s *Scheduler) evict(q *queued, pod *v1.Pod, c *candidate) {
-	var victims []*v1.Pod
-	for _, p := range c.victims {
-		if p.DeletionTimestamp == nil {
-			victims = append(victims, p)
-		}
-	}
+	victims := lists.Filter(c.victims, func(p *v1.Pod) bool { return p.DeletionTimestamp == nil })
 	// Found before anything is sent: later there may be others.
 	lower := s.lowerNominated(q, c.node)
 	if len(victims) == 0 {

@@ -106,12 +106,9 @@ func (s *Scheduler) helps(ev *event, by plugins, p *v1.Pod, c *class, ls *labelS
 }
 
 func conflict(a, b []hostPort) bool {
-	for _, x := range a {
-		if slices.ContainsFunc(b, func(y hostPort) bool { return x.conflicts(y) }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a, func(x hostPort) bool {
+		return slices.ContainsFunc(b, func(y hostPort) bool { return x.conflicts(y) })
+	})
 }
 
 // nodeHelps is the hints of a node that came or changed.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	corev1helper "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
@@ -132,12 +133,9 @@ func (cy *cycle) candidates(refused []*nodeInfo, seen []verdict) ([]candidate, [
 // still fits. Who can't be put back is a victim.
 func (cy *cycle) victims(n *nodeInfo, budgets []budget) (candidate, verdict) {
 	s := cy.s
-	var potential []*v1.Pod
-	for _, p := range s.podsOn(n) {
-		if corev1helper.PodPriority(p) < cy.q.priority {
-			potential = append(potential, p)
-		}
-	}
+	potential := lists.Filter(s.podsOn(n), func(p *v1.Pod) bool {
+		return corev1helper.PodPriority(p) < cy.q.priority
+	})
 	if len(potential) == 0 {
 		return candidate{}, whyNoVictims | unresolvable
 	}

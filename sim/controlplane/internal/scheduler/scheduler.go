@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	corev1helper "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -406,12 +407,7 @@ func (s *Scheduler) lowest() (int32, bool) {
 // podsOn returns the pods that take up room on a node, also those that are to be
 // bound to it. The slice is good until the next write.
 func (s *Scheduler) podsOn(n *nodeInfo) []*v1.Pod {
-	var out []*v1.Pod
-	for _, p := range s.store.PodsOnNode(n.name) {
-		if holds(p) {
-			out = append(out, p)
-		}
-	}
+	out := lists.Filter(s.store.PodsOnNode(n.name), holds)
 	return append(out, n.assumed...)
 }
 

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 const maxNodeScore = 100
@@ -101,13 +103,9 @@ func balance(cpu, memory int64, n *nodeInfo) int64 {
 
 // preferTolerations returns the tolerations that TaintToleration's score is of.
 func preferTolerations(list []v1.Toleration) []v1.Toleration {
-	var out []v1.Toleration
-	for _, t := range list {
-		if t.Effect == "" || t.Effect == v1.TaintEffectPreferNoSchedule {
-			out = append(out, t)
-		}
-	}
-	return out
+	return lists.Filter(list, func(t v1.Toleration) bool {
+		return t.Effect == "" || t.Effect == v1.TaintEffectPreferNoSchedule
+	})
 }
 
 // intolerable counts the PreferNoSchedule taints that are not tolerated.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -164,12 +165,7 @@ func (u *update) truncate(ctx context.Context, list []*history.Revision) error {
 	for _, p := range u.pods {
 		live[revisionOf(p)] = true
 	}
-	var dead []*history.Revision
-	for _, r := range list {
-		if !live[r.Name] {
-			dead = append(dead, r)
-		}
-	}
+	dead := lists.Filter(list, func(r *history.Revision) bool { return !live[r.Name] })
 	for i := 0; i < len(dead)-int(*u.set.Spec.RevisionHistoryLimit); i++ {
 		if err := u.c.history.Delete(ctx, dead[i]); err != nil {
 			return err

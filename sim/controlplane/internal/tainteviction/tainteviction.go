@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -119,13 +120,7 @@ func sameTolerations(a, b []v1.Toleration) bool {
 
 // noExecute returns the NoExecute taints. Other effects are the scheduler's.
 func noExecute(taints []v1.Taint) []v1.Taint {
-	var out []v1.Taint
-	for _, t := range taints {
-		if t.Effect == v1.TaintEffectNoExecute {
-			out = append(out, t)
-		}
-	}
-	return out
+	return lists.Filter(taints, func(t v1.Taint) bool { return t.Effect == v1.TaintEffectNoExecute })
 }
 
 // nodeUpdated is handleNodeUpdate. Pods are judged in the order in which they came to the node.
