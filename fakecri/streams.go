@@ -2,12 +2,15 @@ package fakecri
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/fakecri/internal/streams"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
 // This file is Exec, Attach and PortForward up to where a streaming server
@@ -91,4 +94,45 @@ func (c *Client) ExecStream(ctx context.Context, id string, cmd []string, tty bo
 		return 0, err
 	}
 	return c.r.exec.ExecOver(ctx, d, id, cmd, tty, s)
+}
+
+// ExecSync runs a command in a container that runs and returns what it wrote.
+// A command that exits other than 0 is an *ExitError; one that runs longer than timeout, if that is not 0, is
+// killed, and the error has the code DeadlineExceeded. If the caller goes away
+// the command is killed too. Processes that the command leaves behind and that
+// hold its output keep the call waiting, as containerd's
+// drain_exec_sync_io_timeout of 0 has it.
+func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (stdout, stderr []byte, err error) {
+	sub := c.r.recs.ContainerSubject(id)
+	out, err := calls.Change(ctx, &c.by, calls.ExecSync, &sub, func(ctx context.Context) (streams.ExecResult, error) {
+		return c.r.exec.ExecSync(ctx, &sub, id, cmd, timeout)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return out.Stdout, out.Stderr, out.Err(cmd)
+}
+
+// AttachStream gives a client what a running container writes from now on, and
+// has it feed the container's stdin if that was asked for. It returns when the
+// container has ended or the client has gone; at the end of the client's input
+// it detaches, unless the container's stdin is closed by that (stdin_once,
+// without a terminal). A container with stdin_once has its input closed by the
+// first client that ends. The terminal is the container's, whatever tty says.
+func (c *Client) AttachStream(ctx context.Context, id string, tty bool, s Streams) error {
+	d, err := c.by.Streaming()
+	if err != nil {
+		return err
+	}
+	return c.r.exec.Attach(ctx, d, id, s)
+}
+
+// PortForwardStream connects to a port within a sandbox's network and copies
+// both ways until one end closes. conn is not closed. A program that states no
+// ports answers on each.
+func (c *Client) PortForwardStream(ctx context.Context, podSandboxID string, port int32, conn kernel.File) error {
+	if _, err := c.by.Streaming(); err != nil {
+		return err
+	}
+	return c.r.net.Forward(ctx, podSandboxID, port, conn)
 }

@@ -1,12 +1,15 @@
 package sim
 
 import (
+	"context"
 	"fmt"
+	"io/fs"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 )
 
@@ -83,3 +86,59 @@ func (m *Machine) uuid(what string, n uint64) string {
 
 // reboot gives the machine a new boot ID.
 func (m *Machine) reboot() { m.boots++ }
+
+// mounter mounts the kubelet's volumes in the node's files.
+type mounter struct{ fs *memfs.FS }
+
+// tmpfsMode is the mode of a new tmpfs.
+const tmpfsMode = fs.ModeSticky | 0o777
+
+// MountTmpfs implements filesystem.Mounter.
+func (m mounter) MountTmpfs(path string, size int64) error {
+	if err := m.fs.MountTmpfsSize(path, size); err != nil {
+		return err
+	}
+	return m.fs.Chmod(path, tmpfsMode)
+}
+
+// Unmount implements filesystem.Mounter.
+func (m mounter) Unmount(path string) error { return m.fs.Unmount(path) }
+
+// IsMountPoint implements filesystem.Mounter.
+func (m mounter) IsMountPoint(path string) bool { return m.fs.Mounted(path) }
+
+// cgroups are a simulated machine's: what its kubelets have set. The cgroups of
+// classes and of pods are not kept, since they follow from the pods (see
+// [Node.Cgroups]); limits of memory and processes are the runtime's to enforce.
+type cgroups struct {
+	// memory takes the memory limit of all pods in bytes, pids that of their
+	// processes; 0 is none.
+	memory, pids func(limit int64)
+}
+
+var _ cm.NodeCgroups = cgroups{}
+
+// SetRoot implements cm.NodeCgroups.
+func (c cgroups) SetRoot(_ context.Context, v cm.NodeCgroup) error {
+	if c.memory != nil && v.MemoryLimit != nil {
+		c.memory(*v.MemoryLimit)
+	}
+	if c.pids != nil && v.Pids != nil {
+		c.pids(*v.Pids)
+	}
+	return nil
+}
+
+// SetReserved implements cm.NodeCgroups. A machine has whatever cgroup its
+// configuration names; nothing that runs in one is simulated but the machine's
+// own use, which has no limit.
+func (c cgroups) SetReserved(context.Context, string, cm.NodeCgroup) error { return nil }
+
+// Cgroups returns the node's cgroups above those of containers with their
+// values, see [kubelet.Kubelet.Cgroups]; nil while no kubelet runs.
+func (n *Node) Cgroups() []cm.Cgroup {
+	if n.kubelet == nil {
+		return nil
+	}
+	return n.kubelet.Cgroups(context.Background())
+}

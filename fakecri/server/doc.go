@@ -34,7 +34,7 @@
 //     streams events
 //   - streaming*.go: Exec, Attach and PortForward, with the SPDY and WebSocket
 //     protocols of the kubelet's own streaming library
-//   - bridge*.go: ports of pods on the machine; hostfs.go, hostmounts.go, logs.go: its
+//   - bridge*.go: ports of pods on the machine; hostfs.go, logs.go: its
 //     files
 //   - control.go, faults.go: an HTTP interface for tests; record.go: a log of calls
 package server

@@ -1,12 +1,16 @@
 package server
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -241,4 +245,42 @@ func (*hostFS) Statfs(name string) (hostfs.Statfs, error) {
 var fsTypes = map[int64]string{
 	unix.TMPFS_MAGIC: "tmpfs", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay",
 	unix.NFS_SUPER_MAGIC: "nfs", unix.PROC_SUPER_MAGIC: "proc", unix.SYSFS_MAGIC: "sysfs",
+}
+
+// MountsBelow returns the mount points of this machine below a directory, each
+// once, parents first. Where there is no /proc there are none. The kernel finds it by an
+// interface that it asks for, see BindHostBelow there.
+func (*hostFS) MountsBelow(dir string) ([]string, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading mounts: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	return mountsBelow(f, dir)
+}
+
+// mountinfoText is how the kernel writes what would break a line apart.
+var mountinfoText = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// mountsBelow reads a file in the form of /proc/self/mountinfo. The fifth field is the mount
+// point; see proc(5).
+func mountsBelow(f io.Reader, dir string) ([]string, error) {
+	dir = strings.TrimSuffix(dir, "/") + "/"
+	var points []string
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20) // the options of an overlay can be long
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 5 {
+			continue
+		}
+		if p := mountinfoText.Replace(fields[4]); len(p) > len(dir) && strings.HasPrefix(p, dir) {
+			points = append(points, p)
+		}
+	}
+	slices.Sort(points) // which puts parents first
+	return slices.Compact(points), lines.Err()
 }

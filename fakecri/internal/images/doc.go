@@ -25,7 +25,7 @@
 //
 // # Files
 //
-// image.go has the store and the names, pulls.go counts, auth.go admits, disk.go
+// image.go has the store and the names, pulls.go admits and counts, disk.go
 // takes and gives back space, imageshare.go is the table that is shared. trees.go
 // makes files, files.go says which an image has and what its programs do, users.go
 // reads its users.

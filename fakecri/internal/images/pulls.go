@@ -1,5 +1,12 @@
 package images
 
+import (
+	"encoding/base64"
+	"strings"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
 // PullCount is what pulls of an image came to, as [Runtime.Pulls] tells of it.
 type PullCount struct {
 	// Image is its canonical name.
@@ -22,4 +29,16 @@ func (st *Store) CountPull(name string, size int64, fresh bool) {
 	if fresh {
 		st.Pulled[i].Bytes += size
 	}
+}
+
+// Admits reports whether a pull with those credentials is let in.
+func (a *ImageAuth) Admits(auth *runtimeapi.AuthConfig) bool {
+	if a == nil {
+		return true
+	}
+	if auth.GetAuth() != "" {
+		text, err := base64.StdEncoding.DecodeString(auth.Auth)
+		return err == nil && strings.TrimRight(string(text), "\x00") == a.Username+":"+a.Password
+	}
+	return auth.GetUsername() == a.Username && auth.GetPassword() == a.Password
 }

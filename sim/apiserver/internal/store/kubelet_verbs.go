@@ -76,3 +76,20 @@ func (s *Store) PatchNode(now time.Time, name string, base, node *v1.Node) (*v1.
 	s.commit(watch.Modified, kinds.Node, old, &c, "patch", "status")
 	return &c, nil
 }
+
+// PatchNodeTaints replaces a node's taints. They must be valid, and are shared.
+// Errors: NotFound; Conflict when the node has another resource version.
+func (s *Store) PatchNodeTaints(now time.Time, name, resourceVersion string, taints []v1.Taint) (*v1.Node, error) {
+	in := s.info(kinds.Node)
+	old := s.Node(name)
+	if old == nil {
+		return nil, apierrors.NewNotFound(in.GroupResource(), name)
+	}
+	if resourceVersion != "" && resourceVersion != old.ResourceVersion {
+		return nil, errModified(in, name)
+	}
+	c := *old
+	c.Spec.Taints = taints
+	s.commit(watch.Modified, kinds.Node, old, &c, "patch", "")
+	return &c, nil
+}

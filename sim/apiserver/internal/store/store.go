@@ -10,7 +10,7 @@
 // - hooks.go: who is told of changes
 // - verbs.go, delete.go, patch.go: the verbs that all kinds have
 // - stamp.go: pods made many at a time of one template
-// - kubelet_verbs.go, podmeta.go, patch_meta.go, node_taints.go, scale.go, tokenrequest.go: patches that others write as structs, subresources
+// - kubelet_verbs.go, patch_meta.go, scale.go: patches that others write as structs, subresources
 // - eviction.go: evictions within disruption budgets
 // - events.go, eventtable.go, leasetable.go: what there is most of, kept small
 //
