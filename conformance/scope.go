@@ -85,6 +85,19 @@ func done(r *recorder, method string, req any, call func() error) error {
 	return err
 }
 
+// mine are the items of a list that are of the scope, without its labels. labels finds an
+// item's; nil means that it has none.
+func mine[T any](s scope, list []T, labels func(T) *map[string]string) []T {
+	return lists.Filter(list, func(x T) bool {
+		l := labels(x)
+		if l == nil || !s.has(*l) {
+			return false
+		}
+		*l = s.without(*l)
+		return true
+	})
+}
+
 // RunPodSandbox implements internalapi.RuntimeService.
 func (s *scopedRuntime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	config = s.sandboxConfig(config)
@@ -132,14 +145,7 @@ func (s *scopedRuntime) ListPodSandbox(ctx context.Context, filter *runtimeapi.P
 	f := &runtimeapi.PodSandboxFilter{Id: filter.GetId(), State: filter.GetState(), LabelSelector: s.scope.with(filter.GetLabelSelector())}
 	// An error comes back with whatever was listed.
 	list, err := did(s.rec, "ListPodSandbox", f, func() ([]*runtimeapi.PodSandbox, error) { return s.RuntimeService.ListPodSandbox(ctx, f) })
-	var out []*runtimeapi.PodSandbox
-	for _, x := range list {
-		if s.scope.has(x.Labels) {
-			x.Labels = s.scope.without(x.Labels)
-			out = append(out, x)
-		}
-	}
-	return out, err
+	return mine(s.scope, list, func(x *runtimeapi.PodSandbox) *map[string]string { return &x.Labels }), err
 }
 
 // CreateContainer implements internalapi.RuntimeService.
@@ -178,14 +184,7 @@ func (s *scopedRuntime) RemoveContainer(ctx context.Context, id string) error {
 func (s *scopedRuntime) ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	f := &runtimeapi.ContainerFilter{Id: filter.GetId(), State: filter.GetState(), PodSandboxId: filter.GetPodSandboxId(), LabelSelector: s.scope.with(filter.GetLabelSelector())}
 	list, err := did(s.rec, "ListContainers", f, func() ([]*runtimeapi.Container, error) { return s.RuntimeService.ListContainers(ctx, f) })
-	var out []*runtimeapi.Container
-	for _, x := range list {
-		if s.scope.has(x.Labels) {
-			x.Labels = s.scope.without(x.Labels)
-			out = append(out, x)
-		}
-	}
-	return out, err
+	return mine(s.scope, list, func(x *runtimeapi.Container) *map[string]string { return &x.Labels }), err
 }
 
 // ContainerStatus implements internalapi.RuntimeService.
@@ -223,28 +222,24 @@ func (s *scopedRuntime) ExecSync(ctx context.Context, id string, cmd []string, t
 func (s *scopedRuntime) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	f := &runtimeapi.ContainerStatsFilter{Id: filter.GetId(), PodSandboxId: filter.GetPodSandboxId(), LabelSelector: s.scope.with(filter.GetLabelSelector())}
 	list, err := s.RuntimeService.ListContainerStats(ctx, f)
-	var out []*runtimeapi.ContainerStats
-	for _, x := range list {
-		if s.scope.has(x.GetAttributes().GetLabels()) {
-			x.Attributes.Labels = s.scope.without(x.Attributes.Labels)
-			out = append(out, x)
+	return mine(s.scope, list, func(x *runtimeapi.ContainerStats) *map[string]string {
+		if x.GetAttributes() == nil {
+			return nil
 		}
-	}
-	return out, err
+		return &x.Attributes.Labels
+	}), err
 }
 
 // ListPodSandboxStats implements internalapi.RuntimeService.
 func (s *scopedRuntime) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	f := &runtimeapi.PodSandboxStatsFilter{Id: filter.GetId(), LabelSelector: s.scope.with(filter.GetLabelSelector())}
 	list, err := s.RuntimeService.ListPodSandboxStats(ctx, f)
-	var out []*runtimeapi.PodSandboxStats
-	for _, x := range list {
-		if s.scope.has(x.GetAttributes().GetLabels()) {
-			x.Attributes.Labels = s.scope.without(x.Attributes.Labels)
-			out = append(out, x)
+	return mine(s.scope, list, func(x *runtimeapi.PodSandboxStats) *map[string]string {
+		if x.GetAttributes() == nil {
+			return nil
 		}
-	}
-	return out, err
+		return &x.Attributes.Labels
+	}), err
 }
 
 // UpdateRuntimeConfig implements internalapi.RuntimeService: a guest leaves the

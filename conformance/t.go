@@ -22,7 +22,6 @@ import (
 // from n.
 type T struct {
 	suite *suite
-	name  string
 	rec   *recorder
 	rt    runtimeapi.RuntimeServiceClient
 	im    testImages
@@ -140,7 +139,7 @@ func (r *suite) runCheck(ctx context.Context, c *check) (res Result) {
 	rec := newRecorder()
 	r.addRecorder(rec)
 	id := r.nextID()
-	t := &T{suite: r, name: c.name, rec: rec, rt: r.clients.rt, id: id, scope: scope{run: r.name}}
+	t := &T{suite: r, rec: rec, rt: r.clients.rt, id: id, scope: scope{run: r.name}}
 	t.im = testImages{r.clients.im, t}
 	// The cause is what a check that hangs is reported with.
 	cctx, cancel := context.WithTimeoutCause(recording(ctx, rec), limit, fmt.Errorf("the check took longer than %v", limit))

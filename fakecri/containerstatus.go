@@ -25,7 +25,7 @@ type viewer struct {
 
 // ContainerStatus returns a container's status; NotFound if there is none.
 func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.ContainerStatusResponse, error) {
-	ctr, err := c.readContainer(ctx, id)
+	ctr, err := c.readContainer(ctx, calls.ContainerStatus, id)
 	if err != nil {
 		return nil, err
 	}
@@ -36,9 +36,9 @@ func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (
 	return resp, nil
 }
 
-// readContainer makes the call ContainerStatus and finds the container.
-func (c *Client) readContainer(ctx context.Context, id string) (*records.Container, error) {
-	if err := c.by.Read(ctx, calls.ContainerStatus, c.r.recs.ContainerSubject(id)); err != nil {
+// readContainer makes a call about one container and finds it.
+func (c *Client) readContainer(ctx context.Context, m calls.Method, id string) (*records.Container, error) {
+	if err := c.by.Read(ctx, m, c.r.recs.ContainerSubject(id)); err != nil {
 		return nil, err
 	}
 	return c.r.recs.NeedContainer(id)

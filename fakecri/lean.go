@@ -5,6 +5,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 )
 
@@ -22,7 +23,7 @@ func (c *Client) CreateContainerOf(ctx context.Context, podSandboxID string, con
 // LeanPodSandboxStatus is PodSandboxStatus; a sandbox of RunPodSandboxOf is shown
 // without labels and annotations.
 func (c *Client) LeanPodSandboxStatus(ctx context.Context, id string) (*runtimeapi.PodSandboxStatus, error) {
-	s, err := c.readSandbox(ctx, id)
+	s, err := c.readSandbox(ctx, calls.PodSandboxStatus, id)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func (c *Client) LeanPodSandboxStatus(ctx context.Context, id string) (*runtimea
 // LeanContainerStatus is ContainerStatus; a container of CreateContainerOf is
 // shown without labels, and until it has exited without the path of its log.
 func (c *Client) LeanContainerStatus(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
-	ctr, err := c.readContainer(ctx, id)
+	ctr, err := c.readContainer(ctx, calls.ContainerStatus, id)
 	if err != nil {
 		return nil, err
 	}

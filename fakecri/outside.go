@@ -15,56 +15,40 @@ func (r *Runtime) StopContainerOutside(pod, container string) error {
 	return r.SignalContainerOutside(pod, container, records.SigKILL)
 }
 
+// outside does something to a container, running or not, of which no call asks.
+func (r *Runtime) outside(pod, container string, running bool, do func(*records.Container)) error {
+	c, err := r.recs.FindContainer(pod, container, running)
+	if err == nil {
+		do(c)
+	}
+	return err
+}
+
 // SignalContainerOutside sends a signal to a running container. SIGKILL kills;
 // any other counts as the stop signal.
 func (r *Runtime) SignalContainerOutside(pod, container string, signal int) error {
-	c, err := r.recs.FindContainer(pod, container, true)
-	if err != nil {
-		return err
-	}
-	r.run.Signal(c, signal)
-	return nil
+	return r.outside(pod, container, true, func(c *records.Container) { r.run.Signal(c, signal) })
 }
 
 // ExitContainerOutside has a running container exit by itself with a code.
 func (r *Runtime) ExitContainerOutside(pod, container string, code int32) error {
-	c, err := r.recs.FindContainer(pod, container, true)
-	if err != nil {
-		return err
-	}
-	r.run.Exit(c, records.ExitStatus{Code: code})
-	return nil
+	return r.outside(pod, container, true, func(c *records.Container) { r.run.Exit(c, records.ExitStatus{Code: code}) })
 }
 
 // OOMKillContainerOutside has the OOM killer kill a running container.
 func (r *Runtime) OOMKillContainerOutside(pod, container string) error {
-	c, err := r.recs.FindContainer(pod, container, true)
-	if err != nil {
-		return err
-	}
-	r.run.Exit(c, records.ExitByOOM)
-	return nil
+	return r.outside(pod, container, true, func(c *records.Container) { r.run.Exit(c, records.ExitByOOM) })
 }
 
 // LoseContainerOutside makes the runtime lose track of a running container,
 // which is UNKNOWN then.
 func (r *Runtime) LoseContainerOutside(pod, container string) error {
-	c, err := r.recs.FindContainer(pod, container, true)
-	if err != nil {
-		return err
-	}
-	r.recs.SetContainerState(c, records.StateUnknown)
-	return nil
+	return r.outside(pod, container, true, func(c *records.Container) { r.recs.SetContainerState(c, records.StateUnknown) })
 }
 
 // RemoveContainerOutside removes a container, running or not.
 func (r *Runtime) RemoveContainerOutside(pod, container string) error {
-	c, err := r.recs.FindContainer(pod, container, false)
-	if err != nil {
-		return err
-	}
-	r.life.RemoveContainer(c)
-	return nil
+	return r.outside(pod, container, false, func(c *records.Container) { r.life.RemoveContainer(c) })
 }
 
 // StopSandboxOutside stops a pod's sandbox as StopPodSandbox does.

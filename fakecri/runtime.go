@@ -95,10 +95,10 @@ func New(opts Options) *Runtime {
 	r.use = accounts.New(l, o.Recorder, r.recs, r.kern, o.System, accounts.Limits{Memory: o.Memory, MaxPIDs: o.MaxPIDs, PodPIDs: o.PodPIDs})
 	r.net = podnet.New(l, r.recs, r.kern, r.warner, o.PodCIDR, o.NodeIP, o.NoElide)
 	r.run = &process.Runner{
-		Loop: l, Recorder: o.Recorder, Calls: r.calls, Records: r.recs, Images: r.images, Files: r.files, Layers: r.disks, Kernel: r.kern, Accounts: r.use, Output: r.out,
+		Loop: l, Recorder: o.Recorder, Records: r.recs, Images: r.images, Files: r.files, Layers: r.disks, Kernel: r.kern, Accounts: r.use, Output: r.out,
 		Net: r.net, Warner: r.warner, Options: process.Options{Programs: o.Programs, Behave: o.Behave, Interpret: o.Interpret, Attachable: o.Streaming != nil},
 	}
-	r.exec = &streams.Execs{Loop: l, Calls: r.calls, Records: r.recs, Images: r.images, Kernel: r.kern, Output: r.out, Runner: r.run, Net: r.net, Warner: r.warner}
+	r.exec = &streams.Execs{Loop: l, Calls: r.calls, Records: r.recs, Kernel: r.kern, Output: r.out, Warner: r.warner}
 	r.life = &lifecycle.Machine{
 		Loop: l, Handlers: lifecycle.HandlersOf(o.Handlers, o.NoUserNamespaces), NoUserNamespaces: o.NoUserNamespaces, Calls: r.calls, Records: r.recs, Images: r.images,
 		Files: r.files, Layers: r.disks, Kernel: r.kern, Accounts: r.use, Net: r.net, Runner: r.run,

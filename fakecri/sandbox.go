@@ -36,7 +36,7 @@ func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 
 // PodSandboxStatus returns a sandbox's status; NotFound if there is none.
 func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error) {
-	s, err := c.readSandbox(ctx, id)
+	s, err := c.readSandbox(ctx, calls.PodSandboxStatus, id)
 	if err != nil {
 		return nil, err
 	}
@@ -47,9 +47,9 @@ func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) 
 	return resp, nil
 }
 
-// readSandbox makes the call PodSandboxStatus and finds the sandbox.
-func (c *Client) readSandbox(ctx context.Context, id string) (*records.Sandbox, error) {
-	if err := c.by.Read(ctx, calls.PodSandboxStatus, c.r.recs.SandboxSubject(id)); err != nil {
+// readSandbox makes a call about one sandbox and finds it.
+func (c *Client) readSandbox(ctx context.Context, m calls.Method, id string) (*records.Sandbox, error) {
+	if err := c.by.Read(ctx, m, c.r.recs.SandboxSubject(id)); err != nil {
 		return nil, err
 	}
 	return c.r.recs.NeedSandbox(id)

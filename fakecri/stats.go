@@ -72,10 +72,7 @@ func (r *viewer) containerStats(c *records.Container, now int64) *runtimeapi.Con
 // ContainerStats returns what a container uses, from its program; NotFound if
 // there is none.
 func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
-	if err := c.by.Read(ctx, calls.ContainerStats, c.r.recs.ContainerSubject(id)); err != nil {
-		return nil, err
-	}
-	ctr, err := c.r.recs.NeedContainer(id)
+	ctr, err := c.readContainer(ctx, calls.ContainerStats, id)
 	if err != nil {
 		return nil, err
 	}
@@ -143,10 +140,7 @@ func networkUsage(name string) *runtimeapi.NetworkInterfaceUsage {
 // PodSandboxStats returns the sums over a sandbox's running containers;
 // NotFound if there is no such sandbox.
 func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
-	if err := c.by.Read(ctx, calls.PodSandboxStats, c.r.recs.SandboxSubject(id)); err != nil {
-		return nil, err
-	}
-	s, err := c.r.recs.NeedSandbox(id)
+	s, err := c.readSandbox(ctx, calls.PodSandboxStats, id)
 	if err != nil {
 		return nil, err
 	}

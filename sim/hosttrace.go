@@ -70,6 +70,14 @@ func (t tracedRuntime) of(verb, kind, id string, timeout int64) *traced {
 	return &traced{named: n, verb: verb, timeout: timeout, start: t.l.Now()}
 }
 
+// did makes such a call, one that answers with an error or nothing, and records it.
+func (t tracedRuntime) did(verb, kind, id string, timeout int64, call func() error) error {
+	c := t.of(verb, kind, id, timeout)
+	err := call()
+	c.done(t.l, t.rec, err)
+	return err
+}
+
 // RunPodSandbox implements internalapi.RuntimeService.
 func (t tracedRuntime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	m := config.GetMetadata()
@@ -85,18 +93,12 @@ func (t tracedRuntime) RunPodSandbox(ctx context.Context, config *runtimeapi.Pod
 
 // StopPodSandbox implements internalapi.RuntimeService.
 func (t tracedRuntime) StopPodSandbox(ctx context.Context, id string) error {
-	c := t.of("StopPodSandbox", "pod", id, noTimeout)
-	err := t.RuntimeService.StopPodSandbox(ctx, id)
-	c.done(t.l, t.rec, err)
-	return err
+	return t.did("StopPodSandbox", "pod", id, noTimeout, func() error { return t.RuntimeService.StopPodSandbox(ctx, id) })
 }
 
 // RemovePodSandbox implements internalapi.RuntimeService.
 func (t tracedRuntime) RemovePodSandbox(ctx context.Context, id string) error {
-	c := t.of("RemovePodSandbox", "pod", id, noTimeout)
-	err := t.RuntimeService.RemovePodSandbox(ctx, id)
-	c.done(t.l, t.rec, err)
-	return err
+	return t.did("RemovePodSandbox", "pod", id, noTimeout, func() error { return t.RuntimeService.RemovePodSandbox(ctx, id) })
 }
 
 // CreateContainer implements internalapi.RuntimeService.
@@ -114,42 +116,27 @@ func (t tracedRuntime) CreateContainer(ctx context.Context, sandbox string, conf
 
 // StartContainer implements internalapi.RuntimeService.
 func (t tracedRuntime) StartContainer(ctx context.Context, id string) error {
-	c := t.of("StartContainer", "container", id, noTimeout)
-	err := t.RuntimeService.StartContainer(ctx, id)
-	c.done(t.l, t.rec, err)
-	return err
+	return t.did("StartContainer", "container", id, noTimeout, func() error { return t.RuntimeService.StartContainer(ctx, id) })
 }
 
 // StopContainer implements internalapi.RuntimeService.
 func (t tracedRuntime) StopContainer(ctx context.Context, id string, timeout int64) error {
-	c := t.of("StopContainer", "container", id, timeout)
-	err := t.RuntimeService.StopContainer(ctx, id, timeout)
-	c.done(t.l, t.rec, err)
-	return err
+	return t.did("StopContainer", "container", id, timeout, func() error { return t.RuntimeService.StopContainer(ctx, id, timeout) })
 }
 
 // RemoveContainer implements internalapi.RuntimeService.
 func (t tracedRuntime) RemoveContainer(ctx context.Context, id string) error {
-	c := t.of("RemoveContainer", "container", id, noTimeout)
-	err := t.RuntimeService.RemoveContainer(ctx, id)
-	c.done(t.l, t.rec, err)
-	return err
+	return t.did("RemoveContainer", "container", id, noTimeout, func() error { return t.RuntimeService.RemoveContainer(ctx, id) })
 }
 
 // UpdateContainerResources implements internalapi.RuntimeService.
 func (t tracedRuntime) UpdateContainerResources(ctx context.Context, id string, r *runtimeapi.ContainerResources) error {
-	c := t.of("UpdateContainerResources", "container", id, noTimeout)
-	err := t.RuntimeService.UpdateContainerResources(ctx, id, r)
-	c.done(t.l, t.rec, err)
-	return err
+	return t.did("UpdateContainerResources", "container", id, noTimeout, func() error { return t.RuntimeService.UpdateContainerResources(ctx, id, r) })
 }
 
 // ReopenContainerLog implements internalapi.RuntimeService.
 func (t tracedRuntime) ReopenContainerLog(ctx context.Context, id string) error {
-	c := t.of("ReopenContainerLog", "container", id, noTimeout)
-	err := t.RuntimeService.ReopenContainerLog(ctx, id)
-	c.done(t.l, t.rec, err)
-	return err
+	return t.did("ReopenContainerLog", "container", id, noTimeout, func() error { return t.RuntimeService.ReopenContainerLog(ctx, id) })
 }
 
 // tracedImages is tracedRuntime for images.

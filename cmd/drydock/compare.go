@@ -36,7 +36,7 @@ type compareFlags struct {
 	until   time.Duration
 	workers int
 
-	stdout, stderr io.Writer
+	stdout io.Writer
 }
 
 // newCompare is drydock compare. Errors of RunE are turned into exit codes by execute.
@@ -67,7 +67,7 @@ Exit codes: 0 all expectations held on both sides, 1 one failed or the compariso
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			f.stdout = cmd.OutOrStdout()
 			return f.run(cmd.Context(), args, cmd.Flags().Changed)
 		},
 	}

@@ -35,7 +35,6 @@ type missedField struct{ typeName, field string }
 type structInfo struct {
 	name   string
 	typ    *types.Type
-	goType reflect.Type
 	zero   any // a pointer to an empty struct, shared by all that is absent
 	fields map[string]*types.FieldType
 	names  []string // sorted
@@ -76,7 +75,7 @@ func (s *typeSystem) add(t reflect.Type) *structInfo {
 	if i := s.byType[t]; i != nil {
 		return i
 	}
-	i := &structInfo{name: typeName(t), goType: t, zero: reflect.New(t).Interface(), fields: map[string]*types.FieldType{}}
+	i := &structInfo{name: typeName(t), zero: reflect.New(t).Interface(), fields: map[string]*types.FieldType{}}
 	i.typ = types.NewObjectType(i.name)
 	s.byType[t], s.byName[i.name] = i, i
 	s.addFields(i, t, nil)

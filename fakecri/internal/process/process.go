@@ -12,7 +12,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/accounts"
-	"github.com/drydock-sim/drydock/fakecri/internal/calls"
 	"github.com/drydock-sim/drydock/fakecri/internal/disk"
 	"github.com/drydock-sim/drydock/fakecri/internal/hostfiles"
 	"github.com/drydock-sim/drydock/fakecri/internal/images"
@@ -40,7 +39,6 @@ type Runner struct {
 	Recorder *trace.Recorder
 	fields   []trace.Field // of the record being made: memory for the next
 	Options  Options
-	Calls    *calls.Daemon
 	Records  *records.Store
 	Images   *images.Store
 	Files    *hostfiles.Files

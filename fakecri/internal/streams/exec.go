@@ -13,11 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
-	"github.com/drydock-sim/drydock/fakecri/internal/images"
 	"github.com/drydock-sim/drydock/fakecri/internal/output"
 	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
-	"github.com/drydock-sim/drydock/fakecri/internal/podnet"
-	"github.com/drydock-sim/drydock/fakecri/internal/process"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/loop"
@@ -32,11 +29,8 @@ type Execs struct {
 	Loop    *loop.Loop
 	Calls   *calls.Daemon
 	Records *records.Store
-	Images  *images.Store
 	Kernel  *podkernel.Node
 	Output  *output.Outputs
-	Runner  *process.Runner
-	Net     *podnet.Net
 	Warner  *records.Warner
 }
 

@@ -15,6 +15,7 @@ import (
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 )
 
@@ -276,18 +277,8 @@ func referencesConfigMap(spec *v1.PodSpec) bool {
 
 // anyContainer reports whether f is true of a container of any kind.
 func anyContainer(spec *v1.PodSpec, f func(*v1.Container) bool) bool {
-	for i := range spec.InitContainers {
-		if f(&spec.InitContainers[i]) {
-			return true
-		}
-	}
-	for i := range spec.Containers {
-		if f(&spec.Containers[i]) {
-			return true
-		}
-	}
-	for i := range spec.EphemeralContainers {
-		if f((*v1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)) {
+	for c := range kubecontainer.Containers(spec) {
+		if f(c) {
 			return true
 		}
 	}

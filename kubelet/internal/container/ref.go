@@ -2,6 +2,7 @@ package container
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -24,6 +25,28 @@ const (
 // EphemeralAsContainer shows an ephemeral container as an ordinary one.
 func EphemeralAsContainer(e *v1.EphemeralContainer) *v1.Container {
 	return (*v1.Container)(&e.EphemeralContainerCommon)
+}
+
+// Containers goes through a pod's containers of all kinds in the order of
+// upstream's VisitContainers: init, regular, ephemeral.
+func Containers(spec *v1.PodSpec) iter.Seq[*v1.Container] {
+	return func(yield func(*v1.Container) bool) {
+		for i := range spec.InitContainers {
+			if !yield(&spec.InitContainers[i]) {
+				return
+			}
+		}
+		for i := range spec.Containers {
+			if !yield(&spec.Containers[i]) {
+				return
+			}
+		}
+		for i := range spec.EphemeralContainers {
+			if !yield(EphemeralAsContainer(&spec.EphemeralContainers[i])) {
+				return
+			}
+		}
+	}
 }
 
 // FindContainer returns the container of that name among the pod's regular,

@@ -154,21 +154,12 @@ func inSpecOrder(pod *v1.Pod, list []*kubecontainer.Container) []*kubecontainer.
 		return list
 	}
 	out := make([]*kubecontainer.Container, 0, len(list))
-	pick := func(name string) {
+	for spec := range kubecontainer.Containers(&pod.Spec) {
 		for _, c := range list {
-			if c.Name == name {
+			if c.Name == spec.Name {
 				out = append(out, c)
 			}
 		}
-	}
-	for i := range pod.Spec.InitContainers {
-		pick(pod.Spec.InitContainers[i].Name)
-	}
-	for i := range pod.Spec.Containers {
-		pick(pod.Spec.Containers[i].Name)
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		pick(pod.Spec.EphemeralContainers[i].Name)
 	}
 	for _, c := range list {
 		if known, _ := kubecontainer.FindContainer(pod, c.Name); known == nil {

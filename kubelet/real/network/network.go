@@ -37,7 +37,6 @@ const (
 
 // Network is the machine's network. Its methods wait in tasks of its loop.
 type Network struct {
-	l    *loop.Loop
 	http http.Client
 }
 
@@ -45,7 +44,7 @@ var _ prober.Network = (*Network)(nil)
 
 // New returns the machine's network, for tasks of l.
 func New(l *loop.Loop) *Network {
-	return &Network{l: l, http: http.Client{
+	return &Network{http: http.Client{
 		Transport: &http.Transport{
 			TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as kubelets do: they know no certificate of a pod's
 			TLSHandshakeTimeout: 10 * time.Second,

@@ -48,7 +48,7 @@ func (p *performance) build() error {
 		return err
 	}
 	p.cluster = c
-	p.state.cluster, p.state.store, p.state.start = c, c.Store(), c.Start()
+	p.state.cluster, p.state.Store, p.state.start = c, c.Store(), c.Start()
 	p.journal.open(c.Start())
 	c.Records(func(r *trace.Record) { p.journal.take(r, p.state.record) })
 	if p.opts.Attach != nil {

@@ -18,7 +18,7 @@ func (s *state) Cgroups(name string) []*expect.Cgroup {
 	// static pod the hash of its manifest as UID (pkg/kubelet/config/common.go); the API knows
 	// only its mirror, under another.
 	pods := map[types.UID]string{}
-	for _, p := range s.store.Pods() {
+	for _, p := range s.Pods() {
 		if p.Spec.NodeName == name {
 			pods[p.UID] = p.Namespace + "/" + p.Name
 		}
@@ -43,7 +43,7 @@ func (s *state) Cgroups(name string) []*expect.Cgroup {
 // ContainerResources is for use between runs, when no node's loop is running. They are of the
 // newest container of that name. It may have ended.
 func (s *state) ContainerResources(namespace, pod, container string) *expect.ContainerResources {
-	p := s.store.Pod(namespace, pod)
+	p := s.Pod(namespace, pod)
 	if p == nil {
 		return nil
 	}

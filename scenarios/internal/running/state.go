@@ -26,8 +26,9 @@ import (
 // between runs; so expectations about calls are judged only then. phase and ready are counted
 // change by change: looking at all pods for every look at progress would cost more than the run.
 type state struct {
+	// What of pods, nodes, events and leases an expectation asks for is the store's own.
+	*apiserver.Store
 	cluster    *sim.Cluster
-	store      *apiserver.Store
 	start      time.Time
 	wantsCalls bool
 	calls      []*expect.CRICall
@@ -36,22 +37,16 @@ type state struct {
 	kinds      map[expect.Kind]kind
 }
 
-func (s *state) Pods() []*v1.Pod                    { return s.store.Pods() }
-func (s *state) Pod(namespace, name string) *v1.Pod { return s.store.Pod(namespace, name) }
-func (s *state) Nodes() []*v1.Node                  { return s.store.Nodes() }
-func (s *state) Node(name string) *v1.Node          { return s.store.Node(name) }
-func (s *state) Events() []*v1.Event                { return s.store.Events() }
-func (s *state) Leases() []*coordinationv1.Lease    { return s.store.Leases() }
-func (s *state) CRICalls() []*expect.CRICall        { return s.calls }
-func (s *state) Start() time.Time                   { return s.start }
+func (s *state) CRICalls() []*expect.CRICall { return s.calls }
+func (s *state) Start() time.Time            { return s.start }
 
 // Objects lists the objects of a kind that has no method of its own.
-func (s *state) Objects(k expect.Kind) any { return s.kinds[k].list(s.store) }
+func (s *state) Objects(k expect.Kind) any { return s.kinds[k].list(s.Store) }
 
 // Object returns one of them, or a lease; nil if it is not there. A typed nil in the interface
 // would not equal nil; so the pointer is not returned as it came.
 func (s *state) Object(k expect.Kind, namespace, name string) any {
-	if o := s.store.Lookup(s.kinds[k].name, namespace, name); o != nil {
+	if o := s.Lookup(s.kinds[k].name, namespace, name); o != nil {
 		return o
 	}
 	return nil

@@ -36,16 +36,8 @@ var (
 // AnyPrivileged reports whether a container of the pod is privileged: its
 // sandbox has to be, too.
 func AnyPrivileged(pod *v1.Pod) bool {
-	privileged := func(sc *v1.SecurityContext) bool { return sc != nil && sc.Privileged != nil && *sc.Privileged }
-	for _, list := range [...][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range list {
-			if privileged(list[i].SecurityContext) {
-				return true
-			}
-		}
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		if privileged(pod.Spec.EphemeralContainers[i].SecurityContext) {
+	for c := range kubecontainer.Containers(&pod.Spec) {
+		if c.SecurityContext != nil && ptr.Deref(c.SecurityContext.Privileged, false) {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 )
 
 // Kind is a kind of objects that pods refer to, in lower case as error texts
@@ -63,14 +64,8 @@ func visitReferences(pod *v1.Pod, visit func(kind Kind, name string)) {
 		}
 	}
 	spec := &pod.Spec
-	for i := range spec.InitContainers {
-		visitEnvironment(spec.InitContainers[i].Env, spec.InitContainers[i].EnvFrom, named)
-	}
-	for i := range spec.Containers {
-		visitEnvironment(spec.Containers[i].Env, spec.Containers[i].EnvFrom, named)
-	}
-	for i := range spec.EphemeralContainers {
-		visitEnvironment(spec.EphemeralContainers[i].Env, spec.EphemeralContainers[i].EnvFrom, named)
+	for c := range kubecontainer.Containers(spec) {
+		visitEnvironment(c.Env, c.EnvFrom, named)
 	}
 	for i := range spec.ImagePullSecrets {
 		named(Secret, spec.ImagePullSecrets[i].Name)

@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 )
 
@@ -82,8 +83,7 @@ func FSGroup(pod *v1.Pod) *int64 {
 // Only then a token can be made readable by its owner alone.
 func FSUser(pod *v1.Pod) *int64 {
 	var user *int64
-	same := true
-	visitContainers(pod, func(c *v1.Container) {
+	for c := range kubecontainer.Containers(&pod.Spec) {
 		var u *int64
 		if sc := pod.Spec.SecurityContext; sc != nil {
 			u = sc.RunAsUser
@@ -91,30 +91,12 @@ func FSUser(pod *v1.Pod) *int64 {
 		if c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
 			u = c.SecurityContext.RunAsUser
 		}
-		switch {
-		case u == nil, user != nil && *user != *u:
-			same = false
-		default:
-			user = u
+		if u == nil || user != nil && *user != *u {
+			return nil
 		}
-	})
-	if !same {
-		return nil
+		user = u
 	}
 	return user
-}
-
-// visitContainers calls fn for each container of a pod.
-func visitContainers(pod *v1.Pod, fn func(c *v1.Container)) {
-	for i := range pod.Spec.InitContainers {
-		fn(&pod.Spec.InitContainers[i])
-	}
-	for i := range pod.Spec.Containers {
-		fn(&pod.Spec.Containers[i])
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		fn((*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
-	}
 }
 
 // UsedVolumes returns the names of the volumes that any container of a pod
@@ -131,14 +113,14 @@ func UsedVolumes(pod *v1.Pod) map[string]bool {
 		}
 		used[name] = true
 	}
-	visitContainers(pod, func(c *v1.Container) {
+	for c := range kubecontainer.Containers(&pod.Spec) {
 		for i := range c.VolumeMounts {
 			use(c.VolumeMounts[i].Name)
 		}
 		for i := range c.VolumeDevices {
 			use(c.VolumeDevices[i].Name)
 		}
-	})
+	}
 	return used
 }
 
@@ -148,7 +130,7 @@ func UsedVolumes(pod *v1.Pod) map[string]bool {
 // The runtime could not make them: the volume is read-only to containers.
 func MakeNestedMountpoints(files filesystem.FS, name, dir string, pod *v1.Pod) error {
 	var err error
-	visitContainers(pod, func(c *v1.Container) {
+	for c := range kubecontainer.Containers(&pod.Spec) {
 		for i := range c.VolumeMounts {
 			m := &c.VolumeMounts[i]
 			if m.Name != name || m.SubPath != "" || m.SubPathExpr != "" {
@@ -168,6 +150,6 @@ func MakeNestedMountpoints(files filesystem.FS, name, dir string, pod *v1.Pod) e
 				err = files.MkdirAll(path.Join(dir, rest), 0o755)
 			}
 		}
-	})
+	}
 	return err
 }

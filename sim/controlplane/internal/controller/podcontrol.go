@@ -23,7 +23,6 @@ import (
 // (pkg/controller/controller_utils.go RealPodControl). The pods of one template
 // share their spec.
 type PodControl struct {
-	Group  *loop.Group
 	API    *apiserver.Component
 	Events *record.Recorder
 

@@ -45,7 +45,7 @@ func New(opts controller.Options) *Controller {
 	c := &Controller{l: opts.Group.Loop(), adopt: map[controller.Key]struct{}{}, fits: map[types.UID]*placement{}}
 	c.history = history.NewHistory(opts.API, opts.Revisions())
 	c.backoff = backoff{l: c.l}
-	control := &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "daemonset-controller")}
+	control := &controller.PodControl{API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "daemonset-controller")}
 	c.Workload = controller.NewWorkload(opts, apiserver.KindDaemonSet, controller.QueueOptions{Name: "daemonset", Workers: Workers, Sync: c.sync}, control,
 		// Deletions asks for deletions of pods beside changes: a daemon's pod that is being
 		// deleted makes room for its successor only once it is gone.

@@ -48,7 +48,7 @@ type Controller struct {
 // New starts a controller.
 func New(opts controller.Options) *Controller {
 	c := &Controller{opts: opts, l: opts.Group.Loop(), backoff: map[controller.Key]failures{}}
-	c.control = &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "job-controller")}
+	c.control = &controller.PodControl{API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "job-controller")}
 	c.claims = controller.Claims{Pods: opts.Pods(), Control: c.control, Finalizer: batchv1.JobTrackingFinalizer}
 	queue := controller.QueueOptions{
 		// Upstream's queue has an exponential limiter per key and no bucket over all.

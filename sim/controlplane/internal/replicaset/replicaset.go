@@ -34,7 +34,7 @@ type Controller struct {
 // New starts a controller.
 func New(opts controller.Options) *Controller {
 	c := &Controller{l: opts.Group.Loop(), sets: opts.ReplicaSets()}
-	control := &controller.PodControl{Group: opts.Group, API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "replicaset-controller")}
+	control := &controller.PodControl{API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "replicaset-controller")}
 	c.Workload = controller.NewWorkload(opts, apiserver.KindReplicaSet, controller.QueueOptions{Name: "replicaset", Workers: Workers, Sync: c.sync}, control,
 		controller.PodsOf[*appsv1.ReplicaSet]{
 			Selector:        func(rs *appsv1.ReplicaSet) *metav1.LabelSelector { return rs.Spec.Selector },

@@ -25,7 +25,6 @@ const (
 // uses: an event that recurs becomes a series. Only refusals recur; the others
 // are not kept.
 type recorder struct {
-	group    *loop.Group
 	l        *loop.Loop
 	api      *apiserver.Component
 	requests pump
@@ -53,7 +52,7 @@ type series struct {
 
 // newRecorder returns a recorder without timers: they run while there are series.
 func newRecorder(g *loop.Group, api *apiserver.Component) *recorder {
-	r := &recorder{group: g, l: g.Loop(), api: api, byKey: map[seriesKey]*series{}, started: g.Loop().Now()}
+	r := &recorder{l: g.Loop(), api: api, byKey: map[seriesKey]*series{}, started: g.Loop().Now()}
 	r.requests = pump{group: g, name: "kube-scheduler event"}
 	r.finish = g.NewTimer("kube-scheduler finish series", r.finishSeries)
 	r.refresh = g.NewTimer("kube-scheduler refresh series", r.refreshSeries)

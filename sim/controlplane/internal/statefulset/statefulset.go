@@ -35,7 +35,7 @@ func New(opts controller.Options) *Controller {
 	c.events = controller.NewRecorder(opts.Group, opts.API, "statefulset-controller")
 	c.history = history.NewHistory(opts.API, opts.Revisions())
 	// Its events are worded differently: the pod control tells none.
-	control := &controller.PodControl{Group: opts.Group, API: opts.API}
+	control := &controller.PodControl{API: opts.API}
 	c.Workload = controller.NewWorkload(opts, apiserver.KindStatefulSet, controller.QueueOptions{Name: "statefulset", Workers: Workers, Sync: c.sync}, control,
 		controller.PodsOf[*appsv1.StatefulSet]{
 			Selector:        func(set *appsv1.StatefulSet) *metav1.LabelSelector { return set.Spec.Selector },
