@@ -150,8 +150,7 @@ func (r *viewer) runtimeSpec(c *records.Container) *specs.Spec {
 		},
 	}
 	if lin := c.LinuxResources(); lin != nil {
-		adj := int(lin.OomScoreAdj)
-		spec.Process.OOMScoreAdj = &adj
+		spec.Process.OOMScoreAdj = new(int(lin.OomScoreAdj))
 	}
 	for _, m := range c.Config.Mounts {
 		spec.Mounts = append(spec.Mounts, specMount(m))
@@ -214,24 +213,19 @@ func specResources(lin *runtimeapi.LinuxContainerResources) *specs.LinuxResource
 	}
 	out := &specs.LinuxResources{CPU: &specs.LinuxCPU{Cpus: lin.CpusetCpus, Mems: lin.CpusetMems}, Memory: &specs.LinuxMemory{}, Unified: lin.Unified}
 	if lin.CpuShares > 0 {
-		n := uint64(lin.CpuShares)
-		out.CPU.Shares = &n
+		out.CPU.Shares = new(uint64(lin.CpuShares))
 	}
 	if lin.CpuQuota != 0 {
-		n := lin.CpuQuota
-		out.CPU.Quota = &n
+		out.CPU.Quota = new(lin.CpuQuota)
 	}
 	if lin.CpuPeriod > 0 {
-		n := uint64(lin.CpuPeriod)
-		out.CPU.Period = &n
+		out.CPU.Period = new(uint64(lin.CpuPeriod))
 	}
 	if lin.MemoryLimitInBytes != 0 {
-		n := lin.MemoryLimitInBytes
-		out.Memory.Limit = &n
+		out.Memory.Limit = new(lin.MemoryLimitInBytes)
 	}
 	if lin.MemorySwapLimitInBytes != 0 {
-		n := lin.MemorySwapLimitInBytes
-		out.Memory.Swap = &n
+		out.Memory.Swap = new(lin.MemorySwapLimitInBytes)
 	}
 	for _, h := range lin.HugepageLimits {
 		out.HugepageLimits = append(out.HugepageLimits, specs.LinuxHugepageLimit{Pagesize: h.PageSize, Limit: h.Limit})

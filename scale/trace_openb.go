@@ -173,8 +173,7 @@ func ReadTraceNodes(file string, in io.Reader) ([]NodeShape, int, error) {
 	slices.SortStableFunc(order, func(a, b kind) int { return count[b] - count[a] })
 	var out []NodeShape
 	for i, k := range order {
-		w := float64(count[k])
-		s := NodeShape{Name: fmt.Sprintf("openb-%d", i), Weight: &w, Capacity: v1.ResourceList{
+		s := NodeShape{Name: fmt.Sprintf("openb-%d", i), Weight: new(float64(count[k])), Capacity: v1.ResourceList{
 			v1.ResourceCPU: *resource.NewMilliQuantity(k.cpu, resource.DecimalSI), v1.ResourceMemory: *resource.NewQuantity(k.memory<<20, resource.BinarySI),
 		}}
 		if k.gpus > 0 {

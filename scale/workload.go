@@ -316,8 +316,7 @@ const defaultImage = "app:1"
 func DefaultWorkload(probes float64) *Workload {
 	w := &Workload{Metadata: scenarios.Metadata{Name: "default"}}
 	one := func(q string) *Distribution[resource.Quantity] {
-		v := resource.MustParse(q)
-		return &Distribution[resource.Quantity]{Value: &v}
+		return &Distribution[resource.Quantity]{Value: new(resource.MustParse(q))}
 	}
 	class := func(name string, share float64) *Class {
 		w.Spec.Classes = append(w.Spec.Classes, Class{Name: name, Share: share, Requests: Amounts{CPU: one("100m"), Memory: one("128Mi")}})

@@ -83,8 +83,7 @@ func (m machineStats) memoryStats(used, limit int64) *statsapi.MemoryStats {
 }
 
 func amount(n int64) *uint64 {
-	v := uint64(max(n, 0))
-	return &v
+	return new(uint64(max(n, 0)))
 }
 
 func (m machineStats) cpuStats(milli, total int64) *statsapi.CPUStats {

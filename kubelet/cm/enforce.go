@@ -29,19 +29,16 @@ const (
 func ForNode(res v1.ResourceList, compressible bool) NodeCgroup {
 	var out NodeCgroup
 	if q, ok := res[v1.ResourceCPU]; ok {
-		n := MilliCPUToShares(q.MilliValue())
-		out.CPUShares = &n
+		out.CPUShares = new(MilliCPUToShares(q.MilliValue()))
 	}
 	if compressible {
 		return out
 	}
 	if q, ok := res[v1.ResourceMemory]; ok {
-		n := q.Value()
-		out.MemoryLimit = &n
+		out.MemoryLimit = new(q.Value())
 	}
 	if q, ok := res[PIDs]; ok {
-		n := q.Value()
-		out.Pids = &n
+		out.Pids = new(q.Value())
 	}
 	out.Hugepages = HugepageLimits(res)
 	return out
@@ -116,8 +113,7 @@ func (p *QOSPolicy) Burstable(r *Requests) ClassCgroup {
 		out.MemoryLow = &low
 	}
 	if p.limits() {
-		n := p.burstableLimit(r)
-		out.MemoryLimit = &n
+		out.MemoryLimit = new(p.burstableLimit(r))
 	}
 	return out
 }
@@ -126,8 +122,7 @@ func (p *QOSPolicy) Burstable(r *Requests) ClassCgroup {
 func (p *QOSPolicy) BestEffort(r *Requests) ClassCgroup {
 	out := ClassCgroup{CPUShares: MinShares}
 	if p.limits() {
-		n := p.burstableLimit(r) - r.BurstableMemory*p.ReservedMemory/100
-		out.MemoryLimit = &n
+		out.MemoryLimit = new(p.burstableLimit(r) - r.BurstableMemory*p.ReservedMemory/100)
 	}
 	return out
 }

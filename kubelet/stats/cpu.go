@@ -37,8 +37,7 @@ func (n *nanoCores) rate(id string, s *runtimeapi.CpuUsage, force bool, now int6
 	case period <= 0:
 		return before.rate
 	case next.total >= before.total:
-		rate := uint64(float64(next.total-before.total) / float64(period) * float64(time.Second))
-		next.rate = &rate
+		next.rate = new(uint64(float64(next.total-before.total) / float64(period) * float64(time.Second)))
 	}
 	if n.last == nil {
 		n.last = map[string]cpuSample{}

@@ -316,8 +316,7 @@ func (p *Provider) memory(s *runtimeapi.ContainerStats) *statsapi.MemoryStats {
 // swap is a container's; none used if the runtime says nothing.
 func (p *Provider) swap(s *runtimeapi.ContainerStats) *statsapi.SwapStats {
 	if s.Swap == nil {
-		zero := uint64(0)
-		return &statsapi.SwapStats{Time: p.now(), SwapUsageBytes: &zero}
+		return &statsapi.SwapStats{Time: p.now(), SwapUsageBytes: new(uint64(0))}
 	}
 	return &statsapi.SwapStats{Time: at(s.Swap.Timestamp), SwapAvailableBytes: number(s.Swap.SwapAvailableBytes), SwapUsageBytes: number(s.Swap.SwapUsageBytes)}
 }
@@ -354,6 +353,5 @@ func number(v *runtimeapi.UInt64Value) *uint64 {
 	if v == nil {
 		return nil
 	}
-	n := v.Value
-	return &n
+	return new(v.Value)
 }

@@ -44,8 +44,7 @@ func (r *Report) Summary() *Summary {
 		s := &r.SLOs[i]
 		x := SLOSummary{Name: s.Name, Verdict: s.Verdict(), Limit: s.Limit.Seconds(), Count: s.Count, Of: s.Worst}
 		if s.Count > 0 && !s.Unmodelled {
-			p99 := s.P99.Seconds()
-			x.P99 = &p99
+			x.P99 = new(s.P99.Seconds())
 		}
 		out.SLOs = append(out.SLOs, x)
 	}

@@ -232,8 +232,7 @@ func convertLeaf(t reflect.Type) *conversion {
 		// A copy: a quantity remembers its text when it is first printed,
 		// and objects are shared.
 		return &conversion{apiservercel.QuantityType, func(v reflect.Value) any {
-			q := v.Interface().(resource.Quantity).DeepCopy()
-			return apiservercel.Quantity{Quantity: &q}
+			return apiservercel.Quantity{Quantity: new(v.Interface().(resource.Quantity).DeepCopy())}
 		}}
 	case typeIntOrStr:
 		return &conversion{types.DynType, func(v reflect.Value) any {

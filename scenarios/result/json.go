@@ -47,8 +47,7 @@ func (v Verdict) MarshalJSON() ([]byte, error) {
 		out.Form, out.When, out.Expression = string(x.Form), v.when(), x.Expr
 	}
 	if v.Outcome != expect.Undecided {
-		at := seconds(v.At)
-		out.DecidedAt = &at
+		out.DecidedAt = new(seconds(v.At))
 	}
 	for _, x := range v.Values {
 		out.Values = append(out.Values, valueJSON{x.Expr, x.Value})
@@ -69,8 +68,7 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 		plain
 	}{Virtual: seconds(s.Virtual), plain: plain(s)}
 	if s.SteadyFrom >= 0 {
-		from := seconds(s.SteadyFrom)
-		out.SteadyFrom = &from
+		out.SteadyFrom = new(seconds(s.SteadyFrom))
 	}
 	out.NodeSecondsPerSecond = math.Round(s.NodeSecondsPerSecond)
 	out.SteadyNodeSecondsPerSecond = math.Round(s.SteadyNodeSecondsPerSecond)

@@ -13,8 +13,7 @@ import (
 // ImageUsers returns the users of an image, nil if its files are not known.
 func (r *Store) ImageUsers(src *Source) *users {
 	if src.users == nil && src.FilesKnown() {
-		u := UsersOf(memfs.NewFrom(memfs.Options{Loop: r.l}, r.TreeOf(src)))
-		src.users = &u
+		src.users = new(UsersOf(memfs.NewFrom(memfs.Options{Loop: r.l}, r.TreeOf(src))))
 	}
 	return src.users
 }

@@ -124,8 +124,7 @@ func (c *catalogue) read(name string) (*knownImage, error) {
 	if k.Like != "" { // once more, over that
 		*k = *c.image(k.Like)
 		if k.Server != nil {
-			own := *k.Server
-			k.Server = &own
+			k.Server = new(*k.Server)
 		}
 		if err := yaml.UnmarshalStrict(text, k); err != nil {
 			return nil, err

@@ -19,14 +19,12 @@ func Privileges(sc *runtimeapi.LinuxContainerSecurityContext) (caps *kernel.Capa
 	}
 	noNew = sc.NoNewPrivs
 	if sc.Privileged {
-		all := kernel.AllCapabilities()
-		return &all, noNew, false
+		return new(kernel.AllCapabilities()), noNew, false
 	}
 	seccomp = sc.GetSeccomp() != nil && sc.Seccomp.ProfileType != runtimeapi.SecurityProfile_Unconfined
 	// nil spares an allocation for nearly all containers.
 	if c := sc.Capabilities; c != nil && len(c.AddCapabilities)+len(c.DropCapabilities) > 0 {
-		set := capabilities(c)
-		caps = &set
+		caps = new(capabilities(c))
 	}
 	return caps, noNew, seccomp
 }

@@ -113,8 +113,7 @@ func (p *pictures) change(md *runtimeapi.PodSandboxMetadata, set func(*kubeconta
 	}
 	mine := known && slices.Contains(p.own, pod)
 	if known && !mine {
-		another := *pod
-		pod = &another
+		pod = new(*pod)
 	}
 	set(pod)
 	if pod.IsEmpty() && !known {

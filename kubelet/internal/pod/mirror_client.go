@@ -51,9 +51,8 @@ func (c *MirrorClient) CreateMirrorPod(ctx context.Context, pod *v1.Pod) error {
 		mirror.Annotations[k] = v
 	}
 	mirror.Annotations[kubetypes.ConfigMirrorAnnotationKey] = hash
-	controller := true
 	mirror.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: &controller,
+		APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true),
 	}}
 	_, err := c.api.CreatePod(ctx, &mirror)
 	if apierrors.IsAlreadyExists(err) {
@@ -75,8 +74,7 @@ func (c *MirrorClient) DeleteMirrorPod(ctx context.Context, namespace, podName s
 	if c.log != nil {
 		c.log("Deleting a mirror pod %s_%s", podName, namespace)
 	}
-	grace := int64(0)
-	opts := metav1.DeleteOptions{GracePeriodSeconds: &grace}
+	opts := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 	if uid != "" {
 		opts.Preconditions = &metav1.Preconditions{UID: &uid}
 	}

@@ -420,8 +420,7 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 	}
 	now := metav1.Time{Time: m.opts.Loop.Now()}
 	if s.StartTime.IsZero() {
-		began := apiTime(now.Time)
-		s.StartTime = &began
+		s.StartTime = new(apiTime(now.Time))
 	}
 	if shared {
 		s.Conditions = slices.Clone(s.Conditions)
@@ -456,8 +455,7 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 func (e *entry) setStatus(s *v1.PodStatus, send bool) {
 	s.Conditions = slices.Clip(s.Conditions)
 	if !send {
-		c := *s
-		e.status = &c
+		e.status = new(*s)
 		return
 	}
 	e.room = &v1.Pod{Status: *s}

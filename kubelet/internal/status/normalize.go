@@ -29,8 +29,7 @@ func managedTransition(t v1.PodConditionType) bool {
 // it changes it copies first.
 func normalize(pod *v1.Pod, s *v1.PodStatus) {
 	if s.StartTime != nil && !whole(s.StartTime) {
-		t := apiTime(s.StartTime.Time)
-		s.StartTime = &t
+		s.StartTime = new(apiTime(s.StartTime.Time))
 	}
 	for i := range s.Conditions {
 		if c := &s.Conditions[i]; !whole(&c.LastProbeTime) || !whole(&c.LastTransitionTime) {

@@ -224,12 +224,10 @@ func (c *Cgroups) v1(v values) *specs.LinuxResources {
 		}
 	}
 	if v.shares > 0 {
-		shares := uint64(v.shares)
-		r.CPU.Shares = &shares
+		r.CPU.Shares = new(uint64(v.shares))
 	}
 	if v.quota != 0 {
-		period := uint64(c.o.CFSPeriod.Microseconds())
-		r.CPU.Quota, r.CPU.Period = &v.quota, &period
+		r.CPU.Quota, r.CPU.Period = &v.quota, new(uint64(c.o.CFSPeriod.Microseconds()))
 	}
 	if v.memory != 0 {
 		r.Memory.Limit = &v.memory
@@ -253,8 +251,7 @@ func (c *Cgroups) v2(v values) *cgroup2.Resources {
 		}
 	}
 	if v.shares > 0 {
-		weight := cm.CPUSharesToCPUWeight(v.shares)
-		r.CPU.Weight = &weight
+		r.CPU.Weight = new(cm.CPUSharesToCPUWeight(v.shares))
 	}
 	if v.quota != 0 {
 		period := uint64(c.o.CFSPeriod.Microseconds())

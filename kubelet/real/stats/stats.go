@@ -248,8 +248,7 @@ func (m *Machine) rate(path string, now time.Time, total uint64) *uint64 {
 	case !ok || total < last.total: // it is another cgroup by now
 		last = sample{at: now, total: total}
 	case passed >= ratePeriod:
-		rate := uint64(float64(total-last.total) / passed.Seconds())
-		last = sample{at: now, total: total, rate: &rate}
+		last = sample{at: now, total: total, rate: new(uint64(float64(total-last.total) / passed.Seconds()))}
 	}
 	m.samples[path] = last
 	// Old samples are looked for only when a new path comes, which is when the map grows.
@@ -301,8 +300,7 @@ func (m *Machine) PIDs(ctx context.Context) (*statsapi.RlimitStats, error) {
 		} else {
 			var info unix.Sysinfo_t
 			if err := unix.Sysinfo(&info); err == nil {
-				n := int64(info.Procs)
-				out.NumOfRunningProcesses = &n
+				out.NumOfRunningProcesses = new(int64(info.Procs))
 			}
 		}
 		out.Time = metav1.Now()

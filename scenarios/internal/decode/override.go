@@ -210,8 +210,7 @@ func (r *Reader) put(n *yaml.Node, key string, v *yaml.Node, arg string) {
 // comes from. Expansion copies; and nodes are remembered by identity, so two places must not
 // share one.
 func (r *Reader) fresh(v *yaml.Node, arg string) (*yaml.Node, error) {
-	budget := 100_000
-	c, err := expand(v, &budget, 0)
+	c, err := expand(v, new(100_000), 0)
 	if err != nil {
 		return nil, err
 	}

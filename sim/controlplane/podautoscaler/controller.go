@@ -331,8 +331,7 @@ func (r *evaluation) setStatus(current, desired int32, statuses []autoscalingv2.
 	st := &r.hpa.Status
 	st.CurrentReplicas, st.DesiredReplicas, st.CurrentMetrics = current, desired, statuses
 	if rescaled {
-		now := r.time()
-		st.LastScaleTime = &now
+		st.LastScaleTime = new(r.time())
 	}
 }
 

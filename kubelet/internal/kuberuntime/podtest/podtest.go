@@ -30,8 +30,7 @@ func Pod(policy v1.RestartPolicy, inits, regular int) *v1.Pod {
 
 // Sidecar makes the i-th init container of a pod a sidecar.
 func Sidecar(pod *v1.Pod, i int) *v1.Pod {
-	always := v1.ContainerRestartPolicyAlways
-	pod.Spec.InitContainers[i].RestartPolicy = &always
+	pod.Spec.InitContainers[i].RestartPolicy = new(v1.ContainerRestartPolicyAlways)
 	return pod
 }
 

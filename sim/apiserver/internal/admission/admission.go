@@ -92,9 +92,8 @@ func addDefaultTolerations(spec *v1.PodSpec) {
 		unreachable = unreachable || t.Key == v1.TaintNodeUnreachable || t.Key == ""
 	}
 	add := func(key string) {
-		seconds := defaultTolerationSeconds
 		spec.Tolerations = append(spec.Tolerations, v1.Toleration{
-			Key: key, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute, TolerationSeconds: &seconds})
+			Key: key, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute, TolerationSeconds: new(defaultTolerationSeconds)})
 	}
 	if !notReady {
 		add(v1.TaintNodeNotReady)

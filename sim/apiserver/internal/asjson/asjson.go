@@ -21,8 +21,7 @@ func TimePtr(t *metav1.Time) *metav1.Time {
 	if t == nil || IsTime(*t) {
 		return t
 	}
-	c := Time(t.Time)
-	return &c
+	return new(Time(t.Time))
 }
 
 // InPlace cuts a time where it stands: the caller owns it.

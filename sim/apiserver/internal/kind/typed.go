@@ -132,8 +132,7 @@ func (t *Typed[T, P]) of(o Object) *T { return (*T)(o.(P)) }
 func (t *Typed[T, P]) New() Object { return P(new(T)) }
 
 func (t *Typed[T, P]) Copy(o Object) Object {
-	c := *t.of(o)
-	return P(&c)
+	return P(new(*t.of(o)))
 }
 
 func (t *Typed[T, P]) NewTable() table.Any { return table.New[P]() }

@@ -45,12 +45,11 @@ func setHPADefaults(hpa *autoscalingv2.HorizontalPodAutoscaler) {
 	fields.DefaultPtr(&hpa.Spec.MinReplicas, int32(1))
 	// Eighty percent of the requested CPU, as autoscaling/v1 had it.
 	if len(hpa.Spec.Metrics) == 0 {
-		utilization := int32(80)
 		hpa.Spec.Metrics = []autoscalingv2.MetricSpec{{
 			Type: autoscalingv2.ResourceMetricSourceType,
 			Resource: &autoscalingv2.ResourceMetricSource{
 				Name:   v1.ResourceCPU,
-				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &utilization},
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(80))},
 			},
 		}}
 	}
@@ -79,9 +78,8 @@ func ScaleUpRules(rules *autoscalingv2.HPAScalingRules) *autoscalingv2.HPAScalin
 // ScaleDownRules completes the rules for scaling down: 100 % per 15 s, and the
 // window of the controller's flag (nil).
 func ScaleDownRules(rules *autoscalingv2.HPAScalingRules) *autoscalingv2.HPAScalingRules {
-	selectMax := autoscalingv2.MaxChangePolicySelect
 	return completeRules(rules, autoscalingv2.HPAScalingRules{
-		SelectPolicy: &selectMax,
+		SelectPolicy: new(autoscalingv2.MaxChangePolicySelect),
 		Policies:     []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}},
 	})
 }

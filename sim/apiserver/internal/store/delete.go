@@ -36,8 +36,7 @@ func decideDelete(now time.Time, obj kind.Object, requested *int64) deletion {
 	pinned := len(obj.GetFinalizers()) > 0
 	// A negative period counts as one second, as upstream has it.
 	if requested != nil && *requested < 0 {
-		one := int64(1)
-		requested = &one
+		requested = new(int64(1))
 	}
 	pod, isPod := obj.(*v1.Pod)
 	if !isPod {
@@ -212,8 +211,7 @@ func (s *Store) deleteNamespace(now time.Time, ns *v1.Namespace) (kind.Object, e
 	// The first request marks it; others only look whether it can go.
 	if ns.DeletionTimestamp == nil {
 		c := *ns
-		at := asjson.Time(now)
-		c.DeletionTimestamp = &at
+		c.DeletionTimestamp = new(asjson.Time(now))
 		c.Status.Phase = v1.NamespaceTerminating
 		s.commit(watch.Modified, kinds.Namespace, ns, &c, "delete", "")
 		ns = &c

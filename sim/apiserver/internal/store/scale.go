@@ -67,8 +67,7 @@ func (s *Store) UpdateScale(now time.Time, k kind.Kind, scale *autoscalingv1.Sca
 	if *sc.Replicas != nil && **sc.Replicas == scale.Spec.Replicas {
 		return s.GetScale(k, scale.Namespace, scale.Name)
 	}
-	n := scale.Spec.Replicas
-	*sc.Replicas = &n
+	*sc.Replicas = new(scale.Spec.Replicas)
 	obj.SetGeneration(old.GetGeneration() + 1)
 	s.commit(watch.Modified, k, old, obj, "update", "scale")
 	return s.GetScale(k, scale.Namespace, scale.Name)

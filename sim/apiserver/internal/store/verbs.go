@@ -33,8 +33,7 @@ func (s *Store) Create(now time.Time, obj kind.Object) (kind.Object, error) {
 // CreateNode is Create of a node that the store shares with the kubelet: neither
 // writes to what it says of the machine.
 func (s *Store) CreateNode(now time.Time, node *v1.Node) (kind.Object, error) {
-	c := *node
-	return s.create(now, &c, s.info(kinds.Node), false)
+	return s.create(now, new(*node), s.info(kinds.Node), false)
 }
 
 // create takes obj over: it is written to. System objects may have names that

@@ -126,8 +126,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	if err := c.claimReplicaSets(ctx, stored); err != nil {
 		return err
 	}
-	copied := *stored
-	r := &rollout{c: c, d: &copied}
+	r := &rollout{c: c, d: new(*stored)}
 	r.sort()
 	d := r.d
 	if d.DeletionTimestamp != nil {

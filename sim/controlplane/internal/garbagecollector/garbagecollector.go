@@ -184,8 +184,7 @@ func (c *Controller) deleteBlocked(ctx context.Context, it item, obj apiserver.O
 		}
 		refs := slices.Clone(obj.GetOwnerReferences())
 		for i := range refs {
-			no := false
-			refs[i].BlockOwnerDeletion = &no
+			refs[i].BlockOwnerDeletion = new(false)
 		}
 		if err := c.patchOwners(ctx, it, obj, refs); err != nil {
 			return err

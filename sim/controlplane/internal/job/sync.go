@@ -115,8 +115,7 @@ func (s *state) look(key controller.Key) {
 	s.record = s.c.backoff[key].with(succeeded, lost)
 	// A suspended job has none; resuming it begins its deadline anew.
 	if j.Status.StartTime == nil && !suspended(j) {
-		now := controller.WireTime(s.c.l.Now())
-		j.Status.StartTime = &now
+		j.Status.StartTime = new(controller.WireTime(s.c.l.Now()))
 	}
 }
 
@@ -276,8 +275,7 @@ func (s *state) act(ctx context.Context, key controller.Key) (changed bool, err 
 	case managed:
 		if changed = s.set(batchv1.JobSuspended, v1.ConditionFalse, "JobResumed", "Job resumed"); changed {
 			s.event(v1.EventTypeNormal, "Resumed", "Job resumed")
-			now := controller.WireTime(s.c.l.Now())
-			j.Status.StartTime = &now
+			j.Status.StartTime = new(controller.WireTime(s.c.l.Now()))
 		}
 	}
 	return changed, err

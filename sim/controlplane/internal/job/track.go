@@ -214,8 +214,7 @@ func (s *state) enact() bool {
 	}
 	s.set(s.finish.Type, s.finish.Status, s.finish.Reason, s.finish.Message)
 	if s.finish.Type == batchv1.JobComplete {
-		at := s.finish.LastTransitionTime
-		st.CompletionTime = &at
+		st.CompletionTime = new(s.finish.LastTransitionTime)
 	}
 	return true
 }

@@ -317,8 +317,7 @@ func (c *Controller) markFailedAndDelete(ctx context.Context, listed *v1.Pod, co
 			return
 		}
 	}
-	none := int64(0)
-	_ = controller.Delete(ctx, c.api, pod, metav1.DeleteOptions{GracePeriodSeconds: &none})
+	_ = controller.Delete(ctx, c.api, pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 }
 
 // byEvictionAndCreation puts pods that a kubelet evicted first, then the
