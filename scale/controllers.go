@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"maps"
 	"math"
 	"strconv"
 
@@ -56,9 +57,7 @@ func (c *Class) object(n uint64, replicas int32, pod *v1.Pod) apiserver.Object {
 	labels := map[string]string{LabelClass: c.Name, LabelObject: number}
 	selector := &metav1.LabelSelector{MatchLabels: labels}
 	t := v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}, Annotations: pod.Annotations}, Spec: pod.Spec}
-	for k, v := range pod.Labels { //drydock:unordered copies a map
-		t.Labels[k] = v
-	}
+	maps.Copy(t.Labels, pod.Labels)
 	t.Labels[LabelObject] = number
 	meta := metav1.ObjectMeta{Namespace: c.namespace(), Name: c.podName(n), Labels: labels}
 	switch c.Controller {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -38,9 +39,7 @@ func DefaultCapacity() v1.ResourceList {
 
 func newMachine(l *loop.Loop, node string, index int, capacity v1.ResourceList) *Machine {
 	m := &Machine{l: l, node: node, capacity: DefaultCapacity()}
-	for name, q := range capacity { //drydock:unordered each key is set once
-		m.capacity[name] = q
-	}
+	maps.Copy(m.capacity, capacity)
 	n := index + 1
 	m.ip = fmt.Sprintf("172.%d.%d.%d", 16+n>>16, n>>8&255, n&255)
 	return m

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -330,9 +331,7 @@ func (k *Collector) forget(key podKey) {
 		return
 	}
 	left := make(map[podKey]*startingPod, len(k.pending))
-	for key, x := range k.pending { //drydock:unordered copies a map
-		left[key] = x
-	}
+	maps.Copy(left, k.pending)
 	k.pending, k.peak = left, len(left)
 }
 

@@ -2,6 +2,7 @@ package images
 
 import (
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -87,9 +88,7 @@ func (r *Store) CommandsOf(src *Source) kernel.Commands {
 		}
 		if all == nil {
 			all = kernel.Commands{}
-			for n, cmd := range r.commands { //drydock:unordered copies a map
-				all[n] = cmd
-			}
+			maps.Copy(all, r.commands)
 		}
 		all[name] = statedCommand(name)
 	}

@@ -2,6 +2,7 @@ package images
 
 import (
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"sort"
@@ -223,9 +224,7 @@ func (t *Trees) Has(name string) bool { return t.applets[name] != nil || slices.
 // commands returns what programs do, with a shell for one loop.
 func (t *Trees) commands(noElide bool) kernel.Commands {
 	out := make(kernel.Commands, len(t.applets)+len(shells))
-	for name, c := range t.applets { //drydock:unordered copies a map
-		out[name] = c
-	}
+	maps.Copy(out, t.applets)
 	sh := shell.New(shell.Options{NoElide: noElide})
 	for _, name := range shells {
 		out[name] = sh

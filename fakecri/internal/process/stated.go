@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"maps"
 	"path"
 	"strings"
 	"time"
@@ -60,9 +61,7 @@ func (r *Runner) commandsFor(in *records.Interpreted) kernel.Commands {
 		return r.Images.CommandsOf(in.Container.Image.Source)
 	}
 	own := kernel.Commands{}
-	for name, cmd := range r.Images.CommandsOf(in.Container.Image.Source) { //drydock:unordered copies a map
-		own[name] = cmd
-	}
+	maps.Copy(own, r.Images.CommandsOf(in.Container.Image.Source))
 	own[statedProgram] = func(ctx context.Context, p *kernel.Process) int {
 		if p != in.Kernel.First() {
 			return 0 // somebody runs the file once more

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"time"
@@ -318,12 +319,8 @@ func (m *Manager) checkpoint() {
 		r := state.Of(pod)
 		allocated[pod.UID], actuated[pod.UID] = r, r
 	}
-	for uid, r := range m.allocated { //drydock:unordered copies a map
-		allocated[uid] = r
-	}
-	for uid, r := range m.actuated { //drydock:unordered copies a map
-		actuated[uid] = r
-	}
+	maps.Copy(allocated, m.allocated)
+	maps.Copy(actuated, m.actuated)
 	m.writeFile(state.AllocatedFile, allocated)
 	m.writeFile(state.ActuatedFile, actuated)
 }

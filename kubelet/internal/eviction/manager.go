@@ -19,6 +19,7 @@ package eviction
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -170,9 +171,7 @@ func (m *Manager) Evictions() map[Signal]uint64 {
 		return nil
 	}
 	out := make(map[Signal]uint64, len(m.evicted))
-	for s, n := range m.evicted { //drydock:unordered copies a map
-		out[s] = n
-	}
+	maps.Copy(out, m.evicted)
 	return out
 }
 

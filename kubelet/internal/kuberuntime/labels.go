@@ -1,6 +1,7 @@
 package kuberuntime
 
 import (
+	"maps"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -30,10 +31,7 @@ const (
 // podLabels are a sandbox's labels: the pod's and three of the kubelet's.
 func podLabels(own map[string]string, pod *runtimeapi.PodSandboxMetadata) map[string]string {
 	labels := make(map[string]string, len(own)+3)
-	//drydock:unordered a map is made of a map
-	for k, v := range own {
-		labels[k] = v
-	}
+	maps.Copy(labels, own)
 	labels[labelPodName] = pod.Name
 	labels[labelPodNamespace] = pod.Namespace
 	labels[labelPodUID] = pod.Uid

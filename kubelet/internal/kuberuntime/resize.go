@@ -3,6 +3,7 @@ package kuberuntime
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -268,9 +269,7 @@ func mixed(want, had *v1.ResourceRequirements, name v1.ResourceName) v1.Resource
 			return have
 		}
 		out := make(v1.ResourceList, len(have)+1)
-		for n, v := range have { //drydock:unordered copies a map
-			out[n] = v
-		}
+		maps.Copy(out, have)
 		out[name] = q
 		return out
 	}

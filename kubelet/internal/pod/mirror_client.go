@@ -3,6 +3,7 @@ package pod
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,9 +48,7 @@ func (c *MirrorClient) CreateMirrorPod(ctx context.Context, pod *v1.Pod) error {
 	hash := pod.Annotations[kubetypes.ConfigHashAnnotationKey]
 	mirror := *pod
 	mirror.Annotations = make(map[string]string, len(pod.Annotations)+1)
-	for k, v := range pod.Annotations { //drydock:unordered copies a map
-		mirror.Annotations[k] = v
-	}
+	maps.Copy(mirror.Annotations, pod.Annotations)
 	mirror.Annotations[kubetypes.ConfigMirrorAnnotationKey] = hash
 	mirror.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true),

@@ -1,6 +1,8 @@
 package status
 
 import (
+	"maps"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -93,9 +95,7 @@ func (o *overlay) set(name v1.ResourceName, reading, least int64) {
 	}
 	if !o.copied {
 		list := make(v1.ResourceList, len(o.list)+1)
-		for n, v := range o.list { //drydock:unordered copies a map
-			list[n] = v
-		}
+		maps.Copy(list, o.list)
 		o.list, o.copied = list, true
 	}
 	o.list[name] = q

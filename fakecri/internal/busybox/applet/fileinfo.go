@@ -136,7 +136,7 @@ func ModeString(m fs.FileMode) string {
 	case m&fs.ModeSocket != 0:
 		b[0] = 's'
 	}
-	for i := 0; i < 9; i++ {
+	for i := range 9 {
 		if m&(1<<(8-i)) == 0 {
 			b[i+1] = '-'
 		}

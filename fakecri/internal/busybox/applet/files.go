@@ -52,7 +52,7 @@ func (c *Call) Remove(name string, recursive, force bool) bool {
 func (c *Call) Canonical(name string, mustExist bool) (string, error) {
 	v := c.View()
 	// Linux's bound of links.
-	for hops := 0; hops < 40; hops++ {
+	for range 40 {
 		to, err := v.EvalSymlinks(name)
 		if err == nil || mustExist || !errors.Is(err, fs.ErrNotExist) {
 			return to, err

@@ -131,7 +131,7 @@ func ClassBytes(name string) []byte {
 		return nil
 	}
 	var out []byte
-	for i := 0; i < 256; i++ {
+	for i := range 256 {
 		if is(byte(i)) {
 			out = append(out, byte(i))
 		}

@@ -32,7 +32,7 @@ func runCksum(c *applet.Call) int {
 		// package crc32 fits.
 		step := func(b byte) {
 			crc ^= uint32(b) << 24
-			for i := 0; i < 8; i++ {
+			for range 8 {
 				if crc&(1<<31) != 0 {
 					crc = crc<<1 ^ 0x04c11db7
 				} else {

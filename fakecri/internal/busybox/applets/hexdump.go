@@ -35,7 +35,7 @@ func runHexdump(c *applet.Call) int {
 		switch {
 		case canonical:
 			text := ""
-			for i := 0; i < 16; i++ {
+			for i := range 16 {
 				// A gap before each half of the row.
 				if i%8 == 0 {
 					text += " "

@@ -277,8 +277,8 @@ func (l *lister) columns(list []*lsEntry) {
 	// A name that is wider than the line still gets one.
 	perLine := max(1, l.width/column)
 	rows := (len(list) + perLine - 1) / perLine
-	for row := 0; row < rows; row++ {
-		for col := 0; col < perLine; col++ {
+	for row := range rows {
+		for col := range perLine {
 			i := col*rows + row
 			if l.o.Last("Cx") == 'x' {
 				i = row*perLine + col

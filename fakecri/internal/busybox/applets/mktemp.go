@@ -63,11 +63,11 @@ func runMktemp(c *applet.Call) int {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	// The bound keeps a directory full of such names from hanging the loop.
 	// Running out of tries is EEXIST, as in mkstemp(3).
-	for n := uint64(0); n < 1000; n++ {
+	for n := range uint64(1000) {
 		// Six letters of one draw: 62^6 names fit in 64 bits.
 		draw := c.P.Loop().Uint64("mktemp", template+" "+strconv.Itoa(c.P.PID()), n+uint64(c.P.Now().UnixNano()))
 		name := stem
-		for i := 0; i < 6; i++ {
+		for range 6 {
 			name += string(rune(letters[draw%62]))
 			draw /= 62
 		}

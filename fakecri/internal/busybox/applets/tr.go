@@ -26,7 +26,7 @@ func runTr(c *applet.Call) int {
 	// translated to.
 	if o.Has('c') || o.Has('C') {
 		var rest []byte
-		for i := 0; i < 256; i++ {
+		for i := range 256 {
 			if strings.IndexByte(string(from), byte(i)) < 0 {
 				rest = append(rest, byte(i))
 			}

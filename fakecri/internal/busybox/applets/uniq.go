@@ -25,7 +25,7 @@ func runUniq(c *applet.Call) int {
 	key := func(s string) string {
 		// A field takes the blanks before it along, so the key starts with
 		// those of the next one.
-		for i := 0; i < skipFields; i++ {
+		for range skipFields {
 			s = strings.TrimLeft(s, " \t")
 			if j := strings.IndexAny(s, " \t"); j >= 0 {
 				s = s[j:]

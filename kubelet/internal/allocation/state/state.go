@@ -9,6 +9,8 @@
 package state
 
 import (
+	"maps"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -103,9 +105,7 @@ func (e *Entry) Allocate(r Resources) {
 // Actuate replaces what the runtime was last told of one container.
 func (e *Entry) Actuate(container string, r v1.ResourceRequirements) {
 	next := make(map[string]v1.ResourceRequirements, len(e.Actuated.Containers)+1)
-	for name, v := range e.Actuated.Containers { //drydock:unordered copies a map
-		next[name] = v
-	}
+	maps.Copy(next, e.Actuated.Containers)
 	next[container] = r
 	e.Actuated.Containers = next
 }

@@ -2,6 +2,7 @@ package cpumanager
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -117,9 +118,7 @@ func (a *accumulator) shareOver(nodes, combo []int, group int) *share {
 // turn; nil if that does not have enough.
 func dealt(free map[int]int, subset []int, rest, group int) map[int]int {
 	out, groups := make(map[int]int, len(free)), 0
-	for id, n := range free { //drydock:unordered copies a map
-		out[id] = n
-	}
+	maps.Copy(out, free)
 	for _, id := range subset {
 		groups += out[id] / group
 	}

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -208,9 +209,7 @@ func (m *Manager) record(image, ref string, creds *kubeletconfig.ImagePullCreden
 			return
 		}
 		rec.CredentialMapping = make(map[string]kubeletconfig.ImagePullCredentials, len(old.CredentialMapping)+1)
-		for k, v := range old.CredentialMapping { //drydock:unordered copies a map
-			rec.CredentialMapping[k] = v
-		}
+		maps.Copy(rec.CredentialMapping, old.CredentialMapping)
 	}
 	if creds != nil {
 		if rec.CredentialMapping == nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
@@ -97,9 +98,7 @@ func (p *Plugin) collectData(ctx context.Context, r *volume.Request) (map[string
 			errs = append(errs, err)
 			continue
 		}
-		for name, f := range part { //drydock:unordered fills a map
-			payload[name] = f
-		}
+		maps.Copy(payload, part)
 	}
 	return payload, utilerrors.NewAggregate(errs)
 }

@@ -206,9 +206,7 @@ func (p *Plugins) admitRuntimeClass(pod *v1.Pod) error {
 // schedule adds the class's node selector and tolerations to the pod's.
 func schedule(pod *v1.Pod, rc *nodev1.RuntimeClass) error {
 	selector := make(map[string]string, len(pod.Spec.NodeSelector)+len(rc.Scheduling.NodeSelector))
-	for k, v := range pod.Spec.NodeSelector { //drydock:unordered copies a map
-		selector[k] = v
-	}
+	maps.Copy(selector, pod.Spec.NodeSelector)
 	for _, k := range slices.Sorted(maps.Keys(rc.Scheduling.NodeSelector)) { //drydock:unordered sorted at once
 		v := rc.Scheduling.NodeSelector[k]
 		if own, ok := selector[k]; ok && own != v {

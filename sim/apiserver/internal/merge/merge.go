@@ -12,6 +12,7 @@ package merge
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -106,9 +107,7 @@ func StringMap(cur, base, want map[string]string) (map[string]string, bool) {
 	edit := func() map[string]string {
 		if out == nil {
 			out = make(map[string]string, len(cur)+1)
-			for k, v := range cur { //drydock:unordered copies a map
-				out[k] = v
-			}
+			maps.Copy(out, cur)
 		}
 		return out
 	}

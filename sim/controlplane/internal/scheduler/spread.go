@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -325,9 +326,7 @@ func (cs *classTable) defaultSelector(p *v1.Pod, owner *metav1.OwnerReference) l
 	if cs.services[p.Namespace] > 0 {
 		for _, o := range cs.listServices(p.Namespace) {
 			if sel := o.Spec.Selector; sel != nil && labels.SelectorFromSet(sel).Matches(labels.Set(p.Labels)) {
-				for k, v := range sel { //drydock:unordered of equal keys all values match the pod
-					set[k] = v
-				}
+				maps.Copy(set, sel)
 			}
 		}
 	}
