@@ -44,8 +44,7 @@ func (l *Loop) ChecksElision() bool { return l.elision == CheckElision }
 // Version counts the changes of something. The zero value is ready.
 type Version struct {
 	n      uint64
-	parked []*Periodic   // some may have been woken by another version meanwhile
-	state  *versionState // nil unless elision is checked
+	parked []*Periodic // some may have been woken by another version meanwhile
 }
 
 // Count returns how often the version has grown.
@@ -74,16 +73,19 @@ func (v *Version) wake() {
 	}
 }
 
-// versionState is what a check of elision knows of a version.
-type versionState struct {
+// described is what Loop.Describe is told.
+type described struct {
 	name string
 	of   func() uint64
 }
 
-// Describe says what the version stands for, and how to compute a number that
-// is another one if that has changed. It is for [CheckElision].
-func (v *Version) Describe(name string, state func() uint64) {
-	v.state = &versionState{name, state}
+// Describe says what a version stands for, and how to compute a number that is
+// another one if that has changed. It is for [CheckElision].
+func (l *Loop) Describe(v *Version, name string, state func() uint64) {
+	if l.described == nil {
+		l.described = map[*Version]described{}
+	}
+	l.described[v] = described{name, state}
 }
 
 // Elider says which passes of a Periodic can be left out.
@@ -408,8 +410,8 @@ func (c *elisionCheck) look(p *Periodic, now, until int64) {
 	l, reads := p.timer.g.l, c.Reads()
 	if now < c.until && !c.grown(reads) {
 		for i, v := range reads {
-			if v.state != nil && v.state.of() != c.states[i] {
-				l.Untold(p.timer.name, v.state.name)
+			if d, ok := l.described[v]; ok && d.of() != c.states[i] {
+				l.Untold(p.timer.name, d.name)
 				return
 			}
 		}
@@ -426,8 +428,8 @@ func (c *elisionCheck) look(p *Periodic, now, until int64) {
 	for _, v := range reads {
 		c.counts = append(c.counts, v.n)
 		s := uint64(0)
-		if v.state != nil {
-			s = v.state.of()
+		if d, ok := l.described[v]; ok {
+			s = d.of()
 		}
 		c.states = append(c.states, s)
 	}

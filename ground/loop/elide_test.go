@@ -148,7 +148,7 @@ func TestCheckElision(t *testing.T) {
 		t.Cleanup(l.Close)
 		state, done := 0, 0
 		var v Version
-		v.Describe("state", func() uint64 { return uint64(state) })
+		l.Describe(&v, "state", func() uint64 { return uint64(state) })
 		k := l.Root().Every("tick", time.Second, 0, func() { done = state })
 		k.Elide(&elision{reads: []*Version{&v}, until: func(now int64) int64 {
 			if done != state {

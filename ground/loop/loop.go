@@ -72,11 +72,13 @@ type Loop struct {
 	elision ElisionMode
 	closed  bool
 	marked  bool
+	calm    uint8 // of the outbox, see emptied
 	// stepping: a step is being taken. woken are the periodic bodies that are to be
 	// planned at its end.
 	stepping bool
 	woken    []*Periodic
-	calm     uint8 // of the outbox, see emptied
+	// described is what a check of elision knows of versions.
+	described map[*Version]described
 
 	drawBase uint64
 	root     *Group

@@ -69,7 +69,7 @@ func CallSteps(ctx context.Context, g *Group, name string, work Steps) error {
 	c.work = work
 	c.cctx.l, c.cctx.task = g.l, &c.task
 	t := &c.task
-	t.name, t.l, t.g, t.steps, t.done = name, g.l, g, c, false
+	t.name, t.g, t.steps, t.done = name, g, c, false
 	g.add(t)
 	defer c.leave()
 	if err := c.e.Wait(ctx); err != nil {
@@ -107,7 +107,7 @@ func (c *stepped) leave() {
 // release lets another call have what this one was made of, once it has ended
 // and its caller left.
 func (c *stepped) release() {
-	l := c.task.l
+	l := c.task.g.l
 	if !c.cctx.idle() || l.closed {
 		return
 	}
@@ -122,7 +122,7 @@ func (c *stepped) run() (asTask bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			t.done = true
-			t.l.panicked(newPanicError("task "+t.name, v))
+			t.g.l.panicked(newPanicError("task "+t.name, v))
 		}
 	}()
 	var err error
@@ -146,8 +146,8 @@ func (c *stepped) run() (asTask bool) {
 		return true
 	default:
 		c.cut = next.kind == nextWait
-		t.waitKind, t.waitOn, t.waitSince = WaitTime, "sleep", t.l.now
-		t.l.schedule(&t.wake, t.l.now+int64(max(next.wait, 0)))
+		t.waitKind, t.waitOn, t.waitSince = WaitTime, "sleep", t.g.l.now
+		t.g.l.schedule(&t.wake, t.g.l.now+int64(max(next.wait, 0)))
 	}
 	return false
 }

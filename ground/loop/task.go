@@ -33,7 +33,6 @@ const errPark = "loop: a callback must not wait; start a task with Group.Go"
 // Task is a piece of blocking code on a loop.
 type Task struct {
 	name   string
-	l      *Loop
 	g      *Group
 	fn     func(ctx context.Context)
 	co     *coro
@@ -104,10 +103,10 @@ func (c *coro) run() {
 		switch {
 		case normal:
 		case v == nil:
-			t.l.fail(fmt.Errorf("loop %s: task %s called runtime.Goexit", t.l.name, t.name))
+			t.g.l.fail(fmt.Errorf("loop %s: task %s called runtime.Goexit", t.g.l.name, t.name))
 		case v == any(errKilled):
 		default:
-			t.l.panicked(newPanicError("task "+t.name, v))
+			t.g.l.panicked(newPanicError("task "+t.name, v))
 		}
 		t.done = true
 	}()
@@ -118,7 +117,7 @@ func (c *coro) run() {
 }
 
 // fire implements doer.
-func (t *Task) fire() { t.l.resume(t) }
+func (t *Task) fire() { t.g.l.resume(t) }
 
 // resume lets a task run until its next wait or its end.
 func (l *Loop) resume(t *Task) {
@@ -200,10 +199,10 @@ func (t *Task) ready() {
 	if t.done || t.killed {
 		return
 	}
-	if t.wake.idx >= 0 && t.l.heap.items[t.wake.idx].at <= t.l.now {
+	if t.wake.idx >= 0 && t.g.l.heap.items[t.wake.idx].at <= t.g.l.now {
 		return
 	}
-	t.l.schedule(&t.wake, t.l.now)
+	t.g.l.schedule(&t.wake, t.g.l.now)
 }
 
 // Group is a set of tasks and timers that die together.
@@ -252,7 +251,7 @@ func (g *Group) OnKill(fn func()) {
 // Go starts a task. The name appears in panics and reports. In a dead group
 // nothing is started, and the task returned is done.
 func (g *Group) Go(name string, fn func(ctx context.Context)) *Task {
-	t := &Task{name: name, l: g.l, g: g, fn: fn}
+	t := &Task{name: name, g: g, fn: fn}
 	t.ctx.l, t.ctx.task = g.l, t
 	if g.dead {
 		t.done = true
@@ -273,7 +272,7 @@ func (g *Group) Start(name string, fn func(ctx context.Context)) {
 		t = &Task{pooled: true}
 		t.ctx.task = t
 	}
-	t.name, t.l, t.g, t.fn, t.ctx.l = name, g.l, g, fn, g.l
+	t.name, t.g, t.fn, t.ctx.l = name, g, fn, g.l
 	t.done, t.killed, t.waitKind = false, false, WaitNone
 	g.add(t)
 }

@@ -18,10 +18,10 @@ func (w *Workers) Describe() {
 			return h.Sum64()
 		}
 	}
-	w.records.lifecycle.Describe("records", each(func(out io.Writer, s *record) {
+	w.l.Describe(&w.records.lifecycle, "records", each(func(out io.Writer, s *record) {
 		fmt.Fprint(out, s.uid(), s.isStarted, s.isTerminating, s.isTerminated, s.startedTerminating, s.deleted, s.evicted, s.finished, s.restartRequested)
 	}))
-	w.records.work.Describe("updates", each(func(out io.Writer, s *record) {
+	w.l.Describe(&w.records.work, "updates", each(func(out io.Writer, s *record) {
 		if idle(s) {
 			fmt.Fprint(out, s.uid())
 		}
