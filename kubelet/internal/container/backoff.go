@@ -32,7 +32,7 @@ type backoffEntry struct {
 // NewBackoff returns a Backoff whose delays begin with base and double up to
 // max; a max below base lowers base to it.
 func NewBackoff(base, max time.Duration) *Backoff {
-	return &Backoff{base: min(base, max), max: max, entries: map[uint64]backoffEntry{}}
+	return &Backoff{base: min(base, max), max: max}
 }
 
 // Delay returns the present delay of a key, 0 if there is none.
@@ -48,6 +48,9 @@ func (b *Backoff) Next(key uint64, event, now time.Time) {
 		e.delay = min(2*e.delay, b.max)
 	}
 	e.last = now.UnixNano()
+	if b.entries == nil {
+		b.entries = map[uint64]backoffEntry{}
+	}
 	b.entries[key] = e
 }
 

@@ -42,8 +42,6 @@ type Manager struct {
 func NewManager() *Manager {
 	return &Manager{
 		byUID: map[types.UID]*v1.Pod{}, staticByName: map[name]*v1.Pod{},
-		mirrorByUID: map[types.UID]*v1.Pod{}, mirrorByName: map[name]*v1.Pod{},
-		translation: map[types.UID]types.UID{}, mirrorOf: map[types.UID]types.UID{},
 	}
 }
 
@@ -69,6 +67,10 @@ func (m *Manager) UpdatePod(pod *v1.Pod) {
 	m.version.Grow()
 	n := fullName(pod)
 	if kubetypes.IsMirrorPod(pod) {
+		if m.mirrorByUID == nil { // most nodes have no static pods
+			m.mirrorByUID, m.mirrorByName = map[types.UID]*v1.Pod{}, map[name]*v1.Pod{}
+			m.translation, m.mirrorOf = map[types.UID]types.UID{}, map[types.UID]types.UID{}
+		}
 		m.mirrorByUID[pod.UID] = pod
 		m.mirrorByName[n] = pod
 		if p, ok := m.staticByName[n]; ok {

@@ -49,7 +49,15 @@ type Manager struct {
 // New returns a Manager without pods.
 func New(o Options) *Manager {
 	o.IDsPerPod = cmp.Or(o.IDsPerPod, DefaultIDsPerPod)
-	return &Manager{o: o, byPod: map[types.UID]uint32{}, owner: map[uint32]types.UID{}}
+	return &Manager{o: o}
+}
+
+// note keeps that a pod has the range that begins with an ID.
+func (m *Manager) note(uid types.UID, first uint32) {
+	if m.byPod == nil { // most nodes have no such pods
+		m.byPod, m.owner = map[types.UID]uint32{}, map[uint32]types.UID{}
+	}
+	m.byPod[uid], m.owner[first] = first, uid
 }
 
 // mapping is how a pod's file has its IDs.
@@ -95,7 +103,7 @@ func (m *Manager) allocate(uid types.UID) (uint32, error) {
 		if err := filesystem.Replace(m.o.FS, m.file(uid), data, 0o600); err != nil {
 			return 0, fmt.Errorf("write user namespace mappings of pod %s: %w", uid, err)
 		}
-		m.byPod[uid], m.owner[id] = id, uid
+		m.note(uid, id)
 		return id, nil
 	}
 	return 0, errors.New("could not find an empty slot to allocate a user namespace")
@@ -118,7 +126,7 @@ func (m *Manager) load() {
 		if err != nil || json.Unmarshal(data, &ns) != nil || len(ns.UIDMappings) != 1 {
 			continue
 		}
-		m.byPod[uid], m.owner[ns.UIDMappings[0].HostID] = ns.UIDMappings[0].HostID, uid
+		m.note(uid, ns.UIDMappings[0].HostID)
 	}
 }
 
