@@ -114,9 +114,8 @@ type Planner interface {
 
 // Elision is an Elider made of functions.
 type Elision struct {
-	Of    []*Version               // Reads
-	Idle  func(now int64) int64    // Until
-	Count func(passes, last int64) // LeftOut; nil: nobody counts
+	Of   []*Version            // Reads
+	Idle func(now int64) int64 // Until
 }
 
 // Reads implements Elider.
@@ -126,11 +125,7 @@ func (e *Elision) Reads() []*Version { return e.Of }
 func (e *Elision) Until(now int64) int64 { return e.Idle(now) }
 
 // LeftOut implements Elider.
-func (e *Elision) LeftOut(n, last int64) {
-	if e.Count != nil {
-		e.Count(n, last)
-	}
-}
+func (*Elision) LeftOut(int64, int64) {}
 
 // Skip is an Elider of a body that says itself, at each pass, whether that would do
 // nothing.
@@ -462,8 +457,6 @@ type Memo struct {
 	// Known reports whether the versions tell of everything just now; nil: they
 	// always do.
 	Known func() bool
-	// Count is told of passes that were left out; may be nil.
-	Count func(n, last int64)
 
 	counts  [maxMemo]uint64 // before the last pass
 	settled bool
@@ -484,11 +477,7 @@ func (m *Memo) Until(now int64) int64 {
 func (m *Memo) Plan(now int64) int64 { return m.Until(now) }
 
 // LeftOut implements Elider.
-func (m *Memo) LeftOut(n, last int64) {
-	if m.Count != nil {
-		m.Count(n, last)
-	}
-}
+func (*Memo) LeftOut(int64, int64) {}
 
 // Settled reports whether a pass now would find all as the last one left it.
 func (m *Memo) Settled() bool {

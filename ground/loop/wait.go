@@ -222,29 +222,29 @@ func (e *Event) pass()          {} // it wakes all
 // Queue is a bounded first-in first-out queue.
 type Queue[T any] struct {
 	items []T
-	head  int // where the oldest item is
-	cap   int
+	head  int32 // where the oldest item is
+	cap   int32
 	w     waiters // who waits for an item
 	room  waiters // who waits for room
 }
 
 // NewQueue returns a queue that holds up to capacity items; 0 or less means
 // without bound.
-func NewQueue[T any](capacity int) *Queue[T] { return &Queue[T]{cap: capacity} }
+func NewQueue[T any](capacity int) *Queue[T] { return &Queue[T]{cap: int32(capacity)} }
 
 // Len returns the number of items in the queue.
-func (q *Queue[T]) Len() int { return len(q.items) - q.head }
+func (q *Queue[T]) Len() int { return len(q.items) - int(q.head) }
 
 // keptItems is for how many items an empty queue keeps room.
 const keptItems = 4
 
 // TryPut adds v unless the queue is full.
 func (q *Queue[T]) TryPut(v T) bool {
-	if q.cap > 0 && q.Len() >= q.cap {
+	if q.cap > 0 && q.Len() >= int(q.cap) {
 		return false
 	}
-	if q.head > 0 && len(q.items) == cap(q.items) && q.head >= len(q.items)/2 {
-		q.items, q.head = slices.Delete(q.items, 0, q.head), 0
+	if q.head > 0 && len(q.items) == cap(q.items) && int(q.head) >= len(q.items)/2 {
+		q.items, q.head = slices.Delete(q.items, 0, int(q.head)), 0
 	}
 	q.items = append(q.items, v)
 	q.w.wakeOne()
@@ -264,7 +264,7 @@ func (q *Queue[T]) Put(ctx context.Context, v T) error {
 			woken := false
 			defer func() {
 				q.room.remove(t)
-				if !woken && q.Len() < q.cap {
+				if !woken && q.Len() < int(q.cap) {
 					q.room.wakeOne()
 				}
 			}()
