@@ -94,7 +94,7 @@ type Manager struct {
 func New(o Options) *Manager {
 	o.BackoffBase = cmp.Or(o.BackoffBase, kubecontainer.BackoffBase)
 	o.BackoffMax = cmp.Or(o.BackoffMax, kubecontainer.BackoffMax)
-	m := &Manager{o: o, backoff: kubecontainer.NewBackoff(o.BackoffBase, o.BackoffMax), last: map[uint64]string{}}
+	m := &Manager{o: o, backoff: kubecontainer.NewBackoff(o.BackoffBase, o.BackoffMax)}
 	switch {
 	case !o.Parallel:
 		m.slots = loop.NewSemaphore(1)
@@ -267,6 +267,9 @@ func (m *Manager) tryPull(ctx context.Context, r Request, spec *runtimeapi.Image
 		now := m.o.Loop.Now()
 		m.backoff.Next(key, now, now)
 		msg, reason := explain(r.Image, text)
+		if m.last == nil {
+			m.last = map[uint64]string{}
+		}
 		m.last[key] = reason.Error() + ": " + msg
 		return "", with, msg, reason
 	}
