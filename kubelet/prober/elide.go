@@ -2,12 +2,14 @@ package prober
 
 import (
 	"net/http"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/probe"
 )
 
 // A worker whose next tick would find and do what the last one did needs no
@@ -25,8 +27,8 @@ type elision struct {
 	// parked are the workers whose ticks are left out; parks: there may be any.
 	parked []*elided
 	parks  bool
-	// held: the last quick answer holds.
-	held bool
+	// took is how long the last quick answer takes, if it holds; else passing.
+	took time.Duration
 	// looks are the workers whose ticks could be left out, with the status that
 	// the last tick saw. It is nil unless elision is checked, which runs them.
 	looks map[*elided]*v1.PodStatus
@@ -56,9 +58,11 @@ func (m *Manager) statusChanged(uid types.UID) {
 }
 
 func (m *Manager) answerChanged(containerID string) {
-	for i := len(m.elision.parked) - 1; i >= 0; i-- { // unpark moves what comes after
-		if w := m.elision.parked[i]; w.containerID == containerID {
-			w.unpark()
+	for _, list := range m.pods { //drydock:unordered each has a timer of its own
+		for _, w := range list {
+			if w.containerID == containerID {
+				w.unpark()
+			}
 		}
 	}
 }
@@ -74,30 +78,39 @@ func (m *Manager) Probes() uint64 {
 	return n
 }
 
+// passing stands for an answer that does not hold.
+const passing time.Duration = -1
+
 // heldNetwork notes of quick answers whether they hold.
 type heldNetwork struct {
 	Network
 	e *elision
 }
 
+func (n *heldNetwork) note(holds bool, took time.Duration) {
+	if n.e.took = passing; holds {
+		n.e.took = took
+	}
+}
+
 // QuickHTTP implements Network.
 func (n *heldNetwork) QuickHTTP(containerID string, req *http.Request) (HTTPAnswer, bool) {
 	a, ok := n.Network.QuickHTTP(containerID, req)
-	n.e.held = a.Holds
+	n.note(a.Holds, a.Took)
 	return a, ok
 }
 
 // QuickTCP implements Network.
 func (n *heldNetwork) QuickTCP(containerID, host string, port int) (TCPAnswer, bool) {
 	a, ok := n.Network.QuickTCP(containerID, host, port)
-	n.e.held = a.Holds
+	n.note(a.Holds, a.Took)
 	return a, ok
 }
 
 // QuickGRPC implements Network.
 func (n *heldNetwork) QuickGRPC(containerID, host string, port int, service string) (GRPCAnswer, bool) {
 	a, ok := n.Network.QuickGRPC(containerID, host, port, service)
-	n.e.held = a.Holds
+	n.note(a.Holds, a.Took)
 	return a, ok
 }
 
@@ -108,8 +121,10 @@ type elided struct {
 	parked int32
 	// runs: parked, it leaves out probes that Probes counts.
 	runs bool
-	// holds: the probe in progress was answered already, and the answer holds.
-	holds bool
+	// changed: what it goes by has changed since its last tick.
+	changed bool
+	// took is how long the answer to its last probe takes, if it holds; else passing.
+	took time.Duration
 }
 
 func (m *Manager) newWorker(pod *v1.Pod, c *v1.Container, t probeType) *elided {
@@ -122,14 +137,16 @@ func (m *Manager) newWorker(pod *v1.Pod, c *v1.Container, t probeType) *elided {
 func (w *elided) fire() {
 	e := &w.m.elision
 	left := w.look()
-	w.resume()
+	if w.resume(); w.probing && w.timer.Set() {
+		return
+	}
 	begins := !w.probing
 	if begins {
-		e.held = false
+		e.took, w.changed = passing, false
 	}
 	t := w.worker.fire()
 	if begins {
-		w.holds = e.held
+		w.took = e.took
 	}
 	switch {
 	case !e.parks || w.ended || t == underway:
@@ -144,12 +161,12 @@ func (w *elided) fire() {
 // rests reports whether the next tick would do what this one did, which came to t.
 func (w *elided) rests(t tick) bool {
 	switch {
-	case w.triggered || w.next <= w.m.o.Loop.UnixNano():
+	case w.changed || w.triggered || w.next <= w.m.o.Loop.UnixNano():
 		return false
 	case w.onHold: // only another container ends that
 		return true
 	case t == good:
-		return w.holds && w.resultRun >= w.spec().SuccessThreshold
+		return w.took != passing && w.resultRun >= w.spec().SuccessThreshold
 	}
 	// Whatever ends the look at the status, the same status ends it again.
 	return t == idle
@@ -167,22 +184,27 @@ func (w *elided) park() {
 	}
 }
 
-// unpark sets a parked worker's timer to its next tick.
+// unpark sets a parked worker's timer to its next tick. One whose probe is in
+// progress must not be parked after it: its tick saw what was before.
 func (w *elided) unpark() {
+	w.changed = true
 	delete(w.m.elision.looks, w)
 	if w.parked != 0 {
-		w.resume()
-		w.arm()
+		if w.resume(); !w.probing {
+			w.arm()
+		}
 	}
 }
 
-// resume accounts for the ticks that a parked worker has left out.
+// resume accounts for the ticks that a parked worker has left out. The probe of
+// the last of them may still wait for its answer.
 func (w *elided) resume() {
 	if w.parked == 0 {
 		return
 	}
 	e := &w.m.elision
-	n := w.missed(w.m.o.Loop.UnixNano())
+	now := w.m.o.Loop.UnixNano()
+	n := w.missed(now)
 	if w.runs {
 		w.m.probes += uint64(n)
 	}
@@ -193,6 +215,10 @@ func (w *elided) resume() {
 	list[len(list)-1] = nil
 	e.parked = list[:len(list)-1]
 	w.parked = 0
+	if answered := w.next - w.period() + int64(w.took); n > 0 && w.runs && answered > now {
+		w.probing, w.quick = true, outcome{result: probe.Success}
+		w.timer.Reset(time.Duration(answered - now))
+	}
 }
 
 // missed is how many ticks a parked worker has left out before now.
