@@ -26,7 +26,7 @@ CONFORMANCEFLAGS ?=
 GOLANGCI = v2.15.0
 SOURCES   = cmd conformance docs fakecri ground hack kubelet scale scenarios sim
 
-.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race elision seeds bench fuzz soak verify clean
+.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race elision bumps seeds bench fuzz soak verify clean
 
 all: build
 
@@ -76,6 +76,9 @@ elision: ## the library with nothing left out, and with a look at each pass that
 	$(GO) run ./cmd/drydock run --no-elide $(LIBRARY)
 	$(GO) run ./cmd/drydock run --check-elision $(LIBRARY)
 	$(GO) test ./sim -run RandomLifecycles -lifecycle.seeds 60 -lifecycle.check 1
+
+bumps: ## remove each call that tells elision of a change, and say who misses it; half an hour
+	$(GO) run ./hack/bumps
 
 seeds: ## the library under more seeds
 	$(GO) run ./cmd/drydock run --seeds $(SEEDS) $(LIBRARY)
