@@ -70,7 +70,7 @@ func (c *counts) pod(ch *apiserver.Change) {
 	pod := ch.New.(*v1.Pod)
 	is := pod.Status.Phase
 	*c.pods.of(is)++
-	// It counts a pod once: phases don't go back to Pending.
+	// A pod is counted once: phases don't go back to Pending.
 	if is != was {
 		if (was == "" || was == v1.PodPending) && is != "" && is != v1.PodPending && (is != v1.PodFailed || ran(pod)) {
 			c.started++

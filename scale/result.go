@@ -42,7 +42,7 @@ type Result struct {
 	Errors   []string
 	Warnings []string
 
-	// It differs from StartedAt only when start-up did not end.
+	// steadyFrom differs from StartedAt only when start-up did not end.
 	steadyFrom time.Duration
 }
 

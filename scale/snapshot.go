@@ -310,7 +310,7 @@ func strip(p *v1.Pod, notes map[string]int) {
 	p.Status = v1.PodStatus{}
 	if len(p.Spec.EphemeralContainers) > 0 {
 		notes["ephemeral containers are left out"]++
-		// They cannot be created with a pod, only added through their subresource.
+		// Ephemeral containers cannot be created with a pod, only added through their subresource.
 		p.Spec.EphemeralContainers = nil
 	}
 	if len(p.Spec.SchedulingGates) > 0 {

@@ -160,7 +160,7 @@ func (t *Trace) Cut(from time.Duration, speed float64) {
 		}
 		return time.Duration(min(max(float64(d)/speed, float64(time.Millisecond)), float64(maxSpan)))
 	}
-	// It writes over the rows from the front, which is safe since kept never gets ahead.
+	// kept writes over the rows from the front, which is safe since it never gets ahead.
 	kept := t.rows[:0]
 	for _, r := range t.rows {
 		past := max(from-r.arrival, 0)

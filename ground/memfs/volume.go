@@ -142,7 +142,7 @@ func (v *volume) room(p string, n *node, off, end int64) int64 {
 	}
 	// What the file has may be holes: count its whole length, to be simple.
 	have := blocks(n.size()) * block
-	// It walks the tmpfs: those are small.
+	// tmpfsUsed walks the tmpfs: those are small.
 	free := m.size - v.tmpfsUsed(m) - (have - n.allocated())
 	return min(end, max(have+max(free, 0), n.size()))
 }

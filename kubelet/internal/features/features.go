@@ -40,7 +40,7 @@ const (
 
 // The gates that stand for all of a stage.
 const (
-	// They are settings of a configuration, not gates that code could ask for.
+	// Both are settings of a configuration, not gates that code could ask for.
 	allAlpha = "AllAlpha"
 	allBeta  = "AllBeta"
 )

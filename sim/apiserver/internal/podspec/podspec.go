@@ -67,7 +67,7 @@ func validatePodSpec(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, validateTolerations(s.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validatePodSecurity(s, path.Child("securityContext"))...)
 	errs = append(errs, validatePodNames(s, path)...)
-	// Its end is computed in nanoseconds of an int64, for which more would be too
+	// The deadline's end is computed in nanoseconds of an int64, for which more would be too
 	// far.
 	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))

@@ -258,7 +258,7 @@ func (s *step) onNode(node string, pods []*v1.Pod, run bool) (create bool, kill 
 		case p.DeletionTimestamp != nil:
 		case p.Status.Phase == v1.PodFailed:
 			key := backoffKey{s.ds.UID, s.ds.Status.ObservedGeneration, node}
-			// It comes back when the whole back-off has passed, not what is left of it, as
+			// The set comes back when the whole back-off has passed, not what is left of it, as
 			// upstream.
 			if wait, in := s.c.backoff.left(key); in {
 				s.c.Queue.AddAfter(controller.KeyOf(s.ds), wait)
@@ -552,7 +552,7 @@ func (s *step) rollSurge(ctx context.Context, names []string, fits map[string]fi
 			candidates = append(candidates, n)
 		}
 	}
-	// They serve although they should not be there, so they go last.
+	// Misplaced pods serve although they should not be there, so they go last.
 	kill = append(kill, misplaced[:min(max(available-desired, 0), len(misplaced))]...)
 	create := append(allowed, candidates[:min(max(most-surging, 0), len(candidates))]...)
 	return s.apply(ctx, kill, create)

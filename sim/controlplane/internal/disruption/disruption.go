@@ -69,7 +69,7 @@ func New(opts controller.Options) *Controller {
 	c := &Controller{g: opts.Group, api: opts.API, l: opts.Group.Loop(), budgets: map[string][]*budget{}}
 	c.recorder = controller.NewRecorder(c.g, c.api, "controllermanager")
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: c.g, Name: "sync disruption budget", Delay: c.api.Delivery, Sync: c.sync})
-	// It has no delay of delivery: noteStale adds it.
+	// This queue has no delay of delivery: noteStale adds it.
 	c.stale = controller.NewQueue(controller.QueueOptions{Group: c.g, Name: "clear stale disruption", Sync: c.syncStale})
 	c.api.Server().OnChange(c.onChange, apiserver.KindPodDisruptionBudget, apiserver.KindPod)
 	return c

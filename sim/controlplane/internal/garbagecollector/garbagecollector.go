@@ -118,7 +118,7 @@ func (c *Controller) attemptToDelete(ctx context.Context, key controller.Key) er
 	case len(waiting) > 0 && c.owned[obj.GetUID()] != nil:
 		return c.deleteBlocked(ctx, it, obj)
 	}
-	// Its own finalizers say how its dependents are to be treated, or else they go in the
+	// The object's own finalizers say how its dependents are to be treated, or else they go in the
 	// background.
 	policy := metav1.DeletePropagationBackground
 	switch finalizers := obj.GetFinalizers(); {
@@ -160,7 +160,7 @@ func (c *Controller) classify(ctx context.Context, obj apiserver.Object) (solid,
 		case err != nil:
 			return nil, nil, nil, err
 		case owner == nil || owner.GetUID() != r.UID:
-			// It spares the next dependents the request.
+			// What is noted here spares the next dependents the request.
 			c.isAbsent(r.UID, it)
 			dangling = append(dangling, r.UID)
 		case deletingDependents(owner):

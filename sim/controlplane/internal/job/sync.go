@@ -269,7 +269,7 @@ func (s *state) act(ctx context.Context, key controller.Key) (changed bool, err 
 	case managed && suspended(j):
 		if changed = s.set(batchv1.JobSuspended, v1.ConditionTrue, "JobSuspended", "Job suspended"); changed {
 			s.event(v1.EventTypeNormal, "Suspended", "Job suspended")
-			// Its activeDeadlineSeconds is counted from the next start.
+			// activeDeadlineSeconds is counted from the next start.
 			j.Status.StartTime = nil
 		}
 	case managed:

@@ -27,7 +27,7 @@ import (
 
 // How often a deletion is tried, and how long after one another.
 const (
-	// They are upstream's for the deletion of one pod.
+	// Both are upstream's, for the deletion of one pod.
 	retries    = 5
 	retryDelay = 10 * time.Millisecond
 )
