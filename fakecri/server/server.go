@@ -197,7 +197,7 @@ func (s *Server) streamsClose() {
 	}
 }
 
-// closeParts closes what New opened; the loop has ended, or never ran. quit tells whether Stop
+// closeParts closes what New opened; the loop has ended, or never ran. quit reports whether Stop
 // has closed the streams.
 func (s *Server) closeParts() {
 	select {

@@ -229,7 +229,7 @@ func (e *Engine) RunUntil(limit time.Time) error {
 	return e.err
 }
 
-// Stopped tells whether Stop was called.
+// Stopped reports whether Stop was called.
 func (e *Engine) Stopped() bool { return e.stop.Load() }
 
 func (e *Engine) window(w, limit int64) {

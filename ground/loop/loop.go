@@ -235,7 +235,7 @@ func (l *Loop) begin(stream uint64, at int64) {
 	l.stream, l.streams = mix(stream^mix(uint64(at))), 0
 }
 
-// goesOn tells whether the next step of all is the waking of the task that runs,
+// goesOn reports whether the next step of all is the waking of the task that runs,
 // at a time that it sleeps until, and begins that step if so: a task that need not
 // give way saves two changes of stacks.
 func (l *Loop) goesOn(t *Task, at int64) bool {
@@ -328,7 +328,7 @@ func (l *Loop) runUntil(limit int64) {
 	}
 }
 
-// Closed tells whether Close was called: groups that die from then on die with
+// Closed reports whether Close was called: groups that die from then on die with
 // the run.
 func (l *Loop) Closed() bool { return l.closed }
 

@@ -53,7 +53,7 @@ type Task struct {
 // Name returns the name given to Go.
 func (t *Task) Name() string { return t.name }
 
-// Done tells whether the task has ended.
+// Done reports whether the task has ended.
 func (t *Task) Done() bool { return t.done }
 
 // coro is a coroutine that runs one task after another, so that starting a
@@ -234,7 +234,7 @@ func (g *Group) Loop() *Loop { return g.l }
 // Name returns the group's name.
 func (g *Group) Name() string { return g.name }
 
-// Dead tells whether the group was killed. Boundaries to the outside (a CRI
+// Dead reports whether the group was killed. Boundaries to the outside (a CRI
 // call, an API request) refuse a dead group.
 func (g *Group) Dead() bool { return g.dead }
 

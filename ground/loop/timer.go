@@ -69,7 +69,7 @@ func (t *Timer) Reset(d time.Duration) {
 // ResetAt sets the timer to fire at a time, or at once if that has passed.
 func (t *Timer) ResetAt(at time.Time) { t.Reset(time.Duration(at.UnixNano() - t.g.l.now)) }
 
-// Stop unsets the timer; it tells whether it was set.
+// Stop unsets the timer; it reports whether it was set.
 func (t *Timer) Stop() bool {
 	if t.idx < 0 {
 		return false
@@ -81,5 +81,5 @@ func (t *Timer) Stop() bool {
 // When returns when a timer that is set fires.
 func (t *Timer) When() time.Time { return time.Unix(0, t.g.l.heap.items[t.idx].at).UTC() }
 
-// Set tells whether the timer is set.
+// Set reports whether the timer is set.
 func (t *Timer) Set() bool { return t.idx >= 0 }

@@ -37,7 +37,7 @@ func (l *Loop) Yield(ctx context.Context) error { return l.Sleep(ctx, 0) }
 
 // Waitable is what WaitAny can wait for: *Signal, *Event, *Queue.
 type Waitable interface {
-	// take tells whether the thing is ready, and uses that up where it can
+	// take reports whether the thing is ready, and uses that up where it can
 	// be used up (a Signal).
 	take() bool
 	add(t *Task)
@@ -143,7 +143,7 @@ func (s *Signal) Notify() {
 	s.w.wakeOne()
 }
 
-// Ready tells whether the signal is set.
+// Ready reports whether the signal is set.
 func (s *Signal) Ready() bool { return s.set }
 
 // Wait waits until the signal is set, and uses it up.
@@ -178,7 +178,7 @@ func (e *Event) Fire() {
 	e.w.wakeAll()
 }
 
-// Fired tells whether the event has happened.
+// Fired reports whether the event has happened.
 func (e *Event) Fired() bool { return e.fired }
 
 // Reset makes it an event that has not happened. Nobody may be waiting for it.
@@ -375,7 +375,7 @@ func (s *Semaphore) Acquire(ctx context.Context) error {
 	return nil
 }
 
-// Taken tells whether Acquire would have to wait.
+// Taken reports whether Acquire would have to wait.
 func (s *Semaphore) Taken() bool { return s.free == 0 || len(s.q) > 0 }
 
 // Release gives a place back.

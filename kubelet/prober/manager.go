@@ -58,7 +58,7 @@ func New(o Options) *Manager {
 	return m
 }
 
-// hasProbes tells whether a container is probed at all.
+// hasProbes reports whether a container is probed at all.
 func hasProbes(c *v1.Container) bool {
 	return c.StartupProbe != nil || c.ReadinessProbe != nil || c.LivenessProbe != nil
 }

@@ -38,7 +38,7 @@ func (e *elided) LeftOut(int64, int64) {}
 
 // finder is a file system that can look through directories without listing them.
 type finder interface {
-	// AnyFile tells whether match holds for something that lies so many levels
+	// AnyFile reports whether match holds for something that lies so many levels
 	// of directories below dir; known is false if it can't tell.
 	AnyFile(dir string, levels int, match func(name string, size int64) bool) (found, known bool)
 }

@@ -1,5 +1,5 @@
 // Package nodelease renews the node's lease, by which the control plane knows
-// that the kubelet is alive. It answers to upstream's component-helpers
+// that the kubelet is alive. It mirrors upstream's component-helpers
 // apimachinery/lease controller and pkg/kubelet/util/nodelease.go. Between
 // rounds only a timer exists.
 package nodelease
@@ -217,7 +217,7 @@ func (m *Manager) update(ctx context.Context, base *coordinationv1.Lease) error 
 	return fmt.Errorf("failed %d attempts to update lease", maxUpdates)
 }
 
-// tryUpdate renews the lease; sent tells whether it came to a request.
+// tryUpdate renews the lease; sent reports whether it came to a request.
 func (m *Manager) tryUpdate(ctx context.Context, base *coordinationv1.Lease) (sent bool, err error) {
 	if err := m.failed; err != nil {
 		m.failed = nil

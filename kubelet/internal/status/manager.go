@@ -256,7 +256,7 @@ func (m *Manager) findContainer(uid types.UID, id kubecontainer.ContainerID, s *
 	return nil, containerAt{}
 }
 
-// bears tells whether the text of the API is that of the ID.
+// bears reports whether the text of the API is that of the ID.
 func bears(text string, id kubecontainer.ContainerID) bool {
 	kind, rest, ok := strings.Cut(text, "://")
 	return ok && kind == id.Type && rest == id.ID
@@ -368,7 +368,7 @@ func (m *Manager) share(e *entry) {
 	}
 }
 
-// claimed tells whether a status has anything about claims, which identical
+// claimed reports whether a status has anything about claims, which identical
 // does not look at.
 func claimed(s *v1.PodStatus) bool {
 	return s.ResourceClaimStatuses != nil || s.ExtendedResourceClaimStatus != nil || s.NodeAllocatableResourceClaimStatuses != nil
@@ -474,7 +474,7 @@ func (m *Manager) oldStatus(pod *v1.Pod, e *entry) *v1.PodStatus {
 	return &pod.Status
 }
 
-// sameList tells whether two lists are in the same memory.
+// sameList reports whether two lists are in the same memory.
 func sameList(a, b []v1.PodCondition) bool {
 	return len(a) > 0 && len(b) > 0 && &a[0] == &b[0]
 }

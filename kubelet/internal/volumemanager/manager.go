@@ -70,7 +70,7 @@ type Options struct {
 	Pods     PodManager
 	States   PodStates
 	Recorder EventRecorder
-	// SourcesReady tells whether all sources of pods have told of theirs.
+	// SourcesReady reports whether all sources of pods have told of theirs.
 	// SourcesSeen has to be called when that may have changed.
 	SourcesReady func() bool
 	Log          func(format string, args ...any)
@@ -256,14 +256,14 @@ func (m *Manager) GetMountedVolumesForPod(uid types.UID) kubecontainer.VolumeMap
 	return out
 }
 
-// HasPossiblyMountedVolumesForPod tells whether anything of a pod is mounted,
+// HasPossiblyMountedVolumesForPod reports whether anything of a pod is mounted,
 // or may be.
 func (m *Manager) HasPossiblyMountedVolumesForPod(uid types.UID) bool {
 	p := m.pods[uid]
 	return p != nil && slices.ContainsFunc(p.volumes, func(v *podVolume) bool { return v.state != notMounted })
 }
 
-// Settled tells whether a sync of the pod would leave its volumes as they are:
+// Settled reports whether a sync of the pod would leave its volumes as they are:
 // all are mounted and show what they would show if they were set up now.
 func (m *Manager) Settled(pod *v1.Pod) bool {
 	if len(pod.Spec.Volumes) == 0 {
@@ -292,7 +292,7 @@ func (m *Manager) Settled(pod *v1.Pod) bool {
 	return true
 }
 
-// Fixed tells whether the volumes of a pod that is Settled show the same as long
+// Fixed reports whether the volumes of a pod that is Settled show the same as long
 // as the pod does: none goes by another object.
 func (m *Manager) Fixed(pod *v1.Pod) bool {
 	if len(pod.Spec.Volumes) == 0 {

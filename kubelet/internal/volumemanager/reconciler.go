@@ -212,7 +212,7 @@ func (m *Manager) CancelWait(uid types.UID) {
 	}
 }
 
-// isTimeout tells whether a wait ended by its time or by being cancelled.
+// isTimeout reports whether a wait ended by its time or by being cancelled.
 func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -201,7 +201,7 @@ func (at Place) ParseDuration(s string) (time.Duration, bool) {
 	case t < 0:
 		at.Refuse("%s is negative", s)
 	case t > MaxDuration:
-		at.Refuse("%s is longer than ten years", s)
+		at.Refuse("%s is longer than a year", s)
 	default:
 		return t, true
 	}
