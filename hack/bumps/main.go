@@ -120,7 +120,8 @@ func find() (calls []call, err error) {
 			at := func(p token.Pos) int { return files.Position(p).Offset }
 			c := call{path: path, line: files.Position(e.Pos()).Line, from: at(e.Pos()), to: at(e.End())}
 			c.text = string(src[c.from:c.to])
-			c.instead = "func(...any) {}(" + string(src[at(e.Lparen)+1:at(e.Rparen)]) + ")"
+			// The receiver stays, lest a variable be unused.
+			c.instead = "func(...any) {}(" + string(src[at(s.X.Pos()):at(s.X.End())]) + ", " + string(src[at(e.Lparen)+1:at(e.Rparen)]) + ")"
 			calls = append(calls, c)
 			return true
 		})
