@@ -49,17 +49,21 @@ func (g *Group) Every(name string, period time.Duration, jitter float64, fn func
 
 // EveryNow is Every with the first pass at once.
 func (g *Group) EveryNow(name string, period time.Duration, jitter float64, fn func()) *Periodic {
-	p := g.EveryFrom(name, 0, period, fn)
+	p := g.Grid(name, period, fn)
 	p.Jitter(jitter, "ticker", name)
+	p.Begin()
 	return p
 }
 
-// EveryFrom is Every without jitter and with the first pass after a time of its own.
-func (g *Group) EveryFrom(name string, first, period time.Duration, fn func()) *Periodic {
-	p := g.newPeriodic(name, period, fn)
-	p.next = g.l.now + int64(first)
+// Grid is Every without jitter of which no pass is set. BeginAfter sets the first.
+func (g *Group) Grid(name string, period time.Duration, fn func()) *Periodic {
+	return g.newPeriodic(name, period, fn)
+}
+
+// BeginAfter sets the first pass, after a time that need not be a period.
+func (p *Periodic) BeginAfter(first time.Duration) {
+	p.next = p.timer.g.l.now + int64(first)
 	p.set(p.next)
-	return p
 }
 
 // Until runs body as a task, first at once, then again a period after it

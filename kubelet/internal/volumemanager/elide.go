@@ -61,11 +61,11 @@ func (w *work) elide(passes *loop.Periodic) {
 
 // elide has the loops' passes left out that have nothing to do, and whoever waits
 // for a pod's volumes look only when something of them has changed.
-func (m *Manager) elide(populator, reconciler *loop.Periodic) {
+func (m *Manager) elide() {
 	if !m.l.Elides() {
 		return
 	}
-	m.populating.elide(populator)
-	m.reconciling.elide(reconciler)
+	m.populating.elide(m.populator)
+	m.reconciling.elide(m.reconciler)
 	m.idle = func(ctx context.Context, w *waiter) error { return w.changed.Wait(ctx) }
 }

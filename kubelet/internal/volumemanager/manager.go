@@ -86,7 +86,8 @@ type Manager struct {
 
 	// populated: the populator has run with all sources ready, so what is not
 	// wanted by now is not wanted at all.
-	populated bool
+	populated             bool
+	populator, reconciler *loop.Periodic
 	// populating and reconciling are when there is something for the two loops to do.
 	populating, reconciling work
 	// idle waits until a waiter could see something new; nil: it looks at each of
@@ -147,7 +148,10 @@ const (
 
 // New returns a Manager that does nothing until Start.
 func New(o Options) *Manager {
-	return &Manager{o: o, l: o.Group.Loop(), pods: map[types.UID]*podVolumes{}}
+	m := &Manager{o: o, l: o.Group.Loop(), pods: map[types.UID]*podVolumes{}}
+	m.populator = o.Group.Grid("volume populator", loopPeriod, m.populate)
+	m.reconciler = o.Group.Grid("volume reconciler", loopPeriod, m.reconcile)
+	return m
 }
 
 func (m *Manager) logf(format string, args ...any) {
@@ -161,9 +165,9 @@ func (m *Manager) Start() {
 	// Upstream's two loops begin in goroutines of their own, in either order.
 	apart := m.l.Between(0, loopPeriod, "volume/reconciler", m.o.NodeName, 0)
 	m.reconstruct()
-	populator := m.o.Group.EveryFrom("volume populator", loopPeriod, loopPeriod, m.populate)
-	reconciler := m.o.Group.EveryFrom("volume reconciler", cmp.Or(apart, loopPeriod), loopPeriod, m.reconcile)
-	m.elide(populator, reconciler)
+	m.populator.BeginAfter(loopPeriod)
+	m.reconciler.BeginAfter(cmp.Or(apart, loopPeriod))
+	m.elide()
 }
 
 // next is the first instant of a loop after now.
