@@ -35,7 +35,7 @@ type Manager struct {
 	sorted   []*v1.Pod
 	lent     bool
 	version  loop.Version
-	onChange func(old, pod *v1.Pod) // nil: nobody is told
+	onChange []func(old, pod *v1.Pod)
 }
 
 // NewManager returns a Manager without pods.
@@ -50,12 +50,12 @@ func (m *Manager) Version() *loop.Version { return &m.version }
 
 // OnChange has fn told of each pod, but for mirror pods, that is another than
 // before; nil: there was none, or is none any more.
-func (m *Manager) OnChange(fn func(old, pod *v1.Pod)) { m.onChange = fn }
+func (m *Manager) OnChange(fn func(old, pod *v1.Pod)) { m.onChange = append(m.onChange, fn) }
 
 func (m *Manager) change(old, pod *v1.Pod) {
 	m.resort(old, pod)
-	if m.onChange != nil {
-		m.onChange(old, pod)
+	for _, fn := range m.onChange {
+		fn(old, pod)
 	}
 }
 
