@@ -14,8 +14,7 @@ import (
 // RuntimeService and ImageManagerService of k8s.io/cri-api/pkg/apis; its
 // methods are called from tasks. Errors are gRPC status errors.
 type Client struct {
-	r      *Runtime
-	by     calls.Caller
+	foresight
 	lister *records.Lister // nil until it lists changes
 }
 
@@ -27,41 +26,8 @@ var (
 // Client returns a connection for the tasks of g; once g is dead it refuses
 // every call.
 func (r *Runtime) Client(g *loop.Group) *Client {
-	return &Client{r: r, by: calls.Caller{Daemon: r.calls, Group: g}}
+	return &Client{foresight: foresight{r, calls.Caller{Daemon: r.calls, Group: g}}}
 }
-
-// Generation grows with every change that a listing of sandboxes or containers
-// could show. While listings fail or take time (the daemon is down, a fault
-// touches them, they have a latency) no two answers are equal. It is no call
-// and takes no time.
-func (c *Client) Generation() uint64 { return c.r.generation() }
-
-// OnChange has fn called, on the loop, whenever Generation or StatusGeneration
-// has changed, or begins to change with each call, until the client's group
-// dies. fn must not wait.
-func (c *Client) OnChange(fn func()) { c.r.recs.Watchers.Add(c.by.Group, func(uint64) { fn() }) }
-
-// StatusGeneration reports whether Version and Status, called now, would be
-// answered at once, as they were when it last returned the same number. 0: that
-// cannot be told, since the daemon is down, a fault touches them, they take time
-// or calls that only read are traced. It is no call and takes no time.
-func (c *Client) StatusGeneration() uint64 {
-	if !c.r.calls.Prompt(calls.Version) || !c.r.calls.Prompt(calls.Status) {
-		return 0
-	}
-	return c.r.recs.Gen
-}
-
-// ImageListGeneration is StatusGeneration for ListImages.
-func (c *Client) ImageListGeneration() uint64 {
-	if !c.r.calls.Prompt(calls.ListImages) {
-		return 0
-	}
-	return c.r.images.Gen
-}
-
-// ImageGeneration grows with every change of the images that are present.
-func (c *Client) ImageGeneration() uint64 { return c.r.images.Gen }
 
 // Close does nothing.
 func (c *Client) Close(context.Context) error { return nil }
@@ -70,7 +36,7 @@ func (c *Client) Close(context.Context) error { return nil }
 // without giving way where [Client.Answers] allows it, so that they can be made
 // in a callback of the loop.
 func (c *Client) Prompt() *Client {
-	return &Client{r: c.r, by: calls.Caller{Daemon: c.r.calls, Group: c.by.Group, Quick: true}}
+	return &Client{foresight: foresight{c.r, calls.Caller{Daemon: c.r.calls, Group: c.by.Group, Quick: true}}}
 }
 
 // Answers reports whether a call of that method, made now with a client of

@@ -14,7 +14,7 @@ import (
 )
 
 // base is what every part of a kubelet works with: what it was given, and whom it
-// tells. It is complete before any part is made, and never changes after.
+// tells. It is complete when assemble has made the recorder, and never changes after.
 type base struct {
 	opts     Options
 	l        *loop.Loop

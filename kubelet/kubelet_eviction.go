@@ -90,6 +90,7 @@ func newEviction(b *base, known *knownPods, deleteContainers, deleteImages func(
 	watcher, ok := b.opts.MachineStats.(stats.Watcher)
 	if o.AllVolumes = b.opts.MachineStats != nil && !ok; ok && b.l.Elides() {
 		o.Watcher = watcher
+		o.Foreteller, _ = b.opts.RuntimeService.(eviction.Foreteller)
 	}
 	o.Memcg, _ = b.opts.MachineStats.(stats.MemcgNotifier)
 	return eviction.New(o)

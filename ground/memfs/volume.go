@@ -215,12 +215,15 @@ func (v *volume) infoOf(n *node) info {
 // anyway.
 func (v *volume) changed(p string, tree bool) {
 	for _, w := range v.watches {
-		if w.timer.Set() {
+		if w.timer.Set() && (w.removed || !tree) {
 			continue
 		}
 		// Links are resolved at each change, as they may lead elsewhere by then.
 		if touches(w.path, p, tree) || v.symlinks > 0 && v.touchesThroughLink(w.path, p, tree) {
-			w.timer.Reset(0)
+			w.removed = w.removed || tree
+			if !w.timer.Set() {
+				w.timer.Reset(0)
+			}
 		}
 	}
 }

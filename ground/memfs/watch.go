@@ -13,6 +13,8 @@ import (
 type watch struct {
 	path  string
 	timer *loop.Timer
+	// removed: something came or went as a whole since the last call.
+	removed bool
 }
 
 // Watch has fn called after each change at or below a path, which need not
@@ -20,11 +22,26 @@ type watch struct {
 // step that made the change (so it must not wait), once for all the changes
 // that were made before it runs; after stop it never runs.
 func (f *FS) Watch(name string, fn func()) (stop func()) {
-	w := &watch{path: f.full(path.Clean(name)), timer: f.vol.l.Root().NewTimer("file watch", fn)}
-	f.vol.watches = append(f.vol.watches, w)
+	return f.watch(name, func(*watch) { fn() })
+}
+
+// WatchRemovals is Watch that also tells whether a change may have been a removal, be
+// it by a rename or a mount.
+func (f *FS) WatchRemovals(name string, fn func(removed bool)) (stop func()) {
+	return f.watch(name, func(w *watch) {
+		removed := w.removed
+		w.removed = false
+		fn(removed)
+	})
+}
+
+func (t *part) watch(name string, fn func(*watch)) (stop func()) {
+	w := &watch{path: t.full(path.Clean(name))}
+	w.timer = t.vol.l.Root().NewTimer("file watch", func() { fn(w) })
+	t.vol.watches = append(t.vol.watches, w)
 	return func() {
 		w.timer.Stop()
-		f.vol.watches = slices.DeleteFunc(f.vol.watches, func(o *watch) bool { return o == w })
+		t.vol.watches = slices.DeleteFunc(t.vol.watches, func(o *watch) bool { return o == w })
 	}
 }
 

@@ -129,6 +129,13 @@ func (r *Daemon) Faulted(m Method) bool {
 	return slices.ContainsFunc(r.faults, func(f *fault) bool { return f.active && f.methods[m] })
 }
 
+// Untroubled reports whether a call would be answered by what it asks for, if late:
+// the daemon is up, and no active fault names the method.
+func (r *Daemon) Untroubled(m Method) bool { return r.Life != nil && !r.Faulted(m) }
+
+// Faultless reports whether that holds for every method, for there are no faults.
+func (r *Daemon) Faultless() bool { return r.Life != nil && len(r.faults) == 0 }
+
 // Prompt reports whether a call would be answered at once and leave no trace.
 func (r *Daemon) Prompt(m Method) bool {
 	if r.Life == nil || r.Latency(m).Max > 0 || r.Latency(m).Min > 0 || r.Recorder.TraceReads() {

@@ -78,6 +78,9 @@ type Options struct {
 	Came func(uid types.UID) int64
 	// Watcher, if there is one, tells when something may be low.
 	Watcher stats.Watcher
+	// Foreteller, if there is one, tells whether passes would fail: those do so
+	// aloud, whatever the Watcher says.
+	Foreteller Foreteller
 	// Memcg tells when a cgroup's usage passes a limit; nil: nobody does.
 	Memcg stats.MemcgNotifier
 	// PodsCgroup is the path of the cgroup that holds all pods.
@@ -156,6 +159,9 @@ func (m *Manager) Start() {
 	m.quiet = !m.o.Node
 	if m.nothing() {
 		return
+	}
+	if m.o.Node && m.o.Watcher != nil && m.o.Foreteller != nil {
+		m.o.Foreteller.OnChange(m.runtimeChanged)
 	}
 	m.timer.Reset(startCost)
 }
@@ -259,13 +265,36 @@ func (m *Manager) rest() {
 		return
 	}
 	m.forgetVolumes()
-	if m.o.Watcher == nil {
+	if m.o.Watcher == nil || !m.untroubled() {
 		return
 	}
 	m.quiet = m.o.Watcher.Watch(m.floor(), func() {
 		m.quiet = false
 		m.arm()
 	})
+}
+
+// Foreteller is a runtime client that knows, without a call, what a pass would be
+// told.
+type Foreteller interface {
+	// Untroubled reports whether calls of these CRI methods would be answered by
+	// what they ask for.
+	Untroubled(methods ...string) bool
+	// OnChange has fn called when that may have changed.
+	OnChange(fn func())
+}
+
+// untroubled reports whether the calls of a pass would be answered.
+func (m *Manager) untroubled() bool {
+	return m.o.Foreteller == nil || m.o.Foreteller.Untroubled("ListContainers", "ListPodSandboxStats", "ListContainerStats", "ImageFsInfo")
+}
+
+// runtimeChanged ends the rest if passes fail from now on.
+func (m *Manager) runtimeChanged() {
+	if m.quiet && !m.untroubled() {
+		m.quiet = false
+		m.arm()
+	}
 }
 
 // floor are the amounts below which a threshold is met.

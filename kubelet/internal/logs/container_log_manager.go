@@ -78,8 +78,7 @@ func ParseMaxSize(text string) (int64, error) {
 
 // Manager rotates the logs of running containers that have become too big
 // (upstream's containerLogManager): every Period it asks the runtime for each
-// running container. Passes that would find no log of that size are elided, see
-// elide.go.
+// running container. Passes that would find nothing to do are elided, see elide.go.
 type Manager struct {
 	o       Options
 	passes  *loop.Periodic

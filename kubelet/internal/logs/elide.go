@@ -1,25 +1,81 @@
 package logs
 
-import "github.com/drydock-sim/drydock/ground/loop"
+import (
+	"iter"
 
-// elided leaves out passes while no log is near its limit: a look at the files,
-// which is made only if one has changed since the last.
+	"github.com/drydock-sim/drydock/ground/loop"
+)
+
+// elided leaves out passes while no log is near its limit or missing, and the
+// runtime answers: a look at the files, which is made only if one has changed since
+// the last.
 type elided struct {
-	m     *Manager
-	files loop.Version // grows with each change below Dir
-	reads [1]*loop.Version
+	m       *Manager
+	runtime Foreteller
+	changes loop.Version // grows with each change below Dir, and when the runtime fails
+	reads   [1]*loop.Version
+	// removed: a log may have been, since the last look at those of running containers.
+	removed bool
+}
+
+// Foreteller is a runtime client that knows, without a call, what a pass would be
+// told.
+type Foreteller interface {
+	// Untroubled reports whether calls of these CRI methods would be answered by
+	// what they ask for.
+	Untroubled(methods ...string) bool
+	// OnChange has fn called when that may have changed.
+	OnChange(fn func())
+	// RunningLogs are the logs of the containers that run.
+	RunningLogs(yield func(path string) bool)
 }
 
 // elide has the manager's passes elided.
 func elide(m *Manager) {
 	g := m.o.Group
-	if !g.Loop().Elides() {
+	r, ok := m.o.Runtime.(Foreteller)
+	if !ok || !g.Loop().Elides() {
 		return
 	}
-	e := &elided{m: m}
-	e.reads[0] = &e.files
-	g.OnKill(m.o.FS.Watch(m.o.Dir, e.files.Grow))
+	e := &elided{m: m, runtime: r, removed: true}
+	e.reads[0] = &e.changes
+	changed := func(removed bool) {
+		e.removed = e.removed || removed
+		e.changes.Grow()
+	}
+	if f, ok := m.o.FS.(removalWatcher); ok {
+		g.OnKill(f.WatchRemovals(m.o.Dir, changed))
+	} else {
+		g.OnKill(m.o.FS.Watch(m.o.Dir, func() { changed(true) }))
+	}
+	r.OnChange(func() {
+		if !e.untroubled() {
+			e.changes.Grow()
+		}
+	})
 	m.passes.Elide(e)
+}
+
+// untroubled reports whether the calls of a pass would be answered.
+func (e *elided) untroubled() bool { return e.runtime.Untroubled("ListContainers", "ContainerStatus") }
+
+// removalWatcher is a file system that says which changes may be removals.
+type removalWatcher interface {
+	WatchRemovals(path string, fn func(removed bool)) (stop func())
+}
+
+// anyMissing looks for the log of a running container that is gone.
+func (e *elided) anyMissing() bool {
+	if !e.removed {
+		return false
+	}
+	for path := range iter.Seq[string](e.runtime.RunningLogs) {
+		if _, err := e.m.o.FS.Stat(path); err != nil {
+			return true
+		}
+	}
+	e.removed = false
+	return false
 }
 
 // Reads implements loop.Elider.
@@ -27,7 +83,7 @@ func (e *elided) Reads() []*loop.Version { return e.reads[:] }
 
 // Until implements loop.Elider.
 func (e *elided) Until(now int64) int64 {
-	if e.m.failed || e.m.listing || e.m.workers > 0 || e.anyTooBig() {
+	if e.m.failed || e.m.listing || e.m.workers > 0 || !e.untroubled() || e.anyTooBig() || e.anyMissing() {
 		return now
 	}
 	return loop.Forever

@@ -28,10 +28,24 @@ type fakeRuntime struct {
 	reopen error
 	lists  int
 	calls  []string
+	down   bool
+	tell   func()
+}
+
+func (f *fakeRuntime) Untroubled(...string) bool { return !f.down }
+func (f *fakeRuntime) OnChange(fn func())        { f.tell = fn }
+
+func (f *fakeRuntime) RunningLogs(yield func(string) bool) {
+	if f.state == runtimeapi.ContainerState_CONTAINER_RUNNING {
+		yield(logFile)
+	}
 }
 
 func (f *fakeRuntime) ListContainers(context.Context, *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	f.lists++
+	if f.down {
+		return nil, errors.New("down")
+	}
 	return []*runtimeapi.Container{{Id: "id", State: f.state}}, nil
 }
 
@@ -98,6 +112,41 @@ func (r *rig) files() string {
 		out = append(out, text)
 	}
 	return strings.Join(out, " ")
+}
+
+// TestElisionIsInvisible: what is left out would have said and done nothing.
+func TestElisionIsInvisible(t *testing.T) {
+	for name, mode := range map[string]loop.ElisionMode{"elided": loop.Elide, "checked": loop.CheckElision, "polled": loop.NoElide} {
+		var said []string
+		r := newRigWith(t, mode, func(o *Options) {
+			l := o.Group.Loop()
+			o.Log = func(format string, args ...any) {
+				said = append(said, fmt.Sprintf("%v: ", l.Now().Sub(loop.Epoch()).Truncate(time.Second))+fmt.Sprintf(format, args...))
+			}
+		})
+		down := func(down bool) {
+			r.f.down = down
+			if r.f.tell != nil {
+				r.f.tell()
+			}
+		}
+		r.run(95 * time.Second)
+		down(true)
+		r.run(115 * time.Second)
+		down(false)
+		r.run(125 * time.Second)
+		if err := r.f.fs.Remove(logFile); err != nil {
+			t.Fatal(err)
+		}
+		r.run(139 * time.Second)
+		const failed = "Failed to rotate container logs: failed to list containers: down"
+		if got, want := strings.Join(said, "\n"), "1m40s: "+failed+"\n1m50s: "+failed; got != want {
+			t.Errorf("%s: said\n%s\nwant\n%s", name, got, want)
+		}
+		if got := strings.Join(r.f.calls, " "); got != "reopen" || r.files() != "0.log:0" {
+			t.Errorf("%s: calls %q, files %s", name, got, r.files())
+		}
+	}
 }
 
 func TestRotation(t *testing.T) {
